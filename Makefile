@@ -1,0 +1,32 @@
+# Tensile. `make build`, `make demo`, `make test` need Go, gcc and make, nothing else.
+
+GO ?= go
+
+.PHONY: build demo test race lint golden bench fuzz clean
+
+build: ## bin/tensile
+	$(GO) build -o bin/tensile ./cmd/tensile
+
+demo: build ## two networks at once, in 60 % of the memory they need, compared with a plain run
+	bin/tensile run mlp lenet --batch 128 --iterations 50 --budget 60% --compare
+	bin/tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 3 --budget 60% --compare
+
+test: ## the whole suite
+	$(GO) vet ./...
+	$(GO) test ./...
+
+race: ## the suite with the race detector, self-checks on and dropped memory poisoned
+	$(GO) test -race -tags invariants ./...
+
+lint: ## staticcheck, formatting
+	$(GO) tool staticcheck ./...
+	test -z "$$(gofmt -l .)"
+
+golden: ## rewrite testdata from what the code does; read the diff
+	$(GO) test ./models ./plan ./program -update
+
+bench: ## Go benchmarks in benchstat form
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+clean:
+	rm -rf bin
