@@ -1,0 +1,222 @@
+package graph
+
+import "slices"
+
+// StorageID, TensorID and OpID are positions in the slices of a Graph.
+type (
+	StorageID int32
+	TensorID  int32
+	OpID      int32
+)
+
+// NoOp marks the absence of an op, for example of a forward op.
+const NoOp OpID = -1
+
+// Role says what a storage is for. It decides whether the storage outlives an iteration and where its first bytes
+// come from.
+type Role string
+
+const (
+	Input      Role = "input"      // the loader makes version 0 valid on the host in every iteration
+	Parameter  Role = "parameter"  // persistent, trained
+	State      Role = "state"      // persistent, not trained: optimizer moments, running statistics
+	Activation Role = "activation" // made and forgotten within an iteration, forward
+	Gradient   Role = "gradient"   // made and forgotten within an iteration, backward
+	Output     Role = "output"     // made within an iteration; its last version must reach the host
+)
+
+// Persistent reports whether storages of this role keep their content from one iteration to the next.
+func (r Role) Persistent() bool { return r == Parameter || r == State }
+
+// FromHost reports whether version 0 of storages of this role exists before the first op of an iteration.
+func (r Role) FromHost() bool { return r.Persistent() || r == Input }
+
+// Phase is the part of an iteration that an op belongs to.
+type Phase string
+
+const (
+	Forward  Phase = "forward"
+	Backward Phase = "backward"
+	Optimize Phase = "optimize"
+)
+
+// InitKind names how a persistent storage gets its first content.
+type InitKind string
+
+const (
+	InitZero   InitKind = "zero"
+	InitOne    InitKind = "one"
+	InitNormal InitKind = "normal" // mean 0, standard deviation Init.Scale
+)
+
+// Init says how a persistent storage is filled before the first iteration.
+type Init struct {
+	Kind  InitKind `json:"kind"`
+	Scale float64  `json:"scale,omitempty"`
+}
+
+// Storage is a range of bytes with a life of its own: the unit that a plan keeps, moves or recomputes.
+type Storage struct {
+	ID    StorageID `json:"id"`
+	Name  string    `json:"name"`
+	Role  Role      `json:"role"`
+	Bytes Bytes     `json:"bytes"`
+	Init  *Init     `json:"init,omitempty"` // persistent storages only
+}
+
+// Tensor is one version of a storage, or a view of a part of it, seen with a shape. Elements are float32 and dense,
+// in row-major order; class labels are float32 too.
+type Tensor struct {
+	ID      TensorID  `json:"id"`
+	Name    string    `json:"name"`
+	Storage StorageID `json:"storage"`
+	Version int       `json:"version"`
+	Offset  Bytes     `json:"offset,omitempty"` // from the start of the storage
+	Shape   Shape     `json:"shape"`
+}
+
+// Bytes is the size of the tensor's elements.
+func (t Tensor) Bytes() Bytes { return t.Shape.Bytes() }
+
+// Op is one operator of the iteration. Its rules (shapes, cost, which outputs are made in place) follow from Kind.
+type Op struct {
+	ID      OpID       `json:"id"`
+	Name    string     `json:"name"`
+	Kind    Kind       `json:"kind"`
+	Inputs  []TensorID `json:"inputs"`
+	Outputs []TensorID `json:"outputs"`
+	Attrs   Attrs      `json:"attrs,omitzero"`
+	Phase   Phase      `json:"phase"`
+	Layer   string     `json:"layer,omitempty"`
+	Forward OpID       `json:"forward"` // the forward op that a backward op belongs to, or NoOp
+}
+
+// Graph is one iteration of a job: ops in an order in which they can be executed, the tensors between them, and the
+// storages behind those.
+type Graph struct {
+	Name     string    `json:"name"`
+	Storages []Storage `json:"storages"`
+	Tensors  []Tensor  `json:"tensors"`
+	Ops      []Op      `json:"ops"`
+}
+
+// Version is one content of a storage within an iteration.
+type Version struct {
+	Storage StorageID
+	Number  int
+}
+
+// Version returns the content that tensor t shows.
+func (g *Graph) Version(t TensorID) Version {
+	return Version{g.Tensors[t].Storage, g.Tensors[t].Version}
+}
+
+// Fresh reports whether the op's output i is a storage's first content, made by this op: a new allocation rather than
+// an update in place.
+func (g *Graph) Fresh(op OpID, i int) bool {
+	v := g.Version(g.Ops[op].Outputs[i])
+	return v.Number == 0 && !g.Storages[v.Storage].Role.FromHost()
+}
+
+// Pure reports whether the op makes only fresh storages. Only pure ops may run twice in one iteration.
+func (g *Graph) Pure(op OpID) bool {
+	for i := range g.Ops[op].Outputs {
+		if !g.Fresh(op, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Reads returns the contents that must be on the device when the op starts, each once and in operand order: its
+// inputs, and the previous version of every storage it updates in place.
+func (g *Graph) Reads(op OpID) []Version {
+	var reads []Version
+	add := func(v Version) {
+		if !slices.Contains(reads, v) {
+			reads = append(reads, v)
+		}
+	}
+	for _, t := range g.Ops[op].Inputs {
+		add(g.Version(t))
+	}
+	for i, t := range g.Ops[op].Outputs {
+		if !g.Fresh(op, i) {
+			v := g.Version(t)
+			add(Version{v.Storage, v.Number - 1})
+		}
+	}
+	return reads
+}
+
+// Writes returns the contents that the op makes, in output order.
+func (g *Graph) Writes(op OpID) []Version {
+	writes := make([]Version, len(g.Ops[op].Outputs))
+	for i, t := range g.Ops[op].Outputs {
+		writes[i] = g.Version(t)
+	}
+	return writes
+}
+
+// Touches returns the storages that the op reads or writes, each once: together they are its working set.
+func (g *Graph) Touches(op OpID) []StorageID {
+	var touched []StorageID
+	for _, ids := range [2][]TensorID{g.Ops[op].Inputs, g.Ops[op].Outputs} {
+		for _, t := range ids {
+			if s := g.Tensors[t].Storage; !slices.Contains(touched, s) {
+				touched = append(touched, s)
+			}
+		}
+	}
+	return touched
+}
+
+// WorkingSet is the sum of bytes of the storages that the op touches, scratch left out.
+func (g *Graph) WorkingSet(op OpID) Bytes {
+	var sum Bytes
+	for _, s := range g.Touches(op) {
+		sum += g.Storages[s].Bytes
+	}
+	return sum
+}
+
+// LastVersions returns the number of the last version of every storage. For persistent storages it becomes version 0
+// of the next iteration.
+func (g *Graph) LastVersions() []int {
+	last := make([]int, len(g.Storages))
+	for _, t := range g.Tensors {
+		last[t.Storage] = max(last[t.Storage], t.Version)
+	}
+	return last
+}
+
+// Shapes returns the shapes of the tensors.
+func (g *Graph) Shapes(ids []TensorID) []Shape {
+	shapes := make([]Shape, len(ids))
+	for i, t := range ids {
+		shapes[i] = g.Tensors[t].Shape
+	}
+	return shapes
+}
+
+// Cost returns the op's arithmetic and memory traffic by the rule of its kind.
+func (g *Graph) Cost(op OpID) Cost {
+	o := &g.Ops[op]
+	return rules[o.Kind].cost(o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs))
+}
+
+// Parameters is the number of trained elements.
+func (g *Graph) Parameters() int64 {
+	var n int64
+	for _, s := range g.Storages {
+		if s.Role == Parameter {
+			n += int64(s.Bytes / ElementBytes)
+		}
+	}
+	return n
+}
+
+// OutputStorage returns the first storage whose role is output, or -1.
+func (g *Graph) OutputStorage() StorageID {
+	return StorageID(slices.IndexFunc(g.Storages, func(s Storage) bool { return s.Role == Output }))
+}

@@ -1,0 +1,61 @@
+package graph
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Digest identifies a graph: the SHA-256 of its JSON form, in hexadecimal.
+type Digest string
+
+// Digest returns the graph's digest.
+func (g *Graph) Digest() Digest {
+	text, err := json.Marshal(g)
+	if err != nil {
+		panic(fmt.Sprintf("graph: %s cannot be written as JSON: %v", g.Name, err))
+	}
+	sum := sha256.Sum256(text)
+	return Digest(hex.EncodeToString(sum[:]))
+}
+
+// Read decodes one graph in JSON form and validates it. Unknown fields and text after the graph are errors; syntax
+// errors name the line and column.
+func Read(r io.Reader) (*Graph, error) {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("read graph: %w", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	g := new(Graph)
+	if err := decoder.Decode(g); err != nil {
+		return nil, fmt.Errorf("read graph: %s: %w", place(text, err, decoder.InputOffset()), err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read graph: %s: more text after the graph", place(text, err, decoder.InputOffset()))
+	}
+	if err := g.Validate(); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// place says where in the text a decoding error lies.
+func place(text []byte, err error, offset int64) string {
+	var syntax *json.SyntaxError
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.As(err, &mismatch):
+		offset = mismatch.Offset
+	}
+	before := text[:min(int(offset), len(text))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	return fmt.Sprintf("line %d, column %d", line, len(before)-bytes.LastIndexByte(before, '\n'))
+}

@@ -1,0 +1,176 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// window is 3x2, stride 2x1, pad 1x0: 7x5 pixels give 4x4.
+var window = Attrs{Kernel: [2]int{3, 2}, Stride: [2]int{2, 1}, Pad: [2]int{1, 0}}
+
+// onto is window with the extent of the x it was applied to.
+var onto = Attrs{Kernel: window.Kernel, Stride: window.Stride, Pad: window.Pad, Extent: [2]int{7, 5}}
+
+// call is a correct use of a kind, with what it makes and costs.
+type call struct {
+	kind  Kind
+	attrs Attrs
+	in    []Shape
+	out   []Shape
+	flops int64
+}
+
+// calls holds at least one for every kind.
+var calls = []call{
+	{Conv2D, window, []Shape{{2, 3, 7, 5}, {6, 3, 3, 2}}, []Shape{{2, 6, 4, 4}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
+	{Conv2D, window, []Shape{{2, 3, 7, 5}, {6, 3, 3, 2}, {6}}, []Shape{{2, 6, 4, 4}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
+	{Conv2DDW, window, []Shape{{2, 3, 7, 5}, {2, 6, 4, 4}}, []Shape{{6, 3, 3, 2}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
+	{Conv2DDX, onto, []Shape{{2, 6, 4, 4}, {6, 3, 3, 2}}, []Shape{{2, 3, 7, 5}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
+	{Linear, Attrs{}, []Shape{{2, 3}, {5, 3}}, []Shape{{2, 5}}, 2 * 2 * 5 * 3},
+	{Linear, Attrs{}, []Shape{{2, 3}, {5, 3}, {5}}, []Shape{{2, 5}}, 2 * 2 * 5 * 3},
+	{LinearDW, Attrs{}, []Shape{{2, 3}, {2, 5}}, []Shape{{5, 3}}, 2 * 2 * 5 * 3},
+	{LinearDX, Attrs{}, []Shape{{2, 5}, {5, 3}}, []Shape{{2, 3}}, 2 * 2 * 5 * 3},
+	{BiasDB, Attrs{}, []Shape{{2, 5}}, []Shape{{5}}, 10},
+	{BiasDB, Attrs{}, []Shape{{2, 5, 3, 3}}, []Shape{{5}}, 90},
+	{ReLU, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 10},
+	{ReLUDX, Attrs{}, []Shape{{2, 5}, {2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
+	{MaxPool, window, []Shape{{2, 3, 7, 5}}, []Shape{{2, 3, 4, 4}}, 96 * 6},
+	{MaxPoolDX, window, []Shape{{2, 3, 7, 5}, {2, 3, 4, 4}, {2, 3, 4, 4}}, []Shape{{2, 3, 7, 5}}, 96 * 6},
+	{AvgPool, window, []Shape{{2, 3, 7, 5}}, []Shape{{2, 3, 4, 4}}, 96 * 6},
+	{AvgPoolDX, window, []Shape{{2, 3, 7, 5}, {2, 3, 4, 4}, {2, 3, 4, 4}}, []Shape{{2, 3, 7, 5}}, 96 * 6},
+	{BatchNormStats, Attrs{}, []Shape{{2, 3, 7, 5}}, []Shape{{3}, {3}}, 4 * 210},
+	{BatchNorm, Attrs{}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {3}}, []Shape{{2, 3, 7, 5}}, 5 * 210},
+	{BatchNormUpdate, Attrs{}, []Shape{{3}, {3}, {3}, {3}}, []Shape{{3}, {3}}, 9},
+	{BatchNormGrad, Attrs{}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {2, 3, 7, 5}}, []Shape{{2, 3, 7, 5}, {3}, {3}}, 11 * 210},
+	{Add, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
+	{Mul, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
+	{Dropout, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 80},
+	{DropoutDX, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 80},
+	{SoftmaxXent, Attrs{}, []Shape{{2, 5}, {2}}, []Shape{{1}, {2, 5}}, 50},
+	{SoftmaxXentDX, Attrs{}, []Shape{{2, 5}, {2}}, []Shape{{2, 5}}, 20},
+	{SGD, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 20},
+	{Momentum, Attrs{}, []Shape{{2, 5}, {2, 5}, {2, 5}}, []Shape{{2, 5}, {2, 5}}, 20},
+	{Adam, Attrs{}, []Shape{{2, 5}, {2, 5}, {2, 5}, {2, 5}}, []Shape{{2, 5}, {2, 5}, {2, 5}}, 40},
+	{Accumulate, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
+	{Scale, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 10},
+}
+
+// use builds a graph of one op of the kind on persistent storages.
+func use(kind Kind, attrs Attrs, in []Shape) *Builder {
+	b := NewBuilder("use")
+	var ids []TensorID
+	for i, shape := range in {
+		ids = append(ids, b.Source(fmt.Sprintf("in%d", i), State, shape, &Init{Kind: InitOne}))
+	}
+	b.Op("op", kind, attrs, ids...)
+	return b
+}
+
+func TestKinds(t *testing.T) {
+	unused := Kinds()
+	for _, call := range calls {
+		unused = slices.DeleteFunc(unused, func(k Kind) bool { return k == call.kind })
+		g, err := use(call.kind, call.attrs, call.in).Graph()
+		if err != nil {
+			t.Errorf("%s: %v", call.kind, err)
+			continue
+		}
+		if err := g.Validate(); err != nil {
+			t.Errorf("%s: %v", call.kind, err)
+		}
+		if diff := cmp.Diff(call.out, g.Shapes(g.Ops[0].Outputs)); diff != "" {
+			t.Errorf("%s %v makes (-want +got):\n%s", call.kind, call.in, diff)
+		}
+		want := Cost{FLOPs: call.flops}
+		for _, s := range slices.Concat(call.in, call.out) {
+			want.Bytes += s.Bytes()
+		}
+		if got := g.Cost(0); got != want {
+			t.Errorf("%s %v costs %+v, want %+v", call.kind, call.in, got, want)
+		}
+	}
+	if len(unused) > 0 {
+		t.Errorf("kinds without a call here: %v", unused)
+	}
+}
+
+// TestKindsRejectOperands spoils each correct use: an operand too few or too many, or one of higher rank.
+func TestKindsRejectOperands(t *testing.T) {
+	takes := func(k Kind, n int) bool {
+		return slices.ContainsFunc(calls, func(c call) bool { return c.kind == k && len(c.in) == n })
+	}
+	anyShape := []Kind{BiasDB, ReLU, Dropout, DropoutDX, Scale} // of their only operand
+	for _, call := range calls {
+		reject := func(what string, in []Shape) {
+			err := use(call.kind, call.attrs, in).Err()
+			if err == nil || !strings.HasPrefix(err.Error(), "op op: "+string(call.kind)) {
+				t.Errorf("%s with %s %v: error %v", call.kind, what, in, err)
+			}
+		}
+		if n := len(call.in); !takes(call.kind, n+1) {
+			reject("an operand too many", append(slices.Clone(call.in), Shape{1}))
+		}
+		if n := len(call.in); !takes(call.kind, n-1) {
+			reject("an operand too few", call.in[:n-1])
+		}
+		if slices.Contains(anyShape, call.kind) {
+			continue
+		}
+		for i := range call.in {
+			in := slices.Clone(call.in)
+			in[i] = append(slices.Clone(in[i]), 1)
+			reject(fmt.Sprintf("operand %d of higher rank", i), in)
+		}
+	}
+}
+
+func TestKindsRejectShapes(t *testing.T) {
+	with := func(kernel, stride, pad int) Attrs {
+		return Attrs{Kernel: [2]int{3, kernel}, Stride: [2]int{1, stride}, Pad: [2]int{0, pad}}
+	}
+	x, y := Shape{2, 3, 7, 5}, Shape{2, 3, 4, 4}
+	tests := []struct {
+		kind  Kind
+		attrs Attrs
+		in    []Shape
+		want  string
+	}{
+		{Conv2D, window, []Shape{x, {6, 4, 3, 2}}, "w has shape [6 4 3 2], want [-1 3 3 2]"},
+		{Conv2D, window, []Shape{x, {6, 3, 2, 3}}, "w has shape [6 3 2 3], want [-1 3 3 2]"},
+		{Conv2D, window, []Shape{x, {6, 3, 3, 2}, {7}}, "b has shape [7], want [6]"},
+		{Conv2DDW, window, []Shape{x, {2, 6, 4, 5}}, "dy has shape [2 6 4 5], want [2 -1 4 4]"},
+		{Conv2DDX, onto, []Shape{{2, 5, 4, 4}, {6, 3, 3, 2}}, "dy has shape [2 5 4 4], want [-1 6 4 4]"},
+		{Conv2DDX, window, []Shape{{2, 6, 4, 4}, {6, 3, 3, 2}}, "a window of [3 2] does not fit into 0x0 with pad [1 0]"},
+		{Linear, Attrs{}, []Shape{{2, 3}, {5, 3}, {3}}, "b has shape [3], want [5]"},
+		{LinearDW, Attrs{}, []Shape{{2, 3}, {3, 5}}, "dy has shape [3 5], want [2 -1]"},
+		{LinearDX, Attrs{}, []Shape{{2, 5}, {3, 5}}, "dy has shape [2 5], want [-1 3]"},
+		{BiasDB, Attrs{}, []Shape{{5}}, "dy has shape [5], want at least two dimensions"},
+		{MaxPool, with(6, 1, 0), []Shape{x}, "a window of [3 6] does not fit into 7x5 with pad [0 0]"},
+		{MaxPool, with(2, 0, 0), []Shape{x}, "kernel [3 2] and stride [1 0] must be positive, pad [0 0] not negative"},
+		{MaxPool, with(0, 1, 0), []Shape{x}, "kernel [3 0] and stride [1 1] must be positive"},
+		{MaxPool, with(2, 1, -1), []Shape{x}, "pad [0 -1] not negative"},
+		{AvgPool, with(2, 1, 2), []Shape{x}, "pad [0 2] must be smaller than kernel [3 2]"},
+		{MaxPoolDX, window, []Shape{x, y, {2, 3, 4, 5}}, "dy has shape [2 3 4 5], want [2 3 4 4]"},
+		{AvgPoolDX, window, []Shape{x, {2, 2, 4, 4}, y}, "y has shape [2 2 4 4], want [2 3 4 4]"},
+		{BatchNorm, Attrs{}, []Shape{x, {3}, {3}, {3}, {2}}, "beta has shape [2], want [3]"},
+		{BatchNorm, Attrs{}, []Shape{x, {3}, {2}, {3}, {3}}, "variance has shape [2], want [3]"},
+		{BatchNormGrad, Attrs{}, []Shape{x, {3}, {3}, {2}, x}, "gamma has shape [2], want [3]"},
+		{BatchNormGrad, Attrs{}, []Shape{x, {3}, {3}, {3}, y}, "dy has shape [2 3 4 4], want [2 3 7 5]"},
+		{BatchNormUpdate, Attrs{}, []Shape{{3}, {3}, {2}, {3}}, "statistic has shape [2], want [3]"},
+		{Add, Attrs{}, []Shape{{6}, {2, 3}}, "operand has shape [2 3], want [6]"},
+		{SoftmaxXent, Attrs{}, []Shape{{2, 5}, {5}}, "labels has shape [5], want [2]"},
+		{SoftmaxXentDX, Attrs{}, []Shape{{2, 5}, {5}}, "labels has shape [5], want [2]"},
+		{Adam, Attrs{}, []Shape{{2, 5}, {2, 5}, {2, 5}, {5, 2}}, "operand has shape [5 2], want [2 5]"},
+	}
+	for _, test := range tests {
+		err := use(test.kind, test.attrs, test.in).Err()
+		want := fmt.Sprintf("op op: %s: ", test.kind)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s %v: error %v, want %s", test.kind, test.in, err, want+test.want)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// maxBytes bounds a storage so that sums over a graph cannot overflow.
+const maxBytes = Bytes(1) << 46
+
+// Validate checks the graph against the rules of its kinds and the meaning of versions. It returns every problem it
+// finds, joined, or nil. Problems that make others impossible to judge (ids out of range) end the check early.
+func (g *Graph) Validate() error {
+	v := validator{g: g}
+	v.ids()
+	if len(v.problems) == 0 {
+		v.storages()
+		v.tensors()
+		v.ops()
+		v.versions()
+	}
+	if len(v.problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("graph %q: %w", g.Name, errors.Join(v.problems...))
+}
+
+type validator struct {
+	g        *Graph
+	problems []error
+}
+
+func (v *validator) say(format string, args ...any) {
+	v.problems = append(v.problems, fmt.Errorf(format, args...))
+}
+
+// ids checks that every reference leads somewhere, so that the other checks need not.
+func (v *validator) ids() {
+	g := v.g
+	for i, s := range g.Storages {
+		if int(s.ID) != i {
+			v.say("storage %d (%s) has id %d", i, s.Name, s.ID)
+		}
+	}
+	for i, t := range g.Tensors {
+		if int(t.ID) != i {
+			v.say("tensor %d (%s) has id %d", i, t.Name, t.ID)
+		}
+		if t.Storage < 0 || int(t.Storage) >= len(g.Storages) {
+			v.say("tensor %s: there is no storage %d", t.Name, t.Storage)
+		}
+	}
+	for i, op := range g.Ops {
+		if int(op.ID) != i {
+			v.say("op %d (%s) has id %d", i, op.Name, op.ID)
+		}
+		if _, ok := rules[op.Kind]; !ok {
+			v.say("op %s: unknown kind %q", op.Name, op.Kind)
+		} else if len(op.Outputs) != len(rules[op.Kind].inPlace) {
+			v.say("op %s: %s makes %d outputs, got %d", op.Name, op.Kind, len(rules[op.Kind].inPlace), len(op.Outputs))
+		}
+		if op.Forward != NoOp && (op.Forward < 0 || int(op.Forward) >= i) {
+			v.say("op %s: forward op %d is not an earlier op", op.Name, op.Forward)
+		}
+		for _, t := range slices.Concat(op.Inputs, op.Outputs) {
+			if t < 0 || int(t) >= len(g.Tensors) {
+				v.say("op %s: there is no tensor %d", op.Name, t)
+			}
+		}
+	}
+}
+
+func (v *validator) storages() {
+	for _, s := range v.g.Storages {
+		switch s.Role {
+		case Input, Parameter, State, Activation, Gradient, Output:
+		default:
+			v.say("storage %s: unknown role %q", s.Name, s.Role)
+		}
+		if s.Bytes <= 0 || s.Bytes > maxBytes || s.Bytes%ElementBytes != 0 {
+			v.say("storage %s: %d bytes is not a positive multiple of %d up to %d", s.Name, s.Bytes, ElementBytes, maxBytes)
+		}
+		if (s.Init != nil) != s.Role.Persistent() {
+			v.say("storage %s: persistent storages, and no others, have an init", s.Name)
+		} else if s.Init != nil {
+			switch s.Init.Kind {
+			case InitZero, InitOne, InitNormal:
+			default:
+				v.say("storage %s: unknown init %q", s.Name, s.Init.Kind)
+			}
+			if math.IsNaN(s.Init.Scale) || math.IsInf(s.Init.Scale, 0) {
+				v.say("storage %s: init scale %v is not finite", s.Name, s.Init.Scale)
+			}
+		}
+	}
+}
+
+func (v *validator) tensors() {
+	for _, t := range v.g.Tensors {
+		s := v.g.Storages[t.Storage]
+		if t.Version < 0 {
+			v.say("tensor %s: version %d is negative", t.Name, t.Version)
+		}
+		elements := Bytes(1)
+		for _, d := range t.Shape {
+			if d < 1 || elements > maxBytes/Bytes(d) {
+				v.say("tensor %s: shape %v has an extent below 1 or too many elements", t.Name, t.Shape)
+				elements = 0
+				break
+			}
+			elements *= Bytes(d)
+		}
+		if elements == 0 {
+			continue
+		}
+		if size := elements * ElementBytes; t.Offset < 0 || t.Offset%ElementBytes != 0 || t.Offset > s.Bytes-size {
+			v.say("tensor %s: bytes %d to %d do not lie in storage %s (%d bytes)", t.Name, t.Offset, t.Offset+size, s.Name, s.Bytes)
+		}
+	}
+}
+
+// ops checks each op by the rule of its kind: shapes, phases, which outputs are in place.
+func (v *validator) ops() {
+	g := v.g
+	for _, op := range g.Ops {
+		switch op.Phase {
+		case Forward, Backward, Optimize:
+		default:
+			v.say("op %s: unknown phase %q", op.Name, op.Phase)
+		}
+		shapes, err := Infer(op.Kind, op.Attrs, g.Shapes(op.Inputs))
+		if err != nil {
+			v.say("op %s: %w", op.Name, err)
+			continue
+		}
+		for i, id := range op.Outputs {
+			out := g.Tensors[id]
+			if !slices.Equal(out.Shape, shapes[i]) {
+				v.say("op %s: output %s has shape %v, want %v", op.Name, out.Name, out.Shape, shapes[i])
+			}
+			in := rules[op.Kind].inPlace[i]
+			switch {
+			case in == fresh && !g.Fresh(op.ID, i):
+				v.say("op %s: output %s must be a fresh storage, not version %d of %s", op.Name, out.Name, out.Version, g.Storages[out.Storage].Name)
+			case in == fresh && (out.Offset != 0 || out.Bytes() != g.Storages[out.Storage].Bytes):
+				v.say("op %s: fresh output %s must cover its whole storage", op.Name, out.Name)
+			case in != fresh:
+				of := g.Tensors[op.Inputs[in]]
+				if out.Storage != of.Storage || out.Offset != of.Offset || out.Version != of.Version+1 {
+					v.say("op %s: output %s must be the next version of input %s", op.Name, out.Name, of.Name)
+				}
+			}
+		}
+	}
+}
+
+// versions walks the ops in order and checks that every content is made once, before it is read, and is not read
+// after it was overwritten.
+func (v *validator) versions() {
+	g := v.g
+	const unmade = -1
+	current := make([]int, len(g.Storages))
+	for i, s := range g.Storages {
+		if !s.Role.FromHost() {
+			current[i] = unmade
+		}
+	}
+	for _, op := range g.Ops {
+		for _, r := range g.Reads(op.ID) {
+			if current[r.Storage] != r.Number {
+				v.say("op %s: reads version %d of %s, which holds version %d there (-1: nothing yet)", op.Name, r.Number, g.Storages[r.Storage].Name, current[r.Storage])
+			}
+		}
+		written := map[StorageID]bool{}
+		for i, w := range g.Writes(op.ID) {
+			s := g.Storages[w.Storage]
+			if written[w.Storage] {
+				v.say("op %s: makes two versions of %s", op.Name, s.Name)
+			}
+			written[w.Storage] = true
+			if s.Role == Input {
+				v.say("op %s: writes input %s", op.Name, s.Name)
+			}
+			if g.Fresh(op.ID, i) && current[w.Storage] != unmade {
+				v.say("op %s: makes %s a second time", op.Name, s.Name)
+			}
+			current[w.Storage] = w.Number
+		}
+		for i, id := range op.Outputs {
+			for j, in := range op.Inputs {
+				if rules[op.Kind].inPlace[i] != j && g.Tensors[in].Storage == g.Tensors[id].Storage {
+					v.say("op %s: input %s lies in the storage that output %s overwrites", op.Name, g.Tensors[in].Name, g.Tensors[id].Name)
+				}
+			}
+		}
+	}
+	for i, n := range current {
+		if n == unmade {
+			v.say("storage %s is never made", g.Storages[i].Name)
+		}
+	}
+	last := g.LastVersions()
+	for i, n := range current {
+		if n != unmade && n != last[i] {
+			v.say("storage %s: version %d is never made", g.Storages[i].Name, last[i])
+		}
+	}
+}
