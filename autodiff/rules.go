@@ -1,0 +1,104 @@
+package autodiff
+
+import "tensile/graph"
+
+// A rule appends the backward ops of the walk's op, given the gradients of its outputs (at least one is not absent),
+// and gives each input its gradient.
+type rule func(w *walk, dy []graph.TensorID)
+
+// rules holds the kinds that have a gradient. batch_norm_stats has none: how the statistics depend on x is part of
+// batch_norm_grad. batch_norm_update has none because nothing of the iteration reads what it makes.
+var rules = map[graph.Kind]rule{
+	graph.Conv2D:      convolution,
+	graph.Linear:      linear,
+	graph.ReLU:        fromXAndY(graph.ReLUDX),
+	graph.MaxPool:     fromXAndY(graph.MaxPoolDX),
+	graph.AvgPool:     fromXAndY(graph.AvgPoolDX),
+	graph.BatchNorm:   batchNorm,
+	graph.Add:         add,
+	graph.Mul:         mul,
+	graph.Dropout:     dropout,
+	graph.SoftmaxXent: softmaxXent,
+}
+
+func convolution(w *walk, dy []graph.TensorID) {
+	x, weight, attrs := w.op.Inputs[0], w.op.Inputs[1], w.op.Attrs
+	weights(w, graph.Conv2DDW, attrs, dy[0])
+	if w.wants(0) {
+		shape := w.b.Shape(x)
+		attrs.Extent = [2]int{shape[2], shape[3]}
+		w.give(0, w.emit("dx", graph.Conv2DDX, attrs, dy[0], weight))
+	}
+}
+
+func linear(w *walk, dy []graph.TensorID) {
+	weights(w, graph.LinearDW, graph.Attrs{}, dy[0])
+	if w.wants(0) {
+		w.give(0, w.emit("dx", graph.LinearDX, graph.Attrs{}, dy[0], w.op.Inputs[1]))
+	}
+}
+
+// weights makes the gradients of a weight (input 1) and a bias (input 2, if there is one).
+func weights(w *walk, dw graph.Kind, attrs graph.Attrs, dy graph.TensorID) {
+	if w.wants(1) {
+		w.give(1, w.emit("dw", dw, attrs, w.op.Inputs[0], dy))
+	}
+	if w.wants(2) {
+		w.give(2, w.emit("db", graph.BiasDB, graph.Attrs{}, dy))
+	}
+}
+
+// fromXAndY is the rule of a kind whose gradient reads x, y and dy.
+func fromXAndY(dx graph.Kind) rule {
+	return func(w *walk, dy []graph.TensorID) {
+		w.give(0, w.emit("dx", dx, w.op.Attrs, w.op.Inputs[0], w.op.Outputs[0], dy[0]))
+	}
+}
+
+// batchNorm makes all three gradients at once. They hold only if the statistics are those of this very x.
+func batchNorm(w *walk, dy []graph.TensorID) {
+	x, mean, variance, gamma := w.op.Inputs[0], w.op.Inputs[1], w.op.Inputs[2], w.op.Inputs[3]
+	id, made := w.maker[w.g.Version(mean)]
+	if !made || w.g.Ops[id].Kind != graph.BatchNormStats || w.g.Version(w.g.Ops[id].Inputs[0]) != w.g.Version(x) ||
+		w.g.Ops[id].Outputs[0] != mean || w.g.Ops[id].Outputs[1] != variance {
+		w.fail("mean and variance must be what %s makes of %s", graph.BatchNormStats, w.g.Tensors[x].Name)
+		return
+	}
+	attrs := graph.Attrs{Epsilon: w.op.Attrs.Epsilon}
+	d := w.b.Op(w.op.Name+".grad", graph.BatchNormGrad, attrs, x, mean, variance, gamma, dy[0])
+	w.give(3, d[1])
+	w.give(4, d[2])
+	w.give(0, d[0])
+}
+
+// add passes the gradient on as it is: no op, and no copy.
+func add(w *walk, dy []graph.TensorID) {
+	w.give(0, dy[0])
+	w.give(1, dy[0])
+}
+
+func mul(w *walk, dy []graph.TensorID) {
+	if w.wants(0) {
+		w.give(0, w.emit("da", graph.Mul, graph.Attrs{}, dy[0], w.op.Inputs[1]))
+	}
+	if w.wants(1) {
+		w.give(1, w.emit("db", graph.Mul, graph.Attrs{}, dy[0], w.op.Inputs[0]))
+	}
+}
+
+// dropout makes the forward op's mask again from the same key and rate.
+func dropout(w *walk, dy []graph.TensorID) {
+	attrs := graph.Attrs{Rate: w.op.Attrs.Rate, Key: w.op.Attrs.Key}
+	w.give(0, w.emit("dx", graph.DropoutDX, attrs, dy[0]))
+}
+
+func softmaxXent(w *walk, dy []graph.TensorID) {
+	switch {
+	case dy[0] != one || dy[1] != absent:
+		w.fail("only its loss, and only as the loss or a term of it, has a gradient")
+	case w.wants(1):
+		w.fail("labels %s depend on a parameter", w.g.Tensors[w.op.Inputs[1]].Name)
+	default:
+		w.give(0, w.emit("dx", graph.SoftmaxXentDX, graph.Attrs{}, w.op.Outputs[1], w.op.Inputs[1]))
+	}
+}

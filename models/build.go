@@ -1,0 +1,58 @@
+package models
+
+import (
+	"fmt"
+
+	"tensile/autodiff"
+	"tensile/graph"
+)
+
+// imageNet is the usual image size of networks for photographs, in pixels.
+const imageNet = 224
+
+// model is a network and its defaults.
+type model struct {
+	image, channels int
+	rate            float64             // share of the optimizer's recommended learning rate
+	smallest        func(batch int) int // image size
+	layers          func(n *net, x graph.TensorID, classes int) graph.TensorID
+}
+
+// Build returns the validated training graph of the named network: forward, backward and optimizer ops.
+func Build(name string, c Config) (*graph.Graph, error) {
+	m, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	g, err := m.build(name, c)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", name, err)
+	}
+	return g, nil
+}
+
+func (m model) build(name string, c Config) (*graph.Graph, error) {
+	c, err := c.fill(m)
+	if err != nil {
+		return nil, err
+	}
+	b := graph.NewBuilder(name)
+	x := b.Source("input", graph.Input, graph.Shape{c.Batch, c.Channels, c.Image, c.Image}, nil)
+	labels := b.Source("labels", graph.Input, graph.Shape{c.Batch}, nil)
+	logits := m.layers(&net{b: b}, x, c.Classes)
+	b.SetLayer("loss")
+	loss := b.Op("loss", graph.SoftmaxXent, graph.Attrs{}, logits, labels)[0]
+	b.Output(loss)
+	grads, err := autodiff.Backward(b, loss)
+	if err != nil {
+		return nil, err
+	}
+	if err := autodiff.Optimize(b, grads, c.Optimizer); err != nil {
+		return nil, err
+	}
+	g, err := b.Graph()
+	if err != nil {
+		return nil, err
+	}
+	return g, g.Validate()
+}

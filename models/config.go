@@ -1,0 +1,69 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+
+	"tensile/autodiff"
+)
+
+// Config sets a network's sizes. The zero value is the network's default.
+type Config struct {
+	Image    int // height and width in pixels; 0 means 28 for mlp and lenet, 224 for the others
+	Channels int // of the input; 0 means 1 for mlp and lenet, 3 for the others
+	Classes  int // 0 means 10; for vgg16 and resnet at 224 pixels and more, 1000
+	Batch    int // images per iteration; 0 means 16
+
+	// Optimizer trains the network. nil means Adam. A learning rate of 0 means the optimizer's own, or a tenth of it
+	// for vgg16, which has no normalisation to absorb large steps.
+	Optimizer autodiff.Optimizer
+}
+
+// Bounds that keep every product of extents within 64 bits.
+const (
+	mostImage    = 1 << 14
+	mostChannels = 1 << 10
+	mostClasses  = 1 << 20
+	mostBatch    = 1 << 16
+)
+
+// fill returns c with defaults in place of zeros, or every problem it has with this network.
+func (c Config) fill(m model) (Config, error) {
+	c.Image = or(c.Image, m.image)
+	c.Channels = or(c.Channels, m.channels)
+	c.Batch = or(c.Batch, 16)
+	if c.Image >= imageNet && m.image == imageNet {
+		c.Classes = or(c.Classes, 1000)
+	}
+	c.Classes = or(c.Classes, 10)
+	if c.Optimizer == nil {
+		c.Optimizer = autodiff.Adam{}
+	}
+	c.Optimizer = c.Optimizer.Recommended(m.rate)
+
+	err := errors.Join(
+		within("channels", c.Channels, 1, mostChannels),
+		within("classes", c.Classes, 2, mostClasses),
+		within("batch", c.Batch, 1, mostBatch))
+	if err != nil {
+		return c, err
+	}
+	if least := m.smallest(c.Batch); c.Image < least {
+		return c, fmt.Errorf("image size %d is too small at batch %d: the smallest that works is %d", c.Image, c.Batch, least)
+	}
+	return c, within("image size", c.Image, 1, mostImage)
+}
+
+func within(what string, v, least, most int) error {
+	if v < least || v > most {
+		return fmt.Errorf("%s %d must be %d to %d", what, v, least, most)
+	}
+	return nil
+}
+
+func or(value, recommended int) int {
+	if value == 0 {
+		return recommended
+	}
+	return value
+}

@@ -1,0 +1,92 @@
+package models
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tensile/autodiff"
+	"tensile/graph"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// TestGolden keeps the ops of small networks, in order, with what they read and make.
+func TestGolden(t *testing.T) {
+	tests := []struct {
+		file, model string
+		c           Config
+	}{
+		{"lenet", "lenet", Config{Batch: 2}},
+		{"vgg", "vgg16", Config{Image: 32, Batch: 2, Optimizer: autodiff.SGD{}}},
+		{"resnet", "resnet:1,1,1,1", Config{Image: 32, Batch: 2, Optimizer: autodiff.SGD{}}},
+	}
+	for _, test := range tests {
+		got := text(build(t, test.model, test.c))
+		file := filepath.Join("testdata", test.file+".txt")
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+}
+
+// text prints a graph: sources, then a line per op under its layer and phase.
+func text(g *graph.Graph) string {
+	var out strings.Builder
+	for _, s := range g.Storages {
+		if s.Role.FromHost() {
+			fmt.Fprintf(&out, "%s %s %v", s.Role, s.Name, s.Bytes)
+			if s.Init != nil {
+				fmt.Fprintf(&out, " %s", s.Init.Kind)
+				if s.Init.Scale != 0 {
+					fmt.Fprintf(&out, " %.4f", s.Init.Scale)
+				}
+			}
+			out.WriteByte('\n')
+		}
+	}
+	at := ""
+	for _, op := range g.Ops {
+		if now := string(op.Phase) + " " + op.Layer; now != at {
+			fmt.Fprintf(&out, "%s\n", now)
+			at = now
+		}
+		fmt.Fprintf(&out, "  %s = %s %s", tensors(g, op.Outputs), op.Kind, tensors(g, op.Inputs))
+		if op.Attrs != (graph.Attrs{}) {
+			attrs, _ := json.Marshal(op.Attrs)
+			fmt.Fprintf(&out, " %s", attrs)
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+func tensors(g *graph.Graph, ids []graph.TensorID) string {
+	var words []string
+	for _, id := range ids {
+		t := g.Tensors[id]
+		word := t.Name
+		if s := g.Storages[t.Storage]; s.Role.Persistent() {
+			word += fmt.Sprintf("@%d", t.Version)
+		} else if s.Name != t.Name {
+			word += " of " + s.Name
+		}
+		words = append(words, word+strings.ReplaceAll(fmt.Sprint(t.Shape), " ", ","))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,101 @@
+package models
+
+import (
+	"math"
+
+	"tensile/graph"
+)
+
+// net appends layers to a forward graph. Ops are named by the caller; parameters after their op.
+type net struct {
+	b        *graph.Builder
+	dropouts uint64 // so far: keys differ between the dropouts of a network
+}
+
+// window is the square window of a convolution or pooling, in pixels.
+type window struct{ kernel, stride, pad int }
+
+func (w window) attrs() graph.Attrs {
+	return graph.Attrs{
+		Kernel: [2]int{w.kernel, w.kernel}, Stride: [2]int{w.stride, w.stride}, Pad: [2]int{w.pad, w.pad},
+	}
+}
+
+// Gains of the variance that a weight's initial values keep: He's for layers that a ReLU follows, and 1 for the last.
+const (
+	reluGain   = 2
+	linearGain = 1
+)
+
+func (n *net) weight(name string, fanIn int, gain float64, shape ...int) graph.TensorID {
+	init := &graph.Init{Kind: graph.InitNormal, Scale: math.Sqrt(gain / float64(fanIn))}
+	return n.b.Source(name, graph.Parameter, shape, init)
+}
+
+func (n *net) vector(name string, role graph.Role, kind graph.InitKind, size int) graph.TensorID {
+	return n.b.Source(name, role, graph.Shape{size}, &graph.Init{Kind: kind})
+}
+
+func (n *net) one(name string, kind graph.Kind, attrs graph.Attrs, inputs ...graph.TensorID) graph.TensorID {
+	return n.b.Op(name, kind, attrs, inputs...)[0]
+}
+
+// conv is a convolution without a bias: x[N,C,H,W] -> [N,out,P,Q].
+func (n *net) conv(name string, x graph.TensorID, out int, w window) graph.TensorID {
+	return n.one(name, graph.Conv2D, w.attrs(), x, n.kernel(name, x, out, w))
+}
+
+// convBias is a convolution with a bias.
+func (n *net) convBias(name string, x graph.TensorID, out int, w window) graph.TensorID {
+	k := n.kernel(name, x, out, w)
+	return n.one(name, graph.Conv2D, w.attrs(), x, k, n.vector(name+".b", graph.Parameter, graph.InitZero, out))
+}
+
+func (n *net) kernel(name string, x graph.TensorID, out int, w window) graph.TensorID {
+	in := n.b.Shape(x)[1]
+	return n.weight(name+".w", in*w.kernel*w.kernel, reluGain, out, in, w.kernel, w.kernel)
+}
+
+// linear is y = x*w' + b: x[N,I] -> [N,out].
+func (n *net) linear(name string, x graph.TensorID, out int, gain float64) graph.TensorID {
+	in := n.b.Shape(x)[1]
+	w := n.weight(name+".w", in, gain, out, in)
+	return n.one(name, graph.Linear, graph.Attrs{}, x, w, n.vector(name+".b", graph.Parameter, graph.InitZero, out))
+}
+
+// norm is batch normalisation by the batch's own statistics; the running statistics are kept for evaluation.
+func (n *net) norm(name string, x graph.TensorID) graph.TensorID {
+	c := n.b.Shape(x)[1]
+	gamma := n.vector(name+".gamma", graph.Parameter, graph.InitOne, c)
+	beta := n.vector(name+".beta", graph.Parameter, graph.InitZero, c)
+	mean := n.vector(name+".running_mean", graph.State, graph.InitZero, c)
+	variance := n.vector(name+".running_variance", graph.State, graph.InitOne, c)
+	stats := n.b.Op(name+".stats", graph.BatchNormStats, graph.Attrs{}, x)
+	y := n.one(name, graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, x, stats[0], stats[1], gamma, beta)
+	n.b.Op(name+".running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, stats[0], stats[1], mean, variance)
+	return y
+}
+
+func (n *net) relu(name string, x graph.TensorID) graph.TensorID {
+	return n.one(name, graph.ReLU, graph.Attrs{}, x)
+}
+
+func (n *net) maxPool(name string, x graph.TensorID, w window) graph.TensorID {
+	return n.one(name, graph.MaxPool, w.attrs(), x)
+}
+
+// globalAvgPool is the mean over the pixels: x[N,C,H,W] -> [N,C,1,1].
+func (n *net) globalAvgPool(name string, x graph.TensorID) graph.TensorID {
+	return n.one(name, graph.AvgPool, window{kernel: n.b.Shape(x)[2], stride: 1}.attrs(), x)
+}
+
+func (n *net) dropout(name string, x graph.TensorID, rate float64) graph.TensorID {
+	n.dropouts++
+	return n.one(name, graph.Dropout, graph.Attrs{Rate: rate, Key: n.dropouts}, x)
+}
+
+// flatten shows x[N,...] as [N,I].
+func (n *net) flatten(x graph.TensorID) graph.TensorID {
+	shape := n.b.Shape(x)
+	return n.b.View("flatten", x, 0, graph.Shape{shape[0], shape.Elements() / shape[0]})
+}

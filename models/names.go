@@ -1,0 +1,102 @@
+package models
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// models holds the networks that have a name of their own.
+var models = []struct {
+	name  string
+	model model
+}{
+	{"mlp", mlp},
+	{"lenet", lenet},
+	{"vgg16", vgg16},
+	{"resnet50", resnet([4]int{3, 4, 6, 3})},
+}
+
+// anyResNet is the form of the names of residual networks of any depth.
+const (
+	resnetPrefix = "resnet:"
+	anyResNet    = resnetPrefix + "a,b,c,d"
+)
+
+// mostBlocks bounds the blocks of all stages of a residual network together.
+const mostBlocks = 100_000
+
+// Names returns the names of the networks, without those of the form resnet:a,b,c,d.
+func Names() []string {
+	var names []string
+	for _, m := range models {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+func find(name string) (model, error) {
+	for _, m := range models {
+		if m.name == name {
+			return m.model, nil
+		}
+	}
+	if counts, ok := strings.CutPrefix(name, resnetPrefix); ok {
+		blocks, err := parseBlocks(counts)
+		if err != nil {
+			return model{}, fmt.Errorf("model %s: %w", name, err)
+		}
+		return resnet(blocks), nil
+	}
+	return model{}, unknown(name)
+}
+
+// parseBlocks reads the blocks of four stages, separated by commas.
+func parseBlocks(counts string) ([4]int, error) {
+	var blocks [4]int
+	fields := strings.Split(counts, ",")
+	total, ok := 0, len(fields) == len(blocks)
+	for i := 0; ok && i < len(blocks); i++ {
+		n, err := strconv.Atoi(fields[i])
+		ok = err == nil && n >= 1 && n <= mostBlocks
+		blocks[i] = n
+		total += n
+	}
+	if !ok || total > mostBlocks {
+		return blocks, fmt.Errorf("want four block counts of at least 1 and %d together, as in resnet:3,4,6,3", mostBlocks)
+	}
+	return blocks, nil
+}
+
+// unknown is the error for a name that is not there. It suggests the nearest that is, if one is near.
+func unknown(name string) error {
+	names := Names()
+	nearest := slices.MinFunc(names, func(a, b string) int { return distance(a, name) - distance(b, name) })
+	suggestion := ""
+	if d := distance(nearest, name); d <= 2 && d < len(name) {
+		suggestion = fmt.Sprintf(" did you mean %s?", nearest)
+	}
+	return fmt.Errorf("unknown model %q:%s models: %s, %s", name, suggestion, strings.Join(names, ", "), anyResNet)
+}
+
+// distance is the number of bytes to insert, delete or replace to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1) // distances of the prefix of a so far to every prefix of b
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

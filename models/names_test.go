@@ -1,0 +1,69 @@
+package models
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestNames(t *testing.T) {
+	if diff := cmp.Diff([]string{"mlp", "lenet", "vgg16", "resnet50"}, Names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnknownNames(t *testing.T) {
+	const all = " models: mlp, lenet, vgg16, resnet50, resnet:a,b,c,d"
+	const blocks = "want four block counts of at least 1 and 100000 together, as in resnet:3,4,6,3"
+	tests := []struct{ name, want string }{
+		{"resnet5", `unknown model "resnet5": did you mean resnet50?` + all},
+		{"VGG16", `unknown model "VGG16":` + all},
+		{"vgg", `unknown model "vgg": did you mean vgg16?` + all},
+		{"ml", `unknown model "ml": did you mean mlp?` + all},
+		{"transformer", `unknown model "transformer":` + all},
+		{"", `unknown model "":` + all},
+		{"resnet:3,4,6", "model resnet:3,4,6: " + blocks},
+		{"resnet:3,4,6,3,1", "model resnet:3,4,6,3,1: " + blocks},
+		{"resnet:3,4,0,3", "model resnet:3,4,0,3: " + blocks},
+		{"resnet:3,4,x,3", "model resnet:3,4,x,3: " + blocks},
+		{"resnet:50000,50000,1,1", "model resnet:50000,50000,1,1: " + blocks},
+		{"resnet:9223372036854775807,9223372036854775807,1,1", "model resnet:9223372036854775807,9223372036854775807,1,1: " + blocks},
+	}
+	for _, test := range tests {
+		_, err := Build(test.name, Config{})
+		if err == nil || err.Error() != test.want {
+			t.Errorf("Build(%q):\n got %v\nwant %s", test.name, err, test.want)
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		word := func() string {
+			var w strings.Builder
+			for range r.IntN(6) {
+				w.WriteByte("abc"[r.IntN(3)])
+			}
+			return w.String()
+		}
+		a, b := word(), word()
+		if got, want := distance(a, b), slowDistance(a, b); got != want {
+			t.Fatalf("seed %d: distance(%q, %q) = %d, want %d", seed, a, b, got, want)
+		}
+	}
+}
+
+func slowDistance(a, b string) int {
+	switch {
+	case a == "":
+		return len(b)
+	case b == "":
+		return len(a)
+	case a[0] == b[0]:
+		return slowDistance(a[1:], b[1:])
+	}
+	return 1 + min(slowDistance(a[1:], b), slowDistance(a, b[1:]), slowDistance(a[1:], b[1:]))
+}
