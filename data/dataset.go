@@ -1,0 +1,66 @@
+package data
+
+import "fmt"
+
+// Dataset is a set of labelled images of one shape, and an order to draw them in. It is immutable and safe for
+// concurrent use.
+type Dataset struct {
+	name                    string
+	channels, height, width int
+	classes, examples       int
+	order                   uint64 // key of the permutations
+	contents                contents
+}
+
+// contents holds the examples. example writes image number index, normalised, and returns its class; it must be a pure
+// function and allocate nothing.
+type contents interface {
+	example(index int, image []float32) (class int)
+}
+
+// Name is what people call the set, for messages and reports.
+func (d *Dataset) Name() string { return d.name }
+
+// Shape is the extent of every image.
+func (d *Dataset) Shape() (channels, height, width int) { return d.channels, d.height, d.width }
+
+// Classes is the number of classes; labels are 0 to Classes-1.
+func (d *Dataset) Classes() int { return d.classes }
+
+// Examples is the number of images, the length of an epoch.
+func (d *Dataset) Examples() int { return d.examples }
+
+// CheckImage returns an error, meant for the person at the command line, unless the images have this height and width.
+func (d *Dataset) CheckImage(height, width int) error {
+	if height == d.height && width == d.width {
+		return nil
+	}
+	remedy := "leave --image out"
+	if d.height == d.width {
+		remedy += fmt.Sprintf(" or set --image %d", d.height)
+	}
+	return fmt.Errorf("%s images are %dx%d, not %dx%d, and are not resized: %s",
+		d.name, d.height, d.width, height, width, remedy)
+}
+
+// Fill writes the batch of an iteration, counted from 0. labels has one element per example of the batch, its class;
+// images holds the examples one after another, N*C*H*W elements in row-major order. It panics when the lengths do not
+// fit together or the iteration is negative.
+func (d *Dataset) Fill(iteration int, images, labels []float32) {
+	size := d.channels * d.height * d.width
+	if iteration < 0 || len(images) != len(labels)*size {
+		panic(fmt.Sprintf("data: Fill of iteration %d with %d pixels for %d images of %dx%dx%d",
+			iteration, len(images), len(labels), d.channels, d.height, d.width))
+	}
+	var order permutation
+	epoch := -1
+	for i := range labels {
+		position := iteration*len(labels) + i
+		if e := position / d.examples; e != epoch {
+			epoch = e
+			order = newPermutation(d.examples, derive(d.order, e))
+		}
+		index := order.at(position % d.examples)
+		labels[i] = float32(d.contents.example(index, images[i*size:(i+1)*size]))
+	}
+}

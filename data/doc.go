@@ -1,0 +1,21 @@
+// Package data is where a job's batches come from.
+//
+// A [Dataset] is a set of labelled images of one shape: read from files by [Open] (CIFAR-10 binary batches, or the IDX
+// files of MNIST and the sets that share its file names), or made up by [Synthetic]. [Dataset.Fill] writes the batch
+// of an iteration.
+//
+// Examples are drawn without replacement, epoch after epoch, in one endless stream; iteration i of batch N takes
+// positions i*N to (i+1)*N of it, so that a batch may straddle two epochs:
+//
+//	position   0 1 2 3 4 | 5 6 7 8 9 | ...       five examples
+//	example    3 0 4 1 2 | 1 4 0 2 3 | ...       epoch e in the order of a permutation keyed by (seed, e)
+//	batch of 3 ----- ------- ----- -----         iterations 0, 1, 2, ...
+//
+// Invariants:
+//   - Fill is a pure function of (data, seed, batch size, iteration): iterations may be asked for in any order, again,
+//     and by several goroutines at once; resuming a job needs no state of the loader. It allocates nothing.
+//   - The same arguments give the same bits on any machine: the order of examples comes from integers alone, and
+//     products are rounded before they are added, so that no machine fuses them.
+//   - Pixels are normalised to about mean 0 and standard deviation 1 per channel; labels are class indices as float32.
+//   - Images are never resized ([Dataset.CheckImage]).
+package data

@@ -1,0 +1,122 @@
+package weights
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Read loads the file at a path. Errors, beside those of the file system: a file that breaks a rule of the format, and
+// tensors of other types than float32. They name the tensor and say what to do.
+func Read(path string) (File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return File{}, fmt.Errorf("read weights: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return File{}, fmt.Errorf("read weights: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return File{}, fmt.Errorf("read weights %s: is no regular file: name a safetensors file", path)
+	}
+	f, err := decode(file, info.Size())
+	if err != nil {
+		return File{}, fmt.Errorf("read weights %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// decode reads a file of the given size.
+func decode(r io.ReaderAt, size int64) (File, error) {
+	text, err := headerText(r, size)
+	if err != nil {
+		return File{}, err
+	}
+	parts, metadata, err := parseHeader(text)
+	if err != nil {
+		return File{}, err
+	}
+	start := lengthBytes + int64(len(text))
+	if err := checkCover(parts, size-start); err != nil {
+		return File{}, err
+	}
+	f := File{Metadata: metadata}
+	chunk := make([]byte, min(chunkBytes, size-start))
+	for _, p := range parts {
+		data := make([]float32, (p.end-p.begin)/elementBytes)
+		if err := readFloats(r, start+p.begin, data, chunk); err != nil {
+			return File{}, fmt.Errorf("tensor %s: %w", quote(p.name), err)
+		}
+		f.Tensors = append(f.Tensors, Tensor{p.name, p.shape, data})
+	}
+	slices.SortFunc(f.Tensors, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
+	return f, nil
+}
+
+// headerText reads the header, having checked its length against the file's.
+func headerText(r io.ReaderAt, size int64) ([]byte, error) {
+	if size < lengthBytes {
+		return nil, fmt.Errorf("has %d bytes, too few for a safetensors file: save or download it again", size)
+	}
+	var length [lengthBytes]byte
+	if _, err := r.ReadAt(length[:], 0); err != nil && err != io.EOF {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	if n > maxHeader {
+		return nil, fmt.Errorf("claims a header of %d bytes, want at most %d: check that it is a safetensors file", n, maxHeader)
+	}
+	if int64(n) > size-lengthBytes {
+		return nil, fmt.Errorf("truncated: has %d bytes, the header alone ends at %d: save or download it again", size, lengthBytes+n)
+	}
+	text := make([]byte, n)
+	if _, err := r.ReadAt(text, lengthBytes); err != nil && err != io.EOF {
+		return nil, err
+	}
+	return text, nil
+}
+
+// checkCover sorts the parts by offset and checks that they cover all of the data, without gap or overlap.
+func checkCover(parts []part, size int64) error {
+	slices.SortFunc(parts, func(a, b part) int {
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
+	})
+	var end int64
+	for _, p := range parts {
+		if p.begin != end {
+			return fmt.Errorf("tensor %s starts at byte %d of the data, want %d, where the one before ends: save the file again",
+				quote(p.name), p.begin, end)
+		}
+		if end = p.end; end > size {
+			return fmt.Errorf("truncated: tensor %s ends at byte %d of the data, the file at %d: save or download it again",
+				quote(p.name), end, size)
+		}
+	}
+	if end != size {
+		return fmt.Errorf("has %d bytes of data, of which tensors cover %d: save or download it again", size, end)
+	}
+	return nil
+}
+
+// readFloats fills data from an offset on, by way of the chunk.
+func readFloats(r io.ReaderAt, offset int64, data []float32, chunk []byte) error {
+	for len(data) > 0 {
+		n := min(len(data), len(chunk)/int(elementBytes))
+		bytes := chunk[:n*int(elementBytes)]
+		if got, err := r.ReadAt(bytes, offset); got < len(bytes) {
+			return fmt.Errorf("after %d bytes of the file: %w", offset+int64(got), err)
+		}
+		for i := range n {
+			data[i] = math.Float32frombits(binary.LittleEndian.Uint32(bytes[i*int(elementBytes):]))
+		}
+		data, offset = data[n:], offset+int64(len(bytes))
+	}
+	return nil
+}
