@@ -1,0 +1,75 @@
+package pool
+
+import (
+	"encoding/csv"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// readInstance reads rows of id, lower, upper, size; lifetimes are half-open.
+func readInstance(tb testing.TB, path string) []Buffer {
+	tb.Helper()
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		tb.Skipf("%s is not there: the shared data stands beside the project", path)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		tb.Fatalf("%s: %v", path, err)
+	}
+	var buffers []Buffer
+	for _, row := range rows[1:] {
+		var v [3]int
+		for i := range v {
+			if v[i], err = strconv.Atoi(row[i+1]); err != nil {
+				tb.Fatalf("%s: %v", path, err)
+			}
+		}
+		buffers = append(buffers, Buffer{Size: int64(v[2]), Spans: []Span{{v[0], v[1]}}})
+	}
+	return buffers
+}
+
+var shared = filepath.Join("..", "..", "shared", "data")
+
+// Real training steps, and instances made to be hard. The ratios are a little above what is reached.
+func TestInstances(t *testing.T) {
+	for _, c := range []struct {
+		file    string
+		buffers int
+		ratio   float64
+	}{
+		{"somas/resnet50.csv", 1042, 1.001},
+		{"somas/tiny_bert.csv", 1821, 1.0001},
+		{"somas/bert_base.csv", 5620, 1.0001},
+		{"minimalloc/A.1048576.csv", 154, 1.12},
+		{"minimalloc/B.1048576.csv", 170, 1.13},
+		{"minimalloc/C.1048576.csv", 203, 1.22},
+		{"minimalloc/D.1048576.csv", 213, 1.18},
+		{"minimalloc/E.1048576.csv", 215, 1.23},
+		{"minimalloc/F.1048576.csv", 296, 1.15},
+		{"minimalloc/G.1048576.csv", 308, 1.17},
+		{"minimalloc/input.12.csv", 5, 1},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			buffers := readInstance(t, filepath.Join(shared, filepath.FromSlash(c.file)))
+			if len(buffers) != c.buffers {
+				t.Fatalf("%d buffers, want %d", len(buffers), c.buffers)
+			}
+			l := packed(t, c.file, buffers)
+			ratio := float64(l.Height) / float64(l.LowerBound)
+			t.Logf("height %d, lower bound %d, ratio %.5f", l.Height, l.LowerBound, ratio)
+			if ratio > c.ratio {
+				t.Errorf("ratio %.5f, want at most %.5f", ratio, c.ratio)
+			}
+		})
+	}
+}
