@@ -1,0 +1,83 @@
+package cost
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tensile/graph"
+)
+
+// BytesPerSecond is a rate of memory traffic or copying.
+type BytesPerSecond float64
+
+// FLOPsPerSecond is a rate of float32 arithmetic.
+type FLOPsPerSecond float64
+
+// Link is one direction of the connection between device and host memory. The zero value copies in no time.
+type Link struct {
+	Rate    BytesPerSecond // 0: unlimited
+	Latency time.Duration  // of each copy
+}
+
+// Time returns how long a copy takes.
+func (l Link) Time(b graph.Bytes) time.Duration {
+	if l.Rate <= 0 {
+		return l.Latency
+	}
+	return l.Latency + time.Duration(float64(b)/float64(l.Rate)*1e9)
+}
+
+// Share returns the link as one of n users sees it who divide it evenly.
+func (l Link) Share(n int) Link {
+	return Link{l.Rate / BytesPerSecond(max(n, 1)), l.Latency}
+}
+
+// Facts describes a device.
+type Facts struct {
+	Name      string
+	Compute   FLOPsPerSecond // peak
+	Bandwidth BytesPerSecond // of device memory, peak
+	Out, In   Link
+	Memory    graph.Bytes // 0: unknown
+
+	ComputeShare   float64       // of the peak that ops reach
+	BandwidthShare float64       // of the peak that ops reach
+	Launch         time.Duration // fixed time of an op
+}
+
+// Roofline predicts how long an op takes: the larger of its arithmetic and its traffic at the rates the device
+// reaches, and the launch.
+func (f Facts) Roofline(c graph.Cost) time.Duration {
+	compute := float64(c.FLOPs) / (f.ComputeShare * float64(f.Compute))
+	traffic := float64(c.Bytes) / (f.BandwidthShare * float64(f.Bandwidth))
+	return time.Duration(max(compute, traffic)*1e9) + f.Launch
+}
+
+// devices holds float32 peak rates, memory bandwidths and sizes from the makers' data sheets, and for the host link the
+// rate per direction that pinned copies reach over the device's PCIe generation (24 GB/s on 4.0 x16, 12 GB/s on 3.0
+// x16). The shares of the peaks are those under which a ResNet-50 step of batch 16 on an A6000 takes about 40 ms.
+var devices = []Facts{
+	{Name: "a6000", Compute: 38.7e12, Bandwidth: 768e9, Memory: 48e9, Out: Link{Rate: 24e9}, In: Link{Rate: 24e9}, ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
+	{Name: "v100", Compute: 15.7e12, Bandwidth: 900e9, Memory: 32e9, Out: Link{Rate: 12e9}, In: Link{Rate: 12e9}, ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
+	{Name: "h200", Compute: 67e12, Bandwidth: 4800e9, Memory: 141e9, Out: Link{Rate: 50e9}, In: Link{Rate: 50e9}, ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
+}
+
+// Device returns the facts of a device by name; the error lists the names.
+func Device(name string) (Facts, error) {
+	i := slices.IndexFunc(devices, func(f Facts) bool { return f.Name == name })
+	if i < 0 {
+		return Facts{}, fmt.Errorf("unknown device %q: known are %s", name, strings.Join(Names(), ", "))
+	}
+	return devices[i], nil
+}
+
+// Names lists the devices of the table.
+func Names() []string {
+	names := make([]string, len(devices))
+	for i, f := range devices {
+		names[i] = f.Name
+	}
+	return names
+}

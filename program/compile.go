@@ -1,0 +1,302 @@
+package program
+
+import (
+	"fmt"
+
+	"tensile/graph"
+	"tensile/plan"
+)
+
+// Options are switches of Compile; the zero value is the recommended setting.
+type Options struct {
+	Poison bool // fill dropped ranges with NaN, so that a use after a drop shows in the results
+}
+
+// Compile writes the program of a valid plan at the places of a layout. Plan, layout and graph must belong together;
+// Check proves the result.
+func Compile(g *graph.Graph, p *plan.Plan, l *Layout, o Options) *Program {
+	c := &compiler{g: g, p: p, l: l, options: o, moves: fold(g, p), last: g.LastVersions()}
+	c.hosts, _ = HostSlots(g)
+	// Waits on the previous body are known once there was one: the second body is the one that repeats.
+	c.hostUses = make([]uses, len(g.Storages))
+	c.stayUses = make([]*uses, len(l.Stays.Residencies))
+	for i := range c.stayUses {
+		c.stayUses[i] = new(uses)
+	}
+	for _, s := range p.Entry {
+		r := l.Stays.Entry[s]
+		c.device.occupy(l.Offsets[r], l.Offsets[r]+g.Storages[s].Bytes, c.stayUses[r], new(need))
+	}
+	c.body()
+	c.origin = c.section.Counts
+	c.section = Section{}
+	c.body()
+	out := &Program{Plan: p, Arena: l.Arena, Host: c.hostSize(), Body: c.section, Marks: marks(g, p)}
+	c.prologue(&out.Prologue)
+	c.epilogue(&out.Epilogue)
+	return out
+}
+
+type compiler struct {
+	g       *graph.Graph
+	p       *plan.Plan
+	l       *Layout
+	options Options
+	moves   []folded
+	hosts   []graph.Bytes
+	last    []int
+
+	section  Section
+	origin   [Lanes]int // counts of the sections before
+	device   occupancy
+	stayUses []*uses // per residency
+	hostUses []uses  // per storage
+	order    order
+
+	now     []int // per storage: its residency, or -1
+	version []int // per storage: newest version made
+	sync    []Point
+}
+
+// body writes one iteration.
+func (c *compiler) body() {
+	g := c.g
+	c.now = append(c.now[:0], c.l.Stays.Entry...)
+	c.version = make([]int, len(g.Storages))
+	for _, s := range g.Storages {
+		if s.Role == graph.Input {
+			c.emit(Command{Kind: Load, Lane: Host, Slot: -1, Storage: s.ID, Host: c.host(s.ID), Bytes: s.Bytes}, need{})
+		}
+	}
+	moves := c.follow(c.moves, -1)
+	for slot, step := range c.p.Steps {
+		c.kernel(slot, step)
+		moves = c.follow(moves, slot)
+	}
+}
+
+// emit appends a command, with the accesses it makes on the host and the waits that n and those demand.
+func (c *compiler) emit(cmd Command, n need) Point {
+	host := &c.hostUses[cmd.Storage]
+	switch cmd.Kind {
+	case Load, Out:
+		n.toWrite(host)
+	case In, Read:
+		n.toRead(host)
+	}
+	cmd.Waits = c.order.waits(cmd.Lane, n, c.origin)
+	relative := c.section.append(cmd)
+	at := Point{relative.Lane, relative.Count + c.origin[relative.Lane]}
+	switch cmd.Kind {
+	case Load, Out:
+		host.wrote(at)
+	case In, Read:
+		host.read(at)
+	}
+	return at
+}
+
+func (c *compiler) host(s graph.StorageID) Address { return Address{HostMemory, c.hosts[s]} }
+
+func (c *compiler) hostSize() graph.Bytes {
+	var size graph.Bytes
+	reach := func(s graph.StorageID) { size = max(size, c.hosts[s]+c.g.Storages[s].Bytes) }
+	for _, s := range c.g.Storages {
+		if s.Role.FromHost() || s.Role == graph.Output {
+			reach(s.ID)
+		}
+	}
+	for _, m := range c.p.Moves {
+		if m.Kind == plan.Out {
+			reach(m.Storage)
+		}
+	}
+	return size
+}
+
+// settle gives a residency's bytes to it, after everyone who used them before.
+func (c *compiler) settle(r int, n *need) {
+	u := new(uses)
+	c.stayUses[r] = u
+	s := c.l.Stays.Residencies[r].Storage
+	c.device.occupy(c.l.Offsets[r], c.l.Offsets[r]+c.g.Storages[s].Bytes, u, n)
+	c.now[s] = r
+}
+
+func (c *compiler) place(s graph.StorageID) Address { return Address{Arena, c.l.Offsets[c.now[s]]} }
+
+func (c *compiler) kernel(slot int, step plan.Step) {
+	g := c.g
+	op := &g.Ops[step.Op]
+	var n need
+	for _, p := range c.sync {
+		n.point(p)
+	}
+	c.sync = c.sync[:0]
+	cmd := Command{Kind: Kernel, Lane: Compute, Slot: slot, Op: op.ID, Variant: step.Variant, Scratch: Nowhere, Storage: -1}
+	for _, t := range op.Inputs {
+		s := g.Tensors[t].Storage
+		n.toRead(c.stayUses[c.now[s]])
+		cmd.Inputs = append(cmd.Inputs, c.operand(t))
+	}
+	for i, t := range op.Outputs {
+		s := g.Tensors[t].Storage
+		switch r := c.l.Stays.Made[slot][i]; {
+		case !step.Want.Has(i):
+			cmd.Outputs = append(cmd.Outputs, Nowhere)
+			continue
+		case r >= 0:
+			c.settle(r, &n)
+		default:
+			n.toWrite(c.stayUses[c.now[s]])
+		}
+		cmd.Outputs = append(cmd.Outputs, c.operand(t))
+	}
+	scratch := new(uses)
+	if step.Scratch > 0 {
+		cmd.Scratch, cmd.ScratchBytes = Address{Arena, c.l.Scratch[slot]}, step.Scratch
+		c.device.occupy(cmd.Scratch.Offset, cmd.Scratch.Offset+step.Scratch, scratch, &n)
+	}
+	at := c.emitKernel(cmd, n)
+	scratch.wrote(at)
+	for _, t := range op.Inputs {
+		c.stayUses[c.now[g.Tensors[t].Storage]].read(at)
+	}
+	for i, t := range op.Outputs {
+		if s := g.Tensors[t].Storage; step.Want.Has(i) {
+			c.stayUses[c.now[s]].wrote(at)
+			c.version[s] = max(c.version[s], g.Tensors[t].Version)
+		}
+	}
+}
+
+func (c *compiler) emitKernel(cmd Command, n need) Point {
+	cmd.Waits = c.order.waits(cmd.Lane, n, c.origin)
+	relative := c.section.append(cmd)
+	return Point{Compute, relative.Count + c.origin[Compute]}
+}
+
+func (c *compiler) operand(t graph.TensorID) Address {
+	a := c.place(c.g.Tensors[t].Storage)
+	a.Offset += c.g.Tensors[t].Offset
+	return a
+}
+
+// follow writes the leading moves that come after slot and returns the rest.
+func (c *compiler) follow(moves []folded, slot int) []folded {
+	for len(moves) > 0 && moves[0].After == slot {
+		c.move(moves[0])
+		moves = moves[1:]
+	}
+	return moves
+}
+
+func (c *compiler) move(m folded) {
+	s := m.Storage
+	cmd := Command{Slot: m.After, Storage: s, Version: c.version[s], Host: c.host(s), Bytes: c.g.Storages[s].Bytes, Hold: m.Delay}
+	var n need
+	n.point(Point{Compute, c.section.Counts[Compute] + c.origin[Compute]}) // the trigger
+	switch m.Kind {
+	case plan.Out:
+		cmd.Kind, cmd.Lane, cmd.Device = Out, CopyOut, c.place(s)
+		n.toRead(c.stayUses[c.now[s]])
+		at := c.emit(cmd, n)
+		c.stayUses[c.now[s]].read(at)
+		if m.Sync {
+			c.sync = append(c.sync, at)
+		}
+		if c.g.Storages[s].Role == graph.Output && c.version[s] == c.last[s] {
+			c.emit(Command{Kind: Read, Lane: Host, Slot: m.After, Storage: s, Version: c.version[s], Host: c.host(s), Bytes: cmd.Bytes}, need{})
+		}
+	case plan.Drop:
+		r := c.now[s]
+		if c.options.Poison {
+			cmd.Kind, cmd.Lane, cmd.Device, cmd.Host = Poison, Compute, c.place(s), Nowhere
+			n.toWrite(c.stayUses[r])
+			at := c.emitKernel(cmd, n)
+			c.stayUses[r].wrote(at)
+		}
+		c.now[s] = -1
+	case plan.In:
+		c.settle(c.l.Stays.In[m.index], &n)
+		cmd.Kind, cmd.Lane, cmd.Device = In, CopyIn, c.place(s)
+		at := c.emit(cmd, n)
+		c.stayUses[c.now[s]].wrote(at)
+		if m.Sync {
+			c.sync = append(c.sync, at)
+		}
+	}
+}
+
+// prologue copies the storages of Entry in.
+func (c *compiler) prologue(section *Section) {
+	for _, s := range c.p.Entry {
+		section.append(Command{Kind: In, Lane: CopyIn, Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
+			Device: Address{Arena, c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
+	}
+}
+
+// epilogue copies out what the host does not have at the end of a body. Everything waits for the whole body.
+func (c *compiler) epilogue(section *Section) {
+	for _, s := range c.stale() {
+		section.append(Command{Kind: Out, Lane: CopyOut, Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
+			Device: Address{Arena, c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
+	}
+}
+
+// stale lists the storages of Entry that change in an iteration and whose last version is not copied out in it.
+func (c *compiler) stale() []graph.StorageID {
+	held := make(map[graph.StorageID]int)
+	for _, cmd := range c.section.Commands {
+		if cmd.Kind == Out {
+			held[cmd.Storage] = cmd.Version
+		}
+	}
+	var stale []graph.StorageID
+	for _, s := range c.p.Entry {
+		if version, ok := held[s]; c.last[s] > 0 && (!ok || version != c.last[s]) {
+			stale = append(stale, s)
+		}
+	}
+	return stale
+}
+
+// marks names the phases.
+func marks(g *graph.Graph, p *plan.Plan) []Mark {
+	var marks []Mark
+	for slot, step := range p.Steps {
+		name := string(g.Ops[step.Op].Phase)
+		if n := len(marks); n > 0 && marks[n-1].Name == name {
+			marks[n-1].To = slot + 1
+			continue
+		}
+		marks = append(marks, Mark{name, slot, slot + 1})
+	}
+	return marks
+}
+
+// String prints the body of a program, a command per line.
+func (p *Program) Text(g *graph.Graph) string {
+	var b []byte
+	for _, s := range []struct {
+		name string
+		*Section
+	}{{"prologue", &p.Prologue}, {"body", &p.Body}, {"epilogue", &p.Epilogue}} {
+		b = fmt.Appendf(b, "%s\n", s.name)
+		for _, c := range s.Commands {
+			what := ""
+			switch c.Kind {
+			case Kernel:
+				what = g.Ops[c.Op].Name
+			default:
+				what = g.Storages[c.Storage].Name
+			}
+			b = fmt.Appendf(b, "  %-7s %-6s %s", c.Lane, c.Kind, what)
+			for _, w := range c.Waits {
+				b = fmt.Appendf(b, " %s", w)
+			}
+			b = append(b, '\n')
+		}
+	}
+	return string(b)
+}

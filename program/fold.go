@@ -1,0 +1,79 @@
+package program
+
+import (
+	"slices"
+	"time"
+
+	"tensile/graph"
+	"tensile/plan"
+)
+
+// folded is a move of the plan, by its index there, perhaps with a later trigger and a smaller delay.
+type folded struct {
+	plan.Move
+	index int
+}
+
+// fold moves the trigger of every delayed copy to the last step whose planned end is not after the planned start, and
+// keeps the rest as the delay. A move never passes another event of its storage. Since a plan owns bytes by slots,
+// nothing else depends on the trigger.
+func fold(g *graph.Graph, p *plan.Plan) []folded {
+	moves := make([]folded, len(p.Moves))
+	for i, m := range p.Moves {
+		moves[i] = folded{m, i}
+	}
+	if len(p.Made) == 0 || !slices.ContainsFunc(p.Moves, func(m plan.Move) bool { return m.Delay > 0 }) {
+		return moves
+	}
+	ends := make([]time.Duration, len(p.Made))
+	var now time.Duration
+	for i, d := range p.Made {
+		now += d
+		ends[i] = now
+	}
+	limit := limits(g, p)
+	for i := range moves {
+		m := &moves[i]
+		if m.Delay == 0 {
+			continue
+		}
+		start := m.Delay
+		if m.After >= 0 {
+			start += ends[m.After]
+		}
+		for m.After < limit[i] && ends[m.After+1] <= start {
+			m.After++
+		}
+		if m.Delay = start; m.After >= 0 {
+			m.Delay -= ends[m.After]
+		}
+	}
+	slices.SortStableFunc(moves, func(a, b folded) int {
+		if a.After != b.After {
+			return a.After - b.After
+		}
+		return rank(a.Kind) - rank(b.Kind)
+	})
+	return moves
+}
+
+func rank(k plan.MoveKind) int { return slices.Index([]plan.MoveKind{plan.Out, plan.Drop, plan.In}, k) }
+
+// limits returns, per move, the last step that it may follow: just before its storage is used or moved next.
+func limits(g *graph.Graph, p *plan.Plan) []int {
+	next := slices.Repeat([]int{len(p.Steps) - 1}, len(g.Storages))
+	limit := make([]int, len(p.Moves))
+	m := len(p.Moves) - 1
+	for slot := len(p.Steps) - 1; slot >= -1; slot-- {
+		for ; m >= 0 && p.Moves[m].After == slot; m-- {
+			limit[m] = next[p.Moves[m].Storage]
+			next[p.Moves[m].Storage] = slot
+		}
+		if slot >= 0 {
+			for _, s := range g.Touches(p.Steps[slot].Op) {
+				next[s] = slot - 1
+			}
+		}
+	}
+	return limit
+}

@@ -1,0 +1,51 @@
+package program
+
+import (
+	"fmt"
+
+	"tensile/graph"
+	"tensile/plan"
+	"tensile/pool"
+)
+
+// Layout places every residency and every step's scratch in the arena.
+type Layout struct {
+	Stays   *plan.Stays
+	Offsets []graph.Bytes // per residency
+	Scratch []graph.Bytes // per step; 0 where it has none
+	Arena   graph.Bytes   // packed height
+	Load    graph.Bytes   // largest sum of aligned bytes over the slots: no layout is lower
+}
+
+// Place packs the residencies of a valid plan. Offsets and sizes are multiples of align.
+func Place(g *graph.Graph, p *plan.Plan, align graph.Bytes) (*Layout, error) {
+	stays := plan.StaysOf(g, p)
+	buffers := make([]pool.Buffer, 0, len(stays.Residencies)+len(p.Steps))
+	rounded := func(b graph.Bytes) int64 { return int64((b + align - 1) / align * align) }
+	for _, r := range stays.Residencies {
+		buffers = append(buffers, pool.Buffer{Size: rounded(g.Storages[r.Storage].Bytes), Spans: r.Spans, Align: int64(align)})
+	}
+	for slot, step := range p.Steps {
+		if step.Scratch > 0 {
+			span := pool.Span{From: slot, To: slot + 1}
+			buffers = append(buffers, pool.Buffer{Size: rounded(step.Scratch), Spans: []pool.Span{span}, Align: int64(align)})
+		}
+	}
+	packed, err := pool.Pack(buffers)
+	if err != nil {
+		return nil, fmt.Errorf("place the residencies of job %q: %w", p.Job, err)
+	}
+	l := &Layout{Stays: stays, Offsets: make([]graph.Bytes, len(stays.Residencies)), Scratch: make([]graph.Bytes, len(p.Steps)),
+		Arena: graph.Bytes(packed.Height), Load: graph.Bytes(packed.LowerBound)}
+	for i := range l.Offsets {
+		l.Offsets[i] = graph.Bytes(packed.Offsets[i])
+	}
+	next := len(l.Offsets)
+	for slot, step := range p.Steps {
+		if step.Scratch > 0 {
+			l.Scratch[slot] = graph.Bytes(packed.Offsets[next])
+			next++
+		}
+	}
+	return l, nil
+}
