@@ -1,0 +1,106 @@
+package scheduler
+
+import (
+	"fmt"
+
+	"tensile/graph"
+	"tensile/peak"
+	"tensile/plan"
+	"tensile/program"
+)
+
+// tensile plans swaps and recomputations for all jobs until their packed plans fit the budget (Complete Scheduling,
+// TENSILE Algorithm 3, with packing in the loop). A budget that the plain plans fit leaves them as they are.
+func tensile(r Request) (Result, error) {
+	least, why := workingSets(r)
+	if r.Budget > 0 && least > r.Budget {
+		return Result{}, &OverBudgetError{least, r.Budget, "the largest steps need it: " + why}
+	}
+	r.stage(Planning)
+	jobs := r.swappers(graphOrder)
+	target := r.Budget
+	if target == 0 {
+		target = sumOfPeaks(jobs)
+	}
+	if sumOfPeaks(jobs) > target && !r.Options.KeepOrder {
+		jobs = r.swappers(earlyUpdates)
+	}
+	rounds := r.Options.MaxRounds
+	if rounds == 0 {
+		rounds = 12
+	}
+	var result Result
+	for round := 1; ; round++ {
+		if !r.Options.NoSwap {
+			swapFreely(jobs, target)
+		}
+		fits := force(jobs, target, r.Options)
+		var err error
+		if result, err = r.place(r.relaxed(jobs, target)); err != nil {
+			return Result{}, err
+		}
+		result.Rounds = round
+		if r.Budget == 0 || result.Arena <= r.Budget {
+			break
+		}
+		if !fits || target <= least || round == rounds {
+			return Result{}, &OverBudgetError{result.Arena, r.Budget,
+				"the tightest plan found packs into that; the largest steps alone: " + why}
+		}
+		target = max(least, target-(result.Arena-r.Budget))
+		r.stage(Planning)
+	}
+	for i, w := range jobs {
+		result.Jobs[i].Decisions = w.decisions()
+	}
+	return result, nil
+}
+
+func (r *Request) stage(s Stage) {
+	if r.Stage != nil {
+		r.Stage(s)
+	}
+}
+
+func (r *Request) swappers(order func(*graph.Graph) []graph.OpID) []*swapper {
+	var jobs []*swapper
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		jobs = append(jobs, newSwapper(newDraft(j, order(j.Graph), r.Align, len(r.Jobs)), r.Out, r.In))
+	}
+	return jobs
+}
+
+// relaxed writes the jobs' plans with swaps relaxed up to the peaks, and what the target leaves above them.
+func (r *Request) relaxed(jobs []*swapper, target graph.Bytes) []*plan.Plan {
+	spare := max(0, target-sumOfPeaks(jobs)) / graph.Bytes(max(1, len(jobs)))
+	var plans []*plan.Plan
+	for _, w := range jobs {
+		d := w.clone()
+		if _, peak := d.peak(); !r.Options.NoRelax {
+			w.relax(d, peak+spare)
+		}
+		plans = append(plans, d.plan("tensile"))
+	}
+	return plans
+}
+
+// place packs plans and sums them up.
+func (r *Request) place(plans []*plan.Plan) (Result, error) {
+	r.stage(Packing)
+	var result Result
+	for i, p := range plans {
+		if err := plan.Validate(r.Jobs[i].Graph, p); err != nil {
+			panic(fmt.Sprintf("scheduler: %v", err))
+		}
+		layout, err := program.Place(r.Jobs[i].Graph, p, r.Align)
+		if err != nil {
+			return Result{}, err
+		}
+		f := peak.OfStays(r.Jobs[i].Graph, p, layout.Stays)
+		result.Jobs = append(result.Jobs, Scheduled{Plan: p, Layout: layout, Footprint: f})
+		result.SlotPeak += f.Peak
+		result.Arena += layout.Arena
+	}
+	return result, nil
+}
