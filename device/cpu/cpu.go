@@ -1,0 +1,125 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"tensile/cost"
+	"tensile/device"
+	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/kernel"
+	"tensile/graph"
+	"tensile/program"
+)
+
+// Options are the settings of the device; the zero value is the recommended one.
+type Options struct {
+	Threads    int                 // of each GEMM; a constant of the device, since other counts may give other bits; 0: 1
+	Link       cost.BytesPerSecond // limit of each copy direction, shared by all jobs; 0: none
+	NoOpenBLAS bool                // compute with gonum even if OpenBLAS is on the machine
+}
+
+// Device implements device.Device.
+type Device struct {
+	engine *gemm.Engine
+	facts  cost.Facts
+	start  time.Time
+	links  map[program.Kind]*link // Out and In
+	jobs   int
+
+	mu       sync.Mutex
+	events   []device.Event
+	happened chan struct{}
+}
+
+// align is one cache line and more: GEMM gives the same bits at any alignment, this keeps it fast.
+const align graph.Bytes = 256
+
+// New opens the device and measures, in a few ten milliseconds, the rates that Facts reports.
+func New(o Options) (*Device, error) {
+	engine, err := gemm.Open(max(o.Threads, 1), gemm.Options{NoOpenBLAS: o.NoOpenBLAS})
+	if err != nil {
+		return nil, fmt.Errorf("open the cpu device: %w", err)
+	}
+	d := &Device{engine: engine, start: time.Now(), happened: make(chan struct{}, 1)}
+	d.facts = measure(engine)
+	d.LimitLink(o.Link)
+	return d, nil
+}
+
+// LimitLink sets the rate of each copy direction; 0 means no limit. Nothing may be issued.
+func (d *Device) LimitLink(rate cost.BytesPerSecond) {
+	d.links = map[program.Kind]*link{program.Out: newLink(rate), program.In: newLink(rate)}
+	reached := d.facts.Bandwidth / 2 // a copy reads and writes every byte
+	if rate > 0 {
+		reached = min(rate, reached)
+	}
+	d.facts.Out.Rate, d.facts.In.Rate = reached, reached
+}
+
+// Name names the device and what serves its GEMM.
+func (d *Device) Name() string { return "cpu (" + d.engine.Name() + ")" }
+
+func (d *Device) Facts() cost.Facts  { return d.facts }
+func (d *Device) Align() graph.Bytes { return align }
+
+// Variants returns the one way in which the device computes an op; its bits depend on GEMM library and thread count.
+func (d *Device) Variants(g *graph.Graph, op graph.OpID) []device.Variant {
+	o := &g.Ops[op]
+	scratch := graph.Bytes(kernel.Scratch(o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs))) * graph.ElementBytes
+	return []device.Variant{{Name: "direct", Scratch: scratch, Bits: fmt.Sprintf("%s/%d", d.engine.Name(), d.engine.Threads())}}
+}
+
+// Open makes a place for a job: host memory for all its storages (pages appear when they are used) and lanes.
+func (d *Device) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) {
+	j, err := newJob(d, g, o)
+	if err != nil {
+		return nil, fmt.Errorf("open job %q on the cpu device: %w", o.Name, err)
+	}
+	d.jobs++
+	// A lane that computes keeps its processor for long; copies and the runner must not wait for it.
+	if want := runtime.NumCPU() + d.jobs*int(program.Lanes); runtime.GOMAXPROCS(0) < want {
+		runtime.GOMAXPROCS(want)
+	}
+	j.run()
+	return j, nil
+}
+
+// Close ends the device; its jobs are closed before.
+func (d *Device) Close() error { return nil }
+
+// Next implements device.Device.
+func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event, error) {
+	for {
+		d.mu.Lock()
+		events := d.events
+		d.events = nil
+		d.mu.Unlock()
+		if len(events) > 0 {
+			return events, nil
+		}
+		select {
+		case <-d.happened:
+		case <-wake:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Now is the time since the device was opened.
+func (d *Device) Now() time.Duration { return time.Since(d.start) }
+
+func (d *Device) tell(e device.Event) {
+	d.mu.Lock()
+	d.events = append(d.events, e)
+	d.mu.Unlock()
+	select {
+	case d.happened <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,48 @@
+package cpu
+
+import (
+	"time"
+
+	"tensile/cost"
+	"tensile/device/cpu/gemm"
+)
+
+// measure takes the rates that plans start from: GEMM on a matrix that fits the cache, and copying one that does not.
+// Each is the best of a few runs; what they miss, the measured latencies of a run correct.
+func measure(engine *gemm.Engine) cost.Facts {
+	const n = 256
+	square := func() gemm.Matrix[float32] { return gemm.Matrix[float32]{Data: ones(n * n), Stride: n} }
+	p := gemm.Product[float32]{M: n, N: n, K: n, A: square(), B: square(), C: square()}
+	product := best(4, func() { gemm.Multiply(engine, p) })
+	const large = 4 << 20
+	from, to := ones(large), ones(large)
+	copied := best(4, func() { copy(to, from) })
+	return cost.Facts{
+		Name:           "cpu",
+		Compute:        cost.FLOPsPerSecond(2 * n * n * n / product.Seconds()),
+		Bandwidth:      cost.BytesPerSecond(2 * 4 * large / copied.Seconds()), // read and written
+		ComputeShare:   1,
+		BandwidthShare: 0.5, // scalar loops, seen on elementwise kernels
+		Launch:         2 * time.Microsecond,
+	}
+}
+
+func ones(n int) []float32 {
+	s := make([]float32, n)
+	for i := range s {
+		s[i] = 1
+	}
+	return s
+}
+
+func best(runs int, f func()) time.Duration {
+	var least time.Duration
+	for range runs {
+		start := time.Now()
+		f()
+		if took := time.Since(start); least == 0 || took < least {
+			least = took
+		}
+	}
+	return max(least, 1)
+}

@@ -1,0 +1,146 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"tensile/device"
+	"tensile/graph"
+	"tensile/internal/invariants"
+	"tensile/program"
+)
+
+// job implements device.Job.
+type job struct {
+	device  *Device
+	g       *graph.Graph
+	options device.JobOptions
+	slots   []graph.Bytes // host offsets
+	inputs  [][]graph.Shape
+	outputs [][]graph.Shape
+
+	regions [program.Regions]memory
+	lanes   [program.Lanes]*lane
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	moved   sync.Cond // a count, the urgency, a queue or closed has changed
+	issued  [program.Lanes]int
+	done    [program.Lanes]int
+	urgent  [program.Lanes]int // counts that another lane is waiting for
+	touched graph.Bytes
+	closed  bool
+}
+
+func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
+	j := &job{device: d, g: g, options: o}
+	j.moved.L = &j.mu
+	for _, op := range g.Ops {
+		j.inputs = append(j.inputs, g.Shapes(op.Inputs))
+		j.outputs = append(j.outputs, g.Shapes(op.Outputs))
+	}
+	var size graph.Bytes
+	var err error
+	j.slots, size = program.HostSlots(g)
+	if j.regions[program.HostMemory], err = reserve(size); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *job) run() {
+	for l := range program.Lanes {
+		j.lanes[l] = newLane(j, l)
+		j.running.Go(j.lanes[l].run)
+	}
+}
+
+// Reserve implements device.Job. With the invariants tag the new arena is full of NaN.
+func (j *job) Reserve(arena graph.Bytes) error {
+	j.mustRest("Reserve")
+	if arena < 0 || arena%align != 0 {
+		panic(fmt.Sprintf("cpu: Reserve(%d): not a multiple of %d", arena, align))
+	}
+	j.regions[program.Arena].free()
+	j.touched = 0
+	var err error
+	if j.regions[program.Arena], err = reserve(arena); err != nil {
+		return fmt.Errorf("job %q: %w", j.options.Name, err)
+	}
+	if invariants.Enabled {
+		poison(j.regions[program.Arena].floats(0, int(arena/graph.ElementBytes)))
+	}
+	return nil
+}
+
+func poison(f []float32) {
+	for i := range f {
+		f[i] = float32(math.NaN())
+	}
+}
+
+func (j *job) mustRest(what string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.done != j.issued {
+		panic(fmt.Sprintf("cpu: %s of job %q with %v commands issued and %v done", what, j.options.Name, j.issued, j.done))
+	}
+}
+
+// Issue implements device.Job.
+func (j *job) Issue(s *program.Section, iteration int, drain bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	origin := j.issued
+	var begun [program.Lanes]bool
+	for i := range s.Commands {
+		c := &s.Commands[i]
+		item := issued{section: s, command: c, index: i, iteration: iteration, origin: origin}
+		if drain && !begun[c.Lane] {
+			item.floor, begun[c.Lane] = origin, true
+		}
+		j.lanes[c.Lane].queue = append(j.lanes[c.Lane].queue, item)
+		j.issued[c.Lane]++
+	}
+	j.moved.Broadcast()
+}
+
+// Host implements device.Job.
+func (j *job) Host(s graph.StorageID) []float32 {
+	j.mustRest("Host")
+	return j.host(s)
+}
+
+func (j *job) host(s graph.StorageID) []float32 {
+	return j.regions[program.HostMemory].floats(j.slots[s], int(j.g.Storages[s].Bytes/graph.ElementBytes))
+}
+
+// Touched implements device.Job.
+func (j *job) Touched() graph.Bytes {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.touched
+}
+
+// Close ends the lanes, also in the middle of what was issued, and gives all memory back.
+func (j *job) Close() error {
+	j.mu.Lock()
+	j.closed = true
+	j.moved.Broadcast()
+	j.mu.Unlock()
+	j.running.Wait()
+	for r := range j.regions {
+		j.regions[r].free()
+	}
+	j.device.jobs--
+	return nil
+}
+
+// at returns memory behind an address; nil for Nowhere.
+func (j *job) at(a program.Address, elements int) []float32 {
+	if a == program.Nowhere {
+		return nil
+	}
+	return j.regions[a.Region].floats(a.Offset, elements)
+}

@@ -1,0 +1,89 @@
+package kernel
+
+import (
+	"fmt"
+	"testing"
+
+	"tensile/graph"
+)
+
+// BenchmarkPointwise reports nanoseconds an element of kinds that stream through memory.
+func BenchmarkPointwise(b *testing.B) {
+	image := graph.Shape{8, 64, 32, 32}
+	one, rng := graph.Shape{64}, randoms(1)
+	for _, c := range []struct {
+		kind   graph.Kind
+		attrs  graph.Attrs
+		shapes []graph.Shape
+	}{
+		{graph.ReLU, graph.Attrs{}, []graph.Shape{image}},
+		{graph.ReLUDX, graph.Attrs{}, []graph.Shape{image, image, image}},
+		{graph.Add, graph.Attrs{}, []graph.Shape{image, image}},
+		{graph.Accumulate, graph.Attrs{}, []graph.Shape{image, image}},
+		{graph.Dropout, graph.Attrs{Rate: 0.5}, []graph.Shape{image}},
+		{graph.SGD, graph.Attrs{LearningRate: 1e-9}, []graph.Shape{image, image}},
+		{graph.Adam, graph.Attrs{LearningRate: 1e-9, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}, []graph.Shape{image, image, image, image}},
+		{graph.BatchNormStats, graph.Attrs{}, []graph.Shape{image}},
+		{graph.BatchNorm, graph.Attrs{}, []graph.Shape{image, one, one, one, one}},
+		{graph.BatchNormGrad, graph.Attrs{}, []graph.Shape{image, one, one, one, image}},
+		{graph.BiasDB, graph.Attrs{}, []graph.Shape{image}},
+		{graph.MaxPool, poolAttrs, []graph.Shape{image}},
+		{graph.MaxPoolDX, poolAttrs, []graph.Shape{image, {8, 64, 16, 16}, {8, 64, 16, 16}}},
+		{graph.AvgPool, poolAttrs, []graph.Shape{image}},
+		{graph.AvgPoolDX, poolAttrs, []graph.Shape{image, {8, 64, 16, 16}, {8, 64, 16, 16}}},
+	} {
+		b.Run("kind="+string(c.kind), func(b *testing.B) {
+			var in []tensor[float32]
+			for i, s := range c.shapes {
+				x := normal[float32](rng, s...)
+				if i > 1 && (c.kind == graph.Adam || len(s) == 1) {
+					x = positive[float32](rng, s...)
+				}
+				in = append(in, x)
+			}
+			k := call(b, job{}, c.kind, c.attrs, in...)
+			for b.Loop() {
+				Run(k)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(image.Elements()), "ns/element")
+		})
+	}
+}
+
+// BenchmarkConvolution reports GFLOP/s of the three convolution kinds.
+func BenchmarkConvolution(b *testing.B) {
+	for _, c := range []struct {
+		n, c, h, k int
+		attrs      graph.Attrs
+	}{
+		{8, 64, 32, 64, window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})},
+		{8, 64, 32, 256, window([2]int{1, 1}, [2]int{1, 1}, [2]int{0, 0})},
+		{8, 512, 7, 512, window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})},
+		{1, 3, 224, 64, window([2]int{7, 7}, [2]int{2, 2}, [2]int{3, 3})},
+	} {
+		rng, a := randoms(1), c.attrs
+		a.Extent = [2]int{c.h, c.h}
+		x, w := normal[float32](rng, c.n, c.c, c.h, c.h), normal[float32](rng, c.k, c.c, a.Kernel[0], a.Kernel[1])
+		for _, library := range []string{"gonum", "openblas"} {
+			for _, kind := range []graph.Kind{graph.Conv2D, graph.Conv2DDW, graph.Conv2DDX} {
+				name := fmt.Sprintf("kind=%s/x=%dx%dx%dx%d/w=%dx%d/library=%s", kind, c.n, c.c, c.h, c.h, c.k, a.Kernel[0], library)
+				b.Run(name, func(b *testing.B) {
+					j := job{engine: engine(b, library)}
+					k := call(b, j, graph.Conv2D, a, x, w)
+					dy := normal[float32](rng, k.OutShapes[0]...)
+					flops := 2 * float64(len(dy.data)*c.c*a.Kernel[0]*a.Kernel[1])
+					switch kind {
+					case graph.Conv2DDW:
+						k = call(b, j, kind, a, x, dy)
+					case graph.Conv2DDX:
+						k = call(b, j, kind, a, dy, w)
+					}
+					for b.Loop() {
+						Run(k)
+					}
+					b.ReportMetric(flops*float64(b.N)/1e9/b.Elapsed().Seconds(), "GFLOP/s")
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package kernel
+
+import (
+	"testing"
+
+	"tensile/device/cpu/gemm"
+	"tensile/graph"
+)
+
+// slowConv is the oracle: seven loops in float64.
+func slowConv[T gemm.Float](a graph.Attrs, x, w, b tensor[T], out graph.Shape) []float64 {
+	at := func(t tensor[T], n, c, h, w int) float64 {
+		if h < 0 || w < 0 || h >= t.shape[2] || w >= t.shape[3] {
+			return 0
+		}
+		return float64(t.data[((n*t.shape[1]+c)*t.shape[2]+h)*t.shape[3]+w])
+	}
+	var y []float64
+	for n := range out[0] {
+		for k := range out[1] {
+			for p := range out[2] {
+				for q := range out[3] {
+					sum := float64(b.data[k])
+					for c := range x.shape[1] {
+						for r := range a.Kernel[0] {
+							for s := range a.Kernel[1] {
+								sum += at(w, k, c, r, s) * at(x, n, c, p*a.Stride[0]-a.Pad[0]+r, q*a.Stride[1]-a.Pad[1]+s)
+							}
+						}
+					}
+					y = append(y, sum)
+				}
+			}
+		}
+	}
+	return y
+}
+
+func checkConv[T gemm.Float](t *testing.T, e *gemm.Engine, seed uint64, a graph.Attrs, n, c, h, w, k int, tolerance float64) {
+	t.Helper()
+	rng, j := randoms(seed), job{engine: e}
+	x, filter := normal[T](rng, n, c, h, w), normal[T](rng, k, c, a.Kernel[0], a.Kernel[1])
+	bias := normal[T](rng, k)
+	y := apply(t, j, graph.Conv2D, a, x, filter, bias)[0]
+	near(t, "y with bias", y.data, slowConv(a, x, filter, bias, y.shape), tolerance)
+	clear(bias.data)
+	y = apply(t, j, graph.Conv2D, a, x, filter)[0]
+	near(t, "y", y.data, slowConv(a, x, filter, bias, y.shape), tolerance)
+}
+
+func TestConvolutionAgainstSlow(t *testing.T) {
+	for _, library := range []string{"gonum", "openblas"} {
+		t.Run(library, func(t *testing.T) {
+			e := engine(t, library)
+			forEachGeometry(t, func(t *testing.T, i int) {
+				g := geometries[i]
+				checkConv[float32](t, e, 1, g.attrs, g.n, g.c, g.h, g.w, g.k, 1e-5)
+				checkConv[float64](t, e, 1, g.attrs, g.n, g.c, g.h, g.w, g.k, 1e-13)
+			})
+		})
+	}
+}
+
+// A convolution of several chunks an image, the last one shorter, agrees with the oracle, and its gradients are the
+// adjoint of it: <dy, conv(x, w)> is linear in x and in w.
+func TestConvolutionInChunks(t *testing.T) {
+	a := window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})
+	rng, j := randoms(8), job{engine: engine(t, "gonum")}
+	x, w, b := normal[float64](rng, 2, 64, 20, 50), normal[float64](rng, 2, 64, 3, 3), normal[float64](rng, 2)
+	g := convolutionOf(a, x.shape, graph.Shape{2, 2, 20, 50})
+	if rows := g.rows(); rows >= 20 || 20%rows == 0 || g.scratch() > chunkElements {
+		t.Fatalf("%d of 20 rows a chunk do not test what they should", rows)
+	}
+	y := apply(t, j, graph.Conv2D, a, x, w, b)[0]
+	near(t, "y", y.data, slowConv(a, x, w, b, y.shape), 1e-13)
+
+	dy := normal[float64](rng, y.shape...)
+	clear(b.data)
+	want := dot(apply(t, j, graph.Conv2D, a, x, w, b)[0], dy)
+	near(t, "<dw,w>", []float64{dot(apply(t, j, graph.Conv2DDW, a, x, dy)[0], w)}, []float64{want}, 1e-12)
+	a.Extent = [2]int{20, 50}
+	near(t, "<dx,x>", []float64{dot(apply(t, j, graph.Conv2DDX, a, dy, w)[0], x)}, []float64{want}, 1e-12)
+}
+
+func TestConvolutionScratch(t *testing.T) {
+	one := window([2]int{1, 1}, [2]int{1, 1}, [2]int{0, 0})
+	big := window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})
+	for _, c := range []struct {
+		a    graph.Attrs
+		x, y graph.Shape
+		want int
+	}{
+		{one, graph.Shape{8, 64, 56, 56}, graph.Shape{8, 64, 56, 56}, 0},
+		{big, graph.Shape{8, 64, 32, 32}, graph.Shape{8, 64, 32, 32}, 64 * 9 * 14 * 32},
+		{big, graph.Shape{8, 2, 6, 5}, graph.Shape{8, 64, 6, 5}, 2 * 9 * 6 * 5},
+		{big, graph.Shape{1, 4096, 2, 64}, graph.Shape{1, 1, 2, 64}, 4096 * 9 * 64}, // one row, whatever it takes
+	} {
+		w := graph.Shape{c.y[1], c.x[1], c.a.Kernel[0], c.a.Kernel[1]}
+		for kind, shapes := range map[graph.Kind][3]graph.Shape{
+			graph.Conv2D: {c.x, w, c.y}, graph.Conv2DDW: {c.x, c.y, w}, graph.Conv2DDX: {c.y, w, c.x},
+		} {
+			if got := Scratch(kind, c.a, shapes[:2], shapes[2:]); got != c.want {
+				t.Errorf("Scratch(%s, %v) = %d, want %d", kind, shapes, got, c.want)
+			}
+		}
+	}
+	if got := Scratch(graph.ReLU, graph.Attrs{}, []graph.Shape{{3}}, []graph.Shape{{3}}); got != 0 {
+		t.Errorf("Scratch(relu) = %d, want 0", got)
+	}
+}
+
+func FuzzConvolution(f *testing.F) {
+	f.Add(uint64(1), uint8(2), uint8(3), uint8(7), uint8(8), uint8(2), uint16(0x1133), uint8(0x12))
+	f.Add(uint64(2), uint8(1), uint8(1), uint8(1), uint8(9), uint8(40), uint16(0x2151), uint8(0x20))
+	f.Fuzz(func(t *testing.T, seed uint64, n, c, h, w, k uint8, slide uint16, pad uint8) {
+		a := window([2]int{int(slide&7) + 1, int(slide>>4&7) + 1}, [2]int{int(slide>>8&3) + 1, int(slide>>12&3) + 1}, [2]int{})
+		a.Pad = [2]int{int(pad&15) % a.Kernel[0], int(pad>>4) % a.Kernel[1]}
+		x := graph.Shape{int(n)%3 + 1, int(c)%5 + 1, int(h)%12 + 1, int(w)%12 + 1}
+		filters := int(k)%40 + 1
+		if _, err := graph.Infer(graph.Conv2D, a, []graph.Shape{x, {filters, x[1], a.Kernel[0], a.Kernel[1]}}); err != nil {
+			t.Skip(err)
+		}
+		checkConv[float64](t, engine(t, "gonum"), seed, a, x[0], x[1], x[2], x[3], filters, 1e-13)
+		checkConv[float32](t, engine(t, "gonum"), seed, a, x[0], x[1], x[2], x[3], filters, 1e-5)
+	})
+}

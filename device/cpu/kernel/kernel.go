@@ -1,0 +1,129 @@
+package kernel
+
+import (
+	"fmt"
+	"unsafe"
+
+	"tensile/device/cpu/gemm"
+	"tensile/graph"
+)
+
+// Call is one execution of an op.
+type Call[T gemm.Float] struct {
+	Kind      graph.Kind
+	Attrs     graph.Attrs
+	In, Out   [][]T         // operands in the kind's order; an entry of Out may be nil, see package comment
+	InShapes  []graph.Shape // of In
+	OutShapes []graph.Shape // of Out
+	Scratch   []T           // at least Scratch(...) elements of any content
+	Seed      uint64        // of the job's generator
+	Iteration int           // from 0
+	GEMM      *gemm.Engine  // for convolutions and linear layers
+}
+
+// kernel is what the table knows of a kind.
+type kernel[T gemm.Float] struct {
+	run     func(c *Call[T])
+	scratch func(a graph.Attrs, in, out []graph.Shape) int // nil: none
+	partial bool                                           // outputs may be nil
+}
+
+var kernels32, kernels64 = kernels[float32](), kernels[float64]()
+
+func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
+	return map[graph.Kind]kernel[T]{
+		graph.Conv2D:   {run: conv2D[T], scratch: conv2DScratch},
+		graph.Conv2DDW: {run: conv2DDW[T], scratch: conv2DDWScratch},
+		graph.Conv2DDX: {run: conv2DDX[T], scratch: conv2DDXScratch},
+
+		graph.Linear:   {run: linear[T]},
+		graph.LinearDW: {run: linearDW[T]},
+		graph.LinearDX: {run: linearDX[T]},
+		graph.BiasDB:   {run: biasDB[T]},
+
+		graph.ReLU:   {run: relu[T]},
+		graph.ReLUDX: {run: reluDX[T]},
+
+		graph.MaxPool:   {run: maxPool[T]},
+		graph.MaxPoolDX: {run: maxPoolDX[T]},
+		graph.AvgPool:   {run: avgPool[T]},
+		graph.AvgPoolDX: {run: avgPoolDX[T]},
+
+		graph.BatchNormStats:  {run: batchNormStats[T], partial: true},
+		graph.BatchNorm:       {run: batchNorm[T]},
+		graph.BatchNormUpdate: {run: batchNormUpdate[T]},
+		graph.BatchNormGrad:   {run: batchNormGrad[T], partial: true},
+
+		graph.Add:        {run: add[T]},
+		graph.Mul:        {run: mul[T]},
+		graph.Accumulate: {run: accumulate[T]},
+		graph.Scale:      {run: scale[T]},
+
+		graph.Dropout:   {run: dropout[T]},
+		graph.DropoutDX: {run: dropout[T]},
+
+		graph.SoftmaxXent:   {run: softmaxXent[T], partial: true},
+		graph.SoftmaxXentDX: {run: softmaxXentDX[T]},
+
+		graph.SGD:      {run: sgd[T]},
+		graph.Momentum: {run: sgdMomentum[T]},
+		graph.Adam:     {run: adam[T]},
+	}
+}
+
+// Run computes the call's outputs.
+func Run[T gemm.Float](c *Call[T]) {
+	var zero T
+	if unsafe.Sizeof(zero) == 4 {
+		run(kernels32, (*Call[float32])(unsafe.Pointer(c)))
+	} else {
+		run(kernels64, (*Call[float64])(unsafe.Pointer(c)))
+	}
+}
+
+func run[T gemm.Float](table map[graph.Kind]kernel[T], c *Call[T]) {
+	k, ok := table[c.Kind]
+	if !ok {
+		panic(fmt.Sprintf("kernel: there is no kernel for %q", c.Kind))
+	}
+	fits(c, "input", c.In, c.InShapes, false)
+	fits(c, "output", c.Out, c.OutShapes, k.partial)
+	if k.scratch != nil {
+		if need := k.scratch(c.Attrs, c.InShapes, c.OutShapes); len(c.Scratch) < need {
+			panic(fmt.Sprintf("kernel: %s got %d elements of scratch, needs %d", c.Kind, len(c.Scratch), need))
+		}
+	}
+	k.run(c)
+}
+
+// fits panics unless every operand is as long as its shape says, or nil where that is allowed.
+func fits[T gemm.Float](c *Call[T], what string, operands [][]T, shapes []graph.Shape, partial bool) {
+	if len(operands) != len(shapes) {
+		panic(fmt.Sprintf("kernel: %s got %d %ss and %d shapes", c.Kind, len(operands), what, len(shapes)))
+	}
+	for i, o := range operands {
+		if len(o) != shapes[i].Elements() && !(partial && o == nil) {
+			panic(fmt.Sprintf("kernel: %s: %s %d has %d elements, shape %v", c.Kind, what, i, len(o), shapes[i]))
+		}
+	}
+}
+
+// updated returns output o, which must be the memory of input i.
+func (c *Call[T]) updated(o, i int) []T {
+	if unsafe.SliceData(c.Out[o]) != unsafe.SliceData(c.In[i]) {
+		panic(fmt.Sprintf("kernel: %s: output %d is not input %d in place", c.Kind, o, i))
+	}
+	return c.Out[o]
+}
+
+// Scratch is the number of elements of scratch that a call of this kind and these shapes needs.
+func Scratch(kind graph.Kind, attrs graph.Attrs, in, out []graph.Shape) int {
+	k, ok := kernels32[kind]
+	if !ok {
+		panic(fmt.Sprintf("kernel: there is no kernel for %q", kind))
+	}
+	if k.scratch == nil {
+		return 0
+	}
+	return k.scratch(attrs, in, out)
+}

@@ -1,0 +1,210 @@
+package kernel
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"tensile/device/cpu/gemm"
+	"tensile/graph"
+)
+
+// example is a call of a kind with sensible inputs.
+type example[T gemm.Float] struct {
+	kind  graph.Kind
+	attrs graph.Attrs
+	in    func(rng *rand.Rand) []tensor[T]
+}
+
+var (
+	convAttrs = graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}, Extent: [2]int{9, 8}}
+	poolAttrs = window([2]int{3, 3}, [2]int{2, 2}, [2]int{1, 1})
+	adamAttrs = graph.Attrs{LearningRate: 1e-2, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+)
+
+// examples holds one call of every kind.
+func examples[T gemm.Float]() []example[T] {
+	type tensors = []tensor[T]
+	normals := func(shapes ...graph.Shape) func(rng *rand.Rand) tensors {
+		return func(rng *rand.Rand) (in tensors) {
+			for _, s := range shapes {
+				in = append(in, normal[T](rng, s...))
+			}
+			return in
+		}
+	}
+	image, pooled, one := graph.Shape{2, 3, 9, 8}, graph.Shape{2, 3, 5, 4}, graph.Shape{3}
+	return []example[T]{
+		{graph.Conv2D, convAttrs, normals(image, graph.Shape{4, 3, 3, 3}, graph.Shape{4})},
+		{graph.Conv2DDW, convAttrs, normals(image, graph.Shape{2, 4, 5, 4})},
+		{graph.Conv2DDX, convAttrs, normals(graph.Shape{2, 4, 5, 4}, graph.Shape{4, 3, 3, 3})},
+		{graph.Linear, graph.Attrs{}, normals(graph.Shape{5, 7}, graph.Shape{6, 7}, graph.Shape{6})},
+		{graph.LinearDW, graph.Attrs{}, normals(graph.Shape{5, 7}, graph.Shape{5, 6})},
+		{graph.LinearDX, graph.Attrs{}, normals(graph.Shape{5, 6}, graph.Shape{6, 7})},
+		{graph.BiasDB, graph.Attrs{}, normals(image)},
+		{graph.ReLU, graph.Attrs{}, normals(image)},
+		{graph.ReLUDX, graph.Attrs{}, normals(image, image, image)},
+		{graph.MaxPool, poolAttrs, normals(image)},
+		{graph.MaxPoolDX, poolAttrs, normals(image, pooled, pooled)},
+		{graph.AvgPool, poolAttrs, normals(image)},
+		{graph.AvgPoolDX, poolAttrs, normals(image, pooled, pooled)},
+		{graph.BatchNormStats, graph.Attrs{}, normals(image)},
+		{graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, func(rng *rand.Rand) tensors {
+			return tensors{normal[T](rng, image...), normal[T](rng, 3), positive[T](rng, 3), normal[T](rng, 3), normal[T](rng, 3)}
+		}},
+		{graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, normals(one, one, one, one)},
+		{graph.BatchNormGrad, graph.Attrs{Epsilon: 1e-5}, func(rng *rand.Rand) tensors {
+			return tensors{normal[T](rng, image...), normal[T](rng, 3), positive[T](rng, 3), normal[T](rng, 3), normal[T](rng, image...)}
+		}},
+		{graph.Add, graph.Attrs{}, normals(image, image)},
+		{graph.Mul, graph.Attrs{}, normals(image, image)},
+		{graph.Accumulate, graph.Attrs{}, normals(image, image)},
+		{graph.Scale, graph.Attrs{Factor: 0.3}, normals(image)},
+		{graph.Dropout, graph.Attrs{Rate: 0.4, Key: 7}, normals(image)},
+		{graph.DropoutDX, graph.Attrs{Rate: 0.4, Key: 7}, normals(image)},
+		{graph.SoftmaxXent, graph.Attrs{}, func(rng *rand.Rand) tensors {
+			return tensors{normal[T](rng, 5, 7), labels[T](rng, 5, 7)}
+		}},
+		{graph.SoftmaxXentDX, graph.Attrs{}, func(rng *rand.Rand) tensors {
+			return tensors{normal[T](rng, 5, 7), labels[T](rng, 5, 7)}
+		}},
+		{graph.SGD, graph.Attrs{LearningRate: 0.1}, normals(image, image)},
+		{graph.Momentum, graph.Attrs{LearningRate: 0.1, Momentum: 0.9}, normals(image, image, image)},
+		{graph.Adam, adamAttrs, func(rng *rand.Rand) tensors {
+			return tensors{normal[T](rng, 40), normal[T](rng, 40), normal[T](rng, 40), positive[T](rng, 40)}
+		}},
+	}
+}
+
+func TestEveryKindHasAKernelAndAnExample(t *testing.T) {
+	var tested []graph.Kind
+	for _, e := range examples[float32]() {
+		tested = append(tested, e.kind)
+	}
+	for _, kind := range graph.Kinds() {
+		if _, ok := kernels32[kind]; !ok {
+			t.Errorf("%s has no kernel", kind)
+		}
+		if !slices.Contains(tested, kind) {
+			t.Errorf("%s has no example in this test", kind)
+		}
+	}
+	if len(kernels32) != len(graph.Kinds()) || len(kernels64) != len(kernels32) {
+		t.Errorf("%d and %d kernels for %d kinds", len(kernels32), len(kernels64), len(graph.Kinds()))
+	}
+}
+
+// Whatever outputs and scratch held before, the bits are the same, every output element is written, and inputs that
+// are not updated in place stay as they are.
+func testGarbage[T gemm.Float](t *testing.T, library string) {
+	e := engine(t, library)
+	for _, x := range examples[T]() {
+		t.Run(string(x.kind), func(t *testing.T) {
+			clean := call(t, job{engine: e, seed: 3, garbage: 1e-3}, x.kind, x.attrs, x.in(randoms(5))...)
+			dirty := call(t, job{engine: e, seed: 3}, x.kind, x.attrs, x.in(randoms(5))...)
+			Run(clean)
+			Run(dirty)
+			for i := range clean.Out {
+				if !sameBits(clean.Out[i], dirty.Out[i]) {
+					t.Errorf("output %d depends on what outputs and scratch held", i)
+				}
+				if slices.ContainsFunc(dirty.Out[i], func(v T) bool { return v != v }) {
+					t.Errorf("output %d holds NaN", i)
+				}
+			}
+			for i, want := range x.in(randoms(5)) {
+				if !slices.Contains(inPlace[x.kind], i) && !sameBits(dirty.In[i], want.data) {
+					t.Errorf("input %d was written", i)
+				}
+			}
+		})
+	}
+}
+
+func TestGarbageDoesNotMatter(t *testing.T) {
+	for _, library := range []string{"gonum", "openblas"} {
+		t.Run(library+"/float32", func(t *testing.T) { testGarbage[float32](t, library) })
+		t.Run(library+"/float64", func(t *testing.T) { testGarbage[float64](t, library) })
+	}
+}
+
+// Leaving out any set of outputs keeps the bits of the others.
+func TestUnwantedOutputs(t *testing.T) {
+	for _, x := range examples[float32]() {
+		if !kernels32[x.kind].partial {
+			continue
+		}
+		all := apply(t, job{}, x.kind, x.attrs, x.in(randoms(6))...)
+		for set := range 1 << len(all) {
+			var unwanted []int
+			for i := range all {
+				if set>>i&1 == 1 {
+					unwanted = append(unwanted, i)
+				}
+			}
+			t.Run(fmt.Sprintf("%s,without=%v", x.kind, unwanted), func(t *testing.T) {
+				for i, got := range apply(t, job{unwanted: unwanted}, x.kind, x.attrs, x.in(randoms(6))...) {
+					if got.data != nil && !sameBits(got.data, all[i].data) {
+						t.Errorf("output %d has other bits", i)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestKernelsAllocateNothing(t *testing.T) {
+	e := engine(t, "gonum")
+	for _, x := range examples[float32]() {
+		c := call(t, job{engine: e}, x.kind, x.attrs, x.in(randoms(5))...)
+		if n := testing.AllocsPerRun(10, func() { Run(c) }); n != 0 {
+			t.Errorf("%s allocates %v times a call, want 0", x.kind, n)
+		}
+	}
+}
+
+// A type that is a float32 underneath runs on the same kernels.
+func TestNamedFloat(t *testing.T) {
+	type weight float32
+	x := tensor[weight]{graph.Shape{3}, []weight{-1, 0, 2}}
+	if got := apply(t, job{}, graph.ReLU, graph.Attrs{}, x)[0].data; !slices.Equal(got, []weight{0, 0, 2}) {
+		t.Errorf("relu(%v) = %v", x.data, got)
+	}
+}
+
+func TestBugsPanic(t *testing.T) {
+	x := tensor[float32]{graph.Shape{4, 2}, make([]float32, 8)}
+	good := func() *Call[float32] { return call(t, job{}, graph.Accumulate, graph.Attrs{}, x, x) }
+	pool := tensor[float32]{graph.Shape{1, 1, 4, 4}, make([]float32, 16)}
+	weights := tensor[float32]{graph.Shape{1, 1, 3, 3}, make([]float32, 9)}
+	for name, bug := range map[string]func() *Call[float32]{
+		"unknown kind": func() *Call[float32] { c := good(); c.Kind = "fft"; return c },
+		"short input":  func() *Call[float32] { c := good(); c.In[1] = c.In[1][:7]; return c },
+		"no shapes":    func() *Call[float32] { c := good(); c.OutShapes = nil; return c },
+		"no output":    func() *Call[float32] { c := good(); c.Out[0] = nil; return c },
+		"not in place": func() *Call[float32] { c := good(); c.Out[0] = make([]float32, 8); return c },
+		"rate of 1":    func() *Call[float32] { return call(t, job{}, graph.Dropout, graph.Attrs{Rate: 1}, x) },
+		"short scratch": func() *Call[float32] {
+			c := call(t, job{}, graph.Conv2D, window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1}), pool, weights)
+			c.Scratch = c.Scratch[1:]
+			return c
+		},
+		"label too large": func() *Call[float32] {
+			return call(t, job{}, graph.SoftmaxXent, graph.Attrs{}, x, tensor[float32]{graph.Shape{4}, []float32{0, 1, 2, 0}})
+		},
+		"label not whole": func() *Call[float32] {
+			return call(t, job{}, graph.SoftmaxXentDX, graph.Attrs{}, x, tensor[float32]{graph.Shape{4}, []float32{0, 0.5, 1, 0}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if message, ok := recover().(string); !ok || !strings.HasPrefix(message, "kernel: ") {
+					t.Errorf("panicked with %q, want a message of package kernel", message)
+				}
+			}()
+			Run(bug())
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+
+	"tensile/device/cpu/gemm"
+)
+
+// softmaxXent: logits labels -> loss probabilities. The loss is the mean over N of log Σexp(logit) - logit[label], each
+// row's maximum being taken off first so that nothing overflows.
+func softmaxXent[T gemm.Float](c *Call[T]) {
+	logits, labels, loss, probabilities := c.In[0], c.In[1], c.Out[0], c.Out[1]
+	n, total := len(labels), 0.0
+	for r, label := range labels {
+		row := item(logits, r, n)
+		var out []T
+		if probabilities != nil {
+			out = item(probabilities, r, n)
+		}
+		top, sum := softmax(out, row)
+		total += math.Log(sum) - (float64(row[class(label, len(row))]) - float64(top))
+	}
+	if loss != nil {
+		loss[0] = T(total / float64(n))
+	}
+}
+
+// softmax writes the probabilities of a row to out unless it is nil, and returns the row's maximum and the sum of the
+// exponentials relative to it.
+func softmax[T gemm.Float](out, row []T) (top T, sum float64) {
+	top = row[0]
+	for _, v := range row {
+		top = max(top, v)
+	}
+	for i, v := range row {
+		e := math.Exp(float64(v) - float64(top))
+		sum += e
+		if out != nil {
+			out[i] = T(e)
+		}
+	}
+	for i, e := range out {
+		out[i] = T(float64(e) / sum)
+	}
+	return top, sum
+}
+
+// softmaxXentDX: probabilities labels -> dlogits, (probabilities - onehot)/N.
+func softmaxXentDX[T gemm.Float](c *Call[T]) {
+	probabilities, labels, dx := c.In[0], c.In[1], c.Out[0]
+	n := len(labels)
+	for r, label := range labels {
+		from, to := item(probabilities, r, n), item(dx, r, n)
+		hit := class(label, len(from))
+		for i, v := range from {
+			to[i] = v / T(n)
+		}
+		to[hit] = (from[hit] - 1) / T(n)
+	}
+}
+
+// class returns a label as an index of one of count classes.
+func class[T gemm.Float](label T, count int) int {
+	k := int(label)
+	if T(k) != label || k < 0 || k >= count {
+		panic(fmt.Sprintf("kernel: label %v is not one of the classes 0 to %d", label, count-1))
+	}
+	return k
+}

@@ -1,0 +1,101 @@
+package kernel
+
+import (
+	"math"
+
+	"tensile/device/cpu/gemm"
+)
+
+// batchNormStats: x -> mean variance (biased). Two passes, in float64: the variance is that of the exact mean.
+func batchNormStats[T gemm.Float](c *Call[T]) {
+	x, mean, variance := c.In[0], c.Out[0], c.Out[1]
+	ch := channelsOf(c.InShapes[0])
+	count := float64(ch.n * ch.size)
+	for k := range ch.c {
+		total := 0.0
+		for n := range ch.n {
+			total += sum(plane(ch, x, n, k))
+		}
+		centre := total / count
+		if mean != nil {
+			mean[k] = T(centre)
+		}
+		if variance == nil {
+			continue
+		}
+		squares := 0.0
+		for n := range ch.n {
+			squares += sumSquares(plane(ch, x, n, k), centre)
+		}
+		variance[k] = T(squares / count)
+	}
+}
+
+// batchNorm: x mean variance gamma beta -> y.
+func batchNorm[T gemm.Float](c *Call[T]) {
+	x, mean, variance, gamma, beta, y := c.In[0], c.In[1], c.In[2], c.In[3], c.In[4], c.Out[0]
+	ch := channelsOf(c.InShapes[0])
+	for k := range ch.c {
+		factor, centre, shift := T(float64(gamma[k])*inverseDeviation(variance[k], c.Attrs.Epsilon)), mean[k], beta[k]
+		for n := range ch.n {
+			from, to := plane(ch, x, n, k), plane(ch, y, n, k)
+			to = to[:len(from)]
+			for i, v := range from {
+				to[i] = (v-centre)*factor + shift
+			}
+		}
+	}
+}
+
+// inverseDeviation is 1/sqrt(variance+epsilon).
+func inverseDeviation[T gemm.Float](variance T, epsilon float64) float64 {
+	return 1 / math.Sqrt(float64(variance)+epsilon)
+}
+
+// batchNormUpdate: mean variance running_mean running_variance -> both running ones, in place. A running statistic
+// moves by the share Momentum towards the batch's, the biased variance as it is.
+func batchNormUpdate[T gemm.Float](c *Call[T]) {
+	share := T(c.Attrs.Momentum)
+	for i := range 2 {
+		batch, running := c.In[i], c.updated(i, i+2)
+		for k, v := range batch {
+			running[k] = (1-share)*running[k] + share*v
+		}
+	}
+}
+
+// batchNormGrad: x mean variance gamma dy -> dx dgamma dbeta, where mean and variance are those of x. With x' the
+// normalised input and M elements a channel, dbeta = Σdy, dgamma = Σdy·x' and
+// dx = gamma/deviation · (dy - dbeta/M - x'·dgamma/M).
+func batchNormGrad[T gemm.Float](c *Call[T]) {
+	x, mean, variance, gamma, dy := c.In[0], c.In[1], c.In[2], c.In[3], c.In[4]
+	dx, dgamma, dbeta := c.Out[0], c.Out[1], c.Out[2]
+	ch := channelsOf(c.InShapes[0])
+	count := float64(ch.n * ch.size)
+	for k := range ch.c {
+		var total, product float64
+		for n := range ch.n {
+			t, p := sumProducts(plane(ch, x, n, k), plane(ch, dy, n, k), float64(mean[k]))
+			total, product = total+t, product+p
+		}
+		inverse := inverseDeviation(variance[k], c.Attrs.Epsilon)
+		if dgamma != nil {
+			dgamma[k] = T(product * inverse)
+		}
+		if dbeta != nil {
+			dbeta[k] = T(total)
+		}
+		if dx == nil {
+			continue
+		}
+		slope, shift := T(product*inverse*inverse/count), T(total/count)
+		factor, centre := T(float64(gamma[k])*inverse), mean[k]
+		for n := range ch.n {
+			from, grad, to := plane(ch, x, n, k), plane(ch, dy, n, k), plane(ch, dx, n, k)
+			grad, to = grad[:len(from)], to[:len(from)]
+			for i, v := range from {
+				to[i] = factor * (grad[i] - shift - (v-centre)*slope)
+			}
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package kernel
+
+import (
+	"tensile/device/cpu/gemm"
+	"tensile/graph"
+)
+
+// pooling is the geometry of the pooling kinds: planes of h by w become planes of p by q.
+type pooling struct {
+	planes, h, w, p, q int
+	kernel             [2]int
+	stride             [2]int
+	pad                [2]int
+}
+
+func poolingOf(a graph.Attrs, x, y graph.Shape) pooling {
+	return pooling{
+		planes: x[0] * x[1], h: x[2], w: x[3], p: y[2], q: y[3],
+		kernel: a.Kernel, stride: a.Stride, pad: a.Pad,
+	}
+}
+
+// window returns the part [from, to) of output i's window along a dimension of the given extent that is not padding.
+// It is never empty, since padding is smaller than the kernel.
+func (g *pooling) window(dimension, i, extent int) (from, to int) {
+	from = i*g.stride[dimension] - g.pad[dimension]
+	return max(0, from), min(extent, from+g.kernel[dimension])
+}
+
+// maxPool: x -> y. NaN wins.
+func maxPool[T gemm.Float](c *Call[T]) {
+	g := poolingOf(c.Attrs, c.InShapes[0], c.OutShapes[0])
+	y := c.Out[0]
+	for n := range g.planes {
+		x := item(c.In[0], n, g.planes)
+		for p := range g.p {
+			top, bottom := g.window(0, p, g.h)
+			for q := range g.q {
+				left, right := g.window(1, q, g.w)
+				best := x[top*g.w+left]
+				for h := top; h < bottom; h++ {
+					for _, v := range x[h*g.w+left : h*g.w+right] {
+						best = max(best, v)
+					}
+				}
+				y[0], y = best, y[1:]
+			}
+		}
+	}
+}
+
+// maxPoolDX: x y dy -> dx. Windows give their gradient in the order of y, each to the first element equal to y, and to
+// none if y is NaN.
+func maxPoolDX[T gemm.Float](c *Call[T]) {
+	g := poolingOf(c.Attrs, c.InShapes[0], c.InShapes[1])
+	clear(c.Out[0])
+	i := 0
+	for n := range g.planes {
+		x, dx := item(c.In[0], n, g.planes), item(c.Out[0], n, g.planes)
+		for p := range g.p {
+			top, bottom := g.window(0, p, g.h)
+			for q := range g.q {
+				left, right := g.window(1, q, g.w)
+				if at := firstEqual(x, c.In[1][i], g.w, top, bottom, left, right); at >= 0 {
+					dx[at] += c.In[2][i]
+				}
+				i++
+			}
+		}
+	}
+}
+
+// firstEqual returns the index of the window's first element equal to best, or -1.
+func firstEqual[T gemm.Float](x []T, best T, width, top, bottom, left, right int) int {
+	for h := top; h < bottom; h++ {
+		for w, v := range x[h*width+left : h*width+right] {
+			if v == best {
+				return h*width + left + w
+			}
+		}
+	}
+	return -1
+}
+
+// avgPool: x -> y. Padding counts as zeros.
+func avgPool[T gemm.Float](c *Call[T]) {
+	g := poolingOf(c.Attrs, c.InShapes[0], c.OutShapes[0])
+	y, size := c.Out[0], T(g.kernel[0]*g.kernel[1])
+	for n := range g.planes {
+		x := item(c.In[0], n, g.planes)
+		for p := range g.p {
+			top, bottom := g.window(0, p, g.h)
+			for q := range g.q {
+				left, right := g.window(1, q, g.w)
+				var total T
+				for h := top; h < bottom; h++ {
+					for _, v := range x[h*g.w+left : h*g.w+right] {
+						total += v
+					}
+				}
+				y[0], y = total/size, y[1:]
+			}
+		}
+	}
+}
+
+// avgPoolDX: x y dy -> dx. Windows give their gradient in the order of y.
+func avgPoolDX[T gemm.Float](c *Call[T]) {
+	g := poolingOf(c.Attrs, c.InShapes[0], c.InShapes[1])
+	dy, size := c.In[2], T(g.kernel[0]*g.kernel[1])
+	clear(c.Out[0])
+	for n := range g.planes {
+		dx := item(c.Out[0], n, g.planes)
+		for p := range g.p {
+			top, bottom := g.window(0, p, g.h)
+			for q := range g.q {
+				left, right := g.window(1, q, g.w)
+				share := dy[0] / size
+				dy = dy[1:]
+				for h := top; h < bottom; h++ {
+					row := dx[h*g.w+left : h*g.w+right]
+					for w := range row {
+						row[w] += share
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+//go:build unix
+
+package cpu
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"tensile/graph"
+)
+
+// memory is a mapping between two guard pages. Its end lies at the upper guard to the byte.
+type memory struct {
+	mapping []byte
+	bytes   []byte
+}
+
+// reserve maps size bytes; pages appear, zeroed, when they are first used.
+func reserve(size graph.Bytes) (memory, error) {
+	if size == 0 {
+		return memory{}, nil
+	}
+	page := syscall.Getpagesize()
+	inner := (int(size) + page - 1) / page * page
+	mapping, err := syscall.Mmap(-1, 0, inner+2*page, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+	if err != nil {
+		return memory{}, fmt.Errorf("map %s: %w; free memory or give a smaller budget", size, err)
+	}
+	for _, guard := range [][]byte{mapping[:page], mapping[page+inner:]} {
+		if err := syscall.Mprotect(guard, syscall.PROT_NONE); err != nil {
+			panic(fmt.Sprintf("cpu: guard page of %s: %v", size, err))
+		}
+	}
+	return memory{mapping, mapping[page+inner-int(size) : page+inner]}, nil
+}
+
+func (m *memory) free() {
+	if m.mapping == nil {
+		return
+	}
+	if err := syscall.Munmap(m.mapping); err != nil {
+		panic(fmt.Sprintf("cpu: unmap %d bytes: %v", len(m.mapping), err))
+	}
+	*m = memory{}
+}
+
+// floats returns elements as float32, starting offset bytes from the start.
+func (m *memory) floats(offset graph.Bytes, elements int) []float32 {
+	if elements == 0 {
+		return nil
+	}
+	b := m.bytes[offset : offset+graph.Bytes(elements)*graph.ElementBytes]
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), elements)
+}

@@ -1,0 +1,110 @@
+package device
+
+import (
+	"context"
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/program"
+)
+
+// Device runs jobs. Its methods, and those of its jobs, are called by one goroutine.
+type Device interface {
+	Name() string
+	Facts() cost.Facts  // the rates to plan with before anything was measured
+	Align() graph.Bytes // offsets in an arena, and its size, are multiples of it
+	Variants(g *graph.Graph, op graph.OpID) []Variant
+	Open(g *graph.Graph, o JobOptions) (Job, error)
+
+	// Now is the device's clock.
+	Now() time.Duration
+
+	// Next waits until something has ended, and returns that in the order in which it ended. It returns no events when
+	// wake is signalled first, and an error when ctx is done or the device failed.
+	Next(ctx context.Context, wake <-chan struct{}) ([]Event, error)
+	Close() error
+}
+
+// Variant is one way of the device to execute an op. The first of an op's variants is the default.
+type Variant struct {
+	Name    string
+	Scratch graph.Bytes
+	Bits    string // variants of one op with equal Bits give equal results to the bit
+}
+
+// JobOptions is what a job brings along.
+type JobOptions struct {
+	Name string
+	Seed uint64 // of the keyed generators of the job's ops
+
+	// Input fills an input storage for an iteration, Output takes an output storage of one. They run on the job's host
+	// lane; a device without data calls neither.
+	Input  func(iteration int, s graph.StorageID, to []float32)
+	Output func(iteration int, s graph.StorageID, from []float32)
+}
+
+// Job is a job's place on a device.
+type Job interface {
+	// Reserve makes the arena this large, a multiple of Align; its content is lost. Everything issued must have ended.
+	Reserve(arena graph.Bytes) error
+
+	// Issue hands over a section to be executed in an iteration, after what was issued before. With drain, it begins
+	// only when all of that has ended, and its waits on a previous run of the section are reached.
+	Issue(s *program.Section, iteration int, drain bool)
+
+	// Host returns the host slot of a storage, nil on a device without data. It may be used while nothing is issued.
+	Host(s graph.StorageID) []float32
+
+	// Touched is the end of the highest range of the arena that a command has used since the last Reserve.
+	Touched() graph.Bytes
+
+	Close() error
+}
+
+// Event tells that a command has ended. Times are of the device's clock.
+type Event struct {
+	Job       Job
+	Section   *program.Section
+	Iteration int
+	Index     int           // in the section
+	Ready     time.Duration // when its lane was free and its waits were reached
+	Start     time.Duration // after a hold
+	End       time.Duration
+}
+
+// Reach returns the end of the highest range of the arena that a command uses.
+func Reach(g *graph.Graph, c *program.Command) graph.Bytes {
+	var end graph.Bytes
+	reach := func(a program.Address, size graph.Bytes) {
+		if a.Region == program.Arena && a != program.Nowhere {
+			end = max(end, a.Offset+size)
+		}
+	}
+	switch c.Kind {
+	case program.Kernel:
+		op := &g.Ops[c.Op]
+		for i, t := range op.Inputs {
+			reach(c.Inputs[i], g.Tensors[t].Bytes())
+		}
+		for i, t := range op.Outputs {
+			reach(c.Outputs[i], g.Tensors[t].Bytes())
+		}
+		if c.ScratchBytes > 0 {
+			reach(c.Scratch, c.ScratchBytes)
+		}
+	case program.Out, program.In, program.Poison:
+		reach(c.Device, c.Bytes)
+	}
+	return end
+}
+
+// Find returns an op's variant by name, "" being the first, and whether there is one.
+func Find(variants []Variant, name string) (Variant, bool) {
+	for _, v := range variants {
+		if name == "" || v.Name == name {
+			return v, true
+		}
+	}
+	return Variant{}, false
+}

@@ -1,0 +1,117 @@
+package devicetest
+
+import (
+	"slices"
+	"testing"
+
+	"tensile/device"
+	"tensile/graph"
+	"tensile/plan"
+	"tensile/program"
+)
+
+// KeepAll plans an iteration without swaps: persistent storages stay, inputs come in before slot 0, outputs go out after
+// the op that makes their last version, and everything that does not persist is dropped after the last slot.
+func KeepAll(g *graph.Graph) *plan.Plan {
+	p := empty(g, "none-all")
+	last := g.LastVersions()
+	end := len(g.Ops) - 1
+	for _, s := range g.Storages {
+		switch {
+		case s.Role.Persistent():
+			p.Entry = append(p.Entry, s.ID)
+			continue
+		case s.Role == graph.Input:
+			p.Moves = append(p.Moves, plan.Move{Kind: plan.In, Storage: s.ID, After: -1})
+		}
+		p.Moves = append(p.Moves, plan.Move{Kind: plan.Drop, Storage: s.ID, After: end})
+	}
+	for slot, step := range p.Steps {
+		for _, w := range g.Writes(step.Op) {
+			if g.Storages[w.Storage].Role == graph.Output && w.Number == last[w.Storage] {
+				p.Moves = append(p.Moves, plan.Move{Kind: plan.Out, Storage: w.Storage, After: slot})
+			}
+		}
+	}
+	plan.Sort(p.Moves)
+	return p
+}
+
+// Swapped plans Tiny with the least memory that swaps give: w2 is not on the device at the boundary and comes in twice,
+// the activations h and r and the input x are away in between, and all else is dropped after its last use.
+func Swapped(g *graph.Graph) *plan.Plan {
+	p := empty(g, "swapped")
+	m := &mover{g: g, p: p}
+	for _, name := range []string{"w1", "b1", "w2.m"} {
+		p.Entry = append(p.Entry, m.storage(name))
+	}
+	m.in("x", "").drop("x", "h").in("x", "dr").drop("x", "dw1")
+	m.in("w2", "h").drop("w2", "z").in("w2", "dz").out("w2", "momentum w2").drop("w2", "momentum w2")
+	m.out("h", "h").drop("h", "r").in("h", "dw2").drop("h", "dh")
+	m.out("r", "r").drop("r", "z").in("r", "loss").drop("r", "dh")
+	m.in("labels", "r").drop("labels", "dz")
+	m.out("loss.0", "loss").drop("loss.0", "loss")
+	for _, d := range [][2]string{{"z", "loss"}, {"loss.1", "dz"}, {"dz", "dr"}, {"dr", "dh"}, {"dh", "db1"},
+		{"dw2", "momentum w2"}, {"dw1", "sgd w1"}, {"db1", "sgd b1"}} {
+		m.drop(d[0], d[1])
+	}
+	plan.Sort(p.Moves)
+	return p
+}
+
+// empty is a plan that runs every op once and moves nothing.
+func empty(g *graph.Graph, policy string) *plan.Plan {
+	p := &plan.Plan{Job: g.Name, Policy: policy, Graph: g.Digest(), Steps: make([]plan.Step, len(g.Ops))}
+	for op := range g.Ops {
+		p.Steps[op].Op = graph.OpID(op)
+	}
+	return p
+}
+
+// mover writes moves by name; an empty op stands for the end of the previous iteration.
+type mover struct {
+	g *graph.Graph
+	p *plan.Plan
+}
+
+func (m *mover) storage(name string) graph.StorageID {
+	return graph.StorageID(slices.IndexFunc(m.g.Storages, func(s graph.Storage) bool { return s.Name == name }))
+}
+
+func (m *mover) move(kind plan.MoveKind, storage, after string) *mover {
+	op := slices.IndexFunc(m.g.Ops, func(o graph.Op) bool { return o.Name == after })
+	m.p.Moves = append(m.p.Moves, plan.Move{Kind: kind, Storage: m.storage(storage), After: op})
+	return m
+}
+
+func (m *mover) in(storage, after string) *mover   { return m.move(plan.In, storage, after) }
+func (m *mover) out(storage, after string) *mover  { return m.move(plan.Out, storage, after) }
+func (m *mover) drop(storage, after string) *mover { return m.move(plan.Drop, storage, after) }
+
+// Build turns a plan into a program for a device: with the scratch of the steps' variants, validated, placed, compiled
+// and checked. It fails the test if any of that fails, and leaves the plan as it is.
+func Build(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, o program.Options) *program.Program {
+	t.Helper()
+	fitted := *p
+	fitted.Steps = slices.Clone(p.Steps)
+	for i := range fitted.Steps {
+		step := &fitted.Steps[i]
+		v, ok := device.Find(d.Variants(g, step.Op), step.Variant)
+		if !ok {
+			t.Fatalf("%s has no variant %q of %s", d.Name(), step.Variant, g.Ops[step.Op].Name)
+		}
+		step.Scratch = max(step.Scratch, v.Scratch)
+	}
+	if err := plan.Validate(g, &fitted); err != nil {
+		t.Fatalf("%v\n%s", err, fitted.Text(g))
+	}
+	layout, err := program.Place(g, &fitted, d.Align())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, fitted.Text(g))
+	}
+	compiled := program.Compile(g, &fitted, layout, o)
+	if err := program.Check(g, compiled); err != nil {
+		t.Fatalf("check: %v\n%s%s", err, fitted.Text(g), compiled.Text(g))
+	}
+	return compiled
+}

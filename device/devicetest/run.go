@@ -1,0 +1,183 @@
+package devicetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tensile/device"
+	"tensile/graph"
+	"tensile/program"
+)
+
+// Run checks that what open makes behaves as package device says. Each check opens a device of its own and closes it.
+func Run(t *testing.T, open func(t *testing.T) device.Device) {
+	checks := []struct {
+		name  string
+		check func(c *crew)
+	}{
+		{"facts", facts},
+		{"variants", variants},
+		{"order", order},
+		{"drain", drain},
+		{"jobs", jobs},
+		{"memory", memory},
+		{"hold", hold},
+		{"wake", wake},
+		{"cancel", cancel},
+		{"close idle", closeIdle},
+		{"results", results},
+		{"deliveries", deliveries},
+		{"bits", bits},
+		{"switch", switchPlans},
+	}
+	for _, check := range checks {
+		t.Run(check.name, func(t *testing.T) {
+			c := &crew{t: t, d: open(t)}
+			defer c.close()
+			check.check(c)
+		})
+	}
+}
+
+// shuffled returns a random plan's program.
+func shuffled(c *crew, g *graph.Graph, seed uint64, o program.Options) *program.Program {
+	c.t.Helper()
+	return Build(c.t, c.d, g, RandomPlan(rand.New(rand.NewPCG(seed, 1)), g), o)
+}
+
+func facts(c *crew) {
+	if c.d.Name() == "" {
+		c.t.Error("no name")
+	}
+	if align := c.d.Align(); align <= 0 || align&(align-1) != 0 || align%graph.ElementBytes != 0 {
+		c.t.Errorf("offsets are aligned to %d: not a power of two of whole elements", align)
+	}
+	if f := c.d.Facts(); f.Compute <= 0 || f.Bandwidth <= 0 {
+		c.t.Errorf("no rates to plan with: %+v", f)
+	}
+}
+
+func variants(c *crew) {
+	for _, g := range []*graph.Graph{Tiny(), Zoo()} {
+		for _, op := range g.Ops {
+			list := c.d.Variants(g, op.ID)
+			if len(list) == 0 {
+				c.t.Errorf("%s has no variant", op.Name)
+				continue
+			}
+			if first, ok := device.Find(list, ""); !ok || first != list[0] {
+				c.t.Errorf("the default of %s is %+v, want %+v", op.Name, first, list[0])
+			}
+			for i, v := range list {
+				if found, ok := device.Find(list, v.Name); !ok || found != list[i] {
+					c.t.Errorf("variant %d of %s, %q, is found as %+v", i, op.Name, v.Name, found)
+				}
+				if v.Name == "" || v.Bits == "" || v.Scratch < 0 {
+					c.t.Errorf("variant %d of %s: %+v", i, op.Name, v)
+				}
+			}
+			if _, ok := device.Find(list, "no such variant"); ok {
+				c.t.Errorf("%s has a variant of any name", op.Name)
+			}
+		}
+	}
+}
+
+// order runs several bodies in a row; wait checks lanes and waits.
+func order(c *crew) {
+	g := Zoo()
+	for seed := range uint64(6) {
+		p := shuffled(c, g, seed, program.Options{Poison: seed%2 == 1})
+		s := c.open(g)
+		s.reserve(p.Arena)
+		s.train(p, 0, 4)
+		c.wait()
+		s.leave()
+	}
+}
+
+// drain issues the same body with and without drains between, and from iteration to iteration only when all has ended.
+func drain(c *crew) {
+	g := Tiny()
+	p := Build(c.t, c.d, g, Swapped(g), program.Options{})
+	s := c.open(g)
+	s.reserve(p.Arena)
+	s.issue(&p.Prologue, 0, true)
+	for i, drained := range []bool{true, true, false, false, true} {
+		s.issue(&p.Body, i, drained)
+	}
+	c.wait()
+	s.issue(&p.Body, 5, false)
+	c.wait()
+	s.issue(&p.Epilogue, 6, true)
+	c.wait()
+}
+
+// jobs runs jobs of different graphs and lengths side by side.
+func jobs(c *crew) {
+	for i, g := range []*graph.Graph{Tiny(), Zoo(), Tiny()} {
+		p := shuffled(c, g, uint64(i), program.Options{})
+		s := c.open(g)
+		s.reserve(p.Arena)
+		s.train(p, 0, 2+i)
+	}
+	c.wait()
+	for i, s := range c.seats {
+		if len(s.events) == 0 {
+			c.t.Errorf("no events of job %d", i)
+		}
+	}
+}
+
+// memory runs two programs after one another, each in an arena of its own size.
+func memory(c *crew) {
+	g := Tiny()
+	s := c.open(g)
+	from := 0
+	for _, p := range []*program.Program{Build(c.t, c.d, g, KeepAll(g), program.Options{}), Build(c.t, c.d, g, Swapped(g), program.Options{}),
+		shuffled(c, g, 1, program.Options{Poison: true})} {
+		s.reserve(p.Arena)
+		s.issue(&p.Prologue, from, true)
+		c.wait()
+		if got, want := int64(s.Touched()), reach(s, &p.Prologue); got != want {
+			c.t.Errorf("the prologue touched bytes up to %d, want %d", got, want)
+		}
+		s.issue(&p.Body, from, true)
+		s.issue(&p.Epilogue, from+1, true)
+		c.wait()
+		if got, want := int64(s.Touched()), reach(s, &p.Prologue, &p.Body, &p.Epilogue); got != want || got > int64(p.Arena) {
+			c.t.Errorf("touched bytes up to %d, want %d, in an arena of %d", got, want, p.Arena)
+		}
+		from++
+	}
+}
+
+// hold pauses copies for an hour for which the compute lane waits at once: directly, and through another copy.
+func hold(c *crew) {
+	g := Tiny()
+	plan := Swapped(g)
+	for i, m := range plan.Moves {
+		if name := g.Storages[m.Storage].Name; m.Kind != "drop" && (name == "h" || name == "r") {
+			plan.Moves[i].Delay = time.Hour
+		}
+	}
+	p := Build(c.t, c.d, g, plan, program.Options{})
+	s := c.open(g)
+	s.reserve(p.Arena)
+	s.train(p, 0, 3)
+	c.wait()
+	if took := s.makespan(); took >= time.Hour {
+		c.t.Errorf("three iterations took %v", took)
+	}
+	held := 0
+	for _, command := range p.Body.Commands {
+		if command.Hold > 0 {
+			held++
+		}
+	}
+	if held != 4 {
+		panic(fmt.Sprintf("devicetest: %d held copies", held))
+	}
+}

@@ -1,0 +1,99 @@
+package devicetest
+
+import (
+	"fmt"
+
+	"tensile/device"
+	"tensile/program"
+)
+
+// ended is an event and its place among those of its job.
+type ended struct {
+	device.Event
+	place int
+	what  string
+}
+
+// verify checks that every command of a job has ended once, and after everything that it has to come after: by the
+// reported times, and in the order of the reports.
+func (s *seat) verify() {
+	s.c.t.Helper()
+	type key struct {
+		section          *program.Section
+		iteration, index int
+	}
+	found := map[key]ended{}
+	for place, e := range s.events {
+		k := key{e.Section, e.Iteration, e.Index}
+		if _, twice := found[k]; twice {
+			s.c.t.Fatalf("command %d of iteration %d was reported twice", e.Index, e.Iteration)
+		}
+		found[k] = ended{e, place, fmt.Sprintf("iteration %d command %d", e.Iteration, e.Index)}
+	}
+	v := &verifier{seat: s}
+	for _, is := range s.issued {
+		v.begin(is.drain)
+		for index := range is.section.Commands {
+			e, ok := found[key{is.section, is.iteration, index}]
+			if !ok {
+				s.c.t.Fatalf("command %d of iteration %d was not reported", index, is.iteration)
+			}
+			v.command(&is.section.Commands[index], e)
+		}
+	}
+}
+
+type verifier struct {
+	*seat
+	done          [program.Lanes][]ended // in issue order
+	origin, floor [program.Lanes]int
+}
+
+func (v *verifier) begin(drain bool) {
+	for l := range v.done {
+		v.origin[l] = len(v.done[l])
+	}
+	if drain {
+		v.floor = v.origin
+	}
+}
+
+func (v *verifier) command(c *program.Command, e ended) {
+	v.c.t.Helper()
+	if e.Ready > e.Start || e.Start > e.End {
+		v.c.t.Errorf("%s: ready %v, start %v, end %v", e.what, e.Ready, e.Start, e.End)
+	}
+	v.after(e, c.Lane, len(v.done[c.Lane]), "the order of its lane")
+	for l, count := range v.floor {
+		v.after(e, program.Lane(l), count, "a drain")
+	}
+	for _, w := range c.Waits {
+		v.after(e, w.Lane, v.origin[w.Lane]+w.Count, "a wait")
+	}
+	v.done[c.Lane] = append(v.done[c.Lane], e)
+}
+
+// after checks that a command came after the first count commands of a lane, because of why.
+func (v *verifier) after(e ended, l program.Lane, count int, why string) {
+	v.c.t.Helper()
+	if count <= 0 {
+		return
+	}
+	before := v.done[l][count-1]
+	if before.End > e.Ready {
+		v.c.t.Errorf("%s was ready at %v, before the end of %s at %v: against %s", e.what, e.Ready, before.what, before.End, why)
+	}
+	if before.place > e.place {
+		v.c.t.Errorf("%s was reported before %s: against %s", e.what, before.what, why)
+	}
+}
+
+// reach is what Touched must say after some sections ran.
+func reach(s *seat, sections ...*program.Section) (end int64) {
+	for _, section := range sections {
+		for i := range section.Commands {
+			end = max(end, int64(device.Reach(s.g, &section.Commands[i])))
+		}
+	}
+	return end
+}

@@ -1,0 +1,74 @@
+package devicetest
+
+import "tensile/graph"
+
+// Zoo is one training step of a small convolutional network with an op of every kind. Its outputs are loss.0 and pool2.
+func Zoo() *graph.Graph {
+	z := &zoo{Builder: graph.NewBuilder("zoo")}
+	x := z.Source("x", graph.Input, graph.Shape{2, 3, 8, 8}, nil)
+	labels := z.Source("labels", graph.Input, graph.Shape{2}, nil)
+	w, b := z.parameter("w", 4, 3, 3, 3), z.parameter("b", 4)
+	gamma, beta := z.parameter("gamma", 4), z.parameter("beta", 4)
+	mean, variance := z.state("running mean", 4), z.state("running variance", 4)
+	v, c := z.parameter("v", 3, 16), z.parameter("c", 3)
+
+	conv := graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Extent: [2]int{8, 8}}
+	pool := graph.Attrs{Kernel: [2]int{2, 2}, Stride: [2]int{2, 2}}
+	norm := graph.Attrs{Epsilon: 1e-5}
+	drop := graph.Attrs{Rate: 0.25, Key: 7}
+	none := graph.Attrs{}
+
+	y := z.one("conv", graph.Conv2D, conv, x, w, b)
+	stats := z.Op("stats", graph.BatchNormStats, none, y)
+	n := z.one("norm", graph.BatchNorm, norm, y, stats[0], stats[1], gamma, beta)
+	z.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, stats[0], stats[1], mean, variance)
+	r := z.one("relu", graph.ReLU, none, n)
+	p1 := z.one("pool1", graph.MaxPool, pool, r)
+	gate := z.one("gate", graph.Mul, none, p1, p1)
+	sum := z.one("sum", graph.Add, none, p1, gate)
+	p2 := z.one("pool2", graph.AvgPool, pool, sum)
+	z.Output(p2)
+	d := z.one("dropout", graph.Dropout, drop, p2)
+	flat := z.View("flat", d, 0, graph.Shape{2, 16})
+	logits := z.one("logits", graph.Linear, none, flat, v, c)
+	loss := z.Op("loss", graph.SoftmaxXent, none, logits, labels)
+	z.Output(loss[0])
+
+	z.SetPhase(graph.Backward)
+	dlogits := z.one("dlogits", graph.SoftmaxXentDX, none, loss[1], labels)
+	dv, dc := z.one("dv", graph.LinearDW, none, flat, dlogits), z.one("dc", graph.BiasDB, none, dlogits)
+	dd := z.View("dd", z.one("dflat", graph.LinearDX, none, dlogits, v), 0, graph.Shape{2, 4, 2, 2})
+	dp2 := z.one("dp2", graph.DropoutDX, drop, dd)
+	dsum := z.one("dsum", graph.AvgPoolDX, pool, sum, p2, dp2)
+	half := z.one("dgate", graph.Mul, none, dsum, p1) // of p1*p1: twice this
+	twice := z.one("twice", graph.Scale, graph.Attrs{Factor: 2}, half)
+	dp1 := z.one("dp1", graph.Accumulate, none, twice, dsum)
+	dr := z.one("dr", graph.MaxPoolDX, pool, r, p1, dp1)
+	dn := z.one("dn", graph.ReLUDX, none, n, r, dr)
+	dy := z.Op("dy", graph.BatchNormGrad, norm, y, stats[0], stats[1], gamma, dn)
+	dw, db := z.one("dw", graph.Conv2DDW, conv, x, dy[0]), z.one("db", graph.BiasDB, none, dy[0])
+	z.one("dx", graph.Conv2DDX, conv, dy[0], w)
+
+	z.SetPhase(graph.Optimize)
+	step := graph.Attrs{LearningRate: 0.01, Momentum: 0.9, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	z.Op("adam w", graph.Adam, step, w, dw, z.state("w.m", 4, 3, 3, 3), z.state("w.v", 4, 3, 3, 3))
+	z.Op("momentum v", graph.Momentum, step, v, dv, z.state("v.m", 3, 16))
+	for _, u := range [][2]graph.TensorID{{b, db}, {gamma, dy[1]}, {beta, dy[2]}, {c, dc}} {
+		z.Op("sgd "+z.Peek().Tensors[u[0]].Name, graph.SGD, step, u[0], u[1])
+	}
+	return finish(z.Builder)
+}
+
+type zoo struct{ *graph.Builder }
+
+func (z *zoo) one(name string, kind graph.Kind, attrs graph.Attrs, inputs ...graph.TensorID) graph.TensorID {
+	return z.Op(name, kind, attrs, inputs...)[0]
+}
+
+func (z *zoo) parameter(name string, extents ...int) graph.TensorID {
+	return z.Source(name, graph.Parameter, extents, &graph.Init{Kind: graph.InitNormal, Scale: 0.3})
+}
+
+func (z *zoo) state(name string, extents ...int) graph.TensorID {
+	return z.Source(name, graph.State, extents, &graph.Init{Kind: graph.InitOne})
+}

@@ -1,0 +1,27 @@
+package sim
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"io"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// noisy varies a kernel's duration by up to the share Options.Noise. What comes out depends on the seed, the job's name,
+// the iteration and the command's place in its section alone, and not on what else the device does.
+func (d *Device) noisy(j *job, q queued, alone time.Duration) time.Duration {
+	if d.options.Noise == 0 {
+		return alone
+	}
+	h := fnv.New64a()
+	io.WriteString(h, j.name)
+	var key [16]byte
+	binary.LittleEndian.PutUint64(key[:8], uint64(q.run.iteration))
+	binary.LittleEndian.PutUint64(key[8:], uint64(q.index))
+	h.Write(key[:])
+	unit := 2*rand.New(rand.NewPCG(d.options.Seed, h.Sum64())).Float64() - 1
+	vary := float64(d.options.Noise * unit) // the conversion keeps machines from fusing it with the sum
+	return time.Duration(math.Round(float64(alone) * (1 + vary)))
+}

@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tensile/cost"
+	"tensile/device"
+	"tensile/graph"
+	"tensile/program"
+)
+
+// Options are the settings of the device; the zero value is the recommended one.
+type Options struct {
+	Noise float64 // share in [0, 1] by which a kernel's duration varies both ways; 0: none
+	Seed  uint64  // of the noise
+
+	// Latency says how long an op takes alone on the device; nil: the roofline of the device's facts.
+	Latency func(g *graph.Graph, op graph.OpID) time.Duration
+}
+
+// Device implements device.Device.
+type Device struct {
+	facts   cost.Facts
+	options Options
+	now     time.Duration
+	jobs    []*job // in the order of their opening
+	events  []device.Event
+	closed  bool
+}
+
+// align is that of the CUDA device.
+const align graph.Bytes = 512
+
+// New opens a device with the rates of f and the memory of f, if that is known. It panics if the options are out of
+// range, or if there is neither a roofline nor a latency function.
+func New(f cost.Facts, o Options) *Device {
+	if !(o.Noise >= 0 && o.Noise <= 1) {
+		panic(fmt.Sprintf("sim: New with a noise of %v, want 0 to 1", o.Noise))
+	}
+	if o.Latency == nil {
+		if !(f.Compute > 0 && f.Bandwidth > 0 && f.ComputeShare > 0 && f.BandwidthShare > 0) {
+			panic(fmt.Sprintf("sim: New of %q without a latency function, and the facts have no rates: %+v", f.Name, f))
+		}
+		o.Latency = func(g *graph.Graph, op graph.OpID) time.Duration { return f.Roofline(g.Cost(op)) }
+	}
+	return &Device{facts: f, options: o}
+}
+
+// Name is that of the facts.
+func (d *Device) Name() string { return "sim:" + d.facts.Name }
+
+// Facts returns what New was given.
+func (d *Device) Facts() cost.Facts { return d.facts }
+
+// Align implements device.Device.
+func (d *Device) Align() graph.Bytes { return align }
+
+// Now returns the virtual time, which is that of the last events that Next returned.
+func (d *Device) Now() time.Duration { return d.now }
+
+// Variants returns the one variant that every op has.
+func (d *Device) Variants(*graph.Graph, graph.OpID) []device.Variant {
+	return []device.Variant{{Name: "roofline", Bits: "roofline"}}
+}
+
+// Open implements device.Device. Names may repeat; jobs of one name have the same noise.
+func (d *Device) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) {
+	if d.closed {
+		return nil, fmt.Errorf("sim: open job %q on %s: the device is closed", o.Name, d.Name())
+	}
+	j := &job{device: d, g: g, name: o.Name, latency: make([]time.Duration, len(g.Ops))}
+	for op := range g.Ops {
+		if j.latency[op] = d.options.Latency(g, graph.OpID(op)); j.latency[op] < 0 {
+			panic(fmt.Sprintf("sim: op %s of job %q has a latency of %v", g.Ops[op].Name, o.Name, j.latency[op]))
+		}
+	}
+	d.jobs = append(d.jobs, j)
+	return j, nil
+}
+
+// Close ends the device. What its jobs have issued is given up.
+func (d *Device) Close() error {
+	d.closed, d.jobs = true, nil
+	return nil
+}
+
+// Next moves virtual time to the next instant at which commands end and returns all that end then. With nothing issued
+// it waits for wake or ctx; a wake that is signalled already is taken first. It fails when ctx is done, when the device
+// is closed, and when what is issued can never run.
+func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event, error) {
+	if d.closed {
+		return nil, errors.New("sim: Next on a closed device")
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("sim: %w", context.Cause(ctx))
+	}
+	select {
+	case <-wake:
+		return nil, nil
+	default:
+	}
+	for {
+		d.settle()
+		if len(d.events) > 0 {
+			events := d.events
+			d.events = nil
+			return events, nil
+		}
+		pause, ok := d.pause()
+		if !ok {
+			break
+		}
+		d.advance(pause)
+	}
+	if err := d.stuck(); err != nil {
+		return nil, err
+	}
+	select {
+	case <-wake:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("sim: %w", context.Cause(ctx))
+	}
+}
+
+// stuck explains the first lane that has something to do, given that nothing can run any more.
+func (d *Device) stuck() error {
+	for _, j := range d.jobs {
+		for l := range program.Lanes {
+			if len(j.lanes[l].queue) == 0 {
+				continue
+			}
+			q := j.lanes[l].queue[0]
+			w, origin := j.blocker(q)
+			return fmt.Errorf("sim: job %q stands still in iteration %d: command %d of its section, in lane %s, waits for %s and lane %s has ended %d there; check the program before it is issued",
+				j.name, q.run.iteration, q.index, l, w, w.Lane, j.lanes[w.Lane].ended-origin)
+		}
+	}
+	return nil
+}

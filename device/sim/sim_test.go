@@ -1,0 +1,260 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"tensile/cost"
+	"tensile/device"
+	"tensile/device/devicetest"
+	"tensile/device/sim"
+	"tensile/graph"
+	"tensile/program"
+)
+
+func TestDevice(t *testing.T) {
+	facts, err := cost.Device("v100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, noise := range []float64{0, 0.3} {
+		t.Run(fmt.Sprintf("noise=%v", noise), func(t *testing.T) {
+			devicetest.Run(t, func(*testing.T) device.Device { return sim.New(facts, sim.Options{Noise: noise}) })
+		})
+	}
+}
+
+// plain is a device on which an op takes 10 ns per element that it makes, a copied byte 1 ns, and a copy 3 ns more.
+func plain(memory graph.Bytes, o sim.Options) *sim.Device {
+	link := cost.Link{Rate: 1e9, Latency: 3}
+	o.Latency = func(g *graph.Graph, op graph.OpID) time.Duration {
+		var n int
+		for _, t := range g.Ops[op].Outputs {
+			n += g.Tensors[t].Shape.Elements()
+		}
+		return time.Duration(10 * n)
+	}
+	return sim.New(cost.Facts{Name: "plain", Out: link, In: link, Memory: memory}, o)
+}
+
+// chain is y = relu(x), z = relu(y) over n elements; z is an output.
+func chain(t testing.TB, n int) *graph.Graph {
+	b := graph.NewBuilder("chain")
+	x := b.Source("x", graph.Input, graph.Shape{n}, nil)
+	y := b.Op("y", graph.ReLU, graph.Attrs{}, x)[0]
+	b.Output(b.Op("z", graph.ReLU, graph.Attrs{}, y)[0])
+	g, err := b.Graph()
+	if err == nil {
+		err = g.Validate()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// section makes a section of commands: kernels run op 0, copies move four bytes; addresses are as good as any.
+func section(commands ...program.Command) *program.Section {
+	s := &program.Section{}
+	for _, c := range commands {
+		switch c.Kind {
+		case program.Kernel:
+			c.Lane = program.Compute
+			c.Inputs, c.Outputs = make([]program.Address, 1), make([]program.Address, 1)
+		case program.Out:
+			c.Lane, c.Bytes = program.CopyOut, max(c.Bytes, 4)
+		case program.In:
+			c.Lane, c.Bytes = program.CopyIn, max(c.Bytes, 4)
+		case program.Load, program.Read:
+			c.Lane = program.Host
+		}
+		s.Commands = append(s.Commands, c)
+		s.Counts[c.Lane]++
+	}
+	return s
+}
+
+func kernel(waits ...program.Point) program.Command {
+	return program.Command{Kind: program.Kernel, Waits: waits}
+}
+
+func copies(kind program.Kind, bytes graph.Bytes, hold time.Duration, waits ...program.Point) program.Command {
+	return program.Command{Kind: kind, Bytes: bytes, Hold: hold, Waits: waits}
+}
+
+func at(l program.Lane, count int) program.Point { return program.Point{Lane: l, Count: count} }
+
+// open opens a job with an arena of 4 KiB.
+func open(t testing.TB, d *sim.Device, g *graph.Graph, name string) device.Job {
+	t.Helper()
+	j, err := d.Open(g, device.JobOptions{Name: name})
+	if err == nil {
+		err = j.Reserve(4096)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// events takes n events.
+func events(t testing.TB, d *sim.Device, n int) []device.Event {
+	t.Helper()
+	var all []device.Event
+	for len(all) < n {
+		some, err := d.Next(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, some...)
+	}
+	if len(all) != n {
+		t.Fatalf("%d events, want %d", len(all), n)
+	}
+	return all
+}
+
+// trace prints a line per event; names gives the jobs'.
+func trace(all []device.Event, names map[device.Job]string) string {
+	var b strings.Builder
+	for _, e := range all {
+		c := e.Section.Commands[e.Index]
+		fmt.Fprintf(&b, "%s %d.%d %-6s", names[e.Job], e.Iteration, e.Index, c.Kind)
+		if e.Ready != e.Start {
+			fmt.Fprintf(&b, " held %v", int64(e.Ready))
+		}
+		fmt.Fprintf(&b, " %d..%d\n", int64(e.Start), int64(e.End))
+	}
+	return b.String()
+}
+
+func TestNextReportsAnInstantAtOnce(t *testing.T) {
+	d := plain(0, sim.Options{})
+	g := chain(t, 1)
+	s := section(program.Command{Kind: program.Load}, copies(program.In, 7, 0, at(program.Host, 1)), kernel(), copies(program.Out, 4, 0, at(program.Compute, 1)),
+		program.Command{Kind: program.Read, Waits: []program.Point{at(program.CopyOut, 1)}})
+	open(t, d, g, "a").Issue(s, 0, false)
+	open(t, d, g, "b").Issue(s, 0, false)
+	var got []string
+	for range 3 {
+		some, err := d.Next(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := fmt.Sprint(int64(d.Now()), ":")
+		for _, e := range some {
+			line += " " + e.Section.Commands[e.Index].Kind.String()
+		}
+		got = append(got, line)
+	}
+	// All is shared by two: the kernels end after 2*10 ns, the copies in after 2*10 ns as well, the copies out 2*7 later.
+	want := "[0: load load 20: kernel in kernel in 34: out out read read]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestDeadlockNamesLaneAndWait(t *testing.T) {
+	d := plain(0, sim.Options{})
+	j := open(t, d, chain(t, 1), "a")
+	j.Issue(section(kernel(), copies(program.Out, 4, time.Hour, at(program.CopyIn, 1)), copies(program.In, 4, 0, at(program.CopyOut, 1))), 5, false)
+	events(t, d, 1)
+	_, err := d.Next(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), `job "a" stands still in iteration 5: command 1 of its section, in lane out, waits for in:1 and lane in has ended 0 there`) {
+		t.Errorf("got %v", err)
+	}
+	late := plain(0, sim.Options{})
+	open(t, late, chain(t, 1), "a").Issue(section(kernel(at(program.CopyIn, 9))), 0, false)
+	if _, err := late.Next(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "waits for in:9") {
+		t.Errorf("a wait for a command that is not there: %v", err)
+	}
+}
+
+func TestCancelWithWork(t *testing.T) {
+	d := plain(0, sim.Options{})
+	open(t, d, chain(t, 1), "a").Issue(section(kernel()), 0, false)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if some, err := d.Next(ctx, nil); len(some) > 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d events and error %v", len(some), err)
+	}
+	if events(t, d, 1)[0].End != 10 {
+		t.Error("the work was lost")
+	}
+}
+
+func TestMemory(t *testing.T) {
+	d := plain(8192, sim.Options{})
+	a, err := d.Open(chain(t, 1), device.JobOptions{Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, d, chain(t, 1), "b")
+	if err := a.Reserve(4096); err != nil {
+		t.Error(err)
+	}
+	err = a.Reserve(4608)
+	if err == nil || err.Error() != `sim: reserve 4.5KiB for job "a": 4KiB of the 8KiB of sim:plain are free; give the job a smaller budget` {
+		t.Errorf("too much: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := a.Reserve(8192); err != nil {
+		t.Errorf("after the other job is closed: %v", err)
+	}
+}
+
+func TestPanics(t *testing.T) {
+	g := chain(t, 1)
+	for want, f := range map[string]func(d *sim.Device, j device.Job){
+		"sim: Reserve of job \"a\" (closed: false) with 1 commands in lane compute": func(d *sim.Device, j device.Job) {
+			j.Issue(section(kernel()), 0, false)
+			j.Reserve(512)
+		},
+		"sim: Reserve(100) of job \"a\": not a multiple of 512": func(d *sim.Device, j device.Job) { j.Reserve(100) },
+		"sim: Reserve(-512)": func(d *sim.Device, j device.Job) { j.Reserve(-512) },
+		"uses 5000 bytes of an arena of 4096": func(d *sim.Device, j device.Job) {
+			j.Issue(section(copies(program.In, 5000, 0)), 0, false)
+		},
+		"op y of job \"a\" has no variant \"fast\"": func(d *sim.Device, j device.Job) {
+			s := section(kernel())
+			s.Commands[0].Variant = "fast"
+			j.Issue(s, 0, false)
+		},
+		"(closed: true)": func(d *sim.Device, j device.Job) {
+			j.Close()
+			j.Issue(section(kernel()), 0, false)
+		},
+		"sim: New with a noise of 2":         func(*sim.Device, device.Job) { sim.New(cost.Facts{}, sim.Options{Noise: 2}) },
+		"sim: New of \"\" without a latency": func(*sim.Device, device.Job) { sim.New(cost.Facts{}, sim.Options{}) },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
+					t.Errorf("got panic %q, want %q", got, want)
+				}
+			}()
+			d := plain(0, sim.Options{})
+			f(d, open(t, d, g, "a"))
+		}()
+	}
+}
+
+func TestClosed(t *testing.T) {
+	d := plain(0, sim.Options{})
+	open(t, d, chain(t, 1), "a").Issue(section(kernel()), 0, false)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.Next(t.Context(), nil); err == nil {
+		t.Error("Next works on a closed device")
+	}
+	if _, err := d.Open(chain(t, 1), device.JobOptions{}); err == nil {
+		t.Error("Open works on a closed device")
+	}
+}
