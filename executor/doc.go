@@ -1,0 +1,19 @@
+// Package executor runs jobs on one device.
+//
+// A [Machine] decides for one job: it is told of programs, of ended commands and of the wish to stop, and answers with
+// what to issue. It starts nothing and reads no clock. A [Host] is the runner: one goroutine that owns a device and the
+// machines of its jobs, waits on device.Next, steps the machine that an event belongs to and does what it says.
+//
+//	        program                 prologue ended              window free
+//	Home ------------> Prologue -----------------> Training --------------+
+//	 ^                                              |   ^-----------------+ issue a body
+//	 |  epilogue ended              bodies ended    | new program, stop, last iteration issued
+//	 +------------------- Epilogue <------------ Draining
+//
+// A job starts and ends in Home: host slots hold the current versions, nothing is on the device, its lanes are idle.
+// Every change of plan goes through Home. Two bodies are in flight at most, so that lanes run over the boundary between
+// iterations without a pause.
+//
+// When plans of several jobs change, [Host] lets arenas shrink first and grow when there is room: until a job has
+// reached Home, the larger of its old and new arena counts.
+package executor

@@ -1,0 +1,212 @@
+package executor
+
+import (
+	"fmt"
+	"time"
+
+	"tensile/device"
+	"tensile/graph"
+	"tensile/program"
+	"tensile/swapexec"
+)
+
+// State is where a job is in its life.
+type State string
+
+const (
+	Home     State = "home"
+	Prologue State = "prologue"
+	Training State = "training"
+	Draining State = "draining"
+	Epilogue State = "epilogue"
+	Finished State = "finished"
+)
+
+// window is how many bodies are in flight at most.
+const window = 2
+
+// Input is what a machine is told.
+type Input struct {
+	Program *program.Program // train with it from the next iteration on
+	Stop    bool             // go Home after the iterations in flight and finish
+	Event   *device.Event    // a command has ended
+}
+
+// Output is what a machine wants done; exactly one field is set.
+type Output struct {
+	Reserve  *graph.Bytes // make the arena this large
+	Issue    *Issue
+	Report   *Report
+	Home     bool // the job is in Home; a Reserve for the next program follows at once if there is one
+	Finished bool // it has trained all iterations, or was stopped, and stays in Home
+}
+
+// Issue hands a section to the device.
+type Issue struct {
+	Section   *program.Section
+	Iteration int
+	Drain     bool
+}
+
+// Machine decides for one job. Its inputs come in the order of the device's events.
+type Machine struct {
+	name       string
+	iterations int
+
+	state   State
+	program *program.Program
+	next    *program.Program // for the next stay in Home
+	stop    bool
+
+	issued   int    // iterations handed over
+	ended    int    // iterations complete
+	runs     []*run // in flight, oldest first
+	before   []device.Event
+	begin    time.Duration // of the next iteration: when the last one's kernels, or the prologue, ended
+	last     time.Duration // end of the last section
+	departed time.Duration // since when the job has not been training
+	away     time.Duration // sum of those times
+	plans    int
+	swap     swapexec.Machine
+}
+
+// run is a section in flight.
+type run struct {
+	section   *program.Section
+	iteration int
+	events    []device.Event
+	left      int
+}
+
+// NewMachine returns the machine of a job in Home that will train for a number of iterations.
+func NewMachine(name string, iterations int) *Machine {
+	return &Machine{name: name, iterations: iterations, state: Home}
+}
+
+// State returns where the job is.
+func (m *Machine) State() State { return m.state }
+
+// Plans returns how many programs were applied, and Transition the time spent between their bodies, the way out of
+// Home at first and back into it at last included.
+func (m *Machine) Plans() int                { return m.plans }
+func (m *Machine) Transition() time.Duration { return m.away }
+
+// Queue returns the state of a copy lane.
+func (m *Machine) Queue(l program.Lane) swapexec.Queue { return m.swap.Queue(l) }
+
+// Step takes one input and returns what is to be done, in order.
+func (m *Machine) Step(now time.Duration, in Input) []Output {
+	var out []Output
+	switch {
+	case in.Event != nil:
+		out = m.event(in.Event)
+	case in.Program != nil:
+		m.next = in.Program
+	case in.Stop:
+		m.stop = true
+	}
+	return m.advance(now, out)
+}
+
+// event records an ended command and completes the oldest section when it was its last.
+func (m *Machine) event(e *device.Event) []Output {
+	for _, r := range m.runs {
+		if r.section == e.Section && r.iteration == e.Iteration {
+			m.swap.Ended(&r.section.Commands[e.Index])
+			r.events[e.Index] = *e
+			r.left--
+			return m.complete()
+		}
+	}
+	panic(fmt.Sprintf("executor: job %s: command %d of iteration %d ended, which is not in flight", m.name, e.Index, e.Iteration))
+}
+
+// complete takes finished sections off the front.
+func (m *Machine) complete() []Output {
+	var out []Output
+	for len(m.runs) > 0 && m.runs[0].left == 0 {
+		r := m.runs[0]
+		m.runs = m.runs[1:]
+		switch m.state {
+		case Training, Draining:
+			out = append(out, Output{Report: m.report(r)})
+			m.before = r.events
+			m.ended++
+		}
+		m.last = max(m.last, latest(r.events))
+	}
+	return out
+}
+
+// advance goes through the states as far as it can without waiting.
+func (m *Machine) advance(now time.Duration, out []Output) []Output {
+	for {
+		switch m.state {
+		case Home:
+			if m.stop || m.ended == m.iterations {
+				m.state = Finished
+				return append(out, Output{Finished: true})
+			}
+			if m.next == nil {
+				return out
+			}
+			m.program, m.next = m.next, nil
+			if m.plans++; m.plans == 1 {
+				m.departed = now
+			}
+			out = append(out, Output{Reserve: &m.program.Arena})
+			out = m.issue(out, &m.program.Prologue, m.issued, true)
+			m.state = Prologue
+		case Prologue:
+			if len(m.runs) > 0 {
+				return out
+			}
+			m.begin = max(m.last, m.departed)
+			m.away += m.begin - m.departed
+			m.before, m.state = nil, Training
+		case Training:
+			if m.next != nil || m.stop || m.issued == m.iterations {
+				m.state = Draining
+				continue
+			}
+			if len(m.runs) == window {
+				return out
+			}
+			out = m.issue(out, &m.program.Body, m.issued, m.issued == m.ended)
+			m.issued++
+		case Draining:
+			if len(m.runs) > 0 {
+				return out
+			}
+			m.departed, m.state = m.last, Epilogue
+			out = m.issue(out, &m.program.Epilogue, m.issued, true)
+		case Epilogue:
+			if len(m.runs) > 0 {
+				return out
+			}
+			m.away += m.last - m.departed
+			m.departed, m.state = m.last, Home
+			out = append(out, Output{Home: true})
+		case Finished:
+			return out
+		}
+	}
+}
+
+// issue hands over a section; an empty one is complete at once.
+func (m *Machine) issue(out []Output, s *program.Section, iteration int, drain bool) []Output {
+	if len(s.Commands) == 0 {
+		return out
+	}
+	m.swap.Issued(s)
+	m.runs = append(m.runs, &run{s, iteration, make([]device.Event, len(s.Commands)), len(s.Commands)})
+	return append(out, Output{Issue: &Issue{s, iteration, drain}})
+}
+
+func latest(events []device.Event) time.Duration {
+	var end time.Duration
+	for _, e := range events {
+		end = max(end, e.End)
+	}
+	return end
+}

@@ -1,0 +1,41 @@
+package executor
+
+import (
+	"time"
+
+	"tensile/program"
+	"tensile/swapexec"
+)
+
+// Report is what was measured of one iteration.
+type Report struct {
+	Job       string
+	Epoch     int64
+	Iteration int
+	Begin     time.Duration   // end of the last kernel of the iteration before, or of the prologue; of the device's clock
+	End       time.Duration   // end of the last kernel
+	Steps     []time.Duration // latency of each step of the plan, waits left out
+	Stall     time.Duration   // of the compute lane: sum over kernels of start(k) - end(k-1)
+	Copies    []swapexec.Copy
+}
+
+// report measures a body that is complete.
+func (m *Machine) report(r *run) *Report {
+	rep := &Report{Job: m.name, Epoch: m.program.Plan.Epoch, Iteration: r.iteration, Begin: m.begin,
+		Steps: make([]time.Duration, len(m.program.Plan.Steps))}
+	free := m.begin
+	for i := range r.section.Commands {
+		c, e := &r.section.Commands[i], r.events[i]
+		if c.Lane != program.Compute {
+			continue
+		}
+		if c.Kind == program.Kernel {
+			rep.Steps[c.Slot] = e.End - e.Start
+		}
+		rep.Stall += max(0, e.Start-free)
+		free = e.End
+	}
+	rep.End, m.begin = free, free
+	rep.Copies = swapexec.Account(r.section, r.events, m.before)
+	return rep
+}
