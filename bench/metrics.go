@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"tensile/graph"
+)
+
+// Metrics are the figures of one job, or of all jobs together. Fields that were not measured are nil.
+type Metrics struct {
+	VanillaAll  graph.Bytes `json:"vanilla_peak_all_bytes"`
+	VanillaLive graph.Bytes `json:"vanilla_peak_live_bytes"`
+	SlotPeak    graph.Bytes `json:"slot_peak_bytes"`
+	Arena       graph.Bytes `json:"arena_bytes"`
+	Touched     graph.Bytes `json:"touched_bytes"`
+	WorkingSet  graph.Bytes `json:"working_set_bound_bytes"`
+	MSRAll      float64     `json:"msr_all"`
+	MSRLive     float64     `json:"msr_live"`
+	EOR         *float64    `json:"eor"`
+	CBR         *float64    `json:"cbr"`
+	Stall       float64     `json:"stall_ms"`
+	Plans       int         `json:"plans"`
+	Transition  float64     `json:"transition_ms"`
+}
+
+// JobMetrics are the figures of one job.
+type JobMetrics struct {
+	Job          string   `json:"job"`
+	Model        string   `json:"model"`
+	Iterations   int      `json:"iterations"`
+	LossFirst    *float64 `json:"loss_first"`
+	LossLast     *float64 `json:"loss_last"`
+	BitIdentical *bool    `json:"bit_identical"`
+	Metrics
+}
+
+// Report is the outcome of a run, beside a vanilla one if there was one.
+type Report struct {
+	Device   string       `json:"device"`
+	Policy   string       `json:"policy"`
+	Budget   graph.Bytes  `json:"budget_bytes"` // 0: none
+	Link     float64      `json:"link_bytes_per_second"`
+	PlanTime float64      `json:"plan_ms"`
+	PackTime float64      `json:"pack_ms"`
+	Proof    float64      `json:"prove_ms"`
+	Jobs     []JobMetrics `json:"jobs"`
+	Total    Metrics      `json:"total"`
+}
+
+// Milliseconds is a duration as the reports give it.
+func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Compare reports on a run of planned jobs; vanilla may be nil.
+func Compare(w Workload, pl *Planner, p *Planned, run, vanilla *Run) (*Report, error) {
+	all, live, err := pl.Vanilla()
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof)}
+	for i, t := range w {
+		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: len(run.Jobs[i].Reports)}
+		j.Metrics = Metrics{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: p.Jobs[i].Footprint.Peak, Arena: p.Jobs[i].Layout.Arena,
+			Touched: run.Jobs[i].Touched, WorkingSet: pl.WorkingSet(i).Bytes, Stall: Milliseconds(run.Jobs[i].Stall),
+			Plans: run.Jobs[i].Plans, Transition: Milliseconds(run.Jobs[i].Transition)}
+		if losses := run.Jobs[i].Losses; len(losses) > 0 {
+			j.LossFirst, j.LossLast = number(losses[0]), number(losses[len(losses)-1])
+		}
+		r.Total.add(j.Metrics)
+		if vanilla != nil {
+			j.relate(run.Jobs[i].Wall, vanilla.Jobs[i].Wall)
+			j.BitIdentical = identical(&run.Jobs[i], &vanilla.Jobs[i])
+		} else {
+			j.relate(0, 0)
+		}
+		r.Jobs = append(r.Jobs, j)
+	}
+	if vanilla != nil {
+		r.Total.relate(run.Wall, vanilla.Wall)
+	} else {
+		r.Total.relate(0, 0)
+	}
+	return r, nil
+}
+
+func (m *Metrics) add(n Metrics) {
+	m.VanillaAll += n.VanillaAll
+	m.VanillaLive += n.VanillaLive
+	m.SlotPeak += n.SlotPeak
+	m.Arena += n.Arena
+	m.Touched += n.Touched
+	m.WorkingSet += n.WorkingSet
+	m.Stall += n.Stall
+	m.Plans += n.Plans
+	m.Transition += n.Transition
+}
+
+// relate fills in the ratios: MSR, and with times of both runs EOR and CBR (TENSILE, V-A).
+func (m *Metrics) relate(planned, vanilla time.Duration) {
+	saving := func(of graph.Bytes) float64 { return float64(of-m.SlotPeak) / float64(max(of, 1)) }
+	m.MSRAll, m.MSRLive = saving(m.VanillaAll), saving(m.VanillaLive)
+	if vanilla > 0 && planned > 0 {
+		eor := float64(planned) / float64(vanilla)
+		cbr := m.MSRLive / eor
+		m.EOR, m.CBR = &eor, &cbr
+	}
+}
+
+// number returns a loss for JSON, which has no NaN and no infinity.
+func number(f float32) *float64 {
+	v := float64(f)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// identical reports whether two runs of a job agree to the bit, in every loss and all final weights; nil without data.
+func identical(a, b *JobRun) *bool {
+	if a.Weights == nil || b.Weights == nil {
+		return nil
+	}
+	same := sameBits(a.Losses, b.Losses) && len(a.Weights) == len(b.Weights)
+	for s, content := range a.Weights {
+		same = same && sameBits(content, b.Weights[s])
+	}
+	return &same
+}
+
+func sameBits(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+}

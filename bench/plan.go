@@ -1,0 +1,136 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"tensile/cost"
+	"tensile/device"
+	"tensile/graph"
+	"tensile/internal/invariants"
+	"tensile/peak"
+	"tensile/plan"
+	"tensile/program"
+	"tensile/scheduler"
+)
+
+// Planned is a workload with proven plans.
+type Planned struct {
+	scheduler.Result
+	Programs []*program.Program
+	Timings  []program.Timing // predicted
+	PlanTime time.Duration
+	PackTime time.Duration
+	Proof    time.Duration // Validate, Compile and Check
+}
+
+// Planner makes plans of a workload for a device.
+type Planner struct {
+	request scheduler.Request
+}
+
+// NewPlanner takes latencies from the device's facts.
+func NewPlanner(w Workload, d device.Device, o scheduler.Options) *Planner {
+	facts := d.Facts()
+	p := &Planner{scheduler.Request{Out: facts.Out, In: facts.In, Align: d.Align(), Options: o}}
+	for _, t := range w {
+		j := scheduler.Job{Name: t.Name, Epoch: 1, Graph: t.Graph}
+		for op := range t.Graph.Ops {
+			j.Latency = append(j.Latency, facts.Roofline(t.Graph.Cost(graph.OpID(op))))
+			j.Scratch = append(j.Scratch, d.Variants(t.Graph, graph.OpID(op))[0].Scratch)
+		}
+		p.request.Jobs = append(p.request.Jobs, j)
+	}
+	return p
+}
+
+// WorkingSet returns the largest working set of each job.
+func (p *Planner) WorkingSet(job int) scheduler.WorkingSet {
+	return scheduler.WorkingSetOf(p.request.Jobs[job], p.request.Align)
+}
+
+// Vanilla returns the slot peak of each job when nothing is freed, and when all is freed after its last use.
+func (p *Planner) Vanilla() (all, live []graph.Bytes, err error) {
+	if all, err = p.peaks("none-all"); err == nil {
+		live, err = p.peaks("none-live")
+	}
+	return all, live, err
+}
+
+func (p *Planner) peaks(policy string) ([]graph.Bytes, error) {
+	r := p.request
+	r.Policy = policy
+	result, err := scheduler.Schedule(r)
+	if err != nil {
+		return nil, err
+	}
+	var peaks []graph.Bytes
+	for _, j := range result.Jobs {
+		peaks = append(peaks, j.Footprint.Peak)
+	}
+	return peaks, nil
+}
+
+// Plan schedules under a policy and a budget (0: none) and proves the result.
+func (p *Planner) Plan(policy string, budget graph.Bytes) (*Planned, error) {
+	r := p.request
+	r.Policy, r.Budget = policy, budget
+	var out Planned
+	stages := map[scheduler.Stage]*time.Duration{scheduler.Planning: &out.PlanTime, scheduler.Packing: &out.PackTime}
+	var present *time.Duration
+	since := time.Now()
+	r.Stage = func(s scheduler.Stage) {
+		if present != nil {
+			*present += time.Since(since)
+		}
+		present, since = stages[s], time.Now()
+	}
+	var err error
+	if out.Result, err = scheduler.Schedule(r); err != nil {
+		return nil, err
+	}
+	*present += time.Since(since)
+	since = time.Now()
+	for i, j := range out.Jobs {
+		compiled, err := Prove(r.Jobs[i].Graph, j)
+		if err != nil {
+			return nil, err
+		}
+		out.Programs = append(out.Programs, compiled)
+	}
+	out.Proof = time.Since(since)
+	for i, compiled := range out.Programs {
+		out.Timings = append(out.Timings, program.Time(compiled, program.Durations{Steps: out.Jobs[i].Plan.Made,
+			Out: r.Out.Share(len(r.Jobs)), In: r.In.Share(len(r.Jobs))}))
+	}
+	return &out, nil
+}
+
+// Prove validates a plan and returns its checked program.
+func Prove(g *graph.Graph, s scheduler.Scheduled) (*program.Program, error) {
+	if err := plan.Validate(g, s.Plan); err != nil {
+		return nil, err
+	}
+	compiled := program.Compile(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled})
+	if err := program.Check(g, compiled); err != nil {
+		return nil, fmt.Errorf("program of job %s: %w", s.Plan.Job, err)
+	}
+	return compiled, nil
+}
+
+// Latency returns the sum of a job's op latencies as the planner sees them.
+func (p *Planner) Latency(job int) time.Duration {
+	var sum time.Duration
+	for _, l := range p.request.Jobs[job].Latency {
+		sum += l
+	}
+	return sum
+}
+
+// Link returns the share of the link in one direction that a job plans with.
+func (p *Planner) Link() cost.Link { return p.request.Out.Share(len(p.request.Jobs)) }
+
+// Holders names the largest storages on the device at a job's peak.
+func (p *Planned) Holders(g *graph.Graph, job int) []graph.StorageID {
+	return peak.Holders(p.Jobs[job].Layout.Stays, p.Jobs[job].Footprint.At)
+}

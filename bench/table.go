@@ -1,0 +1,37 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// WriteTable prints a report for people: a row per job and one for all.
+func (r *Report) WriteTable(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "job\tvanilla all\tvanilla live\tslot peak\tarena\ttouched\tMSR all\tMSR live\tEOR\tCBR\tstall ms\tplans\ttransition ms\tloss\tbits\t")
+	row := func(name string, m Metrics, loss, bits string) {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%s\t%s\t%.1f\t%d\t%.1f\t%s\t%s\t\n", name,
+			m.VanillaAll, m.VanillaLive, m.SlotPeak, m.Arena, m.Touched, m.MSRAll, m.MSRLive,
+			ratio(m.EOR), ratio(m.CBR), m.Stall, m.Plans, m.Transition, loss, bits)
+	}
+	for _, j := range r.Jobs {
+		loss, bits := "-", "-"
+		if j.LossFirst != nil && j.LossLast != nil {
+			loss = fmt.Sprintf("%.4f > %.4f", *j.LossFirst, *j.LossLast)
+		}
+		if j.BitIdentical != nil {
+			bits = map[bool]string{true: "identical", false: "DIFFERENT"}[*j.BitIdentical]
+		}
+		row(j.Job, j.Metrics, loss, bits)
+	}
+	row("total", r.Total, "", "")
+	return t.Flush()
+}
+
+func ratio(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", *v)
+}

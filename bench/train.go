@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"tensile/device"
+	"tensile/executor"
+	"tensile/graph"
+)
+
+// Run is what training a workload came to.
+type Run struct {
+	Jobs []JobRun
+	Wall time.Duration // from the first begin to the last end of the jobs' iterations, of the device's clock
+}
+
+// JobRun is one job's part of a run.
+type JobRun struct {
+	Losses     []float32 // per iteration; nil on a device without data
+	Reports    []*executor.Report
+	Wall       time.Duration // from the first iteration's begin to the last one's end
+	Stall      time.Duration
+	Touched    graph.Bytes
+	Plans      int
+	Transition time.Duration
+	Weights    map[graph.StorageID][]float32 // of persistent storages after the last iteration; nil without data
+}
+
+// Iterated tells an observer of a run about one iteration.
+type Iterated struct {
+	Job    int
+	Report *executor.Report
+	Loss   float32 // NaN on a device without data
+}
+
+// Train runs all jobs of a planned workload together for a number of iterations within a budget (0: none). observe may
+// be nil. Everything that was opened is closed when it returns.
+func Train(ctx context.Context, d device.Device, w Workload, p *Planned, budget graph.Bytes, iterations int, observe func(Iterated)) (run *Run, err error) {
+	run = &Run{Jobs: make([]JobRun, len(w))}
+	index := make(map[string]int)
+	host := executor.NewHost(d, budget, func(r *executor.Report) {
+		i := index[r.Job]
+		j := &run.Jobs[i]
+		j.Reports = append(j.Reports, r)
+		j.Stall += r.Stall
+		if observe != nil {
+			observe(Iterated{i, r, j.Losses[r.Iteration]})
+		}
+	})
+	defer func() {
+		if closing := host.Close(); err == nil {
+			err = closing
+		}
+	}()
+	for i, t := range w {
+		index[t.Name] = i
+		run.Jobs[i].Losses = slices.Repeat([]float32{float32(math.NaN())}, iterations)
+		if err := host.Add(t.spec(run.Jobs[i].Losses), p.Programs[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := host.Run(ctx); err != nil {
+		return nil, err
+	}
+	run.finish(host, w)
+	return run, nil
+}
+
+// finish takes the results out of the host.
+func (r *Run) finish(host *executor.Host, w Workload) {
+	var begin, end time.Duration
+	for i, t := range w {
+		j := &r.Jobs[i]
+		m := host.Machine(t.Name)
+		j.Touched, j.Plans, j.Transition = host.Touched(t.Name), m.Plans(), m.Transition()
+		for _, s := range t.Graph.Storages {
+			if content := host.Weights(t.Name, s.ID); s.Role.Persistent() && content != nil {
+				if j.Weights == nil {
+					j.Weights = make(map[graph.StorageID][]float32)
+				}
+				j.Weights[s.ID] = slices.Clone(content)
+			}
+		}
+		if j.Weights == nil {
+			j.Losses = nil // a device without data
+		}
+		if len(j.Reports) == 0 {
+			continue
+		}
+		first, last := j.Reports[0].Begin, j.Reports[len(j.Reports)-1].End
+		j.Wall = last - first
+		if i == 0 || first < begin {
+			begin = first
+		}
+		end = max(end, last)
+	}
+	r.Wall = end - begin
+}

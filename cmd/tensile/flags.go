@@ -1,0 +1,130 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"tensile/autodiff"
+	"tensile/bench"
+	"tensile/device"
+	"tensile/graph"
+	"tensile/models"
+	"tensile/scheduler"
+
+	"fmt"
+	"strings"
+)
+
+// workloadFlags describe the networks.
+type workloadFlags struct {
+	image, channels, classes, batch int
+	optimizer                       string
+	rate                            float64
+	seed                            uint64
+	dataDir                         string
+}
+
+func (f *workloadFlags) register(c *cobra.Command) {
+	c.Flags().IntVar(&f.image, "image", 0, "height and width of the images in pixels (default: 28 for mlp and lenet, 224 for the others)")
+	c.Flags().IntVar(&f.channels, "channels", 0, "channels of the images (default: 1 for mlp and lenet, 3 for the others)")
+	c.Flags().IntVar(&f.classes, "classes", 0, "classes (default: 10; 1000 for vgg16 and resnet from 224 pixels on)")
+	c.Flags().IntVar(&f.batch, "batch", 0, "images per iteration (default 16)")
+	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
+	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate (default: the optimizer's)")
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
+}
+
+func (f *workloadFlags) load(names []string) (bench.Workload, error) {
+	for name, v := range map[string]int{"image": f.image, "channels": f.channels, "classes": f.classes, "batch": f.batch} {
+		if v < 0 {
+			return nil, fmt.Errorf("--%s %d: give a positive number, or leave it out", name, v)
+		}
+	}
+	optimizer, err := autodiff.ParseOptimizer(f.optimizer, f.rate)
+	if err != nil {
+		return nil, err
+	}
+	return bench.Load(names, bench.Settings{Image: f.image, Channels: f.channels, Classes: f.classes, Batch: f.batch,
+		Optimizer: optimizer, Seed: f.seed, DataDir: f.dataDir})
+}
+
+// planFlags describe the device and what is planned for it.
+type planFlags struct {
+	device     string
+	link       string
+	threads    int
+	noOpenBLAS bool
+	policy     string
+	budget     string
+	json       bool
+	options    scheduler.Options
+}
+
+func (f *planFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.device, "device", "cpu", "cpu, or sim:NAME for virtual time on a known device ("+simNames()+")")
+	c.Flags().StringVar(&f.link, "link", "none", "limit of each copy direction: none, a rate such as 500MB/s, or (cpu) a6000: its bytes per FLOP")
+	c.Flags().IntVar(&f.threads, "threads", 1, "threads of each matrix product; results are the same to the bit for the same number")
+	c.Flags().BoolVar(&f.noOpenBLAS, "no-openblas", false, "compute with gonum even if OpenBLAS is installed")
+	c.Flags().StringVar(&f.policy, "policy", "tensile", strings.Join(scheduler.Policies(), ", "))
+	c.Flags().StringVar(&f.budget, "budget", "", "device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor freed after its last use (default: no limit)")
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&f.options.KeepOrder, "no-reorder", false, "ablation: leave updates at the end of the iteration")
+	c.Flags().BoolVar(&f.options.NoSwap, "no-free-swaps", false, "ablation: plan no swaps that fit into free link time")
+	c.Flags().BoolVar(&f.options.NoRecompute, "no-recompute", false, "ablation: recompute nothing")
+	c.Flags().BoolVar(&f.options.NoRelax, "no-relax", false, "ablation: give swaps no more time than the peak left them")
+}
+
+// session is a workload, planned for a device.
+type session struct {
+	workload bench.Workload
+	device   device.Device
+	planner  *bench.Planner
+	planned  *bench.Planned
+	budget   graph.Bytes
+	link     linkRate
+}
+
+// open loads the workload, opens the device and plans. The caller closes the device.
+func open(names []string, w *workloadFlags, p *planFlags) (*session, error) {
+	var s session
+	var err error
+	if s.workload, err = w.load(names); err != nil {
+		return nil, err
+	}
+	if s.device, s.link, err = openDevice(p); err != nil {
+		return nil, err
+	}
+	s.planner = bench.NewPlanner(s.workload, s.device, p.options)
+	if s.budget, err = s.parseBudget(p.budget); err == nil {
+		s.planned, err = s.planner.Plan(p.policy, s.budget)
+	}
+	if err != nil {
+		s.device.Close()
+		return nil, err
+	}
+	return &s, nil
+}
+
+// parseBudget reads a budget; percentages are of the sum of the jobs' slot peaks under none-live.
+func (s *session) parseBudget(text string) (graph.Bytes, error) {
+	percent, ok, err := parsePercent(text)
+	if err != nil || text == "" {
+		return 0, err
+	}
+	if !ok {
+		return parseBytes("--budget", text)
+	}
+	_, live, err := s.planner.Vanilla()
+	if err != nil {
+		return 0, err
+	}
+	var sum graph.Bytes
+	for _, b := range live {
+		sum += b
+	}
+	return graph.Bytes(float64(sum) * percent / 100), nil
+}
+
+// models of the help text.
+func modelHelp() string {
+	return "MODEL is one of " + strings.Join(models.Names(), ", ") + ", resnet:n1,n2,n3,n4 (blocks per stage) or the path of a .json graph; MODEL:N is N copies."
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+func graphCommand() *cobra.Command {
+	var f workloadFlags
+	c := &cobra.Command{
+		Use:   "graph MODEL",
+		Short: "Print the training graph of a network as JSON",
+		Long:  "Print the training graph of a network in the JSON form that run and plan read.\n\n" + modelHelp(),
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return printGraph(args, &f, c.OutOrStdout())
+		},
+	}
+	f.register(c)
+	return c
+}
+
+func printGraph(names []string, f *workloadFlags, out io.Writer) error {
+	w, err := f.load(names)
+	if err != nil {
+		return err
+	}
+	return printJSON(out, w[0].Graph)
+}

@@ -1,0 +1,67 @@
+// Command tensile trains several networks on one device within a memory budget.
+//
+// It is the only reader of flags and environment, and connects the packages; see its help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(Main()) }
+
+// errInterrupted ends a command that a signal stopped.
+var errInterrupted = errors.New("interrupted: the jobs were stopped and their memory given back; nothing was saved")
+
+// Main runs the command line and returns the exit status.
+func Main() int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals) // a second signal ends the process at once
+		cancel(errInterrupted)
+	}()
+	if err := root().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "tensile:", oneLine(err))
+		if errors.Is(err, errInterrupted) {
+			return 130
+		}
+		return 1
+	}
+	return 0
+}
+
+// oneLine joins the lines of an error that lists several problems.
+func oneLine(err error) string {
+	const most = 600
+	text := strings.Join(strings.Split(err.Error(), "\n"), "; ")
+	if len(text) > most {
+		text = text[:most] + " ..."
+	}
+	return text
+}
+
+func root() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "tensile",
+		Short: "Train more networks than fit: plan what stays on the device, what is swapped and what is made again",
+		Long: `tensile trains several networks on one device within a memory budget. It plans, per tensor, what is kept on the
+device, swapped to host memory or recomputed, proves the plan, and carries it out on copy lanes beside the compute lane.
+Losses and weights are the same to the bit as without a plan.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	c.CompletionOptions.DisableDefaultCmd = true
+	c.AddCommand(runCommand(), planCommand(), graphCommand())
+	return c
+}

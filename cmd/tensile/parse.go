@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"tensile/cost"
+	"tensile/device"
+	"tensile/device/cpu"
+	"tensile/device/sim"
+	"tensile/graph"
+)
+
+// sizes are the units of byte amounts, longest first.
+var sizes = []struct {
+	name  string
+	bytes float64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
+}
+
+// parseBytes reads a positive amount such as 512MiB or 2.5GB.
+func parseBytes(flag, text string) (graph.Bytes, error) {
+	for _, unit := range sizes {
+		number, found := strings.CutSuffix(text, unit.name)
+		if !found {
+			continue
+		}
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(v > 0) || v*unit.bytes > math.MaxInt64/4 {
+			break
+		}
+		return graph.Bytes(v * unit.bytes), nil
+	}
+	return 0, fmt.Errorf("%s %q: give a size such as 512MiB or 2GB", flag, text)
+}
+
+// parsePercent reads a percentage such as 60%; ok is false when there is no percent sign.
+func parsePercent(text string) (percent float64, ok bool, err error) {
+	number, ok := strings.CutSuffix(text, "%")
+	if !ok {
+		return 0, false, nil
+	}
+	percent, err = strconv.ParseFloat(number, 64)
+	if err != nil || !(percent > 0) || percent > 1000 {
+		return 0, true, fmt.Errorf("--budget %q: give a percentage such as 60%%", text)
+	}
+	return percent, true, nil
+}
+
+func simNames() string { return strings.Join(cost.Names(), ", ") }
+
+// linkRate is the limit of each copy direction; 0: none.
+type linkRate struct {
+	rate cost.BytesPerSecond
+	why  string
+}
+
+// openDevice opens the device that --device names, with the limit of --link.
+func openDevice(f *planFlags) (device.Device, linkRate, error) {
+	if name, ok := strings.CutPrefix(f.device, "sim:"); ok {
+		facts, err := cost.Device(name)
+		if err != nil {
+			return nil, linkRate{}, err
+		}
+		link, err := parseLink(f.link, cost.Facts{})
+		if err != nil {
+			return nil, linkRate{}, err
+		}
+		if link.rate > 0 {
+			facts.Out.Rate, facts.In.Rate = link.rate, link.rate
+		}
+		return sim.New(facts, sim.Options{}), link, nil
+	}
+	switch f.device {
+	case "cpu":
+	case "cuda":
+		return nil, linkRate{}, fmt.Errorf("--device cuda: this build has no CUDA device; use cpu or sim:NAME (%s)", simNames())
+	default:
+		return nil, linkRate{}, fmt.Errorf("--device %q: use cpu or sim:NAME (%s)", f.device, simNames())
+	}
+	const mostThreads = 1024
+	if f.threads < 1 || f.threads > mostThreads {
+		return nil, linkRate{}, fmt.Errorf("--threads %d: give 1 to %d", f.threads, mostThreads)
+	}
+	d, err := cpu.New(cpu.Options{Threads: f.threads, NoOpenBLAS: f.noOpenBLAS})
+	if err != nil {
+		return nil, linkRate{}, err
+	}
+	link, err := parseLink(f.link, d.Facts())
+	if err != nil {
+		return nil, linkRate{}, err
+	}
+	d.LimitLink(link.rate)
+	return d, link, nil
+}
+
+// parseLink reads --link. A device's name stands for the rate at which copies and arithmetic are in the same relation
+// as there; here gives the arithmetic, and only a device that computes has one.
+func parseLink(text string, here cost.Facts) (linkRate, error) {
+	if text == "none" || text == "" {
+		return linkRate{}, nil
+	}
+	if there, err := cost.Device(text); err == nil {
+		if here.Compute == 0 {
+			return linkRate{}, fmt.Errorf("--link %s: on sim:NAME the link is the device's own; give a rate such as 12GB/s to change it", text)
+		}
+		perFLOP := float64(there.Out.Rate) / (there.ComputeShare * float64(there.Compute))
+		rate := cost.BytesPerSecond(perFLOP * here.ComputeShare * float64(here.Compute))
+		return linkRate{rate, fmt.Sprintf("%.3g bytes per FLOP as on %s, at %.3g FLOP/s here", perFLOP, text, float64(here.Compute))}, nil
+	}
+	number, found := strings.CutSuffix(text, "/s")
+	if bytes, err := parseBytes("--link", number); found && err == nil {
+		return linkRate{cost.BytesPerSecond(bytes), "given"}, nil
+	}
+	return linkRate{}, fmt.Errorf("--link %q: give none, a rate such as 500MB/s, or a device (%s)", text, simNames())
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"tensile/bench"
+	"tensile/graph"
+	"tensile/scheduler"
+)
+
+// planReport is what tensile plan prints.
+type planReport struct {
+	Device    string      `json:"device"`
+	Policy    string      `json:"policy"`
+	Budget    graph.Bytes `json:"budget_bytes"`
+	PlanTime  float64     `json:"plan_ms"`
+	PackTime  float64     `json:"pack_ms"`
+	Proof     float64     `json:"prove_ms"`
+	Rounds    int         `json:"rounds"`
+	Validated bool        `json:"validated"`
+	Jobs      []jobPlan   `json:"jobs"`
+	Total     planFigures `json:"total"`
+}
+
+// planFigures are the figures of one job's plan, or of all together.
+type planFigures struct {
+	VanillaAll  graph.Bytes `json:"vanilla_peak_all_bytes"`
+	VanillaLive graph.Bytes `json:"vanilla_peak_live_bytes"`
+	SlotPeak    graph.Bytes `json:"slot_peak_bytes"`
+	Arena       graph.Bytes `json:"arena_bytes"`
+	WorkingSet  graph.Bytes `json:"working_set_bound_bytes"`
+	MSRAll      float64     `json:"msr_all"`
+	MSRLive     float64     `json:"msr_live"`
+	Out         graph.Bytes `json:"copied_out_bytes"`
+	In          graph.Bytes `json:"copied_in_bytes"`
+}
+
+type jobPlan struct {
+	Job        string `json:"job"`
+	Model      string `json:"model"`
+	Ops        int    `json:"ops"`
+	Tensors    int    `json:"tensors"`
+	Steps      int    `json:"steps"`
+	Swaps      int    `json:"swaps"`
+	Recomputes int    `json:"recomputes"`
+	planFigures
+	Iteration float64    `json:"predicted_iteration_ms"`
+	Stall     float64    `json:"predicted_stall_ms"`
+	EOR       float64    `json:"predicted_eor"` // against the sum of op latencies
+	Peak      []holder   `json:"peak,omitempty"`
+	Decisions []decision `json:"decisions,omitempty"`
+}
+
+// holder is a storage on the device at the peak.
+type holder struct {
+	Storage string      `json:"storage"`
+	Bytes   graph.Bytes `json:"bytes"`
+}
+
+// decision explains what was decided about one gap.
+type decision struct {
+	Storage   string      `json:"storage"`
+	Bytes     graph.Bytes `json:"bytes"`
+	Kind      string      `json:"kind"`
+	From      string      `json:"from"` // the op before the gap
+	To        string      `json:"to"`   // the op after it
+	FreeSlots int         `json:"free_slots"`
+	Cost      float64     `json:"cost_ms"`
+	Reason    string      `json:"reason"`
+}
+
+func planCommand() *cobra.Command {
+	var w workloadFlags
+	var p planFlags
+	var explain bool
+	c := &cobra.Command{
+		Use:     "plan MODEL...",
+		Short:   "Print what would be done and why, without running it",
+		Long:    "Plan networks that train together, prove the plans, and print what would be done. Nothing runs.\n\n" + modelHelp(),
+		Example: "  tensile plan resnet50 --batch 16 --device sim:a6000 --budget 60% --explain",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := open(args, &w, &p)
+			if err != nil {
+				return err
+			}
+			defer s.device.Close()
+			report, err := s.report(p.policy, explain)
+			if err != nil {
+				return err
+			}
+			if p.json {
+				return printJSON(c.OutOrStdout(), report)
+			}
+			return report.write(c.OutOrStdout())
+		},
+	}
+	w.register(c)
+	p.register(c)
+	c.Flags().BoolVar(&explain, "explain", false, "say per storage what is done with it and why")
+	return c
+}
+
+func (s *session) report(policy string, explain bool) (*planReport, error) {
+	p := s.planned
+	all, live, err := s.planner.Vanilla()
+	if err != nil {
+		return nil, err
+	}
+	r := &planReport{Device: s.device.Name(), Policy: policy, Budget: s.budget, Rounds: p.Rounds, Validated: true,
+		PlanTime: bench.Milliseconds(p.PlanTime), PackTime: bench.Milliseconds(p.PackTime), Proof: bench.Milliseconds(p.Proof)}
+	for i, t := range s.workload {
+		j := jobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors), Steps: len(p.Jobs[i].Plan.Steps)}
+		out, in := p.Jobs[i].Plan.Copied(t.Graph)
+		j.planFigures = planFigures{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: p.Jobs[i].Footprint.Peak,
+			Arena: p.Jobs[i].Layout.Arena, WorkingSet: s.planner.WorkingSet(i).Bytes, Out: out, In: in}
+		j.relate()
+		for _, d := range p.Jobs[i].Decisions {
+			if d.Kind == "swap" {
+				j.Swaps++
+			} else {
+				j.Recomputes++
+			}
+			if explain {
+				j.Decisions = append(j.Decisions, explained(t.Graph, p.Jobs[i], d))
+			}
+		}
+		if explain {
+			for _, h := range p.Holders(t.Graph, i) {
+				j.Peak = append(j.Peak, holder{t.Graph.Storages[h].Name, t.Graph.Storages[h].Bytes})
+			}
+		}
+		j.Iteration, j.Stall = bench.Milliseconds(p.Timings[i].Iteration), bench.Milliseconds(p.Timings[i].Stall)
+		j.EOR = float64(p.Timings[i].Iteration) / float64(max(1, s.planner.Latency(i)))
+		r.Total.add(j.planFigures)
+		r.Jobs = append(r.Jobs, j)
+	}
+	r.Total.relate()
+	return r, nil
+}
+
+func (f *planFigures) add(g planFigures) {
+	f.VanillaAll += g.VanillaAll
+	f.VanillaLive += g.VanillaLive
+	f.SlotPeak += g.SlotPeak
+	f.Arena += g.Arena
+	f.WorkingSet += g.WorkingSet
+	f.Out += g.Out
+	f.In += g.In
+}
+
+func (f *planFigures) relate() {
+	f.MSRAll = float64(f.VanillaAll-f.SlotPeak) / float64(max(f.VanillaAll, 1))
+	f.MSRLive = float64(f.VanillaLive-f.SlotPeak) / float64(max(f.VanillaLive, 1))
+}
+
+func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) decision {
+	op := func(slot int) string {
+		switch n := len(s.Plan.Steps); {
+		case slot < 0:
+			return "the loader"
+		case slot >= n:
+			return g.Ops[s.Plan.Steps[slot-n].Op].Name + " of the next iteration"
+		default:
+			return g.Ops[s.Plan.Steps[slot].Op].Name
+		}
+	}
+	return decision{Storage: g.Storages[d.Storage].Name, Bytes: g.Storages[d.Storage].Bytes, Kind: d.Kind, From: op(d.From), To: op(d.To),
+		FreeSlots: d.Freed, Cost: bench.Milliseconds(d.Cost), Reason: d.Reason}
+}
+
+// write prints the report for people.
+func (r *planReport) write(out io.Writer) error {
+	fmt.Fprintf(out, "device %s, policy %s: planned in %.1f ms, packed in %.1f ms (%d rounds), proven in %.1f ms\n",
+		r.Device, r.Policy, r.PlanTime, r.PackTime, r.Rounds, r.Proof)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "job\tops\tvanilla all\tvanilla live\tslot peak\tarena\tMSR all\tMSR live\tswaps\trecomputes\tout\tin\titeration ms\tstall ms\tEOR\t")
+	for _, j := range r.Jobs {
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t%.3f\t\n", j.Job, j.Ops, j.VanillaAll, j.VanillaLive,
+			j.SlotPeak, j.Arena, j.MSRAll, j.MSRLive, j.Swaps, j.Recomputes, j.Out, j.In, j.Iteration, j.Stall, j.EOR)
+	}
+	f := r.Total
+	fmt.Fprintf(t, "total\t\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t\t\t%s\t%s\t\t\t\t\n", f.VanillaAll, f.VanillaLive, f.SlotPeak, f.Arena, f.MSRAll, f.MSRLive, f.Out, f.In)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, j := range r.Jobs {
+		for _, d := range j.Decisions {
+			fmt.Fprintf(out, "%s: %s %s (%s) from %s to %s: away for %d steps; %s\n", j.Job, d.Kind, d.Storage, d.Bytes, d.From, d.To, d.FreeSlots, d.Reason)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	"tensile/bench"
+	"tensile/graph"
+)
+
+// screen prints what a person sees during a run: a live line per job on a terminal, else a line per job and second.
+// With --json nothing is printed.
+type screen struct {
+	out        io.Writer
+	session    *session
+	silent     bool
+	terminal   bool
+	iterations int
+	drawn      int // lines of the last drawing
+	lines      []string
+	printed    []time.Time
+}
+
+func newScreen(out io.Writer, s *session, silent bool, iterations int) *screen {
+	file, ok := out.(*os.File)
+	terminal := false
+	if ok {
+		info, err := file.Stat()
+		terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return &screen{out: out, session: s, silent: silent, terminal: terminal, iterations: iterations}
+}
+
+// head says what will be done.
+func (s *screen) head(policy string) {
+	if s.silent {
+		return
+	}
+	p := s.session.planned
+	budget := "no budget"
+	if s.session.budget > 0 {
+		budget = "budget " + s.session.budget.String()
+	}
+	fmt.Fprintf(s.out, "device %s, policy %s, %s: slot peak %s, arena %s, planned in %.1f ms, packed in %.1f ms, proven in %.1f ms\n",
+		s.session.device.Name(), policy, budget, p.SlotPeak, p.Arena,
+		bench.Milliseconds(p.PlanTime), bench.Milliseconds(p.PackTime), bench.Milliseconds(p.Proof))
+	if l := s.session.link; l.rate > 0 {
+		fmt.Fprintf(s.out, "link %s/s each way (%s)\n", graph.Bytes(l.rate), l.why)
+	}
+}
+
+// part begins a run of all jobs and returns its observer.
+func (s *screen) part(title string, p *bench.Planned) func(bench.Iterated) {
+	if s.silent {
+		return nil
+	}
+	s.done()
+	fmt.Fprintf(s.out, "%s:\n", title)
+	s.lines = make([]string, len(s.session.workload))
+	s.printed = make([]time.Time, len(s.session.workload))
+	for i, t := range s.session.workload {
+		s.lines[i] = fmt.Sprintf("  %-12s waiting", t.Name)
+	}
+	return func(it bench.Iterated) {
+		s.lines[it.Job] = line(s.session.workload[it.Job].Name, it, s.iterations, p.Jobs[it.Job].Footprint.Peak)
+		s.draw(it.Job, it.Report.Iteration+1 == s.iterations)
+	}
+}
+
+func line(name string, it bench.Iterated, iterations int, resident graph.Bytes) string {
+	r := it.Report
+	took := (r.End - r.Begin).Seconds()
+	loss := ""
+	if !math.IsNaN(float64(it.Loss)) {
+		loss = fmt.Sprintf("  loss %.4f", it.Loss)
+	}
+	return fmt.Sprintf("  %-12s %*d/%d  %7.2f it/s%s  resident %s  stall %.1f ms", name, len(fmt.Sprint(iterations)),
+		r.Iteration+1, iterations, 1/max(took, 1e-9), loss, resident, bench.Milliseconds(r.Stall))
+}
+
+// draw shows a job's new line. Without a terminal it keeps silent for a second after each line, but for the last.
+func (s *screen) draw(job int, last bool) {
+	if !s.terminal {
+		if now := time.Now(); last || now.Sub(s.printed[job]) >= time.Second {
+			fmt.Fprintln(s.out, s.lines[job])
+			s.printed[job] = now
+		}
+		return
+	}
+	if s.drawn > 0 {
+		fmt.Fprintf(s.out, "\x1b[%dA", s.drawn)
+	}
+	for _, l := range s.lines {
+		fmt.Fprintf(s.out, "\r\x1b[2K%s\n", l)
+	}
+	s.drawn = len(s.lines)
+}
+
+// done leaves the last drawing as it stands.
+func (s *screen) done() { s.drawn = 0 }
