@@ -271,12 +271,12 @@ func TestBackwardErrors(t *testing.T) {
 		{"foreign statistics", func(d draft) graph.TensorID {
 			one := &graph.Init{Kind: graph.InitOne}
 			mean, variance := d.Source("mean", graph.State, graph.Shape{2}, one), d.Source("var", graph.State, graph.Shape{2}, one)
-			y := d.op("bn", graph.BatchNorm, d.input("x", 3, 2, 1, 1), mean, variance, d.param("gamma", 2), d.param("beta", 2))
+			y := d.Op("bn", graph.BatchNorm, graph.Attrs{Epsilon: 0.5}, d.input("x", 3, 2, 1, 1), mean, variance, d.param("gamma", 2), d.param("beta", 2))[0]
 			return d.loss(d.View("flat", y, 0, graph.Shape{3, 2}))
 		}, "gradient of op bn: mean and variance must be what batch_norm_stats makes of x"},
 		{"statistics of another tensor", func(d draft) graph.TensorID {
 			stats := d.Op("stats", graph.BatchNormStats, graph.Attrs{}, d.input("z", 3, 2, 1, 1))
-			y := d.op("bn", graph.BatchNorm, d.input("x", 3, 2, 1, 1), stats[0], stats[1], d.param("gamma", 2), d.param("beta", 2))
+			y := d.Op("bn", graph.BatchNorm, graph.Attrs{Epsilon: 0.5}, d.input("x", 3, 2, 1, 1), stats[0], stats[1], d.param("gamma", 2), d.param("beta", 2))[0]
 			return d.loss(d.View("flat", y, 0, graph.Shape{3, 2}))
 		}, "mean and variance must be what batch_norm_stats makes of x"},
 		{"loss of another kind", func(d draft) graph.TensorID { return d.op("relu", graph.ReLU, d.param("w", 1)) },

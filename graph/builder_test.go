@@ -102,7 +102,7 @@ func TestBuilderErrors(t *testing.T) {
 			b.Op("o", Linear, Attrs{}, x, b.Source("w", Input, Shape{5, 4}, nil))
 		}, "op o: linear: w has shape [5 4], want [-1 3] (-1: any)"},
 		{"too few operands", func(b *Builder, x TensorID) { b.Op("o", Add, Attrs{}, x) },
-			"op o: add takes 2 to 2 inputs, got 1"},
+			"op o: add takes 2 inputs, got 1"},
 		{"the first error stays", func(b *Builder, x TensorID) {
 			y := b.Op("first", Add, Attrs{}, x)[0]
 			z := b.Op("second", SoftmaxXent, Attrs{}, y)

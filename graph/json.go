@@ -54,6 +54,8 @@ func place(text []byte, err error, offset int64) string {
 		offset = syntax.Offset
 	case errors.As(err, &mismatch):
 		offset = mismatch.Offset
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		offset = int64(len(text))
 	}
 	before := text[:min(int(offset), len(text))]
 	line := 1 + bytes.Count(before, []byte("\n"))

@@ -105,8 +105,14 @@ func Infer(k Kind, a Attrs, in []Shape) ([]Shape, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown op kind %q", k)
 	}
-	if len(in) < r.inputs[0] || len(in) > r.inputs[1] {
-		return nil, fmt.Errorf("%s takes %d to %d inputs, got %d", k, r.inputs[0], r.inputs[1], len(in))
+	if least, most := r.inputs[0], r.inputs[1]; len(in) < least || len(in) > most {
+		if least == most {
+			return nil, fmt.Errorf("%s takes %d inputs, got %d", k, least, len(in))
+		}
+		return nil, fmt.Errorf("%s takes %d to %d inputs, got %d", k, least, most, len(in))
+	}
+	if err := a.check(k); err != nil {
+		return nil, fmt.Errorf("%s: %w", k, err)
 	}
 	out, err := r.shapes(a, in)
 	if err != nil {

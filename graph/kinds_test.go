@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -43,9 +44,9 @@ var calls = []call{
 	{AvgPool, window, []Shape{{2, 3, 7, 5}}, []Shape{{2, 3, 4, 4}}, 96 * 6},
 	{AvgPoolDX, window, []Shape{{2, 3, 7, 5}, {2, 3, 4, 4}, {2, 3, 4, 4}}, []Shape{{2, 3, 7, 5}}, 96 * 6},
 	{BatchNormStats, Attrs{}, []Shape{{2, 3, 7, 5}}, []Shape{{3}, {3}}, 4 * 210},
-	{BatchNorm, Attrs{}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {3}}, []Shape{{2, 3, 7, 5}}, 5 * 210},
+	{BatchNorm, Attrs{Epsilon: 1e-5}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {3}}, []Shape{{2, 3, 7, 5}}, 5 * 210},
 	{BatchNormUpdate, Attrs{}, []Shape{{3}, {3}, {3}, {3}}, []Shape{{3}, {3}}, 9},
-	{BatchNormGrad, Attrs{}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {2, 3, 7, 5}}, []Shape{{2, 3, 7, 5}, {3}, {3}}, 11 * 210},
+	{BatchNormGrad, Attrs{Epsilon: 1e-5}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {2, 3, 7, 5}}, []Shape{{2, 3, 7, 5}, {3}, {3}}, 11 * 210},
 	{Add, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
 	{Mul, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
 	{Dropout, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 80},
@@ -54,7 +55,7 @@ var calls = []call{
 	{SoftmaxXentDX, Attrs{}, []Shape{{2, 5}, {2}}, []Shape{{2, 5}}, 20},
 	{SGD, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 20},
 	{Momentum, Attrs{}, []Shape{{2, 5}, {2, 5}, {2, 5}}, []Shape{{2, 5}, {2, 5}}, 20},
-	{Adam, Attrs{}, []Shape{{2, 5}, {2, 5}, {2, 5}, {2, 5}}, []Shape{{2, 5}, {2, 5}, {2, 5}}, 40},
+	{Adam, Attrs{Epsilon: 1e-8}, []Shape{{2, 5}, {2, 5}, {2, 5}, {2, 5}}, []Shape{{2, 5}, {2, 5}, {2, 5}}, 40},
 	{Accumulate, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
 	{Scale, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 10},
 }
@@ -156,15 +157,15 @@ func TestKindsRejectShapes(t *testing.T) {
 		{AvgPool, with(2, 1, 2), []Shape{x}, "pad [0 2] must be smaller than kernel [3 2]"},
 		{MaxPoolDX, window, []Shape{x, y, {2, 3, 4, 5}}, "dy has shape [2 3 4 5], want [2 3 4 4]"},
 		{AvgPoolDX, window, []Shape{x, {2, 2, 4, 4}, y}, "y has shape [2 2 4 4], want [2 3 4 4]"},
-		{BatchNorm, Attrs{}, []Shape{x, {3}, {3}, {3}, {2}}, "beta has shape [2], want [3]"},
-		{BatchNorm, Attrs{}, []Shape{x, {3}, {2}, {3}, {3}}, "variance has shape [2], want [3]"},
-		{BatchNormGrad, Attrs{}, []Shape{x, {3}, {3}, {2}, x}, "gamma has shape [2], want [3]"},
-		{BatchNormGrad, Attrs{}, []Shape{x, {3}, {3}, {3}, y}, "dy has shape [2 3 4 4], want [2 3 7 5]"},
+		{BatchNorm, Attrs{Epsilon: 1e-5}, []Shape{x, {3}, {3}, {3}, {2}}, "beta has shape [2], want [3]"},
+		{BatchNorm, Attrs{Epsilon: 1e-5}, []Shape{x, {3}, {2}, {3}, {3}}, "variance has shape [2], want [3]"},
+		{BatchNormGrad, Attrs{Epsilon: 1e-5}, []Shape{x, {3}, {3}, {2}, x}, "gamma has shape [2], want [3]"},
+		{BatchNormGrad, Attrs{Epsilon: 1e-5}, []Shape{x, {3}, {3}, {3}, y}, "dy has shape [2 3 4 4], want [2 3 7 5]"},
 		{BatchNormUpdate, Attrs{}, []Shape{{3}, {3}, {2}, {3}}, "statistic has shape [2], want [3]"},
 		{Add, Attrs{}, []Shape{{6}, {2, 3}}, "operand has shape [2 3], want [6]"},
 		{SoftmaxXent, Attrs{}, []Shape{{2, 5}, {5}}, "labels has shape [5], want [2]"},
 		{SoftmaxXentDX, Attrs{}, []Shape{{2, 5}, {5}}, "labels has shape [5], want [2]"},
-		{Adam, Attrs{}, []Shape{{2, 5}, {2, 5}, {2, 5}, {5, 2}}, "operand has shape [5 2], want [2 5]"},
+		{Adam, Attrs{Epsilon: 1e-8}, []Shape{{2, 5}, {2, 5}, {2, 5}, {5, 2}}, "operand has shape [5 2], want [2 5]"},
 	}
 	for _, test := range tests {
 		err := use(test.kind, test.attrs, test.in).Err()
@@ -172,5 +173,40 @@ func TestKindsRejectShapes(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s %v: error %v, want %s", test.kind, test.in, err, want+test.want)
 		}
+	}
+}
+
+func TestAttrsReject(t *testing.T) {
+	x := Shape{2, 3, 7, 5}
+	tests := []struct {
+		kind  Kind
+		attrs Attrs
+		in    []Shape
+		want  string
+	}{
+		{Dropout, Attrs{Rate: 1}, []Shape{x}, "rate 1 must be at least 0 and below 1"},
+		{DropoutDX, Attrs{Rate: -0.5}, []Shape{x}, "rate -0.5 must be at least 0 and below 1"},
+		{BatchNorm, Attrs{}, []Shape{x, {3}, {3}, {3}, {3}}, "epsilon 0 must be positive"},
+		{BatchNormUpdate, Attrs{Momentum: 1.5}, []Shape{{3}, {3}, {3}, {3}}, "momentum 1.5 must be"},
+		{Adam, Attrs{Beta1: 1, Epsilon: 1}, []Shape{x, x, x, x}, "beta1 1 must be"},
+		{SGD, Attrs{LearningRate: math.Inf(1)}, []Shape{x, x}, "learning rate +Inf is not finite"},
+		{MaxPool, Attrs{Kernel: [2]int{1<<62 + 1, 1}, Stride: [2]int{1 << 62, 1}, Pad: [2]int{1 << 62, 0}}, []Shape{x}, "is beyond 1073741824"},
+	}
+	for _, test := range tests {
+		if err := use(test.kind, test.attrs, test.in).Err(); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s %+v: error %v, want it to contain %q", test.kind, test.attrs, err, test.want)
+		}
+	}
+}
+
+// TestCostSaturates: the arithmetic of a product beyond 64 bits is the largest number, never a wrapped one.
+func TestCostSaturates(t *testing.T) {
+	huge := Shape{1 << 22, 1 << 22}
+	g, err := use(Linear, Attrs{}, []Shape{huge, huge}).Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := g.Cost(0).FLOPs; got != math.MaxInt64 {
+		t.Errorf("FLOPs = %d, want the largest int64", got)
 	}
 }

@@ -2,6 +2,8 @@ package graph
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -29,6 +31,12 @@ func first(errs ...error) error {
 
 // slide returns the extents of a window sliding over h by w.
 func slide(a Attrs, h, w int) (p, q int, err error) {
+	const most = 1 << 30 // keeps sums below within 64 bits
+	for _, v := range slices.Concat(a.Kernel[:], a.Stride[:], a.Pad[:], []int{h, w}) {
+		if v > most {
+			return 0, 0, fmt.Errorf("kernel %v, stride %v, pad %v or extent %dx%d is beyond %d", a.Kernel, a.Stride, a.Pad, h, w, most)
+		}
+	}
 	if a.Kernel[0] < 1 || a.Kernel[1] < 1 || a.Stride[0] < 1 || a.Stride[1] < 1 || a.Pad[0] < 0 || a.Pad[1] < 0 {
 		return 0, 0, fmt.Errorf("kernel %v and stride %v must be positive, pad %v not negative", a.Kernel, a.Stride, a.Pad)
 	}
@@ -94,12 +102,25 @@ func convDXShapes(a Attrs, in []Shape) ([]Shape, error) {
 
 // convolve is the arithmetic of a convolution with output y and C input channels.
 func convolve(a Attrs, y Shape, c int) int64 {
-	return 2 * int64(y.Elements()) * int64(c*a.Kernel[0]*a.Kernel[1])
+	return times(2, int64(y.Elements()), int64(c), int64(a.Kernel[0]*a.Kernel[1]))
 }
 
-func convFLOPs(a Attrs, in, out []Shape) int64   { return convolve(a, out[0], in[0][1]) }
-func convDWFLOPs(a Attrs, in, out []Shape) int64 { return convolve(a, in[1], in[0][1]) }
-func convDXFLOPs(a Attrs, in, out []Shape) int64 { return convolve(a, in[0], in[1][1]) }
+func convFLOPs(a Attrs, in, out []Shape) int64 { return convolve(a, out[0], in[0][1]) }
+func convDWFLOPs(a Attrs, in, _ []Shape) int64 { return convolve(a, in[1], in[0][1]) }
+func convDXFLOPs(a Attrs, in, _ []Shape) int64 { return convolve(a, in[0], in[1][1]) }
+
+// times multiplies counts and stays at the largest value there is when the product is beyond it.
+func times(factors ...int64) int64 {
+	product := int64(1)
+	for _, f := range factors {
+		high, low := bits.Mul64(uint64(product), uint64(f))
+		if high != 0 || low > math.MaxInt64 {
+			return math.MaxInt64
+		}
+		product = int64(low)
+	}
+	return product
+}
 
 func linearShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	x, w := in[0], in[1]
@@ -139,15 +160,12 @@ func linearDXShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{{dy[0], w[1]}}, nil
 }
 
-func linearFLOPs(_ Attrs, in, out []Shape) int64 {
-	return 2 * int64(out[0].Elements()) * int64(in[0][1])
-}
-func linearDWFLOPs(_ Attrs, in, out []Shape) int64 {
-	return 2 * int64(out[0].Elements()) * int64(in[0][0])
-}
-func linearDXFLOPs(_ Attrs, in, out []Shape) int64 {
-	return 2 * int64(out[0].Elements()) * int64(in[0][1])
-}
+func linearFLOPs(_ Attrs, in, out []Shape) int64   { return matrix(out[0], in[0][1]) }
+func linearDWFLOPs(_ Attrs, in, out []Shape) int64 { return matrix(out[0], in[0][0]) }
+func linearDXFLOPs(_ Attrs, in, out []Shape) int64 { return matrix(out[0], in[0][1]) }
+
+// matrix is the arithmetic of a product with this output, summed over k.
+func matrix(out Shape, k int) int64 { return times(2, int64(out.Elements()), int64(k)) }
 
 func biasShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	if len(in[0]) < 2 {
@@ -180,10 +198,10 @@ func poolDXShapes(a Attrs, in []Shape) ([]Shape, error) {
 }
 
 func poolFLOPs(a Attrs, _, out []Shape) int64 {
-	return int64(out[0].Elements()) * int64(a.Kernel[0]*a.Kernel[1])
+	return times(int64(out[0].Elements()), int64(a.Kernel[0]*a.Kernel[1]))
 }
 func poolDXFLOPs(a Attrs, in, _ []Shape) int64 {
-	return int64(in[1].Elements()) * int64(a.Kernel[0]*a.Kernel[1])
+	return times(int64(in[1].Elements()), int64(a.Kernel[0]*a.Kernel[1]))
 }
 
 func statsShapes(_ Attrs, in []Shape) ([]Shape, error) {
@@ -277,9 +295,9 @@ func likeFirst(outputs int) func(Attrs, []Shape) ([]Shape, error) {
 }
 
 func perInput(n int64) func(Attrs, []Shape, []Shape) int64 {
-	return func(_ Attrs, in, _ []Shape) int64 { return n * int64(in[0].Elements()) }
+	return func(_ Attrs, in, _ []Shape) int64 { return times(n, int64(in[0].Elements())) }
 }
 
 func perOutput(n int64) func(Attrs, []Shape, []Shape) int64 {
-	return func(_ Attrs, _, out []Shape) int64 { return n * int64(out[0].Elements()) }
+	return func(_ Attrs, _, out []Shape) int64 { return times(n, int64(out[0].Elements())) }
 }

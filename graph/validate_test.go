@@ -43,7 +43,7 @@ func TestValidateRejects(t *testing.T) {
 
 		{"unknown phase", func(g *Graph) { g.Ops[1].Phase = "update" }, `op relu: unknown phase "update"`},
 		{"operands that do not fit", func(g *Graph) { g.Ops[0].Inputs[1] = 1 }, "op fc: linear: w has shape [2], want [-1 -1]"},
-		{"missing operand", func(g *Graph) { g.Ops[4].Inputs = g.Ops[4].Inputs[:2] }, "op relu.dx: relu_dx takes 3 to 3 inputs, got 2"},
+		{"missing operand", func(g *Graph) { g.Ops[4].Inputs = g.Ops[4].Inputs[:2] }, "op relu.dx: relu_dx takes 3 inputs, got 2"},
 		{"wrong output shape", func(g *Graph) { g.Tensors[3].Shape = Shape{4, 2} }, "op fc: output fc has shape [4 2], want [2 4]"},
 		{"activation of a later version", func(g *Graph) { g.Tensors[4].Version = 1 },
 			"op relu: output relu must be a fresh storage, not version 1 of relu"},

@@ -12,8 +12,8 @@
 //
 // A move starts when step After has ended. In owns its bytes from slot After+1 on, Drop frees them from slot After+1
 // on, Out leaves the storage where it is. A swap is Out, Drop and In; a release is a Drop; a recomputation is a second
-// Step of an op. Moves with After = -1 belong to the end of the previous iteration, before slot 0. Moves after the same
-// step happen in the order out, drop, in.
+// Step of an op. Copies with After = -1 belong to the end of the previous iteration, before slot 0; what is to leave
+// the device there is dropped after the last step. Moves after the same step happen in the order out, drop, in.
 //
 // Entry lists the storages on the device when slot 0 begins, which are also those there after the last slot, so that
 // the iteration can be repeated. A residency that reaches the last slot of a storage in Entry goes on in slot 0 of the

@@ -92,17 +92,13 @@ func (v *validator) form() bool {
 		if m.Kind == Drop && (m.Sync || m.Delay != 0) {
 			v.say(m.After, m.Storage, ErrForm, "move %d: a drop has neither sync nor delay", i)
 		}
+		if m.Kind == Drop && m.After == -1 {
+			v.say(m.After, m.Storage, ErrForm, "move %d: drop it after the last step of the iteration before and leave it out of entry", i)
+		}
 	}
 	sorted := slices.Clone(p.Moves)
 	if Sort(sorted); !slices.Equal(sorted, p.Moves) {
 		v.say(-1, -1, ErrForm, "moves are not sorted by step and out, drop, in")
-	}
-	if n := len(p.Steps); n > 0 {
-		for _, m := range p.Moves {
-			if m.Kind == In && m.After == n-1 && slices.Contains(p.Moves, Move{Kind: Drop, Storage: m.Storage, After: -1}) {
-				v.say(m.After, m.Storage, ErrForm, "%s is copied in at the end of an iteration and dropped before the next one begins", v.name(m.Storage))
-			}
-		}
 	}
 	for i, s := range p.Entry {
 		switch {

@@ -111,14 +111,15 @@ func (d *draft) decisions() []Decision {
 		if x.kind == keep || x.from < 0 && x.in < 0 {
 			continue
 		}
-		kind, reason := "recompute", "its inputs stay on the device and making it again costs least per byte"
+		to, kind, reason := x.to+1, "recompute", "its inputs are on the device by then and making it again costs least per byte"
 		if x.kind == swap {
+			to = x.to
 			kind, reason = "swap", "both copies fit into free link time"
 			if x.cost > 2*overhead {
 				reason = "no copy fits into free link time and this one costs least per byte"
 			}
 		}
-		all = append(all, Decision{Storage: x.storage, Kind: kind, From: x.from, To: x.to, Freed: x.in - x.drop, Cost: x.cost, Reason: reason})
+		all = append(all, Decision{Storage: x.storage, Kind: kind, From: x.from, To: to, Freed: x.in - x.drop, Cost: x.cost, Reason: reason})
 	}
 	slices.SortStableFunc(all, func(a, b Decision) int {
 		return cmp.Compare(time.Duration(d.size(b.Storage))*time.Duration(b.Freed), time.Duration(d.size(a.Storage))*time.Duration(a.Freed))

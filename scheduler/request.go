@@ -71,7 +71,7 @@ type Scheduled struct {
 // Decision says what was done with one gap of a storage, and why.
 type Decision struct {
 	Storage  graph.StorageID
-	Kind     string // "swap", "recompute" or "order"
+	Kind     string // "swap" or "recompute"
 	From, To int    // slots of the accesses around the gap; To counts on from the last slot when it wraps
 	Freed    int    // slots in which the storage is away
 	Cost     time.Duration

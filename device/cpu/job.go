@@ -27,6 +27,7 @@ type job struct {
 	mu      sync.Mutex
 	moved   sync.Cond // a count, the urgency, a queue or closed has changed
 	issued  [program.Lanes]int
+	floor   [program.Lanes]int // issued when a section with drain came last
 	done    [program.Lanes]int
 	urgent  [program.Lanes]int // counts that another lane is waiting for
 	touched graph.Bytes
@@ -93,13 +94,12 @@ func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	origin := j.issued
-	var begun [program.Lanes]bool
+	if drain {
+		j.floor = origin
+	}
 	for i := range s.Commands {
 		c := &s.Commands[i]
-		item := issued{section: s, command: c, index: i, iteration: iteration, origin: origin}
-		if drain && !begun[c.Lane] {
-			item.floor, begun[c.Lane] = origin, true
-		}
+		item := issued{section: s, command: c, index: i, iteration: iteration, origin: origin, floor: j.floor}
 		j.lanes[c.Lane].queue = append(j.lanes[c.Lane].queue, item)
 		j.issued[c.Lane]++
 	}

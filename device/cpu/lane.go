@@ -17,7 +17,7 @@ type issued struct {
 	index     int
 	iteration int
 	origin    [program.Lanes]int // counts when the section was issued: its waits are relative to them
-	floor     [program.Lanes]int // counts to reach before anything else
+	floor     [program.Lanes]int // counts when the lanes were last to be drained
 }
 
 // lane carries out commands one after the other. Its queue is guarded by the job's mutex.
@@ -112,9 +112,9 @@ func (l *lane) finish(item *issued, ready, start time.Duration) {
 	j.mu.Lock()
 	j.done[l.lane]++
 	j.touched = max(j.touched, device.Reach(j.g, item.command))
+	j.device.tell(event) // before anyone who waits for it can end and be told of
 	j.moved.Broadcast()
 	j.mu.Unlock()
-	j.device.tell(event)
 }
 
 func (l *lane) execute(item *issued) {

@@ -103,8 +103,9 @@ func deliveries(c *crew) {
 				}
 			}
 		}
-		if n := len(s.feed.inputs) + len(s.feed.outputs); n != 4*iterations && g.Name == "zoo" || n != 3*iterations && g.Name == "tiny" {
-			c.t.Errorf("%s: %d deliveries in %d iterations", g.Name, n, iterations)
+		each := map[string]int{"tiny": 3, "zoo": 4}[g.Name]
+		if n := len(s.feed.inputs) + len(s.feed.outputs); n != each*iterations {
+			c.t.Errorf("%s: %d deliveries in %d iterations, want %d in each", g.Name, n, iterations, each)
 		}
 	}
 }

@@ -136,8 +136,8 @@ func memory(c *crew) {
 	g := Tiny()
 	s := c.open(g)
 	from := 0
-	for _, p := range []*program.Program{Build(c.t, c.d, g, KeepAll(g), program.Options{}), Build(c.t, c.d, g, Swapped(g), program.Options{}),
-		shuffled(c, g, 1, program.Options{Poison: true})} {
+	keep, swapped := Build(c.t, c.d, g, KeepAll(g), program.Options{}), Build(c.t, c.d, g, Swapped(g), program.Options{})
+	for _, p := range []*program.Program{keep, swapped, shuffled(c, g, 1, program.Options{Poison: true})} {
 		s.reserve(p.Arena)
 		s.issue(&p.Prologue, from, true)
 		c.wait()

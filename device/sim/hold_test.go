@@ -12,46 +12,50 @@ import (
 
 func TestHold(t *testing.T) {
 	in, out := program.In, program.Out
+	kernels := func(n int) program.Point { return at(program.Compute, n) }
+	ins := func(n int) program.Point { return at(program.CopyIn, n) }
+	outs := func(n int) program.Point { return at(program.CopyOut, n) }
+	one := func(c ...program.Command) []*program.Section { return []*program.Section{section(c...)} }
 	for _, test := range []struct {
 		name     string
 		sections []*program.Section // the second is drained
 		want     string
 	}{
-		{"nothing waits: the whole pause", []*program.Section{section(kernel(), copies(out, 7, 50, at(program.Compute, 1)))}, `
+		{"nothing waits: the whole pause", one(kernel(), copies(out, 7, 50, kernels(1))), `
  0.0 kernel 0..10
  0.1 out    held 10 60..70
 `},
-		{"the compute lane waits: at once", []*program.Section{section(kernel(), copies(in, 7, 50), kernel(at(program.CopyIn, 1)))}, `
+		{"the compute lane waits: at once", one(kernel(), copies(in, 7, 50), kernel(ins(1))), `
  0.0 kernel 0..10
  0.1 in     held 0 10..20
  0.2 kernel 20..30
 `},
-		{"it waits later than the pause ends: the pause", []*program.Section{section(kernel(), copies(in, 7, 4), kernel(at(program.CopyIn, 1)))}, `
+		{"it waits later than the pause ends: the pause", one(kernel(), copies(in, 7, 4), kernel(ins(1))), `
  0.0 kernel 0..10
  0.1 in     held 0 4..14
  0.2 kernel 14..24
 `},
-		{"through another copy, which waits itself", []*program.Section{section(copies(out, 7, 50), copies(in, 7, 50, at(program.CopyOut, 1)), kernel(at(program.CopyIn, 1)))}, `
+		{"through another copy, which waits itself", one(copies(out, 7, 50), copies(in, 7, 50, outs(1)), kernel(ins(1))), `
  0.0 out    0..10
  0.1 in     10..20
  0.2 kernel 20..30
 `},
-		{"through a copy that stands behind another in its lane", []*program.Section{section(kernel(), copies(in, 37, 0), copies(out, 7, 500, at(program.Compute, 1)),
-			copies(in, 7, 0, at(program.CopyOut, 1)), kernel(at(program.CopyIn, 2)))}, `
+		{"through a copy that stands behind another in its lane", one(kernel(), copies(in, 37, 0), copies(out, 7, 500, kernels(1)),
+			copies(in, 7, 0, outs(1)), kernel(ins(2))), `
  0.0 kernel 0..10
  0.2 out    10..20
  0.1 in     0..40
  0.3 in     40..50
  0.4 kernel 50..60
 `},
-		{"and everything before it in its lane", []*program.Section{section(copies(in, 7, 500), copies(in, 7, 500), kernel(at(program.CopyIn, 2)), copies(in, 7, 40))}, `
+		{"and everything before it in its lane", one(copies(in, 7, 500), copies(in, 7, 500), kernel(ins(2)), copies(in, 7, 40)), `
  0.0 in     0..10
  0.1 in     10..20
  0.2 kernel 20..30
  0.3 in     held 20 60..70
 `},
-		{"the reader waits, but not before its copy is triggered", []*program.Section{section(kernel(), copies(out, 7, 15, at(program.Compute, 1)), kernel(), kernel(),
-			copies(out, 7, 500, at(program.Compute, 3)), program.Command{Kind: program.Read, Waits: []program.Point{at(program.CopyOut, 2)}})}, `
+		{"the reader waits, but not before its copy is triggered", one(kernel(), copies(out, 7, 15, kernels(1)), kernel(), kernel(),
+			copies(out, 7, 500, kernels(3)), read(outs(2))), `
  0.0 kernel 0..10
  0.2 kernel 10..20
  0.3 kernel 20..30
@@ -59,7 +63,7 @@ func TestHold(t *testing.T) {
  0.4 out    35..45
  0.5 read   45..45
 `},
-		{"a drain waits for all", []*program.Section{section(kernel(), copies(out, 7, 500, at(program.Compute, 1))), section(kernel())}, `
+		{"a drain waits for all", []*program.Section{section(kernel(), copies(out, 7, 500, kernels(1))), section(kernel())}, `
  0.0 kernel 0..10
  0.1 out    10..20
  1.0 kernel 20..30
@@ -80,8 +84,8 @@ func TestHold(t *testing.T) {
 
 // A section may wait for the one before it, and a drained one waits for no earlier one by its points.
 func TestPreviousRun(t *testing.T) {
-	body := section(copies(program.In, 17, 0, at(program.Compute, 0)), kernel(at(program.CopyIn, 1)), kernel(at(program.CopyOut, -1)), copies(program.Out, 7, 0),
-		copies(program.Out, 37, 0))
+	body := section(copies(program.In, 17, 0, at(program.Compute, 0)), kernel(at(program.CopyIn, 1)),
+		kernel(at(program.CopyOut, -1)), copies(program.Out, 7, 0), copies(program.Out, 37, 0))
 	d := plain(0, sim.Options{})
 	j := open(t, d, chain(t, 1), "")
 	for i, drain := range []bool{true, false, true} {

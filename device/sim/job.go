@@ -88,7 +88,8 @@ func (j *job) Reserve(arena graph.Bytes) error {
 func (j *job) mustRest(what string) {
 	for l := range program.Lanes {
 		if n := len(j.lanes[l].queue); n > 0 || j.closed {
-			panic(fmt.Sprintf("sim: %s of job %q (closed: %t) with %d commands in lane %s that have not ended", what, j.name, j.closed, n, l))
+			panic(fmt.Sprintf("sim: %s of job %q (closed: %t) with %d commands in lane %s that have not ended",
+				what, j.name, j.closed, n, l))
 		}
 	}
 }
@@ -112,7 +113,8 @@ func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 
 func (j *job) mustFit(c *program.Command, index int) {
 	if reach := device.Reach(j.g, c); reach > j.arena || j.closed {
-		panic(fmt.Sprintf("sim: command %d issued to job %q (closed: %t) uses %d bytes of an arena of %d", index, j.name, j.closed, reach, j.arena))
+		panic(fmt.Sprintf("sim: command %d issued to job %q (closed: %t) uses %d bytes of an arena of %d",
+			index, j.name, j.closed, reach, j.arena))
 	}
 	if c.Kind == program.Kernel {
 		if _, ok := device.Find(j.device.Variants(j.g, c.Op), c.Variant); !ok {

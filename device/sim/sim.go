@@ -135,7 +135,8 @@ func (d *Device) stuck() error {
 			}
 			q := j.lanes[l].queue[0]
 			w, origin := j.blocker(q)
-			return fmt.Errorf("sim: job %q stands still in iteration %d: command %d of its section, in lane %s, waits for %s and lane %s has ended %d there; check the program before it is issued",
+			return fmt.Errorf("sim: job %q stands still in iteration %d: command %d of its section, in lane %s, waits for %s "+
+				"and lane %s has ended %d there; check the program before it is issued",
 				j.name, q.run.iteration, q.index, l, w, w.Lane, j.lanes[w.Lane].ended-origin)
 		}
 	}

@@ -86,6 +86,10 @@ func copies(kind program.Kind, bytes graph.Bytes, hold time.Duration, waits ...p
 	return program.Command{Kind: kind, Bytes: bytes, Hold: hold, Waits: waits}
 }
 
+func read(waits ...program.Point) program.Command {
+	return program.Command{Kind: program.Read, Waits: waits}
+}
+
 func at(l program.Lane, count int) program.Point { return program.Point{Lane: l, Count: count} }
 
 // open opens a job with an arena of 4 KiB.
@@ -135,8 +139,8 @@ func trace(all []device.Event, names map[device.Job]string) string {
 func TestNextReportsAnInstantAtOnce(t *testing.T) {
 	d := plain(0, sim.Options{})
 	g := chain(t, 1)
-	s := section(program.Command{Kind: program.Load}, copies(program.In, 7, 0, at(program.Host, 1)), kernel(), copies(program.Out, 4, 0, at(program.Compute, 1)),
-		program.Command{Kind: program.Read, Waits: []program.Point{at(program.CopyOut, 1)}})
+	s := section(program.Command{Kind: program.Load}, copies(program.In, 7, 0, at(program.Host, 1)), kernel(),
+		copies(program.Out, 4, 0, at(program.Compute, 1)), read(at(program.CopyOut, 1)))
 	open(t, d, g, "a").Issue(s, 0, false)
 	open(t, d, g, "b").Issue(s, 0, false)
 	var got []string
@@ -161,10 +165,12 @@ func TestNextReportsAnInstantAtOnce(t *testing.T) {
 func TestDeadlockNamesLaneAndWait(t *testing.T) {
 	d := plain(0, sim.Options{})
 	j := open(t, d, chain(t, 1), "a")
-	j.Issue(section(kernel(), copies(program.Out, 4, time.Hour, at(program.CopyIn, 1)), copies(program.In, 4, 0, at(program.CopyOut, 1))), 5, false)
+	j.Issue(section(kernel(), copies(program.Out, 4, time.Hour, at(program.CopyIn, 1)),
+		copies(program.In, 4, 0, at(program.CopyOut, 1))), 5, false)
 	events(t, d, 1)
 	_, err := d.Next(t.Context(), nil)
-	if err == nil || !strings.Contains(err.Error(), `job "a" stands still in iteration 5: command 1 of its section, in lane out, waits for in:1 and lane in has ended 0 there`) {
+	want := `job "a" stands still in iteration 5: command 1 of its section, in lane out, waits for in:1 and lane in has ended 0 there`
+	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 	late := plain(0, sim.Options{})
@@ -198,7 +204,8 @@ func TestMemory(t *testing.T) {
 		t.Error(err)
 	}
 	err = a.Reserve(4608)
-	if err == nil || err.Error() != `sim: reserve 4.5KiB for job "a": 4KiB of the 8KiB of sim:plain are free; give the job a smaller budget` {
+	want := `sim: reserve 4.5KiB for job "a": 4KiB of the 8KiB of sim:plain are free; give the job a smaller budget`
+	if err == nil || err.Error() != want {
 		t.Errorf("too much: %v", err)
 	}
 	if err := b.Close(); err != nil {

@@ -111,7 +111,8 @@ func TestContention(t *testing.T) {
 	long, short := open(t, d, chain(t, 10), "long"), open(t, d, chain(t, 2), "short")
 	names := map[device.Job]string{long: "long ", short: "short"}
 	long.Issue(section(kernel(), copies(program.Out, 7, 0, at(program.Compute, 1))), 0, false)
-	short.Issue(section(kernel(), copies(program.In, 17, 0), kernel(at(program.CopyIn, 1)), copies(program.Out, 97, 0, at(program.Compute, 2))), 0, false)
+	short.Issue(section(kernel(), copies(program.In, 17, 0), kernel(at(program.CopyIn, 1)),
+		copies(program.Out, 97, 0, at(program.Compute, 2))), 0, false)
 	// The long kernel has 100 ns of work. Beside it, the short job computes from 0 to 40 and, after its copy in, which
 	// has its link to itself, again from 40 to 80: the long one has 40 left then. Of the copies out, the short job's has
 	// 100 ns of work from 80 on, and 20 left at 140 when the long one's of 10 comes: that ends at 180.

@@ -41,7 +41,10 @@ func (j *job) hurryFor(q queued) bool {
 func (j *job) hurry(l program.Lane, count int) bool {
 	lane := &j.lanes[l]
 	first := max(lane.ended, lane.hurried)
-	if l == program.Compute || count <= first || count > lane.ended+len(lane.queue) || j.untriggered(lane.queue[count-lane.ended-1]) {
+	if l == program.Compute || count <= first || count > lane.ended+len(lane.queue) {
+		return false
+	}
+	if j.untriggered(lane.queue[count-lane.ended-1]) {
 		return false
 	}
 	lane.hurried = count

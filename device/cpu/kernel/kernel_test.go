@@ -185,7 +185,11 @@ func TestBugsPanic(t *testing.T) {
 		"no shapes":    func() *Call[float32] { c := good(); c.OutShapes = nil; return c },
 		"no output":    func() *Call[float32] { c := good(); c.Out[0] = nil; return c },
 		"not in place": func() *Call[float32] { c := good(); c.Out[0] = make([]float32, 8); return c },
-		"rate of 1":    func() *Call[float32] { return call(t, job{}, graph.Dropout, graph.Attrs{Rate: 1}, x) },
+		"rate of 1": func() *Call[float32] {
+			c := call(t, job{}, graph.Dropout, graph.Attrs{}, x)
+			c.Attrs.Rate = 1
+			return c
+		},
 		"short scratch": func() *Call[float32] {
 			c := call(t, job{}, graph.Conv2D, window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1}), pool, weights)
 			c.Scratch = c.Scratch[1:]

@@ -1,0 +1,42 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+)
+
+// check tells whether the numbers that a kind needs are such that its kernel computes something.
+func (a Attrs) check(k Kind) error {
+	for _, f := range []struct {
+		name string
+		v    float64
+	}{{"rate", a.Rate}, {"factor", a.Factor}, {"learning rate", a.LearningRate}, {"momentum", a.Momentum},
+		{"beta1", a.Beta1}, {"beta2", a.Beta2}, {"epsilon", a.Epsilon}} {
+		if math.IsNaN(f.v) || math.IsInf(f.v, 0) {
+			return fmt.Errorf("%s %v is not finite", f.name, f.v)
+		}
+	}
+	share := func(name string, v float64) error {
+		if v < 0 || v >= 1 {
+			return fmt.Errorf("%s %v must be at least 0 and below 1", name, v)
+		}
+		return nil
+	}
+	positive := func(name string, v float64) error {
+		if v <= 0 {
+			return fmt.Errorf("%s %v must be positive", name, v)
+		}
+		return nil
+	}
+	switch k {
+	case Dropout, DropoutDX:
+		return share("rate", a.Rate)
+	case BatchNorm, BatchNormGrad:
+		return positive("epsilon", a.Epsilon)
+	case Momentum, BatchNormUpdate:
+		return share("momentum", a.Momentum)
+	case Adam:
+		return first(share("beta1", a.Beta1), share("beta2", a.Beta2), positive("epsilon", a.Epsilon))
+	}
+	return nil
+}
