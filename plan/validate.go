@@ -24,8 +24,10 @@ func Validate(g *graph.Graph, p *Plan) error {
 	}
 	for {
 		after := v.walk(valid)
-		if stable := slices.Equal(after, valid); stable || len(v.problems) > 0 {
+		if stable := slices.Equal(after, valid); stable {
 			v.problems = append(v.problems, v.redundant...)
+			return v.err()
+		} else if len(v.problems) > 0 {
 			return v.err()
 		}
 		for s := range valid {

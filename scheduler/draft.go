@@ -135,11 +135,14 @@ func (d *draft) measure() {
 	d.total = d.starts[n]
 
 	g := d.job.Graph
-	d.slots = make([]graph.Bytes, n)
+	change := make([]graph.Bytes, 2*n+1) // of the footprint, in unrolled slots
+	occupy := func(s graph.StorageID, from, to int, sign graph.Bytes) {
+		change[from] += sign * d.size(s)
+		change[to+1] -= sign * d.size(s)
+	}
 	d.writeSlots = make([][]int, len(g.Storages))
 	d.lastUse = slices.Repeat([]int{-1}, len(g.Storages))
 	for slot, step := range d.steps {
-		d.slots[slot] += rounded(d.job.Scratch[step.op], d.align)
 		for _, s := range d.touched(step) {
 			d.lastUse[s] = slot
 		}
@@ -153,17 +156,26 @@ func (d *draft) measure() {
 		switch last := d.lastUse[s.ID]; {
 		case last < 0:
 		case s.Role.Persistent():
-			d.add(s.ID, 0, n-1, 1)
+			occupy(s.ID, 0, n-1, 1)
 		case s.Role == graph.Input:
-			d.add(s.ID, 0, last, 1)
+			occupy(s.ID, 0, last, 1)
 		default:
-			d.add(s.ID, d.writeSlots[s.ID][0], last, 1)
+			occupy(s.ID, d.writeSlots[s.ID][0], last, 1)
 		}
 	}
 	for _, x := range d.gaps {
 		if x.kind != keep {
-			d.add(x.storage, x.drop+1, x.in, -1)
+			occupy(x.storage, x.drop+1, x.in, -1)
 		}
+	}
+	d.slots = make([]graph.Bytes, n)
+	var now graph.Bytes
+	for slot, c := range change[:2*n] {
+		now += c
+		d.slots[slot%n] += now
+	}
+	for slot, step := range d.steps {
+		d.slots[slot] += rounded(d.job.Scratch[step.op], d.align)
 	}
 }
 

@@ -32,18 +32,22 @@ func compare(a remedy, d *draft, b remedy, e *draft) int {
 // force lowers the sum of the peaks to the target by the cheapest remedies per byte. It reports whether it succeeded;
 // otherwise every peak is a working set.
 func force(jobs []*swapper, target graph.Bytes, o Options) bool {
+	found := make([][]remedy, len(jobs))
+	for i, w := range jobs {
+		found[i] = w.remedies(o)
+	}
 	for sumOfPeaks(jobs) > target {
-		var job *swapper
-		var best []remedy
-		for _, w := range jobs {
-			if all := w.remedies(o); len(all) > 0 && (best == nil || compare(all[0], w.draft, best[0], job.draft) < 0) {
-				job, best = w, all
+		best := -1
+		for i, all := range found {
+			if len(all) > 0 && (best < 0 || compare(all[0], jobs[i].draft, found[best][0], jobs[best].draft) < 0) {
+				best = i
 			}
 		}
-		if best == nil {
+		if best < 0 {
 			return false
 		}
-		job.applyAll(best, func() bool { return sumOfPeaks(jobs) <= target })
+		jobs[best].applyAll(found[best], func() bool { return sumOfPeaks(jobs) <= target })
+		found[best] = jobs[best].remedies(o)
 	}
 	return true
 }
@@ -56,9 +60,6 @@ func (w *swapper) applyAll(remedies []remedy, enough func() bool) {
 		if r.kind == recompute {
 			w.recompute(r)
 			return
-		}
-		if r.gap.away(r.in) && r.gap.kind == swap && r.gap.drop <= r.drop && r.gap.in >= r.in {
-			continue // the other remedy for this gap was carried out
 		}
 		w.outs.book(r.out.from, r.out.to-r.out.from)
 		w.ins.book(r.fetch.from, r.fetch.to-r.fetch.from)

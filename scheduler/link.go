@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -17,10 +18,8 @@ type stretch struct{ from, to time.Duration }
 // earliest returns the first start of a free stretch of this length in [from, to).
 func (l *timeline) earliest(from, to, length time.Duration) (time.Duration, bool) {
 	at := from
-	for _, b := range l.booked {
-		if b.to <= at {
-			continue
-		}
+	first, _ := slices.BinarySearchFunc(l.booked, from, func(b stretch, t time.Duration) int { return cmp.Compare(b.to, t+1) })
+	for _, b := range l.booked[first:] {
 		if b.from >= at+length {
 			break
 		}
@@ -32,10 +31,8 @@ func (l *timeline) earliest(from, to, length time.Duration) (time.Duration, bool
 // latest returns the last start of a free stretch of this length in [from, to).
 func (l *timeline) latest(from, to, length time.Duration) (time.Duration, bool) {
 	end := to
-	for _, b := range slices.Backward(l.booked) {
-		if b.from >= end {
-			continue
-		}
+	after, _ := slices.BinarySearchFunc(l.booked, to, func(b stretch, t time.Duration) int { return cmp.Compare(b.from, t) })
+	for _, b := range slices.Backward(l.booked[:after]) {
 		if b.to <= end-length {
 			break
 		}
@@ -54,7 +51,7 @@ func (l *timeline) book(from, length time.Duration) {
 		if s.from >= s.to {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(l.booked, s, func(a, b stretch) int { return int(a.from - b.from) })
+		at, _ := slices.BinarySearchFunc(l.booked, s, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
 		l.booked = slices.Insert(l.booked, at, s)
 	}
 }

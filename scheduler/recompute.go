@@ -89,6 +89,9 @@ func (d *draft) split(s graph.StorageID, at int) {
 		second.kind, second.cost = keep, 0
 	} else {
 		x.kind, x.cost = keep, 0
+		if second.drop = max(second.drop, at); second.drop >= second.in {
+			second.kind = keep
+		}
 	}
 	if second.from+1 < second.to {
 		d.gaps = append(d.gaps, &second)

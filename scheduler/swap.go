@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"sort"
 	"time"
 
 	"tensile/cost"
@@ -69,20 +70,12 @@ func (w *swapper) try(x *gap) bool {
 
 // firstEndedAt returns the first slot, from a given one on, that ends at t or later.
 func (d *draft) firstEndedAt(t time.Duration, from int) int {
-	slot := from
-	for d.end(slot) < t {
-		slot++
-	}
-	return slot
+	return from + sort.Search(2*len(d.steps)-from, func(i int) bool { return d.end(from+i) >= t })
 }
 
-// lastEndedBy returns the last slot, up to a given one, that has ended at t.
+// lastEndedBy returns the last slot, up to a given one, that has ended at t, or -1.
 func (d *draft) lastEndedBy(t time.Duration, to int) int {
-	slot := to
-	for slot >= 0 && d.end(slot) > t {
-		slot--
-	}
-	return slot
+	return sort.Search(to+1, func(slot int) bool { return d.end(slot) > t }) - 1
 }
 
 // swapFreely swaps at the peaks, largest storage of all jobs first, until the peaks' sum is at most the target or no

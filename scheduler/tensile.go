@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 
 	"tensile/graph"
@@ -9,8 +10,9 @@ import (
 	"tensile/program"
 )
 
-// tensile plans swaps and recomputations for all jobs until their packed plans fit the budget (Complete Scheduling,
-// TENSILE Algorithm 3, with packing in the loop). A budget that the plain plans fit leaves them as they are.
+// tensile plans swaps and recomputations for all jobs until their packed plans fit the budget. A budget that the plain
+// plans fit leaves them as they are. Tight plans pack differently well, so where early updates lead to none that fits,
+// the order of the graph is tried too.
 func tensile(r Request) (Result, error) {
 	least, why := workingSets(r)
 	if r.Budget > 0 && least > r.Budget {
@@ -18,42 +20,54 @@ func tensile(r Request) (Result, error) {
 	}
 	r.stage(Planning)
 	jobs := r.swappers(graphOrder)
+	if r.Budget == 0 || sumOfPeaks(jobs) <= r.Budget || r.Options.KeepOrder {
+		return r.tighten(jobs, least)
+	}
+	result, err := r.tighten(r.swappers(earlyUpdates), least)
+	if errors.Is(err, ErrNoPlan) {
+		r.stage(Planning)
+		if other, again := r.tighten(jobs, least); again == nil {
+			return other, nil
+		}
+	}
+	return result, err
+}
+
+// tighten plans, packs and lowers the target by what the packed plans lack, until they fit (Complete Scheduling, TENSILE
+// Algorithm 3, with packing in the loop). No plan is below least.
+func (r *Request) tighten(jobs []*swapper, least graph.Bytes) (Result, error) {
 	target := r.Budget
 	if target == 0 {
 		target = sumOfPeaks(jobs)
-	}
-	if sumOfPeaks(jobs) > target && !r.Options.KeepOrder {
-		jobs = r.swappers(earlyUpdates)
 	}
 	rounds := r.Options.MaxRounds
 	if rounds == 0 {
 		rounds = 12
 	}
-	var result Result
 	for round := 1; ; round++ {
 		if !r.Options.NoSwap {
 			swapFreely(jobs, target)
 		}
 		fits := force(jobs, target, r.Options)
-		var err error
-		if result, err = r.place(r.relaxed(jobs, target)); err != nil {
+		result, err := r.place(r.relaxed(jobs, target))
+		if err != nil {
 			return Result{}, err
 		}
 		result.Rounds = round
 		if r.Budget == 0 || result.Arena <= r.Budget {
-			break
+			for i, w := range jobs {
+				result.Jobs[i].Decisions = w.decisions()
+			}
+			return result, nil
 		}
 		if !fits || target <= least || round == rounds {
+			_, why := workingSets(*r)
 			return Result{}, &OverBudgetError{result.Arena, r.Budget,
 				"the tightest plan found packs into that; the largest steps alone: " + why}
 		}
 		target = max(least, target-(result.Arena-r.Budget))
 		r.stage(Planning)
 	}
-	for i, w := range jobs {
-		result.Jobs[i].Decisions = w.decisions()
-	}
-	return result, nil
 }
 
 func (r *Request) stage(s Stage) {
