@@ -24,20 +24,24 @@ func (t Task) spec(losses []float32) executor.Spec {
 	}
 }
 
-// feeder returns the loader of a task's inputs: images and labels of the data set, or noise for other inputs.
+// feeder returns the loader of a task's inputs: images and labels of the data set, or noise for other inputs. It takes
+// no memory before it is first called, which a device without data never does.
 func (t Task) feeder() func(iteration int, s graph.StorageID, to []float32) {
-	in := findInputs(t.Graph)
-	if t.Data == nil {
-		return t.noise(in)
+	c, ok := findClassifier(t.Graph)
+	if !ok || t.Data == nil {
+		return t.noise(labelsOf(t.Graph))
 	}
-	images, labels := make([]float32, in.images.Elements()), make([]float32, in.images[0])
+	var images, labels []float32
 	filled := -1
 	return func(iteration int, s graph.StorageID, to []float32) {
+		if images == nil {
+			images, labels = make([]float32, c.shape.Elements()), make([]float32, c.shape[0])
+		}
 		if filled != iteration { // one fill serves both inputs of an iteration
 			t.Data.Fill(iteration, images, labels)
 			filled = iteration
 		}
-		if s == in.labelStorage {
+		if s == c.labels {
 			copy(to, labels)
 		} else {
 			copy(to, images)
@@ -46,12 +50,13 @@ func (t Task) feeder() func(iteration int, s graph.StorageID, to []float32) {
 }
 
 // noise fills inputs of any shape, the same in every run: classes for labels, normal values elsewhere.
-func (t Task) noise(in taskInputs) func(iteration int, s graph.StorageID, to []float32) {
+func (t Task) noise(classes map[graph.StorageID]int) func(iteration int, s graph.StorageID, to []float32) {
 	return func(iteration int, s graph.StorageID, to []float32) {
 		random := rand.New(rand.NewPCG(t.Seed, uint64(iteration)<<32|uint64(s)))
+		n, label := classes[s]
 		for i := range to {
-			if s == in.labelStorage {
-				to[i] = float32(random.IntN(in.classes))
+			if label {
+				to[i] = float32(random.IntN(n))
 			} else {
 				to[i] = float32(random.NormFloat64())
 			}

@@ -2,14 +2,10 @@ package bench
 
 import (
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 
 	"tensile/autodiff"
 	"tensile/data"
 	"tensile/graph"
-	"tensile/models"
 )
 
 // Workload is a set of jobs that train together.
@@ -36,20 +32,9 @@ type Settings struct {
 // number of copies, MODEL[:N].
 func Load(names []string, s Settings) (Workload, error) {
 	var w Workload
-	var set *data.Dataset
-	if s.DataDir != "" {
-		var err error
-		if set, err = data.Open(s.DataDir, s.Seed); err != nil {
-			return nil, err
-		}
-		channels, height, width := set.Shape()
-		if s.Image != 0 && (s.Image != height || s.Image != width) {
-			return nil, set.CheckImage(s.Image, s.Image)
-		}
-		s.Image, s.Channels, s.Classes = height, channels, or(s.Classes, set.Classes())
-		if s.Classes < set.Classes() {
-			return nil, fmt.Errorf("%s has %d classes: leave --classes out or set it to %d or more", set.Name(), set.Classes(), set.Classes())
-		}
+	set, err := s.open()
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range names {
 		model, copies, err := split(name)
@@ -59,6 +44,11 @@ func Load(names []string, s Settings) (Workload, error) {
 		g, err := build(model, s)
 		if err != nil {
 			return nil, err
+		}
+		if set != nil {
+			if err := fit(g, set); err != nil {
+				return nil, err
+			}
 		}
 		for range copies {
 			t := Task{Name: g.Name, Model: g.Name, Graph: g, Seed: s.Seed + uint64(len(w)), Data: set}
@@ -72,97 +62,45 @@ func Load(names []string, s Settings) (Workload, error) {
 	return w, nil
 }
 
-// split takes the number of copies off a name. A number of blocks per stage, as in resnet:2,2,2,2, is not one.
-func split(name string) (model string, copies int, err error) {
-	head, tail, found := cutLast(name, ":")
-	if !found || strings.Contains(tail, ",") {
-		return name, 1, nil
+// open opens the data folder, if one is named, and sets the sizes that follow from it.
+func (s *Settings) open() (*data.Dataset, error) {
+	if s.DataDir == "" {
+		return nil, nil
 	}
-	const most = 1000
-	n, err := strconv.Atoi(tail)
-	if err != nil || n < 1 || n > most {
-		return "", 0, fmt.Errorf("model %q: the number of copies after the colon must be 1 to %d", name, most)
-	}
-	return head, n, nil
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
-}
-
-func build(model string, s Settings) (*graph.Graph, error) {
-	if strings.HasSuffix(model, ".json") {
-		return readGraph(model)
-	}
-	return models.Build(model, models.Config{Image: s.Image, Channels: s.Channels, Classes: s.Classes, Batch: s.Batch, Optimizer: s.Optimizer})
-}
-
-func readGraph(path string) (*graph.Graph, error) {
-	f, err := os.Open(path)
+	set, err := data.Open(s.DataDir, s.Seed)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // only read
-	g, err := graph.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	channels, height, width := set.Shape()
+	switch {
+	case s.Image != 0 && (s.Image != height || s.Image != width):
+		return nil, set.CheckImage(s.Image, s.Image)
+	case s.Channels != 0 && s.Channels != channels:
+		return nil, fmt.Errorf("%s images have %d channels, not %d: leave --channels out", set.Name(), channels, s.Channels)
+	case s.Classes != 0 && s.Classes < set.Classes():
+		return nil, fmt.Errorf("%s has %d classes: leave --classes out or set it to %d or more", set.Name(), set.Classes(), set.Classes())
 	}
-	return g, nil
+	s.Image, s.Channels, s.Classes = height, channels, or(s.Classes, set.Classes())
+	return set, nil
 }
 
-// synthetic returns a set that fits a graph whose inputs are images and labels, or nil.
-func synthetic(g *graph.Graph, seed uint64) *data.Dataset {
-	in := findInputs(g)
-	if in.images == nil || in.classes == 0 || in.count != 2 {
-		return nil
-	}
-	return data.Synthetic(in.images[1], in.images[2], in.images[3], in.classes, seed)
-}
-
-// taskInputs is what a graph wants to be fed.
-type taskInputs struct {
-	count        int             // of input storages
-	images       graph.Shape     // N, C, H, W of the first input of that form; nil: none
-	labelStorage graph.StorageID // the labels of the loss, or -1
-	classes      int
-}
-
-func findInputs(g *graph.Graph) taskInputs {
-	in := taskInputs{labelStorage: -1}
-	for _, s := range g.Storages {
-		if s.Role == graph.Input {
-			in.count++
-		}
-	}
-	for _, t := range g.Tensors {
-		s := g.Storages[t.Storage]
-		if s.Role == graph.Input && len(t.Shape) == 4 && s.Bytes == t.Bytes() && in.images == nil {
-			in.images = t.Shape
-		}
-	}
-	for _, op := range g.Ops {
-		if op.Kind == graph.SoftmaxXent {
-			in.labelStorage = g.Tensors[op.Inputs[1]].Storage
-			in.classes = g.Tensors[op.Inputs[0]].Shape[1]
-		}
-	}
-	return in
-}
-
-// number gives jobs of the same model different names.
+// number gives every job a name of its own: that of its model, with a number where several jobs are of one model.
 func (w Workload) number() {
 	count := make(map[string]int)
 	for _, t := range w {
 		count[t.Model]++
 	}
-	seen := make(map[string]int)
-	for i := range w {
-		if seen[w[i].Model]++; count[w[i].Model] > 1 {
-			w[i].Name = fmt.Sprintf("%s.%d", w[i].Model, seen[w[i].Model])
+	taken := make(map[string]bool)
+	for model, n := range count {
+		taken[model] = n == 1
+	}
+	last := make(map[string]int)
+	for i, t := range w {
+		for count[t.Model] > 1 && (w[i].Name == t.Model || taken[w[i].Name]) {
+			last[t.Model]++
+			w[i].Name = fmt.Sprintf("%s.%d", t.Model, last[t.Model])
 		}
+		taken[w[i].Name] = true
 	}
 }
 

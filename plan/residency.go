@@ -8,7 +8,7 @@ import (
 // Residency is a stay of a storage on the device: one place for one or more spans of slots.
 type Residency struct {
 	Storage graph.StorageID
-	Spans   []pool.Span // of slots, ascending; two when it goes on over the boundary; none when it only exists between slots
+	Spans   []pool.Span // of slots, ascending; two when it goes on over the boundary
 }
 
 // Stays lists the residencies of a plan and says which step or move begins each.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"tensile/graph"
 )
@@ -25,6 +24,7 @@ var (
 //   - Two uses of the same bytes, one of them a write, are ordered by lanes and waits (vector clocks), so every
 //     execution gives the results of the list order.
 //   - In list order every command finds the content that it reads: the right version, of the right iteration, whole.
+//   - Every output's last version is handed to the job in every body.
 //   - After the epilogue the host slots of persistent storages hold their newest version: Home.
 //
 // The third body is like the second: the waits are the same and so is the state after a body.
@@ -39,6 +39,11 @@ func Check(g *graph.Graph, p *Program) error {
 	for _, s := range g.Storages {
 		if s.Role.Persistent() && len(c.problems) == 0 {
 			c.holds("end", c.slots[s.ID], s.ID, 2*c.last[s.ID])
+		}
+		if s.Role == graph.Output && !slices.ContainsFunc(p.Body.Commands, func(cmd Command) bool {
+			return cmd.Kind == Read && cmd.Storage == s.ID && cmd.Version == c.last[s.ID]
+		}) {
+			c.say("body", ErrContent, "version %d of output %s is never read", c.last[s.ID], s.Name)
 		}
 	}
 	return errors.Join(c.problems...)
@@ -85,8 +90,10 @@ func newChecker(g *graph.Graph, p *Program) *checker {
 	}
 	for _, section := range []*Section{&p.Prologue, &p.Body, &p.Epilogue} {
 		for i := range section.Commands {
-			for _, u := range c.uses(&section.Commands[i], 0) {
-				mark(u.at, u.size)
+			if cmd := &section.Commands[i]; c.formed(cmd) {
+				for _, u := range c.uses(cmd, 0) {
+					mark(u.at, u.size)
+				}
 			}
 		}
 	}
@@ -146,9 +153,6 @@ func (c *checker) uses(cmd *Command, iteration int) []use {
 func (c *checker) kernelUses(cmd *Command, of func(Address, graph.StorageID, int, bool) use) []use {
 	g := c.g
 	op := &g.Ops[cmd.Op]
-	if len(cmd.Inputs) != len(op.Inputs) || len(cmd.Outputs) != len(op.Outputs) {
-		return nil
-	}
 	var reads, writes []use
 	add := func(t graph.TensorID, a Address, version int, write bool) {
 		tensor := g.Tensors[t]
@@ -190,11 +194,11 @@ func (c *checker) section(s *Section, name string, iteration int) {
 	var counts [Lanes]int
 	for i := range s.Commands {
 		cmd := &s.Commands[i]
-		where := fmt.Sprintf("%s command %d (%s %s)", name, i, cmd.Lane, c.subject(cmd))
-		if cmd.Lane >= Lanes || cmd.Kind > Poison || (cmd.Kind == Kernel && c.kernelUses(cmd, func(Address, graph.StorageID, int, bool) use { return use{} }) == nil && len(c.g.Ops[cmd.Op].Outputs) > 0) {
-			c.say(where, ErrForm, "lane %d, kind %d, %d inputs, %d outputs", cmd.Lane, cmd.Kind, len(cmd.Inputs), len(cmd.Outputs))
+		if !c.formed(cmd) {
+			c.say(fmt.Sprintf("%s command %d", name, i), ErrForm, "%+v", *cmd)
 			return
 		}
+		where := fmt.Sprintf("%s command %d (%s %s)", name, i, cmd.Lane, c.subject(cmd))
 		at := c.order(where, cmd)
 		counts[cmd.Lane]++
 		uses := c.uses(cmd, iteration)
@@ -209,6 +213,23 @@ func (c *checker) section(s *Section, name string, iteration int) {
 	if counts != s.Counts {
 		c.say(name, ErrForm, "counts %v, has %v", s.Counts, counts)
 	}
+}
+
+// formed reports whether the ids of a command lead somewhere, a kernel has the operands of its op and finds them in the
+// arena, and a copy moves a whole storage between the arena and its host slot.
+func (c *checker) formed(cmd *Command) bool {
+	g := c.g
+	away := func(a Address) bool { return a.Region != Arena }
+	switch {
+	case cmd.Lane >= Lanes || cmd.Kind > Poison || away(cmd.Device) || away(cmd.Scratch):
+		return false
+	case cmd.Kind == Kernel:
+		return 0 <= cmd.Op && int(cmd.Op) < len(g.Ops) && !slices.ContainsFunc(slices.Concat(cmd.Inputs, cmd.Outputs), away) &&
+			len(cmd.Inputs) == len(g.Ops[cmd.Op].Inputs) && len(cmd.Outputs) == len(g.Ops[cmd.Op].Outputs)
+	case cmd.Storage < 0 || int(cmd.Storage) >= len(g.Storages):
+		return false
+	}
+	return cmd.Bytes == g.Storages[cmd.Storage].Bytes && (cmd.Kind == Poison || cmd.Host == c.slots[cmd.Storage])
 }
 
 func (c *checker) subject(cmd *Command) string {
@@ -276,16 +297,8 @@ func (c *checker) inside(where string, u use) bool {
 
 // use makes one access: it must come after every access that it conflicts with, and a read must find its content.
 func (c *checker) use(where string, u use, at Point) {
-	known := c.clocks[at.Lane][at.Count-1]
-	for _, x := range c.span(u.at, u.size) {
-		if known[x.write.Lane] < x.write.Count {
-			c.say(where, ErrRace, "%s of %s may come before the write %s of the same bytes", access(u), c.name(u.storage), x.write)
-		}
-		for l, n := range x.reads {
-			if u.write && known[l] < n && (Lane(l) != at.Lane || n != at.Count) {
-				c.say(where, ErrRace, "write of %s may come before the read %s of the same bytes", c.name(u.storage), Point{Lane(l), n})
-			}
-		}
+	if other, what := c.unordered(u, at); what != "" {
+		c.say(where, ErrRace, "%s of %s may come before the %s %s of the same bytes", access(u.write), c.name(u.storage), what, other)
 	}
 	if !u.write {
 		if u.storage != nothing {
@@ -300,8 +313,24 @@ func (c *checker) use(where string, u use, at Point) {
 	c.fill(u.at, u.size, cell{storage: u.storage, generation: u.generation, base: u.at.Offset, write: at})
 }
 
-func access(u use) string {
-	if u.write {
+// unordered returns an earlier access that conflicts with u and may come after it, and what it is; "" if there is none.
+func (c *checker) unordered(u use, at Point) (other Point, what string) {
+	known := c.clocks[at.Lane][at.Count-1]
+	for _, x := range c.span(u.at, u.size) {
+		if known[x.write.Lane] < x.write.Count {
+			return x.write, access(true)
+		}
+		for l, n := range x.reads {
+			if u.write && known[l] < n && (Lane(l) != at.Lane || n != at.Count) {
+				return Point{Lane(l), n}, access(false)
+			}
+		}
+	}
+	return Point{}, ""
+}
+
+func access(write bool) string {
+	if write {
 		return "write"
 	}
 	return "read"
@@ -340,13 +369,4 @@ func (c *checker) holds(where string, a Address, s graph.StorageID, generation i
 			return
 		}
 	}
-}
-
-// Explain shortens a Check error for one line.
-func Explain(err error) string {
-	lines := strings.SplitN(err.Error(), "\n", 2)
-	if len(lines) == 2 {
-		return fmt.Sprintf("%s (and %d more)", lines[0], 1+strings.Count(lines[1], "\n"))
-	}
-	return lines[0]
 }

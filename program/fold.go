@@ -59,19 +59,24 @@ func fold(g *graph.Graph, p *plan.Plan) []folded {
 
 func rank(k plan.MoveKind) int { return slices.Index([]plan.MoveKind{plan.Out, plan.Drop, plan.In}, k) }
 
-// limits returns, per move, the last step that it may follow: just before its storage is used or moved next.
+// limits returns, per move, the last step that it may follow: just before its storage is used or moved next. After the
+// same step an out or drop of the storage would come before an in, so an in stays one step away from them.
 func limits(g *graph.Graph, p *plan.Plan) []int {
 	next := slices.Repeat([]int{len(p.Steps) - 1}, len(g.Storages))
+	moved := make([]bool, len(g.Storages)) // what next stops before is a move
 	limit := make([]int, len(p.Moves))
 	m := len(p.Moves) - 1
 	for slot := len(p.Steps) - 1; slot >= -1; slot-- {
 		for ; m >= 0 && p.Moves[m].After == slot; m-- {
-			limit[m] = next[p.Moves[m].Storage]
-			next[p.Moves[m].Storage] = slot
+			s := p.Moves[m].Storage
+			if limit[m] = next[s]; p.Moves[m].Kind == plan.In && moved[s] {
+				limit[m]--
+			}
+			next[s], moved[s] = slot, true
 		}
 		if slot >= 0 {
 			for _, s := range g.Touches(p.Steps[slot].Op) {
-				next[s] = slot - 1
+				next[s], moved[s] = slot-1, false
 			}
 		}
 	}

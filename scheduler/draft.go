@@ -242,6 +242,9 @@ func (d *draft) clean(x *gap) bool {
 	if x.from < 0 {
 		return true // an input has arrived from the host
 	}
+	if made := d.writeSlots[x.storage]; d.job.Graph.Storages[x.storage].Role == graph.Output && x.from >= made[len(made)-1] {
+		return true // the last version of an output goes out where it is made
+	}
 	gaps := d.of[x.storage]
 	at := slices.Index(gaps, x)
 	for y := x; !y.dirty; {

@@ -30,7 +30,7 @@ func earlyUpdates(g *graph.Graph) []graph.OpID {
 			return graphOrder(g) // the optimizer is not a last phase of independent updates: leave the order
 		}
 		for _, p := range d.gradients(op.ID) {
-			if p < anchor && !moved[p] && following[p] == nil && d.movable(p, anchor) {
+			if p < anchor && !moved[p] && following[p] == nil && d.movable(p, anchor, op.ID) {
 				moved[p] = true
 				following[anchor] = append(following[anchor], p)
 			}
@@ -103,9 +103,10 @@ func (d *uses) gradients(update graph.OpID) []graph.OpID {
 	return ops
 }
 
-// movable reports whether op may be executed after a later op, and whether that keeps less memory in between: its
-// output is larger than the storages that it is the last to read.
-func (d *uses) movable(op, after graph.OpID) bool {
+// movable reports whether op may be executed after a later op, just before the update that reads its output, and whether
+// that keeps less memory in between: its output is larger than the storages that it is the last to read. What it reads
+// may be overwritten by that update alone, since others may have moved to an earlier place.
+func (d *uses) movable(op, after, update graph.OpID) bool {
 	var kept graph.Bytes
 	for _, r := range d.g.Reads(op) {
 		last := op
@@ -113,7 +114,7 @@ func (d *uses) movable(op, after graph.OpID) bool {
 			last = max(last, reader)
 		}
 		storage := d.g.Storages[r.Storage]
-		if w, ok := d.writer[next(r)]; ok && w <= after {
+		if w, ok := d.writer[next(r)]; ok && w != update {
 			return false
 		} else if !storage.Role.Persistent() && last <= after {
 			kept += storage.Bytes

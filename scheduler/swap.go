@@ -13,8 +13,6 @@ type swapper struct {
 	*draft
 	out, in   cost.Link
 	outs, ins timeline
-	outTime   time.Duration // sum of all copies out, forced ones too
-	inTime    time.Duration
 	exhausted bool // no gap at the peak can be swapped without a stall
 }
 

@@ -121,10 +121,18 @@ func (s *session) parseBudget(text string) (graph.Bytes, error) {
 	for _, b := range live {
 		sum += b
 	}
-	return graph.Bytes(float64(sum) * percent / 100), nil
+	return max(1, graph.Bytes(float64(sum)*percent/100)), nil // 0 would be no limit
 }
 
-// models of the help text.
+// needModels is the error for a command line that names no model.
+func needModels(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%s: name a MODEL: one of %s, resnet:n1,n2,n3,n4 or a .json graph", c.CommandPath(), strings.Join(models.Names(), ", "))
+	}
+	return nil
+}
+
+// modelHelp explains MODEL in the help texts.
 func modelHelp() string {
-	return "MODEL is one of " + strings.Join(models.Names(), ", ") + ", resnet:n1,n2,n3,n4 (blocks per stage) or the path of a .json graph; MODEL:N is N copies."
+	return "MODEL is one of " + strings.Join(models.Names(), ", ") + ", resnet:n1,n2,n3,n4 (blocks per stage) or the path of a .json graph, whose sizes and optimizer are its own; MODEL:N is N copies."
 }

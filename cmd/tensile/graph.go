@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -12,7 +14,7 @@ func graphCommand() *cobra.Command {
 		Use:   "graph MODEL",
 		Short: "Print the training graph of a network as JSON",
 		Long:  "Print the training graph of a network in the JSON form that run and plan read.\n\n" + modelHelp(),
-		Args:  cobra.ExactArgs(1),
+		Args:  needModels,
 		RunE: func(c *cobra.Command, args []string) error {
 			return printGraph(args, &f, c.OutOrStdout())
 		},
@@ -25,6 +27,9 @@ func printGraph(names []string, f *workloadFlags, out io.Writer) error {
 	w, err := f.load(names)
 	if err != nil {
 		return err
+	}
+	if len(w) != 1 {
+		return fmt.Errorf("graph %s: one document holds one graph; name one model, without a number of copies", strings.Join(names, " "))
 	}
 	return printJSON(out, w[0].Graph)
 }

@@ -58,10 +58,20 @@ func root() *cobra.Command {
 		Long: `tensile trains several networks on one device within a memory budget. It plans, per tensor, what is kept on the
 device, swapped to host memory or recomputed, proves the plan, and carries it out on copy lanes beside the compute lane.
 Losses and weights are the same to the bit as without a plan.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q: choose run, plan or graph, or see tensile --help", args[0])
+			}
+			return nil
+		},
+		RunE:          func(c *cobra.Command, args []string) error { return c.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	c.CompletionOptions.DisableDefaultCmd = true
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
+	})
 	c.AddCommand(runCommand(), planCommand(), graphCommand())
 	return c
 }

@@ -22,7 +22,7 @@ var sizes = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
 }
 
-// parseBytes reads a positive amount such as 512MiB or 2.5GB.
+// parseBytes reads an amount of at least one byte, such as 512MiB or 2.5GB.
 func parseBytes(flag, text string) (graph.Bytes, error) {
 	for _, unit := range sizes {
 		number, found := strings.CutSuffix(text, unit.name)
@@ -30,7 +30,7 @@ func parseBytes(flag, text string) (graph.Bytes, error) {
 			continue
 		}
 		v, err := strconv.ParseFloat(number, 64)
-		if err != nil || !(v > 0) || v*unit.bytes > math.MaxInt64/4 {
+		if err != nil || !(v*unit.bytes >= 1) || v*unit.bytes > math.MaxInt64/4 {
 			break
 		}
 		return graph.Bytes(v * unit.bytes), nil
@@ -64,7 +64,7 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 	if name, ok := strings.CutPrefix(f.device, "sim:"); ok {
 		facts, err := cost.Device(name)
 		if err != nil {
-			return nil, linkRate{}, err
+			return nil, linkRate{}, fmt.Errorf("--device %q: %w", f.device, err)
 		}
 		link, err := parseLink(f.link, cost.Facts{})
 		if err != nil {
@@ -75,10 +75,10 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 		}
 		return sim.New(facts, sim.Options{}), link, nil
 	}
-	switch f.device {
-	case "cpu":
-	case "cuda":
-		return nil, linkRate{}, fmt.Errorf("--device cuda: this build has no CUDA device; use cpu or sim:NAME (%s)", simNames())
+	switch kind, _, _ := strings.Cut(f.device, ":"); {
+	case f.device == "cpu":
+	case kind == "cuda":
+		return nil, linkRate{}, fmt.Errorf("--device %s: this build has no CUDA device; use cpu or sim:NAME (%s)", f.device, simNames())
 	default:
 		return nil, linkRate{}, fmt.Errorf("--device %q: use cpu or sim:NAME (%s)", f.device, simNames())
 	}
@@ -92,6 +92,7 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 	}
 	link, err := parseLink(f.link, d.Facts())
 	if err != nil {
+		d.Close()
 		return nil, linkRate{}, err
 	}
 	d.LimitLink(link.rate)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -76,19 +77,22 @@ type decision struct {
 func planCommand() *cobra.Command {
 	var w workloadFlags
 	var p planFlags
-	var explain bool
+	var explain, steps, commands bool
 	c := &cobra.Command{
 		Use:     "plan MODEL...",
 		Short:   "Print what would be done and why, without running it",
 		Long:    "Plan networks that train together, prove the plans, and print what would be done. Nothing runs.\n\n" + modelHelp(),
 		Example: "  tensile plan resnet50 --batch 16 --device sim:a6000 --budget 60% --explain",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    needModels,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := open(args, &w, &p)
 			if err != nil {
 				return err
 			}
 			defer s.device.Close()
+			if err := context.Cause(c.Context()); err != nil {
+				return err
+			}
 			report, err := s.report(p.policy, explain)
 			if err != nil {
 				return err
@@ -96,12 +100,25 @@ func planCommand() *cobra.Command {
 			if p.json {
 				return printJSON(c.OutOrStdout(), report)
 			}
-			return report.write(c.OutOrStdout())
+			if err := report.write(c.OutOrStdout()); err != nil {
+				return err
+			}
+			for i, t := range s.workload {
+				if steps {
+					fmt.Fprint(c.OutOrStdout(), s.planned.Jobs[i].Plan.Text(t.Graph))
+				}
+				if commands {
+					fmt.Fprint(c.OutOrStdout(), s.planned.Programs[i].Text(t.Graph))
+				}
+			}
+			return nil
 		},
 	}
 	w.register(c)
 	p.register(c)
 	c.Flags().BoolVar(&explain, "explain", false, "say per storage what is done with it and why")
+	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
+	c.Flags().BoolVar(&commands, "commands", false, "list the commands of the program, with their lanes and waits")
 	return c
 }
 

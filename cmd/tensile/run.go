@@ -32,7 +32,7 @@ func runCommand() *cobra.Command {
 		Short:   "Train networks together within a budget",
 		Long:    "Train networks together within a budget, and say what it cost.\n\n" + modelHelp(),
 		Example: "  tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 20 --budget 60% --compare",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    needModels,
 		RunE:    func(c *cobra.Command, args []string) error { return f.run(c.Context(), args, c.OutOrStdout()) },
 	}
 	f.workloadFlags.register(c)
@@ -84,9 +84,11 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	if f.json {
-		return printJSON(out, report)
+		err = printJSON(out, report)
+	} else {
+		err = report.WriteTable(out)
 	}
-	if err := report.WriteTable(out); err != nil {
+	if err != nil {
 		return err
 	}
 	return differs(report)
@@ -121,7 +123,10 @@ func (f *runFlags) checkSave() error {
 		return fmt.Errorf("--save: %w; make the folder first", err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("--save: %s is not a folder", filepath.Dir(f.save))
+		return fmt.Errorf("--save: %s is not a folder; make one, or save elsewhere", filepath.Dir(f.save))
+	}
+	if info, err := os.Stat(f.save); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("--save: %s is no file; name a file to be made or replaced", f.save)
 	}
 	return nil
 }

@@ -116,7 +116,8 @@ func adam(m *maker) {
 	if w, dw, ok := m.target(); ok {
 		a := graph.Attrs{LearningRate: 0.01, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-3}
 		first := m.state(m.Shape(w), dw)
-		m.op(graph.Adam, a, weight, w, dw, first, m.state(m.Shape(w), dw, first))
+		second := m.source("v", graph.State, &m.second, moment, m.Shape(w), dw)
+		m.op(graph.Adam, a, weight, w, dw, first, second)
 	}
 }
 

@@ -46,7 +46,7 @@ func conv(m *maker) {
 	}
 	k := 1 + 2*m.rng.IntN(2)
 	c := m.Shape(x)[1]
-	if k == 3 && c*9*2 > Elements || m.Shape(x)[2] < 4 {
+	if k == 3 && c*9*2 > maxElements || m.Shape(x)[2] < 4 {
 		k = 1
 	}
 	a := graph.Attrs{Kernel: [2]int{k, k}, Stride: [2]int{1, 1}, Pad: [2]int{k / 2, k / 2}}
@@ -90,7 +90,7 @@ func norm(m *maker) {
 	c := m.Shape(x)[1]
 	stats := m.op(graph.BatchNormStats, graph.Attrs{}, m.bound(x)*m.bound(x)+m.bound(x), x)
 	gamma, beta := m.parameter(c), m.parameter(c)
-	m.op(graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, weight*(Elements+1), x, stats[0], stats[1], gamma, beta)
+	m.op(graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, weight*(maxElements+1), x, stats[0], stats[1], gamma, beta)
 	m.norms = append(m.norms, m.remember(x, stats[0], stats[1], gamma))
 }
 
@@ -137,7 +137,7 @@ func accumulate(m *maker) {
 
 func loss(m *maker) {
 	if x, ok := m.matrix(); ok {
-		if y := m.op(graph.SoftmaxXent, graph.Attrs{}, 2*m.bound(x)+Elements, x, m.labels); y != nil {
+		if y := m.op(graph.SoftmaxXent, graph.Attrs{}, 2*m.bound(x)+maxElements, x, m.labels); y != nil {
 			m.losses = append(m.losses, y[1])
 		}
 	}

@@ -13,8 +13,8 @@ type Options struct {
 	Ops int // about the most ops; 0: 28
 }
 
-// Elements is the largest number of elements of a tensor.
-const Elements = 64
+// maxElements is the largest number of elements of a tensor.
+const maxElements = 64
 
 const (
 	tame   = 1e3 // magnitude up to which a tensor may feed an optimizer or a normalisation
@@ -62,6 +62,7 @@ type maker struct {
 	fresh  []graph.StorageID // made by ops
 	params []graph.TensorID  // version 0 of parameters
 	states []graph.TensorID  // version 0 of states
+	second []graph.TensorID  // version 0 of second moments, which are never negative
 	pools  []record
 	norms  []record
 	losses []graph.TensorID // probabilities

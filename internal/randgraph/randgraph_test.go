@@ -21,7 +21,7 @@ func TestNew(t *testing.T) {
 			t.Fatalf("seed %d: %d ops", seed, len(g.Ops))
 		}
 		for _, s := range g.Storages {
-			if s.Bytes > Elements*graph.ElementBytes {
+			if s.Bytes > maxElements*graph.ElementBytes {
 				t.Fatalf("seed %d: %s has %v", seed, s.Name, s.Bytes)
 			}
 		}

@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"fmt"
+
+	"tensile/data"
+	"tensile/graph"
+)
+
+// classifier is what a graph that learns the classes of images is fed.
+type classifier struct {
+	images, labels graph.StorageID
+	shape          graph.Shape // of the images: N, C, H, W
+	classes        int
+}
+
+// findClassifier finds the inputs of a graph that has just these two: images, and a label for each.
+func findClassifier(g *graph.Graph) (classifier, bool) {
+	classes := labelsOf(g)
+	c := classifier{images: -1, labels: -1}
+	count := 0
+	for _, s := range g.Storages {
+		if s.Role != graph.Input {
+			continue
+		}
+		count++
+		if n, ok := classes[s.ID]; ok {
+			c.labels, c.classes = s.ID, n
+		} else if shape := wholeImages(g, s); shape != nil {
+			c.images, c.shape = s.ID, shape
+		}
+	}
+	if count != 2 || c.labels < 0 || c.images < 0 {
+		return c, false
+	}
+	return c, g.Storages[c.labels].Bytes == graph.Shape{c.shape[0]}.Bytes()
+}
+
+// labelsOf returns the storages that losses read class labels from, and how many classes there are.
+func labelsOf(g *graph.Graph) map[graph.StorageID]int {
+	classes := make(map[graph.StorageID]int)
+	for _, op := range g.Ops {
+		if op.Kind != graph.SoftmaxXent && op.Kind != graph.SoftmaxXentDX {
+			continue
+		}
+		s, n := g.Tensors[op.Inputs[1]].Storage, g.Tensors[op.Inputs[0]].Shape[1]
+		if before, ok := classes[s]; ok {
+			n = min(n, before)
+		}
+		classes[s] = n
+	}
+	return classes
+}
+
+// wholeImages returns the shape of the first tensor of four dimensions that covers a storage, or nil.
+func wholeImages(g *graph.Graph, s graph.Storage) graph.Shape {
+	for _, t := range g.Tensors {
+		if t.Storage == s.ID && len(t.Shape) == 4 && t.Bytes() == s.Bytes {
+			return t.Shape
+		}
+	}
+	return nil
+}
+
+// synthetic returns a set that fits a classifier, nil for other graphs.
+func synthetic(g *graph.Graph, seed uint64) *data.Dataset {
+	c, ok := findClassifier(g)
+	if !ok {
+		return nil
+	}
+	return data.Synthetic(c.shape[1], c.shape[2], c.shape[3], c.classes, seed)
+}
+
+// fit returns an error unless a graph can learn from a data set.
+func fit(g *graph.Graph, set *data.Dataset) error {
+	c, ok := findClassifier(g)
+	if !ok {
+		return fmt.Errorf("model %s is no classifier of images and cannot learn from %s: leave --data out", g.Name, set.Name())
+	}
+	channels, height, width := set.Shape()
+	if channels != c.shape[1] || height != c.shape[2] || width != c.shape[3] {
+		return fmt.Errorf("model %s takes images of %dx%dx%d (channels, height, width), those of %s are %dx%dx%d: use a model or a data set of the other's size",
+			g.Name, c.shape[1], c.shape[2], c.shape[3], set.Name(), channels, height, width)
+	}
+	if c.classes < set.Classes() {
+		return fmt.Errorf("model %s has %d classes, %s has %d: use a model with as many", g.Name, c.classes, set.Name(), set.Classes())
+	}
+	return nil
+}

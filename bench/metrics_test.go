@@ -1,0 +1,171 @@
+package bench
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tensile/cost"
+	"tensile/device/sim"
+	"tensile/executor"
+	"tensile/graph"
+	"tensile/scheduler"
+)
+
+// tight is a budget for two small copies of lenet that their plans do not fit unless something moves.
+const tight = 1792 * graph.KiB
+
+// twoJobs is a small workload and its plan on a simulated device.
+func twoJobs(t *testing.T, policy string, budget graph.Bytes) (Workload, *Planner, *Planned) {
+	t.Helper()
+	w, err := Load([]string{"lenet:2"}, Settings{Batch: 2, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, err := cost.Device("a6000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	planner := NewPlanner(w, sim.New(facts, sim.Options{}), scheduler.Options{})
+	planned, err := planner.Plan(policy, budget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, planner, planned
+}
+
+// madeUp is a run of two jobs with three iterations each.
+func madeUp(wall, first, second time.Duration) *Run {
+	reports := make([]*executor.Report, 3)
+	weights := func() map[graph.StorageID][]float32 { return map[graph.StorageID][]float32{0: {1, 2}, 3: {4}} }
+	return &Run{Wall: wall, Jobs: []JobRun{
+		{Losses: []float32{3, 2, 1}, Reports: reports, Wall: first, Stall: 5 * time.Millisecond, Touched: 1000, Plans: 1,
+			Transition: 7 * time.Millisecond, Weights: weights()},
+		{Losses: []float32{9, 8, 7}, Reports: reports, Wall: second, Stall: 500 * time.Microsecond, Touched: 2000, Plans: 2,
+			Transition: time.Millisecond, Weights: weights()},
+	}}
+}
+
+func TestCompare(t *testing.T) {
+	w, planner, planned := twoJobs(t, "tensile", tight)
+	planned.PlanTime, planned.PackTime, planned.Proof = 1500*time.Microsecond, 2*time.Millisecond, 3*time.Millisecond
+	all, live, err := planner.Vanilla()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, vanilla := madeUp(300*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond), madeUp(200*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond)
+	got, err := Compare(w, planner, planned, run, vanilla)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	job := func(i int, eor float64) Metrics {
+		peak := planned.Jobs[i].Footprint.Peak
+		saving := func(v graph.Bytes) float64 { return float64(v-peak) / float64(v) }
+		cbr := saving(live[i]) / eor
+		return Metrics{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: peak, Arena: planned.Jobs[i].Layout.Arena,
+			WorkingSet: planner.WorkingSet(i).Bytes, MSRAll: saving(all[i]), MSRLive: saving(live[i]), EOR: &eor, CBR: &cbr}
+	}
+	yes := true
+	first, second := job(0, 2), job(1, 0.75)
+	first.Touched, first.Stall, first.Plans, first.Transition = 1000, 5, 1, 7
+	second.Touched, second.Stall, second.Plans, second.Transition = 2000, 0.5, 2, 1
+	sum := Metrics{VanillaAll: all[0] + all[1], VanillaLive: live[0] + live[1], SlotPeak: planned.SlotPeak, Arena: planned.Arena,
+		Touched: 3000, WorkingSet: first.WorkingSet + second.WorkingSet, Stall: 5.5, Plans: 3, Transition: 8}
+	sum.MSRAll = 1 - float64(sum.SlotPeak)/float64(sum.VanillaAll)
+	sum.MSRLive = 1 - float64(sum.SlotPeak)/float64(sum.VanillaLive)
+	eor := 1.5
+	cbr := sum.MSRLive / eor
+	sum.EOR, sum.CBR = &eor, &cbr
+	want := &Report{PlanTime: 1.5, PackTime: 2, Proof: 3, Total: sum, Jobs: []JobMetrics{
+		{Job: "lenet.1", Model: "lenet", Iterations: 3, LossFirst: pointer(3), LossLast: pointer(1), BitIdentical: &yes, Metrics: first},
+		{Job: "lenet.2", Model: "lenet", Iterations: 3, LossFirst: pointer(9), LossLast: pointer(7), BitIdentical: &yes, Metrics: second},
+	}}
+	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
+	if diff := cmp.Diff(want, got, near); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+	if !(first.MSRLive > 0) || planned.Arena > tight {
+		t.Errorf("the plan saves %v, its arenas take %d", first.MSRLive, planned.Arena)
+	}
+}
+
+// Without a vanilla run there are the savings, and nothing else to compare.
+func TestCompareAlone(t *testing.T) {
+	w, planner, planned := twoJobs(t, "none-live", 0)
+	r, err := Compare(w, planner, planned, madeUp(3, 2, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []Metrics{r.Jobs[0].Metrics, r.Jobs[1].Metrics, r.Total} {
+		if m.EOR != nil || m.CBR != nil || m.MSRLive != 0 || !(m.MSRAll > 0) {
+			t.Errorf("figures of none-live alone: %+v", m)
+		}
+	}
+	for _, j := range r.Jobs {
+		if j.BitIdentical != nil || j.LossFirst == nil {
+			t.Errorf("%s: bit_identical %v, loss %v", j.Job, j.BitIdentical, j.LossFirst)
+		}
+	}
+}
+
+func TestIdentical(t *testing.T) {
+	nan, otherNaN := math.Float32frombits(0x7fc00000), math.Float32frombits(0x7fc00001)
+	job := func(losses []float32, weights map[graph.StorageID][]float32) *JobRun {
+		return &JobRun{Losses: losses, Weights: weights}
+	}
+	base := map[graph.StorageID][]float32{1: {1, 2}, 2: {3}}
+	yes, no := true, false
+	for _, test := range []struct {
+		name string
+		a, b *JobRun
+		want *bool
+	}{
+		{"equal", job([]float32{1, 2}, base), job([]float32{1, 2}, base), &yes},
+		{"equal NaN losses", job([]float32{1, nan}, base), job([]float32{1, nan}, base), &yes},
+		{"other NaN", job([]float32{nan}, base), job([]float32{otherNaN}, base), &no},
+		{"minus zero", job([]float32{0}, base), job([]float32{float32(math.Copysign(0, -1))}, base), &no},
+		{"other loss", job([]float32{1, 2}, base), job([]float32{1, 3}, base), &no},
+		{"fewer losses", job([]float32{1, 2}, base), job([]float32{1}, base), &no},
+		{"other weight", job(nil, base), job(nil, map[graph.StorageID][]float32{1: {1, 2}, 2: {math.Nextafter32(3, 4)}}), &no},
+		{"missing weight", job(nil, base), job(nil, map[graph.StorageID][]float32{1: {1, 2}}), &no},
+		{"one weight more", job(nil, map[graph.StorageID][]float32{1: {1, 2}}), job(nil, base), &no},
+		{"other storage", job(nil, map[graph.StorageID][]float32{1: {1, 2}, 3: {3}}), job(nil, base), &no},
+		{"no data", job(nil, nil), job(nil, nil), nil},
+		{"no data on one side", job(nil, nil), job([]float32{1}, base), nil},
+	} {
+		if diff := cmp.Diff(test.want, identical(test.a, test.b)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// Losses that JSON cannot hold are left out, and so are ratios of times that were not measured.
+func TestNumbers(t *testing.T) {
+	for _, f := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
+		if got := number(f); got != nil {
+			t.Errorf("number(%v) = %v", f, *got)
+		}
+	}
+	if got := number(0.5); got == nil || *got != 0.5 {
+		t.Errorf("number(0.5) = %v", got)
+	}
+	for _, times := range [][2]time.Duration{{0, 0}, {5, 0}, {0, 5}} {
+		m := Metrics{VanillaAll: 10, VanillaLive: 8, SlotPeak: 4}
+		if m.relate(times[0], times[1]); m.EOR != nil || m.CBR != nil || m.MSRAll != 0.6 || m.MSRLive != 0.5 {
+			t.Errorf("of times %v: %+v", times, m)
+		}
+	}
+	var nothing Metrics
+	if nothing.relate(1, 1); nothing.MSRAll != 0 || *nothing.EOR != 1 || *nothing.CBR != 0 {
+		t.Errorf("of no memory: %+v", nothing)
+	}
+	worse := Metrics{VanillaAll: 10, VanillaLive: 8, SlotPeak: 10}
+	if worse.relate(3, 2); worse.MSRLive != -0.25 || *worse.EOR != 1.5 {
+		t.Errorf("of a plan that takes more: %+v", worse)
+	}
+}
+
+func pointer(f float64) *float64 { return &f }

@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"tensile/device/cpu"
+	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/kernel"
+	"tensile/graph"
+	"tensile/program"
+	"tensile/scheduler"
+	"tensile/weights"
+)
+
+// BenchmarkVanilla sets the vanilla run, all jobs at once on the cpu device, beside a bare loop over the same kernels,
+// a goroutine per job: without lanes, waits, events and reports. Both train the same iterations in turns; the metric
+// runner/bare is the ratio of the times of whole rounds.
+func BenchmarkVanilla(b *testing.B) {
+	for _, names := range [][]string{{"mlp", "lenet"}, {"mlp"}, {"resnet50", "vgg16"}} {
+		b.Run(fmt.Sprintf("models=%v", names), func(b *testing.B) {
+			s := Settings{Seed: 1, Batch: 32}
+			if names[0] == "resnet50" {
+				s = Settings{Seed: 1, Batch: 8, Image: 32}
+			}
+			w, err := Load(names, s)
+			if err != nil {
+				b.Fatal(err)
+			}
+			d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			p, err := NewPlanner(w, d, scheduler.Options{}).Plan("none-live", 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			const iterations = 5
+			loops := bareLoops(b, w, p)
+			var runner, bare time.Duration
+			rounds := 0
+			for b.Loop() {
+				run, err := Train(context.Background(), d, w, p, 0, iterations, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				runner += run.Wall
+				bare += together(loops, iterations)
+				rounds++
+			}
+			b.ReportMetric(float64(runner)/float64(bare), "runner/bare")
+			b.ReportMetric(float64(bare.Milliseconds())/float64(rounds*iterations), "bare-ms/iteration")
+		})
+	}
+}
+
+// together runs loops side by side and returns how long the longest took.
+func together(loops []*bareLoop, iterations int) time.Duration {
+	start := time.Now()
+	var all sync.WaitGroup
+	for _, l := range loops {
+		all.Go(func() {
+			for i := range iterations {
+				l.iteration(i)
+			}
+		})
+	}
+	all.Wait()
+	return time.Since(start)
+}
+
+// bareLoop executes the kernels of a program's body one after the other over an arena of its own.
+type bareLoop struct {
+	task  Task
+	calls []bareCall
+	feed  func(iteration int, s graph.StorageID, to []float32)
+}
+
+type bareCall struct {
+	load graph.StorageID // an input that is filled, or -1
+	to   []float32
+	kernel.Call[float32]
+}
+
+func bareLoops(b *testing.B, w Workload, p *Planned) []*bareLoop {
+	engine, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var loops []*bareLoop
+	for i, t := range w {
+		loops = append(loops, newBareLoop(t, engine, p.Programs[i]))
+	}
+	return loops
+}
+
+func newBareLoop(t Task, engine *gemm.Engine, p *program.Program) *bareLoop {
+	arena := make([]float32, p.Arena/graph.ElementBytes)
+	at := func(a program.Address, bytes graph.Bytes) []float32 {
+		from := int(a.Offset / graph.ElementBytes)
+		return arena[from : from+int(bytes/graph.ElementBytes)]
+	}
+	l := &bareLoop{task: t, feed: t.feeder()}
+	for _, c := range p.Prologue.Commands {
+		weights.Initialise(t.Graph.Storages[c.Storage], t.Seed, at(c.Device, c.Bytes))
+	}
+	for _, c := range p.Body.Commands {
+		switch c.Kind {
+		case program.In:
+			l.calls = append(l.calls, bareCall{load: c.Storage, to: at(c.Device, c.Bytes)})
+		case program.Kernel:
+			op := t.Graph.Ops[c.Op]
+			call := kernel.Call[float32]{Kind: op.Kind, Attrs: op.Attrs, Seed: t.Seed, GEMM: engine,
+				InShapes: t.Graph.Shapes(op.Inputs), OutShapes: t.Graph.Shapes(op.Outputs)}
+			for i, a := range c.Inputs {
+				call.In = append(call.In, at(a, call.InShapes[i].Bytes()))
+			}
+			for i, a := range c.Outputs {
+				call.Out = append(call.Out, at(a, call.OutShapes[i].Bytes()))
+			}
+			if c.ScratchBytes > 0 {
+				call.Scratch = at(c.Scratch, c.ScratchBytes)
+			}
+			l.calls = append(l.calls, bareCall{load: -1, Call: call})
+		}
+	}
+	return l
+}
+
+func (l *bareLoop) iteration(i int) {
+	for k := range l.calls {
+		c := &l.calls[k]
+		if c.load >= 0 {
+			l.feed(i, c.load, c.to)
+			continue
+		}
+		c.Iteration = i
+		kernel.Run(&c.Call)
+	}
+}

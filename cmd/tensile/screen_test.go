@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"tensile/bench"
+	"tensile/executor"
+	"tensile/peak"
+	"tensile/scheduler"
+)
+
+// twoJobs is a session of which a screen can speak.
+func twoJobs() (*session, *bench.Planned) {
+	p := &bench.Planned{Result: scheduler.Result{Jobs: []scheduler.Scheduled{
+		{Footprint: peak.Footprint{Peak: 1 << 20}}, {Footprint: peak.Footprint{Peak: 2 << 20}}}}}
+	return &session{workload: bench.Workload{{Name: "a"}, {Name: "b"}}, planned: p}, p
+}
+
+func iterated(job, iteration int, loss float32) bench.Iterated {
+	return bench.Iterated{Job: job, Loss: loss, Report: &executor.Report{Iteration: iteration,
+		Begin: time.Second, End: time.Second + 250*time.Millisecond, Stall: 3 * time.Millisecond}}
+}
+
+// On a terminal each job has a line, which is drawn over.
+func TestTerminal(t *testing.T) {
+	var out bytes.Buffer
+	s, p := twoJobs()
+	screen := &screen{out: &out, session: s, terminal: true, iterations: 10}
+	observe := screen.part("tensile", p)
+	observe(iterated(1, 0, 2.5))
+	observe(iterated(0, 0, float32(math.NaN())))
+	const (
+		waiting = "\r\x1b[2K  a            waiting\n"
+		a       = "\r\x1b[2K  a             1/10     4.00 it/s  resident 1MiB  stall 3.0 ms\n"
+		b       = "\r\x1b[2K  b             1/10     4.00 it/s  loss 2.5000  resident 2MiB  stall 3.0 ms\n"
+	)
+	if want := "tensile:\n" + waiting + b + "\x1b[2A" + a + b; out.String() != want {
+		t.Errorf("drawn:\n%q, want:\n%q", out.String(), want)
+	}
+	// The next part begins below the last drawing.
+	out.Reset()
+	screen.part("again", p)(iterated(0, 9, 1))
+	if strings.Contains(out.String(), "\x1b[2A") {
+		t.Errorf("a new part draws over the old one: %q", out.String())
+	}
+}
+
+// Elsewhere a job has a line at first, at last, and not for every iteration in between.
+func TestNoTerminal(t *testing.T) {
+	var out bytes.Buffer
+	s, p := twoJobs()
+	observe := newScreen(&out, s, false, 3).part("tensile", p)
+	for i := range 3 {
+		observe(iterated(0, i, 1))
+	}
+	text := out.String()
+	if strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, " 1/3 ") || !strings.Contains(text, " 3/3 ") || strings.Count(text, "it/s") > 3 {
+		t.Errorf("printed:\n%s", text)
+	}
+}
+
+// With --json a screen is silent.
+func TestSilent(t *testing.T) {
+	var out bytes.Buffer
+	s, p := twoJobs()
+	screen := newScreen(&out, s, true, 3)
+	screen.head("tensile")
+	if observe := screen.part("tensile", p); observe != nil || out.Len() > 0 {
+		t.Errorf("printed %q", out.String())
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	if got := oneLine(lines("a\nb\nc")); got != "a; b; c" {
+		t.Errorf("oneLine = %q", got)
+	}
+	if got := oneLine(lines(strings.Repeat("x", 10000))); len(got) > 700 || !strings.HasSuffix(got, " ...") {
+		t.Errorf("a long error takes %d bytes", len(got))
+	}
+}
+
+type lines string
+
+func (l lines) Error() string { return string(l) }

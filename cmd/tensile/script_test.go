@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes the test binary serve as the command tensile where it is run under that name.
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"tensile": main}) }
+
+// noPause is the setting of GORACE by which a process that runs under the race detector does not wait a second at exit.
+const noPause = "atexit_sleep_ms=0"
+
+// TestScripts runs the command lines in testdata/script.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", noPause)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"refuses": refuses, "only": only, "same": same, "edit": edit, "cut": cut, "cifar": cifar, "mnist": mnist,
+		},
+	})
+}
+
+// refuses 'regexp' ARGS... runs tensile and wants it to fail with one line on stderr that matches, nothing on stdout,
+// and the working folder as it was.
+func refuses(ts *testscript.TestScript, neg bool, args []string) {
+	before := tree(ts, ts.MkAbs("."))
+	err := ts.Exec("tensile", args[1:]...)
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if stdout := ts.ReadFile("stdout"); stdout != "" {
+		ts.Fatalf("stdout is not empty:\n%s", stdout)
+	}
+	stderr := ts.ReadFile("stderr")
+	if !ok || exit.ExitCode() != 1 {
+		ts.Fatalf("ended with %v, want exit status 1; stderr:\n%s", err, stderr)
+	}
+	line, ended := strings.CutSuffix(stderr, "\n")
+	line, begun := strings.CutPrefix(line, "tensile: ")
+	if !begun || !ended || strings.Contains(line, "\n") || strings.Contains(line, "; ;") {
+		ts.Fatalf("stderr is not one line of ours:\n%s", stderr)
+	}
+	pattern, err := regexp.Compile(args[0])
+	ts.Check(err)
+	if !pattern.MatchString(line) {
+		ts.Fatalf("%s\ndoes not match %s", line, args[0])
+	}
+	if diff := cmp.Diff(before, tree(ts, ts.MkAbs("."))); diff != "" {
+		ts.Fatalf("the working folder has changed:\n%s", diff)
+	}
+}
+
+// only FILES... wants exactly these files in the working folder, subfolders left out.
+func only(ts *testscript.TestScript, neg bool, args []string) {
+	entries, err := os.ReadDir(ts.MkAbs("."))
+	ts.Check(err)
+	names := []string{}
+	for _, e := range entries {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(args)
+	if diff := cmp.Diff(append([]string{}, args...), names); diff != "" {
+		ts.Fatalf("files (-want +got):\n%s", diff)
+	}
+}
+
+// times are the figures that differ between equal plans.
+var times = regexp.MustCompile(`("(?:plan|pack|prove)_ms": |planned in |packed in |proven in )[0-9.e+-]+`)
+
+// same A B wants two outputs to be equal but for the time that planning took. With ! it wants them to differ.
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	a, b := times.ReplaceAllString(ts.ReadFile(args[0]), "$1"), times.ReplaceAllString(ts.ReadFile(args[1]), "$1")
+	if diff := cmp.Diff(a, b); (diff != "") != neg {
+		ts.Fatalf("%s and %s (empty: no difference):\n%s", args[0], args[1], diff)
+	}
+}
+
+// edit FILE OLD NEW replaces every OLD, of which there must be one.
+func edit(ts *testscript.TestScript, neg bool, args []string) {
+	text := ts.ReadFile(args[0])
+	if !strings.Contains(text, args[1]) {
+		ts.Fatalf("%s does not contain %s", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.ReplaceAll(text, args[1], args[2])), 0o666))
+}
+
+// cut FILE N leaves the first N bytes of a file.
+func cut(ts *testscript.TestScript, neg bool, args []string) {
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), int64(number(ts, args[1]))))
+}
+
+// cifar DIR N makes the five batches of CIFAR-10, N images each.
+func cifar(ts *testscript.TestScript, neg bool, args []string) {
+	dir, n := ts.MkAbs(args[0]), number(ts, args[1])
+	ts.Check(os.MkdirAll(dir, 0o777))
+	for batch := range 5 {
+		var file []byte
+		for i := range n {
+			file = append(file, byte((batch+i)%10))
+			file = append(file, pixels(3*32*32, batch*n+i)...)
+		}
+		ts.Check(os.WriteFile(filepath.Join(dir, "data_batch_"+strconv.Itoa(batch+1)+".bin"), file, 0o666))
+	}
+}
+
+// mnist DIR N ROWS COLUMNS makes MNIST's files with N images.
+func mnist(ts *testscript.TestScript, neg bool, args []string) {
+	dir, n, rows, columns := ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2]), number(ts, args[3])
+	ts.Check(os.MkdirAll(dir, 0o777))
+	head := func(values ...int) []byte {
+		var b []byte
+		for _, v := range values {
+			b = binary.BigEndian.AppendUint32(b, uint32(v))
+		}
+		return b
+	}
+	images, labels := head(0x803, n, rows, columns), head(0x801, n)
+	for i := range n {
+		images = append(images, pixels(rows*columns, i)...)
+		labels = append(labels, byte(i%10))
+	}
+	ts.Check(os.WriteFile(filepath.Join(dir, "train-images-idx3-ubyte"), images, 0o666))
+	ts.Check(os.WriteFile(filepath.Join(dir, "train-labels-idx1-ubyte"), labels, 0o666))
+}
+
+// pixels are those of an image that is like no other.
+func pixels(n, image int) []byte {
+	p := bytes.Repeat([]byte{byte(image)}, n)
+	for i := range p {
+		p[i] += byte(i * (image + 3))
+	}
+	return p
+}
+
+func number(ts *testscript.TestScript, text string) int {
+	n, err := strconv.Atoi(text)
+	ts.Check(err)
+	return n
+}
+
+// tree maps the files below a folder to their contents.
+func tree(ts *testscript.TestScript, dir string) map[string]string {
+	files := make(map[string]string)
+	ts.Check(filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		files[path] = string(content)
+		return err
+	}))
+	return files
+}

@@ -1,0 +1,150 @@
+package imports
+
+import (
+	"fmt"
+	"go/ast"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// check returns what is wrong with a file of a package, which is given by its path below the module's.
+func check(pkg string, file *ast.File, isTest bool) []string {
+	c := checker{pkg: pkg}
+	names := make(map[string]string) // of imported packages in the file
+	for _, spec := range file.Imports {
+		to, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			panic(fmt.Sprintf("imports: %s: %v", spec.Path.Value, err))
+		}
+		name := path.Base(to)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		names[name] = to
+		ours, isOurs := strings.CutPrefix(to, module+"/")
+		switch {
+		case isForeign(to):
+			c.foreign(to, isTest)
+		case isTest:
+		case isOurs:
+			c.ours(ours)
+		default:
+			c.standard(to, name)
+		}
+	}
+	if !isTest && !slices.Contains(helpers, pkg) {
+		c.code(file, names)
+	}
+	return c.problems
+}
+
+type checker struct {
+	pkg      string
+	problems []string
+}
+
+func (c *checker) say(format string, args ...any) {
+	c.problems = append(c.problems, c.pkg+" "+fmt.Sprintf(format, args...))
+}
+
+// isForeign reports whether an import path is neither of the standard library nor ours.
+func isForeign(to string) bool {
+	first, _, _ := strings.Cut(to, "/")
+	return to == "C" || strings.Contains(first, ".")
+}
+
+func (c *checker) foreign(to string, isTest bool) {
+	for library, door := range foreign {
+		if below(to, library) {
+			if door != c.pkg {
+				c.say("imports %s, which enters through %s", to, door)
+			}
+			return
+		}
+	}
+	for library, door := range foreignInTests {
+		if below(to, library) {
+			if !isTest {
+				c.say("imports %s, which is for tests", to)
+			} else if door != "" && door != c.pkg {
+				c.say("imports %s, which is for the tests of %s", to, door)
+			}
+			return
+		}
+	}
+	c.say("imports %s, which is not in the table of foreign libraries", to)
+}
+
+// below reports whether an import path is a library's or one of its packages'.
+func below(to, library string) bool { return to == library || strings.HasPrefix(to, library+"/") }
+
+// ours checks an import of a package of the module by another.
+func (c *checker) ours(to string) {
+	switch {
+	case slices.Contains(helpers, c.pkg):
+		return
+	case slices.Contains(helpers, to):
+		c.say("imports %s, which is for tests", to)
+		return
+	case slices.Contains(strangers[c.pkg], to):
+		c.say("imports %s, which it must not know", to)
+		return
+	}
+	switch from, target := rowOf(c.pkg), rowOf(to); {
+	case target < 0:
+		c.say("imports %s, which has no row in the table", to)
+	case from == target && !slices.Contains(within[c.pkg], to):
+		c.say("imports %s of its own row", to)
+	case from < target:
+		c.say("imports %s from a row below", to)
+	}
+}
+
+// rowOf returns the row of a package, -1 if it has none.
+func rowOf(pkg string) int {
+	return slices.IndexFunc(rows, func(row []string) bool {
+		return slices.ContainsFunc(row, func(entry string) bool {
+			parent, all := strings.CutSuffix(entry, "/...")
+			return entry == pkg || all && strings.HasPrefix(pkg, parent+"/")
+		})
+	})
+}
+
+func (c *checker) standard(to, name string) {
+	if slices.Contains(pure, c.pkg) && slices.Contains(outside, to) {
+		c.say("imports %s, but only computes", to)
+	}
+	if to == "flag" && c.pkg != "cmd/tensile" {
+		c.say("imports flag, which only cmd/tensile reads")
+	}
+	if name == "." {
+		c.say("imports %s without a name", to)
+	}
+}
+
+// code checks the calls and statements of a file.
+func (c *checker) code(file *ast.File, names map[string]string) {
+	still := slices.Contains(timeless, c.pkg)
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			if still {
+				c.say("starts a goroutine")
+			}
+		case *ast.SelectorExpr:
+			of, ok := n.X.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			switch from := names[of.Name]; {
+			case still && from == "time" && slices.Contains(clocks, n.Sel.Name):
+				c.say("uses time.%s", n.Sel.Name)
+			case from == "os" && slices.Contains(asks, n.Sel.Name) && c.pkg != "cmd/tensile":
+				c.say("uses os.%s, which only cmd/tensile does", n.Sel.Name)
+			}
+		}
+		return true
+	})
+}

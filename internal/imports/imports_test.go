@@ -1,0 +1,167 @@
+package imports
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestModule checks every Go file of the module.
+func TestModule(t *testing.T) {
+	const root = "../.."
+	var seen []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := entry.Name(); entry.IsDir() && path != root && (name[0] == '.' || name[0] == '_' || name == "testdata") {
+			return filepath.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(dir)
+		if !slices.Contains(seen, pkg) {
+			seen = append(seen, pkg)
+			if rowOf(pkg) < 0 && !slices.Contains(helpers, pkg) {
+				t.Errorf("package %s has no row in the table", pkg)
+			}
+		}
+		for _, problem := range check(pkg, file, strings.HasSuffix(path, "_test.go")) {
+			t.Errorf("%s: %s", filepath.ToSlash(path), problem)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range []string{"graph", "device/cpu/kernel", "cmd/tensile", "internal/imports"} {
+		if !slices.Contains(seen, pkg) {
+			t.Errorf("package %s was not seen", pkg)
+		}
+	}
+}
+
+// TestCheck shows that the checking function says no to each kind of thing that it is there for, and to nothing else.
+func TestCheck(t *testing.T) {
+	for _, test := range []struct {
+		pkg, code string
+		want      string
+	}{
+		{"plan", `import "tensile/graph"`, ""},
+		{"cmd/tensile", `import ("tensile/bench"; "tensile/device/sim"; "os"; "github.com/spf13/cobra"); var _ = os.Args`, ""},
+		{"graph", `import "tensile/internal/invariants"`, ""},
+		{"device/cpu", `import ("tensile/device"; "tensile/device/cpu/kernel"; "time"); func f() { go f(); time.Now() }`, ""},
+		{"models", `import "tensile/autodiff"`, ""},
+
+		{"graph", `import "tensile/plan"`, "graph imports plan from a row below"},
+		{"bench", `import "tensile/cmd/tensile"`, "bench imports cmd/tensile from a row below"},
+		{"autodiff", `import "tensile/models"`, "autodiff imports models of its own row"},
+		{"device/sim", `import "tensile/device/cpu"`, "device/sim imports device/cpu of its own row"},
+		{"device", `import "tensile/device/cpu"`, "device imports device/cpu of its own row"},
+		{"pool", `import "tensile/graph"`, "pool imports graph, which it must not know"},
+		{"scheduler", `import "tensile/predictor"`, "scheduler imports predictor, which it must not know"},
+		{"controller", `import "tensile/executor"`, "controller imports executor, which it must not know"},
+		{"executor", `import "tensile/controller"`, "executor imports controller, which it must not know"},
+		{"bench", `import "tensile/odds"`, "bench imports odds, which has no row in the table"},
+		{"bench", `import "tensile/device/devicetest"`, "bench imports device/devicetest, which is for tests"},
+		{"internal/randplan", `import "tensile/internal/randgraph"`, ""},
+
+		{"graph", `import "gonum.org/v1/gonum/blas"`, "graph imports gonum.org/v1/gonum/blas, which enters through device/cpu/gemm"},
+		{"bench", `import "github.com/spf13/cobra/doc"`, "bench imports github.com/spf13/cobra/doc, which enters through cmd/tensile"},
+		{"bench", `import "github.com/spf13/cobralike"`, "bench imports github.com/spf13/cobralike, which is not in the table of foreign libraries"},
+		{"bench", `import "example.org/x"`, "bench imports example.org/x, which is not in the table of foreign libraries"},
+		{"bench", `import "C"`, "bench imports C, which is not in the table of foreign libraries"},
+		{"bench", `import "github.com/google/go-cmp/cmp"`, "bench imports github.com/google/go-cmp/cmp, which is for tests"},
+
+		{"scheduler", `import "time"; var _ = time.Now`, "scheduler uses time.Now"},
+		{"scheduler", `import clock "time"; func f() { clock.Sleep(1) }`, "scheduler uses time.Sleep"},
+		{"scheduler", `import "time"; const _ = time.Second`, ""},
+		{"device/sim", `import "time"; var _ = time.Since(t)`, "device/sim uses time.Since"},
+		{"plan", `func f() { go f() }`, "plan starts a goroutine"},
+		{"plan", `import "os"`, "plan imports os, but only computes"},
+		{"plan", `import "math/rand"`, "plan imports math/rand, but only computes"},
+		{"plan", `import . "time"`, "plan imports time without a name"},
+		{"bench", `import "flag"`, "bench imports flag, which only cmd/tensile reads"},
+		{"device/cpu", `import "os"; var _ = os.Getenv("X")`, "device/cpu uses os.Getenv, which only cmd/tensile does"},
+	} {
+		if got := problemsOf(t, test.pkg, test.code, false); got != test.want {
+			t.Errorf("%s with %s: %q, want %q", test.pkg, test.code, got, test.want)
+		}
+	}
+}
+
+// TestCheckTests shows what is asked of test files: only that foreign libraries are known.
+func TestCheckTests(t *testing.T) {
+	for _, test := range []struct{ pkg, code, want string }{
+		{"graph", `import ("tensile/device/devicetest"; "time"; "os"; "github.com/google/go-cmp/cmp"); func f() { go f(); time.Now() }`, ""},
+		{"cmd/tensile", `import "github.com/rogpeppe/go-internal/testscript"`, ""},
+		{"bench", `import "github.com/rogpeppe/go-internal/testscript"`,
+			"bench imports github.com/rogpeppe/go-internal/testscript, which is for the tests of cmd/tensile"},
+		{"graph", `import "github.com/stretchr/testify"`, "graph imports github.com/stretchr/testify, which is not in the table of foreign libraries"},
+		{"graph", `import "gonum.org/v1/gonum/blas/gonum"`, "graph imports gonum.org/v1/gonum/blas/gonum, which enters through device/cpu/gemm"},
+	} {
+		if got := problemsOf(t, test.pkg, test.code, true); got != test.want {
+			t.Errorf("%s with %s: %q, want %q", test.pkg, test.code, got, test.want)
+		}
+	}
+}
+
+func problemsOf(t *testing.T, pkg, code string, isTest bool) string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "made_up.go", "package made_up; "+code, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(check(pkg, file, isTest), "; ")
+}
+
+// TestTable checks the table against itself: a package stands in one row, and every exception is about packages in it.
+func TestTable(t *testing.T) {
+	count := make(map[string]int)
+	for _, row := range rows {
+		for _, pkg := range row {
+			count[pkg]++
+		}
+	}
+	twice := []string{}
+	for pkg, n := range count {
+		if n > 1 {
+			twice = append(twice, pkg)
+		}
+	}
+	if diff := cmp.Diff([]string{}, twice); diff != "" {
+		t.Errorf("packages that stand in two rows:\n%s", diff)
+	}
+	for pkg, others := range within {
+		for _, other := range others {
+			if rowOf(pkg) != rowOf(other) {
+				t.Errorf("%s and %s are not of one row", pkg, other)
+			}
+		}
+	}
+	for _, pkg := range timeless {
+		if rowOf(pkg) < 0 {
+			t.Errorf("timeless package %s has no row", pkg)
+		}
+	}
+	for _, door := range foreign {
+		if rowOf(door) < 0 {
+			t.Errorf("foreign libraries enter through %s, which has no row", door)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package imports
+
+// module is the name of the module in import paths.
+const module = "tensile"
+
+// rows are the packages, top to bottom: one may import those of the rows above its own. A trailing /... stands for all
+// packages below a path; the longest match counts.
+var rows = [][]string{
+	{"internal/invariants"},
+	{"graph"},
+	{"pool"},
+	{"cost"},
+	{"plan"},
+	{"peak"},
+	{"program"},
+	{"passes"},
+	{"predictor"},
+	{"scheduler"},
+	{"autodiff", "models", "onnx"},
+	{"data", "weights"},
+	{"device", "device/..."},
+	{"swapexec"},
+	{"executor"},
+	{"wire"},
+	{"agent"},
+	{"controller"},
+	{"internal/bus"},
+	{"bench"},
+	{"cmd/tensile"},
+}
+
+// within are the imports between packages of one row.
+var within = map[string][]string{
+	"models":            {"autodiff"},
+	"device/sim":        {"device"},
+	"device/fault":      {"device"},
+	"device/cpu":        {"device", "device/cpu/gemm", "device/cpu/kernel"},
+	"device/cpu/kernel": {"device/cpu/gemm"},
+	"device/cuda":       {"device"},
+}
+
+// strangers are packages that must not know each other although their rows would allow it.
+var strangers = map[string][]string{
+	"pool":       {"graph", "internal/invariants"}, // it imports nothing of ours
+	"scheduler":  {"predictor"},                    // latencies are data
+	"controller": {"executor"},                     // they talk over the bus
+	"executor":   {"controller"},
+}
+
+// helpers are packages for tests: only tests and other helpers import them, and they import what they like.
+var helpers = []string{"internal/randgraph", "internal/randplan", "device/devicetest", "internal/imports", "internal/simtest"}
+
+// foreign says which package each foreign library enters through, the library given as a prefix of import paths.
+var foreign = map[string]string{
+	"github.com/spf13/cobra":       "cmd/tensile",
+	"github.com/ebitengine/purego": "device/cpu/gemm",
+	"gonum.org/v1/gonum/blas":      "device/cpu/gemm",
+}
+
+// foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.
+var foreignInTests = map[string]string{
+	"github.com/google/go-cmp":                   "",
+	"github.com/rogpeppe/go-internal/testscript": "cmd/tensile",
+}
+
+// timeless are the packages that read no clock and start no goroutine.
+var timeless = append([]string{"executor", "data", "weights", "device", "device/sim"}, pure...)
+
+// clocks are the functions of the package time that read a clock or wait for one.
+var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
+
+// pure are the timeless packages that only compute: everything they depend on is an argument.
+var pure = []string{"graph", "pool", "cost", "plan", "peak", "program", "passes", "scheduler", "autodiff", "models", "swapexec"}
+
+// outside are the standard packages that a pure package has no business with.
+var outside = []string{"context", "log", "log/slog", "math/rand", "net", "os", "os/exec", "sync", "syscall", "unsafe"}
+
+// asks are the functions of the package os, and flag the package, that only cmd/tensile uses.
+var asks = []string{"Args", "Environ", "ExpandEnv", "Getenv", "LookupEnv"}

@@ -1,0 +1,191 @@
+package randplan
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"tensile/cost"
+	"tensile/device"
+	"tensile/device/cpu"
+	"tensile/executor"
+	"tensile/graph"
+	"tensile/internal/invariants"
+	"tensile/internal/randgraph"
+	"tensile/plan"
+	"tensile/program"
+	"tensile/scheduler"
+)
+
+func openCPU(t testing.TB) *cpu.Device {
+	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// scratchOf returns what the device's default variants need.
+func scratchOf(d device.Device, g *graph.Graph) []graph.Bytes {
+	scratch := make([]graph.Bytes, len(g.Ops))
+	for op := range g.Ops {
+		scratch[op] = d.Variants(g, graph.OpID(op))[0].Scratch
+	}
+	return scratch
+}
+
+// request asks a policy for plans of graphs, with latencies by the roofline.
+func request(d device.Device, policy string, graphs ...*graph.Graph) scheduler.Request {
+	f := d.Facts()
+	r := scheduler.Request{Policy: policy, Align: d.Align(), Out: cost.Link{Rate: f.Out.Rate}, In: cost.Link{Rate: f.In.Rate}}
+	for i, g := range graphs {
+		j := scheduler.Job{Name: fmt.Sprintf("job%d", i), Graph: g, Scratch: scratchOf(d, g)}
+		for op := range g.Ops {
+			j.Latency = append(j.Latency, f.Roofline(g.Cost(graph.OpID(op))))
+		}
+		r.Jobs = append(r.Jobs, j)
+	}
+	return r
+}
+
+// proven turns a plan into a program through every proof.
+func proven(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, what string) *program.Program {
+	t.Helper()
+	if err := plan.Validate(g, p); err != nil {
+		t.Fatalf("%s: %v\n%s", what, err, p.Text(g))
+	}
+	layout, err := program.Place(g, p, d.Align())
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", what, err, p.Text(g))
+	}
+	compiled := program.Compile(g, p, layout, program.Options{Poison: invariants.Enabled})
+	if err := program.Check(g, compiled); err != nil {
+		t.Fatalf("%s: %s\n%s%s", what, err, p.Text(g), compiled.Text(g))
+	}
+	return compiled
+}
+
+// job is a graph with the programs that it is trained with, one after the other.
+type job struct {
+	g        *graph.Graph
+	seed     uint64
+	programs []*program.Program
+	changes  []int // for each program but the first, the iteration whose report brings it
+}
+
+// outcome is all that a job's user gets to see, as bits.
+type outcome struct {
+	Weights map[graph.StorageID][]uint32
+	Outputs map[string][]uint32 // by iteration and storage
+}
+
+func bits(f []float32) []uint32 {
+	b := make([]uint32, len(f))
+	for i, v := range f {
+		b[i] = math.Float32bits(v)
+	}
+	return b
+}
+
+// train trains jobs together on the device.
+func train(t testing.TB, d device.Device, iterations int, what string, jobs ...job) []outcome {
+	t.Helper()
+	var h *executor.Host
+	names := make([]string, len(jobs))
+	next := make([]int, len(jobs))
+	observer := func(r *executor.Report) {
+		i := slices.Index(names, r.Job)
+		if j := jobs[i]; next[i] < len(j.changes) && j.changes[next[i]] == r.Iteration {
+			next[i]++
+			h.Change(r.Job, j.programs[next[i]])
+		}
+	}
+	h = executor.NewHost(d, 0, observer)
+	outcomes := make([]outcome, len(jobs))
+	for i, j := range jobs {
+		names[i] = fmt.Sprintf("job%d", i)
+		out := outcome{map[graph.StorageID][]uint32{}, map[string][]uint32{}}
+		outcomes[i] = out
+		spec := executor.Spec{Name: names[i], Graph: j.g, Seed: j.seed, Iterations: iterations,
+			Init: randgraph.Init(j.seed), Input: randgraph.Input(j.g, j.seed),
+			Output: func(iteration int, s graph.StorageID, from []float32) {
+				out.Outputs[fmt.Sprint(iteration, " ", j.g.Storages[s].Name)] = bits(from)
+			}}
+		if err := h.Add(spec, j.programs[0]); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of a deadlock
+	defer cancel()
+	if err := h.Run(ctx); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	for i, j := range jobs {
+		var arena graph.Bytes
+		for _, p := range j.programs {
+			arena = max(arena, p.Arena)
+		}
+		if touched := h.Touched(names[i]); touched > arena {
+			t.Fatalf("%s: touched %v of %v", what, touched, arena)
+		}
+		for _, s := range j.g.Storages {
+			if s.Role.Persistent() {
+				outcomes[i].Weights[s.ID] = bits(h.Weights(names[i], s.ID))
+			}
+		}
+	}
+	if err := h.Close(); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	return outcomes
+}
+
+// mustBeFinite fails the test if a result is NaN or infinite, or if an output is missing.
+func mustBeFinite(t testing.TB, what string, g *graph.Graph, iterations int, o outcome) {
+	t.Helper()
+	outputs := 0
+	for _, s := range g.Storages {
+		if s.Role == graph.Output {
+			outputs++
+		}
+	}
+	if len(o.Outputs) != outputs*iterations {
+		t.Fatalf("%s: %d outputs delivered in %d iterations, the graph has %d", what, len(o.Outputs), iterations, outputs)
+	}
+	check := func(name string, values []uint32) {
+		for i, b := range values {
+			if v := float64(math.Float32frombits(b)); math.IsNaN(v) || math.IsInf(v, 0) {
+				t.Fatalf("%s: element %d of %s is %v", what, i, name, v)
+			}
+		}
+	}
+	for name, values := range o.Outputs {
+		check(name, values)
+	}
+	for s, values := range o.Weights {
+		check(g.Storages[s].Name, values)
+	}
+}
+
+// seeded returns a generator and a graph.
+func seeded(seed uint64, o randgraph.Options) (*rand.Rand, *graph.Graph) {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	return rng, randgraph.New(rng, o)
+}
+
+func programs(t testing.TB, d device.Device, what string, g *graph.Graph, plans ...*plan.Plan) []*program.Program {
+	var all []*program.Program
+	for _, p := range plans {
+		all = append(all, proven(t, d, g, p, what))
+	}
+	return all
+}

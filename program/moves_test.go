@@ -1,0 +1,77 @@
+package program_test
+
+import (
+	"testing"
+
+	"tensile/graph"
+	"tensile/internal/randgraph"
+	"tensile/plan"
+	"tensile/program"
+)
+
+// TestMovesFollowTheirSteps shows that a copy begins after the step that its move names has ended, and a step after the
+// synchronous copies that follow the step before it. It looks for paths through two bodies.
+func TestMovesFollowTheirSteps(t *testing.T) {
+	seeds := uint64(300)
+	if testing.Short() || raceEnabled {
+		seeds = 50
+	}
+	syncs := 0
+	for seed := range seeds {
+		s := random(t, seed, randgraph.Options{Ops: 16})
+		p := *s.c
+		p.Prologue, p.Epilogue = program.Section{}, program.Section{}
+		nodes := unroll(s.g, &p, 2)
+		n := len(p.Body.Commands)
+		before := func(i, j int) bool {
+			reached := make([]bool, len(nodes))
+			reach(nodes, j, reached)
+			return reached[i]
+		}
+		kernels := make([]int, len(s.p.Steps)) // index in the body
+		copies := map[program.Kind]map[graph.StorageID][]int{program.Out: {}, program.In: {}}
+		for i, cmd := range p.Body.Commands {
+			switch cmd.Kind {
+			case program.Kernel:
+				kernels[cmd.Slot] = i
+			case program.Out, program.In:
+				copies[cmd.Kind][cmd.Storage] = append(copies[cmd.Kind][cmd.Storage], i)
+			}
+		}
+		for _, m := range s.p.Moves {
+			if m.Kind == plan.Drop {
+				continue
+			}
+			kind := map[plan.MoveKind]program.Kind{plan.Out: program.Out, plan.In: program.In}[m.Kind]
+			list := copies[kind][m.Storage]
+			if len(list) == 0 {
+				t.Fatalf("%s: no command for %s of %s after %d", s.name, m.Kind, s.g.Storages[m.Storage].Name, m.After)
+			}
+			i := list[0]
+			copies[kind][m.Storage] = list[1:]
+			trigger := kernels[len(kernels)-1] // of the body before
+			if m.After >= 0 {
+				trigger = n + kernels[m.After]
+			}
+			if !before(trigger, n+i) {
+				t.Fatalf("%s: %s of %s does not wait for step %d\n%s", s.name, m.Kind, s.g.Storages[m.Storage].Name, m.After, s.c.Text(s.g))
+			}
+			if slot := p.Body.Commands[i].Slot; m.Sync && slot+1 < len(kernels) {
+				syncs++
+				if !before(n+i, n+kernels[slot+1]) {
+					t.Fatalf("%s: step %d does not wait for the synchronous %s of %s", s.name, slot+1, m.Kind, s.g.Storages[m.Storage].Name)
+				}
+			}
+		}
+		for kind, left := range copies {
+			for storage, list := range left {
+				if len(list) > 0 {
+					t.Fatalf("%s: %d commands %s of %s without a move", s.name, len(list), kind, s.g.Storages[storage].Name)
+				}
+			}
+		}
+	}
+	if syncs < int(seeds) {
+		t.Errorf("%d synchronous copies in %d plans", syncs, seeds)
+	}
+}

@@ -1,0 +1,197 @@
+package program_test
+
+import (
+	"slices"
+	"time"
+
+	"tensile/graph"
+	"tensile/plan"
+)
+
+// planMutations are mistakes in plans: Validate must see them.
+var planMutations = []mutation{
+	{"dropped In", validate, []error{plan.ErrNotResident, plan.ErrBoundary},
+		eachMove(plan.In, func(s subject, i int) bool { deleteMove(s, i); return true })},
+	{"In after its use", validate, []error{plan.ErrNotResident},
+		eachMove(plan.In, func(s subject, i int) bool {
+			m := &s.p.Moves[i]
+			use := s.nextTouch(m.Storage, m.After)
+			again := slices.ContainsFunc(s.p.Moves, func(o plan.Move) bool { return o.Storage == m.Storage && o.After > m.After && o.After < use })
+			m.After = use
+			return use < len(s.p.Steps) && !again
+		})},
+	{"In before its Drop", validate, []error{plan.ErrResident},
+		eachMove(plan.In, func(s subject, i int) bool {
+			m := &s.p.Moves[i]
+			drop := -1
+			for _, o := range s.p.Moves[:i] {
+				if o.Kind == plan.Drop && o.Storage == m.Storage {
+					drop = o.After
+				}
+			}
+			m.After = drop - 1
+			return drop > 0 && s.lastTouch(m.Storage, drop-1) == drop-1
+		})},
+	{"In twice", validate, []error{plan.ErrResident},
+		eachMove(plan.In, func(s subject, i int) bool { s.p.Moves = append(s.p.Moves, s.p.Moves[i]); return true })},
+	{"Out twice", validate, []error{plan.ErrRedundant},
+		eachMove(plan.Out, func(s subject, i int) bool { s.p.Moves = append(s.p.Moves, s.p.Moves[i]); return true })},
+	{"Out after its Drop", validate, []error{plan.ErrNotResident},
+		eachMove(plan.Out, func(s subject, i int) bool {
+			m := &s.p.Moves[i]
+			at := slices.IndexFunc(s.p.Moves[i:], func(o plan.Move) bool { return o.Kind == plan.Drop && o.Storage == m.Storage })
+			if at < 0 {
+				return false
+			}
+			m.After = s.p.Moves[i+at].After + 1
+			return m.After < len(s.p.Steps) && !s.touches(m.After, m.Storage) && !slices.ContainsFunc(s.p.Moves, func(o plan.Move) bool {
+				return o.Kind == plan.In && o.Storage == m.Storage && o.After == m.After-1
+			})
+		})},
+	{"stale host copy", validate, []error{plan.ErrStale, plan.ErrLost, plan.ErrUndelivered, plan.ErrRedundant},
+		eachMove(plan.Out, func(s subject, i int) bool { // out before the update instead of after it
+			m := &s.p.Moves[i]
+			update := m.After
+			for update >= 0 && !s.writes(update, m.Storage) {
+				update--
+			}
+			if !needed(s, i) || update < 0 || s.g.Pure(s.p.Steps[update].Op) {
+				return false
+			}
+			m.After = update - 1
+			return !slices.ContainsFunc(s.p.Moves, func(o plan.Move) bool { // else it is not there so early
+				return o.Kind == plan.In && o.Storage == m.Storage && o.After == update-1
+			})
+		})},
+	{"missing Out of an output", validate, []error{plan.ErrUndelivered},
+		eachMove(plan.Out, func(s subject, i int) bool {
+			m := s.p.Moves[i]
+			last := !slices.ContainsFunc(s.p.Moves[i+1:], func(o plan.Move) bool { return o.Kind == plan.Out && o.Storage == m.Storage })
+			deleteMove(s, i)
+			return last && s.g.Storages[m.Storage].Role == graph.Output
+		})},
+	{"missing Out of a swap", validate, []error{plan.ErrStale, plan.ErrLost, plan.ErrUndelivered},
+		eachMove(plan.Out, func(s subject, i int) bool {
+			ok := needed(s, i)
+			deleteMove(s, i)
+			return ok
+		})},
+	{"dropped Drop", validate, []error{plan.ErrResident, plan.ErrBoundary},
+		eachMove(plan.Drop, func(s subject, i int) bool { deleteMove(s, i); return true })},
+	{"earlier Drop", validate, []error{plan.ErrNotResident},
+		eachMove(plan.Drop, func(s subject, i int) bool {
+			m := &s.p.Moves[i]
+			use := s.lastTouch(m.Storage, m.After)
+			entered := slices.ContainsFunc(s.p.Moves[:i], func(o plan.Move) bool { return o.Kind == plan.In && o.Storage == m.Storage && o.After >= use })
+			m.After = use - 1
+			return use > 0 && !entered
+		})},
+	{"Drop before slot 0", validate, []error{plan.ErrForm},
+		eachMove(plan.Drop, func(s subject, i int) bool { s.p.Moves[i].After = -1; return true })},
+	{"Drop with Sync", validate, []error{plan.ErrForm},
+		eachMove(plan.Drop, func(s subject, i int) bool { s.p.Moves[i].Sync = true; return true })},
+	{"negative Delay", validate, []error{plan.ErrForm},
+		eachMove(plan.In, func(s subject, i int) bool { s.p.Moves[i].Delay = -time.Nanosecond; return true })},
+	{"move after the last step", validate, []error{plan.ErrForm},
+		eachMove(plan.In, func(s subject, i int) bool { s.p.Moves[i].After = len(s.p.Steps); return true })},
+	{"move of no storage", validate, []error{plan.ErrForm},
+		eachMove(plan.Out, func(s subject, i int) bool { s.p.Moves[i].Storage = graph.StorageID(len(s.g.Storages)); return true })},
+	{"swapped steps", validate, []error{plan.ErrNotResident, plan.ErrVersion}, func(s subject) (bad []subject) {
+		for slot := range s.p.Steps[1:] {
+			for _, r := range s.g.Reads(s.p.Steps[slot+1].Op) {
+				if b := s.withPlan(); s.writes(slot, r.Storage) {
+					b.p.Steps[slot], b.p.Steps[slot+1] = b.p.Steps[slot+1], b.p.Steps[slot]
+					bad = append(bad, b)
+					break
+				}
+			}
+		}
+		return bad
+	}},
+	{"repeated impure op", validate, []error{plan.ErrImpure}, eachStep(func(s subject, slot int) bool {
+		op := s.p.Steps[slot].Op
+		insertStep(s.p, slot+1, s.p.Steps[slot])
+		return !s.g.Pure(op)
+	})},
+	{"part of an impure op", validate, []error{plan.ErrForm}, eachStep(func(s subject, slot int) bool {
+		s.p.Steps[slot].Want = 1
+		return !s.g.Pure(s.p.Steps[slot].Op)
+	})},
+	{"outputs that there are not", validate, []error{plan.ErrForm}, eachStep(func(s subject, slot int) bool {
+		s.p.Steps[slot].Want = 1 << len(s.g.Ops[s.p.Steps[slot].Op].Outputs)
+		return true
+	})},
+	{"repeated op over what it made", validate, []error{plan.ErrResident, plan.ErrVersion}, eachStep(func(s subject, slot int) bool {
+		op := s.p.Steps[slot].Op
+		insertStep(s.p, slot+1, s.p.Steps[slot])
+		for i := range s.p.Moves {
+			if s.p.Moves[i].After == slot { // what is dropped after the first execution stays for the second
+				s.p.Moves[i].After++
+			}
+		}
+		plan.Sort(s.p.Moves)
+		return s.g.Pure(op) && len(s.g.Reads(op)) > 0
+	})},
+	{"missing step", validate, []error{plan.ErrMissing}, eachStep(func(s subject, slot int) bool {
+		op := s.p.Steps[slot].Op
+		other := s.p.Steps[(slot+1)%len(s.p.Steps)]
+		s.p.Steps[slot] = other
+		return !slices.ContainsFunc(s.p.Steps, func(step plan.Step) bool { return step.Op == op })
+	})},
+	{"wrong number of latencies", validate, []error{plan.ErrForm}, eachStep(func(s subject, slot int) bool {
+		s.p.Made = make([]time.Duration, slot+1)
+		return slot+1 != len(s.p.Steps)
+	})},
+	{"left out of Entry", validate, []error{plan.ErrNotResident, plan.ErrBoundary, plan.ErrResident}, func(s subject) (bad []subject) {
+		for i, storage := range s.p.Entry {
+			if b := s.withPlan(); s.used(storage) {
+				b.p.Entry = slices.Delete(b.p.Entry, i, i+1)
+				bad = append(bad, b)
+			}
+		}
+		return bad
+	}},
+	{"wrongly in Entry", validate, []error{plan.ErrForm, plan.ErrBoundary, plan.ErrResident}, func(s subject) (bad []subject) {
+		for _, storage := range s.g.Storages {
+			at, found := slices.BinarySearch(s.p.Entry, storage.ID)
+			if b := s.withPlan(); !found && (s.used(storage.ID) || !storage.Role.Persistent()) {
+				b.p.Entry = slices.Insert(b.p.Entry, at, storage.ID)
+				bad = append(bad, b)
+			}
+		}
+		return bad
+	}},
+	{"wrong digest", validate, []error{plan.ErrForm}, func(s subject) []subject {
+		b, c := s.withPlan(), s.withPlan()
+		b.p.Graph, c.p.Graph = "", "x"+b.p.Graph[1:]
+		return []subject{b, c}
+	}},
+	{"larger storage, to the plan", validate, []error{plan.ErrForm}, larger},
+}
+
+// eachStep returns a mutation that changes one step at a time.
+func eachStep(change func(s subject, slot int) bool) func(subject) []subject {
+	return func(s subject) (bad []subject) {
+		for slot := range s.p.Steps {
+			if b := s.withPlan(); change(b, slot) {
+				bad = append(bad, b)
+			}
+		}
+		return bad
+	}
+}
+
+// used reports whether a step or move has to do with a storage.
+func (s subject) used(storage graph.StorageID) bool {
+	return s.nextTouch(storage, -1) < len(s.p.Steps) || slices.ContainsFunc(s.p.Moves, func(m plan.Move) bool { return m.Storage == storage })
+}
+
+// larger makes a storage larger than it was when the program was compiled.
+func larger(s subject) (bad []subject) {
+	for i := range s.g.Storages {
+		b := s.withGraph()
+		b.g.Storages[i].Bytes += s.c.Arena
+		bad = append(bad, b)
+	}
+	return bad
+}

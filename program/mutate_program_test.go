@@ -1,0 +1,360 @@
+package program_test
+
+import (
+	"slices"
+
+	"tensile/graph"
+	"tensile/plan"
+	"tensile/program"
+)
+
+// programMutations are mistakes in programs: Check must see them.
+var programMutations = []mutation{
+	{"missing wait", check, []error{program.ErrRace}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		at := s.needsIn(i)
+		if at < 0 {
+			return false
+		}
+		cmd.Waits = slices.Delete(cmd.Waits, at, at+1)
+		return true
+	})},
+	{"wait for one copy less", check, []error{program.ErrRace}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		at := s.needsIn(i)
+		if at < 0 {
+			return false
+		}
+		cmd.Waits[at].Count--
+		return true
+	})},
+	{"trigger before the last use", check, []error{program.ErrRace}, eachCommand(func(s subject, i int) bool {
+		return s.c.Body.Commands[i].Kind == program.Out && s.triggerOfMaker(i)
+	})},
+	{"wait for a later command", check, []error{program.ErrOrder}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if len(cmd.Waits) == 0 {
+			return false
+		}
+		w := &cmd.Waits[0]
+		w.Count = s.c.Body.Counts[w.Lane] + 1
+		return true
+	})},
+	{"wait for itself", check, []error{program.ErrOrder}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Waits = append(cmd.Waits, program.Point{Lane: cmd.Lane, Count: s.place(i)})
+		return true
+	})},
+	{"wait on no lane", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Waits = append(cmd.Waits, program.Point{Lane: program.Lanes, Count: 1})
+		return true
+	})},
+	{"swapped order in a copy lane", check, []error{program.ErrRace, program.ErrContent, program.ErrOrder}, swapCopies},
+	{"swapped order in the compute lane", check, []error{program.ErrContent}, swapKernels},
+	{"repeated impure op, to the program", check, []error{program.ErrContent}, eachCommand(func(s subject, i int) bool {
+		cmd := s.c.Body.Commands[i]
+		if cmd.Kind != program.Kernel || s.g.Pure(cmd.Op) {
+			return false
+		}
+		s.insert(i+1, cmd)
+		return true
+	})},
+	{"missing kernel", check, []error{program.ErrContent, program.ErrRace}, eachCommand(func(s subject, i int) bool {
+		cmd := s.c.Body.Commands[i]
+		if cmd.Kind != program.Kernel || s.g.Pure(cmd.Op) {
+			return false
+		}
+		for _, w := range s.g.Writes(cmd.Op) {
+			if s.g.Storages[w.Storage].Role.Persistent() {
+				s.remove(i)
+				return true
+			}
+		}
+		return false
+	})},
+	{"missing Out of an output, to the program", check, []error{program.ErrContent}, eachCommand(func(s subject, i int) bool {
+		cmd := s.c.Body.Commands[i]
+		if cmd.Kind != program.Out || i+1 == len(s.c.Body.Commands) || s.c.Body.Commands[i+1].Kind != program.Read {
+			return false
+		}
+		s.remove(i)
+		return true
+	})},
+	{"output that nobody reads", check, []error{program.ErrContent}, eachCommand(func(s subject, i int) bool {
+		ok := s.c.Body.Commands[i].Kind == program.Read
+		s.remove(i)
+		return ok
+	})},
+	{"missing Load", check, []error{program.ErrContent}, eachCommand(func(s subject, i int) bool {
+		cmd := s.c.Body.Commands[i]
+		in := slices.ContainsFunc(s.c.Body.Commands, func(c program.Command) bool { return c.Kind == program.In && c.Storage == cmd.Storage })
+		if cmd.Kind != program.Load || !in {
+			return false
+		}
+		s.remove(i)
+		return true
+	})},
+	{"copy of another version", check, []error{program.ErrContent}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Version++
+		return cmd.Kind == program.Out || cmd.Kind == program.In || cmd.Kind == program.Read
+	})},
+	{"half a copy", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Bytes /= 2
+		return cmd.Kind == program.Out || cmd.Kind == program.In
+	})},
+	{"copy of no storage", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Storage = graph.StorageID(len(s.g.Storages))
+		return cmd.Kind != program.Kernel
+	})},
+	{"kernel of no op", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Op = graph.OpID(len(s.g.Ops))
+		return cmd.Kind == program.Kernel
+	})},
+	{"kernel without an operand", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
+			return false
+		}
+		cmd.Inputs = cmd.Inputs[1:]
+		return true
+	})},
+	{"command on no lane", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		s.c.Body.Commands[i].Lane = program.Lanes
+		return true
+	})},
+	{"wrong address of an input", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
+			return false
+		}
+		cmd.Inputs[0].Offset += align
+		return true
+	})},
+	{"wrong address of a result", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if cmd.Kind != program.Kernel || cmd.Outputs[0] == program.Nowhere || !s.readsFirst(i) {
+			return false
+		}
+		cmd.Outputs[0].Offset -= align
+		return true
+	})},
+	{"operand in the wrong region", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
+			return false
+		}
+		cmd.Inputs[0].Region = program.HostMemory
+		return true
+	})},
+	{"copy from the wrong place on the device", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Device.Offset -= align
+		return cmd.Kind == program.Out
+	})},
+	{"copy from another storage's host slot", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Host.Offset += 4096
+		return cmd.Kind != program.Kernel && cmd.Kind != program.Poison
+	})},
+	{"wrong counts", check, []error{program.ErrForm}, func(s subject) (bad []subject) {
+		for l := range program.Lanes {
+			b := s.withProgram()
+			b.c.Body.Counts[l]++
+			c := s.withProgram()
+			c.c.Prologue.Counts[l]--
+			bad = append(bad, b, c)
+		}
+		return bad
+	}},
+	{"smaller arena", check, []error{program.ErrBounds}, func(s subject) []subject {
+		b := s.withProgram()
+		b.c.Arena -= align
+		return []subject{b}
+	}},
+	{"smaller host region", check, []error{program.ErrBounds}, func(s subject) []subject {
+		b := s.withProgram()
+		b.c.Host = 0
+		return []subject{b}
+	}},
+	{"prologue without a copy", check, []error{program.ErrContent}, func(s subject) (bad []subject) {
+		for i, cmd := range s.c.Prologue.Commands {
+			if b := s.withProgram(); s.usedAtFirst(cmd.Storage) {
+				b.c.Prologue.Commands = slices.Delete(b.c.Prologue.Commands, i, i+1)
+				b.c.Prologue.Counts[cmd.Lane]--
+				bad = append(bad, b)
+			}
+		}
+		return bad
+	}},
+	{"epilogue without a copy", check, []error{program.ErrContent}, func(s subject) (bad []subject) {
+		for i, cmd := range s.c.Epilogue.Commands {
+			b := s.withProgram()
+			b.c.Epilogue.Commands = slices.Delete(b.c.Epilogue.Commands, i, i+1)
+			b.c.Epilogue.Counts[cmd.Lane]--
+			bad = append(bad, b)
+		}
+		return bad
+	}},
+	{"larger storage, to the program", check, []error{program.ErrForm, program.ErrBounds}, func(s subject) (bad []subject) {
+		for i, b := range larger(s) {
+			if s.nextTouch(graph.StorageID(i), -1) < len(s.p.Steps) {
+				bad = append(bad, b)
+			}
+		}
+		return bad
+	}},
+}
+
+// eachCommand returns a mutation that changes one command of the body at a time.
+func eachCommand(change func(s subject, i int) bool) func(subject) []subject {
+	return func(s subject) (bad []subject) {
+		for i := range s.c.Body.Commands {
+			if b := s.withProgram(); change(b, i) {
+				bad = append(bad, b)
+			}
+		}
+		return bad
+	}
+}
+
+func (s subject) insert(i int, cmd program.Command) {
+	s.c.Body.Commands = slices.Insert(s.c.Body.Commands, i, cmd)
+	s.c.Body.Counts[cmd.Lane]++
+}
+
+// remove takes a command out of the body and lets every wait name the command that it named before, or the one before
+// that if it is the removed one.
+func (s subject) remove(i int) {
+	body := &s.c.Body
+	lane, at := body.Commands[i].Lane, s.place(i)
+	for k := range body.Commands {
+		for j := range body.Commands[k].Waits {
+			w := &body.Commands[k].Waits[j]
+			if w.Lane == lane && w.Count >= at {
+				w.Count--
+			} else if w.Lane == lane && w.Count <= 0 && w.Count+body.Counts[lane] < at {
+				w.Count++
+			}
+		}
+	}
+	body.Counts[lane]--
+	body.Commands = slices.Delete(body.Commands, i, i+1)
+}
+
+// place returns the count of a command in its lane.
+func (s subject) place(i int) int {
+	n := 0
+	for _, c := range s.c.Body.Commands[:i+1] {
+		if c.Lane == s.c.Body.Commands[i].Lane {
+			n++
+		}
+	}
+	return n
+}
+
+// nth returns the index of the n-th command of a lane of the body, or -1.
+func (s subject) nth(l program.Lane, n int) int {
+	for i, c := range s.c.Body.Commands {
+		if c.Lane == l {
+			if n--; n == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// needsIn returns which wait of a kernel is for the copy in of one of its inputs, or -1.
+func (s subject) needsIn(i int) int {
+	cmd := s.c.Body.Commands[i]
+	for at, w := range cmd.Waits {
+		if n := s.nth(w.Lane, w.Count); cmd.Kind == program.Kernel && w.Lane == program.CopyIn && n >= 0 {
+			for _, r := range s.g.Reads(cmd.Op) {
+				if r.Storage == s.c.Body.Commands[n].Storage {
+					return at
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// triggerOfMaker lowers the wait of a copy out for the kernel that makes its storage, if it has one.
+func (s subject) triggerOfMaker(i int) bool {
+	cmd := &s.c.Body.Commands[i]
+	for at, w := range cmd.Waits {
+		if n := s.nth(w.Lane, w.Count); w.Lane == program.Compute && n >= 0 && s.c.Body.Commands[n].Kind == program.Kernel {
+			if s.writes(s.c.Body.Commands[n].Slot, cmd.Storage) {
+				cmd.Waits[at].Count--
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// readsFirst reports whether a kernel is the first execution of its op, and the next step that touches its first output
+// reads it where the kernel left it.
+func (s subject) readsFirst(i int) bool {
+	cmd := s.c.Body.Commands[i]
+	for _, c := range s.c.Body.Commands[:i] {
+		if c.Kind == program.Kernel && c.Op == cmd.Op {
+			return false
+		}
+	}
+	next := s.nextTouch(s.g.Tensors[s.g.Ops[cmd.Op].Outputs[0]].Storage, cmd.Slot)
+	return slices.ContainsFunc(s.c.Body.Commands, func(c program.Command) bool {
+		return c.Kind == program.Kernel && c.Slot == next && slices.Contains(c.Inputs, cmd.Outputs[0])
+	})
+}
+
+// usedAtFirst reports whether a storage of Entry is read before it is dropped.
+func (s subject) usedAtFirst(storage graph.StorageID) bool {
+	use := s.nextTouch(storage, -1)
+	for _, m := range s.p.Moves {
+		if m.Storage == storage && m.After < use {
+			return m.Kind == plan.Out
+		}
+	}
+	return use < len(s.p.Steps)
+}
+
+// swapCopies swaps a copy in that a kernel waits for with the next one.
+func swapCopies(s subject) (bad []subject) {
+	for i := range s.c.Body.Commands {
+		at := s.needsIn(i)
+		if at < 0 {
+			continue
+		}
+		n := s.c.Body.Commands[i].Waits[at].Count
+		a, b := s.nth(program.CopyIn, n), s.nth(program.CopyIn, n+1)
+		if m := s.withProgram(); b >= 0 {
+			m.c.Body.Commands[a], m.c.Body.Commands[b] = m.c.Body.Commands[b], m.c.Body.Commands[a]
+			bad = append(bad, m)
+		}
+	}
+	return bad
+}
+
+// swapKernels swaps neighbours of which the second reads what the first makes.
+func swapKernels(s subject) (bad []subject) {
+	for i, cmd := range s.c.Body.Commands[1:] {
+		before := s.c.Body.Commands[i]
+		if before.Kind != program.Kernel || cmd.Kind != program.Kernel {
+			continue
+		}
+		for _, r := range s.g.Reads(cmd.Op) {
+			if b := s.withProgram(); s.writes(before.Slot, r.Storage) {
+				b.c.Body.Commands[i], b.c.Body.Commands[i+1] = cmd, before
+				bad = append(bad, b)
+				break
+			}
+		}
+	}
+	return bad
+}

@@ -1,0 +1,194 @@
+package program_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"tensile/graph"
+	"tensile/internal/randgraph"
+	"tensile/program"
+)
+
+// node is one command of the run Prologue, Body, ..., Body, Epilogue.
+type node struct {
+	cmd    *program.Command
+	before []int // nodes that end before it begins: its lane's last one, what it waits for, or all before a drain
+	uses   []span
+}
+
+// span is a range of bytes that a command uses.
+type span struct {
+	region   program.Region
+	from, to graph.Bytes
+	write    bool
+}
+
+// raceFree is the slow oracle of Check: for every two commands that use the same byte, one of them to write it, it looks
+// for a path from the first to the second along lanes, waits and drains.
+func raceFree(g *graph.Graph, p *program.Program, bodies int) bool {
+	nodes := unroll(g, p, bodies)
+	for i := range nodes {
+		var reached []bool
+		for j := range i {
+			if !conflict(nodes[j].uses, nodes[i].uses) {
+				continue
+			}
+			if reached == nil {
+				reached = make([]bool, i+1)
+				reach(nodes, i, reached)
+			}
+			if !reached[j] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// reach marks everything that ends before node i begins.
+func reach(nodes []node, i int, reached []bool) {
+	for _, j := range nodes[i].before {
+		if !reached[j] {
+			reached[j] = true
+			reach(nodes, j, reached)
+		}
+	}
+}
+
+func conflict(a, b []span) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if (x.write || y.write) && x.region == y.region && x.from < y.to && y.from < x.to {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func unroll(g *graph.Graph, p *program.Program, bodies int) []node {
+	var nodes []node
+	var lanes [program.Lanes][]int // nodes
+	section := func(s *program.Section, drained int) {
+		var origin [program.Lanes]int
+		for l := range lanes {
+			origin[l] = len(lanes[l])
+		}
+		for i := range s.Commands {
+			cmd := &s.Commands[i]
+			n := node{cmd: cmd, uses: spans(g, p, cmd)}
+			if k := len(lanes[cmd.Lane]); k > 0 {
+				n.before = append(n.before, lanes[cmd.Lane][k-1])
+			}
+			for _, w := range cmd.Waits {
+				if at := origin[w.Lane] + w.Count; at > 0 && at <= len(lanes[w.Lane]) {
+					n.before = append(n.before, lanes[w.Lane][at-1])
+				}
+			}
+			for j := range drained {
+				n.before = append(n.before, j)
+			}
+			lanes[cmd.Lane] = append(lanes[cmd.Lane], len(nodes))
+			nodes = append(nodes, n)
+		}
+	}
+	section(&p.Prologue, 0)
+	drained := len(nodes)
+	for range bodies {
+		section(&p.Body, drained)
+	}
+	section(&p.Epilogue, len(nodes))
+	return nodes
+}
+
+// spans lists the bytes that a command uses: of every operand its whole storage, as the unit of content.
+func spans(g *graph.Graph, p *program.Program, cmd *program.Command) []span {
+	hosts, _ := program.HostSlots(g)
+	at := func(a program.Address, size graph.Bytes, write bool) span {
+		return span{a.Region, a.Offset, a.Offset + size, write}
+	}
+	host := func(write bool) span {
+		return at(program.Address{Region: program.HostMemory, Offset: hosts[cmd.Storage]}, g.Storages[cmd.Storage].Bytes, write)
+	}
+	switch cmd.Kind {
+	case program.Load:
+		return []span{host(true)}
+	case program.Read:
+		return []span{host(false)}
+	case program.Out:
+		return []span{at(cmd.Device, cmd.Bytes, false), host(true)}
+	case program.In:
+		return []span{host(false), at(cmd.Device, cmd.Bytes, true)}
+	case program.Poison:
+		return []span{at(cmd.Device, cmd.Bytes, true)}
+	}
+	var all []span
+	operands := func(ids []graph.TensorID, addresses []program.Address, write bool) {
+		for i, t := range ids {
+			if addresses[i] != program.Nowhere {
+				from := program.Address{Offset: addresses[i].Offset - g.Tensors[t].Offset}
+				all = append(all, at(from, g.Storages[g.Tensors[t].Storage].Bytes, write))
+			}
+		}
+	}
+	operands(g.Ops[cmd.Op].Inputs, cmd.Inputs, false)
+	operands(g.Ops[cmd.Op].Outputs, cmd.Outputs, true)
+	if cmd.ScratchBytes > 0 {
+		all = append(all, at(cmd.Scratch, cmd.ScratchBytes, true))
+	}
+	return all
+}
+
+// TestCheckAgainstOracle changes the waits of random programs at random and compares Check's verdict on races with the
+// oracle's, for two bodies and for three: the third is like the second.
+func TestCheckAgainstOracle(t *testing.T) {
+	seeds := uint64(1500)
+	if testing.Short() || raceEnabled {
+		seeds = 150
+	}
+	racy := 0
+	for seed := range seeds {
+		s := random(t, seed, randgraph.Options{Ops: 14})
+		if err := program.Check(s.g, s.c); err != nil {
+			t.Fatalf("%s: %v\n%s", s.name, err, s.p.Text(s.g))
+		}
+		rng := rand.New(rand.NewPCG(seed, 5))
+		for change := range 3 {
+			bad := s.withProgram()
+			for range change {
+				bad.shake(rng)
+			}
+			got := !errors.Is(program.Check(bad.g, bad.c), program.ErrRace)
+			if !got {
+				racy++
+			}
+			for _, bodies := range []int{2, 3} {
+				if want := raceFree(bad.g, bad.c, bodies); got != want {
+					t.Fatalf("%s, %d changes: Check says race-free %v, the oracle over %d bodies %v\n%s", s.name, change, got, bodies, want, bad.c.Text(bad.g))
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d programs race", racy, 3*seeds)
+	if racy < int(seeds)/2 {
+		t.Errorf("%d of %d programs race", racy, 3*seeds)
+	}
+}
+
+// shake removes a wait of the body, or lets it be reached a little earlier.
+func (s subject) shake(rng *rand.Rand) {
+	for range 100 {
+		cmd := &s.c.Body.Commands[rng.IntN(len(s.c.Body.Commands))]
+		if len(cmd.Waits) == 0 {
+			continue
+		}
+		i := rng.IntN(len(cmd.Waits))
+		if rng.IntN(2) == 0 {
+			cmd.Waits = append(cmd.Waits[:i:i], cmd.Waits[i+1:]...)
+		} else {
+			cmd.Waits[i].Count -= 1 + rng.IntN(2)
+		}
+		return
+	}
+}

@@ -1,0 +1,154 @@
+package program_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/internal/randgraph"
+	"tensile/internal/randplan"
+	"tensile/models"
+	"tensile/plan"
+	"tensile/program"
+	"tensile/scheduler"
+)
+
+// subject is a graph with a plan, its layout and its program.
+type subject struct {
+	name string
+	g    *graph.Graph
+	p    *plan.Plan
+	l    *program.Layout
+	c    *program.Program
+}
+
+const align = 64
+
+// random returns the subject of a seed; every other one fills what it drops with NaN.
+func random(t testing.TB, seed uint64, o randgraph.Options) subject {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 4))
+	g := randgraph.New(rng, o)
+	scratch := make([]graph.Bytes, len(g.Ops))
+	for i := range scratch {
+		scratch[i] = max(0, 4*graph.Bytes(rng.IntN(64)-32))
+	}
+	p := randplan.New(rng, g, scratch)
+	l, err := program.Place(g, p, align)
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	return subject{fmt.Sprintf("seed %d", seed), g, p, l, program.Compile(g, p, l, program.Options{Poison: seed%2 == 1})}
+}
+
+// network returns a model planned by the policy tensile at a share of what it needs without.
+func network(t testing.TB, model string, percent int) subject {
+	t.Helper()
+	g, err := models.Build(model, models.Config{Batch: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, err := cost.Device("v100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := scheduler.Request{Policy: "none-live", Out: facts.Out, In: facts.In, Align: align}
+	j := scheduler.Job{Name: model, Graph: g, Scratch: make([]graph.Bytes, len(g.Ops))}
+	for op := range g.Ops {
+		j.Latency = append(j.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
+		j.Scratch[op] = graph.Bytes(op%3) * 256
+	}
+	r.Jobs = []scheduler.Job{j}
+	live, err := scheduler.Schedule(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Policy, r.Budget = "tensile", live.Arena*graph.Bytes(percent)/100
+	tight, err := scheduler.Schedule(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tight.Jobs[0]
+	c := program.Compile(g, s.Plan, s.Layout, program.Options{})
+	return subject{fmt.Sprintf("%s at %d%%", model, percent), g, s.Plan, s.Layout, c}
+}
+
+// subjects are what mutations are tried on; each passes every check as it is.
+func subjects(t testing.TB) []subject {
+	all := []subject{network(t, "lenet", 60), network(t, "lenet", 100), network(t, "mlp", 75)}
+	for seed := range uint64(12) {
+		all = append(all, random(t, seed, randgraph.Options{}))
+	}
+	for _, s := range all {
+		if err := plan.Validate(s.g, s.p); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		if err := program.Check(s.g, s.c); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+	}
+	return all
+}
+
+// withPlan returns a copy whose plan may be changed.
+func (s subject) withPlan() subject {
+	p := *s.p
+	p.Steps, p.Moves, p.Entry, p.Made = slices.Clone(p.Steps), slices.Clone(p.Moves), slices.Clone(p.Entry), slices.Clone(p.Made)
+	s.p = &p
+	return s
+}
+
+// withProgram returns a copy whose program may be changed, the operands and waits of commands included.
+func (s subject) withProgram() subject {
+	c := *s.c
+	for _, section := range []*program.Section{&c.Prologue, &c.Body, &c.Epilogue} {
+		section.Commands = slices.Clone(section.Commands)
+		for i := range section.Commands {
+			cmd := &section.Commands[i]
+			cmd.Waits, cmd.Inputs, cmd.Outputs = slices.Clone(cmd.Waits), slices.Clone(cmd.Inputs), slices.Clone(cmd.Outputs)
+		}
+	}
+	s.c = &c
+	return s
+}
+
+// withLayout returns a copy whose offsets may be changed before it is compiled again.
+func (s subject) withLayout() subject {
+	l := *s.l
+	l.Offsets, l.Scratch = slices.Clone(l.Offsets), slices.Clone(l.Scratch)
+	s.l = &l
+	return s
+}
+
+// withGraph returns a copy whose storages may be changed.
+func (s subject) withGraph() subject {
+	g := *s.g
+	g.Storages = slices.Clone(g.Storages)
+	s.g = &g
+	return s
+}
+
+// touches reports whether a step reads or makes a storage.
+func (s subject) touches(slot int, storage graph.StorageID) bool {
+	step := s.p.Steps[slot]
+	for _, r := range s.g.Reads(step.Op) {
+		if r.Storage == storage {
+			return true
+		}
+	}
+	return s.writes(slot, storage)
+}
+
+// writes reports whether a step makes a version of a storage.
+func (s subject) writes(slot int, storage graph.StorageID) bool {
+	step := s.p.Steps[slot]
+	for i, w := range s.g.Writes(step.Op) {
+		if w.Storage == storage && step.Want.Has(i) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+package program_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tensile/cost"
+	"tensile/internal/randgraph"
+	"tensile/program"
+)
+
+func durations(s subject, rng *rand.Rand) program.Durations {
+	link := func() cost.Link {
+		return cost.Link{Rate: cost.BytesPerSecond(1e6 * (1 + rng.Float64()*200)), Latency: time.Duration(rng.IntN(3000))}
+	}
+	d := program.Durations{Out: link(), In: link()}
+	for range s.p.Steps {
+		d.Steps = append(d.Steps, time.Duration(rng.IntN(10000)))
+	}
+	return d
+}
+
+// TestTime compares the steady state with a slow oracle, the longest path through many bodies, and shows that time adds
+// up: kernels and stalls make the iteration.
+func TestTime(t *testing.T) {
+	seeds := uint64(800)
+	if testing.Short() || raceEnabled {
+		seeds = 100
+	}
+	stalled := 0
+	for seed := range seeds {
+		s := random(t, seed, randgraph.Options{})
+		d := durations(s, rand.New(rand.NewPCG(seed, 6)))
+		got := program.Time(s.c, d)
+		var kernels, stalls time.Duration
+		for _, took := range d.Steps {
+			kernels += took
+		}
+		for _, stall := range got.Stalls(s.c) {
+			stalls += stall
+		}
+		if got.Iteration != kernels+got.Stall || stalls > got.Stall {
+			t.Fatalf("%s: iteration %v, kernels %v, stall %v, by step %v", s.name, got.Iteration, kernels, got.Stall, stalls)
+		}
+		if got.Stall > 0 {
+			stalled++
+		}
+		const bodies = 12
+		ends := longest(s, d, bodies)
+		if want := (ends[bodies-1] - ends[3]) / (bodies - 4); got.Iteration != want {
+			t.Errorf("%s: iteration %v, over %d bodies %v", s.name, got.Iteration, bodies, want)
+		}
+	}
+	if stalled < int(seeds)/2 {
+		t.Errorf("%d of %d programs stall", stalled, seeds)
+	}
+}
+
+// longest returns the end of the last kernel of each body: the longest path to it.
+func longest(s subject, d program.Durations, bodies int) []time.Duration {
+	p := *s.c
+	p.Prologue, p.Epilogue = program.Section{}, program.Section{}
+	nodes := unroll(s.g, &p, bodies)
+	ends := make([]time.Duration, len(nodes))
+	var last []time.Duration
+	for i, n := range nodes {
+		for _, j := range n.before {
+			ends[i] = max(ends[i], ends[j])
+		}
+		switch n.cmd.Kind {
+		case program.Kernel:
+			ends[i] += d.Steps[n.cmd.Slot]
+		case program.Out:
+			ends[i] += d.Out.Time(n.cmd.Bytes)
+		case program.In:
+			ends[i] += d.In.Time(n.cmd.Bytes)
+		}
+		if n.cmd.Lane == program.Compute {
+			body := i / len(p.Body.Commands)
+			last = append(last[:body], ends[i])
+		}
+	}
+	return last
+}

@@ -1,0 +1,114 @@
+package program_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"tensile/internal/randgraph"
+	"tensile/program"
+)
+
+// TestWaitsNameEarlierCommands shows the form of waits: at most one per lane, none on the own lane, and every one on a
+// command that stands earlier in the list.
+func TestWaitsNameEarlierCommands(t *testing.T) {
+	all := subjects(t)
+	for seed := range uint64(500) {
+		all = append(all, random(t, seed, randgraph.Options{}))
+	}
+	for _, s := range all {
+		for _, section := range []*program.Section{&s.c.Prologue, &s.c.Epilogue} {
+			for _, cmd := range section.Commands {
+				if len(cmd.Waits) > 0 {
+					t.Fatalf("%s: a command of prologue or epilogue waits: %+v", s.name, cmd)
+				}
+			}
+		}
+		var so [program.Lanes]int
+		for i, cmd := range s.c.Body.Commands {
+			var waits [program.Lanes]bool
+			for _, w := range cmd.Waits {
+				if w.Lane == cmd.Lane || waits[w.Lane] || w.Count > so[w.Lane] || w.Count <= -s.c.Body.Counts[w.Lane] {
+					t.Fatalf("%s: command %d waits for %v with %v issued", s.name, i, cmd.Waits, so)
+				}
+				waits[w.Lane] = true
+			}
+			so[cmd.Lane]++
+		}
+		if so != s.c.Body.Counts {
+			t.Fatalf("%s: counts %v, want %v", s.name, s.c.Body.Counts, so)
+		}
+	}
+}
+
+// TestNoWaitIsNeedless removes every wait of programs, one at a time. Check rejects what is left, or the wait is one that
+// the plan asks for: a move waits for the step that it follows, and the step after a Sync copy waits for the copy.
+func TestNoWaitIsNeedless(t *testing.T) {
+	all := subjects(t)
+	seeds := uint64(200)
+	if testing.Short() || raceEnabled {
+		seeds = 20
+	}
+	for seed := range seeds {
+		all = append(all, random(t, 100+seed, randgraph.Options{Ops: 16}))
+	}
+	var races, triggers, syncs int
+	for _, s := range all {
+		for i, cmd := range s.c.Body.Commands {
+			for k, w := range cmd.Waits {
+				bad := s.withProgram()
+				left := &bad.c.Body.Commands[i]
+				left.Waits = slices.Delete(left.Waits, k, k+1)
+				switch err := program.Check(bad.g, bad.c); {
+				case errors.Is(err, program.ErrRace):
+					races++
+				case err != nil:
+					t.Fatalf("%s: without a wait: %v", s.name, err)
+				case isTrigger(s, i, w):
+					triggers++
+				case isSync(s, i, w):
+					syncs++
+				default:
+					t.Fatalf("%s: command %d (%v %v) does not need to wait for %v\n%s", s.name, i, cmd.Lane, cmd.Kind, w, s.c.Text(s.g))
+				}
+			}
+		}
+	}
+	t.Logf("waits: %d against races, %d triggers, %d for Sync", races, triggers, syncs)
+	if races == 0 || triggers == 0 || syncs == 0 {
+		t.Errorf("waits: %d against races, %d triggers, %d for Sync; want some of each", races, triggers, syncs)
+	}
+}
+
+// isTrigger reports whether a move waits for the last compute command up to the step that it follows.
+func isTrigger(s subject, i int, w program.Point) bool {
+	cmd := s.c.Body.Commands[i]
+	count := 0
+	for _, c := range s.c.Body.Commands[:i] {
+		if c.Lane == program.Compute {
+			count++
+		}
+	}
+	return (cmd.Kind == program.Out || cmd.Kind == program.In) && w.Lane == program.Compute && w.Count == count
+}
+
+// isSync reports whether a kernel waits for a copy that its plan calls synchronous and that follows the step before.
+func isSync(s subject, i int, w program.Point) bool {
+	cmd := s.c.Body.Commands[i]
+	slot := cmd.Slot - 1
+	if w.Count <= 0 { // in the body before
+		w.Count += s.c.Body.Counts[w.Lane]
+		slot += len(s.p.Steps)
+	}
+	n := s.nth(w.Lane, w.Count)
+	if cmd.Kind != program.Kernel || n < 0 {
+		return false
+	}
+	copied := s.c.Body.Commands[n]
+	for _, m := range s.p.Moves {
+		if m.Sync && m.Storage == copied.Storage && copied.Slot == slot {
+			return true
+		}
+	}
+	return false
+}
