@@ -60,7 +60,7 @@ func Compare(w Workload, pl *Planner, p *Planned, run, vanilla *Run) (*Report, e
 	}
 	r := &Report{PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof)}
 	for i, t := range w {
-		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: len(run.Jobs[i].Reports)}
+		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations}
 		j.Metrics = Metrics{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: p.Jobs[i].Footprint.Peak, Arena: p.Jobs[i].Layout.Arena,
 			Touched: run.Jobs[i].Touched, WorkingSet: pl.WorkingSet(i).Bytes, Stall: Milliseconds(run.Jobs[i].Stall),
 			Plans: run.Jobs[i].Plans, Transition: Milliseconds(run.Jobs[i].Transition)}
@@ -69,7 +69,7 @@ func Compare(w Workload, pl *Planner, p *Planned, run, vanilla *Run) (*Report, e
 		}
 		r.Total.add(j.Metrics)
 		if vanilla != nil {
-			j.relate(run.Jobs[i].Wall, vanilla.Jobs[i].Wall)
+			j.relate(run.Jobs[i].Wall(), vanilla.Jobs[i].Wall())
 			j.BitIdentical = identical(&run.Jobs[i], &vanilla.Jobs[i])
 		} else {
 			j.relate(0, 0)

@@ -9,7 +9,6 @@ import (
 
 	"tensile/cost"
 	"tensile/device/sim"
-	"tensile/executor"
 	"tensile/graph"
 	"tensile/scheduler"
 )
@@ -38,12 +37,11 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) (Workload, *Planne
 
 // madeUp is a run of two jobs with three iterations each.
 func madeUp(wall, first, second time.Duration) *Run {
-	reports := make([]*executor.Report, 3)
 	weights := func() map[graph.StorageID][]float32 { return map[graph.StorageID][]float32{0: {1, 2}, 3: {4}} }
 	return &Run{Wall: wall, Jobs: []JobRun{
-		{Losses: []float32{3, 2, 1}, Reports: reports, Wall: first, Stall: 5 * time.Millisecond, Touched: 1000, Plans: 1,
+		{Losses: []float32{3, 2, 1}, Iterations: 3, Begin: 1, End: 1 + first, Stall: 5 * time.Millisecond, Touched: 1000, Plans: 1,
 			Transition: 7 * time.Millisecond, Weights: weights()},
-		{Losses: []float32{9, 8, 7}, Reports: reports, Wall: second, Stall: 500 * time.Microsecond, Touched: 2000, Plans: 2,
+		{Losses: []float32{9, 8, 7}, Iterations: 3, Begin: 2, End: 2 + second, Stall: 500 * time.Microsecond, Touched: 2000, Plans: 2,
 			Transition: time.Millisecond, Weights: weights()},
 	}}
 }

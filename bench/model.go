@@ -53,8 +53,6 @@ func readGraph(path string) (*graph.Graph, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
-	case len(g.Ops) == 0:
-		return nil, fmt.Errorf("%s: the graph has no ops: there is nothing to train, make one with tensile graph MODEL", path)
 	case !fitsJob(g.Name):
 		return nil, fmt.Errorf("%s: the graph is called %.40q: jobs and files take its name, give it one of 1 to %d printable characters without slashes",
 			path, g.Name, longestName)

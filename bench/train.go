@@ -20,8 +20,8 @@ type Run struct {
 // JobRun is one job's part of a run.
 type JobRun struct {
 	Losses     []float32 // per iteration; nil on a device without data
-	Reports    []*executor.Report
-	Wall       time.Duration // from the first iteration's begin to the last one's end
+	Iterations int
+	Begin, End time.Duration // of the first and of the last iteration, by the device's clock
 	Stall      time.Duration
 	Touched    graph.Bytes
 	Plans      int
@@ -44,7 +44,10 @@ func Train(ctx context.Context, d device.Device, w Workload, p *Planned, budget 
 	host := executor.NewHost(d, budget, func(r *executor.Report) {
 		i := index[r.Job]
 		j := &run.Jobs[i]
-		j.Reports = append(j.Reports, r)
+		if j.Iterations++; j.Iterations == 1 {
+			j.Begin = r.Begin
+		}
+		j.End = r.End
 		j.Stall += r.Stall
 		if observe != nil {
 			observe(Iterated{i, r, j.Losses[r.Iteration]})
@@ -69,6 +72,9 @@ func Train(ctx context.Context, d device.Device, w Workload, p *Planned, budget 
 	return run, nil
 }
 
+// Wall is how long the job trained, changes of plan in between included.
+func (j *JobRun) Wall() time.Duration { return j.End - j.Begin }
+
 // finish takes the results out of the host.
 func (r *Run) finish(host *executor.Host, w Workload) {
 	var begin, end time.Duration
@@ -87,15 +93,10 @@ func (r *Run) finish(host *executor.Host, w Workload) {
 		if j.Weights == nil {
 			j.Losses = nil // a device without data
 		}
-		if len(j.Reports) == 0 {
-			continue
+		if begin = min(begin, j.Begin); i == 0 {
+			begin = j.Begin
 		}
-		first, last := j.Reports[0].Begin, j.Reports[len(j.Reports)-1].End
-		j.Wall = last - first
-		if i == 0 || first < begin {
-			begin = first
-		}
-		end = max(end, last)
+		end = max(end, j.End)
 	}
 	r.Wall = end - begin
 }

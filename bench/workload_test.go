@@ -130,7 +130,7 @@ func TestLoadErrors(t *testing.T) {
 		{"mlp:x", Settings{}, `must be 1 to 1000`},
 		{"vgg16", Settings{Image: 8}, "model vgg16: image size 8 is too small"},
 		{filepath.Join(dir, "none.json"), Settings{}, "none.json does not exist: make one with tensile graph MODEL"},
-		{bare, Settings{}, "bare.json: the graph has no ops"},
+		{bare, Settings{}, "there are no ops"},
 		{strange, Settings{}, `strange.json: the graph is called "line\nbreak"`},
 		{"lenet", Settings{DataDir: filepath.Join(dir, "none")}, "does not exist: name the folder"},
 		{"lenet", Settings{DataDir: square, Image: 28}, "MNIST-format images are 20x20, not 28x28"},

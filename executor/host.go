@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -55,13 +56,18 @@ func NewHost(d device.Device, budget graph.Bytes, observer func(*Report)) *Host 
 }
 
 // Add opens a job on the device, fills its persistent storages and hands it its first program, which must have been
-// checked. The job begins when Run does.
+// checked. The job begins when Run does. After an error there is no such job.
 func (h *Host) Add(s Spec, p *program.Program) error {
 	if h.find(s.Name) != nil {
 		return fmt.Errorf("add job %s: there is a job of that name", s.Name)
 	}
+	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Iterations)}
+	if err := h.change(j, p); err != nil {
+		return err
+	}
 	place, err := h.device.Open(s.Graph, device.JobOptions{Name: s.Name, Seed: s.Seed, Input: s.Input, Output: s.Output})
 	if err != nil {
+		h.ledger.end(s.Name)
 		return err
 	}
 	for _, storage := range s.Graph.Storages {
@@ -69,8 +75,9 @@ func (h *Host) Add(s Spec, p *program.Program) error {
 			s.Init(storage, to)
 		}
 	}
-	h.jobs = append(h.jobs, &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Iterations), place: place})
-	return h.change(s.Name, p)
+	j.place = place
+	h.jobs = append(h.jobs, j)
+	return nil
 }
 
 // Change gives a job a new program, to be applied at an iteration boundary when there is memory for it. Called from
@@ -132,7 +139,7 @@ func (h *Host) heed() error {
 			continue
 		}
 		if w.program != nil {
-			if err := h.change(w.job, w.program); err != nil {
+			if err := h.change(j, w.program); err != nil {
 				return err
 			}
 		} else if err := h.step(j, Input{Stop: true}); err != nil {
@@ -142,11 +149,12 @@ func (h *Host) heed() error {
 	return h.grant()
 }
 
-func (h *Host) change(name string, p *program.Program) error {
-	if err := h.runnable(h.find(name), p); err != nil {
+// change puts a program that the device can execute in line for a job.
+func (h *Host) change(j *job, p *program.Program) error {
+	if err := h.runnable(j, p); err != nil {
 		return err
 	}
-	return h.ledger.ask(name, p)
+	return h.ledger.ask(j.name, p)
 }
 
 // runnable checks that the device can execute the steps of a program as the plan says.
@@ -228,10 +236,11 @@ func (h *Host) Weights(name string, s graph.StorageID) []float32 { return h.find
 
 // Close gives back what the jobs have on the device, also in the middle of a run that was cut short.
 func (h *Host) Close() error {
+	var problems []error
 	for _, j := range h.jobs {
 		if err := j.place.Close(); err != nil {
-			return fmt.Errorf("close job %s: %w", j.name, err)
+			problems = append(problems, fmt.Errorf("close job %s: %w", j.name, err))
 		}
 	}
-	return nil
+	return errors.Join(problems...)
 }

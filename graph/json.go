@@ -51,7 +51,7 @@ func place(text []byte, err error, offset int64) string {
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		offset = syntax.Offset
+		offset = syntax.Offset - 1 // the offending byte is counted
 	case errors.As(err, &mismatch):
 		offset = mismatch.Offset
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -39,6 +39,9 @@ func (v *validator) say(format string, args ...any) {
 // ids checks that every reference leads somewhere, so that the other checks need not.
 func (v *validator) ids() {
 	g := v.g
+	if len(g.Ops) == 0 {
+		v.say("there are no ops, so there is nothing to train")
+	}
 	for i, s := range g.Storages {
 		if int(s.ID) != i {
 			v.say("storage %d (%s) has id %d", i, s.Name, s.ID)

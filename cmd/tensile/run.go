@@ -45,7 +45,7 @@ func runCommand() *cobra.Command {
 }
 
 func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error {
-	const mostIterations = 1 << 30
+	const mostIterations = 1 << 24 // the losses of all are kept
 	if f.iterations < 1 || f.iterations > mostIterations {
 		return fmt.Errorf("--iterations %d: give 1 to %d", f.iterations, mostIterations)
 	}
@@ -150,7 +150,7 @@ func (f *runFlags) write(s *session, run *bench.Run) error {
 }
 
 func savedFile(g *graph.Graph, run *bench.JobRun) weights.File {
-	file := weights.File{Metadata: map[string]string{"model": g.Name, "iterations": fmt.Sprint(len(run.Reports))}}
+	file := weights.File{Metadata: map[string]string{"model": g.Name, "iterations": fmt.Sprint(run.Iterations)}}
 	saved := make(map[graph.StorageID]bool)
 	for _, t := range g.Tensors {
 		if content, ok := run.Weights[t.Storage]; ok && !saved[t.Storage] && t.Bytes() == g.Storages[t.Storage].Bytes {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,9 @@ type Device struct {
 	links  map[program.Kind]*link // Out and In
 	jobs   int
 
+	memory  graph.Bytes // available when the device was opened; 0: unknown
+	claimed graph.Bytes // by arenas and host slots of all jobs
+
 	mu       sync.Mutex
 	events   []device.Event
 	happened chan struct{}
@@ -44,8 +48,9 @@ func New(o Options) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the cpu device: %w", err)
 	}
-	d := &Device{engine: engine, start: time.Now(), happened: make(chan struct{}, 1)}
+	d := &Device{engine: engine, start: time.Now(), memory: available(), happened: make(chan struct{}, 1)}
 	d.facts = measure(engine)
+	d.facts.Memory = d.memory
 	d.LimitLink(o.Link)
 	return d, nil
 }
@@ -77,7 +82,7 @@ func (d *Device) Variants(g *graph.Graph, op graph.OpID) []device.Variant {
 func (d *Device) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) {
 	j, err := newJob(d, g, o)
 	if err != nil {
-		return nil, fmt.Errorf("open job %q on the cpu device: %w", o.Name, err)
+		return nil, err
 	}
 	d.jobs++
 	// A lane that computes keeps its processor for long; copies and the runner must not wait for it.
@@ -93,7 +98,7 @@ func (d *Device) Close() error { return nil }
 
 // Next implements device.Device.
 func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event, error) {
-	for {
+	for ctx.Err() == nil {
 		d.mu.Lock()
 		events := d.events
 		d.events = nil
@@ -106,16 +111,25 @@ func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event
 		case <-wake:
 			return nil, nil
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	}
+	return nil, context.Cause(ctx)
+}
+
+// forget drops what a closed job has left to report.
+func (d *Device) forget(j *job) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events = slices.DeleteFunc(d.events, func(e device.Event) bool { return e.Job == j })
 }
 
 // Now is the time since the device was opened.
 func (d *Device) Now() time.Duration { return time.Since(d.start) }
 
+// tell reports that a command has ended now. The caller holds the mutex of the event's job, so that is taken first.
 func (d *Device) tell(e device.Event) {
 	d.mu.Lock()
+	e.End = d.Now()
 	d.events = append(d.events, e)
 	d.mu.Unlock()
 	select {

@@ -13,12 +13,13 @@ import (
 
 // job implements device.Job.
 type job struct {
-	device  *Device
-	g       *graph.Graph
-	options device.JobOptions
-	slots   []graph.Bytes // host offsets
-	inputs  [][]graph.Shape
-	outputs [][]graph.Shape
+	device   *Device
+	g        *graph.Graph
+	options  device.JobOptions
+	slots    []graph.Bytes // host offsets
+	resident graph.Bytes   // of the host slots that every plan uses
+	inputs   [][]graph.Shape
+	outputs  [][]graph.Shape
 
 	regions [program.Regions]memory
 	lanes   [program.Lanes]*lane
@@ -41,11 +42,20 @@ func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
 		j.inputs = append(j.inputs, g.Shapes(op.Inputs))
 		j.outputs = append(j.outputs, g.Shapes(op.Outputs))
 	}
+	for _, s := range g.Storages {
+		if s.Role.FromHost() || s.Role == graph.Output {
+			j.resident += s.Bytes
+		}
+	}
+	if err := d.claim(o.Name, "host memory", j.resident); err != nil {
+		return nil, err
+	}
 	var size graph.Bytes
 	var err error
 	j.slots, size = program.HostSlots(g)
 	if j.regions[program.HostMemory], err = reserve(size); err != nil {
-		return nil, err
+		d.claimed -= j.resident
+		return nil, fmt.Errorf("job %s: %w", o.Name, err)
 	}
 	return j, nil
 }
@@ -63,16 +73,26 @@ func (j *job) Reserve(arena graph.Bytes) error {
 	if arena < 0 || arena%align != 0 {
 		panic(fmt.Sprintf("cpu: Reserve(%d): not a multiple of %d", arena, align))
 	}
-	j.regions[program.Arena].free()
-	j.touched = 0
+	j.drop()
+	if err := j.device.claim(j.options.Name, "an arena", arena); err != nil {
+		return err
+	}
 	var err error
 	if j.regions[program.Arena], err = reserve(arena); err != nil {
-		return fmt.Errorf("job %q: %w", j.options.Name, err)
+		j.device.claimed -= arena
+		return fmt.Errorf("job %s: %w", j.options.Name, err)
 	}
 	if invariants.Enabled {
 		poison(j.regions[program.Arena].floats(0, int(arena/graph.ElementBytes)))
 	}
 	return nil
+}
+
+// drop gives the arena back.
+func (j *job) drop() {
+	j.device.claimed -= graph.Bytes(len(j.regions[program.Arena].bytes))
+	j.regions[program.Arena].free()
+	j.touched = 0
 }
 
 func poison(f []float32) {
@@ -130,9 +150,10 @@ func (j *job) Close() error {
 	j.moved.Broadcast()
 	j.mu.Unlock()
 	j.running.Wait()
-	for r := range j.regions {
-		j.regions[r].free()
-	}
+	j.device.forget(j)
+	j.drop()
+	j.regions[program.HostMemory].free()
+	j.device.claimed -= j.resident
 	j.device.jobs--
 	return nil
 }
