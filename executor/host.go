@@ -81,7 +81,7 @@ func (h *Host) Add(s Spec, p *program.Program) error {
 }
 
 // Change gives a job a new program, to be applied at an iteration boundary when there is memory for it. Called from
-// the observer it takes effect with the next events.
+// the observer it is heeded before the next event.
 func (h *Host) Change(name string, p *program.Program) { h.wish(wish{name, p}) }
 
 // Stop lets a job end after the iterations in flight.
@@ -109,6 +109,9 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 		for i := range events {
 			if err := h.step(h.owner(events[i].Job), Input{Event: &events[i]}); err != nil {
+				return err
+			}
+			if err := h.heed(); err != nil {
 				return err
 			}
 		}

@@ -111,7 +111,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 // event records an ended command and completes the oldest section when it was its last.
 func (m *Machine) event(e *device.Event) []Output {
 	for _, r := range m.runs {
-		if r.section == e.Section && r.iteration == e.Iteration {
+		if r.awaits(e) {
 			m.swap.Ended(&r.section.Commands[e.Index])
 			r.events[e.Index] = *e
 			r.left--
@@ -119,6 +119,12 @@ func (m *Machine) event(e *device.Event) []Output {
 		}
 	}
 	panic(fmt.Sprintf("executor: job %s: command %d of iteration %d ended, which is not in flight", m.name, e.Index, e.Iteration))
+}
+
+// awaits reports whether an event's command belongs to the section and has not ended before.
+func (r *run) awaits(e *device.Event) bool {
+	return r.section == e.Section && r.iteration == e.Iteration &&
+		e.Index >= 0 && e.Index < len(r.events) && r.events[e.Index].Section == nil
 }
 
 // complete takes finished sections off the front.

@@ -23,7 +23,7 @@ type Copy struct {
 // Account returns the copies of a section that has ended, in list order. events holds one event per command; before
 // those of the previous run of the section, nil if it was drained before.
 func Account(s *program.Section, events, before []device.Event) []Copy {
-	a := accountant{s: s, events: events, before: before}
+	a := accountant{events: events, before: before}
 	var copies []Copy
 	at := make(map[int]int) // index of a command to its place in copies
 	for i := range s.Commands {
@@ -33,49 +33,49 @@ func Account(s *program.Section, events, before []device.Event) []Copy {
 			at[i] = len(copies)
 			copies = append(copies, Copy{c.Kind, c.Storage, c.Slot, c.Bytes, e.Ready, e.Start, e.End, 0})
 		}
-		if c.Lane != program.Compute {
-			continue
-		}
-		if last, stall := a.stall(c, i); last >= 0 {
-			if place, ok := at[last]; ok {
-				copies[place].Stall += stall
-			}
+	}
+	for nth, i := range a.lanes[program.Compute] {
+		last, stall := a.stall(nth, s.Commands[i].Waits)
+		if place, ok := at[last]; ok {
+			copies[place].Stall += stall
 		}
 	}
 	return copies
 }
 
 type accountant struct {
-	s              *program.Section
 	events, before []device.Event
-	lanes          [program.Lanes][]int // commands so far
+	lanes          [program.Lanes][]int // commands by lane
 }
 
-// stall returns the command of this section that compute command i waited for longest, or -1, and how long.
-func (a *accountant) stall(c *program.Command, i int) (last int, stall time.Duration) {
-	free := a.free()
+// stall returns the command of this section that the nth compute command waited for longest, and how long; -1 if it
+// waited for none, or longest for one of the previous run.
+func (a *accountant) stall(nth int, waits []program.Point) (last int, stall time.Duration) {
+	start := a.events[a.lanes[program.Compute][nth]].Start
+	_, free, ok := a.behind(program.Point{Lane: program.Compute, Count: nth})
+	if !ok {
+		free = start
+	}
 	last = -1
-	end := free
-	for _, w := range c.Waits {
-		if w.Count > 0 && w.Lane != program.Compute {
-			if other := a.lanes[w.Lane][w.Count-1]; a.events[other].End > end {
-				last, end = other, a.events[other].End
-			}
+	latest := free
+	for _, w := range waits {
+		if i, end, ok := a.behind(w); ok && end > latest {
+			last, latest = i, end
 		}
 	}
-	return last, a.events[i].Start - free
+	return last, start - free
 }
 
-// free returns when the compute lane had ended what came before its newest command.
-func (a *accountant) free() time.Duration {
-	own := a.lanes[program.Compute]
-	if len(own) > 1 {
-		return a.events[own[len(own)-2]].End
+// behind returns the command that reaches a point, -1 if it is of the previous run, and when it ended; false if there
+// was no such command or its end is not known.
+func (a *accountant) behind(p program.Point) (i int, end time.Duration, ok bool) {
+	lane := a.lanes[p.Lane]
+	if p.Count > 0 {
+		i = lane[p.Count-1]
+		return i, a.events[i].End, true
 	}
-	for i := len(a.before) - 1; i >= 0; i-- {
-		if a.s.Commands[i].Lane == program.Compute {
-			return a.before[i].End
-		}
+	if at := len(lane) - 1 + p.Count; at >= 0 && a.before != nil {
+		return -1, a.before[lane[at]].End, true
 	}
-	return a.events[own[0]].Start
+	return -1, 0, false
 }

@@ -43,6 +43,9 @@ func TestCloseInTheMiddle(t *testing.T) {
 			t.Errorf("region %d still has %d bytes", r, len(m.bytes))
 		}
 	}
+	if d.claimed != 0 {
+		t.Errorf("%s are still claimed", d.claimed)
+	}
 	// The device serves other jobs, and tells nothing of this one.
 	other := lay(t, d, nil)
 	defer other.close()

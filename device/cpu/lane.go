@@ -81,6 +81,8 @@ func (l *lane) await(item *issued) bool {
 			j.urgent[other] = count
 			j.moved.Broadcast()
 		}
+	}
+	for other, count := range target {
 		for j.done[other] < count && !j.closed {
 			j.moved.Wait()
 		}
@@ -108,13 +110,13 @@ func (l *lane) hold(item *issued, ready time.Duration) (time.Duration, bool) {
 
 func (l *lane) finish(item *issued, ready, start time.Duration) {
 	j := l.job
-	event := device.Event{Job: j, Section: item.section, Iteration: item.iteration, Index: item.index, Ready: ready, Start: start, End: j.device.Now()}
+	event := device.Event{Job: j, Section: item.section, Iteration: item.iteration, Index: item.index, Ready: ready, Start: start}
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.done[l.lane]++
 	j.touched = max(j.touched, device.Reach(j.g, item.command))
 	j.device.tell(event) // before anyone who waits for it can end and be told of
 	j.moved.Broadcast()
-	j.mu.Unlock()
 }
 
 func (l *lane) execute(item *issued) {

@@ -33,7 +33,8 @@ func reserve(size graph.Bytes) (memory, error) {
 			panic(fmt.Sprintf("cpu: guard page of %s: %v", size, err))
 		}
 	}
-	return memory{mapping, mapping[page+inner-int(size) : page+inner]}, nil
+	end := page + inner
+	return memory{mapping, mapping[end-int(size) : end : end]}, nil
 }
 
 func (m *memory) free() {

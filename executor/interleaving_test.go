@@ -1,0 +1,284 @@
+package executor
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tensile/device"
+	"tensile/graph"
+	"tensile/plan"
+	"tensile/program"
+)
+
+// TestInterleavings lets random programs run to their end under random timings, with changes and stops at any time, and
+// compares everything that the machine says with what must follow from the events.
+func TestInterleavings(t *testing.T) {
+	seeds := uint64(5000)
+	if testing.Short() || RaceEnabled {
+		seeds = 500
+	}
+	var changed, stopped, empty int
+	for seed := range seeds {
+		w := &world{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0))}
+		w.run()
+		changed += max(0, w.m.Plans()-1)
+		if w.stopped && w.reported > 0 {
+			stopped++
+		}
+		if w.empties > 0 {
+			empty++
+		}
+	}
+	if changed < int(seeds)/2 || stopped < int(seeds)/20 || empty < int(seeds)/20 {
+		t.Errorf("%d seeds made %d changes, %d stops amid training, %d runs with empty sections: too few to show much", seeds, changed, stopped, empty)
+	}
+}
+
+// world is a machine, a device that is a set of lanes, and what the machine should be doing.
+type world struct {
+	t    *testing.T
+	seed uint64
+	r    *rand.Rand
+	m    *Machine
+
+	iterations int
+	now        time.Duration
+	flying     []*ride
+	free       [program.Lanes]time.Duration
+
+	wished  *program.Program // the latest that the machine was given and has not applied
+	present *program.Program
+	stopped bool
+	phase   int // of the present program: 0 reserved, 1 in or after its prologue, 2 bodies, 3 epilogue or home
+	bodies  []*ride
+	plans   int
+	empties int
+
+	issued, reported int
+	begin, last      time.Duration // of the next iteration; end of everything so far
+	away             time.Duration
+	left             time.Duration // since when it does not train
+	finished         bool
+}
+
+// ride is a section in flight, with the events of its commands as they end.
+type ride struct {
+	flight
+	at     time.Duration // when it was issued
+	events []device.Event
+	left   int
+}
+
+func (w *world) run() {
+	w.iterations = w.r.IntN(16)
+	w.m = NewMachine("job", w.iterations)
+	for round := 0; !w.finished; round++ {
+		switch n := w.r.IntN(100); {
+		case n < 5 || w.plans == 0 && w.wished == nil && n < 90:
+			w.wished = w.program()
+			w.step(Input{Program: w.wished})
+		case n == 5 && w.r.IntN(3) == 0:
+			w.stopped = true
+			w.step(Input{Stop: true})
+		case len(w.flying) > 0:
+			w.end()
+		}
+		if round > 10_000 {
+			w.t.Fatalf("seed %d: %s with %d sections in flight for ever", w.seed, w.m.State(), len(w.flying))
+		}
+	}
+	w.check(w.stopped || w.reported == w.iterations, "%d iterations reported of %d", w.reported, w.iterations)
+	w.check(len(w.flying) == 0 && len(w.bodies) == 0, "finished with %d sections in flight", len(w.flying))
+	w.check(w.m.Plans() == w.plans, "%d plans applied, want %d", w.m.Plans(), w.plans)
+	w.check(w.m.Transition() == w.away, "away for %v, want %v", w.m.Transition(), w.away)
+}
+
+func (w *world) check(ok bool, format string, args ...any) {
+	w.t.Helper()
+	if !ok {
+		w.t.Fatalf("seed %d, state %s: "+format, append([]any{w.seed, w.m.State()}, args...)...)
+	}
+}
+
+// program makes a program of up to 5 commands a section; the body has a kernel.
+func (w *world) program() *program.Program {
+	p := &program.Program{Arena: graph.Bytes(1+w.r.IntN(9)) * graph.KiB, Plan: &plan.Plan{Epoch: w.r.Int64()}}
+	for _, s := range []*program.Section{&p.Prologue, &p.Body, &p.Epilogue} {
+		n := w.r.IntN(6)
+		if s == &p.Body {
+			add(s, program.Kernel, p.Plan)
+		} else if n == 0 {
+			w.empties++
+		}
+		for range n {
+			k := program.Kind(w.r.IntN(int(program.Poison) + 1))
+			if s != &p.Body && k == program.Kernel {
+				k = program.In
+			}
+			add(s, k, p.Plan)
+		}
+	}
+	return p
+}
+
+// end lets the first command of a random lane end, at a random time that its lane and its issue allow.
+func (w *world) end() {
+	var choices []program.Lane
+	for l := range program.Lanes {
+		if w.first(l) != nil {
+			choices = append(choices, l)
+		}
+	}
+	l := choices[w.r.IntN(len(choices))]
+	f := w.first(l)
+	e := f.next(l)
+	random := func() time.Duration { return time.Duration(w.r.IntN(3)) }
+	e.Ready = max(f.at, w.free[l]) + random()
+	e.Start = e.Ready + random()
+	e.End = max(w.now, e.Start+random())
+	w.now, w.free[l] = e.End, e.End
+	w.last = max(w.last, e.End)
+	f.events[e.Index] = e
+	f.left--
+	for len(w.flying) > 0 && w.flying[0].left == 0 {
+		w.flying = w.flying[1:]
+	}
+	w.step(Input{Event: &e})
+}
+
+// first returns the section whose command comes next in a lane.
+func (w *world) first(l program.Lane) *ride {
+	for _, f := range w.flying {
+		if f.ended[l] < f.Section.Counts[l] {
+			return f
+		}
+	}
+	return nil
+}
+
+func (w *world) step(in Input) {
+	for _, out := range w.m.Step(w.now, in) {
+		w.check(!w.finished, "%+v after it has finished", out)
+		switch {
+		case out.Reserve != nil:
+			w.reserve(*out.Reserve)
+		case out.Issue != nil:
+			w.issue(out.Issue)
+		case out.Report != nil:
+			w.report(out.Report)
+		case out.Home:
+			w.home()
+		case out.Finished:
+			w.check(w.present == nil, "finished away from home")
+			w.check(w.stopped || w.reported == w.iterations, "finished after %d iterations of %d", w.reported, w.iterations)
+			w.finished = true
+		default:
+			w.check(false, "an output that says nothing")
+		}
+	}
+	w.check(w.finished || w.present != nil || w.plans == 0 || w.reported < w.iterations && !w.stopped, "at home with nothing to do, and not finished")
+	var copies [program.Lanes]int
+	for _, f := range w.flying {
+		for l := range copies {
+			copies[l] += f.Section.Counts[l] - f.ended[l]
+		}
+	}
+	for _, l := range []program.Lane{program.CopyOut, program.CopyIn} {
+		w.check(w.m.Queue(l).Copies == copies[l], "queue of lane %s: %+v, want %d copies", l, w.m.Queue(l), copies[l])
+	}
+}
+
+func (w *world) reserve(arena graph.Bytes) {
+	w.check(w.present == nil && len(w.flying) == 0, "reserve %s with %d sections in flight", arena, len(w.flying))
+	w.check(w.wished != nil && arena == w.wished.Arena, "reserve %s, the latest wish is %+v", arena, w.wished)
+	w.present, w.wished, w.phase = w.wished, nil, 0
+	if w.plans++; w.plans == 1 {
+		w.left = w.now
+	}
+}
+
+// issue checks that sections come in the order of the life of a program; empty ones are left out.
+func (w *world) issue(i *Issue) {
+	w.check(i.Iteration == w.issued, "section of iteration %d issued, want %d", i.Iteration, w.issued)
+	w.check(w.present != nil, "a section issued at home")
+	phase := map[*program.Section]int{&w.present.Prologue: 1, &w.present.Body: 2, &w.present.Epilogue: 3}[i.Section]
+	w.check(phase > w.phase || phase == 2 && w.phase == 2, "section %d after section %d", phase, w.phase)
+	w.check(i.Drain == (len(w.flying) == 0), "drain is %t with %d sections in flight", i.Drain, len(w.flying))
+	w.check(phase == 2 || len(w.flying) == 0, "prologue or epilogue with %d sections in flight", len(w.flying))
+	w.check(len(i.Section.Commands) > 0, "an empty section issued")
+	w.check(w.phase >= 1 || phase == 1 || len(w.present.Prologue.Commands) == 0, "the prologue was left out")
+	f := &ride{flight{Issue: *i}, w.now, make([]device.Event, len(i.Section.Commands)), len(i.Section.Commands)}
+	w.flying = append(w.flying, f)
+	switch phase {
+	case 2:
+		if w.phase < 2 {
+			w.arrive()
+		}
+		w.check(w.wished == nil && !w.stopped, "a body issued with another program waiting, or after a stop (%t)", w.stopped)
+		w.bodies = append(w.bodies, f)
+		w.issued++
+		w.check(len(w.bodies) <= 2 && w.issued <= w.iterations, "%d bodies in flight, %d issued of %d", len(w.bodies), w.issued, w.iterations)
+	case 3:
+		w.depart()
+	}
+	w.phase = phase
+}
+
+// arrive ends the time away; depart begins it.
+func (w *world) arrive() {
+	w.begin = max(w.last, w.left)
+	w.away += w.begin - w.left
+}
+
+func (w *world) depart() {
+	if w.phase < 2 { // it was never in training
+		w.arrive()
+	}
+	w.check(len(w.bodies) == 0, "departed with %d bodies in flight", len(w.bodies))
+	w.left = w.last
+}
+
+func (w *world) home() {
+	w.check(w.present != nil && len(w.flying) == 0, "home with %d sections in flight", len(w.flying))
+	w.check(w.phase == 3 || len(w.present.Epilogue.Commands) == 0, "the epilogue was left out")
+	if w.phase < 3 {
+		w.depart()
+	}
+	w.away += w.last - w.left
+	w.left, w.present = w.last, nil
+}
+
+// report checks a report against the events of the oldest body, worked out in the plainest way.
+func (w *world) report(r *Report) {
+	w.check(len(w.bodies) > 0 && w.bodies[0].left == 0, "iteration %d reported before it was complete", r.Iteration)
+	f := w.bodies[0]
+	w.bodies = w.bodies[1:]
+	w.check(r.Iteration == w.reported && r.Epoch == w.present.Plan.Epoch && r.Job == "job", "report of iteration %d of epoch %d of %q, want iteration %d",
+		r.Iteration, r.Epoch, r.Job, w.reported)
+	w.reported++
+	var stall, busy time.Duration
+	end := w.begin
+	copies := 0
+	for i, c := range f.Section.Commands {
+		e := f.events[i]
+		switch c.Lane {
+		case program.Compute:
+			stall += max(0, e.Start-end)
+			busy += e.End - max(e.Start, end)
+			end = e.End
+			if c.Kind == program.Kernel {
+				w.check(r.Steps[c.Slot] == e.End-e.Start, "step %d took %v, want %v", c.Slot, r.Steps[c.Slot], e.End-e.Start)
+			}
+		case program.CopyIn, program.CopyOut:
+			got := r.Copies[copies]
+			w.check(got.Kind == c.Kind && got.Ready == e.Ready && got.Start == e.Start && got.End == e.End, "copy %d is %+v, want %+v", copies, got, e)
+			copies++
+		}
+	}
+	w.check(len(r.Copies) == copies && len(r.Steps) == len(w.present.Plan.Steps), "%d copies and %d steps, want %d and %d",
+		len(r.Copies), len(r.Steps), copies, len(w.present.Plan.Steps))
+	w.check(r.Begin == w.begin && r.End == end, "from %v to %v, want %v to %v", r.Begin, r.End, w.begin, end)
+	w.check(r.Stall == stall && r.End-r.Begin == busy+stall, "stall %v and %v of work from %v to %v, want a stall of %v", r.Stall, busy, r.Begin, r.End, stall)
+	w.begin = end
+}

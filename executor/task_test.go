@@ -1,0 +1,225 @@
+package executor_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"tensile/cost"
+	"tensile/data"
+	"tensile/device"
+	"tensile/device/cpu"
+	"tensile/executor"
+	"tensile/graph"
+	"tensile/models"
+	"tensile/plan"
+	"tensile/program"
+	"tensile/scheduler"
+	"tensile/weights"
+)
+
+// task is a network to train, and what training it brought forth.
+type task struct {
+	t      *testing.T
+	name   string
+	g      *graph.Graph
+	seed   uint64
+	inputs []graph.StorageID // images and labels
+	set    *data.Dataset
+
+	losses  []float32 // written by the job's host lane
+	reports []*executor.Report
+	weights map[string][]float32
+}
+
+func newTask(t *testing.T, name, model string, c models.Config, seed uint64) *task {
+	t.Helper()
+	g, err := models.Build(model, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &task{t: t, name: name, g: g, seed: seed}
+	for _, s := range g.Storages {
+		if s.Role == graph.Input {
+			k.inputs = append(k.inputs, s.ID)
+		}
+	}
+	images := g.Tensors[slices.IndexFunc(g.Tensors, func(x graph.Tensor) bool { return x.Storage == k.inputs[0] })].Shape
+	k.set = data.Synthetic(images[1], images[2], images[3], 10, seed)
+	return k
+}
+
+// again is the task before it was trained.
+func (k *task) again() *task {
+	return &task{t: k.t, name: k.name, g: k.g, seed: k.seed, inputs: k.inputs, set: k.set}
+}
+
+func (k *task) spec(iterations int) executor.Spec {
+	images := make([]float32, k.g.Storages[k.inputs[0]].Bytes/graph.ElementBytes)
+	labels := make([]float32, k.g.Storages[k.inputs[1]].Bytes/graph.ElementBytes)
+	return executor.Spec{
+		Name: k.name, Graph: k.g, Seed: k.seed, Iterations: iterations,
+		Init: func(s graph.Storage, to []float32) { weights.Initialise(s, k.seed, to) },
+		Input: func(iteration int, s graph.StorageID, to []float32) {
+			k.set.Fill(iteration, images, labels)
+			copy(to, map[graph.StorageID][]float32{k.inputs[0]: images, k.inputs[1]: labels}[s])
+		},
+		Output: func(iteration int, _ graph.StorageID, from []float32) {
+			if iteration != len(k.losses) {
+				k.t.Errorf("job %s: the loss of iteration %d came, want that of %d", k.name, iteration, len(k.losses))
+			}
+			k.losses = append(k.losses, from[0])
+		},
+	}
+}
+
+// take keeps what a run left behind.
+func (k *task) take(h *executor.Host) {
+	k.weights = map[string][]float32{}
+	for _, s := range k.g.Storages {
+		if s.Role.Persistent() {
+			k.weights[s.Name] = slices.Clone(h.Weights(k.name, s.ID))
+		}
+	}
+}
+
+// same compares all losses and weights with those of a plain run, to the bit.
+func (k *task) same(plain *task) {
+	k.t.Helper()
+	equal := func(what string, got, want []float32) {
+		k.t.Helper()
+		if len(got) != len(want) {
+			k.t.Errorf("job %s: %d elements of %s, want %d", k.name, len(got), what, len(want))
+			return
+		}
+		for i := range got {
+			if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+				k.t.Errorf("job %s: %s[%d] is %v, want %v to the bit", k.name, what, i, got[i], want[i])
+				return
+			}
+		}
+	}
+	equal("losses", k.losses, plain.losses)
+	for _, s := range k.g.Storages {
+		if s.Role.Persistent() {
+			equal(s.Name, k.weights[s.Name], plain.weights[s.Name])
+		}
+	}
+}
+
+// vanilla trains the task alone under the plan that moves nothing.
+func (k *task) vanilla(d device.Device, iterations int) *task {
+	k.t.Helper()
+	plain := k.again()
+	h := executor.NewHost(d, 0, nil)
+	defer closeHost(k.t, h)
+	if err := h.Add(plain.spec(iterations), k.plan(d, "none-live", 0)); err != nil {
+		k.t.Fatal(err)
+	}
+	if err := h.Run(context.Background()); err != nil {
+		k.t.Fatal(err)
+	}
+	plain.take(h)
+	return plain
+}
+
+// plan schedules the task alone and proves the program. Dropped memory is poisoned, so that a use of it shows.
+func (k *task) plan(d device.Device, policy string, budget graph.Bytes) *program.Program {
+	k.t.Helper()
+	p, err := k.tryPlan(d, policy, budget)
+	if err != nil {
+		k.t.Fatalf("plan %s for %s under %s: %v", k.name, budget, policy, err)
+	}
+	return p
+}
+
+func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (*program.Program, error) {
+	facts, err := cost.Device("a6000") // not those of this machine, for the same plans everywhere
+	if err != nil {
+		return nil, err
+	}
+	result, err := scheduler.Schedule(scheduler.Request{Policy: policy, Jobs: []scheduler.Job{k.job(d, facts)}, Budget: budget,
+		Out: facts.Out, In: facts.In, Align: d.Align()})
+	if err != nil {
+		return nil, err
+	}
+	scheduled := result.Jobs[0]
+	if err := plan.Validate(k.g, scheduled.Plan); err != nil {
+		return nil, err
+	}
+	p := program.Compile(k.g, scheduled.Plan, scheduled.Layout, program.Options{Poison: policy != "none-live"})
+	return p, program.Check(k.g, p)
+}
+
+func (k *task) job(d device.Device, facts cost.Facts) scheduler.Job {
+	j := scheduler.Job{Name: k.name, Graph: k.g}
+	for op := range k.g.Ops {
+		j.Latency = append(j.Latency, facts.Roofline(k.g.Cost(graph.OpID(op))))
+		j.Scratch = append(j.Scratch, d.Variants(k.g, graph.OpID(op))[0].Scratch)
+	}
+	return j
+}
+
+// programs returns different plans of the task: the largest first, the smallest that there is last. Epochs rise.
+func (k *task) programs(d device.Device) []*program.Program {
+	k.t.Helper()
+	live := k.plan(d, "none-live", 0)
+	all := []*program.Program{k.plan(d, "none-all", 0), live}
+	for _, percent := range []graph.Bytes{90, 70, 60} {
+		all = append(all, k.plan(d, "tensile", live.Arena*percent/100))
+	}
+	all = append(all, k.smallest(d, live.Arena))
+	for i, p := range all {
+		p.Plan.Epoch = int64(i + 1)
+		if i > 0 && p.Arena >= all[i-1].Arena {
+			k.t.Fatalf("plan %d of %s needs %s, the one before %s: no smaller", i, k.name, p.Arena, all[i-1].Arena)
+		}
+	}
+	return all
+}
+
+// smallest returns the plan for the smallest budget, in steps of 2 % of a plain arena, for which there is one.
+func (k *task) smallest(d device.Device, live graph.Bytes) *program.Program {
+	k.t.Helper()
+	facts, err := cost.Device("a6000")
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	for budget := scheduler.WorkingSetOf(k.job(d, facts), d.Align()).Bytes; budget < live; budget += live / 50 {
+		if p, err := k.tryPlan(d, "tensile", budget); err == nil {
+			return p
+		}
+	}
+	k.t.Fatalf("no plan of %s below %s", k.name, live)
+	return nil
+}
+
+// relabelled returns a copy of a program with another epoch, so that a plan can be used again later.
+func relabelled(p *program.Program, epoch int64) *program.Program {
+	q, label := *p, *p.Plan
+	label.Epoch = epoch
+	q.Plan = &label
+	return &q
+}
+
+func openCPU(t *testing.T) *cpu.Device {
+	t.Helper()
+	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func closeHost(t *testing.T, h *executor.Host) {
+	t.Helper()
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+}
