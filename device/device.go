@@ -20,8 +20,9 @@ type Device interface {
 	// Now is the device's clock.
 	Now() time.Duration
 
-	// Next waits until something has ended, and returns that in the order in which it ended. It returns no events when
-	// wake is signalled first, and an error when ctx is done or the device failed.
+	// Next waits until something has ended, and returns that in the order in which it ended. An event may wait for later
+	// ones of its lane, at most until the section's part of the lane has ended or the lane has to wait. Next returns no
+	// events when wake is signalled first, and an error when ctx is done or the device failed.
 	Next(ctx context.Context, wake <-chan struct{}) ([]Event, error)
 	Close() error
 }

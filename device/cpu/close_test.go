@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -63,19 +64,24 @@ func TestCloseInTheMiddle(t *testing.T) {
 
 // waitClosed returns when Close has been called.
 func (b *bed) waitClosed() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for !b.closed {
-		b.moved.Wait()
-	}
+	b.until(func() bool { return b.closed })
 }
 
 // rest waits until all that was issued has ended, without taking the events.
 func (b *bed) rest() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for b.done != b.issued {
-		b.moved.Wait()
+	b.until(func() bool { return b.done == b.issued })
+}
+
+// until yields to the lanes until something holds.
+func (b *bed) until(holds func() bool) {
+	for {
+		b.mu.Lock()
+		now := holds()
+		b.mu.Unlock()
+		if now {
+			return
+		}
+		runtime.Gosched()
 	}
 }
 

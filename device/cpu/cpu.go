@@ -126,12 +126,16 @@ func (d *Device) forget(j *job) {
 // Now is the time since the device was opened.
 func (d *Device) Now() time.Duration { return time.Since(d.start) }
 
-// tell reports that a command has ended now. The caller holds the mutex of the event's job, so that is taken first.
-func (d *Device) tell(e device.Event) {
+// record notes that a command has ended now. The caller holds the mutex of the event's job, so that is taken first.
+func (d *Device) record(e device.Event) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	e.End = d.Now()
 	d.events = append(d.events, e)
-	d.mu.Unlock()
+}
+
+// wakeNext lets Next return what was recorded.
+func (d *Device) wakeNext() {
 	select {
 	case d.happened <- struct{}{}:
 	default:

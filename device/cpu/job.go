@@ -26,7 +26,6 @@ type job struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	moved   sync.Cond // a count, the urgency, a queue or closed has changed
 	issued  [program.Lanes]int
 	floor   [program.Lanes]int // issued when a section with drain came last
 	done    [program.Lanes]int
@@ -37,7 +36,6 @@ type job struct {
 
 func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
 	j := &job{device: d, g: g, options: o}
-	j.moved.L = &j.mu
 	for _, op := range g.Ops {
 		j.inputs = append(j.inputs, g.Shapes(op.Inputs))
 		j.outputs = append(j.outputs, g.Shapes(op.Outputs))
@@ -53,7 +51,7 @@ func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
 	var size graph.Bytes
 	var err error
 	j.slots, size = program.HostSlots(g)
-	if j.regions[program.HostMemory], err = reserve(size); err != nil {
+	if j.regions[program.HostMemory], err = reserve(size, false); err != nil {
 		d.claimed -= j.resident
 		return nil, fmt.Errorf("job %s: %w", o.Name, err)
 	}
@@ -63,7 +61,9 @@ func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
 func (j *job) run() {
 	for l := range program.Lanes {
 		j.lanes[l] = newLane(j, l)
-		j.running.Go(j.lanes[l].run)
+	}
+	for _, l := range j.lanes {
+		j.running.Go(l.run)
 	}
 }
 
@@ -78,7 +78,7 @@ func (j *job) Reserve(arena graph.Bytes) error {
 		return err
 	}
 	var err error
-	if j.regions[program.Arena], err = reserve(arena); err != nil {
+	if j.regions[program.Arena], err = reserve(arena, true); err != nil {
 		j.device.claimed -= arena
 		return fmt.Errorf("job %s: %w", j.options.Name, err)
 	}
@@ -119,11 +119,17 @@ func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 	}
 	for i := range s.Commands {
 		c := &s.Commands[i]
-		item := issued{section: s, command: c, index: i, iteration: iteration, origin: origin, floor: j.floor}
-		j.lanes[c.Lane].queue = append(j.lanes[c.Lane].queue, item)
 		j.issued[c.Lane]++
+		j.lanes[c.Lane].queue = append(j.lanes[c.Lane].queue, issued{section: s, command: c, index: i, iteration: iteration,
+			last: j.issued[c.Lane]-origin[c.Lane] == s.Counts[c.Lane], origin: origin, floor: j.floor})
 	}
-	j.moved.Broadcast()
+	j.wakeLanes()
+}
+
+func (j *job) wakeLanes() {
+	for _, l := range j.lanes {
+		l.wake.Signal()
+	}
 }
 
 // Host implements device.Job.
@@ -147,7 +153,7 @@ func (j *job) Touched() graph.Bytes {
 func (j *job) Close() error {
 	j.mu.Lock()
 	j.closed = true
-	j.moved.Broadcast()
+	j.wakeLanes()
 	j.mu.Unlock()
 	j.running.Wait()
 	j.device.forget(j)

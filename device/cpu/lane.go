@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"runtime"
+	"sync"
 	"time"
 
 	"tensile/device"
@@ -16,20 +17,26 @@ type issued struct {
 	command   *program.Command
 	index     int
 	iteration int
+	last      bool               // of its section in its lane
 	origin    [program.Lanes]int // counts when the section was issued: its waits are relative to them
 	floor     [program.Lanes]int // counts when the lanes were last to be drained
 }
 
-// lane carries out commands one after the other. Its queue is guarded by the job's mutex.
+// lane carries out commands one after the other. What it shares is guarded by the job's mutex.
 type lane struct {
-	job   *job
-	lane  program.Lane
-	queue []issued
-	call  kernel.Call[float32]
+	job  *job
+	lane program.Lane
+	call kernel.Call[float32]
+
+	wake   sync.Cond // the queue, a count that is awaited, the urgency, the time or closed has changed
+	queue  []issued
+	awaits bool               // waits for target
+	target [program.Lanes]int // counts that the present command needs
+	untold bool               // events were recorded that Next was not woken for
 }
 
 func newLane(j *job, l program.Lane) *lane {
-	return &lane{job: j, lane: l, call: kernel.Call[float32]{Seed: j.options.Seed, GEMM: j.device.engine}}
+	return &lane{job: j, lane: l, wake: sync.Cond{L: &j.mu}, call: kernel.Call[float32]{Seed: j.options.Seed, GEMM: j.device.engine}}
 }
 
 func (l *lane) run() {
@@ -57,7 +64,7 @@ func (l *lane) next() (issued, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for len(l.queue) == 0 && !j.closed {
-		j.moved.Wait()
+		l.wait()
 	}
 	if j.closed {
 		return issued{}, false
@@ -65,6 +72,15 @@ func (l *lane) next() (issued, bool) {
 	item := l.queue[0]
 	l.queue = l.queue[1:]
 	return item, true
+}
+
+// wait blocks the lane until something has changed. Nothing that it has done stays untold meanwhile.
+func (l *lane) wait() {
+	if l.untold {
+		l.untold = false
+		l.job.device.wakeNext()
+	}
+	l.wake.Wait()
 }
 
 // await waits until the counts that the command names are reached, and hurries whatever is held before them.
@@ -76,18 +92,29 @@ func (l *lane) await(item *issued) bool {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	l.target = target
 	for other, count := range target {
 		if j.done[other] < count && j.urgent[other] < count {
 			j.urgent[other] = count
-			j.moved.Broadcast()
+			j.lanes[other].wake.Signal()
 		}
 	}
-	for other, count := range target {
-		for j.done[other] < count && !j.closed {
-			j.moved.Wait()
-		}
+	l.awaits = true
+	for !l.reached() && !j.closed {
+		l.wait()
 	}
+	l.awaits = false
 	return !j.closed
+}
+
+// reached reports whether all counts of the target are.
+func (l *lane) reached() bool {
+	for other, count := range l.target {
+		if l.job.done[other] < count {
+			return false
+		}
+	}
+	return true
 }
 
 // hold pauses before a copy until its time has come or another lane waits for it, and returns when that was.
@@ -97,17 +124,19 @@ func (l *lane) hold(item *issued, ready time.Duration) (time.Duration, bool) {
 	timer := time.AfterFunc(item.command.Hold, func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		j.moved.Broadcast()
+		l.wake.Signal()
 	})
 	defer timer.Stop()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for j.urgent[l.lane] <= j.done[l.lane] && j.device.Now() < until && !j.closed {
-		j.moved.Wait()
+		l.wait()
 	}
 	return j.device.Now(), !j.closed
 }
 
+// finish counts the command as done, records its end, and wakes the lanes whose last unreached count this was. Next is
+// woken at the end of a section; in between it learns what was recorded when the lane comes to rest.
 func (l *lane) finish(item *issued, ready, start time.Duration) {
 	j := l.job
 	event := device.Event{Job: j, Section: item.section, Iteration: item.iteration, Index: item.index, Ready: ready, Start: start}
@@ -115,8 +144,15 @@ func (l *lane) finish(item *issued, ready, start time.Duration) {
 	defer j.mu.Unlock()
 	j.done[l.lane]++
 	j.touched = max(j.touched, device.Reach(j.g, item.command))
-	j.device.tell(event) // before anyone who waits for it can end and be told of
-	j.moved.Broadcast()
+	j.device.record(event) // before anyone who waits for it can end and be told of
+	if l.untold = !item.last; item.last {
+		j.device.wakeNext()
+	}
+	for _, other := range j.lanes {
+		if other.awaits && other.reached() {
+			other.wake.Signal()
+		}
+	}
 }
 
 func (l *lane) execute(item *issued) {
