@@ -21,9 +21,10 @@ type job struct {
 	inputs   [][]graph.Shape
 	outputs  [][]graph.Shape
 
-	regions [program.Regions]memory
-	lanes   [program.Lanes]*lane
-	running sync.WaitGroup
+	regions    [program.Regions]memory
+	lanes      [program.Lanes]*lane
+	running    sync.WaitGroup
+	populating sync.WaitGroup // the arena
 
 	mu      sync.Mutex
 	issued  [program.Lanes]int
@@ -51,7 +52,7 @@ func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
 	var size graph.Bytes
 	var err error
 	j.slots, size = program.HostSlots(g)
-	if j.regions[program.HostMemory], err = reserve(size, false); err != nil {
+	if j.regions[program.HostMemory], err = reserve(size); err != nil {
 		d.claimed -= j.resident
 		return nil, fmt.Errorf("job %s: %w", o.Name, err)
 	}
@@ -78,10 +79,11 @@ func (j *job) Reserve(arena graph.Bytes) error {
 		return err
 	}
 	var err error
-	if j.regions[program.Arena], err = reserve(arena, true); err != nil {
+	if j.regions[program.Arena], err = reserve(arena); err != nil {
 		j.device.claimed -= arena
 		return fmt.Errorf("job %s: %w", j.options.Name, err)
 	}
+	j.populating.Go(func() { populate(j.regions[program.Arena]) }) // beside the prologue's copies
 	if invariants.Enabled {
 		poison(j.regions[program.Arena].floats(0, int(arena/graph.ElementBytes)))
 	}
@@ -90,6 +92,7 @@ func (j *job) Reserve(arena graph.Bytes) error {
 
 // drop gives the arena back.
 func (j *job) drop() {
+	j.populating.Wait()
 	j.device.claimed -= graph.Bytes(len(j.regions[program.Arena].bytes))
 	j.regions[program.Arena].free()
 	j.touched = 0

@@ -16,18 +16,15 @@ type memory struct {
 	bytes   []byte
 }
 
-// reserve maps size bytes, zeroed. Their pages appear when they are first used, or at once if they are to be filled.
-func reserve(size graph.Bytes, filled bool) (memory, error) {
+// reserve maps size bytes, zeroed. Their pages appear when they are first used.
+func reserve(size graph.Bytes) (memory, error) {
 	if size == 0 {
 		return memory{}, nil
 	}
 	page := syscall.Getpagesize()
 	inner := (int(size) + page - 1) / page * page
-	flags := syscall.MAP_PRIVATE | syscall.MAP_ANON | syscall.MAP_NORESERVE
-	if filled {
-		flags |= populate
-	}
-	mapping, err := syscall.Mmap(-1, 0, inner+2*page, syscall.PROT_READ|syscall.PROT_WRITE, flags)
+	mapping, err := syscall.Mmap(-1, 0, inner+2*page, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	if err != nil {
 		return memory{}, fmt.Errorf("map %s: %w; free memory or give a smaller budget", size, err)
 	}

@@ -18,7 +18,7 @@ import (
 func TestReserveSizes(t *testing.T) {
 	page := graph.Bytes(os.Getpagesize())
 	for _, size := range []graph.Bytes{4, 256, page - 256, page, page + 256, 3 * page, 3*page + 4, 1 << 20} {
-		m, err := reserve(size, true)
+		m, err := reserve(size)
 		if err != nil {
 			t.Fatalf("reserve %d: %v", size, err)
 		}
@@ -38,14 +38,14 @@ func TestReserveSizes(t *testing.T) {
 			t.Errorf("reserve %d: %d bytes after free", size, len(m.bytes))
 		}
 	}
-	if m, err := reserve(0, true); err != nil || m.mapping != nil || m.floats(0, 0) != nil {
+	if m, err := reserve(0); err != nil || m.mapping != nil || m.floats(0, 0) != nil {
 		t.Errorf("reserve 0: %d bytes, error %v", len(m.mapping), err)
 	}
 }
 
 // Ranges that reach outside of the memory are bugs that panic when they are asked for, before anyone uses them.
 func TestFloatsOutside(t *testing.T) {
-	m, err := reserve(1024, true)
+	m, err := reserve(1024)
 	if err != nil {
 		t.Fatal(err)
 	}
