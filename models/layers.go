@@ -63,10 +63,11 @@ func (n *net) linear(name string, x graph.TensorID, out int, gain float64) graph
 	return n.one(name, graph.Linear, graph.Attrs{}, x, w, n.vector(name+".b", graph.Parameter, graph.InitZero, out))
 }
 
-// norm is batch normalisation by the batch's own statistics; the running statistics are kept for evaluation.
-func (n *net) norm(name string, x graph.TensorID) graph.TensorID {
+// norm is batch normalisation by the batch's own statistics; the running statistics are kept for evaluation. begin is
+// how its scale starts out.
+func (n *net) norm(name string, x graph.TensorID, begin graph.InitKind) graph.TensorID {
 	c := n.b.Shape(x)[1]
-	gamma := n.vector(name+".gamma", graph.Parameter, graph.InitOne, c)
+	gamma := n.vector(name+".gamma", graph.Parameter, begin, c)
 	beta := n.vector(name+".beta", graph.Parameter, graph.InitZero, c)
 	mean := n.vector(name+".running_mean", graph.State, graph.InitZero, c)
 	variance := n.vector(name+".running_variance", graph.State, graph.InitOne, c)
