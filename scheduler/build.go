@@ -111,12 +111,12 @@ func (d *draft) decisions() []Decision {
 		if x.kind == keep || x.from < 0 && x.in < 0 {
 			continue
 		}
-		to, kind, reason := x.to+1, "recompute", "its inputs are on the device by then and making it again costs least per byte"
+		to, kind, reason := x.to+1, "recompute", "its inputs are on the device by then and making it again costs least for what it frees"
 		if x.kind == swap {
 			to = x.to
 			kind, reason = "swap", "both copies fit into free link time"
 			if x.cost > 2*overhead {
-				reason = "no copy fits into free link time and this one costs least per byte"
+				reason = "no copy fits into free link time and this one costs least for what it frees"
 			}
 		}
 		all = append(all, Decision{Storage: x.storage, Kind: kind, From: x.from, To: to, Freed: x.in - x.drop, Cost: x.cost, Reason: reason})

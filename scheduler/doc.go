@@ -24,8 +24,8 @@
 //
 //  1. updates move next to their gradients, which costs nothing (order);
 //  2. gaps at a peak are swapped where both copies fit into free time of the copy lanes, largest storage first (swap);
-//  3. then whatever costs least per byte: a swap that stalls, or a recomputation from inputs that are still on the device
-//     (force).
+//  3. then whatever costs least for the bytes and steps that it frees: a swap that stalls, or a recomputation
+//     (force, recompute).
 //
 // Swaps are then relaxed: dropped later and fetched earlier where memory is free anyway (relax). The plans are packed;
 // if the arenas do not fit the budget, the target is lowered by what is missing and the loop goes on (Schedule).

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -15,25 +16,30 @@ type remedy struct {
 	drop, in   int
 	out, fetch stretch       // link time that a swap takes
 	cost       time.Duration // time that the job is expected to lose
+	gain       uint64        // bytes times slots that are above the goal and lose them
 }
 
 // overhead is what every copy costs the job beside the link time: an event and a wait.
 const overhead = time.Microsecond
 
-// compare orders remedies of two jobs by cost per byte, then by size, larger first, then by the slot of the access
+// compare orders remedies of two jobs by cost per gain, then by size, larger first, then by the slot of the access
 // behind the gap: what is recomputed for an early access may serve as input of what a later one needs.
 func compare(a remedy, d *draft, b remedy, e *draft) int {
-	left := int64(a.cost/time.Microsecond) * int64(e.size(b.gap.storage))
-	right := int64(b.cost/time.Microsecond) * int64(d.size(a.gap.storage))
-	return cmp.Or(cmp.Compare(left, right), cmp.Compare(e.size(b.gap.storage), d.size(a.gap.storage)),
+	high, low := bits.Mul64(uint64(a.cost/time.Microsecond), b.gain)
+	otherHigh, otherLow := bits.Mul64(uint64(b.cost/time.Microsecond), a.gain)
+	return cmp.Or(cmp.Compare(high, otherHigh), cmp.Compare(low, otherLow),
+		cmp.Compare(e.size(b.gap.storage), d.size(a.gap.storage)),
 		cmp.Compare(a.gap.to, b.gap.to), cmp.Compare(a.gap.storage, b.gap.storage))
 }
 
-// force lowers the sum of the peaks to the target by the cheapest remedies per byte. It reports whether it succeeded;
-// otherwise every peak is a working set.
+// force lowers the sum of the peaks to the target by the remedies that cost least for what they gain. Each job's goal is
+// its share of the target. It reports whether it succeeded; otherwise every peak is a working set.
 func force(jobs []*swapper, target graph.Bytes, o Options) bool {
 	found := make([][]remedy, len(jobs))
+	sum := sumOfPeaks(jobs)
 	for i, w := range jobs {
+		_, peak := w.peak()
+		w.goal = graph.Bytes(float64(peak) * min(1, float64(target)/float64(max(1, sum))))
 		found[i] = w.remedies(o)
 	}
 	for sumOfPeaks(jobs) > target {
@@ -71,23 +77,51 @@ func (w *swapper) applyAll(remedies []remedy, enough func() bool) {
 	}
 }
 
-// remedies lists what can be done at the job's peak, cheapest per byte first.
+// remedies lists what can be done at the job's peak, the best first.
 func (w *swapper) remedies(o Options) []remedy {
-	at, _ := w.peak()
+	at, peak := w.peak()
+	above := w.countAbove(min(w.goal, peak-1))
 	var all []remedy
 	for _, x := range w.gaps {
 		slot, ok := w.covers(x, at)
 		if !ok || x.away(slot) || x.kind == recompute {
 			continue
 		}
-		all = append(all, w.swapAt(x, slot))
-		if r, ok := w.recomputeAt(x); ok && !o.NoRecompute && r.cost < all[len(all)-1].cost {
-			all[len(all)-1] = r
+		r := w.swapAt(x, slot)
+		r.gain = uint64(w.size(x.storage)) * above.within(r.drop+1, r.in+1)
+		if x.kind == swap {
+			r.gain -= uint64(w.size(x.storage)) * above.within(x.drop+1, x.in+1)
 		}
+		if again, ok := w.recomputeAt(x); ok && !o.NoRecompute {
+			again.gain = uint64(w.size(x.storage)) * above.within(x.from+1, x.to)
+			if compare(again, w.draft, r, w.draft) < 0 {
+				r = again
+			}
+		}
+		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b remedy) int { return compare(a, w.draft, b, w.draft) })
 	return all
 }
+
+// counts holds, per unrolled slot, how many of the slots before it have some property.
+type counts []uint64
+
+// countAbove counts the slots whose footprint is above a limit.
+func (d *draft) countAbove(limit graph.Bytes) counts {
+	n := len(d.slots)
+	c := make(counts, 2*n+1)
+	for slot := range 2 * n {
+		c[slot+1] = c[slot]
+		if d.slots[slot%n] > limit {
+			c[slot+1]++
+		}
+	}
+	return c
+}
+
+// within counts in [from, to).
+func (c counts) within(from, to int) uint64 { return c[max(from, to)] - c[from] }
 
 // swapAt is the swap of a gap that frees one slot at least. The copy out has the time before the slot, the copy in that
 // after it, as far as their lanes are free. What they lack stalls the job, at most for as long as they take: a backlog

@@ -13,7 +13,8 @@ type swapper struct {
 	*draft
 	out, in   cost.Link
 	outs, ins timeline
-	exhausted bool // no gap at the peak can be swapped without a stall
+	goal      graph.Bytes // the peak that force aims at
+	exhausted bool        // no gap at the peak can be swapped without a stall
 }
 
 func newSwapper(d *draft, out, in cost.Link) *swapper {
