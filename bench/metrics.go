@@ -8,21 +8,50 @@ import (
 	"tensile/graph"
 )
 
-// Metrics are the figures of one job, or of all jobs together. Fields that were not measured are nil.
-type Metrics struct {
+// Memory is what a plan saves, of one job or of all together.
+type Memory struct {
 	VanillaAll  graph.Bytes `json:"vanilla_peak_all_bytes"`
 	VanillaLive graph.Bytes `json:"vanilla_peak_live_bytes"`
 	SlotPeak    graph.Bytes `json:"slot_peak_bytes"`
 	Arena       graph.Bytes `json:"arena_bytes"`
-	Touched     graph.Bytes `json:"touched_bytes"`
 	WorkingSet  graph.Bytes `json:"working_set_bound_bytes"`
 	MSRAll      float64     `json:"msr_all"`
 	MSRLive     float64     `json:"msr_live"`
-	EOR         *float64    `json:"eor"`
-	CBR         *float64    `json:"cbr"`
-	Stall       float64     `json:"stall_ms"`
-	Plans       int         `json:"plans"`
-	Transition  float64     `json:"transition_ms"`
+}
+
+// Add adds the bytes of another job and works out the savings of both (TENSILE, V-A).
+func (m *Memory) Add(n Memory) {
+	m.VanillaAll += n.VanillaAll
+	m.VanillaLive += n.VanillaLive
+	m.SlotPeak += n.SlotPeak
+	m.Arena += n.Arena
+	m.WorkingSet += n.WorkingSet
+	saving := func(of graph.Bytes) float64 { return float64(of-m.SlotPeak) / float64(max(of, 1)) }
+	m.MSRAll, m.MSRLive = saving(m.VanillaAll), saving(m.VanillaLive)
+}
+
+// Memory returns what the plan of each job saves.
+func (p *Planner) Memory(planned *Planned) ([]Memory, error) {
+	all, live, err := p.Vanilla()
+	if err != nil {
+		return nil, err
+	}
+	saved := make([]Memory, len(planned.Jobs))
+	for i, j := range planned.Jobs {
+		saved[i].Add(Memory{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: j.Footprint.Peak, Arena: j.Layout.Arena, WorkingSet: p.WorkingSet(i).Bytes})
+	}
+	return saved, nil
+}
+
+// Metrics are the figures of a run of one job, or of all jobs together. Fields that were not measured are nil.
+type Metrics struct {
+	Memory
+	Touched    graph.Bytes `json:"touched_bytes"`
+	EOR        *float64    `json:"eor"`
+	CBR        *float64    `json:"cbr"`
+	Stall      float64     `json:"stall_ms"`
+	Plans      int         `json:"plans"`
+	Transition float64     `json:"transition_ms"`
 }
 
 // JobMetrics are the figures of one job.
@@ -54,15 +83,14 @@ func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 // Compare reports on a run of planned jobs; vanilla may be nil.
 func Compare(w Workload, pl *Planner, p *Planned, run, vanilla *Run) (*Report, error) {
-	all, live, err := pl.Vanilla()
+	saved, err := pl.Memory(p)
 	if err != nil {
 		return nil, err
 	}
 	r := &Report{PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof)}
 	for i, t := range w {
 		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations}
-		j.Metrics = Metrics{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: p.Jobs[i].Footprint.Peak, Arena: p.Jobs[i].Layout.Arena,
-			Touched: run.Jobs[i].Touched, WorkingSet: pl.WorkingSet(i).Bytes, Stall: Milliseconds(run.Jobs[i].Stall),
+		j.Metrics = Metrics{Memory: saved[i], Touched: run.Jobs[i].Touched, Stall: Milliseconds(run.Jobs[i].Stall),
 			Plans: run.Jobs[i].Plans, Transition: Milliseconds(run.Jobs[i].Transition)}
 		if losses := run.Jobs[i].Losses; len(losses) > 0 {
 			j.LossFirst, j.LossLast = number(losses[0]), number(losses[len(losses)-1])
@@ -71,35 +99,25 @@ func Compare(w Workload, pl *Planner, p *Planned, run, vanilla *Run) (*Report, e
 		if vanilla != nil {
 			j.relate(run.Jobs[i].Wall(), vanilla.Jobs[i].Wall())
 			j.BitIdentical = identical(&run.Jobs[i], &vanilla.Jobs[i])
-		} else {
-			j.relate(0, 0)
 		}
 		r.Jobs = append(r.Jobs, j)
 	}
 	if vanilla != nil {
 		r.Total.relate(run.Wall, vanilla.Wall)
-	} else {
-		r.Total.relate(0, 0)
 	}
 	return r, nil
 }
 
 func (m *Metrics) add(n Metrics) {
-	m.VanillaAll += n.VanillaAll
-	m.VanillaLive += n.VanillaLive
-	m.SlotPeak += n.SlotPeak
-	m.Arena += n.Arena
+	m.Memory.Add(n.Memory)
 	m.Touched += n.Touched
-	m.WorkingSet += n.WorkingSet
 	m.Stall += n.Stall
 	m.Plans += n.Plans
 	m.Transition += n.Transition
 }
 
-// relate fills in the ratios: MSR, and with times of both runs EOR and CBR (TENSILE, V-A).
+// relate works out EOR and CBR from the times of both runs (TENSILE, V-A).
 func (m *Metrics) relate(planned, vanilla time.Duration) {
-	saving := func(of graph.Bytes) float64 { return float64(of-m.SlotPeak) / float64(max(of, 1)) }
-	m.MSRAll, m.MSRLive = saving(m.VanillaAll), saving(m.VanillaLive)
 	if vanilla > 0 && planned > 0 {
 		eor := float64(planned) / float64(vanilla)
 		cbr := m.MSRLive / eor

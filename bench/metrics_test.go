@@ -63,15 +63,15 @@ func TestCompare(t *testing.T) {
 		peak := planned.Jobs[i].Footprint.Peak
 		saving := func(v graph.Bytes) float64 { return float64(v-peak) / float64(v) }
 		cbr := saving(live[i]) / eor
-		return Metrics{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: peak, Arena: planned.Jobs[i].Layout.Arena,
-			WorkingSet: planner.WorkingSet(i).Bytes, MSRAll: saving(all[i]), MSRLive: saving(live[i]), EOR: &eor, CBR: &cbr}
+		return Metrics{Memory: Memory{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: peak, Arena: planned.Jobs[i].Layout.Arena,
+			WorkingSet: planner.WorkingSet(i).Bytes, MSRAll: saving(all[i]), MSRLive: saving(live[i])}, EOR: &eor, CBR: &cbr}
 	}
 	yes := true
 	first, second := job(0, 2), job(1, 0.75)
 	first.Touched, first.Stall, first.Plans, first.Transition = 1000, 5, 1, 7
 	second.Touched, second.Stall, second.Plans, second.Transition = 2000, 0.5, 2, 1
-	sum := Metrics{VanillaAll: all[0] + all[1], VanillaLive: live[0] + live[1], SlotPeak: planned.SlotPeak, Arena: planned.Arena,
-		Touched: 3000, WorkingSet: first.WorkingSet + second.WorkingSet, Stall: 5.5, Plans: 3, Transition: 8}
+	sum := Metrics{Memory: Memory{VanillaAll: all[0] + all[1], VanillaLive: live[0] + live[1], SlotPeak: planned.SlotPeak, Arena: planned.Arena,
+		WorkingSet: first.WorkingSet + second.WorkingSet}, Touched: 3000, Stall: 5.5, Plans: 3, Transition: 8}
 	sum.MSRAll = 1 - float64(sum.SlotPeak)/float64(sum.VanillaAll)
 	sum.MSRLive = 1 - float64(sum.SlotPeak)/float64(sum.VanillaLive)
 	eor := 1.5
@@ -150,17 +150,22 @@ func TestNumbers(t *testing.T) {
 	if got := number(0.5); got == nil || *got != 0.5 {
 		t.Errorf("number(0.5) = %v", got)
 	}
+	of := func(all, live, peak graph.Bytes) Metrics {
+		var m Metrics
+		m.Memory.Add(Memory{VanillaAll: all, VanillaLive: live, SlotPeak: peak})
+		return m
+	}
 	for _, times := range [][2]time.Duration{{0, 0}, {5, 0}, {0, 5}} {
-		m := Metrics{VanillaAll: 10, VanillaLive: 8, SlotPeak: 4}
+		m := of(10, 8, 4)
 		if m.relate(times[0], times[1]); m.EOR != nil || m.CBR != nil || m.MSRAll != 0.6 || m.MSRLive != 0.5 {
 			t.Errorf("of times %v: %+v", times, m)
 		}
 	}
-	var nothing Metrics
+	nothing := of(0, 0, 0)
 	if nothing.relate(1, 1); nothing.MSRAll != 0 || *nothing.EOR != 1 || *nothing.CBR != 0 {
 		t.Errorf("of no memory: %+v", nothing)
 	}
-	worse := Metrics{VanillaAll: 10, VanillaLive: 8, SlotPeak: 10}
+	worse := of(10, 8, 10)
 	if worse.relate(3, 2); worse.MSRLive != -0.25 || *worse.EOR != 1.5 {
 		t.Errorf("of a plan that takes more: %+v", worse)
 	}

@@ -10,8 +10,8 @@ import (
 
 func TestWriteTable(t *testing.T) {
 	yes, no := true, false
-	base := Metrics{VanillaAll: 100 << 20, VanillaLive: 80 << 20, SlotPeak: 40 << 20, Arena: 41 << 20, Touched: 41 << 20,
-		MSRAll: 0.6, MSRLive: 0.5, EOR: pointer(1.25), CBR: pointer(0.4), Stall: 12.34, Plans: 1, Transition: 5}
+	base := Metrics{Memory: Memory{VanillaAll: 100 << 20, VanillaLive: 80 << 20, SlotPeak: 40 << 20, Arena: 41 << 20,
+		MSRAll: 0.6, MSRLive: 0.5}, Touched: 41 << 20, EOR: pointer(1.25), CBR: pointer(0.4), Stall: 12.34, Plans: 1, Transition: 5}
 	unmeasured := base
 	unmeasured.EOR, unmeasured.CBR = nil, nil
 	r := Report{Total: base, Jobs: []JobMetrics{

@@ -29,15 +29,9 @@ type planReport struct {
 
 // planFigures are the figures of one job's plan, or of all together.
 type planFigures struct {
-	VanillaAll  graph.Bytes `json:"vanilla_peak_all_bytes"`
-	VanillaLive graph.Bytes `json:"vanilla_peak_live_bytes"`
-	SlotPeak    graph.Bytes `json:"slot_peak_bytes"`
-	Arena       graph.Bytes `json:"arena_bytes"`
-	WorkingSet  graph.Bytes `json:"working_set_bound_bytes"`
-	MSRAll      float64     `json:"msr_all"`
-	MSRLive     float64     `json:"msr_live"`
-	Out         graph.Bytes `json:"copied_out_bytes"`
-	In          graph.Bytes `json:"copied_in_bytes"`
+	bench.Memory
+	Out graph.Bytes `json:"copied_out_bytes"`
+	In  graph.Bytes `json:"copied_in_bytes"`
 }
 
 type jobPlan struct {
@@ -124,7 +118,7 @@ func planCommand() *cobra.Command {
 
 func (s *session) report(policy string, explain bool) (*planReport, error) {
 	p := s.planned
-	all, live, err := s.planner.Vanilla()
+	saved, err := s.planner.Memory(p)
 	if err != nil {
 		return nil, err
 	}
@@ -133,9 +127,7 @@ func (s *session) report(policy string, explain bool) (*planReport, error) {
 	for i, t := range s.workload {
 		j := jobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors), Steps: len(p.Jobs[i].Plan.Steps)}
 		out, in := p.Jobs[i].Plan.Copied(t.Graph)
-		j.planFigures = planFigures{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: p.Jobs[i].Footprint.Peak,
-			Arena: p.Jobs[i].Layout.Arena, WorkingSet: s.planner.WorkingSet(i).Bytes, Out: out, In: in}
-		j.relate()
+		j.planFigures = planFigures{saved[i], out, in}
 		for _, d := range p.Jobs[i].Decisions {
 			if d.Kind == "swap" {
 				j.Swaps++
@@ -156,23 +148,13 @@ func (s *session) report(policy string, explain bool) (*planReport, error) {
 		r.Total.add(j.planFigures)
 		r.Jobs = append(r.Jobs, j)
 	}
-	r.Total.relate()
 	return r, nil
 }
 
 func (f *planFigures) add(g planFigures) {
-	f.VanillaAll += g.VanillaAll
-	f.VanillaLive += g.VanillaLive
-	f.SlotPeak += g.SlotPeak
-	f.Arena += g.Arena
-	f.WorkingSet += g.WorkingSet
+	f.Memory.Add(g.Memory)
 	f.Out += g.Out
 	f.In += g.In
-}
-
-func (f *planFigures) relate() {
-	f.MSRAll = float64(f.VanillaAll-f.SlotPeak) / float64(max(f.VanillaAll, 1))
-	f.MSRLive = float64(f.VanillaLive-f.SlotPeak) / float64(max(f.VanillaLive, 1))
 }
 
 func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) decision {
