@@ -275,7 +275,7 @@ func marks(g *graph.Graph, p *plan.Plan) []Mark {
 	return marks
 }
 
-// String prints the body of a program, a command per line.
+// Text prints a program for people, a command per line with its waits.
 func (p *Program) Text(g *graph.Graph) string {
 	var b []byte
 	for _, s := range []struct {

@@ -39,7 +39,7 @@ func force(jobs []*swapper, target graph.Bytes, o Options) bool {
 	sum := sumOfPeaks(jobs)
 	for i, w := range jobs {
 		_, peak := w.peak()
-		w.goal = graph.Bytes(float64(peak) * min(1, float64(target)/float64(max(1, sum))))
+		w.goal = share(peak, target, sum)
 		found[i] = w.remedies(o)
 	}
 	for sumOfPeaks(jobs) > target {
@@ -56,6 +56,16 @@ func force(jobs []*swapper, target graph.Bytes, o Options) bool {
 		found[best] = jobs[best].remedies(o)
 	}
 	return true
+}
+
+// share returns peak*target/sum, or the peak itself when the sum is not above the target.
+func share(peak, target, sum graph.Bytes) graph.Bytes {
+	if sum <= target {
+		return peak
+	}
+	high, low := bits.Mul64(uint64(peak), uint64(target))
+	quotient, _ := bits.Div64(high, low, uint64(sum)) // target < sum, so it is at most the peak
+	return graph.Bytes(quotient)
 }
 
 // applyAll carries out remedies, cheapest first, until enough is freed or the peak has moved. A recomputation inserts a
