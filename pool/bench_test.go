@@ -8,7 +8,7 @@ import (
 )
 
 func benchmarkPack(b *testing.B, buffers []Buffer) {
-	l, err := Pack(buffers)
+	l, err := Pack(buffers, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func benchmarkPack(b *testing.B, buffers []Buffer) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if l, err = Pack(buffers); err != nil {
+		if l, err = Pack(buffers, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -52,7 +52,7 @@ func BenchmarkPlace(b *testing.B) {
 					}
 					var height int64
 					for b.Loop() {
-						height, _ = g.place(run{order, fits[i], math.MaxInt64, math.MaxInt})
+						height, _ = g.place(run{order: order, fit: fits[i], limit: math.MaxInt64, steps: math.MaxInt})
 					}
 					b.ReportMetric(float64(height)/float64(p.load), "height/bound")
 				})

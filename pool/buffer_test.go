@@ -14,26 +14,26 @@ func TestPackRefusesBadBuffers(t *testing.T) {
 		buffers []Buffer
 		want    []string
 	}{
-		{"negative size", []Buffer{{1, one, 0}, {-1, one, 0}}, []string{"buffer 1: size -1 is negative"}},
-		{"negative alignment", []Buffer{{1, one, -8}}, []string{"buffer 0: alignment -8 is not a power of two"}},
-		{"alignment 12", []Buffer{{1, one, 12}}, []string{"buffer 0: alignment 12 is not a power of two"}},
-		{"smallest alignment", []Buffer{{1, one, math.MinInt64}}, []string{"is not a power of two"}},
-		{"no span", []Buffer{{1, nil, 0}}, []string{"buffer 0: no span"}},
-		{"empty span", []Buffer{{1, []Span{{3, 3}}, 0}}, []string{"buffer 0: span 0 [3, 3) is empty"}},
-		{"backward span", []Buffer{{0, []Span{{3, 2}}, 0}}, []string{"buffer 0: span 0 [3, 2) is empty"}},
-		{"overlap", []Buffer{{1, []Span{{0, 3}, {2, 4}}, 0}}, []string{"buffer 0: span 1 [2, 4) begins before"}},
-		{"unsorted", []Buffer{{1, []Span{{3, 4}, {0, 1}}, 0}}, []string{"buffer 0: span 1 [0, 1) begins before"}},
-		{"every problem", []Buffer{{-1, one, 0}, {1, one, 3}, {1, nil, 0}},
+		{"negative size", []Buffer{{Size: 1, Spans: one}, {Size: -1, Spans: one}}, []string{"buffer 1: size -1 is negative"}},
+		{"negative alignment", []Buffer{{Size: 1, Spans: one, Align: -8}}, []string{"buffer 0: alignment -8 is not a power of two"}},
+		{"alignment 12", []Buffer{{Size: 1, Spans: one, Align: 12}}, []string{"buffer 0: alignment 12 is not a power of two"}},
+		{"smallest alignment", []Buffer{{Size: 1, Spans: one, Align: math.MinInt64}}, []string{"is not a power of two"}},
+		{"no span", []Buffer{{Size: 1, Spans: nil}}, []string{"buffer 0: no span"}},
+		{"empty span", []Buffer{{Size: 1, Spans: []Span{{3, 3}}}}, []string{"buffer 0: span 0 [3, 3) is empty"}},
+		{"backward span", []Buffer{{Size: 0, Spans: []Span{{3, 2}}}}, []string{"buffer 0: span 0 [3, 2) is empty"}},
+		{"overlap", []Buffer{{Size: 1, Spans: []Span{{0, 3}, {2, 4}}}}, []string{"buffer 0: span 1 [2, 4) begins before"}},
+		{"unsorted", []Buffer{{Size: 1, Spans: []Span{{3, 4}, {0, 1}}}}, []string{"buffer 0: span 1 [0, 1) begins before"}},
+		{"every problem", []Buffer{{Size: -1, Spans: one}, {Size: 1, Spans: one, Align: 3}, {Size: 1, Spans: nil}},
 			[]string{"buffer 0: size", "buffer 1: alignment", "buffer 2: no span"}},
-		{"sum", []Buffer{{math.MaxInt64, one, 0}, {0, one, 0}, {1, one, 0}}, []string{"buffer 2: the sizes and alignments"}},
-		{"sum over time", []Buffer{{math.MaxInt64, one, 0}, {1, later, 0}}, []string{"buffer 1: the sizes"}},
-		{"sum told once", []Buffer{{math.MaxInt64, one, 0}, {1, one, 0}, {1, one, 0}}, []string{"buffer 1: the sizes"}},
-		{"sum wraps twice", []Buffer{{math.MaxInt64, one, 0}, {math.MaxInt64, one, 0}, {math.MaxInt64, one, 0}},
+		{"sum", []Buffer{{Size: math.MaxInt64, Spans: one}, {Size: 0, Spans: one}, {Size: 1, Spans: one}}, []string{"buffer 2: the sizes and alignments"}},
+		{"sum over time", []Buffer{{Size: math.MaxInt64, Spans: one}, {Size: 1, Spans: later}}, []string{"buffer 1: the sizes"}},
+		{"sum told once", []Buffer{{Size: math.MaxInt64, Spans: one}, {Size: 1, Spans: one}, {Size: 1, Spans: one}}, []string{"buffer 1: the sizes"}},
+		{"sum wraps twice", []Buffer{{Size: math.MaxInt64, Spans: one}, {Size: math.MaxInt64, Spans: one}, {Size: math.MaxInt64, Spans: one}},
 			[]string{"buffer 1: the sizes"}},
-		{"alignment", []Buffer{{1, one, 0}, {1, one, 1 << 62}, {1 << 62, one, 0}}, []string{"buffer 2: the sizes"}},
+		{"alignment", []Buffer{{Size: 1, Spans: one}, {Size: 1, Spans: one, Align: 1 << 62}, {Size: 1 << 62, Spans: one}}, []string{"buffer 2: the sizes"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Pack(c.buffers)
+			_, err := Pack(c.buffers, Options{})
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -53,14 +53,14 @@ func TestPackRefusesBadBuffers(t *testing.T) {
 func TestPackNearTheLargestSize(t *testing.T) {
 	one, later := []Span{{0, 1}}, []Span{{1, 2}}
 	for _, buffers := range [][]Buffer{
-		{{math.MaxInt64, one, 0}},
-		{{math.MaxInt64 - 1, one, 0}, {1, one, 0}},
-		{{1 << 62, one, 0}, {1<<62 - 1, later, 0}},
-		{{1, one, 0}, {1 << 61, one, 1 << 62}},
-		{{1 << 61, one, 1 << 61}, {5, one, 1 << 61}, {1 << 60, later, 0}},
-		{{3, []Span{{math.MinInt, math.MaxInt}}, 0}, {4, []Span{{math.MaxInt - 1, math.MaxInt}}, 0}},
+		{{Size: math.MaxInt64, Spans: one}},
+		{{Size: math.MaxInt64 - 1, Spans: one}, {Size: 1, Spans: one}},
+		{{Size: 1 << 62, Spans: one}, {Size: 1<<62 - 1, Spans: later}},
+		{{Size: 1, Spans: one}, {Size: 1 << 61, Spans: one, Align: 1 << 62}},
+		{{Size: 1 << 61, Spans: one, Align: 1 << 61}, {Size: 5, Spans: one, Align: 1 << 61}, {Size: 1 << 60, Spans: later}},
+		{{Size: 3, Spans: []Span{{math.MinInt, math.MaxInt}}}, {Size: 4, Spans: []Span{{math.MaxInt - 1, math.MaxInt}}}},
 	} {
-		l, err := Pack(buffers)
+		l, err := Pack(buffers, Options{})
 		if err != nil {
 			t.Errorf("%v: %v", buffers, err)
 			continue

@@ -35,27 +35,47 @@ func newGreedy(p *problem) *greedy {
 type run struct {
 	order []int // item numbers
 	fit   fit
-	limit int64 // bytes; the run stops at the first item that would end above it
-	steps int   // work after which only the uppermost gaps are searched, which costs little
+	at    []int64 // bytes, per item: where it is to stand, or -1; nil leaves all to the fit
+	limit int64   // bytes; the run stops at the first item that would end above it
+	steps int     // work after which only the uppermost gaps are searched, which costs little
 }
 
 // place does a run. It returns the height, and the position in the order at which the run stopped or -1 if it did not.
 func (g *greedy) place(r run) (height int64, stopped int) {
 	g.placed.clear()
 	g.query.steps = 0
+	for _, n := range g.problem.fixed {
+		height = max(height, g.put(n, g.problem.items[n].at))
+	}
+	if r.at != nil {
+		for _, n := range r.order {
+			if r.at[n] >= 0 && !g.problem.items[n].fixed {
+				height = max(height, g.put(n, r.at[n]))
+			}
+		}
+	}
 	for i, n := range r.order {
 		it := &g.problem.items[n]
+		if it.fixed || r.at != nil && r.at[n] >= 0 {
+			continue
+		}
 		at := g.find(it, r)
 		if it.size > r.limit-at {
 			return 0, i
 		}
-		g.offsets[n] = at
-		height = max(height, at+it.size)
-		for _, s := range it.spans {
-			g.placed.add(s, byteRange{at, at + it.room})
-		}
+		height = max(height, g.put(n, at))
 	}
 	return height, -1
+}
+
+// put places an item and returns its end.
+func (g *greedy) put(n int, at int64) (end int64) {
+	it := &g.problem.items[n]
+	g.offsets[n] = at
+	for _, s := range it.spans {
+		g.placed.add(s, byteRange{at, at + it.room})
+	}
+	return at + it.size
 }
 
 // find chooses an item's offset among those placed.

@@ -55,7 +55,7 @@ func TestPlaceAgainstTheObvious(t *testing.T) {
 		order := rng.Perm(len(p.items))
 		var numbers []int
 		for _, n := range order {
-			numbers = append(numbers, p.items[n].buffer)
+			numbers = append(numbers, p.items[n].buffers[0])
 		}
 		for i, fit := range fits {
 			want := slowPlace(buffers, numbers, i == 1)
@@ -63,10 +63,10 @@ func TestPlaceAgainstTheObvious(t *testing.T) {
 				g := newGreedy(p)
 				g.placed = placed
 				for range 2 { // the second time on cleared memory
-					_, stopped := g.place(run{order, fit, math.MaxInt64, math.MaxInt})
+					_, stopped := g.place(run{order: order, fit: fit, limit: math.MaxInt64, steps: math.MaxInt})
 					got := make([]int64, len(buffers))
 					for n, it := range p.items {
-						got[it.buffer] = g.offsets[n]
+						got[it.buffers[0]] = g.offsets[n]
 					}
 					if diff := cmp.Diff(want, got); diff != "" || stopped >= 0 {
 						t.Fatalf("seed %d: %s, fit %d, stopped at %d: %s", seed, name, i, stopped, diff)
@@ -88,7 +88,7 @@ func TestPlaceManyAgainstTheObvious(t *testing.T) {
 				for name, placed := range map[string]placed{"flat": &flat{}, "index": newIndex(p.columns)} {
 					g := newGreedy(p)
 					g.placed = placed
-					g.place(run{order, fit, math.MaxInt64, math.MaxInt})
+					g.place(run{order: order, fit: fit, limit: math.MaxInt64, steps: math.MaxInt})
 					if diff := cmp.Diff(want, g.offsets); diff != "" {
 						t.Errorf("%s, order %s, fit %d: %s", name, o.name, i, diff)
 					}
@@ -101,9 +101,9 @@ func TestPlaceManyAgainstTheObvious(t *testing.T) {
 // A run stops at the first item that ends above the limit.
 func TestPlaceStopsAtTheLimit(t *testing.T) {
 	one := []Span{{0, 1}}
-	g := newGreedy(newProblem([]Buffer{{4, one, 0}, {3, one, 0}, {2, one, 0}}))
+	g := newGreedy(newProblem([]Buffer{{Size: 4, Spans: one}, {Size: 3, Spans: one}, {Size: 2, Spans: one}}))
 	for limit, want := range map[int64]int{3: 0, 4: 1, 7: 2, 8: 2, 9: -1} {
-		if _, stopped := g.place(run{[]int{0, 1, 2}, firstFit, limit, math.MaxInt}); stopped != want {
+		if _, stopped := g.place(run{order: []int{0, 1, 2}, fit: firstFit, limit: limit, steps: math.MaxInt}); stopped != want {
 			t.Errorf("limit %d: stopped at %d, want %d", limit, stopped, want)
 		}
 	}
@@ -117,9 +117,9 @@ func TestPlaceOutOfSteps(t *testing.T) {
 		for i, fit := range fits {
 			g := newGreedy(p)
 			g.placed = placed
-			full, _ := g.place(run{sizeOrder.of(p.items), fit, math.MaxInt64, math.MaxInt})
+			full, _ := g.place(run{order: sizeOrder.of(p.items), fit: fit, limit: math.MaxInt64, steps: math.MaxInt})
 			all := slices.Clone(g.offsets)
-			height, _ := g.place(run{sizeOrder.of(p.items), fit, math.MaxInt64, 0})
+			height, _ := g.place(run{order: sizeOrder.of(p.items), fit: fit, limit: math.MaxInt64})
 			l := Layout{Offsets: g.offsets, Height: height}
 			if err := Validate(buffers, l); err != nil {
 				t.Errorf("%s, fit %d: %v", name, i, err)

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Load returns the largest sum of sizes over any slot, in bytes: no layout is lower. It expects buffers that Pack
+// Load returns the largest sum of sizes over any slot, in bytes, a group counting with its largest: no layout is lower. It expects buffers that Pack
 // accepts; where the sizes add up to more than an int64 holds it returns math.MaxInt64. O(n log n) for n spans.
 func Load(buffers []Buffer) int64 {
 	var total int64
@@ -16,6 +16,7 @@ func Load(buffers []Buffer) int64 {
 		total += max(b.Size, 0)
 	}
 	var most int64
+	buffers = apart(buffers)
 	for _, load := range columnLoads(newColumns(buffers), buffers) {
 		most = max(most, load)
 	}

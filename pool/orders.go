@@ -9,17 +9,19 @@ import (
 type order struct {
 	name    string
 	compare func(a, b *item) int // ties are broken by the buffers' numbers
+	plain   bool                 // items that are always resident get no precedence
 }
 
 // The orders by name: what comes first, and what decides among equals. Among equal sizes the longer residency goes first,
 // so that the activations of a training step, which nest, pile up without holes.
 var (
-	sizeOrder      = order{"size,slots", then(largest, longest)}
-	areaOrder      = order{"area", then(widest, longest)}
-	slotsOrder     = order{"slots,size", then(longest, largest)}
-	loadSlotsOrder = order{"load,slots", then(busiest, longest)}
-	loadSizeOrder  = order{"load,size", then(busiest, largest)}
-	startOrder     = order{"start,slots", then(earliest, longest)}
+	smartPoolOrder = order{name: "size", compare: largest, plain: true}
+	sizeOrder      = order{name: "size,slots", compare: then(largest, longest)}
+	areaOrder      = order{name: "area", compare: then(widest, longest)}
+	slotsOrder     = order{name: "slots,size", compare: then(longest, largest)}
+	loadSlotsOrder = order{name: "load,slots", compare: then(busiest, longest)}
+	loadSizeOrder  = order{name: "load,size", compare: then(busiest, largest)}
+	startOrder     = order{name: "start,slots", compare: then(earliest, longest)}
 )
 
 func largest(a, b *item) int  { return cmp.Compare(b.size, a.size) }
@@ -52,6 +54,8 @@ func (o order) of(items []item) []int {
 		a, b := &items[i], &items[j]
 		c := 0
 		switch {
+		case o.plain:
+			c = o.compare(a, b)
 		case a.always && b.always:
 			c = cmp.Compare(b.align, a.align)
 		case a.always:

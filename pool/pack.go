@@ -1,44 +1,132 @@
 package pool
 
-// method improves the layout of a search, or makes the first one. It stops when the search is done.
-type method func(s *search)
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
 
-// methods run one after another, cheap ones first.
-var methods = []method{simple, promote}
+// Options says how to pack. The zero value is what programs use.
+type Options struct {
+	// Method is one of Methods. Empty is "search", which is never higher than any of the others bar "online".
+	Method string
 
-// Pack places the buffers so that no two that share a slot share a byte, in as little height as its methods find: for
-// training steps most often within 1 % of the lower bound. Equal buffers give equal layouts. The error names each buffer
-// that is not as [Buffer] says, or at which the sizes and alignments add up to more than an int64 holds; offsets never
-// wrap.
+	// Capacity in bytes: a search ends with the first height that is not above it. 0: it goes on to the lowest.
+	Capacity int64
+
+	// Rounds bounds the work of a search: a round takes 5 to 20 ms for a thousand buffers. 0 means 1.
+	Rounds int
+
+	// Stop is asked now and then, and ends a search early when it reports true; the layout is then no longer the same
+	// each time. nil: never.
+	Stop func() bool
+}
+
+// searching is what a search does, cheap things first.
+var searching = []stage{{coarse([]stage{{simple, 0}, {promote, 2}, {descend, 1}}), 6}, {simple, 0}, {promote, 2}, {descend, 1}}
+
+// methods are the ways to pack by their names.
+var methods = map[string][]stage{
+	"search":    searching,
+	"greedy":    {{simple, 1}},
+	"promote":   {{simple, 0}, {promote, 1}},
+	"smartpool": {{once(smartPoolOrder, bestFit), 1}},
+	"first-fit": {{once(smartPoolOrder, firstFit), 1}},
+	"size":      {{once(sizeOrder, bestFit), 1}},
+	"area":      {{once(areaOrder, bestFit), 1}},
+	"lifetime":  {{once(slotsOrder, bestFit), 1}},
+	"online":    nil,
+}
+
+// Methods returns the names of the ways to pack:
 //
-// The work is bounded by counted steps: about 10 ms for a thousand buffers, a few seconds at most for 100,000.
-func Pack(buffers []Buffer) (Layout, error) {
+//	search     all that follows bar online, then an any-time search (descend.go)
+//	greedy     the best of several orders, each by first fit and by best fit
+//	promote    greedy, and then orders mended by local search
+//	smartpool  largest first into the smallest gap (SmartPool, section III-C)
+//	first-fit  largest first into the lowest gap (the same section)
+//	size       largest, then longest first, into the smallest gap
+//	area       largest size times slots first, into the smallest gap
+//	lifetime   longest first, into the smallest gap
+//	online     as the buffers come, by an [Online] allocator
+func Methods() []string { return slices.Sorted(maps.Keys(methods)) }
+
+// Pack places the buffers so that no two that share a slot share a byte, in as little height as the method finds: a
+// search ends for training steps most often within 0.1 % of the lower bound. Equal buffers and options give equal
+// layouts, unless Stop ends the search. The error names each buffer that is not as [Buffer] says, or at which the sizes
+// and alignments add up to more than an int64 holds; offsets never wrap.
+//
+// The work is bounded by counted steps: about 10 ms a round for a thousand buffers, a few seconds at most for 100,000.
+func Pack(buffers []Buffer, o Options) (Layout, error) {
+	name := o.Method
+	if name == "" {
+		name = "search"
+	}
+	stages, ok := methods[name]
+	if !ok {
+		return Layout{}, fmt.Errorf("pool: there is no method %q; the methods are %s", name, strings.Join(Methods(), ", "))
+	}
 	if err := check(buffers).err(); err != nil {
 		return Layout{}, err
 	}
-	return pack(buffers, methods), nil
+	p := newProblem(buffers)
+	if err := p.clash(); err != nil {
+		return Layout{}, err
+	}
+	if name == "online" {
+		return packOnline(buffers, p.load)
+	}
+	s := newSearch(p, o)
+	s.apply(stages, s.budget)
+	return s.layout(buffers), nil
 }
 
-// pack packs buffers that check finds nothing wrong with.
-func pack(buffers []Buffer, methods []method) Layout {
-	s := newSearch(newProblem(buffers))
-	s.apply(methods)
-	l := Layout{Offsets: make([]int64, len(buffers)), Height: s.height, LowerBound: s.problem.load}
+func packOnline(buffers []Buffer, bound int64) (Layout, error) {
+	offsets, err := onlineLayout(buffers)
+	if err != nil {
+		return Layout{}, err
+	}
+	l := Layout{Offsets: offsets, LowerBound: bound}
+	for i, b := range buffers {
+		if b.Size > 0 {
+			l.Height = max(l.Height, offsets[i]+b.Size)
+		}
+	}
+	l.Optimal = l.Height == bound
+	return l, nil
+}
+
+// layout is the lowest found.
+func (s *search) layout(buffers []Buffer) Layout {
+	l := Layout{Offsets: make([]int64, len(buffers)), Height: s.height, LowerBound: s.bound, Optimal: s.height == s.bound}
+	for i, b := range buffers {
+		if b.Fixed {
+			l.Offsets[i] = b.At
+		}
+	}
 	for i, it := range s.problem.items {
-		l.Offsets[it.buffer] = s.offsets[i]
+		for _, b := range it.buffers {
+			l.Offsets[b] = s.offsets[i]
+		}
 	}
 	return l
 }
 
-// simple tries each order once with each fit.
+// simple tries each order once with each fit, whatever work is left: a search is never higher than these.
 func simple(s *search) {
-	for _, o := range []order{sizeOrder, loadSlotsOrder, startOrder, slotsOrder, areaOrder, loadSizeOrder} {
+	for _, o := range []order{sizeOrder, loadSlotsOrder, startOrder, slotsOrder, areaOrder, loadSizeOrder, smartPoolOrder} {
 		order := o.of(s.problem.items)
 		for _, fit := range fits {
-			if s.done() {
+			if s.placed && s.content() {
 				return
 			}
-			s.try(order, fit)
+			s.try(order, fit, s.allowance)
 		}
 	}
+}
+
+// once tries one order with one fit.
+func once(o order, fit fit) method {
+	return func(s *search) { s.try(o.of(s.problem.items), fit, s.allowance) }
 }

@@ -1,28 +1,39 @@
 package pool
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
-// problem is what the packing methods work on: the buffers that have bytes, in columns.
+// problem is what the packing methods work on: the things to place, in columns.
 type problem struct {
 	items   []item
 	columns int
-	load    int64 // the lower bound, bytes
+	loads   []int64 // bytes, per column: the sum of the rooms of its items
+	load    int64   // the lower bound, bytes
+	unit    int64   // bytes: the smallest alignment, of which all others are multiples
+	strip   int64   // bytes at the bottom for items that are always resident; 0 where some item is fixed
+	even    bool    // all alignments are equal
+	fixed   []int   // items that have their place
+	bottom  []int   // items that are always resident, and stand in the strip; the most aligned first
 }
 
-// item is a buffer that has bytes.
+// item is a buffer that has bytes, or a group of buffers with one offset.
 type item struct {
-	buffer int    // its number among the caller's buffers
-	size   int64  // bytes
-	room   int64  // bytes: the size rounded up to the smallest alignment of all; no other buffer could use the rest
-	align  int64  // bytes
-	spans  []Span // in columns
-	slots  uint64 // the number of slots in which it is resident
-	area   area   // size x slots
-	load   int64  // bytes: the largest load of its columns
-	always bool   // it is resident in every column
+	buffers []int // their numbers among the caller's
+	size    int64 // bytes
+	room    int64 // bytes: the size rounded up to the smallest alignment of all; no other item could use the rest
+	align   int64 // bytes
+	fixed   bool  // it begins at the byte at
+	at      int64
+	spans   []Span // in columns
+	slots   uint64 // the number of slots in which it is resident
+	area    area   // size x slots
+	load    int64  // bytes: the largest load of its columns
+	always  bool   // it is resident in every column
 }
 
 // area is a product of bytes and slots in two words, the high one first.
@@ -30,26 +41,50 @@ type area struct{ hi, lo uint64 }
 
 // newProblem prepares buffers that check finds nothing wrong with.
 func newProblem(buffers []Buffer) *problem {
-	cols := newColumns(buffers)
-	loads := newPeaks(columnLoads(cols, buffers))
-	p := &problem{columns: cols.count()}
-	unit := int64(math.MaxInt64)
-	for i, b := range buffers {
-		if b.Size > 0 {
-			it := newItem(i, b, cols, loads)
-			unit = min(unit, it.align)
-			p.load = max(p.load, it.load)
-			p.items = append(p.items, it)
+	merged, members := mergeGroups(buffers)
+	cols := newColumns(merged)
+	loads := newPeaks(columnLoads(cols, merged))
+	p := &problem{columns: cols.count(), load: Load(buffers), unit: math.MaxInt64, even: true}
+	for i, b := range merged {
+		if b.Size == 0 {
+			continue
+		}
+		it := newItem(b, cols, loads)
+		it.buffers = members[i]
+		if p.even = p.even && (p.unit == math.MaxInt64 || p.unit == it.align); it.align < p.unit {
+			p.unit = it.align
+		}
+		if it.fixed {
+			p.fixed = append(p.fixed, len(p.items))
+			p.load = max(p.load, it.at+it.size)
+		}
+		p.items = append(p.items, it)
+	}
+	p.loads = make([]int64, p.columns+1) // at first the difference to the column before
+	for i := range p.items {
+		it := &p.items[i]
+		it.room = alignUp(it.size, p.unit)
+		for _, s := range it.spans {
+			p.loads[s.From] += it.room
+			p.loads[s.To] -= it.room
+		}
+		if it.always && len(p.fixed) == 0 {
+			p.bottom = append(p.bottom, i)
 		}
 	}
-	for i := range p.items {
-		p.items[i].room = alignUp(p.items[i].size, unit)
+	slices.SortStableFunc(p.bottom, func(i, j int) int { return cmp.Compare(p.items[j].align, p.items[i].align) })
+	for _, i := range p.bottom {
+		p.strip = alignUp(p.strip, p.items[i].align) + p.items[i].room
 	}
+	for i := range p.columns {
+		p.loads[i+1] += p.loads[i]
+	}
+	p.loads = p.loads[:p.columns]
 	return p
 }
 
-func newItem(i int, b Buffer, cols columns, loads peaks) item {
-	it := item{buffer: i, size: b.Size, align: b.align()}
+func newItem(b Buffer, cols columns, loads peaks) item {
+	it := item{size: b.Size, align: b.align(), fixed: b.Fixed, at: b.At}
 	resident := 0
 	for _, s := range b.Spans {
 		it.slots += uint64(s.To) - uint64(s.From)
@@ -61,4 +96,37 @@ func newItem(i int, b Buffer, cols columns, loads peaks) item {
 	it.area.hi, it.area.lo = bits.Mul64(uint64(b.Size), it.slots)
 	it.always = resident == cols.count()
 	return it
+}
+
+// clash returns an error that names two fixed buffers that share a slot and a byte, if there are any.
+func (p *problem) clash() error {
+	if len(p.fixed) == 0 {
+		return nil
+	}
+	g := newGreedy(p)
+	for k, i := range p.fixed {
+		it := &p.items[i]
+		q := query{size: it.room, align: it.align, floor: it.at}
+		g.placed.taken(&q, it.spans)
+		if firstFit(&q) != it.at {
+			for _, j := range p.fixed[:k] {
+				if other := &p.items[j]; it.at < other.at+other.room && other.at < it.at+it.room && it.meets(other) {
+					return fmt.Errorf("pool: buffers %d and %d are fixed at %d and %d, where they share a slot and a byte",
+						other.buffers[0], it.buffers[0], other.at, it.at)
+				}
+			}
+		}
+		g.put(i, it.at)
+	}
+	return nil
+}
+
+// meets reports whether two items share a column.
+func (it *item) meets(other *item) bool {
+	for _, s := range it.spans {
+		if slices.ContainsFunc(other.spans, s.Overlaps) {
+			return true
+		}
+	}
+	return false
 }

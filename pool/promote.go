@@ -2,39 +2,50 @@ package pool
 
 import "slices"
 
-// promoteRounds is how often each order is mended.
-const promoteRounds = 48
+// burst is how many rounds in a row promote mends one order.
+const burst = 32
 
 // promote mends orders: it tries one against the best height so far, moves the item that would have stood above that
 // height forward, and tries again. It moves it halfway to the front: all the way there undoes more of what earlier rounds
 // found and ended higher on most of the hard instances tried. So did starting from the orders by size or area.
 func promote(s *search) {
+	var mending []*mended
 	for _, o := range []order{loadSlotsOrder, startOrder, slotsOrder} {
 		order := o.of(s.problem.items)
 		for _, fit := range fits {
-			mend(s, slices.Clone(order), fit)
+			mending = append(mending, &mended{slices.Clone(order), fit})
 		}
+	}
+	for len(mending) > 0 && !s.done() {
+		mending = slices.DeleteFunc(mending, func(m *mended) bool { return !m.mend(s) })
 	}
 }
 
-// mend changes one order for a fixed number of rounds.
-func mend(s *search, order []int, fit fit) {
+// mended is an order that promote works on.
+type mended struct {
+	order []int
+	fit   fit
+}
+
+// mend changes the order for a burst of rounds. It reports whether more of them may help.
+func (m *mended) mend(s *search) bool {
 	first := 0 // items that are always resident keep their places
-	for first < len(order) && s.problem.items[order[first]].always {
+	for first < len(m.order) && s.problem.items[m.order[first]].always {
 		first++
 	}
-	for range promoteRounds {
+	for range burst {
 		if s.done() {
-			return
+			return false
 		}
-		stopped := s.try(order, fit)
+		stopped := s.try(m.order, m.fit, s.steps/2)
 		if stopped == first {
-			return // the item is too high with nothing but always resident ones below it
+			return false // the item is too high with nothing but always resident ones below it
 		}
 		if stopped > first {
-			forward(order, stopped, (first+stopped)/2)
+			forward(m.order, stopped, (first+stopped)/2)
 		}
 	}
+	return true
 }
 
 // forward moves the element at from to an earlier position.

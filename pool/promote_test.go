@@ -12,11 +12,8 @@ func TestPromotePays(t *testing.T) {
 	const seeds = 20
 	for seed := range uint64(seeds) {
 		buffers, perfect := jigsaw(120, seed)
-		plain := pack(buffers, []method{simple})
-		if err := Validate(buffers, plain); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		mended := packed(t, "jigsaw", buffers)
+		plain := packedBy(t, "jigsaw", buffers, Options{Method: "greedy"})
+		mended := packedBy(t, "jigsaw", buffers, Options{Method: "promote"})
 		if mended.LowerBound != perfect || mended.Height > plain.Height {
 			t.Errorf("seed %d: perfect %d, lower bound %d, height %d, without promotion %d",
 				seed, perfect, mended.LowerBound, mended.Height, plain.Height)

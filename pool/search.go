@@ -5,56 +5,121 @@ import "math"
 // The work of a search is bounded by steps, which are counted and so are the same on every machine. What leastSteps buys
 // takes some 5 to 15 ms; a step costs more where there are many items, as they no longer fit into a cache.
 const (
-	leastSteps   = 2_500_000
+	leastSteps   = 4_000_000
 	stepsPerItem = 1_000
 )
 
+// simpleTries is how many simple tries share a round's work; one that takes more only looks into the uppermost gaps.
+const simpleTries = 8
+
 // search is what methods share: the problem, the lowest layout so far, and the work that is left.
 type search struct {
-	problem *problem
-	greedy  *greedy
-	placed  bool    // there is a layout
-	offsets []int64 // of that layout: bytes, per item
-	height  int64   // of that layout: bytes
-	steps   int     // left to the method at work
+	problem   *problem
+	greedy    *greedy
+	capacity  int64       // bytes: a height that is low enough; 0: none is but the lowest
+	stop      func() bool // ends the search early
+	bound     int64       // bytes: no layout is lower
+	placed    bool        // there is a layout
+	offsets   []int64     // of that layout: bytes, per item
+	height    int64       // of that layout: bytes
+	budget    int         // the work that the problem is worth, in steps
+	steps     int         // left to the method at work
+	allowance int         // steps after which a simple try only looks into the uppermost gaps
+
+	// A search of the substantial items alone, for the sake of another.
+	whole *search
+	part  []int // the items of whole that are its own
 }
 
-func newSearch(p *problem) *search { return &search{problem: p, greedy: newGreedy(p)} }
+func newSearch(p *problem, o Options) *search {
+	s := &search{problem: p, greedy: newGreedy(p), capacity: o.Capacity, stop: o.Stop, bound: p.load}
+	if s.stop == nil {
+		s.stop = func() bool { return false }
+	}
+	round := max(leastSteps, stepsPerItem*len(p.items))
+	s.allowance = round / simpleTries
+	s.budget = round * min(max(1, o.Rounds), math.MaxInt/64/round)
+	return s
+}
 
-// budget is the work that the problem is worth, in steps.
-func (s *search) budget() int { return max(leastSteps, stepsPerItem*len(s.problem.items)) }
+// method improves the layout of a search, or makes the first one. It stops when the search is done.
+type method func(s *search)
 
-// apply runs the methods. Each may use its even share of the work left, and what it leaves goes to the later ones. It
-// returns the work left in the end, less than nothing where the last try had to be finished.
-func (s *search) apply(methods []method) (left int) {
-	left = s.budget()
-	for i, m := range methods {
-		s.steps = left / (len(methods) - i)
+// stage is a method that may use weight parts of the work that is left, of which the stages after it have theirs.
+type stage struct {
+	method method
+	weight int
+}
+
+// apply runs stages. What one leaves of its work goes to the later ones. It returns the work left in the end, less than
+// nothing where the last try had to be finished.
+func (s *search) apply(stages []stage, steps int) (left int) {
+	left = steps
+	weights := 0
+	for _, st := range stages {
+		weights += st.weight
+	}
+	for _, st := range stages {
+		s.steps = left * st.weight / max(weights, 1)
 		left -= s.steps
-		m(s)
+		st.method(s)
 		left += s.steps
+		weights -= st.weight
 	}
 	return left
 }
 
+// goal is the height with which the search is content.
+func (s *search) goal() int64 { return max(s.bound, s.capacity) }
+
+func (s *search) content() bool { return s.height <= s.goal() || s.stop() }
+
 // done reports whether there is nothing to gain or no work left. The first layout is always made.
-func (s *search) done() bool {
-	return s.placed && (s.height == s.problem.load || s.steps <= 0)
-}
+func (s *search) done() bool { return s.placed && (s.steps <= 0 || s.content()) }
 
 // try places the items and keeps the layout if it is the lowest so far. It gives up at the first item that shows it is
-// not, and returns that item's position in the order; -1 for a new best. After half of the work that is left, a try only
-// looks into the uppermost gaps.
-func (s *search) try(order []int, fit fit) (stopped int) {
-	r := run{order: order, fit: fit, limit: math.MaxInt64, steps: s.steps / 2}
+// not, and returns that item's position in the order; -1 for a new best. After some steps it only looks into the uppermost
+// gaps.
+func (s *search) try(order []int, fit fit, steps int) (stopped int) {
+	return s.attempt(run{order: order, fit: fit, limit: s.below(), steps: steps})
+}
+
+// below is the largest height that is an improvement.
+func (s *search) below() int64 {
 	if s.placed {
-		r.limit = s.height - 1
+		return s.height - 1
 	}
+	return math.MaxInt64
+}
+
+// attempt does a run and keeps its layout if it is complete and the lowest so far.
+func (s *search) attempt(r run) (stopped int) {
 	height, stopped := s.greedy.place(r)
 	s.steps -= s.greedy.query.steps
-	if stopped < 0 {
-		s.placed, s.height = true, height
-		s.offsets = append(s.offsets[:0], s.greedy.offsets...)
+	if stopped < 0 && (!s.placed || height < s.height) {
+		s.keep(height, s.greedy.offsets)
 	}
 	return stopped
+}
+
+// keep makes a layout the best.
+func (s *search) keep(height int64, offsets []int64) {
+	s.placed, s.height = true, height
+	s.offsets = append(s.offsets[:0], offsets...)
+	if w := s.whole; w != nil && height <= w.below() {
+		place := make([]int64, len(w.problem.items))
+		for i := range place {
+			place[i] = -1
+		}
+		for i, n := range s.part {
+			place[n] = offsets[i]
+		}
+		w.fill(place)
+		s.steps, w.steps = s.steps+w.steps, 0
+	}
+}
+
+// fill puts the items that have no place yet into the gaps between the others, and keeps the layout if it is the best.
+func (s *search) fill(place []int64) {
+	s.attempt(run{order: sizeOrder.of(s.problem.items), fit: bestFit, at: place, limit: s.below(), steps: s.allowance})
 }

@@ -8,10 +8,10 @@ import (
 
 func TestValidate(t *testing.T) {
 	buffers := []Buffer{
-		{8, []Span{{0, 2}, {6, 8}}, 8}, // 0 wraps round
-		{4, []Span{{2, 6}}, 4},         // 1 lives in its gap
-		{4, []Span{{1, 7}}, 0},         // 2 meets both
-		{0, []Span{{0, 8}}, 8},         // 3 has no bytes
+		{Size: 8, Spans: []Span{{0, 2}, {6, 8}}, Align: 8}, // 0 wraps round
+		{Size: 4, Spans: []Span{{2, 6}}, Align: 4},         // 1 lives in its gap
+		{Size: 4, Spans: []Span{{1, 7}}},                   // 2 meets both
+		{Size: 0, Spans: []Span{{0, 8}}, Align: 8},         // 3 has no bytes
 	}
 	for _, c := range []struct {
 		name    string
@@ -57,7 +57,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestValidateNamesBadBuffers(t *testing.T) {
-	err := Validate([]Buffer{{-1, []Span{{0, 1}}, 0}}, Layout{Offsets: []int64{0}})
+	err := Validate([]Buffer{{Size: -1, Spans: []Span{{0, 1}}}}, Layout{Offsets: []int64{0}})
 	if err == nil || !strings.Contains(err.Error(), "buffer 0: size -1") {
 		t.Errorf("got %v", err)
 	}

@@ -17,9 +17,13 @@ type Layout struct {
 	Load    graph.Bytes   // largest sum of aligned bytes over the slots: no layout is lower
 }
 
-// Place packs the residencies of a valid plan. Offsets and sizes are multiples of align.
-func Place(g *graph.Graph, p *plan.Plan, align graph.Bytes) (*Layout, error) {
-	stays := plan.StaysOf(g, p)
+// Buffers are what Place packs of a valid plan: each residency, and then the scratch of each step that has some. Sizes are
+// multiples of align.
+func Buffers(g *graph.Graph, p *plan.Plan, align graph.Bytes) []pool.Buffer {
+	return buffersOf(g, p, plan.StaysOf(g, p), align)
+}
+
+func buffersOf(g *graph.Graph, p *plan.Plan, stays *plan.Stays, align graph.Bytes) []pool.Buffer {
 	buffers := make([]pool.Buffer, 0, len(stays.Residencies)+len(p.Steps))
 	rounded := func(b graph.Bytes) int64 { return int64((b + align - 1) / align * align) }
 	for _, r := range stays.Residencies {
@@ -31,7 +35,13 @@ func Place(g *graph.Graph, p *plan.Plan, align graph.Bytes) (*Layout, error) {
 			buffers = append(buffers, pool.Buffer{Size: rounded(step.Scratch), Spans: []pool.Span{span}, Align: int64(align)})
 		}
 	}
-	packed, err := pool.Pack(buffers)
+	return buffers
+}
+
+// Place packs the residencies of a valid plan. Offsets and sizes are multiples of align.
+func Place(g *graph.Graph, p *plan.Plan, align graph.Bytes) (*Layout, error) {
+	stays := plan.StaysOf(g, p)
+	packed, err := pool.Pack(buffersOf(g, p, stays, align), pool.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("place the residencies of job %q: %w", p.Job, err)
 	}
