@@ -8,7 +8,7 @@ const module = "tensile"
 var rows = [][]string{
 	{"internal/invariants"},
 	{"graph"},
-	{"pool"},
+	{"pool", "pool/trace"},
 	{"cost"},
 	{"plan"},
 	{"peak"},
@@ -31,6 +31,7 @@ var rows = [][]string{
 
 // within are the imports between packages of one row.
 var within = map[string][]string{
+	"pool/trace":        {"pool"},
 	"models":            {"autodiff"},
 	"device/sim":        {"device"},
 	"device/fault":      {"device"},
@@ -42,6 +43,7 @@ var within = map[string][]string{
 // strangers are packages that must not know each other although their rows would allow it.
 var strangers = map[string][]string{
 	"pool":       {"graph", "internal/invariants"}, // it imports nothing of ours
+	"pool/trace": {"graph", "internal/invariants"}, // nor that, but pool
 	"scheduler":  {"predictor"},                    // latencies are data
 	"controller": {"executor"},                     // they talk over the bus
 	"executor":   {"controller"},
@@ -70,7 +72,7 @@ var timeless = append([]string{"executor", "data", "weights", "device", "device/
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
-var pure = []string{"graph", "pool", "cost", "plan", "peak", "program", "passes", "scheduler", "autodiff", "models", "swapexec"}
+var pure = []string{"graph", "pool", "pool/trace", "cost", "plan", "peak", "program", "passes", "scheduler", "autodiff", "models", "swapexec"}
 
 // outside are the standard packages that a pure package has no business with.
 var outside = []string{"context", "log", "log/slog", "math/rand", "net", "os", "os/exec", "sync", "syscall", "unsafe"}
