@@ -13,6 +13,7 @@ import (
 	"tensile/device/cpu/gemm"
 	"tensile/device/cpu/kernel"
 	"tensile/graph"
+	"tensile/pool/trace"
 	"tensile/program"
 )
 
@@ -21,6 +22,11 @@ type Options struct {
 	Threads    int                 // of each GEMM; a constant of the device, since other counts may give other bits; 0: 1
 	Link       cost.BytesPerSecond // limit of each copy direction, shared by all jobs; 0: none
 	NoOpenBLAS bool                // compute with gonum even if OpenBLAS is on the machine
+
+	// Trace, if not nil, is told of every malloc, free, read and write that the jobs' commands come to, in the order in
+	// which they are issued: a trace.Trace of what is trained. Blocks are called JOB/sN, N being the storage, and
+	// JOB/scratch. The goroutine that calls the device's methods calls it.
+	Trace func(trace.Event)
 }
 
 // Device implements device.Device.
@@ -30,6 +36,7 @@ type Device struct {
 	start  time.Time
 	links  map[program.Kind]*link // Out and In
 	jobs   int
+	trace  func(trace.Event)
 
 	memory  graph.Bytes // available when the device was opened; 0: unknown
 	claimed graph.Bytes // by arenas and host slots of all jobs
@@ -48,7 +55,7 @@ func New(o Options) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the cpu device: %w", err)
 	}
-	d := &Device{engine: engine, start: time.Now(), memory: available(), happened: make(chan struct{}, 1)}
+	d := &Device{engine: engine, start: time.Now(), memory: available(), happened: make(chan struct{}, 1), trace: o.Trace}
 	d.facts = measure(engine)
 	d.facts.Memory = d.memory
 	d.LimitLink(o.Link)

@@ -9,4 +9,7 @@
 //
 // Kernels (device/cpu/kernel) allocate nothing and take their scratch from the arena. Results do not depend on timing,
 // offsets or other jobs: one op, one way of computing it, one thread count.
+//
+// On request (Options.Trace) the device records malloc, free, read and write as its jobs' commands come to them
+// (record.go), for pool/trace.
 package cpu

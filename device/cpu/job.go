@@ -20,6 +20,7 @@ type job struct {
 	resident graph.Bytes   // of the host slots that every plan uses
 	inputs   [][]graph.Shape
 	outputs  [][]graph.Shape
+	recorder *recorder // nil: nothing is recorded
 
 	regions    [program.Regions]memory
 	lanes      [program.Lanes]*lane
@@ -37,6 +38,9 @@ type job struct {
 
 func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
 	j := &job{device: d, g: g, options: o}
+	if d.trace != nil {
+		j.recorder = newRecorder(o.Name, g, d.trace)
+	}
 	for _, op := range g.Ops {
 		j.inputs = append(j.inputs, g.Shapes(op.Inputs))
 		j.outputs = append(j.outputs, g.Shapes(op.Outputs))
@@ -92,6 +96,9 @@ func (j *job) Reserve(arena graph.Bytes) error {
 
 // drop gives the arena back.
 func (j *job) drop() {
+	if j.recorder != nil {
+		j.recorder.home()
+	}
 	j.populating.Wait()
 	j.device.claimed -= graph.Bytes(len(j.regions[program.Arena].bytes))
 	j.regions[program.Arena].free()
@@ -114,6 +121,9 @@ func (j *job) mustRest(what string) {
 
 // Issue implements device.Job.
 func (j *job) Issue(s *program.Section, iteration int, drain bool) {
+	if j.recorder != nil {
+		j.recorder.section(s)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	origin := j.issued
