@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tensile/bench"
+	"tensile/models"
+	"tensile/pool"
+)
+
+func benchCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure and compare, on fixed inputs",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%s: there is no benchmark %q: choose pool", c.CommandPath(), args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return c.Help() },
+	}
+	c.AddCommand(benchPoolCommand())
+	return c
+}
+
+func benchPoolCommand() *cobra.Command {
+	var o bench.PoolOptions
+	var json bool
+	c := &cobra.Command{
+		Use:   "pool",
+		Short: "Compare the ways to pack: heights and times on hard instances, training steps and our own plans",
+		Long: `Pack with each of the methods (` + strings.Join(pool.Methods(), ", ") + `), check every layout, and print how
+high it is above the lower bound and how long the packing took: the least of three times, or the only one if it is over a
+second. Expect a few minutes for all of it.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%s: %q is not wanted: say with --data and --networks what is packed", c.CommandPath(), args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.Rounds < 1 || o.Rounds > endless {
+				return fmt.Errorf("--rounds %d: give 1 to %d", o.Rounds, endless)
+			}
+			report, err := bench.MeasurePool(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			if json {
+				return printJSON(c.OutOrStdout(), report)
+			}
+			return report.WriteTables(c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&o.Data, "data", "../shared/data", "folder with the folders minimalloc (hard instances) and somas (training steps)")
+	c.Flags().IntVar(&o.Rounds, "rounds", demanded, "rounds at most of a search that has a capacity to meet")
+	c.Flags().StringSliceVar(&o.Networks, "networks", models.Names(), "models whose plans are packed")
+	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	return c
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tensile/pool"
+)
+
+// poolFlags say what is packed and how.
+type poolFlags struct {
+	capacity string
+	deadline time.Duration
+	method   string
+	output   string
+	trace    bool
+	json     bool
+}
+
+func poolCommand() *cobra.Command {
+	var f poolFlags
+	c := &cobra.Command{
+		Use:   "pool FILE",
+		Short: "Pack buffers with known lifetimes into as few bytes as possible",
+		Long: `Pack buffers with known lifetimes into as few bytes as possible, and check the layout.
+
+FILE is a CSV with the columns id,lower,upper,size, a row per buffer that is needed in the slots from lower to upper - 1;
+columns alignment, offset (where it must stand), alias (buffers with the same one share their bytes) and gaps (such as
+7-9 12-13: slots without the bytes) may follow. With --trace it is a record of malloc, free, read and write; what repeats
+in it is found and packed. - is standard input.`,
+		Example: "  tensile pool input.csv --capacity 1048576 --output offsets.csv",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("%s: name one FILE, or - for standard input", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.run(c.Context(), args[0], c.InOrStdin(), c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&f.capacity, "capacity", "", "bytes to fit into, such as 1048576 or 512MiB: the search ends when they are enough, and takes longer before it gives up")
+	c.Flags().DurationVar(&f.deadline, "deadline", 0, "search until this time has passed, such as 10s, unless the best is found before (default: a bounded number of steps, the same result each time)")
+	c.Flags().StringVar(&f.method, "method", "search", strings.Join(pool.Methods(), ", "))
+	c.Flags().StringVar(&f.output, "output", "", "write the buffers with their offsets to this CSV")
+	c.Flags().BoolVar(&f.trace, "trace", false, "FILE is a trace: one event a line, a CSV of events, or a PyTorch memory snapshot as JSON")
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
+	return c
+}
+
+// packing is what there is to pack.
+type packing struct {
+	name      string // of the file, for people
+	ids       []string
+	buffers   []pool.Buffer
+	iteration *iterationReport // nil: not from a trace
+}
+
+func (f *poolFlags) run(ctx context.Context, path string, in io.Reader, out io.Writer) error {
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	p, err := f.read(path, in)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	options.Stop = func() bool {
+		return ctx.Err() != nil || f.deadline > 0 && time.Since(begin) >= f.deadline
+	}
+	layout, err := pool.Pack(p.buffers, options)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	r := newPoolReport(p, layout, time.Since(begin))
+	invalid := pool.Validate(p.buffers, layout)
+	r.Valid = invalid == nil
+	if f.json {
+		err = printJSON(out, r)
+	} else {
+		err = r.write(out, options.Capacity)
+	}
+	if err != nil {
+		return err
+	}
+	if invalid != nil {
+		return fmt.Errorf("%s: the layout is wrong; please report this with the file: %w", p.name, invalid)
+	}
+	if err := f.write(p, layout); err != nil {
+		return err
+	}
+	return f.verdict(p.name, layout, options.Capacity, context.Cause(ctx))
+}
+
+// options are those of the search.
+func (f *poolFlags) options() (pool.Options, error) {
+	o := pool.Options{Method: f.method}
+	if !slices.Contains(pool.Methods(), f.method) {
+		return o, fmt.Errorf("--method %q: choose %s", f.method, strings.Join(pool.Methods(), ", "))
+	}
+	if f.deadline < 0 {
+		return o, fmt.Errorf("--deadline %v: give a time such as 10s", f.deadline)
+	}
+	var err error
+	if f.capacity != "" {
+		if o.Capacity, err = parseCapacity(f.capacity); err != nil {
+			return o, err
+		}
+	}
+	switch {
+	case f.deadline > 0:
+		o.Rounds = endless
+	case o.Capacity > 0:
+		o.Rounds = demanded
+	}
+	return o, nil
+}
+
+const (
+	endless  = 1 << 28 // rounds of a search that a deadline ends: they take days
+	demanded = 1 << 9  // rounds where there is a capacity to be met: they take seconds for a thousand buffers
+)
+
+// parseCapacity reads a number of bytes, or a size such as 512MiB.
+func parseCapacity(text string) (int64, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
+		return n, nil
+	}
+	n, err := parseBytes("--capacity", text)
+	return int64(n), err
+}
+
+// read reads the buffers of a file, or those of a trace.
+func (f *poolFlags) read(path string, in io.Reader) (*packing, error) {
+	p := &packing{name: path}
+	if path == "-" {
+		p.name = "standard input"
+	} else {
+		file, err := os.Open(path)
+		if os.IsNotExist(err) {
+			return nil, fmt.Errorf("file %s does not exist: make a CSV with the columns id,lower,upper,size, or give - to read from standard input", path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		in = file
+	}
+	if f.trace {
+		return p, p.readTrace(in)
+	}
+	var err error
+	p.ids, p.buffers, err = pool.ReadCSV(in, p.name)
+	return p, err
+}
+
+// checkOutput finds out before the search whether its result can be written.
+func checkOutput(path string) error {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("--output: %w; make the folder first", err)
+	} else if !info.IsDir() {
+		return fmt.Errorf("--output: %s is not a folder; make one, or write elsewhere", filepath.Dir(path))
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("--output: %s is a folder; name a file", path)
+	}
+	return nil
+}
+
+// write writes the offsets.
+func (f *poolFlags) write(p *packing, layout pool.Layout) error {
+	if f.output == "" {
+		return nil
+	}
+	var text bytes.Buffer
+	if err := pool.WriteCSV(&text, p.ids, p.buffers, layout); err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.output, text.Bytes(), 0o666); err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	return nil
+}
