@@ -13,31 +13,62 @@ const (
 	smallShare = 2048
 )
 
-// coarse runs stages on the substantial items alone, which is quicker, and fills in the others after each improvement.
-func coarse(stages []stage) method {
+// coarse has a method look for layouts of the substantial items alone, which is quicker, and fills in the others after
+// each improvement.
+func coarse(m method) method {
 	return func(s *search) {
-		part := s.substantial()
-		if len(part) == 0 || len(part) == len(s.problem.items) {
-			return
+		if s.coarse == nil {
+			s.coarse = newCoarse(s)
 		}
-		buffers := make([]Buffer, len(part))
-		for i, n := range part {
-			it := &s.problem.items[n]
-			buffers[i] = Buffer{Size: it.size, Spans: it.spans, Align: it.align, Fixed: it.fixed, At: it.at}
+		if t := s.coarse; len(t.part) > 0 && len(t.part) < len(s.problem.items) {
+			t.take()
+			t.steps, s.steps = s.steps, 0
+			m(t)
+			s.steps = t.steps
 		}
-		t := newSearch(newProblem(buffers), Options{Capacity: s.capacity, Stop: s.stop})
-		t.bound, t.whole, t.part = s.bound, s, part
-		if s.placed {
-			offsets := make([]int64, len(part))
-			for i, n := range part {
-				offsets[i] = s.offsets[n]
-			}
-			t.placed, t.height, t.offsets = true, s.height, offsets
-		}
-		budget := s.steps
-		s.steps = 0
-		s.steps = t.apply(stages, budget)
 	}
+}
+
+// newCoarse is a search of the substantial items of another.
+func newCoarse(s *search) *search {
+	part := s.substantial()
+	buffers := make([]Buffer, len(part))
+	for i, n := range part {
+		it := &s.problem.items[n]
+		buffers[i] = Buffer{Size: it.size, Spans: it.spans, Align: it.align, Fixed: it.fixed, At: it.at}
+	}
+	t := newSearch(newProblem(buffers), Options{Capacity: s.capacity, Stop: s.stop})
+	t.bound, t.whole, t.part = s.bound, s, part
+	return t
+}
+
+// take takes over the layout of the whole.
+func (s *search) take() {
+	if !s.whole.placed {
+		return
+	}
+	s.placed, s.height, s.bound = true, s.whole.height, s.whole.bound
+	s.offsets = s.offsets[:0]
+	for _, n := range s.part {
+		s.offsets = append(s.offsets, s.whole.offsets[n])
+	}
+}
+
+// hand fills the others into a layout of the part.
+func (s *search) hand(height int64, offsets []int64) {
+	w := s.whole
+	if height > w.below() {
+		return
+	}
+	place := make([]int64, len(w.problem.items))
+	for i := range place {
+		place[i] = -1
+	}
+	for i, n := range s.part {
+		place[n] = offsets[i]
+	}
+	w.attempt(run{order: sizeOrder.of(w.problem.items), fit: bestFit, at: place, limit: w.below(), steps: w.allowance})
+	s.steps, w.steps = s.steps+w.steps, 0
 }
 
 // substantial returns the items that decide the height: all if they are few.

@@ -7,55 +7,50 @@ import (
 )
 
 // slacks are how far above its goal a descent aims, in 1/1024 of it.
-var slacks = []int64{0, 1, 4, 16, 64, 256}
+var slacks = [...]int64{0, 1, 4, 16, 64, 256}
 
-// descend looks for layouts below one limit after another, by descents that may each visit a little more than the last.
-// Each begins at the bottom again, with another order and with what the ones before learnt about which columns are hard.
+// What a descent may cost: dead ends, as many times leastFails as its term in the sequence of Luby and others says, and
+// nodes for each of these and for each block. A descent that finds a layout on a hard instance most often runs into less
+// than ten dead ends; one that has run into many hardly ever gets out of them, and another order does.
+const (
+	leastFails    = 10
+	nodesPerFail  = 10
+	nodesPerBlock = 2
+)
+
+// descents are a series of them, below one limit after another. Each begins at the bottom again, with another order and
+// with what the ones before learnt about which columns are hard.
+type descents struct {
+	*descent
+	round int
+	aim   int              // among slacks
+	tries [len(slacks)]int // at each aim
+}
+
+// descend looks for layouts below one limit after another.
 func descend(s *search) {
+	if s.descents == nil {
+		s.descents = newDescents(s)
+	}
+	if d := s.descents; len(d.blocks) > 0 {
+		for !s.done() {
+			d.next(s)
+		}
+	}
+}
+
+// newDescents are of the items above the strip at the bottom, or of none where they are too many.
+func newDescents(s *search) *descents {
 	var items []int
 	for i := range s.problem.items {
-		if !s.problem.items[i].always || len(s.problem.fixed) > 0 {
+		if _, below := slices.BinarySearch(s.problem.bottom, i); !below {
 			items = append(items, i)
 		}
 	}
-	if len(items) == 0 || len(items) > mostItems {
-		return
+	if len(items) > mostItems {
+		items = nil
 	}
-	proves := s.whole == nil && (s.problem.even || len(s.problem.bottom) == 0)
-	d := newDescent(s, items)
-	nodes := 2*len(items) + 500
-	aim := 0
-	if s.whole != nil {
-		aim = 2
-	}
-	for round := 0; !s.done(); round++ {
-		d.orders(s.problem, round)
-		d.limit = min(s.height-1, s.goal()+s.goal()/1024*slacks[aim])
-		d.deepest, d.patience, d.step, d.ceiling = 0, creepNodes, 0, s.height-1
-		if s.capacity == 0 && round%2 == 0 {
-			d.step = s.goal() / creepShare
-		}
-		d.nodes, d.work = nodes, d.steps+s.steps
-		before := d.steps
-		out := d.run(0, int32(len(d.columns)))
-		s.steps -= d.steps - before + placeSteps*(1+len(d.blocks)/8) // a round costs something even if it ends at once
-		switch {
-		case out == found:
-			d.keep(s)
-			aim = max(aim-1, 0)
-		case out == deadEnd && proves && d.step == 0:
-			s.bound = d.limit + 1
-			aim = 0
-		case s.capacity > 0:
-		case d.limit == s.height-1 || aim == len(slacks)-1:
-			aim = 0
-		default:
-			aim++
-		}
-		d.rewind(mark{})
-		nodes += nodes / 8
-		d.remember(nodes)
-	}
+	return &descents{descent: newDescent(s, items)}
 }
 
 func newDescent(s *search, items []int) *descent {
@@ -73,16 +68,45 @@ func (d *descent) remember(nodes int) {
 	}
 }
 
+// next does one descent. Where there is no capacity to meet, it aims a little higher after one in vain, until it would
+// gain nothing any more, and a little lower after a find.
+func (d *descents) next(s *search) {
+	d.order(s.problem, d.round)
+	d.round++
+	d.tries[d.aim]++
+	d.limit = min(s.height-1, s.goal()+s.goal()/1024*slacks[d.aim])
+	d.fails = leastFails * luby(d.tries[d.aim])
+	d.nodes = nodesPerBlock*len(d.blocks) + nodesPerFail*d.fails
+	d.remember(d.nodes)
+	before := d.steps
+	d.work = before + s.steps
+	switch out := d.run(0, int32(len(d.columns))); {
+	case out == found:
+		d.keep(s)
+		d.aim = max(d.aim-1, 0)
+	case out == deadEnd && s.problem.exact:
+		s.bound = d.limit + 1
+		d.aim, d.tries = 0, [len(slacks)]int{}
+	case s.capacity > 0 || d.limit == s.height-1:
+		d.aim = 0
+	default:
+		d.aim = (d.aim + 1) % len(slacks)
+	}
+	d.rewind(mark{})
+	for n, blame := range d.blame {
+		d.blame[n] = blame - blame/10
+	}
+	s.steps -= d.steps - before + placeSteps*(1+len(d.blocks)/8) // it costs something even if it ends at once
+}
+
 // keep hands the layout that a descent has found to the search.
 func (d *descent) keep(s *search) {
 	offsets := make([]int64, len(s.problem.items))
-	var at, height int64
+	height := s.problem.strip
+	var at int64
 	for _, i := range s.problem.bottom {
-		it := &s.problem.items[i]
-		at = alignUp(at, it.align)
 		offsets[i] = at
-		height = max(height, at+it.size)
-		at += it.room
+		at += s.problem.items[i].room
 	}
 	for i := range d.blocks {
 		b := &d.blocks[i]
@@ -92,9 +116,9 @@ func (d *descent) keep(s *search) {
 	s.keep(height, offsets)
 }
 
-// orders ranks the blocks for a round. After the first few rounds each quantity is off by up to a seventh, by a fixed
+// order ranks the blocks for a round. After the first few rounds each quantity is off by up to a seventh, by a fixed
 // pattern for each round.
-func (d *descent) orders(p *problem, round int) {
+func (d *descent) order(p *problem, round int) {
 	type score [2]uint64
 	scores := make([]score, len(d.blocks))
 	for i := range d.blocks {
@@ -129,4 +153,13 @@ func (d *descent) orders(p *problem, round int) {
 	for at, i := range order {
 		d.rank[i] = int32(at)
 	}
+}
+
+// luby is term n, from 1, of 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... (Luby, Sinclair and Zuckerman, 1993).
+func luby(n int) int {
+	k := bits.Len(uint(n))
+	if n == 1<<k-1 {
+		return 1 << (k - 1)
+	}
+	return luby(n - 1<<(k-1) + 1)
 }

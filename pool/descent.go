@@ -2,12 +2,6 @@ package pool
 
 import "slices"
 
-// What creeping is: after so many nodes that got no further, the limit rises by this part of the goal.
-const (
-	creepNodes = 20
-	creepShare = 512
-)
-
 // descent looks for a layout below a limit, depth first: it takes a column of the skyline, tries each block that may
 // begin at its floor, and then the case that none does. What it takes as the next column decides how soon it sees a dead
 // end: the one with the fewest ways to go on, the more so the more often a column was to blame before ("dom/wdeg",
@@ -21,13 +15,10 @@ type descent struct {
 	rank  []int32  // of a block: the lower is tried first
 	blame []int    // of a column: how often it had no way to go on
 	dead  []uint64 // hashes of states with no way to go on, each at its remainder
-
-	// A descent that creeps lifts its limit by a step whenever it got no further for some nodes, up to a ceiling.
-	step, ceiling     int64
-	deepest, patience int
-	nodes             int // left in this descent
-	work              int // steps after which it gives up
-	stop              func() bool
+	fails int      // dead ends that it may still run into
+	nodes int      // states that it may still visit
+	work  int      // steps after which it gives up
+	stop  func() bool
 }
 
 // outcome is what became of a part of a search.
@@ -36,7 +27,7 @@ type outcome uint8
 const (
 	deadEnd outcome = iota // there is no layout
 	found
-	gaveUp // no nodes are left
+	gaveUp // its work is used up
 )
 
 // run searches columns [from, to). What it has placed when it found a layout stays.
@@ -53,10 +44,9 @@ func (d *descent) run(from, to int32) outcome {
 	if parts := d.parts(from, to); len(parts) > 1 {
 		return d.each(parts)
 	}
-	if d.nodes--; d.nodes < 0 || d.steps > d.work || d.nodes%1024 == 0 && d.stop() {
+	if d.nodes--; d.nodes < 0 || d.fails < 0 || d.steps > d.work || d.nodes%1024 == 0 && d.stop() {
 		return gaveUp
 	}
-	d.creep()
 	hash := d.hash(from, to)
 	slot := &d.dead[hash%uint64(len(d.dead))]
 	if *slot == hash {
@@ -67,17 +57,6 @@ func (d *descent) run(from, to int32) outcome {
 		*slot = hash
 	}
 	return out
-}
-
-// creep lifts the limit when the descent has not got any further for a while.
-func (d *descent) creep() {
-	if len(d.placed) > d.deepest {
-		d.deepest, d.patience = len(d.placed), creepNodes
-		return
-	}
-	if d.patience--; d.patience < 0 {
-		d.limit, d.patience = min(d.limit+d.step, max(d.limit, d.ceiling)), creepNodes
-	}
 }
 
 // parts divides columns where no block to come goes over, the narrowest first.
@@ -138,6 +117,7 @@ func (d *descent) branch(n, from, to int32) outcome {
 		d.rewind(start)
 	}
 	d.blame[n]++
+	d.fails--
 	return deadEnd
 }
 
@@ -159,7 +139,7 @@ func (d *descent) choose(from, to int32) int32 {
 		if c.total < d.limit-d.floors[n] {
 			ways += 3
 		}
-		score := ways << 20 / (10 + d.blame[n])
+		score := ways << 20 / (30 + d.blame[n])
 		if best >= 0 && (score > bestScore || score == bestScore && d.floors[n] >= d.floors[best]) {
 			continue
 		}

@@ -1,6 +1,9 @@
 package pool
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // randomBuffers are a few small buffers with everything that is allowed: several spans, touching ones too, size zero,
 // equal lifetimes, residents, mixed alignments.
@@ -90,4 +93,38 @@ func jigsaw(n int, seed uint64) (buffers []Buffer, height int64) {
 		buffers = append(buffers, Buffer{Size: p.bytes.hi - p.bytes.lo, Spans: []Span{p.span}})
 	}
 	return buffers, height
+}
+
+// pinned adds groups and fixed offsets to buffers, so that a layout exists: nothing that is fixed meets anything else that
+// is, a group standing with its largest size wherever any of it is resident.
+func pinned(rng *rand.Rand, buffers []Buffer) []Buffer {
+	groups, share := 1+rng.IntN(4), rng.IntN(4)
+	for i := range buffers {
+		if rng.IntN(4) < share {
+			buffers[i].Alias = rng.IntN(2*groups+1) - groups
+		}
+	}
+	var total int64
+	for _, b := range buffers {
+		total += b.Size + b.align()
+	}
+	merged, members := mergeGroups(buffers)
+	share = rng.IntN(5)
+	var done []int
+	for i, b := range merged {
+		at := alignUp(rng.Int64N(total), b.align())
+		meets := func(j int) bool {
+			m := &merged[j]
+			return at < m.At+m.Size && m.At < at+b.Size && shareSlot(&b, m)
+		}
+		if rng.IntN(8) >= share || slices.ContainsFunc(done, meets) {
+			continue
+		}
+		done = append(done, i)
+		merged[i].At = at
+		for _, n := range members[i] {
+			buffers[n].Fixed, buffers[n].At = true, at
+		}
+	}
+	return buffers
 }

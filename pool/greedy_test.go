@@ -19,7 +19,7 @@ func slowPlace(buffers []Buffer, order []int, best bool) []int64 {
 		var meets []int
 		places := []int64{0}
 		for _, m := range done {
-			if shareSlot(b, buffers[m]) {
+			if shareSlot(&b, &buffers[m]) {
 				meets = append(meets, m)
 				end, align := offsets[m]+buffers[m].Size, max(b.Align, 1)
 				places = append(places, (end+align-1)/align*align)

@@ -9,7 +9,7 @@ import (
 
 // Options says how to pack. The zero value is what programs use.
 type Options struct {
-	// Method is one of Methods. Empty is "search", which is never higher than any of the others bar "online".
+	// Method is one of Methods. Empty is "search", which is never higher than the greedy ones.
 	Method string
 
 	// Capacity in bytes: a search ends with the first height that is not above it. 0: it goes on to the lowest.
@@ -23,27 +23,26 @@ type Options struct {
 	Stop func() bool
 }
 
-// searching is what a search does, cheap things first.
-var searching = []stage{{coarse([]stage{{simple, 0}, {promote, 2}, {descend, 1}}), 6}, {simple, 0}, {promote, 2}, {descend, 1}}
-
 // methods are the ways to pack by their names.
-var methods = map[string][]stage{
-	"search":    searching,
-	"greedy":    {{simple, 1}},
-	"promote":   {{simple, 0}, {promote, 1}},
-	"smartpool": {{once(smartPoolOrder, bestFit), 1}},
-	"first-fit": {{once(smartPoolOrder, firstFit), 1}},
-	"size":      {{once(sizeOrder, bestFit), 1}},
-	"area":      {{once(areaOrder, bestFit), 1}},
-	"lifetime":  {{once(slotsOrder, bestFit), 1}},
-	"online":    nil,
+var methods = map[string]procedure{
+	"search":    {[]method{simple}, []stage{{coarse(promote), 6}, {descend, 2}, {promote, 1}}},
+	"greedy":    {first: []method{simple}},
+	"promote":   {[]method{simple}, []stage{{promote, 1}}},
+	"descend":   {[]method{simple}, []stage{{descend, 1}}},
+	"smartpool": {first: []method{once(smartPoolOrder, bestFit)}},
+	"first-fit": {first: []method{once(smartPoolOrder, firstFit)}},
+	"size":      {first: []method{once(sizeOrder, bestFit)}},
+	"area":      {first: []method{once(areaOrder, bestFit)}},
+	"lifetime":  {first: []method{once(slotsOrder, bestFit)}},
+	"online":    {},
 }
 
 // Methods returns the names of the ways to pack:
 //
-//	search     all that follows bar online, then an any-time search (descend.go)
+//	search     greedy, and then promote on the large buffers alone, descend and promote in turn
 //	greedy     the best of several orders, each by first fit and by best fit
 //	promote    greedy, and then orders mended by local search
+//	descend    greedy, and then descents below one limit after another, which may prove that no layout is lower
 //	smartpool  largest first into the smallest gap (SmartPool, section III-C)
 //	first-fit  largest first into the lowest gap (the same section)
 //	size       largest, then longest first, into the smallest gap
@@ -63,7 +62,7 @@ func Pack(buffers []Buffer, o Options) (Layout, error) {
 	if name == "" {
 		name = "search"
 	}
-	stages, ok := methods[name]
+	procedure, ok := methods[name]
 	if !ok {
 		return Layout{}, fmt.Errorf("pool: there is no method %q; the methods are %s", name, strings.Join(Methods(), ", "))
 	}
@@ -78,7 +77,7 @@ func Pack(buffers []Buffer, o Options) (Layout, error) {
 		return packOnline(buffers, p.load)
 	}
 	s := newSearch(p, o)
-	s.apply(stages, s.budget)
+	s.run(procedure)
 	return s.layout(buffers), nil
 }
 

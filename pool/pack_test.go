@@ -69,7 +69,9 @@ func TestPackStopsAtTheBound(t *testing.T) {
 		buffers = append(buffers, Buffer{Size: 1, Spans: []Span{{0, 1}}})
 	}
 	s := newSearch(newProblem(buffers), Options{})
-	if used := s.budget - s.apply(searching, s.budget); used > 100*placeSteps*3/2 {
+	before := s.steps
+	s.run(methods["search"])
+	if used := before - s.steps; used > 100*placeSteps*3/2 {
 		t.Errorf("used %d steps, more than a try takes", used)
 	}
 }
@@ -110,8 +112,9 @@ func TestPackAlwaysResident(t *testing.T) {
 func TestPackBoundsItsWork(t *testing.T) {
 	for _, n := range []int{4000, 16_000} {
 		s := newSearch(newProblem(scattered(n, 1)), Options{})
-		budget := s.budget
-		if used := budget - s.apply(searching, budget); used < budget || used > 8*budget+1500*n {
+		budget := s.steps
+		s.run(methods["search"])
+		if used := budget - s.steps; used < budget || used > 8*budget+1500*n {
 			t.Errorf("n=%d: used %d steps of %d; the test wants a problem that uses all", n, used, budget)
 		}
 	}

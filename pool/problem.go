@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -12,13 +11,12 @@ import (
 type problem struct {
 	items   []item
 	columns int
-	loads   []int64 // bytes, per column: the sum of the rooms of its items
-	load    int64   // the lower bound, bytes
-	unit    int64   // bytes: the smallest alignment, of which all others are multiples
-	strip   int64   // bytes at the bottom for items that are always resident; 0 where some item is fixed
-	even    bool    // all alignments are equal
-	fixed   []int   // items that have their place
-	bottom  []int   // items that are always resident, and stand in the strip; the most aligned first
+	load    int64 // the lower bound, bytes
+	unit    int64 // bytes: the smallest alignment, of which all others are multiples
+	strip   int64 // bytes at the bottom that the items of bottom take
+	exact   bool  // no group is smaller at some slots than at others: it is packed as if it were not
+	fixed   []int // items that have their place
+	bottom  []int // items that are always resident, and begin there one above another; none where that may waste bytes
 }
 
 // item is a buffer that has bytes, or a group of buffers with one offset.
@@ -44,14 +42,17 @@ func newProblem(buffers []Buffer) *problem {
 	merged, members := mergeGroups(buffers)
 	cols := newColumns(merged)
 	loads := newPeaks(columnLoads(cols, merged))
-	p := &problem{columns: cols.count(), load: Load(buffers), unit: math.MaxInt64, even: true}
+	p := &problem{columns: cols.count(), load: Load(buffers), unit: math.MaxInt64, exact: true}
+	even := true // all alignments are equal
 	for i, b := range merged {
 		if b.Size == 0 {
 			continue
 		}
 		it := newItem(b, cols, loads)
 		it.buffers = members[i]
-		if p.even = p.even && (p.unit == math.MaxInt64 || p.unit == it.align); it.align < p.unit {
+		smaller := func(n int) bool { return buffers[n].Size < b.Size }
+		p.exact = p.exact && !slices.ContainsFunc(it.buffers, smaller)
+		if even = even && (p.unit == math.MaxInt64 || p.unit == it.align); it.align < p.unit {
 			p.unit = it.align
 		}
 		if it.fixed {
@@ -60,26 +61,19 @@ func newProblem(buffers []Buffer) *problem {
 		}
 		p.items = append(p.items, it)
 	}
-	p.loads = make([]int64, p.columns+1) // at first the difference to the column before
 	for i := range p.items {
 		it := &p.items[i]
 		it.room = alignUp(it.size, p.unit)
-		for _, s := range it.spans {
-			p.loads[s.From] += it.room
-			p.loads[s.To] -= it.room
-		}
 		if it.always && len(p.fixed) == 0 {
 			p.bottom = append(p.bottom, i)
 		}
 	}
-	slices.SortStableFunc(p.bottom, func(i, j int) int { return cmp.Compare(p.items[j].align, p.items[i].align) })
+	if !even || slices.ContainsFunc(p.bottom, func(i int) bool { return p.items[i].size < p.items[i].room }) {
+		p.bottom = nil
+	}
 	for _, i := range p.bottom {
-		p.strip = alignUp(p.strip, p.items[i].align) + p.items[i].room
+		p.strip += p.items[i].room
 	}
-	for i := range p.columns {
-		p.loads[i+1] += p.loads[i]
-	}
-	p.loads = p.loads[:p.columns]
 	return p
 }
 

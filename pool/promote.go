@@ -9,16 +9,23 @@ const burst = 32
 // height forward, and tries again. It moves it halfway to the front: all the way there undoes more of what earlier rounds
 // found and ended higher on most of the hard instances tried. So did starting from the orders by size or area.
 func promote(s *search) {
-	var mending []*mended
+	if s.mending == nil {
+		s.mending = newMending(s.problem.items)
+	}
+	for len(s.mending) > 0 && !s.done() {
+		s.mending = slices.DeleteFunc(s.mending, func(m *mended) bool { return !m.mend(s) })
+	}
+}
+
+func newMending(items []item) []*mended {
+	var all []*mended
 	for _, o := range []order{loadSlotsOrder, startOrder, slotsOrder} {
-		order := o.of(s.problem.items)
+		order := o.of(items)
 		for _, fit := range fits {
-			mending = append(mending, &mended{slices.Clone(order), fit})
+			all = append(all, &mended{slices.Clone(order), fit})
 		}
 	}
-	for len(mending) > 0 && !s.done() {
-		mending = slices.DeleteFunc(mending, func(m *mended) bool { return !m.mend(s) })
-	}
+	return all
 }
 
 // mended is an order that promote works on.
@@ -35,7 +42,7 @@ func (m *mended) mend(s *search) bool {
 	}
 	for range burst {
 		if s.done() {
-			return false
+			return true
 		}
 		stopped := s.try(m.order, m.fit, s.steps/2)
 		if stopped == first {

@@ -22,11 +22,16 @@ type search struct {
 	placed    bool        // there is a layout
 	offsets   []int64     // of that layout: bytes, per item
 	height    int64       // of that layout: bytes
-	budget    int         // the work that the problem is worth, in steps
+	round     int         // the work that the problem is worth, in steps
 	steps     int         // left to the method at work
 	allowance int         // steps after which a simple try only looks into the uppermost gaps
 
-	// A search of the substantial items alone, for the sake of another.
+	// What methods go on with when their turn comes again; nil at first.
+	coarse   *search
+	mending  []*mended
+	descents *descents
+
+	// Of a search of the substantial items alone, for the sake of another.
 	whole *search
 	part  []int // the items of whole that are its own
 }
@@ -36,37 +41,55 @@ func newSearch(p *problem, o Options) *search {
 	if s.stop == nil {
 		s.stop = func() bool { return false }
 	}
-	round := max(leastSteps, stepsPerItem*len(p.items))
-	s.allowance = round / simpleTries
-	s.budget = round * min(max(1, o.Rounds), math.MaxInt/64/round)
+	s.round = max(leastSteps, stepsPerItem*len(p.items))
+	s.allowance = s.round / simpleTries
+	s.steps = s.round * min(max(1, o.Rounds), math.MaxInt/64/s.round)
 	return s
 }
 
 // method improves the layout of a search, or makes the first one. It stops when the search is done.
 type method func(s *search)
 
-// stage is a method that may use weight parts of the work that is left, of which the stages after it have theirs.
+// procedure is what a search does: some methods once, whatever work is left, and then stages round after round.
+type procedure struct {
+	first  []method
+	stages []stage
+}
+
+// stage is a method that may use weight parts of the work that is left in a round, of which the stages after it have
+// theirs. What it leaves goes to them.
 type stage struct {
 	method method
 	weight int
 }
 
-// apply runs stages. What one leaves of its work goes to the later ones. It returns the work left in the end, less than
-// nothing where the last try had to be finished.
-func (s *search) apply(stages []stage, steps int) (left int) {
-	left = steps
+// run ends when the search is done, or when nothing is left that could be tried.
+func (s *search) run(p procedure) {
+	for _, m := range p.first {
+		m(s)
+	}
+	for before := s.steps + 1; before != s.steps && !s.done(); {
+		before = s.steps
+		s.turn(p.stages)
+	}
+}
+
+// turn runs each stage once, with the work of a round.
+func (s *search) turn(stages []stage) {
+	left := min(s.round, s.steps)
+	rest := s.steps - left
 	weights := 0
 	for _, st := range stages {
 		weights += st.weight
 	}
 	for _, st := range stages {
-		s.steps = left * st.weight / max(weights, 1)
+		s.steps = left * st.weight / weights
 		left -= s.steps
 		st.method(s)
 		left += s.steps
 		weights -= st.weight
 	}
-	return left
+	s.steps = rest + left
 }
 
 // goal is the height with which the search is content.
@@ -106,20 +129,7 @@ func (s *search) attempt(r run) (stopped int) {
 func (s *search) keep(height int64, offsets []int64) {
 	s.placed, s.height = true, height
 	s.offsets = append(s.offsets[:0], offsets...)
-	if w := s.whole; w != nil && height <= w.below() {
-		place := make([]int64, len(w.problem.items))
-		for i := range place {
-			place[i] = -1
-		}
-		for i, n := range s.part {
-			place[n] = offsets[i]
-		}
-		w.fill(place)
-		s.steps, w.steps = s.steps+w.steps, 0
+	if s.whole != nil {
+		s.hand(height, offsets)
 	}
-}
-
-// fill puts the items that have no place yet into the gaps between the others, and keeps the layout if it is the best.
-func (s *search) fill(place []int64) {
-	s.attempt(run{order: sizeOrder.of(s.problem.items), fit: bestFit, at: place, limit: s.below(), steps: s.allowance})
 }

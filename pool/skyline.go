@@ -54,7 +54,7 @@ const settled = math.MaxInt64
 // column is a column of the skyline.
 type column struct {
 	top    int64  // bytes: where the last block placed here ends
-	total  int64  // bytes of the blocks to come, and a reserve
+	total  int64  // bytes of the blocks to come
 	hash   uint64 // of the blocks to come
 	live   int32  // the number of blocks to come
 	lowest int32  // the number of them whose floor is that of the column

@@ -2,29 +2,22 @@ package pool
 
 import "slices"
 
-// newSkyline is empty, for some items of a problem, each given by its number, and keeps room in reserve for the others:
-// so much that a column holds what it holds in the problem.
+// newSkyline is empty, for some items of a problem, each given by its number.
 func newSkyline(p *problem, items []int) *skyline {
 	chosen := make([]Buffer, 0, len(items))
 	for _, i := range items {
 		chosen = append(chosen, Buffer{Size: p.items[i].room, Spans: p.items[i].spans})
 	}
 	cols := newColumns(chosen)
-	s := &skyline{columns: make([]column, cols.count()), floors: make([]int64, cols.count()), levels: make([]int64, len(items)), in: make([][]int32, cols.count()), unit: p.unit}
+	s := &skyline{unit: p.unit, levels: make([]int64, len(items)),
+		columns: make([]column, cols.count()), floors: make([]int64, cols.count()), in: make([][]int32, cols.count())}
 	for i, n := range items {
 		s.add(int32(i), n, &p.items[n], cols, p.strip)
 	}
 	s.findOverlaps()
 	s.findTwins()
-	reserve := make([]int64, len(s.columns))
-	for pc, load := range p.loads {
-		if n := cols.of(Span{pc, pc + 1}).To - 1; n >= 0 {
-			reserve[n] = max(reserve[n], load-p.strip-s.columns[n].total)
-		}
-	}
 	for n := range s.columns {
 		c := &s.columns[n]
-		c.total += reserve[n]
 		c.top, c.block = p.strip, -1
 		s.floors[n], c.lowest = s.lowestIn(int32(n))
 	}
