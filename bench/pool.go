@@ -29,6 +29,7 @@ type PoolReport struct {
 	Hard     []HardPacking    `json:"hard"`
 	Steps    []Packing        `json:"training_steps"`
 	Networks []NetworkPacking `json:"networks"`
+	Tighten  []Tightening     `json:"tightening"`
 	Cost     []PackingCost    `json:"cost"`
 }
 
@@ -53,7 +54,7 @@ type MethodPacking struct {
 func MeasurePool(ctx context.Context, o PoolOptions) (*PoolReport, error) {
 	m := &packer{ctx: ctx}
 	r := &PoolReport{Methods: poolMethods(), Rounds: o.Rounds,
-		Hard: []HardPacking{}, Steps: []Packing{}, Networks: []NetworkPacking{}, Cost: []PackingCost{}}
+		Hard: []HardPacking{}, Steps: []Packing{}, Networks: []NetworkPacking{}, Tighten: []Tightening{}, Cost: []PackingCost{}}
 	if _, err := os.Stat(o.Data); errors.Is(err, fs.ErrNotExist) {
 		r.LeftOut = fmt.Sprintf("folder %s does not exist: the hard instances, the training steps and cost against n are left out; name another with --data", o.Data)
 	} else if err := r.measureData(m, o.Data); err != nil {
@@ -65,6 +66,11 @@ func MeasurePool(ctx context.Context, o PoolOptions) (*PoolReport, error) {
 			return nil, err
 		}
 		r.Networks = append(r.Networks, rows...)
+		rounds, err := m.tighten(model)
+		if err != nil {
+			return nil, err
+		}
+		r.Tighten = append(r.Tighten, rounds...)
 	}
 	r.Checked = m.checked
 	return r, nil

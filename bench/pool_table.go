@@ -13,7 +13,7 @@ func (r *PoolReport) WriteTables(w io.Writer) error {
 	if r.LeftOut != "" {
 		fmt.Fprintln(w, r.LeftOut)
 	}
-	for _, table := range []func(io.Writer) error{r.hardTable, r.stepsTable, r.networksTable, r.costTable} {
+	for _, table := range []func(io.Writer) error{r.hardTable, r.stepsTable, r.networksTable, r.tightenTable, r.costTable} {
 		if err := table(w); err != nil {
 			return err
 		}
@@ -116,6 +116,29 @@ func (r *PoolReport) networksTable(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+func (r *PoolReport) tightenTable(w io.Writer) error {
+	if len(r.Tighten) == 0 {
+		return nil
+	}
+	heads := []string{"instance", "budget"}
+	for _, m := range tightenMethods {
+		heads = append(heads, m, "peak", "ms")
+	}
+	g := newGrid(w, "rounds of planning and packing until the plan fits (-: no plan does), the plan's slot peak to the budget, ms of both, by what packs", heads...)
+	for _, t := range r.Tighten {
+		cells := []string{t.Instance, fmt.Sprint(t.Budget)}
+		for _, m := range t.Methods {
+			if m.Rounds == 0 {
+				cells = append(cells, "-", "-", "-")
+				continue
+			}
+			cells = append(cells, fmt.Sprint(m.Rounds), fmt.Sprintf("%.4f", float64(m.Peak)/float64(t.Budget)), timeCell(m.Time))
+		}
+		g.row(cells)
+	}
+	return g.Flush()
 }
 
 func (r *PoolReport) costTable(w io.Writer) error {

@@ -145,6 +145,7 @@ func TestPoolTables(t *testing.T) {
 		},
 		Steps:    []Packing{p},
 		Networks: []NetworkPacking{{Packing: p, Apart: &MethodPacking{"online", 9, 1.125, 3}}, {Packing: Packing{Instance: "B"}, Budget: 1024, Need: 2048}},
+		Tighten:  []Tightening{{"D", 1000, []MethodTightening{{Method: "search", Rounds: 2, Peak: 990, Time: 7}, {Method: "size", Need: 1100}}}},
 		Cost:     []PackingCost{{"C", 2000, 5, 2.5, 8, 10, 1.25}},
 	}
 	var text strings.Builder
@@ -170,6 +171,9 @@ func TestPoolTables(t *testing.T) {
 		"instance buffers lower bound search ms size ms spans apart ms",
 		"A 5 8 1.00000 250 1.25000 0.500 1.12500 3.0",
 		"B: no plan fits into 1KiB, 2KiB needed",
+		"rounds of planning and packing until the plan fits (-: no plan does), the plan's slot peak to the budget, ms of both, by what packs",
+		"instance budget search peak ms promote peak ms greedy peak ms smartpool peak ms first-fit peak ms",
+		"D 1000B 2 0.9900 7.0 - - -",
 		"cost against n (search)",
 		"instance buffers ms ms per 1000 lower bound height ratio",
 		"C 2000 5.0 2.5 8 10 1.25000",
@@ -265,11 +269,13 @@ func TestPoolJSONKeys(t *testing.T) {
 		value any
 		want  []string
 	}{
-		{PoolReport{}, []string{"capacity_rounds", "cost", "hard", "layouts_checked", "methods", "networks", "training_steps"}},
+		{PoolReport{}, []string{"capacity_rounds", "cost", "hard", "layouts_checked", "methods", "networks", "tightening", "training_steps"}},
 		{Packing{}, packing},
 		{MethodPacking{}, []string{"height_bytes", "method", "ms", "ratio"}},
 		{HardPacking{}, and("capacity_bytes", "capacity_met", "published_minimalloc_ms", "published_tvm_hillclimb_ratio", "within_capacity")},
 		{NetworkPacking{Need: 1}, and("budget_bytes", "budget_percent", "need_bytes", "online_spans_apart", "policy")},
+		{Tightening{}, []string{"budget_bytes", "instance", "methods"}},
+		{MethodTightening{Need: 1}, []string{"method", "ms", "need_bytes", "rounds", "slot_peak_bytes"}},
 		{PackingCost{}, []string{"buffers", "height_bytes", "instance", "lower_bound_bytes", "ms", "ms_per_1000_buffers", "ratio"}},
 	} {
 		if diff := cmp.Diff(c.want, keys(c.value)); diff != "" {

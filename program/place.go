@@ -40,8 +40,13 @@ func buffersOf(g *graph.Graph, p *plan.Plan, stays *plan.Stays, align graph.Byte
 
 // Place packs the residencies of a valid plan. Offsets and sizes are multiples of align.
 func Place(g *graph.Graph, p *plan.Plan, align graph.Bytes) (*Layout, error) {
+	return PlaceBy(g, p, align, pool.Options{})
+}
+
+// PlaceBy is Place with a choice of how to pack.
+func PlaceBy(g *graph.Graph, p *plan.Plan, align graph.Bytes, o pool.Options) (*Layout, error) {
 	stays := plan.StaysOf(g, p)
-	packed, err := pool.Pack(buffersOf(g, p, stays, align), pool.Options{})
+	packed, err := pool.Pack(buffersOf(g, p, stays, align), o)
 	if err != nil {
 		return nil, fmt.Errorf("place the residencies of job %q: %w", p.Job, err)
 	}

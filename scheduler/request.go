@@ -33,6 +33,8 @@ type Request struct {
 
 	Options Options
 	Stage   func(Stage) // called when a stage begins, for timing; may be nil
+
+	rounds int // of packing so far
 }
 
 // Options switch parts of the policy tensile off, for ablation. The zero value is the recommended setting.
@@ -40,8 +42,9 @@ type Options struct {
 	KeepOrder   bool // leave updates at the end of the iteration
 	NoSwap      bool // plan no swaps that fit into free link time; those that stall stay possible
 	NoRecompute bool
-	NoRelax     bool // fetch as late and drop as early as the peak demanded
-	MaxRounds   int  // of packing and tightening; 0: 12
+	NoRelax     bool   // fetch as late and drop as early as the peak demanded
+	MaxRounds   int    // of packing and tightening for one order of the ops; 0: 12
+	Pack        string // one of pool.Methods; empty: the recommended one
 }
 
 // Stage is a part of the work of Schedule.
@@ -57,7 +60,7 @@ type Result struct {
 	Jobs     []Scheduled
 	SlotPeak graph.Bytes // sum over jobs
 	Arena    graph.Bytes // sum over jobs
-	Rounds   int         // of packing
+	Rounds   int         // of packing, for all orders of the ops that were tried
 }
 
 // Scheduled is the plan of one job.

@@ -7,6 +7,7 @@ import (
 	"tensile/graph"
 	"tensile/peak"
 	"tensile/plan"
+	"tensile/pool"
 	"tensile/program"
 )
 
@@ -53,7 +54,7 @@ func (r *Request) tighten(jobs []*swapper, least graph.Bytes) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		result.Rounds = round
+		result.Rounds = r.rounds
 		if r.Budget == 0 || result.Arena <= r.Budget {
 			for i, w := range jobs {
 				result.Jobs[i].Decisions = w.decisions()
@@ -99,22 +100,44 @@ func (r *Request) relaxed(jobs []*swapper, target graph.Bytes) []*plan.Plan {
 	return plans
 }
 
-// place packs plans and sums them up.
+// place packs plans and sums them up. Each is packed until it is no higher than its peak and an even share of what the
+// budget leaves above all peaks; if that is not enough for all, each as low as it gets.
 func (r *Request) place(plans []*plan.Plan) (Result, error) {
 	r.stage(Packing)
+	r.rounds++
 	var result Result
 	for i, p := range plans {
 		if err := plan.Validate(r.Jobs[i].Graph, p); err != nil {
 			panic(fmt.Sprintf("scheduler: %v", err))
 		}
-		layout, err := program.Place(r.Jobs[i].Graph, p, r.Align)
-		if err != nil {
+		f := peak.Of(r.Jobs[i].Graph, p)
+		result.Jobs = append(result.Jobs, Scheduled{Plan: p, Footprint: f})
+		result.SlotPeak += f.Peak
+	}
+	spare := max(0, r.Budget-result.SlotPeak) / graph.Bytes(max(1, len(plans)))
+	for i := range result.Jobs {
+		j := &result.Jobs[i]
+		if err := r.pack(i, j, min(r.Budget, j.Footprint.Peak+spare)); err != nil {
 			return Result{}, err
 		}
-		f := peak.OfStays(r.Jobs[i].Graph, p, layout.Stays)
-		result.Jobs = append(result.Jobs, Scheduled{Plan: p, Layout: layout, Footprint: f})
-		result.SlotPeak += f.Peak
-		result.Arena += layout.Arena
+		result.Arena += j.Layout.Arena
+	}
+	for i := range result.Jobs {
+		j := &result.Jobs[i]
+		if result.Arena <= r.Budget || r.Budget == 0 || j.Layout.Arena > j.Footprint.Peak+spare || j.Layout.Arena == j.Layout.Load {
+			continue
+		}
+		result.Arena -= j.Layout.Arena
+		if err := r.pack(i, j, 0); err != nil {
+			return Result{}, err
+		}
+		result.Arena += j.Layout.Arena
 	}
 	return result, nil
+}
+
+// pack packs the plan of job i until it is no higher than enough.
+func (r *Request) pack(i int, j *Scheduled, enough graph.Bytes) (err error) {
+	j.Layout, err = program.PlaceBy(r.Jobs[i].Graph, j.Plan, r.Align, pool.Options{Method: r.Options.Pack, Enough: int64(enough)})
+	return err
 }

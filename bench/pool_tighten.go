@@ -1,0 +1,74 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+
+	"tensile/cost"
+	"tensile/device/sim"
+	"tensile/graph"
+	"tensile/scheduler"
+)
+
+// Tightening is how often the planner packs until its plan fits a budget: a layout with gaps makes it plan again, for a
+// lower peak.
+type Tightening struct {
+	Instance string             `json:"instance"`
+	Budget   graph.Bytes        `json:"budget_bytes"`
+	Methods  []MethodTightening `json:"methods"`
+}
+
+// MethodTightening is what comes of one method of packing.
+type MethodTightening struct {
+	Method string      `json:"method"`
+	Rounds int         `json:"rounds"`               // of packing; 0: no plan fits
+	Peak   graph.Bytes `json:"slot_peak_bytes"`      // of the plan: the more of the budget it may use, the less it moves
+	Need   graph.Bytes `json:"need_bytes,omitempty"` // where no plan fits
+	Time   float64     `json:"ms"`                   // of planning and packing; 0 where no plan fits
+}
+
+// tightenMethods are the ways to pack that are compared, and tightenBudgets the budgets, in percent of the slot peak under
+// none-live.
+var (
+	tightenMethods = []string{"search", "promote", "greedy", "smartpool", "first-fit"}
+	tightenBudgets = []int{80, 70, 60, 50, 40, 30}
+)
+
+// tighten plans a model for each budget with each way to pack.
+func (m *packer) tighten(model string) ([]Tightening, error) {
+	w, err := Load([]string{model}, Settings{Batch: networkBatch})
+	if err != nil {
+		return nil, err
+	}
+	facts, err := cost.Device(networkDevice)
+	if err != nil {
+		return nil, err
+	}
+	d := sim.New(facts, sim.Options{})
+	defer d.Close()
+	_, live, err := NewPlanner(w, d, scheduler.Options{}).Vanilla()
+	if err != nil {
+		return nil, err
+	}
+	var rows []Tightening
+	for _, percent := range tightenBudgets {
+		row := Tightening{Instance: fmt.Sprintf("%s %d%%", model, percent), Budget: live[0] * graph.Bytes(percent) / 100}
+		for _, method := range tightenMethods {
+			if m.ctx.Err() != nil {
+				return nil, m.ctx.Err()
+			}
+			t := MethodTightening{Method: method}
+			planned, err := NewPlanner(w, d, scheduler.Options{Pack: method}).Plan("tensile", row.Budget)
+			if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
+				t.Need = over.Need
+			} else if err != nil {
+				return nil, err
+			} else {
+				t.Rounds, t.Peak, t.Time = planned.Rounds, planned.SlotPeak, Milliseconds(planned.PlanTime+planned.PackTime)
+			}
+			row.Methods = append(row.Methods, t)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
