@@ -68,10 +68,13 @@ func check(buffers []Buffer) *problems {
 				found.add("buffer %d: %s", i, reason)
 			}
 		}
-		if need := uint64(b.Size) + uint64(b.align()-1); most <= math.MaxInt64 {
-			if most += need; most > math.MaxInt64 {
-				found.add("buffer %d: the sizes and alignments up to this one add up to more than an int64 holds", i)
-			}
+		switch need := uint64(b.Size) + uint64(b.align()-1); {
+		case most > math.MaxInt64: // it was said
+		case need > math.MaxInt64-most:
+			found.add("buffer %d: the sizes and alignments up to this one add up to more than an int64 holds", i)
+			most = math.MaxUint64
+		default:
+			most += need
 		}
 	}
 	return found

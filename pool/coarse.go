@@ -37,7 +37,7 @@ func newCoarse(s *search) *search {
 		it := &s.problem.items[n]
 		buffers[i] = Buffer{Size: it.size, Spans: it.spans, Align: it.align, Fixed: it.fixed, At: it.at}
 	}
-	t := newSearch(newProblem(buffers), Options{Capacity: s.capacity, Stop: s.stop})
+	t := newSearch(newProblem(buffers), Options{Capacity: s.capacity, Enough: s.enough, Stop: s.stop})
 	t.bound, t.whole, t.part = s.bound, s, part
 	return t
 }

@@ -74,19 +74,21 @@ func (d *descents) next(s *search) {
 	d.order(s.problem, d.round)
 	d.round++
 	d.tries[d.aim]++
-	d.limit = min(s.height-1, s.goal()+s.goal()/1024*slacks[d.aim])
+	goal := s.goal()
+	d.limit = goal + min(s.height-1-goal, goal/1024*slacks[d.aim])
 	d.fails = leastFails * luby(d.tries[d.aim])
 	d.nodes = nodesPerBlock*len(d.blocks) + nodesPerFail*d.fails
 	d.remember(d.nodes)
 	before := d.steps
 	d.work = before + s.steps
-	switch out := d.run(0, int32(len(d.columns))); {
+	out := d.run(0, int32(len(d.columns)))
+	if out == deadEnd && s.problem.exact {
+		s.bound = d.limit + 1
+	}
+	switch {
 	case out == found:
 		d.keep(s)
 		d.aim = max(d.aim-1, 0)
-	case out == deadEnd && s.problem.exact:
-		s.bound = d.limit + 1
-		d.aim, d.tries = 0, [len(slacks)]int{}
 	case s.capacity > 0 || d.limit == s.height-1:
 		d.aim = 0
 	default:

@@ -90,7 +90,7 @@ func slowLowest(buffers []Buffer, offsets []int64, done, thing []int) (at, end i
 		b := &buffers[i]
 		return slices.ContainsFunc(done, func(j int) bool {
 			c := &buffers[j]
-			return at < offsets[j]+c.Size && offsets[j] < at+b.Size && excludes(b, c)
+			return b.Size > 0 && c.Size > 0 && at < offsets[j]+c.Size && offsets[j] < at+b.Size && excludes(b, c)
 		})
 	}
 	for slices.ContainsFunc(thing, meets) {

@@ -12,8 +12,11 @@ type Options struct {
 	// Method is one of Methods. Empty is "search", which is never higher than the greedy ones.
 	Method string
 
-	// Capacity in bytes: a search ends with the first height that is not above it. 0: it goes on to the lowest.
+	// Capacity in bytes is the height that a search aims at and ends with. 0: it aims at the lowest.
 	Capacity int64
+
+	// Enough is a height in bytes that ends the search, which otherwise goes on as without. 0: none is but the lowest.
+	Enough int64
 
 	// Rounds bounds the work of a search: a round takes 5 to 20 ms for a thousand buffers. 0 means 1.
 	Rounds int

@@ -2,11 +2,14 @@ package pool
 
 import "math"
 
-// The work of a search is bounded by steps, which are counted and so are the same on every machine. What leastSteps buys
-// takes some 5 to 15 ms; a step costs more where there are many items, as they no longer fit into a cache.
+// The work of a search is bounded by steps, which are counted and so are the same on every machine. A round has fewSteps at
+// least, stepsPerFew for each item up to usualSteps, which take 10 to 20 ms, and stepsPerMany for each where they are very
+// many. A step costs more then, as they no longer fit into a cache.
 const (
-	leastSteps   = 4_000_000
-	stepsPerItem = 1_000
+	fewSteps     = 1_000_000
+	stepsPerFew  = 20_000
+	usualSteps   = 4_000_000
+	stepsPerMany = 1_000
 )
 
 // simpleTries is how many simple tries share a round's work; one that takes more only looks into the uppermost gaps.
@@ -16,7 +19,8 @@ const simpleTries = 8
 type search struct {
 	problem   *problem
 	greedy    *greedy
-	capacity  int64       // bytes: a height that is low enough; 0: none is but the lowest
+	capacity  int64       // bytes: the height to aim at; 0: the lowest
+	enough    int64       // bytes: a height that ends the search
 	stop      func() bool // ends the search early
 	bound     int64       // bytes: no layout is lower
 	placed    bool        // there is a layout
@@ -37,11 +41,11 @@ type search struct {
 }
 
 func newSearch(p *problem, o Options) *search {
-	s := &search{problem: p, greedy: newGreedy(p), capacity: o.Capacity, stop: o.Stop, bound: p.load}
+	s := &search{problem: p, greedy: newGreedy(p), capacity: o.Capacity, enough: o.Enough, stop: o.Stop, bound: p.load}
 	if s.stop == nil {
 		s.stop = func() bool { return false }
 	}
-	s.round = max(leastSteps, stepsPerItem*len(p.items))
+	s.round = max(fewSteps, min(stepsPerFew*len(p.items), usualSteps), stepsPerMany*len(p.items))
 	s.allowance = s.round / simpleTries
 	s.steps = s.round * min(max(1, o.Rounds), math.MaxInt/64/s.round)
 	return s
@@ -92,10 +96,10 @@ func (s *search) turn(stages []stage) {
 	s.steps = rest + left
 }
 
-// goal is the height with which the search is content.
+// goal is the height to aim at.
 func (s *search) goal() int64 { return max(s.bound, s.capacity) }
 
-func (s *search) content() bool { return s.height <= s.goal() || s.stop() }
+func (s *search) content() bool { return s.height <= max(s.goal(), s.enough) || s.stop() }
 
 // done reports whether there is nothing to gain or no work left. The first layout is always made.
 func (s *search) done() bool { return s.placed && (s.steps <= 0 || s.content()) }
