@@ -22,7 +22,8 @@ type Buffer struct {
 	At    int64 // bytes; read only if Fixed
 
 	// Buffers of one group, a number other than 0, are views of the same bytes: they have one offset, and may share
-	// slots and bytes with one another. If any of them is fixed, all are.
+	// slots and bytes with one another. If any of them is fixed, all are. Pack takes each for as large as the largest
+	// wherever any is resident.
 	Alias int
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// slacks are how far above its goal a descent aims, in 1/1024 of it.
+// slacks are how far above its goal a descent aims, in 1/1024 of it. After the last it aims just below what there is.
 var slacks = [...]int64{0, 1, 4, 16, 64, 256}
 
 // What a descent may cost: dead ends, as many times leastFails as its term in the sequence of Luby and others says, and
@@ -23,8 +23,9 @@ const (
 type descents struct {
 	*descent
 	round int
-	aim   int              // among slacks
-	tries [len(slacks)]int // at each aim
+	aim   int                  // among slacks, or after them
+	tries [len(slacks) + 1]int // at each aim
+	over  bool                 // no layout is lower
 }
 
 // descend looks for layouts below one limit after another.
@@ -33,7 +34,7 @@ func descend(s *search) {
 		s.descents = newDescents(s)
 	}
 	if d := s.descents; len(d.blocks) > 0 {
-		for !s.done() {
+		for !s.done() && !d.over {
 			d.next(s)
 		}
 	}
@@ -75,7 +76,9 @@ func (d *descents) next(s *search) {
 	d.round++
 	d.tries[d.aim]++
 	goal := s.goal()
-	d.limit = goal + min(s.height-1-goal, goal/1024*slacks[d.aim])
+	if d.limit = s.height - 1; d.aim < len(slacks) {
+		d.limit = goal + min(s.height-1-goal, goal/1024*slacks[d.aim])
+	}
 	d.fails = leastFails * luby(d.tries[d.aim])
 	d.nodes = nodesPerBlock*len(d.blocks) + nodesPerFail*d.fails
 	d.remember(d.nodes)
@@ -85,6 +88,7 @@ func (d *descents) next(s *search) {
 	if out == deadEnd && s.problem.exact {
 		s.bound = d.limit + 1
 	}
+	d.over = out == deadEnd && d.limit == s.height-1
 	switch {
 	case out == found:
 		d.keep(s)
@@ -92,7 +96,7 @@ func (d *descents) next(s *search) {
 	case s.capacity > 0 || d.limit == s.height-1:
 		d.aim = 0
 	default:
-		d.aim = (d.aim + 1) % len(slacks)
+		d.aim++
 	}
 	d.rewind(mark{})
 	for n, blame := range d.blame {

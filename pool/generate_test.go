@@ -122,8 +122,10 @@ func pinned(rng *rand.Rand, buffers []Buffer) []Buffer {
 		}
 		done = append(done, i)
 		merged[i].At = at
-		for _, n := range members[i] {
-			buffers[n].Fixed, buffers[n].At = true, at
+		for k, n := range members[i] {
+			if k == 0 || rng.IntN(2) == 0 { // the others of a group stand there too
+				buffers[n].Fixed, buffers[n].At = true, at
+			}
 		}
 	}
 	return buffers

@@ -120,7 +120,7 @@ func TestUnion(t *testing.T) {
 
 // A merged group is as large, as aligned and as long resident as all its members need. The buffers stay as they are.
 func TestMergeGroups(t *testing.T) {
-	for seed := range uint64(2000) {
+	for seed := range uint64(800) {
 		rng := rand.New(rand.NewPCG(seed, 37))
 		buffers := pinned(rng, randomBuffers(rng))
 		before := cloneBuffers(buffers)
@@ -130,16 +130,17 @@ func TestMergeGroups(t *testing.T) {
 		}
 		var all []int
 		for i, m := range merged {
-			want := Buffer{Alias: m.Alias, Fixed: m.Fixed, At: m.At}
+			want, fixed := Buffer{Alias: m.Alias, At: m.At}, false
 			for _, n := range members[i] {
 				b := buffers[n]
-				if b.Alias != m.Alias || b.Alias == 0 && len(members[i]) > 1 || b.Fixed != m.Fixed || b.At != m.At {
+				if b.Alias != m.Alias || b.Alias == 0 && len(members[i]) > 1 || b.Fixed && (!m.Fixed || b.At != m.At) {
 					t.Fatalf("seed %d: buffer %+v is in %+v", seed, b, m)
 				}
 				want.Size, want.Align = max(want.Size, b.Size), max(want.Align, b.Align)
 				want.Spans = append(want.Spans, b.Spans...)
+				fixed = fixed || b.Fixed
 			}
-			if len(members[i]) > 1 {
+			if want.Fixed = fixed; len(members[i]) > 1 {
 				want.Spans = union(want.Spans)
 			}
 			if diff := cmp.Diff(want, m); diff != "" {

@@ -116,7 +116,7 @@ func outlined(buffers []Buffer) bool {
 // No layout is below the optimum, no lower bound above it, and what is said to be optimal is. With so few buffers a search
 // finds the optimum.
 func TestPackAgainstTheOptimum(t *testing.T) {
-	const seeds = 3000
+	const seeds = 1500
 	missed := make(map[string]int)
 	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 30))

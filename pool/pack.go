@@ -102,9 +102,17 @@ func packOnline(buffers []Buffer, bound int64) (Layout, error) {
 // layout is the lowest found.
 func (s *search) layout(buffers []Buffer) Layout {
 	l := Layout{Offsets: make([]int64, len(buffers)), Height: s.height, LowerBound: s.bound, Optimal: s.height == s.bound}
-	for i, b := range buffers {
+	fixed := make(map[int]int64) // per group
+	for _, b := range buffers {
+		if b.Fixed {
+			fixed[b.Alias] = b.At
+		}
+	}
+	for i, b := range buffers { // those without bytes stay where this puts them
 		if b.Fixed {
 			l.Offsets[i] = b.At
+		} else if b.Alias != 0 {
+			l.Offsets[i] = fixed[b.Alias]
 		}
 	}
 	for i, it := range s.problem.items {

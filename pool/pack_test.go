@@ -110,7 +110,7 @@ func TestPackAlwaysResident(t *testing.T) {
 // The work is bounded, whatever the buffers: beyond the budget there are the simple tries, which are always made, and what
 // it costs to finish a layout, which is in proportion to the number of buffers.
 func TestPackBoundsItsWork(t *testing.T) {
-	for _, n := range []int{4000, 16_000} {
+	for _, n := range []int{2000, 8000} {
 		s := newSearch(newProblem(scattered(n, 1)), Options{})
 		budget := s.steps
 		s.run(methods["search"])
