@@ -1,0 +1,223 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tensile/graph"
+)
+
+// maxLosses is the number of losses in a Result that fits a message.
+const maxLosses = 1 << 19
+
+// checker keeps the first thing that is wrong with a message.
+type checker struct{ err error }
+
+func (c *checker) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf(format, args...)
+	}
+}
+
+// name checks the name of a job or executor.
+func (c *checker) name(what, name string) {
+	if err := CheckName(name); err != nil {
+		c.fail("%s: %w", what, err)
+	}
+}
+
+// text checks what is printed in one line.
+func (c *checker) text(what, text string) {
+	if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }); i >= 0 {
+		c.fail("%s %s has the control character %q", what, clip(text), text[i])
+	}
+}
+
+// atLeast checks a number.
+func atLeast[N int | int64 | graph.Bytes | time.Duration](c *checker, what string, n, least N) {
+	if n < least {
+		c.fail("%s is %d, and cannot be less than %d", what, int64(n), int64(least))
+	}
+}
+
+// among checks a word of a fixed set.
+func among[S ~string](c *checker, what string, word S, words ...S) {
+	if !slices.Contains(words, word) {
+		c.fail("there is no %s %s (there are %v)", what, clip(string(word)), words)
+	}
+}
+
+// digest checks the digest of a graph: the name of an object.
+func (c *checker) digest(d graph.Digest) {
+	const length = 64
+	if len(d) != length || strings.Trim(string(d), "0123456789abcdef") != "" {
+		c.fail("graph %s is no digest of %d hexadecimal digits", clip(string(d)), length)
+	}
+}
+
+func (c *checker) spec(s *Spec) {
+	c.name("job", s.Name)
+	c.text("model", s.Model)
+	c.text("data", s.Data)
+	c.text("save", s.Save)
+	c.digest(s.Graph)
+	atLeast(c, "iterations", s.Iterations, 0)
+	atLeast(c, "priority", s.Priority, 0)
+	if !(s.SwapRate >= 0 && s.SwapRate <= 1) { // NaN too
+		c.fail("max_swap_rate is %v, and must lie in 0 to 1", s.SwapRate)
+	}
+}
+
+func (c *checker) result(r *Result) {
+	if r == nil {
+		return
+	}
+	if len(r.Losses) > maxLosses {
+		c.fail("there are %d losses, and at most %d fit a message", len(r.Losses), maxLosses)
+	}
+	for storage := range r.Weights {
+		if storage < 0 {
+			c.fail("weights has the storage %d", storage)
+		}
+	}
+	atLeast(c, "begin_ns", r.Begin, 0)
+	atLeast(c, "end_ns", r.End, r.Begin)
+	atLeast(c, "stall_ns", r.Stall, 0)
+	atLeast(c, "touched_bytes", r.Touched, 0)
+	atLeast(c, "plans", r.Plans, 0)
+	atLeast(c, "transition_ns", r.Transition, 0)
+}
+
+// once checks that no two jobs have one name.
+func once[T any](c *checker, jobs []T, name func(*T) string) {
+	seen := make(map[string]bool, len(jobs))
+	for i := range jobs {
+		n := name(&jobs[i])
+		if seen[n] {
+			c.fail("job %s is there twice", clip(n))
+		}
+		seen[n] = true
+	}
+}
+
+func (o Orders) check() error {
+	c := new(checker)
+	c.name("executor", o.Executor)
+	atLeast(c, "number", o.Number, 0)
+	for i := range o.Jobs {
+		c.spec(&o.Jobs[i].Spec)
+		atLeast(c, "epoch", o.Jobs[i].Epoch, 0)
+	}
+	once(c, o.Jobs, func(j *Order) string { return j.Spec.Name })
+	return c.err
+}
+
+func (s Status) check() error {
+	c := new(checker)
+	c.name("executor", s.Executor)
+	c.name("life", s.Life)
+	c.text("device", s.Device)
+	atLeast(c, "number", s.Number, 0)
+	atLeast(c, "orders", s.Orders, 0)
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		c.name("job", j.Name)
+		among(c, "state", j.State, Waiting, Running, Finished, Stopped, Failed)
+		atLeast(c, "epoch", j.Epoch, 0)
+		atLeast(c, "arena_bytes", j.Arena, 0)
+		atLeast(c, "iteration", j.Iteration, 0)
+		c.result(j.Result)
+	}
+	once(c, s.Jobs, func(j *JobStatus) string { return j.Name })
+	return c.err
+}
+
+func (r Report) check() error {
+	c := new(checker)
+	c.name("executor", r.Executor)
+	c.name("job", r.Job)
+	atLeast(c, "epoch", r.Epoch, 0)
+	atLeast(c, "iteration", r.Iteration, 0)
+	for _, s := range r.Steps {
+		atLeast(c, "steps_ns", s, 0)
+	}
+	atLeast(c, "stall_ns", r.Stall, 0)
+	atLeast(c, "wall_ns", r.Wall, 0)
+	return c.err
+}
+
+func (l Layout) check() error {
+	c := new(checker)
+	if l.Plan == nil {
+		return fmt.Errorf("it has no plan")
+	}
+	c.name("job", l.Plan.Job)
+	atLeast(c, "epoch", l.Plan.Epoch, 1)
+	c.digest(l.Plan.Graph)
+	atLeast(c, "arena_bytes", l.Arena, 0)
+	for _, o := range l.Offsets {
+		if o < 0 || o > l.Arena {
+			c.fail("offset %d lies outside the arena of %d bytes", o, l.Arena)
+		}
+	}
+	for _, o := range l.Scratch {
+		if o < 0 || o > l.Arena {
+			c.fail("scratch at %d lies outside the arena of %d bytes", o, l.Arena)
+		}
+	}
+	if n := len(l.Plan.Steps); len(l.Scratch) != 0 && len(l.Scratch) != n {
+		c.fail("it has scratch for %d steps of %d", len(l.Scratch), n)
+	}
+	return c.err
+}
+
+func (r Request) check() error {
+	c := new(checker)
+	among(c, "verb", r.Verb, Submit, Stop, Jobs)
+	switch r.Verb {
+	case Submit:
+		if r.Spec == nil {
+			c.fail("submit has no spec")
+		} else {
+			c.spec(r.Spec)
+		}
+	case Stop:
+		c.name("job", r.Job)
+	}
+	return c.err
+}
+
+func (a Answer) check() error {
+	c := new(checker)
+	for i := range a.Jobs {
+		c.record(&a.Jobs[i])
+	}
+	return c.err
+}
+
+func (r Record) check() error {
+	c := new(checker)
+	c.record(&r)
+	return c.err
+}
+
+func (c *checker) record(r *Record) {
+	c.spec(&r.Spec)
+	among(c, "phase", r.Phase, Queued, Starting, Training, Ending, Done, Halted, Broken)
+	if r.Executor != "" {
+		c.name("executor", r.Executor)
+	}
+	for _, n := range []struct {
+		what string
+		n    int64
+	}{
+		{"order", r.Order}, {"epoch", r.Epoch}, {"granted_epoch", r.Granted}, {"applied_epoch", r.Applied},
+		{"need_bytes", int64(r.Need)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
+		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.Replans)},
+	} {
+		atLeast(c, n.what, n.n, 0)
+	}
+	c.result(r.Result)
+}

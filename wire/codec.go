@@ -1,0 +1,124 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Version is the version of the messages: one with other meanings has another. A field that may be left out needs none.
+const Version = 1
+
+const (
+	MaxMessage = 8 << 20  // bytes of a message that goes over the bus
+	MaxLayout  = 64 << 20 // bytes of a Layout, which is an object
+)
+
+// envelope is the form of every message.
+type envelope struct {
+	Version int             `json:"version"`
+	Kind    string          `json:"kind"`
+	Body    json.RawMessage `json:"body"`
+}
+
+// readers read the body of each kind of message.
+var readers = map[string]func(json.RawMessage) (Message, error){
+	Orders{}.kind():  read[Orders],
+	Status{}.kind():  read[Status],
+	Report{}.kind():  read[Report],
+	Layout{}.kind():  read[Layout],
+	Request{}.kind(): read[Request],
+	Answer{}.kind():  read[Answer],
+	Record{}.kind():  read[Record],
+}
+
+func read[T Message](body json.RawMessage) (Message, error) {
+	var m T
+	if err := json.Unmarshal(body, &m); err != nil {
+		return nil, err
+	}
+	return m, m.check()
+}
+
+// Encode returns the message as JSON in an envelope. A message that Decode would refuse for what it says is a bug of the
+// caller, and panics; one that is too large is refused where it is sent or read.
+func Encode(m Message) []byte {
+	if err := m.check(); err != nil {
+		panic(fmt.Sprintf("wire: encode %s: %v", m.kind(), err))
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		panic(fmt.Sprintf("wire: encode %s: %v", m.kind(), err))
+	}
+	text, err := json.Marshal(envelope{Version: Version, Kind: m.kind(), Body: body})
+	if err != nil {
+		panic(fmt.Sprintf("wire: encode %s: %v", m.kind(), err))
+	}
+	return text
+}
+
+// Decode reads a message, which has the type of Orders{}, not of a pointer. It refuses what no Encode has written,
+// except for fields that it does not know.
+func Decode(data []byte) (Message, error) {
+	if len(data) > MaxLayout {
+		return nil, tooLarge("a message", len(data), MaxLayout)
+	}
+	var e envelope
+	if err := json.Unmarshal(data, &e); err != nil {
+		return nil, fmt.Errorf("decode message: %w: it is no message of tensile", err)
+	}
+	reader := readers[e.Kind]
+	switch {
+	case e.Version != Version:
+		return nil, fmt.Errorf("decode message: it is of version %d, this tensile knows version %d: "+
+			"let controller, executors and command line be of the same release", e.Version, Version)
+	case reader == nil:
+		return nil, fmt.Errorf("decode message: there is no kind %s of messages (there are %s): "+
+			"let controller, executors and command line be of the same release", clip(e.Kind), kinds())
+	case len(data) > MaxMessage && e.Kind != (Layout{}).kind():
+		return nil, tooLarge(e.Kind, len(data), MaxMessage)
+	case len(e.Body) == 0 || e.Body[0] != '{':
+		return nil, fmt.Errorf("decode %s: it has no body", e.Kind)
+	}
+	m, err := reader(e.Body)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s: %w", e.Kind, err)
+	}
+	return m, nil
+}
+
+// DecodeAs reads a message that is to be of one kind.
+func DecodeAs[T Message](data []byte) (T, error) {
+	var want T
+	m, err := Decode(data)
+	if err != nil {
+		return want, err
+	}
+	got, ok := m.(T)
+	if !ok {
+		return want, fmt.Errorf("decode message: it is of kind %s, not %s", m.kind(), want.kind())
+	}
+	return got, nil
+}
+
+func tooLarge(what string, size, most int) error {
+	return fmt.Errorf("decode message: %s of %d bytes is over the limit of %d", what, size, most)
+}
+
+func kinds() string {
+	var names []string
+	for kind := range readers {
+		names = append(names, kind)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+func (Orders) kind() string  { return "orders" }
+func (Status) kind() string  { return "status" }
+func (Report) kind() string  { return "report" }
+func (Layout) kind() string  { return "layout" }
+func (Request) kind() string { return "request" }
+func (Answer) kind() string  { return "answer" }
+func (Record) kind() string  { return "record" }

@@ -1,0 +1,298 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"tensile/graph"
+	"tensile/plan"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+// same compares what messages mean: losses by their bits, an empty list like none.
+var same = cmp.Options{
+	cmpopts.EquateEmpty(),
+	cmp.Comparer(func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }),
+}
+
+// TestGolden shows the form of each kind of message. A change of it is a new Version, if old messages read otherwise.
+func TestGolden(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range samples() {
+		seen[m.kind()] = true
+		var got bytes.Buffer
+		if err := json.Indent(&got, Encode(m), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join("testdata", m.kind()+".json")
+		if *update {
+			if err := os.WriteFile(name, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("%s is written in another form (-want +got):\n%s", m.kind(), diff)
+		}
+		read, err := Decode(want)
+		if diff := cmp.Diff(m, read, same); err != nil || diff != "" {
+			t.Errorf("%s: %v; read as another message (-want +got):\n%s", name, err, diff)
+		}
+	}
+	if len(seen) != len(readers) {
+		t.Errorf("there are samples of %d kinds, and %d kinds", len(seen), len(readers))
+	}
+}
+
+// TestSamplesAreWhole shows that the goldens have every field.
+func TestSamplesAreWhole(t *testing.T) {
+	var whole func(path string, v reflect.Value)
+	whole = func(path string, v reflect.Value) {
+		if v.IsZero() {
+			t.Errorf("%s is not set in the sample", path)
+		}
+		switch v.Kind() {
+		case reflect.Pointer:
+			if !v.IsNil() {
+				whole(path, v.Elem())
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				whole(path+"."+v.Type().Field(i).Name, v.Field(i))
+			}
+		case reflect.Slice:
+			if v.Len() > 0 && v.Index(0).Kind() == reflect.Struct {
+				whole(path+"[0]", v.Index(0))
+			}
+		}
+	}
+	for _, m := range samples() {
+		whole(m.kind(), reflect.ValueOf(m))
+	}
+}
+
+// TestRoundTrip writes and reads random messages.
+func TestRoundTrip(t *testing.T) {
+	for seed := range uint64(1000) {
+		m := maker{rand.New(rand.NewPCG(seed, 0))}.message()
+		text := Encode(m)
+		got, err := Decode(text)
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		if diff := cmp.Diff(m, got, same); diff != "" {
+			t.Fatalf("seed %d: -want +got:\n%s", seed, diff)
+		}
+		if again := Encode(got); !bytes.Equal(text, again) {
+			t.Fatalf("seed %d: written again as\n%s, not\n%s", seed, again, text)
+		}
+	}
+}
+
+// TestUnknownFields shows that a release with one more field can talk to this one.
+func TestUnknownFields(t *testing.T) {
+	for _, m := range samples() {
+		more := bytes.Replace(Encode(m), []byte(`"body":{`), []byte(`"later":[1],"body":{"later":{"x":1},`), 1)
+		got, err := Decode(more)
+		if diff := cmp.Diff(m, got, same); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", m.kind(), err, diff)
+		}
+	}
+}
+
+func TestDecodeAs(t *testing.T) {
+	text := Encode(Request{Verb: Jobs})
+	if got, err := DecodeAs[Request](text); err != nil || got.Verb != Jobs {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := DecodeAs[Orders](text); err == nil || !strings.Contains(err.Error(), "kind request, not orders") {
+		t.Errorf("%v", err)
+	}
+	if _, err := DecodeAs[Orders]([]byte("x")); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"", "no message of tensile"},
+		{"x", "no message of tensile"},
+		{"null", "version 0"},
+		{"[]", "no message of tensile"},
+		{"{}", "version 0, this tensile knows version 1: let"},
+		{`{"version":2,"kind":"orders","body":{}}`, "version 2, this tensile knows version 1: let"},
+		{`{"version":1.5,"kind":"orders","body":{}}`, "no message of tensile"},
+		{`{"version":1,"kind":"greeting","body":{}}`, `no kind "greeting" of messages (there are answer, layout, orders, record, report, request, status)`},
+		{`{"version":1,"kind":"` + strings.Repeat("x", 500) + `","body":{}}`, `"xxxx`},
+		{`{"version":1,"kind":"orders"}`, "decode orders: it has no body"},
+		{`{"version":1,"kind":"orders","body":null}`, "it has no body"},
+		{`{"version":1,"kind":"orders","body":[]}`, "it has no body"},
+		{`{"version":1,"kind":"orders","body":{"executor":1}}`, "executor"},
+		{`{"version":1,"kind":"orders","body":{"executor":"a"}} x`, "no message of tensile"},
+		{`{"version":1,"kind":"orders","body":{}}`, "executor: the name"},
+		{`{"version":1,"kind":"answer","body":{"error":"` + strings.Repeat("x", MaxMessage) + `"}}`, "over the limit of 8388608"},
+		{strings.Repeat("[", 100_000), "no message of tensile"},
+	} {
+		_, err := Decode([]byte(test.text))
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%.80s: %v; want %q", test.text, err, test.want)
+		} else if len(err.Error()) > 400 || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.80s: the error is not one short line: %v", test.text, err)
+		}
+	}
+	if _, err := Decode(make([]byte, MaxLayout+1)); err == nil || !strings.Contains(err.Error(), "over the limit") {
+		t.Errorf("too large: %v", err)
+	}
+}
+
+// TestLargeLayout shows that layouts may be larger than messages.
+func TestLargeLayout(t *testing.T) {
+	l := Layout{Plan: &plan.Plan{
+		Job: "a", Epoch: 1, Graph: graph.Digest(strings.Repeat("0", 64)), Policy: strings.Repeat("x", MaxMessage),
+	}}
+	got, err := DecodeAs[Layout](Encode(l))
+	if diff := cmp.Diff(l, got, same); err != nil || diff != "" {
+		t.Errorf("%v\n%.200s", err, diff)
+	}
+}
+
+// TestCheck changes one thing in the samples, to nonsense.
+func TestCheck(t *testing.T) {
+	sample := func(kind string) Message {
+		for _, m := range samples() {
+			if m.kind() == kind {
+				return m
+			}
+		}
+		panic("wire: no sample of " + kind)
+	}
+	orders := func(change func(*Orders)) Message { m := sample("orders").(Orders); change(&m); return m }
+	spec := func(change func(*Spec)) Message { return orders(func(o *Orders) { change(&o.Jobs[0].Spec) }) }
+	status := func(change func(*Status)) Message { m := sample("status").(Status); change(&m); return m }
+	job := func(change func(*JobStatus)) Message { return status(func(s *Status) { change(&s.Jobs[0]) }) }
+	result := func(change func(*Result)) Message { return job(func(j *JobStatus) { change(j.Result) }) }
+	report := func(change func(*Report)) Message { m := sample("report").(Report); change(&m); return m }
+	layout := func(change func(*Layout)) Message { m := sample("layout").(Layout); change(&m); return m }
+	record := func(change func(*Record)) Message { m := sample("record").(Record); change(&m); return m }
+
+	for _, test := range []struct {
+		m    Message
+		want string
+	}{
+		{orders(func(o *Orders) { o.Executor = "" }), "executor: the name"},
+		{orders(func(o *Orders) { o.Executor = "*" }), "executor: the name"},
+		{orders(func(o *Orders) { o.Executor = "a/b" }), "executor: the name"},
+		{orders(func(o *Orders) { o.Executor = strings.Repeat("a", maxName+1) }), "129 bytes"},
+		{orders(func(o *Orders) { o.Number = -1 }), "number is -1"},
+		{orders(func(o *Orders) { o.Jobs[0].Epoch = -1 }), "epoch is -1"},
+		{orders(func(o *Orders) { o.Jobs = append(o.Jobs, o.Jobs[0]) }), `job "lenet.1" is there twice`},
+		{spec(func(s *Spec) { s.Name = "\n" }), "job: the name"},
+		{spec(func(s *Spec) { s.Model = "a\x1b[2J" }), "model"},
+		{spec(func(s *Spec) { s.Save = "a\nb" }), "save"},
+		{spec(func(s *Spec) { s.Graph = "" }), "no digest"},
+		{spec(func(s *Spec) { s.Graph = graph.Digest(strings.Repeat(">", 64)) }), "no digest"},
+		{spec(func(s *Spec) { s.Iterations = -1 }), "iterations is -1"},
+		{spec(func(s *Spec) { s.Priority = -1 }), "priority is -1"},
+		{spec(func(s *Spec) { s.SwapRate = 1.5 }), "max_swap_rate is 1.5"},
+		{spec(func(s *Spec) { s.SwapRate = math.NaN() }), "max_swap_rate is NaN"},
+		{status(func(s *Status) { s.Executor = "" }), "executor"},
+		{status(func(s *Status) { s.Life = "" }), "life"},
+		{status(func(s *Status) { s.Device = "\x00" }), "device"},
+		{status(func(s *Status) { s.Number = -1 }), "number"},
+		{status(func(s *Status) { s.Orders = -1 }), "orders is -1"},
+		{status(func(s *Status) { s.Jobs = append(s.Jobs, s.Jobs[0]) }), "twice"},
+		{job(func(j *JobStatus) { j.Name = "" }), "job: the name"},
+		{job(func(j *JobStatus) { j.State = "paused" }), `no state "paused" (there are [waiting running finished stopped failed])`},
+		{job(func(j *JobStatus) { j.Epoch = -1 }), "epoch"},
+		{job(func(j *JobStatus) { j.Arena = -1 }), "arena_bytes"},
+		{job(func(j *JobStatus) { j.Iteration = -1 }), "iteration"},
+		{result(func(r *Result) { r.Losses = make([]float32, maxLosses+1) }), "524289 losses"},
+		{result(func(r *Result) { r.Weights = map[int32]string{-1: ""} }), "storage -1"},
+		{result(func(r *Result) { r.Begin = -1 }), "begin_ns"},
+		{result(func(r *Result) { r.End = r.Begin - 1 }), "end_ns is 0, and cannot be less than 1"},
+		{result(func(r *Result) { r.Stall = -1 }), "stall_ns"},
+		{result(func(r *Result) { r.Touched = -1 }), "touched_bytes"},
+		{result(func(r *Result) { r.Plans = -1 }), "plans"},
+		{result(func(r *Result) { r.Transition = -1 }), "transition_ns"},
+		{report(func(r *Report) { r.Executor = "" }), "executor"},
+		{report(func(r *Report) { r.Job = "" }), "job"},
+		{report(func(r *Report) { r.Epoch = -1 }), "epoch"},
+		{report(func(r *Report) { r.Iteration = -1 }), "iteration"},
+		{report(func(r *Report) { r.Steps = []time.Duration{1, -1} }), "steps_ns"},
+		{report(func(r *Report) { r.Stall = -1 }), "stall_ns"},
+		{report(func(r *Report) { r.Wall = -1 }), "wall_ns"},
+		{layout(func(l *Layout) { l.Plan = nil }), "no plan"},
+		{layout(func(l *Layout) { l.Plan.Job = "" }), "job"},
+		{layout(func(l *Layout) { l.Plan.Epoch = 0 }), "epoch is 0, and cannot be less than 1"},
+		{layout(func(l *Layout) { l.Plan.Graph = "x" }), "no digest"},
+		{layout(func(l *Layout) { l.Arena = -1 }), "arena_bytes"},
+		{layout(func(l *Layout) { l.Offsets[0] = -1 }), "offset -1"},
+		{layout(func(l *Layout) { l.Offsets[0] = l.Arena + 1 }), "offset 4097"},
+		{layout(func(l *Layout) { l.Scratch[0] = l.Arena + 1 }), "scratch at 4097"},
+		{layout(func(l *Layout) { l.Scratch = l.Scratch[:1] }), "1 steps of 2"},
+		{Request{}, `no verb ""`},
+		{Request{Verb: "reboot"}, `no verb "reboot"`},
+		{Request{Verb: Submit}, "submit has no spec"},
+		{Request{Verb: Submit, Spec: &Spec{}}, "job: the name"},
+		{Request{Verb: Stop}, "job: the name"},
+		{Answer{Jobs: []Record{{}}}, "job: the name"},
+		{record(func(r *Record) { r.Phase = "asleep" }), `no phase "asleep"`},
+		{record(func(r *Record) { r.Executor = "a/b" }), "executor"},
+		{record(func(r *Record) { r.Order = -1 }), "order is -1"},
+		{record(func(r *Record) { r.Applied = -1 }), "applied_epoch is -1"},
+		{record(func(r *Record) { r.Claim = -1 }), "claim_bytes is -1"},
+		{record(func(r *Record) { r.Result.Plans = -1 }), "plans"},
+	} {
+		err := test.m.check()
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v; want %q", test.m.kind(), err, test.want)
+		}
+		func() {
+			defer func() { recover() }()
+			Encode(test.m)
+			t.Errorf("%s that is wrong (%s) is written", test.m.kind(), test.want)
+		}()
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, m := range samples() {
+		f.Add(Encode(m))
+	}
+	for seed := range uint64(50) {
+		f.Add(Encode(maker{rand.New(rand.NewPCG(seed, 0))}.message()))
+	}
+	f.Add([]byte(`{"version":1,"kind":"status","body":{"executor":"a","life":"b","jobs":[{"name":"c","state":"failed","result":{"losses":["0x7f800000",null]}}]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := Decode(text)
+		if err != nil {
+			if m != nil {
+				t.Errorf("an error and a message: %v", err)
+			}
+			return
+		}
+		again, err := Decode(Encode(m))
+		if err != nil {
+			t.Fatalf("what was read cannot be read again: %v", err)
+		}
+		if diff := cmp.Diff(m, again, same); diff != "" {
+			t.Errorf("read again it differs:\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package wire
+
+import (
+	"time"
+
+	"tensile/graph"
+	"tensile/plan"
+)
+
+// Message is one of Orders, Status, Report, Layout, Request, Answer and Record.
+type Message interface {
+	kind() string
+	check() error
+}
+
+// Spec is a job as its owner wants it.
+type Spec struct {
+	Name       string       `json:"name"`
+	ID         int64        `json:"id,omitzero"` // given by the controller: another for each job that is called so
+	Model      string       `json:"model"`
+	Graph      graph.Digest `json:"graph"` // the object of that name is its JSON form
+	Seed       uint64       `json:"seed"`  // of weights, dropout and the order of examples
+	Iterations int          `json:"iterations"`
+	Priority   int          `json:"priority,omitzero"`      // weighs the job's time: 0 is 1
+	SwapRate   float64      `json:"max_swap_rate,omitzero"` // share of the storages that may be swapped; 0: no limit
+	Data       string       `json:"data,omitzero"`          // folder with examples where the executor runs; "": a synthetic set
+	Save       string       `json:"save,omitzero"`          // file for parameters and state, where the executor runs
+}
+
+// Orders are all that a controller wants of an executor.
+type Orders struct {
+	Executor string  `json:"executor"`
+	Number   int64   `json:"number"` // the larger is the newer, over restarts of the controller too
+	Jobs     []Order `json:"jobs"`   // those that are not named are to end at once, and to be forgotten
+	Leave    bool    `json:"leave,omitzero"`
+}
+
+// Order is what a job is to do.
+type Order struct {
+	Spec  Spec  `json:"spec"`
+	Epoch int64 `json:"epoch,omitzero"` // of the layout to train with; 0: none yet, the job waits in Home
+	Stop  bool  `json:"stop,omitzero"`  // to end after the iterations in flight
+}
+
+// Status is all that an executor does.
+type Status struct {
+	Executor string      `json:"executor"`
+	Number   int64       `json:"number"` // the larger is the newer, within a life
+	Life     string      `json:"life"`   // another for each process that was called so
+	Device   string      `json:"device"`
+	Orders   int64       `json:"orders"` // the number of the newest orders it has seen
+	Jobs     []JobStatus `json:"jobs"`
+}
+
+// JobStatus is where a job of an executor is.
+type JobStatus struct {
+	Name      string      `json:"name"`
+	ID        int64       `json:"id,omitzero"` // of the spec
+	State     State       `json:"state"`
+	Epoch     int64       `json:"epoch"`       // of the layout in force; 0: none yet
+	Arena     graph.Bytes `json:"arena_bytes"` // what the job has of the device now
+	Iteration int         `json:"iteration"`   // complete iterations
+	Error     string      `json:"error,omitzero"`
+	Result    *Result     `json:"result,omitempty"` // of a finished job
+}
+
+// State is where a job is in its life at an executor.
+type State string
+
+const (
+	Waiting  State = "waiting" // in Home, for its first layout
+	Running  State = "running"
+	Finished State = "finished"
+	Stopped  State = "stopped"
+	Failed   State = "failed"
+)
+
+// Over reports whether the job has nothing of the device any more, and never will.
+func (s State) Over() bool { return s == Finished || s == Stopped || s == Failed }
+
+// Result is what a job came to.
+type Result struct {
+	Losses     []float32        `json:"losses,omitempty"`  // per iteration; none without data
+	Weights    map[int32]string `json:"weights,omitempty"` // per persistent storage a digest of its bytes
+	Begin      time.Duration    `json:"begin_ns"`          // of the first iteration, by the device's clock
+	End        time.Duration    `json:"end_ns"`            // of the last
+	Stall      time.Duration    `json:"stall_ns"`
+	Touched    graph.Bytes      `json:"touched_bytes"`
+	Plans      int              `json:"plans"`
+	Transition time.Duration    `json:"transition_ns"`
+}
+
+// Report is what was measured of an iteration.
+type Report struct {
+	Executor  string          `json:"executor"`
+	Job       string          `json:"job"`
+	Epoch     int64           `json:"epoch"`
+	Iteration int             `json:"iteration"`
+	Steps     []time.Duration `json:"steps_ns"` // per step of the plan, waits left out
+	Stall     time.Duration   `json:"stall_ns"`
+	Wall      time.Duration   `json:"wall_ns"`
+	Loss      *float32        `json:"loss,omitempty"`
+}
+
+// Layout is a plan with the offsets that its residencies and scratch have in the arena. Who receives it proves it before
+// it runs.
+type Layout struct {
+	Plan    *plan.Plan    `json:"plan"`
+	Offsets []graph.Bytes `json:"offsets"`           // per residency, as plan.StaysOf lists them
+	Scratch []graph.Bytes `json:"scratch,omitempty"` // per step; 0 where it has none
+	Arena   graph.Bytes   `json:"arena_bytes"`
+}
+
+// Verb is what a command line wants of a controller.
+type Verb string
+
+const (
+	Submit Verb = "submit" // Spec; its graph is in the store
+	Stop   Verb = "stop"   // Job
+	Jobs   Verb = "jobs"
+)
+
+// Request is a wish of the command line.
+type Request struct {
+	Verb Verb   `json:"verb"`
+	Spec *Spec  `json:"spec,omitempty"`
+	Job  string `json:"job,omitzero"`
+}
+
+// Answer is what comes of a request: an error in one line, or what was asked for.
+type Answer struct {
+	Error string   `json:"error,omitzero"`
+	Jobs  []Record `json:"jobs,omitempty"` // of the job submitted or stopped; of all for Jobs
+}
+
+// Phase is where a job is in its life at the controller.
+type Phase string
+
+const (
+	Queued   Phase = "queued"   // it does not fit beside the others yet
+	Starting Phase = "starting" // planned; its executor, or its bytes, are not there yet
+	Training Phase = "running"
+	Ending   Phase = "stopping"
+	Done     Phase = "finished"
+	Halted   Phase = "stopped"
+	Broken   Phase = "failed"
+)
+
+// Over reports whether the job will never run again.
+func (p Phase) Over() bool { return p == Done || p == Halted || p == Broken }
+
+// Record is what a controller knows about a job, and finds again after a restart.
+type Record struct {
+	Spec      Spec        `json:"spec"`
+	Order     int64       `json:"order"` // of submission
+	Phase     Phase       `json:"phase"`
+	Why       string      `json:"why,omitzero"`        // it waits, or failed
+	Need      graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
+	Executor  string      `json:"executor,omitzero"`
+	Epoch     int64       `json:"epoch,omitzero"`         // of the newest layout
+	Granted   int64       `json:"granted_epoch,omitzero"` // of the layout that it was told to train with
+	Applied   int64       `json:"applied_epoch,omitzero"` // of the layout that it was last heard to train with
+	Claim     graph.Bytes `json:"claim_bytes,omitzero"`   // what it counts with: the larger of old and new arena
+	Arena     graph.Bytes `json:"arena_bytes,omitzero"`   // of the newest layout
+	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"`
+	Iteration int         `json:"iteration"`
+	Replans   int         `json:"replans,omitzero"`
+	Reason    string      `json:"replan_reason,omitzero"` // of the last plan
+	Result    *Result     `json:"result,omitempty"`
+}

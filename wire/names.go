@@ -1,0 +1,95 @@
+package wire
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"tensile/graph"
+)
+
+// Names of keys, subjects and objects. A job or executor is one token of them.
+
+// OrdersKey is the key with the [Orders] of an executor.
+func OrdersKey(executor string) string { return "orders." + token(executor) }
+
+// StatusKey is the key with the [Status] of an executor; "*" for all of them.
+func StatusKey(executor string) string { return "status." + token(executor) }
+
+// RecordKey is the key with the [Record] of a job; "*" for all of them.
+func RecordKey(job string) string { return "record." + token(job) }
+
+// ReportSubject is where an executor publishes the [Report] of a job; "*" for all of them.
+func ReportSubject(executor, job string) string {
+	return "report." + token(executor) + "." + token(job)
+}
+
+// LogSubject is where the log of a job at an executor goes, a message a line; "*" for all of them.
+func LogSubject(executor, job string) string { return "log." + token(executor) + "." + token(job) }
+
+// ControlSubject is where a controller takes a [Request] and gives an [Answer].
+const ControlSubject = "control"
+
+// Graphs is the bucket with the graphs of the jobs that were submitted.
+const Graphs = "graphs"
+
+// Bucket is the bucket with the graphs and layouts that an executor may read.
+func Bucket(executor string) string { return "x-" + token(executor) }
+
+// GraphObject is the name of a graph in a bucket: its JSON form.
+func GraphObject(digest graph.Digest) string { return "graph-" + string(digest) }
+
+// LayoutObject is the name of a job's [Layout] of an epoch in a bucket.
+func LayoutObject(job string, epoch int64) string {
+	return fmt.Sprintf("layout-%s-%d", token(job), epoch)
+}
+
+// token turns a name into one token of a key: what may not stand in one is "=" and two hexadecimal digits for each byte.
+func token(name string) string {
+	if name == "*" {
+		return name
+	}
+	var t strings.Builder
+	for _, c := range []byte(name) {
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+		if plain {
+			t.WriteByte(c)
+		} else {
+			fmt.Fprintf(&t, "=%02x", c)
+		}
+	}
+	return t.String()
+}
+
+// maxName is the length of the longest name, in bytes.
+const maxName = 128
+
+// CheckName reports whether jobs and executors may be called so: a name stands in lines and is a part of file names.
+func CheckName(name string) error {
+	strange := func(r rune) bool { return !strconv.IsPrint(r) || r == '/' || r == '\\' }
+	switch {
+	case name == "" || name == "*":
+		return fmt.Errorf("the name %q: %s", name, nameRule)
+	case len(name) > maxName:
+		return fmt.Errorf("the name %s has %d bytes: %s", clip(name), len(name), nameRule)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, strange):
+		return fmt.Errorf("the name %s: %s", clip(name), nameRule)
+	}
+	return nil
+}
+
+const nameRule = "a name is 1 to 128 bytes of printable characters without slashes, and not *"
+
+// clip quotes a text for an error message and cuts it short.
+func clip(text string) string {
+	const most = 40
+	if len(text) <= most {
+		return fmt.Sprintf("%q", text)
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%q...", text[:cut])
+}

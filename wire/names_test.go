@@ -1,0 +1,37 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNames(t *testing.T) {
+	for _, test := range []struct{ got, want string }{
+		{OrdersKey("e1"), "orders.e1"},
+		{StatusKey("*"), "status.*"},
+		{RecordKey("lenet.1"), "record.lenet=2e1"},
+		{RecordKey("a=2e1"), "record.a=3d2e1"}, // no two names have one key
+		{ReportSubject("e 1", "a>b"), "report.e=201.a=3eb"},
+		{LogSubject("*", "a*"), "log.*.a=2a"},
+		{Bucket("e.1"), "x-e=2e1"},
+		{GraphObject("0123"), "graph-0123"},
+		{LayoutObject("ä", 3), "layout-=c3=a4-3"},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s, want %s", test.got, test.want)
+		}
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	for _, name := range []string{"a", "lenet.1", "resnet:3,4", "ä", "A b", strings.Repeat("a", maxName)} {
+		if err := CheckName(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"", "*", "a/b", `a\b`, "\x00", "a\n", "\xff", strings.Repeat("a", maxName+1)} {
+		if err := CheckName(name); err == nil || !strings.Contains(err.Error(), "a name is 1 to 128 bytes") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package wire
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"tensile/graph"
+	"tensile/plan"
+)
+
+// samples has a message of each kind in which every field is set; TestSamplesAreWhole holds them to that.
+func samples() []Message {
+	loss := float32(2.25)
+	digest := graph.Digest(strings.Repeat("0123456789abcdef", 4))
+	spec := Spec{
+		Name: "lenet.1", ID: 6, Model: "lenet", Graph: digest, Seed: 1 << 63, Iterations: 50, Priority: 2, SwapRate: 0.5,
+		Data: "data/mnist", Save: "out/lenet.safetensors",
+	}
+	result := &Result{
+		Losses: []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)}, Weights: map[int32]string{0: "ab12", 7: "cd34"},
+		Begin: 1, End: 5 * time.Second, Stall: 3 * time.Millisecond, Touched: 4096, Plans: 2, Transition: 700,
+	}
+	record := Record{
+		Spec: spec, Order: 4, Phase: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Epoch: 3, Granted: 2, Applied: 1,
+		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, Replans: 2, Reason: "drift", Result: result,
+	}
+	return []Message{
+		Orders{Executor: "e1", Number: 9, Jobs: []Order{{Spec: spec, Epoch: 3, Stop: true}}, Leave: true},
+		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Orders: 9, Jobs: []JobStatus{{
+			Name: "lenet.1", ID: 6, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12, Error: "device: out of memory", Result: result,
+		}}},
+		Report{
+			Executor: "e1", Job: "lenet.1", Epoch: 3, Iteration: 12, Steps: []time.Duration{1000, 0, 2000}, Stall: 5,
+			Wall: 3100, Loss: &loss,
+		},
+		Layout{
+			Plan: &plan.Plan{
+				Job: "lenet.1", Epoch: 3, Policy: "tensile", Graph: digest, Passes: []string{"inplace"},
+				Steps: []plan.Step{{Op: 1, Want: 3, Variant: "gemm", Scratch: 256}, {Op: 2, Want: 1, Variant: "x", Scratch: 1}},
+				Moves: []plan.Move{{Kind: plan.Out, Storage: 5, After: 1, Sync: true, Delay: 10}},
+				Entry: []graph.StorageID{1, 2}, Made: []time.Duration{100, 200},
+			},
+			Offsets: []graph.Bytes{256, 512}, Scratch: []graph.Bytes{768, 1024}, Arena: 4096,
+		},
+		Request{Verb: Submit, Spec: &spec, Job: "lenet.1"},
+		Answer{Error: "job lenet.1: there is one of that name", Jobs: []Record{record}},
+		record,
+	}
+}
+
+// maker makes random messages.
+type maker struct{ *rand.Rand }
+
+func (r maker) name() string {
+	const letters = "abzABZ019-_. :,+äß漢"
+	runes := []rune(letters)
+	name := make([]rune, 1+r.IntN(maxName/4))
+	for i := range name {
+		name[i] = runes[r.IntN(len(runes))]
+	}
+	return string(name)
+}
+
+func (r maker) text() string {
+	return []string{"", "one line", "two\nlines\t", "\u2028 \\ \" \x7f", strings.Repeat("long ", 50)}[r.IntN(5)]
+}
+
+func (r maker) line() string {
+	return strings.NewReplacer("\n", "", "\t", "", "\x7f", "").Replace(r.text())
+}
+func (r maker) digest() graph.Digest {
+	var d strings.Builder
+	for range 64 {
+		d.WriteByte("0123456789abcdef"[r.IntN(16)])
+	}
+	return graph.Digest(d.String())
+}
+func (r maker) number() int64           { return r.Int64() >> r.IntN(64) }
+func (r maker) bytes() graph.Bytes      { return graph.Bytes(r.number()) }
+func (r maker) duration() time.Duration { return time.Duration(r.number()) }
+func (r maker) loss() float32           { return math.Float32frombits(r.Uint32()) }
+
+func (r maker) spec() Spec {
+	return Spec{
+		Name: r.name(), ID: r.number(), Model: r.line(), Graph: r.digest(), Seed: r.Uint64(), Iterations: int(r.number()), Priority: r.IntN(3),
+		SwapRate: r.Float64() * float64(r.IntN(2)), Data: r.line(), Save: r.line(),
+	}
+}
+
+func (r maker) result() *Result {
+	if r.IntN(2) == 0 {
+		return nil
+	}
+	result := &Result{
+		Begin: r.duration() / 2, Stall: r.duration(), Touched: r.bytes(), Plans: r.IntN(9), Transition: r.duration(),
+		Weights: map[int32]string{},
+	}
+	result.End = result.Begin + r.duration()/2
+	for range r.IntN(4) {
+		result.Losses = append(result.Losses, r.loss())
+		result.Weights[r.Int32()] = r.line()
+	}
+	return result
+}
+
+func (r maker) record() Record {
+	record := Record{
+		Spec: r.spec(), Order: r.number(), Why: r.text(), Need: r.bytes(), Epoch: r.number(), Granted: r.number(),
+		Applied: r.number(), Claim: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Iteration: int(r.number()),
+		Replans: r.IntN(9), Reason: r.text(), Result: r.result(),
+		Phase: []Phase{Queued, Starting, Training, Ending, Done, Halted, Broken}[r.IntN(7)],
+	}
+	if r.IntN(2) == 0 {
+		record.Executor = r.name()
+	}
+	return record
+}
+
+func (r maker) layout() Layout {
+	l := Layout{Plan: &plan.Plan{Job: r.name(), Epoch: 1 + r.number()/2, Policy: r.line(), Graph: r.digest()}, Arena: r.bytes()/2 + 1}
+	for range r.IntN(5) {
+		l.Plan.Steps = append(l.Plan.Steps, plan.Step{Op: graph.OpID(r.Int32()), Want: plan.Outputs(r.Uint32()), Scratch: r.bytes()})
+		l.Plan.Moves = append(l.Plan.Moves, plan.Move{Kind: plan.In, Storage: graph.StorageID(r.Int32()), After: r.IntN(9) - 1})
+		l.Offsets = append(l.Offsets, graph.Bytes(r.Int64N(int64(l.Arena))))
+		l.Scratch = append(l.Scratch, graph.Bytes(r.Int64N(int64(l.Arena))))
+	}
+	return l
+}
+
+func (r maker) message() Message {
+	switch r.IntN(7) {
+	case 0:
+		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0}
+		for i := range r.IntN(4) {
+			o.Jobs = append(o.Jobs, Order{Spec: r.spec(), Epoch: r.number(), Stop: r.IntN(2) == 0})
+			o.Jobs[i].Spec.Name += string(rune('a' + i)) // each another
+		}
+		return o
+	case 1:
+		s := Status{Executor: r.name(), Number: r.number(), Life: r.name(), Device: r.line(), Orders: r.number()}
+		for i := range r.IntN(4) {
+			s.Jobs = append(s.Jobs, JobStatus{
+				Name: r.name() + string(rune(97+i)), ID: r.number(), State: []State{Waiting, Running, Finished, Stopped, Failed}[r.IntN(5)],
+				Epoch: r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(), Result: r.result(),
+			})
+		}
+		return s
+	case 2:
+		report := Report{Executor: r.name(), Job: r.name(), Epoch: r.number(), Iteration: r.IntN(99), Stall: r.duration(), Wall: r.duration()}
+		for range r.IntN(9) {
+			report.Steps = append(report.Steps, r.duration())
+		}
+		if r.IntN(2) == 0 {
+			loss := r.loss()
+			report.Loss = &loss
+		}
+		return report
+	case 3:
+		return r.layout()
+	case 4:
+		spec := r.spec()
+		return []Request{{Verb: Submit, Spec: &spec}, {Verb: Stop, Job: r.name()}, {Verb: Jobs}}[r.IntN(3)]
+	case 5:
+		a := Answer{Error: r.text()}
+		for range r.IntN(3) {
+			a.Jobs = append(a.Jobs, r.record())
+		}
+		return a
+	default:
+		return r.record()
+	}
+}
