@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/invariants"
@@ -42,6 +41,11 @@ func NewPlanner(w Workload, d device.Device, o scheduler.Options) *Planner {
 		p.request.Jobs = append(p.request.Jobs, j)
 	}
 	return p
+}
+
+// Prefer sets a job's weight and max swap rate for the plans that follow: scheduler.Job says what they mean.
+func (p *Planner) Prefer(job, weight int, maxSwapRate float64) {
+	p.request.Jobs[job].Weight, p.request.Jobs[job].MaxSwapRate = weight, maxSwapRate
 }
 
 // WorkingSet returns the largest working set of each job.
@@ -101,7 +105,7 @@ func (p *Planner) Plan(policy string, budget graph.Bytes) (*Planned, error) {
 	out.Proof = time.Since(since)
 	for i, compiled := range out.Programs {
 		out.Timings = append(out.Timings, program.Time(compiled, program.Durations{Steps: out.Jobs[i].Plan.Made,
-			Out: r.Out.Share(len(r.Jobs)), In: r.In.Share(len(r.Jobs))}))
+			Out: out.Jobs[i].Out, In: out.Jobs[i].In}))
 	}
 	return &out, nil
 }
@@ -126,9 +130,6 @@ func (p *Planner) Latency(job int) time.Duration {
 	}
 	return sum
 }
-
-// Link returns the share of the link in one direction that a job plans with.
-func (p *Planner) Link() cost.Link { return p.request.Out.Share(len(p.request.Jobs)) }
 
 // Holders names the largest storages on the device at a job's peak.
 func (p *Planned) Holders(g *graph.Graph, job int) []graph.StorageID {

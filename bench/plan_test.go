@@ -7,8 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tensile/cost"
 	"tensile/graph"
 	"tensile/plan"
+	"tensile/program"
 	"tensile/scheduler"
 )
 
@@ -41,9 +43,52 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %d storages of %d bytes at the peak of %d", task.Name, len(holders), held, first.Jobs[i].Footprint.Peak)
 		}
 	}
-	whole, share := planner.request.Out.Rate, planner.Link().Rate
-	if share != whole/2 {
-		t.Errorf("one of two jobs plans with %v of the link's %v", share, whole)
+	for _, whole := range []struct {
+		name       string
+		link, a, b cost.Link
+	}{
+		{"out", planner.request.Out, first.Jobs[0].Out, first.Jobs[1].Out},
+		{"in", planner.request.In, first.Jobs[0].In, first.Jobs[1].In},
+	} {
+		if sum := whole.a.Rate + whole.b.Rate; whole.a.Rate <= 0 || whole.b.Rate <= 0 || sum > whole.link.Rate*(1+1e-9) || sum < whole.link.Rate*0.999 {
+			t.Errorf("%s: %v and %v of the link's %v", whole.name, whole.a.Rate, whole.b.Rate, whole.link.Rate)
+		}
+	}
+	for i, c := range first.Programs {
+		j := first.Jobs[i]
+		if want := program.Time(c, program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In}); want.Iteration != first.Timings[i].Iteration {
+			t.Errorf("%s: predicted with its share %v, not %v", w[i].Name, want.Iteration, first.Timings[i].Iteration)
+		}
+	}
+}
+
+// A preferred job's plan moves less than it did, and one that may swap little swaps little.
+func TestPrefer(t *testing.T) {
+	w, planner, plain := twoJobs(t, "tensile", tight)
+	copied := func(p *Planned, job int) graph.Bytes {
+		out, in := p.Jobs[job].Plan.Copied(w[job].Graph)
+		return out + in
+	}
+	for job := range w {
+		planner.Prefer(job, 50, 0)
+		p, err := planner.Plan("tensile", tight)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, before := copied(p, job), copied(plain, job); got >= before {
+			t.Errorf("%s copies %v when it is preferred, %v when not", w[job].Name, got, before)
+		}
+		planner.Prefer(job, 0, 0)
+	}
+	planner.Prefer(0, 0, 1e-9)
+	p, err := planner.Plan("tensile", tight)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range p.Jobs[0].Decisions {
+		if d.Kind == "swap" && d.From >= 0 {
+			t.Errorf("%s may swap nothing, but swaps %s", w[0].Name, w[0].Graph.Storages[d.Storage].Name)
+		}
 	}
 }
 

@@ -29,9 +29,9 @@ func (l Link) Time(b graph.Bytes) time.Duration {
 	return l.Latency + time.Duration(float64(b)/float64(l.Rate)*1e9)
 }
 
-// Share returns the link as one of n users sees it who divide it evenly.
-func (l Link) Share(n int) Link {
-	return Link{l.Rate / BytesPerSecond(max(n, 1)), l.Latency}
+// Share returns the link as a user sees it who has so many parts of the whole; both are positive.
+func (l Link) Share(part, whole int64) Link {
+	return Link{l.Rate / (BytesPerSecond(whole) / BytesPerSecond(part)), l.Latency}
 }
 
 // Facts describes a device.

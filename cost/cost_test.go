@@ -31,12 +31,18 @@ func TestLinkTime(t *testing.T) {
 
 func TestLinkShare(t *testing.T) {
 	l := Link{Rate: 24e9, Latency: 3}
-	for n, want := range map[int]Link{1: l, 2: {12e9, 3}, 4: {6e9, 3}, 0: l, -1: l} {
-		if got := l.Share(n); got != want {
-			t.Errorf("one of %d has %+v, want %+v", n, got, want)
+	for _, test := range []struct {
+		part, whole int64
+		want        Link
+	}{
+		{1, 1, l}, {720720, 720720, l}, {1, 2, Link{12e9, 3}}, {180180, 720720, Link{6e9, 3}}, {3, 4, Link{18e9, 3}},
+		{240240, 720720, Link{8e9, 3}}, // a third to the last bit
+	} {
+		if got := l.Share(test.part, test.whole); got != test.want {
+			t.Errorf("%d of %d parts are %+v, want %+v", test.part, test.whole, got, test.want)
 		}
 	}
-	if got := (Link{}).Share(3).Time(1 << 30); got != 0 {
+	if got := (Link{}).Share(1, 3).Time(1 << 30); got != 0 {
 		t.Errorf("a share of an unlimited link takes %v", got)
 	}
 }

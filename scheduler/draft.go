@@ -13,7 +13,6 @@ import (
 type draft struct {
 	job        *Job
 	align      graph.Bytes
-	share      int // jobs that share the link
 	steps      []step
 	gaps       []*gap
 	of         [][]*gap      // per storage, ascending
@@ -54,8 +53,8 @@ type gap struct {
 	cost     time.Duration // that the decision is expected to cost
 }
 
-func newDraft(j *Job, order []graph.OpID, align graph.Bytes, share int) *draft {
-	d := &draft{job: j, align: align, share: share}
+func newDraft(j *Job, order []graph.OpID, align graph.Bytes) *draft {
+	d := &draft{job: j, align: align}
 	for _, op := range j.Graph.Ops {
 		d.touches = append(d.touches, j.Graph.Touches(op.ID))
 		var made []graph.StorageID

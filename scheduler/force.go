@@ -23,17 +23,20 @@ type remedy struct {
 const overhead = time.Microsecond
 
 // compare orders remedies of two jobs by cost per gain, then by size, larger first, then by the slot of the access
-// behind the gap: what is recomputed for an early access may serve as input of what a later one needs.
+// behind the gap: what is recomputed for an early access may serve as input of what a later one needs. The cost counts
+// by the job's weight, and the size against it.
 func compare(a remedy, d *draft, b remedy, e *draft) int {
-	high, low := bits.Mul64(uint64(a.cost/time.Microsecond), b.gain)
-	otherHigh, otherLow := bits.Mul64(uint64(b.cost/time.Microsecond), a.gain)
+	v, w := d.job.weight(), e.job.weight()
+	high, low := bits.Mul64(uint64(a.cost/time.Microsecond)*uint64(v), b.gain)
+	otherHigh, otherLow := bits.Mul64(uint64(b.cost/time.Microsecond)*uint64(w), a.gain)
 	return cmp.Or(cmp.Compare(high, otherHigh), cmp.Compare(low, otherLow),
-		cmp.Compare(e.size(b.gap.storage), d.size(a.gap.storage)),
+		cmp.Compare(e.size(b.gap.storage)*graph.Bytes(v), d.size(a.gap.storage)*graph.Bytes(w)),
 		cmp.Compare(a.gap.to, b.gap.to), cmp.Compare(a.gap.storage, b.gap.storage))
 }
 
 // force lowers the sum of the peaks to the target by the remedies that cost least for what they gain. Each job's goal is
-// its share of the target. It reports whether it succeeded; otherwise every peak is a working set.
+// its share of the target. It reports whether it succeeded; otherwise every peak is a working set, or its job may swap
+// no more storages.
 func force(jobs []*swapper, target graph.Bytes, o Options) bool {
 	found := make([][]remedy, len(jobs))
 	sum := sumOfPeaks(jobs)
@@ -77,6 +80,9 @@ func (w *swapper) applyAll(remedies []remedy, enough func() bool) {
 			w.recompute(r)
 			return
 		}
+		if !w.maySwap(r.gap) {
+			continue // one before it was the last that may
+		}
 		w.outs.book(r.out.from, r.out.to-r.out.from)
 		w.ins.book(r.fetch.from, r.fetch.to-r.fetch.from)
 		w.set(r.gap, swap, r.drop, r.in)
@@ -97,18 +103,24 @@ func (w *swapper) remedies(o Options) []remedy {
 		if !ok || x.away(slot) || x.kind == recompute {
 			continue
 		}
-		r := w.swapAt(x, slot)
-		r.gain = uint64(w.size(x.storage)) * above.within(r.drop+1, r.in+1)
-		if x.kind == swap {
-			r.gain -= uint64(w.size(x.storage)) * above.within(x.drop+1, x.in+1)
+		var r remedy
+		possible := w.maySwap(x)
+		if possible {
+			r = w.swapAt(x, slot)
+			r.gain = uint64(w.size(x.storage)) * above.within(r.drop+1, r.in+1)
+			if x.kind == swap {
+				r.gain -= uint64(w.size(x.storage)) * above.within(x.drop+1, x.in+1)
+			}
 		}
 		if again, ok := w.recomputeAt(x); ok && !o.NoRecompute {
 			again.gain = uint64(w.size(x.storage)) * above.within(x.from+1, x.to)
-			if compare(again, w.draft, r, w.draft) < 0 {
-				r = again
+			if !possible || compare(again, w.draft, r, w.draft) < 0 {
+				r, possible = again, true
 			}
 		}
-		all = append(all, r)
+		if possible {
+			all = append(all, r)
+		}
 	}
 	slices.SortFunc(all, func(a, b remedy) int { return compare(a, w.draft, b, w.draft) })
 	return all

@@ -34,9 +34,14 @@ func Policies() []string {
 // Schedule decides for all jobs of the request by its policy. An expected no unwraps to ErrNoPlan and is an
 // *OverBudgetError.
 func Schedule(r Request) (Result, error) {
+	for i := range r.Jobs {
+		if err := r.Jobs[i].check(); err != nil {
+			return Result{}, err
+		}
+	}
 	for _, p := range policies {
 		if p.Name == r.Policy {
-			return p.Policy(r)
+			return r.balanced(p.Policy)
 		}
 	}
 	return Result{}, fmt.Errorf("unknown policy %q: known are %s", r.Policy, strings.Join(Policies(), ", "))
@@ -65,7 +70,7 @@ func unplanned(r Request, write func(*draft) *plan.Plan) (Result, error) {
 	var plans []*plan.Plan
 	r.stage(Planning)
 	for i := range r.Jobs {
-		plans = append(plans, write(newDraft(&r.Jobs[i], graphOrder(r.Jobs[i].Graph), r.Align, 1)))
+		plans = append(plans, write(newDraft(&r.Jobs[i], graphOrder(r.Jobs[i].Graph), r.Align)))
 	}
 	result, err := r.place(plans)
 	if err == nil && r.Budget > 0 && result.Arena > r.Budget {
@@ -82,9 +87,14 @@ func workingSets(r Request) (sum graph.Bytes, why string) {
 		sum += w.Bytes
 		words = append(words, fmt.Sprintf("%s of job %s works on %s", j.Graph.Ops[w.Op].Name, j.Name, w.Bytes))
 	}
+	return sum, abridged(words)
+}
+
+// abridged joins what is said about each of several jobs.
+func abridged(words []string) string {
 	const shown = 4
 	if len(words) > shown {
 		words = append(slices.Clone(words[:shown]), fmt.Sprintf("and %d jobs more", len(words)-shown))
 	}
-	return sum, strings.Join(words, ", ")
+	return strings.Join(words, ", ")
 }

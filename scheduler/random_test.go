@@ -22,7 +22,8 @@ import (
 
 const align = 64
 
-// random returns a request of one to three jobs with random graphs, latencies and links, without a budget.
+// random returns a request of one to three jobs with random graphs, latencies, links, weights and max swap rates, without
+// a budget.
 func random(rng *rand.Rand) scheduler.Request {
 	link := func() cost.Link {
 		return cost.Link{Rate: cost.BytesPerSecond(1e6 * (1 + rng.Float64()*200)), Latency: time.Duration(rng.IntN(3000))}
@@ -38,7 +39,23 @@ func random(rng *rand.Rand) scheduler.Request {
 		r.Jobs = append(r.Jobs, j)
 	}
 	r.Options = scheduler.Options{KeepOrder: rng.IntN(4) == 0, NoSwap: rng.IntN(4) == 0, NoRecompute: rng.IntN(4) == 0, NoRelax: rng.IntN(4) == 0}
+	for i := range r.Jobs {
+		if rng.IntN(2) == 0 {
+			r.Jobs[i].Weight = rng.IntN(scheduler.MaxWeight + 1)
+		}
+		if rng.IntN(4) == 0 {
+			r.Jobs[i].MaxSwapRate = rng.Float64()
+		}
+	}
 	return r
+}
+
+// seeds returns how many seeds of n to try: fewer under the race detector.
+func seeds(n uint64) uint64 {
+	if testing.Short() || raceEnabled {
+		return n / 5
+	}
+	return n
 }
 
 // attempt schedules and names the request if Schedule finds a mistake of its own.
@@ -61,10 +78,12 @@ func schedule(t testing.TB, what string, r scheduler.Request) scheduler.Result {
 	return result
 }
 
-// mustHold proves a result: every plan is valid, its program passes Check, and peaks, arenas and budget are in order.
+// mustHold proves a result: every plan is valid, its program passes Check, peaks, arenas and budget are in order, the
+// link is divided, and no job swaps more than it may.
 func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.Result) {
 	t.Helper()
 	var peaks, arenas graph.Bytes
+	var whole scheduler.Share
 	for i, s := range result.Jobs {
 		g := r.Jobs[i].Graph
 		if err := plan.Validate(g, s.Plan); err != nil {
@@ -84,7 +103,17 @@ func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.R
 		if s.Plan.Job != r.Jobs[i].Name || s.Plan.Epoch != r.Jobs[i].Epoch || s.Plan.Policy != r.Policy {
 			t.Fatalf("%s: plan of job %s, epoch %d, policy %s", what, s.Plan.Job, s.Plan.Epoch, s.Plan.Policy)
 		}
+		if swapped, swappable := swappedOf(g, s.Plan), swappableOf(g, s.Plan); r.Jobs[i].MaxSwapRate > 0 && float64(swapped) > r.Jobs[i].MaxSwapRate*float64(swappable) {
+			t.Fatalf("%s: %d of %d storages are swapped at a rate of %v\n%s", what, swapped, swappable, r.Jobs[i].MaxSwapRate, s.Plan.Text(g))
+		}
+		if s.Share.Out < 1 || s.Share.In < 1 || s.Out != r.Out.Share(s.Share.Out, scheduler.Whole) || s.In != r.In.Share(s.Share.In, scheduler.Whole) {
+			t.Fatalf("%s: share %+v, links %+v and %+v", what, s.Share, s.Out, s.In)
+		}
+		whole = scheduler.Share{Out: whole.Out + s.Share.Out, In: whole.In + s.Share.In}
 		peaks, arenas = peaks+f.Peak, arenas+s.Layout.Arena
+	}
+	if whole.Out > scheduler.Whole || whole.In > scheduler.Whole {
+		t.Fatalf("%s: the shares add up to %+v", what, whole)
 	}
 	if peaks != result.SlotPeak || arenas != result.Arena || r.Budget > 0 && arenas > r.Budget {
 		t.Fatalf("%s: peaks %v, arenas %v, budget %v; result has %v and %v", what, peaks, arenas, r.Budget, result.SlotPeak, result.Arena)
@@ -93,12 +122,8 @@ func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.R
 
 // TestRandomRequests schedules random jobs under budgets from their working sets to what they need without a plan.
 func TestRandomRequests(t *testing.T) {
-	seeds := uint64(700)
-	if testing.Short() || raceEnabled {
-		seeds = 80
-	}
 	planned, refused := 0, 0
-	for seed := range seeds {
+	for seed := range seeds(300) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		r := random(rng)
 		var least graph.Bytes
@@ -138,7 +163,7 @@ func TestRandomRequests(t *testing.T) {
 
 // TestAmpleBudget shows that a budget which the plain plans fit changes nothing.
 func TestAmpleBudget(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range seeds(200) {
 		r := random(rand.New(rand.NewPCG(seed, 10)))
 		live := r
 		live.Policy = "none-live"
@@ -159,7 +184,7 @@ func TestAmpleBudget(t *testing.T) {
 
 // TestEqualRequests shows that equal requests give equal results, to the byte.
 func TestEqualRequests(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range seeds(200) {
 		var texts [2][]byte
 		for i := range texts {
 			r := random(rand.New(rand.NewPCG(seed, 11)))

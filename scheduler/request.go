@@ -20,6 +20,30 @@ type Job struct {
 	Latency []time.Duration // per op: predicted or measured
 	Scratch []graph.Bytes   // per op, of the device's variant
 	Variant []string        // per op; nil: the first of each
+
+	// Weight says how much the job's time is worth: a second that it loses counts as so many of a job of weight 1. From 1
+	// to MaxWeight; 0: 1.
+	Weight int
+	// MaxSwapRate is the largest share of the job's swappable storages that may be swapped, up to 1; 0: no limit. A
+	// storage is swappable if an iteration leaves it alone for a step or more between two accesses; an input's arrival is
+	// no swap. It is what the limit of TENSILE's Algorithm 2 makes of the max swapping rate: see the package's comment.
+	MaxSwapRate float64
+}
+
+// MaxWeight is the largest weight of a job.
+const MaxWeight = 1000
+
+func (j *Job) weight() int { return max(1, j.Weight) }
+
+// check refuses a weight or rate that means nothing.
+func (j *Job) check() error {
+	if j.Weight < 0 || j.Weight > MaxWeight {
+		return fmt.Errorf("job %s: weight %d: give 1 to %d, or 0 for 1", j.Name, j.Weight, MaxWeight)
+	}
+	if !(j.MaxSwapRate >= 0 && j.MaxSwapRate <= 1) {
+		return fmt.Errorf("job %s: max swap rate %v: give a share of its storages up to 1, or 0 for no limit", j.Name, j.MaxSwapRate)
+	}
+	return nil
 }
 
 // Request is all that a policy decides by.
@@ -34,7 +58,8 @@ type Request struct {
 	Options Options
 	Stage   func(Stage) // called when a stage begins, for timing; may be nil
 
-	rounds int // of packing so far
+	shares []Share // per job
+	rounds *int    // of packing so far
 }
 
 // Options switch parts of the policy tensile off, for ablation. The zero value is the recommended setting.
@@ -60,7 +85,7 @@ type Result struct {
 	Jobs     []Scheduled
 	SlotPeak graph.Bytes // sum over jobs
 	Arena    graph.Bytes // sum over jobs
-	Rounds   int         // of packing, for all orders of the ops that were tried
+	Rounds   int         // of packing, for all orders of the ops and all shares of the link that were tried
 }
 
 // Scheduled is the plan of one job.
@@ -69,6 +94,9 @@ type Scheduled struct {
 	Layout    *program.Layout
 	Footprint peak.Footprint
 	Decisions []Decision
+
+	Share   Share
+	Out, In cost.Link // the share of the request's links: what the plan reckons with, and whoever times its program
 }
 
 // Decision says what was done with one gap of a storage, and why.

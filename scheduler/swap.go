@@ -15,11 +15,11 @@ type swapper struct {
 	outs, ins timeline
 	goal      graph.Bytes // the peak that force aims at
 	exhausted bool        // no gap at the peak can be swapped without a stall
+	most      int         // storages that may be swapped; negative: all
 }
 
 func newSwapper(d *draft, out, in cost.Link) *swapper {
-	return &swapper{draft: d, out: out.Share(d.share), in: in.Share(d.share),
-		outs: timeline{period: d.total}, ins: timeline{period: d.total}}
+	return &swapper{draft: d, out: out, in: in, outs: timeline{period: d.total}, ins: timeline{period: d.total}, most: d.mostSwaps()}
 }
 
 // worthwhile is the share of the peak below which a storage is not swapped for its own sake.
@@ -30,7 +30,7 @@ func (w *swapper) candidate() *gap {
 	at, peak := w.peak()
 	var best *gap
 	for _, x := range w.gaps {
-		if _, ok := w.covers(x, at); ok && x.kind == keep && !x.stuck && w.size(x.storage) >= peak/worthwhile && (best == nil || w.size(x.storage) > w.size(best.storage)) {
+		if _, ok := w.covers(x, at); ok && x.kind == keep && !x.stuck && w.size(x.storage) >= peak/worthwhile && (best == nil || w.size(x.storage) > w.size(best.storage)) && w.maySwap(x) {
 			best = x
 		}
 	}
@@ -77,8 +77,8 @@ func (d *draft) lastEndedBy(t time.Duration, to int) int {
 	return sort.Search(to+1, func(slot int) bool { return d.end(slot) > t }) - 1
 }
 
-// swapFreely swaps at the peaks, largest storage of all jobs first, until the peaks' sum is at most the target or no
-// swap is left that costs no time.
+// swapFreely swaps at the peaks, the storage of all jobs that is largest for its job's weight first, until the peaks' sum
+// is at most the target or no swap is left that costs no time.
 func swapFreely(jobs []*swapper, target graph.Bytes) {
 	for sumOfPeaks(jobs) > target {
 		var job *swapper
@@ -90,7 +90,7 @@ func swapFreely(jobs []*swapper, target graph.Bytes) {
 			x := w.candidate()
 			if x == nil {
 				w.exhausted = true
-			} else if best == nil || w.size(x.storage) > job.size(best.storage) {
+			} else if best == nil || w.size(x.storage)*graph.Bytes(job.job.weight()) > job.size(best.storage)*graph.Bytes(w.job.weight()) {
 				job, best = w, x
 			}
 		}

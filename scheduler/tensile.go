@@ -54,7 +54,7 @@ func (r *Request) tighten(jobs []*swapper, least graph.Bytes) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		result.Rounds = r.rounds
+		result.Rounds = *r.rounds
 		if r.Budget == 0 || result.Arena <= r.Budget {
 			for i, w := range jobs {
 				result.Jobs[i].Decisions = w.decisions()
@@ -64,7 +64,7 @@ func (r *Request) tighten(jobs []*swapper, least graph.Bytes) (Result, error) {
 		if !fits || target <= least || round == rounds {
 			_, why := workingSets(*r)
 			return Result{}, &OverBudgetError{result.Arena, r.Budget,
-				"the tightest plan found packs into that; the largest steps alone: " + why}
+				"the tightest plan found packs into that" + limits(jobs) + "; the largest steps alone: " + why}
 		}
 		target = max(least, target-(result.Arena-r.Budget))
 		r.stage(Planning)
@@ -81,19 +81,25 @@ func (r *Request) swappers(order func(*graph.Graph) []graph.OpID) []*swapper {
 	var jobs []*swapper
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
-		jobs = append(jobs, newSwapper(newDraft(j, order(j.Graph), r.Align, len(r.Jobs)), r.Out, r.In))
+		s := r.shares[i]
+		jobs = append(jobs, newSwapper(newDraft(j, order(j.Graph), r.Align), r.Out.Share(s.Out, Whole), r.In.Share(s.In, Whole)))
 	}
 	return jobs
 }
 
-// relaxed writes the jobs' plans with swaps relaxed up to the peaks, and what the target leaves above them.
+// relaxed writes the jobs' plans with swaps relaxed up to the peaks, and what the target leaves above them: to each job
+// by its weight.
 func (r *Request) relaxed(jobs []*swapper, target graph.Bytes) []*plan.Plan {
-	spare := max(0, target-sumOfPeaks(jobs)) / graph.Bytes(max(1, len(jobs)))
+	var weights graph.Bytes
+	for _, w := range jobs {
+		weights += graph.Bytes(w.job.weight())
+	}
+	spare := max(0, target-sumOfPeaks(jobs))
 	var plans []*plan.Plan
 	for _, w := range jobs {
 		d := w.clone()
 		if _, peak := d.peak(); !r.Options.NoRelax {
-			w.relax(d, peak+spare)
+			w.relax(d, peak+spare*graph.Bytes(w.job.weight())/weights)
 		}
 		plans = append(plans, d.plan("tensile"))
 	}
@@ -104,7 +110,7 @@ func (r *Request) relaxed(jobs []*swapper, target graph.Bytes) []*plan.Plan {
 // budget leaves above all peaks; if that is not enough for all, each as low as it gets.
 func (r *Request) place(plans []*plan.Plan) (Result, error) {
 	r.stage(Packing)
-	r.rounds++
+	*r.rounds++
 	var result Result
 	for i, p := range plans {
 		if err := plan.Validate(r.Jobs[i].Graph, p); err != nil {

@@ -56,22 +56,39 @@ type planFlags struct {
 	policy     string
 	budget     string
 	json       bool
+	priority   string
+	swapRate   string
 	options    scheduler.Options
 }
 
 func (f *planFlags) register(c *cobra.Command) {
+	f.registerDevice(c)
+	f.registerPolicy(c)
+	c.Flags().StringVar(&f.budget, "budget", "", "device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor freed after its last use (default: no limit)")
+	c.Flags().StringVar(&f.priority, "priority", "", "what the jobs' time is worth: whole numbers such as 4,1, one per MODEL or one for all (default: all the same)")
+	c.Flags().StringVar(&f.swapRate, "max-swap-rate", "", "largest share of a job's swappable storages that may be swapped: numbers such as 0.1,1, one per MODEL or one for all; 0: no limit (default: 0)")
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
+}
+
+// registerDevice registers the flags of a device.
+func (f *planFlags) registerDevice(c *cobra.Command) {
 	c.Flags().StringVar(&f.device, "device", "cpu", "cpu, or sim:NAME for virtual time on a known device ("+simNames()+")")
 	c.Flags().StringVar(&f.link, "link", "none", "limit of each copy direction: none, a rate such as 500MB/s, or (cpu) a6000: its bytes per FLOP")
 	c.Flags().IntVar(&f.threads, "threads", 1, "threads of each matrix product; results are the same to the bit for the same number")
 	c.Flags().BoolVar(&f.noOpenBLAS, "no-openblas", false, "compute with gonum even if OpenBLAS is installed")
+}
+
+// registerPolicy registers the flags of how it is planned for.
+func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().StringVar(&f.policy, "policy", "tensile", strings.Join(scheduler.Policies(), ", "))
-	c.Flags().StringVar(&f.budget, "budget", "", "device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor freed after its last use (default: no limit)")
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
 	c.Flags().BoolVar(&f.options.KeepOrder, "no-reorder", false, "ablation: leave updates at the end of the iteration")
 	c.Flags().BoolVar(&f.options.NoSwap, "no-free-swaps", false, "ablation: plan no swaps that fit into free link time")
 	c.Flags().BoolVar(&f.options.NoRecompute, "no-recompute", false, "ablation: recompute nothing")
 	c.Flags().BoolVar(&f.options.NoRelax, "no-relax", false, "ablation: give swaps no more time than the peak left them")
 }
+
+// simulated reports whether the device has virtual time.
+func (f *planFlags) simulated() bool { return strings.HasPrefix(f.device, "sim:") }
 
 // session is a workload, planned for a device.
 type session struct {
@@ -81,12 +98,22 @@ type session struct {
 	planned  *bench.Planned
 	budget   graph.Bytes
 	link     linkRate
+
+	priorities []int     // per job; nil: not given
+	swapRates  []float64 // per job; nil: not given
 }
 
 // open loads the workload, opens the device and plans. The caller closes the device.
 func open(names []string, w *workloadFlags, p *planFlags) (*session, error) {
 	var s session
-	var err error
+	priorities, err := parsePerModel("--priority", p.priority, len(names), priorityValue)
+	if err != nil {
+		return nil, err
+	}
+	swapRates, err := parsePerModel("--max-swap-rate", p.swapRate, len(names), swapRateValue)
+	if err != nil {
+		return nil, err
+	}
 	if s.workload, err = w.load(names); err != nil {
 		return nil, err
 	}
@@ -94,6 +121,7 @@ func open(names []string, w *workloadFlags, p *planFlags) (*session, error) {
 		return nil, err
 	}
 	s.planner = bench.NewPlanner(s.workload, s.device, p.options)
+	s.prefer(priorities, swapRates)
 	if s.budget, err = s.parseBudget(p.budget); err == nil {
 		s.planned, err = s.planner.Plan(p.policy, s.budget)
 	}
@@ -102,6 +130,38 @@ func open(names []string, w *workloadFlags, p *planFlags) (*session, error) {
 		return nil, err
 	}
 	return &s, nil
+}
+
+// prefer tells the planner what the jobs are worth and may swap, given per MODEL or, as nil, not at all.
+func (s *session) prefer(priorities []int, swapRates []float64) {
+	s.priorities, s.swapRates = perJob(priorities, s.workload), perJob(swapRates, s.workload)
+	for i := range s.workload {
+		var priority int
+		var rate float64
+		if s.priorities != nil {
+			priority = s.priorities[i]
+		}
+		if s.swapRates != nil {
+			rate = s.swapRates[i]
+		}
+		s.planner.Prefer(i, priority, rate)
+	}
+}
+
+// perJob repeats each MODEL's value for its copies, which have one graph.
+func perJob[T any](values []T, w bench.Workload) []T {
+	if values == nil {
+		return nil
+	}
+	var all []T
+	model := 0
+	for i := range w {
+		if i > 0 && w[i].Graph != w[i-1].Graph {
+			model++
+		}
+		all = append(all, values[model])
+	}
+	return all
 }
 
 // parseBudget reads a budget; percentages are of the sum of the jobs' slot peaks under none-live.

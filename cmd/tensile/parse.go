@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/scheduler"
 )
 
 // sizes are the units of byte amounts, longest first.
@@ -49,6 +51,46 @@ func parsePercent(text string) (percent float64, ok bool, err error) {
 		return 0, true, fmt.Errorf("--budget %q: give a percentage such as 60%%", text)
 	}
 	return percent, true, nil
+}
+
+// listValue reads one value of a list; want says which there are.
+type listValue[T any] struct {
+	parse func(string) (T, bool)
+	want  string
+}
+
+var (
+	priorityValue = listValue[int]{func(s string) (int, bool) {
+		v, err := strconv.Atoi(s)
+		return v, err == nil && 1 <= v && v <= scheduler.MaxWeight
+	}, fmt.Sprintf("whole numbers from 1 to %d", scheduler.MaxWeight)}
+
+	swapRateValue = listValue[float64]{func(s string) (float64, bool) {
+		v, err := strconv.ParseFloat(s, 64)
+		return v, err == nil && 0 <= v && v <= 1
+	}, "shares from 0 (no limit) to 1"}
+)
+
+// parsePerModel reads a list with a value for each of n MODELs, or one for all; nil if there is none.
+func parsePerModel[T any](flag, text string, n int, value listValue[T]) ([]T, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var values []T
+	for word := range strings.SplitSeq(text, ",") {
+		v, ok := value.parse(word)
+		if !ok {
+			return nil, fmt.Errorf("%s %q: %q is wrong: give %s, one per MODEL or one for all", flag, text, word, value.want)
+		}
+		values = append(values, v)
+	}
+	if len(values) == 1 {
+		return slices.Repeat(values, n), nil
+	}
+	if len(values) != n {
+		return nil, fmt.Errorf("%s %q: %d values for %d MODELs: give one per MODEL or one for all", flag, text, len(values), n)
+	}
+	return values, nil
 }
 
 func simNames() string { return strings.Join(cost.Names(), ", ") }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
 	"tensile/cost"
@@ -70,6 +71,43 @@ func TestParseLink(t *testing.T) {
 	for _, text := range []string{"fast", "500MB", "0/s", "-1GB/s", "/s", "x100", "50%"} {
 		if got, err := parseLink(text, there); err == nil {
 			t.Errorf("parseLink(%q) = %v, want an error", text, got)
+		}
+	}
+}
+
+func TestParsePerModel(t *testing.T) {
+	for _, test := range []struct {
+		text   string
+		models int
+		want   []int
+	}{
+		{"", 2, nil}, {"4", 1, []int{4}}, {"4", 3, []int{4, 4, 4}}, {"1,1000", 2, []int{1, 1000}}, {"3,2,1", 3, []int{3, 2, 1}},
+	} {
+		if got, err := parsePerModel("--priority", test.text, test.models, priorityValue); err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("priorities %q of %d: %v, %v; want %v", test.text, test.models, got, err, test.want)
+		}
+	}
+	if got, err := parsePerModel("--max-swap-rate", "0,0.1,1", 3, swapRateValue); err != nil || !slices.Equal(got, []float64{0, 0.1, 1}) {
+		t.Errorf("rates: %v, %v", got, err)
+	}
+	for text, want := range map[string]string{
+		"0":     `--priority "0": "0" is wrong: give whole numbers from 1 to 1000, one per MODEL or one for all`,
+		"1,x":   `--priority "1,x": "x" is wrong: give whole numbers from 1 to 1000, one per MODEL or one for all`,
+		"1,":    `--priority "1,": "" is wrong: give whole numbers from 1 to 1000, one per MODEL or one for all`,
+		"1,2,3": `--priority "1,2,3": 3 values for 2 MODELs: give one per MODEL or one for all`,
+	} {
+		if got, err := parsePerModel("--priority", text, 2, priorityValue); err == nil || err.Error() != want {
+			t.Errorf("priorities %q: %v, %v; want error %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"1001", "-1", "1.5"} {
+		if got, err := parsePerModel("--priority", text, 1, priorityValue); err == nil {
+			t.Errorf("priority %q: %v, want an error", text, got)
+		}
+	}
+	for _, text := range []string{"1.1", "-0.1", "nan", "inf", "10%"} {
+		if got, err := parsePerModel("--max-swap-rate", text, 1, swapRateValue); err == nil {
+			t.Errorf("rate %q: %v, want an error", text, got)
 		}
 	}
 }

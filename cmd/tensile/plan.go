@@ -10,6 +10,7 @@ import (
 
 	"tensile/bench"
 	"tensile/graph"
+	"tensile/internal/bus"
 	"tensile/scheduler"
 )
 
@@ -45,7 +46,9 @@ type jobPlan struct {
 	planFigures
 	Iteration float64    `json:"predicted_iteration_ms"`
 	Stall     float64    `json:"predicted_stall_ms"`
-	EOR       float64    `json:"predicted_eor"` // against the sum of op latencies
+	EOR       float64    `json:"predicted_eor"`           // against the sum of op latencies
+	Priority  *int       `json:"priority,omitempty"`      // if given
+	SwapRate  *float64   `json:"max_swap_rate,omitempty"` // if given
 	Peak      []holder   `json:"peak,omitempty"`
 	Decisions []decision `json:"decisions,omitempty"`
 }
@@ -71,14 +74,26 @@ type decision struct {
 func planCommand() *cobra.Command {
 	var w workloadFlags
 	var p planFlags
+	var live clientFlags
+	var job string
 	var explain, steps, commands bool
 	c := &cobra.Command{
-		Use:     "plan MODEL...",
+		Use:     "plan MODEL... | --job JOB",
 		Short:   "Print what would be done and why, without running it",
 		Long:    "Plan networks that train together, prove the plans, and print what would be done. Nothing runs.\n\n" + modelHelp(),
 		Example: "  tensile plan resnet50 --batch 16 --device sim:a6000 --budget 60% --explain",
-		Args:    needModels,
+		Args: func(c *cobra.Command, args []string) error {
+			if job == "" {
+				return needModels(c, args)
+			}
+			return noArguments(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if job != "" {
+				return live.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+					return showLive(ctx, conn, job, p.json, steps, out)
+				})(c, nil)
+			}
 			s, err := open(args, &w, &p)
 			if err != nil {
 				return err
@@ -110,6 +125,8 @@ func planCommand() *cobra.Command {
 	}
 	w.register(c)
 	p.register(c)
+	live.register(c)
+	c.Flags().StringVar(&job, "job", "", "print the plan that this job of a controller trains with, and what has changed since the one before")
 	c.Flags().BoolVar(&explain, "explain", false, "say per storage what is done with it and why")
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
 	c.Flags().BoolVar(&commands, "commands", false, "list the commands of the program, with their lanes and waits")
@@ -145,6 +162,12 @@ func (s *session) report(policy string, explain bool) (*planReport, error) {
 		}
 		j.Iteration, j.Stall = bench.Milliseconds(p.Timings[i].Iteration), bench.Milliseconds(p.Timings[i].Stall)
 		j.EOR = float64(p.Timings[i].Iteration) / float64(max(1, s.planner.Latency(i)))
+		if s.priorities != nil {
+			j.Priority = &s.priorities[i]
+		}
+		if s.swapRates != nil {
+			j.SwapRate = &s.swapRates[i]
+		}
 		r.Total.add(j.planFigures)
 		r.Jobs = append(r.Jobs, j)
 	}
@@ -172,15 +195,28 @@ func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) deci
 		FreeSlots: d.Freed, Cost: bench.Milliseconds(d.Cost), Reason: d.Reason}
 }
 
+// given returns the columns of what was given for the job, and their heads.
+func (j *jobPlan) given() (heads, cells string) {
+	if j.Priority != nil {
+		heads, cells = heads+"priority\t", cells+fmt.Sprintf("%d\t", *j.Priority)
+	}
+	if j.SwapRate != nil {
+		heads, cells = heads+"max swap rate\t", cells+fmt.Sprintf("%v\t", *j.SwapRate)
+	}
+	return heads, cells
+}
+
 // write prints the report for people.
 func (r *planReport) write(out io.Writer) error {
 	fmt.Fprintf(out, "device %s, policy %s: planned in %.1f ms, packed in %.1f ms (%d rounds), proven in %.1f ms\n",
 		r.Device, r.Policy, r.PlanTime, r.PackTime, r.Rounds, r.Proof)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "job\tops\tvanilla all\tvanilla live\tslot peak\tarena\tMSR all\tMSR live\tswaps\trecomputes\tout\tin\titeration ms\tstall ms\tEOR\t")
+	heads, _ := r.Jobs[0].given()
+	fmt.Fprintln(t, "job\tops\tvanilla all\tvanilla live\tslot peak\tarena\tMSR all\tMSR live\tswaps\trecomputes\tout\tin\titeration ms\tstall ms\tEOR\t"+heads)
 	for _, j := range r.Jobs {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t%.3f\t\n", j.Job, j.Ops, j.VanillaAll, j.VanillaLive,
-			j.SlotPeak, j.Arena, j.MSRAll, j.MSRLive, j.Swaps, j.Recomputes, j.Out, j.In, j.Iteration, j.Stall, j.EOR)
+		_, cells := j.given()
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t%.3f\t%s\n", j.Job, j.Ops, j.VanillaAll, j.VanillaLive,
+			j.SlotPeak, j.Arena, j.MSRAll, j.MSRLive, j.Swaps, j.Recomputes, j.Out, j.In, j.Iteration, j.Stall, j.EOR, cells)
 	}
 	f := r.Total
 	fmt.Fprintf(t, "total\t\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t\t\t%s\t%s\t\t\t\t\n", f.VanillaAll, f.VanillaLive, f.SlotPeak, f.Arena, f.MSRAll, f.MSRLive, f.Out, f.In)
