@@ -1,0 +1,99 @@
+package bus
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSecret(t *testing.T) {
+	dir := t.TempDir()
+	one, err := openSecret(dir)
+	must(t, err)
+	again, err := openSecret(dir)
+	must(t, err)
+	other, err := openSecret(t.TempDir())
+	must(t, err)
+	if diff := cmp.Diff(one, again); diff != "" {
+		t.Errorf("the secret has changed:\n%s", diff)
+	}
+	name := filepath.Join(dir, "secret")
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 || info.Size() != secretBytes {
+		t.Errorf("%v, %v", info, err)
+	}
+	for _, test := range []struct {
+		user, password string
+		want           bool
+	}{
+		{"x-a", one.password("x-a"), true},
+		{"x-a", one.password("x-b"), false},
+		{"x-a", other.password("x-a"), false},
+		{"x-a", "", false},
+		{"", "", false},
+	} {
+		if got := one.knows(test.user, test.password); got != test.want {
+			t.Errorf("password %q of %q: %v, want %v", test.password, test.user, got, test.want)
+		}
+	}
+	must(t, os.Chmod(name, 0o640))
+	if _, err := openSecret(dir); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("a secret that others can read: %v", err)
+	}
+	must(t, os.Chmod(name, 0o600))
+	must(t, os.WriteFile(name, []byte("short"), 0o600))
+	if _, err := openSecret(dir); err == nil || !strings.Contains(err.Error(), "5 bytes") {
+		t.Errorf("a short secret: %v", err)
+	}
+}
+
+func TestIssue(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, Options{Dir: dir, Listen: "127.0.0.1:0", TLS: true})
+	got, err := Issue(dir, s.Credentials(Client), Executor("a"))
+	must(t, err)
+	if diff := cmp.Diff(s.Credentials(Executor("a")), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if _, err := Issue(t.TempDir(), got, Client); err == nil {
+		t.Error("credentials without a secret")
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "client.json")
+	must(t, os.WriteFile(name, []byte("before"), 0o644))
+	want := Credentials{URL: "tls://host:4222", User: Client, Password: "p", CA: "-----BEGIN\n"}
+	must(t, WriteCredentials(name, want))
+	got, err := ReadCredentials(name)
+	must(t, err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if info, _ := os.Stat(name); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 1 {
+		t.Errorf("files left: %v", files)
+	}
+	must(t, os.Chmod(name, 0o644))
+	if _, err := ReadCredentials(name); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("credentials that others can read: %v", err)
+	}
+	for _, text := range []string{"", "x", "{}", `{"url":1}`} {
+		must(t, os.Remove(name))
+		must(t, os.WriteFile(name, []byte(text), 0o600))
+		if _, err := ReadCredentials(name); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := ReadCredentials(filepath.Join(dir, "none")); err == nil {
+		t.Error("a file that is not there is no error")
+	}
+	if err := WriteCredentials(filepath.Join(dir, "none", "client.json"), want); err == nil {
+		t.Error("a folder that is not there is no error")
+	}
+}
