@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -139,10 +140,7 @@ func identical(a, b *JobRun) *bool {
 	if a.Weights == nil || b.Weights == nil {
 		return nil
 	}
-	same := sameBits(a.Losses, b.Losses) && len(a.Weights) == len(b.Weights)
-	for s, content := range a.Weights {
-		same = same && sameBits(content, b.Weights[s])
-	}
+	same := sameBits(a.Losses, b.Losses) && maps.Equal(a.Weights, b.Weights)
 	return &same
 }
 

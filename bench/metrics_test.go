@@ -37,7 +37,7 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) (Workload, *Planne
 
 // madeUp is a run of two jobs with three iterations each.
 func madeUp(wall, first, second time.Duration) *Run {
-	weights := func() map[graph.StorageID][]float32 { return map[graph.StorageID][]float32{0: {1, 2}, 3: {4}} }
+	weights := func() map[graph.StorageID]string { return map[graph.StorageID]string{0: "a", 3: "b"} }
 	return &Run{Wall: wall, Jobs: []JobRun{
 		{Losses: []float32{3, 2, 1}, Iterations: 3, Begin: 1, End: 1 + first, Stall: 5 * time.Millisecond, Touched: 1000, Plans: 1,
 			Transition: 7 * time.Millisecond, Weights: weights()},
@@ -111,10 +111,10 @@ func TestCompareAlone(t *testing.T) {
 
 func TestIdentical(t *testing.T) {
 	nan, otherNaN := math.Float32frombits(0x7fc00000), math.Float32frombits(0x7fc00001)
-	job := func(losses []float32, weights map[graph.StorageID][]float32) *JobRun {
+	job := func(losses []float32, weights map[graph.StorageID]string) *JobRun {
 		return &JobRun{Losses: losses, Weights: weights}
 	}
-	base := map[graph.StorageID][]float32{1: {1, 2}, 2: {3}}
+	base := map[graph.StorageID]string{1: "a", 2: "b"}
 	yes, no := true, false
 	for _, test := range []struct {
 		name string
@@ -127,10 +127,10 @@ func TestIdentical(t *testing.T) {
 		{"minus zero", job([]float32{0}, base), job([]float32{float32(math.Copysign(0, -1))}, base), &no},
 		{"other loss", job([]float32{1, 2}, base), job([]float32{1, 3}, base), &no},
 		{"fewer losses", job([]float32{1, 2}, base), job([]float32{1}, base), &no},
-		{"other weight", job(nil, base), job(nil, map[graph.StorageID][]float32{1: {1, 2}, 2: {math.Nextafter32(3, 4)}}), &no},
-		{"missing weight", job(nil, base), job(nil, map[graph.StorageID][]float32{1: {1, 2}}), &no},
-		{"one weight more", job(nil, map[graph.StorageID][]float32{1: {1, 2}}), job(nil, base), &no},
-		{"other storage", job(nil, map[graph.StorageID][]float32{1: {1, 2}, 3: {3}}), job(nil, base), &no},
+		{"other weight", job(nil, base), job(nil, map[graph.StorageID]string{1: "a", 2: "c"}), &no},
+		{"missing weight", job(nil, base), job(nil, map[graph.StorageID]string{1: "a"}), &no},
+		{"one weight more", job(nil, map[graph.StorageID]string{1: "a"}), job(nil, base), &no},
+		{"other storage", job(nil, map[graph.StorageID]string{1: "a", 3: "b"}), job(nil, base), &no},
 		{"no data", job(nil, nil), job(nil, nil), nil},
 		{"no data on one side", job(nil, nil), job([]float32{1}, base), nil},
 	} {

@@ -9,6 +9,7 @@ import (
 	"tensile/device"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/task"
 )
 
 // Run is what training a workload came to.
@@ -26,7 +27,7 @@ type JobRun struct {
 	Touched    graph.Bytes
 	Plans      int
 	Transition time.Duration
-	Weights    map[graph.StorageID][]float32 // of persistent storages after the last iteration; nil without data
+	Weights    map[graph.StorageID]string // digests of persistent storages after the last iteration; nil without data
 }
 
 // Iterated tells an observer of a run about one iteration.
@@ -77,7 +78,6 @@ func (j *JobRun) Wall() time.Duration { return j.End - j.Begin }
 
 // finish takes the results out of the host.
 func (r *Run) finish(host *executor.Host, w Workload) {
-	var begin, end time.Duration
 	for i, t := range w {
 		j := &r.Jobs[i]
 		m := host.Machine(t.Name)
@@ -85,14 +85,22 @@ func (r *Run) finish(host *executor.Host, w Workload) {
 		for _, s := range t.Graph.Storages {
 			if content := host.Weights(t.Name, s.ID); s.Role.Persistent() && content != nil {
 				if j.Weights == nil {
-					j.Weights = make(map[graph.StorageID][]float32)
+					j.Weights = make(map[graph.StorageID]string)
 				}
-				j.Weights[s.ID] = slices.Clone(content)
+				j.Weights[s.ID] = task.Digest(content)
 			}
 		}
 		if j.Weights == nil {
 			j.Losses = nil // a device without data
 		}
+	}
+	r.Span()
+}
+
+// Span works out Wall from the jobs' times.
+func (r *Run) Span() {
+	var begin, end time.Duration
+	for i, j := range r.Jobs {
 		if begin = min(begin, j.Begin); i == 0 {
 			begin = j.Begin
 		}

@@ -18,6 +18,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/scheduler"
+	"tensile/task"
 )
 
 // counted is a device that counts its open jobs, and can fail to open or close one.
@@ -169,7 +170,7 @@ func TestTrainNoise(t *testing.T) {
 	}
 	// A run that went wrong in one bit of one weight is told from it.
 	for s := range run.Jobs[1].Weights {
-		run.Jobs[1].Weights[s][0] += 1
+		run.Jobs[1].Weights[s] = task.Digest([]float32{1})
 		break
 	}
 	report, err = Compare(w, planner, planned, run, vanilla)

@@ -6,6 +6,7 @@ import (
 	"tensile/autodiff"
 	"tensile/data"
 	"tensile/graph"
+	"tensile/task"
 )
 
 // Workload is a set of jobs that train together.
@@ -46,14 +47,14 @@ func Load(names []string, s Settings) (Workload, error) {
 			return nil, err
 		}
 		if set != nil {
-			if err := fit(g, set); err != nil {
+			if err := task.Fit(g, set); err != nil {
 				return nil, err
 			}
 		}
 		for range copies {
 			t := Task{Name: g.Name, Model: g.Name, Graph: g, Seed: s.Seed + uint64(len(w)), Data: set}
 			if t.Data == nil {
-				t.Data = synthetic(g, s.Seed)
+				t.Data = task.Synthetic(g, t.Seed)
 			}
 			w = append(w, t)
 		}

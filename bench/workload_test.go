@@ -94,8 +94,8 @@ func TestLoadData(t *testing.T) {
 		if task.Data != w[0].Data || task.Data.Examples() != 30 {
 			t.Errorf("job %s does not learn from the set of 30 in the folder", task.Name)
 		}
-		if c, ok := findClassifier(task.Graph); !ok || !cmp.Equal(c.shape, graph.Shape{2, 1, 20, 20}) || c.classes != 10 {
-			t.Errorf("job %s takes %+v", task.Name, c)
+		if images := task.Graph.Tensors[0].Shape; !cmp.Equal(images, graph.Shape{2, 1, 20, 20}) || task.Data.Classes() != 10 {
+			t.Errorf("job %s takes images %v and is shown %d classes", task.Name, images, task.Data.Classes())
 		}
 	}
 	if _, err := Load([]string{"lenet"}, Settings{DataDir: dir, Image: 20, Channels: 1, Classes: 12}); err != nil {

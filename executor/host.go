@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -23,35 +22,32 @@ type Spec struct {
 	Output     func(iteration int, s graph.StorageID, from []float32)
 }
 
-// Host trains jobs on one device. Add and Run are called by one goroutine; Change and Stop by any.
+// Host trains jobs on one device. Run or Serve, and Add before it, are called by one goroutine; Submit, Change, Stop and
+// Remove by any.
 type Host struct {
 	device   device.Device
 	ledger   *ledger
 	jobs     []*job
-	observer func(*Report)
+	observer func(Event)
+	serving  bool // trouble with one job ends that job alone
 
 	mu     sync.Mutex
 	wishes []wish
 	wake   chan struct{}
 }
 
-// wish is what another goroutine wants for a job.
-type wish struct {
-	job     string
-	program *program.Program // nil: stop
-}
-
-type job struct {
-	name    string
-	graph   *graph.Graph
-	machine *Machine
-	place   device.Job
-	touched graph.Bytes
-}
-
 // NewHost returns a host for jobs on a device. The arenas of all jobs together stay within budget, 0 meaning no limit.
-// observer, if not nil, is called with the report of every iteration, by the goroutine in Run.
+// observer, if not nil, is called with the report of every iteration, by the goroutine in Run or Serve.
 func NewHost(d device.Device, budget graph.Bytes, observer func(*Report)) *Host {
+	return NewObserved(d, budget, func(e Event) {
+		if observer != nil && e.Report != nil {
+			observer(e.Report)
+		}
+	})
+}
+
+// NewObserved is NewHost with an observer that hears all that becomes of the jobs.
+func NewObserved(d device.Device, budget graph.Bytes, observer func(Event)) *Host {
 	return &Host{device: d, ledger: newLedger(budget), observer: observer, wake: make(chan struct{}, 1)}
 }
 
@@ -59,7 +55,7 @@ func NewHost(d device.Device, budget graph.Bytes, observer func(*Report)) *Host 
 // checked. The job begins when Run does. After an error there is no such job.
 func (h *Host) Add(s Spec, p *program.Program) error {
 	if h.find(s.Name) != nil {
-		return fmt.Errorf("add job %s: there is a job of that name", s.Name)
+		return errTaken(s.Name)
 	}
 	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Iterations)}
 	if err := h.change(j, p); err != nil {
@@ -80,40 +76,45 @@ func (h *Host) Add(s Spec, p *program.Program) error {
 	return nil
 }
 
-// Change gives a job a new program, to be applied at an iteration boundary when there is memory for it. Called from
-// the observer it is heeded before the next event.
-func (h *Host) Change(name string, p *program.Program) { h.wish(wish{name, p}) }
-
-// Stop lets a job end after the iterations in flight.
-func (h *Host) Stop(name string) { h.wish(wish{job: name}) }
-
-func (h *Host) wish(w wish) {
-	h.mu.Lock()
-	h.wishes = append(h.wishes, w)
-	h.mu.Unlock()
-	select {
-	case h.wake <- struct{}{}:
-	default:
+// Run trains until every job has ended or ctx is done. Trouble with a job that was added before, or a wish that cannot
+// be carried out, ends the run.
+func (h *Host) Run(ctx context.Context) error {
+	for {
+		if err := h.heed(); err != nil {
+			return err
+		}
+		if !h.training() {
+			return nil
+		}
+		if err := h.turn(ctx); err != nil {
+			return err
+		}
 	}
 }
 
-// Run trains until every job has finished or ctx is done.
-func (h *Host) Run(ctx context.Context) error {
-	if err := h.grant(); err != nil {
-		return err
-	}
-	for h.training() {
-		events, err := h.device.Next(ctx, h.wake)
-		if err != nil {
+// Serve trains what there is and what comes until ctx is done or the device fails. Trouble with a job ends that job, and
+// a wish that cannot be carried out is refused: the observer hears of both.
+func (h *Host) Serve(ctx context.Context) error {
+	h.serving = true
+	for {
+		if err := h.heed(); err != nil {
 			return err
 		}
-		for i := range events {
-			if err := h.step(h.owner(events[i].Job), Input{Event: &events[i]}); err != nil {
-				return err
-			}
-			if err := h.heed(); err != nil {
-				return err
-			}
+		if err := h.turn(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// turn waits for the device or a wish, and takes what the device has to tell.
+func (h *Host) turn(ctx context.Context) error {
+	events, err := h.device.Next(ctx, h.wake)
+	if err != nil {
+		return err
+	}
+	for i := range events {
+		if err := h.step(h.owner(events[i].Job), Input{Event: &events[i]}); err != nil {
+			return err
 		}
 		if err := h.heed(); err != nil {
 			return err
@@ -127,50 +128,12 @@ func (h *Host) training() bool {
 	return slices.ContainsFunc(h.jobs, func(j *job) bool { return j.machine.State() != Finished })
 }
 
-// heed carries out the wishes of other goroutines.
-func (h *Host) heed() error {
-	h.mu.Lock()
-	wishes := h.wishes
-	h.wishes = nil
-	h.mu.Unlock()
-	for _, w := range wishes {
-		j := h.find(w.job)
-		if j == nil {
-			return fmt.Errorf("there is no job %s", w.job)
-		}
-		if j.machine.State() == Finished {
-			continue
-		}
-		if w.program != nil {
-			if err := h.change(j, w.program); err != nil {
-				return err
-			}
-		} else if err := h.step(j, Input{Stop: true}); err != nil {
-			return err
-		}
-	}
-	return h.grant()
-}
-
 // change puts a program that the device can execute in line for a job.
 func (h *Host) change(j *job, p *program.Program) error {
 	if err := h.runnable(j, p); err != nil {
 		return err
 	}
 	return h.ledger.ask(j.name, p)
-}
-
-// runnable checks that the device can execute the steps of a program as the plan says.
-func (h *Host) runnable(j *job, p *program.Program) error {
-	for slot, step := range p.Plan.Steps {
-		variant, ok := device.Find(h.device.Variants(j.graph, step.Op), step.Variant)
-		if name := j.graph.Ops[step.Op].Name; !ok {
-			return fmt.Errorf("job %s, step %d: the device has no variant %q of %s", j.name, slot, step.Variant, name)
-		} else if step.Scratch < variant.Scratch {
-			return fmt.Errorf("job %s, step %d: %s needs %s of scratch, the plan grants %s", j.name, slot, name, variant.Scratch, step.Scratch)
-		}
-	}
-	return nil
 }
 
 // grant applies the programs for which there is memory, until none is left for which there is.
@@ -191,28 +154,29 @@ func (h *Host) step(j *job, in Input) error {
 		switch {
 		case out.Reserve != nil:
 			if err := j.place.Reserve(*out.Reserve); err != nil {
-				return err
+				return h.fail(j, err)
 			}
 			h.ledger.reserved(j.name, *out.Reserve)
+			h.observer(Event{Job: j.name, Applied: &Applied{j.machine.Epoch(), *out.Reserve}})
 		case out.Issue != nil:
 			j.place.Issue(out.Issue.Section, out.Issue.Iteration, out.Issue.Drain)
 		case out.Report != nil:
-			if h.observer != nil {
-				h.observer(out.Report)
-			}
+			h.observer(Event{Job: j.name, Report: out.Report})
 		case out.Home:
 			j.touched = max(j.touched, j.place.Touched())
 			if err := j.place.Reserve(0); err != nil {
-				return err
+				return h.fail(j, err)
 			}
 			h.ledger.reserved(j.name, 0)
+			h.observer(Event{Job: j.name, Home: true})
 		case out.Finished:
-			h.ledger.end(j.name)
+			return h.finish(j)
 		}
 	}
 	return nil
 }
 
+// owner returns the job of a place. A place is closed in Home only, when all events of it have come.
 func (h *Host) owner(place device.Job) *job {
 	i := slices.IndexFunc(h.jobs, func(j *job) bool { return j.place == place })
 	if i < 0 {
@@ -241,9 +205,7 @@ func (h *Host) Weights(name string, s graph.StorageID) []float32 { return h.find
 func (h *Host) Close() error {
 	var problems []error
 	for _, j := range h.jobs {
-		if err := j.place.Close(); err != nil {
-			problems = append(problems, fmt.Errorf("close job %s: %w", j.name, err))
-		}
+		problems = append(problems, j.close())
 	}
 	return errors.Join(problems...)
 }

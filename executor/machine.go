@@ -86,6 +86,17 @@ func NewMachine(name string, iterations int) *Machine {
 // State returns where the job is.
 func (m *Machine) State() State { return m.state }
 
+// Epoch returns that of the program in force, or of the last one; 0 before the first.
+func (m *Machine) Epoch() int64 {
+	if m.program == nil {
+		return 0
+	}
+	return m.program.Plan.Epoch
+}
+
+// Iterations returns how many are complete.
+func (m *Machine) Iterations() int { return m.ended }
+
 // Plans returns how many programs were applied, and Transition the time spent between their bodies, the way out of
 // Home at first and back into it at last included.
 func (m *Machine) Plans() int                { return m.plans }

@@ -10,8 +10,12 @@ import (
 )
 
 // noisy varies a kernel's duration by up to the share Options.Noise. What comes out depends on the seed, the job's name,
-// the iteration and the command's place in its section alone, and not on what else the device does.
+// the iteration and the command's place in its section alone, and not on what else the device does, unless
+// Options.Pace does.
 func (d *Device) noisy(j *job, q queued, alone time.Duration) time.Duration {
+	if d.options.Pace != nil {
+		alone = time.Duration(math.Round(float64(alone) * d.options.Pace(d.now)))
+	}
 	if d.options.Noise == 0 {
 		return alone
 	}

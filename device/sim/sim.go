@@ -19,6 +19,10 @@ type Options struct {
 
 	// Latency says how long an op takes alone on the device; nil: the roofline of the device's facts.
 	Latency func(g *graph.Graph, op graph.OpID) time.Duration
+
+	// Pace says how many times as long as alone a kernel takes that starts now: the load that others put on the device.
+	// nil: once.
+	Pace func(now time.Duration) float64
 }
 
 // Device implements device.Device.

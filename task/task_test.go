@@ -1,4 +1,4 @@
-package bench
+package task
 
 import (
 	"math"
@@ -7,20 +7,24 @@ import (
 
 	"tensile/device/devicetest"
 	"tensile/graph"
+	"tensile/models"
 )
 
 // Tasks whose inputs are images and labels are fed from their data set: in every iteration one batch, to both inputs.
 func TestFeedImages(t *testing.T) {
-	w, err := Load([]string{"lenet"}, Settings{Batch: 4, Seed: 3})
+	g, err := models.Build("lenet", models.Config{Batch: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := w[0]
+	task, err := Open(g, 3, "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, ok := findClassifier(task.Graph)
 	if !ok {
 		t.Fatal("lenet is no classifier")
 	}
-	feed := task.feeder()
+	feed := task.Feeder()
 	for _, iteration := range []int{0, 1, 0, 7} {
 		images, labels := make([]float32, c.shape.Elements()), make([]float32, 4)
 		wantImages, wantLabels := make([]float32, c.shape.Elements()), make([]float32, 4)
@@ -37,7 +41,7 @@ func TestFeedImages(t *testing.T) {
 // another in every iteration, job and input.
 func TestFeedNoise(t *testing.T) {
 	g := devicetest.Tiny() // x: 4x6, labels: 4 of 3 classes
-	if _, ok := findClassifier(g); ok || synthetic(g, 1) != nil {
+	if _, ok := findClassifier(g); ok || Synthetic(g, 1) != nil {
 		t.Fatal("rows of 6 numbers count as images")
 	}
 	inputs := make(map[string]graph.StorageID)
@@ -47,7 +51,7 @@ func TestFeedNoise(t *testing.T) {
 	task := Task{Graph: g, Seed: 1}
 	feed := func(task Task, iteration int, s string, n int) []float32 {
 		to := make([]float32, n)
-		task.feeder()(iteration, inputs[s], to)
+		task.Feeder()(iteration, inputs[s], to)
 		return to
 	}
 	x := feed(task, 0, "x", 24)

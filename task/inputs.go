@@ -1,4 +1,4 @@
-package bench
+package task
 
 import (
 	"fmt"
@@ -62,8 +62,8 @@ func wholeImages(g *graph.Graph, s graph.Storage) graph.Shape {
 	return nil
 }
 
-// synthetic returns a set that fits a classifier, nil for other graphs.
-func synthetic(g *graph.Graph, seed uint64) *data.Dataset {
+// Synthetic returns a set that fits a classifier, nil for other graphs.
+func Synthetic(g *graph.Graph, seed uint64) *data.Dataset {
 	c, ok := findClassifier(g)
 	if !ok {
 		return nil
@@ -71,8 +71,8 @@ func synthetic(g *graph.Graph, seed uint64) *data.Dataset {
 	return data.Synthetic(c.shape[1], c.shape[2], c.shape[3], c.classes, seed)
 }
 
-// fit returns an error unless a graph can learn from a data set.
-func fit(g *graph.Graph, set *data.Dataset) error {
+// Fit returns an error unless a graph can learn from a data set.
+func Fit(g *graph.Graph, set *data.Dataset) error {
 	c, ok := findClassifier(g)
 	if !ok {
 		return fmt.Errorf("model %s is no classifier of images and cannot learn from %s: leave --data out", g.Name, set.Name())

@@ -1,0 +1,35 @@
+package executor
+
+import (
+	"time"
+
+	"tensile/graph"
+)
+
+// Event tells an observer what has become of a job. Exactly one of the fields after Job is set.
+type Event struct {
+	Job     string
+	Report  *Report  // an iteration is complete
+	Applied *Applied // a program has come into force
+	Home    bool     // the job has given its arena back, for good or until the next program
+	Ended   *Ended   // it will train no more
+	Refused error    // a wish for it came to nothing; the job goes on as if there had been none
+	Removed bool     // there is no job of that name any more
+}
+
+// Applied is a program for which a job has got its arena.
+type Applied struct {
+	Epoch int64
+	Arena graph.Bytes
+}
+
+// Ended is what a job came to. With an Err it is gone: its place on the device is closed and its name free. Without one
+// it stays in Home until it is removed.
+type Ended struct {
+	Err        error // it could not be added, or the device gave it no arena
+	Iterations int   // complete; fewer than were wanted if it was stopped
+	Plans      int
+	Transition time.Duration
+	Touched    graph.Bytes                   // end of the highest range of its arenas that its commands used
+	Weights    map[graph.StorageID][]float32 // of persistent storages, valid until it is removed; nil without data
+}

@@ -1,0 +1,46 @@
+package executor
+
+import (
+	"errors"
+	"slices"
+)
+
+// finish lets a job rest in Home, or go if that was wished.
+func (h *Host) finish(j *job) error {
+	h.ledger.end(j.name)
+	m := j.machine
+	h.observer(Event{Job: j.name, Ended: &Ended{Iterations: m.Iterations(), Plans: m.Plans(), Transition: m.Transition(),
+		Touched: j.touched, Weights: j.weights()}})
+	if j.leaves {
+		return h.remove(j)
+	}
+	return nil
+}
+
+// fail takes a job that the device has no place for out of what goes on, or ends the run.
+func (h *Host) fail(j *job, err error) error {
+	if !h.serving {
+		return err
+	}
+	m := j.machine
+	h.observer(Event{Job: j.name, Ended: &Ended{Err: errors.Join(err, h.drop(j)), Iterations: m.Iterations(), Plans: m.Plans(),
+		Transition: m.Transition(), Touched: j.touched}})
+	if j.leaves {
+		h.observer(Event{Job: j.name, Removed: true})
+	}
+	return nil
+}
+
+// remove closes the place of a job that has ended.
+func (h *Host) remove(j *job) error {
+	err := h.drop(j)
+	h.observer(Event{Job: j.name, Removed: true})
+	return err
+}
+
+// drop forgets a job and gives back what it has on the device.
+func (h *Host) drop(j *job) error {
+	h.ledger.end(j.name)
+	h.jobs = slices.DeleteFunc(h.jobs, func(other *job) bool { return other == j })
+	return j.close()
+}

@@ -1,0 +1,18 @@
+package executor
+
+import "context"
+
+// Poll is one turn of Serve: it carries out wishes, and waits for the device once if a job has something in flight. It
+// reports whether one had. It is for who drives several hosts by turns, as tests on virtual time do.
+func (h *Host) Poll(ctx context.Context) (bool, error) {
+	h.serving = true
+	if err := h.heed(); err != nil {
+		return false, err
+	}
+	for _, j := range h.jobs {
+		if len(j.machine.runs) > 0 {
+			return true, h.turn(ctx)
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,97 @@
+package executor
+
+import (
+	"fmt"
+
+	"tensile/program"
+)
+
+// wish is what another goroutine wants for a job: it is carried out by the one in Run or Serve.
+type wish struct {
+	job string
+	do  func() error
+}
+
+// Submit adds a job while others train, as Add does. If that fails, the observer hears that the job has ended with an
+// error, or, if there is a job of that name, that the wish was refused; no other job is the worse for it.
+func (h *Host) Submit(s Spec, p *program.Program) {
+	h.wish(s.Name, func() error {
+		if h.find(s.Name) != nil {
+			h.observer(Event{Job: s.Name, Refused: errTaken(s.Name)})
+		} else if err := h.Add(s, p); err != nil {
+			h.observer(Event{Job: s.Name, Ended: &Ended{Err: err}})
+		}
+		return nil
+	})
+}
+
+// Change gives a job a new program, to be applied at an iteration boundary when there is memory for it. Called from
+// the observer it is heeded before the next event.
+func (h *Host) Change(name string, p *program.Program) {
+	h.wish(name, func() error { return h.on(name, func(j *job) error { return h.change(j, p) }) })
+}
+
+// Stop lets a job end after the iterations in flight.
+func (h *Host) Stop(name string) {
+	h.wish(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Stop: true}) }) })
+}
+
+// Remove closes a job's place on the device and frees its name, after a stop if it has not ended. The observer hears of
+// it when it is done, also if there was no such job.
+func (h *Host) Remove(name string) {
+	h.wish(name, func() error {
+		j := h.find(name)
+		switch {
+		case j == nil:
+			h.observer(Event{Job: name, Removed: true})
+			return nil
+		case j.machine.State() == Finished:
+			return h.remove(j)
+		}
+		j.leaves = true
+		return h.step(j, Input{Stop: true})
+	})
+}
+
+func (h *Host) wish(job string, do func() error) {
+	h.mu.Lock()
+	h.wishes = append(h.wishes, wish{job, do})
+	h.mu.Unlock()
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// heed carries out the wishes of other goroutines.
+func (h *Host) heed() error {
+	h.mu.Lock()
+	wishes := h.wishes
+	h.wishes = nil
+	h.mu.Unlock()
+	for _, w := range wishes {
+		err := w.do()
+		switch {
+		case err == nil:
+		case h.serving:
+			h.observer(Event{Job: w.job, Refused: err})
+		default:
+			return err
+		}
+	}
+	return h.grant()
+}
+
+// on does something with a job that has not ended.
+func (h *Host) on(name string, do func(*job) error) error {
+	j := h.find(name)
+	if j == nil {
+		return fmt.Errorf("there is no job %s", name)
+	}
+	if j.machine.State() == Finished {
+		return nil
+	}
+	return do(j)
+}
+
+func errTaken(name string) error { return fmt.Errorf("add job %s: there is a job of that name", name) }

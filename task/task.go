@@ -1,0 +1,85 @@
+package task
+
+import (
+	"math/rand/v2"
+
+	"tensile/data"
+	"tensile/graph"
+	"tensile/weights"
+)
+
+// Task is a graph to be trained.
+type Task struct {
+	Graph *graph.Graph
+	Seed  uint64        // of weights, dropout and noise
+	Data  *data.Dataset // nil: the graph's inputs are not images and labels, and noise is fed
+}
+
+// Open returns the task of a graph on the data in a folder, or, if that is "", on a synthetic set. The seed decides the
+// order of examples too.
+func Open(g *graph.Graph, seed uint64, folder string) (Task, error) {
+	t := Task{g, seed, nil}
+	if folder == "" {
+		t.Data = Synthetic(g, seed)
+		return t, nil
+	}
+	var err error
+	if t.Data, err = data.Open(folder, seed); err != nil {
+		return Task{}, err
+	}
+	return t, Fit(g, t.Data)
+}
+
+// Init fills a persistent storage with its first content.
+func (t Task) Init(s graph.Storage, to []float32) { weights.Initialise(s, t.Seed, to) }
+
+// Reader returns a reader of a task's outputs, which hands on the loss of every iteration: the first element of the first
+// output.
+func (t Task) Reader(each func(iteration int, loss float32)) func(iteration int, s graph.StorageID, from []float32) {
+	loss := t.Graph.OutputStorage()
+	return func(iteration int, s graph.StorageID, from []float32) {
+		if s == loss {
+			each(iteration, from[0])
+		}
+	}
+}
+
+// Feeder returns the loader of a task's inputs: images and labels of the data set, or noise for other inputs. It takes
+// no memory before it is first called, which a device without data never does.
+func (t Task) Feeder() func(iteration int, s graph.StorageID, to []float32) {
+	c, ok := findClassifier(t.Graph)
+	if !ok || t.Data == nil {
+		return t.noise(labelsOf(t.Graph))
+	}
+	var images, labels []float32
+	filled := -1
+	return func(iteration int, s graph.StorageID, to []float32) {
+		if images == nil {
+			images, labels = make([]float32, c.shape.Elements()), make([]float32, c.shape[0])
+		}
+		if filled != iteration { // one fill serves both inputs of an iteration
+			t.Data.Fill(iteration, images, labels)
+			filled = iteration
+		}
+		if s == c.labels {
+			copy(to, labels)
+		} else {
+			copy(to, images)
+		}
+	}
+}
+
+// noise fills inputs of any shape, the same in every run: classes for labels, normal values elsewhere.
+func (t Task) noise(classes map[graph.StorageID]int) func(iteration int, s graph.StorageID, to []float32) {
+	return func(iteration int, s graph.StorageID, to []float32) {
+		random := rand.New(rand.NewPCG(t.Seed, uint64(iteration)<<32|uint64(s)))
+		n, label := classes[s]
+		for i := range to {
+			if label {
+				to[i] = float32(random.IntN(n))
+			} else {
+				to[i] = float32(random.NormFloat64())
+			}
+		}
+	}
+}
