@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"tensile/graph"
+	"tensile/task"
+	"tensile/wire"
+)
+
+// prepare fetches the graph of a job and opens its data.
+func (r *runner) prepare(p *Prepare) *Prepared {
+	text, err := r.load(wire.GraphObject(p.Spec.Graph))
+	if err != nil {
+		return &Prepared{Ticket: p.Ticket, Err: fmt.Errorf("fetch the graph: %w", err), Again: true}
+	}
+	t, err := open(text, p.Spec)
+	return &Prepared{Ticket: p.Ticket, Task: t, Err: err}
+}
+
+// open reads the graph of a job and opens its data.
+func open(text []byte, s wire.Spec) (task.Task, error) {
+	g, err := graph.Read(bytes.NewReader(text))
+	if err != nil {
+		return task.Task{}, err
+	}
+	if d := g.Digest(); d != s.Graph {
+		return task.Task{}, fmt.Errorf("the graph that was fetched is %.12s, not %.12s", d, s.Graph)
+	}
+	return task.Open(g, s.Seed, s.Data)
+}
+
+// fetch fetches a layout and proves it.
+func (r *runner) fetch(f *Fetch) *Fetched {
+	text, err := r.load(wire.LayoutObject(f.Job, f.Epoch))
+	if err != nil {
+		return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Err: err, Again: true}
+	}
+	l, err := wire.DecodeAs[wire.Layout](text)
+	if err != nil {
+		return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Err: err}
+	}
+	proven, err := Prove(f.Task.Graph, f.Job, f.Epoch, &l, r.Device.Align())
+	return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Proven: proven, Err: err}
+}
+
+func (r *runner) load(name string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	defer cancel()
+	return r.Bus.Load(ctx, wire.Bucket(r.Executor), name)
+}

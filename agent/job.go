@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"tensile/executor"
+	"tensile/task"
+	"tensile/wire"
+)
+
+// job is what a machine knows about a job.
+type job struct {
+	ticket Ticket
+	spec   wire.Spec
+	named  bool        // by the newest orders
+	epoch  int64       // that it is to train with
+	stop   bool        // ordered
+	next   *wire.Order // of another job of its name, which begins when this one is gone
+
+	task    *task.Task // nil: not there yet
+	busy    bool       // something is being fetched for it
+	again   bool       // that failed, and is tried again at the next heartbeat
+	settled int64      // newest epoch that was handed to the host or refused
+
+	hosted  bool // the host has it, or may have
+	told    bool // the host was told to stop it
+	removed bool // the host was told to remove it
+	keeping bool // what it has come to is being taken
+	status  wire.JobStatus
+}
+
+// same reports whether two specs are those of one job. What only planners look at may change.
+func same(a, b wire.Spec) bool {
+	a.Priority, a.SwapRate = b.Priority, b.SwapRate
+	return a == b
+}
+
+// advance has every job do what it can do next.
+func (m *Machine) advance() {
+	for i := 0; i < len(m.jobs); {
+		j := m.jobs[i]
+		m.next(j)
+		if i < len(m.jobs) && m.jobs[i] == j { // it was not forgotten
+			i++
+		}
+	}
+}
+
+// next has a job do what it can do next.
+func (m *Machine) next(j *job) {
+	over := j.status.State.Over()
+	switch {
+	case j.keeping:
+	case j.hosted && (over || !j.named):
+		if !j.removed {
+			j.removed = true
+			m.say(Output{Remove: j.spec.Name})
+		}
+	case !j.named:
+		m.forget(j)
+	case over:
+	case j.stop && j.hosted:
+		if !j.told {
+			j.told = true
+			m.say(Output{Stop: j.spec.Name})
+		}
+	case j.stop:
+		m.over(j, wire.Stopped, "stopped before it began")
+	case j.busy || j.again:
+	case j.task == nil:
+		j.busy = true
+		m.say(Output{Prepare: &Prepare{j.ticket, j.spec}})
+	case j.epoch > j.settled:
+		j.busy = true
+		m.say(Output{Fetch: &Fetch{j.ticket, j.spec.Name, j.epoch, *j.task}})
+	}
+}
+
+// over ends a job.
+func (m *Machine) over(j *job, s wire.State, line string) {
+	j.status.State, j.status.Arena, m.news = s, 0, true
+	m.log(j, "%s", line)
+}
+
+func (m *Machine) fail(j *job, err error) {
+	j.status.Error = line(err)
+	m.over(j, wire.Failed, "failed: "+j.status.Error)
+}
+
+// trouble is an error that the job survives.
+func (m *Machine) trouble(j *job, err error) {
+	if text := line(err); text != j.status.Error {
+		j.status.Error, m.news = text, true
+		m.log(j, "%s", text)
+	}
+}
+
+func (m *Machine) log(j *job, format string, values ...any) {
+	m.say(Output{Line: &Line{j.spec.Name, fmt.Sprintf(format, values...)}})
+}
+
+// waiting returns the job for which something was fetched, nil if it has no use for that any more.
+func (m *Machine) waiting(t Ticket) *job {
+	j := m.findBy(func(j *job) bool { return j.ticket == t })
+	if j == nil {
+		return nil
+	}
+	if j.busy = false; j.status.State.Over() || !j.named || j.stop {
+		return nil
+	}
+	return j
+}
+
+func (m *Machine) prepared(p *Prepared) {
+	switch j := m.waiting(p.Ticket); {
+	case j == nil:
+	case p.Err == nil:
+		j.task = &p.Task
+		j.status.Error = ""
+	case p.Again:
+		j.again = true
+		m.trouble(j, p.Err)
+	default:
+		m.fail(j, p.Err)
+	}
+}
+
+// fetched hands a layout to the host, unless a newer one was ordered meanwhile.
+func (m *Machine) fetched(f *Fetched) {
+	j := m.waiting(f.Ticket)
+	if j == nil || f.Epoch != j.epoch {
+		return
+	}
+	switch {
+	case f.Err != nil && f.Again:
+		j.again = true
+		m.trouble(j, fmt.Errorf("layout %d: %w", f.Epoch, f.Err))
+		return
+	case f.Err != nil:
+		m.trouble(j, fmt.Errorf("layout %d is refused: %w", f.Epoch, f.Err))
+	case j.hosted:
+		m.say(Output{Change: &Change{j.spec.Name, f.Proven}})
+	default:
+		j.hosted = true
+		m.say(Output{Open: &Open{j.ticket, j.spec, *j.task, f.Proven}})
+	}
+	j.settled = f.Epoch
+}
+
+// event takes what the host observed.
+func (m *Machine) event(e *executor.Event, loss *float32) {
+	j := m.find(e.Job)
+	if j == nil || !j.hosted {
+		return
+	}
+	switch {
+	case e.Report != nil:
+		m.iteration(j, e.Report, loss)
+	case e.Applied != nil:
+		m.applied(j, e.Applied)
+	case e.Home:
+		j.status.Arena, m.news = 0, true
+	case e.Refused != nil && !j.status.State.Over():
+		m.trouble(j, e.Refused)
+	case e.Ended != nil:
+		m.ended(j, e.Ended)
+	case e.Removed:
+		j.hosted, m.news = false, true
+	}
+}
+
+func (m *Machine) iteration(j *job, r *executor.Report, loss *float32) {
+	j.status.Iteration = r.Iteration + 1
+	if m.online {
+		m.say(Output{Report: &wire.Report{Executor: m.executor, Job: j.spec.Name, Epoch: r.Epoch, Iteration: r.Iteration,
+			Steps: r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss}})
+	}
+}
+
+func (m *Machine) applied(j *job, a *executor.Applied) {
+	j.status.State, j.status.Epoch, j.status.Arena, m.news = wire.Running, a.Epoch, a.Arena, true
+	if a.Epoch == j.settled { // no newer one was refused
+		j.status.Error = ""
+	}
+	m.log(j, "trains with layout %d in %s", a.Epoch, a.Arena)
+}
+
+// ended has what a job has come to taken, unless nobody wants it.
+func (m *Machine) ended(j *job, e *executor.Ended) {
+	j.status.Iteration, j.status.Arena, m.news = e.Iterations, 0, true
+	switch {
+	case e.Err != nil:
+		m.fail(j, e.Err)
+	case j.named && !j.removed:
+		j.keeping = true
+		m.say(Output{Keep: &Keep{j.ticket, j.spec, *j.task, e}})
+	}
+}
+
+func (m *Machine) kept(k *Kept) {
+	j := m.findBy(func(j *job) bool { return j.ticket == k.Ticket })
+	if j == nil || !j.keeping {
+		return
+	}
+	j.keeping = false
+	j.status.Result = k.Result
+	switch {
+	case k.Err != nil:
+		m.fail(j, k.Err)
+	case j.status.Iteration < j.spec.Iterations:
+		m.over(j, wire.Stopped, fmt.Sprintf("stopped after %d iterations", j.status.Iteration))
+	default:
+		m.over(j, wire.Finished, fmt.Sprintf("finished after %d iterations", j.status.Iteration))
+	}
+}
+
+// line is the text of an error in one line that is not too long.
+func line(err error) string {
+	const most = 500
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}

@@ -1,0 +1,163 @@
+package agent
+
+import (
+	"slices"
+
+	"tensile/wire"
+)
+
+// Machine decides for all jobs of one executor.
+type Machine struct {
+	executor, life, device string
+
+	jobs   []*job // in the order in which they were ordered
+	ticket Ticket // of the youngest
+	orders int64  // number of the newest
+	leave  bool   // ordered
+	left   bool
+
+	online bool
+	said   int64 // number of the newest status
+	news   bool  // something is not in that status
+	out    []Output
+}
+
+// NewMachine returns the machine of an executor without jobs. life is another for each process that is called so.
+func NewMachine(executor, life, device string) *Machine {
+	return &Machine{executor: executor, life: life, device: device, news: true}
+}
+
+// Step takes one input and returns what is to be done, in order. After a Leave there is nothing more to do.
+func (m *Machine) Step(in Input) []Output {
+	m.out = nil
+	if m.left {
+		return nil
+	}
+	switch {
+	case in.Orders != nil:
+		m.order(in.Orders)
+	case in.Prepared != nil:
+		m.prepared(in.Prepared)
+	case in.Fetched != nil:
+		m.fetched(in.Fetched)
+	case in.Event != nil:
+		m.event(in.Event, in.Loss)
+	case in.Kept != nil:
+		m.kept(in.Kept)
+	case in.Online != nil:
+		m.connection(*in.Online)
+	case in.Tick:
+		m.news = true
+		m.retry()
+	case in.Quit != nil:
+		m.quit(in.Quit)
+	}
+	m.advance()
+	if m.news && m.online {
+		m.report()
+	}
+	if in.Quit != nil || m.leave && m.idle() && m.online { // what the last jobs came to must have been said
+		m.left = true
+		m.say(Output{Leave: true})
+	}
+	return m.out
+}
+
+// idle reports whether the host has nothing, and no job is to begin.
+func (m *Machine) idle() bool {
+	return !slices.ContainsFunc(m.jobs, func(j *job) bool { return j.hosted || !j.status.State.Over() })
+}
+
+func (m *Machine) say(o Output) { m.out = append(m.out, o) }
+
+// order takes orders that are newer than all before.
+func (m *Machine) order(o *wire.Orders) {
+	if o.Executor != m.executor || o.Number <= m.orders {
+		return
+	}
+	m.orders, m.leave, m.news = o.Number, o.Leave, true
+	for _, j := range m.jobs {
+		i := slices.IndexFunc(o.Jobs, func(w wire.Order) bool { return w.Spec.Name == j.spec.Name })
+		switch {
+		case i < 0:
+			j.named, j.next = false, nil
+		case j.named && same(j.spec, o.Jobs[i].Spec):
+			j.epoch, j.stop = max(j.epoch, o.Jobs[i].Epoch), j.stop || o.Jobs[i].Stop
+		default: // another of the name
+			j.named, j.next = false, &o.Jobs[i]
+		}
+	}
+	for _, w := range o.Jobs {
+		if m.find(w.Spec.Name) == nil {
+			m.begin(w)
+		}
+	}
+}
+
+// begin takes a job up.
+func (m *Machine) begin(w wire.Order) {
+	m.ticket++
+	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, named: true, epoch: w.Epoch, stop: w.Stop,
+		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, State: wire.Waiting}})
+	m.news = true
+}
+
+// forget drops a job that the host does not have, and takes up the one of its name that was to follow.
+func (m *Machine) forget(j *job) {
+	m.jobs = slices.DeleteFunc(m.jobs, func(other *job) bool { return other == j })
+	m.news = true
+	if j.next != nil {
+		m.begin(*j.next)
+	}
+}
+
+// connection notes whether the controller can be reached. What has failed for want of it is tried again.
+func (m *Machine) connection(online bool) {
+	if online && !m.online {
+		m.news = true
+		m.retry()
+	}
+	m.online = online
+}
+
+func (m *Machine) retry() {
+	for _, j := range m.jobs {
+		j.again = false
+	}
+}
+
+// quit counts all jobs that are not over as failed.
+func (m *Machine) quit(why error) {
+	for _, j := range m.jobs {
+		if j.hosted = false; !j.status.State.Over() {
+			m.fail(j, why)
+		}
+	}
+	m.news = true
+}
+
+// report says all that is being done. What it says of a job that the newest orders name is about that very job: where one
+// of its name is not gone yet, the new one waits.
+func (m *Machine) report() {
+	m.said, m.news = m.said+1, false
+	s := &wire.Status{Executor: m.executor, Number: m.said, Life: m.life, Device: m.device, Orders: m.orders, Jobs: []wire.JobStatus{}}
+	for _, j := range m.jobs {
+		if j.next != nil {
+			s.Jobs = append(s.Jobs, wire.JobStatus{Name: j.spec.Name, State: wire.Waiting, Arena: j.status.Arena})
+		} else {
+			s.Jobs = append(s.Jobs, j.status)
+		}
+	}
+	m.say(Output{Status: s})
+}
+
+func (m *Machine) find(name string) *job {
+	return m.findBy(func(j *job) bool { return j.spec.Name == name })
+}
+
+func (m *Machine) findBy(is func(*job) bool) *job {
+	if i := slices.IndexFunc(m.jobs, is); i >= 0 {
+		return m.jobs[i]
+	}
+	return nil
+}

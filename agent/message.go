@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"tensile/executor"
+	"tensile/task"
+	"tensile/wire"
+)
+
+// Input is what a machine is told; exactly one field is set, but for Loss.
+type Input struct {
+	Orders   *wire.Orders
+	Prepared *Prepared
+	Fetched  *Fetched
+	Event    *executor.Event
+	Loss     *float32 // of the iteration that Event reports; nil: there is none
+	Kept     *Kept
+	Online   *bool // the connection is there, or lost; it is not there at first
+	Tick     bool  // it is time for a heartbeat
+	Quit     error // the process has to end, and its jobs have ended already
+}
+
+// Output is what a machine wants done; exactly one field is set. Outputs are to be carried out in their order.
+type Output struct {
+	Prepare *Prepare
+	Fetch   *Fetch
+	Open    *Open   // a job is to be submitted to the host
+	Change  *Change // it is to train with another program
+	Stop    string  // the host is to stop the job of that name
+	Remove  string
+	Keep    *Keep
+	Status  *wire.Status
+	Report  *wire.Report
+	Line    *Line
+	Leave   bool // the process is to end
+}
+
+// Ticket tells jobs apart, also those of one name.
+type Ticket int64
+
+// Prepare asks for the graph and the data of a job.
+type Prepare struct {
+	Ticket Ticket
+	Spec   wire.Spec
+}
+
+// Prepared answers it.
+type Prepared struct {
+	Ticket Ticket
+	Task   task.Task
+	Err    error
+	Again  bool // the error may be gone the next time
+}
+
+// Fetch asks for a layout, to be proven.
+type Fetch struct {
+	Ticket Ticket
+	Job    string
+	Epoch  int64
+	Task   task.Task
+}
+
+// Fetched answers it.
+type Fetched struct {
+	Ticket Ticket
+	Epoch  int64
+	Proven *Proven
+	Err    error
+	Again  bool
+}
+
+// Open is a job and its first program.
+type Open struct {
+	Ticket Ticket
+	Spec   wire.Spec
+	Task   task.Task
+	Proven *Proven
+}
+
+// Change is another program for a job.
+type Change struct {
+	Job    string
+	Proven *Proven
+}
+
+// Keep asks for what a job has come to, before it is removed from the host.
+type Keep struct {
+	Ticket Ticket
+	Spec   wire.Spec
+	Task   task.Task
+	Ended  *executor.Ended
+}
+
+// Kept answers it.
+type Kept struct {
+	Ticket Ticket
+	Result *wire.Result
+	Err    error // it could not be saved
+}
+
+// Line is for the log of a job.
+type Line struct{ Job, Text string }

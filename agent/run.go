@@ -1,0 +1,222 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"tensile/device"
+	"tensile/executor"
+	"tensile/wire"
+)
+
+// Bus is what an agent needs of a [wire.Bus].
+type Bus interface {
+	Put(ctx context.Context, key string, value []byte) error
+	Watch(ctx context.Context, pattern string, each func(key string, value []byte)) (stop func(), err error)
+	Load(ctx context.Context, bucket, name string) ([]byte, error)
+	Publish(subject string, data []byte) error
+	Append(ctx context.Context, log string, line []byte) error
+	Connected() bool
+}
+
+// Options are what an agent is; name, device and bus must be given.
+type Options struct {
+	Executor  string
+	Device    device.Device
+	Bus       Bus
+	Heartbeat time.Duration // between statuses when nothing happens; 0: a second
+	Log       *slog.Logger  // of trouble with the bus and its messages; nil: none
+}
+
+// Run trains on a device what a controller orders, until that lets the executor leave, ctx is done, or the device fails.
+// It returns nil only in the first case. Whatever it has opened on the device is closed when it returns.
+func Run(ctx context.Context, o Options) error {
+	if err := wire.CheckName(o.Executor); err != nil {
+		return fmt.Errorf("executor: %w", err)
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &runner{Options: o, machine: NewMachine(o.Executor, rand.Text(), o.Device.Name()), sender: newSender(&o),
+		ready: make(chan struct{}, 1), works: make(map[string]*work)}
+	r.host = executor.NewObserved(o.Device, 0, func(e executor.Event) { r.tell(Input{Event: &e}) })
+	stop, err := o.Bus.Watch(ctx, wire.OrdersKey(o.Executor), r.orders)
+	if err != nil {
+		r.sender.close()
+		return fmt.Errorf("wait for orders: %w", err)
+	}
+	why := r.run(ctx)
+	stop()
+	r.sender.close()
+	return errors.Join(why, r.host.Close())
+}
+
+// runner is a machine and all that it drives. Its own goroutine alone touches the machine; works are its too.
+type runner struct {
+	Options
+	machine *Machine
+	host    *executor.Host
+	sender  *sender
+	ctx     context.Context // of what is fetched
+	errands sync.WaitGroup  // what is fetched and kept at present
+	works   map[string]*work
+	online  bool
+
+	mu     sync.Mutex
+	inputs []Input // not taken yet
+	ready  chan struct{}
+}
+
+// run has the host serve and steps the machine, and returns when neither goes on.
+func (r *runner) run(ctx context.Context) error {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.ctx = inner
+	var failure error
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		failure = r.host.Serve(inner)
+	}()
+	let := r.loop(ctx, served)
+	cancel()
+	<-served
+	r.errands.Wait()
+	if let {
+		return nil
+	}
+	for rest := r.take(); len(rest) > 0; rest = r.take() { // jobs that have ended by themselves
+		for _, in := range rest {
+			r.step(in)
+		}
+		r.errands.Wait()
+	}
+	why := context.Cause(ctx)
+	if ctx.Err() == nil {
+		why = fmt.Errorf("the device has failed: %w", failure)
+	}
+	r.step(Input{Quit: why})
+	return why
+}
+
+// loop steps the machine until it lets go, and reports whether it did. Otherwise the jobs can not go on.
+func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
+	beat := time.NewTicker(r.Heartbeat)
+	defer beat.Stop()
+	if r.listen() {
+		return true
+	}
+	for {
+		select {
+		case <-r.ready:
+			for _, in := range r.take() {
+				if r.step(in) {
+					return true
+				}
+			}
+		case <-beat.C:
+			if r.listen() || r.step(Input{Tick: true}) {
+				return true
+			}
+		case <-served:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// listen tells the machine when the connection has come or gone, and reports whether it lets the process go then.
+func (r *runner) listen() bool {
+	online := r.Bus.Connected()
+	if online == r.online {
+		return false
+	}
+	r.online = online
+	return r.step(Input{Online: &online})
+}
+
+// tell puts an input in line for the machine. Any goroutine may call it.
+func (r *runner) tell(in Input) {
+	r.mu.Lock()
+	r.inputs = append(r.inputs, in)
+	r.mu.Unlock()
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (r *runner) take() []Input {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	inputs := r.inputs
+	r.inputs = nil
+	return inputs
+}
+
+// orders hears of orders, which may be anything.
+func (r *runner) orders(_ string, value []byte) {
+	if value == nil {
+		return // what was ordered goes on
+	}
+	o, err := wire.DecodeAs[wire.Orders](value)
+	if err != nil {
+		r.Log.Warn("orders are left", "executor", r.Executor, "err", err)
+		return
+	}
+	r.tell(Input{Orders: &o})
+}
+
+// step steps the machine, does what it says, and reports whether it lets the process go.
+func (r *runner) step(in Input) (leave bool) {
+	if in.Event != nil {
+		in.Loss = r.note(in.Event)
+	}
+	for _, out := range r.machine.Step(in) {
+		leave = leave || out.Leave
+		r.do(out)
+	}
+	return leave
+}
+
+func (r *runner) do(out Output) {
+	switch {
+	case out.Prepare != nil:
+		r.errands.Go(func() { r.tell(Input{Prepared: r.prepare(out.Prepare)}) })
+	case out.Fetch != nil:
+		r.errands.Go(func() { r.tell(Input{Fetched: r.fetch(out.Fetch)}) })
+	case out.Open != nil:
+		r.open(out.Open)
+	case out.Change != nil:
+		r.host.Change(out.Change.Job, out.Change.Proven.Program())
+	case out.Stop != "":
+		r.host.Stop(out.Stop)
+	case out.Remove != "":
+		r.host.Remove(out.Remove)
+	case out.Keep != nil:
+		w := r.works[out.Keep.Spec.Name]
+		r.errands.Go(func() { r.tell(Input{Kept: w.keep(out.Keep)}) })
+	case out.Status != nil:
+		r.sender.status(out.Status)
+	case out.Report != nil:
+		r.publish(out.Report)
+	case out.Line != nil:
+		r.sender.line(out.Line)
+	}
+}
+
+// publish sends a report. One that is lost is not missed.
+func (r *runner) publish(report *wire.Report) {
+	if err := r.Bus.Publish(wire.ReportSubject(report.Executor, report.Job), wire.Encode(*report)); err != nil {
+		r.Log.Debug("a report was lost", "job", report.Job, "err", err)
+	}
+}

@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tensile/executor"
+	"tensile/graph"
+	"tensile/plan"
+	"tensile/program"
+	"tensile/wire"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// TestMachine plays the scripts in testdata to a machine. A script is prose behind '#', commands, and after "----" what
+// the machine answered to them, up to an empty line. Its commands are
+//
+//	new                                     a new machine, online
+//	online | offline | tick | quit
+//	orders NUMBER [JOB[=SEED]:EPOCH[:stop]]... [leave]   jobs train for 10 iterations
+//	stray NUMBER                            orders to another executor, of no job
+//	prepared JOB [again | broken]           graph and data of a job are there; or could not be fetched, or are wrong
+//	layout JOB EPOCH [again | broken]       a layout was proven; or could not be fetched, or is wrong
+//	late JOB EPOCH                          a layout came for the job before the present one of that name
+//	applied JOB EPOCH ARENA                 what the host observed
+//	home | refused | failed | removed JOB
+//	report JOB ITERATION EPOCH | ended JOB ITERATIONS
+//	kept JOB [broken]                       what a job came to was taken; or could not be saved
+func TestMachine(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts in testdata: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { playFile(t, file) })
+	}
+}
+
+func playFile(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	s := &script{t: t}
+	answering := false
+	for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
+		switch line := lines.Text(); {
+		case line == "":
+			answering = false
+			got.WriteByte('\n')
+		case answering: // what it was before
+		case line == "----":
+			answering = true
+			got.WriteString("----\n" + s.out.String())
+			s.out.Reset()
+		default:
+			got.WriteString(line + "\n")
+			if !strings.HasPrefix(line, "#") {
+				s.command(strings.Fields(line))
+			}
+		}
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(got.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	} else if diff := cmp.Diff(string(text), got.String()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// script is a machine and what was said to it.
+type script struct {
+	t       *testing.T
+	m       *Machine
+	tickets map[string]Ticket // of the youngest job of each name
+	before  map[string]Ticket // of the one before that
+	out     strings.Builder
+}
+
+var errScript = errors.New("it went wrong")
+
+func (s *script) command(words []string) {
+	name, outcome := "", ""
+	if len(words) > 1 {
+		name, outcome = words[1], words[len(words)-1]
+	}
+	err, again := errScript, outcome == "again"
+	if !again && outcome != "broken" {
+		err = nil
+	}
+	yes := words[0] == "online"
+	switch words[0] {
+	case "new":
+		s.m, s.tickets, s.before = NewMachine("x1", "life", "device"), map[string]Ticket{}, map[string]Ticket{}
+		s.command([]string{"online"})
+	case "online", "offline":
+		s.step(Input{Online: &yes})
+	case "tick":
+		s.step(Input{Tick: true})
+	case "quit":
+		s.step(Input{Quit: errScript})
+	case "orders":
+		s.step(Input{Orders: ordersOf("x1", words[1:])})
+	case "stray":
+		s.step(Input{Orders: ordersOf("x2", words[1:])})
+	case "prepared":
+		s.step(Input{Prepared: &Prepared{Ticket: s.tickets[name], Err: err, Again: again}})
+	case "layout", "late":
+		epoch, ticket := int64(number(words[2])), s.tickets[name]
+		if words[0] == "late" {
+			ticket = s.before[name]
+		}
+		s.step(Input{Fetched: &Fetched{Ticket: ticket, Epoch: epoch, Proven: provenOf(epoch), Err: err, Again: again}})
+	case "kept":
+		s.step(Input{Kept: &Kept{Ticket: s.tickets[name], Result: &wire.Result{Plans: 1}, Err: err}})
+	default:
+		s.observed(name, words)
+	}
+}
+
+func (s *script) observed(name string, words []string) {
+	e := executor.Event{Job: name}
+	switch words[0] {
+	case "applied":
+		e.Applied = &executor.Applied{Epoch: int64(number(words[2])), Arena: graph.Bytes(number(words[3]))}
+	case "home":
+		e.Home = true
+	case "refused":
+		e.Refused = errScript
+	case "failed":
+		e.Ended = &executor.Ended{Err: errScript}
+	case "ended":
+		e.Ended = &executor.Ended{Iterations: number(words[2])}
+	case "removed":
+		e.Removed = true
+	case "report":
+		e.Report = &executor.Report{Job: name, Iteration: number(words[2]), Epoch: int64(number(words[3])), Begin: 1, End: 1 + time.Second}
+	default:
+		s.t.Fatalf("unknown command %q", words)
+	}
+	s.step(Input{Event: &e})
+}
+
+// ordersOf reads the words of a script's orders.
+func ordersOf(executor string, words []string) *wire.Orders {
+	o := &wire.Orders{Executor: executor, Number: int64(number(words[0]))}
+	for _, word := range words[1:] {
+		if word == "leave" {
+			o.Leave = true
+			continue
+		}
+		fields := strings.Split(word, ":")
+		job, seed, _ := strings.Cut(fields[0], "=")
+		w := wire.Order{Spec: wire.Spec{Name: job, Iterations: 10}, Epoch: int64(number(fields[1])), Stop: len(fields) > 2}
+		if seed != "" {
+			w.Spec.Seed = uint64(number(seed))
+		}
+		o.Jobs = append(o.Jobs, w)
+	}
+	return o
+}
+
+func provenOf(epoch int64) *Proven { return &Proven{&program.Program{Plan: &plan.Plan{Epoch: epoch}}} }
+
+func (s *script) step(in Input) {
+	for _, out := range s.m.Step(in) {
+		if p := out.Prepare; p != nil {
+			s.before[p.Spec.Name] = s.tickets[p.Spec.Name]
+			s.tickets[p.Spec.Name] = p.Ticket
+		}
+		fmt.Fprintln(&s.out, textOf(out))
+	}
+}
+
+func textOf(o Output) string {
+	switch {
+	case o.Prepare != nil:
+		return "prepare " + o.Prepare.Spec.Name
+	case o.Fetch != nil:
+		return fmt.Sprintf("fetch %s %d", o.Fetch.Job, o.Fetch.Epoch)
+	case o.Open != nil:
+		return fmt.Sprintf("open %s with %d", o.Open.Spec.Name, o.Open.Proven.program.Plan.Epoch)
+	case o.Change != nil:
+		return fmt.Sprintf("change %s to %d", o.Change.Job, o.Change.Proven.program.Plan.Epoch)
+	case o.Stop != "":
+		return "stop " + o.Stop
+	case o.Remove != "":
+		return "remove " + o.Remove
+	case o.Keep != nil:
+		return "keep " + o.Keep.Spec.Name
+	case o.Report != nil:
+		r := o.Report
+		return fmt.Sprintf("report %s %s iteration %d of %d, %v", r.Executor, r.Job, r.Iteration, r.Epoch, r.Wall)
+	case o.Line != nil:
+		return fmt.Sprintf("log %s: %s", o.Line.Job, o.Line.Text)
+	case o.Leave:
+		return "leave"
+	case o.Status == nil:
+		panic(fmt.Sprintf("agent: an output that says nothing: %+v", o))
+	}
+	text := fmt.Sprintf("status %d of %s, orders %d", o.Status.Number, o.Status.Executor, o.Status.Orders)
+	for _, j := range o.Status.Jobs {
+		text += fmt.Sprintf("\n  %s %s epoch %d arena %d iteration %d", j.Name, j.State, j.Epoch, j.Arena, j.Iteration)
+		if j.Result != nil {
+			text += ", with a result"
+		}
+		if j.Error != "" {
+			text += ": " + j.Error
+		}
+	}
+	return text
+}
+
+func number(word string) int {
+	n, err := strconv.Atoi(word)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"tensile/executor"
+	"tensile/task"
+	"tensile/weights"
+	"tensile/wire"
+)
+
+// work is what training a job brings forth.
+type work struct {
+	iterations int // that are wanted
+	begin, end time.Duration
+	stall      time.Duration
+	reported   int
+	logged     time.Time
+	losses     losses
+}
+
+// losses are written by a job's host lane and read when the iteration was reported.
+type losses struct {
+	mu     sync.Mutex
+	values []float32
+}
+
+func (l *losses) set(iteration int, loss float32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.values) <= iteration {
+		l.values = append(l.values, 0)
+	}
+	l.values[iteration] = loss
+}
+
+// at returns the loss of an iteration, nil on a device without data.
+func (l *losses) at(iteration int) *float32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if iteration >= len(l.values) {
+		return nil
+	}
+	loss := l.values[iteration]
+	return &loss
+}
+
+// all returns the losses of a job that has ended. Those of a very long one do not fit a message, and are left out.
+func (l *losses) all() []float32 {
+	const most = 1 << 16
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.values) > most {
+		return nil
+	}
+	return slices.Clone(l.values)
+}
+
+// open submits a job to the host.
+func (r *runner) open(o *Open) {
+	w := &work{iterations: o.Spec.Iterations}
+	r.works[o.Spec.Name] = w
+	r.host.Submit(executor.Spec{Name: o.Spec.Name, Graph: o.Task.Graph, Seed: o.Spec.Seed, Iterations: o.Spec.Iterations,
+		Init: o.Task.Init, Input: o.Task.Feeder(), Output: o.Task.Reader(w.losses.set)}, o.Proven.Program())
+}
+
+// note keeps what an event says of a job, and returns the loss of an iteration that it reports.
+func (r *runner) note(e *executor.Event) *float32 {
+	w := r.works[e.Job]
+	switch {
+	case e.Removed:
+		delete(r.works, e.Job)
+	case e.Report != nil && w != nil:
+		return r.iteration(w, e.Report)
+	}
+	return nil
+}
+
+// iteration adds one to the work, and to the log unless that had a line of the job within the last second.
+func (r *runner) iteration(w *work, rep *executor.Report) *float32 {
+	if w.reported++; w.reported == 1 {
+		w.begin = rep.Begin
+	}
+	w.end = rep.End
+	w.stall += rep.Stall
+	loss := w.losses.at(rep.Iteration)
+	if now := time.Now(); now.Sub(w.logged) >= time.Second || rep.Iteration+1 == w.iterations {
+		w.logged = now
+		text := fmt.Sprintf("iteration %d: %v, stall %v", rep.Iteration, rep.End-rep.Begin, rep.Stall)
+		if loss != nil {
+			text += fmt.Sprintf(", loss %.4g", *loss)
+		}
+		r.sender.line(&Line{rep.Job, text})
+	}
+	return loss
+}
+
+// keep takes what a job has come to, while it rests in Home, and saves its weights.
+func (w *work) keep(k *Keep) *Kept {
+	e := k.Ended
+	result := &wire.Result{Losses: w.losses.all(), Begin: w.begin, End: w.end, Stall: w.stall, Touched: e.Touched, Plans: e.Plans,
+		Transition: e.Transition}
+	for s, content := range e.Weights {
+		if result.Weights == nil {
+			result.Weights = make(map[int32]string)
+		}
+		result.Weights[int32(s)] = task.Digest(content)
+	}
+	kept := &Kept{Ticket: k.Ticket, Result: result}
+	switch {
+	case k.Spec.Save == "" || e.Iterations == 0:
+	case e.Weights == nil:
+		kept.Err = fmt.Errorf("save: the device has no data")
+	default:
+		kept.Err = weights.Write(k.Spec.Save, task.File(k.Task.Graph, e.Iterations, e.Weights))
+	}
+	return kept
+}
