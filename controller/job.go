@@ -1,0 +1,81 @@
+package controller
+
+import (
+	"slices"
+	"time"
+
+	"tensile/graph"
+	"tensile/program"
+	"tensile/wire"
+)
+
+// job is what a machine knows about a job.
+type job struct {
+	record  wire.Record
+	written wire.Record // as it was stored last
+	graph   *graph.Graph
+	profile Profile
+	latency []time.Duration // per op: the profile, and then a moving average of what was measured
+	assumed time.Duration   // the sum of latencies when the job was last planned (s of TENSILE, section IV-E)
+	reports int             // since then
+	layouts []*layout       // those that may be in force or become so, oldest first; the last is the newest plan
+}
+
+// layout is a plan with offsets, proven.
+type layout struct {
+	wire      *wire.Layout
+	program   *program.Program
+	granted   bool
+	delivered bool // it is where the executor finds it
+}
+
+func (l *layout) epoch() int64 { return l.wire.Plan.Epoch }
+
+// newest is the layout of the last plan, nil before the first.
+func (j *job) newest() *layout {
+	if len(j.layouts) == 0 {
+		return nil
+	}
+	return j.layouts[len(j.layouts)-1]
+}
+
+// claim is what the job counts with: the largest arena that it may have now or come to have by what it was granted.
+func (j *job) claim() graph.Bytes {
+	var most graph.Bytes
+	if j.record.Phase.Over() {
+		return 0
+	}
+	for _, l := range j.layouts {
+		if l.granted {
+			most = max(most, l.wire.Arena)
+		}
+	}
+	return most
+}
+
+// applied forgets layouts that are not in force any more, now that one of this epoch is.
+func (j *job) applied(epoch int64) {
+	j.record.Applied = max(j.record.Applied, epoch)
+	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool { return l.epoch() < epoch })
+}
+
+// plan makes a layout the newest. One that was not granted yet will never be.
+func (j *job) plan(l *layout, reason string) {
+	if last := j.newest(); last != nil && !last.granted {
+		j.layouts = j.layouts[:len(j.layouts)-1]
+	}
+	j.layouts = append(j.layouts, l)
+	j.record.Epoch, j.record.Arena = l.epoch(), l.wire.Arena
+	j.record.Replans, j.record.Reason = j.record.Replans+1, reason
+}
+
+// latencySum is s' of TENSILE, section IV-E.
+func (j *job) latencySum() time.Duration {
+	var sum time.Duration
+	for _, l := range j.latency {
+		sum += l
+	}
+	return sum
+}
+
+func (j *job) priority() int { return max(1, j.record.Spec.Priority) }

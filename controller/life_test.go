@@ -1,0 +1,231 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"tensile/graph"
+	"tensile/wire"
+)
+
+// calmWorld has a network that neither loses nor doubles.
+func calmWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
+	w := newWorld(t, seed, budget)
+	w.config.Share = false
+	w.machine = NewMachine(w.config)
+	w.calm = true
+	return w
+}
+
+// run delivers all messages and lets every executor work some rounds.
+func (w *world) run(rounds int) {
+	for range rounds {
+		for len(w.mail) > 0 {
+			w.deliver()
+		}
+		for _, name := range slices.Sorted(maps.Keys(w.executors)) {
+			w.work(w.executors[name])
+		}
+	}
+	for len(w.mail) > 0 {
+		w.deliver()
+	}
+}
+
+func (w *world) record(name string) wire.Record {
+	j := w.machine.find(name)
+	if j == nil {
+		w.t.Fatalf("there is no job %s", name)
+	}
+	return j.record
+}
+
+// endless is more iterations than a test lets jobs do.
+const endless = 1 << 20
+
+// A job comes that the others have to make room for: they shrink, and only when they have said so it begins. It leaves,
+// and what it had can be used again.
+func TestArrivalAndDeparture(t *testing.T) {
+	shrunk, grown := 0, 0
+	for seed := range uint64(60) {
+		w := calmWorld(t, seed, 0)
+		w.submit("a", endless)
+		w.submit("b", endless)
+		w.run(5)
+		before := map[string]graph.Bytes{"a": w.record("a").Arena, "b": w.record("b").Arena}
+		w.machine.config.Budget, w.config.Budget = before["a"]+before["b"]+200, before["a"]+before["b"]+200
+		w.submit("c", endless)
+		a, b, c := w.record("a"), w.record("b"), w.record("c")
+		if c.Phase != wire.Starting || a.Arena >= before["a"] && b.Arena >= before["b"] {
+			continue
+		}
+		shrunk++
+		if c.Granted != 0 || !strings.Contains(c.Why, "giving back") {
+			t.Errorf("seed %d: c was granted %d before the others gave anything back: %q", seed, c.Granted, c.Why)
+		}
+		w.run(5)
+		if c = w.record("c"); c.Phase != wire.Training || c.Applied != c.Granted || c.Granted != c.Epoch {
+			t.Errorf("seed %d: c is %s with epochs %d, %d, %d: %s", seed, c.Phase, c.Epoch, c.Granted, c.Applied, c.Why)
+		}
+		if a, b := w.record("a"), w.record("b"); a.Epoch == 1 && b.Epoch == 1 {
+			t.Errorf("seed %d: neither a nor b was planned again", seed)
+		}
+		w.step(Input{Stop: "c"})
+		w.run(5)
+		if c := w.machine.find("c"); c.record.Phase != wire.Halted || c.claim() != 0 {
+			t.Errorf("seed %d: c is %s, with %s", seed, c.record.Phase, c.claim())
+		}
+		if w.record("a").Arena > a.Arena || w.record("b").Arena > b.Arena {
+			grown++
+		}
+	}
+	if t.Logf("%d seeds in which jobs shrank, %d in which one grew again", shrunk, grown); shrunk < 10 || grown < 5 {
+		t.Errorf("jobs shrank in %d seeds only, and grew in %d", shrunk, grown)
+	}
+}
+
+// What does not fit waits, says for how many bytes, and starts by itself: by priority, and then in turn.
+func TestQueue(t *testing.T) {
+	queued := 0
+	for seed := range uint64(80) {
+		w := calmWorld(t, seed, 0)
+		w.submit("a", endless)
+		w.run(3)
+		need := w.record("a").Arena
+		w.machine.config.Budget, w.config.Budget = need, need
+		for i, name := range []string{"b", "c"} {
+			w.submitAs(name, endless, 1+i) // c comes later, and goes first
+		}
+		b, c := w.machine.find("b"), w.machine.find("c")
+		if b == nil || c == nil || b.record.Phase != wire.Queued || c.record.Phase != wire.Queued {
+			continue
+		}
+		queued++
+		if r := c.record; r.Need <= 0 || !strings.Contains(r.Why, "waits for "+r.Need.String()) {
+			t.Errorf("seed %d: c waits for %v: %q", seed, r.Need, r.Why)
+		}
+		w.step(Input{Stop: "a"})
+		w.run(4)
+		if w.record("a").Phase != wire.Halted || w.record("c").Phase != wire.Training {
+			t.Errorf("seed %d: a is %s, c %s", seed, w.record("a").Phase, w.record("c").Phase)
+		}
+		w.step(Input{Stop: "c"})
+		w.run(4)
+		if w.record("b").Phase != wire.Training {
+			t.Errorf("seed %d: b is %s: %s", seed, w.record("b").Phase, w.record("b").Why)
+		}
+	}
+	if t.Logf("%d seeds with a queue", queued); queued < 5 {
+		t.Errorf("a queue in %d seeds only", queued)
+	}
+}
+
+// A job whose ops become faster, so that copies are late, has all jobs planned again, once it has settled; noise never has.
+func TestDrift(t *testing.T) {
+	var drifted, plans int
+	for seed := range uint64(60) {
+		w := calmWorld(t, seed, 0)
+		g := w.submit("a", endless)
+		w.run(3)
+		tight := w.record("a").Arena * 7 / 10
+		w = calmWorld(t, seed, tight)
+		w.config.Horizon = 10_000
+		w.machine = NewMachine(w.config)
+		w.graphs[g.Digest()] = g
+		w.step(Input{Submit: &Submission{wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, g}})
+		if w.machine.find("a") == nil {
+			continue // it does not fit
+		}
+		w.run(60)
+		if n := w.record("a").Replans; n != 1 {
+			t.Errorf("seed %d: %d plans under noise alone", seed, n)
+		}
+		plans++
+		w.slow = 0.1
+		w.run(60)
+		after := w.record("a").Replans
+		if after > 1 {
+			drifted++
+		}
+		w.run(60)
+		if n := w.record("a").Replans; n != after || after > 6 {
+			t.Errorf("seed %d: %d plans while ops became faster, %d more under noise", seed, after, n-after)
+		}
+	}
+	if t.Logf("%d of %d jobs changed their plan", drifted, plans); drifted < 5 {
+		t.Errorf("only %d of %d jobs changed their plan", drifted, plans)
+	}
+}
+
+// Executors of another device are sent away; one that joins is used, and one whose process is another now has lost its jobs.
+func TestExecutorsJoin(t *testing.T) {
+	w := calmWorld(t, 1, 0)
+	w.step(Input{Status: &wire.Status{Executor: "far", Life: "1", Number: 1, Device: "other", Orders: 7}})
+	if o := w.orders["far"]; !o.Leave || o.Number != 8 {
+		t.Errorf("orders %+v to an executor of another device", o)
+	}
+	w.executors["here"] = &fakeExecutor{name: "here", life: "1"}
+	w.tell(w.executors["here"])
+	w.run(1)
+	w.submit("a", endless)
+	w.run(4)
+	if r := w.record("a"); r.Executor != "here" || r.Phase != wire.Training {
+		t.Errorf("job a is %s at executor %q", r.Phase, r.Executor)
+	}
+	w.executors["here"] = &fakeExecutor{name: "here", life: "2"}
+	w.tell(w.executors["here"])
+	w.run(2)
+	if r := w.record("a"); r.Phase != wire.Broken || !strings.Contains(r.Why, "started anew") {
+		t.Errorf("job a is %s: %q", r.Phase, r.Why)
+	}
+	w.submit("b", 2)
+	w.run(6)
+	if r := w.record("b"); r.Executor != "here" || r.Phase != wire.Done {
+		t.Errorf("job b is %s at executor %q", r.Phase, r.Executor)
+	}
+	if o := w.orders["here"]; o.Leave || len(o.Jobs) > 0 {
+		t.Errorf("orders %+v to an executor that is idle again", o)
+	}
+}
+
+// The end of a process fails its jobs alone, and gives their bytes back.
+func TestCrash(t *testing.T) {
+	w := calmWorld(t, 4, 0)
+	for _, name := range []string{"a", "b"} {
+		w.submit(name, endless)
+	}
+	w.run(4)
+	w.end(w.executors[w.record("a").Executor], "signal: killed; its last lines: ...")
+	w.run(3)
+	if r := w.record("a"); r.Phase != wire.Broken || !strings.HasPrefix(r.Why, "signal: killed") || w.machine.find("a").claim() != 0 {
+		t.Errorf("a is %s (%s) with %s", r.Phase, r.Why, w.machine.find("a").claim())
+	}
+	if r := w.record("b"); r.Phase != wire.Training {
+		t.Errorf("b is %s: %s", r.Phase, r.Why)
+	}
+}
+
+// Wishes that can not be fulfilled get one line that says why.
+func TestRefusals(t *testing.T) {
+	w := calmWorld(t, 5, 300)
+	w.submit("huge", 3)
+	w.machine.config.Budget, w.config.Budget = 0, 0
+	w.submit("a", endless)
+	w.submit("a", endless)
+	w.step(Input{Stop: "nobody"})
+	var got []string
+	for _, a := range w.answers {
+		got = append(got, a.Error)
+	}
+	for i, want := range []string{"job huge can not run here, even alone: budget 300B is too small: ", "", "there is a job a: ", "there is no job nobody "} {
+		if i >= len(got) || !strings.HasPrefix(got[i], want) || (want == "") != (got[i] == "") || strings.Contains(got[i], "\n") {
+			t.Errorf("answer %d of %q, want %q", i, got, want)
+		}
+	}
+	if n := fmt.Sprint(len(w.machine.Records())); n != "1" {
+		t.Errorf("%s jobs", n)
+	}
+}

@@ -1,0 +1,200 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/scheduler"
+	"tensile/wire"
+)
+
+// Config says what a controller plans for, and how.
+type Config struct {
+	Device  string      // its name: executors of another are sent away
+	Align   graph.Bytes // of offsets
+	Out, In cost.Link   // of the device; jobs share it
+	Profile func(*graph.Graph) Profile
+	Budget  graph.Bytes // for the arenas of all jobs together; 0: no limit
+	Policy  string
+	Options scheduler.Options
+	Share   bool // one executor for all jobs; otherwise one each
+	Expect  int  // so many jobs are waited for before any is planned for
+
+	Alpha     float64 // weight of a new latency in the moving average; 0: 0.3
+	Threshold float64 // change of a job's latency that has all jobs planned again; 0: 0.1
+	Settle    int     // reports after a new plan before another change counts; 0: 5
+	Horizon   int     // iterations over which a better plan has to repay the change to it; 0: 100
+}
+
+// Profile is what a job's ops take on the device, before anything was measured.
+type Profile struct {
+	Latency []time.Duration // per op
+	Scratch []graph.Bytes   // per op
+	Variant []string        // per op
+}
+
+// Input is what a machine is told; one field is set.
+type Input struct {
+	Submit *Submission
+	Stop   string // the name of a job
+	Status *wire.Status
+	Report *wire.Report
+	Gone   *Gone
+}
+
+// Submission is a new job.
+type Submission struct {
+	Spec  wire.Spec
+	Graph *graph.Graph
+}
+
+// Gone tells that an executor will never be heard of again.
+type Gone struct{ Executor, Why string }
+
+// Output is what a machine wants done; one field is set. Outputs are to be carried out in their order.
+type Output struct {
+	Answer *wire.Answer // to a Submit or Stop
+	Record *wire.Record // to be stored under the name of its job
+	Graph  *Delivery    // to be stored where an executor finds it
+	Layout *Delivery
+	Orders *wire.Orders // to an executor
+	Launch string       // an executor is to be started by this name
+	Forget string       // an executor has left: what is stored for it is of no use any more
+	Line   string       // for the log
+}
+
+// Delivery is an object for an executor.
+type Delivery struct {
+	Executor string
+	Job      string
+	Graph    *graph.Graph
+	Layout   *wire.Layout
+}
+
+// Machine decides for all jobs of one device.
+type Machine struct {
+	config    Config
+	jobs      []*job // in the order of their submission
+	executors map[string]*executor
+	last      int64                  // the order of the youngest job
+	changed   bool                   // in this step: something that others are to know
+	stored    map[string]wire.Orders // of a controller before this one
+	out       []Output
+}
+
+// executor is a process that trains jobs, or is about to be started.
+type executor struct {
+	name   string
+	life   string
+	seen   int64 // number of its newest status
+	joined bool  // it was heard of
+	own    bool  // it was started for certain jobs and is to leave when they are over
+	gone   bool
+	orders wire.Orders // the newest
+}
+
+// NewMachine returns the machine of a controller without jobs.
+func NewMachine(c Config) *Machine {
+	c.Alpha = cmp.Or(c.Alpha, 0.3)
+	c.Threshold = cmp.Or(c.Threshold, 0.1)
+	c.Settle = cmp.Or(c.Settle, 5)
+	c.Horizon = cmp.Or(c.Horizon, 100)
+	return &Machine{config: c, executors: make(map[string]*executor)}
+}
+
+// Step takes one input and returns what is to be done, in order.
+func (m *Machine) Step(in Input) []Output {
+	m.out, m.changed = nil, false
+	switch {
+	case in.Submit != nil:
+		m.submit(in.Submit)
+	case in.Stop != "":
+		m.stop(in.Stop)
+	case in.Status != nil:
+		m.status(in.Status)
+	case in.Report != nil:
+		m.report(in.Report)
+	case in.Gone != nil:
+		m.gone(in.Gone)
+	}
+	if m.changed { // most reports and statuses change nothing
+		m.grant()
+		m.place()
+		m.write()
+	}
+	return m.out
+}
+
+// Records are those of all jobs, in the order of their submission.
+func (m *Machine) Records() []wire.Record {
+	records := make([]wire.Record, len(m.jobs))
+	for i, j := range m.jobs {
+		records[i] = j.record
+		records[i].Claim = j.claim()
+	}
+	return records
+}
+
+func (m *Machine) say(o Output) { m.out = append(m.out, o) }
+
+func (m *Machine) log(format string, values ...any) {
+	m.say(Output{Line: fmt.Sprintf(format, values...)})
+}
+
+func (m *Machine) find(name string) *job {
+	for _, j := range slices.Backward(m.jobs) { // the youngest of a name
+		if j.record.Spec.Name == name {
+			return j
+		}
+	}
+	return nil
+}
+
+// active are the jobs that are planned for.
+func (m *Machine) active() []*job {
+	return slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.Phase == wire.Queued || j.record.Phase.Over() })
+}
+
+// write says what has changed: records first, so that a controller that dies in between knows at least as much as its
+// executors.
+func (m *Machine) write() {
+	for _, j := range m.jobs {
+		j.record.Claim = j.claim()
+		now := j.record
+		now.Iteration = j.written.Iteration // not worth a write of its own
+		if !reflect.DeepEqual(now, j.written) {
+			j.written = j.record
+			stored := j.record
+			m.say(Output{Record: &stored})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
+		if x := m.executors[name]; !x.gone {
+			m.order(x)
+		}
+	}
+}
+
+// order tells an executor what it is to do if that has changed.
+func (m *Machine) order(x *executor) {
+	orders := wire.Orders{Executor: x.name, Jobs: []wire.Order{}}
+	for _, j := range m.jobs {
+		if j.record.Executor != x.name || j.record.Phase.Over() || j.record.Phase == wire.Queued {
+			continue
+		}
+		orders.Jobs = append(orders.Jobs, wire.Order{Spec: j.record.Spec, Epoch: j.record.Granted, Stop: j.record.Phase == wire.Ending})
+	}
+	orders.Leave = x.own && len(orders.Jobs) == 0
+	if orders.Number = x.orders.Number; x.orders.Number > 0 && reflect.DeepEqual(orders, x.orders) {
+		return
+	}
+	orders.Number++
+	x.orders = orders
+	m.say(Output{Orders: &orders})
+}

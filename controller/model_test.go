@@ -1,0 +1,247 @@
+package controller
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/internal/randgraph"
+	"tensile/wire"
+)
+
+// world is a controller and model executors, with a network between them that loses, doubles and delays.
+type world struct {
+	t         *testing.T
+	rng       *rand.Rand
+	config    Config
+	machine   *Machine
+	executors map[string]*fakeExecutor
+	mail      []func() // messages on their way, in any order
+	calm      bool     // nothing is lost or doubled, nobody crashes any more
+	lives     int
+
+	// What a bus stores.
+	records map[string]wire.Record
+	graphs  map[graph.Digest]*graph.Graph
+	layouts map[string][]*wire.Layout
+	orders  map[string]wire.Orders
+
+	answers []wire.Answer
+	slow    float64 // how much slower ops are than their profile
+	peak    graph.Bytes
+}
+
+// fakeExecutor does what an executor process is to do, without its network: it trains by counting.
+type fakeExecutor struct {
+	name   string
+	life   string
+	number int64
+	orders wire.Orders
+	jobs   []*fakeJob
+}
+
+type fakeJob struct {
+	status wire.JobStatus
+	order  wire.Order
+	steps  int
+}
+
+// profile gives each op a latency that depends on nothing but its number.
+func profile(g *graph.Graph) Profile {
+	var p Profile
+	for op := range g.Ops {
+		p.Latency = append(p.Latency, time.Duration(1+op%7)*10*time.Microsecond)
+		p.Scratch = append(p.Scratch, 0)
+		p.Variant = append(p.Variant, "")
+	}
+	return p
+}
+
+func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
+	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 77)), executors: map[string]*fakeExecutor{}, records: map[string]wire.Record{},
+		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{}, orders: map[string]wire.Orders{}, slow: 1}
+	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Profile: profile, Budget: budget, Policy: "tensile", Share: seed%3 == 0}
+	w.machine = NewMachine(w.config)
+	return w
+}
+
+// send puts a message on its way.
+func (w *world) send(deliver func()) {
+	if !w.calm && w.rng.IntN(8) == 0 {
+		return
+	}
+	w.mail = append(w.mail, deliver)
+	if !w.calm && w.rng.IntN(8) == 0 {
+		w.mail = append(w.mail, deliver)
+	}
+}
+
+func (w *world) step(in Input) { w.carryOut(w.machine.Step(in)) }
+
+func (w *world) carryOut(outputs []Output) {
+	for _, o := range outputs {
+		switch {
+		case o.Answer != nil:
+			w.answers = append(w.answers, *o.Answer)
+		case o.Record != nil:
+			w.records[o.Record.Spec.Name] = *o.Record
+		case o.Graph != nil:
+			w.graphs[o.Graph.Graph.Digest()] = o.Graph.Graph
+		case o.Layout != nil:
+			w.layouts[o.Layout.Job] = append(w.layouts[o.Layout.Job], o.Layout.Layout)
+		case o.Orders != nil:
+			w.orders[o.Orders.Executor] = *o.Orders
+			orders := *o.Orders
+			w.send(func() { w.hear(orders) })
+		case o.Launch != "":
+			w.lives++
+			w.executors[o.Launch] = &fakeExecutor{name: o.Launch, life: fmt.Sprint("life", w.lives)}
+			w.tell(w.executors[o.Launch])
+		}
+	}
+	w.check()
+}
+
+// tell sends an executor's status.
+func (w *world) tell(x *fakeExecutor) {
+	x.number++
+	s := &wire.Status{Executor: x.name, Number: x.number, Life: x.life, Device: "model", Orders: x.orders.Number, Jobs: []wire.JobStatus{}}
+	for _, j := range x.jobs {
+		s.Jobs = append(s.Jobs, j.status)
+	}
+	w.send(func() { w.step(Input{Status: s}) })
+}
+
+// hear has an executor take orders.
+func (w *world) hear(o wire.Orders) {
+	x := w.executors[o.Executor]
+	if x == nil || o.Number <= x.orders.Number {
+		return
+	}
+	x.orders = o
+	x.jobs = slices.DeleteFunc(x.jobs, func(j *fakeJob) bool {
+		return !slices.ContainsFunc(o.Jobs, func(o wire.Order) bool { return o.Spec.Name == j.status.Name })
+	})
+	for _, order := range o.Jobs {
+		at := slices.IndexFunc(x.jobs, func(j *fakeJob) bool { return j.status.Name == order.Spec.Name })
+		if at < 0 {
+			at = len(x.jobs)
+			x.jobs = append(x.jobs, &fakeJob{status: wire.JobStatus{Name: order.Spec.Name, ID: order.Spec.ID, State: wire.Waiting}})
+		}
+		x.jobs[at].order = order
+	}
+	w.tell(x)
+}
+
+// work has an executor do a bit of one of its jobs' iterations.
+func (w *world) work(x *fakeExecutor) {
+	if len(x.jobs) == 0 {
+		if x.orders.Leave {
+			w.end(x, "left")
+		} else {
+			w.tell(x)
+		}
+		return
+	}
+	j := x.jobs[w.rng.IntN(len(x.jobs))]
+	s := &j.status
+	switch {
+	case s.State.Over():
+	case j.order.Stop:
+		s.State, s.Arena = wire.Stopped, 0
+	case j.order.Epoch > s.Epoch:
+		l := w.layout(s.Name, j.order.Epoch)
+		s.State, s.Epoch, s.Arena, j.steps = wire.Running, l.Plan.Epoch, l.Arena, len(l.Plan.Steps)
+	case s.State == wire.Waiting:
+	case s.Iteration == j.order.Spec.Iterations:
+		s.State, s.Arena, s.Result = wire.Finished, 0, &wire.Result{}
+	default:
+		s.Iteration++
+		w.report(x, j)
+	}
+	w.check()
+	w.tell(x)
+}
+
+func (w *world) report(x *fakeExecutor, j *fakeJob) {
+	r := &wire.Report{Executor: x.name, Job: j.status.Name, Epoch: j.status.Epoch, Iteration: j.status.Iteration - 1}
+	p := profile(w.graphs[j.order.Spec.Graph])
+	for _, step := range w.layout(j.status.Name, j.status.Epoch).Plan.Steps {
+		noise := 0.98 + 0.04*w.rng.Float64()
+		r.Steps = append(r.Steps, time.Duration(float64(p.Latency[step.Op])*w.slow*noise))
+	}
+	w.send(func() { w.step(Input{Report: r}) })
+}
+
+func (w *world) layout(job string, epoch int64) *wire.Layout {
+	for _, l := range w.layouts[job] {
+		if l.Plan.Epoch == epoch {
+			return l
+		}
+	}
+	w.t.Fatalf("job %s was told to train with layout %d, which was not stored", job, epoch)
+	return nil
+}
+
+// end is the end of a process.
+func (w *world) end(x *fakeExecutor, why string) {
+	delete(w.executors, x.name)
+	w.mail = append(w.mail, func() { w.step(Input{Gone: &Gone{x.name, why}}) })
+}
+
+// check holds what must be true at any moment.
+func (w *world) check() {
+	w.t.Helper()
+	var arenas graph.Bytes
+	for _, x := range w.executors {
+		for _, j := range x.jobs {
+			arenas += j.status.Arena
+		}
+	}
+	if w.peak = max(w.peak, arenas); w.config.Budget > 0 && arenas > w.config.Budget {
+		w.t.Fatalf("arenas of %s, the budget is %s", arenas, w.config.Budget)
+	}
+	if claims := w.machine.claims(); w.config.Budget > 0 && claims > w.config.Budget {
+		w.t.Fatalf("claims of %s, the budget is %s", claims, w.config.Budget)
+	}
+}
+
+// deliver brings one message.
+func (w *world) deliver() {
+	at := w.rng.IntN(len(w.mail))
+	message := w.mail[at]
+	w.mail = slices.Delete(w.mail, at, at+1)
+	message()
+}
+
+// restart kills the controller and starts another from what is stored.
+func (w *world) restart() {
+	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders}
+	for _, r := range w.records {
+		s.Records = append(s.Records, r)
+	}
+	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Order - b.Order) })
+	m, err := Restore(w.config, s)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.machine = m
+	w.carryOut(m.Resume())
+}
+
+// submit submits a job with a random graph and priority.
+func (w *world) submit(name string, iterations int) *graph.Graph {
+	return w.submitAs(name, iterations, w.rng.IntN(3))
+}
+
+func (w *world) submitAs(name string, iterations, priority int) *graph.Graph {
+	g := randgraph.New(w.rng, randgraph.Options{})
+	w.graphs[g.Digest()] = g
+	w.step(Input{Submit: &Submission{wire.Spec{Name: name, Model: "random", Graph: g.Digest(), Iterations: iterations, Priority: priority}, g}})
+	return g
+}
