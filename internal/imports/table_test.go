@@ -18,6 +18,7 @@ var rows = [][]string{
 	{"scheduler"},
 	{"autodiff", "models", "onnx"},
 	{"data", "weights"},
+	{"task"},
 	{"device", "device/..."},
 	{"swapexec"},
 	{"executor"},
@@ -57,6 +58,7 @@ var foreign = map[string]string{
 	"github.com/spf13/cobra":       "cmd/tensile",
 	"github.com/ebitengine/purego": "device/cpu/gemm",
 	"gonum.org/v1/gonum/blas":      "device/cpu/gemm",
+	"github.com/nats-io":           "internal/bus",
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.

@@ -1,0 +1,106 @@
+package simtest
+
+import (
+	"flag"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tensile/agent"
+	"tensile/cost"
+	"tensile/device"
+	"tensile/device/sim"
+	"tensile/graph"
+	"tensile/wire"
+)
+
+var seeds = flag.Uint64("seeds", 40, "seeds of TestEverythingTogether")
+
+// openSim opens a device that is slow enough for copies to matter to small graphs.
+func openSim(seed uint64) func() device.Device {
+	facts := cost.Facts{Name: "test", Compute: 1e9, Bandwidth: 1e9, ComputeShare: 0.5, BandwidthShare: 0.5, Launch: time.Microsecond,
+		Out: cost.Link{Rate: 2e8, Latency: time.Microsecond}, In: cost.Link{Rate: 2e8, Latency: time.Microsecond}}
+	return func() device.Device { return sim.New(facts, sim.Options{Noise: 0.05, Seed: seed}) }
+}
+
+// chaos lets something happen.
+func (w *world) chaos() {
+	names := slices.Sorted(maps.Keys(w.processes))
+	some := func() *process { return w.processes[names[w.rng.IntN(len(names))]] }
+	switch pick := w.rng.IntN(1000); {
+	case pick < 8:
+		if w.names < 6 {
+			w.submit(1 + w.rng.IntN(40))
+		}
+	case pick < 9:
+		if w.names > 0 {
+			w.stop()
+		}
+	case pick < 11:
+		if len(names) > 0 && w.rng.IntN(3) == 0 {
+			some().end("killed")
+		}
+	case pick < 14:
+		w.restart()
+	case pick < 60 && len(names) > 0:
+		some().step(agent.Input{Tick: true})
+	case pick < 70 && len(names) > 0:
+		online := w.rng.IntN(3) > 0
+		some().step(agent.Input{Online: &online})
+	case pick < 600 && len(names) > 0:
+		some().work()
+	case len(w.mail) > 0:
+		w.deliver()
+	}
+}
+
+// Arrivals, departures, crashes of executors and controllers, lost, doubled and late messages: no job is lost, no budget
+// exceeded at any moment, and every layout that is told to be used is there and proven.
+func TestEverythingTogether(t *testing.T) {
+	phases := make(map[wire.Phase]int)
+	var plans, drifts, refused int
+	for seed := range *seeds {
+		w := newWorld(t, seed, seed%2 == 0, openSim(seed))
+		w.config.Budget = graph.Bytes(12_000 + 500*(seed%40))
+		w.restart()
+		for range 3000 {
+			w.chaos()
+		}
+		online := true
+		for _, name := range slices.Sorted(maps.Keys(w.processes)) {
+			w.processes[name].step(agent.Input{Online: &online})
+		}
+		w.settle()
+		for _, r := range w.controller.Records() {
+			phases[r.Phase]++
+			plans += r.Replans
+			if !r.Phase.Over() || r.Claim > 0 {
+				t.Fatalf("seed %d: job %s is %s (%s) with %s", seed, r.Spec.Name, r.Phase, r.Why, r.Claim)
+			}
+			if r.Phase == wire.Done && r.Iteration != r.Spec.Iterations {
+				t.Fatalf("seed %d: job %s finished after %d of %d iterations", seed, r.Spec.Name, r.Iteration, r.Spec.Iterations)
+			}
+		}
+		for _, line := range w.lines {
+			if strings.Contains(line, "new plans: the latency of") {
+				drifts++
+			}
+		}
+		for _, a := range w.answers {
+			if a.Error != "" {
+				refused++
+			}
+		}
+	}
+	t.Logf("%v, %d plans, %d of them for drift, %d refused", phases, plans, drifts, refused)
+	for _, p := range []wire.Phase{wire.Done, wire.Halted, wire.Broken} {
+		if phases[p] < int(*seeds)/6 {
+			t.Errorf("only %d jobs %s", phases[p], p)
+		}
+	}
+	if plans < 2*int(*seeds) {
+		t.Errorf("%d plans", plans)
+	}
+}

@@ -1,0 +1,353 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"tensile/agent"
+	"tensile/controller"
+	"tensile/device"
+	"tensile/executor"
+	"tensile/graph"
+	"tensile/internal/randgraph"
+	"tensile/task"
+	"tensile/wire"
+)
+
+// world is a controller, executors, what a bus stores, and a network.
+type world struct {
+	t          *testing.T
+	rng        *rand.Rand
+	open       func() device.Device // for a new executor
+	config     controller.Config
+	controller *controller.Machine
+	processes  map[string]*process
+	mail       []func() // on its way, in any order
+	calm       bool     // nothing is lost or doubled, nobody dies any more
+	lives      int
+
+	records map[string]wire.Record
+	graphs  map[graph.Digest]*graph.Graph
+	layouts map[string]*wire.Layout // by object name
+	orders  map[string]wire.Orders
+
+	answers []wire.Answer
+	reports []wire.Report
+	lines   []string
+	names   int
+}
+
+// process is an executor process.
+type process struct {
+	w      *world
+	name   string
+	agent  *agent.Machine
+	device device.Device
+	host   *executor.Host
+	arenas map[string]graph.Bytes // what its jobs have now
+	losses map[string][]float32
+	epochs map[string]int64
+	left   bool
+}
+
+func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) *world {
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 91)), open: open, processes: map[string]*process{}, records: map[string]wire.Record{},
+		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{}}
+	d := open()
+	defer d.Close()
+	facts := d.Facts()
+	w.config = controller.Config{Device: d.Name(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
+		Profile: func(g *graph.Graph) controller.Profile {
+			d := open()
+			defer d.Close()
+			var p controller.Profile
+			for op := range g.Ops {
+				v := d.Variants(g, graph.OpID(op))[0]
+				p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
+				p.Scratch, p.Variant = append(p.Scratch, v.Scratch), append(p.Variant, v.Name)
+			}
+			return p
+		}}
+	w.controller = controller.NewMachine(w.config)
+	return w
+}
+
+// send puts a message on its way.
+func (w *world) send(deliver func()) {
+	if !w.calm && w.rng.IntN(10) == 0 {
+		return
+	}
+	w.mail = append(w.mail, deliver)
+	if !w.calm && w.rng.IntN(10) == 0 {
+		w.mail = append(w.mail, deliver)
+	}
+}
+
+// surely puts a message on its way that can not be lost.
+func (w *world) surely(deliver func()) { w.mail = append(w.mail, deliver) }
+
+func (w *world) deliver() {
+	at := w.rng.IntN(len(w.mail))
+	message := w.mail[at]
+	w.mail = slices.Delete(w.mail, at, at+1)
+	message()
+}
+
+func (w *world) step(in controller.Input) { w.carryOut(w.controller.Step(in)) }
+
+// carryOut is the controller's runner.
+func (w *world) carryOut(outputs []controller.Output) {
+	for _, o := range outputs {
+		switch {
+		case o.Answer != nil:
+			w.answers = append(w.answers, *o.Answer)
+		case o.Record != nil:
+			w.records[o.Record.Spec.Name] = again(w.t, *o.Record)
+		case o.Graph != nil:
+			w.graphs[o.Graph.Graph.Digest()] = o.Graph.Graph
+		case o.Layout != nil:
+			l := again(w.t, *o.Layout.Layout)
+			w.layouts[wire.LayoutObject(o.Layout.Job, l.Plan.Epoch)] = &l
+		case o.Orders != nil:
+			orders := again(w.t, *o.Orders)
+			w.orders[orders.Executor] = orders
+			w.send(func() { w.order(orders) })
+		case o.Launch != "":
+			w.launch(o.Launch)
+		case o.Line != "":
+			w.lines = append(w.lines, o.Line)
+		}
+	}
+	w.check()
+}
+
+// again is a message as it comes out of the codec.
+func again[T wire.Message](t *testing.T, m T) T {
+	t.Helper()
+	out, err := wire.DecodeAs[T](wire.Encode(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (w *world) order(o wire.Orders) {
+	if p := w.processes[o.Executor]; p != nil {
+		p.step(agent.Input{Orders: &o})
+	}
+}
+
+func (w *world) launch(name string) {
+	w.lives++
+	p := &process{w: w, name: name, device: w.open(), arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
+	p.agent = agent.NewMachine(name, fmt.Sprint("life", w.lives), p.device.Name())
+	p.host = executor.NewObserved(p.device, 0, p.observe)
+	w.processes[name] = p
+	online := true
+	p.step(agent.Input{Online: &online})
+}
+
+// step is the agent's runner.
+func (p *process) step(in agent.Input) {
+	w := p.w
+	for _, o := range p.agent.Step(in) {
+		switch {
+		case o.Prepare != nil:
+			w.surely(func() { p.alive(agent.Input{Prepared: p.prepare(o.Prepare)}) })
+		case o.Fetch != nil:
+			w.surely(func() { p.alive(agent.Input{Fetched: p.fetch(o.Fetch)}) })
+		case o.Open != nil:
+			p.submit(o.Open)
+		case o.Change != nil:
+			p.host.Change(o.Change.Job, o.Change.Proven.Program())
+		case o.Stop != "":
+			p.host.Stop(o.Stop)
+		case o.Remove != "":
+			p.host.Remove(o.Remove)
+		case o.Keep != nil:
+			p.keep(o.Keep)
+		case o.Status != nil:
+			s := again(w.t, *o.Status)
+			w.send(func() { w.step(controller.Input{Status: &s}) })
+		case o.Report != nil:
+			r := again(w.t, *o.Report)
+			w.reports = append(w.reports, r)
+			w.send(func() { w.step(controller.Input{Report: &r}) })
+		case o.Leave:
+			p.left = true
+		}
+	}
+}
+
+// alive steps the machine of a process that has not died.
+func (p *process) alive(in agent.Input) {
+	if p.w.processes[p.name] == p {
+		p.step(in)
+	}
+}
+
+func (p *process) prepare(o *agent.Prepare) *agent.Prepared {
+	if !p.w.calm && p.w.rng.IntN(6) == 0 {
+		return &agent.Prepared{Ticket: o.Ticket, Err: wire.ErrAway, Again: true}
+	}
+	t, err := task.Open(p.w.graphs[o.Spec.Graph], o.Spec.Seed, o.Spec.Data)
+	return &agent.Prepared{Ticket: o.Ticket, Task: t, Err: err}
+}
+
+func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
+	l := p.w.layouts[wire.LayoutObject(o.Job, o.Epoch)]
+	switch {
+	case l == nil:
+		p.w.t.Fatalf("job %s was told to train with layout %d, which is not stored", o.Job, o.Epoch)
+	case !p.w.calm && p.w.rng.IntN(6) == 0:
+		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrAway, Again: true}
+	}
+	proven, err := agent.Prove(o.Task.Graph, o.Job, o.Epoch, l, p.device.Align())
+	if err != nil {
+		p.w.t.Fatalf("layout %d of job %s is refused: %v", o.Epoch, o.Job, err)
+	}
+	return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Proven: proven}
+}
+
+func (p *process) submit(o *agent.Open) {
+	name := o.Spec.Name
+	p.losses[name] = nil
+	p.host.Submit(executor.Spec{Name: name, Graph: o.Task.Graph, Seed: o.Spec.Seed, Iterations: o.Spec.Iterations, Init: o.Task.Init,
+		Input: o.Task.Feeder(), Output: o.Task.Reader(func(_ int, loss float32) { p.losses[name] = append(p.losses[name], loss) })}, o.Proven.Program())
+}
+
+func (p *process) keep(k *agent.Keep) {
+	r := &wire.Result{Losses: p.losses[k.Spec.Name], Plans: k.Ended.Plans}
+	for s, content := range k.Ended.Weights {
+		if r.Weights == nil {
+			r.Weights = make(map[int32]string)
+		}
+		r.Weights[int32(s)] = task.Digest(content)
+	}
+	p.w.surely(func() { p.alive(agent.Input{Kept: &agent.Kept{Ticket: k.Ticket, Result: r}}) })
+}
+
+// observe is told by the host.
+func (p *process) observe(e executor.Event) {
+	switch {
+	case e.Applied != nil:
+		if e.Applied.Epoch <= p.epochs[e.Job] {
+			p.w.t.Fatalf("job %s went back from epoch %d to %d", e.Job, p.epochs[e.Job], e.Applied.Epoch)
+		}
+		p.arenas[e.Job], p.epochs[e.Job] = e.Applied.Arena, e.Applied.Epoch
+	case e.Home:
+		p.arenas[e.Job] = 0
+	case e.Refused != nil:
+		p.w.t.Fatalf("job %s: %v", e.Job, e.Refused)
+	case e.Removed:
+		delete(p.arenas, e.Job)
+		delete(p.epochs, e.Job)
+	}
+	p.w.check()
+	p.w.surely(func() { p.alive(agent.Input{Event: &e}) })
+}
+
+// work lets a process's device go on for an instant.
+func (p *process) work() {
+	if _, err := p.host.Poll(context.Background()); err != nil {
+		p.w.t.Fatalf("executor %s: %v", p.name, err)
+	}
+	if p.left {
+		p.end("it has left")
+	}
+}
+
+// end is the end of a process. Its memory is free when the controller hears of it, and not before.
+func (p *process) end(why string) {
+	if err := p.host.Close(); err != nil {
+		p.w.t.Fatal(err)
+	}
+	p.device.Close()
+	delete(p.w.processes, p.name)
+	p.w.surely(func() { p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Why: why}}) })
+}
+
+// check holds what must be true at any moment.
+func (w *world) check() {
+	w.t.Helper()
+	var arenas graph.Bytes
+	for _, p := range w.processes {
+		for _, a := range p.arenas {
+			arenas += a
+		}
+	}
+	if w.config.Budget > 0 && arenas > w.config.Budget {
+		w.t.Fatalf("arenas of %s, the budget is %s", arenas, w.config.Budget)
+	}
+}
+
+// restart kills the controller, and starts another with what is stored.
+func (w *world) restart() {
+	s := controller.Stored{Graphs: w.graphs, Layouts: map[string][]*wire.Layout{}, Orders: maps.Clone(w.orders)}
+	for _, name := range slices.Sorted(maps.Keys(w.records)) {
+		r := w.records[name]
+		s.Records = append(s.Records, r)
+		for epoch := max(1, r.Applied); epoch <= r.Granted; epoch++ {
+			if l := w.layouts[wire.LayoutObject(name, epoch)]; l != nil {
+				s.Layouts[name] = append(s.Layouts[name], l)
+			}
+		}
+	}
+	m, err := controller.Restore(w.config, s)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.controller = m
+	w.carryOut(m.Resume())
+}
+
+// submit submits a job with a random graph.
+func (w *world) submit(iterations int) { w.submitGraph(w.graphsOf(1)[0], iterations) }
+
+// graphsOf makes random graphs.
+func (w *world) graphsOf(n int) []*graph.Graph {
+	graphs := make([]*graph.Graph, n)
+	for i := range graphs {
+		graphs[i] = randgraph.New(w.rng, randgraph.Options{})
+	}
+	return graphs
+}
+
+func (w *world) submitGraph(g *graph.Graph, iterations int) {
+	w.names++
+	w.graphs[g.Digest()] = g
+	spec := wire.Spec{Name: fmt.Sprintf("job%d", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names), Iterations: iterations,
+		Priority: w.rng.IntN(3)}
+	w.step(controller.Input{Submit: &controller.Submission{Spec: spec, Graph: g}})
+}
+
+// settle goes on without mishaps until every job is over and every process has left.
+func (w *world) settle() {
+	w.calm = true
+	for range 50_000 {
+		for len(w.mail) > 0 {
+			w.deliver()
+		}
+		names := slices.Sorted(maps.Keys(w.processes))
+		if len(names) == 0 {
+			return
+		}
+		for _, name := range names {
+			w.processes[name].step(agent.Input{Tick: true})
+			for range 10 {
+				if p := w.processes[name]; p != nil {
+					p.work()
+				}
+			}
+		}
+	}
+	w.t.Fatalf("%d processes have not left; jobs: %+v", len(w.processes), w.controller.Records())
+}
+
+func (w *world) stop() {
+	w.step(controller.Input{Stop: fmt.Sprintf("job%d", 1+w.rng.IntN(w.names))})
+}
