@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,8 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/bench"
-	"tensile/graph"
-	"tensile/weights"
 )
 
 // runFlags describe a run.
@@ -23,6 +22,8 @@ type runFlags struct {
 	iterations int
 	compare    bool
 	save       string
+	share      bool
+	isolate    bool
 }
 
 func runCommand() *cobra.Command {
@@ -41,6 +42,8 @@ func runCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.compare, "compare", false, "run the same jobs without a plan first; gives EOR, and compares every bit")
 	c.Flags().StringVar(&f.dataDir, "data", "", "folder with CIFAR-10 binary batches or MNIST IDX files (default: a synthetic set)")
 	c.Flags().StringVar(&f.save, "save", "", "write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
+	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim: none, this process does it)")
+	c.Flags().BoolVar(&f.isolate, "isolate", false, "one executor process for each job (default on cpu)")
 	return c
 }
 
@@ -49,7 +52,14 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if f.iterations < 1 || f.iterations > mostIterations {
 		return fmt.Errorf("--iterations %d: give 1 to %d", f.iterations, mostIterations)
 	}
+	if f.share && f.isolate {
+		return errors.New("--share and --isolate exclude each other: choose one")
+	}
 	if err := f.checkSave(); err != nil {
+		return err
+	}
+	var err error
+	if f.save, err = absolute(f.save); err != nil {
 		return err
 	}
 	s, err := open(names, &f.workloadFlags, &f.planFlags)
@@ -66,11 +76,13 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		if err != nil {
 			return err
 		}
-		if vanilla, err = bench.Train(ctx, s.device, s.workload, plain, 0, f.iterations, screen.part("vanilla", plain)); err != nil {
+		t := &training{session: s, flags: f, policy: "none-live", planned: plain, screen: screen.part("vanilla", plain)}
+		if vanilla, err = t.run(ctx); err != nil {
 			return err
 		}
 	}
-	run, err := bench.Train(ctx, s.device, s.workload, s.planned, s.budget, f.iterations, screen.part(f.policy, s.planned))
+	t := &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, screen: screen.part(f.policy, s.planned)}
+	run, err := t.run(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,9 +92,6 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	report.Device, report.Policy, report.Budget, report.Link = s.device.Name(), f.policy, s.budget, float64(s.link.rate)
-	if err := f.write(s, run); err != nil {
-		return err
-	}
 	if f.json {
 		err = printJSON(out, report)
 	} else {
@@ -131,32 +140,11 @@ func (f *runFlags) checkSave() error {
 	return nil
 }
 
-// write saves the weights of every job.
-func (f *runFlags) write(s *session, run *bench.Run) error {
-	if f.save == "" {
-		return nil
+// savedAs is the file for the weights of a job.
+func (f *runFlags) savedAs(w bench.Workload, job int) string {
+	if len(w) == 1 {
+		return f.save
 	}
-	for i, t := range s.workload {
-		path := f.save
-		if len(s.workload) > 1 {
-			extension := filepath.Ext(path)
-			path = strings.TrimSuffix(path, extension) + "-" + t.Name + extension
-		}
-		if err := weights.Write(path, savedFile(t.Graph, &run.Jobs[i])); err != nil {
-			return fmt.Errorf("save job %s: %w", t.Name, err)
-		}
-	}
-	return nil
-}
-
-func savedFile(g *graph.Graph, run *bench.JobRun) weights.File {
-	file := weights.File{Metadata: map[string]string{"model": g.Name, "iterations": fmt.Sprint(run.Iterations)}}
-	saved := make(map[graph.StorageID]bool)
-	for _, t := range g.Tensors {
-		if content, ok := run.Weights[t.Storage]; ok && !saved[t.Storage] && t.Bytes() == g.Storages[t.Storage].Bytes {
-			saved[t.Storage] = true
-			file.Tensors = append(file.Tensors, weights.Tensor{Name: g.Storages[t.Storage].Name, Shape: t.Shape, Data: content})
-		}
-	}
-	return file
+	extension := filepath.Ext(f.save)
+	return strings.TrimSuffix(f.save, extension) + "-" + w[job].Name + extension
 }

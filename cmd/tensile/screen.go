@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"time"
 
 	"tensile/bench"
 	"tensile/graph"
+	"tensile/wire"
 )
 
 // screen prints what a person sees during a run: a live line per job on a terminal, else a line per job and second.
@@ -53,7 +53,7 @@ func (s *screen) head(policy string) {
 }
 
 // part begins a run of all jobs and returns its observer.
-func (s *screen) part(title string, p *bench.Planned) func(bench.Iterated) {
+func (s *screen) part(title string, p *bench.Planned) func(int, *wire.Report) {
 	if s.silent {
 		return nil
 	}
@@ -64,18 +64,17 @@ func (s *screen) part(title string, p *bench.Planned) func(bench.Iterated) {
 	for i, t := range s.session.workload {
 		s.lines[i] = fmt.Sprintf("  %-12s waiting", t.Name)
 	}
-	return func(it bench.Iterated) {
-		s.lines[it.Job] = line(s.session.workload[it.Job].Name, it, s.iterations, p.Jobs[it.Job].Footprint.Peak)
-		s.draw(it.Job, it.Report.Iteration+1 == s.iterations)
+	return func(job int, r *wire.Report) {
+		s.lines[job] = line(s.session.workload[job].Name, r, s.iterations, p.Jobs[job].Footprint.Peak)
+		s.draw(job, r.Iteration+1 == s.iterations)
 	}
 }
 
-func line(name string, it bench.Iterated, iterations int, resident graph.Bytes) string {
-	r := it.Report
-	took := (r.End - r.Begin).Seconds()
+func line(name string, r *wire.Report, iterations int, resident graph.Bytes) string {
+	took := r.Wall.Seconds()
 	loss := ""
-	if !math.IsNaN(float64(it.Loss)) {
-		loss = fmt.Sprintf("  loss %.4f", it.Loss)
+	if r.Loss != nil {
+		loss = fmt.Sprintf("  loss %.4f", *r.Loss)
 	}
 	return fmt.Sprintf("  %-12s %*d/%d  %7.2f it/s%s  resident %s  stall %.1f ms", name, len(fmt.Sprint(iterations)),
 		r.Iteration+1, iterations, 1/max(took, 1e-9), loss, resident, bench.Milliseconds(r.Stall))

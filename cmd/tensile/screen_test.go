@@ -2,15 +2,14 @@ package main
 
 import (
 	"bytes"
-	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"tensile/bench"
-	"tensile/executor"
 	"tensile/peak"
 	"tensile/scheduler"
+	"tensile/wire"
 )
 
 // twoJobs is a session of which a screen can speak.
@@ -20,9 +19,16 @@ func twoJobs() (*session, *bench.Planned) {
 	return &session{workload: bench.Workload{{Name: "a"}, {Name: "b"}}, planned: p}, p
 }
 
-func iterated(job, iteration int, loss float32) bench.Iterated {
-	return bench.Iterated{Job: job, Loss: loss, Report: &executor.Report{Iteration: iteration,
-		Begin: time.Second, End: time.Second + 250*time.Millisecond, Stall: 3 * time.Millisecond}}
+// report is that of an iteration on a device with data.
+func report(iteration int, loss float32) *wire.Report {
+	r := silent(iteration)
+	r.Loss = &loss
+	return r
+}
+
+// silent is the report of an iteration on a device without data.
+func silent(iteration int) *wire.Report {
+	return &wire.Report{Iteration: iteration, Wall: 250 * time.Millisecond, Stall: 3 * time.Millisecond}
 }
 
 // On a terminal each job has a line, which is drawn over.
@@ -31,8 +37,8 @@ func TestTerminal(t *testing.T) {
 	s, p := twoJobs()
 	screen := &screen{out: &out, session: s, terminal: true, iterations: 10}
 	observe := screen.part("tensile", p)
-	observe(iterated(1, 0, 2.5))
-	observe(iterated(0, 0, float32(math.NaN())))
+	observe(1, report(0, 2.5))
+	observe(0, silent(0))
 	const (
 		waiting = "\r\x1b[2K  a            waiting\n"
 		a       = "\r\x1b[2K  a             1/10     4.00 it/s  resident 1MiB  stall 3.0 ms\n"
@@ -43,7 +49,7 @@ func TestTerminal(t *testing.T) {
 	}
 	// The next part begins below the last drawing.
 	out.Reset()
-	screen.part("again", p)(iterated(0, 9, 1))
+	screen.part("again", p)(0, report(9, 1))
 	if strings.Contains(out.String(), "\x1b[2A") {
 		t.Errorf("a new part draws over the old one: %q", out.String())
 	}
@@ -55,7 +61,7 @@ func TestNoTerminal(t *testing.T) {
 	s, p := twoJobs()
 	observe := newScreen(&out, s, false, 3).part("tensile", p)
 	for i := range 3 {
-		observe(iterated(0, i, 1))
+		observe(0, report(i, 1))
 	}
 	text := out.String()
 	if strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, " 1/3 ") || !strings.Contains(text, " 3/3 ") || strings.Count(text, "it/s") > 3 {

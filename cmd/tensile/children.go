@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"tensile/internal/bus"
+)
+
+// children are executor processes started from here.
+type children struct {
+	server *bus.Server
+	dir    string   // of the state
+	flags  []string // of each executor's device
+	bound  bool     // they end when this process does, however it ends
+
+	mu      sync.Mutex
+	running map[string]*child
+	done    sync.WaitGroup
+}
+
+type child struct {
+	command *exec.Cmd
+	stdin   io.Closer // of one that is bound: it ends when this is closed
+}
+
+func newChildren(server *bus.Server, dir string, device *planFlags, bound bool) *children {
+	flags := []string{"--device", device.device, "--link", device.link, "--threads", fmt.Sprint(device.threads)}
+	if device.noOpenBLAS {
+		flags = append(flags, "--no-openblas")
+	}
+	return &children{server: server, dir: dir, flags: flags, bound: bound, running: make(map[string]*child)}
+}
+
+// launch starts an executor. ended is called once, when it has ended.
+func (c *children) launch(name string, ended func(why string)) error {
+	binary, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the program that executors are: %w", err)
+	}
+	folder := filepath.Join(c.dir, "executors")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("start executor %s: %w", name, err)
+	}
+	credentials, log := c.files(name)
+	if err := bus.WriteCredentials(credentials, c.server.Credentials(bus.Executor(name))); err != nil {
+		return fmt.Errorf("start executor %s: %w", name, err)
+	}
+	output, err := os.Create(log) // no pipe: it may outlive this process
+	if err != nil {
+		return fmt.Errorf("start executor %s: %w", name, err)
+	}
+	defer output.Close()
+	k := &child{command: exec.Command(binary, append([]string{"executor", "--credentials", credentials}, c.flags...)...)}
+	k.command.Stdout, k.command.Stderr = output, output
+	k.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for this process, which tells them
+	if c.bound {
+		k.command.Args = append(k.command.Args, "--bound", c.dir)
+		if k.stdin, err = k.command.StdinPipe(); err != nil {
+			return fmt.Errorf("start executor %s: %w", name, err)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := k.command.Start(); err != nil {
+		return fmt.Errorf("start executor %s: %w", name, err)
+	}
+	c.running[name] = k
+	c.done.Go(func() {
+		err := k.command.Wait()
+		c.mu.Lock()
+		delete(c.running, name)
+		c.mu.Unlock()
+		ended(ending(err, log))
+	})
+	return nil
+}
+
+// files are those of an executor: its credentials, and what it writes.
+func (c *children) files(name string) (credentials, log string) {
+	folder := filepath.Join(c.dir, "executors")
+	return filepath.Join(folder, name+".json"), filepath.Join(folder, name+".log")
+}
+
+// forget removes the files of an executor that has ended, also of one that was started by a process before this one.
+func (c *children) forget(name string) {
+	credentials, log := c.files(name)
+	os.Remove(credentials) // there may be none
+	os.Remove(log)
+}
+
+// ending says how a process ended, with the last lines that it wrote.
+func ending(err error, log string) string {
+	why := "its executor has left"
+	if err != nil {
+		why = fmt.Sprintf("its executor ended: %v", err)
+	}
+	const most = 3
+	text, _ := os.ReadFile(log) // the reason stands without it
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if last := strings.Join(lines[max(0, len(lines)-most):], " | "); last != "" {
+		why += "; its last lines: " + last
+	}
+	return why
+}
+
+// patience is how long executors have to end by themselves.
+const patience = 5 * time.Second
+
+// end ends all executors that are bound to this process and waits for them.
+func (c *children) end() {
+	c.mu.Lock()
+	for _, k := range c.running {
+		if k.stdin != nil {
+			k.stdin.Close()
+		}
+	}
+	c.mu.Unlock()
+	late := time.AfterFunc(patience, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, k := range c.running {
+			k.command.Process.Kill()
+		}
+	})
+	defer late.Stop()
+	c.done.Wait()
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"tensile/controller"
+	"tensile/device"
+	"tensile/graph"
+	"tensile/internal/bus"
+	"tensile/wire"
+)
+
+// controllerFlags describe a controller that runs on.
+type controllerFlags struct {
+	plan   planFlags
+	state  string
+	listen string
+	share  bool
+	tls    bool
+	alpha  float64
+	drift  float64
+}
+
+// anyPort is where a controller listens unless told otherwise: at a port that is free at its first start.
+const anyPort = "127.0.0.1:0"
+
+func controllerCommand() *cobra.Command {
+	var f controllerFlags
+	c := &cobra.Command{
+		Use:   "controller",
+		Short: "Take jobs, plan for all of them together, and have executors train them",
+		Long: `Take jobs, plan for all of them together, and have executors train them, until this process is stopped. Jobs come
+from tensile submit. All that the controller knows is kept in the state folder: when it ends, however it does, executors go
+on with their plans, and a controller that is started again on that folder finds jobs and plans and goes on too.`,
+		Example: "  tensile controller --budget 8GiB &\n  tensile submit resnet50 vgg16 --image 32 --iterations 1000",
+		Args:    noArguments,
+		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) },
+	}
+	f.plan.registerDevice(c)
+	f.plan.registerPolicy(c)
+	registerState(c, &f.state)
+	c.Flags().StringVar(&f.plan.budget, "budget", "", "device memory for all jobs: a size such as 8GiB (default: no limit)")
+	c.Flags().StringVar(&f.listen, "listen", anyPort, "address to take connections at; port 0 is any free one, and the same after a restart")
+	c.Flags().BoolVar(&f.tls, "tls", false, "encrypt connections, with a certificate made in the state folder")
+	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim)")
+	isolate := c.Flags().Bool("isolate", false, "one executor process for each job (default on cpu)")
+	c.Flags().Float64Var(&f.alpha, "alpha", 0.3, "weight of a new latency in the moving average of each operator")
+	c.Flags().Float64Var(&f.drift, "threshold", 0.1, "change of a job's latency, as a fraction, from which on all jobs are planned again")
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if f.share && *isolate {
+			return errors.New("--share and --isolate exclude each other")
+		}
+		f.share = f.share || f.plan.simulated() && !*isolate
+		return nil
+	}
+	return c
+}
+
+func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
+	if !(f.alpha > 0 && f.alpha <= 1) {
+		return fmt.Errorf("--alpha %v: give more than 0, up to 1", f.alpha)
+	}
+	if !(f.drift > 0) {
+		return fmt.Errorf("--threshold %v: give a fraction above 0, such as 0.1", f.drift)
+	}
+	var budget graph.Bytes
+	if f.plan.budget != "" {
+		var err error
+		if budget, err = parseBytes("--budget", f.plan.budget); err != nil {
+			return err
+		}
+	}
+	d, _, err := openDevice(&f.plan)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	log := func(line string) { fmt.Fprintln(out, line) }
+	server, err := f.serve(log)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	path := filepath.Join(f.state, clientFile)
+	if err := bus.WriteCredentials(path, server.Credentials(bus.Client)); err != nil {
+		return err
+	}
+	defer os.Remove(path) // nobody answers any more
+	executors := newChildren(server, f.state, &f.plan, false)
+	o := controller.Options{Config: f.plan.controllerConfig(d, budget), Log: log, Launch: executors.launch, Forgotten: executors.forget,
+		Ready: func() { log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state)) }}
+	o.Share, o.Alpha, o.Threshold = f.share, f.alpha, f.drift
+	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
+		return err
+	}
+	log("the controller ends; executors go on with their plans until it is started again on this state folder")
+	return nil
+}
+
+// serve starts the server at the address that it had before, where executors look for it, unless another was asked for.
+func (f *controllerFlags) serve(log func(string)) (*bus.Server, error) {
+	path := filepath.Join(f.state, "address")
+	o := bus.Options{Dir: f.state, Listen: f.listen, TLS: f.tls, Log: log}
+	if before, err := os.ReadFile(path); err == nil && f.listen == anyPort {
+		o.Listen = string(before)
+	}
+	server, err := bus.Start(o)
+	if err != nil {
+		return nil, err
+	}
+	address, err := url.Parse(server.URL())
+	if err == nil {
+		err = os.WriteFile(path, []byte(address.Host), 0o600)
+	}
+	if err != nil {
+		server.Close()
+		return nil, err
+	}
+	return server, nil
+}
+
+// control is a controller on a server of this process.
+func control(ctx context.Context, server *bus.Server, o controller.Options) error {
+	conn, err := server.Connect(ctx, bus.ConnOptions{Log: o.Log})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return controller.Run(ctx, conn, o)
+}
+
+// controllerConfig is what a controller plans by for a device.
+func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
+	facts := d.Facts()
+	return controller.Config{Device: d.Name(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options,
+		Profile: func(g *graph.Graph) controller.Profile {
+			var p controller.Profile
+			for op := range g.Ops {
+				variant := d.Variants(g, graph.OpID(op))[0]
+				p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
+				p.Scratch = append(p.Scratch, variant.Scratch)
+				p.Variant = append(p.Variant, variant.Name)
+			}
+			return p
+		}}
+}
+
+func credentialsCommand() *cobra.Command {
+	var state, address, output string
+	c := &cobra.Command{
+		Use:   "credentials NAME",
+		Short: "Write the credentials with which an executor on another machine joins",
+		Long: `Write the credentials with which an executor called NAME joins the controller of the state folder. They allow it to
+read its own orders and to report on its own jobs, and nothing else. Who has the file is that executor: keep it as a password.`,
+		Example: "  tensile credentials lab2 --output lab2.json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return writeExecutorCredentials(state, args[0], address, output, c.OutOrStdout())
+		},
+	}
+	registerState(c, &state)
+	c.Flags().StringVar(&address, "nats", "", "address of the controller as the executor sees it (default: as this machine does)")
+	c.Flags().StringVar(&output, "output", "", "file to be made or replaced (default: NAME.json)")
+	return c
+}
+
+// clientFile is the file of credentials of the command line in a state folder, there while a controller runs.
+const clientFile = "client.json"
+
+func writeExecutorCredentials(state, name, address, output string, out io.Writer) error {
+	if err := wire.CheckName(name); err != nil {
+		return err
+	}
+	client, err := bus.ReadCredentials(filepath.Join(state, clientFile))
+	if err != nil {
+		return noController(state, err)
+	}
+	if output == "" {
+		output = name + ".json"
+	}
+	credentials, err := bus.Issue(state, client, bus.Executor(name))
+	if err != nil {
+		return err
+	}
+	if address != "" {
+		credentials.URL = address
+	}
+	if err := bus.WriteCredentials(output, credentials); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: credentials of executor %s\n", output, name)
+	return nil
+}

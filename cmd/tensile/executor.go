@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tensile/agent"
+	"tensile/internal/bus"
+)
+
+// executorFlags say where an executor works, and for whom.
+type executorFlags struct {
+	device      planFlags
+	url         string
+	credentials string
+	bound       string
+}
+
+func executorCommand() *cobra.Command {
+	var f executorFlags
+	c := &cobra.Command{
+		Use:   "executor",
+		Short: "Train what a controller orders, from this shell or machine",
+		Long: `Join a controller and train what it orders, until it lets this executor go. The device must be the one that the
+controller plans for. While the controller is away the jobs go on with their plans. The file of credentials comes from
+tensile credentials NAME where the controller runs; it is as good as a password.`,
+		Example: "  tensile executor --credentials lab2.json --nats nats://10.0.0.5:4222",
+		Args:    noArguments,
+		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context()) },
+	}
+	f.device.registerDevice(c)
+	c.Flags().StringVar(&f.url, "nats", "", "address of the controller, such as nats://HOST:4222 (default: the one in the credentials)")
+	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials")
+	c.Flags().StringVar(&f.bound, "bound", "", "end when the standard input ends, and remove this folder then")
+	c.Flags().MarkHidden("bound")
+	return c
+}
+
+// errOrphaned ends an executor whose parent has ended.
+var errOrphaned = errors.New("the process that started this executor has ended")
+
+func (f *executorFlags) run(ctx context.Context) error {
+	if f.credentials == "" {
+		return errors.New("executor: name a file with --credentials; tensile credentials NAME makes one where the controller runs")
+	}
+	credentials, err := bus.ReadCredentials(f.credentials)
+	if err != nil {
+		return err
+	}
+	name, ok := strings.CutPrefix(credentials.User, bus.Executor(""))
+	if !ok {
+		return fmt.Errorf("%s is for %s, not for an executor; tensile credentials NAME makes one", f.credentials, credentials.User)
+	}
+	if f.url != "" {
+		credentials.URL = f.url
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if f.bound != "" {
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			os.RemoveAll(f.bound) // nobody else is left to do it
+			cancel(errOrphaned)
+		}()
+	}
+	d, _, err := openDevice(&f.device)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{Log: func(line string) { log.Warn(line) }})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return agent.Run(ctx, agent.Options{Executor: name, Device: d, Bus: conn, Log: log})
+}
+
+// noArguments is the error for a command that takes none.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s: %q is not wanted; see %s --help", c.CommandPath(), args[0], c.CommandPath())
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"tensile/bench"
+	"tensile/controller"
+	"tensile/graph"
+	"tensile/internal/bus"
+	"tensile/wire"
+)
+
+// training is a controller of this process, executor processes of its own, and the jobs of a workload.
+type training struct {
+	session *session
+	flags   *runFlags
+	policy  string
+	budget  graph.Bytes
+	planned *bench.Planned
+	save    bool
+	screen  func(job int, r *wire.Report) // of each iteration; may be nil
+}
+
+// run trains all jobs to their end: in this process where time is virtual, so that a run is the same every time.
+func (t *training) run(ctx context.Context) (*bench.Run, error) {
+	if !t.flags.simulated() || t.flags.share || t.flags.isolate {
+		return t.processes(ctx)
+	}
+	var observe func(bench.Iterated)
+	if t.screen != nil {
+		observe = func(it bench.Iterated) {
+			t.screen(it.Job, &wire.Report{Iteration: it.Report.Iteration, Wall: it.Report.End - it.Report.Begin, Stall: it.Report.Stall})
+		}
+	}
+	return bench.Train(ctx, t.session.device, t.session.workload, t.planned, t.budget, t.flags.iterations, observe)
+}
+
+// processes has executor processes train. Whatever was started and made for it is gone when it returns.
+func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	dir, err := os.MkdirTemp("", "tensile-run-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	server, err := bus.Start(bus.Options{Dir: dir, Listen: anyPort})
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	device := t.flags.planFlags
+	if device.link, err = t.linkOfEach(); err != nil {
+		return nil, err
+	}
+	children := newChildren(server, dir, &device, true)
+	defer children.end()
+	ended := make(chan struct{})
+	ready := make(chan struct{})
+	go func() {
+		defer close(ended)
+		o := controller.Options{Config: t.flags.controllerConfig(t.session.device, t.budget), Launch: children.launch,
+			Log: func(string) {}, Ready: func() { close(ready) }}
+		o.Policy, o.Share, o.Expect = t.policy, t.flags.share, len(t.session.workload)
+		cancel(control(ctx, server, o))
+	}()
+	defer func() {
+		cancel(nil)
+		<-ended
+	}()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	conn, err := server.Connect(ctx, bus.ConnOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return t.jobs(ctx, conn)
+}
+
+// linkOfEach is the limit of each executor's copies: the device's, or an even part of it where each job has a process.
+func (t *training) linkOfEach() (string, error) {
+	link := t.session.link.rate
+	if link <= 0 || t.flags.share {
+		return t.flags.link, nil
+	}
+	return fmt.Sprintf("%.0fB/s", max(1, float64(link)/float64(len(t.session.workload)))), nil
+}
+
+// jobs submits the jobs and waits until all are over.
+func (t *training) jobs(ctx context.Context, conn *bus.Conn) (*bench.Run, error) {
+	index := make(map[string]int)
+	for i, task := range t.session.workload {
+		index[task.Name] = i
+	}
+	if t.screen != nil {
+		stop, err := conn.Subscribe(wire.ReportSubject("*", "*"), func(_ string, data []byte) {
+			if r, err := wire.DecodeAs[wire.Report](data); err == nil {
+				t.screen(index[r.Job], &r)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
+	over := make(chan wire.Record, len(index))
+	told := make(map[string]bool)
+	stop, err := conn.Watch(ctx, wire.RecordKey("*"), func(_ string, value []byte) {
+		if r, err := wire.DecodeAs[wire.Record](value); err == nil && r.Phase.Over() && !told[r.Spec.Name] {
+			told[r.Spec.Name] = true
+			over <- r
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	for i, task := range t.session.workload {
+		if _, err := t.submission(i).submit(ctx, conn, task); err != nil {
+			return nil, err
+		}
+	}
+	run := &bench.Run{Jobs: make([]bench.JobRun, len(index))}
+	for range index {
+		select {
+		case r := <-over:
+			if r.Phase != wire.Done {
+				return nil, fmt.Errorf("job %s %s after %d iterations: %s", r.Spec.Name, r.Phase, r.Iteration, r.Why)
+			}
+			run.Jobs[index[r.Spec.Name]] = jobRun(r)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	run.Span()
+	return run, nil
+}
+
+// submission is what is asked for a job.
+func (t *training) submission(job int) *submission {
+	s := &submission{workloadFlags: t.flags.workloadFlags, iterations: t.flags.iterations}
+	if t.session.priorities != nil {
+		s.priority = t.session.priorities[job]
+	}
+	if t.session.swapRates != nil {
+		s.swapRate = t.session.swapRates[job]
+	}
+	if t.save && t.flags.save != "" {
+		s.save = t.flags.savedAs(t.session.workload, job)
+	}
+	return s
+}
+
+// jobRun is what a record says of a job that has finished.
+func jobRun(r wire.Record) bench.JobRun {
+	res := r.Result
+	j := bench.JobRun{Losses: res.Losses, Iterations: r.Iteration, Begin: res.Begin, End: res.End, Stall: res.Stall, Touched: res.Touched,
+		Plans: res.Plans, Transition: res.Transition}
+	for s, digest := range res.Weights {
+		if j.Weights == nil {
+			j.Weights = make(map[graph.StorageID]string)
+		}
+		j.Weights[graph.StorageID(s)] = digest
+	}
+	return j
+}
+
+// absolute is a path that another process understands.
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	return filepath.Abs(path)
+}
