@@ -69,7 +69,7 @@ const maxName = 128
 func CheckName(name string) error {
 	strange := func(r rune) bool { return !strconv.IsPrint(r) || r == '/' || r == '\\' }
 	switch {
-	case name == "" || name == "*":
+	case name == "" || name == "*" || name == "." || name == "..":
 		return fmt.Errorf("the name %q: %s", name, nameRule)
 	case len(name) > maxName:
 		return fmt.Errorf("the name %s has %d bytes: %s", clip(name), len(name), nameRule)
@@ -79,7 +79,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-const nameRule = "a name is 1 to 128 bytes of printable characters without slashes, and not *"
+const nameRule = "a name is 1 to 128 bytes of printable characters without slashes, and not *, . or .."
 
 // clip quotes a text for an error message and cuts it short.
 func clip(text string) string {

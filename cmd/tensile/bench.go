@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,13 +19,13 @@ func benchCommand() *cobra.Command {
 		Short: "Measure and compare, on fixed inputs",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: there is no benchmark %q: choose pool", c.CommandPath(), args[0])
+				return fmt.Errorf("%s: there is no benchmark %q: choose pool or controller", c.CommandPath(), args[0])
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error { return c.Help() },
 	}
-	c.AddCommand(benchPoolCommand())
+	c.AddCommand(benchPoolCommand(), benchControllerCommand())
 	return c
 }
 
@@ -60,5 +62,38 @@ second. Expect a few minutes for all of it.`,
 	c.Flags().IntVar(&o.Rounds, "rounds", demanded, "rounds at most of a search that has a capacity to meet")
 	c.Flags().StringSliceVar(&o.Networks, "networks", models.Names(), "models whose plans are packed")
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	return c
+}
+
+func benchControllerCommand() *cobra.Command {
+	o := bench.ControllerOptions{}
+	c := &cobra.Command{
+		Use:   "controller",
+		Short: "Put a controller under load: executors that idle, jobs that come, reports",
+		Long: `Start a server on disk and a controller in this process, connect executors over loopback that do nothing but what the
+protocol demands, and measure how soon orders arrive, how long the plans for one more job take, and what becomes of reports
+that come in numbers. The result is one JSON document.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.Executors < o.Jobs+1 || o.Jobs < 1 || o.Reports < 1 || o.For <= 0 {
+				return fmt.Errorf("%s: give at least one job, more executors than jobs, and a positive rate and time", c.CommandPath())
+			}
+			dir, err := os.MkdirTemp("", "tensile-bench-")
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(dir)
+			r, err := bench.MeasureController(c.Context(), dir, o)
+			if err != nil {
+				return err
+			}
+			return printJSON(c.OutOrStdout(), r)
+		},
+	}
+	c.Flags().IntVar(&o.Executors, "executors", 1000, "executors that are connected")
+	c.Flags().IntVar(&o.Jobs, "jobs", 20, "jobs that are submitted, each to an executor")
+	c.Flags().IntVar(&o.Reports, "reports", 10_000, "reports a second, of all jobs together")
+	c.Flags().DurationVar(&o.For, "for", 10*time.Second, "how long reports come")
+	c.Flags().StringVar(&o.Model, "model", "lenet", "what each job trains")
 	return c
 }

@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tensile/internal/bus"
+	"tensile/wire"
+)
+
+// connect has all executors join.
+func (s *stand) connect(ctx context.Context) error {
+	for i := range s.options.Executors {
+		d := &drone{name: fmt.Sprintf("drone%04d", i), news: make(chan struct{}, 1)}
+		conn, err := bus.Connect(ctx, s.server.Credentials(bus.Executor(d.name)), bus.ConnOptions{})
+		if err != nil {
+			return err
+		}
+		d.conn = conn
+		s.drones = append(s.drones, d)
+		if _, err := conn.Watch(ctx, wire.OrdersKey(d.name), d.hear); err != nil {
+			return err
+		}
+		if err := d.tell(ctx); err != nil {
+			return err
+		}
+	}
+	return s.answered(ctx)
+}
+
+// answered waits until the controller has taken what was sent before.
+func (s *stand) answered(ctx context.Context) error {
+	_, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Jobs}))
+	return err
+}
+
+// puts measures from the put of orders to the executor that hears of them: the last one, which never has a job.
+func (s *stand) puts(ctx context.Context, n int) (Quantiles, error) {
+	d := s.drones[len(s.drones)-1]
+	var samples []time.Duration
+	for range n {
+		s.number++
+		begin := time.Now()
+		o := wire.Orders{Executor: d.name, Number: s.number, Jobs: []wire.Order{}}
+		if err := s.conn.Put(ctx, wire.OrdersKey(d.name), wire.Encode(o)); err != nil {
+			return Quantiles{}, err
+		}
+		at, err := d.await(ctx, func(o wire.Orders) bool { return o.Number == s.number })
+		if err != nil {
+			return Quantiles{}, err
+		}
+		samples = append(samples, at.Sub(begin))
+	}
+	return quantiles(samples), nil
+}
+
+// submit submits the jobs one after another, each when the one before has a layout.
+func (s *stand) submit(ctx context.Context) (map[string]*drone, Quantiles, error) {
+	text, err := json.Marshal(s.graph)
+	if err != nil {
+		return nil, Quantiles{}, err
+	}
+	if err := s.conn.Store(ctx, wire.Graphs, wire.GraphObject(s.graph.Digest()), text); err != nil {
+		return nil, Quantiles{}, err
+	}
+	jobs := make(map[string]*drone)
+	var samples []time.Duration
+	for i := range s.options.Jobs {
+		spec := wire.Spec{Name: fmt.Sprintf("job%03d", i), Model: s.options.Model, Graph: s.graph.Digest(), Iterations: 1 << 30}
+		begin := time.Now()
+		data, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Submit, Spec: &spec}))
+		if err != nil {
+			return nil, Quantiles{}, err
+		}
+		a, err := wire.DecodeAs[wire.Answer](data)
+		if err == nil && a.Error != "" {
+			err = errors.New(a.Error)
+		}
+		if err != nil {
+			return nil, Quantiles{}, err
+		}
+		d, at, err := s.ordered(ctx, i, spec.Name)
+		if err != nil {
+			return nil, Quantiles{}, err
+		}
+		samples = append(samples, at.Sub(begin))
+		jobs[spec.Name] = d
+		if err := d.tell(ctx); err != nil {
+			return nil, Quantiles{}, err
+		}
+	}
+	return jobs, quantiles(samples), nil
+}
+
+// ordered waits until a drone was told to train a job with a layout, and returns when it heard of that. Idle executors
+// get jobs in the order of their names.
+func (s *stand) ordered(ctx context.Context, job int, name string) (*drone, time.Time, error) {
+	d := s.drones[job]
+	at, err := d.await(ctx, func(o wire.Orders) bool { return d.trains(o, name) > 0 })
+	return d, at, err
+}
+
+// load sends reports at a rate, measures orders meanwhile, and how many reports have arrived.
+func (s *stand) load(ctx context.Context, jobs map[string]*drone, r *ControllerReport) error {
+	var names []string
+	for name := range jobs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	sent := make(map[string]int)
+	stop := make(chan struct{})
+	done := make(chan error, 1)
+	begin := time.Now()
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			if due := begin.Add(time.Duration(n) * time.Second / time.Duration(s.options.Reports)); time.Until(due) > time.Millisecond {
+				time.Sleep(time.Until(due))
+			}
+			name := names[n%len(names)]
+			d := jobs[name]
+			rep := wire.Report{Executor: d.name, Job: name, Epoch: d.epoch(name), Iteration: sent[name], Steps: s.profile.Latency, Wall: time.Millisecond}
+			if err := d.conn.Publish(wire.ReportSubject(d.name, name), wire.Encode(rep)); err != nil {
+				done <- err
+				return
+			}
+			sent[name]++
+		}
+	}()
+	var err error
+	for until := time.Now().Add(s.options.For); err == nil && time.Now().Before(until); {
+		r.OrdersUnderLoad, err = s.puts(ctx, 500)
+	}
+	close(stop)
+	took := time.Since(begin)
+	if err = errors.Join(err, <-done); err != nil {
+		return err
+	}
+	var total int
+	for _, n := range sent {
+		total += n
+	}
+	r.ReportsSent = int(float64(total) / took.Seconds())
+	drained := time.Now()
+	for last := -1; ; {
+		taken, err := s.taken(ctx)
+		if err != nil {
+			return err
+		}
+		if r.ReportsLost = total - taken; taken == total || taken == last {
+			r.Backlog = Milliseconds(time.Since(drained))
+			return nil
+		}
+		last = taken
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// taken is the number of reports that the controller has taken.
+func (s *stand) taken(ctx context.Context) (int, error) {
+	data, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Jobs}))
+	if err != nil {
+		return 0, err
+	}
+	a, err := wire.DecodeAs[wire.Answer](data)
+	sum := 0
+	for _, j := range a.Jobs {
+		sum += j.Iteration
+	}
+	return sum, err
+}
