@@ -17,6 +17,7 @@ type Machine struct {
 	left   bool
 
 	online bool
+	alone  int   // heartbeats without a connection since there was nothing to do
 	said   int64 // number of the newest status
 	news   bool  // something is not in that status
 	out    []Output
@@ -49,6 +50,7 @@ func (m *Machine) Step(in Input) []Output {
 	case in.Tick:
 		m.news = true
 		m.retry()
+		m.wait()
 	case in.Quit != nil:
 		m.quit(in.Quit)
 	}
@@ -56,11 +58,21 @@ func (m *Machine) Step(in Input) []Output {
 	if m.news && m.online {
 		m.report()
 	}
-	if in.Quit != nil || m.leave && m.idle() && m.online { // what the last jobs came to must have been said
+	if in.Quit != nil || m.leave && m.idle() && m.online || m.alone > longestAlone { // what the last jobs came to must have been said
 		m.left = true
 		m.say(Output{Leave: true})
 	}
 	return m.out
+}
+
+// longestAlone is for how many heartbeats an executor without work waits for a controller that is away: an hour.
+const longestAlone = 3600
+
+// wait counts heartbeats without a connection and work.
+func (m *Machine) wait() {
+	if m.alone++; m.online || !m.idle() {
+		m.alone = 0
+	}
 }
 
 // idle reports whether the host has nothing, and no job is to begin.

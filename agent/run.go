@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,6 +48,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	r := &runner{Options: o, machine: NewMachine(o.Executor, rand.Text(), o.Device.Name()), sender: newSender(&o),
 		ready: make(chan struct{}, 1), works: make(map[string]*work)}
+	if !strings.HasPrefix(o.Device.Name(), "sim:") { // jobs of several processes are to have one clock
+		r.origin = time.Duration(time.Now().UnixNano()) - o.Device.Now()
+	}
 	r.host = executor.NewObserved(o.Device, 0, func(e executor.Event) { r.tell(Input{Event: &e}) })
 	stop, err := o.Bus.Watch(ctx, wire.OrdersKey(o.Executor), r.orders)
 	if err != nil {
@@ -62,6 +66,7 @@ func Run(ctx context.Context, o Options) error {
 // runner is a machine and all that it drives. Its own goroutine alone touches the machine; works are its too.
 type runner struct {
 	Options
+	origin  time.Duration // of the device's clock: since the Unix epoch, or 0 if time is virtual
 	machine *Machine
 	host    *executor.Host
 	sender  *sender
@@ -204,7 +209,7 @@ func (r *runner) do(out Output) {
 		r.host.Remove(out.Remove)
 	case out.Keep != nil:
 		w := r.works[out.Keep.Spec.Name]
-		r.errands.Go(func() { r.tell(Input{Kept: w.keep(out.Keep)}) })
+		r.errands.Go(func() { r.tell(Input{Kept: w.keep(out.Keep, r.origin)}) })
 	case out.Status != nil:
 		r.sender.status(out.Status)
 	case out.Report != nil:

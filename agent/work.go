@@ -98,10 +98,10 @@ func (r *runner) iteration(w *work, rep *executor.Report) *float32 {
 	return loss
 }
 
-// keep takes what a job has come to, while it rests in Home, and saves its weights.
-func (w *work) keep(k *Keep) *Kept {
+// keep takes what a job has come to, while it rests in Home, and saves its weights. origin is that of the device's clock.
+func (w *work) keep(k *Keep, origin time.Duration) *Kept {
 	e := k.Ended
-	result := &wire.Result{Losses: w.losses.all(), Begin: w.begin, End: w.end, Stall: w.stall, Touched: e.Touched, Plans: e.Plans,
+	result := &wire.Result{Losses: w.losses.all(), Begin: origin + w.begin, End: origin + w.end, Stall: w.stall, Touched: e.Touched, Plans: e.Plans,
 		Transition: e.Transition}
 	for s, content := range e.Weights {
 		if result.Weights == nil {

@@ -82,7 +82,7 @@ func (s State) Over() bool { return s == Finished || s == Stopped || s == Failed
 type Result struct {
 	Losses     []float32        `json:"losses,omitempty"`  // per iteration; none without data
 	Weights    map[int32]string `json:"weights,omitempty"` // per persistent storage a digest of its bytes
-	Begin      time.Duration    `json:"begin_ns"`          // of the first iteration, by the device's clock
+	Begin      time.Duration    `json:"begin_ns"`          // of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
 	End        time.Duration    `json:"end_ns"`            // of the last
 	Stall      time.Duration    `json:"stall_ns"`
 	Touched    graph.Bytes      `json:"touched_bytes"`
