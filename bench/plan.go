@@ -8,7 +8,6 @@ import (
 	"tensile/graph"
 	"tensile/internal/invariants"
 	"tensile/peak"
-	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
 )
@@ -112,12 +111,9 @@ func (p *Planner) Plan(policy string, budget graph.Bytes) (*Planned, error) {
 
 // Prove validates a plan and returns its checked program.
 func Prove(g *graph.Graph, s scheduler.Scheduled) (*program.Program, error) {
-	if err := plan.Validate(g, s.Plan); err != nil {
-		return nil, err
-	}
-	compiled := program.Compile(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled})
-	if err := program.Check(g, compiled); err != nil {
-		return nil, fmt.Errorf("program of job %s: %w", s.Plan.Job, err)
+	compiled, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled})
+	if err != nil {
+		return nil, fmt.Errorf("plan of job %s: %w", s.Plan.Job, err)
 	}
 	return compiled, nil
 }

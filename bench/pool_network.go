@@ -32,8 +32,15 @@ const (
 // networkBudgets are in percent of the slot peak under none-live.
 var networkBudgets = []int{70, 50, 30}
 
-// network measures the plans of a model.
-func (m *packer) network(model string) ([]NetworkPacking, error) {
+// network is one model's job and the device that it is planned for.
+type network struct {
+	workload Workload
+	device   *sim.Device
+	live     graph.Bytes // slot peak under none-live
+}
+
+// openNetwork returns a network whose device the caller closes.
+func openNetwork(model string) (*network, error) {
 	w, err := Load([]string{model}, Settings{Batch: networkBatch})
 	if err != nil {
 		return nil, err
@@ -42,17 +49,28 @@ func (m *packer) network(model string) ([]NetworkPacking, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := sim.New(facts, sim.Options{})
-	defer d.Close()
-	planner := NewPlanner(w, d, scheduler.Options{})
-	_, live, err := planner.Vanilla()
+	n := &network{workload: w, device: sim.New(facts, sim.Options{})}
+	_, live, err := NewPlanner(w, n.device, scheduler.Options{}).Vanilla()
+	if err != nil {
+		n.device.Close()
+		return nil, err
+	}
+	n.live = live[0]
+	return n, nil
+}
+
+// network measures the plans of a model.
+func (m *packer) network(model string) ([]NetworkPacking, error) {
+	n, err := openNetwork(model)
 	if err != nil {
 		return nil, err
 	}
+	defer n.device.Close()
+	planner := NewPlanner(n.workload, n.device, scheduler.Options{})
 	rows := []NetworkPacking{{Packing: Packing{Instance: model + " none-live"}, Policy: "none-live"}}
 	for _, percent := range networkBudgets {
 		rows = append(rows, NetworkPacking{Packing: Packing{Instance: fmt.Sprintf("%s tensile %d%%", model, percent)},
-			Policy: "tensile", Percent: percent, Budget: live[0] * graph.Bytes(percent) / 100})
+			Policy: "tensile", Percent: percent, Budget: n.live * graph.Bytes(percent) / 100})
 	}
 	for i := range rows {
 		row := &rows[i]
@@ -61,7 +79,7 @@ func (m *packer) network(model string) ([]NetworkPacking, error) {
 			row.Need, row.Methods = over.Need, []MethodPacking{}
 		} else if err != nil {
 			return nil, err
-		} else if err := m.plan(row, program.Buffers(w[0].Graph, planned.Jobs[0].Plan, d.Align())); err != nil {
+		} else if err := m.plan(row, program.Buffers(n.workload[0].Graph, planned.Jobs[0].Plan, n.device.Align())); err != nil {
 			return nil, err
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"tensile/cost"
-	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/scheduler"
 )
@@ -36,29 +34,20 @@ var (
 
 // tighten plans a model for each budget with each way to pack.
 func (m *packer) tighten(model string) ([]Tightening, error) {
-	w, err := Load([]string{model}, Settings{Batch: networkBatch})
+	n, err := openNetwork(model)
 	if err != nil {
 		return nil, err
 	}
-	facts, err := cost.Device(networkDevice)
-	if err != nil {
-		return nil, err
-	}
-	d := sim.New(facts, sim.Options{})
-	defer d.Close()
-	_, live, err := NewPlanner(w, d, scheduler.Options{}).Vanilla()
-	if err != nil {
-		return nil, err
-	}
+	defer n.device.Close()
 	var rows []Tightening
 	for _, percent := range tightenBudgets {
-		row := Tightening{Instance: fmt.Sprintf("%s %d%%", model, percent), Budget: live[0] * graph.Bytes(percent) / 100}
+		row := Tightening{Instance: fmt.Sprintf("%s %d%%", model, percent), Budget: n.live * graph.Bytes(percent) / 100}
 		for _, method := range tightenMethods {
 			if m.ctx.Err() != nil {
 				return nil, m.ctx.Err()
 			}
 			t := MethodTightening{Method: method}
-			planned, err := NewPlanner(w, d, scheduler.Options{Pack: method}).Plan("tensile", row.Budget)
+			planned, err := NewPlanner(n.workload, n.device, scheduler.Options{Pack: method}).Plan("tensile", row.Budget)
 			if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 				t.Need = over.Need
 			} else if err != nil {

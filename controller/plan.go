@@ -53,11 +53,11 @@ func (m *Machine) schedule(jobs []*job) ([]planned, error) {
 // prove returns a layout whose program was checked.
 func prove(g *graph.Graph, w *wire.Layout) (*layout, error) {
 	if err := plan.Validate(g, w.Plan); err != nil {
-		return nil, err
+		return nil, err // of an invalid plan there are no stays
 	}
 	placed := &program.Layout{Stays: plan.StaysOf(g, w.Plan), Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena}
-	compiled := program.Compile(g, w.Plan, placed, program.Options{})
-	if err := program.Check(g, compiled); err != nil {
+	compiled, err := program.Prove(g, w.Plan, placed, program.Options{})
+	if err != nil {
 		return nil, err
 	}
 	return &layout{wire: w, program: compiled}, nil
