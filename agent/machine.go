@@ -84,7 +84,7 @@ func (m *Machine) say(o Output) { m.out = append(m.out, o) }
 
 // order takes orders that are newer than all before.
 func (m *Machine) order(o *wire.Orders) {
-	if o.Executor != m.executor || o.Number <= m.orders {
+	if o.Executor != m.executor || o.Life != "" && o.Life != m.life || o.Number <= m.orders {
 		return
 	}
 	m.orders, m.leave, m.news = o.Number, o.Leave, true

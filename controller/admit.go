@@ -28,13 +28,15 @@ func (m *Machine) submit(s *Submission) {
 	m.changed = true
 	m.jobs = append(slices.DeleteFunc(m.jobs, func(o *job) bool { return o.record.Spec.Name == s.Spec.Name }), j)
 	m.admit()
-	m.answer(j)
+	m.tell(j)
 }
 
-func (m *Machine) refuse(err error) { m.say(Output{Answer: &wire.Answer{Error: err.Error()}}) }
+func (m *Machine) refuse(err error) {
+	m.answer = func() wire.Answer { return wire.Answer{Error: err.Error()} }
+}
 
-func (m *Machine) answer(j *job) {
-	m.say(Output{Answer: &wire.Answer{Jobs: []wire.Record{j.record}}})
+func (m *Machine) tell(j *job) {
+	m.answer = func() wire.Answer { return wire.Answer{Jobs: []wire.Record{j.record}} }
 }
 
 // admit plans for the jobs that wait, as long as the next one fits beside the others: by priority, then in the order in
@@ -111,9 +113,9 @@ func (m *Machine) stop(name string) {
 		j.record.Phase, j.record.Why, j.record.Need = wire.Halted, "", 0
 		m.admit() // those behind it may have waited for nothing else
 	} else {
-		j.record.Phase = wire.Ending
+		j.record.Phase, j.record.Why, j.record.Need = wire.Ending, "", 0
 	}
-	m.answer(j)
+	m.tell(j)
 }
 
 // over ends a job's life here. Its bytes go to those that wait, and then to the others.

@@ -67,6 +67,9 @@ func (m *Machine) executorFor(j *job) string {
 		return name
 	}
 	name := fmt.Sprintf("x%d", j.record.Order)
+	if j.record.Starts++; j.record.Starts > 1 { // a name is never used again: what is late from its owner would count
+		name += fmt.Sprintf(".%d", j.record.Starts)
+	}
 	m.executors[name] = &executor{name: name, own: true, orders: m.before(name)}
 	m.say(Output{Launch: name})
 	return name

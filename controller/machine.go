@@ -84,6 +84,7 @@ type Machine struct {
 	executors map[string]*executor
 	last      int64                  // the order of the youngest job
 	changed   bool                   // in this step: something that others are to know
+	answer    func() wire.Answer     // in this step, given last: what it says is stored then
 	stored    map[string]wire.Orders // of a controller before this one
 	out       []Output
 }
@@ -110,7 +111,7 @@ func NewMachine(c Config) *Machine {
 
 // Step takes one input and returns what is to be done, in order.
 func (m *Machine) Step(in Input) []Output {
-	m.out, m.changed = nil, false
+	m.out, m.changed, m.answer = nil, false, nil
 	switch {
 	case in.Submit != nil:
 		m.submit(in.Submit)
@@ -127,6 +128,10 @@ func (m *Machine) Step(in Input) []Output {
 		m.grant()
 		m.place()
 		m.write()
+	}
+	if m.answer != nil {
+		a := m.answer()
+		m.say(Output{Answer: &a})
 	}
 	return m.out
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"tensile/graph"
@@ -73,11 +74,9 @@ func (j *job) restore(layouts []*wire.Layout) error {
 }
 
 // owned reports whether executors of this name are started from here. Others may not call themselves so.
-func owned(name string) bool {
-	var order int64
-	n, err := fmt.Sscanf(name, "x%d", &order)
-	return n == 1 && err == nil && fmt.Sprintf("x%d", order) == name
-}
+func owned(name string) bool { return ownName.MatchString(name) }
+
+var ownName = regexp.MustCompile(`^x[0-9]+(\.[0-9]+)?$`)
 
 // before are the newest orders that an executor had from a controller before this one, or none.
 func (m *Machine) before(name string) wire.Orders { return m.stored[name] }

@@ -37,6 +37,11 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	if err := r.restore(); err != nil {
 		return fmt.Errorf("take up what is stored: %w", err)
 	}
+	for _, record := range r.machine.Records() {
+		if record.Executor != "" && !record.Phase.Over() {
+			r.heard[record.Executor] = time.Now() // it may have died with the controller before this one
+		}
+	}
 	if err := r.carryOut(r.machine.Resume(), nil); err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (m *Machine) join(s *wire.Status) *executor {
 	x.orders.Number = max(x.orders.Number, s.Orders)
 	if s.Device != m.config.Device {
 		m.log("executor %s is sent away: its device is %s, jobs here are planned for %s", s.Executor, s.Device, m.config.Device)
-		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Number: x.orders.Number + 1, Jobs: []wire.Order{}, Leave: true}})
+		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1, Jobs: []wire.Order{}, Leave: true}})
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true
@@ -90,10 +90,18 @@ func (m *Machine) gone(g *Gone) {
 	m.say(Output{Forget: x.name})
 }
 
-// lose fails the jobs of an executor that it can not have any more.
+// lose fails the jobs of an executor that it can not have any more. One that has not begun gets another executor, once.
 func (m *Machine) lose(x *executor, why string) {
 	for _, j := range m.active() {
-		if j.record.Executor == x.name && !j.record.Phase.Over() {
+		switch {
+		case j.record.Executor != x.name || j.record.Phase.Over():
+		case x.gone && j.record.Phase == wire.Starting && j.record.Applied == 0 && j.record.Starts < 2:
+			j.record.Executor = ""
+			for _, l := range j.layouts {
+				l.delivered = false
+			}
+			m.log("job %s had not begun: %s; another executor is started for it", j.record.Spec.Name, why)
+		default:
 			m.over(j, wire.Broken, why)
 		}
 	}

@@ -33,6 +33,7 @@ type Orders struct {
 	Number   int64   `json:"number"` // the larger is the newer, over restarts of the controller too
 	Jobs     []Order `json:"jobs"`   // those that are not named are to end at once, and to be forgotten
 	Leave    bool    `json:"leave,omitzero"`
+	Life     string  `json:"life,omitzero"` // if set, they are for no other process of that name
 }
 
 // Order is what a job is to do.
@@ -157,6 +158,7 @@ type Record struct {
 	Why       string      `json:"why,omitzero"`        // it waits, or failed
 	Need      graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
 	Executor  string      `json:"executor,omitzero"`
+	Starts    int         `json:"starts,omitzero"`        // of executors for it
 	Epoch     int64       `json:"epoch,omitzero"`         // of the newest layout
 	Granted   int64       `json:"granted_epoch,omitzero"` // of the layout that it was told to train with
 	Applied   int64       `json:"applied_epoch,omitzero"` // of the layout that it was last heard to train with

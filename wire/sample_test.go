@@ -23,11 +23,11 @@ func samples() []Message {
 		Begin: 1, End: 5 * time.Second, Stall: 3 * time.Millisecond, Touched: 4096, Plans: 2, Transition: 700,
 	}
 	record := Record{
-		Spec: spec, Order: 4, Phase: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Epoch: 3, Granted: 2, Applied: 1,
+		Spec: spec, Order: 4, Phase: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Starts: 1, Epoch: 3, Granted: 2, Applied: 1,
 		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, Replans: 2, Reason: "drift", Result: result,
 	}
 	return []Message{
-		Orders{Executor: "e1", Number: 9, Jobs: []Order{{Spec: spec, Epoch: 3, Stop: true}}, Leave: true},
+		Orders{Executor: "e1", Number: 9, Jobs: []Order{{Spec: spec, Epoch: 3, Stop: true}}, Leave: true, Life: "4711-1"},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Orders: 9, Jobs: []JobStatus{{
 			Name: "lenet.1", ID: 6, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12, Error: "device: out of memory", Result: result,
 		}}},
@@ -60,7 +60,7 @@ func (r maker) name() string {
 	for i := range name {
 		name[i] = runes[r.IntN(len(runes))]
 	}
-	return string(name)
+	return "n" + string(name)
 }
 
 func (r maker) text() string {
