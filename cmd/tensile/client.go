@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"tensile/bench"
 	"tensile/internal/bus"
+	"tensile/scheduler"
 	"tensile/wire"
 )
 
@@ -101,6 +103,7 @@ func (f *clientFlags) with(run func(ctx context.Context, conn *bus.Conn, args []
 // submission describes jobs to be submitted.
 type submission struct {
 	workloadFlags
+	name       string
 	iterations int
 	priority   int
 	swapRate   float64
@@ -116,6 +119,7 @@ func submitCommand() *cobra.Command {
 		Long:    "Give jobs to a controller. Each is planned for at once, waits until it fits beside the others, or is refused if it never will.\n\n" + modelHelp(),
 		Example: "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
 		Args:    needModels,
+		PreRunE: func(_ *cobra.Command, args []string) error { return s.check(args) },
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		w, err := s.load(args)
@@ -123,6 +127,9 @@ func submitCommand() *cobra.Command {
 			return err
 		}
 		for _, t := range w {
+			if s.name != "" {
+				t.Name = s.name + strings.TrimPrefix(t.Name, t.Model) // the number of a copy stays
+			}
 			r, err := s.submit(ctx, conn, t)
 			if err != nil {
 				return err
@@ -133,11 +140,35 @@ func submitCommand() *cobra.Command {
 	})
 	f.register(c)
 	s.workloadFlags.register(c)
+	c.Flags().StringVar(&s.name, "name", "", "name of the job (default: that of its MODEL); copies are NAME.1, NAME.2 and so on")
 	c.Flags().IntVar(&s.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().StringVar(&s.dataDir, "data", "", "folder with CIFAR-10 binary batches or MNIST IDX files, as the executor sees it (default: a synthetic set)")
 	c.Flags().IntVar(&s.priority, "priority", 1, "weight of the jobs' time against that of others")
 	c.Flags().Float64Var(&s.swapRate, "max-swap-rate", 0, "largest share of a job's storages that may be swapped (default: no limit)")
 	return c
+}
+
+// check finds out before anything is submitted whether the flags make sense.
+func (s *submission) check(models []string) error {
+	if err := checkIterations(s.iterations); err != nil {
+		return err
+	}
+	if s.priority < 1 || s.priority > scheduler.MaxWeight {
+		return fmt.Errorf("--priority %d: give 1 to %d", s.priority, scheduler.MaxWeight)
+	}
+	if !(s.swapRate >= 0 && s.swapRate <= 1) {
+		return fmt.Errorf("--max-swap-rate %v: give a share from 0 (no limit) to 1", s.swapRate)
+	}
+	if s.name == "" {
+		return nil
+	}
+	if len(models) > 1 {
+		return fmt.Errorf("--name %s: there are %d MODELs: submit one at a time, or leave it out", s.name, len(models))
+	}
+	if err := wire.CheckName(s.name); err != nil {
+		return fmt.Errorf("--name: %w", err)
+	}
+	return nil
 }
 
 // submit stores a task's graph and asks for the job.
@@ -176,7 +207,7 @@ func stopCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "stop JOB...",
 		Short:   "End jobs after the iterations in flight",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    needJobs,
 		Example: "  tensile stop vgg16.2",
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
@@ -242,9 +273,9 @@ func writeJobs(out io.Writer, jobs []wire.Record) error {
 func logsCommand() *cobra.Command {
 	var f clientFlags
 	var follow bool
-	c := &cobra.Command{Use: "logs JOB", Short: "Print what a job has logged", Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "logs JOB", Short: "Print what a job has logged", Args: needOne("JOB")}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
-		if err := wire.CheckName(args[0]); err != nil {
+		if _, err := recordOf(ctx, conn, args[0]); err != nil {
 			return err
 		}
 		stop, err := conn.Follow(ctx, wire.LogSubject("*", args[0]), func(line []byte) { fmt.Fprintf(out, "%s\n", line) })
@@ -260,4 +291,36 @@ func logsCommand() *cobra.Command {
 	f.register(c)
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until interrupted")
 	return c
+}
+
+// recordOf is what the controller knows of a job.
+func recordOf(ctx context.Context, conn wire.Bus, job string) (wire.Record, error) {
+	if err := wire.CheckName(job); err != nil {
+		return wire.Record{}, err
+	}
+	data, err := conn.Get(ctx, wire.RecordKey(job))
+	if errors.Is(err, wire.ErrNotFound) {
+		return wire.Record{}, fmt.Errorf("there is no job %s: tensile jobs lists them", job)
+	} else if err != nil {
+		return wire.Record{}, err
+	}
+	return wire.DecodeAs[wire.Record](data)
+}
+
+// needJobs is the error for a command line that names no job.
+func needJobs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%s: name a JOB: tensile jobs lists them", c.CommandPath())
+	}
+	return nil
+}
+
+// needOne returns the error for a command line that does not name one thing.
+func needOne(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("%s: give one %s, not %d; see %s --help", c.CommandPath(), what, len(args), c.CommandPath())
+		}
+		return nil
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +17,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/scheduler"
 	"tensile/wire"
 )
 
@@ -70,6 +73,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	if !(f.drift > 0) {
 		return fmt.Errorf("--threshold %v: give a fraction above 0, such as 0.1", f.drift)
+	}
+	if known := scheduler.Policies(); !slices.Contains(known, f.plan.policy) {
+		return fmt.Errorf("unknown policy %q: known are %s", f.plan.policy, strings.Join(known, ", "))
 	}
 	var budget graph.Bytes
 	if f.plan.budget != "" {
@@ -161,7 +167,7 @@ func credentialsCommand() *cobra.Command {
 		Long: `Write the credentials with which an executor called NAME joins the controller of the state folder. They allow it to
 read its own orders and to report on its own jobs, and nothing else. Who has the file is that executor: keep it as a password.`,
 		Example: "  tensile credentials lab2 --output lab2.json",
-		Args:    cobra.ExactArgs(1),
+		Args:    needOne("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return writeExecutorCredentials(state, args[0], address, output, c.OutOrStdout())
 		},

@@ -64,21 +64,12 @@ func showLive(ctx context.Context, conn wire.Bus, job string, asJSON, steps bool
 }
 
 func readLive(ctx context.Context, conn wire.Bus, job string) (*livePlan, error) {
-	if err := wire.CheckName(job); err != nil {
-		return nil, err
-	}
-	data, err := conn.Get(ctx, wire.RecordKey(job))
-	if errors.Is(err, wire.ErrNotFound) {
-		return nil, fmt.Errorf("there is no job %s: tensile jobs lists them", job)
-	} else if err != nil {
-		return nil, err
-	}
-	r, err := wire.DecodeAs[wire.Record](data)
+	r, err := recordOf(ctx, conn, job)
 	if err != nil {
 		return nil, err
 	}
 	if r.Granted == 0 || r.Phase.Over() {
-		return nil, fmt.Errorf("job %s is %s and trains with no plan: %s", job, r.Phase, r.Why)
+		return nil, fmt.Errorf("%s, and trains with no plan", submitted(r))
 	}
 	p := &livePlan{Job: job, Model: r.Spec.Model, State: r.Phase, Why: r.Why, Reason: r.Reason, SlotPeak: r.SlotPeak, Changes: []change{}}
 	text, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(r.Spec.Graph))

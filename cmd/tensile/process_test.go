@@ -182,7 +182,7 @@ func (p *family) nothing() {
 // Each job has a process of its own; the bits are those of a run without a plan, and nothing is left after it.
 func TestRunProcesses(t *testing.T) {
 	t.Parallel()
-	p, found := startRun(t, "--iterations", "600", "--budget", "70%", "--compare")
+	p, found := startRun(t, "--iterations", "250", "--budget", "70%", "--compare")
 	names := slices.Sorted(maps.Keys(found))
 	if !slices.Equal(names, []string{"x1", "x2"}) || found["x1"] == found["x2"] || found["x1"] == p.command.Process.Pid {
 		t.Errorf("%v train the jobs of process %d, want x1 and x2, each in its own", found, p.command.Process.Pid)

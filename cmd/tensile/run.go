@@ -48,9 +48,8 @@ func runCommand() *cobra.Command {
 }
 
 func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error {
-	const mostIterations = 1 << 24 // the losses of all are kept
-	if f.iterations < 1 || f.iterations > mostIterations {
-		return fmt.Errorf("--iterations %d: give 1 to %d", f.iterations, mostIterations)
+	if err := checkIterations(f.iterations); err != nil {
+		return err
 	}
 	if f.share && f.isolate {
 		return errors.New("--share and --isolate exclude each other: choose one")
@@ -101,6 +100,14 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	return differs(report)
+}
+
+func checkIterations(n int) error {
+	const most = 1 << 24 // the losses of all are kept
+	if n < 1 || n > most {
+		return fmt.Errorf("--iterations %d: give 1 to %d", n, most)
+	}
+	return nil
 }
 
 // differs is the error for a planned run that has other bits than the vanilla one: a bug of ours.

@@ -1,0 +1,381 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tensile/graph"
+	"tensile/internal/bus"
+	"tensile/wire"
+)
+
+// cluster is a controller with its executors.
+type cluster struct {
+	*family
+	budget graph.Bytes
+	state  string
+	files  string // folder for what tests make
+}
+
+// forever is more iterations than any test waits for.
+const forever = "1000000"
+
+// startCluster starts a controller and waits until it takes requests.
+func startCluster(t *testing.T, budget graph.Bytes, args ...string) *cluster {
+	t.Helper()
+	dir := t.TempDir()
+	c := &cluster{budget: budget, state: filepath.Join(dir, "state"), files: t.TempDir()}
+	args = append([]string{"controller", "--state", c.state, "--budget", fmt.Sprint(int64(budget))}, args...)
+	c.family = start(t, dir, args...)
+	c.line("^controller of ")
+	return c
+}
+
+// restart starts a controller on the state of another, which has ended.
+func (c *cluster) restart(args ...string) *cluster {
+	c.t.Helper()
+	again := *c
+	args = append([]string{"controller", "--state", c.state, "--budget", fmt.Sprint(int64(c.budget))}, args...)
+	again.family = start(c.t, c.dir, args...)
+	again.line("^controller of ")
+	return &again
+}
+
+// tell runs a command for the controller, and returns what it prints.
+func (c *cluster) tell(args ...string) string {
+	c.t.Helper()
+	return string(tensile(c.t, c.files, append(args, "--state", c.state)...))
+}
+
+// submit gives jobs of the smallest network to the controller.
+func (c *cluster) submit(models ...string) string {
+	c.t.Helper()
+	return c.tell(append(append([]string{"submit"}, models...), "--batch", "8", "--iterations", forever)...)
+}
+
+// refused runs a command that is to fail with one line, which it returns.
+func (c *cluster) refused(args ...string) string {
+	c.t.Helper()
+	command := exec.CommandContext(c.t.Context(), "tensile", args...)
+	command.Dir = c.files
+	command.Env = append(os.Environ(), "GORACE="+noPause)
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	out, err := command.Output()
+	line, ended := strings.CutSuffix(stderr.String(), "\n")
+	if command.ProcessState.ExitCode() != 1 || len(out) > 0 || !ended || strings.Contains(line, "\n") {
+		c.t.Fatalf("tensile %q: %v, want exit status 1 and one line; stdout: %s, stderr: %s", args, err, out, &stderr)
+	}
+	return line
+}
+
+// jobs are the records of all jobs, by name. In none of these snapshots do claims exceed the budget.
+func (c *cluster) jobs() map[string]wire.Record {
+	c.t.Helper()
+	var records []wire.Record
+	document(c.t, []byte(c.tell("jobs", "--json")), &records)
+	named := make(map[string]wire.Record)
+	var claims graph.Bytes
+	for _, r := range records {
+		named[r.Spec.Name] = r
+		claims += r.Claim
+		if r.Claim > 0 && (r.Phase.Over() || r.Phase == wire.Queued) {
+			c.t.Errorf("job %s is %s and claims %s", r.Spec.Name, r.Phase, r.Claim)
+		}
+	}
+	if claims > c.budget {
+		c.t.Errorf("claims of %s exceed the budget of %s: %+v", claims, c.budget, records)
+	}
+	return named
+}
+
+// until asks for the jobs again and again, until they are as they should become.
+func (c *cluster) until(what string, ok func(map[string]wire.Record) bool) map[string]wire.Record {
+	c.t.Helper()
+	end, limited := c.t.Deadline()
+	for {
+		jobs := c.jobs()
+		if ok(jobs) {
+			return jobs
+		}
+		if limited && time.Until(end) < reserve {
+			text, _ := json.MarshalIndent(jobs, "", "  ")
+			c.t.Fatalf("waited for %s in vain; jobs are %s", what, text)
+		}
+	}
+}
+
+// train waits until jobs have each done more iterations than before.
+func (c *cluster) train(than map[string]wire.Record, names ...string) map[string]wire.Record {
+	c.t.Helper()
+	return c.until(fmt.Sprintf("%q to train", names), func(jobs map[string]wire.Record) bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			return jobs[name].Phase != wire.Training || jobs[name].Iteration <= than[name].Iteration
+		})
+	})
+}
+
+// in waits until a job is in a phase, and returns its record.
+func (c *cluster) in(phase wire.Phase, name string) wire.Record {
+	c.t.Helper()
+	what := fmt.Sprintf("job %s to be %s", name, phase)
+	return c.until(what, func(jobs map[string]wire.Record) bool { return jobs[name].Phase == phase })[name]
+}
+
+// end ends the controller by a signal, after the executors that it started.
+func (c *cluster) end() {
+	c.t.Helper()
+	c.until("all executors to leave", func(map[string]wire.Record) bool { return len(executors(c.t, c.dir)) == 0 })
+	c.signal(syscall.SIGTERM)
+	if rest := c.ends(0, ""); !strings.HasSuffix(rest, "the controller ends; executors go on with their plans until it is started again on this state folder\n") {
+		c.t.Errorf("the controller has ended without the line that executors go on: %s", rest)
+	}
+	c.vanishes()
+	want := "tensile: no controller runs on the state folder " + c.state
+	if line := c.refused("jobs", "--state", c.state); !strings.HasPrefix(line, want) {
+		c.t.Errorf("after the controller has ended jobs says %q, want %q ...", line, want)
+	}
+}
+
+// Jobs come and go, and all are planned again each time: those that run shrink for one that comes, which begins when they
+// have; and what one leaves behind goes to one that waits, and to the others. The link is so slow that bytes save time.
+func TestClusterReplans(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2600*graph.KiB, "--link", "20MB/s")
+	c.submit("lenet:2")
+	two := c.train(nil, "lenet.1", "lenet.2")
+	if a, b := two["lenet.1"].Executor, two["lenet.2"].Executor; a == b || len(executors(t, c.dir)) != 2 {
+		t.Errorf("the jobs train at %s and %s of %v, want one process each", a, b, executors(t, c.dir))
+	}
+
+	if said := c.submit("lenet"); !strings.HasPrefix(said, "job lenet is starting") {
+		t.Errorf("submit says %q", said)
+	}
+	three := c.train(two, "lenet", "lenet.1", "lenet.2")
+	for _, name := range []string{"lenet.1", "lenet.2"} {
+		before, now := two[name], three[name]
+		if now.Replans <= before.Replans || now.Epoch <= before.Epoch || now.Applied <= before.Applied || now.Claim >= before.Claim {
+			t.Errorf("job %s was not planned again for a third, or has not shrunk for it: %+v, before %+v", name, now, before)
+		}
+	}
+
+	// A fourth has to wait, and says for how much; a fifth waits behind it. One that never fits is refused.
+	if said := c.submit("lenet", "--name", "four"); !strings.HasPrefix(said, "job four is queued: waits for ") {
+		t.Errorf("submit says %q", said)
+	}
+	if said := c.submit("lenet", "--name", "five"); said != "job five is queued: job four is before it in the queue\n" {
+		t.Errorf("submit says %q", said)
+	}
+	if r := c.jobs()["four"]; r.Phase != wire.Queued || r.Need <= 0 || r.Need > c.budget || !strings.Contains(r.Why, r.Need.String()+":") {
+		t.Errorf("the record of a job that waits for bytes: %+v", r)
+	}
+	line := c.refused("submit", "mlp", "--batch", "8", "--state", c.state)
+	if !strings.HasPrefix(line, "tensile: job mlp can not run here, even alone: budget 2.54MiB is too small: 16MiB needed: ") {
+		t.Errorf("of a job that never fits it is said: %s", line)
+	}
+
+	if said := c.tell("stop", "lenet.1"); said != "job lenet.1 is stopping\n" {
+		t.Errorf("stop says %q", said)
+	}
+	next := c.train(three, "lenet", "lenet.2", "four")
+	if r := next["lenet.1"]; r.Phase != wire.Halted || r.Result == nil || len(r.Result.Losses) != r.Iteration {
+		t.Errorf("the record of the stopped job: %+v", r)
+	}
+
+	if said := c.tell("stop", "five"); said != "job five is stopped\n" {
+		t.Errorf("stop says %q", said)
+	}
+
+	// Nobody waits for what these leave.
+	c.tell("stop", "lenet", "four")
+	c.until("the last job to get the bytes of the others", func(jobs map[string]wire.Record) bool {
+		before, now := next["lenet.2"], jobs["lenet.2"]
+		return now.Claim > before.Claim && now.Replans > before.Replans && now.Applied == now.Epoch
+	})
+	c.tell("stop", "lenet.2")
+	c.end()
+}
+
+// An executor that is killed takes its own job with it, and no other. Its bytes are free again.
+func TestClusterLosesExecutor(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2*graph.MiB)
+	c.submit("lenet:2")
+	before := c.train(nil, "lenet.1", "lenet.2")
+	c.shows("lenet.1")
+	kill(t, executors(t, c.dir)[before["lenet.1"].Executor])
+	lost := c.in(wire.Broken, "lenet.1")
+	if lost.Why != "its executor ended: signal: killed" || lost.Claim != 0 {
+		t.Errorf("the job whose executor was killed: %+v", lost)
+	}
+	c.train(c.jobs(), "lenet.2")
+	if pid := executors(t, c.dir)[before["lenet.2"].Executor]; pid == 0 {
+		t.Error("the executor of the other job has changed")
+	}
+	c.submit("lenet") // into the bytes that are free
+	c.train(nil, "lenet", "lenet.2")
+	c.tell("stop", "lenet", "lenet.2")
+	c.end()
+}
+
+// shows wants the plan of a job that has had another before, and its log.
+func (c *cluster) shows(job string) {
+	c.t.Helper()
+	var p livePlan
+	document(c.t, []byte(c.tell("plan", "--job", job, "--json")), &p)
+	record := c.jobs()[job]
+	if p.Job != job || p.Model != "lenet" || p.State != wire.Training || p.Epoch < 2 || p.Epoch > record.Epoch || p.Steps < p.Ops || p.Ops == 0 ||
+		p.Swaps == 0 || p.Reason == "" || p.Arena <= 0 || p.SlotPeak > p.Arena || p.Since < 1 || p.Since >= p.Epoch {
+		c.t.Errorf("plan of job %s: %+v, its record: %+v", job, p, record)
+	}
+	for _, change := range p.Changes {
+		if (change.Storage == "") == (change.Op == "") || change.Before == change.Now || change.Before == "" || change.Now == "" {
+			c.t.Errorf("job %s: change %+v", job, change)
+		}
+	}
+	if p.Since == 1 && len(p.Changes) == 0 {
+		c.t.Errorf("the plan of job %s has not changed since it was alone", job)
+	}
+	text := regexp.MustCompile(`^job ` + job + ` \(lenet\) is running; plan [0-9]+: .+
+[0-9]+ steps for [0-9]+ ops, [0-9]+ swaps, slot peak [0-9.]+[KM]iB, arena [0-9.]+[KM]iB
+[0-9]+ changes since plan [0-9]+
+(  [a-z0-9.]+: .+ -> .+
+)*$`)
+	if said := c.tell("plan", "--job", job); !text.MatchString(said) {
+		c.t.Errorf("plan --job %s says:\n%s", job, said)
+	}
+	log := regexp.MustCompile(`^trains with layout [0-9]+ in .+
+(.*
+)*iteration 0: [^ ]+, stall [^ ]+, loss [0-9.]+
+`)
+	c.until("the log of job "+job, func(map[string]wire.Record) bool { return log.MatchString(c.tell("logs", job)) })
+}
+
+// Executors go on while their controller is away. The next one on its state finds jobs and plans, and goes on too.
+func TestClusterRestarts(t *testing.T) {
+	t.Parallel()
+	first := startCluster(t, 2600*graph.KiB)
+	first.submit("lenet:2")
+	before := first.train(nil, "lenet.1", "lenet.2")
+	pids := executors(t, first.dir)
+	first.signal(syscall.SIGKILL)
+	first.ends(-1, "")
+	for one, two := processorTime(t, pids["x1"]), processorTime(t, pids["x2"]); ; {
+		line := first.refused("jobs", "--state", first.state)
+		if !strings.HasPrefix(line, "tensile: connect to nats://127.0.0.1:") || !strings.Contains(line, "connection refused: start a controller") {
+			t.Fatalf("while the controller is away jobs says: %s", line)
+		}
+		const ticks = 5
+		if processorTime(t, pids["x1"]) > one+ticks && processorTime(t, pids["x2"]) > two+ticks {
+			break
+		}
+	}
+
+	c := first.restart()
+	for name, now := range c.jobs() {
+		was := before[name]
+		if now.Order != was.Order || now.Executor != was.Executor || now.Epoch < was.Epoch || now.Replans < was.Replans || now.Claim < was.Claim {
+			t.Errorf("job %s is not what it was: %+v, before %+v", name, now, was)
+		}
+	}
+	more := c.train(before, "lenet.1", "lenet.2")
+	for executor, pid := range executors(t, c.dir) {
+		if pid != pids[executor] {
+			t.Errorf("executor %s is process %d, and was %d before", executor, pid, pids[executor])
+		}
+	}
+	c.submit("lenet")
+	three := c.train(more, "lenet", "lenet.1", "lenet.2")
+	for name, was := range before {
+		if now := three[name]; now.Replans <= was.Replans || now.Applied <= was.Applied || now.Claim >= was.Claim {
+			t.Errorf("job %s was not planned again for a third, or has not shrunk for it: %+v, before %+v", name, now, was)
+		}
+	}
+	c.tell("stop", "lenet", "lenet.1", "lenet.2")
+	c.end()
+	first.vanishes()
+}
+
+// processorTime is what a process has computed for, in ticks.
+func processorTime(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatalf("an executor has ended with its controller: %v", err)
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // from the third on
+	ticks, err := strconv.Atoi(fields[14-3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ticks
+}
+
+// An executor joins from elsewhere over TLS, with credentials of its own, and gets a job.
+func TestClusterJoined(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2*graph.MiB, "--tls", "--listen", "127.0.0.1:0")
+	path := filepath.Join(c.files, "lab.json")
+	if said := c.tell("credentials", "lab", "--output", path); said != path+": credentials of executor lab\n" {
+		t.Errorf("credentials says %q", said)
+	}
+	for _, name := range []string{path, filepath.Join(c.state, clientFile), filepath.Join(c.state, "secret"), filepath.Join(c.state, "address")} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("mode of %s is %v, want 0600", name, info.Mode())
+		}
+	}
+
+	right, err := bus.ReadCredentials(path)
+	if err != nil || !strings.HasPrefix(right.URL, "tls://127.0.0.1:") {
+		t.Fatalf("credentials %+v, %v", right, err)
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*bus.Credentials)
+		want   string
+	}{
+		{"password", func(to *bus.Credentials) { to.Password = strings.Repeat("x", len(to.Password)) }, `user "x-lab" is refused: use the credentials`},
+		{"user", func(to *bus.Credentials) { to.User = bus.Executor("lob") }, `user "x-lob" is refused: use the credentials`},
+		{"authority", func(to *bus.Credentials) { to.CA = "" }, "failed to verify certificate"},
+		{"client", func(to *bus.Credentials) { to.User = bus.Client }, "is for client, not for an executor"},
+		{"port", func(to *bus.Credentials) { to.URL = "tls://127.0.0.1:1" }, "connection refused: start a controller there"},
+	} {
+		wrong := right
+		test.change(&wrong)
+		name := filepath.Join(c.files, test.name+".json")
+		if err := bus.WriteCredentials(name, wrong); err != nil {
+			t.Fatal(err)
+		}
+		if line := c.refused("executor", "--credentials", name); !strings.HasPrefix(line, "tensile: ") || !strings.Contains(line, test.want) {
+			t.Errorf("with another %s: %s", test.name, line)
+		}
+	}
+
+	lab := start(t, c.files, "executor", "--credentials", path)
+	c.line("^executor lab has joined$")
+	c.submit("lenet")
+	if r := c.train(nil, "lenet")["lenet"]; r.Executor != "lab" {
+		t.Errorf("the job trains at %s, want lab", r.Executor)
+	}
+	c.tell("stop", "lenet")
+	c.in(wire.Halted, "lenet")
+	lab.signal(syscall.SIGTERM)
+	lab.ends(130, "^tensile: interrupted: ")
+	c.end()
+}
