@@ -236,7 +236,7 @@ func (c *cluster) shows(job string) {
 	var p livePlan
 	document(c.t, []byte(c.tell("plan", "--job", job, "--json")), &p)
 	record := c.jobs()[job]
-	if p.Job != job || p.Model != "lenet" || p.State != wire.Training || p.Epoch < 2 || p.Epoch > record.Epoch || p.Steps < p.Ops || p.Ops == 0 ||
+	if p.Job != job || p.Model != "lenet" || p.State != wire.Training || p.Epoch < 2 || p.Newest < p.Epoch || p.Newest > record.Epoch || p.Steps < p.Ops || p.Ops == 0 ||
 		p.Swaps == 0 || p.Reason == "" || p.Arena <= 0 || p.SlotPeak > p.Arena || p.Since < 1 || p.Since >= p.Epoch {
 		c.t.Errorf("plan of job %s: %+v, its record: %+v", job, p, record)
 	}
@@ -248,7 +248,7 @@ func (c *cluster) shows(job string) {
 	if p.Since == 1 && len(p.Changes) == 0 {
 		c.t.Errorf("the plan of job %s has not changed since it was alone", job)
 	}
-	text := regexp.MustCompile(`^job ` + job + ` \(lenet\) is running; plan [0-9]+: .+
+	text := regexp.MustCompile(`^job ` + job + ` \(lenet\) is running; plan [0-9]+(; plan [0-9]+ waits for bytes of other jobs)?: .+
 [0-9]+ steps for [0-9]+ ops, [0-9]+ swaps, slot peak [0-9.]+[KM]iB, arena [0-9.]+[KM]iB
 [0-9]+ changes since plan [0-9]+
 (  [a-z0-9.]+: .+ -> .+

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"tensile/graph"
+	"tensile/peak"
 	"tensile/plan"
 	"tensile/wire"
 )
@@ -19,7 +20,8 @@ type livePlan struct {
 	State    wire.Phase  `json:"state"`
 	Why      string      `json:"why,omitempty"`
 	Epoch    int64       `json:"epoch"`
-	Reason   string      `json:"reason"` // of the newest plan
+	Newest   int64       `json:"newest_epoch"` // another, if that waits for bytes that other jobs are giving back
+	Reason   string      `json:"reason"`       // of the newest plan
 	Steps    int         `json:"steps"`
 	Ops      int         `json:"ops"`
 	Swaps    int         `json:"swaps"`
@@ -49,7 +51,11 @@ func showLive(ctx context.Context, conn wire.Bus, job string, asJSON, steps bool
 	if asJSON {
 		return printJSON(out, p)
 	}
-	fmt.Fprintf(out, "job %s (%s) is %s; plan %d: %s\n", p.Job, p.Model, p.State, p.Epoch, p.Reason)
+	waits := ""
+	if p.Newest != p.Epoch {
+		waits = fmt.Sprintf("; plan %d waits for bytes of other jobs", p.Newest)
+	}
+	fmt.Fprintf(out, "job %s (%s) is %s; plan %d%s: %s\n", p.Job, p.Model, p.State, p.Epoch, waits, p.Reason)
 	fmt.Fprintf(out, "%d steps for %d ops, %d swaps, slot peak %s, arena %s\n", p.Steps, p.Ops, p.Swaps, p.SlotPeak, p.Arena)
 	if p.Since > 0 {
 		fmt.Fprintf(out, "%d changes since plan %d\n", len(p.Changes), p.Since)
@@ -71,7 +77,7 @@ func readLive(ctx context.Context, conn wire.Bus, job string) (*livePlan, error)
 	if r.Granted == 0 || r.Phase.Over() {
 		return nil, fmt.Errorf("%s, and trains with no plan", submitted(r))
 	}
-	p := &livePlan{Job: job, Model: r.Spec.Model, State: r.Phase, Why: r.Why, Reason: r.Reason, SlotPeak: r.SlotPeak, Changes: []change{}}
+	p := &livePlan{Job: job, Model: r.Spec.Model, State: r.Phase, Why: r.Why, Newest: r.Epoch, Reason: r.Reason, Changes: []change{}}
 	text, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(r.Spec.Graph))
 	if err != nil {
 		return nil, fmt.Errorf("the graph of job %s: %w", job, err)
@@ -85,7 +91,7 @@ func readLive(ctx context.Context, conn wire.Bus, job string) (*livePlan, error)
 	}
 	p.plan = layout.Plan
 	p.Epoch, p.Steps, p.Ops, p.Arena = layout.Plan.Epoch, len(layout.Plan.Steps), len(p.graph.Ops), layout.Arena
-	p.Swaps = swaps(p.graph, layout.Plan)
+	p.Swaps, p.SlotPeak = swaps(p.graph, layout.Plan), peak.Of(p.graph, layout.Plan).Peak
 	for epoch := r.Granted - 1; epoch > 0; epoch-- { // a plan that was never granted was not stored
 		before, err := loadLayout(ctx, conn, r, epoch)
 		if errors.Is(err, wire.ErrNotFound) {

@@ -150,6 +150,9 @@ func executors(t *testing.T, dir string) map[string]int {
 // kill ends a process the hard way.
 func kill(t *testing.T, pid int) {
 	t.Helper()
+	if pid <= 0 { // which would be a whole group
+		t.Fatalf("there is no process %d to be killed", pid)
+	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -179,14 +182,10 @@ func (p *family) nothing() {
 	}
 }
 
-// Each job has a process of its own; the bits are those of a run without a plan, and nothing is left after it.
+// Jobs that train in processes of their own have the bits of a run without a plan. Nothing is left of either run.
 func TestRunProcesses(t *testing.T) {
 	t.Parallel()
-	p, found := startRun(t, "--iterations", "250", "--budget", "70%", "--compare")
-	names := slices.Sorted(maps.Keys(found))
-	if !slices.Equal(names, []string{"x1", "x2"}) || found["x1"] == found["x2"] || found["x1"] == p.command.Process.Pid {
-		t.Errorf("%v train the jobs of process %d, want x1 and x2, each in its own", found, p.command.Process.Pid)
-	}
+	p := start(t, t.TempDir(), "run", "lenet:2", "--batch", "2", "--image", "12", "--iterations", "50", "--budget", "70%", "--compare")
 	if n := strings.Count(p.ends(0, ""), "  identical\n"); n != 2 {
 		t.Errorf("the table says of %d jobs that their bits are identical, want 2", n)
 	}
@@ -205,9 +204,14 @@ func TestRunShares(t *testing.T) {
 	p.nothing()
 }
 
+// Each job has a process of its own, which ends when the run is interrupted.
 func TestRunInterrupted(t *testing.T) {
 	t.Parallel()
-	p, _ := startRun(t, "--iterations", "1000000", "--budget", "70%")
+	p, found := startRun(t, "--iterations", "1000000", "--budget", "70%")
+	names := slices.Sorted(maps.Keys(found))
+	if !slices.Equal(names, []string{"x1", "x2"}) || found["x1"] == found["x2"] || found["x1"] == p.command.Process.Pid {
+		t.Errorf("%v train the jobs of process %d, want x1 and x2, each in its own", found, p.command.Process.Pid)
+	}
 	p.signal(syscall.SIGINT)
 	p.ends(130, "^tensile: interrupted: the jobs were stopped")
 	p.nothing()
