@@ -70,7 +70,9 @@ type stand struct {
 	server  *bus.Server
 	conn    *bus.Conn // as the controller
 	drones  []*drone
-	number  int64 // of the newest orders that puts made
+	joined  chan struct{} // an executor has joined
+	number  int64         // of the newest orders that puts made
+	reports int           // of replans
 }
 
 // MeasureController starts a controller on a server in dir, connects executors over TCP, and puts it under load; and then
@@ -96,6 +98,7 @@ func (s *stand) with(ctx context.Context, dir string, share float64, measure fun
 	if err != nil {
 		return err
 	}
+	s.joined = make(chan struct{}, s.options.Executors)
 	if s.server, err = bus.Start(bus.Options{Dir: dir, Listen: "127.0.0.1:0"}); err != nil {
 		return err
 	}
@@ -107,7 +110,7 @@ func (s *stand) with(ctx context.Context, dir string, share float64, measure fun
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, Log: func(string) {}, Ready: func() { close(ready) }, Silence: time.Hour}))
+		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, Log: s.log, Ready: func() { close(ready) }, Silence: time.Hour}))
 	}()
 	defer func() {
 		cancel(nil)
@@ -145,6 +148,14 @@ func (s *stand) config(share float64) (controller.Config, error) {
 	}
 	return controller.Config{Budget: graph.Bytes(share * float64(planned.Arena)), Device: d.Name(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Horizon: 1 << 20,
 		Profile: func(*graph.Graph) controller.Profile { return s.profile }}, nil
+}
+
+// log hears from the controller's log who has joined. An answer to a request would not tell: what an executor puts and
+// what somebody asks come to the controller by different ways.
+func (s *stand) log(line string) {
+	if strings.HasSuffix(line, " has joined") {
+		s.joined <- struct{}{}
+	}
 }
 
 func (s *stand) close() {
@@ -187,19 +198,23 @@ func (s *stand) replans(ctx context.Context, changes int, r *ControllerReport) e
 	for name, d := range jobs {
 		for i := range changes {
 			epoch := d.epoch(name)
+			granted := epoch
 			var begin time.Time
 			for range 40 { // until the average has settled
 				begin = time.Now()
-				if err := s.report(ctx, d, name, epoch, []float64{0.05, 1}[i%2]); err != nil {
+				if granted, err = s.report(ctx, d, name, epoch, []float64{0.05, 1}[i%2]); err != nil {
 					return err
 				}
-				if d.epoch(name) > epoch {
+				if granted > epoch {
 					break
 				}
 			}
-			if d.epoch(name) == epoch {
+			if granted == epoch {
 				r.NotReplanned++
 				continue
+			}
+			if _, err := d.await(ctx, func(o wire.Orders) bool { return d.trains(o, name) == granted }); err != nil {
+				return err
 			}
 			d.mu.Lock()
 			samples = append(samples, d.at.Sub(begin))
@@ -213,24 +228,34 @@ func (s *stand) replans(ctx context.Context, changes int, r *ControllerReport) e
 	return nil
 }
 
-// report sends one, of ops that take so many times as long as the profile says, and waits until it was taken.
-func (s *stand) report(ctx context.Context, d *drone, job string, epoch int64, times float64) error {
+// report sends one, of ops that take so many times as long as the profile says, and waits until it was taken. It returns
+// the epoch that the job is granted then.
+func (s *stand) report(ctx context.Context, d *drone, job string, epoch int64, times float64) (granted int64, err error) {
 	layout, err := s.conn.Load(ctx, wire.Bucket(d.name), wire.LayoutObject(job, epoch))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	l, err := wire.DecodeAs[wire.Layout](layout)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	rep := wire.Report{Executor: d.name, Job: job, Epoch: epoch, Wall: time.Millisecond}
+	rep := wire.Report{Executor: d.name, Job: job, Epoch: epoch, Iteration: s.reports, Wall: time.Millisecond}
 	for _, step := range l.Plan.Steps {
 		rep.Steps = append(rep.Steps, time.Duration(times*float64(s.profile.Latency[step.Op])))
 	}
 	if err := d.conn.Publish(wire.ReportSubject(d.name, job), wire.Encode(rep)); err != nil {
-		return err
+		return 0, err
 	}
-	return s.answered(ctx)
+	s.reports++
+	for {
+		jobs, err := s.jobs(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if jobs[0].Iteration == s.reports {
+			return jobs[0].Granted, nil
+		}
+	}
 }
 
 // resident is the process's resident memory.

@@ -29,13 +29,14 @@ func (s *stand) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.answered(ctx)
-}
-
-// answered waits until the controller has taken what was sent before.
-func (s *stand) answered(ctx context.Context) error {
-	_, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Jobs}))
-	return err
+	for range s.drones {
+		select {
+		case <-s.joined:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // puts measures from the put of orders to the executor that hears of them: the last one, which never has a job.
@@ -171,14 +172,20 @@ func (s *stand) load(ctx context.Context, jobs map[string]*drone, r *ControllerR
 
 // taken is the number of reports that the controller has taken.
 func (s *stand) taken(ctx context.Context) (int, error) {
-	data, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Jobs}))
-	if err != nil {
-		return 0, err
-	}
-	a, err := wire.DecodeAs[wire.Answer](data)
+	jobs, err := s.jobs(ctx)
 	sum := 0
-	for _, j := range a.Jobs {
+	for _, j := range jobs {
 		sum += j.Iteration
 	}
 	return sum, err
+}
+
+// jobs asks the controller for all jobs.
+func (s *stand) jobs(ctx context.Context) ([]wire.Record, error) {
+	data, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Jobs}))
+	if err != nil {
+		return nil, err
+	}
+	a, err := wire.DecodeAs[wire.Answer](data)
+	return a.Jobs, err
 }

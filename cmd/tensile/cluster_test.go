@@ -231,6 +231,22 @@ func TestClusterLosesExecutor(t *testing.T) {
 	c.end()
 }
 
+// A job whose executor can not be started, here because a folder is where its credentials should be, gets another.
+func TestClusterStartsAgain(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2*graph.MiB)
+	if err := os.MkdirAll(filepath.Join(c.state, "executors", "x1.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.submit("lenet")
+	c.line("^job lenet had not begun: start executor x1: write credentials: .*; another executor is started for it$")
+	if r := c.train(nil, "lenet")["lenet"]; r.Executor != "x1.2" || r.Starts != 2 {
+		t.Errorf("the job trains at %s after %d starts, want x1.2 after 2", r.Executor, r.Starts)
+	}
+	c.tell("stop", "lenet")
+	c.end()
+}
+
 // shows wants the plan of a job that has had another before, and its log.
 func (c *cluster) shows(job string) {
 	c.t.Helper()
@@ -329,7 +345,7 @@ func TestClusterJoined(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB, "--tls", "--listen", "127.0.0.1:0")
 	path := filepath.Join(c.files, "lab.json")
-	if said := c.tell("credentials", "lab", "--output", path); said != path+": credentials of executor lab\n" {
+	if said := c.tell("credentials", "lab.2", "--output", path); said != path+": credentials of executor lab.2\n" {
 		t.Errorf("credentials says %q", said)
 	}
 	for _, name := range []string{path, filepath.Join(c.state, clientFile), filepath.Join(c.state, "secret"), filepath.Join(c.state, "address")} {
@@ -351,7 +367,7 @@ func TestClusterJoined(t *testing.T) {
 		change func(*bus.Credentials)
 		want   string
 	}{
-		{"password", func(to *bus.Credentials) { to.Password = strings.Repeat("x", len(to.Password)) }, `user "x-lab" is refused: use the credentials`},
+		{"password", func(to *bus.Credentials) { to.Password = strings.Repeat("x", len(to.Password)) }, `user "x-lab=2e2" is refused: use the credentials`},
 		{"user", func(to *bus.Credentials) { to.User = bus.Executor("lob") }, `user "x-lob" is refused: use the credentials`},
 		{"authority", func(to *bus.Credentials) { to.CA = "" }, "failed to verify certificate"},
 		{"client", func(to *bus.Credentials) { to.User = bus.Client }, "is for client, not for an executor"},
@@ -369,10 +385,10 @@ func TestClusterJoined(t *testing.T) {
 	}
 
 	lab := start(t, c.files, "executor", "--credentials", path)
-	c.line("^executor lab has joined$")
+	c.line(`^executor lab\.2 has joined$`)
 	c.submit("lenet")
-	if r := c.train(nil, "lenet")["lenet"]; r.Executor != "lab" {
-		t.Errorf("the job trains at %s, want lab", r.Executor)
+	if r := c.train(nil, "lenet")["lenet"]; r.Executor != "lab.2" {
+		t.Errorf("the job trains at %s, want lab.2", r.Executor)
 	}
 	c.tell("stop", "lenet")
 	c.in(wire.Halted, "lenet")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 
@@ -54,7 +55,7 @@ func (f *executorFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	name, ok := strings.CutPrefix(credentials.User, bus.Executor(""))
+	name, ok := executorOf(credentials.User)
 	if !ok {
 		return fmt.Errorf("%s is for %s, not for an executor; tensile credentials NAME makes one", f.credentials, credentials.User)
 	}
@@ -82,6 +83,13 @@ func (f *executorFlags) run(ctx context.Context) error {
 	}
 	defer conn.Close()
 	return agent.Run(ctx, agent.Options{Executor: name, Device: d, Bus: conn, Log: log})
+}
+
+// executorOf is the name of the executor that a user is: the other way round than bus.Executor.
+func executorOf(user string) (name string, ok bool) {
+	token, ok := strings.CutPrefix(user, bus.Executor(""))
+	name, err := url.PathUnescape(strings.ReplaceAll(token, "=", "%"))
+	return name, ok && err == nil && bus.Executor(name) == user
 }
 
 // noArguments is the error for a command that takes none.
