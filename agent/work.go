@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"tensile/executor"
+	"tensile/graph"
+	"tensile/peak"
 	"tensile/task"
 	"tensile/weights"
 	"tensile/wire"
@@ -14,10 +16,14 @@ import (
 
 // work is what training a job brings forth.
 type work struct {
+	graph      *graph.Graph
 	iterations int // that are wanted
 	begin, end time.Duration
 	stall      time.Duration
 	reported   int
+	peaks      map[int64]graph.Bytes // of the plans that were ordered, by epoch
+	peak       graph.Bytes           // the highest of those that came into force
+	arena      graph.Bytes           // the largest of theirs
 	logged     time.Time
 	losses     losses
 }
@@ -61,10 +67,22 @@ func (l *losses) all() []float32 {
 
 // open submits a job to the host.
 func (r *runner) open(o *Open) {
-	w := &work{iterations: o.Spec.Iterations}
+	w := &work{iterations: o.Spec.Iterations, graph: o.Task.Graph, peaks: make(map[int64]graph.Bytes)}
+	w.plan(o.Proven)
 	r.works[o.Spec.Name] = w
 	r.host.Submit(executor.Spec{Name: o.Spec.Name, Graph: o.Task.Graph, Seed: o.Spec.Seed, Iterations: o.Spec.Iterations,
 		Init: o.Task.Init, Input: o.Task.Feeder(), Output: o.Task.Reader(w.losses.set)}, o.Proven.Program())
+}
+
+// change has a job that was opened go on with another program.
+func (r *runner) change(c *Change) {
+	r.works[c.Job].plan(c.Proven)
+	r.host.Change(c.Job, c.Proven.Program())
+}
+
+// plan takes down a plan that may come into force.
+func (w *work) plan(p *Proven) {
+	w.peaks[p.program.Plan.Epoch] = peak.Of(w.graph, p.program.Plan).Peak
 }
 
 // note keeps what an event says of a job, and returns the loss of an iteration that it reports.
@@ -73,6 +91,8 @@ func (r *runner) note(e *executor.Event) *float32 {
 	switch {
 	case e.Removed:
 		delete(r.works, e.Job)
+	case e.Applied != nil && w != nil:
+		w.peak, w.arena = max(w.peak, w.peaks[e.Applied.Epoch]), max(w.arena, e.Applied.Arena)
 	case e.Report != nil && w != nil:
 		return r.iteration(w, e.Report)
 	}
@@ -101,8 +121,8 @@ func (r *runner) iteration(w *work, rep *executor.Report) *float32 {
 // keep takes what a job has come to, while it rests in Home, and saves its weights. origin is that of the device's clock.
 func (w *work) keep(k *Keep, origin time.Duration) *Kept {
 	e := k.Ended
-	result := &wire.Result{Losses: w.losses.all(), Begin: origin + w.begin, End: origin + w.end, Stall: w.stall, Touched: e.Touched, Plans: e.Plans,
-		Transition: e.Transition}
+	result := &wire.Result{Losses: w.losses.all(), Begin: origin + w.begin, End: origin + w.end, Stall: w.stall, Touched: e.Touched,
+		Arena: w.arena, SlotPeak: w.peak, Plans: e.Plans, Transition: e.Transition}
 	for s, content := range e.Weights {
 		if result.Weights == nil {
 			result.Weights = make(map[int32]string)

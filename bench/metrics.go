@@ -82,17 +82,19 @@ type Report struct {
 // Milliseconds is a duration as the reports give it.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Compare reports on a run of planned jobs; vanilla may be nil.
-func Compare(w Workload, pl *Planner, p *Planned, run, vanilla *Run) (*Report, error) {
+// Compare reports on a run of planned jobs within a budget (0: none); vanilla may be nil.
+func Compare(w Workload, pl *Planner, p *Planned, budget graph.Bytes, run, vanilla *Run) (*Report, error) {
 	saved, err := pl.Memory(p)
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof)}
+	r := &Report{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof)}
 	for i, t := range w {
 		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations}
-		j.Metrics = Metrics{Memory: saved[i], Touched: run.Jobs[i].Touched, Stall: Milliseconds(run.Jobs[i].Stall),
+		saved[i].Arena, saved[i].SlotPeak = run.Jobs[i].Arena, run.Jobs[i].SlotPeak // plans may have changed
+		j.Metrics = Metrics{Touched: run.Jobs[i].Touched, Stall: Milliseconds(run.Jobs[i].Stall),
 			Plans: run.Jobs[i].Plans, Transition: Milliseconds(run.Jobs[i].Transition)}
+		j.Memory.Add(saved[i])
 		if losses := run.Jobs[i].Losses; len(losses) > 0 {
 			j.LossFirst, j.LossLast = number(losses[0]), number(losses[len(losses)-1])
 		}
@@ -102,6 +104,9 @@ func Compare(w Workload, pl *Planner, p *Planned, run, vanilla *Run) (*Report, e
 			j.BitIdentical = identical(&run.Jobs[i], &vanilla.Jobs[i])
 		}
 		r.Jobs = append(r.Jobs, j)
+	}
+	if budget > 0 {
+		r.Total.limit(budget)
 	}
 	if vanilla != nil {
 		r.Total.relate(run.Wall, vanilla.Wall)
@@ -115,6 +120,14 @@ func (m *Metrics) add(n Metrics) {
 	m.Stall += n.Stall
 	m.Plans += n.Plans
 	m.Transition += n.Transition
+}
+
+// limit corrects the sums over jobs whose plans have changed: each was at its largest at another time, and all arenas
+// together were within the budget at any.
+func (m *Metrics) limit(budget graph.Bytes) {
+	m.Arena = min(m.Arena, budget)
+	m.SlotPeak, m.Touched = min(m.SlotPeak, m.Arena), min(m.Touched, m.Arena)
+	m.Memory.Add(Memory{})
 }
 
 // relate works out EOR and CBR from the times of both runs (TENSILE, V-A).

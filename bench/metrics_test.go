@@ -35,15 +35,19 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) (Workload, *Planne
 	return w, planner, planned
 }
 
-// madeUp is a run of two jobs with three iterations each.
-func madeUp(wall, first, second time.Duration) *Run {
+// madeUp is a run of two jobs with three iterations each, with the plans that were made first.
+func madeUp(p *Planned, wall, first, second time.Duration) *Run {
 	weights := func() map[graph.StorageID]string { return map[graph.StorageID]string{0: "a", 3: "b"} }
-	return &Run{Wall: wall, Jobs: []JobRun{
+	run := &Run{Wall: wall, Jobs: []JobRun{
 		{Losses: []float32{3, 2, 1}, Iterations: 3, Begin: 1, End: 1 + first, Stall: 5 * time.Millisecond, Touched: 1000, Plans: 1,
 			Transition: 7 * time.Millisecond, Weights: weights()},
 		{Losses: []float32{9, 8, 7}, Iterations: 3, Begin: 2, End: 2 + second, Stall: 500 * time.Microsecond, Touched: 2000, Plans: 2,
 			Transition: time.Millisecond, Weights: weights()},
 	}}
+	for i := range run.Jobs {
+		run.Jobs[i].Arena, run.Jobs[i].SlotPeak = p.Jobs[i].Layout.Arena, p.Jobs[i].Footprint.Peak
+	}
+	return run
 }
 
 func TestCompare(t *testing.T) {
@@ -53,8 +57,8 @@ func TestCompare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, vanilla := madeUp(300*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond), madeUp(200*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond)
-	got, err := Compare(w, planner, planned, run, vanilla)
+	run, vanilla := madeUp(planned, 300*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond), madeUp(planned, 200*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond)
+	got, err := Compare(w, planner, planned, 0, run, vanilla)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +97,7 @@ func TestCompare(t *testing.T) {
 // Without a vanilla run there are the savings, and nothing else to compare.
 func TestCompareAlone(t *testing.T) {
 	w, planner, planned := twoJobs(t, "none-live", 0)
-	r, err := Compare(w, planner, planned, madeUp(3, 2, 1), nil)
+	r, err := Compare(w, planner, planned, 0, madeUp(planned, 3, 2, 1), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +110,23 @@ func TestCompareAlone(t *testing.T) {
 		if j.BitIdentical != nil || j.LossFirst == nil {
 			t.Errorf("%s: bit_identical %v, loss %v", j.Job, j.BitIdentical, j.LossFirst)
 		}
+	}
+}
+
+// A job counts with the largest of its arenas, all jobs together with no more than the budget.
+func TestCompareReplanned(t *testing.T) {
+	w, planner, planned := twoJobs(t, "tensile", tight)
+	run := madeUp(planned, 3, 2, 1)
+	run.Jobs[1].Arena, run.Jobs[1].SlotPeak, run.Jobs[1].Touched = tight, tight-1, tight-2
+	r, err := Compare(w, planner, planned, tight, run, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j := r.Jobs[1]; j.Arena != tight || j.SlotPeak != tight-1 || !(j.MSRLive < 0) {
+		t.Errorf("the job whose plan changed: %+v", j)
+	}
+	if sum := r.Total; sum.Arena != tight || sum.SlotPeak != tight || sum.MSRLive != float64(sum.VanillaLive-tight)/float64(sum.VanillaLive) {
+		t.Errorf("total with a budget of %d: %+v", tight, sum)
 	}
 }
 

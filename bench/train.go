@@ -9,6 +9,7 @@ import (
 	"tensile/device"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/peak"
 	"tensile/task"
 )
 
@@ -25,6 +26,8 @@ type JobRun struct {
 	Begin, End time.Duration // of the first and of the last iteration, by the device's clock
 	Stall      time.Duration
 	Touched    graph.Bytes
+	Arena      graph.Bytes // the largest of all plans that were in force
+	SlotPeak   graph.Bytes // the highest
 	Plans      int
 	Transition time.Duration
 	Weights    map[graph.StorageID]string // digests of persistent storages after the last iteration; nil without data
@@ -69,7 +72,7 @@ func Train(ctx context.Context, d device.Device, w Workload, p *Planned, budget 
 	if err := host.Run(ctx); err != nil {
 		return nil, err
 	}
-	run.finish(host, w)
+	run.finish(host, w, p)
 	return run, nil
 }
 
@@ -77,11 +80,12 @@ func Train(ctx context.Context, d device.Device, w Workload, p *Planned, budget 
 func (j *JobRun) Wall() time.Duration { return j.End - j.Begin }
 
 // finish takes the results out of the host.
-func (r *Run) finish(host *executor.Host, w Workload) {
+func (r *Run) finish(host *executor.Host, w Workload, p *Planned) {
 	for i, t := range w {
 		j := &r.Jobs[i]
 		m := host.Machine(t.Name)
 		j.Touched, j.Plans, j.Transition = host.Touched(t.Name), m.Plans(), m.Transition()
+		j.Arena, j.SlotPeak = p.Programs[i].Arena, peak.Of(t.Graph, p.Programs[i].Plan).Peak
 		for _, s := range t.Graph.Storages {
 			if content := host.Weights(t.Name, s.ID); s.Role.Persistent() && content != nil {
 				if j.Weights == nil {

@@ -159,7 +159,7 @@ func TestTrainNoise(t *testing.T) {
 	}
 	plain, vanilla := train("none-live", 0)
 	planned, run := train("tensile", plain.Arena*9/10)
-	report, err := Compare(w, planner, planned, run, vanilla)
+	report, err := Compare(w, planner, planned, 0, run, vanilla)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestTrainNoise(t *testing.T) {
 		run.Jobs[1].Weights[s] = task.Digest([]float32{1})
 		break
 	}
-	report, err = Compare(w, planner, planned, run, vanilla)
+	report, err = Compare(w, planner, planned, 0, run, vanilla)
 	if err != nil {
 		t.Fatal(err)
 	}

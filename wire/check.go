@@ -86,6 +86,8 @@ func (c *checker) result(r *Result) {
 	atLeast(c, "end_ns", r.End, r.Begin)
 	atLeast(c, "stall_ns", r.Stall, 0)
 	atLeast(c, "touched_bytes", r.Touched, 0)
+	atLeast(c, "arena_bytes", r.Arena, 0)
+	atLeast(c, "slot_peak_bytes", r.SlotPeak, 0)
 	atLeast(c, "plans", r.Plans, 0)
 	atLeast(c, "transition_ns", r.Transition, 0)
 }

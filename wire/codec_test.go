@@ -228,6 +228,8 @@ func TestCheck(t *testing.T) {
 		{result(func(r *Result) { r.End = r.Begin - 1 }), "end_ns is 0, and cannot be less than 1"},
 		{result(func(r *Result) { r.Stall = -1 }), "stall_ns"},
 		{result(func(r *Result) { r.Touched = -1 }), "touched_bytes"},
+		{result(func(r *Result) { r.Arena = -1 }), "arena_bytes"},
+		{result(func(r *Result) { r.SlotPeak = -1 }), "slot_peak_bytes"},
 		{result(func(r *Result) { r.Plans = -1 }), "plans"},
 		{result(func(r *Result) { r.Transition = -1 }), "transition_ns"},
 		{report(func(r *Report) { r.Executor = "" }), "executor"},

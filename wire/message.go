@@ -87,6 +87,8 @@ type Result struct {
 	End        time.Duration    `json:"end_ns"`            // of the last
 	Stall      time.Duration    `json:"stall_ns"`
 	Touched    graph.Bytes      `json:"touched_bytes"`
+	Arena      graph.Bytes      `json:"arena_bytes"`     // the largest of all plans
+	SlotPeak   graph.Bytes      `json:"slot_peak_bytes"` // the highest
 	Plans      int              `json:"plans"`
 	Transition time.Duration    `json:"transition_ns"`
 }

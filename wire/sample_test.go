@@ -20,7 +20,7 @@ func samples() []Message {
 	}
 	result := &Result{
 		Losses: []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)}, Weights: map[int32]string{0: "ab12", 7: "cd34"},
-		Begin: 1, End: 5 * time.Second, Stall: 3 * time.Millisecond, Touched: 4096, Plans: 2, Transition: 700,
+		Begin: 1, End: 5 * time.Second, Stall: 3 * time.Millisecond, Touched: 4096, Arena: 8192, SlotPeak: 6144, Plans: 2, Transition: 700,
 	}
 	record := Record{
 		Spec: spec, Order: 4, Phase: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Starts: 1, Epoch: 3, Granted: 2, Applied: 1,

@@ -64,14 +64,16 @@ func TestRunReport(t *testing.T) {
 		t.Errorf("device %s, policy %s, link %v", r.Device, r.Policy, r.Link)
 	}
 	var sum bench.Metrics
+	replanned := false
 	for _, j := range r.Jobs {
 		if j.BitIdentical == nil || !*j.BitIdentical {
 			t.Errorf("%s: bit_identical is not true", j.Job)
 		}
-		if j.Iterations != 4 || j.LossFirst == nil || j.LossLast == nil || j.Plans != 1 {
+		if j.Iterations != 4 || j.LossFirst == nil || j.LossLast == nil || j.Plans < 1 {
 			t.Errorf("%s: %d iterations, losses %v and %v, %d plans", j.Job, j.Iterations, j.LossFirst, j.LossLast, j.Plans)
 		}
 		checkMetrics(t, j.Job, j.Metrics)
+		replanned = replanned || j.Plans > 1
 		sum.VanillaAll += j.VanillaAll
 		sum.VanillaLive += j.VanillaLive
 		sum.SlotPeak += j.SlotPeak
@@ -85,6 +87,9 @@ func TestRunReport(t *testing.T) {
 	checkMetrics(t, "total", r.Total)
 	got := r.Total
 	got.MSRAll, got.MSRLive, got.EOR, got.CBR = 0, 0, nil, nil
+	if replanned { // the jobs were at their largest at different times
+		sum.SlotPeak, sum.Arena, sum.Touched = min(sum.SlotPeak, got.Arena), min(sum.Arena, r.Budget), min(sum.Touched, got.Arena)
+	}
 	if diff := cmp.Diff(sum, got); diff != "" {
 		t.Errorf("total is not the sum of the jobs (-sum +total):\n%s", diff)
 	}

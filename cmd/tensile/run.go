@@ -86,11 +86,11 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	screen.done()
-	report, err := bench.Compare(s.workload, s.planner, s.planned, run, vanilla)
+	report, err := bench.Compare(s.workload, s.planner, s.planned, s.budget, run, vanilla)
 	if err != nil {
 		return err
 	}
-	report.Device, report.Policy, report.Budget, report.Link = s.device.Name(), f.policy, s.budget, float64(s.link.rate)
+	report.Device, report.Policy, report.Link = s.device.Name(), f.policy, float64(s.link.rate)
 	if f.json {
 		err = printJSON(out, report)
 	} else {

@@ -163,7 +163,7 @@ func (t *training) submission(job int) *submission {
 func jobRun(r wire.Record) bench.JobRun {
 	res := r.Result
 	j := bench.JobRun{Losses: res.Losses, Iterations: r.Iteration, Begin: res.Begin, End: res.End, Stall: res.Stall, Touched: res.Touched,
-		Plans: res.Plans, Transition: res.Transition}
+		Arena: res.Arena, SlotPeak: res.SlotPeak, Plans: res.Plans, Transition: res.Transition}
 	for s, digest := range res.Weights {
 		if j.Weights == nil {
 			j.Weights = make(map[graph.StorageID]string)
