@@ -94,7 +94,7 @@ func (r maker) result() *Result {
 		return nil
 	}
 	result := &Result{
-		Begin: r.duration() / 2, Stall: r.duration(), Touched: r.bytes(), Plans: r.IntN(9), Transition: r.duration(),
+		Begin: r.duration() / 2, Stall: r.duration(), Touched: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Plans: r.IntN(9), Transition: r.duration(),
 		Weights: map[int32]string{},
 	}
 	result.End = result.Begin + r.duration()/2

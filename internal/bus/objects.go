@@ -157,7 +157,7 @@ func (c *Conn) Remove(ctx context.Context, bucket, name string) error {
 func (c *Conn) purge(ctx context.Context, p place) error {
 	m, err := c.request(ctx, &nats.Msg{
 		Subject: "$JS.API.STREAM.PURGE." + p.stream, Data: fmt.Appendf(nil, `{"filter":%q}`, p.subject),
-	})
+	}, patience)
 	if err != nil {
 		return err
 	}

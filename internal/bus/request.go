@@ -13,8 +13,10 @@ import (
 	"tensile/wire"
 )
 
-// patience is how long to wait for any answer.
-const patience = 5 * time.Second
+const (
+	patience    = 5 * time.Second // how long to wait for any answer of the server
+	askPatience = time.Minute     // and of who serves requests: a controller that plans answers nobody meanwhile
+)
 
 // waiting is a request that waits for its answer.
 type waiting struct {
@@ -30,7 +32,7 @@ type answer struct {
 // request sends a request and returns its answer. It does not use nats.Conn.Request, which goes on waiting when the
 // connection is lost or the subject forbidden, and takes an answer that has a header "Status: 503" for none: whoever
 // stored the message that is the answer may have given it that.
-func (c *Conn) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+func (c *Conn) request(ctx context.Context, m *nats.Msg, patience time.Duration) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	w := &waiting{subject: m.Subject, got: make(chan answer, 1)}

@@ -86,7 +86,7 @@ func stored(m *nats.Msg, err error) (message, error) {
 
 // direct asks for a stored message, and returns it as the server sends it; or ErrNotFound.
 func (c *Conn) direct(ctx context.Context, query *nats.Msg) (*nats.Msg, error) {
-	m, err := c.request(ctx, query)
+	m, err := c.request(ctx, query, patience)
 	switch {
 	case errors.Is(err, wire.ErrNobody):
 		return nil, fmt.Errorf("%s keeps nothing yet: its controller has to connect first", c.server())
@@ -105,7 +105,7 @@ func (c *Conn) store(ctx context.Context, m *nats.Msg) error {
 	if strings.ContainsAny(m.Subject, "*> \t\r\n") {
 		return fmt.Errorf("%q is a pattern, and nothing can be stored under it", m.Subject)
 	}
-	got, err := c.request(ctx, m)
+	got, err := c.request(ctx, m, patience)
 	if errors.Is(err, wire.ErrNobody) {
 		return fmt.Errorf("%s keeps nothing yet: its controller has to connect first", c.server())
 	}
