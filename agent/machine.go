@@ -13,7 +13,8 @@ type Machine struct {
 	jobs   []*job // in the order in which they were ordered
 	ticket Ticket // of the youngest
 	orders int64  // number of the newest
-	leave  bool   // ordered
+	link   wire.Rates
+	leave  bool // ordered
 	left   bool
 
 	online bool
@@ -88,6 +89,10 @@ func (m *Machine) order(o *wire.Orders) {
 		return
 	}
 	m.orders, m.leave, m.news = o.Number, o.Leave, true
+	if o.Link != m.link {
+		m.link = o.Link
+		m.say(Output{Link: &o.Link})
+	}
 	for _, j := range m.jobs {
 		i := slices.IndexFunc(o.Jobs, func(w wire.Order) bool { return w.Spec.Name == j.spec.Name })
 		switch {

@@ -31,7 +31,8 @@ type Output struct {
 	Status  *wire.Status
 	Report  *wire.Report
 	Line    *Line
-	Leave   bool // the process is to end
+	Link    *wire.Rates // what copies may take has changed
+	Leave   bool        // the process is to end
 }
 
 // Ticket tells jobs apart, also those of one name.

@@ -216,6 +216,10 @@ func (r *runner) do(out Output) {
 		r.publish(out.Report)
 	case out.Line != nil:
 		r.sender.line(out.Line)
+	case out.Link != nil:
+		if d, ok := r.Device.(device.LinkSharer); ok {
+			d.ShareLink(out.Link.Out, out.Link.In)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tensile/cost"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/plan"
@@ -163,6 +164,10 @@ func ordersOf(executor string, words []string) *wire.Orders {
 			continue
 		}
 		fields := strings.Split(word, ":")
+		if fields[0] == "link" {
+			o.Link = wire.Rates{Out: cost.BytesPerSecond(number(fields[1])), In: cost.BytesPerSecond(number(fields[2]))}
+			continue
+		}
 		job, seed, _ := strings.Cut(fields[0], "=")
 		w := wire.Order{Spec: wire.Spec{Name: job, Iterations: 10}, Epoch: int64(number(fields[1])), Stop: len(fields) > 2}
 		if seed != "" {
@@ -206,6 +211,8 @@ func textOf(o Output) string {
 		return fmt.Sprintf("report %s %s iteration %d of %d, %v", r.Executor, r.Job, r.Iteration, r.Epoch, r.Wall)
 	case o.Line != nil:
 		return fmt.Sprintf("log %s: %s", o.Line.Job, o.Line.Text)
+	case o.Link != nil:
+		return fmt.Sprintf("copy at %v and %v", float64(o.Link.Out), float64(o.Link.In))
 	case o.Leave:
 		return "leave"
 	case o.Status == nil:

@@ -24,6 +24,7 @@ type Config struct {
 	Policy  string
 	Options scheduler.Options
 	Share   bool // one executor for all jobs; otherwise one each
+	Limited bool // the link is no faster than Out and In: executors are told their part
 	Expect  int  // so many jobs are waited for before any is planned for
 
 	Alpha     float64 // weight of a new latency in the moving average; 0: 0.3
@@ -186,6 +187,16 @@ func (m *Machine) write() {
 	}
 }
 
+// linkOf is what the copies of an executor's jobs may take.
+func (m *Machine) linkOf(x *executor) (sum wire.Rates) {
+	for _, j := range m.active() {
+		if j.record.Executor == x.name {
+			sum.Out, sum.In = sum.Out+j.record.Link.Out, sum.In+j.record.Link.In
+		}
+	}
+	return sum
+}
+
 // order tells an executor what it is to do if that has changed.
 func (m *Machine) order(x *executor) {
 	orders := wire.Orders{Executor: x.name, Jobs: []wire.Order{}}
@@ -195,6 +206,7 @@ func (m *Machine) order(x *executor) {
 		}
 		orders.Jobs = append(orders.Jobs, wire.Order{Spec: j.record.Spec, Epoch: j.record.Granted, Stop: j.record.Phase == wire.Ending})
 	}
+	orders.Link = m.linkOf(x)
 	orders.Leave = x.own && len(orders.Jobs) == 0
 	if orders.Number = x.orders.Number; x.orders.Number > 0 && reflect.DeepEqual(orders, x.orders) {
 		return

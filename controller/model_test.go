@@ -65,7 +65,7 @@ func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 77)), executors: map[string]*fakeExecutor{}, records: map[string]wire.Record{},
 		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{}, orders: map[string]wire.Orders{}, slow: 1}
-	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Profile: profile, Budget: budget, Policy: "tensile", Share: seed%3 == 0}
+	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Profile: profile, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0}
 	w.machine = NewMachine(w.config)
 	return w
 }
@@ -208,6 +208,28 @@ func (w *world) check() {
 	}
 	if claims := w.machine.claims(); w.config.Budget > 0 && claims > w.config.Budget {
 		w.t.Fatalf("claims of %s, the budget is %s", claims, w.config.Budget)
+	}
+	w.checkLink()
+}
+
+// checkLink holds that executors copy no faster together than the link does, one with a job at all.
+func (w *world) checkLink() {
+	w.t.Helper()
+	var sum wire.Rates
+	for name, x := range w.machine.executors {
+		if x.gone {
+			continue
+		}
+		link := x.orders.Link
+		sum.Out, sum.In = sum.Out+link.Out, sum.In+link.In
+		for _, o := range x.orders.Jobs {
+			if o.Epoch > 0 && (link.Out > 0) != w.config.Limited {
+				w.t.Fatalf("executor %s trains %s and may copy at %v", name, o.Spec.Name, link)
+			}
+		}
+	}
+	if most := w.config.Out.Rate * (1 + 1e-9); sum.Out > most || sum.In > most {
+		w.t.Fatalf("executors may copy at %v together, the link does at %v", sum, w.config.Out.Rate)
 	}
 }
 

@@ -75,6 +75,9 @@ func (m *Machine) adopt(plans []planned, reason string) {
 	m.changed = true
 	for _, p := range plans {
 		p.job.assumed, p.job.reports, p.job.record.SlotPeak = p.job.latencySum(), 0, p.peak
+		if m.config.Limited {
+			p.job.record.Link = wire.Rates{Out: p.out.Rate, In: p.in.Rate}
+		}
 		if p.layout != nil {
 			p.job.plan(p.layout, reason)
 		}

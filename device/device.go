@@ -27,6 +27,12 @@ type Device interface {
 	Close() error
 }
 
+// LinkSharer is a device whose copies can be slowed down while they go on, because executors of other processes use the
+// same link. Any goroutine may call it.
+type LinkSharer interface {
+	ShareLink(out, in cost.BytesPerSecond) // 0: no limit but the device's own
+}
+
 // Variant is one way of the device to execute an op. The first of an op's variants is the default.
 type Variant struct {
 	Name    string

@@ -2,10 +2,12 @@ package wire
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"tensile/cost"
 	"tensile/graph"
 )
 
@@ -46,6 +48,15 @@ func atLeast[N int | int64 | graph.Bytes | time.Duration](c *checker, what strin
 func among[S ~string](c *checker, what string, word S, words ...S) {
 	if !slices.Contains(words, word) {
 		c.fail("there is no %s %s (there are %v)", what, clip(string(word)), words)
+	}
+}
+
+// rates checks limits of copies.
+func (c *checker) rates(r Rates) {
+	for _, rate := range [...]cost.BytesPerSecond{r.Out, r.In} {
+		if !(rate >= 0) || math.IsInf(float64(rate), 0) { // NaN too
+			c.fail("link is %v bytes a second, and must be 0 or more", float64(rate))
+		}
 	}
 }
 
@@ -113,6 +124,7 @@ func (o Orders) check() error {
 		atLeast(c, "epoch", o.Jobs[i].Epoch, 0)
 	}
 	once(c, o.Jobs, func(j *Order) string { return j.Spec.Name })
+	c.rates(o.Link)
 	return c.err
 }
 
@@ -221,5 +233,6 @@ func (c *checker) record(r *Record) {
 	} {
 		atLeast(c, n.what, n.n, 0)
 	}
+	c.rates(r.Link)
 	c.result(r.Result)
 }

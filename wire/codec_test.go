@@ -201,6 +201,7 @@ func TestCheck(t *testing.T) {
 		{orders(func(o *Orders) { o.Executor = strings.Repeat("a", maxName+1) }), "129 bytes"},
 		{orders(func(o *Orders) { o.Number = -1 }), "number is -1"},
 		{orders(func(o *Orders) { o.Jobs[0].Epoch = -1 }), "epoch is -1"},
+		{orders(func(o *Orders) { o.Link.Out = -1 }), "link is -1 bytes a second"},
 		{orders(func(o *Orders) { o.Jobs = append(o.Jobs, o.Jobs[0]) }), `job "lenet.1" is there twice`},
 		{spec(func(s *Spec) { s.Name = "\n" }), "job: the name"},
 		{spec(func(s *Spec) { s.Model = "a\x1b[2J" }), "model"},

@@ -3,6 +3,7 @@ package wire
 import (
 	"time"
 
+	"tensile/cost"
 	"tensile/graph"
 	"tensile/plan"
 )
@@ -34,6 +35,13 @@ type Orders struct {
 	Jobs     []Order `json:"jobs"`   // those that are not named are to end at once, and to be forgotten
 	Leave    bool    `json:"leave,omitzero"`
 	Life     string  `json:"life,omitzero"` // if set, they are for no other process of that name
+	Link     Rates   `json:"link,omitzero"` // of all its jobs together
+}
+
+// Rates are limits of copies, in bytes a second; 0: none but the device's own.
+type Rates struct {
+	Out cost.BytesPerSecond `json:"out"`
+	In  cost.BytesPerSecond `json:"in"`
 }
 
 // Order is what a job is to do.
@@ -167,6 +175,7 @@ type Record struct {
 	Claim     graph.Bytes `json:"claim_bytes,omitzero"`   // what it counts with: the larger of old and new arena
 	Arena     graph.Bytes `json:"arena_bytes,omitzero"`   // of the newest layout
 	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"`
+	Link      Rates       `json:"link,omitzero"` // its share, where the link is limited
 	Iteration int         `json:"iteration"`
 	Replans   int         `json:"replans,omitzero"`
 	Reason    string      `json:"replan_reason,omitzero"` // of the last plan

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"tensile/cost"
 	"tensile/graph"
 	"tensile/plan"
 )
@@ -24,10 +25,11 @@ func samples() []Message {
 	}
 	record := Record{
 		Spec: spec, Order: 4, Phase: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Starts: 1, Epoch: 3, Granted: 2, Applied: 1,
-		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, Replans: 2, Reason: "drift", Result: result,
+		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, Replans: 2, Reason: "drift", Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
 	}
 	return []Message{
-		Orders{Executor: "e1", Number: 9, Jobs: []Order{{Spec: spec, Epoch: 3, Stop: true}}, Leave: true, Life: "4711-1"},
+		Orders{Executor: "e1", Number: 9, Jobs: []Order{{Spec: spec, Epoch: 3, Stop: true}}, Leave: true, Life: "4711-1",
+			Link: Rates{Out: 5e9, In: 6e9}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Orders: 9, Jobs: []JobStatus{{
 			Name: "lenet.1", ID: 6, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12, Error: "device: out of memory", Result: result,
 		}}},
@@ -132,7 +134,7 @@ func (r maker) layout() Layout {
 func (r maker) message() Message {
 	switch r.IntN(7) {
 	case 0:
-		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0}
+		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0, Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
 		for i := range r.IntN(4) {
 			o.Jobs = append(o.Jobs, Order{Spec: r.spec(), Epoch: r.number(), Stop: r.IntN(2) == 0})
 			o.Jobs[i].Spec.Name += string(rune('a' + i)) // each another

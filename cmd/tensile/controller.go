@@ -84,10 +84,11 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	d, _, err := openDevice(&f.plan)
+	d, link, err := openDevice(&f.plan)
 	if err != nil {
 		return err
 	}
+	f.plan.link = link.flag()
 	defer d.Close()
 	log := func(line string) { fmt.Fprintln(out, line) }
 	server, err := f.serve(log)
@@ -103,7 +104,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	executors := newChildren(server, f.state, &f.plan, false)
 	o := controller.Options{Config: f.plan.controllerConfig(d, budget), Log: log, Launch: executors.launch, Forgotten: executors.forget,
 		Ready: func() { log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state)) }}
-	o.Share, o.Alpha, o.Threshold = f.share, f.alpha, f.drift
+	o.Share, o.Alpha, o.Threshold, o.Limited = f.share, f.alpha, f.drift, link.rate > 0
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
 		return err
 	}

@@ -101,6 +101,14 @@ type linkRate struct {
 	why  string
 }
 
+// flag is the --link of another process with the same limit.
+func (l linkRate) flag() string {
+	if l.rate == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%.0fB/s", max(1, float64(l.rate)))
+}
+
 // openDevice opens the device that --device names, with the limit of --link.
 func openDevice(f *planFlags) (device.Device, linkRate, error) {
 	if name, ok := strings.CutPrefix(f.device, "sim:"); ok {

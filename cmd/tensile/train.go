@@ -54,9 +54,7 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 	}
 	defer server.Close()
 	device := t.flags.planFlags
-	if device.link, err = t.linkOfEach(); err != nil {
-		return nil, err
-	}
+	device.link = t.session.link.flag()
 	children := newChildren(server, dir, &device, true)
 	defer children.end()
 	ended := make(chan struct{})
@@ -66,6 +64,7 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 		o := controller.Options{Config: t.flags.controllerConfig(t.session.device, t.budget), Launch: children.launch,
 			Log: func(string) {}, Ready: func() { close(ready) }}
 		o.Policy, o.Share, o.Expect = t.policy, t.flags.share, len(t.session.workload)
+		o.Limited = t.session.link.rate > 0
 		cancel(control(ctx, server, o))
 	}()
 	defer func() {
@@ -83,15 +82,6 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 	}
 	defer conn.Close()
 	return t.jobs(ctx, conn)
-}
-
-// linkOfEach is the limit of each executor's copies: the device's, or an even part of it where each job has a process.
-func (t *training) linkOfEach() (string, error) {
-	link := t.session.link.rate
-	if link <= 0 || t.flags.share {
-		return t.flags.link, nil
-	}
-	return fmt.Sprintf("%.0fB/s", max(1, float64(link)/float64(len(t.session.workload)))), nil
 }
 
 // jobs submits the jobs and waits until all are over.

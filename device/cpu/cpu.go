@@ -72,6 +72,12 @@ func (d *Device) LimitLink(rate cost.BytesPerSecond) {
 	d.facts.Out.Rate, d.facts.In.Rate = reached, reached
 }
 
+// ShareLink implements device.LinkSharer.
+func (d *Device) ShareLink(out, in cost.BytesPerSecond) {
+	d.links[program.Out].setShare(out)
+	d.links[program.In].setShare(in)
+}
+
 // Name names the device and what serves its GEMM.
 func (d *Device) Name() string { return "cpu (" + d.engine.Name() + ")" }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tensile/cost"
+	"tensile/device"
 	"tensile/graph"
 	"tensile/program"
 )
@@ -47,6 +48,29 @@ func TestLinkLimit(t *testing.T) {
 		if bytes != 2*each*4*elements || last-first < least {
 			t.Errorf("lane %s: %s in %v, want %v at least", lane, bytes, last-first, least)
 		}
+	}
+}
+
+// Of a share that is below the limit, copies keep to the share, from the next piece on.
+func TestLinkShare(t *testing.T) {
+	l := newLink(1000)
+	for _, test := range []struct{ share, want cost.BytesPerSecond }{{0, 1000}, {300, 300}, {2000, 1000}} {
+		if l.setShare(test.share); l.rate() != test.want {
+			t.Errorf("a share of %v has a rate of %v, want %v", test.share, l.rate(), test.want)
+		}
+	}
+	d := open(t)
+	const rate cost.BytesPerSecond = 64 << 20
+	var _ device.LinkSharer = d
+	d.ShareLink(rate, 0)
+	x := lay(t, d, nil)
+	defer x.close()
+	x.reserve(4 * elements)
+	x.Issue(section(x.out(input, 4*elements, 0), x.out(input, 4*elements, 0)), 0, true)
+	next(t, d, 2, x)
+	least := time.Duration(2*4*elements/float64(rate)*1e9) - 100*time.Nanosecond
+	if took := x.events[1].End - x.events[0].Start; took < least {
+		t.Errorf("2 copies of %d bytes took %v, want %v at least", 4*elements, took, least)
 	}
 }
 
