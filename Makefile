@@ -25,6 +25,13 @@ lint: ## staticcheck, formatting
 golden: ## rewrite testdata from what the code does; read the diff
 	$(GO) test ./models ./executor ./plan ./agent ./wire -update
 
+FUZZTIME ?= 30s
+fuzz: ## every fuzz target, one after the other, FUZZTIME each
+	@grep -rEo '^func Fuzz[A-Za-z]+' --include='*_test.go' . | sort | while IFS=: read -r file name; do \
+		echo "$$file $${name#func }"; \
+		$(GO) test "$$(dirname $$file)" -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) || exit 1; \
+	done
+
 bench: ## Go benchmarks in benchstat form
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
