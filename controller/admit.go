@@ -26,7 +26,11 @@ func (m *Machine) submit(s *Submission) {
 	m.last++
 	j.record.Spec.ID = m.last
 	m.changed = true
-	m.jobs = append(slices.DeleteFunc(m.jobs, func(o *job) bool { return o.record.Spec.Name == s.Spec.Name }), j)
+	before := m.find(s.Spec.Name)
+	m.jobs = append(slices.DeleteFunc(m.jobs, func(o *job) bool { return o == before }), j)
+	if before != nil {
+		m.dropGraph(before.record.Spec.Graph)
+	}
 	m.admit()
 	m.tell(j)
 }

@@ -26,6 +26,7 @@ type Config struct {
 	Share   bool // one executor for all jobs; otherwise one each
 	Limited bool // the link is no faster than Out and In: executors are told their part
 	Expect  int  // so many jobs are waited for before any is planned for
+	Keep    int  // so many jobs that are over are remembered; 0: all
 
 	Alpha     float64 // weight of a new latency in the moving average; 0: 0.3
 	Threshold float64 // change of a job's latency that has all jobs planned again; 0: 0.1
@@ -67,6 +68,7 @@ type Output struct {
 	Orders *wire.Orders // to an executor
 	Launch string       // an executor is to be started by this name
 	Forget string       // an executor has left: what is stored for it is of no use any more
+	Drop   *Drop        // of a job that is over and not remembered any more
 	Line   string       // for the log
 }
 
@@ -116,6 +118,7 @@ func (m *Machine) Step(in Input) []Output {
 	switch {
 	case in.Submit != nil:
 		m.submit(in.Submit)
+		m.dropGraph(in.Submit.Spec.Graph) // it was refused
 	case in.Stop != "":
 		m.stop(in.Stop)
 	case in.Status != nil:
@@ -129,6 +132,7 @@ func (m *Machine) Step(in Input) []Output {
 		m.grant()
 		m.place()
 		m.write()
+		m.retire()
 	}
 	if m.answer != nil {
 		a := m.answer()

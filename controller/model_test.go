@@ -65,7 +65,7 @@ func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 77)), executors: map[string]*fakeExecutor{}, records: map[string]wire.Record{},
 		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{}, orders: map[string]wire.Orders{}, slow: 1}
-	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Profile: profile, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0}
+	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Profile: profile, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5)}
 	w.machine = NewMachine(w.config)
 	return w
 }
@@ -98,6 +98,9 @@ func (w *world) carryOut(outputs []Output) {
 			w.orders[o.Orders.Executor] = *o.Orders
 			orders := *o.Orders
 			w.send(func() { w.hear(orders) })
+		case o.Drop != nil:
+			delete(w.records, o.Drop.Job)
+			delete(w.graphs, o.Drop.Graph)
 		case o.Launch != "":
 			w.lives++
 			w.executors[o.Launch] = &fakeExecutor{name: o.Launch, life: fmt.Sprint("life", w.lives)}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"tensile/graph"
@@ -65,6 +66,9 @@ type runner struct {
 	inputs   chan input
 	heard    map[string]time.Time // when an executor was last heard of
 	children map[string]bool      // executors whose end is told by Launch
+
+	submitting sync.RWMutex   // held for reading from before the graph of a job is looked for until the job is known
+	unused     []graph.Digest // graphs to be removed
 }
 
 // input is an input of the machine, and where its answer goes.
@@ -230,6 +234,8 @@ func (r *runner) serve(q wire.Request) wire.Answer {
 	case wire.Stop:
 		in.Stop = q.Job
 	case wire.Submit:
+		r.submitting.RLock()
+		defer r.submitting.RUnlock()
 		g, err := r.graph(q.Spec.Graph)
 		if err != nil {
 			return wire.Answer{Error: fmt.Sprintf("job %s: %v", q.Spec.Name, err)}
@@ -265,6 +271,9 @@ func (r *runner) loop() error {
 				return err
 			}
 		case <-tick.C:
+			if err := r.insist(r.sweep); err != nil {
+				return err
+			}
 			for executor, at := range r.heard {
 				if silent := time.Since(at); silent > r.options.Silence && !r.children[executor] {
 					why := fmt.Sprintf("its executor has not been heard of for %v", silent.Round(time.Second))
@@ -305,6 +314,8 @@ func (r *runner) carryOut(outputs []Output, answer chan<- wire.Answer) error {
 			r.launch(o.Launch)
 		case o.Forget != "":
 			err = r.insist(func() error { return r.forget(o.Forget) })
+		case o.Drop != nil:
+			err = r.drop(o.Drop)
 		case o.Line != "":
 			r.options.Log(o.Line)
 		}

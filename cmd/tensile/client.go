@@ -178,20 +178,24 @@ func (s *submission) submit(ctx context.Context, conn wire.Bus, t bench.Task) (w
 		return wire.Record{}, err
 	}
 	digest := t.Graph.Digest()
-	if err := conn.Store(ctx, wire.Graphs, wire.GraphObject(digest), text); err != nil {
-		return wire.Record{}, fmt.Errorf("hand over the graph of job %s: %w", t.Name, err)
-	}
 	data, err := absolute(s.dataDir)
 	if err != nil {
 		return wire.Record{}, err
 	}
 	spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: digest, Seed: t.Seed, Iterations: s.iterations, Priority: s.priority,
 		SwapRate: s.swapRate, Data: data, Save: s.save}
-	a, err := ask(ctx, conn, wire.Request{Verb: wire.Submit, Spec: &spec})
-	if err != nil {
-		return wire.Record{}, err
+	for again := true; ; again = false {
+		if err := conn.Store(ctx, wire.Graphs, wire.GraphObject(digest), text); err != nil {
+			return wire.Record{}, fmt.Errorf("hand over the graph of job %s: %w", t.Name, err)
+		}
+		a, err := ask(ctx, conn, wire.Request{Verb: wire.Submit, Spec: &spec})
+		if err == nil {
+			return a.Jobs[0], nil
+		}
+		if _, missing := conn.Load(ctx, wire.Graphs, wire.GraphObject(digest)); !again || !errors.Is(missing, wire.ErrNotFound) {
+			return wire.Record{}, err
+		} // the last job with that graph was forgotten at this very moment
 	}
-	return a.Jobs[0], nil
 }
 
 func submitted(r wire.Record) string {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -228,6 +229,36 @@ func TestClusterLosesExecutor(t *testing.T) {
 	c.submit("lenet") // into the bytes that are free
 	c.train(nil, "lenet", "lenet.2")
 	c.tell("stop", "lenet", "lenet.2")
+	c.end()
+}
+
+// Of jobs that are over the newest are remembered, with their graphs.
+func TestClusterForgets(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2*graph.MiB, "--keep", "1")
+	train := func(name, batch string) wire.Record {
+		c.tell("submit", "lenet", "--name", name, "--batch", batch, "--iterations", "2")
+		return c.in(wire.Done, name)
+	}
+	first := train("first", "4")
+	train("second", "8")
+	jobs := c.until("the first job to be forgotten", func(jobs map[string]wire.Record) bool { return len(jobs) == 1 })
+	credentials, err := bus.ReadCredentials(filepath.Join(c.state, clientFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := bus.Connect(t.Context(), credentials, bus.ConnOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Load(t.Context(), wire.Graphs, wire.GraphObject(jobs["second"].Spec.Graph)); err != nil {
+		t.Error(err)
+	}
+	c.until("the graph of the first job to go", func(map[string]wire.Record) bool {
+		_, err := conn.Load(t.Context(), wire.Graphs, wire.GraphObject(first.Spec.Graph))
+		return errors.Is(err, wire.ErrNotFound)
+	})
 	c.end()
 }
 

@@ -30,6 +30,7 @@ type controllerFlags struct {
 	tls    bool
 	alpha  float64
 	drift  float64
+	keep   int
 }
 
 // anyPort is where a controller listens unless told otherwise: at a port that is free at its first start.
@@ -57,6 +58,7 @@ on with their plans, and a controller that is started again on that folder finds
 	isolate := c.Flags().Bool("isolate", false, "one executor process for each job (default on cpu)")
 	c.Flags().Float64Var(&f.alpha, "alpha", 0.3, "weight of a new latency in the moving average of each operator")
 	c.Flags().Float64Var(&f.drift, "threshold", 0.1, "change of a job's latency, as a fraction, from which on all jobs are planned again")
+	c.Flags().IntVar(&f.keep, "keep", 200, "jobs that are over and still listed; older ones are forgotten (0: none is)")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if f.share && *isolate {
 			return errors.New("--share and --isolate exclude each other")
@@ -73,6 +75,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	if !(f.drift > 0) {
 		return fmt.Errorf("--threshold %v: give a fraction above 0, such as 0.1", f.drift)
+	}
+	if f.keep < 0 {
+		return fmt.Errorf("--keep %d: give 0 or more", f.keep)
 	}
 	if known := scheduler.Policies(); !slices.Contains(known, f.plan.policy) {
 		return fmt.Errorf("unknown policy %q: known are %s", f.plan.policy, strings.Join(known, ", "))
@@ -104,7 +109,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	executors := newChildren(server, f.state, &f.plan, false)
 	o := controller.Options{Config: f.plan.controllerConfig(d, budget), Log: log, Launch: executors.launch, Forgotten: executors.forget,
 		Ready: func() { log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state)) }}
-	o.Share, o.Alpha, o.Threshold, o.Limited = f.share, f.alpha, f.drift, link.rate > 0
+	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
 		return err
 	}

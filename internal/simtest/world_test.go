@@ -116,6 +116,9 @@ func (w *world) carryOut(outputs []controller.Output) {
 			orders := again(w.t, *o.Orders)
 			w.orders[orders.Executor] = orders
 			w.send(func() { w.order(orders) })
+		case o.Drop != nil:
+			delete(w.records, o.Drop.Job)
+			delete(w.graphs, o.Drop.Graph)
 		case o.Launch != "":
 			w.launch(o.Launch)
 		case o.Line != "":
