@@ -59,15 +59,19 @@ func root() *cobra.Command {
 device, swapped to host memory or recomputed, proves the plan, and carries it out on copy lanes beside the compute lane.
 Losses and weights are the same to the bit as without a plan.`,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q: choose run, plan, graph, pool or bench, or see tensile --help", args[0])
+			if len(args) == 0 {
+				return nil
 			}
-			return nil
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				return fmt.Errorf("unknown command %q: is %s meant? tensile --help lists all", args[0], strings.Join(near, " or "))
+			}
+			return fmt.Errorf("unknown command %q: tensile --help lists all", args[0])
 		},
 		RunE:          func(c *cobra.Command, args []string) error { return c.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	c.SuggestionsMinimumDistance = 2
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
