@@ -1,28 +1,21 @@
 package agent
 
 import (
-	"bufio"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tensile/cost"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/internal/golden"
 	"tensile/plan"
 	"tensile/program"
 	"tensile/wire"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // TestMachine plays the scripts in testdata to a machine. A script is prose behind '#', commands, and after "----" what
 // the machine answered to them, up to an empty line. Its commands are
@@ -39,47 +32,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 //	report JOB ITERATION EPOCH | ended JOB ITERATIONS
 //	kept JOB [broken]                       what a job came to was taken; or could not be saved
 func TestMachine(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts in testdata: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { playFile(t, file) })
-	}
-}
-
-func playFile(t *testing.T, file string) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got strings.Builder
-	s := &script{t: t}
-	answering := false
-	for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
-		switch line := lines.Text(); {
-		case line == "":
-			answering = false
-			got.WriteByte('\n')
-		case answering: // what it was before
-		case line == "----":
-			answering = true
-			got.WriteString("----\n" + s.out.String())
-			s.out.Reset()
-		default:
-			got.WriteString(line + "\n")
-			if !strings.HasPrefix(line, "#") {
-				s.command(strings.Fields(line))
-			}
-		}
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(got.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	} else if diff := cmp.Diff(string(text), got.String()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	golden.Play(t, "testdata/*.txt", func(t *testing.T) golden.Player { return &script{t: t} })
 }
 
 // script is a machine and what was said to it.
@@ -93,7 +46,7 @@ type script struct {
 
 var errScript = errors.New("it went wrong")
 
-func (s *script) command(words []string) {
+func (s *script) Command(words []string) {
 	name, outcome := "", ""
 	if len(words) > 1 {
 		name, outcome = words[1], words[len(words)-1]
@@ -106,7 +59,7 @@ func (s *script) command(words []string) {
 	switch words[0] {
 	case "new":
 		s.m, s.tickets, s.before = NewMachine("x1", "life", "device"), map[string]Ticket{}, map[string]Ticket{}
-		s.command([]string{"online"})
+		s.Command([]string{"online"})
 	case "online", "offline":
 		s.step(Input{Online: &yes})
 	case "tick":
@@ -176,6 +129,12 @@ func ordersOf(executor string, words []string) *wire.Orders {
 		o.Jobs = append(o.Jobs, w)
 	}
 	return o
+}
+
+// Answer returns what the machine said since the last one.
+func (s *script) Answer() string {
+	defer s.out.Reset()
+	return s.out.String()
 }
 
 func provenOf(epoch int64) *Proven { return &Proven{&program.Program{Plan: &plan.Plan{Epoch: epoch}}} }

@@ -1,25 +1,18 @@
 package executor
 
 import (
-	"bufio"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tensile/device"
 	"tensile/graph"
+	"tensile/internal/golden"
 	"tensile/plan"
 	"tensile/program"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // TestMachine plays the scripts in testdata to a machine. A script is prose behind '#', commands, and after "----" what
 // the machine answered to them, up to an empty line. Its commands are
@@ -30,46 +23,7 @@ var update = flag.Bool("update", false, "rewrite golden files")
 //	end LANE FROM TO                 the first command of a lane that has not ended ran from a time to another
 //	stop                             the machine is told to stop
 func TestMachine(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts in testdata: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { playFile(t, file) })
-	}
-}
-
-func playFile(t *testing.T, file string) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got strings.Builder
-	s := &script{t: t}
-	answering := false
-	for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
-		switch line := lines.Text(); {
-		case line == "":
-			answering = false
-			got.WriteByte('\n')
-		case answering: // what it was before
-		case line == "----":
-			answering = true
-			got.WriteString("----\n" + s.answer())
-		default:
-			got.WriteString(line + "\n")
-			if !strings.HasPrefix(line, "#") {
-				s.command(strings.Fields(line))
-			}
-		}
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(got.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	} else if diff := cmp.Diff(string(text), got.String()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	golden.Play(t, "testdata/*.txt", func(t *testing.T) golden.Player { return &script{t: t} })
 }
 
 // script is a machine and what was said to it.
@@ -89,7 +43,7 @@ type flight struct {
 	ended [program.Lanes]int
 }
 
-func (s *script) command(words []string) {
+func (s *script) Command(words []string) {
 	switch words[0] {
 	case "job":
 		s.m, s.flying, s.now = NewMachine("job", number(words[1])), nil, 0
@@ -196,7 +150,7 @@ func (s *script) report(r *Report) {
 }
 
 // answer returns what the machine said since the last time, and its state.
-func (s *script) answer() string {
+func (s *script) Answer() string {
 	fmt.Fprintf(&s.out, "%s: %d in flight, %d copies in, %d copies out, %d plans, away %v\n", s.m.State(), len(s.m.runs),
 		s.m.Queue(program.CopyIn).Copies, s.m.Queue(program.CopyOut).Copies, s.m.Plans(), s.m.Transition())
 	defer s.out.Reset()

@@ -2,20 +2,15 @@ package models
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"tensile/autodiff"
 	"tensile/graph"
-
-	"github.com/google/go-cmp/cmp"
+	"tensile/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // TestGolden keeps the ops of small networks, in order, with what they read and make.
 func TestGolden(t *testing.T) {
@@ -28,20 +23,7 @@ func TestGolden(t *testing.T) {
 		{"resnet", "resnet:1,1,1,1", Config{Image: 32, Batch: 2, Optimizer: autodiff.SGD{}}},
 	}
 	for _, test := range tests {
-		got := text(build(t, test.model, test.c))
-		file := filepath.Join("testdata", test.file+".txt")
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file, diff)
-		}
+		golden.Compare(t, filepath.Join("testdata", test.file+".txt"), text(build(t, test.model, test.c)))
 	}
 }
 

@@ -2,23 +2,20 @@ package plan_test
 
 import (
 	"encoding/json"
-	"flag"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"tensile/device/devicetest"
 	"tensile/graph"
+	"tensile/internal/golden"
 	"tensile/internal/randgraph"
 	"tensile/internal/randplan"
 	"tensile/plan"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // TestText keeps the printed form of a plan with swaps, a synchronous copy, a delay and an op that runs again.
 func TestText(t *testing.T) {
@@ -40,20 +37,7 @@ func TestText(t *testing.T) {
 	if err := plan.Validate(g, p); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join("testdata", "swapped.txt")
-	got := p.Text(g)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	golden.Compare(t, filepath.Join("testdata", "swapped.txt"), p.Text(g))
 }
 
 // random returns the graph and the plan of a seed.

@@ -3,10 +3,8 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -17,10 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tensile/graph"
+	"tensile/internal/golden"
 	"tensile/plan"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata")
 
 // same compares what messages mean: losses by their bits, an empty list like none.
 var same = cmp.Options{
@@ -38,19 +35,8 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := filepath.Join("testdata", m.kind()+".json")
-		if *update {
-			if err := os.WriteFile(name, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got.String()); diff != "" {
-			t.Errorf("%s is written in another form (-want +got):\n%s", m.kind(), diff)
-		}
-		read, err := Decode(want)
+		golden.Compare(t, name, got.String())
+		read, err := Decode(got.Bytes())
 		if diff := cmp.Diff(m, read, same); err != nil || diff != "" {
 			t.Errorf("%s: %v; read as another message (-want +got):\n%s", name, err, diff)
 		}
