@@ -66,7 +66,7 @@ func (c *checker) foreign(to string, isTest bool) {
 	}
 	for library, door := range foreignInTests {
 		if below(to, library) {
-			if !isTest {
+			if !isTest && !slices.Contains(helpers, c.pkg) {
 				c.say("imports %s, which is for tests", to)
 			} else if door != "" && door != c.pkg {
 				c.say("imports %s, which is for the tests of %s", to, door)
@@ -116,7 +116,7 @@ func (c *checker) standard(to, name string) {
 	if slices.Contains(pure, c.pkg) && slices.Contains(outside, to) {
 		c.say("imports %s, but only computes", to)
 	}
-	if to == "flag" && c.pkg != "cmd/tensile" {
+	if to == "flag" && c.pkg != "cmd/tensile" && !slices.Contains(helpers, c.pkg) {
 		c.say("imports flag, which only cmd/tensile reads")
 	}
 	if name == "." {

@@ -80,6 +80,7 @@ func TestCheck(t *testing.T) {
 		{"bench", `import "tensile/odds"`, "bench imports odds, which has no row in the table"},
 		{"bench", `import "tensile/device/devicetest"`, "bench imports device/devicetest, which is for tests"},
 		{"internal/randplan", `import "tensile/internal/randgraph"`, ""},
+		{"internal/golden", `import ("flag"; "github.com/google/go-cmp/cmp")`, ""},
 
 		{"graph", `import "gonum.org/v1/gonum/blas"`, "graph imports gonum.org/v1/gonum/blas, which enters through device/cpu/gemm"},
 		{"bench", `import "github.com/spf13/cobra/doc"`, "bench imports github.com/spf13/cobra/doc, which enters through cmd/tensile"},
