@@ -155,7 +155,7 @@ func (c *cluster) end() {
 // busy the machine is while this runs is no reason to plan again.
 func TestClusterReplans(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 2600*graph.KiB, "--link", "20MB/s", "--threshold", "100")
+	c := startCluster(t, 2600*graph.KiB, "--link", "6MB/s", "--threshold", "100")
 	c.submit("lenet:2")
 	two := c.train(nil, "lenet.1", "lenet.2")
 	if a, b := two["lenet.1"].Executor, two["lenet.2"].Executor; a == b || len(executors(t, c.dir)) != 2 {
