@@ -96,7 +96,7 @@ func everything(t *testing.T, o autodiff.Optimizer) *graph.Graph {
 	n = one("drop", graph.Dropout, graph.Attrs{Rate: 0.3, Key: 5}, n)
 	y = one("sum", graph.Add, graph.Attrs{}, y, one("relu", graph.ReLU, graph.Attrs{}, n)) // y has two readers
 	y = one("gate", graph.Mul, graph.Attrs{}, y, one("conv2", graph.Conv2D, conv, y, normal("w2", 4, 4, 3, 3)))
-	y = ranges(b, y)
+	y = images(b, ranges(b, y))
 	y = one("avg", graph.AvgPool, pool, one("max", graph.MaxPool, pool, y))
 	shape := b.Shape(y)
 	z := b.View("flat", y, 0, graph.Shape{3, shape.Elements() / 3})
@@ -121,6 +121,26 @@ func everything(t *testing.T, o autodiff.Optimizer) *graph.Graph {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// images puts x[N,C,H,W] through the kinds of image networks, in groups of channels and one by one, padded and cropped.
+func images(b *graph.Builder, x graph.TensorID) graph.TensorID {
+	one := func(name string, kind graph.Kind, a graph.Attrs, in ...graph.TensorID) graph.TensorID {
+		return b.Op(name, kind, a, in...)[0]
+	}
+	normal := func(name string, shape ...int) graph.TensorID {
+		return b.Source(name, graph.Parameter, shape, &graph.Init{Kind: graph.InitNormal, Scale: 0.4})
+	}
+	s := b.Shape(x)
+	c := s[1]
+	split := graph.Attrs{Kernel: [2]int{1, 3}, Stride: [2]int{1, 1}, Pad: [2]int{0, 1}, Groups: c}
+	x = one("depthwise", graph.Conv2D, split, x, normal("wd", 2*c, 1, 1, 3))
+	split.Groups = 2
+	x = one("groups", graph.Conv2D, split, x, normal("wg", 4, c, 1, 3), normal("bg", 4))
+	x = one("lrn", graph.LRN, graph.Attrs{Length: 3, Factor: 0.2, Exponent: 0.75, Epsilon: 1}, x)
+	x = one("more", graph.SliceDX, graph.Attrs{Dim: 1, Begin: 1, Length: 4, Extent: [2]int{6}}, x)
+	x = one("padded", graph.Pad, graph.Attrs{Pad: [2]int{1, -1}, Extent: [2]int{s[2] + 1, s[3]}}, x)
+	return one("mean", graph.AvgPool, graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Inside: true}, x)
 }
 
 // ranges cuts x[N,C,H,W] into overlapping parts along several dimensions, also as a view, and joins them again.

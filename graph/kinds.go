@@ -7,7 +7,7 @@ type Kind string
 
 // Operand orders are part of a kind's meaning; kernels, autodiff and the rules rely on them.
 const (
-	Conv2D   Kind = "conv2d"    // x[N,C,H,W] w[K,C,R,S] (b[K]) -> y[N,K,P,Q]; Kernel is (R,S)
+	Conv2D   Kind = "conv2d"    // x[N,C,H,W] w[K,C/G,R,S] (b[K]) -> y[N,K,P,Q]; Kernel is (R,S), Groups G; 0 groups are 1
 	Conv2DDW Kind = "conv2d_dw" // x dy -> dw
 	Conv2DDX Kind = "conv2d_dx" // dy w -> dx; Attrs.Extent is (H,W)
 
@@ -22,8 +22,13 @@ const (
 
 	MaxPool   Kind = "max_pool"    // x[N,C,H,W] -> y; Kernel, Stride, Pad; padding never wins
 	MaxPoolDX Kind = "max_pool_dx" // x y dy -> dx; the first element equal to the maximum takes the gradient
-	AvgPool   Kind = "avg_pool"    // x[N,C,H,W] -> y; padding counts as zeros, the divisor is R*S
+	AvgPool   Kind = "avg_pool"    // x[N,C,H,W] -> y; padding counts as zeros, the divisor is R*S; with Inside, the pixels inside of x
 	AvgPoolDX Kind = "avg_pool_dx" // x y dy -> dx
+
+	Pad Kind = "pad" // x[N,C,H,W] -> y[N,C,P,Q], whose pixel (p,q) is x's (p-Pad[0],q-Pad[1]) or zero; Extent is (P,Q); negative Pad crops
+
+	LRN   Kind = "lrn"    // x[N,C,H,W] -> y = x·(Epsilon + Factor·Σx²)^-Exponent, the sum over Length channels around
+	LRNDX Kind = "lrn_dx" // x y dy -> dx
 
 	BatchNormStats  Kind = "batch_norm_stats"  // x -> mean[C] variance[C] (biased)
 	BatchNorm       Kind = "batch_norm"        // x mean variance gamma beta -> y; Epsilon
@@ -58,12 +63,15 @@ type Attrs struct {
 	Stride       [2]int  `json:"stride,omitzero"`
 	Pad          [2]int  `json:"pad,omitzero"`
 	Extent       [2]int  `json:"extent,omitzero"`
+	Groups       int     `json:"groups,omitzero"` // of channels that a convolution keeps apart; 0 is 1
+	Inside       bool    `json:"inside,omitzero"` // avg_pool divides by the pixels that are not padding
 	Dim          int     `json:"dim,omitzero"`    // that a concat or slice runs along
 	Begin        int     `json:"begin,omitzero"`  // of a slice
-	Length       int     `json:"length,omitzero"` // of a slice
+	Length       int     `json:"length,omitzero"` // of a slice; channels in the window of an lrn
 	Rate         float64 `json:"rate,omitzero"`   // share of elements that dropout clears
 	Key          uint64  `json:"key,omitzero"`    // of the generator, the same for a dropout and its gradient
 	Factor       float64 `json:"factor,omitzero"`
+	Exponent     float64 `json:"exponent,omitzero"`
 	LearningRate float64 `json:"learning_rate,omitzero"`
 	Momentum     float64 `json:"momentum,omitzero"`
 	Beta1        float64 `json:"beta1,omitzero"`
@@ -152,6 +160,10 @@ var rules = map[Kind]rule{
 	MaxPoolDX: {[2]int{3, 3}, []int{fresh}, poolDXShapes, poolDXFLOPs},
 	AvgPool:   {[2]int{1, 1}, []int{fresh}, poolShapes, poolFLOPs},
 	AvgPoolDX: {[2]int{3, 3}, []int{fresh}, poolDXShapes, poolDXFLOPs},
+
+	Pad:   {[2]int{1, 1}, []int{fresh}, padShapes, none},
+	LRN:   {[2]int{1, 1}, []int{fresh}, lrnShapes, lrnFLOPs},
+	LRNDX: {[2]int{3, 3}, []int{fresh}, lrnDXShapes, lrnDXFLOPs},
 
 	BatchNormStats:  {[2]int{1, 1}, []int{fresh, fresh}, statsShapes, perInput(4)},
 	BatchNorm:       {[2]int{5, 5}, []int{fresh}, normShapes, perOutput(5)},

@@ -144,6 +144,12 @@ func window(kernel, stride, pad [2]int) graph.Attrs {
 	return graph.Attrs{Kernel: kernel, Stride: stride, Pad: pad}
 }
 
+// inGroups returns a convolution's attributes with groups.
+func inGroups(a graph.Attrs, groups int) graph.Attrs {
+	a.Groups = groups
+	return a
+}
+
 // geometries are the windows that convolutions and pools are tested with, beside the extents of their input.
 var geometries = []struct {
 	n, c, h, w, k int
