@@ -27,20 +27,17 @@ func slice(w *walk, dy []graph.TensorID) {
 	}
 	in := w.g.Tensors[w.op.Inputs[0]]
 	attrs := w.op.Attrs
-	v := w.g.Version(in.ID)
-	if s, ok := w.sums[v]; ok && s.own && in.Bytes() == w.g.Tensors[w.base[v]].Bytes() {
+	c := w.of(in.ID)
+	if s := &c.sum; s.own && in.Bytes() == w.g.Tensors[c.base].Bytes() {
 		shape := w.b.Shape(s.tensor)
 		whole := w.shown(s.tensor, in.Shape)
 		s.tensor = w.shown(w.emit("dx", graph.SliceAccumulate, attrs, whole, dy[0]), shape)
 		s.terms++
-		w.sums[v] = s
 		return
 	}
 	attrs.Extent = [2]int{in.Shape[attrs.Dim]}
 	w.give(0, w.emit("dx", graph.SliceDX, attrs, dy[0]))
-	s := w.sums[v]
-	s.own = true
-	w.sums[v] = s
+	c.sum.own = true
 }
 
 // shown returns d in this shape: d itself, or a view of it.

@@ -176,13 +176,12 @@ func (v *validator) versions() {
 				v.say("op %s: reads version %d of %s, which holds version %d there (-1: nothing yet)", op.Name, r.Number, g.Storages[r.Storage].Name, current[r.Storage])
 			}
 		}
-		written := map[StorageID]bool{}
-		for i, w := range g.Writes(op.ID) {
+		writes := g.Writes(op.ID)
+		for i, w := range writes {
 			s := g.Storages[w.Storage]
-			if written[w.Storage] {
+			if slices.ContainsFunc(writes[:i], func(other Version) bool { return other.Storage == w.Storage }) {
 				v.say("op %s: makes two versions of %s", op.Name, s.Name)
 			}
-			written[w.Storage] = true
 			if s.Role == Input {
 				v.say("op %s: writes input %s", op.Name, s.Name)
 			}

@@ -32,7 +32,7 @@ func (c Config) fill(m model) (Config, error) {
 	c.Image = or(c.Image, m.image)
 	c.Channels = or(c.Channels, m.channels)
 	c.Batch = or(c.Batch, 16)
-	if c.Image >= imageNet && m.image == imageNet {
+	if c.Image >= m.image && m.image >= imageNet {
 		c.Classes = or(c.Classes, 1000)
 	}
 	c.Classes = or(c.Classes, 10)
