@@ -163,6 +163,7 @@ type interpreter struct {
 	engine    *gemm.Engine
 	random    *rand.Rand
 	storages  [][]float64
+	step      float64
 	iteration int // that of dropout's masks and of Adam's step
 }
 
@@ -172,7 +173,7 @@ func newInterpreter(t *testing.T, g *graph.Graph) *interpreter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &interpreter{t: t, g: g, engine: engine, random: rand.New(rand.NewPCG(1, 2)), storages: make([][]float64, len(g.Storages)), iteration: 3}
+	m := &interpreter{t: t, g: g, engine: engine, step: step, random: rand.New(rand.NewPCG(1, 2)), storages: make([][]float64, len(g.Storages)), iteration: 3}
 	for _, s := range g.Storages {
 		m.storages[s.ID] = make([]float64, s.Bytes/graph.ElementBytes)
 		m.fill(s)
@@ -283,7 +284,7 @@ func (m *interpreter) check(gradients []gradient, what string, directions int) {
 			}
 			return m.loss()
 		}
-		measured := (at(step) - at(-step)) / (2 * step)
+		measured := (at(m.step) - at(-m.step)) / (2 * m.step)
 		for k, d := range gradients {
 			copy(m.storages[d.parameter], before[k])
 		}

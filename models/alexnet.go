@@ -30,7 +30,7 @@ var alexnet = model{
 			if l.groups > 1 {
 				a.Groups = l.groups
 			}
-			x = n.relu(l.name+".relu", n.filterBias(l.name, x, l.out, a))
+			x = n.relu(l.name+".relu", n.filterBias(l.name, x, n.thin(l.out), a))
 			if l.lrn {
 				x = n.one(l.name+".lrn", graph.LRN, across, x)
 			}

@@ -15,7 +15,7 @@ func densenet(blocks [4]int) model {
 		smallest: normalising(61, 29),
 		layers: func(n *net, x graph.TensorID, classes int) graph.TensorID {
 			n.b.SetLayer("conv1")
-			x = n.conv("conv1", x, 64, window{kernel: 7, stride: 2, pad: 3})
+			x = n.conv("conv1", x, n.thin(64), window{kernel: 7, stride: 2, pad: 3})
 			x = n.relu("conv1.relu", n.norm("conv1.bn", x, graph.InitOne))
 			n.b.SetLayer("pool1")
 			x = n.maxPool("pool1", x, window{kernel: 3, stride: 2, pad: 1})
@@ -39,8 +39,8 @@ const growth = 32
 // grow appends one layer of a dense block.
 func (n *net) grow(name string, x graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
-	y := n.normConv(name+".1", x, 4*growth, window{kernel: 1, stride: 1})
-	y = n.normConv(name+".2", y, growth, window{kernel: 3, stride: 1, pad: 1})
+	y := n.normConv(name+".1", x, 4*n.thin(growth), window{kernel: 1, stride: 1})
+	y = n.normConv(name+".2", y, n.thin(growth), window{kernel: 3, stride: 1, pad: 1})
 	return n.concat(name, x, y)
 }
 

@@ -30,7 +30,7 @@ func (n *net) tower(prefix string, x graph.TensorID, layers ...normalised) graph
 			a.Pad = [2]int{l.r / 2, l.s / 2}
 		}
 		name := prefix + l.name
-		x = n.filter(name, x, l.out, a)
+		x = n.filter(name, x, n.thin(l.out), a)
 		x = n.relu(name+".relu", n.norm(name+".bn", x, graph.InitOne))
 	}
 	return x

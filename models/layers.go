@@ -9,6 +9,7 @@ import (
 // net appends layers to a forward graph. Ops are named by the caller; parameters after their op.
 type net struct {
 	b        *graph.Builder
+	divisor  int     // Config.Thin
 	dropouts uint64  // so far: keys differ between the dropouts of a network
 	epsilon  float64 // of normalisations; 0: 1e-5
 }
@@ -20,6 +21,15 @@ func (w window) attrs() graph.Attrs {
 	return graph.Attrs{
 		Kernel: [2]int{w.kernel, w.kernel}, Stride: [2]int{w.stride, w.stride}, Pad: [2]int{w.pad, w.pad},
 	}
+}
+
+// thin returns how many of the given channels or units a layer has.
+func (n *net) thin(channels int) int {
+	if n.divisor <= 1 {
+		return channels
+	}
+	const even = 4 // so that halves, and groups of two, stay whole
+	return (channels + even*n.divisor - 1) / (even * n.divisor) * even
 }
 
 // normalising is the smallest image size of a network with batch normalisation, which needs two values per channel: a lone

@@ -15,6 +15,7 @@ func nasnet(image, stem, filters, repeats int) model {
 		smallest: normalising(35, 19),
 		layers: func(n *net, x graph.TensorID, classes int) graph.TensorID {
 			n.epsilon = 1e-3
+			stem, filters := n.thin(stem), n.thin(filters)
 			n.b.SetLayer("conv0")
 			before := n.norm("conv0.bn", n.conv("conv0", x, stem, window{kernel: 3, stride: 2}), graph.InitOne)
 			x = n.reduceFromImage("stem1", before, filters/4)

@@ -9,7 +9,7 @@ import (
 // resnet returns the residual network of bottlenecks with these numbers of blocks in its four stages.
 func resnet(blocks [4]int) model {
 	return residual(blocks, func(n *net, name string, x graph.TensorID, stage int, halve bool) graph.TensorID {
-		return n.bottleneck(name, x, 64<<stage, halve)
+		return n.bottleneck(name, x, n.thin(64<<stage), halve)
 	})
 }
 
@@ -20,11 +20,12 @@ func plainResnet(blocks [4]int) model {
 		if halve {
 			stride = 2
 		}
-		return n.twoConvs(name, x, 64<<stage, stride, func(x graph.TensorID) graph.TensorID {
+		width := n.thin(64 << stage)
+		return n.twoConvs(name, x, width, stride, func(x graph.TensorID) graph.TensorID {
 			if !halve {
 				return x
 			}
-			x = n.conv(name+".down", x, 64<<stage, window{kernel: 1, stride: stride})
+			x = n.conv(name+".down", x, width, window{kernel: 1, stride: stride})
 			return n.norm(name+".down.bn", x, graph.InitOne)
 		})
 	})
@@ -37,7 +38,7 @@ func residual(blocks [4]int, block func(n *net, name string, x graph.TensorID, s
 		smallest: normalising(33, 1),
 		layers: func(n *net, x graph.TensorID, classes int) graph.TensorID {
 			n.b.SetLayer("conv1")
-			x = n.conv("conv1", x, 64, window{kernel: 7, stride: 2, pad: 3})
+			x = n.conv("conv1", x, n.thin(64), window{kernel: 7, stride: 2, pad: 3})
 			x = n.relu("conv1.relu", n.norm("conv1.bn", x, graph.InitOne))
 			n.b.SetLayer("pool1")
 			x = n.maxPool("pool1", x, window{kernel: 3, stride: 2, pad: 1})
@@ -59,12 +60,12 @@ func resnetCIFAR(blocks int) model {
 		smallest: normalising(5, 1),
 		layers: func(n *net, x graph.TensorID, classes int) graph.TensorID {
 			n.b.SetLayer("conv1")
-			x = n.conv("conv1", x, 16, window{kernel: 3, stride: 1, pad: 1})
+			x = n.conv("conv1", x, n.thin(16), window{kernel: 3, stride: 1, pad: 1})
 			x = n.relu("conv1.relu", n.norm("conv1.bn", x, graph.InitOne))
 			for stage := range 3 {
 				for block := range blocks {
 					name := fmt.Sprintf("stage%d.block%d", stage+1, block+1)
-					x = n.cifarBlock(name, x, 16<<stage, stage > 0 && block == 0)
+					x = n.cifarBlock(name, x, n.thin(16<<stage), stage > 0 && block == 0)
 				}
 			}
 			return n.pooledClasses("pool", x, classes)
@@ -82,7 +83,8 @@ func (n *net) cifarBlock(name string, x graph.TensorID, width int, halve bool) g
 			return x
 		}
 		x = n.maxPool(name+".down", x, window{kernel: 1, stride: 2})
-		a := graph.Attrs{Dim: 1, Begin: width / 4, Length: width / 2, Extent: [2]int{width}}
+		in := n.b.Shape(x)[1]
+		a := graph.Attrs{Dim: 1, Begin: (width - in) / 2, Length: in, Extent: [2]int{width}}
 		return n.one(name+".widen", graph.SliceDX, a, x)
 	})
 }

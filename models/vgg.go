@@ -34,7 +34,7 @@ func vggCIFAR(convs [5]int) model {
 				return n.relu(name+".relu", n.norm(name+".bn", x, graph.InitOne))
 			})
 			n.b.SetLayer("fc6")
-			x = n.relu("fc6.relu", n.linear("fc6", n.dropout("fc6.in.dropout", n.flatten(x), 0.5), 512, reluGain))
+			x = n.relu("fc6.relu", n.linear("fc6", n.dropout("fc6.in.dropout", n.flatten(x), 0.5), n.thin(512), reluGain))
 			x = n.dropout("fc6.dropout", x, 0.5)
 			n.b.SetLayer("fc7")
 			return n.linear("fc7", x, classes, linearGain)
@@ -48,7 +48,7 @@ func (n *net) stages(x *graph.TensorID, convs [5]int, layer func(name string, x 
 		for j := range count {
 			name := fmt.Sprintf("conv%d_%d", i+1, j+1)
 			n.b.SetLayer(name)
-			*x = layer(name, *x, min(512, 64<<i))
+			*x = layer(name, *x, n.thin(min(512, 64<<i)))
 		}
 		pool := fmt.Sprintf("pool%d", i+1)
 		n.b.SetLayer(pool)
@@ -60,7 +60,7 @@ func (n *net) stages(x *graph.TensorID, convs [5]int, layer func(name string, x 
 func (n *net) classifier(x graph.TensorID, hidden, classes int) graph.TensorID {
 	for _, name := range []string{"fc6", "fc7"} {
 		n.b.SetLayer(name)
-		x = n.relu(name+".relu", n.linear(name, x, hidden, reluGain))
+		x = n.relu(name+".relu", n.linear(name, x, n.thin(hidden), reluGain))
 		x = n.dropout(name+".dropout", x, 0.5)
 	}
 	n.b.SetLayer("fc8")
