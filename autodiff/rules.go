@@ -6,8 +6,7 @@ import "tensile/graph"
 // and gives each input its gradient.
 type rule func(w *walk, dy []graph.TensorID)
 
-// rules holds the kinds that have a gradient. batch_norm_stats has none: how the statistics depend on x is part of
-// batch_norm_grad. batch_norm_update has none because nothing of the iteration reads what it makes.
+// rules holds the kinds that have a gradient; without holds the others.
 var rules = map[graph.Kind]rule{
 	graph.Conv2D:      convolution,
 	graph.Linear:      linear,

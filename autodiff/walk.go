@@ -94,7 +94,7 @@ func (w *walk) differentiate(op graph.Op) {
 	}
 	rule, ok := rules[op.Kind]
 	if !ok {
-		w.fail("%s has no gradient", op.Kind)
+		w.fail("%s has no gradient: %s", op.Kind, without[op.Kind])
 		return
 	}
 	if slices.Contains(dy, one) && op.Kind != graph.SoftmaxXent && op.Kind != graph.Add {

@@ -60,7 +60,7 @@ device, swapped to host memory or recomputed, proves the plan, and carries it ou
 Losses and weights are the same to the bit as without a plan.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q: choose run, plan, graph, pool or bench, or see tensile --help", args[0])
+				return fmt.Errorf("unknown command %q: choose run, plan, graph, models, pool or bench, or see tensile --help", args[0])
 			}
 			return nil
 		},
@@ -72,7 +72,7 @@ Losses and weights are the same to the bit as without a plan.`,
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
-	c.AddCommand(runCommand(), planCommand(), graphCommand(), poolCommand(), benchCommand(),
+	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), poolCommand(), benchCommand(),
 		controllerCommand(), executorCommand(), credentialsCommand(), submitCommand(), jobsCommand(), stopCommand(), logsCommand())
 	return c
 }
