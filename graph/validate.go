@@ -67,9 +67,11 @@ func (v *validator) ids() {
 		if op.Forward != NoOp && (op.Forward < 0 || int(op.Forward) >= i) {
 			v.say("op %s: forward op %d is not an earlier op", op.Name, op.Forward)
 		}
-		for _, t := range slices.Concat(op.Inputs, op.Outputs) {
-			if t < 0 || int(t) >= len(g.Tensors) {
-				v.say("op %s: there is no tensor %d", op.Name, t)
+		for _, ids := range [2][]TensorID{op.Inputs, op.Outputs} {
+			for _, t := range ids {
+				if t < 0 || int(t) >= len(g.Tensors) {
+					v.say("op %s: there is no tensor %d", op.Name, t)
+				}
 			}
 		}
 	}

@@ -80,11 +80,12 @@ func (n *net) v3HalveSecond(name string, x graph.TensorID) graph.TensorID {
 func (n *net) v3Wide(name string, x graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
 	p := name + "."
-	single := n.tower(p, x, same("3x3.1", 384, 1, 1))
-	double := n.tower(p, x, same("double.1", 448, 1, 1), same("double.2", 384, 3, 3))
+	fan := func(name string, x graph.TensorID) graph.TensorID {
+		return n.concat(p+name, n.tower(p, x, same(name+".a", 384, 1, 3)), n.tower(p, x, same(name+".b", 384, 3, 1)))
+	}
 	return n.concat(name,
 		n.tower(p, x, same("1x1", 320, 1, 1)),
-		n.concat(p+"3x3", n.tower(p, single, same("3x3.2a", 384, 1, 3)), n.tower(p, single, same("3x3.2b", 384, 3, 1))),
-		n.concat(p+"double", n.tower(p, double, same("double.3a", 384, 1, 3)), n.tower(p, double, same("double.3b", 384, 3, 1))),
+		fan("3x3", n.tower(p, x, same("3x3.1", 384, 1, 1))),
+		fan("double", n.tower(p, x, same("double.1", 448, 1, 1), same("double.2", 384, 3, 3))),
 		n.tower(p, n.smooth(p+"mean", x), same("mean.1x1", 192, 1, 1)))
 }

@@ -87,11 +87,13 @@ func (n *net) v4HalveSecond(name string, x graph.TensorID) graph.TensorID {
 func (n *net) v4Wide(name string, x graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
 	p := name + "."
-	single := n.tower(p, x, same("3x3.1", 384, 1, 1))
-	double := n.tower(p, x, same("double.1", 384, 1, 1), same("double.2", 448, 3, 1), same("double.3", 512, 1, 3))
-	return n.concat(name,
-		n.tower(p, x, same("1x1", 256, 1, 1)),
-		n.tower(p, single, same("3x3.2a", 256, 1, 3)), n.tower(p, single, same("3x3.2b", 256, 3, 1)),
-		n.tower(p, double, same("double.4a", 256, 1, 3)), n.tower(p, double, same("double.4b", 256, 3, 1)),
-		n.tower(p, n.smooth(p+"mean", x), same("mean.1x1", 256, 1, 1)))
+	fan := func(name string, x graph.TensorID) (a, b graph.TensorID) {
+		return n.tower(p, x, same(name+".a", 256, 1, 3)), n.tower(p, x, same(name+".b", 256, 3, 1))
+	}
+	plain := n.tower(p, x, same("1x1", 256, 1, 1))
+	singleA, singleB := fan("3x3", n.tower(p, x, same("3x3.1", 384, 1, 1)))
+	doubleA, doubleB := fan("double",
+		n.tower(p, x, same("double.1", 384, 1, 1), same("double.2", 448, 3, 1), same("double.3", 512, 1, 3)))
+	mean := n.tower(p, n.smooth(p+"mean", x), same("mean.1x1", 256, 1, 1))
+	return n.concat(name, plain, singleA, singleB, doubleA, doubleB, mean)
 }
