@@ -9,8 +9,8 @@ var configs = map[string]models.Config{
 	"mlp":         {Image: 8, Batch: 32, Thin: 8},
 	"lenet":       {Image: 12, Batch: 16},
 	"alexnet":     {Image: 67, Batch: 4, Thin: 16},
-	"inceptionv3": {Image: 75, Batch: 4, Thin: 16},
-	"inceptionv4": {Image: 75, Batch: 4, Thin: 16},
+	"inceptionv3": {Image: 75, Batch: 8, Thin: 16},
+	"inceptionv4": {Image: 107, Batch: 4, Thin: 16},
 }
 
 // Config returns the small configuration of a network.
