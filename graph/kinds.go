@@ -62,7 +62,7 @@ type Attrs struct {
 	Kernel       [2]int  `json:"kernel,omitzero"`
 	Stride       [2]int  `json:"stride,omitzero"`
 	Pad          [2]int  `json:"pad,omitzero"`
-	Extent       [2]int  `json:"extent,omitzero"`
+	Extent       [2]int  `json:"extent,omitzero"` // of what conv2d_dx and pad make; of slice_dx [0] alone
 	Groups       int     `json:"groups,omitzero"` // of channels that a convolution keeps apart; 0 is 1
 	Inside       bool    `json:"inside,omitzero"` // avg_pool divides by the pixels that are not padding
 	Dim          int     `json:"dim,omitzero"`    // that a concat or slice runs along
