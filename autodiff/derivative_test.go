@@ -96,6 +96,7 @@ func everything(t *testing.T, o autodiff.Optimizer) *graph.Graph {
 	n = one("drop", graph.Dropout, graph.Attrs{Rate: 0.3, Key: 5}, n)
 	y = one("sum", graph.Add, graph.Attrs{}, y, one("relu", graph.ReLU, graph.Attrs{}, n)) // y has two readers
 	y = one("gate", graph.Mul, graph.Attrs{}, y, one("conv2", graph.Conv2D, conv, y, normal("w2", 4, 4, 3, 3)))
+	y = images(b, ranges(b, y))
 	y = one("avg", graph.AvgPool, pool, one("max", graph.MaxPool, pool, y))
 	shape := b.Shape(y)
 	z := b.View("flat", y, 0, graph.Shape{3, shape.Elements() / 3})
@@ -122,6 +123,39 @@ func everything(t *testing.T, o autodiff.Optimizer) *graph.Graph {
 	return g
 }
 
+// images puts x[N,C,H,W] through the kinds of image networks, in groups of channels and one by one, padded and cropped.
+func images(b *graph.Builder, x graph.TensorID) graph.TensorID {
+	one := func(name string, kind graph.Kind, a graph.Attrs, in ...graph.TensorID) graph.TensorID {
+		return b.Op(name, kind, a, in...)[0]
+	}
+	normal := func(name string, shape ...int) graph.TensorID {
+		return b.Source(name, graph.Parameter, shape, &graph.Init{Kind: graph.InitNormal, Scale: 0.4})
+	}
+	s := b.Shape(x)
+	c := s[1]
+	split := graph.Attrs{Kernel: [2]int{1, 3}, Stride: [2]int{1, 1}, Pad: [2]int{0, 1}, Groups: c}
+	x = one("depthwise", graph.Conv2D, split, x, normal("wd", 2*c, 1, 1, 3))
+	split.Groups = 2
+	x = one("groups", graph.Conv2D, split, x, normal("wg", 4, c, 1, 3), normal("bg", 4))
+	x = one("lrn", graph.LRN, graph.Attrs{Length: 3, Factor: 0.2, Exponent: 0.75, Epsilon: 1}, x)
+	x = one("more", graph.SliceDX, graph.Attrs{Dim: 1, Begin: 1, Length: 4, Extent: [2]int{6}}, x)
+	x = one("padded", graph.Pad, graph.Attrs{Pad: [2]int{1, -1}, Extent: [2]int{s[2] + 1, s[3]}}, x)
+	return one("mean", graph.AvgPool, graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Inside: true}, x)
+}
+
+// ranges cuts x[N,C,H,W] into overlapping parts along several dimensions, also as a view, and joins them again.
+func ranges(b *graph.Builder, x graph.TensorID) graph.TensorID {
+	s := b.Shape(x)
+	cut := func(name string, t graph.TensorID, dim, begin, length int) graph.TensorID {
+		return b.Op(name, graph.Slice, graph.Attrs{Dim: dim, Begin: begin, Length: length}, t)[0]
+	}
+	flat := b.View("rows", x, 0, graph.Shape{s[0], s.Elements() / s[0]})
+	some := b.View("planes", cut("some", flat, 1, 3, 2*s[2]*s[3]), 0, graph.Shape{s[0], 2, s[2], s[3]})
+	low := cut("low", x, 1, 0, s[1]-1)
+	low = b.Op("low2", graph.Concat, graph.Attrs{Dim: 3}, cut("right", low, 3, 2, s[3]-2), cut("left", low, 3, 0, 2))[0]
+	return b.Op("joined", graph.Concat, graph.Attrs{Dim: 1}, some, low, x)[0]
+}
+
 // interpreter runs ops of a graph in float64 and in graph order, each storage in memory of its own.
 type interpreter struct {
 	t         *testing.T
@@ -129,6 +163,7 @@ type interpreter struct {
 	engine    *gemm.Engine
 	random    *rand.Rand
 	storages  [][]float64
+	step      float64
 	iteration int // that of dropout's masks and of Adam's step
 }
 
@@ -138,7 +173,7 @@ func newInterpreter(t *testing.T, g *graph.Graph) *interpreter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &interpreter{t: t, g: g, engine: engine, random: rand.New(rand.NewPCG(1, 2)), storages: make([][]float64, len(g.Storages)), iteration: 3}
+	m := &interpreter{t: t, g: g, engine: engine, step: step, random: rand.New(rand.NewPCG(1, 2)), storages: make([][]float64, len(g.Storages)), iteration: 3}
 	for _, s := range g.Storages {
 		m.storages[s.ID] = make([]float64, s.Bytes/graph.ElementBytes)
 		m.fill(s)
@@ -249,7 +284,7 @@ func (m *interpreter) check(gradients []gradient, what string, directions int) {
 			}
 			return m.loss()
 		}
-		measured := (at(step) - at(-step)) / (2 * step)
+		measured := (at(m.step) - at(-m.step)) / (2 * m.step)
 		for k, d := range gradients {
 			copy(m.storages[d.parameter], before[k])
 		}

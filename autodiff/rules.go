@@ -6,17 +6,21 @@ import "tensile/graph"
 // and gives each input its gradient.
 type rule func(w *walk, dy []graph.TensorID)
 
-// rules holds the kinds that have a gradient. batch_norm_stats has none: how the statistics depend on x is part of
-// batch_norm_grad. batch_norm_update has none because nothing of the iteration reads what it makes.
+// rules holds the kinds that have a gradient; without holds the others.
 var rules = map[graph.Kind]rule{
 	graph.Conv2D:      convolution,
 	graph.Linear:      linear,
 	graph.ReLU:        fromXAndY(graph.ReLUDX),
 	graph.MaxPool:     fromXAndY(graph.MaxPoolDX),
 	graph.AvgPool:     fromXAndY(graph.AvgPoolDX),
+	graph.Pad:         pad,
+	graph.LRN:         fromXAndY(graph.LRNDX),
 	graph.BatchNorm:   batchNorm,
 	graph.Add:         add,
 	graph.Mul:         mul,
+	graph.Concat:      concat,
+	graph.Slice:       slice,
+	graph.SliceDX:     sliceDX,
 	graph.Dropout:     dropout,
 	graph.SoftmaxXent: softmaxXent,
 }
@@ -58,8 +62,8 @@ func fromXAndY(dx graph.Kind) rule {
 // batchNorm makes all three gradients at once. They hold only if the statistics are those of this very x.
 func batchNorm(w *walk, dy []graph.TensorID) {
 	x, mean, variance, gamma := w.op.Inputs[0], w.op.Inputs[1], w.op.Inputs[2], w.op.Inputs[3]
-	id, made := w.maker[w.g.Version(mean)]
-	if !made || w.g.Ops[id].Kind != graph.BatchNormStats || w.g.Version(w.g.Ops[id].Inputs[0]) != w.g.Version(x) ||
+	id := w.of(mean).maker
+	if id == graph.NoOp || w.g.Ops[id].Kind != graph.BatchNormStats || w.g.Version(w.g.Ops[id].Inputs[0]) != w.g.Version(x) ||
 		w.g.Ops[id].Outputs[0] != mean || w.g.Ops[id].Outputs[1] != variance {
 		w.fail("mean and variance must be what %s makes of %s", graph.BatchNormStats, w.g.Tensors[x].Name)
 		return

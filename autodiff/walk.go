@@ -18,56 +18,74 @@ type walk struct {
 	b *graph.Builder
 	g *graph.Graph
 
-	base   map[graph.Version]graph.TensorID // the tensor that a content was made as; others with it are views
-	maker  map[graph.Version]graph.OpID     // of the contents made by forward ops
-	needed map[graph.Version]bool           // depends on a parameter
-	sums   map[graph.Version]sum            // gradients of the contents, as far as they have arrived
+	first    []int // per storage: its version 0 in contents; a version is as many further on
+	contents []content
 
 	op graph.Op // being differentiated
 }
 
-// sum is a gradient of which this many contributions have arrived.
+// content is what the walk knows of one version of a storage of the forward graph.
+type content struct {
+	base   graph.TensorID // the tensor that it was made as; others with it are views
+	maker  graph.OpID     // NoOp: it is there before the first op
+	needed bool           // it depends on a parameter
+	sum    sum            // its gradient, as far as it has arrived
+}
+
+// sum is a gradient of which this many contributions have arrived, none at first.
 type sum struct {
 	tensor graph.TensorID
 	terms  int
+	own    bool // its storage was made for this sum and nothing else reads it: more may be added in place
 }
 
 func newWalk(b *graph.Builder) *walk {
-	w := &walk{
-		b: b, g: b.Peek(),
-		base:   map[graph.Version]graph.TensorID{},
-		maker:  map[graph.Version]graph.OpID{},
-		needed: map[graph.Version]bool{},
-		sums:   map[graph.Version]sum{},
+	w := &walk{b: b, g: b.Peek()}
+	count := 0
+	for _, last := range w.g.LastVersions() {
+		w.first = append(w.first, count)
+		count += last + 1
 	}
-	for _, t := range w.g.Tensors {
-		v := w.g.Version(t.ID)
-		if _, ok := w.base[v]; !ok {
-			w.base[v] = t.ID
+	w.contents = make([]content, count)
+	for i := range w.contents {
+		w.contents[i] = content{base: absent, maker: graph.NoOp}
+	}
+	for i := range w.g.Tensors {
+		t := &w.g.Tensors[i]
+		c := w.of(t.ID)
+		if c.base == absent {
+			c.base = t.ID
 		}
 		if w.g.Storages[t.Storage].Role == graph.Parameter && t.Version == 0 {
-			w.needed[v] = true
+			c.needed = true
 		}
 	}
-	for _, op := range w.g.Ops {
+	for i := range w.g.Ops {
+		op := &w.g.Ops[i]
 		needed := slices.ContainsFunc(op.Inputs, w.wantsTensor)
-		for _, v := range w.g.Writes(op.ID) {
-			w.maker[v] = op.ID
-			w.needed[v] = needed
+		for _, t := range op.Outputs {
+			c := w.of(t)
+			c.maker, c.needed = op.ID, needed
 		}
 	}
 	return w
 }
 
-func (w *walk) wantsTensor(t graph.TensorID) bool { return w.needed[w.g.Version(t)] }
+// of returns the content that a tensor of the forward graph shows.
+func (w *walk) of(t graph.TensorID) *content {
+	v := w.g.Version(t)
+	return &w.contents[w.first[v.Storage]+v.Number]
+}
+
+func (w *walk) wantsTensor(t graph.TensorID) bool { return w.of(t).needed }
 
 // differentiate appends the backward ops of op if a gradient of one of its outputs has arrived.
 func (w *walk) differentiate(op graph.Op) {
 	w.op = op
 	dy := make([]graph.TensorID, len(op.Outputs))
-	for i, v := range w.g.Writes(op.ID) {
+	for i, t := range op.Outputs {
 		dy[i] = absent
-		if s, ok := w.sums[v]; ok {
+		if s := w.of(t).sum; s.terms > 0 {
 			dy[i] = s.tensor
 		}
 	}
@@ -76,7 +94,7 @@ func (w *walk) differentiate(op graph.Op) {
 	}
 	rule, ok := rules[op.Kind]
 	if !ok {
-		w.fail("%s has no gradient", op.Kind)
+		w.fail("%s has no gradient: %s", op.Kind, without[op.Kind])
 		return
 	}
 	if slices.Contains(dy, one) && op.Kind != graph.SoftmaxXent && op.Kind != graph.Add {
@@ -103,8 +121,8 @@ func (w *walk) give(i int, d graph.TensorID) {
 		return
 	}
 	in := w.g.Tensors[w.op.Inputs[i]]
-	v := w.g.Version(in.ID)
-	base := w.g.Tensors[w.base[v]]
+	c := w.of(in.ID)
+	base := w.g.Tensors[c.base]
 	if in.Bytes() != base.Bytes() {
 		w.fail("input %s is a view of a part of %s (%d of %d bytes), which has no gradient",
 			in.Name, base.Name, in.Bytes(), base.Bytes())
@@ -113,9 +131,9 @@ func (w *walk) give(i int, d graph.TensorID) {
 	if d != one && !slices.Equal(in.Shape, base.Shape) {
 		d = w.b.View(base.Name+".grad", d, 0, base.Shape)
 	}
-	s, summed := w.sums[v]
-	if !summed {
-		w.sums[v] = sum{d, 1}
+	s := &c.sum
+	if s.terms == 0 {
+		*s = sum{tensor: d, terms: 1}
 		return
 	}
 	if s.tensor == one || d == one {
@@ -123,8 +141,8 @@ func (w *walk) give(i int, d graph.TensorID) {
 		return
 	}
 	s.terms++
+	s.own = true
 	s.tensor = w.b.Op(fmt.Sprintf("%s.grad%d", base.Name, s.terms), graph.Add, graph.Attrs{}, s.tensor, d)[0]
-	w.sums[v] = s
 }
 
 func (w *walk) fail(format string, args ...any) {
@@ -134,10 +152,9 @@ func (w *walk) fail(format string, args ...any) {
 // parameters returns the gradients that reached parameters.
 func (w *walk) parameters() []Gradient {
 	var grads []Gradient
-	for _, s := range w.g.Storages {
-		v := graph.Version{Storage: s.ID}
-		if d, ok := w.sums[v]; ok && s.Role == graph.Parameter {
-			grads = append(grads, Gradient{w.base[v], d.tensor})
+	for s, first := range w.first {
+		if c := &w.contents[first]; c.sum.terms > 0 && w.g.Storages[s].Role == graph.Parameter {
+			grads = append(grads, Gradient{c.base, c.sum.tensor})
 		}
 	}
 	return grads

@@ -10,7 +10,7 @@ func (a Attrs) check(k Kind) error {
 	for _, f := range []struct {
 		name string
 		v    float64
-	}{{"rate", a.Rate}, {"factor", a.Factor}, {"learning rate", a.LearningRate}, {"momentum", a.Momentum},
+	}{{"rate", a.Rate}, {"factor", a.Factor}, {"exponent", a.Exponent}, {"learning rate", a.LearningRate}, {"momentum", a.Momentum},
 		{"beta1", a.Beta1}, {"beta2", a.Beta2}, {"epsilon", a.Epsilon}} {
 		if math.IsNaN(f.v) || math.IsInf(f.v, 0) {
 			return fmt.Errorf("%s %v is not finite", f.name, f.v)
@@ -31,6 +31,11 @@ func (a Attrs) check(k Kind) error {
 	switch k {
 	case Dropout, DropoutDX:
 		return share("rate", a.Rate)
+	case LRN, LRNDX:
+		if a.Length < 1 || a.Length%2 == 0 || a.Factor < 0 || a.Exponent < 0 {
+			return fmt.Errorf("length %d must be odd and positive, factor %v and exponent %v not negative", a.Length, a.Factor, a.Exponent)
+		}
+		return positive("epsilon", a.Epsilon)
 	case BatchNorm, BatchNormGrad:
 		return positive("epsilon", a.Epsilon)
 	case Momentum, BatchNormUpdate:

@@ -1,6 +1,9 @@
 package graph
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Builder appends ops to a graph and works out the tensors they make. The first error stays and is returned by Graph;
 // after it, further calls do nothing of use.
@@ -23,6 +26,7 @@ func (b *Builder) Graph() (*Graph, error) {
 	if b.err != nil {
 		return nil, fmt.Errorf("build %s: %w", b.g.Name, b.err)
 	}
+	b.g.Ops, b.g.Tensors, b.g.Storages = trimmed(b.g.Ops), trimmed(b.g.Tensors), trimmed(b.g.Storages)
 	return &b.g, nil
 }
 
@@ -93,7 +97,7 @@ func (b *Builder) Op(name string, kind Kind, attrs Attrs, inputs ...TensorID) []
 		}
 		op.Outputs = append(op.Outputs, b.tensor(label, b.storage(label, role, shape.Bytes()), 0, 0, shape))
 	}
-	b.g.Ops = append(b.g.Ops, op)
+	b.g.Ops = append(doubled(b.g.Ops), op)
 	return op.Outputs
 }
 
@@ -104,14 +108,31 @@ func (b *Builder) Output(t TensorID) {
 
 func (b *Builder) storage(name string, role Role, size Bytes) StorageID {
 	id := StorageID(len(b.g.Storages))
-	b.g.Storages = append(b.g.Storages, Storage{ID: id, Name: name, Role: role, Bytes: size})
+	b.g.Storages = append(doubled(b.g.Storages), Storage{ID: id, Name: name, Role: role, Bytes: size})
 	return id
 }
 
 func (b *Builder) tensor(name string, s StorageID, version int, offset Bytes, shape Shape) TensorID {
 	id := TensorID(len(b.g.Tensors))
-	b.g.Tensors = append(b.g.Tensors, Tensor{ID: id, Name: name, Storage: s, Version: version, Offset: offset, Shape: shape})
+	b.g.Tensors = append(doubled(b.g.Tensors), Tensor{ID: id, Name: name, Storage: s, Version: version, Offset: offset, Shape: shape})
 	return id
+}
+
+// doubled makes room for as many elements again when there is none left: append alone copies a graph of many ops four times
+// as often.
+func doubled[T any](s []T) []T {
+	if len(s) < cap(s) {
+		return s
+	}
+	return slices.Grow(s, len(s))
+}
+
+// trimmed gives room back that nothing is in.
+func trimmed[T any](s []T) []T {
+	if spare := cap(s) - len(s); spare > len(s)/8 {
+		return slices.Clone(s)
+	}
+	return s
 }
 
 // placeholders keeps callers going after an error: tensors of one element that belong to nothing.

@@ -7,7 +7,7 @@ type Kind string
 
 // Operand orders are part of a kind's meaning; kernels, autodiff and the rules rely on them.
 const (
-	Conv2D   Kind = "conv2d"    // x[N,C,H,W] w[K,C,R,S] (b[K]) -> y[N,K,P,Q]; Kernel is (R,S)
+	Conv2D   Kind = "conv2d"    // x[N,C,H,W] w[K,C/G,R,S] (b[K]) -> y[N,K,P,Q]; Kernel is (R,S), Groups G; 0 groups are 1
 	Conv2DDW Kind = "conv2d_dw" // x dy -> dw
 	Conv2DDX Kind = "conv2d_dx" // dy w -> dx; Attrs.Extent is (H,W)
 
@@ -22,8 +22,13 @@ const (
 
 	MaxPool   Kind = "max_pool"    // x[N,C,H,W] -> y; Kernel, Stride, Pad; padding never wins
 	MaxPoolDX Kind = "max_pool_dx" // x y dy -> dx; the first element equal to the maximum takes the gradient
-	AvgPool   Kind = "avg_pool"    // x[N,C,H,W] -> y; padding counts as zeros, the divisor is R*S
+	AvgPool   Kind = "avg_pool"    // x[N,C,H,W] -> y; padding counts as zeros, the divisor is R*S; with Inside, the pixels inside of x
 	AvgPoolDX Kind = "avg_pool_dx" // x y dy -> dx
+
+	Pad Kind = "pad" // x[N,C,H,W] -> y[N,C,P,Q], whose pixel (p,q) is x's (p-Pad[0],q-Pad[1]) or zero; Extent is (P,Q); negative Pad crops
+
+	LRN   Kind = "lrn"    // x[N,C,H,W] -> y = x·(Epsilon + Factor·Σx²)^-Exponent, the sum over Length channels around
+	LRNDX Kind = "lrn_dx" // x y dy -> dx
 
 	BatchNormStats  Kind = "batch_norm_stats"  // x -> mean[C] variance[C] (biased)
 	BatchNorm       Kind = "batch_norm"        // x mean variance gamma beta -> y; Epsilon
@@ -32,6 +37,11 @@ const (
 
 	Add Kind = "add" // a b -> a+b, equal shapes
 	Mul Kind = "mul" // a b -> a*b, equal shapes
+
+	Concat          Kind = "concat"           // two or more tensors, alike but for their extent along Dim, one after the other along it
+	Slice           Kind = "slice"            // x -> y: Length elements along Dim from Begin on
+	SliceDX         Kind = "slice_dx"         // dy -> dx: dy in its range, zeros elsewhere; Extent[0] is x's extent along Dim
+	SliceAccumulate Kind = "slice_accumulate" // dx dy -> dx + dy within the range, in place in dx; Dim, Begin, Length
 
 	Dropout   Kind = "dropout"    // x -> y; Rate, Key
 	DropoutDX Kind = "dropout_dx" // dy -> dx; Rate and Key of the forward op: the mask is generated again, not kept
@@ -52,10 +62,16 @@ type Attrs struct {
 	Kernel       [2]int  `json:"kernel,omitzero"`
 	Stride       [2]int  `json:"stride,omitzero"`
 	Pad          [2]int  `json:"pad,omitzero"`
-	Extent       [2]int  `json:"extent,omitzero"`
-	Rate         float64 `json:"rate,omitzero"` // share of elements that dropout clears
-	Key          uint64  `json:"key,omitzero"`  // of the generator, the same for a dropout and its gradient
+	Extent       [2]int  `json:"extent,omitzero"` // of what conv2d_dx and pad make; of slice_dx [0] alone
+	Groups       int     `json:"groups,omitzero"` // of channels that a convolution keeps apart; 0 is 1
+	Inside       bool    `json:"inside,omitzero"` // avg_pool divides by the pixels that are not padding
+	Dim          int     `json:"dim,omitzero"`    // that a concat or slice runs along
+	Begin        int     `json:"begin,omitzero"`  // of a slice
+	Length       int     `json:"length,omitzero"` // of a slice; channels in the window of an lrn
+	Rate         float64 `json:"rate,omitzero"`   // share of elements that dropout clears
+	Key          uint64  `json:"key,omitzero"`    // of the generator, the same for a dropout and its gradient
 	Factor       float64 `json:"factor,omitzero"`
+	Exponent     float64 `json:"exponent,omitzero"`
 	LearningRate float64 `json:"learning_rate,omitzero"`
 	Momentum     float64 `json:"momentum,omitzero"`
 	Beta1        float64 `json:"beta1,omitzero"`
@@ -66,7 +82,7 @@ type Attrs struct {
 // Cost is what an op does in the roofline's terms.
 type Cost struct {
 	FLOPs int64
-	Bytes Bytes // read and written, each operand once
+	Bytes Bytes // read and written: each operand once, or the part of it that the op touches
 }
 
 // rule is what follows from a kind.
@@ -80,8 +96,13 @@ type rule struct {
 // fresh marks an output that is a new storage.
 const fresh = -1
 
-func (r rule) cost(a Attrs, in, out []Shape) Cost {
+// cost of an op of kind k, whose rule is r.
+func (r rule) cost(k Kind, a Attrs, in, out []Shape) Cost {
 	c := Cost{FLOPs: r.flops(a, in, out)}
+	if partly, ok := traffic[k]; ok {
+		c.Bytes = partly(a, in, out)
+		return c
+	}
 	for _, shapes := range [2][]Shape{in, out} {
 		for _, s := range shapes {
 			c.Bytes += s.Bytes()
@@ -140,6 +161,10 @@ var rules = map[Kind]rule{
 	AvgPool:   {[2]int{1, 1}, []int{fresh}, poolShapes, poolFLOPs},
 	AvgPoolDX: {[2]int{3, 3}, []int{fresh}, poolDXShapes, poolDXFLOPs},
 
+	Pad:   {[2]int{1, 1}, []int{fresh}, padShapes, none},
+	LRN:   {[2]int{1, 1}, []int{fresh}, lrnShapes, lrnFLOPs},
+	LRNDX: {[2]int{3, 3}, []int{fresh}, lrnDXShapes, lrnDXFLOPs},
+
 	BatchNormStats:  {[2]int{1, 1}, []int{fresh, fresh}, statsShapes, perInput(4)},
 	BatchNorm:       {[2]int{5, 5}, []int{fresh}, normShapes, perOutput(5)},
 	BatchNormUpdate: {[2]int{4, 4}, []int{2, 3}, updateShapes, perOutput(3)},
@@ -147,6 +172,11 @@ var rules = map[Kind]rule{
 
 	Add: {[2]int{2, 2}, []int{fresh}, likeFirst(1), perOutput(1)},
 	Mul: {[2]int{2, 2}, []int{fresh}, likeFirst(1), perOutput(1)},
+
+	Concat:          {[2]int{2, mostParts}, []int{fresh}, concatShapes, none},
+	Slice:           {[2]int{1, 1}, []int{fresh}, sliceShapes, none},
+	SliceDX:         {[2]int{1, 1}, []int{fresh}, sliceDXShapes, none},
+	SliceAccumulate: {[2]int{2, 2}, []int{0}, sliceAccumulateShapes, perSecond(1)},
 
 	Dropout:   {[2]int{1, 1}, []int{fresh}, likeFirst(1), perOutput(8)},
 	DropoutDX: {[2]int{1, 1}, []int{fresh}, likeFirst(1), perOutput(8)},

@@ -16,6 +16,12 @@ var window = Attrs{Kernel: [2]int{3, 2}, Stride: [2]int{2, 1}, Pad: [2]int{1, 0}
 // onto is window with the extent of the x it was applied to.
 var onto = Attrs{Kernel: window.Kernel, Stride: window.Stride, Pad: window.Pad, Extent: [2]int{7, 5}}
 
+// grouped is onto in three groups of channels.
+var grouped = Attrs{Kernel: window.Kernel, Stride: window.Stride, Pad: window.Pad, Extent: [2]int{7, 5}, Groups: 3}
+
+// across is a local response normalisation of five channels.
+var across = Attrs{Length: 5, Factor: 1e-4, Exponent: 0.75, Epsilon: 1}
+
 // call is a correct use of a kind, with what it makes and costs.
 type call struct {
 	kind  Kind
@@ -29,6 +35,9 @@ type call struct {
 var calls = []call{
 	{Conv2D, window, []Shape{{2, 3, 7, 5}, {6, 3, 3, 2}}, []Shape{{2, 6, 4, 4}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
 	{Conv2D, window, []Shape{{2, 3, 7, 5}, {6, 3, 3, 2}, {6}}, []Shape{{2, 6, 4, 4}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
+	{Conv2D, grouped, []Shape{{2, 6, 7, 5}, {9, 2, 3, 2}, {9}}, []Shape{{2, 9, 4, 4}}, 2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
+	{Conv2DDW, grouped, []Shape{{2, 6, 7, 5}, {2, 9, 4, 4}}, []Shape{{9, 2, 3, 2}}, 2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
+	{Conv2DDX, grouped, []Shape{{2, 9, 4, 4}, {9, 2, 3, 2}}, []Shape{{2, 6, 7, 5}}, 2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
 	{Conv2DDW, window, []Shape{{2, 3, 7, 5}, {2, 6, 4, 4}}, []Shape{{6, 3, 3, 2}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
 	{Conv2DDX, onto, []Shape{{2, 6, 4, 4}, {6, 3, 3, 2}}, []Shape{{2, 3, 7, 5}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
 	{Linear, Attrs{}, []Shape{{2, 3}, {5, 3}}, []Shape{{2, 5}}, 2 * 2 * 5 * 3},
@@ -43,12 +52,20 @@ var calls = []call{
 	{MaxPoolDX, window, []Shape{{2, 3, 7, 5}, {2, 3, 4, 4}, {2, 3, 4, 4}}, []Shape{{2, 3, 7, 5}}, 96 * 6},
 	{AvgPool, window, []Shape{{2, 3, 7, 5}}, []Shape{{2, 3, 4, 4}}, 96 * 6},
 	{AvgPoolDX, window, []Shape{{2, 3, 7, 5}, {2, 3, 4, 4}, {2, 3, 4, 4}}, []Shape{{2, 3, 7, 5}}, 96 * 6},
+	{Pad, Attrs{Pad: [2]int{1, -2}, Extent: [2]int{9, 2}}, []Shape{{2, 3, 7, 5}}, []Shape{{2, 3, 9, 2}}, 0},
+	{LRN, across, []Shape{{2, 3, 7, 5}}, []Shape{{2, 3, 7, 5}}, 16 * 210},
+	{LRNDX, across, []Shape{{2, 3, 7, 5}, {2, 3, 7, 5}, {2, 3, 7, 5}}, []Shape{{2, 3, 7, 5}}, 27 * 210},
 	{BatchNormStats, Attrs{}, []Shape{{2, 3, 7, 5}}, []Shape{{3}, {3}}, 4 * 210},
 	{BatchNorm, Attrs{Epsilon: 1e-5}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {3}}, []Shape{{2, 3, 7, 5}}, 5 * 210},
 	{BatchNormUpdate, Attrs{}, []Shape{{3}, {3}, {3}, {3}}, []Shape{{3}, {3}}, 9},
 	{BatchNormGrad, Attrs{Epsilon: 1e-5}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {2, 3, 7, 5}}, []Shape{{2, 3, 7, 5}, {3}, {3}}, 11 * 210},
 	{Add, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
 	{Mul, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
+	{Concat, Attrs{Dim: 1}, []Shape{{2, 3, 4}, {2, 1, 4}, {2, 5, 4}}, []Shape{{2, 9, 4}}, 0},
+	{Concat, Attrs{Dim: 2}, []Shape{{2, 3, 4}, {2, 3, 1}}, []Shape{{2, 3, 5}}, 0},
+	{Slice, Attrs{Dim: 1, Begin: 2, Length: 3}, []Shape{{2, 5, 4}}, []Shape{{2, 3, 4}}, 0},
+	{SliceDX, Attrs{Dim: 1, Begin: 2, Length: 3, Extent: [2]int{5}}, []Shape{{2, 3, 4}}, []Shape{{2, 5, 4}}, 0},
+	{SliceAccumulate, Attrs{Dim: 1, Begin: 2, Length: 3}, []Shape{{2, 5, 4}, {2, 3, 4}}, []Shape{{2, 5, 4}}, 24},
 	{Dropout, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 80},
 	{DropoutDX, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 80},
 	{SoftmaxXent, Attrs{}, []Shape{{2, 5}, {2}}, []Shape{{1}, {2, 5}}, 50},
@@ -59,6 +76,10 @@ var calls = []call{
 	{Accumulate, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
 	{Scale, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 10},
 }
+
+// touched is the traffic in calls of the kinds that touch a part of an operand: 24 elements are read and written, or
+// read twice and written.
+var touched = map[Kind]Bytes{Slice: 2 * 24 * ElementBytes, SliceAccumulate: 3 * 24 * ElementBytes}
 
 // use builds a graph of one op of the kind on persistent storages.
 func use(kind Kind, attrs Attrs, in []Shape) *Builder {
@@ -90,6 +111,9 @@ func TestKinds(t *testing.T) {
 		for _, s := range slices.Concat(call.in, call.out) {
 			want.Bytes += s.Bytes()
 		}
+		if bytes, ok := touched[call.kind]; ok {
+			want.Bytes = bytes
+		}
 		if got := g.Cost(0); got != want {
 			t.Errorf("%s %v costs %+v, want %+v", call.kind, call.in, got, want)
 		}
@@ -104,7 +128,7 @@ func TestKindsRejectOperands(t *testing.T) {
 	takes := func(k Kind, n int) bool {
 		return slices.ContainsFunc(calls, func(c call) bool { return c.kind == k && len(c.in) == n })
 	}
-	anyShape := []Kind{BiasDB, ReLU, Dropout, DropoutDX, Scale} // of their only operand
+	anyShape := []Kind{BiasDB, ReLU, Dropout, DropoutDX, Scale, Slice, SliceDX} // of their only operand
 	for _, call := range calls {
 		reject := func(what string, in []Shape) {
 			err := use(call.kind, call.attrs, in).Err()
@@ -146,6 +170,16 @@ func TestKindsRejectShapes(t *testing.T) {
 		{Conv2DDW, window, []Shape{x, {2, 6, 4, 5}}, "dy has shape [2 6 4 5], want [2 -1 4 4]"},
 		{Conv2DDX, onto, []Shape{{2, 5, 4, 4}, {6, 3, 3, 2}}, "dy has shape [2 5 4 4], want [-1 6 4 4]"},
 		{Conv2DDX, window, []Shape{{2, 6, 4, 4}, {6, 3, 3, 2}}, "a window of [3 2] does not fit into 0x0 with pad [1 0]"},
+		{Conv2D, grouped, []Shape{{2, 5, 7, 5}, {6, 2, 3, 2}}, "3 groups do not divide 5 channels into 6"},
+		{Conv2D, grouped, []Shape{{2, 6, 7, 5}, {5, 2, 3, 2}}, "3 groups do not divide 6 channels into 5"},
+		{Conv2D, grouped, []Shape{{2, 6, 7, 5}, {6, 6, 3, 2}}, "w has shape [6 6 3 2], want [-1 2 3 2]"},
+		{Conv2D, Attrs{Kernel: [2]int{1, 1}, Stride: [2]int{1, 1}, Groups: -1}, []Shape{x, {6, 3, 1, 1}}, "-1 groups do not divide"},
+		{Conv2DDW, grouped, []Shape{x, {2, 5, 4, 4}}, "3 groups do not divide 3 channels into 5"},
+		{Conv2DDX, grouped, []Shape{{2, 5, 4, 4}, {5, 2, 3, 2}}, "3 groups do not divide 5 channels into 5"},
+		{Pad, Attrs{Pad: [2]int{-7, 0}, Extent: [2]int{9, 2}}, []Shape{x}, "nothing of 7x5 pixels is left when pad [-7 0] moves them into extent [9 2]"},
+		{Pad, Attrs{Pad: [2]int{0, 2}, Extent: [2]int{9, 2}}, []Shape{x}, "nothing of 7x5 pixels is left"},
+		{Pad, Attrs{}, []Shape{x}, "into extent [0 0]"},
+		{LRNDX, across, []Shape{x, y, x}, "y has shape [2 3 4 4], want [2 3 7 5]"},
 		{Linear, Attrs{}, []Shape{{2, 3}, {5, 3}, {3}}, "b has shape [3], want [5]"},
 		{LinearDW, Attrs{}, []Shape{{2, 3}, {3, 5}}, "dy has shape [3 5], want [2 -1]"},
 		{LinearDX, Attrs{}, []Shape{{2, 5}, {3, 5}}, "dy has shape [2 5], want [-1 3]"},
@@ -163,6 +197,17 @@ func TestKindsRejectShapes(t *testing.T) {
 		{BatchNormGrad, Attrs{Epsilon: 1e-5}, []Shape{x, {3}, {3}, {3}, y}, "dy has shape [2 3 4 4], want [2 3 7 5]"},
 		{BatchNormUpdate, Attrs{}, []Shape{{3}, {3}, {2}, {3}}, "statistic has shape [2], want [3]"},
 		{Add, Attrs{}, []Shape{{6}, {2, 3}}, "operand has shape [2 3], want [6]"},
+		{Concat, Attrs{Dim: 1}, []Shape{{2, 3, 4}, {2, 3, 5}}, "operand 1 has shape [2 3 5], want [2 -1 4]"},
+		{Concat, Attrs{Dim: 3}, []Shape{{2, 3, 4}, {2, 3, 4}}, "operand has shape [2 3 4], which has no dimension 3"},
+		{Concat, Attrs{Dim: -1}, []Shape{{2}, {2}}, "operand has shape [2], which has no dimension -1"},
+		{Slice, Attrs{Dim: 2, Length: 1}, []Shape{{2, 3}}, "x has shape [2 3], which has no dimension 2"},
+		{Slice, Attrs{Begin: 1, Length: 2}, []Shape{{2, 3}}, "2 elements from 1 on do not lie within the 2 of dimension 0"},
+		{Slice, Attrs{Begin: -1, Length: 2}, []Shape{{2, 3}}, "2 elements from -1 on"},
+		{Slice, Attrs{Dim: 1}, []Shape{{2, 3}}, "0 elements from 0 on"},
+		{Slice, Attrs{Begin: math.MaxInt, Length: 2}, []Shape{{2, 3}}, "do not lie within the 2 of"},
+		{SliceDX, Attrs{Dim: 1, Begin: 3, Length: 3, Extent: [2]int{5}}, []Shape{{2, 3}}, "3 elements from 3 on do not lie within the 5 of"},
+		{SliceDX, Attrs{Dim: 1, Length: 2, Extent: [2]int{5}}, []Shape{{2, 3}}, "dy has shape [2 3], want [2 2]"},
+		{SliceAccumulate, Attrs{Dim: 1, Length: 2}, []Shape{{2, 5}, {2, 3}}, "dy has shape [2 3], want [2 2]"},
 		{SoftmaxXent, Attrs{}, []Shape{{2, 5}, {5}}, "labels has shape [5], want [2]"},
 		{SoftmaxXentDX, Attrs{}, []Shape{{2, 5}, {5}}, "labels has shape [5], want [2]"},
 		{Adam, Attrs{Epsilon: 1e-8}, []Shape{{2, 5}, {2, 5}, {2, 5}, {5, 2}}, "operand has shape [5 2], want [2 5]"},
@@ -186,6 +231,10 @@ func TestAttrsReject(t *testing.T) {
 	}{
 		{Dropout, Attrs{Rate: 1}, []Shape{x}, "rate 1 must be at least 0 and below 1"},
 		{DropoutDX, Attrs{Rate: -0.5}, []Shape{x}, "rate -0.5 must be at least 0 and below 1"},
+		{LRN, Attrs{Length: 4, Epsilon: 1}, []Shape{x}, "length 4 must be odd and positive"},
+		{LRN, Attrs{Length: 5}, []Shape{x}, "epsilon 0 must be positive"},
+		{LRN, Attrs{Length: 5, Epsilon: 1, Factor: -1}, []Shape{x}, "factor -1 and exponent 0 not negative"},
+		{LRNDX, Attrs{Length: 5, Epsilon: 1, Exponent: math.NaN()}, []Shape{x, x, x}, "exponent NaN is not finite"},
 		{BatchNorm, Attrs{}, []Shape{x, {3}, {3}, {3}, {3}}, "epsilon 0 must be positive"},
 		{BatchNormUpdate, Attrs{Momentum: 1.5}, []Shape{{3}, {3}, {3}, {3}}, "momentum 1.5 must be"},
 		{Adam, Attrs{Beta1: 1, Epsilon: 1}, []Shape{x, x, x, x}, "beta1 1 must be"},

@@ -55,7 +55,11 @@ func convShapes(a Attrs, in []Shape) ([]Shape, error) {
 	if err := first(wants("x", x, -1, -1, -1, -1), wants("w", w, -1, -1, -1, -1)); err != nil {
 		return nil, err
 	}
-	if err := wants("w", w, -1, x[1], a.Kernel[0], a.Kernel[1]); err != nil {
+	groups, err := a.groups(x[1], w[0])
+	if err != nil {
+		return nil, err
+	}
+	if err := wants("w", w, -1, x[1]/groups, a.Kernel[0], a.Kernel[1]); err != nil {
 		return nil, err
 	}
 	if len(in) == 3 {
@@ -82,7 +86,11 @@ func convDWShapes(a Attrs, in []Shape) ([]Shape, error) {
 	if err := wants("dy", dy, x[0], -1, p, q); err != nil {
 		return nil, err
 	}
-	return []Shape{{dy[1], x[1], a.Kernel[0], a.Kernel[1]}}, nil
+	groups, err := a.groups(x[1], dy[1])
+	if err != nil {
+		return nil, err
+	}
+	return []Shape{{dy[1], x[1] / groups, a.Kernel[0], a.Kernel[1]}}, nil
 }
 
 func convDXShapes(a Attrs, in []Shape) ([]Shape, error) {
@@ -97,17 +105,30 @@ func convDXShapes(a Attrs, in []Shape) ([]Shape, error) {
 	if err := wants("dy", dy, -1, w[0], p, q); err != nil {
 		return nil, err
 	}
-	return []Shape{{dy[0], w[1], a.Extent[0], a.Extent[1]}}, nil
+	groups, err := a.groups(w[0], w[0])
+	if err != nil {
+		return nil, err
+	}
+	return []Shape{{dy[0], w[1] * groups, a.Extent[0], a.Extent[1]}}, nil
 }
 
-// convolve is the arithmetic of a convolution with output y and C input channels.
+// groups returns the number of groups that divide c channels of the input and k of the output.
+func (a Attrs) groups(c, k int) (int, error) {
+	g := max(1, a.Groups)
+	if a.Groups < 0 || c%g != 0 || k%g != 0 {
+		return 0, fmt.Errorf("%d groups do not divide %d channels into %d", a.Groups, c, k)
+	}
+	return g, nil
+}
+
+// convolve is the arithmetic of a convolution with output y, in which each filter reads C channels.
 func convolve(a Attrs, y Shape, c int) int64 {
 	return times(2, int64(y.Elements()), int64(c), int64(a.Kernel[0]*a.Kernel[1]))
 }
 
-func convFLOPs(a Attrs, in, out []Shape) int64 { return convolve(a, out[0], in[0][1]) }
-func convDWFLOPs(a Attrs, in, _ []Shape) int64 { return convolve(a, in[1], in[0][1]) }
-func convDXFLOPs(a Attrs, in, _ []Shape) int64 { return convolve(a, in[0], in[1][1]) }
+func convFLOPs(a Attrs, in, out []Shape) int64   { return convolve(a, out[0], in[1][1]) }
+func convDWFLOPs(a Attrs, in, out []Shape) int64 { return convolve(a, in[1], out[0][1]) }
+func convDXFLOPs(a Attrs, in, _ []Shape) int64   { return convolve(a, in[0], in[1][1]) }
 
 // times multiplies counts and stays at the largest value there is when the product is beyond it.
 func times(factors ...int64) int64 {

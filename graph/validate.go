@@ -67,9 +67,11 @@ func (v *validator) ids() {
 		if op.Forward != NoOp && (op.Forward < 0 || int(op.Forward) >= i) {
 			v.say("op %s: forward op %d is not an earlier op", op.Name, op.Forward)
 		}
-		for _, t := range slices.Concat(op.Inputs, op.Outputs) {
-			if t < 0 || int(t) >= len(g.Tensors) {
-				v.say("op %s: there is no tensor %d", op.Name, t)
+		for _, ids := range [2][]TensorID{op.Inputs, op.Outputs} {
+			for _, t := range ids {
+				if t < 0 || int(t) >= len(g.Tensors) {
+					v.say("op %s: there is no tensor %d", op.Name, t)
+				}
 			}
 		}
 	}
@@ -176,13 +178,12 @@ func (v *validator) versions() {
 				v.say("op %s: reads version %d of %s, which holds version %d there (-1: nothing yet)", op.Name, r.Number, g.Storages[r.Storage].Name, current[r.Storage])
 			}
 		}
-		written := map[StorageID]bool{}
-		for i, w := range g.Writes(op.ID) {
+		writes := g.Writes(op.ID)
+		for i, w := range writes {
 			s := g.Storages[w.Storage]
-			if written[w.Storage] {
+			if slices.ContainsFunc(writes[:i], func(other Version) bool { return other.Storage == w.Storage }) {
 				v.say("op %s: makes two versions of %s", op.Name, s.Name)
 			}
-			written[w.Storage] = true
 			if s.Role == Input {
 				v.say("op %s: writes input %s", op.Name, s.Name)
 			}

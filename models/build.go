@@ -39,7 +39,7 @@ func (m model) build(name string, c Config) (*graph.Graph, error) {
 	b := graph.NewBuilder(name)
 	x := b.Source("input", graph.Input, graph.Shape{c.Batch, c.Channels, c.Image, c.Image}, nil)
 	labels := b.Source("labels", graph.Input, graph.Shape{c.Batch}, nil)
-	logits := m.layers(&net{b: b}, x, c.Classes)
+	logits := m.layers(&net{b: b, divisor: c.Thin}, x, c.Classes)
 	b.SetLayer("loss")
 	loss := b.Op("loss", graph.SoftmaxXent, graph.Attrs{}, logits, labels)[0]
 	b.Output(loss)

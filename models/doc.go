@@ -2,12 +2,17 @@
 //
 //	mlp              784-1024-1024-1024-10 with ReLU
 //	lenet            LeNet-5 with ReLU and max pooling
-//	vgg16            configuration D of Simonyan and Zisserman, dropout in the classifier
-//	resnet50         bottleneck residual network of He et al., stride in the 3x3 convolutions (v1.5)
+//	alexnet          Krizhevsky et al., with local response normalisation and grouped convolutions
+//	vgg11 to vgg19   Simonyan and Zisserman, dropout in the classifier; with -cifar for small images
+//	resnet18         residual network of He et al.
+//	resnet50 to 152  with bottlenecks, stride in the 3x3 convolutions (v1.5)
 //	resnet:a,b,c,d   the same with any number of blocks in the four stages
+//	resnet110-cifar  for small images
+//	inceptionv3, inceptionv4, densenet121, nasnet-mobile, nasnet-large
 //
-// [Build] is the whole interface; the zero [Config] is the network's default. Networks take any image size that leaves
-// at least one pixel everywhere: the first linear layer has as many inputs as the real feature map has elements.
+// [Build] is the whole interface; the zero [Config] is the network's default. docs/models.md names sources and departures.
+// Networks take any image size that leaves at least one pixel everywhere: the first linear layer has as many inputs as the
+// real feature map has elements. [MACs] counts the arithmetic of a forward pass.
 //
 // A graph built here has two inputs, "input" [N,C,H,W] and "labels" [N], one output, "loss.0" [1], and names made of
 // its layers: the op "stage1.block2.conv3" has the parameter "stage1.block2.conv3.w" and the gradient op

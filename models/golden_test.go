@@ -19,6 +19,7 @@ func TestGolden(t *testing.T) {
 		c           Config
 	}{
 		{"lenet", "lenet", Config{Batch: 2}},
+		{"alexnet", "alexnet", Config{Image: 67, Batch: 2, Optimizer: autodiff.SGD{}}},
 		{"vgg", "vgg16", Config{Image: 32, Batch: 2, Optimizer: autodiff.SGD{}}},
 		{"resnet", "resnet:1,1,1,1", Config{Image: 32, Batch: 2, Optimizer: autodiff.SGD{}}},
 	}

@@ -9,7 +9,9 @@ import (
 // net appends layers to a forward graph. Ops are named by the caller; parameters after their op.
 type net struct {
 	b        *graph.Builder
-	dropouts uint64 // so far: keys differ between the dropouts of a network
+	divisor  int     // Config.Thin
+	dropouts uint64  // so far: keys differ between the dropouts of a network
+	epsilon  float64 // of normalisations; 0: 1e-5
 }
 
 // window is the square window of a convolution or pooling, in pixels.
@@ -18,6 +20,26 @@ type window struct{ kernel, stride, pad int }
 func (w window) attrs() graph.Attrs {
 	return graph.Attrs{
 		Kernel: [2]int{w.kernel, w.kernel}, Stride: [2]int{w.stride, w.stride}, Pad: [2]int{w.pad, w.pad},
+	}
+}
+
+// thin returns how many of the given channels or units a layer has.
+func (n *net) thin(channels int) int {
+	if n.divisor <= 1 {
+		return channels
+	}
+	const even = 4 // so that halves, and groups of two, stay whole
+	return (channels + even*n.divisor - 1) / (even * n.divisor) * even
+}
+
+// normalising is the smallest image size of a network with batch normalisation, which needs two values per channel: a lone
+// image must leave two pixels where several may leave one each.
+func normalising(alone, several int) func(batch int) int {
+	return func(batch int) int {
+		if batch == 1 {
+			return alone
+		}
+		return several
 	}
 }
 
@@ -42,18 +64,28 @@ func (n *net) one(name string, kind graph.Kind, attrs graph.Attrs, inputs ...gra
 
 // conv is a convolution without a bias: x[N,C,H,W] -> [N,out,P,Q].
 func (n *net) conv(name string, x graph.TensorID, out int, w window) graph.TensorID {
-	return n.one(name, graph.Conv2D, w.attrs(), x, n.kernel(name, x, out, w))
+	return n.filter(name, x, out, w.attrs())
 }
 
 // convBias is a convolution with a bias.
 func (n *net) convBias(name string, x graph.TensorID, out int, w window) graph.TensorID {
-	k := n.kernel(name, x, out, w)
-	return n.one(name, graph.Conv2D, w.attrs(), x, k, n.vector(name+".b", graph.Parameter, graph.InitZero, out))
+	return n.filterBias(name, x, out, w.attrs())
 }
 
-func (n *net) kernel(name string, x graph.TensorID, out int, w window) graph.TensorID {
-	in := n.b.Shape(x)[1]
-	return n.weight(name+".w", in*w.kernel*w.kernel, reluGain, out, in, w.kernel, w.kernel)
+// filter is a convolution without a bias, by a window of any form and in any number of groups.
+func (n *net) filter(name string, x graph.TensorID, out int, a graph.Attrs) graph.TensorID {
+	return n.one(name, graph.Conv2D, a, x, n.kernel(name, x, out, a))
+}
+
+// filterBias is filter with a bias.
+func (n *net) filterBias(name string, x graph.TensorID, out int, a graph.Attrs) graph.TensorID {
+	k := n.kernel(name, x, out, a)
+	return n.one(name, graph.Conv2D, a, x, k, n.vector(name+".b", graph.Parameter, graph.InitZero, out))
+}
+
+func (n *net) kernel(name string, x graph.TensorID, out int, a graph.Attrs) graph.TensorID {
+	in := n.b.Shape(x)[1] / max(1, a.Groups)
+	return n.weight(name+".w", in*a.Kernel[0]*a.Kernel[1], reluGain, out, in, a.Kernel[0], a.Kernel[1])
 }
 
 // linear is y = x*w' + b: x[N,I] -> [N,out].
@@ -72,7 +104,11 @@ func (n *net) norm(name string, x graph.TensorID, begin graph.InitKind) graph.Te
 	mean := n.vector(name+".running_mean", graph.State, graph.InitZero, c)
 	variance := n.vector(name+".running_variance", graph.State, graph.InitOne, c)
 	stats := n.b.Op(name+".stats", graph.BatchNormStats, graph.Attrs{}, x)
-	y := n.one(name, graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, x, stats[0], stats[1], gamma, beta)
+	epsilon := n.epsilon
+	if epsilon == 0 {
+		epsilon = 1e-5
+	}
+	y := n.one(name, graph.BatchNorm, graph.Attrs{Epsilon: epsilon}, x, stats[0], stats[1], gamma, beta)
 	n.b.Op(name+".running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, stats[0], stats[1], mean, variance)
 	return y
 }
@@ -87,7 +123,24 @@ func (n *net) maxPool(name string, x graph.TensorID, w window) graph.TensorID {
 
 // globalAvgPool is the mean over the pixels: x[N,C,H,W] -> [N,C,1,1].
 func (n *net) globalAvgPool(name string, x graph.TensorID) graph.TensorID {
-	return n.one(name, graph.AvgPool, window{kernel: n.b.Shape(x)[2], stride: 1}.attrs(), x)
+	s := n.b.Shape(x)
+	return n.one(name, graph.AvgPool, graph.Attrs{Kernel: [2]int{s[2], s[3]}, Stride: [2]int{1, 1}}, x)
+}
+
+// avgPool is the mean over those pixels of a window that are not padding.
+func (n *net) avgPool(name string, x graph.TensorID, w window) graph.TensorID {
+	a := w.attrs()
+	a.Inside = true
+	return n.one(name, graph.AvgPool, a, x)
+}
+
+// concat joins tensors along the channels.
+func (n *net) concat(name string, parts ...graph.TensorID) graph.TensorID {
+	return n.one(name, graph.Concat, graph.Attrs{Dim: 1}, parts...)
+}
+
+func (n *net) add(name string, a, b graph.TensorID) graph.TensorID {
+	return n.one(name, graph.Add, graph.Attrs{}, a, b)
 }
 
 func (n *net) dropout(name string, x graph.TensorID, rate float64) graph.TensorID {

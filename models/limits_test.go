@@ -26,6 +26,12 @@ func TestVanillaPeaks(t *testing.T) {
 		{"vgg16", sgd, 142, 4784, 2923, 822, 86.6},
 		{"resnet50", nil, 566, 5239, 2292, 206, 40.6},
 		{"resnet50", sgd, 566, 5035, 2087, 206, 40.0},
+		{"inceptionv3", nil, 1070, 5435, 2380, 354, 50.1},
+		{"inceptionv3", sgd, 1070, 5245, 2190, 354, 49.5},
+		{"inceptionv4", nil, 1684, 10282, 4207, 354, 97.5},
+		{"inceptionv4", sgd, 1684, 9941, 3865, 354, 96.5},
+		{"densenet121", nil, 1456, 7546, 3169, 206, 49.0},
+		{"densenet121", sgd, 1456, 7483, 3106, 206, 48.8},
 	}
 	for _, test := range tests {
 		g := build(t, test.model, Config{Optimizer: test.optimizer})

@@ -14,7 +14,7 @@ var mlp = model{
 		for i := 1; i <= 3; i++ {
 			name := fmt.Sprintf("fc%d", i)
 			n.b.SetLayer(name)
-			x = n.relu(name+".relu", n.linear(name, x, 1024, reluGain))
+			x = n.relu(name+".relu", n.linear(name, x, n.thin(1024), reluGain))
 		}
 		n.b.SetLayer("fc4")
 		return n.linear("fc4", x, classes, linearGain)

@@ -14,8 +14,25 @@ var models = []struct {
 }{
 	{"mlp", mlp},
 	{"lenet", lenet},
-	{"vgg16", vgg16},
+	{"alexnet", alexnet},
+	{"vgg11", vgg([5]int{1, 1, 2, 2, 2})},
+	{"vgg13", vgg([5]int{2, 2, 2, 2, 2})},
+	{"vgg16", vgg([5]int{2, 2, 3, 3, 3})},
+	{"vgg19", vgg([5]int{2, 2, 4, 4, 4})},
+	{"vgg11-cifar", vggCIFAR([5]int{1, 1, 2, 2, 2})},
+	{"vgg13-cifar", vggCIFAR([5]int{2, 2, 2, 2, 2})},
+	{"vgg16-cifar", vggCIFAR([5]int{2, 2, 3, 3, 3})},
+	{"vgg19-cifar", vggCIFAR([5]int{2, 2, 4, 4, 4})},
+	{"resnet18", plainResnet([4]int{2, 2, 2, 2})},
 	{"resnet50", resnet([4]int{3, 4, 6, 3})},
+	{"resnet101", resnet([4]int{3, 4, 23, 3})},
+	{"resnet152", resnet([4]int{3, 8, 36, 3})},
+	{"resnet110-cifar", resnetCIFAR(18)},
+	{"inceptionv3", inceptionV3},
+	{"inceptionv4", inceptionV4},
+	{"densenet121", densenet([4]int{6, 12, 24, 16})},
+	{"nasnet-mobile", nasnet(224, 32, 44, 4)},
+	{"nasnet-large", nasnet(331, 96, 168, 6)},
 }
 
 // anyResNet is the form of the names of residual networks of any depth.

@@ -27,6 +27,8 @@ func BenchmarkPointwise(b *testing.B) {
 		{graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, []graph.Shape{image, one, one, one, one}},
 		{graph.BatchNormGrad, graph.Attrs{Epsilon: 1e-5}, []graph.Shape{image, one, one, one, image}},
 		{graph.BiasDB, graph.Attrs{}, []graph.Shape{image}},
+		{graph.LRN, lrnAttrs, []graph.Shape{image}},
+		{graph.LRNDX, lrnAttrs, []graph.Shape{image, image, image}},
 		{graph.MaxPool, poolAttrs, []graph.Shape{image}},
 		{graph.MaxPoolDX, poolAttrs, []graph.Shape{image, {8, 64, 16, 16}, {8, 64, 16, 16}}},
 		{graph.AvgPool, poolAttrs, []graph.Shape{image}},
@@ -59,19 +61,21 @@ func BenchmarkConvolution(b *testing.B) {
 		{8, 64, 32, 64, window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})},
 		{8, 64, 32, 256, window([2]int{1, 1}, [2]int{1, 1}, [2]int{0, 0})},
 		{8, 512, 7, 512, window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})},
+		{8, 64, 32, 64, inGroups(window([2]int{5, 5}, [2]int{1, 1}, [2]int{2, 2}), 64)},
+		{8, 64, 32, 64, inGroups(window([2]int{3, 3}, [2]int{2, 2}, [2]int{1, 1}), 64)},
 		{1, 3, 224, 64, window([2]int{7, 7}, [2]int{2, 2}, [2]int{3, 3})},
 	} {
 		rng, a := randoms(1), c.attrs
 		a.Extent = [2]int{c.h, c.h}
-		x, w := normal[float32](rng, c.n, c.c, c.h, c.h), normal[float32](rng, c.k, c.c, a.Kernel[0], a.Kernel[1])
+		x, w := normal[float32](rng, c.n, c.c, c.h, c.h), normal[float32](rng, c.k, c.c/max(1, a.Groups), a.Kernel[0], a.Kernel[1])
 		for _, library := range []string{"gonum", "openblas"} {
 			for _, kind := range []graph.Kind{graph.Conv2D, graph.Conv2DDW, graph.Conv2DDX} {
-				name := fmt.Sprintf("kind=%s/x=%dx%dx%dx%d/w=%dx%d/library=%s", kind, c.n, c.c, c.h, c.h, c.k, a.Kernel[0], library)
+				name := fmt.Sprintf("kind=%s/x=%dx%dx%dx%d/w=%dx%d/groups=%d/library=%s", kind, c.n, c.c, c.h, c.h, c.k, a.Kernel[0], max(1, a.Groups), library)
 				b.Run(name, func(b *testing.B) {
 					j := job{engine: engine(b, library)}
 					k := call(b, j, graph.Conv2D, a, x, w)
 					dy := normal[float32](rng, k.OutShapes[0]...)
-					flops := 2 * float64(len(dy.data)*c.c*a.Kernel[0]*a.Kernel[1])
+					flops := 2 * float64(len(dy.data)*c.c/max(1, a.Groups)*a.Kernel[0]*a.Kernel[1])
 					switch kind {
 					case graph.Conv2DDW:
 						k = call(b, j, kind, a, x, dy)

@@ -5,7 +5,8 @@ import (
 	"tensile/graph"
 )
 
-// A convolution is a matrix product per chunk: some output rows of one image. The chunk's input windows are laid out
+// A convolution is a matrix product per chunk: some output rows of one image, or of one group of its channels, which is an
+// image of its own. The chunk's input windows are laid out
 // as the columns of a matrix of CRS rows in scratch (im2col), or stand there already when the kernel is 1 by 1. The
 // chunks follow from shapes alone, so sums over them have a fixed order.
 
@@ -14,16 +15,18 @@ const chunkElements = 1 << 18
 
 // convolution is the geometry of the three convolution kinds.
 type convolution struct {
-	n, c, h, w int // of the input
-	k, p, q    int // of the output
+	n, c, h, w int // of the input; c channels in a group
+	k, p, q    int // of the output; k channels in a group
+	groups     int
 	r, s       int // of the kernel
 	stride     [2]int
 	pad        [2]int
 }
 
 func convolutionOf(a graph.Attrs, x, y graph.Shape) convolution {
+	groups := max(1, a.Groups)
 	return convolution{
-		n: x[0], c: x[1], h: x[2], w: x[3], k: y[1], p: y[2], q: y[3],
+		n: x[0], c: x[1] / groups, h: x[2], w: x[3], k: y[1] / groups, p: y[2], q: y[3], groups: groups,
 		r: a.Kernel[0], s: a.Kernel[1], stride: a.Stride, pad: a.Pad,
 	}
 }
@@ -48,6 +51,9 @@ func (g *convolution) direct() bool {
 // crs is the number of elements in a window.
 func (g *convolution) crs() int { return g.c * g.r * g.s }
 
+// depthwise reports whether each filter reads one channel of several.
+func (g *convolution) depthwise() bool { return g.groups > 1 && g.c == 1 }
+
 // rows is the number of output rows in a chunk.
 func (g *convolution) rows() int {
 	if g.direct() {
@@ -57,7 +63,7 @@ func (g *convolution) rows() int {
 }
 
 func (g convolution) scratch() int {
-	if g.direct() {
+	if g.direct() || g.depthwise() {
 		return 0
 	}
 	return g.crs() * g.rows() * g.q
@@ -67,11 +73,15 @@ func (g convolution) scratch() int {
 func conv2D[T gemm.Float](c *Call[T]) {
 	x, w, y := c.In[0], c.In[1], c.Out[0]
 	g := convolutionOf(c.Attrs, c.InShapes[0], c.OutShapes[0])
+	if g.depthwise() {
+		depthwise(c, &g)
+		return
+	}
 	rows := g.rows()
-	for n := range g.n {
-		image, out := item(x, n, g.n), item(y, n, g.n)
+	for n := range g.n * g.groups {
+		image, out, w := item(x, n, g.n*g.groups), item(y, n, g.n*g.groups), item(w, n%g.groups, g.groups)
 		if len(c.In) == 3 {
-			for k, b := range c.In[2] {
+			for k, b := range item(c.In[2], n%g.groups, g.groups) {
 				fill(item(out, k, g.k), b)
 			}
 		}
@@ -92,9 +102,13 @@ func conv2D[T gemm.Float](c *Call[T]) {
 func conv2DDW[T gemm.Float](c *Call[T]) {
 	x, dy, dw := c.In[0], c.In[1], c.Out[0]
 	g := convolutionOf(c.Attrs, c.InShapes[0], c.InShapes[1])
+	if g.depthwise() {
+		depthwiseDW(c, &g)
+		return
+	}
 	rows := g.rows()
-	for n := range g.n {
-		image, gradient := item(x, n, g.n), item(dy, n, g.n)
+	for n := range g.n * g.groups {
+		image, gradient, dw := item(x, n, g.n*g.groups), item(dy, n, g.n*g.groups), item(dw, n%g.groups, g.groups)
 		for p := 0; p < g.p; p += rows {
 			m := min(rows, g.p-p)
 			b := columns(&g, c.Scratch, image, p, m)
@@ -104,7 +118,7 @@ func conv2DDW[T gemm.Float](c *Call[T]) {
 				A:   gemm.Matrix[T]{Data: gradient[p*g.q:], Stride: g.p * g.q},
 				B:   b,
 				C:   gemm.Matrix[T]{Data: dw, Stride: g.crs()},
-				Add: n > 0 || p > 0,
+				Add: n >= g.groups || p > 0,
 			})
 		}
 	}
@@ -114,9 +128,13 @@ func conv2DDW[T gemm.Float](c *Call[T]) {
 func conv2DDX[T gemm.Float](c *Call[T]) {
 	dy, w, dx := c.In[0], c.In[1], c.Out[0]
 	g := convolutionOf(c.Attrs, c.OutShapes[0], c.InShapes[0])
+	if g.depthwise() {
+		depthwiseDX(c, &g)
+		return
+	}
 	rows := g.rows()
-	for n := range g.n {
-		image, gradient := item(dx, n, g.n), item(dy, n, g.n)
+	for n := range g.n * g.groups {
+		image, gradient, w := item(dx, n, g.n*g.groups), item(dy, n, g.n*g.groups), item(w, n%g.groups, g.groups)
 		if !g.direct() {
 			clear(image)
 		}

@@ -15,6 +15,7 @@ func slowConv[T gemm.Float](a graph.Attrs, x, w, b tensor[T], out graph.Shape) [
 		}
 		return float64(t.data[((n*t.shape[1]+c)*t.shape[2]+h)*t.shape[3]+w])
 	}
+	groups := max(1, a.Groups)
 	var y []float64
 	for n := range out[0] {
 		for k := range out[1] {
@@ -24,7 +25,10 @@ func slowConv[T gemm.Float](a graph.Attrs, x, w, b tensor[T], out graph.Shape) [
 					for c := range x.shape[1] {
 						for r := range a.Kernel[0] {
 							for s := range a.Kernel[1] {
-								sum += at(w, k, c, r, s) * at(x, n, c, p*a.Stride[0]-a.Pad[0]+r, q*a.Stride[1]-a.Pad[1]+s)
+								if c/w.shape[1] != k/(w.shape[0]/groups) {
+									continue // of another group
+								}
+								sum += at(w, k, c%w.shape[1], r, s) * at(x, n, c, p*a.Stride[0]-a.Pad[0]+r, q*a.Stride[1]-a.Pad[1]+s)
 							}
 						}
 					}
@@ -39,7 +43,8 @@ func slowConv[T gemm.Float](a graph.Attrs, x, w, b tensor[T], out graph.Shape) [
 func checkConv[T gemm.Float](t *testing.T, e *gemm.Engine, seed uint64, a graph.Attrs, n, c, h, w, k int, tolerance float64) {
 	t.Helper()
 	rng, j := randoms(seed), job{engine: e}
-	x, filter := normal[T](rng, n, c, h, w), normal[T](rng, k, c, a.Kernel[0], a.Kernel[1])
+	groups := max(1, a.Groups)
+	x, filter := normal[T](rng, n, c, h, w), normal[T](rng, k, c/groups, a.Kernel[0], a.Kernel[1])
 	bias := normal[T](rng, k)
 	y := apply(t, j, graph.Conv2D, a, x, filter, bias)[0]
 	near(t, "y with bias", y.data, slowConv(a, x, filter, bias, y.shape), tolerance)
@@ -56,6 +61,12 @@ func TestConvolutionAgainstSlow(t *testing.T) {
 				g := geometries[i]
 				checkConv[float32](t, e, 1, g.attrs, g.n, g.c, g.h, g.w, g.k, 1e-5)
 				checkConv[float64](t, e, 1, g.attrs, g.n, g.c, g.h, g.w, g.k, 1e-13)
+				for _, groups := range []int{2, 3} {
+					a := inGroups(g.attrs, groups)
+					checkConv[float32](t, e, 2, a, g.n, groups*g.c, g.h, g.w, groups*g.k, 1e-5)
+					checkConv[float64](t, e, 2, a, g.n, groups*g.c, g.h, g.w, groups*g.k, 1e-13)
+					checkConv[float32](t, e, 3, a, g.n, groups, g.h, g.w, groups*g.k, 1e-5) // depthwise
+				}
 			})
 		})
 	}

@@ -44,6 +44,15 @@ func testPools[T gemm.Float](t *testing.T, tolerance float64) {
 			}
 			return sum / float64(g.attrs.Kernel[0]*g.attrs.Kernel[1])
 		}), tolerance)
+		inside := g.attrs
+		inside.Inside = true
+		y = apply(t, job{}, graph.AvgPool, inside, x)[0]
+		near(t, "avg inside", y.data, slowPool(g.attrs, x, y.shape, func(window []float64) (sum float64) {
+			for _, v := range window {
+				sum += v
+			}
+			return sum / float64(len(window))
+		}), tolerance)
 	})
 }
 

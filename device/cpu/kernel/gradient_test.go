@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -36,17 +37,23 @@ func dot(a, b tensor64) (sum float64) {
 
 func TestConvolutionGradients(t *testing.T) {
 	j := job{engine: engine(t, "gonum")}
-	forEachGeometry(t, func(t *testing.T, i int) {
-		g, rng := geometries[i], randoms(uint64(i))
-		x, b := normal[float64](rng, g.n, g.c, g.h, g.w), normal[float64](rng, g.k)
-		w := normal[float64](rng, g.k, g.c, g.attrs.Kernel[0], g.attrs.Kernel[1])
-		dy := normal[float64](rng, apply(t, j, graph.Conv2D, g.attrs, x, w, b)[0].shape...)
-		loss := func() float64 { return dot(apply(t, j, graph.Conv2D, g.attrs, x, w, b)[0], dy) }
-		extent := g.attrs
-		extent.Extent = [2]int{g.h, g.w}
+	check := func(t *testing.T, seed, n, c, h, wide, k int, a graph.Attrs) {
+		rng := randoms(uint64(seed))
+		x, b := normal[float64](rng, n, c, h, wide), normal[float64](rng, k)
+		w := normal[float64](rng, k, c/max(1, a.Groups), a.Kernel[0], a.Kernel[1])
+		dy := normal[float64](rng, apply(t, j, graph.Conv2D, a, x, w, b)[0].shape...)
+		loss := func() float64 { return dot(apply(t, j, graph.Conv2D, a, x, w, b)[0], dy) }
+		extent := a
+		extent.Extent = [2]int{h, wide}
 		checkGradient(t, "dx", apply(t, j, graph.Conv2DDX, extent, dy, w)[0], x, loss)
-		checkGradient(t, "dw", apply(t, j, graph.Conv2DDW, g.attrs, x, dy)[0], w, loss)
+		checkGradient(t, "dw", apply(t, j, graph.Conv2DDW, a, x, dy)[0], w, loss)
 		checkGradient(t, "db", apply(t, j, graph.BiasDB, graph.Attrs{}, dy)[0], b, loss)
+	}
+	forEachGeometry(t, func(t *testing.T, i int) {
+		g := geometries[i]
+		check(t, i, g.n, g.c, g.h, g.w, g.k, g.attrs)
+		check(t, i, g.n, 2*g.c, g.h, g.w, 2*g.k, inGroups(g.attrs, 2))
+		check(t, i, g.n, 3, g.h, g.w, 3*g.k, inGroups(g.attrs, 3)) // depthwise
 	})
 }
 
@@ -62,10 +69,12 @@ func TestLinearGradients(t *testing.T) {
 }
 
 func TestPoolGradients(t *testing.T) {
-	for _, kind := range [][2]graph.Kind{{graph.MaxPool, graph.MaxPoolDX}, {graph.AvgPool, graph.AvgPoolDX}} {
-		t.Run(string(kind[0]), func(t *testing.T) {
+	for i, kind := range [][2]graph.Kind{{graph.MaxPool, graph.MaxPoolDX}, {graph.AvgPool, graph.AvgPoolDX}, {graph.AvgPool, graph.AvgPoolDX}} {
+		inside := i == 2
+		t.Run(fmt.Sprintf("%s,inside=%v", kind[0], inside), func(t *testing.T) {
 			forEachGeometry(t, func(t *testing.T, i int) {
 				g, rng := geometries[i], randoms(uint64(i))
+				g.attrs.Inside = inside
 				x := distinct(rng, g.n, g.c, g.h, g.w)
 				y := apply(t, job{}, kind[0], g.attrs, x)[0]
 				dy := normal[float64](rng, y.shape...)

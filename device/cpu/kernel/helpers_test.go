@@ -20,7 +20,7 @@ type tensor[T gemm.Float] struct {
 // inPlace lists, for the kinds that update, the input behind each output.
 var inPlace = map[graph.Kind][]int{
 	graph.BatchNormUpdate: {2, 3}, graph.SGD: {0}, graph.Momentum: {0, 2}, graph.Adam: {0, 2, 3},
-	graph.Accumulate: {0}, graph.Scale: {0},
+	graph.Accumulate: {0}, graph.Scale: {0}, graph.SliceAccumulate: {0},
 }
 
 func engine(t testing.TB, library string) *gemm.Engine {
@@ -142,6 +142,12 @@ func near[T gemm.Float](t *testing.T, what string, got []T, want []float64, tole
 // window returns the attributes of a sliding window.
 func window(kernel, stride, pad [2]int) graph.Attrs {
 	return graph.Attrs{Kernel: kernel, Stride: stride, Pad: pad}
+}
+
+// inGroups returns a convolution's attributes with groups.
+func inGroups(a graph.Attrs, groups int) graph.Attrs {
+	a.Groups = groups
+	return a
 }
 
 // geometries are the windows that convolutions and pools are tested with, beside the extents of their input.

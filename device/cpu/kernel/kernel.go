@@ -49,6 +49,10 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 		graph.AvgPool:   {run: avgPool[T]},
 		graph.AvgPoolDX: {run: avgPoolDX[T]},
 
+		graph.Pad:   {run: pad[T]},
+		graph.LRN:   {run: lrn[T]},
+		graph.LRNDX: {run: lrnDX[T], scratch: lrnDXScratch},
+
 		graph.BatchNormStats:  {run: batchNormStats[T], partial: true},
 		graph.BatchNorm:       {run: batchNorm[T]},
 		graph.BatchNormUpdate: {run: batchNormUpdate[T]},
@@ -58,6 +62,11 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 		graph.Mul:        {run: mul[T]},
 		graph.Accumulate: {run: accumulate[T]},
 		graph.Scale:      {run: scale[T]},
+
+		graph.Concat:          {run: concat[T]},
+		graph.Slice:           {run: slice[T]},
+		graph.SliceDX:         {run: sliceDX[T]},
+		graph.SliceAccumulate: {run: sliceAccumulate[T]},
 
 		graph.Dropout:   {run: dropout[T]},
 		graph.DropoutDX: {run: dropout[T]},

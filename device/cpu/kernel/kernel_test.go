@@ -19,9 +19,13 @@ type example[T gemm.Float] struct {
 }
 
 var (
-	convAttrs = graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}, Extent: [2]int{9, 8}}
-	poolAttrs = window([2]int{3, 3}, [2]int{2, 2}, [2]int{1, 1})
-	adamAttrs = graph.Attrs{LearningRate: 1e-2, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	convAttrs  = graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}, Extent: [2]int{9, 8}}
+	groupAttrs = inGroups(convAttrs, 2)
+	depthAttrs = inGroups(convAttrs, 3)
+	lrnAttrs   = graph.Attrs{Length: 3, Factor: 0.1, Exponent: 0.75, Epsilon: 1}
+	poolAttrs  = window([2]int{3, 3}, [2]int{2, 2}, [2]int{1, 1})
+	rangeAttrs = graph.Attrs{Dim: 2, Begin: 3, Length: 4, Extent: [2]int{9}}
+	adamAttrs  = graph.Attrs{LearningRate: 1e-2, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 )
 
 // examples holds one call of every kind.
@@ -40,6 +44,12 @@ func examples[T gemm.Float]() []example[T] {
 		{graph.Conv2D, convAttrs, normals(image, graph.Shape{4, 3, 3, 3}, graph.Shape{4})},
 		{graph.Conv2DDW, convAttrs, normals(image, graph.Shape{2, 4, 5, 4})},
 		{graph.Conv2DDX, convAttrs, normals(graph.Shape{2, 4, 5, 4}, graph.Shape{4, 3, 3, 3})},
+		{graph.Conv2D, groupAttrs, normals(graph.Shape{2, 6, 9, 8}, graph.Shape{4, 3, 3, 3}, graph.Shape{4})},
+		{graph.Conv2DDW, groupAttrs, normals(graph.Shape{2, 6, 9, 8}, graph.Shape{2, 4, 5, 4})},
+		{graph.Conv2DDX, groupAttrs, normals(graph.Shape{2, 4, 5, 4}, graph.Shape{4, 3, 3, 3})},
+		{graph.Conv2D, depthAttrs, normals(image, graph.Shape{6, 1, 3, 3}, graph.Shape{6})},
+		{graph.Conv2DDW, depthAttrs, normals(image, graph.Shape{2, 6, 5, 4})},
+		{graph.Conv2DDX, depthAttrs, normals(graph.Shape{2, 6, 5, 4}, graph.Shape{6, 1, 3, 3})},
 		{graph.Linear, graph.Attrs{}, normals(graph.Shape{5, 7}, graph.Shape{6, 7}, graph.Shape{6})},
 		{graph.LinearDW, graph.Attrs{}, normals(graph.Shape{5, 7}, graph.Shape{5, 6})},
 		{graph.LinearDX, graph.Attrs{}, normals(graph.Shape{5, 6}, graph.Shape{6, 7})},
@@ -50,6 +60,9 @@ func examples[T gemm.Float]() []example[T] {
 		{graph.MaxPoolDX, poolAttrs, normals(image, pooled, pooled)},
 		{graph.AvgPool, poolAttrs, normals(image)},
 		{graph.AvgPoolDX, poolAttrs, normals(image, pooled, pooled)},
+		{graph.Pad, graph.Attrs{Pad: [2]int{1, -2}, Extent: [2]int{12, 9}}, normals(image)},
+		{graph.LRN, lrnAttrs, normals(image)},
+		{graph.LRNDX, lrnAttrs, normals(image, image, image)},
 		{graph.BatchNormStats, graph.Attrs{}, normals(image)},
 		{graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, func(rng *rand.Rand) tensors {
 			return tensors{normal[T](rng, image...), normal[T](rng, 3), positive[T](rng, 3), normal[T](rng, 3), normal[T](rng, 3)}
@@ -62,6 +75,10 @@ func examples[T gemm.Float]() []example[T] {
 		{graph.Mul, graph.Attrs{}, normals(image, image)},
 		{graph.Accumulate, graph.Attrs{}, normals(image, image)},
 		{graph.Scale, graph.Attrs{Factor: 0.3}, normals(image)},
+		{graph.Concat, graph.Attrs{Dim: 1}, normals(image, graph.Shape{2, 4, 9, 8}, image)},
+		{graph.Slice, rangeAttrs, normals(image)},
+		{graph.SliceDX, rangeAttrs, normals(graph.Shape{2, 3, 4, 8})},
+		{graph.SliceAccumulate, rangeAttrs, normals(image, graph.Shape{2, 3, 4, 8})},
 		{graph.Dropout, graph.Attrs{Rate: 0.4, Key: 7}, normals(image)},
 		{graph.DropoutDX, graph.Attrs{Rate: 0.4, Key: 7}, normals(image)},
 		{graph.SoftmaxXent, graph.Attrs{}, func(rng *rand.Rand) tensors {

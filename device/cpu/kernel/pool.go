@@ -11,12 +11,13 @@ type pooling struct {
 	kernel             [2]int
 	stride             [2]int
 	pad                [2]int
+	inside             bool
 }
 
 func poolingOf(a graph.Attrs, x, y graph.Shape) pooling {
 	return pooling{
 		planes: x[0] * x[1], h: x[2], w: x[3], p: y[2], q: y[3],
-		kernel: a.Kernel, stride: a.Stride, pad: a.Pad,
+		kernel: a.Kernel, stride: a.Stride, pad: a.Pad, inside: a.Inside,
 	}
 }
 
@@ -82,10 +83,18 @@ func firstEqual[T gemm.Float](x []T, best T, width, top, bottom, left, right int
 	return -1
 }
 
-// avgPool: x -> y. Padding counts as zeros.
+// divisor is what the sum of a window with so many rows and columns of the image is divided by.
+func (g *pooling) divisor(rows, columns int) int {
+	if g.inside {
+		return rows * columns
+	}
+	return g.kernel[0] * g.kernel[1]
+}
+
+// avgPool: x -> y.
 func avgPool[T gemm.Float](c *Call[T]) {
 	g := poolingOf(c.Attrs, c.InShapes[0], c.OutShapes[0])
-	y, size := c.Out[0], T(g.kernel[0]*g.kernel[1])
+	y := c.Out[0]
 	for n := range g.planes {
 		x := item(c.In[0], n, g.planes)
 		for p := range g.p {
@@ -98,7 +107,7 @@ func avgPool[T gemm.Float](c *Call[T]) {
 						total += v
 					}
 				}
-				y[0], y = total/size, y[1:]
+				y[0], y = total/T(g.divisor(bottom-top, right-left)), y[1:]
 			}
 		}
 	}
@@ -107,7 +116,7 @@ func avgPool[T gemm.Float](c *Call[T]) {
 // avgPoolDX: x y dy -> dx. Windows give their gradient in the order of y.
 func avgPoolDX[T gemm.Float](c *Call[T]) {
 	g := poolingOf(c.Attrs, c.InShapes[0], c.InShapes[1])
-	dy, size := c.In[2], T(g.kernel[0]*g.kernel[1])
+	dy := c.In[2]
 	clear(c.Out[0])
 	for n := range g.planes {
 		dx := item(c.Out[0], n, g.planes)
@@ -115,7 +124,7 @@ func avgPoolDX[T gemm.Float](c *Call[T]) {
 			top, bottom := g.window(0, p, g.h)
 			for q := range g.q {
 				left, right := g.window(1, q, g.w)
-				share := dy[0] / size
+				share := dy[0] / T(g.divisor(bottom-top, right-left))
 				dy = dy[1:]
 				for h := top; h < bottom; h++ {
 					row := dx[h*g.w+left : h*g.w+right]

@@ -1,0 +1,22 @@
+package autodiff
+
+import "tensile/graph"
+
+// Why a kind has no gradient.
+const (
+	second   = "it is a gradient, and second derivatives are not taken"
+	update   = "it is an update of a persistent storage"
+	inPlace  = "it overwrites what its gradient would be of"
+	notAlone = "how statistics depend on x is part of the gradient of " + string(graph.BatchNorm)
+)
+
+// without holds every kind that has no gradient, with the reason.
+var without = map[graph.Kind]string{
+	graph.Conv2DDW: second, graph.Conv2DDX: second, graph.LinearDW: second, graph.LinearDX: second, graph.BiasDB: second,
+	graph.ReLUDX: second, graph.MaxPoolDX: second, graph.AvgPoolDX: second, graph.LRNDX: second, graph.BatchNormGrad: second,
+	graph.DropoutDX: second, graph.SoftmaxXentDX: second,
+
+	graph.BatchNormStats:  notAlone,
+	graph.BatchNormUpdate: update, graph.SGD: update, graph.Momentum: update, graph.Adam: update,
+	graph.Accumulate: inPlace, graph.Scale: inPlace, graph.SliceAccumulate: inPlace,
+}

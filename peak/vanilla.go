@@ -1,0 +1,45 @@
+package peak
+
+import "tensile/graph"
+
+// Vanilla returns what a graph needs without a plan, in graph order and without scratch: all, when nothing is freed before
+// the iteration ends, and live, when everything is freed after its last use. Inputs come when they are first read.
+func Vanilla(g *graph.Graph) (all, live graph.Bytes) {
+	const unused = -1
+	last := make([]int, len(g.Storages))
+	for i := range last {
+		last[i] = unused
+	}
+	for op := range g.Ops {
+		for _, s := range g.Touches(graph.OpID(op)) {
+			last[s] = op
+		}
+	}
+	var now graph.Bytes
+	here := make([]bool, len(g.Storages))
+	arrive := func(s graph.Storage) {
+		if !here[s.ID] {
+			here[s.ID] = true
+			now += s.Bytes
+			all += s.Bytes
+		}
+	}
+	for _, s := range g.Storages {
+		if s.Role.Persistent() && last[s.ID] != unused {
+			arrive(s)
+		}
+	}
+	for op := range g.Ops {
+		touched := g.Touches(graph.OpID(op))
+		for _, s := range touched {
+			arrive(g.Storages[s])
+		}
+		live = max(live, now)
+		for _, s := range touched {
+			if last[s] == op && !g.Storages[s].Role.Persistent() {
+				now -= g.Storages[s].Bytes
+			}
+		}
+	}
+	return all, live
+}
