@@ -23,7 +23,7 @@ func Backward(b *graph.Builder, loss graph.TensorID) ([]Gradient, error) {
 	if !w.wantsTensor(loss) {
 		return nil, fmt.Errorf("loss %s depends on no parameter", w.g.Tensors[loss].Name)
 	}
-	w.sums[w.g.Version(loss)] = sum{one, 1}
+	w.sums[w.g.Version(loss)] = sum{tensor: one, terms: 1}
 	b.SetPhase(graph.Backward)
 	for _, op := range slices.Backward(w.g.Ops) {
 		w.differentiate(op)

@@ -96,6 +96,7 @@ func everything(t *testing.T, o autodiff.Optimizer) *graph.Graph {
 	n = one("drop", graph.Dropout, graph.Attrs{Rate: 0.3, Key: 5}, n)
 	y = one("sum", graph.Add, graph.Attrs{}, y, one("relu", graph.ReLU, graph.Attrs{}, n)) // y has two readers
 	y = one("gate", graph.Mul, graph.Attrs{}, y, one("conv2", graph.Conv2D, conv, y, normal("w2", 4, 4, 3, 3)))
+	y = ranges(b, y)
 	y = one("avg", graph.AvgPool, pool, one("max", graph.MaxPool, pool, y))
 	shape := b.Shape(y)
 	z := b.View("flat", y, 0, graph.Shape{3, shape.Elements() / 3})
@@ -120,6 +121,19 @@ func everything(t *testing.T, o autodiff.Optimizer) *graph.Graph {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// ranges cuts x[N,C,H,W] into overlapping parts along several dimensions, also as a view, and joins them again.
+func ranges(b *graph.Builder, x graph.TensorID) graph.TensorID {
+	s := b.Shape(x)
+	cut := func(name string, t graph.TensorID, dim, begin, length int) graph.TensorID {
+		return b.Op(name, graph.Slice, graph.Attrs{Dim: dim, Begin: begin, Length: length}, t)[0]
+	}
+	flat := b.View("rows", x, 0, graph.Shape{s[0], s.Elements() / s[0]})
+	some := b.View("planes", cut("some", flat, 1, 3, 2*s[2]*s[3]), 0, graph.Shape{s[0], 2, s[2], s[3]})
+	low := cut("low", x, 1, 0, s[1]-1)
+	low = b.Op("low2", graph.Concat, graph.Attrs{Dim: 3}, cut("right", low, 3, 2, s[3]-2), cut("left", low, 3, 0, 2))[0]
+	return b.Op("joined", graph.Concat, graph.Attrs{Dim: 1}, some, low, x)[0]
 }
 
 // interpreter runs ops of a graph in float64 and in graph order, each storage in memory of its own.

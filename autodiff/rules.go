@@ -17,6 +17,8 @@ var rules = map[graph.Kind]rule{
 	graph.BatchNorm:   batchNorm,
 	graph.Add:         add,
 	graph.Mul:         mul,
+	graph.Concat:      concat,
+	graph.Slice:       slice,
 	graph.Dropout:     dropout,
 	graph.SoftmaxXent: softmaxXent,
 }

@@ -30,6 +30,7 @@ type walk struct {
 type sum struct {
 	tensor graph.TensorID
 	terms  int
+	own    bool // its storage was made for this sum and nothing else reads it: more may be added in place
 }
 
 func newWalk(b *graph.Builder) *walk {
@@ -115,7 +116,7 @@ func (w *walk) give(i int, d graph.TensorID) {
 	}
 	s, summed := w.sums[v]
 	if !summed {
-		w.sums[v] = sum{d, 1}
+		w.sums[v] = sum{tensor: d, terms: 1}
 		return
 	}
 	if s.tensor == one || d == one {
@@ -123,6 +124,7 @@ func (w *walk) give(i int, d graph.TensorID) {
 		return
 	}
 	s.terms++
+	s.own = true
 	s.tensor = w.b.Op(fmt.Sprintf("%s.grad%d", base.Name, s.terms), graph.Add, graph.Attrs{}, s.tensor, d)[0]
 	w.sums[v] = s
 }

@@ -33,6 +33,11 @@ const (
 	Add Kind = "add" // a b -> a+b, equal shapes
 	Mul Kind = "mul" // a b -> a*b, equal shapes
 
+	Concat          Kind = "concat"           // two or more tensors, alike but for their extent along Dim, one after the other along it
+	Slice           Kind = "slice"            // x -> y: Length elements along Dim from Begin on
+	SliceDX         Kind = "slice_dx"         // dy -> dx: dy in its range, zeros elsewhere; Extent[0] is x's extent along Dim
+	SliceAccumulate Kind = "slice_accumulate" // dx dy -> dx + dy within the range, in place in dx; Dim, Begin, Length
+
 	Dropout   Kind = "dropout"    // x -> y; Rate, Key
 	DropoutDX Kind = "dropout_dx" // dy -> dx; Rate and Key of the forward op: the mask is generated again, not kept
 
@@ -53,8 +58,11 @@ type Attrs struct {
 	Stride       [2]int  `json:"stride,omitzero"`
 	Pad          [2]int  `json:"pad,omitzero"`
 	Extent       [2]int  `json:"extent,omitzero"`
-	Rate         float64 `json:"rate,omitzero"` // share of elements that dropout clears
-	Key          uint64  `json:"key,omitzero"`  // of the generator, the same for a dropout and its gradient
+	Dim          int     `json:"dim,omitzero"`    // that a concat or slice runs along
+	Begin        int     `json:"begin,omitzero"`  // of a slice
+	Length       int     `json:"length,omitzero"` // of a slice
+	Rate         float64 `json:"rate,omitzero"`   // share of elements that dropout clears
+	Key          uint64  `json:"key,omitzero"`    // of the generator, the same for a dropout and its gradient
 	Factor       float64 `json:"factor,omitzero"`
 	LearningRate float64 `json:"learning_rate,omitzero"`
 	Momentum     float64 `json:"momentum,omitzero"`
@@ -66,7 +74,7 @@ type Attrs struct {
 // Cost is what an op does in the roofline's terms.
 type Cost struct {
 	FLOPs int64
-	Bytes Bytes // read and written, each operand once
+	Bytes Bytes // read and written: each operand once, or the part of it that the op touches
 }
 
 // rule is what follows from a kind.
@@ -80,8 +88,13 @@ type rule struct {
 // fresh marks an output that is a new storage.
 const fresh = -1
 
-func (r rule) cost(a Attrs, in, out []Shape) Cost {
+// cost of an op of kind k, whose rule is r.
+func (r rule) cost(k Kind, a Attrs, in, out []Shape) Cost {
 	c := Cost{FLOPs: r.flops(a, in, out)}
+	if partly, ok := traffic[k]; ok {
+		c.Bytes = partly(a, in, out)
+		return c
+	}
 	for _, shapes := range [2][]Shape{in, out} {
 		for _, s := range shapes {
 			c.Bytes += s.Bytes()
@@ -147,6 +160,11 @@ var rules = map[Kind]rule{
 
 	Add: {[2]int{2, 2}, []int{fresh}, likeFirst(1), perOutput(1)},
 	Mul: {[2]int{2, 2}, []int{fresh}, likeFirst(1), perOutput(1)},
+
+	Concat:          {[2]int{2, mostParts}, []int{fresh}, concatShapes, none},
+	Slice:           {[2]int{1, 1}, []int{fresh}, sliceShapes, none},
+	SliceDX:         {[2]int{1, 1}, []int{fresh}, sliceDXShapes, none},
+	SliceAccumulate: {[2]int{2, 2}, []int{0}, sliceAccumulateShapes, perSecond(1)},
 
 	Dropout:   {[2]int{1, 1}, []int{fresh}, likeFirst(1), perOutput(8)},
 	DropoutDX: {[2]int{1, 1}, []int{fresh}, likeFirst(1), perOutput(8)},

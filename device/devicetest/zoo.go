@@ -26,6 +26,7 @@ func Zoo() *graph.Graph {
 	p1 := z.one("pool1", graph.MaxPool, pool, r)
 	gate := z.one("gate", graph.Mul, none, p1, p1)
 	sum := z.one("sum", graph.Add, none, p1, gate)
+	sum = z.cut(sum)
 	p2 := z.one("pool2", graph.AvgPool, pool, sum)
 	z.Output(p2)
 	d := z.one("dropout", graph.Dropout, drop, p2)
@@ -40,6 +41,7 @@ func Zoo() *graph.Graph {
 	dd := z.View("dd", z.one("dflat", graph.LinearDX, none, dlogits, v), 0, graph.Shape{2, 4, 2, 2})
 	dp2 := z.one("dp2", graph.DropoutDX, drop, dd)
 	dsum := z.one("dsum", graph.AvgPoolDX, pool, sum, p2, dp2)
+	dsum = z.cutGrad(dsum)
 	half := z.one("dgate", graph.Mul, none, dsum, p1) // of p1*p1: twice this
 	twice := z.one("twice", graph.Scale, graph.Attrs{Factor: 2}, half)
 	dp1 := z.one("dp1", graph.Accumulate, none, twice, dsum)

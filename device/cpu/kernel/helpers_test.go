@@ -20,7 +20,7 @@ type tensor[T gemm.Float] struct {
 // inPlace lists, for the kinds that update, the input behind each output.
 var inPlace = map[graph.Kind][]int{
 	graph.BatchNormUpdate: {2, 3}, graph.SGD: {0}, graph.Momentum: {0, 2}, graph.Adam: {0, 2, 3},
-	graph.Accumulate: {0}, graph.Scale: {0},
+	graph.Accumulate: {0}, graph.Scale: {0}, graph.SliceAccumulate: {0},
 }
 
 func engine(t testing.TB, library string) *gemm.Engine {

@@ -59,6 +59,11 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 		graph.Accumulate: {run: accumulate[T]},
 		graph.Scale:      {run: scale[T]},
 
+		graph.Concat:          {run: concat[T]},
+		graph.Slice:           {run: slice[T]},
+		graph.SliceDX:         {run: sliceDX[T]},
+		graph.SliceAccumulate: {run: sliceAccumulate[T]},
+
 		graph.Dropout:   {run: dropout[T]},
 		graph.DropoutDX: {run: dropout[T]},
 

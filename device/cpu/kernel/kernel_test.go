@@ -19,9 +19,10 @@ type example[T gemm.Float] struct {
 }
 
 var (
-	convAttrs = graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}, Extent: [2]int{9, 8}}
-	poolAttrs = window([2]int{3, 3}, [2]int{2, 2}, [2]int{1, 1})
-	adamAttrs = graph.Attrs{LearningRate: 1e-2, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	convAttrs  = graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}, Extent: [2]int{9, 8}}
+	poolAttrs  = window([2]int{3, 3}, [2]int{2, 2}, [2]int{1, 1})
+	rangeAttrs = graph.Attrs{Dim: 2, Begin: 3, Length: 4, Extent: [2]int{9}}
+	adamAttrs  = graph.Attrs{LearningRate: 1e-2, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 )
 
 // examples holds one call of every kind.
@@ -62,6 +63,10 @@ func examples[T gemm.Float]() []example[T] {
 		{graph.Mul, graph.Attrs{}, normals(image, image)},
 		{graph.Accumulate, graph.Attrs{}, normals(image, image)},
 		{graph.Scale, graph.Attrs{Factor: 0.3}, normals(image)},
+		{graph.Concat, graph.Attrs{Dim: 1}, normals(image, graph.Shape{2, 4, 9, 8}, image)},
+		{graph.Slice, rangeAttrs, normals(image)},
+		{graph.SliceDX, rangeAttrs, normals(graph.Shape{2, 3, 4, 8})},
+		{graph.SliceAccumulate, rangeAttrs, normals(image, graph.Shape{2, 3, 4, 8})},
 		{graph.Dropout, graph.Attrs{Rate: 0.4, Key: 7}, normals(image)},
 		{graph.DropoutDX, graph.Attrs{Rate: 0.4, Key: 7}, normals(image)},
 		{graph.SoftmaxXent, graph.Attrs{}, func(rng *rand.Rand) tensors {
