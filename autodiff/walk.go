@@ -2,6 +2,7 @@ package autodiff
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"tensile/graph"
@@ -75,13 +76,17 @@ func (w *walk) differentiate(op graph.Op) {
 	if !slices.ContainsFunc(dy, func(d graph.TensorID) bool { return d != absent }) {
 		return
 	}
-	rule, ok := rules[op.Kind]
-	if !ok {
-		w.fail("%s has no gradient", op.Kind)
-		return
+	rule, isLoss := losses[op.Kind]
+	if !isLoss {
+		var ok bool
+		if rule, ok = rules[op.Kind]; !ok {
+			w.fail("%s has no gradient", op.Kind)
+			return
+		}
 	}
-	if slices.Contains(dy, one) && op.Kind != graph.SoftmaxXent && op.Kind != graph.Add {
-		w.fail("a loss is made by %s, or is a sum of such losses, not made by %s", graph.SoftmaxXent, op.Kind)
+	if slices.Contains(dy, one) && !isLoss && op.Kind != graph.Add {
+		kinds := slices.Sorted(maps.Keys(losses))
+		w.fail("a loss is made by one of %v, or is a sum of such losses, not made by %s", kinds, op.Kind)
 		return
 	}
 	w.b.SetLayer(op.Layer)
@@ -124,8 +129,12 @@ func (w *walk) give(i int, d graph.TensorID) {
 		return
 	}
 	s.terms++
+	kind := graph.Add
+	if s.own && w.g.Storages[base.Storage].Role == graph.Parameter {
+		kind = graph.Accumulate // in place: a network unrolled over time has a term a step
+	}
 	s.own = true
-	s.tensor = w.b.Op(fmt.Sprintf("%s.grad%d", base.Name, s.terms), graph.Add, graph.Attrs{}, s.tensor, d)[0]
+	s.tensor = w.b.Op(fmt.Sprintf("%s.grad%d", base.Name, s.terms), kind, graph.Attrs{}, s.tensor, d)[0]
 	w.sums[v] = s
 }
 

@@ -31,8 +31,10 @@ func (a Attrs) check(k Kind) error {
 	switch k {
 	case Dropout, DropoutDX:
 		return share("rate", a.Rate)
-	case BatchNorm, BatchNormGrad:
+	case BatchNorm, BatchNormGrad, LayerNorm:
 		return positive("epsilon", a.Epsilon)
+	case Softmax, SoftmaxDX:
+		return positive("factor", a.Factor)
 	case Momentum, BatchNormUpdate:
 		return share("momentum", a.Momentum)
 	case Adam:
