@@ -16,6 +16,11 @@ var models = []struct {
 	{"lenet", lenet},
 	{"vgg16", vgg16},
 	{"resnet50", resnet([4]int{3, 4, 6, 3})},
+	{"bert", bert(12, 768, 12)},
+	{"gpt2", gpt(12, 768, 12)},
+	{"gnmt", gnmt(4, 1024)},
+	{"rhn", rhn(10, 830)},
+	{"tacotron2", tacotron(3, 512)},
 }
 
 // anyResNet is the form of the names of residual networks of any depth.
@@ -49,6 +54,9 @@ func find(name string) (model, error) {
 		}
 		return resnet(blocks), nil
 	}
+	if m, ok, err := findFamily(name); ok {
+		return m, err
+	}
 	return model{}, unknown(name)
 }
 
@@ -77,7 +85,7 @@ func unknown(name string) error {
 	if d := distance(nearest, name); d <= 2 && d < len(name) {
 		suggestion = fmt.Sprintf(" did you mean %s?", nearest)
 	}
-	return fmt.Errorf("unknown model %q:%s models: %s, %s", name, suggestion, strings.Join(names, ", "), anyResNet)
+	return fmt.Errorf("unknown model %q:%s models: %s, %s", name, suggestion, strings.Join(names, ", "), strings.Join(Families(), ", "))
 }
 
 // distance is the number of bytes to insert, delete or replace to make b of a.
