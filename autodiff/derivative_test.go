@@ -37,6 +37,11 @@ func TestDerivatives(t *testing.T) {
 	}{
 		{"everything", everything(t, autodiff.SGD{}), 9, true, step},
 		{"sequences", sequences(t), 9, true, smoothStep},
+		{"bert", build(t, "bert:2,8,2", models.Config{Sequence: 4, Vocabulary: 9, Batch: 3}), 3, false, smoothStep},
+		{"gpt", build(t, "gpt:2,8,2", models.Config{Sequence: 4, Vocabulary: 9, Batch: 3}), 3, false, smoothStep},
+		{"gnmt", build(t, "gnmt:3,4", models.Config{Sequence: 3, Vocabulary: 9, Batch: 2}), 3, false, smoothStep},
+		{"rhn", build(t, "rhn:2,4", models.Config{Sequence: 3, Vocabulary: 9, Batch: 2}), 3, false, smoothStep},
+		{"tacotron", build(t, "tacotron:1,16", models.Config{Sequence: 2, Vocabulary: 9, Batch: 2}), 9, false, step},
 		{"lenet", build(t, "lenet", models.Config{Image: 16, Batch: 3}), 9, true, step},
 		{"mlp", build(t, "mlp", models.Config{Image: 5, Batch: 2}), 3, false, step},
 		{"resnet", build(t, "resnet:1,1,1,1", models.Config{Image: 32, Batch: 2}), 3, false, step},

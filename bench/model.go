@@ -27,6 +27,18 @@ func split(name string) (model string, copies int, err error) {
 	return head, n, nil
 }
 
+// splitAll splits every name.
+func splitAll(names []string) (models []string, copies []int, err error) {
+	for _, name := range names {
+		model, n, err := split(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		models, copies = append(models, model), append(copies, n)
+	}
+	return models, copies, nil
+}
+
 func cutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true
@@ -34,11 +46,49 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
+// isGraph reports whether a model is a file with a graph, whose settings are its own.
+func isGraph(model string) bool { return strings.HasSuffix(model, ".json") }
+
 func build(model string, s Settings) (*graph.Graph, error) {
-	if strings.HasSuffix(model, ".json") {
+	if isGraph(model) {
 		return readGraph(model)
 	}
-	return models.Build(model, models.Config{Image: s.Image, Channels: s.Channels, Classes: s.Classes, Batch: s.Batch, Optimizer: s.Optimizer})
+	return models.Build(model, models.Config{Image: s.Image, Channels: s.Channels, Classes: s.Classes, Sequence: s.Sequence,
+		Vocabulary: s.Vocabulary, Batch: s.Batch, Optimizer: s.Optimizer})
+}
+
+// own returns the settings of each model. In a workload of networks that read images and of ones that read sequences,
+// each has those of its sort; in others a setting of the wrong sort is left for models.Build to refuse.
+func (s Settings) own(names []string) (map[string]Settings, error) {
+	reads := make(map[string]bool)
+	images, sequences := false, false
+	for _, name := range names {
+		if isGraph(name) {
+			continue
+		}
+		sequence, err := models.ReadsSequences(name)
+		if err != nil {
+			return nil, err
+		}
+		if sequence && s.DataDir != "" {
+			return nil, fmt.Errorf("model %s reads sequences and cannot learn from the files in %s: leave --data out", name, s.DataDir)
+		}
+		reads[name] = sequence
+		sequences, images = sequences || sequence, images || !sequence
+	}
+	own := make(map[string]Settings)
+	for _, name := range names {
+		mine := s
+		switch {
+		case !sequences || !images:
+		case reads[name]:
+			mine.Image, mine.Channels, mine.Classes = 0, 0, 0
+		default:
+			mine.Sequence, mine.Vocabulary = 0, 0
+		}
+		own[name] = mine
+	}
+	return own, nil
 }
 
 func readGraph(path string) (*graph.Graph, error) {

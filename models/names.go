@@ -41,6 +41,13 @@ func Names() []string {
 	return names
 }
 
+// ReadsSequences reports whether the network of this name reads sequences, and takes a sequence's settings, rather than
+// images.
+func ReadsSequences(name string) (bool, error) {
+	m, err := find(name)
+	return m.sequence != nil, err
+}
+
 func find(name string) (model, error) {
 	for _, m := range models {
 		if m.name == name {

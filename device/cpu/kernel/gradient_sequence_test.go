@@ -111,3 +111,14 @@ func TestPairLossGradients(t *testing.T) {
 		gradients(t, kind[0], graph.Attrs{}, []tensor64{a, b}, []tensor64{one}, map[int]tensor64{0: got})
 	}
 }
+
+// Rows without a label have no gradient, and do not count in the mean.
+func TestMaskedXentGradient(t *testing.T) {
+	rng := randoms(10)
+	logits, classes := normal[float64](rng, 6, 5), labels[float64](rng, 6, 5)
+	classes.data[1], classes.data[4] = -1, -7
+	p := apply(t, job{}, graph.SoftmaxXent, graph.Attrs{}, logits, classes)[1]
+	got := apply(t, job{}, graph.SoftmaxXentDX, graph.Attrs{}, p, classes)[0]
+	one := tensor64{graph.Shape{1}, []float64{1}}
+	gradients(t, graph.SoftmaxXent, graph.Attrs{}, []tensor64{logits, classes}, []tensor64{one}, map[int]tensor64{0: got})
+}
