@@ -280,7 +280,7 @@ func TestBackwardErrors(t *testing.T) {
 			return d.loss(d.View("flat", y, 0, graph.Shape{3, 2}))
 		}, "mean and variance must be what batch_norm_stats makes of x"},
 		{"loss of another kind", func(d draft) graph.TensorID { return d.op("relu", graph.ReLU, d.param("w", 1)) },
-			"gradient of op relu: a loss is made by one of [mean_square sigmoid_xent softmax_xent], or is a sum of such losses, not made by relu"},
+			"gradient of op relu: a loss is made by one of [softmax_xent sigmoid_xent mean_square], or is a sum of such losses, not made by relu"},
 		{"probabilities", func(d draft) graph.TensorID {
 			p := d.Op("xent", graph.SoftmaxXent, graph.Attrs{}, d.param("w", 2, 3), d.input("labels", 2))[1]
 			return d.op("loss", graph.SoftmaxXent, p, d.input("others", 2))

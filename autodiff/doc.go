@@ -1,6 +1,6 @@
 // Package autodiff appends the backward ops and the optimizer ops of an iteration to a graph under construction.
 //
-// [Backward] walks the forward ops in reverse. What an op of a kind adds stands in two tables, rules and losses; a kind without a
+// [Backward] walks the forward ops in reverse. What an op of a kind adds stands in one table, rules; a kind without a
 // rule is an error only if a gradient reaches it. [Optimize] then updates every parameter by an [Optimizer]: [SGD],
 // [Momentum] or [Adam].
 //

@@ -6,7 +6,7 @@ import "tensile/graph"
 // and gives each input its gradient.
 type rule func(w *walk, dy []graph.TensorID)
 
-// rules holds the kinds that have a gradient, but for those that make losses. batch_norm_stats has none: how the statistics depend on x is part of
+// rules holds the kinds that have a gradient. batch_norm_stats has none: how the statistics depend on x is part of
 // batch_norm_grad. batch_norm_update has none because nothing of the iteration reads what it makes.
 var rules = map[graph.Kind]rule{
 	graph.Conv2D:    convolution,
@@ -33,6 +33,10 @@ var rules = map[graph.Kind]rule{
 	graph.Softmax:        fromY(graph.SoftmaxDX),
 	graph.AdditiveScores: fromAll(graph.AdditiveScoresGrad),
 	graph.LSTM:           lstm,
+
+	graph.SoftmaxXent: softmaxXent,
+	graph.SigmoidXent: pairLoss(graph.SigmoidXentDX),
+	graph.MeanSquare:  pairLoss(graph.MeanSquareDX),
 }
 
 func convolution(w *walk, dy []graph.TensorID) {

@@ -2,12 +2,8 @@ package autodiff
 
 import "tensile/graph"
 
-// losses holds the kinds that make a loss, their first output, of predictions and of what was to be predicted.
-var losses = map[graph.Kind]rule{
-	graph.SoftmaxXent: softmaxXent,
-	graph.SigmoidXent: pairLoss(graph.SigmoidXentDX),
-	graph.MeanSquare:  pairLoss(graph.MeanSquareDX),
-}
+// losses are the kinds that make a loss, their first output, of predictions and of what was to be predicted.
+var losses = []graph.Kind{graph.SoftmaxXent, graph.SigmoidXent, graph.MeanSquare}
 
 // pairLoss is the rule of a loss whose gradient reads both of its inputs.
 func pairLoss(dx graph.Kind) rule {

@@ -2,7 +2,6 @@ package autodiff
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"tensile/graph"
@@ -76,17 +75,13 @@ func (w *walk) differentiate(op graph.Op) {
 	if !slices.ContainsFunc(dy, func(d graph.TensorID) bool { return d != absent }) {
 		return
 	}
-	rule, isLoss := losses[op.Kind]
-	if !isLoss {
-		var ok bool
-		if rule, ok = rules[op.Kind]; !ok {
-			w.fail("%s has no gradient", op.Kind)
-			return
-		}
+	rule, ok := rules[op.Kind]
+	if !ok {
+		w.fail("%s has no gradient", op.Kind)
+		return
 	}
-	if slices.Contains(dy, one) && !isLoss && op.Kind != graph.Add {
-		kinds := slices.Sorted(maps.Keys(losses))
-		w.fail("a loss is made by one of %v, or is a sum of such losses, not made by %s", kinds, op.Kind)
+	if slices.Contains(dy, one) && !slices.Contains(losses, op.Kind) && op.Kind != graph.Add {
+		w.fail("a loss is made by one of %v, or is a sum of such losses, not made by %s", losses, op.Kind)
 		return
 	}
 	w.b.SetLayer(op.Layer)

@@ -57,38 +57,40 @@ func build(model string, s Settings) (*graph.Graph, error) {
 		Vocabulary: s.Vocabulary, Batch: s.Batch, Optimizer: s.Optimizer})
 }
 
-// own returns the settings of each model. In a workload of networks that read images and of ones that read sequences,
-// each has those of its sort; in others a setting of the wrong sort is left for models.Build to refuse.
-func (s Settings) own(names []string) (map[string]Settings, error) {
-	reads := make(map[string]bool)
-	images, sequences := false, false
+// readers tells of each model whether it reads sequences; graphs in files are left out.
+func readers(names []string, s Settings) (map[string]bool, error) {
+	sequences := make(map[string]bool)
 	for _, name := range names {
 		if isGraph(name) {
 			continue
 		}
-		sequence, err := models.ReadsSequences(name)
+		reads, err := models.ReadsSequences(name)
 		if err != nil {
 			return nil, err
 		}
-		if sequence && s.DataDir != "" {
+		if reads && s.DataDir != "" {
 			return nil, fmt.Errorf("model %s reads sequences and cannot learn from the files in %s: leave --data out", name, s.DataDir)
 		}
-		reads[name] = sequence
-		sequences, images = sequences || sequence, images || !sequence
+		sequences[name] = reads
 	}
-	own := make(map[string]Settings)
-	for _, name := range names {
-		mine := s
-		switch {
-		case !sequences || !images:
-		case reads[name]:
-			mine.Image, mine.Channels, mine.Classes = 0, 0, 0
-		default:
-			mine.Sequence, mine.Vocabulary = 0, 0
-		}
-		own[name] = mine
+	return sequences, nil
+}
+
+// own returns the settings of a model. In a workload of networks that read images and of ones that read sequences, each
+// has those of its sort; in others a setting of the wrong sort is left for models.Build to refuse.
+func (s Settings) own(model string, sequences map[string]bool) Settings {
+	mixed := false
+	for _, reads := range sequences {
+		mixed = mixed || reads != sequences[model]
 	}
-	return own, nil
+	switch {
+	case !mixed:
+	case sequences[model]:
+		s.Image, s.Channels, s.Classes = 0, 0, 0
+	default:
+		s.Sequence, s.Vocabulary = 0, 0
+	}
+	return s
 }
 
 func readGraph(path string) (*graph.Graph, error) {

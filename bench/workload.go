@@ -35,20 +35,20 @@ type Settings struct {
 // number of copies, MODEL[:N].
 func Load(names []string, s Settings) (Workload, error) {
 	var w Workload
-	set, err := s.open()
-	if err != nil {
-		return nil, err
-	}
 	chosen, copies, err := splitAll(names)
 	if err != nil {
 		return nil, err
 	}
-	own, err := s.own(chosen)
+	sequences, err := readers(chosen, s)
+	if err != nil {
+		return nil, err
+	}
+	set, err := s.open()
 	if err != nil {
 		return nil, err
 	}
 	for i, model := range chosen {
-		g, err := build(model, own[model])
+		g, err := build(model, s.own(model, sequences))
 		if err != nil {
 			return nil, err
 		}
