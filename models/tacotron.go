@@ -15,10 +15,11 @@ const (
 // tacotron returns the acoustic model of Shen et al. 2018 with so many convolutions before its encoder, trained with the
 // true frames as its past. Its other sizes are in proportion to width, 512 in the paper.
 func tacotron(convs, width int) model {
-	return model{rate: 1, sequence: &sequence{length: 100, most: mostSteps / framesPerCharacter, vocabulary: 148, loss: func(n *net, s sizes) graph.TensorID {
+	loss := func(n *net, s sizes) graph.TensorID {
 		t := speaker{net: n, s: s, frames: framesPerCharacter * s.steps, convs: convs, width: width}
 		return t.loss()
-	}}}
+	}
+	return model{rate: 1, sequence: &sequence{length: 100, most: mostSteps / framesPerCharacter, vocabulary: 148, loss: loss}}
 }
 
 type speaker struct {
