@@ -9,17 +9,18 @@ type rule func(w *walk, dy []graph.TensorID)
 // rules holds the kinds that have a gradient. batch_norm_stats has none: how the statistics depend on x is part of
 // batch_norm_grad. batch_norm_update has none because nothing of the iteration reads what it makes.
 var rules = map[graph.Kind]rule{
-	graph.Conv2D:    convolution,
-	graph.Linear:    linear,
-	graph.ReLU:      fromXAndY(graph.ReLUDX),
-	graph.MaxPool:   fromXAndY(graph.MaxPoolDX),
-	graph.AvgPool:   fromXAndY(graph.AvgPoolDX),
-	graph.BatchNorm: batchNorm,
-	graph.Add:       add,
-	graph.Mul:       mul,
-	graph.Concat:    concat,
-	graph.Slice:     slice,
-	graph.Dropout:   dropout,
+	graph.Conv2D:      convolution,
+	graph.Linear:      linear,
+	graph.ReLU:        fromXAndY(graph.ReLUDX),
+	graph.MaxPool:     fromXAndY(graph.MaxPoolDX),
+	graph.AvgPool:     fromXAndY(graph.AvgPoolDX),
+	graph.BatchNorm:   batchNorm,
+	graph.Add:         add,
+	graph.Mul:         mul,
+	graph.Concat:      concat,
+	graph.Slice:       slice,
+	graph.Dropout:     dropout,
+	graph.SoftmaxXent: softmaxXent,
 
 	graph.Embedding:      embedding,
 	graph.Bias:           bias,
@@ -33,10 +34,8 @@ var rules = map[graph.Kind]rule{
 	graph.Softmax:        fromY(graph.SoftmaxDX),
 	graph.AdditiveScores: fromAll(graph.AdditiveScoresGrad),
 	graph.LSTM:           lstm,
-
-	graph.SoftmaxXent: softmaxXent,
-	graph.SigmoidXent: pairLoss(graph.SigmoidXentDX),
-	graph.MeanSquare:  pairLoss(graph.MeanSquareDX),
+	graph.SigmoidXent:    pairLoss(graph.SigmoidXentDX),
+	graph.MeanSquare:     pairLoss(graph.MeanSquareDX),
 }
 
 func convolution(w *walk, dy []graph.TensorID) {

@@ -58,20 +58,21 @@ type Attrs struct {
 	Stride       [2]int  `json:"stride,omitzero"`
 	Pad          [2]int  `json:"pad,omitzero"`
 	Extent       [2]int  `json:"extent,omitzero"`
-	Dim          int     `json:"dim,omitzero"`         // that a concat or slice runs along
-	Begin        int     `json:"begin,omitzero"`       // of a slice
-	Length       int     `json:"length,omitzero"`      // of a slice
-	Rate         float64 `json:"rate,omitzero"`        // share of elements that dropout clears
-	Key          uint64  `json:"key,omitzero"`         // of the generator, the same for a dropout and its gradient
-	TransposeA   bool    `json:"transpose_a,omitzero"` // a matmul's first matrix is stored as its transpose
-	TransposeB   bool    `json:"transpose_b,omitzero"` // its second
-	Causal       bool    `json:"causal,omitzero"`      // a softmax's row sees no later column
+	Dim          int     `json:"dim,omitzero"`    // that a concat or slice runs along
+	Begin        int     `json:"begin,omitzero"`  // of a slice
+	Length       int     `json:"length,omitzero"` // of a slice
+	Rate         float64 `json:"rate,omitzero"`   // share of elements that dropout clears
+	Key          uint64  `json:"key,omitzero"`    // of the generator, the same for a dropout and its gradient
 	Factor       float64 `json:"factor,omitzero"`
 	LearningRate float64 `json:"learning_rate,omitzero"`
 	Momentum     float64 `json:"momentum,omitzero"`
 	Beta1        float64 `json:"beta1,omitzero"`
 	Beta2        float64 `json:"beta2,omitzero"`
 	Epsilon      float64 `json:"epsilon,omitzero"`
+
+	TransposeA bool `json:"transpose_a,omitzero"` // a matmul's first matrix is stored as its transpose
+	TransposeB bool `json:"transpose_b,omitzero"` // its second
+	Causal     bool `json:"causal,omitzero"`      // a softmax's row sees no later column
 }
 
 // Cost is what an op does in the roofline's terms.
