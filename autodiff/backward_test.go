@@ -191,7 +191,7 @@ func TestFanIn(t *testing.T) {
 	)
 }
 
-// The same parameter in two places, and once as a view, has one gradient.
+// The same parameter in several places, and once as a view, has one gradient, added up in place from the third term on.
 func TestSharedParameter(t *testing.T) {
 	d := newDraft()
 	w := d.param("w", 3, 3)
@@ -207,11 +207,11 @@ func TestSharedParameter(t *testing.T) {
 		"mul fc3.dw w -> sq.db",
 		"add sq.da sq.db -> w.grad2",
 		"linear_dw fc1 fc3.dx -> fc2.dw",
-		"add w.grad2 fc2.dw -> w.grad3",
+		"accumulate w.grad2 fc2.dw -> w.grad2",
 		"linear_dx fc3.dx w -> fc2.dx",
 		"linear_dw x fc2.dx -> fc1.dw",
-		"add w.grad3 fc1.dw -> w.grad4",
-		"w: w.grad4", "s: loss.dx[2,3]",
+		"accumulate w.grad2 fc1.dw -> w.grad2",
+		"w: w.grad2", "s: loss.dx[2,3]",
 	)
 }
 
@@ -280,7 +280,7 @@ func TestBackwardErrors(t *testing.T) {
 			return d.loss(d.View("flat", y, 0, graph.Shape{3, 2}))
 		}, "mean and variance must be what batch_norm_stats makes of x"},
 		{"loss of another kind", func(d draft) graph.TensorID { return d.op("relu", graph.ReLU, d.param("w", 1)) },
-			"gradient of op relu: a loss is made by softmax_xent, or is a sum of such losses, not made by relu"},
+			"gradient of op relu: a loss is made by one of [softmax_xent sigmoid_xent mean_square], or is a sum of such losses, not made by relu"},
 		{"probabilities", func(d draft) graph.TensorID {
 			p := d.Op("xent", graph.SoftmaxXent, graph.Attrs{}, d.param("w", 2, 3), d.input("labels", 2))[1]
 			return d.op("loss", graph.SoftmaxXent, p, d.input("others", 2))

@@ -8,21 +8,37 @@ type rule func(w *walk, dy []graph.TensorID)
 
 // rules holds the kinds that have a gradient; without holds the others.
 var rules = map[graph.Kind]rule{
-	graph.Conv2D:      convolution,
-	graph.Linear:      linear,
-	graph.ReLU:        fromXAndY(graph.ReLUDX),
-	graph.MaxPool:     fromXAndY(graph.MaxPoolDX),
-	graph.AvgPool:     fromXAndY(graph.AvgPoolDX),
-	graph.Pad:         pad,
-	graph.LRN:         fromXAndY(graph.LRNDX),
-	graph.BatchNorm:   batchNorm,
-	graph.Add:         add,
-	graph.Mul:         mul,
-	graph.Concat:      concat,
-	graph.Slice:       slice,
-	graph.SliceDX:     sliceDX,
-	graph.Dropout:     dropout,
+	graph.Conv2D:    convolution,
+	graph.Linear:    linear,
+	graph.ReLU:      fromXAndY(graph.ReLUDX),
+	graph.MaxPool:   fromXAndY(graph.MaxPoolDX),
+	graph.AvgPool:   fromXAndY(graph.AvgPoolDX),
+	graph.Pad:       pad,
+	graph.LRN:       fromXAndY(graph.LRNDX),
+	graph.BatchNorm: batchNorm,
+	graph.Add:       add,
+	graph.Mul:       mul,
+	graph.Concat:    concat,
+	graph.Slice:     slice,
+	graph.SliceDX:   sliceDX,
+	graph.Dropout:   dropout,
+
+	graph.Embedding:      embedding,
+	graph.Bias:           bias,
+	graph.LayerNorm:      layerNorm,
+	graph.GELU:           fromX(graph.GELUDX),
+	graph.Sigmoid:        fromY(graph.SigmoidDX),
+	graph.Tanh:           fromY(graph.TanhDX),
+	graph.Blend:          fromAll(graph.BlendGrad),
+	graph.MatMul:         matmul,
+	graph.Transpose:      transpose,
+	graph.Softmax:        fromY(graph.SoftmaxDX),
+	graph.AdditiveScores: fromAll(graph.AdditiveScoresGrad),
+	graph.LSTM:           lstm,
+
 	graph.SoftmaxXent: softmaxXent,
+	graph.SigmoidXent: pairLoss(graph.SigmoidXentDX),
+	graph.MeanSquare:  pairLoss(graph.MeanSquareDX),
 }
 
 func convolution(w *walk, dy []graph.TensorID) {
@@ -94,15 +110,4 @@ func mul(w *walk, dy []graph.TensorID) {
 func dropout(w *walk, dy []graph.TensorID) {
 	attrs := graph.Attrs{Rate: w.op.Attrs.Rate, Key: w.op.Attrs.Key}
 	w.give(0, w.emit("dx", graph.DropoutDX, attrs, dy[0]))
-}
-
-func softmaxXent(w *walk, dy []graph.TensorID) {
-	switch {
-	case dy[0] != one || dy[1] != absent:
-		w.fail("only its loss, and only as the loss or a term of it, has a gradient")
-	case w.wants(1):
-		w.fail("labels %s depend on a parameter", w.g.Tensors[w.op.Inputs[1]].Name)
-	default:
-		w.give(0, w.emit("dx", graph.SoftmaxXentDX, graph.Attrs{}, w.op.Outputs[1], w.op.Inputs[1]))
-	}
 }

@@ -97,8 +97,8 @@ func (w *walk) differentiate(op graph.Op) {
 		w.fail("%s has no gradient: %s", op.Kind, without[op.Kind])
 		return
 	}
-	if slices.Contains(dy, one) && op.Kind != graph.SoftmaxXent && op.Kind != graph.Add {
-		w.fail("a loss is made by %s, or is a sum of such losses, not made by %s", graph.SoftmaxXent, op.Kind)
+	if slices.Contains(dy, one) && !slices.Contains(losses, op.Kind) && op.Kind != graph.Add {
+		w.fail("a loss is made by one of %v, or is a sum of such losses, not made by %s", losses, op.Kind)
 		return
 	}
 	w.b.SetLayer(op.Layer)
@@ -141,8 +141,12 @@ func (w *walk) give(i int, d graph.TensorID) {
 		return
 	}
 	s.terms++
+	kind := graph.Add
+	if s.own && w.g.Storages[base.Storage].Role == graph.Parameter {
+		kind = graph.Accumulate // in place: a network unrolled over time has a term a step
+	}
 	s.own = true
-	s.tensor = w.b.Op(fmt.Sprintf("%s.grad%d", base.Name, s.terms), graph.Add, graph.Attrs{}, s.tensor, d)[0]
+	s.tensor = w.b.Op(fmt.Sprintf("%s.grad%d", base.Name, s.terms), kind, graph.Attrs{}, s.tensor, d)[0]
 }
 
 func (w *walk) fail(format string, args ...any) {

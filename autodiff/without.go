@@ -14,7 +14,9 @@ const (
 var without = map[graph.Kind]string{
 	graph.Conv2DDW: second, graph.Conv2DDX: second, graph.LinearDW: second, graph.LinearDX: second, graph.BiasDB: second,
 	graph.ReLUDX: second, graph.MaxPoolDX: second, graph.AvgPoolDX: second, graph.LRNDX: second, graph.BatchNormGrad: second,
-	graph.DropoutDX: second, graph.SoftmaxXentDX: second,
+	graph.DropoutDX: second, graph.SoftmaxXentDX: second, graph.SigmoidXentDX: second, graph.MeanSquareDX: second,
+	graph.EmbeddingDW: second, graph.LayerNormGrad: second, graph.GELUDX: second, graph.SigmoidDX: second, graph.TanhDX: second,
+	graph.BlendGrad: second, graph.SoftmaxDX: second, graph.AdditiveScoresGrad: second, graph.LSTMGrad: second,
 
 	graph.BatchNormStats:  notAlone,
 	graph.BatchNormUpdate: update, graph.SGD: update, graph.Momentum: update, graph.Adam: update,

@@ -40,7 +40,7 @@ func TestCatalog(t *testing.T) {
 func TestVanillaOfEveryNetwork(t *testing.T) {
 	d := simulated(t)
 	for _, name := range models.Names() {
-		g, err := models.Build(name, smallnet.Config(name))
+		g, err := smallnet.Build(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,18 @@ func split(name string) (model string, copies int, err error) {
 	return head, n, nil
 }
 
+// splitAll splits every name.
+func splitAll(names []string) (models []string, copies []int, err error) {
+	for _, name := range names {
+		model, n, err := split(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		models, copies = append(models, model), append(copies, n)
+	}
+	return models, copies, nil
+}
+
 func cutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true
@@ -34,11 +46,51 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
+// isGraph reports whether a model is a file with a graph, whose settings are its own.
+func isGraph(model string) bool { return strings.HasSuffix(model, ".json") }
+
 func build(model string, s Settings) (*graph.Graph, error) {
-	if strings.HasSuffix(model, ".json") {
+	if isGraph(model) {
 		return readGraph(model)
 	}
-	return models.Build(model, models.Config{Image: s.Image, Channels: s.Channels, Classes: s.Classes, Batch: s.Batch, Optimizer: s.Optimizer})
+	return models.Build(model, models.Config{Image: s.Image, Channels: s.Channels, Classes: s.Classes, Sequence: s.Sequence,
+		Vocabulary: s.Vocabulary, Batch: s.Batch, Optimizer: s.Optimizer})
+}
+
+// readers tells of each model whether it reads sequences; graphs in files are left out.
+func readers(names []string, s Settings) (map[string]bool, error) {
+	sequences := make(map[string]bool)
+	for _, name := range names {
+		if isGraph(name) {
+			continue
+		}
+		reads, err := models.ReadsSequences(name)
+		if err != nil {
+			return nil, err
+		}
+		if reads && s.DataDir != "" {
+			return nil, fmt.Errorf("model %s reads sequences and cannot learn from the files in %s: leave --data out", name, s.DataDir)
+		}
+		sequences[name] = reads
+	}
+	return sequences, nil
+}
+
+// own returns the settings of a model. In a workload of networks that read images and of ones that read sequences, each
+// has those of its sort; in others a setting of the wrong sort is left for models.Build to refuse.
+func (s Settings) own(model string, sequences map[string]bool) Settings {
+	mixed := false
+	for _, reads := range sequences {
+		mixed = mixed || reads != sequences[model]
+	}
+	switch {
+	case !mixed:
+	case sequences[model]:
+		s.Image, s.Channels, s.Classes = 0, 0, 0
+	default:
+		s.Sequence, s.Vocabulary = 0, 0
+	}
+	return s
 }
 
 func readGraph(path string) (*graph.Graph, error) {

@@ -21,7 +21,7 @@ func TestEveryNetworkTrains(t *testing.T) {
 	for _, name := range models.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g, err := models.Build(name, smallnet.Config(name))
+			g, err := smallnet.Build(name)
 			if err != nil {
 				t.Fatal(err)
 			}

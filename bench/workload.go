@@ -18,31 +18,37 @@ type Task struct {
 	Model string
 	Graph *graph.Graph
 	Seed  uint64        // of weights, dropout and the order of examples
-	Data  *data.Dataset // nil: the graph's inputs are not images and labels, and noise is fed
+	Data  *data.Dataset // nil: the graph's inputs are not images and labels
 }
 
 // Settings are common to the tasks of a workload; zero fields take each model's defaults.
 type Settings struct {
-	Image, Channels, Classes, Batch int
-	Optimizer                       autodiff.Optimizer
-	Seed                            uint64
-	DataDir                         string // "": a synthetic set per job
+	Image, Channels, Classes int // of networks that read images
+	Sequence, Vocabulary     int // of networks that read sequences
+	Batch                    int
+	Optimizer                autodiff.Optimizer
+	Seed                     uint64
+	DataDir                  string // "": a synthetic set per job
 }
 
 // Load builds the workload that names describe: a model or a file with a graph in JSON form, each with an optional
 // number of copies, MODEL[:N].
 func Load(names []string, s Settings) (Workload, error) {
 	var w Workload
+	chosen, copies, err := splitAll(names)
+	if err != nil {
+		return nil, err
+	}
+	sequences, err := readers(chosen, s)
+	if err != nil {
+		return nil, err
+	}
 	set, err := s.open()
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		model, copies, err := split(name)
-		if err != nil {
-			return nil, err
-		}
-		g, err := build(model, s)
+	for i, model := range chosen {
+		g, err := build(model, s.own(model, sequences))
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +57,7 @@ func Load(names []string, s Settings) (Workload, error) {
 				return nil, err
 			}
 		}
-		for range copies {
+		for range copies[i] {
 			t := Task{Name: g.Name, Model: g.Name, Graph: g, Seed: s.Seed + uint64(len(w)), Data: set}
 			if t.Data == nil {
 				t.Data = task.Synthetic(g, t.Seed)

@@ -83,6 +83,22 @@ func TestLoadSettings(t *testing.T) {
 	}
 }
 
+// In a workload of both sorts, networks that read images and ones that read sequences have each their settings.
+func TestLoadBothSorts(t *testing.T) {
+	w, err := Load([]string{"lenet", "gpt:1,8,2"}, Settings{Image: 16, Classes: 3, Sequence: 5, Vocabulary: 9, Batch: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []graph.Shape{{2, 1, 16, 16}, {2, 5}} {
+		if got := w[i].Graph.Tensors[0].Shape; !cmp.Equal(got, want) {
+			t.Errorf("job %s reads %v, want %v", w[i].Name, got, want)
+		}
+	}
+	if w[0].Data == nil || w[1].Data != nil {
+		t.Error("lenet has no images, or gpt has some")
+	}
+}
+
 func TestLoadData(t *testing.T) {
 	dir := t.TempDir()
 	mnist(t, dir, 20, 20)
@@ -137,6 +153,9 @@ func TestLoadErrors(t *testing.T) {
 		{"lenet", Settings{DataDir: square, Channels: 3}, "MNIST-format images have 1 channels, not 3"},
 		{"lenet", Settings{DataDir: square, Classes: 9}, "MNIST-format has 10 classes"},
 		{"lenet", Settings{DataDir: oblong}, "model lenet takes images of 1x20x20 (channels, height, width), those of MNIST-format are 1x20x28"},
+		{"gpt2", Settings{DataDir: square}, "model gpt2 reads sequences and cannot learn from the files in "},
+		{"gpt2", Settings{Image: 8}, "model gpt2: it reads sequences, not images: leave --image out"},
+		{"lenet", Settings{Sequence: 8}, "model lenet: it reads images, not sequences: leave --sequence out"},
 		{tiny, Settings{DataDir: square}, "model tiny is no classifier of images"},
 		{small, Settings{DataDir: square}, "model lenet has 5 classes, MNIST-format has 10"},
 	} {

@@ -4,6 +4,8 @@
 // files of MNIST and the sets that share its file names), or made up by [Synthetic]. [Dataset.Fill] writes the batch
 // of an iteration.
 //
+// [Sentences] is an endless stream of made-up texts, translations and sounds, for networks that read sequences.
+//
 // Examples are drawn without replacement, epoch after epoch, in one endless stream; iteration i of batch N takes
 // positions i*N to (i+1)*N of it, so that a batch may straddle two epochs:
 //

@@ -36,8 +36,10 @@ func (a Attrs) check(k Kind) error {
 			return fmt.Errorf("length %d must be odd and positive, factor %v and exponent %v not negative", a.Length, a.Factor, a.Exponent)
 		}
 		return positive("epsilon", a.Epsilon)
-	case BatchNorm, BatchNormGrad:
+	case BatchNorm, BatchNormGrad, LayerNorm:
 		return positive("epsilon", a.Epsilon)
+	case Softmax, SoftmaxDX:
+		return positive("factor", a.Factor)
 	case Momentum, BatchNormUpdate:
 		return share("momentum", a.Momentum)
 	case Adam:

@@ -46,7 +46,7 @@ const (
 	Dropout   Kind = "dropout"    // x -> y; Rate, Key
 	DropoutDX Kind = "dropout_dx" // dy -> dx; Rate and Key of the forward op: the mask is generated again, not kept
 
-	SoftmaxXent   Kind = "softmax_xent"    // logits[N,C] labels[N] -> loss[1] probabilities[N,C]; the mean over N
+	SoftmaxXent   Kind = "softmax_xent"    // logits[N,C] labels[N] -> loss[1] probabilities[N,C]; the mean over the rows whose label is not negative
 	SoftmaxXentDX Kind = "softmax_xent_dx" // probabilities labels -> dlogits
 
 	SGD      Kind = "sgd"          // w dw -> w, in place; LearningRate
@@ -77,6 +77,10 @@ type Attrs struct {
 	Beta1        float64 `json:"beta1,omitzero"`
 	Beta2        float64 `json:"beta2,omitzero"`
 	Epsilon      float64 `json:"epsilon,omitzero"`
+
+	TransposeA bool `json:"transpose_a,omitzero"` // a matmul's first matrix is stored as its transpose
+	TransposeB bool `json:"transpose_b,omitzero"` // its second
+	Causal     bool `json:"causal,omitzero"`      // a softmax's row sees no later column
 }
 
 // Cost is what an op does in the roofline's terms.
@@ -183,6 +187,40 @@ var rules = map[Kind]rule{
 
 	SoftmaxXent:   {[2]int{2, 2}, []int{fresh, fresh}, xentShapes, perInput(5)},
 	SoftmaxXentDX: {[2]int{2, 2}, []int{fresh}, xentDXShapes, perOutput(2)},
+
+	Embedding:   {[2]int{2, 2}, []int{fresh}, embeddingShapes, none},
+	EmbeddingDW: {[2]int{2, 2}, []int{fresh}, embeddingDWShapes, perSecond(1)},
+
+	Bias: {[2]int{2, 2}, []int{fresh}, biasAddShapes, perOutput(1)},
+
+	LayerNorm:     {[2]int{3, 3}, []int{fresh, fresh, fresh}, layerNormShapes, perInput(8)},
+	LayerNormGrad: {[2]int{5, 5}, []int{fresh, fresh, fresh}, layerNormGradShapes, perInput(14)},
+
+	GELU:      {[2]int{1, 1}, []int{fresh}, likeFirst(1), perOutput(10)},
+	GELUDX:    {[2]int{2, 2}, []int{fresh}, likeFirst(1), perOutput(16)},
+	Sigmoid:   {[2]int{1, 1}, []int{fresh}, likeFirst(1), perOutput(4)},
+	SigmoidDX: {[2]int{2, 2}, []int{fresh}, likeFirst(1), perOutput(3)},
+	Tanh:      {[2]int{1, 1}, []int{fresh}, likeFirst(1), perOutput(6)},
+	TanhDX:    {[2]int{2, 2}, []int{fresh}, likeFirst(1), perOutput(3)},
+
+	Blend:     {[2]int{3, 3}, []int{fresh}, likeFirst(1), perOutput(4)},
+	BlendGrad: {[2]int{4, 4}, []int{fresh, fresh, fresh}, likeFirst(3), perOutput(5)},
+
+	MatMul:    {[2]int{2, 2}, []int{fresh}, matmulShapes, matmulFLOPs},
+	Transpose: {[2]int{1, 1}, []int{fresh}, transposeShapes, none},
+	Softmax:   {[2]int{1, 1}, []int{fresh}, softmaxShapes, perOutput(6)},
+	SoftmaxDX: {[2]int{2, 2}, []int{fresh}, softmaxDXShapes, perOutput(5)},
+
+	AdditiveScores:     {[2]int{3, 3}, []int{fresh}, scoresShapes, perScore(9)},
+	AdditiveScoresGrad: {[2]int{4, 4}, []int{fresh, fresh, fresh}, scoresGradShapes, perScore(15)},
+
+	LSTM:     {[2]int{1, 3}, []int{fresh, fresh}, lstmShapes, perInput(7)},
+	LSTMGrad: {[2]int{2, 5}, []int{fresh, fresh}, lstmGradShapes, perInput(12)},
+
+	MeanSquare:    {[2]int{2, 2}, []int{fresh}, pairLoss, perInput(3)},
+	MeanSquareDX:  {[2]int{2, 2}, []int{fresh}, likeFirst(1), perOutput(2)},
+	SigmoidXent:   {[2]int{2, 2}, []int{fresh}, pairLoss, perInput(8)},
+	SigmoidXentDX: {[2]int{2, 2}, []int{fresh}, likeFirst(1), perOutput(6)},
 
 	SGD:      {[2]int{2, 2}, []int{0}, optimizerShapes(2, 1), perOutput(2)},
 	Momentum: {[2]int{3, 3}, []int{0, 2}, optimizerShapes(3, 2), perOutput(2)},

@@ -70,6 +70,38 @@ var calls = []call{
 	{DropoutDX, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 80},
 	{SoftmaxXent, Attrs{}, []Shape{{2, 5}, {2}}, []Shape{{1}, {2, 5}}, 50},
 	{SoftmaxXentDX, Attrs{}, []Shape{{2, 5}, {2}}, []Shape{{2, 5}}, 20},
+	{Embedding, Attrs{}, []Shape{{7, 3}, {5}}, []Shape{{5, 3}}, 0},
+	{EmbeddingDW, Attrs{Extent: [2]int{7}}, []Shape{{5}, {5, 3}}, []Shape{{7, 3}}, 15},
+	{Bias, Attrs{}, []Shape{{2, 5}, {5}}, []Shape{{2, 5}}, 10},
+	{LayerNorm, Attrs{Epsilon: 1e-5}, []Shape{{2, 5}, {5}, {5}}, []Shape{{2, 5}, {2}, {2}}, 80},
+	{LayerNormGrad, Attrs{}, []Shape{{2, 5}, {2}, {2}, {5}, {2, 5}}, []Shape{{2, 5}, {5}, {5}}, 140},
+	{GELU, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 100},
+	{GELUDX, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 160},
+	{Sigmoid, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 40},
+	{SigmoidDX, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 30},
+	{Tanh, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 60},
+	{TanhDX, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 30},
+	{Blend, Attrs{}, []Shape{{2, 5}, {2, 5}, {2, 5}}, []Shape{{2, 5}}, 40},
+	{BlendGrad, Attrs{}, []Shape{{2, 5}, {2, 5}, {2, 5}, {2, 5}}, []Shape{{2, 5}, {2, 5}, {2, 5}}, 50},
+	{MatMul, Attrs{}, []Shape{{2, 3, 4}, {2, 4, 5}}, []Shape{{2, 3, 5}}, 2 * 2 * 3 * 5 * 4},
+	{MatMul, Attrs{TransposeA: true}, []Shape{{2, 4, 3}, {2, 4, 5}}, []Shape{{2, 3, 5}}, 2 * 2 * 3 * 5 * 4},
+	{MatMul, Attrs{TransposeB: true}, []Shape{{2, 3, 4}, {2, 5, 4}}, []Shape{{2, 3, 5}}, 2 * 2 * 3 * 5 * 4},
+	{MatMul, Attrs{TransposeA: true, TransposeB: true}, []Shape{{2, 4, 3}, {2, 5, 4}}, []Shape{{2, 3, 5}}, 2 * 2 * 3 * 5 * 4},
+	{Transpose, Attrs{}, []Shape{{2, 3, 4, 5}}, []Shape{{2, 4, 3, 5}}, 0},
+	{Softmax, Attrs{Factor: 1}, []Shape{{2, 3, 5}}, []Shape{{2, 3, 5}}, 180},
+	{SoftmaxDX, Attrs{Factor: 1}, []Shape{{2, 3, 5}, {2, 3, 5}}, []Shape{{2, 3, 5}}, 150},
+	{AdditiveScores, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 4}, {4}}, []Shape{{2, 3, 5}}, 9 * 2 * 3 * 5 * 4},
+	{AdditiveScoresGrad, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 4}, {4}, {2, 3, 5}}, []Shape{{2, 3, 4}, {2, 5, 4}, {4}}, 15 * 2 * 3 * 5 * 4},
+	{LSTM, Attrs{}, []Shape{{2, 12}}, []Shape{{2, 3}, {2, 3}}, 168},
+	{LSTM, Attrs{}, []Shape{{2, 12}, {2, 12}, {2, 3}}, []Shape{{2, 3}, {2, 3}}, 168},
+	{LSTMGrad, Attrs{}, []Shape{{2, 12}, {2, 3}}, []Shape{{2, 12}, {2, 3}}, 288},
+	{LSTMGrad, Attrs{}, []Shape{{2, 12}, {2, 3}, {2, 3}}, []Shape{{2, 12}, {2, 3}}, 288},
+	{LSTMGrad, Attrs{}, []Shape{{2, 12}, {2, 12}, {2, 3}, {2, 3}}, []Shape{{2, 12}, {2, 3}}, 288},
+	{LSTMGrad, Attrs{}, []Shape{{2, 12}, {2, 12}, {2, 3}, {2, 3}, {2, 3}}, []Shape{{2, 12}, {2, 3}}, 288},
+	{MeanSquare, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{1}}, 30},
+	{MeanSquareDX, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 20},
+	{SigmoidXent, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{1}}, 80},
+	{SigmoidXentDX, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 60},
 	{SGD, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 20},
 	{Momentum, Attrs{}, []Shape{{2, 5}, {2, 5}, {2, 5}}, []Shape{{2, 5}, {2, 5}}, 20},
 	{Adam, Attrs{Epsilon: 1e-8}, []Shape{{2, 5}, {2, 5}, {2, 5}, {2, 5}}, []Shape{{2, 5}, {2, 5}, {2, 5}}, 40},
@@ -78,8 +110,10 @@ var calls = []call{
 }
 
 // touched is the traffic in calls of the kinds that touch a part of an operand: 24 elements are read and written, or
-// read twice and written.
-var touched = map[Kind]Bytes{Slice: 2 * 24 * ElementBytes, SliceAccumulate: 3 * 24 * ElementBytes}
+// read twice and written; 5 ids and as many rows of 3 are read, and the rows written.
+var touched = map[Kind]Bytes{
+	Slice: 2 * 24 * ElementBytes, SliceAccumulate: 3 * 24 * ElementBytes, Embedding: (5 + 15 + 15) * ElementBytes,
+}
 
 // use builds a graph of one op of the kind on persistent storages.
 func use(kind Kind, attrs Attrs, in []Shape) *Builder {
@@ -128,7 +162,7 @@ func TestKindsRejectOperands(t *testing.T) {
 	takes := func(k Kind, n int) bool {
 		return slices.ContainsFunc(calls, func(c call) bool { return c.kind == k && len(c.in) == n })
 	}
-	anyShape := []Kind{BiasDB, ReLU, Dropout, DropoutDX, Scale, Slice, SliceDX} // of their only operand
+	anyShape := []Kind{BiasDB, ReLU, GELU, Sigmoid, Tanh, Dropout, DropoutDX, Scale, Slice, SliceDX} // of their only operand
 	for _, call := range calls {
 		reject := func(what string, in []Shape) {
 			err := use(call.kind, call.attrs, in).Err()
@@ -208,6 +242,28 @@ func TestKindsRejectShapes(t *testing.T) {
 		{SliceDX, Attrs{Dim: 1, Begin: 3, Length: 3, Extent: [2]int{5}}, []Shape{{2, 3}}, "3 elements from 3 on do not lie within the 5 of"},
 		{SliceDX, Attrs{Dim: 1, Length: 2, Extent: [2]int{5}}, []Shape{{2, 3}}, "dy has shape [2 3], want [2 2]"},
 		{SliceAccumulate, Attrs{Dim: 1, Length: 2}, []Shape{{2, 5}, {2, 3}}, "dy has shape [2 3], want [2 2]"},
+		{Embedding, Attrs{}, []Shape{{7, 3}, {5, 1}}, "ids has shape [5 1], want [-1]"},
+		{EmbeddingDW, Attrs{Extent: [2]int{7}}, []Shape{{5}, {4, 3}}, "dy has shape [4 3], want [5 -1]"},
+		{EmbeddingDW, Attrs{}, []Shape{{5}, {5, 3}}, "a table of 0 rows: the extent must be positive"},
+		{Bias, Attrs{}, []Shape{{2, 5}, {2}}, "b has shape [2], want [5]"},
+		{LayerNorm, Attrs{Epsilon: 1}, []Shape{{2, 5}, {5}, {2}}, "beta has shape [2], want [5]"},
+		{LayerNormGrad, Attrs{}, []Shape{{2, 5}, {2}, {5}, {5}, {2, 5}}, "scale has shape [5], want [2]"},
+		{LayerNormGrad, Attrs{}, []Shape{{2, 5}, {2}, {2}, {5}, {5, 2}}, "dy has shape [5 2], want [2 5]"},
+		{TanhDX, Attrs{}, []Shape{{6}, {2, 3}}, "operand has shape [2 3], want [6]"},
+		{MatMul, Attrs{}, []Shape{{2, 3, 4}, {3, 4, 5}}, "b has shape [3 4 5], want [2 4 -1]"},
+		{MatMul, Attrs{TransposeA: true}, []Shape{{2, 3, 4}, {2, 4, 5}}, "b has shape [2 4 5], want [2 3 -1]"},
+		{MatMul, Attrs{TransposeB: true}, []Shape{{2, 3, 4}, {2, 4, 5}}, "b has shape [2 4 5], want [2 -1 4]"},
+		{Softmax, Attrs{Factor: 1, Causal: true}, []Shape{{2, 3, 5}}, "x has shape [2 3 5]: causal, it must have as many rows as columns"},
+		{SoftmaxDX, Attrs{Factor: 1}, []Shape{{2, 3, 5}, {2, 5, 3}}, "operand has shape [2 5 3], want [2 3 5]"},
+		{AdditiveScores, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 3}, {4}}, "k has shape [2 5 3], want [2 -1 4]"},
+		{AdditiveScores, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 4}, {5}}, "v has shape [5], want [4]"},
+		{AdditiveScoresGrad, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 4}, {4}, {2, 5, 3}}, "de has shape [2 5 3], want [2 3 5]"},
+		{LSTM, Attrs{}, []Shape{{2, 10}}, "x has shape [2 10], which is not that of four gates"},
+		{LSTM, Attrs{}, []Shape{{2, 12}, {2, 12}}, "takes 1 or 3 inputs, got 2"},
+		{LSTM, Attrs{}, []Shape{{2, 12}, {2, 12}, {2, 4}}, "c has shape [2 4], want [2 3]"},
+		{LSTMGrad, Attrs{}, []Shape{{2, 12}, {2, 12}, {2, 3}, {2, 3}, {3, 3}}, "dc has shape [3 3], want [2 3]"},
+		{LSTMGrad, Attrs{}, []Shape{{2, 12}, {2, 12}}, "dh has shape [2 12], want [2 3]"},
+		{MeanSquare, Attrs{}, []Shape{{6}, {2, 3}}, "operand has shape [2 3], want [6]"},
 		{SoftmaxXent, Attrs{}, []Shape{{2, 5}, {5}}, "labels has shape [5], want [2]"},
 		{SoftmaxXentDX, Attrs{}, []Shape{{2, 5}, {5}}, "labels has shape [5], want [2]"},
 		{Adam, Attrs{Epsilon: 1e-8}, []Shape{{2, 5}, {2, 5}, {2, 5}, {5, 2}}, "operand has shape [5 2], want [2 5]"},
@@ -238,6 +294,9 @@ func TestAttrsReject(t *testing.T) {
 		{BatchNorm, Attrs{}, []Shape{x, {3}, {3}, {3}, {3}}, "epsilon 0 must be positive"},
 		{BatchNormUpdate, Attrs{Momentum: 1.5}, []Shape{{3}, {3}, {3}, {3}}, "momentum 1.5 must be"},
 		{Adam, Attrs{Beta1: 1, Epsilon: 1}, []Shape{x, x, x, x}, "beta1 1 must be"},
+		{LayerNorm, Attrs{}, []Shape{{2, 3}, {3}, {3}}, "epsilon 0 must be positive"},
+		{Softmax, Attrs{Factor: -1}, []Shape{{2, 3, 3}}, "factor -1 must be positive"},
+		{SoftmaxDX, Attrs{}, []Shape{{2, 3, 3}, {2, 3, 3}}, "factor 0 must be positive"},
 		{SGD, Attrs{LearningRate: math.Inf(1)}, []Shape{x, x}, "learning rate +Inf is not finite"},
 		{MaxPool, Attrs{Kernel: [2]int{1<<62 + 1, 1}, Stride: [2]int{1 << 62, 1}, Pad: [2]int{1 << 62, 0}}, []Shape{x}, "is beyond 1073741824"},
 	}

@@ -12,6 +12,7 @@ const mostParts = 1 << 16
 var traffic = map[Kind]func(a Attrs, in, out []Shape) Bytes{
 	Slice:           func(_ Attrs, _, out []Shape) Bytes { return 2 * out[0].Bytes() },
 	SliceAccumulate: func(_ Attrs, in, _ []Shape) Bytes { return 3 * in[1].Bytes() },
+	Embedding:       func(_ Attrs, in, out []Shape) Bytes { return in[1].Bytes() + 2*out[0].Bytes() },
 }
 
 // none is the arithmetic of kinds that only copy.

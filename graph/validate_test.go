@@ -20,7 +20,7 @@ func TestValidateRejects(t *testing.T) {
 		{"tensor of a negative storage", func(g *Graph) { g.Tensors[3].Storage = -1 }, "tensor fc: there is no storage -1"},
 		{"op that reads nothing there is", func(g *Graph) { g.Ops[1].Inputs[0] = 11 }, "op relu: there is no tensor 11"},
 		{"op that makes nothing there is", func(g *Graph) { g.Ops[1].Outputs[0] = -1 }, "op relu: there is no tensor -1"},
-		{"unknown kind", func(g *Graph) { g.Ops[1].Kind = "tanh" }, `op relu: unknown kind "tanh"`},
+		{"unknown kind", func(g *Graph) { g.Ops[1].Kind = "sinh" }, `op relu: unknown kind "sinh"`},
 		{"missing output", func(g *Graph) { g.Ops[2].Outputs = g.Ops[2].Outputs[:1] }, "op loss: softmax_xent makes 2 outputs, got 1"},
 		{"later forward op", func(g *Graph) { g.Ops[3].Forward = 3 }, "op loss.dx: forward op 3 is not an earlier op"},
 		{"negative forward op", func(g *Graph) { g.Ops[3].Forward = -2 }, "op loss.dx: forward op -2 is not an earlier op"},

@@ -10,12 +10,13 @@ import (
 // imageNet is the usual image size of networks for photographs, in pixels.
 const imageNet = 224
 
-// model is a network and its defaults.
+// model is a network and its defaults: a classifier of images, or what sequence says.
 type model struct {
 	image, channels int
 	rate            float64             // share of the optimizer's recommended learning rate
 	smallest        func(batch int) int // image size
 	layers          func(n *net, x graph.TensorID, classes int) graph.TensorID
+	sequence        *sequence // nil for classifiers of images
 }
 
 // Build returns the validated training graph of the named network: forward, backward and optimizer ops.
@@ -37,11 +38,7 @@ func (m model) build(name string, c Config) (*graph.Graph, error) {
 		return nil, err
 	}
 	b := graph.NewBuilder(name)
-	x := b.Source("input", graph.Input, graph.Shape{c.Batch, c.Channels, c.Image, c.Image}, nil)
-	labels := b.Source("labels", graph.Input, graph.Shape{c.Batch}, nil)
-	logits := m.layers(&net{b: b, divisor: c.Thin}, x, c.Classes)
-	b.SetLayer("loss")
-	loss := b.Op("loss", graph.SoftmaxXent, graph.Attrs{}, logits, labels)[0]
+	loss := m.loss(&net{b: b, divisor: c.Thin}, c)
 	b.Output(loss)
 	grads, err := autodiff.Backward(b, loss)
 	if err != nil {
@@ -55,4 +52,16 @@ func (m model) build(name string, c Config) (*graph.Graph, error) {
 		return nil, err
 	}
 	return g, g.Validate()
+}
+
+// loss appends the forward ops and returns the loss.
+func (m model) loss(n *net, c Config) graph.TensorID {
+	if m.sequence != nil {
+		return m.sequence.loss(n, sizes{c.Batch, c.Sequence, c.Vocabulary})
+	}
+	x := n.b.Source("input", graph.Input, graph.Shape{c.Batch, c.Channels, c.Image, c.Image}, nil)
+	labels := n.b.Source("labels", graph.Input, graph.Shape{c.Batch}, nil)
+	logits := m.layers(n, x, c.Classes)
+	n.b.SetLayer("loss")
+	return n.b.Op("loss", graph.SoftmaxXent, graph.Attrs{}, logits, labels)[0]
 }

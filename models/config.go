@@ -12,7 +12,12 @@ type Config struct {
 	Image    int // height and width in pixels; 0 means the size that the network was made for
 	Channels int // of the input; 0 means 1 for mlp and lenet, 3 for the others
 	Classes  int // 0 means 10; for networks made for 224 pixels or more, at their size and above, 1000
-	Batch    int // images per iteration; 0 means 16
+	Batch    int // images or sequences per iteration; 0 means 16
+
+	// Networks that read sequences have these two instead of the first three, and a setting that is not a network's is
+	// an error.
+	Sequence   int // steps of a sequence; 0 means 128 for bert, 1024 for gpt2, 50 for gnmt, 35 for rhn, 100 for tacotron2
+	Vocabulary int // tokens there are; 0 means the published number
 
 	// Thin divides the channels of every layer, and the units of hidden ones, rounded up to a multiple of four: the same ops
 	// in the same order in little memory and time. 0 means 1, the network as published.
@@ -34,6 +39,19 @@ const (
 
 // fill returns c with defaults in place of zeros, or every problem it has with this network.
 func (c Config) fill(m model) (Config, error) {
+	if c.Optimizer == nil {
+		c.Optimizer = autodiff.Adam{}
+	}
+	c.Optimizer = c.Optimizer.Recommended(m.rate)
+	if m.sequence != nil {
+		return c.fillSequence(m)
+	}
+	if c.Sequence != 0 {
+		return c, errors.New("it reads images, not sequences: leave --sequence out")
+	}
+	if c.Vocabulary != 0 {
+		return c, errors.New("it reads images, not sequences: leave --vocabulary out")
+	}
 	c.Image = or(c.Image, m.image)
 	c.Channels = or(c.Channels, m.channels)
 	c.Batch = or(c.Batch, 16)
@@ -42,10 +60,6 @@ func (c Config) fill(m model) (Config, error) {
 		c.Classes = or(c.Classes, 1000)
 	}
 	c.Classes = or(c.Classes, 10)
-	if c.Optimizer == nil {
-		c.Optimizer = autodiff.Adam{}
-	}
-	c.Optimizer = c.Optimizer.Recommended(m.rate)
 
 	err := errors.Join(
 		within("channels", c.Channels, 1, mostChannels),

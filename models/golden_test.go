@@ -22,6 +22,8 @@ func TestGolden(t *testing.T) {
 		{"alexnet", "alexnet", Config{Image: 67, Batch: 2, Optimizer: autodiff.SGD{}}},
 		{"vgg", "vgg16", Config{Image: 32, Batch: 2, Optimizer: autodiff.SGD{}}},
 		{"resnet", "resnet:1,1,1,1", Config{Image: 32, Batch: 2, Optimizer: autodiff.SGD{}}},
+		{"gpt", "gpt:1,8,2", Config{Sequence: 4, Vocabulary: 9, Batch: 2, Optimizer: autodiff.SGD{}}},
+		{"rhn", "rhn:2,4", Config{Sequence: 2, Vocabulary: 9, Batch: 2, Optimizer: autodiff.SGD{}}},
 	}
 	for _, test := range tests {
 		golden.Compare(t, filepath.Join("testdata", test.file+".txt"), text(build(t, test.model, test.c)))

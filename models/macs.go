@@ -7,7 +7,11 @@ import "tensile/graph"
 func MACs(g *graph.Graph) int64 {
 	var flops int64
 	for _, op := range g.Ops {
-		if op.Phase == graph.Forward && (op.Kind == graph.Conv2D || op.Kind == graph.Linear) {
+		if op.Phase != graph.Forward {
+			continue
+		}
+		switch op.Kind {
+		case graph.Conv2D, graph.Linear, graph.MatMul:
 			flops += g.Cost(op.ID).FLOPs
 		}
 	}

@@ -33,6 +33,11 @@ var models = []struct {
 	{"densenet121", densenet([4]int{6, 12, 24, 16})},
 	{"nasnet-mobile", nasnet(224, 32, 44, 4)},
 	{"nasnet-large", nasnet(331, 96, 168, 6)},
+	{"bert", bert(12, 768, 12)},
+	{"gpt2", gpt(12, 768, 12)},
+	{"gnmt", gnmt(4, 1024)},
+	{"rhn", rhn(10, 830)},
+	{"tacotron2", tacotron(3, 512)},
 }
 
 // anyResNet is the form of the names of residual networks of any depth.
@@ -53,6 +58,13 @@ func Names() []string {
 	return names
 }
 
+// ReadsSequences reports whether the network of this name reads sequences, and takes a sequence's settings, rather than
+// images.
+func ReadsSequences(name string) (bool, error) {
+	m, err := find(name)
+	return m.sequence != nil, err
+}
+
 func find(name string) (model, error) {
 	for _, m := range models {
 		if m.name == name {
@@ -65,6 +77,9 @@ func find(name string) (model, error) {
 			return model{}, fmt.Errorf("model %s: %w", name, err)
 		}
 		return resnet(blocks), nil
+	}
+	if m, ok, err := findFamily(name); ok {
+		return m, err
 	}
 	return model{}, unknown(name)
 }
@@ -94,7 +109,7 @@ func unknown(name string) error {
 	if d := distance(nearest, name); d <= 2 && d < len(name) {
 		suggestion = fmt.Sprintf(" did you mean %s?", nearest)
 	}
-	return fmt.Errorf("unknown model %q:%s models: %s, %s", name, suggestion, strings.Join(names, ", "), anyResNet)
+	return fmt.Errorf("unknown model %q:%s models: %s, %s", name, suggestion, strings.Join(names, ", "), strings.Join(Families(), ", "))
 }
 
 // distance is the number of bytes to insert, delete or replace to make b of a.

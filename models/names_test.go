@@ -17,7 +17,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestUnknownNames(t *testing.T) {
-	all := " models: " + strings.Join(Names(), ", ") + ", resnet:a,b,c,d"
+	all := " models: " + strings.Join(Names(), ", ") + ", resnet:a,b,c,d, bert:layers,width,heads, gpt:layers,width,heads, gnmt:layers,width, rhn:depth,width, tacotron:convs,width"
 	const blocks = "want four block counts of at least 1 and 100000 together, as in resnet:3,4,6,3"
 	tests := []struct{ name, want string }{
 		{"resnet5", `unknown model "resnet5": did you mean resnet50?` + all},
@@ -25,6 +25,13 @@ func TestUnknownNames(t *testing.T) {
 		{"vgg", `unknown model "vgg": did you mean vgg11?` + all},
 		{"inception-v4", `unknown model "inception-v4": did you mean inceptionv4?` + all},
 		{"ml", `unknown model "ml": did you mean mlp?` + all},
+		{"gpt", `unknown model "gpt": did you mean gpt2?` + all},
+		{"gpt:2,8", "model gpt:2,8: want the form gpt:layers,width,heads"},
+		{"bert:2,9,2", "model bert:2,9,2: width 9 must be a multiple of 2"},
+		{"gnmt:1,8", "model gnmt:1,8: layers 1 must be 2 to 65536"},
+		{"rhn:0,8", `model rhn:0,8: depth "0" must be a number from 1 to 65536`},
+		{"rhn:2,x", `model rhn:2,x: width "x" must be a number from 1 to 65536`},
+		{"tacotron:3,24", "model tacotron:3,24: width 24 must be a multiple of 16"},
 		{"transformer", `unknown model "transformer":` + all},
 		{"", `unknown model "":` + all},
 		{"resnet:3,4,6", "model resnet:3,4,6: " + blocks},

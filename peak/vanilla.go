@@ -3,7 +3,8 @@ package peak
 import "tensile/graph"
 
 // Vanilla returns what a graph needs without a plan, in graph order and without scratch: all, when nothing is freed before
-// the iteration ends, and live, when everything is freed after its last use. Inputs come when they are first read.
+// the iteration ends, and live, when everything is freed after its last use. Inputs come while the op before their first
+// reader is executed.
 func Vanilla(g *graph.Graph) (all, live graph.Bytes) {
 	const unused = -1
 	last := make([]int, len(g.Storages))
@@ -33,6 +34,13 @@ func Vanilla(g *graph.Graph) (all, live graph.Bytes) {
 		touched := g.Touches(graph.OpID(op))
 		for _, s := range touched {
 			arrive(g.Storages[s])
+		}
+		if next := op + 1; next < len(g.Ops) {
+			for _, s := range g.Touches(graph.OpID(next)) {
+				if g.Storages[s].Role == graph.Input {
+					arrive(g.Storages[s])
+				}
+			}
 		}
 		live = max(live, now)
 		for _, s := range touched {

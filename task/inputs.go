@@ -40,16 +40,35 @@ func findClassifier(g *graph.Graph) (classifier, bool) {
 func labelsOf(g *graph.Graph) map[graph.StorageID]int {
 	classes := make(map[graph.StorageID]int)
 	for _, op := range g.Ops {
-		if op.Kind != graph.SoftmaxXent && op.Kind != graph.SoftmaxXentDX {
-			continue
+		if op.Kind == graph.SoftmaxXent || op.Kind == graph.SoftmaxXentDX {
+			fewest(classes, g.Tensors[op.Inputs[1]].Storage, g.Tensors[op.Inputs[0]].Shape[1])
 		}
-		s, n := g.Tensors[op.Inputs[1]].Storage, g.Tensors[op.Inputs[0]].Shape[1]
-		if before, ok := classes[s]; ok {
-			n = min(n, before)
-		}
-		classes[s] = n
 	}
 	return classes
+}
+
+// classesOf returns the storages that hold whole numbers, labels or ids of a table's rows, and how many there may be.
+func classesOf(g *graph.Graph) map[graph.StorageID]int {
+	classes := labelsOf(g)
+	for _, op := range g.Ops {
+		switch op.Kind {
+		case graph.Embedding:
+			fewest(classes, g.Tensors[op.Inputs[1]].Storage, g.Tensors[op.Inputs[0]].Shape[0])
+		case graph.EmbeddingDW:
+			fewest(classes, g.Tensors[op.Inputs[0]].Storage, op.Attrs.Extent[0])
+		case graph.SigmoidXent, graph.SigmoidXentDX:
+			fewest(classes, g.Tensors[op.Inputs[1]].Storage, 2)
+		}
+	}
+	return classes
+}
+
+// fewest lowers the number of classes of a storage to n.
+func fewest(classes map[graph.StorageID]int, s graph.StorageID, n int) {
+	if before, ok := classes[s]; ok {
+		n = min(n, before)
+	}
+	classes[s] = n
 }
 
 // wholeImages returns the shape of the first tensor of four dimensions that covers a storage, or nil.

@@ -12,7 +12,7 @@ import (
 type Task struct {
 	Graph *graph.Graph
 	Seed  uint64        // of weights, dropout and noise
-	Data  *data.Dataset // nil: the graph's inputs are not images and labels, and noise is fed
+	Data  *data.Dataset // nil: the graph's inputs are not images and labels; sentences are made up, or noise
 }
 
 // Open returns the task of a graph on the data in a folder, or, if that is "", on a synthetic set. The seed decides the
@@ -44,12 +44,15 @@ func (t Task) Reader(each func(iteration int, loss float32)) func(iteration int,
 	}
 }
 
-// Feeder returns the loader of a task's inputs: images and labels of the data set, or noise for other inputs. It takes
-// no memory before it is first called, which a device without data never does.
+// Feeder returns the loader of a task's inputs: images and labels of the data set, made-up sentences for a graph that reads
+// such, or noise for other inputs. It takes no memory before it is first called, which a device without data never does.
 func (t Task) Feeder() func(iteration int, s graph.StorageID, to []float32) {
 	c, ok := findClassifier(t.Graph)
 	if !ok || t.Data == nil {
-		return t.noise(labelsOf(t.Graph))
+		if r := newReader(t.Graph, t.Seed); r != nil {
+			return r.feed
+		}
+		return t.noise(classesOf(t.Graph))
 	}
 	var images, labels []float32
 	filled := -1
@@ -69,7 +72,7 @@ func (t Task) Feeder() func(iteration int, s graph.StorageID, to []float32) {
 	}
 }
 
-// noise fills inputs of any shape, the same in every run: classes for labels, normal values elsewhere.
+// noise fills inputs of any shape, the same in every run: classes for labels and ids, normal values elsewhere.
 func (t Task) noise(classes map[graph.StorageID]int) func(iteration int, s graph.StorageID, to []float32) {
 	return func(iteration int, s graph.StorageID, to []float32) {
 		random := rand.New(rand.NewPCG(t.Seed, uint64(iteration)<<32|uint64(s)))

@@ -16,35 +16,41 @@ import (
 
 // workloadFlags describe the networks.
 type workloadFlags struct {
-	image, channels, classes, batch int
-	optimizer                       string
-	rate                            float64
-	seed                            uint64
-	dataDir                         string
+	image, channels, classes    int
+	sequence, vocabulary, batch int
+	optimizer                   string
+	rate                        float64
+	seed                        uint64
+	dataDir                     string
 }
 
 func (f *workloadFlags) register(c *cobra.Command) {
 	c.Flags().IntVar(&f.image, "image", 0, "height and width of the images in pixels (default: 28 for mlp and lenet, 224 for the others)")
 	c.Flags().IntVar(&f.channels, "channels", 0, "channels of the images (default: 1 for mlp and lenet, 3 for the others)")
 	c.Flags().IntVar(&f.classes, "classes", 0, "classes (default: 10; 1000 for vgg16 and resnet from 224 pixels on)")
-	c.Flags().IntVar(&f.batch, "batch", 0, "images per iteration (default 16)")
+	c.Flags().IntVar(&f.sequence, "sequence", 0, "steps of the sequences that bert, gpt2, gnmt, rhn and tacotron2 read (default: 128, 1024, 50, 35, 100)")
+	c.Flags().IntVar(&f.vocabulary, "vocabulary", 0, "tokens that sequences are made of (default: as published)")
+	c.Flags().IntVar(&f.batch, "batch", 0, "images or sequences per iteration (default 16)")
 	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
 	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate (default: the optimizer's)")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
 }
 
 func (f *workloadFlags) load(names []string) (bench.Workload, error) {
-	for name, v := range map[string]int{"image": f.image, "channels": f.channels, "classes": f.classes, "batch": f.batch} {
-		if v < 0 {
-			return nil, fmt.Errorf("--%s %d: give a positive number, or leave it out", name, v)
+	for _, size := range []struct {
+		flag string
+		v    int
+	}{{"image", f.image}, {"channels", f.channels}, {"classes", f.classes}, {"sequence", f.sequence}, {"vocabulary", f.vocabulary}, {"batch", f.batch}} {
+		if size.v < 0 {
+			return nil, fmt.Errorf("--%s %d: give a positive number, or leave it out", size.flag, size.v)
 		}
 	}
 	optimizer, err := autodiff.ParseOptimizer(f.optimizer, f.rate)
 	if err != nil {
 		return nil, err
 	}
-	return bench.Load(names, bench.Settings{Image: f.image, Channels: f.channels, Classes: f.classes, Batch: f.batch,
-		Optimizer: optimizer, Seed: f.seed, DataDir: f.dataDir})
+	return bench.Load(names, bench.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
+		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Seed: f.seed, DataDir: f.dataDir})
 }
 
 // planFlags describe the device and what is planned for it.
@@ -187,12 +193,12 @@ func (s *session) parseBudget(text string) (graph.Bytes, error) {
 // needModels is the error for a command line that names no model.
 func needModels(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("%s: name a MODEL: one of %s, resnet:n1,n2,n3,n4 or a .json graph", c.CommandPath(), strings.Join(models.Names(), ", "))
+		return fmt.Errorf("%s: name a MODEL: one of %s, a form such as resnet:n1,n2,n3,n4, or a .json graph; see %[1]s --help", c.CommandPath(), strings.Join(models.Names(), ", "))
 	}
 	return nil
 }
 
 // modelHelp explains MODEL in the help texts.
 func modelHelp() string {
-	return "MODEL is one of " + strings.Join(models.Names(), ", ") + ", resnet:n1,n2,n3,n4 (blocks per stage) or the path of a .json graph, whose sizes and optimizer are its own; MODEL:N is N copies."
+	return "MODEL is one of " + strings.Join(models.Names(), ", ") + ", of a form with numbers (" + strings.Join(models.Families(), ", ") + ") or the path of a .json graph, whose sizes and optimizer are its own; MODEL:N is N copies."
 }

@@ -2,7 +2,8 @@ package devicetest
 
 import "tensile/graph"
 
-// Zoo is one training step of a small convolutional network with an op of every kind. Its outputs are loss.0 and pool2.
+// Zoo is one training step of a small convolutional network with an op of every kind. Its outputs are loss.0, pool2 and those of
+// sequence.
 func Zoo() *graph.Graph {
 	z := &zoo{Builder: graph.NewBuilder("zoo")}
 	x := z.Source("x", graph.Input, graph.Shape{2, 3, 8, 8}, nil)
@@ -11,6 +12,7 @@ func Zoo() *graph.Graph {
 	gamma, beta := z.parameter("gamma", 4), z.parameter("beta", 4)
 	mean, variance := z.state("running mean", 4), z.state("running variance", 4)
 	v, c := z.parameter("v", 3, 16), z.parameter("c", 3)
+	z.sequence(v)
 
 	conv := graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Extent: [2]int{8, 8}}
 	pool := graph.Attrs{Kernel: [2]int{2, 2}, Stride: [2]int{2, 2}}

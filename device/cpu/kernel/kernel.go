@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"tensile/device/cpu/gemm"
@@ -73,6 +74,37 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 
 		graph.SoftmaxXent:   {run: softmaxXent[T], partial: true},
 		graph.SoftmaxXentDX: {run: softmaxXentDX[T]},
+
+		graph.Embedding:   {run: embedding[T]},
+		graph.EmbeddingDW: {run: embeddingDW[T]},
+		graph.Bias:        {run: bias[T]},
+
+		graph.LayerNorm:     {run: layerNorm[T], partial: true},
+		graph.LayerNormGrad: {run: layerNormGrad[T], partial: true},
+
+		graph.GELU:      {run: unary[T](gelu)},
+		graph.GELUDX:    {run: binary[T](geluDX)},
+		graph.Sigmoid:   {run: unary[T](sigmoid)},
+		graph.SigmoidDX: {run: binary[T](sigmoidDX)},
+		graph.Tanh:      {run: unary[T](math.Tanh)},
+		graph.TanhDX:    {run: binary[T](tanhDX)},
+		graph.Blend:     {run: blend[T]},
+		graph.BlendGrad: {run: blendGrad[T], partial: true},
+
+		graph.MatMul:             {run: matmul[T]},
+		graph.Transpose:          {run: transpose[T]},
+		graph.Softmax:            {run: softmaxRows[T]},
+		graph.SoftmaxDX:          {run: softmaxDX[T]},
+		graph.AdditiveScores:     {run: additiveScores[T]},
+		graph.AdditiveScoresGrad: {run: additiveScoresGrad[T], partial: true},
+
+		graph.LSTM:     {run: lstm[T], partial: true},
+		graph.LSTMGrad: {run: lstmGrad[T], partial: true},
+
+		graph.MeanSquare:    {run: meanSquare[T]},
+		graph.MeanSquareDX:  {run: meanSquareDX[T]},
+		graph.SigmoidXent:   {run: sigmoidXent[T]},
+		graph.SigmoidXentDX: {run: sigmoidXentDX[T]},
 
 		graph.SGD:      {run: sgd[T]},
 		graph.Momentum: {run: sgdMomentum[T]},

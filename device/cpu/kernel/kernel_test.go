@@ -39,7 +39,7 @@ func examples[T gemm.Float]() []example[T] {
 			return in
 		}
 	}
-	image, pooled, one := graph.Shape{2, 3, 9, 8}, graph.Shape{2, 3, 5, 4}, graph.Shape{3}
+	image, pooled, one, matrix := graph.Shape{2, 3, 9, 8}, graph.Shape{2, 3, 5, 4}, graph.Shape{3}, graph.Shape{5, 6}
 	return []example[T]{
 		{graph.Conv2D, convAttrs, normals(image, graph.Shape{4, 3, 3, 3}, graph.Shape{4})},
 		{graph.Conv2DDW, convAttrs, normals(image, graph.Shape{2, 4, 5, 4})},
@@ -87,6 +87,37 @@ func examples[T gemm.Float]() []example[T] {
 		{graph.SoftmaxXentDX, graph.Attrs{}, func(rng *rand.Rand) tensors {
 			return tensors{normal[T](rng, 5, 7), labels[T](rng, 5, 7)}
 		}},
+		{graph.Embedding, graph.Attrs{}, func(rng *rand.Rand) tensors {
+			return tensors{normal[T](rng, 7, 3), labels[T](rng, 10, 7)}
+		}},
+		{graph.EmbeddingDW, graph.Attrs{Extent: [2]int{7}}, func(rng *rand.Rand) tensors {
+			return tensors{labels[T](rng, 10, 7), normal[T](rng, 10, 3)}
+		}},
+		{graph.Bias, graph.Attrs{}, normals(matrix, graph.Shape{6})},
+		{graph.LayerNorm, graph.Attrs{Epsilon: 1e-5}, normals(matrix, graph.Shape{6}, graph.Shape{6})},
+		{graph.LayerNormGrad, graph.Attrs{}, func(rng *rand.Rand) tensors {
+			return tensors{normal[T](rng, 5, 6), normal[T](rng, 5), positive[T](rng, 5), normal[T](rng, 6), normal[T](rng, 5, 6)}
+		}},
+		{graph.GELU, graph.Attrs{}, normals(image)},
+		{graph.GELUDX, graph.Attrs{}, normals(image, image)},
+		{graph.Sigmoid, graph.Attrs{}, normals(image)},
+		{graph.SigmoidDX, graph.Attrs{}, normals(image, image)},
+		{graph.Tanh, graph.Attrs{}, normals(image)},
+		{graph.TanhDX, graph.Attrs{}, normals(image, image)},
+		{graph.Blend, graph.Attrs{}, normals(image, image, image)},
+		{graph.BlendGrad, graph.Attrs{}, normals(image, image, image, image)},
+		{graph.MatMul, graph.Attrs{}, normals(graph.Shape{3, 4, 5}, graph.Shape{3, 5, 6})},
+		{graph.Transpose, graph.Attrs{}, normals(image)},
+		{graph.Softmax, graph.Attrs{Factor: 0.5, Causal: true}, normals(graph.Shape{3, 5, 5})},
+		{graph.SoftmaxDX, graph.Attrs{Factor: 0.5}, normals(graph.Shape{3, 5, 5}, graph.Shape{3, 5, 5})},
+		{graph.AdditiveScores, graph.Attrs{}, normals(graph.Shape{2, 3, 4}, graph.Shape{2, 5, 4}, graph.Shape{4})},
+		{graph.AdditiveScoresGrad, graph.Attrs{}, normals(graph.Shape{2, 3, 4}, graph.Shape{2, 5, 4}, graph.Shape{4}, graph.Shape{2, 3, 5})},
+		{graph.LSTM, graph.Attrs{}, normals(graph.Shape{2, 12}, graph.Shape{2, 12}, graph.Shape{2, 3})},
+		{graph.LSTMGrad, graph.Attrs{}, normals(graph.Shape{2, 12}, graph.Shape{2, 12}, graph.Shape{2, 3}, graph.Shape{2, 3}, graph.Shape{2, 3})},
+		{graph.MeanSquare, graph.Attrs{}, normals(image, image)},
+		{graph.MeanSquareDX, graph.Attrs{}, normals(image, image)},
+		{graph.SigmoidXent, graph.Attrs{}, normals(image, image)},
+		{graph.SigmoidXentDX, graph.Attrs{}, normals(image, image)},
 		{graph.SGD, graph.Attrs{LearningRate: 0.1}, normals(image, image)},
 		{graph.Momentum, graph.Attrs{LearningRate: 0.1, Momentum: 0.9}, normals(image, image, image)},
 		{graph.Adam, adamAttrs, func(rng *rand.Rand) tensors {

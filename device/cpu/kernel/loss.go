@@ -7,8 +7,9 @@ import (
 	"tensile/device/cpu/gemm"
 )
 
-// softmaxXent: logits labels -> loss probabilities. The loss is the mean over N of log Σexp(logit) - logit[label], each
-// row's maximum being taken off first so that nothing overflows.
+// softmaxXent: logits labels -> loss probabilities. The loss is the mean, over the rows whose label is not negative, of
+// log Σexp(logit) - logit[label], each row's maximum being taken off first so that nothing overflows. Without such a row
+// it is zero.
 func softmaxXent[T gemm.Float](c *Call[T]) {
 	logits, labels, loss, probabilities := c.In[0], c.In[1], c.Out[0], c.Out[1]
 	n, total := len(labels), 0.0
@@ -18,23 +19,35 @@ func softmaxXent[T gemm.Float](c *Call[T]) {
 		if probabilities != nil {
 			out = item(probabilities, r, n)
 		}
-		top, sum := softmax(out, row)
-		total += math.Log(sum) - (float64(row[class(label, len(row))]) - float64(top))
+		top, sum := softmax(out, row, 1)
+		if !(label < 0) {
+			total += math.Log(sum) - (float64(row[class(label, len(row))]) - float64(top))
+		}
 	}
 	if loss != nil {
-		loss[0] = T(total / float64(n))
+		loss[0] = T(total / float64(max(1, counted(labels))))
 	}
 }
 
-// softmax writes the probabilities of a row to out unless it is nil, and returns the row's maximum and the sum of the
-// exponentials relative to it.
-func softmax[T gemm.Float](out, row []T) (top T, sum float64) {
+// counted is the number of labels that are not negative.
+func counted[T gemm.Float](labels []T) (n int) {
+	for _, label := range labels {
+		if !(label < 0) {
+			n++
+		}
+	}
+	return n
+}
+
+// softmax writes the probabilities of a row times factor to out unless it is nil, and returns the row's maximum and the
+// sum of the exponentials relative to it.
+func softmax[T gemm.Float](out, row []T, factor float64) (top T, sum float64) {
 	top = row[0]
 	for _, v := range row {
 		top = max(top, v)
 	}
 	for i, v := range row {
-		e := math.Exp(float64(v) - float64(top))
+		e := math.Exp(factor * (float64(v) - float64(top)))
 		sum += e
 		if out != nil {
 			out[i] = T(e)
@@ -46,17 +59,23 @@ func softmax[T gemm.Float](out, row []T) (top T, sum float64) {
 	return top, sum
 }
 
-// softmaxXentDX: probabilities labels -> dlogits, (probabilities - onehot)/N.
+// softmaxXentDX: probabilities labels -> dlogits, (probabilities - onehot)/N, N being the number of labels that count,
+// and zero in the rows of others.
 func softmaxXentDX[T gemm.Float](c *Call[T]) {
 	probabilities, labels, dx := c.In[0], c.In[1], c.Out[0]
 	n := len(labels)
+	count := T(counted(labels))
 	for r, label := range labels {
 		from, to := item(probabilities, r, n), item(dx, r, n)
+		if label < 0 {
+			clear(to)
+			continue
+		}
 		hit := class(label, len(from))
 		for i, v := range from {
-			to[i] = v / T(n)
+			to[i] = v / count
 		}
-		to[hit] = (from[hit] - 1) / T(n)
+		to[hit] = (from[hit] - 1) / count
 	}
 }
 

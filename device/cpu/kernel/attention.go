@@ -1,0 +1,122 @@
+package kernel
+
+import (
+	"math"
+
+	"tensile/device/cpu/gemm"
+)
+
+// matmul: a b -> y, a product per entry of the batch.
+func matmul[T gemm.Float](c *Call[T]) {
+	batch, k := c.OutShapes[0][0], c.InShapes[0][2]
+	if c.Attrs.TransposeA {
+		k = c.InShapes[0][1]
+	}
+	for i := range batch {
+		gemm.Multiply(c.GEMM, gemm.Product[T]{
+			M: c.OutShapes[0][1], N: c.OutShapes[0][2], K: k,
+			A: gemm.Matrix[T]{Data: item(c.In[0], i, batch), Stride: c.InShapes[0][2], Transposed: c.Attrs.TransposeA},
+			B: gemm.Matrix[T]{Data: item(c.In[1], i, batch), Stride: c.InShapes[1][2], Transposed: c.Attrs.TransposeB},
+			C: gemm.Matrix[T]{Data: item(c.Out[0], i, batch), Stride: c.OutShapes[0][2]},
+		})
+	}
+}
+
+// transpose: x[A,M,N,D] -> y[A,N,M,D].
+func transpose[T gemm.Float](c *Call[T]) {
+	s := c.InShapes[0]
+	for a := range s[0] {
+		x, y := item(c.In[0], a, s[0]), item(c.Out[0], a, s[0])
+		for m := range s[1] {
+			for n := range s[2] {
+				copy(y[(n*s[1]+m)*s[3]:][:s[3]], x[(m*s[2]+n)*s[3]:])
+			}
+		}
+	}
+}
+
+// softmaxRows: x -> y, the softmax of each row, times Factor; of the columns up to the row's own if it is causal.
+func softmaxRows[T gemm.Float](c *Call[T]) {
+	s := c.InShapes[0]
+	n := s[0] * s[1]
+	for r := range n {
+		x, y := item(c.In[0], r, n), item(c.Out[0], r, n)
+		if c.Attrs.Causal {
+			seen := r%s[1] + 1
+			clear(y[seen:])
+			x, y = x[:seen], y[:seen]
+		}
+		softmax(y, x, c.Attrs.Factor)
+	}
+}
+
+// softmaxDX: y dy -> dx, Factor·y·(dy - Σ y·dy). It is zero where y is, so causal rows need no care.
+func softmaxDX[T gemm.Float](c *Call[T]) {
+	n := c.InShapes[0][0] * c.InShapes[0][1]
+	for r := range n {
+		y, dy, dx := item(c.In[0], r, n), item(c.In[1], r, n), item(c.Out[0], r, n)
+		_, product := sumProducts(y, dy, 0)
+		for i, v := range y {
+			dx[i] = T(c.Attrs.Factor * float64(v) * (float64(dy[i]) - product))
+		}
+	}
+}
+
+// additiveScores: q k v -> e, the sum of v·tanh(q+k) over the features.
+func additiveScores[T gemm.Float](c *Call[T]) {
+	v, e := c.In[2], c.Out[0]
+	forEachScore(c, func(at int, q, k []T, _, _ []T) {
+		total := 0.0
+		for i, w := range v {
+			total += float64(w) * math.Tanh(float64(q[i]+k[i]))
+		}
+		e[at] = T(total)
+	})
+}
+
+// additiveScoresGrad: q k v de -> dq dk dv. The tanh is computed again. Contributions are added in the order of e.
+func additiveScoresGrad[T gemm.Float](c *Call[T]) {
+	v, de, dv := c.In[2], c.In[3], c.Out[2]
+	for _, out := range c.Out {
+		clear(out)
+	}
+	forEachScore(c, func(at int, q, k, dq, dk []T) {
+		d := float64(de[at])
+		for i, w := range v {
+			y := math.Tanh(float64(q[i] + k[i]))
+			if dv != nil {
+				dv[i] += T(d * y)
+			}
+			g := T(d * float64(w) * (1 - y*y))
+			if dq != nil {
+				dq[i] += g
+			}
+			if dk != nil {
+				dk[i] += g
+			}
+		}
+	})
+}
+
+// forEachScore calls visit for every energy, in order, with its query and key and, in the gradient, theirs.
+func forEachScore[T gemm.Float](c *Call[T], visit func(at int, q, k, dq, dk []T)) {
+	batch, queries, keys, features := c.InShapes[0][0], c.InShapes[0][1], c.InShapes[1][1], c.InShapes[0][2]
+	var allDQ, allDK []T
+	if len(c.Out) == 3 {
+		allDQ, allDK = c.Out[0], c.Out[1]
+	}
+	row := func(x []T, r int) []T {
+		if x == nil {
+			return nil
+		}
+		return x[r*features:][:features]
+	}
+	for n := range batch {
+		for t := range queries {
+			for s := range keys {
+				q, k := n*queries+t, n*keys+s
+				visit(q*keys+s, row(c.In[0], q), row(c.In[1], k), row(allDQ, q), row(allDK, k))
+			}
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package kernel
+
+import "tensile/device/cpu/gemm"
+
+// embedding: table ids -> y, a row of the table per id.
+func embedding[T gemm.Float](c *Call[T]) {
+	table, ids, y := c.In[0], c.In[1], c.Out[0]
+	n, v := len(ids), c.InShapes[0][0]
+	for r, id := range ids {
+		copy(item(y, r, n), item(table, class(id, v), v))
+	}
+}
+
+// embeddingDW: ids dy -> dtable. Rows of the same id are added in the order of ids.
+func embeddingDW[T gemm.Float](c *Call[T]) {
+	ids, dy, dtable := c.In[0], c.In[1], c.Out[0]
+	n, v := len(ids), c.OutShapes[0][0]
+	clear(dtable)
+	for r, id := range ids {
+		from, to := item(dy, r, n), item(dtable, class(id, v), v)
+		to = to[:len(from)]
+		for i, d := range from {
+			to[i] += d
+		}
+	}
+}
+
+// bias: x b -> y, b added to every row.
+func bias[T gemm.Float](c *Call[T]) {
+	x, b, y := c.In[0], c.In[1], c.Out[0]
+	n := c.InShapes[0][0]
+	for r := range n {
+		from, to := item(x, r, n), item(y, r, n)
+		from, to = from[:len(b)], to[:len(b)]
+		for i, v := range b {
+			to[i] = from[i] + v
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package models
+
+import (
+	"fmt"
+
+	"tensile/graph"
+)
+
+// gnmt returns the translation network of Wu et al. with so many layers in the encoder and in the decoder, as NVIDIA's
+// reference and PipeDream train it: the first layer of the encoder reads in both directions, and the decoder's first layer
+// alone asks the attention, so that its answers for all steps are computed at once. From the third layer of each on, layers
+// add to what they read.
+func gnmt(layers, width int) model {
+	return model{rate: 1, sequence: &sequence{length: 50, most: mostSteps, vocabulary: 32320, loss: func(n *net, s sizes) graph.TensorID {
+		g := translator{net: n, s: s, layers: layers, width: width}
+		return g.loss()
+	}}}
+}
+
+type translator struct {
+	*net
+	s             sizes
+	layers, width int
+}
+
+func (g *translator) loss() graph.TensorID {
+	source, target, next := g.ids("source", g.s), g.ids("target", g.s), g.ids("next", g.s)
+	memory := g.encode(source)
+	y := g.decode(target, memory)
+	g.b.SetLayer("head")
+	logits := g.linear("head", g.shown(y, g.s.rows(), g.width), g.s.vocabulary, linearGain)
+	g.b.SetLayer("loss")
+	return g.one("loss", graph.SoftmaxXent, graph.Attrs{}, logits, next)
+}
+
+// words looks up a sentence: [N*S] -> [N,S,width].
+func (g *translator) words(name string, ids graph.TensorID) graph.TensorID {
+	g.b.SetLayer(name)
+	x := g.embed(name, g.table(name+".words", g.s.vocabulary, g.width), ids)
+	return g.shown(x, g.s.batch, g.s.steps, g.width)
+}
+
+// layer is an LSTM with dropout of what it reads.
+func (g *translator) layer(name string, x graph.TensorID) graph.TensorID {
+	g.b.SetLayer(name)
+	return g.lstm(name, g.dropout(name+".dropout", x, 0.2), g.width, false)
+}
+
+func (g *translator) encode(source graph.TensorID) graph.TensorID {
+	x := g.dropout("encoder.dropout", g.words("encoder", source), 0.2)
+	g.b.SetLayer("encoder1")
+	x = g.joined("encoder1", 2, g.lstm("encoder1.forward", x, g.width, false), g.lstm("encoder1.backward", x, g.width, true))
+	x = g.layer("encoder2", x)
+	for l := 3; l <= g.layers; l++ {
+		name := fmt.Sprintf("encoder%d", l)
+		x = g.plus(name+".add", g.layer(name, x), x)
+	}
+	return x
+}
+
+func (g *translator) decode(target, memory graph.TensorID) graph.TensorID {
+	x := g.layer("decoder1", g.words("decoder", target))
+	g.b.SetLayer("attention")
+	seen := g.attend(x, memory)
+	for l := 2; l <= g.layers; l++ {
+		name := fmt.Sprintf("decoder%d", l)
+		g.b.SetLayer(name)
+		y := g.layer(name, g.joined(name+".in", 2, x, seen))
+		if l > 2 {
+			y = g.plus(name+".add", y, x)
+		}
+		x = y
+	}
+	return x
+}
+
+// attend is additive attention of every decoder step to all encoder steps: [N,T,width] -> [N,T,width].
+func (g *translator) attend(x, memory graph.TensorID) graph.TensorID {
+	n, steps, width := g.s.batch, g.s.steps, g.width
+	q := g.shown(g.linear("attention.query", g.shown(x, n*steps, width), width, linearGain), n, steps, width)
+	k := g.shown(g.linearPlain("attention.key", g.shown(memory, n*steps, width), width), n, steps, width)
+	v := g.weight("attention.v", width, linearGain, width)
+	scores := g.one("attention.scores", graph.AdditiveScores, graph.Attrs{}, q, k, v)
+	shares := g.one("attention.softmax", graph.Softmax, graph.Attrs{Factor: 1}, scores)
+	return g.one("attention", graph.MatMul, graph.Attrs{}, shares, memory)
+}

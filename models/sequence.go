@@ -1,0 +1,99 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+
+	"tensile/graph"
+)
+
+// sequence is what a network that reads sequences has in place of images: examples of so many steps, made of tokens.
+type sequence struct {
+	length, most int // steps of an example: the default, and how many there may be; there are at least 2
+	vocabulary   int // tokens there are
+	loss         func(n *net, s sizes) graph.TensorID
+}
+
+// mostSteps bounds the steps of networks that are unrolled.
+const mostSteps = 1 << 13
+
+// sizes are those of the iteration: a network's loss is made of batch examples of steps tokens.
+type sizes struct{ batch, steps, vocabulary int }
+
+// rows is the number of tokens of an iteration.
+func (s sizes) rows() int { return s.batch * s.steps }
+
+// fillSequence is fill for networks that read sequences.
+func (c Config) fillSequence(m model) (Config, error) {
+	for _, unused := range []struct {
+		flag string
+		v    int
+	}{{"image", c.Image}, {"channels", c.Channels}, {"classes", c.Classes}} {
+		if unused.v != 0 {
+			return c, fmt.Errorf("it reads sequences, not images: leave --%s out", unused.flag)
+		}
+	}
+	c.Sequence = or(c.Sequence, m.sequence.length)
+	c.Vocabulary = or(c.Vocabulary, m.sequence.vocabulary)
+	c.Batch = or(c.Batch, 16)
+	return c, errors.Join(
+		within("sequence", c.Sequence, 2, m.sequence.most),
+		within("vocabulary", c.Vocabulary, 2, mostClasses),
+		within("batch", c.Batch, 1, mostBatch))
+}
+
+// ids is an input of tokens for every step, seen as one row after the other.
+func (n *net) ids(name string, s sizes) graph.TensorID {
+	return n.b.View(name+".ids", n.b.Source(name, graph.Input, graph.Shape{s.batch, s.steps}, nil), 0, graph.Shape{s.rows()})
+}
+
+// table is a parameter with a row of width elements for each of so many things.
+func (n *net) table(name string, rows, width int) graph.TensorID {
+	return n.b.Source(name, graph.Parameter, graph.Shape{rows, width}, &graph.Init{Kind: graph.InitNormal, Scale: 0.02})
+}
+
+// embed looks ids up: [N] -> [N,width].
+func (n *net) embed(name string, table, ids graph.TensorID) graph.TensorID {
+	return n.one(name, graph.Embedding, graph.Attrs{}, table, ids)
+}
+
+// linearPlain is linear without a bias.
+func (n *net) linearPlain(name string, x graph.TensorID, out int) graph.TensorID {
+	in := n.b.Shape(x)[1]
+	return n.one(name, graph.Linear, graph.Attrs{}, x, n.weight(name+".w", in, linearGain, out, in))
+}
+
+// tied is a linear layer whose weights are a table, with a bias if bias is true: [N,width] -> [N,rows].
+func (n *net) tied(name string, x, table graph.TensorID, bias bool) graph.TensorID {
+	inputs := []graph.TensorID{x, table}
+	if bias {
+		inputs = append(inputs, n.vector(name+".b", graph.Parameter, graph.InitZero, n.b.Shape(table)[0]))
+	}
+	return n.one(name, graph.Linear, graph.Attrs{}, inputs...)
+}
+
+// plus is the sum of two tensors.
+func (n *net) plus(name string, a, b graph.TensorID) graph.TensorID {
+	return n.one(name, graph.Add, graph.Attrs{}, a, b)
+}
+
+// joined puts tensors one after the other along a dimension; a single one is itself.
+func (n *net) joined(name string, dim int, parts ...graph.TensorID) graph.TensorID {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return n.one(name, graph.Concat, graph.Attrs{Dim: dim}, parts...)
+}
+
+// part cuts length elements along a dimension out of a tensor; all of them are the tensor itself.
+func (n *net) part(name string, x graph.TensorID, dim, begin, length int) graph.TensorID {
+	if n.b.Shape(x)[dim] == length {
+		return x
+	}
+	return n.one(name, graph.Slice, graph.Attrs{Dim: dim, Begin: begin, Length: length}, x)
+}
+
+// shown is x with another shape.
+func (n *net) shown(x graph.TensorID, shape ...int) graph.TensorID {
+	return n.b.View(n.b.Peek().Tensors[x].Name+".view", x, 0, shape)
+}
