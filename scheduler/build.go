@@ -11,8 +11,9 @@ import (
 
 // plan writes the draft as a plan.
 func (d *draft) plan(policy string) *plan.Plan {
-	g := d.job.Graph
-	p := &plan.Plan{Job: d.job.Name, Epoch: d.job.Epoch, Policy: policy, Graph: g.Digest()}
+	g := d.g
+	p := &plan.Plan{Job: d.job.Name, Epoch: d.job.Epoch, Policy: policy,
+		Steps: make([]plan.Step, 0, len(d.steps)), Made: make([]time.Duration, 0, len(d.steps))}
 	for _, s := range d.steps {
 		step := plan.Step{Op: s.op, Scratch: d.job.Scratch[s.op]}
 		if d.job.Variant != nil {
@@ -25,7 +26,8 @@ func (d *draft) plan(policy string) *plan.Plan {
 		p.Made = append(p.Made, d.job.Latency[s.op])
 	}
 	b := builder{draft: d, resident: make([]bool, len(g.Storages))}
-	for _, s := range g.Storages {
+	for i := range g.Storages {
+		s := &g.Storages[i]
 		b.resident[s.ID] = s.Role.Persistent() && d.lastUse[s.ID] >= 0
 		b.ends(s)
 	}
@@ -47,23 +49,38 @@ type builder struct {
 	resident []bool // per storage: over the boundary
 }
 
-// ranked is a move and its place among those of its kind after the same step: the slot in which its effect is needed.
+// ranked is a move and its place among those of its kind after the same step: when it is to begin, or where lanes were
+// not booked for these steps, the slot in which its effect is needed.
 type ranked struct {
 	plan.Move
-	needed int
+	rank time.Duration
 }
 
-func (b *builder) move(k plan.MoveKind, s graph.StorageID, after, needed int) {
-	b.moves = append(b.moves, ranked{plan.Move{Kind: k, Storage: s, After: after}, needed})
+func (b *builder) move(k plan.MoveKind, s graph.StorageID, after int, rank time.Duration) {
+	b.moves = append(b.moves, ranked{plan.Move{Kind: k, Storage: s, After: after}, rank})
 }
 
-// ends drops what does not outlive the iteration after its last use, and copies outputs out where they are made.
-func (b *builder) ends(s graph.Storage) {
-	if s.Role == graph.Output {
-		made := b.writeSlots[s.ID]
-		b.move(plan.Out, s.ID, made[len(made)-1], b.lastUse[s.ID])
+// by returns the rank of a copy that begins at a time and whose effect is needed in a slot.
+func (b *builder) by(begin time.Duration, slot int) time.Duration {
+	if b.exact {
+		return begin
 	}
-	if last := b.lastUse[s.ID]; !s.Role.Persistent() && last >= 0 {
+	return time.Duration(slot)
+}
+
+// ends drops what does not outlive the iteration after its last use, and copies outputs out where they are made. An output
+// that is small beside the peak stays to the end: its copy may have to wait for a long one.
+func (b *builder) ends(s *graph.Storage) {
+	last := int(b.lastUse[s.ID])
+	if s.Role == graph.Output {
+		made := b.writes.of(s.ID)
+		at := int(made[len(made)-1])
+		b.move(plan.Out, s.ID, at, b.by(b.end(at), last))
+		if _, peak := b.peak(); b.bytes[s.ID] < peak/worthwhile {
+			last = len(b.steps) - 1
+		}
+	}
+	if !s.Role.Persistent() && last >= 0 {
 		b.move(plan.Drop, s.ID, last, 0)
 	}
 }
@@ -76,7 +93,7 @@ func (b *builder) gap(x *gap) {
 	n := len(b.steps)
 	if x.from >= 0 {
 		if x.kind == swap && !b.clean(x) {
-			b.move(plan.Out, x.storage, x.from, x.drop)
+			b.send(x)
 		}
 		b.move(plan.Drop, x.storage, x.drop%n, 0)
 	}
@@ -85,16 +102,37 @@ func (b *builder) gap(x *gap) {
 	}
 	// A fetch just before the next iteration begins with it: then the storage is not on the device in between.
 	if x.in >= n-1 && x.to >= n {
-		b.move(plan.In, x.storage, x.in-n, x.to-n)
+		b.move(plan.In, x.storage, x.in-n, b.by(x.fetch-b.period, x.to-n))
 		b.resident[x.storage] = x.drop >= n
 	} else {
-		b.move(plan.In, x.storage, x.in, x.to)
+		b.move(plan.In, x.storage, x.in, b.by(x.fetch, x.to))
 	}
+}
+
+// send writes the copy out of a swap: where it was booked, or else at once.
+func (b *builder) send(x *gap) {
+	if !b.exact {
+		b.move(plan.Out, x.storage, x.from, time.Duration(x.drop))
+		return
+	}
+	n, at := len(b.steps), x.send
+	after := x.from
+	switch {
+	case at < 0:
+		at += b.period
+		after = min(b.lastEndedBy(at, n-1), n+x.drop)
+	case x.copied:
+		after = min(b.lastEndedBy(at, x.drop), x.drop)
+	}
+	if after >= n {
+		after, at = after-n, at-b.period
+	}
+	b.move(plan.Out, x.storage, after, at)
 }
 
 func (b *builder) sorted() []plan.Move {
 	slices.SortStableFunc(b.moves, func(x, y ranked) int {
-		return cmp.Or(cmp.Compare(x.After, y.After), cmp.Compare(x.needed, y.needed), cmp.Compare(x.Storage, y.Storage))
+		return cmp.Or(cmp.Compare(x.After, y.After), cmp.Compare(x.rank, y.rank), cmp.Compare(x.Storage, y.Storage))
 	})
 	moves := make([]plan.Move, len(b.moves))
 	for i, m := range b.moves {
@@ -122,7 +160,7 @@ func (d *draft) decisions() []Decision {
 		all = append(all, Decision{Storage: x.storage, Kind: kind, From: x.from, To: to, Freed: x.in - x.drop, Cost: x.cost, Reason: reason})
 	}
 	slices.SortStableFunc(all, func(a, b Decision) int {
-		return cmp.Compare(time.Duration(d.size(b.Storage))*time.Duration(b.Freed), time.Duration(d.size(a.Storage))*time.Duration(a.Freed))
+		return cmp.Compare(d.bytes[b.Storage]*graph.Bytes(b.Freed), d.bytes[a.Storage]*graph.Bytes(a.Freed))
 	})
 	return all
 }

@@ -58,8 +58,10 @@ type Request struct {
 	Options Options
 	Stage   func(Stage) // called when a stage begins, for timing; may be nil
 
-	shares []Share // per job
-	rounds *int    // of packing so far
+	shares  []Share        // per job
+	wirings []*wiring      // per job
+	digests []graph.Digest // per job
+	rounds  *int           // of packing so far
 }
 
 // Options switch parts of the policy tensile off, for ablation. The zero value is the recommended setting.
@@ -67,6 +69,9 @@ type Options struct {
 	KeepOrder   bool // leave updates at the end of the iteration
 	NoSwap      bool // plan no swaps that fit into free link time; those that stall stay possible
 	NoRecompute bool
+	NoStall     bool   // plan no swaps that stall
+	LateOut     bool   // copy out after the access before the gap, not as soon as the content is made
+	OneChannel  bool   // book both directions on one lane, as TENSILE does
 	NoRelax     bool   // fetch as late and drop as early as the peak demanded
 	MaxRounds   int    // of packing and tightening for one order of the ops; 0: 12
 	Pack        string // one of pool.Methods; empty: the recommended one

@@ -21,6 +21,7 @@ const Whole = 720720
 // gets would swap more for it, not less.
 func (r *Request) balanced(policy Policy) (Result, error) {
 	r.shares, r.rounds = divide(nil, make([]demand, len(r.Jobs))), new(int)
+	r.prepare()
 	best, err := policy(*r)
 	if err != nil {
 		return Result{}, err
@@ -40,6 +41,19 @@ func (r *Request) balanced(policy Policy) (Result, error) {
 	}
 	best.Rounds = *r.rounds
 	return best, nil
+}
+
+// prepare looks through the graphs once for all plans that are tried.
+func (r *Request) prepare() {
+	r.stage(Planning)
+	r.wirings, r.digests = make([]*wiring, len(r.Jobs)), make([]graph.Digest, len(r.Jobs))
+	for i := range r.Jobs {
+		r.wirings[i] = newWiring(r.Jobs[i].Graph, r.Align)
+	}
+	r.stage(Packing) // a digest is part of the proof, not of planning
+	for i := range r.Jobs {
+		r.digests[i] = r.Jobs[i].Graph.Digest()
+	}
 }
 
 // settle gives the jobs their shares by weight and demand, or those planned with if these lose less time, and returns

@@ -20,11 +20,11 @@ func tensile(r Request) (Result, error) {
 		return Result{}, &OverBudgetError{least, r.Budget, "the largest steps need it: " + why}
 	}
 	r.stage(Planning)
-	jobs := r.swappers(graphOrder)
+	jobs := r.drafts(graphOrder)
 	if r.Budget == 0 || sumOfPeaks(jobs) <= r.Budget || r.Options.KeepOrder {
 		return r.tighten(jobs, least)
 	}
-	result, err := r.tighten(r.swappers(earlyUpdates), least)
+	result, err := r.tighten(r.drafts(earlyUpdates), least)
 	if errors.Is(err, ErrNoPlan) {
 		r.stage(Planning)
 		if other, again := r.tighten(jobs, least); again == nil {
@@ -36,7 +36,7 @@ func tensile(r Request) (Result, error) {
 
 // tighten plans, packs and lowers the target by what the packed plans lack, until they fit (Complete Scheduling, TENSILE
 // Algorithm 3, with packing in the loop). No plan is below least.
-func (r *Request) tighten(jobs []*swapper, least graph.Bytes) (Result, error) {
+func (r *Request) tighten(jobs []*draft, least graph.Bytes) (Result, error) {
 	target := r.Budget
 	if target == 0 {
 		target = sumOfPeaks(jobs)
@@ -77,31 +77,39 @@ func (r *Request) stage(s Stage) {
 	}
 }
 
-func (r *Request) swappers(order func(*graph.Graph) []graph.OpID) []*swapper {
-	var jobs []*swapper
+// drafts begins a draft per job, with the jobs' shares of the link.
+func (r *Request) drafts(order func(*graph.Graph) []graph.OpID) []*draft {
+	jobs := make([]*draft, len(r.Jobs))
 	for i := range r.Jobs {
-		j := &r.Jobs[i]
-		s := r.shares[i]
-		jobs = append(jobs, newSwapper(newDraft(j, order(j.Graph), r.Align), r.Out.Share(s.Out, Whole), r.In.Share(s.In, Whole)))
+		jobs[i] = r.draft(i, firstSteps(order(r.Jobs[i].Graph)))
 	}
 	return jobs
 }
 
+func (r *Request) draft(i int, steps []step) *draft {
+	s := r.shares[i]
+	d := &draft{wiring: r.wirings[i], job: &r.Jobs[i], align: r.Align, steps: steps,
+		out: r.Out.Share(s.Out, Whole), in: r.In.Share(s.In, Whole), earlyOut: !r.Options.LateOut, oneChannel: r.Options.OneChannel}
+	d.begin()
+	return d
+}
+
 // relaxed writes the jobs' plans with swaps relaxed up to the peaks, and what the target leaves above them: to each job
 // by its weight.
-func (r *Request) relaxed(jobs []*swapper, target graph.Bytes) []*plan.Plan {
+func (r *Request) relaxed(jobs []*draft, target graph.Bytes) []*plan.Plan {
 	var weights graph.Bytes
 	for _, w := range jobs {
 		weights += graph.Bytes(w.job.weight())
 	}
 	spare := max(0, target-sumOfPeaks(jobs))
 	var plans []*plan.Plan
-	for _, w := range jobs {
-		d := w.clone()
-		if _, peak := d.peak(); !r.Options.NoRelax {
-			w.relax(d, peak+spare*graph.Bytes(w.job.weight())/weights)
+	for _, d := range jobs {
+		if !r.Options.NoRelax {
+			d = d.clone()
+			_, peak := d.peak()
+			d.relax(peak + spare*graph.Bytes(d.job.weight())/weights)
 		}
-		plans = append(plans, d.plan("tensile"))
+		plans = append(plans, d.plan(r.Policy))
 	}
 	return plans
 }
@@ -113,8 +121,9 @@ func (r *Request) place(plans []*plan.Plan) (Result, error) {
 	*r.rounds++
 	var result Result
 	for i, p := range plans {
+		p.Graph = r.digests[i]
 		if err := plan.Validate(r.Jobs[i].Graph, p); err != nil {
-			panic(fmt.Sprintf("scheduler: %v", err))
+			panic(fmt.Sprintf("scheduler: %v\n%s", err, p.Text(r.Jobs[i].Graph)))
 		}
 		f := peak.Of(r.Jobs[i].Graph, p)
 		result.Jobs = append(result.Jobs, Scheduled{Plan: p, Footprint: f})
