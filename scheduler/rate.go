@@ -1,19 +1,45 @@
 package scheduler
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // mostSwaps returns how many of the job's storages may be swapped by its rate, rounded down; negative: all.
 func (d *draft) mostSwaps() int {
 	if d.job.MaxSwapRate == 0 {
 		return -1
 	}
-	swappable := 0
-	for _, x := range d.head {
-		if x != nil && (!x.arrival() || x.next != nil) {
-			swappable++
+	return int(d.job.MaxSwapRate * float64(d.swappable()))
+}
+
+// swappable counts the storages that are left alone for a step or more between two accesses, recomputations left out.
+func (d *draft) swappable() int {
+	first := slices.Repeat([]int{-1}, len(d.bytes))
+	last := slices.Clone(first)
+	idle := make([]bool, len(d.bytes))
+	slot := 0
+	for _, step := range d.steps {
+		if step.want >= 0 {
+			continue
+		}
+		for _, s := range d.touches.of(step.op) {
+			if first[s] < 0 {
+				first[s] = slot
+			} else if slot > last[s]+1 {
+				idle[s] = true
+			}
+			last[s] = slot
+		}
+		slot++
+	}
+	n := 0
+	for s := range idle {
+		if idle[s] || first[s] >= 0 && d.g.Storages[s].Role.Persistent() && first[s]+slot > last[s]+1 {
+			n++
 		}
 	}
-	return int(d.job.MaxSwapRate * float64(swappable))
+	return n
 }
 
 // maySwap reports whether the max swap rate leaves room for the swap of a gap. A storage that is swapped in another gap

@@ -51,6 +51,7 @@ type Request struct {
 	Policy string
 	Jobs   []Job
 	Budget graph.Bytes // for the arenas of all jobs together; 0: no limit
+	Lowest bool        // without a budget: plan as low as the policy goes, not what is best for time
 	Out    cost.Link   // of the device; jobs share it
 	In     cost.Link
 	Align  graph.Bytes
@@ -69,6 +70,8 @@ type Options struct {
 	KeepOrder   bool // leave updates at the end of the iteration
 	NoSwap      bool // plan no swaps that fit into free link time; those that stall stay possible
 	NoRecompute bool
+	NoHybrid    bool   // recompute only what swapping left above the budget, one storage after the other
+	NoChains    bool   // recompute nothing whose inputs have to be recomputed for it
 	NoStall     bool   // plan no swaps that stall
 	LateOut     bool   // copy out after the access before the gap, not as soon as the content is made
 	OneChannel  bool   // book both directions on one lane, as TENSILE does

@@ -20,46 +20,64 @@ func tensile(r Request) (Result, error) {
 		return Result{}, &OverBudgetError{least, r.Budget, "the largest steps need it: " + why}
 	}
 	r.stage(Planning)
-	jobs := r.drafts(graphOrder)
-	if r.Budget == 0 || sumOfPeaks(jobs) <= r.Budget || r.Options.KeepOrder {
-		return r.tighten(jobs, least)
+	if r.Budget == 0 && r.Lowest {
+		return r.lowest()
 	}
-	result, err := r.tighten(r.drafts(earlyUpdates), least)
-	if errors.Is(err, ErrNoPlan) {
+	plain := r.drafts(graphOrder)
+	if r.Budget == 0 || sumOfPeaks(plain) <= r.Budget {
+		result, err := r.finish(plain, r.Budget)
+		if err != nil || r.Budget == 0 || result.Arena <= r.Budget {
+			return result, err
+		}
 		r.stage(Planning)
-		if other, again := r.tighten(jobs, least); again == nil {
-			return other, nil
+	}
+	orders := []func(*graph.Graph) []graph.OpID{earlyUpdates, graphOrder}
+	if r.Options.KeepOrder {
+		orders = orders[1:]
+	}
+	var refused error
+	for _, order := range orders {
+		for _, alone := range []bool{r.Options.NoHybrid, true} {
+			result, err := r.tighten(order, least, alone)
+			if !errors.Is(err, ErrNoPlan) {
+				return result, err
+			}
+			if refused == nil {
+				refused = err
+			}
+			if alone {
+				break
+			}
+			r.stage(Planning)
 		}
 	}
-	return result, err
+	return Result{}, refused
 }
 
 // tighten plans, packs and lowers the target by what the packed plans lack, until they fit (Complete Scheduling, TENSILE
-// Algorithm 3, with packing in the loop). No plan is below least.
-func (r *Request) tighten(jobs []*draft, least graph.Bytes) (Result, error) {
+// Algorithm 3, with packing in the loop). No plan is below least. What is left above the target after swaps that cost no
+// time, and unless swaps are to be alone after recomputations planned with them, is forced.
+func (r *Request) tighten(order func(*graph.Graph) []graph.OpID, least graph.Bytes, alone bool) (Result, error) {
+	h := r.hybrid(order)
 	target := r.Budget
-	if target == 0 {
-		target = sumOfPeaks(jobs)
-	}
 	rounds := r.Options.MaxRounds
 	if rounds == 0 {
 		rounds = 12
 	}
+	var jobs []*draft
 	for round := 1; ; round++ {
-		if !r.Options.NoSwap {
+		switch {
+		case !alone:
+			jobs = h.reach(target)
+		case jobs == nil:
+			jobs = h.plan(0, target)
+		case !r.Options.NoSwap:
 			swapFreely(jobs, target)
 		}
 		fits := force(jobs, target, r.Options)
-		result, err := r.place(r.relaxed(jobs, target))
-		if err != nil {
-			return Result{}, err
-		}
-		result.Rounds = *r.rounds
-		if r.Budget == 0 || result.Arena <= r.Budget {
-			for i, w := range jobs {
-				result.Jobs[i].Decisions = w.decisions()
-			}
-			return result, nil
+		result, err := r.finish(jobs, target)
+		if err != nil || result.Arena <= r.Budget {
+			return result, err
 		}
 		if !fits || target <= least || round == rounds {
 			_, why := workingSets(*r)
@@ -69,6 +87,22 @@ func (r *Request) tighten(jobs []*draft, least graph.Bytes) (Result, error) {
 		target = max(least, target-(result.Arena-r.Budget))
 		r.stage(Planning)
 	}
+}
+
+// finish relaxes drafts up to the target, or up to their peaks if it is 0, writes and packs them.
+func (r *Request) finish(jobs []*draft, target graph.Bytes) (Result, error) {
+	if target == 0 {
+		target = sumOfPeaks(jobs)
+	}
+	result, err := r.place(r.relaxed(jobs, target))
+	if err != nil {
+		return Result{}, err
+	}
+	result.Rounds = *r.rounds
+	for i, d := range jobs {
+		result.Jobs[i].Decisions = d.decisions()
+	}
+	return result, nil
 }
 
 func (r *Request) stage(s Stage) {
