@@ -47,7 +47,17 @@ const (
 )
 
 // order is the order of moves after the same step.
-func (k MoveKind) order() int { return slices.Index([]MoveKind{Out, Drop, In}, k) }
+func (k MoveKind) order() int {
+	switch k {
+	case Out:
+		return 0
+	case Drop:
+		return 1
+	case In:
+		return 2
+	}
+	return -1
+}
 
 // Move is one event on a storage. It starts when step After has ended; -1 is the end of the previous iteration.
 type Move struct {
@@ -60,10 +70,13 @@ type Move struct {
 
 // Sort brings moves into the order in which they happen; moves of one kind after the same step keep their order, which
 // is the order in their copy lane.
-func Sort(moves []Move) {
-	slices.SortStableFunc(moves, func(a, b Move) int {
-		return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(a.Kind.order(), b.Kind.order()))
-	})
+func Sort(moves []Move) { slices.SortStableFunc(moves, compareMoves) }
+
+func compareMoves(a, b Move) int {
+	if a.After != b.After {
+		return cmp.Compare(a.After, b.After)
+	}
+	return cmp.Compare(a.Kind.order(), b.Kind.order())
 }
 
 // Copied returns how many bytes the plan copies out of and into the device in one iteration.

@@ -25,7 +25,7 @@ func (d *draft) plan(policy string) *plan.Plan {
 		p.Steps = append(p.Steps, step)
 		p.Made = append(p.Made, d.job.Latency[s.op])
 	}
-	b := builder{draft: d, resident: make([]bool, len(g.Storages))}
+	b := builder{draft: d, resident: make([]bool, len(g.Storages)), moves: make([]ranked, 0, len(g.Storages)+len(d.gaps))}
 	for i := range g.Storages {
 		s := &g.Storages[i]
 		b.resident[s.ID] = s.Role.Persistent() && d.lastUse[s.ID] >= 0
@@ -52,12 +52,23 @@ type builder struct {
 // ranked is a move and its place among those of its kind after the same step: when it is to begin, or where lanes were
 // not booked for these steps, the slot in which its effect is needed.
 type ranked struct {
-	plan.Move
-	rank time.Duration
+	rank    time.Duration
+	after   int32
+	storage graph.StorageID
+	kind    int8 // of kinds
 }
 
-func (b *builder) move(k plan.MoveKind, s graph.StorageID, after int, rank time.Duration) {
-	b.moves = append(b.moves, ranked{plan.Move{Kind: k, Storage: s, After: after}, rank})
+// kinds are the kinds of moves in the order in which they happen after the same step.
+var kinds = [...]plan.MoveKind{plan.Out, plan.Drop, plan.In}
+
+const (
+	out int8 = iota
+	drop
+	fetch
+)
+
+func (b *builder) move(k int8, s graph.StorageID, after int, rank time.Duration) {
+	b.moves = append(b.moves, ranked{rank, int32(after), s, k})
 }
 
 // by returns the rank of a copy that begins at a time and whose effect is needed in a slot.
@@ -75,13 +86,13 @@ func (b *builder) ends(s *graph.Storage) {
 	if s.Role == graph.Output {
 		made := b.writes.of(s.ID)
 		at := int(made[len(made)-1])
-		b.move(plan.Out, s.ID, at, b.by(b.end(at), last))
-		if _, peak := b.peak(); b.bytes[s.ID] < peak/worthwhile {
+		b.move(out, s.ID, at, b.by(b.end(at), last))
+		if b.bytes[s.ID] < b.small {
 			last = len(b.steps) - 1
 		}
 	}
 	if !s.Role.Persistent() && last >= 0 {
-		b.move(plan.Drop, s.ID, last, 0)
+		b.move(drop, s.ID, last, 0)
 	}
 }
 
@@ -95,24 +106,24 @@ func (b *builder) gap(x *gap) {
 		if x.kind == swap && !b.clean(x) {
 			b.send(x)
 		}
-		b.move(plan.Drop, x.storage, x.drop%n, 0)
+		b.move(drop, x.storage, x.drop%n, 0)
 	}
 	if x.kind != swap {
 		return
 	}
 	// A fetch just before the next iteration begins with it: then the storage is not on the device in between.
 	if x.in >= n-1 && x.to >= n {
-		b.move(plan.In, x.storage, x.in-n, b.by(x.fetch-b.period, x.to-n))
+		b.move(fetch, x.storage, x.in-n, b.by(x.fetch-b.period, x.to-n))
 		b.resident[x.storage] = x.drop >= n
 	} else {
-		b.move(plan.In, x.storage, x.in, b.by(x.fetch, x.to))
+		b.move(fetch, x.storage, x.in, b.by(x.fetch, x.to))
 	}
 }
 
 // send writes the copy out of a swap: where it was booked, or else at once.
 func (b *builder) send(x *gap) {
 	if !b.exact {
-		b.move(plan.Out, x.storage, x.from, time.Duration(x.drop))
+		b.move(out, x.storage, x.from, time.Duration(x.drop))
 		return
 	}
 	n, at := len(b.steps), x.send
@@ -127,18 +138,37 @@ func (b *builder) send(x *gap) {
 	if after >= n {
 		after, at = after-n, at-b.period
 	}
-	b.move(plan.Out, x.storage, after, at)
+	b.move(out, x.storage, after, at)
 }
 
+// sorted brings the moves into the order in which they happen: by step, then out, drop, in, then by rank.
 func (b *builder) sorted() []plan.Move {
-	slices.SortStableFunc(b.moves, func(x, y ranked) int {
-		return cmp.Or(cmp.Compare(x.After, y.After), cmp.Compare(x.rank, y.rank), cmp.Compare(x.Storage, y.Storage))
-	})
-	moves := make([]plan.Move, len(b.moves))
-	for i, m := range b.moves {
-		moves[i] = m.Move
+	count := make([]int32, len(b.steps)+2)
+	for i := range b.moves {
+		count[b.moves[i].after+2]++
 	}
-	plan.Sort(moves)
+	for i := range count[1:] {
+		count[i+1] += count[i]
+	}
+	ordered := make([]ranked, len(b.moves))
+	for _, m := range b.moves {
+		ordered[count[m.after+1]] = m
+		count[m.after+1]++
+	}
+	moves := make([]plan.Move, len(ordered))
+	for first := 0; first < len(ordered); {
+		last := first + 1
+		for last < len(ordered) && ordered[last].after == ordered[first].after {
+			last++
+		}
+		slices.SortFunc(ordered[first:last], func(x, y ranked) int {
+			return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.rank, y.rank), cmp.Compare(x.storage, y.storage))
+		})
+		for ; first < last; first++ {
+			m := &ordered[first]
+			moves[first] = plan.Move{Kind: kinds[m.kind], Storage: m.storage, After: int(m.after)}
+		}
+	}
 	return moves
 }
 

@@ -91,8 +91,8 @@ func (c *chains) cost(s graph.StorageID, at, depth int, limit time.Duration) (ti
 	op := c.maker(s)
 	sum := c.job.Latency[op]
 	made := int(c.writes.of(s)[0])
-	for _, y := range c.touches.of(op) {
-		if slices.Contains(c.makes.of(op), y) {
+	for _, y := range c.touches.of(int(op)) {
+		if slices.Contains(c.makes.of(int(op)), y) {
 			continue
 		}
 		switch c.absent(y, made, at) {
@@ -131,7 +131,7 @@ func (c *chains) dearest() perGiB {
 // choose marks a storage as recomputed.
 func (c *chains) choose(s graph.StorageID) {
 	c.chosen[s] = true
-	for _, y := range c.touches.of(c.maker(s)) {
+	for _, y := range c.touches.of(int(c.maker(s))) {
 		c.needed[y] = true
 	}
 }
@@ -205,8 +205,8 @@ func (w *chainWriter) make(s graph.StorageID, at int) {
 	}
 	w.made[s] = w.made[s] || alive
 	op := w.maker(s)
-	for _, y := range w.touches.of(op) {
-		if !slices.Contains(w.makes.of(op), y) && w.absent(y, int(w.writes.of(s)[0]), at) == remade {
+	for _, y := range w.touches.of(int(op)) {
+		if !slices.Contains(w.makes.of(int(op)), y) && w.absent(y, int(w.writes.of(s)[0]), at) == remade {
 			w.make(y, at)
 		}
 	}

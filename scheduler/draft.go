@@ -33,8 +33,9 @@ type draft struct {
 
 	out, in              cost.Link
 	outs, ins            *lane
-	earlyOut, oneChannel bool // as Options says
-	exact                bool // steps are what they were when the lanes were booked: what is booked takes place as booked
+	earlyOut, oneChannel bool        // as Options says
+	small                graph.Bytes // storages below that are not swapped for their own sake
+	exact                bool        // steps are what they were when the lanes were booked: what is booked takes place as booked
 
 	goal    graph.Bytes // the peak that force aims at
 	most    int         // storages that may be swapped; negative: all
@@ -100,13 +101,14 @@ func (d *draft) begin() {
 	d.findGaps()
 	d.measure()
 	d.clear()
-	d.most = d.mostSwaps()
+	_, peak := d.peak()
+	d.small, d.most = d.worthwhile(peak), d.mostSwaps()
 }
 
 // touched returns the storages that a step reads or makes. They are read only.
 func (d *draft) touched(s step) []graph.StorageID {
-	all := d.touches.of(s.op)
-	made := d.makes.of(s.op)
+	all := d.touches.of(int(s.op))
+	made := d.makes.of(int(s.op))
 	if s.want < 0 || len(made) == 1 {
 		return all
 	}
@@ -133,7 +135,7 @@ func (d *draft) findWrites() {
 	d.lastUse = slices.Repeat([]int32{-1}, n)
 	for slot, step := range d.steps {
 		if step.want < 0 {
-			for _, s := range d.makes.of(step.op) {
+			for _, s := range d.makes.of(int(step.op)) {
 				d.writes.slots[begin[s]] = int32(slot)
 				begin[s]++
 			}
@@ -176,7 +178,7 @@ func (d *draft) findGaps() {
 			last[s] = int32(slot)
 		}
 		if step.want < 0 {
-			for _, s := range d.makes.of(step.op) {
+			for _, s := range d.makes.of(int(step.op)) {
 				made[s], dirty[s] = int32(slot), true
 			}
 		}

@@ -23,7 +23,7 @@ func (d *draft) swappable() int {
 		if step.want >= 0 {
 			continue
 		}
-		for _, s := range d.touches.of(step.op) {
+		for _, s := range d.touches.of(int(step.op)) {
 			if first[s] < 0 {
 				first[s] = slot
 			} else if slot > last[s]+1 {

@@ -20,8 +20,8 @@ func (d *draft) recomputeAt(x *gap) (remedy, bool) {
 	if !d.pure[op] {
 		return remedy{}, false
 	}
-	for _, s := range d.touches.of(op) {
-		if !slices.Contains(d.makes.of(op), s) && !d.unchanged(s, int(made[0]), x.to) {
+	for _, s := range d.touches.of(int(op)) {
+		if !slices.Contains(d.makes.of(int(op)), s) && !d.unchanged(s, int(made[0]), x.to) {
 			return remedy{}, false
 		}
 	}

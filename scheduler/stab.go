@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -13,8 +12,8 @@ import (
 type stabbing struct {
 	levels    int
 	intervals []interval
-	of        [][]int32 // per key: its intervals
-	at        []int32   // per place in the tree: its node, or -1 where nothing lies
+	first     []int32 // per key: its first interval; those of a key follow each other
+	at        []int32 // per place in the tree: its node, or -1 where nothing lies
 	nodes     []stabNode
 }
 
@@ -39,14 +38,15 @@ type prefixes struct {
 
 const gone = 1<<31 - 1
 
-// newStabbing returns the index of intervals over slots [0, slots). Keys count from 0; ranks differ but for those of one
-// key.
+// newStabbing returns the index of intervals over slots [0, slots), which it keeps. Keys count from 0, ascending; ranks
+// differ but for those of one key.
 func newStabbing(slots, keys int, intervals []interval) *stabbing {
-	s := &stabbing{levels: bits.Len(uint(max(1, slots))), intervals: intervals}
+	s := &stabbing{levels: bits.Len(uint(max(1, slots))), intervals: intervals, first: make([]int32, keys+1)}
 	s.at = slices.Repeat([]int32{-1}, 2<<s.levels)
 	var count []int32 // per node
 	for i := range intervals {
-		x := &s.intervals[i]
+		x := &intervals[i]
+		s.first[x.key+1] = int32(i + 1)
 		place := s.place(x)
 		if s.at[place] < 0 {
 			s.at[place] = int32(len(count))
@@ -55,25 +55,19 @@ func newStabbing(slots, keys int, intervals []interval) *stabbing {
 		x.node = s.at[place]
 		count[x.node]++
 	}
-	s.index(keys)
-	order := make([]int32, len(intervals))
-	for i := range order {
-		order[i] = int32(i)
-	}
 	ends := make([]int32, 2*len(intervals))
 	least := make([]int32, 4*len(intervals))
+	s.nodes = make([]stabNode, 0, len(count))
 	for _, n := range count {
 		s.nodes = append(s.nodes, stabNode{prefixes{ends[:0:n], least[: 2*n : 2*n]}, prefixes{ends[n : n : 2*n], least[2*n : 4*n : 4*n]}})
 		ends, least = ends[2*n:], least[4*n:]
 	}
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(s.intervals[a].low, s.intervals[b].low) })
-	for _, i := range order {
-		x := &s.intervals[i]
+	for _, i := range sortedBy(intervals, slots, func(x *interval) int32 { return x.low }) {
+		x := &intervals[i]
 		x.byLow = s.nodes[x.node].low.add(x.low, x.rank)
 	}
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(s.intervals[b].high, s.intervals[a].high) })
-	for _, i := range order {
-		x := &s.intervals[i]
+	for _, i := range sortedBy(intervals, slots, func(x *interval) int32 { return int32(slots) - 1 - x.high }) {
+		x := &intervals[i]
 		x.byHigh = s.nodes[x.node].high.add(-x.high, x.rank)
 	}
 	for i := range s.nodes {
@@ -83,16 +77,22 @@ func newStabbing(slots, keys int, intervals []interval) *stabbing {
 	return s
 }
 
-// index lists the intervals of every key.
-func (s *stabbing) index(keys int) {
-	s.of = make([][]int32, keys)
-	all := make([]int32, 2*len(s.intervals))
-	for i, x := range s.intervals {
-		if s.of[x.key] == nil {
-			s.of[x.key], all = all[:0:2], all[2:]
-		}
-		s.of[x.key] = append(s.of[x.key], int32(i))
+// sortedBy returns the numbers of the intervals in the order of something that is a slot.
+func sortedBy(intervals []interval, slots int, by func(*interval) int32) []int32 {
+	next := make([]int32, slots+1)
+	for i := range intervals {
+		next[by(&intervals[i])+1]++
 	}
+	for slot := range slots {
+		next[slot+1] += next[slot]
+	}
+	order := make([]int32, len(intervals))
+	for i := range intervals {
+		slot := by(&intervals[i])
+		order[next[slot]] = int32(i)
+		next[slot]++
+	}
+	return order
 }
 
 // place returns the place of an interval in the tree: on the level of the highest bit in which its ends differ, that of their common
@@ -160,12 +160,11 @@ func (s *stabbing) best(slot int) int32 {
 	return least
 }
 
-// remove takes the intervals of a key out.
+// remove takes the intervals of a key out. Taking them out again changes nothing.
 func (s *stabbing) remove(key int32) {
-	for _, i := range s.of[key] {
+	for i := s.first[key]; i < s.first[key+1]; i++ {
 		x := &s.intervals[i]
 		s.nodes[x.node].low.remove(x.byLow)
 		s.nodes[x.node].high.remove(x.byHigh)
 	}
-	s.of[key] = nil
 }

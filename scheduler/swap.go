@@ -8,8 +8,11 @@ import (
 	"tensile/graph"
 )
 
-// worthwhile is the share of the peak below which a storage is not swapped for its own sake.
-const worthwhile = 1024
+// worthwhile returns the size below which a storage is not swapped for its own sake: a thousandth of the peak before
+// anything is decided, or an even part of it where there are more steps than that.
+func (d *draft) worthwhile(peak graph.Bytes) graph.Bytes {
+	return peak / graph.Bytes(max(1024, len(d.steps)))
+}
 
 // picker finds the largest gap of a job at a slot that is kept and was not tried in vain.
 type picker struct {
@@ -17,20 +20,27 @@ type picker struct {
 	gaps   []*gap // by rank
 	ranges []stay // of those tried in vain: where they could still be away
 	index  *stabbing
+	rounds int
 }
 
-// stay is a range of unrolled slots, both ends included.
+// stay is a range of unrolled slots of a gap, both ends included, and by what the gap is ranked.
 type stay struct {
 	gap      *gap
-	from, to int
+	from, to int32
+	length   int32
+	size     graph.Bytes
+}
+
+func (d *draft) stay(x *gap, from, to int) stay {
+	return stay{x, int32(from), int32(to), int32(x.to - x.from), d.bytes[x.storage]}
 }
 
 func newPicker(d *draft) *picker {
 	p := &picker{draft: d}
-	var all []stay
+	all := make([]stay, 0, len(d.gaps)/2)
 	for _, x := range d.gaps {
-		if x.kind == keep {
-			all = append(all, stay{x, x.from + 1, x.to - 1})
+		if x.kind == keep && d.bytes[x.storage] >= d.small {
+			all = append(all, d.stay(x, x.from+1, x.to-1))
 		}
 	}
 	p.rank(all)
@@ -40,15 +50,20 @@ func newPicker(d *draft) *picker {
 // rank indexes gaps where they could be away: larger storages first, longer gaps first among equals.
 func (p *picker) rank(all []stay) {
 	slices.SortFunc(all, func(a, b stay) int {
-		return cmp.Or(cmp.Compare(p.bytes[b.gap.storage], p.bytes[a.gap.storage]), cmp.Compare(b.gap.to-b.gap.from, a.gap.to-a.gap.from),
-			cmp.Compare(a.gap.from, b.gap.from), cmp.Compare(a.gap.storage, b.gap.storage))
+		switch {
+		case a.size != b.size:
+			return cmp.Compare(b.size, a.size)
+		case a.length != b.length:
+			return cmp.Compare(b.length, a.length)
+		}
+		return cmp.Or(cmp.Compare(a.gap.from, b.gap.from), cmp.Compare(a.gap.storage, b.gap.storage))
 	})
 	n := int32(len(p.steps))
 	intervals := make([]interval, 0, len(all)+len(all)/4)
-	p.gaps = p.gaps[:0]
+	p.gaps = make([]*gap, len(all))
 	for i, s := range all {
-		p.gaps = append(p.gaps, s.gap)
-		x := interval{low: int32(s.from), high: int32(s.to), key: int32(i), rank: int32(i)}
+		p.gaps[i] = s.gap
+		x := interval{low: s.from, high: s.to, key: int32(i), rank: int32(i)}
 		switch {
 		case x.high < n:
 			intervals = append(intervals, x)
@@ -65,18 +80,14 @@ func (p *picker) rank(all []stay) {
 	p.index, p.ranges = newStabbing(int(n), len(all), intervals), p.ranges[:0]
 }
 
-// largest returns the largest gap that covers a slot and is worth its while, and its rank; nil if there is none.
-func (p *picker) largest(at int, peak graph.Bytes) (*gap, int32) {
+// largest returns the largest gap that covers a slot, and its rank; nil if there is none.
+func (p *picker) largest(at int) (*gap, int32) {
 	for {
 		rank := p.index.best(at)
 		if rank == gone {
 			return nil, 0
 		}
-		x := p.gaps[rank]
-		switch {
-		case p.bytes[x.storage] < peak/worthwhile:
-			return nil, 0
-		case p.maySwap(x):
+		if x := p.gaps[rank]; p.maySwap(x) {
 			return x, rank
 		}
 		p.index.remove(rank) // as many storages are swapped as may be: it will not be allowed later either
@@ -90,13 +101,14 @@ func (p *picker) tried(x *gap, rank int32, swapped bool) {
 		return
 	}
 	if f, ok := p.fit(x, x.from+1, true); ok && f.drop < f.in {
-		p.ranges = append(p.ranges, stay{x, f.drop + 1, f.in})
+		p.ranges = append(p.ranges, p.stay(x, f.drop+1, f.in))
 	}
 }
 
-// again puts those back that were tried in vain elsewhere, and reports whether there are any.
+// again puts those back that were tried in vain elsewhere, and reports whether there are any. It does so a few times.
 func (p *picker) again() bool {
-	if len(p.ranges) == 0 {
+	const most = 8
+	if p.rounds++; len(p.ranges) == 0 || p.rounds > most {
 		return false
 	}
 	p.rank(slices.Clone(p.ranges))
@@ -196,9 +208,10 @@ func swapFreely(jobs []*draft, target graph.Bytes) int {
 			if p == nil {
 				continue
 			}
-			x, rank := p.largest(p.peak())
+			at, _ := p.peak()
+			x, rank := p.largest(at)
 			if x == nil && p.again() {
-				x, rank = p.largest(p.peak())
+				x, rank = p.largest(at)
 			}
 			if x == nil {
 				pickers[i] = nil

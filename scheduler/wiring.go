@@ -9,23 +9,11 @@ import (
 // wiring is what planning asks of a job's graph, in flat lists that are made once.
 type wiring struct {
 	g       *graph.Graph
-	bytes   []graph.Bytes // per storage, rounded up to the alignment
-	touches lists         // per op: the storages that it reads or makes
-	makes   lists         // per op: the storages that it makes a version of
-	pure    []bool        // per op
-	late    bool          // the order is that of the graph, whatever is asked for
+	bytes   []graph.Bytes          // per storage, rounded up to the alignment
+	touches lists[graph.StorageID] // per op: the storages that it reads or makes
+	makes   lists[graph.StorageID] // per op: the storages that it makes a version of
+	pure    []bool                 // per op
 }
-
-// lists is a list of storages per op.
-type lists struct {
-	begin []int32
-	all   []graph.StorageID
-}
-
-func (l *lists) of(op graph.OpID) []graph.StorageID { return l.all[l.begin[op]:l.begin[op+1]] }
-
-// close ends the list of the next op.
-func (l *lists) close() { l.begin = append(l.begin, int32(len(l.all))) }
 
 func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
 	w := &wiring{g: g, bytes: make([]graph.Bytes, len(g.Storages)), pure: make([]bool, len(g.Ops))}
@@ -36,8 +24,7 @@ func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
 	for i := range g.Ops {
 		operands += len(g.Ops[i].Inputs) + len(g.Ops[i].Outputs)
 	}
-	w.touches = lists{append(make([]int32, 0, len(g.Ops)+1), 0), make([]graph.StorageID, 0, operands)}
-	w.makes = lists{append(make([]int32, 0, len(g.Ops)+1), 0), make([]graph.StorageID, 0, operands/2)}
+	w.touches, w.makes = newLists[graph.StorageID](len(g.Ops), operands), newLists[graph.StorageID](len(g.Ops), operands)
 	for i := range g.Ops {
 		op := &g.Ops[i]
 		from := len(w.touches.all)
