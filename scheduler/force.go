@@ -179,3 +179,6 @@ func (d *draft) swapAt(x *gap, slot int) remedy {
 
 // lack is how much later than wanted something happens.
 func lack(happens, wanted time.Duration) time.Duration { return max(0, happens-wanted) }
+
+// mul returns the product of bytes and a time in two words.
+func mul(b graph.Bytes, t time.Duration) (high, low uint64) { return bits.Mul64(uint64(b), uint64(t)) }

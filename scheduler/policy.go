@@ -20,6 +20,7 @@ var policies = []struct {
 	{"none-all", noneAll},
 	{"none-live", noneLive},
 	{"tensile", tensile},
+	{"tensile-paper", tensilePaper},
 }
 
 // Policies returns the names of all policies.
