@@ -16,7 +16,8 @@ import (
 // It takes n log n: as slots go by, gaps begin and end, and two flows keep what their lanes can carry.
 func (d *draft) zeroStall() graph.Bytes {
 	n := len(d.steps)
-	kept := d.curve.Slots()
+	size := func(s graph.StorageID) graph.Bytes { return d.g.Storages[s].Bytes } // as copied, not as placed
+	kept := d.footprint(size, func(op graph.OpID) graph.Bytes { return d.job.Scratch[op] })
 	begin, end := make([][]piece, n+1), make([][]piece, n+1)
 	for _, x := range d.gaps {
 		clean := d.clean(x)
@@ -28,7 +29,7 @@ func (d *draft) zeroStall() graph.Bytes {
 	outs, ins := newFlow(d, d.out, -n, d.end, 1), newFlow(d, d.in, 0, d.start, -1)
 	var clean, bound graph.Bytes
 	change := func(p piece, sign graph.Bytes) {
-		bytes := sign * d.bytes[p.gap.storage]
+		bytes := sign * size(p.gap.storage)
 		if p.clean {
 			clean += bytes
 		} else {

@@ -33,7 +33,7 @@ func slowZeroStall(d *draft) graph.Bytes {
 		return graph.Bytes(least)
 	}
 	var bound graph.Bytes
-	for slot, kept := range d.curve.Slots() {
+	for slot, kept := range d.curve.Slots() { // alignment is 4: sizes are as they are
 		outs, ins := map[time.Duration]graph.Bytes{}, map[time.Duration]graph.Bytes{}
 		var clean graph.Bytes
 		for _, x := range d.gaps {
@@ -60,6 +60,8 @@ func TestZeroStall(t *testing.T) {
 	var tight, loose, plain graph.Bytes
 	for seed := range uint64(1500) {
 		r := randomJobs(rand.New(rand.NewPCG(seed, 63)), 1)
+		r.Align = 4
+		r.prepare()
 		d := r.drafts(earlyUpdates)[0]
 		_, kept := d.peak()
 		got, want := d.zeroStall(), slowZeroStall(d)
@@ -88,6 +90,8 @@ func TestZeroStallOfAllPlans(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 64))
 		r := randomJobs(rng, 1)
 		r.Jobs[0].MaxSwapRate = 0
+		r.Align = 4
+		r.prepare()
 		base := r.drafts(graphOrder)[0]
 		var gaps []int
 		for i, x := range base.gaps {

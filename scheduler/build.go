@@ -135,7 +135,7 @@ func (b *builder) send(x *gap) {
 	case x.copied:
 		after = min(b.lastEndedBy(at, x.drop), x.drop)
 	}
-	if after >= n {
+	if at >= b.period { // before the first step of the next iteration, or later in it
 		after, at = after-n, at-b.period
 	}
 	b.move(out, x.storage, after, at)

@@ -11,11 +11,19 @@ import (
 // measure computes step times and footprint anew.
 func (d *draft) measure() {
 	d.clock()
+	d.curve = peak.NewCurve(d.footprint(
+		func(s graph.StorageID) graph.Bytes { return d.bytes[s] },
+		func(op graph.OpID) graph.Bytes { return rounded(d.job.Scratch[op], d.align) }))
+}
+
+// footprint adds up, per slot, what is on the device by what is decided, and scratch (Algorithm 1 of TENSILE, in whole):
+// the storages with which the iteration begins, those that are made, fetched, sent away and released.
+func (d *draft) footprint(size func(graph.StorageID) graph.Bytes, scratch func(graph.OpID) graph.Bytes) []graph.Bytes {
 	n := len(d.steps)
-	change := make([]graph.Bytes, 2*n+1) // of the footprint, in unrolled slots
+	change := make([]graph.Bytes, 2*n+1) // in unrolled slots
 	occupy := func(s graph.StorageID, from, to int, sign graph.Bytes) {
-		change[from] += sign * d.bytes[s]
-		change[to+1] -= sign * d.bytes[s]
+		change[from] += sign * size(s)
+		change[to+1] -= sign * size(s)
 	}
 	for i := range d.g.Storages {
 		s := &d.g.Storages[i]
@@ -45,9 +53,9 @@ func (d *draft) measure() {
 		}
 	}
 	for slot, step := range d.steps {
-		slots[slot] += rounded(d.job.Scratch[step.op], d.align)
+		slots[slot] += scratch(step.op)
 	}
-	d.curve = peak.NewCurve(slots)
+	return slots
 }
 
 // clock computes when each step begins if no swap stalls: inputs are copied in one after the other as they are needed,
