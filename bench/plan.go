@@ -62,7 +62,7 @@ func (p *Planner) Vanilla() (all, live []graph.Bytes, err error) {
 
 func (p *Planner) peaks(policy string) ([]graph.Bytes, error) {
 	r := p.request
-	r.Policy = policy
+	r.Policy, r.Options.Pack = policy, "size" // a quick way to pack: the peaks do not depend on it
 	result, err := scheduler.Schedule(r)
 	if err != nil {
 		return nil, err
@@ -73,6 +73,24 @@ func (p *Planner) peaks(policy string) ([]graph.Bytes, error) {
 	}
 	return peaks, nil
 }
+
+// Footprint returns what a job has on the device, per step, when all is freed after its last use.
+func (p *Planner) Footprint(job int) ([]graph.Bytes, error) {
+	r := p.request
+	r.Jobs = r.Jobs[job : job+1]
+	r.Policy, r.Options.Pack = "none-live", "size"
+	result, err := scheduler.Schedule(r)
+	if err != nil {
+		return nil, err
+	}
+	return result.Jobs[0].Footprint.Slots, nil
+}
+
+// Lowest has a policy without a budget plan as low as it goes, not only what costs nothing.
+func (p *Planner) Lowest() { p.request.Lowest = true }
+
+// Explain has decisions say why what is on the device at the peak stays there.
+func (p *Planner) Explain() { p.request.Explain = true }
 
 // Plan schedules under a policy and a budget (0: none) and proves the result.
 func (p *Planner) Plan(policy string, budget graph.Bytes) (*Planned, error) {

@@ -92,6 +92,39 @@ func (p *Plan) Copied(g *graph.Graph) (out, in graph.Bytes) {
 	return out, in
 }
 
+// Swapped returns how many bytes swaps copy in one iteration, both ways: all copies but the arrival of inputs and the
+// delivery of outputs.
+func (p *Plan) Swapped(g *graph.Graph) graph.Bytes {
+	out, in := p.Copied(g)
+	for _, s := range g.Storages {
+		switch s.Role {
+		case graph.Input:
+			if p.moves(In, s.ID) {
+				in -= s.Bytes
+			}
+		case graph.Output:
+			out -= s.Bytes
+		}
+	}
+	return out + in
+}
+
+func (p *Plan) moves(kind MoveKind, s graph.StorageID) bool {
+	return slices.ContainsFunc(p.Moves, func(m Move) bool { return m.Kind == kind && m.Storage == s })
+}
+
+// Recomputation returns how long the steps take that repeat an op, as far as Made says.
+func (p *Plan) Recomputation() (sum time.Duration) {
+	ran := make(map[graph.OpID]bool, len(p.Steps))
+	for i, s := range p.Steps {
+		if ran[s.Op] && len(p.Made) > 0 {
+			sum += p.Made[i]
+		}
+		ran[s.Op] = true
+	}
+	return sum
+}
+
 // Text prints the plan for people and goldens: a line per step with the moves that follow it.
 func (p *Plan) Text(g *graph.Graph) string {
 	var b strings.Builder

@@ -6,7 +6,27 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/peak"
+	"tensile/plan"
 )
+
+// Bounds are what no plan of a job can be below.
+type Bounds struct {
+	WorkingSet graph.Bytes // the largest memory that a single step needs, storages and scratch as placed
+	// ZeroStall holds for plans that execute the ops in this order, swap without losing time and do not recompute.
+	ZeroStall graph.Bytes
+}
+
+// bounds works out the bounds of a job, for the order in which its plan executes the ops first.
+func (r *Request) bounds(i int, p *plan.Plan) Bounds {
+	var steps []step
+	for _, s := range p.Steps {
+		if s.Want == 0 {
+			steps = append(steps, step{s.Op, -1})
+		}
+	}
+	least := WorkingSetOf(r.Jobs[i], 1).Bytes
+	return Bounds{WorkingSetOf(r.Jobs[i], r.Align).Bytes, max(least, r.draft(i, steps).zeroStall())}
+}
 
 // zeroStall returns a lower bound of the peak of all plans with the steps of a draft, in which nothing is decided, that
 // swap without a stall and do not recompute. What is away in a slot is at most what the copy-out lane can have carried
@@ -27,9 +47,13 @@ func (d *draft) zeroStall() graph.Bytes {
 		}
 	}
 	outs, ins := newFlow(d, d.out, -n, d.end, 1), newFlow(d, d.in, 0, d.start, -1)
-	var clean, bound graph.Bytes
+	var clean, tiny, bound graph.Bytes
 	change := func(p piece, sign graph.Bytes) {
 		bytes := sign * size(p.gap.storage)
+		if bytes < d.small && -bytes < d.small {
+			tiny += bytes // taken to be away at no cost, for speed
+			return
+		}
 		if p.clean {
 			clean += bytes
 		} else {
@@ -45,7 +69,7 @@ func (d *draft) zeroStall() graph.Bytes {
 			change(p, 1)
 		}
 		away := min(clean+outs.carries(0, slot+n, d.start(slot)), ins.carries(slot+1, 2*n, d.end(slot)))
-		bound = max(bound, kept[slot]-away)
+		bound = max(bound, kept[slot]-away-tiny)
 	}
 	return bound
 }

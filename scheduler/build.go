@@ -135,7 +135,7 @@ func (b *builder) send(x *gap) {
 	case x.copied:
 		after = min(b.lastEndedBy(at, x.drop), x.drop)
 	}
-	if at >= b.period { // before the first step of the next iteration, or later in it
+	if at >= b.period && after >= n-1 && x.drop >= n { // before the first step of the next iteration, or later in it
 		after, at = after-n, at-b.period
 	}
 	b.move(out, x.storage, after, at)
@@ -170,27 +170,4 @@ func (b *builder) sorted() []plan.Move {
 		}
 	}
 	return moves
-}
-
-// decisions tells what was decided and what it is expected to cost.
-func (d *draft) decisions() []Decision {
-	var all []Decision
-	for _, x := range d.gaps {
-		if x.kind == keep || x.from < 0 && x.in < 0 {
-			continue
-		}
-		to, kind, reason := x.to+1, "recompute", "its inputs are on the device by then and making it again costs least for what it frees"
-		if x.kind == swap {
-			to = x.to
-			kind, reason = "swap", "both copies fit into free link time"
-			if x.cost > 2*overhead {
-				reason = "no copy fits into free link time and this one costs least for what it frees"
-			}
-		}
-		all = append(all, Decision{Storage: x.storage, Kind: kind, From: x.from, To: to, Freed: x.in - x.drop, Cost: x.cost, Reason: reason})
-	}
-	slices.SortStableFunc(all, func(a, b Decision) int {
-		return cmp.Compare(d.bytes[b.Storage]*graph.Bytes(b.Freed), d.bytes[a.Storage]*graph.Bytes(a.Freed))
-	})
-	return all
 }

@@ -48,14 +48,7 @@ func (h *hybrid) prepare() {
 
 // plan recomputes the first k of the sequence and swaps what costs no time, until the sum of the peaks is at the target.
 func (h *hybrid) plan(k int, target graph.Bytes) []*draft {
-	for _, c := range h.chains {
-		clear(c.chosen)
-	}
-	touched := make([]bool, len(h.base))
-	for _, s := range h.sequence[:k] {
-		h.chains[s.job].chosen[s.storage] = true
-		touched[s.job] = true
-	}
+	touched := h.choose(k)
 	jobs := make([]*draft, len(h.base))
 	for i, steps := range h.base {
 		if touched[i] {
@@ -65,6 +58,19 @@ func (h *hybrid) plan(k int, target graph.Bytes) []*draft {
 	}
 	if !h.r.Options.NoSwap {
 		swapFreely(jobs, target)
+	}
+	return jobs
+}
+
+// choose marks the first k of the sequence as recomputed, and returns which jobs have one.
+func (h *hybrid) choose(k int) []bool {
+	for _, c := range h.chains {
+		clear(c.chosen)
+	}
+	jobs := make([]bool, len(h.base))
+	for _, s := range h.sequence[:k] {
+		h.chains[s.job].chosen[s.storage] = true
+		jobs[s.job] = true
 	}
 	return jobs
 }

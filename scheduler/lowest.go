@@ -1,35 +1,65 @@
 package scheduler
 
 import (
+	"cmp"
+	"slices"
 	"time"
+
+	"tensile/program"
 )
 
-// allowance is the part of a job's time that recomputations may take where no budget asks for them: 1 %.
+// allowance is the part of a job's time that may be lost where no budget asks for it: a hundredth.
 const allowance = 100
 
-// lowest plans as low as swaps go that cost no time, and recomputations that take a hundredth of each job's.
+// lowest plans as low as swaps go that cost no time, and recomputations within the allowance of each job. Parts of the
+// allowance are tried too: what is recomputed early may lie in the way later. The lowest that keeps to the allowance by
+// program.Time is taken.
 func (r *Request) lowest() (Result, error) {
-	h := r.hybrid(earlyUpdates)
+	order := earlyUpdates
 	if r.Options.KeepOrder {
-		h = r.hybrid(graphOrder)
+		order = graphOrder
 	}
+	const parts = 8
+	h := r.hybrid(order)
 	h.prepare()
-	var best []*draft
-	for share := 4; share >= 0; share-- {
-		jobs := h.plan(h.within(share), 0)
-		if best == nil || sumOfPeaks(jobs) < sumOfPeaks(best) {
-			best = jobs
-		}
+	var tried [][]*draft
+	for part := parts; part >= 0; part-- {
+		tried = append(tried, h.plan(h.within(part, parts), 0))
 	}
-	return r.finish(best, 0)
+	slices.SortStableFunc(tried, func(a, b []*draft) int { return cmp.Compare(sumOfPeaks(a), sumOfPeaks(b)) })
+	for _, jobs := range tried[:parts] {
+		result, err := r.finish(jobs, 0)
+		if err != nil || r.affordable(&result, jobs) {
+			return result, err
+		}
+		r.stage(Planning)
+	}
+	return r.finish(tried[parts], 0)
 }
 
-// within returns how much of the sequence takes no job more than so many quarters of its allowance.
-func (h *hybrid) within(quarters int) int {
+// affordable reports whether no job loses more than its allowance.
+func (r *Request) affordable(result *Result, jobs []*draft) bool {
+	for i, d := range jobs {
+		c := program.Compile(r.Jobs[i].Graph, result.Jobs[i].Plan, result.Jobs[i].Layout, program.Options{})
+		timing := program.Time(c, program.Durations{Steps: result.Jobs[i].Plan.Made, Out: d.out, In: d.in})
+		if alone := r.unplannedTime(i); timing.Iteration > alone+alone/allowance {
+			return false
+		}
+	}
+	return true
+}
+
+// unplannedTime is what an iteration of job i takes when nothing is swapped or recomputed.
+func (r *Request) unplannedTime(i int) time.Duration {
+	return r.draft(i, firstSteps(graphOrder(r.Jobs[i].Graph))).period
+}
+
+// within returns how much of the sequence takes no job more than so many parts of its allowance.
+func (h *hybrid) within(part, parts int) int {
 	low, high := 0, len(h.sequence)
 	for low < high {
 		k := (low + high + 1) / 2
-		if h.takes(k, quarters) {
+		if h.takes(k, part, parts) {
 			low = k
 		} else {
 			high = k - 1
@@ -38,15 +68,10 @@ func (h *hybrid) within(quarters int) int {
 	return low
 }
 
-func (h *hybrid) takes(k, quarters int) bool {
+func (h *hybrid) takes(k, part, parts int) bool {
+	h.choose(k)
 	for _, c := range h.chains {
-		clear(c.chosen)
-	}
-	for _, s := range h.sequence[:k] {
-		h.chains[s.job].chosen[s.storage] = true
-	}
-	for _, c := range h.chains {
-		if _, took := c.insert(); took > c.period/4*time.Duration(quarters)/allowance {
+		if _, took := c.insert(); took > c.period/allowance*time.Duration(part)/time.Duration(parts) {
 			return false
 		}
 	}

@@ -20,6 +20,8 @@ type Job struct {
 	Latency []time.Duration // per op: predicted or measured
 	Scratch []graph.Bytes   // per op, of the device's variant
 	Variant []string        // per op; nil: the first of each
+	// Measured says that the latencies follow what ops took in this run; else they were predicted (TENSILE, IV-E).
+	Measured bool
 
 	// Weight says how much the job's time is worth: a second that it loses counts as so many of a job of weight 1. From 1
 	// to MaxWeight; 0: 1.
@@ -56,6 +58,7 @@ type Request struct {
 	In     cost.Link
 	Align  graph.Bytes
 
+	Explain bool // decisions say of what is on the device at the peak why it stays, too
 	Options Options
 	Stage   func(Stage) // called when a stage begins, for timing; may be nil
 
@@ -102,18 +105,28 @@ type Scheduled struct {
 	Layout    *program.Layout
 	Footprint peak.Footprint
 	Decisions []Decision
+	Bounds    Bounds
+	Phase     string        // ColdStart or Updated
+	Unplanned time.Duration // what an iteration takes, by prediction, when nothing is swapped or recomputed
 
 	Share   Share
 	Out, In cost.Link // the share of the request's links: what the plan reckons with, and whoever times its program
 }
 
+// The phases of a job: its plans are made first for predicted latencies, and then for those that were measured.
+const (
+	ColdStart = "cold-start"
+	Updated   = "updated"
+)
+
 // Decision says what was done with one gap of a storage, and why.
 type Decision struct {
 	Storage  graph.StorageID
-	Kind     string // "swap" or "recompute"
-	From, To int    // slots of the accesses around the gap; To counts on from the last slot when it wraps
-	Freed    int    // slots in which the storage is away
-	Cost     time.Duration
+	Kind     string        // "swap" or "recompute"; "keep" if Request.Explain asks for what stays at the peak
+	From, To int           // slots of the accesses around the gap; To counts on from the last slot when it wraps
+	Freed    int           // slots in which the storage is away
+	Away     time.Duration // how long these take
+	Cost     time.Duration // that the job is expected to lose; of what is kept, what it would lose
 	Reason   string
 }
 

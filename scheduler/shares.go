@@ -22,6 +22,24 @@ const Whole = 720720
 func (r *Request) balanced(policy Policy) (Result, error) {
 	r.shares, r.rounds = divide(nil, make([]demand, len(r.Jobs))), new(int)
 	r.prepare()
+	best, err := r.best(policy)
+	if err != nil {
+		return Result{}, err
+	}
+	r.stage(Packing)
+	for i := range best.Jobs {
+		j := &best.Jobs[i]
+		r.shares[i] = j.Share
+		j.Bounds, j.Unplanned, j.Phase = r.bounds(i, j.Plan), r.unplannedTime(i), ColdStart
+		if r.Jobs[i].Measured {
+			j.Phase = Updated
+		}
+	}
+	return best, nil
+}
+
+// best is balanced without the figures beside the plans.
+func (r *Request) best(policy Policy) (Result, error) {
 	best, err := policy(*r)
 	if err != nil {
 		return Result{}, err
@@ -168,7 +186,9 @@ func (result *Result) assign(r *Request, shares []Share) {
 
 // decided reports whether anything was swapped or recomputed: otherwise the plans do not depend on the link.
 func (result *Result) decided() bool {
-	return slices.ContainsFunc(result.Jobs, func(j Scheduled) bool { return len(j.Decisions) > 0 })
+	return slices.ContainsFunc(result.Jobs, func(j Scheduled) bool {
+		return slices.ContainsFunc(j.Decisions, func(d Decision) bool { return d.Kind != "keep" })
+	})
 }
 
 func (r *Request) compile(result *Result) []*program.Program {

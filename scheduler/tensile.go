@@ -101,6 +101,9 @@ func (r *Request) finish(jobs []*draft, target graph.Bytes) (Result, error) {
 	result.Rounds = *r.rounds
 	for i, d := range jobs {
 		result.Jobs[i].Decisions = d.decisions()
+		if r.Explain {
+			result.Jobs[i].Decisions = append(result.Jobs[i].Decisions, d.kept()...)
+		}
 	}
 	return result, nil
 }
