@@ -21,20 +21,26 @@ func (r *Request) lowest() (Result, error) {
 	}
 	const parts = 8
 	h := r.hybrid(order)
-	h.prepare()
+	if !r.Options.NoRecompute && !r.Options.NoHybrid {
+		h.prepare()
+	}
 	var tried [][]*draft
+	last := -1
 	for part := parts; part >= 0; part-- {
-		tried = append(tried, h.plan(h.within(part, parts), 0))
+		if k := h.within(part, parts); k != last {
+			last = k
+			tried = append(tried, h.plan(k, 0))
+		}
 	}
 	slices.SortStableFunc(tried, func(a, b []*draft) int { return cmp.Compare(sumOfPeaks(a), sumOfPeaks(b)) })
-	for _, jobs := range tried[:parts] {
+	for i, jobs := range tried {
 		result, err := r.finish(jobs, 0)
-		if err != nil || r.affordable(&result, jobs) {
+		if err != nil || i == len(tried)-1 || r.affordable(&result, jobs) {
 			return result, err
 		}
 		r.stage(Planning)
 	}
-	return r.finish(tried[parts], 0)
+	panic("scheduler: a plan without recomputations is always tried")
 }
 
 // affordable reports whether no job loses more than its allowance.
