@@ -11,6 +11,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/plan"
+	"tensile/pool"
 	"tensile/program"
 	"tensile/scheduler"
 )
@@ -113,7 +114,8 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 		}
 		s := planned.Jobs[0]
 		now := PlanCost{Plan: Milliseconds(planned.PlanTime)}
-		now.Pack = timed(func() { s.Layout, err = program.Place(g, s.Plan, d.Align()) })
+		enough := int64(s.Footprint.Peak + s.Footprint.Peak/128) // as where no budget asks for less
+		now.Pack = timed(func() { s.Layout, err = program.PlaceBy(g, s.Plan, d.Align(), pool.Options{Enough: enough}) })
 		if err != nil {
 			return PlanCost{}, err
 		}

@@ -90,6 +90,9 @@ func (c *chains) absent(s graph.StorageID, made, at int) absence {
 func (c *chains) cost(s graph.StorageID, at, depth int, limit time.Duration) (time.Duration, bool) {
 	op := c.maker(s)
 	sum := c.job.Latency[op]
+	if sum > limit {
+		return 0, false
+	}
 	made := int(c.writes.of(s)[0])
 	for _, y := range c.touches.of(int(op)) {
 		if slices.Contains(c.makes.of(int(op)), y) {

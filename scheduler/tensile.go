@@ -59,7 +59,7 @@ func tensile(r Request) (Result, error) {
 // time, and unless swaps are to be alone after recomputations planned with them, is forced.
 func (r *Request) tighten(order func(*graph.Graph) []graph.OpID, least graph.Bytes, alone bool) (Result, error) {
 	h := r.hybrid(order)
-	target := r.Budget
+	target := max(least, r.Budget-r.Budget/packing)
 	rounds := r.Options.MaxRounds
 	if rounds == 0 {
 		rounds = 12
@@ -151,6 +151,12 @@ func (r *Request) relaxed(jobs []*draft, target graph.Bytes) []*plan.Plan {
 	return plans
 }
 
+// packing is the part of the budget that is left for what packing wastes, to begin with.
+const packing = 256
+
+// nearly is the part of its peak by which a packed plan may be higher where no budget asks for less.
+const nearly = 128
+
 // place packs plans and sums them up. Each is packed until it is no higher than its peak and an even share of what the
 // budget leaves above all peaks; if that is not enough for all, each as low as it gets.
 func (r *Request) place(plans []*plan.Plan) (Result, error) {
@@ -169,7 +175,11 @@ func (r *Request) place(plans []*plan.Plan) (Result, error) {
 	spare := max(0, r.Budget-result.SlotPeak) / graph.Bytes(max(1, len(plans)))
 	for i := range result.Jobs {
 		j := &result.Jobs[i]
-		if err := r.pack(i, j, min(r.Budget, j.Footprint.Peak+spare)); err != nil {
+		enough := min(r.Budget, j.Footprint.Peak+spare)
+		if r.Budget == 0 && r.Lowest {
+			enough = j.Footprint.Peak + j.Footprint.Peak/nearly
+		}
+		if err := r.pack(i, j, enough); err != nil {
 			return Result{}, err
 		}
 		result.Arena += j.Layout.Arena
