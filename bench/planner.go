@@ -23,6 +23,7 @@ type PlannerOptions struct {
 	Networks []string // models for the ablation and the phases, with a batch of 16
 	Device   string   // a known device, simulated
 	Times    int      // that each planning is timed; the least time counts
+	Small    bool     // plan again for four jobs of a small network, not of a thousand ops
 }
 
 // PlannerReport is what planning costs and what each part of it brings.
@@ -158,7 +159,11 @@ type ReplanCost struct {
 
 // measureReplan plans for four jobs of about a thousand ops, each time with latencies that differ by a few per cent.
 func measureReplan(ctx context.Context, d device.Device, o PlannerOptions) ([]ReplanCost, error) {
-	const model, jobs = "resnet:6,6,6,6", 4
+	const jobs = 4
+	model := "resnet:6,6,6,6"
+	if o.Small {
+		model = "lenet"
+	}
 	w, err := Load([]string{fmt.Sprintf("%s:%d", model, jobs)}, Settings{Batch: 8})
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"tensile/cost"
 	"tensile/graph"
@@ -36,7 +35,7 @@ func BenchmarkSwap(b *testing.B) {
 	for _, n := range []struct {
 		model string
 		batch int
-	}{{"resnet50", 16}, {"resnet:8,8,8,8", 4}, {"resnet:66,66,66,66", 4}, {"resnet:580,580,580,575", 4}} {
+	}{{"resnet50", 16}, {"resnet:6,6,6,6", 4}, {"resnet:66,66,66,66", 4}, {"resnet:580,580,580,575", 4}} {
 		r := network(b, n.model, n.batch)
 		b.Run(fmt.Sprintf("ops=%d", len(r.Jobs[0].Graph.Ops)), func(b *testing.B) {
 			b.ReportAllocs()
@@ -53,5 +52,30 @@ func BenchmarkSwap(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(len(d.steps)), "ns/step")
 		})
 	}
-	_ = time.Now
+}
+
+// BenchmarkSchedule plans and packs under several budgets.
+func BenchmarkSchedule(b *testing.B) {
+	for _, model := range []string{"resnet50", "vgg16"} {
+		r := *network(b, model, 16)
+		live := r
+		live.Policy = "none-live"
+		plain, err := Schedule(live)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, percent := range []graph.Bytes{85, 70, 50} {
+			r.Budget = plain.SlotPeak * percent / 100
+			b.Run(fmt.Sprintf("model=%s/budget=%d%%", model, percent), func(b *testing.B) {
+				var result Result
+				for b.Loop() {
+					if result, err = Schedule(r); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(result.SlotPeak), "peak-B")
+				b.ReportMetric(float64(result.Rounds), "rounds")
+			})
+		}
+	}
 }

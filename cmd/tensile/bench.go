@@ -96,6 +96,7 @@ plan with wrong latencies and then with right ones. Nothing runs. Expect a minut
 	c.Flags().IntVar(&o.Batch, "batch", 4, "batch of all but the first of these, which has 16")
 	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"resnet50", "vgg16"}, "networks for the rest, with a batch of 16")
 	c.Flags().StringVar(&o.Device, "device", "a6000", "a known device: "+simNames())
+	c.Flags().BoolVar(&o.Small, "small", false, "plan again for four small jobs, not for four of a thousand ops")
 	c.Flags().IntVar(&o.Times, "times", 5, "how often each planning is timed; the least time counts")
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
 	return c
