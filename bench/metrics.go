@@ -16,6 +16,7 @@ type Memory struct {
 	SlotPeak    graph.Bytes `json:"slot_peak_bytes"`
 	Arena       graph.Bytes `json:"arena_bytes"`
 	WorkingSet  graph.Bytes `json:"working_set_bound_bytes"`
+	ZeroStall   graph.Bytes `json:"zero_stall_bound_bytes"`
 	MSRAll      float64     `json:"msr_all"`
 	MSRLive     float64     `json:"msr_live"`
 }
@@ -27,6 +28,7 @@ func (m *Memory) Add(n Memory) {
 	m.SlotPeak += n.SlotPeak
 	m.Arena += n.Arena
 	m.WorkingSet += n.WorkingSet
+	m.ZeroStall += n.ZeroStall
 	saving := func(of graph.Bytes) float64 { return float64(of-m.SlotPeak) / float64(max(of, 1)) }
 	m.MSRAll, m.MSRLive = saving(m.VanillaAll), saving(m.VanillaLive)
 }
@@ -39,7 +41,7 @@ func (p *Planner) Memory(planned *Planned) ([]Memory, error) {
 	}
 	saved := make([]Memory, len(planned.Jobs))
 	for i, j := range planned.Jobs {
-		saved[i].Add(Memory{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: j.Footprint.Peak, Arena: j.Layout.Arena, WorkingSet: p.WorkingSet(i).Bytes})
+		saved[i].Add(Memory{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: j.Footprint.Peak, Arena: j.Layout.Arena, WorkingSet: j.Bounds.WorkingSet, ZeroStall: j.Bounds.ZeroStall})
 	}
 	return saved, nil
 }

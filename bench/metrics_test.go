@@ -68,14 +68,14 @@ func TestCompare(t *testing.T) {
 		saving := func(v graph.Bytes) float64 { return float64(v-peak) / float64(v) }
 		cbr := saving(live[i]) / eor
 		return Metrics{Memory: Memory{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: peak, Arena: planned.Jobs[i].Layout.Arena,
-			WorkingSet: planner.WorkingSet(i).Bytes, MSRAll: saving(all[i]), MSRLive: saving(live[i])}, EOR: &eor, CBR: &cbr}
+			WorkingSet: planner.WorkingSet(i).Bytes, ZeroStall: planned.Jobs[i].Bounds.ZeroStall, MSRAll: saving(all[i]), MSRLive: saving(live[i])}, EOR: &eor, CBR: &cbr}
 	}
 	yes := true
 	first, second := job(0, 2), job(1, 0.75)
 	first.Touched, first.Stall, first.Plans, first.Transition = 1000, 5, 1, 7
 	second.Touched, second.Stall, second.Plans, second.Transition = 2000, 0.5, 2, 1
 	sum := Metrics{Memory: Memory{VanillaAll: all[0] + all[1], VanillaLive: live[0] + live[1], SlotPeak: planned.SlotPeak, Arena: planned.Arena,
-		WorkingSet: first.WorkingSet + second.WorkingSet}, Touched: 3000, Stall: 5.5, Plans: 3, Transition: 8}
+		WorkingSet: first.WorkingSet + second.WorkingSet, ZeroStall: first.ZeroStall + second.ZeroStall}, Touched: 3000, Stall: 5.5, Plans: 3, Transition: 8}
 	sum.MSRAll = 1 - float64(sum.SlotPeak)/float64(sum.VanillaAll)
 	sum.MSRLive = 1 - float64(sum.SlotPeak)/float64(sum.VanillaLive)
 	eor := 1.5

@@ -25,12 +25,13 @@ type Planned struct {
 // Planner makes plans of a workload for a device.
 type Planner struct {
 	request scheduler.Request
+	plain   [][]time.Duration // latencies before they were disturbed
 }
 
 // NewPlanner takes latencies from the device's facts.
 func NewPlanner(w Workload, d device.Device, o scheduler.Options) *Planner {
 	facts := d.Facts()
-	p := &Planner{scheduler.Request{Out: facts.Out, In: facts.In, Align: d.Align(), Options: o}}
+	p := &Planner{request: scheduler.Request{Out: facts.Out, In: facts.In, Align: d.Align(), Options: o}}
 	for _, t := range w {
 		j := scheduler.Job{Name: t.Name, Epoch: 1, Graph: t.Graph}
 		for op := range t.Graph.Ops {
@@ -62,7 +63,7 @@ func (p *Planner) Vanilla() (all, live []graph.Bytes, err error) {
 
 func (p *Planner) peaks(policy string) ([]graph.Bytes, error) {
 	r := p.request
-	r.Policy = policy
+	r.Policy, r.Options.Pack = policy, "size" // a quick way to pack: the peaks do not depend on it
 	result, err := scheduler.Schedule(r)
 	if err != nil {
 		return nil, err
@@ -74,8 +75,26 @@ func (p *Planner) peaks(policy string) ([]graph.Bytes, error) {
 	return peaks, nil
 }
 
-// Plan schedules under a policy and a budget (0: none) and proves the result.
-func (p *Planner) Plan(policy string, budget graph.Bytes) (*Planned, error) {
+// Footprint returns what a job has on the device, per step, when all is freed after its last use.
+func (p *Planner) Footprint(job int) ([]graph.Bytes, error) {
+	r := p.request
+	r.Jobs = r.Jobs[job : job+1]
+	r.Policy, r.Options.Pack = "none-live", "size"
+	result, err := scheduler.Schedule(r)
+	if err != nil {
+		return nil, err
+	}
+	return result.Jobs[0].Footprint.Slots, nil
+}
+
+// Lowest has a policy without a budget plan as low as it goes, not only what costs nothing.
+func (p *Planner) Lowest() { p.request.Lowest = true }
+
+// Explain has decisions say why what is on the device at the peak stays there.
+func (p *Planner) Explain() { p.request.Explain = true }
+
+// Schedule plans under a policy and a budget (0: none) and leaves the proof to the caller.
+func (p *Planner) Schedule(policy string, budget graph.Bytes) (*Planned, error) {
 	r := p.request
 	r.Policy, r.Budget = policy, budget
 	var out Planned
@@ -93,9 +112,18 @@ func (p *Planner) Plan(policy string, budget graph.Bytes) (*Planned, error) {
 		return nil, err
 	}
 	*present += time.Since(since)
-	since = time.Now()
+	return &out, nil
+}
+
+// Plan schedules under a policy and a budget (0: none) and proves the result.
+func (p *Planner) Plan(policy string, budget graph.Bytes) (*Planned, error) {
+	out, err := p.Schedule(policy, budget)
+	if err != nil {
+		return nil, err
+	}
+	since := time.Now()
 	for i, j := range out.Jobs {
-		compiled, err := Prove(r.Jobs[i].Graph, j)
+		compiled, err := Prove(p.request.Jobs[i].Graph, j)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +134,7 @@ func (p *Planner) Plan(policy string, budget graph.Bytes) (*Planned, error) {
 		out.Timings = append(out.Timings, program.Time(compiled, program.Durations{Steps: out.Jobs[i].Plan.Made,
 			Out: out.Jobs[i].Out, In: out.Jobs[i].In}))
 	}
-	return &out, nil
+	return out, nil
 }
 
 // Prove validates a plan and returns its checked program.

@@ -2,26 +2,11 @@ package graph
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 )
-
-// Digest identifies a graph: the SHA-256 of its JSON form, in hexadecimal.
-type Digest string
-
-// Digest returns the graph's digest.
-func (g *Graph) Digest() Digest {
-	text, err := json.Marshal(g)
-	if err != nil {
-		panic(fmt.Sprintf("graph: %s cannot be written as JSON: %v", g.Name, err))
-	}
-	sum := sha256.Sum256(text)
-	return Digest(hex.EncodeToString(sum[:]))
-}
 
 // Read decodes one graph in JSON form and validates it. Unknown fields and text after the graph are errors; syntax
 // errors name the line and column.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -67,6 +69,59 @@ func TestDigest(t *testing.T) {
 			t.Errorf("changing %s and changing %s give one digest", name, other)
 		}
 		seen[d] = name
+	}
+}
+
+// TestDigestOfEveryField changes every field of the graph's parts, by reflection, so that none is forgotten.
+func TestDigestOfEveryField(t *testing.T) {
+	plain := tiny(t).Digest()
+	changed := 0
+	var change func(v reflect.Value, what string, parts func(g *Graph) reflect.Value)
+	change = func(v reflect.Value, what string, part func(g *Graph) reflect.Value) {
+		if v.Kind() == reflect.Struct || v.Kind() == reflect.Array {
+			for i := range map[bool]func() int{true: v.NumField, false: v.Len}[v.Kind() == reflect.Struct]() {
+				of := func(v reflect.Value) reflect.Value {
+					if v.Kind() == reflect.Struct {
+						return v.Field(i)
+					}
+					return v.Index(i)
+				}
+				change(of(v), fmt.Sprintf("%s.%d", what, i), func(g *Graph) reflect.Value { return of(part(g)) })
+			}
+			return
+		}
+		g := tiny(t)
+		switch f := part(g); f.Kind() {
+		case reflect.String:
+			f.SetString(f.String() + "x")
+		case reflect.Float64:
+			f.SetFloat(f.Float() + 0.5)
+		case reflect.Uint64:
+			f.SetUint(f.Uint() + 1)
+		case reflect.Bool:
+			f.SetBool(!f.Bool())
+		case reflect.Pointer:
+			f.Set(reflect.Zero(f.Type()))
+		case reflect.Slice:
+			f.Set(reflect.Append(f, reflect.Zero(f.Type().Elem())))
+		default:
+			f.SetInt(f.Int() + 1)
+		}
+		if changed++; g.Digest() == plain {
+			t.Errorf("%s of %v does not count", what, v.Kind())
+		}
+	}
+	last := func(list any) reflect.Value { v := reflect.ValueOf(list); return v.Index(v.Len() - 1) }
+	for _, part := range []func(g *Graph) reflect.Value{
+		func(g *Graph) reflect.Value { return reflect.ValueOf(&g.Storages[2]).Elem() },
+		func(g *Graph) reflect.Value { return reflect.ValueOf(g.Storages[2].Init).Elem() },
+		func(g *Graph) reflect.Value { return last(g.Tensors) },
+		func(g *Graph) reflect.Value { return last(g.Ops) },
+	} {
+		change(part(tiny(t)), part(tiny(t)).Type().Name(), part)
+	}
+	if changed < 30 {
+		t.Errorf("only %d fields were changed", changed)
 	}
 }
 

@@ -47,7 +47,17 @@ const (
 )
 
 // order is the order of moves after the same step.
-func (k MoveKind) order() int { return slices.Index([]MoveKind{Out, Drop, In}, k) }
+func (k MoveKind) order() int {
+	switch k {
+	case Out:
+		return 0
+	case Drop:
+		return 1
+	case In:
+		return 2
+	}
+	return -1
+}
 
 // Move is one event on a storage. It starts when step After has ended; -1 is the end of the previous iteration.
 type Move struct {
@@ -60,10 +70,13 @@ type Move struct {
 
 // Sort brings moves into the order in which they happen; moves of one kind after the same step keep their order, which
 // is the order in their copy lane.
-func Sort(moves []Move) {
-	slices.SortStableFunc(moves, func(a, b Move) int {
-		return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(a.Kind.order(), b.Kind.order()))
-	})
+func Sort(moves []Move) { slices.SortStableFunc(moves, compareMoves) }
+
+func compareMoves(a, b Move) int {
+	if a.After != b.After {
+		return cmp.Compare(a.After, b.After)
+	}
+	return cmp.Compare(a.Kind.order(), b.Kind.order())
 }
 
 // Copied returns how many bytes the plan copies out of and into the device in one iteration.
@@ -77,6 +90,39 @@ func (p *Plan) Copied(g *graph.Graph) (out, in graph.Bytes) {
 		}
 	}
 	return out, in
+}
+
+// Swapped returns how many bytes swaps copy in one iteration, both ways: all copies but the arrival of inputs and the
+// delivery of outputs.
+func (p *Plan) Swapped(g *graph.Graph) graph.Bytes {
+	out, in := p.Copied(g)
+	for _, s := range g.Storages {
+		switch s.Role {
+		case graph.Input:
+			if p.moves(In, s.ID) {
+				in -= s.Bytes
+			}
+		case graph.Output:
+			out -= s.Bytes
+		}
+	}
+	return out + in
+}
+
+func (p *Plan) moves(kind MoveKind, s graph.StorageID) bool {
+	return slices.ContainsFunc(p.Moves, func(m Move) bool { return m.Kind == kind && m.Storage == s })
+}
+
+// Recomputation returns how long the steps take that repeat an op, as far as Made says.
+func (p *Plan) Recomputation() (sum time.Duration) {
+	ran := make(map[graph.OpID]bool, len(p.Steps))
+	for i, s := range p.Steps {
+		if ran[s.Op] && len(p.Made) > 0 {
+			sum += p.Made[i]
+		}
+		ran[s.Op] = true
+	}
+	return sum
 }
 
 // Text prints the plan for people and goldens: a line per step with the moves that follow it.

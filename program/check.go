@@ -38,7 +38,7 @@ func Check(g *graph.Graph, p *Program) error {
 	c.section(&p.Epilogue, "epilogue", 2)
 	for _, s := range g.Storages {
 		if s.Role.Persistent() && len(c.problems) == 0 {
-			c.holds("end", c.slots[s.ID], s.ID, 2*c.last[s.ID])
+			c.holds("end", c.span(c.slots[s.ID], s.Bytes), c.slots[s.ID], s.ID, 2*c.last[s.ID])
 		}
 		if s.Role == graph.Output && !slices.ContainsFunc(p.Body.Commands, func(cmd Command) bool {
 			return cmd.Kind == Read && cmd.Storage == s.ID && cmd.Version == c.last[s.ID]
@@ -104,7 +104,7 @@ func newChecker(g *graph.Graph, p *Program) *checker {
 	}
 	for _, s := range g.Storages {
 		if s.Role.Persistent() {
-			c.fill(c.slots[s.ID], s.Bytes, cell{storage: s.ID, base: hosts[s.ID]})
+			fill(c.span(c.slots[s.ID], s.Bytes), cell{storage: s.ID, base: hosts[s.ID]})
 		}
 	}
 	return c
@@ -182,11 +182,23 @@ func (c *checker) kernelUses(cmd *Command, of func(Address, graph.StorageID, int
 	return slices.Concat(reads, writes)
 }
 
-func (c *checker) say(where string, kind error, format string, args ...any) {
+func (c *checker) say(where any, kind error, format string, args ...any) {
 	const most = 20 // one mistake makes many; the first ones tell
 	if len(c.problems) < most {
 		c.problems = append(c.problems, fmt.Errorf("%s: %w: %s", where, kind, fmt.Sprintf(format, args...)))
 	}
+}
+
+// place is a command in words, if they are needed.
+type place struct {
+	c       *checker
+	section string
+	index   int
+	cmd     *Command
+}
+
+func (p place) String() string {
+	return fmt.Sprintf("%s command %d (%s %s)", p.section, p.index, p.cmd.Lane, p.c.subject(p.cmd))
 }
 
 func (c *checker) section(s *Section, name string, iteration int) {
@@ -198,14 +210,17 @@ func (c *checker) section(s *Section, name string, iteration int) {
 			c.say(fmt.Sprintf("%s command %d", name, i), ErrForm, "%+v", *cmd)
 			return
 		}
-		where := fmt.Sprintf("%s command %d (%s %s)", name, i, cmd.Lane, c.subject(cmd))
+		where := place{c, name, i, cmd}
 		at := c.order(where, cmd)
 		counts[cmd.Lane]++
 		uses := c.uses(cmd, iteration)
 		for i, u := range uses {
-			if c.inside(where, u) && disjoint(uses[:i], u) {
+			if !c.inside(where, u) {
+				continue
+			}
+			if disjoint(uses[:i], u) {
 				c.use(where, u, at)
-			} else if !disjoint(uses[:i], u) {
+			} else {
 				c.say(where, ErrContent, "two operands of it share bytes at %s %d", [...]string{"arena", "host"}[u.at.Region], u.at.Offset)
 			}
 		}
@@ -251,7 +266,7 @@ func disjoint(others []use, u use) bool {
 }
 
 // order checks the waits of a command and records its clock.
-func (c *checker) order(where string, cmd *Command) Point {
+func (c *checker) order(where place, cmd *Command) Point {
 	known := c.floor
 	if n := len(c.clocks[cmd.Lane]); n > 0 {
 		known.join(c.clocks[cmd.Lane][n-1])
@@ -286,7 +301,7 @@ func (c *checker) counts() [Lanes]int {
 // drain lets every lane come to its end.
 func (c *checker) drain() { c.floor = clock(c.counts()) }
 
-func (c *checker) inside(where string, u use) bool {
+func (c *checker) inside(where place, u use) bool {
 	size := [Regions]graph.Bytes{Arena: c.p.Arena, HostMemory: c.p.Host}
 	if u.at.Region >= Regions || u.at.Offset < 0 || u.at.Offset+u.size > size[u.at.Region] {
 		c.say(where, ErrBounds, "bytes %d to %d of region %d", u.at.Offset, u.at.Offset+u.size, u.at.Region)
@@ -296,32 +311,37 @@ func (c *checker) inside(where string, u use) bool {
 }
 
 // use makes one access: it must come after every access that it conflicts with, and a read must find its content.
-func (c *checker) use(where string, u use, at Point) {
-	if other, what := c.unordered(u, at); what != "" {
+func (c *checker) use(where place, u use, at Point) {
+	cells := c.span(u.at, u.size)
+	if other, what := c.unordered(cells, u.write, at); what != "" {
 		c.say(where, ErrRace, "%s of %s may come before the %s %s of the same bytes", access(u.write), c.name(u.storage), what, other)
 	}
-	if !u.write {
-		if u.storage != nothing {
-			c.holds(where, u.at, u.storage, u.generation)
-		}
-		cells := c.span(u.at, u.size)
-		for i := range cells {
-			cells[i].reads[at.Lane] = max(cells[i].reads[at.Lane], at.Count)
-		}
+	if u.write {
+		fill(cells, cell{storage: u.storage, generation: u.generation, base: u.at.Offset, write: at})
 		return
 	}
-	c.fill(u.at, u.size, cell{storage: u.storage, generation: u.generation, base: u.at.Offset, write: at})
+	if u.storage != nothing {
+		c.holds(where, cells, u.at, u.storage, u.generation)
+	}
+	for i := range cells {
+		cells[i].reads[at.Lane] = max(cells[i].reads[at.Lane], at.Count)
+	}
 }
 
-// unordered returns an earlier access that conflicts with u and may come after it, and what it is; "" if there is none.
-func (c *checker) unordered(u use, at Point) (other Point, what string) {
-	known := c.clocks[at.Lane][at.Count-1]
-	for _, x := range c.span(u.at, u.size) {
+// unordered returns an earlier access to cells that conflicts with one and may come after it, and what it is; "" if there
+// is none.
+func (c *checker) unordered(cells []cell, write bool, at Point) (other Point, what string) {
+	known := &c.clocks[at.Lane][at.Count-1]
+	for i := range cells {
+		x := &cells[i]
 		if known[x.write.Lane] < x.write.Count {
 			return x.write, access(true)
 		}
+		if !write {
+			continue
+		}
 		for l, n := range x.reads {
-			if u.write && known[l] < n && (Lane(l) != at.Lane || n != at.Count) {
+			if known[l] < n && (Lane(l) != at.Lane || n != at.Count) {
 				return Point{Lane(l), n}, access(false)
 			}
 		}
@@ -350,16 +370,16 @@ func (c *checker) span(a Address, size graph.Bytes) []cell {
 	return c.cells[a.Region][from:to]
 }
 
-func (c *checker) fill(a Address, size graph.Bytes, content cell) {
-	cells := c.span(a, size)
+func fill(cells []cell, content cell) {
 	for i := range cells {
 		cells[i] = content
 	}
 }
 
-// holds checks that the bytes at a are those of a storage in the given generation.
-func (c *checker) holds(where string, a Address, s graph.StorageID, generation int) {
-	for _, x := range c.span(a, c.g.Storages[s].Bytes) {
+// holds checks that the cells at a are those of a storage in the given generation.
+func (c *checker) holds(where any, cells []cell, a Address, s graph.StorageID, generation int) {
+	for i := range cells {
+		x := &cells[i]
 		if x.storage != s || x.generation != generation || x.base != a.Offset {
 			found := "nothing"
 			if x.storage != nothing {

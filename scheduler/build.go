@@ -11,8 +11,9 @@ import (
 
 // plan writes the draft as a plan.
 func (d *draft) plan(policy string) *plan.Plan {
-	g := d.job.Graph
-	p := &plan.Plan{Job: d.job.Name, Epoch: d.job.Epoch, Policy: policy, Graph: g.Digest()}
+	g := d.g
+	p := &plan.Plan{Job: d.job.Name, Epoch: d.job.Epoch, Policy: policy,
+		Steps: make([]plan.Step, 0, len(d.steps)), Made: make([]time.Duration, 0, len(d.steps))}
 	for _, s := range d.steps {
 		step := plan.Step{Op: s.op, Scratch: d.job.Scratch[s.op]}
 		if d.job.Variant != nil {
@@ -24,8 +25,9 @@ func (d *draft) plan(policy string) *plan.Plan {
 		p.Steps = append(p.Steps, step)
 		p.Made = append(p.Made, d.job.Latency[s.op])
 	}
-	b := builder{draft: d, resident: make([]bool, len(g.Storages))}
-	for _, s := range g.Storages {
+	b := builder{draft: d, resident: make([]bool, len(g.Storages)), moves: make([]ranked, 0, len(g.Storages)+len(d.gaps))}
+	for i := range g.Storages {
+		s := &g.Storages[i]
 		b.resident[s.ID] = s.Role.Persistent() && d.lastUse[s.ID] >= 0
 		b.ends(s)
 	}
@@ -47,24 +49,50 @@ type builder struct {
 	resident []bool // per storage: over the boundary
 }
 
-// ranked is a move and its place among those of its kind after the same step: the slot in which its effect is needed.
+// ranked is a move and its place among those of its kind after the same step: when it is to begin, or where lanes were
+// not booked for these steps, the slot in which its effect is needed.
 type ranked struct {
-	plan.Move
-	needed int
+	rank    time.Duration
+	after   int32
+	storage graph.StorageID
+	kind    int8 // of kinds
 }
 
-func (b *builder) move(k plan.MoveKind, s graph.StorageID, after, needed int) {
-	b.moves = append(b.moves, ranked{plan.Move{Kind: k, Storage: s, After: after}, needed})
+// kinds are the kinds of moves in the order in which they happen after the same step.
+var kinds = [...]plan.MoveKind{plan.Out, plan.Drop, plan.In}
+
+const (
+	out int8 = iota
+	drop
+	fetch
+)
+
+func (b *builder) move(k int8, s graph.StorageID, after int, rank time.Duration) {
+	b.moves = append(b.moves, ranked{rank, int32(after), s, k})
 }
 
-// ends drops what does not outlive the iteration after its last use, and copies outputs out where they are made.
-func (b *builder) ends(s graph.Storage) {
-	if s.Role == graph.Output {
-		made := b.writeSlots[s.ID]
-		b.move(plan.Out, s.ID, made[len(made)-1], b.lastUse[s.ID])
+// by returns the rank of a copy that begins at a time and whose effect is needed in a slot.
+func (b *builder) by(begin time.Duration, slot int) time.Duration {
+	if b.exact {
+		return begin
 	}
-	if last := b.lastUse[s.ID]; !s.Role.Persistent() && last >= 0 {
-		b.move(plan.Drop, s.ID, last, 0)
+	return time.Duration(slot)
+}
+
+// ends drops what does not outlive the iteration after its last use, and copies outputs out where they are made. An output
+// that is small beside the peak stays to the end: its copy may have to wait for a long one.
+func (b *builder) ends(s *graph.Storage) {
+	last := int(b.lastUse[s.ID])
+	if s.Role == graph.Output {
+		made := b.writes.of(s.ID)
+		at := int(made[len(made)-1])
+		b.move(out, s.ID, at, b.by(b.end(at), last))
+		if b.bytes[s.ID] < b.small {
+			last = len(b.steps) - 1
+		}
+	}
+	if !s.Role.Persistent() && last >= 0 {
+		b.move(drop, s.ID, last, 0)
 	}
 }
 
@@ -76,53 +104,70 @@ func (b *builder) gap(x *gap) {
 	n := len(b.steps)
 	if x.from >= 0 {
 		if x.kind == swap && !b.clean(x) {
-			b.move(plan.Out, x.storage, x.from, x.drop)
+			b.send(x)
 		}
-		b.move(plan.Drop, x.storage, x.drop%n, 0)
+		b.move(drop, x.storage, x.drop%n, 0)
 	}
 	if x.kind != swap {
 		return
 	}
 	// A fetch just before the next iteration begins with it: then the storage is not on the device in between.
 	if x.in >= n-1 && x.to >= n {
-		b.move(plan.In, x.storage, x.in-n, x.to-n)
+		b.move(fetch, x.storage, x.in-n, b.by(x.fetch-b.period, x.to-n))
 		b.resident[x.storage] = x.drop >= n
 	} else {
-		b.move(plan.In, x.storage, x.in, x.to)
+		b.move(fetch, x.storage, x.in, b.by(x.fetch, x.to))
 	}
 }
 
+// send writes the copy out of a swap: where it was booked, or else at once.
+func (b *builder) send(x *gap) {
+	if !b.exact {
+		b.move(out, x.storage, x.from, time.Duration(x.drop))
+		return
+	}
+	n, at := len(b.steps), x.send
+	after := x.from
+	switch {
+	case at < 0:
+		at += b.period
+		after = min(b.lastEndedBy(at, n-1), n+x.drop)
+	case x.copied:
+		after = min(b.lastEndedBy(at, x.drop), x.drop)
+	}
+	if at >= b.period && after >= n-1 && x.drop >= n { // before the first step of the next iteration, or later in it
+		after, at = after-n, at-b.period
+	}
+	b.move(out, x.storage, after, at)
+}
+
+// sorted brings the moves into the order in which they happen: by step, then out, drop, in, then by rank.
 func (b *builder) sorted() []plan.Move {
-	slices.SortStableFunc(b.moves, func(x, y ranked) int {
-		return cmp.Or(cmp.Compare(x.After, y.After), cmp.Compare(x.needed, y.needed), cmp.Compare(x.Storage, y.Storage))
-	})
-	moves := make([]plan.Move, len(b.moves))
-	for i, m := range b.moves {
-		moves[i] = m.Move
+	count := make([]int32, len(b.steps)+2)
+	for i := range b.moves {
+		count[b.moves[i].after+2]++
 	}
-	plan.Sort(moves)
+	for i := range count[1:] {
+		count[i+1] += count[i]
+	}
+	ordered := make([]ranked, len(b.moves))
+	for _, m := range b.moves {
+		ordered[count[m.after+1]] = m
+		count[m.after+1]++
+	}
+	moves := make([]plan.Move, len(ordered))
+	for first := 0; first < len(ordered); {
+		last := first + 1
+		for last < len(ordered) && ordered[last].after == ordered[first].after {
+			last++
+		}
+		slices.SortFunc(ordered[first:last], func(x, y ranked) int {
+			return cmp.Or(cmp.Compare(x.kind, y.kind), cmp.Compare(x.rank, y.rank), cmp.Compare(x.storage, y.storage))
+		})
+		for ; first < last; first++ {
+			m := &ordered[first]
+			moves[first] = plan.Move{Kind: kinds[m.kind], Storage: m.storage, After: int(m.after)}
+		}
+	}
 	return moves
-}
-
-// decisions tells what was decided and what it is expected to cost.
-func (d *draft) decisions() []Decision {
-	var all []Decision
-	for _, x := range d.gaps {
-		if x.kind == keep || x.from < 0 && x.in < 0 {
-			continue
-		}
-		to, kind, reason := x.to+1, "recompute", "its inputs are on the device by then and making it again costs least for what it frees"
-		if x.kind == swap {
-			to = x.to
-			kind, reason = "swap", "both copies fit into free link time"
-			if x.cost > 2*overhead {
-				reason = "no copy fits into free link time and this one costs least for what it frees"
-			}
-		}
-		all = append(all, Decision{Storage: x.storage, Kind: kind, From: x.from, To: to, Freed: x.in - x.drop, Cost: x.cost, Reason: reason})
-	}
-	slices.SortStableFunc(all, func(a, b Decision) int {
-		return cmp.Compare(time.Duration(d.size(b.Storage))*time.Duration(b.Freed), time.Duration(d.size(a.Storage))*time.Duration(a.Freed))
-	})
-	return all
 }

@@ -7,6 +7,7 @@
 //	none-all   nothing is freed within an iteration: what frameworks without liveness do, and the paper's baseline
 //	none-live  everything is freed after its last use: the honest baseline
 //	tensile    swaps and recomputations until the packed plans fit the budget
+//	tensile-paper  the method as TENSILE has it, on our slots: see below
 //
 // # How tensile works
 //
@@ -23,12 +24,48 @@
 // the jobs' peaks is above the target,
 //
 //  1. updates move next to their gradients, which costs nothing (order);
-//  2. gaps at a peak are swapped where both copies fit into free time of the copy lanes, largest storage first (swap);
-//  3. then whatever costs least for the bytes and steps that it frees: a swap that stalls, or a recomputation
-//     (force, recompute).
+//  2. gaps at a peak are swapped where both copies fit into free time of the copy lanes, largest storage first: out as
+//     early, in as late as possible (swap). A copy out may begin when the content is made, while others still read it;
+//  3. if that is not enough, storages are recomputed in the order of the time that their bytes take, as few as will do, and
+//     swaps are planned anew around the steps that this inserts (chain, hybrid). What a repeated op reads may itself have
+//     to be made again;
+//  4. what then is above the target is forced, by whatever costs least for the bytes and steps that it frees: a swap that
+//     stalls, or one recomputation more (force, recompute).
 //
 // Swaps are then relaxed: dropped later and fetched earlier where memory is free anyway (relax). The plans are packed;
 // if the arenas do not fit the budget, the target is lowered by what is missing and the loop goes on (Schedule).
+//
+// Without a budget nothing is moved, or, if Request.Lowest asks for it, all swaps that cost no time and recomputations
+// that cost a hundredth of it (lowest).
+//
+// # Times are exact, for what was predicted
+//
+// What step 2 books takes place as booked if ops take what was predicted. Inputs delay the first steps that read them, in
+// a run without a plan too; these times are part of the time axis. A copy begins after the last step that has ended by its
+// time, and copies of a lane follow each other in the order of their times: so each begins no later than booked, and a plan
+// of free swaps has exactly the iteration time of no plan. A test holds that for random graphs, through program.Time, which
+// knows nothing of bookings.
+//
+// # Speed
+//
+// A swap is decided in logarithmic time: peak.Curve has the peak after each change of a gap; an interval tree has the
+// largest gap that covers a slot (stab); a treap of free stretches has the first and the last one that a copy fits into
+// (free, lane). A naive planner in the tests, which simulates everything anew for each decision, takes the same ones. Gaps
+// of storages below a thousandth of the peak are left out, and gaps tried in vain at one peak are tried again at others.
+// Equal requests give equal plans; there is no search by floats in any policy.
+//
+// # Bounds
+//
+// Result has for each job the largest working set of a step, below which nothing is, and a bound for plans that swap without
+// a stall and do not recompute (bounds): per slot, what two lanes can have carried if they work for this slot alone.
+//
+// # TENSILE's own form
+//
+// tensile-paper follows section IV: one channel for both directions, copies out after the access before the pause, swaps as
+// far as they go whatever the budget, then the other accesses of a swapped tensor, Algorithm 3's stopping rule, and only then
+// recomputation by MSPS, of accesses whose inputs were never released. It departs from the printed Algorithm 1 in what a
+// peak is: a storage that comes in counts from the begin of its copy, and an op's outputs count beside its inputs, since both
+// are there. The paper's sums leave that out and so may promise a peak that does not hold.
 //
 // # Several jobs
 //

@@ -4,26 +4,43 @@ import (
 	"slices"
 	"time"
 
+	"tensile/cost"
 	"tensile/graph"
+	"tensile/peak"
 )
 
-// draft is a plan of one job in the making: steps, and what is decided about each gap.
+// draft is a plan of one job in the making: steps, what is decided about each gap, and what is booked on its share of the
+// link.
 //
 // Slots are unrolled over the boundary where a gap wraps: slot n+k is slot k of the next iteration.
 type draft struct {
-	job        *Job
-	align      graph.Bytes
-	steps      []step
-	gaps       []*gap
-	of         [][]*gap      // per storage, ascending
-	slots      []graph.Bytes // footprint
-	writeSlots [][]int       // per storage: slots of the first executions that make a version of it
-	lastUse    []int         // per storage: the last slot that touches it, or -1
+	*wiring
+	job   *Job
+	align graph.Bytes
+	steps []step
 
-	starts  []time.Duration
-	total   time.Duration       // of all steps, without stalls
-	touches [][]graph.StorageID // per op: what it reads or makes
-	made    [][]graph.StorageID // per op
+	gaps []*gap
+	head []*gap // per storage: its first gap
+	tail []*gap // per storage: its last gap
+	slab []gap  // where the next gaps lie
+
+	writes  writes  // by first executions
+	lastUse []int32 // per storage: the last slot that touches it, or -1
+	curve   *peak.Curve
+
+	starts []time.Duration // per slot, and of the next iteration's first one
+	period time.Duration   // of an iteration in which no swap stalls
+
+	out, in              cost.Link
+	outs, ins            *lane
+	earlyOut, oneChannel bool        // as Options says
+	small                graph.Bytes // storages below that are not swapped for their own sake
+	exact                bool        // steps are what they were when the lanes were booked: what is booked takes place as booked
+
+	goal    graph.Bytes // the peak that force aims at
+	most    int         // storages that may be swapped; negative: all
+	swapped []int32     // per storage: its gaps that are swapped, arrivals left out
+	swaps   int         // storages with such a gap
 }
 
 // step is one execution of an op.
@@ -44,174 +61,160 @@ const (
 // gap is the time between two accesses to a storage that follow each other. Where it is not kept, the storage is away
 // in the slots drop+1 to in, both included.
 type gap struct {
-	storage  graph.StorageID
-	from, to int // slots of the accesses; from is -1 for the arrival of an input
-	kind     kind
-	drop, in int
-	dirty    bool          // the storage was written since its gap before, or since the iteration began if it has none
-	stuck    bool          // a swap without stall was tried in vain
-	cost     time.Duration // that the decision is expected to cost
+	storage    graph.StorageID
+	from, to   int // slots of the accesses; from is -1 for the arrival of an input
+	made       int // the slot that made what the storage holds in the gap, below 0 if it was in the iteration before
+	kind       kind
+	dirty      bool // the storage was written since its gap before, or since the iteration began if it has none
+	drop, in   int
+	prev, next *gap // of the storage
+
+	send, fetch time.Duration // swaps: when the copies begin, as booked
+	copied      bool          // a copy out is booked
+	cost        time.Duration // that the decision is expected to cost
 }
 
-func newDraft(j *Job, order []graph.OpID, align graph.Bytes) *draft {
-	d := &draft{job: j, align: align}
-	for _, op := range j.Graph.Ops {
-		d.touches = append(d.touches, j.Graph.Touches(op.ID))
-		var made []graph.StorageID
-		for _, w := range j.Graph.Writes(op.ID) {
-			made = append(made, w.Storage)
-		}
-		d.made = append(d.made, made)
+// arrival reports whether the gap is the arrival of an input, which has to be copied in whatever is decided.
+func (x *gap) arrival() bool { return x.from < 0 }
+
+// writes lists per storage the slots of the first executions that make a version of it, ascending.
+type writes struct {
+	begin []int32
+	slots []int32
+}
+
+func (w *writes) of(s graph.StorageID) []int32 { return w.slots[w.begin[s]:w.begin[s+1]] }
+
+// firstSteps executes every op once, in this order.
+func firstSteps(order []graph.OpID) []step {
+	steps := make([]step, len(order))
+	for i, op := range order {
+		steps[i] = step{op, -1}
 	}
-	for _, op := range order {
-		d.steps = append(d.steps, step{op, -1})
-	}
+	return steps
+}
+
+// begin finds the gaps of the steps and frees the lanes.
+func (d *draft) begin() {
+	d.exact = true
+	d.findWrites()
 	d.findGaps()
 	d.measure()
-	return d
+	d.clear()
+	_, peak := d.peak()
+	d.small, d.most = d.worthwhile(peak), d.mostSwaps()
 }
 
-// touched returns the storages that a step reads or makes.
+// touched returns the storages that a step reads or makes. They are read only.
 func (d *draft) touched(s step) []graph.StorageID {
-	all := d.touches[s.op]
-	if s.want < 0 {
+	all := d.touches.of(int(s.op))
+	made := d.makes.of(int(s.op))
+	if s.want < 0 || len(made) == 1 {
 		return all
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(id graph.StorageID) bool {
-		return id != s.want && slices.Contains(d.made[s.op], id)
-	})
-}
-
-// findGaps lists the gaps of the first executions, all kept. The arrival of an input is a swap that begins at the
-// boundary: it is fetched before slot 0 until something else is decided.
-func (d *draft) findGaps() {
-	g := d.job.Graph
-	n := len(d.steps)
-	d.of = make([][]*gap, len(g.Storages))
-	first := slices.Repeat([]int{-1}, len(g.Storages))
-	last := slices.Clone(first)
-	dirty := make([]bool, len(g.Storages))
-	add := func(x *gap) {
-		x.dirty, dirty[x.storage] = dirty[x.storage], false
-		d.gaps = append(d.gaps, x)
-		d.of[x.storage] = append(d.of[x.storage], x)
-	}
-	for slot, step := range d.steps {
-		for _, s := range d.touches[step.op] {
-			switch {
-			case first[s] < 0:
-				first[s] = slot
-				if g.Storages[s].Role == graph.Input {
-					add(&gap{storage: s, from: -1, to: slot, kind: swap, drop: -1, in: -1})
-				}
-			case slot > last[s]+1:
-				add(&gap{storage: s, from: last[s], to: slot})
-			}
-			last[s] = slot
-			dirty[s] = dirty[s] || d.writes(step, s)
+	var some []graph.StorageID
+	for _, id := range all {
+		if id == s.want || !slices.Contains(made, id) {
+			some = append(some, id)
 		}
 	}
-	for _, s := range g.Storages {
+	return some
+}
+
+// findWrites notes which first executions write and when each storage is touched last.
+func (d *draft) findWrites() {
+	n := len(d.g.Storages)
+	d.writes = writes{make([]int32, n+2), make([]int32, len(d.makes.all))}
+	begin := d.writes.begin[1:]
+	for _, s := range d.makes.all {
+		begin[s+1]++
+	}
+	for s := range n {
+		begin[s+1] += begin[s]
+	}
+	d.lastUse = slices.Repeat([]int32{-1}, n)
+	for slot, step := range d.steps {
+		if step.want < 0 {
+			for _, s := range d.makes.of(int(step.op)) {
+				d.writes.slots[begin[s]] = int32(slot)
+				begin[s]++
+			}
+		}
+		for _, s := range d.touched(step) {
+			d.lastUse[s] = int32(slot)
+		}
+	}
+}
+
+// findGaps lists the gaps between accesses, all kept but those that end in a recomputation. The arrival of an input is a
+// swap that begins at the boundary: it is fetched before slot 0 until something else is decided.
+func (d *draft) findGaps() {
+	n, storages := len(d.steps), d.g.Storages
+	d.head, d.tail = make([]*gap, len(storages)), make([]*gap, len(storages))
+	d.swapped = make([]int32, len(storages))
+	first := slices.Repeat([]int32{-1}, len(storages))
+	last := slices.Clone(first)
+	made := slices.Clone(first)
+	dirty := make([]bool, len(storages))
+	add := func(x gap) {
+		x.made, x.dirty = int(made[x.storage]), dirty[x.storage]
+		dirty[x.storage] = false
+		d.append(x)
+	}
+	for slot, step := range d.steps {
+		for _, s := range d.touched(step) {
+			switch {
+			case first[s] < 0:
+				first[s] = int32(slot)
+				if storages[s].Role == graph.Input {
+					add(gap{storage: s, from: -1, to: slot, kind: swap, drop: -1, in: -1})
+				}
+			case s == step.want:
+				add(gap{storage: s, from: int(last[s]), to: slot, kind: recompute, drop: int(last[s]), in: slot - 1})
+				made[s] = int32(slot)
+			case slot > int(last[s])+1:
+				add(gap{storage: s, from: int(last[s]), to: slot})
+			}
+			last[s] = int32(slot)
+		}
+		if step.want < 0 {
+			for _, s := range d.makes.of(int(step.op)) {
+				made[s], dirty[s] = int32(slot), true
+			}
+		}
+	}
+	for i := range storages {
+		s := &storages[i]
 		if !s.Role.Persistent() || first[s.ID] < 0 {
 			continue
 		}
-		if first[s.ID]+n > last[s.ID]+1 {
-			add(&gap{storage: s.ID, from: last[s.ID], to: first[s.ID] + n})
+		if int(first[s.ID])+n > int(last[s.ID])+1 {
+			add(gap{storage: s.ID, from: int(last[s.ID]), to: int(first[s.ID]) + n})
 		}
-		if gaps := d.of[s.ID]; dirty[s.ID] && len(gaps) > 0 {
-			gaps[0].dirty = true // written after its last gap: the first one of the next iteration finds that
+		if x := d.head[s.ID]; dirty[s.ID] && x != nil {
+			x.dirty = true // written after its last gap: the first one of the next iteration finds that
+		}
+		for x := d.head[s.ID]; x != nil && x.made < 0 && made[s.ID] >= 0; x = x.next {
+			x.made = int(made[s.ID]) - n
 		}
 	}
 }
 
-// measure computes step times and footprint anew.
-func (d *draft) measure() {
-	n := len(d.steps)
-	d.starts = make([]time.Duration, n+1)
-	for slot, s := range d.steps {
-		d.starts[slot+1] = d.starts[slot] + d.job.Latency[s.op]
+// append adds the last gap of its storage.
+func (d *draft) append(x gap) {
+	const chunk = 512
+	if len(d.slab) == cap(d.slab) {
+		d.slab = make([]gap, 0, min(chunk, 16+len(d.steps)/2))
 	}
-	d.total = d.starts[n]
-
-	g := d.job.Graph
-	change := make([]graph.Bytes, 2*n+1) // of the footprint, in unrolled slots
-	occupy := func(s graph.StorageID, from, to int, sign graph.Bytes) {
-		change[from] += sign * d.size(s)
-		change[to+1] -= sign * d.size(s)
+	d.slab = append(d.slab, x)
+	y := &d.slab[len(d.slab)-1]
+	d.gaps = append(d.gaps, y)
+	if y.prev = d.tail[x.storage]; y.prev != nil {
+		y.prev.next = y
+	} else {
+		d.head[x.storage] = y
 	}
-	d.writeSlots = make([][]int, len(g.Storages))
-	d.lastUse = slices.Repeat([]int{-1}, len(g.Storages))
-	for slot, step := range d.steps {
-		for _, s := range d.touched(step) {
-			d.lastUse[s] = slot
-		}
-		if step.want < 0 {
-			for _, s := range d.made[step.op] {
-				d.writeSlots[s] = append(d.writeSlots[s], slot)
-			}
-		}
-	}
-	for _, s := range g.Storages {
-		switch last := d.lastUse[s.ID]; {
-		case last < 0:
-		case s.Role.Persistent():
-			occupy(s.ID, 0, n-1, 1)
-		case s.Role == graph.Input:
-			occupy(s.ID, 0, last, 1)
-		default:
-			occupy(s.ID, d.writeSlots[s.ID][0], last, 1)
-		}
-	}
-	for _, x := range d.gaps {
-		if x.kind != keep {
-			occupy(x.storage, x.drop+1, x.in, -1)
-		}
-	}
-	d.slots = make([]graph.Bytes, n)
-	var now graph.Bytes
-	for slot, c := range change[:2*n] {
-		now += c
-		d.slots[slot%n] += now
-	}
-	for slot, step := range d.steps {
-		d.slots[slot] += rounded(d.job.Scratch[step.op], d.align)
-	}
-}
-
-// add adds sign times a storage's bytes to the slots from to to, both included and unrolled.
-func (d *draft) add(s graph.StorageID, from, to int, sign graph.Bytes) {
-	n := len(d.slots)
-	bytes := sign * d.size(s)
-	for slot := from; slot <= to; slot++ {
-		d.slots[slot%n] += bytes
-	}
-}
-
-func (d *draft) size(s graph.StorageID) graph.Bytes {
-	return rounded(d.job.Graph.Storages[s].Bytes, d.align)
-}
-
-// peak returns the first slot with the largest footprint.
-func (d *draft) peak() (slot int, bytes graph.Bytes) {
-	for i, b := range d.slots {
-		if b > bytes {
-			slot, bytes = i, b
-		}
-	}
-	return slot, bytes
-}
-
-// start and end return the planned times of an unrolled slot.
-func (d *draft) start(slot int) time.Duration {
-	n := len(d.steps)
-	return d.starts[slot%n] + time.Duration(slot/n)*d.total
-}
-
-func (d *draft) end(slot int) time.Duration {
-	if slot < 0 {
-		return 0
-	}
-	return d.start(slot) + d.job.Latency[d.steps[slot%len(d.steps)].op]
+	d.tail[x.storage] = y
 }
 
 // covers returns the slot as the gap counts it, between its accesses, and whether it lies there.
@@ -231,53 +234,67 @@ func (d *draft) set(x *gap, k kind, drop, in int) {
 	if x.kind != keep {
 		d.add(x.storage, x.drop+1, x.in, 1)
 	}
+	d.count(x, -1)
 	x.kind, x.drop, x.in = k, drop, in
-	d.add(x.storage, x.drop+1, x.in, -1)
+	d.count(x, 1)
+	if x.kind != keep {
+		d.add(x.storage, x.drop+1, x.in, -1)
+	}
+}
+
+// count keeps account of the storages that are swapped.
+func (d *draft) count(x *gap, by int32) {
+	if x.kind != swap || x.arrival() {
+		return
+	}
+	before := d.swapped[x.storage]
+	d.swapped[x.storage] += by
+	switch after := before + by; {
+	case before == 0 && after > 0:
+		d.swaps++
+	case before > 0 && after == 0:
+		d.swaps--
+	}
 }
 
 // clean reports whether a valid host copy exists in a gap by what is decided so far: since the storage was last
 // written, another gap of it was swapped, or it is not written at all.
 func (d *draft) clean(x *gap) bool {
-	if x.from < 0 {
-		return true // an input has arrived from the host
+	if x.arrival() {
+		return true // it has arrived from the host
 	}
-	if made := d.writeSlots[x.storage]; d.job.Graph.Storages[x.storage].Role == graph.Output && x.from >= made[len(made)-1] {
+	if made := d.writes.of(x.storage); d.g.Storages[x.storage].Role == graph.Output && x.from >= int(made[len(made)-1]) {
 		return true // the last version of an output goes out where it is made
 	}
-	gaps := d.of[x.storage]
-	at := slices.Index(gaps, x)
 	for y := x; !y.dirty; {
-		if at--; at < 0 {
-			if !d.job.Graph.Storages[x.storage].Role.Persistent() {
-				return y.from < 0
-			}
-			at = len(gaps) - 1
+		if y.prev != nil {
+			y = y.prev
+		} else if !d.g.Storages[x.storage].Role.Persistent() {
+			return y.arrival()
+		} else {
+			y = d.tail[x.storage]
 		}
-		if y = gaps[at]; y == x || y.kind == swap {
+		if y == x || y.kind == swap {
 			return true
 		}
 	}
 	return false
 }
 
-// writes reports whether a step makes a version of a storage.
-func (d *draft) writes(step step, s graph.StorageID) bool {
-	return (step.want < 0 || step.want == s) && slices.Contains(d.made[step.op], s)
-}
-
-// clone returns a copy whose gaps can be changed without an effect on the original.
+// clone returns a copy whose gaps can be changed without an effect on the original. It shares the lanes.
 func (d *draft) clone() *draft {
 	c := *d
-	c.gaps = make([]*gap, 0, len(d.gaps))
-	c.of = make([][]*gap, len(d.of))
-	for s, gaps := range d.of {
-		for _, x := range gaps {
+	c.gaps, c.slab = make([]*gap, 0, len(d.gaps)), make([]gap, 0, len(d.gaps))
+	c.head, c.tail = make([]*gap, len(d.head)), make([]*gap, len(d.tail))
+	for s := range d.head {
+		for x := d.head[s]; x != nil; x = x.next {
 			y := *x
-			c.of[s] = append(c.of[s], &y)
-			c.gaps = append(c.gaps, &y)
+			y.next = nil
+			c.append(y)
 		}
 	}
-	c.slots = slices.Clone(d.slots)
+	c.swapped = slices.Clone(d.swapped)
+	c.curve = d.curve.Clone()
 	c.steps = slices.Clone(d.steps)
 	return &c
 }

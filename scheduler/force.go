@@ -30,25 +30,25 @@ func compare(a remedy, d *draft, b remedy, e *draft) int {
 	high, low := bits.Mul64(uint64(a.cost/time.Microsecond)*uint64(v), b.gain)
 	otherHigh, otherLow := bits.Mul64(uint64(b.cost/time.Microsecond)*uint64(w), a.gain)
 	return cmp.Or(cmp.Compare(high, otherHigh), cmp.Compare(low, otherLow),
-		cmp.Compare(e.size(b.gap.storage)*graph.Bytes(v), d.size(a.gap.storage)*graph.Bytes(w)),
+		cmp.Compare(e.bytes[b.gap.storage]*graph.Bytes(v), d.bytes[a.gap.storage]*graph.Bytes(w)),
 		cmp.Compare(a.gap.to, b.gap.to), cmp.Compare(a.gap.storage, b.gap.storage))
 }
 
 // force lowers the sum of the peaks to the target by the remedies that cost least for what they gain. Each job's goal is
 // its share of the target. It reports whether it succeeded; otherwise every peak is a working set, or its job may swap
 // no more storages.
-func force(jobs []*swapper, target graph.Bytes, o Options) bool {
+func force(jobs []*draft, target graph.Bytes, o Options) bool {
 	found := make([][]remedy, len(jobs))
 	sum := sumOfPeaks(jobs)
-	for i, w := range jobs {
-		_, peak := w.peak()
-		w.goal = share(peak, target, sum)
-		found[i] = w.remedies(o)
+	for i, d := range jobs {
+		_, peak := d.peak()
+		d.goal = share(peak, target, sum)
+		found[i] = d.remedies(o)
 	}
 	for sumOfPeaks(jobs) > target {
 		best := -1
 		for i, all := range found {
-			if len(all) > 0 && (best < 0 || compare(all[0], jobs[i].draft, found[best][0], jobs[best].draft) < 0) {
+			if len(all) > 0 && (best < 0 || compare(all[0], jobs[i], found[best][0], jobs[best]) < 0) {
 				best = i
 			}
 		}
@@ -73,48 +73,52 @@ func share(peak, target, sum graph.Bytes) graph.Bytes {
 
 // applyAll carries out remedies, cheapest first, until enough is freed or the peak has moved. A recomputation inserts a
 // step, after which the others must be found anew.
-func (w *swapper) applyAll(remedies []remedy, enough func() bool) {
-	at, _ := w.peak()
+func (d *draft) applyAll(remedies []remedy, enough func() bool) {
+	at, _ := d.peak()
 	for _, r := range remedies {
 		if r.kind == recompute {
-			w.recompute(r)
+			d.recompute(r)
 			return
 		}
-		if !w.maySwap(r.gap) {
+		if !d.maySwap(r.gap) {
 			continue // one before it was the last that may
 		}
-		w.outs.book(r.out.from, r.out.to-r.out.from)
-		w.ins.book(r.fetch.from, r.fetch.to-r.fetch.from)
-		w.set(r.gap, swap, r.drop, r.in)
+		d.outs.book(r.out.from, r.out.to-r.out.from)
+		d.ins.book(r.fetch.from, r.fetch.to-r.fetch.from)
+		if r.gap.kind != swap {
+			r.gap.send, r.gap.fetch, r.gap.copied = r.out.from, r.fetch.from, r.out.from < r.out.to
+		}
+		d.set(r.gap, swap, r.drop, r.in)
 		r.gap.cost = r.cost
-		if now, _ := w.peak(); now != at || enough() {
+		if now, _ := d.peak(); now != at || enough() {
 			return
 		}
 	}
 }
 
 // remedies lists what can be done at the job's peak, the best first.
-func (w *swapper) remedies(o Options) []remedy {
-	at, peak := w.peak()
-	above := w.countAbove(min(w.goal, peak-1))
+func (d *draft) remedies(o Options) []remedy {
+	at, peak := d.peak()
+	above := d.countAbove(min(d.goal, peak-1))
 	var all []remedy
-	for _, x := range w.gaps {
-		slot, ok := w.covers(x, at)
+	for _, x := range d.gaps {
+		slot, ok := d.covers(x, at)
 		if !ok || x.away(slot) || x.kind == recompute {
 			continue
 		}
 		var r remedy
-		possible := w.maySwap(x)
+		size := uint64(d.bytes[x.storage])
+		possible := d.maySwap(x) && (x.arrival() || !o.NoStall)
 		if possible {
-			r = w.swapAt(x, slot)
-			r.gain = uint64(w.size(x.storage)) * above.within(r.drop+1, r.in+1)
+			r = d.swapAt(x, slot)
+			r.gain = size * above.within(r.drop+1, r.in+1)
 			if x.kind == swap {
-				r.gain -= uint64(w.size(x.storage)) * above.within(x.drop+1, x.in+1)
+				r.gain -= size * above.within(x.drop+1, x.in+1)
 			}
 		}
-		if again, ok := w.recomputeAt(x); ok && !o.NoRecompute {
-			again.gain = uint64(w.size(x.storage)) * above.within(x.from+1, x.to)
-			if !possible || compare(again, w.draft, r, w.draft) < 0 {
+		if again, ok := d.recomputeAt(x); ok && !o.NoRecompute {
+			again.gain = size * above.within(x.from+1, x.to)
+			if !possible || compare(again, d, r, d) < 0 {
 				r, possible = again, true
 			}
 		}
@@ -122,7 +126,7 @@ func (w *swapper) remedies(o Options) []remedy {
 			all = append(all, r)
 		}
 	}
-	slices.SortFunc(all, func(a, b remedy) int { return compare(a, w.draft, b, w.draft) })
+	slices.SortFunc(all, func(a, b remedy) int { return compare(a, d, b, d) })
 	return all
 }
 
@@ -131,11 +135,12 @@ type counts []uint64
 
 // countAbove counts the slots whose footprint is above a limit.
 func (d *draft) countAbove(limit graph.Bytes) counts {
-	n := len(d.slots)
+	slots := d.curve.Slots()
+	n := len(slots)
 	c := make(counts, 2*n+1)
 	for slot := range 2 * n {
 		c[slot+1] = c[slot]
-		if d.slots[slot%n] > limit {
+		if slots[slot%n] > limit {
 			c[slot+1]++
 		}
 	}
@@ -148,27 +153,32 @@ func (c counts) within(from, to int) uint64 { return c[max(from, to)] - c[from] 
 // swapAt is the swap of a gap that frees one slot at least. The copy out has the time before the slot, the copy in that
 // after it, as far as their lanes are free. What they lack stalls the job, at most for as long as they take: a backlog
 // on a lane is paid once. A gap that is swapped already is widened.
-func (w *swapper) swapAt(x *gap, slot int) remedy {
-	bytes := w.job.Graph.Storages[x.storage].Bytes
-	out, fetch := w.out.Time(bytes), w.in.Time(bytes)
-	if w.clean(x) {
+func (d *draft) swapAt(x *gap, slot int) remedy {
+	bytes := d.g.Storages[x.storage].Bytes
+	out, fetch := d.out.Time(bytes), d.in.Time(bytes)
+	if d.clean(x) {
 		out = 0
 	}
 	r := remedy{gap: x, kind: swap}
 	if x.kind == swap {
 		r.drop, r.in = min(slot-1, x.drop), max(slot, x.in)
-		r.cost = x.cost + min(out, w.lack(w.end(x.from)+out, w.start(slot))) + min(fetch, w.lack(w.end(slot), w.start(x.to)-fetch))
+		r.cost = x.cost + min(out, lack(d.end(x.from)+out, d.start(slot))) + min(fetch, lack(d.end(slot), d.start(x.to)-fetch))
 		return r
 	}
-	begin, _ := w.outs.earliest(w.end(x.from), 2*w.total, out)
-	r.drop = min(slot-1, w.firstEndedAt(begin+out, x.from))
-	last, _ := w.ins.latest(0, w.start(x.to), fetch)
-	r.in = max(slot, w.lastEndedBy(last, x.to-1))
-	late, early := w.lack(begin+out, w.start(slot)), w.lack(w.end(slot), last)
-	r.cost = min(out, late) + min(fetch, early) + 2*overhead
+	begin, _ := d.outs.earliest(d.end(x.from), never, out)
+	r.drop = min(slot-1, d.firstEndedAt(begin+out, x.from))
+	last, ok := d.ins.latest(0, d.start(x.to), fetch)
+	if !ok {
+		last = -fetch
+	}
+	r.in = max(slot, d.lastEndedBy(last, x.to-1))
+	r.cost = min(out, lack(begin+out, d.start(slot))) + min(fetch, lack(d.end(slot), last)) + 2*overhead
 	r.out, r.fetch = stretch{begin, begin + out}, stretch{last, last + fetch}
 	return r
 }
 
 // lack is how much later than wanted something happens.
-func (w *swapper) lack(happens, wanted time.Duration) time.Duration { return max(0, happens-wanted) }
+func lack(happens, wanted time.Duration) time.Duration { return max(0, happens-wanted) }
+
+// mul returns the product of bytes and a time in two words.
+func mul(b graph.Bytes, t time.Duration) (high, low uint64) { return bits.Mul64(uint64(b), uint64(t)) }

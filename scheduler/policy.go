@@ -20,6 +20,7 @@ var policies = []struct {
 	{"none-all", noneAll},
 	{"none-live", noneLive},
 	{"tensile", tensile},
+	{"tensile-paper", tensilePaper},
 }
 
 // Policies returns the names of all policies.
@@ -70,7 +71,7 @@ func unplanned(r Request, write func(*draft) *plan.Plan) (Result, error) {
 	var plans []*plan.Plan
 	r.stage(Planning)
 	for i := range r.Jobs {
-		plans = append(plans, write(newDraft(&r.Jobs[i], graphOrder(r.Jobs[i].Graph), r.Align)))
+		plans = append(plans, write(r.draft(i, firstSteps(graphOrder(r.Jobs[i].Graph)))))
 	}
 	result, err := r.place(plans)
 	if err == nil && r.Budget > 0 && result.Arena > r.Budget {

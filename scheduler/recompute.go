@@ -11,18 +11,17 @@ import (
 // every input of that op is on the device, unchanged, where the storage is needed again, or can be fetched for it. The
 // paper leaves inputs that were released out (TENSILE, IV-D); fetching them a few steps earlier costs no time.
 func (d *draft) recomputeAt(x *gap) (remedy, bool) {
-	g := d.job.Graph
-	role := g.Storages[x.storage].Role
-	if x.kind != keep || role.FromHost() || role == graph.Output || len(d.writeSlots[x.storage]) != 1 {
+	role := d.g.Storages[x.storage].Role
+	made := d.writes.of(x.storage)
+	if x.kind != keep || role.FromHost() || role == graph.Output || len(made) != 1 {
 		return remedy{}, false
 	}
-	made := d.writeSlots[x.storage][0]
-	op := d.steps[made].op
-	if !g.Pure(op) {
+	op := d.steps[made[0]].op
+	if !d.pure[op] {
 		return remedy{}, false
 	}
-	for _, s := range d.touches[op] {
-		if !slices.Contains(d.made[op], s) && !d.unchanged(s, made, x.to) {
+	for _, s := range d.touches.of(int(op)) {
+		if !slices.Contains(d.makes.of(int(op)), s) && !d.unchanged(s, int(made[0]), x.to) {
 			return remedy{}, false
 		}
 	}
@@ -31,21 +30,24 @@ func (d *draft) recomputeAt(x *gap) (remedy, bool) {
 
 // unchanged reports whether a storage is on the device just before slot to, and has not been written after slot from.
 func (d *draft) unchanged(s graph.StorageID, from, to int) bool {
-	if slices.ContainsFunc(d.writeSlots[s], func(slot int) bool { return from < slot && slot < to }) {
+	if slices.ContainsFunc(d.writes.of(s), func(slot int32) bool { return from < int(slot) && int(slot) < to }) {
 		return false
 	}
-	if slices.ContainsFunc(d.of[s], func(y *gap) bool { return y.kind == recompute && y.from < to && to <= y.to }) {
-		return false
+	for y := d.head[s]; y != nil; y = y.next {
+		if y.kind == recompute && y.from < to && to <= y.to {
+			return false
+		}
 	}
-	return d.job.Graph.Storages[s].Role.Persistent() || to <= d.lastUse[s]
+	return d.g.Storages[s].Role.Persistent() || to <= int(d.lastUse[s])
 }
 
 // recompute inserts a second execution just before the gap's second access. The gap then ends there, and the op's
-// inputs have an access more.
+// inputs have an access more. What is booked on the lanes is from then on only about right.
 func (d *draft) recompute(r remedy) {
 	x := r.gap
 	at := x.to
-	again := step{d.steps[d.writeSlots[x.storage][0]].op, x.storage}
+	again := step{d.steps[d.writes.of(x.storage)[0]].op, x.storage}
+	d.exact = false
 	d.shift(at)
 	d.steps = slices.Insert(d.steps, at, again)
 	x.kind, x.to, x.drop, x.in, x.cost = recompute, at, x.from, at-1, r.cost
@@ -54,6 +56,7 @@ func (d *draft) recompute(r remedy) {
 			d.split(s, at)
 		}
 	}
+	d.findWrites()
 	d.measure()
 }
 
@@ -70,6 +73,12 @@ func (d *draft) shift(at int) {
 		return slot
 	}
 	for _, x := range d.gaps {
+		switch {
+		case x.made >= at:
+			x.made++
+		case x.made < 0 && x.made+n < at: // it counts from the end of the iteration before, which is one step longer
+			x.made--
+		}
 		x.from, x.to, x.drop, x.in = moved(x.from), moved(x.to), moved(x.drop), moved(x.in)
 	}
 }
@@ -77,13 +86,16 @@ func (d *draft) shift(at int) {
 // split divides the gap of a storage that covers a slot at an access there. A swap fetches the storage for the new
 // access; one that has not dropped it by then becomes the swap of the second part.
 func (d *draft) split(s graph.StorageID, at int) {
-	i := slices.IndexFunc(d.of[s], func(x *gap) bool { return x.from < at && at < x.to })
-	if i < 0 {
+	x := d.head[s]
+	for x != nil && !(x.from < at && at < x.to) {
+		x = x.next
+	}
+	if x == nil {
 		return
 	}
-	x := d.of[s][i]
+	d.count(x, -1)
 	second := *x
-	second.from, second.dirty, second.stuck = at, false, false
+	second.from, second.dirty = at, false
 	if x.to = at; x.kind == swap && x.drop < at-1 {
 		x.in = min(x.in, at-1)
 		second.kind, second.cost = keep, 0
@@ -93,20 +105,44 @@ func (d *draft) split(s graph.StorageID, at int) {
 			second.kind = keep
 		}
 	}
+	d.count(x, 1)
 	if second.from+1 < second.to {
-		d.gaps = append(d.gaps, &second)
-		d.of[s] = slices.Insert(d.of[s], i+1, &second)
+		d.follow(x, second)
 	}
 	if x.from+1 >= x.to {
-		second.dirty = x.dirty
+		if x.next != nil && x.next.from == at {
+			x.next.dirty = x.dirty
+		}
 		d.remove(x)
 	}
 }
 
+// follow inserts a gap behind another of its storage.
+func (d *draft) follow(x *gap, second gap) {
+	y := &second
+	d.gaps = append(d.gaps, y)
+	if y.prev, y.next = x, x.next; y.next != nil {
+		y.next.prev = y
+	} else {
+		d.tail[x.storage] = y
+	}
+	x.next = y
+	d.count(y, 1)
+}
+
 func (d *draft) remove(x *gap) {
-	same := func(y *gap) bool { return y == x }
-	d.gaps = slices.DeleteFunc(d.gaps, same)
-	d.of[x.storage] = slices.DeleteFunc(d.of[x.storage], same)
+	d.count(x, -1)
+	d.gaps = slices.DeleteFunc(d.gaps, func(y *gap) bool { return y == x })
+	if x.prev != nil {
+		x.prev.next = x.next
+	} else {
+		d.head[x.storage] = x.next
+	}
+	if x.next != nil {
+		x.next.prev = x.prev
+	} else {
+		d.tail[x.storage] = x.prev
+	}
 }
 
 // wanted returns the set of outputs of an op that lie in a storage.

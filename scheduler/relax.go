@@ -8,29 +8,63 @@ import (
 	"tensile/graph"
 )
 
-// relax gives swaps more time where memory is free anyway: storages are dropped later and fetched earlier, up to the
-// time that their lane needs, as long as no slot exceeds the cap. It changes neither which gaps are swapped nor, below
-// the cap, the peak.
-func (w *swapper) relax(d *draft, limit graph.Bytes) {
+// relax gives swaps more time where memory is free anyway, so that a wrong prediction need not stall: storages are dropped
+// later and fetched earlier, as long as no slot exceeds the limit. It changes neither which gaps are swapped nor, below
+// the limit, the peak.
+func (d *draft) relax(limit graph.Bytes) {
 	var swaps []*gap
 	for _, x := range d.gaps {
 		if x.kind == swap {
 			swaps = append(swaps, x)
 		}
 	}
-	w.dropLater(d, swaps, limit)
-	w.fetchEarlier(d, swaps, limit)
+	if d.exact {
+		d.loosen(swaps, limit)
+		return
+	}
+	d.dropLater(swaps, limit)
+	d.fetchEarlier(swaps, limit)
+}
+
+// loosen keeps the order of each lane. A copy out gets as much time again as it takes; a copy in begins up to as much
+// earlier as it takes, but never before the copy before it has ended: so no copy is later than it was.
+func (d *draft) loosen(swaps []*gap, limit graph.Bytes) {
+	for _, x := range swaps {
+		if !x.copied {
+			continue
+		}
+		until := x.send + 2*d.out.Time(d.g.Storages[x.storage].Bytes)
+		for d.end(x.drop) < until && x.drop+1 < x.in && d.room(x, x.drop+1, limit) {
+			d.set(x, swap, x.drop+1, x.in)
+		}
+	}
+	slices.SortFunc(swaps, func(a, b *gap) int {
+		return cmp.Or(cmp.Compare(a.fetch%d.period, b.fetch%d.period), cmp.Compare(a.storage, b.storage))
+	})
+	var free time.Duration // since when the lane has nothing to do, in one iteration
+	for _, x := range swaps {
+		took := d.in.Time(d.g.Storages[x.storage].Bytes)
+		shift := x.fetch - x.fetch%d.period
+		begin := max(free, x.fetch-shift-took) + shift
+		for x.in > max(x.drop+1, -1) && d.start(x.in) >= begin && d.room(x, x.in, limit) {
+			d.set(x, swap, x.drop, x.in-1)
+		}
+		if x.in >= 0 {
+			x.fetch = min(x.fetch, max(begin, d.end(x.in)))
+		}
+		free = max(free, x.fetch-shift+took)
+	}
 }
 
 // dropLater goes through the copies out in the order of their lane.
-func (w *swapper) dropLater(d *draft, swaps []*gap, limit graph.Bytes) {
+func (d *draft) dropLater(swaps []*gap, limit graph.Bytes) {
 	slices.SortFunc(swaps, func(a, b *gap) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.storage, b.storage)) })
 	var free time.Duration
 	for _, x := range swaps {
-		if x.from < 0 || d.clean(x) {
+		if x.arrival() || d.clean(x) {
 			continue
 		}
-		free = max(free, d.end(x.from)) + w.out.Time(d.job.Graph.Storages[x.storage].Bytes)
+		free = max(free, d.end(x.from)) + d.out.Time(d.g.Storages[x.storage].Bytes)
 		for d.end(x.drop) < free && x.drop+1 < x.in && d.room(x, x.drop+1, limit) {
 			d.set(x, swap, x.drop+1, x.in)
 		}
@@ -38,17 +72,17 @@ func (w *swapper) dropLater(d *draft, swaps []*gap, limit graph.Bytes) {
 }
 
 // fetchEarlier goes through the copies in from the last to the first.
-func (w *swapper) fetchEarlier(d *draft, swaps []*gap, limit graph.Bytes) {
+func (d *draft) fetchEarlier(swaps []*gap, limit graph.Bytes) {
 	n := len(d.steps)
 	slices.SortFunc(swaps, func(a, b *gap) int {
 		return cmp.Or(cmp.Compare(b.to%n, a.to%n), cmp.Compare(b.storage, a.storage))
 	})
-	free := d.total
+	free := d.period
 	for _, x := range swaps {
-		free = min(free, d.start(x.to%n)) - w.in.Time(d.job.Graph.Storages[x.storage].Bytes)
+		free = min(free, d.start(x.to%n)) - d.in.Time(d.g.Storages[x.storage].Bytes)
 		begin := free
 		if x.to >= n {
-			begin += d.total
+			begin += d.period
 		}
 		for x.in > max(x.drop+1, -1) && d.end(x.in) > begin && d.room(x, x.in, limit) {
 			d.set(x, swap, x.drop, x.in-1)
@@ -58,5 +92,5 @@ func (w *swapper) fetchEarlier(d *draft, swaps []*gap, limit graph.Bytes) {
 
 // room reports whether a gap's storage may stay in a slot.
 func (d *draft) room(x *gap, slot int, limit graph.Bytes) bool {
-	return d.slots[slot%len(d.slots)]+d.size(x.storage) <= limit
+	return d.curve.At(slot%d.curve.Len())+d.bytes[x.storage] <= limit
 }

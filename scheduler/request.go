@@ -20,6 +20,8 @@ type Job struct {
 	Latency []time.Duration // per op: predicted or measured
 	Scratch []graph.Bytes   // per op, of the device's variant
 	Variant []string        // per op; nil: the first of each
+	// Measured says that the latencies follow what ops took in this run; else they were predicted (TENSILE, IV-E).
+	Measured bool
 
 	// Weight says how much the job's time is worth: a second that it loses counts as so many of a job of weight 1. From 1
 	// to MaxWeight; 0: 1.
@@ -51,15 +53,19 @@ type Request struct {
 	Policy string
 	Jobs   []Job
 	Budget graph.Bytes // for the arenas of all jobs together; 0: no limit
+	Lowest bool        // without a budget: plan as low as the policy goes, not what is best for time
 	Out    cost.Link   // of the device; jobs share it
 	In     cost.Link
 	Align  graph.Bytes
 
+	Explain bool // decisions say of what is on the device at the peak why it stays, too
 	Options Options
 	Stage   func(Stage) // called when a stage begins, for timing; may be nil
 
-	shares []Share // per job
-	rounds *int    // of packing so far
+	shares  []Share        // per job
+	wirings []*wiring      // per job
+	digests []graph.Digest // per job
+	rounds  *int           // of packing so far
 }
 
 // Options switch parts of the policy tensile off, for ablation. The zero value is the recommended setting.
@@ -67,6 +73,11 @@ type Options struct {
 	KeepOrder   bool // leave updates at the end of the iteration
 	NoSwap      bool // plan no swaps that fit into free link time; those that stall stay possible
 	NoRecompute bool
+	NoHybrid    bool   // recompute only what swapping left above the budget, one storage after the other
+	NoChains    bool   // recompute nothing whose inputs have to be recomputed for it
+	NoStall     bool   // plan no swaps that stall
+	LateOut     bool   // copy out after the access before the gap, not as soon as the content is made
+	OneChannel  bool   // book both directions on one lane, as TENSILE does
 	NoRelax     bool   // fetch as late and drop as early as the peak demanded
 	MaxRounds   int    // of packing and tightening for one order of the ops; 0: 12
 	Pack        string // one of pool.Methods; empty: the recommended one
@@ -94,18 +105,28 @@ type Scheduled struct {
 	Layout    *program.Layout
 	Footprint peak.Footprint
 	Decisions []Decision
+	Bounds    Bounds
+	Phase     string        // ColdStart or Updated
+	Unplanned time.Duration // what an iteration takes, by prediction, when nothing is swapped or recomputed
 
 	Share   Share
 	Out, In cost.Link // the share of the request's links: what the plan reckons with, and whoever times its program
 }
 
+// The phases of a job: its plans are made first for predicted latencies, and then for those that were measured.
+const (
+	ColdStart = "cold-start"
+	Updated   = "updated"
+)
+
 // Decision says what was done with one gap of a storage, and why.
 type Decision struct {
 	Storage  graph.StorageID
-	Kind     string // "swap" or "recompute"
-	From, To int    // slots of the accesses around the gap; To counts on from the last slot when it wraps
-	Freed    int    // slots in which the storage is away
-	Cost     time.Duration
+	Kind     string        // "swap" or "recompute"; "keep" if Request.Explain asks for what stays at the peak
+	From, To int           // slots of the accesses around the gap; To counts on from the last slot when it wraps
+	Freed    int           // slots in which the storage is away
+	Away     time.Duration // how long these take
+	Cost     time.Duration // that the job is expected to lose; of what is kept, what it would lose
 	Reason   string
 }
 

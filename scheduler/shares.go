@@ -21,6 +21,25 @@ const Whole = 720720
 // gets would swap more for it, not less.
 func (r *Request) balanced(policy Policy) (Result, error) {
 	r.shares, r.rounds = divide(nil, make([]demand, len(r.Jobs))), new(int)
+	r.prepare()
+	best, err := r.best(policy)
+	if err != nil {
+		return Result{}, err
+	}
+	r.stage(Packing)
+	for i := range best.Jobs {
+		j := &best.Jobs[i]
+		r.shares[i] = j.Share
+		j.Bounds, j.Unplanned, j.Phase = r.bounds(i, j.Plan), r.unplannedTime(i), ColdStart
+		if r.Jobs[i].Measured {
+			j.Phase = Updated
+		}
+	}
+	return best, nil
+}
+
+// best is balanced without the figures beside the plans.
+func (r *Request) best(policy Policy) (Result, error) {
 	best, err := policy(*r)
 	if err != nil {
 		return Result{}, err
@@ -40,6 +59,19 @@ func (r *Request) balanced(policy Policy) (Result, error) {
 	}
 	best.Rounds = *r.rounds
 	return best, nil
+}
+
+// prepare looks through the graphs once for all plans that are tried.
+func (r *Request) prepare() {
+	r.stage(Planning)
+	r.wirings, r.digests = make([]*wiring, len(r.Jobs)), make([]graph.Digest, len(r.Jobs))
+	for i := range r.Jobs {
+		r.wirings[i] = newWiring(r.Jobs[i].Graph, r.Align)
+	}
+	r.stage(Packing) // a digest is part of the proof, not of planning
+	for i := range r.Jobs {
+		r.digests[i] = r.Jobs[i].Graph.Digest()
+	}
 }
 
 // settle gives the jobs their shares by weight and demand, or those planned with if these lose less time, and returns
@@ -154,7 +186,9 @@ func (result *Result) assign(r *Request, shares []Share) {
 
 // decided reports whether anything was swapped or recomputed: otherwise the plans do not depend on the link.
 func (result *Result) decided() bool {
-	return slices.ContainsFunc(result.Jobs, func(j Scheduled) bool { return len(j.Decisions) > 0 })
+	return slices.ContainsFunc(result.Jobs, func(j Scheduled) bool {
+		return slices.ContainsFunc(j.Decisions, func(d Decision) bool { return d.Kind != "keep" })
+	})
 }
 
 func (r *Request) compile(result *Result) []*program.Program {

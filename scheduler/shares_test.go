@@ -93,6 +93,7 @@ func TestNoWorseThanEvenShares(t *testing.T) {
 			r.Jobs = append(r.Jobs, j)
 		}
 		r.shares, r.rounds = divide(nil, make([]demand, len(r.Jobs))), new(int)
+		r.prepare()
 		plain, err := noneLive(r)
 		if err != nil {
 			t.Fatal(err)

@@ -1,110 +1,240 @@
 package scheduler
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
 )
 
-// swapper books swaps of one job on its share of the link.
-type swapper struct {
+// worthwhile returns the size below which a storage is not swapped for its own sake: a thousandth of the peak before
+// anything is decided, or an even part of it where there are more steps than that.
+func (d *draft) worthwhile(peak graph.Bytes) graph.Bytes {
+	return peak / graph.Bytes(max(1024, len(d.steps)))
+}
+
+// picker finds the largest gap of a job at a slot that is kept and was not tried in vain.
+type picker struct {
 	*draft
-	out, in   cost.Link
-	outs, ins timeline
-	goal      graph.Bytes // the peak that force aims at
-	exhausted bool        // no gap at the peak can be swapped without a stall
-	most      int         // storages that may be swapped; negative: all
+	gaps   []*gap // by rank
+	ranges []stay // of those tried in vain: where they could still be away
+	index  *stabbing
+	rounds int
 }
 
-func newSwapper(d *draft, out, in cost.Link) *swapper {
-	return &swapper{draft: d, out: out, in: in, outs: timeline{period: d.total}, ins: timeline{period: d.total}, most: d.mostSwaps()}
+// stay is a range of unrolled slots of a gap, both ends included, and by what the gap is ranked.
+type stay struct {
+	gap      *gap
+	from, to int32
+	length   int32
+	size     graph.Bytes
 }
 
-// worthwhile is the share of the peak below which a storage is not swapped for its own sake.
-const worthwhile = 1024
+func (d *draft) stay(x *gap, from, to int) stay {
+	return stay{x, int32(from), int32(to), int32(x.to - x.from), d.bytes[x.storage]}
+}
 
-// candidate returns the largest gap at the peak that is kept, matters and was not tried yet.
-func (w *swapper) candidate() *gap {
-	at, peak := w.peak()
-	var best *gap
-	for _, x := range w.gaps {
-		if _, ok := w.covers(x, at); ok && x.kind == keep && !x.stuck && w.size(x.storage) >= peak/worthwhile && (best == nil || w.size(x.storage) > w.size(best.storage)) && w.maySwap(x) {
-			best = x
+func newPicker(d *draft) *picker {
+	p := &picker{draft: d}
+	all := make([]stay, 0, len(d.gaps)/2)
+	for _, x := range d.gaps {
+		if x.kind == keep && d.bytes[x.storage] >= d.small {
+			all = append(all, d.stay(x, x.from+1, x.to-1))
 		}
 	}
-	return best
+	p.rank(all)
+	return p
 }
 
-// try swaps a gap if both copies fit into free link time, the copy out as early and the copy in as late as possible,
-// and the storage is then away at the peak (Swap Scheduling, TENSILE Algorithm 2).
-func (w *swapper) try(x *gap) bool {
-	at, _ := w.peak()
-	at, _ = w.covers(x, at)
-	bytes := w.job.Graph.Storages[x.storage].Bytes
-	drop, out, outLength := x.from, w.end(x.from), time.Duration(0)
-	if !w.clean(x) {
-		outLength = w.out.Time(bytes)
-		var ok bool
-		if out, ok = w.outs.earliest(out, w.start(at), outLength); !ok {
-			return false
+// rank indexes gaps where they could be away: larger storages first, longer gaps first among equals.
+func (p *picker) rank(all []stay) {
+	slices.SortFunc(all, func(a, b stay) int {
+		switch {
+		case a.size != b.size:
+			return cmp.Compare(b.size, a.size)
+		case a.length != b.length:
+			return cmp.Compare(b.length, a.length)
 		}
-		drop = w.firstEndedAt(out+outLength, x.from)
+		return cmp.Or(cmp.Compare(a.gap.from, b.gap.from), cmp.Compare(a.gap.storage, b.gap.storage))
+	})
+	n := int32(len(p.steps))
+	intervals := make([]interval, 0, len(all)+len(all)/4)
+	p.gaps = make([]*gap, len(all))
+	for i, s := range all {
+		p.gaps[i] = s.gap
+		x := interval{low: s.from, high: s.to, key: int32(i), rank: int32(i)}
+		switch {
+		case x.high < n:
+			intervals = append(intervals, x)
+		case x.low >= n:
+			x.low, x.high = x.low-n, x.high-n
+			intervals = append(intervals, x)
+		default:
+			head := x
+			head.low, head.high = 0, x.high-n
+			x.high = n - 1
+			intervals = append(intervals, x, head)
+		}
 	}
-	inLength := w.in.Time(bytes)
-	fetch, ok := w.ins.latest(max(out+outLength, w.end(at)), w.start(x.to), inLength)
-	if !ok {
+	p.index, p.ranges = newStabbing(int(n), len(all), intervals), p.ranges[:0]
+}
+
+// largest returns the largest gap that covers a slot, and its rank; nil if there is none.
+func (p *picker) largest(at int) (*gap, int32) {
+	for {
+		rank := p.index.best(at)
+		if rank == gone {
+			return nil, 0
+		}
+		if x := p.gaps[rank]; p.maySwap(x) {
+			return x, rank
+		}
+		p.index.remove(rank) // as many storages are swapped as may be: it will not be allowed later either
+	}
+}
+
+// tried takes a gap out. One that could not be away where it was wanted is kept in mind for slots where it could.
+func (p *picker) tried(x *gap, rank int32, swapped bool) {
+	p.index.remove(rank)
+	if swapped {
+		return
+	}
+	if f, ok := p.fit(x, x.from+1, true); ok && f.drop < f.in {
+		p.ranges = append(p.ranges, p.stay(x, f.drop+1, f.in))
+	}
+}
+
+// again puts those back that were tried in vain elsewhere, and reports whether there are any. It does so a few times.
+func (p *picker) again() bool {
+	const most = 8
+	if p.rounds++; len(p.ranges) == 0 || p.rounds > most {
 		return false
 	}
-	in := w.lastEndedBy(fetch, x.to-1)
-	if !(drop < at && at <= in) {
-		return false
-	}
-	w.outs.book(out, outLength)
-	w.ins.book(fetch, inLength)
-	w.set(x, swap, drop, in)
+	p.rank(slices.Clone(p.ranges))
 	return true
 }
 
-// firstEndedAt returns the first slot, from a given one on, that ends at t or later.
-func (d *draft) firstEndedAt(t time.Duration, from int) int {
-	return from + sort.Search(2*len(d.steps)-from, func(i int) bool { return d.end(from+i) >= t })
+// placed is where and when a gap is swapped.
+type placed struct {
+	drop, in              int
+	send, fetch           time.Duration
+	sendTakes, fetchTakes time.Duration // 0: none is needed
 }
 
-// lastEndedBy returns the last slot, up to a given one, that has ended at t, or -1.
-func (d *draft) lastEndedBy(t time.Duration, to int) int {
-	return sort.Search(to+1, func(slot int) bool { return d.end(slot) > t }) - 1
-}
-
-// swapFreely swaps at the peaks, the storage of all jobs that is largest for its job's weight first, until the peaks' sum
-// is at most the target or no swap is left that costs no time.
-func swapFreely(jobs []*swapper, target graph.Bytes) {
-	for sumOfPeaks(jobs) > target {
-		var job *swapper
-		var best *gap
-		for _, w := range jobs {
-			if w.exhausted {
+// fit finds both copies of a gap's swap in free link time, the copy out as early and the copy in as late as possible,
+// so that the storage is away at an unrolled slot (Swap Scheduling, TENSILE Algorithm 2). Anywhere drops that demand.
+//
+// The copy out may begin as soon as the content is made, while others still read it. Lanes are apart, so a later copy out
+// would leave less room for the copy in: only on a shared channel, where it may free the only place for that, are later
+// ones tried.
+func (d *draft) fit(x *gap, at int, anywhere bool) (placed, bool) {
+	bytes := d.g.Storages[x.storage].Bytes
+	p := placed{drop: x.from, send: d.end(x.from), fetchTakes: d.in.Time(bytes)}
+	wanted, back := d.start(at), d.end(at)
+	if anywhere {
+		wanted, back = d.start(x.to), 0
+	}
+	if !d.clean(x) {
+		p.sendTakes = d.out.Time(bytes)
+	}
+	if max(p.sendTakes, p.fetchTakes) > d.period {
+		return p, false
+	}
+	from := p.send
+	if d.earlyOut {
+		from = d.end(x.made)
+	}
+	for {
+		if p.sendTakes > 0 {
+			var ok bool
+			if p.send, ok = d.outs.earliest(from, wanted, p.sendTakes); !ok {
+				return p, false
+			}
+			p.drop = d.firstEndedAt(p.send+p.sendTakes, x.from)
+			if d.outs == d.ins {
+				d.outs.book(p.send, p.sendTakes)
+			}
+		}
+		var ok bool
+		p.fetch, ok = d.ins.latest(max(p.send+p.sendTakes, back), d.start(x.to), p.fetchTakes)
+		if d.outs == d.ins && p.sendTakes > 0 {
+			d.outs.release(p.send, p.sendTakes)
+			if !ok {
+				from = d.outs.following(p.send)
 				continue
 			}
-			x := w.candidate()
-			if x == nil {
-				w.exhausted = true
-			} else if best == nil || w.size(x.storage)*graph.Bytes(job.job.weight()) > job.size(best.storage)*graph.Bytes(w.job.weight()) {
-				job, best = w, x
-			}
 		}
-		if best == nil {
-			return
+		if !ok {
+			return p, false
 		}
-		best.stuck = !job.try(best)
+		p.in = d.lastEndedBy(p.fetch, x.to-1)
+		return p, anywhere || p.drop < at && at <= p.in
 	}
 }
 
-func sumOfPeaks(jobs []*swapper) graph.Bytes {
+// try swaps a gap if that costs no time and the storage is then away at the peak.
+func (d *draft) try(x *gap) bool {
+	at, _ := d.peak()
+	at, _ = d.covers(x, at)
+	p, ok := d.fit(x, at, false)
+	if ok {
+		d.carry(x, p)
+	}
+	return ok
+}
+
+// carry swaps a gap as placed.
+func (d *draft) carry(x *gap, p placed) {
+	d.outs.book(p.send, p.sendTakes)
+	d.ins.book(p.fetch, p.fetchTakes)
+	x.send, x.fetch, x.copied = p.send, p.fetch, p.sendTakes > 0
+	d.set(x, swap, p.drop, p.in)
+}
+
+// swapFreely swaps at the peaks, the storage of all jobs that is largest for its job's weight first, until the peaks' sum
+// is at most the target or no swap is left that costs no time. It returns how many it made.
+func swapFreely(jobs []*draft, target graph.Bytes) int {
+	pickers := make([]*picker, len(jobs))
+	for i, d := range jobs {
+		pickers[i] = newPicker(d)
+	}
+	swapped := 0
+	for sumOfPeaks(jobs) > target {
+		var from *picker
+		var best *gap
+		var place int32
+		for i, p := range pickers {
+			if p == nil {
+				continue
+			}
+			at, _ := p.peak()
+			x, rank := p.largest(at)
+			if x == nil && p.again() {
+				x, rank = p.largest(at)
+			}
+			if x == nil {
+				pickers[i] = nil
+			} else if best == nil || p.bytes[x.storage]*graph.Bytes(from.job.weight()) > from.bytes[best.storage]*graph.Bytes(p.job.weight()) {
+				from, best, place = p, x, rank
+			}
+		}
+		if best == nil {
+			return swapped
+		}
+		ok := from.try(best)
+		from.tried(best, place, ok)
+		if ok {
+			swapped++
+		}
+	}
+	return swapped
+}
+
+func sumOfPeaks(jobs []*draft) graph.Bytes {
 	var sum graph.Bytes
-	for _, w := range jobs {
-		_, peak := w.peak()
+	for _, d := range jobs {
+		_, peak := d.peak()
 		sum += peak
 	}
 	return sum

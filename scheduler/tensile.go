@@ -20,46 +20,64 @@ func tensile(r Request) (Result, error) {
 		return Result{}, &OverBudgetError{least, r.Budget, "the largest steps need it: " + why}
 	}
 	r.stage(Planning)
-	jobs := r.swappers(graphOrder)
-	if r.Budget == 0 || sumOfPeaks(jobs) <= r.Budget || r.Options.KeepOrder {
-		return r.tighten(jobs, least)
+	if r.Budget == 0 && r.Lowest {
+		return r.lowest()
 	}
-	result, err := r.tighten(r.swappers(earlyUpdates), least)
-	if errors.Is(err, ErrNoPlan) {
+	plain := r.drafts(graphOrder)
+	if r.Budget == 0 || sumOfPeaks(plain) <= r.Budget {
+		result, err := r.finish(plain, r.Budget)
+		if err != nil || r.Budget == 0 || result.Arena <= r.Budget {
+			return result, err
+		}
 		r.stage(Planning)
-		if other, again := r.tighten(jobs, least); again == nil {
-			return other, nil
+	}
+	orders := []func(*graph.Graph) []graph.OpID{earlyUpdates, graphOrder}
+	if r.Options.KeepOrder {
+		orders = orders[1:]
+	}
+	var refused error
+	for _, order := range orders {
+		for _, alone := range []bool{r.Options.NoHybrid, true} {
+			result, err := r.tighten(order, least, alone)
+			if !errors.Is(err, ErrNoPlan) {
+				return result, err
+			}
+			if refused == nil {
+				refused = err
+			}
+			if alone {
+				break
+			}
+			r.stage(Planning)
 		}
 	}
-	return result, err
+	return Result{}, refused
 }
 
 // tighten plans, packs and lowers the target by what the packed plans lack, until they fit (Complete Scheduling, TENSILE
-// Algorithm 3, with packing in the loop). No plan is below least.
-func (r *Request) tighten(jobs []*swapper, least graph.Bytes) (Result, error) {
-	target := r.Budget
-	if target == 0 {
-		target = sumOfPeaks(jobs)
-	}
+// Algorithm 3, with packing in the loop). No plan is below least. What is left above the target after swaps that cost no
+// time, and unless swaps are to be alone after recomputations planned with them, is forced.
+func (r *Request) tighten(order func(*graph.Graph) []graph.OpID, least graph.Bytes, alone bool) (Result, error) {
+	h := r.hybrid(order)
+	target := max(least, r.Budget-r.Budget/packing)
 	rounds := r.Options.MaxRounds
 	if rounds == 0 {
 		rounds = 12
 	}
+	var jobs []*draft
 	for round := 1; ; round++ {
-		if !r.Options.NoSwap {
+		switch {
+		case !alone:
+			jobs = h.reach(target)
+		case jobs == nil:
+			jobs = h.plan(0, target)
+		case !r.Options.NoSwap:
 			swapFreely(jobs, target)
 		}
 		fits := force(jobs, target, r.Options)
-		result, err := r.place(r.relaxed(jobs, target))
-		if err != nil {
-			return Result{}, err
-		}
-		result.Rounds = *r.rounds
-		if r.Budget == 0 || result.Arena <= r.Budget {
-			for i, w := range jobs {
-				result.Jobs[i].Decisions = w.decisions()
-			}
-			return result, nil
+		result, err := r.finish(jobs, target)
+		if err != nil || result.Arena <= r.Budget {
+			return result, err
 		}
 		if !fits || target <= least || round == rounds {
 			_, why := workingSets(*r)
@@ -71,40 +89,73 @@ func (r *Request) tighten(jobs []*swapper, least graph.Bytes) (Result, error) {
 	}
 }
 
+// finish relaxes drafts up to the target, or up to their peaks if it is 0, writes and packs them.
+func (r *Request) finish(jobs []*draft, target graph.Bytes) (Result, error) {
+	if target == 0 {
+		target = sumOfPeaks(jobs)
+	}
+	result, err := r.place(r.relaxed(jobs, target))
+	if err != nil {
+		return Result{}, err
+	}
+	result.Rounds = *r.rounds
+	for i, d := range jobs {
+		result.Jobs[i].Decisions = d.decisions()
+		if r.Explain {
+			result.Jobs[i].Decisions = append(result.Jobs[i].Decisions, d.kept()...)
+		}
+	}
+	return result, nil
+}
+
 func (r *Request) stage(s Stage) {
 	if r.Stage != nil {
 		r.Stage(s)
 	}
 }
 
-func (r *Request) swappers(order func(*graph.Graph) []graph.OpID) []*swapper {
-	var jobs []*swapper
+// drafts begins a draft per job, with the jobs' shares of the link.
+func (r *Request) drafts(order func(*graph.Graph) []graph.OpID) []*draft {
+	jobs := make([]*draft, len(r.Jobs))
 	for i := range r.Jobs {
-		j := &r.Jobs[i]
-		s := r.shares[i]
-		jobs = append(jobs, newSwapper(newDraft(j, order(j.Graph), r.Align), r.Out.Share(s.Out, Whole), r.In.Share(s.In, Whole)))
+		jobs[i] = r.draft(i, firstSteps(order(r.Jobs[i].Graph)))
 	}
 	return jobs
 }
 
+func (r *Request) draft(i int, steps []step) *draft {
+	s := r.shares[i]
+	d := &draft{wiring: r.wirings[i], job: &r.Jobs[i], align: r.Align, steps: steps,
+		out: r.Out.Share(s.Out, Whole), in: r.In.Share(s.In, Whole), earlyOut: !r.Options.LateOut, oneChannel: r.Options.OneChannel}
+	d.begin()
+	return d
+}
+
 // relaxed writes the jobs' plans with swaps relaxed up to the peaks, and what the target leaves above them: to each job
 // by its weight.
-func (r *Request) relaxed(jobs []*swapper, target graph.Bytes) []*plan.Plan {
+func (r *Request) relaxed(jobs []*draft, target graph.Bytes) []*plan.Plan {
 	var weights graph.Bytes
 	for _, w := range jobs {
 		weights += graph.Bytes(w.job.weight())
 	}
 	spare := max(0, target-sumOfPeaks(jobs))
 	var plans []*plan.Plan
-	for _, w := range jobs {
-		d := w.clone()
-		if _, peak := d.peak(); !r.Options.NoRelax {
-			w.relax(d, peak+spare*graph.Bytes(w.job.weight())/weights)
+	for _, d := range jobs {
+		if !r.Options.NoRelax {
+			d = d.clone()
+			_, peak := d.peak()
+			d.relax(peak + spare*graph.Bytes(d.job.weight())/weights)
 		}
-		plans = append(plans, d.plan("tensile"))
+		plans = append(plans, d.plan(r.Policy))
 	}
 	return plans
 }
+
+// packing is the part of the budget that is left for what packing wastes, to begin with.
+const packing = 256
+
+// nearly is the part of its peak by which a packed plan may be higher where no budget asks for less.
+const nearly = 128
 
 // place packs plans and sums them up. Each is packed until it is no higher than its peak and an even share of what the
 // budget leaves above all peaks; if that is not enough for all, each as low as it gets.
@@ -113,8 +164,9 @@ func (r *Request) place(plans []*plan.Plan) (Result, error) {
 	*r.rounds++
 	var result Result
 	for i, p := range plans {
+		p.Graph = r.digests[i]
 		if err := plan.Validate(r.Jobs[i].Graph, p); err != nil {
-			panic(fmt.Sprintf("scheduler: %v", err))
+			panic(fmt.Sprintf("scheduler: %v\n%s", err, p.Text(r.Jobs[i].Graph)))
 		}
 		f := peak.Of(r.Jobs[i].Graph, p)
 		result.Jobs = append(result.Jobs, Scheduled{Plan: p, Footprint: f})
@@ -123,7 +175,11 @@ func (r *Request) place(plans []*plan.Plan) (Result, error) {
 	spare := max(0, r.Budget-result.SlotPeak) / graph.Bytes(max(1, len(plans)))
 	for i := range result.Jobs {
 		j := &result.Jobs[i]
-		if err := r.pack(i, j, min(r.Budget, j.Footprint.Peak+spare)); err != nil {
+		enough := min(r.Budget, j.Footprint.Peak+spare)
+		if r.Budget == 0 && r.Lowest {
+			enough = j.Footprint.Peak + j.Footprint.Peak/nearly
+		}
+		if err := r.pack(i, j, enough); err != nil {
 			return Result{}, err
 		}
 		result.Arena += j.Layout.Arena

@@ -18,13 +18,13 @@ func benchCommand() *cobra.Command {
 		Short: "Measure and compare, on fixed inputs",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: there is no benchmark %q: choose pool or controller", c.CommandPath(), args[0])
+				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan or controller", c.CommandPath(), args[0])
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error { return c.Help() },
 	}
-	c.AddCommand(benchPoolCommand(), benchControllerCommand())
+	c.AddCommand(benchPoolCommand(), benchPlanCommand(), benchControllerCommand())
 	return c
 }
 
@@ -60,6 +60,43 @@ second. Expect a few minutes for all of it.`,
 	c.Flags().StringVar(&o.Data, "data", "../shared/data", "folder with the folders minimalloc (hard instances) and somas (training steps)")
 	c.Flags().IntVar(&o.Rounds, "rounds", demanded, "rounds at most of a search that has a capacity to meet")
 	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"mlp", "lenet", "vgg16", "resnet50"}, "models whose plans are packed")
+	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	return c
+}
+
+func benchPlanCommand() *cobra.Command {
+	o := bench.PlannerOptions{}
+	var json bool
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Measure the planner: cost against size, plans after new latencies, what each of its parts brings",
+		Long: `Plan the swaps of networks of growing size, pack and prove each plan; plan again for four jobs after new latencies;
+plan networks as low as the policy goes and within 70 % and 50 % of their memory, each time without one part of the planner; and
+plan with wrong latencies and then with right ones. Nothing runs. Expect a minute or two.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.Times < 1 || o.Times > endless {
+				return fmt.Errorf("--times %d: give 1 to %d", o.Times, endless)
+			}
+			if len(o.Scaling) == 0 {
+				return fmt.Errorf("%s: name a model at least with --scaling", c.CommandPath())
+			}
+			report, err := bench.MeasurePlanner(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			if json {
+				return printJSON(c.OutOrStdout(), report)
+			}
+			return report.WriteTables(c.OutOrStdout())
+		},
+	}
+	c.Flags().StringArrayVar(&o.Scaling, "scaling", []string{"resnet50", "resnet:6,6,6,6", "resnet:66,66,66,66", "resnet:580,580,580,575"}, "a network whose swaps are planned; may be given several times")
+	c.Flags().IntVar(&o.Batch, "batch", 4, "batch of all but the first of these, which has 16")
+	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"resnet50", "vgg16"}, "networks for the rest, with a batch of 16")
+	c.Flags().StringVar(&o.Device, "device", "a6000", "a known device: "+simNames())
+	c.Flags().BoolVar(&o.Small, "small", false, "plan again for four small jobs, not for four of a thousand ops")
+	c.Flags().IntVar(&o.Times, "times", 5, "how often each planning is timed; the least time counts")
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
 	return c
 }

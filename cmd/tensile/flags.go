@@ -65,6 +65,9 @@ type planFlags struct {
 	priority   string
 	swapRate   string
 	options    scheduler.Options
+
+	lowest  bool // without a budget plan as low as the policy goes
+	explain bool // ask why what stays does
 }
 
 func (f *planFlags) register(c *cobra.Command) {
@@ -90,6 +93,11 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().BoolVar(&f.options.KeepOrder, "no-reorder", false, "ablation: leave updates at the end of the iteration")
 	c.Flags().BoolVar(&f.options.NoSwap, "no-free-swaps", false, "ablation: plan no swaps that fit into free link time")
 	c.Flags().BoolVar(&f.options.NoRecompute, "no-recompute", false, "ablation: recompute nothing")
+	c.Flags().BoolVar(&f.options.NoHybrid, "no-hybrid", false, "ablation: recompute only what swapping left above the budget, one storage after the other")
+	c.Flags().BoolVar(&f.options.NoChains, "no-chains", false, "ablation: recompute nothing whose inputs have to be recomputed for it")
+	c.Flags().BoolVar(&f.options.NoStall, "no-stalls", false, "ablation: plan no swaps that stall")
+	c.Flags().BoolVar(&f.options.LateOut, "late-out", false, "ablation: copy out after the access before the pause, not as soon as the content is made")
+	c.Flags().BoolVar(&f.options.OneChannel, "one-channel", false, "plan both copy directions on one channel, as TENSILE does")
 	c.Flags().BoolVar(&f.options.NoRelax, "no-relax", false, "ablation: give swaps no more time than the peak left them")
 }
 
@@ -128,6 +136,12 @@ func open(names []string, w *workloadFlags, p *planFlags) (*session, error) {
 	}
 	s.planner = bench.NewPlanner(s.workload, s.device, p.options)
 	s.prefer(priorities, swapRates)
+	if p.lowest {
+		s.planner.Lowest()
+	}
+	if p.explain {
+		s.planner.Explain()
+	}
 	if s.budget, err = s.parseBudget(p.budget); err == nil {
 		s.planned, err = s.planner.Plan(p.policy, s.budget)
 	}

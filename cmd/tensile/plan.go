@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -44,13 +47,17 @@ type jobPlan struct {
 	Swaps      int    `json:"swaps"`
 	Recomputes int    `json:"recomputes"`
 	planFigures
-	Iteration float64    `json:"predicted_iteration_ms"`
-	Stall     float64    `json:"predicted_stall_ms"`
-	EOR       float64    `json:"predicted_eor"`           // against the sum of op latencies
-	Priority  *int       `json:"priority,omitempty"`      // if given
-	SwapRate  *float64   `json:"max_swap_rate,omitempty"` // if given
-	Peak      []holder   `json:"peak,omitempty"`
-	Decisions []decision `json:"decisions,omitempty"`
+	Iteration float64     `json:"predicted_iteration_ms"`
+	Stall     float64     `json:"predicted_stall_ms"`
+	EOR       float64     `json:"eor"`                     // predicted: against an iteration in which nothing is planned
+	Phase     string      `json:"phase"`                   // cold-start or updated: where the latencies come from
+	SwapBytes graph.Bytes `json:"swap_bytes"`              // that swaps copy in an iteration, both ways
+	Recompute float64     `json:"recompute_ms"`            // of an iteration
+	Priority  *int        `json:"priority,omitempty"`      // if given
+	SwapRate  *float64    `json:"max_swap_rate,omitempty"` // if given
+	Peak      []holder    `json:"peak,omitempty"`
+	Decisions []decision  `json:"decisions,omitempty"`
+	Kept      []decision  `json:"kept,omitempty"` // what is on the device at the peak, and why
 }
 
 // holder is a storage on the device at the peak.
@@ -67,6 +74,8 @@ type decision struct {
 	From      string      `json:"from"` // the op before the gap
 	To        string      `json:"to"`   // the op after it
 	FreeSlots int         `json:"free_slots"`
+	Away      float64     `json:"away_ms"`
+	Freed     float64     `json:"freed_byte_ms"` // bytes times the time that they are away
 	Cost      float64     `json:"cost_ms"`
 	Reason    string      `json:"reason"`
 }
@@ -75,12 +84,13 @@ func planCommand() *cobra.Command {
 	var w workloadFlags
 	var p planFlags
 	var live clientFlags
-	var job string
-	var explain, steps, commands bool
+	var job, svg string
+	var steps, commands bool
 	c := &cobra.Command{
-		Use:     "plan MODEL... | --job JOB",
-		Short:   "Print what would be done and why, without running it",
-		Long:    "Plan networks that train together, prove the plans, and print what would be done. Nothing runs.\n\n" + modelHelp(),
+		Use:   "plan MODEL... | --job JOB",
+		Short: "Print what would be done and why, without running it",
+		Long: "Plan networks that train together, prove the plans, and print what would be done. Nothing runs.\n\n" +
+			"Without --budget the plan is as low as the policy goes; policy tensile then lets no job lose more than a hundredth of its time.\n\n" + modelHelp(),
 		Example: "  tensile plan resnet50 --batch 16 --device sim:a6000 --budget 60% --explain",
 		Args: func(c *cobra.Command, args []string) error {
 			if job == "" {
@@ -94,6 +104,7 @@ func planCommand() *cobra.Command {
 					return showLive(ctx, conn, job, p.json, steps, out)
 				})(c, nil)
 			}
+			p.lowest = true
 			s, err := open(args, &w, &p)
 			if err != nil {
 				return err
@@ -102,9 +113,14 @@ func planCommand() *cobra.Command {
 			if err := context.Cause(c.Context()); err != nil {
 				return err
 			}
-			report, err := s.report(p.policy, explain)
+			report, err := s.report(p.policy, p.explain)
 			if err != nil {
 				return err
+			}
+			if svg != "" {
+				if err := s.draw(svg); err != nil {
+					return err
+				}
 			}
 			if p.json {
 				return printJSON(c.OutOrStdout(), report)
@@ -127,7 +143,8 @@ func planCommand() *cobra.Command {
 	p.register(c)
 	live.register(c)
 	c.Flags().StringVar(&job, "job", "", "print the plan that this job of a controller trains with, and what has changed since the one before")
-	c.Flags().BoolVar(&explain, "explain", false, "say per storage what is done with it and why")
+	c.Flags().BoolVar(&p.explain, "explain", false, "say per storage what is done with it and why, what that frees and costs; and why the others stay")
+	c.Flags().StringVar(&svg, "svg", "", "draw memory over the steps, before and after, and the lanes below it, into this file (several jobs: FILE-JOB.svg each)")
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
 	c.Flags().BoolVar(&commands, "commands", false, "list the commands of the program, with their lanes and waits")
 	return c
@@ -141,37 +158,68 @@ func (s *session) report(policy string, explain bool) (*planReport, error) {
 	}
 	r := &planReport{Device: s.device.Name(), Policy: policy, Budget: s.budget, Rounds: p.Rounds, Validated: true,
 		PlanTime: bench.Milliseconds(p.PlanTime), PackTime: bench.Milliseconds(p.PackTime), Proof: bench.Milliseconds(p.Proof)}
-	for i, t := range s.workload {
-		j := jobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors), Steps: len(p.Jobs[i].Plan.Steps)}
-		out, in := p.Jobs[i].Plan.Copied(t.Graph)
-		j.planFigures = planFigures{saved[i], out, in}
-		for _, d := range p.Jobs[i].Decisions {
-			if d.Kind == "swap" {
-				j.Swaps++
-			} else {
-				j.Recomputes++
-			}
-			if explain {
-				j.Decisions = append(j.Decisions, explained(t.Graph, p.Jobs[i], d))
-			}
-		}
-		if explain {
-			for _, h := range p.Holders(t.Graph, i) {
-				j.Peak = append(j.Peak, holder{t.Graph.Storages[h].Name, t.Graph.Storages[h].Bytes})
-			}
-		}
-		j.Iteration, j.Stall = bench.Milliseconds(p.Timings[i].Iteration), bench.Milliseconds(p.Timings[i].Stall)
-		j.EOR = float64(p.Timings[i].Iteration) / float64(max(1, s.planner.Latency(i)))
-		if s.priorities != nil {
-			j.Priority = &s.priorities[i]
-		}
-		if s.swapRates != nil {
-			j.SwapRate = &s.swapRates[i]
-		}
+	for i := range s.workload {
+		j := s.job(i, saved[i], explain)
 		r.Total.add(j.planFigures)
 		r.Jobs = append(r.Jobs, j)
 	}
 	return r, nil
+}
+
+// job reports on the plan of one job.
+func (s *session) job(i int, saved bench.Memory, explain bool) jobPlan {
+	t, p := s.workload[i], s.planned.Jobs[i]
+	out, in := p.Plan.Copied(t.Graph)
+	j := jobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors), Steps: len(p.Plan.Steps),
+		planFigures: planFigures{saved, out, in}, Phase: p.Phase, SwapBytes: p.Plan.Swapped(t.Graph), Recompute: bench.Milliseconds(p.Plan.Recomputation())}
+	for _, d := range p.Decisions {
+		switch d.Kind {
+		case "swap":
+			j.Swaps++
+		case "recompute":
+			j.Recomputes++
+		}
+		if explain && d.Kind == "keep" {
+			j.Kept = append(j.Kept, explained(t.Graph, p, d))
+		} else if explain {
+			j.Decisions = append(j.Decisions, explained(t.Graph, p, d))
+		}
+	}
+	if explain {
+		for _, h := range s.planned.Holders(t.Graph, i) {
+			j.Peak = append(j.Peak, holder{t.Graph.Storages[h].Name, t.Graph.Storages[h].Bytes})
+		}
+	}
+	timing := s.planned.Timings[i]
+	j.Iteration, j.Stall = bench.Milliseconds(timing.Iteration), bench.Milliseconds(timing.Stall)
+	j.EOR = float64(timing.Iteration) / float64(max(1, p.Unplanned))
+	if s.priorities != nil {
+		j.Priority = &s.priorities[i]
+	}
+	if s.swapRates != nil {
+		j.SwapRate = &s.swapRates[i]
+	}
+	return j
+}
+
+// draw writes a drawing per job.
+func (s *session) draw(path string) error {
+	for i, t := range s.workload {
+		before, err := s.planner.Footprint(i)
+		if err != nil {
+			return err
+		}
+		var drawing bytes.Buffer
+		bench.Draw(&drawing, t.Name, before, s.planned, i)
+		name := path
+		if len(s.workload) > 1 {
+			name = fmt.Sprintf("%s-%s.svg", strings.TrimSuffix(path, ".svg"), t.Name)
+		}
+		if err := os.WriteFile(name, drawing.Bytes(), 0o666); err != nil {
+			return fmt.Errorf("--svg: %w", err)
+		}
+	}
+	return nil
 }
 
 func (f *planFigures) add(g planFigures) {
@@ -192,7 +240,8 @@ func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) deci
 		}
 	}
 	return decision{Storage: g.Storages[d.Storage].Name, Bytes: g.Storages[d.Storage].Bytes, Kind: d.Kind, From: op(d.From), To: op(d.To),
-		FreeSlots: d.Freed, Cost: bench.Milliseconds(d.Cost), Reason: d.Reason}
+		FreeSlots: d.Freed, Away: bench.Milliseconds(d.Away), Freed: float64(g.Storages[d.Storage].Bytes) * bench.Milliseconds(d.Away),
+		Cost: bench.Milliseconds(d.Cost), Reason: d.Reason}
 }
 
 // given returns the columns of what was given for the job, and their heads.
@@ -212,20 +261,23 @@ func (r *planReport) write(out io.Writer) error {
 		r.Device, r.Policy, r.PlanTime, r.PackTime, r.Rounds, r.Proof)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	heads, _ := r.Jobs[0].given()
-	fmt.Fprintln(t, "job\tops\tvanilla all\tvanilla live\tslot peak\tarena\tMSR all\tMSR live\tswaps\trecomputes\tout\tin\titeration ms\tstall ms\tEOR\t"+heads)
+	fmt.Fprintln(t, "job\tops\tvanilla all\tvanilla live\tslot peak\tarena\tworking set\tzero stall\tMSR all\tMSR live\tswaps\trecomputes\tout\tin\titeration ms\tstall ms\tEOR\t"+heads)
 	for _, j := range r.Jobs {
 		_, cells := j.given()
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t%.3f\t%s\n", j.Job, j.Ops, j.VanillaAll, j.VanillaLive,
-			j.SlotPeak, j.Arena, j.MSRAll, j.MSRLive, j.Swaps, j.Recomputes, j.Out, j.In, j.Iteration, j.Stall, j.EOR, cells)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t%.3f\t%s\n", j.Job, j.Ops, j.VanillaAll, j.VanillaLive,
+			j.SlotPeak, j.Arena, j.WorkingSet, j.ZeroStall, j.MSRAll, j.MSRLive, j.Swaps, j.Recomputes, j.Out, j.In, j.Iteration, j.Stall, j.EOR, cells)
 	}
 	f := r.Total
-	fmt.Fprintf(t, "total\t\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t\t\t%s\t%s\t\t\t\t\n", f.VanillaAll, f.VanillaLive, f.SlotPeak, f.Arena, f.MSRAll, f.MSRLive, f.Out, f.In)
+	fmt.Fprintf(t, "total\t\t%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t\t\t%s\t%s\t\t\t\t\n", f.VanillaAll, f.VanillaLive, f.SlotPeak, f.Arena, f.WorkingSet, f.ZeroStall, f.MSRAll, f.MSRLive, f.Out, f.In)
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, j := range r.Jobs {
 		for _, d := range j.Decisions {
-			fmt.Fprintf(out, "%s: %s %s (%s) from %s to %s: away for %d steps; %s\n", j.Job, d.Kind, d.Storage, d.Bytes, d.From, d.To, d.FreeSlots, d.Reason)
+			fmt.Fprintf(out, "%s: %s %s (%s) from %s to %s: away for %d steps, %.3f ms; costs %.3f ms; %s\n", j.Job, d.Kind, d.Storage, d.Bytes, d.From, d.To, d.FreeSlots, d.Away, d.Cost, d.Reason)
+		}
+		for _, d := range j.Kept {
+			fmt.Fprintf(out, "%s: keep %s (%s) at the peak: %s\n", j.Job, d.Storage, d.Bytes, d.Reason)
 		}
 	}
 	return nil

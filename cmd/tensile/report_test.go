@@ -16,7 +16,7 @@ import (
 // The keys of run --json. Programs depend on them.
 const (
 	reportKeys  = "device policy budget_bytes link_bytes_per_second plan_ms pack_ms prove_ms jobs total"
-	metricsKeys = "vanilla_peak_all_bytes vanilla_peak_live_bytes slot_peak_bytes arena_bytes touched_bytes working_set_bound_bytes " +
+	metricsKeys = "vanilla_peak_all_bytes vanilla_peak_live_bytes slot_peak_bytes arena_bytes touched_bytes working_set_bound_bytes zero_stall_bound_bytes " +
 		"msr_all msr_live eor cbr stall_ms plans transition_ms"
 	jobKeys = "job model iterations loss_first loss_last bit_identical " + metricsKeys
 )
@@ -80,6 +80,7 @@ func TestRunReport(t *testing.T) {
 		sum.Arena += j.Arena
 		sum.Touched += j.Touched
 		sum.WorkingSet += j.WorkingSet
+		sum.ZeroStall += j.ZeroStall
 		sum.Stall += j.Stall
 		sum.Plans += j.Plans
 		sum.Transition += j.Transition

@@ -1,0 +1,185 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"tensile/graph"
+)
+
+// hybrid plans recomputations and swaps together. What is recomputed is a prefix of one sequence, ordered by the time that
+// each byte takes: so the prefix is all that has to be searched for. For each that is tried the steps are written with the
+// recomputations in them, and swaps fill what is free of the link then.
+type hybrid struct {
+	r        *Request
+	base     [][]step // per job
+	chains   []*chains
+	sequence []recomputable
+
+	best   []*draft // of what was tried for the present target
+	lowest graph.Bytes
+	length int // of its prefix
+	last   int // the prefix that was found for the target before; 0: none
+}
+
+func (r *Request) hybrid(order func(*graph.Graph) []graph.OpID) *hybrid {
+	h := &hybrid{r: r}
+	for i := range r.Jobs {
+		h.base = append(h.base, firstSteps(order(r.Jobs[i].Graph)))
+	}
+	return h
+}
+
+// prepare finds what can be recomputed.
+func (h *hybrid) prepare() {
+	if h.chains != nil {
+		return
+	}
+	least := MaxWeight
+	for i := range h.r.Jobs {
+		least = min(least, h.r.Jobs[i].weight())
+	}
+	for i := range h.r.Jobs {
+		c := newChains(h.r.draft(i, h.base[i]), h.r.Options.NoChains)
+		h.chains = append(h.chains, c)
+		if !h.r.Options.NoRecompute && !h.r.Options.NoHybrid {
+			h.sequence = append(h.sequence, c.sequence(i, h.r.Jobs[i].weight(), least)...)
+		}
+	}
+	slices.SortStableFunc(h.sequence, func(a, b recomputable) int {
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.job, b.job), cmp.Compare(a.storage, b.storage))
+	})
+}
+
+// plan recomputes the first k of the sequence and swaps what costs no time, until the sum of the peaks is at the target.
+func (h *hybrid) plan(k int, target graph.Bytes) []*draft {
+	touched := h.choose(k)
+	jobs := make([]*draft, len(h.base))
+	for i, steps := range h.base {
+		if touched[i] {
+			steps, _ = h.chains[i].insert()
+		}
+		jobs[i] = h.r.draft(i, steps)
+	}
+	if !h.r.Options.NoSwap {
+		swapFreely(jobs, target)
+	}
+	return jobs
+}
+
+// choose marks the first k of the sequence as recomputed, and returns which jobs have one.
+func (h *hybrid) choose(k int) []bool {
+	for _, c := range h.chains {
+		clear(c.chosen)
+	}
+	jobs := make([]bool, len(h.base))
+	for _, s := range h.sequence[:k] {
+		h.chains[s.job].chosen[s.storage] = true
+		jobs[s.job] = true
+	}
+	return jobs
+}
+
+// reach returns drafts whose peaks add up to at most the target, with as short a prefix as possible, or else the lowest
+// that were tried. The search begins where the bytes recomputed are what is to be saved, or where it ended for the target
+// before, and doubles its steps from there: a few trials, a number logarithmic in the sequence at most.
+func (h *hybrid) reach(target graph.Bytes) []*draft {
+	if h.last == 0 {
+		h.best, h.lowest = h.plan(0, target), 0
+		if h.lowest = sumOfPeaks(h.best); h.lowest <= target {
+			return h.best
+		}
+		h.prepare()
+		h.last = h.guess(h.lowest - target)
+	}
+	h.best, h.lowest = nil, 0
+	low, high := -1, len(h.sequence) // low is not enough; high is, or nothing is
+	k := min(h.last, high)
+	for step := 1; low < k && k < high; step *= 2 { // away from the guess, until what is wanted lies between
+		if h.try(k, target) {
+			high = k
+			k = max(low+1, k-step)
+			if low >= 0 {
+				break
+			}
+		} else {
+			low = k
+			if high < len(h.sequence) {
+				break
+			}
+			k = min(high, k+step)
+		}
+	}
+	if high == len(h.sequence) && !h.try(high, target) {
+		h.force(target)
+		return h.best
+	}
+	for low+1 < high {
+		if k := (low + 1 + high) / 2; h.try(k, target) {
+			high = k
+		} else {
+			low = k
+		}
+	}
+	h.last = high
+	return h.best
+}
+
+// force tries parts of the sequence and forces down what they leave above the target. It keeps what loses least time, or
+// if none reaches the target what is lowest.
+func (h *hybrid) force(target graph.Bytes) {
+	const parts = 4
+	var least time.Duration
+	h.best = nil
+	for part := parts; part > 0; part-- {
+		jobs := h.plan(len(h.sequence)*part/parts, target)
+		enough := force(jobs, target, h.r.Options)
+		peak, lost := sumOfPeaks(jobs), loss(jobs)
+		if h.best == nil || enough && (h.lowest > target || lost < least) || !enough && h.lowest > target && peak < h.lowest {
+			h.best, h.lowest, least = jobs, peak, lost
+		}
+	}
+	h.last = len(h.sequence)
+}
+
+// loss is what the decisions of jobs are expected to cost, weighed.
+func loss(jobs []*draft) (sum time.Duration) {
+	for _, d := range jobs {
+		var lost time.Duration
+		for _, s := range d.steps {
+			if s.want >= 0 {
+				lost += d.job.Latency[s.op]
+			}
+		}
+		for _, x := range d.gaps {
+			if x.kind == swap {
+				lost += x.cost
+			}
+		}
+		sum += lost * time.Duration(d.job.weight())
+	}
+	return sum
+}
+
+// guess returns a prefix that recomputes so many bytes, 1 at least.
+func (h *hybrid) guess(bytes graph.Bytes) int {
+	for k, s := range h.sequence {
+		if bytes -= s.bytes; bytes <= 0 {
+			return k + 1
+		}
+	}
+	return max(1, len(h.sequence))
+}
+
+// try plans with a prefix and reports whether that reaches the target. It keeps what reaches it with the shortest prefix
+// that was tried, or else what is lowest.
+func (h *hybrid) try(k int, target graph.Bytes) bool {
+	jobs := h.plan(k, target)
+	peak := sumOfPeaks(jobs)
+	enough := peak <= target
+	if h.best == nil || enough && (h.lowest > target || k < h.length) || !enough && h.lowest > target && peak < h.lowest {
+		h.best, h.lowest, h.length = jobs, peak, k
+	}
+	return enough
+}
