@@ -20,7 +20,11 @@ func (r *PlannerReport) WriteTables(w io.Writer) error {
 	fmt.Fprintln(t, "\nplanned again after new latencies")
 	fmt.Fprintln(t, "jobs\tops each\tbudget\tplan ms\twith packing and proofs ms\t")
 	for _, c := range r.Replan {
-		fmt.Fprintf(t, "%d\t%d\t%.0f%%\t%.2f\t%.2f\t\n", c.Jobs, c.Ops, 100*c.Budget, c.Plan, c.All)
+		budget := fmt.Sprintf("%.0f%%", 100*c.Budget)
+		if c.Budget == 0 {
+			budget = "free swaps"
+		}
+		fmt.Fprintf(t, "%d\t%d\t%s\t%.2f\t%.2f\t\n", c.Jobs, c.Ops, budget, c.Plan, c.All)
 	}
 	fmt.Fprintln(t, "\nwithout one part of the planner (-: no plan fits)")
 	fmt.Fprintln(t, "model\tbudget\twithout\tslot peak\tarena\tzero stall\tMSR live\tEOR\tswaps\trecomputes\tplan ms\t")

@@ -73,6 +73,8 @@ type checker struct {
 	floor  clock // counts at the last drain
 	origin clock // counts where the present section began
 
+	reads, writes []use // of the present command, for kernelUses
+
 	problems []error
 }
 
@@ -128,7 +130,7 @@ type use struct {
 	generation int
 }
 
-// uses lists the accesses of a command in an iteration: reads first, then writes.
+// uses lists the accesses of a command in an iteration: reads first, then writes. The next call overwrites the list.
 func (c *checker) uses(cmd *Command, iteration int) []use {
 	of := func(at Address, s graph.StorageID, version int, write bool) use {
 		return use{at, c.g.Storages[s].Bytes, write, s, c.generation(s, version, iteration)}
@@ -153,7 +155,7 @@ func (c *checker) uses(cmd *Command, iteration int) []use {
 func (c *checker) kernelUses(cmd *Command, of func(Address, graph.StorageID, int, bool) use) []use {
 	g := c.g
 	op := &g.Ops[cmd.Op]
-	var reads, writes []use
+	reads, writes := c.reads[:0], c.writes[:0]
 	add := func(t graph.TensorID, a Address, version int, write bool) {
 		tensor := g.Tensors[t]
 		a.Offset -= tensor.Offset
@@ -179,7 +181,9 @@ func (c *checker) kernelUses(cmd *Command, of func(Address, graph.StorageID, int
 	if cmd.ScratchBytes > 0 {
 		writes = append(writes, use{at: cmd.Scratch, size: cmd.ScratchBytes, write: true, storage: nothing})
 	}
-	return slices.Concat(reads, writes)
+	reads = append(reads, writes...)
+	c.reads, c.writes = reads, writes
+	return reads
 }
 
 func (c *checker) say(where any, kind error, format string, args ...any) {
@@ -239,7 +243,7 @@ func (c *checker) formed(cmd *Command) bool {
 	case cmd.Lane >= Lanes || cmd.Kind > Poison || away(cmd.Device) || away(cmd.Scratch):
 		return false
 	case cmd.Kind == Kernel:
-		return 0 <= cmd.Op && int(cmd.Op) < len(g.Ops) && !slices.ContainsFunc(slices.Concat(cmd.Inputs, cmd.Outputs), away) &&
+		return 0 <= cmd.Op && int(cmd.Op) < len(g.Ops) && !slices.ContainsFunc(cmd.Inputs, away) && !slices.ContainsFunc(cmd.Outputs, away) &&
 			len(cmd.Inputs) == len(g.Ops[cmd.Op].Inputs) && len(cmd.Outputs) == len(g.Ops[cmd.Op].Outputs)
 	case cmd.Storage < 0 || int(cmd.Storage) >= len(g.Storages):
 		return false

@@ -152,52 +152,61 @@ func (d *draft) findGaps() {
 	n, storages := len(d.steps), d.g.Storages
 	d.head, d.tail = make([]*gap, len(storages)), make([]*gap, len(storages))
 	d.swapped = make([]int32, len(storages))
-	first := slices.Repeat([]int32{-1}, len(storages))
-	last := slices.Clone(first)
-	made := slices.Clone(first)
-	dirty := make([]bool, len(storages))
-	add := func(x gap) {
-		x.made, x.dirty = int(made[x.storage]), dirty[x.storage]
-		dirty[x.storage] = false
-		d.append(x)
-	}
+	d.gaps = make([]*gap, 0, len(d.touches.all)/2)
+	seen := make([]seen, len(storages))
 	for slot, step := range d.steps {
 		for _, s := range d.touched(step) {
+			x := &seen[s]
 			switch {
-			case first[s] < 0:
-				first[s] = int32(slot)
+			case x.first == 0:
+				x.first = int32(slot + 1)
 				if storages[s].Role == graph.Input {
-					add(gap{storage: s, from: -1, to: slot, kind: swap, drop: -1, in: -1})
+					d.append(gap{storage: s, from: -1, to: slot, made: -1, kind: swap, drop: -1, in: -1})
 				}
 			case s == step.want:
-				add(gap{storage: s, from: int(last[s]), to: slot, kind: recompute, drop: int(last[s]), in: slot - 1})
-				made[s] = int32(slot)
-			case slot > int(last[s])+1:
-				add(gap{storage: s, from: int(last[s]), to: slot})
+				d.append(x.gap(s, gap{to: slot, kind: recompute, drop: int(x.last), in: slot - 1}))
+				x.made = int32(slot + 1)
+			case slot > int(x.last)+1:
+				d.append(x.gap(s, gap{to: slot}))
 			}
-			last[s] = int32(slot)
+			x.last = int32(slot)
 		}
 		if step.want < 0 {
 			for _, s := range d.makes.of(int(step.op)) {
-				made[s], dirty[s] = int32(slot), true
+				seen[s].made, seen[s].dirty = int32(slot+1), true
 			}
 		}
 	}
 	for i := range storages {
-		s := &storages[i]
-		if !s.Role.Persistent() || first[s.ID] < 0 {
+		x := &seen[i]
+		if x.first == 0 || !storages[i].Role.Persistent() {
 			continue
 		}
-		if int(first[s.ID])+n > int(last[s.ID])+1 {
-			add(gap{storage: s.ID, from: int(last[s.ID]), to: int(first[s.ID]) + n})
+		s := graph.StorageID(i)
+		if first := int(x.first) - 1; first+n > int(x.last)+1 {
+			d.append(x.gap(s, gap{to: first + n}))
 		}
-		if x := d.head[s.ID]; dirty[s.ID] && x != nil {
-			x.dirty = true // written after its last gap: the first one of the next iteration finds that
+		if y := d.head[s]; x.dirty && y != nil {
+			y.dirty = true // written after its last gap: the first one of the next iteration finds that
 		}
-		for x := d.head[s.ID]; x != nil && x.made < 0 && made[s.ID] >= 0; x = x.next {
-			x.made = int(made[s.ID]) - n
+		for y := d.head[s]; y != nil && y.made < 0 && x.made > 0; y = y.next {
+			y.made = int(x.made) - 1 - n
 		}
 	}
+}
+
+// seen is what is known of a storage's accesses so far.
+type seen struct {
+	first, made int32 // the first slot and that of the last content, counted from 1; 0: none
+	last        int32 // slot
+	dirty       bool  // written since its gap before
+}
+
+// gap returns a gap that begins at the last access.
+func (x *seen) gap(s graph.StorageID, y gap) gap {
+	y.storage, y.from, y.made, y.dirty = s, int(x.last), int(x.made)-1, x.dirty
+	x.dirty = false
+	return y
 }
 
 // append adds the last gap of its storage.

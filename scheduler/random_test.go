@@ -123,7 +123,7 @@ func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.R
 // TestRandomRequests schedules random jobs under budgets from their working sets to what they need without a plan.
 func TestRandomRequests(t *testing.T) {
 	planned, refused := 0, 0
-	for seed := range seeds(300) {
+	for seed := range seeds(180) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		r := random(rng)
 		var least graph.Bytes
@@ -184,7 +184,7 @@ func TestAmpleBudget(t *testing.T) {
 
 // TestEqualRequests shows that equal requests give equal results, to the byte.
 func TestEqualRequests(t *testing.T) {
-	for seed := range seeds(200) {
+	for seed := range seeds(100) {
 		var texts [2][]byte
 		for i := range texts {
 			r := random(rand.New(rand.NewPCG(seed, 11)))

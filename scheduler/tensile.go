@@ -75,7 +75,11 @@ func (r *Request) tighten(order func(*graph.Graph) []graph.OpID, least graph.Byt
 			swapFreely(jobs, target)
 		}
 		fits := force(jobs, target, r.Options)
-		result, err := r.finish(jobs, target)
+		final := jobs
+		if alone {
+			final = clones(jobs) // these are worked on in the next round
+		}
+		result, err := r.finish(final, target)
 		if err != nil || result.Arena <= r.Budget {
 			return result, err
 		}
@@ -87,6 +91,14 @@ func (r *Request) tighten(order func(*graph.Graph) []graph.OpID, least graph.Byt
 		target = max(least, target-(result.Arena-r.Budget))
 		r.stage(Planning)
 	}
+}
+
+func clones(jobs []*draft) []*draft {
+	all := make([]*draft, len(jobs))
+	for i, d := range jobs {
+		all[i] = d.clone()
+	}
+	return all
 }
 
 // finish relaxes drafts up to the target, or up to their peaks if it is 0, writes and packs them.
@@ -142,7 +154,6 @@ func (r *Request) relaxed(jobs []*draft, target graph.Bytes) []*plan.Plan {
 	var plans []*plan.Plan
 	for _, d := range jobs {
 		if !r.Options.NoRelax {
-			d = d.clone()
 			_, peak := d.peak()
 			d.relax(peak + spare*graph.Bytes(d.job.weight())/weights)
 		}
