@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"tensile/bench"
@@ -25,13 +24,7 @@ type screen struct {
 }
 
 func newScreen(out io.Writer, s *session, silent bool, iterations int) *screen {
-	file, ok := out.(*os.File)
-	terminal := false
-	if ok {
-		info, err := file.Stat()
-		terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return &screen{out: out, session: s, silent: silent, terminal: terminal, iterations: iterations}
+	return &screen{out: out, session: s, silent: silent, terminal: isTerminal(out), iterations: iterations}
 }
 
 // head says what will be done.

@@ -1,0 +1,178 @@
+package predictor
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Model predicts latencies. It is not changed by predicting.
+type Model struct {
+	Devices []Device // known by their facts; those that were trained on are in the families of the groups
+	Groups  []Group
+	Note    string // what it was trained on
+}
+
+// Group is what was learned of some kinds of ops of one form.
+type Group struct {
+	Form     Form
+	Kinds    []string
+	Families []string // of devices that were trained on
+	Rows     int
+	Mean     []float32 // per feature: to be subtracted,
+	Scale    []float32 // to be divided by,
+	Low      []float32 // and the range that was trained on
+	High     []float32
+	Reach    [][2]float64 // per family, and one for all: latency over roofline time of large ops bound by arithmetic and by traffic
+	Nets     [][]layer    // their mean is taken
+}
+
+// Prediction is what a model says of a call.
+type Prediction struct {
+	P50, P95 time.Duration
+	Outside  float64 // how far outside of what was trained on, in doublings; 0: inside
+
+	Equivalent bool // another kind stood for one that was not trained on
+	Roofline   bool // nor was that one: it is the roofline
+}
+
+// Predict predicts calls on a device. Where a kind was not trained on, its equivalent
+// stands for it, or the roofline. Equal calls are worked out once.
+func (m *Model) Predict(d *Device, calls []Call) []Prediction {
+	out := make([]Prediction, len(calls))
+	first := make(map[Call]int, len(calls))
+	todo := make([][]int, len(m.Groups))
+	for i, c := range calls {
+		if _, twice := first[c]; twice {
+			continue
+		}
+		first[c] = i
+		g := m.group(c.Form, c.Kind)
+		if g < 0 {
+			g = m.group(c.Form, equivalent(&c))
+			out[i].Equivalent = true
+		}
+		if g >= 0 {
+			todo[g] = append(todo[g], i)
+		} else {
+			base := d.base(&c)
+			out[i] = Prediction{P50: seconds(base), P95: seconds(2 * base), Roofline: true}
+		}
+	}
+	for g, at := range todo {
+		if len(at) > 0 {
+			m.Groups[g].predict(d, calls, at, out)
+		}
+	}
+	for i, c := range calls {
+		out[i] = out[first[c]]
+	}
+	return out
+}
+
+func (m *Model) group(f Form, kind string) int {
+	return slices.IndexFunc(m.Groups, func(g Group) bool { return g.Form == f && slices.Contains(g.Kinds, kind) })
+}
+
+// Device returns what the model knows of a device by name.
+func (m *Model) Device(name string) (Device, error) {
+	i := slices.IndexFunc(m.Devices, func(d Device) bool { return d.Name == name })
+	if i < 0 {
+		return Device{}, fmt.Errorf("the model does not know the device %q", name)
+	}
+	return m.Devices[i], nil
+}
+
+func seconds(s float64) time.Duration { return max(1, time.Duration(math.Round(min(s, 1e6)*1e9))) }
+
+// predict fills out for the calls at some places.
+func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
+	var x []float32
+	far := make([]float64, len(at))
+	for i, c := range at {
+		x, far[i] = g.row(x, d, &calls[c])
+	}
+	sums := make([]float64, len(at)*outputs)
+	for _, layers := range g.Nets {
+		for i, v := range forward(layers, x, len(at)) {
+			sums[i] += float64(v) / float64(len(g.Nets))
+		}
+	}
+	reach := g.reach(d)
+	for i, c := range at {
+		p50, p95 := sums[2*i], max(sums[2*i], sums[2*i+1])
+		base := d.base(&calls[c])
+		if far[i] > 0 { // towards the roofline, at what large ops reach of it
+			near := 1 / (1 + far[i]/patience)
+			p50, p95 = near*p50+(1-near)*math.Log(reach[bound(d, &calls[c])]), p95-p50
+			p95 = p50 + p95*(1+far[i]/patience)
+		}
+		p := &out[c]
+		p.Outside, p.P50 = far[i], seconds(base*math.Exp(p50))
+		p.P95 = max(p.P50, seconds(base*math.Exp(p95)))
+	}
+}
+
+// patience is after how many doublings outside of the trained range the roofline counts as much as the network.
+const patience = 8
+
+// slack is how many doublings outside of the trained range still count as inside.
+const slack = 0.5
+
+// bound is 0 for a call that arithmetic bounds, 1 for one that traffic does.
+func bound(d *Device, c *Call) int {
+	if arithmetic, traffic := d.times(c); arithmetic >= traffic {
+		return 0
+	}
+	return 1
+}
+
+func (g *Group) reach(d *Device) [2]float64 {
+	if i := slices.Index(g.Families, d.Family()); i >= 0 {
+		return g.Reach[i]
+	}
+	return g.Reach[len(g.Families)]
+}
+
+// row appends a call's features, and says how far outside of the trained range they are: the largest distance in doublings,
+// beyond
+// the slack, as nearly all features are logarithms to base 2.
+func (g *Group) row(x []float32, d *Device, c *Call) ([]float32, float64) {
+	at := len(x)
+	r := row{x: x}
+	r.features(d, c)
+	x = r.x
+	var far float32
+	family := slices.Index(g.Families, d.Family())
+	if g.Mean != nil {
+		f := x[at:]
+		for i, v := range f {
+			if inside := min(max(v, g.Low[i]), g.High[i]); inside != v {
+				if i < len(f)-identity {
+					far = max(far, inside-v, v-inside)
+				}
+				v = inside
+			}
+			f[i] = (v - g.Mean[i]) / g.Scale[i]
+		}
+	}
+	kind := c.Kind
+	if !slices.Contains(g.Kinds, kind) {
+		kind = equivalent(c)
+	}
+	for _, k := range g.Kinds {
+		x = append(x, one(k == kind))
+	}
+	for i := range g.Families {
+		x = append(x, one(i == family))
+	}
+	return x, max(0, float64(far)-slack)
+}
+
+func one(b bool) float32 {
+	if b {
+		return 1
+	}
+	return 0
+}
