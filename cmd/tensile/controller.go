@@ -145,13 +145,12 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 
 // controllerConfig is what a controller plans by for a device.
 func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
-	facts := d.Facts()
+	facts, latencies := d.Facts(), f.latencies(d)
 	return controller.Config{Device: d.Name(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options,
 		Profile: func(g *graph.Graph) controller.Profile {
-			var p controller.Profile
+			p := controller.Profile{Latency: latencies(g)}
 			for op := range g.Ops {
 				variant := d.Variants(g, graph.OpID(op))[0]
-				p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
 				p.Scratch = append(p.Scratch, variant.Scratch)
 				p.Variant = append(p.Variant, variant.Name)
 			}

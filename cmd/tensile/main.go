@@ -60,7 +60,7 @@ device, swapped to host memory or recomputed, proves the plan, and carries it ou
 Losses and weights are the same to the bit as without a plan.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q: choose run, plan, graph, pool, bench or predictor, or see tensile --help", args[0])
+				return fmt.Errorf("unknown command %q: choose run, plan, graph, pool, bench, predictor or calibrate, or see tensile --help", args[0])
 			}
 			return nil
 		},
@@ -73,6 +73,6 @@ Losses and weights are the same to the bit as without a plan.`,
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
 	c.AddCommand(runCommand(), planCommand(), graphCommand(), poolCommand(), benchCommand(),
-		predictorCommand(), controllerCommand(), executorCommand(), credentialsCommand(), submitCommand(), jobsCommand(), stopCommand(), logsCommand())
+		predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(), credentialsCommand(), submitCommand(), jobsCommand(), stopCommand(), logsCommand())
 	return c
 }

@@ -90,7 +90,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err != nil {
 		return err
 	}
-	report.Device, report.Policy, report.Link = s.device.Name(), f.policy, float64(s.link.rate)
+	report.Device, report.Policy, report.Link, report.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
 	if f.json {
 		err = printJSON(out, report)
 	} else {

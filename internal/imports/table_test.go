@@ -14,7 +14,7 @@ var rows = [][]string{
 	{"peak"},
 	{"program"},
 	{"passes"},
-	{"predictor"},
+	{"predictor", "predictor/correct"},
 	{"scheduler"},
 	{"autodiff", "models", "onnx"},
 	{"data", "weights"},
@@ -27,6 +27,7 @@ var rows = [][]string{
 	{"controller"},
 	{"internal/bus"},
 	{"bench"},
+	{"calibrate"},
 	{"cmd/tensile"},
 }
 
@@ -77,7 +78,7 @@ var timeless = append([]string{"executor", "data", "weights", "device", "device/
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
-var pure = []string{"graph", "pool", "pool/trace", "cost", "plan", "peak", "program", "passes", "scheduler", "autodiff", "models", "swapexec"}
+var pure = []string{"graph", "pool", "pool/trace", "cost", "plan", "peak", "program", "passes", "predictor/correct", "scheduler", "autodiff", "models", "swapexec"}
 
 // outside are the standard packages that a pure package has no business with.
 var outside = []string{"context", "log", "log/slog", "math/rand", "net", "os", "os/exec", "sync", "syscall", "unsafe"}
