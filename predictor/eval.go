@@ -9,6 +9,7 @@ import (
 type Evaluation struct {
 	Kinds    []KindError   `json:"kinds"`
 	Devices  []DeviceError `json:"devices"`
+	Cells    []CellError   `json:"cells"`
 	Overall  float64       `json:"overall_mape"`  // mean over kinds
 	Roofline float64       `json:"roofline_mape"` // mean over kinds, of the roofline at the devices' peak rates
 	Covered  float64       `json:"p95_covered"`   // share of samples that took no longer than their p95
@@ -22,6 +23,14 @@ type KindError struct {
 	MAPE float64 `json:"mape"`
 	P50  float64 `json:"p50_ape"`
 	P95  float64 `json:"p95_ape"`
+}
+
+// CellError is the error on the samples of one kind on one device.
+type CellError struct {
+	Kind   string  `json:"kind"`
+	Device string  `json:"device"`
+	N      int     `json:"n"`
+	MAPE   float64 `json:"mape"`
 }
 
 // DeviceError is the error on the samples of one device. Corrected is the error of the samples after the first 32 when all
@@ -44,6 +53,7 @@ func Evaluate(m *Model, samples []Sample, devices []Device) *Evaluation {
 	for d := range devices {
 		var calls []Call
 		var at []int
+		cells := make(map[string][]float64)
 		for i := range samples {
 			if samples[i].Device == d {
 				calls, at = append(calls, samples[i].Call), append(at, i)
@@ -52,10 +62,14 @@ func Evaluate(m *Model, samples []Sample, devices []Device) *Evaluation {
 		for i, p := range m.Predict(&devices[d], calls) {
 			s := &samples[at[i]]
 			kinds[s.Kind] = append(kinds[s.Kind], relative(p.P50.Seconds(), s.Seconds))
+			cells[s.Kind] = append(cells[s.Kind], relative(p.P50.Seconds(), s.Seconds))
 			plain[s.Kind] = append(plain[s.Kind], relative(devices[d].Roofline(&s.Call), s.Seconds))
 			per[d] = append(per[d], pair{p.P50.Seconds(), s.Seconds})
 			e.Covered += float64(one(s.Seconds <= p.P95.Seconds())) / float64(len(samples))
 			e.Outside += float64(one(p.Outside > 0)) / float64(len(samples))
+		}
+		for _, kind := range sorted(cells) {
+			e.Cells = append(e.Cells, CellError{kind, devices[d].Name, len(cells[kind]), mean(cells[kind])})
 		}
 	}
 	for _, kind := range sorted(kinds) {

@@ -41,6 +41,7 @@ type Prediction struct {
 // stands for it, or the roofline. Equal calls are worked out once.
 func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 	out := make([]Prediction, len(calls))
+	stand := make([]Call, len(calls))
 	first := make(map[Call]int, len(calls))
 	todo := make([][]int, len(m.Groups))
 	for i, c := range calls {
@@ -48,21 +49,19 @@ func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 			continue
 		}
 		first[c] = i
-		g := m.group(c.Form, c.Kind)
+		stand[i] = c
+		g, kind := m.standIn(&c)
 		if g < 0 {
-			g = m.group(c.Form, equivalent(&c))
-			out[i].Equivalent = true
-		}
-		if g >= 0 {
-			todo[g] = append(todo[g], i)
-		} else {
 			base := d.base(&c)
 			out[i] = Prediction{P50: seconds(base), P95: seconds(2 * base), Roofline: true}
+			continue
 		}
+		stand[i].Kind, out[i].Equivalent = kind, kind != c.Kind
+		todo[g] = append(todo[g], i)
 	}
 	for g, at := range todo {
 		if len(at) > 0 {
-			m.Groups[g].predict(d, calls, at, out)
+			m.Groups[g].predict(d, stand, at, out)
 		}
 	}
 	for i, c := range calls {
@@ -71,8 +70,17 @@ func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 	return out
 }
 
-func (m *Model) group(f Form, kind string) int {
-	return slices.IndexFunc(m.Groups, func(g Group) bool { return g.Form == f && slices.Contains(g.Kinds, kind) })
+// standIn is the group that predicts a call, and the kind as which it does: the call's own if that was trained on. Group -1:
+// nothing of the call's form was.
+func (m *Model) standIn(c *Call) (group int, kind string) {
+	for _, kind := range append([]string{c.Kind}, equivalent(c)...) {
+		for i := range m.Groups {
+			if g := &m.Groups[i]; g.Form == c.Form && slices.Contains(g.Kinds, kind) {
+				return i, kind
+			}
+		}
+	}
+	return -1, ""
 }
 
 // Device returns what the model knows of a device by name.
@@ -157,12 +165,8 @@ func (g *Group) row(x []float32, d *Device, c *Call) ([]float32, float64) {
 			f[i] = (v - g.Mean[i]) / g.Scale[i]
 		}
 	}
-	kind := c.Kind
-	if !slices.Contains(g.Kinds, kind) {
-		kind = equivalent(c)
-	}
 	for _, k := range g.Kinds {
-		x = append(x, one(k == kind))
+		x = append(x, one(k == c.Kind))
 	}
 	for i := range g.Families {
 		x = append(x, one(i == family))

@@ -82,13 +82,17 @@ var equivalents = map[graph.Kind]string{
 	graph.ReLU: "relu", graph.Add: "add", graph.Mul: "mul", graph.SoftmaxXent: "softmax", graph.BatchNorm: "ln",
 }
 
-// equivalent is the kind that stands for a call of a kind that was not trained on.
-func equivalent(c *Call) string {
+// equivalent are the kinds that may stand for a call of a kind that was not trained on, the best first.
+func equivalent(c *Call) []string {
+	var kinds []string
 	if kind, ok := equivalents[graph.Kind(c.Kind)]; ok {
-		return kind
+		kinds = append(kinds, kind)
+	}
+	if c.Form != Stream {
+		return kinds
 	}
 	if c.Dims.Read > c.Dims.M*c.Dims.K {
-		return "add"
+		return append(kinds, "add", "addu", "relu")
 	}
-	return "addu"
+	return append(kinds, "addu", "relu", "add")
 }

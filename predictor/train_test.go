@@ -148,6 +148,9 @@ func TestPredictAlone(t *testing.T) {
 			t.Errorf("%+v: %+v", c, p)
 		}
 	}
+	if softmax := together[len(together)-2]; !softmax.Equivalent {
+		t.Errorf("another kind stands for softmax, which is not said: %+v", softmax)
+	}
 	if last := together[len(together)-1]; !last.Roofline {
 		t.Errorf("a product of unknown kind is not said to be a roofline: %+v", last)
 	}
