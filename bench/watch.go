@@ -29,15 +29,27 @@ func (w *Watched) Add(iteration int, epoch int64, wall time.Duration, steps []ti
 	}
 }
 
-// Error is the mean over the steps of a plan of how far the latencies that it was made with are from the measured ones (the
-// median over iterations), as a share of these. Nil: nothing was reported of that plan.
-func (w *Watched) Error(p *plan.Plan) *float64 {
+// Latencies are the medians of what each op of a plan's graph took; nil if there was no report of all of them.
+func (w *Watched) Latencies(p *plan.Plan, ops int) []time.Duration {
+	latency := make([]time.Duration, ops)
+	for i, took := range w.medians(p) {
+		latency[p.Steps[i].Op] = took
+	}
+	for _, l := range latency {
+		if l == 0 {
+			return nil
+		}
+	}
+	return latency
+}
+
+// medians are those of each step of a plan over the iterations, 0 where nothing was reported.
+func (w *Watched) medians(p *plan.Plan) []time.Duration {
 	seen := w.steps
 	if len(seen) > 1 {
 		seen = seen[1:] // the first iteration warms up
 	}
-	var sum float64
-	var n int
+	all := make([]time.Duration, len(p.Steps))
 	for i := range p.Steps {
 		var took []time.Duration
 		for _, s := range seen {
@@ -45,13 +57,24 @@ func (w *Watched) Error(p *plan.Plan) *float64 {
 				took = append(took, s[i])
 			}
 		}
-		if len(took) == 0 {
-			continue
+		if len(took) > 0 {
+			slices.Sort(took)
+			all[i] = took[len(took)/2]
 		}
-		slices.Sort(took)
-		measured := float64(took[len(took)/2])
-		sum += math.Abs(float64(p.Made[i])-measured) / measured
-		n++
+	}
+	return all
+}
+
+// Error is the mean over the steps of a plan of how far the latencies that it was made with are from the measured ones (the
+// median over iterations), as a share of these. Nil: nothing was reported of that plan.
+func (w *Watched) Error(p *plan.Plan) *float64 {
+	var sum float64
+	var n int
+	for i, took := range w.medians(p) {
+		if took > 0 {
+			sum += math.Abs(float64(p.Made[i]-took)) / float64(took)
+			n++
+		}
 	}
 	if n == 0 {
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tensile/bench"
 	"tensile/calibrate"
 	"tensile/device"
 	"tensile/device/cpu"
@@ -24,8 +25,9 @@ type latencyFlags struct {
 	calibrate   bool
 	noCalibrate bool
 
-	model *predictor.Model // nil: roofline
-	load  float64
+	model    *predictor.Model // nil: roofline
+	load     float64
+	measured map[graph.Digest][]time.Duration // by digest of the graph: known, and nothing is predicted
 }
 
 func (f *latencyFlags) register(c *cobra.Command) {
@@ -39,6 +41,9 @@ func (f *planFlags) latencies(d device.Device) func(*graph.Graph) []time.Duratio
 	facts := d.Facts()
 	m := f.latency.model
 	return func(g *graph.Graph) []time.Duration {
+		if known := f.latency.measured[g.Digest()]; known != nil {
+			return known
+		}
 		latency := make([]time.Duration, len(g.Ops))
 		if m == nil {
 			for op := range latency {
@@ -64,6 +69,23 @@ func (s *session) assume(p *planFlags) error {
 		s.planner.Assume(i, latencies(t.Graph))
 	}
 	return nil
+}
+
+// measured has the session plan anew with the latencies that a run of the same jobs has measured.
+func (s *session) measured(p *planFlags, run *bench.Run, planned *bench.Planned) error {
+	p.latency.measured = make(map[graph.Digest][]time.Duration)
+	for i, t := range s.workload {
+		latency := run.Jobs[i].Watched.Latencies(planned.Jobs[i].Plan, len(t.Graph.Ops))
+		if latency == nil {
+			return fmt.Errorf("job %s: not every op was measured; --measured wants more --iterations", t.Name)
+		}
+		p.latency.measured[t.Graph.Digest()] = latency
+		s.planner.Assume(i, latency)
+	}
+	s.latency = "measured in the vanilla run"
+	var err error
+	s.planned, err = s.planner.Plan(p.policy, s.budget)
+	return err
 }
 
 // findModel loads the model that the flags ask for, or makes one, and says what plans are made with.
