@@ -67,7 +67,7 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 			return fmt.Errorf("no folder for the model: %w; name a file with --output", err)
 		}
 	}
-	m, samples, err := calibrateDevice(ctx, d, f.plan.modelName(d), calibrate.Options{Time: f.time, Seed: f.seed, Meter: &cpu.Meter{}}, 0.5, progress)
+	m, samples, err := calibrateDevice(ctx, d, f.plan.modelName(d), calibrate.Options{Time: f.time, Seed: f.seed, Meter: &cpu.Meter{}}, 0.15, progress)
 	if err != nil {
 		return err
 	}
