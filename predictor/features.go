@@ -62,6 +62,11 @@ func (r *row) features(d *Device, c *Call) {
 	default:
 		r.products(d, c)
 	}
+	r.device(d)
+}
+
+// device puts what describes the device alone.
+func (r *row) device(d *Device) {
 	r.ratio("units", float64(d.Units)/64)
 	r.ratio("ridge", d.FLOPs/d.Bandwidth/16)
 	r.ratio("flops/unit", d.FLOPs/float64(d.Units)/128e9)

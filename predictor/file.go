@@ -141,7 +141,7 @@ func (g *Group) check() error {
 	if len(g.Mean) != n || len(g.Scale) != n || len(g.Low) != n || len(g.High) != n {
 		return fmt.Errorf("it has %d features, this program %d", len(g.Mean), n)
 	}
-	if len(g.Reach) != len(g.Families)+1 || len(g.Nets) == 0 {
+	if len(g.Reach) != len(g.Families)+1 || len(g.Like) != len(g.Families) || len(g.Nets) == 0 {
 		return errors.New("parts are missing")
 	}
 	for i := range n {

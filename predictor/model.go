@@ -19,6 +19,7 @@ type Group struct {
 	Form     Form
 	Kinds    []string
 	Families []string // of devices that were trained on
+	Like     []Device // one of each family
 	Rows     int
 	Mean     []float32 // per feature: to be subtracted,
 	Scale    []float32 // to be divided by,
@@ -98,13 +99,20 @@ func seconds(s float64) time.Duration { return max(1, time.Duration(math.Round(m
 func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 	var x []float32
 	far := make([]float64, len(at))
-	for i, c := range at {
-		x, far[i] = g.row(x, d, &calls[c])
-	}
 	sums := make([]float64, len(at)*outputs)
-	for _, layers := range g.Nets {
-		for i, v := range forward(layers, x, len(at)) {
-			sums[i] += float64(v) / float64(len(g.Nets))
+	for view, weight := range g.views(d) {
+		if weight == 0 {
+			continue
+		}
+		family := view - 1
+		x = x[:0]
+		for i, c := range at {
+			x, far[i] = g.row(x, d, &calls[c], family)
+		}
+		for _, layers := range g.Nets {
+			for i, v := range forward(layers, x, len(at)) {
+				sums[i] += weight * float64(v) / float64(len(g.Nets))
+			}
 		}
 	}
 	reach := g.reach(d)
@@ -136,6 +144,39 @@ func bound(d *Device, c *Call) int {
 	return 1
 }
 
+// views weighs the ways in which a network is asked about a device: 0 as none of the families that were trained on, and 1+i
+// as one of family i. A device of a family is one of it. One that was never seen is asked for by its own facts, beside or
+// beyond which the network has seen few devices, and as each of the others, those alike counting more; the mean errs less
+// than either.
+func (g *Group) views(d *Device) []float64 {
+	weights := make([]float64, 1+len(g.Families))
+	if i := slices.Index(g.Families, d.Family()); i >= 0 {
+		weights[1+i] = 1
+		return weights
+	}
+	var own row
+	own.device(d)
+	var sum float64
+	for i := range g.Like {
+		var other row
+		other.device(&g.Like[i])
+		var square float64
+		for j, v := range own.x {
+			square += float64((v - other.x[j]) * (v - other.x[j]))
+		}
+		weights[1+i] = math.Exp(-math.Sqrt(square) / kinship)
+		sum += weights[1+i]
+	}
+	for i := range g.Like {
+		weights[1+i] *= 0.5 / sum
+	}
+	weights[0] = 0.5
+	return weights
+}
+
+// kinship is the distance in doublings of facts over which likeness falls by e.
+const kinship = 1
+
 func (g *Group) reach(d *Device) [2]float64 {
 	if i := slices.Index(g.Families, d.Family()); i >= 0 {
 		return g.Reach[i]
@@ -145,14 +186,17 @@ func (g *Group) reach(d *Device) [2]float64 {
 
 // row appends a call's features, and says how far outside of the trained range they are: the largest distance in doublings,
 // beyond
-// the slack, as nearly all features are logarithms to base 2.
-func (g *Group) row(x []float32, d *Device, c *Call) ([]float32, float64) {
+// the slack, as nearly all features are logarithms to base 2. The device alone is described as one of a family; -1: as it is.
+func (g *Group) row(x []float32, d *Device, c *Call, family int) ([]float32, float64) {
 	at := len(x)
 	r := row{x: x}
 	r.features(d, c)
+	if family >= 0 && g.Families[family] != d.Family() {
+		r.x = r.x[:len(r.x)-identity]
+		r.device(&g.Like[family])
+	}
 	x = r.x
 	var far float32
-	family := slices.Index(g.Families, d.Family())
 	if g.Mean != nil {
 		f := x[at:]
 		for i, v := range f {

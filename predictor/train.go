@@ -121,11 +121,16 @@ func newTask(kinds []string, samples []Sample, devices []Device) *task {
 		}
 	}
 	slices.Sort(g.Families)
+	for _, f := range g.Families {
+		i := slices.IndexFunc(mine, func(s *Sample) bool { return devices[s.Device].Family() == f })
+		g.Like = append(g.Like, devices[mine[i].Device])
+	}
 	g.Rows = len(mine)
 	g.scale(mine, devices)
 	g.measureReach(mine, devices)
 	for _, s := range mine {
-		t.table.x, _ = g.row(t.table.x, &devices[s.Device], &s.Call)
+		d := &devices[s.Device]
+		t.table.x, _ = g.row(t.table.x, d, &s.Call, slices.Index(g.Families, d.Family()))
 		t.table.y = append(t.table.y, float32(math.Log(s.Seconds/devices[s.Device].base(&s.Call))))
 	}
 	t.table.width = len(t.table.x) / len(mine)
