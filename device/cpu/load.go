@@ -22,8 +22,8 @@ type Meter struct {
 // usage is processor time since the start of the system: of all, busy or not, and of this process.
 type usage struct{ all, busy, own time.Duration }
 
-// Load returns the share of all processors' time that other processes used since the last call, from 0 to 1; at the first
-// call it is 0.
+// Load returns the share of all processors' time that other processes used since the last call, from 0 to 1, those
+// under nice left out; at the first call it is 0.
 func (m *Meter) Load() (float64, error) {
 	f, err := os.Open("/proc/stat")
 	if err != nil {
@@ -54,7 +54,8 @@ func (u usage) until(now usage) float64 {
 // tick is the unit of /proc/stat, the same on every Linux that Go supports.
 const tick = 10 * time.Millisecond
 
-// parseStat reads the line of all processors: user, nice, system, idle, iowait, irq, softirq, steal.
+// parseStat reads the line of all processors: user, nice, system, idle, iowait, irq, softirq, steal. What runs under nice gives
+// way to a job, so it does not count as busy.
 func parseStat(r io.Reader) (usage, error) {
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		rest, ok := strings.CutPrefix(lines.Text(), "cpu ")
@@ -68,7 +69,7 @@ func parseStat(r io.Reader) (usage, error) {
 		var u usage
 		for i, v := range t {
 			u.all += time.Duration(v) * tick
-			if i != 3 && i != 4 {
+			if i != 1 && i != 3 && i != 4 {
 				u.busy += time.Duration(v) * tick
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 func TestParseStat(t *testing.T) {
 	got, err := parseStat(strings.NewReader("cpu  100 20 30 400 50 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n"))
-	if want := (usage{all: 621 * tick, busy: 171 * tick}); err != nil || got != want {
+	if want := (usage{all: 621 * tick, busy: 151 * tick}); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	for _, text := range []string{"", "cpu 1 2 three\n", "intr 1 2\n"} {
