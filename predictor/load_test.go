@@ -34,7 +34,7 @@ func recorded(t *testing.T) []Sample {
 func TestLoadAsMeasured(t *testing.T) {
 	samples := recorded(t)
 	devices := []Device{{Name: "cpu", FLOPs: 12e9, Bandwidth: 20e9, Units: 2, Clock: 1e9, Cache: 1 << 20, Launch: 4 * time.Microsecond}}
-	m, err := Train(samples, devices, Options{Effort: 0.05, Hidden: []int{32, 32, 32}})
+	m, err := Train(samples, devices, Options{Effort: 0.04, Hidden: []int{32, 32, 32}})
 	if err != nil {
 		t.Fatal(err)
 	}
