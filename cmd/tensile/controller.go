@@ -49,6 +49,7 @@ on with their plans, and a controller that is started again on that folder finds
 	}
 	f.plan.registerDevice(c)
 	f.plan.registerPolicy(c)
+	f.plan.latency.register(c)
 	registerState(c, &f.state)
 	c.Flags().StringVar(&f.plan.budget, "budget", "", "device memory for all jobs: a size such as 8GiB (default: no limit)")
 	c.Flags().StringVar(&f.listen, "listen", anyPort, "address to take connections at; port 0 is any free one, and the same after a restart")
@@ -90,6 +91,10 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	defer d.Close()
 	log := func(line string) { fmt.Fprintln(out, line) }
+	latencies, err := f.plan.findModel(d)
+	if err != nil {
+		return err
+	}
 	server, err := f.serve(log)
 	if err != nil {
 		return err
@@ -102,7 +107,10 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	defer os.Remove(path) // nobody answers any more
 	executors := newChildren(server, f.state, &f.plan, false)
 	o := controller.Options{Config: f.plan.controllerConfig(d, budget), Log: log, Launch: executors.launch, Forgotten: executors.forget,
-		Ready: func() { log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state)) }}
+		Ready: func() {
+			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
+			log("latencies before anything was measured: " + latencies)
+		}}
 	o.Share, o.Alpha, o.Threshold = f.share, f.alpha, f.drift
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
 		return err

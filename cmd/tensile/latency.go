@@ -24,6 +24,7 @@ type latencyFlags struct {
 	file        string
 	calibrate   bool
 	noCalibrate bool
+	eager       bool // a person at a terminal gets a quick calibration if there is no model
 
 	model    *predictor.Model // nil: roofline
 	load     float64
@@ -32,7 +33,7 @@ type latencyFlags struct {
 
 func (f *latencyFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "predictor", "", "model of op latencies (default: the one that tensile calibrate made for this device, if there is one)")
-	c.Flags().BoolVar(&f.calibrate, "calibrate", false, "calibrate for a few seconds if there is no model yet (default on a terminal)")
+	c.Flags().BoolVar(&f.calibrate, "calibrate", false, "calibrate for a few seconds if there is no model yet (default of run on a terminal)")
 	c.Flags().BoolVar(&f.noCalibrate, "no-calibrate", false, "take roofline times, and no model")
 }
 
@@ -113,7 +114,7 @@ func (p *planFlags) findModel(d device.Device) (string, error) {
 		return "", fmt.Errorf("--predictor %s is of %s, this device is %s", path, m.Devices[0].Name, p.modelName(d))
 	case asked:
 		return "", fmt.Errorf("--predictor: %w", err)
-	case !f.calibrate && !isTerminal(os.Stderr):
+	case !f.calibrate && !(f.eager && isTerminal(os.Stderr)):
 		return "roofline; tensile calibrate measures this machine once and for all", nil
 	default:
 		if m, err = p.quickModel(d, path); err != nil {

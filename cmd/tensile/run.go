@@ -39,6 +39,7 @@ func runCommand() *cobra.Command {
 	}
 	f.workloadFlags.register(c)
 	f.planFlags.register(c)
+	f.latency.eager = true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().BoolVar(&f.compare, "compare", false, "run the same jobs without a plan first; gives EOR, and compares every bit")
 	c.Flags().BoolVar(&f.measured, "measured", false, "ablation: plan with the latencies that the run without a plan measured; wants --compare")
