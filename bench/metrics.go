@@ -65,6 +65,8 @@ type JobMetrics struct {
 	LossFirst    *float64 `json:"loss_first"`
 	LossLast     *float64 `json:"loss_last"`
 	BitIdentical *bool    `json:"bit_identical"`
+	FirstEOR     *float64 `json:"first_iteration_eor"`
+	Prediction   *float64 `json:"predictor_mape"` // mean error of the latencies that the first plan was made with
 	Metrics
 }
 
@@ -74,6 +76,7 @@ type Report struct {
 	Policy   string       `json:"policy"`
 	Budget   graph.Bytes  `json:"budget_bytes"` // 0: none
 	Link     float64      `json:"link_bytes_per_second"`
+	Latency  string       `json:"latencies"` // what the first plan took them from
 	PlanTime float64      `json:"plan_ms"`
 	PackTime float64      `json:"pack_ms"`
 	Proof    float64      `json:"prove_ms"`
@@ -100,10 +103,12 @@ func Compare(w Workload, pl *Planner, p *Planned, budget graph.Bytes, run, vanil
 		if losses := run.Jobs[i].Losses; len(losses) > 0 {
 			j.LossFirst, j.LossLast = number(losses[0]), number(losses[len(losses)-1])
 		}
+		j.Prediction = run.Jobs[i].Watched.Error(p.Jobs[i].Plan)
 		r.Total.add(j.Metrics)
 		if vanilla != nil {
 			j.relate(run.Jobs[i].Wall(), vanilla.Jobs[i].Wall())
 			j.BitIdentical = identical(&run.Jobs[i], &vanilla.Jobs[i])
+			j.FirstEOR = firstEOR(&run.Jobs[i].Watched, &vanilla.Jobs[i].Watched)
 		}
 		r.Jobs = append(r.Jobs, j)
 	}

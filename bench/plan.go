@@ -43,6 +43,9 @@ func NewPlanner(w Workload, d device.Device, o scheduler.Options) *Planner {
 	return p
 }
 
+// Assume sets the latencies that a job's ops are taken to have in the plans that follow.
+func (p *Planner) Assume(job int, latency []time.Duration) { p.request.Jobs[job].Latency = latency }
+
 // Prefer sets a job's weight and max swap rate for the plans that follow: scheduler.Job says what they mean.
 func (p *Planner) Prefer(job, weight int, maxSwapRate float64) {
 	p.request.Jobs[job].Weight, p.request.Jobs[job].MaxSwapRate = weight, maxSwapRate

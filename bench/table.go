@@ -9,11 +9,11 @@ import (
 // WriteTable prints a report for people: a row per job and one for all.
 func (r *Report) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "job\tvanilla all\tvanilla live\tslot peak\tarena\ttouched\tMSR all\tMSR live\tEOR\tCBR\tstall ms\tplans\ttransition ms\tloss\tbits\t")
-	row := func(name string, m Metrics, loss, bits string) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%s\t%s\t%.1f\t%d\t%.1f\t%s\t%s\t\n", name,
+	fmt.Fprintln(t, "job\tvanilla all\tvanilla live\tslot peak\tarena\ttouched\tMSR all\tMSR live\tEOR\tCBR\tstall ms\tplans\ttransition ms\tfirst EOR\tprediction\tloss\tbits\t")
+	row := func(name string, m Metrics, first, prediction, loss, bits string) {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%s\t%s\t%.1f\t%d\t%.1f\t%s\t%s\t%s\t%s\t\n", name,
 			m.VanillaAll, m.VanillaLive, m.SlotPeak, m.Arena, m.Touched, m.MSRAll, m.MSRLive,
-			ratio(m.EOR), ratio(m.CBR), m.Stall, m.Plans, m.Transition, loss, bits)
+			ratio(m.EOR), ratio(m.CBR), m.Stall, m.Plans, m.Transition, first, prediction, loss, bits)
 	}
 	for _, j := range r.Jobs {
 		loss, bits := "-", "-"
@@ -23,9 +23,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 		if j.BitIdentical != nil {
 			bits = map[bool]string{true: "identical", false: "DIFFERENT"}[*j.BitIdentical]
 		}
-		row(j.Job, j.Metrics, loss, bits)
+		row(j.Job, j.Metrics, ratio(j.FirstEOR), ratio(j.Prediction), loss, bits)
 	}
-	row("total", r.Total, "", "")
+	row("total", r.Total, "", "", "", "")
 	return t.Flush()
 }
 

@@ -15,18 +15,18 @@ func TestWriteTable(t *testing.T) {
 	unmeasured := base
 	unmeasured.EOR, unmeasured.CBR = nil, nil
 	r := Report{Total: base, Jobs: []JobMetrics{
-		{Job: "same", Metrics: base, LossFirst: pointer(2.5), LossLast: pointer(0.12345), BitIdentical: &yes},
+		{Job: "same", Metrics: base, LossFirst: pointer(2.5), LossLast: pointer(0.12345), BitIdentical: &yes, FirstEOR: pointer(1.5), Prediction: pointer(0.125)},
 		{Job: "other", Metrics: base, LossFirst: pointer(2), LossLast: pointer(1), BitIdentical: &no},
 		{Job: "no data", Metrics: unmeasured},
 		{Job: "diverged", Metrics: unmeasured, LossFirst: pointer(2), BitIdentical: &yes},
 	}}
 	const want = `
-       job  vanilla all  vanilla live  slot peak  arena  touched  MSR all  MSR live    EOR    CBR  stall ms  plans  transition ms             loss       bits
-      same       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500  1.250  0.400      12.3      1            5.0  2.5000 > 0.1235  identical
-     other       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500  1.250  0.400      12.3      1            5.0  2.0000 > 1.0000  DIFFERENT
-   no data       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500      -      -      12.3      1            5.0                -          -
-  diverged       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500      -      -      12.3      1            5.0                -  identical
-     total       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500  1.250  0.400      12.3      1            5.0                            
+       job  vanilla all  vanilla live  slot peak  arena  touched  MSR all  MSR live    EOR    CBR  stall ms  plans  transition ms  first EOR  prediction             loss       bits
+      same       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500  1.250  0.400      12.3      1            5.0      1.500       0.125  2.5000 > 0.1235  identical
+     other       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500  1.250  0.400      12.3      1            5.0          -           -  2.0000 > 1.0000  DIFFERENT
+   no data       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500      -      -      12.3      1            5.0          -           -                -          -
+  diverged       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500      -      -      12.3      1            5.0          -           -                -  identical
+     total       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500  1.250  0.400      12.3      1            5.0                                                   
 `
 	var out bytes.Buffer
 	if err := r.WriteTable(&out); err != nil {

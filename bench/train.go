@@ -30,6 +30,7 @@ type JobRun struct {
 	SlotPeak   graph.Bytes // the highest
 	Plans      int
 	Transition time.Duration
+	Watched    Watched
 	Weights    map[graph.StorageID]string // digests of persistent storages after the last iteration; nil without data
 }
 
@@ -53,6 +54,7 @@ func Train(ctx context.Context, d device.Device, w Workload, p *Planned, budget 
 		}
 		j.End = r.End
 		j.Stall += r.Stall
+		j.Watched.Add(r.Iteration, r.Epoch, r.End-r.Begin, r.Steps)
 		if observe != nil {
 			observe(Iterated{i, r, j.Losses[r.Iteration]})
 		}

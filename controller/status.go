@@ -2,10 +2,9 @@ package controller
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"time"
 
+	"tensile/predictor/correct"
 	"tensile/wire"
 )
 
@@ -119,19 +118,13 @@ func (m *Machine) report(r *wire.Report) {
 		return // of a plan that is over
 	}
 	for i, s := range j.layouts[at].wire.Plan.Steps {
-		old := float64(j.latency[s.Op])
-		j.latency[s.Op] = time.Duration(math.Round(old + m.config.Alpha*(float64(r.Steps[i])-old)))
+		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
 	}
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
 	if j.reports++; j.reports < m.config.Settle || r.Epoch != j.record.Epoch {
 		return
 	}
-	if rate := j.changeRate(); rate > m.config.Threshold {
+	if rate := correct.Drift(j.latencySum(), j.assumed); rate > m.config.Threshold {
 		m.improve(fmt.Sprintf("the latency of job %s has changed by %.0f %%", r.Job, 100*rate))
 	}
-}
-
-// changeRate is |s'-s|/s.
-func (j *job) changeRate() float64 {
-	return math.Abs(float64(j.latencySum()-j.assumed)) / max(float64(j.assumed), 1)
 }

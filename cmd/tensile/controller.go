@@ -50,6 +50,7 @@ on with their plans, and a controller that is started again on that folder finds
 	}
 	f.plan.registerDevice(c)
 	f.plan.registerPolicy(c)
+	f.plan.latency.register(c)
 	registerState(c, &f.state)
 	c.Flags().StringVar(&f.plan.budget, "budget", "", "device memory for all jobs: a size such as 8GiB (default: no limit)")
 	c.Flags().StringVar(&f.listen, "listen", anyPort, "address to take connections at; port 0 is any free one, and the same after a restart")
@@ -96,6 +97,10 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	f.plan.link = link.flag()
 	defer d.Close()
 	log := func(line string) { fmt.Fprintln(out, line) }
+	latencies, err := f.plan.findModel(d)
+	if err != nil {
+		return err
+	}
 	server, err := f.serve(log)
 	if err != nil {
 		return err
@@ -108,7 +113,10 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	defer os.Remove(path) // nobody answers any more
 	executors := newChildren(server, f.state, &f.plan, false)
 	o := controller.Options{Config: f.plan.controllerConfig(d, budget), Log: log, Launch: executors.launch, Forgotten: executors.forget,
-		Ready: func() { log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state)) }}
+		Ready: func() {
+			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
+			log("latencies before anything was measured: " + latencies)
+		}}
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
 		return err
@@ -151,13 +159,12 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 
 // controllerConfig is what a controller plans by for a device.
 func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
-	facts := d.Facts()
+	facts, latencies := d.Facts(), f.latencies(d)
 	return controller.Config{Device: d.Name(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options,
 		Profile: func(g *graph.Graph) controller.Profile {
-			var p controller.Profile
+			p := controller.Profile{Latency: latencies(g)}
 			for op := range g.Ops {
 				variant := d.Variants(g, graph.OpID(op))[0]
-				p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
 				p.Scratch = append(p.Scratch, variant.Scratch)
 				p.Variant = append(p.Variant, variant.Name)
 			}

@@ -65,6 +65,7 @@ type planFlags struct {
 	priority   string
 	swapRate   string
 	options    scheduler.Options
+	latency    latencyFlags
 
 	lowest  bool // without a budget plan as low as the policy goes
 	explain bool // ask why what stays does
@@ -77,6 +78,7 @@ func (f *planFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.priority, "priority", "", "what the jobs' time is worth: whole numbers such as 4,1, one per MODEL or one for all (default: all the same)")
 	c.Flags().StringVar(&f.swapRate, "max-swap-rate", "", "largest share of a job's swappable storages that may be swapped: numbers such as 0.1,1, one per MODEL or one for all; 0: no limit (default: 0)")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
+	f.latency.register(c)
 }
 
 // registerDevice registers the flags of a device.
@@ -112,6 +114,7 @@ type session struct {
 	planned  *bench.Planned
 	budget   graph.Bytes
 	link     linkRate
+	latency  string // where the plan's latencies come from
 
 	priorities []int     // per job; nil: not given
 	swapRates  []float64 // per job; nil: not given
@@ -135,6 +138,10 @@ func open(names []string, w *workloadFlags, p *planFlags) (*session, error) {
 		return nil, err
 	}
 	s.planner = bench.NewPlanner(s.workload, s.device, p.options)
+	if err := s.assume(p); err != nil {
+		s.device.Close()
+		return nil, err
+	}
 	s.prefer(priorities, swapRates)
 	if p.lowest {
 		s.planner.Lowest()

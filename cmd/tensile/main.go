@@ -76,7 +76,7 @@ Losses and weights are the same to the bit as without a plan.`,
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
-	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), poolCommand(), benchCommand(),
+	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), poolCommand(), benchCommand(), predictorCommand(), calibrateCommand(),
 		controllerCommand(), executorCommand(), credentialsCommand(), submitCommand(), jobsCommand(), stopCommand(), logsCommand())
 	return c
 }

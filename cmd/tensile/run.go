@@ -21,6 +21,7 @@ type runFlags struct {
 	planFlags
 	iterations int
 	compare    bool
+	measured   bool
 	save       string
 	share      bool
 	isolate    bool
@@ -38,8 +39,10 @@ func runCommand() *cobra.Command {
 	}
 	f.workloadFlags.register(c)
 	f.planFlags.register(c)
+	f.latency.eager = true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().BoolVar(&f.compare, "compare", false, "run the same jobs without a plan first; gives EOR, and compares every bit")
+	c.Flags().BoolVar(&f.measured, "measured", false, "ablation: plan with the latencies that the run without a plan measured; wants --compare")
 	c.Flags().StringVar(&f.dataDir, "data", "", "folder with CIFAR-10 binary batches or MNIST IDX files (default: a synthetic set)")
 	c.Flags().StringVar(&f.save, "save", "", "write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
 	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim: none, this process does it)")
@@ -53,6 +56,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	}
 	if f.share && f.isolate {
 		return errors.New("--share and --isolate exclude each other: choose one")
+	}
+	if f.measured && !f.compare {
+		return errors.New("--measured takes latencies from the run of --compare: give both")
 	}
 	if err := f.checkSave(); err != nil {
 		return err
@@ -79,6 +85,11 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		if vanilla, err = t.run(ctx); err != nil {
 			return err
 		}
+		if f.measured {
+			if err := s.measured(&f.planFlags, vanilla, plain); err != nil {
+				return err
+			}
+		}
 	}
 	t := &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, screen: screen.part(f.policy, s.planned)}
 	run, err := t.run(ctx)
@@ -90,7 +101,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err != nil {
 		return err
 	}
-	report.Device, report.Policy, report.Link = s.device.Name(), f.policy, float64(s.link.rate)
+	report.Device, report.Policy, report.Link, report.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
 	if f.json {
 		err = printJSON(out, report)
 	} else {

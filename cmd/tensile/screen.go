@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"tensile/bench"
@@ -25,13 +24,7 @@ type screen struct {
 }
 
 func newScreen(out io.Writer, s *session, silent bool, iterations int) *screen {
-	file, ok := out.(*os.File)
-	terminal := false
-	if ok {
-		info, err := file.Stat()
-		terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return &screen{out: out, session: s, silent: silent, terminal: terminal, iterations: iterations}
+	return &screen{out: out, session: s, silent: silent, terminal: isTerminal(out), iterations: iterations}
 }
 
 // head says what will be done.
@@ -47,6 +40,7 @@ func (s *screen) head(policy string) {
 	fmt.Fprintf(s.out, "device %s, policy %s, %s: slot peak %s, arena %s, planned in %.1f ms, packed in %.1f ms, proven in %.1f ms\n",
 		s.session.device.Name(), policy, budget, p.SlotPeak, p.Arena,
 		bench.Milliseconds(p.PlanTime), bench.Milliseconds(p.PackTime), bench.Milliseconds(p.Proof))
+	fmt.Fprintf(s.out, "latencies: %s\n", s.session.latency)
 	if l := s.session.link; l.rate > 0 {
 		fmt.Fprintf(s.out, "link %s/s each way (%s)\n", graph.Bytes(l.rate), l.why)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"tensile/bench"
 	"tensile/controller"
@@ -90,17 +91,24 @@ func (t *training) jobs(ctx context.Context, conn *bus.Conn) (*bench.Run, error)
 	for i, task := range t.session.workload {
 		index[task.Name] = i
 	}
-	if t.screen != nil {
-		stop, err := conn.Subscribe(wire.ReportSubject("*", "*"), func(_ string, data []byte) {
-			if r, err := wire.DecodeAs[wire.Report](data); err == nil {
-				t.screen(index[r.Job], &r)
-			}
-		})
+	var mu sync.Mutex
+	watched := make([]bench.Watched, len(index))
+	unwatch, err := conn.Subscribe(wire.ReportSubject("*", "*"), func(_ string, data []byte) {
+		r, err := wire.DecodeAs[wire.Report](data)
 		if err != nil {
-			return nil, err
+			return
 		}
-		defer stop()
+		mu.Lock()
+		watched[index[r.Job]].Add(r.Iteration, r.Epoch, r.Wall, r.Steps)
+		mu.Unlock()
+		if t.screen != nil {
+			t.screen(index[r.Job], &r)
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
+	defer unwatch()
 	over := make(chan wire.Record, len(index))
 	told := make(map[string]bool)
 	stop, err := conn.Watch(ctx, wire.RecordKey("*"), func(_ string, value []byte) {
@@ -129,6 +137,11 @@ func (t *training) jobs(ctx context.Context, conn *bus.Conn) (*bench.Run, error)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for i := range run.Jobs {
+		run.Jobs[i].Watched = watched[i]
 	}
 	run.Span()
 	return run, nil

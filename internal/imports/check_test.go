@@ -56,10 +56,10 @@ func isForeign(to string) bool {
 }
 
 func (c *checker) foreign(to string, isTest bool) {
-	for library, door := range foreign {
+	for library, doors := range foreign {
 		if below(to, library) {
-			if door != c.pkg {
-				c.say("imports %s, which enters through %s", to, door)
+			if !slices.Contains(doors, c.pkg) {
+				c.say("imports %s, which enters through %s", to, strings.Join(doors, " and "))
 			}
 			return
 		}

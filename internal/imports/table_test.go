@@ -14,7 +14,7 @@ var rows = [][]string{
 	{"peak"},
 	{"program"},
 	{"passes"},
-	{"predictor"},
+	{"predictor", "predictor/correct"},
 	{"scheduler"},
 	{"autodiff", "models", "onnx"},
 	{"data", "weights"},
@@ -27,6 +27,7 @@ var rows = [][]string{
 	{"controller"},
 	{"internal/bus"},
 	{"bench"},
+	{"calibrate"},
 	{"cmd/tensile"},
 }
 
@@ -53,12 +54,15 @@ var strangers = map[string][]string{
 // helpers are packages for tests: only tests and other helpers import them, and they import what they like.
 var helpers = []string{"internal/randgraph", "internal/randplan", "device/devicetest", "internal/imports", "internal/simtest", "internal/golden", "internal/smallnet"}
 
-// foreign says which package each foreign library enters through, the library given as a prefix of import paths.
-var foreign = map[string]string{
-	"github.com/spf13/cobra":       "cmd/tensile",
-	"github.com/ebitengine/purego": "device/cpu/gemm",
-	"gonum.org/v1/gonum/blas":      "device/cpu/gemm",
-	"github.com/nats-io":           "internal/bus",
+// foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
+var foreign = map[string][]string{
+	"github.com/spf13/cobra":             {"cmd/tensile"},
+	"github.com/ebitengine/purego":       {"device/cpu/gemm"},
+	"gonum.org/v1/gonum/blas":            {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
+	"github.com/nats-io":                 {"internal/bus"},
+	"gorgonia.org":                       {"predictor"},
+	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
+	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.
@@ -68,13 +72,13 @@ var foreignInTests = map[string]string{
 }
 
 // timeless are the packages that read no clock and start no goroutine.
-var timeless = append([]string{"executor", "data", "weights", "device", "device/sim"}, pure...)
+var timeless = append([]string{"executor", "data", "weights", "device", "device/sim", "predictor"}, pure...)
 
 // clocks are the functions of the package time that read a clock or wait for one.
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
-var pure = []string{"graph", "pool", "pool/trace", "cost", "plan", "peak", "program", "passes", "scheduler", "autodiff", "models", "swapexec"}
+var pure = []string{"graph", "pool", "pool/trace", "cost", "plan", "peak", "program", "passes", "predictor/correct", "scheduler", "autodiff", "models", "swapexec"}
 
 // outside are the standard packages that a pure package has no business with.
 var outside = []string{"context", "log", "log/slog", "math/rand", "net", "os", "os/exec", "sync", "syscall", "unsafe"}

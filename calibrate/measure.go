@@ -1,0 +1,125 @@
+package calibrate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"time"
+
+	"tensile/bench"
+	"tensile/cost"
+	"tensile/device"
+	"tensile/graph"
+	"tensile/predictor"
+	"tensile/scheduler"
+	"tensile/task"
+)
+
+// Meter tells which share of the device others used since it was asked last, from 0 to 1.
+type Meter interface {
+	Load() (float64, error)
+}
+
+// Options say what is measured. The zero value is a full calibration.
+type Options struct {
+	Time     time.Duration // to measure for; 0: 60 s
+	Rivals   []int         // busy threads beside, by turns; nil: none, none, half of the processors, all, twice as many
+	Seed     uint64
+	Meter    Meter                            // nil: others are taken to be idle
+	Progress func(done float64, networks int) // may be nil
+}
+
+// iterations of each network; the first is warm-up and not taken.
+const iterations = 4
+
+// longest is how long an iteration of a network may take by the roofline.
+const longest = 150 * time.Millisecond
+
+// Measure measures ops of random networks on a device, named in the samples by its position 0. The result has an entry per
+// network.
+func Measure(ctx context.Context, d device.Device, o Options) ([][]predictor.Sample, error) {
+	o.Time = cmp.Or(o.Time, time.Minute)
+	if o.Rivals == nil {
+		n := runtime.NumCPU()
+		o.Rivals = []int{0, 0, (n + 1) / 2, n, 2 * n}
+	}
+	rng := rand.New(rand.NewPCG(o.Seed, 0x63616c69))
+	var networks [][]predictor.Sample
+	begin := time.Now()
+	for n := 0; n < 3 || time.Since(begin) < o.Time; n++ {
+		g, err := draw(rng, d.Facts())
+		if err != nil {
+			return nil, err
+		}
+		some, err := one(ctx, d, g, o.Rivals[n%len(o.Rivals)], o.Meter)
+		if err != nil {
+			return nil, err
+		}
+		networks = append(networks, some)
+		if o.Progress != nil {
+			o.Progress(min(1, time.Since(begin).Seconds()/o.Time.Seconds()), n+1)
+		}
+	}
+	return networks, nil
+}
+
+// draw makes a network that is short enough for the device.
+func draw(rng *rand.Rand, facts cost.Facts) (*graph.Graph, error) {
+	for range 1000 {
+		g, err := Network(rng)
+		if err != nil {
+			return nil, fmt.Errorf("a random network: %w", err)
+		}
+		var sum time.Duration
+		for op := range g.Ops {
+			sum += facts.Roofline(g.Cost(graph.OpID(op)))
+		}
+		if sum < longest {
+			return g, nil
+		}
+	}
+	return nil, fmt.Errorf("no random network takes less than %v on %s", longest, facts.Name)
+}
+
+// one trains a network beside some rivals and takes the latency of each op in each iteration but the first.
+func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Meter) ([]predictor.Sample, error) {
+	w := bench.Workload{{Name: g.Name, Model: g.Name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
+	planned, err := bench.NewPlanner(w, d, scheduler.Options{}).Plan("none-live", 0)
+	if err != nil {
+		return nil, err
+	}
+	if meter != nil {
+		if _, err := meter.Load(); err != nil { // begins anew
+			return nil, err
+		}
+	}
+	steps := planned.Jobs[0].Plan.Steps
+	var samples []predictor.Sample
+	begin := time.Now()
+	beside := startRivals(n)
+	_, err = bench.Train(ctx, d, w, planned, 0, iterations, func(it bench.Iterated) {
+		if it.Report.Iteration == 0 {
+			return
+		}
+		for i, latency := range it.Report.Steps {
+			samples = append(samples, predictor.Sample{Call: predictor.CallOf(g, steps[i].Op, 0), Seconds: max(latency, 1).Seconds()})
+		}
+	})
+	load := float64(beside.end()) / (time.Since(begin).Seconds() * 1e9 * float64(runtime.NumCPU()))
+	if err != nil {
+		return nil, err
+	}
+	if meter != nil {
+		others, err := meter.Load()
+		if err != nil {
+			return nil, err
+		}
+		load += others
+	}
+	for i := range samples {
+		samples[i].Load = min(load, 1)
+	}
+	return samples, nil
+}

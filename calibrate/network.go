@@ -1,0 +1,133 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"tensile/autodiff"
+	"tensile/graph"
+)
+
+// Network is a training graph with layers of random kinds and sizes: forward, backward and optimizer ops.
+func Network(rng *rand.Rand) (*graph.Graph, error) {
+	d := &draft{rng: rng, b: graph.NewBuilder("calibration")}
+	batch := d.size(1, 32)
+	image := d.size(4, 112)
+	x := d.b.Source("input", graph.Input, graph.Shape{batch, []int{1, 3, d.size(4, 256)}[rng.IntN(3)], image, image}, nil)
+	labels := d.b.Source("labels", graph.Input, graph.Shape{batch}, nil)
+	for range 1 + rng.IntN(4) {
+		x = d.block(x)
+	}
+	x = d.flat(x)
+	for range rng.IntN(3) {
+		x = d.op("fc.relu", graph.ReLU, graph.Attrs{}, d.linear(x, d.size(16, 4096)))
+		if rng.IntN(2) == 0 {
+			x = d.op("dropout", graph.Dropout, graph.Attrs{Rate: 0.5, Key: uint64(d.ops)}, x)
+		}
+	}
+	logits := d.linear(x, []int{10, 100, 1000}[rng.IntN(3)])
+	loss := d.b.Op("loss", graph.SoftmaxXent, graph.Attrs{}, logits, labels)[0]
+	d.b.Output(loss)
+	grads, err := autodiff.Backward(d.b, loss)
+	if err != nil {
+		return nil, err
+	}
+	name := []string{"sgd", "momentum", "adam"}[rng.IntN(3)]
+	optimizer, err := autodiff.ParseOptimizer(name, 1e-6)
+	if err != nil {
+		return nil, err
+	}
+	if err := autodiff.Optimize(d.b, grads, optimizer); err != nil {
+		return nil, err
+	}
+	g, err := d.b.Graph()
+	if err != nil {
+		return nil, err
+	}
+	return g, g.Validate()
+}
+
+// draft is a network that is being made.
+type draft struct {
+	rng *rand.Rand
+	b   *graph.Builder
+	ops int
+}
+
+// size is a random size, all octaves being as likely.
+func (d *draft) size(least, most float64) int {
+	return int(math.Round(least * math.Pow(most/least, d.rng.Float64())))
+}
+
+// op appends an op under a name of its own and returns its first output.
+func (d *draft) op(name string, kind graph.Kind, attrs graph.Attrs, in ...graph.TensorID) graph.TensorID {
+	d.ops++
+	return d.b.Op(fmt.Sprint(name, d.ops), kind, attrs, in...)[0]
+}
+
+func (d *draft) source(name string, role graph.Role, kind graph.InitKind, shape ...int) graph.TensorID {
+	d.ops++
+	return d.b.Source(fmt.Sprint(name, d.ops), role, shape, &graph.Init{Kind: kind, Scale: 0.01})
+}
+
+// windows are the windows of convolutions.
+var windows = [][2]int{{1, 1}, {1, 1}, {3, 3}, {3, 3}, {3, 3}, {5, 5}, {7, 7}, {1, 7}, {7, 1}, {1, 3}, {3, 1}}
+
+// block is a convolution with what usually follows it.
+func (d *draft) block(x graph.TensorID) graph.TensorID {
+	y := d.conv(x, d.size(8, 512), windows[d.rng.IntN(len(windows))], 1+d.rng.IntN(4)/3)
+	y = d.op("relu", graph.ReLU, graph.Attrs{}, d.norm(y))
+	if d.rng.IntN(3) == 0 { // a residual
+		y = d.op("add", graph.Add, graph.Attrs{}, y, d.conv(y, d.b.Shape(y)[1], [2]int{3, 3}, 1))
+	}
+	if d.rng.IntN(8) == 0 {
+		y = d.op("mul", graph.Mul, graph.Attrs{}, y, d.op("gate", graph.ReLU, graph.Attrs{}, y))
+	}
+	if s := d.b.Shape(y); d.rng.IntN(3) == 0 && s[2] >= 3 && s[3] >= 3 {
+		k := 2 + d.rng.IntN(2)
+		a := graph.Attrs{Kernel: [2]int{k, k}, Stride: [2]int{2, 2}}
+		y = d.op("pool", []graph.Kind{graph.MaxPool, graph.AvgPool}[d.rng.IntN(2)], a, y)
+	}
+	return y
+}
+
+// conv is a convolution that keeps the size, but for its stride; with a bias or without.
+func (d *draft) conv(x graph.TensorID, out int, w [2]int, stride int) graph.TensorID {
+	kernel := d.source("w", graph.Parameter, graph.InitNormal, out, d.b.Shape(x)[1], w[0], w[1])
+	a := graph.Attrs{Kernel: w, Stride: [2]int{stride, stride}, Pad: [2]int{w[0] / 2, w[1] / 2}}
+	if d.rng.IntN(3) == 0 {
+		return d.op("conv", graph.Conv2D, a, x, kernel, d.source("b", graph.Parameter, graph.InitZero, out))
+	}
+	return d.op("conv", graph.Conv2D, a, x, kernel)
+}
+
+// norm normalises a batch, or leaves it.
+func (d *draft) norm(x graph.TensorID) graph.TensorID {
+	if d.rng.IntN(4) == 0 {
+		return x
+	}
+	c := d.b.Shape(x)[1]
+	gamma, beta := d.source("gamma", graph.Parameter, graph.InitOne, c), d.source("beta", graph.Parameter, graph.InitZero, c)
+	mean, variance := d.source("mean", graph.State, graph.InitZero, c), d.source("variance", graph.State, graph.InitOne, c)
+	d.ops++
+	stats := d.b.Op(fmt.Sprint("stats", d.ops), graph.BatchNormStats, graph.Attrs{}, x)
+	y := d.op("norm", graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, x, stats[0], stats[1], gamma, beta)
+	d.op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, stats[0], stats[1], mean, variance)
+	return y
+}
+
+// flat has rows per example: all elements of small images, the mean over large ones.
+func (d *draft) flat(x graph.TensorID) graph.TensorID {
+	if s := d.b.Shape(x); s[1]*s[2]*s[3] > 8192 {
+		x = d.op("mean", graph.AvgPool, graph.Attrs{Kernel: [2]int{s[2], s[3]}, Stride: [2]int{1, 1}}, x)
+	}
+	s := d.b.Shape(x)
+	d.ops++
+	return d.b.View(fmt.Sprint("flat", d.ops), x, 0, graph.Shape{s[0], s[1] * s[2] * s[3]})
+}
+
+func (d *draft) linear(x graph.TensorID, out int) graph.TensorID {
+	w := d.source("fc.w", graph.Parameter, graph.InitNormal, out, d.b.Shape(x)[1])
+	return d.op("fc", graph.Linear, graph.Attrs{}, x, w, d.source("fc.b", graph.Parameter, graph.InitZero, out))
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tensile/calibrate"
+	"tensile/device"
+	"tensile/device/cpu"
+	"tensile/predictor"
+)
+
+// calibrateFlags say what is measured and where the model goes.
+type calibrateFlags struct {
+	plan    planFlags
+	time    time.Duration
+	output  string
+	samples string
+	seed    uint64
+}
+
+func calibrateCommand() *cobra.Command {
+	var f calibrateFlags
+	c := &cobra.Command{
+		Use:   "calibrate",
+		Short: "Measure this machine, and make the model of op latencies that first plans are made with",
+		Long: `Train small networks of random shapes for a while, alone and beside other work, and make a model of how long ops take on
+this machine. run, plan and controller find it where it is written by default. The flags of the device must be those that jobs
+will run with: another number of threads or another library of matrix products is another device.`,
+		Example: "  tensile calibrate --device cpu",
+		Args:    noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	f.plan.registerDevice(c)
+	c.Flags().Lookup("link").Hidden = true
+	c.Flags().DurationVar(&f.time, "time", time.Minute, "how long to measure; training takes some more")
+	c.Flags().StringVar(&f.output, "output", "", "model file to be made or replaced (default: in the user's cache folder)")
+	c.Flags().StringVar(&f.samples, "samples", "", "also write what was measured to this file, as JSON")
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the networks")
+	return c
+}
+
+func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error {
+	if f.plan.simulated() {
+		return fmt.Errorf("--device %s: its time is the roofline's already; calibrate a real device, such as cpu", f.plan.device)
+	}
+	if f.time <= 0 || f.time > time.Hour {
+		return errors.New("--time: give more than 0, up to 1h")
+	}
+	d, _, err := openDevice(&f.plan)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if f.output == "" {
+		if f.output, err = f.plan.modelPath(d); err != nil {
+			return fmt.Errorf("no folder for the model: %w; name a file with --output", err)
+		}
+	}
+	m, samples, err := calibrateDevice(ctx, d, f.plan.modelName(d), calibrate.Options{Time: f.time, Seed: f.seed, Meter: &cpu.Meter{}}, 0.15, progress)
+	if err != nil {
+		return err
+	}
+	if f.samples != "" {
+		content, err := json.Marshal(samples)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(f.samples, content, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := keep(m, f.output); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: %s, %s\n", f.output, m.Devices[0].Name, m.Note)
+	return nil
+}
+
+// calibrateDevice measures and trains, with a bar. Every tenth network is held back and tells the error.
+func calibrateDevice(ctx context.Context, d device.Device, name string, o calibrate.Options, effort float64, progress io.Writer) (*predictor.Model, []predictor.Sample, error) {
+	bar := newBar(progress)
+	defer bar.end()
+	const measuring = 0.7 // of the bar
+	o.Progress = func(done float64, networks int) {
+		bar.show(measuring*done, fmt.Sprintf("calibrating %s: network %d", name, networks))
+	}
+	networks, err := calibrate.Measure(ctx, d, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	facts := d.Facts()
+	facts.Name = name
+	const anyCache, anyClock = 1 << 20, 1e9 // of one device they are constants that nothing depends on
+	devices := []predictor.Device{predictor.DeviceOf(facts, runtime.NumCPU(), anyClock, anyCache)}
+	var samples, train, test []predictor.Sample
+	for n, some := range networks {
+		if samples = append(samples, some...); n%10 == 2 {
+			test = append(test, some...)
+		} else {
+			train = append(train, some...)
+		}
+	}
+	m, err := predictor.Train(train, devices, predictor.Options{Effort: effort, Progress: func(p predictor.Progress) {
+		bar.show(measuring+(1-measuring)*p.Done, "training "+p.Group)
+	}})
+	if err != nil {
+		return nil, nil, err
+	}
+	e := predictor.Evaluate(m, test, devices)
+	m.Note = fmt.Sprintf("%d ops of %d networks measured, mean error %.3f on networks held back", len(samples), len(networks), e.Devices[0].MAPE)
+	return m, samples, nil
+}

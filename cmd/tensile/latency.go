@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tensile/bench"
+	"tensile/calibrate"
+	"tensile/device"
+	"tensile/device/cpu"
+	"tensile/graph"
+	"tensile/predictor"
+)
+
+// latencyFlags say where the latencies come from that plans are made with before anything was measured.
+type latencyFlags struct {
+	file        string
+	calibrate   bool
+	noCalibrate bool
+	eager       bool // a person at a terminal gets a quick calibration if there is no model
+
+	model    *predictor.Model // nil: roofline
+	load     float64
+	measured map[graph.Digest][]time.Duration // by digest of the graph: known, and nothing is predicted
+}
+
+func (f *latencyFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.file, "predictor", "", "model of op latencies (default: the one that tensile calibrate made for this device, if there is one)")
+	c.Flags().BoolVar(&f.calibrate, "calibrate", false, "calibrate for a few seconds if there is no model yet (default of run on a terminal)")
+	c.Flags().BoolVar(&f.noCalibrate, "no-calibrate", false, "take roofline times, and no model")
+}
+
+// latencies are those that a graph's ops are taken to have on the device.
+func (f *planFlags) latencies(d device.Device) func(*graph.Graph) []time.Duration {
+	facts := d.Facts()
+	m := f.latency.model
+	return func(g *graph.Graph) []time.Duration {
+		if known := f.latency.measured[g.Digest()]; known != nil {
+			return known
+		}
+		latency := make([]time.Duration, len(g.Ops))
+		if m == nil {
+			for op := range latency {
+				latency[op] = facts.Roofline(g.Cost(graph.OpID(op)))
+			}
+			return latency
+		}
+		for op, p := range m.Predict(&m.Devices[0], predictor.CallsOf(g, f.latency.load)) {
+			latency[op] = p.P50
+		}
+		return latency
+	}
+}
+
+// assume has the session plan with predicted latencies, if a model is there or can be made.
+func (s *session) assume(p *planFlags) error {
+	var err error
+	if s.latency, err = p.findModel(s.device); err != nil {
+		return err
+	}
+	latencies := p.latencies(s.device)
+	for i, t := range s.workload {
+		s.planner.Assume(i, latencies(t.Graph))
+	}
+	return nil
+}
+
+// measured has the session plan anew with the latencies that a run of the same jobs has measured.
+func (s *session) measured(p *planFlags, run *bench.Run, planned *bench.Planned) error {
+	p.latency.measured = make(map[graph.Digest][]time.Duration)
+	for i, t := range s.workload {
+		latency := run.Jobs[i].Watched.Latencies(planned.Jobs[i].Plan, len(t.Graph.Ops))
+		if latency == nil {
+			return fmt.Errorf("job %s: not every op was measured; --measured wants more --iterations", t.Name)
+		}
+		p.latency.measured[t.Graph.Digest()] = latency
+		s.planner.Assume(i, latency)
+	}
+	s.latency = "measured in the vanilla run"
+	var err error
+	s.planned, err = s.planner.Plan(p.policy, s.budget)
+	return err
+}
+
+// findModel loads the model that the flags ask for, or makes one, and says what plans are made with.
+func (p *planFlags) findModel(d device.Device) (string, error) {
+	f := &p.latency
+	switch {
+	case f.noCalibrate && (f.calibrate || f.file != ""):
+		return "", errors.New("--no-calibrate excludes --calibrate and --predictor: choose one")
+	case p.simulated() && (f.calibrate || f.file != ""):
+		return "", fmt.Errorf("--device %s is simulated by the roofline: --predictor and --calibrate are for --device cpu", p.device)
+	case p.simulated(), f.noCalibrate:
+		return "roofline", nil
+	}
+	path, asked := f.file, f.file != ""
+	if !asked {
+		var err error
+		if path, err = p.modelPath(d); err != nil {
+			return "roofline (no place for a model: " + err.Error() + ")", nil
+		}
+	}
+	m, err := predictor.Load(path)
+	switch {
+	case err == nil && m.Devices[0].Name == p.modelName(d):
+	case err == nil && asked:
+		return "", fmt.Errorf("--predictor %s is of %s, this device is %s", path, m.Devices[0].Name, p.modelName(d))
+	case asked:
+		return "", fmt.Errorf("--predictor: %w", err)
+	case !f.calibrate && !(f.eager && isTerminal(os.Stderr)):
+		return "roofline; tensile calibrate measures this machine once and for all", nil
+	default:
+		if m, err = p.quickModel(d, path); err != nil {
+			return "", err
+		}
+	}
+	f.model = m
+	var meter cpu.Meter
+	meter.Load() // begins; without it the load is taken to be 0
+	time.Sleep(loadWindow)
+	f.load, _ = meter.Load()
+	return fmt.Sprintf("predictor %s, others use %.0f %% of the machine", path, 100*f.load), nil
+}
+
+// loadWindow is how long the load of the machine is looked at before a plan.
+const loadWindow = 100 * time.Millisecond
+
+// quickModel calibrates in a few seconds and keeps the model.
+func (p *planFlags) quickModel(d device.Device, path string) (*predictor.Model, error) {
+	m, _, err := calibrateDevice(context.Background(), d, p.modelName(d), calibrate.Options{Time: 3 * time.Second, Rivals: []int{0}, Meter: &cpu.Meter{}}, 0.05, os.Stderr)
+	if err != nil {
+		return nil, fmt.Errorf("calibrate: %w; --no-calibrate takes roofline times", err)
+	}
+	m.Note = "quick calibration; " + m.Note
+	return m, keep(m, path)
+}
+
+// keep saves a model and makes its folder.
+func keep(m *predictor.Model, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return m.Save(path)
+}
+
+// modelName is a device as its model knows it: the library of its products and their threads change latencies.
+func (p *planFlags) modelName(d device.Device) string {
+	return fmt.Sprintf("%s, threads %d", d.Name(), p.threads)
+}
+
+// modelPath is where the model of a device is kept.
+func (p *planFlags) modelPath(d device.Device) (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(p.modelName(d)))
+	return filepath.Join(dir, "tensile", name+".model"), nil
+}

@@ -1,0 +1,33 @@
+package correct
+
+import (
+	"math"
+	"time"
+)
+
+// A report counts as no more than so many times the latency that was known before, and no less than so many parts of it:
+// one op that was interrupted must not have everything planned anew, while a real change is followed within a few reports.
+// What a job's first iteration shows is warm-up as well, so it moves less.
+const (
+	limit       = 8
+	warmUpLimit = 2
+)
+
+// Latency is what is known of an op's latency after one more report: an average in which the report has the weight alpha.
+// first says that the report is of a job's first iteration.
+func Latency(known, reported time.Duration, alpha float64, first bool) time.Duration {
+	most := float64(limit)
+	if first {
+		most = warmUpLimit
+	}
+	old, seen := float64(known), float64(reported)
+	if old > 0 {
+		seen = min(max(seen, old/most), old*most)
+	}
+	return time.Duration(math.Round(old + alpha*(seen-old)))
+}
+
+// Drift is by which part the latency of a job differs from the one that its plan was made with: |s'-s|/s.
+func Drift(now, planned time.Duration) float64 {
+	return math.Abs(float64(now-planned)) / max(float64(planned), 1)
+}

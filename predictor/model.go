@@ -1,0 +1,226 @@
+package predictor
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Model predicts latencies. It is not changed by predicting.
+type Model struct {
+	Devices []Device // known by their facts; those that were trained on are in the families of the groups
+	Groups  []Group
+	Note    string // what it was trained on
+}
+
+// Group is what was learned of some kinds of ops of one form.
+type Group struct {
+	Form     Form
+	Kinds    []string
+	Families []string // of devices that were trained on
+	Like     []Device // one of each family
+	Rows     int
+	Mean     []float32 // per feature: to be subtracted,
+	Scale    []float32 // to be divided by,
+	Low      []float32 // and the range that was trained on
+	High     []float32
+	Reach    [][2]float64 // per family, and one for all: latency over roofline time of large ops bound by arithmetic and by traffic
+	Nets     [][]layer    // their mean is taken
+}
+
+// Prediction is what a model says of a call.
+type Prediction struct {
+	P50, P95 time.Duration
+	Outside  float64 // how far outside of what was trained on, in doublings; 0: inside
+
+	Equivalent bool // another kind stood for one that was not trained on
+	Roofline   bool // nor was that one: it is the roofline
+}
+
+// Predict predicts calls on a device. Where a kind was not trained on, its equivalent
+// stands for it, or the roofline. Equal calls are worked out once.
+func (m *Model) Predict(d *Device, calls []Call) []Prediction {
+	out := make([]Prediction, len(calls))
+	stand := make([]Call, len(calls))
+	first := make(map[Call]int, len(calls))
+	todo := make([][]int, len(m.Groups))
+	for i, c := range calls {
+		if _, twice := first[c]; twice {
+			continue
+		}
+		first[c] = i
+		stand[i] = c
+		g, kind := m.standIn(&c)
+		if g < 0 {
+			base := d.base(&c)
+			out[i] = Prediction{P50: seconds(base), P95: seconds(2 * base), Roofline: true}
+			continue
+		}
+		stand[i].Kind, out[i].Equivalent = kind, kind != c.Kind
+		todo[g] = append(todo[g], i)
+	}
+	for g, at := range todo {
+		if len(at) > 0 {
+			m.Groups[g].predict(d, stand, at, out)
+		}
+	}
+	for i, c := range calls {
+		out[i] = out[first[c]]
+	}
+	return out
+}
+
+// standIn is the group that predicts a call, and the kind as which it does: the call's own if that was trained on. Group -1:
+// nothing of the call's form was.
+func (m *Model) standIn(c *Call) (group int, kind string) {
+	for _, kind := range append([]string{c.Kind}, equivalent(c)...) {
+		for i := range m.Groups {
+			if g := &m.Groups[i]; g.Form == c.Form && slices.Contains(g.Kinds, kind) {
+				return i, kind
+			}
+		}
+	}
+	return -1, ""
+}
+
+// Device returns what the model knows of a device by name.
+func (m *Model) Device(name string) (Device, error) {
+	i := slices.IndexFunc(m.Devices, func(d Device) bool { return d.Name == name })
+	if i < 0 {
+		return Device{}, fmt.Errorf("the model does not know the device %q", name)
+	}
+	return m.Devices[i], nil
+}
+
+func seconds(s float64) time.Duration { return max(1, time.Duration(math.Round(min(s, 1e6)*1e9))) }
+
+// predict fills out for the calls at some places.
+func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
+	var x []float32
+	far := make([]float64, len(at))
+	sums := make([]float64, len(at)*outputs)
+	for view, weight := range g.views(d) {
+		if weight == 0 {
+			continue
+		}
+		family := view - 1
+		x = x[:0]
+		for i, c := range at {
+			x, far[i] = g.row(x, d, &calls[c], family)
+		}
+		for _, layers := range g.Nets {
+			for i, v := range forward(layers, x, len(at)) {
+				sums[i] += weight * float64(v) / float64(len(g.Nets))
+			}
+		}
+	}
+	reach := g.reach(d)
+	for i, c := range at {
+		p50, p95 := sums[2*i], max(sums[2*i], sums[2*i+1])
+		base := d.base(&calls[c])
+		if far[i] > 0 { // towards the roofline, at what large ops reach of it
+			near := 1 / (1 + far[i]/patience)
+			p50, p95 = near*p50+(1-near)*math.Log(reach[bound(d, &calls[c])]), p95-p50
+			p95 = p50 + p95*(1+far[i]/patience)
+		}
+		p := &out[c]
+		p.Outside, p.P50 = far[i], seconds(base*math.Exp(p50))
+		p.P95 = max(p.P50, seconds(base*math.Exp(p95)))
+	}
+}
+
+// patience is after how many doublings outside of the trained range the roofline counts as much as the network.
+const patience = 8
+
+// slack is how many doublings outside of the trained range still count as inside.
+const slack = 0.5
+
+// bound is 0 for a call that arithmetic bounds, 1 for one that traffic does.
+func bound(d *Device, c *Call) int {
+	if arithmetic, traffic := d.times(c); arithmetic >= traffic {
+		return 0
+	}
+	return 1
+}
+
+// views weighs the ways in which a network is asked about a device: 0 as none of the families that were trained on, and 1+i
+// as one of family i. A device of a family is one of it. One that was never seen is asked for by its own facts, beside or
+// beyond which the network has seen few devices, and as each of the others, those alike counting more; the mean errs less
+// than either.
+func (g *Group) views(d *Device) []float64 {
+	weights := make([]float64, 1+len(g.Families))
+	if i := slices.Index(g.Families, d.Family()); i >= 0 {
+		weights[1+i] = 1
+		return weights
+	}
+	var own row
+	own.device(d)
+	var sum float64
+	for i := range g.Like {
+		var other row
+		other.device(&g.Like[i])
+		var square float64
+		for j, v := range own.x {
+			square += float64((v - other.x[j]) * (v - other.x[j]))
+		}
+		weights[1+i] = math.Exp(-math.Sqrt(square) / kinship)
+		sum += weights[1+i]
+	}
+	for i := range g.Like {
+		weights[1+i] *= 0.5 / sum
+	}
+	weights[0] = 0.5
+	return weights
+}
+
+// kinship is the distance in doublings of facts over which likeness falls by e.
+const kinship = 1
+
+func (g *Group) reach(d *Device) [2]float64 {
+	if i := slices.Index(g.Families, d.Family()); i >= 0 {
+		return g.Reach[i]
+	}
+	return g.Reach[len(g.Families)]
+}
+
+// row appends a call's features, and says how far outside of the trained range they are: the largest distance in doublings,
+// beyond
+// the slack, as nearly all features are logarithms to base 2. The device alone is described as one of a family; -1: as it is.
+func (g *Group) row(x []float32, d *Device, c *Call, family int) ([]float32, float64) {
+	at := len(x)
+	r := row{x: x}
+	r.features(d, c)
+	if family >= 0 && g.Families[family] != d.Family() {
+		r.x = r.x[:len(r.x)-identity]
+		r.device(&g.Like[family])
+	}
+	x = r.x
+	var far float32
+	if g.Mean != nil {
+		f := x[at:]
+		for i, v := range f {
+			if inside := min(max(v, g.Low[i]), g.High[i]); inside != v {
+				if i < len(f)-identity {
+					far = max(far, inside-v, v-inside)
+				}
+				v = inside
+			}
+			f[i] = (v - g.Mean[i]) / g.Scale[i]
+		}
+	}
+	for _, k := range g.Kinds {
+		x = append(x, one(k == c.Kind))
+	}
+	for i := range g.Families {
+		x = append(x, one(i == family))
+	}
+	return x, max(0, float64(far)-slack)
+}
+
+func one(b bool) float32 {
+	if b {
+		return 1
+	}
+	return 0
+}

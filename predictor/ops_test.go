@@ -1,0 +1,92 @@
+package predictor
+
+import (
+	"testing"
+
+	"tensile/graph"
+	"tensile/models"
+)
+
+// network is a training graph.
+func network(t testing.TB, name string, image, batch int) *graph.Graph {
+	t.Helper()
+	g, err := models.Build(name, models.Config{Image: image, Batch: batch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// The calls of a graph do the arithmetic and the traffic that the graph's own rules say.
+func TestCallsOf(t *testing.T) {
+	forms := make(map[Form]int)
+	for _, name := range []string{"resnet50", "vgg16", "lenet", "mlp"} {
+		g := network(t, name, 32, 4)
+		for i, c := range CallsOf(g, 0.25) {
+			want := g.Cost(graph.OpID(i))
+			forms[c.Form]++
+			if c.flops() != float64(want.FLOPs) {
+				t.Errorf("%s: %s: %v operations, the graph says %d", name, g.Ops[i].Name, c.flops(), want.FLOPs)
+			}
+			if got := c.bytes(); got > float64(want.Bytes) || got < 0.95*float64(want.Bytes) && c.Form == Stream || got < 0.3*float64(want.Bytes) {
+				t.Errorf("%s: %s: %v bytes, the graph says %d", name, g.Ops[i].Name, got, want.Bytes)
+			}
+			if c.Load != 0.25 || c.Kind != string(g.Ops[i].Kind) {
+				t.Errorf("%s: %s: %+v", name, g.Ops[i].Name, c)
+			}
+		}
+	}
+	if len(forms) != 3 {
+		t.Errorf("forms %v", forms)
+	}
+}
+
+// The dims of products are those of the operands, whichever of the three it is.
+func TestCallOfProducts(t *testing.T) {
+	g := network(t, "mlp", 4, 5)
+	seen := make(map[string]Dims)
+	for i := range g.Ops {
+		if g.Ops[i].Layer == "fc1" {
+			c := CallOf(g, graph.OpID(i), 0)
+			seen[c.Kind] = c.Dims
+		}
+	}
+	x := g.Tensors[g.Ops[0].Inputs[0]].Shape
+	out := g.Tensors[g.Ops[0].Outputs[0]].Shape[1]
+	if want := (Dims{B: 1, M: 5, N: x[1], K: out}); seen["linear"] != want {
+		t.Errorf("linear is %+v, want %+v", seen["linear"], want)
+	}
+	if want := (Dims{B: 1, M: out, N: 5, K: x[1]}); seen["linear_dw"] != want {
+		t.Errorf("linear_dw is %+v, want %+v", seen["linear_dw"], want)
+	}
+}
+
+// Backward and optimizer ops are predicted through equivalents, and that is said.
+func TestPredictEquivalents(t *testing.T) {
+	m := model(t)
+	g := network(t, "resnet50", 32, 4)
+	calls := CallsOf(g, 0)
+	for i, p := range m.Predict(&m.Devices[0], calls) {
+		trained := calls[i].Kind == "linear" || calls[i].Kind == "add" || calls[i].Kind == "relu"
+		if p.P50 <= 0 || p.P95 < p.P50 || p.Equivalent == trained {
+			t.Errorf("%s: %+v", g.Ops[i].Name, p)
+		}
+	}
+}
+
+// BenchmarkPredict predicts all ops of a network.
+func BenchmarkPredict(b *testing.B) {
+	m, err := Train(measured(3000, 1, boards()), boards(), Options{Effort: 1e-9}) // of the recommended size, hardly trained
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range []string{"vgg16", "resnet50", "resnet:3,8,36,3", "resnet:100,100,500,100"} {
+		g := network(b, name, 224, 16)
+		b.Run("model="+name, func(b *testing.B) {
+			for b.Loop() {
+				m.Predict(&m.Devices[0], CallsOf(g, 0))
+			}
+			b.ReportMetric(float64(len(g.Ops)), "ops")
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package predictor
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Network is a traced network on a device: its ops in order, layers repeated as often as the network has them.
+type Network struct {
+	Name    string
+	Device  int
+	Ops     []TracedOp
+	Forward float64 // measured end to end, in seconds
+}
+
+// TracedOp is an op of a traced network.
+type TracedOp struct {
+	Group   string // of perop.csv: BMM, FC, EW, Softmax, LN, other; none for what launches no kernel
+	Call    Call
+	Seconds float64 // measured, forward
+}
+
+// layers are the first and last op of the repeated part, by the name of the network.
+var layers = []struct{ network, from, to string }{
+	{"bert", "bert_encoder_layer_0_attention_self_query", "bert_encoder_layer_0_output_layer_norm"},
+	{"gpt", "transformer_h_0_ln_1", "add_15"},
+	{"opt", "model_decoder_layers_0_self_attn_layer_norm", "view_11"},
+}
+
+// ReadTraces reads traced networks in NeuSight's form: per device a folder DEVICE, in it NETWORK.csv with the ops of one layer
+// and what stands before and after, and NETWORK.json with the number of layers and what was measured end to end.
+func ReadTraces(dir string, devices []Device) ([]Network, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.csv"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: no DEVICE/NETWORK.csv in it", dir)
+	}
+	var networks []Network
+	for _, file := range files {
+		folder := filepath.Base(filepath.Dir(file))
+		d := slices.IndexFunc(devices, func(d Device) bool { return strings.ReplaceAll(d.Name, " ", "_") == folder })
+		if d < 0 {
+			return nil, fmt.Errorf("%s: no device file describes %q", file, folder)
+		}
+		n, err := readTrace(file)
+		if err != nil {
+			return nil, err
+		}
+		n.Device = d
+		networks = append(networks, *n)
+	}
+	return networks, nil
+}
+
+func readTrace(file string) (*Network, error) {
+	n := &Network{Name: strings.TrimSuffix(filepath.Base(file), ".csv")}
+	content, err := os.ReadFile(strings.TrimSuffix(file, ".csv") + ".json")
+	if err != nil {
+		return nil, err
+	}
+	var label struct {
+		Layers  int     `json:"num_layer"`
+		Forward float64 `json:"fw_latency"`
+	}
+	if err := json.Unmarshal(content, &label); err != nil {
+		return nil, fmt.Errorf("%s: label: %w", file, err)
+	}
+	n.Forward = label.Forward / 1e3
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	records, err := csv.NewReader(f).ReadAll()
+	if err != nil || len(records) < 2 {
+		return nil, fmt.Errorf("%s: no rows: %w", file, err)
+	}
+	i := slices.IndexFunc(layers, func(l struct{ network, from, to string }) bool { return strings.HasPrefix(n.Name, l.network) })
+	if i < 0 {
+		return nil, fmt.Errorf("%s: it is not known where a layer of this network begins", file)
+	}
+	from, to := -1, -1
+	for at, fields := range records[1:] {
+		c := &cursor{path: file, head: records[0], row: at + 2, fields: fields}
+		op, err := c.traced()
+		if err != nil {
+			return nil, err
+		}
+		switch c.text("Name") {
+		case layers[i].from:
+			from = at
+		case layers[i].to:
+			to = at
+		}
+		n.Ops = append(n.Ops, op)
+	}
+	if from < 0 || to < from {
+		return nil, fmt.Errorf("%s: a layer should go from %s to %s", file, layers[i].from, layers[i].to)
+	}
+	body := slices.Repeat(n.Ops[from:to+1], label.Layers)
+	n.Ops = slices.Concat(n.Ops[:from], body, n.Ops[to+1:])
+	return n, nil
+}
+
+// traced reads a row.
+func (c *cursor) traced() (TracedOp, error) {
+	ms, err := strconv.ParseFloat(c.text("fw_latency"), 64)
+	if err != nil || ms < 0 {
+		c.bad("fw_latency", "it is not a number of milliseconds")
+	}
+	in, out := c.shapes("input_shapes"), c.shapes("output_shape")
+	group, call := classify(c.text("op"), strings.ToLower(c.text("target")), c.text("_kwargs"), in, out)
+	return TracedOp{Group: group, Call: call, Seconds: ms / 1e3}, c.err
+}
+
+// shapes reads [[2, 512], [1]] or (2, 512).
+func (c *cursor) shapes(column string) [][]int {
+	text := c.text(column)
+	if strings.HasPrefix(text, "(") {
+		text = "[[" + strings.TrimSuffix(strings.Trim(text, "()"), ",") + "]]"
+	}
+	var shapes [][]int
+	if err := json.Unmarshal([]byte(text), &shapes); err != nil {
+		c.bad(column, "%q is no list of shapes", text)
+	}
+	return shapes
+}
+
+func elementsOf(shape []int) int {
+	n := 1
+	for _, v := range shape {
+		n *= v
+	}
+	return n
+}
