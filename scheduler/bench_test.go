@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"tensile/cost"
 	"tensile/graph"
@@ -40,12 +41,16 @@ func BenchmarkSwap(b *testing.B) {
 		b.Run(fmt.Sprintf("ops=%d", len(r.Jobs[0].Graph.Ops)), func(b *testing.B) {
 			b.ReportAllocs()
 			var d *draft
+			var alone time.Duration // swapFreely without what comes before it
 			swaps := 0
 			for b.Loop() {
 				r.wirings[0] = newWiring(r.Jobs[0].Graph, r.Align)
 				d = r.draft(0, firstSteps(earlyUpdates(r.Jobs[0].Graph)))
+				since := time.Now()
 				swaps = swapFreely([]*draft{d}, 0)
+				alone += time.Since(since)
 			}
+			b.ReportMetric(float64(alone)/float64(b.N), "swapping-ns/op")
 			_, peak := d.peak()
 			b.ReportMetric(float64(peak), "peak-B")
 			b.ReportMetric(float64(swaps), "swaps")

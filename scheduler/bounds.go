@@ -28,6 +28,9 @@ func (r *Request) bounds(i int, p *plan.Plan) Bounds {
 	return Bounds{WorkingSetOf(r.Jobs[i], r.Align).Bytes, max(least, r.draft(i, steps).zeroStall())}
 }
 
+// dust is the part of a small storage that does not count at all.
+const dust = 64
+
 // zeroStall returns a lower bound of the peak of all plans with the steps of a draft, in which nothing is decided, that
 // swap without a stall and do not recompute. What is away in a slot is at most what the copy-out lane can have carried
 // before the slot begins, each storage from when its content was made on, and at most what the copy-in lane can carry after
@@ -50,7 +53,7 @@ func (d *draft) zeroStall() graph.Bytes {
 	var clean, tiny, bound graph.Bytes
 	change := func(p piece, sign graph.Bytes) {
 		bytes := sign * size(p.gap.storage)
-		if bytes < d.small && -bytes < d.small {
+		if bytes < d.small/dust && -bytes < d.small/dust {
 			tiny += bytes // taken to be away at no cost, for speed
 			return
 		}

@@ -80,14 +80,14 @@ func (b *builder) by(begin time.Duration, slot int) time.Duration {
 }
 
 // ends drops what does not outlive the iteration after its last use, and copies outputs out where they are made. An output
-// that is small beside the peak stays to the end: its copy may have to wait for a long one.
+// that is small beside the peak stays to the end if there are swaps: its copy may have to wait for a long one.
 func (b *builder) ends(s *graph.Storage) {
 	last := int(b.lastUse[s.ID])
 	if s.Role == graph.Output {
 		made := b.writes.of(s.ID)
 		at := int(made[len(made)-1])
 		b.move(out, s.ID, at, b.by(b.end(at), last))
-		if b.bytes[s.ID] < b.small {
+		if b.swaps > 0 && b.bytes[s.ID] < b.small {
 			last = len(b.steps) - 1
 		}
 	}
