@@ -50,10 +50,7 @@ func Schedule(r Request) (Result, error) {
 
 // noneLive frees every storage after its last use and moves nothing else.
 func noneLive(r Request) (Result, error) {
-	return unplanned(r, func(d *draft) *plan.Plan {
-		d.small = 0 // outputs too, as no copy is in their way
-		return d.plan("none-live")
-	})
+	return unplanned(r, func(d *draft) *plan.Plan { return d.plan("none-live") })
 }
 
 // noneAll frees nothing before the iteration ends.
