@@ -115,8 +115,11 @@ func TestTogether(t *testing.T) {
 	s.bus.awaitState(t, "a", wire.Running)
 	s.bus.awaitState(t, "b", wire.Running)
 	s.orders(false, order(a, 2, false), order(b, 1, false))
-	s.bus.await(t, "layout 2", func() bool {
-		return s.bus.job("a").Epoch == 2 && s.bus.job("a").Arena == a2.Layout.Arena && len(s.bus.reports) > 9
+	s.bus.await(t, "layout 2 and iterations of both", func() bool {
+		trained := func(job string) bool {
+			return slices.ContainsFunc(s.bus.reports, func(r wire.Report) bool { return r.Job == job })
+		}
+		return s.bus.job("a").Epoch == 2 && s.bus.job("a").Arena == a2.Layout.Arena && len(s.bus.reports) > 9 && trained("a") && trained("b")
 	})
 	s.orders(false, order(a, 2, true), order(b, 1, false))
 	stopped := s.bus.awaitState(t, "a", wire.Stopped)
