@@ -18,7 +18,7 @@ import (
 func TestNetwork(t *testing.T) {
 	kinds := make(map[graph.Kind]bool)
 	first, second := rand.New(rand.NewPCG(1, 0)), rand.New(rand.NewPCG(1, 0))
-	for range 60 {
+	for range 200 {
 		a, err := Network(first)
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +34,10 @@ func TestNetwork(t *testing.T) {
 	for _, k := range []graph.Kind{graph.Conv2D, graph.Conv2DDW, graph.Conv2DDX, graph.Linear, graph.LinearDW, graph.LinearDX, graph.BiasDB, graph.ReLU,
 		graph.ReLUDX, graph.MaxPool, graph.MaxPoolDX, graph.AvgPool, graph.AvgPoolDX, graph.BatchNorm, graph.BatchNormStats, graph.BatchNormGrad,
 		graph.BatchNormUpdate, graph.Add, graph.Mul, graph.Dropout, graph.DropoutDX, graph.SoftmaxXent, graph.SoftmaxXentDX, graph.SGD, graph.Momentum,
-		graph.Adam} {
+		graph.Adam, graph.Concat, graph.Slice, graph.SliceDX, graph.Pad, graph.LRN, graph.LRNDX, graph.Embedding, graph.EmbeddingDW, graph.Bias,
+		graph.LayerNorm, graph.LayerNormGrad, graph.GELU, graph.GELUDX, graph.Sigmoid, graph.SigmoidDX, graph.Tanh, graph.TanhDX, graph.Blend,
+		graph.BlendGrad, graph.MatMul, graph.Transpose, graph.Softmax, graph.SoftmaxDX, graph.AdditiveScores, graph.AdditiveScoresGrad, graph.LSTM,
+		graph.LSTMGrad, graph.MeanSquare, graph.MeanSquareDX, graph.SigmoidXent, graph.SigmoidXentDX, graph.Accumulate} {
 		if !kinds[k] {
 			t.Errorf("no network has a %s", k)
 		}

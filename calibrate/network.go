@@ -7,10 +7,14 @@ import (
 
 	"tensile/autodiff"
 	"tensile/graph"
+	"tensile/models"
 )
 
-// Network is a training graph with layers of random kinds and sizes: forward, backward and optimizer ops.
+// Network is a training graph with layers of random kinds and sizes: forward, backward and optimizer ops. Most read images.
 func Network(rng *rand.Rand) (*graph.Graph, error) {
+	if rng.IntN(4) == 0 {
+		return sentences(rng)
+	}
 	d := &draft{rng: rng, b: graph.NewBuilder("calibration")}
 	batch := d.size(1, 32)
 	image := d.size(4, 112)
@@ -33,8 +37,7 @@ func Network(rng *rand.Rand) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := []string{"sgd", "momentum", "adam"}[rng.IntN(3)]
-	optimizer, err := autodiff.ParseOptimizer(name, 1e-6)
+	optimizer, err := mildOptimizer(rng)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +49,30 @@ func Network(rng *rand.Rand) (*graph.Graph, error) {
 		return nil, err
 	}
 	return g, g.Validate()
+}
+
+// mildOptimizer is one that hardly changes anything.
+func mildOptimizer(rng *rand.Rand) (autodiff.Optimizer, error) {
+	return autodiff.ParseOptimizer([]string{"sgd", "momentum", "adam"}[rng.IntN(3)], 1e-6)
+}
+
+// sentences is a network that reads sequences, in a random size of its family.
+func sentences(rng *rand.Rand) (*graph.Graph, error) {
+	d := &draft{rng: rng}
+	heads := 1 << rng.IntN(4)
+	width := heads * d.size(8, 64)
+	name := []string{
+		fmt.Sprintf("bert:%d,%d,%d", 1+rng.IntN(2), width, heads),
+		fmt.Sprintf("gpt:%d,%d,%d", 1+rng.IntN(3), width, heads),
+		fmt.Sprintf("gnmt:%d,%d", 3+rng.IntN(2), d.size(16, 512)),
+		fmt.Sprintf("rhn:%d,%d", 1+rng.IntN(4), d.size(16, 512)),
+		fmt.Sprintf("tacotron:1,%d", 16*d.size(1, 16)),
+	}[rng.IntN(5)]
+	optimizer, err := mildOptimizer(rng)
+	if err != nil {
+		return nil, err
+	}
+	return models.Build(name, models.Config{Sequence: d.size(4, 32), Vocabulary: d.size(30, 8000), Batch: d.size(1, 32), Optimizer: optimizer})
 }
 
 // draft is a network that is being made.
@@ -89,7 +116,43 @@ func (d *draft) block(x graph.TensorID) graph.TensorID {
 		a := graph.Attrs{Kernel: [2]int{k, k}, Stride: [2]int{2, 2}}
 		y = d.op("pool", []graph.Kind{graph.MaxPool, graph.AvgPool}[d.rng.IntN(2)], a, y)
 	}
+	switch d.rng.IntN(8) {
+	case 0, 1:
+		y = d.join(y)
+	case 2:
+		y = d.groups(y)
+	case 3:
+		y = d.op("lrn", graph.LRN, graph.Attrs{Length: 5, Factor: 1e-4, Exponent: 0.75, Epsilon: 1}, y)
+	}
 	return y
+}
+
+// join lays several readings of x side by side.
+func (d *draft) join(x graph.TensorID) graph.TensorID {
+	s := d.b.Shape(x)
+	parts := []graph.TensorID{d.conv(x, d.size(8, 128), [2]int{1, 1}, 1)}
+	if s[2] >= 3 && s[3] >= 3 {
+		a := graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Inside: true}
+		parts = append(parts, d.op("inside", graph.AvgPool, a, x))
+	}
+	if s[1] > 1 {
+		parts = append(parts, d.op("slice", graph.Slice, graph.Attrs{Dim: 1, Length: s[1] / 2}, x))
+	}
+	if s[2] > 1 && s[3] > 1 {
+		parts = append(parts, d.op("moved", graph.Pad, graph.Attrs{Pad: [2]int{-1, 1}, Extent: [2]int{s[2], s[3]}}, x))
+	}
+	return d.op("concat", graph.Concat, graph.Attrs{Dim: 1}, parts...)
+}
+
+// groups is a convolution in two groups, or one of each channel.
+func (d *draft) groups(x graph.TensorID) graph.TensorID {
+	c := d.b.Shape(x)[1]
+	groups := c
+	if c%2 == 0 && d.rng.IntN(3) == 0 {
+		groups = 2
+	}
+	a := graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Groups: groups}
+	return d.op("groups", graph.Conv2D, a, x, d.source("w", graph.Parameter, graph.InitNormal, c, c/groups, 3, 3))
 }
 
 // conv is a convolution that keeps the size, but for its stride; with a bias or without.

@@ -15,12 +15,18 @@ func CallOf(g *graph.Graph, id graph.OpID, load float64) Call {
 		c.Form, c.Dims = Gemm, Dims{B: 1, M: out[0], N: in(0)[0], K: out[1]}
 	case graph.LinearDX: // dy[N,O] w[O,I] -> dx[N,I]
 		c.Form, c.Dims = Gemm, Dims{B: 1, M: out[0], N: in(0)[1], K: out[1]}
+	case graph.MatMul: // a[B,M,N] b[B,N,K], or the other way round
+		inner := in(0)[2]
+		if op.Attrs.TransposeA {
+			inner = in(0)[1]
+		}
+		c.Form, c.Dims = Gemm, Dims{B: out[0], M: out[1], N: inner, K: out[2]}
 	case graph.Conv2D:
-		c.Form, c.Dims = Conv, windows(in(0), in(1), out, op.Attrs.Stride[0])
+		c.Form, c.Dims = Conv, windows(op.Attrs, in(0), in(1), out)
 	case graph.Conv2DDW: // x dy -> dw
-		c.Form, c.Dims = Conv, windows(in(0), out, in(1), op.Attrs.Stride[0])
+		c.Form, c.Dims = Conv, windows(op.Attrs, in(0), out, in(1))
 	case graph.Conv2DDX: // dy w -> dx
-		c.Form, c.Dims = Conv, windows(out, in(1), in(0), op.Attrs.Stride[0])
+		c.Form, c.Dims = Conv, windows(op.Attrs, out, in(1), in(0))
 	default:
 		c.Form, c.Dims = Stream, elements(g, op, int(g.Cost(id).FLOPs))
 	}
@@ -36,9 +42,12 @@ func CallsOf(g *graph.Graph, load float64) []Call {
 	return calls
 }
 
-// windows are the dims of a convolution of x[N,C,H,W] with w[K,C,R,S] to y[N,K,P,Q], whichever of them it computes.
-func windows(x, w, y graph.Shape, stride int) Dims {
-	return Dims{B: x[0], C: x[1], H: x[2], W: x[3], K: w[0], R: w[2], S: w[3], P: y[2], Q: y[3], Stride: max(1, stride)}
+// windows are the dims of a convolution of x[N,C,H,W] with w[K,C/G,R,S] to y[N,K,P,Q], whichever of them it computes. G groups
+// are as many convolutions of an example.
+func windows(a graph.Attrs, x, w, y graph.Shape) Dims {
+	groups := max(1, a.Groups)
+	return Dims{B: x[0] * groups, C: x[1] / groups, H: x[2], W: x[3], K: w[0] / groups, R: w[2], S: w[3], P: y[2], Q: y[3],
+		Stride: max(1, a.Stride[0])}
 }
 
 // elements are the dims of a stream: rows and width are those of its largest operand, channels counting with the rows.
@@ -80,6 +89,7 @@ var equivalents = map[graph.Kind]string{
 	graph.Linear: "linear", graph.LinearDW: "linear", graph.LinearDX: "linear",
 	graph.Conv2D: "conv", graph.Conv2DDW: "conv", graph.Conv2DDX: "conv",
 	graph.ReLU: "relu", graph.Add: "add", graph.Mul: "mul", graph.SoftmaxXent: "softmax", graph.BatchNorm: "ln",
+	graph.MatMul: "bmm", graph.LayerNorm: "ln", graph.Softmax: "softmax", graph.GELU: "gelu", graph.Tanh: "tanh", graph.Bias: "addu",
 }
 
 // equivalent are the kinds that may stand for a call of a kind that was not trained on, the best first.
