@@ -47,7 +47,7 @@ func (r *row) features(d *Device, c *Call) {
 	arithmetic, traffic := d.times(c)
 	roof, launch := max(arithmetic, traffic), 2*d.Launch.Seconds()
 	r.put("load", c.Load)
-	r.ratio("arithmetic/traffic", arithmetic/traffic)
+	r.ratio("arithmetic/traffic", max(arithmetic/traffic, 1e-3)) // copies have none
 	r.ratio("roofline/launch", roof/launch)
 	r.ratio("1+roofline/launch", 1+roof/launch)
 	r.ratio("arithmetic/launch", arithmetic/launch+1e-3)

@@ -1,9 +1,13 @@
 package predictor
 
 import (
+	"math"
+	"slices"
 	"testing"
 
+	"tensile/cost"
 	"tensile/graph"
+	"tensile/internal/smallnet"
 	"tensile/models"
 )
 
@@ -88,5 +92,30 @@ func BenchmarkPredict(b *testing.B) {
 			}
 			b.ReportMetric(float64(len(g.Ops)), "ops")
 		})
+	}
+}
+
+// What is known of the ops of every network is finite: copies without arithmetic, windows in groups, and single values too.
+func TestFeaturesAreFinite(t *testing.T) {
+	facts, err := cost.Device("a6000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := DeviceOf(facts, 84, 1.4e9, 6e6)
+	for _, name := range models.Names() {
+		g, err := smallnet.Build(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range CallsOf(g, 0.5) {
+			var r row
+			r.features(&d, &c)
+			if at := slices.IndexFunc(r.x, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }); at >= 0 {
+				t.Fatalf("%s: feature %d of op %s (%s) is %v", name, at, g.Ops[i].Name, c.Kind, r.x[at])
+			}
+			if flops := c.flops(); c.Form != Stream && flops != float64(g.Cost(graph.OpID(i)).FLOPs) {
+				t.Errorf("%s: op %s (%s) has %v FLOPs, the graph says %d", name, g.Ops[i].Name, c.Kind, flops, g.Cost(graph.OpID(i)).FLOPs)
+			}
+		}
 	}
 }
