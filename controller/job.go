@@ -18,6 +18,7 @@ type job struct {
 	latency []time.Duration // per op: the profile, and then a moving average of what was measured
 	assumed time.Duration   // the sum of latencies when the job was last planned (s of TENSILE, section IV-E)
 	reports int             // since then
+	learnt  bool            // latencies were measured
 	layouts []*layout       // those that may be in force or become so, oldest first; the last is the newest plan
 }
 

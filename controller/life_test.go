@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/scheduler"
 	"tensile/wire"
 )
 
@@ -143,11 +144,17 @@ func TestDrift(t *testing.T) {
 		if n := w.record("a").Replans; n != 1 {
 			t.Errorf("seed %d: %d plans under noise alone", seed, n)
 		}
+		if phase := w.record("a").Latencies; phase != scheduler.ColdStart {
+			t.Errorf("seed %d: the first plan is for latencies of phase %q", seed, phase)
+		}
 		plans++
 		w.slow = 0.1
 		w.run(60)
 		after := w.record("a").Replans
 		if after > 1 {
+			if phase := w.record("a").Latencies; phase != scheduler.Updated {
+				t.Errorf("seed %d: the plan after the drift is for latencies of phase %q", seed, phase)
+			}
 			drifted++
 		}
 		w.run(60)

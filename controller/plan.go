@@ -18,6 +18,7 @@ type planned struct {
 	job    *job
 	layout *layout // nil: what it has is the same
 	peak   graph.Bytes
+	phase  string
 	out    cost.Link // the job's share of the link
 	in     cost.Link
 }
@@ -29,7 +30,7 @@ func (m *Machine) schedule(jobs []*job) ([]planned, error) {
 	for _, j := range jobs {
 		r.Jobs = append(r.Jobs, scheduler.Job{Name: j.record.Spec.Name, Epoch: j.record.Epoch + 1, Graph: j.graph,
 			Latency: j.latency, Scratch: j.profile.Scratch, Variant: j.profile.Variant,
-			Weight: j.record.Spec.Priority, MaxSwapRate: j.record.Spec.SwapRate})
+			Measured: j.learnt, Weight: j.record.Spec.Priority, MaxSwapRate: j.record.Spec.SwapRate})
 	}
 	result, err := scheduler.Schedule(r)
 	if err != nil {
@@ -45,7 +46,7 @@ func (m *Machine) schedule(jobs []*job) ([]planned, error) {
 		if last := jobs[i].newest(); last == nil || !same(last.wire, l.wire) {
 			plans[i].layout = l
 		}
-		plans[i].peak, plans[i].out, plans[i].in = s.Footprint.Peak, s.Out, s.In
+		plans[i].peak, plans[i].phase, plans[i].out, plans[i].in = s.Footprint.Peak, s.Phase, s.Out, s.In
 	}
 	return plans, nil
 }
@@ -79,6 +80,7 @@ func (m *Machine) adopt(plans []planned, reason string) {
 			p.job.record.Link = wire.Rates{Out: p.out.Rate, In: p.in.Rate}
 		}
 		if p.layout != nil {
+			p.job.record.Latencies = p.phase
 			p.job.plan(p.layout, reason)
 		}
 	}

@@ -234,5 +234,6 @@ func (c *checker) record(r *Record) {
 		atLeast(c, n.what, n.n, 0)
 	}
 	c.rates(r.Link)
+	c.text("latencies", r.Latencies)
 	c.result(r.Result)
 }

@@ -178,6 +178,7 @@ type Record struct {
 	Link      Rates       `json:"link,omitzero"` // its share, where the link is limited
 	Iteration int         `json:"iteration"`
 	Replans   int         `json:"replans,omitzero"`
+	Latencies string      `json:"latencies,omitzero"`     // the newest layout is planned for: "cold-start", as predicted, or "updated", as measured
 	Reason    string      `json:"replan_reason,omitzero"` // of the last plan
 	Result    *Result     `json:"result,omitempty"`
 }

@@ -25,7 +25,7 @@ func samples() []Message {
 	}
 	record := Record{
 		Spec: spec, Order: 4, Phase: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Starts: 1, Epoch: 3, Granted: 2, Applied: 1,
-		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, Replans: 2, Reason: "drift", Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
+		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, Replans: 2, Latencies: "updated", Reason: "drift", Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
 	}
 	return []Message{
 		Orders{Executor: "e1", Number: 9, Jobs: []Order{{Spec: spec, Epoch: 3, Stop: true}}, Leave: true, Life: "4711-1",

@@ -22,6 +22,7 @@ type livePlan struct {
 	Epoch    int64       `json:"epoch"`
 	Newest   int64       `json:"newest_epoch"` // another, if that waits for bytes that other jobs are giving back
 	Reason   string      `json:"reason"`       // of the newest plan
+	Phase    string      `json:"phase"`        // and for which latencies: cold-start, updated
 	Steps    int         `json:"steps"`
 	Ops      int         `json:"ops"`
 	Swaps    int         `json:"swaps"`
@@ -55,7 +56,7 @@ func showLive(ctx context.Context, conn wire.Bus, job string, asJSON, steps bool
 	if p.Newest != p.Epoch {
 		waits = fmt.Sprintf("; plan %d waits for bytes of other jobs", p.Newest)
 	}
-	fmt.Fprintf(out, "job %s (%s) is %s; plan %d%s: %s\n", p.Job, p.Model, p.State, p.Epoch, waits, p.Reason)
+	fmt.Fprintf(out, "job %s (%s) is %s; plan %d (%s)%s: %s\n", p.Job, p.Model, p.State, p.Epoch, p.Phase, waits, p.Reason)
 	fmt.Fprintf(out, "%d steps for %d ops, %d swaps, slot peak %s, arena %s\n", p.Steps, p.Ops, p.Swaps, p.SlotPeak, p.Arena)
 	if p.Since > 0 {
 		fmt.Fprintf(out, "%d changes since plan %d\n", len(p.Changes), p.Since)
@@ -77,7 +78,7 @@ func readLive(ctx context.Context, conn wire.Bus, job string) (*livePlan, error)
 	if r.Granted == 0 || r.Phase.Over() {
 		return nil, fmt.Errorf("%s, and trains with no plan", submitted(r))
 	}
-	p := &livePlan{Job: job, Model: r.Spec.Model, State: r.Phase, Why: r.Why, Newest: r.Epoch, Reason: r.Reason, Changes: []change{}}
+	p := &livePlan{Job: job, Model: r.Spec.Model, State: r.Phase, Why: r.Why, Newest: r.Epoch, Reason: r.Reason, Phase: r.Latencies, Changes: []change{}}
 	text, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(r.Spec.Graph))
 	if err != nil {
 		return nil, fmt.Errorf("the graph of job %s: %w", job, err)
