@@ -43,8 +43,11 @@ func NewPlanner(w Workload, d device.Device, o scheduler.Options) *Planner {
 	return p
 }
 
-// Assume sets the latencies that a job's ops are taken to have in the plans that follow.
-func (p *Planner) Assume(job int, latency []time.Duration) { p.request.Jobs[job].Latency = latency }
+// Assume sets the latencies that a job's ops are taken to have in the plans that follow, and by how much they may be off,
+// which may be nil.
+func (p *Planner) Assume(job int, latency, slack []time.Duration) {
+	p.request.Jobs[job].Latency, p.request.Jobs[job].Slack = latency, slack
+}
 
 // Prefer sets a job's weight and max swap rate for the plans that follow: scheduler.Job says what they mean.
 func (p *Planner) Prefer(job, weight int, maxSwapRate float64) {

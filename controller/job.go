@@ -80,3 +80,11 @@ func (j *job) latencySum() time.Duration {
 }
 
 func (j *job) priority() int { return max(1, j.record.Spec.Priority) }
+
+// slack is by how much latencies may be off: nothing once they are measured.
+func (j *job) slack() []time.Duration {
+	if j.learnt {
+		return nil
+	}
+	return j.profile.Slack
+}

@@ -37,6 +37,7 @@ type Config struct {
 // Profile is what a job's ops take on the device, before anything was measured.
 type Profile struct {
 	Latency []time.Duration // per op
+	Slack   []time.Duration // per op: by how much it may be off; may be nil
 	Scratch []graph.Bytes   // per op
 	Variant []string        // per op
 }

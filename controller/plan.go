@@ -29,7 +29,7 @@ func (m *Machine) schedule(jobs []*job) ([]planned, error) {
 		Align: m.config.Align, Options: m.config.Options}
 	for _, j := range jobs {
 		r.Jobs = append(r.Jobs, scheduler.Job{Name: j.record.Spec.Name, Epoch: j.record.Epoch + 1, Graph: j.graph,
-			Latency: j.latency, Scratch: j.profile.Scratch, Variant: j.profile.Variant,
+			Latency: j.latency, Slack: j.slack(), Scratch: j.profile.Scratch, Variant: j.profile.Variant,
 			Measured: j.learnt, Weight: j.record.Spec.Priority, MaxSwapRate: j.record.Spec.SwapRate})
 	}
 	result, err := scheduler.Schedule(r)

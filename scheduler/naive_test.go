@@ -162,9 +162,14 @@ func (n *naive) fit(x *gap, at int, anywhere bool) (placed, bool) {
 			n.outs.book(p.send, p.sendTakes)
 		}
 		earliest := max(p.send+p.sendTakes, back)
-		p.fetch, ok = d.start(x.to), earliest <= d.start(x.to)
-		if p.fetchTakes > 0 {
-			p.fetch, ok = n.ins.latest(earliest, d.start(x.to), p.fetchTakes)
+		for _, by := range []time.Duration{d.start(x.to) - d.slack(x.to), d.start(x.to)} {
+			p.fetch, ok = by, earliest <= by
+			if p.fetchTakes > 0 {
+				p.fetch, ok = n.ins.latest(earliest, by, p.fetchTakes)
+			}
+			if ok {
+				break
+			}
 		}
 		if n.outs == n.ins && p.sendTakes > 0 {
 			n.outs.release(p.send, p.sendTakes)
@@ -315,6 +320,13 @@ func checkDecisions(t testing.TB, seed uint64) (swaps int) {
 	order := graphOrder
 	if rng.IntN(2) == 0 {
 		order = earlyUpdates
+	}
+	if seed%4 == 0 {
+		for i := range r.Jobs {
+			for range r.Jobs[i].Graph.Ops {
+				r.Jobs[i].Slack = append(r.Jobs[i].Slack, time.Duration(rng.IntN(3000)))
+			}
+		}
 	}
 	fast := r.drafts(order)
 	var slow []*naive

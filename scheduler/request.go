@@ -18,6 +18,7 @@ type Job struct {
 	Epoch   int64
 	Graph   *graph.Graph
 	Latency []time.Duration // per op: predicted or measured
+	Slack   []time.Duration // per op: by how much its latency may be off; nil: by nothing. A fetch ends so much earlier where it can
 	Scratch []graph.Bytes   // per op, of the device's variant
 	Variant []string        // per op; nil: the first of each
 	// Measured says that the latencies follow what ops took in this run; else they were predicted (TENSILE, IV-E).

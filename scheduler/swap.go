@@ -156,8 +156,14 @@ func (d *draft) fit(x *gap, at int, anywhere bool) (placed, bool) {
 				d.outs.book(p.send, p.sendTakes)
 			}
 		}
+		earliest := max(p.send+p.sendTakes, back)
 		var ok bool
-		p.fetch, ok = d.ins.latest(max(p.send+p.sendTakes, back), d.start(x.to), p.fetchTakes)
+		if slack := d.slack(x.to); slack > 0 {
+			p.fetch, ok = d.ins.latest(earliest, d.start(x.to)-slack, p.fetchTakes)
+		}
+		if !ok {
+			p.fetch, ok = d.ins.latest(earliest, d.start(x.to), p.fetchTakes)
+		}
 		if d.outs == d.ins && p.sendTakes > 0 {
 			d.outs.release(p.send, p.sendTakes)
 			if !ok {
@@ -171,6 +177,15 @@ func (d *draft) fit(x *gap, at int, anywhere bool) (placed, bool) {
 		p.in = d.lastEndedBy(p.fetch, x.to-1)
 		return p, anywhere || p.drop < at && at <= p.in
 	}
+}
+
+// slack is by how much the step before an unrolled one may be shorter than it is taken to be.
+func (d *draft) slack(to int) time.Duration {
+	if d.job.Slack == nil {
+		return 0
+	}
+	n := len(d.steps)
+	return d.job.Slack[d.steps[(to-1+n)%n].op]
 }
 
 // try swaps a gap if that costs no time and the storage is then away at the peak.

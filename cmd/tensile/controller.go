@@ -162,7 +162,8 @@ func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) contro
 	facts, latencies := d.Facts(), f.latencies(d)
 	return controller.Config{Device: d.Name(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options,
 		Profile: func(g *graph.Graph) controller.Profile {
-			p := controller.Profile{Latency: latencies(g)}
+			var p controller.Profile
+			p.Latency, p.Slack = latencies(g)
 			for op := range g.Ops {
 				variant := d.Variants(g, graph.OpID(op))[0]
 				p.Scratch = append(p.Scratch, variant.Scratch)

@@ -37,25 +37,27 @@ func (f *latencyFlags) register(c *cobra.Command) {
 	c.Flags().BoolVar(&f.noCalibrate, "no-calibrate", false, "take roofline times, and no model")
 }
 
-// latencies are those that a graph's ops are taken to have on the device.
-func (f *planFlags) latencies(d device.Device) func(*graph.Graph) []time.Duration {
+// latencies are those that a graph's ops are taken to have on the device, and by how much they may be off: what p95 is above p50.
+// The slack of the roofline is not known, that of measured ones is none: nil.
+func (f *planFlags) latencies(d device.Device) func(*graph.Graph) (latency, slack []time.Duration) {
 	facts := d.Facts()
 	m := f.latency.model
-	return func(g *graph.Graph) []time.Duration {
+	return func(g *graph.Graph) (latency, slack []time.Duration) {
 		if known := f.latency.measured[g.Digest()]; known != nil {
-			return known
+			return known, nil
 		}
-		latency := make([]time.Duration, len(g.Ops))
+		latency = make([]time.Duration, len(g.Ops))
 		if m == nil {
 			for op := range latency {
 				latency[op] = facts.Roofline(g.Cost(graph.OpID(op)))
 			}
-			return latency
+			return latency, nil
 		}
+		slack = make([]time.Duration, len(g.Ops))
 		for op, p := range m.Predict(&m.Devices[0], predictor.CallsOf(g, f.latency.load)) {
-			latency[op] = p.P50
+			latency[op], slack[op] = p.P50, p.P95-p.P50
 		}
-		return latency
+		return latency, slack
 	}
 }
 
@@ -67,7 +69,8 @@ func (s *session) assume(p *planFlags) error {
 	}
 	latencies := p.latencies(s.device)
 	for i, t := range s.workload {
-		s.planner.Assume(i, latencies(t.Graph))
+		latency, slack := latencies(t.Graph)
+		s.planner.Assume(i, latency, slack)
 	}
 	return nil
 }
@@ -81,7 +84,7 @@ func (s *session) measured(p *planFlags, run *bench.Run, planned *bench.Planned)
 			return fmt.Errorf("job %s: not every op was measured; --measured wants more --iterations", t.Name)
 		}
 		p.latency.measured[t.Graph.Digest()] = latency
-		s.planner.Assume(i, latency)
+		s.planner.Assume(i, latency, nil)
 	}
 	s.latency = "measured in the vanilla run"
 	var err error
