@@ -3,152 +3,19 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/wire"
 )
-
-// cluster is a controller with its executors.
-type cluster struct {
-	*family
-	budget graph.Bytes
-	state  string
-	files  string // folder for what tests make
-}
-
-// forever is more iterations than any test waits for.
-const forever = "1000000"
-
-// startCluster starts a controller and waits until it takes requests.
-func startCluster(t *testing.T, budget graph.Bytes, args ...string) *cluster {
-	t.Helper()
-	dir := t.TempDir()
-	c := &cluster{budget: budget, state: filepath.Join(dir, "state"), files: t.TempDir()}
-	args = append([]string{"controller", "--state", c.state, "--budget", fmt.Sprint(int64(budget))}, args...)
-	c.family = start(t, dir, args...)
-	c.line("^controller of ")
-	return c
-}
-
-// restart starts a controller on the state of another, which has ended.
-func (c *cluster) restart(args ...string) *cluster {
-	c.t.Helper()
-	again := *c
-	args = append([]string{"controller", "--state", c.state, "--budget", fmt.Sprint(int64(c.budget))}, args...)
-	again.family = start(c.t, c.dir, args...)
-	again.line("^controller of ")
-	return &again
-}
-
-// tell runs a command for the controller, and returns what it prints.
-func (c *cluster) tell(args ...string) string {
-	c.t.Helper()
-	return string(tensile(c.t, c.files, append(args, "--state", c.state)...))
-}
-
-// submit gives jobs of the smallest network to the controller.
-func (c *cluster) submit(models ...string) string {
-	c.t.Helper()
-	return c.tell(append(append([]string{"submit"}, models...), "--batch", "8", "--iterations", forever)...)
-}
-
-// refused runs a command that is to fail with one line, which it returns.
-func (c *cluster) refused(args ...string) string {
-	c.t.Helper()
-	command := exec.CommandContext(c.t.Context(), "tensile", args...)
-	command.Dir = c.files
-	command.Env = append(os.Environ(), "GORACE="+noPause)
-	var stderr strings.Builder
-	command.Stderr = &stderr
-	out, err := command.Output()
-	line, ended := strings.CutSuffix(stderr.String(), "\n")
-	if command.ProcessState.ExitCode() != 1 || len(out) > 0 || !ended || strings.Contains(line, "\n") {
-		c.t.Fatalf("tensile %q: %v, want exit status 1 and one line; stdout: %s, stderr: %s", args, err, out, &stderr)
-	}
-	return line
-}
-
-// jobs are the records of all jobs, by name. In none of these snapshots do claims exceed the budget.
-func (c *cluster) jobs() map[string]wire.Record {
-	c.t.Helper()
-	var records []wire.Record
-	document(c.t, []byte(c.tell("jobs", "--json")), &records)
-	named := make(map[string]wire.Record)
-	var claims graph.Bytes
-	for _, r := range records {
-		named[r.Spec.Name] = r
-		claims += r.Claim
-		if r.Claim > 0 && (r.Phase.Over() || r.Phase == wire.Queued) {
-			c.t.Errorf("job %s is %s and claims %s", r.Spec.Name, r.Phase, r.Claim)
-		}
-	}
-	if claims > c.budget {
-		c.t.Errorf("claims of %s exceed the budget of %s: %+v", claims, c.budget, records)
-	}
-	return named
-}
-
-// until asks for the jobs again and again, until they are as they should become.
-func (c *cluster) until(what string, ok func(map[string]wire.Record) bool) map[string]wire.Record {
-	c.t.Helper()
-	end, limited := c.t.Deadline()
-	for {
-		jobs := c.jobs()
-		if ok(jobs) {
-			return jobs
-		}
-		if limited && time.Until(end) < reserve {
-			text, _ := json.MarshalIndent(jobs, "", "  ")
-			c.t.Fatalf("waited for %s in vain; jobs are %s", what, text)
-		}
-	}
-}
-
-// train waits until jobs have each done more iterations than before.
-func (c *cluster) train(than map[string]wire.Record, names ...string) map[string]wire.Record {
-	c.t.Helper()
-	return c.until(fmt.Sprintf("%q to train", names), func(jobs map[string]wire.Record) bool {
-		return !slices.ContainsFunc(names, func(name string) bool {
-			return jobs[name].Phase != wire.Training || jobs[name].Iteration <= than[name].Iteration
-		})
-	})
-}
-
-// in waits until a job is in a phase, and returns its record.
-func (c *cluster) in(phase wire.Phase, name string) wire.Record {
-	c.t.Helper()
-	what := fmt.Sprintf("job %s to be %s", name, phase)
-	return c.until(what, func(jobs map[string]wire.Record) bool { return jobs[name].Phase == phase })[name]
-}
-
-// end ends the controller by a signal, after the executors that it started.
-func (c *cluster) end() {
-	c.t.Helper()
-	c.until("all executors to leave", func(map[string]wire.Record) bool { return len(executors(c.t, c.dir)) == 0 })
-	c.signal(syscall.SIGTERM)
-	if rest := c.ends(0, ""); !strings.HasSuffix(rest, "the controller ends; executors go on with their plans until it is started again on this state folder\n") {
-		c.t.Errorf("the controller has ended without the line that executors go on: %s", rest)
-	}
-	c.vanishes()
-	want := "tensile: no controller runs on the state folder " + c.state
-	if line := c.refused("jobs", "--state", c.state); !strings.HasPrefix(line, want) {
-		c.t.Errorf("after the controller has ended jobs says %q, want %q ...", line, want)
-	}
-}
 
 // Jobs come and go, and all are planned again each time: those that run shrink for one that comes, which begins when they
 // have; and what one leaves behind goes to one that waits, and to the others. The link is so slow that bytes save time. How
@@ -276,39 +143,6 @@ func TestClusterStartsAgain(t *testing.T) {
 	}
 	c.tell("stop", "lenet")
 	c.end()
-}
-
-// shows wants the plan of a job that has had another before, and its log.
-func (c *cluster) shows(job string) {
-	c.t.Helper()
-	var p livePlan
-	document(c.t, []byte(c.tell("plan", "--job", job, "--json")), &p)
-	record := c.jobs()[job]
-	if p.Job != job || p.Model != "lenet" || p.State != wire.Training || p.Epoch < 2 || p.Newest < p.Epoch || p.Newest > record.Epoch || p.Steps < p.Ops || p.Ops == 0 ||
-		p.Swaps == 0 || p.Reason == "" || p.Arena <= 0 || p.SlotPeak > p.Arena || p.Since < 1 || p.Since >= p.Epoch {
-		c.t.Errorf("plan of job %s: %+v, its record: %+v", job, p, record)
-	}
-	for _, change := range p.Changes {
-		if (change.Storage == "") == (change.Op == "") || change.Before == change.Now || change.Before == "" || change.Now == "" {
-			c.t.Errorf("job %s: change %+v", job, change)
-		}
-	}
-	if p.Since == 1 && len(p.Changes) == 0 {
-		c.t.Errorf("the plan of job %s has not changed since it was alone", job)
-	}
-	text := regexp.MustCompile(`^job ` + job + ` \(lenet\) is running; plan [0-9]+ \((cold-start|updated)\)(; plan [0-9]+ waits for bytes of other jobs)?: .+
-[0-9]+ steps for [0-9]+ ops, [0-9]+ swaps, slot peak [0-9.]+[KM]iB, arena [0-9.]+[KM]iB
-[0-9]+ changes since plan [0-9]+
-(  [a-z0-9.]+: .+ -> .+
-)*$`)
-	if said := c.tell("plan", "--job", job); !text.MatchString(said) {
-		c.t.Errorf("plan --job %s says:\n%s", job, said)
-	}
-	log := regexp.MustCompile(`^trains with layout [0-9]+ in .+
-(.*
-)*iteration 0: [^ ]+, stall [^ ]+, loss [0-9.]+
-`)
-	c.until("the log of job "+job, func(map[string]wire.Record) bool { return log.MatchString(c.tell("logs", job)) })
 }
 
 // Executors go on while their controller is away. The next one on its state finds jobs and plans, and goes on too.
