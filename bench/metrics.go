@@ -80,6 +80,8 @@ type Report struct {
 	PlanTime float64      `json:"plan_ms"`
 	PackTime float64      `json:"pack_ms"`
 	Proof    float64      `json:"prove_ms"`
+	Work     int64        `json:"planning_steps"`
+	Limited  bool         `json:"planning_limited"` // the search for the first plan ended at its limit of steps
 	Jobs     []JobMetrics `json:"jobs"`
 	Total    Metrics      `json:"total"`
 }
@@ -93,7 +95,7 @@ func Compare(w Workload, pl *Planner, p *Planned, budget graph.Bytes, run, vanil
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof)}
+	r := &Report{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof), Work: p.Work, Limited: p.Limited}
 	for i, t := range w {
 		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations}
 		saved[i].Arena, saved[i].SlotPeak = run.Jobs[i].Arena, run.Jobs[i].SlotPeak // plans may have changed

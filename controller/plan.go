@@ -32,7 +32,7 @@ func (m *Machine) schedule(jobs []*job) ([]planned, error) {
 			Latency: j.latency, Slack: j.slack(), Scratch: j.profile.Scratch, Variant: j.profile.Variant,
 			Measured: j.learnt, Weight: j.record.Spec.Priority, MaxSwapRate: j.record.Spec.SwapRate})
 	}
-	result, err := scheduler.Schedule(r)
+	result, err := scheduler.Schedule(r, m.config.Stop)
 	if err != nil {
 		return nil, err
 	}

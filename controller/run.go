@@ -34,6 +34,7 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	if o.Silence == 0 {
 		o.Silence = 15 * time.Second
 	}
+	o.Stop = func() bool { return ctx.Err() != nil }
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, 1024), heard: make(map[string]time.Time), children: make(map[string]bool)}
 	if err := r.restore(); err != nil {
 		return fmt.Errorf("take up what is stored: %w", err)
@@ -286,8 +287,11 @@ func (r *runner) loop() error {
 	}
 }
 
-// carryOut does what the machine wants, in its order.
+// carryOut does what the machine wants, in its order; nothing once ctx is done, which may have cut its planning short.
 func (r *runner) carryOut(outputs []Output, answer chan<- wire.Answer) error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
 	for _, o := range outputs {
 		var err error
 		switch {

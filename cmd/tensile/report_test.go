@@ -15,7 +15,7 @@ import (
 
 // The keys of run --json. Programs depend on them.
 const (
-	reportKeys  = "device policy budget_bytes link_bytes_per_second latencies plan_ms pack_ms prove_ms jobs total"
+	reportKeys  = "device policy budget_bytes link_bytes_per_second latencies plan_ms pack_ms prove_ms planning_steps planning_limited jobs total"
 	metricsKeys = "vanilla_peak_all_bytes vanilla_peak_live_bytes slot_peak_bytes arena_bytes touched_bytes working_set_bound_bytes zero_stall_bound_bytes " +
 		"msr_all msr_live eor cbr stall_ms plans transition_ms"
 	jobKeys = "job model iterations loss_first loss_last bit_identical first_iteration_eor predictor_mape " + metricsKeys

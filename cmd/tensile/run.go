@@ -67,7 +67,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if f.save, err = absolute(f.save); err != nil {
 		return err
 	}
-	s, err := open(names, &f.workloadFlags, &f.planFlags)
+	s, err := open(ctx, names, &f.workloadFlags, &f.planFlags)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,9 @@ func (s *screen) head(policy string) {
 	fmt.Fprintf(s.out, "device %s, policy %s, %s: slot peak %s, arena %s, planned in %.1f ms, packed in %.1f ms, proven in %.1f ms\n",
 		s.session.device.Name(), policy, budget, p.SlotPeak, p.Arena,
 		bench.Milliseconds(p.PlanTime), bench.Milliseconds(p.PackTime), bench.Milliseconds(p.Proof))
+	if p.Limited {
+		fmt.Fprintln(s.out, limited(p.Work))
+	}
 	fmt.Fprintf(s.out, "latencies: %s\n", s.session.latency)
 	if l := s.session.link; l.rate > 0 {
 		fmt.Fprintf(s.out, "link %s/s each way (%s)\n", graph.Bytes(l.rate), l.why)
