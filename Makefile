@@ -9,7 +9,7 @@ build: ## bin/tensile
 
 demo: build ## two networks at once, in 60 % of the memory they need, compared with a plain run
 	bin/tensile run mlp lenet --batch 128 --iterations 50 --budget 60% --compare
-	bin/tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 6 --budget 60% --compare
+	bin/tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 12 --budget 60% --compare
 
 test: ## the whole suite
 	$(GO) vet ./...

@@ -9,11 +9,11 @@ import (
 // WriteTable prints a report for people: a row per job and one for all.
 func (r *Report) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "job\tvanilla all\tvanilla live\tslot peak\tarena\ttouched\tMSR all\tMSR live\tEOR\tCBR\tstall ms\tplans\ttransition ms\tfirst EOR\tprediction\tloss\tbits\t")
+	fmt.Fprintln(t, "job\tvanilla all\tvanilla live\tslot peak\tarena\ttouched\tMSR all\tMSR live\tEOR\tCBR\tstall ms\tplans\ttransition ms\tfirst EOR\tprediction error\tloss\tbits\t")
 	row := func(name string, m Metrics, first, prediction, loss, bits string) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%s\t%s\t%.1f\t%d\t%.1f\t%s\t%s\t%s\t%s\t\n", name,
 			m.VanillaAll, m.VanillaLive, m.SlotPeak, m.Arena, m.Touched, m.MSRAll, m.MSRLive,
-			ratio(m.EOR), ratio(m.CBR), m.Stall, m.Plans, m.Transition, first, prediction, loss, bits)
+			m.eor(), ratio(m.CBR), m.Stall, m.Plans, m.Transition, first, prediction, loss, bits)
 	}
 	for _, j := range r.Jobs {
 		loss, bits := "-", "-"
@@ -23,10 +23,25 @@ func (r *Report) WriteTable(w io.Writer) error {
 		if j.BitIdentical != nil {
 			bits = map[bool]string{true: "identical", false: "DIFFERENT"}[*j.BitIdentical]
 		}
-		row(j.Job, j.Metrics, ratio(j.FirstEOR), ratio(j.Prediction), loss, bits)
+		row(j.Job, j.Metrics, ratio(j.FirstEOR), percent(j.Prediction), loss, bits)
 	}
 	row("total", r.Total, "", "", "", "")
 	return t.Flush()
+}
+
+// eor is the overhead with its spread.
+func (m *Metrics) eor() string {
+	if m.EOR == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", *m.EOR, *m.EORLow, *m.EORHigh)
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100**v)
 }
 
 func ratio(v *float64) string {

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type executorFlags struct {
 	url         string
 	credentials string
 	bound       string
+	paced       bool
 }
 
 func executorCommand() *cobra.Command {
@@ -41,6 +43,8 @@ tensile credentials NAME where the controller runs; it is as good as a password.
 	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials")
 	c.Flags().StringVar(&f.bound, "bound", "", "end when the standard input ends, and remove this folder then")
 	c.Flags().MarkHidden("bound")
+	c.Flags().BoolVar(&f.paced, "paced", false, "train up to the iteration that the last line of the standard input names, and rest there")
+	c.Flags().MarkHidden("paced")
 	return c
 }
 
@@ -64,9 +68,18 @@ func (f *executorFlags) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	var until chan int
+	if f.paced {
+		until = make(chan int, 64) // more than a comparison has blocks
+	}
 	if f.bound != "" {
 		go func() {
-			io.Copy(io.Discard, os.Stdin)
+			lines := bufio.NewScanner(os.Stdin)
+			for lines.Scan() {
+				if n, err := strconv.Atoi(lines.Text()); err == nil && until != nil {
+					until <- n
+				}
+			}
 			os.RemoveAll(f.bound) // nobody else is left to do it
 			cancel(errOrphaned)
 		}()
@@ -82,7 +95,7 @@ func (f *executorFlags) run(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	return agent.Run(ctx, agent.Options{Executor: name, Device: d, Bus: conn, Log: log})
+	return agent.Run(ctx, agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log})
 }
 
 // executorOf is the name of the executor that a user is: the other way round than bus.Executor.

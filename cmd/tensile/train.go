@@ -24,6 +24,7 @@ type training struct {
 	planned *bench.Planned
 	save    bool
 	screen  func(job int, r *wire.Report) // of each iteration; may be nil
+	pace    *pace                         // nil: from the begin to the end without a rest
 }
 
 // run trains all jobs to their end: in this process where time is virtual, so that a run is the same every time.
@@ -57,6 +58,7 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 	device := t.flags.planFlags
 	device.link = t.session.link.flag()
 	children := newChildren(server, dir, &device, true)
+	children.paced = t.pace != nil
 	defer children.end()
 	ended := make(chan struct{})
 	ready := make(chan struct{})
@@ -82,6 +84,14 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 		return nil, err
 	}
 	defer conn.Close()
+	if t.pace != nil {
+		stop, err := t.pace.watch(ctx, conn)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+		t.pace.begin(children)
+	}
 	return t.jobs(ctx, conn)
 }
 
@@ -143,7 +153,6 @@ func (t *training) jobs(ctx context.Context, conn *bus.Conn) (*bench.Run, error)
 	for i := range run.Jobs {
 		run.Jobs[i].Watched = watched[i]
 	}
-	run.Span()
 	return run, nil
 }
 
