@@ -62,6 +62,7 @@ type planFlags struct {
 	policy     string
 	budget     string
 	json       bool
+	wide       bool
 	priority   string
 	swapRate   string
 	options    scheduler.Options
@@ -77,7 +78,8 @@ func (f *planFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.budget, "budget", "", "device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor freed after its last use (default: no limit)")
 	c.Flags().StringVar(&f.priority, "priority", "", "what the jobs' time is worth: whole numbers such as 4,1, one per MODEL or one for all (default: all the same)")
 	c.Flags().StringVar(&f.swapRate, "max-swap-rate", "", "largest share of a job's swappable storages that may be swapped: numbers such as 0.1,1, one per MODEL or one for all; 0: no limit (default: 0)")
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else; on an error {\"error\": TEXT}")
+	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of the table")
 	f.latency.register(c)
 }
 

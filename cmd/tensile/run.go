@@ -105,7 +105,10 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if f.json {
 		err = printJSON(out, report)
 	} else {
-		err = report.WriteTable(out)
+		err = report.WriteTable(out, f.wide)
+		if err == nil {
+			_, err = fmt.Fprintln(out, report.Sentence())
+		}
 	}
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ const module = "tensile"
 var rows = [][]string{
 	{"internal/invariants"},
 	{"graph"},
+	{"internal/text"},
 	{"pool", "pool/trace"},
 	{"cost"},
 	{"plan"},
