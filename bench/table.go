@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"tensile/graph"
 	"tensile/internal/text"
@@ -95,9 +96,13 @@ func (j *JobMetrics) bits() string {
 
 // Sentence says what the run has shown, in one line.
 func (r *Report) Sentence() string {
-	s := fmt.Sprintf("Trained in %s what needs %s", r.Total.Arena, r.Total.VanillaLive)
+	done := "Trained"
+	if strings.HasPrefix(r.Device, "sim:") {
+		done = "Simulated"
+	}
+	s := fmt.Sprintf("%s in %s what needs %s", done, r.Total.Arena, r.Total.VanillaLive)
 	if r.Total.Arena >= r.Total.VanillaLive {
-		s = fmt.Sprintf("Trained in %s, saving nothing", r.Total.Arena)
+		s = fmt.Sprintf("%s in %s, as much as without a plan", done, r.Total.Arena)
 	}
 	if bits, ok := r.identical(); ok && bits {
 		s += "; losses and weights identical"

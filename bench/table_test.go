@@ -80,7 +80,7 @@ func TestSentence(t *testing.T) {
 			"Trained in 536MiB what needs 896MiB; losses or weights DIFFERENT; 13 % faster."},
 		{Report{Total: Metrics{Memory: memory, EOR: pointer(1.0001)}, Jobs: []JobMetrics{{}}}, "Trained in 536MiB what needs 896MiB; as fast."},
 		{Report{Total: Metrics{Memory: memory}, Jobs: []JobMetrics{{BitIdentical: &yes}}}, "Trained in 536MiB what needs 896MiB; losses and weights identical."},
-		{Report{Total: Metrics{Memory: Memory{VanillaLive: 10 << 20, Arena: 11 << 20}}, Jobs: []JobMetrics{{}}}, "Trained in 11MiB, saving nothing."},
+		{Report{Total: Metrics{Memory: Memory{VanillaLive: 10 << 20, Arena: 11 << 20}}, Jobs: []JobMetrics{{}}}, "Trained in 11MiB, as much as without a plan."},
 	} {
 		if got := test.report.Sentence(); got != test.want {
 			t.Errorf("sentence:\n%s\nwant:\n%s", got, test.want)

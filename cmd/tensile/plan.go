@@ -90,8 +90,9 @@ func planCommand() *cobra.Command {
 		Use:   "plan MODEL... | --job JOB",
 		Short: "Print what would be done and why, without running it",
 		Long: "Plan networks that train together, prove the plans, and print what would be done. Nothing runs.\n\n" +
-			"Without --budget the plan is as low as the policy goes; policy tensile then lets no job lose more than a hundredth of its time.\n\n" + modelHelp(),
-		Example: "  tensile plan resnet50 --batch 16 --device sim:a6000 --budget 60% --explain",
+			"Without --budget the plan is as low as the policy goes; policy tensile then lets no job lose more than a hundredth of its time.\n\n" + modelHelp,
+		Example:           "  tensile plan resnet50 --batch 16 --device sim:a6000 --budget 60% --explain",
+		ValidArgsFunction: completeModels,
 		Args: func(c *cobra.Command, args []string) error {
 			if job == "" {
 				return needModels(c, args)
