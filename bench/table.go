@@ -31,8 +31,9 @@ func (r *Report) narrow() [][]string {
 		head = append(head, "LOSS")
 	}
 	rows := [][]string{head}
+	size := r.sizes()
 	row := func(name string, m Metrics, bits, loss string) {
-		cells := []string{name, text.Bytes(m.VanillaLive), text.Bytes(m.Arena), Saved(m.Memory)}
+		cells := []string{name, size(m.VanillaLive), size(m.Arena), Saved(m.Memory)}
 		if compared {
 			cells = append(cells, SlowerBy(m.EOR), bits)
 		} else if trained {
@@ -51,10 +52,11 @@ func (r *Report) narrow() [][]string {
 func (r *Report) wide() [][]string {
 	rows := [][]string{{"JOB", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "TOUCHED", "MSR ALL", "MSR LIVE", "EOR", "CBR", "STALL MS", "PLANS",
 		"TRANSITION MS", "FIRST EOR", "PREDICTION", "LOSS", "BITS"}}
+	size := r.sizes()
 	row := func(name string, m Metrics, rest ...string) {
 		cells := []string{name}
 		for _, b := range []graph.Bytes{m.VanillaAll, m.VanillaLive, m.SlotPeak, m.Arena, m.Touched} {
-			cells = append(cells, text.Bytes(b))
+			cells = append(cells, size(b))
 		}
 		cells = append(cells, fmt.Sprintf("%.3f", m.MSRAll), fmt.Sprintf("%.3f", m.MSRLive), ratio(m.EOR), ratio(m.CBR),
 			fmt.Sprintf("%.1f", m.Stall), fmt.Sprint(m.Plans), fmt.Sprintf("%.1f", m.Transition))
@@ -65,6 +67,15 @@ func (r *Report) wide() [][]string {
 	}
 	row("total", r.Total)
 	return rows
+}
+
+// sizes prints the amounts of a table.
+func (r *Report) sizes() func(graph.Bytes) string {
+	amounts := []graph.Bytes{r.Total.VanillaLive, r.Total.Arena}
+	for _, j := range r.Jobs {
+		amounts = append(amounts, j.VanillaLive, j.Arena)
+	}
+	return text.SameUnit(amounts...)
 }
 
 // Saved is the share of what a job needs, with everything freed after its last use, that its arena does without.

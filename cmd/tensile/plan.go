@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,6 +59,9 @@ type jobPlan struct {
 	Peak      []holder    `json:"peak,omitempty"`
 	Decisions []decision  `json:"decisions,omitempty"`
 	Kept      []decision  `json:"kept,omitempty"` // what is on the device at the peak, and why
+
+	StepList    []string `json:"step_list,omitempty"`    // with --steps: its lines
+	CommandList []string `json:"command_list,omitempty"` // with --commands: its lines
 }
 
 // holder is a storage on the device at the peak.
@@ -123,21 +127,18 @@ func planCommand() *cobra.Command {
 					return err
 				}
 			}
+			for i, t := range s.workload {
+				if steps {
+					report.Jobs[i].StepList = strings.Split(strings.TrimSpace(s.planned.Jobs[i].Plan.Text(t.Graph)), "\n")
+				}
+				if commands {
+					report.Jobs[i].CommandList = strings.Split(strings.TrimSpace(s.planned.Programs[i].Text(t.Graph)), "\n")
+				}
+			}
 			if p.json {
 				return printJSON(c.OutOrStdout(), report)
 			}
-			if err := report.write(c.OutOrStdout(), p.wide); err != nil {
-				return err
-			}
-			for i, t := range s.workload {
-				if steps {
-					fmt.Fprint(c.OutOrStdout(), s.planned.Jobs[i].Plan.Text(t.Graph))
-				}
-				if commands {
-					fmt.Fprint(c.OutOrStdout(), s.planned.Programs[i].Text(t.Graph))
-				}
-			}
-			return nil
+			return report.write(c.OutOrStdout(), p.wide)
 		},
 	}
 	w.register(c)
@@ -257,6 +258,11 @@ func (r *planReport) write(out io.Writer, wide bool) error {
 		return err
 	}
 	for _, j := range r.Jobs {
+		for _, line := range slices.Concat(j.StepList, j.CommandList) {
+			fmt.Fprintln(out, line)
+		}
+	}
+	for _, j := range r.Jobs {
 		for _, d := range j.Decisions {
 			fmt.Fprintf(out, "%s: %s %s (%s) from %s to %s: away for %d steps, %.3f ms; costs %.3f ms; %s\n", j.Job, d.Kind, d.Storage, d.Bytes, d.From, d.To, d.FreeSlots, d.Away, d.Cost, d.Reason)
 		}
@@ -267,10 +273,20 @@ func (r *planReport) write(out io.Writer, wide bool) error {
 	return nil
 }
 
+// sizes prints the amounts of a table.
+func (r *planReport) sizes() func(graph.Bytes) string {
+	amounts := []graph.Bytes{r.Total.VanillaLive, r.Total.Arena}
+	for _, j := range r.Jobs {
+		amounts = append(amounts, j.VanillaLive, j.Arena)
+	}
+	return text.SameUnit(amounts...)
+}
+
 func (r *planReport) narrow() [][]string {
 	rows := [][]string{{"JOB", "NEEDS", "PLAN", "SAVED", "SLOWER BY", "SWAPS, RECOMPUTES"}}
+	size := r.sizes()
 	row := func(name string, f planFigures, rest ...string) {
-		rows = append(rows, append([]string{name, text.Bytes(f.VanillaLive), text.Bytes(f.Arena), bench.Saved(f.Memory)}, rest...))
+		rows = append(rows, append([]string{name, size(f.VanillaLive), size(f.Arena), bench.Saved(f.Memory)}, rest...))
 	}
 	for _, j := range r.Jobs {
 		row(j.Job, j.planFigures, bench.SlowerBy(&j.EOR), fmt.Sprintf("%d, %d", j.Swaps, j.Recomputes))
@@ -289,12 +305,13 @@ func (r *planReport) wide() [][]string {
 		head = append(head, "MAX SWAP RATE")
 	}
 	rows := [][]string{head}
+	size := r.sizes()
 	row := func(name, ops string, f planFigures, rest ...string) {
 		cells := []string{name, ops}
 		for _, b := range []graph.Bytes{f.VanillaAll, f.VanillaLive, f.SlotPeak, f.Arena, f.WorkingSet, f.ZeroStall} {
-			cells = append(cells, text.Bytes(b))
+			cells = append(cells, size(b))
 		}
-		cells = append(cells, fmt.Sprintf("%.3f", f.MSRAll), fmt.Sprintf("%.3f", f.MSRLive), text.Bytes(f.Out), text.Bytes(f.In))
+		cells = append(cells, fmt.Sprintf("%.3f", f.MSRAll), fmt.Sprintf("%.3f", f.MSRLive), size(f.Out), size(f.In))
 		rows = append(rows, append(cells, rest...))
 	}
 	for _, j := range r.Jobs {

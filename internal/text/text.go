@@ -12,18 +12,41 @@ import (
 	"tensile/graph"
 )
 
-// Bytes prints an amount with a binary unit and always two decimals, so that the amounts of a column compare at a glance.
-// graph.Bytes.String prints as few digits as it can, for sentences.
-func Bytes(b graph.Bytes) string {
-	for _, unit := range []struct {
-		size graph.Bytes
-		name string
-	}{{graph.GiB, "GiB"}, {graph.MiB, "MiB"}} {
-		if b >= unit.size || -b >= unit.size {
-			return fmt.Sprintf("%.2f%s", float64(b)/float64(unit.size), unit.name)
+// unit is one that amounts are printed in.
+type unit struct {
+	size graph.Bytes
+	name string
+}
+
+// units are those of columns, largest first.
+var units = []unit{{graph.GiB, "GiB"}, {graph.MiB, "MiB"}, {graph.KiB, "KiB"}}
+
+// level is the index of the unit of an amount.
+func level(b graph.Bytes) int {
+	for i, u := range units {
+		if b >= u.size || -b >= u.size {
+			return i
 		}
 	}
-	return fmt.Sprintf("%.2fKiB", float64(b)/float64(graph.KiB))
+	return len(units) - 1
+}
+
+func (u unit) print(b graph.Bytes) string { return fmt.Sprintf("%.2f%s", float64(b)/float64(u.size), u.name) }
+
+// Bytes prints an amount with a binary unit and always two decimals, so that the amounts of a column compare at a glance.
+// graph.Bytes.String prints as few digits as it can, for sentences.
+func Bytes(b graph.Bytes) string { return units[level(b)].print(b) }
+
+// SameUnit is Bytes for a table that holds these amounts: all are printed in one unit, that of the smallest which is not
+// 0, or the one below that of the largest.
+func SameUnit(amounts ...graph.Bytes) func(graph.Bytes) string {
+	largest, smallest := len(units)-1, 0
+	for _, b := range amounts {
+		if b != 0 {
+			largest, smallest = min(largest, level(b)), max(smallest, level(b))
+		}
+	}
+	return units[min(smallest, largest+1, len(units)-1)].print
 }
 
 // Duration rounds to three digits: 1.56s, 76.4ms, 885µs; above 100 s to the second.

@@ -24,6 +24,23 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+func TestSameUnit(t *testing.T) {
+	for _, test := range []struct {
+		amounts []graph.Bytes
+		want    string // of 1 GiB
+	}{
+		{nil, "1.00GiB"},
+		{[]graph.Bytes{0, 2 * graph.GiB, graph.GiB}, "1.00GiB"},
+		{[]graph.Bytes{2 * graph.GiB, 1000 * graph.MiB}, "1024.00MiB"},
+		{[]graph.Bytes{2 * graph.GiB, 100 * graph.KiB}, "1024.00MiB"},
+		{[]graph.Bytes{2 * graph.MiB, 100 * graph.KiB}, "1048576.00KiB"},
+	} {
+		if got := SameUnit(test.amounts...)(graph.GiB); got != test.want {
+			t.Errorf("beside %v 1 GiB is %s, want %s", test.amounts, got, test.want)
+		}
+	}
+}
+
 func TestDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0:                      "0s",
