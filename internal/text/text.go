@@ -31,7 +31,9 @@ func level(b graph.Bytes) int {
 	return len(units) - 1
 }
 
-func (u unit) print(b graph.Bytes) string { return fmt.Sprintf("%.2f%s", float64(b)/float64(u.size), u.name) }
+func (u unit) print(b graph.Bytes) string {
+	return fmt.Sprintf("%.2f%s", float64(b)/float64(u.size), u.name)
+}
 
 // Bytes prints an amount with a binary unit and always two decimals, so that the amounts of a column compare at a glance.
 // graph.Bytes.String prints as few digits as it can, for sentences.
