@@ -10,7 +10,7 @@ build: ## bin/tensile
 
 release: ## bin/release: the stripped binary without paths of this machine, with all licences
 	rm -rf bin/release
-	$(GO) build -trimpath -ldflags "-s -w" -o bin/release/tensile ./cmd/tensile
+	$(GO) build -trimpath -buildvcs=auto -ldflags "-s -w" -o bin/release/tensile ./cmd/tensile
 	cp LICENSE NOTICE CHANGELOG.md bin/release/
 	GO="$(GO)" scripts/licenses.sh bin/release/licenses
 	@bin/release/tensile --version
