@@ -27,12 +27,9 @@ func TestNotice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := goCommand(t, ".", "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", ".")
 	linked := make(map[string]bool)
-	for _, module := range strings.Fields(string(out)) {
+	for _, module := range strings.Fields(out) {
 		linked[module] = true
 	}
 	named := make(map[string]bool)
@@ -113,17 +110,22 @@ func main() {
 			t.Fatal(err)
 		}
 	}
-	var out []byte
-	for _, command := range []string{strings.Replace(edit, "../tensile", root, 1), "go mod tidy", "go run ."} {
-		words := strings.Fields(command)
-		c := exec.Command(words[0], words[1:]...)
-		c.Dir = dir
-		c.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=") // all that is needed is in the clone
-		if out, err = c.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, out)
-		}
-	}
-	if string(out) != "8 <nil>\n" {
+	goCommand(t, dir, strings.Fields(strings.Replace(edit, "../tensile", root, 1))...)
+	goCommand(t, dir, "go", "mod", "tidy")
+	if out := goCommand(t, dir, "go", "run", "."); out != "8 <nil>\n" {
 		t.Errorf("the program printed %s", out)
 	}
+}
+
+// goCommand runs the go command in a folder, without a network and with the cache of whoever runs the test.
+func goCommand(t *testing.T, dir string, words ...string) string {
+	t.Helper()
+	c := exec.Command(words[0], words[1:]...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "XDG_CACHE_HOME="+cacheHome)
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%q: %v\n%s", words, err, out)
+	}
+	return string(out)
 }

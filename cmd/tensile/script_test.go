@@ -18,9 +18,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// cacheHome is where caches are that tests may use: the go command's.
+var cacheHome string
+
 // TestMain makes the test binary serve as the command tensile where it is run under that name.
 // No test sees the models of whoever runs it: plans would depend on them.
 func TestMain(m *testing.M) {
+	cacheHome = os.Getenv("XDG_CACHE_HOME")
 	os.Setenv("XDG_CACHE_HOME", "/nowhere")
 	testscript.Main(m, map[string]func(){"tensile": main})
 }

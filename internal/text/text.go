@@ -39,13 +39,13 @@ func (u unit) print(b graph.Bytes) string {
 // graph.Bytes.String prints as few digits as it can, for sentences.
 func Bytes(b graph.Bytes) string { return units[level(b)].print(b) }
 
-// SameUnit is Bytes for a table that holds these amounts: all are printed in one unit, that of the smallest which is not
-// 0, or the one below that of the largest.
+// SameUnit is Bytes for a table that holds these amounts: all are printed in one unit, the largest of which the smallest
+// amount but 0 is half at least, or the one below that of the largest amount.
 func SameUnit(amounts ...graph.Bytes) func(graph.Bytes) string {
 	largest, smallest := len(units)-1, 0
 	for _, b := range amounts {
 		if b != 0 {
-			largest, smallest = min(largest, level(b)), max(smallest, level(b))
+			largest, smallest = min(largest, level(b)), max(smallest, level(2*b))
 		}
 	}
 	return units[min(smallest, largest+1, len(units)-1)].print

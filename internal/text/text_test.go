@@ -31,7 +31,8 @@ func TestSameUnit(t *testing.T) {
 	}{
 		{nil, "1.00GiB"},
 		{[]graph.Bytes{0, 2 * graph.GiB, graph.GiB}, "1.00GiB"},
-		{[]graph.Bytes{2 * graph.GiB, 1000 * graph.MiB}, "1024.00MiB"},
+		{[]graph.Bytes{2 * graph.GiB, 1000 * graph.MiB}, "1.00GiB"},
+		{[]graph.Bytes{2 * graph.GiB, 500 * graph.MiB}, "1024.00MiB"},
 		{[]graph.Bytes{2 * graph.GiB, 100 * graph.KiB}, "1024.00MiB"},
 		{[]graph.Bytes{2 * graph.MiB, 100 * graph.KiB}, "1048576.00KiB"},
 	} {
