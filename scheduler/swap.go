@@ -232,15 +232,14 @@ func swapFreely(jobs []*draft, target graph.Bytes) int {
 		if best == nil {
 			return swapped
 		}
-		_, before := best.peak()
 		ok := best.try(best.gap)
 		best.tried(best.gap, best.rank, ok)
 		if ok {
 			swapped++
 		}
-		_, after := best.peak()
-		sum += after - before
+		before := best.high
 		best.find()
+		sum += best.high - before
 	}
 	return swapped
 }
@@ -251,11 +250,13 @@ type candidate struct {
 	gap  *gap
 	rank int32
 	size graph.Bytes
+	high graph.Bytes // the job's peak
 }
 
 // find looks for the next one. It stays the same until something of the job is tried.
 func (c *candidate) find() {
-	at, _ := c.peak()
+	at, high := c.peak()
+	c.high = high
 	c.gap, c.rank = c.largest(at)
 	if c.gap == nil && c.again() {
 		c.gap, c.rank = c.largest(at)
