@@ -40,7 +40,12 @@ func (a Attrs) check(k Kind) error {
 		return positive("epsilon", a.Epsilon)
 	case Softmax, SoftmaxDX:
 		return positive("factor", a.Factor)
-	case Momentum, BatchNormUpdate:
+	case Momentum:
+		return share("momentum", a.Momentum)
+	case BatchNormUpdate:
+		if a.Length < 2 {
+			return fmt.Errorf("length %d must be the number of values that the statistics are of, at least 2: one value has no unbiased variance", a.Length)
+		}
 		return share("momentum", a.Momentum)
 	case Adam:
 		return first(share("beta1", a.Beta1), share("beta2", a.Beta2), positive("epsilon", a.Epsilon))

@@ -32,7 +32,7 @@ const (
 
 	BatchNormStats  Kind = "batch_norm_stats"  // x -> mean[C] variance[C] (biased)
 	BatchNorm       Kind = "batch_norm"        // x mean variance gamma beta -> y; Epsilon
-	BatchNormUpdate Kind = "batch_norm_update" // mean variance running_mean running_variance -> both running ones, in place; Momentum
+	BatchNormUpdate Kind = "batch_norm_update" // mean variance running_mean running_variance -> both running ones, in place; Momentum; Length values had that mean and variance
 	BatchNormGrad   Kind = "batch_norm_grad"   // x mean variance gamma dy -> dx dgamma dbeta; Epsilon
 
 	Add Kind = "add" // a b -> a+b, equal shapes
@@ -67,7 +67,7 @@ type Attrs struct {
 	Inside       bool    `json:"inside,omitzero"` // avg_pool divides by the pixels that are not padding
 	Dim          int     `json:"dim,omitzero"`    // that a concat or slice runs along
 	Begin        int     `json:"begin,omitzero"`  // of a slice
-	Length       int     `json:"length,omitzero"` // of a slice; channels in the window of an lrn
+	Length       int     `json:"length,omitzero"` // of a slice; channels in the window of an lrn; values that statistics are of
 	Rate         float64 `json:"rate,omitzero"`   // share of elements that dropout clears
 	Key          uint64  `json:"key,omitzero"`    // of the generator, the same for a dropout and its gradient
 	Factor       float64 `json:"factor,omitzero"`

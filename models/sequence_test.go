@@ -35,6 +35,40 @@ func TestSequenceParameters(t *testing.T) {
 	}
 }
 
+// Every step of an LSTM, the first too, adds the bias of the product of the step before, as torch and cuDNN do.
+func TestLSTMBiases(t *testing.T) {
+	for _, name := range []string{"gnmt:3,8", "tacotron:1,16"} {
+		g := build(t, name, Config{Sequence: 3, Vocabulary: 9, Batch: 2})
+		maker := make(map[graph.Version]graph.Op)
+		steps := 0
+		for _, op := range g.Ops {
+			for _, v := range g.Writes(op.ID) {
+				maker[v] = op
+			}
+			if op.Kind != graph.LSTM {
+				continue
+			}
+			steps++
+			biases := 0
+			for _, in := range op.Inputs {
+				if made, ok := maker[g.Version(in)]; ok {
+					for _, of := range made.Inputs {
+						if strings.HasSuffix(g.Tensors[of].Name, ".before.b") {
+							biases++
+						}
+					}
+				}
+			}
+			if biases != 1 {
+				t.Errorf("%s: %s adds %d biases of the step before, want 1", name, op.Name, biases)
+			}
+		}
+		if steps < 10 {
+			t.Errorf("%s has %d steps of an LSTM", name, steps)
+		}
+	}
+}
+
 // closedForm counts a network's parameters by the formulas of docs/models.md.
 func closedForm(t *testing.T, name string) int64 {
 	sizes := map[string][]int64{
