@@ -96,6 +96,9 @@ func TestNetworks(t *testing.T) {
 // compare trains graphs in Tensile and in torch, and judges how far they are from each other.
 func compare(t *testing.T, all []experiment) {
 	t.Helper()
+	if raceEnabled {
+		t.Skip("one goroutine, and 10 times the arithmetic")
+	}
 	python := needs.Torch(t)
 	script, err := filepath.Abs(filepath.Join("testdata", "oracle.py"))
 	if err != nil {
