@@ -135,7 +135,7 @@ func (w *work) keep(k *Keep, origin time.Duration) *Kept {
 	case e.Weights == nil:
 		kept.Err = fmt.Errorf("save: the device has no data")
 	default:
-		kept.Err = weights.Write(k.Spec.Save, task.File(k.Task.Graph, e.Iterations, e.Weights))
+		kept.Err = weights.Write(k.Spec.Save, k.Task.File(e.Iterations, e.Weights))
 	}
 	return kept
 }
