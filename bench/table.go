@@ -26,7 +26,22 @@ func (r *Report) WriteTable(w io.Writer) error {
 		row(j.Job, j.Metrics, ratio(j.FirstEOR), ratio(j.Prediction), loss, bits)
 	}
 	row("total", r.Total, "", "", "", "")
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, j := range r.Jobs {
+		if j.Accuracy == nil {
+			continue
+		}
+		name := ""
+		if len(r.Jobs) > 1 {
+			name = j.Job + ": "
+		}
+		if _, err := fmt.Fprintf(w, "%saccuracy %.1f %% of %d test images\n", name, 100**j.Accuracy, j.TestImages); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func ratio(v *float64) string {

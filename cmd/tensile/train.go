@@ -23,6 +23,9 @@ type training struct {
 	budget  graph.Bytes
 	planned *bench.Planned
 	save    bool
+	learn   bool                          // read what the jobs have learned when they are over
+	learned []map[string][]float32        // per job, by name of storage
+	dir     string                        // of what the processes need; gone when they are
 	screen  func(job int, r *wire.Report) // of each iteration; may be nil
 }
 
@@ -48,6 +51,7 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 	if err != nil {
 		return nil, err
 	}
+	t.dir = dir
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	server, err := bus.Start(bus.Options{Dir: dir, Listen: anyPort})
 	if err != nil {
@@ -82,7 +86,11 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 		return nil, err
 	}
 	defer conn.Close()
-	return t.jobs(ctx, conn)
+	run, err := t.jobs(ctx, conn)
+	if err == nil && t.learn {
+		t.learned, err = t.read()
+	}
+	return run, err
 }
 
 // jobs submits the jobs and waits until all are over.
@@ -156,9 +164,7 @@ func (t *training) submission(job int) *submission {
 	if t.session.swapRates != nil {
 		s.swapRate = t.session.swapRates[job]
 	}
-	if t.save && t.flags.save != "" {
-		s.save = t.flags.savedAs(t.session.workload, job)
-	}
+	s.save = t.savedAs(job)
 	return s
 }
 
