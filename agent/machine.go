@@ -14,7 +14,8 @@ type Machine struct {
 	ticket Ticket // of the youngest
 	orders int64  // number of the newest
 	link   wire.Rates
-	leave  bool // ordered
+	leave  bool   // ordered
+	sent   string // away: why this process is refused
 	left   bool
 
 	online bool
@@ -59,7 +60,10 @@ func (m *Machine) Step(in Input) []Output {
 	if m.news && m.online {
 		m.report()
 	}
-	if in.Quit != nil || m.leave && m.idle() && m.online || m.alone > longestAlone { // what the last jobs came to must have been said
+	if m.sent != "" {
+		m.left = true
+		m.say(Output{Refused: m.sent})
+	} else if in.Quit != nil || m.leave && m.idle() && m.online || m.alone > longestAlone { // what the last jobs came to must have been said
 		m.left = true
 		m.say(Output{Leave: true})
 	}
@@ -85,6 +89,9 @@ func (m *Machine) say(o Output) { m.out = append(m.out, o) }
 
 // order takes orders that are newer than all before.
 func (m *Machine) order(o *wire.Orders) {
+	if r := o.Refused; r != nil && o.Executor == m.executor && r.Life == m.life {
+		m.sent = r.Why
+	}
 	if o.Executor != m.executor || o.Life != "" && o.Life != m.life || o.Number <= m.orders {
 		return
 	}

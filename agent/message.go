@@ -33,6 +33,7 @@ type Output struct {
 	Line    *Line
 	Link    *wire.Rates // what copies may take has changed
 	Leave   bool        // the process is to end
+	Refused string      // it is to end at once: why the controller does not want it
 }
 
 // Ticket tells jobs apart, also those of one name.

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -35,7 +37,7 @@ type Options struct {
 }
 
 // Run trains on a device what a controller orders, until that lets the executor leave, ctx is done, or the device fails.
-// It returns nil only in the first case. Whatever it has opened on the device is closed when it returns.
+// It returns nil only in the first case, and an error too if the controller sends this executor away. Whatever it has opened on the device is closed when it returns.
 func Run(ctx context.Context, o Options) error {
 	if err := wire.CheckName(o.Executor); err != nil {
 		return fmt.Errorf("executor: %w", err)
@@ -47,7 +49,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &runner{Options: o, machine: NewMachine(o.Executor, rand.Text(), o.Device.Name()), sender: newSender(&o),
-		ready: make(chan struct{}, 1), works: make(map[string]*work)}
+		ready: make(chan struct{}, 1), works: make(map[string]*work), place: here(), since: time.Now()}
 	if !strings.HasPrefix(o.Device.Name(), "sim:") { // jobs of several processes are to have one clock
 		r.origin = time.Duration(time.Now().UnixNano()) - o.Device.Now()
 	}
@@ -63,6 +65,15 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(why, r.host.Close())
 }
 
+// here names this machine and process.
+func here() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a machine without a name"
+	}
+	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+}
+
 // runner is a machine and all that it drives. Its own goroutine alone touches the machine; works are its too.
 type runner struct {
 	Options
@@ -74,6 +85,9 @@ type runner struct {
 	errands sync.WaitGroup  // what is fetched and kept at present
 	works   map[string]*work
 	online  bool
+	sent    string    // away: why
+	place   string    // this machine and process
+	since   time.Time // it began
 
 	mu     sync.Mutex
 	inputs []Input // not taken yet
@@ -95,6 +109,9 @@ func (r *runner) run(ctx context.Context) error {
 	cancel()
 	<-served
 	r.errands.Wait()
+	if r.sent != "" {
+		return fmt.Errorf("executor %s is sent away: %s", r.Executor, r.sent)
+	}
 	if let {
 		return nil
 	}
@@ -187,7 +204,8 @@ func (r *runner) step(in Input) (leave bool) {
 		in.Loss = r.note(in.Event)
 	}
 	for _, out := range r.machine.Step(in) {
-		leave = leave || out.Leave
+		r.sent = cmp.Or(r.sent, out.Refused)
+		leave = leave || out.Leave || out.Refused != ""
 		r.do(out)
 	}
 	return leave
@@ -211,6 +229,7 @@ func (r *runner) do(out Output) {
 		w := r.works[out.Keep.Spec.Name]
 		r.errands.Go(func() { r.tell(Input{Kept: w.keep(out.Keep, r.origin)}) })
 	case out.Status != nil:
+		out.Status.Host, out.Status.Since = r.place, r.since.UnixNano()
 		r.sender.status(out.Status)
 	case out.Report != nil:
 		r.publish(out.Report)

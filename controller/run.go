@@ -236,11 +236,18 @@ func (r *runner) serve(q wire.Request) wire.Answer {
 	case wire.Submit:
 		r.submitting.RLock()
 		defer r.submitting.RUnlock()
-		g, err := r.graph(q.Spec.Graph)
-		if err != nil {
-			return wire.Answer{Error: fmt.Sprintf("job %s: %v", q.Spec.Name, err)}
+		graphs := make(map[graph.Digest]*graph.Graph)
+		for _, spec := range q.Specs {
+			g := graphs[spec.Graph]
+			if g == nil {
+				var err error
+				if g, err = r.graph(spec.Graph); err != nil {
+					return wire.Answer{Error: fmt.Sprintf("job %s: %v", spec.Name, err)}
+				}
+				graphs[spec.Graph] = g
+			}
+			in.Submit = append(in.Submit, Submission{spec, g})
 		}
-		in.Submit = &Submission{*q.Spec, g}
 	}
 	r.put(in)
 	select {
@@ -264,10 +271,11 @@ func (r *runner) loop() error {
 				in.answer <- wire.Answer{Jobs: r.machine.Records()}
 				continue
 			}
-			if in.Status != nil {
-				r.heard[in.Status.Executor] = time.Now()
+			outputs := r.machine.Step(in.Input)
+			if s := in.Status; s != nil && r.machine.Speaks(s.Executor, s.Life) {
+				r.heard[s.Executor] = time.Now()
 			}
-			if err := r.carryOut(r.machine.Step(in.Input), in.answer); err != nil {
+			if err := r.carryOut(outputs, in.answer); err != nil {
 				return err
 			}
 		case <-tick.C:

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/bench"
+	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/scheduler"
 	"tensile/wire"
@@ -269,9 +270,17 @@ func writeJobs(out io.Writer, jobs []wire.Record) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "JOB\tSTATE\tITERATION\tARENA\tSLOT PEAK\tPLANS\tEXECUTOR\t")
 	for _, r := range jobs {
-		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%d\t%s\t%s\n", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations, r.Claim, r.SlotPeak, r.Replans, r.Executor, r.Why)
+		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%d\t%s\t%s\n", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations, inForce(r), r.SlotPeak, r.Plans, r.Executor, r.Why)
 	}
 	return w.Flush()
+}
+
+// inForce is the arena of the plan with which a job trains now.
+func inForce(r wire.Record) graph.Bytes {
+	if r.Phase.Over() {
+		return 0
+	}
+	return r.Arena
 }
 
 func logsCommand() *cobra.Command {
