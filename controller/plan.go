@@ -138,7 +138,7 @@ func (m *Machine) rebudget() {
 	if other < 0 {
 		return
 	}
-	change := fmt.Sprintf("the budget is %s, and was %s", limit(m.config.Budget), limit(live[other].record.Budget))
+	change := fmt.Sprintf("the budget is %s, and was %s", words(m.config.Budget), words(live[other].record.Budget))
 	m.log("%s: all jobs are planned for again", change)
 	for _, j := range live {
 		j.record.Budget = m.config.Budget
@@ -179,8 +179,8 @@ func (m *Machine) shrink(reason string) {
 	}
 }
 
-// limit is a budget in words.
-func limit(budget graph.Bytes) string {
+// words is a budget in words.
+func words(budget graph.Bytes) string {
 	if budget == 0 {
 		return "unlimited"
 	}
