@@ -230,7 +230,7 @@ func (r *runner) do(out Output) {
 		r.errands.Go(func() { r.tell(Input{Kept: w.keep(out.Keep, r.origin)}) })
 	case out.Status != nil:
 		out.Status.Host, out.Status.Since = r.place, r.since.UnixNano()
-		r.sender.status(out.Status)
+		r.sender.tell(out.Status)
 	case out.Report != nil:
 		r.publish(out.Report)
 	case out.Line != nil:

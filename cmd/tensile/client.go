@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -33,9 +34,23 @@ func defaultState() string {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "tensile-state"
+		return "" // which checkState refuses
 	}
 	return filepath.Join(home, ".local", "state", "tensile")
+}
+
+// checkState returns the error of a state folder that there cannot be.
+func checkState(state string) error {
+	info, err := os.Stat(state)
+	switch {
+	case state == "":
+		return errors.New("neither HOME nor XDG_STATE_HOME is set: name a folder with --state")
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("--state %s is a file: name a folder", state)
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("--state %s lies below a file: name a folder", state)
+	}
+	return nil
 }
 
 // clientFlags say which controller is meant.
@@ -51,6 +66,9 @@ func (f *clientFlags) register(c *cobra.Command) {
 func (f *clientFlags) connect(ctx context.Context) (*bus.Conn, error) {
 	path := f.credentials
 	if path == "" {
+		if err := checkState(f.state); err != nil {
+			return nil, err
+		}
 		path = filepath.Join(f.state, clientFile)
 	}
 	credentials, err := bus.ReadCredentials(path)
@@ -189,48 +207,59 @@ func (s *submission) wish(t bench.Task) (wish, error) {
 		SwapRate: s.swapRate, Data: data, Save: s.save}, t.Graph}, err
 }
 
-// submit hands over the graphs that the controller does not have, and asks for all jobs at once: all are taken, or none.
+// submit asks for all jobs at once, which are taken or refused together. Graphs that the controller lacks are handed over.
 func submit(ctx context.Context, conn wire.Bus, wishes []wish) ([]wire.Record, error) {
 	request := wire.Request{Verb: wire.Submit}
 	for _, w := range wishes {
 		request.Specs = append(request.Specs, w.spec)
 	}
 	for again := true; ; again = false {
-		if _, err := handOver(ctx, conn, wishes); err != nil {
+		if err := handOver(ctx, conn, wishes); err != nil {
+			if a, asked := ask(ctx, conn, wire.Request{Verb: wire.Jobs}); asked == nil && a.Trouble != "" {
+				err = errors.New(a.Trouble) // which is why
+			}
 			return nil, err
 		}
 		a, err := ask(ctx, conn, request)
 		if err == nil || !again {
 			return a.Jobs, err
 		}
-		if n, _ := handOver(ctx, conn, wishes); n == 0 {
+		if missing, _ := lacking(ctx, conn, wishes); len(missing) == 0 {
 			return nil, err
 		} // the last job with one of the graphs was forgotten at this very moment
 	}
 }
 
-// handOver stores the graphs that are not there, and returns how many.
-func handOver(ctx context.Context, conn wire.Bus, wishes []wish) (stored int, err error) {
-	seen := make(map[graph.Digest]bool)
-	for _, w := range wishes {
-		digest := w.spec.Graph
-		if seen[digest] {
-			continue
-		}
-		seen[digest] = true
-		if _, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(digest)); err == nil {
-			continue
-		}
+// handOver stores the graphs that are not there.
+func handOver(ctx context.Context, conn wire.Bus, wishes []wish) error {
+	missing, err := lacking(ctx, conn, wishes)
+	for _, w := range missing {
 		text, err := json.Marshal(w.graph)
 		if err == nil {
-			err = conn.Store(ctx, wire.Graphs, wire.GraphObject(digest), text)
+			err = conn.Store(ctx, wire.Graphs, wire.GraphObject(w.spec.Graph), text)
 		}
 		if err != nil {
-			return stored, fmt.Errorf("hand over the graph of job %s: %w", w.spec.Name, err)
+			return fmt.Errorf("hand over the graph of job %s: %w", w.spec.Name, err)
 		}
-		stored++
 	}
-	return stored, nil
+	return err
+}
+
+// lacking returns one job for each graph that is not there, or is damaged.
+func lacking(ctx context.Context, conn wire.Bus, wishes []wish) (missing []wish, err error) {
+	seen := make(map[graph.Digest]bool)
+	for _, w := range wishes {
+		if seen[w.spec.Graph] {
+			continue
+		}
+		seen[w.spec.Graph] = true
+		if _, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(w.spec.Graph)); errors.Is(err, wire.ErrAway) {
+			return nil, err
+		} else if err != nil {
+			missing = append(missing, w)
+		}
+	}
+	return missing, nil
 }
 
 func submitted(r wire.Record) string {
@@ -281,6 +310,9 @@ func jobsCommand() *cobra.Command {
 			} else {
 				if watch {
 					fmt.Fprint(out, "\x1b[H\x1b[J")
+				}
+				if a.Trouble != "" {
+					fmt.Fprintln(out, a.Trouble)
 				}
 				err = writeJobs(out, a.Jobs)
 			}

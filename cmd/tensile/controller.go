@@ -83,8 +83,14 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if known := scheduler.Policies(); !slices.Contains(known, f.plan.policy) {
 		return fmt.Errorf("unknown policy %q: known are %s", f.plan.policy, strings.Join(known, ", "))
 	}
+	if err := checkState(f.state); err != nil {
+		return err
+	}
 	var budget graph.Bytes
 	if f.plan.budget != "" {
+		if _, percent, _ := parsePercent(f.plan.budget); percent {
+			return fmt.Errorf("--budget %s: a controller's budget is a size, as jobs come later: 8GiB", f.plan.budget)
+		}
 		var err error
 		if budget, err = parseBytes("--budget", f.plan.budget); err != nil {
 			return err
@@ -96,7 +102,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	f.plan.link = link.flag()
 	defer d.Close()
-	log := func(line string) { fmt.Fprintln(out, line) }
+	log := stamped(out)
 	latencies, err := f.plan.findModel(d)
 	if err != nil {
 		return err
@@ -198,6 +204,9 @@ const clientFile = "client.json"
 
 func writeExecutorCredentials(state, name, address, output string, out io.Writer) error {
 	if err := wire.CheckName(name); err != nil {
+		return err
+	}
+	if err := checkState(state); err != nil {
 		return err
 	}
 	client, err := bus.ReadCredentials(filepath.Join(state, clientFile))

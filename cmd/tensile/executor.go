@@ -76,8 +76,9 @@ func (f *executorFlags) run(ctx context.Context) error {
 		return err
 	}
 	defer d.Close()
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{Log: func(line string) { log.Warn(line) }})
+	line := stamped(os.Stderr)
+	log := slog.New(handler{log: line})
+	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{Log: line})
 	if err != nil {
 		return err
 	}
