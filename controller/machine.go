@@ -90,6 +90,7 @@ type Machine struct {
 	answer    func() wire.Answer     // in this step, given last: what it says is stored then
 	stored    map[string]wire.Orders // of a controller before this one
 	out       []Output
+	noPlans   string // why there were no new plans, as it was logged last
 }
 
 // executor is a process that trains jobs, or is about to be started.

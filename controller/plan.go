@@ -105,9 +105,13 @@ func (m *Machine) improve(reason string) {
 	}
 	plans, err := m.schedule(jobs)
 	if err != nil {
-		m.log("no new plans after %s: %v", reason, err)
+		if m.noPlans != err.Error() { // jobs that cannot shrink would say so with every drift
+			m.noPlans = err.Error()
+			m.log("no new plans after %s: %v", reason, err)
+		}
 		return
 	}
+	m.noPlans = ""
 	if m.overfull() {
 		m.adopt(plans, reason)
 		return
@@ -170,6 +174,7 @@ func (m *Machine) shrink(reason string) {
 	held := fmt.Sprintf("jobs hold %s of %s", m.claims(), m.config.Budget)
 	switch {
 	case err != nil:
+		m.noPlans = err.Error()
 		m.log("%s, and cannot shrink that far; nothing else begins until some have ended: %v", held, err)
 	case m.claims() > m.config.Budget:
 		m.log("%s; they shrink", held)

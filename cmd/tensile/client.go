@@ -95,6 +95,10 @@ func noController(state string, err error) error {
 // ask sends a request to the controller.
 func ask(ctx context.Context, conn wire.Bus, q wire.Request) (wire.Answer, error) {
 	data, err := conn.Ask(ctx, wire.ControlSubject, wire.Encode(q))
+	for tries := 0; errors.Is(err, wire.ErrNobody) && tries < 10 && ctx.Err() == nil; tries++ { // it connects to its own server a little later
+		time.Sleep(200 * time.Millisecond)
+		data, err = conn.Ask(ctx, wire.ControlSubject, wire.Encode(q))
+	}
 	if errors.Is(err, wire.ErrNobody) {
 		return wire.Answer{}, errors.New("no controller answers; is it still starting?")
 	} else if err != nil {
