@@ -7,6 +7,7 @@ import (
 
 	"tensile/graph"
 	"tensile/task"
+	"tensile/weights"
 	"tensile/wire"
 )
 
@@ -17,6 +18,11 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 		return &Prepared{Ticket: p.Ticket, Err: fmt.Errorf("fetch the graph: %w", err), Again: true}
 	}
 	t, err := open(text, p.Spec)
+	if err == nil && p.Spec.Save != "" { // before an iteration is trained for nothing
+		if err = weights.Writable(p.Spec.Save); simulated(r.Device) {
+			err = errNoData
+		}
+	}
 	return &Prepared{Ticket: p.Ticket, Task: t, Err: err}
 }
 

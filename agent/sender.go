@@ -32,21 +32,41 @@ const (
 func newSender(o *Options) *sender {
 	s := &sender{bus: o.Bus, log: o.Log, executor: o.Executor, statuses: make(chan *wire.Status, 1), lines: make(chan *Line, mostLines)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.running.Go(func() {
-		for status := range s.statuses {
+	s.running.Go(s.run)
+	return s
+}
+
+// run sends lines and statuses until both channels are closed. What was logged before a status is sent before it: who
+// hears that a job is over finds all of its log.
+func (s *sender) run() {
+	statuses, lines := s.statuses, s.lines
+	for statuses != nil || lines != nil {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				lines = nil
+				continue
+			}
+			s.sendLine(line)
+		case status, ok := <-statuses:
+			if !ok {
+				statuses = nil
+				continue
+			}
+			for n := len(lines); n > 0; n-- {
+				s.sendLine(<-lines)
+			}
 			s.send("status", func(ctx context.Context) error {
 				return s.bus.Put(ctx, wire.StatusKey(s.executor), wire.Encode(*status))
 			})
 		}
+	}
+}
+
+func (s *sender) sendLine(line *Line) {
+	s.send("line", func(ctx context.Context) error {
+		return s.bus.Append(ctx, wire.LogSubject(s.executor, line.Job), []byte(line.Text))
 	})
-	s.running.Go(func() {
-		for line := range s.lines {
-			s.send("line", func(ctx context.Context) error {
-				return s.bus.Append(ctx, wire.LogSubject(s.executor, line.Job), []byte(line.Text))
-			})
-		}
-	})
-	return s
 }
 
 func (s *sender) send(what string, send func(context.Context) error) {

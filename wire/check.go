@@ -101,6 +101,7 @@ func (c *checker) result(r *Result) {
 	atLeast(c, "slot_peak_bytes", r.SlotPeak, 0)
 	atLeast(c, "plans", r.Plans, 0)
 	atLeast(c, "transition_ns", r.Transition, 0)
+	c.text("saved", r.Saved)
 }
 
 // once checks that no two jobs have one name.
@@ -123,6 +124,7 @@ func (o Orders) check() error {
 		c.spec(&o.Jobs[i].Spec)
 		atLeast(c, "epoch", o.Jobs[i].Epoch, 0)
 	}
+	c.text("why", o.Why)
 	once(c, o.Jobs, func(j *Order) string { return j.Spec.Name })
 	c.rates(o.Link)
 	return c.err
@@ -205,6 +207,8 @@ func (r Request) check() error {
 
 func (a Answer) check() error {
 	c := new(checker)
+	c.text("device", a.Device)
+	atLeast(c, "budget_bytes", a.Budget, 0)
 	for i := range a.Jobs {
 		c.record(&a.Jobs[i])
 	}
@@ -230,6 +234,7 @@ func (c *checker) record(r *Record) {
 		{"order", r.Order}, {"epoch", r.Epoch}, {"granted_epoch", r.Granted}, {"applied_epoch", r.Applied},
 		{"need_bytes", int64(r.Need)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
 		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.Replans)},
+		{"plans_applied", int64(r.Plans)}, {"submitted_ns", int64(r.Submitted)}, {"pace_ns", int64(r.Pace)},
 	} {
 		atLeast(c, n.what, n.n, 0)
 	}

@@ -34,6 +34,7 @@ type Orders struct {
 	Number   int64   `json:"number"` // the larger is the newer, over restarts of the controller too
 	Jobs     []Order `json:"jobs"`   // those that are not named are to end at once, and to be forgotten
 	Leave    bool    `json:"leave,omitzero"`
+	Why      string  `json:"why,omitzero"`  // it is sent away; "": it has done its work
 	Life     string  `json:"life,omitzero"` // if set, they are for no other process of that name
 	Link     Rates   `json:"link,omitzero"` // of all its jobs together
 }
@@ -89,7 +90,7 @@ func (s State) Over() bool { return s == Finished || s == Stopped || s == Failed
 
 // Result is what a job came to.
 type Result struct {
-	Losses     []float32        `json:"losses,omitempty"`  // per iteration; none without data
+	Losses     []float32        `json:"losses,omitempty"`  // per iteration; none without data, NaN for one that was not heard of
 	Weights    map[int32]string `json:"weights,omitempty"` // per persistent storage a digest of its bytes
 	Begin      time.Duration    `json:"begin_ns"`          // of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
 	End        time.Duration    `json:"end_ns"`            // of the last
@@ -99,6 +100,7 @@ type Result struct {
 	SlotPeak   graph.Bytes      `json:"slot_peak_bytes"` // the highest
 	Plans      int              `json:"plans"`
 	Transition time.Duration    `json:"transition_ns"`
+	Saved      string           `json:"saved,omitzero"` // the file that holds its weights, where the executor ran
 }
 
 // Report is what was measured of an iteration.
@@ -142,6 +144,9 @@ type Request struct {
 type Answer struct {
 	Error string   `json:"error,omitzero"`
 	Jobs  []Record `json:"jobs,omitempty"` // of the job submitted or stopped; of all for Jobs
+
+	Device string      `json:"device,omitzero"`       // for Jobs: what is planned for
+	Budget graph.Bytes `json:"budget_bytes,omitzero"` // 0: no limit
 }
 
 // Phase is where a job is in its life at the controller.
@@ -168,17 +173,22 @@ type Record struct {
 	Why       string      `json:"why,omitzero"`        // it waits, or failed
 	Need      graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
 	Executor  string      `json:"executor,omitzero"`
-	Starts    int         `json:"starts,omitzero"`        // of executors for it
-	Epoch     int64       `json:"epoch,omitzero"`         // of the newest layout
-	Granted   int64       `json:"granted_epoch,omitzero"` // of the layout that it was told to train with
-	Applied   int64       `json:"applied_epoch,omitzero"` // of the layout that it was last heard to train with
-	Claim     graph.Bytes `json:"claim_bytes,omitzero"`   // what it counts with: the larger of old and new arena
-	Arena     graph.Bytes `json:"arena_bytes,omitzero"`   // of the newest layout
-	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"`
-	Link      Rates       `json:"link,omitzero"` // its share, where the link is limited
+	Starts    int         `json:"starts,omitzero"`          // of executors for it
+	Epoch     int64       `json:"epoch,omitzero"`           // of the newest layout
+	Granted   int64       `json:"granted_epoch,omitzero"`   // of the layout that it was told to train with
+	Applied   int64       `json:"applied_epoch,omitzero"`   // of the layout that it was last heard to train with
+	Claim     graph.Bytes `json:"claim_bytes,omitzero"`     // what it counts with: the larger of old and new arena
+	Arena     graph.Bytes `json:"arena_bytes,omitzero"`     // of the newest layout
+	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"` // of the layout in force
+	Link      Rates       `json:"link,omitzero"`            // its share, where the link is limited
 	Iteration int         `json:"iteration"`
-	Replans   int         `json:"replans,omitzero"`
+	Replans   int         `json:"replans,omitzero"`       // plans made for it
+	Plans     int         `json:"plans_applied,omitzero"` // that came into force
 	Latencies string      `json:"latencies,omitzero"`     // the newest layout is planned for: "cold-start", as predicted, or "updated", as measured
 	Reason    string      `json:"replan_reason,omitzero"` // of the last plan
 	Result    *Result     `json:"result,omitempty"`
+
+	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
+	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
+	Loss      *float32      `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
 }

@@ -1,0 +1,31 @@
+package agent
+
+import "strings"
+
+// InterruptedError is returned by Run after an Interrupt.
+type InterruptedError struct {
+	Jobs []string // what has become of each that had not ended, in a line
+}
+
+func (e *InterruptedError) Error() string {
+	if len(e.Jobs) == 0 {
+		return "interrupted"
+	}
+	return "interrupted: " + strings.Join(e.Jobs, "; ")
+}
+
+// SentAwayError is returned by Run when the controller has no use for the executor.
+type SentAwayError struct{ Why string }
+
+func (e *SentAwayError) Error() string { return "sent away: " + e.Why }
+
+// Farewell is why the machine has let its process go: nil when its work is done.
+func (m *Machine) Farewell() error {
+	switch {
+	case m.drain != nil:
+		return &InterruptedError{m.account}
+	case m.why != "":
+		return &SentAwayError{m.why}
+	}
+	return nil
+}
