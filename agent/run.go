@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &runner{Options: o, machine: NewMachine(o.Executor, rand.Text(), o.Device.Name()), sender: newSender(&o),
+	r := &runner{Options: o, machine: NewMachine(o.Executor, rand.Text(), o.Device.Identity()), sender: newSender(&o),
 		ready: make(chan struct{}, 1), works: make(map[string]*work)}
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		r.origin = time.Duration(time.Now().UnixNano()) - o.Device.Now()

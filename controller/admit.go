@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tensile/scheduler"
 	"tensile/wire"
@@ -16,9 +17,13 @@ func (m *Machine) submit(s *Submission) {
 		m.refuse(fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", s.Spec.Name))
 		return
 	}
+	if s.Spec.Save != "" && strings.HasPrefix(m.config.Device, "sim:") {
+		m.refuse(fmt.Errorf("job %s: %s has no data that could be saved: leave --save out", s.Spec.Name, m.config.Device))
+		return
+	}
 	j := &job{graph: s.Graph, profile: m.config.Profile(s.Graph)}
 	j.latency = slices.Clone(j.profile.Latency)
-	j.record = wire.Record{Spec: s.Spec, Order: m.last + 1, Phase: wire.Queued, Why: "submitted"}
+	j.record = wire.Record{Spec: s.Spec, Order: m.last + 1, Phase: wire.Queued, Why: "submitted", Submitted: s.At}
 	if _, err := m.schedule([]*job{j}); err != nil {
 		m.refuse(fmt.Errorf("job %s can not run here, even alone: %w", s.Spec.Name, err))
 		return
@@ -125,6 +130,10 @@ func (m *Machine) stop(name string) {
 // over ends a job's life here. Its bytes go to those that wait, and then to the others.
 func (m *Machine) over(j *job, phase wire.Phase, why string) {
 	j.record.Phase, j.record.Why, j.layouts = phase, why, nil
+	if j.record.Result == nil {
+		j.record.Result = j.heard.result()
+	}
+	j.heard.values = nil
 	m.changed = true
 	line := fmt.Sprintf("job %s %s after %d iterations", j.record.Spec.Name, phase, j.record.Iteration)
 	if why != "" {

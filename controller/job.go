@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/peak"
 	"tensile/program"
 	"tensile/wire"
 )
@@ -19,6 +20,8 @@ type job struct {
 	assumed time.Duration   // the sum of latencies when the job was last planned (s of TENSILE, section IV-E)
 	reports int             // since then
 	learnt  bool            // latencies were measured
+	pace    time.Duration   // of an iteration: a moving average; 0: not known yet
+	heard   losses
 	layouts []*layout       // those that may be in force or become so, oldest first; the last is the newest plan
 }
 
@@ -56,7 +59,15 @@ func (j *job) claim() graph.Bytes {
 
 // applied forgets layouts that are not in force any more, now that one of this epoch is.
 func (j *job) applied(epoch int64) {
-	j.record.Applied = max(j.record.Applied, epoch)
+	if epoch > j.record.Applied {
+		j.record.Applied = epoch
+		j.record.Plans++
+	}
+	for _, l := range j.layouts {
+		if l.epoch() == epoch {
+			j.record.SlotPeak = peak.Of(j.graph, l.wire.Plan).Peak
+		}
+	}
 	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool { return l.epoch() < epoch })
 }
 

@@ -17,7 +17,6 @@ import (
 type planned struct {
 	job    *job
 	layout *layout // nil: what it has is the same
-	peak   graph.Bytes
 	phase  string
 	out    cost.Link // the job's share of the link
 	in     cost.Link
@@ -46,7 +45,7 @@ func (m *Machine) schedule(jobs []*job) ([]planned, error) {
 		if last := jobs[i].newest(); last == nil || !same(last.wire, l.wire) {
 			plans[i].layout = l
 		}
-		plans[i].peak, plans[i].phase, plans[i].out, plans[i].in = s.Footprint.Peak, s.Phase, s.Out, s.In
+		plans[i].phase, plans[i].out, plans[i].in = s.Phase, s.Out, s.In
 	}
 	return plans, nil
 }
@@ -75,7 +74,7 @@ func same(a, b *wire.Layout) bool {
 func (m *Machine) adopt(plans []planned, reason string) {
 	m.changed = true
 	for _, p := range plans {
-		p.job.assumed, p.job.reports, p.job.record.SlotPeak = p.job.latencySum(), 0, p.peak
+		p.job.assumed, p.job.reports = p.job.latencySum(), 0
 		if m.config.Limited {
 			p.job.record.Link = wire.Rates{Out: p.out.Rate, In: p.in.Rate}
 		}

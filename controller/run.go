@@ -240,7 +240,7 @@ func (r *runner) serve(q wire.Request) wire.Answer {
 		if err != nil {
 			return wire.Answer{Error: fmt.Sprintf("job %s: %v", q.Spec.Name, err)}
 		}
-		in.Submit = &Submission{*q.Spec, g}
+		in.Submit = &Submission{Spec: *q.Spec, Graph: g, At: time.Duration(time.Now().UnixNano())}
 	}
 	r.put(in)
 	select {
@@ -261,7 +261,7 @@ func (r *runner) loop() error {
 			return context.Cause(r.ctx)
 		case in := <-r.inputs:
 			if in.list {
-				in.answer <- wire.Answer{Jobs: r.machine.Records()}
+				in.answer <- wire.Answer{Jobs: r.machine.Records(), Device: r.options.Device, Budget: r.options.Budget}
 				continue
 			}
 			if in.Status != nil {

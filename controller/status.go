@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -43,7 +44,8 @@ func (m *Machine) join(s *wire.Status) *executor {
 	x.orders.Number = max(x.orders.Number, s.Orders)
 	if s.Device != m.config.Device {
 		m.log("executor %s is sent away: its device is %s, jobs here are planned for %s", s.Executor, s.Device, m.config.Device)
-		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1, Jobs: []wire.Order{}, Leave: true}})
+		why := fmt.Sprintf("the device of this executor is %s, the controller plans for %s", s.Device, m.config.Device)
+		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1, Jobs: []wire.Order{}, Leave: true, Why: why}})
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true
@@ -74,6 +76,7 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 		j.record.Result = s.Result
 		m.over(j, wire.Halted, "")
 	case wire.Failed:
+		j.record.Result = s.Result
 		m.over(j, wire.Broken, s.Error)
 	}
 }
@@ -113,6 +116,7 @@ func (m *Machine) report(r *wire.Report) {
 	if j == nil || j.record.Executor != r.Executor || j.record.Phase.Over() {
 		return
 	}
+	j.heard.add(r.Iteration, r.Loss)
 	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch })
 	if at < 0 || len(r.Steps) != len(j.layouts[at].wire.Plan.Steps) {
 		return // of a plan that is over
@@ -121,6 +125,7 @@ func (m *Machine) report(r *wire.Report) {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
 	}
 	j.learnt = true
+	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
 	if j.reports++; j.reports < m.config.Settle || r.Epoch != j.record.Epoch {
 		return

@@ -160,7 +160,7 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 // controllerConfig is what a controller plans by for a device.
 func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
 	facts, latencies := d.Facts(), f.latencies(d)
-	return controller.Config{Device: d.Name(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options,
+	return controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options,
 		Profile: func(g *graph.Graph) controller.Profile {
 			var p controller.Profile
 			p.Latency, p.Slack = latencies(g)
