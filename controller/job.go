@@ -22,7 +22,7 @@ type job struct {
 	learnt  bool            // latencies were measured
 	pace    time.Duration   // of an iteration: a moving average; 0: not known yet
 	heard   losses
-	layouts []*layout       // those that may be in force or become so, oldest first; the last is the newest plan
+	layouts []*layout // those that may be in force or become so, oldest first; the last is the newest plan
 }
 
 // layout is a plan with offsets, proven.

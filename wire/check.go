@@ -209,6 +209,7 @@ func (a Answer) check() error {
 	c := new(checker)
 	c.text("device", a.Device)
 	atLeast(c, "budget_bytes", a.Budget, 0)
+	c.rates(a.Link)
 	for i := range a.Jobs {
 		c.record(&a.Jobs[i])
 	}

@@ -147,6 +147,7 @@ type Answer struct {
 
 	Device string      `json:"device,omitzero"`       // for Jobs: what is planned for
 	Budget graph.Bytes `json:"budget_bytes,omitzero"` // 0: no limit
+	Link   Rates       `json:"link,omitzero"`         // of the device, that all jobs share
 }
 
 // Phase is where a job is in its life at the controller.

@@ -50,7 +50,7 @@ func samples() []Message {
 		},
 		Request{Verb: Submit, Spec: &spec, Job: "lenet.1"},
 		Answer{Error: "job lenet.1: there is one of that name", Jobs: []Record{record},
-			Device: "cpu", Budget: 1 << 30},
+			Device: "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}},
 		record,
 	}
 }
