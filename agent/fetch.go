@@ -19,8 +19,10 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 	}
 	t, err := open(text, p.Spec)
 	if err == nil && p.Spec.Save != "" { // before an iteration is trained for nothing
-		if err = weights.Writable(p.Spec.Save); simulated(r.Device) {
+		if simulated(r.Device) {
 			err = errNoData
+		} else if problem := weights.Writable(p.Spec.Save); problem != nil {
+			err = fmt.Errorf("save: %w", problem)
 		}
 	}
 	return &Prepared{Ticket: p.Ticket, Task: t, Err: err}

@@ -58,7 +58,7 @@ func begin(path string) (*os.File, string, error) {
 func Writable(path string) error {
 	file, _, err := begin(path)
 	if err != nil {
-		return fmt.Errorf("save %s: %w", path, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }

@@ -128,7 +128,11 @@ func pace(r *wire.Record) (rate, left string) {
 	if r.Pace <= 0 || r.Phase != wire.Training {
 		return "-", "-"
 	}
-	return fmt.Sprintf("%.3g", 1/r.Pace.Seconds()), short(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
+	rate = fmt.Sprintf("%.3g", 1/r.Pace.Seconds())
+	if r.Pace < 10*time.Millisecond {
+		rate = fmt.Sprintf("%.0f", 1/r.Pace.Seconds())
+	}
+	return rate, short(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
 }
 
 // lastLoss is that of a job's last iteration that is known.

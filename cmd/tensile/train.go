@@ -45,10 +45,10 @@ func (t *training) run(ctx context.Context) (*bench.Run, error) {
 
 // interrupted says what an interrupt has done to jobs that were not to be saved.
 func (t *training) interrupted(err error) error {
-	if err == errInterrupted {
-		return fmt.Errorf("%w: the jobs were stopped and their memory given back; nothing was saved", err)
+	if _, saved := errors.AsType[*exitError](err); saved || !errors.Is(err, errInterrupted) {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: the jobs were stopped and their memory given back; nothing was saved", errInterrupted)
 }
 
 // processes has executor processes train. Whatever was started and made for it is gone when it returns.
@@ -193,7 +193,7 @@ func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record
 		}
 		lines = append(lines, line)
 	}
-	return fmt.Errorf("%w: %s", errInterrupted, strings.Join(lines, "; "))
+	return &exitError{fmt.Errorf("%w: %s", errInterrupted, strings.Join(lines, "; ")), interruptStatus}
 }
 
 // submission is what is asked for a job.
