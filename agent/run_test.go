@@ -313,7 +313,7 @@ func TestSaveFails(t *testing.T) {
 	w.spec.Save = filepath.Join(folder, "saved")
 	s.deliver(w.plan(1, 100))
 	s.orders(false, wire.Order{Spec: w.spec, Epoch: 1})
-	s.bus.awaitState(t, "job", wire.Running)
+	s.bus.await(t, "reports", func() bool { return len(s.bus.reports) > 0 })
 	if err := os.Remove(folder); err != nil {
 		t.Fatal(err)
 	}
