@@ -14,18 +14,10 @@ func (e *InterruptedError) Error() string {
 	return "interrupted: " + strings.Join(e.Jobs, "; ")
 }
 
-// SentAwayError is returned by Run when the controller has no use for the executor.
-type SentAwayError struct{ Why string }
-
-func (e *SentAwayError) Error() string { return "sent away: " + e.Why }
-
 // Farewell is why the machine has let its process go: nil when its work is done.
 func (m *Machine) Farewell() error {
-	switch {
-	case m.drain != nil:
+	if m.drain != nil {
 		return &InterruptedError{m.account}
-	case m.why != "":
-		return &SentAwayError{m.why}
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ type Machine struct {
 	orders  int64  // number of the newest
 	link    wire.Rates
 	leave   bool     // ordered
-	why     string   // it is sent away; "": it is let go
+	sent    string   // away: why this process is refused
 	drain   error    // the process was interrupted: jobs end, and none begins
 	account []string // what has become of jobs since then, a line each
 	left    bool
@@ -66,7 +66,10 @@ func (m *Machine) Step(in Input) []Output {
 		m.report()
 	}
 	drained := m.drain != nil && m.idle()
-	if in.Quit != nil || drained || m.leave && m.idle() && m.online || m.alone > longestAlone { // what the last jobs came to must have been said
+	if m.sent != "" {
+		m.left = true
+		m.say(Output{Refused: m.sent})
+	} else if in.Quit != nil || drained || m.leave && m.idle() && m.online || m.alone > longestAlone { // what the last jobs came to must have been said
 		m.left = true
 		m.say(Output{Leave: true})
 	}
@@ -96,13 +99,16 @@ func (m *Machine) notice(format string, values ...any) {
 
 // order takes orders that are newer than all before.
 func (m *Machine) order(o *wire.Orders) {
+	if r := o.Refused; r != nil && o.Executor == m.executor && r.Life == m.life {
+		m.sent = r.Why
+	}
 	if o.Executor != m.executor || o.Life != "" && o.Life != m.life || o.Number <= m.orders || m.drain != nil {
 		return
 	}
-	if m.orders == 0 && o.Why == "" {
+	if m.orders == 0 && m.sent == "" {
 		m.notice("joined the controller as %s, waiting for jobs", m.executor)
 	}
-	m.orders, m.leave, m.why, m.news = o.Number, o.Leave, o.Why, true
+	m.orders, m.leave, m.news = o.Number, o.Leave, true
 	if o.Link != m.link {
 		m.link = o.Link
 		m.say(Output{Link: &o.Link})

@@ -35,6 +35,7 @@ type Output struct {
 	Link    *wire.Rates // what copies may take has changed
 	Notice  string      // a line for whoever started the process
 	Leave   bool        // the process is to end
+	Refused string      // it is to end at once: why the controller does not want it
 }
 
 // Ticket tells jobs apart, also those of one name.

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -55,7 +57,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &runner{Options: o, machine: NewMachine(o.Executor, rand.Text(), o.Device.Identity()), sender: newSender(&o),
-		ready: make(chan struct{}, 1), works: make(map[string]*work)}
+		ready: make(chan struct{}, 1), works: make(map[string]*work), place: here(), since: time.Now()}
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		r.origin = time.Duration(time.Now().UnixNano()) - o.Device.Now()
 	}
@@ -74,6 +76,15 @@ func Run(ctx context.Context, o Options) error {
 // simulated reports whether a device has virtual time and no data.
 func simulated(d device.Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
 
+// here names this machine and process.
+func here() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a machine without a name"
+	}
+	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+}
+
 // runner is a machine and all that it drives. Its own goroutine alone touches the machine; works are its too.
 type runner struct {
 	Options
@@ -85,6 +96,9 @@ type runner struct {
 	errands sync.WaitGroup  // what is fetched and kept at present
 	works   map[string]*work
 	online  bool
+	sent    string    // away: why
+	place   string    // this machine and process
+	since   time.Time // it began
 
 	mu     sync.Mutex
 	inputs []Input // not taken yet
@@ -106,6 +120,9 @@ func (r *runner) run(ctx context.Context) error {
 	cancel()
 	<-served
 	r.errands.Wait()
+	if r.sent != "" {
+		return fmt.Errorf("executor %s is sent away: %s", r.Executor, r.sent)
+	}
 	if let {
 		return r.machine.Farewell()
 	}
@@ -207,7 +224,8 @@ func (r *runner) step(in Input) (leave bool) {
 		in.Loss = r.note(in.Event)
 	}
 	for _, out := range r.machine.Step(in) {
-		leave = leave || out.Leave
+		r.sent = cmp.Or(r.sent, out.Refused)
+		leave = leave || out.Leave || out.Refused != ""
 		r.do(out)
 	}
 	return leave
@@ -231,6 +249,7 @@ func (r *runner) do(out Output) {
 		w := r.works[out.Keep.Spec.Name]
 		r.errands.Go(func() { r.tell(Input{Kept: w.keep(out.Keep, r.origin)}) })
 	case out.Status != nil:
+		out.Status.Host, out.Status.Since = r.place, r.since.UnixNano()
 		r.sender.status(out.Status)
 	case out.Report != nil:
 		r.publish(out.Report)

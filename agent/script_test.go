@@ -22,7 +22,7 @@ import (
 //
 //	new                                     a new machine, online
 //	online | offline | tick | drain | quit
-//	orders NUMBER [JOB[=SEED]:EPOCH[:stop]]... [leave | away]   jobs train for 10 iterations
+//	orders NUMBER [JOB[=SEED]:EPOCH[:stop]]... [leave]   jobs train for 10 iterations
 //	stray NUMBER                            orders to another executor, of no job
 //	prepared JOB [again | broken]           graph and data of a job are there; or could not be fetched, or are wrong
 //	layout JOB EPOCH [again | broken]       a layout was proven; or could not be fetched, or is wrong
@@ -118,11 +118,8 @@ func (s *script) observed(name string, words []string) {
 func ordersOf(executor string, words []string) *wire.Orders {
 	o := &wire.Orders{Executor: executor, Number: int64(number(words[0]))}
 	for _, word := range words[1:] {
-		if word == "leave" || word == "away" {
+		if word == "leave" {
 			o.Leave = true
-			if word == "away" {
-				o.Why = "not wanted here"
-			}
 			continue
 		}
 		fields := strings.Split(word, ":")

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/bench"
+	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/scheduler"
 	"tensile/wire"
@@ -120,9 +121,10 @@ func submitCommand() *cobra.Command {
 	var s submission
 	var wait, asJSON bool
 	c := &cobra.Command{
-		Use:     "submit MODEL...",
-		Short:   "Give jobs to a controller",
-		Long:    "Give jobs to a controller. Each is planned for at once, waits until it fits beside the others, or is refused if it never will.\n\n" + modelHelp(),
+		Use:   "submit MODEL...",
+		Short: "Give jobs to a controller",
+		Long: "Give jobs to a controller. They are planned for together, at once; those that do not fit beside the others wait. All are taken,\n" +
+			"or none if one of them never fits.\n\n" + modelHelp(),
 		Example: "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
 		Args:    needModels,
 		PreRunE: func(_ *cobra.Command, args []string) error { return s.check(args) },
@@ -132,25 +134,31 @@ func submitCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var jobs []wire.Record
-		for _, t := range w {
+		wishes := make([]wish, len(w))
+		for i, t := range w {
 			if s.name != "" {
 				t.Name = s.name + strings.TrimPrefix(t.Name, t.Model) // the number of a copy stays
 			}
-			r, err := s.submit(ctx, conn, t, len(w))
-			if err != nil {
+			if wishes[i], err = s.wish(t, len(w)); err != nil {
 				return err
 			}
-			if jobs = append(jobs, r); !asJSON {
+		}
+		jobs, err := submit(ctx, conn, wishes)
+		if err != nil {
+			return err
+		}
+		if !asJSON {
+			for _, r := range jobs {
 				fmt.Fprintln(out, submitted(r))
 			}
 		}
-		if wait {
+		switch {
+		case wait:
 			return await(ctx, conn, jobs, asJSON, out)
-		} else if asJSON {
+		case asJSON:
 			return printJSON(out, jobs)
 		}
-		return nil
+		return err
 	})
 	f.register(c)
 	s.workloadFlags.register(c)
@@ -199,35 +207,65 @@ func (s *submission) load(models []string) (bench.Workload, error) {
 	return elsewhere.load(models)
 }
 
-// submit stores a task's graph and asks for the job, one of several.
-func (s *submission) submit(ctx context.Context, conn wire.Bus, t bench.Task, jobs int) (wire.Record, error) {
-	text, err := json.Marshal(t.Graph)
-	if err != nil {
-		return wire.Record{}, err
-	}
-	digest := t.Graph.Digest()
-	data, err := absolute(s.dataDir)
-	if err != nil {
-		return wire.Record{}, err
-	}
+// wish is a job to be submitted.
+type wish struct {
+	spec  wire.Spec
+	graph *graph.Graph
+}
+
+// wish returns the job for a task, one of several.
+func (s *submission) wish(t bench.Task, jobs int) (wish, error) {
 	save, err := absolute(savedAs(s.save, jobs, t.Name))
 	if err != nil {
-		return wire.Record{}, err
+		return wish{}, err
 	}
-	spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: digest, Seed: t.Seed, Iterations: s.iterations, Priority: s.priority,
-		SwapRate: s.swapRate, Data: data, Save: save}
+	data, err := absolute(s.dataDir)
+	return wish{wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations, Priority: s.priority,
+		SwapRate: s.swapRate, Data: data, Save: save}, t.Graph}, err
+}
+
+// submit hands over the graphs that the controller does not have, and asks for all jobs at once: all are taken, or none.
+func submit(ctx context.Context, conn wire.Bus, wishes []wish) ([]wire.Record, error) {
+	request := wire.Request{Verb: wire.Submit}
+	for _, w := range wishes {
+		request.Specs = append(request.Specs, w.spec)
+	}
 	for again := true; ; again = false {
-		if err := conn.Store(ctx, wire.Graphs, wire.GraphObject(digest), text); err != nil {
-			return wire.Record{}, fmt.Errorf("hand over the graph of job %s: %w", t.Name, err)
+		if _, err := handOver(ctx, conn, wishes); err != nil {
+			return nil, err
 		}
-		a, err := ask(ctx, conn, wire.Request{Verb: wire.Submit, Spec: &spec})
-		if err == nil {
-			return a.Jobs[0], nil
+		a, err := ask(ctx, conn, request)
+		if err == nil || !again {
+			return a.Jobs, err
 		}
-		if _, missing := conn.Load(ctx, wire.Graphs, wire.GraphObject(digest)); !again || !errors.Is(missing, wire.ErrNotFound) {
-			return wire.Record{}, err
-		} // the last job with that graph was forgotten at this very moment
+		if n, _ := handOver(ctx, conn, wishes); n == 0 {
+			return nil, err
+		} // the last job with one of the graphs was forgotten at this very moment
 	}
+}
+
+// handOver stores the graphs that are not there, and returns how many.
+func handOver(ctx context.Context, conn wire.Bus, wishes []wish) (stored int, err error) {
+	seen := make(map[graph.Digest]bool)
+	for _, w := range wishes {
+		digest := w.spec.Graph
+		if seen[digest] {
+			continue
+		}
+		seen[digest] = true
+		if _, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(digest)); err == nil {
+			continue
+		}
+		text, err := json.Marshal(w.graph)
+		if err == nil {
+			err = conn.Store(ctx, wire.Graphs, wire.GraphObject(digest), text)
+		}
+		if err != nil {
+			return stored, fmt.Errorf("hand over the graph of job %s: %w", w.spec.Name, err)
+		}
+		stored++
+	}
+	return stored, nil
 }
 
 func submitted(r wire.Record) string {

@@ -119,6 +119,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
 		}}
+	o.Trouble = server.Trouble
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
 		return err

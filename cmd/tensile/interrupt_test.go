@@ -33,7 +33,7 @@ func TestRunInterruptedSaves(t *testing.T) {
 	p.vanishes()
 	for seed, job := range []string{"lenet.1", "lenet.2"} {
 		name := filepath.Join(p.dir, "w-"+job+".safetensors")
-		said := regexp.MustCompile(`job `+job+` stopped after ([0-9]+) iterations, saved in `+name).FindStringSubmatch(p.stderr.String())
+		said := regexp.MustCompile(`job ` + job + ` stopped after ([0-9]+) iterations, saved in ` + name).FindStringSubmatch(p.stderr.String())
 		if said == nil {
 			t.Fatalf("of %s it is said: %s", job, &p.stderr)
 		}
@@ -102,7 +102,7 @@ func TestExecutorSentAway(t *testing.T) {
 	c.tell("credentials", "lab", "--output", path)
 	lab := start(t, c.files, "executor", "--credentials", path, "--threads", "2")
 	lab.line(`^[-0-9]+ [:0-9]+ connected to `)
-	lab.ends(1, `^tensile: sent away: the device of this executor is cpu/[^ ]+/threads=2/[^ ]+, the controller plans for cpu/[^ ]+/threads=1/[^ ]+$`)
+	lab.ends(1, `^tensile: executor lab is sent away: its device is cpu/[^ ]+/threads=2/[^ ]+, jobs here are planned for cpu/[^ ]+/threads=1/[^ ]+$`)
 	c.line(`^executor lab is sent away: its device is cpu/.*/threads=2/.*, jobs here are planned for cpu/.*/threads=1/`)
 	c.end()
 }

@@ -24,7 +24,7 @@ func jobsCommand() *cobra.Command {
 		Use:   "jobs",
 		Short: "List the jobs of a controller",
 		Long: `List the jobs of a controller. IT/S is how many iterations a job does in a second, LEFT how long it still takes at that rate,
-ARENA what it counts with of the budget, AGE the time since it was submitted. With --wide, SLOT PEAK is the peak of the plan
+ARENA the device memory of the plan with which it trains, AGE the time since it was submitted. With --wide, SLOT PEAK is the peak of the plan
 in force, and PLANS how many have come into force.`,
 		Args: noArguments,
 	}
@@ -80,7 +80,7 @@ func writeJobs(out io.Writer, a wire.Answer, wide bool, now time.Time) error {
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
 		rate, left := pace(r)
-		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations, rate, left, lastLoss(r), r.Claim,
+		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations, rate, left, lastLoss(r), inForce(r),
 			max(1, r.Spec.Priority), age(r, now))
 		if wide {
 			fmt.Fprintf(w, "%s\t%d\t", r.SlotPeak, r.Plans)
@@ -120,7 +120,18 @@ func usage(a wire.Answer) string {
 	if need > 0 {
 		line += " for " + need.String()
 	}
+	if a.Trouble != "" {
+		line += "; the controller is in trouble: " + a.Trouble
+	}
 	return line + "; device " + a.Device
+}
+
+// inForce is the arena of the plan with which a job trains now.
+func inForce(r *wire.Record) graph.Bytes {
+	if r.Phase.Over() {
+		return 0
+	}
+	return r.Arena
 }
 
 // pace is how many iterations of a job that runs are done in a second, and how long the rest will take.

@@ -75,7 +75,7 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 		defer close(ended)
 		o := controller.Options{Config: t.flags.controllerConfig(t.session.device, t.budget), Launch: children.launch,
 			Log: func(string) {}, Ready: func() { close(ready) }}
-		o.Policy, o.Share, o.Expect = t.policy, t.flags.share, len(t.session.workload)
+		o.Policy, o.Share = t.policy, t.flags.share
 		o.Limited = t.session.link.rate > 0
 		cancel(control(running, server, o))
 	}()
@@ -137,12 +137,16 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*bench.Ru
 		return nil, err
 	}
 	defer stop()
+	wishes := make([]wish, len(index))
 	for i, task := range t.session.workload {
-		if _, err := t.submission(i).submit(ctx, conn, task, len(index)); ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		} else if err != nil {
+		if wishes[i], err = t.submission(i).wish(task, len(index)); err != nil {
 			return nil, err
 		}
+	}
+	if _, err := submit(ctx, conn, wishes); ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	} else if err != nil {
+		return nil, err
 	}
 	run := &bench.Run{Jobs: make([]bench.JobRun, len(index))}
 	var ended []wire.Record
