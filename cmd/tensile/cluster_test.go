@@ -51,7 +51,7 @@ func TestClusterReplans(t *testing.T) {
 		t.Errorf("the record of a job that waits for bytes: %+v", r)
 	}
 	line := c.refused("submit", "mlp", "--batch", "8", "--state", c.state)
-	if !strings.HasPrefix(line, "tensile: job mlp can not run here, even alone: budget 2.54MiB is too small: 16MiB needed: ") {
+	if !strings.HasPrefix(line, "tensile: job mlp cannot run here, even alone: it needs 16MiB at fc2.w.update and the budget is 2.54MiB; try a smaller --batch or --image") {
 		t.Errorf("of a job that never fits it is said: %s", line)
 	}
 
