@@ -34,10 +34,18 @@ type Options struct {
 	Bus       Bus
 	Heartbeat time.Duration // between statuses when nothing happens; 0: a second
 	Log       *slog.Logger  // of trouble with the bus and its messages; nil: none
+
+	// Interrupt, if not nil, is closed when the process is to end: jobs end after the iterations in flight, are saved if
+	// they are to be, and Run returns an InterruptedError.
+	Interrupt <-chan struct{}
+
+	// Notice is told in a line what a person who started the executor wants to know: that it has joined, what becomes of
+	// jobs. Nil: nobody is there. One goroutine calls it.
+	Notice func(line string)
 }
 
-// Run trains on a device what a controller orders, until that lets the executor leave, ctx is done, or the device fails.
-// It returns nil only in the first case, and an error too if the controller sends this executor away. Whatever it has opened on the device is closed when it returns.
+// Run trains on a device what a controller orders, until that lets the executor leave (nil) or sends it away, it is
+// interrupted, ctx is done, or the device fails. Whatever it has opened on the device is closed when it returns.
 func Run(ctx context.Context, o Options) error {
 	if err := wire.CheckName(o.Executor); err != nil {
 		return fmt.Errorf("executor: %w", err)
@@ -48,9 +56,9 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &runner{Options: o, machine: NewMachine(o.Executor, rand.Text(), o.Device.Name()), sender: newSender(&o),
+	r := &runner{Options: o, machine: NewMachine(o.Executor, rand.Text(), o.Device.Identity()), sender: newSender(&o),
 		ready: make(chan struct{}, 1), works: make(map[string]*work), place: here(), since: time.Now()}
-	if !strings.HasPrefix(o.Device.Name(), "sim:") { // jobs of several processes are to have one clock
+	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		r.origin = time.Duration(time.Now().UnixNano()) - o.Device.Now()
 	}
 	r.host = executor.NewObserved(o.Device, 0, func(e executor.Event) { r.tell(Input{Event: &e}) })
@@ -64,6 +72,9 @@ func Run(ctx context.Context, o Options) error {
 	r.sender.close()
 	return errors.Join(why, r.host.Close())
 }
+
+// simulated reports whether a device has virtual time and no data.
+func simulated(d device.Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
 
 // here names this machine and process.
 func here() string {
@@ -113,7 +124,7 @@ func (r *runner) run(ctx context.Context) error {
 		return fmt.Errorf("executor %s is sent away: %s", r.Executor, r.sent)
 	}
 	if let {
-		return nil
+		return r.machine.Farewell()
 	}
 	for rest := r.take(); len(rest) > 0; rest = r.take() { // jobs that have ended by themselves
 		for _, in := range rest {
@@ -129,6 +140,9 @@ func (r *runner) run(ctx context.Context) error {
 	return why
 }
 
+// errInterrupted is why jobs of an interrupted executor have failed.
+var errInterrupted = errors.New("its executor was interrupted")
+
 // loop steps the machine until it lets go, and reports whether it did. Otherwise the jobs can not go on.
 func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 	beat := time.NewTicker(r.Heartbeat)
@@ -136,6 +150,7 @@ func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 	if r.listen() {
 		return true
 	}
+	interrupt := r.Interrupt
 	for {
 		select {
 		case <-r.ready:
@@ -146,6 +161,11 @@ func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 			}
 		case <-beat.C:
 			if r.listen() || r.step(Input{Tick: true}) {
+				return true
+			}
+		case <-interrupt:
+			interrupt = nil
+			if r.step(Input{Drain: errInterrupted}) {
 				return true
 			}
 		case <-served:
@@ -235,6 +255,10 @@ func (r *runner) do(out Output) {
 		r.publish(out.Report)
 	case out.Line != nil:
 		r.sender.line(out.Line)
+	case out.Notice != "":
+		if r.Notice != nil {
+			r.Notice(out.Notice)
+		}
 	case out.Link != nil:
 		if d, ok := r.Device.(device.LinkSharer); ok {
 			d.ShareLink(out.Link.Out, out.Link.In)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tensile/graph"
 	"tensile/scheduler"
@@ -21,6 +22,10 @@ func (m *Machine) submit(list []Submission) {
 	for _, s := range list {
 		if other := m.find(s.Spec.Name); other != nil && !other.record.Phase.Over() {
 			m.refuse(fmt.Errorf("there is a job %s: give the new one another name, or stop that one first%s", s.Spec.Name, none))
+			return
+		}
+		if s.Spec.Save != "" && strings.HasPrefix(m.config.Device, "sim:") {
+			m.refuse(fmt.Errorf("job %s: %s has no data that could be saved: leave --save out%s", s.Spec.Name, m.config.Device, none))
 			return
 		}
 	}
@@ -58,7 +63,7 @@ func (m *Machine) newJobs(list []Submission) []*job {
 			profiles[s.Spec.Graph] = p
 		}
 		jobs[i] = &job{graph: s.Graph, profile: p, latency: slices.Clone(p.Latency),
-			record: wire.Record{Spec: s.Spec, Phase: wire.Queued, Why: "submitted", Budget: m.config.Budget}}
+			record: wire.Record{Spec: s.Spec, Phase: wire.Queued, Why: "submitted", Submitted: s.At, Budget: m.config.Budget}}
 	}
 	return jobs
 }
@@ -218,6 +223,10 @@ func (m *Machine) stop(name string) {
 // over ends a job's life here. Its bytes go to those that wait, and then to the others.
 func (m *Machine) over(j *job, phase wire.Phase, why string) {
 	j.record.Phase, j.record.Why, j.layouts = phase, why, nil
+	if j.record.Result == nil {
+		j.record.Result = j.heard.result()
+	}
+	j.heard.values = nil
 	m.changed = true
 	line := fmt.Sprintf("job %s %s after %d iterations", j.record.Spec.Name, phase, j.record.Iteration)
 	if why != "" {

@@ -19,8 +19,10 @@ type job struct {
 	assumed time.Duration   // the sum of latencies when the job was last planned (s of TENSILE, section IV-E)
 	reports int             // since then
 	learnt  bool            // latencies were measured
-	tried   []string        // executors at which it could not begin
-	layouts []*layout       // those that may be in force or become so, oldest first; the last is the newest plan
+	pace    time.Duration   // of an iteration: a moving average; 0: not known yet
+	heard   losses
+	tried   []string  // executors at which it could not begin
+	layouts []*layout // those that may be in force or become so, oldest first; the last is the newest plan
 }
 
 // layout is a plan with offsets, proven.

@@ -139,7 +139,7 @@ func TestDrift(t *testing.T) {
 		w.config.Horizon = 10_000
 		w.machine = NewMachine(w.config)
 		w.graphs[g.Digest()] = g
-		w.step(Input{Submit: []Submission{{wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, g}}})
+		w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
 		if w.machine.find("a") == nil {
 			continue // it does not fit
 		}

@@ -54,6 +54,7 @@ type Input struct {
 type Submission struct {
 	Spec  wire.Spec
 	Graph *graph.Graph
+	At    time.Duration // since the Unix epoch
 }
 
 // Gone tells that an executor will never be heard of again.
@@ -154,6 +155,7 @@ func (m *Machine) Records() []wire.Record {
 	for i, j := range m.jobs {
 		records[i] = j.record
 		records[i].Claim = j.claim()
+		records[i].Pace, records[i].Loss = j.pace, j.heard.last
 	}
 	return records
 }

@@ -275,6 +275,6 @@ func (w *world) submit(name string, iterations int) *graph.Graph {
 func (w *world) submitAs(name string, iterations, priority int) *graph.Graph {
 	g := randgraph.New(w.rng, randgraph.Options{})
 	w.graphs[g.Digest()] = g
-	w.step(Input{Submit: []Submission{{wire.Spec{Name: name, Model: "random", Graph: g.Digest(), Iterations: iterations, Priority: priority}, g}}})
+	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(), Iterations: iterations, Priority: priority}, Graph: g}}})
 	return g
 }

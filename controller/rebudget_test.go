@@ -68,7 +68,7 @@ func TestTooSmallBudget(t *testing.T) {
 	held := w.machine.claims()
 	w.machine.config.Budget, w.config.Budget = held, held
 	g := w.graphs[w.record("a").Spec.Graph]
-	w.step(Input{Submit: []Submission{{wire.Spec{Name: "b", Graph: g.Digest(), Iterations: endless}, g}}})
+	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "b", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
 	if r := w.record("b"); r.Phase != wire.Queued {
 		t.Fatalf("b is %s", r.Phase)
 	}
@@ -94,7 +94,7 @@ func TestLargerBudget(t *testing.T) {
 		need := w.newest("a")
 		w = calmWorld(t, seed, need*3/4)
 		w.graphs[g.Digest()] = g
-		w.step(Input{Submit: []Submission{{wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, g}}})
+		w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
 		if w.machine.find("a") == nil {
 			continue // it does not fit
 		}
@@ -141,7 +141,7 @@ func TestBatch(t *testing.T) {
 	w.graphs[g.Digest()] = g
 	batch := func(names ...string) (list []Submission) {
 		for _, name := range names {
-			list = append(list, Submission{wire.Spec{Name: name, Model: "random", Graph: g.Digest(), Iterations: endless}, g})
+			list = append(list, Submission{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(), Iterations: endless}, Graph: g})
 		}
 		return list
 	}

@@ -289,7 +289,7 @@ func (r *runner) serve(q wire.Request) wire.Answer {
 				}
 				graphs[spec.Graph] = g
 			}
-			in.Submit = append(in.Submit, Submission{spec, g})
+			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: g, At: time.Duration(time.Now().UnixNano())})
 		}
 	}
 	r.put(in)
@@ -319,7 +319,8 @@ func (r *runner) loop() error {
 			return context.Cause(r.ctx)
 		case in := <-r.inputs:
 			if in.list {
-				in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble()}
+				in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble(), Device: r.options.Device, Budget: r.options.Budget,
+					Link: wire.Rates{Out: r.options.Out.Rate, In: r.options.In.Rate}}
 				continue
 			}
 			outputs := r.machine.Step(in.Input)
@@ -433,7 +434,12 @@ func (r *runner) storeGraph(d *Delivery) error {
 
 // launch starts an executor, whose end becomes an input.
 func (r *runner) launch(executor string) {
-	ended := func(why string) { go r.put(input{Input: Input{Gone: &Gone{executor, why}}}) }
+	ended := func(why string) {
+		go func() {
+			r.lastWords(executor)
+			r.put(input{Input: Input{Gone: &Gone{executor, why}}})
+		}()
+	}
 	if r.options.Launch == nil {
 		r.heard[executor] = time.Now() // it has to be started by hand
 		return
@@ -441,6 +447,17 @@ func (r *runner) launch(executor string) {
 	r.children[executor] = true
 	if err := r.options.Launch(executor, ended); err != nil {
 		ended(err.Error())
+	}
+}
+
+// lastWords takes what an executor that has ended said last: news of its end may overtake that.
+func (r *runner) lastWords(executor string) {
+	value, err := r.bus.Get(r.ctx, wire.StatusKey(executor))
+	if err != nil {
+		return // it has said nothing, or cannot be heard
+	}
+	if s, err := wire.DecodeAs[wire.Status](value); err == nil && s.Executor == executor {
+		r.put(input{Input: Input{Status: &s}})
 	}
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -128,6 +129,7 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 			j.tried = append(j.tried, x.name) // another machine may have what it lacks
 			return
 		}
+		j.record.Result = s.Result
 		m.over(j, wire.Broken, s.Error)
 	}
 }
@@ -175,6 +177,7 @@ func (m *Machine) report(r *wire.Report) {
 	if j == nil || j.record.Executor != r.Executor || j.record.Phase.Over() {
 		return
 	}
+	j.heard.add(r.Iteration, r.Loss)
 	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch })
 	if at < 0 || len(r.Steps) != len(j.layouts[at].wire.Plan.Steps) {
 		return // of a plan that is over
@@ -183,6 +186,7 @@ func (m *Machine) report(r *wire.Report) {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
 	}
 	j.learnt = true
+	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
 	if j.reports++; j.reports < m.config.Settle || r.Epoch != j.record.Epoch {
 		return

@@ -101,6 +101,7 @@ func (c *checker) result(r *Result) {
 	atLeast(c, "slot_peak_bytes", r.SlotPeak, 0)
 	atLeast(c, "plans", r.Plans, 0)
 	atLeast(c, "transition_ns", r.Transition, 0)
+	c.text("saved", r.Saved)
 }
 
 // once checks that no two jobs have one name.
@@ -213,6 +214,9 @@ func (r Request) check() error {
 
 func (a Answer) check() error {
 	c := new(checker)
+	c.text("device", a.Device)
+	atLeast(c, "budget_bytes", a.Budget, 0)
+	c.rates(a.Link)
 	for i := range a.Jobs {
 		c.record(&a.Jobs[i])
 	}
@@ -240,6 +244,7 @@ func (c *checker) record(r *Record) {
 		{"need_bytes", int64(r.Need)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
 		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.Replans)},
 		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", int64(r.Starts)},
+		{"submitted_ns", int64(r.Submitted)}, {"pace_ns", int64(r.Pace)},
 	} {
 		atLeast(c, n.what, n.n, 0)
 	}

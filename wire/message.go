@@ -99,7 +99,7 @@ func (s State) Over() bool { return s == Finished || s == Stopped || s == Failed
 
 // Result is what a job came to.
 type Result struct {
-	Losses     []float32        `json:"losses,omitempty"`  // per iteration; none without data
+	Losses     []float32        `json:"losses,omitempty"`  // per iteration; none without data, NaN for one that was not heard of
 	Weights    map[int32]string `json:"weights,omitempty"` // per persistent storage a digest of its bytes
 	Begin      time.Duration    `json:"begin_ns"`          // of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
 	End        time.Duration    `json:"end_ns"`            // of the last
@@ -109,6 +109,7 @@ type Result struct {
 	SlotPeak   graph.Bytes      `json:"slot_peak_bytes"` // the highest
 	Plans      int              `json:"plans"`
 	Transition time.Duration    `json:"transition_ns"`
+	Saved      string           `json:"saved,omitzero"` // the file that holds its weights, where the executor ran
 }
 
 // Report is what was measured of an iteration.
@@ -153,6 +154,10 @@ type Answer struct {
 	Error   string   `json:"error,omitzero"`
 	Jobs    []Record `json:"jobs,omitempty"`   // of the jobs submitted or stopped; of all for Jobs
 	Trouble string   `json:"trouble,omitzero"` // that the controller has, in one line: why nothing goes on
+
+	Device string      `json:"device,omitzero"`       // for Jobs: what is planned for
+	Budget graph.Bytes `json:"budget_bytes,omitzero"` // 0: no limit
+	Link   Rates       `json:"link,omitzero"`         // of the device, that all jobs share
 }
 
 // Phase is where a job is in its life at the controller.
@@ -179,15 +184,15 @@ type Record struct {
 	Why       string      `json:"why,omitzero"`        // it waits, or failed
 	Need      graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
 	Executor  string      `json:"executor,omitzero"`
-	Starts    int         `json:"starts,omitzero"`        // of executors for it
-	Epoch     int64       `json:"epoch,omitzero"`         // of the newest layout
-	Granted   int64       `json:"granted_epoch,omitzero"` // of the layout that it was told to train with
-	Applied   int64       `json:"applied_epoch,omitzero"` // of the layout that it was last heard to train with
-	Claim     graph.Bytes `json:"claim_bytes,omitzero"`   // what it counts with: the larger of old and new arena
-	Arena     graph.Bytes `json:"arena_bytes,omitzero"`   // of the layout that it was last heard to train with
-	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"`
-	Plans     int         `json:"plans,omitzero"` // that it was heard to train with
-	Link      Rates       `json:"link,omitzero"`  // its share, where the link is limited
+	Starts    int         `json:"starts,omitzero"`          // of executors for it
+	Epoch     int64       `json:"epoch,omitzero"`           // of the newest layout
+	Granted   int64       `json:"granted_epoch,omitzero"`   // of the layout that it was told to train with
+	Applied   int64       `json:"applied_epoch,omitzero"`   // of the layout that it was last heard to train with
+	Claim     graph.Bytes `json:"claim_bytes,omitzero"`     // what it counts with: the larger of old and new arena
+	Arena     graph.Bytes `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
+	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"` // of that layout
+	Plans     int         `json:"plans,omitzero"`           // that it was heard to train with
+	Link      Rates       `json:"link,omitzero"`            // its share, where the link is limited
 	Iteration int         `json:"iteration"`
 	Replans   int         `json:"replans,omitzero"`       // plans that were made for it
 	Device    string      `json:"device,omitzero"`        // that the newest layout is for
@@ -195,4 +200,8 @@ type Record struct {
 	Latencies string      `json:"latencies,omitzero"`     // the newest layout is planned for: "cold-start", as predicted, or "updated", as measured
 	Reason    string      `json:"replan_reason,omitzero"` // of the last plan
 	Result    *Result     `json:"result,omitempty"`
+
+	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
+	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
+	Loss      *float32      `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
 }

@@ -22,11 +22,12 @@ func samples() []Message {
 	result := &Result{
 		Losses: []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)}, Weights: map[int32]string{0: "ab12", 7: "cd34"},
 		Begin: 1, End: 5 * time.Second, Stall: 3 * time.Millisecond, Touched: 4096, Arena: 8192, SlotPeak: 6144, Plans: 2, Transition: 700,
+		Saved: "out/lenet.safetensors",
 	}
 	record := Record{
 		Spec: spec, Order: 4, Phase: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Starts: 1, Epoch: 3, Granted: 2, Applied: 1,
 		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, Replans: 2, Latencies: "updated", Reason: "drift", Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
-		Plans: 1, Device: "cpu", Budget: 1 << 30,
+		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond, Loss: &loss,
 	}
 	return []Message{
 		Orders{Executor: "e1", Number: 9, Jobs: []Order{{Spec: spec, Epoch: 3, Stop: true}}, Leave: true, Life: "4711-1",
@@ -48,7 +49,8 @@ func samples() []Message {
 			Offsets: []graph.Bytes{256, 512}, Scratch: []graph.Bytes{768, 1024}, Arena: 4096,
 		},
 		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1"},
-		Answer{Error: "job lenet.1: there is one of that name", Jobs: []Record{record}, Trouble: "the controller's disk is full"},
+		Answer{Error: "job lenet.1: there is one of that name", Jobs: []Record{record}, Trouble: "the controller's disk is full",
+			Device: "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}},
 		record,
 	}
 }
@@ -97,7 +99,7 @@ func (r maker) result() *Result {
 		return nil
 	}
 	result := &Result{
-		Begin: r.duration() / 2, Stall: r.duration(), Touched: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Plans: r.IntN(9), Transition: r.duration(),
+		Begin: r.duration() / 2, Stall: r.duration(), Touched: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Plans: r.IntN(9), Transition: r.duration(), Saved: r.line(),
 		Weights: map[int32]string{},
 	}
 	result.End = result.Begin + r.duration()/2
@@ -117,6 +119,8 @@ func (r maker) record() Record {
 	}
 	if r.IntN(2) == 0 {
 		record.Executor = r.name()
+		loss := r.loss()
+		record.Plans, record.Submitted, record.Pace, record.Loss = r.IntN(9), r.duration(), r.duration(), &loss
 	}
 	return record
 }

@@ -204,7 +204,7 @@ func TestRunShares(t *testing.T) {
 		t.Errorf("%v train the jobs, want one process", found)
 	}
 	p.signal(syscall.SIGTERM)
-	p.ends(130, "^tensile: interrupted: ")
+	p.ends(130, "^tensile: interrupted: the jobs were stopped")
 	p.nothing()
 }
 

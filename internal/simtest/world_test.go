@@ -64,7 +64,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 	d := open()
 	defer d.Close()
 	facts := d.Facts()
-	w.config = controller.Config{Device: d.Name(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
+	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
 		Profile: func(g *graph.Graph) controller.Profile {
 			d := open()
 			defer d.Close()
@@ -154,7 +154,7 @@ func (w *world) order(o wire.Orders) {
 func (w *world) launch(name, key string) {
 	w.lives++
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(), arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
-	p.agent = agent.NewMachine(name, p.life, p.device.Name())
+	p.agent = agent.NewMachine(name, p.life, p.device.Identity())
 	p.host = executor.NewObserved(p.device, 0, p.observe)
 	w.processes[key] = p
 	online := true
