@@ -8,6 +8,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/internal/text"
 	"tensile/peak"
 	"tensile/plan"
 	"tensile/program"
@@ -120,7 +121,7 @@ func (m *Machine) improve(reason string) {
 	if transition == 0 || gain <= transition {
 		return
 	}
-	m.log("new plans: %s; they gain %v over the next iterations, the transition takes %v", reason, gain.Round(time.Microsecond), transition.Round(time.Microsecond))
+	m.log("new plans: %s; they gain %v over the next iterations, the transition takes %v", reason, text.Duration(gain), text.Duration(transition))
 	m.adopt(plans, reason)
 }
 

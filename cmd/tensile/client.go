@@ -147,10 +147,11 @@ func submitCommand() *cobra.Command {
 		Use:   "submit MODEL...",
 		Short: "Give jobs to a controller",
 		Long: "Give jobs to a controller. They are planned for together, at once; those that do not fit beside the others wait. All are taken,\n" +
-			"or none if one of them never fits.\n\n" + modelHelp(),
-		Example: "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
-		Args:    needModels,
-		PreRunE: func(_ *cobra.Command, args []string) error { return s.check(args) },
+			"or none if one of them never fits.\n\n" + modelHelp,
+		Example:           "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
+		Args:              needModels,
+		ValidArgsFunction: completeModels,
+		PreRunE:           func(_ *cobra.Command, args []string) error { return s.check(args) },
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		w, err := s.load(args)

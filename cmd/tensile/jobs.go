@@ -72,7 +72,7 @@ func writeJobs(out io.Writer, a wire.Answer, wide bool, now time.Time) error {
 	if a.Trouble != "" {
 		fmt.Fprintln(out, a.Trouble)
 	}
-	fmt.Fprintln(out, usage(a))
+	fmt.Fprintln(out, used(a))
 	var table bytes.Buffer
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	heads, more := "JOB\tSTATE\tITERATION\tIT/S\tLEFT\tLOSS\tARENA\tPRIORITY\tAGE\t", ""
@@ -101,8 +101,8 @@ func writeJobs(out io.Writer, a wire.Answer, wide bool, now time.Time) error {
 	return nil
 }
 
-// usage says in a line what the jobs have of the budget, and how many there are.
-func usage(a wire.Answer) string {
+// used says in a line what the jobs have of the budget, and how many there are.
+func used(a wire.Answer) string {
 	var used, need graph.Bytes
 	running, waiting := 0, 0
 	for _, r := range a.Jobs {
