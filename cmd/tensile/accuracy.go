@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"path/filepath"
-	"strconv"
 
 	"tensile/bench"
 	"tensile/weights"
@@ -30,14 +29,14 @@ func (f *runFlags) testing(w bench.Workload) ([]*bench.Evaluation, error) {
 	return networks, nil
 }
 
-// savedAs is the file that a job is to save to, "" for none: where --save says, or, if the run is to look at what was learned,
-// beside what is needed for the run.
-func (t *training) savedAs(job int) string {
+// keeps is where the weights go, "" for nowhere: where --save says, or, if the run is to look at what was learned, beside what
+// is needed for the run.
+func (t *training) keeps() string {
 	switch {
-	case t.save && t.flags.save != "":
-		return t.flags.savedAs(t.session.workload, job)
+	case t.saves():
+		return t.flags.save
 	case t.learn:
-		return filepath.Join(t.dir, "weights-"+strconv.Itoa(job))
+		return filepath.Join(t.dir, "weights.safetensors")
 	}
 	return ""
 }
@@ -46,7 +45,7 @@ func (t *training) savedAs(job int) string {
 func (t *training) read() ([]map[string][]float32, error) {
 	learned := make([]map[string][]float32, len(t.session.workload))
 	for i := range learned {
-		file, err := weights.Read(t.savedAs(i))
+		file, err := weights.Read(savedAs(t.keeps(), len(learned), t.session.workload[i].Name))
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/bench"
+	"tensile/weights"
 )
 
 // runFlags describe a run.
@@ -162,15 +163,8 @@ func (f *runFlags) checkSave() error {
 	if strings.HasPrefix(f.device, "sim:") {
 		return fmt.Errorf("--save: %s has no data; use --device cpu", f.device)
 	}
-	info, err := os.Stat(filepath.Dir(f.save))
-	if err != nil {
-		return fmt.Errorf("--save: %w; make the folder first", err)
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("--save: %s is not a folder; make one, or save elsewhere", filepath.Dir(f.save))
-	}
-	if info, err := os.Stat(f.save); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("--save: %s is no file; name a file to be made or replaced", f.save)
+	if err := weights.Writable(f.save); err != nil {
+		return fmt.Errorf("--save: %w", err)
 	}
 	return checkWritable("--save", filepath.Dir(f.save))
 }
@@ -193,11 +187,11 @@ func reason(err error) error {
 	return err
 }
 
-// savedAs is the file for the weights of a job.
-func (f *runFlags) savedAs(w bench.Workload, job int) string {
-	if len(w) == 1 {
-		return f.save
+// savedAs is the file for the weights of a job, one of several; "" if none is wanted.
+func savedAs(path string, jobs int, name string) string {
+	if jobs == 1 || path == "" {
+		return path
 	}
-	extension := filepath.Ext(f.save)
-	return strings.TrimSuffix(f.save, extension) + "-" + w[job].Name + extension
+	extension := filepath.Ext(path)
+	return strings.TrimSuffix(path, extension) + "-" + name + extension
 }

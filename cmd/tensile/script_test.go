@@ -171,8 +171,11 @@ func bars(ts *testscript.TestScript, neg bool, args []string) {
 
 // mnist DIR N ROWS COLUMNS makes MNIST's files with N images.
 func mnist(ts *testscript.TestScript, neg bool, args []string) {
-	dir, n, rows, columns := ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2]), number(ts, args[3])
-	ts.Check(os.MkdirAll(dir, 0o777))
+	ts.Check(writeDigits(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2]), number(ts, args[3])))
+}
+
+// writeDigits makes MNIST's files with n images.
+func writeDigits(dir string, n, rows, columns int) error {
 	head := func(values ...int) []byte {
 		var b []byte
 		for _, v := range values {
@@ -185,8 +188,8 @@ func mnist(ts *testscript.TestScript, neg bool, args []string) {
 		images = append(images, pixels(rows*columns, i)...)
 		labels = append(labels, byte(i%10))
 	}
-	ts.Check(os.WriteFile(filepath.Join(dir, "train-images-idx3-ubyte"), images, 0o666))
-	ts.Check(os.WriteFile(filepath.Join(dir, "train-labels-idx1-ubyte"), labels, 0o666))
+	return errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "train-images-idx3-ubyte"), images, 0o666),
+		os.WriteFile(filepath.Join(dir, "train-labels-idx1-ubyte"), labels, 0o666))
 }
 
 // pixels are those of an image that is like no other.

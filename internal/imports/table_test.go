@@ -24,6 +24,7 @@ var rows = [][]string{
 	{"swapexec"},
 	{"executor"},
 	{"wire"},
+	{"internal/limit"},
 	{"agent"},
 	{"controller"},
 	{"internal/bus"},
