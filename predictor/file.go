@@ -123,6 +123,9 @@ func (m *Model) check() error {
 		if err := m.Devices[i].Validate(); err != nil {
 			return err
 		}
+		if m.Devices[i].Launch == 0 {
+			return fmt.Errorf("device %q: no launch", m.Devices[i].Name)
+		}
 	}
 	for i := range m.Groups {
 		if err := m.Groups[i].check(); err != nil {
@@ -153,6 +156,9 @@ func (g *Group) check() error {
 		if !(r[0] > 0 && r[1] > 0) {
 			return errors.New("a reach is not positive")
 		}
+	}
+	if !(g.Seen >= 0 && g.Seen < widest) || !(g.Unseen >= 0 && g.Unseen < widest) {
+		return errors.New("a band is no positive number")
 	}
 	width := n + len(g.Kinds) + len(g.Families)
 	for _, layers := range g.Nets {

@@ -3,6 +3,7 @@ package predictor
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,34 +35,51 @@ var layers = []struct{ network, from, to string }{
 }
 
 // ReadTraces reads traced networks in NeuSight's form: per device a folder DEVICE, in it NETWORK.csv with the ops of one layer
-// and what stands before and after, and NETWORK.json with the number of layers and what was measured end to end.
-func ReadTraces(dir string, devices []Device) ([]Network, error) {
+// and what stands before and after, and NETWORK.json with the number of layers and what was measured end to end. Networks of which it
+// is not known where a layer begins are skipped, with a line each.
+func ReadTraces(dir string, devices []Device) (networks []Network, skipped []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.csv"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: no DEVICE/NETWORK.csv in it", dir)
+		return nil, nil, fmt.Errorf("%s: no DEVICE/NETWORK.csv in it, such as %s", dir, exampleTrace)
 	}
-	var networks []Network
 	for _, file := range files {
 		folder := filepath.Base(filepath.Dir(file))
 		d := slices.IndexFunc(devices, func(d Device) bool { return strings.ReplaceAll(d.Name, " ", "_") == folder })
 		if d < 0 {
-			return nil, fmt.Errorf("%s: no device file describes %q", file, folder)
+			return nil, nil, fmt.Errorf("%s: folders of devices are expected in %s, such as %s, and no device file describes %q", file, dir, exampleTrace, folder)
 		}
 		n, err := readTrace(file)
+		if errors.Is(err, errUnknownNetwork) {
+			skipped = append(skipped, err.Error())
+			continue
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		n.Device = d
 		networks = append(networks, *n)
 	}
-	return networks, nil
+	if len(networks) == 0 {
+		return nil, nil, fmt.Errorf("%s: none of its %d networks can be read; the first: %s", dir, len(files), skipped[0])
+	}
+	return networks, skipped, nil
 }
+
+// exampleTrace shows how the files of traces are laid out.
+const exampleTrace = "Tesla_V100-PCIE-32GB/bert_large-train-512-2.csv"
+
+// errUnknownNetwork is of a network of which it is not known where a layer begins.
+var errUnknownNetwork = errors.New("it is not known where a layer of this network begins: known are bert, gpt and opt")
 
 func readTrace(file string) (*Network, error) {
 	n := &Network{Name: strings.TrimSuffix(filepath.Base(file), ".csv")}
+	i := slices.IndexFunc(layers, func(l struct{ network, from, to string }) bool { return strings.HasPrefix(n.Name, l.network) })
+	if i < 0 {
+		return nil, fmt.Errorf("%s: %w", file, errUnknownNetwork)
+	}
 	content, err := os.ReadFile(strings.TrimSuffix(file, ".csv") + ".json")
 	if err != nil {
 		return nil, err
@@ -82,10 +100,6 @@ func readTrace(file string) (*Network, error) {
 	records, err := csv.NewReader(f).ReadAll()
 	if err != nil || len(records) < 2 {
 		return nil, fmt.Errorf("%s: no rows: %w", file, err)
-	}
-	i := slices.IndexFunc(layers, func(l struct{ network, from, to string }) bool { return strings.HasPrefix(n.Name, l.network) })
-	if i < 0 {
-		return nil, fmt.Errorf("%s: it is not known where a layer of this network begins", file)
 	}
 	from, to := -1, -1
 	for at, fields := range records[1:] {
@@ -117,7 +131,11 @@ func (c *cursor) traced() (TracedOp, error) {
 		c.bad("fw_latency", "it is not a number of milliseconds")
 	}
 	in, out := c.shapes("input_shapes"), c.shapes("output_shape")
-	group, call := classify(c.text("op"), strings.ToLower(c.text("target")), c.text("_kwargs"), in, out)
+	contiguous := "" // not known
+	if slices.Contains(c.head, "input_contiguous") {
+		contiguous = c.text("input_contiguous")
+	}
+	group, call := classify(c.text("op"), strings.ToLower(c.text("target")), c.text("_kwargs"), in, out, contiguous)
 	return TracedOp{Group: group, Call: call, Seconds: ms / 1e3}, c.err
 }
 

@@ -83,7 +83,7 @@ func (f *evalFlags) run(progress io.Writer) (outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		return f.judge(m, m.Devices)
+		return f.judge(m)
 	}
 	if f.split != "" {
 		return f.heldBack(progress)
@@ -110,23 +110,25 @@ func (f *evalFlags) run(progress io.Writer) (outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.judge(m, devices)
+	return f.judge(m)
 }
 
 // judge has a model predict what --test or --e2e name.
-func (f *evalFlags) judge(m *predictor.Model, devices []predictor.Device) (outcome, error) {
+func (f *evalFlags) judge(m *predictor.Model) (outcome, error) {
 	if f.e2e != "" {
-		networks, err := predictor.ReadTraces(f.e2e, devices)
+		networks, skipped, err := predictor.ReadTraces(f.e2e, m.Devices)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--e2e %w", err)
 		}
-		return predictor.EvaluateTraces(m, networks, devices), nil
+		e := predictor.EvaluateTraces(m, networks)
+		e.Skipped = append(e.Skipped, skipped...)
+		return e, nil
 	}
-	tests, err := predictor.ReadSamples(f.test, devices)
+	tests, err := predictor.ReadSamples(f.test, m.Devices)
 	if err != nil {
 		return nil, err
 	}
-	return predictor.Evaluate(m, tests, devices), nil
+	return predictor.Evaluate(m, tests), nil
 }
 
 func (f *evalFlags) heldBack(progress io.Writer) (outcome, error) {
@@ -150,5 +152,5 @@ func (f *evalFlags) heldBack(progress io.Writer) (outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return predictor.Evaluate(m, test, devices), nil
+	return predictor.Evaluate(m, test), nil
 }
