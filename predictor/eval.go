@@ -59,7 +59,7 @@ type DeviceError struct {
 
 const (
 	warmUp  = 32  // samples are reported
-	draws   = 16  // of them
+	draws   = 32  // of them
 	drawnOf = 200 // samples at least
 )
 

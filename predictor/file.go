@@ -123,9 +123,6 @@ func (m *Model) check() error {
 		if err := m.Devices[i].Validate(); err != nil {
 			return err
 		}
-		if m.Devices[i].Launch == 0 {
-			return fmt.Errorf("device %q: no launch", m.Devices[i].Name)
-		}
 	}
 	for i := range m.Groups {
 		if err := m.Groups[i].check(); err != nil {

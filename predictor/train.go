@@ -38,8 +38,8 @@ var recipes = [forms]struct {
 // Train makes a model of samples on devices.
 func Train(samples []Sample, devices []Device, o Options) (*Model, error) {
 	o.Effort, o.Nets, o.Drop = cmp.Or(o.Effort, 1), cmp.Or(o.Nets, 1), cmp.Or(o.Drop, 0.3)
-	devices = launches(samples, devices)
-	m := &Model{Devices: devices}
+	m := &Model{Devices: launches(samples, devices)}
+	devices = hosts(m.Devices)
 	var jobs []*task
 	var all, done float64
 	for _, kinds := range groupsOf(samples) {
@@ -65,8 +65,8 @@ func Train(samples []Sample, devices []Device, o Options) (*Model, error) {
 			}
 			t.group.Nets = append(t.group.Nets, layers)
 		}
-		t.group.Seen = max(0, t.group.late(t.held, devices))
-		if err := t.leaveOut(samples, devices, &o); err != nil {
+		t.group.Seen = max(0, t.group.late(t.held, m.Devices))
+		if err := t.leaveOut(samples, m.Devices, &o); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name(), err)
 		}
 		m.Groups = append(m.Groups, t.group)
@@ -230,7 +230,7 @@ func median(v []float64) float64 {
 const holdBack = 50
 
 // launches measures what an empty op takes on the host of each device, as the shortest streams of its samples, of which half a
-// percent take less. Of a device without such samples nobody knows: it is taken to be as on the others.
+// percent take less. Of a device without such samples it stays 0.
 func launches(samples []Sample, devices []Device) []Device {
 	const enough = 200
 	streams := make([][]float64, len(devices))
@@ -246,15 +246,21 @@ func launches(samples []Sample, devices []Device) []Device {
 			d.Launch = max(seconds(quantile(streams[i], 0.005)), time.Microsecond)
 		}
 	}
-	all := medianLaunch(known)
+	return known
+}
+
+// hosts fills in what an empty op takes where it was not measured: as on the others.
+func hosts(devices []Device) []Device {
+	known := slices.Clone(devices)
+	usual := usualLaunch(devices)
 	for i := range known {
-		known[i].Launch = cmp.Or(known[i].Launch, all)
+		known[i].Launch = cmp.Or(known[i].Launch, usual)
 	}
 	return known
 }
 
-// medianLaunch is the launch of a device of which it is not known.
-func medianLaunch(devices []Device) time.Duration {
+// usualLaunch is the launch of a device of which it is not known: the median of those that are.
+func usualLaunch(devices []Device) time.Duration {
 	const usual = 25 * time.Microsecond // on a GPU
 	var known []time.Duration
 	for i := range devices {
@@ -310,27 +316,26 @@ const (
 	leftOutBatch   = 64
 )
 
-// caution is by how much more than any of the families that were left out another device may surprise.
-const caution = 1.25
+// caution is by how much more, in the logarithm, than any of the families that were left out another device may surprise.
+const caution = 0.2
 
 // leaveOut finds out how far off predictions are for devices that were never seen: each family is left out in turn.
-func (t *task) leaveOut(samples []Sample, devices []Device, o *Options) error {
+func (t *task) leaveOut(samples []Sample, measured []Device, o *Options) error {
 	g := &t.group
 	if len(g.Families) < 3 {
 		return nil
 	}
 	mine := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return !slices.Contains(g.Kinds, s.Kind) })
 	for n, family := range g.Families {
-		rest, out := SplitFamily(mine, devices, family)
+		rest, out := SplitFamily(mine, measured, family)
 		rest, out = thin(rest, leftOutSamples), thin(out, leftOutTests)
-		unknown := slices.Clone(devices) // on hosts of which nothing is known either
+		unknown := slices.Clone(measured) // on hosts of which nothing is known either
 		for i := range unknown {
 			if unknown[i].Family() == family {
 				unknown[i].Launch = 0
 			}
 		}
-		unknown = launches(nil, unknown)
-		less := newTask(g.Kinds, rest, unknown)
+		less := newTask(g.Kinds, rest, hosts(unknown))
 		less.plan(o)
 		f := less.fitting
 		f.batch = min(f.batch, leftOutBatch)
@@ -341,7 +346,7 @@ func (t *task) leaveOut(samples []Sample, devices []Device, o *Options) error {
 			return err
 		}
 		less.group.Nets = [][]layer{layers}
-		g.Unseen = max(g.Unseen, caution*less.group.late(out, unknown))
+		g.Unseen = max(g.Unseen, caution+less.group.late(out, unknown))
 	}
 	return nil
 }

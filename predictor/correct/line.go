@@ -66,7 +66,7 @@ func (l *Line) Toward(to Line, part float64) Line {
 // of all for that of a class.
 const (
 	doubt      = 1
-	classDoubt = 1
+	classDoubt = 2
 )
 
 // Fit finds the line of reports. Medians make it: what a few reports say that were interrupted does not move it. Reports of
