@@ -17,7 +17,7 @@ func (m *Machine) submit(s *Submission) {
 		return
 	}
 	j := &job{graph: s.Graph, profile: m.config.Profile(s.Graph)}
-	j.latency = slices.Clone(j.profile.Latency)
+	m.expect(j)
 	j.record = wire.Record{Spec: s.Spec, Order: m.last + 1, Phase: wire.Queued, Why: "submitted"}
 	if _, err := m.schedule([]*job{j}); err != nil {
 		m.refuse(fmt.Errorf("job %s can not run here, even alone: %w", s.Spec.Name, err))

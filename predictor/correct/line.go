@@ -30,12 +30,18 @@ const least = 1.0 / 8
 
 // Apply corrects a predicted latency.
 func (l *Line) Apply(class string, predicted time.Duration) time.Duration {
+	if predicted <= 0 {
+		return predicted // it launches nothing
+	}
 	f := cmp.Or(l.Classes[class], l.Factor, 1)
 	return max(1, time.Duration(math.Round(line(f, float64(predicted), float64(l.Summand)))))
 }
 
 // P95 corrects a predicted 95th percentile.
 func (l *Line) P95(class string, predicted, p95 time.Duration) time.Duration {
+	if predicted <= 0 {
+		return p95
+	}
 	wide := math.Pow(float64(p95)/float64(predicted), cmp.Or(l.Spread, 1))
 	return time.Duration(math.Round(min(float64(l.Apply(class, predicted))*wide, math.MaxInt64/2)))
 }
@@ -72,36 +78,72 @@ const (
 // Fit finds the line of reports. Medians make it: what a few reports say that were interrupted does not move it. Reports of
 // nothing leave it as it is, and few reports move it less than many. Of very many it takes some.
 func Fit(reports []Report) Line {
-	r := make([]pair, 0, min(len(reports), enough))
+	var f fitter
 	for i := range min(len(reports), enough) {
-		report := &reports[i*len(reports)/min(len(reports), enough)]
-		if report.Predicted > 0 && report.Measured > 0 {
-			p := pair{report.Class, float64(report.Predicted), float64(report.Measured), 0}
-			if report.P95 > report.Predicted {
-				p.wide = math.Log(float64(report.P95) / p.predicted)
-			}
-			r = append(r, p)
+		r := &reports[i*len(reports)/min(len(reports), enough)]
+		if r.Predicted > 0 && r.Measured > 0 {
+			f.add(r)
 		}
 	}
-	l := fit(r)
-	l.Spread = spread(r, &l)
+	if len(f.pairs) == 0 {
+		return Line{}
+	}
+	best := f.fit()
+	l := Line{Summand: time.Duration(math.Round(best.summand)), Factor: best.all, Classes: make(map[string]float64), Spread: f.spread(best)}
+	for i, class := range f.classes {
+		l.Classes[class] = best.classes[i]
+	}
 	return l
 }
 
-func fit(r []pair) Line {
-	if len(r) == 0 {
-		return Line{}
+// fitter holds reports in numbers.
+type fitter struct {
+	pairs   []pair
+	classes []string
+}
+
+type pair struct {
+	class               int
+	predicted, measured float64
+	wide                float64 // the logarithm of p95 over p50; 0: unknown
+}
+
+// factors are a line whose classes have numbers.
+type factors struct {
+	summand, all float64
+	classes      []float64
+}
+
+func (f *fitter) add(r *Report) {
+	class := slices.Index(f.classes, r.Class)
+	if class < 0 {
+		class = len(f.classes)
+		f.classes = append(f.classes, r.Class)
 	}
-	small := shortest(r)
-	best, least := fitFactors(r, 0), math.Inf(1)
+	p := pair{class, float64(r.Predicted), float64(r.Measured), 0}
+	if r.P95 > r.Predicted {
+		p.wide = math.Log(float64(r.P95) / p.predicted)
+	}
+	f.pairs = append(f.pairs, p)
+}
+
+// wrong is the logarithm of what was measured over what the line says.
+func (p *pair) wrong(l *factors) float64 {
+	return math.Log(p.measured / line(l.classes[p.class], p.predicted, l.summand))
+}
+
+// fit tries summands.
+func (f *fitter) fit() factors {
+	small := f.shortest()
+	var best factors
+	least := math.Inf(1)
 	for step := -steps; step <= 2*steps; step++ {
-		s := small * float64(step) / steps
-		l := fitFactors(r, s)
-		wrong := math.Abs(s) / small // a summand is to be worth it
-		for _, p := range r {
-			wrong += min(math.Abs(p.wrong(&l)), math.Log(limit))
+		l := f.factors(small * float64(step) / steps)
+		wrong := math.Abs(l.summand) / small // a summand is to be worth it
+		for i := range f.pairs {
+			wrong += min(math.Abs(f.pairs[i].wrong(&l)), math.Log(limit))
 		}
-		if wrong < least-1e-9 || wrong < least+1e-9 && math.Abs(s) < math.Abs(float64(best.Summand)) {
+		if wrong < least-1e-9 || wrong < least+1e-9 && math.Abs(l.summand) < math.Abs(best.summand) {
 			best, least = l, min(wrong, least)
 		}
 	}
@@ -110,18 +152,18 @@ func fit(r []pair) Line {
 
 // spread is by which power of p95 over p50 reports were late that a line did not know: that power which one in twenty
 // exceeds. Of fewer than twenty that can not be said.
-func spread(r []pair, l *Line) float64 {
+func (f *fitter) spread(best factors) float64 {
 	var late []float64
-	for i, p := range r {
+	for i, p := range f.pairs {
 		if p.wide == 0 {
 			continue
 		}
-		without := l
-		if len(r) <= few {
-			other := fitFactors(slices.Delete(slices.Clone(r), i, i+1), float64(l.Summand))
-			without = &other
+		without := best
+		if len(f.pairs) <= few {
+			rest := fitter{slices.Delete(slices.Clone(f.pairs), i, i+1), f.classes}
+			without = rest.factors(best.summand)
 		}
-		late = append(late, p.wrong(without)/p.wide)
+		late = append(late, p.wrong(&without)/p.wide)
 	}
 	at := 0.95*float64(len(late)+1) - 1
 	if at < 0 || at > float64(len(late)-1) {
@@ -137,49 +179,41 @@ func spread(r []pair, l *Line) float64 {
 }
 
 const (
-	enough = 256 // reports
+	enough = 128 // reports
 	few    = 64  // reports, of which one makes a difference
 )
 
 // steps is into how many parts the shortest latencies are divided, one of which a summand is a multiple of.
 const steps = 16
 
-// pair is a report in numbers. wide is the logarithm of its p95 over its p50; 0: unknown.
-type pair struct {
-	class                     string
-	predicted, measured, wide float64
-}
-
-// wrong is the logarithm of what was measured over what the line says.
-func (p *pair) wrong(l *Line) float64 {
-	return math.Log(p.measured / line(cmp.Or(l.Classes[p.class], l.Factor, 1), p.predicted, float64(l.Summand)))
-}
-
 // shortest is the order of the shortest predicted latencies: a tenth are below.
-func shortest(r []pair) float64 {
-	v := make([]float64, len(r))
-	for i, p := range r {
+func (f *fitter) shortest() float64 {
+	v := make([]float64, len(f.pairs))
+	for i, p := range f.pairs {
 		v[i] = p.predicted
 	}
 	slices.Sort(v)
 	return v[len(v)/10]
 }
 
-// fitFactors finds factors for a summand.
-func fitFactors(r []pair, summand float64) Line {
-	ratios := make([]weighted, len(r))
-	classes := make(map[string][]weighted)
-	for i, p := range r {
+// factors finds the factors for a summand.
+func (f *fitter) factors(summand float64) factors {
+	ratios := make([]weighted, len(f.pairs))
+	for i, p := range f.pairs {
 		rest := max(p.measured-summand, p.measured*least)
 		ratios[i] = weighted{math.Log(rest / p.predicted), min(1, p.predicted/p.measured)}
 	}
-	all := medianOf(slices.Clone(ratios)) * shrink(len(r), doubt)
-	for i, p := range r {
-		classes[p.class] = append(classes[p.class], weighted{ratios[i].value - all, ratios[i].weight})
-	}
-	l := Line{Summand: time.Duration(math.Round(summand)), Factor: math.Exp(all), Classes: make(map[string]float64, len(classes))}
-	for class, v := range classes {
-		l.Classes[class] = math.Exp(all + medianOf(v)*shrink(len(v), classDoubt))
+	all := medianOf(slices.Clone(ratios)) * shrink(len(ratios), doubt)
+	l := factors{summand, math.Exp(all), make([]float64, len(f.classes))}
+	mine := make([]weighted, 0, len(ratios))
+	for class := range l.classes {
+		mine = mine[:0]
+		for i, p := range f.pairs {
+			if p.class == class {
+				mine = append(mine, weighted{ratios[i].value - all, ratios[i].weight})
+			}
+		}
+		l.classes[class] = math.Exp(all + medianOf(mine)*shrink(len(mine), classDoubt))
 	}
 	return l
 }
