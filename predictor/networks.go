@@ -3,7 +3,9 @@ package predictor
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
+	"time"
 
 	"tensile/predictor/correct"
 )
@@ -15,19 +17,21 @@ type NetworkEvaluation struct {
 	Networks []NetworkError `json:"networks"`
 	Groups   []GroupError   `json:"groups"`           // of ops, as published results divide them
 	Skipped  []string       `json:"skipped"`          // why networks were left out
+	Beside   bool           `json:"-"`                // another predictor was read too
 	Mean     Columns        `json:"mean_error"`       // of predicted against measured sums
 	EndToEnd Columns        `json:"end_to_end_error"` // mean, of predicted sums against the end-to-end labels
 	Measured float64        `json:"measured_error"`   // mean, of measured sums against the same labels
 }
 
-// Columns are errors without any report and after 32.
+// Columns are errors without any report, after 32, and of the predictor beside which this one is judged, if there is one.
 type Columns struct {
 	Alone    float64 `json:"alone"`
 	Reported float64 `json:"reported"`
+	Beside   float64 `json:"beside,omitempty"`
 }
 
-func (c *Columns) add(alone, reported, share float64) {
-	c.Alone, c.Reported = c.Alone+alone*share, c.Reported+reported*share
+func (c *Columns) add(o Columns, share float64) {
+	c.Alone, c.Reported, c.Beside = c.Alone+o.Alone*share, c.Reported+o.Reported*share, c.Beside+o.Beside*share
 }
 
 // NetworkError is the outcome of one network on one device. Times are of its forward pass.
@@ -57,11 +61,24 @@ type launched struct {
 	network int
 	group   string
 	report  correct.Report
+	beside  time.Duration
 }
+
+// predicted gives the latency of an op.
+type predicted func(*launched) time.Duration
+
+func corrected(l *correct.Line) predicted {
+	return func(o *launched) time.Duration { return l.Apply(o.report.Class, o.report.Predicted) }
+}
+
+func beside(o *launched) time.Duration { return o.beside }
 
 // EvaluateTraces predicts traced networks on the devices of the model.
 func EvaluateTraces(m *Model, networks []Network) *NetworkEvaluation {
 	e := &NetworkEvaluation{Skipped: []string{}}
+	for i := range networks {
+		e.Beside = e.Beside || slices.ContainsFunc(networks[i].Ops, func(o TracedOp) bool { return o.Beside > 0 })
+	}
 	for i := range m.Devices {
 		var some []*Network
 		for n := range networks {
@@ -75,8 +92,8 @@ func EvaluateTraces(m *Model, networks []Network) *NetworkEvaluation {
 	}
 	share := 1 / float64(len(e.Networks))
 	for _, n := range e.Networks {
-		e.Mean.add(n.Error.Alone, n.Error.Reported, share)
-		e.EndToEnd.add(n.Labelled.Alone, n.Labelled.Reported, share)
+		e.Mean.add(n.Error, share)
+		e.EndToEnd.add(n.Labelled, share)
 		e.Measured += relative(n.Measured, n.EndToEnd) * share
 	}
 	return e
@@ -92,7 +109,7 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 		for _, op := range network.Ops {
 			if op.Group != "" && op.Seconds > 0 {
 				calls = append(calls, op.Call)
-				ops = append(ops, launched{n, op.Group, correct.Report{Class: op.Call.Kind, Measured: seconds(op.Seconds)}})
+				ops = append(ops, launched{n, op.Group, correct.Report{Class: op.Call.Kind, Measured: seconds(op.Seconds)}, seconds(op.Beside)})
 			}
 		}
 		for i, p := range m.Predict(d, calls) {
@@ -101,7 +118,7 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 			reports = append(reports, *r)
 		}
 	}
-	nothing := &correct.Line{}
+	alone := corrected(&correct.Line{})
 	lines := make([]correct.Line, draws)
 	for draw := range lines {
 		drawn, _ := drawReports(reports, draw)
@@ -116,12 +133,16 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 			}
 		}
 		x := NetworkError{Network: network.Name, Device: d.Name, Ops: len(mine), EndToEnd: network.Forward * 1e3}
-		x.Predicted, x.Measured = sums(nothing, mine)
+		x.Predicted, x.Measured = sums(alone, mine)
 		x.Error.Alone, x.Labelled.Alone = relative(x.Predicted, x.Measured), relative(x.Predicted, x.EndToEnd)
 		for draw := range lines {
-			predicted, _ := sums(&lines[draw], mine)
-			x.Error.Reported += relative(predicted, x.Measured) / draws
-			x.Labelled.Reported += relative(predicted, x.EndToEnd) / draws
+			sum, _ := sums(corrected(&lines[draw]), mine)
+			x.Error.Reported += relative(sum, x.Measured) / draws
+			x.Labelled.Reported += relative(sum, x.EndToEnd) / draws
+		}
+		if e.Beside {
+			sum, _ := sums(beside, mine)
+			x.Error.Beside, x.Labelled.Beside = relative(sum, x.Measured), relative(sum, x.EndToEnd)
 		}
 		e.Networks = append(e.Networks, x)
 	}
@@ -131,37 +152,40 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 	}
 	for _, name := range sorted(groups) {
 		g := GroupError{Device: d.Name, Group: name, Ops: len(groups[name])}
-		g.Sum.Alone, g.Op.Alone = groupErrors(nothing, groups[name], len(networks))
+		g.Sum.Alone, g.Op.Alone = groupErrors(alone, groups[name], len(networks))
 		for draw := range lines {
-			sum, op := groupErrors(&lines[draw], groups[name], len(networks))
+			sum, op := groupErrors(corrected(&lines[draw]), groups[name], len(networks))
 			g.Sum.Reported, g.Op.Reported = g.Sum.Reported+sum/draws, g.Op.Reported+op/draws
+		}
+		if e.Beside {
+			g.Sum.Beside, g.Op.Beside = groupErrors(beside, groups[name], len(networks))
 		}
 		e.Groups = append(e.Groups, g)
 	}
 }
 
-// sums are what some ops take together, predicted and corrected by a line, and measured, in milliseconds.
-func sums(l *correct.Line, ops []*launched) (predicted, measured float64) {
+// sums are what some ops take together, predicted and measured, in milliseconds.
+func sums(p predicted, ops []*launched) (sum, measured float64) {
 	for _, o := range ops {
-		predicted += l.Apply(o.report.Class, o.report.Predicted).Seconds() * 1e3
+		sum += p(o).Seconds() * 1e3
 		measured += o.report.Measured.Seconds() * 1e3
 	}
-	return predicted, measured
+	return sum, measured
 }
 
 // groupErrors are the mean errors of a group's sum in a network, and of an op of it.
-func groupErrors(l *correct.Line, ops []*launched, networks int) (sum, op float64) {
+func groupErrors(p predicted, ops []*launched, networks int) (sum, op float64) {
 	var of float64
 	for n := range networks {
 		var mine []*launched
 		for _, o := range ops {
 			if o.network == n {
 				mine = append(mine, o)
-				op += relative(l.Apply(o.report.Class, o.report.Predicted).Seconds(), o.report.Measured.Seconds()) / float64(len(ops))
+				op += relative(p(o).Seconds(), o.report.Measured.Seconds()) / float64(len(ops))
 			}
 		}
 		if len(mine) > 0 {
-			sum += relative(sums(l, mine))
+			sum += relative(sums(p, mine))
 			of++
 		}
 	}
@@ -171,19 +195,22 @@ func groupErrors(l *correct.Line, ops []*launched, networks int) (sum, op float6
 // WriteTable prints the evaluation.
 func (e *NetworkEvaluation) WriteTable(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "network\tdevice\tops\tpredicted ms\tmeasured ms\terror\treported\tend to end ms\terror\treported\t")
-	for _, n := range e.Networks {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.1f\t%.1f\t%.3f\t%.3f\t%.1f\t%.3f\t%.3f\t\n", n.Network, n.Device, n.Ops, n.Predicted, n.Measured,
-			n.Error.Alone, n.Error.Reported, n.EndToEnd, n.Labelled.Alone, n.Labelled.Reported)
+	columns, line := "alone\treported\t", func(c Columns) string { return fmt.Sprintf("%.3f\t%.3f\t", c.Alone, c.Reported) }
+	if e.Beside {
+		columns, line = "alone\treported\tbeside\t", func(c Columns) string { return fmt.Sprintf("%.3f\t%.3f\t%.3f\t", c.Alone, c.Reported, c.Beside) }
 	}
-	fmt.Fprintf(t, "mean\t\t\t\t\t%.3f\t%.3f\t\t%.3f\t%.3f\t\n", e.Mean.Alone, e.Mean.Reported, e.EndToEnd.Alone, e.EndToEnd.Reported)
+	fmt.Fprintln(t, "network\tdevice\tops\tpredicted ms\tmeasured ms\t"+columns+"end to end ms\t"+columns)
+	for _, n := range e.Networks {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.1f\t%.1f\t%s%.1f\t%s\n", n.Network, n.Device, n.Ops, n.Predicted, n.Measured, line(n.Error), n.EndToEnd, line(n.Labelled))
+	}
+	fmt.Fprintf(t, "mean error\t\t\t\t\t%s\t%s\n", line(e.Mean), line(e.EndToEnd))
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nSums of measured ops are %.3f off what was measured end to end. reported: after 32 random ops of a device's networks were.\n\n", e.Measured)
-	fmt.Fprintln(t, "device\tgroup\tops\terror of sums\treported\terror of ops\treported\t")
+	fmt.Fprintf(out, "\nalone: without any report; reported: after 32 random ops of the device's networks were. Sums of measured ops are %.3f off what was\nmeasured end to end.\n\n", e.Measured)
+	fmt.Fprintln(t, "device\tgroup\tops\terrors of sums:\t"+columns+"of ops:\t"+columns)
 	for _, g := range e.Groups {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t\n", g.Device, g.Group, g.Ops, g.Sum.Alone, g.Sum.Reported, g.Op.Alone, g.Op.Reported)
+		fmt.Fprintf(t, "%s\t%s\t%d\t\t%s\t%s\n", g.Device, g.Group, g.Ops, line(g.Sum), line(g.Op))
 	}
 	if err := t.Flush(); err != nil {
 		return err
