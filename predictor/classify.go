@@ -16,8 +16,8 @@ var elementwise = map[string][2]string{
 var copies = []string{"where", "max", "masked_fill", "masked_fill_", "contiguous", "reshape", "lt", "ones", "full", "arange", "cumsum", "bool", "long"}
 
 // classify tells what a traced op computes, from its name and shapes, and whether its operands are contiguous: [True, False].
-// Group is "" for what launches no kernel: a view, a value of the host, a contiguous of what is.
-func classify(op, target, kwargs string, in, out [][]int, contiguous string) (group string, c Call) {
+// Group is "" for what launches no kernel: a view, a value of the host, a contiguous of what is, a dropout in inference.
+func classify(op, target, kwargs string, in, out [][]int, contiguous string, inference bool) (group string, c Call) {
 	if !strings.HasPrefix(op, "call_") || len(out) == 0 || len(in) == 0 {
 		return "", Call{}
 	}
@@ -40,8 +40,11 @@ func classify(op, target, kwargs string, in, out [][]int, contiguous string) (gr
 		return pass("LN", "ln", 1)
 	case function == "softmax":
 		return pass("Softmax", "softmax", 1)
-	case function == "dropout" && !strings.Contains(kwargs, "'p': 0.0"):
-		return pass("EW", "addu", 1)
+	case function == "dropout":
+		if inference || strings.Contains(kwargs, "'p': 0.0") || strings.Contains(kwargs, "'training': False") {
+			return "", Call{} // it drops nothing
+		}
+		return pass("other", "addu", 1) // as published results have it
 	case function == "embedding":
 		return pass("other", "addu", 1)
 	case elementsOf(y) <= 1:

@@ -111,7 +111,7 @@ func readTrace(file string) (*Network, error) {
 	from, to := -1, -1
 	for at, fields := range records[1:] {
 		c := &cursor{path: file, head: records[0], row: at + 2, fields: fields}
-		op, err := c.traced()
+		op, err := c.traced(strings.Contains(n.Name, "-inf-"))
 		if err != nil {
 			return nil, err
 		}
@@ -184,15 +184,15 @@ func (c *cursor) milliseconds(column string) float64 {
 	return ms / 1e3
 }
 
-// traced reads a row.
-func (c *cursor) traced() (TracedOp, error) {
+// traced reads a row of a network that is trained, or only used for inference.
+func (c *cursor) traced(inference bool) (TracedOp, error) {
 	measured := c.milliseconds("fw_latency")
 	in, out := c.shapes("input_shapes"), c.shapes("output_shape")
 	contiguous := "" // not known
 	if slices.Contains(c.head, "input_contiguous") {
 		contiguous = c.text("input_contiguous")
 	}
-	group, call := classify(c.text("op"), strings.ToLower(c.text("target")), c.text("_kwargs"), in, out, contiguous)
+	group, call := classify(c.text("op"), strings.ToLower(c.text("target")), c.text("_kwargs"), in, out, contiguous, inference)
 	return TracedOp{Group: group, Call: call, Seconds: measured}, c.err
 }
 

@@ -147,9 +147,11 @@ func TestClassify(t *testing.T) {
 		{"call_function", "<built-in function getitem>", "{}", [][]int{x}, []int{16, 512, 64}, "", "", 0},
 		{"call_function", "<function softmax at 0x1>", "{}", [][]int{x}, x, "Softmax", "softmax", 8 * 2 * 16 * 512 * 64},
 		{"call_function", "<function dropout at 0x1>", "{'p': 0.0, 'training': True}", [][]int{x}, x, "", "", 0},
-		{"call_function", "<function dropout at 0x1>", "{'p': 0.1, 'training': True}", [][]int{x}, x, "EW", "addu", 8 * 2 * 16 * 512 * 64},
+		{"call_function", "<function dropout at 0x1>", "{'p': 0.1, 'training': True}", [][]int{x}, x, "other", "addu", 8 * 2 * 16 * 512 * 64},
 		{"call_method", "permute", "{}", [][]int{x}, []int{2, 512, 16, 64}, "", "", 0},
 		{"call_method", "contiguous", "{}", [][]int{x}, x, "other", "addu", 8 * 2 * 16 * 512 * 64},
+		{"call_module", "bert.embeddings.dropout", "{}", [][]int{x}, x, "other", "addu", 8 * 2 * 16 * 512 * 64},
+		{"call_module", "bert.embeddings.dropout", "{inference}", [][]int{x}, x, "", "", 0},
 		{"call_method", "contiguous", "{contiguous}", [][]int{x}, x, "", "", 0},
 		{"get_attr", "weight", "{}", nil, []int{30}, "", "", 0},
 	} {
@@ -157,7 +159,7 @@ func TestClassify(t *testing.T) {
 		if test.kwargs == "{contiguous}" {
 			contiguous = "[True, False]"
 		}
-		group, c := classify(test.op, test.target, test.kwargs, test.in, [][]int{test.out}, contiguous)
+		group, c := classify(test.op, test.target, test.kwargs, test.in, [][]int{test.out}, contiguous, test.kwargs == "{inference}")
 		if group != test.group || c.Kind != test.kind || group != "" && c.bytes() != test.bytes {
 			t.Errorf("%s %s: %q %+v of %v bytes, want %q %q of %v", test.op, test.target, group, c, c.bytes(), test.group, test.kind, test.bytes)
 		}
