@@ -37,7 +37,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 			return nil, fmt.Errorf("the graph of job %s is not in the state directory", r.Spec.Name)
 		}
 		j.profile = c.Profile(j.graph)
-		j.latency = slices.Clone(j.profile.Latency)
+		m.expect(j)
 		j.assumed = j.latencySum()
 		if err := j.restore(s.Layouts[r.Spec.Name]); err != nil {
 			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)

@@ -185,6 +185,7 @@ func (m *Machine) report(r *wire.Report) {
 	for i, s := range j.layouts[at].wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
 	}
+	m.learn(j, j.layouts[at], r)
 	j.learnt = true
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)

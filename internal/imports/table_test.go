@@ -36,6 +36,7 @@ var rows = [][]string{
 // within are the imports between packages of one row.
 var within = map[string][]string{
 	"pool/trace":        {"pool"},
+	"predictor":         {"predictor/correct"},
 	"models":            {"autodiff"},
 	"device/sim":        {"device"},
 	"device/fault":      {"device"},
