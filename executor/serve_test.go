@@ -190,7 +190,7 @@ func TestSubmitErrors(t *testing.T) {
 	w := watch(t, d, p.Arena)
 	l := newHeard(w, p.Arena)
 	defer closeHost(t, l.host)
-	full := &program.Program{Plan: p.Plan, Arena: p.Arena + d.Align()}
+	full := &program.Program{Plan: p.Plan, Arena: p.Arena + d.Align(), Align: d.Align()}
 	odd := &program.Program{Plan: p.Plan, Arena: p.Arena - 1}
 	l.on["good iteration 1 of epoch 1"] = func() {
 		l.host.Submit(named(t, "budget").spec(2), full)
@@ -229,7 +229,7 @@ func TestServeRefuses(t *testing.T) {
 	defer cancel()
 	l.on["good iteration 1 of epoch 1"] = func() {
 		l.host.Change("good", altered(p, func(s *plan.Step) { s.Variant = "winograd" }))
-		l.host.Change("good", &program.Program{Plan: p.Plan, Arena: p.Arena + d.Align()})
+		l.host.Change("good", &program.Program{Plan: p.Plan, Arena: p.Arena + d.Align(), Align: d.Align()})
 		l.host.Change("nobody", p)
 		l.host.Stop("nobody")
 		l.host.Remove("nobody")

@@ -104,6 +104,7 @@ func (r *report) end() {
 		r.print(pkg)
 	}
 	if len(r.skips) == 0 {
+		fmt.Fprintln(r.out, "skipped: nothing that this machine lacks data or programs for")
 		return
 	}
 	reasons := slices.SortedFunc(maps.Keys(r.skips), func(a, b string) int {
