@@ -333,7 +333,8 @@ func (c *checker) kernelFlaw(cmd *Command) string {
 	if len(cmd.Inputs) != len(op.Inputs) || len(cmd.Outputs) != len(op.Outputs) {
 		return fmt.Sprintf("not the operands of %s", op.Name)
 	}
-	if cmd.ScratchBytes < 0 || cmd.ScratchBytes > graph.MaxBytes || cmd.ScratchBytes > 0 && c.misplaced(cmd.Scratch) {
+	if none := cmd.ScratchBytes == 0; cmd.ScratchBytes < 0 || cmd.ScratchBytes > graph.MaxBytes ||
+		none != (cmd.Scratch == Nowhere) || !none && c.misplaced(cmd.Scratch) {
 		return fmt.Sprintf("scratch of %d bytes at %v", cmd.ScratchBytes, cmd.Scratch)
 	}
 	begins := func(t graph.TensorID, a Address) Address {

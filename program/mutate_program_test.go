@@ -282,12 +282,22 @@ var programMutations = []mutation{
 	{"less scratch", check, []error{program.ErrPlan}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.ScratchBytes -= 4
-		return cmd.Kind == program.Kernel && cmd.ScratchBytes >= 0
+		return cmd.Kind == program.Kernel && cmd.ScratchBytes > 0
 	})},
 	{"negative scratch", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.ScratchBytes = -4
 		return cmd.Kind == program.Kernel
+	})},
+	{"scratch of no bytes somewhere", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Scratch = program.Address{Region: program.Regions}
+		return cmd.Kind == program.Kernel && cmd.ScratchBytes == 0
+	})},
+	{"scratch nowhere", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Scratch = program.Nowhere
+		return cmd.Kind == program.Kernel && cmd.ScratchBytes > 0
 	})},
 	{"scratch without end", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
