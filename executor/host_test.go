@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tensile/device"
+	"tensile/device/cpu"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/models"
@@ -65,8 +66,9 @@ func TestStop(t *testing.T) {
 }
 
 // Jobs for which there is no room wait for the end of others, and train all the same.
-func TestJobsInTurn(t *testing.T) {
-	d := openCPU(t)
+func TestJobsInTurn(t *testing.T) { engines(t, jobsInTurn) }
+
+func jobsInTurn(t *testing.T, d *cpu.Device) {
 	var tasks []*task
 	for _, name := range []string{"a", "b", "c"} {
 		k := lenet(t)
