@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo test race lint golden bench fuzz clean
+.PHONY: build demo test race lint golden bench fuzz soak mutants clean
 
 build: ## bin/tensile
 	$(GO) build -o bin/tensile ./cmd/tensile
@@ -14,6 +14,17 @@ demo: build ## two networks at once, in 60 % of the memory they need, compared w
 test: ## the whole suite; its last line says what was skipped because the machine lacks data or programs
 	$(GO) vet ./...
 	$(GO) run ./internal/testrun ./...
+
+SOAK ?= 5000
+soak: ## machines under mishaps, attacks on the proofs and killed processes, for SOAK seeds; keep what it prints in bench/results
+	@echo "commit $$(git rev-parse --short HEAD), $$($(GO) version), $$(nproc) CPUs, $(SOAK) seeds"
+	$(GO) test -count=1 -timeout 12h -v ./controller -run 'UnderFire' -seeds $(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./internal/simtest -run 'Everything' -seeds $(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./internal/randplan -run 'Attack|SameBits' -attacks $(SOAK) -seeds $(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run Kills -kills $$(($(SOAK)/50))
+
+mutants: ## one change at a time in what proves plans: is there a test that notices?
+	$(GO) run ./internal/mutants
 
 race: ## the suite with the race detector, self-checks on and dropped memory poisoned
 	$(GO) test -race -tags invariants ./...
