@@ -64,7 +64,7 @@ func prove(g *graph.Graph, align graph.Bytes, w *wire.Layout) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &layout{wire: w, program: compiled, peak: peak.OfStays(g, w.Plan, placed.Stays).Peak}, nil
+	return &layout{wire: w, program: compiled, peak: peak.Of(g, w.Plan).Peak}, nil
 }
 
 // same reports whether two layouts have a job do the same.
