@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/internal/text"
 	"tensile/peak"
 	"tensile/task"
 	"tensile/weights"
@@ -109,14 +111,17 @@ func (r *runner) iteration(w *work, rep *executor.Report) *float32 {
 	loss := w.losses.at(rep.Iteration)
 	if now := time.Now(); now.Sub(w.logged) >= time.Second || rep.Iteration+1 == w.iterations {
 		w.logged = now
-		text := fmt.Sprintf("iteration %d: %v, stall %v", rep.Iteration, rep.End-rep.Begin, rep.Stall)
+		line := fmt.Sprintf("iteration %d: %v, stall %v", rep.Iteration, text.Duration(rep.End-rep.Begin), text.Duration(rep.Stall))
 		if loss != nil {
-			text += fmt.Sprintf(", loss %.4g", *loss)
+			line += fmt.Sprintf(", loss %.4g", *loss)
 		}
-		r.sender.line(&Line{rep.Job, text})
+		r.sender.line(&Line{rep.Job, line})
 	}
 	return loss
 }
+
+// errNoData is why nothing can be saved on a simulated device.
+var errNoData = errors.New("save: the device has no data")
 
 // keep takes what a job has come to, while it rests in Home, and saves its weights. origin is that of the device's clock.
 func (w *work) keep(k *Keep, origin time.Duration) *Kept {
@@ -133,9 +138,11 @@ func (w *work) keep(k *Keep, origin time.Duration) *Kept {
 	switch {
 	case k.Spec.Save == "" || e.Iterations == 0:
 	case e.Weights == nil:
-		kept.Err = fmt.Errorf("save: the device has no data")
+		kept.Err = errNoData
 	default:
-		kept.Err = weights.Write(k.Spec.Save, task.File(k.Task.Graph, e.Iterations, e.Weights))
+		if kept.Err = weights.Write(k.Spec.Save, k.Task.File(e.Iterations, e.Weights)); kept.Err == nil {
+			result.Saved = k.Spec.Save
+		}
 	}
 	return kept
 }

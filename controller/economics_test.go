@@ -16,7 +16,7 @@ func tightJob(t *testing.T, seed uint64) (*world, *job) {
 	tight := w.record("a").Arena * 8 / 10
 	w = calmWorld(t, seed, tight)
 	w.graphs[g.Digest()] = g
-	w.step(Input{Submit: &Submission{wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, g}})
+	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
 	w.run(3)
 	if j := w.machine.find("a"); j != nil && j.record.Phase == wire.Training {
 		return w, j

@@ -11,7 +11,7 @@ import (
 type Config struct {
 	Image    int // height and width in pixels; 0 means the size that the network was made for
 	Channels int // of the input; 0 means 1 for mlp and lenet, 3 for the others
-	Classes  int // 0 means 10; for networks made for 224 pixels or more, at their size and above, 1000
+	Classes  int // 0 means 10; for networks made for 224 pixels or more, at 224 and above, 1000
 	Batch    int // images or sequences per iteration; 0 means 16
 
 	// Networks that read sequences have these two instead of the first three, and a setting that is not a network's is
@@ -28,13 +28,13 @@ type Config struct {
 	Optimizer autodiff.Optimizer
 }
 
-// Bounds that keep every product of extents within 64 bits.
+// The largest settings. They keep every product of extents within 64 bits.
 const (
-	mostImage    = 1 << 14
-	mostChannels = 1 << 10
-	mostClasses  = 1 << 20
-	mostBatch    = 1 << 16
-	mostThin     = 1 << 10
+	MaxImage    = 1 << 14
+	MaxChannels = 1 << 10
+	MaxClasses  = 1 << 20
+	MaxBatch    = 1 << 16
+	mostThin    = 1 << 10
 )
 
 // fill returns c with defaults in place of zeros, or every problem it has with this network.
@@ -56,15 +56,15 @@ func (c Config) fill(m model) (Config, error) {
 	c.Channels = or(c.Channels, m.channels)
 	c.Batch = or(c.Batch, 16)
 	c.Thin = or(c.Thin, 1)
-	if c.Image >= m.image && m.image >= imageNet {
+	if c.Image >= imageNet && m.image >= imageNet {
 		c.Classes = or(c.Classes, 1000)
 	}
 	c.Classes = or(c.Classes, 10)
 
 	err := errors.Join(
-		within("channels", c.Channels, 1, mostChannels),
-		within("classes", c.Classes, 2, mostClasses),
-		within("batch", c.Batch, 1, mostBatch),
+		within("channels", c.Channels, 1, MaxChannels),
+		within("classes", c.Classes, 2, MaxClasses),
+		within("batch", c.Batch, 1, MaxBatch),
 		within("thin", c.Thin, 1, mostThin))
 	if err != nil {
 		return c, err
@@ -72,7 +72,7 @@ func (c Config) fill(m model) (Config, error) {
 	if least := m.smallest(c.Batch); c.Image < least {
 		return c, fmt.Errorf("image size %d is too small at batch %d: the smallest that works is %d", c.Image, c.Batch, least)
 	}
-	return c, within("image size", c.Image, 1, mostImage)
+	return c, within("image size", c.Image, 1, MaxImage)
 }
 
 func within(what string, v, least, most int) error {

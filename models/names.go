@@ -31,8 +31,8 @@ var models = []struct {
 	{"inceptionv3", inceptionV3},
 	{"inceptionv4", inceptionV4},
 	{"densenet121", densenet([4]int{6, 12, 24, 16})},
-	{"nasnet-mobile", nasnet(224, 32, 44, 4)},
-	{"nasnet-large", nasnet(331, 96, 168, 6)},
+	{"nasnet-mobile", nasnet(224, 32, 44, 4, false)},
+	{"nasnet-large", nasnet(331, 96, 168, 6, true)},
 	{"bert", bert(12, 768, 12)},
 	{"gpt2", gpt(12, 768, 12)},
 	{"gnmt", gnmt(4, 1024)},
@@ -109,7 +109,7 @@ func unknown(name string) error {
 	if d := distance(nearest, name); d <= 2 && d < len(name) {
 		suggestion = fmt.Sprintf(" did you mean %s?", nearest)
 	}
-	return fmt.Errorf("unknown model %q:%s models: %s, %s", name, suggestion, strings.Join(names, ", "), strings.Join(Families(), ", "))
+	return fmt.Errorf("unknown model %q:%s tensile models lists all", name, suggestion)
 }
 
 // distance is the number of bytes to insert, delete or replace to make b of a.

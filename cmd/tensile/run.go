@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/bench"
+	"tensile/weights"
 )
 
 // runFlags describe a run.
@@ -30,19 +32,21 @@ type runFlags struct {
 func runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use:     "run MODEL...",
-		Short:   "Train networks together within a budget",
-		Long:    "Train networks together within a budget, and say what it cost.\n\n" + modelHelp(),
-		Example: "  tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 20 --budget 60% --compare",
-		Args:    needModels,
-		RunE:    func(c *cobra.Command, args []string) error { return f.run(c.Context(), args, c.OutOrStdout()) },
+		Use:               "run MODEL...",
+		Short:             "Train networks together within a budget",
+		Long:              "Train networks together within a budget, and say what it cost.\n\n" + modelHelp,
+		Example:           "  tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 20 --budget 60% --compare",
+		Args:              needModels,
+		ValidArgsFunction: completeModels,
+		RunE:              func(c *cobra.Command, args []string) error { return f.run(c.Context(), args, c.OutOrStdout()) },
 	}
 	f.workloadFlags.register(c)
 	f.planFlags.register(c)
 	f.latency.eager = true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().BoolVar(&f.compare, "compare", false, "run the same jobs without a plan first; gives EOR, and compares every bit")
-	c.Flags().BoolVar(&f.measured, "measured", false, "ablation: plan with the latencies that the run without a plan measured; wants --compare")
+	c.Flags().BoolVar(&f.measured, "measured", false, "plan with the latencies that the run without a plan measured; wants --compare")
+	ablations(c, "measured")
 	c.Flags().StringVar(&f.dataDir, "data", "", "folder with CIFAR-10 binary batches or MNIST IDX files (default: a synthetic set)")
 	c.Flags().StringVar(&f.save, "save", "", "write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
 	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim: none, this process does it)")
@@ -63,6 +67,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err := f.checkSave(); err != nil {
 		return err
 	}
+	if err := checkWritable("TMPDIR", os.TempDir()); err != nil {
+		return err
+	}
 	var err error
 	if f.save, err = absolute(f.save); err != nil {
 		return err
@@ -72,6 +79,10 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	defer s.device.Close()
+	test, err := f.testing(s.workload)
+	if err != nil {
+		return err
+	}
 	screen := newScreen(out, s, f.json, f.iterations)
 	screen.head(f.policy)
 
@@ -91,7 +102,8 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 			}
 		}
 	}
-	t := &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, screen: screen.part(f.policy, s.planned)}
+	t := &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, learn: test != nil,
+		screen: screen.part(f.policy, s.planned)}
 	run, err := t.run(ctx)
 	if err != nil {
 		return err
@@ -101,11 +113,17 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err != nil {
 		return err
 	}
+	if err := t.measure(ctx, test, report); err != nil {
+		return err
+	}
 	report.Device, report.Policy, report.Link, report.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
 	if f.json {
 		err = printJSON(out, report)
 	} else {
-		err = report.WriteTable(out)
+		err = report.WriteTable(out, f.wide)
+		if err == nil {
+			_, err = fmt.Fprintln(out, report.Sentence())
+		}
 	}
 	if err != nil {
 		return err
@@ -145,24 +163,35 @@ func (f *runFlags) checkSave() error {
 	if strings.HasPrefix(f.device, "sim:") {
 		return fmt.Errorf("--save: %s has no data; use --device cpu", f.device)
 	}
-	info, err := os.Stat(filepath.Dir(f.save))
-	if err != nil {
-		return fmt.Errorf("--save: %w; make the folder first", err)
+	if err := weights.Writable(f.save); err != nil {
+		return fmt.Errorf("--save: %w", err)
 	}
-	if !info.IsDir() {
-		return fmt.Errorf("--save: %s is not a folder; make one, or save elsewhere", filepath.Dir(f.save))
-	}
-	if info, err := os.Stat(f.save); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("--save: %s is no file; name a file to be made or replaced", f.save)
-	}
-	return nil
+	return checkWritable("--save", filepath.Dir(f.save))
 }
 
-// savedAs is the file for the weights of a job.
-func (f *runFlags) savedAs(w bench.Workload, job int) string {
-	if len(w) == 1 {
-		return f.save
+// checkWritable finds out whether a file can be made in a folder.
+func checkWritable(flag, dir string) error {
+	file, err := os.CreateTemp(dir, ".tensile-")
+	if err != nil {
+		return fmt.Errorf("%s: the folder %s cannot be written: %w", flag, dir, reason(err))
 	}
-	extension := filepath.Ext(f.save)
-	return strings.TrimSuffix(f.save, extension) + "-" + w[job].Name + extension
+	defer os.Remove(file.Name())
+	return file.Close()
+}
+
+// reason is what is behind an error of the file system, without the path.
+func reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// savedAs is the file for the weights of a job, one of several; "" if none is wanted.
+func savedAs(path string, jobs int, name string) string {
+	if jobs == 1 || path == "" {
+		return path
+	}
+	extension := filepath.Ext(path)
+	return strings.TrimSuffix(path, extension) + "-" + name + extension
 }

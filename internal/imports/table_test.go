@@ -8,6 +8,7 @@ const module = "tensile"
 var rows = [][]string{
 	{"internal/invariants"},
 	{"graph"},
+	{"internal/text"},
 	{"pool", "pool/trace"},
 	{"cost"},
 	{"plan"},
@@ -23,6 +24,7 @@ var rows = [][]string{
 	{"swapexec"},
 	{"executor"},
 	{"wire"},
+	{"internal/limit"},
 	{"agent"},
 	{"controller"},
 	{"internal/bus"},
@@ -34,6 +36,7 @@ var rows = [][]string{
 // within are the imports between packages of one row.
 var within = map[string][]string{
 	"pool/trace":        {"pool"},
+	"predictor":         {"predictor/correct"},
 	"models":            {"autodiff"},
 	"device/sim":        {"device"},
 	"device/fault":      {"device"},
@@ -52,11 +55,12 @@ var strangers = map[string][]string{
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and they import what they like.
-var helpers = []string{"internal/randgraph", "internal/randplan", "device/devicetest", "internal/imports", "internal/simtest", "internal/golden", "internal/smallnet", "internal/needs", "internal/testrun", "internal/mutants"}
+var helpers = []string{"internal/randgraph", "internal/randplan", "device/devicetest", "internal/imports", "internal/simtest", "internal/golden", "internal/smallnet", "internal/needs", "internal/torchtest", "internal/testrun", "internal/mutants"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{
 	"github.com/spf13/cobra":             {"cmd/tensile"},
+	"github.com/spf13/pflag":             {"cmd/tensile"}, // cobra's flags
 	"github.com/ebitengine/purego":       {"device/cpu/gemm"},
 	"gonum.org/v1/gonum/blas":            {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
 	"github.com/nats-io":                 {"internal/bus"},
