@@ -19,7 +19,7 @@ release: ## bin/release: the stripped binary without paths of this machine, with
 demo: build ## two networks at once, in 60 % of the memory they need, compared with a plain run
 	@echo "two demonstrations follow: each trains two networks without a plan, and then in 60 % of the memory; about a minute"
 	bin/tensile run mlp lenet --batch 128 --iterations 50 --budget 60% --compare
-	bin/tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 6 --budget 60% --compare
+	bin/tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 12 --budget 60% --compare
 
 test: ## the whole suite; its last line says what was skipped because the machine lacks data or programs
 	$(GO) vet ./...

@@ -33,6 +33,7 @@ type Options struct {
 	Device    device.Device
 	Bus       Bus
 	Heartbeat time.Duration // between statuses when nothing happens; 0: a second
+	Until     <-chan int    // nil: jobs train without a rest; else up to the last number of iterations that came, 0 at first
 	Log       *slog.Logger  // of trouble with the bus and its messages; nil: none
 
 	// Interrupt, if not nil, is closed when the process is to end: jobs end after the iterations in flight, are saved if
@@ -62,6 +63,10 @@ func Run(ctx context.Context, o Options) error {
 		r.origin = time.Duration(time.Now().UnixNano()) - o.Device.Now()
 	}
 	r.host = executor.NewObserved(o.Device, 0, func(e executor.Event) { r.tell(Input{Event: &e}) })
+	if o.Until != nil {
+		r.host.Until(0)
+		go r.pace(ctx)
+	}
 	stop, err := o.Bus.Watch(ctx, wire.OrdersKey(o.Executor), r.orders)
 	if err != nil {
 		r.sender.close()
@@ -103,6 +108,18 @@ type runner struct {
 	mu     sync.Mutex
 	inputs []Input // not taken yet
 	ready  chan struct{}
+}
+
+// pace passes on how far the jobs are to train.
+func (r *runner) pace(ctx context.Context) {
+	for {
+		select {
+		case n := <-r.Until:
+			r.host.Until(n)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // run has the host serve and steps the machine, and returns when neither goes on.

@@ -44,9 +44,9 @@ func TestTrain(t *testing.T) {
 			if r := j.Result; r.Touched != want.Touched || r.Plans != 1 || r.Transition <= 0 || r.Begin >= r.End || r.Stall > r.End-r.Begin {
 				t.Errorf("the job came to %+v, alone to %+v", r, want)
 			}
-			if r := j.Result; name == "sim" && (r.End-r.Begin != want.Wall() || r.Stall != want.Stall || r.Transition != want.Transition) {
+			if r := j.Result; name == "sim" && (r.End-r.Begin != want.End-want.Begin || r.Stall != want.Stall || r.Transition != want.Transition) {
 				t.Errorf("the job took %v with %v of stall and %v of transition, alone %v, %v and %v", r.End-r.Begin, r.Stall, r.Transition,
-					want.Wall(), want.Stall, want.Transition)
+					want.End-want.Begin, want.Stall, want.Transition)
 			}
 			s.checkSaid(j.Result, len(p.Plan.Steps))
 			if name == "cpu" {

@@ -49,7 +49,9 @@ var ablations = []struct {
 
 // ablate plans a workload of one job as low as it goes and within budgets, each time without one part.
 func ablate(ctx context.Context, w Workload, d device.Device) ([]AblationRow, error) {
-	_, live, err := NewPlanner(w, d, scheduler.Options{}).Vanilla()
+	plain := NewPlanner(w, d, scheduler.Options{})
+	plain.Until(ctx)
+	_, live, err := plain.Vanilla()
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +63,7 @@ func ablate(ctx context.Context, w Workload, d device.Device) ([]AblationRow, er
 			}
 			row := AblationRow{Model: w[0].Model, Without: a.without, Budget: fmt.Sprintf("%d%%", percent)}
 			planner := NewPlanner(w, d, a.options)
+			planner.Until(ctx)
 			if percent == 0 {
 				planner.Lowest()
 				row.Budget = "lowest"
@@ -106,6 +109,7 @@ type PhaseRow struct {
 // measurePhases plans with wrong latencies and times the plan with the true ones, and plans again with those.
 func measurePhases(ctx context.Context, w Workload, d device.Device) ([]PhaseRow, error) {
 	truth := NewPlanner(w, d, scheduler.Options{})
+	truth.Until(ctx)
 	_, live, err := truth.Vanilla()
 	if err != nil {
 		return nil, err
@@ -114,6 +118,7 @@ func measurePhases(ctx context.Context, w Workload, d device.Device) ([]PhaseRow
 	for _, percent := range []graph.Bytes{85, 50} {
 		for _, wrong := range []float64{0.1, 0.3} {
 			predicted := NewPlanner(w, d, scheduler.Options{})
+			predicted.Until(ctx)
 			predicted.disturb(1, wrong)
 			for _, planner := range []*Planner{predicted, truth} {
 				if err := context.Cause(ctx); err != nil {

@@ -51,6 +51,8 @@ type Metrics struct {
 	Memory
 	Touched    graph.Bytes `json:"touched_bytes"`
 	EOR        *float64    `json:"eor"`
+	EORLow     *float64    `json:"eor_low"` // the least of a block of iterations
+	EORHigh    *float64    `json:"eor_high"`
 	CBR        *float64    `json:"cbr"`
 	Stall      float64     `json:"stall_ms"`
 	Plans      int         `json:"plans"`
@@ -82,6 +84,8 @@ type Report struct {
 	PlanTime float64      `json:"plan_ms"`
 	PackTime float64      `json:"pack_ms"`
 	Proof    float64      `json:"prove_ms"`
+	Work     int64        `json:"planning_steps"`
+	Limited  bool         `json:"planning_limited"` // the search for the first plan ended at its limit of steps
 	Jobs     []JobMetrics `json:"jobs"`
 	Total    Metrics      `json:"total"`
 }
@@ -95,7 +99,7 @@ func Compare(w Workload, pl *Planner, p *Planned, budget graph.Bytes, run, vanil
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof)}
+	r := &Report{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof), Work: p.Work, Limited: p.Limited}
 	for i, t := range w {
 		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations}
 		saved[i].Arena, saved[i].SlotPeak = run.Jobs[i].Arena, run.Jobs[i].SlotPeak // plans may have changed
@@ -108,7 +112,7 @@ func Compare(w Workload, pl *Planner, p *Planned, budget graph.Bytes, run, vanil
 		j.Prediction = run.Jobs[i].Watched.Error(p.Jobs[i].Plan)
 		r.Total.add(j.Metrics)
 		if vanilla != nil {
-			j.relate(run.Jobs[i].Wall(), vanilla.Jobs[i].Wall())
+			j.relate(run.overhead(vanilla, i))
 			j.BitIdentical = identical(&run.Jobs[i], &vanilla.Jobs[i])
 			j.FirstEOR = firstEOR(&run.Jobs[i].Watched, &vanilla.Jobs[i].Watched)
 		}
@@ -118,7 +122,7 @@ func Compare(w Workload, pl *Planner, p *Planned, budget graph.Bytes, run, vanil
 		r.Total.limit(budget)
 	}
 	if vanilla != nil {
-		r.Total.relate(run.Wall, vanilla.Wall)
+		r.Total.relate(run.overhead(vanilla, everyJob))
 	}
 	return r, nil
 }
@@ -139,12 +143,11 @@ func (m *Metrics) limit(budget graph.Bytes) {
 	m.Memory.Add(Memory{})
 }
 
-// relate works out EOR and CBR from the times of both runs (TENSILE, V-A).
-func (m *Metrics) relate(planned, vanilla time.Duration) {
-	if vanilla > 0 && planned > 0 {
-		eor := float64(planned) / float64(vanilla)
-		cbr := m.MSRLive / eor
-		m.EOR, m.CBR = &eor, &cbr
+// relate takes EOR (TENSILE, V-A) with its spread, and works out CBR; nil: nothing is known.
+func (m *Metrics) relate(eor *spread) {
+	if eor != nil {
+		cbr := m.MSRLive / eor.value
+		m.EOR, m.EORLow, m.EORHigh, m.CBR = &eor.value, &eor.low, &eor.high, &cbr
 	}
 }
 

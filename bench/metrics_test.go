@@ -2,6 +2,7 @@ package bench
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,19 +36,24 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) (Workload, *Planne
 	return w, planner, planned
 }
 
-// madeUp is a run of two jobs with three iterations each, with the plans that were made first.
-func madeUp(p *Planned, wall, first, second time.Duration) *Run {
+// madeUp is a run of two jobs with twelve iterations each, with the plans that were made first. Each first iteration of a
+// block takes a second, the others what is given.
+func madeUp(p *Planned, first, second time.Duration) *Run {
 	weights := func() map[graph.StorageID]string { return map[graph.StorageID]string{0: "a", 3: "b"} }
-	run := &Run{Wall: wall, Jobs: []JobRun{
-		{Losses: []float32{3, 2, 1}, Iterations: 3, Begin: 1, End: 1 + first, Stall: 5 * time.Millisecond, Touched: 1000, Plans: 1,
+	run := &Run{Jobs: []JobRun{
+		{Losses: []float32{3, 2, 1}, Iterations: 12, Watched: Watched{walls: blocksOf(first)}, Stall: 5 * time.Millisecond, Touched: 1000, Plans: 1,
 			Transition: 7 * time.Millisecond, Weights: weights()},
-		{Losses: []float32{9, 8, 7}, Iterations: 3, Begin: 2, End: 2 + second, Stall: 500 * time.Microsecond, Touched: 2000, Plans: 2,
+		{Losses: []float32{9, 8, 7}, Iterations: 12, Watched: Watched{walls: blocksOf(second)}, Stall: 500 * time.Microsecond, Touched: 2000, Plans: 2,
 			Transition: time.Millisecond, Weights: weights()},
 	}}
 	for i := range run.Jobs {
 		run.Jobs[i].Arena, run.Jobs[i].SlotPeak = p.Jobs[i].Layout.Arena, p.Jobs[i].Footprint.Peak
 	}
 	return run
+}
+
+func blocksOf(wall time.Duration) []time.Duration {
+	return slices.Repeat([]time.Duration{time.Second, wall, wall, wall}, 3)
 }
 
 func TestCompare(t *testing.T) {
@@ -57,7 +63,7 @@ func TestCompare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, vanilla := madeUp(planned, 300*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond), madeUp(planned, 200*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond)
+	run, vanilla := madeUp(planned, 200*time.Millisecond, 150*time.Millisecond), madeUp(planned, 100*time.Millisecond, 200*time.Millisecond)
 	got, err := Compare(w, planner, planned, 0, run, vanilla)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +74,7 @@ func TestCompare(t *testing.T) {
 		saving := func(v graph.Bytes) float64 { return float64(v-peak) / float64(v) }
 		cbr := saving(live[i]) / eor
 		return Metrics{Memory: Memory{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: peak, Arena: planned.Jobs[i].Layout.Arena,
-			WorkingSet: planner.WorkingSet(i).Bytes, ZeroStall: planned.Jobs[i].Bounds.ZeroStall, MSRAll: saving(all[i]), MSRLive: saving(live[i])}, EOR: &eor, CBR: &cbr}
+			WorkingSet: planner.WorkingSet(i).Bytes, ZeroStall: planned.Jobs[i].Bounds.ZeroStall, MSRAll: saving(all[i]), MSRLive: saving(live[i])}, EOR: &eor, EORLow: &eor, EORHigh: &eor, CBR: &cbr}
 	}
 	yes := true
 	first, second := job(0, 2), job(1, 0.75)
@@ -78,12 +84,12 @@ func TestCompare(t *testing.T) {
 		WorkingSet: first.WorkingSet + second.WorkingSet, ZeroStall: first.ZeroStall + second.ZeroStall}, Touched: 3000, Stall: 5.5, Plans: 3, Transition: 8}
 	sum.MSRAll = 1 - float64(sum.SlotPeak)/float64(sum.VanillaAll)
 	sum.MSRLive = 1 - float64(sum.SlotPeak)/float64(sum.VanillaLive)
-	eor := 1.5
+	eor := 1.0 // the longest job takes as long in both
 	cbr := sum.MSRLive / eor
-	sum.EOR, sum.CBR = &eor, &cbr
-	want := &Report{PlanTime: 1.5, PackTime: 2, Proof: 3, Total: sum, Jobs: []JobMetrics{
-		{Job: "lenet.1", Model: "lenet", Iterations: 3, LossFirst: pointer(3), LossLast: pointer(1), BitIdentical: &yes, Metrics: first},
-		{Job: "lenet.2", Model: "lenet", Iterations: 3, LossFirst: pointer(9), LossLast: pointer(7), BitIdentical: &yes, Metrics: second},
+	sum.EOR, sum.EORLow, sum.EORHigh, sum.CBR = &eor, &eor, &eor, &cbr
+	want := &Report{PlanTime: 1.5, PackTime: 2, Proof: 3, Work: planned.Work, Total: sum, Jobs: []JobMetrics{
+		{Job: "lenet.1", Model: "lenet", Iterations: 12, LossFirst: pointer(3), LossLast: pointer(1), BitIdentical: &yes, Metrics: first},
+		{Job: "lenet.2", Model: "lenet", Iterations: 12, LossFirst: pointer(9), LossLast: pointer(7), BitIdentical: &yes, Metrics: second},
 	}}
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
 	if diff := cmp.Diff(want, got, near); diff != "" {
@@ -97,7 +103,7 @@ func TestCompare(t *testing.T) {
 // Without a vanilla run there are the savings, and nothing else to compare.
 func TestCompareAlone(t *testing.T) {
 	w, planner, planned := twoJobs(t, "none-live", 0)
-	r, err := Compare(w, planner, planned, 0, madeUp(planned, 3, 2, 1), nil)
+	r, err := Compare(w, planner, planned, 0, madeUp(planned, 2, 1), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +122,7 @@ func TestCompareAlone(t *testing.T) {
 // A job counts with the largest of its arenas, all jobs together with no more than the budget.
 func TestCompareReplanned(t *testing.T) {
 	w, planner, planned := twoJobs(t, "tensile", tight)
-	run := madeUp(planned, 3, 2, 1)
+	run := madeUp(planned, 2, 1)
 	run.Jobs[1].Arena, run.Jobs[1].SlotPeak, run.Jobs[1].Touched = tight, tight-1, tight-2
 	r, err := Compare(w, planner, planned, tight, run, nil)
 	if err != nil {
@@ -176,18 +182,16 @@ func TestNumbers(t *testing.T) {
 		m.Memory.Add(Memory{VanillaAll: all, VanillaLive: live, SlotPeak: peak})
 		return m
 	}
-	for _, times := range [][2]time.Duration{{0, 0}, {5, 0}, {0, 5}} {
-		m := of(10, 8, 4)
-		if m.relate(times[0], times[1]); m.EOR != nil || m.CBR != nil || m.MSRAll != 0.6 || m.MSRLive != 0.5 {
-			t.Errorf("of times %v: %+v", times, m)
-		}
+	m := of(10, 8, 4)
+	if m.relate(nil); m.EOR != nil || m.EORLow != nil || m.EORHigh != nil || m.CBR != nil || m.MSRAll != 0.6 || m.MSRLive != 0.5 {
+		t.Errorf("of no times: %+v", m)
 	}
 	nothing := of(0, 0, 0)
-	if nothing.relate(1, 1); nothing.MSRAll != 0 || *nothing.EOR != 1 || *nothing.CBR != 0 {
+	if nothing.relate(&spread{1, 1, 1}); nothing.MSRAll != 0 || *nothing.EOR != 1 || *nothing.CBR != 0 {
 		t.Errorf("of no memory: %+v", nothing)
 	}
 	worse := of(10, 8, 10)
-	if worse.relate(3, 2); worse.MSRLive != -0.25 || *worse.EOR != 1.5 {
+	if worse.relate(&spread{1.5, 1, 2}); worse.MSRLive != -0.25 || *worse.EOR != 1.5 {
 		t.Errorf("of a plan that takes more: %+v", worse)
 	}
 }

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,12 +28,13 @@ type Planned struct {
 type Planner struct {
 	request scheduler.Request
 	plain   [][]time.Duration // latencies before they were disturbed
+	ctx     context.Context   // ends planning
 }
 
-// NewPlanner takes latencies from the device's facts.
+// NewPlanner takes latencies from the device's facts. Planning goes on to its end; Until has it end sooner.
 func NewPlanner(w Workload, d device.Device, o scheduler.Options) *Planner {
 	facts := d.Facts()
-	p := &Planner{request: scheduler.Request{Out: facts.Out, In: facts.In, Align: d.Align(), Options: o}}
+	p := &Planner{ctx: context.Background(), request: scheduler.Request{Out: facts.Out, In: facts.In, Align: d.Align(), Options: o}}
 	for _, t := range w {
 		j := scheduler.Job{Name: t.Name, Epoch: 1, Graph: t.Graph}
 		for op := range t.Graph.Ops {
@@ -41,6 +44,18 @@ func NewPlanner(w Workload, d device.Device, o scheduler.Options) *Planner {
 		p.request.Jobs = append(p.request.Jobs, j)
 	}
 	return p
+}
+
+// Until has plans that are being made end with the context, and its cause as their error.
+func (p *Planner) Until(ctx context.Context) { p.ctx = ctx }
+
+// schedule is scheduler.Schedule until the context ends.
+func (p *Planner) schedule(r scheduler.Request) (scheduler.Result, error) {
+	result, err := scheduler.Schedule(r, func() bool { return p.ctx.Err() != nil })
+	if errors.Is(err, scheduler.ErrStopped) {
+		err = context.Cause(p.ctx)
+	}
+	return result, err
 }
 
 // Assume sets the latencies that a job's ops are taken to have in the plans that follow, and by how much they may be off,
@@ -70,7 +85,7 @@ func (p *Planner) Vanilla() (all, live []graph.Bytes, err error) {
 func (p *Planner) peaks(policy string) ([]graph.Bytes, error) {
 	r := p.request
 	r.Policy, r.Options.Pack = policy, "size" // a quick way to pack: the peaks do not depend on it
-	result, err := scheduler.Schedule(r)
+	result, err := p.schedule(r)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +101,7 @@ func (p *Planner) Footprint(job int) ([]graph.Bytes, error) {
 	r := p.request
 	r.Jobs = r.Jobs[job : job+1]
 	r.Policy, r.Options.Pack = "none-live", "size"
-	result, err := scheduler.Schedule(r)
+	result, err := p.schedule(r)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +129,7 @@ func (p *Planner) Schedule(policy string, budget graph.Bytes) (*Planned, error) 
 		present, since = stages[s], time.Now()
 	}
 	var err error
-	if out.Result, err = scheduler.Schedule(r); err != nil {
+	if out.Result, err = p.schedule(r); err != nil {
 		return nil, err
 	}
 	*present += time.Since(since)
@@ -129,6 +144,9 @@ func (p *Planner) Plan(policy string, budget graph.Bytes) (*Planned, error) {
 	}
 	since := time.Now()
 	for i, j := range out.Jobs {
+		if err := context.Cause(p.ctx); err != nil {
+			return nil, err
+		}
 		compiled, err := Prove(p.request.Jobs[i].Graph, j)
 		if err != nil {
 			return nil, err

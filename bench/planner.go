@@ -103,6 +103,7 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 	}
 	g := w[0].Graph
 	planner := NewPlanner(w, d, scheduler.Options{NoRecompute: true, Pack: "size"})
+	planner.Until(ctx)
 	planner.Lowest()
 	least := PlanCost{Model: model, Ops: len(g.Ops)}
 	times := o.Times
@@ -172,13 +173,16 @@ func measureReplan(ctx context.Context, d device.Device, o PlannerOptions) ([]Re
 	if err != nil {
 		return nil, err
 	}
-	_, live, err := NewPlanner(w, d, scheduler.Options{}).Vanilla()
+	plain := NewPlanner(w, d, scheduler.Options{})
+	plain.Until(ctx)
+	_, live, err := plain.Vanilla()
 	if err != nil {
 		return nil, err
 	}
 	var rows []ReplanCost
 	for _, percent := range []graph.Bytes{0, 90, 60} {
 		planner := NewPlanner(w, d, scheduler.Options{NoRecompute: percent == 0})
+		planner.Until(ctx)
 		if percent == 0 {
 			planner.Lowest()
 		}

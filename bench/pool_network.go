@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -40,7 +41,7 @@ type network struct {
 }
 
 // openNetwork returns a network whose device the caller closes.
-func openNetwork(model string) (*network, error) {
+func openNetwork(ctx context.Context, model string) (*network, error) {
 	w, err := Load([]string{model}, Settings{Batch: networkBatch})
 	if err != nil {
 		return nil, err
@@ -50,7 +51,9 @@ func openNetwork(model string) (*network, error) {
 		return nil, err
 	}
 	n := &network{workload: w, device: sim.New(facts, sim.Options{})}
-	_, live, err := NewPlanner(w, n.device, scheduler.Options{}).Vanilla()
+	planner := NewPlanner(w, n.device, scheduler.Options{})
+	planner.Until(ctx)
+	_, live, err := planner.Vanilla()
 	if err != nil {
 		n.device.Close()
 		return nil, err
@@ -61,12 +64,13 @@ func openNetwork(model string) (*network, error) {
 
 // network measures the plans of a model.
 func (m *packer) network(model string) ([]NetworkPacking, error) {
-	n, err := openNetwork(model)
+	n, err := openNetwork(m.ctx, model)
 	if err != nil {
 		return nil, err
 	}
 	defer n.device.Close()
 	planner := NewPlanner(n.workload, n.device, scheduler.Options{})
+	planner.Until(m.ctx)
 	rows := []NetworkPacking{{Packing: Packing{Instance: model + " none-live"}, Policy: "none-live"}}
 	for _, percent := range networkBudgets {
 		rows = append(rows, NetworkPacking{Packing: Packing{Instance: fmt.Sprintf("%s tensile %d%%", model, percent)},

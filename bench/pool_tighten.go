@@ -34,7 +34,7 @@ var (
 
 // tighten plans a model for each budget with each way to pack.
 func (m *packer) tighten(model string) ([]Tightening, error) {
-	n, err := openNetwork(model)
+	n, err := openNetwork(m.ctx, model)
 	if err != nil {
 		return nil, err
 	}
@@ -43,11 +43,10 @@ func (m *packer) tighten(model string) ([]Tightening, error) {
 	for _, percent := range tightenBudgets {
 		row := Tightening{Instance: fmt.Sprintf("%s %d%%", model, percent), Budget: n.live * graph.Bytes(percent) / 100}
 		for _, method := range tightenMethods {
-			if m.ctx.Err() != nil {
-				return nil, m.ctx.Err()
-			}
 			t := MethodTightening{Method: method}
-			planned, err := NewPlanner(n.workload, n.device, scheduler.Options{Pack: method}).Plan("tensile", row.Budget)
+			planner := NewPlanner(n.workload, n.device, scheduler.Options{Pack: method})
+			planner.Until(m.ctx)
+			planned, err := planner.Plan("tensile", row.Budget)
 			if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 				t.Need = over.Need
 			} else if err != nil {

@@ -38,7 +38,7 @@ func (r *Report) WriteTable(w io.Writer, wide bool) error {
 func (r *Report) narrow() [][]string {
 	compared, trained := r.Total.EOR != nil, false
 	for _, j := range r.Jobs {
-		compared = compared || j.BitIdentical != nil || j.EOR != nil
+		compared = compared || j.BitIdentical != nil || j.EOR != nil || j.FirstEOR != nil
 		trained = trained || j.LossFirst != nil
 	}
 	head := []string{"JOB", "NEEDS", "PLAN", "SAVED"}
@@ -52,7 +52,7 @@ func (r *Report) narrow() [][]string {
 	row := func(name string, m Metrics, bits, loss string) {
 		cells := []string{name, size(m.VanillaLive), size(m.Arena), Saved(m.Memory)}
 		if compared {
-			cells = append(cells, SlowerBy(m.EOR), bits)
+			cells = append(cells, m.slowerBy(), bits)
 		} else if trained {
 			cells = append(cells, loss)
 		}
@@ -68,19 +68,19 @@ func (r *Report) narrow() [][]string {
 // wide has all columns.
 func (r *Report) wide() [][]string {
 	rows := [][]string{{"JOB", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "TOUCHED", "MSR ALL", "MSR LIVE", "EOR", "CBR", "STALL MS", "PLANS",
-		"TRANSITION MS", "FIRST EOR", "PREDICTION", "LOSS", "BITS"}}
+		"TRANSITION MS", "FIRST EOR", "PREDICTION ERROR", "LOSS", "BITS"}}
 	size := r.sizes()
 	row := func(name string, m Metrics, rest ...string) {
 		cells := []string{name}
 		for _, b := range []graph.Bytes{m.VanillaAll, m.VanillaLive, m.SlotPeak, m.Arena, m.Touched} {
 			cells = append(cells, size(b))
 		}
-		cells = append(cells, fmt.Sprintf("%.3f", m.MSRAll), fmt.Sprintf("%.3f", m.MSRLive), ratio(m.EOR), ratio(m.CBR),
+		cells = append(cells, fmt.Sprintf("%.3f", m.MSRAll), fmt.Sprintf("%.3f", m.MSRLive), m.eor(), ratio(m.CBR),
 			fmt.Sprintf("%.1f", m.Stall), fmt.Sprint(m.Plans), fmt.Sprintf("%.1f", m.Transition))
 		rows = append(rows, append(cells, rest...))
 	}
 	for _, j := range r.Jobs {
-		row(j.Job, j.Metrics, ratio(j.FirstEOR), ratio(j.Prediction), j.losses(), j.bits())
+		row(j.Job, j.Metrics, ratio(j.FirstEOR), percent(j.Prediction), j.losses(), j.bits())
 	}
 	row("total", r.Total)
 	return rows
@@ -106,6 +106,15 @@ func SlowerBy(eor *float64) string {
 		return "-"
 	}
 	return text.Percent(*eor - 1)
+}
+
+// slowerBy is SlowerBy with the spread over the blocks: "2 % (-1 to 5 %)".
+func (m *Metrics) slowerBy() string {
+	if m.EOR == nil {
+		return "-"
+	}
+	low := strings.TrimSuffix(text.Percent(*m.EORLow-1), " %")
+	return fmt.Sprintf("%s (%s to %s)", SlowerBy(m.EOR), low, text.Percent(*m.EORHigh-1))
 }
 
 func (j *JobMetrics) losses() string {
@@ -159,6 +168,21 @@ func (r *Report) identical() (same, ok bool) {
 		}
 	}
 	return same, ok
+}
+
+// eor is the overhead with its spread.
+func (m *Metrics) eor() string {
+	if m.EOR == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", *m.EOR, *m.EORLow, *m.EORHigh)
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return text.Percent(*v)
 }
 
 func ratio(v *float64) string {

@@ -11,9 +11,9 @@ import (
 func TestWriteTable(t *testing.T) {
 	yes, no := true, false
 	base := Metrics{Memory: Memory{VanillaAll: 100 << 20, VanillaLive: 80 << 20, SlotPeak: 40 << 20, Arena: 41 << 20,
-		MSRAll: 0.6, MSRLive: 0.5}, Touched: 41 << 20, EOR: pointer(1.25), CBR: pointer(0.4), Stall: 12.34, Plans: 1, Transition: 5}
+		MSRAll: 0.6, MSRLive: 0.5}, Touched: 41 << 20, EOR: pointer(1.25), EORLow: pointer(1.1), EORHigh: pointer(1.375), CBR: pointer(0.4), Stall: 12.34, Plans: 1, Transition: 5}
 	unmeasured := base
-	unmeasured.EOR, unmeasured.CBR = nil, nil
+	unmeasured.EOR, unmeasured.EORLow, unmeasured.EORHigh, unmeasured.CBR = nil, nil, nil, nil
 	r := Report{Total: base, Jobs: []JobMetrics{
 		{Job: "same", Metrics: base, LossFirst: pointer(2.5), LossLast: pointer(0.12345), BitIdentical: &yes, FirstEOR: pointer(1.5), Prediction: pointer(0.125)},
 		{Job: "other", Metrics: base, LossFirst: pointer(2), LossLast: pointer(1), BitIdentical: &no},
@@ -21,20 +21,20 @@ func TestWriteTable(t *testing.T) {
 		{Job: "diverged", Metrics: unmeasured, LossFirst: pointer(2), BitIdentical: &yes},
 	}}
 	const narrow = `
-JOB          NEEDS      PLAN  SAVED  SLOWER BY       BITS
-same      80.00MiB  41.00MiB   49 %       25 %  identical
-other     80.00MiB  41.00MiB   49 %       25 %  DIFFERENT
-no data   80.00MiB  41.00MiB   49 %          -          -
-diverged  80.00MiB  41.00MiB   49 %          -  identical
-total     80.00MiB  41.00MiB   49 %       25 %
+JOB          NEEDS      PLAN  SAVED          SLOWER BY       BITS
+same      80.00MiB  41.00MiB   49 %  25 % (10 to 38 %)  identical
+other     80.00MiB  41.00MiB   49 %  25 % (10 to 38 %)  DIFFERENT
+no data   80.00MiB  41.00MiB   49 %                  -          -
+diverged  80.00MiB  41.00MiB   49 %                  -  identical
+total     80.00MiB  41.00MiB   49 %  25 % (10 to 38 %)
 `
 	const wide = `
-JOB       VANILLA ALL  VANILLA LIVE  SLOT PEAK     ARENA   TOUCHED  MSR ALL  MSR LIVE    EOR    CBR  STALL MS  PLANS  TRANSITION MS  FIRST EOR  PREDICTION             LOSS       BITS
-same        100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.250  0.400      12.3      1            5.0      1.500       0.125  2.5000 > 0.1235  identical
-other       100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.250  0.400      12.3      1            5.0          -           -  2.0000 > 1.0000  DIFFERENT
-no data     100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500      -      -      12.3      1            5.0          -           -                -          -
-diverged    100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500      -      -      12.3      1            5.0          -           -                -  identical
-total       100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.250  0.400      12.3      1            5.0
+JOB       VANILLA ALL  VANILLA LIVE  SLOT PEAK     ARENA   TOUCHED  MSR ALL  MSR LIVE                  EOR    CBR  STALL MS  PLANS  TRANSITION MS  FIRST EOR  PREDICTION ERROR             LOSS       BITS
+same        100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.25 (1.10 to 1.38)  0.400      12.3      1            5.0      1.500              12 %  2.5000 > 0.1235  identical
+other       100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.25 (1.10 to 1.38)  0.400      12.3      1            5.0          -                 -  2.0000 > 1.0000  DIFFERENT
+no data     100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500                    -      -      12.3      1            5.0          -                 -                -          -
+diverged    100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500                    -      -      12.3      1            5.0          -                 -                -  identical
+total       100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.25 (1.10 to 1.38)  0.400      12.3      1            5.0
 `
 	// Without a vanilla run there is nothing to be slower than, and without data no loss.
 	alone := Report{Total: unmeasured, Jobs: []JobMetrics{{Job: "a", Metrics: unmeasured, LossFirst: pointer(2.5), LossLast: pointer(1)}}}

@@ -14,10 +14,7 @@ import (
 )
 
 // Run is what training a workload came to.
-type Run struct {
-	Jobs []JobRun
-	Wall time.Duration // from the first begin to the last end of the jobs' iterations, of the device's clock
-}
+type Run struct{ Jobs []JobRun }
 
 // JobRun is one job's part of a run.
 type JobRun struct {
@@ -78,9 +75,6 @@ func Train(ctx context.Context, d device.Device, w Workload, p *Planned, budget 
 	return run, nil
 }
 
-// Wall is how long the job trained, changes of plan in between included.
-func (j *JobRun) Wall() time.Duration { return j.End - j.Begin }
-
 // finish takes the results out of the host.
 func (r *Run) finish(host *executor.Host, w Workload, p *Planned) {
 	for i, t := range w {
@@ -100,17 +94,4 @@ func (r *Run) finish(host *executor.Host, w Workload, p *Planned) {
 			j.Losses = nil // a device without data
 		}
 	}
-	r.Span()
-}
-
-// Span works out Wall from the jobs' times.
-func (r *Run) Span() {
-	var begin, end time.Duration
-	for i, j := range r.Jobs {
-		if begin = min(begin, j.Begin); i == 0 {
-			begin = j.Begin
-		}
-		end = max(end, j.End)
-	}
-	r.Wall = end - begin
 }

@@ -10,7 +10,8 @@ import (
 
 // Watched is what the reports of a job said, iteration by iteration: how long it took, and under the first plan each step.
 type Watched struct {
-	First time.Duration // of the first iteration; 0: there was no report of it
+	First time.Duration   // of the first iteration; 0: there was no report of it
+	walls []time.Duration // per iteration; 0: there was no report of it
 	epoch int64
 	steps [][]time.Duration // per iteration of the first epoch
 }
@@ -20,6 +21,10 @@ const watchedFor = 32
 
 // Add takes a report.
 func (w *Watched) Add(iteration int, epoch int64, wall time.Duration, steps []time.Duration) {
+	for len(w.walls) <= iteration {
+		w.walls = append(w.walls, 0)
+	}
+	w.walls[iteration] = wall
 	if iteration == 0 {
 		w.First, w.epoch, w.steps = wall, epoch, append(w.steps, steps)
 		return

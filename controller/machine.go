@@ -24,9 +24,10 @@ type Config struct {
 	Budget  graph.Bytes // for the arenas of all jobs together; 0: no limit
 	Policy  string
 	Options scheduler.Options
-	Share   bool // one executor for all jobs; otherwise one each
-	Limited bool // the link is no faster than Out and In: executors are told their part
-	Keep    int  // so many jobs that are over are remembered; 0: all
+	Share   bool        // one executor for all jobs; otherwise one each
+	Limited bool        // the link is no faster than Out and In: executors are told their part
+	Stop    func() bool // asked while planning; once it is true, no plan is made any more, and what a step says then is worth nothing. nil: never
+	Keep    int         // so many jobs that are over are remembered; 0: all
 
 	Alpha     float64 // weight of a new latency in the moving average; 0: 0.3
 	Threshold float64 // change of a job's latency that has all jobs planned again; 0: 0.1

@@ -31,7 +31,7 @@ func (m *Machine) schedule(jobs []*job) ([]planned, error) {
 	for _, j := range jobs {
 		r.Jobs = append(r.Jobs, m.request(j))
 	}
-	result, err := scheduler.Schedule(r)
+	result, err := scheduler.Schedule(r, m.config.Stop)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	if o.Trouble == nil {
 		o.Trouble = func() string { return "" }
 	}
+	o.Stop = func() bool { return ctx.Err() != nil }
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, 1024), heard: make(map[string]time.Time), children: make(map[string]bool)}
 	if err := r.restore(); err != nil {
 		return fmt.Errorf("take up what is stored: %w", err)
@@ -350,8 +351,11 @@ func (r *runner) loop() error {
 	}
 }
 
-// carryOut does what the machine wants, in its order.
+// carryOut does what the machine wants, in its order; nothing once ctx is done, which may have cut its planning short.
 func (r *runner) carryOut(outputs []Output, answer chan<- wire.Answer) error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
 	for _, o := range outputs {
 		var err error
 		switch {

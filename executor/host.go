@@ -22,14 +22,15 @@ type Spec struct {
 	Output     func(iteration int, s graph.StorageID, from []float32)
 }
 
-// Host trains jobs on one device. Run or Serve, and Add before it, are called by one goroutine; Submit, Change, Stop and
-// Remove by any.
+// Host trains jobs on one device. Run or Serve, and Add before it, are called by one goroutine; Submit, Change, Stop,
+// Remove and Until by any.
 type Host struct {
 	device   device.Device
 	ledger   *ledger
 	jobs     []*job
 	observer func(Event)
 	serving  bool // trouble with one job ends that job alone
+	until    *int // complete iterations after which jobs rest; nil: they do not
 
 	mu     sync.Mutex
 	wishes []wish
@@ -58,6 +59,9 @@ func (h *Host) Add(s Spec, p *program.Program) error {
 		return errTaken(s.Name)
 	}
 	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Iterations)}
+	if h.until != nil {
+		j.machine.Step(0, Input{Until: h.until}) // it has no program yet, so that nothing comes of it
+	}
 	if err := h.change(j, p); err != nil {
 		return err
 	}

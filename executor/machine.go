@@ -29,6 +29,7 @@ const window = 2
 type Input struct {
 	Program *program.Program // train with it from the next iteration on
 	Stop    bool             // go Home after the iterations in flight and finish
+	Until   *int             // rest in Home when so many iterations are complete, until a later one is given
 	Event   *device.Event    // a command has ended
 }
 
@@ -52,11 +53,13 @@ type Issue struct {
 type Machine struct {
 	name       string
 	iterations int
+	until      int // complete iterations after which the job rests
 
 	state   State
 	program *program.Program
 	next    *program.Program // for the next stay in Home
 	stop    bool
+	rests   bool // in Home, until more iterations are wanted
 
 	issued   int    // iterations handed over
 	ended    int    // iterations complete
@@ -80,7 +83,7 @@ type run struct {
 
 // NewMachine returns the machine of a job in Home that will train for a number of iterations.
 func NewMachine(name string, iterations int) *Machine {
-	return &Machine{name: name, iterations: iterations, state: Home}
+	return &Machine{name: name, iterations: iterations, until: iterations, state: Home}
 }
 
 // State returns where the job is.
@@ -98,7 +101,7 @@ func (m *Machine) Epoch() int64 {
 func (m *Machine) Iterations() int { return m.ended }
 
 // Plans returns how many programs were applied, and Transition the time spent between their bodies, the way out of
-// Home at first and back into it at last included.
+// Home at first and back into it at last included, rests left out.
 func (m *Machine) Plans() int                { return m.plans }
 func (m *Machine) Transition() time.Duration { return m.away }
 
@@ -115,6 +118,8 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.next = in.Program
 	case in.Stop:
 		m.stop = true
+	case in.Until != nil:
+		m.until = *in.Until
 	}
 	return m.advance(now, out)
 }
@@ -165,12 +170,18 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 				return append(out, Output{Finished: true})
 			}
 			if m.next == nil {
+				m.next = m.program // after a rest it goes on as before
+			}
+			if m.rests = m.rests || m.ended >= m.until; m.next == nil || m.ended >= m.until {
 				return out
 			}
-			m.program, m.next = m.next, nil
-			if m.plans++; m.plans == 1 {
-				m.departed = now
+			if m.plans == 0 || m.rests {
+				m.departed, m.rests = now, false
 			}
+			if m.next != m.program {
+				m.plans++
+			}
+			m.program, m.next = m.next, nil
 			out = append(out, Output{Reserve: &m.program.Arena})
 			out = m.issue(out, &m.program.Prologue, m.issued, true)
 			m.state = Prologue
@@ -182,7 +193,7 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 			m.away += m.begin - m.departed
 			m.before, m.state = nil, Training
 		case Training:
-			if m.next != nil || m.stop || m.issued == m.iterations {
+			if m.next != nil || m.stop || m.issued >= min(m.iterations, m.until) {
 				m.state = Draining
 				continue
 			}

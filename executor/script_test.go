@@ -22,6 +22,7 @@ import (
 //	give NAME AT                     the program goes to the machine at a time in milliseconds
 //	end LANE FROM TO                 the first command of a lane that has not ended ran from a time to another
 //	stop                             the machine is told to stop
+//	until N AT                       it is to rest after N iterations
 func TestMachine(t *testing.T) {
 	golden.Play(t, "testdata/*.txt", func(t *testing.T) golden.Player { return &script{t: t} })
 }
@@ -53,6 +54,10 @@ func (s *script) Command(words []string) {
 	case "give":
 		s.now = ms(words[2])
 		s.step(Input{Program: s.programs[words[1]]})
+	case "until":
+		n := number(words[1])
+		s.now = ms(words[2])
+		s.step(Input{Until: &n})
 	case "stop":
 		s.step(Input{Stop: true})
 	case "end":

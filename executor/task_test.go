@@ -141,7 +141,7 @@ func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (*pro
 		return nil, err
 	}
 	result, err := scheduler.Schedule(scheduler.Request{Policy: policy, Jobs: []scheduler.Job{k.job(d, facts)}, Budget: budget,
-		Out: facts.Out, In: facts.In, Align: d.Align()})
+		Out: facts.Out, In: facts.In, Align: d.Align()}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 
 	"tensile/program"
 )
@@ -34,6 +35,20 @@ func (h *Host) Change(name string, p *program.Program) {
 // Stop lets a job end after the iterations in flight.
 func (h *Host) Stop(name string) {
 	h.wish(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Stop: true}) }) })
+}
+
+// Until has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing of the
+// device. A later call with more has them go on.
+func (h *Host) Until(iterations int) {
+	h.wish("", func() error {
+		h.until = &iterations
+		for _, j := range slices.Clone(h.jobs) {
+			if err := h.step(j, Input{Until: h.until}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Remove closes a job's place on the device and frees its name, after a stop if it has not ended. The observer hears of

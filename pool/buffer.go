@@ -32,6 +32,7 @@ type Layout struct {
 	Offsets    []int64 // bytes, one per buffer
 	Height     int64   // bytes: the largest offset + size
 	LowerBound int64   // bytes: no layout is lower
+	Work       int     // steps that the search took: the same on every machine
 	Optimal    bool    // no layout is lower than Height: it is the lower bound, or the search has tried everything
 }
 

@@ -80,8 +80,11 @@ func Pack(buffers []Buffer, o Options) (Layout, error) {
 		return packOnline(buffers, p.load)
 	}
 	s := newSearch(p, o)
+	before := s.steps
 	s.run(procedure)
-	return s.layout(buffers), nil
+	l := s.layout(buffers)
+	l.Work = before - s.steps
+	return l, nil
 }
 
 func packOnline(buffers []Buffer, bound int64) (Layout, error) {

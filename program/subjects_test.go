@@ -62,12 +62,12 @@ func network(t testing.TB, model string, percent int) subject {
 		j.Scratch[op] = graph.Bytes(op%3) * 256
 	}
 	r.Jobs = []scheduler.Job{j}
-	live, err := scheduler.Schedule(r)
+	live, err := scheduler.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Policy, r.Budget = "tensile", live.Arena*graph.Bytes(percent)/100
-	tight, err := scheduler.Schedule(r)
+	tight, err := scheduler.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

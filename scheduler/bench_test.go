@@ -27,6 +27,7 @@ func network(b testing.TB, model string, batch int) *Request {
 	}
 	r := &Request{Policy: "tensile", Out: facts.Out, In: facts.In, Align: 512, Jobs: []Job{j}}
 	r.shares, r.rounds = divide(nil, make([]demand, 1)), new(int)
+	r.meter = newMeter(nil)
 	r.prepare()
 	return r
 }
@@ -65,7 +66,7 @@ func BenchmarkSchedule(b *testing.B) {
 		r := *network(b, model, 16)
 		live := r
 		live.Policy = "none-live"
-		plain, err := Schedule(live)
+		plain, err := Schedule(live, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func BenchmarkSchedule(b *testing.B) {
 			b.Run(fmt.Sprintf("model=%s/budget=%d%%", model, percent), func(b *testing.B) {
 				var result Result
 				for b.Loop() {
-					if result, err = Schedule(r); err != nil {
+					if result, err = Schedule(r, nil); err != nil {
 						b.Fatal(err)
 					}
 				}

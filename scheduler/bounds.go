@@ -39,6 +39,7 @@ const dust = 64
 // It takes n log n: as slots go by, gaps begin and end, and two flows keep what their lanes can carry.
 func (d *draft) zeroStall() graph.Bytes {
 	n := len(d.steps)
+	d.meter.count(8*n + 40*len(d.gaps))
 	size := func(s graph.StorageID) graph.Bytes { return d.g.Storages[s].Bytes } // as copied, not as placed
 	kept := d.footprint(size, func(op graph.OpID) graph.Bytes { return d.job.Scratch[op] })
 	begin, end := make([][]piece, n+1), make([][]piece, n+1)

@@ -61,6 +61,7 @@ func TestZeroStall(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := randomJobs(rand.New(rand.NewPCG(seed, 63)), 1)
 		r.Align = 4
+		r.meter = newMeter(nil)
 		r.prepare()
 		d := r.drafts(earlyUpdates)[0]
 		_, kept := d.peak()
@@ -91,6 +92,7 @@ func TestZeroStallOfAllPlans(t *testing.T) {
 		r := randomJobs(rng, 1)
 		r.Jobs[0].MaxSwapRate = 0
 		r.Align = 4
+		r.meter = newMeter(nil)
 		r.prepare()
 		base := r.drafts(graphOrder)[0]
 		var gaps []int

@@ -11,6 +11,7 @@ import (
 
 // plan writes the draft as a plan.
 func (d *draft) plan(policy string) *plan.Plan {
+	d.meter.count(len(d.steps) + 2*len(d.gaps))
 	g := d.g
 	p := &plan.Plan{Job: d.job.Name, Epoch: d.job.Epoch, Policy: policy,
 		Steps: make([]plan.Step, 0, len(d.steps)), Made: make([]time.Duration, 0, len(d.steps))}

@@ -35,6 +35,7 @@ type recomputable struct {
 
 func newChains(d *draft, noChains bool) *chains {
 	c := &chains{draft: d, longest: make([]*gap, len(d.bytes)), chosen: make([]bool, len(d.bytes)), needed: make([]bool, len(d.bytes)), noChains: noChains}
+	d.meter.count(len(d.gaps))
 	for _, x := range d.gaps {
 		role := d.g.Storages[x.storage].Role
 		if role.FromHost() || role == graph.Output || x.to-x.from < 3 || !c.repeatable(x.storage) {
@@ -93,6 +94,7 @@ func (c *chains) cost(s graph.StorageID, at, depth int, limit time.Duration) (ti
 	if sum > limit {
 		return 0, false
 	}
+	c.meter.count(2 + 4*len(c.touches.of(int(op))))
 	made := int(c.writes.of(s)[0])
 	for _, y := range c.touches.of(int(op)) {
 		if slices.Contains(c.makes.of(int(op)), y) {
@@ -154,6 +156,7 @@ func (c *chains) sequence(job int, weight, least int) []recomputable {
 	var all []recomputable
 	limit := perGiB(1 << 20)
 	for class := 0; limit <= c.dearest(); class++ {
+		c.meter.count(len(order))
 		for _, s := range order {
 			if c.chosen[s] || c.noChains && c.needed[s] {
 				continue
@@ -171,6 +174,7 @@ func (c *chains) sequence(job int, weight, least int) []recomputable {
 
 // insert returns the steps with the recomputations of the chosen storages, each just before the access behind its gap.
 func (c *chains) insert() (steps []step, took time.Duration) {
+	c.meter.count(2*len(c.touches.all) + len(c.bytes))
 	w := &chainWriter{chains: c, last: slices.Repeat([]int{-2}, len(c.bytes)), made: make([]bool, len(c.bytes))}
 	for slot, s := range c.steps {
 		w.group = len(w.steps) - 1
@@ -213,6 +217,7 @@ func (w *chainWriter) make(s graph.StorageID, at int) {
 			w.make(y, at)
 		}
 	}
+	w.meter.count(4 * len(w.touches.of(int(op))))
 	if w.last[s] >= w.group {
 		return // it is there for a step just before
 	}

@@ -54,6 +54,9 @@
 // of storages below a thousandth of the peak are left out, and gaps tried in vain at one peak are tried again at others.
 // Equal requests give equal plans; there is no search by floats in any policy.
 //
+// A meter counts the steps of all inner loops (meter). It asks the caller whether to stop, and ends a search at Options.Work
+// steps, the same ones on every machine: what was found by then is taken, or refused.
+//
 // # Bounds
 //
 // Result has for each job the largest working set of a step, below which nothing is, and a bound for plans that swap without

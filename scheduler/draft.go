@@ -35,7 +35,8 @@ type draft struct {
 	outs, ins            *lane
 	earlyOut, oneChannel bool        // as Options says
 	small                graph.Bytes // storages below that are not swapped for their own sake
-	exact                bool        // steps are what they were when the lanes were booked: what is booked takes place as booked
+	meter                *meter
+	exact                bool // steps are what they were when the lanes were booked: what is booked takes place as booked
 
 	goal    graph.Bytes // the peak that force aims at
 	most    int         // storages that may be swapped; negative: all
@@ -124,6 +125,7 @@ func (d *draft) touched(s step) []graph.StorageID {
 // findWrites notes which first executions write and when each storage is touched last.
 func (d *draft) findWrites() {
 	n := len(d.g.Storages)
+	d.meter.count(n + len(d.touches.all))
 	d.writes = writes{make([]int32, n+2), make([]int32, len(d.makes.all))}
 	begin := d.writes.begin[1:]
 	for _, s := range d.makes.all {
@@ -150,6 +152,7 @@ func (d *draft) findWrites() {
 // swap that begins at the boundary: it is fetched before slot 0 until something else is decided.
 func (d *draft) findGaps() {
 	n, storages := len(d.steps), d.g.Storages
+	d.meter.count(n + len(d.touches.all))
 	d.head, d.tail = make([]*gap, len(storages)), make([]*gap, len(storages))
 	d.swapped = make([]int32, len(storages))
 	d.gaps = make([]*gap, 0, len(d.touches.all)/2)
@@ -292,6 +295,7 @@ func (d *draft) clean(x *gap) bool {
 
 // clone returns a copy whose gaps can be changed without an effect on the original. It shares the lanes.
 func (d *draft) clone() *draft {
+	d.meter.count(len(d.steps) + len(d.gaps))
 	c := *d
 	c.gaps, c.slab = make([]*gap, 0, len(d.gaps)), make([]gap, 0, len(d.gaps))
 	c.head, c.tail = make([]*gap, len(d.head)), make([]*gap, len(d.tail))

@@ -11,6 +11,7 @@ import (
 
 // decisions tells what was decided and what it is expected to cost, that first which frees most bytes for most slots.
 func (d *draft) decisions() []Decision {
+	d.meter.count(2 * len(d.gaps))
 	var all []Decision
 	for _, x := range d.gaps {
 		if x.kind == keep || x.from < 0 && x.in < 0 {
@@ -42,6 +43,7 @@ func (d *draft) kept() []Decision {
 	at, _ := d.peak()
 	var all []Decision
 	for i := range d.g.Storages {
+		d.meter.count(fitSteps)
 		s := &d.g.Storages[i]
 		last := int(d.lastUse[s.ID])
 		if last < 0 || !s.Role.Persistent() && (at > last || s.Role != graph.Input && at < int(d.writes.of(s.ID)[0])) {

@@ -45,7 +45,7 @@ func force(jobs []*draft, target graph.Bytes, o Options) bool {
 		d.goal = share(peak, target, sum)
 		found[i] = d.remedies(o)
 	}
-	for sumOfPeaks(jobs) > target {
+	for sum > target {
 		best := -1
 		for i, all := range found {
 			if len(all) > 0 && (best < 0 || compare(all[0], jobs[i], found[best][0], jobs[best]) < 0) {
@@ -55,7 +55,11 @@ func force(jobs []*draft, target graph.Bytes, o Options) bool {
 		if best < 0 {
 			return false
 		}
-		jobs[best].applyAll(found[best], func() bool { return sumOfPeaks(jobs) <= target })
+		jobs[best].meter.count(4 * len(jobs))
+		_, before := jobs[best].peak()
+		jobs[best].applyAll(found[best], target-(sum-before))
+		_, after := jobs[best].peak()
+		sum += after - before
 		found[best] = jobs[best].remedies(o)
 	}
 	return true
@@ -71,11 +75,12 @@ func share(peak, target, sum graph.Bytes) graph.Bytes {
 	return graph.Bytes(quotient)
 }
 
-// applyAll carries out remedies, cheapest first, until enough is freed or the peak has moved. A recomputation inserts a
+// applyAll carries out remedies, cheapest first, until the peak is low enough or has moved. A recomputation inserts a
 // step, after which the others must be found anew.
-func (d *draft) applyAll(remedies []remedy, enough func() bool) {
+func (d *draft) applyAll(remedies []remedy, enough graph.Bytes) {
 	at, _ := d.peak()
 	for _, r := range remedies {
+		d.meter.count(fitSteps)
 		if r.kind == recompute {
 			d.recompute(r)
 			return
@@ -90,7 +95,7 @@ func (d *draft) applyAll(remedies []remedy, enough func() bool) {
 		}
 		d.set(r.gap, swap, r.drop, r.in)
 		r.gap.cost = r.cost
-		if now, _ := d.peak(); now != at || enough() {
+		if now, peak := d.peak(); now != at || peak <= enough {
 			return
 		}
 	}
@@ -98,6 +103,7 @@ func (d *draft) applyAll(remedies []remedy, enough func() bool) {
 
 // remedies lists what can be done at the job's peak, the best first.
 func (d *draft) remedies(o Options) []remedy {
+	d.meter.count(2*len(d.steps) + len(d.gaps))
 	at, peak := d.peak()
 	above := d.countAbove(min(d.goal, peak-1))
 	var all []remedy
@@ -106,6 +112,7 @@ func (d *draft) remedies(o Options) []remedy {
 		if !ok || x.away(slot) || x.kind == recompute {
 			continue
 		}
+		d.meter.count(fitSteps)
 		var r remedy
 		size := uint64(d.bytes[x.storage])
 		possible := d.maySwap(x) && (x.arrival() || !o.NoStall)
@@ -126,6 +133,7 @@ func (d *draft) remedies(o Options) []remedy {
 			all = append(all, r)
 		}
 	}
+	d.meter.count(2 * len(all) * bits.Len(uint(len(all))))
 	slices.SortFunc(all, func(a, b remedy) int { return compare(a, d, b, d) })
 	return all
 }

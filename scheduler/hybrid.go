@@ -26,6 +26,7 @@ type hybrid struct {
 func (r *Request) hybrid(order func(*graph.Graph) []graph.OpID) *hybrid {
 	h := &hybrid{r: r}
 	for i := range r.Jobs {
+		r.meter.count(4 * len(r.Jobs[i].Graph.Ops))
 		h.base = append(h.base, firstSteps(order(r.Jobs[i].Graph)))
 	}
 	return h
@@ -74,6 +75,7 @@ func (h *hybrid) choose(k int) []bool {
 		clear(c.chosen)
 	}
 	jobs := make([]bool, len(h.base))
+	h.r.meter.count(k + len(h.chains))
 	for _, s := range h.sequence[:k] {
 		h.chains[s.job].chosen[s.storage] = true
 		jobs[s.job] = true
@@ -85,6 +87,7 @@ func (h *hybrid) choose(k int) []bool {
 // that were tried. The search begins where the bytes recomputed are what is to be saved, or where it ended for the target
 // before, and doubles its steps from there: a few trials, a number logarithmic in the sequence at most.
 func (h *hybrid) reach(target graph.Bytes) []*draft {
+	h.best = nil
 	if h.last == 0 {
 		h.best, h.lowest = h.plan(0, target), 0
 		if h.lowest = sumOfPeaks(h.best); h.lowest <= target {

@@ -21,16 +21,20 @@ func (r *Request) lowest() (Result, error) {
 	}
 	const parts = 8
 	h := r.hybrid(order)
-	if !r.Options.NoRecompute && !r.Options.NoHybrid {
-		h.prepare()
-	}
 	var tried [][]*draft
-	last := -1
-	for part := parts; part >= 0; part-- {
-		if k := h.within(part, parts); k != last {
-			last = k
-			tried = append(tried, h.plan(k, 0))
+	if !r.search(func() {
+		if !r.Options.NoRecompute && !r.Options.NoHybrid {
+			h.prepare()
 		}
+		last := -1
+		for part := parts; part >= 0; part-- {
+			if k := h.within(part, parts); k != last {
+				last = k
+				tried = append(tried, h.plan(k, 0))
+			}
+		}
+	}) {
+		tried = append(tried, r.drafts(graphOrder)) // what costs nothing is there in any case
 	}
 	slices.SortStableFunc(tried, func(a, b []*draft) int { return cmp.Compare(sumOfPeaks(a), sumOfPeaks(b)) })
 	for i, jobs := range tried {
@@ -46,6 +50,7 @@ func (r *Request) lowest() (Result, error) {
 // affordable reports whether no job loses more than its allowance.
 func (r *Request) affordable(result *Result, jobs []*draft) bool {
 	for i, d := range jobs {
+		r.meter.count(8 * len(d.steps))
 		c := program.Compile(r.Jobs[i].Graph, result.Jobs[i].Plan, result.Jobs[i].Layout, program.Options{})
 		timing := program.Time(c, program.Durations{Steps: result.Jobs[i].Plan.Made, Out: d.out, In: d.in})
 		if alone := r.unplannedTime(i); timing.Iteration > alone+alone/allowance {

@@ -20,6 +20,7 @@ func (d *draft) measure() {
 // the storages with which the iteration begins, those that are made, fetched, sent away and released.
 func (d *draft) footprint(size func(graph.StorageID) graph.Bytes, scratch func(graph.OpID) graph.Bytes) []graph.Bytes {
 	n := len(d.steps)
+	d.meter.count(n + len(d.gaps) + len(d.g.Storages))
 	change := make([]graph.Bytes, 2*n+1) // in unrolled slots
 	occupy := func(s graph.StorageID, from, to int, sign graph.Bytes) {
 		change[from] += sign * size(s)

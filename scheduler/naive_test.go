@@ -309,6 +309,7 @@ func randomJobs(rng *rand.Rand, count int) *Request {
 	}
 	r.Options = Options{LateOut: rng.IntN(3) == 0, OneChannel: rng.IntN(3) == 0}
 	r.shares, r.rounds = divide(nil, make([]demand, count)), new(int)
+	r.meter = newMeter(nil)
 	r.prepare()
 	return r
 }

@@ -19,12 +19,18 @@ func tensilePaper(r Request) (Result, error) {
 	}
 	r.stage(Planning)
 	jobs := r.drafts(graphOrder)
-	if !o.NoSwap {
-		swapAll(jobs)
+	if !o.NoSwap && !r.search(func() { swapAll(jobs) }) {
+		if r.Budget > 0 {
+			return Result{}, &WorkLimitError{Work: r.work()}
+		}
+		jobs = r.drafts(graphOrder) // these were left in the middle of a change
 	}
 	target := r.Budget
 	for {
-		enough := r.Budget == 0 || recomputeUntil(jobs, target, o.NoRecompute)
+		enough := true
+		if r.Budget > 0 && !r.search(func() { enough = recomputeUntil(jobs, target, o.NoRecompute) }) {
+			return Result{}, &WorkLimitError{Work: r.work()}
+		}
 		result, err := r.finish(jobs, 0)
 		if err != nil || r.Budget == 0 || result.Arena <= r.Budget {
 			return result, err
@@ -69,6 +75,7 @@ func swapAll(jobs []*draft) {
 // other accesses are tried too.
 func swapLargest(jobs []*draft, pickers []*picker) bool {
 	for {
+		jobs[0].meter.count(len(jobs))
 		var best *gap
 		var rank int32
 		job := -1
@@ -110,6 +117,7 @@ func recomputeUntil(jobs []*draft, target graph.Bytes, never bool) bool {
 		var of *draft
 		for _, d := range jobs {
 			at, _ := d.peak()
+			d.meter.count(len(d.gaps))
 			for _, x := range d.gaps {
 				if _, ok := d.covers(x, at); !ok || never || x.kind != keep {
 					continue
@@ -140,6 +148,7 @@ func (d *draft) neverReleased(x *gap) bool {
 	made := int(d.writes.of(x.storage)[0])
 	op := d.steps[made].op
 	for _, s := range d.touches.of(int(op)) {
+		d.meter.count(4)
 		if slices.Contains(d.makes.of(int(op)), s) {
 			continue
 		}

@@ -19,7 +19,7 @@ func TestPaperSwapsFirst(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 81))
 		r := randomJobs(rng, 1+rng.IntN(2))
 		request := Request{Policy: "tensile-paper", Jobs: r.Jobs, Out: r.Out, In: r.In, Align: r.Align}
-		lowest, err := Schedule(request)
+		lowest, err := Schedule(request, nil)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -32,7 +32,7 @@ func TestPaperSwapsFirst(t *testing.T) {
 		}
 		for _, percent := range []graph.Bytes{60, 80, 95, 100} {
 			request.Budget = lowest.Arena * percent / 100
-			result, err := Schedule(request)
+			result, err := Schedule(request, nil)
 			if errors.Is(err, ErrNoPlan) {
 				refused++
 				continue
@@ -98,6 +98,7 @@ func TestStoppingRule(t *testing.T) {
 	for _, policy := range []string{"tensile-paper", "tensile"} {
 		r := &Request{Policy: policy, Jobs: []Job{j}, Out: cost.Link{Rate: 1e9}, In: cost.Link{Rate: 1e9}, Align: 4}
 		r.shares, r.rounds = divide(nil, make([]demand, 1)), new(int)
+		r.meter = newMeter(nil)
 		r.prepare()
 		jobs := r.drafts(graphOrder)
 		if policy == "tensile-paper" {

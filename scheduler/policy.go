@@ -33,8 +33,14 @@ func Policies() []string {
 }
 
 // Schedule decides for all jobs of the request by its policy. An expected no unwraps to ErrNoPlan and is an
-// *OverBudgetError.
-func Schedule(r Request) (Result, error) {
+// *OverBudgetError or a *WorkLimitError.
+//
+// stop is asked every fraction of a millisecond, by the caller's goroutine; once it reports true Schedule returns
+// ErrStopped. nil: never. Results do not depend on how often it was asked.
+func Schedule(r Request, stop func() bool) (result Result, err error) {
+	if r.Options.Work < 0 {
+		return Result{}, fmt.Errorf("%d steps of planning: give 1 or more, or 0 for %d", r.Options.Work, int64(UsualWork))
+	}
 	for i := range r.Jobs {
 		if err := r.Jobs[i].check(); err != nil {
 			return Result{}, err
@@ -42,11 +48,40 @@ func Schedule(r Request) (Result, error) {
 	}
 	for _, p := range policies {
 		if p.Name == r.Policy {
-			return r.balanced(p.Policy)
+			return r.metered(p.Policy, newMeter(stop))
 		}
 	}
 	return Result{}, fmt.Errorf("unknown policy %q: known are %s", r.Policy, strings.Join(Policies(), ", "))
 }
+
+// metered runs a policy, with a meter of its own.
+func (r *Request) metered(policy Policy, m *meter) (result Result, err error) {
+	r.meter = m
+	defer func() {
+		if p := recover(); p != nil {
+			if _, stopped := p.(workStopped); !stopped {
+				panic(p)
+			}
+			result, err = Result{}, ErrStopped
+		}
+	}()
+	result, err = r.balanced(policy)
+	if err == nil {
+		result.Work, result.Limited = r.meter.steps, r.meter.spent
+	}
+	return result, err
+}
+
+// work is the limit of the request's work, in steps.
+func (r *Request) work() int64 {
+	if r.Options.Work > 0 {
+		return r.Options.Work
+	}
+	return UsualWork
+}
+
+// search does something until the work is used up, and reports whether it came to its end.
+func (r *Request) search(do func()) bool { return r.meter.search(r.work(), do) }
 
 // noneLive frees every storage after its last use and moves nothing else.
 func noneLive(r Request) (Result, error) {

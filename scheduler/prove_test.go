@@ -45,6 +45,7 @@ func TestFreeSwapsCostNothing(t *testing.T) {
 				d.g.Storages[i].Role = graph.Activation
 			}
 		}
+		r.meter = newMeter(nil)
 		r.prepare()
 		d = r.drafts(earlyUpdates)[0]
 		swapFreely([]*draft{d}, 0)

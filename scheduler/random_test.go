@@ -66,7 +66,7 @@ func attempt(t testing.TB, what string, r scheduler.Request) (scheduler.Result, 
 			t.Fatalf("%s: %v", what, p)
 		}
 	}()
-	return scheduler.Schedule(r)
+	return scheduler.Schedule(r, nil)
 }
 
 func schedule(t testing.TB, what string, r scheduler.Request) scheduler.Result {

@@ -151,7 +151,7 @@ func TestJobSettings(t *testing.T) {
 		for _, policy := range scheduler.Policies() {
 			r := equals(rand.New(rand.NewPCG(1, 15)), 1)
 			r.Policy, r.Jobs[0].Weight, r.Jobs[0].MaxSwapRate = policy, test.weight, test.rate
-			if _, err := scheduler.Schedule(r); err == nil || err.Error() != test.want {
+			if _, err := scheduler.Schedule(r, nil); err == nil || err.Error() != test.want {
 				t.Errorf("%s: weight %d, rate %v: %v; want %s", policy, test.weight, test.rate, err, test.want)
 			}
 		}

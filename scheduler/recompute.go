@@ -63,6 +63,7 @@ func (d *draft) recompute(r remedy) {
 // shift makes room for a step in a slot: whatever lies there or later moves on by one.
 func (d *draft) shift(at int) {
 	n := len(d.steps)
+	d.meter.count(n + 2*len(d.gaps))
 	moved := func(slot int) int {
 		switch {
 		case slot >= n && slot-n >= at:
@@ -131,6 +132,7 @@ func (d *draft) follow(x *gap, second gap) {
 }
 
 func (d *draft) remove(x *gap) {
+	d.meter.count(len(d.gaps))
 	d.count(x, -1)
 	d.gaps = slices.DeleteFunc(d.gaps, func(y *gap) bool { return y == x })
 	if x.prev != nil {

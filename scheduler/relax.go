@@ -12,6 +12,7 @@ import (
 // later and fetched earlier, as long as no slot exceeds the limit. It changes neither which gaps are swapped nor, below
 // the limit, the peak.
 func (d *draft) relax(limit graph.Bytes) {
+	d.meter.count(len(d.gaps))
 	var swaps []*gap
 	for _, x := range d.gaps {
 		if x.kind == swap {
@@ -92,5 +93,6 @@ func (d *draft) fetchEarlier(swaps []*gap, limit graph.Bytes) {
 
 // room reports whether a gap's storage may stay in a slot.
 func (d *draft) room(x *gap, slot int, limit graph.Bytes) bool {
+	d.meter.count(4)
 	return d.curve.At(slot%d.curve.Len())+d.bytes[x.storage] <= limit
 }

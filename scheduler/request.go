@@ -67,6 +67,7 @@ type Request struct {
 	wirings []*wiring      // per job
 	digests []graph.Digest // per job
 	rounds  *int           // of packing so far
+	meter   *meter
 }
 
 // Options switch parts of the policy tensile off, for ablation. The zero value is the recommended setting.
@@ -80,6 +81,7 @@ type Options struct {
 	LateOut     bool   // copy out after the access before the gap, not as soon as the content is made
 	OneChannel  bool   // book both directions on one lane, as TENSILE does
 	NoRelax     bool   // fetch as late and drop as early as the peak demanded
+	Work        int64  // steps after which planning takes the best proven plans that it has; 0: UsualWork
 	MaxRounds   int    // of packing and tightening for one order of the ops; 0: 12
 	Pack        string // one of pool.Methods; empty: the recommended one
 }
@@ -98,6 +100,8 @@ type Result struct {
 	SlotPeak graph.Bytes // sum over jobs
 	Arena    graph.Bytes // sum over jobs
 	Rounds   int         // of packing, for all orders of the ops and all shares of the link that were tried
+	Work     int64       // steps that planning and packing took: the same on every machine
+	Limited  bool        // the search ended at its limit of work: a longer one may find better plans
 }
 
 // Scheduled is the plan of one job.

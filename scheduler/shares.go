@@ -46,7 +46,7 @@ func (r *Request) best(policy Policy) (Result, error) {
 	}
 	lost := r.settle(&best)
 	shares := divide(nil, r.demands(&best))
-	if !best.decided() || !differ(r.shares, shares) {
+	if r.meter.spent || !best.decided() || !differ(r.shares, shares) {
 		return best, nil
 	}
 	r.shares = shares
@@ -66,12 +66,30 @@ func (r *Request) prepare() {
 	r.stage(Planning)
 	r.wirings, r.digests = make([]*wiring, len(r.Jobs)), make([]graph.Digest, len(r.Jobs))
 	for i := range r.Jobs {
+		if j := r.sameGraph(i); j < i {
+			r.wirings[i] = r.wirings[j]
+			continue
+		}
 		r.wirings[i] = newWiring(r.Jobs[i].Graph, r.Align)
+		r.meter.count(4 * len(r.wirings[i].touches.all))
 	}
 	r.stage(Packing) // a digest is part of the proof, not of planning
 	for i := range r.Jobs {
+		if j := r.sameGraph(i); j < i {
+			r.digests[i] = r.digests[j]
+			continue
+		}
 		r.digests[i] = r.Jobs[i].Graph.Digest()
+		r.meter.count(8 * len(r.Jobs[i].Graph.Ops))
 	}
+}
+
+// sameGraph returns the job before job i if it is a copy of the same graph, or else i.
+func (r *Request) sameGraph(i int) int {
+	if i > 0 && r.Jobs[i-1].Graph == r.Jobs[i].Graph {
+		return i - 1
+	}
+	return i
 }
 
 // settle gives the jobs their shares by weight and demand, or those planned with if these lose less time, and returns
@@ -194,6 +212,7 @@ func (result *Result) decided() bool {
 func (r *Request) compile(result *Result) []*program.Program {
 	programs := make([]*program.Program, len(result.Jobs))
 	for i, s := range result.Jobs {
+		r.meter.count(8 * len(s.Plan.Steps))
 		programs[i] = program.Compile(r.Jobs[i].Graph, s.Plan, s.Layout, program.Options{})
 	}
 	return programs
@@ -203,6 +222,7 @@ func (r *Request) compile(result *Result) []*program.Program {
 func (r *Request) slowdown(result *Result, programs []*program.Program) int64 {
 	var sum int64
 	for i, s := range result.Jobs {
+		r.meter.count(8 * len(s.Plan.Steps))
 		timing := program.Time(programs[i], program.Durations{Steps: s.Plan.Made, Out: s.Out, In: s.In})
 		sum += int64(r.Jobs[i].weight()) * int64(timing.Iteration*10000/max(1, sumOf(r.Jobs[i].Latency)))
 	}

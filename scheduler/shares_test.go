@@ -93,6 +93,7 @@ func TestNoWorseThanEvenShares(t *testing.T) {
 			r.Jobs = append(r.Jobs, j)
 		}
 		r.shares, r.rounds = divide(nil, make([]demand, len(r.Jobs))), new(int)
+		r.meter = newMeter(nil)
 		r.prepare()
 		plain, err := noneLive(r)
 		if err != nil {
@@ -105,7 +106,7 @@ func TestNoWorseThanEvenShares(t *testing.T) {
 		}
 		planned++
 		even.assign(&r, r.shares)
-		got, err := Schedule(r)
+		got, err := Schedule(r, nil)
 		if err != nil {
 			t.Fatalf("seed %d: even shares give a plan, but %v", seed, err)
 		}

@@ -36,6 +36,7 @@ func (d *draft) stay(x *gap, from, to int) stay {
 }
 
 func newPicker(d *draft) *picker {
+	d.meter.count(len(d.gaps))
 	p := &picker{draft: d}
 	all := make([]stay, 0, len(d.gaps)/2)
 	for _, x := range d.gaps {
@@ -49,6 +50,7 @@ func newPicker(d *draft) *picker {
 
 // rank indexes gaps where they could be away: larger storages first, longer gaps first among equals.
 func (p *picker) rank(all []stay) {
+	p.meter.count(8 * len(all))
 	slices.SortFunc(all, func(a, b stay) int {
 		switch {
 		case a.size != b.size:
@@ -83,6 +85,7 @@ func (p *picker) rank(all []stay) {
 // largest returns the largest gap that covers a slot, and its rank; nil if there is none.
 func (p *picker) largest(at int) (*gap, int32) {
 	for {
+		p.meter.count(p.index.levels)
 		rank := p.index.best(at)
 		if rank == gone {
 			return nil, 0
@@ -146,6 +149,7 @@ func (d *draft) fit(x *gap, at int, anywhere bool) (placed, bool) {
 		from = d.end(x.made)
 	}
 	for {
+		d.meter.count(fitSteps)
 		if p.sendTakes > 0 {
 			var ok bool
 			if p.send, ok = d.outs.earliest(from, wanted, p.sendTakes); !ok {
@@ -188,6 +192,9 @@ func (d *draft) slack(to int) time.Duration {
 	return d.job.Slack[d.steps[(to-1+n)%n].op]
 }
 
+// fitSteps are the steps of a look for two places on the lanes.
+const fitSteps = 40
+
 // try swaps a gap if that costs no time and the storage is then away at the peak.
 func (d *draft) try(x *gap) bool {
 	at, _ := d.peak()
@@ -210,40 +217,67 @@ func (d *draft) carry(x *gap, p placed) {
 // swapFreely swaps at the peaks, the storage of all jobs that is largest for its job's weight first, until the peaks' sum
 // is at most the target or no swap is left that costs no time. It returns how many it made.
 func swapFreely(jobs []*draft, target graph.Bytes) int {
-	pickers := make([]*picker, len(jobs))
+	sum := sumOfPeaks(jobs)
+	if sum <= target {
+		return 0
+	}
+	all := make([]candidate, len(jobs))
 	for i, d := range jobs {
-		pickers[i] = newPicker(d)
+		all[i].picker = newPicker(d)
+		all[i].find()
 	}
 	swapped := 0
-	for sumOfPeaks(jobs) > target {
-		var from *picker
-		var best *gap
-		var place int32
-		for i, p := range pickers {
-			if p == nil {
-				continue
-			}
-			at, _ := p.peak()
-			x, rank := p.largest(at)
-			if x == nil && p.again() {
-				x, rank = p.largest(at)
-			}
-			if x == nil {
-				pickers[i] = nil
-			} else if best == nil || p.bytes[x.storage]*graph.Bytes(from.job.weight()) > from.bytes[best.storage]*graph.Bytes(p.job.weight()) {
-				from, best, place = p, x, rank
-			}
-		}
+	for sum > target {
+		best := largest(all)
 		if best == nil {
 			return swapped
 		}
-		ok := from.try(best)
-		from.tried(best, place, ok)
+		_, before := best.peak()
+		ok := best.try(best.gap)
+		best.tried(best.gap, best.rank, ok)
 		if ok {
 			swapped++
 		}
+		_, after := best.peak()
+		sum += after - before
+		best.find()
 	}
 	return swapped
+}
+
+// candidate is the gap of a job that is tried next; nil: none is left.
+type candidate struct {
+	*picker
+	gap  *gap
+	rank int32
+	size graph.Bytes
+}
+
+// find looks for the next one. It stays the same until something of the job is tried.
+func (c *candidate) find() {
+	at, _ := c.peak()
+	c.gap, c.rank = c.largest(at)
+	if c.gap == nil && c.again() {
+		c.gap, c.rank = c.largest(at)
+	}
+	if c.gap != nil {
+		c.size = c.bytes[c.gap.storage]
+	}
+}
+
+// largest returns the candidate that is largest for its job's weight, the first of equals; nil: no job has one.
+func largest(all []candidate) *candidate {
+	var best *candidate
+	for i := range all {
+		c := &all[i]
+		if c.gap != nil && (best == nil || c.size*graph.Bytes(best.job.weight()) > best.size*graph.Bytes(c.job.weight())) {
+			best = c
+		}
+	}
+	if len(all) > 0 {
+		all[0].meter.count(len(all))
+	}
+	return best
 }
 
 func sumOfPeaks(jobs []*draft) graph.Bytes {

@@ -1,8 +1,10 @@
 package scheduler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tensile/graph"
 	"tensile/peak"
@@ -42,6 +44,10 @@ func tensile(r Request) (Result, error) {
 			if !errors.Is(err, ErrNoPlan) {
 				return result, err
 			}
+			if limit := (*WorkLimitError)(nil); errors.As(err, &limit) {
+				limit.Last = cmp.Or(limit.Last, refused)
+				return Result{}, limit
+			}
 			if refused == nil {
 				refused = err
 			}
@@ -65,16 +71,25 @@ func (r *Request) tighten(order func(*graph.Graph) []graph.OpID, least graph.Byt
 		rounds = 12
 	}
 	var jobs []*draft
+	var last error
 	for round := 1; ; round++ {
-		switch {
-		case !alone:
-			jobs = h.reach(target)
-		case jobs == nil:
-			jobs = h.plan(0, target)
-		case !r.Options.NoSwap:
-			swapFreely(jobs, target)
+		fits := false
+		if !r.search(func() {
+			switch {
+			case !alone:
+				jobs = h.reach(target)
+			case jobs == nil:
+				jobs = h.plan(0, target)
+			case !r.Options.NoSwap:
+				swapFreely(jobs, target)
+			}
+			fits = force(jobs, target, r.Options)
+		}) {
+			if alone || h.best == nil || h.lowest > target {
+				return Result{}, &WorkLimitError{r.work(), last}
+			}
+			jobs, fits = h.best, true
 		}
-		fits := force(jobs, target, r.Options)
 		final := jobs
 		if alone {
 			final = clones(jobs) // these are worked on in the next round
@@ -85,8 +100,12 @@ func (r *Request) tighten(order func(*graph.Graph) []graph.OpID, least graph.Byt
 		}
 		if !fits || target <= least || round == rounds {
 			_, why := workingSets(*r)
-			return Result{}, &OverBudgetError{result.Arena, r.Budget,
+			last = &OverBudgetError{result.Arena, r.Budget,
 				"the tightest plan found packs into that" + limits(jobs) + "; the largest steps alone: " + why}
+			return Result{}, last
+		}
+		if last = (&OverBudgetError{result.Arena, r.Budget, "the tightest plan found packs into that"}); r.meter.spent {
+			return Result{}, &WorkLimitError{r.work(), last}
 		}
 		target = max(least, target-(result.Arena-r.Budget))
 		r.stage(Planning)
@@ -130,6 +149,7 @@ func (r *Request) stage(s Stage) {
 func (r *Request) drafts(order func(*graph.Graph) []graph.OpID) []*draft {
 	jobs := make([]*draft, len(r.Jobs))
 	for i := range r.Jobs {
+		r.meter.count(4 * len(r.Jobs[i].Graph.Ops))
 		jobs[i] = r.draft(i, firstSteps(order(r.Jobs[i].Graph)))
 	}
 	return jobs
@@ -137,7 +157,7 @@ func (r *Request) drafts(order func(*graph.Graph) []graph.OpID) []*draft {
 
 func (r *Request) draft(i int, steps []step) *draft {
 	s := r.shares[i]
-	d := &draft{wiring: r.wirings[i], job: &r.Jobs[i], align: r.Align, steps: steps,
+	d := &draft{wiring: r.wirings[i], meter: r.meter, job: &r.Jobs[i], align: r.Align, steps: steps,
 		out: r.Out.Share(s.Out, Whole), in: r.In.Share(s.In, Whole), earlyOut: !r.Options.LateOut, oneChannel: r.Options.OneChannel}
 	d.begin()
 	return d
@@ -174,8 +194,16 @@ func (r *Request) place(plans []*plan.Plan) (Result, error) {
 	r.stage(Packing)
 	*r.rounds++
 	var result Result
+	twins := r.twins(plans)
 	for i, p := range plans {
 		p.Graph = r.digests[i]
+		if twin := twins[i]; twin != i {
+			f := result.Jobs[twin].Footprint
+			result.Jobs = append(result.Jobs, Scheduled{Plan: p, Footprint: f})
+			result.SlotPeak += f.Peak
+			continue
+		}
+		r.meter.count(8 * (len(p.Steps) + len(p.Moves)))
 		if err := plan.Validate(r.Jobs[i].Graph, p); err != nil {
 			panic(fmt.Sprintf("scheduler: %v\n%s", err, p.Text(r.Jobs[i].Graph)))
 		}
@@ -187,6 +215,11 @@ func (r *Request) place(plans []*plan.Plan) (Result, error) {
 	for i := range result.Jobs {
 		j := &result.Jobs[i]
 		enough := min(r.Budget, j.Footprint.Peak+spare)
+		if twin := twins[i]; twin != i {
+			j.Layout = result.Jobs[twin].Layout
+			result.Arena += j.Layout.Arena
+			continue
+		}
 		if r.Budget == 0 && r.Lowest {
 			enough = j.Footprint.Peak + j.Footprint.Peak/nearly
 		}
@@ -195,22 +228,60 @@ func (r *Request) place(plans []*plan.Plan) (Result, error) {
 		}
 		result.Arena += j.Layout.Arena
 	}
+	lowered := make(map[int]*program.Layout)
 	for i := range result.Jobs {
 		j := &result.Jobs[i]
 		if result.Arena <= r.Budget || r.Budget == 0 || j.Layout.Arena > j.Footprint.Peak+spare || j.Layout.Arena == j.Layout.Load {
 			continue
 		}
 		result.Arena -= j.Layout.Arena
+		if lower := lowered[twins[i]]; lower != nil {
+			j.Layout = lower
+			result.Arena += j.Layout.Arena
+			continue
+		}
 		if err := r.pack(i, j, 0); err != nil {
 			return Result{}, err
 		}
+		lowered[twins[i]] = j.Layout
 		result.Arena += j.Layout.Arena
 	}
 	return result, nil
 }
 
+// twins returns for each plan the first one that moves and executes the same of the same graph, which may be itself: both
+// have one footprint and one layout. Copies of a model most often share a few plans.
+func (r *Request) twins(plans []*plan.Plan) []int {
+	twins := make([]int, len(plans))
+	var different []int
+	for i, p := range plans {
+		k := slices.IndexFunc(different, func(j int) bool {
+			q := plans[j]
+			r.meter.count(4)
+			return r.Jobs[i].Graph == r.Jobs[j].Graph && slices.Equal(p.Moves, q.Moves) && slices.Equal(p.Steps, q.Steps) && slices.Equal(p.Entry, q.Entry)
+		})
+		if twins[i] = i; k >= 0 {
+			twins[i] = different[k]
+		} else {
+			different = append(different, i)
+		}
+	}
+	return twins
+}
+
 // pack packs the plan of job i until it is no higher than enough.
 func (r *Request) pack(i int, j *Scheduled, enough graph.Bytes) (err error) {
-	j.Layout, err = program.PlaceBy(r.Jobs[i].Graph, j.Plan, r.Align, pool.Options{Method: r.Options.Pack, Enough: int64(enough)})
+	stopped := false
+	o := pool.Options{Method: r.Options.Pack, Enough: int64(enough), Stop: func() bool {
+		stopped = stopped || r.meter.stop != nil && r.meter.stop()
+		return stopped
+	}}
+	j.Layout, err = program.PlaceBy(r.Jobs[i].Graph, j.Plan, r.Align, o)
+	if stopped {
+		panic(workStopped{})
+	}
+	if err == nil {
+		r.meter.count(j.Layout.Work)
+	}
 	return err
 }

@@ -20,6 +20,8 @@ type children struct {
 	dir    string   // of the state
 	flags  []string // of each executor's device
 	bound  bool     // they end when this process does, however it ends
+	paced  bool     // they train up to an iteration that they are told, and rest there
+	until  int      // the last that they were told
 
 	mu      sync.Mutex
 	running map[string]*child
@@ -28,7 +30,7 @@ type children struct {
 
 type child struct {
 	command *exec.Cmd
-	stdin   io.Closer // of one that is bound: it ends when this is closed
+	stdin   io.WriteCloser // of one that is bound: it ends when this is closed
 }
 
 func newChildren(server *bus.Server, dir string, device *planFlags, bound bool) *children {
@@ -69,12 +71,18 @@ func (c *children) launch(name string, ended func(why string)) error {
 			return fmt.Errorf("start executor %s: %w", name, err)
 		}
 	}
+	if c.paced {
+		k.command.Args = append(k.command.Args, "--paced")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := k.command.Start(); err != nil {
 		return fmt.Errorf("start executor %s: %w", name, err)
 	}
 	c.running[name] = k
+	if c.paced {
+		fmt.Fprintln(k.stdin, c.until) // if it has ended already, that is told elsewhere
+	}
 	c.done.Go(func() {
 		err := k.command.Wait()
 		c.mu.Lock()
@@ -83,6 +91,16 @@ func (c *children) launch(name string, ended func(why string)) error {
 		ended(ending(err, problems))
 	})
 	return nil
+}
+
+// train has the executors, and those that are started later, train up to an iteration.
+func (c *children) train(until int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = until
+	for _, k := range c.running {
+		fmt.Fprintln(k.stdin, until)
+	}
 }
 
 // files are those of an executor: its credentials, what it writes to stdout, and to stderr.

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type executorFlags struct {
 	url         string
 	credentials string
 	bound       string
+	paced       bool
 }
 
 func executorCommand() *cobra.Command {
@@ -44,6 +46,8 @@ second one ends the executor at once.`,
 	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials")
 	c.Flags().StringVar(&f.bound, "bound", "", "end when the standard input ends, and remove this folder then")
 	c.Flags().MarkHidden("bound")
+	c.Flags().BoolVar(&f.paced, "paced", false, "train up to the iteration that the last line of the standard input names, and rest there")
+	c.Flags().MarkHidden("paced")
 	return c
 }
 
@@ -70,9 +74,18 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // after an interrupt, until jobs are saved
 	defer cancel(nil)
+	var until chan int
+	if f.paced {
+		until = make(chan int, 64) // more than a comparison has blocks
+	}
 	if f.bound != "" {
 		go func() {
-			io.Copy(io.Discard, os.Stdin)
+			lines := bufio.NewScanner(os.Stdin)
+			for lines.Scan() {
+				if n, err := strconv.Atoi(lines.Text()); err == nil && until != nil {
+					until <- n
+				}
+			}
 			os.RemoveAll(f.bound) // nobody else is left to do it
 			cancel(errOrphaned)
 		}()
@@ -92,7 +105,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	defer conn.Close()
 	say(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
-	err = agent.Run(life, agent.Options{Executor: name, Device: d, Bus: conn, Log: log, Interrupt: ctx.Done(), Notice: say})
+	err = agent.Run(life, agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log, Interrupt: ctx.Done(), Notice: say})
 	if _, ok := errors.AsType[*agent.InterruptedError](err); ok {
 		return &exitError{err, interruptStatus}
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"tensile/autodiff"
@@ -108,6 +110,7 @@ func (f *planFlags) registerDevice(c *cobra.Command) {
 // registerPolicy registers the flags of how it is planned for.
 func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().StringVar(&f.policy, "policy", "tensile", strings.Join(scheduler.Policies(), ", "))
+	c.Flags().Int64Var(&f.options.Work, "planning-work", 0, "steps of planning, of some nanoseconds each, after which the best proven plan so far is taken (default: 3000000000)")
 	complete(c, "policy", scheduler.Policies()...)
 	c.Flags().BoolVar(&f.options.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
 	c.Flags().BoolVar(&f.options.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")
@@ -138,8 +141,8 @@ type session struct {
 	swapRates  []float64 // per job; nil: not given
 }
 
-// open loads the workload, opens the device and plans. The caller closes the device.
-func open(names []string, w *workloadFlags, p *planFlags) (*session, error) {
+// open loads the workload, opens the device and plans, until ctx ends. The caller closes the device.
+func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (*session, error) {
 	var s session
 	priorities, err := parsePerModel("--priority", p.priority, len(names), priorityValue)
 	if err != nil {
@@ -156,6 +159,7 @@ func open(names []string, w *workloadFlags, p *planFlags) (*session, error) {
 		return nil, err
 	}
 	s.planner = bench.NewPlanner(s.workload, s.device, p.options)
+	s.planner.Until(ctx)
 	if err := s.assume(p); err != nil {
 		s.device.Close()
 		return nil, err

@@ -82,7 +82,7 @@ func writeJobs(out io.Writer, a wire.Answer, wide bool, now time.Time) error {
 	fmt.Fprintln(w, heads+more+"EXECUTOR\tREASON")
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
-		rate, left := pace(r)
+		rate, left := rateOf(r)
 		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations, rate, left, lastLoss(r), inForce(r),
 			max(1, r.Spec.Priority), age(r, now))
 		if wide {
@@ -137,8 +137,8 @@ func inForce(r *wire.Record) graph.Bytes {
 	return r.Arena
 }
 
-// pace is how many iterations of a job that runs are done in a second, and how long the rest will take.
-func pace(r *wire.Record) (rate, left string) {
+// rateOf is how many iterations of a job that runs are done in a second, and how long the rest will take.
+func rateOf(r *wire.Record) (rate, left string) {
 	if r.Pace <= 0 || r.Phase != wire.Training {
 		return "-", "-"
 	}

@@ -29,6 +29,8 @@ type planReport struct {
 	PackTime  float64     `json:"pack_ms"`
 	Proof     float64     `json:"prove_ms"`
 	Rounds    int         `json:"rounds"`
+	Work      int64       `json:"planning_steps"`
+	Limited   bool        `json:"planning_limited"` // the search ended at its limit of steps
 	Validated bool        `json:"validated"`
 	Jobs      []jobPlan   `json:"jobs"`
 	Total     planFigures `json:"total"`
@@ -115,14 +117,11 @@ func planCommand() *cobra.Command {
 				})(c, nil)
 			}
 			p.lowest = true
-			s, err := open(args, &w, &p)
+			s, err := open(c.Context(), args, &w, &p)
 			if err != nil {
 				return err
 			}
 			defer s.device.Close()
-			if err := context.Cause(c.Context()); err != nil {
-				return err
-			}
 			report, err := s.report(p.policy, p.explain)
 			if err != nil {
 				return err
@@ -177,7 +176,7 @@ func (s *session) report(policy string, explain bool) (*planReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &planReport{Device: s.device.Name(), Policy: policy, Budget: s.budget, Rounds: p.Rounds, Validated: true,
+	r := &planReport{Device: s.device.Name(), Policy: policy, Budget: s.budget, Rounds: p.Rounds, Work: p.Work, Limited: p.Limited, Validated: true,
 		PlanTime: bench.Milliseconds(p.PlanTime), PackTime: bench.Milliseconds(p.PackTime), Proof: bench.Milliseconds(p.Proof)}
 	for i := range s.workload {
 		j := s.job(i, saved[i], explain)
@@ -265,10 +264,18 @@ func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) deci
 		Cost: bench.Milliseconds(d.Cost), Reason: d.Reason}
 }
 
+// limited says that a search for plans ended early.
+func limited(steps int64) string {
+	return fmt.Sprintf("planning ended after %d steps, its limit, with the best plans up to then; --planning-work gives it more", steps)
+}
+
 // write prints the report for people; wide has all columns.
 func (r *planReport) write(out io.Writer, wide bool) error {
 	fmt.Fprintf(out, "device %s, policy %s: planned in %.1f ms, packed in %.1f ms (%d rounds), proven in %.1f ms\n",
 		r.Device, r.Policy, r.PlanTime, r.PackTime, r.Rounds, r.Proof)
+	if r.Limited {
+		fmt.Fprintln(out, limited(r.Work))
+	}
 	rows := r.narrow()
 	if wide {
 		rows = r.wide()

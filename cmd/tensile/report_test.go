@@ -15,9 +15,9 @@ import (
 
 // The keys of run --json. Programs depend on them.
 const (
-	reportKeys  = "device policy budget_bytes link_bytes_per_second latencies plan_ms pack_ms prove_ms jobs total"
+	reportKeys  = "device policy budget_bytes link_bytes_per_second latencies plan_ms pack_ms prove_ms planning_steps planning_limited jobs total"
 	metricsKeys = "vanilla_peak_all_bytes vanilla_peak_live_bytes slot_peak_bytes arena_bytes touched_bytes working_set_bound_bytes zero_stall_bound_bytes " +
-		"msr_all msr_live eor cbr stall_ms plans transition_ms"
+		"msr_all msr_live eor eor_low eor_high cbr stall_ms plans transition_ms"
 	jobKeys = "job model iterations loss_first loss_last bit_identical first_iteration_eor predictor_mape accuracy test_images " + metricsKeys
 )
 
@@ -53,7 +53,7 @@ func TestRunReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var r bench.Report
-	document(t, tensile(t, dir, "run", "mlp", "lenet", "--batch", "32", "--iterations", "4", "--budget", "60%", "--compare", "--json"), &r)
+	document(t, tensile(t, dir, "run", "mlp", "lenet", "--batch", "32", "--iterations", "12", "--budget", "60%", "--compare", "--json"), &r)
 	if names := files(t, dir); len(names) > 0 {
 		t.Errorf("the run left %q behind", names)
 	}
@@ -69,7 +69,7 @@ func TestRunReport(t *testing.T) {
 		if j.BitIdentical == nil || !*j.BitIdentical {
 			t.Errorf("%s: bit_identical is not true", j.Job)
 		}
-		if j.Iterations != 4 || j.LossFirst == nil || j.LossLast == nil || j.Plans < 1 {
+		if j.Iterations != 12 || j.LossFirst == nil || j.LossLast == nil || j.Plans < 1 {
 			t.Errorf("%s: %d iterations, losses %v and %v, %d plans", j.Job, j.Iterations, j.LossFirst, j.LossLast, j.Plans)
 		}
 		checkMetrics(t, j.Job, j.Metrics)
@@ -87,7 +87,7 @@ func TestRunReport(t *testing.T) {
 	}
 	checkMetrics(t, "total", r.Total)
 	got := r.Total
-	got.MSRAll, got.MSRLive, got.EOR, got.CBR = 0, 0, nil, nil
+	got.MSRAll, got.MSRLive, got.EOR, got.EORLow, got.EORHigh, got.CBR = 0, 0, nil, nil, nil, nil
 	if replanned { // the jobs were at their largest at different times
 		sum.SlotPeak, sum.Arena, sum.Touched = min(sum.SlotPeak, got.Arena), min(sum.Arena, r.Budget), min(sum.Touched, got.Arena)
 	}
@@ -116,8 +116,8 @@ func checkMetrics(t *testing.T, name string, m bench.Metrics) {
 	}
 	near("msr_all", m.MSRAll, float64(m.VanillaAll-m.SlotPeak)/float64(m.VanillaAll))
 	near("msr_live", m.MSRLive, float64(m.VanillaLive-m.SlotPeak)/float64(m.VanillaLive))
-	if m.EOR == nil || m.CBR == nil || !(*m.EOR > 0) {
-		t.Errorf("%s: eor %v, cbr %v", name, m.EOR, m.CBR)
+	if m.EOR == nil || m.EORLow == nil || m.EORHigh == nil || m.CBR == nil || !(0 < *m.EORLow && *m.EORLow <= *m.EOR && *m.EOR <= *m.EORHigh) {
+		t.Errorf("%s: eor %v from %v to %v, cbr %v", name, m.EOR, m.EORLow, m.EORHigh, m.CBR)
 	} else {
 		near("cbr", *m.CBR, m.MSRLive / *m.EOR)
 	}
@@ -140,7 +140,7 @@ func TestLossFalls(t *testing.T) {
 // TestSimReport runs in virtual time: no bits to compare, but an overhead, which there is exact.
 func TestSimReport(t *testing.T) {
 	t.Parallel()
-	args := []string{"run", "resnet:1,1,1,1", "--batch", "4", "--image", "64", "--iterations", "3", "--compare", "--json", "--device", "sim:a6000"}
+	args := []string{"run", "resnet:1,1,1,1", "--batch", "4", "--image", "64", "--iterations", "12", "--compare", "--json", "--device", "sim:a6000"}
 	var free, tight bench.Report
 	document(t, tensile(t, t.TempDir(), args...), &free)
 	j := free.Jobs[0]

@@ -44,7 +44,7 @@ func runCommand() *cobra.Command {
 	f.planFlags.register(c)
 	f.latency.eager = true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
-	c.Flags().BoolVar(&f.compare, "compare", false, "run the same jobs without a plan first; gives EOR, and compares every bit")
+	c.Flags().BoolVar(&f.compare, "compare", false, "train the same jobs without a plan too, in turns; gives EOR, and compares every bit")
 	c.Flags().BoolVar(&f.measured, "measured", false, "plan with the latencies that the run without a plan measured; wants --compare")
 	ablations(c, "measured")
 	c.Flags().StringVar(&f.dataDir, "data", "", "folder with CIFAR-10 binary batches or MNIST IDX files (default: a synthetic set)")
@@ -74,7 +74,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if f.save, err = absolute(f.save); err != nil {
 		return err
 	}
-	s, err := open(names, &f.workloadFlags, &f.planFlags)
+	s, err := open(ctx, names, &f.workloadFlags, &f.planFlags)
 	if err != nil {
 		return err
 	}
@@ -86,25 +86,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	screen := newScreen(out, s, f.json, f.iterations)
 	screen.head(f.policy)
 
-	var vanilla *bench.Run
-	if f.compare {
-		plain, err := s.planner.Plan("none-live", 0)
-		if err != nil {
-			return err
-		}
-		t := &training{session: s, flags: f, policy: "none-live", planned: plain, screen: screen.part("vanilla", plain)}
-		if vanilla, err = t.run(ctx); err != nil {
-			return err
-		}
-		if f.measured {
-			if err := s.measured(&f.planFlags, vanilla, plain); err != nil {
-				return err
-			}
-		}
-	}
-	t := &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, learn: test != nil,
-		screen: screen.part(f.policy, s.planned)}
-	run, err := t.run(ctx)
+	run, vanilla, t, err := f.trained(ctx, s, screen, test != nil)
 	if err != nil {
 		return err
 	}
@@ -129,6 +111,43 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	return differs(report)
+}
+
+// trained trains the jobs as planned and, to compare, without a plan: in turns, a block of iterations each, where time is
+// real. Where it is virtual nothing else disturbs a run, and --measured wants the one without a plan first.
+func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *bench.Run, planned *training, err error) {
+	planned = &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, learn: learn}
+	begin := func(t *training, title string) func() {
+		t.screen = screen.observer(t.planned)
+		return func() { screen.part(title) }
+	}
+	if !f.compare {
+		begin(planned, f.policy)()
+		run, err = planned.run(ctx)
+		return run, nil, planned, err
+	}
+	plain, err := s.planner.Plan("none-live", 0)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	free := &training{session: s, flags: f, policy: "none-live", planned: plain}
+	if !f.simulated() && !f.measured {
+		runs, err := inTurns(ctx, [2]*training{free, planned}, [2]func(){begin(free, "vanilla"), begin(planned, f.policy)})
+		return runs[1], runs[0], planned, err
+	}
+	begin(free, "vanilla")()
+	if vanilla, err = free.run(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	if f.measured {
+		if err := s.measured(&f.planFlags, vanilla, plain); err != nil {
+			return nil, nil, nil, err
+		}
+		planned.planned = s.planned
+	}
+	begin(planned, f.policy)()
+	run, err = planned.run(ctx)
+	return run, vanilla, planned, err
 }
 
 func checkIterations(n int) error {

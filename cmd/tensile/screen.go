@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"tensile/bench"
@@ -18,7 +19,8 @@ type screen struct {
 	silent     bool
 	terminal   bool
 	iterations int
-	drawn      int // lines of the last drawing
+	mu         sync.Mutex // of what follows: two runs report in turns
+	drawn      int        // lines of the last drawing
 	lines      []string
 	printed    []time.Time
 }
@@ -40,17 +42,22 @@ func (s *screen) head(policy string) {
 	fmt.Fprintf(s.out, "device %s, policy %s, %s: slot peak %s, arena %s, planned in %.1f ms, packed in %.1f ms, proven in %.1f ms\n",
 		s.session.device.Name(), policy, budget, p.SlotPeak, p.Arena,
 		bench.Milliseconds(p.PlanTime), bench.Milliseconds(p.PackTime), bench.Milliseconds(p.Proof))
+	if p.Limited {
+		fmt.Fprintln(s.out, limited(p.Work))
+	}
 	fmt.Fprintf(s.out, "latencies: %s\n", s.session.latency)
 	if l := s.session.link; l.rate > 0 {
 		fmt.Fprintf(s.out, "link %s/s each way (%s)\n", graph.Bytes(l.rate), l.why)
 	}
 }
 
-// part begins a run of all jobs and returns its observer.
-func (s *screen) part(title string, p *bench.Planned) func(int, *wire.Report) {
+// part begins a run of all jobs, or another block of its iterations.
+func (s *screen) part(title string) {
 	if s.silent {
-		return nil
+		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.done()
 	fmt.Fprintf(s.out, "%s:\n", title)
 	s.lines = make([]string, len(s.session.workload))
@@ -58,7 +65,16 @@ func (s *screen) part(title string, p *bench.Planned) func(int, *wire.Report) {
 	for i, t := range s.session.workload {
 		s.lines[i] = fmt.Sprintf("  %-12s waiting", t.Name)
 	}
+}
+
+// observer is what is told of the iterations of a run, after its first part has begun; nil with --json.
+func (s *screen) observer(p *bench.Planned) func(int, *wire.Report) {
+	if s.silent {
+		return nil
+	}
 	return func(job int, r *wire.Report) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.lines[job] = line(s.session.workload[job].Name, r, s.iterations, p.Jobs[job].Footprint.Peak)
 		s.draw(job, r.Iteration+1 == s.iterations)
 	}

@@ -36,7 +36,8 @@ func TestTerminal(t *testing.T) {
 	var out bytes.Buffer
 	s, p := twoJobs()
 	screen := &screen{out: &out, session: s, terminal: true, iterations: 10}
-	observe := screen.part("tensile", p)
+	screen.part("tensile")
+	observe := screen.observer(p)
 	observe(1, report(0, 2.5))
 	observe(0, silent(0))
 	const (
@@ -49,7 +50,8 @@ func TestTerminal(t *testing.T) {
 	}
 	// The next part begins below the last drawing.
 	out.Reset()
-	screen.part("again", p)(0, report(9, 1))
+	screen.part("again")
+	screen.observer(p)(0, report(9, 1))
 	if strings.Contains(out.String(), "\x1b[2A") {
 		t.Errorf("a new part draws over the old one: %q", out.String())
 	}
@@ -59,7 +61,9 @@ func TestTerminal(t *testing.T) {
 func TestNoTerminal(t *testing.T) {
 	var out bytes.Buffer
 	s, p := twoJobs()
-	observe := newScreen(&out, s, false, 3).part("tensile", p)
+	screen := newScreen(&out, s, false, 3)
+	screen.part("tensile")
+	observe := screen.observer(p)
 	for i := range 3 {
 		observe(0, report(i, 1))
 	}
@@ -75,7 +79,8 @@ func TestSilent(t *testing.T) {
 	s, p := twoJobs()
 	screen := newScreen(&out, s, true, 3)
 	screen.head("tensile")
-	if observe := screen.part("tensile", p); observe != nil || out.Len() > 0 {
+	screen.part("tensile")
+	if screen.observer(p) != nil || out.Len() > 0 {
 		t.Errorf("printed %q", out.String())
 	}
 }

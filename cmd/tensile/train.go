@@ -28,6 +28,7 @@ type training struct {
 	learned []map[string][]float32        // per job, by name of storage
 	dir     string                        // of what the processes need; gone when they are
 	screen  func(job int, r *wire.Report) // of each iteration; may be nil
+	pace    *pace                         // nil: from the begin to the end without a rest
 }
 
 // run trains all jobs to their end: in this process where time is virtual, so that a run is the same every time.
@@ -72,6 +73,7 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 	device := t.flags.planFlags
 	device.link = t.session.link.flag()
 	children := newChildren(server, dir, &device, true)
+	children.paced = t.pace != nil
 	defer children.end()
 	ended := make(chan struct{})
 	ready := make(chan struct{})
@@ -99,6 +101,14 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 		return nil, err
 	}
 	defer conn.Close()
+	if t.pace != nil {
+		stop, err := t.pace.watch(ctx, conn)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+		t.pace.begin(children)
+	}
 	run, err := t.jobs(ctx, running, conn)
 	if err == nil && t.learn {
 		t.learned, err = t.read()
@@ -180,7 +190,6 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*bench.Ru
 	for i := range run.Jobs {
 		run.Jobs[i].Watched = watched[i]
 	}
-	run.Span()
 	return run, nil
 }
 

@@ -36,13 +36,13 @@ func recorded(t *testing.T, model, policy string, share graph.Bytes, iterations 
 	r.Jobs = []scheduler.Job{job}
 	if share > 0 {
 		r.Policy = "none-live"
-		live, err := scheduler.Schedule(r)
+		live, err := scheduler.Schedule(r, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Policy, r.Budget = policy, live.SlotPeak*share/100/align*align
 	}
-	result, err := scheduler.Schedule(r)
+	result, err := scheduler.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"tensile/bench"
+	"tensile/internal/bus"
+	"tensile/wire"
+)
+
+// pace is how far the executors of a training go, block by block. Between its blocks all of its jobs rest in Home: they
+// have nothing on the device, and the next block goes on from there.
+type pace struct {
+	mu       sync.Mutex
+	children *children
+	rests    map[string]int // per job: complete iterations in Home
+	news     chan struct{}  // something has changed
+}
+
+func newPace() *pace { return &pace{rests: make(map[string]int), news: make(chan struct{}, 1)} }
+
+// note takes down where a job is.
+func (p *pace) note(s *wire.JobStatus) {
+	if s.Arena > 0 {
+		return
+	}
+	p.mu.Lock()
+	p.rests[s.Name] = max(p.rests[s.Name], s.Iteration)
+	p.mu.Unlock()
+	p.wake()
+}
+
+func (p *pace) wake() {
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+}
+
+// begin hands over the executors, which rest until they are told more.
+func (p *pace) begin(c *children) {
+	p.mu.Lock()
+	p.children = c
+	p.mu.Unlock()
+	p.wake()
+}
+
+// train has all jobs train up to an iteration, and returns when they rest there or when the training is over.
+func (p *pace) train(ctx context.Context, w bench.Workload, until int, over <-chan struct{}) error {
+	told := false
+	for {
+		p.mu.Lock()
+		if p.children != nil && !told {
+			told = true
+			p.children.train(until)
+		}
+		resting := true
+		for _, t := range w {
+			resting = resting && p.rests[t.Name] >= until
+		}
+		p.mu.Unlock()
+		if resting {
+			return nil
+		}
+		select {
+		case <-p.news:
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// watch takes down what the statuses of executors say of their jobs.
+func (p *pace) watch(ctx context.Context, conn *bus.Conn) (stop func(), err error) {
+	return conn.Watch(ctx, wire.StatusKey("*"), func(_ string, value []byte) {
+		if s, err := wire.DecodeAs[wire.Status](value); err == nil {
+			for i := range s.Jobs {
+				p.note(&s.Jobs[i])
+			}
+		}
+	})
+}
+
+// inTurns runs two trainings of the same jobs, a block of iterations of one and then the same of the other, so that what
+// else the machine does hits both. While one trains, the jobs of the other rest in Home.
+func inTurns(ctx context.Context, trainings [2]*training, begin [2]func()) (runs [2]*bench.Run, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var ends [2]chan struct{}
+	for i, t := range trainings {
+		t.pace, ends[i] = newPace(), make(chan struct{})
+		go func() {
+			defer close(ends[i])
+			run, err := t.run(ctx)
+			if err != nil {
+				cancel(err) // the other has no one to be compared with
+			}
+			runs[i] = run
+		}()
+	}
+	for _, until := range bench.Blocks(trainings[0].flags.iterations) {
+		for i, t := range trainings {
+			if ctx.Err() != nil {
+				break
+			}
+			begin[i]()
+			if err := t.pace.train(ctx, t.session.workload, until, ends[i]); err != nil {
+				cancel(err)
+			}
+		}
+	}
+	for _, end := range ends {
+		<-end
+	}
+	err = context.Cause(ctx)
+	cancel(nil)
+	if err == nil && (runs[0] == nil || runs[1] == nil) {
+		err = fmt.Errorf("a training has ended without a result; please report this with the command line")
+	}
+	return runs, err
+}
