@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -164,7 +165,9 @@ func (f *poolFlags) read(path string, in io.Reader) (*packing, error) {
 		return p, p.readTrace(in)
 	}
 	var err error
-	p.ids, p.buffers, err = pool.ReadCSV(in, p.name)
+	if p.ids, p.buffers, err = pool.ReadCSV(in, p.name); errors.Is(err, pool.ErrNoCSV) {
+		err = fmt.Errorf("%w; if it is a record of malloc and free, give --trace", err)
+	}
 	return p, err
 }
 
