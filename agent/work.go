@@ -8,6 +8,7 @@ import (
 
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/internal/text"
 	"tensile/peak"
 	"tensile/task"
 	"tensile/weights"
@@ -109,11 +110,11 @@ func (r *runner) iteration(w *work, rep *executor.Report) *float32 {
 	loss := w.losses.at(rep.Iteration)
 	if now := time.Now(); now.Sub(w.logged) >= time.Second || rep.Iteration+1 == w.iterations {
 		w.logged = now
-		text := fmt.Sprintf("iteration %d: %v, stall %v", rep.Iteration, rep.End-rep.Begin, rep.Stall)
+		line := fmt.Sprintf("iteration %d: %v, stall %v", rep.Iteration, text.Duration(rep.End-rep.Begin), text.Duration(rep.Stall))
 		if loss != nil {
-			text += fmt.Sprintf(", loss %.4g", *loss)
+			line += fmt.Sprintf(", loss %.4g", *loss)
 		}
-		r.sender.line(&Line{rep.Job, text})
+		r.sender.line(&Line{rep.Job, line})
 	}
 	return loss
 }

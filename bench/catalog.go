@@ -3,9 +3,10 @@ package bench
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strings"
 
 	"tensile/graph"
+	"tensile/internal/text"
 	"tensile/models"
 	"tensile/peak"
 )
@@ -43,10 +44,14 @@ func Catalog() ([]Network, error) {
 
 // WriteCatalog prints a catalog for people, a row per network.
 func WriteCatalog(w io.Writer, networks []Network) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "model\tparameters\tGMACs\tops\ttensors\tvanilla all\tvanilla live\t")
+	rows := [][]string{{"MODEL", "PARAMETERS", "GMACS", "OPS", "TENSORS", "VANILLA ALL", "VANILLA LIVE"}}
 	for _, n := range networks {
-		fmt.Fprintf(t, "%s\t%d\t%.3f\t%d\t%d\t%s\t%s\t\n", n.Name, n.Params, n.GMACs, n.Ops, n.Tensors, n.VanillaAll, n.VanillaLive)
+		rows = append(rows, []string{n.Name, fmt.Sprint(n.Params), fmt.Sprintf("%.3f", n.GMACs), fmt.Sprint(n.Ops), fmt.Sprint(n.Tensors),
+			text.Bytes(n.VanillaAll), text.Bytes(n.VanillaLive)})
 	}
-	return t.Flush()
+	if err := text.Table(w, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "Of any size: %s.\n", strings.Join(models.Families(), ", "))
+	return err
 }

@@ -31,7 +31,7 @@ func TestCatalog(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := WriteCatalog(&out, all); err != nil || strings.Count(out.String(), "\n") != len(all)+1 {
+	if err := WriteCatalog(&out, all); err != nil || strings.Count(out.String(), "\n") != len(all)+2 {
 		t.Errorf("%v: %d networks are printed as\n%s", err, len(all), out.String())
 	}
 }

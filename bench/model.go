@@ -65,6 +65,9 @@ func readers(names []string, s Settings) (map[string]bool, error) {
 			continue
 		}
 		reads, err := models.ReadsSequences(name)
+		if info, missing := os.Stat(name); err != nil && missing == nil && name != "" {
+			return nil, noGraph(name, info.IsDir())
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -74,6 +77,14 @@ func readers(names []string, s Settings) (map[string]bool, error) {
 		sequences[name] = reads
 	}
 	return sequences, nil
+}
+
+// noGraph is the error for a MODEL that is no network, but something in the file system.
+func noGraph(path string, folder bool) error {
+	if folder {
+		return fmt.Errorf("%s is a folder: name a network (tensile models lists them) or a .json graph", path)
+	}
+	return fmt.Errorf("%s is a file, but no .json graph: tensile graph MODEL makes one; other forms are not read", path)
 }
 
 // own returns the settings of a model. In a workload of networks that read images and of ones that read sequences, each

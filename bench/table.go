@@ -3,30 +3,145 @@ package bench
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strings"
+
+	"tensile/graph"
+	"tensile/internal/text"
 )
 
-// WriteTable prints a report for people: a row per job and one for all.
-func (r *Report) WriteTable(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "job\tvanilla all\tvanilla live\tslot peak\tarena\ttouched\tMSR all\tMSR live\tEOR\tCBR\tstall ms\tplans\ttransition ms\tfirst EOR\tprediction\tloss\tbits\t")
-	row := func(name string, m Metrics, first, prediction, loss, bits string) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%s\t%s\t%.1f\t%d\t%.1f\t%s\t%s\t%s\t%s\t\n", name,
-			m.VanillaAll, m.VanillaLive, m.SlotPeak, m.Arena, m.Touched, m.MSRAll, m.MSRLive,
-			ratio(m.EOR), ratio(m.CBR), m.Stall, m.Plans, m.Transition, first, prediction, loss, bits)
+// WriteTable prints a report for people: a row per job and one for all, in at most six columns, or in all with wide.
+func (r *Report) WriteTable(w io.Writer, wide bool) error {
+	if wide {
+		return text.Table(w, r.wide())
+	}
+	return text.Table(w, r.narrow())
+}
+
+// narrow has the columns that everybody asks for. What was not measured in any job has none.
+func (r *Report) narrow() [][]string {
+	compared, trained := r.Total.EOR != nil, false
+	for _, j := range r.Jobs {
+		compared = compared || j.BitIdentical != nil || j.EOR != nil
+		trained = trained || j.LossFirst != nil
+	}
+	head := []string{"JOB", "NEEDS", "PLAN", "SAVED"}
+	if compared {
+		head = append(head, "SLOWER BY", "BITS")
+	} else if trained {
+		head = append(head, "LOSS")
+	}
+	rows := [][]string{head}
+	size := r.sizes()
+	row := func(name string, m Metrics, bits, loss string) {
+		cells := []string{name, size(m.VanillaLive), size(m.Arena), Saved(m.Memory)}
+		if compared {
+			cells = append(cells, SlowerBy(m.EOR), bits)
+		} else if trained {
+			cells = append(cells, loss)
+		}
+		rows = append(rows, cells)
 	}
 	for _, j := range r.Jobs {
-		loss, bits := "-", "-"
-		if j.LossFirst != nil && j.LossLast != nil {
-			loss = fmt.Sprintf("%.4f > %.4f", *j.LossFirst, *j.LossLast)
-		}
-		if j.BitIdentical != nil {
-			bits = map[bool]string{true: "identical", false: "DIFFERENT"}[*j.BitIdentical]
-		}
-		row(j.Job, j.Metrics, ratio(j.FirstEOR), ratio(j.Prediction), loss, bits)
+		row(j.Job, j.Metrics, j.bits(), j.losses())
 	}
-	row("total", r.Total, "", "", "", "")
-	return t.Flush()
+	row("total", r.Total, "", "")
+	return rows
+}
+
+// wide has all columns.
+func (r *Report) wide() [][]string {
+	rows := [][]string{{"JOB", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "TOUCHED", "MSR ALL", "MSR LIVE", "EOR", "CBR", "STALL MS", "PLANS",
+		"TRANSITION MS", "FIRST EOR", "PREDICTION", "LOSS", "BITS"}}
+	size := r.sizes()
+	row := func(name string, m Metrics, rest ...string) {
+		cells := []string{name}
+		for _, b := range []graph.Bytes{m.VanillaAll, m.VanillaLive, m.SlotPeak, m.Arena, m.Touched} {
+			cells = append(cells, size(b))
+		}
+		cells = append(cells, fmt.Sprintf("%.3f", m.MSRAll), fmt.Sprintf("%.3f", m.MSRLive), ratio(m.EOR), ratio(m.CBR),
+			fmt.Sprintf("%.1f", m.Stall), fmt.Sprint(m.Plans), fmt.Sprintf("%.1f", m.Transition))
+		rows = append(rows, append(cells, rest...))
+	}
+	for _, j := range r.Jobs {
+		row(j.Job, j.Metrics, ratio(j.FirstEOR), ratio(j.Prediction), j.losses(), j.bits())
+	}
+	row("total", r.Total)
+	return rows
+}
+
+// sizes prints the amounts of a table.
+func (r *Report) sizes() func(graph.Bytes) string {
+	amounts := []graph.Bytes{r.Total.VanillaLive, r.Total.Arena}
+	for _, j := range r.Jobs {
+		amounts = append(amounts, j.VanillaLive, j.Arena)
+	}
+	return text.SameUnit(amounts...)
+}
+
+// Saved is the share of what a job needs, with everything freed after its last use, that its arena does without.
+func Saved(m Memory) string {
+	return text.Percent(float64(m.VanillaLive-m.Arena) / float64(max(m.VanillaLive, 1)))
+}
+
+// SlowerBy is an EOR for people: 1.02 is "2 %", 0.97 is "-3 %", nil is "-".
+func SlowerBy(eor *float64) string {
+	if eor == nil {
+		return "-"
+	}
+	return text.Percent(*eor - 1)
+}
+
+func (j *JobMetrics) losses() string {
+	if j.LossFirst == nil || j.LossLast == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f > %.4f", *j.LossFirst, *j.LossLast)
+}
+
+func (j *JobMetrics) bits() string {
+	if j.BitIdentical == nil {
+		return "-"
+	}
+	return map[bool]string{true: "identical", false: "DIFFERENT"}[*j.BitIdentical]
+}
+
+// Sentence says what the run has shown, in one line.
+func (r *Report) Sentence() string {
+	done := "Trained"
+	if strings.HasPrefix(r.Device, "sim:") {
+		done = "Simulated"
+	}
+	s := fmt.Sprintf("%s in %s what needs %s", done, r.Total.Arena, r.Total.VanillaLive)
+	if r.Total.Arena >= r.Total.VanillaLive {
+		s = fmt.Sprintf("%s in %s, as much as without a plan", done, r.Total.Arena)
+	}
+	if bits, ok := r.identical(); ok && bits {
+		s += "; losses and weights identical"
+	} else if ok {
+		s += "; losses or weights DIFFERENT"
+	}
+	if eor := r.Total.EOR; eor != nil {
+		switch by := text.Percent(max(*eor-1, 1-*eor)); {
+		case by == "0 %":
+			s += "; as fast"
+		case *eor > 1:
+			s += "; " + by + " slower"
+		default:
+			s += "; " + by + " faster"
+		}
+	}
+	return s + "."
+}
+
+// identical reports whether all jobs that were compared have the same bits; ok is false if none was.
+func (r *Report) identical() (same, ok bool) {
+	same = true
+	for _, j := range r.Jobs {
+		if j.BitIdentical != nil {
+			same, ok = same && *j.BitIdentical, true
+		}
+	}
+	return same, ok
 }
 
 func ratio(v *float64) string {

@@ -20,23 +20,71 @@ func TestWriteTable(t *testing.T) {
 		{Job: "no data", Metrics: unmeasured},
 		{Job: "diverged", Metrics: unmeasured, LossFirst: pointer(2), BitIdentical: &yes},
 	}}
-	const want = `
-       job  vanilla all  vanilla live  slot peak  arena  touched  MSR all  MSR live    EOR    CBR  stall ms  plans  transition ms  first EOR  prediction             loss       bits
-      same       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500  1.250  0.400      12.3      1            5.0      1.500       0.125  2.5000 > 0.1235  identical
-     other       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500  1.250  0.400      12.3      1            5.0          -           -  2.0000 > 1.0000  DIFFERENT
-   no data       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500      -      -      12.3      1            5.0          -           -                -          -
-  diverged       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500      -      -      12.3      1            5.0          -           -                -  identical
-     total       100MiB         80MiB      40MiB  41MiB    41MiB    0.600     0.500  1.250  0.400      12.3      1            5.0                                                   
+	const narrow = `
+JOB          NEEDS      PLAN  SAVED  SLOWER BY       BITS
+same      80.00MiB  41.00MiB   49 %       25 %  identical
+other     80.00MiB  41.00MiB   49 %       25 %  DIFFERENT
+no data   80.00MiB  41.00MiB   49 %          -          -
+diverged  80.00MiB  41.00MiB   49 %          -  identical
+total     80.00MiB  41.00MiB   49 %       25 %
 `
-	var out bytes.Buffer
-	if err := r.WriteTable(&out); err != nil {
-		t.Fatal(err)
+	const wide = `
+JOB       VANILLA ALL  VANILLA LIVE  SLOT PEAK     ARENA   TOUCHED  MSR ALL  MSR LIVE    EOR    CBR  STALL MS  PLANS  TRANSITION MS  FIRST EOR  PREDICTION             LOSS       BITS
+same        100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.250  0.400      12.3      1            5.0      1.500       0.125  2.5000 > 0.1235  identical
+other       100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.250  0.400      12.3      1            5.0          -           -  2.0000 > 1.0000  DIFFERENT
+no data     100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500      -      -      12.3      1            5.0          -           -                -          -
+diverged    100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500      -      -      12.3      1            5.0          -           -                -  identical
+total       100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.250  0.400      12.3      1            5.0
+`
+	// Without a vanilla run there is nothing to be slower than, and without data no loss.
+	alone := Report{Total: unmeasured, Jobs: []JobMetrics{{Job: "a", Metrics: unmeasured, LossFirst: pointer(2.5), LossLast: pointer(1)}}}
+	const losses = `
+JOB       NEEDS      PLAN  SAVED             LOSS
+a      80.00MiB  41.00MiB   49 %  2.5000 > 1.0000
+total  80.00MiB  41.00MiB   49 %
+`
+	simulated := Report{Total: unmeasured, Jobs: []JobMetrics{{Job: "a", Metrics: unmeasured}}}
+	const sizes = `
+JOB       NEEDS      PLAN  SAVED
+a      80.00MiB  41.00MiB   49 %
+total  80.00MiB  41.00MiB   49 %
+`
+	for _, test := range []struct {
+		report Report
+		wide   bool
+		want   string
+	}{{r, false, narrow}, {r, true, wide}, {alone, false, losses}, {simulated, false, sizes}} {
+		var out bytes.Buffer
+		if err := test.report.WriteTable(&out, test.wide); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, "\n"+out.String()); diff != "" {
+			t.Errorf("table (-want +got):\n%s", diff)
+		}
+		if err := test.report.WriteTable(full{}, test.wide); !errors.Is(err, errFull) {
+			t.Errorf("WriteTable to a full disk: %v", err)
+		}
 	}
-	if diff := cmp.Diff(want, "\n"+out.String()); diff != "" {
-		t.Errorf("table (-want +got):\n%s", diff)
-	}
-	if err := r.WriteTable(full{}); !errors.Is(err, errFull) {
-		t.Errorf("WriteTable to a full disk: %v", err)
+}
+
+func TestSentence(t *testing.T) {
+	yes, no := true, false
+	memory := Memory{VanillaLive: 896 << 20, Arena: 536 << 20}
+	for _, test := range []struct {
+		report Report
+		want   string
+	}{
+		{Report{Total: Metrics{Memory: memory, EOR: pointer(1.031)}, Jobs: []JobMetrics{{BitIdentical: &yes}, {BitIdentical: &yes}}},
+			"Trained in 536MiB what needs 896MiB; losses and weights identical; 3 % slower."},
+		{Report{Total: Metrics{Memory: memory, EOR: pointer(0.87)}, Jobs: []JobMetrics{{BitIdentical: &yes}, {BitIdentical: &no}}},
+			"Trained in 536MiB what needs 896MiB; losses or weights DIFFERENT; 13 % faster."},
+		{Report{Total: Metrics{Memory: memory, EOR: pointer(1.0001)}, Jobs: []JobMetrics{{}}}, "Trained in 536MiB what needs 896MiB; as fast."},
+		{Report{Total: Metrics{Memory: memory}, Jobs: []JobMetrics{{BitIdentical: &yes}}}, "Trained in 536MiB what needs 896MiB; losses and weights identical."},
+		{Report{Total: Metrics{Memory: Memory{VanillaLive: 10 << 20, Arena: 11 << 20}}, Jobs: []JobMetrics{{}}}, "Trained in 11MiB, as much as without a plan."},
+	} {
+		if got := test.report.Sentence(); got != test.want {
+			t.Errorf("sentence:\n%s\nwant:\n%s", got, test.want)
+		}
 	}
 }
 

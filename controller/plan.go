@@ -7,6 +7,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/internal/text"
 	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
@@ -104,7 +105,7 @@ func (m *Machine) improve(reason string) {
 		}
 		return
 	}
-	m.log("new plans: %s; they gain %v over the next iterations, the transition takes %v", reason, gain.Round(time.Microsecond), transition.Round(time.Microsecond))
+	m.log("new plans: %s; they gain %v over the next iterations, the transition takes %v", reason, text.Duration(gain), text.Duration(transition))
 	m.adopt(plans, reason)
 }
 

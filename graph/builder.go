@@ -78,7 +78,7 @@ func (b *Builder) Op(name string, kind Kind, attrs Attrs, inputs ...TensorID) []
 		b.Fail(fmt.Errorf("op %s: %w", name, err))
 		return b.placeholders(kind)
 	}
-	r := rules[kind]
+	k := kinds[kind]
 	op := Op{ID: OpID(len(b.g.Ops)), Name: name, Kind: kind, Inputs: inputs, Attrs: attrs,
 		Phase: b.phase, Layer: b.layer, Forward: b.forward}
 	role := Activation
@@ -90,7 +90,7 @@ func (b *Builder) Op(name string, kind Kind, attrs Attrs, inputs ...TensorID) []
 		if len(shapes) > 1 {
 			label = fmt.Sprintf("%s.%d", name, i)
 		}
-		if in := r.inPlace[i]; in != fresh {
+		if in := k.outputs[i]; in != fresh {
 			of := b.g.Tensors[inputs[in]]
 			op.Outputs = append(op.Outputs, b.tensor(of.Name, of.Storage, of.Version+1, of.Offset, shape))
 			continue
@@ -137,7 +137,10 @@ func trimmed[T any](s []T) []T {
 
 // placeholders keeps callers going after an error: tensors of one element that belong to nothing.
 func (b *Builder) placeholders(kind Kind) []TensorID {
-	n := max(1, len(rules[kind].inPlace))
+	n := 1
+	if k := kinds[kind]; k != nil {
+		n = len(k.outputs)
+	}
 	ids := make([]TensorID, n)
 	for i := range ids {
 		ids[i] = b.tensor("invalid", b.storage("invalid", Activation, ElementBytes), 0, 0, Shape{1})

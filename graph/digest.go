@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"math"
+	"math/bits"
 	"reflect"
 )
 
@@ -93,24 +94,27 @@ func (w *digestWriter) op(o *Op) {
 			w.number(int(t))
 		}
 	}
-	w.value(reflect.ValueOf(&o.Attrs).Elem())
+	w.attrs(&o.Attrs)
 	w.text(string(o.Phase))
 	w.text(o.Layer)
 	w.number(int(o.Forward))
 	w.flush(1 << 12)
 }
 
-// value writes the attributes of an op, whatever they come to be: those that are not zero, by their place.
+// attrs writes the attributes that an op has, by their names, so that a new attribute changes no digest of ops without it.
+func (w *digestWriter) attrs(a *Attrs) {
+	set := a.set()
+	w.number(bits.OnesCount64(uint64(set)))
+	v := reflect.ValueOf(a).Elem()
+	for ; set != 0; set &= set - 1 {
+		i := bits.TrailingZeros64(uint64(set))
+		w.text(attrNames[i])
+		w.value(v.Field(i))
+	}
+}
+
 func (w *digestWriter) value(v reflect.Value) {
 	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Field(i); !f.IsZero() {
-				w.number(i)
-				w.value(f)
-			}
-		}
-		w.number(-1)
 	case reflect.Array, reflect.Slice:
 		w.number(v.Len())
 		for i := range v.Len() {

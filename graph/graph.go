@@ -202,7 +202,7 @@ func (g *Graph) Shapes(ids []TensorID) []Shape {
 // Cost returns the op's arithmetic and memory traffic by the rule of its kind.
 func (g *Graph) Cost(op OpID) Cost {
 	o := &g.Ops[op]
-	return rules[o.Kind].cost(o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs))
+	return kinds[o.Kind].cost(o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs))
 }
 
 // Parameters is the number of trained elements.

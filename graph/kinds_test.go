@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,8 +17,11 @@ var window = Attrs{Kernel: [2]int{3, 2}, Stride: [2]int{2, 1}, Pad: [2]int{1, 0}
 // onto is window with the extent of the x it was applied to.
 var onto = Attrs{Kernel: window.Kernel, Stride: window.Stride, Pad: window.Pad, Extent: [2]int{7, 5}}
 
-// grouped is onto in three groups of channels.
-var grouped = Attrs{Kernel: window.Kernel, Stride: window.Stride, Pad: window.Pad, Extent: [2]int{7, 5}, Groups: 3}
+// grouped is window in three groups of channels, groupedOnto is onto in as many.
+var (
+	grouped     = Attrs{Kernel: window.Kernel, Stride: window.Stride, Pad: window.Pad, Groups: 3}
+	groupedOnto = Attrs{Kernel: window.Kernel, Stride: window.Stride, Pad: window.Pad, Extent: [2]int{7, 5}, Groups: 3}
+)
 
 // across is a local response normalisation of five channels.
 var across = Attrs{Length: 5, Factor: 1e-4, Exponent: 0.75, Epsilon: 1}
@@ -37,7 +41,7 @@ var calls = []call{
 	{Conv2D, window, []Shape{{2, 3, 7, 5}, {6, 3, 3, 2}, {6}}, []Shape{{2, 6, 4, 4}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
 	{Conv2D, grouped, []Shape{{2, 6, 7, 5}, {9, 2, 3, 2}, {9}}, []Shape{{2, 9, 4, 4}}, 2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
 	{Conv2DDW, grouped, []Shape{{2, 6, 7, 5}, {2, 9, 4, 4}}, []Shape{{9, 2, 3, 2}}, 2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
-	{Conv2DDX, grouped, []Shape{{2, 9, 4, 4}, {9, 2, 3, 2}}, []Shape{{2, 6, 7, 5}}, 2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
+	{Conv2DDX, groupedOnto, []Shape{{2, 9, 4, 4}, {9, 2, 3, 2}}, []Shape{{2, 6, 7, 5}}, 2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
 	{Conv2DDW, window, []Shape{{2, 3, 7, 5}, {2, 6, 4, 4}}, []Shape{{6, 3, 3, 2}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
 	{Conv2DDX, onto, []Shape{{2, 6, 4, 4}, {6, 3, 3, 2}}, []Shape{{2, 3, 7, 5}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
 	{Linear, Attrs{}, []Shape{{2, 3}, {5, 3}}, []Shape{{2, 5}}, 2 * 2 * 5 * 3},
@@ -209,7 +213,7 @@ func TestKindsRejectShapes(t *testing.T) {
 		{Conv2D, grouped, []Shape{{2, 6, 7, 5}, {6, 6, 3, 2}}, "w has shape [6 6 3 2], want [-1 2 3 2]"},
 		{Conv2D, Attrs{Kernel: [2]int{1, 1}, Stride: [2]int{1, 1}, Groups: -1}, []Shape{x, {6, 3, 1, 1}}, "-1 groups do not divide"},
 		{Conv2DDW, grouped, []Shape{x, {2, 5, 4, 4}}, "3 groups do not divide 3 channels into 5"},
-		{Conv2DDX, grouped, []Shape{{2, 5, 4, 4}, {5, 2, 3, 2}}, "3 groups do not divide 5 channels into 5"},
+		{Conv2DDX, groupedOnto, []Shape{{2, 5, 4, 4}, {5, 2, 3, 2}}, "3 groups do not divide 5 channels into 5"},
 		{Pad, Attrs{Pad: [2]int{-7, 0}, Extent: [2]int{9, 2}}, []Shape{x}, "nothing of 7x5 pixels is left when pad [-7 0] moves them into extent [9 2]"},
 		{Pad, Attrs{Pad: [2]int{0, 2}, Extent: [2]int{9, 2}}, []Shape{x}, "nothing of 7x5 pixels is left"},
 		{Pad, Attrs{}, []Shape{x}, "into extent [0 0]"},
@@ -316,5 +320,35 @@ func TestCostSaturates(t *testing.T) {
 	}
 	if got := g.Cost(0).FLOPs; got != math.MaxInt64 {
 		t.Errorf("FLOPs = %d, want the largest int64", got)
+	}
+}
+
+// Each attribute that a kind does not have is refused by name: two graphs that compute the same must not differ in their
+// digests.
+func TestKindsRefuseStrayAttributes(t *testing.T) {
+	for _, c := range calls {
+		for i, name := range attrNames {
+			if kinds[c.kind].attrs&(1<<i) != 0 {
+				continue
+			}
+			a := c.attrs
+			f := reflect.ValueOf(&a).Elem().Field(i)
+			switch f.Kind() {
+			case reflect.Int:
+				f.SetInt(1)
+			case reflect.Uint64:
+				f.SetUint(1)
+			case reflect.Float64:
+				f.SetFloat(0.5)
+			case reflect.Bool:
+				f.SetBool(true)
+			default:
+				f.Index(1).SetInt(1)
+			}
+			_, err := Infer(c.kind, a, c.in)
+			if want := fmt.Sprintf("%s: has no attribute %s", c.kind, name); err == nil || err.Error() != want {
+				t.Errorf("error %v, want %s", err, want)
+			}
+		}
 	}
 }

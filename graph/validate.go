@@ -59,10 +59,10 @@ func (v *validator) ids() {
 		if int(op.ID) != i {
 			v.say("op %d (%s) has id %d", i, op.Name, op.ID)
 		}
-		if _, ok := rules[op.Kind]; !ok {
+		if _, ok := kinds[op.Kind]; !ok {
 			v.say("op %s: unknown kind %q", op.Name, op.Kind)
-		} else if len(op.Outputs) != len(rules[op.Kind].inPlace) {
-			v.say("op %s: %s makes %d outputs, got %d", op.Name, op.Kind, len(rules[op.Kind].inPlace), len(op.Outputs))
+		} else if len(op.Outputs) != len(kinds[op.Kind].outputs) {
+			v.say("op %s: %s makes %d outputs, got %d", op.Name, op.Kind, len(kinds[op.Kind].outputs), len(op.Outputs))
 		}
 		if op.Forward != NoOp && (op.Forward < 0 || int(op.Forward) >= i) {
 			v.say("op %s: forward op %d is not an earlier op", op.Name, op.Forward)
@@ -145,7 +145,7 @@ func (v *validator) ops() {
 			if !slices.Equal(out.Shape, shapes[i]) {
 				v.say("op %s: output %s has shape %v, want %v", op.Name, out.Name, out.Shape, shapes[i])
 			}
-			in := rules[op.Kind].inPlace[i]
+			in := kinds[op.Kind].outputs[i]
 			switch {
 			case in == fresh && !g.Fresh(op.ID, i):
 				v.say("op %s: output %s must be a fresh storage, not version %d of %s", op.Name, out.Name, out.Version, g.Storages[out.Storage].Name)
@@ -194,7 +194,7 @@ func (v *validator) versions() {
 		}
 		for i, id := range op.Outputs {
 			for j, in := range op.Inputs {
-				if rules[op.Kind].inPlace[i] != j && g.Tensors[in].Storage == g.Tensors[id].Storage {
+				if kinds[op.Kind].outputs[i] != j && g.Tensors[in].Storage == g.Tensors[id].Storage {
 					v.say("op %s: input %s lies in the storage that output %s overwrites", op.Name, g.Tensors[in].Name, g.Tensors[id].Name)
 				}
 			}

@@ -28,13 +28,13 @@ type Config struct {
 	Optimizer autodiff.Optimizer
 }
 
-// Bounds that keep every product of extents within 64 bits.
+// The largest settings. They keep every product of extents within 64 bits.
 const (
-	mostImage    = 1 << 14
-	mostChannels = 1 << 10
-	mostClasses  = 1 << 20
-	mostBatch    = 1 << 16
-	mostThin     = 1 << 10
+	MaxImage    = 1 << 14
+	MaxChannels = 1 << 10
+	MaxClasses  = 1 << 20
+	MaxBatch    = 1 << 16
+	mostThin    = 1 << 10
 )
 
 // fill returns c with defaults in place of zeros, or every problem it has with this network.
@@ -62,9 +62,9 @@ func (c Config) fill(m model) (Config, error) {
 	c.Classes = or(c.Classes, 10)
 
 	err := errors.Join(
-		within("channels", c.Channels, 1, mostChannels),
-		within("classes", c.Classes, 2, mostClasses),
-		within("batch", c.Batch, 1, mostBatch),
+		within("channels", c.Channels, 1, MaxChannels),
+		within("classes", c.Classes, 2, MaxClasses),
+		within("batch", c.Batch, 1, MaxBatch),
 		within("thin", c.Thin, 1, mostThin))
 	if err != nil {
 		return c, err
@@ -72,7 +72,7 @@ func (c Config) fill(m model) (Config, error) {
 	if least := m.smallest(c.Batch); c.Image < least {
 		return c, fmt.Errorf("image size %d is too small at batch %d: the smallest that works is %d", c.Image, c.Batch, least)
 	}
-	return c, within("image size", c.Image, 1, mostImage)
+	return c, within("image size", c.Image, 1, MaxImage)
 }
 
 func within(what string, v, least, most int) error {

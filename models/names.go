@@ -109,7 +109,7 @@ func unknown(name string) error {
 	if d := distance(nearest, name); d <= 2 && d < len(name) {
 		suggestion = fmt.Sprintf(" did you mean %s?", nearest)
 	}
-	return fmt.Errorf("unknown model %q:%s models: %s, %s", name, suggestion, strings.Join(names, ", "), strings.Join(Families(), ", "))
+	return fmt.Errorf("unknown model %q:%s tensile models lists all", name, suggestion)
 }
 
 // distance is the number of bytes to insert, delete or replace to make b of a.

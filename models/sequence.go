@@ -38,8 +38,8 @@ func (c Config) fillSequence(m model) (Config, error) {
 	c.Batch = or(c.Batch, 16)
 	return c, errors.Join(
 		within("sequence", c.Sequence, 2, m.sequence.most),
-		within("vocabulary", c.Vocabulary, 2, mostClasses),
-		within("batch", c.Batch, 1, mostBatch))
+		within("vocabulary", c.Vocabulary, 2, MaxClasses),
+		within("batch", c.Batch, 1, MaxBatch))
 }
 
 // ids is an input of tokens for every step, seen as one row after the other.

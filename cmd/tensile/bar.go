@@ -41,7 +41,7 @@ func (b *bar) end() {
 }
 
 func isTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
+	file, ok := out.(interface{ Stat() (os.FileInfo, error) })
 	if !ok {
 		return false
 	}

@@ -114,6 +114,9 @@ that come in numbers. The result is one JSON document.`,
 			if o.Executors < o.Jobs+1 || o.Jobs < 1 || o.Reports < 1 || o.For <= 0 {
 				return fmt.Errorf("%s: give at least one job, more executors than jobs, and a positive rate and time", c.CommandPath())
 			}
+			if err := checkWritable("TMPDIR", os.TempDir()); err != nil {
+				return err
+			}
 			dir, err := os.MkdirTemp("", "tensile-bench-")
 			if err != nil {
 				return err

@@ -57,6 +57,11 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 	if f.time <= 0 || f.time > time.Hour {
 		return errors.New("--time: give more than 0, up to 1h")
 	}
+	for _, file := range []struct{ flag, path string }{{"--output", f.output}, {"--samples", f.samples}} {
+		if err := checkOutput(file.flag, file.path); err != nil {
+			return err
+		}
+	}
 	d, _, err := openDevice(&f.plan)
 	if err != nil {
 		return err

@@ -114,12 +114,13 @@ func submitCommand() *cobra.Command {
 	var f clientFlags
 	var s submission
 	c := &cobra.Command{
-		Use:     "submit MODEL...",
-		Short:   "Give jobs to a controller",
-		Long:    "Give jobs to a controller. Each is planned for at once, waits until it fits beside the others, or is refused if it never will.\n\n" + modelHelp(),
-		Example: "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
-		Args:    needModels,
-		PreRunE: func(_ *cobra.Command, args []string) error { return s.check(args) },
+		Use:               "submit MODEL...",
+		Short:             "Give jobs to a controller",
+		Long:              "Give jobs to a controller. Each is planned for at once, waits until it fits beside the others, or is refused if it never will.\n\n" + modelHelp,
+		Example:           "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
+		Args:              needModels,
+		ValidArgsFunction: completeModels,
+		PreRunE:           func(_ *cobra.Command, args []string) error { return s.check(args) },
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		w, err := s.load(args)

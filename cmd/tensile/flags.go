@@ -5,12 +5,15 @@ import (
 
 	"tensile/autodiff"
 	"tensile/bench"
+	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
 	"tensile/models"
 	"tensile/scheduler"
 
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -22,9 +25,12 @@ type workloadFlags struct {
 	rate                        float64
 	seed                        uint64
 	dataDir                     string
+
+	given func(flag string) bool // whether a flag stands on the command line; nil: none does
 }
 
 func (f *workloadFlags) register(c *cobra.Command) {
+	f.given = c.Flags().Changed
 	c.Flags().IntVar(&f.image, "image", 0, "height and width of the images in pixels (default: 28 for mlp and lenet, 224 for the others)")
 	c.Flags().IntVar(&f.channels, "channels", 0, "channels of the images (default: 1 for mlp and lenet, 3 for the others)")
 	c.Flags().IntVar(&f.classes, "classes", 0, "classes (default: 10; 1000 for vgg16 and resnet from 224 pixels on)")
@@ -32,17 +38,23 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	c.Flags().IntVar(&f.vocabulary, "vocabulary", 0, "tokens that sequences are made of (default: as published)")
 	c.Flags().IntVar(&f.batch, "batch", 0, "images or sequences per iteration (default 16)")
 	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
+	complete(c, "optimizer", "sgd", "momentum", "adam")
 	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate (default: the optimizer's)")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
 }
 
 func (f *workloadFlags) load(names []string) (bench.Workload, error) {
 	for _, size := range []struct {
-		flag string
-		v    int
-	}{{"image", f.image}, {"channels", f.channels}, {"classes", f.classes}, {"sequence", f.sequence}, {"vocabulary", f.vocabulary}, {"batch", f.batch}} {
-		if size.v < 0 {
-			return nil, fmt.Errorf("--%s %d: give a positive number, or leave it out", size.flag, size.v)
+		flag           string
+		v, least, most int // most 0: the network's own
+	}{{"image", f.image, 1, models.MaxImage}, {"channels", f.channels, 1, models.MaxChannels}, {"classes", f.classes, 2, models.MaxClasses},
+		{"sequence", f.sequence, 2, 0}, {"vocabulary", f.vocabulary, 2, models.MaxClasses}, {"batch", f.batch, 1, models.MaxBatch}} {
+		if size.v < 0 || size.v == 0 && f.given != nil && f.given(size.flag) {
+			limits := fmt.Sprintf("%d to %d", size.least, size.most)
+			if size.most == 0 {
+				limits = fmt.Sprintf("%d or more", size.least)
+			}
+			return nil, fmt.Errorf("--%s %d: give %s, or leave it out", size.flag, size.v, limits)
 		}
 	}
 	optimizer, err := autodiff.ParseOptimizer(f.optimizer, f.rate)
@@ -62,6 +74,7 @@ type planFlags struct {
 	policy     string
 	budget     string
 	json       bool
+	wide       bool
 	priority   string
 	swapRate   string
 	options    scheduler.Options
@@ -77,14 +90,17 @@ func (f *planFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.budget, "budget", "", "device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor freed after its last use (default: no limit)")
 	c.Flags().StringVar(&f.priority, "priority", "", "what the jobs' time is worth: whole numbers such as 4,1, one per MODEL or one for all (default: all the same)")
 	c.Flags().StringVar(&f.swapRate, "max-swap-rate", "", "largest share of a job's swappable storages that may be swapped: numbers such as 0.1,1, one per MODEL or one for all; 0: no limit (default: 0)")
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else; on an error {\"error\": TEXT}")
+	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of the table")
 	f.latency.register(c)
 }
 
 // registerDevice registers the flags of a device.
 func (f *planFlags) registerDevice(c *cobra.Command) {
 	c.Flags().StringVar(&f.device, "device", "cpu", "cpu, or sim:NAME for virtual time on a known device ("+simNames()+")")
-	c.Flags().StringVar(&f.link, "link", "none", "limit of each copy direction: none, a rate such as 500MB/s, or (cpu) a6000: its bytes per FLOP")
+	complete(c, "device", append([]string{"cpu"}, simDevices()...)...)
+	c.Flags().StringVar(&f.link, "link", "none", "limit of each copy direction: "+linkForms())
+	complete(c, "link", append([]string{"none"}, cost.Names()...)...)
 	c.Flags().IntVar(&f.threads, "threads", 1, "threads of each matrix product; results are the same to the bit for the same number")
 	c.Flags().BoolVar(&f.noOpenBLAS, "no-openblas", false, "compute with gonum even if OpenBLAS is installed")
 }
@@ -92,15 +108,17 @@ func (f *planFlags) registerDevice(c *cobra.Command) {
 // registerPolicy registers the flags of how it is planned for.
 func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().StringVar(&f.policy, "policy", "tensile", strings.Join(scheduler.Policies(), ", "))
-	c.Flags().BoolVar(&f.options.KeepOrder, "no-reorder", false, "ablation: leave updates at the end of the iteration")
-	c.Flags().BoolVar(&f.options.NoSwap, "no-free-swaps", false, "ablation: plan no swaps that fit into free link time")
-	c.Flags().BoolVar(&f.options.NoRecompute, "no-recompute", false, "ablation: recompute nothing")
-	c.Flags().BoolVar(&f.options.NoHybrid, "no-hybrid", false, "ablation: recompute only what swapping left above the budget, one storage after the other")
-	c.Flags().BoolVar(&f.options.NoChains, "no-chains", false, "ablation: recompute nothing whose inputs have to be recomputed for it")
-	c.Flags().BoolVar(&f.options.NoStall, "no-stalls", false, "ablation: plan no swaps that stall")
-	c.Flags().BoolVar(&f.options.LateOut, "late-out", false, "ablation: copy out after the access before the pause, not as soon as the content is made")
+	complete(c, "policy", scheduler.Policies()...)
+	c.Flags().BoolVar(&f.options.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
+	c.Flags().BoolVar(&f.options.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")
+	c.Flags().BoolVar(&f.options.NoRecompute, "no-recompute", false, "recompute nothing")
+	c.Flags().BoolVar(&f.options.NoHybrid, "no-hybrid", false, "recompute only what swapping left above the budget, one storage after the other")
+	c.Flags().BoolVar(&f.options.NoChains, "no-chains", false, "recompute nothing whose inputs have to be recomputed for it")
+	c.Flags().BoolVar(&f.options.NoStall, "no-stalls", false, "plan no swaps that stall")
+	c.Flags().BoolVar(&f.options.LateOut, "late-out", false, "copy out after the access before the pause, not as soon as the content is made")
 	c.Flags().BoolVar(&f.options.OneChannel, "one-channel", false, "plan both copy directions on one channel, as TENSILE does")
-	c.Flags().BoolVar(&f.options.NoRelax, "no-relax", false, "ablation: give swaps no more time than the peak left them")
+	c.Flags().BoolVar(&f.options.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
+	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-hybrid", "no-chains", "no-stalls", "late-out", "one-channel", "no-relax")
 }
 
 // simulated reports whether the device has virtual time.
@@ -154,7 +172,7 @@ func open(names []string, w *workloadFlags, p *planFlags) (*session, error) {
 	}
 	if err != nil {
 		s.device.Close()
-		return nil, err
+		return nil, perhapsPercent(p.budget, err)
 	}
 	return &s, nil
 }
@@ -211,15 +229,28 @@ func (s *session) parseBudget(text string) (graph.Bytes, error) {
 	return max(1, graph.Bytes(float64(sum)*percent/100)), nil // 0 would be no limit
 }
 
+// perhapsPercent asks whether a percentage was meant where a budget of a few bytes is too small.
+func perhapsPercent(budget string, err error) error {
+	over, ok := errors.AsType[*scheduler.OverBudgetError](err)
+	if n, number := strconv.ParseFloat(budget, 64); !ok || number != nil || n > 1000 {
+		return err
+	}
+	return fmt.Errorf("--budget %s is %[1]s bytes: is %[1]s%% meant? The least that works is %s: %s", budget, over.Need, over.Why)
+}
+
 // needModels is the error for a command line that names no model.
 func needModels(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("%s: name a MODEL: one of %s, a form such as resnet:n1,n2,n3,n4, or a .json graph; see %[1]s --help", c.CommandPath(), strings.Join(models.Names(), ", "))
+		return fmt.Errorf("%s: name a MODEL: tensile models lists them", c.CommandPath())
 	}
 	return nil
 }
 
 // modelHelp explains MODEL in the help texts.
-func modelHelp() string {
-	return "MODEL is one of " + strings.Join(models.Names(), ", ") + ", of a form with numbers (" + strings.Join(models.Families(), ", ") + ") or the path of a .json graph, whose sizes and optimizer are its own; MODEL:N is N copies."
+const modelHelp = `MODEL: a network (tensile models lists them), one of any size such as resnet:3,4,6,3 or gpt:2,64,4, or the path of a
+.json graph, whose sizes and optimizer are its own; MODEL:N is N copies.`
+
+// completeModels completes MODEL in a shell: with the networks' names, else with files.
+func completeModels(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return models.Names(), cobra.ShellCompDirectiveDefault
 }

@@ -31,8 +31,12 @@ func Main() int {
 		signal.Stop(signals) // a second signal ends the process at once
 		cancel(errInterrupted)
 	}()
-	if err := root().ExecuteContext(ctx); err != nil {
+	stdout := &output{file: os.Stdout}
+	root := root()
+	root.SetOut(stdout)
+	if c, err := root.ExecuteContextC(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "tensile:", oneLine(err))
+		stdout.failed(c, oneLine(err))
 		if errors.Is(err, errInterrupted) {
 			return 130
 		}
@@ -62,20 +66,18 @@ Losses and weights are the same to the bit as without a plan.`,
 			if len(args) == 0 {
 				return nil
 			}
-			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-				return fmt.Errorf("unknown command %q: is %s meant? tensile --help lists all", args[0], strings.Join(near, " or "))
-			}
-			return fmt.Errorf("unknown command %q: tensile --help lists all", args[0])
+			return unknownCommand(c, args)
 		},
 		RunE:          func(c *cobra.Command, args []string) error { return c.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	c.SuggestionsMinimumDistance = 2
-	c.CompletionOptions.DisableDefaultCmd = true
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
-	})
+	c.Version = versionText()
+	c.SetVersionTemplate("tensile {{.Version}}\n")
+	c.SetHelpCommand(helpCommand())
+	c.SetFlagErrorFunc(flagError)
+	plain := c.UsageFunc()
+	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, plain) })
 	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), poolCommand(), benchCommand(), predictorCommand(), calibrateCommand(),
 		controllerCommand(), executorCommand(), credentialsCommand(), submitCommand(), jobsCommand(), stopCommand(), logsCommand())
 	return c

@@ -95,6 +95,20 @@ func parsePerModel[T any](flag, text string, n int, value listValue[T]) ([]T, er
 
 func simNames() string { return strings.Join(cost.Names(), ", ") }
 
+// simDevices are the values of --device that simulate one.
+func simDevices() []string {
+	var names []string
+	for _, name := range cost.Names() {
+		names = append(names, "sim:"+name)
+	}
+	return names
+}
+
+// linkForms says what --link takes, in help and in errors.
+func linkForms() string {
+	return "none, a rate such as 500MB/s, or on --device cpu a device (" + simNames() + "), for its bytes per FLOP"
+}
+
 // linkRate is the limit of each copy direction; 0: none.
 type linkRate struct {
 	rate cost.BytesPerSecond
@@ -167,5 +181,5 @@ func parseLink(text string, here cost.Facts) (linkRate, error) {
 	if bytes, err := parseBytes("--link", number); found && err == nil {
 		return linkRate{cost.BytesPerSecond(bytes), "given"}, nil
 	}
-	return linkRate{}, fmt.Errorf("--link %q: give none, a rate such as 500MB/s, or a device (%s)", text, simNames())
+	return linkRate{}, fmt.Errorf("--link %q: give %s", text, linkForms())
 }

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"tensile/bench"
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/internal/text"
 	"tensile/scheduler"
 )
 
@@ -58,6 +59,9 @@ type jobPlan struct {
 	Peak      []holder    `json:"peak,omitempty"`
 	Decisions []decision  `json:"decisions,omitempty"`
 	Kept      []decision  `json:"kept,omitempty"` // what is on the device at the peak, and why
+
+	StepList    []string `json:"step_list,omitempty"`    // with --steps: its lines
+	CommandList []string `json:"command_list,omitempty"` // with --commands: its lines
 }
 
 // holder is a storage on the device at the peak.
@@ -90,8 +94,9 @@ func planCommand() *cobra.Command {
 		Use:   "plan MODEL... | --job JOB",
 		Short: "Print what would be done and why, without running it",
 		Long: "Plan networks that train together, prove the plans, and print what would be done. Nothing runs.\n\n" +
-			"Without --budget the plan is as low as the policy goes; policy tensile then lets no job lose more than a hundredth of its time.\n\n" + modelHelp(),
-		Example: "  tensile plan resnet50 --batch 16 --device sim:a6000 --budget 60% --explain",
+			"Without --budget the plan is as low as the policy goes; policy tensile then lets no job lose more than a hundredth of its time.\n\n" + modelHelp,
+		Example:           "  tensile plan resnet50 --batch 16 --device sim:a6000 --budget 60% --explain",
+		ValidArgsFunction: completeModels,
 		Args: func(c *cobra.Command, args []string) error {
 			if job == "" {
 				return needModels(c, args)
@@ -122,21 +127,18 @@ func planCommand() *cobra.Command {
 					return err
 				}
 			}
+			for i, t := range s.workload {
+				if steps {
+					report.Jobs[i].StepList = strings.Split(strings.TrimSpace(s.planned.Jobs[i].Plan.Text(t.Graph)), "\n")
+				}
+				if commands {
+					report.Jobs[i].CommandList = strings.Split(strings.TrimSpace(s.planned.Programs[i].Text(t.Graph)), "\n")
+				}
+			}
 			if p.json {
 				return printJSON(c.OutOrStdout(), report)
 			}
-			if err := report.write(c.OutOrStdout()); err != nil {
-				return err
-			}
-			for i, t := range s.workload {
-				if steps {
-					fmt.Fprint(c.OutOrStdout(), s.planned.Jobs[i].Plan.Text(t.Graph))
-				}
-				if commands {
-					fmt.Fprint(c.OutOrStdout(), s.planned.Programs[i].Text(t.Graph))
-				}
-			}
-			return nil
+			return report.write(c.OutOrStdout(), p.wide)
 		},
 	}
 	w.register(c)
@@ -244,33 +246,21 @@ func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) deci
 		Cost: bench.Milliseconds(d.Cost), Reason: d.Reason}
 }
 
-// given returns the columns of what was given for the job, and their heads.
-func (j *jobPlan) given() (heads, cells string) {
-	if j.Priority != nil {
-		heads, cells = heads+"priority\t", cells+fmt.Sprintf("%d\t", *j.Priority)
-	}
-	if j.SwapRate != nil {
-		heads, cells = heads+"max swap rate\t", cells+fmt.Sprintf("%v\t", *j.SwapRate)
-	}
-	return heads, cells
-}
-
-// write prints the report for people.
-func (r *planReport) write(out io.Writer) error {
+// write prints the report for people; wide has all columns.
+func (r *planReport) write(out io.Writer, wide bool) error {
 	fmt.Fprintf(out, "device %s, policy %s: planned in %.1f ms, packed in %.1f ms (%d rounds), proven in %.1f ms\n",
 		r.Device, r.Policy, r.PlanTime, r.PackTime, r.Rounds, r.Proof)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	heads, _ := r.Jobs[0].given()
-	fmt.Fprintln(t, "job\tops\tvanilla all\tvanilla live\tslot peak\tarena\tworking set\tzero stall\tMSR all\tMSR live\tswaps\trecomputes\tout\tin\titeration ms\tstall ms\tEOR\t"+heads)
-	for _, j := range r.Jobs {
-		_, cells := j.given()
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t%d\t%d\t%s\t%s\t%.1f\t%.1f\t%.3f\t%s\n", j.Job, j.Ops, j.VanillaAll, j.VanillaLive,
-			j.SlotPeak, j.Arena, j.WorkingSet, j.ZeroStall, j.MSRAll, j.MSRLive, j.Swaps, j.Recomputes, j.Out, j.In, j.Iteration, j.Stall, j.EOR, cells)
+	rows := r.narrow()
+	if wide {
+		rows = r.wide()
 	}
-	f := r.Total
-	fmt.Fprintf(t, "total\t\t%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\t\t\t%s\t%s\t\t\t\t\n", f.VanillaAll, f.VanillaLive, f.SlotPeak, f.Arena, f.WorkingSet, f.ZeroStall, f.MSRAll, f.MSRLive, f.Out, f.In)
-	if err := t.Flush(); err != nil {
+	if err := text.Table(out, rows); err != nil {
 		return err
+	}
+	for _, j := range r.Jobs {
+		for _, line := range slices.Concat(j.StepList, j.CommandList) {
+			fmt.Fprintln(out, line)
+		}
 	}
 	for _, j := range r.Jobs {
 		for _, d := range j.Decisions {
@@ -281,4 +271,59 @@ func (r *planReport) write(out io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// sizes prints the amounts of a table.
+func (r *planReport) sizes() func(graph.Bytes) string {
+	amounts := []graph.Bytes{r.Total.VanillaLive, r.Total.Arena}
+	for _, j := range r.Jobs {
+		amounts = append(amounts, j.VanillaLive, j.Arena)
+	}
+	return text.SameUnit(amounts...)
+}
+
+func (r *planReport) narrow() [][]string {
+	rows := [][]string{{"JOB", "NEEDS", "PLAN", "SAVED", "SLOWER BY", "SWAPS, RECOMPUTES"}}
+	size := r.sizes()
+	row := func(name string, f planFigures, rest ...string) {
+		rows = append(rows, append([]string{name, size(f.VanillaLive), size(f.Arena), bench.Saved(f.Memory)}, rest...))
+	}
+	for _, j := range r.Jobs {
+		row(j.Job, j.planFigures, bench.SlowerBy(&j.EOR), fmt.Sprintf("%d, %d", j.Swaps, j.Recomputes))
+	}
+	row("total", r.Total)
+	return rows
+}
+
+func (r *planReport) wide() [][]string {
+	head := []string{"JOB", "OPS", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "WORKING SET", "ZERO STALL", "MSR ALL", "MSR LIVE", "OUT", "IN",
+		"SWAPS", "RECOMPUTES", "ITERATION MS", "STALL MS", "EOR"}
+	if r.Jobs[0].Priority != nil {
+		head = append(head, "PRIORITY")
+	}
+	if r.Jobs[0].SwapRate != nil {
+		head = append(head, "MAX SWAP RATE")
+	}
+	rows := [][]string{head}
+	size := r.sizes()
+	row := func(name, ops string, f planFigures, rest ...string) {
+		cells := []string{name, ops}
+		for _, b := range []graph.Bytes{f.VanillaAll, f.VanillaLive, f.SlotPeak, f.Arena, f.WorkingSet, f.ZeroStall} {
+			cells = append(cells, size(b))
+		}
+		cells = append(cells, fmt.Sprintf("%.3f", f.MSRAll), fmt.Sprintf("%.3f", f.MSRLive), size(f.Out), size(f.In))
+		rows = append(rows, append(cells, rest...))
+	}
+	for _, j := range r.Jobs {
+		rest := []string{fmt.Sprint(j.Swaps), fmt.Sprint(j.Recomputes), fmt.Sprintf("%.1f", j.Iteration), fmt.Sprintf("%.1f", j.Stall), fmt.Sprintf("%.3f", j.EOR)}
+		if j.Priority != nil {
+			rest = append(rest, fmt.Sprint(*j.Priority))
+		}
+		if j.SwapRate != nil {
+			rest = append(rest, fmt.Sprint(*j.SwapRate))
+		}
+		row(j.Job, fmt.Sprint(j.Ops), j.planFigures, rest...)
+	}
+	row("total", "", r.Total)
+	return rows
 }

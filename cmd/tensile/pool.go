@@ -72,7 +72,7 @@ func (f *poolFlags) run(ctx context.Context, path string, in io.Reader, out io.W
 	if err != nil {
 		return err
 	}
-	if err := checkOutput(f.output); err != nil {
+	if err := checkOutput("--output", f.output); err != nil {
 		return err
 	}
 	p, err := f.read(path, in)
@@ -187,20 +187,30 @@ func (f *poolFlags) read(path string, in io.Reader) (*packing, error) {
 	return p, err
 }
 
-// checkOutput finds out before the search whether its result can be written.
-func checkOutput(path string) error {
+// checkOutput finds out before the work whether its result can be written.
+func checkOutput(flag, path string) error {
 	if path == "" {
 		return nil
 	}
-	if info, err := os.Stat(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("--output: %w; make the folder first", err)
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("%s: %w; make the folder first", flag, err)
 	} else if !info.IsDir() {
-		return fmt.Errorf("--output: %s is not a folder; make one, or write elsewhere", filepath.Dir(path))
+		return fmt.Errorf("%s: %s is not a folder; make one, or write elsewhere", flag, dir)
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("--output: %s is a folder; name a file", path)
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		return checkWritable(flag, dir)
+	case info.IsDir():
+		return fmt.Errorf("%s: %s is a folder; name a file", flag, path)
+	case !info.Mode().IsRegular():
+		return nil // such as /dev/stdout
 	}
-	return nil
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return file.Close()
 }
 
 // write writes the offsets.

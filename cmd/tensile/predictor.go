@@ -106,6 +106,9 @@ For the CPU device there is tensile calibrate, which measures for itself.`,
 			if err := f.check(); err != nil {
 				return err
 			}
+			if err := checkOutput("--output", output); err != nil {
+				return err
+			}
 			samples, devices, err := f.read(nil)
 			if err != nil {
 				return err

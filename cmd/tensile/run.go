@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,19 +31,21 @@ type runFlags struct {
 func runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use:     "run MODEL...",
-		Short:   "Train networks together within a budget",
-		Long:    "Train networks together within a budget, and say what it cost.\n\n" + modelHelp(),
-		Example: "  tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 20 --budget 60% --compare",
-		Args:    needModels,
-		RunE:    func(c *cobra.Command, args []string) error { return f.run(c.Context(), args, c.OutOrStdout()) },
+		Use:               "run MODEL...",
+		Short:             "Train networks together within a budget",
+		Long:              "Train networks together within a budget, and say what it cost.\n\n" + modelHelp,
+		Example:           "  tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 20 --budget 60% --compare",
+		Args:              needModels,
+		ValidArgsFunction: completeModels,
+		RunE:              func(c *cobra.Command, args []string) error { return f.run(c.Context(), args, c.OutOrStdout()) },
 	}
 	f.workloadFlags.register(c)
 	f.planFlags.register(c)
 	f.latency.eager = true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().BoolVar(&f.compare, "compare", false, "run the same jobs without a plan first; gives EOR, and compares every bit")
-	c.Flags().BoolVar(&f.measured, "measured", false, "ablation: plan with the latencies that the run without a plan measured; wants --compare")
+	c.Flags().BoolVar(&f.measured, "measured", false, "plan with the latencies that the run without a plan measured; wants --compare")
+	ablations(c, "measured")
 	c.Flags().StringVar(&f.dataDir, "data", "", "folder with CIFAR-10 binary batches or MNIST IDX files (default: a synthetic set)")
 	c.Flags().StringVar(&f.save, "save", "", "write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
 	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim: none, this process does it)")
@@ -61,6 +64,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return errors.New("--measured takes latencies from the run of --compare: give both")
 	}
 	if err := f.checkSave(); err != nil {
+		return err
+	}
+	if err := checkWritable("TMPDIR", os.TempDir()); err != nil {
 		return err
 	}
 	var err error
@@ -105,7 +111,10 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if f.json {
 		err = printJSON(out, report)
 	} else {
-		err = report.WriteTable(out)
+		err = report.WriteTable(out, f.wide)
+		if err == nil {
+			_, err = fmt.Fprintln(out, report.Sentence())
+		}
 	}
 	if err != nil {
 		return err
@@ -155,7 +164,25 @@ func (f *runFlags) checkSave() error {
 	if info, err := os.Stat(f.save); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("--save: %s is no file; name a file to be made or replaced", f.save)
 	}
-	return nil
+	return checkWritable("--save", filepath.Dir(f.save))
+}
+
+// checkWritable finds out whether a file can be made in a folder.
+func checkWritable(flag, dir string) error {
+	file, err := os.CreateTemp(dir, ".tensile-")
+	if err != nil {
+		return fmt.Errorf("%s: the folder %s cannot be written: %w", flag, dir, reason(err))
+	}
+	defer os.Remove(file.Name())
+	return file.Close()
+}
+
+// reason is what is behind an error of the file system, without the path.
+func reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // savedAs is the file for the weights of a job.

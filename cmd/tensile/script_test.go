@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -17,9 +18,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// cacheHome is where caches are that tests may use: the go command's.
+var cacheHome string
+
 // TestMain makes the test binary serve as the command tensile where it is run under that name.
 // No test sees the models of whoever runs it: plans would depend on them.
 func TestMain(m *testing.M) {
+	cacheHome = os.Getenv("XDG_CACHE_HOME")
 	os.Setenv("XDG_CACHE_HOME", "/nowhere")
 	testscript.Main(m, map[string]func(){"tensile": main})
 }
@@ -43,15 +48,12 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// refuses 'regexp' ARGS... runs tensile and wants it to fail with one line on stderr that matches, nothing on stdout,
-// and the working folder as it was.
+// refuses 'regexp' ARGS... runs tensile and wants it to fail with one line on stderr that matches, nothing on stdout but
+// {"error": LINE} if --json was given, and the working folder as it was.
 func refuses(ts *testscript.TestScript, neg bool, args []string) {
 	before := tree(ts, ts.MkAbs("."))
 	err := ts.Exec("tensile", args[1:]...)
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	if stdout := ts.ReadFile("stdout"); stdout != "" {
-		ts.Fatalf("stdout is not empty:\n%s", stdout)
-	}
 	stderr := ts.ReadFile("stderr")
 	if !ok || exit.ExitCode() != 1 {
 		ts.Fatalf("ended with %v, want exit status 1; stderr:\n%s", err, stderr)
@@ -60,6 +62,15 @@ func refuses(ts *testscript.TestScript, neg bool, args []string) {
 	line, begun := strings.CutPrefix(line, "tensile: ")
 	if !begun || !ended || strings.Contains(line, "\n") || strings.Contains(line, "; ;") {
 		ts.Fatalf("stderr is not one line of ours:\n%s", stderr)
+	}
+	stdout, want := ts.ReadFile("stdout"), ""
+	if slices.Contains(args, "--json") && !strings.HasPrefix(line, "unknown flag: --json") {
+		text, err := json.MarshalIndent(map[string]string{"error": line}, "", "  ")
+		ts.Check(err)
+		want = string(text) + "\n"
+	}
+	if diff := cmp.Diff(want, stdout); diff != "" {
+		ts.Fatalf("stdout (-want +got):\n%s", diff)
 	}
 	pattern, err := regexp.Compile(args[0])
 	ts.Check(err)

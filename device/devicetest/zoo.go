@@ -14,7 +14,7 @@ func Zoo() *graph.Graph {
 	v, c := z.parameter("v", 3, 16), z.parameter("c", 3)
 	z.sequence(v)
 
-	conv := graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Extent: [2]int{8, 8}}
+	conv := graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}}
 	pool := graph.Attrs{Kernel: [2]int{2, 2}, Stride: [2]int{2, 2}}
 	norm := graph.Attrs{Epsilon: 1e-5}
 	drop := graph.Attrs{Rate: 0.25, Key: 7}
@@ -51,14 +51,15 @@ func Zoo() *graph.Graph {
 	dn := z.one("dn", graph.ReLUDX, none, n, r, dr)
 	dy := z.Op("dy", graph.BatchNormGrad, norm, y, stats[0], stats[1], gamma, dn)
 	dw, db := z.one("dw", graph.Conv2DDW, conv, x, dy[0]), z.one("db", graph.BiasDB, none, dy[0])
+	conv.Extent = [2]int{8, 8}
 	z.one("dx", graph.Conv2DDX, conv, dy[0], w)
 
 	z.SetPhase(graph.Optimize)
-	step := graph.Attrs{LearningRate: 0.01, Momentum: 0.9, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
-	z.Op("adam w", graph.Adam, step, w, dw, z.state("w.m", 4, 3, 3, 3), z.state("w.v", 4, 3, 3, 3))
-	z.Op("momentum v", graph.Momentum, step, v, dv, z.state("v.m", 3, 16))
+	adam := graph.Attrs{LearningRate: 0.01, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	z.Op("adam w", graph.Adam, adam, w, dw, z.state("w.m", 4, 3, 3, 3), z.state("w.v", 4, 3, 3, 3))
+	z.Op("momentum v", graph.Momentum, graph.Attrs{LearningRate: 0.01, Momentum: 0.9}, v, dv, z.state("v.m", 3, 16))
 	for _, u := range [][2]graph.TensorID{{b, db}, {gamma, dy[1]}, {beta, dy[2]}, {c, dc}} {
-		z.Op("sgd "+z.Peek().Tensors[u[0]].Name, graph.SGD, step, u[0], u[1])
+		z.Op("sgd "+z.Peek().Tensors[u[0]].Name, graph.SGD, graph.Attrs{LearningRate: 0.01}, u[0], u[1])
 	}
 	return finish(z.Builder)
 }

@@ -5,12 +5,12 @@ import "tensile/graph"
 // sequence appends an op of every kind that reads sequences, with its gradient, to the first weights x[3,16] of the zoo. The
 // gradients need not be right: what is tested is that each op finds its operands.
 func (z *zoo) sequence(x graph.TensorID) {
-	none, scaled := graph.Attrs{}, graph.Attrs{Factor: 0.5, Epsilon: 1e-5}
+	none, scaled := graph.Attrs{}, graph.Attrs{Factor: 0.5}
 	row, batch := z.parameter("row", 16), graph.Shape{1, 3, 16}
 	ids := z.one("ids", graph.Mul, none, z.Source("zeros", graph.State, graph.Shape{3}, &graph.Init{Kind: graph.InitZero}), z.state("ones", 3))
 	y := z.one("embedding", graph.Embedding, none, x, ids)
 	y = z.one("bias", graph.Bias, none, y, row)
-	norm := z.Op("layer norm", graph.LayerNorm, scaled, y, row, row)
+	norm := z.Op("layer norm", graph.LayerNorm, graph.Attrs{Epsilon: 1e-5}, y, row, row)
 	y = z.Op("layer norm grad", graph.LayerNormGrad, none, y, norm[1], norm[2], row, norm[0])[0]
 	for _, kinds := range [][2]graph.Kind{{graph.GELU, graph.GELUDX}, {graph.Sigmoid, graph.SigmoidDX}, {graph.Tanh, graph.TanhDX}} {
 		y = z.one(string(kinds[1]), kinds[1], none, z.one(string(kinds[0]), kinds[0], none, y), y)

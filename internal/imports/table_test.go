@@ -8,6 +8,7 @@ const module = "tensile"
 var rows = [][]string{
 	{"internal/invariants"},
 	{"graph"},
+	{"internal/text"},
 	{"pool", "pool/trace"},
 	{"cost"},
 	{"plan"},
@@ -57,6 +58,7 @@ var helpers = []string{"internal/randgraph", "internal/randplan", "device/device
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{
 	"github.com/spf13/cobra":             {"cmd/tensile"},
+	"github.com/spf13/pflag":             {"cmd/tensile"}, // cobra's flags
 	"github.com/ebitengine/purego":       {"device/cpu/gemm"},
 	"gonum.org/v1/gonum/blas":            {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
 	"github.com/nats-io":                 {"internal/bus"},

@@ -167,7 +167,11 @@ func TestPointwise(t *testing.T) {
 		{graph.Accumulate, []tensor[float32]{vector(1, 2, 3), vector(10, 20, 30)}, []float32{11, 22, 33}},
 		{graph.Scale, []tensor[float32]{vector(1, 2, 3)}, []float32{0.5, 1, 1.5}},
 	} {
-		got := apply(t, job{}, c.kind, graph.Attrs{Factor: 0.5}, c.in...)[0].data
+		var attrs graph.Attrs
+		if c.kind == graph.Scale {
+			attrs.Factor = 0.5
+		}
+		got := apply(t, job{}, c.kind, attrs, c.in...)[0].data
 		if !sameBits(got, c.expected) {
 			t.Errorf("%s = %v, want %v", c.kind, got, c.expected)
 		}

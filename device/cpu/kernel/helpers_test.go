@@ -150,6 +150,12 @@ func inGroups(a graph.Attrs, groups int) graph.Attrs {
 	return a
 }
 
+// onto returns attributes with the extent of what an op makes.
+func onto(a graph.Attrs, h, w int) graph.Attrs {
+	a.Extent = [2]int{h, w}
+	return a
+}
+
 // geometries are the windows that convolutions and pools are tested with, beside the extents of their input.
 var geometries = []struct {
 	n, c, h, w, k int

@@ -2,37 +2,21 @@ package graph
 
 import "fmt"
 
-func matmulShapes(at Attrs, in []Shape) ([]Shape, error) {
-	a, b := in[0], in[1]
-	if err := first(wants("a", a, -1, -1, -1), wants("b", b, -1, -1, -1)); err != nil {
-		return nil, err
-	}
-	m, k, n := a[1], a[2], b[2]
-	if at.TransposeA {
-		m, k = k, m
-	}
-	want := Shape{a[0], k, -1}
-	if at.TransposeB {
-		n = b[1]
-		want = Shape{a[0], -1, k}
-	}
-	return []Shape{{a[0], m, n}}, wants("b", b, want...)
-}
+// Attention: softmax of scores, and additive scores. Operand orders are part of a kind's meaning.
+const (
+	Softmax   Kind = "softmax"    // x[N,T,S] -> y, over S, of Factor*x; Causal: T is S, and step t sees none after t
+	SoftmaxDX Kind = "softmax_dx" // y dy -> dx; Factor
 
-func matmulFLOPs(at Attrs, in, out []Shape) int64 {
-	k := in[0][2]
-	if at.TransposeA {
-		k = in[0][1]
-	}
-	return matrix(out[0], k)
-}
+	// Additive attention's energies (Bahdanau et al.): how well each query fits each key, Σ v*tanh(q+k) over A.
+	AdditiveScores     Kind = "additive_scores"      // q[N,T,A] k[N,S,A] v[A] -> e[N,T,S]
+	AdditiveScoresGrad Kind = "additive_scores_grad" // q k v de -> dq dk dv
+)
 
-func transposeShapes(_ Attrs, in []Shape) ([]Shape, error) {
-	x := in[0]
-	if err := wants("x", x, -1, -1, -1, -1); err != nil {
-		return nil, err
-	}
-	return []Shape{{x[0], x[2], x[1], x[3]}}, nil
+var attention = map[Kind]kind{
+	Softmax:            {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: softmaxShapes, flops: perOutput(6), attrs: names("factor", "causal"), check: factorCheck},
+	SoftmaxDX:          {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: softmaxDXShapes, flops: perOutput(5), attrs: names("factor"), check: factorCheck},
+	AdditiveScores:     {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: scoresShapes, flops: perScore(9)},
+	AdditiveScoresGrad: {inputs: [2]int{4, 4}, outputs: []int{fresh, fresh, fresh}, shapes: scoresGradShapes, flops: perScore(15)},
 }
 
 func softmaxShapes(a Attrs, in []Shape) ([]Shape, error) {
@@ -52,6 +36,8 @@ func softmaxDXShapes(a Attrs, in []Shape) ([]Shape, error) {
 	}
 	return likeFirst(1)(a, in)
 }
+
+func factorCheck(a Attrs) error { return positive("factor", a.Factor) }
 
 func scoresShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	q, k := in[0], in[1]

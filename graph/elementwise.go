@@ -1,0 +1,56 @@
+package graph
+
+import "slices"
+
+// Operators that treat each element alike. Operand orders are part of a kind's meaning.
+const (
+	ReLU       Kind = "relu"       // x -> y
+	ReLUDX     Kind = "relu_dx"    // x y dy -> dx, as cudnnActivationBackward reads them
+	GELU       Kind = "gelu"       // x -> x*Φ(x), by the error function
+	GELUDX     Kind = "gelu_dx"    // x dy -> dx
+	Sigmoid    Kind = "sigmoid"    // x -> y
+	SigmoidDX  Kind = "sigmoid_dx" // y dy -> dx
+	Tanh       Kind = "tanh"       // x -> y
+	TanhDX     Kind = "tanh_dx"    // y dy -> dx
+	Add        Kind = "add"        // a b -> a+b, equal shapes
+	Mul        Kind = "mul"        // a b -> a*b, equal shapes
+	Blend      Kind = "blend"      // t a b -> t*a + (1-t)*b, equal shapes
+	BlendGrad  Kind = "blend_grad" // t a b dy -> dt da db
+	Dropout    Kind = "dropout"    // x -> y; Rate, Key
+	DropoutDX  Kind = "dropout_dx" // dy -> dx; Rate and Key of the forward op: the mask is generated again, not kept
+	Accumulate Kind = "accumulate" // a b -> a+b, in place in a
+	Scale      Kind = "scale"      // a -> a*Factor, in place
+)
+
+var elementwise = map[Kind]kind{
+	ReLU:       {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(1)},
+	ReLUDX:     {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(1)},
+	GELU:       {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(10)},
+	GELUDX:     {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(16)},
+	Sigmoid:    {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(4)},
+	SigmoidDX:  {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(3)},
+	Tanh:       {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(6)},
+	TanhDX:     {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(3)},
+	Add:        {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(1)},
+	Mul:        {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(1)},
+	Blend:      {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(4)},
+	BlendGrad:  {inputs: [2]int{4, 4}, outputs: []int{fresh, fresh, fresh}, shapes: likeFirst(3), flops: perOutput(5)},
+	Dropout:    {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(8), attrs: names("rate", "key"), check: rateCheck},
+	DropoutDX:  {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(8), attrs: names("rate", "key"), check: rateCheck},
+	Accumulate: {inputs: [2]int{2, 2}, outputs: []int{0}, shapes: likeFirst(1), flops: perOutput(1)},
+	Scale:      {inputs: [2]int{1, 1}, outputs: []int{0}, shapes: likeFirst(1), flops: perOutput(1), attrs: names("factor")},
+}
+
+// likeFirst is the rule of an elementwise op: all operands and outputs are alike.
+func likeFirst(outputs int) func(Attrs, []Shape) ([]Shape, error) {
+	return func(_ Attrs, in []Shape) ([]Shape, error) {
+		for _, s := range in[1:] {
+			if err := wants("operand", s, in[0]...); err != nil {
+				return nil, err
+			}
+		}
+		return slices.Repeat([]Shape{in[0]}, outputs), nil
+	}
+}
+
+func rateCheck(a Attrs) error { return share("rate", a.Rate) }
