@@ -1,22 +1,20 @@
 package pool
 
 import (
-	"errors"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"tensile/internal/needs"
 )
 
-// readInstance reads a file of the shared data.
-func readInstance(tb testing.TB, path string) []Buffer {
+// readInstance reads a file of the shared data, named from its folder with slashes.
+func readInstance(tb testing.TB, name string) []Buffer {
 	tb.Helper()
+	path := needs.Data(tb, filepath.FromSlash(name))
 	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		tb.Skipf("%s is not there: the shared data stands beside the project", path)
-	}
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -27,8 +25,6 @@ func readInstance(tb testing.TB, path string) []Buffer {
 	}
 	return buffers
 }
-
-var shared = filepath.Join("..", "..", "shared", "data")
 
 // Real training steps, and instances made to be hard, in one round and in the 16 of the command. The ratios are a little above what is
 // reached.
@@ -42,16 +38,16 @@ func TestInstances(t *testing.T) {
 		{"somas/tiny_bert.csv", 1821, 1.0001, 1.0001},
 		{"somas/bert_base.csv", 5620, 1.0001, 1.0001},
 		{"minimalloc/A.1048576.csv", 154, 1.02, 1},
-		{"minimalloc/B.1048576.csv", 170, 1.01, 1},
+		{"minimalloc/B.1048576.csv", 170, 1.04, 1},
 		{"minimalloc/C.1048576.csv", 203, 1, 1},
-		{"minimalloc/D.1048576.csv", 213, 1.1, 1.06},
+		{"minimalloc/D.1048576.csv", 213, 1.1, 1.05},
 		{"minimalloc/E.1048576.csv", 215, 1.02, 1},
 		{"minimalloc/F.1048576.csv", 296, 1.01, 1},
 		{"minimalloc/G.1048576.csv", 308, 1.02, 1},
 		{"minimalloc/input.12.csv", 5, 1, 1},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			buffers := readInstance(t, filepath.Join(shared, filepath.FromSlash(c.file)))
+			buffers := readInstance(t, c.file)
 			if len(buffers) != c.buffers {
 				t.Fatalf("%d buffers, want %d", len(buffers), c.buffers)
 			}
@@ -71,7 +67,7 @@ func TestInstances(t *testing.T) {
 // a search finds now and then.
 func TestHardInstancesTurned(t *testing.T) {
 	for _, name := range []string{"A", "B", "C", "D", "E", "F", "G"} {
-		buffers := readInstance(t, filepath.Join(shared, "minimalloc", name+".1048576.csv"))
+		buffers := readInstance(t, "minimalloc/"+name+".1048576.csv")
 		limit := 1.0
 		if name == "D" {
 			limit = 1.07
@@ -85,9 +81,18 @@ func TestHardInstancesTurned(t *testing.T) {
 	}
 }
 
+// In the 128 rounds that the command gives to so few buffers the hardest instance is packed to 2 % of its load.
+func TestHardestInstance(t *testing.T) {
+	buffers := readInstance(t, "minimalloc/D.1048576.csv")
+	l := packedBy(t, "D", buffers, Options{Rounds: 128})
+	if ratio := float64(l.Height) / float64(Load(buffers)); ratio > 1.02 {
+		t.Errorf("%.5f of the load, want at most 1.02", ratio)
+	}
+}
+
 // Beside a capacity that it misses a search keeps the best height, which is what its user is told to give it.
 func TestMissedCapacity(t *testing.T) {
-	buffers := readInstance(t, filepath.Join(shared, "minimalloc", "D.1048576.csv"))
+	buffers := readInstance(t, "minimalloc/D.1048576.csv")
 	load := Load(buffers)
 	for _, capacity := range []int64{load - 1, load, 990_000} {
 		l := packedBy(t, "D", buffers, Options{Capacity: capacity, Rounds: 16})

@@ -7,12 +7,9 @@ import (
 	"slices"
 )
 
-// A limit that is halfway between two limits is not tried where they are closer than 1/closeLimits of the goal, or than
-// 1/closeShare of what the best height is above the goal.
-const (
-	closeLimits = 256
-	closeShare  = 8
-)
+// closeShare says when a pass is near its end: the room that is left for limits is this part of what the best height is above the
+// goal.
+const closeShare = 8
 
 // What a descent may cost: dead ends, as many times leastFails as its term in the sequence of Luby and others says, and
 // nodes for each of these and for each block. A descent that finds a layout on a hard instance most often runs into less
@@ -28,7 +25,7 @@ const (
 //
 // To aim at a limit finds a layout below it far sooner than to ask for any layout that is lower than the best. So the limits
 // bisect: a pass begins with the goal and goes on halfway between the highest limit that was tried in vain and the best
-// height, until the two are close. The next pass gives each limit twice as many descents.
+// height, until the two are close and it asks for any lower layout. The next pass gives each limit twice as many descents.
 type descents struct {
 	*descent
 	round    int
@@ -114,13 +111,17 @@ func (d *descents) next(s *search) {
 // aim sets the limit of the next descent.
 func (d *descents) aim(s *search) {
 	goal, best := s.goal(), s.height-1
-	d.low = max(d.low, goal)
-	if d.low > goal && best-d.low < max((best-goal)/closeShare, goal/closeLimits) {
+	if d.low = max(d.low, goal); d.low > best {
 		d.low, d.tries = goal, 0
 		d.patience = min(2*d.patience, math.MaxInt/2)
 	}
-	if d.limit = d.low; d.low > goal {
-		d.limit += (best - d.low) / 2
+	switch room := best - d.low; {
+	case d.low == goal:
+		d.limit = goal
+	case room < (best-goal)/closeShare:
+		d.limit = best
+	default:
+		d.limit = d.low + room/2
 	}
 }
 
