@@ -3,17 +3,17 @@ package pool
 import (
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"tensile/internal/needs"
 )
 
-// readInstance reads a file of the shared data, named from its folder with slashes.
+// readInstance reads a file of the shared data, which is named by slashes.
 func readInstance(tb testing.TB, name string) []Buffer {
 	tb.Helper()
-	path := needs.Data(tb, filepath.FromSlash(name))
+	path := needs.Data(tb, strings.Split(name, "/")...)
 	file, err := os.Open(path)
 	if err != nil {
 		tb.Fatal(err)
