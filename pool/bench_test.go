@@ -60,6 +60,23 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
+func BenchmarkValidate(b *testing.B) {
+	for _, n := range []int{1000, 10_000, 62_000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			buffers := trainingStep(n, 2)
+			l, err := Pack(buffers, Options{Method: "size"})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if err := Validate(buffers, l); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkLoad(b *testing.B) {
 	for _, n := range []int{1200, 100_000} {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
