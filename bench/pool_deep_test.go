@@ -15,7 +15,7 @@ func TestDeepNetworkPacks(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		t.Skip("packs 23,000 buffers twice")
 	}
-	n, err := openNetwork("resnet:84,83,83,83")
+	n, err := openNetwork(t.Context(), "resnet:84,83,83,83")
 	if err != nil {
 		t.Fatal(err)
 	}
