@@ -29,6 +29,10 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if r.Phase.Over() {
 			continue
 		}
+		if r.Phase != wire.Queued && r.Device != "" && r.Device != c.Device {
+			return nil, fmt.Errorf("job %s runs on %s, and this controller is for %s: start it for that device, or stop the jobs with one that is",
+				r.Spec.Name, r.Device, c.Device)
+		}
 		if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
 			return nil, fmt.Errorf("the graph of job %s is not in the state directory", r.Spec.Name)
 		}
@@ -39,7 +43,8 @@ func Restore(c Config, s Stored) (*Machine, error) {
 			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
 		}
 		if name := r.Executor; name != "" && m.executors[name] == nil {
-			m.executors[name] = &executor{name: name, own: owned(name), orders: m.before(name)}
+			orders := m.before(name)
+			m.executors[name] = &executor{name: name, life: orders.Life, own: owned(name), orders: orders, refused: orders.Refused}
 		}
 	}
 	return m, nil
@@ -48,7 +53,9 @@ func Restore(c Config, s Stored) (*Machine, error) {
 // Resume returns what is to be done before the first step.
 func (m *Machine) Resume() []Output {
 	m.out = nil
+	m.rebudget()
 	m.admit()
+	_ = m.complete() // a job without plans says why
 	m.grant()
 	m.place()
 	m.write()

@@ -12,6 +12,10 @@ import (
 // Device runs jobs. Its methods, and those of its jobs, are called by one goroutine.
 type Device interface {
 	Name() string
+
+	// Identity tells all that decides which bits come out: two devices of one identity train a job to the same bits.
+	Identity() string
+
 	Facts() cost.Facts  // the rates to plan with before anything was measured
 	Align() graph.Bytes // offsets in an arena, and its size, are multiples of it
 	Variants(g *graph.Graph, op graph.OpID) []Variant

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/bench"
+	"tensile/weights"
 )
 
 // runFlags describe a run.
@@ -78,6 +79,10 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	defer s.device.Close()
+	test, err := f.testing(s.workload)
+	if err != nil {
+		return err
+	}
 	screen := newScreen(out, s, f.json, f.iterations)
 	screen.head(f.policy)
 
@@ -97,7 +102,8 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 			}
 		}
 	}
-	t := &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, screen: screen.part(f.policy, s.planned)}
+	t := &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, learn: test != nil,
+		screen: screen.part(f.policy, s.planned)}
 	run, err := t.run(ctx)
 	if err != nil {
 		return err
@@ -105,6 +111,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	screen.done()
 	report, err := bench.Compare(s.workload, s.planner, s.planned, s.budget, run, vanilla)
 	if err != nil {
+		return err
+	}
+	if err := t.measure(ctx, test, report); err != nil {
 		return err
 	}
 	report.Device, report.Policy, report.Link, report.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
@@ -154,15 +163,8 @@ func (f *runFlags) checkSave() error {
 	if strings.HasPrefix(f.device, "sim:") {
 		return fmt.Errorf("--save: %s has no data; use --device cpu", f.device)
 	}
-	info, err := os.Stat(filepath.Dir(f.save))
-	if err != nil {
-		return fmt.Errorf("--save: %w; make the folder first", err)
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("--save: %s is not a folder; make one, or save elsewhere", filepath.Dir(f.save))
-	}
-	if info, err := os.Stat(f.save); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("--save: %s is no file; name a file to be made or replaced", f.save)
+	if err := weights.Writable(f.save); err != nil {
+		return fmt.Errorf("--save: %w", err)
 	}
 	return checkWritable("--save", filepath.Dir(f.save))
 }
@@ -185,11 +187,11 @@ func reason(err error) error {
 	return err
 }
 
-// savedAs is the file for the weights of a job.
-func (f *runFlags) savedAs(w bench.Workload, job int) string {
-	if len(w) == 1 {
-		return f.save
+// savedAs is the file for the weights of a job, one of several; "" if none is wanted.
+func savedAs(path string, jobs int, name string) string {
+	if jobs == 1 || path == "" {
+		return path
 	}
-	extension := filepath.Ext(f.save)
-	return strings.TrimSuffix(f.save, extension) + "-" + w[job].Name + extension
+	extension := filepath.Ext(path)
+	return strings.TrimSuffix(path, extension) + "-" + name + extension
 }

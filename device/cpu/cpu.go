@@ -81,6 +81,13 @@ func (d *Device) ShareLink(out, in cost.BytesPerSecond) {
 // Name names the device and what serves its GEMM.
 func (d *Device) Name() string { return "cpu (" + d.engine.Name() + ")" }
 
+// Identity names the device with all that decides the bits of its kernels: the library of its matrix products with its
+// version and the kernels that it has chosen for this processor, its threads, what this program was compiled for, and a
+// digest of what the standard library's exp comes to, which uses fused multiplications where the processor has them.
+func (d *Device) Identity() string {
+	return fmt.Sprintf("cpu/%s/threads=%d/%s/exp=%s", d.engine.Identity(), d.engine.Threads(), architecture(), expDigest())
+}
+
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }
 

@@ -48,7 +48,7 @@ func shuffled(c *crew, g *graph.Graph, seed uint64, o program.Options) *program.
 }
 
 func facts(c *crew) {
-	if c.d.Name() == "" {
+	if c.d.Name() == "" || c.d.Identity() == "" {
 		c.t.Error("no name")
 	}
 	if align := c.d.Align(); align <= 0 || align&(align-1) != 0 || align%graph.ElementBytes != 0 {

@@ -10,10 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"tensile/internal/limit"
 	"tensile/wire"
 )
 
@@ -27,11 +31,30 @@ type Options struct {
 
 // Server is a NATS server in this process.
 type Server struct {
-	nats   *server.Server
-	secret secret
-	url    string
-	ca     []byte
-	lock   *os.File
+	options Options
+	secret  secret
+	gate    *gate
+	url     string
+	ca      []byte
+	lock    *os.File
+
+	nats    atomic.Pointer[server.Server] // nil while it is being started again
+	trouble atomic.Pointer[string]        // nil: none
+	end     chan struct{}                 // closed by Close
+	watched chan struct{}                 // closed when nobody looks after the server any more; nil: nobody ever did
+
+	linesLock sync.Mutex
+	lines     limit.Lines
+}
+
+// said logs a line of a kind, at a limited rate.
+func (s *Server) said(kind, line string) {
+	s.linesLock.Lock()
+	text, ok := s.lines.Add(time.Now(), kind, line)
+	s.linesLock.Unlock()
+	if ok {
+		s.options.Log(text)
+	}
 }
 
 // startTime is how long a server may take to be ready.
@@ -45,66 +68,72 @@ func Start(o Options) (_ *Server, err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start bus: %w", err)
 	}
-	s := new(Server)
+	s := &Server{options: o, end: make(chan struct{})}
 	if s.lock, err = lock(o.Dir); err != nil {
 		return nil, fmt.Errorf("start bus: %w", err)
 	}
-	if err := s.start(o); err != nil {
+	if s.secret, err = openSecret(o.Dir); err == nil {
+		s.gate = &gate{secret: s.secret, log: s.said}
+		err = s.serve()
+	}
+	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("start bus: %w", err)
 	}
+	s.watched = make(chan struct{})
+	go s.watch()
 	return s, nil
 }
 
-func (s *Server) start(o Options) error {
-	var err error
-	if s.secret, err = openSecret(o.Dir); err != nil {
-		return err
-	}
-	g := &gate{secret: s.secret, log: o.Log}
-	options, err := s.options(o, g)
+// serve starts a nats-server, at the address of the one before it if there was one.
+func (s *Server) serve() error {
+	options, err := s.natsOptions()
 	if err != nil {
 		return err
 	}
-	if s.nats, err = server.NewServer(options); err != nil {
+	n, err := server.NewServer(options)
+	if err != nil {
 		return err
 	}
-	s.nats.SetLoggerV2(logger{o.Log}, false, false, false)
-	if err := g.open(s.nats); err != nil {
+	s.nats.Store(n)
+	n.SetLoggerV2(logger{s.said}, false, false, false)
+	if err := s.gate.open(n); err != nil {
 		return err
 	}
-	s.nats.Start()
-	if !s.nats.ReadyForConnections(startTime) {
-		return fmt.Errorf("the server on %q is not ready after %v: see its log for the reason", o.Listen, startTime)
+	n.Start()
+	if !n.ReadyForConnections(startTime) {
+		return fmt.Errorf("the server on %q is not ready after %v: see its log for the reason", s.options.Listen, startTime)
 	}
-	if !options.DontListen {
+	if !options.DontListen && s.url == "" {
 		scheme := "nats"
-		if o.TLS {
+		if s.options.TLS {
 			scheme = "tls"
 		}
-		host, port := options.Host, s.nats.Addr().(*net.TCPAddr).Port
+		host, port := options.Host, strconv.Itoa(n.Addr().(*net.TCPAddr).Port)
+		s.options.Listen = net.JoinHostPort(host, port) // for the next start
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 			host = "localhost"
 		}
-		s.url = scheme + "://" + net.JoinHostPort(host, strconv.Itoa(port))
+		s.url = scheme + "://" + net.JoinHostPort(host, port)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
-	c, err := s.Connect(ctx, ConnOptions{Log: o.Log}) // which makes the streams
+	c, err := s.Connect(ctx, ConnOptions{Log: s.options.Log}) // which makes the streams
 	if err != nil {
 		return err
 	}
 	return c.Close()
 }
 
-// options are those of nats-server.
-func (s *Server) options(o Options, g *gate) (*server.Options, error) {
+// natsOptions are those of nats-server.
+func (s *Server) natsOptions() (*server.Options, error) {
+	o := s.options
 	to := &server.Options{
 		ServerName: "tensile", DontListen: o.Listen == "", NoSigs: true,
 		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"), JetStreamMaxStore: storage(), JetStreamMaxMemory: gib,
 		MaxPayload: wire.MaxMessage, MaxPending: 8 * wire.MaxMessage, PingInterval: 20 * time.Second,
 		AuthTimeout: 10, TLSTimeout: 10, // seconds; by default 2, which a machine full of executors may take
-		CustomClientAuthentication: g,
+		CustomClientAuthentication: s.gate,
 	}
 	if o.Listen == "" {
 		return to, nil
@@ -132,7 +161,9 @@ func (s *Server) options(o Options, g *gate) (*server.Options, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.ca = a.pem
+		if s.ca == nil {
+			s.ca = a.pem
+		}
 		to.TLS, to.TLSConfig = true, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
 	}
 	return to, nil
@@ -141,10 +172,18 @@ func (s *Server) options(o Options, g *gate) (*server.Options, error) {
 // listenable reports at once that an address cannot be had; the server would only log it and never be ready.
 func listenable(address string) error {
 	l, err := net.Listen("tcp", address)
-	if err != nil {
+	host, _, _ := net.SplitHostPort(address)
+	switch {
+	case err == nil:
+		return l.Close()
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("listen on %s: this machine has no address %s: give one that it has, or 0.0.0.0 for all of them", address, host)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("listen on %s: only root may: give a port from 1024 on", address)
+	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("listen on %s: %w: end what holds it, or give another address", address, err)
 	}
-	return l.Close()
+	return fmt.Errorf("listen on %s: %w: give an address of this machine", address, err)
 }
 
 // URL is where the server listens; "" if it does not.
@@ -157,15 +196,19 @@ func (s *Server) Credentials(user string) Credentials {
 
 // Connect connects as the controller, within the process.
 func (s *Server) Connect(ctx context.Context, o ConnOptions) (*Conn, error) {
-	return connect(ctx, Credentials{User: Controller, Password: s.secret.password(Controller)}, o, s.nats)
+	return connect(ctx, Credentials{User: Controller, Password: s.secret.password(Controller)}, o, s)
 }
 
 // Close ends the server and waits for it. What was stored is on disk then. A second Close does nothing.
 func (s *Server) Close() {
-	if s.nats != nil {
-		s.nats.Shutdown()
-		s.nats.WaitForShutdown()
-		s.nats = nil
+	if s.watched != nil {
+		close(s.end)
+		<-s.watched
+		s.watched = nil
+	}
+	if n := s.nats.Swap(nil); n != nil {
+		n.Shutdown()
+		n.WaitForShutdown()
 	}
 	if s.lock != nil {
 		s.lock.Close()
