@@ -105,7 +105,7 @@ func (m *Machine) Speaks(executor, life string) bool {
 // jobStatus takes over what an executor says of a job.
 func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 	j.record.Iteration = max(j.record.Iteration, s.Iteration)
-	if s.Epoch > j.record.Applied {
+	if s.Epoch > j.record.Applied && s.Epoch <= j.record.Granted { // an epoch that was never granted is a mistake, and no reason to forget layouts
 		j.applied(s.Epoch)
 		m.changed = true
 	}

@@ -75,7 +75,9 @@ func TestTestSet(t *testing.T) {
 
 func TestCIFARTestSet(t *testing.T) {
 	dir := t.TempDir()
-	record := func(label, value byte) []byte { return append([]byte{label}, slices.Repeat([]byte{value}, cifarPixels)...) }
+	record := func(label, value byte) []byte {
+		return append([]byte{label}, slices.Repeat([]byte{value}, cifarPixels)...)
+	}
 	for i, name := range cifarBatches {
 		if err := os.WriteFile(filepath.Join(dir, name), record(byte(i), byte(255*(i%2))), 0o600); err != nil {
 			t.Fatal(err)
