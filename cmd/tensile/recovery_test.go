@@ -29,7 +29,7 @@ func TestClusterSmallerBudget(t *testing.T) {
 		t.Errorf("a hang-up ends the controller with: %s", rest)
 	}
 	line := first.refused("controller", "--device", "sim:a6000", "--state", first.state)
-	if !regexp.MustCompile(`^tensile: take up what is stored: job lenet\.1 runs on cpu .*, and this controller is for sim:a6000.*: start it for that device`).MatchString(line) {
+	if !regexp.MustCompile(`^tensile: take up what is stored: job lenet\.1 runs on cpu[^ ]*, and this controller is for sim:a6000.*: start it for that device`).MatchString(line) {
 		t.Errorf("for another device the controller says: %s", line)
 	}
 	held := before["lenet.1"].Claim + before["lenet.2"].Claim
@@ -46,7 +46,7 @@ func TestClusterSmallerBudget(t *testing.T) {
 	})
 	c.budget = held * 7 / 10
 	for name, r := range c.train(before, "lenet.1", "lenet.2") {
-		if r.Applied != r.Epoch || r.Plans != 2 || r.SlotPeak > r.Arena {
+		if r.Plans < 2 || r.SlotPeak > r.Arena || r.Arena > r.Claim {
 			t.Errorf("the record of job %s does not show the plan in force: %+v", name, r)
 		}
 	}
@@ -70,11 +70,11 @@ func TestClusterSameCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := regexp.MustCompile(`^tensile: executor lab is sent away: lab runs already on ` + regexp.QuoteMeta(host) + `, process [0-9]+ since [0-9]{2}:[0-9]{2}$`)
+	want := `^tensile: executor lab is sent away: lab runs already on ` + regexp.QuoteMeta(host) + `, process [0-9]+ since [0-9]{2}:[0-9]{2}$`
 	for range 2 {
-		if line := c.refused("executor", "--credentials", path); !want.MatchString(line) {
-			t.Errorf("the second process says: %s", line)
-		}
+		second := start(t, c.files, "executor", "--credentials", path)
+		second.line(`^connected to `)
+		second.ends(1, want)
 	}
 	c.train(before, "lenet")
 	c.submit("lenet", "--name", "next") // is not burnt

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -64,6 +65,11 @@ const startTime = 10 * time.Second
 func Start(o Options) (_ *Server, err error) {
 	if o.Log == nil {
 		o.Log = func(string) {}
+	}
+	if _, err := os.Stat(o.Dir); errors.Is(err, fs.ErrNotExist) { // nothing is made in vain
+		if _, _, err := addressOf(o.Listen); err != nil {
+			return nil, fmt.Errorf("start bus: %w", err)
+		}
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start bus: %w", err)
@@ -138,15 +144,8 @@ func (s *Server) natsOptions() (*server.Options, error) {
 	if o.Listen == "" {
 		return to, nil
 	}
-	host, port, err := net.SplitHostPort(o.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("address %q: %w: give HOST:PORT, such as 127.0.0.1:4222", o.Listen, err)
-	}
-	to.Host = host
-	if to.Port, err = strconv.Atoi(port); err != nil || to.Port < 0 || to.Port > 65535 {
-		return nil, fmt.Errorf("address %q: the port is no number up to 65535", o.Listen)
-	}
-	if err := listenable(o.Listen); err != nil {
+	var err error
+	if to.Host, to.Port, err = addressOf(o.Listen); err != nil {
 		return nil, err
 	}
 	if to.Port == 0 {
@@ -157,7 +156,7 @@ func (s *Server) natsOptions() (*server.Options, error) {
 		if err != nil {
 			return nil, err
 		}
-		certificate, err := a.issue(host)
+		certificate, err := a.issue(to.Host)
 		if err != nil {
 			return nil, err
 		}
@@ -167,6 +166,21 @@ func (s *Server) natsOptions() (*server.Options, error) {
 		to.TLS, to.TLSConfig = true, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
 	}
 	return to, nil
+}
+
+// addressOf returns host and port of an address that can be had, or is "".
+func addressOf(listen string) (host string, port int, err error) {
+	if listen == "" {
+		return "", 0, nil
+	}
+	host, number, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", 0, fmt.Errorf("address %q: %w: give HOST:PORT, such as 127.0.0.1:4222", listen, err)
+	}
+	if port, err = strconv.Atoi(number); err != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("address %q: the port is no number up to 65535", listen)
+	}
+	return host, port, listenable(listen)
 }
 
 // listenable reports at once that an address cannot be had; the server would only log it and never be ready.
