@@ -47,7 +47,7 @@ type JobOptions struct {
 
 	// Input fills an input storage for an iteration, Output takes an output storage of one. They run on the job's host
 	// lane; a device without data calls neither.
-	Input  func(iteration int, s graph.StorageID, to []float32)
+	Input  func(iteration int, s graph.StorageID, to Memory)
 	Output func(iteration int, s graph.StorageID, from []float32)
 }
 
@@ -60,7 +60,7 @@ type Job interface {
 	// only when all of that has ended, and its waits on a previous run of the section are reached.
 	Issue(s *program.Section, iteration int, drain bool)
 
-	// Host returns the host slot of a storage, nil on a device without data. It may be used while nothing is issued.
+	// Host returns the host slot of a persistent storage, nil on a device without data. It may be used while nothing is issued.
 	Host(s graph.StorageID) []float32
 
 	// Touched is the end of the highest range of the arena that a command has used since the last Reserve.
