@@ -68,7 +68,8 @@ func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, bu
 }
 
 // fill writes the images of a batch, zeros behind the last.
-func (e *Evaluation) fill(iteration int, _ graph.StorageID, to []float32) {
+func (e *Evaluation) fill(iteration int, _ graph.StorageID, memory device.Memory) {
+	to := memory.Float32()
 	size := len(to) / e.batch
 	clear(to)
 	for i := range min(e.batch, e.Images()-iteration*e.batch) {

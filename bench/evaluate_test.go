@@ -45,11 +45,11 @@ func normalised(t *testing.T) *graph.Graph {
 	t.Helper()
 	b := graph.NewBuilder("normalised")
 	const batch = 4
-	x := b.Source("input", graph.Input, graph.Shape{batch, 1, 1, 2}, nil)
-	labels := b.Source("labels", graph.Input, graph.Shape{batch}, nil)
-	one, zero := &graph.Init{Kind: graph.InitOne}, &graph.Init{Kind: graph.InitZero}
-	vector := func(name string, role graph.Role, init *graph.Init, shape ...int) graph.TensorID {
-		return b.Source(name, role, shape, init)
+	x := b.Input("input", graph.Images, graph.Float32, graph.Shape{batch, 1, 1, 2})
+	labels := b.Input("labels", graph.Labels, graph.Float32, graph.Shape{batch})
+	one, zero := graph.Init{Kind: graph.InitOne}, graph.Init{Kind: graph.InitZero}
+	vector := func(name string, role graph.Role, init graph.Init, shape ...int) graph.TensorID {
+		return b.Persistent(name, role, shape, init)
 	}
 	stats := b.Op("stats", graph.BatchNormStats, graph.Attrs{}, x)
 	y := b.Op("norm", graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, x, stats[0], stats[1],

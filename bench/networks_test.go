@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tensile/device"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/smallnet"
@@ -78,7 +79,7 @@ func overfit(t *testing.T, d *counted, work Task, p *Planned, budget graph.Bytes
 	losses := make([]float32, iterations)
 	spec := work.spec(losses)
 	feed := spec.Input
-	spec.Input = func(_ int, s graph.StorageID, to []float32) { feed(0, s, to) }
+	spec.Input = func(_ int, s graph.StorageID, to device.Memory) { feed(0, s, to) }
 	if err := host.Add(spec, p.Programs[0]); err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ func Network(rng *rand.Rand) (*graph.Graph, error) {
 	d := &draft{rng: rng, b: graph.NewBuilder("calibration")}
 	batch := d.size(1, 32)
 	image := d.size(4, 112)
-	x := d.b.Source("input", graph.Input, graph.Shape{batch, []int{1, 3, d.size(4, 256)}[rng.IntN(3)], image, image}, nil)
-	labels := d.b.Source("labels", graph.Input, graph.Shape{batch}, nil)
+	x := d.b.Input("input", graph.Anything, graph.Float32, graph.Shape{batch, []int{1, 3, d.size(4, 256)}[rng.IntN(3)], image, image})
+	labels := d.b.Input("labels", graph.Anything, graph.Float32, graph.Shape{batch})
 	for range 1 + rng.IntN(4) {
 		x = d.block(x)
 	}
@@ -95,7 +95,7 @@ func (d *draft) op(name string, kind graph.Kind, attrs graph.Attrs, in ...graph.
 
 func (d *draft) source(name string, role graph.Role, kind graph.InitKind, shape ...int) graph.TensorID {
 	d.ops++
-	return d.b.Source(fmt.Sprint(name, d.ops), role, shape, &graph.Init{Kind: kind, Scale: 0.01})
+	return d.b.Persistent(fmt.Sprint(name, d.ops), role, shape, graph.Init{Kind: kind, Scale: 0.01})
 }
 
 // windows are the windows of convolutions.

@@ -29,7 +29,11 @@ func (m *Machine) submit(list []Submission) {
 			return
 		}
 	}
-	jobs := m.newJobs(list)
+	jobs, err := m.newJobs(list)
+	if err != nil {
+		m.refuse(fmt.Errorf("%w%s", err, none))
+		return
+	}
 	waiting := m.waiting(jobs...)
 	plans, err := m.beside(waiting)
 	if err != nil {
@@ -53,20 +57,23 @@ func (m *Machine) submit(list []Submission) {
 }
 
 // newJobs are those of submissions. Copies share their profile.
-func (m *Machine) newJobs(list []Submission) []*job {
+func (m *Machine) newJobs(list []Submission) ([]*job, error) {
 	profiles := make(map[graph.Digest]Profile)
 	jobs := make([]*job, len(list))
 	for i, s := range list {
 		p, known := profiles[s.Spec.Graph]
 		if !known {
-			p = m.config.Profile(s.Graph)
+			var err error
+			if p, err = m.config.Profile(s.Graph); err != nil {
+				return nil, fmt.Errorf("job %s cannot run here: %w", s.Spec.Name, err)
+			}
 			profiles[s.Spec.Graph] = p
 		}
 		jobs[i] = &job{graph: s.Graph, profile: p,
 			record: wire.Record{Spec: s.Spec, Phase: wire.Queued, Why: "submitted", Submitted: s.At, Budget: m.config.Budget}}
 		m.expect(jobs[i])
 	}
-	return jobs
+	return jobs, nil
 }
 
 // possible returns an error if one of the jobs does not even fit alone. Copies are tried once.

@@ -11,12 +11,12 @@ import (
 // its profile.
 func TestJobsTeachTheNext(t *testing.T) {
 	w := calmWorld(t, 1, 0)
-	w.config.Profile = func(g *graph.Graph) Profile {
-		p := profile(g)
+	w.config.Profile = func(g *graph.Graph) (Profile, error) {
+		p, err := profile(g)
 		for op := range p.Latency {
 			p.Slack = append(p.Slack, p.Latency[op]/2)
 		}
-		return p
+		return p, err
 	}
 	w.machine = NewMachine(w.config)
 	w.slow = 3

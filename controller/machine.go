@@ -20,7 +20,7 @@ type Config struct {
 	Device  string      // its name: executors of another are sent away
 	Align   graph.Bytes // of offsets
 	Out, In cost.Link   // of the device; jobs share it
-	Profile func(*graph.Graph) Profile
+	Profile func(*graph.Graph) (Profile, error) // an error if the device cannot execute the graph
 	Budget  graph.Bytes // for the arenas of all jobs together; 0: no limit
 	Policy  string
 	Options scheduler.Options

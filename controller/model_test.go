@@ -56,14 +56,14 @@ type fakeJob struct {
 }
 
 // profile gives each op a latency that depends on nothing but its number.
-func profile(g *graph.Graph) Profile {
+func profile(g *graph.Graph) (Profile, error) {
 	var p Profile
 	for op := range g.Ops {
 		p.Latency = append(p.Latency, time.Duration(1+op%7)*10*time.Microsecond)
 		p.Scratch = append(p.Scratch, 0)
 		p.Variant = append(p.Variant, "")
 	}
-	return p
+	return p, nil
 }
 
 func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {

@@ -146,7 +146,7 @@ func TestBatch(t *testing.T) {
 		return list
 	}
 	profiled := 0
-	w.machine.config.Profile = func(g *graph.Graph) Profile { profiled++; return profile(g) }
+	w.machine.config.Profile = func(g *graph.Graph) (Profile, error) { profiled++; return profile(g) }
 	w.step(Input{Submit: batch("a", "b", "c", "d")})
 	last := w.answers[len(w.answers)-1]
 	if last.Error != "" || len(last.Jobs) != 4 || profiled != 1 {

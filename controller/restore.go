@@ -36,7 +36,10 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
 			return nil, fmt.Errorf("the graph of job %s is not in the state directory", r.Spec.Name)
 		}
-		j.profile = c.Profile(j.graph)
+		var err error
+		if j.profile, err = c.Profile(j.graph); err != nil {
+			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
+		}
 		m.expect(j)
 		j.assumed = j.latencySum()
 		if err := j.restore(c.Align, s.Layouts[r.Spec.Name]); err != nil {

@@ -232,7 +232,7 @@ func TestWishWakes(t *testing.T) {
 	defer closeHost(t, h)
 	returned := make(chan struct{})
 	spec := k.spec(1)
-	spec.Input = func(_ int, s graph.StorageID, _ []float32) {
+	spec.Input = func(_ int, s graph.StorageID, _ device.Memory) {
 		if s == k.inputs[0] {
 			h.Stop("nobody")
 			<-returned

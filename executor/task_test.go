@@ -62,9 +62,9 @@ func (k *task) spec(iterations int) executor.Spec {
 	return executor.Spec{
 		Name: k.name, Graph: k.g, Seed: k.seed, Iterations: iterations,
 		Init: func(s graph.Storage, to []float32) { weights.Initialise(s, k.seed, to) },
-		Input: func(iteration int, s graph.StorageID, to []float32) {
+		Input: func(iteration int, s graph.StorageID, to device.Memory) {
 			k.set.Fill(iteration, images, labels)
-			copy(to, map[graph.StorageID][]float32{k.inputs[0]: images, k.inputs[1]: labels}[s])
+			copy(to.Float32(), map[graph.StorageID][]float32{k.inputs[0]: images, k.inputs[1]: labels}[s])
 		},
 		Output: func(iteration int, _ graph.StorageID, from []float32) {
 			if iteration != len(k.losses) {

@@ -116,15 +116,22 @@ var calls = []call{
 // touched is the traffic in calls of the kinds that touch a part of an operand: 24 elements are read and written, or
 // read twice and written; 5 ids and as many rows of 3 are read, and the rows written.
 var touched = map[Kind]Bytes{
-	Slice: 2 * 24 * ElementBytes, SliceAccumulate: 3 * 24 * ElementBytes, Embedding: (5 + 15 + 15) * ElementBytes,
+	Slice: 2 * 24 * ElementBytes, SliceAccumulate: 3 * 24 * ElementBytes, Embedding: 5*8 + (15+15)*ElementBytes, EmbeddingDW: 5*8 + (15+21)*ElementBytes,
 }
+
+// indexed names the input of a kind that holds indices.
+var indexed = map[Kind]int{Embedding: 1, EmbeddingDW: 0}
 
 // use builds a graph of one op of the kind on persistent storages.
 func use(kind Kind, attrs Attrs, in []Shape) *Builder {
 	b := NewBuilder("use")
 	var ids []TensorID
 	for i, shape := range in {
-		ids = append(ids, b.Source(fmt.Sprintf("in%d", i), State, shape, &Init{Kind: InitOne}))
+		if index, ok := indexed[kind]; ok && i == index {
+			ids = append(ids, b.Input("index", Anything, Int64, shape))
+			continue
+		}
+		ids = append(ids, b.Persistent(fmt.Sprintf("in%d", i), State, shape, Init{Kind: InitOne}))
 	}
 	b.Op("op", kind, attrs, ids...)
 	return b
@@ -336,7 +343,7 @@ func TestKindsRefuseStrayAttributes(t *testing.T) {
 			a := c.attrs
 			f := reflect.ValueOf(&a).Elem().Field(i)
 			switch f.Kind() {
-			case reflect.Int:
+			case reflect.Int, reflect.Int64:
 				f.SetInt(1)
 			case reflect.Uint64:
 				f.SetUint(1)

@@ -120,14 +120,18 @@ func (e *evaluation) tensor(id graph.TensorID) graph.TensorID {
 	made, ok := e.made[e.from.Version(id)]
 	if !ok { // a source: the first tensor that shows all of it
 		s := e.from.Storages[t.Storage]
-		shape := graph.Shape{int(s.Bytes / graph.ElementBytes)}
+		whole := graph.Shape{int(s.Bytes / t.DType.Bytes())}
 		for _, x := range e.from.Tensors {
 			if x.Storage == s.ID && x.Bytes() == s.Bytes {
-				shape = x.Shape
+				whole = x.Shape
 				break
 			}
 		}
-		made = e.b.Source(s.Name, s.Role, shape, s.Init)
+		if s.Role == graph.Input {
+			made = e.b.Input(s.Name, s.Holds, t.DType, whole)
+		} else {
+			made = e.b.Persistent(s.Name, s.Role, whole, *s.Init)
+		}
 		e.made[e.from.Version(id)] = made
 	}
 	if built := e.b.Peek().Tensors[made]; t.Offset == 0 && slices.Equal(built.Shape, t.Shape) {

@@ -65,12 +65,12 @@ func TestEvaluationErrors(t *testing.T) {
 		t.Errorf("tacotron: error %v", err)
 	}
 	b := graph.NewBuilder("plain")
-	x := b.Source("x", graph.Input, graph.Shape{2, 3, 4, 4}, nil)
+	x := b.Input("x", graph.Images, graph.Float32, graph.Shape{2, 3, 4, 4})
 	stats := b.Op("stats", graph.BatchNormStats, graph.Attrs{}, x)
-	one := &graph.Init{Kind: graph.InitOne}
+	one := graph.Init{Kind: graph.InitOne}
 	x = b.Op("norm", graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, x, stats[0], stats[1],
-		b.Source("gamma", graph.Parameter, graph.Shape{3}, one), b.Source("beta", graph.Parameter, graph.Shape{3}, one))[0]
-	loss := b.Op("loss", graph.SoftmaxXent, graph.Attrs{}, b.View("rows", x, 0, graph.Shape{2, 48}), b.Source("labels", graph.Input, graph.Shape{2}, nil))
+		b.Persistent("gamma", graph.Parameter, graph.Shape{3}, one), b.Persistent("beta", graph.Parameter, graph.Shape{3}, one))[0]
+	loss := b.Op("loss", graph.SoftmaxXent, graph.Attrs{}, b.View("rows", x, 0, graph.Shape{2, 48}), b.Input("labels", graph.Labels, graph.Float32, graph.Shape{2}))
 	b.Output(loss[0])
 	g, err := b.Graph()
 	if err != nil {

@@ -24,7 +24,8 @@ type translator struct {
 }
 
 func (g *translator) loss() graph.TensorID {
-	source, target, next := g.ids("source", g.s), g.ids("target", g.s), g.ids("next", g.s)
+	source, target := g.tokens("source", graph.SourceTokens, g.s), g.tokens("target", graph.TargetTokens, g.s)
+	next := g.classes("next", graph.NextTokens, g.s)
 	memory := g.encode(source)
 	y := g.decode(target, memory)
 	g.b.SetLayer("head")

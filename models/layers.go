@@ -50,12 +50,12 @@ const (
 )
 
 func (n *net) weight(name string, fanIn int, gain float64, shape ...int) graph.TensorID {
-	init := &graph.Init{Kind: graph.InitNormal, Scale: math.Sqrt(gain / float64(fanIn))}
-	return n.b.Source(name, graph.Parameter, shape, init)
+	init := graph.Init{Kind: graph.InitNormal, Scale: math.Sqrt(gain / float64(fanIn))}
+	return n.b.Persistent(name, graph.Parameter, shape, init)
 }
 
 func (n *net) vector(name string, role graph.Role, kind graph.InitKind, size int) graph.TensorID {
-	return n.b.Source(name, role, graph.Shape{size}, &graph.Init{Kind: kind})
+	return n.b.Persistent(name, role, graph.Shape{size}, graph.Init{Kind: kind})
 }
 
 func (n *net) one(name string, kind graph.Kind, attrs graph.Attrs, inputs ...graph.TensorID) graph.TensorID {

@@ -62,7 +62,7 @@ func rhn(depth, width int) model {
 }
 
 func rhnLoss(n *net, s sizes, depth, width int) graph.TensorID {
-	tokens, next := n.ids("tokens", s), n.ids("next", s)
+	tokens, next := n.tokens("tokens", graph.Tokens, s), n.classes("next", graph.NextTokens, s)
 	n.b.SetLayer("embedding")
 	table := n.table("words", s.vocabulary, width)
 	x := n.dropout("embedding.dropout", n.embed("embedding", table, tokens), 0.25)

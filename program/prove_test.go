@@ -120,7 +120,7 @@ func TestProveRefuses(t *testing.T) {
 func fan(t *testing.T, took ...time.Duration) (*graph.Graph, *plan.Plan) {
 	t.Helper()
 	b := graph.NewBuilder("fan")
-	x := b.Source("x", graph.Input, graph.Shape{16}, nil)
+	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{16})
 	y := x
 	for range took {
 		y = b.Op("f", graph.ReLU, graph.Attrs{}, x)[0]

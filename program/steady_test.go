@@ -16,9 +16,9 @@ func pile(t *testing.T) subject {
 	t.Helper()
 	shape := graph.Shape{64}
 	b := graph.NewBuilder("pile")
-	x := b.Source("x", graph.Input, shape, nil)
-	early := b.Source("early", graph.State, shape, &graph.Init{Kind: graph.InitZero})
-	late := b.Source("late", graph.State, shape, &graph.Init{Kind: graph.InitZero})
+	x := b.Input("x", graph.Anything, graph.Float32, shape)
+	early := b.Persistent("early", graph.State, shape, graph.Init{Kind: graph.InitZero})
+	late := b.Persistent("late", graph.State, shape, graph.Init{Kind: graph.InitZero})
 	y := b.Op("y", graph.ReLU, graph.Attrs{}, x)[0]
 	b.Output(y)
 	b.Op("update early", graph.Accumulate, graph.Attrs{}, early, x)

@@ -170,15 +170,18 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
 	facts, latencies := d.Facts(), f.latencies(d)
 	return controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options,
-		Profile: func(g *graph.Graph) controller.Profile {
+		Profile: func(g *graph.Graph) (controller.Profile, error) {
 			var p controller.Profile
+			if err := device.Supports(d, g); err != nil {
+				return p, err
+			}
 			p.Latency, p.Slack = latencies(g)
 			for op := range g.Ops {
 				variant := d.Variants(g, graph.OpID(op))[0]
 				p.Scratch = append(p.Scratch, variant.Scratch)
 				p.Variant = append(p.Variant, variant.Name)
 			}
-			return p
+			return p, nil
 		}}
 }
 

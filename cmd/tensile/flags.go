@@ -158,6 +158,12 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 	if s.device, s.link, err = openDevice(p); err != nil {
 		return nil, err
 	}
+	for _, t := range s.workload {
+		if err := device.Supports(s.device, t.Graph); err != nil {
+			s.device.Close()
+			return nil, err
+		}
+	}
 	s.planner = bench.NewPlanner(s.workload, s.device, p.options)
 	s.planner.Until(ctx)
 	if err := s.assume(p); err != nil {

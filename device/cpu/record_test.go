@@ -54,7 +54,7 @@ func recorded(t *testing.T, model, policy string, share graph.Bytes, iterations 
 // train takes a job from Home through some iterations to Home.
 func train(t *testing.T, d *Device, g *graph.Graph, p *program.Program, iterations int) {
 	t.Helper()
-	place, err := d.Open(g, device.JobOptions{Name: "a job", Input: func(int, graph.StorageID, []float32) {},
+	place, err := d.Open(g, device.JobOptions{Name: "a job", Input: func(int, graph.StorageID, device.Memory) {},
 		Output: func(int, graph.StorageID, []float32) {}})
 	if err != nil {
 		t.Fatal(err)

@@ -6,8 +6,8 @@ import "tensile/graph"
 // sequence.
 func Zoo() *graph.Graph {
 	z := &zoo{Builder: graph.NewBuilder("zoo")}
-	x := z.Source("x", graph.Input, graph.Shape{2, 3, 8, 8}, nil)
-	labels := z.Source("labels", graph.Input, graph.Shape{2}, nil)
+	x := z.Input("x", graph.Anything, graph.Float32, graph.Shape{2, 3, 8, 8})
+	labels := z.Input("labels", graph.Anything, graph.Float32, graph.Shape{2})
 	w, b := z.parameter("w", 4, 3, 3, 3), z.parameter("b", 4)
 	gamma, beta := z.parameter("gamma", 4), z.parameter("beta", 4)
 	mean, variance := z.state("running mean", 4), z.state("running variance", 4)
@@ -71,9 +71,9 @@ func (z *zoo) one(name string, kind graph.Kind, attrs graph.Attrs, inputs ...gra
 }
 
 func (z *zoo) parameter(name string, extents ...int) graph.TensorID {
-	return z.Source(name, graph.Parameter, extents, &graph.Init{Kind: graph.InitNormal, Scale: 0.3})
+	return z.Persistent(name, graph.Parameter, extents, graph.Init{Kind: graph.InitNormal, Scale: 0.3})
 }
 
 func (z *zoo) state(name string, extents ...int) graph.TensorID {
-	return z.Source(name, graph.State, extents, &graph.Init{Kind: graph.InitOne})
+	return z.Persistent(name, graph.State, extents, graph.Init{Kind: graph.InitOne})
 }

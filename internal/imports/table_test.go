@@ -19,8 +19,8 @@ var rows = [][]string{
 	{"scheduler"},
 	{"autodiff", "models", "onnx"},
 	{"data", "weights"},
-	{"task"},
 	{"device", "device/..."},
+	{"task"}, // what a device is fed
 	{"swapexec"},
 	{"executor"},
 	{"wire"},

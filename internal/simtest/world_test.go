@@ -65,7 +65,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 	defer d.Close()
 	facts := d.Facts()
 	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
-		Profile: func(g *graph.Graph) controller.Profile {
+		Profile: func(g *graph.Graph) (controller.Profile, error) {
 			d := open()
 			defer d.Close()
 			var p controller.Profile
@@ -74,7 +74,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 				p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
 				p.Scratch, p.Variant = append(p.Scratch, v.Scratch), append(p.Variant, v.Name)
 			}
-			return p
+			return p, nil
 		}}
 	w.controller = controller.NewMachine(w.config)
 	return w

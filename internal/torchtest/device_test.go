@@ -43,7 +43,7 @@ func TestSameAsDevice(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.storages(func(s graph.Storage, _ graph.Shape) {
-				if got, want := task.Digest(m.contents[s.ID]), run.Jobs[0].Weights[s.ID]; got != want {
+				if got, want := task.Digest(m.content(s.ID)), run.Jobs[0].Weights[s.ID]; got != want {
 					t.Errorf("%s has the digest %s, on the device %s", s.Name, got, want)
 				}
 			}, graph.Parameter, graph.State)

@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"unsafe"
 
+	"tensile/device"
 	"tensile/device/cpu/gemm"
 	"tensile/device/cpu/kernel"
 	"tensile/graph"
@@ -21,7 +23,8 @@ import (
 type training[T gemm.Float] struct {
 	task     task.Task
 	engine   *gemm.Engine
-	contents [][]T // by storage
+	types    []graph.DType   // by storage
+	contents []device.Memory // by storage: T in the place of float32
 	notes    *notes
 	name     string // of what it makes, in notes
 }
@@ -34,19 +37,21 @@ func begin[T gemm.Float](t *testing.T, k task.Task, noise float64, n *notes, nam
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &training[T]{k, engine, make([][]T, len(k.Graph.Storages)), n, name}
+	m := &training[T]{k, engine, k.Graph.DTypes(), make([]device.Memory, len(k.Graph.Storages)), n, name}
 	random := rand.New(rand.NewPCG(k.Seed, 1))
 	for _, s := range k.Graph.Storages {
-		first := make([]float32, s.Bytes/graph.ElementBytes)
-		if s.Role.Persistent() {
-			k.Init(s, first)
+		elements := s.Bytes / m.types[s.ID].Bytes()
+		m.contents[s.ID] = device.NewMemory(elements * m.unit(s.ID))
+		if !s.Role.Persistent() {
+			continue
 		}
-		m.contents[s.ID] = make([]T, len(first))
+		first := make([]float32, elements)
+		k.Init(s, first)
 		for i, v := range first {
 			if s.Role == graph.Parameter {
 				v += float32(noise * random.NormFloat64())
 			}
-			m.contents[s.ID][i] = T(v)
+			m.content(s.ID)[i] = T(v)
 		}
 	}
 	return m
@@ -55,8 +60,26 @@ func begin[T gemm.Float](t *testing.T, k task.Task, noise float64, n *notes, nam
 // at returns the elements of a tensor.
 func (m *training[T]) at(t graph.TensorID) []T {
 	tensor := m.task.Graph.Tensors[t]
-	from := int(tensor.Offset / graph.ElementBytes)
-	return m.contents[tensor.Storage][from : from+tensor.Shape.Elements()]
+	unit := m.unit(tensor.Storage)
+	from := tensor.Offset / tensor.DType.Bytes() * unit
+	return view[T](m.contents[tensor.Storage][from : from+graph.Bytes(tensor.Shape.Elements())*unit])
+}
+
+// unit is the size of an element of a storage.
+func (m *training[T]) unit(s graph.StorageID) graph.Bytes {
+	if m.types[s] == graph.Int64 {
+		return 8
+	}
+	var zero T
+	return graph.Bytes(unsafe.Sizeof(zero))
+}
+
+// content returns all elements of a storage.
+func (m *training[T]) content(s graph.StorageID) []T { return view[T](m.contents[s]) }
+
+func view[T gemm.Float](memory device.Memory) []T {
+	var zero T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/int(unsafe.Sizeof(zero)))
 }
 
 // call carries out an op on these inputs and outputs.
@@ -84,24 +107,31 @@ func (m *training[T]) storages(each func(s graph.Storage, shape graph.Shape), ro
 func (m *training[T]) train(iterations int) {
 	g, feed := m.task.Graph, m.task.Feeder()
 	m.storages(func(s graph.Storage, shape graph.Shape) {
-		note(m.notes, fmt.Sprintf("start.%d", s.ID), m.contents[s.ID], shape)
+		note(m.notes, fmt.Sprintf("start.%d", s.ID), m.content(s.ID), shape)
 	}, graph.Parameter, graph.State)
 	for iteration := range iterations {
 		m.storages(func(s graph.Storage, shape graph.Shape) {
-			content := make([]float32, shape.Elements())
-			feed(iteration, s.ID, content)
-			for i, v := range content {
-				m.contents[s.ID][i] = T(v)
+			memory, values := device.NewMemory(s.Bytes), make([]float64, shape.Elements())
+			feed(iteration, s.ID, memory)
+			if m.types[s.ID] == graph.Int64 {
+				copy(m.contents[s.ID], memory)
+				for i, v := range memory.Int64() {
+					values[i] = float64(v)
+				}
+			} else {
+				for i, v := range memory.Float32() {
+					m.content(s.ID)[i], values[i] = T(v), float64(v)
+				}
 			}
-			note(m.notes, fmt.Sprintf("input.%d.%d", iteration, s.ID), content, shape)
+			note(m.notes, fmt.Sprintf("input.%d.%d", iteration, s.ID), values, shape)
 		}, graph.Input)
 		for i := range g.Ops {
 			m.step(&g.Ops[i], iteration)
 		}
-		note(m.notes, fmt.Sprintf("%s.loss.%d", m.name, iteration), m.contents[g.OutputStorage()][:1], graph.Shape{1})
+		note(m.notes, fmt.Sprintf("%s.loss.%d", m.name, iteration), m.content(g.OutputStorage())[:1], graph.Shape{1})
 	}
 	m.storages(func(s graph.Storage, shape graph.Shape) {
-		note(m.notes, fmt.Sprintf("%s.end.%d", m.name, s.ID), m.contents[s.ID], shape)
+		note(m.notes, fmt.Sprintf("%s.end.%d", m.name, s.ID), m.content(s.ID), shape)
 	}, graph.Parameter, graph.State)
 }
 

@@ -13,7 +13,7 @@ import (
 
 func TestEmbedding(t *testing.T) {
 	table := counting(0, 4, 2)
-	ids := tensor[float32]{graph.Shape{5}, []float32{3, 0, 3, 1, 3}}
+	ids := tensor[float32]{graph.Shape{5}, asIndices[float32](3, 0, 3, 1, 3)}
 	y := apply(t, job{}, graph.Embedding, graph.Attrs{}, table, ids)[0]
 	if want := []float32{6, 7, 0, 1, 6, 7, 2, 3, 6, 7}; !slices.Equal(y.data, want) {
 		t.Errorf("y = %v, want %v", y.data, want)
