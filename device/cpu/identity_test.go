@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tensile/internal/needs"
 )
 
 // An identity names the library with its version and kernels, the threads, and the processor.
@@ -27,9 +29,7 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("with two threads the identity is %q, with one %q", two, plain)
 	}
 	fast := open(Options{})
-	if fast == plain {
-		t.Skip("OpenBLAS was not found (libopenblas.so.0): install libopenblas0-pthread or set LD_LIBRARY_PATH")
-	}
+	needs.OpenBLAS(t, fast)
 	if !regexp.MustCompile(`^cpu/openblas-[0-9.]+-[A-Za-z0-9]+/threads=1/`).MatchString(fast) || strings.Contains(fast, "unknown") {
 		t.Errorf("identity %q", fast)
 	}
