@@ -140,7 +140,7 @@ func (w *work) keep(k *Keep, origin time.Duration) *Kept {
 	case e.Weights == nil:
 		kept.Err = errNoData
 	default:
-		if kept.Err = weights.Write(k.Spec.Save, task.File(k.Task.Graph, e.Iterations, e.Weights)); kept.Err == nil {
+		if kept.Err = weights.Write(k.Spec.Save, k.Task.File(e.Iterations, e.Weights)); kept.Err == nil {
 			result.Saved = k.Spec.Save
 		}
 	}

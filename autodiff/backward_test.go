@@ -153,7 +153,7 @@ func (d draft) norm(x graph.TensorID) graph.TensorID {
 	y := d.Op("bn", graph.BatchNorm, graph.Attrs{Epsilon: 0.5}, x, stats[0], stats[1], d.param("gamma", 2), d.param("beta", 2))[0]
 	one := &graph.Init{Kind: graph.InitOne}
 	running := []graph.TensorID{d.Source("rm", graph.State, graph.Shape{2}, one), d.Source("rv", graph.State, graph.Shape{2}, one)}
-	d.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, stats[0], stats[1], running[0], running[1])
+	d.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: d.Shape(x).Elements() / 2}, stats[0], stats[1], running[0], running[1])
 	return y
 }
 

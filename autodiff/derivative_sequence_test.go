@@ -99,19 +99,22 @@ func (s *sequence) turn(name string, x graph.TensorID) graph.TensorID {
 	return s.View(name+".turned", s.one(name, graph.Transpose, graph.Attrs{}, wide), 0, graph.Shape{shape[0], shape[2], shape[1]})
 }
 
-// recur is an LSTM over the steps of x, without a state at the beginning; its h are [N,S,H].
+// recur is an LSTM over the steps of x, whose state begins as zero; its h are [N,S,H].
 func (s *sequence) recur(x graph.TensorID, n, steps, width int) graph.TensorID {
 	gates := s.one("below", graph.Linear, graph.Attrs{}, x, s.normal("below.w", 4*width, width))
 	gates = s.View("gates", gates, 0, graph.Shape{n, steps, 4 * width})
-	u := s.normal("u", 4*width, width)
+	u, bias := s.normal("u", 4*width, width), s.normal("u.b", 4*width)
 	var h, c graph.TensorID
 	var all []graph.TensorID
 	for i := range steps {
 		name := fmt.Sprintf("step%d", i)
 		cut := s.one(name+".x", graph.Slice, graph.Attrs{Dim: 1, Begin: i, Length: 1}, gates)
-		operands := []graph.TensorID{s.View(name+".row", cut, 0, graph.Shape{n, 4 * width})}
+		row := s.View(name+".row", cut, 0, graph.Shape{n, 4 * width})
+		operands := []graph.TensorID{row}
 		if i > 0 {
-			operands = append(operands, s.one(name+".r", graph.Linear, graph.Attrs{}, h, u), c)
+			operands = append(operands, s.one(name+".r", graph.Linear, graph.Attrs{}, h, u, bias), c)
+		} else {
+			operands[0] = s.one(name+".r", graph.Bias, graph.Attrs{}, row, bias)
 		}
 		out := s.Op(name, graph.LSTM, graph.Attrs{}, operands...)
 		h, c = out[0], out[1]

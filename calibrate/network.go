@@ -176,7 +176,7 @@ func (d *draft) norm(x graph.TensorID) graph.TensorID {
 	d.ops++
 	stats := d.b.Op(fmt.Sprint("stats", d.ops), graph.BatchNormStats, graph.Attrs{}, x)
 	y := d.op("norm", graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, x, stats[0], stats[1], gamma, beta)
-	d.op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, stats[0], stats[1], mean, variance)
+	d.op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: max(2, d.b.Shape(x).Elements()/c)}, stats[0], stats[1], mean, variance)
 	return y
 }
 

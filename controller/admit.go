@@ -62,8 +62,9 @@ func (m *Machine) newJobs(list []Submission) []*job {
 			p = m.config.Profile(s.Graph)
 			profiles[s.Spec.Graph] = p
 		}
-		jobs[i] = &job{graph: s.Graph, profile: p, latency: slices.Clone(p.Latency),
+		jobs[i] = &job{graph: s.Graph, profile: p,
 			record: wire.Record{Spec: s.Spec, Phase: wire.Queued, Why: "submitted", Submitted: s.At, Budget: m.config.Budget}}
+		m.expect(jobs[i])
 	}
 	return jobs
 }

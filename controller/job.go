@@ -16,6 +16,7 @@ type job struct {
 	graph   *graph.Graph
 	profile Profile
 	latency []time.Duration // per op: the profile, and then a moving average of what was measured
+	spare   []time.Duration // per op: by how much the latency may be off, before anything was measured; may be nil
 	assumed time.Duration   // the sum of latencies when the job was last planned (s of TENSILE, section IV-E)
 	reports int             // since then
 	learnt  bool            // latencies were measured
@@ -93,5 +94,5 @@ func (j *job) slack() []time.Duration {
 	if j.learnt {
 		return nil
 	}
-	return j.profile.Slack
+	return j.spare
 }

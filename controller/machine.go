@@ -10,6 +10,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/predictor/correct"
 	"tensile/scheduler"
 	"tensile/wire"
 )
@@ -87,6 +88,7 @@ type Machine struct {
 	jobs      []*job // in the order of their submission
 	executors map[string]*executor
 	last      int64                  // the order of the youngest job
+	line      correct.Line           // by which profiles are wrong on the device, as the jobs so far have shown
 	changed   bool                   // in this step: something that others are to know
 	answer    func() wire.Answer     // in this step, given last: what it says is stored then
 	stored    map[string]wire.Orders // of a controller before this one

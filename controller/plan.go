@@ -10,7 +10,6 @@ import (
 	"tensile/graph"
 	"tensile/internal/text"
 	"tensile/peak"
-	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
 	"tensile/wire"
@@ -39,7 +38,7 @@ func (m *Machine) schedule(jobs []*job) ([]planned, error) {
 	plans := make([]planned, len(jobs))
 	for i, s := range result.Jobs {
 		plans[i].job = jobs[i]
-		l, err := prove(jobs[i].graph, &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch, Arena: s.Layout.Arena})
+		l, err := prove(jobs[i].graph, m.config.Align, &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch, Arena: s.Layout.Arena})
 		if err != nil {
 			return nil, fmt.Errorf("the plan of job %s is wrong, please report this: %w", jobs[i].record.Spec.Name, err)
 		}
@@ -59,16 +58,13 @@ func (m *Machine) request(j *job) scheduler.Job {
 }
 
 // prove returns a layout whose program was checked.
-func prove(g *graph.Graph, w *wire.Layout) (*layout, error) {
-	if err := plan.Validate(g, w.Plan); err != nil {
-		return nil, err // of an invalid plan there are no stays
-	}
-	placed := &program.Layout{Stays: plan.StaysOf(g, w.Plan), Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena}
-	compiled, err := program.Prove(g, w.Plan, placed, program.Options{})
+func prove(g *graph.Graph, align graph.Bytes, w *wire.Layout) (*layout, error) {
+	placed := program.Layout{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: align}
+	compiled, err := program.Prove(g, w.Plan, &placed, program.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return &layout{wire: w, program: compiled, peak: peak.OfStays(g, w.Plan, placed.Stays).Peak}, nil
+	return &layout{wire: w, program: compiled, peak: peak.Of(g, w.Plan).Peak}, nil
 }
 
 // same reports whether two layouts have a job do the same.

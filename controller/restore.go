@@ -37,9 +37,9 @@ func Restore(c Config, s Stored) (*Machine, error) {
 			return nil, fmt.Errorf("the graph of job %s is not in the state directory", r.Spec.Name)
 		}
 		j.profile = c.Profile(j.graph)
-		j.latency = slices.Clone(j.profile.Latency)
+		m.expect(j)
 		j.assumed = j.latencySum()
-		if err := j.restore(s.Layouts[r.Spec.Name]); err != nil {
+		if err := j.restore(c.Align, s.Layouts[r.Spec.Name]); err != nil {
 			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
 		}
 		if name := r.Executor; name != "" && m.executors[name] == nil {
@@ -64,12 +64,12 @@ func (m *Machine) Resume() []Output {
 
 // restore takes up the layouts from the one that was granted last on. The claim that was stored stands until an executor
 // says which is in force.
-func (j *job) restore(layouts []*wire.Layout) error {
+func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
 	for _, w := range layouts {
 		if w.Plan.Epoch > j.record.Epoch || w.Plan.Epoch < j.record.Applied || j.record.Phase == wire.Queued {
 			continue
 		}
-		l, err := prove(j.graph, w)
+		l, err := prove(j.graph, align, w)
 		if err != nil {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}

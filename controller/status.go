@@ -105,7 +105,7 @@ func (m *Machine) Speaks(executor, life string) bool {
 // jobStatus takes over what an executor says of a job.
 func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 	j.record.Iteration = max(j.record.Iteration, s.Iteration)
-	if s.Epoch > j.record.Applied {
+	if s.Epoch > j.record.Applied && s.Epoch <= j.record.Granted { // an epoch that was never granted is a mistake, and no reason to forget layouts
 		j.applied(s.Epoch)
 		m.changed = true
 	}
@@ -185,6 +185,7 @@ func (m *Machine) report(r *wire.Report) {
 	for i, s := range j.layouts[at].wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
 	}
+	m.learn(j, j.layouts[at], r)
 	j.learnt = true
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)

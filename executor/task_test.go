@@ -12,6 +12,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/internal/needs"
 	"tensile/models"
 	"tensile/plan"
 	"tensile/program"
@@ -203,9 +204,24 @@ func relabelled(p *program.Program, epoch int64) *program.Program {
 	return &q
 }
 
-func openCPU(t *testing.T) *cpu.Device {
+// engines runs a test on the cpu device with gonum, and with OpenBLAS where that is.
+func engines(t *testing.T, test func(t *testing.T, d *cpu.Device)) {
+	t.Run("engine=gonum", func(t *testing.T) { test(t, openCPU(t)) })
+	t.Run("engine=openblas", func(t *testing.T) { test(t, openBLAS(t)) })
+}
+
+func openCPU(t *testing.T) *cpu.Device { return openEngine(t, cpu.Options{NoOpenBLAS: true}) }
+
+// openBLAS opens a device that computes with OpenBLAS, and skips the test where that is not.
+func openBLAS(t *testing.T) *cpu.Device {
+	d := openEngine(t, cpu.Options{})
+	needs.OpenBLAS(t, d.Name())
+	return d
+}
+
+func openEngine(t *testing.T, o cpu.Options) *cpu.Device {
 	t.Helper()
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	d, err := cpu.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type Attrs struct {
 	Inside       bool    `json:"inside,omitzero"` // avg_pool divides by the pixels that are not padding
 	Dim          int     `json:"dim,omitzero"`    // that a concat or slice runs along
 	Begin        int     `json:"begin,omitzero"`  // of a slice
-	Length       int     `json:"length,omitzero"` // of a slice; channels in the window of an lrn
+	Length       int     `json:"length,omitzero"` // of a slice; channels in the window of an lrn; values that statistics are of
 	Rate         float64 `json:"rate,omitzero"`   // share of elements that dropout clears
 	Key          uint64  `json:"key,omitzero"`    // of the generator, the same for a dropout and its gradient
 	Factor       float64 `json:"factor,omitzero"`

@@ -7,8 +7,12 @@ import (
 	"slices"
 )
 
-// maxBytes bounds a storage so that sums over a graph cannot overflow.
-const maxBytes = Bytes(1) << 46
+// MaxBytes bounds a storage, or the scratch of a step. MaxTotal bounds the storages of a graph together, an arena and a region of the
+// host: no sum of one of each overflows.
+const (
+	MaxBytes = Bytes(1) << 46
+	MaxTotal = Bytes(1) << 60
+)
 
 // Validate checks the graph against the rules of its kinds and the meaning of versions. It returns every problem it
 // finds, joined, or nil. Problems that make others impossible to judge (ids out of range) end the check early.
@@ -78,14 +82,18 @@ func (v *validator) ids() {
 }
 
 func (v *validator) storages() {
+	room := MaxTotal
 	for _, s := range v.g.Storages {
+		if s.Bytes > 0 && room >= 0 {
+			room -= min(s.Bytes, MaxBytes)
+		}
 		switch s.Role {
 		case Input, Parameter, State, Activation, Gradient, Output:
 		default:
 			v.say("storage %s: unknown role %q", s.Name, s.Role)
 		}
-		if s.Bytes <= 0 || s.Bytes > maxBytes || s.Bytes%ElementBytes != 0 {
-			v.say("storage %s: %d bytes is not a positive multiple of %d up to %d", s.Name, s.Bytes, ElementBytes, maxBytes)
+		if s.Bytes <= 0 || s.Bytes > MaxBytes || s.Bytes%ElementBytes != 0 {
+			v.say("storage %s: %d bytes is not a positive multiple of %d up to %d", s.Name, s.Bytes, ElementBytes, MaxBytes)
 		}
 		if (s.Init != nil) != s.Role.Persistent() {
 			v.say("storage %s: persistent storages, and no others, have an init", s.Name)
@@ -100,6 +108,9 @@ func (v *validator) storages() {
 			}
 		}
 	}
+	if room < 0 {
+		v.say("the storages have more than %d bytes together", MaxTotal)
+	}
 }
 
 func (v *validator) tensors() {
@@ -110,7 +121,7 @@ func (v *validator) tensors() {
 		}
 		elements := Bytes(1)
 		for _, d := range t.Shape {
-			if d < 1 || elements > maxBytes/Bytes(d) {
+			if d < 1 || elements > MaxBytes/Bytes(d) {
 				v.say("tensor %s: shape %v has an extent below 1 or too many elements", t.Name, t.Shape)
 				elements = 0
 				break

@@ -29,6 +29,12 @@ func TestValidateRejects(t *testing.T) {
 		{"no bytes", func(g *Graph) { g.Storages[3].Bytes = 0 }, "storage fc: 0 bytes is not a positive multiple of 4"},
 		{"odd bytes", func(g *Graph) { g.Storages[3].Bytes = 34 }, "storage fc: 34 bytes is not a positive multiple of 4"},
 		{"too many bytes", func(g *Graph) { g.Storages[3].Bytes = 1 << 50 }, "storage fc: 1125899906842624 bytes is not"},
+		{"too many bytes together", func(g *Graph) {
+			const many = int(MaxTotal/MaxBytes) + 1
+			for i := range many {
+				g.Storages = append(g.Storages, Storage{ID: StorageID(len(g.Storages)), Name: string(rune('a' + i%26)), Role: Activation, Bytes: MaxBytes})
+			}
+		}, "the storages have more than 1152921504606846976 bytes together"},
 		{"parameter without init", func(g *Graph) { g.Storages[2].Init = nil }, "storage w: persistent storages, and no others, have an init"},
 		{"activation with init", func(g *Graph) { g.Storages[3].Init = &Init{Kind: InitOne} }, "storage fc: persistent storages, and no others, have an init"},
 		{"unknown init", func(g *Graph) { g.Storages[2].Init = &Init{Kind: "uniform"} }, `storage w: unknown init "uniform"`},

@@ -109,7 +109,7 @@ func (n *net) norm(name string, x graph.TensorID, begin graph.InitKind) graph.Te
 		epsilon = 1e-5
 	}
 	y := n.one(name, graph.BatchNorm, graph.Attrs{Epsilon: epsilon}, x, stats[0], stats[1], gamma, beta)
-	n.b.Op(name+".running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, stats[0], stats[1], mean, variance)
+	n.b.Op(name+".running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: n.b.Shape(x).Elements() / c}, stats[0], stats[1], mean, variance)
 	return y
 }
 

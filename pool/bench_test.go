@@ -3,7 +3,6 @@ package pool
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"testing"
 )
 
@@ -33,7 +32,7 @@ func BenchmarkPack(b *testing.B) {
 	}
 	for _, name := range []string{"resnet50", "tiny_bert", "bert_base"} {
 		b.Run("shape="+name, func(b *testing.B) {
-			benchmarkPack(b, readInstance(b, filepath.Join(shared, "somas", name+".csv")))
+			benchmarkPack(b, readInstance(b, "somas/"+name+".csv"))
 		})
 	}
 }

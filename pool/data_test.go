@@ -1,20 +1,18 @@
 package pool
 
 import (
-	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
+	"strings"
 	"testing"
+
+	"tensile/internal/needs"
 )
 
-// readInstance reads a file of the shared data.
-func readInstance(tb testing.TB, path string) []Buffer {
+// readInstance reads a file of the shared data, which is named by slashes.
+func readInstance(tb testing.TB, name string) []Buffer {
 	tb.Helper()
+	path := needs.Data(tb, strings.Split(name, "/")...)
 	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		tb.Skipf("%s is not there: the shared data stands beside the project", path)
-	}
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -25,8 +23,6 @@ func readInstance(tb testing.TB, path string) []Buffer {
 	}
 	return buffers
 }
-
-var shared = filepath.Join("..", "..", "shared", "data")
 
 // Real training steps, and instances made to be hard. The ratios are a little above what is reached.
 func TestInstances(t *testing.T) {
@@ -48,7 +44,7 @@ func TestInstances(t *testing.T) {
 		{"minimalloc/input.12.csv", 5, 1},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			buffers := readInstance(t, filepath.Join(shared, filepath.FromSlash(c.file)))
+			buffers := readInstance(t, c.file)
 			if len(buffers) != c.buffers {
 				t.Fatalf("%d buffers, want %d", len(buffers), c.buffers)
 			}

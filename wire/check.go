@@ -177,7 +177,9 @@ func (l Layout) check() error {
 	c.name("job", l.Plan.Job)
 	atLeast(c, "epoch", l.Plan.Epoch, 1)
 	c.digest(l.Plan.Graph)
-	atLeast(c, "arena_bytes", l.Arena, 0)
+	if atLeast(c, "arena_bytes", l.Arena, 0); l.Arena > graph.MaxTotal {
+		c.fail("arena_bytes is %d, and cannot be more than %d", l.Arena, graph.MaxTotal)
+	}
 	for _, o := range l.Offsets {
 		if o < 0 || o > l.Arena {
 			c.fail("offset %d lies outside the arena of %d bytes", o, l.Arena)

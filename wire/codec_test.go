@@ -231,6 +231,7 @@ func TestCheck(t *testing.T) {
 		{layout(func(l *Layout) { l.Plan.Epoch = 0 }), "epoch is 0, and cannot be less than 1"},
 		{layout(func(l *Layout) { l.Plan.Graph = "x" }), "no digest"},
 		{layout(func(l *Layout) { l.Arena = -1 }), "arena_bytes"},
+		{layout(func(l *Layout) { l.Arena = graph.MaxTotal + 1 }), "arena_bytes"},
 		{layout(func(l *Layout) { l.Offsets[0] = -1 }), "offset -1"},
 		{layout(func(l *Layout) { l.Offsets[0] = l.Arena + 1 }), "offset 4097"},
 		{layout(func(l *Layout) { l.Scratch[0] = l.Arena + 1 }), "scratch at 4097"},

@@ -126,7 +126,7 @@ func (r maker) record() Record {
 }
 
 func (r maker) layout() Layout {
-	l := Layout{Plan: &plan.Plan{Job: r.name(), Epoch: 1 + r.number()/2, Policy: r.line(), Graph: r.digest()}, Arena: r.bytes()/2 + 1}
+	l := Layout{Plan: &plan.Plan{Job: r.name(), Epoch: 1 + r.number()/2, Policy: r.line(), Graph: r.digest()}, Arena: r.bytes()%graph.MaxTotal + 1}
 	for range r.IntN(5) {
 		l.Plan.Steps = append(l.Plan.Steps, plan.Step{Op: graph.OpID(r.Int32()), Want: plan.Outputs(r.Uint32()), Scratch: r.bytes()})
 		l.Plan.Moves = append(l.Plan.Moves, plan.Move{Kind: plan.In, Storage: graph.StorageID(r.Int32()), After: r.IntN(9) - 1})

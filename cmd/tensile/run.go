@@ -79,6 +79,10 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	defer s.device.Close()
+	test, err := f.testing(s.workload)
+	if err != nil {
+		return err
+	}
 	screen := newScreen(out, s, f.json, f.iterations)
 	screen.head(f.policy)
 
@@ -98,7 +102,8 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 			}
 		}
 	}
-	t := &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, screen: screen.part(f.policy, s.planned)}
+	t := &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, learn: test != nil,
+		screen: screen.part(f.policy, s.planned)}
 	run, err := t.run(ctx)
 	if err != nil {
 		return err
@@ -106,6 +111,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	screen.done()
 	report, err := bench.Compare(s.workload, s.planner, s.planned, s.budget, run, vanilla)
 	if err != nil {
+		return err
+	}
+	if err := t.measure(ctx, test, report); err != nil {
 		return err
 	}
 	report.Device, report.Policy, report.Link, report.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency

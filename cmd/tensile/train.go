@@ -24,6 +24,9 @@ type training struct {
 	budget  graph.Bytes
 	planned *bench.Planned
 	save    bool
+	learn   bool                          // read what the jobs have learned when they are over
+	learned []map[string][]float32        // per job, by name of storage
+	dir     string                        // of what the processes need; gone when they are
 	screen  func(job int, r *wire.Report) // of each iteration; may be nil
 }
 
@@ -59,6 +62,7 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 	if err != nil {
 		return nil, err
 	}
+	t.dir = dir
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	server, err := bus.Start(bus.Options{Dir: dir, Listen: anyPort})
 	if err != nil {
@@ -95,7 +99,11 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 		return nil, err
 	}
 	defer conn.Close()
-	return t.jobs(ctx, running, conn)
+	run, err := t.jobs(ctx, running, conn)
+	if err == nil && t.learn {
+		t.learned, err = t.read()
+	}
+	return run, err
 }
 
 // saves reports whether the weights are to be kept.
@@ -191,6 +199,9 @@ func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record
 	}
 	var lines []string
 	for _, r := range ended {
+		if r.Result != nil && !t.saves() {
+			r.Result.Saved = "" // what is learned goes with the run
+		}
 		line := cameTo(r)
 		if r.Result == nil || r.Result.Saved == "" {
 			line += ", not saved"
@@ -209,9 +220,7 @@ func (t *training) submission(job int) *submission {
 	if t.session.swapRates != nil {
 		s.swapRate = t.session.swapRates[job]
 	}
-	if t.saves() {
-		s.save = t.flags.save
-	}
+	s.save = t.keeps()
 	return s
 }
 

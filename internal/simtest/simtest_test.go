@@ -16,7 +16,7 @@ import (
 	"tensile/wire"
 )
 
-var seeds = flag.Uint64("seeds", 40, "seeds of TestEverythingTogether")
+var seeds = flag.Uint64("seeds", 100, "seeds of TestEverythingTogether")
 
 // openSim opens a device that is slow enough for copies to matter to small graphs.
 func openSim(seed uint64) func() device.Device {

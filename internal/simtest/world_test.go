@@ -356,13 +356,16 @@ func (w *world) submitGraph(g *graph.Graph, iterations int) {
 // settle goes on without mishaps until every job is over and every process has left.
 func (w *world) settle() {
 	w.calm = true
-	for range 50_000 {
+	for round := range 50_000 {
 		for len(w.mail) > 0 {
 			w.deliver()
 		}
 		names := slices.Sorted(maps.Keys(w.processes))
 		if len(names) == 0 {
 			return
+		}
+		if round%1000 == 999 {
+			w.miss(names)
 		}
 		for _, name := range names {
 			w.processes[name].step(agent.Input{Tick: true})
@@ -374,6 +377,21 @@ func (w *world) settle() {
 		}
 	}
 	w.t.Fatalf("%d processes have not left; jobs: %+v", len(w.processes), w.controller.Records())
+}
+
+// miss gives up the executors of processes that are not taken to be the ones of their names, as the runner does when whoever is
+// has been silent for long.
+func (w *world) miss(names []string) {
+	heard := make(map[string]bool)
+	for _, name := range names {
+		p := w.processes[name]
+		heard[p.name] = heard[p.name] || w.controller.Speaks(p.name, p.life)
+	}
+	for _, name := range slices.Sorted(maps.Keys(heard)) {
+		if !heard[name] {
+			w.step(controller.Input{Gone: &controller.Gone{Executor: name, Why: "silent"}})
+		}
+	}
 }
 
 func (w *world) stop() {

@@ -9,6 +9,7 @@ import (
 
 	"tensile/device/cpu/gemm"
 	"tensile/graph"
+	"tensile/internal/needs"
 )
 
 // tensor is an operand of a test: elements and shape.
@@ -29,8 +30,8 @@ func engine(t testing.TB, library string) *gemm.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if library == "openblas" && e.Name() == "gonum" {
-		t.Skip("OpenBLAS was not found (libopenblas.so.0): install libopenblas0-pthread or set LD_LIBRARY_PATH")
+	if library == "openblas" {
+		needs.OpenBLAS(t, e.Name())
 	}
 	return e
 }

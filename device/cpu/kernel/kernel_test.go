@@ -67,7 +67,7 @@ func examples[T gemm.Float]() []example[T] {
 		{graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, func(rng *rand.Rand) tensors {
 			return tensors{normal[T](rng, image...), normal[T](rng, 3), positive[T](rng, 3), normal[T](rng, 3), normal[T](rng, 3)}
 		}},
-		{graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, normals(one, one, one, one)},
+		{graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: 5}, normals(one, one, one, one)},
 		{graph.BatchNormGrad, graph.Attrs{Epsilon: 1e-5}, func(rng *rand.Rand) tensors {
 			return tensors{normal[T](rng, image...), normal[T](rng, 3), positive[T](rng, 3), normal[T](rng, 3), normal[T](rng, image...)}
 		}},
