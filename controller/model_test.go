@@ -182,7 +182,7 @@ func (w *world) work(x *fakeExecutor) {
 
 func (w *world) report(x *fakeExecutor, j *fakeJob) {
 	r := &wire.Report{Executor: x.name, Job: j.status.Name, Epoch: j.status.Epoch, Iteration: j.status.Iteration - 1}
-	p := profile(w.graphs[j.order.Spec.Graph])
+	p, _ := profile(w.graphs[j.order.Spec.Graph])
 	for _, step := range w.layout(j.status.Name, j.status.Epoch).Plan.Steps {
 		noise := 0.98 + 0.04*w.rng.Float64()
 		r.Steps = append(r.Steps, time.Duration(float64(p.Latency[step.Op])*w.slow*noise))
