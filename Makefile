@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo release test race lint golden bench fuzz clean
+.PHONY: build demo release test race lint golden bench fuzz soak mutants clean
 
 build: ## bin/tensile
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -21,9 +21,20 @@ demo: build ## two networks at once, in 60 % of the memory they need, compared w
 	bin/tensile run mlp lenet --batch 128 --iterations 50 --budget 60% --compare
 	bin/tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 12 --budget 60% --compare
 
-test: ## the whole suite
+test: ## the whole suite; its last line says what was skipped because the machine lacks data or programs
 	$(GO) vet ./...
-	$(GO) test ./...
+	$(GO) run ./internal/testrun -timeout 30m ./...
+
+SOAK ?= 5000
+soak: ## machines under mishaps, attacks on the proofs and killed processes, for SOAK seeds; keep what it prints in bench/results
+	@echo "commit $$(git rev-parse --short HEAD), $$($(GO) version), $$(nproc) CPUs, $(SOAK) seeds"
+	$(GO) test -count=1 -timeout 12h -v ./controller -run 'UnderFire' -seeds $(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./internal/simtest -run 'Everything' -seeds $(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./internal/randplan -run 'Attack|SameBits' -attacks $(SOAK) -seeds $(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run Kills -kills $$(($(SOAK)/50))
+
+mutants: ## one change at a time in what proves plans: is there a test that notices?
+	$(GO) run ./internal/mutants
 
 race: ## the suite with the race detector, self-checks on and dropped memory poisoned
 	$(GO) test -race -tags invariants ./...

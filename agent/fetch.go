@@ -7,6 +7,7 @@ import (
 
 	"tensile/graph"
 	"tensile/task"
+	"tensile/weights"
 	"tensile/wire"
 )
 
@@ -17,6 +18,13 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 		return &Prepared{Ticket: p.Ticket, Err: fmt.Errorf("fetch the graph: %w", err), Again: true}
 	}
 	t, err := open(text, p.Spec)
+	if err == nil && p.Spec.Save != "" { // before an iteration is trained for nothing
+		if simulated(r.Device) {
+			err = errNoData
+		} else if problem := weights.Writable(p.Spec.Save); problem != nil {
+			err = fmt.Errorf("save: %w", problem)
+		}
+	}
 	return &Prepared{Ticket: p.Ticket, Task: t, Err: err}
 }
 

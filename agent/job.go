@@ -60,13 +60,15 @@ func (m *Machine) next(j *job) {
 	case !j.named:
 		m.forget(j)
 	case over:
-	case j.stop && j.hosted:
+	case (j.stop || m.drain != nil) && j.hosted:
 		if !j.told {
 			j.told = true
 			m.say(Output{Stop: j.spec.Name})
 		}
 	case j.stop:
 		m.over(j, wire.Stopped, "stopped before it began")
+	case m.drain != nil:
+		m.cutShort(j)
 	case j.busy || j.again:
 	case j.task == nil:
 		j.busy = true
@@ -81,11 +83,25 @@ func (m *Machine) next(j *job) {
 func (m *Machine) over(j *job, s wire.State, line string) {
 	j.status.State, j.status.Arena, m.news = s, 0, true
 	m.log(j, "%s", line)
+	m.notice("job %s %s", j.spec.Name, line)
+	if m.drain != nil {
+		m.account = append(m.account, "job "+j.spec.Name+" "+line)
+	}
 }
 
 func (m *Machine) fail(j *job, err error) {
 	j.status.Error = line(err)
 	m.over(j, wire.Failed, "failed: "+j.status.Error)
+}
+
+// cutShort ends a job that was not over when the process was interrupted. To its owner it has failed.
+func (m *Machine) cutShort(j *job) {
+	saved := ", not saved"
+	if r := j.status.Result; r != nil && r.Saved != "" {
+		saved = savedAs(r)
+	}
+	j.status.Error = line(fmt.Errorf("%w%s", m.drain, saved))
+	m.over(j, wire.Failed, fmt.Sprintf("ended after %d iterations%s", j.status.Iteration, saved))
 }
 
 // trouble is an error that the job survives.
@@ -106,7 +122,7 @@ func (m *Machine) waiting(t Ticket) *job {
 	if j == nil {
 		return nil
 	}
-	if j.busy = false; j.status.State.Over() || !j.named || j.stop {
+	if j.busy = false; j.status.State.Over() || !j.named || j.stop || m.drain != nil {
 		return nil
 	}
 	return j
@@ -166,6 +182,9 @@ func (m *Machine) event(e *executor.Event, loss *float32) {
 	case e.Ended != nil:
 		m.ended(j, e.Ended)
 	case e.Removed:
+		if !j.status.State.Over() {
+			m.notice("job %s dropped after %d iterations: the controller does not want it any more", j.spec.Name, j.status.Iteration)
+		}
 		j.hosted, m.news = false, true
 	}
 }
@@ -179,6 +198,9 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *float32) {
 }
 
 func (m *Machine) applied(j *job, a *executor.Applied) {
+	if j.status.State == wire.Waiting {
+		m.notice("job %s begun: %d iterations of %s", j.spec.Name, j.spec.Iterations, j.spec.Model)
+	}
 	j.status.State, j.status.Epoch, j.status.Arena, m.news = wire.Running, a.Epoch, a.Arena, true
 	if a.Epoch == j.settled { // no newer one was refused
 		j.status.Error = ""
@@ -205,14 +227,24 @@ func (m *Machine) kept(k *Kept) {
 	}
 	j.keeping = false
 	j.status.Result = k.Result
-	switch {
+	switch came := fmt.Sprintf("after %d iterations%s", j.status.Iteration, savedAs(k.Result)); {
 	case k.Err != nil:
 		m.fail(j, k.Err)
-	case j.status.Iteration < j.spec.Iterations:
-		m.over(j, wire.Stopped, fmt.Sprintf("stopped after %d iterations", j.status.Iteration))
+	case j.status.Iteration >= j.spec.Iterations:
+		m.over(j, wire.Finished, "finished "+came)
+	case m.drain != nil && !j.stop:
+		m.cutShort(j)
 	default:
-		m.over(j, wire.Finished, fmt.Sprintf("finished after %d iterations", j.status.Iteration))
+		m.over(j, wire.Stopped, "stopped "+came)
 	}
+}
+
+// savedAs says where the weights of a job lie, nothing if they were not saved.
+func savedAs(r *wire.Result) string {
+	if r == nil || r.Saved == "" {
+		return ""
+	}
+	return ", saved in " + r.Saved
 }
 
 // line is the text of an error in one line that is not too long.

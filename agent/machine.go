@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 
 	"tensile/wire"
@@ -10,12 +11,15 @@ import (
 type Machine struct {
 	executor, life, device string
 
-	jobs   []*job // in the order in which they were ordered
-	ticket Ticket // of the youngest
-	orders int64  // number of the newest
-	link   wire.Rates
-	leave  bool // ordered
-	left   bool
+	jobs    []*job // in the order in which they were ordered
+	ticket  Ticket // of the youngest
+	orders  int64  // number of the newest
+	link    wire.Rates
+	leave   bool     // ordered
+	sent    string   // away: why this process is refused
+	drain   error    // the process was interrupted: jobs end, and none begins
+	account []string // what has become of jobs since then, a line each
+	left    bool
 
 	online bool
 	alone  int   // heartbeats without a connection since there was nothing to do
@@ -52,6 +56,8 @@ func (m *Machine) Step(in Input) []Output {
 		m.news = true
 		m.retry()
 		m.wait()
+	case in.Drain != nil:
+		m.drain = in.Drain
 	case in.Quit != nil:
 		m.quit(in.Quit)
 	}
@@ -59,7 +65,11 @@ func (m *Machine) Step(in Input) []Output {
 	if m.news && m.online {
 		m.report()
 	}
-	if in.Quit != nil || m.leave && m.idle() && m.online || m.alone > longestAlone { // what the last jobs came to must have been said
+	drained := m.drain != nil && m.idle()
+	if m.sent != "" {
+		m.left = true
+		m.say(Output{Refused: m.sent})
+	} else if in.Quit != nil || drained || m.leave && m.idle() && m.online || m.alone > longestAlone { // what the last jobs came to must have been said
 		m.left = true
 		m.say(Output{Leave: true})
 	}
@@ -83,10 +93,20 @@ func (m *Machine) idle() bool {
 
 func (m *Machine) say(o Output) { m.out = append(m.out, o) }
 
+func (m *Machine) notice(format string, values ...any) {
+	m.say(Output{Notice: fmt.Sprintf(format, values...)})
+}
+
 // order takes orders that are newer than all before.
 func (m *Machine) order(o *wire.Orders) {
-	if o.Executor != m.executor || o.Life != "" && o.Life != m.life || o.Number <= m.orders {
+	if r := o.Refused; r != nil && o.Executor == m.executor && r.Life == m.life {
+		m.sent = r.Why
+	}
+	if o.Executor != m.executor || o.Life != "" && o.Life != m.life || o.Number <= m.orders || m.drain != nil {
 		return
+	}
+	if m.orders == 0 && m.sent == "" {
+		m.notice("joined the controller as %s, waiting for jobs", m.executor)
 	}
 	m.orders, m.leave, m.news = o.Number, o.Leave, true
 	if o.Link != m.link {

@@ -16,6 +16,7 @@ type Input struct {
 	Kept     *Kept
 	Online   *bool // the connection is there, or lost; it is not there at first
 	Tick     bool  // it is time for a heartbeat
+	Drain    error // the process is to end for this reason, once its jobs have been stopped and saved
 	Quit     error // the process has to end, and its jobs have ended already
 }
 
@@ -32,7 +33,9 @@ type Output struct {
 	Report  *wire.Report
 	Line    *Line
 	Link    *wire.Rates // what copies may take has changed
+	Notice  string      // a line for whoever started the process
 	Leave   bool        // the process is to end
+	Refused string      // it is to end at once: why the controller does not want it
 }
 
 // Ticket tells jobs apart, also those of one name.

@@ -62,7 +62,7 @@ func TestProve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := program.Compile(g, l.Plan, &program.Layout{Stays: plan.StaysOf(g, l.Plan), Offsets: l.Offsets, Scratch: l.Scratch, Arena: l.Arena},
+	want := program.Compile(g, l.Plan, &program.Layout{Stays: plan.StaysOf(g, l.Plan), Offsets: l.Offsets, Scratch: l.Scratch, Arena: l.Arena, Align: align},
 		program.Options{Poison: invariants.Enabled})
 	if diff := cmp.Diff(want, proven.Program()); diff != "" {
 		t.Errorf("program (-want +got):\n%s", diff)
@@ -105,8 +105,8 @@ func TestProveRefuses(t *testing.T) {
 		{"scratch below the arena", func(l *wire.Layout) { l.Scratch[scratched] = -align }, "has the scratch of"},
 		{"scratch above the arena", func(l *wire.Layout) { l.Scratch[scratched] = l.Arena }, "has the scratch of"},
 		{"a smaller arena", func(l *wire.Layout) { l.Arena = align }, "of an arena of"},
-		{"an odd arena", func(l *wire.Layout) { l.Arena++ }, "no multiple of 512"},
-		{"a negative arena", func(l *wire.Layout) { l.Arena = -align }, "no multiple of 512"},
+		{"an odd arena", func(l *wire.Layout) { l.Arena++ }, "want a multiple of 512"},
+		{"a negative arena", func(l *wire.Layout) { l.Arena = -align }, "want a multiple of 512"},
 		{"all in one place", func(l *wire.Layout) { clear(l.Offsets) }, "bytes"},
 	} {
 		l := copyOf(t, good)

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -33,10 +35,18 @@ type Options struct {
 	Heartbeat time.Duration // between statuses when nothing happens; 0: a second
 	Until     <-chan int    // nil: jobs train without a rest; else up to the last number of iterations that came, 0 at first
 	Log       *slog.Logger  // of trouble with the bus and its messages; nil: none
+
+	// Interrupt, if not nil, is closed when the process is to end: jobs end after the iterations in flight, are saved if
+	// they are to be, and Run returns an InterruptedError.
+	Interrupt <-chan struct{}
+
+	// Notice is told in a line what a person who started the executor wants to know: that it has joined, what becomes of
+	// jobs. Nil: nobody is there. One goroutine calls it.
+	Notice func(line string)
 }
 
-// Run trains on a device what a controller orders, until that lets the executor leave, ctx is done, or the device fails.
-// It returns nil only in the first case. Whatever it has opened on the device is closed when it returns.
+// Run trains on a device what a controller orders, until that lets the executor leave (nil) or sends it away, it is
+// interrupted, ctx is done, or the device fails. Whatever it has opened on the device is closed when it returns.
 func Run(ctx context.Context, o Options) error {
 	if err := wire.CheckName(o.Executor); err != nil {
 		return fmt.Errorf("executor: %w", err)
@@ -47,9 +57,9 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &runner{Options: o, machine: NewMachine(o.Executor, rand.Text(), o.Device.Name()), sender: newSender(&o),
-		ready: make(chan struct{}, 1), works: make(map[string]*work)}
-	if !strings.HasPrefix(o.Device.Name(), "sim:") { // jobs of several processes are to have one clock
+	r := &runner{Options: o, machine: NewMachine(o.Executor, rand.Text(), o.Device.Identity()), sender: newSender(&o),
+		ready: make(chan struct{}, 1), works: make(map[string]*work), place: here(), since: time.Now()}
+	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		r.origin = time.Duration(time.Now().UnixNano()) - o.Device.Now()
 	}
 	r.host = executor.NewObserved(o.Device, 0, func(e executor.Event) { r.tell(Input{Event: &e}) })
@@ -68,6 +78,18 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(why, r.host.Close())
 }
 
+// simulated reports whether a device has virtual time and no data.
+func simulated(d device.Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
+
+// here names this machine and process.
+func here() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a machine without a name"
+	}
+	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+}
+
 // runner is a machine and all that it drives. Its own goroutine alone touches the machine; works are its too.
 type runner struct {
 	Options
@@ -79,6 +101,9 @@ type runner struct {
 	errands sync.WaitGroup  // what is fetched and kept at present
 	works   map[string]*work
 	online  bool
+	sent    string    // away: why
+	place   string    // this machine and process
+	since   time.Time // it began
 
 	mu     sync.Mutex
 	inputs []Input // not taken yet
@@ -112,8 +137,11 @@ func (r *runner) run(ctx context.Context) error {
 	cancel()
 	<-served
 	r.errands.Wait()
+	if r.sent != "" {
+		return fmt.Errorf("executor %s is sent away: %s", r.Executor, r.sent)
+	}
 	if let {
-		return nil
+		return r.machine.Farewell()
 	}
 	for rest := r.take(); len(rest) > 0; rest = r.take() { // jobs that have ended by themselves
 		for _, in := range rest {
@@ -129,6 +157,9 @@ func (r *runner) run(ctx context.Context) error {
 	return why
 }
 
+// errInterrupted is why jobs of an interrupted executor have failed.
+var errInterrupted = errors.New("its executor was interrupted")
+
 // loop steps the machine until it lets go, and reports whether it did. Otherwise the jobs can not go on.
 func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 	beat := time.NewTicker(r.Heartbeat)
@@ -136,6 +167,7 @@ func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 	if r.listen() {
 		return true
 	}
+	interrupt := r.Interrupt
 	for {
 		select {
 		case <-r.ready:
@@ -146,6 +178,11 @@ func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 			}
 		case <-beat.C:
 			if r.listen() || r.step(Input{Tick: true}) {
+				return true
+			}
+		case <-interrupt:
+			interrupt = nil
+			if r.step(Input{Drain: errInterrupted}) {
 				return true
 			}
 		case <-served:
@@ -204,7 +241,8 @@ func (r *runner) step(in Input) (leave bool) {
 		in.Loss = r.note(in.Event)
 	}
 	for _, out := range r.machine.Step(in) {
-		leave = leave || out.Leave
+		r.sent = cmp.Or(r.sent, out.Refused)
+		leave = leave || out.Leave || out.Refused != ""
 		r.do(out)
 	}
 	return leave
@@ -228,11 +266,16 @@ func (r *runner) do(out Output) {
 		w := r.works[out.Keep.Spec.Name]
 		r.errands.Go(func() { r.tell(Input{Kept: w.keep(out.Keep, r.origin)}) })
 	case out.Status != nil:
-		r.sender.status(out.Status)
+		out.Status.Host, out.Status.Since = r.place, r.since.UnixNano()
+		r.sender.tell(out.Status)
 	case out.Report != nil:
 		r.publish(out.Report)
 	case out.Line != nil:
 		r.sender.line(out.Line)
+	case out.Notice != "":
+		if r.Notice != nil {
+			r.Notice(out.Notice)
+		}
 	case out.Link != nil:
 		if d, ok := r.Device.(device.LinkSharer); ok {
 			d.ShareLink(out.Link.Out, out.Link.In)

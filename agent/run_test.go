@@ -3,6 +3,8 @@ package agent_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,7 +50,7 @@ func TestTrain(t *testing.T) {
 			}
 			s.checkSaid(j.Result, len(p.Plan.Steps))
 			if name == "cpu" {
-				w.checkSaved(want)
+				w.checkSaved(want, 6)
 			}
 		})
 	}
@@ -81,13 +83,13 @@ func (s *setting) checkSaid(result *wire.Result, steps int) {
 	}
 }
 
-func (w *work) checkSaved(want *bench.JobRun) {
+func (w *work) checkSaved(want *bench.JobRun, iterations int) {
 	w.t.Helper()
 	file, err := weights.Read(w.spec.Save)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if len(file.Tensors) != len(want.Weights) || file.Metadata["iterations"] != "6" || file.Metadata["model"] != "lenet" {
+	if len(file.Tensors) != len(want.Weights) || file.Metadata["iterations"] != fmt.Sprint(iterations) || file.Metadata["model"] != "lenet" {
 		w.t.Errorf("%d tensors with metadata %v, want %d", len(file.Tensors), file.Metadata, len(want.Weights))
 	}
 	for _, x := range file.Tensors {
@@ -95,6 +97,59 @@ func (w *work) checkSaved(want *bench.JobRun) {
 		if i < 0 || task.Digest(x.Data) != want.Weights[graph.StorageID(i)] {
 			w.t.Errorf("tensor %s is not what was trained", x.Name)
 		}
+	}
+}
+
+// What an interrupted executor saves of a job are the bits of an undisturbed run of as many iterations, whatever plans the
+// job had. It says where they are, and what became of a job that was not to be saved.
+func TestInterrupt(t *testing.T) {
+	const forever = 1 << 20
+	s := begin(t, computing(t))
+	a, b := s.give("a", forever), s.give("b", forever)
+	a.spec.Save = filepath.Join(t.TempDir(), "saved")
+	a2 := a.plan(2, 70)
+	for _, p := range []scheduler.Scheduled{a.plan(1, 100), a2, b.plan(1, 80)} {
+		s.deliver(p)
+	}
+	s.orders(false, wire.Order{Spec: a.spec, Epoch: 1}, wire.Order{Spec: b.spec, Epoch: 1})
+	s.bus.awaitState(t, "b", wire.Running)
+	s.orders(false, wire.Order{Spec: a.spec, Epoch: 2}, wire.Order{Spec: b.spec, Epoch: 1})
+	s.bus.await(t, "iterations with layout 2", func() bool {
+		last := len(s.bus.reports) - 1
+		return last > 0 && s.bus.reports[last].Job == "a" && s.bus.reports[last].Epoch == 2
+	})
+	close(s.interrupt)
+	err := s.end()
+	failed, other := s.bus.job("a"), s.bus.job("b")
+	if failed.State != wire.Failed || failed.Iteration < 1 || failed.Error != "its executor was interrupted, saved in "+a.spec.Save || failed.Result.Saved != a.spec.Save {
+		t.Fatalf("the last status has %+v", failed)
+	}
+	want := a.alone(a2, failed.Iteration, task.Synthetic(a.g, a.spec.Seed))
+	a.same(failed.Result, want)
+	a.checkSaved(want, failed.Iteration)
+	if other.State != wire.Failed || len(other.Result.Losses) != other.Iteration || other.Result.Saved != "" {
+		t.Errorf("the last status has %+v", other)
+	}
+	for _, line := range []string{fmt.Sprintf("job a ended after %d iterations, saved in %s", failed.Iteration, a.spec.Save),
+		fmt.Sprintf("job b ended after %d iterations, not saved", other.Iteration)} {
+		if _, ok := errors.AsType[*agent.InterruptedError](err); !ok || !strings.Contains(err.Error(), line) || !slices.Contains(s.notices, line) {
+			t.Errorf("it ended with %q and notices %q, want %q", err, s.notices, line)
+		}
+	}
+}
+
+// A job that could not be saved does not begin.
+func TestUnwritable(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) device.Device{"save: the device has no data": simulated, "/none does not exist: make it first": computing} {
+		s := begin(t, open(t))
+		w := s.give("a", 3)
+		w.spec.Save = filepath.Join(t.TempDir(), "none", "saved")
+		s.deliver(w.plan(1, 100))
+		s.orders(false, wire.Order{Spec: w.spec, Epoch: 1})
+		if j := s.bus.awaitState(t, "a", wire.Failed); !strings.Contains(j.Error, name) || j.Epoch != 0 {
+			t.Errorf("the job is %+v, want an error with %q", j, name)
+		}
+		s.leave()
 	}
 }
 
@@ -247,21 +302,27 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A job whose weights cannot be saved has failed.
+// A job whose weights cannot be saved any more, when it has trained, has failed.
 func TestSaveFails(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) device.Device{"cpu": computing, "sim": simulated} {
-		s := begin(t, open(t))
-		w := s.give("job", 2)
-		w.spec.Save = filepath.Join(t.TempDir(), "no", "folder")
-		s.deliver(w.plan(1, 100))
-		s.orders(false, wire.Order{Spec: w.spec, Epoch: 1})
-		j := s.bus.awaitState(t, "job", wire.Failed)
-		want := map[string]string{"cpu": "write weights " + w.spec.Save, "sim": "the device has no data"}[name]
-		if !strings.Contains(j.Error, want) || j.Result == nil {
-			t.Errorf("%s: the job is %+v, want an error with %q", name, j, want)
-		}
-		s.leave()
+	s := begin(t, computing(t))
+	w := s.give("job", 1<<20)
+	folder := filepath.Join(t.TempDir(), "folder")
+	if err := os.Mkdir(folder, 0o777); err != nil {
+		t.Fatal(err)
 	}
+	w.spec.Save = filepath.Join(folder, "saved")
+	s.deliver(w.plan(1, 100))
+	s.orders(false, wire.Order{Spec: w.spec, Epoch: 1})
+	s.bus.await(t, "reports", func() bool { return len(s.bus.reports) > 0 })
+	if err := os.Remove(folder); err != nil {
+		t.Fatal(err)
+	}
+	s.orders(false, wire.Order{Spec: w.spec, Epoch: 1, Stop: true})
+	j := s.bus.awaitState(t, "job", wire.Failed)
+	if want := "write weights " + w.spec.Save; !strings.Contains(j.Error, want) || j.Result == nil || j.Result.Saved != "" {
+		t.Errorf("the job is %+v, want an error with %q", j, want)
+	}
+	s.leave()
 }
 
 // What cannot begin is an error at once.

@@ -21,7 +21,7 @@ import (
 // the machine answered to them, up to an empty line. Its commands are
 //
 //	new                                     a new machine, online
-//	online | offline | tick | quit
+//	online | offline | tick | drain | quit
 //	orders NUMBER [JOB[=SEED]:EPOCH[:stop]]... [leave]   jobs train for 10 iterations
 //	stray NUMBER                            orders to another executor, of no job
 //	prepared JOB [again | broken]           graph and data of a job are there; or could not be fetched, or are wrong
@@ -30,7 +30,7 @@ import (
 //	applied JOB EPOCH ARENA                 what the host observed
 //	home | refused | failed | removed JOB
 //	report JOB ITERATION EPOCH | ended JOB ITERATIONS
-//	kept JOB [broken]                       what a job came to was taken; or could not be saved
+//	kept JOB [saved | broken]               what a job came to was taken, and saved; or could not be saved
 func TestMachine(t *testing.T) {
 	golden.Play(t, "testdata/*.txt", func(t *testing.T) golden.Player { return &script{t: t} })
 }
@@ -64,6 +64,8 @@ func (s *script) Command(words []string) {
 		s.step(Input{Online: &yes})
 	case "tick":
 		s.step(Input{Tick: true})
+	case "drain":
+		s.step(Input{Drain: errInterrupted})
 	case "quit":
 		s.step(Input{Quit: errScript})
 	case "orders":
@@ -79,7 +81,11 @@ func (s *script) Command(words []string) {
 		}
 		s.step(Input{Fetched: &Fetched{Ticket: ticket, Epoch: epoch, Proven: provenOf(epoch), Err: err, Again: again}})
 	case "kept":
-		s.step(Input{Kept: &Kept{Ticket: s.tickets[name], Result: &wire.Result{Plans: 1}, Err: err}})
+		r := &wire.Result{Plans: 1}
+		if outcome == "saved" {
+			r.Saved = "FILE"
+		}
+		s.step(Input{Kept: &Kept{Ticket: s.tickets[name], Result: r, Err: err}})
 	default:
 		s.observed(name, words)
 	}
@@ -122,7 +128,7 @@ func ordersOf(executor string, words []string) *wire.Orders {
 			continue
 		}
 		job, seed, _ := strings.Cut(fields[0], "=")
-		w := wire.Order{Spec: wire.Spec{Name: job, Iterations: 10}, Epoch: int64(number(fields[1])), Stop: len(fields) > 2}
+		w := wire.Order{Spec: wire.Spec{Name: job, Model: "net", Iterations: 10}, Epoch: int64(number(fields[1])), Stop: len(fields) > 2}
 		if seed != "" {
 			w.Spec.Seed = uint64(number(seed))
 		}
@@ -146,6 +152,9 @@ func (s *script) step(in Input) {
 			s.tickets[p.Spec.Name] = p.Ticket
 		}
 		fmt.Fprintln(&s.out, textOf(out))
+		if err := s.m.Farewell(); out.Leave && err != nil {
+			fmt.Fprintln(&s.out, err)
+		}
 	}
 }
 
@@ -172,6 +181,8 @@ func textOf(o Output) string {
 		return fmt.Sprintf("log %s: %s", o.Line.Job, o.Line.Text)
 	case o.Link != nil:
 		return fmt.Sprintf("copy at %v and %v", float64(o.Link.Out), float64(o.Link.In))
+	case o.Notice != "":
+		return "notice: " + o.Notice
 	case o.Leave:
 		return "leave"
 	case o.Status == nil:

@@ -35,6 +35,9 @@ type setting struct {
 	number int64
 	ended  chan error
 	cancel context.CancelCauseFunc
+
+	interrupt chan struct{}
+	notices   []string // to be read when it has ended
 }
 
 // counted is a device that counts the places of jobs, and can break.
@@ -102,11 +105,12 @@ func computing(t *testing.T) device.Device {
 // begin starts an executor.
 func begin(t *testing.T, d device.Device) *setting {
 	t.Helper()
-	s := &setting{t: t, bus: newMemory(), device: &counted{Device: d, jobs: map[device.Job]*countedJob{}, closed: make(chan struct{}, 100)}, ended: make(chan error, 1)}
+	s := &setting{t: t, bus: newMemory(), device: &counted{Device: d, jobs: map[device.Job]*countedJob{}, closed: make(chan struct{}, 100)}, ended: make(chan error, 1), interrupt: make(chan struct{})}
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancelCause(t.Context())
 	go func() {
-		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device, Bus: s.bus, Heartbeat: time.Millisecond})
+		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device, Bus: s.bus, Heartbeat: time.Millisecond,
+			Interrupt: s.interrupt, Notice: func(line string) { s.notices = append(s.notices, line) }})
 	}()
 	return s
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -119,6 +120,9 @@ func (r *runner) iteration(w *work, rep *executor.Report) *float32 {
 	return loss
 }
 
+// errNoData is why nothing can be saved on a simulated device.
+var errNoData = errors.New("save: the device has no data")
+
 // keep takes what a job has come to, while it rests in Home, and saves its weights. origin is that of the device's clock.
 func (w *work) keep(k *Keep, origin time.Duration) *Kept {
 	e := k.Ended
@@ -134,9 +138,11 @@ func (w *work) keep(k *Keep, origin time.Duration) *Kept {
 	switch {
 	case k.Spec.Save == "" || e.Iterations == 0:
 	case e.Weights == nil:
-		kept.Err = fmt.Errorf("save: the device has no data")
+		kept.Err = errNoData
 	default:
-		kept.Err = weights.Write(k.Spec.Save, task.File(k.Task.Graph, e.Iterations, e.Weights))
+		if kept.Err = weights.Write(k.Spec.Save, k.Task.File(e.Iterations, e.Weights)); kept.Err == nil {
+			result.Saved = k.Spec.Save
+		}
 	}
 	return kept
 }

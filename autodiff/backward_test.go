@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/graph"
-
 	"github.com/google/go-cmp/cmp"
+
+	"tensile/graph"
 )
 
 // draft builds small graphs: sources and ops by name.
@@ -16,11 +16,11 @@ type draft struct{ *graph.Builder }
 func newDraft() draft { return draft{graph.NewBuilder("test")} }
 
 func (d draft) input(name string, shape ...int) graph.TensorID {
-	return d.Source(name, graph.Input, shape, nil)
+	return d.Input(name, graph.Anything, graph.Float32, shape)
 }
 
 func (d draft) param(name string, shape ...int) graph.TensorID {
-	return d.Source(name, graph.Parameter, shape, &graph.Init{Kind: graph.InitZero})
+	return d.Persistent(name, graph.Parameter, shape, graph.Init{Kind: graph.InitZero})
 }
 
 func (d draft) op(name string, kind graph.Kind, inputs ...graph.TensorID) graph.TensorID {
@@ -151,9 +151,9 @@ func TestConvolutionalNetwork(t *testing.T) {
 func (d draft) norm(x graph.TensorID) graph.TensorID {
 	stats := d.Op("stats", graph.BatchNormStats, graph.Attrs{}, x)
 	y := d.Op("bn", graph.BatchNorm, graph.Attrs{Epsilon: 0.5}, x, stats[0], stats[1], d.param("gamma", 2), d.param("beta", 2))[0]
-	one := &graph.Init{Kind: graph.InitOne}
-	running := []graph.TensorID{d.Source("rm", graph.State, graph.Shape{2}, one), d.Source("rv", graph.State, graph.Shape{2}, one)}
-	d.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, stats[0], stats[1], running[0], running[1])
+	one := graph.Init{Kind: graph.InitOne}
+	running := []graph.TensorID{d.Persistent("rm", graph.State, graph.Shape{2}, one), d.Persistent("rv", graph.State, graph.Shape{2}, one)}
+	d.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: d.Shape(x).Elements() / 2}, stats[0], stats[1], running[0], running[1])
 	return y
 }
 
@@ -269,8 +269,8 @@ func TestBackwardErrors(t *testing.T) {
 			return d.loss(d.View("row", stats[0], 0, graph.Shape{1, 2}))
 		}, "gradient of op stats: batch_norm_stats has no gradient"},
 		{"foreign statistics", func(d draft) graph.TensorID {
-			one := &graph.Init{Kind: graph.InitOne}
-			mean, variance := d.Source("mean", graph.State, graph.Shape{2}, one), d.Source("var", graph.State, graph.Shape{2}, one)
+			one := graph.Init{Kind: graph.InitOne}
+			mean, variance := d.Persistent("mean", graph.State, graph.Shape{2}, one), d.Persistent("var", graph.State, graph.Shape{2}, one)
 			y := d.Op("bn", graph.BatchNorm, graph.Attrs{Epsilon: 0.5}, d.input("x", 3, 2, 1, 1), mean, variance, d.param("gamma", 2), d.param("beta", 2))[0]
 			return d.loss(d.View("flat", y, 0, graph.Shape{3, 2}))
 		}, "gradient of op bn: mean and variance must be what batch_norm_stats makes of x"},

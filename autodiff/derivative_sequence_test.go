@@ -14,7 +14,7 @@ func sequences(t *testing.T) *graph.Graph {
 	s := &sequence{graph.NewBuilder("sequences")}
 	const n, steps, width, words = 2, 3, 4, 5
 	table, rows := s.normal("table", words, width), graph.Shape{n * steps, width}
-	x := s.one("embed", graph.Embedding, graph.Attrs{}, table, s.Source("tokens", graph.Input, graph.Shape{n * steps}, nil))
+	x := s.one("embed", graph.Embedding, graph.Attrs{}, table, s.Input("tokens", graph.Anything, graph.Int64, graph.Shape{n * steps}))
 	x = s.one("place", graph.Bias, graph.Attrs{}, s.View("sentences", x, 0, graph.Shape{n, steps * width}), s.normal("places", steps*width))
 	x = s.one("norm", graph.LayerNorm, graph.Attrs{Epsilon: 1e-3}, s.View("words", x, 0, rows), s.normal("gamma", width), s.normal("beta", width))
 	x = s.one("gelu", graph.GELU, graph.Attrs{}, s.attend(x, n, steps, width))
@@ -25,9 +25,9 @@ func sequences(t *testing.T) *graph.Graph {
 	e := s.one("scores", graph.AdditiveScores, graph.Attrs{}, x3, h, s.normal("v", width))
 
 	loss := s.one("loss", graph.SoftmaxXent, graph.Attrs{}, s.one("tied", graph.Linear, graph.Attrs{}, x, table),
-		s.Source("labels", graph.Input, graph.Shape{n * steps}, nil))
-	near := s.one("near", graph.MeanSquare, graph.Attrs{}, h, s.Source("frames", graph.Input, s.Shape(h), nil))
-	stop := s.one("stop", graph.SigmoidXent, graph.Attrs{}, e, s.Source("ends", graph.Input, s.Shape(e), nil))
+		s.Input("labels", graph.Anything, graph.Float32, graph.Shape{n * steps}))
+	near := s.one("near", graph.MeanSquare, graph.Attrs{}, h, s.Input("frames", graph.Anything, graph.Float32, s.Shape(h)))
+	stop := s.one("stop", graph.SigmoidXent, graph.Attrs{}, e, s.Input("ends", graph.Anything, graph.Float32, s.Shape(e)))
 	loss = s.one("sum", graph.Add, graph.Attrs{}, s.one("sum of two", graph.Add, graph.Attrs{}, loss, near), stop)
 	s.Output(loss)
 	grads, err := autodiff.Backward(s.Builder, loss)
@@ -54,7 +54,7 @@ func (s *sequence) one(name string, kind graph.Kind, a graph.Attrs, in ...graph.
 }
 
 func (s *sequence) normal(name string, shape ...int) graph.TensorID {
-	return s.Source(name, graph.Parameter, shape, &graph.Init{Kind: graph.InitNormal, Scale: 0.4})
+	return s.Persistent(name, graph.Parameter, shape, graph.Init{Kind: graph.InitNormal, Scale: 0.4})
 }
 
 // linear is a square layer without a bias; that of a key would have no gradient.
@@ -99,19 +99,22 @@ func (s *sequence) turn(name string, x graph.TensorID) graph.TensorID {
 	return s.View(name+".turned", s.one(name, graph.Transpose, graph.Attrs{}, wide), 0, graph.Shape{shape[0], shape[2], shape[1]})
 }
 
-// recur is an LSTM over the steps of x, without a state at the beginning; its h are [N,S,H].
+// recur is an LSTM over the steps of x, whose state begins as zero; its h are [N,S,H].
 func (s *sequence) recur(x graph.TensorID, n, steps, width int) graph.TensorID {
 	gates := s.one("below", graph.Linear, graph.Attrs{}, x, s.normal("below.w", 4*width, width))
 	gates = s.View("gates", gates, 0, graph.Shape{n, steps, 4 * width})
-	u := s.normal("u", 4*width, width)
+	u, bias := s.normal("u", 4*width, width), s.normal("u.b", 4*width)
 	var h, c graph.TensorID
 	var all []graph.TensorID
 	for i := range steps {
 		name := fmt.Sprintf("step%d", i)
 		cut := s.one(name+".x", graph.Slice, graph.Attrs{Dim: 1, Begin: i, Length: 1}, gates)
-		operands := []graph.TensorID{s.View(name+".row", cut, 0, graph.Shape{n, 4 * width})}
+		row := s.View(name+".row", cut, 0, graph.Shape{n, 4 * width})
+		operands := []graph.TensorID{row}
 		if i > 0 {
-			operands = append(operands, s.one(name+".r", graph.Linear, graph.Attrs{}, h, u), c)
+			operands = append(operands, s.one(name+".r", graph.Linear, graph.Attrs{}, h, u, bias), c)
+		} else {
+			operands[0] = s.one(name+".r", graph.Bias, graph.Attrs{}, row, bias)
 		}
 		out := s.Op(name, graph.LSTM, graph.Attrs{}, operands...)
 		h, c = out[0], out[1]

@@ -92,15 +92,15 @@ func everything(t *testing.T, o autodiff.Optimizer) *graph.Graph {
 	t.Helper()
 	b := graph.NewBuilder("everything")
 	normal := func(name string, shape ...int) graph.TensorID {
-		return b.Source(name, graph.Parameter, shape, &graph.Init{Kind: graph.InitNormal, Scale: 0.4})
+		return b.Persistent(name, graph.Parameter, shape, graph.Init{Kind: graph.InitNormal, Scale: 0.4})
 	}
 	one := func(name string, kind graph.Kind, a graph.Attrs, in ...graph.TensorID) graph.TensorID {
 		return b.Op(name, kind, a, in...)[0]
 	}
 	conv := graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}}
 	pool := graph.Attrs{Kernel: [2]int{3, 2}, Stride: [2]int{2, 2}, Pad: [2]int{1, 0}}
-	x := b.Source("x", graph.Input, graph.Shape{3, 2, 8, 6}, nil)
-	labels := b.Source("labels", graph.Input, graph.Shape{3}, nil)
+	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{3, 2, 8, 6})
+	labels := b.Input("labels", graph.Anything, graph.Float32, graph.Shape{3})
 	y := one("conv1", graph.Conv2D, conv, x, normal("w1", 4, 2, 3, 3), normal("b1", 4))
 	stats := b.Op("stats", graph.BatchNormStats, graph.Attrs{}, y)
 	n := one("norm", graph.BatchNorm, graph.Attrs{Epsilon: 1e-3}, y, stats[0], stats[1], normal("gamma", 4), normal("beta", 4))
@@ -140,7 +140,7 @@ func images(b *graph.Builder, x graph.TensorID) graph.TensorID {
 		return b.Op(name, kind, a, in...)[0]
 	}
 	normal := func(name string, shape ...int) graph.TensorID {
-		return b.Source(name, graph.Parameter, shape, &graph.Init{Kind: graph.InitNormal, Scale: 0.4})
+		return b.Persistent(name, graph.Parameter, shape, graph.Init{Kind: graph.InitNormal, Scale: 0.4})
 	}
 	s := b.Shape(x)
 	c := s[1]
@@ -173,7 +173,8 @@ type interpreter struct {
 	g         *graph.Graph
 	engine    *gemm.Engine
 	random    *rand.Rand
-	storages  [][]float64
+	storages  [][]float64 // of int64, the memory that they are
+	types     []graph.DType
 	iteration int     // that of dropout's masks and of Adam's step
 	step      float64 // of differences
 }
@@ -184,9 +185,9 @@ func newInterpreter(t *testing.T, g *graph.Graph) *interpreter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &interpreter{t: t, g: g, engine: engine, step: step, random: rand.New(rand.NewPCG(1, 2)), storages: make([][]float64, len(g.Storages)), iteration: 3}
+	m := &interpreter{t: t, g: g, engine: engine, step: step, random: rand.New(rand.NewPCG(1, 2)), storages: make([][]float64, len(g.Storages)), types: g.DTypes(), iteration: 3}
 	for _, s := range g.Storages {
-		m.storages[s.ID] = make([]float64, s.Bytes/graph.ElementBytes)
+		m.storages[s.ID] = make([]float64, s.Bytes/m.types[s.ID].Bytes())
 		m.fill(s)
 	}
 	for _, op := range g.Ops {
@@ -206,7 +207,10 @@ func newInterpreter(t *testing.T, g *graph.Graph) *interpreter {
 func (m *interpreter) choose(t graph.TensorID, count int) {
 	to := m.at(t)
 	for i := range to {
-		to[i] = float64(m.random.IntN(count))
+		n := m.random.IntN(count)
+		if to[i] = float64(n); m.g.Tensors[t].DType == graph.Int64 {
+			to[i] = math.Float64frombits(uint64(n))
+		}
 	}
 }
 
@@ -235,7 +239,7 @@ func (m *interpreter) fill(s graph.Storage) {
 
 func (m *interpreter) at(t graph.TensorID) []float64 {
 	tensor := m.g.Tensors[t]
-	from := int(tensor.Offset / graph.ElementBytes)
+	from := int(tensor.Offset / tensor.DType.Bytes())
 	return m.storages[tensor.Storage][from : from+tensor.Shape.Elements()]
 }
 

@@ -131,7 +131,7 @@ func Optimize(b *graph.Builder, grads []Gradient, o Optimizer) error {
 		w := b.Peek().Tensors[grad.Parameter]
 		inputs := []graph.TensorID{grad.Parameter, grad.Gradient}
 		for _, m := range moments {
-			inputs = append(inputs, b.Source(w.Name+"."+m, graph.State, w.Shape, &graph.Init{Kind: graph.InitZero}))
+			inputs = append(inputs, b.Persistent(w.Name+"."+m, graph.State, w.Shape, graph.Init{Kind: graph.InitZero}))
 		}
 		b.SetLayer(layers[b.Peek().Tensors[grad.Gradient].Storage])
 		b.Op(w.Name+".update", kind, attrs, inputs...)

@@ -4,10 +4,6 @@ import "tensile/graph"
 
 // embedding gives the table a gradient of its own size, however few of its rows were read.
 func embedding(w *walk, dy []graph.TensorID) {
-	if w.wants(1) {
-		w.fail("ids %s depend on a parameter", w.g.Tensors[w.op.Inputs[1]].Name)
-		return
-	}
 	attrs := graph.Attrs{Extent: [2]int{w.b.Shape(w.op.Inputs[0])[0]}}
 	w.give(0, w.emit("dw", graph.EmbeddingDW, attrs, w.op.Inputs[1], dy[0]))
 }

@@ -146,8 +146,8 @@ func (s *stand) config(share float64) (controller.Config, error) {
 	if err != nil {
 		return controller.Config{}, err
 	}
-	return controller.Config{Budget: graph.Bytes(share * float64(planned.Arena)), Device: d.Name(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Horizon: 1 << 20,
-		Profile: func(*graph.Graph) controller.Profile { return s.profile }}, nil
+	return controller.Config{Budget: graph.Bytes(share * float64(planned.Arena)), Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Horizon: 1 << 20,
+		Profile: func(*graph.Graph) (controller.Profile, error) { return s.profile, nil }}, nil
 }
 
 // log hears from the controller's log who has joined. An answer to a request would not tell: what an executor puts and

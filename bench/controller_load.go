@@ -73,7 +73,7 @@ func (s *stand) submit(ctx context.Context) (map[string]*drone, Quantiles, error
 	for i := range s.options.Jobs {
 		spec := wire.Spec{Name: fmt.Sprintf("job%03d", i), Model: s.options.Model, Graph: s.graph.Digest(), Iterations: 1 << 30}
 		begin := time.Now()
-		data, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Submit, Spec: &spec}))
+		data, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Submit, Specs: []wire.Spec{spec}}))
 		if err != nil {
 			return nil, Quantiles{}, err
 		}

@@ -69,6 +69,8 @@ type JobMetrics struct {
 	BitIdentical *bool    `json:"bit_identical"`
 	FirstEOR     *float64 `json:"first_iteration_eor"`
 	Prediction   *float64 `json:"predictor_mape"` // mean error of the latencies that the first plan was made with
+	Accuracy     *float64 `json:"accuracy"`       // share of the test images whose class the trained network names; nil without a test set
+	TestImages   int      `json:"test_images"`
 	Metrics
 }
 

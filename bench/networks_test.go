@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tensile/device"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/smallnet"
@@ -19,47 +20,53 @@ import (
 // the loss is finite and falls, and losses and weights are the same to the bit under a plan within 60 % of the memory.
 func TestEveryNetworkTrains(t *testing.T) {
 	for _, name := range models.Names() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g, err := smallnet.Build(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if raceEnabled && len(g.Ops) > 700 {
-				t.Skip("the race detector makes deep networks slow, and shallower ones go the same ways")
-			}
-			w := Workload{{Name: name, Model: name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
-			d := computing(t)
-			planner := NewPlanner(w, d, scheduler.Options{})
-			_, live, err := planner.Vanilla()
-			if err != nil {
-				t.Fatal(err)
-			}
-			train := func(policy string, budget graph.Bytes) ([]float32, map[graph.StorageID]string) {
-				planned, err := planner.Plan(policy, budget)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return overfit(t, d, w[0], planned, budget)
-			}
-			losses, weights := train("none-live", 0)
-			const few = 6
-			var first, last float64
-			for i := range few {
-				first += float64(losses[i])
-				last += float64(losses[len(losses)-1-i])
-			}
-			if !(last < 0.9*first) || math.IsInf(first, 0) {
-				t.Errorf("losses %.3f do not fall", losses)
-			}
-			again, same := train("tensile", live[0]*6/10)
-			if diff := cmp.Diff(losses, again); diff != "" {
-				t.Errorf("losses under a plan (-plain +planned):\n%s", diff)
-			}
-			if diff := cmp.Diff(weights, same); diff != "" {
-				t.Errorf("weights under a plan (-plain +planned):\n%s", diff)
-			}
-		})
+		for _, engine := range []string{"gonum", "openblas"} {
+			t.Run(name+"/engine="+engine, func(t *testing.T) {
+				t.Parallel()
+				everyNetworkTrains(t, name, engine)
+			})
+		}
+	}
+}
+
+func everyNetworkTrains(t *testing.T, name, engine string) {
+	g, err := smallnet.Build(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raceEnabled && len(g.Ops) > 700 {
+		t.Skip("the race detector makes deep networks slow, and shallower ones go the same ways")
+	}
+	w := Workload{{Name: name, Model: name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
+	d := computingBy(t, engine)
+	planner := NewPlanner(w, d, scheduler.Options{})
+	_, live, err := planner.Vanilla()
+	if err != nil {
+		t.Fatal(err)
+	}
+	train := func(policy string, budget graph.Bytes) ([]float32, map[graph.StorageID]string) {
+		planned, err := planner.Plan(policy, budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return overfit(t, d, w[0], planned, budget)
+	}
+	losses, weights := train("none-live", 0)
+	const few = 6
+	var first, last float64
+	for i := range few {
+		first += float64(losses[i])
+		last += float64(losses[len(losses)-1-i])
+	}
+	if !(last < 0.9*first) || math.IsInf(first, 0) {
+		t.Errorf("losses %.3f do not fall", losses)
+	}
+	again, same := train("tensile", live[0]*6/10)
+	if diff := cmp.Diff(losses, again); diff != "" {
+		t.Errorf("losses under a plan (-plain +planned):\n%s", diff)
+	}
+	if diff := cmp.Diff(weights, same); diff != "" {
+		t.Errorf("weights under a plan (-plain +planned):\n%s", diff)
 	}
 }
 
@@ -72,7 +79,7 @@ func overfit(t *testing.T, d *counted, work Task, p *Planned, budget graph.Bytes
 	losses := make([]float32, iterations)
 	spec := work.spec(losses)
 	feed := spec.Input
-	spec.Input = func(_ int, s graph.StorageID, to []float32) { feed(0, s, to) }
+	spec.Input = func(_ int, s graph.StorageID, to device.Memory) { feed(0, s, to) }
 	if err := host.Add(spec, p.Programs[0]); err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,7 @@ func TestPoolTables(t *testing.T) {
 		}
 	}
 	want := []string{
-		"height to lower bound, and the ms of packing, per method; each of the 9 layouts was checked by comparing all pairs of buffers",
+		"height to lower bound, and the ms of packing, per method; each of the 9 layouts was checked by a sweep over its slots",
 		"hard (capacity: a search of at most 7 rounds that ends when it is met; published: MiniMalloc's ms to meet it, the ratio of TVM's hill climbing)",
 		"instance buffers lower bound search ms size ms height capacity met ms MiniMalloc ms TVM",
 		"A 5 8 1.00000 250 1.25000 0.500 8 9 yes 2.0 4910 1.50000",

@@ -10,11 +10,28 @@ import (
 )
 
 // WriteTable prints a report for people: a row per job and one for all, in at most six columns, or in all with wide.
+// A line for each accuracy that was measured follows.
 func (r *Report) WriteTable(w io.Writer, wide bool) error {
+	rows := r.narrow()
 	if wide {
-		return text.Table(w, r.wide())
+		rows = r.wide()
 	}
-	return text.Table(w, r.narrow())
+	if err := text.Table(w, rows); err != nil {
+		return err
+	}
+	for _, j := range r.Jobs {
+		if j.Accuracy == nil {
+			continue
+		}
+		name := ""
+		if len(r.Jobs) > 1 {
+			name = j.Job + ": "
+		}
+		if _, err := fmt.Fprintf(w, "%saccuracy %.1f %% of %d test images\n", name, 100**j.Accuracy, j.TestImages); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // narrow has the columns that everybody asks for. What was not measured in any job has none.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"tensile/device"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/task"
@@ -16,4 +17,6 @@ func (t Task) spec(losses []float32) executor.Spec {
 
 func (t Task) work() task.Task { return task.Task{Graph: t.Graph, Seed: t.Seed, Data: t.Data} }
 
-func (t Task) feeder() func(iteration int, s graph.StorageID, to []float32) { return t.work().Feeder() }
+func (t Task) feeder() func(iteration int, s graph.StorageID, to device.Memory) {
+	return t.work().Feeder()
+}

@@ -17,6 +17,7 @@ import (
 	"tensile/device/devicetest"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/internal/needs"
 	"tensile/scheduler"
 	"tensile/task"
 )
@@ -92,13 +93,19 @@ func simulated(t *testing.T) *counted {
 	return newCounted(sim.New(facts, sim.Options{}))
 }
 
-func computing(t *testing.T) *counted {
+func computing(t *testing.T) *counted { return computingBy(t, "gonum") }
+
+// computingBy opens the cpu device with an engine, and skips the test where that is OpenBLAS and not there.
+func computingBy(t *testing.T, engine string) *counted {
 	t.Helper()
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	d, err := cpu.New(cpu.Options{NoOpenBLAS: engine == "gonum"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
+	if engine == "openblas" {
+		needs.OpenBLAS(t, d.Name())
+	}
 	return newCounted(d)
 }
 
@@ -139,7 +146,12 @@ func TestTrain(t *testing.T) {
 
 // A graph that is no classifier of images trains on noise, with the same bits under any plan.
 func TestTrainNoise(t *testing.T) {
-	d := computing(t)
+	for _, engine := range []string{"gonum", "openblas"} {
+		t.Run("engine="+engine, func(t *testing.T) { trainNoise(t, computingBy(t, engine)) })
+	}
+}
+
+func trainNoise(t *testing.T, d *counted) {
 	w := Workload{{Name: "zoo", Model: "zoo", Graph: devicetest.Zoo(), Seed: 4}, {Name: "tiny", Model: "tiny", Graph: devicetest.Tiny(), Seed: 5}}
 	planner := NewPlanner(w, d, scheduler.Options{})
 	_, live, err := planner.Vanilla()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/cpu/gemm"
 	"tensile/device/cpu/kernel"
@@ -90,12 +91,12 @@ func together(loops []*bareLoop, iterations int) time.Duration {
 type bareLoop struct {
 	task  Task
 	calls []bareCall
-	feed  func(iteration int, s graph.StorageID, to []float32)
+	feed  func(iteration int, s graph.StorageID, to device.Memory)
 }
 
 type bareCall struct {
 	load graph.StorageID // an input that is filled, or -1
-	to   []float32
+	to   device.Memory
 	kernel.Call[float32]
 }
 
@@ -112,11 +113,9 @@ func bareLoops(b *testing.B, w Workload, p *Planned) []*bareLoop {
 }
 
 func newBareLoop(t Task, engine *gemm.Engine, p *program.Program) *bareLoop {
-	arena := make([]float32, p.Arena/graph.ElementBytes)
-	at := func(a program.Address, bytes graph.Bytes) []float32 {
-		from := int(a.Offset / graph.ElementBytes)
-		return arena[from : from+int(bytes/graph.ElementBytes)]
-	}
+	arena := device.NewMemory(p.Arena)
+	bytes := func(a program.Address, size graph.Bytes) device.Memory { return arena[a.Offset : a.Offset+size] }
+	at := func(a program.Address, size graph.Bytes) []float32 { return bytes(a, size).Float32() }
 	l := &bareLoop{task: t, feed: t.feeder()}
 	for _, c := range p.Prologue.Commands {
 		weights.Initialise(t.Graph.Storages[c.Storage], t.Seed, at(c.Device, c.Bytes))
@@ -124,13 +123,13 @@ func newBareLoop(t Task, engine *gemm.Engine, p *program.Program) *bareLoop {
 	for _, c := range p.Body.Commands {
 		switch c.Kind {
 		case program.In:
-			l.calls = append(l.calls, bareCall{load: c.Storage, to: at(c.Device, c.Bytes)})
+			l.calls = append(l.calls, bareCall{load: c.Storage, to: bytes(c.Device, c.Bytes)})
 		case program.Kernel:
 			op := t.Graph.Ops[c.Op]
 			call := kernel.Call[float32]{Kind: op.Kind, Attrs: op.Attrs, Seed: t.Seed, GEMM: engine,
 				InShapes: t.Graph.Shapes(op.Inputs), OutShapes: t.Graph.Shapes(op.Outputs)}
 			for i, a := range c.Inputs {
-				call.In = append(call.In, at(a, call.InShapes[i].Bytes()))
+				call.In = append(call.In, at(a, t.Graph.Tensors[op.Inputs[i]].Bytes()))
 			}
 			for i, a := range c.Outputs {
 				call.Out = append(call.Out, at(a, call.OutShapes[i].Bytes()))

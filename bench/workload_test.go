@@ -156,7 +156,7 @@ func TestLoadErrors(t *testing.T) {
 		{"gpt2", Settings{DataDir: square}, "model gpt2 reads sequences and cannot learn from the files in "},
 		{"gpt2", Settings{Image: 8}, "model gpt2: it reads sequences, not images: leave --image out"},
 		{"lenet", Settings{Sequence: 8}, "model lenet: it reads images, not sequences: leave --sequence out"},
-		{tiny, Settings{DataDir: square}, "model tiny is no classifier of images"},
+		{tiny, Settings{DataDir: square}, "model tiny has no inputs that hold images and labels"},
 		{small, Settings{DataDir: square}, "model lenet has 5 classes, MNIST-format has 10"},
 	} {
 		w, err := Load([]string{test.model}, test.s)

@@ -18,8 +18,8 @@ func Network(rng *rand.Rand) (*graph.Graph, error) {
 	d := &draft{rng: rng, b: graph.NewBuilder("calibration")}
 	batch := d.size(1, 32)
 	image := d.size(4, 112)
-	x := d.b.Source("input", graph.Input, graph.Shape{batch, []int{1, 3, d.size(4, 256)}[rng.IntN(3)], image, image}, nil)
-	labels := d.b.Source("labels", graph.Input, graph.Shape{batch}, nil)
+	x := d.b.Input("input", graph.Anything, graph.Float32, graph.Shape{batch, []int{1, 3, d.size(4, 256)}[rng.IntN(3)], image, image})
+	labels := d.b.Input("labels", graph.Anything, graph.Float32, graph.Shape{batch})
 	for range 1 + rng.IntN(4) {
 		x = d.block(x)
 	}
@@ -95,7 +95,7 @@ func (d *draft) op(name string, kind graph.Kind, attrs graph.Attrs, in ...graph.
 
 func (d *draft) source(name string, role graph.Role, kind graph.InitKind, shape ...int) graph.TensorID {
 	d.ops++
-	return d.b.Source(fmt.Sprint(name, d.ops), role, shape, &graph.Init{Kind: kind, Scale: 0.01})
+	return d.b.Persistent(fmt.Sprint(name, d.ops), role, shape, graph.Init{Kind: kind, Scale: 0.01})
 }
 
 // windows are the windows of convolutions.
@@ -176,7 +176,7 @@ func (d *draft) norm(x graph.TensorID) graph.TensorID {
 	d.ops++
 	stats := d.b.Op(fmt.Sprint("stats", d.ops), graph.BatchNormStats, graph.Attrs{}, x)
 	y := d.op("norm", graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, x, stats[0], stats[1], gamma, beta)
-	d.op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, stats[0], stats[1], mean, variance)
+	d.op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: max(2, d.b.Shape(x).Elements()/c)}, stats[0], stats[1], mean, variance)
 	return y
 }
 

@@ -5,101 +5,207 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/wire"
 )
 
-// submit takes a job in: it is planned for at once, waits until it fits beside the others, or is refused if it never will.
-func (m *Machine) submit(s *Submission) {
-	if other := m.find(s.Spec.Name); other != nil && !other.record.Phase.Over() {
-		m.refuse(fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", s.Spec.Name))
+// submit takes jobs in, all or none: they are planned for at once, wait until they fit beside the others, or are refused if
+// one of them never will.
+func (m *Machine) submit(list []Submission) {
+	var none string
+	if len(list) > 1 {
+		none = fmt.Sprintf("; none of the %d jobs was taken", len(list))
+	}
+	for _, s := range list {
+		if other := m.find(s.Spec.Name); other != nil && !other.record.Phase.Over() {
+			m.refuse(fmt.Errorf("there is a job %s: give the new one another name, or stop that one first%s", s.Spec.Name, none))
+			return
+		}
+		if s.Spec.Save != "" && strings.HasPrefix(m.config.Device, "sim:") {
+			m.refuse(fmt.Errorf("job %s: %s has no data that could be saved: leave --save out%s", s.Spec.Name, m.config.Device, none))
+			return
+		}
+	}
+	jobs, err := m.newJobs(list)
+	if err != nil {
+		m.refuse(fmt.Errorf("%w%s", err, none))
 		return
 	}
-	j := &job{graph: s.Graph, profile: m.config.Profile(s.Graph)}
-	j.latency = slices.Clone(j.profile.Latency)
-	j.record = wire.Record{Spec: s.Spec, Order: m.last + 1, Phase: wire.Queued, Why: "submitted"}
-	if _, err := m.schedule([]*job{j}); err != nil {
-		m.refuse(fmt.Errorf("job %s can not run here, even alone: %w", s.Spec.Name, err))
-		return
+	waiting := m.waiting(jobs...)
+	plans, err := m.beside(waiting)
+	if err != nil {
+		if err := m.possible(jobs); err != nil {
+			m.refuse(fmt.Errorf("%w%s", err, none))
+			return
+		}
 	}
-	m.last++
-	j.record.Spec.ID = m.last
 	m.changed = true
-	before := m.find(s.Spec.Name)
-	m.jobs = append(slices.DeleteFunc(m.jobs, func(o *job) bool { return o == before }), j)
-	if before != nil {
-		m.dropGraph(before.record.Spec.Graph)
+	for _, j := range jobs {
+		m.last++
+		j.record.Order, j.record.Spec.ID = m.last, m.last
+		before := m.find(j.record.Spec.Name)
+		m.jobs = append(slices.DeleteFunc(m.jobs, func(o *job) bool { return o == before }), j)
+		if before != nil {
+			m.dropGraph(before.record.Spec.Graph)
+		}
 	}
-	m.admit()
-	m.tell(j)
+	m.enter(waiting, plans, err)
+	m.tell(jobs...)
+}
+
+// newJobs are those of submissions. Copies share their profile.
+func (m *Machine) newJobs(list []Submission) ([]*job, error) {
+	profiles := make(map[graph.Digest]Profile)
+	jobs := make([]*job, len(list))
+	for i, s := range list {
+		p, known := profiles[s.Spec.Graph]
+		if !known {
+			var err error
+			if p, err = m.config.Profile(s.Graph); err != nil {
+				return nil, fmt.Errorf("job %s cannot run here: %w", s.Spec.Name, err)
+			}
+			profiles[s.Spec.Graph] = p
+		}
+		jobs[i] = &job{graph: s.Graph, profile: p,
+			record: wire.Record{Spec: s.Spec, Phase: wire.Queued, Why: "submitted", Submitted: s.At, Budget: m.config.Budget}}
+		m.expect(jobs[i])
+	}
+	return jobs, nil
+}
+
+// possible returns an error if one of the jobs does not even fit alone. Copies are tried once.
+func (m *Machine) possible(jobs []*job) error {
+	type kind struct {
+		graph    graph.Digest
+		swapRate float64
+	}
+	tried := make(map[kind]bool)
+	for _, j := range jobs {
+		k := kind{j.record.Spec.Graph, j.record.Spec.SwapRate}
+		if tried[k] {
+			continue
+		}
+		tried[k] = true
+		if _, err := m.schedule([]*job{j}); err != nil {
+			return m.never(j, err)
+		}
+	}
+	return nil
+}
+
+// never says why a job can never run here.
+func (m *Machine) never(j *job, err error) error {
+	name := j.record.Spec.Name
+	over, ok := errors.AsType[*scheduler.OverBudgetError](err)
+	if !ok {
+		return fmt.Errorf("job %s cannot run here, even alone: %w", name, err)
+	}
+	at, why := "", "; "+over.Why
+	if w := scheduler.WorkingSetOf(m.request(j), m.config.Align); w.Bytes == over.Need {
+		at, why = " at "+j.graph.Ops[w.Op].Name, ""
+	}
+	return fmt.Errorf("job %s cannot run here, even alone: it needs %s%s and the budget is %s%s; try a smaller --batch or --image",
+		name, over.Need, at, over.Budget, why)
 }
 
 func (m *Machine) refuse(err error) {
 	m.answer = func() wire.Answer { return wire.Answer{Error: err.Error()} }
 }
 
-func (m *Machine) tell(j *job) {
-	m.answer = func() wire.Answer { return wire.Answer{Jobs: []wire.Record{j.record}} }
+func (m *Machine) tell(jobs ...*job) {
+	m.answer = func() wire.Answer {
+		var a wire.Answer
+		for _, j := range jobs {
+			a.Jobs = append(a.Jobs, j.record)
+		}
+		return a
+	}
 }
 
-// admit plans for the jobs that wait, as long as the next one fits beside the others: by priority, then in the order in
-// which they came. None overtakes another that waits for bytes.
-func (m *Machine) admit() {
-	if len(m.jobs) < m.config.Expect || !m.complete() {
-		return
-	}
+// waiting are the jobs that are queued, and more that are to be: by priority, then in the order in which they came.
+func (m *Machine) waiting(more ...*job) []*job {
 	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.Phase != wire.Queued })
+	waiting = append(waiting, more...)
 	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(b.priority(), a.priority()) })
-	if len(waiting) > 1 {
-		if plans, err := m.schedule(append(m.active(), waiting...)); err == nil {
-			m.begin(waiting, plans, fmt.Sprintf("%d jobs have come", len(waiting)))
-			return
+	return waiting
+}
+
+// beside plans for jobs beside those that were admitted.
+func (m *Machine) beside(jobs []*job) ([]planned, error) {
+	if err := m.complete(); err != nil {
+		return nil, err
+	}
+	return m.schedule(append(m.active(), jobs...))
+}
+
+// admit plans for the jobs that wait, and admits those that fit beside the others.
+func (m *Machine) admit() {
+	if waiting := m.waiting(); len(waiting) > 0 {
+		plans, err := m.beside(waiting)
+		m.enter(waiting, plans, err)
+	}
+}
+
+// enter admits jobs that wait, with plans for all of them. If there are none, for the reason err, it admits as many from
+// the first on as fit: none overtakes another that waits for bytes.
+func (m *Machine) enter(waiting []*job, plans []planned, err error) {
+	fits, most := 0, len(waiting) // so many fit, and so many do not
+	if err == nil {
+		fits = most
+	}
+	for most-fits > 1 {
+		n := min(2*fits+1, (fits+most)/2)
+		if p, e := m.beside(waiting[:n]); e == nil {
+			fits, plans = n, p
+		} else {
+			most, err = n, e
 		}
 	}
-	for i, j := range waiting {
-		plans, err := m.schedule(append(m.active(), j))
-		if err != nil {
-			for _, j := range waiting[i:] {
-				m.wait(j, err)
-				err = fmt.Errorf("job %s is before it in the queue", waiting[i].record.Spec.Name)
-			}
-			return
-		}
-		m.begin([]*job{j}, plans, fmt.Sprintf("job %s has come", j.record.Spec.Name))
+	if fits > 0 {
+		m.begin(waiting[:fits], plans)
+	}
+	for _, j := range waiting[fits:] {
+		m.wait(j, err)
+		err = fmt.Errorf("job %s is before it in the queue", waiting[fits].record.Spec.Name)
 	}
 }
 
 // begin admits jobs with plans for them and those that run already.
-func (m *Machine) begin(jobs []*job, plans []planned, reason string) {
+func (m *Machine) begin(jobs []*job, plans []planned) {
+	reason := fmt.Sprintf("job %s has come", jobs[0].record.Spec.Name)
+	if len(jobs) > 1 {
+		reason = fmt.Sprintf("%d jobs have come", len(jobs))
+	}
 	for _, j := range jobs {
 		j.record.Phase, j.record.Why, j.record.Need = wire.Starting, "", 0
 	}
 	m.adopt(plans, reason)
 }
 
-// complete plans again if an admitted job has no layout, as one that was planned just before a controller died, and
-// reports whether all have one then.
-func (m *Machine) complete() bool {
+// complete plans again if an admitted job has no layout, as one that was planned just before a controller died. It returns
+// an error if there are no plans.
+func (m *Machine) complete() error {
 	jobs := m.active()
 	bare := slices.IndexFunc(jobs, func(j *job) bool { return j.newest() == nil })
 	if bare < 0 {
-		return true
+		return nil
 	}
 	plans, err := m.schedule(jobs)
 	if err != nil {
 		m.wait(jobs[bare], err)
-		return false
+		return err
 	}
 	m.adopt(plans, "the controller was started anew")
-	return true
+	return nil
 }
 
 // wait says why a job waits.
 func (m *Machine) wait(j *job, why error) {
 	j.record.Why, j.record.Need = why.Error(), 0
-	var over *scheduler.OverBudgetError
-	if errors.As(why, &over) {
+	if over, ok := errors.AsType[*scheduler.OverBudgetError](why); ok {
 		j.record.Need = over.Need - over.Budget
 		j.record.Why = fmt.Sprintf("waits for %s: it and the running jobs need %s of %s", j.record.Need, over.Need, over.Budget)
 	}
@@ -125,6 +231,10 @@ func (m *Machine) stop(name string) {
 // over ends a job's life here. Its bytes go to those that wait, and then to the others.
 func (m *Machine) over(j *job, phase wire.Phase, why string) {
 	j.record.Phase, j.record.Why, j.layouts = phase, why, nil
+	if j.record.Result == nil {
+		j.record.Result = j.heard.result()
+	}
+	j.heard.values = nil
 	m.changed = true
 	line := fmt.Sprintf("job %s %s after %d iterations", j.record.Spec.Name, phase, j.record.Iteration)
 	if why != "" {

@@ -10,8 +10,8 @@
 //	 refused        +------------+-----------+------> stopped
 //
 // Memory is never promised twice. A job counts with the largest arena among the layout in force and those that it was
-// granted since ([job.claim]). A layout is granted when the claims of all jobs then fit the budget, so that arenas shrink
-// first and grow when that is acknowledged.
+// granted since ([job.claim]). A layout no larger than that is granted at once, one that grows when the claims of all jobs
+// then fit the budget, so that arenas shrink first and grow when that is acknowledged.
 //
 // A record of each job, its graph and its layouts are stored before an executor hears of them: a controller that was
 // killed finds them again, and goes on. Executors train with their last layouts in the meantime.

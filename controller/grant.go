@@ -9,8 +9,8 @@ import (
 	"tensile/wire"
 )
 
-// grant has jobs train with their newest layouts: those that shrink at once, the others in the order of their submission
-// when there is room.
+// grant has jobs train with their newest layouts: those that are no larger than the job's claim at once, the others in the
+// order of their submission when there is room.
 func (m *Machine) grant() {
 	for _, shrink := range [...]bool{true, false} {
 		for _, j := range m.active() {
@@ -18,8 +18,8 @@ func (m *Machine) grant() {
 			if l == nil || l.granted || j.record.Phase == wire.Ending {
 				continue
 			}
-			claim := j.claim()
-			if shrink && l.wire.Arena > claim || m.config.Budget > 0 && m.claims()-claim+max(claim, l.wire.Arena) > m.config.Budget {
+			grows := l.wire.Arena - j.claim()
+			if grows > 0 && (shrink || m.config.Budget > 0 && m.claims()+grows > m.config.Budget) {
 				continue
 			}
 			l.granted = true
@@ -36,7 +36,8 @@ func (m *Machine) grant() {
 	}
 }
 
-// claims is what all jobs count with together. It is never above the budget.
+// claims is what all jobs count with together. It is above the budget only after a restart with a smaller one, and then
+// only falls until it is not.
 func (m *Machine) claims() graph.Bytes {
 	var sum graph.Bytes
 	for _, j := range m.jobs {
@@ -63,11 +64,12 @@ func (m *Machine) place() {
 
 // executorFor is the one of all jobs, an idle one that has joined, or one that is to be started.
 func (m *Machine) executorFor(j *job) string {
-	if name := m.vacant(); name != "" {
+	j.record.Starts++
+	if name := m.vacant(j); name != "" {
 		return name
 	}
 	name := fmt.Sprintf("x%d", j.record.Order)
-	if j.record.Starts++; j.record.Starts > 1 { // a name is never used again: what is late from its owner would count
+	if j.record.Starts > 1 { // a name is never used again: what is late from its owner would count
 		name += fmt.Sprintf(".%d", j.record.Starts)
 	}
 	m.executors[name] = &executor{name: name, own: true, orders: m.before(name)}
@@ -75,10 +77,11 @@ func (m *Machine) executorFor(j *job) string {
 	return name
 }
 
-// vacant is an executor that can take another job, "" if there is none. One that was told to leave can not.
-func (m *Machine) vacant() string {
+// vacant is an executor that can take a job, "" if there is none. One that was told to leave cannot.
+func (m *Machine) vacant(j *job) string {
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
-		if x := m.executors[name]; !x.gone && !x.orders.Leave && (m.config.Share || x.joined && !x.own && !m.busy(name)) {
+		x := m.executors[name]
+		if !x.gone && !x.orders.Leave && !slices.Contains(j.tried, name) && (m.config.Share || x.joined && !x.own && !m.busy(name)) {
 			return name
 		}
 	}

@@ -16,16 +16,21 @@ type job struct {
 	graph   *graph.Graph
 	profile Profile
 	latency []time.Duration // per op: the profile, and then a moving average of what was measured
+	spare   []time.Duration // per op: by how much the latency may be off, before anything was measured; may be nil
 	assumed time.Duration   // the sum of latencies when the job was last planned (s of TENSILE, section IV-E)
 	reports int             // since then
 	learnt  bool            // latencies were measured
-	layouts []*layout       // those that may be in force or become so, oldest first; the last is the newest plan
+	pace    time.Duration   // of an iteration: a moving average; 0: not known yet
+	heard   losses
+	tried   []string  // executors at which it could not begin
+	layouts []*layout // those that may be in force or become so, oldest first; the last is the newest plan
 }
 
 // layout is a plan with offsets, proven.
 type layout struct {
 	wire      *wire.Layout
 	program   *program.Program
+	peak      graph.Bytes // of its slots
 	granted   bool
 	delivered bool // it is where the executor finds it
 }
@@ -54,10 +59,13 @@ func (j *job) claim() graph.Bytes {
 	return most
 }
 
-// applied forgets layouts that are not in force any more, now that one of this epoch is.
+// applied takes down that the layout of an epoch is in force, and forgets older ones.
 func (j *job) applied(epoch int64) {
-	j.record.Applied = max(j.record.Applied, epoch)
+	j.record.Applied, j.record.Plans = epoch, j.record.Plans+1
 	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool { return l.epoch() < epoch })
+	if at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == epoch }); at >= 0 {
+		j.record.Arena, j.record.SlotPeak = j.layouts[at].wire.Arena, j.layouts[at].peak
+	}
 }
 
 // plan makes a layout the newest. One that was not granted yet will never be.
@@ -66,7 +74,7 @@ func (j *job) plan(l *layout, reason string) {
 		j.layouts = j.layouts[:len(j.layouts)-1]
 	}
 	j.layouts = append(j.layouts, l)
-	j.record.Epoch, j.record.Arena = l.epoch(), l.wire.Arena
+	j.record.Epoch = l.epoch()
 	j.record.Replans, j.record.Reason = j.record.Replans+1, reason
 }
 
@@ -86,5 +94,5 @@ func (j *job) slack() []time.Duration {
 	if j.learnt {
 		return nil
 	}
-	return j.profile.Slack
+	return j.spare
 }

@@ -44,6 +44,9 @@ func (w *world) record(name string) wire.Record {
 	return j.record
 }
 
+// newest is the arena of a job's newest plan, whether it is in force or not.
+func (w *world) newest(name string) graph.Bytes { return w.machine.find(name).newest().wire.Arena }
+
 // endless is more iterations than a test lets jobs do.
 const endless = 1 << 20
 
@@ -56,11 +59,11 @@ func TestArrivalAndDeparture(t *testing.T) {
 		w.submit("a", endless)
 		w.submit("b", endless)
 		w.run(5)
-		before := map[string]graph.Bytes{"a": w.record("a").Arena, "b": w.record("b").Arena}
+		before := map[string]graph.Bytes{"a": w.newest("a"), "b": w.newest("b")}
 		w.machine.config.Budget, w.config.Budget = before["a"]+before["b"]+200, before["a"]+before["b"]+200
 		w.submit("c", endless)
-		a, b, c := w.record("a"), w.record("b"), w.record("c")
-		if c.Phase != wire.Starting || a.Arena >= before["a"] && b.Arena >= before["b"] {
+		a, b, c := w.newest("a"), w.newest("b"), w.record("c")
+		if c.Phase != wire.Starting || a >= before["a"] && b >= before["b"] {
 			continue
 		}
 		shrunk++
@@ -79,7 +82,7 @@ func TestArrivalAndDeparture(t *testing.T) {
 		if c := w.machine.find("c"); c.record.Phase != wire.Halted || c.claim() != 0 {
 			t.Errorf("seed %d: c is %s, with %s", seed, c.record.Phase, c.claim())
 		}
-		if w.record("a").Arena > a.Arena || w.record("b").Arena > b.Arena {
+		if w.newest("a") > a || w.newest("b") > b {
 			grown++
 		}
 	}
@@ -136,7 +139,7 @@ func TestDrift(t *testing.T) {
 		w.config.Horizon = 10_000
 		w.machine = NewMachine(w.config)
 		w.graphs[g.Digest()] = g
-		w.step(Input{Submit: &Submission{wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, g}})
+		w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
 		if w.machine.find("a") == nil {
 			continue // it does not fit
 		}
@@ -171,7 +174,7 @@ func TestDrift(t *testing.T) {
 func TestExecutorsJoin(t *testing.T) {
 	w := calmWorld(t, 1, 0)
 	w.step(Input{Status: &wire.Status{Executor: "far", Life: "1", Number: 1, Device: "other", Orders: 7}})
-	if o := w.orders["far"]; !o.Leave || o.Number != 8 {
+	if o := w.orders["far"]; o.Refused == nil || o.Refused.Life != "1" || o.Refused.Why != "its device is other, jobs here are planned for model" || o.Number != 8 {
 		t.Errorf("orders %+v to an executor of another device", o)
 	}
 	w.executors["here"] = &fakeExecutor{name: "here", life: "1"}
@@ -182,10 +185,12 @@ func TestExecutorsJoin(t *testing.T) {
 	if r := w.record("a"); r.Executor != "here" || r.Phase != wire.Training {
 		t.Errorf("job a is %s at executor %q", r.Phase, r.Executor)
 	}
+	w.end(w.executors["here"], "its executor has not been heard of for 16s")
+	w.run(1)
 	w.executors["here"] = &fakeExecutor{name: "here", life: "2"}
 	w.tell(w.executors["here"])
 	w.run(2)
-	if r := w.record("a"); r.Phase != wire.Broken || !strings.Contains(r.Why, "started anew") {
+	if r := w.record("a"); r.Phase != wire.Broken || !strings.Contains(r.Why, "not been heard of") {
 		t.Errorf("job a is %s: %q", r.Phase, r.Why)
 	}
 	w.submit("b", 2)
@@ -227,7 +232,7 @@ func TestRefusals(t *testing.T) {
 	for _, a := range w.answers {
 		got = append(got, a.Error)
 	}
-	for i, want := range []string{"job huge can not run here, even alone: budget 300B is too small: ", "", "there is a job a: ", "there is no job nobody "} {
+	for i, want := range []string{"job huge cannot run here, even alone: it needs ", "", "there is a job a: ", "there is no job nobody "} {
 		if i >= len(got) || !strings.HasPrefix(got[i], want) || (want == "") != (got[i] == "") || strings.Contains(got[i], "\n") {
 			t.Errorf("answer %d of %q, want %q", i, got, want)
 		}

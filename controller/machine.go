@@ -10,6 +10,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/predictor/correct"
 	"tensile/scheduler"
 	"tensile/wire"
 )
@@ -19,13 +20,12 @@ type Config struct {
 	Device  string      // its name: executors of another are sent away
 	Align   graph.Bytes // of offsets
 	Out, In cost.Link   // of the device; jobs share it
-	Profile func(*graph.Graph) Profile
+	Profile func(*graph.Graph) (Profile, error) // an error if the device cannot execute the graph
 	Budget  graph.Bytes // for the arenas of all jobs together; 0: no limit
 	Policy  string
 	Options scheduler.Options
 	Share   bool        // one executor for all jobs; otherwise one each
 	Limited bool        // the link is no faster than Out and In: executors are told their part
-	Expect  int         // so many jobs are waited for before any is planned for
 	Stop    func() bool // asked while planning; once it is true, no plan is made any more, and what a step says then is worth nothing. nil: never
 	Keep    int         // so many jobs that are over are remembered; 0: all
 
@@ -45,8 +45,8 @@ type Profile struct {
 
 // Input is what a machine is told; one field is set.
 type Input struct {
-	Submit *Submission
-	Stop   string // the name of a job
+	Submit []Submission // all are taken, or none
+	Stop   string       // the name of a job
 	Status *wire.Status
 	Report *wire.Report
 	Gone   *Gone
@@ -56,6 +56,7 @@ type Input struct {
 type Submission struct {
 	Spec  wire.Spec
 	Graph *graph.Graph
+	At    time.Duration // since the Unix epoch
 }
 
 // Gone tells that an executor will never be heard of again.
@@ -88,21 +89,27 @@ type Machine struct {
 	jobs      []*job // in the order of their submission
 	executors map[string]*executor
 	last      int64                  // the order of the youngest job
+	line      correct.Line           // by which profiles are wrong on the device, as the jobs so far have shown
 	changed   bool                   // in this step: something that others are to know
 	answer    func() wire.Answer     // in this step, given last: what it says is stored then
 	stored    map[string]wire.Orders // of a controller before this one
 	out       []Output
+	noPlans   string // why there were no new plans, as it was logged last
 }
 
 // executor is a process that trains jobs, or is about to be started.
 type executor struct {
-	name   string
-	life   string
-	seen   int64 // number of its newest status
-	joined bool  // it was heard of
-	own    bool  // it was started for certain jobs and is to leave when they are over
-	gone   bool
-	orders wire.Orders // the newest
+	name    string
+	life    string // of its process; "": not known yet
+	host    string // where that runs
+	since   int64  // when it began: since the Unix epoch, in nanoseconds
+	seen    int64  // number of its newest status
+	joined  bool   // it was heard of
+	own     bool   // it was started for certain jobs and is to leave when they are over
+	gone    bool
+	orders  wire.Orders   // the newest
+	rival   *wire.Status  // of another process of that name, until it is known whether the first one lives
+	refused *wire.Refusal // of the last such process
 }
 
 // NewMachine returns the machine of a controller without jobs.
@@ -120,7 +127,9 @@ func (m *Machine) Step(in Input) []Output {
 	switch {
 	case in.Submit != nil:
 		m.submit(in.Submit)
-		m.dropGraph(in.Submit.Spec.Graph) // it was refused
+		for _, s := range in.Submit {
+			m.dropGraph(s.Spec.Graph) // it was refused
+		}
 	case in.Stop != "":
 		m.stop(in.Stop)
 	case in.Status != nil:
@@ -149,6 +158,7 @@ func (m *Machine) Records() []wire.Record {
 	for i, j := range m.jobs {
 		records[i] = j.record
 		records[i].Claim = j.claim()
+		records[i].Pace, records[i].Loss = j.pace, j.heard.last
 	}
 	return records
 }
@@ -203,9 +213,13 @@ func (m *Machine) linkOf(x *executor) (sum wire.Rates) {
 	return sum
 }
 
-// order tells an executor what it is to do if that has changed.
+// order tells an executor what it is to do if that has changed. Orders are for one process, so that two with the same
+// credentials never train one job: before it has joined it hears nothing.
 func (m *Machine) order(x *executor) {
-	orders := wire.Orders{Executor: x.name, Jobs: []wire.Order{}}
+	if x.life == "" {
+		return
+	}
+	orders := wire.Orders{Executor: x.name, Jobs: []wire.Order{}, Life: x.life, Refused: x.refused}
 	for _, j := range m.jobs {
 		if j.record.Executor != x.name || j.record.Phase.Over() || j.record.Phase == wire.Queued {
 			continue

@@ -11,7 +11,7 @@ import (
 	"tensile/wire"
 )
 
-var seeds = flag.Uint64("seeds", 80, "seeds of TestMachineUnderFire")
+var seeds = flag.Uint64("seeds", 100, "seeds of TestMachineUnderFire")
 
 // Jobs come, run, crash and are stopped, executors and the controller die, and messages are lost, doubled and late. No
 // budget is ever exceeded, and in the end every job is over.

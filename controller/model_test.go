@@ -31,7 +31,9 @@ type world struct {
 	orders  map[string]wire.Orders
 
 	answers []wire.Answer
-	slow    float64 // how much slower ops are than their profile
+	lines   []string
+	claims  graph.Bytes // of all jobs, a moment ago
+	slow    float64     // how much slower ops are than their profile
 	peak    graph.Bytes
 }
 
@@ -39,6 +41,9 @@ type world struct {
 type fakeExecutor struct {
 	name   string
 	life   string
+	host   string
+	since  int64
+	broken string // why it cannot begin any job
 	number int64
 	orders wire.Orders
 	jobs   []*fakeJob
@@ -51,14 +56,14 @@ type fakeJob struct {
 }
 
 // profile gives each op a latency that depends on nothing but its number.
-func profile(g *graph.Graph) Profile {
+func profile(g *graph.Graph) (Profile, error) {
 	var p Profile
 	for op := range g.Ops {
 		p.Latency = append(p.Latency, time.Duration(1+op%7)*10*time.Microsecond)
 		p.Scratch = append(p.Scratch, 0)
 		p.Variant = append(p.Variant, "")
 	}
-	return p
+	return p, nil
 }
 
 func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
@@ -105,6 +110,8 @@ func (w *world) carryOut(outputs []Output) {
 			w.lives++
 			w.executors[o.Launch] = &fakeExecutor{name: o.Launch, life: fmt.Sprint("life", w.lives)}
 			w.tell(w.executors[o.Launch])
+		case o.Line != "":
+			w.lines = append(w.lines, o.Line)
 		}
 	}
 	w.check()
@@ -113,7 +120,7 @@ func (w *world) carryOut(outputs []Output) {
 // tell sends an executor's status.
 func (w *world) tell(x *fakeExecutor) {
 	x.number++
-	s := &wire.Status{Executor: x.name, Number: x.number, Life: x.life, Device: "model", Orders: x.orders.Number, Jobs: []wire.JobStatus{}}
+	s := &wire.Status{Executor: x.name, Number: x.number, Life: x.life, Device: "model", Host: x.host, Since: x.since, Orders: x.orders.Number, Jobs: []wire.JobStatus{}}
 	for _, j := range x.jobs {
 		s.Jobs = append(s.Jobs, j.status)
 	}
@@ -123,7 +130,7 @@ func (w *world) tell(x *fakeExecutor) {
 // hear has an executor take orders.
 func (w *world) hear(o wire.Orders) {
 	x := w.executors[o.Executor]
-	if x == nil || o.Number <= x.orders.Number {
+	if x == nil || o.Number <= x.orders.Number || o.Life != "" && o.Life != x.life {
 		return
 	}
 	x.orders = o
@@ -155,6 +162,8 @@ func (w *world) work(x *fakeExecutor) {
 	s := &j.status
 	switch {
 	case s.State.Over():
+	case x.broken != "":
+		s.State, s.Error = wire.Failed, x.broken
 	case j.order.Stop:
 		s.State, s.Arena = wire.Stopped, 0
 	case j.order.Epoch > s.Epoch:
@@ -173,7 +182,7 @@ func (w *world) work(x *fakeExecutor) {
 
 func (w *world) report(x *fakeExecutor, j *fakeJob) {
 	r := &wire.Report{Executor: x.name, Job: j.status.Name, Epoch: j.status.Epoch, Iteration: j.status.Iteration - 1}
-	p := profile(w.graphs[j.order.Spec.Graph])
+	p, _ := profile(w.graphs[j.order.Spec.Graph])
 	for _, step := range w.layout(j.status.Name, j.status.Epoch).Plan.Steps {
 		noise := 0.98 + 0.04*w.rng.Float64()
 		r.Steps = append(r.Steps, time.Duration(float64(p.Latency[step.Op])*w.slow*noise))
@@ -206,12 +215,11 @@ func (w *world) check() {
 			arenas += j.status.Arena
 		}
 	}
-	if w.peak = max(w.peak, arenas); w.config.Budget > 0 && arenas > w.config.Budget {
-		w.t.Fatalf("arenas of %s, the budget is %s", arenas, w.config.Budget)
+	claims, budget := w.machine.claims(), w.config.Budget
+	if w.peak = max(w.peak, arenas); budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
+		w.t.Fatalf("arenas of %s, claims of %s and %s a moment ago, the budget is %s", arenas, claims, w.claims, budget)
 	}
-	if claims := w.machine.claims(); w.config.Budget > 0 && claims > w.config.Budget {
-		w.t.Fatalf("claims of %s, the budget is %s", claims, w.config.Budget)
-	}
+	w.claims = claims
 	w.checkLink()
 }
 
@@ -267,6 +275,6 @@ func (w *world) submit(name string, iterations int) *graph.Graph {
 func (w *world) submitAs(name string, iterations, priority int) *graph.Graph {
 	g := randgraph.New(w.rng, randgraph.Options{})
 	w.graphs[g.Digest()] = g
-	w.step(Input{Submit: &Submission{wire.Spec{Name: name, Model: "random", Graph: g.Digest(), Iterations: iterations, Priority: priority}, g}})
+	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(), Iterations: iterations, Priority: priority}, Graph: g}}})
 	return g
 }

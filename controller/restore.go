@@ -29,17 +29,25 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if r.Phase.Over() {
 			continue
 		}
+		if r.Phase != wire.Queued && r.Device != "" && r.Device != c.Device {
+			return nil, fmt.Errorf("job %s runs on %s, and this controller is for %s: start it for that device, or stop the jobs with one that is",
+				r.Spec.Name, r.Device, c.Device)
+		}
 		if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
 			return nil, fmt.Errorf("the graph of job %s is not in the state directory", r.Spec.Name)
 		}
-		j.profile = c.Profile(j.graph)
-		j.latency = slices.Clone(j.profile.Latency)
+		var err error
+		if j.profile, err = c.Profile(j.graph); err != nil {
+			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
+		}
+		m.expect(j)
 		j.assumed = j.latencySum()
-		if err := j.restore(s.Layouts[r.Spec.Name]); err != nil {
+		if err := j.restore(c.Align, s.Layouts[r.Spec.Name]); err != nil {
 			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
 		}
 		if name := r.Executor; name != "" && m.executors[name] == nil {
-			m.executors[name] = &executor{name: name, own: owned(name), orders: m.before(name)}
+			orders := m.before(name)
+			m.executors[name] = &executor{name: name, life: orders.Life, own: owned(name), orders: orders, refused: orders.Refused}
 		}
 	}
 	return m, nil
@@ -48,7 +56,9 @@ func Restore(c Config, s Stored) (*Machine, error) {
 // Resume returns what is to be done before the first step.
 func (m *Machine) Resume() []Output {
 	m.out = nil
+	m.rebudget()
 	m.admit()
+	_ = m.complete() // a job without plans says why
 	m.grant()
 	m.place()
 	m.write()
@@ -57,12 +67,12 @@ func (m *Machine) Resume() []Output {
 
 // restore takes up the layouts from the one that was granted last on. The claim that was stored stands until an executor
 // says which is in force.
-func (j *job) restore(layouts []*wire.Layout) error {
+func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
 	for _, w := range layouts {
 		if w.Plan.Epoch > j.record.Epoch || w.Plan.Epoch < j.record.Applied || j.record.Phase == wire.Queued {
 			continue
 		}
-		l, err := prove(j.graph, w)
+		l, err := prove(j.graph, align, w)
 		if err != nil {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}

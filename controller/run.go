@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/limit"
 	"tensile/wire"
 )
 
@@ -24,15 +27,22 @@ type Options struct {
 	// Forgotten is told that an executor has left for good; may be nil.
 	Forgotten func(executor string)
 
-	Silence time.Duration // after which an executor that is not a child counts as gone; 0: 15 s
-	Log     func(line string)
-	Ready   func() // called once when requests are taken
+	// Trouble says in one line why the bus stores nothing, as with a full disk, and "" when it does; nil: it always does. While
+	// there is trouble requests are refused for that reason, and no executor counts as silent.
+	Trouble func() string
+
+	Silence time.Duration     // after which an executor that is not a child counts as gone; 0: 15 s
+	Log     func(line string) // from any goroutine
+	Ready   func()            // called once when requests are taken
 }
 
 // Run is a controller on a bus, until ctx is done. It takes up what one before it has stored there.
 func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	if o.Silence == 0 {
 		o.Silence = 15 * time.Second
+	}
+	if o.Trouble == nil {
+		o.Trouble = func() string { return "" }
 	}
 	o.Stop = func() bool { return ctx.Err() != nil }
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, 1024), heard: make(map[string]time.Time), children: make(map[string]bool)}
@@ -70,6 +80,31 @@ type runner struct {
 
 	submitting sync.RWMutex   // held for reading from before the graph of a job is looked for until the job is known
 	unused     []graph.Digest // graphs to be removed
+
+	blocked atomic.Pointer[[]wire.Record] // the jobs, while the bus does not take something
+
+	garbageLock sync.Mutex
+	garbage     limit.Lines // that arrives
+}
+
+// passedOver logs, at a limited rate, that a message of a kind is passed over.
+func (r *runner) passedOver(kind, line string) {
+	r.garbageLock.Lock()
+	text, ok := r.garbage.Add(time.Now(), kind, line)
+	r.garbageLock.Unlock()
+	if ok {
+		r.options.Log(text)
+	}
+}
+
+// leftOut logs how many messages were passed over without a line.
+func (r *runner) leftOut() {
+	r.garbageLock.Lock()
+	lines := r.garbage.Due(time.Now())
+	r.garbageLock.Unlock()
+	for _, line := range lines {
+		r.options.Log(line)
+	}
 }
 
 // input is an input of the machine, and where its answer goes.
@@ -188,7 +223,7 @@ func (r *runner) listen() (stop func(), err error) {
 			err = fmt.Errorf("it names executor %s", s.Executor)
 		}
 		if err != nil {
-			r.options.Log(fmt.Sprintf("a status at %s is passed over: %v", key, err))
+			r.passedOver("status at "+key, fmt.Sprintf("a status at %s is passed over: %v", key, err))
 			return
 		}
 		r.put(input{Input: Input{Status: &s}})
@@ -199,7 +234,8 @@ func (r *runner) listen() (stop func(), err error) {
 			err = fmt.Errorf("it names job %s of executor %s", report.Job, report.Executor)
 		}
 		if err != nil {
-			r.options.Log(fmt.Sprintf("a report at %s is passed over: %v", subject, err))
+			sender, _, _ := strings.Cut(strings.TrimPrefix(subject, "report."), ".")
+			r.passedOver("reports of "+sender, fmt.Sprintf("a report at %s is passed over: %v", subject, err))
 			return
 		}
 		r.put(input{Input: Input{Report: &report}})
@@ -207,7 +243,7 @@ func (r *runner) listen() (stop func(), err error) {
 	keep(r.bus.Serve(wire.ControlSubject, func(data []byte) []byte {
 		request, err := wire.DecodeAs[wire.Request](data)
 		if err != nil {
-			r.options.Log(fmt.Sprintf("a request is refused: %v", err))
+			r.passedOver("requests", fmt.Sprintf("a request is refused: %v", err))
 			return wire.Encode(wire.Answer{Error: err.Error()})
 		}
 		return wire.Encode(r.serve(request))
@@ -229,6 +265,13 @@ func (r *runner) put(in input) {
 func (r *runner) serve(q wire.Request) wire.Answer {
 	answer := make(chan wire.Answer, 1)
 	in := input{answer: answer}
+	blocked, trouble := r.blocked.Load(), r.options.Trouble()
+	switch {
+	case q.Verb == wire.Jobs && blocked != nil:
+		return wire.Answer{Jobs: *blocked, Trouble: trouble}
+	case q.Verb != wire.Jobs && trouble != "":
+		return wire.Answer{Error: trouble, Trouble: trouble}
+	}
 	switch q.Verb {
 	case wire.Jobs:
 		in.list = true
@@ -237,18 +280,33 @@ func (r *runner) serve(q wire.Request) wire.Answer {
 	case wire.Submit:
 		r.submitting.RLock()
 		defer r.submitting.RUnlock()
-		g, err := r.graph(q.Spec.Graph)
-		if err != nil {
-			return wire.Answer{Error: fmt.Sprintf("job %s: %v", q.Spec.Name, err)}
+		graphs := make(map[graph.Digest]*graph.Graph)
+		for _, spec := range q.Specs {
+			g := graphs[spec.Graph]
+			if g == nil {
+				var err error
+				if g, err = r.graph(spec.Graph); err != nil {
+					return wire.Answer{Error: fmt.Sprintf("job %s: %v", spec.Name, err)}
+				}
+				graphs[spec.Graph] = g
+			}
+			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: g, At: time.Duration(time.Now().UnixNano())})
 		}
-		in.Submit = &Submission{*q.Spec, g}
 	}
 	r.put(in)
-	select {
-	case a := <-answer:
-		return a
-	case <-r.ctx.Done():
-		return wire.Answer{Error: "the controller is ending"}
+	look := time.NewTicker(time.Second / 4)
+	defer look.Stop()
+	for {
+		select {
+		case a := <-answer:
+			return a
+		case <-look.C:
+			if trouble := r.options.Trouble(); trouble != "" {
+				return wire.Answer{Error: "what was asked for is done when there is no trouble any more: " + trouble, Trouble: trouble}
+			}
+		case <-r.ctx.Done():
+			return wire.Answer{Error: "the controller is ending"}
+		}
 	}
 }
 
@@ -262,18 +320,24 @@ func (r *runner) loop() error {
 			return context.Cause(r.ctx)
 		case in := <-r.inputs:
 			if in.list {
-				in.answer <- wire.Answer{Jobs: r.machine.Records()}
+				in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble(), Device: r.options.Device, Budget: r.options.Budget,
+					Link: wire.Rates{Out: r.options.Out.Rate, In: r.options.In.Rate}}
 				continue
 			}
-			if in.Status != nil {
-				r.heard[in.Status.Executor] = time.Now()
+			outputs := r.machine.Step(in.Input)
+			if s := in.Status; s != nil && r.machine.Speaks(s.Executor, s.Life) {
+				r.heard[s.Executor] = time.Now()
 			}
-			if err := r.carryOut(r.machine.Step(in.Input), in.answer); err != nil {
+			if err := r.carryOut(outputs, in.answer); err != nil {
 				return err
 			}
 		case <-tick.C:
 			if err := r.insist(r.sweep); err != nil {
 				return err
+			}
+			r.leftOut()
+			if r.options.Trouble() != "" {
+				r.hearAll() // what executors say is not stored, and so not heard
 			}
 			for executor, at := range r.heard {
 				if silent := time.Since(at); silent > r.options.Silence && !r.children[executor] {
@@ -330,15 +394,29 @@ func (r *runner) carryOut(outputs []Output, answer chan<- wire.Answer) error {
 	return nil
 }
 
+// hearAll counts all executors as heard now.
+func (r *runner) hearAll() {
+	for executor := range r.heard {
+		r.heard[executor] = time.Now()
+	}
+}
+
 // insist does something on the bus again and again until it works: without its bus a controller can only wait.
 func (r *runner) insist(do func() error) error {
 	said := false
 	for {
 		err := do()
 		if err == nil {
+			if r.blocked.Swap(nil) != nil {
+				r.hearAll() // what they said meanwhile is still to be read
+			}
 			return nil
 		}
-		if !said {
+		if r.blocked.Load() == nil {
+			records := r.machine.Records()
+			r.blocked.Store(&records)
+		}
+		if !said && r.options.Trouble() == "" { // which is said by whoever knows of it
 			said = true
 			r.options.Log(fmt.Sprintf("the bus does not take it, trying again: %v", err))
 		}
@@ -360,7 +438,12 @@ func (r *runner) storeGraph(d *Delivery) error {
 
 // launch starts an executor, whose end becomes an input.
 func (r *runner) launch(executor string) {
-	ended := func(why string) { go r.put(input{Input: Input{Gone: &Gone{executor, why}}}) }
+	ended := func(why string) {
+		go func() {
+			r.lastWords(executor)
+			r.put(input{Input: Input{Gone: &Gone{executor, why}}})
+		}()
+	}
 	if r.options.Launch == nil {
 		r.heard[executor] = time.Now() // it has to be started by hand
 		return
@@ -368,6 +451,17 @@ func (r *runner) launch(executor string) {
 	r.children[executor] = true
 	if err := r.options.Launch(executor, ended); err != nil {
 		ended(err.Error())
+	}
+}
+
+// lastWords takes what an executor that has ended said last: news of its end may overtake that.
+func (r *runner) lastWords(executor string) {
+	value, err := r.bus.Get(r.ctx, wire.StatusKey(executor))
+	if err != nil {
+		return // it has said nothing, or cannot be heard
+	}
+	if s, err := wire.DecodeAs[wire.Status](value); err == nil && s.Executor == executor {
+		r.put(input{Input: Input{Status: &s}})
 	}
 }
 

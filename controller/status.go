@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"tensile/predictor/correct"
 	"tensile/wire"
@@ -17,12 +19,18 @@ func (m *Machine) status(s *wire.Status) {
 		}
 	}
 	switch {
-	case x.life == s.Life && s.Number <= x.seen:
+	case x.life != "" && x.life != s.Life:
+		m.compete(x, s)
+		return
+	case x.life != "" && s.Number <= x.seen:
 		return // older than what is known
-	case x.joined && x.life != s.Life:
-		m.lose(x, "its executor was started anew, which lost what it had learnt")
+	case x.life == "":
+		m.changed = true // what is ordered from now on is for this process alone
 	}
-	x.life, x.seen, x.joined = s.Life, s.Number, true
+	x.life, x.host, x.since, x.seen, x.joined = s.Life, s.Host, s.Since, s.Number, true
+	if x.rival != nil {
+		m.repel(x)
+	}
 	for _, js := range s.Jobs {
 		if j := m.find(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name && !j.record.Phase.Over() {
 			m.jobStatus(j, js)
@@ -43,7 +51,8 @@ func (m *Machine) join(s *wire.Status) *executor {
 	x.orders.Number = max(x.orders.Number, s.Orders)
 	if s.Device != m.config.Device {
 		m.log("executor %s is sent away: its device is %s, jobs here are planned for %s", s.Executor, s.Device, m.config.Device)
-		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1, Jobs: []wire.Order{}, Leave: true}})
+		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1, Jobs: []wire.Order{},
+			Refused: &wire.Refusal{Life: s.Life, Why: fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.config.Device)}}})
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true
@@ -51,10 +60,52 @@ func (m *Machine) join(s *wire.Status) *executor {
 	return x
 }
 
+// compete hears of a second process that is called as an executor is, as with the same credentials started twice. It is
+// refused when the first is heard again, and taken in when that is given up.
+func (m *Machine) compete(x *executor, s *wire.Status) {
+	if x.refused != nil && x.refused.Life == s.Life {
+		again := x.orders
+		m.say(Output{Orders: &again}) // they may have been lost
+		return
+	}
+	if x.rival == nil || x.rival.Life != s.Life {
+		m.log("a second process of executor %s has come%s; it has to go if the first is heard again", x.name, where(s.Host))
+	}
+	x.rival = s
+}
+
+// repel refuses the second process of an executor whose first one lives.
+func (m *Machine) repel(x *executor) {
+	why := fmt.Sprintf("%s runs already%s", x.name, where(x.host))
+	if x.since > 0 {
+		form := "15:04"
+		if x.rival.Since-x.since > int64(24*time.Hour) {
+			form = "2 January 15:04"
+		}
+		why += " since " + time.Unix(0, x.since).Format(form)
+	}
+	m.log("a second process of executor %s%s is refused: %s", x.name, where(x.rival.Host), why)
+	x.refused, x.rival, m.changed = &wire.Refusal{Life: x.rival.Life, Why: why}, nil, true
+}
+
+// where is where a process runs, in words.
+func where(host string) string {
+	if host == "" {
+		return ""
+	}
+	return " on " + host
+}
+
+// Speaks reports whether a process is the one that an executor is known to be.
+func (m *Machine) Speaks(executor, life string) bool {
+	x := m.executors[executor]
+	return x != nil && !x.gone && x.life == life
+}
+
 // jobStatus takes over what an executor says of a job.
 func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 	j.record.Iteration = max(j.record.Iteration, s.Iteration)
-	if s.Epoch > j.record.Applied {
+	if s.Epoch > j.record.Applied && s.Epoch <= j.record.Granted { // an epoch that was never granted is a mistake, and no reason to forget layouts
 		j.applied(s.Epoch)
 		m.changed = true
 	}
@@ -74,6 +125,11 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 		j.record.Result = s.Result
 		m.over(j, wire.Halted, "")
 	case wire.Failed:
+		if x := m.executors[j.record.Executor]; !x.own && m.elsewhere(j, s.Error) {
+			j.tried = append(j.tried, x.name) // another machine may have what it lacks
+			return
+		}
+		j.record.Result = s.Result
 		m.over(j, wire.Broken, s.Error)
 	}
 }
@@ -89,21 +145,29 @@ func (m *Machine) gone(g *Gone) {
 	m.say(Output{Forget: x.name})
 }
 
-// lose fails the jobs of an executor that it can not have any more. One that has not begun gets another executor, once.
+// lose fails the jobs of an executor that is gone, but for those that have not begun.
 func (m *Machine) lose(x *executor, why string) {
 	for _, j := range m.active() {
-		switch {
-		case j.record.Executor != x.name || j.record.Phase.Over():
-		case x.gone && j.record.Phase == wire.Starting && j.record.Applied == 0 && j.record.Starts < 2:
-			j.record.Executor = ""
-			for _, l := range j.layouts {
-				l.delivered = false
-			}
-			m.log("job %s had not begun: %s; another executor is started for it", j.record.Spec.Name, why)
-		default:
+		if j.record.Executor == x.name && !m.elsewhere(j, why) {
 			m.over(j, wire.Broken, why)
 		}
 	}
+}
+
+// mostStarts is how many executors a job may get.
+const mostStarts = 3
+
+// elsewhere has a job that has not begun get another executor, and reports whether it may have one.
+func (m *Machine) elsewhere(j *job, why string) bool {
+	if j.record.Phase != wire.Starting || j.record.Applied > 0 || j.record.Starts >= mostStarts {
+		return false
+	}
+	j.record.Executor, m.changed = "", true
+	for _, l := range j.layouts {
+		l.delivered = false
+	}
+	m.log("job %s had not begun: %s; it gets another executor", j.record.Spec.Name, why)
+	return true
 }
 
 // report corrects a job's latencies by what was measured, and has all jobs planned again when they have changed by more
@@ -113,6 +177,7 @@ func (m *Machine) report(r *wire.Report) {
 	if j == nil || j.record.Executor != r.Executor || j.record.Phase.Over() {
 		return
 	}
+	j.heard.add(r.Iteration, r.Loss)
 	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch })
 	if at < 0 || len(r.Steps) != len(j.layouts[at].wire.Plan.Steps) {
 		return // of a plan that is over
@@ -120,7 +185,9 @@ func (m *Machine) report(r *wire.Report) {
 	for i, s := range j.layouts[at].wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
 	}
+	m.learn(j, j.layouts[at], r)
 	j.learnt = true
+	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
 	if j.reports++; j.reports < m.config.Settle || r.Epoch != j.record.Epoch {
 		return

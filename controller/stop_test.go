@@ -21,7 +21,7 @@ func TestPlanningStops(t *testing.T) {
 	w.machine = NewMachine(w.config)
 	g := randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{})
 	submit := func(name string) []Output {
-		return w.machine.Step(Input{Submit: &Submission{wire.Spec{Name: name, Graph: g.Digest(), Iterations: 3}, g}})
+		return w.machine.Step(Input{Submit: []Submission{{Spec: wire.Spec{Name: name, Graph: g.Digest(), Iterations: 3}, Graph: g}}})
 	}
 	planned := false
 	for _, o := range submit("first") {

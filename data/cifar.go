@@ -18,6 +18,8 @@ var cifarBatches = []string{
 	"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin",
 }
 
+const cifarTest = "test_batch.bin"
+
 // loadCIFAR reads the five training batches from a folder.
 func loadCIFAR(dir string) (*Dataset, error) {
 	var pixels, labels []byte
@@ -33,8 +35,34 @@ func loadCIFAR(dir string) (*Dataset, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	return &Dataset{name: "CIFAR-10", channels: 3, height: cifarSide, width: cifarSide, classes: cifarClasses,
-		examples: len(labels), contents: newStored(pixels, labels, 3)}, nil
+	return newCIFAR(dir, newStored(pixels, labels, 3)), nil
+}
+
+// newCIFAR is the training set of a folder.
+func newCIFAR(dir string, s *stored) *Dataset {
+	d := &Dataset{name: "CIFAR-10", channels: 3, height: cifarSide, width: cifarSide, classes: cifarClasses, examples: len(s.labels), contents: s}
+	d.test = func() (*Dataset, error) {
+		path := filepath.Join(dir, cifarTest)
+		file, err := os.ReadFile(path)
+		if os.IsNotExist(err) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		pixels, labels, err := appendCIFAR(nil, nil, file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return d.tested(s.like(pixels, labels)), nil
+	}
+	return d
+}
+
+// tested is a test set of the same form.
+func (d *Dataset) tested(s *stored) *Dataset {
+	t := *d
+	t.examples, t.contents, t.test = len(s.labels), s, nil
+	return &t
 }
 
 // appendCIFAR takes the records of one batch apart.

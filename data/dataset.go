@@ -10,6 +10,7 @@ type Dataset struct {
 	classes, examples       int
 	order                   uint64 // key of the permutations
 	contents                contents
+	test                    func() (*Dataset, error) // nil: there is no test set
 }
 
 // contents holds the examples. example writes image number index, normalised, and returns its class; it must be a pure
@@ -41,6 +42,20 @@ func (d *Dataset) CheckImage(height, width int) error {
 	}
 	return fmt.Errorf("%s images are %dx%d, not %dx%d, and are not resized: %s",
 		d.name, d.height, d.width, height, width, remedy)
+}
+
+// Test returns the test set that goes with a training set, normalised as that is, or nil where there is none. Errors are like those
+// of Open.
+func (d *Dataset) Test() (*Dataset, error) {
+	if d.test == nil {
+		return nil, nil
+	}
+	return d.test()
+}
+
+// Example writes image number index, normalised, C*H*W elements in row-major order, and returns its class.
+func (d *Dataset) Example(index int, image []float32) (class int) {
+	return d.contents.example(index, image)
 }
 
 // Fill writes the batch of an iteration, counted from 0. labels has one element per example of the batch, its class;

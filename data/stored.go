@@ -31,6 +31,11 @@ func newStored(pixels, labels []byte, channels int) *stored {
 	return s
 }
 
+// like returns a set that is normalised as s is, by the mean and standard deviation of s.
+func (s *stored) like(pixels, labels []byte) *stored {
+	return &stored{pixels: pixels, labels: labels, scale: s.scale}
+}
+
 // histograms counts the byte values of every channel.
 func histograms(pixels []byte, examples, channels int) [][256]uint64 {
 	counts := make([][256]uint64, channels)

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"tensile/cost"
@@ -12,9 +13,13 @@ import (
 // Device runs jobs. Its methods, and those of its jobs, are called by one goroutine.
 type Device interface {
 	Name() string
+
+	// Identity tells all that decides which bits come out: two devices of one identity train a job to the same bits.
+	Identity() string
+
 	Facts() cost.Facts  // the rates to plan with before anything was measured
 	Align() graph.Bytes // offsets in an arena, and its size, are multiples of it
-	Variants(g *graph.Graph, op graph.OpID) []Variant
+	Variants(g *graph.Graph, op graph.OpID) []Variant // none: it cannot execute the op
 	Open(g *graph.Graph, o JobOptions) (Job, error)
 
 	// Now is the device's clock.
@@ -47,7 +52,7 @@ type JobOptions struct {
 
 	// Input fills an input storage for an iteration, Output takes an output storage of one. They run on the job's host
 	// lane; a device without data calls neither.
-	Input  func(iteration int, s graph.StorageID, to []float32)
+	Input  func(iteration int, s graph.StorageID, to Memory)
 	Output func(iteration int, s graph.StorageID, from []float32)
 }
 
@@ -60,7 +65,7 @@ type Job interface {
 	// only when all of that has ended, and its waits on a previous run of the section are reached.
 	Issue(s *program.Section, iteration int, drain bool)
 
-	// Host returns the host slot of a storage, nil on a device without data. It may be used while nothing is issued.
+	// Host returns the host slot of a persistent storage, nil on a device without data. It may be used while nothing is issued.
 	Host(s graph.StorageID) []float32
 
 	// Touched is the end of the highest range of the arena that a command has used since the last Reserve.
@@ -104,6 +109,17 @@ func Reach(g *graph.Graph, c *program.Command) graph.Bytes {
 		reach(c.Device, c.Bytes)
 	}
 	return end
+}
+
+// Supports returns an error unless a device can execute every op of a graph.
+func Supports(d Device, g *graph.Graph) error {
+	for _, op := range g.Ops {
+		if len(d.Variants(g, op.ID)) == 0 {
+			return fmt.Errorf("device %s cannot execute op %s of %s, which is of kind %s or works on another type than float32: use --device sim:a6000",
+				d.Name(), op.Name, g.Name, op.Kind)
+		}
+	}
+	return nil
 }
 
 // Find returns an op's variant by name, "" being the first, and whether there is one.

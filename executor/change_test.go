@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/autodiff"
+	"tensile/device/cpu"
 	"tensile/executor"
 	"tensile/models"
 	"tensile/program"
@@ -29,9 +30,10 @@ func small(t *testing.T) []*task {
 
 // Jobs change their plans five times each, in the middle of a run, with budgets from everything to the least that there
 // is: they lose no bit and no iteration, and every change is counted.
-func TestChangesKeepBits(t *testing.T) {
+func TestChangesKeepBits(t *testing.T) { engines(t, changesKeepBits) }
+
+func changesKeepBits(t *testing.T, d *cpu.Device) {
 	const iterations = 30 // a change is asked for under the plan before it; five more iterations may be under way by then
-	d := openCPU(t)
 	tasks := small(t)
 	if !executor.RaceEnabled && !testing.Short() {
 		tasks = append(tasks, newTask(t, "third", "resnet:1,1,1,1", models.Config{Image: 32, Batch: 2, Optimizer: autodiff.Momentum{}}, 6))

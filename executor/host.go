@@ -18,7 +18,7 @@ type Spec struct {
 	Seed       uint64
 	Iterations int
 	Init       func(s graph.Storage, to []float32) // fills a persistent storage's host slot
-	Input      func(iteration int, s graph.StorageID, to []float32)
+	Input      func(iteration int, s graph.StorageID, to device.Memory)
 	Output     func(iteration int, s graph.StorageID, from []float32)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tensile/device"
+	"tensile/device/cpu"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/models"
@@ -65,8 +66,9 @@ func TestStop(t *testing.T) {
 }
 
 // Jobs for which there is no room wait for the end of others, and train all the same.
-func TestJobsInTurn(t *testing.T) {
-	d := openCPU(t)
+func TestJobsInTurn(t *testing.T) { engines(t, jobsInTurn) }
+
+func jobsInTurn(t *testing.T, d *cpu.Device) {
 	var tasks []*task
 	for _, name := range []string{"a", "b", "c"} {
 		k := lenet(t)
@@ -159,7 +161,8 @@ func TestAddErrors(t *testing.T) {
 	}{
 		{"scratch", altered(good, func(s *plan.Step) { s.Scratch -= 4 }), "job lenet, step 0: conv1 needs"},
 		{"variant", altered(good, func(s *plan.Step) { s.Variant = "winograd" }), `job lenet, step 0: the device has no variant "winograd" of conv1`},
-		{"budget", &program.Program{Plan: good.Plan, Arena: good.Arena + d.Align()}, "job lenet: its plan needs an arena of"},
+		{"budget", &program.Program{Plan: good.Plan, Arena: good.Arena + d.Align(), Align: d.Align()}, "job lenet: its plan needs an arena of"},
+		{"alignment", &program.Program{Plan: good.Plan, Arena: good.Arena, Align: d.Align() / 2}, "job lenet: its plan aligns to"},
 	}
 	w := watch(t, d, good.Arena)
 	h := executor.NewHost(w, good.Arena, nil)
@@ -229,7 +232,7 @@ func TestWishWakes(t *testing.T) {
 	defer closeHost(t, h)
 	returned := make(chan struct{})
 	spec := k.spec(1)
-	spec.Input = func(_ int, s graph.StorageID, _ []float32) {
+	spec.Input = func(_ int, s graph.StorageID, _ device.Memory) {
 		if s == k.inputs[0] {
 			h.Stop("nobody")
 			<-returned

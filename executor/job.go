@@ -22,6 +22,8 @@ type job struct {
 func (h *Host) runnable(j *job, p *program.Program) error {
 	if align := h.device.Align(); p.Arena < 0 || p.Arena%align != 0 {
 		return fmt.Errorf("job %s: its plan needs an arena of %d bytes, the device has multiples of %d", j.name, p.Arena, align)
+	} else if p.Align <= 0 || p.Align%align != 0 {
+		return fmt.Errorf("job %s: its plan aligns to %d bytes, the device wants %d", j.name, p.Align, align)
 	}
 	for slot, step := range p.Plan.Steps {
 		variant, ok := device.Find(h.device.Variants(j.graph, step.Op), step.Variant)

@@ -12,6 +12,7 @@ import (
 
 	"tensile/cost"
 	"tensile/device"
+	"tensile/device/cpu"
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
@@ -108,55 +109,57 @@ func openSim(t *testing.T) device.Device {
 // Jobs come, change, are stopped and removed while another trains, under names that were used before; what they train
 // has the bits of a run alone. In the end the host waits, until it is told that this is enough.
 func TestServe(t *testing.T) {
-	for name, d := range map[string]device.Device{"cpu": openCPU(t), "sim": openSim(t)} {
-		t.Run(name, func(t *testing.T) {
-			w := watch(t, d, 0)
-			l := newHeard(w, 0)
-			defer closeHost(t, l.host)
-			first, guest, again := named(t, "first"), named(t, "guest"), named(t, "guest")
-			again.seed = 9
-			one, two, three := first.epoch(d, 1), first.epoch(d, 2), first.epoch(d, 3)
-			enough := errors.New("enough")
-			ctx, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			l.on["first iteration 2 of epoch 1"] = func() { l.host.Submit(guest.spec(100), one) }
-			l.on["guest iteration 3 of epoch 1"] = func() { l.host.Change("guest", two) }
-			l.on["guest iteration 8 of epoch 2"] = func() { l.host.Stop("guest") }
-			ended := func() {
-				guest.take(l.host)
-				l.host.Remove("guest")
-				l.host.Submit(again.spec(4), three)
-				l.on["guest ended after 4"] = func() { l.host.Stop("first") }
-			}
-			for n := range 100 {
-				l.on[fmt.Sprintf("guest ended after %d", n)] = ended
-			}
-			stopped := 0
-			for n := range 10_000 {
-				l.on[fmt.Sprintf("first ended after %d", n)] = func() { stopped = n; first.take(l.host); again.take(l.host); cancel(enough) }
-			}
-			l.host.Submit(first.spec(10_000), one)
-			if err := l.host.Serve(ctx); !errors.Is(err, enough) {
-				t.Fatalf("error %v, want %v", err, enough)
-			}
-			l.check(t, "first", stopped, "applied 1", "home", fmt.Sprintf("ended after %d", stopped))
-			end := slices.IndexFunc(l.log, func(line string) bool { return strings.HasPrefix(line, "guest ended") })
-			var trained int
-			if fmt.Sscanf(l.log[end], "guest ended after %d", &trained); trained < 9 || trained > 11 {
-				t.Errorf("stopped after iteration 8, %d were trained", trained)
-			}
-			l.check(t, "guest", trained+4, "applied 1", "home", "applied 2", "home", fmt.Sprintf("ended after %d", trained), "removed",
-				"applied 3", "home", "ended after 4")
-			if name == "sim" {
-				return
-			}
-			for _, k := range []*task{first, guest, again} {
-				k.same(k.vanilla(d, len(k.losses)))
-			}
-			if e := l.ends["guest"]; e.Plans != 1 || e.Touched <= 0 || e.Touched > three.Arena || e.Transition <= 0 || len(e.Weights) != len(again.weights) {
-				t.Errorf("the job ended with %d plans, %d bytes touched of %d, %v in transitions, %d weights", e.Plans, e.Touched, three.Arena, e.Transition, len(e.Weights))
-			}
-		})
+	engines(t, func(t *testing.T, d *cpu.Device) { serve(t, d, true) })
+	t.Run("sim", func(t *testing.T) { serve(t, openSim(t), false) })
+}
+
+// serve tells the story on a device, with data or without.
+func serve(t *testing.T, d device.Device, data bool) {
+	w := watch(t, d, 0)
+	l := newHeard(w, 0)
+	defer closeHost(t, l.host)
+	first, guest, again := named(t, "first"), named(t, "guest"), named(t, "guest")
+	again.seed = 9
+	one, two, three := first.epoch(d, 1), first.epoch(d, 2), first.epoch(d, 3)
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	l.on["first iteration 2 of epoch 1"] = func() { l.host.Submit(guest.spec(100), one) }
+	l.on["guest iteration 3 of epoch 1"] = func() { l.host.Change("guest", two) }
+	l.on["guest iteration 8 of epoch 2"] = func() { l.host.Stop("guest") }
+	ended := func() {
+		guest.take(l.host)
+		l.host.Remove("guest")
+		l.host.Submit(again.spec(4), three)
+		l.on["guest ended after 4"] = func() { l.host.Stop("first") }
+	}
+	for n := range 100 {
+		l.on[fmt.Sprintf("guest ended after %d", n)] = ended
+	}
+	stopped := 0
+	for n := range 10_000 {
+		l.on[fmt.Sprintf("first ended after %d", n)] = func() { stopped = n; first.take(l.host); again.take(l.host); cancel(enough) }
+	}
+	l.host.Submit(first.spec(10_000), one)
+	if err := l.host.Serve(ctx); !errors.Is(err, enough) {
+		t.Fatalf("error %v, want %v", err, enough)
+	}
+	l.check(t, "first", stopped, "applied 1", "home", fmt.Sprintf("ended after %d", stopped))
+	end := slices.IndexFunc(l.log, func(line string) bool { return strings.HasPrefix(line, "guest ended") })
+	var trained int
+	if fmt.Sscanf(l.log[end], "guest ended after %d", &trained); trained < 9 || trained > 11 {
+		t.Errorf("stopped after iteration 8, %d were trained", trained)
+	}
+	l.check(t, "guest", trained+4, "applied 1", "home", "applied 2", "home", fmt.Sprintf("ended after %d", trained), "removed",
+		"applied 3", "home", "ended after 4")
+	if !data {
+		return
+	}
+	for _, k := range []*task{first, guest, again} {
+		k.same(k.vanilla(d, len(k.losses)))
+	}
+	if e := l.ends["guest"]; e.Plans != 1 || e.Touched <= 0 || e.Touched > three.Arena || e.Transition <= 0 || len(e.Weights) != len(again.weights) {
+		t.Errorf("the job ended with %d plans, %d bytes touched of %d, %v in transitions, %d weights", e.Plans, e.Touched, three.Arena, e.Transition, len(e.Weights))
 	}
 }
 
@@ -190,7 +193,7 @@ func TestSubmitErrors(t *testing.T) {
 	w := watch(t, d, p.Arena)
 	l := newHeard(w, p.Arena)
 	defer closeHost(t, l.host)
-	full := &program.Program{Plan: p.Plan, Arena: p.Arena + d.Align()}
+	full := &program.Program{Plan: p.Plan, Arena: p.Arena + d.Align(), Align: d.Align()}
 	odd := &program.Program{Plan: p.Plan, Arena: p.Arena - 1}
 	l.on["good iteration 1 of epoch 1"] = func() {
 		l.host.Submit(named(t, "budget").spec(2), full)
@@ -229,7 +232,7 @@ func TestServeRefuses(t *testing.T) {
 	defer cancel()
 	l.on["good iteration 1 of epoch 1"] = func() {
 		l.host.Change("good", altered(p, func(s *plan.Step) { s.Variant = "winograd" }))
-		l.host.Change("good", &program.Program{Plan: p.Plan, Arena: p.Arena + d.Align()})
+		l.host.Change("good", &program.Program{Plan: p.Plan, Arena: p.Arena + d.Align(), Align: d.Align()})
 		l.host.Change("nobody", p)
 		l.host.Stop("nobody")
 		l.host.Remove("nobody")

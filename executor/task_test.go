@@ -12,6 +12,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/internal/needs"
 	"tensile/models"
 	"tensile/plan"
 	"tensile/program"
@@ -61,9 +62,9 @@ func (k *task) spec(iterations int) executor.Spec {
 	return executor.Spec{
 		Name: k.name, Graph: k.g, Seed: k.seed, Iterations: iterations,
 		Init: func(s graph.Storage, to []float32) { weights.Initialise(s, k.seed, to) },
-		Input: func(iteration int, s graph.StorageID, to []float32) {
+		Input: func(iteration int, s graph.StorageID, to device.Memory) {
 			k.set.Fill(iteration, images, labels)
-			copy(to, map[graph.StorageID][]float32{k.inputs[0]: images, k.inputs[1]: labels}[s])
+			copy(to.Float32(), map[graph.StorageID][]float32{k.inputs[0]: images, k.inputs[1]: labels}[s])
 		},
 		Output: func(iteration int, _ graph.StorageID, from []float32) {
 			if iteration != len(k.losses) {
@@ -203,9 +204,24 @@ func relabelled(p *program.Program, epoch int64) *program.Program {
 	return &q
 }
 
-func openCPU(t *testing.T) *cpu.Device {
+// engines runs a test on the cpu device with gonum, and with OpenBLAS where that is.
+func engines(t *testing.T, test func(t *testing.T, d *cpu.Device)) {
+	t.Run("engine=gonum", func(t *testing.T) { test(t, openCPU(t)) })
+	t.Run("engine=openblas", func(t *testing.T) { test(t, openBLAS(t)) })
+}
+
+func openCPU(t *testing.T) *cpu.Device { return openEngine(t, cpu.Options{NoOpenBLAS: true}) }
+
+// openBLAS opens a device that computes with OpenBLAS, and skips the test where that is not.
+func openBLAS(t *testing.T) *cpu.Device {
+	d := openEngine(t, cpu.Options{})
+	needs.OpenBLAS(t, d.Name())
+	return d
+}
+
+func openEngine(t *testing.T, o cpu.Options) *cpu.Device {
 	t.Helper()
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	d, err := cpu.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type Attrs struct {
 	Inside       bool    `json:"inside,omitzero"` // avg_pool divides by the pixels that are not padding
 	Dim          int     `json:"dim,omitzero"`    // that a concat or slice runs along
 	Begin        int     `json:"begin,omitzero"`  // of a slice
-	Length       int     `json:"length,omitzero"` // of a slice; channels in the window of an lrn
+	Length       int     `json:"length,omitzero"` // of a slice; channels in the window of an lrn; values that statistics are of
 	Rate         float64 `json:"rate,omitzero"`   // share of elements that dropout clears
 	Key          uint64  `json:"key,omitzero"`    // of the generator, the same for a dropout and its gradient
 	Factor       float64 `json:"factor,omitzero"`
@@ -28,6 +28,8 @@ type Attrs struct {
 	Beta1        float64 `json:"beta1,omitzero"`
 	Beta2        float64 `json:"beta2,omitzero"`
 	Epsilon      float64 `json:"epsilon,omitzero"`
+	FLOPs        int64   `json:"flops,omitzero"` // of an opaque op
+	Once         bool    `json:"once,omitzero"`  // an opaque op that may not be executed again
 
 	TransposeA bool `json:"transpose_a,omitzero"` // a matmul's first matrix is stored as its transpose
 	TransposeB bool `json:"transpose_b,omitzero"` // its second

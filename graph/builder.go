@@ -50,30 +50,40 @@ func (b *Builder) SetForward(op OpID)     { b.forward = op }
 func (b *Builder) Layer() string          { return b.layer }
 func (b *Builder) Shape(t TensorID) Shape { return b.g.Tensors[t].Shape }
 
-// Source adds a storage that exists before the first op, an input or a persistent one, and returns its version 0.
-// init is nil for inputs.
-func (b *Builder) Source(name string, role Role, shape Shape, init *Init) TensorID {
-	if !role.FromHost() {
-		b.Fail(fmt.Errorf("storage %s: role %s has no content before the first op", name, role))
+// Input adds a storage that the loader fills in every iteration, and returns its only version.
+func (b *Builder) Input(name string, holds Holds, dtype DType, shape Shape) TensorID {
+	s := b.storage(name, Input, Bytes(shape.Elements())*dtype.Bytes())
+	b.g.Storages[s].Holds = holds
+	return b.tensor(name, s, 0, 0, shape, dtype)
+}
+
+// Persistent adds a storage that keeps its content between iterations, and returns its version 0. Elements are float32.
+func (b *Builder) Persistent(name string, role Role, shape Shape, init Init) TensorID {
+	if !role.Persistent() {
+		b.Fail(fmt.Errorf("storage %s: role %s is not persistent", name, role))
 	}
 	s := b.storage(name, role, shape.Bytes())
-	b.g.Storages[s].Init = init
-	return b.tensor(name, s, 0, 0, shape)
+	b.g.Storages[s].Init = &init
+	return b.tensor(name, s, 0, 0, shape, Float32)
 }
 
 // View adds a tensor that shows t's content with another shape, starting offset bytes into t.
 func (b *Builder) View(name string, t TensorID, offset Bytes, shape Shape) TensorID {
 	of := b.g.Tensors[t]
-	if offset < 0 || offset+shape.Bytes() > of.Bytes() {
-		b.Fail(fmt.Errorf("view %s: bytes %d to %d are outside of %s (%d bytes)", name, offset, offset+shape.Bytes(), of.Name, of.Bytes()))
+	if size := Bytes(shape.Elements()) * of.DType.Bytes(); offset < 0 || offset+size > of.Bytes() {
+		b.Fail(fmt.Errorf("view %s: bytes %d to %d are outside of %s (%d bytes)", name, offset, offset+size, of.Name, of.Bytes()))
 	}
-	return b.tensor(name, of.Storage, of.Version, of.Offset+offset, shape)
+	return b.tensor(name, of.Storage, of.Version, of.Offset+offset, shape, of.DType)
 }
 
 // Op appends an op and returns its outputs. Fresh outputs become new storages named after the op, gradients in the
 // backward phase and activations elsewhere; outputs in place become the next version of the input's storage.
 func (b *Builder) Op(name string, kind Kind, attrs Attrs, inputs ...TensorID) []TensorID {
+	var types []DType
 	shapes, err := Infer(kind, attrs, b.g.Shapes(inputs))
+	if err == nil {
+		types, err = inferTypes(kind, b.g.dtypes(inputs))
+	}
 	if err != nil {
 		b.Fail(fmt.Errorf("op %s: %w", name, err))
 		return b.placeholders(kind)
@@ -92,10 +102,10 @@ func (b *Builder) Op(name string, kind Kind, attrs Attrs, inputs ...TensorID) []
 		}
 		if in := k.outputs[i]; in != fresh {
 			of := b.g.Tensors[inputs[in]]
-			op.Outputs = append(op.Outputs, b.tensor(of.Name, of.Storage, of.Version+1, of.Offset, shape))
+			op.Outputs = append(op.Outputs, b.tensor(of.Name, of.Storage, of.Version+1, of.Offset, shape, of.DType))
 			continue
 		}
-		op.Outputs = append(op.Outputs, b.tensor(label, b.storage(label, role, shape.Bytes()), 0, 0, shape))
+		op.Outputs = append(op.Outputs, b.tensor(label, b.storage(label, role, Bytes(shape.Elements())*types[i].Bytes()), 0, 0, shape, types[i]))
 	}
 	b.g.Ops = append(doubled(b.g.Ops), op)
 	return op.Outputs
@@ -112,9 +122,9 @@ func (b *Builder) storage(name string, role Role, size Bytes) StorageID {
 	return id
 }
 
-func (b *Builder) tensor(name string, s StorageID, version int, offset Bytes, shape Shape) TensorID {
+func (b *Builder) tensor(name string, s StorageID, version int, offset Bytes, shape Shape, dtype DType) TensorID {
 	id := TensorID(len(b.g.Tensors))
-	b.g.Tensors = append(doubled(b.g.Tensors), Tensor{ID: id, Name: name, Storage: s, Version: version, Offset: offset, Shape: shape})
+	b.g.Tensors = append(doubled(b.g.Tensors), Tensor{ID: id, Name: name, Storage: s, Version: version, Offset: offset, Shape: shape, DType: dtype})
 	return id
 }
 
@@ -143,7 +153,7 @@ func (b *Builder) placeholders(kind Kind) []TensorID {
 	}
 	ids := make([]TensorID, n)
 	for i := range ids {
-		ids[i] = b.tensor("invalid", b.storage("invalid", Activation, ElementBytes), 0, 0, Shape{1})
+		ids[i] = b.tensor("invalid", b.storage("invalid", Activation, ElementBytes), 0, 0, Shape{1}, Float32)
 	}
 	return ids
 }

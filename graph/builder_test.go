@@ -10,10 +10,10 @@ import (
 func TestBuilder(t *testing.T) {
 	g := tiny(t)
 	storages := []Storage{
-		{0, "x", Input, 24, nil}, {1, "labels", Input, 8, nil}, {2, "w", Parameter, 48, &Init{InitNormal, 0.5}},
-		{3, "fc", Activation, 32, nil}, {4, "relu", Activation, 32, nil},
-		{5, "loss.0", Output, 4, nil}, {6, "loss.1", Activation, 32, nil},
-		{7, "loss.dx", Gradient, 32, nil}, {8, "relu.dx", Gradient, 32, nil}, {9, "fc.dw", Gradient, 48, nil},
+		{0, "x", Input, 24, nil, Anything}, {1, "labels", Input, 8, nil, Anything}, {2, "w", Parameter, 48, &Init{InitNormal, 0.5}, Anything},
+		{3, "fc", Activation, 32, nil, Anything}, {4, "relu", Activation, 32, nil, Anything},
+		{5, "loss.0", Output, 4, nil, Anything}, {6, "loss.1", Activation, 32, nil, Anything},
+		{7, "loss.dx", Gradient, 32, nil, Anything}, {8, "relu.dx", Gradient, 32, nil, Anything}, {9, "fc.dw", Gradient, 48, nil, Anything},
 	}
 	if diff := cmp.Diff(storages, g.Storages); diff != "" {
 		t.Errorf("storages (-want +got):\n%s", diff)
@@ -22,7 +22,7 @@ func TestBuilder(t *testing.T) {
 	if diff := cmp.Diff(update, g.Ops[6]); diff != "" {
 		t.Errorf("update (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Tensor{10, "w", 2, 1, 0, Shape{4, 3}}, g.Tensors[10]); diff != "" {
+	if diff := cmp.Diff(Tensor{10, "w", 2, 1, 0, Shape{4, 3}, Float32}, g.Tensors[10]); diff != "" {
 		t.Errorf("updated w (-want +got):\n%s", diff)
 	}
 	if op := g.Ops[4]; op.Phase != Backward || op.Forward != 1 {
@@ -68,7 +68,7 @@ func TestQuestions(t *testing.T) {
 
 func TestView(t *testing.T) {
 	b := NewBuilder("views")
-	x := b.Source("x", Input, Shape{4, 6}, nil)
+	x := b.Input("x", Anything, Float32, Shape{4, 6})
 	rows := b.View("rows", x, 48, Shape{2, 6})
 	last := b.View("last", rows, 24, Shape{6, 1})
 	b.Op("relu", ReLU, Attrs{}, last)
@@ -79,7 +79,7 @@ func TestView(t *testing.T) {
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Tensor{2, "last", 0, 0, 72, Shape{6, 1}}, g.Tensors[last]); diff != "" {
+	if diff := cmp.Diff(Tensor{2, "last", 0, 0, 72, Shape{6, 1}, Float32}, g.Tensors[last]); diff != "" {
 		t.Errorf("view of a view (-want +got):\n%s", diff)
 	}
 }
@@ -90,8 +90,8 @@ func TestBuilderErrors(t *testing.T) {
 		build func(b *Builder, x TensorID)
 		want  string
 	}{
-		{"source of a role without content", func(b *Builder, _ TensorID) { b.Source("s", Activation, Shape{1}, nil) },
-			"build broken: storage s: role activation has no content before the first op"},
+		{"persistent storage of another role", func(b *Builder, _ TensorID) { b.Persistent("s", Activation, Shape{1}, Init{InitOne, 0}) },
+			"build broken: storage s: role activation is not persistent"},
 		{"view past the end", func(b *Builder, x TensorID) { b.View("v", x, 4, Shape{2, 3}) },
 			"view v: bytes 4 to 28 are outside of x (24 bytes)"},
 		{"view before the start", func(b *Builder, x TensorID) { b.View("v", x, -4, Shape{1}) },
@@ -99,7 +99,7 @@ func TestBuilderErrors(t *testing.T) {
 		{"unknown kind", func(b *Builder, x TensorID) { b.Op("o", "sinh", Attrs{}, x) },
 			`op o: unknown op kind "sinh"`},
 		{"operands that do not fit", func(b *Builder, x TensorID) {
-			b.Op("o", Linear, Attrs{}, x, b.Source("w", Input, Shape{5, 4}, nil))
+			b.Op("o", Linear, Attrs{}, x, b.Input("w", Anything, Float32, Shape{5, 4}))
 		}, "op o: linear: w has shape [5 4], want [-1 3] (-1: any)"},
 		{"too few operands", func(b *Builder, x TensorID) { b.Op("o", Add, Attrs{}, x) },
 			"op o: add takes 2 inputs, got 1"},
@@ -112,7 +112,7 @@ func TestBuilderErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			b := NewBuilder("broken")
-			test.build(b, b.Source("x", Input, Shape{2, 3}, nil))
+			test.build(b, b.Input("x", Anything, Float32, Shape{2, 3}))
 			g, err := b.Graph()
 			if g != nil || err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want it to contain %q", err, test.want)

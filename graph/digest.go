@@ -68,6 +68,7 @@ func (w *digestWriter) storage(s *Storage) {
 	} else {
 		w.number(-1)
 	}
+	w.text(string(s.Holds))
 	w.flush(1 << 12)
 }
 
@@ -81,6 +82,7 @@ func (w *digestWriter) tensor(t *Tensor) {
 	for _, n := range t.Shape {
 		w.number(int(n))
 	}
+	w.text(string(t.DType))
 	w.flush(1 << 12)
 }
 

@@ -7,9 +7,9 @@ import "testing"
 func tiny(t *testing.T) *Graph {
 	t.Helper()
 	b := NewBuilder("tiny")
-	x := b.Source("x", Input, Shape{2, 3}, nil)
-	labels := b.Source("labels", Input, Shape{2}, nil)
-	w := b.Source("w", Parameter, Shape{4, 3}, &Init{Kind: InitNormal, Scale: 0.5})
+	x := b.Input("x", Anything, Float32, Shape{2, 3})
+	labels := b.Input("labels", Anything, Float32, Shape{2})
+	w := b.Persistent("w", Parameter, Shape{4, 3}, Init{Kind: InitNormal, Scale: 0.5})
 	b.SetLayer("fc")
 	fc := b.Op("fc", Linear, Attrs{}, x, w)[0]
 	relu := b.Op("relu", ReLU, Attrs{}, fc)[0]

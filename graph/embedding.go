@@ -9,8 +9,8 @@ const (
 )
 
 var embeddings = map[Kind]kind{
-	Embedding:   {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingShapes, flops: none, traffic: embeddingTraffic},
-	EmbeddingDW: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingDWShapes, flops: perSecond(1), attrs: names("extent")},
+	Embedding:   {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingShapes, flops: none, dtypes: indexedBy(1), traffic: embeddingTraffic},
+	EmbeddingDW: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingDWShapes, flops: perSecond(1), dtypes: indexedBy(0), attrs: names("extent")},
 }
 
 func embeddingShapes(_ Attrs, in []Shape) ([]Shape, error) {
@@ -33,4 +33,4 @@ func embeddingDWShapes(a Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{{a.Extent[0], in[1][1]}}, nil
 }
 
-func embeddingTraffic(_ Attrs, in, out []Shape) Bytes { return in[1].Bytes() + 2*out[0].Bytes() }
+func embeddingTraffic(in, out []Bytes) Bytes { return in[1] + 2*out[0] }

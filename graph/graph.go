@@ -61,11 +61,12 @@ type Storage struct {
 	Name  string    `json:"name"`
 	Role  Role      `json:"role"`
 	Bytes Bytes     `json:"bytes"`
-	Init  *Init     `json:"init,omitempty"` // persistent storages only
+	Init  *Init     `json:"init,omitempty"`  // persistent storages only
+	Holds Holds     `json:"holds,omitempty"` // inputs only
 }
 
-// Tensor is one version of a storage, or a view of a part of it, seen with a shape. Elements are float32 and dense,
-// in row-major order; class labels are float32 too.
+// Tensor is one version of a storage, or a view of a part of it, seen with a shape. Elements are dense, in row-major
+// order, and all tensors of a storage have the same type. Class labels are numbers of the type of the logits.
 type Tensor struct {
 	ID      TensorID  `json:"id"`
 	Name    string    `json:"name"`
@@ -73,10 +74,11 @@ type Tensor struct {
 	Version int       `json:"version"`
 	Offset  Bytes     `json:"offset,omitempty"` // from the start of the storage
 	Shape   Shape     `json:"shape"`
+	DType   DType     `json:"dtype,omitempty"`
 }
 
 // Bytes is the size of the tensor's elements.
-func (t Tensor) Bytes() Bytes { return t.Shape.Bytes() }
+func (t Tensor) Bytes() Bytes { return Bytes(t.Shape.Elements()) * t.DType.Bytes() }
 
 // Op is one operator of the iteration. Its rules (shapes, cost, which outputs are made in place) follow from Kind.
 type Op struct {
@@ -118,8 +120,25 @@ func (g *Graph) Fresh(op OpID, i int) bool {
 	return v.Number == 0 && !g.Storages[v.Storage].Role.FromHost()
 }
 
-// Pure reports whether the op makes only fresh storages. Only pure ops may run twice in one iteration.
+// Updated returns the input that output i of an op updates in place, or -1 if the output is fresh.
+func (g *Graph) Updated(op OpID, i int) int {
+	o := &g.Ops[op]
+	if updates := kinds[o.Kind].outputs; updates != nil {
+		return updates[i]
+	}
+	out := g.Tensors[o.Outputs[i]]
+	return slices.IndexFunc(o.Inputs, func(t TensorID) bool {
+		in := g.Tensors[t]
+		return in.Storage == out.Storage && in.Version == out.Version-1 && in.Offset == out.Offset && slices.Equal(in.Shape, out.Shape)
+	})
+}
+
+// Pure reports whether the op makes only fresh storages and may be executed again. Only pure ops may run twice in one
+// iteration.
 func (g *Graph) Pure(op OpID) bool {
+	if g.Ops[op].Attrs.Once {
+		return false
+	}
 	for i := range g.Ops[op].Outputs {
 		if !g.Fresh(op, i) {
 			return false
@@ -199,18 +218,50 @@ func (g *Graph) Shapes(ids []TensorID) []Shape {
 	return shapes
 }
 
+// dtypes returns the types of the tensors.
+func (g *Graph) dtypes(ids []TensorID) []DType {
+	types := make([]DType, len(ids))
+	for i, t := range ids {
+		types[i] = g.Tensors[t].DType
+	}
+	return types
+}
+
+// sizes returns the bytes of the tensors.
+func (g *Graph) sizes(ids []TensorID) []Bytes {
+	sizes := make([]Bytes, len(ids))
+	for i, t := range ids {
+		sizes[i] = g.Tensors[t].Bytes()
+	}
+	return sizes
+}
+
 // Cost returns the op's arithmetic and memory traffic by the rule of its kind.
 func (g *Graph) Cost(op OpID) Cost {
 	o := &g.Ops[op]
-	return kinds[o.Kind].cost(o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs))
+	k := kinds[o.Kind]
+	return Cost{
+		FLOPs: k.flops(o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs)),
+		Bytes: k.moves(g.sizes(o.Inputs), g.sizes(o.Outputs)),
+	}
+}
+
+// DTypes returns the types of the elements of all storages.
+func (g *Graph) DTypes() []DType {
+	types := make([]DType, len(g.Storages))
+	for _, t := range g.Tensors {
+		types[t.Storage] = t.DType
+	}
+	return types
 }
 
 // Parameters is the number of trained elements.
 func (g *Graph) Parameters() int64 {
 	var n int64
+	types := g.DTypes()
 	for _, s := range g.Storages {
 		if s.Role == Parameter {
-			n += int64(s.Bytes / ElementBytes)
+			n += int64(s.Bytes / types[s.ID].Bytes())
 		}
 	}
 	return n

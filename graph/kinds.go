@@ -9,18 +9,19 @@ type Kind string
 
 // families are all kinds. A new kind is a row of its family, a new family a file and a name here.
 var families = []map[Kind]kind{
-	convolutions, products, elementwise, pooling, norms, moves, embeddings, attention, recurrent, losses, optimizers,
+	convolutions, products, elementwise, pooling, norms, moves, embeddings, attention, recurrent, losses, optimizers, opaque,
 }
 
 // kind is what follows from the name of an operator.
 type kind struct {
 	inputs  [2]int                                     // min and max number
-	outputs []int                                      // per output: the input that it updates in place, or fresh
+	outputs []int                                      // per output: the input that it updates in place, or fresh; nil: Opaque
 	shapes  func(a Attrs, in []Shape) ([]Shape, error) // of the outputs
 	flops   func(a Attrs, in, out []Shape) int64
-	traffic func(a Attrs, in, out []Shape) Bytes // nil: each operand is read or written once, from end to end
-	attrs   attrSet                              // attributes that it has; others are refused
-	check   func(a Attrs) error                  // nil: any finite attributes will do
+	dtypes  func(in []DType, outputs int) ([]DType, error) // of the outputs; nil: alike
+	traffic func(in, out []Bytes) Bytes                    // nil: each operand is read or written once, from end to end
+	attrs   attrSet                                        // attributes that it has; others are refused
+	check   func(a Attrs) error                            // nil: any finite attributes will do
 }
 
 // fresh marks an output that is a new storage.
@@ -39,11 +40,13 @@ var kinds = func() map[Kind]*kind {
 	return all
 }()
 
-// Kinds returns every kind there is, in no order.
+// Kinds returns every kind that says what it computes, all but Opaque, in no order.
 func Kinds() []Kind {
 	names := make([]Kind, 0, len(kinds))
 	for k := range kinds {
-		names = append(names, k)
+		if k != Opaque {
+			names = append(names, k)
+		}
 	}
 	return names
 }
@@ -70,6 +73,20 @@ func Infer(name Kind, a Attrs, in []Shape) ([]Shape, error) {
 	return out, nil
 }
 
+// inferTypes returns the types of the outputs that an op of this kind makes.
+func inferTypes(name Kind, in []DType) ([]DType, error) {
+	k := kinds[name]
+	rule := k.dtypes
+	if rule == nil {
+		rule = alike
+	}
+	out, err := rule(in, len(k.outputs))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return out, nil
+}
+
 // accepts returns an error unless an op of the kind can have these attributes.
 func (k *kind) accepts(a Attrs) error {
 	if stray := a.set() &^ k.attrs; stray != 0 {
@@ -90,16 +107,16 @@ type Cost struct {
 	Bytes Bytes // read and written: each operand once, or the part of it that the op touches
 }
 
-func (k *kind) cost(a Attrs, in, out []Shape) Cost {
-	c := Cost{FLOPs: k.flops(a, in, out)}
+// moves returns the traffic of an op with operands of these sizes.
+func (k *kind) moves(in, out []Bytes) Bytes {
 	if k.traffic != nil {
-		c.Bytes = k.traffic(a, in, out)
-		return c
+		return k.traffic(in, out)
 	}
-	for _, shapes := range [2][]Shape{in, out} {
-		for _, s := range shapes {
-			c.Bytes += s.Bytes()
+	var sum Bytes
+	for _, sizes := range [2][]Bytes{in, out} {
+		for _, s := range sizes {
+			sum += s
 		}
 	}
-	return c
+	return sum
 }

@@ -61,7 +61,7 @@ var calls = []call{
 	{LRNDX, across, []Shape{{2, 3, 7, 5}, {2, 3, 7, 5}, {2, 3, 7, 5}}, []Shape{{2, 3, 7, 5}}, 27 * 210},
 	{BatchNormStats, Attrs{}, []Shape{{2, 3, 7, 5}}, []Shape{{3}, {3}}, 4 * 210},
 	{BatchNorm, Attrs{Epsilon: 1e-5}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {3}}, []Shape{{2, 3, 7, 5}}, 5 * 210},
-	{BatchNormUpdate, Attrs{}, []Shape{{3}, {3}, {3}, {3}}, []Shape{{3}, {3}}, 9},
+	{BatchNormUpdate, Attrs{Length: 2}, []Shape{{3}, {3}, {3}, {3}}, []Shape{{3}, {3}}, 9},
 	{BatchNormGrad, Attrs{Epsilon: 1e-5}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {2, 3, 7, 5}}, []Shape{{2, 3, 7, 5}, {3}, {3}}, 11 * 210},
 	{Add, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
 	{Mul, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
@@ -116,15 +116,22 @@ var calls = []call{
 // touched is the traffic in calls of the kinds that touch a part of an operand: 24 elements are read and written, or
 // read twice and written; 5 ids and as many rows of 3 are read, and the rows written.
 var touched = map[Kind]Bytes{
-	Slice: 2 * 24 * ElementBytes, SliceAccumulate: 3 * 24 * ElementBytes, Embedding: (5 + 15 + 15) * ElementBytes,
+	Slice: 2 * 24 * ElementBytes, SliceAccumulate: 3 * 24 * ElementBytes, Embedding: 5*8 + (15+15)*ElementBytes, EmbeddingDW: 5*8 + (15+21)*ElementBytes,
 }
+
+// indexed names the input of a kind that holds indices.
+var indexed = map[Kind]int{Embedding: 1, EmbeddingDW: 0}
 
 // use builds a graph of one op of the kind on persistent storages.
 func use(kind Kind, attrs Attrs, in []Shape) *Builder {
 	b := NewBuilder("use")
 	var ids []TensorID
 	for i, shape := range in {
-		ids = append(ids, b.Source(fmt.Sprintf("in%d", i), State, shape, &Init{Kind: InitOne}))
+		if index, ok := indexed[kind]; ok && i == index {
+			ids = append(ids, b.Input("index", Anything, Int64, shape))
+			continue
+		}
+		ids = append(ids, b.Persistent(fmt.Sprintf("in%d", i), State, shape, Init{Kind: InitOne}))
 	}
 	b.Op("op", kind, attrs, ids...)
 	return b
@@ -233,7 +240,7 @@ func TestKindsRejectShapes(t *testing.T) {
 		{BatchNorm, Attrs{Epsilon: 1e-5}, []Shape{x, {3}, {2}, {3}, {3}}, "variance has shape [2], want [3]"},
 		{BatchNormGrad, Attrs{Epsilon: 1e-5}, []Shape{x, {3}, {3}, {2}, x}, "gamma has shape [2], want [3]"},
 		{BatchNormGrad, Attrs{Epsilon: 1e-5}, []Shape{x, {3}, {3}, {3}, y}, "dy has shape [2 3 4 4], want [2 3 7 5]"},
-		{BatchNormUpdate, Attrs{}, []Shape{{3}, {3}, {2}, {3}}, "statistic has shape [2], want [3]"},
+		{BatchNormUpdate, Attrs{Length: 2}, []Shape{{3}, {3}, {2}, {3}}, "statistic has shape [2], want [3]"},
 		{Add, Attrs{}, []Shape{{6}, {2, 3}}, "operand has shape [2 3], want [6]"},
 		{Concat, Attrs{Dim: 1}, []Shape{{2, 3, 4}, {2, 3, 5}}, "operand 1 has shape [2 3 5], want [2 -1 4]"},
 		{Concat, Attrs{Dim: 3}, []Shape{{2, 3, 4}, {2, 3, 4}}, "operand has shape [2 3 4], which has no dimension 3"},
@@ -296,7 +303,9 @@ func TestAttrsReject(t *testing.T) {
 		{LRN, Attrs{Length: 5, Epsilon: 1, Factor: -1}, []Shape{x}, "factor -1 and exponent 0 not negative"},
 		{LRNDX, Attrs{Length: 5, Epsilon: 1, Exponent: math.NaN()}, []Shape{x, x, x}, "exponent NaN is not finite"},
 		{BatchNorm, Attrs{}, []Shape{x, {3}, {3}, {3}, {3}}, "epsilon 0 must be positive"},
-		{BatchNormUpdate, Attrs{Momentum: 1.5}, []Shape{{3}, {3}, {3}, {3}}, "momentum 1.5 must be"},
+		{BatchNormUpdate, Attrs{Length: 2, Momentum: 1.5}, []Shape{{3}, {3}, {3}, {3}}, "momentum 1.5 must be"},
+		{BatchNormUpdate, Attrs{Length: 1}, []Shape{{3}, {3}, {3}, {3}}, "length 1 must be the number of values that the statistics are of, at least 2"},
+		{BatchNormUpdate, Attrs{}, []Shape{{3}, {3}, {3}, {3}}, "length 0 must be"},
 		{Adam, Attrs{Beta1: 1, Epsilon: 1}, []Shape{x, x, x, x}, "beta1 1 must be"},
 		{LayerNorm, Attrs{}, []Shape{{2, 3}, {3}, {3}}, "epsilon 0 must be positive"},
 		{Softmax, Attrs{Factor: -1}, []Shape{{2, 3, 3}}, "factor -1 must be positive"},
@@ -334,7 +343,7 @@ func TestKindsRefuseStrayAttributes(t *testing.T) {
 			a := c.attrs
 			f := reflect.ValueOf(&a).Elem().Field(i)
 			switch f.Kind() {
-			case reflect.Int:
+			case reflect.Int, reflect.Int64:
 				f.SetInt(1)
 			case reflect.Uint64:
 				f.SetUint(1)

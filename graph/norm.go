@@ -6,7 +6,7 @@ import "fmt"
 const (
 	BatchNormStats  Kind = "batch_norm_stats"  // x -> mean[C] variance[C] (biased)
 	BatchNorm       Kind = "batch_norm"        // x mean variance gamma beta -> y; Epsilon
-	BatchNormUpdate Kind = "batch_norm_update" // mean variance running_mean running_variance -> both running ones, in place; Momentum
+	BatchNormUpdate Kind = "batch_norm_update" // mean variance running_mean running_variance -> both running ones, in place; Momentum; Length values had that mean and variance
 	BatchNormGrad   Kind = "batch_norm_grad"   // x mean variance gamma dy -> dx dgamma dbeta; Epsilon
 	LayerNorm       Kind = "layer_norm"        // x[N,D] gamma[D] beta[D] -> y mean[N] scale[N] (1/deviation, of the biased variance); Epsilon
 	LayerNormGrad   Kind = "layer_norm_grad"   // x mean scale gamma dy -> dx dgamma dbeta
@@ -17,7 +17,7 @@ const (
 var norms = map[Kind]kind{
 	BatchNormStats:  {inputs: [2]int{1, 1}, outputs: []int{fresh, fresh}, shapes: statsShapes, flops: perInput(4)},
 	BatchNorm:       {inputs: [2]int{5, 5}, outputs: []int{fresh}, shapes: normShapes, flops: perOutput(5), attrs: names("epsilon"), check: epsilonCheck},
-	BatchNormUpdate: {inputs: [2]int{4, 4}, outputs: []int{2, 3}, shapes: updateShapes, flops: perOutput(3), attrs: names("momentum"), check: momentumCheck},
+	BatchNormUpdate: {inputs: [2]int{4, 4}, outputs: []int{2, 3}, shapes: updateShapes, flops: perOutput(3), attrs: names("momentum", "length"), check: runningCheck},
 	BatchNormGrad:   {inputs: [2]int{5, 5}, outputs: []int{fresh, fresh, fresh}, shapes: normGradShapes, flops: perInput(11), attrs: names("epsilon"), check: epsilonCheck},
 	LayerNorm:       {inputs: [2]int{3, 3}, outputs: []int{fresh, fresh, fresh}, shapes: layerNormShapes, flops: perInput(8), attrs: names("epsilon"), check: epsilonCheck},
 	LayerNormGrad:   {inputs: [2]int{5, 5}, outputs: []int{fresh, fresh, fresh}, shapes: layerNormGradShapes, flops: perInput(14)},
@@ -114,5 +114,12 @@ func lrnCheck(a Attrs) error {
 }
 
 func epsilonCheck(a Attrs) error { return positive("epsilon", a.Epsilon) }
+
+func runningCheck(a Attrs) error {
+	if a.Length < 2 {
+		return fmt.Errorf("length %d must be the number of values that the statistics are of, at least 2: one value has no unbiased variance", a.Length)
+	}
+	return momentumCheck(a)
+}
 
 func momentumCheck(a Attrs) error { return share("momentum", a.Momentum) }

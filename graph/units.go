@@ -15,7 +15,7 @@ const (
 	GiB Bytes = 1 << 30
 )
 
-// ElementBytes is the size of a tensor's element.
+// ElementBytes is the size of a float32, and the unit of a storage's size.
 const ElementBytes Bytes = 4
 
 // String prints the amount with a binary unit and at most two decimals.
@@ -45,5 +45,5 @@ func (s Shape) Elements() int {
 	return n
 }
 
-// Bytes is the size of a dense tensor of this shape.
+// Bytes is the size of a dense float32 tensor of this shape.
 func (s Shape) Bytes() Bytes { return Bytes(s.Elements()) * ElementBytes }

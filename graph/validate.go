@@ -7,8 +7,12 @@ import (
 	"slices"
 )
 
-// maxBytes bounds a storage so that sums over a graph cannot overflow.
-const maxBytes = Bytes(1) << 46
+// MaxBytes bounds a storage, or the scratch of a step. MaxTotal bounds the storages of a graph together, an arena and a region of the
+// host: no sum of one of each overflows.
+const (
+	MaxBytes = Bytes(1) << 46
+	MaxTotal = Bytes(1) << 60
+)
 
 // Validate checks the graph against the rules of its kinds and the meaning of versions. It returns every problem it
 // finds, joined, or nil. Problems that make others impossible to judge (ids out of range) end the check early.
@@ -61,8 +65,8 @@ func (v *validator) ids() {
 		}
 		if _, ok := kinds[op.Kind]; !ok {
 			v.say("op %s: unknown kind %q", op.Name, op.Kind)
-		} else if len(op.Outputs) != len(kinds[op.Kind].outputs) {
-			v.say("op %s: %s makes %d outputs, got %d", op.Name, op.Kind, len(kinds[op.Kind].outputs), len(op.Outputs))
+		} else if n := len(kinds[op.Kind].outputs); op.Kind != Opaque && len(op.Outputs) != n {
+			v.say("op %s: %s makes %d outputs, got %d", op.Name, op.Kind, n, len(op.Outputs))
 		}
 		if op.Forward != NoOp && (op.Forward < 0 || int(op.Forward) >= i) {
 			v.say("op %s: forward op %d is not an earlier op", op.Name, op.Forward)
@@ -78,14 +82,23 @@ func (v *validator) ids() {
 }
 
 func (v *validator) storages() {
+	room := MaxTotal
 	for _, s := range v.g.Storages {
+		if s.Bytes > 0 && room >= 0 {
+			room -= min(s.Bytes, MaxBytes)
+		}
 		switch s.Role {
 		case Input, Parameter, State, Activation, Gradient, Output:
 		default:
 			v.say("storage %s: unknown role %q", s.Name, s.Role)
 		}
-		if s.Bytes <= 0 || s.Bytes > maxBytes || s.Bytes%ElementBytes != 0 {
-			v.say("storage %s: %d bytes is not a positive multiple of %d up to %d", s.Name, s.Bytes, ElementBytes, maxBytes)
+		if !s.Holds.known() {
+			v.say("storage %s: it holds %q, which is not known; leave it out", s.Name, s.Holds)
+		} else if s.Holds != Anything && s.Role != Input {
+			v.say("storage %s: only inputs say what they hold", s.Name)
+		}
+		if s.Bytes <= 0 || s.Bytes > MaxBytes || s.Bytes%ElementBytes != 0 {
+			v.say("storage %s: %d bytes is not a positive multiple of %d up to %d", s.Name, s.Bytes, ElementBytes, MaxBytes)
 		}
 		if (s.Init != nil) != s.Role.Persistent() {
 			v.say("storage %s: persistent storages, and no others, have an init", s.Name)
@@ -100,17 +113,30 @@ func (v *validator) storages() {
 			}
 		}
 	}
+	if room < 0 {
+		v.say("the storages have more than %d bytes together", MaxTotal)
+	}
 }
 
 func (v *validator) tensors() {
+	seen := make([]bool, len(v.g.Storages))
+	types := make([]DType, len(v.g.Storages))
 	for _, t := range v.g.Tensors {
 		s := v.g.Storages[t.Storage]
+		if t.DType.Bytes() == 0 {
+			v.say("tensor %s: unknown dtype %q", t.Name, t.DType)
+			continue
+		}
+		if seen[s.ID] && types[s.ID] != t.DType {
+			v.say("tensor %s: storage %s has elements of type %v, not %v", t.Name, s.Name, types[s.ID], t.DType)
+		}
+		seen[s.ID], types[s.ID] = true, t.DType
 		if t.Version < 0 {
 			v.say("tensor %s: version %d is negative", t.Name, t.Version)
 		}
 		elements := Bytes(1)
 		for _, d := range t.Shape {
-			if d < 1 || elements > maxBytes/Bytes(d) {
+			if d < 1 || elements > MaxBytes/Bytes(d) {
 				v.say("tensor %s: shape %v has an extent below 1 or too many elements", t.Name, t.Shape)
 				elements = 0
 				break
@@ -120,7 +146,7 @@ func (v *validator) tensors() {
 		if elements == 0 {
 			continue
 		}
-		if size := elements * ElementBytes; t.Offset < 0 || t.Offset%ElementBytes != 0 || t.Offset > s.Bytes-size {
+		if size := elements * t.DType.Bytes(); t.Offset < 0 || t.Offset%t.DType.Bytes() != 0 || t.Offset > s.Bytes-size {
 			v.say("tensor %s: bytes %d to %d do not lie in storage %s (%d bytes)", t.Name, t.Offset, t.Offset+size, s.Name, s.Bytes)
 		}
 	}
@@ -135,17 +161,13 @@ func (v *validator) ops() {
 		default:
 			v.say("op %s: unknown phase %q", op.Name, op.Phase)
 		}
-		shapes, err := Infer(op.Kind, op.Attrs, g.Shapes(op.Inputs))
-		if err != nil {
+		if err := v.inferred(&op); err != nil {
 			v.say("op %s: %w", op.Name, err)
 			continue
 		}
 		for i, id := range op.Outputs {
 			out := g.Tensors[id]
-			if !slices.Equal(out.Shape, shapes[i]) {
-				v.say("op %s: output %s has shape %v, want %v", op.Name, out.Name, out.Shape, shapes[i])
-			}
-			in := kinds[op.Kind].outputs[i]
+			in := g.Updated(op.ID, i)
 			switch {
 			case in == fresh && !g.Fresh(op.ID, i):
 				v.say("op %s: output %s must be a fresh storage, not version %d of %s", op.Name, out.Name, out.Version, g.Storages[out.Storage].Name)
@@ -159,6 +181,32 @@ func (v *validator) ops() {
 			}
 		}
 	}
+}
+
+// inferred compares the outputs of an op with those that follow from its inputs.
+func (v *validator) inferred(op *Op) error {
+	g := v.g
+	if op.Kind == Opaque {
+		return kinds[Opaque].accepts(op.Attrs)
+	}
+	shapes, err := Infer(op.Kind, op.Attrs, g.Shapes(op.Inputs))
+	if err != nil {
+		return err
+	}
+	types, err := inferTypes(op.Kind, g.dtypes(op.Inputs))
+	if err != nil {
+		return err
+	}
+	for i, id := range op.Outputs {
+		out := g.Tensors[id]
+		if !slices.Equal(out.Shape, shapes[i]) {
+			v.say("op %s: output %s has shape %v, want %v", op.Name, out.Name, out.Shape, shapes[i])
+		}
+		if out.DType != types[i] {
+			v.say("op %s: output %s is of type %v, want %v", op.Name, out.Name, out.DType, types[i])
+		}
+	}
+	return nil
 }
 
 // versions walks the ops in order and checks that every content is made once, before it is read, and is not read
@@ -194,7 +242,7 @@ func (v *validator) versions() {
 		}
 		for i, id := range op.Outputs {
 			for j, in := range op.Inputs {
-				if kinds[op.Kind].outputs[i] != j && g.Tensors[in].Storage == g.Tensors[id].Storage {
+				if g.Updated(op.ID, i) != j && g.Tensors[in].Storage == g.Tensors[id].Storage {
 					v.say("op %s: input %s lies in the storage that output %s overwrites", op.Name, g.Tensors[in].Name, g.Tensors[id].Name)
 				}
 			}

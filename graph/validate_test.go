@@ -29,6 +29,12 @@ func TestValidateRejects(t *testing.T) {
 		{"no bytes", func(g *Graph) { g.Storages[3].Bytes = 0 }, "storage fc: 0 bytes is not a positive multiple of 4"},
 		{"odd bytes", func(g *Graph) { g.Storages[3].Bytes = 34 }, "storage fc: 34 bytes is not a positive multiple of 4"},
 		{"too many bytes", func(g *Graph) { g.Storages[3].Bytes = 1 << 50 }, "storage fc: 1125899906842624 bytes is not"},
+		{"too many bytes together", func(g *Graph) {
+			const many = int(MaxTotal/MaxBytes) + 1
+			for i := range many {
+				g.Storages = append(g.Storages, Storage{ID: StorageID(len(g.Storages)), Name: string(rune('a' + i%26)), Role: Activation, Bytes: MaxBytes})
+			}
+		}, "the storages have more than 1152921504606846976 bytes together"},
 		{"parameter without init", func(g *Graph) { g.Storages[2].Init = nil }, "storage w: persistent storages, and no others, have an init"},
 		{"activation with init", func(g *Graph) { g.Storages[3].Init = &Init{Kind: InitOne} }, "storage fc: persistent storages, and no others, have an init"},
 		{"unknown init", func(g *Graph) { g.Storages[2].Init = &Init{Kind: "uniform"} }, `storage w: unknown init "uniform"`},
@@ -69,11 +75,19 @@ func TestValidateRejects(t *testing.T) {
 		}, "op w.update: writes input w"},
 		{"operand under an output", func(g *Graph) { g.Ops[6].Inputs[1] = 2 },
 			"op w.update: input w lies in the storage that output w overwrites"},
+		{"unknown content", func(g *Graph) { g.Storages[0].Holds = "movies" }, `storage x: it holds "movies", which is not known; leave it out`},
+		{"content of a parameter", func(g *Graph) { g.Storages[2].Holds = Images }, "storage w: only inputs say what they hold"},
+		{"unknown type", func(g *Graph) { g.Tensors[0].DType = "int4" }, `tensor x: unknown dtype "int4"`},
+		{"two types of a storage", func(g *Graph) {
+			g.Tensors = append(g.Tensors, Tensor{11, "x2", 0, 0, 0, Shape{3}, Int64})
+		}, "tensor x2: storage x has elements of type float32, not int64"},
+		{"type of an output", func(g *Graph) { g.Tensors[4].DType, g.Tensors[4].Shape = Float64, Shape{2, 2} }, "is of type float64, want float32"},
+		{"types of inputs", func(g *Graph) { g.Tensors[1].DType, g.Tensors[1].Shape = Int64, Shape{1} }, "op loss: softmax_xent: labels has shape"},
 		{"storage that no op makes", func(g *Graph) {
-			g.Storages = append(g.Storages, Storage{10, "lost", Gradient, 4, nil})
+			g.Storages = append(g.Storages, Storage{10, "lost", Gradient, 4, nil, Anything})
 		}, "storage lost is never made"},
 		{"version that no op makes", func(g *Graph) {
-			g.Tensors = append(g.Tensors, Tensor{11, "x2", 0, 1, 0, Shape{2, 3}})
+			g.Tensors = append(g.Tensors, Tensor{11, "x2", 0, 1, 0, Shape{2, 3}, Float32})
 		}, "storage x: version 1 is never made"},
 	}
 	for _, test := range tests {

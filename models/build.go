@@ -59,8 +59,8 @@ func (m model) loss(n *net, c Config) graph.TensorID {
 	if m.sequence != nil {
 		return m.sequence.loss(n, sizes{c.Batch, c.Sequence, c.Vocabulary})
 	}
-	x := n.b.Source("input", graph.Input, graph.Shape{c.Batch, c.Channels, c.Image, c.Image}, nil)
-	labels := n.b.Source("labels", graph.Input, graph.Shape{c.Batch}, nil)
+	x := n.b.Input("input", graph.Images, graph.Float32, graph.Shape{c.Batch, c.Channels, c.Image, c.Image})
+	labels := n.b.Input("labels", graph.Labels, graph.Float32, graph.Shape{c.Batch})
 	logits := m.layers(n, x, c.Classes)
 	n.b.SetLayer("loss")
 	return n.b.Op("loss", graph.SoftmaxXent, graph.Attrs{}, logits, labels)[0]

@@ -175,7 +175,10 @@ func TestDefaults(t *testing.T) {
 		{"alexnet", Config{Batch: 1}, graph.Shape{1, 3, 227, 227}, graph.Shape{1, 1000}, 1e-4},
 		{"resnet110-cifar", Config{}, graph.Shape{16, 3, 32, 32}, graph.Shape{16, 10}, 1e-3},
 		{"inceptionv3", Config{Batch: 1}, graph.Shape{1, 3, 299, 299}, graph.Shape{1, 1000}, 1e-3},
-		{"inceptionv4", Config{Image: 224, Batch: 1}, graph.Shape{1, 3, 224, 224}, graph.Shape{1, 10}, 1e-3},
+		{"inceptionv4", Config{Image: 224, Batch: 1}, graph.Shape{1, 3, 224, 224}, graph.Shape{1, 1000}, 1e-3},
+		{"nasnet-large", Config{Image: 224, Batch: 1}, graph.Shape{1, 3, 224, 224}, graph.Shape{1, 1000}, 1e-3},
+		{"nasnet-mobile", Config{Image: 224, Batch: 1}, graph.Shape{1, 3, 224, 224}, graph.Shape{1, 1000}, 1e-3},
+		{"inceptionv3", Config{Image: 223, Batch: 1}, graph.Shape{1, 3, 223, 223}, graph.Shape{1, 10}, 1e-3},
 		{"nasnet-large", Config{Batch: 1}, graph.Shape{1, 3, 331, 331}, graph.Shape{1, 1000}, 1e-3},
 		{"resnet50", Config{Image: 256, Classes: 7}, graph.Shape{16, 3, 256, 256}, graph.Shape{16, 7}, 1e-3},
 	}

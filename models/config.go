@@ -11,7 +11,7 @@ import (
 type Config struct {
 	Image    int // height and width in pixels; 0 means the size that the network was made for
 	Channels int // of the input; 0 means 1 for mlp and lenet, 3 for the others
-	Classes  int // 0 means 10; for networks made for 224 pixels or more, at their size and above, 1000
+	Classes  int // 0 means 10; for networks made for 224 pixels or more, at 224 and above, 1000
 	Batch    int // images or sequences per iteration; 0 means 16
 
 	// Networks that read sequences have these two instead of the first three, and a setting that is not a network's is
@@ -56,7 +56,7 @@ func (c Config) fill(m model) (Config, error) {
 	c.Channels = or(c.Channels, m.channels)
 	c.Batch = or(c.Batch, 16)
 	c.Thin = or(c.Thin, 1)
-	if c.Image >= m.image && m.image >= imageNet {
+	if c.Image >= imageNet && m.image >= imageNet {
 		c.Classes = or(c.Classes, 1000)
 	}
 	c.Classes = or(c.Classes, 10)

@@ -6,10 +6,10 @@ import (
 	"tensile/graph"
 )
 
-// gnmt returns the translation network of Wu et al. with so many layers in the encoder and in the decoder, as NVIDIA's
-// reference and PipeDream train it: the first layer of the encoder reads in both directions, and the decoder's first layer
-// alone asks the attention, so that its answers for all steps are computed at once. From the third layer of each on, layers
-// add to what they read.
+// gnmt returns the translation network of Wu et al. with so many layers in the encoder and in the decoder, as PipeDream
+// profiled it: the first layer of the encoder reads in both directions, and the decoder's first layer alone asks the attention, so
+// that its answers for all steps are computed at once. From the third layer of each on, layers add to what they read. All layers
+// but the first of each have dropout of what the layer below made; in the decoder the attention's answer is joined to it after that.
 func gnmt(layers, width int) model {
 	return model{rate: 1, sequence: &sequence{length: 50, most: mostSteps, vocabulary: 32320, loss: func(n *net, s sizes) graph.TensorID {
 		g := translator{net: n, s: s, layers: layers, width: width}
@@ -24,7 +24,8 @@ type translator struct {
 }
 
 func (g *translator) loss() graph.TensorID {
-	source, target, next := g.ids("source", g.s), g.ids("target", g.s), g.ids("next", g.s)
+	source, target := g.tokens("source", graph.SourceTokens, g.s), g.tokens("target", graph.TargetTokens, g.s)
+	next := g.classes("next", graph.NextTokens, g.s)
 	memory := g.encode(source)
 	y := g.decode(target, memory)
 	g.b.SetLayer("head")
@@ -40,14 +41,15 @@ func (g *translator) words(name string, ids graph.TensorID) graph.TensorID {
 	return g.shown(x, g.s.batch, g.s.steps, g.width)
 }
 
-// layer is an LSTM with dropout of what it reads.
-func (g *translator) layer(name string, x graph.TensorID) graph.TensorID {
+// layer is an LSTM with dropout of what it reads, but for what is beside it: [N,S,I] each -> [N,S,width].
+func (g *translator) layer(name string, x graph.TensorID, beside ...graph.TensorID) graph.TensorID {
 	g.b.SetLayer(name)
-	return g.lstm(name, g.dropout(name+".dropout", x, 0.2), g.width, false)
+	x = g.dropout(name+".dropout", x, 0.2)
+	return g.lstm(name, g.joined(name+".in", 2, append([]graph.TensorID{x}, beside...)...), g.width, false)
 }
 
 func (g *translator) encode(source graph.TensorID) graph.TensorID {
-	x := g.dropout("encoder.dropout", g.words("encoder", source), 0.2)
+	x := g.words("encoder", source)
 	g.b.SetLayer("encoder1")
 	x = g.joined("encoder1", 2, g.lstm("encoder1.forward", x, g.width, false), g.lstm("encoder1.backward", x, g.width, true))
 	x = g.layer("encoder2", x)
@@ -59,13 +61,14 @@ func (g *translator) encode(source graph.TensorID) graph.TensorID {
 }
 
 func (g *translator) decode(target, memory graph.TensorID) graph.TensorID {
-	x := g.layer("decoder1", g.words("decoder", target))
+	x := g.words("decoder", target)
+	g.b.SetLayer("decoder1")
+	x = g.lstm("decoder1", x, g.width, false)
 	g.b.SetLayer("attention")
 	seen := g.attend(x, memory)
 	for l := 2; l <= g.layers; l++ {
 		name := fmt.Sprintf("decoder%d", l)
-		g.b.SetLayer(name)
-		y := g.layer(name, g.joined(name+".in", 2, x, seen))
+		y := g.layer(name, x, seen)
 		if l > 2 {
 			y = g.plus(name+".add", y, x)
 		}
@@ -77,7 +80,7 @@ func (g *translator) decode(target, memory graph.TensorID) graph.TensorID {
 // attend is additive attention of every decoder step to all encoder steps: [N,T,width] -> [N,T,width].
 func (g *translator) attend(x, memory graph.TensorID) graph.TensorID {
 	n, steps, width := g.s.batch, g.s.steps, g.width
-	q := g.shown(g.linear("attention.query", g.shown(x, n*steps, width), width, linearGain), n, steps, width)
+	q := g.shown(g.linearPlain("attention.query", g.shown(x, n*steps, width), width), n, steps, width)
 	k := g.shown(g.linearPlain("attention.key", g.shown(memory, n*steps, width), width), n, steps, width)
 	v := g.weight("attention.v", width, linearGain, width)
 	scores := g.one("attention.scores", graph.AdditiveScores, graph.Attrs{}, q, k, v)

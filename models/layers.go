@@ -50,12 +50,12 @@ const (
 )
 
 func (n *net) weight(name string, fanIn int, gain float64, shape ...int) graph.TensorID {
-	init := &graph.Init{Kind: graph.InitNormal, Scale: math.Sqrt(gain / float64(fanIn))}
-	return n.b.Source(name, graph.Parameter, shape, init)
+	init := graph.Init{Kind: graph.InitNormal, Scale: math.Sqrt(gain / float64(fanIn))}
+	return n.b.Persistent(name, graph.Parameter, shape, init)
 }
 
 func (n *net) vector(name string, role graph.Role, kind graph.InitKind, size int) graph.TensorID {
-	return n.b.Source(name, role, graph.Shape{size}, &graph.Init{Kind: kind})
+	return n.b.Persistent(name, role, graph.Shape{size}, graph.Init{Kind: kind})
 }
 
 func (n *net) one(name string, kind graph.Kind, attrs graph.Attrs, inputs ...graph.TensorID) graph.TensorID {
@@ -109,7 +109,7 @@ func (n *net) norm(name string, x graph.TensorID, begin graph.InitKind) graph.Te
 		epsilon = 1e-5
 	}
 	y := n.one(name, graph.BatchNorm, graph.Attrs{Epsilon: epsilon}, x, stats[0], stats[1], gamma, beta)
-	n.b.Op(name+".running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, stats[0], stats[1], mean, variance)
+	n.b.Op(name+".running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: n.b.Shape(x).Elements() / c}, stats[0], stats[1], mean, variance)
 	return y
 }
 

@@ -9,7 +9,10 @@ import (
 // nasnet is NASNet-A of Zoph et al. (2018): three rows of normal cells, the channels doubled and the image halved by a
 // reduction cell between rows. filters is what one operation of a cell makes in the first row, stem what the first
 // convolution makes, repeats the normal cells in a row. Where an operation halves the image it is padded on both sides alike.
-func nasnet(image, stem, filters, repeats int) model {
+//
+// Beside the output of a reduction, the first cell after it reads one of the reduction's two inputs: the older one if skip is
+// true, as NASNet-A large does, else the newer one, as mobile does (skip_reduction in Keras' NASNet).
+func nasnet(image, stem, filters, repeats int, skip bool) model {
 	return model{
 		image: image, channels: 3, rate: 1,
 		smallest: normalising(35, 19),
@@ -23,8 +26,11 @@ func nasnet(image, stem, filters, repeats int) model {
 			for row := range 3 {
 				width := filters << row
 				if row > 0 {
-					// The first cell after a reduction has what the reduction had for its older input.
-					x = n.reduceCell(fmt.Sprintf("reduce%d", row), before, x, width, (*net).project)
+					newer := x
+					x = n.reduceCell(fmt.Sprintf("reduce%d", row), before, newer, width, (*net).project)
+					if !skip {
+						before = newer
+					}
 				}
 				fit := (*net).skim
 				for i := range repeats {

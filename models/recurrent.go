@@ -38,12 +38,15 @@ func (n *net) cell(name string, in, width int) *cell {
 	return &cell{weight: n.weight(name+".w", in, linearGain, 4*width, in), bias: n.vector(name+".b", graph.Parameter, graph.InitZero, 4*width)}
 }
 
-// step takes the gates' part from below, and further things of the step before, [N,...] each. It returns h[N,width].
+// step takes the gates' part from below, and further things of the step before, [N,...] each. It returns h[N,width]. In the first
+// step all of the step before is zero: of its product only the bias is left.
 func (l *cell) step(n *net, name string, below graph.TensorID, beside ...graph.TensorID) graph.TensorID {
-	operands := []graph.TensorID{below}
-	if l.begun {
+	var operands []graph.TensorID
+	if !l.begun {
+		operands = append(operands, n.one(name+".before", graph.Bias, graph.Attrs{}, below, l.bias))
+	} else {
 		x := n.joined(name+".beside", 1, append(beside, l.h)...)
-		operands = append(operands, n.one(name+".before", graph.Linear, graph.Attrs{}, x, l.weight, l.bias), l.c)
+		operands = append(operands, below, n.one(name+".before", graph.Linear, graph.Attrs{}, x, l.weight, l.bias), l.c)
 	}
 	out := n.b.Op(name, graph.LSTM, graph.Attrs{}, operands...)
 	l.h, l.c, l.begun = out[0], out[1], true
@@ -59,7 +62,7 @@ func rhn(depth, width int) model {
 }
 
 func rhnLoss(n *net, s sizes, depth, width int) graph.TensorID {
-	tokens, next := n.ids("tokens", s), n.ids("next", s)
+	tokens, next := n.tokens("tokens", graph.Tokens, s), n.classes("next", graph.NextTokens, s)
 	n.b.SetLayer("embedding")
 	table := n.table("words", s.vocabulary, width)
 	x := n.dropout("embedding.dropout", n.embed("embedding", table, tokens), 0.25)

@@ -42,14 +42,23 @@ func (c Config) fillSequence(m model) (Config, error) {
 		within("batch", c.Batch, 1, MaxBatch))
 }
 
-// ids is an input of tokens for every step, seen as one row after the other.
-func (n *net) ids(name string, s sizes) graph.TensorID {
-	return n.b.View(name+".ids", n.b.Source(name, graph.Input, graph.Shape{s.batch, s.steps}, nil), 0, graph.Shape{s.rows()})
+// tokens is an input of a token for every step, seen as one row after the other.
+func (n *net) tokens(name string, holds graph.Holds, s sizes) graph.TensorID {
+	return n.rows(name, holds, graph.Int64, s)
+}
+
+// classes is tokens for a loss: those that are to be said.
+func (n *net) classes(name string, holds graph.Holds, s sizes) graph.TensorID {
+	return n.rows(name, holds, graph.Float32, s)
+}
+
+func (n *net) rows(name string, holds graph.Holds, dtype graph.DType, s sizes) graph.TensorID {
+	return n.b.View(name+".ids", n.b.Input(name, holds, dtype, graph.Shape{s.batch, s.steps}), 0, graph.Shape{s.rows()})
 }
 
 // table is a parameter with a row of width elements for each of so many things.
 func (n *net) table(name string, rows, width int) graph.TensorID {
-	return n.b.Source(name, graph.Parameter, graph.Shape{rows, width}, &graph.Init{Kind: graph.InitNormal, Scale: 0.02})
+	return n.b.Persistent(name, graph.Parameter, graph.Shape{rows, width}, graph.Init{Kind: graph.InitNormal, Scale: 0.02})
 }
 
 // embed looks ids up: [N] -> [N,width].

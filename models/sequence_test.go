@@ -1,6 +1,7 @@
 package models
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 )
 
 // TestSequenceParameters compares with the closed forms of docs/models.md, and with the figures of others: BERT-base's
-// encoder and pooler have 109,482,240, its heads the rest; GNMT's are PipeDream's sums of 193.77 and 277.72 million;
+// encoder and pooler have 109,482,240, its heads the rest; GNMT's are the sums of PipeDream's profiles gnmt and gnmt_large;
 // Tacotron2's those of NVIDIA's reference.
 func TestSequenceParameters(t *testing.T) {
 	heads := int64(768*768+768+2*768+30522) + 2*768 + 2
@@ -20,8 +21,8 @@ func TestSequenceParameters(t *testing.T) {
 	}{
 		{"bert", 109_482_240 + heads},
 		{"gpt2", 124_439_808},
-		{"gnmt", 193_766_976},
-		{"gnmt:8,1024", 277_718_592},
+		{"gnmt", 193_765_952},
+		{"gnmt:8,1024", 277_717_568},
 		{"rhn", 23_482_400},
 		{"tacotron2", 28_193_153},
 		{"bert:2,8,2", 0}, {"gpt:3,16,4", 0}, {"gnmt:5,8", 0}, {"rhn:3,8", 0}, {"tacotron:2,32", 0},
@@ -31,6 +32,40 @@ func TestSequenceParameters(t *testing.T) {
 		got, want := g.Parameters(), closedForm(t, test.model)
 		if got != want || test.published != 0 && got != test.published {
 			t.Errorf("%s has %d parameters, its closed form %d, and %d are published", test.model, got, want, test.published)
+		}
+	}
+}
+
+// Every step of an LSTM, the first too, adds the bias of the product of the step before, as torch and cuDNN do.
+func TestLSTMBiases(t *testing.T) {
+	for _, name := range []string{"gnmt:3,8", "tacotron:1,16"} {
+		g := build(t, name, Config{Sequence: 3, Vocabulary: 9, Batch: 2})
+		maker := make(map[graph.Version]graph.Op)
+		steps := 0
+		for _, op := range g.Ops {
+			for _, v := range g.Writes(op.ID) {
+				maker[v] = op
+			}
+			if op.Kind != graph.LSTM {
+				continue
+			}
+			steps++
+			biases := 0
+			for _, in := range op.Inputs {
+				if made, ok := maker[g.Version(in)]; ok {
+					for _, of := range made.Inputs {
+						if strings.HasSuffix(g.Tensors[of].Name, ".before.b") {
+							biases++
+						}
+					}
+				}
+			}
+			if biases != 1 {
+				t.Errorf("%s: %s adds %d biases of the step before, want 1", name, op.Name, biases)
+			}
+		}
+		if steps < 10 {
+			t.Errorf("%s has %d steps of an LSTM", name, steps)
 		}
 	}
 }
@@ -54,7 +89,7 @@ func closedForm(t *testing.T, name string) int64 {
 	case strings.HasPrefix(name, "gnmt"):
 		const v = 32320
 		encoder := 2*lstm(h, h) + lstm(2*h, h) + (l-2)*lstm(h, h)
-		decoder := lstm(h, h) + (2*h*h + 2*h) + (l-1)*lstm(2*h, h)
+		decoder := lstm(h, h) + (2*h*h + h) + (l-1)*lstm(2*h, h)
 		return 2*v*h + encoder + decoder + v*h + v
 	case strings.HasPrefix(name, "rhn"):
 		const v = 10000
@@ -138,5 +173,43 @@ func TestUnrolled(t *testing.T) {
 		if first, second := ops(5)-ops(4), ops(9)-ops(8); first != second || first < 1 {
 			t.Errorf("%s: a step adds %d ops to 4 and %d to 8", name, first, second)
 		}
+	}
+}
+
+// TestGNMTDropout compares what gnmt drops out, and what reads it, with PipeDream's profile gnmt
+// (github.com/msr-fiddle/pipedream, profiler/translation/profiles/gnmt/graph.txt): the input of every layer but the first of encoder
+// and decoder, and in the decoder before the attention's answer is joined to it.
+func TestGNMTDropout(t *testing.T) {
+	g := build(t, "gnmt:4,8", Config{Sequence: 3, Vocabulary: 9, Batch: 2})
+	maker, readers := make(map[graph.StorageID]string), make(map[graph.StorageID][]string)
+	var dropouts []graph.Op
+	for _, op := range g.Ops {
+		if op.Phase != graph.Forward {
+			continue
+		}
+		for _, in := range op.Inputs {
+			s := g.Tensors[in].Storage
+			readers[s] = append(readers[s], op.Name)
+		}
+		maker[g.Tensors[op.Outputs[0]].Storage] = op.Name
+		if op.Kind == graph.Dropout {
+			dropouts = append(dropouts, op)
+		}
+	}
+	var got []string
+	for _, op := range dropouts {
+		from, to := g.Tensors[op.Inputs[0]], g.Tensors[op.Outputs[0]]
+		got = append(got, fmt.Sprintf("%s %v -> %s", maker[from.Storage], from.Shape, strings.Join(readers[to.Storage], " ")))
+	}
+	want := []string{
+		"encoder1 [2 3 16] -> encoder2.below",
+		"encoder2 [2 3 8] -> encoder3.below",
+		"encoder3.add [2 3 8] -> encoder4.below",
+		"decoder1 [2 3 8] -> decoder2.in",
+		"decoder2 [2 3 8] -> decoder3.in",
+		"decoder3.add [2 3 8] -> decoder4.in",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -30,10 +30,10 @@ type speaker struct {
 }
 
 func (t *speaker) loss() graph.TensorID {
-	tokens := t.ids("tokens", t.s)
+	tokens := t.tokens("tokens", graph.Tokens, t.s)
 	shape := graph.Shape{t.s.batch, t.frames, mels}
-	previous, frames := t.b.Source("previous", graph.Input, shape, nil), t.b.Source("frames", graph.Input, shape, nil)
-	stop := t.b.Source("stop", graph.Input, graph.Shape{t.s.batch * t.frames, 1}, nil)
+	previous, frames := t.b.Input("previous", graph.PreviousFrames, graph.Float32, shape), t.b.Input("frames", graph.Frames, graph.Float32, shape)
+	stop := t.b.Input("stop", graph.StopFlags, graph.Float32, graph.Shape{t.s.batch * t.frames, 1})
 	memory := t.encode(tokens)
 	y := t.decode(previous, memory)
 	t.b.SetLayer("projection")

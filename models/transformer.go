@@ -62,7 +62,7 @@ func gpt(layers, width, heads int) model {
 }
 
 func (m transformer) gptLoss(n *net, s sizes) graph.TensorID {
-	tokens, next := n.ids("tokens", s), n.ids("next", s)
+	tokens, next := n.tokens("tokens", graph.Tokens, s), n.classes("next", graph.NextTokens, s)
 	n.b.SetLayer("embedding")
 	table := n.table("words", s.vocabulary, m.width)
 	x := n.dropout("embedding.dropout", m.place(n, n.embed("embedding", table, tokens), s), 0.1)
@@ -88,8 +88,9 @@ func bert(layers, width, heads int) model {
 }
 
 func (m transformer) bertLoss(n *net, s sizes) graph.TensorID {
-	tokens, types, hidden := n.ids("tokens", s), n.ids("types", s), n.ids("hidden", s)
-	follows := n.b.Source("follows", graph.Input, graph.Shape{s.batch}, nil)
+	tokens, types := n.tokens("tokens", graph.Tokens, s), n.tokens("types", graph.TokenTypes, s)
+	hidden := n.classes("hidden", graph.HiddenTokens, s)
+	follows := n.b.Input("follows", graph.Follows, graph.Float32, graph.Shape{s.batch})
 	n.b.SetLayer("embedding")
 	table := n.table("words", s.vocabulary, m.width)
 	x := n.plus("embedding", n.embed("embedding.words", table, tokens), n.embed("embedding.types", n.table("sentences", 2, m.width), types))

@@ -98,7 +98,7 @@ func TestAgainstOracle(t *testing.T) {
 //	bytes  80             80 and scratch of 8
 func TestChain(t *testing.T) {
 	b := graph.NewBuilder("chain")
-	x := b.Source("x", graph.Input, graph.Shape{10}, nil)
+	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{10})
 	y := b.Op("y", graph.ReLU, graph.Attrs{}, x)[0]
 	b.Output(b.Op("z", graph.ReLU, graph.Attrs{}, y)[0])
 	g, err := b.Graph()

@@ -14,10 +14,10 @@ import (
 //	       w m x a        w m a b           w m b
 func TestVanilla(t *testing.T) {
 	b := graph.NewBuilder("chain")
-	x := b.Source("x", graph.Input, graph.Shape{10}, nil)
-	zero := &graph.Init{Kind: graph.InitZero}
-	w, m := b.Source("w", graph.Parameter, graph.Shape{10}, zero), b.Source("m", graph.State, graph.Shape{10}, zero)
-	b.Source("u", graph.Input, graph.Shape{1000}, nil)
+	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{10})
+	zero := graph.Init{Kind: graph.InitZero}
+	w, m := b.Persistent("w", graph.Parameter, graph.Shape{10}, zero), b.Persistent("m", graph.State, graph.Shape{10}, zero)
+	b.Input("u", graph.Anything, graph.Float32, graph.Shape{1000})
 	y := b.Op("a", graph.ReLU, graph.Attrs{}, x)[0]
 	y = b.Op("b", graph.Mul, graph.Attrs{}, y, y)[0]
 	b.Output(y)

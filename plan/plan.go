@@ -65,7 +65,7 @@ type Move struct {
 	Storage graph.StorageID `json:"storage"`
 	After   int             `json:"after"`
 	Sync    bool            `json:"sync,omitzero"`  // copies only: the next step waits until the copy has ended
-	Delay   time.Duration   `json:"delay,omitzero"` // copies only: the pause after the trigger (Delta-t of TENSILE, III-B)
+	Delay   time.Duration   `json:"delay,omitzero"` // copies only: the pause after the trigger (Delta-t of TENSILE, III-B), Plan.Length at most
 }
 
 // Sort brings moves into the order in which they happen; moves of one kind after the same step keep their order, which
@@ -77,6 +77,15 @@ func compareMoves(a, b Move) int {
 		return cmp.Compare(a.After, b.After)
 	}
 	return cmp.Compare(a.Kind.order(), b.Kind.order())
+}
+
+// Length is how long the planner took the steps to be together: 0 without Made.
+func (p *Plan) Length() time.Duration {
+	var sum time.Duration
+	for _, d := range p.Made {
+		sum += d
+	}
+	return sum
 }
 
 // Copied returns how many bytes the plan copies out of and into the device in one iteration.

@@ -2,7 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"tensile/graph"
 )
@@ -74,13 +76,21 @@ func (v *validator) form() bool {
 	if len(p.Made) != 0 && len(p.Made) != len(p.Steps) {
 		v.say(-1, -1, ErrForm, "%d latencies for %d steps", len(p.Made), len(p.Steps))
 	}
+	length := time.Duration(0)
+	for i, d := range p.Made {
+		if d < 0 || d > math.MaxInt64-length {
+			v.say(i, -1, ErrForm, "a latency of %v after %v", d, length)
+			break
+		}
+		length += d
+	}
 	for i, s := range p.Steps {
 		if s.Op < 0 || int(s.Op) >= len(g.Ops) {
 			v.say(i, -1, ErrForm, "there is no op %d", s.Op)
 		} else if s.Want>>len(g.Ops[s.Op].Outputs) != 0 {
 			v.say(i, -1, ErrForm, "op %s has no outputs %b", g.Ops[s.Op].Name, s.Want)
 		}
-		if s.Scratch < 0 {
+		if s.Scratch < 0 || s.Scratch > graph.MaxBytes {
 			v.say(i, -1, ErrForm, "scratch of %d bytes", s.Scratch)
 		}
 	}

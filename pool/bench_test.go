@@ -3,7 +3,6 @@ package pool
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"testing"
 )
 
@@ -33,7 +32,7 @@ func BenchmarkPack(b *testing.B) {
 	}
 	for _, name := range []string{"resnet50", "tiny_bert", "bert_base"} {
 		b.Run("shape="+name, func(b *testing.B) {
-			benchmarkPack(b, readInstance(b, filepath.Join(shared, "somas", name+".csv")))
+			benchmarkPack(b, readInstance(b, "somas/"+name+".csv"))
 		})
 	}
 }
@@ -58,6 +57,23 @@ func BenchmarkPlace(b *testing.B) {
 				})
 			}
 		}
+	}
+}
+
+func BenchmarkValidate(b *testing.B) {
+	for _, n := range []int{1000, 10_000, 62_000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			buffers := trainingStep(n, 2)
+			l, err := Pack(buffers, Options{Method: "size"})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if err := Validate(buffers, l); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

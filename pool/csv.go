@@ -27,6 +27,9 @@ const (
 
 var csvNames = [csvColumns]string{"id", "lower", "upper", "size", "alignment", "offset", "alias", "gaps"}
 
+// ErrNoCSV is returned, wrapped, by ReadCSV where the first row is not one of a CSV.
+var ErrNoCSV = errors.New("not a CSV")
+
 // csvSynonyms are older names for the same, but that the slot called end is still part of the lifetime.
 var csvSynonyms = map[string]int{"buffer": csvID, "buffer_id": csvID, "start": csvLower, "begin": csvLower, "end": csvUpper}
 
@@ -55,6 +58,10 @@ func ReadCSV(r io.Reader, name string) (ids []string, buffers []Buffer, err erro
 	header, err := c.rows.Read()
 	if err == io.EOF {
 		return nil, nil, fmt.Errorf("%s is empty: its first row is to name the columns %s", name, strings.Join(csvNames[:csvAlignment], ","))
+	}
+	if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
+		return nil, nil, fmt.Errorf("%s is %w: its first row is to name the columns %s, and has at character %d: %w",
+			name, ErrNoCSV, strings.Join(csvNames[:csvAlignment], ","), wrong.Column, wrong.Err)
 	}
 	if err != nil {
 		return nil, nil, c.place(err)

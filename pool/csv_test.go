@@ -64,7 +64,7 @@ func TestReadCSVErrors(t *testing.T) {
 		{"id,lower,size\n", "f.csv: row 1: no column upper: the first row is to name the columns, with commas between: id,lower,upper,size"},
 		{"\n\nid;lower;upper;size\n", "f.csv: row 3: no column id: the first row is to name the columns, with commas between: id,lower,upper,size"},
 		{"\xff\xfei\x00d\x00,\x00", "f.csv: row 1: no column id: the first row is to name the columns, with commas between: id,lower,upper,size"},
-		{"\x7fELF\x02\x01\x01\"\x00", "f.csv: row 1: bare \" in non-quoted-field (line 1, character 8)"},
+		{"\x7fELF\x02\x01\x01\"\x00", "f.csv is not a CSV: its first row is to name the columns id,lower,upper,size, and has at character 8: bare \" in non-quoted-field"},
 		{"id,lower,upper,size,Size\n", "f.csv: row 1: two columns for size: leave one out"},
 		{"id,lower,start,upper,size\n", "f.csv: row 1: two columns for lower: leave one out"},
 		{"id,lower,upper,size,Align\n", `f.csv: row 1: unknown column "align": write alignment, or another name if something else is meant`},

@@ -2,12 +2,14 @@ package pool
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 )
 
-// slacks are how far above its goal a descent aims, in 1/1024 of it. After the last it aims just below what there is.
-var slacks = [...]int64{0, 1, 4, 16, 64, 256}
+// closeShare says when a pass is near its end: the room that is left for limits is this part of what the best height is above the
+// goal.
+const closeShare = 8
 
 // What a descent may cost: dead ends, as many times leastFails as its term in the sequence of Luby and others says, and
 // nodes for each of these and for each block. A descent that finds a layout on a hard instance most often runs into less
@@ -20,12 +22,18 @@ const (
 
 // descents are a series of them, below one limit after another. Each begins at the bottom again, with another order and
 // with what the ones before learnt about which columns are hard.
+//
+// To aim at a limit finds a layout below it far sooner than to ask for any layout that is lower than the best. So the limits
+// bisect: a pass begins with the goal and goes on halfway between the highest limit that was tried in vain and the best
+// height, until the two are close and it asks for any lower layout. The next pass gives each limit twice as many descents.
 type descents struct {
 	*descent
-	round int
-	aim   int                  // among slacks, or after them
-	tries [len(slacks) + 1]int // at each aim
-	over  bool                 // no layout is lower
+	round    int
+	low      int64 // bytes: in this pass, limits below it were tried in vain; the goal at the begin of a pass
+	tries    int   // at this limit
+	patience int   // descents that a limit is worth in this pass
+	found    bool  // the best layout is, or was, of a descent
+	over     bool  // no layout is lower
 }
 
 // descend looks for layouts below one limit after another.
@@ -51,7 +59,7 @@ func newDescents(s *search) *descents {
 	if len(items) > mostItems {
 		items = nil
 	}
-	return &descents{descent: newDescent(s, items)}
+	return &descents{descent: newDescent(s, items), patience: 1}
 }
 
 func newDescent(s *search, items []int) *descent {
@@ -69,17 +77,15 @@ func (d *descent) remember(nodes int) {
 	}
 }
 
-// next does one descent. Where there is no capacity to meet, it aims a little higher after one in vain, until it would
-// gain nothing any more, and a little lower after a find.
+// next does one descent.
 func (d *descents) next(s *search) {
-	d.order(s.problem, d.round)
-	d.round++
-	d.tries[d.aim]++
-	goal := s.goal()
-	if d.limit = s.height - 1; d.aim < len(slacks) {
-		d.limit = goal + min(s.height-1-goal, goal/1024*slacks[d.aim])
+	if d.order(s.problem, d.round); d.found && d.round%2 == 1 {
+		d.follow(s)
 	}
-	d.fails = leastFails * luby(d.tries[d.aim])
+	d.round++
+	d.aim(s)
+	d.tries++
+	d.fails = leastFails * luby(d.tries)
 	d.nodes = nodesPerBlock*len(d.blocks) + nodesPerFail*d.fails
 	d.remember(d.nodes)
 	before := d.steps
@@ -89,20 +95,34 @@ func (d *descents) next(s *search) {
 		s.bound = d.limit + 1
 	}
 	d.over = out == deadEnd && d.limit == s.height-1
-	switch {
-	case out == found:
+	if out == found {
 		d.keep(s)
-		d.aim = max(d.aim-1, 0)
-	case s.capacity > 0 || d.limit == s.height-1:
-		d.aim = 0
-	default:
-		d.aim++
+		d.found, d.tries = true, 0
+	} else if out == deadEnd || d.tries >= d.patience {
+		d.low, d.tries = d.limit+1, 0
 	}
 	d.rewind(mark{})
 	for n, blame := range d.blame {
 		d.blame[n] = blame - blame/10
 	}
 	s.steps -= d.steps - before + placeSteps*(1+len(d.blocks)/8) // it costs something even if it ends at once
+}
+
+// aim sets the limit of the next descent.
+func (d *descents) aim(s *search) {
+	goal, best := s.goal(), s.height-1
+	if d.low = max(d.low, goal); d.low > best {
+		d.low, d.tries = goal, 0
+		d.patience = min(2*d.patience, math.MaxInt/2)
+	}
+	switch room := best - d.low; {
+	case d.low == goal:
+		d.limit = goal
+	case room < (best-goal)/closeShare:
+		d.limit = best
+	default:
+		d.limit = d.low + room/2
+	}
 }
 
 // keep hands the layout that a descent has found to the search.
@@ -149,13 +169,28 @@ func (d *descent) order(p *problem, round int) {
 			scores[i] = score{area, slots}
 		}
 	}
+	d.rankBy(func(i, j int) int {
+		return cmp.Or(cmp.Compare(scores[j][0], scores[i][0]), cmp.Compare(scores[j][1], scores[i][1]))
+	})
+}
+
+// follow ranks the blocks by where they stand in the best layout, each up to a seventeenth of its height higher, so that the
+// descent looks for a layout like that.
+func (d *descents) follow(s *search) {
+	scores := make([]int64, len(d.blocks))
+	for i := range d.blocks {
+		scores[i] = s.offsets[d.blocks[i].item] + s.height/1024*int64(mixed(uint64(d.round)<<32+uint64(i)+1)%61)
+	}
+	d.rankBy(func(i, j int) int { return cmp.Compare(scores[i], scores[j]) })
+}
+
+// rankBy ranks the blocks in an order, equal ones by their numbers.
+func (d *descent) rankBy(compare func(i, j int) int) {
 	order := make([]int, len(d.blocks))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int {
-		return cmp.Or(cmp.Compare(scores[j][0], scores[i][0]), cmp.Compare(scores[j][1], scores[i][1]), cmp.Compare(i, j))
-	})
+	slices.SortFunc(order, func(i, j int) int { return cmp.Or(compare(i, j), cmp.Compare(i, j)) })
 	for at, i := range order {
 		d.rank[i] = int32(at)
 	}

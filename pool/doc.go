@@ -2,7 +2,7 @@
 //
 // A buffer is a number of bytes and the spans of slots in which it holds them; it keeps one offset over all its spans, so
 // that a residency which wraps round the iteration is found in its place again. [Pack] returns a [Layout]; [Load] is what
-// no layout can go below; [Validate] believes nothing and compares every pair. The problem is that of packing rectangles
+// no layout can go below; [Validate] believes nothing and sweeps over all slots. The problem is that of packing rectangles
 // whose place in time is fixed (dynamic storage allocation), which is NP-hard; Pack tries many orders and keeps the best.
 //
 //	bytes

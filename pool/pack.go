@@ -12,7 +12,8 @@ type Options struct {
 	// Method is one of Methods. Empty is "search", which is never higher than the greedy ones.
 	Method string
 
-	// Capacity in bytes is the height that a search aims at and ends with. 0: it aims at the lowest.
+	// Capacity in bytes is the height that a search aims at first and ends with. 0: it aims at the lower bound, and on its
+	// way there at heights between that and the best layout, as it does where it misses a capacity.
 	Capacity int64
 
 	// Enough is a height in bytes that ends the search, which otherwise goes on as without. 0: none is but the lowest.

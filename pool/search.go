@@ -72,26 +72,36 @@ func (s *search) run(p procedure) {
 	for _, m := range p.first {
 		m(s)
 	}
+	vain := make([]int, len(p.stages))
 	for before := s.steps + 1; before != s.steps && !s.done(); {
 		before = s.steps
-		s.turn(p.stages)
+		s.turn(p.stages, vain)
 	}
 }
 
-// turn runs each stage once, with the work of a round.
-func (s *search) turn(stages []stage) {
+// mostVain is how often in a row the part of a stage is halved.
+const mostVain = 4
+
+// turn runs each stage once, with the work of a round. The part of a stage is halved for each of its last turns that brought
+// no lower layout; vain counts them per stage.
+func (s *search) turn(stages []stage, vain []int) {
 	left := min(s.round, s.steps)
 	rest := s.steps - left
-	weights := 0
-	for _, st := range stages {
-		weights += st.weight
+	part := func(i int) int { return stages[i].weight << mostVain >> min(vain[i], mostVain) }
+	parts := 0
+	for i := range stages {
+		parts += part(i)
 	}
-	for _, st := range stages {
-		s.steps = left * st.weight / weights
+	for i, st := range stages {
+		before, mine := s.height, part(i)
+		s.steps = left * mine / parts
 		left -= s.steps
 		st.method(s)
 		left += s.steps
-		weights -= st.weight
+		parts -= mine
+		if vain[i]++; s.height < before {
+			vain[i] = 0
+		}
 	}
 	s.steps = rest + left
 }

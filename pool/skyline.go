@@ -1,6 +1,9 @@
 package pool
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // skyline is a partial layout that grows from the bottom. Every column has a floor: nothing that is still to come can
 // begin below it. A block begins at or above the highest floor of its columns, and place puts it just there.
@@ -21,7 +24,7 @@ type skyline struct {
 	columns []column  // the rest about each
 	unit    int64     // bytes: all alignments are multiples of it
 	limit   int64     // bytes: no block may end above it
-	in      [][]int32 // per column its blocks
+	in      [][]int32 // per column its blocks, those to come first
 
 	saved   []savedColumn // columns before they were changed
 	raised  []savedFloor  // blocks before their floors were raised
@@ -124,7 +127,7 @@ func (s *skyline) place(n int32) bool {
 		c.total -= b.room
 		c.top, s.floors[i] = top, top
 		c.hash ^= hash
-		c.live--
+		s.drop(i, n)
 		c.lowest = 0
 		s.stale = append(s.stale, i)
 	}
@@ -140,13 +143,27 @@ func (s *skyline) place(n int32) bool {
 	return s.settle()
 }
 
+// toCome are the blocks to come in a column, in any order.
+func (s *skyline) toCome(n int32) []int32 { return s.in[n][:s.columns[n].live] }
+
+// drop takes a block from those to come in a column: it moves it behind them. When rewind makes them more again it is the first that
+// comes back.
+func (s *skyline) drop(n, block int32) {
+	in := s.toCome(n)
+	last := len(in) - 1
+	at := slices.Index(in, block)
+	in[at], in[last] = in[last], in[at]
+	s.columns[n].live--
+	s.steps += at / 4
+}
+
 // shut says that no block begins in the column below the level. It reports whether the rest may still fit.
 func (s *skyline) shut(n int32, level int64) bool {
 	s.version++
 	s.stale = append(s.stale[:0], n)
 	c := s.change(n)
 	s.floors[n], c.lowest = level, 0
-	for _, i := range s.in[n] {
+	for _, i := range s.toCome(n) {
 		if s.levels[i] < level && !s.raise(i, level) {
 			return false
 		}
@@ -200,7 +217,7 @@ func (s *skyline) settle() bool {
 // have it.
 func (s *skyline) lowestIn(n int32) (floor int64, count int32) {
 	floor = math.MaxInt64
-	for _, i := range s.in[n] {
+	for _, i := range s.toCome(n) {
 		switch level := s.levels[i]; {
 		case level < floor:
 			floor, count = level, 1
@@ -208,19 +225,19 @@ func (s *skyline) lowestIn(n int32) (floor int64, count int32) {
 			count++
 		}
 	}
-	s.steps += len(s.in[n])
+	s.steps += len(s.toCome(n))
 	return floor, count
 }
 
 // candidates appends the blocks that may begin at the floor of a column.
 func (s *skyline) candidates(n int32, to []int32) []int32 {
 	floor := s.floors[n]
-	for _, i := range s.in[n] {
+	for _, i := range s.toCome(n) {
 		if s.levels[i] == floor {
 			to = append(to, i)
 		}
 	}
-	s.steps += len(s.in[n])
+	s.steps += len(s.toCome(n))
 	return to
 }
 
@@ -231,8 +248,8 @@ func (s *skyline) flush(n int32) bool {
 	if c.block >= 0 && s.levels[c.block] == floor && s.floors[c.low] < floor {
 		return false
 	}
-	s.steps += len(s.in[n])
-	for _, i := range s.in[n] {
+	s.steps += len(s.toCome(n))
+	for _, i := range s.toCome(n) {
 		if s.levels[i] != floor {
 			continue
 		}
@@ -268,10 +285,10 @@ func (s *skyline) next(n int32) int64 {
 	floor := s.floors[n]
 	level := int64(math.MaxInt64)
 	s.version++ // marks the blocks of this column
-	for _, i := range s.in[n] {
+	for _, i := range s.toCome(n) {
 		s.blocks[i].seen = s.version
 	}
-	for _, i := range s.in[n] {
+	for _, i := range s.toCome(n) {
 		if s.levels[i] > floor {
 			level = min(level, s.levels[i])
 			continue

@@ -15,8 +15,9 @@ var elementwise = map[string][2]string{
 // copies are traced functions and methods that move elements: predicted as a pass over one operand.
 var copies = []string{"where", "max", "masked_fill", "masked_fill_", "contiguous", "reshape", "lt", "ones", "full", "arange", "cumsum", "bool", "long"}
 
-// classify tells what a traced op computes, from its name and shapes alone. Group is "" for what launches no kernel.
-func classify(op, target, kwargs string, in, out [][]int) (group string, c Call) {
+// classify tells what a traced op computes, from its name and shapes, and whether its operands are contiguous: [True, False].
+// Group is "" for what launches no kernel: a view, a value of the host, a contiguous of what is, a dropout in inference.
+func classify(op, target, kwargs string, in, out [][]int, contiguous string, inference bool) (group string, c Call) {
 	if !strings.HasPrefix(op, "call_") || len(out) == 0 || len(in) == 0 {
 		return "", Call{}
 	}
@@ -39,8 +40,11 @@ func classify(op, target, kwargs string, in, out [][]int) (group string, c Call)
 		return pass("LN", "ln", 1)
 	case function == "softmax":
 		return pass("Softmax", "softmax", 1)
-	case function == "dropout" && !strings.Contains(kwargs, "'p': 0.0"):
-		return pass("EW", "addu", 1)
+	case function == "dropout":
+		if inference || strings.Contains(kwargs, "'p': 0.0") || strings.Contains(kwargs, "'training': False") {
+			return "", Call{} // it drops nothing
+		}
+		return pass("other", "addu", 1) // as published results have it
 	case function == "embedding":
 		return pass("other", "addu", 1)
 	case elementsOf(y) <= 1:
@@ -54,6 +58,8 @@ func classify(op, target, kwargs string, in, out [][]int) (group string, c Call)
 		}
 		full = min(max(full, 1), 2)
 		return pass("EW", elementwise[function][full-1], full)
+	case slices.Contains([]string{"contiguous", "reshape"}, function) && strings.HasPrefix(contiguous, "[True"):
+		return "", Call{}
 	case slices.Contains(copies, function):
 		return pass("other", "addu", 1)
 	}

@@ -14,13 +14,14 @@ import (
 // Device describes what ops run on, in the terms in which features are ratios.
 type Device struct {
 	Name      string        `json:"name"`
-	FLOPs     float64       `json:"flops"`            // float32 operations a second, peak
-	Vector    float64       `json:"vector,omitempty"` // the same outside of matrix products; 0: FLOPs
-	Bandwidth float64       `json:"bandwidth"`        // bytes a second of device memory, peak
-	Units     int           `json:"units"`            // multiprocessors, or threads
-	Clock     float64       `json:"clock"`            // Hz
-	Cache     graph.Bytes   `json:"cache"`            // last level
-	Launch    time.Duration `json:"launch"`           // the order of the shortest op
+	FLOPs     float64       `json:"flops"`                // float32 operations a second, peak
+	Vector    float64       `json:"vector,omitempty"`     // the same outside of matrix products; 0: FLOPs
+	Bandwidth float64       `json:"bandwidth"`            // bytes a second of device memory, peak
+	Units     int           `json:"units"`                // multiprocessors, or threads
+	Clock     float64       `json:"clock"`                // Hz
+	Cache     graph.Bytes   `json:"cache"`                // last level
+	CacheRate float64       `json:"cache_rate,omitempty"` // bytes a second of it; 0: Bandwidth
+	Launch    time.Duration `json:"launch"`               // of an empty op on its host; 0: not measured
 }
 
 // Validate says which field is out of range.
@@ -29,13 +30,19 @@ func (d *Device) Validate() error {
 		name  string
 		value float64
 	}{{"flops", d.FLOPs}, {"bandwidth", d.Bandwidth}, {"units", float64(d.Units)}, {"clock", d.Clock},
-		{"cache", float64(d.Cache)}, {"launch", float64(d.Launch)}} {
+		{"cache", float64(d.Cache)}} {
 		if !(f.value > 0) || math.IsInf(f.value, 0) {
 			return fmt.Errorf("device %q: %s is %v, want a positive number", d.Name, f.name, f.value)
 		}
 	}
 	if !(d.Vector >= 0) || math.IsInf(d.Vector, 0) {
 		return fmt.Errorf("device %q: vector is %v, want a positive number or none", d.Name, d.Vector)
+	}
+	if d.Launch < 0 {
+		return fmt.Errorf("device %q: launch is %v, want a positive time or none", d.Name, d.Launch)
+	}
+	if !(d.CacheRate >= 0) || math.IsInf(d.CacheRate, 0) {
+		return fmt.Errorf("device %q: cache_rate is %v, want a positive number or none", d.Name, d.CacheRate)
 	}
 	return nil
 }
@@ -57,7 +64,9 @@ func (d *Device) times(c *Call) (arithmetic, traffic float64) {
 	if c.Form == Stream && d.Vector > 0 {
 		rate = d.Vector
 	}
-	return c.flops() / rate, c.bytes() / d.Bandwidth
+	bytes := c.bytes()
+	cached := min(max(2-bytes/float64(d.Cache), 0), 1) // what does not quite fit is there in part
+	return c.flops() / rate, bytes * (cached/max(d.CacheRate, d.Bandwidth) + (1-cached)/d.Bandwidth)
 }
 
 // Roofline is the time of a call at the device's peak rates, without a launch, in seconds.

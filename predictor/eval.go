@@ -2,7 +2,10 @@ package predictor
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
+
+	"tensile/predictor/correct"
 )
 
 // Evaluation compares predictions with what was measured. Errors are shares of the measured latency.
@@ -25,51 +28,62 @@ type KindError struct {
 	P95  float64 `json:"p95_ape"`
 }
 
-// CellError is the error on the samples of one kind on one device.
+// Judged is the outcome for some samples, without any report and after 32 of them, drawn at random, were reported: what remains
+// where only the state of the machine was unknown. The latter is the mean over some draws, over the samples that were not drawn.
+type Judged struct {
+	N         int       `json:"n"`
+	MAPE      float64   `json:"mape"`
+	Covered   float64   `json:"p95_covered"`
+	Corrected *Reported `json:"corrected"` // nil where there are fewer than 200
+}
+
+// Reported is the outcome after reports.
+type Reported struct {
+	MAPE    float64 `json:"mape"`
+	Covered float64 `json:"p95_covered"`
+}
+
+// CellError is the outcome for the samples of one kind on one device.
 type CellError struct {
-	Kind   string  `json:"kind"`
-	Device string  `json:"device"`
-	N      int     `json:"n"`
-	MAPE   float64 `json:"mape"`
+	Kind   string `json:"kind"`
+	Device string `json:"device"`
+	Judged
 }
 
-// DeviceError is the error on the samples of one device. Corrected is the error of the samples after the first 32 when all
-// are scaled by the drift that those show: what remains where only the state of the machine was unknown.
+// DeviceError is the outcome for the samples of one device, of all kinds.
 type DeviceError struct {
-	Name      string   `json:"name"`
-	Seen      bool     `json:"seen"` // some of its family were trained on
-	N         int      `json:"n"`
-	MAPE      float64  `json:"mape"`
-	Corrected *float64 `json:"corrected_mape"`
+	Name string `json:"name"`
+	Seen bool   `json:"seen"` // some of its family were trained on
+	Judged
 }
 
-// warmUp is how many samples of a device show its drift.
-const warmUp = 32
+const (
+	warmUp  = 32  // samples are reported
+	draws   = 32  // of them
+	drawnOf = 200 // samples at least
+)
 
-// Evaluate predicts samples on devices.
-func Evaluate(m *Model, samples []Sample, devices []Device) *Evaluation {
+// Evaluate predicts samples on the devices of the model.
+func Evaluate(m *Model, samples []Sample) *Evaluation {
 	e := &Evaluation{}
-	kinds, plain, per := make(map[string][]float64), make(map[string][]float64), make([][]pair, len(devices))
-	for d := range devices {
-		var calls []Call
-		var at []int
-		cells := make(map[string][]float64)
-		for i := range samples {
-			if samples[i].Device == d {
-				calls, at = append(calls, samples[i].Call), append(at, i)
-			}
-		}
-		for i, p := range m.Predict(&devices[d], calls) {
-			s := &samples[at[i]]
-			kinds[s.Kind] = append(kinds[s.Kind], relative(p.P50.Seconds(), s.Seconds))
-			cells[s.Kind] = append(cells[s.Kind], relative(p.P50.Seconds(), s.Seconds))
-			plain[s.Kind] = append(plain[s.Kind], relative(devices[d].Roofline(&s.Call), s.Seconds))
-			per[d] = append(per[d], pair{p.P50.Seconds(), s.Seconds})
-			e.Covered += float64(one(s.Seconds <= p.P95.Seconds())) / float64(len(samples))
-			e.Outside += float64(one(p.Outside > 0)) / float64(len(samples))
+	kinds, plain := make(map[string][]float64), make(map[string][]float64)
+	for i := range m.Devices {
+		d := &m.Devices[i]
+		cells := make(map[string][]outcome)
+		var all []outcome
+		for _, o := range outcomes(m, samples, i) {
+			s := o.sample
+			kinds[s.Kind] = append(kinds[s.Kind], relative(o.P50.Seconds(), s.Seconds))
+			plain[s.Kind] = append(plain[s.Kind], relative(d.Roofline(&s.Call), s.Seconds))
+			cells[s.Kind], all = append(cells[s.Kind], o), append(all, o)
+			e.Covered += float64(one(s.Seconds <= o.P95.Seconds())) / float64(len(samples))
+			e.Outside += float64(one(o.Outside > 0)) / float64(len(samples))
 		}
 		for _, kind := range sorted(cells) {
-			e.Cells = append(e.Cells, CellError{kind, devices[d].Name, len(cells[kind]), mean(cells[kind])})
+			e.Cells = append(e.Cells, CellError{kind, d.Name, judge(cells[kind])})
+		}
+		if len(all) > 0 {
+			e.Devices = append(e.Devices, DeviceError{d.Name, m.seen(d), judge(all)})
 		}
 	}
 	for _, kind := range sorted(kinds) {
@@ -80,37 +94,71 @@ func Evaluate(m *Model, samples []Sample, devices []Device) *Evaluation {
 		e.Overall += k.MAPE / float64(len(kinds))
 		e.Roofline += mean(plain[kind]) / float64(len(kinds))
 	}
-	for d, pairs := range per {
-		if len(pairs) > 0 {
-			e.Devices = append(e.Devices, deviceError(m, &devices[d], pairs))
-		}
-	}
 	return e
 }
 
-// pair is a prediction and what was measured, in seconds.
-type pair struct{ predicted, measured float64 }
+// outcome is a sample and what was predicted of it.
+type outcome struct {
+	Prediction
+	sample *Sample
+}
 
-func deviceError(m *Model, d *Device, pairs []pair) DeviceError {
-	e := DeviceError{Name: d.Name, N: len(pairs)}
-	for i := range m.Groups {
-		e.Seen = e.Seen || slices.Contains(m.Groups[i].Families, d.Family())
-	}
-	for _, p := range pairs {
-		e.MAPE += relative(p.predicted, p.measured) / float64(len(pairs))
-	}
-	if rest := len(pairs) - warmUp; rest > 0 {
-		var ratios []float64
-		for _, p := range pairs[:warmUp] {
-			ratios = append(ratios, p.measured/p.predicted)
+// outcomes predicts the samples of one device.
+func outcomes(m *Model, samples []Sample, device int) []outcome {
+	var calls []Call
+	var found []outcome
+	for i := range samples {
+		if s := &samples[i]; s.Device == device {
+			calls, found = append(calls, s.Call), append(found, outcome{sample: s})
 		}
-		factor, corrected := median(ratios), 0.0
-		for _, p := range pairs[warmUp:] {
-			corrected += relative(p.predicted*factor, p.measured) / float64(rest)
-		}
-		e.Corrected = &corrected
 	}
-	return e
+	for i, p := range m.Predict(&m.Devices[device], calls) {
+		found[i].Prediction = p
+	}
+	return found
+}
+
+// seen says whether a device of this family was trained on.
+func (m *Model) seen(d *Device) bool {
+	return slices.ContainsFunc(m.Groups, func(g Group) bool { return slices.Contains(g.Families, d.Family()) })
+}
+
+func judge(all []outcome) Judged {
+	j := Judged{N: len(all)}
+	for _, o := range all {
+		j.MAPE += relative(o.P50.Seconds(), o.sample.Seconds) / float64(len(all))
+		j.Covered += float64(one(o.sample.Seconds <= o.P95.Seconds())) / float64(len(all))
+	}
+	if len(all) < drawnOf {
+		return j
+	}
+	reports := make([]correct.Report, len(all))
+	for i, o := range all {
+		reports[i] = correct.Report{Class: o.sample.Kind, Predicted: o.P50, P95: o.P95, Measured: seconds(o.sample.Seconds)}
+	}
+	j.Corrected = &Reported{}
+	for draw := range draws {
+		drawn, rest := drawReports(reports, draw)
+		l := correct.Fit(drawn)
+		for _, r := range rest {
+			p50, p95 := l.Apply(r.Class, r.Predicted), l.P95(r.Class, r.Predicted, r.P95)
+			share := 1 / float64(draws*len(rest))
+			j.Corrected.MAPE += relative(p50.Seconds(), r.Measured.Seconds()) * share
+			j.Corrected.Covered += float64(one(r.Measured <= p95)) * share
+		}
+	}
+	return j
+}
+
+// drawReports takes reports by chance, each draw others.
+func drawReports(reports []correct.Report, draw int) (drawn, rest []correct.Report) {
+	rng := rand.New(rand.NewPCG(uint64(draw), 0x64726177))
+	shuffled := slices.Clone(reports)
+	for i := range min(warmUp, len(shuffled)) {
+		j := i + rng.IntN(len(shuffled)-i)
+		shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+	}
+	return shuffled[:min(warmUp, len(shuffled))], shuffled[min(warmUp, len(shuffled)):]
 }
 
 func relative(predicted, measured float64) float64 { return math.Abs(predicted-measured) / measured }

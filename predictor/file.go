@@ -154,6 +154,9 @@ func (g *Group) check() error {
 			return errors.New("a reach is not positive")
 		}
 	}
+	if !(g.Seen >= 0 && g.Seen < widest) || !(g.Unseen >= 0 && g.Unseen < widest) {
+		return errors.New("a band is no positive number")
+	}
 	width := n + len(g.Kinds) + len(g.Families)
 	for _, layers := range g.Nets {
 		in := width

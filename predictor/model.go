@@ -27,6 +27,11 @@ type Group struct {
 	High     []float32
 	Reach    [][2]float64 // per family, and one for all: latency over roofline time of large ops bound by arithmetic and by traffic
 	Nets     [][]layer    // their mean is taken
+
+	// What the logarithm of p95 is to be above that of the networks, so that it is the 95th percentile: by ops held back, and by
+	// leaving families out.
+	Seen   float64 `json:",omitempty"`
+	Unseen float64 `json:",omitempty"`
 }
 
 // Prediction is what a model says of a call.
@@ -39,8 +44,15 @@ type Prediction struct {
 }
 
 // Predict predicts calls on a device. Where a kind was not trained on, its equivalent
-// stands for it, or the roofline. Equal calls are worked out once.
+// stands for it, or the roofline. Equal calls are worked out once. Where the device's launch was not measured, board and host are
+// unknown: the launch is taken to be as on the others, p95 as on a host that takes twice as long, and on a board that is slower.
 func (m *Model) Predict(d *Device, calls []Call) []Prediction {
+	unknown := d.Launch == 0
+	if unknown {
+		other := *d
+		other.Launch = usualLaunch(m.Devices)
+		d = &other
+	}
 	out := make([]Prediction, len(calls))
 	stand := make([]Call, len(calls))
 	first := make(map[Call]int, len(calls))
@@ -66,10 +78,17 @@ func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 		}
 	}
 	for i, c := range calls {
+		if first[c] == i && unknown {
+			out[i].P95 = seconds(out[i].P95.Seconds()*board + d.Launch.Seconds())
+		}
 		out[i] = out[first[c]]
 	}
 	return out
 }
+
+// board is by how much slower than one board another of the same chip may be. Those of NeuSight's T4, as its training and test rows show
+// them, are 1.3 apart, of its A100 1.1.
+const board = 1.2
 
 // standIn is the group that predicts a call, and the kind as which it does: the call's own if that was trained on. Group -1:
 // nothing of the call's form was.
@@ -98,6 +117,7 @@ func seconds(s float64) time.Duration { return max(1, time.Duration(math.Round(m
 // predict fills out for the calls at some places.
 func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 	var x []float32
+	calls, wider := g.narrow(calls, at)
 	far := make([]float64, len(at))
 	sums := make([]float64, len(at)*outputs)
 	for view, weight := range g.views(d) {
@@ -115,19 +135,42 @@ func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 			}
 		}
 	}
-	reach := g.reach(d)
+	reach, band := g.reach(d), g.Unseen
+	if slices.Contains(g.Families, d.Family()) {
+		band = g.Seen
+	}
 	for i, c := range at {
-		p50, p95 := sums[2*i], max(sums[2*i], sums[2*i+1])
+		p50, p95 := sums[2*i], max(sums[2*i], sums[2*i+1])+band
 		base := d.base(&calls[c])
+		p95 = p50 + (p95-p50)*(1+wider[i]/patience)
 		if far[i] > 0 { // towards the roofline, at what large ops reach of it
 			near := 1 / (1 + far[i]/patience)
 			p50, p95 = near*p50+(1-near)*math.Log(reach[bound(d, &calls[c])]), p95-p50
 			p95 = p50 + p95*(1+far[i]/patience)
 		}
 		p := &out[c]
-		p.Outside, p.P50 = far[i], seconds(base*math.Exp(p50))
+		p.Outside, p.P50 = max(far[i], wider[i]), seconds(base*math.Exp(p50))
 		p.P95 = max(p.P50, seconds(base*math.Exp(p95)))
 	}
+}
+
+// narrow takes rows that are wider than any that was trained on as more of the widest: of the same traffic, of which kernels for
+// long rows are no worse. It says by how many doublings, beyond the slack, they are wider.
+func (g *Group) narrow(calls []Call, at []int) (narrowed []Call, wider []float64) {
+	wider = make([]float64, len(at))
+	if g.Form != Stream {
+		return calls, wider
+	}
+	widest := math.Exp2(float64(g.High[slices.Index(featureNames(Stream), "width")]))
+	narrowed = slices.Clone(calls)
+	for i, c := range at {
+		if d := &narrowed[c].Dims; float64(d.K) > widest {
+			times := float64(d.K) / widest
+			wider[i] = max(0, math.Log2(times)-slack)
+			d.M, d.K = int(math.Round(float64(d.M)*times)), int(math.Round(widest))
+		}
+	}
+	return narrowed, wider
 }
 
 // patience is after how many doublings outside of the trained range the roofline counts as much as the network.

@@ -73,6 +73,9 @@ type cursor struct {
 	err     error
 }
 
+// rawNames are columns of NeuSight's files as they are, and what they are called here.
+var rawNames = []struct{ from, to string }{{"OpName", "op"}, {"Device", "device"}, {"Latency", "latency_ms"}}
+
 func (c *cursor) bad(column, format string, args ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("%s: row %d: column %s: %s", c.path, c.row, column, fmt.Sprintf(format, args...))
@@ -88,6 +91,12 @@ func (c *cursor) text(names ...string) string {
 				return ""
 			}
 			return c.fields[i]
+		}
+	}
+	c.row = 1
+	for _, raw := range rawNames {
+		if raw.to == names[0] && slices.Contains(c.head, raw.from) {
+			c.bad(names[0], "the header has NeuSight's own names: rename OpName, Device and Latency to op, device and latency_ms")
 		}
 	}
 	c.bad(names[0], "the header does not have it")

@@ -75,16 +75,16 @@ func (e *Evaluation) WriteTable(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintln(t, "device\ttrained on\tops\tmean error\tdrift corrected\t")
+	fmt.Fprintln(t, "device\ttrained on\tops\tmean error\tin p95\tafter 32 reports\tin p95\t")
 	for _, d := range e.Devices {
-		seen, corrected := "no", ""
+		seen, corrected := "no", "-\t-"
 		if d.Seen {
 			seen = "yes"
 		}
 		if d.Corrected != nil {
-			corrected = fmt.Sprintf("%.3f", *d.Corrected)
+			corrected = fmt.Sprintf("%.3f\t%.3f", d.Corrected.MAPE, d.Corrected.Covered)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.3f\t%s\t\n", d.Name, seen, d.N, d.MAPE, corrected)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.3f\t%.3f\t%s\t\n", d.Name, seen, d.N, d.MAPE, d.Covered, corrected)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -34,7 +34,7 @@ const (
 )
 
 func TestReadTraces(t *testing.T) {
-	networks, err := ReadTraces(trace(t, `{"num_layer": 3, "fw_latency": 2.5}`, embedRow, queryRow, viewRow, normRow, endRow), boards())
+	networks, _, err := ReadTraces(trace(t, `{"num_layer": 3, "fw_latency": 2.5}`, embedRow, queryRow, viewRow, normRow, endRow), "", boards())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,13 +49,65 @@ func TestReadTraces(t *testing.T) {
 		t.Errorf("groups of %+v", n.Ops[:4])
 	}
 
-	e := EvaluateTraces(model(t), networks, boards())
-	want := 0.04 + 3*(0.27+0.015+0.044)
-	if x := e.Networks[0]; math.Abs(x.Measured-want) > 1e-9 || x.Predicted <= 0 || math.Abs(x.Error-math.Abs(x.Predicted-want)/want) > 1e-9 || e.Mean != x.Error {
+	e := EvaluateTraces(model(t), networks)
+	want := 0.04 + 3*(0.27+0.044) // a view launches nothing
+	if x := e.Networks[0]; math.Abs(x.Measured-want) > 1e-9 || x.Predicted <= 0 || math.Abs(x.Error.Alone-math.Abs(x.Predicted-want)/want) > 1e-9 || e.Mean != x.Error {
 		t.Errorf("got %+v, want %v measured", x, want)
 	}
-	if len(e.Groups) != 3 || e.Groups[0].Kind != "FC" || e.Groups[0].N != 3 {
+	if len(e.Groups) != 3 || e.Groups[0].Group != "FC" || e.Groups[0].Ops != 3 {
 		t.Errorf("groups are %+v", e.Groups)
+	}
+}
+
+// A network of which it is not known where a layer begins is skipped, and the others are judged.
+func TestReadTracesSkips(t *testing.T) {
+	dir := trace(t, `{"num_layer": 3, "fw_latency": 2.5}`, queryRow, normRow)
+	for _, end := range []string{".csv", ".json"} {
+		content, err := os.ReadFile(filepath.Join(dir, "NVIDIA_Y2", "bert_tiny"+end))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "NVIDIA_Y2", "switch4-inf"+end), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	networks, skipped, err := ReadTraces(dir, "", boards())
+	if err != nil || len(networks) != 1 || len(skipped) != 1 || !strings.Contains(skipped[0], "switch4-inf.csv: it is not known where a layer of this network begins: known are bert, gpt and opt") {
+		t.Errorf("got %d networks, skipped %q, %v", len(networks), skipped, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "NVIDIA_Y2", "bert_tiny.csv")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ReadTraces(dir, "", boards()); err == nil || !strings.Contains(err.Error(), "none of its 1 networks can be read") {
+		t.Errorf("only a network that is not known: %v", err)
+	}
+}
+
+// What another predictor says of the same ops is judged beside; files that do not fit together are refused.
+func TestReadTracesBeside(t *testing.T) {
+	dir := trace(t, `{"num_layer": 3, "fw_latency": 2.5}`, queryRow, viewRow, normRow)
+	other := trace(t, `{}`, strings.Replace(queryRow, "0.27", "0.54", 1), viewRow, normRow)
+	networks, _, err := ReadTraces(dir, other, boards())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := EvaluateTraces(model(t), networks)
+	for _, g := range e.Groups {
+		if want := map[string]float64{"FC": 1, "LN": 0}[g.Group]; math.Abs(g.Sum.Beside-want) > 1e-6 || math.Abs(g.Op.Beside-want) > 1e-6 {
+			t.Errorf("%s: %+v, want errors of %v beside", g.Group, g, want)
+		}
+	}
+	if want := (2.5 - 3*(0.54+0.044)) / 2.5; math.Abs(e.EndToEnd.Beside-want) > 1e-6 {
+		t.Errorf("end to end %+v, want %v beside", e.EndToEnd, want)
+	}
+	for want, other := range map[string]string{
+		"2 ops, the measured network has 3":      trace(t, `{}`, queryRow, normRow),
+		`row 3: column Name: the measured netwo`: trace(t, `{}`, queryRow, normRow, viewRow),
+		"no such file":                           t.TempDir(),
+	} {
+		if _, _, err := ReadTraces(dir, other, boards()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }
 
@@ -68,12 +120,13 @@ func TestReadTracesRefuses(t *testing.T) {
 		{"latency", trace(t, label, queryRow, strings.Replace(viewRow, "0.015", "fast", 1), normRow), "row 3: column fw_latency"},
 		{"shape", trace(t, label, strings.Replace(queryRow, "[[2, 512, 1024]]", "[[2, x]]", 1), normRow), "row 2: column input_shapes"},
 	} {
-		if _, err := ReadTraces(test.dir, boards()); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, _, err := ReadTraces(test.dir, "", boards()); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
 		}
 	}
-	if _, err := ReadTraces(trace(t, label, queryRow, normRow), boards()[:1]); err == nil || !strings.Contains(err.Error(), "no device file") {
-		t.Errorf("an unknown device: %v", err)
+	const want = "folders of devices are expected in"
+	if _, _, err := ReadTraces(trace(t, label, queryRow, normRow), "", boards()[:1]); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `no device file describes "NVIDIA_Y2"`) {
+		t.Errorf("a folder that is no device's: %v", err)
 	}
 }
 
@@ -94,12 +147,19 @@ func TestClassify(t *testing.T) {
 		{"call_function", "<built-in function getitem>", "{}", [][]int{x}, []int{16, 512, 64}, "", "", 0},
 		{"call_function", "<function softmax at 0x1>", "{}", [][]int{x}, x, "Softmax", "softmax", 8 * 2 * 16 * 512 * 64},
 		{"call_function", "<function dropout at 0x1>", "{'p': 0.0, 'training': True}", [][]int{x}, x, "", "", 0},
-		{"call_function", "<function dropout at 0x1>", "{'p': 0.1, 'training': True}", [][]int{x}, x, "EW", "addu", 8 * 2 * 16 * 512 * 64},
+		{"call_function", "<function dropout at 0x1>", "{'p': 0.1, 'training': True}", [][]int{x}, x, "other", "addu", 8 * 2 * 16 * 512 * 64},
 		{"call_method", "permute", "{}", [][]int{x}, []int{2, 512, 16, 64}, "", "", 0},
 		{"call_method", "contiguous", "{}", [][]int{x}, x, "other", "addu", 8 * 2 * 16 * 512 * 64},
+		{"call_module", "bert.embeddings.dropout", "{}", [][]int{x}, x, "other", "addu", 8 * 2 * 16 * 512 * 64},
+		{"call_module", "bert.embeddings.dropout", "{inference}", [][]int{x}, x, "", "", 0},
+		{"call_method", "contiguous", "{contiguous}", [][]int{x}, x, "", "", 0},
 		{"get_attr", "weight", "{}", nil, []int{30}, "", "", 0},
 	} {
-		group, c := classify(test.op, test.target, test.kwargs, test.in, [][]int{test.out})
+		contiguous := "[False, True]"
+		if test.kwargs == "{contiguous}" {
+			contiguous = "[True, False]"
+		}
+		group, c := classify(test.op, test.target, test.kwargs, test.in, [][]int{test.out}, contiguous, test.kwargs == "{inference}")
 		if group != test.group || c.Kind != test.kind || group != "" && c.bytes() != test.bytes {
 			t.Errorf("%s %s: %q %+v of %v bytes, want %q %q of %v", test.op, test.target, group, c, c.bytes(), test.group, test.kind, test.bytes)
 		}

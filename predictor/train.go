@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 )
 
 // Options say how a model is trained. The zero value is the recommended setting.
@@ -37,7 +38,8 @@ var recipes = [forms]struct {
 // Train makes a model of samples on devices.
 func Train(samples []Sample, devices []Device, o Options) (*Model, error) {
 	o.Effort, o.Nets, o.Drop = cmp.Or(o.Effort, 1), cmp.Or(o.Nets, 1), cmp.Or(o.Drop, 0.3)
-	m := &Model{Devices: devices}
+	m := &Model{Devices: launches(samples, devices)}
+	devices = hosts(m.Devices)
 	var jobs []*task
 	var all, done float64
 	for _, kinds := range groupsOf(samples) {
@@ -63,6 +65,10 @@ func Train(samples []Sample, devices []Device, o Options) (*Model, error) {
 			}
 			t.group.Nets = append(t.group.Nets, layers)
 		}
+		t.group.Seen = max(0, t.group.late(t.held, m.Devices))
+		if err := t.leaveOut(samples, m.Devices, &o); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.name(), err)
+		}
 		m.Groups = append(m.Groups, t.group)
 	}
 	return m, nil
@@ -72,6 +78,7 @@ func Train(samples []Sample, devices []Device, o Options) (*Model, error) {
 type task struct {
 	group   Group
 	table   table
+	held    []Sample // back, to see how wide p95 is to be
 	fitting fitting
 	cost    float64 // of an epoch
 }
@@ -112,8 +119,13 @@ func newTask(kinds []string, samples []Sample, devices []Device) *task {
 	t := &task{group: Group{Kinds: kinds}}
 	g := &t.group
 	var mine []*Sample
+	of := 0
 	for i := range samples {
 		if s := &samples[i]; slices.Contains(kinds, s.Kind) {
+			if of++; of%holdBack == 0 {
+				t.held = append(t.held, *s)
+				continue
+			}
 			mine, g.Form = append(mine, s), s.Form
 			if f := devices[s.Device].Family(); !slices.Contains(g.Families, f) {
 				g.Families = append(g.Families, f)
@@ -212,4 +224,141 @@ func median(v []float64) float64 {
 	}
 	slices.Sort(v)
 	return v[len(v)/2]
+}
+
+// holdBack is every which sample is held back from training, to see how wide p95 is to be.
+const holdBack = 50
+
+// launches measures what an empty op takes on the host of each device, as the shortest streams of its samples, of which half a
+// percent take less. Of a device without such samples it stays 0.
+func launches(samples []Sample, devices []Device) []Device {
+	const enough = 200
+	streams := make([][]float64, len(devices))
+	for i := range samples {
+		if s := &samples[i]; s.Form == Stream {
+			streams[s.Device] = append(streams[s.Device], s.Seconds)
+		}
+	}
+	known := slices.Clone(devices)
+	for i := range known {
+		if d := &known[i]; d.Launch == 0 && len(streams[i]) >= enough {
+			slices.Sort(streams[i])
+			d.Launch = max(seconds(quantile(streams[i], 0.005)), time.Microsecond)
+		}
+	}
+	return known
+}
+
+// hosts fills in what an empty op takes where it was not measured: as on the others.
+func hosts(devices []Device) []Device {
+	known := slices.Clone(devices)
+	usual := usualLaunch(devices)
+	for i := range known {
+		known[i].Launch = cmp.Or(known[i].Launch, usual)
+	}
+	return known
+}
+
+// usualLaunch is the launch of a device of which it is not known: the median of those that are.
+func usualLaunch(devices []Device) time.Duration {
+	const usual = 25 * time.Microsecond // on a GPU
+	var known []time.Duration
+	for i := range devices {
+		if l := devices[i].Launch; l > 0 {
+			known = append(known, l)
+		}
+	}
+	if len(known) == 0 {
+		return usual
+	}
+	slices.Sort(known)
+	return known[len(known)/2]
+}
+
+// late is by how much, in the logarithm, nineteen of twenty samples took no longer than their p95.
+func (g *Group) late(samples []Sample, devices []Device) float64 {
+	if len(samples) == 0 {
+		return 0
+	}
+	late := make([]float64, len(samples))
+	for i, p := range g.predictions(samples, devices) {
+		late[i] = math.Log(samples[i].Seconds / p.P95.Seconds())
+	}
+	slices.Sort(late)
+	return quantile(late, 0.95)
+}
+
+// predictions are those of samples of the group's kinds.
+func (g *Group) predictions(samples []Sample, devices []Device) []Prediction {
+	m := Model{Devices: devices, Groups: []Group{*g}}
+	predictions := make([]Prediction, len(samples))
+	for d := range devices {
+		var calls []Call
+		var at []int
+		for i := range samples {
+			if samples[i].Device == d {
+				calls, at = append(calls, samples[i].Call), append(at, i)
+			}
+		}
+		for i, p := range m.Predict(&devices[d], calls) {
+			predictions[at[i]] = p
+		}
+	}
+	return predictions
+}
+
+// How families are left out: so many samples train a network without one, in so many steps of the optimizer in all, and as many of
+// the family's are predicted.
+const (
+	leftOutSamples = 12000
+	leftOutRows    = 120e3
+	leftOutTests   = 2000
+	leftOutBatch   = 64
+)
+
+// caution is by how much more, in the logarithm, than any of the families that were left out another device may surprise.
+const caution = 0.2
+
+// leaveOut finds out how far off predictions are for devices that were never seen: each family is left out in turn.
+func (t *task) leaveOut(samples []Sample, measured []Device, o *Options) error {
+	g := &t.group
+	if len(g.Families) < 3 {
+		return nil
+	}
+	mine := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return !slices.Contains(g.Kinds, s.Kind) })
+	for n, family := range g.Families {
+		rest, out := SplitFamily(mine, measured, family)
+		rest, out = thin(rest, leftOutSamples), thin(out, leftOutTests)
+		unknown := slices.Clone(measured) // on hosts of which nothing is known either
+		for i := range unknown {
+			if unknown[i].Family() == family {
+				unknown[i].Launch = 0
+			}
+		}
+		less := newTask(g.Kinds, rest, hosts(unknown))
+		less.plan(o)
+		f := less.fitting
+		f.batch = min(f.batch, leftOutBatch)
+		f.epochs = max(1, int(math.Round(o.Effort*leftOutRows/float64(len(rest)))))
+		f.seed = o.Seed + uint64(n)
+		layers, err := fit(&less.table, f)
+		if err != nil {
+			return err
+		}
+		less.group.Nets = [][]layer{layers}
+		g.Unseen = max(g.Unseen, caution+less.group.late(out, unknown))
+	}
+	return nil
+}
+
+// thin takes some samples from all over.
+func thin(samples []Sample, most int) []Sample {
+	if len(samples) <= most {
+		return samples
+	}
+	some := make([]Sample, most)
+	for i := range some {
+		some[i] = samples[i*len(samples)/most]
+	}
+	return some
 }

@@ -34,7 +34,7 @@ func model(t *testing.T) *Model {
 
 // A model finds a law from samples, far better than the roofline, and says so on samples that it has not seen.
 func TestTrainFindsALaw(t *testing.T) {
-	e := Evaluate(model(t), measured(600, 2, boards()), boards())
+	e := Evaluate(model(t), measured(600, 2, boards()))
 	t.Logf("mean error %.3f, roofline %.3f, covered %.3f", e.Overall, e.Roofline, e.Covered)
 	if e.Overall > 0.08 || e.Overall > e.Roofline/4 {
 		t.Errorf("the mean error is %.3f, that of the roofline %.3f", e.Overall, e.Roofline)

@@ -85,7 +85,7 @@ func (s subject) change(rng *rand.Rand) {
 // drop at the end of that stay.
 func TestDelayedInStaysBeforeDrop(t *testing.T) {
 	b := graph.NewBuilder("chain")
-	x := b.Source("x", graph.Input, graph.Shape{16}, nil)
+	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{16})
 	y := x
 	for _, name := range []string{"f0", "f1", "f2", "f3"} {
 		y = b.Op(name, graph.ReLU, graph.Attrs{}, y)[0]

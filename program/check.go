@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"tensile/graph"
 )
@@ -15,11 +16,16 @@ var (
 	ErrBounds  = errors.New("outside of the region")
 	ErrOrder   = errors.New("wait on a later command")
 	ErrForm    = errors.New("malformed command")
+	ErrPlan    = errors.New("not what the plan says")
 )
 
-// Check proves a program without trust in Compile: it carries out Prologue, Body, Body and Epilogue in list order and
-// keeps, for every byte of both regions, who used it last and what it holds.
+// Check proves a program without trust in Compile: it carries out Prologue, Body, Body and Epilogue in list order, and Prologue and
+// Epilogue alone, since a job may be told to stop before its first body. It keeps, for every byte of both regions, who used it
+// last and what it holds.
 //
+//   - Every command is of a kind that its section has, on the lane of its kind, and within both regions at aligned places. Loads are of
+//     inputs, reads of outputs. An update in place writes where it reads. No copy is held for longer than the plan's iteration.
+//   - The kernels of the body are the steps of the plan, in its order: ops, variants, outputs wanted and scratch.
 //   - Every wait names an earlier command, so the list can be carried out under any timing.
 //   - Two uses of the same bytes, one of them a write, are ordered by lanes and waits (vector clocks), so every
 //     execution gives the results of the list order.
@@ -27,26 +33,53 @@ var (
 //   - Every output's last version is handed to the job in every body.
 //   - After the epilogue the host slots of persistent storages hold their newest version: Home.
 //
-// The third body is like the second: the waits are the same and so is the state after a body.
+// The third body is like the second: the waits are the same and so is the state after a body. One body is like two: what the
+// epilogue reads is written in every body, or never.
 func Check(g *graph.Graph, p *Program) error {
+	if p.Plan == nil {
+		return fmt.Errorf("program: %w: there is no plan", ErrPlan)
+	}
+	if p.Align <= 0 || p.Arena < 0 || p.Arena > graph.MaxTotal || p.Arena%p.Align != 0 || p.Host < 0 || p.Host > graph.MaxTotal {
+		return fmt.Errorf("program: %w: an arena of %d bytes aligned to %d, %d bytes of the host", ErrBounds, p.Arena, p.Align, p.Host)
+	}
 	c := newChecker(g, p)
-	c.section(&p.Prologue, "prologue", 0)
-	c.drain()
-	c.section(&p.Body, "body", 0)
-	c.section(&p.Body, "body", 1)
-	c.drain()
-	c.section(&p.Epilogue, "epilogue", 2)
+	c.train(2)
 	for _, s := range g.Storages {
-		if s.Role.Persistent() && len(c.problems) == 0 {
-			c.holds("end", c.span(c.slots[s.ID], s.Bytes), c.slots[s.ID], s.ID, 2*c.last[s.ID])
-		}
 		if s.Role == graph.Output && !slices.ContainsFunc(p.Body.Commands, func(cmd Command) bool {
 			return cmd.Kind == Read && cmd.Storage == s.ID && cmd.Version == c.last[s.ID]
 		}) {
 			c.say("body", ErrContent, "version %d of output %s is never read", c.last[s.ID], s.Name)
 		}
 	}
+	if len(c.problems) == 0 {
+		c.reset()
+		c.train(0)
+	}
 	return errors.Join(c.problems...)
+}
+
+// train carries out a stay away from Home with a number of bodies.
+func (c *checker) train(bodies int) {
+	p := c.p
+	home := "epilogue"
+	if bodies == 0 {
+		home = "epilogue without a body"
+	}
+	c.section(&p.Prologue, "prologue", 0)
+	c.drain()
+	for i := range bodies {
+		c.section(&p.Body, "body", i)
+	}
+	c.drain()
+	c.section(&p.Epilogue, home, bodies)
+	if len(c.problems) > 0 {
+		return
+	}
+	for _, s := range c.g.Storages {
+		if s.Role.Persistent() {
+			c.holds(fmt.Sprintf("end after %d bodies", bodies), c.span(c.slots[s.ID], s.Bytes), c.slots[s.ID], s.ID, bodies*c.last[s.ID])
+		}
+	}
 }
 
 // nothing is the content of bytes that hold no storage.
@@ -66,6 +99,7 @@ type checker struct {
 	p     *Program
 	last  []int
 	slots []Address
+	most  time.Duration // that a copy may be held
 
 	bounds [Regions][]graph.Bytes // ascending; cell i lies between bounds i and i+1
 	cells  [Regions][]cell
@@ -79,12 +113,10 @@ type checker struct {
 }
 
 func newChecker(g *graph.Graph, p *Program) *checker {
-	c := &checker{g: g, p: p, last: g.LastVersions(), slots: make([]Address, len(g.Storages))}
+	c := &checker{g: g, p: p, last: g.LastVersions(), slots: make([]Address, len(g.Storages)), most: p.Plan.Length()}
 	hosts, _ := HostSlots(g)
 	mark := func(a Address, size graph.Bytes) {
-		if a.Region < Regions && a != Nowhere {
-			c.bounds[a.Region] = append(c.bounds[a.Region], a.Offset, a.Offset+size)
-		}
+		c.bounds[a.Region] = append(c.bounds[a.Region], a.Offset, a.Offset+size)
 	}
 	for s := range g.Storages {
 		c.slots[s] = Address{HostMemory, hosts[s]}
@@ -92,9 +124,11 @@ func newChecker(g *graph.Graph, p *Program) *checker {
 	}
 	for _, section := range []*Section{&p.Prologue, &p.Body, &p.Epilogue} {
 		for i := range section.Commands {
-			if cmd := &section.Commands[i]; c.formed(cmd) {
+			if cmd := &section.Commands[i]; c.flaw(cmd) == "" {
 				for _, u := range c.uses(cmd, 0) {
-					mark(u.at, u.size)
+					if c.fits(u) {
+						mark(u.at, u.size)
+					}
 				}
 			}
 		}
@@ -102,14 +136,23 @@ func newChecker(g *graph.Graph, p *Program) *checker {
 	for r := range c.bounds {
 		slices.Sort(c.bounds[r])
 		c.bounds[r] = slices.Compact(c.bounds[r])
-		c.cells[r] = slices.Repeat([]cell{{storage: nothing}}, len(c.bounds[r]))
+		c.cells[r] = make([]cell, len(c.bounds[r]))
 	}
-	for _, s := range g.Storages {
+	c.reset()
+	return c
+}
+
+// reset brings the job Home: host slots of persistent storages hold their content, nothing else holds any, and nothing was issued.
+func (c *checker) reset() {
+	for r := range c.cells {
+		fill(c.cells[r], cell{storage: nothing})
+	}
+	for _, s := range c.g.Storages {
 		if s.Role.Persistent() {
-			fill(c.span(c.slots[s.ID], s.Bytes), cell{storage: s.ID, base: hosts[s.ID]})
+			fill(c.span(c.slots[s.ID], s.Bytes), cell{storage: s.ID, base: c.slots[s.ID].Offset})
 		}
 	}
-	return c
+	c.clocks, c.floor = [Lanes][]clock{}, clock{}
 }
 
 // generation numbers the contents that a storage ever has: persistent ones go on counting where the last iteration
@@ -173,9 +216,6 @@ func (c *checker) kernelUses(cmd *Command, of func(Address, graph.StorageID, int
 		if cmd.Outputs[i] == Nowhere {
 			continue
 		}
-		if !g.Fresh(op.ID, i) {
-			add(t, cmd.Outputs[i], g.Tensors[t].Version-1, false)
-		}
 		add(t, cmd.Outputs[i], g.Tensors[t].Version, true)
 	}
 	if cmd.ScratchBytes > 0 {
@@ -208,13 +248,21 @@ func (p place) String() string {
 func (c *checker) section(s *Section, name string, iteration int) {
 	c.origin = clock(c.counts())
 	var counts [Lanes]int
+	slot := 0
 	for i := range s.Commands {
 		cmd := &s.Commands[i]
-		if !c.formed(cmd) {
-			c.say(fmt.Sprintf("%s command %d", name, i), ErrForm, "%+v", *cmd)
+		if flaw := c.flaw(cmd); flaw != "" {
+			c.say(fmt.Sprintf("%s command %d", name, i), ErrForm, "%s: %+v", flaw, *cmd)
 			return
 		}
 		where := place{c, name, i, cmd}
+		switch {
+		case s == &c.p.Prologue && cmd.Kind != In, s == &c.p.Epilogue && cmd.Kind != Out:
+			c.say(where, ErrForm, "no such command belongs in a %s", name)
+		case cmd.Kind == Kernel:
+			c.step(where, cmd, slot)
+			slot = cmd.Slot + 1
+		}
 		at := c.order(where, cmd)
 		counts[cmd.Lane]++
 		uses := c.uses(cmd, iteration)
@@ -229,26 +277,112 @@ func (c *checker) section(s *Section, name string, iteration int) {
 			}
 		}
 	}
+	if s == &c.p.Body && slot != len(c.p.Plan.Steps) {
+		c.say(name, ErrPlan, "the kernels end before step %d of %d", slot, len(c.p.Plan.Steps))
+	}
 	if counts != s.Counts {
 		c.say(name, ErrForm, "counts %v, has %v", s.Counts, counts)
 	}
 }
 
-// formed reports whether the ids of a command lead somewhere, a kernel has the operands of its op and finds them in the
-// arena, and a copy moves a whole storage between the arena and its host slot.
-func (c *checker) formed(cmd *Command) bool {
-	g := c.g
-	away := func(a Address) bool { return a.Region != Arena }
+// laneOf is the lane of each kind of command.
+var laneOf = [...]Lane{Kernel: Compute, Out: CopyOut, In: CopyIn, Load: Host, Read: Host, Poison: Compute}
+
+// flaw says what is wrong with a command in itself, "" if nothing is: its ids lead somewhere, its lane is that of its kind, a kernel
+// has the operands of its op, and anything else is about a whole storage and its host slot.
+func (c *checker) flaw(cmd *Command) string {
 	switch {
-	case cmd.Lane >= Lanes || cmd.Kind > Poison || away(cmd.Device) || away(cmd.Scratch):
-		return false
+	case int(cmd.Kind) >= len(laneOf):
+		return "no such kind"
+	case cmd.Lane != laneOf[cmd.Kind]:
+		return "on another lane than that of its kind"
+	case cmd.Slot < -1 || cmd.Slot >= len(c.p.Plan.Steps) || cmd.Slot < 0 && cmd.Kind == Kernel:
+		return "no such slot"
+	case cmd.Hold != 0 && cmd.Kind != In && cmd.Kind != Out, cmd.Hold < 0, cmd.Hold > c.most:
+		return fmt.Sprintf("held for %v, with %v at most for copies", cmd.Hold, c.most)
 	case cmd.Kind == Kernel:
-		return 0 <= cmd.Op && int(cmd.Op) < len(g.Ops) && !slices.ContainsFunc(cmd.Inputs, away) && !slices.ContainsFunc(cmd.Outputs, away) &&
-			len(cmd.Inputs) == len(g.Ops[cmd.Op].Inputs) && len(cmd.Outputs) == len(g.Ops[cmd.Op].Outputs)
-	case cmd.Storage < 0 || int(cmd.Storage) >= len(g.Storages):
-		return false
+		return c.kernelFlaw(cmd)
+	case cmd.Storage < 0 || int(cmd.Storage) >= len(c.g.Storages):
+		return "no such storage"
 	}
-	return cmd.Bytes == g.Storages[cmd.Storage].Bytes && (cmd.Kind == Poison || cmd.Host == c.slots[cmd.Storage])
+	device := cmd.Kind == Out || cmd.Kind == In || cmd.Kind == Poison
+	switch s := &c.g.Storages[cmd.Storage]; {
+	case cmd.Bytes != s.Bytes:
+		return fmt.Sprintf("about %d bytes of the %d of %s", cmd.Bytes, s.Bytes, s.Name)
+	case device && c.misplaced(cmd.Device):
+		return "not at an aligned place of the arena"
+	case cmd.Kind != Poison && cmd.Host != c.slots[s.ID]:
+		return "not at the host slot of " + s.Name
+	case cmd.Kind == Load && (s.Role != graph.Input || cmd.Version != 0):
+		return fmt.Sprintf("a load of version %d of %s %s", cmd.Version, s.Role, s.Name)
+	case cmd.Kind == Read && s.Role != graph.Output:
+		return fmt.Sprintf("a read of %s %s", s.Role, s.Name)
+	}
+	return ""
+}
+
+// misplaced reports whether a storage or scratch may not begin at an address.
+func (c *checker) misplaced(a Address) bool { return a.Region != Arena || a.Offset%c.p.Align != 0 }
+
+func (c *checker) kernelFlaw(cmd *Command) string {
+	g := c.g
+	if cmd.Op < 0 || int(cmd.Op) >= len(g.Ops) {
+		return "no such op"
+	}
+	op := &g.Ops[cmd.Op]
+	if len(cmd.Inputs) != len(op.Inputs) || len(cmd.Outputs) != len(op.Outputs) {
+		return fmt.Sprintf("not the operands of %s", op.Name)
+	}
+	if none := cmd.ScratchBytes == 0; cmd.ScratchBytes < 0 || cmd.ScratchBytes > graph.MaxBytes ||
+		none != (cmd.Scratch == Nowhere) || !none && c.misplaced(cmd.Scratch) {
+		return fmt.Sprintf("scratch of %d bytes at %v", cmd.ScratchBytes, cmd.Scratch)
+	}
+	begins := func(t graph.TensorID, a Address) Address {
+		return Address{a.Region, a.Offset - g.Tensors[t].Offset} // of its storage
+	}
+	for i, t := range op.Inputs {
+		if c.misplaced(begins(t, cmd.Inputs[i])) {
+			return fmt.Sprintf("input %d is not at an aligned place of the arena", i)
+		}
+	}
+	made := len(op.Outputs) == 0
+	for i, t := range op.Outputs {
+		fresh := g.Fresh(op.ID, i)
+		if fresh && cmd.Outputs[i] == Nowhere {
+			continue
+		}
+		made = true
+		if c.misplaced(begins(t, cmd.Outputs[i])) {
+			return fmt.Sprintf("output %d is not at an aligned place of the arena", i)
+		}
+		for j, in := range op.Inputs {
+			if !fresh && g.Tensors[in].Storage == g.Tensors[t].Storage && begins(in, cmd.Inputs[j]) != begins(t, cmd.Outputs[i]) {
+				return fmt.Sprintf("output %d is updated in place, and not where input %d is", i, j)
+			}
+		}
+	}
+	if !made {
+		return "it makes nothing"
+	}
+	return ""
+}
+
+// step checks that a kernel is what the plan says of a slot.
+func (c *checker) step(where place, cmd *Command, slot int) {
+	if cmd.Slot != slot {
+		c.say(where, ErrPlan, "a kernel of slot %d where slot %d is next", cmd.Slot, slot)
+		return
+	}
+	step := &c.p.Plan.Steps[slot]
+	if cmd.Op != step.Op || cmd.Variant != step.Variant || cmd.ScratchBytes != step.Scratch {
+		c.say(where, ErrPlan, "op %d by variant %q with %d bytes of scratch, step %d is %+v", cmd.Op, cmd.Variant, cmd.ScratchBytes, slot, *step)
+		return
+	}
+	for i, a := range cmd.Outputs {
+		if step.Want.Has(i) == (a == Nowhere) {
+			c.say(where, ErrPlan, "output %d is at %v, step %d is %+v", i, a, slot, *step)
+		}
+	}
 }
 
 func (c *checker) subject(cmd *Command) string {
@@ -280,12 +414,11 @@ func (c *checker) order(where place, cmd *Command) Point {
 			c.say(where, ErrForm, "waits on lane %d", w.Lane)
 			continue
 		}
-		count := c.origin[w.Lane] + w.Count
-		if count > len(c.clocks[w.Lane]) {
-			c.say(where, ErrOrder, "waits for %s, %d issued so far", w, len(c.clocks[w.Lane])-c.origin[w.Lane])
+		if issued := len(c.clocks[w.Lane]) - c.origin[w.Lane]; w.Count > issued {
+			c.say(where, ErrOrder, "waits for %s, %d issued so far", w, issued)
 			continue
 		}
-		if count > 0 {
+		if count := c.origin[w.Lane] + w.Count; w.Count > -len(c.clocks[w.Lane]) && count > 0 {
 			known.join(c.clocks[w.Lane][count-1])
 		}
 	}
@@ -306,12 +439,17 @@ func (c *checker) counts() [Lanes]int {
 func (c *checker) drain() { c.floor = clock(c.counts()) }
 
 func (c *checker) inside(where place, u use) bool {
-	size := [Regions]graph.Bytes{Arena: c.p.Arena, HostMemory: c.p.Host}
-	if u.at.Region >= Regions || u.at.Offset < 0 || u.at.Offset+u.size > size[u.at.Region] {
-		c.say(where, ErrBounds, "bytes %d to %d of region %d", u.at.Offset, u.at.Offset+u.size, u.at.Region)
+	if !c.fits(u) {
+		c.say(where, ErrBounds, "%d bytes at %d of region %d", u.size, u.at.Offset, u.at.Region)
 		return false
 	}
 	return true
+}
+
+// fits reports whether a use lies in its region. Sizes are those of storages, or checked.
+func (c *checker) fits(u use) bool {
+	size := [Regions]graph.Bytes{Arena: c.p.Arena, HostMemory: c.p.Host}
+	return u.at.Region < Regions && 0 <= u.at.Offset && u.at.Offset <= size[u.at.Region]-u.size
 }
 
 // use makes one access: it must come after every access that it conflicts with, and a read must find its content.

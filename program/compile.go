@@ -31,7 +31,7 @@ func Compile(g *graph.Graph, p *plan.Plan, l *Layout, o Options) *Program {
 	c.origin = c.section.Counts
 	c.section = Section{}
 	c.body()
-	out := &Program{Plan: p, Arena: l.Arena, Host: c.hostSize(), Body: c.section, Marks: marks(g, p)}
+	out := &Program{Plan: p, Arena: l.Arena, Align: l.Align, Host: c.hostSize(), Body: c.section, Marks: marks(g, p)}
 	c.prologue(&out.Prologue)
 	c.epilogue(&out.Epilogue)
 	return out

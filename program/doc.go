@@ -18,7 +18,7 @@
 // Three things are bound late, by the device: the regions that addresses point into, the physical lane behind a lane
 // number, and what is done with [Mark]s, which name groups of steps.
 //
-// [Check] proves, over Prologue Body Body Epilogue and without trust in Compile, that any two uses of the same bytes on
+// [Check] proves, over Prologue Body Body Epilogue, and Prologue Epilogue, without trust in Compile, that any two uses of the same bytes on
 // device or host are ordered, and that every command finds the content that it should. [Time] predicts when each
 // command runs.
 package program

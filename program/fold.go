@@ -17,9 +17,14 @@ type folded struct {
 // fold moves the trigger of every delayed copy to the last step whose planned end is not after the planned start, and
 // keeps the rest as the delay. A move never passes another event of its storage. Since a plan owns bytes by slots,
 // nothing else depends on the trigger.
+//
+// No delay is longer than the plan's iteration, and a plan without latencies has none: a copy that nothing waits for is held for
+// its whole delay, and with it the next body but one, or the way Home.
 func fold(g *graph.Graph, p *plan.Plan) []folded {
 	moves := make([]folded, len(p.Moves))
+	length := p.Length()
 	for i, m := range p.Moves {
+		m.Delay = min(m.Delay, length)
 		moves[i] = folded{m, i}
 	}
 	if len(p.Made) == 0 || !slices.ContainsFunc(p.Moves, func(m plan.Move) bool { return m.Delay > 0 }) {

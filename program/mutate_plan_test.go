@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -10,6 +11,20 @@ import (
 
 // planMutations are mistakes in plans: Validate must see them.
 var planMutations = []mutation{
+	{"scratch without end", validate, []error{plan.ErrForm}, eachStep(func(s subject, i int) bool {
+		s.p.Steps[i].Scratch = graph.MaxBytes + 1
+		return true
+	})},
+	{"negative latency", validate, []error{plan.ErrForm}, eachStep(func(s subject, i int) bool {
+		s.p.Made = make([]time.Duration, len(s.p.Steps))
+		s.p.Made[i] = -1
+		return true
+	})},
+	{"latencies without end", validate, []error{plan.ErrForm}, eachStep(func(s subject, i int) bool {
+		s.p.Made = make([]time.Duration, len(s.p.Steps))
+		s.p.Made[0], s.p.Made[i] = 1, math.MaxInt64
+		return i > 0
+	})},
 	{"dropped In", validate, []error{plan.ErrNotResident, plan.ErrBoundary},
 		eachMove(plan.In, func(s subject, i int) bool { deleteMove(s, i); return true })},
 	{"In after its use", validate, []error{plan.ErrNotResident},

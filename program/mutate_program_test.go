@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"math"
 	"slices"
 
 	"tensile/graph"
@@ -127,7 +128,7 @@ var programMutations = []mutation{
 		s.c.Body.Commands[i].Lane = program.Lanes
 		return true
 	})},
-	{"wrong address of an input", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds}, eachCommand(func(s subject, i int) bool {
+	{"wrong address of an input", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds, program.ErrForm}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
 			return false
@@ -200,6 +201,227 @@ var programMutations = []mutation{
 		}
 		return bad
 	}},
+	{"load of what is no input", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if cmd.Kind != program.Out || s.g.Storages[cmd.Storage].Role == graph.Input {
+			return false
+		}
+		cmd.Device, cmd.Version = program.Address{}, 0
+		s.turn(i, program.Load, program.Host)
+		return true
+	})},
+	{"load of a later version", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Version = 1
+		return cmd.Kind == program.Load
+	})},
+	{"read of what is no output", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := s.c.Body.Commands[i]
+		if cmd.Kind != program.Out || s.g.Storages[cmd.Storage].Role == graph.Output {
+			return false
+		}
+		wait := program.Point{Lane: program.CopyOut, Count: s.place(i)}
+		s.insert(i+1, program.Command{Kind: program.Read, Lane: program.Host, Slot: cmd.Slot, Waits: []program.Point{wait},
+			Storage: cmd.Storage, Version: cmd.Version, Host: cmd.Host, Bytes: cmd.Bytes})
+		return true
+	})},
+	{"command on another lane", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := s.c.Body.Commands[i]
+		s.turn(i, cmd.Kind, (cmd.Lane+1)%program.Lanes)
+		return true
+	})},
+	{"command of another section", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := s.c.Body.Commands[i]
+		cmd.Waits = nil
+		section := &s.c.Prologue
+		if cmd.Kind == program.In {
+			section = &s.c.Epilogue
+		}
+		section.Commands = append(section.Commands, cmd)
+		section.Counts[cmd.Lane]++
+		return true
+	})},
+	{"command of no kind", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		s.c.Body.Commands[i].Kind = program.Poison + 1
+		return true
+	})},
+	{"update in another place", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if cmd.Kind != program.Kernel || s.g.Pure(cmd.Op) {
+			return false
+		}
+		cmd.Outputs[0].Offset += align
+		return true
+	})},
+	{"update that is not wanted", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if cmd.Kind != program.Kernel || s.g.Pure(cmd.Op) {
+			return false
+		}
+		cmd.Outputs[0] = program.Nowhere
+		return true
+	})},
+	{"kernel that makes nothing", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if cmd.Kind != program.Kernel || !s.g.Pure(cmd.Op) {
+			return false
+		}
+		for k := range cmd.Outputs {
+			cmd.Outputs[k] = program.Nowhere
+		}
+		return true
+	})},
+	{"kernel that makes less than its step", check, []error{program.ErrPlan}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if cmd.Kind != program.Kernel || !s.g.Pure(cmd.Op) || cmd.Outputs[0] == program.Nowhere {
+			return false
+		}
+		cmd.Outputs[0] = program.Nowhere
+		return slices.ContainsFunc(cmd.Outputs, func(a program.Address) bool { return a != program.Nowhere })
+	})},
+	{"less scratch", check, []error{program.ErrPlan}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.ScratchBytes -= 4
+		return cmd.Kind == program.Kernel && cmd.ScratchBytes > 0
+	})},
+	{"negative scratch", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.ScratchBytes = -4
+		return cmd.Kind == program.Kernel
+	})},
+	{"scratch of no bytes somewhere", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Scratch = program.Address{Region: program.Regions}
+		return cmd.Kind == program.Kernel && cmd.ScratchBytes == 0
+	})},
+	{"scratch nowhere", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Scratch = program.Nowhere
+		return cmd.Kind == program.Kernel && cmd.ScratchBytes > 0
+	})},
+	{"scratch without end", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Scratch, cmd.ScratchBytes = program.Address{Offset: align}, math.MaxInt64
+		return cmd.Kind == program.Kernel
+	})},
+	{"another slot", check, []error{program.ErrPlan}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Slot--
+		return cmd.Kind == program.Kernel && cmd.Slot >= 0
+	})},
+	{"slot that is none", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if cmd.Slot = len(s.p.Steps); i%2 == 0 {
+			cmd.Slot = -2
+		}
+		return true
+	})},
+	{"kernel before slot 0", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Slot = -1
+		return cmd.Kind == program.Kernel
+	})},
+	{"another variant", check, []error{program.ErrPlan}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Variant += "x"
+		return cmd.Kind == program.Kernel
+	})},
+	{"another plan", check, []error{program.ErrPlan}, func(s subject) (bad []subject) {
+		none := s.withProgram()
+		none.c.Plan = nil
+		longer := s.withProgram()
+		p := *s.p
+		p.Steps = append(slices.Clone(p.Steps), p.Steps[0])
+		longer.c.Plan = &p
+		return []subject{none, longer}
+	}},
+	{"address that wraps", check, []error{program.ErrBounds}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		const top = math.MaxInt64 / align * align
+		switch cmd.Kind {
+		case program.Kernel:
+			if len(cmd.Inputs) == 0 || !s.g.Pure(cmd.Op) {
+				return false
+			}
+			cmd.Inputs[0].Offset = top + s.g.Tensors[s.g.Ops[cmd.Op].Inputs[0]].Offset
+			return cmd.Inputs[0].Offset > 0
+		case program.Out, program.In, program.Poison:
+			cmd.Device.Offset = top
+			return true
+		}
+		return false
+	})},
+	{"scratch that wraps", check, []error{program.ErrBounds}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Scratch.Offset = math.MaxInt64 / align * align
+		return cmd.ScratchBytes > 0
+	})},
+	{"arena without end", check, []error{program.ErrBounds}, func(s subject) []subject {
+		arena, host, none, negative := s.withProgram(), s.withProgram(), s.withProgram(), s.withProgram()
+		arena.c.Arena, host.c.Host = graph.MaxTotal+align, graph.MaxTotal+1
+		none.c.Arena, negative.c.Host = -align, -1
+		return []subject{arena, host, none, negative}
+	}},
+	{"place that is not aligned", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		switch {
+		case cmd.Kind == program.Out || cmd.Kind == program.In || cmd.Kind == program.Poison:
+			cmd.Device.Offset += align / 2
+		case cmd.Kind == program.Kernel && cmd.ScratchBytes > 0:
+			cmd.Scratch.Offset += 4
+		case cmd.Kind == program.Kernel && len(cmd.Inputs) > 0 && i%2 == 0:
+			cmd.Inputs[0].Offset += 4
+		case cmd.Kind == program.Kernel:
+			if cmd.Outputs[0] == program.Nowhere {
+				return false
+			}
+			cmd.Outputs[0].Offset += 4
+		default:
+			return false
+		}
+		return true
+	})},
+	{"region that is not aligned", check, []error{program.ErrBounds}, func(s subject) []subject {
+		odd, none := s.withProgram(), s.withProgram()
+		odd.c.Arena, none.c.Align = odd.c.Arena+4, 0
+		return []subject{odd, none}
+	}},
+	{"hold of more than an iteration", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		cmd.Hold = s.p.Length() + 1
+		return cmd.Kind == program.Out || cmd.Kind == program.In
+	})},
+	{"hold of what is no copy, or negative", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if cmd.Hold = 1; cmd.Kind == program.Out || cmd.Kind == program.In {
+			cmd.Hold = -1
+		}
+		return s.p.Length() > 0
+	})},
+	{"wait that wraps", check, []error{program.ErrOrder}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		if len(cmd.Waits) == 0 {
+			return false
+		}
+		cmd.Waits[0].Count = math.MaxInt
+		return true
+	})},
+	{"copied in again, a little further", check, []error{program.ErrContent}, eachCommand(func(s subject, i int) bool {
+		cmd := s.c.Body.Commands[i]
+		use := s.nextTouch(cmd.Storage, cmd.Slot)
+		if cmd.Kind != program.In || cmd.Bytes <= align || use == len(s.p.Steps) || cmd.Device.Offset+align+cmd.Bytes > s.c.Arena {
+			return false
+		}
+		for _, m := range s.p.Moves {
+			if m.Storage == cmd.Storage && m.Kind != plan.Out && cmd.Slot < m.After && m.After < use {
+				return false // nobody reads it here
+			}
+		}
+		cmd.Waits = []program.Point{{Lane: program.CopyIn, Count: s.place(i)}}
+		cmd.Device.Offset += align
+		s.insert(i+1, cmd)
+		return true
+	})},
 	{"larger storage, to the program", check, []error{program.ErrForm, program.ErrBounds}, func(s subject) (bad []subject) {
 		for i, b := range larger(s) {
 			if s.nextTouch(graph.StorageID(i), -1) < len(s.p.Steps) {
@@ -220,6 +442,14 @@ func eachCommand(change func(s subject, i int) bool) func(subject) []subject {
 		}
 		return bad
 	}
+}
+
+// turn makes a command of the body one of another kind or lane.
+func (s subject) turn(i int, kind program.Kind, lane program.Lane) {
+	cmd := &s.c.Body.Commands[i]
+	s.c.Body.Counts[cmd.Lane]--
+	s.c.Body.Counts[lane]++
+	cmd.Kind, cmd.Lane = kind, lane
 }
 
 func (s subject) insert(i int, cmd program.Command) {

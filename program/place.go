@@ -14,6 +14,7 @@ type Layout struct {
 	Offsets []graph.Bytes // per residency
 	Scratch []graph.Bytes // per step; 0 where it has none
 	Arena   graph.Bytes   // packed height
+	Align   graph.Bytes   // offsets and Arena are multiples of it
 	Work    int           // steps that packing took: the same on every machine
 	Load    graph.Bytes   // largest sum of aligned bytes over the slots: no layout is lower
 }
@@ -52,7 +53,7 @@ func PlaceBy(g *graph.Graph, p *plan.Plan, align graph.Bytes, o pool.Options) (*
 		return nil, fmt.Errorf("place the residencies of job %q: %w", p.Job, err)
 	}
 	l := &Layout{Stays: stays, Offsets: make([]graph.Bytes, len(stays.Residencies)), Scratch: make([]graph.Bytes, len(p.Steps)),
-		Arena: graph.Bytes(packed.Height), Load: graph.Bytes(packed.LowerBound), Work: packed.Work}
+		Arena: graph.Bytes(packed.Height), Load: graph.Bytes(packed.LowerBound), Align: align, Work: packed.Work}
 	for i := range l.Offsets {
 		l.Offsets[i] = graph.Bytes(packed.Offsets[i])
 	}

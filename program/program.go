@@ -91,7 +91,7 @@ type Command struct {
 	Device  Address
 	Host    Address
 	Bytes   graph.Bytes
-	Hold    time.Duration // pause before a copy that nothing waits for yet; a device may leave it out
+	Hold    time.Duration // pause before a copy that nothing waits for yet, Plan.Length at most; a device may leave it out
 }
 
 // Section is a list of commands that is issued as a whole.
@@ -116,6 +116,7 @@ type Mark struct {
 type Program struct {
 	Plan     *plan.Plan
 	Arena    graph.Bytes // bytes of the device that the commands use
+	Align    graph.Bytes // storages and scratch on the device lie at multiples of it, and Arena is one
 	Host     graph.Bytes // bytes of the host region
 	Prologue Section
 	Body     Section

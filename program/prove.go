@@ -1,19 +1,66 @@
 package program
 
 import (
+	"fmt"
+
 	"tensile/graph"
 	"tensile/plan"
 )
 
-// Prove returns the program of a plan and its layout after all checks: the plan is valid, and no two uses of the same
-// bytes are unordered. A program that did not come from here must not run.
+// Prove returns the program of a plan at the places of a layout after all checks: the plan is valid, the layout has an aligned place
+// within its arena for every residency and scratch, no two uses of the same bytes are unordered, and every command finds what it
+// should. Nothing but the graph, which must be valid, is trusted; of the layout Offsets, Scratch, Arena and Align are read. A program
+// that did not come from here must not run.
 func Prove(g *graph.Graph, p *plan.Plan, l *Layout, o Options) (*Program, error) {
+	if p == nil {
+		return nil, fmt.Errorf("the layout has no plan")
+	}
 	if err := plan.Validate(g, p); err != nil {
 		return nil, err
 	}
-	compiled := Compile(g, p, l, o)
+	placed := *l
+	placed.Stays = plan.StaysOf(g, p)
+	if len(l.Scratch) == 0 {
+		placed.Scratch = make([]graph.Bytes, len(p.Steps))
+	}
+	if err := placed.check(g, p); err != nil {
+		return nil, err
+	}
+	compiled := Compile(g, p, &placed, o)
 	if err := Check(g, compiled); err != nil {
 		return nil, err
 	}
 	return compiled, nil
+}
+
+// check reports what of a valid plan has no place in its arena.
+func (l *Layout) check(g *graph.Graph, p *plan.Plan) error {
+	if len(l.Offsets) != len(l.Stays.Residencies) || len(l.Scratch) != len(p.Steps) {
+		return fmt.Errorf("the layout has %d offsets for %d residencies and %d of scratch for %d steps",
+			len(l.Offsets), len(l.Stays.Residencies), len(l.Scratch), len(p.Steps))
+	}
+	if l.Align <= 0 || l.Arena < 0 || l.Arena%l.Align != 0 || l.Arena > graph.MaxTotal {
+		return fmt.Errorf("the layout has an arena of %d bytes, want a multiple of %d up to %d", l.Arena, l.Align, graph.MaxTotal)
+	}
+	for i, r := range l.Stays.Residencies {
+		s := g.Storages[r.Storage]
+		if err := l.within(l.Offsets[i], s.Bytes, s.Name); err != nil {
+			return err
+		}
+	}
+	for slot, step := range p.Steps {
+		if step.Scratch > 0 {
+			if err := l.within(l.Scratch[slot], step.Scratch, "the scratch of "+g.Ops[step.Op].Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Layout) within(offset, size graph.Bytes, what string) error {
+	if offset < 0 || offset%l.Align != 0 || offset > l.Arena-size {
+		return fmt.Errorf("the layout has %s of %s at byte %d of an arena of %s, want a multiple of %d within it", what, size, offset, l.Arena, l.Align)
+	}
+	return nil
 }

@@ -20,31 +20,34 @@ type Timing struct {
 	Stall      time.Duration   // of the compute lane within that time
 }
 
-// Time predicts the steady state of a program by carrying out several bodies: a command starts when its lane is free
-// and its waits have ended.
+// Time predicts the steady state of a program by carrying out bodies until one is like that before it: a command starts when its lane
+// is free and its waits have ended. Most programs are steady after two or three; where a lane takes a little longer than the others,
+// copies pile up over many, and the last of 32 is taken.
 func Time(p *Program, d Durations) Timing {
-	const bodies = 4 // the state after three is steady: what can pile up on a copy lane is bounded by one body's waits
+	const most = 32
 	r := &replay{}
 	commands := p.Body.Commands
 	t := Timing{Start: make([]time.Duration, len(commands)), End: make([]time.Duration, len(commands))}
 	var before time.Duration
-	for range bodies {
+	for body := range most {
 		before = r.last(Compute)
 		t.Stall = 0
+		steady := body > 0
 		for i, c := range commands {
 			free := r.last(c.Lane)
-			t.Start[i], t.End[i] = r.run(c, d.of(c))
+			start, end := r.run(c, d.of(c))
 			if c.Lane == Compute {
-				t.Stall += t.Start[i] - free
+				t.Stall += start - free
 			}
+			steady = steady && t.Start[i] == start-before && t.End[i] == end-before
+			t.Start[i], t.End[i] = start-before, end-before
+		}
+		if steady {
+			break // what follows depends on this body alone
 		}
 		r.origin = r.counts()
 	}
 	t.Iteration = r.last(Compute) - before
-	for i := range t.Start {
-		t.Start[i] -= before
-		t.End[i] -= before
-	}
 	return t
 }
 

@@ -123,7 +123,7 @@ func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.R
 // TestRandomRequests schedules random jobs under budgets from their working sets to what they need without a plan.
 func TestRandomRequests(t *testing.T) {
 	planned, refused := 0, 0
-	for seed := range seeds(180) {
+	for seed := range seeds(300) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		r := random(rng)
 		var least graph.Bytes

@@ -123,7 +123,7 @@ func TestSameWeights(t *testing.T) {
 // TestIdleJob shows that a job that swaps nothing leaves the link to the one that does, unless even shares lose less time:
 // its inputs are copied too.
 func TestIdleJob(t *testing.T) {
-	given, kept := 0, 0
+	given, kept, other := 0, 0, 0 // other: there is no plan, or the job without swaps copies more, inputs and outputs, than that with
 	for seed := range seeds(40) {
 		r := equals(rand.New(rand.NewPCG(seed, 18)), 2)
 		r.Budget = liveArena(t, r) * 3 / 4
@@ -131,6 +131,7 @@ func TestIdleJob(t *testing.T) {
 		what := fmt.Sprintf("seed %d", seed)
 		result, err := attempt(t, what, r)
 		if err != nil {
+			other++
 			continue
 		}
 		mustHold(t, what, r, result)
@@ -138,6 +139,7 @@ func TestIdleJob(t *testing.T) {
 		busyOut, _ := result.Jobs[1].Plan.Copied(r.Jobs[1].Graph)
 		switch idle, busy := result.Jobs[0].Share.Out, result.Jobs[1].Share.Out; {
 		case idleOut >= busyOut:
+			other++
 		case idle > busy:
 			t.Errorf("%s: %v copied with %d parts of the link, %v with %d", what, idleOut, idle, busyOut, busy)
 		case idle == busy:
@@ -146,7 +148,8 @@ func TestIdleJob(t *testing.T) {
 			given++
 		}
 	}
-	if given < int(seeds(40))/2 || given < 3*kept {
+	t.Logf("given %d, kept %d, %d requests say nothing", given, kept, other)
+	if given < int(seeds(40))/2 || given < 5*kept {
 		t.Errorf("the idle job gave its share away in %d requests, kept it in %d", given, kept)
 	}
 }

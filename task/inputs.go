@@ -18,22 +18,18 @@ type classifier struct {
 func findClassifier(g *graph.Graph) (classifier, bool) {
 	classes := labelsOf(g)
 	c := classifier{images: -1, labels: -1}
-	count := 0
 	for _, s := range g.Storages {
-		if s.Role != graph.Input {
-			continue
-		}
-		count++
-		if n, ok := classes[s.ID]; ok {
-			c.labels, c.classes = s.ID, n
-		} else if shape := wholeImages(g, s); shape != nil {
-			c.images, c.shape = s.ID, shape
+		switch {
+		case s.Role != graph.Input:
+		case s.Holds == graph.Labels && c.labels < 0:
+			c.labels, c.classes = s.ID, classes[s.ID]
+		case s.Holds == graph.Images && c.images < 0:
+			c.images, c.shape = s.ID, wholeImages(g, s)
+		default:
+			return c, false
 		}
 	}
-	if count != 2 || c.labels < 0 || c.images < 0 {
-		return c, false
-	}
-	return c, g.Storages[c.labels].Bytes == graph.Shape{c.shape[0]}.Bytes()
+	return c, c.classes > 0 && c.shape != nil && g.Storages[c.labels].Bytes == graph.Shape{c.shape[0]}.Bytes()
 }
 
 // labelsOf returns the storages that losses read class labels from, and how many classes there are.
@@ -94,7 +90,7 @@ func Synthetic(g *graph.Graph, seed uint64) *data.Dataset {
 func Fit(g *graph.Graph, set *data.Dataset) error {
 	c, ok := findClassifier(g)
 	if !ok {
-		return fmt.Errorf("model %s is no classifier of images and cannot learn from %s: leave --data out", g.Name, set.Name())
+		return fmt.Errorf("model %s has no inputs that hold images and labels, and cannot learn from %s: leave --data out", g.Name, set.Name())
 	}
 	channels, height, width := set.Shape()
 	if channels != c.shape[1] || height != c.shape[2] || width != c.shape[3] {

@@ -27,9 +27,12 @@ func Digest(content []float32) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// File is what is kept of a graph that was trained for a number of iterations: its persistent storages.
-func File(g *graph.Graph, iterations int, contents map[graph.StorageID][]float32) weights.File {
-	file := weights.File{Metadata: map[string]string{"model": g.Name, "iterations": fmt.Sprint(iterations)}}
+// File is what is kept of a task that was trained for a number of iterations: its persistent storages, and as metadata what they came
+// from. step is the number of updates, one an iteration, and optimizer what made them, as --optimizer names it.
+func (t Task) File(iterations int, contents map[graph.StorageID][]float32) weights.File {
+	g := t.Graph
+	file := weights.File{Metadata: map[string]string{
+		"model": g.Name, "iterations": fmt.Sprint(iterations), "step": fmt.Sprint(iterations), "seed": fmt.Sprint(t.Seed), "optimizer": optimizer(g)}}
 	saved := make(map[graph.StorageID]bool)
 	for _, t := range g.Tensors {
 		if content, ok := contents[t.Storage]; ok && !saved[t.Storage] && t.Bytes() == g.Storages[t.Storage].Bytes {
@@ -38,4 +41,17 @@ func File(g *graph.Graph, iterations int, contents map[graph.StorageID][]float32
 		}
 	}
 	return file
+}
+
+// optimizer names what updates a graph's parameters; "" if nothing does.
+func optimizer(g *graph.Graph) string {
+	for _, op := range g.Ops {
+		switch op.Kind {
+		case graph.SGD, graph.Adam:
+			return string(op.Kind)
+		case graph.Momentum:
+			return "momentum"
+		}
+	}
+	return ""
 }

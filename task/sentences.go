@@ -2,11 +2,11 @@ package task
 
 import (
 	"tensile/data"
+	"tensile/device"
 	"tensile/graph"
 )
 
-// reader is what a graph that reads sentences is fed. Its inputs are told apart by their names, which stand for the same
-// in all networks of package models.
+// reader is what a graph that reads sentences is fed.
 type reader struct {
 	made   data.Sentences
 	batch  int // examples in an iteration
@@ -20,68 +20,69 @@ type reader struct {
 type input struct {
 	content
 	size    int
+	dtype   graph.DType
 	bands   int // elements in the last dimension
 	classes int // of whole numbers
 }
 
-// content is what inputs of a name hold.
+// content is how an input is filled.
 type content struct {
 	whole bool // numbers that an embedding or a loss reads as whole ones
-	at    func(r *reader, in *input, example, place int) float32
+	at    func(r *reader, in *input, example, place int) float64
 }
 
-var contents = map[string]content{
-	"tokens": {true, func(r *reader, in *input, example, place int) float32 {
+var contents = map[graph.Holds]content{
+	graph.Tokens: {true, func(r *reader, in *input, example, place int) float64 {
 		if r.hides && r.made.Hidden(example, place) {
 			return 0
 		}
 		return r.token(in, example, 0, place)
 	}},
-	"source": {true, func(r *reader, in *input, example, place int) float32 { return r.token(in, example, 0, place) }},
-	"target": {true, func(r *reader, in *input, example, place int) float32 { return r.token(in, example, 1, place) }},
-	"next":   {true, func(r *reader, in *input, example, place int) float32 { return r.token(in, example, r.voice, place+1) }},
-	"hidden": {true, func(r *reader, in *input, example, place int) float32 {
+	graph.SourceTokens: {true, func(r *reader, in *input, example, place int) float64 { return r.token(in, example, 0, place) }},
+	graph.TargetTokens: {true, func(r *reader, in *input, example, place int) float64 { return r.token(in, example, 1, place) }},
+	graph.NextTokens:   {true, func(r *reader, in *input, example, place int) float64 { return r.token(in, example, r.voice, place+1) }},
+	graph.HiddenTokens: {true, func(r *reader, in *input, example, place int) float64 {
 		if r.made.Hidden(example, place) {
 			return r.token(in, example, 0, place)
 		}
 		return -1 // not to be guessed
 	}},
-	"types":   {true, func(_ *reader, in *input, _, place int) float32 { return one(in.second(place)) }},
-	"follows": {true, func(r *reader, _ *input, example, _ int) float32 { return one(r.made.Follows(example)) }},
-	"frames":  {false, (*reader).frame},
-	"previous": {false, func(r *reader, in *input, example, place int) float32 {
+	graph.TokenTypes: {true, func(_ *reader, in *input, _, place int) float64 { return one(in.second(place)) }},
+	graph.Follows:    {true, func(r *reader, _ *input, example, _ int) float64 { return one(r.made.Follows(example)) }},
+	graph.Frames:     {false, (*reader).frame},
+	graph.PreviousFrames: {false, func(r *reader, in *input, example, place int) float64 {
 		if place < in.bands {
 			return 0 // before the first frame
 		}
 		return r.frame(in, example, place-in.bands)
 	}},
-	"stop": {false, func(_ *reader, in *input, _, place int) float32 { return one(place == in.size-1) }},
+	graph.StopFlags: {false, func(_ *reader, in *input, _, place int) float64 { return one(place == in.size-1) }},
 }
 
-func (r *reader) token(in *input, example, voice, place int) float32 {
-	return float32(r.made.Token(example, voice, place, in.classes, r.pairs && in.second(place)))
+func (r *reader) token(in *input, example, voice, place int) float64 {
+	return float64(r.made.Token(example, voice, place, in.classes, r.pairs && in.second(place)))
 }
 
-func (r *reader) frame(in *input, example, place int) float32 {
-	return r.made.Frame(example, place/in.bands, place%in.bands)
+func (r *reader) frame(in *input, example, place int) float64 {
+	return float64(r.made.Frame(example, place/in.bands, place%in.bands))
 }
 
 // second reports whether a place is one of the second half of an example.
 func (in *input) second(place int) bool { return place >= in.size/2 }
 
-func one(b bool) float32 {
+func one(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// newReader returns the reader of a graph whose inputs all have known names, and which looks up tokens; nil for others.
+// newReader returns the reader of a graph that reads tokens and says what all of its inputs hold; nil for others.
 func newReader(g *graph.Graph, seed uint64) *reader {
 	r := &reader{made: data.NewSentences(seed), inputs: make(map[graph.StorageID]input)}
-	shapes, classes := inputShapes(g), classesOf(g)
+	shapes, classes, types := inputShapes(g), classesOf(g), g.DTypes()
 	for _, s := range g.Storages {
-		if shape := shapes[s.ID]; (s.Name == "tokens" || s.Name == "source") && len(shape) == 2 {
+		if shape := shapes[s.ID]; (s.Holds == graph.Tokens || s.Holds == graph.SourceTokens) && len(shape) == 2 {
 			r.batch = shape[0]
 		}
 	}
@@ -92,18 +93,18 @@ func newReader(g *graph.Graph, seed uint64) *reader {
 		if s.Role != graph.Input {
 			continue
 		}
-		held, known := contents[s.Name]
+		held, known := contents[s.Holds]
 		shape := shapes[s.ID]
 		if !known || held.whole && classes[s.ID] < 2 || len(shape) == 0 || shape.Elements()%r.batch != 0 {
 			return nil
 		}
-		r.inputs[s.ID] = input{held, shape.Elements() / r.batch, shape[len(shape)-1], classes[s.ID]}
-		switch s.Name {
-		case "source":
+		r.inputs[s.ID] = input{held, shape.Elements() / r.batch, types[s.ID], shape[len(shape)-1], classes[s.ID]}
+		switch s.Holds {
+		case graph.SourceTokens:
 			r.voice = 1
-		case "hidden":
+		case graph.HiddenTokens:
 			r.hides = true
-		case "follows":
+		case graph.Follows:
 			r.pairs = true
 		}
 	}
@@ -123,9 +124,7 @@ func inputShapes(g *graph.Graph) map[graph.StorageID]graph.Shape {
 }
 
 // feed fills an input of an iteration.
-func (r *reader) feed(iteration int, s graph.StorageID, to []float32) {
+func (r *reader) feed(iteration int, s graph.StorageID, to device.Memory) {
 	in := r.inputs[s]
-	for i := range to {
-		to[i] = in.at(r, &in, iteration*r.batch+i/in.size, i%in.size)
-	}
+	fill(to, in.dtype, func(i int) float64 { return in.at(r, &in, iteration*r.batch+i/in.size, i%in.size) })
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tensile/data"
+	"tensile/device"
 	"tensile/graph"
 	"tensile/models"
 )
@@ -23,9 +24,22 @@ func fed(t *testing.T, model string, c models.Config, seed uint64, iteration int
 	feed, all := task.Feeder(), make(map[string][]float32)
 	for _, s := range g.Storages {
 		if s.Role == graph.Input {
-			all[s.Name] = make([]float32, s.Bytes/graph.ElementBytes)
-			feed(iteration, s.ID, all[s.Name])
+			memory := device.NewMemory(s.Bytes)
+			feed(iteration, s.ID, memory)
+			all[s.Name] = numbers(memory, g.DTypes()[s.ID])
 		}
+	}
+	return all
+}
+
+// numbers returns the elements of an input; tokens are few enough to be float32.
+func numbers(memory device.Memory, dtype graph.DType) []float32 {
+	if dtype == graph.Float32 {
+		return memory.Float32()
+	}
+	var all []float32
+	for _, v := range memory.Int64() {
+		all = append(all, float32(v))
 	}
 	return all
 }
@@ -107,28 +121,28 @@ func TestFeedSound(t *testing.T) {
 	}
 }
 
-// A graph with an input of another name is fed noise, and ids are rows of their table.
-func TestFeedUnknownNames(t *testing.T) {
+// A graph with an input that does not say what it holds is fed noise, and ids are rows of their table.
+func TestFeedUnknown(t *testing.T) {
 	b := graph.NewBuilder("unknown")
-	tokens := b.Source("tokens", graph.Input, graph.Shape{2, 50}, nil)
-	table := b.Source("table", graph.Parameter, graph.Shape{3, 4}, &graph.Init{Kind: graph.InitOne})
+	tokens := b.Input("tokens", graph.Tokens, graph.Int64, graph.Shape{2, 50})
+	table := b.Persistent("table", graph.Parameter, graph.Shape{3, 4}, graph.Init{Kind: graph.InitOne})
 	y := b.Op("y", graph.Embedding, graph.Attrs{}, table, b.View("ids", tokens, 0, graph.Shape{100}))[0]
-	b.Output(b.Op("loss", graph.MeanSquare, graph.Attrs{}, y, b.Source("wish", graph.Input, graph.Shape{100, 4}, nil))[0])
+	b.Output(b.Op("loss", graph.MeanSquare, graph.Attrs{}, y, b.Input("wish", graph.Anything, graph.Float32, graph.Shape{100, 4}))[0])
 	g, err := b.Graph()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if newReader(g, 1) != nil {
-		t.Fatal("a graph with an input called wish is fed sentences")
+		t.Fatal("a graph with an input of no known meaning is fed sentences")
 	}
-	ids := make([]float32, 100)
+	ids := device.NewMemory(800)
 	Task{Graph: g, Seed: 1}.Feeder()(0, 0, ids)
 	var seen [3]bool
-	for _, id := range ids {
+	for _, id := range ids.Int64() {
 		if id != 0 && id != 1 && id != 2 {
 			t.Fatalf("id %v of 3 rows", id)
 		}
-		seen[int(id)] = true
+		seen[id] = true
 	}
 	if seen != [3]bool{true, true, true} {
 		t.Errorf("of the rows only %v are looked up", seen)

@@ -1,9 +1,11 @@
 package task
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"tensile/data"
+	"tensile/device"
 	"tensile/graph"
 	"tensile/weights"
 )
@@ -46,7 +48,7 @@ func (t Task) Reader(each func(iteration int, loss float32)) func(iteration int,
 
 // Feeder returns the loader of a task's inputs: images and labels of the data set, made-up sentences for a graph that reads
 // such, or noise for other inputs. It takes no memory before it is first called, which a device without data never does.
-func (t Task) Feeder() func(iteration int, s graph.StorageID, to []float32) {
+func (t Task) Feeder() func(iteration int, s graph.StorageID, to device.Memory) {
 	c, ok := findClassifier(t.Graph)
 	if !ok || t.Data == nil {
 		if r := newReader(t.Graph, t.Seed); r != nil {
@@ -56,7 +58,7 @@ func (t Task) Feeder() func(iteration int, s graph.StorageID, to []float32) {
 	}
 	var images, labels []float32
 	filled := -1
-	return func(iteration int, s graph.StorageID, to []float32) {
+	return func(iteration int, s graph.StorageID, to device.Memory) {
 		if images == nil {
 			images, labels = make([]float32, c.shape.Elements()), make([]float32, c.shape[0])
 		}
@@ -65,24 +67,40 @@ func (t Task) Feeder() func(iteration int, s graph.StorageID, to []float32) {
 			filled = iteration
 		}
 		if s == c.labels {
-			copy(to, labels)
+			copy(to.Float32(), labels)
 		} else {
-			copy(to, images)
+			copy(to.Float32(), images)
 		}
 	}
 }
 
-// noise fills inputs of any shape, the same in every run: classes for labels and ids, normal values elsewhere.
-func (t Task) noise(classes map[graph.StorageID]int) func(iteration int, s graph.StorageID, to []float32) {
-	return func(iteration int, s graph.StorageID, to []float32) {
+// noise fills inputs of any shape, the same in every run: classes for labels, rows for indices, normal values elsewhere.
+func (t Task) noise(classes map[graph.StorageID]int) func(iteration int, s graph.StorageID, to device.Memory) {
+	types := t.Graph.DTypes()
+	return func(iteration int, s graph.StorageID, to device.Memory) {
 		random := rand.New(rand.NewPCG(t.Seed, uint64(iteration)<<32|uint64(s)))
-		n, label := classes[s]
-		for i := range to {
-			if label {
-				to[i] = float32(random.IntN(n))
-			} else {
-				to[i] = float32(random.NormFloat64())
+		n, whole := classes[s]
+		fill(to, types[s], func(int) float64 {
+			if whole {
+				return float64(random.IntN(n))
 			}
+			return random.NormFloat64()
+		})
+	}
+}
+
+// fill sets each element of a storage.
+func fill(to device.Memory, dtype graph.DType, at func(i int) float64) {
+	switch dtype {
+	case graph.Float32:
+		for i, values := 0, to.Float32(); i < len(values); i++ {
+			values[i] = float32(at(i))
 		}
+	case graph.Int64:
+		for i, values := 0, to.Int64(); i < len(values); i++ {
+			values[i] = int64(at(i))
+		}
+	default:
+		panic(fmt.Sprintf("task: no device feeds inputs of %v", dtype))
 	}
 }

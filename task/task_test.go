@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tensile/device"
 	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/models"
@@ -26,13 +27,13 @@ func TestFeedImages(t *testing.T) {
 	}
 	feed := task.Feeder()
 	for _, iteration := range []int{0, 1, 0, 7} {
-		images, labels := make([]float32, c.shape.Elements()), make([]float32, 4)
+		images, labels := device.NewMemory(c.shape.Bytes()), device.NewMemory(16)
 		wantImages, wantLabels := make([]float32, c.shape.Elements()), make([]float32, 4)
 		task.Data.Fill(iteration, wantImages, wantLabels)
 		feed(iteration, c.labels, labels)
 		feed(iteration, c.images, images)
-		if !slices.Equal(images, wantImages) || !slices.Equal(labels, wantLabels) {
-			t.Errorf("iteration %d: fed other images or labels (%v, want %v) than those of the set", iteration, labels, wantLabels)
+		if !slices.Equal(images.Float32(), wantImages) || !slices.Equal(labels.Float32(), wantLabels) {
+			t.Errorf("iteration %d: fed other images or labels (%v, want %v) than those of the set", iteration, labels.Float32(), wantLabels)
 		}
 	}
 }
@@ -50,9 +51,9 @@ func TestFeedNoise(t *testing.T) {
 	}
 	task := Task{Graph: g, Seed: 1}
 	feed := func(task Task, iteration int, s string, n int) []float32 {
-		to := make([]float32, n)
+		to := device.NewMemory(graph.Shape{n}.Bytes())
 		task.Feeder()(iteration, inputs[s], to)
-		return to
+		return to.Float32()
 	}
 	x := feed(task, 0, "x", 24)
 	if !slices.Equal(x, feed(task, 0, "x", 24)) {
@@ -88,12 +89,12 @@ func TestFeedNoise(t *testing.T) {
 // Every label input is fed classes, also when a graph has two losses over different numbers of classes.
 func TestTwoLosses(t *testing.T) {
 	b := graph.NewBuilder("two")
-	image := b.Source("image", graph.Input, graph.Shape{2, 1, 2, 3}, nil)
-	near, far := b.Source("near", graph.Input, graph.Shape{2}, nil), b.Source("far", graph.Input, graph.Shape{2}, nil)
+	image := b.Input("image", graph.Anything, graph.Float32, graph.Shape{2, 1, 2, 3})
+	near, far := b.Input("near", graph.Anything, graph.Float32, graph.Shape{2}), b.Input("far", graph.Anything, graph.Float32, graph.Shape{2})
 	x := b.View("x", image, 0, graph.Shape{2, 6})
 	b.Output(b.Op("loss6", graph.SoftmaxXent, graph.Attrs{}, x, near)[0])
 	b.Output(b.Op("again", graph.SoftmaxXent, graph.Attrs{}, x, near)[0])
-	y := b.Op("y", graph.Linear, graph.Attrs{}, x, b.Source("w", graph.Parameter, graph.Shape{2, 6}, &graph.Init{Kind: graph.InitOne}))[0]
+	y := b.Op("y", graph.Linear, graph.Attrs{}, x, b.Persistent("w", graph.Parameter, graph.Shape{2, 6}, graph.Init{Kind: graph.InitOne}))[0]
 	b.Output(b.Op("loss2", graph.SoftmaxXent, graph.Attrs{}, y, far)[0])
 	b.Output(b.Op("mixed", graph.SoftmaxXent, graph.Attrs{}, y, near)[0])
 	g, err := b.Graph()

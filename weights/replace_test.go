@@ -140,3 +140,22 @@ func TestEncodeReturnsWriteErrors(t *testing.T) {
 		t.Errorf("disk not full: error %v", err)
 	}
 }
+
+// Whether a file can be written is found out without a trace.
+func TestWritable(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "old")
+	writeRaw(t, old, []byte("content"))
+	for _, path := range []string{old, filepath.Join(dir, "new")} {
+		if err := Writable(path); err != nil {
+			t.Error(err)
+		}
+	}
+	checkFolder(t, dir, "old")
+	checkContent(t, old, "content")
+	none := filepath.Join(dir, "none", "w")
+	checkError(t, Writable(none), none, "folder "+filepath.Dir(none)+" does not exist: make it first")
+	checkError(t, Writable(filepath.Join(old, "w")), "no file can be made in folder "+old+": not a directory")
+	checkError(t, Writable(dir), "no regular file")
+	checkError(t, Writable("/proc/w"), "no file can be made in folder /proc: no such file or directory")
+}

@@ -101,6 +101,7 @@ func (c *checker) result(r *Result) {
 	atLeast(c, "slot_peak_bytes", r.SlotPeak, 0)
 	atLeast(c, "plans", r.Plans, 0)
 	atLeast(c, "transition_ns", r.Transition, 0)
+	c.text("saved", r.Saved)
 }
 
 // once checks that no two jobs have one name.
@@ -125,6 +126,10 @@ func (o Orders) check() error {
 	}
 	once(c, o.Jobs, func(j *Order) string { return j.Spec.Name })
 	c.rates(o.Link)
+	if o.Refused != nil {
+		c.name("refused life", o.Refused.Life)
+		c.text("refusal", o.Refused.Why)
+	}
 	return c.err
 }
 
@@ -133,6 +138,8 @@ func (s Status) check() error {
 	c.name("executor", s.Executor)
 	c.name("life", s.Life)
 	c.text("device", s.Device)
+	c.text("host", s.Host)
+	atLeast(c, "since_ns", s.Since, 0)
 	atLeast(c, "number", s.Number, 0)
 	atLeast(c, "orders", s.Orders, 0)
 	for i := range s.Jobs {
@@ -170,7 +177,9 @@ func (l Layout) check() error {
 	c.name("job", l.Plan.Job)
 	atLeast(c, "epoch", l.Plan.Epoch, 1)
 	c.digest(l.Plan.Graph)
-	atLeast(c, "arena_bytes", l.Arena, 0)
+	if atLeast(c, "arena_bytes", l.Arena, 0); l.Arena > graph.MaxTotal {
+		c.fail("arena_bytes is %d, and cannot be more than %d", l.Arena, graph.MaxTotal)
+	}
 	for _, o := range l.Offsets {
 		if o < 0 || o > l.Arena {
 			c.fail("offset %d lies outside the arena of %d bytes", o, l.Arena)
@@ -192,11 +201,13 @@ func (r Request) check() error {
 	among(c, "verb", r.Verb, Submit, Stop, Jobs)
 	switch r.Verb {
 	case Submit:
-		if r.Spec == nil {
-			c.fail("submit has no spec")
-		} else {
-			c.spec(r.Spec)
+		if len(r.Specs) == 0 {
+			c.fail("submit has no specs")
 		}
+		for i := range r.Specs {
+			c.spec(&r.Specs[i])
+		}
+		once(c, r.Specs, func(s *Spec) string { return s.Name })
 	case Stop:
 		c.name("job", r.Job)
 	}
@@ -205,9 +216,13 @@ func (r Request) check() error {
 
 func (a Answer) check() error {
 	c := new(checker)
+	c.text("device", a.Device)
+	atLeast(c, "budget_bytes", a.Budget, 0)
+	c.rates(a.Link)
 	for i := range a.Jobs {
 		c.record(&a.Jobs[i])
 	}
+	c.text("trouble", a.Trouble)
 	return c.err
 }
 
@@ -230,10 +245,13 @@ func (c *checker) record(r *Record) {
 		{"order", r.Order}, {"epoch", r.Epoch}, {"granted_epoch", r.Granted}, {"applied_epoch", r.Applied},
 		{"need_bytes", int64(r.Need)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
 		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.Replans)},
+		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", int64(r.Starts)},
+		{"submitted_ns", int64(r.Submitted)}, {"pace_ns", int64(r.Pace)},
 	} {
 		atLeast(c, n.what, n.n, 0)
 	}
 	c.rates(r.Link)
 	c.text("latencies", r.Latencies)
+	c.text("device", r.Device)
 	c.result(r.Result)
 }

@@ -63,6 +63,28 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+type plainRecord Record
+
+// recordJSON is the form of a Record: its own Loss hides that of plainRecord.
+type recordJSON struct {
+	*plainRecord
+	Loss *loss `json:"loss,omitempty"`
+}
+
+func (r Record) MarshalJSON() ([]byte, error) {
+	return json.Marshal(recordJSON{Loss: (*loss)(r.Loss), plainRecord: (*plainRecord)(&r)})
+}
+
+func (r *Record) UnmarshalJSON(data []byte) error {
+	*r = Record{}
+	text := recordJSON{plainRecord: (*plainRecord)(r)}
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	r.Loss = (*float32)(text.Loss)
+	return nil
+}
+
 type plainReport Report
 
 // reportJSON is the form of a Report: its own Loss hides that of plainReport.

@@ -36,6 +36,14 @@ type Orders struct {
 	Leave    bool    `json:"leave,omitzero"`
 	Life     string  `json:"life,omitzero"` // if set, they are for no other process of that name
 	Link     Rates   `json:"link,omitzero"` // of all its jobs together
+
+	Refused *Refusal `json:"refused,omitempty"` // a process of that name that is to end
+}
+
+// Refusal tells a process that it is not wanted: another of its name runs, or its device is another.
+type Refusal struct {
+	Life string `json:"life"` // of the process
+	Why  string `json:"why"`  // in one line
 }
 
 // Rates are limits of copies, in bytes a second; 0: none but the device's own.
@@ -57,7 +65,9 @@ type Status struct {
 	Number   int64       `json:"number"` // the larger is the newer, within a life
 	Life     string      `json:"life"`   // another for each process that was called so
 	Device   string      `json:"device"`
-	Orders   int64       `json:"orders"` // the number of the newest orders it has seen
+	Host     string      `json:"host,omitzero"`     // where it runs: the machine's name
+	Since    int64       `json:"since_ns,omitzero"` // when the process began: since the Unix epoch
+	Orders   int64       `json:"orders"`            // the number of the newest orders it has seen
 	Jobs     []JobStatus `json:"jobs"`
 }
 
@@ -89,7 +99,7 @@ func (s State) Over() bool { return s == Finished || s == Stopped || s == Failed
 
 // Result is what a job came to.
 type Result struct {
-	Losses     []float32        `json:"losses,omitempty"`  // per iteration; none without data
+	Losses     []float32        `json:"losses,omitempty"`  // per iteration; none without data, NaN for one that was not heard of
 	Weights    map[int32]string `json:"weights,omitempty"` // per persistent storage a digest of its bytes
 	Begin      time.Duration    `json:"begin_ns"`          // of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
 	End        time.Duration    `json:"end_ns"`            // of the last
@@ -99,6 +109,7 @@ type Result struct {
 	SlotPeak   graph.Bytes      `json:"slot_peak_bytes"` // the highest
 	Plans      int              `json:"plans"`
 	Transition time.Duration    `json:"transition_ns"`
+	Saved      string           `json:"saved,omitzero"` // the file that holds its weights, where the executor ran
 }
 
 // Report is what was measured of an iteration.
@@ -126,22 +137,27 @@ type Layout struct {
 type Verb string
 
 const (
-	Submit Verb = "submit" // Spec; its graph is in the store
+	Submit Verb = "submit" // Specs; their graphs are in the store
 	Stop   Verb = "stop"   // Job
 	Jobs   Verb = "jobs"
 )
 
 // Request is a wish of the command line.
 type Request struct {
-	Verb Verb   `json:"verb"`
-	Spec *Spec  `json:"spec,omitempty"`
-	Job  string `json:"job,omitzero"`
+	Verb  Verb   `json:"verb"`
+	Specs []Spec `json:"specs,omitempty"` // all are taken, or none
+	Job   string `json:"job,omitzero"`
 }
 
 // Answer is what comes of a request: an error in one line, or what was asked for.
 type Answer struct {
-	Error string   `json:"error,omitzero"`
-	Jobs  []Record `json:"jobs,omitempty"` // of the job submitted or stopped; of all for Jobs
+	Error   string   `json:"error,omitzero"`
+	Jobs    []Record `json:"jobs,omitempty"`   // of the jobs submitted or stopped; of all for Jobs
+	Trouble string   `json:"trouble,omitzero"` // that the controller has, in one line: why nothing goes on
+
+	Device string      `json:"device,omitzero"`       // for Jobs: what is planned for
+	Budget graph.Bytes `json:"budget_bytes,omitzero"` // 0: no limit
+	Link   Rates       `json:"link,omitzero"`         // of the device, that all jobs share
 }
 
 // Phase is where a job is in its life at the controller.
@@ -168,17 +184,24 @@ type Record struct {
 	Why       string      `json:"why,omitzero"`        // it waits, or failed
 	Need      graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
 	Executor  string      `json:"executor,omitzero"`
-	Starts    int         `json:"starts,omitzero"`        // of executors for it
-	Epoch     int64       `json:"epoch,omitzero"`         // of the newest layout
-	Granted   int64       `json:"granted_epoch,omitzero"` // of the layout that it was told to train with
-	Applied   int64       `json:"applied_epoch,omitzero"` // of the layout that it was last heard to train with
-	Claim     graph.Bytes `json:"claim_bytes,omitzero"`   // what it counts with: the larger of old and new arena
-	Arena     graph.Bytes `json:"arena_bytes,omitzero"`   // of the newest layout
-	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"`
-	Link      Rates       `json:"link,omitzero"` // its share, where the link is limited
+	Starts    int         `json:"starts,omitzero"`          // of executors for it
+	Epoch     int64       `json:"epoch,omitzero"`           // of the newest layout
+	Granted   int64       `json:"granted_epoch,omitzero"`   // of the layout that it was told to train with
+	Applied   int64       `json:"applied_epoch,omitzero"`   // of the layout that it was last heard to train with
+	Claim     graph.Bytes `json:"claim_bytes,omitzero"`     // what it counts with: the larger of old and new arena
+	Arena     graph.Bytes `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
+	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"` // of that layout
+	Plans     int         `json:"plans,omitzero"`           // that it was heard to train with
+	Link      Rates       `json:"link,omitzero"`            // its share, where the link is limited
 	Iteration int         `json:"iteration"`
-	Replans   int         `json:"replans,omitzero"`
+	Replans   int         `json:"replans,omitzero"`       // plans that were made for it
+	Device    string      `json:"device,omitzero"`        // that the newest layout is for
+	Budget    graph.Bytes `json:"budget_bytes,omitzero"`  // of all jobs together, when it was last planned for; 0: no limit
 	Latencies string      `json:"latencies,omitzero"`     // the newest layout is planned for: "cold-start", as predicted, or "updated", as measured
 	Reason    string      `json:"replan_reason,omitzero"` // of the last plan
 	Result    *Result     `json:"result,omitempty"`
+
+	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
+	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
+	Loss      *float32      `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
 }

@@ -22,15 +22,17 @@ func samples() []Message {
 	result := &Result{
 		Losses: []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)}, Weights: map[int32]string{0: "ab12", 7: "cd34"},
 		Begin: 1, End: 5 * time.Second, Stall: 3 * time.Millisecond, Touched: 4096, Arena: 8192, SlotPeak: 6144, Plans: 2, Transition: 700,
+		Saved: "out/lenet.safetensors",
 	}
 	record := Record{
 		Spec: spec, Order: 4, Phase: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Starts: 1, Epoch: 3, Granted: 2, Applied: 1,
 		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, Replans: 2, Latencies: "updated", Reason: "drift", Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
+		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond, Loss: &loss,
 	}
 	return []Message{
 		Orders{Executor: "e1", Number: 9, Jobs: []Order{{Spec: spec, Epoch: 3, Stop: true}}, Leave: true, Life: "4711-1",
-			Link: Rates{Out: 5e9, In: 6e9}},
-		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Orders: 9, Jobs: []JobStatus{{
+			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1", Why: "e1 runs already on lab since 12:01"}},
+		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000, Orders: 9, Jobs: []JobStatus{{
 			Name: "lenet.1", ID: 6, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12, Error: "device: out of memory", Result: result,
 		}}},
 		Report{
@@ -46,8 +48,9 @@ func samples() []Message {
 			},
 			Offsets: []graph.Bytes{256, 512}, Scratch: []graph.Bytes{768, 1024}, Arena: 4096,
 		},
-		Request{Verb: Submit, Spec: &spec, Job: "lenet.1"},
-		Answer{Error: "job lenet.1: there is one of that name", Jobs: []Record{record}},
+		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1"},
+		Answer{Error: "job lenet.1: there is one of that name", Jobs: []Record{record}, Trouble: "the controller's disk is full",
+			Device: "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}},
 		record,
 	}
 }
@@ -96,7 +99,7 @@ func (r maker) result() *Result {
 		return nil
 	}
 	result := &Result{
-		Begin: r.duration() / 2, Stall: r.duration(), Touched: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Plans: r.IntN(9), Transition: r.duration(),
+		Begin: r.duration() / 2, Stall: r.duration(), Touched: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Plans: r.IntN(9), Transition: r.duration(), Saved: r.line(),
 		Weights: map[int32]string{},
 	}
 	result.End = result.Begin + r.duration()/2
@@ -111,17 +114,19 @@ func (r maker) record() Record {
 	record := Record{
 		Spec: r.spec(), Order: r.number(), Why: r.text(), Need: r.bytes(), Epoch: r.number(), Granted: r.number(),
 		Applied: r.number(), Claim: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Iteration: int(r.number()),
-		Replans: r.IntN(9), Reason: r.text(), Result: r.result(),
+		Replans: r.IntN(9), Reason: r.text(), Result: r.result(), Plans: r.IntN(9), Device: r.line(), Budget: r.bytes(),
 		Phase: []Phase{Queued, Starting, Training, Ending, Done, Halted, Broken}[r.IntN(7)],
 	}
 	if r.IntN(2) == 0 {
 		record.Executor = r.name()
+		loss := r.loss()
+		record.Plans, record.Submitted, record.Pace, record.Loss = r.IntN(9), r.duration(), r.duration(), &loss
 	}
 	return record
 }
 
 func (r maker) layout() Layout {
-	l := Layout{Plan: &plan.Plan{Job: r.name(), Epoch: 1 + r.number()/2, Policy: r.line(), Graph: r.digest()}, Arena: r.bytes()/2 + 1}
+	l := Layout{Plan: &plan.Plan{Job: r.name(), Epoch: 1 + r.number()/2, Policy: r.line(), Graph: r.digest()}, Arena: r.bytes()%graph.MaxTotal + 1}
 	for range r.IntN(5) {
 		l.Plan.Steps = append(l.Plan.Steps, plan.Step{Op: graph.OpID(r.Int32()), Want: plan.Outputs(r.Uint32()), Scratch: r.bytes()})
 		l.Plan.Moves = append(l.Plan.Moves, plan.Move{Kind: plan.In, Storage: graph.StorageID(r.Int32()), After: r.IntN(9) - 1})
@@ -135,13 +140,16 @@ func (r maker) message() Message {
 	switch r.IntN(7) {
 	case 0:
 		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0, Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
+		if r.IntN(2) == 0 {
+			o.Refused = &Refusal{Life: r.name(), Why: r.line()}
+		}
 		for i := range r.IntN(4) {
 			o.Jobs = append(o.Jobs, Order{Spec: r.spec(), Epoch: r.number(), Stop: r.IntN(2) == 0})
 			o.Jobs[i].Spec.Name += string(rune('a' + i)) // each another
 		}
 		return o
 	case 1:
-		s := Status{Executor: r.name(), Number: r.number(), Life: r.name(), Device: r.line(), Orders: r.number()}
+		s := Status{Executor: r.name(), Number: r.number(), Life: r.name(), Device: r.line(), Orders: r.number(), Host: r.line(), Since: r.number()}
 		for i := range r.IntN(4) {
 			s.Jobs = append(s.Jobs, JobStatus{
 				Name: r.name() + string(rune(97+i)), ID: r.number(), State: []State{Waiting, Running, Finished, Stopped, Failed}[r.IntN(5)],
@@ -162,10 +170,9 @@ func (r maker) message() Message {
 	case 3:
 		return r.layout()
 	case 4:
-		spec := r.spec()
-		return []Request{{Verb: Submit, Spec: &spec}, {Verb: Stop, Job: r.name()}, {Verb: Jobs}}[r.IntN(3)]
+		return []Request{{Verb: Submit, Specs: []Spec{r.spec()}}, {Verb: Stop, Job: r.name()}, {Verb: Jobs}}[r.IntN(3)]
 	case 5:
-		a := Answer{Error: r.text()}
+		a := Answer{Error: r.text(), Trouble: r.line()}
 		for range r.IntN(3) {
 			a.Jobs = append(a.Jobs, r.record())
 		}

@@ -107,7 +107,9 @@ func calibrateDevice(ctx context.Context, d device.Device, name string, o calibr
 	facts := d.Facts()
 	facts.Name = name
 	const anyCache, anyClock = 1 << 20, 1e9 // of one device they are constants that nothing depends on
-	devices := []predictor.Device{predictor.DeviceOf(facts, runtime.NumCPU(), anyClock, anyCache)}
+	machine := predictor.DeviceOf(facts, runtime.NumCPU(), anyClock, anyCache)
+	machine.Launch = 0 // the samples tell
+	devices := []predictor.Device{machine}
 	var samples, train, test []predictor.Sample
 	for n, some := range networks {
 		if samples = append(samples, some...); n%10 == 2 {
@@ -122,7 +124,7 @@ func calibrateDevice(ctx context.Context, d device.Device, name string, o calibr
 	if err != nil {
 		return nil, nil, err
 	}
-	e := predictor.Evaluate(m, test, devices)
+	e := predictor.Evaluate(m, test)
 	m.Note = fmt.Sprintf("%d ops of %d networks measured, mean error %.3f on networks held back", len(samples), len(networks), e.Devices[0].MAPE)
 	return m, samples, nil
 }

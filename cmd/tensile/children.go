@@ -51,18 +51,20 @@ func (c *children) launch(name string, ended func(why string)) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("start executor %s: %w", name, err)
 	}
-	credentials, log := c.files(name)
+	credentials, log, problems := c.files(name)
 	if err := bus.WriteCredentials(credentials, c.server.Credentials(bus.Executor(name))); err != nil {
 		return fmt.Errorf("start executor %s: %w", name, err)
 	}
-	output, err := os.Create(log) // no pipe: it may outlive this process
-	if err != nil {
-		return fmt.Errorf("start executor %s: %w", name, err)
+	var outputs [2]*os.File // no pipes: it may outlive this process
+	for i, path := range [...]string{log, problems} {
+		if outputs[i], err = os.Create(path); err != nil {
+			return fmt.Errorf("start executor %s: %w", name, err)
+		}
+		defer outputs[i].Close()
 	}
-	defer output.Close()
 	k := &child{command: exec.Command(binary, append([]string{"executor", "--credentials", credentials}, c.flags...)...)}
-	k.command.Stdout, k.command.Stderr = output, output
-	k.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for this process, which tells them
+	k.command.Stdout, k.command.Stderr = outputs[0], outputs[1]
+	k.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a Ctrl-C is for this process; and its end is no SIGHUP to one that is stopped
 	if c.bound {
 		k.command.Args = append(k.command.Args, "--bound", c.dir)
 		if k.stdin, err = k.command.StdinPipe(); err != nil {
@@ -86,7 +88,7 @@ func (c *children) launch(name string, ended func(why string)) error {
 		c.mu.Lock()
 		delete(c.running, name)
 		c.mu.Unlock()
-		ended(ending(err, log))
+		ended(ending(err, problems))
 	})
 	return nil
 }
@@ -101,27 +103,28 @@ func (c *children) train(until int) {
 	}
 }
 
-// files are those of an executor: its credentials, and what it writes.
-func (c *children) files(name string) (credentials, log string) {
-	folder := filepath.Join(c.dir, "executors")
-	return filepath.Join(folder, name+".json"), filepath.Join(folder, name+".log")
+// files are those of an executor: its credentials, what it writes to stdout, and to stderr.
+func (c *children) files(name string) (credentials, log, problems string) {
+	path := filepath.Join(c.dir, "executors", name)
+	return path + ".json", path + ".log", path + ".err"
 }
 
 // forget removes the files of an executor that has ended, also of one that was started by a process before this one.
 func (c *children) forget(name string) {
-	credentials, log := c.files(name)
-	os.Remove(credentials) // there may be none
-	os.Remove(log)
+	credentials, log, problems := c.files(name)
+	for _, path := range [...]string{credentials, log, problems} {
+		os.Remove(path) // there may be none
+	}
 }
 
-// ending says how a process ended, with the last lines that it wrote.
-func ending(err error, log string) string {
+// ending says how a process ended, with the last lines that it wrote to stderr.
+func ending(err error, problems string) string {
 	why := "its executor has left"
 	if err != nil {
 		why = fmt.Sprintf("its executor ended: %v", err)
 	}
 	const most = 3
-	text, _ := os.ReadFile(log) // the reason stands without it
+	text, _ := os.ReadFile(problems) // the reason stands without it
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	if last := strings.Join(lines[max(0, len(lines)-most):], " | "); last != "" {
 		why += "; its last lines: " + last

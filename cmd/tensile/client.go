@@ -9,13 +9,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"text/tabwriter"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tensile/bench"
+	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/scheduler"
 	"tensile/wire"
@@ -32,9 +34,23 @@ func defaultState() string {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "tensile-state"
+		return "" // which checkState refuses
 	}
 	return filepath.Join(home, ".local", "state", "tensile")
+}
+
+// checkState returns the error of a state folder that there cannot be.
+func checkState(state string) error {
+	info, err := os.Stat(state)
+	switch {
+	case state == "":
+		return errors.New("neither HOME nor XDG_STATE_HOME is set: name a folder with --state")
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("--state %s is a file: name a folder", state)
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("--state %s lies below a file: name a folder", state)
+	}
+	return nil
 }
 
 // clientFlags say which controller is meant.
@@ -50,6 +66,9 @@ func (f *clientFlags) register(c *cobra.Command) {
 func (f *clientFlags) connect(ctx context.Context) (*bus.Conn, error) {
 	path := f.credentials
 	if path == "" {
+		if err := checkState(f.state); err != nil {
+			return nil, err
+		}
 		path = filepath.Join(f.state, clientFile)
 	}
 	credentials, err := bus.ReadCredentials(path)
@@ -60,6 +79,9 @@ func (f *clientFlags) connect(ctx context.Context) (*bus.Conn, error) {
 		return nil, err
 	}
 	if f.url != "" {
+		if err := checkAddress(f.url, credentials); err != nil {
+			return nil, err
+		}
 		credentials.URL = f.url
 	}
 	return bus.Connect(ctx, credentials, bus.ConnOptions{})
@@ -76,6 +98,13 @@ func noController(state string, err error) error {
 // ask sends a request to the controller.
 func ask(ctx context.Context, conn wire.Bus, q wire.Request) (wire.Answer, error) {
 	data, err := conn.Ask(ctx, wire.ControlSubject, wire.Encode(q))
+	for tries := 0; errors.Is(err, wire.ErrNobody) && tries < 10 && ctx.Err() == nil; tries++ { // it connects to its own server a little later
+		time.Sleep(200 * time.Millisecond)
+		data, err = conn.Ask(ctx, wire.ControlSubject, wire.Encode(q))
+	}
+	if ctx.Err() != nil {
+		return wire.Answer{}, context.Cause(ctx)
+	}
 	if errors.Is(err, wire.ErrNobody) {
 		return wire.Answer{}, errors.New("no controller answers; is it still starting?")
 	} else if err != nil {
@@ -113,10 +142,12 @@ type submission struct {
 func submitCommand() *cobra.Command {
 	var f clientFlags
 	var s submission
+	var wait, asJSON bool
 	c := &cobra.Command{
-		Use:               "submit MODEL...",
-		Short:             "Give jobs to a controller",
-		Long:              "Give jobs to a controller. Each is planned for at once, waits until it fits beside the others, or is refused if it never will.\n\n" + modelHelp,
+		Use:   "submit MODEL...",
+		Short: "Give jobs to a controller",
+		Long: "Give jobs to a controller. They are planned for together, at once; those that do not fit beside the others wait. All are taken,\n" +
+			"or none if one of them never fits.\n\n" + modelHelp,
 		Example:           "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
 		Args:              needModels,
 		ValidArgsFunction: completeModels,
@@ -127,23 +158,40 @@ func submitCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for _, t := range w {
+		wishes := make([]wish, len(w))
+		for i, t := range w {
 			if s.name != "" {
 				t.Name = s.name + strings.TrimPrefix(t.Name, t.Model) // the number of a copy stays
 			}
-			r, err := s.submit(ctx, conn, t)
-			if err != nil {
+			if wishes[i], err = s.wish(t, len(w)); err != nil {
 				return err
 			}
-			fmt.Fprintln(out, submitted(r))
 		}
-		return nil
+		jobs, err := submit(ctx, conn, wishes)
+		if err != nil {
+			return err
+		}
+		if !asJSON {
+			for _, r := range jobs {
+				fmt.Fprintln(out, submitted(r))
+			}
+		}
+		switch {
+		case wait:
+			return await(ctx, conn, jobs, asJSON, out)
+		case asJSON:
+			return printJSON(out, jobs)
+		}
+		return err
 	})
 	f.register(c)
 	s.workloadFlags.register(c)
 	c.Flags().StringVar(&s.name, "name", "", "name of the job (default: that of its MODEL); copies are NAME.1, NAME.2 and so on")
 	c.Flags().IntVar(&s.iterations, "iterations", 20, "iterations of each job")
-	c.Flags().StringVar(&s.dataDir, "data", "", "folder with CIFAR-10 binary batches or MNIST IDX files, as the executor sees it (default: a synthetic set)")
+	c.Flags().StringVar(&s.dataDir, "data", "", "folder with CIFAR-10 binary batches or MNIST IDX files where the executor runs; sizes of images follow from it if it is here too (default: a synthetic set)")
+	c.Flags().StringVar(&s.save, "save", "", "have the executor write parameters and optimizer state to FILE.safetensors where it runs; with several jobs, FILE-JOB.safetensors each")
+	c.Flags().BoolVar(&wait, "wait", false, "wait until the jobs are over; the exit status is that of tensile wait")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
 	c.Flags().IntVar(&s.priority, "priority", 1, "weight of the jobs' time against that of others")
 	c.Flags().Float64Var(&s.swapRate, "max-swap-rate", 0, "largest share of a job's storages that may be swapped (default: no limit)")
 	return c
@@ -172,31 +220,87 @@ func (s *submission) check(models []string) error {
 	return nil
 }
 
-// submit stores a task's graph and asks for the job.
-func (s *submission) submit(ctx context.Context, conn wire.Bus, t bench.Task) (wire.Record, error) {
-	text, err := json.Marshal(t.Graph)
-	if err != nil {
-		return wire.Record{}, err
+// load builds the networks. Their data set is read where the executor runs; if it is here too, the sizes of the images follow
+// from it.
+func (s *submission) load(models []string) (bench.Workload, error) {
+	if w, err := s.workloadFlags.load(models); err == nil {
+		return w, nil
 	}
-	digest := t.Graph.Digest()
+	elsewhere := s.workloadFlags
+	elsewhere.dataDir = ""
+	return elsewhere.load(models)
+}
+
+// wish is a job to be submitted.
+type wish struct {
+	spec  wire.Spec
+	graph *graph.Graph
+}
+
+// wish returns the job for a task, one of several.
+func (s *submission) wish(t bench.Task, jobs int) (wish, error) {
+	save, err := absolute(savedAs(s.save, jobs, t.Name))
+	if err != nil {
+		return wish{}, err
+	}
 	data, err := absolute(s.dataDir)
-	if err != nil {
-		return wire.Record{}, err
+	return wish{wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations, Priority: s.priority,
+		SwapRate: s.swapRate, Data: data, Save: save}, t.Graph}, err
+}
+
+// submit asks for all jobs at once, which are taken or refused together. Graphs that the controller lacks are handed over.
+func submit(ctx context.Context, conn wire.Bus, wishes []wish) ([]wire.Record, error) {
+	request := wire.Request{Verb: wire.Submit}
+	for _, w := range wishes {
+		request.Specs = append(request.Specs, w.spec)
 	}
-	spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: digest, Seed: t.Seed, Iterations: s.iterations, Priority: s.priority,
-		SwapRate: s.swapRate, Data: data, Save: s.save}
 	for again := true; ; again = false {
-		if err := conn.Store(ctx, wire.Graphs, wire.GraphObject(digest), text); err != nil {
-			return wire.Record{}, fmt.Errorf("hand over the graph of job %s: %w", t.Name, err)
+		if err := handOver(ctx, conn, wishes); err != nil {
+			if a, asked := ask(ctx, conn, wire.Request{Verb: wire.Jobs}); asked == nil && a.Trouble != "" {
+				err = errors.New(a.Trouble) // which is why
+			}
+			return nil, err
 		}
-		a, err := ask(ctx, conn, wire.Request{Verb: wire.Submit, Spec: &spec})
-		if err == nil {
-			return a.Jobs[0], nil
+		a, err := ask(ctx, conn, request)
+		if err == nil || !again {
+			return a.Jobs, err
 		}
-		if _, missing := conn.Load(ctx, wire.Graphs, wire.GraphObject(digest)); !again || !errors.Is(missing, wire.ErrNotFound) {
-			return wire.Record{}, err
-		} // the last job with that graph was forgotten at this very moment
+		if missing, _ := lacking(ctx, conn, wishes); len(missing) == 0 {
+			return nil, err
+		} // the last job with one of the graphs was forgotten at this very moment
 	}
+}
+
+// handOver stores the graphs that are not there.
+func handOver(ctx context.Context, conn wire.Bus, wishes []wish) error {
+	missing, err := lacking(ctx, conn, wishes)
+	for _, w := range missing {
+		text, err := json.Marshal(w.graph)
+		if err == nil {
+			err = conn.Store(ctx, wire.Graphs, wire.GraphObject(w.spec.Graph), text)
+		}
+		if err != nil {
+			return fmt.Errorf("hand over the graph of job %s: %w", w.spec.Name, err)
+		}
+	}
+	return err
+}
+
+// lacking returns one job for each graph that is not there, or is damaged.
+func lacking(ctx context.Context, conn wire.Bus, wishes []wish) (missing []wish, err error) {
+	seen := make(map[graph.Digest]bool)
+	for _, w := range wishes {
+		if seen[w.spec.Graph] {
+			continue
+		}
+		seen[w.spec.Graph] = true
+		if _, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(w.spec.Graph)); errors.Is(err, wire.ErrAway) {
+			return nil, err
+		} else if err != nil {
+			missing = append(missing, w)
+		}
+	}
+	return missing, nil
 }
 
 func submitted(r wire.Record) string {
@@ -209,6 +313,7 @@ func submitted(r wire.Record) string {
 
 func stopCommand() *cobra.Command {
 	var f clientFlags
+	var asJSON bool
 	c := &cobra.Command{
 		Use:     "stop JOB...",
 		Short:   "End jobs after the iterations in flight",
@@ -216,63 +321,24 @@ func stopCommand() *cobra.Command {
 		Example: "  tensile stop vgg16.2",
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
+		var stopped []wire.Record
 		for _, name := range args {
 			a, err := ask(ctx, conn, wire.Request{Verb: wire.Stop, Job: name})
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(out, submitted(a.Jobs[0]))
+			if stopped = append(stopped, a.Jobs[0]); !asJSON {
+				fmt.Fprintln(out, submitted(a.Jobs[0]))
+			}
+		}
+		if asJSON {
+			return printJSON(out, stopped)
 		}
 		return nil
 	})
 	f.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
 	return c
-}
-
-func jobsCommand() *cobra.Command {
-	var f clientFlags
-	var asJSON, watch bool
-	c := &cobra.Command{Use: "jobs", Short: "List the jobs of a controller", Args: noArguments}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
-		for {
-			a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				if a.Jobs == nil {
-					a.Jobs = []wire.Record{}
-				}
-				err = printJSON(out, a.Jobs)
-			} else {
-				if watch {
-					fmt.Fprint(out, "\x1b[H\x1b[J")
-				}
-				err = writeJobs(out, a.Jobs)
-			}
-			if err != nil || !watch {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(time.Second):
-			}
-		}
-	})
-	f.register(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else; with --watch, one a second")
-	c.Flags().BoolVar(&watch, "watch", false, "go on, once a second, until interrupted")
-	return c
-}
-
-func writeJobs(out io.Writer, jobs []wire.Record) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "JOB\tSTATE\tITERATION\tARENA\tSLOT PEAK\tPLANS\tEXECUTOR\t")
-	for _, r := range jobs {
-		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%d\t%s\t%s\n", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations, r.Claim, r.SlotPeak, r.Replans, r.Executor, r.Why)
-	}
-	return w.Flush()
 }
 
 func logsCommand() *cobra.Command {
@@ -280,22 +346,62 @@ func logsCommand() *cobra.Command {
 	var follow bool
 	c := &cobra.Command{Use: "logs JOB", Short: "Print what a job has logged", Args: needOne("JOB")}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
-		if _, err := recordOf(ctx, conn, args[0]); err != nil {
-			return err
-		}
-		stop, err := conn.Follow(ctx, wire.LogSubject("*", args[0]), func(line []byte) { fmt.Fprintf(out, "%s\n", line) })
+		job, err := recordOf(ctx, conn, args[0])
 		if err != nil {
 			return err
 		}
-		defer stop()
-		if follow {
-			<-ctx.Done()
+		l := log{out: out}
+		stop, err := conn.Follow(ctx, wire.LogSubject("*", args[0]), l.add)
+		if err != nil || !follow {
+			if err == nil {
+				stop()
+			}
+			return err
+		}
+		_, err = end(ctx, conn, job)
+		stop()
+		if ctx.Err() != nil {
+			return errQuiet
+		} else if err != nil {
+			return err
+		}
+		// The last lines were written before the job was over, but may still have been on their way.
+		rest := log{}
+		if stop, err = conn.Follow(ctx, wire.LogSubject("*", args[0]), rest.add); err != nil {
+			return err
+		}
+		stop()
+		for _, line := range l.missing(rest.lines) {
+			fmt.Fprintln(out, line)
 		}
 		return nil
 	})
 	f.register(c)
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until interrupted")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job is over, or until interrupted")
 	return c
+}
+
+// log is what was read of a job's log.
+type log struct {
+	out   io.Writer // may be nil
+	lines []string
+}
+
+func (l *log) add(line []byte) {
+	l.lines = append(l.lines, string(line))
+	if l.out != nil {
+		fmt.Fprintln(l.out, string(line))
+	}
+}
+
+// missing are the lines at the end of all that were not read: all begins with a line that was, unless the log keeps fewer.
+func (l *log) missing(all []string) []string {
+	for n := min(len(l.lines), len(all)); n > 0; n-- {
+		if slices.Equal(l.lines[len(l.lines)-n:], all[:n]) {
+			return all[n:]
+		}
+	}
+	return all
 }
 
 // recordOf is what the controller knows of a job.

@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -83,8 +85,14 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if known := scheduler.Policies(); !slices.Contains(known, f.plan.policy) {
 		return fmt.Errorf("unknown policy %q: known are %s", f.plan.policy, strings.Join(known, ", "))
 	}
+	if err := checkState(f.state); err != nil {
+		return err
+	}
 	var budget graph.Bytes
 	if f.plan.budget != "" {
+		if _, percent, _ := parsePercent(f.plan.budget); percent {
+			return fmt.Errorf("--budget %s: a controller's budget is a size, as jobs come later: 8GiB", f.plan.budget)
+		}
 		var err error
 		if budget, err = parseBytes("--budget", f.plan.budget); err != nil {
 			return err
@@ -96,7 +104,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	f.plan.link = link.flag()
 	defer d.Close()
-	log := func(line string) { fmt.Fprintln(out, line) }
+	log := stamped(out)
 	latencies, err := f.plan.findModel(d)
 	if err != nil {
 		return err
@@ -117,6 +125,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
 		}}
+	o.Trouble = server.Trouble
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
 		return err
@@ -160,16 +169,19 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 // controllerConfig is what a controller plans by for a device.
 func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
 	facts, latencies := d.Facts(), f.latencies(d)
-	return controller.Config{Device: d.Name(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options,
-		Profile: func(g *graph.Graph) controller.Profile {
+	return controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options,
+		Profile: func(g *graph.Graph) (controller.Profile, error) {
 			var p controller.Profile
+			if err := device.Supports(d, g); err != nil {
+				return p, err
+			}
 			p.Latency, p.Slack = latencies(g)
 			for op := range g.Ops {
 				variant := d.Variants(g, graph.OpID(op))[0]
 				p.Scratch = append(p.Scratch, variant.Scratch)
 				p.Variant = append(p.Variant, variant.Name)
 			}
-			return p
+			return p, nil
 		}}
 }
 
@@ -192,6 +204,26 @@ read its own orders and to report on its own jobs, and nothing else. Who has the
 	return c
 }
 
+// checkAddress returns the error of a --nats that cannot be that of the controller of these credentials.
+func checkAddress(address string, c bus.Credentials) error {
+	u, err := url.Parse(address)
+	secure := strings.HasPrefix(c.URL, "tls://")
+	switch {
+	case err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "":
+		return fmt.Errorf("--nats %q: give an address such as nats://HOST:4222, or tls://HOST:4222 for a controller with --tls", address)
+	case secure && u.Scheme == "nats":
+		return fmt.Errorf("--nats %s: the controller takes encrypted connections alone: give tls://%s", address, u.Host)
+	case !secure && u.Scheme == "tls":
+		return fmt.Errorf("--nats %s: the controller was started without --tls: give nats://%s", address, u.Host)
+	}
+	if u.Port() != "" {
+		if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
+			return fmt.Errorf("--nats %s: there is no port %s: give 1 to 65535", address, u.Port())
+		}
+	}
+	return nil
+}
+
 // clientFile is the file of credentials of the command line in a state folder, there while a controller runs.
 const clientFile = "client.json"
 
@@ -199,9 +231,20 @@ func writeExecutorCredentials(state, name, address, output string, out io.Writer
 	if err := wire.CheckName(name); err != nil {
 		return err
 	}
+	if err := checkState(state); err != nil {
+		return err
+	}
 	client, err := bus.ReadCredentials(filepath.Join(state, clientFile))
 	if err != nil {
 		return noController(state, err)
+	}
+	if strings.ContainsFunc(name, unicode.IsSpace) {
+		return fmt.Errorf("the name %q: an executor's name has no blanks", name)
+	}
+	if address != "" {
+		if err := checkAddress(address, client); err != nil {
+			return err
+		}
 	}
 	if output == "" {
 		output = name + ".json"

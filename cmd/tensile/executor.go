@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"os"
@@ -33,10 +34,13 @@ func executorCommand() *cobra.Command {
 		Short: "Train what a controller orders, from this shell or machine",
 		Long: `Join a controller and train what it orders, until it lets this executor go. The device must be the one that the
 controller plans for. While the controller is away the jobs go on with their plans. The file of credentials comes from
-tensile credentials NAME where the controller runs; it is as good as a password.`,
+tensile credentials NAME where the controller runs; it is as good as a password.
+
+A signal (Ctrl-C, SIGTERM, SIGHUP) has the jobs end after the iterations in flight; those submitted with --save are saved. A
+second one ends the executor at once.`,
 		Example: "  tensile executor --credentials lab2.json --nats nats://10.0.0.5:4222",
 		Args:    noArguments,
-		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context()) },
+		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) },
 	}
 	f.device.registerDevice(c)
 	c.Flags().StringVar(&f.url, "nats", "", "address of the controller, such as nats://HOST:4222 (default: the one in the credentials)")
@@ -51,7 +55,7 @@ tensile credentials NAME where the controller runs; it is as good as a password.
 // errOrphaned ends an executor whose parent has ended.
 var errOrphaned = errors.New("the process that started this executor has ended")
 
-func (f *executorFlags) run(ctx context.Context) error {
+func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	if f.credentials == "" {
 		return errors.New("executor: name a file with --credentials; tensile credentials NAME makes one where the controller runs")
 	}
@@ -64,9 +68,12 @@ func (f *executorFlags) run(ctx context.Context) error {
 		return fmt.Errorf("%s is for %s, not for an executor; tensile credentials NAME makes one", f.credentials, credentials.User)
 	}
 	if f.url != "" {
+		if err := checkAddress(f.url, credentials); err != nil {
+			return err
+		}
 		credentials.URL = f.url
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // after an interrupt, until jobs are saved
 	defer cancel(nil)
 	var until chan int
 	if f.paced {
@@ -89,13 +96,21 @@ func (f *executorFlags) run(ctx context.Context) error {
 		return err
 	}
 	defer d.Close()
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{Log: func(line string) { log.Warn(line) }})
-	if err != nil {
+	say, line := stamped(out), stamped(os.Stderr)
+	log := slog.New(handler{log: line})
+	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{Log: line})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	} else if err != nil {
 		return err
 	}
 	defer conn.Close()
-	return agent.Run(ctx, agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log})
+	say(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
+	err = agent.Run(life, agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log, Interrupt: ctx.Done(), Notice: say})
+	if _, ok := errors.AsType[*agent.InterruptedError](err); ok {
+		return &exitError{err, interruptStatus}
+	}
+	return err
 }
 
 // executorOf is the name of the executor that a user is: the other way round than bus.Executor.

@@ -35,7 +35,7 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	f.given = c.Flags().Changed
 	c.Flags().IntVar(&f.image, "image", 0, "height and width of the images in pixels (default: 28 for mlp and lenet, 224 for the others)")
 	c.Flags().IntVar(&f.channels, "channels", 0, "channels of the images (default: 1 for mlp and lenet, 3 for the others)")
-	c.Flags().IntVar(&f.classes, "classes", 0, "classes (default: 10; 1000 for vgg16 and resnet from 224 pixels on)")
+	c.Flags().IntVar(&f.classes, "classes", 0, "classes (default: 10; from 224 pixels on 1000, but for mlp, lenet and the -cifar forms)")
 	c.Flags().IntVar(&f.sequence, "sequence", 0, "steps of the sequences that bert, gpt2, gnmt, rhn and tacotron2 read (default: 128, 1024, 50, 35, 100)")
 	c.Flags().IntVar(&f.vocabulary, "vocabulary", 0, "tokens that sequences are made of (default: as published)")
 	c.Flags().IntVar(&f.batch, "batch", 0, "images or sequences per iteration (default 16)")
@@ -157,6 +157,12 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 	}
 	if s.device, s.link, err = openDevice(p); err != nil {
 		return nil, err
+	}
+	for _, t := range s.workload {
+		if err := device.Supports(s.device, t.Graph); err != nil {
+			s.device.Close()
+			return nil, err
+		}
 	}
 	s.planner = bench.NewPlanner(s.workload, s.device, p.options)
 	s.planner.Until(ctx)

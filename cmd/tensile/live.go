@@ -6,10 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"time"
 
+	"tensile/agent"
+	"tensile/bench"
+	"tensile/cost"
 	"tensile/graph"
 	"tensile/peak"
 	"tensile/plan"
+	"tensile/program"
+	"tensile/scheduler"
 	"tensile/wire"
 )
 
@@ -31,8 +38,10 @@ type livePlan struct {
 	Since    int64       `json:"since_epoch,omitempty"` // what Changes are against
 	Changes  []change    `json:"changes"`
 
-	plan  *plan.Plan
-	graph *graph.Graph
+	plan   *plan.Plan
+	graph  *graph.Graph
+	layout wire.Layout
+	link   wire.Rates // that the job has for itself
 }
 
 // change is a storage or an op with which one plan does something else than another.
@@ -43,13 +52,24 @@ type change struct {
 	Now     string `json:"now"`
 }
 
+// show is what is wanted of a plan beside its figures.
+type show struct {
+	json, steps, commands bool
+	svg                   string // file for a drawing
+}
+
 // showLive prints the plan of a job at a controller.
-func showLive(ctx context.Context, conn wire.Bus, job string, asJSON, steps bool, out io.Writer) error {
+func showLive(ctx context.Context, conn wire.Bus, job string, s show, out io.Writer) error {
 	p, err := readLive(ctx, conn, job)
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if s.svg != "" {
+		if err := p.draw(ctx, conn, s.svg); err != nil {
+			return err
+		}
+	}
+	if s.json {
 		return printJSON(out, p)
 	}
 	waits := ""
@@ -64,8 +84,57 @@ func showLive(ctx context.Context, conn wire.Bus, job string, asJSON, steps bool
 	for _, c := range p.Changes {
 		fmt.Fprintf(out, "  %s%s: %s -> %s\n", c.Storage, c.Op, c.Before, c.Now)
 	}
-	if steps {
+	if s.steps {
 		fmt.Fprint(out, p.plan.Text(p.graph))
+	}
+	if s.commands {
+		proven, err := p.prove()
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(out, proven.Text(p.graph))
+	}
+	return nil
+}
+
+// prove returns the program of the plan.
+func (p *livePlan) prove() (*program.Program, error) {
+	proven, err := agent.Prove(p.graph, p.Job, p.Epoch, &p.layout, 1)
+	if err != nil {
+		return nil, fmt.Errorf("plan %d of job %s: %w", p.Epoch, p.Job, err)
+	}
+	return proven.Program(), nil
+}
+
+// draw draws the plan as tensile plan does, with the latencies that it was made for.
+func (p *livePlan) draw(ctx context.Context, conn wire.Bus, path string) error {
+	compiled, err := p.prove()
+	if err != nil {
+		return err
+	}
+	if p.link == (wire.Rates{}) { // the job has no share of its own
+		a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
+		if err != nil {
+			return err
+		}
+		p.link = a.Link
+	}
+	durations := program.Durations{Steps: make([]time.Duration, len(p.plan.Steps)), Out: cost.Link{Rate: p.link.Out}, In: cost.Link{Rate: p.link.In}}
+	copy(durations.Steps, p.plan.Made)
+	plain := scheduler.Job{Name: p.Job, Epoch: 1, Graph: p.graph, Latency: make([]time.Duration, len(p.graph.Ops)), Scratch: make([]graph.Bytes, len(p.graph.Ops))}
+	for slot, step := range p.plan.Steps {
+		plain.Latency[step.Op], plain.Scratch[step.Op] = durations.Steps[slot], step.Scratch
+	}
+	before, err := scheduler.Schedule(scheduler.Request{Jobs: []scheduler.Job{plain}, Policy: "none-live", Align: 1, Options: scheduler.Options{Pack: "size"}}, func() bool { return ctx.Err() != nil })
+	if err != nil {
+		return err
+	}
+	var drawing bytes.Buffer
+	planned := bench.Planned{Programs: []*program.Program{compiled}, Timings: []program.Timing{program.Time(compiled, durations)}}
+	planned.Jobs = []scheduler.Scheduled{{Footprint: peak.Of(p.graph, p.plan)}}
+	bench.Draw(&drawing, p.Job, before.Jobs[0].Footprint.Slots, &planned, 0)
+	if err := os.WriteFile(path, drawing.Bytes(), 0o666); err != nil {
+		return fmt.Errorf("--svg: %w", err)
 	}
 	return nil
 }
@@ -90,7 +159,7 @@ func readLive(ctx context.Context, conn wire.Bus, job string) (*livePlan, error)
 	if err != nil {
 		return nil, err
 	}
-	p.plan = layout.Plan
+	p.plan, p.layout, p.link = layout.Plan, layout, r.Link
 	p.Epoch, p.Steps, p.Ops, p.Arena = layout.Plan.Epoch, len(layout.Plan.Steps), len(p.graph.Ops), layout.Arena
 	p.Swaps, p.SlotPeak = swaps(p.graph, layout.Plan), peak.Of(p.graph, layout.Plan).Peak
 	for epoch := r.Granted - 1; epoch > 0; epoch-- { // a plan that was never granted was not stored
@@ -125,13 +194,13 @@ func swaps(g *graph.Graph, p *plan.Plan) int {
 	return n
 }
 
-// changes are the storages that are copied and the ops that are executed another number of times.
+// changes are the storages that are treated otherwise and the ops that are executed another number of times.
 func changes(g *graph.Graph, before, now *plan.Plan) []change {
 	list := []change{}
-	copiesBefore, copiesNow := copies(g, before), copies(g, now)
+	wayBefore, wayNow := treatments(g, before), treatments(g, now)
 	for _, s := range g.Storages {
-		if a, b := copiesBefore[s.ID], copiesNow[s.ID]; a != b {
-			list = append(list, change{Storage: s.Name, Before: copied(a), Now: copied(b)})
+		if a, b := wayBefore[s.ID], wayNow[s.ID]; a != b {
+			list = append(list, change{Storage: s.Name, Before: a, Now: b})
 		}
 	}
 	runsBefore, runsNow := executions(g, before), executions(g, now)
@@ -143,24 +212,47 @@ func changes(g *graph.Graph, before, now *plan.Plan) []change {
 	return list
 }
 
-func copies(g *graph.Graph, p *plan.Plan) []int {
-	n := make([]int, len(g.Storages))
+// treatments says in words what a plan does with each storage in an iteration.
+func treatments(g *graph.Graph, p *plan.Plan) []string {
+	fetched, remade := make([]int, len(g.Storages)), make([]bool, len(g.Storages))
 	for _, m := range p.Moves {
 		if m.Kind == plan.In {
-			n[m.Storage]++
+			fetched[m.Storage]++
 		}
 	}
-	return n
+	made := make(map[graph.TensorID]bool)
+	for _, s := range p.Steps {
+		for i, t := range g.Ops[s.Op].Outputs {
+			if s.Want.Has(i) {
+				at := g.Tensors[t].Storage
+				remade[at] = remade[at] || made[t]
+				made[t] = true
+			}
+		}
+	}
+	words := make([]string, len(g.Storages))
+	for _, s := range g.Storages {
+		switch n := fetched[s.ID]; {
+		case n > 0 && s.Role == graph.Input:
+			words[s.ID] = "fetched " + often(n)
+		case n == 1:
+			words[s.ID] = "swapped"
+		case n > 1:
+			words[s.ID] = "swapped " + often(n)
+		case remade[s.ID]:
+			words[s.ID] = "recomputed"
+		default:
+			words[s.ID] = "stays on the device"
+		}
+	}
+	return words
 }
 
-func copied(times int) string {
-	switch times {
-	case 0:
-		return "never fetched"
-	case 1:
-		return "fetched once"
+func often(n int) string {
+	if n == 1 {
+		return "once"
 	}
-	return fmt.Sprintf("fetched %d times", times)
+	return fmt.Sprintf("%d times", n)
 }
 
 func executions(g *graph.Graph, p *plan.Plan) []int {
@@ -171,9 +263,4 @@ func executions(g *graph.Graph, p *plan.Plan) []int {
 	return n
 }
 
-func executed(times int) string {
-	if times == 1 {
-		return "executed once"
-	}
-	return fmt.Sprintf("executed %d times", times)
-}
+func executed(n int) string { return "executed " + often(n) }

@@ -18,7 +18,21 @@ import (
 func main() { os.Exit(Main()) }
 
 // errInterrupted ends a command that a signal stopped.
-var errInterrupted = errors.New("interrupted: the jobs were stopped and their memory given back; nothing was saved")
+var errInterrupted = errors.New("interrupted")
+
+// interruptStatus is the exit status after a signal.
+const interruptStatus = 130
+
+// exitError ends a command with an exit status of its own.
+type exitError struct {
+	error
+	status int
+}
+
+func (e *exitError) Unwrap() error { return e.error }
+
+// errQuiet ends a command that went on until it was interrupted, as it was meant to be: there is nothing to say.
+var errQuiet = &exitError{errors.New(""), interruptStatus}
 
 // Main runs the command line and returns the exit status.
 func Main() int {
@@ -26,6 +40,9 @@ func Main() int {
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		<-signals
 		signal.Stop(signals) // a second signal ends the process at once
@@ -35,10 +52,15 @@ func Main() int {
 	root := root()
 	root.SetOut(stdout)
 	if c, err := root.ExecuteContextC(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "tensile:", oneLine(err))
-		stdout.failed(c, oneLine(err))
+		if line := oneLine(err); line != "" {
+			fmt.Fprintln(os.Stderr, "tensile:", line)
+			stdout.failed(c, line)
+		}
+		if own, ok := errors.AsType[*exitError](err); ok {
+			return own.status
+		}
 		if errors.Is(err, errInterrupted) {
-			return 130
+			return interruptStatus
 		}
 		return 1
 	}
@@ -79,6 +101,6 @@ Losses and weights are the same to the bit as without a plan.`,
 	plain := c.UsageFunc()
 	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, plain) })
 	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), poolCommand(), benchCommand(), predictorCommand(), calibrateCommand(),
-		controllerCommand(), executorCommand(), credentialsCommand(), submitCommand(), jobsCommand(), stopCommand(), logsCommand())
+		controllerCommand(), executorCommand(), credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), logsCommand())
 	return c
 }

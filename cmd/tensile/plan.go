@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tensile/bench"
 	"tensile/graph"
@@ -107,8 +109,11 @@ func planCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if job != "" {
+				if err := onlyLive(c); err != nil {
+					return err
+				}
 				return live.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
-					return showLive(ctx, conn, job, p.json, steps, out)
+					return showLive(ctx, conn, job, show{p.json, steps, commands, svg}, out)
 				})(c, nil)
 			}
 			p.lowest = true
@@ -149,6 +154,20 @@ func planCommand() *cobra.Command {
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
 	c.Flags().BoolVar(&commands, "commands", false, "list the commands of the program, with their lanes and waits")
 	return c
+}
+
+// onlyLive refuses flags of a plan that is made here for one that a controller has made.
+func onlyLive(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "job", "json", "steps", "commands", "svg", "state", "credentials", "nats":
+		case "explain":
+			err = errors.New("--explain: the controller keeps its plans without the reasons; tensile plan MODEL --explain gives those of a plan that is made here")
+		default:
+			err = fmt.Errorf("--%s is for a plan that is made here: leave it out with --job, whose plan the controller has made", f.Name)
+		}
+	})
+	return err
 }
 
 func (s *session) report(policy string, explain bool) (*planReport, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -78,6 +79,9 @@ func (f *poolFlags) run(ctx context.Context, path string, in io.Reader, out io.W
 	if err != nil {
 		return err
 	}
+	if options.Rounds == 0 {
+		options.Rounds = usualRounds(len(p.buffers))
+	}
 	begin := time.Now()
 	options.Stop = func() bool {
 		return ctx.Err() != nil || f.deadline > 0 && time.Since(begin) >= f.deadline
@@ -133,7 +137,20 @@ func (f *poolFlags) options() (pool.Options, error) {
 const (
 	endless  = 1 << 28 // rounds of a search that a deadline ends: they take days
 	demanded = 1 << 9  // rounds where there is a capacity to be met: they take seconds for a thousand buffers
+	usual    = 1 << 4  // rounds where nothing is asked for: they take up to 0.2 s for a thousand buffers
+
+	few         = 500 // buffers, at most, that make a small instance
+	usualForFew = 1 << 7
 )
+
+// usualRounds is how long to search where neither a capacity nor a deadline is given. Hard instances of a few hundred buffers gain
+// most from many rounds, which take them a second at most.
+func usualRounds(buffers int) int {
+	if buffers <= few {
+		return usualForFew
+	}
+	return usual
+}
 
 // parseCapacity reads a number of bytes, or a size such as 512MiB.
 func parseCapacity(text string) (int64, error) {
@@ -164,7 +181,9 @@ func (f *poolFlags) read(path string, in io.Reader) (*packing, error) {
 		return p, p.readTrace(in)
 	}
 	var err error
-	p.ids, p.buffers, err = pool.ReadCSV(in, p.name)
+	if p.ids, p.buffers, err = pool.ReadCSV(in, p.name); errors.Is(err, pool.ErrNoCSV) {
+		err = fmt.Errorf("%w; if it is a record of malloc and free, give --trace", err)
+	}
 	return p, err
 }
 

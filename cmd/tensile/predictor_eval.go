@@ -13,11 +13,12 @@ import (
 // evalFlags say what is judged on what.
 type evalFlags struct {
 	trainFlags
-	model string
-	test  string
-	split string
-	e2e   string
-	json  bool
+	model  string
+	test   string
+	split  string
+	e2e    string
+	beside string
+	json   bool
 }
 
 func predictorEvalCommand() *cobra.Command {
@@ -52,6 +53,7 @@ read from a file. It is judged on a file (--test), on ops held back from its tra
 	c.Flags().StringVar(&f.test, "test", "", "CSV file of measured ops to predict")
 	c.Flags().StringVar(&f.split, "split", "", "predict ops held back from --train: random, large or a family of devices")
 	c.Flags().StringVar(&f.e2e, "e2e", "", "folder of traced networks to predict, with a folder per device")
+	c.Flags().StringVar(&f.beside, "beside", "", "with --e2e: what another predictor says of the same networks, in files of the same names")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
 	return c
 }
@@ -68,6 +70,8 @@ func (f *evalFlags) check() error {
 		return errors.New("give one of --train DIR and --model FILE: what predicts")
 	case judged != 1:
 		return errors.New("give one of --test FILE.csv, --split SPLIT and --e2e DIR: what is predicted")
+	case f.beside != "" && f.e2e == "":
+		return errors.New("--beside compares predictions of traced networks: name them with --e2e")
 	case f.split != "" && f.dir == "":
 		return errors.New("--split holds back ops of --train DIR, which is missing")
 	}
@@ -83,7 +87,7 @@ func (f *evalFlags) run(progress io.Writer) (outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		return f.judge(m, m.Devices)
+		return f.judge(m)
 	}
 	if f.split != "" {
 		return f.heldBack(progress)
@@ -110,23 +114,25 @@ func (f *evalFlags) run(progress io.Writer) (outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.judge(m, devices)
+	return f.judge(m)
 }
 
 // judge has a model predict what --test or --e2e name.
-func (f *evalFlags) judge(m *predictor.Model, devices []predictor.Device) (outcome, error) {
+func (f *evalFlags) judge(m *predictor.Model) (outcome, error) {
 	if f.e2e != "" {
-		networks, err := predictor.ReadTraces(f.e2e, devices)
+		networks, skipped, err := predictor.ReadTraces(f.e2e, f.beside, m.Devices)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--e2e %w", err)
 		}
-		return predictor.EvaluateTraces(m, networks, devices), nil
+		e := predictor.EvaluateTraces(m, networks)
+		e.Skipped = append(e.Skipped, skipped...)
+		return e, nil
 	}
-	tests, err := predictor.ReadSamples(f.test, devices)
+	tests, err := predictor.ReadSamples(f.test, m.Devices)
 	if err != nil {
 		return nil, err
 	}
-	return predictor.Evaluate(m, tests, devices), nil
+	return predictor.Evaluate(m, tests), nil
 }
 
 func (f *evalFlags) heldBack(progress io.Writer) (outcome, error) {
@@ -150,5 +156,5 @@ func (f *evalFlags) heldBack(progress io.Writer) (outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return predictor.Evaluate(m, test, devices), nil
+	return predictor.Evaluate(m, test), nil
 }

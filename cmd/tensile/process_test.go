@@ -69,13 +69,17 @@ func start(t *testing.T, dir string, args ...string) *family {
 	return p
 }
 
+// stamp is the time before a line of a log.
+var stamp = regexp.MustCompile(`^[0-9]{2}:[0-9]{2}:[0-9]{2} `)
+
 // line reads stdout up to a line that matches, and returns the lines.
 func (p *family) line(pattern string) []string {
 	p.t.Helper()
 	wanted := regexp.MustCompile(pattern)
 	var lines []string
 	for p.lines.Scan() {
-		if lines = append(lines, p.lines.Text()); wanted.MatchString(p.lines.Text()) {
+		text := stamp.ReplaceAllString(p.lines.Text(), "")
+		if lines = append(lines, text); wanted.MatchString(text) {
 			return lines
 		}
 	}
@@ -90,7 +94,7 @@ func (p *family) ends(code int, pattern string) string {
 	p.t.Helper()
 	var rest strings.Builder
 	for p.lines.Scan() {
-		rest.WriteString(p.lines.Text() + "\n")
+		rest.WriteString(stamp.ReplaceAllString(p.lines.Text(), "") + "\n")
 	}
 	p.wait()
 	if got := p.command.ProcessState.ExitCode(); got != code {
@@ -200,7 +204,7 @@ func TestRunShares(t *testing.T) {
 		t.Errorf("%v train the jobs, want one process", found)
 	}
 	p.signal(syscall.SIGTERM)
-	p.ends(130, "^tensile: interrupted: ")
+	p.ends(130, "^tensile: interrupted: the jobs were stopped")
 	p.nothing()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/bench"
+	"tensile/weights"
 )
 
 // runFlags describe a run.
@@ -78,16 +79,23 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	defer s.device.Close()
+	test, err := f.testing(s.workload)
+	if err != nil {
+		return err
+	}
 	screen := newScreen(out, s, f.json, f.iterations)
 	screen.head(f.policy)
 
-	run, vanilla, err := f.trained(ctx, s, screen)
+	run, vanilla, t, err := f.trained(ctx, s, screen, test != nil)
 	if err != nil {
 		return err
 	}
 	screen.done()
 	report, err := bench.Compare(s.workload, s.planner, s.planned, s.budget, run, vanilla)
 	if err != nil {
+		return err
+	}
+	if err := t.measure(ctx, test, report); err != nil {
 		return err
 	}
 	report.Device, report.Policy, report.Link, report.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
@@ -107,8 +115,8 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 
 // trained trains the jobs as planned and, to compare, without a plan: in turns, a block of iterations each, where time is
 // real. Where it is virtual nothing else disturbs a run, and --measured wants the one without a plan first.
-func (f *runFlags) trained(ctx context.Context, s *session, screen *screen) (run, vanilla *bench.Run, err error) {
-	planned := &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true}
+func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *bench.Run, planned *training, err error) {
+	planned = &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, learn: learn}
 	begin := func(t *training, title string) func() {
 		t.screen = screen.observer(t.planned)
 		return func() { screen.part(title) }
@@ -116,30 +124,30 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen) (run
 	if !f.compare {
 		begin(planned, f.policy)()
 		run, err = planned.run(ctx)
-		return run, nil, err
+		return run, nil, planned, err
 	}
 	plain, err := s.planner.Plan("none-live", 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	free := &training{session: s, flags: f, policy: "none-live", planned: plain}
 	if !f.simulated() && !f.measured {
 		runs, err := inTurns(ctx, [2]*training{free, planned}, [2]func(){begin(free, "vanilla"), begin(planned, f.policy)})
-		return runs[1], runs[0], err
+		return runs[1], runs[0], planned, err
 	}
 	begin(free, "vanilla")()
 	if vanilla, err = free.run(ctx); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if f.measured {
 		if err := s.measured(&f.planFlags, vanilla, plain); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		planned.planned = s.planned
 	}
 	begin(planned, f.policy)()
 	run, err = planned.run(ctx)
-	return run, vanilla, err
+	return run, vanilla, planned, err
 }
 
 func checkIterations(n int) error {
@@ -174,17 +182,10 @@ func (f *runFlags) checkSave() error {
 	if strings.HasPrefix(f.device, "sim:") {
 		return fmt.Errorf("--save: %s has no data; use --device cpu", f.device)
 	}
-	info, err := os.Stat(filepath.Dir(f.save))
-	if err != nil {
-		return fmt.Errorf("--save: %w; make the folder first", err)
+	if err := weights.Writable(f.save); err != nil {
+		return fmt.Errorf("--save: %w", err)
 	}
-	if !info.IsDir() {
-		return fmt.Errorf("--save: %s is not a folder; make one, or save elsewhere", filepath.Dir(f.save))
-	}
-	if info, err := os.Stat(f.save); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("--save: %s is no file; name a file to be made or replaced", f.save)
-	}
-	return checkWritable("--save", filepath.Dir(f.save))
+	return nil
 }
 
 // checkWritable finds out whether a file can be made in a folder.
@@ -205,11 +206,11 @@ func reason(err error) error {
 	return err
 }
 
-// savedAs is the file for the weights of a job.
-func (f *runFlags) savedAs(w bench.Workload, job int) string {
-	if len(w) == 1 {
-		return f.save
+// savedAs is the file for the weights of a job, one of several; "" if none is wanted.
+func savedAs(path string, jobs int, name string) string {
+	if jobs == 1 || path == "" {
+		return path
 	}
-	extension := filepath.Ext(f.save)
-	return strings.TrimSuffix(f.save, extension) + "-" + w[job].Name + extension
+	extension := filepath.Ext(path)
+	return strings.TrimSuffix(path, extension) + "-" + name + extension
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,8 +62,9 @@ func TestSave(t *testing.T) {
 		if !moved {
 			t.Errorf("%s holds the initial parameters", name)
 		}
-		if file.Metadata["model"] != "lenet" || file.Metadata["iterations"] != "3" {
-			t.Errorf("%s: metadata %v", name, file.Metadata)
+		metadata := map[string]string{"model": "lenet", "iterations": "3", "step": "3", "seed": strconv.Itoa(1 + i), "optimizer": "adam"}
+		if diff := cmp.Diff(metadata, file.Metadata); diff != "" {
+			t.Errorf("%s: metadata (-want +got):\n%s", name, diff)
 		}
 		contents = append(contents, read(t, filepath.Join(dir, name)))
 	}

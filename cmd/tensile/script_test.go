@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"refuses": refuses, "only": only, "same": same, "edit": edit, "cut": cut, "cifar": cifar, "mnist": mnist,
+			"bars": bars,
 		},
 	})
 }
@@ -137,10 +138,44 @@ func cifar(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// bars DIR WRONG makes MNIST's files of images that have one white row, which is their class, and a test set of ten images for each
+// class, of which WRONG in ten have the label of the next class.
+func bars(ts *testscript.TestScript, neg bool, args []string) {
+	const side = 10
+	dir, wrong := ts.MkAbs(args[0]), number(ts, args[1])
+	ts.Check(os.MkdirAll(dir, 0o777))
+	write := func(name string, n int, label func(i int) int) {
+		images := []byte{0, 0, 8, 3, 0, 0, 0, byte(n), 0, 0, 0, side, 0, 0, 0, side}
+		labels := []byte{0, 0, 8, 1, 0, 0, 0, byte(n)}
+		for i := range n {
+			for row := range side {
+				value := byte(0)
+				if row == i%10 {
+					value = 255
+				}
+				images = append(images, bytes.Repeat([]byte{value}, side)...)
+			}
+			labels = append(labels, byte(label(i)))
+		}
+		ts.Check(os.WriteFile(filepath.Join(dir, name+"-images-idx3-ubyte"), images, 0o666))
+		ts.Check(os.WriteFile(filepath.Join(dir, name+"-labels-idx1-ubyte"), labels, 0o666))
+	}
+	write("train", 20, func(i int) int { return i % 10 })
+	write("t10k", 100, func(i int) int {
+		if i/10 < wrong {
+			return (i + 1) % 10
+		}
+		return i % 10
+	})
+}
+
 // mnist DIR N ROWS COLUMNS makes MNIST's files with N images.
 func mnist(ts *testscript.TestScript, neg bool, args []string) {
-	dir, n, rows, columns := ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2]), number(ts, args[3])
-	ts.Check(os.MkdirAll(dir, 0o777))
+	ts.Check(writeDigits(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2]), number(ts, args[3])))
+}
+
+// writeDigits makes MNIST's files with n images.
+func writeDigits(dir string, n, rows, columns int) error {
 	head := func(values ...int) []byte {
 		var b []byte
 		for _, v := range values {
@@ -153,8 +188,8 @@ func mnist(ts *testscript.TestScript, neg bool, args []string) {
 		images = append(images, pixels(rows*columns, i)...)
 		labels = append(labels, byte(i%10))
 	}
-	ts.Check(os.WriteFile(filepath.Join(dir, "train-images-idx3-ubyte"), images, 0o666))
-	ts.Check(os.WriteFile(filepath.Join(dir, "train-labels-idx1-ubyte"), labels, 0o666))
+	return errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "train-images-idx3-ubyte"), images, 0o666),
+		os.WriteFile(filepath.Join(dir, "train-labels-idx1-ubyte"), labels, 0o666))
 }
 
 // pixels are those of an image that is like no other.

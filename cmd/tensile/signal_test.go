@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,11 +25,13 @@ func TestSignals(t *testing.T) {
 		part   string // of the run in which the signal comes
 		code   int    // -1: killed by the signal
 		stderr string
+		left   []string
 	}{
-		{"interrupt", syscall.SIGINT, []string{"--budget", "80%", "--save", "w.safetensors"}, "tensile:", 130, "interrupted: the jobs were stopped"},
-		{"terminate the vanilla part", syscall.SIGTERM, []string{"--budget", "80%", "--compare"}, "vanilla:", 130, "interrupted: the jobs were stopped"},
-		{"interrupt two jobs in virtual time", syscall.SIGINT, []string{"--device", "sim:a6000", "lenet"}, "tensile:", 130, "interrupted: the jobs were stopped"},
-		{"kill", syscall.SIGKILL, []string{"--budget", "80%", "--save", "w.safetensors"}, "tensile:", -1, ""},
+		{"interrupt", syscall.SIGINT, []string{"--budget", "80%", "--save", "w.safetensors"}, "tensile:", 130, "interrupted: job lenet stopped after ", []string{"w.safetensors"}},
+		{"terminate the vanilla part", syscall.SIGTERM, []string{"--budget", "80%", "--compare"}, "vanilla:", 130, "interrupted: the jobs were stopped", nil},
+		{"interrupt two jobs in virtual time", syscall.SIGINT, []string{"--device", "sim:a6000", "lenet"}, "tensile:", 130, "interrupted: the jobs were stopped", nil},
+		{"hang up", syscall.SIGHUP, []string{"--budget", "80%"}, "tensile:", 130, "interrupted: the jobs were stopped", nil},
+		{"kill", syscall.SIGKILL, []string{"--budget", "80%", "--save", "w.safetensors"}, "tensile:", -1, "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -41,8 +44,8 @@ func TestSignals(t *testing.T) {
 			if test.stderr == "" && stderr != "" || test.stderr != "" && (!ended || strings.Contains(line, "\n") || !strings.Contains(line, test.stderr)) {
 				t.Errorf("stderr is not one line with %q: %q", test.stderr, stderr)
 			}
-			if names := files(t, dir); len(names) > 0 {
-				t.Errorf("%q were left behind", names)
+			if names := files(t, dir); !slices.Equal(names, append([]string{}, test.left...)) {
+				t.Errorf("%q were left behind, want %q", names, test.left)
 			}
 			tensile(t, dir, append(args, "--iterations", "2")...)
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"tensile/bench"
@@ -23,6 +24,9 @@ type training struct {
 	budget  graph.Bytes
 	planned *bench.Planned
 	save    bool
+	learn   bool                          // read what the jobs have learned when they are over
+	learned []map[string][]float32        // per job, by name of storage
+	dir     string                        // of what the processes need; gone when they are
 	screen  func(job int, r *wire.Report) // of each iteration; may be nil
 	pace    *pace                         // nil: from the begin to the end without a rest
 }
@@ -30,7 +34,8 @@ type training struct {
 // run trains all jobs to their end: in this process where time is virtual, so that a run is the same every time.
 func (t *training) run(ctx context.Context) (*bench.Run, error) {
 	if !t.flags.simulated() || t.flags.share || t.flags.isolate {
-		return t.processes(ctx)
+		run, err := t.processes(ctx)
+		return run, t.interrupted(err)
 	}
 	var observe func(bench.Iterated)
 	if t.screen != nil {
@@ -38,17 +43,27 @@ func (t *training) run(ctx context.Context) (*bench.Run, error) {
 			t.screen(it.Job, &wire.Report{Iteration: it.Report.Iteration, Wall: it.Report.End - it.Report.Begin, Stall: it.Report.Stall})
 		}
 	}
-	return bench.Train(ctx, t.session.device, t.session.workload, t.planned, t.budget, t.flags.iterations, observe)
+	run, err := bench.Train(ctx, t.session.device, t.session.workload, t.planned, t.budget, t.flags.iterations, observe)
+	return run, t.interrupted(err)
+}
+
+// interrupted says what an interrupt has done to jobs that were not to be saved.
+func (t *training) interrupted(err error) error {
+	if _, saved := errors.AsType[*exitError](err); saved || !errors.Is(err, errInterrupted) {
+		return err
+	}
+	return fmt.Errorf("%w: the jobs were stopped and their memory given back; nothing was saved", errInterrupted)
 }
 
 // processes has executor processes train. Whatever was started and made for it is gone when it returns.
 func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // after an interrupt, until jobs are saved
 	defer cancel(nil)
 	dir, err := os.MkdirTemp("", "tensile-run-")
 	if err != nil {
 		return nil, err
 	}
+	t.dir = dir
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	server, err := bus.Start(bus.Options{Dir: dir, Listen: anyPort})
 	if err != nil {
@@ -66,9 +81,9 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 		defer close(ended)
 		o := controller.Options{Config: t.flags.controllerConfig(t.session.device, t.budget), Launch: children.launch,
 			Log: func(string) {}, Ready: func() { close(ready) }}
-		o.Policy, o.Share, o.Expect = t.policy, t.flags.share, len(t.session.workload)
+		o.Policy, o.Share = t.policy, t.flags.share
 		o.Limited = t.session.link.rate > 0
-		cancel(control(ctx, server, o))
+		cancel(control(running, server, o))
 	}()
 	defer func() {
 		cancel(nil)
@@ -76,10 +91,12 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 	}()
 	select {
 	case <-ready:
+	case <-running.Done():
+		return nil, context.Cause(running)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	conn, err := server.Connect(ctx, bus.ConnOptions{})
+	conn, err := server.Connect(running, bus.ConnOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +109,18 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 		defer stop()
 		t.pace.begin(children)
 	}
-	return t.jobs(ctx, conn)
+	run, err := t.jobs(ctx, running, conn)
+	if err == nil && t.learn {
+		t.learned, err = t.read()
+	}
+	return run, err
 }
 
-// jobs submits the jobs and waits until all are over.
-func (t *training) jobs(ctx context.Context, conn *bus.Conn) (*bench.Run, error) {
+// saves reports whether the weights are to be kept.
+func (t *training) saves() bool { return t.save && t.flags.save != "" }
+
+// jobs submits the jobs and waits until all are over, ctx is done, or the controller does not run any more.
+func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*bench.Run, error) {
 	index := make(map[string]int)
 	for i, task := range t.session.workload {
 		index[task.Name] = i
@@ -121,7 +145,7 @@ func (t *training) jobs(ctx context.Context, conn *bus.Conn) (*bench.Run, error)
 	defer unwatch()
 	over := make(chan wire.Record, len(index))
 	told := make(map[string]bool)
-	stop, err := conn.Watch(ctx, wire.RecordKey("*"), func(_ string, value []byte) {
+	stop, err := conn.Watch(running, wire.RecordKey("*"), func(_ string, value []byte) {
 		if r, err := wire.DecodeAs[wire.Record](value); err == nil && r.Phase.Over() && !told[r.Spec.Name] {
 			told[r.Spec.Name] = true
 			over <- r
@@ -131,20 +155,33 @@ func (t *training) jobs(ctx context.Context, conn *bus.Conn) (*bench.Run, error)
 		return nil, err
 	}
 	defer stop()
+	wishes := make([]wish, len(index))
 	for i, task := range t.session.workload {
-		if _, err := t.submission(i).submit(ctx, conn, task); err != nil {
+		if wishes[i], err = t.submission(i).wish(task, len(index)); err != nil {
 			return nil, err
 		}
 	}
+	if _, err := submit(ctx, conn, wishes); ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	} else if err != nil {
+		return nil, err
+	}
 	run := &bench.Run{Jobs: make([]bench.JobRun, len(index))}
+	var ended []wire.Record
 	for range index {
 		select {
 		case r := <-over:
+			ended = append(ended, r)
 			if r.Phase != wire.Done {
 				return nil, fmt.Errorf("job %s %s after %d iterations: %s", r.Spec.Name, r.Phase, r.Iteration, r.Why)
 			}
 			run.Jobs[index[r.Spec.Name]] = jobRun(r)
+		case <-running.Done():
+			return nil, context.Cause(running)
 		case <-ctx.Done():
+			if t.saves() {
+				return nil, t.keep(running, conn, ended, over)
+			}
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -156,6 +193,33 @@ func (t *training) jobs(ctx context.Context, conn *bus.Conn) (*bench.Run, error)
 	return run, nil
 }
 
+// keep stops the jobs, which saves them, and returns an error that says where each is. Some have ended before.
+func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record, over <-chan wire.Record) error {
+	for _, task := range t.session.workload {
+		_, _ = ask(ctx, conn, wire.Request{Verb: wire.Stop, Job: task.Name}) // it may be over
+	}
+	for len(ended) < len(t.session.workload) {
+		select {
+		case r := <-over:
+			ended = append(ended, r)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	var lines []string
+	for _, r := range ended {
+		if r.Result != nil && !t.saves() {
+			r.Result.Saved = "" // what is learned goes with the run
+		}
+		line := cameTo(r)
+		if r.Result == nil || r.Result.Saved == "" {
+			line += ", not saved"
+		}
+		lines = append(lines, line)
+	}
+	return &exitError{fmt.Errorf("%w: %s", errInterrupted, strings.Join(lines, "; ")), interruptStatus}
+}
+
 // submission is what is asked for a job.
 func (t *training) submission(job int) *submission {
 	s := &submission{workloadFlags: t.flags.workloadFlags, iterations: t.flags.iterations}
@@ -165,9 +229,7 @@ func (t *training) submission(job int) *submission {
 	if t.session.swapRates != nil {
 		s.swapRate = t.session.swapRates[job]
 	}
-	if t.save && t.flags.save != "" {
-		s.save = t.flags.savedAs(t.session.workload, job)
-	}
+	s.save = t.keeps()
 	return s
 }
 

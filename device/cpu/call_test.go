@@ -13,7 +13,7 @@ import (
 // A kernel is called with the job's seed and the iteration of its section, and does what it does when called by hand.
 func TestKernelCall(t *testing.T) {
 	b := graph.NewBuilder("dropped")
-	x := b.Source("x", graph.Parameter, graph.Shape{16, 8}, &graph.Init{Kind: graph.InitZero})
+	x := b.Persistent("x", graph.Parameter, graph.Shape{16, 8}, graph.Init{Kind: graph.InitZero})
 	y := b.Op("y", graph.Dropout, graph.Attrs{Rate: 0.5, Key: 3}, x)[0]
 	g, err := b.Graph()
 	if err != nil {

@@ -81,12 +81,24 @@ func (d *Device) ShareLink(out, in cost.BytesPerSecond) {
 // Name names the device and what serves its GEMM.
 func (d *Device) Name() string { return "cpu (" + d.engine.Name() + ")" }
 
+// Identity names the device with all that decides the bits of its kernels: the library of its matrix products with its
+// version and the kernels that it has chosen for this processor, its threads, what this program was compiled for, and a
+// digest of what the standard library's exp comes to, which uses fused multiplications where the processor has them.
+func (d *Device) Identity() string {
+	return fmt.Sprintf("cpu/%s/threads=%d/%s/exp=%s", d.engine.Identity(), d.engine.Threads(), architecture(), expDigest())
+}
+
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }
 
-// Variants returns the one way in which the device computes an op; its bits depend on GEMM library and thread count.
+// Variants returns the one way in which the device computes an op, none of one that is opaque or of float64; its bits depend on
+// GEMM library and thread count.
 func (d *Device) Variants(g *graph.Graph, op graph.OpID) []device.Variant {
 	o := &g.Ops[op]
+	isDouble := func(t graph.TensorID) bool { return g.Tensors[t].DType == graph.Float64 }
+	if o.Kind == graph.Opaque || slices.ContainsFunc(o.Inputs, isDouble) || slices.ContainsFunc(o.Outputs, isDouble) {
+		return nil
+	}
 	scratch := graph.Bytes(kernel.Scratch(o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs))) * graph.ElementBytes
 	return []device.Variant{{Name: "direct", Scratch: scratch, Bits: fmt.Sprintf("%s/%d", d.engine.Name(), d.engine.Threads())}}
 }

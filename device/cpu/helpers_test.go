@@ -46,15 +46,15 @@ const elements = 1 << 16
 func lay(t *testing.T, d *Device, loads map[int]func()) *bed {
 	t.Helper()
 	g := graph.NewBuilder("bed")
-	g.Source("input", graph.Input, graph.Shape{elements}, nil)
-	w := g.Source("parameter", graph.Parameter, graph.Shape{elements}, &graph.Init{Kind: graph.InitZero})
+	g.Input("input", graph.Anything, graph.Float32, graph.Shape{elements})
+	w := g.Persistent("parameter", graph.Parameter, graph.Shape{elements}, graph.Init{Kind: graph.InitZero})
 	g.Op("made", graph.ReLU, graph.Attrs{}, g.View("view", w, 0, graph.Shape{64}))
 	built, err := g.Graph()
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &bed{t: t, loads: loads}
-	place, err := d.Open(built, device.JobOptions{Name: "bed", Input: func(int, graph.StorageID, []float32) {
+	place, err := d.Open(built, device.JobOptions{Name: "bed", Input: func(int, graph.StorageID, device.Memory) {
 		if b.at++; b.loads[b.at] != nil {
 			b.loads[b.at]()
 		}

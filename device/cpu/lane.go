@@ -166,7 +166,7 @@ func (l *lane) execute(item *issued) {
 	case program.In:
 		j.device.links[c.Kind].copy(j.at(c.Device, elements), j.at(c.Host, elements))
 	case program.Load:
-		j.options.Input(item.iteration, c.Storage, j.host(c.Storage))
+		j.options.Input(item.iteration, c.Storage, j.regions[program.HostMemory].at(j.slots[c.Storage], j.g.Storages[c.Storage].Bytes))
 	case program.Read:
 		j.options.Output(item.iteration, c.Storage, j.host(c.Storage))
 	case program.Poison:
@@ -181,7 +181,7 @@ func (l *lane) kernel(c *program.Command, iteration int) {
 	call.InShapes, call.OutShapes = j.inputs[c.Op], j.outputs[c.Op]
 	call.In, call.Out = call.In[:0], call.Out[:0]
 	for i, a := range c.Inputs {
-		call.In = append(call.In, j.at(a, call.InShapes[i].Elements()))
+		call.In = append(call.In, j.at(a, int(j.g.Tensors[op.Inputs[i]].Bytes()/graph.ElementBytes)))
 	}
 	for i, a := range c.Outputs {
 		call.Out = append(call.Out, j.at(a, call.OutShapes[i].Elements()))

@@ -5,8 +5,8 @@ package cpu
 import (
 	"fmt"
 	"syscall"
-	"unsafe"
 
+	"tensile/device"
 	"tensile/graph"
 )
 
@@ -52,6 +52,10 @@ func (m *memory) floats(offset graph.Bytes, elements int) []float32 {
 	if elements == 0 {
 		return nil
 	}
-	b := m.bytes[offset : offset+graph.Bytes(elements)*graph.ElementBytes]
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), elements)
+	return device.Memory(m.at(offset, graph.Bytes(elements)*graph.ElementBytes)).Float32()
+}
+
+// at returns size bytes, starting offset bytes from the start.
+func (m *memory) at(offset, size graph.Bytes) device.Memory {
+	return device.Memory(m.bytes[offset : offset+size])
 }

@@ -54,7 +54,7 @@ func recorded(t *testing.T, model, policy string, share graph.Bytes, iterations 
 // train takes a job from Home through some iterations to Home.
 func train(t *testing.T, d *Device, g *graph.Graph, p *program.Program, iterations int) {
 	t.Helper()
-	place, err := d.Open(g, device.JobOptions{Name: "a job", Input: func(int, graph.StorageID, []float32) {},
+	place, err := d.Open(g, device.JobOptions{Name: "a job", Input: func(int, graph.StorageID, device.Memory) {},
 		Output: func(int, graph.StorageID, []float32) {}})
 	if err != nil {
 		t.Fatal(err)
@@ -157,8 +157,9 @@ func meet(a, b named) bool {
 	return slices.ContainsFunc(a.Spans, func(s pool.Span) bool { return slices.ContainsFunc(b.Spans, s.Overlaps) })
 }
 
-// A plan that swaps leads to a trace in which parameters come and go, and to no more than its peak: what is to be dropped
-// later, when its copy should have ended, counts until its last use.
+// A plan that swaps leads to a trace in which parameters come and go. Its load is some 86 % of the plan's peak: at the peak, what was
+// updated just before stays until its copy out should have ended, over the end of the iteration; in the trace it ends with the command
+// for that copy, its last use.
 func TestTraceOfAPlan(t *testing.T) {
 	g, s, events := recorded(t, "mlp", "tensile", 60, 4)
 	it, err := trace.Find(events)

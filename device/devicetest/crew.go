@@ -40,7 +40,7 @@ type issue struct {
 func (c *crew) open(g *graph.Graph) *seat {
 	c.t.Helper()
 	name := fmt.Sprintf("%s.%d", g.Name, len(c.seats))
-	f := &feed{g: g, inputs: map[delivery]int{}, outputs: map[delivery][][]float32{}}
+	f := &feed{g: g, types: g.DTypes(), inputs: map[delivery]int{}, outputs: map[delivery][][]float32{}}
 	j, err := c.d.Open(g, device.JobOptions{Name: name, Seed: 11, Input: f.input, Output: f.output})
 	if err != nil {
 		c.t.Fatalf("open %s: %v", name, err)
@@ -156,19 +156,26 @@ type delivery struct {
 	storage   graph.StorageID
 }
 
-// feed is a job's data on the host: every input is a function of iteration, storage and place.
+// feed is a job's data on the host: every input is a function of iteration, storage and place. Indices are below 3.
 type feed struct {
 	g       *graph.Graph
+	types   []graph.DType
 	mu      sync.Mutex // the device calls from where it likes
 	inputs  map[delivery]int
 	outputs map[delivery][][]float32
 }
 
-func (f *feed) input(iteration int, s graph.StorageID, to []float32) {
+func (f *feed) input(iteration int, s graph.StorageID, memory device.Memory) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.inputs[delivery{iteration, s}]++
-	for i := range to {
+	if f.types[s] == graph.Int64 {
+		for i, to := 0, memory.Int64(); i < len(to); i++ {
+			to[i] = int64((iteration + i) % 3)
+		}
+		return
+	}
+	for i, to := 0, memory.Float32(); i < len(to); i++ {
 		to[i] = inputAt(f.g.Storages[s].Name, iteration, i)
 	}
 }

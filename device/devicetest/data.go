@@ -103,7 +103,7 @@ func deliveries(c *crew) {
 				}
 			}
 		}
-		each := map[string]int{"tiny": 3, "zoo": 7}[g.Name]
+		each := map[string]int{"tiny": 3, "zoo": 8}[g.Name]
 		if n := len(s.feed.inputs) + len(s.feed.outputs); n != each*iterations {
 			c.t.Errorf("%s: %d deliveries in %d iterations, want %d in each", g.Name, n, iterations, each)
 		}

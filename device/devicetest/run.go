@@ -3,6 +3,7 @@ package devicetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ func shuffled(c *crew, g *graph.Graph, seed uint64, o program.Options) *program.
 }
 
 func facts(c *crew) {
-	if c.d.Name() == "" {
+	if c.d.Name() == "" || c.d.Identity() == "" {
 		c.t.Error("no name")
 	}
 	if align := c.d.Align(); align <= 0 || align&(align-1) != 0 || align%graph.ElementBytes != 0 {
@@ -158,6 +159,7 @@ func memory(c *crew) {
 func hold(c *crew) {
 	g := Tiny()
 	plan := Swapped(g)
+	plan.Made = slices.Repeat([]time.Duration{2 * time.Hour}, len(plan.Steps)) // else the pauses would be cut
 	for i, m := range plan.Moves {
 		if name := g.Storages[m.Storage].Name; m.Kind != "drop" && (name == "h" || name == "r") {
 			plan.Moves[i].Delay = time.Hour

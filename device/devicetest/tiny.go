@@ -13,14 +13,14 @@ const rate = 0.5
 // persistent storages are w1, b1, w2 and w2.m; its output is loss.
 func Tiny() *graph.Graph {
 	b := graph.NewBuilder("tiny")
-	normal := &graph.Init{Kind: graph.InitNormal, Scale: 0.5}
-	zero := &graph.Init{Kind: graph.InitZero}
-	x := b.Source("x", graph.Input, graph.Shape{4, 6}, nil)
-	labels := b.Source("labels", graph.Input, graph.Shape{4}, nil)
-	w1 := b.Source("w1", graph.Parameter, graph.Shape{5, 6}, normal)
-	b1 := b.Source("b1", graph.Parameter, graph.Shape{5}, zero)
-	w2 := b.Source("w2", graph.Parameter, graph.Shape{3, 5}, normal)
-	m := b.Source("w2.m", graph.State, graph.Shape{3, 5}, zero)
+	normal := graph.Init{Kind: graph.InitNormal, Scale: 0.5}
+	zero := graph.Init{Kind: graph.InitZero}
+	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{4, 6})
+	labels := b.Input("labels", graph.Anything, graph.Float32, graph.Shape{4})
+	w1 := b.Persistent("w1", graph.Parameter, graph.Shape{5, 6}, normal)
+	b1 := b.Persistent("b1", graph.Parameter, graph.Shape{5}, zero)
+	w2 := b.Persistent("w2", graph.Parameter, graph.Shape{3, 5}, normal)
+	m := b.Persistent("w2.m", graph.State, graph.Shape{3, 5}, zero)
 
 	h := b.Op("h", graph.Linear, graph.Attrs{}, x, w1, b1)[0]
 	r := b.Op("r", graph.ReLU, graph.Attrs{}, h)[0]

@@ -6,8 +6,8 @@ import "tensile/graph"
 // sequence.
 func Zoo() *graph.Graph {
 	z := &zoo{Builder: graph.NewBuilder("zoo")}
-	x := z.Source("x", graph.Input, graph.Shape{2, 3, 8, 8}, nil)
-	labels := z.Source("labels", graph.Input, graph.Shape{2}, nil)
+	x := z.Input("x", graph.Anything, graph.Float32, graph.Shape{2, 3, 8, 8})
+	labels := z.Input("labels", graph.Anything, graph.Float32, graph.Shape{2})
 	w, b := z.parameter("w", 4, 3, 3, 3), z.parameter("b", 4)
 	gamma, beta := z.parameter("gamma", 4), z.parameter("beta", 4)
 	mean, variance := z.state("running mean", 4), z.state("running variance", 4)
@@ -23,7 +23,7 @@ func Zoo() *graph.Graph {
 	y := z.one("conv", graph.Conv2D, conv, x, w, b)
 	stats := z.Op("stats", graph.BatchNormStats, none, y)
 	n := z.one("norm", graph.BatchNorm, norm, y, stats[0], stats[1], gamma, beta)
-	z.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, stats[0], stats[1], mean, variance)
+	z.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: 2 * 8 * 8}, stats[0], stats[1], mean, variance)
 	r := z.one("relu", graph.ReLU, none, n)
 	p1 := z.one("pool1", graph.MaxPool, pool, r)
 	gate := z.one("gate", graph.Mul, none, p1, p1)
@@ -71,9 +71,9 @@ func (z *zoo) one(name string, kind graph.Kind, attrs graph.Attrs, inputs ...gra
 }
 
 func (z *zoo) parameter(name string, extents ...int) graph.TensorID {
-	return z.Source(name, graph.Parameter, extents, &graph.Init{Kind: graph.InitNormal, Scale: 0.3})
+	return z.Persistent(name, graph.Parameter, extents, graph.Init{Kind: graph.InitNormal, Scale: 0.3})
 }
 
 func (z *zoo) state(name string, extents ...int) graph.TensorID {
-	return z.Source(name, graph.State, extents, &graph.Init{Kind: graph.InitOne})
+	return z.Persistent(name, graph.State, extents, graph.Init{Kind: graph.InitOne})
 }

@@ -7,7 +7,7 @@ import "tensile/graph"
 func (z *zoo) sequence(x graph.TensorID) {
 	none, scaled := graph.Attrs{}, graph.Attrs{Factor: 0.5}
 	row, batch := z.parameter("row", 16), graph.Shape{1, 3, 16}
-	ids := z.one("ids", graph.Mul, none, z.Source("zeros", graph.State, graph.Shape{3}, &graph.Init{Kind: graph.InitZero}), z.state("ones", 3))
+	ids := z.Input("ids", graph.Anything, graph.Int64, graph.Shape{3})
 	y := z.one("embedding", graph.Embedding, none, x, ids)
 	y = z.one("bias", graph.Bias, none, y, row)
 	norm := z.Op("layer norm", graph.LayerNorm, graph.Attrs{Epsilon: 1e-5}, y, row, row)

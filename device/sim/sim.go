@@ -57,6 +57,9 @@ func New(f cost.Facts, o Options) *Device {
 func (d *Device) Name() string { return "sim:" + d.facts.Name }
 
 // Facts returns what New was given.
+// Identity is the name: a device without data has no bits.
+func (d *Device) Identity() string { return d.Name() }
+
 func (d *Device) Facts() cost.Facts { return d.facts }
 
 // Align implements device.Device.

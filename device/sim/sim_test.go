@@ -44,7 +44,7 @@ func plain(memory graph.Bytes, o sim.Options) *sim.Device {
 // chain is y = relu(x), z = relu(y) over n elements; z is an output.
 func chain(t testing.TB, n int) *graph.Graph {
 	b := graph.NewBuilder("chain")
-	x := b.Source("x", graph.Input, graph.Shape{n}, nil)
+	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{n})
 	y := b.Op("y", graph.ReLU, graph.Attrs{}, x)[0]
 	b.Output(b.Op("z", graph.ReLU, graph.Attrs{}, y)[0])
 	g, err := b.Graph()

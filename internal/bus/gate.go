@@ -10,7 +10,7 @@ import (
 // gate decides who is let in, and puts each user into its account.
 type gate struct {
 	secret secret
-	log    func(string)
+	log    func(kind, line string)
 
 	mu     sync.Mutex
 	server *server.Server // nil until it serves
@@ -30,12 +30,12 @@ func (g *gate) open(s *server.Server) error {
 func (g *gate) Check(c server.ClientAuthentication) bool {
 	o := c.GetOpts()
 	if !g.secret.knows(o.Username, o.Password) {
-		g.log(fmt.Sprintf("%s is refused: wrong password of user %q", c.RemoteAddress(), o.Username))
+		g.log("connections", fmt.Sprintf("%s is refused: wrong password of user %q", c.RemoteAddress(), o.Username))
 		return false
 	}
 	user, err := g.user(o.Username)
 	if err != nil {
-		g.log(fmt.Sprintf("%s is refused: %v", c.RemoteAddress(), err))
+		g.log("connections", fmt.Sprintf("%s is refused: %v", c.RemoteAddress(), err))
 		return false
 	}
 	c.RegisterUser(user)

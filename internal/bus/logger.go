@@ -1,12 +1,34 @@
 package bus
 
-import "fmt"
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
 
-// logger hands the lines of nats-server on. Those about its normal course, and secrets in traces, go nowhere.
-type logger struct{ to func(string) }
+// logger hands the lines of nats-server on that mean something to whoever runs the controller. Those about its normal course,
+// and secrets in traces, go nowhere.
+type logger struct{ to func(kind, line string) }
+
+// origin is what stands before a line about a client, and what a client can make up at its end.
+var origin = regexp.MustCompile(`^\S+ - cid:\d+( - "[^"]*")? - |, Subject .*$|\d+`)
+
+// quiet are parts of lines that say what is no trouble, or is said in other words.
+var quiet = []string{
+	"Recovering stream state from index errored", // after a kill it is made anew from the messages themselves
+	"] Stream state ",         // why, as a line before
+	"no space left on device", // Server.Trouble says so
+	"disk quota exceeded",
+}
 
 func (l logger) say(level, format string, v []any) {
-	l.to("nats: " + level + fmt.Sprintf(format, v...))
+	line := fmt.Sprintf(format, v...)
+	for _, part := range quiet {
+		if strings.Contains(line, part) {
+			return
+		}
+	}
+	l.to("nats: "+origin.ReplaceAllString(line, ""), "nats: "+level+line)
 }
 
 func (l logger) Warnf(format string, v ...any)  { l.say("warning: ", format, v) }

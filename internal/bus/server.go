@@ -6,14 +6,19 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"tensile/internal/limit"
 	"tensile/wire"
 )
 
@@ -27,11 +32,30 @@ type Options struct {
 
 // Server is a NATS server in this process.
 type Server struct {
-	nats   *server.Server
-	secret secret
-	url    string
-	ca     []byte
-	lock   *os.File
+	options Options
+	secret  secret
+	gate    *gate
+	url     string
+	ca      []byte
+	lock    *os.File
+
+	nats    atomic.Pointer[server.Server] // nil while it is being started again
+	trouble atomic.Pointer[string]        // nil: none
+	end     chan struct{}                 // closed by Close
+	watched chan struct{}                 // closed when nobody looks after the server any more; nil: nobody ever did
+
+	linesLock sync.Mutex
+	lines     limit.Lines
+}
+
+// said logs a line of a kind, at a limited rate.
+func (s *Server) said(kind, line string) {
+	s.linesLock.Lock()
+	text, ok := s.lines.Add(time.Now(), kind, line)
+	s.linesLock.Unlock()
+	if ok {
+		s.options.Log(text)
+	}
 }
 
 // startTime is how long a server may take to be ready.
@@ -42,82 +66,86 @@ func Start(o Options) (_ *Server, err error) {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
+	if _, err := os.Stat(o.Dir); errors.Is(err, fs.ErrNotExist) { // nothing is made in vain
+		if _, _, err := addressOf(o.Listen); err != nil {
+			return nil, fmt.Errorf("start bus: %w", err)
+		}
+	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start bus: %w", err)
 	}
-	s := new(Server)
+	s := &Server{options: o, end: make(chan struct{})}
 	if s.lock, err = lock(o.Dir); err != nil {
 		return nil, fmt.Errorf("start bus: %w", err)
 	}
-	if err := s.start(o); err != nil {
+	if s.secret, err = openSecret(o.Dir); err == nil {
+		s.gate = &gate{secret: s.secret, log: s.said}
+		err = s.serve()
+	}
+	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("start bus: %w", err)
 	}
+	s.watched = make(chan struct{})
+	go s.watch()
 	return s, nil
 }
 
-func (s *Server) start(o Options) error {
-	var err error
-	if s.secret, err = openSecret(o.Dir); err != nil {
-		return err
-	}
-	g := &gate{secret: s.secret, log: o.Log}
-	options, err := s.options(o, g)
+// serve starts a nats-server, at the address of the one before it if there was one.
+func (s *Server) serve() error {
+	options, err := s.natsOptions()
 	if err != nil {
 		return err
 	}
-	if s.nats, err = server.NewServer(options); err != nil {
+	n, err := server.NewServer(options)
+	if err != nil {
 		return err
 	}
-	s.nats.SetLoggerV2(logger{o.Log}, false, false, false)
-	if err := g.open(s.nats); err != nil {
+	s.nats.Store(n)
+	n.SetLoggerV2(logger{s.said}, false, false, false)
+	if err := s.gate.open(n); err != nil {
 		return err
 	}
-	s.nats.Start()
-	if !s.nats.ReadyForConnections(startTime) {
-		return fmt.Errorf("the server on %q is not ready after %v: see its log for the reason", o.Listen, startTime)
+	n.Start()
+	if !n.ReadyForConnections(startTime) {
+		return fmt.Errorf("the server on %q is not ready after %v: see its log for the reason", s.options.Listen, startTime)
 	}
-	if !options.DontListen {
+	if !options.DontListen && s.url == "" {
 		scheme := "nats"
-		if o.TLS {
+		if s.options.TLS {
 			scheme = "tls"
 		}
-		host, port := options.Host, s.nats.Addr().(*net.TCPAddr).Port
+		host, port := options.Host, strconv.Itoa(n.Addr().(*net.TCPAddr).Port)
+		s.options.Listen = net.JoinHostPort(host, port) // for the next start
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 			host = "localhost"
 		}
-		s.url = scheme + "://" + net.JoinHostPort(host, strconv.Itoa(port))
+		s.url = scheme + "://" + net.JoinHostPort(host, port)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
-	c, err := s.Connect(ctx, ConnOptions{Log: o.Log}) // which makes the streams
+	c, err := s.Connect(ctx, ConnOptions{Log: s.options.Log}) // which makes the streams
 	if err != nil {
 		return err
 	}
 	return c.Close()
 }
 
-// options are those of nats-server.
-func (s *Server) options(o Options, g *gate) (*server.Options, error) {
+// natsOptions are those of nats-server.
+func (s *Server) natsOptions() (*server.Options, error) {
+	o := s.options
 	to := &server.Options{
 		ServerName: "tensile", DontListen: o.Listen == "", NoSigs: true,
 		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"), JetStreamMaxStore: storage(), JetStreamMaxMemory: gib,
 		MaxPayload: wire.MaxMessage, MaxPending: 8 * wire.MaxMessage, PingInterval: 20 * time.Second,
 		AuthTimeout: 10, TLSTimeout: 10, // seconds; by default 2, which a machine full of executors may take
-		CustomClientAuthentication: g,
+		CustomClientAuthentication: s.gate,
 	}
 	if o.Listen == "" {
 		return to, nil
 	}
-	host, port, err := net.SplitHostPort(o.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("address %q: %w: give HOST:PORT, such as 127.0.0.1:4222", o.Listen, err)
-	}
-	to.Host = host
-	if to.Port, err = strconv.Atoi(port); err != nil || to.Port < 0 || to.Port > 65535 {
-		return nil, fmt.Errorf("address %q: the port is no number up to 65535", o.Listen)
-	}
-	if err := listenable(o.Listen); err != nil {
+	var err error
+	if to.Host, to.Port, err = addressOf(o.Listen); err != nil {
 		return nil, err
 	}
 	if to.Port == 0 {
@@ -128,23 +156,48 @@ func (s *Server) options(o Options, g *gate) (*server.Options, error) {
 		if err != nil {
 			return nil, err
 		}
-		certificate, err := a.issue(host)
+		certificate, err := a.issue(to.Host)
 		if err != nil {
 			return nil, err
 		}
-		s.ca = a.pem
+		if s.ca == nil {
+			s.ca = a.pem
+		}
 		to.TLS, to.TLSConfig = true, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
 	}
 	return to, nil
 }
 
+// addressOf returns host and port of an address that can be had, or is "".
+func addressOf(listen string) (host string, port int, err error) {
+	if listen == "" {
+		return "", 0, nil
+	}
+	host, number, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", 0, fmt.Errorf("address %q: %w: give HOST:PORT, such as 127.0.0.1:4222", listen, err)
+	}
+	if port, err = strconv.Atoi(number); err != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("address %q: the port is no number up to 65535", listen)
+	}
+	return host, port, listenable(listen)
+}
+
 // listenable reports at once that an address cannot be had; the server would only log it and never be ready.
 func listenable(address string) error {
 	l, err := net.Listen("tcp", address)
-	if err != nil {
+	host, _, _ := net.SplitHostPort(address)
+	switch {
+	case err == nil:
+		return l.Close()
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("listen on %s: this machine has no address %s: give one that it has, or 0.0.0.0 for all of them", address, host)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("listen on %s: only root may: give a port from 1024 on", address)
+	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("listen on %s: %w: end what holds it, or give another address", address, err)
 	}
-	return l.Close()
+	return fmt.Errorf("listen on %s: %w: give an address of this machine", address, err)
 }
 
 // URL is where the server listens; "" if it does not.
@@ -157,15 +210,19 @@ func (s *Server) Credentials(user string) Credentials {
 
 // Connect connects as the controller, within the process.
 func (s *Server) Connect(ctx context.Context, o ConnOptions) (*Conn, error) {
-	return connect(ctx, Credentials{User: Controller, Password: s.secret.password(Controller)}, o, s.nats)
+	return connect(ctx, Credentials{User: Controller, Password: s.secret.password(Controller)}, o, s)
 }
 
 // Close ends the server and waits for it. What was stored is on disk then. A second Close does nothing.
 func (s *Server) Close() {
-	if s.nats != nil {
-		s.nats.Shutdown()
-		s.nats.WaitForShutdown()
-		s.nats = nil
+	if s.watched != nil {
+		close(s.end)
+		<-s.watched
+		s.watched = nil
+	}
+	if n := s.nats.Swap(nil); n != nil {
+		n.Shutdown()
+		n.WaitForShutdown()
 	}
 	if s.lock != nil {
 		s.lock.Close()

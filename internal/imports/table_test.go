@@ -19,11 +19,12 @@ var rows = [][]string{
 	{"scheduler"},
 	{"autodiff", "models", "onnx"},
 	{"data", "weights"},
-	{"task"},
 	{"device", "device/..."},
+	{"task"}, // what a device is fed
 	{"swapexec"},
 	{"executor"},
 	{"wire"},
+	{"internal/limit"},
 	{"agent"},
 	{"controller"},
 	{"internal/bus"},
@@ -35,6 +36,7 @@ var rows = [][]string{
 // within are the imports between packages of one row.
 var within = map[string][]string{
 	"pool/trace":        {"pool"},
+	"predictor":         {"predictor/correct"},
 	"models":            {"autodiff"},
 	"device/sim":        {"device"},
 	"device/fault":      {"device"},
@@ -53,7 +55,7 @@ var strangers = map[string][]string{
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and they import what they like.
-var helpers = []string{"internal/randgraph", "internal/randplan", "device/devicetest", "internal/imports", "internal/simtest", "internal/golden", "internal/smallnet", "internal/needs"}
+var helpers = []string{"internal/randgraph", "internal/randplan", "device/devicetest", "internal/imports", "internal/simtest", "internal/golden", "internal/smallnet", "internal/needs", "internal/torchtest", "internal/testrun", "internal/mutants"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{

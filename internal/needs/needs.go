@@ -1,48 +1,89 @@
 // Package needs skips tests that want something which the project does not contain: data beside it, or programs of the system.
-// Each skip says what is missing and how to get it.
+// Each skip reads "needs THING: REMEDY"; internal/testrun counts them by THING.
 package needs
 
 import (
+	"fmt"
+	"hash/fnv"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
+
+// Found is the environment variable in which internal/testrun describes what it found on the machine. Each function here reads it, so
+// that the go command does not take a result from its cache that was made on a machine with less, or more.
+const Found = "TENSILE_NEEDS_FOUND"
+
+// Describe returns a description of the machine for [Found]: another Python with PyTorch or other shared data gives another.
+func Describe() (string, error) {
+	dir, err := root()
+	if err != nil {
+		return "", err
+	}
+	sum := fnv.New64a()
+	filepath.WalkDir(filepath.Join(dir, "..", "shared", "data"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // what cannot be read is as good as absent
+		}
+		if info, err := d.Info(); err == nil {
+			fmt.Fprintln(sum, path, info.Size(), info.ModTime().UnixNano())
+		}
+		return nil
+	})
+	return fmt.Sprintf("torch=%s data=%x", torch(), sum.Sum64()), nil
+}
 
 // Data returns the path of a file or folder of the shared data, which lies beside the project, and skips the test where that is absent.
 // Names are below its folder "data".
 func Data(t testing.TB, name ...string) string {
 	t.Helper()
-	path := filepath.Join(append([]string{root(t), "..", "shared", "data"}, name...)...)
+	os.Getenv(Found)
+	dir, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(append([]string{dir, "..", "shared", "data"}, name...)...)
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("needs ../shared/data/%s beside the project", filepath.ToSlash(filepath.Join(name...)))
+		t.Skipf("needs shared data: ../shared/data/%s is not there, seen from the project", filepath.ToSlash(filepath.Join(name...)))
 	}
 	return path
 }
 
 // root returns the project's folder: the nearest one above the test's that has a go.mod.
-func root(t testing.TB) string {
-	t.Helper()
+func root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
+			return dir, nil
 		}
 		above := filepath.Dir(dir)
 		if above == dir {
-			t.Fatal("needs: no go.mod above the test's folder")
+			return "", fmt.Errorf("needs: no go.mod above the test's folder")
 		}
 		dir = above
+	}
+}
+
+// OpenBLAS skips a test where an engine or a device, given by its name, does not compute with OpenBLAS.
+func OpenBLAS(t testing.TB, engine string) {
+	t.Helper()
+	os.Getenv(Found)
+	if !strings.Contains(engine, "openblas") {
+		t.Skip("needs OpenBLAS: install Debian's libopenblas0, or set LD_LIBRARY_PATH to where libopenblas.so.0 is")
 	}
 }
 
 // Torch returns a Python interpreter that has PyTorch, and skips the test where none is found.
 func Torch(t testing.TB) string {
 	t.Helper()
+	os.Getenv(Found)
 	python := torch()
 	if python == "" {
 		t.Skip("needs PyTorch: install Debian's python3-torch")

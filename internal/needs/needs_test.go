@@ -7,7 +7,11 @@ import (
 )
 
 func TestRoot(t *testing.T) {
-	mod, err := os.ReadFile(root(t) + "/go.mod")
+	dir, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile(dir + "/go.mod")
 	if err != nil || !strings.HasPrefix(string(mod), "module tensile\n") {
 		t.Fatalf("go.mod above the test's folder: %v, %q", err, mod)
 	}

@@ -78,11 +78,11 @@ func (m *maker) source(name string, role graph.Role, all *[]graph.TensorID, boun
 	if ok && m.rng.IntN(3) > 0 {
 		return m.newest(old)
 	}
-	init := &graph.Init{Kind: graph.InitNormal, Scale: 0.3}
+	init := graph.Init{Kind: graph.InitNormal, Scale: 0.3}
 	if role == graph.State {
-		init = &graph.Init{Kind: []graph.InitKind{graph.InitZero, graph.InitOne}[m.rng.IntN(2)]}
+		init = graph.Init{Kind: []graph.InitKind{graph.InitZero, graph.InitOne}[m.rng.IntN(2)]}
 	}
-	t := m.Source(fmt.Sprintf("%s%d", name, len(*all)), role, shape, init)
+	t := m.Persistent(fmt.Sprintf("%s%d", name, len(*all)), role, shape, init)
 	m.bounds[m.storage(t)] = bound
 	*all = append(*all, t)
 	if role == graph.Parameter {

@@ -76,11 +76,11 @@ type record struct {
 
 // begin adds the inputs and a first op, so that there is always something to read and an output to choose.
 func (m *maker) begin() {
-	x := m.Source("x", graph.Input, graph.Shape{2, 2, 4, 4}, nil)
-	m.labels = m.Source("labels", graph.Input, graph.Shape{2}, nil)
+	x := m.Input("x", graph.Anything, graph.Float32, graph.Shape{2, 2, 4, 4})
+	m.labels = m.Input("labels", graph.Anything, graph.Float32, graph.Shape{2})
 	m.bounds[m.storage(x)], m.open = 1, append(m.open, x)
 	if m.rng.IntN(2) == 0 {
-		z := m.Source("z", graph.Input, graph.Shape{2, 8}, nil)
+		z := m.Input("z", graph.Anything, graph.Float32, graph.Shape{2, 8})
 		m.bounds[m.storage(z)], m.open = 1, append(m.open, z)
 	}
 	m.op(graph.ReLU, graph.Attrs{}, 1, x)

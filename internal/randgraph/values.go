@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 
+	"tensile/device"
 	"tensile/graph"
 )
 
@@ -25,11 +26,11 @@ func Init(seed uint64) func(s graph.Storage, to []float32) {
 }
 
 // Input fills an input of g for an iteration: labels with classes 0 and 1, everything else with values in [-1, 1).
-func Input(g *graph.Graph, seed uint64) func(iteration int, s graph.StorageID, to []float32) {
-	return func(iteration int, s graph.StorageID, to []float32) {
+func Input(g *graph.Graph, seed uint64) func(iteration int, s graph.StorageID, to device.Memory) {
+	return func(iteration int, s graph.StorageID, memory device.Memory) {
 		name := g.Storages[s].Name
 		rng := generator(seed, name, iteration+1)
-		for i := range to {
+		for i, to := 0, memory.Float32(); i < len(to); i++ {
 			if name == "labels" {
 				to[i] = float32(rng.IntN(2))
 			} else {

@@ -15,14 +15,27 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/invariants"
+	"tensile/internal/needs"
 	"tensile/internal/randgraph"
 	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
 )
 
-func openCPU(t testing.TB) *cpu.Device {
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+func openCPU(t testing.TB) *cpu.Device { return openEngine(t, cpu.Options{NoOpenBLAS: true}) }
+
+// engines runs a test on the cpu device with gonum, and with OpenBLAS where that is.
+func engines(t *testing.T, test func(t *testing.T, d *cpu.Device)) {
+	t.Run("engine=gonum", func(t *testing.T) { test(t, openCPU(t)) })
+	t.Run("engine=openblas", func(t *testing.T) {
+		d := openEngine(t, cpu.Options{})
+		needs.OpenBLAS(t, d.Name())
+		test(t, d)
+	})
+}
+
+func openEngine(t testing.TB, o cpu.Options) *cpu.Device {
+	d, err := cpu.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,13 @@
 package randplan
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"tensile/device"
+	"tensile/device/cpu"
 	"tensile/graph"
 	"tensile/internal/randgraph"
 	"tensile/plan"
@@ -13,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
+
+var seeds = flag.Uint64("seeds", 800, "seeds of TestSameBits")
 
 // The options of a run are bits of FuzzPlans' second argument.
 const (
@@ -93,14 +97,15 @@ func randomJob(t testing.TB, d device.Device, rng *rand.Rand, what string, g *gr
 // TestSameBits is the project's safety property: whatever the plan, the bits are those of the plain one, no command
 // touches bytes outside of the arena, and nothing that was dropped is seen again.
 func TestSameBits(t *testing.T) {
-	seeds := uint64(1200)
+	seeds := *seeds
 	if testing.Short() || raceEnabled {
-		seeds = 150
+		seeds = min(seeds, 150)
 	}
-	d := openCPU(t)
-	for seed := range seeds {
-		checkSeed(t, d, seed, byte(seed%16))
-	}
+	engines(t, func(t *testing.T, d *cpu.Device) {
+		for seed := range seeds {
+			checkSeed(t, d, seed, byte(seed%16))
+		}
+	})
 }
 
 func FuzzPlans(f *testing.F) {

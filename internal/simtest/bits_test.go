@@ -11,19 +11,33 @@ import (
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
+	"tensile/internal/needs"
 	"tensile/wire"
 )
 
 // Jobs that train real numbers, are planned for again and again within a tight budget, and whose controller dies, come to
 // the losses and weights of jobs that nobody disturbs, to the bit.
 func TestBits(t *testing.T) {
-	open := func() device.Device {
-		d, err := cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
+	for _, engine := range []string{"gonum", "openblas"} {
+		t.Run("engine="+engine, func(t *testing.T) {
+			open := func() device.Device {
+				d, err := cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: engine == "gonum"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d
+			}
+			if engine == "openblas" {
+				d := open()
+				defer d.Close()
+				needs.OpenBLAS(t, d.Name())
+			}
+			sameBits(t, open)
+		})
 	}
+}
+
+func sameBits(t *testing.T, open func() device.Device) {
 	var compared, plans, weights int
 	for seed := range uint64(8) {
 		alone, _ := outcome(t, seed, 0, open)

@@ -57,7 +57,7 @@ func TestLoadChanges(t *testing.T) {
 	for seed := range uint64(40) {
 		load := 1.0
 		w := loaded(t, seed, 0, &load)
-		need := w.controller.Records()[0].Arena
+		need := w.controller.Records()[0].Claim
 		w = loaded(t, seed, need*3/4, &load)
 		if len(w.controller.Records()) == 0 {
 			continue // it does not fit

@@ -16,7 +16,7 @@ import (
 	"tensile/wire"
 )
 
-var seeds = flag.Uint64("seeds", 40, "seeds of TestEverythingTogether")
+var seeds = flag.Uint64("seeds", 100, "seeds of TestEverythingTogether")
 
 // openSim opens a device that is slow enough for copies to matter to small graphs.
 func openSim(seed uint64) func() device.Device {
@@ -43,7 +43,14 @@ func (w *world) chaos() {
 			some().end("killed")
 		}
 	case pick < 14:
+		if w.rng.IntN(3) == 0 {
+			w.config.Budget = graph.Bytes(3_000 + w.rng.IntN(40_000))
+		}
 		w.restart()
+	case pick < 15:
+		if len(names) > 0 && w.processes[names[0]+"/2"] == nil {
+			w.launch(w.processes[names[0]].name, names[0]+"/2")
+		}
 	case pick < 60 && len(names) > 0:
 		some().step(agent.Input{Tick: true})
 	case pick < 70 && len(names) > 0:
@@ -56,11 +63,12 @@ func (w *world) chaos() {
 	}
 }
 
-// Arrivals, departures, crashes of executors and controllers, lost, doubled and late messages: no job is lost, no budget
-// exceeded at any moment, and every layout that is told to be used is there and proven.
+// Arrivals, departures, crashes of executors and controllers, restarts with other budgets, credentials that are used twice,
+// lost, doubled and late messages: no job is lost, no budget exceeded at any moment, but by what jobs had before it was
+// smaller, and every layout that is told to be used is there and proven.
 func TestEverythingTogether(t *testing.T) {
 	phases := make(map[wire.Phase]int)
-	var plans, drifts, refused int
+	var plans, drifts, refused, shrunk, seconds int
 	for seed := range *seeds {
 		w := newWorld(t, seed, seed%2 == 0, openSim(seed))
 		w.config.Budget = graph.Bytes(12_000 + 500*(seed%40))
@@ -87,14 +95,22 @@ func TestEverythingTogether(t *testing.T) {
 			if strings.Contains(line, "new plans: the latency of") {
 				drifts++
 			}
+			if strings.HasSuffix(line, "; they shrink") {
+				shrunk++
+			}
 		}
+		seconds += w.refused
 		for _, a := range w.answers {
 			if a.Error != "" {
 				refused++
 			}
 		}
 	}
-	t.Logf("%v, %d plans, %d of them for drift, %d refused", phases, plans, drifts, refused)
+	t.Logf("%v, %d plans, %d of them for drift, %d refused, %d times jobs shrank for a smaller budget, %d second processes refused",
+		phases, plans, drifts, refused, shrunk, seconds)
+	if shrunk < int(*seeds)/10 || seconds < int(*seeds)/10 {
+		t.Errorf("jobs shrank %d times for a smaller budget, %d second processes were refused", shrunk, seconds)
+	}
 	for _, p := range []wire.Phase{wire.Done, wire.Halted, wire.Broken} {
 		if phases[p] < int(*seeds)/6 {
 			t.Errorf("only %d jobs %s", phases[p], p)

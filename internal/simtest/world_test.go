@@ -25,9 +25,10 @@ type world struct {
 	open       func() device.Device // for a new executor
 	config     controller.Config
 	controller *controller.Machine
-	processes  map[string]*process
-	mail       []func() // on its way, in any order
-	calm       bool     // nothing is lost or doubled, nobody dies any more
+	processes  map[string]*process // by key
+	claims     graph.Bytes         // of all jobs, a moment ago
+	mail       []func()            // on its way, in any order
+	calm       bool                // nothing is lost or doubled, nobody dies any more
 	lives      int
 
 	records map[string]wire.Record
@@ -39,6 +40,7 @@ type world struct {
 	reports []wire.Report
 	lines   []string
 	names   int
+	refused int // second processes of an executor
 }
 
 // process is an executor process.
@@ -48,6 +50,8 @@ type process struct {
 	agent  *agent.Machine
 	device device.Device
 	host   *executor.Host
+	key    string // in the world; another than name for one that was started by hand, with the same credentials
+	life   string
 	arenas map[string]graph.Bytes // what its jobs have now
 	losses map[string][]float32
 	epochs map[string]int64
@@ -60,8 +64,8 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 	d := open()
 	defer d.Close()
 	facts := d.Facts()
-	w.config = controller.Config{Device: d.Name(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
-		Profile: func(g *graph.Graph) controller.Profile {
+	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
+		Profile: func(g *graph.Graph) (controller.Profile, error) {
 			d := open()
 			defer d.Close()
 			var p controller.Profile
@@ -70,7 +74,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 				p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
 				p.Scratch, p.Variant = append(p.Scratch, v.Scratch), append(p.Variant, v.Name)
 			}
-			return p
+			return p, nil
 		}}
 	w.controller = controller.NewMachine(w.config)
 	return w
@@ -120,7 +124,7 @@ func (w *world) carryOut(outputs []controller.Output) {
 			delete(w.records, o.Drop.Job)
 			delete(w.graphs, o.Drop.Graph)
 		case o.Launch != "":
-			w.launch(o.Launch)
+			w.launch(o.Launch, o.Launch)
 		case o.Line != "":
 			w.lines = append(w.lines, o.Line)
 		}
@@ -139,17 +143,20 @@ func again[T wire.Message](t *testing.T, m T) T {
 }
 
 func (w *world) order(o wire.Orders) {
-	if p := w.processes[o.Executor]; p != nil {
-		p.step(agent.Input{Orders: &o})
+	for _, key := range slices.Sorted(maps.Keys(w.processes)) {
+		if p := w.processes[key]; p != nil && p.name == o.Executor {
+			p.step(agent.Input{Orders: &o})
+		}
 	}
 }
 
-func (w *world) launch(name string) {
+// launch starts an executor; under another key than its name a second one with the same credentials.
+func (w *world) launch(name, key string) {
 	w.lives++
-	p := &process{w: w, name: name, device: w.open(), arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
-	p.agent = agent.NewMachine(name, fmt.Sprint("life", w.lives), p.device.Name())
+	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(), arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
+	p.agent = agent.NewMachine(name, p.life, p.device.Identity())
 	p.host = executor.NewObserved(p.device, 0, p.observe)
-	w.processes[name] = p
+	w.processes[key] = p
 	online := true
 	p.step(agent.Input{Online: &online})
 }
@@ -182,13 +189,16 @@ func (p *process) step(in agent.Input) {
 			w.send(func() { w.step(controller.Input{Report: &r}) })
 		case o.Leave:
 			p.left = true
+		case o.Refused != "":
+			p.left = true
+			w.refused++
 		}
 	}
 }
 
 // alive steps the machine of a process that has not died.
 func (p *process) alive(in agent.Input) {
-	if p.w.processes[p.name] == p {
+	if p.w.processes[p.key] == p {
 		p.step(in)
 	}
 }
@@ -218,6 +228,11 @@ func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
 
 func (p *process) submit(o *agent.Open) {
 	name := o.Spec.Name
+	for _, other := range p.w.processes {
+		if _, trains := other.losses[name]; trains && other.name == p.name && other != p {
+			p.w.t.Fatalf("two processes of executor %s train job %s", p.name, name)
+		}
+	}
 	p.losses[name] = nil
 	p.host.Submit(executor.Spec{Name: name, Graph: o.Task.Graph, Seed: o.Spec.Seed, Iterations: o.Spec.Iterations, Init: o.Task.Init,
 		Input: o.Task.Feeder(), Output: o.Task.Reader(func(_ int, loss float32) { p.losses[name] = append(p.losses[name], loss) })}, o.Proven.Program())
@@ -264,14 +279,19 @@ func (p *process) work() {
 	}
 }
 
-// end is the end of a process. Its memory is free when the controller hears of it, and not before.
+// end is the end of a process. Its memory is free when the controller hears of it, and not before. One that was started by
+// hand is given up after a while, if it was taken in.
 func (p *process) end(why string) {
 	if err := p.host.Close(); err != nil {
 		p.w.t.Fatal(err)
 	}
 	p.device.Close()
-	delete(p.w.processes, p.name)
-	p.w.surely(func() { p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Why: why}}) })
+	delete(p.w.processes, p.key)
+	p.w.surely(func() {
+		if p.key == p.name || p.w.controller.Speaks(p.name, p.life) {
+			p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Why: why}})
+		}
+	})
 }
 
 // check holds what must be true at any moment.
@@ -283,9 +303,14 @@ func (w *world) check() {
 			arenas += a
 		}
 	}
-	if w.config.Budget > 0 && arenas > w.config.Budget {
-		w.t.Fatalf("arenas of %s, the budget is %s", arenas, w.config.Budget)
+	var claims graph.Bytes
+	for _, r := range w.controller.Records() {
+		claims += r.Claim
 	}
+	if budget := w.config.Budget; budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
+		w.t.Fatalf("arenas of %s, claims of %s and %s a moment ago, the budget is %s", arenas, claims, w.claims, budget)
+	}
+	w.claims = claims
 }
 
 // restart kills the controller, and starts another with what is stored.
@@ -325,19 +350,22 @@ func (w *world) submitGraph(g *graph.Graph, iterations int) {
 	w.graphs[g.Digest()] = g
 	spec := wire.Spec{Name: fmt.Sprintf("job%d", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names), Iterations: iterations,
 		Priority: w.rng.IntN(3)}
-	w.step(controller.Input{Submit: &controller.Submission{Spec: spec, Graph: g}})
+	w.step(controller.Input{Submit: []controller.Submission{{Spec: spec, Graph: g}}})
 }
 
 // settle goes on without mishaps until every job is over and every process has left.
 func (w *world) settle() {
 	w.calm = true
-	for range 50_000 {
+	for round := range 50_000 {
 		for len(w.mail) > 0 {
 			w.deliver()
 		}
 		names := slices.Sorted(maps.Keys(w.processes))
 		if len(names) == 0 {
 			return
+		}
+		if round%1000 == 999 {
+			w.miss(names)
 		}
 		for _, name := range names {
 			w.processes[name].step(agent.Input{Tick: true})
@@ -349,6 +377,21 @@ func (w *world) settle() {
 		}
 	}
 	w.t.Fatalf("%d processes have not left; jobs: %+v", len(w.processes), w.controller.Records())
+}
+
+// miss gives up the executors of processes that are not taken to be the ones of their names, as the runner does when whoever is
+// has been silent for long.
+func (w *world) miss(names []string) {
+	heard := make(map[string]bool)
+	for _, name := range names {
+		p := w.processes[name]
+		heard[p.name] = heard[p.name] || w.controller.Speaks(p.name, p.life)
+	}
+	for _, name := range slices.Sorted(maps.Keys(heard)) {
+		if !heard[name] {
+			w.step(controller.Input{Gone: &controller.Gone{Executor: name, Why: "silent"}})
+		}
+	}
 }
 
 func (w *world) stop() {

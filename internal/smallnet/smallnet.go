@@ -32,13 +32,19 @@ var forms = map[string]small{
 }
 
 // Build returns the graph of a network's small form.
-func Build(name string) (*graph.Graph, error) {
+func Build(name string) (*graph.Graph, error) { return BuildFor(name, nil) }
+
+// BuildFor is Build with an optimizer; nil means the form's own.
+func BuildFor(name string, o autodiff.Optimizer) (*graph.Graph, error) {
 	form, ok := forms[name]
 	if !ok {
 		form.config = models.Config{Image: 32, Batch: 4, Thin: 16}
 	}
 	if form.name == "" {
 		form.name = name
+	}
+	if o != nil {
+		form.config.Optimizer = o
 	}
 	return models.Build(form.name, form.config)
 }

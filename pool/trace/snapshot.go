@@ -64,6 +64,8 @@ type snapshot struct {
 	dec     *json.Decoder
 	lines   *lines
 	devices [][]happened
+	known   bool               // it has a key of a snapshot
+	other   bool               // it has another key
 	active  map[int][]residual // by device
 	traced  bool               // there is a device_traces
 }
@@ -83,6 +85,11 @@ func (s *snapshot) read() error {
 		if err != nil {
 			return s.broken(err)
 		}
+		if key == "device_traces" || key == "segments" {
+			s.known = true
+		} else {
+			s.other = true
+		}
 		switch key {
 		case "device_traces":
 			if s.traced {
@@ -101,6 +108,10 @@ func (s *snapshot) read() error {
 	}
 	if _, err := s.dec.Token(); err != nil {
 		return s.broken(err)
+	}
+	if s.other && !s.known {
+		return fmt.Errorf("%s was taken for a PyTorch memory snapshot because it begins with {, but it has neither device_traces nor segments; "+
+			"a trace is a text (malloc BLOCK SIZE and free BLOCK, one a line), a CSV (columns event,block,size) or a snapshot as JSON", s.lines.at.file)
 	}
 	if _, err := s.dec.Token(); err != io.EOF {
 		return s.errorf("something follows the snapshot")

@@ -84,6 +84,9 @@ func TestParseSnapshotRefuses(t *testing.T) {
 		{head + entryOf("alloc", 16, 1), "t:1:"},
 		{head + entryOf("alloc", 16, 1) + "]]", "t:1:"},
 		{head + entryOf("alloc", 16, 1) + "]]} {", "t:1:"},
+		{"{\"INSTRUCTION\":\"CONSTANT\"}\n{\"INSTRUCTION\":\"MEMORY\"}\n", "t was taken for a PyTorch memory snapshot because it begins with {, but"},
+		{`{"a":3}`, "t was taken for a PyTorch memory snapshot"},
+		{`{"segments":[]} {`, "t:1:18: something follows the snapshot"},
 		{`{"a":[1,2`, "t:1:10: the file ends in the middle"},
 	} {
 		_, err := ParseSnapshot(strings.NewReader(c.text), "t", ImportOptions{})

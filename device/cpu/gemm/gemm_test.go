@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/blas/gonum"
+
+	"tensile/internal/needs"
 )
 
 // shapes are M, N, K on both sides of every tile size.
@@ -24,8 +26,8 @@ func open(t testing.TB, library string, threads int) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if library == "openblas" && e.Name() == "gonum" {
-		t.Skip("OpenBLAS was not found (libopenblas.so.0): install libopenblas0-pthread or set LD_LIBRARY_PATH")
+	if library == "openblas" {
+		needs.OpenBLAS(t, e.Name())
 	}
 	return e
 }

@@ -12,6 +12,7 @@ import (
 // for reading while the count is theirs, and a call that wants another takes it for writing first.
 type openBLAS struct {
 	name         string
+	core         string // whose kernels it has chosen
 	sgemm, dgemm uintptr
 	setThreads   func(int32)
 
@@ -47,6 +48,12 @@ func bindOpenBLAS(handle uintptr) *openBLAS {
 	var config func() string
 	purego.RegisterFunc(&config, found[3])
 	b.name = openBLASName(config())
+	b.core = "unknown"
+	if symbol, err := purego.Dlsym(handle, "openblas_get_corename"); err == nil {
+		var core func() string
+		purego.RegisterFunc(&core, symbol)
+		b.core = core()
+	}
 	return b
 }
 

@@ -1,23 +1,42 @@
 package kernel
 
-import "tensile/device/cpu/gemm"
+import (
+	"fmt"
+	"unsafe"
+
+	"tensile/device/cpu/gemm"
+)
+
+// indices returns the int64 elements of an operand.
+func indices[T gemm.Float](operand []T) []int64 {
+	var zero T
+	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(operand))), len(operand)*int(unsafe.Sizeof(zero))/8)
+}
+
+// row returns an index of a table's row, which must exist.
+func row(index int64, rows int) int {
+	if index < 0 || index >= int64(rows) {
+		panic(fmt.Sprintf("kernel: index %d is not one of the %d rows", index, rows))
+	}
+	return int(index)
+}
 
 // embedding: table ids -> y, a row of the table per id.
 func embedding[T gemm.Float](c *Call[T]) {
-	table, ids, y := c.In[0], c.In[1], c.Out[0]
+	table, ids, y := c.In[0], indices(c.In[1]), c.Out[0]
 	n, v := len(ids), c.InShapes[0][0]
 	for r, id := range ids {
-		copy(item(y, r, n), item(table, class(id, v), v))
+		copy(item(y, r, n), item(table, row(id, v), v))
 	}
 }
 
 // embeddingDW: ids dy -> dtable. Rows of the same id are added in the order of ids.
 func embeddingDW[T gemm.Float](c *Call[T]) {
-	ids, dy, dtable := c.In[0], c.In[1], c.Out[0]
+	ids, dy, dtable := indices(c.In[0]), c.In[1], c.Out[0]
 	n, v := len(ids), c.OutShapes[0][0]
 	clear(dtable)
 	for r, id := range ids {
-		from, to := item(dy, r, n), item(dtable, class(id, v), v)
+		from, to := item(dy, r, n), item(dtable, row(id, v), v)
 		to = to[:len(from)]
 		for i, d := range from {
 			to[i] += d

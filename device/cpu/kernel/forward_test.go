@@ -135,9 +135,9 @@ func TestBatchNormAgainstSlow(t *testing.T) {
 
 func TestBatchNormUpdate(t *testing.T) {
 	one := func(v float64) tensor64 { return tensor64{graph.Shape{1}, []float64{v}} }
-	got := apply(t, job{}, graph.BatchNormUpdate, graph.Attrs{Momentum: 0.25}, one(8), one(4), one(0), one(1))
+	got := apply(t, job{}, graph.BatchNormUpdate, graph.Attrs{Momentum: 0.25, Length: 5}, one(8), one(4), one(0), one(1))
 	near(t, "running mean", got[0].data, []float64{2}, 1e-15)
-	near(t, "running variance", got[1].data, []float64{1.75}, 1e-15)
+	near(t, "running variance", got[1].data, []float64{0.75 + 0.25*4*5/4}, 1e-15)
 }
 
 // A bias gradient sums over the batch and over all positions.

@@ -24,7 +24,7 @@ func gradients(t *testing.T, forward graph.Kind, attrs graph.Attrs, in, dys []te
 
 func TestEmbeddingGradients(t *testing.T) {
 	rng := randoms(1)
-	table, ids, dy := normal[float64](rng, 5, 3), labels[float64](rng, 8, 5), normal[float64](rng, 8, 3)
+	table, ids, dy := normal[float64](rng, 5, 3), randomIndices[float64](rng, 8, 5), normal[float64](rng, 8, 3)
 	dtable := apply(t, job{}, graph.EmbeddingDW, graph.Attrs{Extent: [2]int{5}}, ids, dy)[0]
 	gradients(t, graph.Embedding, graph.Attrs{}, []tensor64{table, ids}, []tensor64{dy}, map[int]tensor64{0: dtable})
 }

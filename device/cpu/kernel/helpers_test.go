@@ -6,9 +6,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"tensile/device/cpu/gemm"
 	"tensile/graph"
+	"tensile/internal/needs"
 )
 
 // tensor is an operand of a test: elements and shape.
@@ -29,8 +31,8 @@ func engine(t testing.TB, library string) *gemm.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if library == "openblas" && e.Name() == "gonum" {
-		t.Skip("OpenBLAS was not found (libopenblas.so.0): install libopenblas0-pthread or set LD_LIBRARY_PATH")
+	if library == "openblas" {
+		needs.OpenBLAS(t, e.Name())
 	}
 	return e
 }
@@ -113,6 +115,21 @@ func labels[T gemm.Float](rng *rand.Rand, n, count int) tensor[T] {
 		x.data[i] = T(rng.IntN(count))
 	}
 	return x
+}
+
+// asIndices returns int64 numbers as the memory that a kernel is given.
+func asIndices[T gemm.Float](of ...int64) []T {
+	var zero T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(of))), len(of)*8/int(unsafe.Sizeof(zero)))
+}
+
+// randomIndices returns n indices below count.
+func randomIndices[T gemm.Float](rng *rand.Rand, n, count int) tensor[T] {
+	of := make([]int64, n)
+	for i := range of {
+		of[i] = rng.Int64N(int64(count))
+	}
+	return tensor[T]{graph.Shape{n}, asIndices[T](of...)}
 }
 
 // sameBits reports whether a and b hold the same bits, NaN included.

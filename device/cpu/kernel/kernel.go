@@ -13,7 +13,7 @@ import (
 type Call[T gemm.Float] struct {
 	Kind      graph.Kind
 	Attrs     graph.Attrs
-	In, Out   [][]T         // operands in the kind's order; an entry of Out may be nil, see package comment
+	In, Out   [][]T         // operands in the kind's order, int64 ones as the memory they are; an entry of Out may be nil, see package comment
 	InShapes  []graph.Shape // of In
 	OutShapes []graph.Shape // of Out
 	Scratch   []T           // at least Scratch(...) elements of any content
@@ -27,6 +27,7 @@ type kernel[T gemm.Float] struct {
 	run     func(c *Call[T])
 	scratch func(a graph.Attrs, in, out []graph.Shape) int // nil: none
 	partial bool                                           // outputs may be nil
+	index   int                                            // 1 + the position of the input that holds int64; 0: none does
 }
 
 var kernels32, kernels64 = kernels[float32](), kernels[float64]()
@@ -75,8 +76,8 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 		graph.SoftmaxXent:   {run: softmaxXent[T], partial: true},
 		graph.SoftmaxXentDX: {run: softmaxXentDX[T]},
 
-		graph.Embedding:   {run: embedding[T]},
-		graph.EmbeddingDW: {run: embeddingDW[T]},
+		graph.Embedding:   {run: embedding[T], index: 2},
+		graph.EmbeddingDW: {run: embeddingDW[T], index: 1},
 		graph.Bias:        {run: bias[T]},
 
 		graph.LayerNorm:     {run: layerNorm[T], partial: true},
@@ -127,8 +128,8 @@ func run[T gemm.Float](table map[graph.Kind]kernel[T], c *Call[T]) {
 	if !ok {
 		panic(fmt.Sprintf("kernel: there is no kernel for %q", c.Kind))
 	}
-	fits(c, "input", c.In, c.InShapes, false)
-	fits(c, "output", c.Out, c.OutShapes, k.partial)
+	fits(c, "input", c.In, c.InShapes, false, k.index-1)
+	fits(c, "output", c.Out, c.OutShapes, k.partial, -1)
 	if k.scratch != nil {
 		if need := k.scratch(c.Attrs, c.InShapes, c.OutShapes); len(c.Scratch) < need {
 			panic(fmt.Sprintf("kernel: %s got %d elements of scratch, needs %d", c.Kind, len(c.Scratch), need))
@@ -137,14 +138,19 @@ func run[T gemm.Float](table map[graph.Kind]kernel[T], c *Call[T]) {
 	k.run(c)
 }
 
-// fits panics unless every operand is as long as its shape says, or nil where that is allowed.
-func fits[T gemm.Float](c *Call[T], what string, operands [][]T, shapes []graph.Shape, partial bool) {
+// fits panics unless every operand is as long as its shape says, or nil where that is allowed. One may hold int64.
+func fits[T gemm.Float](c *Call[T], what string, operands [][]T, shapes []graph.Shape, partial bool, index int) {
+	var zero T
 	if len(operands) != len(shapes) {
 		panic(fmt.Sprintf("kernel: %s got %d %ss and %d shapes", c.Kind, len(operands), what, len(shapes)))
 	}
 	for i, o := range operands {
-		if len(o) != shapes[i].Elements() && !(partial && o == nil) {
-			panic(fmt.Sprintf("kernel: %s: %s %d has %d elements, shape %v", c.Kind, what, i, len(o), shapes[i]))
+		size := shapes[i].Elements()
+		if i == index {
+			size *= 8 / int(unsafe.Sizeof(zero))
+		}
+		if len(o) != size && !(partial && o == nil) {
+			panic(fmt.Sprintf("kernel: %s: %s %d has %d elements, want %d of shape %v", c.Kind, what, i, len(o), size, shapes[i]))
 		}
 	}
 }

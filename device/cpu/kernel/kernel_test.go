@@ -67,7 +67,7 @@ func examples[T gemm.Float]() []example[T] {
 		{graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, func(rng *rand.Rand) tensors {
 			return tensors{normal[T](rng, image...), normal[T](rng, 3), positive[T](rng, 3), normal[T](rng, 3), normal[T](rng, 3)}
 		}},
-		{graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1}, normals(one, one, one, one)},
+		{graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: 5}, normals(one, one, one, one)},
 		{graph.BatchNormGrad, graph.Attrs{Epsilon: 1e-5}, func(rng *rand.Rand) tensors {
 			return tensors{normal[T](rng, image...), normal[T](rng, 3), positive[T](rng, 3), normal[T](rng, 3), normal[T](rng, image...)}
 		}},
@@ -88,10 +88,10 @@ func examples[T gemm.Float]() []example[T] {
 			return tensors{normal[T](rng, 5, 7), labels[T](rng, 5, 7)}
 		}},
 		{graph.Embedding, graph.Attrs{}, func(rng *rand.Rand) tensors {
-			return tensors{normal[T](rng, 7, 3), labels[T](rng, 10, 7)}
+			return tensors{normal[T](rng, 7, 3), randomIndices[T](rng, 10, 7)}
 		}},
 		{graph.EmbeddingDW, graph.Attrs{Extent: [2]int{7}}, func(rng *rand.Rand) tensors {
-			return tensors{labels[T](rng, 10, 7), normal[T](rng, 10, 3)}
+			return tensors{randomIndices[T](rng, 10, 7), normal[T](rng, 10, 3)}
 		}},
 		{graph.Bias, graph.Attrs{}, normals(matrix, graph.Shape{6})},
 		{graph.LayerNorm, graph.Attrs{Epsilon: 1e-5}, normals(matrix, graph.Shape{6}, graph.Shape{6})},

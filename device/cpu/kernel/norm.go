@@ -53,13 +53,15 @@ func inverseDeviation[T gemm.Float](variance T, epsilon float64) float64 {
 }
 
 // batchNormUpdate: mean variance running_mean running_variance -> both running ones, in place. A running statistic
-// moves by the share Momentum towards the batch's, the biased variance as it is.
+// moves by the share Momentum towards the batch's: its mean, and its unbiased variance, n/(n-1) of the biased one for n = Length
+// values, as torch and cuDNN have it.
 func batchNormUpdate[T gemm.Float](c *Call[T]) {
-	share := T(c.Attrs.Momentum)
-	for i := range 2 {
+	n := float64(c.Attrs.Length)
+	share, factors := T(c.Attrs.Momentum), [2]T{1, T(n / (n - 1))}
+	for i, factor := range factors {
 		batch, running := c.In[i], c.updated(i, i+2)
 		for k, v := range batch {
-			running[k] = (1-share)*running[k] + share*v
+			running[k] = (1-share)*running[k] + share*(factor*v)
 		}
 	}
 }

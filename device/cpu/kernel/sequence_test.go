@@ -13,7 +13,7 @@ import (
 
 func TestEmbedding(t *testing.T) {
 	table := counting(0, 4, 2)
-	ids := tensor[float32]{graph.Shape{5}, []float32{3, 0, 3, 1, 3}}
+	ids := tensor[float32]{graph.Shape{5}, asIndices[float32](3, 0, 3, 1, 3)}
 	y := apply(t, job{}, graph.Embedding, graph.Attrs{}, table, ids)[0]
 	if want := []float32{6, 7, 0, 1, 6, 7, 2, 3, 6, 7}; !slices.Equal(y.data, want) {
 		t.Errorf("y = %v, want %v", y.data, want)
@@ -202,6 +202,47 @@ func TestLSTMAgainstSlow(t *testing.T) {
 		got := apply(t, job{}, graph.LSTM, graph.Attrs{}, in...)
 		near(t, "h", got[0].data, h, 1e-15)
 		near(t, "c", got[1].data, state, 1e-15)
+	}
+}
+
+// Several steps of an LSTM from x[S,N,I], w[4H,I], u[4H,H] and a bias for each of the two products, which every step adds, the first
+// too, where h is zero.
+func TestLSTMStepsAgainstSlow(t *testing.T) {
+	const steps, n, in, hidden = 3, 2, 5, 3
+	rng, j := randoms(8), job{engine: engine(t, "gonum")}
+	xs, w, u := normal[float64](rng, steps, n, in), normal[float64](rng, 4*hidden, in), normal[float64](rng, 4*hidden, hidden)
+	wb, ub := normal[float64](rng, 4*hidden), normal[float64](rng, 4*hidden)
+	matrix := func(data []float64, columns int) tensor64 { return tensor64{graph.Shape{n, columns}, data} }
+	product := func(x, w, b tensor64) tensor64 {
+		y := make([]float64, 0, n*4*hidden)
+		for row := range n {
+			for gate := range 4 * hidden {
+				sum := b.data[gate]
+				for i := range x.shape[1] {
+					sum += at64(x, row, i) * at64(w, gate, i)
+				}
+				y = append(y, sum)
+			}
+		}
+		return matrix(y, 4*hidden)
+	}
+	slowH, slowC := matrix(make([]float64, n*hidden), hidden), matrix(make([]float64, n*hidden), hidden)
+	var h, c tensor64
+	for step := range steps {
+		x := matrix(xs.data[step*n*in:][:n*in], in)
+		slowH.data, slowC.data = slowLSTM(product(x, w, wb), product(slowH, u, ub), slowC)
+
+		below := apply(t, j, graph.Linear, graph.Attrs{}, x, w, wb)[0]
+		operands := []tensor64{below}
+		if step == 0 {
+			operands[0] = apply(t, job{}, graph.Bias, graph.Attrs{}, below, ub)[0]
+		} else {
+			operands = append(operands, apply(t, j, graph.Linear, graph.Attrs{}, h, u, ub)[0], c)
+		}
+		out := apply(t, job{}, graph.LSTM, graph.Attrs{}, operands...)
+		h, c = out[0], out[1]
+		near(t, fmt.Sprintf("h of step %d", step+1), h.data, slowH.data, 1e-14)
+		near(t, fmt.Sprintf("c of step %d", step+1), c.data, slowC.data, 1e-14)
 	}
 }
 

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	"tensile/bench"
+	"tensile/weights"
+)
+
+// testing returns the networks of a run, ready to be tried on the test images beside the data that they learn from; nil where there
+// are none, where nothing computes, and for graphs of the user's own that cannot be tried, having no running statistics, for example.
+func (f *runFlags) testing(w bench.Workload) ([]*bench.Evaluation, error) {
+	if f.dataDir == "" || f.simulated() {
+		return nil, nil
+	}
+	var networks []*bench.Evaluation
+	for _, t := range w {
+		test, err := t.Data.Test()
+		if test == nil || err != nil {
+			return nil, err
+		}
+		network, err := bench.NewEvaluation(t, test)
+		if err != nil {
+			return nil, nil
+		}
+		networks = append(networks, network)
+	}
+	return networks, nil
+}
+
+// keeps is where the weights go, "" for nowhere: where --save says, or, if the run is to look at what was learned, beside what
+// is needed for the run.
+func (t *training) keeps() string {
+	switch {
+	case t.saves():
+		return t.flags.save
+	case t.learn:
+		return filepath.Join(t.dir, "weights.safetensors")
+	}
+	return ""
+}
+
+// read returns what the jobs have saved, by job and name.
+func (t *training) read() ([]map[string][]float32, error) {
+	learned := make([]map[string][]float32, len(t.session.workload))
+	for i := range learned {
+		file, err := weights.Read(savedAs(t.keeps(), len(learned), t.session.workload[i].Name))
+		if err != nil {
+			return nil, err
+		}
+		learned[i] = make(map[string][]float32)
+		for _, x := range file.Tensors {
+			learned[i][x.Name] = x.Data
+		}
+	}
+	return learned, nil
+}
+
+// measure tries the networks, one after the other and within the budget of the run, with what they learned.
+func (t *training) measure(ctx context.Context, networks []*bench.Evaluation, report *bench.Report) error {
+	for i, network := range networks {
+		correct, err := network.Run(ctx, t.session.device, t.policy, t.budget, t.learned[i])
+		if err != nil {
+			return err
+		}
+		share := float64(correct) / float64(network.Images())
+		report.Jobs[i].Accuracy, report.Jobs[i].TestImages = &share, network.Images()
+	}
+	return nil
+}

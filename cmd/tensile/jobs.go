@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tensile/graph"
+	"tensile/internal/bus"
+	"tensile/wire"
+)
+
+func jobsCommand() *cobra.Command {
+	var f clientFlags
+	var asJSON, watch, wide bool
+	c := &cobra.Command{
+		Use:   "jobs",
+		Short: "List the jobs of a controller",
+		Long: `List the jobs of a controller. IT/S is how many iterations a job does in a second, LEFT how long it still takes at that rate,
+ARENA the device memory of the plan with which it trains, AGE the time since it was submitted. With --wide, SLOT PEAK is the peak of the plan
+in force, and PLANS how many have come into force.`,
+		Args: noArguments,
+	}
+	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+		for first := true; ; first = false {
+			a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
+			if watch && ctx.Err() != nil {
+				return errQuiet
+			} else if err != nil {
+				return err
+			}
+			if asJSON {
+				if a.Jobs == nil {
+					a.Jobs = []wire.Record{}
+				}
+				err = printJSON(out, a.Jobs)
+			} else {
+				switch {
+				case watch && isTerminal(out):
+					fmt.Fprint(out, "\x1b[H\x1b[J")
+				case !first:
+					fmt.Fprintln(out)
+				}
+				err = writeJobs(out, a, wide, time.Now())
+			}
+			if err != nil || !watch {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return errQuiet
+			case <-time.After(time.Second):
+			}
+		}
+	})
+	f.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else; with --watch, one a second")
+	c.Flags().BoolVar(&watch, "watch", false, "go on, once a second, until interrupted")
+	c.Flags().BoolVar(&wide, "wide", false, "print all columns")
+	return c
+}
+
+// writeJobs prints a line about the device, and one for each job.
+func writeJobs(out io.Writer, a wire.Answer, wide bool, now time.Time) error {
+	if a.Trouble != "" {
+		fmt.Fprintln(out, a.Trouble)
+	}
+	fmt.Fprintln(out, used(a))
+	var table bytes.Buffer
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	heads, more := "JOB\tSTATE\tITERATION\tIT/S\tLEFT\tLOSS\tARENA\tPRIORITY\tAGE\t", ""
+	if wide {
+		more = "SLOT PEAK\tPLANS\t"
+	}
+	fmt.Fprintln(w, heads+more+"EXECUTOR\tREASON")
+	for i := range a.Jobs {
+		r := &a.Jobs[i]
+		rate, left := rateOf(r)
+		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations, rate, left, lastLoss(r), inForce(r),
+			max(1, r.Spec.Priority), age(r, now))
+		if wide {
+			fmt.Fprintf(w, "%s\t%d\t", r.SlotPeak, r.Plans)
+		}
+		fmt.Fprintf(w, "%s\t%s\n", cmp.Or(r.Executor, "-"), r.Why)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(table.String()) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// used says in a line what the jobs have of the budget, and how many there are.
+func used(a wire.Answer) string {
+	var used, need graph.Bytes
+	running, waiting := 0, 0
+	for _, r := range a.Jobs {
+		used += r.Claim
+		switch {
+		case r.Phase == wire.Queued:
+			waiting++
+			need = cmp.Or(need, r.Need)
+		case !r.Phase.Over():
+			running++
+		}
+	}
+	line := used.String()
+	if a.Budget > 0 {
+		line += " of " + a.Budget.String()
+	}
+	line += fmt.Sprintf(" used, %d running, %d waiting", running, waiting)
+	if need > 0 {
+		line += " for " + need.String()
+	}
+	if a.Trouble != "" {
+		line += "; the controller is in trouble: " + a.Trouble
+	}
+	return line + "; device " + a.Device
+}
+
+// inForce is the arena of the plan with which a job trains now.
+func inForce(r *wire.Record) graph.Bytes {
+	if r.Phase.Over() {
+		return 0
+	}
+	return r.Arena
+}
+
+// rateOf is how many iterations of a job that runs are done in a second, and how long the rest will take.
+func rateOf(r *wire.Record) (rate, left string) {
+	if r.Pace <= 0 || r.Phase != wire.Training {
+		return "-", "-"
+	}
+	rate = fmt.Sprintf("%.3g", 1/r.Pace.Seconds())
+	if r.Pace < 10*time.Millisecond {
+		rate = fmt.Sprintf("%.0f", 1/r.Pace.Seconds())
+	}
+	return rate, short(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
+}
+
+// lastLoss is that of a job's last iteration that is known.
+func lastLoss(r *wire.Record) string {
+	if r.Result != nil && len(r.Result.Losses) > 0 {
+		r.Loss = &r.Result.Losses[len(r.Result.Losses)-1]
+	}
+	if r.Loss == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4g", *r.Loss)
+}
+
+func age(r *wire.Record, now time.Time) string {
+	if r.Submitted == 0 { // by a controller that did not note it
+		return "-"
+	}
+	return short(now.Sub(time.Unix(0, int64(r.Submitted))))
+}
+
+// short is a duration in its two largest units: 7s, 3m12s, 2h5m, 4d11h.
+func short(d time.Duration) string {
+	const day = 24 * time.Hour
+	d = max(0, d)
+	switch {
+	case d >= day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"tensile/internal/bus"
+	"tensile/wire"
+)
+
+// Exit statuses of a command that has waited for jobs; 0: all have finished.
+const (
+	someFailed  = 1
+	someStopped = 2 // and none has failed
+)
+
+func waitCommand() *cobra.Command {
+	var f clientFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "wait JOB...",
+		Short: "Wait until jobs are over, and say how they ended",
+		Long: `Wait until jobs are over. The exit status is 0 if all have finished, 1 if one has failed, 2 if one was stopped and none has
+failed, and 130 if the waiting was interrupted, which does not touch the jobs.`,
+		Example: "  tensile wait vgg16.1 vgg16.2 && echo trained",
+		Args:    needJobs,
+	}
+	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
+		var jobs []wire.Record
+		for _, name := range args {
+			r, err := recordOf(ctx, conn, name)
+			if err != nil {
+				return err
+			}
+			jobs = append(jobs, r)
+		}
+		return await(ctx, conn, jobs, asJSON, out)
+	})
+	f.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document with what the jobs came to, and nothing else")
+	return c
+}
+
+// await waits until jobs are over, prints what each came to, and returns an error for those that have not finished.
+func await(ctx context.Context, conn wire.Bus, jobs []wire.Record, asJSON bool, out io.Writer) error {
+	var problems []error
+	status := someStopped
+	ended := []wire.Record{}
+	for i, job := range jobs {
+		r, err := end(ctx, conn, job)
+		if ctx.Err() != nil {
+			var names []string
+			for _, rest := range jobs[i:] {
+				names = append(names, rest.Spec.Name)
+			}
+			return fmt.Errorf("%w: jobs go on; tensile wait %s waits for them again", errInterrupted, strings.Join(names, " "))
+		} else if err != nil {
+			return err
+		}
+		ended = append(ended, r)
+		if r.Phase != wire.Done {
+			problems = append(problems, errors.New(cameTo(r)))
+		} else if !asJSON {
+			fmt.Fprintln(out, cameTo(r))
+		}
+		if r.Phase == wire.Broken {
+			status = someFailed
+		}
+	}
+	if asJSON {
+		if err := printJSON(out, ended); err != nil {
+			return err
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return &exitError{errors.Join(problems...), status}
+}
+
+// end waits until a job is over, and returns what is known of it then.
+func end(ctx context.Context, conn wire.Bus, job wire.Record) (wire.Record, error) {
+	type news struct {
+		record wire.Record
+		err    error
+	}
+	over := make(chan news, 1)
+	var once sync.Once
+	tell := func(n news) { once.Do(func() { over <- n }) }
+	stop, err := conn.Watch(ctx, wire.RecordKey(job.Spec.Name), func(_ string, value []byte) {
+		if value == nil {
+			tell(news{err: fmt.Errorf("job %s is not remembered any more", job.Spec.Name)})
+			return
+		}
+		r, err := wire.DecodeAs[wire.Record](value)
+		switch {
+		case err != nil:
+			tell(news{err: err})
+		case r.Spec.ID != job.Spec.ID:
+			tell(news{err: fmt.Errorf("job %s is not remembered any more: there is a new one of that name", job.Spec.Name)})
+		case r.Phase.Over():
+			tell(news{record: r})
+		}
+	})
+	if err != nil {
+		return wire.Record{}, err
+	}
+	defer stop()
+	select {
+	case n := <-over:
+		return n.record, n.err
+	case <-ctx.Done():
+		return wire.Record{}, context.Cause(ctx)
+	}
+}
+
+// cameTo says how a job that is over has ended.
+func cameTo(r wire.Record) string {
+	line := fmt.Sprintf("job %s %s after %d iterations", r.Spec.Name, r.Phase, r.Iteration)
+	if r.Why != "" {
+		return line + ": " + r.Why
+	}
+	if r.Result != nil && r.Result.Saved != "" {
+		line += ", saved in " + r.Result.Saved
+	}
+	return line
+}

@@ -1,0 +1,106 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"tensile/graph"
+	"tensile/wire"
+)
+
+// tightJob is a controller with one job that trains in less than it would like, nil if there is no such plan.
+func tightJob(t *testing.T, seed uint64) (*world, *job) {
+	w := calmWorld(t, seed, 0)
+	g := w.submit("a", endless)
+	w.run(3)
+	tight := w.record("a").Arena * 8 / 10
+	w = calmWorld(t, seed, tight)
+	w.graphs[g.Digest()] = g
+	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
+	w.run(3)
+	if j := w.machine.find("a"); j != nil && j.record.Phase == wire.Training {
+		return w, j
+	}
+	return nil, nil
+}
+
+// New plans are adopted if they gain more, over the horizon, than the change to them takes. One that gains less is left.
+func TestPlansRepayTheChange(t *testing.T) {
+	adopted, left := 0, 0
+	for seed := range uint64(25) {
+		for _, horizon := range []int{1, 5, 1000} {
+			w, j := tightJob(t, seed)
+			if w == nil {
+				break
+			}
+			m := w.machine
+			m.config.Horizon = horizon
+			for op := range j.latency {
+				j.latency[op] /= 10 // so that copies are late
+			}
+			plans, err := m.schedule(m.active())
+			if err != nil {
+				break // copies that are late fit no plan of this budget
+			}
+			gain, transition := m.gain(plans)
+			if gain <= 0 || transition == 0 {
+				continue
+			}
+			epoch := j.record.Epoch
+			m.improve("a test")
+			switch changed := j.record.Epoch != epoch; {
+			case changed != (gain > transition):
+				t.Errorf("seed %d, horizon %d: plans that gain %v with a transition of %v: adopted %v", seed, horizon, gain, transition, changed)
+			case changed:
+				adopted++
+			default:
+				left++
+			}
+		}
+	}
+	if t.Logf("%d plans adopted, %d left", adopted, left); adopted < 10 || left < 10 {
+		t.Errorf("%d plans adopted, %d left", adopted, left)
+	}
+}
+
+// Jobs are planned again when a latency has changed by more than the threshold since the last plan, and not before.
+func TestThreshold(t *testing.T) {
+	w, j := tightJob(t, 3)
+	for seed := uint64(4); w == nil; seed++ {
+		w, j = tightJob(t, seed)
+	}
+	m := w.machine
+	m.config.Threshold, m.config.Alpha, m.config.Settle = 0.1, 1, 1
+	// report has every step take its latency times a factor, from when the job was planned last.
+	planned := append([]time.Duration(nil), j.latency...)
+	j.assumed = j.latencySum()
+	steps := j.newest().wire.Plan.Steps
+	seen := make(map[graph.OpID]bool)
+	for _, s := range steps {
+		seen[s.Op] = true
+	}
+	if len(seen) != len(planned) {
+		t.Fatalf("the plan runs %d of %d ops", len(seen), len(planned))
+	}
+	report := func(factor float64) {
+		r := &wire.Report{Executor: j.record.Executor, Job: "a", Epoch: j.record.Epoch, Iteration: 50}
+		for _, s := range steps {
+			r.Steps = append(r.Steps, time.Duration(float64(planned[s.Op])*factor))
+		}
+		m.report(r)
+	}
+	before := j.assumed
+	for _, factor := range []float64{1, 1.09, 0.91, 1.09} {
+		if report(factor); j.assumed != before {
+			t.Fatalf("planned again after a change by a factor of %v", factor)
+		}
+	}
+	if report(1.12); j.assumed == before {
+		t.Error("not planned again after a change by a factor of 1.12")
+	}
+	before, planned = j.assumed, append([]time.Duration(nil), j.latency...)
+	steps = j.newest().wire.Plan.Steps
+	if report(0.88); j.assumed == before {
+		t.Error("not planned again after a change by a factor of 0.88")
+	}
+}

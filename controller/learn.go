@@ -1,0 +1,42 @@
+package controller
+
+import (
+	"time"
+
+	"tensile/predictor/correct"
+	"tensile/wire"
+)
+
+// lessons is how many iterations of a job, after the first, teach by what profiles are wrong on the device.
+const lessons = 8
+
+// learn compares a report with the profile of its job, and moves the line by which profiles of coming jobs are corrected.
+func (m *Machine) learn(j *job, l *layout, r *wire.Report) {
+	if r.Iteration < 1 || r.Iteration > lessons {
+		return
+	}
+	reports := make([]correct.Report, len(r.Steps))
+	for i, s := range l.wire.Plan.Steps {
+		p := &reports[i]
+		p.Class, p.Predicted, p.Measured = string(j.graph.Ops[s.Op].Kind), j.profile.Latency[s.Op], r.Steps[i]
+		if j.profile.Slack != nil {
+			p.P95 = p.Predicted + j.profile.Slack[s.Op]
+		}
+	}
+	m.line = m.line.Toward(correct.Fit(reports), m.config.Alpha)
+}
+
+// expect gives a job that comes or comes back the latencies of its profile, corrected by what others have taught.
+func (m *Machine) expect(j *job) {
+	j.latency = make([]time.Duration, len(j.profile.Latency))
+	if j.profile.Slack != nil {
+		j.spare = make([]time.Duration, len(j.latency))
+	}
+	for op, predicted := range j.profile.Latency {
+		kind := string(j.graph.Ops[op].Kind)
+		j.latency[op] = m.line.Apply(kind, predicted)
+		if j.spare != nil {
+			j.spare[op] = max(0, m.line.P95(kind, predicted, predicted+j.profile.Slack[op])-j.latency[op])
+		}
+	}
+}

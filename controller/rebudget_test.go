@@ -1,0 +1,196 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"tensile/graph"
+	"tensile/internal/randgraph"
+	"tensile/wire"
+)
+
+// again starts a controller with another budget on what is stored, and returns its lines.
+func (w *world) again(budget graph.Bytes) []string {
+	w.t.Helper()
+	w.config.Budget = budget
+	w.lines = nil
+	w.restart()
+	return w.lines
+}
+
+// After a restart with a smaller budget jobs shrink at once, without anybody's coming or going, and what comes then begins
+// when they have. Claims only fall until then, which check holds.
+func TestSmallerBudget(t *testing.T) {
+	shrunk := 0
+	for seed := range uint64(60) {
+		w := calmWorld(t, seed, 0)
+		w.submit("a", endless)
+		w.submit("b", endless)
+		w.run(5)
+		held := w.machine.claims()
+		lines := w.again(held * 8 / 10)
+		if !slices.Contains(lines, fmt.Sprintf("jobs hold %s of %s; they shrink", held, held*8/10)) {
+			continue // they cannot
+		}
+		shrunk++
+		if w.machine.claims() != held {
+			t.Errorf("seed %d: claims of %s before an executor has said anything, want %s", seed, w.machine.claims(), held)
+		}
+		w.run(5)
+		if claims := w.machine.claims(); claims > w.config.Budget {
+			t.Errorf("seed %d: claims of %s after all have shrunk, the budget is %s", seed, claims, w.config.Budget)
+		}
+		for _, name := range []string{"a", "b"} {
+			j := w.machine.find(name)
+			r := j.record
+			if r.Phase != wire.Training || r.Applied != r.Epoch || r.Arena != j.newest().wire.Arena || r.SlotPeak != j.newest().peak || r.Device != "model" {
+				t.Errorf("seed %d: the record is not that of the plan in force: %+v", seed, r)
+			}
+		}
+		if lines := w.again(w.config.Budget); len(lines) > 0 {
+			t.Errorf("seed %d: a restart with the same budget says %q", seed, lines)
+		}
+	}
+	if t.Logf("jobs shrank for %d seeds", shrunk); shrunk < 20 {
+		t.Errorf("jobs shrank for %d seeds only", shrunk)
+	}
+}
+
+// Jobs that cannot shrink so far go on, and say so; one that waits and could never run any more has failed.
+func TestTooSmallBudget(t *testing.T) {
+	w := calmWorld(t, 3, 0)
+	w.config.Policy = "none-live"
+	w.machine = NewMachine(w.config)
+	w.submit("a", 4)
+	w.run(2)
+	held := w.machine.claims()
+	w.machine.config.Budget, w.config.Budget = held, held
+	g := w.graphs[w.record("a").Spec.Graph]
+	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "b", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
+	if r := w.record("b"); r.Phase != wire.Queued {
+		t.Fatalf("b is %s", r.Phase)
+	}
+	lines := strings.Join(w.again(64), "\n")
+	if !strings.Contains(lines, fmt.Sprintf("jobs hold %s of 64B, and cannot shrink that far; nothing else begins until some have ended", held)) {
+		t.Errorf("the controller says:\n%s", lines)
+	}
+	if r := w.record("b"); r.Phase != wire.Broken || !strings.HasPrefix(r.Why, "job b cannot run here, even alone: it needs ") {
+		t.Errorf("b is %s: %s", r.Phase, r.Why)
+	}
+	w.run(12)
+	if r := w.record("a"); r.Phase != wire.Done {
+		t.Errorf("a is %s: %s", r.Phase, r.Why)
+	}
+}
+
+// A larger budget has jobs planned for again too.
+func TestLargerBudget(t *testing.T) {
+	grown := 0
+	for seed := range uint64(40) {
+		w := calmWorld(t, seed, 0)
+		g := w.submit("a", endless)
+		need := w.newest("a")
+		w = calmWorld(t, seed, need*3/4)
+		w.graphs[g.Digest()] = g
+		w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
+		if w.machine.find("a") == nil {
+			continue // it does not fit
+		}
+		w.run(3)
+		before := w.record("a").Arena
+		if lines := w.again(need); !slices.Contains(lines, fmt.Sprintf("the budget is %s, and was %s: all jobs are planned for again", need, need*3/4)) {
+			t.Errorf("seed %d: the controller says %q", seed, lines)
+		}
+		w.run(3)
+		if w.record("a").Arena > before {
+			grown++
+		}
+	}
+	if t.Logf("%d jobs have grown", grown); grown < 5 {
+		t.Errorf("only %d jobs have grown", grown)
+	}
+}
+
+// A controller for another device does not take up jobs that run.
+func TestOtherDevice(t *testing.T) {
+	w := calmWorld(t, 1, 0)
+	w.submit("a", endless)
+	w.run(3)
+	c := w.config
+	c.Device = "other"
+	restore := func() error {
+		_, err := Restore(c, Stored{Records: []wire.Record{w.records["a"]}, Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders})
+		return err
+	}
+	if err := restore(); err == nil || !strings.Contains(err.Error(), "job a runs on model, and this controller is for other: ") {
+		t.Errorf("taking up a job of another device: %v", err)
+	}
+	w.step(Input{Stop: "a"})
+	w.run(3)
+	if err := restore(); err != nil {
+		t.Errorf("taking up a job that has ended: %v", err)
+	}
+}
+
+// Submissions that come together are planned for together, once, and all are taken or none.
+func TestBatch(t *testing.T) {
+	w := calmWorld(t, 2, 0)
+	g := randgraph.New(w.rng, randgraph.Options{})
+	w.graphs[g.Digest()] = g
+	batch := func(names ...string) (list []Submission) {
+		for _, name := range names {
+			list = append(list, Submission{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(), Iterations: endless}, Graph: g})
+		}
+		return list
+	}
+	profiled := 0
+	w.machine.config.Profile = func(g *graph.Graph) (Profile, error) { profiled++; return profile(g) }
+	w.step(Input{Submit: batch("a", "b", "c", "d")})
+	last := w.answers[len(w.answers)-1]
+	if last.Error != "" || len(last.Jobs) != 4 || profiled != 1 {
+		t.Fatalf("answer %+v after %d profiles of one graph", last, profiled)
+	}
+	for _, r := range last.Jobs {
+		if r.Epoch != 1 || r.Replans != 1 || r.Granted != 1 {
+			t.Errorf("job %s has plan %d, the %dth, granted %d; want one of all together", r.Spec.Name, r.Epoch, r.Replans, r.Granted)
+		}
+	}
+	each := w.newest("a")
+
+	w.step(Input{Submit: batch("e", "b", "f")})
+	want := "there is a job b: give the new one another name, or stop that one first; none of the 3 jobs was taken"
+	if last := w.answers[len(w.answers)-1]; last.Error != want || len(w.machine.jobs) != 4 {
+		t.Errorf("answer %+v with %d jobs, want none taken", last, len(w.machine.jobs))
+	}
+
+	// As many begin as fit, in turn; the others wait.
+	for fit := 0; fit <= 6; fit++ {
+		w := calmWorld(t, 2, graph.Bytes(max(1, fit))*each)
+		w.config.Policy = "none-live" // every job takes as much as alone
+		w.machine = NewMachine(w.config)
+		w.graphs[g.Digest()] = g
+		if fit == 0 {
+			w.step(Input{Submit: batch("first")}) // which has it all
+		}
+		var names []string
+		for i := range 6 {
+			names = append(names, fmt.Sprint("j", i))
+		}
+		w.step(Input{Submit: batch(names...)})
+		begun := 0
+		for i, name := range names {
+			if r := w.record(name); (r.Phase == wire.Starting) != (i < fit) {
+				t.Errorf("%d fit: job %d is %s: %s", fit, i, r.Phase, r.Why)
+			} else if r.Phase == wire.Starting {
+				begun++
+			} else if i == fit && !strings.HasPrefix(r.Why, "waits for ") || i > fit && r.Why != fmt.Sprintf("job j%d is before it in the queue", fit) {
+				t.Errorf("%d fit: job %d is queued: %s", fit, i, r.Why)
+			}
+		}
+		if begun != fit {
+			t.Errorf("%d have begun, want %d", begun, fit)
+		}
+	}
+}

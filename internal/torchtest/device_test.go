@@ -1,0 +1,52 @@
+package torchtest
+
+import (
+	"context"
+	"testing"
+
+	"tensile/bench"
+	"tensile/device/cpu"
+	"tensile/graph"
+	"tensile/internal/smallnet"
+	"tensile/scheduler"
+	"tensile/task"
+)
+
+// What is compared with torch is what the cpu device trains: the same weights and running statistics, to the bit.
+func TestSameAsDevice(t *testing.T) {
+	const iterations = 3
+	for _, name := range []string{"resnet18", "gpt2", "gnmt"} {
+		t.Run(name, func(t *testing.T) {
+			g, err := smallnet.Build(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k, err := task.Open(g, 1, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := begin[float32](t, k, 0, &notes{index: make(map[string][]int)}, "single")
+			m.train(iterations)
+
+			d, err := cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			w := bench.Workload{{Name: name, Model: name, Graph: g, Seed: k.Seed, Data: k.Data}}
+			planned, err := bench.NewPlanner(w, d, scheduler.Options{}).Plan("none-live", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := bench.Train(context.Background(), d, w, planned, 0, iterations, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.storages(func(s graph.Storage, _ graph.Shape) {
+				if got, want := task.Digest(m.content(s.ID)), run.Jobs[0].Weights[s.ID]; got != want {
+					t.Errorf("%s has the digest %s, on the device %s", s.Name, got, want)
+				}
+			}, graph.Parameter, graph.State)
+		})
+	}
+}

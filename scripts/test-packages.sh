@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Tries to install the Debian packages that some tests want: OpenBLAS, PyTorch, a browser. Takes five minutes at most, prints one
+# line of what is there afterwards, and never fails: without them those tests are skipped, and `make test` says so.
+set -u
+
+packages=(libopenblas0 python3-torch chromium)
+deadline=$((SECONDS + 290))
+log=$(mktemp) || exit 0
+trap 'rm -f "$log"' EXIT
+
+version() { dpkg-query -W -f '${db:Status-Abbrev}${Version}' "$1" 2>/dev/null | sed -n 's/^ii //p'; }
+
+root=()
+can_install() {
+	if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+		echo "this is no Debian system"
+	elif [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
+		echo "installing needs root, or sudo without a password"
+	fi
+}
+
+# apt runs apt-get until the deadline, silently.
+apt() {
+	local left=$((deadline - SECONDS))
+	if [ "$left" -le 0 ]; then
+		echo "no time left" >"$log"
+		return 1
+	fi
+	timeout -k 5 "$left" "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=30 \
+		-o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 "$@" >"$log" 2>&1 </dev/null
+	local code=$?
+	[ "$code" != 124 ] || echo "no time left" >>"$log"
+	return "$code"
+}
+
+missing=()
+for package in "${packages[@]}"; do
+	[ -n "$(version "$package")" ] || missing+=("$package")
+done
+
+reason=$(can_install)
+declare -A why
+if [ "${#missing[@]}" -gt 0 ] && [ -z "$reason" ]; then
+	[ "$(id -u)" = 0 ] || root=(sudo -n)
+	apt update || true # an old list may do; if not, the package's own line says why
+	for package in "${missing[@]}"; do
+		# Downloads first: the deadline most likely falls there, where it leaves nothing half installed.
+		apt install --no-install-recommends --download-only "$package" &&
+			apt install --no-install-recommends "$package" ||
+			why[$package]=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1 | cut -c 1-120)
+	done
+fi
+
+have= without=
+for package in "${packages[@]}"; do
+	found=$(version "$package")
+	if [ -n "$found" ]; then
+		have+="${have:+, }$package $found"
+	else
+		without+="${without:+; }no $package: ${why[$package]:-${reason:-unknown}}"
+	fi
+done
+echo "test packages: ${have:+have $have}${have:+${without:+; }}$without"
+exit 0
