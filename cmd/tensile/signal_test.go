@@ -29,6 +29,8 @@ func TestSignals(t *testing.T) {
 	}{
 		{"interrupt", syscall.SIGINT, []string{"--budget", "80%", "--save", "w.safetensors"}, "tensile:", 130, "interrupted: job lenet stopped after ", []string{"w.safetensors"}},
 		{"terminate the vanilla part", syscall.SIGTERM, []string{"--budget", "80%", "--compare"}, "vanilla:", 130, "interrupted: the jobs were stopped", nil},
+		{"interrupt the vanilla part of a run that is saved", syscall.SIGINT, []string{"--budget", "80%", "--compare", "--save", "w.safetensors"}, "vanilla:", 130,
+			"interrupted: job lenet stopped after ", nil},
 		{"interrupt two jobs in virtual time", syscall.SIGINT, []string{"--device", "sim:a6000", "lenet"}, "tensile:", 130, "interrupted: the jobs were stopped", nil},
 		{"hang up", syscall.SIGHUP, []string{"--budget", "80%"}, "tensile:", 130, "interrupted: the jobs were stopped", nil},
 		{"kill", syscall.SIGKILL, []string{"--budget", "80%", "--save", "w.safetensors"}, "tensile:", -1, "", nil},

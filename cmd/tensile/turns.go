@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -88,17 +89,17 @@ func (p *pace) watch(ctx context.Context, conn *bus.Conn) (stop func(), err erro
 // inTurns runs two trainings of the same jobs, a block of iterations of one and then the same of the other, so that what
 // else the machine does hits both. While one trains, the jobs of the other rest in Home.
 func inTurns(ctx context.Context, trainings [2]*training, begin [2]func()) (runs [2]*bench.Run, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	given := ctx
+	ctx, cancel := context.WithCancelCause(given)
 	var ends [2]chan struct{}
+	var errs [2]error
 	for i, t := range trainings {
 		t.pace, ends[i] = newPace(), make(chan struct{})
 		go func() {
 			defer close(ends[i])
-			run, err := t.run(ctx)
-			if err != nil {
-				cancel(err) // the other has no one to be compared with
+			if runs[i], errs[i] = t.run(ctx); errs[i] != nil {
+				cancel(errs[i]) // the other has no one to be compared with
 			}
-			runs[i] = run
 		}()
 	}
 	for _, until := range bench.Blocks(trainings[0].flags.iterations) {
@@ -115,7 +116,9 @@ func inTurns(ctx context.Context, trainings [2]*training, begin [2]func()) (runs
 	for _, end := range ends {
 		<-end
 	}
-	err = context.Cause(ctx)
+	if err = context.Cause(ctx); given.Err() != nil {
+		err = cmp.Or(errs[1], errs[0], err) // what became of the jobs that are to be saved, if any are
+	}
 	cancel(nil)
 	if err == nil && (runs[0] == nil || runs[1] == nil) {
 		err = fmt.Errorf("a training has ended without a result; please report this with the command line")
