@@ -7,11 +7,13 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +28,15 @@ var cacheHome string
 func TestMain(m *testing.M) {
 	cacheHome = os.Getenv("XDG_CACHE_HOME")
 	os.Setenv("XDG_CACHE_HOME", "/nowhere")
-	testscript.Main(m, map[string]func(){"tensile": main})
+	testscript.Main(tests{m}, map[string]func(){"tensile": main})
+}
+
+// tests are run with hang-ups handled: processes that they start die of one then, also below nohup.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	return t.M.Run()
 }
 
 // noPause is the setting of GORACE by which a process that runs under the race detector does not wait a second at exit.
