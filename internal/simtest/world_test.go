@@ -55,6 +55,7 @@ type process struct {
 	arenas map[string]graph.Bytes // what its jobs have now
 	losses map[string][]float32
 	epochs map[string]int64
+	events []executor.Event // that the agent has not heard yet
 	left   bool
 }
 
@@ -266,7 +267,12 @@ func (p *process) observe(e executor.Event) {
 		delete(p.epochs, e.Job)
 	}
 	p.w.check()
-	p.w.surely(func() { p.alive(agent.Input{Event: &e}) })
+	p.events = append(p.events, e)
+	p.w.surely(func() { // they are delayed, and keep their order: the runner has one queue of them
+		e := p.events[0]
+		p.events = p.events[1:]
+		p.alive(agent.Input{Event: &e})
+	})
 }
 
 // work lets a process's device go on for an instant.
