@@ -39,8 +39,8 @@ type Conn struct {
 
 var _ wire.Bus = (*Conn)(nil)
 
-// connectTime is how long a server may take to answer a new connection.
-const connectTime = 2 * time.Second
+// connectTime is how long a server may take to answer a new connection, also where the machine is busy.
+const connectTime = 10 * time.Second
 
 // Connect connects to a server. It fails at once when nobody listens or the credentials are wrong. Later on, a lost
 // connection is made again as long as it takes.
