@@ -146,7 +146,10 @@ func (r *Report) Sentence() string {
 	} else if ok {
 		s += "; losses or weights DIFFERENT"
 	}
-	if eor := r.Total.EOR; eor != nil {
+	if eor, low, high := r.Total.EOR, r.Total.EORLow, r.Total.EORHigh; eor != nil {
+		if low != nil && high != nil && *low < 1 && *high > 1 && *high-*low > 0.1 {
+			return s + fmt.Sprintf("; what the plan costs in time is lost in the noise (%s to %s).", text.Percent(*low-1), text.Percent(*high-1))
+		}
 		switch by := text.Percent(max(*eor-1, 1-*eor)); {
 		case by == "0 %":
 			s += "; as fast"

@@ -81,6 +81,10 @@ func TestSentence(t *testing.T) {
 		{Report{Total: Metrics{Memory: memory, EOR: pointer(1.0001)}, Jobs: []JobMetrics{{}}}, "Trained in 536MiB what needs 896MiB; as fast."},
 		{Report{Total: Metrics{Memory: memory}, Jobs: []JobMetrics{{BitIdentical: &yes}}}, "Trained in 536MiB what needs 896MiB; losses and weights identical."},
 		{Report{Total: Metrics{Memory: Memory{VanillaLive: 10 << 20, Arena: 11 << 20}}, Jobs: []JobMetrics{{}}}, "Trained in 11MiB, as much as without a plan."},
+		{Report{Total: Metrics{Memory: memory, EOR: pointer(0.87), EORLow: pointer(0.5), EORHigh: pointer(1.2)}, Jobs: []JobMetrics{{}}},
+			"Trained in 536MiB what needs 896MiB; what the plan costs in time is lost in the noise (-50 % to 20 %)."},
+		{Report{Total: Metrics{Memory: memory, EOR: pointer(1.02), EORLow: pointer(0.99), EORHigh: pointer(1.04)}, Jobs: []JobMetrics{{}}},
+			"Trained in 536MiB what needs 896MiB; 2 % slower."},
 	} {
 		if got := test.report.Sentence(); got != test.want {
 			t.Errorf("sentence:\n%s\nwant:\n%s", got, test.want)

@@ -214,7 +214,11 @@ func (m *Machine) wait(j *job, why error) {
 // stop ends a job: one that waits at once, another after the iterations in flight.
 func (m *Machine) stop(name string) {
 	j := m.find(name)
-	if j == nil || j.record.Phase.Over() {
+	if j != nil && j.record.Phase.Over() {
+		m.refuse(fmt.Errorf("job %s is %s already", name, j.record.Phase))
+		return
+	}
+	if j == nil {
 		m.refuse(fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", name))
 		return
 	}

@@ -17,11 +17,11 @@ import (
 
 // Config says what a controller plans for, and how.
 type Config struct {
-	Device  string      // its name: executors of another are sent away
-	Align   graph.Bytes // of offsets
-	Out, In cost.Link   // of the device; jobs share it
+	Device  string                              // its name: executors of another are sent away
+	Align   graph.Bytes                         // of offsets
+	Out, In cost.Link                           // of the device; jobs share it
 	Profile func(*graph.Graph) (Profile, error) // an error if the device cannot execute the graph
-	Budget  graph.Bytes // for the arenas of all jobs together; 0: no limit
+	Budget  graph.Bytes                         // for the arenas of all jobs together; 0: no limit
 	Policy  string
 	Options scheduler.Options
 	Share   bool        // one executor for all jobs; otherwise one each

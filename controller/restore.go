@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
 	"tensile/graph"
@@ -84,9 +83,8 @@ func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
 }
 
 // owned reports whether executors of this name are started from here. Others may not call themselves so.
-func owned(name string) bool { return ownName.MatchString(name) }
-
-var ownName = regexp.MustCompile(`^x[0-9]+(\.[0-9]+)?$`)
+// owned reports whether an executor is of the names that controllers give to those that they start.
+func owned(name string) bool { return wire.Owned(name) }
 
 // before are the newest orders that an executor had from a controller before this one, or none.
 func (m *Machine) before(name string) wire.Orders { return m.stored[name] }

@@ -17,8 +17,8 @@ type Device interface {
 	// Identity tells all that decides which bits come out: two devices of one identity train a job to the same bits.
 	Identity() string
 
-	Facts() cost.Facts  // the rates to plan with before anything was measured
-	Align() graph.Bytes // offsets in an arena, and its size, are multiples of it
+	Facts() cost.Facts                                // the rates to plan with before anything was measured
+	Align() graph.Bytes                               // offsets in an arena, and its size, are multiples of it
 	Variants(g *graph.Graph, op graph.OpID) []Variant // none: it cannot execute the op
 	Open(g *graph.Graph, o JobOptions) (Job, error)
 

@@ -131,6 +131,9 @@ func (v *validator) tensors() {
 			v.say("tensor %s: storage %s has elements of type %v, not %v", t.Name, s.Name, types[s.ID], t.DType)
 		}
 		seen[s.ID], types[s.ID] = true, t.DType
+		if s.Role.Persistent() && !t.DType.isFloat() {
+			v.say("tensor %s: storage %s is persistent and of type %v, want float32 or float64", t.Name, s.Name, t.DType)
+		}
 		if t.Version < 0 {
 			v.say("tensor %s: version %d is negative", t.Name, t.Version)
 		}

@@ -81,6 +81,9 @@ func TestValidateRejects(t *testing.T) {
 		{"two types of a storage", func(g *Graph) {
 			g.Tensors = append(g.Tensors, Tensor{11, "x2", 0, 0, 0, Shape{3}, Int64})
 		}, "tensor x2: storage x has elements of type float32, not int64"},
+		{"indices that are kept", func(g *Graph) {
+			g.Tensors[2].DType, g.Tensors[2].Shape = Int64, Shape{6}
+		}, "storage w is persistent and of type int64, want float32 or float64"},
 		{"type of an output", func(g *Graph) { g.Tensors[4].DType, g.Tensors[4].Shape = Float64, Shape{2, 2} }, "is of type float64, want float32"},
 		{"types of inputs", func(g *Graph) { g.Tensors[1].DType, g.Tensors[1].Shape = Int64, Shape{1} }, "op loss: softmax_xent: labels has shape"},
 		{"storage that no op makes", func(g *Graph) {

@@ -95,7 +95,8 @@ func newReader(g *graph.Graph, seed uint64) *reader {
 		}
 		held, known := contents[s.Holds]
 		shape := shapes[s.ID]
-		if !known || held.whole && classes[s.ID] < 2 || len(shape) == 0 || shape.Elements()%r.batch != 0 {
+		_, chosen := classes[s.ID] // of a few numbers, by an embedding or a loss
+		if !known || held.whole && classes[s.ID] < 2 || chosen && !held.whole && s.Holds != graph.StopFlags || len(shape) == 0 || shape.Elements()%r.batch != 0 {
 			return nil
 		}
 		r.inputs[s.ID] = input{held, shape.Elements() / r.batch, types[s.ID], shape[len(shape)-1], classes[s.ID]}

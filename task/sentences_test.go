@@ -135,6 +135,10 @@ func TestFeedUnknown(t *testing.T) {
 	if newReader(g, 1) != nil {
 		t.Fatal("a graph with an input of no known meaning is fed sentences")
 	}
+	g.Storages[0].Holds = graph.Frames // of sound, where rows are looked up
+	if newReader(g, 1) != nil {
+		t.Fatal("an embedding is fed sound")
+	}
 	ids := device.NewMemory(800)
 	Task{Graph: g, Seed: 1}.Feeder()(0, 0, ids)
 	var seen [3]bool

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -93,3 +94,8 @@ func clip(text string) string {
 	}
 	return fmt.Sprintf("%q...", text[:cut])
 }
+
+// Owned reports whether a name is of those that controllers give to the executors that they start.
+func Owned(executor string) bool { return ownName.MatchString(executor) }
+
+var ownName = regexp.MustCompile(`^x[0-9]+(\.[0-9]+)?$`)

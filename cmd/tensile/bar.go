@@ -3,8 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
+
+	"golang.org/x/term"
 )
 
 // bar shows how far something is: a line that is drawn anew on a terminal, else a line for each tenth.
@@ -41,10 +42,6 @@ func (b *bar) end() {
 }
 
 func isTerminal(out io.Writer) bool {
-	file, ok := out.(interface{ Stat() (os.FileInfo, error) })
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	file, ok := out.(interface{ Fd() uintptr })
+	return ok && term.IsTerminal(int(file.Fd()))
 }

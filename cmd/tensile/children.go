@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -126,6 +127,9 @@ func ending(err error, problems string) string {
 	const most = 3
 	text, _ := os.ReadFile(problems) // the reason stands without it
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic: ") }); i >= 0 {
+		lines = lines[i : i+1] // what follows is for us
+	}
 	if last := strings.Join(lines[max(0, len(lines)-most):], " | "); last != "" {
 		why += "; its last lines: " + last
 	}

@@ -241,6 +241,9 @@ func writeExecutorCredentials(state, name, address, output string, out io.Writer
 	if strings.ContainsFunc(name, unicode.IsSpace) {
 		return fmt.Errorf("the name %q: an executor's name has no blanks", name)
 	}
+	if wire.Owned(name) {
+		return fmt.Errorf("the name %s: x and a number are the executors that the controller starts itself; give another name", name)
+	}
 	if address != "" {
 		if err := checkAddress(address, client); err != nil {
 			return err

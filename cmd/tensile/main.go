@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -34,6 +35,9 @@ func (e *exitError) Unwrap() error { return e.error }
 // errQuiet ends a command that went on until it was interrupted, as it was meant to be: there is nothing to say.
 var errQuiet = &exitError{errors.New(""), interruptStatus}
 
+// doubled is how long a second signal counts as the first: timeout(1), for one, signals a process and then its group.
+const doubled = time.Second / 2
+
 // Main runs the command line and returns the exit status.
 func Main() int {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -45,8 +49,9 @@ func Main() int {
 	}
 	go func() {
 		<-signals
-		signal.Stop(signals) // a second signal ends the process at once
 		cancel(errInterrupted)
+		time.Sleep(doubled)
+		signal.Stop(signals) // a second signal ends the process at once
 	}()
 	stdout := &output{file: os.Stdout}
 	root := root()

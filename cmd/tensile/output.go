@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io/fs"
 	"os"
 	"slices"
 
@@ -19,8 +18,8 @@ func (o *output) Write(text []byte) (int, error) {
 	return o.file.Write(text)
 }
 
-// Stat is that of the file: a terminal is known by it.
-func (o *output) Stat() (fs.FileInfo, error) { return o.file.Stat() }
+// Fd is that of the file: a terminal is known by it.
+func (o *output) Fd() uintptr { return o.file.Fd() }
 
 // failed prints {"error": TEXT} in place of the document that --json asked for, unless a document was printed already.
 func (o *output) failed(c *cobra.Command, text string) {

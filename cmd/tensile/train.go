@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,14 +174,19 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*bench.Ru
 		case r := <-over:
 			ended = append(ended, r)
 			if r.Phase != wire.Done {
-				return nil, fmt.Errorf("job %s %s after %d iterations: %s", r.Spec.Name, r.Phase, r.Iteration, r.Why)
+				if !t.saves() {
+					return nil, errors.New(cameTo(r))
+				}
+				kept, err := t.keep(running, conn, ended, over) // what the others have learned
+				return nil, cmp.Or(err, errors.New(kept))
 			}
 			run.Jobs[index[r.Spec.Name]] = jobRun(r)
 		case <-running.Done():
 			return nil, context.Cause(running)
 		case <-ctx.Done():
 			if t.saves() {
-				return nil, t.keep(running, conn, ended, over)
+				kept, err := t.keep(running, conn, ended, over)
+				return nil, cmp.Or(err, error(&exitError{fmt.Errorf("%w: %s", errInterrupted, kept), interruptStatus}))
 			}
 			return nil, context.Cause(ctx)
 		}
@@ -193,8 +199,8 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*bench.Ru
 	return run, nil
 }
 
-// keep stops the jobs, which saves them, and returns an error that says where each is. Some have ended before.
-func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record, over <-chan wire.Record) error {
+// keep stops the jobs, which saves them, and says where each is. Some have ended before.
+func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record, over <-chan wire.Record) (string, error) {
 	for _, task := range t.session.workload {
 		_, _ = ask(ctx, conn, wire.Request{Verb: wire.Stop, Job: task.Name}) // it may be over
 	}
@@ -203,7 +209,7 @@ func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record
 		case r := <-over:
 			ended = append(ended, r)
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return "", context.Cause(ctx)
 		}
 	}
 	var lines []string
@@ -217,7 +223,7 @@ func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record
 		}
 		lines = append(lines, line)
 	}
-	return &exitError{fmt.Errorf("%w: %s", errInterrupted, strings.Join(lines, "; ")), interruptStatus}
+	return strings.Join(lines, "; "), nil
 }
 
 // submission is what is asked for a job.

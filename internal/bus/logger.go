@@ -19,6 +19,8 @@ var quiet = []string{
 	"] Stream state ",         // why, as a line before
 	"no space left on device", // Server.Trouble says so
 	"disk quota exceeded",
+	"took too long", // of a busy machine
+	"Readloop processing time",
 }
 
 func (l logger) say(level, format string, v []any) {

@@ -67,6 +67,7 @@ var foreign = map[string][]string{
 	"gorgonia.org":                       {"predictor"},
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
+	"golang.org/x/term":                  {"cmd/tensile"}, // what a terminal is
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.

@@ -13,6 +13,9 @@ const (
 	warmUpLimit = 2
 )
 
+// longest is what an op is taken to take at most, whatever is reported: a million of them can be added.
+const longest = time.Hour
+
 // Latency is what is known of an op's latency after one more report: an average in which the report has the weight alpha.
 // first says that the report is of a job's first iteration.
 func Latency(known, reported time.Duration, alpha float64, first bool) time.Duration {
@@ -24,7 +27,7 @@ func Latency(known, reported time.Duration, alpha float64, first bool) time.Dura
 	if old > 0 {
 		seen = min(max(seen, old/most), old*most)
 	}
-	return time.Duration(math.Round(old + alpha*(seen-old)))
+	return time.Duration(math.Round(min(old+alpha*(seen-old), max(old, float64(longest)))))
 }
 
 // Drift is by which part the latency of a job differs from the one that its plan was made with: |s'-s|/s.

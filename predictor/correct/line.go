@@ -34,7 +34,7 @@ func (l *Line) Apply(class string, predicted time.Duration) time.Duration {
 		return predicted // it launches nothing
 	}
 	f := cmp.Or(l.Classes[class], l.Factor, 1)
-	return max(1, time.Duration(math.Round(line(f, float64(predicted), float64(l.Summand)))))
+	return max(1, time.Duration(math.Round(min(line(f, float64(predicted), float64(l.Summand)), max(float64(predicted), float64(longest))))))
 }
 
 // P95 corrects a predicted 95th percentile.

@@ -1,0 +1,32 @@
+package controller
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"tensile/wire"
+)
+
+// Reports of absurd latencies neither end the controller nor keep later jobs from being planned.
+func TestAbsurdReports(t *testing.T) {
+	w := calmWorld(t, 1, 0)
+	w.submit("first", endless)
+	w.run(5)
+	j := w.machine.find("first")
+	for i := 1; i <= 60; i++ {
+		r := wire.Report{Executor: j.record.Executor, Job: "first", Epoch: j.record.Applied, Iteration: i, Wall: math.MaxInt64}
+		for range j.newest().wire.Plan.Steps {
+			r.Steps = append(r.Steps, math.MaxInt64)
+		}
+		w.step(Input{Report: &r})
+	}
+	if sum := j.latencySum(); sum <= 0 || sum > time.Duration(len(j.latency))*time.Hour {
+		t.Errorf("the job is taken to need %v", sum)
+	}
+	w.submit("second", endless)
+	w.run(20)
+	if s := w.machine.find("second"); s.record.Phase != wire.Training {
+		t.Errorf("the second job is %s: %s", s.record.Phase, s.record.Why)
+	}
+}
