@@ -73,7 +73,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	case in.Report != nil:
 		m.report(in.Report)
 	case in.Gone != nil:
-		m.gone(in.Gone)
+		m.ended(in.Gone)
 	case in.Planned != nil:
 		m.planned(in.Planned)
 	case in.Tick != nil:

@@ -29,7 +29,7 @@ type Submission struct {
 	At    time.Duration `json:"at_ns"` // since the Unix epoch
 }
 
-// Gone tells that an executor will never be heard of again.
+// Gone tells that the process that was launched as an executor has ended.
 type Gone struct {
 	Executor string `json:"executor"`
 	Why      string `json:"why"`

@@ -149,19 +149,28 @@ func (m *Machine) tick(t *Tick) {
 			x.heard = m.now
 		}
 		if silent := m.now - x.heard; silent > m.config.Silence {
-			m.gone(&Gone{name, fmt.Sprintf("its executor has not been heard of for %v", silent.Round(time.Second))})
+			m.giveUp(x, fmt.Sprintf("its executor has not been heard of for %v", silent.Round(time.Second)))
 		}
 	}
 }
 
-// gone takes an executor out. Its jobs have failed, and what they had is free.
-func (m *Machine) gone(g *Gone) {
+// ended is told that the process that was launched as an executor has ended. Where two processes had its name, that may have
+// been the one that was refused: then silence decides about the other.
+func (m *Machine) ended(g *Gone) {
 	x := m.executors[g.Executor]
-	if x == nil || x.gone {
-		return
+	switch {
+	case x == nil || x.gone:
+	case x.refused != nil:
+		x.launched = false
+	default:
+		m.giveUp(x, g.Why)
 	}
+}
+
+// giveUp takes an executor out. Its jobs have failed, and what they had is free.
+func (m *Machine) giveUp(x *executor, why string) {
 	x.gone, m.changed = true, true
-	m.lose(x, g.Why)
+	m.lose(x, why)
 	m.say(Output{Forget: x.name})
 }
 
