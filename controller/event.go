@@ -15,6 +15,7 @@ type EventKind string
 const (
 	Joined     EventKind = "joined"     // Executor
 	SentAway   EventKind = "sent-away"  // Executor; Reason
+	Left       EventKind = "left"       // Executor will not be heard of any more; Why
 	Doubled    EventKind = "doubled"    // Executor has a second process, at Host
 	Repelled   EventKind = "repelled"   // the second process of Executor, at Host; Reason
 	Queued     EventKind = "queued"     // Job waits for Bytes; Reason
@@ -55,6 +56,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("executor %s has joined", e.Executor)
 	case SentAway:
 		return fmt.Sprintf("executor %s is sent away: %s", e.Executor, e.Reason)
+	case Left:
+		return fmt.Sprintf("executor %s has gone: %s", e.Executor, e.Why)
 	case Doubled:
 		return fmt.Sprintf("a second process of executor %s has come%s; it has to go if the first is heard again",
 			e.Executor, where(e.Host))

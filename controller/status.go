@@ -170,6 +170,7 @@ func (m *Machine) ended(g *Gone) {
 // giveUp takes an executor out. Its jobs have failed, and what they had is free.
 func (m *Machine) giveUp(x *executor, why string) {
 	x.gone, m.changed = true, true
+	m.event(Event{Kind: Left, Executor: x.name, Why: why})
 	m.lose(x, why)
 	m.say(Output{Forget: x.name})
 }
