@@ -212,6 +212,9 @@ func (m *Machine) report(r *wire.Report) {
 	if at < 0 || len(r.Steps) != len(j.layouts[at].Wire.Plan.Steps) {
 		return // of a plan that is over
 	}
+	if j.record.Phase == wire.Starting { // its status is still on its way
+		j.record.Phase, j.record.Why, m.changed = wire.Training, "", true
+	}
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
 	}
