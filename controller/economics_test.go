@@ -13,7 +13,7 @@ func tightJob(t *testing.T, seed uint64) (*world, *job) {
 	w := calmWorld(t, seed, 0)
 	g := w.submit("a", endless)
 	w.run(3)
-	tight := w.record("a").Arena * 8 / 10
+	tight := w.recordOf("a").Arena * 8 / 10
 	w = calmWorld(t, seed, tight)
 	w.graphs[g.Digest()] = g
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})

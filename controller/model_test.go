@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -34,6 +35,9 @@ type world struct {
 	graphs  map[graph.Digest]*graph.Graph
 	layouts map[string][]*wire.Layout
 	orders  map[string]wire.Orders
+
+	recording bytes.Buffer
+	recorder  *Recorder // of the machine that there is now; nil: none
 
 	answers []wire.Answer
 	lines   []string
@@ -95,7 +99,9 @@ func (w *world) send(deliver func()) {
 
 func (w *world) step(in Input) {
 	w.clock += time.Millisecond
-	w.carryOut(w.machine.Step(w.clock, in))
+	outputs := w.machine.Step(w.clock, in)
+	w.recorder.step(w.clock, in, outputs)
+	w.carryOut(outputs)
 }
 
 // plan does an errand of the machine that there is now.
@@ -307,7 +313,28 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	w.machine = m
-	w.carryOut(m.Resume(w.clock))
+	if w.recorder != nil {
+		w.replay()
+		w.record(s)
+	}
+	outputs := m.Resume(w.clock)
+	w.recorder.resume(w.clock, outputs)
+	w.carryOut(outputs)
+}
+
+// record begins a recording of a machine that was made from what was stored.
+func (w *world) record(s Stored) {
+	w.recording.Reset()
+	w.recorder = NewRecorder(&w.recording, func(err error) { w.t.Error(err) })
+	w.recorder.begin(w.config, s)
+}
+
+// replay wants another machine to do what the one did that was recorded.
+func (w *world) replay() {
+	w.t.Helper()
+	if _, err := Replay(&w.recording); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // stored is what the bus has, but for records.

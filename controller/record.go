@@ -103,7 +103,7 @@ func Replay(in io.Reader) (steps int, err error) {
 		switch {
 		case l.Machine != "":
 			if l.Machine != recorded {
-				return steps, r.Errorf("it is a recording of %s, not of a controller", l.Machine)
+				return steps, r.Errorf("it is a recording of an %s, not of a controller", l.Machine)
 			}
 			continue
 		case l.Graph != nil:

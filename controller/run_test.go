@@ -235,7 +235,7 @@ func TestReplayDiffers(t *testing.T) {
 		}
 		for _, test := range []struct{ from, to, want string }{
 			{`"granted_epoch":1`, `"granted_epoch":2`, "was "},
-			{`"machine":"controller"`, `"machine":"agent"`, "line 1: it is a recording of agent, not of a controller"},
+			{`"machine":"controller"`, `"machine":"agent"`, "line 1: it is a recording of an agent, not of a controller"},
 			{`"in":{`, `"inn":{`, `unknown field "inn"`},
 		} {
 			if !strings.Contains(text, test.from) {

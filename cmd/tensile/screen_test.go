@@ -20,7 +20,7 @@ func twoJobs() (*session, *bench.Planned) {
 }
 
 // report is that of an iteration on a device with data.
-func report(iteration int, loss float32) *wire.Report {
+func report(iteration int, loss wire.Loss) *wire.Report {
 	r := silent(iteration)
 	r.Loss = &loss
 	return r

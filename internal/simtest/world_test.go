@@ -175,7 +175,7 @@ func (w *world) order(o wire.Orders) {
 func (w *world) launch(name, key string) {
 	w.lives++
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(), arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
-	p.agent = agent.NewMachine(name, p.life, p.device.Identity())
+	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
 	p.host = executor.NewObserved(p.device, 0, p.observe)
 	w.processes[key] = p
 	online := true
@@ -185,7 +185,7 @@ func (w *world) launch(name, key string) {
 // step is the agent's runner.
 func (p *process) step(in agent.Input) {
 	w := p.w
-	for _, o := range p.agent.Step(in) {
+	for _, o := range p.agent.Step(w.clock, in) {
 		switch {
 		case o.Prepare != nil:
 			w.surely(func() { p.alive(agent.Input{Prepared: p.prepare(o.Prepare)}) })
@@ -260,14 +260,14 @@ func (p *process) submit(o *agent.Open) {
 }
 
 func (p *process) keep(k *agent.Keep) {
-	r := &wire.Result{Losses: p.losses[k.Spec.Name], Plans: k.Ended.Plans}
+	kept := &agent.Kept{Ticket: k.Ticket, Losses: p.losses[k.Spec.Name]}
 	for s, content := range k.Ended.Weights {
-		if r.Weights == nil {
-			r.Weights = make(map[int32]string)
+		if kept.Weights == nil {
+			kept.Weights = make(map[int32]string)
 		}
-		r.Weights[int32(s)] = task.Digest(content)
+		kept.Weights[int32(s)] = task.Digest(content)
 	}
-	p.w.surely(func() { p.alive(agent.Input{Kept: &agent.Kept{Ticket: k.Ticket, Result: r}}) })
+	p.w.surely(func() { p.alive(agent.Input{Kept: kept}) })
 }
 
 // observe is told by the host.
