@@ -26,6 +26,7 @@ func tightJob(t *testing.T, seed uint64) (*world, *job) {
 
 // errand is the answer to the errand that a machine has after an input; nil: it has none.
 func (w *world) errand(in Input) *Planned {
+	w.clock += time.Minute // whatever rest there was is over
 	for _, o := range w.machine.Step(w.clock, in) {
 		if o.Plan != nil {
 			planner := Planner{w.machine.config, w.profile}
