@@ -164,12 +164,14 @@ func TestArrivalCancels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newOffice(t)
 		f.beat("lab", 1)
+		synctest.Wait()
 		answer := f.submit("a", 1)
 		p := <-f.plans
 		f.let <- struct{}{}
 		if a := <-answer; a.Error != "" || a.Jobs[0].Phase != wire.Starting {
 			t.Fatalf("the job was taken with %+v", a)
 		}
+		time.Sleep(10 * time.Second) // after plans were made, none are made for drift for a while
 		f.beat("lab", 2, wire.JobStatus{Name: "a", ID: 1, State: wire.Running, Epoch: 1})
 		synctest.Wait()
 		data, err := f.bus.Load(t.Context(), wire.Bucket("lab"), wire.LayoutObject("a", 1))

@@ -56,12 +56,14 @@ func TestClusterRecorded(t *testing.T) {
 	if line := c.refused("controller", "--state", c.state, "--record", record("executor")); !strings.Contains(line, "the file is there already") {
 		t.Errorf("recording over a file: %s", line)
 	}
-	if flag.Lookup("rewrite").Value.String() == "true" {
+	if rewriting() {
 		for _, name := range []string{"controller", "restarted", "executor"} {
 			pack(t, record(name), filepath.Join(recordings, name+".jsonl.gz"))
 		}
 	}
 }
+
+func rewriting() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
 // pack compresses a file.
 func pack(t *testing.T, from, to string) {
@@ -88,7 +90,9 @@ func pack(t *testing.T, from, to string) {
 
 // Machines answer as they did when the recordings were made.
 func TestRecordings(t *testing.T) {
-	t.Parallel()
+	if rewriting() {
+		t.Skip("they are being made anew")
+	}
 	names, err := filepath.Glob(recordings + "/*.gz")
 	if err != nil || len(names) != 3 {
 		t.Fatalf("recordings %q: %v", names, err)
