@@ -15,6 +15,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/wire"
 )
@@ -66,7 +67,7 @@ func quantiles(samples []time.Duration) Quantiles {
 type stand struct {
 	options ControllerOptions
 	graph   *graph.Graph
-	profile controller.Profile
+	profile planner.Profile
 	server  *bus.Server
 	conn    *bus.Conn // as the controller
 	drones  []*drone
@@ -137,17 +138,17 @@ func (s *stand) config(share float64) (controller.Config, error) {
 	d := sim.New(facts, sim.Options{})
 	defer d.Close()
 	s.graph = w[0].Graph
-	for op := range s.graph.Ops {
-		v := d.Variants(s.graph, graph.OpID(op))[0]
-		s.profile.Latency = append(s.profile.Latency, facts.Roofline(s.graph.Cost(graph.OpID(op))))
-		s.profile.Scratch, s.profile.Variant = append(s.profile.Scratch, v.Scratch), append(s.profile.Variant, v.Name)
+	on := planner.Of(d, planner.Roofline(facts))
+	if s.profile, err = on.Profile(s.graph); err != nil {
+		return controller.Config{}, err
 	}
+	on.Profile = func(*graph.Graph) (planner.Profile, error) { return s.profile, nil } // the device is closed by then
 	planned, err := NewPlanner(w, d, scheduler.Options{}).Plan("tensile", 0)
 	if err != nil {
 		return controller.Config{}, err
 	}
-	return controller.Config{Budget: graph.Bytes(share * float64(planned.Arena)), Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Horizon: 1 << 20,
-		Profile: func(*graph.Graph) (controller.Profile, error) { return s.profile, nil }}, nil
+	budget := graph.Bytes(share * float64(planned.Arena))
+	return controller.Config{Device: on, Budget: budget, Policy: "tensile", Horizon: 1 << 20}, nil
 }
 
 // log hears from the controller's log who has joined. An answer to a request would not tell: what an executor puts and

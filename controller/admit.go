@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/wire"
 )
@@ -24,8 +25,8 @@ func (m *Machine) submit(list []Submission) {
 			m.refuse(fmt.Errorf("there is a job %s: give the new one another name, or stop that one first%s", s.Spec.Name, none))
 			return
 		}
-		if s.Spec.Save != "" && strings.HasPrefix(m.config.Device, "sim:") {
-			m.refuse(fmt.Errorf("job %s: %s has no data that could be saved: leave --save out%s", s.Spec.Name, m.config.Device, none))
+		if s.Spec.Save != "" && strings.HasPrefix(m.config.Identity, "sim:") {
+			m.refuse(fmt.Errorf("job %s: %s has no data that could be saved: leave --save out%s", s.Spec.Name, m.config.Identity, none))
 			return
 		}
 	}
@@ -58,7 +59,7 @@ func (m *Machine) submit(list []Submission) {
 
 // newJobs are those of submissions. Copies share their profile.
 func (m *Machine) newJobs(list []Submission) ([]*job, error) {
-	profiles := make(map[graph.Digest]Profile)
+	profiles := make(map[graph.Digest]planner.Profile)
 	jobs := make([]*job, len(list))
 	for i, s := range list {
 		p, known := profiles[s.Spec.Graph]

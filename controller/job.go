@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/program"
 	"tensile/wire"
 )
@@ -14,7 +15,7 @@ type job struct {
 	record  wire.Record
 	written wire.Record // as it was stored last
 	graph   *graph.Graph
-	profile Profile
+	profile planner.Profile
 	latency []time.Duration // per op: the profile, and then a moving average of what was measured
 	spare   []time.Duration // per op: by how much the latency may be off, before anything was measured; may be nil
 	assumed time.Duration   // the sum of latencies when the job was last planned (s of TENSILE, section IV-E)

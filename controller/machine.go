@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/predictor/correct"
 	"tensile/scheduler"
 	"tensile/wire"
@@ -17,30 +17,19 @@ import (
 
 // Config says what a controller plans for, and how.
 type Config struct {
-	Device  string                              // its name: executors of another are sent away
-	Align   graph.Bytes                         // of offsets
-	Out, In cost.Link                           // of the device; jobs share it
-	Profile func(*graph.Graph) (Profile, error) // an error if the device cannot execute the graph
-	Budget  graph.Bytes                         // for the arenas of all jobs together; 0: no limit
-	Policy  string
-	Options scheduler.Options
-	Share   bool        // one executor for all jobs; otherwise one each
-	Limited bool        // the link is no faster than Out and In: executors are told their part
-	Stop    func() bool // asked while planning; once it is true, no plan is made any more, and what a step says then is worth nothing. nil: never
-	Keep    int         // so many jobs that are over are remembered; 0: all
+	planner.Device             // executors of another are sent away
+	Budget         graph.Bytes // for the arenas of all jobs together; 0: no limit
+	Policy         string
+	Options        scheduler.Options
+	Share          bool        // one executor for all jobs; otherwise one each
+	Limited        bool        // the link is no faster than Out and In: executors are told their part
+	Stop           func() bool // asked while planning; once it is true, no plan is made any more, and what a step says then is worth nothing. nil: never
+	Keep           int         // so many jobs that are over are remembered; 0: all
 
 	Alpha     float64 // weight of a new latency in the moving average; 0: 0.3
 	Threshold float64 // change of a job's latency that has all jobs planned again; 0: 0.1
 	Settle    int     // reports after a new plan before another change counts; 0: 5
 	Horizon   int     // iterations over which a better plan has to repay the change to it; 0: 100
-}
-
-// Profile is what a job's ops take on the device, before anything was measured.
-type Profile struct {
-	Latency []time.Duration // per op
-	Slack   []time.Duration // per op: by how much it may be off; may be nil
-	Scratch []graph.Bytes   // per op
-	Variant []string        // per op
 }
 
 // Input is what a machine is told; one field is set.

@@ -10,6 +10,7 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -56,8 +57,8 @@ type fakeJob struct {
 }
 
 // profile gives each op a latency that depends on nothing but its number.
-func profile(g *graph.Graph) (Profile, error) {
-	var p Profile
+func profile(g *graph.Graph) (planner.Profile, error) {
+	var p planner.Profile
 	for op := range g.Ops {
 		p.Latency = append(p.Latency, time.Duration(1+op%7)*10*time.Microsecond)
 		p.Scratch = append(p.Scratch, 0)
@@ -70,7 +71,7 @@ func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 77)), executors: map[string]*fakeExecutor{}, records: map[string]wire.Record{},
 		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{}, orders: map[string]wire.Orders{}, slow: 1}
-	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Profile: profile, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5)}
+	w.config = Config{Device: planner.Device{Identity: "model", Align: 64, Out: link, In: link, Profile: profile}, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5)}
 	w.machine = NewMachine(w.config)
 	return w
 }

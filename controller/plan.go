@@ -79,7 +79,7 @@ func (m *Machine) adopt(plans []planned, reason string) {
 	m.changed = true
 	for _, p := range plans {
 		p.job.assumed, p.job.reports = p.job.latencySum(), 0
-		p.job.record.Device = m.config.Device
+		p.job.record.Device = m.config.Identity
 		if m.config.Limited {
 			p.job.record.Link = wire.Rates{Out: p.out.Rate, In: p.in.Rate}
 		}

@@ -28,9 +28,9 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if r.Phase.Over() {
 			continue
 		}
-		if r.Phase != wire.Queued && r.Device != "" && r.Device != c.Device {
+		if r.Phase != wire.Queued && r.Device != "" && r.Device != c.Identity {
 			return nil, fmt.Errorf("job %s runs on %s, and this controller is for %s: start it for that device, or stop the jobs with one that is",
-				r.Spec.Name, r.Device, c.Device)
+				r.Spec.Name, r.Device, c.Identity)
 		}
 		if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
 			return nil, fmt.Errorf("the graph of job %s is not in the state directory", r.Spec.Name)

@@ -320,7 +320,7 @@ func (r *runner) loop() error {
 			return context.Cause(r.ctx)
 		case in := <-r.inputs:
 			if in.list {
-				in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble(), Device: r.options.Device, Budget: r.options.Budget,
+				in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble(), Device: r.options.Identity, Budget: r.options.Budget,
 					Link: wire.Rates{Out: r.options.Out.Rate, In: r.options.In.Rate}}
 				continue
 			}

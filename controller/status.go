@@ -49,10 +49,10 @@ func (m *Machine) join(s *wire.Status) *executor {
 		x.orders = old.orders
 	}
 	x.orders.Number = max(x.orders.Number, s.Orders)
-	if s.Device != m.config.Device {
-		m.log("executor %s is sent away: its device is %s, jobs here are planned for %s", s.Executor, s.Device, m.config.Device)
+	if s.Device != m.config.Identity {
+		m.log("executor %s is sent away: its device is %s, jobs here are planned for %s", s.Executor, s.Device, m.config.Identity)
 		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1, Jobs: []wire.Order{},
-			Refused: &wire.Refusal{Life: s.Life, Why: fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.config.Device)}}})
+			Refused: &wire.Refusal{Life: s.Life, Why: fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.config.Identity)}}})
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true

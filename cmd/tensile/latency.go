@@ -16,6 +16,7 @@ import (
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/predictor"
 )
 
@@ -39,20 +40,17 @@ func (f *latencyFlags) register(c *cobra.Command) {
 
 // latencies are those that a graph's ops are taken to have on the device, and by how much they may be off: what p95 is above p50.
 // The slack of the roofline is not known, that of measured ones is none: nil.
-func (f *planFlags) latencies(d device.Device) func(*graph.Graph) (latency, slack []time.Duration) {
-	facts := d.Facts()
+func (f *planFlags) latencies(d device.Device) planner.Latencies {
+	roofline := planner.Roofline(d.Facts())
 	m := f.latency.model
 	return func(g *graph.Graph) (latency, slack []time.Duration) {
 		if known := f.latency.measured[g.Digest()]; known != nil {
 			return known, nil
 		}
-		latency = make([]time.Duration, len(g.Ops))
 		if m == nil {
-			for op := range latency {
-				latency[op] = facts.Roofline(g.Cost(graph.OpID(op)))
-			}
-			return latency, nil
+			return roofline(g)
 		}
+		latency = make([]time.Duration, len(g.Ops))
 		slack = make([]time.Duration, len(g.Ops))
 		for op, p := range m.Predict(&m.Devices[0], predictor.CallsOf(g, f.latency.load)) {
 			latency[op], slack[op] = p.P50, p.P95-p.P50

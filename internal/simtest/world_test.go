@@ -14,6 +14,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/planner"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -64,19 +65,12 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{}}
 	d := open()
 	defer d.Close()
-	facts := d.Facts()
-	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
-		Profile: func(g *graph.Graph) (controller.Profile, error) {
-			d := open()
-			defer d.Close()
-			var p controller.Profile
-			for op := range g.Ops {
-				v := d.Variants(g, graph.OpID(op))[0]
-				p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
-				p.Scratch, p.Variant = append(p.Scratch, v.Scratch), append(p.Variant, v.Name)
-			}
-			return p, nil
-		}}
+	w.config = controller.Config{Device: planner.Of(d, planner.Roofline(d.Facts())), Policy: "tensile", Share: share, Horizon: 1000}
+	w.config.Profile = func(g *graph.Graph) (planner.Profile, error) {
+		d := open()
+		defer d.Close()
+		return planner.Of(d, planner.Roofline(d.Facts())).Profile(g)
+	}
 	w.controller = controller.NewMachine(w.config)
 	return w
 }
