@@ -22,6 +22,7 @@ import (
 	"tensile/models"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -207,7 +208,7 @@ func (w *work) alone(p scheduler.Scheduled, iterations int, set *data.Dataset) *
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	tasks := bench.Workload{{Name: w.spec.Name, Model: w.spec.Model, Graph: w.g, Seed: w.spec.Seed, Data: set}}
+	tasks := []task.Task{{Name: w.spec.Name, Model: w.spec.Model, Graph: w.g, Seed: w.spec.Seed, Data: set}}
 	d := simulated(w.t)
 	if _, ok := w.d.(*cpu.Device); ok {
 		d = computing(w.t)

@@ -12,6 +12,7 @@ import (
 	"tensile/graph"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/task"
 )
 
 // AblationRow is a plan with one part of the planner switched off.
@@ -48,7 +49,7 @@ var ablations = []struct {
 }
 
 // ablate plans a workload of one job as low as it goes and within budgets, each time without one part.
-func ablate(ctx context.Context, w Workload, d device.Device) ([]AblationRow, error) {
+func ablate(ctx context.Context, w []task.Task, d device.Device) ([]AblationRow, error) {
 	plain := NewPlanner(w, d, scheduler.Options{})
 	plain.Until(ctx)
 	_, live, err := plain.Vanilla()
@@ -107,7 +108,7 @@ type PhaseRow struct {
 }
 
 // measurePhases plans with wrong latencies and times the plan with the true ones, and plans again with those.
-func measurePhases(ctx context.Context, w Workload, d device.Device) ([]PhaseRow, error) {
+func measurePhases(ctx context.Context, w []task.Task, d device.Device) ([]PhaseRow, error) {
 	truth := NewPlanner(w, d, scheduler.Options{})
 	truth.Until(ctx)
 	_, live, err := truth.Vanilla()

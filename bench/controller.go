@@ -18,6 +18,7 @@ import (
 	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/wire"
+	"tensile/workload"
 )
 
 // ControllerOptions say how much a controller is put under.
@@ -127,7 +128,7 @@ func (s *stand) with(ctx context.Context, dir string, share float64, measure fun
 }
 
 func (s *stand) config(share float64) (controller.Config, error) {
-	w, err := Load([]string{s.options.Model}, Settings{Batch: 1})
+	w, err := workload.Load([]string{s.options.Model}, workload.Settings{Batch: 1})
 	if err != nil {
 		return controller.Config{}, err
 	}

@@ -10,28 +10,29 @@ import (
 	"tensile/graph"
 	"tensile/models"
 	"tensile/scheduler"
+	"tensile/task"
 )
 
 // Evaluation is a task's network with the weights it has learned, ready to be tried on images that it has not seen.
 type Evaluation struct {
-	task  Task
+	task  task.Task
 	test  *data.Dataset
 	batch int // images that the graph takes at once
 }
 
 // NewEvaluation makes the forward pass of a task, or says why it has none.
-func NewEvaluation(t Task, test *data.Dataset) (*Evaluation, error) {
+func NewEvaluation(t task.Task, test *data.Dataset) (*Evaluation, error) {
 	g, err := models.Evaluation(t.Graph)
 	if err != nil {
 		return nil, err
 	}
 	t.Graph = g
-	return &Evaluation{task: t, test: test, batch: g.Tensors[t.logits()].Shape[0]}, nil
+	return &Evaluation{task: t, test: test, batch: g.Tensors[logits(t.Graph)].Shape[0]}, nil
 }
 
-// logits is the tensor that the forward pass makes last: a row of scores for each image.
-func (t Task) logits() graph.TensorID {
-	last := t.Graph.Ops[len(t.Graph.Ops)-1]
+// logits is the tensor that a forward pass makes last: a row of scores for each image.
+func logits(g *graph.Graph) graph.TensorID {
+	last := g.Ops[len(g.Ops)-1]
 	return last.Outputs[0]
 }
 
@@ -47,7 +48,7 @@ func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, bu
 			return 0, fmt.Errorf("evaluate %s: %s has %d elements, want %d", e.task.Name, s.Name, len(learned[s.Name]), n)
 		}
 	}
-	planned, err := NewPlanner(Workload{e.task}, d, scheduler.Options{}).Plan(policy, budget)
+	planned, err := NewPlanner([]task.Task{e.task}, d, scheduler.Options{}).Plan(policy, budget)
 	if err != nil {
 		return 0, fmt.Errorf("evaluate %s: %w", e.task.Name, err)
 	}

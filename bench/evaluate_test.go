@@ -8,6 +8,7 @@ import (
 
 	"tensile/data"
 	"tensile/graph"
+	"tensile/task"
 )
 
 // writeMNIST makes a training set of one black and one white image of two pixels, and a test set of images all of this value with
@@ -84,7 +85,7 @@ func TestEvaluation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := NewEvaluation(Task{Name: "n", Model: "n", Graph: normalised(t), Seed: 1, Data: train}, set)
+		e, err := NewEvaluation(task.Task{Name: "n", Model: "n", Graph: normalised(t), Seed: 1, Data: train}, set)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +103,7 @@ func TestEvaluationRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := NewEvaluation(Task{Name: "n", Graph: normalised(t), Data: train}, set)
+	e, err := NewEvaluation(task.Task{Name: "n", Graph: normalised(t), Data: train}, set)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/task"
 )
 
 // Memory is what a plan saves, of one job or of all together.
@@ -94,7 +95,7 @@ type Report struct {
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // Compare reports on a run of planned jobs within a budget (0: none); vanilla may be nil.
-func Compare(w Workload, pl *Planner, p *Planned, budget graph.Bytes, run, vanilla *Run) (*Report, error) {
+func Compare(w []task.Task, pl *Planner, p *Planned, budget graph.Bytes, run, vanilla *Run) (*Report, error) {
 	saved, err := pl.Memory(p)
 	if err != nil {
 		return nil, err

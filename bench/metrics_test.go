@@ -12,15 +12,17 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/scheduler"
+	"tensile/task"
+	"tensile/workload"
 )
 
 // tight is a budget for two small copies of lenet that their plans do not fit unless something moves.
 const tight = 1792 * graph.KiB
 
 // twoJobs is a small workload and its plan on a simulated device.
-func twoJobs(t *testing.T, policy string, budget graph.Bytes) (Workload, *Planner, *Planned) {
+func twoJobs(t *testing.T, policy string, budget graph.Bytes) ([]task.Task, *Planner, *Planned) {
 	t.Helper()
-	w, err := Load([]string{"lenet:2"}, Settings{Batch: 2, Seed: 1})
+	w, err := workload.Load([]string{"lenet:2"}, workload.Settings{Batch: 2, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

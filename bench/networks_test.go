@@ -37,7 +37,7 @@ func everyNetworkTrains(t *testing.T, name, engine string) {
 	if raceEnabled && len(g.Ops) > 700 {
 		t.Skip("the race detector makes deep networks slow, and shallower ones go the same ways")
 	}
-	w := Workload{{Name: name, Model: name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
+	w := []task.Task{{Name: name, Model: name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
 	d := computingBy(t, engine)
 	planner := NewPlanner(w, d, scheduler.Options{})
 	_, live, err := planner.Vanilla()
@@ -71,13 +71,13 @@ func everyNetworkTrains(t *testing.T, name, engine string) {
 }
 
 // overfit trains a task on its first batch and returns the losses and digests of the weights.
-func overfit(t *testing.T, d *counted, work Task, p *Planned, budget graph.Bytes) ([]float32, map[graph.StorageID]string) {
+func overfit(t *testing.T, d *counted, work task.Task, p *Planned, budget graph.Bytes) ([]float32, map[graph.StorageID]string) {
 	t.Helper()
 	const iterations = 24
 	host := executor.NewHost(d, budget, func(*executor.Report) {})
 	defer host.Close()
 	losses := make([]float32, iterations)
-	spec := work.spec(losses)
+	spec := spec(work, losses)
 	feed := spec.Input
 	spec.Input = func(_ int, s graph.StorageID, to device.Memory) { feed(0, s, to) }
 	if err := host.Add(spec, p.Programs[0]); err != nil {

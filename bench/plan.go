@@ -12,6 +12,7 @@ import (
 	"tensile/peak"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/task"
 )
 
 // Planned is a workload with proven plans.
@@ -32,7 +33,7 @@ type Planner struct {
 }
 
 // NewPlanner takes latencies from the device's facts. Planning goes on to its end; Until has it end sooner.
-func NewPlanner(w Workload, d device.Device, o scheduler.Options) *Planner {
+func NewPlanner(w []task.Task, d device.Device, o scheduler.Options) *Planner {
 	facts := d.Facts()
 	p := &Planner{ctx: context.Background(), request: scheduler.Request{Out: facts.Out, In: facts.In, Align: d.Align(), Options: o}}
 	for _, t := range w {

@@ -14,6 +14,7 @@ import (
 	"tensile/pool"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/workload"
 )
 
 // PlannerOptions say what MeasurePlanner plans.
@@ -73,7 +74,7 @@ func MeasurePlanner(ctx context.Context, o PlannerOptions) (*PlannerReport, erro
 		return nil, err
 	}
 	for _, model := range o.Networks {
-		w, err := Load([]string{model}, Settings{Batch: 16})
+		w, err := workload.Load([]string{model}, workload.Settings{Batch: 16})
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +98,7 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 	if !slices.Contains(o.Scaling[1:], model) {
 		batch = 16 // the first is the network as it is trained
 	}
-	w, err := Load([]string{model}, Settings{Batch: batch})
+	w, err := workload.Load([]string{model}, workload.Settings{Batch: batch})
 	if err != nil {
 		return PlanCost{}, err
 	}
@@ -169,7 +170,7 @@ func measureReplan(ctx context.Context, d device.Device, o PlannerOptions) ([]Re
 	if o.Small {
 		model = "lenet"
 	}
-	w, err := Load([]string{fmt.Sprintf("%s:%d", model, jobs)}, Settings{Batch: 8})
+	w, err := workload.Load([]string{fmt.Sprintf("%s:%d", model, jobs)}, workload.Settings{Batch: 8})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"tensile/pool"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/task"
+	"tensile/workload"
 )
 
 // NetworkPacking is the packing of a plan's residencies and scratch.
@@ -35,14 +37,14 @@ var networkBudgets = []int{70, 50, 30}
 
 // network is one model's job and the device that it is planned for.
 type network struct {
-	workload Workload
+	workload []task.Task
 	device   *sim.Device
 	live     graph.Bytes // slot peak under none-live
 }
 
 // openNetwork returns a network whose device the caller closes.
 func openNetwork(ctx context.Context, model string) (*network, error) {
-	w, err := Load([]string{model}, Settings{Batch: networkBatch})
+	w, err := workload.Load([]string{model}, workload.Settings{Batch: networkBatch})
 	if err != nil {
 		return nil, err
 	}

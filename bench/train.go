@@ -40,7 +40,7 @@ type Iterated struct {
 
 // Train runs all jobs of a planned workload together for a number of iterations within a budget (0: none). observe may
 // be nil. Everything that was opened is closed when it returns.
-func Train(ctx context.Context, d device.Device, w Workload, p *Planned, budget graph.Bytes, iterations int, observe func(Iterated)) (run *Run, err error) {
+func Train(ctx context.Context, d device.Device, w []task.Task, p *Planned, budget graph.Bytes, iterations int, observe func(Iterated)) (run *Run, err error) {
 	run = &Run{Jobs: make([]JobRun, len(w))}
 	index := make(map[string]int)
 	host := executor.NewHost(d, budget, func(r *executor.Report) {
@@ -64,7 +64,7 @@ func Train(ctx context.Context, d device.Device, w Workload, p *Planned, budget 
 	for i, t := range w {
 		index[t.Name] = i
 		run.Jobs[i].Losses = slices.Repeat([]float32{float32(math.NaN())}, iterations)
-		if err := host.Add(t.spec(run.Jobs[i].Losses), p.Programs[i]); err != nil {
+		if err := host.Add(spec(t, run.Jobs[i].Losses), p.Programs[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +76,7 @@ func Train(ctx context.Context, d device.Device, w Workload, p *Planned, budget 
 }
 
 // finish takes the results out of the host.
-func (r *Run) finish(host *executor.Host, w Workload, p *Planned) {
+func (r *Run) finish(host *executor.Host, w []task.Task, p *Planned) {
 	for i, t := range w {
 		j := &r.Jobs[i]
 		m := host.Machine(t.Name)

@@ -20,6 +20,7 @@ import (
 	"tensile/internal/needs"
 	"tensile/scheduler"
 	"tensile/task"
+	"tensile/workload"
 )
 
 // counted is a device that counts its open jobs, and can fail to open or close one.
@@ -71,9 +72,9 @@ func (j *countedJob) Close() error {
 }
 
 // setting is two small jobs on a device.
-func setting(t *testing.T, d device.Device) (Workload, *Planned) {
+func setting(t *testing.T, d device.Device) ([]task.Task, *Planned) {
 	t.Helper()
-	w, err := Load([]string{"lenet:2"}, Settings{Batch: 2, Seed: 1})
+	w, err := workload.Load([]string{"lenet:2"}, workload.Settings{Batch: 2, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestTrainNoise(t *testing.T) {
 }
 
 func trainNoise(t *testing.T, d *counted) {
-	w := Workload{{Name: "zoo", Model: "zoo", Graph: devicetest.Zoo(), Seed: 4}, {Name: "tiny", Model: "tiny", Graph: devicetest.Tiny(), Seed: 5}}
+	w := []task.Task{{Name: "zoo", Model: "zoo", Graph: devicetest.Zoo(), Seed: 4}, {Name: "tiny", Model: "tiny", Graph: devicetest.Tiny(), Seed: 5}}
 	planner := NewPlanner(w, d, scheduler.Options{})
 	_, live, err := planner.Vanilla()
 	if err != nil {

@@ -15,7 +15,9 @@ import (
 	"tensile/graph"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/task"
 	"tensile/weights"
+	"tensile/workload"
 )
 
 // BenchmarkVanilla sets the vanilla run, all jobs at once on the cpu device, beside a bare loop over the same kernels,
@@ -25,11 +27,11 @@ import (
 func BenchmarkVanilla(b *testing.B) {
 	for _, names := range [][]string{{"mlp", "lenet"}, {"mlp"}, {"resnet50", "vgg16"}} {
 		b.Run(fmt.Sprintf("models=%v", names), func(b *testing.B) {
-			s := Settings{Seed: 1, Batch: 32}
+			s := workload.Settings{Seed: 1, Batch: 32}
 			if names[0] == "resnet50" {
-				s = Settings{Seed: 1, Batch: 8, Image: 32}
+				s = workload.Settings{Seed: 1, Batch: 8, Image: 32}
 			}
-			w, err := Load(names, s)
+			w, err := workload.Load(names, s)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -89,7 +91,7 @@ func together(loops []*bareLoop, iterations int) time.Duration {
 
 // bareLoop executes the kernels of a program's body one after the other over an arena of its own.
 type bareLoop struct {
-	task  Task
+	task  task.Task
 	calls []bareCall
 	feed  func(iteration int, s graph.StorageID, to device.Memory)
 }
@@ -100,7 +102,7 @@ type bareCall struct {
 	kernel.Call[float32]
 }
 
-func bareLoops(b *testing.B, w Workload, p *Planned) []*bareLoop {
+func bareLoops(b *testing.B, w []task.Task, p *Planned) []*bareLoop {
 	engine, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
 	if err != nil {
 		b.Fatal(err)
@@ -112,11 +114,11 @@ func bareLoops(b *testing.B, w Workload, p *Planned) []*bareLoop {
 	return loops
 }
 
-func newBareLoop(t Task, engine *gemm.Engine, p *program.Program) *bareLoop {
+func newBareLoop(t task.Task, engine *gemm.Engine, p *program.Program) *bareLoop {
 	arena := device.NewMemory(p.Arena)
 	bytes := func(a program.Address, size graph.Bytes) device.Memory { return arena[a.Offset : a.Offset+size] }
 	at := func(a program.Address, size graph.Bytes) []float32 { return bytes(a, size).Float32() }
-	l := &bareLoop{task: t, feed: t.feeder()}
+	l := &bareLoop{task: t, feed: t.Feeder()}
 	for _, c := range p.Prologue.Commands {
 		weights.Initialise(t.Graph.Storages[c.Storage], t.Seed, at(c.Device, c.Bytes))
 	}

@@ -85,7 +85,7 @@ func draw(rng *rand.Rand, facts cost.Facts) (*graph.Graph, error) {
 
 // one trains a network beside some rivals and takes the latency of each op in each iteration but the first.
 func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Meter) ([]predictor.Sample, error) {
-	w := bench.Workload{{Name: g.Name, Model: g.Name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
+	w := []task.Task{{Name: g.Name, Model: g.Name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
 	planned, err := bench.NewPlanner(w, d, scheduler.Options{}).Plan("none-live", 0)
 	if err != nil {
 		return nil, err

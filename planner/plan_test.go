@@ -12,7 +12,9 @@ import (
 	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/internal/smallnet"
 	"tensile/models"
+	"tensile/peak"
 	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
@@ -177,6 +179,32 @@ func TestVanilla(t *testing.T) {
 		}
 		if slices.Max(curve) != got.Live[i] || len(curve) != len(r.Jobs[i].Graph.Ops) {
 			t.Errorf("job %d: a curve of %d steps with a peak of %d", i, len(curve), slices.Max(curve))
+		}
+	}
+}
+
+// Without scratch, vanilla peaks are what package peak says of a graph, of every network.
+func TestVanillaOfEveryNetwork(t *testing.T) {
+	facts, err := cost.Device("v100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := Of(sim.New(facts, sim.Options{}), Roofline(facts))
+	for _, name := range models.Names() {
+		g, err := smallnet.Build(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := on.First([]task.Task{{Name: name, Graph: g}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Vanilla(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, live := peak.Vanilla(g); got.All[0] != all || got.Live[0] != live {
+			t.Errorf("%s: peaks %d and %d, package peak says %d and %d", name, got.All[0], got.Live[0], all, live)
 		}
 	}
 }

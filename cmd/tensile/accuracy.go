@@ -5,12 +5,13 @@ import (
 	"path/filepath"
 
 	"tensile/bench"
+	"tensile/task"
 	"tensile/weights"
 )
 
 // testing returns the networks of a run, ready to be tried on the test images beside the data that they learn from; nil where there
 // are none, where nothing computes, and for graphs of the user's own that cannot be tried, having no running statistics, for example.
-func (f *runFlags) testing(w bench.Workload) ([]*bench.Evaluation, error) {
+func (f *runFlags) testing(w []task.Task) ([]*bench.Evaluation, error) {
 	if f.dataDir == "" || f.simulated() {
 		return nil, nil
 	}

@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/bench"
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/scheduler"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -222,7 +222,7 @@ func (s *submission) check(models []string) error {
 
 // load builds the networks. Their data set is read where the executor runs; if it is here too, the sizes of the images follow
 // from it.
-func (s *submission) load(models []string) (bench.Workload, error) {
+func (s *submission) load(models []string) ([]task.Task, error) {
 	if w, err := s.workloadFlags.load(models); err == nil {
 		return w, nil
 	}
@@ -238,7 +238,7 @@ type wish struct {
 }
 
 // wish returns the job for a task, one of several.
-func (s *submission) wish(t bench.Task, jobs int) (wish, error) {
+func (s *submission) wish(t task.Task, jobs int) (wish, error) {
 	save, err := absolute(savedAs(s.save, jobs, t.Name))
 	if err != nil {
 		return wish{}, err

@@ -12,6 +12,8 @@ import (
 	"tensile/graph"
 	"tensile/models"
 	"tensile/scheduler"
+	"tensile/task"
+	"tensile/workload"
 
 	"errors"
 	"fmt"
@@ -45,7 +47,7 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
 }
 
-func (f *workloadFlags) load(names []string) (bench.Workload, error) {
+func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	for _, size := range []struct {
 		flag           string
 		v, least, most int // most 0: the network's own
@@ -63,7 +65,7 @@ func (f *workloadFlags) load(names []string) (bench.Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bench.Load(names, bench.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
+	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
 		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Seed: f.seed, DataDir: f.dataDir})
 }
 
@@ -129,7 +131,7 @@ func (f *planFlags) simulated() bool { return strings.HasPrefix(f.device, "sim:"
 
 // session is a workload, planned for a device.
 type session struct {
-	workload bench.Workload
+	workload []task.Task
 	device   device.Device
 	planner  *bench.Planner
 	planned  *bench.Planned
@@ -204,7 +206,7 @@ func (s *session) prefer(priorities []int, swapRates []float64) {
 }
 
 // perJob repeats each MODEL's value for its copies, which have one graph.
-func perJob[T any](values []T, w bench.Workload) []T {
+func perJob[T any](values []T, w []task.Task) []T {
 	if values == nil {
 		return nil
 	}

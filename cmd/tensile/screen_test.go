@@ -9,6 +9,7 @@ import (
 	"tensile/bench"
 	"tensile/peak"
 	"tensile/scheduler"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -16,7 +17,7 @@ import (
 func twoJobs() (*session, *bench.Planned) {
 	p := &bench.Planned{Result: scheduler.Result{Jobs: []scheduler.Scheduled{
 		{Footprint: peak.Footprint{Peak: 1 << 20}}, {Footprint: peak.Footprint{Peak: 2 << 20}}}}}
-	return &session{workload: bench.Workload{{Name: "a"}, {Name: "b"}}, planned: p}, p
+	return &session{workload: []task.Task{{Name: "a"}, {Name: "b"}}, planned: p}, p
 }
 
 // report is that of an iteration on a device with data.

@@ -8,6 +8,7 @@ import (
 
 	"tensile/bench"
 	"tensile/internal/bus"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -49,7 +50,7 @@ func (p *pace) begin(c *children) {
 }
 
 // train has all jobs train up to an iteration, and returns when they rest there or when the training is over.
-func (p *pace) train(ctx context.Context, w bench.Workload, until int, over <-chan struct{}) error {
+func (p *pace) train(ctx context.Context, w []task.Task, until int, over <-chan struct{}) error {
 	told := false
 	for {
 		p.mu.Lock()

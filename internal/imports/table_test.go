@@ -21,7 +21,7 @@ var rows = [][]string{
 	{"data", "weights"},
 	{"device", "device/..."},
 	{"task"}, // what a device is fed
-	{"planner"},
+	{"workload", "planner"},
 	{"swapexec"},
 	{"executor"},
 	{"wire"},

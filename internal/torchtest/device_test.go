@@ -33,7 +33,7 @@ func TestSameAsDevice(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			w := bench.Workload{{Name: name, Model: name, Graph: g, Seed: k.Seed, Data: k.Data}}
+			w := []task.Task{{Name: name, Model: name, Graph: g, Seed: k.Seed, Data: k.Data}}
 			planned, err := bench.NewPlanner(w, d, scheduler.Options{}).Plan("none-live", 0)
 			if err != nil {
 				t.Fatal(err)

@@ -1,4 +1,4 @@
-package bench
+package workload
 
 import (
 	"errors"
@@ -13,16 +13,18 @@ import (
 	"tensile/models"
 )
 
-// split takes the number of copies off a name. A number of blocks per stage, as in resnet:2,2,2,2, is not one.
+// maxCopies limits a typing error, not a use.
+const maxCopies = 1000
+
+// split cuts the number of copies off a name. A number of blocks per stage, as in resnet:2,2,2,2, is not one.
 func split(name string) (model string, copies int, err error) {
 	head, tail, found := cutLast(name, ":")
 	if !found || strings.Contains(tail, ",") {
 		return name, 1, nil
 	}
-	const most = 1000
 	n, err := strconv.Atoi(tail)
-	if err != nil || n < 1 || n > most {
-		return "", 0, fmt.Errorf("model %q: the number of copies after the colon must be 1 to %d", name, most)
+	if err != nil || n < 1 || n > maxCopies {
+		return "", 0, fmt.Errorf("model %q: the number of copies after the colon must be 1 to %d", name, maxCopies)
 	}
 	return head, n, nil
 }
@@ -57,8 +59,8 @@ func build(model string, s Settings) (*graph.Graph, error) {
 		Vocabulary: s.Vocabulary, Batch: s.Batch, Optimizer: s.Optimizer})
 }
 
-// readers tells of each model whether it reads sequences; graphs in files are left out.
-func readers(names []string, s Settings) (map[string]bool, error) {
+// sequenceReaders tells for each network whether it reads sequences. Graphs in files are left out.
+func sequenceReaders(names []string, s Settings) (map[string]bool, error) {
 	sequences := make(map[string]bool)
 	for _, name := range names {
 		if isGraph(name) {
@@ -87,9 +89,9 @@ func noGraph(path string, folder bool) error {
 	return fmt.Errorf("%s is a file, but no .json graph: tensile graph MODEL makes one; other forms are not read", path)
 }
 
-// own returns the settings of a model. In a workload of networks that read images and of ones that read sequences, each
-// has those of its sort; in others a setting of the wrong sort is left for models.Build to refuse.
-func (s Settings) own(model string, sequences map[string]bool) Settings {
+// settingsOf returns the settings that apply to a model. Where some networks read images and others sequences, each gets
+// the settings of its sort. Where all are of one sort, models.Build refuses a setting of the other.
+func (s Settings) settingsOf(model string, sequences map[string]bool) Settings {
 	mixed := false
 	for _, reads := range sequences {
 		mixed = mixed || reads != sequences[model]
@@ -118,16 +120,16 @@ func readGraph(path string) (*graph.Graph, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	case !fitsJob(g.Name):
 		return nil, fmt.Errorf("%s: the graph is called %.40q: jobs and files take its name, give it one of 1 to %d printable characters without slashes",
-			path, g.Name, longestName)
+			path, g.Name, maxName)
 	}
 	return g, nil
 }
 
-// longestName leaves room in a file's name.
-const longestName = 100
+// maxName is the limit of a graph's name in bytes: it leaves room in the name of a file.
+const maxName = 100
 
 // fitsJob reports whether a graph's name can be that of a job, which stands in lines and in the names of files.
 func fitsJob(name string) bool {
 	strange := func(r rune) bool { return !strconv.IsPrint(r) || r == '/' || r == '\\' }
-	return name != "" && len(name) <= longestName && utf8.ValidString(name) && !strings.ContainsFunc(name, strange)
+	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsFunc(name, strange)
 }

@@ -1,25 +1,13 @@
-package bench
+package workload
 
 import (
+	"cmp"
 	"fmt"
 
 	"tensile/autodiff"
 	"tensile/data"
-	"tensile/graph"
 	"tensile/task"
 )
-
-// Workload is a set of jobs that train together.
-type Workload []Task
-
-// Task is one job of a workload.
-type Task struct {
-	Name  string // of the job
-	Model string
-	Graph *graph.Graph
-	Seed  uint64        // of weights, dropout and the order of examples
-	Data  *data.Dataset // nil: the graph's inputs are not images and labels
-}
 
 // Settings are common to the tasks of a workload; zero fields take each model's defaults.
 type Settings struct {
@@ -27,19 +15,20 @@ type Settings struct {
 	Sequence, Vocabulary     int // of networks that read sequences
 	Batch                    int
 	Optimizer                autodiff.Optimizer
-	Seed                     uint64
+	Seed                     uint64 // of the first task: weights, dropout and the order of examples
 	DataDir                  string // "": a synthetic set per job
 }
 
-// Load builds the workload that names describe: a model or a file with a graph in JSON form, each with an optional
-// number of copies, MODEL[:N].
-func Load(names []string, s Settings) (Workload, error) {
-	var w Workload
+// Load builds the tasks that names describe. A name is MODEL[:N]: a network or the path of a .json graph, and how many
+// copies of it train. Each task has a name and a seed of its own; copies share their graph, and all share the data of a
+// folder.
+func Load(names []string, s Settings) ([]task.Task, error) {
+	var tasks []task.Task
 	chosen, copies, err := splitAll(names)
 	if err != nil {
 		return nil, err
 	}
-	sequences, err := readers(chosen, s)
+	sequences, err := sequenceReaders(chosen, s)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +37,7 @@ func Load(names []string, s Settings) (Workload, error) {
 		return nil, err
 	}
 	for i, model := range chosen {
-		g, err := build(model, s.own(model, sequences))
+		g, err := build(model, s.settingsOf(model, sequences))
 		if err != nil {
 			return nil, err
 		}
@@ -58,15 +47,15 @@ func Load(names []string, s Settings) (Workload, error) {
 			}
 		}
 		for range copies[i] {
-			t := Task{Name: g.Name, Model: g.Name, Graph: g, Seed: s.Seed + uint64(len(w)), Data: set}
+			t := task.Task{Name: g.Name, Model: g.Name, Graph: g, Seed: s.Seed + uint64(len(tasks)), Data: set}
 			if t.Data == nil {
 				t.Data = task.Synthetic(g, t.Seed)
 			}
-			w = append(w, t)
+			tasks = append(tasks, t)
 		}
 	}
-	w.number()
-	return w, nil
+	number(tasks)
+	return tasks, nil
 }
 
 // open opens the data folder, if one is named, and sets the sizes that follow from it.
@@ -87,14 +76,15 @@ func (s *Settings) open() (*data.Dataset, error) {
 	case s.Classes != 0 && s.Classes < set.Classes():
 		return nil, fmt.Errorf("%s has %d classes: leave --classes out or set it to %d or more", set.Name(), set.Classes(), set.Classes())
 	}
-	s.Image, s.Channels, s.Classes = height, channels, or(s.Classes, set.Classes())
+	s.Image, s.Channels, s.Classes = height, channels, cmp.Or(s.Classes, set.Classes())
 	return set, nil
 }
 
-// number gives every job a name of its own: that of its model, with a number where several jobs are of one model.
-func (w Workload) number() {
+// number gives every task a name of its own: that of its model, with a number where several tasks are of one model. A
+// model that is called like such a name keeps it.
+func number(tasks []task.Task) {
 	count := make(map[string]int)
-	for _, t := range w {
+	for _, t := range tasks {
 		count[t.Model]++
 	}
 	taken := make(map[string]bool)
@@ -102,18 +92,12 @@ func (w Workload) number() {
 		taken[model] = n == 1
 	}
 	last := make(map[string]int)
-	for i, t := range w {
-		for count[t.Model] > 1 && (w[i].Name == t.Model || taken[w[i].Name]) {
+	for i := range tasks {
+		t := &tasks[i]
+		for count[t.Model] > 1 && (t.Name == t.Model || taken[t.Name]) {
 			last[t.Model]++
-			w[i].Name = fmt.Sprintf("%s.%d", t.Model, last[t.Model])
+			t.Name = fmt.Sprintf("%s.%d", t.Model, last[t.Model])
 		}
-		taken[w[i].Name] = true
+		taken[t.Name] = true
 	}
-}
-
-func or(v, otherwise int) int {
-	if v == 0 {
-		return otherwise
-	}
-	return v
 }
