@@ -16,7 +16,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/planner"
-	"tensile/scheduler"
+	"tensile/report"
 	"tensile/wire"
 	"tensile/workload"
 )
@@ -60,7 +60,7 @@ func quantiles(samples []time.Duration) Quantiles {
 		return Quantiles{}
 	}
 	slices.Sort(samples)
-	at := func(p int) float64 { return Milliseconds(samples[(len(samples)-1)*p/100]) }
+	at := func(p int) float64 { return report.Milliseconds(samples[(len(samples)-1)*p/100]) }
 	return Quantiles{len(samples), at(50), at(99)}
 }
 
@@ -96,7 +96,7 @@ func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*C
 func (s *stand) with(ctx context.Context, dir string, share float64, measure func(context.Context) error) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	config, err := s.config(share)
+	config, err := s.config(ctx, share)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *stand) with(ctx context.Context, dir string, share float64, measure fun
 	return measure(ctx)
 }
 
-func (s *stand) config(share float64) (controller.Config, error) {
+func (s *stand) config(ctx context.Context, share float64) (controller.Config, error) {
 	w, err := workload.Load([]string{s.options.Model}, workload.Settings{Batch: 1})
 	if err != nil {
 		return controller.Config{}, err
@@ -144,7 +144,9 @@ func (s *stand) config(share float64) (controller.Config, error) {
 		return controller.Config{}, err
 	}
 	on.Profile = func(*graph.Graph) (planner.Profile, error) { return s.profile, nil } // the device is closed by then
-	planned, err := NewPlanner(w, d, scheduler.Options{}).Plan("tensile", 0)
+	r := on.Request(s.profile.Job(w[0].Name, 1, s.graph))
+	r.Policy = "tensile"
+	planned, err := planner.Plan(ctx, r)
 	if err != nil {
 		return controller.Config{}, err
 	}
@@ -172,7 +174,7 @@ func (s *stand) measure(ctx context.Context, r *ControllerReport) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	r.Joined = Milliseconds(time.Since(begin))
+	r.Joined = report.Milliseconds(time.Since(begin))
 	r.PerExecutor = (resident() - before) / int64(max(1, s.options.Executors))
 	var err error
 	if r.Put, err = s.puts(ctx, 500); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tensile/internal/bus"
+	"tensile/report"
 	"tensile/wire"
 )
 
@@ -158,7 +159,7 @@ func (s *stand) load(ctx context.Context, jobs map[string]*drone, r *ControllerR
 			return err
 		}
 		if r.ReportsLost = total - taken; taken == total || taken == last {
-			r.Backlog = Milliseconds(time.Since(drained))
+			r.Backlog = report.Milliseconds(time.Since(drained))
 			return nil
 		}
 		last = taken

@@ -11,8 +11,10 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/plan"
+	"tensile/planner"
 	"tensile/pool"
 	"tensile/program"
+	"tensile/report"
 	"tensile/scheduler"
 	"tensile/workload"
 )
@@ -103,9 +105,11 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 		return PlanCost{}, err
 	}
 	g := w[0].Graph
-	planner := NewPlanner(w, d, scheduler.Options{NoRecompute: true, Pack: "size"})
-	planner.Until(ctx)
-	planner.Lowest()
+	r, err := request(w, d, scheduler.Options{NoRecompute: true, Pack: "size"})
+	if err != nil {
+		return PlanCost{}, err
+	}
+	r.Lowest = true
 	least := PlanCost{Model: model, Ops: len(g.Ops)}
 	times := o.Times
 	if least.Ops < 2000 {
@@ -115,12 +119,12 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 		if err := context.Cause(ctx); err != nil {
 			return PlanCost{}, err
 		}
-		planned, err := planner.Schedule("tensile", 0)
+		planned, err := planner.Schedule(ctx, r)
 		if err != nil {
 			return PlanCost{}, err
 		}
 		s := planned.Jobs[0]
-		now := PlanCost{Plan: Milliseconds(planned.PlanTime)}
+		now := PlanCost{Plan: report.Milliseconds(planned.PlanTime)}
 		enough := int64(s.Footprint.Peak + s.Footprint.Peak/128) // as where no budget asks for less
 		now.Pack = timed(func() { s.Layout, err = program.PlaceBy(g, s.Plan, d.Align(), pool.Options{Enough: enough}) })
 		if err != nil {
@@ -151,7 +155,7 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 func timed(do func()) float64 {
 	since := time.Now()
 	do()
-	return Milliseconds(time.Since(since))
+	return report.Milliseconds(time.Since(since))
 }
 
 // ReplanCost is what it takes to plan again for several jobs after their latencies have changed.
@@ -174,31 +178,30 @@ func measureReplan(ctx context.Context, d device.Device, o PlannerOptions) ([]Re
 	if err != nil {
 		return nil, err
 	}
-	plain := NewPlanner(w, d, scheduler.Options{})
-	plain.Until(ctx)
-	_, live, err := plain.Vanilla()
+	plain, err := request(w, d, scheduler.Options{})
+	if err != nil {
+		return nil, err
+	}
+	vanilla, err := planner.Vanilla(ctx, plain)
 	if err != nil {
 		return nil, err
 	}
 	var rows []ReplanCost
 	for _, percent := range []graph.Bytes{0, 90, 60} {
-		planner := NewPlanner(w, d, scheduler.Options{NoRecompute: percent == 0})
-		planner.Until(ctx)
-		if percent == 0 {
-			planner.Lowest()
-		}
+		plain.Options.NoRecompute, plain.Lowest = percent == 0, percent == 0
+		plain.Budget = vanilla.Live[0] * jobs * percent / 100
 		row := ReplanCost{Jobs: jobs, Ops: len(w[0].Graph.Ops), Budget: float64(percent) / 100}
 		for i := range o.Times {
 			if err := context.Cause(ctx); err != nil {
 				return nil, err
 			}
-			planner.disturb(uint64(i), 0.03)
-			var planned *Planned
-			all := timed(func() { planned, err = planner.Plan("tensile", live[0]*jobs*percent/100) })
+			again := disturbed(plain, uint64(i), 0.03)
+			var planned *planner.Planned
+			all := timed(func() { planned, err = planner.Plan(ctx, again) })
 			if err != nil {
 				return nil, err
 			}
-			if now := Milliseconds(planned.PlanTime); i == 0 || now < row.Plan {
+			if now := report.Milliseconds(planned.PlanTime); i == 0 || now < row.Plan {
 				row.Plan = now
 			}
 			if i == 0 || all < row.All {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tensile/pool"
+	"tensile/report"
 )
 
 // PoolOptions say on what the ways to pack are compared.
@@ -116,7 +117,7 @@ func (m *packer) all(instance string, buffers []pool.Buffer) (Packing, error) {
 }
 
 func methodPacking(method string, l pool.Layout, took time.Duration) MethodPacking {
-	return MethodPacking{Method: method, Height: l.Height, Ratio: heightRatio(l.Height, l.LowerBound), Time: Milliseconds(took)}
+	return MethodPacking{Method: method, Height: l.Height, Ratio: heightRatio(l.Height, l.LowerBound), Time: report.Milliseconds(took)}
 }
 
 func heightRatio(height, bound int64) float64 {

@@ -8,12 +8,12 @@ import (
 	"runtime"
 	"time"
 
-	"tensile/bench"
 	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
+	"tensile/internal/local"
+	"tensile/planner"
 	"tensile/predictor"
-	"tensile/scheduler"
 	"tensile/task"
 )
 
@@ -85,8 +85,13 @@ func draw(rng *rand.Rand, facts cost.Facts) (*graph.Graph, error) {
 
 // one trains a network beside some rivals and takes the latency of each op in each iteration but the first.
 func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Meter) ([]predictor.Sample, error) {
-	w := []task.Task{{Name: g.Name, Model: g.Name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
-	planned, err := bench.NewPlanner(w, d, scheduler.Options{}).Plan("none-live", 0)
+	tasks := []task.Task{{Name: g.Name, Model: g.Name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
+	request, err := planner.Of(d, planner.Roofline(d.Facts())).First(tasks)
+	if err != nil {
+		return nil, err
+	}
+	request.Policy = "none-live"
+	planned, err := planner.Plan(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +104,7 @@ func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Mete
 	var samples []predictor.Sample
 	begin := time.Now()
 	beside := startRivals(n)
-	_, err = bench.Train(ctx, d, w, planned, 0, iterations, func(it bench.Iterated) {
+	_, err = local.Train(ctx, d, tasks, planned.Programs, 0, iterations, func(it local.Iterated) {
 		if it.Report.Iteration == 0 {
 			return
 		}

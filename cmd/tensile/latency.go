@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/bench"
 	"tensile/calibrate"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
 	"tensile/planner"
 	"tensile/predictor"
+	"tensile/report"
 )
 
 // latencyFlags say where the latencies come from that plans are made with before anything was measured.
@@ -59,22 +59,8 @@ func (f *planFlags) latencies(d device.Device) planner.Latencies {
 	}
 }
 
-// assume has the session plan with predicted latencies, if a model is there or can be made.
-func (s *session) assume(p *planFlags) error {
-	var err error
-	if s.latency, err = p.findModel(s.device); err != nil {
-		return err
-	}
-	latencies := p.latencies(s.device)
-	for i, t := range s.workload {
-		latency, slack := latencies(t.Graph)
-		s.planner.Assume(i, latency, slack)
-	}
-	return nil
-}
-
-// measured has the session plan anew with the latencies that a run of the same jobs has measured.
-func (s *session) measured(p *planFlags, run *bench.Run, planned *bench.Planned) error {
+// measured plans again, with the latencies that a run of the same jobs has measured.
+func (s *session) measured(ctx context.Context, p *planFlags, run *report.Run, planned *planner.Planned) error {
 	p.latency.measured = make(map[graph.Digest][]time.Duration)
 	for i, t := range s.workload {
 		latency := run.Jobs[i].Watched.Latencies(planned.Jobs[i].Plan, len(t.Graph.Ops))
@@ -82,11 +68,11 @@ func (s *session) measured(p *planFlags, run *bench.Run, planned *bench.Planned)
 			return fmt.Errorf("job %s: not every op was measured; --measured wants more --iterations", t.Name)
 		}
 		p.latency.measured[t.Graph.Digest()] = latency
-		s.planner.Assume(i, latency, nil)
+		s.request.Jobs[i].Latency, s.request.Jobs[i].Slack = latency, nil
 	}
 	s.latency = "measured in the vanilla run"
 	var err error
-	s.planned, err = s.planner.Plan(p.policy, s.budget)
+	s.planned, err = planner.Plan(ctx, s.request)
 	return err
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/bench"
+	"tensile/report"
 	"tensile/workload"
 )
 
@@ -26,7 +26,7 @@ freed within an iteration (all), and when everything is freed after its last use
 			if json {
 				return printJSON(c.OutOrStdout(), all)
 			}
-			return bench.WriteCatalog(c.OutOrStdout(), all)
+			return report.WriteCatalog(c.OutOrStdout(), all)
 		},
 	}
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")

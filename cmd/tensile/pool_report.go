@@ -7,9 +7,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"tensile/bench"
 	"tensile/graph"
 	"tensile/pool"
+	"tensile/report"
 )
 
 // poolReport is what tensile pool prints. All but the time are counts or bytes.
@@ -26,7 +26,7 @@ type poolReport struct {
 
 func newPoolReport(p *packing, l pool.Layout, took time.Duration) *poolReport {
 	return &poolReport{name: p.name, Buffers: len(p.buffers), LowerBound: l.LowerBound, Height: l.Height, Optimal: l.Optimal,
-		Time: bench.Milliseconds(took), Iteration: p.iteration}
+		Time: report.Milliseconds(took), Iteration: p.iteration}
 }
 
 // write prints the report for people.

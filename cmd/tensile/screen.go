@@ -6,8 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"tensile/bench"
 	"tensile/graph"
+	"tensile/planner"
+	"tensile/report"
 	"tensile/wire"
 )
 
@@ -36,14 +37,14 @@ func (s *screen) head(policy string) {
 	}
 	p := s.session.planned
 	budget := "no budget"
-	if s.session.budget > 0 {
-		budget = "budget " + s.session.budget.String()
+	if s.session.request.Budget > 0 {
+		budget = "budget " + s.session.request.Budget.String()
 	}
 	fmt.Fprintf(s.out, "device %s, policy %s, %s: slot peak %s, arena %s, planned in %.1f ms, packed in %.1f ms, proven in %.1f ms\n",
 		s.session.device.Name(), policy, budget, p.SlotPeak, p.Arena,
-		bench.Milliseconds(p.PlanTime), bench.Milliseconds(p.PackTime), bench.Milliseconds(p.Proof))
+		report.Milliseconds(p.PlanTime), report.Milliseconds(p.PackTime), report.Milliseconds(p.Proof))
 	if p.Limited {
-		fmt.Fprintln(s.out, limited(p.Work))
+		fmt.Fprintln(s.out, report.LimitedWork(p.Work))
 	}
 	fmt.Fprintf(s.out, "latencies: %s\n", s.session.latency)
 	if l := s.session.link; l.rate > 0 {
@@ -68,7 +69,7 @@ func (s *screen) part(title string) {
 }
 
 // observer is what is told of the iterations of a run, after its first part has begun; nil with --json.
-func (s *screen) observer(p *bench.Planned) func(int, *wire.Report) {
+func (s *screen) observer(p *planner.Planned) func(int, *wire.Report) {
 	if s.silent {
 		return nil
 	}
@@ -87,7 +88,7 @@ func line(name string, r *wire.Report, iterations int, resident graph.Bytes) str
 		loss = fmt.Sprintf("  loss %.4f", *r.Loss)
 	}
 	return fmt.Sprintf("  %-12s %*d/%d  %7.2f it/s%s  resident %s  stall %.1f ms", name, len(fmt.Sprint(iterations)),
-		r.Iteration+1, iterations, 1/max(took, 1e-9), loss, resident, bench.Milliseconds(r.Stall))
+		r.Iteration+1, iterations, 1/max(took, 1e-9), loss, resident, report.Milliseconds(r.Stall))
 }
 
 // draw shows a job's new line. Without a terminal it keeps silent for a second after each line, but for the last.

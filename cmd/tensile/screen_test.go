@@ -6,22 +6,22 @@ import (
 	"testing"
 	"time"
 
-	"tensile/bench"
 	"tensile/peak"
+	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/task"
 	"tensile/wire"
 )
 
 // twoJobs is a session of which a screen can speak.
-func twoJobs() (*session, *bench.Planned) {
-	p := &bench.Planned{Result: scheduler.Result{Jobs: []scheduler.Scheduled{
+func twoJobs() (*session, *planner.Planned) {
+	p := &planner.Planned{Result: scheduler.Result{Jobs: []scheduler.Scheduled{
 		{Footprint: peak.Footprint{Peak: 1 << 20}}, {Footprint: peak.Footprint{Peak: 2 << 20}}}}}
 	return &session{workload: []task.Task{{Name: "a"}, {Name: "b"}}, planned: p}, p
 }
 
-// report is that of an iteration on a device with data.
-func report(iteration int, loss float32) *wire.Report {
+// withLoss is the report of an iteration on a device with data.
+func withLoss(iteration int, loss float32) *wire.Report {
 	r := silent(iteration)
 	r.Loss = &loss
 	return r
@@ -39,7 +39,7 @@ func TestTerminal(t *testing.T) {
 	screen := &screen{out: &out, session: s, terminal: true, iterations: 10}
 	screen.part("tensile")
 	observe := screen.observer(p)
-	observe(1, report(0, 2.5))
+	observe(1, withLoss(0, 2.5))
 	observe(0, silent(0))
 	const (
 		waiting = "\r\x1b[2K  a            waiting\n"
@@ -52,7 +52,7 @@ func TestTerminal(t *testing.T) {
 	// The next part begins below the last drawing.
 	out.Reset()
 	screen.part("again")
-	screen.observer(p)(0, report(9, 1))
+	screen.observer(p)(0, withLoss(9, 1))
 	if strings.Contains(out.String(), "\x1b[2A") {
 		t.Errorf("a new part draws over the old one: %q", out.String())
 	}
@@ -66,7 +66,7 @@ func TestNoTerminal(t *testing.T) {
 	screen.part("tensile")
 	observe := screen.observer(p)
 	for i := range 3 {
-		observe(0, report(i, 1))
+		observe(0, withLoss(i, 1))
 	}
 	text := out.String()
 	if strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, " 1/3 ") || !strings.Contains(text, " 3/3 ") || strings.Count(text, "it/s") > 3 {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"tensile/bench"
 	"tensile/internal/bus"
+	"tensile/report"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -89,7 +89,7 @@ func (p *pace) watch(ctx context.Context, conn *bus.Conn) (stop func(), err erro
 
 // inTurns runs two trainings of the same jobs, a block of iterations of one and then the same of the other, so that what
 // else the machine does hits both. While one trains, the jobs of the other rest in Home.
-func inTurns(ctx context.Context, trainings [2]*training, begin [2]func()) (runs [2]*bench.Run, err error) {
+func inTurns(ctx context.Context, trainings [2]*training, begin [2]func()) (runs [2]*report.Run, err error) {
 	given := ctx
 	ctx, cancel := context.WithCancelCause(given)
 	var ends [2]chan struct{}
@@ -103,7 +103,7 @@ func inTurns(ctx context.Context, trainings [2]*training, begin [2]func()) (runs
 			}
 		}()
 	}
-	for _, until := range bench.Blocks(trainings[0].flags.iterations) {
+	for _, until := range report.Blocks(trainings[0].flags.iterations) {
 		for i, t := range trainings {
 			if ctx.Err() != nil {
 				break

@@ -29,8 +29,10 @@ var rows = [][]string{
 	{"agent"},
 	{"controller"},
 	{"internal/bus"},
-	{"bench"},
+	{"report"},
+	{"internal/local"},
 	{"calibrate"},
+	{"bench"},
 	{"cmd/tensile"},
 }
 

@@ -1,4 +1,4 @@
-package bench
+package local
 
 import (
 	"tensile/executor"

@@ -1,4 +1,4 @@
-package bench
+package local
 
 import (
 	"context"
@@ -18,10 +18,15 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/internal/needs"
+	"tensile/planner"
+	"tensile/report"
 	"tensile/scheduler"
 	"tensile/task"
 	"tensile/workload"
 )
+
+// tight is a budget for two small copies of lenet that their plans do not fit unless something moves.
+const tight = 1792 * graph.KiB
 
 // counted is a device that counts its open jobs, and can fail to open or close one.
 type counted struct {
@@ -72,17 +77,29 @@ func (j *countedJob) Close() error {
 }
 
 // setting is two small jobs on a device.
-func setting(t *testing.T, d device.Device) ([]task.Task, *Planned) {
+func setting(t *testing.T, d device.Device) ([]task.Task, *planner.Planned) {
 	t.Helper()
 	w, err := workload.Load([]string{"lenet:2"}, workload.Settings{Batch: 2, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	planned, err := NewPlanner(w, d, scheduler.Options{}).Plan("tensile", tight)
+	request := asked(t, w, d)
+	request.Policy, request.Budget = "tensile", tight
+	planned, err := planner.Plan(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w, planned
+}
+
+// asked is the request for plans of tasks on a device, by the roofline.
+func asked(t testing.TB, tasks []task.Task, d device.Device) scheduler.Request {
+	t.Helper()
+	r, err := planner.Of(d, planner.Roofline(d.Facts())).First(tasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func simulated(t *testing.T) *counted {
@@ -115,7 +132,7 @@ func TestTrain(t *testing.T) {
 		w, planned := setting(t, d)
 		var seen [2][]int
 		var stalls [2]time.Duration
-		run, err := Train(t.Context(), d, w, planned, tight, 3, func(it Iterated) {
+		run, err := Train(t.Context(), d, w, planned.Programs, tight, 3, func(it Iterated) {
 			seen[it.Job] = append(seen[it.Job], it.Report.Iteration)
 			stalls[it.Job] += it.Report.Stall
 			if isNaN := math.IsNaN(float64(it.Loss)); isNaN != (name == "sim") {
@@ -154,17 +171,18 @@ func TestTrainNoise(t *testing.T) {
 
 func trainNoise(t *testing.T, d *counted) {
 	w := []task.Task{{Name: "zoo", Model: "zoo", Graph: devicetest.Zoo(), Seed: 4}, {Name: "tiny", Model: "tiny", Graph: devicetest.Tiny(), Seed: 5}}
-	planner := NewPlanner(w, d, scheduler.Options{})
-	_, live, err := planner.Vanilla()
+	request := asked(t, w, d)
+	peaks, err := planner.Vanilla(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	train := func(policy string, budget graph.Bytes) (*Planned, *Run) {
-		planned, err := planner.Plan(policy, budget)
+	train := func(policy string, budget graph.Bytes) (*planner.Planned, *report.Run) {
+		request.Policy, request.Budget = policy, budget
+		planned, err := planner.Plan(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		run, err := Train(t.Context(), d, w, planned, budget, 4, nil)
+		run, err := Train(t.Context(), d, w, planned.Programs, budget, 4, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,13 +190,10 @@ func trainNoise(t *testing.T, d *counted) {
 	}
 	plain, vanilla := train("none-live", 0)
 	planned, run := train("tensile", plain.Arena*9/10)
-	report, err := Compare(w, planner, planned, 0, run, vanilla)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, j := range report.Jobs {
-		if j.BitIdentical == nil || !*j.BitIdentical || j.LossFirst == nil || j.VanillaLive != live[i] {
-			t.Errorf("%s: bit_identical %v, loss %v, vanilla live %d, want %d", j.Job, j.BitIdentical, j.LossFirst, j.VanillaLive, live[i])
+	compared := report.Compare(w, planned, report.MemoryOf(planned, peaks), 0, run, vanilla)
+	for i, j := range compared.Jobs {
+		if j.BitIdentical == nil || !*j.BitIdentical || j.LossFirst == nil || j.VanillaLive != peaks.Live[i] {
+			t.Errorf("%s: bit_identical %v, loss %v, vanilla live %d, want %d", j.Job, j.BitIdentical, j.LossFirst, j.VanillaLive, peaks.Live[i])
 		}
 	}
 	// A run that went wrong in one bit of one weight is told from it.
@@ -186,11 +201,8 @@ func trainNoise(t *testing.T, d *counted) {
 		run.Jobs[1].Weights[s] = task.Digest([]float32{1})
 		break
 	}
-	report, err = Compare(w, planner, planned, 0, run, vanilla)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !*report.Jobs[0].BitIdentical || *report.Jobs[1].BitIdentical {
+	compared = report.Compare(w, planned, report.MemoryOf(planned, peaks), 0, run, vanilla)
+	if !*compared.Jobs[0].BitIdentical || *compared.Jobs[1].BitIdentical {
 		t.Error("a wrong weight of the second job is not seen, or seen in the first")
 	}
 }
@@ -208,7 +220,7 @@ func TestTrainCancelled(t *testing.T) {
 				cancel(cause)
 			}
 			seen := 0
-			run, err := Train(ctx, d, w, planned, 0, 1000, func(Iterated) {
+			run, err := Train(ctx, d, w, planned.Programs, 0, 1000, func(Iterated) {
 				if seen++; seen == after {
 					cancel(cause)
 				}
@@ -222,7 +234,7 @@ func TestTrainCancelled(t *testing.T) {
 			cancel(nil)
 		}
 		// The device still works.
-		if _, err := Train(t.Context(), d, w, planned, 0, 2, nil); err != nil {
+		if _, err := Train(t.Context(), d, w, planned.Programs, 0, 2, nil); err != nil {
 			t.Errorf("%s: after cancelled runs: %v", d.Name(), err)
 		}
 	}
@@ -233,35 +245,35 @@ func TestTrainTrouble(t *testing.T) {
 	d := simulated(t)
 	w, planned := setting(t, d)
 	d.full = 2
-	if _, err := Train(t.Context(), d, w, planned, 0, 2, nil); !errors.Is(err, errDevice) || d.opened != 1 || d.closed != 1 {
+	if _, err := Train(t.Context(), d, w, planned.Programs, 0, 2, nil); !errors.Is(err, errDevice) || d.opened != 1 || d.closed != 1 {
 		t.Errorf("a device that is full at the second job: %v, %d opened, %d closed", err, d.opened, d.closed)
 	}
 
 	d = simulated(t)
 	d.close = errDevice
-	if _, err := Train(t.Context(), d, w, planned, 0, 2, nil); !errors.Is(err, errDevice) {
+	if _, err := Train(t.Context(), d, w, planned.Programs, 0, 2, nil); !errors.Is(err, errDevice) {
 		t.Errorf("a device whose jobs fail to close: %v", err)
 	}
 
 	d = simulated(t)
-	if _, err := Train(t.Context(), d, w, planned, planned.Programs[0].Arena-1, 2, nil); err == nil || !strings.Contains(err.Error(), "job lenet.1: its plan needs an arena of") || d.closed != d.opened {
+	if _, err := Train(t.Context(), d, w, planned.Programs, planned.Programs[0].Arena-1, 2, nil); err == nil || !strings.Contains(err.Error(), "job lenet.1: its plan needs an arena of") || d.closed != d.opened {
 		t.Errorf("a budget below the first arena: %v, %d opened, %d closed", err, d.opened, d.closed)
 	}
 }
 
 // Equal simulated runs are equal in everything.
 func TestTrainReproducible(t *testing.T) {
-	var runs []*Run
+	var runs []*report.Run
 	for range 2 {
 		d := simulated(t)
 		w, planned := setting(t, d)
-		run, err := Train(t.Context(), d, w, planned, tight, 3, nil)
+		run, err := Train(t.Context(), d, w, planned.Programs, tight, 3, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		runs = append(runs, run)
 	}
-	if diff := cmp.Diff(runs[0], runs[1], cmp.AllowUnexported(Watched{})); diff != "" {
+	if diff := cmp.Diff(runs[0], runs[1], cmp.AllowUnexported(report.Watched{})); diff != "" {
 		t.Errorf("two runs differ:\n%s", diff)
 	}
 }

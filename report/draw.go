@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"fmt"
@@ -20,12 +20,11 @@ const (
 	drawLane   = 26.0
 )
 
-// Draw writes an SVG of a job's plan: what is on the device over the steps, in grey without a plan and in blue with it, and
-// below it what the lanes do, at the steps during which they do it. The plan may have more steps than the job has ops: the
-// curve before it is as wide as that after it.
-func Draw(w io.Writer, name string, before []graph.Bytes, p *Planned, job int) {
-	after := p.Jobs[job].Footprint.Slots
-	d := &drawing{w: w, slots: len(after), most: max(1, slices.Max(before), slices.Max(after))}
+// Draw writes an SVG of a job's plan: what is on the device over the steps, in grey without a plan (before) and in blue with
+// it (after), and below the curves what the lanes do, at the steps during which they do it. The plan may have more steps
+// than the job has ops: both curves have the same width.
+func Draw(w io.Writer, name string, before, after []graph.Bytes, p *program.Program, t program.Timing) {
+	d := &drawing{w: w, slots: len(after), top: max(1, slices.Max(before), slices.Max(after))}
 	height := drawTop + drawHeight + 4*drawLane + 50
 	fmt.Fprintf(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" font-size=\"13\">\n", drawLeft+drawWidth+20, height)
 	fmt.Fprintf(w, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n")
@@ -36,16 +35,16 @@ func Draw(w io.Writer, name string, before []graph.Bytes, p *Planned, job int) {
 		share := float64(i) / 4
 		y := drawTop + drawHeight*(1-share)
 		fmt.Fprintf(w, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#00000022\"/>\n", drawLeft, y, drawLeft+drawWidth, y)
-		d.text(drawLeft-6, y+4, "end", graph.Bytes(share*float64(d.most)).String())
+		d.text(drawLeft-6, y+4, "end", graph.Bytes(share*float64(d.top)).String())
 	}
-	d.lanes(p.Programs[job], p.Timings[job])
+	d.lanes(p, t)
 	fmt.Fprintln(w, "</svg>")
 }
 
 type drawing struct {
 	w     io.Writer
-	slots int
-	most  graph.Bytes
+	slots int         // steps of the plan
+	top   graph.Bytes // of the memory axis
 }
 
 func (d *drawing) text(x, y float64, anchor, s string) {
@@ -56,7 +55,7 @@ func (d *drawing) text(x, y float64, anchor, s string) {
 func (d *drawing) area(colour string, slots []graph.Bytes) {
 	fmt.Fprintf(d.w, "<path fill=\"%s\" d=\"M%.1f %.1f", colour, drawLeft, drawTop+drawHeight)
 	for i, b := range slots {
-		y := drawTop + drawHeight*(1-float64(b)/float64(d.most))
+		y := drawTop + drawHeight*(1-float64(b)/float64(d.top))
 		fmt.Fprintf(d.w, "L%.2f %.1fL%.2f %.1f", drawLeft+drawWidth*float64(i)/float64(len(slots)), y, drawLeft+drawWidth*float64(i+1)/float64(len(slots)), y)
 	}
 	fmt.Fprintf(d.w, "L%.1f %.1fZ\"/>\n", drawLeft+drawWidth, drawTop+drawHeight)

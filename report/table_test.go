@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ func TestWriteTable(t *testing.T) {
 		MSRAll: 0.6, MSRLive: 0.5}, Touched: 41 << 20, EOR: pointer(1.25), EORLow: pointer(1.1), EORHigh: pointer(1.375), CBR: pointer(0.4), Stall: 12.34, Plans: 1, Transition: 5}
 	unmeasured := base
 	unmeasured.EOR, unmeasured.EORLow, unmeasured.EORHigh, unmeasured.CBR = nil, nil, nil, nil
-	r := Report{Total: base, Jobs: []JobMetrics{
+	r := Training{Total: base, Jobs: []JobMetrics{
 		{Job: "same", Metrics: base, LossFirst: pointer(2.5), LossLast: pointer(0.12345), BitIdentical: &yes, FirstEOR: pointer(1.5), Prediction: pointer(0.125)},
 		{Job: "other", Metrics: base, LossFirst: pointer(2), LossLast: pointer(1), BitIdentical: &no},
 		{Job: "no data", Metrics: unmeasured},
@@ -37,20 +37,20 @@ diverged    100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     
 total       100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.25 (1.10 to 1.38)  0.400      12.3      1            5.0
 `
 	// Without a vanilla run there is nothing to be slower than, and without data no loss.
-	alone := Report{Total: unmeasured, Jobs: []JobMetrics{{Job: "a", Metrics: unmeasured, LossFirst: pointer(2.5), LossLast: pointer(1)}}}
+	alone := Training{Total: unmeasured, Jobs: []JobMetrics{{Job: "a", Metrics: unmeasured, LossFirst: pointer(2.5), LossLast: pointer(1)}}}
 	const losses = `
 JOB       NEEDS      PLAN  SAVED             LOSS
 a      80.00MiB  41.00MiB   49 %  2.5000 > 1.0000
 total  80.00MiB  41.00MiB   49 %
 `
-	simulated := Report{Total: unmeasured, Jobs: []JobMetrics{{Job: "a", Metrics: unmeasured}}}
+	simulated := Training{Total: unmeasured, Jobs: []JobMetrics{{Job: "a", Metrics: unmeasured}}}
 	const sizes = `
 JOB       NEEDS      PLAN  SAVED
 a      80.00MiB  41.00MiB   49 %
 total  80.00MiB  41.00MiB   49 %
 `
 	for _, test := range []struct {
-		report Report
+		report Training
 		wide   bool
 		want   string
 	}{{r, false, narrow}, {r, true, wide}, {alone, false, losses}, {simulated, false, sizes}} {
@@ -71,19 +71,19 @@ func TestSentence(t *testing.T) {
 	yes, no := true, false
 	memory := Memory{VanillaLive: 896 << 20, Arena: 536 << 20}
 	for _, test := range []struct {
-		report Report
+		report Training
 		want   string
 	}{
-		{Report{Total: Metrics{Memory: memory, EOR: pointer(1.031)}, Jobs: []JobMetrics{{BitIdentical: &yes}, {BitIdentical: &yes}}},
+		{Training{Total: Metrics{Memory: memory, EOR: pointer(1.031)}, Jobs: []JobMetrics{{BitIdentical: &yes}, {BitIdentical: &yes}}},
 			"Trained in 536MiB what needs 896MiB; losses and weights identical; 3 % slower."},
-		{Report{Total: Metrics{Memory: memory, EOR: pointer(0.87)}, Jobs: []JobMetrics{{BitIdentical: &yes}, {BitIdentical: &no}}},
+		{Training{Total: Metrics{Memory: memory, EOR: pointer(0.87)}, Jobs: []JobMetrics{{BitIdentical: &yes}, {BitIdentical: &no}}},
 			"Trained in 536MiB what needs 896MiB; losses or weights DIFFERENT; 13 % faster."},
-		{Report{Total: Metrics{Memory: memory, EOR: pointer(1.0001)}, Jobs: []JobMetrics{{}}}, "Trained in 536MiB what needs 896MiB; as fast."},
-		{Report{Total: Metrics{Memory: memory}, Jobs: []JobMetrics{{BitIdentical: &yes}}}, "Trained in 536MiB what needs 896MiB; losses and weights identical."},
-		{Report{Total: Metrics{Memory: Memory{VanillaLive: 10 << 20, Arena: 11 << 20}}, Jobs: []JobMetrics{{}}}, "Trained in 11MiB, as much as without a plan."},
-		{Report{Total: Metrics{Memory: memory, EOR: pointer(0.87), EORLow: pointer(0.5), EORHigh: pointer(1.2)}, Jobs: []JobMetrics{{}}},
+		{Training{Total: Metrics{Memory: memory, EOR: pointer(1.0001)}, Jobs: []JobMetrics{{}}}, "Trained in 536MiB what needs 896MiB; as fast."},
+		{Training{Total: Metrics{Memory: memory}, Jobs: []JobMetrics{{BitIdentical: &yes}}}, "Trained in 536MiB what needs 896MiB; losses and weights identical."},
+		{Training{Total: Metrics{Memory: Memory{VanillaLive: 10 << 20, Arena: 11 << 20}}, Jobs: []JobMetrics{{}}}, "Trained in 11MiB, as much as without a plan."},
+		{Training{Total: Metrics{Memory: memory, EOR: pointer(0.87), EORLow: pointer(0.5), EORHigh: pointer(1.2)}, Jobs: []JobMetrics{{}}},
 			"Trained in 536MiB what needs 896MiB; what the plan costs in time is lost in the noise (-50 % to 20 %)."},
-		{Report{Total: Metrics{Memory: memory, EOR: pointer(1.02), EORLow: pointer(0.99), EORHigh: pointer(1.04)}, Jobs: []JobMetrics{{}}},
+		{Training{Total: Metrics{Memory: memory, EOR: pointer(1.02), EORLow: pointer(0.99), EORHigh: pointer(1.04)}, Jobs: []JobMetrics{{}}},
 			"Trained in 536MiB what needs 896MiB; 2 % slower."},
 	} {
 		if got := test.report.Sentence(); got != test.want {

@@ -1,18 +1,18 @@
-package bench
+package report
 
 import "time"
 
-// What runs are compared by. Few iterations say nothing: some are cold, and a machine's other work weighs too much.
+// Limits of a comparison. Few iterations say nothing: some are cold, and background load weighs too much.
 const (
-	leastIterations = 10 // that an overhead is worked out for
-	leastBlock      = 4  // iterations, of which the first is cold
-	mostBlocks      = 8
+	minIterations = 10 // below it there is no overhead
+	minBlock      = 4  // iterations in a block, of which the first is cold
+	maxBlocks     = 8
 )
 
-// Blocks divides the iterations of a run that is compared with another. Both train a block in turns. It returns after how
-// many iterations each block ends.
+// Blocks divides the iterations of two runs that are compared: they alternate, a block of one and then a block of the
+// other. It returns after how many iterations each block ends.
 func Blocks(iterations int) []int {
-	n := max(1, min(iterations/leastBlock, mostBlocks))
+	n := max(1, min(iterations/minBlock, maxBlocks))
 	ends := make([]int, n)
 	for i := range ends {
 		ends[i] = iterations * (i + 1) / n
@@ -20,7 +20,7 @@ func Blocks(iterations int) []int {
 	return ends
 }
 
-// spread is a ratio over all blocks of two runs, and the least and the largest of one block.
+// spread is a ratio of two runs over all blocks, with the min and max over single blocks.
 type spread struct{ value, low, high float64 }
 
 // everyJob stands for all jobs of a run together.
@@ -29,7 +29,7 @@ const everyJob = -1
 // overhead is the time of a run's iterations over that of the vanilla run, of one job or of everyJob. The first iteration
 // of a block, after Home, is left out on both sides. nil: too few iterations were trained or reported.
 func (r *Run) overhead(vanilla *Run, job int) *spread {
-	if r.iterations() < leastIterations || r.iterations() != vanilla.iterations() {
+	if r.iterations() < minIterations || r.iterations() != vanilla.iterations() {
 		return nil
 	}
 	var s spread
@@ -54,17 +54,17 @@ func (r *Run) overhead(vanilla *Run, job int) *spread {
 	return &s
 }
 
-// iterations is how many every job has trained.
+// iterations is how many iterations every job has complete.
 func (r *Run) iterations() int {
-	least := r.Jobs[0].Iterations
+	n := r.Jobs[0].Iterations
 	for _, j := range r.Jobs {
-		least = min(least, j.Iterations)
+		n = min(n, j.Iterations)
 	}
-	return least
+	return n
 }
 
-// block is the mean time of the iterations from to to but for the first, of a job, or of that which takes longest; 0 if one
-// was not reported at all.
+// block is the mean time of the iterations [from, to) without the first, which is cold: of a job, or for everyJob of the
+// job that takes longest; 0 if nothing was reported.
 func (r *Run) block(job, from, to int) time.Duration {
 	if job != everyJob {
 		return r.Jobs[job].Watched.mean(from+1, to)

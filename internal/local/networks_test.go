@@ -1,4 +1,4 @@
-package bench
+package local
 
 import (
 	"context"
@@ -12,7 +12,8 @@ import (
 	"tensile/graph"
 	"tensile/internal/smallnet"
 	"tensile/models"
-	"tensile/scheduler"
+	"tensile/planner"
+	"tensile/program"
 	"tensile/task"
 )
 
@@ -39,17 +40,18 @@ func everyNetworkTrains(t *testing.T, name, engine string) {
 	}
 	w := []task.Task{{Name: name, Model: name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
 	d := computingBy(t, engine)
-	planner := NewPlanner(w, d, scheduler.Options{})
-	_, live, err := planner.Vanilla()
+	request := asked(t, w, d)
+	vanilla, err := planner.Vanilla(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	train := func(policy string, budget graph.Bytes) ([]float32, map[graph.StorageID]string) {
-		planned, err := planner.Plan(policy, budget)
+		request.Policy, request.Budget = policy, budget
+		planned, err := planner.Plan(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return overfit(t, d, w[0], planned, budget)
+		return overfit(t, d, w[0], planned.Programs[0], budget)
 	}
 	losses, weights := train("none-live", 0)
 	const few = 6
@@ -61,7 +63,7 @@ func everyNetworkTrains(t *testing.T, name, engine string) {
 	if !(last < 0.9*first) || math.IsInf(first, 0) {
 		t.Errorf("losses %.3f do not fall", losses)
 	}
-	again, same := train("tensile", live[0]*6/10)
+	again, same := train("tensile", vanilla.Live[0]*6/10)
 	if diff := cmp.Diff(losses, again); diff != "" {
 		t.Errorf("losses under a plan (-plain +planned):\n%s", diff)
 	}
@@ -71,7 +73,7 @@ func everyNetworkTrains(t *testing.T, name, engine string) {
 }
 
 // overfit trains a task on its first batch and returns the losses and digests of the weights.
-func overfit(t *testing.T, d *counted, work task.Task, p *Planned, budget graph.Bytes) ([]float32, map[graph.StorageID]string) {
+func overfit(t *testing.T, d *counted, work task.Task, p *program.Program, budget graph.Bytes) ([]float32, map[graph.StorageID]string) {
 	t.Helper()
 	const iterations = 24
 	host := executor.NewHost(d, budget, func(*executor.Report) {})
@@ -80,7 +82,7 @@ func overfit(t *testing.T, d *counted, work task.Task, p *Planned, budget graph.
 	spec := spec(work, losses)
 	feed := spec.Input
 	spec.Input = func(_ int, s graph.StorageID, to device.Memory) { feed(0, s, to) }
-	if err := host.Add(spec, p.Programs[0]); err != nil {
+	if err := host.Add(spec, p); err != nil {
 		t.Fatal(err)
 	}
 	if err := host.Run(context.Background()); err != nil {

@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"maps"
@@ -7,53 +7,17 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/task"
 )
-
-// Memory is what a plan saves, of one job or of all together.
-type Memory struct {
-	VanillaAll  graph.Bytes `json:"vanilla_peak_all_bytes"`
-	VanillaLive graph.Bytes `json:"vanilla_peak_live_bytes"`
-	SlotPeak    graph.Bytes `json:"slot_peak_bytes"`
-	Arena       graph.Bytes `json:"arena_bytes"`
-	WorkingSet  graph.Bytes `json:"working_set_bound_bytes"`
-	ZeroStall   graph.Bytes `json:"zero_stall_bound_bytes"`
-	MSRAll      float64     `json:"msr_all"`
-	MSRLive     float64     `json:"msr_live"`
-}
-
-// Add adds the bytes of another job and works out the savings of both (TENSILE, V-A).
-func (m *Memory) Add(n Memory) {
-	m.VanillaAll += n.VanillaAll
-	m.VanillaLive += n.VanillaLive
-	m.SlotPeak += n.SlotPeak
-	m.Arena += n.Arena
-	m.WorkingSet += n.WorkingSet
-	m.ZeroStall += n.ZeroStall
-	saving := func(of graph.Bytes) float64 { return float64(of-m.SlotPeak) / float64(max(of, 1)) }
-	m.MSRAll, m.MSRLive = saving(m.VanillaAll), saving(m.VanillaLive)
-}
-
-// Memory returns what the plan of each job saves.
-func (p *Planner) Memory(planned *Planned) ([]Memory, error) {
-	all, live, err := p.Vanilla()
-	if err != nil {
-		return nil, err
-	}
-	saved := make([]Memory, len(planned.Jobs))
-	for i, j := range planned.Jobs {
-		saved[i].Add(Memory{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: j.Footprint.Peak, Arena: j.Layout.Arena, WorkingSet: j.Bounds.WorkingSet, ZeroStall: j.Bounds.ZeroStall})
-	}
-	return saved, nil
-}
 
 // Metrics are the figures of a run of one job, or of all jobs together. Fields that were not measured are nil.
 type Metrics struct {
 	Memory
 	Touched    graph.Bytes `json:"touched_bytes"`
 	EOR        *float64    `json:"eor"`
-	EORLow     *float64    `json:"eor_low"` // the least of a block of iterations
-	EORHigh    *float64    `json:"eor_high"`
+	EORLow     *float64    `json:"eor_low"`  // the min over blocks of iterations
+	EORHigh    *float64    `json:"eor_high"` // the max
 	CBR        *float64    `json:"cbr"`
 	Stall      float64     `json:"stall_ms"`
 	Plans      int         `json:"plans"`
@@ -69,14 +33,14 @@ type JobMetrics struct {
 	LossLast     *float64 `json:"loss_last"`
 	BitIdentical *bool    `json:"bit_identical"`
 	FirstEOR     *float64 `json:"first_iteration_eor"`
-	Prediction   *float64 `json:"predictor_mape"` // mean error of the latencies that the first plan was made with
+	Prediction   *float64 `json:"predictor_mape"` // mean relative error of the latencies of the first plan
 	Accuracy     *float64 `json:"accuracy"`       // share of the test images whose class the trained network names; nil without a test set
 	TestImages   int      `json:"test_images"`
 	Metrics
 }
 
-// Report is the outcome of a run, beside a vanilla one if there was one.
-type Report struct {
+// Training is the outcome of a run, and how it compares with a vanilla run if there was one.
+type Training struct {
 	Device   string       `json:"device"`
 	Policy   string       `json:"policy"`
 	Budget   graph.Bytes  `json:"budget_bytes"` // 0: none
@@ -94,19 +58,17 @@ type Report struct {
 // Milliseconds is a duration as the reports give it.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Compare reports on a run of planned jobs within a budget (0: none); vanilla may be nil.
-func Compare(w []task.Task, pl *Planner, p *Planned, budget graph.Bytes, run, vanilla *Run) (*Report, error) {
-	saved, err := pl.Memory(p)
-	if err != nil {
-		return nil, err
-	}
-	r := &Report{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof), Work: p.Work, Limited: p.Limited}
-	for i, t := range w {
+// Compare reports on a run of planned tasks within a budget (0: none). saved is what the plans save; vanilla may be nil.
+func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph.Bytes, run, vanilla *Run) *Training {
+	r := &Training{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof),
+		Work: p.Work, Limited: p.Limited}
+	for i, t := range tasks {
 		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations}
-		saved[i].Arena, saved[i].SlotPeak = run.Jobs[i].Arena, run.Jobs[i].SlotPeak // plans may have changed
+		memory := saved[i]
+		memory.Arena, memory.SlotPeak = run.Jobs[i].Arena, run.Jobs[i].SlotPeak // plans may have changed
 		j.Metrics = Metrics{Touched: run.Jobs[i].Touched, Stall: Milliseconds(run.Jobs[i].Stall),
 			Plans: run.Jobs[i].Plans, Transition: Milliseconds(run.Jobs[i].Transition)}
-		j.Memory.Add(saved[i])
+		j.Memory.Add(memory)
 		if losses := run.Jobs[i].Losses; len(losses) > 0 {
 			j.LossFirst, j.LossLast = number(losses[0]), number(losses[len(losses)-1])
 		}
@@ -125,7 +87,7 @@ func Compare(w []task.Task, pl *Planner, p *Planned, budget graph.Bytes, run, va
 	if vanilla != nil {
 		r.Total.relate(run.overhead(vanilla, everyJob))
 	}
-	return r, nil
+	return r
 }
 
 func (m *Metrics) add(n Metrics) {
@@ -136,8 +98,8 @@ func (m *Metrics) add(n Metrics) {
 	m.Transition += n.Transition
 }
 
-// limit corrects the sums over jobs whose plans have changed: each was at its largest at another time, and all arenas
-// together were within the budget at any.
+// limit caps the sums over jobs at the budget. Where plans have changed, the maxima of the jobs occurred at different
+// times, so that their sum can exceed the budget, which all arenas together never did.
 func (m *Metrics) limit(budget graph.Bytes) {
 	m.Arena = min(m.Arena, budget)
 	m.SlotPeak, m.Touched = min(m.SlotPeak, m.Arena), min(m.Touched, m.Arena)

@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"math"
@@ -11,18 +11,20 @@ import (
 	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/task"
+	"tensile/wire"
 	"tensile/workload"
 )
 
 // tight is a budget for two small copies of lenet that their plans do not fit unless something moves.
 const tight = 1792 * graph.KiB
 
-// twoJobs is a small workload and its plan on a simulated device.
-func twoJobs(t *testing.T, policy string, budget graph.Bytes) ([]task.Task, *Planner, *Planned) {
+// twoJobs is a small workload, the request for its plans on a simulated device, these plans, and what they save.
+func twoJobs(t *testing.T, policy string, budget graph.Bytes) ([]task.Task, scheduler.Request, *planner.Planned, []Memory) {
 	t.Helper()
-	w, err := workload.Load([]string{"lenet:2"}, workload.Settings{Batch: 2, Seed: 1})
+	tasks, err := workload.Load([]string{"lenet:2"}, workload.Settings{Batch: 2, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,23 +32,31 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) ([]task.Task, *Pla
 	if err != nil {
 		t.Fatal(err)
 	}
-	planner := NewPlanner(w, sim.New(facts, sim.Options{}), scheduler.Options{})
-	planned, err := planner.Plan(policy, budget)
+	r, err := planner.Of(sim.New(facts, sim.Options{}), planner.Roofline(facts)).First(tasks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, planner, planned
+	r.Policy, r.Budget = policy, budget
+	planned, err := planner.Plan(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vanilla, err := planner.Vanilla(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tasks, r, planned, MemoryOf(planned, vanilla)
 }
 
 // madeUp is a run of two jobs with twelve iterations each, with the plans that were made first. Each first iteration of a
 // block takes a second, the others what is given.
-func madeUp(p *Planned, first, second time.Duration) *Run {
-	weights := func() map[graph.StorageID]string { return map[graph.StorageID]string{0: "a", 3: "b"} }
+func madeUp(p *planner.Planned, first, second time.Duration) *Run {
+	weights := func() map[int32]string { return map[int32]string{0: "a", 3: "b"} }
 	run := &Run{Jobs: []JobRun{
-		{Losses: []float32{3, 2, 1}, Iterations: 12, Watched: Watched{walls: blocksOf(first)}, Stall: 5 * time.Millisecond, Touched: 1000, Plans: 1,
-			Transition: 7 * time.Millisecond, Weights: weights()},
-		{Losses: []float32{9, 8, 7}, Iterations: 12, Watched: Watched{walls: blocksOf(second)}, Stall: 500 * time.Microsecond, Touched: 2000, Plans: 2,
-			Transition: time.Millisecond, Weights: weights()},
+		{Iterations: 12, Watched: Watched{walls: blocksOf(first)}, Result: wire.Result{Losses: []float32{3, 2, 1}, Stall: 5 * time.Millisecond,
+			Touched: 1000, Plans: 1, Transition: 7 * time.Millisecond, Weights: weights()}},
+		{Iterations: 12, Watched: Watched{walls: blocksOf(second)}, Result: wire.Result{Losses: []float32{9, 8, 7}, Stall: 500 * time.Microsecond,
+			Touched: 2000, Plans: 2, Transition: time.Millisecond, Weights: weights()}},
 	}}
 	for i := range run.Jobs {
 		run.Jobs[i].Arena, run.Jobs[i].SlotPeak = p.Jobs[i].Layout.Arena, p.Jobs[i].Footprint.Peak
@@ -59,24 +69,22 @@ func blocksOf(wall time.Duration) []time.Duration {
 }
 
 func TestCompare(t *testing.T) {
-	w, planner, planned := twoJobs(t, "tensile", tight)
+	tasks, request, planned, saved := twoJobs(t, "tensile", tight)
 	planned.PlanTime, planned.PackTime, planned.Proof = 1500*time.Microsecond, 2*time.Millisecond, 3*time.Millisecond
-	all, live, err := planner.Vanilla()
+	peaks, err := planner.Vanilla(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
+	all, live := peaks.All, peaks.Live
 	run, vanilla := madeUp(planned, 200*time.Millisecond, 150*time.Millisecond), madeUp(planned, 100*time.Millisecond, 200*time.Millisecond)
-	got, err := Compare(w, planner, planned, 0, run, vanilla)
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	got := Compare(tasks, planned, saved, 0, run, vanilla)
 	job := func(i int, eor float64) Metrics {
 		peak := planned.Jobs[i].Footprint.Peak
 		saving := func(v graph.Bytes) float64 { return float64(v-peak) / float64(v) }
 		cbr := saving(live[i]) / eor
 		return Metrics{Memory: Memory{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: peak, Arena: planned.Jobs[i].Layout.Arena,
-			WorkingSet: planner.WorkingSet(i).Bytes, ZeroStall: planned.Jobs[i].Bounds.ZeroStall, MSRAll: saving(all[i]), MSRLive: saving(live[i])}, EOR: &eor, EORLow: &eor, EORHigh: &eor, CBR: &cbr}
+			WorkingSet: scheduler.WorkingSetOf(request.Jobs[i], request.Align).Bytes, ZeroStall: planned.Jobs[i].Bounds.ZeroStall, MSRAll: saving(all[i]), MSRLive: saving(live[i])},
+			EOR: &eor, EORLow: &eor, EORHigh: &eor, CBR: &cbr}
 	}
 	yes := true
 	first, second := job(0, 2), job(1, 0.75)
@@ -89,7 +97,7 @@ func TestCompare(t *testing.T) {
 	eor := 1.0 // the longest job takes as long in both
 	cbr := sum.MSRLive / eor
 	sum.EOR, sum.EORLow, sum.EORHigh, sum.CBR = &eor, &eor, &eor, &cbr
-	want := &Report{PlanTime: 1.5, PackTime: 2, Proof: 3, Work: planned.Work, Total: sum, Jobs: []JobMetrics{
+	want := &Training{PlanTime: 1.5, PackTime: 2, Proof: 3, Work: planned.Work, Total: sum, Jobs: []JobMetrics{
 		{Job: "lenet.1", Model: "lenet", Iterations: 12, LossFirst: pointer(3), LossLast: pointer(1), BitIdentical: &yes, Metrics: first},
 		{Job: "lenet.2", Model: "lenet", Iterations: 12, LossFirst: pointer(9), LossLast: pointer(7), BitIdentical: &yes, Metrics: second},
 	}}
@@ -104,11 +112,8 @@ func TestCompare(t *testing.T) {
 
 // Without a vanilla run there are the savings, and nothing else to compare.
 func TestCompareAlone(t *testing.T) {
-	w, planner, planned := twoJobs(t, "none-live", 0)
-	r, err := Compare(w, planner, planned, 0, madeUp(planned, 2, 1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tasks, _, planned, saved := twoJobs(t, "none-live", 0)
+	r := Compare(tasks, planned, saved, 0, madeUp(planned, 2, 1), nil)
 	for _, m := range []Metrics{r.Jobs[0].Metrics, r.Jobs[1].Metrics, r.Total} {
 		if m.EOR != nil || m.CBR != nil || m.MSRLive != 0 || !(m.MSRAll > 0) {
 			t.Errorf("figures of none-live alone: %+v", m)
@@ -123,13 +128,10 @@ func TestCompareAlone(t *testing.T) {
 
 // A job counts with the largest of its arenas, all jobs together with no more than the budget.
 func TestCompareReplanned(t *testing.T) {
-	w, planner, planned := twoJobs(t, "tensile", tight)
+	tasks, _, planned, saved := twoJobs(t, "tensile", tight)
 	run := madeUp(planned, 2, 1)
 	run.Jobs[1].Arena, run.Jobs[1].SlotPeak, run.Jobs[1].Touched = tight, tight-1, tight-2
-	r, err := Compare(w, planner, planned, tight, run, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := Compare(tasks, planned, saved, tight, run, nil)
 	if j := r.Jobs[1]; j.Arena != tight || j.SlotPeak != tight-1 || !(j.MSRLive < 0) {
 		t.Errorf("the job whose plan changed: %+v", j)
 	}
@@ -140,10 +142,10 @@ func TestCompareReplanned(t *testing.T) {
 
 func TestIdentical(t *testing.T) {
 	nan, otherNaN := math.Float32frombits(0x7fc00000), math.Float32frombits(0x7fc00001)
-	job := func(losses []float32, weights map[graph.StorageID]string) *JobRun {
-		return &JobRun{Losses: losses, Weights: weights}
+	job := func(losses []float32, weights map[int32]string) *JobRun {
+		return &JobRun{Result: wire.Result{Losses: losses, Weights: weights}}
 	}
-	base := map[graph.StorageID]string{1: "a", 2: "b"}
+	base := map[int32]string{1: "a", 2: "b"}
 	yes, no := true, false
 	for _, test := range []struct {
 		name string
@@ -156,10 +158,10 @@ func TestIdentical(t *testing.T) {
 		{"minus zero", job([]float32{0}, base), job([]float32{float32(math.Copysign(0, -1))}, base), &no},
 		{"other loss", job([]float32{1, 2}, base), job([]float32{1, 3}, base), &no},
 		{"fewer losses", job([]float32{1, 2}, base), job([]float32{1}, base), &no},
-		{"other weight", job(nil, base), job(nil, map[graph.StorageID]string{1: "a", 2: "c"}), &no},
-		{"missing weight", job(nil, base), job(nil, map[graph.StorageID]string{1: "a"}), &no},
-		{"one weight more", job(nil, map[graph.StorageID]string{1: "a"}), job(nil, base), &no},
-		{"other storage", job(nil, map[graph.StorageID]string{1: "a", 3: "b"}), job(nil, base), &no},
+		{"other weight", job(nil, base), job(nil, map[int32]string{1: "a", 2: "c"}), &no},
+		{"missing weight", job(nil, base), job(nil, map[int32]string{1: "a"}), &no},
+		{"one weight more", job(nil, map[int32]string{1: "a"}), job(nil, base), &no},
+		{"other storage", job(nil, map[int32]string{1: "a", 3: "b"}), job(nil, base), &no},
 		{"no data", job(nil, nil), job(nil, nil), nil},
 		{"no data on one side", job(nil, nil), job([]float32{1}, base), nil},
 	} {

@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"tensile/internal/text"
 )
 
-// WriteTable prints a report for people: a row per job and one for all, in at most six columns, or in all with wide.
-// A line for each accuracy that was measured follows.
-func (r *Report) WriteTable(w io.Writer, wide bool) error {
+// WriteTable prints a row per job and a total, in at most six columns, or in all with wide. A line for each accuracy that
+// was measured follows.
+func (r *Training) WriteTable(w io.Writer, wide bool) error {
 	rows := r.narrow()
 	if wide {
 		rows = r.wide()
@@ -34,8 +34,8 @@ func (r *Report) WriteTable(w io.Writer, wide bool) error {
 	return nil
 }
 
-// narrow has the columns that everybody asks for. What was not measured in any job has none.
-func (r *Report) narrow() [][]string {
+// narrow has the columns that most people need. What was not measured in any job has none.
+func (r *Training) narrow() [][]string {
 	compared, trained := r.Total.EOR != nil, false
 	for _, j := range r.Jobs {
 		compared = compared || j.BitIdentical != nil || j.EOR != nil || j.FirstEOR != nil
@@ -66,7 +66,7 @@ func (r *Report) narrow() [][]string {
 }
 
 // wide has all columns.
-func (r *Report) wide() [][]string {
+func (r *Training) wide() [][]string {
 	rows := [][]string{{"JOB", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "TOUCHED", "MSR ALL", "MSR LIVE", "EOR", "CBR", "STALL MS", "PLANS",
 		"TRANSITION MS", "FIRST EOR", "PREDICTION ERROR", "LOSS", "BITS"}}
 	size := r.sizes()
@@ -87,7 +87,7 @@ func (r *Report) wide() [][]string {
 }
 
 // sizes prints the amounts of a table.
-func (r *Report) sizes() func(graph.Bytes) string {
+func (r *Training) sizes() func(graph.Bytes) string {
 	amounts := []graph.Bytes{r.Total.VanillaLive, r.Total.Arena}
 	for _, j := range r.Jobs {
 		amounts = append(amounts, j.VanillaLive, j.Arena)
@@ -95,7 +95,7 @@ func (r *Report) sizes() func(graph.Bytes) string {
 	return text.SameUnit(amounts...)
 }
 
-// Saved is the share of what a job needs, with everything freed after its last use, that its arena does without.
+// Saved is the share of the vanilla peak (live) that the arena does without.
 func Saved(m Memory) string {
 	return text.Percent(float64(m.VanillaLive-m.Arena) / float64(max(m.VanillaLive, 1)))
 }
@@ -132,7 +132,7 @@ func (j *JobMetrics) bits() string {
 }
 
 // Sentence says what the run has shown, in one line.
-func (r *Report) Sentence() string {
+func (r *Training) Sentence() string {
 	done := "Trained"
 	if strings.HasPrefix(r.Device, "sim:") {
 		done = "Simulated"
@@ -163,7 +163,7 @@ func (r *Report) Sentence() string {
 }
 
 // identical reports whether all jobs that were compared have the same bits; ok is false if none was.
-func (r *Report) identical() (same, ok bool) {
+func (r *Training) identical() (same, ok bool) {
 	same = true
 	for _, j := range r.Jobs {
 		if j.BitIdentical != nil {

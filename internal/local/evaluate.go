@@ -1,4 +1,4 @@
-package bench
+package local
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/models"
-	"tensile/scheduler"
+	"tensile/planner"
 	"tensile/task"
 )
 
-// Evaluation is a task's network with the weights it has learned, ready to be tried on images that it has not seen.
+// Evaluation is the forward pass of a task's network, ready to be tried on test images.
 type Evaluation struct {
 	task  task.Task
 	test  *data.Dataset
@@ -42,13 +42,19 @@ func (e *Evaluation) Images() int { return e.test.Examples() }
 // Run plans the forward pass for a device, takes all test images through it once, in batches of the training's size, and returns
 // how many have the highest score at their class. learned holds the persistent storages by name. A row of scores with a NaN is
 // wrong. budget 0: no limit.
-func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, budget graph.Bytes, learned map[string][]float32) (correct int, err error) {
+func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, budget graph.Bytes,
+	learned map[string][]float32) (correct int, err error) {
 	for _, s := range e.task.Graph.Storages {
 		if n := int(s.Bytes / graph.ElementBytes); s.Role.Persistent() && len(learned[s.Name]) != n {
 			return 0, fmt.Errorf("evaluate %s: %s has %d elements, want %d", e.task.Name, s.Name, len(learned[s.Name]), n)
 		}
 	}
-	planned, err := NewPlanner([]task.Task{e.task}, d, scheduler.Options{}).Plan(policy, budget)
+	request, err := planner.Of(d, planner.Roofline(d.Facts())).First([]task.Task{e.task})
+	if err != nil {
+		return 0, fmt.Errorf("evaluate %s: %w", e.task.Name, err)
+	}
+	request.Policy, request.Budget = policy, budget
+	planned, err := planner.Plan(ctx, request)
 	if err != nil {
 		return 0, fmt.Errorf("evaluate %s: %w", e.task.Name, err)
 	}

@@ -1,4 +1,4 @@
-package bench
+package local
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"tensile/device/cpu/gemm"
 	"tensile/device/cpu/kernel"
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/program"
-	"tensile/scheduler"
 	"tensile/task"
 	"tensile/weights"
 	"tensile/workload"
@@ -39,17 +39,19 @@ func BenchmarkVanilla(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			p, err := NewPlanner(w, d, scheduler.Options{}).Plan("none-live", 0)
+			request := asked(b, w, d)
+			request.Policy = "none-live"
+			p, err := planner.Plan(b.Context(), request)
 			if err != nil {
 				b.Fatal(err)
 			}
 			const iterations = 5
-			loops := bareLoops(b, w, p)
+			loops := bareLoops(b, w, p.Programs)
 			var runner, bare time.Duration
 			rounds := 0
 			for b.Loop() {
 				first := make([]time.Duration, len(w))
-				run, err := Train(context.Background(), d, w, p, 0, iterations, func(it Iterated) {
+				run, err := Train(context.Background(), d, w, p.Programs, 0, iterations, func(it Iterated) {
 					if it.Report.Iteration == 0 {
 						first[it.Job] = it.Report.End
 					}
@@ -102,14 +104,14 @@ type bareCall struct {
 	kernel.Call[float32]
 }
 
-func bareLoops(b *testing.B, w []task.Task, p *Planned) []*bareLoop {
+func bareLoops(b *testing.B, w []task.Task, programs []*program.Program) []*bareLoop {
 	engine, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
 	if err != nil {
 		b.Fatal(err)
 	}
 	var loops []*bareLoop
 	for i, t := range w {
-		loops = append(loops, newBareLoop(t, engine, p.Programs[i]))
+		loops = append(loops, newBareLoop(t, engine, programs[i]))
 	}
 	return loops
 }

@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 	"tensile/plan"
 )
 
-// Watched is what the reports of a job said, iteration by iteration: how long it took, and under the first plan each step.
+// Watched collects the reports of a job: the time of each iteration, and under the first plan the time of each step.
 type Watched struct {
 	First time.Duration   // of the first iteration; 0: there was no report of it
 	walls []time.Duration // per iteration; 0: there was no report of it
@@ -16,8 +16,8 @@ type Watched struct {
 	steps [][]time.Duration // per iteration of the first epoch
 }
 
-// watchedFor is how many iterations are kept: their median is what predictions are compared with.
-const watchedFor = 32
+// maxWatched is how many iterations of the first plan are kept. Predictions are compared with the medians of their steps.
+const maxWatched = 32
 
 // Add takes a report.
 func (w *Watched) Add(iteration int, epoch int64, wall time.Duration, steps []time.Duration) {
@@ -29,12 +29,12 @@ func (w *Watched) Add(iteration int, epoch int64, wall time.Duration, steps []ti
 		w.First, w.epoch, w.steps = wall, epoch, append(w.steps, steps)
 		return
 	}
-	if epoch == w.epoch && len(w.steps) < watchedFor {
+	if epoch == w.epoch && len(w.steps) < maxWatched {
 		w.steps = append(w.steps, steps)
 	}
 }
 
-// Latencies are the medians of what each op of a plan's graph took; nil if there was no report of all of them.
+// Latencies returns the median latency of each op of a plan's graph, which has so many; nil unless all were reported.
 func (w *Watched) Latencies(p *plan.Plan, ops int) []time.Duration {
 	latency := make([]time.Duration, ops)
 	for i, took := range w.medians(p) {
@@ -70,8 +70,8 @@ func (w *Watched) medians(p *plan.Plan) []time.Duration {
 	return all
 }
 
-// Error is the mean over the steps of a plan of how far the latencies that it was made with are from the measured ones (the
-// median over iterations), as a share of these. Nil: nothing was reported of that plan.
+// Error is the mean relative error of the latencies that a plan was made with, over its steps, against the medians of what
+// was measured; nil if nothing was reported of that plan.
 func (w *Watched) Error(p *plan.Plan) *float64 {
 	var sum float64
 	var n int
@@ -88,7 +88,7 @@ func (w *Watched) Error(p *plan.Plan) *float64 {
 	return &mean
 }
 
-// firstEOR is the first iteration of a planned run against that of a vanilla one: both begin cold.
+// firstEOR compares the first iterations of a planned and a vanilla run, which both start cold.
 func firstEOR(planned, vanilla *Watched) *float64 {
 	if planned.First <= 0 || vanilla.First <= 0 {
 		return nil
