@@ -85,16 +85,3 @@ func TestSilent(t *testing.T) {
 		t.Errorf("printed %q", out.String())
 	}
 }
-
-func TestOneLine(t *testing.T) {
-	if got := oneLine(lines("a\nb\nc")); got != "a; b; c" {
-		t.Errorf("oneLine = %q", got)
-	}
-	if got := oneLine(lines(strings.Repeat("x", 10000))); len(got) > 700 || !strings.HasSuffix(got, " ...") {
-		t.Errorf("a long error takes %d bytes", len(got))
-	}
-}
-
-type lines string
-
-func (l lines) Error() string { return string(l) }
