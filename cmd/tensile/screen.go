@@ -20,7 +20,7 @@ type screen struct {
 	silent     bool
 	terminal   bool
 	iterations int
-	mu         sync.Mutex // of what follows: two runs report in turns
+	mu         sync.Mutex // of what follows: two runs report alternately
 	drawn      int        // lines of the last drawing
 	lines      []string
 	printed    []time.Time
@@ -68,17 +68,44 @@ func (s *screen) part(title string) {
 	}
 }
 
-// observer is what is told of the iterations of a run, after its first part has begun; nil with --json.
-func (s *screen) observer(p *planner.Planned) func(int, *wire.Report) {
+// observer shows the iterations of one run on a screen. A nil one shows nothing.
+type observer struct {
+	screen   *screen
+	resident []graph.Bytes // per job: the slot peak of the plan in force
+}
+
+// observer returns that of a run which begins with some plans; nil with --json.
+func (s *screen) observer(p *planner.Planned) *observer {
 	if s.silent {
 		return nil
 	}
-	return func(job int, r *wire.Report) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.lines[job] = line(s.session.workload[job].Name, r, s.iterations, p.Jobs[job].Footprint.Peak)
-		s.draw(job, r.Iteration+1 == s.iterations)
+	o := &observer{screen: s}
+	for _, j := range p.Jobs {
+		o.resident = append(o.resident, j.Footprint.Peak)
 	}
+	return o
+}
+
+// applied says that a job trains with another plan, of this slot peak.
+func (o *observer) applied(job int, peak graph.Bytes) {
+	if o == nil {
+		return
+	}
+	o.screen.mu.Lock()
+	defer o.screen.mu.Unlock()
+	o.resident[job] = peak
+}
+
+// iteration shows an iteration of a job, after the first part of the run has begun.
+func (o *observer) iteration(job int, r *wire.Report) {
+	if o == nil {
+		return
+	}
+	s := o.screen
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines[job] = line(s.session.workload[job].Name, r, s.iterations, o.resident[job])
+	s.draw(job, r.Iteration+1 == s.iterations)
 }
 
 func line(name string, r *wire.Report, iterations int, resident graph.Bytes) string {

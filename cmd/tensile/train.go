@@ -27,11 +27,11 @@ type training struct {
 	budget  graph.Bytes
 	planned *planner.Planned
 	save    bool
-	learn   bool                          // read what the jobs have learned when they are over
-	learned []map[string][]float32        // per job, by name of storage
-	dir     string                        // of what the processes need; gone when they are
-	screen  func(job int, r *wire.Report) // of each iteration; may be nil
-	pace    *pace                         // nil: from the begin to the end without a rest
+	learn   bool                   // read what the jobs have learned when they are over
+	learned []map[string][]float32 // per job, by name of storage
+	dir     string                 // of what the processes need; gone when they are
+	screen  *observer              // may be nil
+	pace    *pace                  // nil: from the begin to the end without a rest
 }
 
 // run trains all jobs to their end: in this process where time is virtual, so that a run is the same every time.
@@ -43,7 +43,7 @@ func (t *training) run(ctx context.Context) (*report.Run, error) {
 	var observe func(local.Iterated)
 	if t.screen != nil {
 		observe = func(it local.Iterated) {
-			t.screen(it.Job, &wire.Report{Iteration: it.Report.Iteration, Wall: it.Report.End - it.Report.Begin, Stall: it.Report.Stall})
+			t.screen.iteration(it.Job, &wire.Report{Iteration: it.Report.Iteration, Wall: it.Report.End - it.Report.Begin, Stall: it.Report.Stall})
 		}
 	}
 	run, err := local.Train(ctx, t.session.device, t.session.workload, t.planned.Programs, t.budget, t.flags.iterations, observe)
@@ -138,9 +138,7 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 		mu.Lock()
 		watched[index[r.Job]].Add(r.Iteration, r.Epoch, r.Wall, r.Steps)
 		mu.Unlock()
-		if t.screen != nil {
-			t.screen(index[r.Job], &r)
-		}
+		t.screen.iteration(index[r.Job], &r)
 	})
 	if err != nil {
 		return nil, err
@@ -149,7 +147,14 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 	over := make(chan wire.Record, len(index))
 	told := make(map[string]bool)
 	stop, err := conn.Watch(running, wire.RecordKey("*"), func(_ string, value []byte) {
-		if r, err := wire.DecodeAs[wire.Record](value); err == nil && r.Phase.Over() && !told[r.Spec.Name] {
+		r, err := wire.DecodeAs[wire.Record](value)
+		if err != nil {
+			return
+		}
+		if r.SlotPeak > 0 {
+			t.screen.applied(index[r.Spec.Name], r.SlotPeak)
+		}
+		if r.Phase.Over() && !told[r.Spec.Name] {
 			told[r.Spec.Name] = true
 			over <- r
 		}
