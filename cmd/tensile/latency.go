@@ -121,7 +121,7 @@ const loadWindow = 100 * time.Millisecond
 
 // quickModel calibrates in a few seconds and keeps the model.
 func (p *planFlags) quickModel(d device.Device, path string) (*predictor.Model, error) {
-	m, _, err := calibrateDevice(context.Background(), d, p.modelName(d), calibrate.Options{Time: 3 * time.Second, Rivals: []int{0}, Meter: &cpu.Meter{}}, 0.05, os.Stderr)
+	m, _, err := calibrateDevice(context.Background(), d, p.modelName(d), calibrate.Options{Time: 3 * time.Second, Background: []int{0}, Meter: &cpu.Meter{}}, 0.05, os.Stderr)
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w; --no-calibrate takes roofline times", err)
 	}
