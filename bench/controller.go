@@ -64,28 +64,28 @@ func quantiles(samples []time.Duration) Quantiles {
 	return Quantiles{len(samples), at(50), at(99)}
 }
 
-// stand is a controller, its server, and executors that do nothing but what the protocol demands.
-type stand struct {
-	options ControllerOptions
-	graph   *graph.Graph
-	profile planner.Profile
-	server  *bus.Server
-	conn    *bus.Conn // as the controller
-	drones  []*drone
-	joined  chan struct{} // an executor has joined
-	number  int64         // of the newest orders that puts made
-	reports int           // of replans
+// rig is a controller, its server, and executors that do nothing but what the protocol demands.
+type rig struct {
+	options   ControllerOptions
+	graph     *graph.Graph
+	profile   planner.Profile
+	server    *bus.Server
+	conn      *bus.Conn // as the controller
+	executors []*fakeExecutor
+	joined    chan struct{} // an executor has joined
+	number    int64         // of the newest orders that puts made
+	reports   int           // of replans
 }
 
 // MeasureController starts a controller on a server in dir, connects executors over TCP, and puts it under load; and then
 // another, to see how soon it has a new plan when the load changes.
 func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*ControllerReport, error) {
 	r := &ControllerReport{Executors: o.Executors, Jobs: o.Jobs, Model: o.Model, ReportsWanted: o.Reports}
-	s := &stand{options: o, number: 1 << 40}
+	s := &rig{options: o, number: 1 << 40}
 	if err := s.with(ctx, filepath.Join(dir, "crowd"), 0, func(ctx context.Context) error { return s.measure(ctx, r) }); err != nil {
 		return nil, err
 	}
-	s = &stand{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Model}, number: 1 << 40}
+	s = &rig{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Model}, number: 1 << 40}
 	if err := s.with(ctx, filepath.Join(dir, "one"), 0.75, func(ctx context.Context) error { return s.replans(ctx, 40, r) }); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*C
 }
 
 // with runs a controller, with a budget of a share of what the model needs (0: none), while something is measured.
-func (s *stand) with(ctx context.Context, dir string, share float64, measure func(context.Context) error) (err error) {
+func (s *rig) with(ctx context.Context, dir string, share float64, measure func(context.Context) error) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	config, err := s.config(ctx, share)
@@ -127,7 +127,7 @@ func (s *stand) with(ctx context.Context, dir string, share float64, measure fun
 	return measure(ctx)
 }
 
-func (s *stand) config(ctx context.Context, share float64) (controller.Config, error) {
+func (s *rig) config(ctx context.Context, share float64) (controller.Config, error) {
 	w, err := workload.Load([]string{s.options.Model}, workload.Settings{Batch: 1})
 	if err != nil {
 		return controller.Config{}, err
@@ -156,19 +156,19 @@ func (s *stand) config(ctx context.Context, share float64) (controller.Config, e
 
 // log hears from the controller's log who has joined. An answer to a request would not tell: what an executor puts and
 // what somebody asks come to the controller by different ways.
-func (s *stand) log(line string) {
+func (s *rig) log(line string) {
 	if strings.HasSuffix(line, " has joined") {
 		s.joined <- struct{}{}
 	}
 }
 
-func (s *stand) close() {
-	for _, d := range s.drones {
+func (s *rig) close() {
+	for _, d := range s.executors {
 		d.conn.Close()
 	}
 }
 
-func (s *stand) measure(ctx context.Context, r *ControllerReport) error {
+func (s *rig) measure(ctx context.Context, r *ControllerReport) error {
 	before := resident()
 	begin := time.Now()
 	if err := s.connect(ctx); err != nil {
@@ -190,7 +190,7 @@ func (s *stand) measure(ctx context.Context, r *ControllerReport) error {
 
 // replans makes the ops of one job faster and slower, and measures from the report that crosses the threshold until its
 // executor hears of a new layout.
-func (s *stand) replans(ctx context.Context, changes int, r *ControllerReport) error {
+func (s *rig) replans(ctx context.Context, changes int, r *ControllerReport) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (s *stand) replans(ctx context.Context, changes int, r *ControllerReport) e
 
 // report sends one, of ops that take so many times as long as the profile says, and waits until it was taken. It returns
 // the epoch that the job is granted then.
-func (s *stand) report(ctx context.Context, d *drone, job string, epoch int64, times float64) (granted int64, err error) {
+func (s *rig) report(ctx context.Context, d *fakeExecutor, job string, epoch int64, times float64) (granted int64, err error) {
 	layout, err := s.conn.Load(ctx, wire.Bucket(d.name), wire.LayoutObject(job, epoch))
 	if err != nil {
 		return 0, err

@@ -25,7 +25,7 @@ type PlannerOptions struct {
 	Batch    int      // of these
 	Networks []string // models for the ablation and the phases, with a batch of 16
 	Device   string   // a known device, simulated
-	Times    int      // that each planning is timed, small networks ten times as often; the least time counts
+	Times    int      // that each planning is timed, small networks ten times as often; the shortest time counts
 	Small    bool     // plan again for four jobs of a small network, not of a thousand ops
 }
 
@@ -94,7 +94,7 @@ func MeasurePlanner(ctx context.Context, o PlannerOptions) (*PlannerReport, erro
 	return r, nil
 }
 
-// measureScaling plans one model several times and keeps the least time of each part.
+// measureScaling plans one model several times and keeps the shortest time of each part.
 func measureScaling(ctx context.Context, model string, d device.Device, o PlannerOptions) (PlanCost, error) {
 	batch := o.Batch
 	if !slices.Contains(o.Scaling[1:], model) {
@@ -110,9 +110,9 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 		return PlanCost{}, err
 	}
 	r.Lowest = true
-	least := PlanCost{Model: model, Ops: len(g.Ops)}
+	best := PlanCost{Model: model, Ops: len(g.Ops)}
 	times := o.Times
-	if least.Ops < 2000 {
+	if best.Ops < 2000 {
 		times *= 10 // so short that other work on the machine would show
 	}
 	for i := range times {
@@ -140,16 +140,16 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 		if err != nil {
 			return PlanCost{}, err
 		}
-		least.Swaps, least.SlotPeak, least.Arena = len(s.Decisions), s.Footprint.Peak, s.Layout.Arena
-		for _, part := range [][2]*float64{{&least.Plan, &now.Plan}, {&least.Pack, &now.Pack}, {&least.Validate, &now.Validate},
-			{&least.Compile, &now.Compile}, {&least.Check, &now.Check}} {
+		best.Swaps, best.SlotPeak, best.Arena = len(s.Decisions), s.Footprint.Peak, s.Layout.Arena
+		for _, part := range [][2]*float64{{&best.Plan, &now.Plan}, {&best.Pack, &now.Pack}, {&best.Validate, &now.Validate},
+			{&best.Compile, &now.Compile}, {&best.Check, &now.Check}} {
 			if i == 0 || *part[1] < *part[0] {
 				*part[0] = *part[1]
 			}
 		}
 	}
-	least.PerOp = least.Plan * 1e6 / float64(least.Ops)
-	return least, nil
+	best.PerOp = best.Plan * 1e6 / float64(best.Ops)
+	return best, nil
 }
 
 func timed(do func()) float64 {

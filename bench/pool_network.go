@@ -23,7 +23,7 @@ type NetworkPacking struct {
 	Budget  graph.Bytes `json:"budget_bytes"`
 	Need    graph.Bytes `json:"need_bytes,omitempty"` // no plan fits, and this budget is needed; nothing was packed
 
-	// Apart has each span as a buffer of its own: an online allocator may place a residency anew. nil: nothing was packed.
+	// Apart has each span as a buffer of its own: an online allocator may place a residency again. nil: nothing was packed.
 	Apart *MethodPacking `json:"online_spans_apart"`
 }
 

@@ -50,14 +50,14 @@ func (f *workloadFlags) register(c *cobra.Command) {
 
 func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	for _, size := range []struct {
-		flag           string
-		v, least, most int // most 0: the network's own
+		flag        string
+		v, min, max int // max 0: the network's own
 	}{{"image", f.image, 1, models.MaxImage}, {"channels", f.channels, 1, models.MaxChannels}, {"classes", f.classes, 2, models.MaxClasses},
 		{"sequence", f.sequence, 2, 0}, {"vocabulary", f.vocabulary, 2, models.MaxClasses}, {"batch", f.batch, 1, models.MaxBatch}} {
 		if size.v < 0 || size.v == 0 && f.given != nil && f.given(size.flag) {
-			limits := fmt.Sprintf("%d to %d", size.least, size.most)
-			if size.most == 0 {
-				limits = fmt.Sprintf("%d or more", size.least)
+			limits := fmt.Sprintf("%d to %d", size.min, size.max)
+			if size.max == 0 {
+				limits = fmt.Sprintf("%d or more", size.min)
 			}
 			return nil, fmt.Errorf("--%s %d: give %s, or leave it out", size.flag, size.v, limits)
 		}

@@ -129,9 +129,9 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 	default:
 		return nil, linkRate{}, fmt.Errorf("--device %q: use cpu or sim:NAME (%s)", f.device, simNames())
 	}
-	const mostThreads = 1024
-	if f.threads < 1 || f.threads > mostThreads {
-		return nil, linkRate{}, fmt.Errorf("--threads %d: give 1 to %d", f.threads, mostThreads)
+	const maxThreads = 1024
+	if f.threads < 1 || f.threads > maxThreads {
+		return nil, linkRate{}, fmt.Errorf("--threads %d: give 1 to %d", f.threads, maxThreads)
 	}
 	d, err := cpu.New(cpu.Options{Threads: f.threads, NoOpenBLAS: f.noOpenBLAS})
 	if err != nil {

@@ -155,9 +155,9 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 }
 
 func checkIterations(n int) error {
-	const most = 1 << 24 // the losses of all are kept
-	if n < 1 || n > most {
-		return fmt.Errorf("--iterations %d: give 1 to %d", n, most)
+	const maxIterations = 1 << 24 // the losses of all are kept
+	if n < 1 || n > maxIterations {
+		return fmt.Errorf("--iterations %d: give 1 to %d", n, maxIterations)
 	}
 	return nil
 }

@@ -163,13 +163,13 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 		return nil, err
 	}
 	defer stop()
-	wishes := make([]wish, len(index))
+	jobs := make([]newJob, len(index))
 	for i, task := range t.session.workload {
-		if wishes[i], err = t.submission(i).wish(task, len(index)); err != nil {
+		if jobs[i], err = t.submission(i).job(task, len(index)); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := submit(ctx, conn, wishes); ctx.Err() != nil {
+	if _, err := submit(ctx, conn, jobs); ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	} else if err != nil {
 		return nil, err

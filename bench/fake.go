@@ -9,8 +9,8 @@ import (
 	"tensile/wire"
 )
 
-// drone is an executor that claims to train.
-type drone struct {
+// fakeExecutor is an executor that claims to train.
+type fakeExecutor struct {
 	name   string
 	conn   *bus.Conn
 	mu     sync.Mutex
@@ -20,7 +20,7 @@ type drone struct {
 	news   chan struct{} // there are newer ones
 }
 
-func (d *drone) hear(_ string, value []byte) {
+func (d *fakeExecutor) hear(_ string, value []byte) {
 	o, err := wire.DecodeAs[wire.Orders](value)
 	if err != nil {
 		return
@@ -36,7 +36,7 @@ func (d *drone) hear(_ string, value []byte) {
 }
 
 // tell puts a status: all jobs train with what they were ordered.
-func (d *drone) tell(ctx context.Context) error {
+func (d *fakeExecutor) tell(ctx context.Context) error {
 	d.mu.Lock()
 	d.number++
 	s := wire.Status{Executor: d.name, Number: d.number, Life: "1", Device: "sim:" + networkDevice, Orders: d.orders.Number, Jobs: []wire.JobStatus{}}
@@ -48,7 +48,7 @@ func (d *drone) tell(ctx context.Context) error {
 }
 
 // await returns when orders were heard.
-func (d *drone) await(ctx context.Context, are func(wire.Orders) bool) (time.Time, error) {
+func (d *fakeExecutor) await(ctx context.Context, are func(wire.Orders) bool) (time.Time, error) {
 	for {
 		d.mu.Lock()
 		o, at := d.orders, d.at
@@ -65,7 +65,7 @@ func (d *drone) await(ctx context.Context, are func(wire.Orders) bool) (time.Tim
 }
 
 // trains is the epoch that orders name for a job, 0 for none.
-func (d *drone) trains(o wire.Orders, job string) int64 {
+func (d *fakeExecutor) trains(o wire.Orders, job string) int64 {
 	for _, j := range o.Jobs {
 		if j.Spec.Name == job {
 			return j.Epoch
@@ -74,7 +74,7 @@ func (d *drone) trains(o wire.Orders, job string) int64 {
 	return 0
 }
 
-func (d *drone) epoch(job string) int64 {
+func (d *fakeExecutor) epoch(job string) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.trains(d.orders, job)
