@@ -112,7 +112,8 @@ func (s *rig) with(ctx context.Context, dir string, share float64, measure func(
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, Log: s.log, Ready: func() { close(ready) }, Silence: time.Hour}))
+		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, Profile: s.profileOf, Log: func(string) {}, Events: s.event,
+			Ready: func() { close(ready) }}))
 	}()
 	defer func() {
 		cancel(nil)
@@ -143,7 +144,6 @@ func (s *rig) config(ctx context.Context, share float64) (controller.Config, err
 	if s.profile, err = on.Profile(s.graph); err != nil {
 		return controller.Config{}, err
 	}
-	on.Profile = func(*graph.Graph) (planner.Profile, error) { return s.profile, nil } // the device is closed by then
 	r := on.Request(s.profile.Job(w[0].Name, 1, s.graph))
 	r.Policy = "tensile"
 	planned, err := planner.Plan(ctx, r)
@@ -151,13 +151,18 @@ func (s *rig) config(ctx context.Context, share float64) (controller.Config, err
 		return controller.Config{}, err
 	}
 	budget := graph.Bytes(share * float64(planned.Arena))
-	return controller.Config{Device: on, Budget: budget, Policy: "tensile", Horizon: 1 << 20}, nil
+	return controller.Config{Device: on.Identity, Align: on.Align, Out: on.Out, In: on.In, Budget: budget, Policy: "tensile", Horizon: 1 << 20,
+		Silence: time.Hour}, nil
 }
 
-// log hears from the controller's log who has joined. An answer to a request would not tell: what an executor puts and
+func (s *rig) profileOf(*graph.Graph) (controller.Profile, error) {
+	return controller.Profile(s.profile), nil
+}
+
+// event hears from the controller who has joined. An answer to a request would not tell: what an executor puts and
 // what somebody asks come to the controller by different ways.
-func (s *rig) log(line string) {
-	if strings.HasSuffix(line, " has joined") {
+func (s *rig) event(e controller.Event) {
+	if e.Kind == controller.Joined {
 		s.joined <- struct{}{}
 	}
 }

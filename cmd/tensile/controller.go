@@ -121,7 +121,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	defer os.Remove(path) // nobody answers any more
 	executors := newChildren(server, f.state, &f.plan, false)
-	o := controller.Options{Config: f.plan.controllerConfig(d, budget), Log: log, Launch: executors.launch, Forgotten: executors.forget,
+	o := controller.Options{Config: f.plan.controllerConfig(d, budget), Profile: f.plan.profiles(d), Log: log, Launch: executors.launch, Forgotten: executors.forget,
 		Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
@@ -169,7 +169,17 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 
 // controllerConfig is what a controller plans by for a device.
 func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
-	return controller.Config{Device: planner.Of(d, f.latencies(d)), Budget: budget, Policy: f.policy, Options: f.options}
+	on := planner.Of(d, f.latencies(d))
+	return controller.Config{Device: on.Identity, Align: on.Align, Out: on.Out, In: on.In, Budget: budget, Policy: f.policy, Options: f.options}
+}
+
+// profiles returns what finds the profile of a graph on a device.
+func (f *planFlags) profiles(d device.Device) func(*graph.Graph) (controller.Profile, error) {
+	on := planner.Of(d, f.latencies(d))
+	return func(g *graph.Graph) (controller.Profile, error) {
+		p, err := on.Profile(g)
+		return controller.Profile(p), err
+	}
 }
 
 func credentialsCommand() *cobra.Command {
