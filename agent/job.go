@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"strings"
 
 	"tensile/executor"
 	"tensile/internal/text"
@@ -261,12 +260,5 @@ func savedAs(r *wire.Result) string {
 	return ", saved in " + r.Saved
 }
 
-// line is the text of an error in one line that is not too long.
-func line(err error) string {
-	const most = 500
-	text := strings.ReplaceAll(err.Error(), "\n", "; ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
-}
+// line is the text of an error as a status holds it.
+func line(err error) string { return text.Line(err.Error(), 500) }

@@ -15,8 +15,10 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/internal/bus"
-	"tensile/scheduler"
+	"tensile/planner"
+	"tensile/report"
 	"tensile/wire"
+	"tensile/workload"
 )
 
 // ControllerOptions say how much a controller is put under.
@@ -58,32 +60,32 @@ func quantiles(samples []time.Duration) Quantiles {
 		return Quantiles{}
 	}
 	slices.Sort(samples)
-	at := func(p int) float64 { return Milliseconds(samples[(len(samples)-1)*p/100]) }
+	at := func(p int) float64 { return report.Milliseconds(samples[(len(samples)-1)*p/100]) }
 	return Quantiles{len(samples), at(50), at(99)}
 }
 
-// stand is a controller, its server, and executors that do nothing but what the protocol demands.
-type stand struct {
-	options ControllerOptions
-	graph   *graph.Graph
-	profile controller.Profile
-	server  *bus.Server
-	conn    *bus.Conn // as the controller
-	drones  []*drone
-	joined  chan struct{} // an executor has joined
-	number  int64         // of the newest orders that puts made
-	reports int           // of replans
+// rig is a controller, its server, and executors that do nothing but what the protocol demands.
+type rig struct {
+	options   ControllerOptions
+	graph     *graph.Graph
+	profile   planner.Profile
+	server    *bus.Server
+	conn      *bus.Conn // as the controller
+	executors []*fakeExecutor
+	joined    chan struct{} // an executor has joined
+	number    int64         // of the newest orders that puts made
+	reports   int           // of replans
 }
 
 // MeasureController starts a controller on a server in dir, connects executors over TCP, and puts it under load; and then
 // another, to see how soon it has a new plan when the load changes.
 func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*ControllerReport, error) {
 	r := &ControllerReport{Executors: o.Executors, Jobs: o.Jobs, Model: o.Model, ReportsWanted: o.Reports}
-	s := &stand{options: o, number: 1 << 40}
+	s := &rig{options: o, number: 1 << 40}
 	if err := s.with(ctx, filepath.Join(dir, "crowd"), 0, func(ctx context.Context) error { return s.measure(ctx, r) }); err != nil {
 		return nil, err
 	}
-	s = &stand{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Model}, number: 1 << 40}
+	s = &rig{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Model}, number: 1 << 40}
 	if err := s.with(ctx, filepath.Join(dir, "one"), 0.75, func(ctx context.Context) error { return s.replans(ctx, 40, r) }); err != nil {
 		return nil, err
 	}
@@ -91,10 +93,10 @@ func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*C
 }
 
 // with runs a controller, with a budget of a share of what the model needs (0: none), while something is measured.
-func (s *stand) with(ctx context.Context, dir string, share float64, measure func(context.Context) error) (err error) {
+func (s *rig) with(ctx context.Context, dir string, share float64, measure func(context.Context) error) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	config, err := s.config(share)
+	config, err := s.config(ctx, share)
 	if err != nil {
 		return err
 	}
@@ -126,8 +128,8 @@ func (s *stand) with(ctx context.Context, dir string, share float64, measure fun
 	return measure(ctx)
 }
 
-func (s *stand) config(share float64) (controller.Config, error) {
-	w, err := Load([]string{s.options.Model}, Settings{Batch: 1})
+func (s *rig) config(ctx context.Context, share float64) (controller.Config, error) {
+	w, err := workload.Load([]string{s.options.Model}, workload.Settings{Batch: 1})
 	if err != nil {
 		return controller.Config{}, err
 	}
@@ -138,42 +140,46 @@ func (s *stand) config(share float64) (controller.Config, error) {
 	d := sim.New(facts, sim.Options{})
 	defer d.Close()
 	s.graph = w[0].Graph
-	for op := range s.graph.Ops {
-		v := d.Variants(s.graph, graph.OpID(op))[0]
-		s.profile.Latency = append(s.profile.Latency, facts.Roofline(s.graph.Cost(graph.OpID(op))))
-		s.profile.Scratch, s.profile.Variant = append(s.profile.Scratch, v.Scratch), append(s.profile.Variant, v.Name)
+	on := planner.Of(d, planner.Roofline(facts))
+	if s.profile, err = on.Profile(s.graph); err != nil {
+		return controller.Config{}, err
 	}
-	planned, err := NewPlanner(w, d, scheduler.Options{}).Plan("tensile", 0)
+	r := on.Request(s.profile.Job(w[0].Name, 1, s.graph))
+	r.Policy = "tensile"
+	planned, err := planner.Plan(ctx, r)
 	if err != nil {
 		return controller.Config{}, err
 	}
-	return controller.Config{Budget: graph.Bytes(share * float64(planned.Arena)), Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Horizon: 1 << 20,
+	budget := graph.Bytes(share * float64(planned.Arena))
+	return controller.Config{Device: on.Identity, Align: on.Align, Out: on.Out, In: on.In, Budget: budget, Policy: "tensile", Horizon: 1 << 20,
 		Silence: time.Hour}, nil
 }
 
-func (s *stand) profileOf(*graph.Graph) (controller.Profile, error) { return s.profile, nil }
+func (s *rig) profileOf(*graph.Graph) (controller.Profile, error) {
+	return controller.Profile(s.profile), nil
+}
 
 // event hears from the controller who has joined. An answer to a request would not tell: what an executor puts and
 // what somebody asks come to the controller by different ways.
-func (s *stand) event(e controller.Event) {
+func (s *rig) event(e controller.Event) {
 	if e.Kind == controller.Joined {
 		s.joined <- struct{}{}
 	}
 }
 
-func (s *stand) close() {
-	for _, d := range s.drones {
+func (s *rig) close() {
+	for _, d := range s.executors {
 		d.conn.Close()
 	}
 }
 
-func (s *stand) measure(ctx context.Context, r *ControllerReport) error {
+func (s *rig) measure(ctx context.Context, r *ControllerReport) error {
 	before := resident()
 	begin := time.Now()
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	r.Joined = Milliseconds(time.Since(begin))
+	r.Joined = report.Milliseconds(time.Since(begin))
 	r.PerExecutor = (resident() - before) / int64(max(1, s.options.Executors))
 	var err error
 	if r.Put, err = s.puts(ctx, 500); err != nil {
@@ -189,7 +195,7 @@ func (s *stand) measure(ctx context.Context, r *ControllerReport) error {
 
 // replans makes the ops of one job faster and slower, and measures from the report that crosses the threshold until its
 // executor hears of a new layout.
-func (s *stand) replans(ctx context.Context, changes int, r *ControllerReport) error {
+func (s *rig) replans(ctx context.Context, changes int, r *ControllerReport) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
@@ -233,7 +239,7 @@ func (s *stand) replans(ctx context.Context, changes int, r *ControllerReport) e
 
 // report sends one, of ops that take so many times as long as the profile says, and waits until it was taken. It returns
 // the epoch that the job is granted then.
-func (s *stand) report(ctx context.Context, d *drone, job string, epoch int64, times float64) (granted int64, err error) {
+func (s *rig) report(ctx context.Context, d *fakeExecutor, job string, epoch int64, times float64) (granted int64, err error) {
 	layout, err := s.conn.Load(ctx, wire.Bucket(d.name), wire.LayoutObject(job, epoch))
 	if err != nil {
 		return 0, err

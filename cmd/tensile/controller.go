@@ -19,6 +19,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/wire"
 )
@@ -179,25 +180,16 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 
 // controllerConfig is what a controller plans by for a device.
 func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
-	facts := d.Facts()
-	return controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options}
+	on := planner.Of(d, f.latencies(d))
+	return controller.Config{Device: on.Identity, Align: on.Align, Out: on.Out, In: on.In, Budget: budget, Policy: f.policy, Options: f.options}
 }
 
 // profiles returns what finds the profile of a graph on a device.
 func (f *planFlags) profiles(d device.Device) func(*graph.Graph) (controller.Profile, error) {
-	latencies := f.latencies(d)
+	on := planner.Of(d, f.latencies(d))
 	return func(g *graph.Graph) (controller.Profile, error) {
-		var p controller.Profile
-		if err := device.Supports(d, g); err != nil {
-			return p, err
-		}
-		p.Latency, p.Slack = latencies(g)
-		for op := range g.Ops {
-			variant := d.Variants(g, graph.OpID(op))[0]
-			p.Scratch = append(p.Scratch, variant.Scratch)
-			p.Variant = append(p.Variant, variant.Name)
-		}
-		return p, nil
+		p, err := on.Profile(g)
+		return controller.Profile(p), err
 	}
 }
 

@@ -21,6 +21,7 @@ var rows = [][]string{
 	{"data", "weights"},
 	{"device", "device/..."},
 	{"task"}, // what a device is fed
+	{"workload", "planner"},
 	{"swapexec"},
 	{"executor"},
 	{"wire"},
@@ -28,8 +29,10 @@ var rows = [][]string{
 	{"agent"},
 	{"controller"},
 	{"internal/bus"},
-	{"bench"},
+	{"report"},
+	{"internal/local"},
 	{"calibrate"},
+	{"bench"},
 	{"cmd/tensile"},
 }
 
