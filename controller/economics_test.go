@@ -29,8 +29,7 @@ func (w *world) errand(in Input) *Planned {
 	w.clock += time.Minute // whatever rest there was is over
 	for _, o := range w.machine.Step(w.clock, in) {
 		if o.Plan != nil {
-			planner := Planner{w.machine.config, w.profile}
-			return planner.Plan(o.Plan, func() bool { return false })
+			return plannerOf(w.machine.config, w.profile).Plan(w.t.Context(), o.Plan)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -24,7 +25,7 @@ type world struct {
 	mail      []func() // messages on their way, in any order
 	calm      bool     // nothing is lost or doubled, nobody crashes any more
 	late      bool     // plans take their time, as messages do; otherwise they are made at once
-	profile   func(*graph.Graph) (Profile, error)
+	profile   func(*graph.Graph) (planner.Profile, error)
 	clock     time.Duration
 	errands   []func() // plans that are made when what is being done is done
 	busy      bool     // errands are being done
@@ -66,8 +67,8 @@ type fakeJob struct {
 }
 
 // profile gives each op a latency that depends on nothing but its number.
-func profile(g *graph.Graph) (Profile, error) {
-	var p Profile
+func profile(g *graph.Graph) (planner.Profile, error) {
+	var p planner.Profile
 	for op := range g.Ops {
 		p.Latency = append(p.Latency, time.Duration(1+op%7)*10*time.Microsecond)
 		p.Scratch = append(p.Scratch, 0)
@@ -104,13 +105,17 @@ func (w *world) step(in Input) {
 	w.carryOut(outputs)
 }
 
+// plannerOf is a planner of a device as a machine's configuration has it.
+func plannerOf(c Config, profile func(*graph.Graph) (planner.Profile, error)) *Planner {
+	return &Planner{c, planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Profile: profile}}
+}
+
 // plan does an errand of the machine that there is now.
 func (w *world) plan(p *Plan) {
 	machine := w.machine
 	do := func() {
 		if w.machine == machine {
-			planner := Planner{machine.config, w.profile}
-			w.step(Input{Planned: planner.Plan(p, func() bool { return false })})
+			w.step(Input{Planned: plannerOf(machine.config, w.profile).Plan(w.t.Context(), p)})
 		}
 	}
 	if w.late {
@@ -339,7 +344,7 @@ func (w *world) replay() {
 
 // stored is what the bus has, but for records.
 func (w *world) stored() Stored {
-	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Profiles: map[graph.Digest]*Profile{}}
+	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Profiles: map[graph.Digest]*planner.Profile{}}
 	for digest, g := range w.graphs {
 		p, err := w.profile(g)
 		if err != nil {

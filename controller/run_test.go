@@ -34,12 +34,12 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Settle: 1, Alpha: 1}
-	f := &office{t: t, bus: localbus.New(), planner: &Planner{c, profile}, plans: make(chan *Plan, 1), let: make(chan struct{}),
+	f := &office{t: t, bus: localbus.New(), planner: plannerOf(c, profile), plans: make(chan *Plan, 1), let: make(chan struct{}),
 		ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	f.end = cancel
 	ready := make(chan struct{})
-	o := Options{Config: c, Profile: profile, Plan: f.plan, Log: func(string) {}, Ready: func() { close(ready) },
+	o := Options{Config: c, On: f.planner.On, Plan: f.plan, Log: func(string) {}, Ready: func() { close(ready) },
 		Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) },
 		Record:    NewRecorder(&f.recording, func(err error) { t.Error(err) })}
 	go func() { f.ended <- Run(ctx, f.bus, o) }()
@@ -48,16 +48,14 @@ func newOffice(t *testing.T) *office {
 }
 
 // plan is a planner that waits until it is let on, or nobody wants its plan any more.
-func (f *office) plan(p *Plan, stop func() bool) *Planned {
+func (f *office) plan(ctx context.Context, p *Plan) *Planned {
 	f.plans <- p
-	for !stop() {
-		select {
-		case <-f.let:
-			return f.planner.Plan(p, stop)
-		case <-time.After(time.Second / 4):
-		}
+	select {
+	case <-f.let:
+		return f.planner.Plan(ctx, p)
+	case <-ctx.Done():
+		return nil
 	}
-	return nil
 }
 
 // close ends the controller.
@@ -199,7 +197,7 @@ func TestArrivalCancels(t *testing.T) {
 		if both.Admitted != 1 || len(both.Jobs) != 2 || both.Ticket <= better.Ticket {
 			t.Errorf("after an arrival plan %d is made for %d of %d jobs", both.Ticket, both.Admitted, len(both.Jobs))
 		}
-		time.Sleep(time.Second) // the planner that was given up has ended
+		synctest.Wait() // the planner that was given up has ended
 		f.let <- struct{}{}
 		if a := <-answer; a.Error != "" || a.Jobs[0].Phase != wire.Starting {
 			t.Errorf("the job was taken with %+v", a)

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/controller"
-	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/planner"
@@ -132,7 +131,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		recorder = controller.NewRecorder(file, func(err error) { log(fmt.Sprintf("%s: %v", f.record, err)) })
 	}
 	executors := newChildren(server, f.state, &f.plan, false)
-	o := controller.Options{Config: f.plan.controllerConfig(d, budget), Profile: f.plan.profiles(d), Log: log, Launch: executors.launch, Forgotten: executors.forget,
+	o := controller.Options{Config: f.plan.controllerConfig(budget), On: planner.Of(d, f.plan.latencies(d)), Log: log, Launch: executors.launch, Forgotten: executors.forget,
 		Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
@@ -178,19 +177,9 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 	return controller.Run(ctx, conn, o)
 }
 
-// controllerConfig is what a controller plans by for a device.
-func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
-	on := planner.Of(d, f.latencies(d))
-	return controller.Config{Device: on.Identity, Align: on.Align, Out: on.Out, In: on.In, Budget: budget, Policy: f.policy, Options: f.options}
-}
-
-// profiles returns what finds the profile of a graph on a device.
-func (f *planFlags) profiles(d device.Device) func(*graph.Graph) (controller.Profile, error) {
-	on := planner.Of(d, f.latencies(d))
-	return func(g *graph.Graph) (controller.Profile, error) {
-		p, err := on.Profile(g)
-		return controller.Profile(p), err
-	}
+// controllerConfig is what a controller plans by.
+func (f *planFlags) controllerConfig(budget graph.Bytes) controller.Config {
+	return controller.Config{Budget: budget, Policy: f.policy, Options: f.options}
 }
 
 func credentialsCommand() *cobra.Command {

@@ -25,7 +25,7 @@ var rows = [][]string{
 	{"swapexec"},
 	{"executor"},
 	{"wire"},
-	{"internal/limit"},
+	{"internal/limit", "internal/recording"},
 	{"agent"},
 	{"controller"},
 	{"internal/bus"},
@@ -58,7 +58,7 @@ var strangers = map[string][]string{
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and they import what they like.
-var helpers = []string{"internal/randgraph", "internal/randplan", "device/devicetest", "internal/imports", "internal/simtest", "internal/golden", "internal/smallnet", "internal/needs", "internal/torchtest", "internal/testrun", "internal/mutants"}
+var helpers = []string{"internal/randgraph", "internal/randplan", "device/devicetest", "internal/imports", "internal/simtest", "internal/localbus", "internal/golden", "internal/smallnet", "internal/needs", "internal/torchtest", "internal/testrun", "internal/mutants"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{

@@ -15,6 +15,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/planner"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -25,7 +26,7 @@ type world struct {
 	rng        *rand.Rand
 	open       func() device.Device // for a new executor
 	config     controller.Config
-	profile    func(*graph.Graph) (controller.Profile, error)
+	profile    func(*graph.Graph) (planner.Profile, error)
 	clock      time.Duration
 	controller *controller.Machine
 	processes  map[string]*process // by key
@@ -70,10 +71,10 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 	facts := d.Facts()
 	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
 		Watched: true}
-	w.profile = func(g *graph.Graph) (controller.Profile, error) {
+	w.profile = func(g *graph.Graph) (planner.Profile, error) {
 		d := open()
 		defer d.Close()
-		var p controller.Profile
+		var p planner.Profile
 		for op := range g.Ops {
 			v := d.Variants(g, graph.OpID(op))[0]
 			p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
@@ -114,10 +115,12 @@ func (w *world) step(in controller.Input) {
 // plan has plans made, which come when they come, unless the controller has died meanwhile.
 func (w *world) plan(p *controller.Plan) {
 	m := w.controller
-	planner := controller.Planner{Config: w.config, Profile: w.profile}
+	c := w.config
+	on := planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Profile: w.profile}
 	w.surely(func() {
 		if w.controller == m {
-			w.step(controller.Input{Planned: planner.Plan(p, func() bool { return false })})
+			planner := controller.Planner{Config: c, On: on}
+			w.step(controller.Input{Planned: planner.Plan(w.t.Context(), p)})
 		}
 	})
 }
@@ -340,7 +343,7 @@ func (w *world) check() {
 // restart kills the controller, and starts another with what is stored.
 func (w *world) restart() {
 	s := controller.Stored{Graphs: w.graphs, Layouts: map[string][]*wire.Layout{}, Orders: maps.Clone(w.orders),
-		Profiles: map[graph.Digest]*controller.Profile{}}
+		Profiles: map[graph.Digest]*planner.Profile{}}
 	for digest, g := range w.graphs {
 		p, err := w.profile(g)
 		if err != nil {
