@@ -104,6 +104,12 @@ func TestAccess(t *testing.T) {
 		{"remove of a", remove(wire.Bucket("a2")), "controller"},
 		{"remove graph", remove("graphs"), "controller"},
 		{"ask control", ask(wire.ControlSubject), "client controller"},
+		{"read all orders", ask(directGet + "KV_orders"), "controller"},
+		{"read all statuses", ask(directGet + "KV_status"), "controller"},
+		{"read all objects of a", ask(directGet + "OBJ_x-a"), "a client controller"},
+		{"read all objects of b", ask(directGet + "OBJ_x-b"), "client controller"},
+		{"read all records", ask(directGet + "KV_record"), "client controller"},
+		{"replace all objects", ask("$O.x-a.M.x"), "controller"},
 		{"ask JetStream", ask("$JS.API.INFO"), "controller"},
 		{"list streams", ask("$JS.API.STREAM.NAMES"), "controller"},
 		{"consumer", ask("$JS.API.CONSUMER.CREATE.KV_orders.c.$KV.orders.a"), "controller"},
@@ -151,6 +157,8 @@ func TestForgedReplies(t *testing.T) {
 	must(t, c.Put(ctx, "orders.a", []byte("forged")))
 	must(t, c.Put(ctx, "record.a", []byte("forged")))
 	must(t, a.Put(ctx, "status.a", []byte("forged")))
+	must(t, c.Store(ctx, wire.Bucket("a"), "it", []byte("forged")))
+	must(t, c.Store(ctx, wire.Bucket("b"), "it", []byte("genuine")))
 	stop, err := c.Serve(wire.ControlSubject, func(data []byte) []byte { return data })
 	must(t, err)
 	defer stop()
@@ -167,7 +175,7 @@ func TestForgedReplies(t *testing.T) {
 
 	replies := []string{
 		"$KV.orders.b", "$KV.status.b", "$KV.record.job", "now.$KV.orders.b", "now.$KV.status.b", "report.b.job", "control",
-		b.inbox + "1", "box.x-b.layout", "log.b.job",
+		b.inbox + "1", "$O.x-b.M.aXQ=", "$O.x-b.C.chunk", "log.b.job",
 	}
 	for _, reply := range replies {
 		for _, ask := range []struct {
@@ -175,7 +183,8 @@ func TestForgedReplies(t *testing.T) {
 			subject string
 		}{
 			{a, "$KV.status.a"}, {a, "report.a.job"}, {a, "log.a.job"}, {a, directGet + "KV_orders.$KV.orders.a"},
-			{client, "control"}, {client, directGet + "KV_record.$KV.record.a"}, {client, "obj.graphs.g"},
+			{client, "control"}, {client, directGet + "KV_record.$KV.record.a"}, {client, "$O.graphs.C.g"}, {client, "$O.graphs.M.Zw=="},
+			{a, directGet + "OBJ_x-a"}, {client, directGet + "OBJ_x-a"},
 		} {
 			must(t, ask.user.nats.PublishMsg(&nats.Msg{Subject: ask.subject, Reply: reply, Data: []byte("forged")}))
 		}
@@ -207,8 +216,11 @@ func TestForgedReplies(t *testing.T) {
 	}
 	must(t, c.Put(ctx, "orders.b", []byte("last")))
 	of.want(t, "orders.b=last")
-	if n := inStream(t, c, "OBJ_boxes"); n != 0 {
-		t.Errorf("%d messages are stored as objects", n)
+	if _, err := c.Load(ctx, wire.Bucket("b"), "it"); err != nil {
+		t.Errorf("the object of another: %v", err)
+	}
+	if n := inStream(t, c, "OBJ_x-b"); n != 2 {
+		t.Errorf("%d messages are stored as objects of another, want 2", n)
 	}
 	lines := 0
 	_, err = c.Follow(ctx, "log.b.job", func([]byte) { lines++ })

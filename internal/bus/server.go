@@ -125,6 +125,9 @@ func (s *Server) serve() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
 	c, err := s.Connect(ctx, ConnOptions{Log: s.options.Log}) // which makes the streams
+	if errors.Is(err, errOldState) {
+		return fmt.Errorf("state folder %s: %w", s.options.Dir, errOldState)
+	}
 	if err != nil {
 		return err
 	}
@@ -136,7 +139,7 @@ func (s *Server) natsOptions() (*server.Options, error) {
 	o := s.options
 	to := &server.Options{
 		ServerName: "tensile", DontListen: o.Listen == "", NoSigs: true,
-		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"), JetStreamMaxStore: storage(), JetStreamMaxMemory: gib,
+		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"), JetStreamMaxStore: maxStore, JetStreamMaxMemory: gib,
 		MaxPayload: wire.MaxMessage, MaxPending: 8 * wire.MaxMessage, PingInterval: 20 * time.Second,
 		AuthTimeout: 10, TLSTimeout: 10, // seconds; by default 2, which a machine full of executors may take
 		CustomClientAuthentication: s.gate,
@@ -167,6 +170,9 @@ func (s *Server) natsOptions() (*server.Options, error) {
 	}
 	return to, nil
 }
+
+// maxStore is what all streams may reserve together: no limit, as each has its own and there is one per executor.
+const maxStore = 1 << 60
 
 // addressOf returns host and port of an address that can be had, or is "".
 func addressOf(listen string) (host string, port int, err error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"tensile/wire"
 )
@@ -89,7 +90,7 @@ func (c *Conn) direct(ctx context.Context, query *nats.Msg) (*nats.Msg, error) {
 	m, err := c.request(ctx, query, patience)
 	switch {
 	case errors.Is(err, wire.ErrNobody):
-		return nil, fmt.Errorf("%s keeps nothing yet: its controller has to connect first", c.server())
+		return nil, c.noStream()
 	case err != nil:
 		return nil, err
 	case sequence(m) != 0:
@@ -107,7 +108,7 @@ func (c *Conn) store(ctx context.Context, m *nats.Msg) error {
 	}
 	got, err := c.request(ctx, m, patience)
 	if errors.Is(err, wire.ErrNobody) {
-		return fmt.Errorf("%s keeps nothing yet: its controller has to connect first", c.server())
+		return c.noStream()
 	}
 	if err != nil {
 		return err
@@ -115,18 +116,26 @@ func (c *Conn) store(ctx context.Context, m *nats.Msg) error {
 	return c.acknowledged(got)
 }
 
+// errNoStream is returned when no stream is there to store a message, or to be asked for one.
+var errNoStream = errors.New("keeps nothing yet")
+
+func (c *Conn) noStream() error {
+	return fmt.Errorf("%s %w: its controller has to connect first", c.server(), errNoStream)
+}
+
 // acknowledged returns the error in an answer of the store.
 func (c *Conn) acknowledged(m *nats.Msg) error {
 	var ack struct {
-		Error *struct {
-			Description string `json:"description"`
-		} `json:"error"`
+		Error *jetstream.APIError `json:"error"`
 	}
-	if err := json.Unmarshal(m.Data, &ack); err != nil {
+	err := json.Unmarshal(m.Data, &ack)
+	switch {
+	case err != nil:
 		return fmt.Errorf("%s answers what is no acknowledgement: %w", c.server(), err)
+	case ack.Error == nil:
+		return nil
+	case ack.Error.ErrorCode == jetstream.JSErrCodeStreamNotFound:
+		return c.noStream()
 	}
-	if ack.Error != nil {
-		return fmt.Errorf("%s does not store it: %s", c.server(), ack.Error.Description)
-	}
-	return nil
+	return fmt.Errorf("%s does not store it: %s", c.server(), ack.Error.Description)
 }

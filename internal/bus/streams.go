@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -20,29 +21,25 @@ const (
 	maxLines = 10_000   // of a log: older ones go
 )
 
-// streams are all that is kept. A stream that is full refuses more, but the logs forget the oldest lines.
+// streams are all that is kept beside the buckets of executors, which are made when something is stored in them. A stream
+// that is full refuses more, but the logs forget the oldest lines.
 var streams = []jetstream.StreamConfig{
 	latest("KV_orders", "$KV.orders.>", gib),
 	latest("KV_status", "$KV.status.>", gib),
 	latest("KV_record", "$KV.record.>", gib),
-	latest("OBJ_graphs", "obj.graphs.>", 4*gib),
-	latest("OBJ_boxes", "box.>", 16*gib),
+	bucket{wire.Graphs}.config(),
 	{
 		Name: "LOG", Subjects: []string{"log.*.*"}, AllowDirect: true, MaxMsgsPerSubject: maxLines, MaxMsgSize: maxLine + 1<<10,
 		MaxBytes: gib, Discard: jetstream.DiscardOld, RePublish: again("log.>"),
 	},
 }
 
-// latest is a stream that keeps the newest message of each subject.
+// latest is a bucket of keys: a stream that keeps the newest message of each subject, and says again what it has stored.
 func latest(name, subject string, bytes int64) jetstream.StreamConfig {
-	c := jetstream.StreamConfig{
+	return jetstream.StreamConfig{
 		Name: name, Subjects: []string{subject}, AllowDirect: true, MaxMsgsPerSubject: 1, MaxBytes: bytes,
-		Discard: jetstream.DiscardNew,
+		Discard: jetstream.DiscardNew, RePublish: again(subject),
 	}
-	if strings.HasPrefix(name, "KV_") {
-		c.RePublish = again(subject)
-	}
-	return c
 }
 
 // again has a stream say what it has stored under a subject that it does not store.
@@ -50,16 +47,11 @@ func again(subject string) *jetstream.RePublish {
 	return &jetstream.RePublish{Source: subject, Destination: "now." + subject}
 }
 
-// storage is what all streams may take together.
-func storage() (sum int64) {
-	for _, s := range streams {
-		sum += s.MaxBytes
-	}
-	return sum
-}
-
 // prepare makes the streams that are not there.
 func prepare(ctx context.Context, js jetstream.JetStream) error {
+	if _, err := js.Stream(ctx, "OBJ_boxes"); err == nil {
+		return errOldState
+	}
 	for _, s := range streams {
 		if _, err := js.CreateOrUpdateStream(ctx, s); err != nil {
 			return fmt.Errorf("make stream %s: %w", s.Name, err)
@@ -67,6 +59,10 @@ func prepare(ctx context.Context, js jetstream.JetStream) error {
 	}
 	return nil
 }
+
+// errOldState is returned for what a release has kept whose objects other programs could not read.
+var errOldState = errors.New("it has the form of an earlier release: end the jobs with that release, or " +
+	"start the controller with an empty state folder")
 
 // place is where something is kept: in a stream under a subject, which may have wildcards.
 type place struct {
@@ -89,19 +85,4 @@ func logPlace(log string) (place, error) {
 		return place{}, fmt.Errorf("there is no log %q: logs are made by LogSubject of package wire", log)
 	}
 	return place{"LOG", log, false}, nil
-}
-
-// objectPlace is the place of an object's manifest; that of the bucket's objects if name is "".
-func objectPlace(bucket, name string) (place, error) {
-	subject := bucket
-	if name != "" {
-		subject += "." + name
-	}
-	if bucket == "" || strings.Contains(bucket, ".") || strings.Contains(name, ".") {
-		return place{}, fmt.Errorf("there is no object %q in bucket %q: both are made by package wire", name, bucket)
-	}
-	if bucket == wire.Graphs {
-		return place{"OBJ_graphs", "obj." + subject, true}, nil
-	}
-	return place{"OBJ_boxes", "box." + subject, true}, nil
 }
