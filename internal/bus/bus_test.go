@@ -292,7 +292,7 @@ func TestSlowWatcher(t *testing.T) {
 	})
 	must(t, err)
 	c.mu.Lock()
-	for e := range c.ears {
+	for e := range c.subscriptions {
 		must(t, e.sub.SetPendingLimits(5, -1))
 	}
 	c.mu.Unlock()

@@ -203,7 +203,7 @@ func (c *Conn) loadParts(ctx context.Context, b bucket, info jetstream.ObjectInf
 		if err != nil {
 			return nil, err
 		}
-		next = m.number + 1
+		next = m.sequence + 1
 		if data = append(data, m.data...); uint64(len(data)) > info.Size {
 			break
 		}
@@ -253,7 +253,7 @@ func (c *Conn) purge(ctx context.Context, p place) error {
 
 // manage has the server do something with a stream, for a controller alone; one that is not there is no error.
 func (c *Conn) manage(ctx context.Context, what, stream string, request []byte) error {
-	m, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM." + what + "." + stream, Data: request}, patience)
+	m, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM." + what + "." + stream, Data: request}, answerTimeout)
 	if err != nil {
 		return err
 	}

@@ -67,6 +67,7 @@ var foreign = map[string][]string{
 	"gorgonia.org":                       {"predictor"},
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
+	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"}, // what a terminal is
 }
 
