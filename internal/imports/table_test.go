@@ -15,10 +15,11 @@ var rows = [][]string{
 	{"peak"},
 	{"program"},
 	{"passes"},
+	{"weights"},
 	{"predictor", "predictor/correct"},
 	{"scheduler"},
 	{"autodiff", "models", "onnx"},
-	{"data", "weights"},
+	{"data"},
 	{"device", "device/..."},
 	{"task"}, // what a device is fed
 	{"swapexec"},
