@@ -14,8 +14,8 @@ import (
 )
 
 // A model file is a safetensors file. Its metadata have the version of the form under the key "tensile-predictor", and
-// under "model" the [Model] as JSON, without weights. Its tensors are the layers: "group.0.net.1.layer.2.weight" of shape
-// [inputs, outputs] and "group.0.net.1.layer.2.bias" of shape [outputs].
+// under "model" the [Model] as JSON, without weights. Its tensors are the layers: "group.0.net.1.layer.2.weight" of
+// shape [inputs, outputs] and "group.0.net.1.layer.2.bias" of shape [outputs].
 const (
 	magic   = "tensile-predictor"
 	version = 2
@@ -27,8 +27,8 @@ var ErrVersion = errors.New("model file of another version")
 // errNoModel is returned for other files.
 var errNoModel = errors.New("no model of a predictor: make one with tensile predictor train or tensile calibrate")
 
-// Save writes the model to a file, which has its old content or all of the new one, whatever happens, as [weights.Write]
-// says.
+// Save writes the model to a file, which has its old content or all of the new one, whatever happens, as
+// [weights.Write] says.
 func (m *Model) Save(path string) error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -88,7 +88,8 @@ func read(path string) (*Model, error) {
 	case !ok:
 		return nil, errNoModel
 	case v != strconv.Itoa(version):
-		return nil, fmt.Errorf("%w: %.20q, this program reads %d: tensile predictor train or tensile calibrate makes one", ErrVersion, v, version)
+		return nil, fmt.Errorf("%w: %.20q, this program reads %d: tensile predictor train or tensile calibrate "+
+			"makes one", ErrVersion, v, version)
 	}
 	m, err := parse([]byte(f.Metadata["model"]))
 	if err == nil {
@@ -204,6 +205,7 @@ func (g *Group) check() error {
 func featureNames(f Form) []string {
 	d := Device{FLOPs: 1e12, Bandwidth: 1e12, Units: 1, Clock: 1e9, Cache: 1e6, Launch: 1e3}
 	r := row{named: true}
-	r.features(&d, &Call{Form: f, Dims: Dims{B: 1, M: 1, N: 1, K: 1, C: 1, H: 1, W: 1, P: 1, Q: 1, R: 1, S: 1, Stride: 1, Read: 1, Write: 1, Ops: 1}})
+	r.features(&d, &Call{Form: f, Dims: Dims{B: 1, M: 1, N: 1, K: 1, C: 1, H: 1, W: 1, P: 1, Q: 1, R: 1, S: 1,
+		Stride: 1, Read: 1, Write: 1, Ops: 1}})
 	return r.names
 }

@@ -69,12 +69,15 @@ func TestFileRefuses(t *testing.T) {
 		change func(*weights.File)
 		want   string
 	}{
-		{"no metadata", func(f *weights.File) { f.Metadata = nil }, "no model of a predictor: make one with tensile predictor train"},
-		{"version", func(f *weights.File) { f.Metadata[magic] = "99" }, `"99", this program reads 2: tensile predictor train`},
+		{"no metadata", func(f *weights.File) { f.Metadata = nil }, "no model of a predictor: make one with tensile " +
+			"predictor train"},
+		{"version", func(f *weights.File) { f.Metadata[magic] = "99" },
+			`"99", this program reads 2: tensile predictor train`},
 		{"no JSON", func(f *weights.File) { f.Metadata["model"] = "" }, "damaged model"},
 		{"no form", func(f *weights.File) { f.Metadata["model"] = `{"Groups":[{}]}` }, "damaged model: group 0"},
 		{"a tensor too few", func(f *weights.File) { f.Tensors = f.Tensors[1:] }, "has 0 elements"},
-		{"a tensor too many", func(f *weights.File) { f.Tensors = append(f.Tensors, weights.Tensor{Name: "x"}) }, "1 elements"},
+		{"a tensor too many", func(f *weights.File) { f.Tensors = append(f.Tensors, weights.Tensor{Name: "x"}) },
+			"1 elements"},
 		{"another tensor", func(f *weights.File) {
 			f.Tensors = append(f.Tensors, weights.Tensor{Name: "x", Shape: []int{0}})
 		}, "1 tensors are of no layer"},
@@ -104,10 +107,11 @@ func TestFileRefuses(t *testing.T) {
 	}
 }
 
-// A model that was saved in the first form, and the same model saved again in this one, predict what the program that saved
-// it predicted, to the bit.
+// A model that was saved in the first form, and the same model saved again in this one, predict what the program that
+// saved it predicted, to the bit.
 func TestVersion1(t *testing.T) {
-	const want = "54aa977f00b2cb85506187a26b6542284dfad972e82899a66b28945970b1ece3" // by the program that wrote the file
+	// by the program that wrote the file
+	const want = "54aa977f00b2cb85506187a26b6542284dfad972e82899a66b28945970b1ece3"
 	old, err := Load("testdata/version1.model")
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 )
 
 // readVersion1 reads the form of model files before safetensors: a line with magic and version, and then, compressed, a
-// line of JSON with everything but weights, and the weights as little-endian float32: per group and net, per layer, W row
-// by row and B.
+// line of JSON with everything but weights, and the weights as little-endian float32: per group and net, per layer, W
+// row by row and B.
 func readVersion1(r io.Reader) (*Model, error) {
 	const limit = 64 << 20 // bytes of a model, uncompressed
 	var v int
@@ -20,7 +20,8 @@ func readVersion1(r io.Reader) (*Model, error) {
 		return nil, errNoModel
 	}
 	if v != 1 {
-		return nil, fmt.Errorf("%w: %d, this program reads 1 and %d: tensile predictor train or tensile calibrate makes one", ErrVersion, v, version)
+		return nil, fmt.Errorf("%w: %d, this program reads 1 and %d: tensile predictor train or tensile calibrate "+
+			"makes one", ErrVersion, v, version)
 	}
 	z, err := gzip.NewReader(r)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// replace puts what write produces at the path, whole or not at all. The bytes are synced to the disk before the file gets
-// its name, so after a crash the path has the old content or the new. The folder is not synced: after a loss of power it
-// may be the old content.
+// replace puts what write produces at the path, whole or not at all. The bytes are synced to the disk before the file
+// gets its name, so after a crash the path has the old content or the new. The folder is not synced: after a loss of
+// power it may be the old content.
 func replace(path string, write func(io.Writer) error) error {
 	file, err := begin(path)
 	if err != nil {
@@ -28,8 +28,8 @@ func replace(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// begin makes the file that is to be put at the path, with the permissions of any new file. If the path is a link, the file
-// is for what that points at.
+// begin makes the file that is to be put at the path, with the permissions of any new file. If the path is a link, the
+// file is for what that points at.
 func begin(path string) (*renameio.PendingFile, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -78,7 +78,8 @@ func (a access) permissions() *server.Permissions {
 	}
 }
 
-// export offers the subjects of the table to other accounts. An account has those that share imports into it, no others.
+// export offers the subjects of the table to other accounts. An account has those that share imports into it, no
+// others.
 func export(from *server.Account) error {
 	for _, a := range []access{clientAccess, anyExecutor} {
 		for _, subject := range a.publish {

@@ -35,7 +35,8 @@ func TestKeys(t *testing.T) {
 			t.Errorf("Put %q is no error", key)
 		}
 	}
-	if err := c.Put(ctx, wire.RecordKey("a"), make([]byte, wire.MaxMessage+1)); err == nil || !strings.Contains(err.Error(), "limit of 8388608") {
+	if err := c.Put(ctx, wire.RecordKey("a"), make([]byte, wire.MaxMessage+1)); err == nil ||
+		!strings.Contains(err.Error(), "limit of 8388608") {
 		t.Errorf("Put of too much: %v", err)
 	}
 }

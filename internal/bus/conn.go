@@ -73,7 +73,8 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 	}
 	with := []nats.Option{
 		nats.Name(o.Name), nats.Timeout(connectTimeout), nats.UserInfo(to.User, to.Password),
-		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay), nats.IgnoreAuthErrorAbort(), nats.ReconnectBufSize(-1),
+		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay), nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectBufSize(-1),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(c.lost), nats.ReconnectHandler(c.back),
 		nats.ErrorHandler(c.failed), nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
@@ -228,13 +229,15 @@ func connectError(to Credentials, err, dialed error) error {
 		err = fmt.Errorf("user %q is refused", to.User)
 		remedy = "use the credentials that the controller wrote into its state directory"
 	case untrusted:
-		remedy = "use the credentials that the controller wrote, which hold the certificate (ca) that signed the server's"
+		remedy = "use the credentials that the controller wrote, which hold the certificate (ca) that signed the " +
+			"server's"
 	case misnamed:
 		remedy = "use a name or address that the controller listens on"
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		remedy = "the server has no TLS: start it with TLS, or use credentials without a ca"
 	case errors.Is(err, nats.ErrTimeout) || isTimeout(err):
-		err, remedy = fmt.Errorf("no answer within %v", connectTimeout), "see whether that is a NATS server, and how busy its machine is"
+		err, remedy = fmt.Errorf("no answer within %v", connectTimeout),
+			"see whether that is a NATS server, and how busy its machine is"
 	default:
 		remedy = "see whether that is a NATS server"
 	}

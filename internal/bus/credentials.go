@@ -44,7 +44,8 @@ func openSecret(dir string) (secret, error) {
 		return nil, err
 	}
 	if len(s) != secretBytes {
-		return nil, fmt.Errorf("%s has %d bytes, not %d: restore it, or remove it and give out new credentials", name, len(s), secretBytes)
+		return nil, fmt.Errorf("%s has %d bytes, not %d: restore it, or remove it and give out new credentials", name,
+			len(s), secretBytes)
 	}
 	return s, nil
 }
@@ -115,14 +116,16 @@ func readPrivate(name string) ([]byte, error) {
 		return nil, err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("%s has mode %#o, and others can read or write it: if nobody has, chmod 600 it", name, mode)
+		return nil, fmt.Errorf("%s has mode %#o, and others can read or write it: if nobody has, chmod 600 it", name,
+			mode)
 	}
 	return os.ReadFile(name)
 }
 
 // writePrivate writes such a file whole or not at all. Its bytes are synced before it gets its name; the folder is not.
 func writePrivate(name string, data []byte) error {
-	f, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)), renameio.WithStaticPermissions(0o600))
+	f, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)),
+		renameio.WithStaticPermissions(0o600))
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,8 @@
 // Package bus is [wire.Bus] on NATS, and the embedded server.
 //
 // A [Server] runs in the controller's process and keeps everything under one directory. A [Conn] is a connection of one
-// user: the controller, a command line, or one of the executors. A lost connection is made again in the background; until
-// then, what asks for an answer fails at once with [wire.ErrAway], and its caller asks again.
+// user: the controller, a command line, or one of the executors. A lost connection is made again in the background;
+// until then, what asks for an answer fails at once with [wire.ErrAway], and its caller asks again.
 //
 // # The protocol, for programs in other languages
 //
@@ -16,7 +16,7 @@
 // tensile/wire has the fields.
 //
 //	subject or key            kind      what it is in NATS
-//	orders.EXECUTOR           orders    key-value store "orders", key EXECUTOR (stream KV_orders, subject $KV.orders.EXECUTOR)
+//	orders.EXECUTOR           orders    key-value store "orders", key EXECUTOR: subject $KV.orders.EXECUTOR
 //	status.EXECUTOR           status    key-value store "status", key EXECUTOR
 //	record.JOB                record    key-value store "record", key JOB
 //	report.EXECUTOR.JOB       report    a plain message, at most once
@@ -26,24 +26,25 @@
 //	graph-DIGEST              a graph   object store "x-EXECUTOR": the same, for the executor that trains it
 //	layout-JOB-EPOCH          layout    object store "x-EXECUTOR"
 //
-// Key-value stores and object stores have the layout of NATS's own, so `nats object get x-e1 layout-a-1`, ObjectStore of
-// nats.go and of nats.py read and write them. An object's info is the newest message of $O.BUCKET.M.NAME, NAME in
+// Key-value stores and object stores have the layout of NATS's own, so `nats object get x-e1 layout-a-1`, ObjectStore
+// of nats.go and of nats.py read and write them. An object's info is the newest message of $O.BUCKET.M.NAME, NAME in
 // base64 (URL alphabet); its data are the messages of $O.BUCKET.C.NUID, in order, with the id that the info names; its
 // digest is "SHA-256=" and base64. The name of a bucket longer than 200 bytes is cut to 167, followed by "-" and 32
 // hexadecimal digits of its SHA-256. The bucket of an executor is made with its first object and removed when the
 // executor leaves for good.
 //
 // An executor may not create consumers, which is how most clients read streams (see below): it reads by direct gets,
-// $JS.API.DIRECT.GET.KV_orders.$KV.orders.EXECUTOR for its orders, $JS.API.DIRECT.GET.OBJ_x-EXECUTOR.$O.x-EXECUTOR.M.NAME
-// for an info, and $JS.API.DIRECT.GET.OBJ_x-EXECUTOR with {"seq": N, "next_by_subj": "$O.x-EXECUTOR.C.NUID"} for the first
-// chunk with a sequence number of N or more. It is told of new orders by a plain message to now.$KV.orders.EXECUTOR.
+// $JS.API.DIRECT.GET.KV_orders.$KV.orders.EXECUTOR for its orders,
+// $JS.API.DIRECT.GET.OBJ_x-EXECUTOR.$O.x-EXECUTOR.M.NAME for an info, and $JS.API.DIRECT.GET.OBJ_x-EXECUTOR with
+// {"seq": N, "next_by_subj": "$O.x-EXECUTOR.C.NUID"} for the first chunk with a sequence number of N or more. It is
+// told of new orders by a plain message to now.$KV.orders.EXECUTOR.
 //
 // # Watching
 //
-// Watch and Follow read what is stored by direct gets. What comes later they hear from the subject now.SUBJECT, under which
-// a stream publishes again what it has stored, with its sequence number. So a watcher costs the server a subscription and
-// no consumer. A watcher that has missed something, because the connection was lost or because it was too slow, notices
-// that and reads again.
+// Watch and Follow read what is stored by direct gets. What comes later they hear from the subject now.SUBJECT, under
+// which a stream publishes again what it has stored, with its sequence number. So a watcher costs the server a
+// subscription and no consumer. A watcher that has missed something, because the connection was lost or because it was
+// too slow, notices that and reads again.
 //
 // # Who may do what
 //
@@ -60,7 +61,7 @@
 //
 // # What survives
 //
-// The server's data survive a kill of the process. After a loss of power the last two minutes may be missing. A
-// store of objects takes 4 GiB, a store of keys and the logs 1 GiB each. A command line that dies while it stores a graph
+// The server's data survive a kill of the process. After a loss of power the last two minutes may be missing. A store
+// of objects takes 4 GiB, a store of keys and the logs 1 GiB each. A command line that dies while it stores a graph
 // leaves chunks that nobody reads and nobody removes.
 package bus

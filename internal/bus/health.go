@@ -19,8 +19,8 @@ const healthInterval = time.Second
 // probeBytes is how much has to be written before a server that had no space is started again.
 const probeBytes = 256 << 10
 
-// supervise checks the server until it is closed. A stream that could not be written once, because the disk was full, stays
-// broken: nats-server has to be started again when there is space.
+// supervise checks the server until it is closed. A stream that could not be written once, because the disk was full,
+// stays broken: nats-server has to be started again when there is space.
 func (s *Server) supervise() {
 	defer close(s.supervised)
 	tick := time.NewTicker(healthInterval)
@@ -53,7 +53,8 @@ func (s *Server) restart() {
 	}
 	switch err := probe(s.options.Dir); {
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
-		s.setTrouble(fmt.Sprintf("the controller's disk is full: free some space for %s; jobs that train go on", s.options.Dir))
+		s.setTrouble(fmt.Sprintf("the controller's disk is full: free some space for %s; jobs that train go on",
+			s.options.Dir))
 		return
 	case err != nil:
 		s.setTrouble(fmt.Sprintf("the controller's state cannot be written: %v", err))
@@ -115,8 +116,8 @@ func probe(dir string) (err error) {
 	return f.Sync()
 }
 
-// logger passes on those lines of nats-server that a user of the controller can act on. Lines about normal operation, and
-// traces, which hold secrets, are dropped.
+// logger passes on those lines of nats-server that a user of the controller can act on. Lines about normal operation,
+// and traces, which hold secrets, are dropped.
 type logger struct{ to func(kind, line string) }
 
 // origin is what stands before a line about a client, and what a client can make up at its end.

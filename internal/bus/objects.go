@@ -28,8 +28,8 @@ const (
 // and then removes the chunks of the object before: so there is always one whole object to be read, the old or the new.
 type bucket struct{ name string }
 
-// newBucket returns the object store for a bucket of package wire. The name of a stream is a folder's, so a long one is cut
-// and gets a digest of the whole.
+// newBucket returns the object store for a bucket of package wire. The name of a stream is a folder's, so a long one is
+// cut and gets a digest of the whole.
 func newBucket(name string) (bucket, error) {
 	if !bucketName.MatchString(name) {
 		return bucket{}, fmt.Errorf("there is no bucket %q: buckets are named by package wire", name)
@@ -169,8 +169,8 @@ func (c *Conn) loadObject(ctx context.Context, in, name string) ([]byte, error) 
 	}
 }
 
-// objectInfo returns what is kept of an object beside its data, or ErrNotFound. A client may have written it, and another
-// program, so nothing in it is trusted.
+// objectInfo returns what is kept of an object beside its data, or ErrNotFound. A client may have written it, and
+// another program, so nothing in it is trusted.
 func (c *Conn) objectInfo(ctx context.Context, b bucket, name string) (info jetstream.ObjectInfo, err error) {
 	m, err := c.newest(ctx, b.info(name))
 	if errors.Is(err, errNoStream) && b.name != wire.Graphs {
@@ -188,7 +188,8 @@ func (c *Conn) objectInfo(ctx context.Context, b bucket, name string) (info jets
 	case info.Opts != nil && info.Opts.Link != nil:
 		return jetstream.ObjectInfo{}, errors.New("it is a link to another object: store the object itself")
 	case info.Size > maxObject:
-		return jetstream.ObjectInfo{}, fmt.Errorf("%d bytes are over the limit of %d for an object", info.Size, maxObject)
+		return jetstream.ObjectInfo{}, fmt.Errorf("%d bytes are over the limit of %d for an object", info.Size,
+			maxObject)
 	case info.NUID == "" || strings.ContainsAny(info.NUID, ".*> \t\r\n") || uint64(info.Chunks) > info.Size:
 		return jetstream.ObjectInfo{}, errors.New("its info is damaged: store it again")
 	}

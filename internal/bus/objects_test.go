@@ -34,8 +34,8 @@ func pattern(size int) []byte {
 	return data
 }
 
-// TestObjectsOfNATS has the object stores of NATS's own client read, list and delete what was stored here, and what they
-// store is loaded here: by the controller, by the executor, by a command line.
+// TestObjectsOfNATS has the object stores of NATS's own client read, list and delete what was stored here, and what
+// they store is loaded here: by the controller, by the executor, by a command line.
 func TestObjectsOfNATS(t *testing.T) {
 	s := listening(t)
 	ctx, c, js := within(t), rule(t, s), jet(t, s)
@@ -56,12 +56,14 @@ func TestObjectsOfNATS(t *testing.T) {
 		want   []byte
 		chunks uint32
 	}{
-		{store, wire.LayoutObject("job.1", 1), small, 1}, {store, wire.LayoutObject("job.1", 2), none, 0}, {graphs, wire.GraphObject("0123"), large, 6},
+		{store, wire.LayoutObject("job.1", 1), small, 1}, {store, wire.LayoutObject("job.1", 2), none, 0},
+		{graphs, wire.GraphObject("0123"), large, 6},
 	} {
 		if got, err := test.store.GetBytes(ctx, test.name); err != nil || !slices.Equal(got, test.want) {
 			t.Errorf("nats.go reads %d bytes of %s, want %d: %v", len(got), test.name, len(test.want), err)
 		}
-		if info, err := test.store.GetInfo(ctx, test.name); err != nil || info.Chunks != test.chunks || info.Size != uint64(len(test.want)) {
+		if info, err := test.store.GetInfo(ctx, test.name); err != nil || info.Chunks != test.chunks ||
+			info.Size != uint64(len(test.want)) {
 			t.Errorf("the info of %s: %+v, %v", test.name, info, err)
 		}
 	}
@@ -153,12 +155,14 @@ func TestDamagedObjects(t *testing.T) {
 		{"a chunk too few", func(i *jetstream.ObjectInfo) { i.Chunks-- }, "it is damaged: store it again"},
 		{"a byte too many", func(i *jetstream.ObjectInfo) { i.Size++ }, "it is damaged: store it again"},
 		{"a byte too few", func(i *jetstream.ObjectInfo) { i.Size-- }, "it is damaged: store it again"},
-		{"another digest", func(i *jetstream.ObjectInfo) { i.Digest = strings.Replace(i.Digest, "=", "=A", 1) }, "it is damaged"},
+		{"another digest", func(i *jetstream.ObjectInfo) { i.Digest = strings.Replace(i.Digest, "=", "=A", 1) },
+			"it is damaged"},
 		{"no digest", func(i *jetstream.ObjectInfo) { i.Digest = "" }, "it is damaged"},
 		{"no id", func(i *jetstream.ObjectInfo) { i.NUID = "" }, "its info is damaged"},
 		{"a pattern", func(i *jetstream.ObjectInfo) { i.NUID = "*" }, "its info is damaged"},
 		{"all below", func(i *jetstream.ObjectInfo) { i.NUID = ">" }, "its info is damaged"},
-		{"more chunks than bytes", func(i *jetstream.ObjectInfo) { i.Chunks, i.Size = 1<<31, 1 }, "its info is damaged"},
+		{"more chunks than bytes", func(i *jetstream.ObjectInfo) { i.Chunks, i.Size = 1<<31, 1 },
+			"its info is damaged"},
 		{"too large", func(i *jetstream.ObjectInfo) { i.Size = 1 << 60 }, "over the limit of"},
 		{"a link", func(i *jetstream.ObjectInfo) {
 			i.Opts = &jetstream.ObjectMetaOptions{Link: &jetstream.ObjectLink{Bucket: "x"}}
@@ -193,8 +197,8 @@ func TestDamagedObjects(t *testing.T) {
 	}
 }
 
-// TestReplacedByClient shows that a command line, which may not remove anything, leaves an empty message for the chunks of
-// an object that it replaces.
+// TestReplacedByClient shows that a command line, which may not remove anything, leaves an empty message for the chunks
+// of an object that it replaces.
 func TestReplacedByClient(t *testing.T) {
 	s := listening(t)
 	ctx, c, client := within(t), rule(t, s), join(t, s, Client)
@@ -228,7 +232,8 @@ func TestOldState(t *testing.T) {
 	ctx, js := within(t), jet(t, s)
 	must(t, js.DeleteStream(ctx, "OBJ_graphs"))
 	for name, subject := range map[string]string{"OBJ_graphs": "obj.graphs.>", "OBJ_boxes": "box.>"} {
-		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: []string{subject}, MaxMsgsPerSubject: 1, AllowDirect: true})
+		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: []string{subject},
+			MaxMsgsPerSubject: 1, AllowDirect: true})
 		must(t, err)
 	}
 	s.Close()
@@ -238,8 +243,10 @@ func TestOldState(t *testing.T) {
 			s.Close()
 			t.Fatal("it is taken")
 		}
-		want := "the form of an earlier release: end the jobs with that release, or start the controller with an empty state folder"
-		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
+		want := "the form of an earlier release: end the jobs with that release, or start the controller with an " +
+			"empty state folder"
+		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(),
+			"\n") {
 			t.Errorf("%v; want one line with %q and %s", err, want, dir)
 		}
 	}

@@ -24,8 +24,9 @@ import (
 
 // Options are the settings of a server.
 type Options struct {
-	Dir    string            // for all that it keeps; made if it is not there
-	Listen string            // address such as 127.0.0.1:4222, port 0 for any free one; "": connections of this process alone
+	Dir string // for all that it keeps; made if it is not there
+	// address such as 127.0.0.1:4222, port 0 for any free one; "": connections of this process alone
+	Listen string
 	TLS    bool              // connections over TCP are encrypted
 	Log    func(line string) // gets the warnings and errors, from any goroutine; nil: nobody
 }
@@ -61,7 +62,8 @@ func (s *Server) logLimited(kind, line string) {
 // startTimeout is how long a server may take to be ready.
 const startTimeout = 10 * time.Second
 
-// Start starts a server that is ready for connections when Start returns. What was kept in the directory is there again.
+// Start starts a server that is ready for connections when Start returns. What was kept in the directory is there
+// again.
 func Start(o Options) (_ *Server, err error) {
 	if o.Log == nil {
 		o.Log = func(string) {}
@@ -108,7 +110,8 @@ func (s *Server) serve() error {
 	}
 	n.Start()
 	if !n.ReadyForConnections(startTimeout) {
-		return fmt.Errorf("the server on %q is not ready after %v: see its log for the reason", s.options.Listen, startTimeout)
+		return fmt.Errorf("the server on %q is not ready after %v: see its log for the reason", s.options.Listen,
+			startTimeout)
 	}
 	if !options.DontListen && s.url == "" {
 		scheme := "nats"
@@ -166,7 +169,8 @@ func (s *Server) natsOptions() (*server.Options, error) {
 		if s.ca == nil {
 			s.ca = a.pem
 		}
-		to.TLS, to.TLSConfig = true, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
+		to.TLS, to.TLSConfig = true, &tls.Config{Certificates: []tls.Certificate{certificate},
+			MinVersion: tls.VersionTLS13}
 	}
 	return to, nil
 }
@@ -197,7 +201,8 @@ func listenable(address string) error {
 	case err == nil:
 		return l.Close()
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("listen on %s: this machine has no address %s: give one that it has, or 0.0.0.0 for all of them", address, host)
+		return fmt.Errorf("listen on %s: this machine has no address %s: give one that it has, or 0.0.0.0 for all "+
+			"of them", address, host)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("listen on %s: only root may: give a port from 1024 on", address)
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -256,7 +261,8 @@ func lock(dir string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("state directory %s is in use by another controller (%w): stop it, or give this one another directory", dir, err)
+		return nil, fmt.Errorf("state directory %s is in use by another controller (%w): stop it, or give this one "+
+			"another directory", dir, err)
 	}
 	return f, nil
 }

@@ -24,16 +24,17 @@ const (
 	maxLines = 10_000   // of a log; the oldest are dropped
 )
 
-// streams are all that is stored, apart from the buckets of executors, which are made when something is stored in them. A
-// full stream refuses new messages, but the logs drop their oldest lines.
+// streams are all that is stored, apart from the buckets of executors, which are made when something is stored in them.
+// A full stream refuses new messages, but the logs drop their oldest lines.
 var streams = []jetstream.StreamConfig{
 	latest("KV_orders", "$KV.orders.>", gib),
 	latest("KV_status", "$KV.status.>", gib),
 	latest("KV_record", "$KV.record.>", gib),
 	bucket{wire.Graphs}.config(),
 	{
-		Name: "LOG", Subjects: []string{"log.*.*"}, AllowDirect: true, MaxMsgsPerSubject: maxLines, MaxMsgSize: maxLine + 1<<10,
-		MaxBytes: gib, Discard: jetstream.DiscardOld, RePublish: republished("log.>"),
+		Name: "LOG", Subjects: []string{"log.*.*"}, AllowDirect: true, MaxMsgsPerSubject: maxLines,
+		MaxMsgSize: maxLine + 1<<10,
+		MaxBytes:   gib, Discard: jetstream.DiscardOld, RePublish: republished("log.>"),
 	},
 }
 
@@ -77,7 +78,8 @@ type place struct {
 func keyPlace(key string) (place, error) {
 	bucket, name, _ := strings.Cut(key, ".")
 	if name == "" || bucket != "orders" && bucket != "status" && bucket != "record" {
-		return place{}, fmt.Errorf("there is no key %q: keys are made by OrdersKey, StatusKey and RecordKey of package wire", key)
+		return place{}, fmt.Errorf("there is no key %q: keys are made by OrdersKey, StatusKey and RecordKey of "+
+			"package wire", key)
 	}
 	return place{"KV_" + bucket, "$KV." + key, true}, nil
 }
@@ -98,8 +100,8 @@ type message struct {
 	deleted  bool
 }
 
-// sequenceOf returns the number that the server has given to a stored message, 0 if there is none. The server writes its
-// headers after those of the sender.
+// sequenceOf returns the number that the server has given to a stored message, 0 if there is none. The server writes
+// its headers after those of the sender.
 func sequenceOf(m *nats.Msg) uint64 { return parseNumber(last(m, "Nats-Sequence")) }
 
 func parseNumber(text string) uint64 {
@@ -135,8 +137,8 @@ func (c *Conn) newest(ctx context.Context, p place) (message, error) {
 	return stored(c.direct(ctx, &nats.Msg{Subject: directGet + p.stream + "." + p.subject}))
 }
 
-// first returns the first message of a place, which may have wildcards, from a sequence number on, and how many follow it;
-// or ErrNotFound.
+// first returns the first message of a place, which may have wildcards, from a sequence number on, and how many follow
+// it; or ErrNotFound.
 func (c *Conn) first(ctx context.Context, p place, from uint64) (m message, more uint64, err error) {
 	// A batch comes with the number of messages that follow, and with an end marker, which is dropped.
 	got, err := c.direct(ctx, query(p, from, `,"batch":1`))
@@ -152,7 +154,8 @@ func (c *Conn) next(ctx context.Context, p place, from uint64) (message, error) 
 }
 
 func query(p place, from uint64, more string) *nats.Msg {
-	return &nats.Msg{Subject: directGet + p.stream, Data: fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q%s}`, from, p.subject, more)}
+	return &nats.Msg{Subject: directGet + p.stream, Data: fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q%s}`, from,
+		p.subject, more)}
 }
 
 func stored(m *nats.Msg, err error) (message, error) {
@@ -175,7 +178,8 @@ func (c *Conn) direct(ctx context.Context, query *nats.Msg) (*nats.Msg, error) {
 	case m.Header.Get("Status") == "404":
 		return nil, wire.ErrNotFound
 	}
-	return nil, fmt.Errorf("%s refuses the request: %s %s", c.server(), m.Header.Get("Status"), m.Header.Get("Description"))
+	return nil, fmt.Errorf("%s refuses the request: %s %s", c.server(), m.Header.Get("Status"),
+		m.Header.Get("Description"))
 }
 
 // store has a stream store a message, and waits until it is.

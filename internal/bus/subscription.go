@@ -88,13 +88,13 @@ func (s *subscription) stop() {
 	s.mu.Unlock()
 }
 
-// reader reports the messages at a place of a stream in the order of their sequence numbers: first the stored ones, then
-// the new ones.
+// reader reports the messages at a place of a stream in the order of their sequence numbers: first the stored ones,
+// then the new ones.
 //
 // New ones come by a subscription, so some can be missed: while the connection is lost, or when callbacks are slow. The
-// number of reconnects plus the number of dropped messages is the reader's generation. When that has changed, the reader
-// reads what is stored again before it takes what it hears. A reader of the latest values then reports all of them, a
-// reader of a log goes on where it was.
+// number of reconnects plus the number of dropped messages is the reader's generation. When that has changed, the
+// reader reads what is stored again before it takes what it hears. A reader of the latest values then reports all of
+// them, a reader of a log goes on where it was.
 type reader struct {
 	*subscription
 	place
