@@ -3,7 +3,7 @@
 //
 // A [Call] is an op as the model sees it, a [Device] what it runs on, a [Sample] a call that was measured. [Train]
 // makes a [Model] of samples; [Model.Predict] gives a [Prediction] per call: p50, p95 and whether the call lies outside
-// of what was trained on. [Evaluate] compares a model with samples. [Average] and [Drift] correct predictions by
+// of what was trained on. [Evaluate] compares a model with samples. Package predictor/correct corrects predictions by
 // reports (IV-E).
 //
 // What is learned is the logarithm of latency over roofline time, from features that are ratios: of arithmetic to

@@ -136,18 +136,18 @@ func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 			}
 		}
 	}
-	reach, band := g.reach(d), g.Unseen
+	attained, band := g.attained(d), g.Unseen
 	if slices.Contains(g.Families, d.Family()) {
 		band = g.Seen
 	}
 	for i, c := range at {
 		p50, p95 := sums[2*i], max(sums[2*i], sums[2*i+1])+band
 		base := d.base(&calls[c])
-		p95 = p50 + (p95-p50)*(1+wider[i]/patience)
+		p95 = p50 + (p95-p50)*(1+wider[i]/outsideScale)
 		if far[i] > 0 { // towards the roofline, at what large ops reach of it
-			near := 1 / (1 + far[i]/patience)
-			p50, p95 = near*p50+(1-near)*math.Log(reach[bound(d, &calls[c])]), p95-p50
-			p95 = p50 + p95*(1+far[i]/patience)
+			near := 1 / (1 + far[i]/outsideScale)
+			p50, p95 = near*p50+(1-near)*math.Log(attained[bound(d, &calls[c])]), p95-p50
+			p95 = p50 + p95*(1+far[i]/outsideScale)
 		}
 		p := &out[c]
 		p.Outside, p.P50 = max(far[i], wider[i]), seconds(base*math.Exp(p50))
@@ -174,8 +174,8 @@ func (g *Group) narrow(calls []Call, at []int) (narrowed []Call, wider []float64
 	return narrowed, wider
 }
 
-// patience is after how many doublings outside of the trained range the roofline counts as much as the network.
-const patience = 8
+// outsideScale is after how many doublings outside of the trained range the roofline counts as much as the network.
+const outsideScale = 8
 
 // slack is how many doublings outside of the trained range still count as inside.
 const slack = 0.5
@@ -189,9 +189,9 @@ func bound(d *Device, c *Call) int {
 }
 
 // views weighs the ways in which a network is asked about a device: 0 as none of the families that were trained on, and
-// 1+i as one of family i. A device of a family is one of it. One that was never seen is asked for by its own facts,
-// beside or beyond which the network has seen few devices, and as each of the others, those alike counting more; the
-// mean errs less than either.
+// 1+i as one of family i. A device of a known family counts as one of it alone. For an unseen device we average two
+// predictions: one from its own specs (an extrapolation) and one from the known devices, weighted by similarity. The
+// average has a lower error than either.
 func (g *Group) views(d *Device) []float64 {
 	weights := make([]float64, 1+len(g.Families))
 	if i := slices.Index(g.Families, d.Family()); i >= 0 {
@@ -208,7 +208,7 @@ func (g *Group) views(d *Device) []float64 {
 		for j, v := range own.x {
 			square += float64((v - other.x[j]) * (v - other.x[j]))
 		}
-		weights[1+i] = math.Exp(-math.Sqrt(square) / kinship)
+		weights[1+i] = math.Exp(-math.Sqrt(square) / similarityScale)
 		sum += weights[1+i]
 	}
 	for i := range g.Like {
@@ -218,10 +218,10 @@ func (g *Group) views(d *Device) []float64 {
 	return weights
 }
 
-// kinship is the distance in doublings of facts over which likeness falls by e.
-const kinship = 1
+// similarityScale is the distance in doublings of facts over which likeness falls by e.
+const similarityScale = 1
 
-func (g *Group) reach(d *Device) [2]float64 {
+func (g *Group) attained(d *Device) [2]float64 {
 	if i := slices.Index(g.Families, d.Family()); i >= 0 {
 		return g.Reach[i]
 	}
