@@ -127,7 +127,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 // executorOf is the name of the executor that a user is: the other way round than bus.Executor.
 func executorOf(user string) (name string, ok bool) {
 	token, ok := strings.CutPrefix(user, bus.Executor(""))
-	name, err := url.PathUnescape(strings.ReplaceAll(token, "=", "%"))
+	name, err := url.PathUnescape(strings.ReplaceAll(token, "_", "%"))
 	return name, ok && err == nil && bus.Executor(name) == user
 }
 
