@@ -188,7 +188,11 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 				kept, err := t.keep(running, conn, ended, over) // what the others have learned
 				return nil, cmp.Or(err, errors.New(kept))
 			}
-			run.Jobs[index[r.Spec.Name]] = report.JobRun{Result: *r.Result, Iterations: r.Iteration}
+			result, err := loadResult(ctx, conn, r.Result)
+			if err != nil {
+				return nil, err
+			}
+			run.Jobs[index[r.Spec.Name]] = report.JobRun{Result: *result, Iterations: r.Iteration}
 		case <-running.Done():
 			return nil, context.Cause(running)
 		case <-ctx.Done():
