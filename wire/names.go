@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"tensile/graph"
+	"tensile/internal/text"
 )
 
 // Names of keys, subjects and objects. A job or executor is one token of them.
@@ -84,16 +85,12 @@ func CheckName(name string) error {
 const nameRule = "a name is 1 to 128 bytes of printable characters without slashes, and not *, . or .."
 
 // clip quotes a text for an error message and cuts it short.
-func clip(text string) string {
-	const most = 40
-	if len(text) <= most {
-		return fmt.Sprintf("%q", text)
+func clip(s string) string {
+	short, cut := text.Clip(s, 40)
+	if cut {
+		return fmt.Sprintf("%q...", short)
 	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%q...", text[:cut])
+	return fmt.Sprintf("%q", short)
 }
 
 // Owned reports whether a name is of those that controllers give to the executors that they start.
