@@ -8,6 +8,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -119,7 +120,7 @@ func TestOtherDevice(t *testing.T) {
 	w.submit("a", endless)
 	w.run(3)
 	c := w.config
-	c.Device = "other"
+	c.Identity = "other"
 	restore := func() error {
 		s := w.stored()
 		s.Records = []wire.Record{w.records["a"]}
@@ -148,7 +149,7 @@ func TestBatch(t *testing.T) {
 		return list
 	}
 	profiled := 0
-	w.profile = func(g *graph.Graph) (Profile, error) { profiled++; return profile(g) }
+	w.profile = func(g *graph.Graph) (planner.Profile, error) { profiled++; return profile(g) }
 	w.step(Input{Submit: batch("a", "b", "c", "d")})
 	last := w.answers[len(w.answers)-1]
 	if last.Error != "" || len(last.Jobs) != 4 || profiled != 1 {

@@ -49,7 +49,7 @@ func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, bu
 			return 0, fmt.Errorf("evaluate %s: %s has %d elements, want %d", e.task.Name, s.Name, len(learned[s.Name]), n)
 		}
 	}
-	request, err := planner.Of(d, planner.Roofline(d.Facts())).First([]task.Task{e.task})
+	request, err := planner.First(d, planner.Roofline(d.Facts()), []task.Task{e.task})
 	if err != nil {
 		return 0, fmt.Errorf("evaluate %s: %w", e.task.Name, err)
 	}
