@@ -32,20 +32,23 @@ type ControllerOptions struct {
 
 // ControllerReport is how a controller fares, with its server and all executors' connections in one process.
 type ControllerReport struct {
-	Executors       int       `json:"executors"`
-	Jobs            int       `json:"jobs"`
-	Model           string    `json:"model"`
-	Joined          float64   `json:"all_joined_ms"`
-	PerExecutor     int64     `json:"memory_per_executor_bytes"` // resident, both ends of its connection and what the controller keeps
-	Put             Quantiles `json:"orders_put_to_heard_ms"`
-	Admitted        Quantiles `json:"submit_to_layout_ordered_ms"` // each with plans for all jobs before it
-	ReportsWanted   int       `json:"reports_per_second_wanted"`
-	ReportsSent     int       `json:"reports_per_second_sent"`
-	ReportsLost     int       `json:"reports_lost"`
-	Backlog         float64   `json:"backlog_ms"` // until all reports were taken, after the last was sent; 200 ms at a time
+	Executors int     `json:"executors"`
+	Jobs      int     `json:"jobs"`
+	Model     string  `json:"model"`
+	Joined    float64 `json:"all_joined_ms"`
+	// resident, both ends of its connection and what the controller keeps
+	PerExecutor   int64     `json:"memory_per_executor_bytes"`
+	Put           Quantiles `json:"orders_put_to_heard_ms"`
+	Admitted      Quantiles `json:"submit_to_layout_ordered_ms"` // each with plans for all jobs before it
+	ReportsWanted int       `json:"reports_per_second_wanted"`
+	ReportsSent   int       `json:"reports_per_second_sent"`
+	ReportsLost   int       `json:"reports_lost"`
+	// until all reports were taken, after the last was sent; 200 ms at a time
+	Backlog         float64   `json:"backlog_ms"`
 	OrdersUnderLoad Quantiles `json:"orders_put_to_heard_under_reports_ms"`
-	Replanned       Quantiles `json:"report_to_new_layout_ordered_ms"` // of one job within 3/4 of what it needs, whose ops become faster and slower
-	NotReplanned    int       `json:"changes_without_a_better_plan"`
+	// of one job within 3/4 of what it needs, whose ops become faster and slower
+	Replanned    Quantiles `json:"report_to_new_layout_ordered_ms"`
+	NotReplanned int       `json:"changes_without_a_better_plan"`
 }
 
 // Quantiles of a number of samples.
@@ -77,16 +80,20 @@ type rig struct {
 	reports   int           // of replans
 }
 
-// MeasureController starts a controller on a server in dir, connects executors over TCP, and puts it under load; and then
-// another, to see how soon it has a new plan when the load changes.
+// MeasureController starts a controller on a server in dir, connects executors over TCP, and puts it under load; and
+// then another, to see how soon it has a new plan when the load changes.
 func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*ControllerReport, error) {
 	r := &ControllerReport{Executors: o.Executors, Jobs: o.Jobs, Model: o.Model, ReportsWanted: o.Reports}
 	s := &rig{options: o, number: 1 << 40}
-	if err := s.with(ctx, filepath.Join(dir, "crowd"), 0, func(ctx context.Context) error { return s.measure(ctx, r) }); err != nil {
+	if err := s.with(ctx, filepath.Join(dir, "crowd"), 0, func(ctx context.Context) error {
+		return s.measure(ctx, r)
+	}); err != nil {
 		return nil, err
 	}
 	s = &rig{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Model}, number: 1 << 40}
-	if err := s.with(ctx, filepath.Join(dir, "one"), 0.75, func(ctx context.Context) error { return s.replans(ctx, 40, r) }); err != nil {
+	if err := s.with(ctx, filepath.Join(dir, "one"), 0.75, func(ctx context.Context) error {
+		return s.replans(ctx, 40, r)
+	}); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -112,8 +119,8 @@ func (s *rig) with(ctx context.Context, dir string, share float64, measure func(
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, Profile: s.profileOf, Log: func(string) {}, Events: s.event,
-			Ready: func() { close(ready) }}))
+		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, Profile: s.profileOf,
+			Log: func(string) {}, Events: s.event, Ready: func() { close(ready) }}))
 	}()
 	defer func() {
 		cancel(nil)
@@ -237,9 +244,10 @@ func (s *rig) replans(ctx context.Context, changes int, r *ControllerReport) err
 	return nil
 }
 
-// report sends one, of ops that take so many times as long as the profile says, and waits until it was taken. It returns
-// the epoch that the job is granted then.
-func (s *rig) report(ctx context.Context, d *fakeExecutor, job string, epoch int64, times float64) (granted int64, err error) {
+// report sends one, of ops that take so many times as long as the profile says, and waits until it was taken. It
+// returns the epoch that the job is granted then.
+func (s *rig) report(ctx context.Context, d *fakeExecutor, job string, epoch int64, times float64) (granted int64,
+	err error) {
 	layout, err := s.conn.Load(ctx, wire.Bucket(d.name), wire.LayoutObject(job, epoch))
 	if err != nil {
 		return 0, err

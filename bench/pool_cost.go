@@ -38,8 +38,9 @@ func (m *packer) costs(path string, copies, sizes []int) ([]PackingCost, error) 
 	add := func(instance string, buffers []pool.Buffer) error {
 		l, took, err := m.pack(instance, buffers, pool.Options{})
 		ms := report.Milliseconds(took)
-		rows = append(rows, PackingCost{Instance: instance, Buffers: len(buffers), Time: ms, PerThousand: ms * 1000 / float64(max(1, len(buffers))),
-			LowerBound: l.LowerBound, Height: l.Height, Ratio: heightRatio(l.Height, l.LowerBound)})
+		rows = append(rows, PackingCost{Instance: instance, Buffers: len(buffers), Time: ms,
+			PerThousand: ms * 1000 / float64(max(1, len(buffers))), LowerBound: l.LowerBound, Height: l.Height,
+			Ratio: heightRatio(l.Height, l.LowerBound)})
 		return err
 	}
 	for _, k := range copies {

@@ -98,7 +98,8 @@ func tables(dir string) ([]string, error) {
 		}
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("folder %s holds no instance: put CSV files with the columns id,lower,upper,size there", dir)
+		return nil, fmt.Errorf("folder %s holds no instance: put CSV files with the columns id,lower,upper,size there",
+			dir)
 	}
 	return paths, nil
 }
@@ -118,7 +119,8 @@ func capacityOf(path string) (name string, capacity int64, err error) {
 	base := strings.TrimSuffix(filepath.Base(path), ".csv")
 	extension := filepath.Ext(base)
 	name = strings.TrimSuffix(base, extension)
-	if capacity, err = strconv.ParseInt(strings.TrimPrefix(extension, "."), 10, 64); err != nil || capacity < 1 || name == "" {
+	if capacity, err = strconv.ParseInt(strings.TrimPrefix(extension, "."), 10, 64); err != nil || capacity < 1 ||
+		name == "" {
 		return "", 0, fmt.Errorf("%s: the name does not say the capacity: call it NAME.CAPACITY.csv, the capacity in bytes", path)
 	}
 	return name, capacity, nil

@@ -13,7 +13,8 @@ func (r *PoolReport) WriteTables(w io.Writer) error {
 	if r.LeftOut != "" {
 		fmt.Fprintln(w, r.LeftOut)
 	}
-	for _, table := range []func(io.Writer) error{r.hardTable, r.stepsTable, r.networksTable, r.tightenTable, r.costTable} {
+	for _, table := range []func(io.Writer) error{r.hardTable, r.stepsTable, r.networksTable, r.tightenTable,
+		r.costTable} {
 		if err := table(w); err != nil {
 			return err
 		}
@@ -134,7 +135,8 @@ func (r *PoolReport) tightenTable(w io.Writer) error {
 				cells = append(cells, "-", "-", "-")
 				continue
 			}
-			cells = append(cells, fmt.Sprint(m.Rounds), fmt.Sprintf("%.4f", float64(m.Peak)/float64(t.Budget)), timeCell(m.Time))
+			cells = append(cells, fmt.Sprint(m.Rounds), fmt.Sprintf("%.4f", float64(m.Peak)/float64(t.Budget)),
+				timeCell(m.Time))
 		}
 		g.row(cells)
 	}
@@ -145,7 +147,8 @@ func (r *PoolReport) costTable(w io.Writer) error {
 	if len(r.Cost) == 0 {
 		return nil
 	}
-	g := newGrid(w, "cost against n (search)", "instance", "buffers", "ms", "ms per 1000", "lower bound", "height", "ratio")
+	g := newGrid(w, "cost against n (search)", "instance", "buffers", "ms", "ms per 1000", "lower bound", "height",
+		"ratio")
 	for _, c := range r.Cost {
 		g.row([]string{c.Instance, fmt.Sprint(c.Buffers), timeCell(c.Time), timeCell(c.PerThousand),
 			fmt.Sprint(c.LowerBound), fmt.Sprint(c.Height), ratioCell(c.Ratio)})

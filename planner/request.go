@@ -19,8 +19,8 @@ func (d Device) Request(jobs ...scheduler.Job) scheduler.Request {
 	return scheduler.Request{Jobs: jobs, Out: d.Out, In: d.In, Align: d.Align}
 }
 
-// First asks for the first plans of tasks on a device. It returns an error if the device cannot execute one of them. Policy,
-// budget and switches are the caller's to set.
+// First asks for the first plans of tasks on a device. It returns an error if the device cannot execute one of them.
+// Policy, budget and switches are the caller's to set.
 func First(d device.Device, latencies Latencies, tasks []task.Task) (scheduler.Request, error) {
 	profile := Profiles(d, latencies)
 	jobs := make([]scheduler.Job, len(tasks))

@@ -11,12 +11,14 @@ import (
 	"tensile/program"
 )
 
-// A drawing is well-formed whatever the job is called, and has the two curves, a bar per copy, and the peaks in its title.
+// A drawing is well-formed whatever the job is called, and has the two curves, a bar per copy, and the peaks in its
+// title.
 func TestDraw(t *testing.T) {
 	_, _, planned, _ := twoJobs(t, "tensile", tight)
 	var out strings.Builder
 	p := planned.Programs[0]
-	Draw(&out, "a <b> & c", []graph.Bytes{3 * graph.MiB, graph.MiB}, planned.Jobs[0].Footprint.Slots, p, planned.Timing(0))
+	Draw(&out, "a <b> & c", []graph.Bytes{3 * graph.MiB, graph.MiB}, planned.Jobs[0].Footprint.Slots, p,
+		planned.Timing(0))
 	elements, title := make(map[string]int), ""
 	in := xml.NewDecoder(strings.NewReader(out.String()))
 	for {

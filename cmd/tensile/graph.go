@@ -30,7 +30,8 @@ func printGraph(names []string, f *workloadFlags, out io.Writer) error {
 		return err
 	}
 	if len(w) != 1 {
-		return fmt.Errorf("graph %s: one document holds one graph; name one model, without a number of copies", strings.Join(names, " "))
+		return fmt.Errorf("graph %s: one document holds one graph; name one model, without a number of copies",
+			strings.Join(names, " "))
 	}
 	return printJSON(out, w[0].Graph)
 }

@@ -77,9 +77,12 @@ func planCommand() *cobra.Command {
 	w.register(c)
 	p.register(c)
 	live.register(c)
-	c.Flags().StringVar(&job, "job", "", "print the plan that this job of a controller trains with, and what has changed since the one before")
-	c.Flags().BoolVar(&p.explain, "explain", false, "say per storage what is done with it and why, what that frees and costs; and why the others stay")
-	c.Flags().StringVar(&svg, "svg", "", "draw memory over the steps, before and after, and the lanes below it, into this file (several jobs: FILE-JOB.svg each)")
+	c.Flags().StringVar(&job, "job", "",
+		"print the plan that this job of a controller trains with, and what has changed since the one before")
+	c.Flags().BoolVar(&p.explain, "explain", false,
+		"say per storage what is done with it and why, what that frees and costs; and why the others stay")
+	c.Flags().StringVar(&svg, "svg", "",
+		"draw memory over the steps, before and after, and the lanes below it, into this file (several jobs: FILE-JOB.svg each)")
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
 	c.Flags().BoolVar(&commands, "commands", false, "list the commands of the program, with their lanes and waits")
 	return c
@@ -126,7 +129,8 @@ func (s *session) draw(ctx context.Context, path string) error {
 			return err
 		}
 		var drawing bytes.Buffer
-		report.Draw(&drawing, t.Name, before, s.planned.Jobs[i].Footprint.Slots, s.planned.Programs[i], s.planned.Timing(i))
+		report.Draw(&drawing, t.Name, before, s.planned.Jobs[i].Footprint.Slots, s.planned.Programs[i],
+			s.planned.Timing(i))
 		name := path
 		if len(s.workload) > 1 {
 			name = fmt.Sprintf("%s-%s.svg", strings.TrimSuffix(path, ".svg"), t.Name)

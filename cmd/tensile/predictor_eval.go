@@ -51,9 +51,11 @@ read from a file. It is judged on a file (--test), on ops held back from its tra
 	f.register(c)
 	c.Flags().StringVar(&f.model, "model", "", "model file, instead of --train")
 	c.Flags().StringVar(&f.test, "test", "", "CSV file of measured ops to predict")
-	c.Flags().StringVar(&f.split, "split", "", "predict ops held back from --train: random, large or a family of devices")
+	c.Flags().StringVar(&f.split, "split", "",
+		"predict ops held back from --train: random, large or a family of devices")
 	c.Flags().StringVar(&f.e2e, "e2e", "", "folder of traced networks to predict, with a folder per device")
-	c.Flags().StringVar(&f.beside, "beside", "", "with --e2e: what another predictor says of the same networks, in files of the same names")
+	c.Flags().StringVar(&f.beside, "beside", "",
+		"with --e2e: what another predictor says of the same networks, in files of the same names")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
 	return c
 }

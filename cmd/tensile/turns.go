@@ -87,8 +87,8 @@ func (p *pace) watch(ctx context.Context, conn *bus.Conn) (stop func(), err erro
 	})
 }
 
-// inTurns runs two trainings of the same jobs, a block of iterations of one and then the same of the other, so that what
-// else the machine does hits both. While one trains, the jobs of the other rest in Home.
+// inTurns runs two trainings of the same jobs, a block of iterations of one and then the same of the other, so that
+// what else the machine does hits both. While one trains, the jobs of the other rest in Home.
 func inTurns(ctx context.Context, trainings [2]*training, begin [2]func()) (runs [2]*report.Run, err error) {
 	given := ctx
 	ctx, cancel := context.WithCancelCause(given)
