@@ -114,7 +114,7 @@ func readBuffers(path string) ([]pool.Buffer, error) {
 	return buffers, err
 }
 
-// capacityOf takes a path NAME.CAPACITY.csv apart.
+// capacityOf splits a path NAME.CAPACITY.csv.
 func capacityOf(path string) (name string, capacity int64, err error) {
 	base := strings.TrimSuffix(filepath.Base(path), ".csv")
 	extension := filepath.Ext(base)

@@ -9,7 +9,7 @@ import (
 	"tensile/predictor"
 )
 
-// Shares of a calibration's progress: measuring comes first, and training is the rest.
+// measuring is the share of a calibration's progress that measuring takes; training is the rest.
 const measuring = 0.7
 
 // Model measures a device and trains a model of it, which calls the device by this name. Every tenth network is held

@@ -122,8 +122,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	return differs(r)
 }
 
-// trained trains the jobs as planned and, to compare, without a plan: in turns, a block of iterations each, where time
-// is real. Where it is virtual nothing else disturbs a run, and --measured wants the one without a plan first.
+// trained trains the jobs as planned and, to compare, without a plan. Where time is real the two runs alternate, a block
+// of iterations each. They run one after the other where time is virtual, as there is no background load, and with
+// --measured, whose plans need the latencies of the vanilla run.
 func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *report.Run,
 	planned *training, err error) {
 	planned = &training{session: s, flags: f, policy: f.policy, budget: s.request.Budget, planned: s.planned,
@@ -145,7 +146,7 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 	}
 	free := &training{session: s, flags: f, policy: "none-live", planned: plain}
 	if !f.simulated() && !f.measured {
-		runs, err := inTurns(ctx, [2]*training{free, planned}, [2]func(){begin(free, "vanilla"),
+		runs, err := alternate(ctx, [2]*training{free, planned}, [2]func(){begin(free, "vanilla"),
 			begin(planned, f.policy)})
 		return runs[1], runs[0], planned, err
 	}
