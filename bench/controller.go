@@ -147,8 +147,8 @@ func (s *rig) config(ctx context.Context, share float64) (controller.Config, err
 	d := sim.New(facts, sim.Options{})
 	defer d.Close()
 	s.graph = w[0].Graph
-	on := planner.Of(d)
-	if s.profile, err = planner.Profiles(d, planner.Roofline(facts))(s.graph); err != nil {
+	on := planner.Of(d, planner.Roofline(facts))
+	if s.profile, err = on.Profile(s.graph); err != nil {
 		return controller.Config{}, err
 	}
 	r := on.Request(s.profile.Job(w[0].Name, 1, s.graph))
@@ -158,12 +158,12 @@ func (s *rig) config(ctx context.Context, share float64) (controller.Config, err
 		return controller.Config{}, err
 	}
 	budget := graph.Bytes(share * float64(planned.Arena))
-	return controller.Config{Device: on, Budget: budget, Policy: "tensile", Horizon: 1 << 20,
+	return controller.Config{Device: on.Identity, Align: on.Align, Out: on.Out, In: on.In, Budget: budget, Policy: "tensile", Horizon: 1 << 20,
 		Silence: time.Hour}, nil
 }
 
-func (s *rig) profileOf(*graph.Graph) (planner.Profile, error) {
-	return s.profile, nil
+func (s *rig) profileOf(*graph.Graph) (controller.Profile, error) {
+	return controller.Profile(s.profile), nil
 }
 
 // event hears from the controller who has joined. An answer to a request would not tell: what an executor puts and

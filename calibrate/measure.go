@@ -87,7 +87,7 @@ func draw(rng *rand.Rand, facts cost.Facts) (*graph.Graph, error) {
 // one trains a network beside n busy threads and takes the latency of each op in each iteration but the first.
 func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Meter) ([]predictor.Sample, error) {
 	tasks := []task.Task{{Name: g.Name, Model: g.Name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
-	request, err := planner.First(d, planner.Roofline(d.Facts()), tasks)
+	request, err := planner.Of(d, planner.Roofline(d.Facts())).First(tasks)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/models"
-	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -27,7 +26,7 @@ func BenchmarkCopies(b *testing.B) {
 		for _, together := range []bool{true, false} {
 			b.Run(fmt.Sprintf("budget=%s/together=%v", budget, together), func(b *testing.B) {
 				for b.Loop() {
-					m := NewMachine(Config{Device: planner.Device{Identity: "model", Align: 64, Out: link, In: link}, Budget: budget, Policy: "tensile"})
+					m := NewMachine(Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile"})
 					if together {
 						submit(m, list)
 					} else {

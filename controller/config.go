@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"time"
 
+	"tensile/cost"
 	"tensile/graph"
-	"tensile/planner"
 	"tensile/scheduler"
 )
 
 // Config says what a controller plans for, and how.
 type Config struct {
-	planner.Device // executors with another are sent away
-
+	Device  string      `json:"device"`      // its identity: executors with another device are sent away
+	Align   graph.Bytes `json:"align_bytes"` // of offsets
+	Out     cost.Link   `json:"out"`         // of the device; jobs share it
+	In      cost.Link   `json:"in"`
 	Budget  graph.Bytes `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
 	Policy  string      `json:"policy"`
 	Options scheduler.Options
@@ -38,4 +40,12 @@ func (c Config) withDefaults() Config {
 	c.Settle = cmp.Or(c.Settle, 5)
 	c.Horizon = cmp.Or(c.Horizon, 100)
 	return c
+}
+
+// Profile is what a job's ops take on the device, before anything was measured.
+type Profile struct {
+	Latency []time.Duration `json:"latency_ns"` // per op
+	Slack   []time.Duration `json:"slack_ns"`   // per op: by how much the latency may be off; may be nil
+	Scratch []graph.Bytes   `json:"scratch"`    // per op
+	Variant []string        `json:"variant"`    // per op
 }

@@ -256,7 +256,7 @@ func (m *Machine) adopt(plans []adoption, e Event) {
 	for _, p := range plans {
 		j := p.job
 		j.reports = 0
-		j.record.Device = m.config.Identity
+		j.record.Device = m.config.Device
 		if m.config.Limited {
 			j.record.Link = wire.Rates{Out: p.Out.Rate, In: p.In.Rate}
 		}

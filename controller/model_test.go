@@ -10,7 +10,6 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
-	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -24,7 +23,7 @@ type world struct {
 	mail      []func() // messages on their way, in any order
 	calm      bool     // nothing is lost or doubled, nobody crashes any more
 	late      bool     // plans take their time, as messages do; otherwise they are made at once
-	profile   planner.Profiler
+	profile   func(*graph.Graph) (Profile, error)
 	clock     time.Duration
 	errands   []func() // plans that are made when what is being done is done
 	busy      bool     // errands are being done
@@ -63,8 +62,8 @@ type fakeJob struct {
 }
 
 // profile gives each op a latency that depends on nothing but its number.
-func profile(g *graph.Graph) (planner.Profile, error) {
-	var p planner.Profile
+func profile(g *graph.Graph) (Profile, error) {
+	var p Profile
 	for op := range g.Ops {
 		p.Latency = append(p.Latency, time.Duration(1+op%7)*10*time.Microsecond)
 		p.Scratch = append(p.Scratch, 0)
@@ -77,7 +76,7 @@ func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 77)), executors: map[string]*fakeExecutor{}, records: map[string]wire.Record{},
 		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{}, orders: map[string]wire.Orders{}, slow: 1, profile: profile, late: true}
-	w.config = Config{Device: planner.Device{Identity: "model", Align: 64, Out: link, In: link}, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5),
+	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5),
 		Watched: true}
 	w.machine = NewMachine(w.config)
 	return w
@@ -313,7 +312,7 @@ func (w *world) restart() {
 
 // stored is what the bus has, but for records.
 func (w *world) stored() Stored {
-	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Profiles: map[graph.Digest]*planner.Profile{}}
+	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Profiles: map[graph.Digest]*Profile{}}
 	for digest, g := range w.graphs {
 		p, err := w.profile(g)
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/peak"
-	"tensile/planner"
 	"tensile/predictor/correct"
 	"tensile/program"
 	"tensile/scheduler"
@@ -19,12 +18,12 @@ import (
 // Planner makes the plans that a [Machine] asks for. It is pure, and slow: whoever runs a machine has it work beside that.
 type Planner struct {
 	Config
-	Profile planner.Profiler // of a graph on the device; an error if that cannot execute it
+	Profile func(*graph.Graph) (Profile, error) // of a graph on the device; an error if that cannot execute it
 }
 
 // Plan does an errand. Once stop returns true, which it asks again and again, what it returns is worth nothing.
 func (p *Planner) Plan(q *Plan, stop func() bool) *Planned {
-	w := work{Planner: p, plan: q, stop: stop, answer: &Planned{Ticket: q.Ticket}, profiles: make(map[graph.Digest]*planner.Profile)}
+	w := work{Planner: p, plan: q, stop: stop, answer: &Planned{Ticket: q.Ticket}, profiles: make(map[graph.Digest]*Profile)}
 	if w.profile(); len(w.answer.Never) > 0 {
 		return w.answer
 	}
@@ -49,8 +48,8 @@ type work struct {
 	plan     *Plan
 	stop     func() bool
 	answer   *Planned
-	profiles map[graph.Digest]*planner.Profile // that were made
-	jobs     []scheduler.Job                   // per candidate
+	profiles map[graph.Digest]*Profile // that were made
+	jobs     []scheduler.Job           // per candidate
 }
 
 // profile gives candidates what they have not: profiles, and latencies by these and by what other jobs have taught. Copies share
@@ -69,7 +68,7 @@ func (w *work) profile() {
 				w.profiles[c.Spec.Graph] = p
 			}
 			if w.answer.New == nil {
-				w.answer.New = make(map[int]planner.Profile)
+				w.answer.New = make(map[int]Profile)
 			}
 			w.answer.New[i] = *p
 			c.Profile = p
@@ -230,7 +229,7 @@ func copying(s *program.Section, out, in cost.Link) time.Duration {
 
 // expected are the latencies of a graph's ops by its profile and what other jobs have taught, and by how much they may be off (nil
 // if the profile does not say).
-func expected(g *graph.Graph, p *planner.Profile, line correct.Line) (latency, slack []time.Duration) {
+func expected(g *graph.Graph, p *Profile, line correct.Line) (latency, slack []time.Duration) {
 	latency = make([]time.Duration, len(p.Latency))
 	if p.Slack != nil {
 		slack = make([]time.Duration, len(latency))

@@ -8,7 +8,6 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/randgraph"
-	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -120,7 +119,7 @@ func TestOtherDevice(t *testing.T) {
 	w.submit("a", endless)
 	w.run(3)
 	c := w.config
-	c.Identity = "other"
+	c.Device = "other"
 	restore := func() error {
 		s := w.stored()
 		s.Records = []wire.Record{w.records["a"]}
@@ -149,7 +148,7 @@ func TestBatch(t *testing.T) {
 		return list
 	}
 	profiled := 0
-	w.profile = func(g *graph.Graph) (planner.Profile, error) { profiled++; return profile(g) }
+	w.profile = func(g *graph.Graph) (Profile, error) { profiled++; return profile(g) }
 	w.step(Input{Submit: batch("a", "b", "c", "d")})
 	last := w.answers[len(w.answers)-1]
 	if last.Error != "" || len(last.Jobs) != 4 || profiled != 1 {

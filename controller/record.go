@@ -9,7 +9,6 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/recording"
-	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -42,10 +41,10 @@ type line struct {
 
 // stored is a Stored without its graphs.
 type stored struct {
-	Records  []wire.Record                     `json:"records"`
-	Layouts  map[string][]*wire.Layout         `json:"layouts"`
-	Orders   map[string]wire.Orders            `json:"orders"`
-	Profiles map[graph.Digest]*planner.Profile `json:"profiles"`
+	Records  []wire.Record             `json:"records"`
+	Layouts  map[string][]*wire.Layout `json:"layouts"`
+	Orders   map[string]wire.Orders    `json:"orders"`
+	Profiles map[graph.Digest]*Profile `json:"profiles"`
 }
 
 // begin writes what a machine starts from.

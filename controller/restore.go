@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -17,7 +16,7 @@ type Stored struct {
 	Layouts map[string][]*wire.Layout // per job
 	Orders  map[string]wire.Orders    // per executor, the newest
 
-	Profiles map[graph.Digest]*planner.Profile // of the graphs
+	Profiles map[graph.Digest]*Profile // of the graphs
 }
 
 // Restore returns the machine of a controller that goes on where another ended. Executors keep their names; those that
@@ -32,9 +31,9 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if r.Phase.Over() {
 			continue
 		}
-		if r.Phase != wire.Queued && r.Device != "" && r.Device != c.Identity {
+		if r.Phase != wire.Queued && r.Device != "" && r.Device != c.Device {
 			return nil, fmt.Errorf("job %s runs on %s, and this controller is for %s: start it for that device, or stop the jobs with one that is",
-				r.Spec.Name, r.Device, c.Identity)
+				r.Spec.Name, r.Device, c.Device)
 		}
 		if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
 			return nil, fmt.Errorf("the graph of job %s is not in the state directory", r.Spec.Name)

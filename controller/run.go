@@ -9,7 +9,6 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/limit"
-	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -18,7 +17,7 @@ type Options struct {
 	Config
 
 	// Profile is what ops of a graph take on the device; an error if that cannot execute the graph.
-	Profile planner.Profiler
+	Profile func(*graph.Graph) (Profile, error)
 
 	// Plan makes plans, on a goroutine of its own, until stop says that nobody wants them any more; nil: a Planner with
 	// Config and Profile does.
@@ -142,7 +141,7 @@ func (r *runner) loop() error {
 // take has the machine take an input.
 func (r *runner) take(in input) error {
 	if in.list {
-		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble(), Device: r.options.Identity, Budget: r.options.Budget,
+		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble(), Device: r.options.Device, Budget: r.options.Budget,
 			Link: wire.Rates{Out: r.options.Out.Rate, In: r.options.In.Rate}}
 		return nil
 	}

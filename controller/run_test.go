@@ -15,7 +15,6 @@ import (
 	"tensile/cost"
 	"tensile/internal/localbus"
 	"tensile/internal/randgraph"
-	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -34,7 +33,7 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
-	c := Config{Device: planner.Device{Identity: "model", Align: 64, Out: link, In: link}, Policy: "tensile", Settle: 1, Alpha: 1}
+	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Settle: 1, Alpha: 1}
 	f := &office{t: t, bus: localbus.New(), planner: &Planner{c, profile}, plans: make(chan *Plan, 1), let: make(chan struct{}),
 		ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancelCause(t.Context())

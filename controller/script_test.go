@@ -13,7 +13,6 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
-	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -58,7 +57,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	s.now += time.Second
 	switch d.Cmd {
 	case "new":
-		s.config = Config{Device: planner.Device{Identity: "gpu", Align: 64, Out: cost.Link{Rate: 1e6}, In: cost.Link{Rate: 1e6}}, Policy: "none-live", Share: d.HasArg("share"),
+		s.config = Config{Device: "gpu", Align: 64, Out: cost.Link{Rate: 1e6}, In: cost.Link{Rate: 1e6}, Policy: "none-live", Share: d.HasArg("share"),
 			Watched: true, Settle: 1, Alpha: 1}
 		d.MaybeScanArgs(t, "keep", &s.config.Keep)
 		s.budget(t, d)
@@ -88,7 +87,7 @@ func (s *script) budget(t *testing.T, d *datadriven.TestData) {
 // restart begins another machine with what is stored.
 func (s *script) restart(t *testing.T) {
 	stored := Stored{Graphs: map[graph.Digest]*graph.Graph{s.graph.Digest(): s.graph}, Layouts: s.layouts, Orders: s.orders,
-		Profiles: map[graph.Digest]*planner.Profile{s.graph.Digest(): s.profile()}}
+		Profiles: map[graph.Digest]*Profile{s.graph.Digest(): s.profile()}}
 	for _, r := range s.records {
 		stored.Records = append(stored.Records, r)
 	}
@@ -100,7 +99,7 @@ func (s *script) restart(t *testing.T) {
 	s.do(m.Resume(s.now))
 }
 
-func (s *script) profile() *planner.Profile {
+func (s *script) profile() *Profile {
 	p, _ := profile(s.graph)
 	return &p
 }
@@ -213,7 +212,7 @@ func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
 	for i, c := range s.asked.Jobs {
 		if c.Profile == nil {
 			if p.New == nil {
-				p.New = make(map[int]planner.Profile)
+				p.New = make(map[int]Profile)
 			}
 			p.New[i] = *s.profile()
 		}

@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/planner"
 	"tensile/wire"
 )
 
 // restore makes the machine from what is stored.
 func (r *runner) restore() error {
 	s := Stored{Graphs: map[graph.Digest]*graph.Graph{}, Layouts: map[string][]*wire.Layout{}, Orders: map[string]wire.Orders{},
-		Profiles: map[graph.Digest]*planner.Profile{}}
+		Profiles: map[graph.Digest]*Profile{}}
 	var problems []error
 	err := r.present(wire.RecordKey("*"), func(value []byte) {
 		record, err := wire.DecodeAs[wire.Record](value)

@@ -51,8 +51,8 @@ func (m *Machine) join(s *wire.Status) *executor {
 		x.orders = old.orders
 	}
 	x.orders.Number = max(x.orders.Number, s.Orders)
-	if s.Device != m.config.Identity {
-		why := fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.config.Identity)
+	if s.Device != m.config.Device {
+		why := fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.config.Device)
 		m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
 		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1, Jobs: []wire.Order{},
 			Refused: &wire.Refusal{Life: s.Life, Why: why}}})

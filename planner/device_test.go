@@ -23,15 +23,15 @@ func TestProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := 0
-	latencies := func(g *graph.Graph) (latency, slack []time.Duration) {
+	on := Of(d, func(g *graph.Graph) (latency, slack []time.Duration) {
 		asked++
 		return make([]time.Duration, len(g.Ops)), make([]time.Duration, len(g.Ops))
-	}
-	r, err := First(d, latencies, []task.Task{{Name: "a", Graph: g}, {Name: "b", Graph: g}})
+	})
+	r, err := on.First([]task.Task{{Name: "a", Graph: g}, {Name: "b", Graph: g}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if on, facts := Of(d), d.Facts(); on.Identity != d.Identity() || r.Align != d.Align() || r.Out != facts.Out ||
+	if facts := d.Facts(); on.Identity != d.Identity() || r.Align != d.Align() || r.Out != facts.Out ||
 		r.In != facts.In {
 		t.Errorf("device %+v, request of %v, %v, %v", on, r.Align, r.Out, r.In)
 	}
@@ -64,7 +64,7 @@ func TestProfileRefuses(t *testing.T) {
 	}
 	defer d.Close()
 	g := &graph.Graph{Name: "strange", Ops: []graph.Op{{Name: "op", Kind: graph.Opaque}}}
-	if _, err := First(d, Roofline(d.Facts()), []task.Task{{Name: "a", Graph: g}}); err == nil ||
+	if _, err := Of(d, Roofline(d.Facts())).First([]task.Task{{Name: "a", Graph: g}}); err == nil ||
 		!strings.Contains(err.Error(), "cannot execute op op of strange") {
 		t.Errorf("an op that the device does not know: %v", err)
 	}

@@ -25,21 +25,14 @@ type Planned struct {
 // Plan schedules a request and proves the plan of each job. Once ctx is done it returns the cause of that. An expected
 // no unwraps to scheduler.ErrNoPlan. A plan that cannot be proven is a bug of the scheduler, and an error here.
 func Plan(ctx context.Context, r scheduler.Request) (*Planned, error) {
-	p, err := PlanUntil(r, stopOf(ctx))
-	return p, causeOf(ctx, err)
-}
-
-// PlanUntil is Plan for callers without a context. Once stop returns true, which it asks again and again, it returns
-// scheduler.ErrStopped. nil: it goes on to the end.
-func PlanUntil(r scheduler.Request, stop func() bool) (*Planned, error) {
-	p, err := schedule(r, stop)
+	p, err := Schedule(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	since := time.Now()
 	for i, j := range p.Jobs {
-		if stop != nil && stop() {
-			return nil, scheduler.ErrStopped
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
 		}
 		proven, err := prove(r.Jobs[i].Graph, j)
 		if err != nil {
@@ -51,22 +44,6 @@ func PlanUntil(r scheduler.Request, stop func() bool) (*Planned, error) {
 	return p, nil
 }
 
-// Schedule is Plan without the proof: there are no programs.
-func Schedule(ctx context.Context, r scheduler.Request) (*Planned, error) {
-	p, err := schedule(r, stopOf(ctx))
-	return p, causeOf(ctx, err)
-}
-
-func stopOf(ctx context.Context) func() bool { return func() bool { return ctx.Err() != nil } }
-
-// causeOf is an error of planning until ctx is done: what ended it says why.
-func causeOf(ctx context.Context, err error) error {
-	if errors.Is(err, scheduler.ErrStopped) {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
 // prove validates a plan and returns its checked program.
 func prove(g *graph.Graph, s scheduler.Scheduled) (*program.Program, error) {
 	proven, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled})
@@ -76,8 +53,8 @@ func prove(g *graph.Graph, s scheduler.Scheduled) (*program.Program, error) {
 	return proven, nil
 }
 
-// schedule does not prove, and says how long the stages took.
-func schedule(r scheduler.Request, stop func() bool) (*Planned, error) {
+// Schedule is Plan without the proof: there are no programs.
+func Schedule(ctx context.Context, r scheduler.Request) (*Planned, error) {
 	var p Planned
 	times := map[scheduler.Stage]*time.Duration{scheduler.Planning: &p.PlanTime, scheduler.Packing: &p.PackTime}
 	stage, since := new(time.Duration), time.Now()
@@ -88,8 +65,11 @@ func schedule(r scheduler.Request, stop func() bool) (*Planned, error) {
 	}
 	r.Stage = func(s scheduler.Stage) { next(times[s]) }
 	var err error
-	p.Result, err = scheduler.Schedule(r, stop)
+	p.Result, err = scheduler.Schedule(r, func() bool { return ctx.Err() != nil })
 	next(new(time.Duration))
+	if errors.Is(err, scheduler.ErrStopped) {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

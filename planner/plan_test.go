@@ -35,7 +35,7 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) scheduler.Request 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := First(sim.New(facts, sim.Options{}), Roofline(facts), []task.Task{{Name: "lenet.1", Graph: g},
+	r, err := Of(sim.New(facts, sim.Options{}), Roofline(facts)).First([]task.Task{{Name: "lenet.1", Graph: g},
 		{Name: "lenet.2", Graph: g}})
 	if err != nil {
 		t.Fatal(err)
@@ -163,12 +163,6 @@ func TestPlanStops(t *testing.T) {
 	if _, err := Vanilla(ctx, r); !errors.Is(err, enough) {
 		t.Errorf("Vanilla: %v", err)
 	}
-	if _, err := PlanUntil(r, func() bool { return true }); !errors.Is(err, scheduler.ErrStopped) {
-		t.Errorf("PlanUntil: %v", err)
-	}
-	if p, err := PlanUntil(r, nil); err != nil || len(p.Programs) != len(r.Jobs) {
-		t.Errorf("PlanUntil to the end: %v", err)
-	}
 }
 
 // Vanilla peaks are those of the two policies that plan nothing, whatever the request asks for; the curve of a job has
@@ -201,13 +195,13 @@ func TestVanillaOfEveryNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := sim.New(facts, sim.Options{})
+	on := Of(sim.New(facts, sim.Options{}), Roofline(facts))
 	for _, name := range models.Names() {
 		g, err := smallnet.Build(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := First(d, Roofline(facts), []task.Task{{Name: name, Graph: g}})
+		r, err := on.First([]task.Task{{Name: name, Graph: g}})
 		if err != nil {
 			t.Fatal(err)
 		}

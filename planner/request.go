@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"tensile/device"
 	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/task"
@@ -19,22 +18,20 @@ func (d Device) Request(jobs ...scheduler.Job) scheduler.Request {
 	return scheduler.Request{Jobs: jobs, Out: d.Out, In: d.In, Align: d.Align}
 }
 
-// First asks for the first plans of tasks on a device. It returns an error if the device cannot execute one of them.
-// Policy, budget and switches are the caller's to set.
-func First(d device.Device, latencies Latencies, tasks []task.Task) (scheduler.Request, error) {
-	profile := Profiles(d, latencies)
+// First asks for the first plans of tasks. It returns an error if the device cannot execute one of them.
+func (d Device) First(tasks []task.Task) (scheduler.Request, error) {
 	jobs := make([]scheduler.Job, len(tasks))
 	profiles := make(map[*graph.Graph]Profile) // copies of a network share theirs
 	for i, t := range tasks {
 		p, known := profiles[t.Graph]
 		if !known {
 			var err error
-			if p, err = profile(t.Graph); err != nil {
+			if p, err = d.Profile(t.Graph); err != nil {
 				return scheduler.Request{}, err
 			}
 			profiles[t.Graph] = p
 		}
 		jobs[i] = p.Job(t.Name, 1, t.Graph)
 	}
-	return Of(d).Request(jobs...), nil
+	return d.Request(jobs...), nil
 }

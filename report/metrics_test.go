@@ -33,7 +33,7 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) ([]task.Task, sche
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := planner.First(sim.New(facts, sim.Options{}), planner.Roofline(facts), tasks)
+	r, err := planner.Of(sim.New(facts, sim.Options{}), planner.Roofline(facts)).First(tasks)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,12 +169,17 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 
 // controllerConfig is what a controller plans by for a device.
 func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
-	return controller.Config{Device: planner.Of(d), Budget: budget, Policy: f.policy, Options: f.options}
+	on := planner.Of(d, f.latencies(d))
+	return controller.Config{Device: on.Identity, Align: on.Align, Out: on.Out, In: on.In, Budget: budget, Policy: f.policy, Options: f.options}
 }
 
 // profiles returns what finds the profile of a graph on a device.
-func (f *planFlags) profiles(d device.Device) planner.Profiler {
-	return planner.Profiles(d, f.latencies(d))
+func (f *planFlags) profiles(d device.Device) func(*graph.Graph) (controller.Profile, error) {
+	on := planner.Of(d, f.latencies(d))
+	return func(g *graph.Graph) (controller.Profile, error) {
+		p, err := on.Profile(g)
+		return controller.Profile(p), err
+	}
 }
 
 func credentialsCommand() *cobra.Command {

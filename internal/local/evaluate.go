@@ -50,7 +50,7 @@ func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, bu
 				n)
 		}
 	}
-	request, err := planner.First(d, planner.Roofline(d.Facts()), []task.Task{e.task})
+	request, err := planner.Of(d, planner.Roofline(d.Facts())).First([]task.Task{e.task})
 	if err != nil {
 		return 0, fmt.Errorf("evaluate %s: %w", e.task.Name, err)
 	}

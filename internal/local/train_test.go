@@ -95,7 +95,7 @@ func setting(t *testing.T, d device.Device) ([]task.Task, *planner.Planned) {
 // asked is the request for plans of tasks on a device, by the roofline.
 func asked(t testing.TB, tasks []task.Task, d device.Device) scheduler.Request {
 	t.Helper()
-	r, err := planner.First(d, planner.Roofline(d.Facts()), tasks)
+	r, err := planner.Of(d, planner.Roofline(d.Facts())).First(tasks)
 	if err != nil {
 		t.Fatal(err)
 	}

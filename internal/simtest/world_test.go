@@ -15,7 +15,6 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/randgraph"
-	"tensile/planner"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -26,7 +25,7 @@ type world struct {
 	rng        *rand.Rand
 	open       func() device.Device // for a new executor
 	config     controller.Config
-	profile    planner.Profiler
+	profile    func(*graph.Graph) (controller.Profile, error)
 	clock      time.Duration
 	controller *controller.Machine
 	processes  map[string]*process // by key
@@ -68,12 +67,19 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{}}
 	d := open()
 	defer d.Close()
-	w.config = controller.Config{Device: planner.Of(d), Policy: "tensile", Share: share, Horizon: 1000,
+	facts := d.Facts()
+	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
 		Watched: true}
-	w.profile = func(g *graph.Graph) (planner.Profile, error) {
+	w.profile = func(g *graph.Graph) (controller.Profile, error) {
 		d := open()
 		defer d.Close()
-		return planner.Profiles(d, planner.Roofline(d.Facts()))(g)
+		var p controller.Profile
+		for op := range g.Ops {
+			v := d.Variants(g, graph.OpID(op))[0]
+			p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
+			p.Scratch, p.Variant = append(p.Scratch, v.Scratch), append(p.Variant, v.Name)
+		}
+		return p, nil
 	}
 	w.controller = controller.NewMachine(w.config)
 	return w
@@ -334,7 +340,7 @@ func (w *world) check() {
 // restart kills the controller, and starts another with what is stored.
 func (w *world) restart() {
 	s := controller.Stored{Graphs: w.graphs, Layouts: map[string][]*wire.Layout{}, Orders: maps.Clone(w.orders),
-		Profiles: map[graph.Digest]*planner.Profile{}}
+		Profiles: map[graph.Digest]*controller.Profile{}}
 	for digest, g := range w.graphs {
 		p, err := w.profile(g)
 		if err != nil {

@@ -33,7 +33,7 @@ func TestSameAsDevice(t *testing.T) {
 			}
 			defer d.Close()
 			w := []task.Task{{Name: name, Model: name, Graph: g, Seed: k.Seed, Data: k.Data}}
-			request, err := planner.First(d, planner.Roofline(d.Facts()), w)
+			request, err := planner.Of(d, planner.Roofline(d.Facts())).First(w)
 			if err != nil {
 				t.Fatal(err)
 			}
