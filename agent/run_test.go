@@ -67,7 +67,7 @@ func (s *setting) checkSaid(result *wire.Result, steps int) {
 		if r.Executor != executorName || r.Job != "job.1" || r.Epoch != 1 || r.Iteration != i || len(r.Steps) != steps || r.Wall <= 0 {
 			s.t.Errorf("report %d is %+v", i, r)
 		}
-		if hasLoss := r.Loss != nil; hasLoss != (result.Losses != nil) || hasLoss && *r.Loss != result.Losses[i] {
+		if hasLoss := r.Loss != nil; hasLoss != (result.Losses != nil) || hasLoss && float32(*r.Loss) != result.Losses[i] {
 			s.t.Errorf("report %d has loss %v, the job %v", i, r.Loss, result.Losses)
 		}
 		stall += r.Stall

@@ -186,10 +186,6 @@ func (s *rig) taken(ctx context.Context) (int, error) {
 
 // jobs asks the controller for all jobs.
 func (s *rig) jobs(ctx context.Context) ([]wire.Record, error) {
-	data, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Jobs}))
-	if err != nil {
-		return nil, err
-	}
-	a, err := wire.DecodeAs[wire.Answer](data)
+	a, err := s.request(ctx, wire.Request{Verb: wire.Jobs})
 	return a.Jobs, err
 }

@@ -50,8 +50,8 @@ type MethodPacking struct {
 	Time   float64 `json:"ms"`
 }
 
-// MeasurePool packs all instances with all methods. It returns the errors of files and models, an error for a layout that
-// is wrong, and the context's cause.
+// MeasurePool packs all instances with all methods. It returns the errors of files and models, an error for a layout
+// that is wrong, and the context's cause.
 func MeasurePool(ctx context.Context, o PoolOptions) (*PoolReport, error) {
 	m := &packer{ctx: ctx}
 	r := &PoolReport{Methods: poolMethods(), Rounds: o.Rounds,

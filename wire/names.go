@@ -47,18 +47,19 @@ func LayoutObject(job string, epoch int64) string {
 	return fmt.Sprintf("layout-%s-%d", token(job), epoch)
 }
 
-// token turns a name into one token of a key: what may not stand in one is "=" and two hexadecimal digits for each byte.
+// token turns a name into one token of a key, which may stand in the name of a NATS bucket too: what is no letter, digit or
+// "-" of ASCII becomes "_" and two hexadecimal digits for each byte.
 func token(name string) string {
 	if name == "*" {
 		return name
 	}
 	var t strings.Builder
 	for _, c := range []byte(name) {
-		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-'
 		if plain {
 			t.WriteByte(c)
 		} else {
-			fmt.Fprintf(&t, "=%02x", c)
+			fmt.Fprintf(&t, "_%02x", c)
 		}
 	}
 	return t.String()

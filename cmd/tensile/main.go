@@ -101,6 +101,6 @@ Losses and weights are the same to the bit as without a plan.`,
 	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, plain) })
 	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), poolCommand(), benchCommand(),
 		predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(), credentialsCommand(),
-		submitCommand(), jobsCommand(), waitCommand(), stopCommand(), logsCommand())
+		submitCommand(), jobsCommand(), waitCommand(), stopCommand(), logsCommand(), debugCommand())
 	return c
 }

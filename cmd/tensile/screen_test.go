@@ -21,7 +21,7 @@ func twoJobs() (*session, *planner.Planned) {
 }
 
 // withLoss is the report of an iteration on a device with data.
-func withLoss(iteration int, loss float32) *wire.Report {
+func withLoss(iteration int, loss wire.Loss) *wire.Report {
 	r := silent(iteration)
 	r.Loss = &loss
 	return r

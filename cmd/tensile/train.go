@@ -82,7 +82,7 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 	ready := make(chan struct{})
 	go func() {
 		defer close(ended)
-		o := controller.Options{Config: t.flags.controllerConfig(t.session.device, t.budget), Profile: t.flags.profiles(t.session.device),
+		o := controller.Options{Config: t.flags.controllerConfig(t.budget), On: planner.Of(t.session.device, t.flags.latencies(t.session.device)),
 			Launch: children.launch,
 			Log:    func(string) {}, Ready: func() { close(ready) }}
 		o.Policy, o.Share = t.policy, t.flags.share
