@@ -13,7 +13,8 @@ func (r *PlannerReport) WriteTables(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "%s: all swaps that cost no time, planned, packed and proven; the least of several times\n",
 		r.Device)
-	fmt.Fprintln(t, "model\tops\tswaps\tslot peak\tarena\tplan ms\tns per op\tpack ms\tvalidate ms\tcompile ms\tcheck ms\tthese four\t")
+	fmt.Fprintln(t, "model\tops\tswaps\tslot peak\tarena\tplan ms\tns per op\tpack ms\tvalidate ms\tcompile "+
+		"ms\tcheck ms\tthese four\t")
 	for _, c := range r.Scaling {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%.3f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", c.Model, c.Ops, c.Swaps,
 			c.SlotPeak, c.Arena, c.Plan, c.PerOp, c.Pack, c.Validate, c.Compile, c.Check, c.Proven())

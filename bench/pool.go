@@ -58,7 +58,8 @@ func MeasurePool(ctx context.Context, o PoolOptions) (*PoolReport, error) {
 		Hard: []HardPacking{}, Steps: []Packing{}, Networks: []NetworkPacking{}, Tighten: []Tightening{},
 		Cost: []PackingCost{}}
 	if _, err := os.Stat(o.Data); errors.Is(err, fs.ErrNotExist) {
-		r.LeftOut = fmt.Sprintf("folder %s does not exist: the hard instances, the training steps and cost against n are left out; name another with --data", o.Data)
+		r.LeftOut = fmt.Sprintf("folder %s does not exist: the hard instances, the training steps and cost against "+
+			"n are left out; name another with --data", o.Data)
 	} else if err := r.measureData(m, o.Data); err != nil {
 		return nil, err
 	}

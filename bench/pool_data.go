@@ -121,7 +121,8 @@ func capacityOf(path string) (name string, capacity int64, err error) {
 	name = strings.TrimSuffix(base, extension)
 	if capacity, err = strconv.ParseInt(strings.TrimPrefix(extension, "."), 10, 64); err != nil || capacity < 1 ||
 		name == "" {
-		return "", 0, fmt.Errorf("%s: the name does not say the capacity: call it NAME.CAPACITY.csv, the capacity in bytes", path)
+		return "", 0, fmt.Errorf("%s: the name does not say the capacity: call it NAME.CAPACITY.csv, the capacity "+
+			"in bytes", path)
 	}
 	return name, capacity, nil
 }
@@ -162,7 +163,8 @@ func readPublished(path string) (map[string]published, error) {
 		}
 		p := published{number("minimalloc_paper_ms"), number("tvm_hillclimb_peak")}
 		if err != nil {
-			return nil, fmt.Errorf("%s: row %q needs numbers in the columns minimalloc_paper_ms and tvm_hillclimb_peak: %w", path, row, err)
+			return nil, fmt.Errorf("%s: row %q needs numbers in the columns minimalloc_paper_ms and "+
+				"tvm_hillclimb_peak: %w", path, row, err)
 		}
 		found[field(row, column["instance"])] = p
 	}

@@ -168,21 +168,23 @@ func TestPoolTables(t *testing.T) {
 		}
 	}
 	want := []string{
-		"height to lower bound, and the ms of packing, per method; each of the 9 layouts was checked by a sweep over its slots",
-		"hard (capacity: a search of at most 7 rounds that ends when it is met; published: MiniMalloc's ms to meet it, the ratio of TVM's hill climbing)",
+		"height to lower bound, and the ms of packing, per method; each of the 9 layouts was checked by a sweep " +
+			"over its slots",
+		"hard (capacity: a search of at most 7 rounds that ends when it is met; published: MiniMalloc's ms to meet " +
+			"it, the ratio of TVM's hill climbing)",
 		"instance buffers lower bound search ms size ms height capacity met ms MiniMalloc ms TVM",
 		"A 5 8 1.00000 250 1.25000 0.500 8 9 yes 2.0 4910 1.50000",
 		"A 5 8 1.00000 250 1.25000 0.500 8 7 NO 2.0 - -",
 		"training steps",
 		"instance buffers lower bound search ms size ms",
 		"A 5 8 1.00000 250 1.25000 0.500",
-		"our networks (batch 16, plans for sim:a6000; budgets in percent of the slot peak under none-live; spans apart: online, each span a buffer of its own)",
-		"instance buffers lower bound search ms size ms spans apart ms",
-		"A 5 8 1.00000 250 1.25000 0.500 1.12500 3.0",
+		"our networks (batch 16, plans for sim:a6000; budgets in percent of the slot peak under none-live; spans " +
+			"apart: online, each span a buffer of its own)",
+		"instance buffers lower bound search ms size ms spans apart ms", "A 5 8 1.00000 250 1.25000 0.500 1.12500 3.0",
 		"B: no plan fits into 1KiB, 2KiB needed",
-		"rounds of planning and packing until the plan fits (-: no plan does), the plan's slot peak to the budget, ms of both, by what packs",
-		"instance budget search peak ms promote peak ms greedy peak ms smartpool peak ms first-fit peak ms",
-		"D 1000B 2 0.9900 7.0 - - -",
+		"rounds of planning and packing until the plan fits (-: no plan does), the plan's slot peak to the budget, " +
+			"ms of both, by what packs", "instance budget search peak ms promote peak ms greedy peak ms smartpool peak " +
+			"ms first-fit peak ms", "D 1000B 2 0.9900 7.0 - - -",
 		"cost against n (search)",
 		"instance buffers ms ms per 1000 lower bound height ratio",
 		"C 2000 5.0 2.5 8 10 1.25000",

@@ -26,7 +26,8 @@ const (
 func Draw(w io.Writer, name string, before, after []graph.Bytes, p *program.Program, t program.Timing) {
 	d := &drawing{w: w, slots: len(after), top: max(1, slices.Max(before), slices.Max(after))}
 	height := drawTop + drawHeight + 4*drawLane + 50
-	fmt.Fprintf(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" font-size=\"13\">\n", drawLeft+drawWidth+20, height)
+	fmt.Fprintf(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "+
+		"font-size=\"13\">\n", drawLeft+drawWidth+20, height)
 	fmt.Fprintf(w, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n")
 	d.text(drawLeft, 24, "start", fmt.Sprintf("%s: memory over %d steps; peak %s without a plan, %s with it", name,
 		len(after), slices.Max(before), slices.Max(after)))

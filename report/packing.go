@@ -90,7 +90,8 @@ func (r *Iteration) write(out io.Writer) {
 		fmt.Fprintf(out, "iteration of %d events, %d times from event %d on\n", r.Events, r.Repeats, r.First)
 	}
 	if r.Unplaced > 0 {
-		fmt.Fprintf(out, "%d blocks outlive the next malloc at their place in the iteration, and have none in the layout\n", r.Unplaced)
+		fmt.Fprintf(out, "%d blocks outlive the next malloc at their place in the iteration, and have none in the "+
+			"layout\n", r.Unplaced)
 	}
 }
 

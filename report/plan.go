@@ -149,7 +149,8 @@ func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) Deci
 
 // LimitedWork says that a search for plans ended early.
 func LimitedWork(steps int64) string {
-	return fmt.Sprintf("planning ended after %d steps, its limit, with the best plans up to then; --planning-work gives it more", steps)
+	return fmt.Sprintf("planning ended after %d steps, its limit, with the best plans up to then; --planning-work "+
+		"gives it more", steps)
 }
 
 // WriteTable prints the report for people; wide has all columns. Steps, commands and reasons follow where it has them.

@@ -120,8 +120,8 @@ func readGraph(path string) (*graph.Graph, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	case !fitsJob(g.Name):
-		return nil, fmt.Errorf("%s: the graph is called %.40q: jobs and files take its name, give it one of 1 to %d printable characters without slashes",
-			path, g.Name, maxName)
+		return nil, fmt.Errorf("%s: the graph is called %.40q: jobs and files take its name, give it one of 1 to %d "+
+			"printable characters without slashes", path, g.Name, maxName)
 	}
 	return g, nil
 }

@@ -90,7 +90,8 @@ func (f *clientFlags) connect(ctx context.Context) (*bus.Conn, error) {
 // noController explains that no controller has left its credentials in a folder.
 func noController(state string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("no controller runs on the state folder %s: start one with tensile controller, or name another with --state", state)
+		return fmt.Errorf("no controller runs on the state folder %s: start one with tensile controller, or name "+
+			"another with --state", state)
 	}
 	return err
 }
@@ -148,7 +149,8 @@ func submitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "submit MODEL...",
 		Short: "Give jobs to a controller",
-		Long: "Give jobs to a controller. They are planned for together, at once; those that do not fit beside the others wait. All are taken,\n" +
+		Long: "Give jobs to a controller. They are planned for together, at once; those that do not fit beside the " +
+			"others wait. All are taken,\n" +
 			"or none if one of them never fits.\n\n" + modelHelp,
 		Example:           "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
 		Args:              needModels,
@@ -192,9 +194,11 @@ func submitCommand() *cobra.Command {
 		"name of the job (default: that of its MODEL); copies are NAME.1, NAME.2 and so on")
 	c.Flags().IntVar(&s.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().StringVar(&s.dataDir, "data", "",
-		"folder with CIFAR-10 binary batches or MNIST IDX files where the executor runs; sizes of images follow from it if it is here too (default: a synthetic set)")
+		"folder with CIFAR-10 binary batches or MNIST IDX files where the executor runs; sizes of images follow "+
+			"from it if it is here too (default: a synthetic set)")
 	c.Flags().StringVar(&s.save, "save", "",
-		"have the executor write parameters and optimizer state to FILE.safetensors where it runs; with several jobs, FILE-JOB.safetensors each")
+		"have the executor write parameters and optimizer state to FILE.safetensors where it runs; with several "+
+			"jobs, FILE-JOB.safetensors each")
 	c.Flags().BoolVar(&wait, "wait", false, "wait until the jobs are over; the exit status is that of tensile wait")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
 	c.Flags().IntVar(&s.priority, "priority", 1, "weight of the jobs' time against that of others")

@@ -100,11 +100,13 @@ func (f *planFlags) register(c *cobra.Command) {
 	f.registerDevice(c)
 	f.registerPolicy(c)
 	c.Flags().StringVar(&f.budget, "budget", "",
-		"device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor freed after its last use (default: no limit)")
+		"device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor "+
+			"freed after its last use (default: no limit)")
 	c.Flags().StringVar(&f.priority, "priority", "",
 		"what the jobs' time is worth: whole numbers such as 4,1, one per MODEL or one for all (default: all the same)")
 	c.Flags().StringVar(&f.swapRate, "max-swap-rate", "",
-		"largest share of a job's swappable storages that may be swapped: numbers such as 0.1,1, one per MODEL or one for all; 0: no limit (default: 0)")
+		"largest share of a job's swappable storages that may be swapped: numbers such as 0.1,1, one per MODEL or "+
+			"one for all; 0: no limit (default: 0)")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else; on an error {\"error\": TEXT}")
 	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of the table")
 	f.latency.register(c)
@@ -126,7 +128,8 @@ func (f *planFlags) registerDevice(c *cobra.Command) {
 func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().StringVar(&f.policy, "policy", "tensile", strings.Join(scheduler.Policies(), ", "))
 	c.Flags().Int64Var(&f.options.Work, "planning-work", 0,
-		"steps of planning, of some nanoseconds each, after which the best proven plan so far is taken (default: 3000000000)")
+		"steps of planning, of some nanoseconds each, after which the best proven plan so far is taken (default: "+
+			"3000000000)")
 	complete(c, "policy", scheduler.Policies()...)
 	c.Flags().BoolVar(&f.options.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
 	c.Flags().BoolVar(&f.options.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")

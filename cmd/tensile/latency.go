@@ -85,7 +85,8 @@ func (p *planFlags) findModel(d device.Device) (string, error) {
 	case f.noCalibrate && (f.calibrate || f.file != ""):
 		return "", errors.New("--no-calibrate excludes --calibrate and --predictor: choose one")
 	case p.simulated() && (f.calibrate || f.file != ""):
-		return "", fmt.Errorf("--device %s is simulated by the roofline: --predictor and --calibrate are for --device cpu", p.device)
+		return "", fmt.Errorf("--device %s is simulated by the roofline: --predictor and --calibrate are for "+
+			"--device cpu", p.device)
 	case p.simulated(), f.noCalibrate:
 		return "roofline", nil
 	}

@@ -157,7 +157,8 @@ func parseLink(text string, here cost.Facts) (linkRate, error) {
 	}
 	if there, err := cost.Device(text); err == nil {
 		if here.Compute == 0 {
-			return linkRate{}, fmt.Errorf("--link %s: on sim:NAME the link is the device's own; give a rate such as 12GB/s to change it", text)
+			return linkRate{}, fmt.Errorf("--link %s: on sim:NAME the link is the device's own; give a rate such as "+
+				"12GB/s to change it", text)
 		}
 		perFLOP := float64(there.Out.Rate) / (there.ComputeShare * float64(there.Compute))
 		rate := cost.BytesPerSecond(perFLOP * here.ComputeShare * float64(here.Compute))

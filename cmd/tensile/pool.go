@@ -52,9 +52,11 @@ in it is found and packed. - is standard input.`,
 		},
 	}
 	c.Flags().StringVar(&f.capacity, "capacity", "",
-		"bytes to fit into, such as 1048576 or 512MiB: the search ends when they are enough, and takes longer before it gives up")
+		"bytes to fit into, such as 1048576 or 512MiB: the search ends when they are enough, and takes longer "+
+			"before it gives up")
 	c.Flags().DurationVar(&f.deadline, "deadline", 0,
-		"search until this time has passed, such as 10s, unless the best is found before (default: a bounded number of steps, the same result each time)")
+		"search until this time has passed, such as 10s, unless the best is found before (default: a bounded number "+
+			"of steps, the same result each time)")
 	c.Flags().StringVar(&f.method, "method", "search", strings.Join(pool.Methods(), ", "))
 	c.Flags().StringVar(&f.output, "output", "", "write the buffers with their offsets to this CSV")
 	c.Flags().BoolVar(&f.trace, "trace", false,
@@ -174,7 +176,8 @@ func (f *poolFlags) read(path string, in io.Reader) (*packing, error) {
 	} else {
 		file, err := os.Open(path)
 		if os.IsNotExist(err) {
-			return nil, fmt.Errorf("file %s does not exist: make a CSV with the columns id,lower,upper,size, or give - to read from standard input", path)
+			return nil, fmt.Errorf("file %s does not exist: make a CSV with the columns id,lower,upper,size, or "+
+				"give - to read from standard input", path)
 		}
 		if err != nil {
 			return nil, err

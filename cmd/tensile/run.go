@@ -122,9 +122,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	return differs(r)
 }
 
-// trained trains the jobs as planned and, to compare, without a plan. Where time is real the two runs alternate, a block
-// of iterations each. They run one after the other where time is virtual, as there is no background load, and with
-// --measured, whose plans need the latencies of the vanilla run.
+// trained trains the jobs as planned and, to compare, without a plan. Where time is real the two runs alternate, a
+// block of iterations each. They run one after the other where time is virtual, as there is no background load, and
+// with --measured, whose plans need the latencies of the vanilla run.
 func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *report.Run,
 	planned *training, err error) {
 	planned = &training{session: s, flags: f, policy: f.policy, budget: s.request.Budget, planned: s.planned,
@@ -177,7 +177,8 @@ func checkIterations(n int) error {
 func differs(r *report.Training) error {
 	for _, j := range r.Jobs {
 		if j.BitIdentical != nil && !*j.BitIdentical {
-			return fmt.Errorf("job %s: the planned run's losses or weights differ from the vanilla run's; please report this with the command line", j.Job)
+			return fmt.Errorf("job %s: the planned run's losses or weights differ from the vanilla run's; please "+
+				"report this with the command line", j.Job)
 		}
 	}
 	return nil
