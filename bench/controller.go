@@ -231,7 +231,7 @@ func (s *rig) measure(ctx context.Context, r *ControllerReport) error {
 }
 
 const (
-	noBetter = time.Second / 2        // how long replans waits for plans before it takes it that there are none that pay
+	noBetter = time.Second / 2        // after which replans assumes that no new plan pays
 	rest     = 100 * time.Millisecond // after a plan none is made for drift for nine times as long as that took
 )
 

@@ -127,7 +127,8 @@ func (s *rig) load(ctx context.Context, jobs map[string]*fakeExecutor, r *Contro
 				return
 			default:
 			}
-			if due := begin.Add(time.Duration(n) * time.Second / time.Duration(s.options.Reports)); time.Until(due) > time.Millisecond {
+			due := begin.Add(time.Duration(n) * time.Second / time.Duration(s.options.Reports))
+			if time.Until(due) > time.Millisecond {
 				time.Sleep(time.Until(due))
 			}
 			name := names[n%len(names)]

@@ -183,8 +183,8 @@ func TestPoolTables(t *testing.T) {
 		"instance buffers lower bound search ms size ms spans apart ms", "A 5 8 1.00000 250 1.25000 0.500 1.12500 3.0",
 		"B: no plan fits into 1KiB, 2KiB needed",
 		"rounds of planning and packing until the plan fits (-: no plan does), the plan's slot peak to the budget, " +
-			"ms of both, by what packs", "instance budget search peak ms promote peak ms greedy peak ms smartpool peak " +
-			"ms first-fit peak ms", "D 1000B 2 0.9900 7.0 - - -",
+			"ms of both, by what packs",
+		"instance budget search peak ms promote peak ms greedy peak ms smartpool peak ms first-fit peak ms", "D 1000B 2 0.9900 7.0 - - -",
 		"cost against n (search)",
 		"instance buffers ms ms per 1000 lower bound height ratio",
 		"C 2000 5.0 2.5 8 10 1.25000",

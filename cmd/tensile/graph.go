@@ -11,9 +11,10 @@ import (
 func graphCommand() *cobra.Command {
 	var f workloadFlags
 	c := &cobra.Command{
-		Use:               "graph MODEL",
-		Short:             "Print the training graph of a network as JSON",
-		Long:              "Print the training graph of a network in the JSON form that run and plan read.\n\n" + modelHelp,
+		Use:   "graph MODEL",
+		Short: "Print the training graph of a network as JSON",
+		Long: "Print the training graph of a network in the JSON form that run and plan read.\n\n" +
+			modelHelp,
 		Args:              needModels,
 		ValidArgsFunction: completeModels,
 		RunE: func(c *cobra.Command, args []string) error {
