@@ -126,8 +126,8 @@ func writeJobs(out io.Writer, a wire.Answer, wide bool, now time.Time) error {
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
 		rate, left := rateOf(r)
-		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations, rate, left, lastLoss(r), inForce(r),
-			max(1, r.Spec.Priority), age(r, now))
+		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations,
+			rate, left, lastLoss(r), inForce(r), max(1, r.Spec.Priority), age(r, now))
 		if wide {
 			fmt.Fprintf(w, "%s\t%d\t", r.SlotPeak, r.Plans)
 		}
