@@ -5,6 +5,8 @@ import (
 
 	"tensile/executor"
 	"tensile/internal/text"
+	"tensile/plan"
+	"tensile/program"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -16,6 +18,7 @@ type job struct {
 	named  bool        // by the newest orders
 	epoch  int64       // that it is to train with
 	stop   bool        // ordered
+	copies bool        // ordered: reports say what each copy took
 	next   *wire.Order // of another job of its name, which begins when this one is gone
 
 	task    *task.Task // nil: not there yet
@@ -210,8 +213,25 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	}
 	if m.online {
 		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, Epoch: r.Epoch, Iteration: r.Iteration,
-			Steps: r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss}})
+			Steps: r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss, Copies: j.copiesOf(r)}})
 	}
+}
+
+// copiesOf are the copies of an iteration, if they are wanted.
+func (j *job) copiesOf(r *executor.Report) []wire.Copy {
+	if !j.copies {
+		return nil
+	}
+	copies := make([]wire.Copy, len(r.Copies))
+	for i, c := range r.Copies {
+		kind := plan.Out
+		if c.Kind == program.In {
+			kind = plan.In
+		}
+		start := max(0, c.Start-r.Begin) // one of the iteration before may have begun early
+		copies[i] = wire.Copy{Kind: kind, Storage: c.Storage, After: c.Slot, Start: start, End: max(start, c.End-r.Begin), Stall: c.Stall}
+	}
+	return copies
 }
 
 func (m *Machine) applied(j *job, a *executor.Applied) {

@@ -131,6 +131,7 @@ func (m *Machine) order(o *wire.Orders) {
 			j.named, j.next = false, nil
 		case j.named && same(j.spec, o.Jobs[i].Spec):
 			j.epoch, j.stop = max(j.epoch, o.Jobs[i].Epoch), j.stop || o.Jobs[i].Stop
+			j.copies = o.Jobs[i].Copies
 		default: // another of the name
 			j.named, j.next = false, &o.Jobs[i]
 		}
@@ -145,7 +146,7 @@ func (m *Machine) order(o *wire.Orders) {
 // begin takes a job up.
 func (m *Machine) begin(w wire.Order) {
 	m.ticket++
-	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, named: true, epoch: w.Epoch, stop: w.Stop,
+	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, named: true, epoch: w.Epoch, stop: w.Stop, copies: w.Copies,
 		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, State: wire.Waiting}})
 	m.news = true
 }

@@ -33,7 +33,7 @@ func TestTrain(t *testing.T) {
 			if name == "cpu" {
 				w.spec.Save = filepath.Join(t.TempDir(), "saved")
 			}
-			s.orders(false, wire.Order{Spec: w.spec, Epoch: 1})
+			s.orders(false, wire.Order{Spec: w.spec, Epoch: 1, Copies: true})
 			j := s.bus.awaitState(t, "job.1", wire.Finished)
 			s.leave()
 			if j.Iteration != 6 || j.Epoch != 1 || j.Arena != 0 || j.Error != "" {
@@ -66,6 +66,13 @@ func (s *setting) checkSaid(result *wire.Result, steps int) {
 	for i, r := range s.bus.reports {
 		if r.Executor != executorName || r.Job != "job.1" || r.Epoch != 1 || r.Iteration != i || len(r.Steps) != steps || r.Wall <= 0 {
 			s.t.Errorf("report %d is %+v", i, r)
+		}
+		var stalls time.Duration
+		for _, c := range r.Copies {
+			stalls += c.Stall
+		}
+		if len(r.Copies) == 0 || stalls > r.Stall {
+			s.t.Errorf("report %d has %d copies that stall for %v, the iteration for %v", i, len(r.Copies), stalls, r.Stall)
 		}
 		if hasLoss := r.Loss != nil; hasLoss != (result.Losses != nil) || hasLoss && float32(*r.Loss) != result.Losses[i] {
 			s.t.Errorf("report %d has loss %v, the job %v", i, r.Loss, result.Losses)

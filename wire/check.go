@@ -9,6 +9,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/plan"
 )
 
 // MaxLosses is the number of losses that fit a Result. A job of more iterations keeps none.
@@ -173,6 +174,14 @@ func (r Report) check() error {
 	}
 	atLeast(c, "stall_ns", r.Stall, 0)
 	atLeast(c, "wall_ns", r.Wall, 0)
+	for _, m := range r.Copies {
+		among(c, "kind of copy", m.Kind, plan.Out, plan.In)
+		atLeast(c, "storage", int(m.Storage), 0)
+		atLeast(c, "after", m.After, -1)
+		atLeast(c, "start_ns", m.Start, 0)
+		atLeast(c, "end_ns", m.End, m.Start)
+		atLeast(c, "stall_ns", m.Stall, 0)
+	}
 	return c.err
 }
 

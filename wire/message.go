@@ -54,9 +54,10 @@ type Rates struct {
 
 // Order is what a job is to do.
 type Order struct {
-	Spec  Spec  `json:"spec"`
-	Epoch int64 `json:"epoch,omitzero"` // of the layout to train with; 0: none yet, the job waits in Home
-	Stop  bool  `json:"stop,omitzero"`  // to end after the iterations in flight
+	Spec   Spec  `json:"spec"`
+	Epoch  int64 `json:"epoch,omitzero"`  // of the layout to train with; 0: none yet, the job waits in Home
+	Stop   bool  `json:"stop,omitzero"`   // to end after the iterations in flight
+	Copies bool  `json:"copies,omitzero"` // its reports are to say what each copy took
 }
 
 // Status is all that an executor does.
@@ -125,6 +126,17 @@ type Report struct {
 	Stall     time.Duration   `json:"stall_ns"`
 	Wall      time.Duration   `json:"wall_ns"`
 	Loss      *Loss           `json:"loss,omitempty"`
+	Copies    []Copy          `json:"copies,omitempty"` // in the order of their streams; only if they were ordered
+}
+
+// Copy is what one copy of an iteration took. Times are since the iteration before ended.
+type Copy struct {
+	Kind    plan.MoveKind   `json:"kind"` // Out or In
+	Storage graph.StorageID `json:"storage"`
+	After   int             `json:"after"` // the step that it followed; -1: none
+	Start   time.Duration   `json:"start_ns"`
+	End     time.Duration   `json:"end_ns"`
+	Stall   time.Duration   `json:"stall_ns,omitzero"` // how long the job stood still for it
 }
 
 // Layout is a plan with the offsets that its residencies and scratch have in the arena. Who receives it proves it before

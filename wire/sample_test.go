@@ -30,7 +30,7 @@ func samples() []Message {
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond, Loss: &loss,
 	}
 	return []Message{
-		Orders{Executor: "e1", Number: 9, Jobs: []Order{{Spec: spec, Epoch: 3, Stop: true}}, Leave: true, Life: "4711-1",
+		Orders{Executor: "e1", Number: 9, Jobs: []Order{{Spec: spec, Epoch: 3, Stop: true, Copies: true}}, Leave: true, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1", Why: "e1 runs already on lab since 12:01"}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000, Orders: 9, Jobs: []JobStatus{{
 			Name: "lenet.1", ID: 6, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12, Error: "device: out of memory", Result: result,
@@ -38,7 +38,7 @@ func samples() []Message {
 		*result,
 		Report{
 			Executor: "e1", Job: "lenet.1", Epoch: 3, Iteration: 12, Steps: []time.Duration{1000, 0, 2000}, Stall: 5,
-			Wall: 3100, Loss: &loss,
+			Wall: 3100, Loss: &loss, Copies: []Copy{{Kind: plan.In, Storage: 5, After: 1, Start: 10, End: 30, Stall: 4}},
 		},
 		Layout{
 			Plan: &plan.Plan{
