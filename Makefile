@@ -44,7 +44,7 @@ lint: ## staticcheck, formatting
 	test -z "$$(gofmt -l .)"
 
 golden: ## rewrite testdata from what the code does; read the diff
-	$(GO) test ./models ./executor ./plan ./agent ./wire ./scheduler -update
+	$(GO) test ./models ./executor ./plan ./agent ./wire ./scheduler/policies -update
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, one after the other, FUZZTIME each

@@ -22,6 +22,7 @@ import (
 	"tensile/models"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 	"tensile/wire"
 )
 
@@ -180,10 +181,10 @@ func (w *work) plan(epoch int64, percent graph.Bytes) scheduler.Scheduled {
 		j.Scratch = append(j.Scratch, w.d.Variants(w.g, graph.OpID(op))[0].Scratch)
 	}
 	r := scheduler.Request{Policy: "none-live", Jobs: []scheduler.Job{j}, Out: facts.Out, In: facts.In, Align: w.d.Align()}
-	result, err := scheduler.Schedule(r, nil)
+	result, err := policies.Schedule(r, nil)
 	if err == nil && percent < 100 {
 		r.Policy, r.Budget = "tensile", result.Jobs[0].Layout.Arena*percent/100
-		result, err = scheduler.Schedule(r, nil)
+		result, err = policies.Schedule(r, nil)
 	}
 	if err != nil {
 		w.t.Fatal(err)

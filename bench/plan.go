@@ -12,6 +12,7 @@ import (
 	"tensile/peak"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 )
 
 // Planned is a workload with proven plans.
@@ -49,9 +50,9 @@ func NewPlanner(w Workload, d device.Device, o scheduler.Options) *Planner {
 // Until has plans that are being made end with the context, and its cause as their error.
 func (p *Planner) Until(ctx context.Context) { p.ctx = ctx }
 
-// schedule is scheduler.Schedule until the context ends.
-func (p *Planner) schedule(r scheduler.Request) (scheduler.Result, error) {
-	result, err := scheduler.Schedule(r, func() bool { return p.ctx.Err() != nil })
+// schedule plans until the context ends, and says which stage begins; stage may be nil.
+func (p *Planner) schedule(r scheduler.Request, stage func(scheduler.Stage)) (scheduler.Result, error) {
+	result, err := policies.All().Schedule(r, scheduler.Watch{Stop: func(int64) bool { return p.ctx.Err() != nil }, Stage: stage})
 	if errors.Is(err, scheduler.ErrStopped) {
 		err = context.Cause(p.ctx)
 	}
@@ -85,7 +86,7 @@ func (p *Planner) Vanilla() (all, live []graph.Bytes, err error) {
 func (p *Planner) peaks(policy string) ([]graph.Bytes, error) {
 	r := p.request
 	r.Policy, r.Options.Pack = policy, "size" // a quick way to pack: the peaks do not depend on it
-	result, err := p.schedule(r)
+	result, err := p.schedule(r, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (p *Planner) Footprint(job int) ([]graph.Bytes, error) {
 	r := p.request
 	r.Jobs = r.Jobs[job : job+1]
 	r.Policy, r.Options.Pack = "none-live", "size"
-	result, err := p.schedule(r)
+	result, err := p.schedule(r, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -122,14 +123,14 @@ func (p *Planner) Schedule(policy string, budget graph.Bytes) (*Planned, error) 
 	stages := map[scheduler.Stage]*time.Duration{scheduler.Planning: &out.PlanTime, scheduler.Packing: &out.PackTime}
 	var present *time.Duration
 	since := time.Now()
-	r.Stage = func(s scheduler.Stage) {
+	stage := func(s scheduler.Stage) {
 		if present != nil {
 			*present += time.Since(since)
 		}
 		present, since = stages[s], time.Now()
 	}
 	var err error
-	if out.Result, err = p.schedule(r); err != nil {
+	if out.Result, err = p.schedule(r, stage); err != nil {
 		return nil, err
 	}
 	*present += time.Since(since)

@@ -86,7 +86,7 @@ func TestPrefer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, d := range p.Jobs[0].Decisions {
-		if d.Kind == "swap" && d.From >= 0 {
+		if d.Kind == scheduler.Swap && d.From >= 0 {
 			t.Errorf("%s may swap nothing, but swaps %s", w[0].Name, w[0].Graph.Storages[d.Storage].Name)
 		}
 	}

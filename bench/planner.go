@@ -14,6 +14,7 @@ import (
 	"tensile/pool"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies/tensile"
 )
 
 // PlannerOptions say what MeasurePlanner plans.
@@ -102,7 +103,7 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 		return PlanCost{}, err
 	}
 	g := w[0].Graph
-	planner := NewPlanner(w, d, scheduler.Options{NoRecompute: true, Pack: "size"})
+	planner := NewPlanner(w, d, scheduler.Options{Own: tensile.Options{NoRecompute: true}, Pack: "size"})
 	planner.Until(ctx)
 	planner.Lowest()
 	least := PlanCost{Model: model, Ops: len(g.Ops)}
@@ -181,7 +182,7 @@ func measureReplan(ctx context.Context, d device.Device, o PlannerOptions) ([]Re
 	}
 	var rows []ReplanCost
 	for _, percent := range []graph.Bytes{0, 90, 60} {
-		planner := NewPlanner(w, d, scheduler.Options{NoRecompute: percent == 0})
+		planner := NewPlanner(w, d, scheduler.Options{Own: tensile.Options{NoRecompute: percent == 0}})
 		planner.Until(ctx)
 		if percent == 0 {
 			planner.Lowest()

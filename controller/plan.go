@@ -12,6 +12,7 @@ import (
 	"tensile/peak"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 	"tensile/wire"
 )
 
@@ -31,7 +32,7 @@ func (m *Machine) schedule(jobs []*job) ([]planned, error) {
 	for _, j := range jobs {
 		r.Jobs = append(r.Jobs, m.request(j))
 	}
-	result, err := scheduler.Schedule(r, m.config.Stop)
+	result, err := policies.Schedule(r, m.config.Stop)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 	"tensile/weights"
 )
 
@@ -140,7 +141,7 @@ func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (*pro
 	if err != nil {
 		return nil, err
 	}
-	result, err := scheduler.Schedule(scheduler.Request{Policy: policy, Jobs: []scheduler.Job{k.job(d, facts)}, Budget: budget,
+	result, err := policies.Schedule(scheduler.Request{Policy: policy, Jobs: []scheduler.Job{k.job(d, facts)}, Budget: budget,
 		Out: facts.Out, In: facts.In, Align: d.Align()}, nil)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 )
 
 // subject is a graph with a plan, its layout and its program.
@@ -62,12 +63,12 @@ func network(t testing.TB, model string, percent int) subject {
 		j.Scratch[op] = graph.Bytes(op%3) * 256
 	}
 	r.Jobs = []scheduler.Job{j}
-	live, err := scheduler.Schedule(r, nil)
+	live, err := policies.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Policy, r.Budget = "tensile", live.Arena*graph.Bytes(percent)/100
-	tight, err := scheduler.Schedule(r, nil)
+	tight, err := policies.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/bus"
-	"tensile/scheduler"
+	"tensile/scheduler/policies"
 	"tensile/wire"
 )
 
@@ -82,7 +82,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if f.keep < 0 {
 		return fmt.Errorf("--keep %d: give 0 or more", f.keep)
 	}
-	if known := scheduler.Policies(); !slices.Contains(known, f.plan.policy) {
+	if known := policies.Names(); !slices.Contains(known, f.plan.policy) {
 		return fmt.Errorf("unknown policy %q: known are %s", f.plan.policy, strings.Join(known, ", "))
 	}
 	if err := checkState(f.state); err != nil {
@@ -169,7 +169,7 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 // controllerConfig is what a controller plans by for a device.
 func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
 	facts, latencies := d.Facts(), f.latencies(d)
-	return controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options,
+	return controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.planning(),
 		Profile: func(g *graph.Graph) (controller.Profile, error) {
 			var p controller.Profile
 			if err := device.Supports(d, g); err != nil {

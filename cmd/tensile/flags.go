@@ -12,6 +12,9 @@ import (
 	"tensile/graph"
 	"tensile/models"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
+	"tensile/scheduler/policies/paper"
+	tensilepolicy "tensile/scheduler/policies/tensile"
 
 	"errors"
 	"fmt"
@@ -80,6 +83,7 @@ type planFlags struct {
 	priority   string
 	swapRate   string
 	options    scheduler.Options
+	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
 
 	lowest  bool // without a budget plan as low as the policy goes
@@ -109,19 +113,28 @@ func (f *planFlags) registerDevice(c *cobra.Command) {
 
 // registerPolicy registers the flags of how it is planned for.
 func (f *planFlags) registerPolicy(c *cobra.Command) {
-	c.Flags().StringVar(&f.policy, "policy", "tensile", strings.Join(scheduler.Policies(), ", "))
+	c.Flags().StringVar(&f.policy, "policy", "tensile", strings.Join(policies.Names(), ", "))
 	c.Flags().Int64Var(&f.options.Work, "planning-work", 0, "steps of planning, of some nanoseconds each, after which the best proven plan so far is taken (default: 3000000000)")
-	complete(c, "policy", scheduler.Policies()...)
-	c.Flags().BoolVar(&f.options.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
-	c.Flags().BoolVar(&f.options.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")
-	c.Flags().BoolVar(&f.options.NoRecompute, "no-recompute", false, "recompute nothing")
-	c.Flags().BoolVar(&f.options.NoHybrid, "no-hybrid", false, "recompute only what swapping left above the budget, one storage after the other")
-	c.Flags().BoolVar(&f.options.NoChains, "no-chains", false, "recompute nothing whose inputs have to be recomputed for it")
-	c.Flags().BoolVar(&f.options.NoStall, "no-stalls", false, "plan no swaps that stall")
-	c.Flags().BoolVar(&f.options.LateOut, "late-out", false, "copy out after the access before the pause, not as soon as the content is made")
-	c.Flags().BoolVar(&f.options.OneChannel, "one-channel", false, "plan both copy directions on one channel, as TENSILE does")
-	c.Flags().BoolVar(&f.options.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
+	complete(c, "policy", policies.Names()...)
+	c.Flags().BoolVar(&f.tensile.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
+	c.Flags().BoolVar(&f.tensile.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")
+	c.Flags().BoolVar(&f.tensile.NoRecompute, "no-recompute", false, "recompute nothing")
+	c.Flags().BoolVar(&f.tensile.NoHybrid, "no-hybrid", false, "recompute only what swapping left above the budget, one storage after the other")
+	c.Flags().BoolVar(&f.tensile.NoChains, "no-chains", false, "recompute nothing whose inputs have to be recomputed for it")
+	c.Flags().BoolVar(&f.tensile.NoStall, "no-stalls", false, "plan no swaps that stall")
+	c.Flags().BoolVar(&f.tensile.LateOut, "late-out", false, "copy out after the access before the pause, not as soon as the content is made")
+	c.Flags().BoolVar(&f.tensile.OneChannel, "one-channel", false, "plan both copy directions on one channel, as TENSILE does")
+	c.Flags().BoolVar(&f.tensile.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
 	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-hybrid", "no-chains", "no-stalls", "late-out", "one-channel", "no-relax")
+}
+
+// planning returns the options of the policy that was chosen.
+func (f *planFlags) planning() scheduler.Options {
+	o := f.options
+	if o.Own = f.tensile; f.policy == "tensile-paper" {
+		o.Own = paper.Options{NoSwap: f.tensile.NoSwap, NoRecompute: f.tensile.NoRecompute}
+	}
+	return o
 }
 
 // simulated reports whether the device has virtual time.
@@ -164,7 +177,7 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 			return nil, err
 		}
 	}
-	s.planner = bench.NewPlanner(s.workload, s.device, p.options)
+	s.planner = bench.NewPlanner(s.workload, s.device, p.planning())
 	s.planner.Until(ctx)
 	if err := s.assume(p); err != nil {
 		s.device.Close()

@@ -17,6 +17,7 @@ import (
 	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 	"tensile/wire"
 )
 
@@ -125,7 +126,7 @@ func (p *livePlan) draw(ctx context.Context, conn wire.Bus, path string) error {
 	for slot, step := range p.plan.Steps {
 		plain.Latency[step.Op], plain.Scratch[step.Op] = durations.Steps[slot], step.Scratch
 	}
-	before, err := scheduler.Schedule(scheduler.Request{Jobs: []scheduler.Job{plain}, Policy: "none-live", Align: 1, Options: scheduler.Options{Pack: "size"}}, func() bool { return ctx.Err() != nil })
+	before, err := policies.Schedule(scheduler.Request{Jobs: []scheduler.Job{plain}, Policy: "none-live", Align: 1, Options: scheduler.Options{Pack: "size"}}, func() bool { return ctx.Err() != nil })
 	if err != nil {
 		return err
 	}

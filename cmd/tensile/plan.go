@@ -194,12 +194,12 @@ func (s *session) job(i int, saved bench.Memory, explain bool) jobPlan {
 		planFigures: planFigures{saved, out, in}, Phase: p.Phase, SwapBytes: p.Plan.Swapped(t.Graph), Recompute: bench.Milliseconds(p.Plan.Recomputation())}
 	for _, d := range p.Decisions {
 		switch d.Kind {
-		case "swap":
+		case scheduler.Swap:
 			j.Swaps++
-		case "recompute":
+		case scheduler.Recompute:
 			j.Recomputes++
 		}
-		if explain && d.Kind == "keep" {
+		if explain && d.Kind == scheduler.Keep {
 			j.Kept = append(j.Kept, explained(t.Graph, p, d))
 		} else if explain {
 			j.Decisions = append(j.Decisions, explained(t.Graph, p, d))
@@ -259,7 +259,7 @@ func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) deci
 			return g.Ops[s.Plan.Steps[slot].Op].Name
 		}
 	}
-	return decision{Storage: g.Storages[d.Storage].Name, Bytes: g.Storages[d.Storage].Bytes, Kind: d.Kind, From: op(d.From), To: op(d.To),
+	return decision{Storage: g.Storages[d.Storage].Name, Bytes: g.Storages[d.Storage].Bytes, Kind: d.Kind.String(), From: op(d.From), To: op(d.To),
 		FreeSlots: d.Freed, Away: bench.Milliseconds(d.Away), Freed: float64(g.Storages[d.Storage].Bytes) * bench.Milliseconds(d.Away),
 		Cost: bench.Milliseconds(d.Cost), Reason: d.Reason}
 }

@@ -17,6 +17,9 @@ var rows = [][]string{
 	{"passes"},
 	{"predictor", "predictor/correct"},
 	{"scheduler"},
+	{"scheduler/draft"},
+	{"scheduler/policies/..."},
+	{"scheduler/policies"},
 	{"autodiff", "models", "onnx"},
 	{"data", "weights"},
 	{"device", "device/..."},
@@ -47,15 +50,17 @@ var within = map[string][]string{
 
 // strangers are packages that must not know each other although their rows would allow it.
 var strangers = map[string][]string{
-	"pool":       {"graph", "internal/invariants"}, // it imports nothing of ours
-	"pool/trace": {"graph", "internal/invariants"}, // nor that, but pool
-	"scheduler":  {"predictor"},                    // latencies are data
-	"controller": {"executor"},                     // they talk over the bus
-	"executor":   {"controller"},
+	"pool":               {"graph", "internal/invariants"}, // it imports nothing of ours
+	"pool/trace":         {"graph", "internal/invariants"}, // nor that, but pool
+	"scheduler":          {"predictor"},                    // latencies are data
+	"scheduler/draft":    {"predictor"},
+	"scheduler/policies": {"predictor"},
+	"controller":         {"executor"}, // they talk over the bus
+	"executor":           {"controller"},
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and they import what they like.
-var helpers = []string{"internal/randgraph", "internal/randplan", "device/devicetest", "internal/imports", "internal/simtest", "internal/golden", "internal/smallnet", "internal/needs", "internal/torchtest", "internal/testrun", "internal/mutants"}
+var helpers = []string{"internal/randgraph", "internal/randplan", "internal/randjobs", "device/devicetest", "internal/imports", "internal/simtest", "internal/golden", "internal/smallnet", "internal/needs", "internal/torchtest", "internal/testrun", "internal/mutants"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{
@@ -83,7 +88,7 @@ var timeless = append([]string{"executor", "data", "weights", "device", "device/
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
-var pure = []string{"graph", "pool", "pool/trace", "cost", "plan", "peak", "program", "passes", "predictor/correct", "scheduler", "autodiff", "models", "swapexec"}
+var pure = []string{"graph", "pool", "pool/trace", "cost", "plan", "peak", "program", "passes", "predictor/correct", "scheduler", "scheduler/draft", "scheduler/policies", "scheduler/policies/none", "scheduler/policies/paper", "scheduler/policies/tensile", "autodiff", "models", "swapexec"}
 
 // outside are the standard packages that a pure package has no business with.
 var outside = []string{"context", "log", "log/slog", "math/rand", "net", "os", "os/exec", "sync", "syscall", "unsafe"}
