@@ -36,7 +36,7 @@ func layoutOf(t *testing.T) (*graph.Graph, wire.Layout) {
 	j := scheduler.Job{Name: "a", Epoch: 3, Graph: g}
 	for op := range g.Ops {
 		j.Latency = append(j.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
-		j.Scratch = append(j.Scratch, 64)
+		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: 64}})
 	}
 	r := scheduler.Request{Policy: "none-live", Jobs: []scheduler.Job{j}, Out: facts.Out, In: facts.In, Align: sim.New(facts, sim.Options{}).Align()}
 	live, err := policies.Schedule(r, nil)

@@ -178,7 +178,7 @@ func (w *work) plan(epoch int64, percent graph.Bytes) scheduler.Scheduled {
 	j := scheduler.Job{Name: w.spec.Name, Epoch: epoch, Graph: w.g}
 	for op := range w.g.Ops {
 		j.Latency = append(j.Latency, facts.Roofline(w.g.Cost(graph.OpID(op))))
-		j.Scratch = append(j.Scratch, w.d.Variants(w.g, graph.OpID(op))[0].Scratch)
+		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: w.d.Variants(w.g, graph.OpID(op))[0].Scratch}})
 	}
 	r := scheduler.Request{Policy: "none-live", Jobs: []scheduler.Job{j}, Out: facts.Out, In: facts.In, Align: w.d.Align()}
 	result, err := policies.Schedule(r, nil)

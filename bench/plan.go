@@ -40,7 +40,7 @@ func NewPlanner(w Workload, d device.Device, o scheduler.Options) *Planner {
 		j := scheduler.Job{Name: t.Name, Epoch: 1, Graph: t.Graph}
 		for op := range t.Graph.Ops {
 			j.Latency = append(j.Latency, facts.Roofline(t.Graph.Cost(graph.OpID(op))))
-			j.Scratch = append(j.Scratch, d.Variants(t.Graph, graph.OpID(op))[0].Scratch)
+			j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: d.Variants(t.Graph, graph.OpID(op))[0].Scratch}})
 		}
 		p.request.Jobs = append(p.request.Jobs, j)
 	}

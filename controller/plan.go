@@ -54,7 +54,7 @@ func (m *Machine) schedule(jobs []*job) ([]planned, error) {
 // request is a job as the scheduler takes it.
 func (m *Machine) request(j *job) scheduler.Job {
 	return scheduler.Job{Name: j.record.Spec.Name, Epoch: j.record.Epoch + 1, Graph: j.graph,
-		Latency: j.latency, Slack: j.slack(), Scratch: j.profile.Scratch, Variant: j.profile.Variant,
+		Latency: j.latency, Slack: j.slack(), Variants: scheduler.OneVariant(j.profile.Variant, j.profile.Scratch),
 		Measured: j.learnt, Weight: j.record.Spec.Priority, MaxSwapRate: j.record.Spec.SwapRate}
 }
 

@@ -158,7 +158,7 @@ func (k *task) job(d device.Device, facts cost.Facts) scheduler.Job {
 	j := scheduler.Job{Name: k.name, Graph: k.g}
 	for op := range k.g.Ops {
 		j.Latency = append(j.Latency, facts.Roofline(k.g.Cost(graph.OpID(op))))
-		j.Scratch = append(j.Scratch, d.Variants(k.g, graph.OpID(op))[0].Scratch)
+		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: d.Variants(k.g, graph.OpID(op))[0].Scratch}})
 	}
 	return j
 }

@@ -57,10 +57,10 @@ func network(t testing.TB, model string, percent int) subject {
 		t.Fatal(err)
 	}
 	r := scheduler.Request{Policy: "none-live", Out: facts.Out, In: facts.In, Align: align}
-	j := scheduler.Job{Name: model, Graph: g, Scratch: make([]graph.Bytes, len(g.Ops))}
+	j := scheduler.Job{Name: model, Graph: g}
 	for op := range g.Ops {
 		j.Latency = append(j.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
-		j.Scratch[op] = graph.Bytes(op%3) * 256
+		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: graph.Bytes(op%3) * 256}})
 	}
 	r.Jobs = []scheduler.Job{j}
 	live, err := policies.Schedule(r, nil)

@@ -43,9 +43,12 @@ type Job struct {
 	Latency []time.Duration // per op: predicted or measured
 	// Slack says per op by how much its latency may be off; nil: by nothing. Prefetches are scheduled to finish this much
 	// before their use where the link allows it.
-	Slack   []time.Duration
-	Scratch []graph.Bytes // per op, of the device's variant
-	Variant []string      // per op; nil: the first of each
+	Slack []time.Duration
+	// Variants are the device's ways to execute each op, the default one first. Policies take the first unless they say
+	// otherwise. nil: each op has one variant, without a name and without scratch.
+	Variants [][]Variant
+	// Last is the report of an iteration with the last plan of the job; nil: there is none.
+	Last *Report
 	// Measured says that the latencies follow what ops took in this run; else they were predicted (TENSILE, IV-E).
 	Measured bool
 
@@ -73,7 +76,7 @@ func (j *Job) check() error {
 		return fmt.Errorf("job %s: max swap rate %v: give a share of its storages up to 1, or 0 for no limit",
 			j.Name, j.MaxSwapRate)
 	}
-	return nil
+	return j.checkLists()
 }
 
 // Options are the settings that every policy has, and those of one policy. The zero value is recommended.

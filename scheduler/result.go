@@ -17,6 +17,7 @@ type Result struct {
 	Arena    graph.Bytes // sum over jobs
 	Rounds   int         // of packing, for all orders of the ops and all shares of the link that were tried
 	Work     int64       // steps that planning and packing took: the same on every machine
+	Again    bool        // the policy asks to be called again after an iteration, with its report in Job.Last
 	Limited  bool        // the search ended at its limit of work: a longer one may find better plans
 }
 

@@ -8,17 +8,18 @@ import (
 	"tensile/graph"
 )
 
-// WorkingSet is the largest memory that a single step of a job needs: no plan is below it.
+// WorkingSet is the largest memory that a single step of a job needs: no plan with the first variant of every op is below
+// it.
 type WorkingSet struct {
 	Op    graph.OpID
 	Bytes graph.Bytes // storages and scratch, each rounded up to the alignment
 }
 
-// WorkingSetOf returns the largest working set of a job's ops.
+// WorkingSetOf returns the largest working set of a job's ops, with their first variants.
 func WorkingSetOf(j Job, align graph.Bytes) WorkingSet {
 	var largest WorkingSet
 	for op := range j.Graph.Ops {
-		need := RoundUp(j.Scratch[op], align)
+		need := RoundUp(j.scratch(op), align)
 		for _, s := range j.Graph.Touches(graph.OpID(op)) {
 			need += RoundUp(j.Graph.Storages[s].Bytes, align)
 		}
@@ -27,6 +28,14 @@ func WorkingSetOf(j Job, align graph.Bytes) WorkingSet {
 		}
 	}
 	return largest
+}
+
+// scratch is what the first variant of an op needs.
+func (j *Job) scratch(op int) graph.Bytes {
+	if j.Variants == nil {
+		return 0
+	}
+	return j.Variants[op][0].Scratch
 }
 
 // WorkingSets sums the working sets of the request's jobs and names the largest of each, for an error's line.

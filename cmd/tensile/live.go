@@ -122,10 +122,12 @@ func (p *livePlan) draw(ctx context.Context, conn wire.Bus, path string) error {
 	}
 	durations := program.Durations{Steps: make([]time.Duration, len(p.plan.Steps)), Out: cost.Link{Rate: p.link.Out}, In: cost.Link{Rate: p.link.In}}
 	copy(durations.Steps, p.plan.Made)
-	plain := scheduler.Job{Name: p.Job, Epoch: 1, Graph: p.graph, Latency: make([]time.Duration, len(p.graph.Ops)), Scratch: make([]graph.Bytes, len(p.graph.Ops))}
+	plain := scheduler.Job{Name: p.Job, Epoch: 1, Graph: p.graph, Latency: make([]time.Duration, len(p.graph.Ops))}
+	scratch := make([]graph.Bytes, len(p.graph.Ops))
 	for slot, step := range p.plan.Steps {
-		plain.Latency[step.Op], plain.Scratch[step.Op] = durations.Steps[slot], step.Scratch
+		plain.Latency[step.Op], scratch[step.Op] = durations.Steps[slot], step.Scratch
 	}
+	plain.Variants = scheduler.OneVariant(nil, scratch)
 	before, err := policies.Schedule(scheduler.Request{Jobs: []scheduler.Job{plain}, Policy: "none-live", Align: 1, Options: scheduler.Options{Pack: "size"}}, func() bool { return ctx.Err() != nil })
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func recorded(t *testing.T, model, policy string, share graph.Bytes, iterations 
 	job := scheduler.Job{Name: "a job", Epoch: 1, Graph: g}
 	for op := range g.Ops {
 		job.Latency = append(job.Latency, d.Facts().Roofline(g.Cost(graph.OpID(op))))
-		job.Scratch = append(job.Scratch, d.Variants(g, graph.OpID(op))[0].Scratch)
+		job.Variants = append(job.Variants, []scheduler.Variant{{Scratch: d.Variants(g, graph.OpID(op))[0].Scratch}})
 	}
 	r.Jobs = []scheduler.Job{job}
 	if share > 0 {

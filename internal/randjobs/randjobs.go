@@ -25,7 +25,8 @@ func New(rng *rand.Rand, count int) scheduler.Request {
 			Weight: 1 + rng.IntN(3)}
 		for range j.Graph.Ops {
 			j.Latency = append(j.Latency, time.Duration(rng.IntN(10000)))
-			j.Scratch = append(j.Scratch, max(0, 4*graph.Bytes(rng.IntN(64)-32)))
+			scratch := max(0, 4*graph.Bytes(rng.IntN(64)-32))
+			j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: scratch}})
 		}
 		if rng.IntN(4) == 0 {
 			j.MaxSwapRate = rng.Float64()

@@ -16,10 +16,7 @@ func (d *Draft) Plan(policy string) *plan.Plan {
 	p := &plan.Plan{Job: d.job.Name, Epoch: d.job.Epoch, Policy: policy,
 		Steps: make([]plan.Step, 0, len(d.steps)), Made: make([]time.Duration, 0, len(d.steps))}
 	for _, s := range d.steps {
-		step := plan.Step{Op: s.Op, Scratch: d.scratch[s.Op]}
-		if d.job.Variant != nil {
-			step.Variant = d.job.Variant[s.Op]
-		}
+		step := plan.Step{Op: s.Op, Variant: d.variant[s.Op], Scratch: d.scratch[s.Op]}
 		if s.Want >= 0 {
 			step.Want = wanted(g, s.Op, s.Want)
 		}

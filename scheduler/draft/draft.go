@@ -16,8 +16,7 @@ import (
 type Draft struct {
 	*wiring // the graph
 	job     *scheduler.Job
-	latency []time.Duration // per op
-	scratch []graph.Bytes   // per op
+	*chosen // variants of its ops
 	align   graph.Bytes
 	style   Style
 	meter   *meter
@@ -36,12 +35,36 @@ type Draft struct {
 type Style struct {
 	LateOut    bool // copy out after the access before the gap, not as soon as the content is made
 	OneChannel bool // book both directions on one lane
+	// Variants are the variants that the steps take, per op, by their places in Job.Variants; nil: the first of each.
+	Variants []int
 }
 
 // Step is one execution of an op.
 type Step struct {
 	Op   graph.OpID
 	Want graph.StorageID // of a recomputation: the storage that it is for; -1 for the first execution
+}
+
+// chosen are the variants that steps take, per op.
+type chosen struct {
+	latency []time.Duration
+	scratch []graph.Bytes
+	variant []string
+}
+
+// choose looks up the variants of a job.
+func choose(j *scheduler.Job, variants []int) *chosen {
+	n := len(j.Graph.Ops)
+	c := &chosen{make([]time.Duration, n), make([]graph.Bytes, n), make([]string, n)}
+	for op := range n {
+		k := 0
+		if variants != nil {
+			k = variants[op]
+		}
+		v := j.Variant(graph.OpID(op), k)
+		c.latency[op], c.scratch[op], c.variant[op] = v.Latency, v.Scratch, v.Name
+	}
+	return c
 }
 
 // accesses says when the steps write and touch each storage.

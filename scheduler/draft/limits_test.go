@@ -43,7 +43,7 @@ func TestOutputsAreMadeOnce(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 67))
 		g := withOutputs(randgraph.New(rng, randgraph.Options{}))
 		r := randjobs.New(rng, 1)
-		r.Jobs[0] = scheduler.Job{Name: "a", Graph: g, Latency: slices.Repeat([]time.Duration{time.Microsecond}, len(g.Ops)), Scratch: make([]graph.Bytes, len(g.Ops))}
+		r.Jobs[0] = scheduler.Job{Name: "a", Graph: g, Latency: slices.Repeat([]time.Duration{time.Microsecond}, len(g.Ops))}
 		d := opened(r).Drafts(GraphOrder, Style{})[0]
 		for _, x := range d.gaps {
 			_, ok := d.RecomputeAt(x)

@@ -16,6 +16,7 @@ type Session struct {
 	Request scheduler.Request // read only
 
 	wirings []*wiring         // per job
+	first   []*chosen         // per job: the first variants
 	digests []graph.Digest    // per job
 	shares  []scheduler.Share // per job
 	rounds  int               // of packing so far
@@ -56,6 +57,7 @@ func (s *Session) prepare() {
 	jobs := s.Request.Jobs
 	s.wirings, s.digests = make([]*wiring, len(jobs)), make([]graph.Digest, len(jobs))
 	for i := range jobs {
+		s.first = append(s.first, choose(&jobs[i], nil))
 		if j := s.sameGraph(i); j < i {
 			s.wirings[i] = s.wirings[j]
 			continue
@@ -131,8 +133,11 @@ func (s *Session) Drafts(order func(*graph.Graph) []graph.OpID, style Style) []*
 // Draft begins a draft of job i with these steps, in which nothing is decided.
 func (s *Session) Draft(i int, steps []Step, style Style) *Draft {
 	j := &s.Request.Jobs[i]
-	d := &Draft{wiring: s.wirings[i], job: j, latency: j.Latency, scratch: j.Scratch, align: s.Request.Align, steps: steps,
+	d := &Draft{wiring: s.wirings[i], job: j, chosen: s.first[i], align: s.Request.Align, steps: steps,
 		style: style, meter: s.meter}
+	if style.Variants != nil {
+		d.chosen = choose(j, style.Variants)
+	}
 	d.out, d.in = s.Links(i)
 	d.begin()
 	return d

@@ -22,7 +22,7 @@ func network(b testing.TB, model string, batch int) scheduler.Request {
 	if err != nil {
 		b.Fatal(err)
 	}
-	j := scheduler.Job{Name: g.Name, Graph: g, Scratch: make([]graph.Bytes, len(g.Ops))}
+	j := scheduler.Job{Name: g.Name, Graph: g}
 	for op := range g.Ops {
 		j.Latency = append(j.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
 	}

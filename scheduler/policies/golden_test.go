@@ -103,7 +103,7 @@ func parseSketch(t *testing.T, text string) scheduler.Request {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j.Latency, j.Scratch = append(j.Latency, took), append(j.Scratch, 0)
+			j.Latency = append(j.Latency, took)
 			arrow := false
 			for _, word := range words[2:] {
 				name, size, fresh := strings.Cut(word, ":")

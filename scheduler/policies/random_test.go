@@ -36,7 +36,8 @@ func random(rng *rand.Rand) scheduler.Request {
 		j := scheduler.Job{Name: fmt.Sprintf("job%d", i), Epoch: int64(i), Graph: g}
 		for range g.Ops {
 			j.Latency = append(j.Latency, time.Duration(rng.IntN(10000)))
-			j.Scratch = append(j.Scratch, max(0, 4*graph.Bytes(rng.IntN(64)-32)))
+			scratch := max(0, 4*graph.Bytes(rng.IntN(64)-32))
+			j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: scratch}})
 		}
 		r.Jobs = append(r.Jobs, j)
 	}

@@ -92,7 +92,6 @@ func TestNoWorseThanEvenShares(t *testing.T) {
 			j := scheduler.Job{Name: fmt.Sprint(i), Graph: randgraph.New(rng, randgraph.Options{}), Weight: 1 + rng.IntN(2)*rng.IntN(9)}
 			for range j.Graph.Ops {
 				j.Latency = append(j.Latency, time.Duration(1+rng.IntN(10000))*time.Duration(1+9*i))
-				j.Scratch = append(j.Scratch, 0)
 			}
 			r.Jobs = append(r.Jobs, j)
 		}

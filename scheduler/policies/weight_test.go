@@ -19,7 +19,6 @@ func equals(rng *rand.Rand, n int) scheduler.Request {
 	j := scheduler.Job{Graph: randgraph.New(rng, randgraph.Options{})}
 	for range j.Graph.Ops {
 		j.Latency = append(j.Latency, time.Duration(1000+rng.IntN(10000)))
-		j.Scratch = append(j.Scratch, 0)
 	}
 	r := scheduler.Request{Policy: "tensile", Out: link, In: link, Align: align}
 	for i := range n {

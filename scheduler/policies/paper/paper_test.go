@@ -36,7 +36,7 @@ func TestStoppingRule(t *testing.T) {
 		}
 		g.Ops = append(g.Ops, op)
 	}
-	j := scheduler.Job{Name: "small", Graph: g, Latency: make([]time.Duration, steps), Scratch: make([]graph.Bytes, steps)}
+	j := scheduler.Job{Name: "small", Graph: g, Latency: make([]time.Duration, steps)}
 	for i := range j.Latency {
 		j.Latency[i] = time.Millisecond
 	}
