@@ -51,6 +51,7 @@ type builder struct {
 // not booked for these steps, the slot in which its effect is needed.
 type ranked struct {
 	rank    time.Duration
+	delay   time.Duration // of a copy, after the end of the step
 	after   int32
 	storage graph.StorageID
 	kind    int8 // of kinds
@@ -66,7 +67,24 @@ const (
 )
 
 func (b *builder) move(k int8, s graph.StorageID, after int, rank time.Duration) {
-	b.moves = append(b.moves, ranked{rank, int32(after), s, k})
+	b.moves = append(b.moves, ranked{rank: rank, after: int32(after), storage: s, kind: k})
+}
+
+// copy adds a copy of a swap that was booked to begin at a time.
+func (b *builder) copy(k int8, s graph.StorageID, after int, begin time.Duration) {
+	b.move(k, s, after, begin)
+	if b.style.Delays {
+		b.moves[len(b.moves)-1].delay = b.delay(after, begin)
+	}
+}
+
+// delay is the pause between the end of a step, the last that has ended by a time, and that time. It is shorter than the
+// next step, also where that one waits for an input first: then the copy begins earlier than it was booked. A longer
+// delay would be taken to reach beyond the next step.
+func (b *builder) delay(after int, begin time.Duration) time.Duration {
+	n := len(b.steps)
+	next := b.latency[b.steps[(after+1)%n].Op]
+	return max(0, min(begin-b.end(after), next-1))
 }
 
 // by returns the rank of a copy that begins at a time and whose effect is needed in a slot.
@@ -110,11 +128,15 @@ func (b *builder) gap(x *Gap) {
 		return
 	}
 	// A fetch just before the next iteration begins with it: then the storage is not on the device in between.
-	if x.in >= n-1 && x.to >= n {
-		b.move(fetch, x.storage, x.in-n, b.by(x.fetch-b.period, x.to-n))
+	in, to, begin := x.in, x.to, x.fetch
+	if in >= n-1 && to >= n {
+		in, to, begin = in-n, to-n, begin-b.period
 		b.resident[x.storage] = x.drop >= n
+	}
+	if b.exact && !x.Arrival() {
+		b.copy(fetch, x.storage, in, begin)
 	} else {
-		b.move(fetch, x.storage, x.in, b.by(x.fetch, x.to))
+		b.move(fetch, x.storage, in, b.by(begin, to))
 	}
 }
 
@@ -136,7 +158,7 @@ func (b *builder) send(x *Gap) {
 	if at >= b.period && after >= n-1 && x.drop >= n { // before the first step of the next iteration, or later in it
 		after, at = after-n, at-b.period
 	}
-	b.move(out, x.storage, after, at)
+	b.copy(out, x.storage, after, at)
 }
 
 // sorted brings the moves into the order in which they happen: by step, then out, drop, in, then by rank.
@@ -164,7 +186,7 @@ func (b *builder) sorted() []plan.Move {
 		})
 		for ; first < last; first++ {
 			m := &ordered[first]
-			moves[first] = plan.Move{Kind: kinds[m.kind], Storage: m.storage, After: int(m.after)}
+			moves[first] = plan.Move{Kind: kinds[m.kind], Storage: m.storage, After: int(m.after), Delay: m.delay}
 		}
 	}
 	return moves

@@ -35,6 +35,7 @@ type Draft struct {
 type Style struct {
 	LateOut    bool // copy out after the access before the gap, not as soon as the content is made
 	OneChannel bool // book both directions on one lane
+	Delays     bool // have each copy of a swap held until it was booked, not begun as soon as the step before has ended
 	// Variants are the variants that the steps take, per op, by their places in Job.Variants; nil: the first of each.
 	Variants []int
 }

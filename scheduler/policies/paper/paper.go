@@ -17,7 +17,7 @@ type Options struct {
 }
 
 // style is what the drafts have of the paper.
-var style = draft.Style{LateOut: true, OneChannel: true}
+var style = draft.Style{LateOut: true, OneChannel: true, Delays: true}
 
 // Plan is the method as TENSILE has it (section IV), on slots: its peaks are those that the proof finds. Swaps are
 // planned first and as far as they go, whatever the budget; storages are recomputed only if that was not enough. Both
