@@ -17,6 +17,7 @@ var rows = [][]string{
 	{"passes"},
 	{"predictor", "predictor/correct"},
 	{"scheduler"},
+	{"internal/replay"},
 	{"scheduler/draft"},
 	{"scheduler/policies/..."},
 	{"scheduler/policies"},
@@ -88,7 +89,7 @@ var timeless = append([]string{"executor", "data", "weights", "device", "device/
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
-var pure = []string{"graph", "pool", "pool/trace", "cost", "plan", "peak", "program", "passes", "predictor/correct", "scheduler", "scheduler/draft", "scheduler/policies", "scheduler/policies/none", "scheduler/policies/paper", "scheduler/policies/tensile", "autodiff", "models", "swapexec"}
+var pure = []string{"graph", "pool", "pool/trace", "cost", "plan", "peak", "program", "passes", "predictor/correct", "scheduler", "internal/replay", "scheduler/draft", "scheduler/policies", "scheduler/policies/none", "scheduler/policies/paper", "scheduler/policies/tensile", "autodiff", "models", "swapexec"}
 
 // outside are the standard packages that a pure package has no business with.
 var outside = []string{"context", "log", "log/slog", "math/rand", "net", "os", "os/exec", "sync", "syscall", "unsafe"}
