@@ -43,8 +43,9 @@ lint: ## staticcheck, formatting
 	$(GO) tool staticcheck ./...
 	test -z "$$(gofmt -l .)"
 
-golden: ## rewrite testdata from what the code does; read the diff
-	$(GO) test ./models ./executor ./plan ./agent ./wire ./scheduler/policies -update
+golden: ## rewrite the testdata of all tests that use internal/golden or datadriven; read the diff
+	$(GO) test $$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
+		grep -E 'internal/golden|cockroachdb/datadriven' | cut -d ' ' -f 1) -rewrite
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, one after the other, FUZZTIME each

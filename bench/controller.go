@@ -110,7 +110,8 @@ func (s *stand) with(ctx context.Context, dir string, share float64, measure fun
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, Log: s.log, Ready: func() { close(ready) }, Silence: time.Hour}))
+		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, Profile: s.profileOf, Log: func(string) {}, Events: s.event,
+			Ready: func() { close(ready) }}))
 	}()
 	defer func() {
 		cancel(nil)
@@ -147,13 +148,15 @@ func (s *stand) config(share float64) (controller.Config, error) {
 		return controller.Config{}, err
 	}
 	return controller.Config{Budget: graph.Bytes(share * float64(planned.Arena)), Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Horizon: 1 << 20,
-		Profile: func(*graph.Graph) (controller.Profile, error) { return s.profile, nil }}, nil
+		Silence: time.Hour}, nil
 }
 
-// log hears from the controller's log who has joined. An answer to a request would not tell: what an executor puts and
+func (s *stand) profileOf(*graph.Graph) (controller.Profile, error) { return s.profile, nil }
+
+// event hears from the controller who has joined. An answer to a request would not tell: what an executor puts and
 // what somebody asks come to the controller by different ways.
-func (s *stand) log(line string) {
-	if strings.HasSuffix(line, " has joined") {
+func (s *stand) event(e controller.Event) {
+	if e.Kind == controller.Joined {
 		s.joined <- struct{}{}
 	}
 }

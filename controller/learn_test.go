@@ -11,7 +11,7 @@ import (
 // its profile.
 func TestJobsTeachTheNext(t *testing.T) {
 	w := calmWorld(t, 1, 0)
-	w.config.Profile = func(g *graph.Graph) (Profile, error) {
+	w.profile = func(g *graph.Graph) (Profile, error) {
 		p, err := profile(g)
 		for op := range p.Latency {
 			p.Slack = append(p.Slack, p.Latency[op]/2)

@@ -17,7 +17,7 @@ func calmWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 	w := newWorld(t, seed, budget)
 	w.config.Share = false
 	w.machine = NewMachine(w.config)
-	w.calm = true
+	w.calm, w.late = true, false
 	return w
 }
 
@@ -45,7 +45,7 @@ func (w *world) record(name string) wire.Record {
 }
 
 // newest is the arena of a job's newest plan, whether it is in force or not.
-func (w *world) newest(name string) graph.Bytes { return w.machine.find(name).newest().wire.Arena }
+func (w *world) newest(name string) graph.Bytes { return w.machine.find(name).newest().Wire.Arena }
 
 // endless is more iterations than a test lets jobs do.
 const endless = 1 << 20

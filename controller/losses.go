@@ -13,15 +13,15 @@ type losses struct {
 	many   bool // more than are kept, so that none is
 }
 
-// mostLosses is the number of losses of a job that are kept. As at its executor, a longer job keeps none.
-const mostLosses = 1 << 16
+// maxLosses is the number of losses of a job that are kept. As at its executor, a longer job keeps none.
+const maxLosses = 1 << 16
 
 func (l *losses) add(iteration int, loss *float32) {
 	if loss == nil {
 		return
 	}
 	l.last = loss
-	if l.many = l.many || iteration >= mostLosses; l.many {
+	if l.many = l.many || iteration >= maxLosses; l.many {
 		l.values = nil
 		return
 	}

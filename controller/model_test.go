@@ -22,6 +22,11 @@ type world struct {
 	executors map[string]*fakeExecutor
 	mail      []func() // messages on their way, in any order
 	calm      bool     // nothing is lost or doubled, nobody crashes any more
+	late      bool     // plans take their time, as messages do; otherwise they are made at once
+	profile   func(*graph.Graph) (Profile, error)
+	clock     time.Duration
+	errands   []func() // plans that are made when what is being done is done
+	busy      bool     // errands are being done
 	lives     int
 
 	// What a bus stores.
@@ -32,6 +37,7 @@ type world struct {
 
 	answers []wire.Answer
 	lines   []string
+	events  []Event
 	claims  graph.Bytes // of all jobs, a moment ago
 	slow    float64     // how much slower ops are than their profile
 	peak    graph.Bytes
@@ -69,8 +75,9 @@ func profile(g *graph.Graph) (Profile, error) {
 func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 77)), executors: map[string]*fakeExecutor{}, records: map[string]wire.Record{},
-		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{}, orders: map[string]wire.Orders{}, slow: 1}
-	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Profile: profile, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5)}
+		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{}, orders: map[string]wire.Orders{}, slow: 1, profile: profile, late: true}
+	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5),
+		Watched: true}
 	w.machine = NewMachine(w.config)
 	return w
 }
@@ -86,13 +93,46 @@ func (w *world) send(deliver func()) {
 	}
 }
 
-func (w *world) step(in Input) { w.carryOut(w.machine.Step(in)) }
+func (w *world) step(in Input) {
+	w.clock += time.Millisecond
+	w.carryOut(w.machine.Step(w.clock, in))
+}
+
+// plan does an errand of the machine that there is now.
+func (w *world) plan(p *Plan) {
+	machine := w.machine
+	do := func() {
+		if w.machine == machine {
+			planner := Planner{machine.config, w.profile}
+			w.step(Input{Planned: planner.Plan(p, func() bool { return false })})
+		}
+	}
+	if w.late {
+		w.mail = append(w.mail, do)
+		return
+	}
+	w.errands = append(w.errands, do)
+}
+
+// planAll does the errands of a world in which plans are made at once.
+func (w *world) planAll() {
+	if w.busy {
+		return
+	}
+	w.busy = true
+	for len(w.errands) > 0 {
+		do := w.errands[0]
+		w.errands = w.errands[1:]
+		do()
+	}
+	w.busy = false
+}
 
 func (w *world) carryOut(outputs []Output) {
 	for _, o := range outputs {
 		switch {
 		case o.Answer != nil:
-			w.answers = append(w.answers, *o.Answer)
+			w.answers = append(w.answers, o.Answer.Answer)
 		case o.Record != nil:
 			w.records[o.Record.Spec.Name] = *o.Record
 		case o.Graph != nil:
@@ -110,11 +150,14 @@ func (w *world) carryOut(outputs []Output) {
 			w.lives++
 			w.executors[o.Launch] = &fakeExecutor{name: o.Launch, life: fmt.Sprint("life", w.lives)}
 			w.tell(w.executors[o.Launch])
-		case o.Line != "":
-			w.lines = append(w.lines, o.Line)
+		case o.Plan != nil:
+			w.plan(o.Plan)
+		case o.Event != nil:
+			w.lines, w.events = append(w.lines, o.Event.String()), append(w.events, *o.Event)
 		}
 	}
 	w.check()
+	w.planAll()
 }
 
 // tell sends an executor's status.
@@ -254,7 +297,7 @@ func (w *world) deliver() {
 
 // restart kills the controller and starts another from what is stored.
 func (w *world) restart() {
-	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders}
+	s := w.stored()
 	for _, r := range w.records {
 		s.Records = append(s.Records, r)
 	}
@@ -264,7 +307,20 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	w.machine = m
-	w.carryOut(m.Resume())
+	w.carryOut(m.Resume(w.clock))
+}
+
+// stored is what the bus has, but for records.
+func (w *world) stored() Stored {
+	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Profiles: map[graph.Digest]*Profile{}}
+	for digest, g := range w.graphs {
+		p, err := w.profile(g)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		s.Profiles[digest] = &p
+	}
+	return s
 }
 
 // submit submits a job with a random graph and priority.

@@ -45,7 +45,7 @@ func TestSmallerBudget(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			j := w.machine.find(name)
 			r := j.record
-			if r.Phase != wire.Training || r.Applied != r.Epoch || r.Arena != j.newest().wire.Arena || r.SlotPeak != j.newest().peak || r.Device != "model" {
+			if r.Phase != wire.Training || r.Applied != r.Epoch || r.Arena != j.newest().Wire.Arena || r.SlotPeak != j.newest().Peak || r.Device != "model" {
 				t.Errorf("seed %d: the record is not that of the plan in force: %+v", seed, r)
 			}
 		}
@@ -121,7 +121,9 @@ func TestOtherDevice(t *testing.T) {
 	c := w.config
 	c.Device = "other"
 	restore := func() error {
-		_, err := Restore(c, Stored{Records: []wire.Record{w.records["a"]}, Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders})
+		s := w.stored()
+		s.Records = []wire.Record{w.records["a"]}
+		_, err := Restore(c, s)
 		return err
 	}
 	if err := restore(); err == nil || !strings.Contains(err.Error(), "job a runs on model, and this controller is for other: ") {
@@ -146,7 +148,7 @@ func TestBatch(t *testing.T) {
 		return list
 	}
 	profiled := 0
-	w.machine.config.Profile = func(g *graph.Graph) (Profile, error) { profiled++; return profile(g) }
+	w.profile = func(g *graph.Graph) (Profile, error) { profiled++; return profile(g) }
 	w.step(Input{Submit: batch("a", "b", "c", "d")})
 	last := w.answers[len(w.answers)-1]
 	if last.Error != "" || len(last.Jobs) != 4 || profiled != 1 {

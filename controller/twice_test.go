@@ -85,7 +85,7 @@ func TestCannotBegin(t *testing.T) {
 	w.submit("a", endless)
 	w.run(9)
 	r := w.record("a")
-	if r.Phase != wire.Broken || r.Why != "data folder /d does not exist" || r.Starts != mostStarts || r.Iteration != 0 {
+	if r.Phase != wire.Broken || r.Why != "data folder /d does not exist" || r.Starts != maxStarts || r.Iteration != 0 {
 		t.Errorf("job a is %s after %d executors: %s", r.Phase, r.Starts, r.Why)
 	}
 	tried := 0
@@ -94,7 +94,7 @@ func TestCannotBegin(t *testing.T) {
 			tried++
 		}
 	}
-	if tried != mostStarts-1 {
+	if tried != maxStarts-1 {
 		t.Errorf("lines %q", w.lines)
 	}
 
@@ -109,7 +109,7 @@ func TestCannotBegin(t *testing.T) {
 	// Processes that end before the job begins.
 	w = calmWorld(t, 2, 0)
 	w.submit("c", endless)
-	for i := 1; i <= mostStarts; i++ {
+	for i := 1; i <= maxStarts; i++ {
 		name := fmt.Sprintf("x%d", 1)
 		if i > 1 {
 			name += fmt.Sprint(".", i)

@@ -120,7 +120,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	defer os.Remove(path) // nobody answers any more
 	executors := newChildren(server, f.state, &f.plan, false)
-	o := controller.Options{Config: f.plan.controllerConfig(d, budget), Log: log, Launch: executors.launch, Forgotten: executors.forget,
+	o := controller.Options{Config: f.plan.controllerConfig(d, budget), Profile: f.plan.profiles(d), Log: log, Launch: executors.launch, Forgotten: executors.forget,
 		Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
@@ -168,21 +168,26 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 
 // controllerConfig is what a controller plans by for a device.
 func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
-	facts, latencies := d.Facts(), f.latencies(d)
-	return controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.planning(),
-		Profile: func(g *graph.Graph) (controller.Profile, error) {
-			var p controller.Profile
-			if err := device.Supports(d, g); err != nil {
-				return p, err
-			}
-			p.Latency, p.Slack = latencies(g)
-			for op := range g.Ops {
-				variant := d.Variants(g, graph.OpID(op))[0]
-				p.Scratch = append(p.Scratch, variant.Scratch)
-				p.Variant = append(p.Variant, variant.Name)
-			}
-			return p, nil
-		}}
+	facts := d.Facts()
+	return controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.planning()}
+}
+
+// profiles returns what finds the profile of a graph on a device.
+func (f *planFlags) profiles(d device.Device) func(*graph.Graph) (controller.Profile, error) {
+	latencies := f.latencies(d)
+	return func(g *graph.Graph) (controller.Profile, error) {
+		var p controller.Profile
+		if err := device.Supports(d, g); err != nil {
+			return p, err
+		}
+		p.Latency, p.Slack = latencies(g)
+		for op := range g.Ops {
+			variant := d.Variants(g, graph.OpID(op))[0]
+			p.Scratch = append(p.Scratch, variant.Scratch)
+			p.Variant = append(p.Variant, variant.Name)
+		}
+		return p, nil
+	}
 }
 
 func credentialsCommand() *cobra.Command {

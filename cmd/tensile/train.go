@@ -80,8 +80,9 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 	ready := make(chan struct{})
 	go func() {
 		defer close(ended)
-		o := controller.Options{Config: t.flags.controllerConfig(t.session.device, t.budget), Launch: children.launch,
-			Log: func(string) {}, Ready: func() { close(ready) }}
+		o := controller.Options{Config: t.flags.controllerConfig(t.session.device, t.budget), Profile: t.flags.profiles(t.session.device),
+			Launch: children.launch,
+			Log:    func(string) {}, Ready: func() { close(ready) }}
 		o.Policy, o.Share = t.policy, t.flags.share
 		o.Limited = t.session.link.rate > 0
 		cancel(control(running, server, o))

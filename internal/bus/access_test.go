@@ -23,7 +23,7 @@ func TestAccess(t *testing.T) {
 		must(t, c.Store(ctx, bucket, "it", []byte("genuine")))
 	}
 	must(t, c.Append(ctx, "log.a.job", []byte("genuine")))
-	stop, err := c.Serve(wire.ControlSubject, func([]byte) []byte { return []byte("ok") })
+	stop, err := c.Serve(wire.ControlSubject, func(_ []byte, reply func([]byte)) { reply([]byte("ok")) })
 	must(t, err)
 	defer stop()
 
@@ -151,7 +151,7 @@ func TestForgedReplies(t *testing.T) {
 	must(t, c.Put(ctx, "orders.a", []byte("forged")))
 	must(t, c.Put(ctx, "record.a", []byte("forged")))
 	must(t, a.Put(ctx, "status.a", []byte("forged")))
-	stop, err := c.Serve(wire.ControlSubject, func(data []byte) []byte { return data })
+	stop, err := c.Serve(wire.ControlSubject, func(data []byte, reply func([]byte)) { reply(data) })
 	must(t, err)
 	defer stop()
 

@@ -191,7 +191,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("Ask when nobody serves: %v", err)
 		}
 	}
-	stop, err := c.Serve(wire.ControlSubject, func(data []byte) []byte { return append([]byte("re: "), data...) })
+	stop, err := c.Serve(wire.ControlSubject, func(data []byte, reply func([]byte)) { reply(append([]byte("re: "), data...)) })
 	must(t, err)
 	for _, asker := range []*Conn{c, client} {
 		got, err := asker.Ask(ctx, wire.ControlSubject, []byte("hello"))

@@ -30,16 +30,17 @@ func (c *Conn) Ask(ctx context.Context, subject string, data []byte) ([]byte, er
 	return m.Data, nil
 }
 
-// Serve answers requests, one at a time; nil: no answer.
-func (c *Conn) Serve(subject string, answer func(data []byte) []byte) (func(), error) {
+// Serve reports requests. Each is answered by calling reply, once, from any goroutine, then or later.
+func (c *Conn) Serve(subject string, each func(data []byte, reply func(answer []byte))) (func(), error) {
 	return c.hear(subject, func(m *nats.Msg) {
-		data := answer(m.Data)
-		if data == nil || m.Reply == "" {
-			return
-		}
-		if err := c.publish(&nats.Msg{Subject: m.Reply, Data: data}); err != nil {
-			c.options.Log(fmt.Sprintf("answer a request to %s: %v", subject, err))
-		}
+		each(m.Data, func(answer []byte) {
+			if m.Reply == "" {
+				return
+			}
+			if err := c.publish(&nats.Msg{Subject: m.Reply, Data: answer}); err != nil {
+				c.options.Log(fmt.Sprintf("answer a request to %s: %v", subject, err))
+			}
+		})
 	})
 }
 

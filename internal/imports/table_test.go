@@ -79,6 +79,7 @@ var foreign = map[string][]string{
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.
 var foreignInTests = map[string]string{
 	"github.com/google/go-cmp":                   "",
+	"github.com/cockroachdb/datadriven":          "",
 	"github.com/rogpeppe/go-internal/testscript": "cmd/tensile",
 }
 

@@ -1,0 +1,246 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/peak"
+	"tensile/predictor/correct"
+	"tensile/program"
+	"tensile/scheduler"
+	"tensile/scheduler/policies"
+	"tensile/wire"
+)
+
+// Planner makes the plans that a [Machine] asks for. It is pure, and slow: whoever runs a machine has it work beside that.
+type Planner struct {
+	Config
+	Profile func(*graph.Graph) (Profile, error) // of a graph on the device; an error if that cannot execute it
+}
+
+// Plan does an errand. Once stop returns true, which it asks again and again, what it returns is worth nothing.
+func (p *Planner) Plan(q *Plan, stop func() bool) *Planned {
+	w := work{Planner: p, plan: q, stop: stop, answer: &Planned{Ticket: q.Ticket}, profiles: make(map[graph.Digest]*Profile)}
+	if w.profile(); len(w.answer.Never) > 0 {
+		return w.answer
+	}
+	all := len(q.Jobs)
+	jobs, err := w.schedule(all)
+	if err != nil && q.Admitted < all {
+		if w.possible(); len(w.answer.Never) > 0 {
+			return w.answer
+		}
+		jobs, err = w.bisect(err)
+	}
+	w.answer.Jobs = jobs
+	if len(jobs) < all {
+		w.answer.Why = noPlan(err)
+	}
+	return w.answer
+}
+
+// work is one errand of a planner.
+type work struct {
+	*Planner
+	plan     *Plan
+	stop     func() bool
+	answer   *Planned
+	profiles map[graph.Digest]*Profile // that were made
+	jobs     []scheduler.Job           // per candidate
+}
+
+// profile gives candidates what they have not: profiles, and latencies by these and by what other jobs have taught. Copies share
+// their profile.
+func (w *work) profile() {
+	for i, c := range w.plan.Jobs {
+		if c.Profile == nil {
+			p := w.profiles[c.Spec.Graph]
+			if p == nil {
+				made, err := w.Planner.Profile(c.Graph)
+				if err != nil {
+					w.never(i, fmt.Sprintf("job %s cannot run here: %v", c.Spec.Name, err))
+					continue
+				}
+				p = &made
+				w.profiles[c.Spec.Graph] = p
+			}
+			if w.answer.New == nil {
+				w.answer.New = make(map[int]Profile)
+			}
+			w.answer.New[i] = *p
+			c.Profile = p
+			c.Latency, c.Slack = expected(c.Graph, p, w.plan.Line)
+		}
+		w.jobs = append(w.jobs, scheduler.Job{Name: c.Spec.Name, Epoch: c.Epoch, Graph: c.Graph, Latency: c.Latency, Slack: c.Slack,
+			Variants: scheduler.OneVariant(c.Profile.Variant, c.Profile.Scratch), Measured: c.Measured, Weight: c.Spec.Priority,
+			MaxSwapRate: c.Spec.SwapRate})
+	}
+}
+
+func (w *work) never(candidate int, why string) {
+	if w.answer.Never == nil {
+		w.answer.Never = make(map[int]string)
+	}
+	w.answer.Never[candidate] = why
+}
+
+// schedule plans for the first n candidates together and proves the plans.
+func (w *work) schedule(n int) ([]PlannedJob, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	result, err := policies.Schedule(w.request(w.jobs[:n]), w.stop)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]PlannedJob, n)
+	for i, s := range result.Jobs {
+		c := &w.plan.Jobs[i]
+		l, err := prove(c.Graph, w.Align, &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch, Arena: s.Layout.Arena})
+		if err != nil {
+			return nil, fmt.Errorf("the plan of job %s is wrong, please report this: %w", c.Spec.Name, err)
+		}
+		jobs[i] = PlannedJob{Phase: s.Phase, Out: s.Out, In: s.In}
+		if c.Has == nil || !same(c.Has.Wire, l.Wire) {
+			jobs[i].Layout = l
+			jobs[i].Gain, jobs[i].Transition = gain(c, l, w.jobs[i].Latency, s.Out, s.In)
+		}
+	}
+	return jobs, nil
+}
+
+func (w *work) request(jobs []scheduler.Job) scheduler.Request {
+	return scheduler.Request{Policy: w.Policy, Budget: w.Budget, Out: w.Out, In: w.In, Align: w.Align, Options: w.Options, Jobs: jobs}
+}
+
+// possible finds the fresh candidates that do not even fit alone. Copies are tried once.
+func (w *work) possible() {
+	type kind struct {
+		graph    graph.Digest
+		swapRate float64
+	}
+	tried := make(map[kind]string)
+	for i, c := range w.plan.Jobs[w.plan.Admitted:] {
+		if !c.Fresh {
+			continue
+		}
+		at, k := w.plan.Admitted+i, kind{c.Spec.Graph, c.Spec.SwapRate}
+		why, known := tried[k]
+		if !known {
+			if _, err := policies.Schedule(w.request(w.jobs[at:at+1]), w.stop); err != nil {
+				why = w.alone(at, err)
+			}
+			tried[k] = why
+		}
+		if why != "" {
+			w.never(at, fmt.Sprintf("job %s cannot run here, even alone: %s", c.Spec.Name, why))
+		}
+	}
+}
+
+// alone says why a candidate can never run here.
+func (w *work) alone(candidate int, err error) string {
+	over, ok := errors.AsType[*scheduler.OverBudgetError](err)
+	if !ok {
+		return err.Error()
+	}
+	at, why := "", "; "+over.Why
+	if s := scheduler.WorkingSetOf(w.jobs[candidate], w.Align); s.Bytes == over.Need {
+		at, why = " at "+w.plan.Jobs[candidate].Graph.Ops[s.Op].Name, ""
+	}
+	return fmt.Sprintf("it needs %s%s and the budget is %s%s; try a smaller --batch or --image", over.Need, at, over.Budget, why)
+}
+
+// bisect finds how many of the candidates fit, from the first on, given why all do not.
+func (w *work) bisect(err error) ([]PlannedJob, error) {
+	var plans []PlannedJob
+	fits, fails := w.plan.Admitted, len(w.plan.Jobs)
+	for fails-fits > 1 && !w.stop() {
+		step := fits - w.plan.Admitted
+		n := min(fits+step+1, (fits+fails)/2)
+		if p, e := w.schedule(n); e == nil {
+			fits, plans = n, p
+		} else {
+			fails, err = n, e
+		}
+	}
+	return plans, err
+}
+
+func noPlan(err error) *NoPlan {
+	n := &NoPlan{Why: err.Error()}
+	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
+		n.Need, n.Budget = over.Need, over.Budget
+	}
+	return n
+}
+
+// prove returns a layout whose program was checked.
+func prove(g *graph.Graph, align graph.Bytes, w *wire.Layout) (*Layout, error) {
+	placed := program.Layout{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: align}
+	compiled, err := program.Prove(g, w.Plan, &placed, program.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &Layout{Wire: w, program: compiled, Peak: peak.Of(g, w.Plan).Peak}, nil
+}
+
+// same reports whether two layouts have a job do the same.
+func same(a, b *wire.Layout) bool {
+	p, q := *a.Plan, *b.Plan
+	p.Epoch, p.Made, q.Epoch, q.Made = 0, nil, 0, nil
+	return a.Arena == b.Arena && reflect.DeepEqual(a.Offsets, b.Offsets) && reflect.DeepEqual(a.Scratch, b.Scratch) && reflect.DeepEqual(p, q)
+}
+
+// gain is what a job saves over its next iterations by a new layout, weighed by priority, and what changing to it takes; zero
+// for its first.
+func gain(c *Candidate, l *Layout, latency []time.Duration, out, in cost.Link) (gain, transition time.Duration) {
+	if c.Has == nil {
+		return 0, 0
+	}
+	weight := time.Duration(max(1, c.Spec.Priority))
+	iteration := func(l *Layout) time.Duration {
+		d := program.Durations{Out: out, In: in}
+		for _, s := range l.Wire.Plan.Steps {
+			d.Steps = append(d.Steps, latency[s.Op])
+		}
+		return program.Time(l.program, d).Iteration
+	}
+	gain = weight * time.Duration(c.Left) * (iteration(c.Has) - iteration(l))
+	return gain, weight * (copying(&c.Has.program.Epilogue, out, in) + copying(&l.program.Prologue, out, in))
+}
+
+// copying is how long the copies of a section take, lanes one after the other: an upper bound.
+func copying(s *program.Section, out, in cost.Link) time.Duration {
+	var sum time.Duration
+	for _, c := range s.Commands {
+		switch c.Kind {
+		case program.Out:
+			sum += out.Time(c.Bytes)
+		case program.In:
+			sum += in.Time(c.Bytes)
+		}
+	}
+	return sum
+}
+
+// expected are the latencies of a graph's ops by its profile and what other jobs have taught, and by how much they may be off (nil
+// if the profile does not say).
+func expected(g *graph.Graph, p *Profile, line correct.Line) (latency, slack []time.Duration) {
+	latency = make([]time.Duration, len(p.Latency))
+	if p.Slack != nil {
+		slack = make([]time.Duration, len(latency))
+	}
+	for op, predicted := range p.Latency {
+		kind := string(g.Ops[op].Kind)
+		latency[op] = line.Apply(kind, predicted)
+		if slack != nil {
+			slack[op] = max(0, line.P95(kind, predicted, predicted+p.Slack[op])-latency[op])
+		}
+	}
+	return latency, slack
+}
