@@ -41,8 +41,8 @@ type Job struct {
 	Epoch   int64
 	Graph   *graph.Graph
 	Latency []time.Duration // per op: predicted or measured
-	// Slack says per op by how much its latency may be off; nil: by nothing. Prefetches are scheduled to finish this much
-	// before their use where the link allows it.
+	// Slack says per op by how much its latency may be off; nil: by nothing. Prefetches are scheduled to finish this
+	// much before their use where the link allows it.
 	Slack []time.Duration
 	// Variants are the device's ways to execute each op, the default one first. Policies take the first unless they say
 	// otherwise. nil: each op has one variant, without a name and without scratch.
@@ -52,12 +52,13 @@ type Job struct {
 	// Measured says that the latencies follow what ops took in this run; else they were predicted (TENSILE, IV-E).
 	Measured bool
 
-	// Weight says how much the job's time is worth: a second that it loses counts as so many seconds of a job of weight 1.
-	// From 1 to MaxWeight; 0: 1.
+	// Weight says how much the job's time is worth: a second that it loses counts as so many seconds of a job of
+	// weight 1. From 1 to MaxWeight; 0: 1.
 	Weight int
 	// MaxSwapRate is the largest share of the job's swappable storages that may be swapped, up to 1; 0: no limit. A
-	// storage is swappable if an iteration leaves it alone for a step or more between two accesses; an input's arrival is
-	// no swap. It is what the limit of TENSILE's Algorithm 2 makes of the max swapping rate: see the package's comment.
+	// storage is swappable if an iteration leaves it alone for a step or more between two accesses; an input's
+	// arrival is no swap. It is what the limit of TENSILE's Algorithm 2 makes of the max swapping rate: see the
+	// package's comment.
 	MaxSwapRate float64
 }
 
@@ -83,8 +84,8 @@ func (j *Job) check() error {
 type Options struct {
 	Work int64  // steps after which planning takes the best proven plans that it has; 0: DefaultWork
 	Pack string // one of pool.Methods; empty: the recommended one
-	// Own holds the options of one policy, for example a tensile.Options; nil: the recommended ones. Other policies ignore
-	// them, so that the same request can be planned by several policies.
+	// Own holds the options of one policy, for example a tensile.Options; nil: the recommended ones. Other policies
+	// ignore them, so that the same request can be planned by several policies.
 	Own any
 }
 
@@ -99,8 +100,8 @@ func OptionsOf[T any](r *Request) T {
 
 // Watch follows planning that is under way. It has no effect on plans; the zero value follows nothing.
 type Watch struct {
-	// Stop is asked once in a while, by the caller's goroutine, and told how many steps have been counted. Once it reports
-	// true, planning ends with ErrStopped.
+	// Stop is asked once in a while, by the caller's goroutine, and told how many steps have been counted. Once it
+	// reports true, planning ends with ErrStopped.
 	Stop  func(steps int64) bool
 	Every int64       // steps between two questions; 0: 32,768, a fraction of a millisecond
 	Stage func(Stage) // called when a stage begins

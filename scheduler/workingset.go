@@ -8,8 +8,8 @@ import (
 	"tensile/graph"
 )
 
-// WorkingSet is the largest memory that a single step of a job needs: no plan with the first variant of every op is below
-// it.
+// WorkingSet is the largest memory that a single step of a job needs: no plan with the first variant of every op is
+// below it.
 type WorkingSet struct {
 	Op    graph.OpID
 	Bytes graph.Bytes // storages and scratch, each rounded up to the alignment

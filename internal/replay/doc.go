@@ -1,8 +1,8 @@
 // Package replay turns a run-time method into a plan.
 //
 // A run-time method decides while an iteration goes on: it sees one op after the other, and when an op does not fit, it
-// names what has to leave the device. [Plan] goes through the ops in the order of the graph, asks the method, and writes
-// down what happens as steps and moves:
+// names what has to leave the device. [Plan] goes through the ops in the order of the graph, asks the method, and
+// writes down what happens as steps and moves:
 //
 //	before a step   what it touches and is not on the device is copied in; while that does not fit, the method's victims
 //	                are copied out, unless the host has their content, and dropped

@@ -70,7 +70,8 @@ type replay struct {
 func newReplay(j *scheduler.Job, capacity, align graph.Bytes, m Method) *replay {
 	g := j.Graph
 	n := len(g.Storages)
-	r := &replay{job: j, g: g, method: m, capacity: capacity, bytes: make([]graph.Bytes, n), scratch: make([]graph.Bytes, len(g.Ops)),
+	r := &replay{job: j, g: g, method: m, capacity: capacity, bytes: make([]graph.Bytes, n), scratch: make([]graph.Bytes,
+		len(g.Ops)),
 		lastUse: make([]int, n), lastMade: g.LastVersions(), resident: make([]bool, n), onHost: make([]bool, n)}
 	for s := range g.Storages {
 		r.bytes[s] = scheduler.RoundUp(g.Storages[s].Bytes, align)

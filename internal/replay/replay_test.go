@@ -66,7 +66,8 @@ func proven(t *testing.T, what string, g *graph.Graph, p *plan.Plan, capacity gr
 	}
 }
 
-// TestPlans replays two methods on random graphs, from the capacity of the largest step to one where nothing has to leave.
+// TestPlans replays two methods on random graphs, from the capacity of the largest step to one where nothing has to
+// leave.
 func TestPlans(t *testing.T) {
 	var swapped [5]graph.Bytes
 	resident, emptied := 0, 0
@@ -105,10 +106,13 @@ func TestPlans(t *testing.T) {
 			t.Fatalf("seed %d: %v in one byte less than %v", seed, err, least)
 		}
 	}
-	t.Logf("swapped by lru: %v; %d storages stay with room for all; %d fickle iterations begin empty", swapped, resident, emptied)
-	if !slices.IsSortedFunc(swapped[:], func(a, b graph.Bytes) int { return int(b - a) }) || swapped[0] == 0 || swapped[4] != 0 ||
+	t.Logf("swapped by lru: %v; %d storages stay with room for all; %d fickle iterations begin empty", swapped, resident,
+		emptied)
+	if !slices.IsSortedFunc(swapped[:], func(a, b graph.Bytes) int { return int(b - a) }) || swapped[0] == 0 ||
+		swapped[4] != 0 ||
 		resident < 100 || emptied < 20 {
-		t.Errorf("swapped by lru: %v; %d storages stay with room for all; %d fickle iterations begin empty", swapped, resident, emptied)
+		t.Errorf("swapped by lru: %v; %d storages stay with room for all; %d fickle iterations begin empty", swapped,
+			resident, emptied)
 	}
 }
 
@@ -135,7 +139,8 @@ func lruPolicy(s *draft.Session) (scheduler.Result, error) {
 			return result, err
 		}
 		if target == least {
-			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget, Why: "LRU packs into that"}
+			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
+				Why: "LRU packs into that"}
 		}
 		target = max(least, target-(result.Arena-r.Budget))
 	}

@@ -13,8 +13,9 @@ const smallTensor = 64
 
 // zeroStall returns a lower bound of the peak of all plans with the steps of a draft, in which nothing is decided, that
 // swap without a stall and do not recompute. What is away in a slot is at most what the copy-out lane can have carried
-// before the slot begins, each storage from when its content was made on, and at most what the copy-in lane can carry after
-// its end, each storage before its next access. Parts of storages count, and both lanes are free but for this slot.
+// before the slot begins, each storage from when its content was made on, and at most what the copy-in lane can carry
+// after its end, each storage before its next access. Parts of storages count, and both lanes are free but for this
+// slot.
 //
 // It takes n log n: as slots go by, gaps begin and end, and two flows keep what their lanes can carry.
 func (d *Draft) zeroStall() graph.Bytes {
@@ -80,8 +81,9 @@ func pieces(x *Gap, n int) []piece {
 // flow is what a lane that never idles can carry between the times at which its loads become ready and one at which it
 // has to be done; backwards in time for the copy-in lane.
 //
-// By a time D it carries the least, over all earlier times t, of the loads ready by t and of what its rate allows from t
-// to D. The curve holds, per slot whose time can be t, what the rate allows until then, less the loads ready by then.
+// By a time D it carries the minimum, over all earlier times t, of the loads ready by t plus what its rate allows
+// from t to D. The curve holds, per slot whose time can be t, what the rate allows until then, less the loads ready
+// by then.
 type flow struct {
 	rate  float64 // bytes per nanosecond; 0: unlimited
 	sign  graph.Bytes

@@ -9,7 +9,8 @@ import (
 	"tensile/graph"
 )
 
-// slowZeroStall is zeroStall slot by slot: each lane carries what is ready, the earliest first, with a look at every gap.
+// slowZeroStall is zeroStall slot by slot: each lane carries what is ready, the earliest first, with a look at every
+// gap.
 func slowZeroStall(d *Draft) graph.Bytes {
 	n := len(d.steps)
 	carry := func(l cost.Link, deadline time.Duration, loads map[time.Duration]graph.Bytes) graph.Bytes {
@@ -80,8 +81,8 @@ func TestZeroStall(t *testing.T) {
 	}
 }
 
-// TestZeroStallOfAllPlans tries, on graphs with few gaps, the swaps in every order: none of them is below the bound, and in
-// some the best reaches it.
+// TestZeroStallOfAllPlans tries, on graphs with few gaps, the swaps in every order: none of them is below the bound,
+// and in some the best reaches it.
 func TestZeroStallOfAllPlans(t *testing.T) {
 	tried, reached := 0, 0
 	for seed := range uint64(4000) {

@@ -9,7 +9,7 @@ import (
 	"tensile/plan"
 )
 
-// Plan writes the draft as a plan of a policy.
+// Plan writes the draft as a plan under a policy's name.
 func (d *Draft) Plan(policy string) *plan.Plan {
 	d.meter.count(len(d.steps) + 2*len(d.gaps))
 	g := d.g
@@ -78,9 +78,9 @@ func (b *builder) copy(k int8, s graph.StorageID, after int, begin time.Duration
 	}
 }
 
-// delay is the pause between the end of a step, the last that has ended by a time, and that time. It is shorter than the
-// next step, also where that one waits for an input first: then the copy begins earlier than it was booked. A longer
-// delay would be taken to reach beyond the next step.
+// delay is the pause between the end of a step, the last that has ended by a time, and that time. It is shorter than
+// the next step, also where that one waits for an input first: then the copy begins earlier than it was booked. A
+// longer delay would be taken to reach beyond the next step.
 func (b *builder) delay(after int, begin time.Duration) time.Duration {
 	n := len(b.steps)
 	next := b.latency[b.steps[(after+1)%n].Op]
@@ -95,8 +95,8 @@ func (b *builder) by(begin time.Duration, slot int) time.Duration {
 	return time.Duration(slot)
 }
 
-// ends drops what does not outlive the iteration after its last use, and copies outputs out where they are made. An output
-// that is small beside the peak stays to the end if there are swaps: its copy may have to wait for a long one.
+// ends drops what does not outlive the iteration after its last use, and copies outputs out where they are made. An
+// output that is small beside the peak stays to the end if there are swaps: its copy may have to wait for a long one.
 func (b *builder) ends(s *graph.Storage) {
 	last := int(b.lastUse[s.ID])
 	if s.Role == graph.Output {

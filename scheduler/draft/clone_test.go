@@ -8,8 +8,8 @@ import (
 	"tensile/graph"
 )
 
-// TestClone changes a clone in every way and shows that the original goes on as if there had been none, and that the clone
-// can go on in the same way.
+// TestClone changes a clone in every way and shows that the original goes on as if there had been none, and that the
+// clone can go on in the same way.
 func TestClone(t *testing.T) {
 	swapped, recomputed := 0, 0
 	for seed := range uint64(400) {
@@ -47,7 +47,8 @@ func TestClone(t *testing.T) {
 			t.Fatalf("seed %d: after the original was changed, a clone goes on to\n%snot to\n%s", seed, got, want)
 		}
 	}
-	if t.Logf("%d storages swapped in clones, %d clones with a recomputation", swapped, recomputed); swapped < 500 || recomputed < 50 {
+	if t.Logf("%d storages swapped in clones, %d clones with a recomputation", swapped, recomputed); swapped < 500 ||
+		recomputed < 50 {
 		t.Errorf("%d storages swapped in clones, %d clones with a recomputation", swapped, recomputed)
 	}
 }

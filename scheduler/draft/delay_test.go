@@ -9,8 +9,9 @@ import (
 	"tensile/program"
 )
 
-// TestDelays shows that a plan with delays (TENSILE, III-B) begins each copy of a swap when it was booked, by the planned
-// times of the steps; that nothing else differs from the plan without; and that its program holds the copies so.
+// TestDelays shows that a plan with delays (TENSILE, III-B) begins each copy of a swap when it was booked, by the
+// planned times of the steps; that nothing else differs from the plan without; and that its program holds the copies
+// so.
 func TestDelays(t *testing.T) {
 	held, early := 0, 0
 	for seed := range uint64(500) {
@@ -38,7 +39,8 @@ func TestDelays(t *testing.T) {
 			case m.Delay == next-1 && d.start(m.After+1) > d.end(m.After):
 				early++ // the next step waits for an input
 			default:
-				t.Fatalf("seed %d: %s of storage %d after %d begins at %v, which is not booked", seed, m.Kind, m.Storage, m.After, begin)
+				t.Fatalf("seed %d: %s of storage %d after %d begins at %v, which is not booked", seed, m.Kind, m.Storage, m.After,
+					begin)
 			}
 			if m.Delay = 0; m != plain.Moves[i] {
 				t.Fatalf("seed %d: move %d is %+v with delays and %+v without", seed, i, m, plain.Moves[i])

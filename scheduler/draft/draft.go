@@ -9,8 +9,8 @@ import (
 	"tensile/scheduler"
 )
 
-// Draft is a plan of one job in the making: steps, what is decided about each gap, and what is booked on its share of the
-// link. A session begins it. See the package comment for its invariants.
+// Draft is a plan of one job in the making: steps, what is decided about each gap, and what is booked on its share of
+// the link. A session begins it. See the package comment for its invariants.
 //
 // Slots are unrolled over the boundary where a gap wraps: slot n+k is slot k of the next iteration.
 type Draft struct {
@@ -114,8 +114,8 @@ type Gap struct {
 // Storage returns whose gap it is.
 func (x *Gap) Storage() graph.StorageID { return x.storage }
 
-// From and To return the slots of the accesses around the gap. From is -1 for the arrival of an input; To counts on from
-// the last slot when the gap wraps.
+// From and To return the slots of the accesses around the gap. From is -1 for the arrival of an input; To counts on
+// from the last slot when the gap wraps.
 func (x *Gap) From() int { return x.from }
 func (x *Gap) To() int   { return x.to }
 
@@ -206,8 +206,8 @@ func (d *Draft) findWrites() {
 	}
 }
 
-// findGaps lists the gaps between accesses, all kept but those that end in a recomputation. The arrival of an input is a
-// swap that begins at the boundary: it is fetched before slot 0 until something else is decided.
+// findGaps lists the gaps between accesses, all kept but those that end in a recomputation. The arrival of an input
+// is a swap that begins at the boundary: it is fetched before slot 0 until something else is decided.
 func (d *Draft) findGaps() {
 	n, storages := len(d.steps), d.g.Storages
 	d.meter.count(n + len(d.touches.all))

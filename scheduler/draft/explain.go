@@ -10,7 +10,7 @@ import (
 	"tensile/scheduler"
 )
 
-// decisions tells what was decided and what it is expected to cost, that first which frees most bytes for most slots.
+// decisions says what was decided and what it is expected to cost. What frees the most bytes times slots comes first.
 func (d *Draft) decisions() []scheduler.Decision {
 	d.meter.count(2 * len(d.gaps))
 	var all []scheduler.Decision
@@ -39,7 +39,7 @@ func (d *Draft) decisions() []scheduler.Decision {
 	return all
 }
 
-// kept tells why what is on the device at the peak stays there, the largest first.
+// kept says why what is on the device at the peak stays there, the largest first.
 func (d *Draft) kept() []scheduler.Decision {
 	at, _ := d.Peak()
 	var all []scheduler.Decision
@@ -63,20 +63,23 @@ func (d *Draft) kept() []scheduler.Decision {
 			all = append(all, y)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b scheduler.Decision) int { return cmp.Compare(d.bytes[b.Storage], d.bytes[a.Storage]) })
+	slices.SortStableFunc(all, func(a, b scheduler.Decision) int {
+		return cmp.Compare(d.bytes[b.Storage],
+			d.bytes[a.Storage])
+	})
 	return all
 }
 
-// whyKept tells why a gap that covers the peak does not free it, and what it would cost at least if it did.
+// whyKept says why a gap that covers the peak does not free it, and the lowest cost of freeing it.
 func (d *Draft) whyKept(x *Gap, at int) (string, time.Duration) {
 	if x.kind != keep {
 		return "it is on its way at the peak", 0
 	}
-	least := d.SwapAt(x, at).Cost
-	instead := fmt.Sprintf("a swap would cost %v", least.Round(time.Microsecond))
-	if again, ok := d.RecomputeAt(x); ok && again.Cost < least {
-		least = again.Cost
-		instead = fmt.Sprintf("making it again would cost %v", least.Round(time.Microsecond))
+	cost := d.SwapAt(x, at).Cost
+	instead := fmt.Sprintf("a swap would cost %v", cost.Round(time.Microsecond))
+	if again, ok := d.RecomputeAt(x); ok && again.Cost < cost {
+		cost = again.Cost
+		instead = fmt.Sprintf("making it again would cost %v", cost.Round(time.Microsecond))
 	}
 	bytes := d.g.Storages[x.storage].Bytes
 	out, fetch := d.out.Time(bytes), d.in.Time(bytes)
@@ -85,15 +88,15 @@ func (d *Draft) whyKept(x *Gap, at int) (string, time.Duration) {
 	_, fits := d.fit(x, at, false)
 	switch {
 	case fits && d.bytes[x.storage] < d.small:
-		return "it is too small to matter", least
+		return "it is too small to matter", cost
 	case !d.MaySwap(x):
-		return "as many storages are swapped as the max swap rate allows; " + instead, least
+		return "as many storages are swapped as the max swap rate allows; " + instead, cost
 	case fits:
-		return "the peak is as low as is wanted", least
+		return "the peak is as low as is wanted", cost
 	case !leaves && !d.clean(x):
-		return "no link time is free to copy it out before the peak; " + instead, least
+		return "no link time is free to copy it out before the peak; " + instead, cost
 	case !comes:
-		return "no link time is free to fetch it between the peak and its next use; " + instead, least
+		return "no link time is free to fetch it between the peak and its next use; " + instead, cost
 	}
-	return "the pause is too short for both copies; " + instead, least
+	return "the pause is too short for both copies; " + instead, cost
 }

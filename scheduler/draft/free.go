@@ -2,9 +2,9 @@ package draft
 
 import "time"
 
-// freeList holds free stretches of time, ascending and apart, as a treap whose nodes know the longest stretch below them:
-// the first and the last one that something fits into are found in logarithmic time. Priorities come from a counter, so
-// equal uses give equal trees.
+// freeList holds free stretches of time, ascending and apart, as a treap whose nodes know the longest stretch below
+// them: the first and the last one that something fits into are found in logarithmic time. Priorities come from a
+// counter, so equal uses give equal trees.
 type freeList struct {
 	nodes []freeNode // node 0 stands for none
 	root  int32

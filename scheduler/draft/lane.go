@@ -70,8 +70,8 @@ func (l *lane) clone() *lane {
 
 func newLane(period time.Duration) *lane { return &lane{period, newFreeList(0, never)} }
 
-// earliest returns the first start of a free stretch of this length in [from, to). Before the iteration begins the times
-// are those of the one before. What takes no time needs no lane.
+// earliest returns the first start of a free stretch of this length in [from, to). Before the iteration begins the
+// times are those of the one before. What takes no time needs no lane.
 func (l *lane) earliest(from, to, length time.Duration) (time.Duration, bool) {
 	if length == 0 {
 		return from, from <= to

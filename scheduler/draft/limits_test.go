@@ -57,7 +57,8 @@ func TestOutputsAreMadeOnce(t *testing.T) {
 			}
 		}
 	}
-	if t.Logf("%d gaps of outputs, %d of others that can be recomputed", possible, recomputed); possible < 100 || recomputed < 100 {
+	if t.Logf("%d gaps of outputs, %d of others that can be recomputed", possible, recomputed); possible < 100 ||
+		recomputed < 100 {
 		t.Errorf("%d gaps of outputs, %d of others that can be recomputed", possible, recomputed)
 	}
 }

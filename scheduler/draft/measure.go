@@ -9,7 +9,7 @@ import (
 	"tensile/scheduler"
 )
 
-// measure computes step times and footprint anew.
+// measure computes step times and footprint from the steps and gaps.
 func (d *Draft) measure() {
 	d.findTimes()
 	d.curve = peak.NewCurve(d.footprint(
@@ -17,8 +17,8 @@ func (d *Draft) measure() {
 		func(op graph.OpID) graph.Bytes { return scheduler.RoundUp(d.scratch[op], d.align) }))
 }
 
-// footprint adds up, per slot, what is on the device by what is decided, and scratch (Algorithm 1 of TENSILE, in whole):
-// the storages with which the iteration begins, those that are made, fetched, sent away and released.
+// footprint adds up, per slot, what is on the device by what is decided, and scratch (Algorithm 1 of TENSILE, in
+// whole): the storages with which the iteration begins, those that are made, fetched, sent away and released.
 func (d *Draft) footprint(size func(graph.StorageID) graph.Bytes, scratch func(graph.OpID) graph.Bytes) []graph.Bytes {
 	n := len(d.steps)
 	d.meter.count(n + len(d.gaps) + len(d.g.Storages))
@@ -60,8 +60,8 @@ func (d *Draft) footprint(size func(graph.StorageID) graph.Bytes, scratch func(g
 	return slots
 }
 
-// findTimes computes when each step begins if no swap stalls: inputs are copied in one after the other as they are needed,
-// and the steps that read them first wait for them, in a run without a plan too.
+// findTimes computes when each step begins if no swap stalls: inputs are copied in one after the other as they are
+// needed, and the steps that read them first wait for them, in a run without a plan too.
 func (d *Draft) findTimes() {
 	n := len(d.steps)
 	d.starts = make([]time.Duration, n+1)
@@ -89,7 +89,8 @@ func (d *Draft) arrivals() []*Gap {
 	return all
 }
 
-// clear frees the lanes of all swaps. What moves in any case stays booked: inputs, and outputs where they are made.
+// clear begins with lanes on which only those copies are booked that happen in any case: of inputs, and of outputs
+// where they are made.
 func (d *Draft) clear() {
 	d.outs, d.ins, d.shared = newLane(d.period), newLane(d.period), false
 	if d.style.OneChannel {

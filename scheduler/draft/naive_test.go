@@ -10,8 +10,8 @@ import (
 	"tensile/scheduler"
 )
 
-// naive plans swaps as SwapFreely does, and simulates everything anew for each decision: the footprint from the accesses
-// slot by slot, candidates by a look at all gaps, link time from a list of what is booked.
+// naive plans swaps as SwapFreely does, and simulates everything anew for each decision: the footprint from the
+// accesses slot by slot, candidates by a look at all gaps, link time from a list of what is booked.
 type naive struct {
 	d         *Draft // gaps, times and sizes; never decided
 	outs, ins *slowLane
@@ -204,7 +204,8 @@ func (n *naive) best(at int) *Gap {
 		}
 		better := best == nil
 		if !better {
-			for _, c := range [][2]int64{{int64(d.bytes[x.storage]), int64(d.bytes[best.storage])}, {int64(x.to - x.from), int64(best.to - best.from)},
+			for _, c := range [][2]int64{{int64(d.bytes[x.storage]), int64(d.bytes[best.storage])}, {int64(x.to - x.from),
+				int64(best.to - best.from)},
 				{int64(best.from), int64(x.from)}, {int64(best.storage), int64(x.storage)}} {
 				if c[0] != c[1] {
 					better = c[0] > c[1]
@@ -277,7 +278,8 @@ func naiveSwaps(jobs []*naive, target graph.Bytes) {
 			}
 			if x == nil {
 				done[i] = true
-			} else if best == nil || int64(n.d.bytes[x.storage])*int64(jobs[job].d.job.Worth()) > int64(jobs[job].d.bytes[best.storage])*int64(n.d.job.Worth()) {
+			} else if best == nil || int64(n.d.bytes[x.storage])*int64(jobs[job].d.job.Worth()) >
+				int64(jobs[job].d.bytes[best.storage])*int64(n.d.job.Worth()) {
 				best, job = x, i
 			}
 		}
@@ -349,8 +351,10 @@ func checkDecisions(t testing.TB, seed uint64) (swaps int) {
 			if x.Arrival() {
 				continue
 			}
-			if (x.kind == swap) != away || away && (x.drop != p.drop || x.in != p.in || x.copied && x.send != p.send || x.fetch != p.fetch) {
-				t.Fatalf("seed %d: job %d, gap of storage %d from %d to %d: %+v, the naive planner %v %+v", seed, i, x.storage, x.from, x.to, *x, away, p)
+			if (x.kind == swap) != away || away && (x.drop != p.drop || x.in != p.in || x.copied && x.send != p.send ||
+				x.fetch != p.fetch) {
+				t.Fatalf("seed %d: job %d, gap of storage %d from %d to %d: %+v, the naive planner %v %+v", seed, i, x.storage,
+					x.from, x.to, *x, away, p)
 			}
 			if away {
 				swaps++

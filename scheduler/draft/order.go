@@ -160,16 +160,17 @@ func (d *uses) gradients(update graph.OpID) []graph.OpID {
 	var ops []graph.OpID
 	for _, c := range d.reads.of(int(update)) {
 		p := d.writer[c]
-		if readers := d.readers.of(int(c)); p != graph.NoOp && len(d.g.Ops[p].Outputs) == 1 && d.g.Pure(p) && len(readers) == 1 && readers[0] == update {
+		if readers := d.readers.of(int(c)); p != graph.NoOp && len(d.g.Ops[p].Outputs) == 1 && d.g.Pure(p) &&
+			len(readers) == 1 && readers[0] == update {
 			ops = append(ops, p)
 		}
 	}
 	return ops
 }
 
-// movable reports whether op may be executed after a later op, just before the update that reads its output, and whether
-// that keeps less memory in between: its output is larger than the storages that it is the last to read. What it reads
-// may be overwritten by that update alone, since others may have moved to an earlier place.
+// movable reports whether op may be executed after a later op, just before the update that reads its output, and
+// whether that keeps less memory in between: its output is larger than the storages that it is the last to read. What
+// it reads may be overwritten by that update alone, since others may have moved to an earlier place.
 func (d *uses) movable(op, after, update graph.OpID) bool {
 	var kept graph.Bytes
 	for _, t := range d.g.Ops[op].Inputs {

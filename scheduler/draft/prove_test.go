@@ -29,9 +29,10 @@ func proven(t testing.TB, seed uint64, d *Draft) (*plan.Plan, program.Timing) {
 	return p, program.Time(c, program.Durations{Steps: p.Made, Out: d.out, In: d.in})
 }
 
-// TestFreeSwapsCostNothing plans all swaps that fit into free link time and shows that the program, whose lanes and places
-// know nothing of what was booked, takes exactly as long as planned: what the inputs make it wait for, and no more. Relaxing
-// them changes nothing in that. Outputs are left out of account: where they are dropped is not for swaps to decide.
+// TestFreeSwapsCostNothing plans all swaps that fit into free link time and shows that the program, whose lanes and
+// places know nothing of what was booked, takes exactly as long as planned: what the inputs make it wait for, and no
+// more. Relaxing them changes nothing in that. Outputs are left out of account: where they are dropped is not for
+// swaps to decide.
 func TestFreeSwapsCostNothing(t *testing.T) {
 	swaps, wraps, early := 0, 0, 0
 	for seed := range uint64(1000) {
@@ -53,7 +54,8 @@ func TestFreeSwapsCostNothing(t *testing.T) {
 			}
 			p, timing := proven(t, seed, d)
 			if timing.Iteration != d.period {
-				t.Fatalf("seed %d, relaxed %v: %d swaps take %v, planned %v\n%s", seed, relaxed, d.swaps, timing.Iteration, d.period, p.Text(d.g))
+				t.Fatalf("seed %d, relaxed %v: %d swaps take %v, planned %v\n%s", seed, relaxed, d.swaps, timing.Iteration,
+					d.period, p.Text(d.g))
 			}
 		}
 		for _, x := range d.gaps {

@@ -7,9 +7,10 @@ import (
 	"tensile/plan"
 )
 
-// RecomputeAt is the recomputation of a kept gap, if it is possible: the storage has one version, made by a pure op, and
-// every input of that op is on the device, unchanged, where the storage is needed again, or can be fetched for it. The
-// paper leaves inputs that were released out (TENSILE, IV-D); fetching them a few steps earlier costs no time.
+// RecomputeAt is the recomputation of a kept gap, if it is possible: the storage has one version, made by a pure op,
+// and every input of that op is on the device, unchanged, where the storage is needed again, or can be fetched for
+// it. The paper leaves inputs that were released out (TENSILE, IV-D); fetching them a few steps earlier costs no
+// time.
 func (d *Draft) RecomputeAt(x *Gap) (Remedy, bool) {
 	role := d.g.Storages[x.storage].Role
 	made := d.writes.of(x.storage)

@@ -8,9 +8,9 @@ import (
 	"tensile/graph"
 )
 
-// relax gives swaps more time where memory is free anyway, so that a wrong prediction need not stall: storages are dropped
-// later and fetched earlier, as long as no slot exceeds the limit. It changes neither which gaps are swapped nor, below
-// the limit, the peak.
+// relax gives swaps more time where memory is free anyway, so that a wrong prediction need not stall: storages are
+// dropped later and fetched earlier, as long as no slot exceeds the limit. It changes neither which gaps are swapped
+// nor, below the limit, the peak.
 func (d *Draft) relax(limit graph.Bytes) {
 	d.meter.count(len(d.gaps))
 	var swaps []*Gap
@@ -59,7 +59,10 @@ func (d *Draft) loosen(swaps []*Gap, limit graph.Bytes) {
 
 // dropLater goes through the copies out in the order of their lane.
 func (d *Draft) dropLater(swaps []*Gap, limit graph.Bytes) {
-	slices.SortFunc(swaps, func(a, b *Gap) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.storage, b.storage)) })
+	slices.SortFunc(swaps, func(a, b *Gap) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.storage,
+			b.storage))
+	})
 	var free time.Duration
 	for _, x := range swaps {
 		if x.Arrival() || d.clean(x) {

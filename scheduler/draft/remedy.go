@@ -45,7 +45,8 @@ func (d *Draft) SwapAt(x *Gap, slot int) Remedy {
 	r := Remedy{Gap: x, Kind: swap}
 	if x.kind == swap {
 		r.Drop, r.In = min(slot-1, x.drop), max(slot, x.in)
-		r.Cost = x.cost + min(out, lack(d.end(x.from)+out, d.start(slot))) + min(fetch, lack(d.end(slot), d.start(x.to)-fetch))
+		r.Cost = x.cost + min(out, lack(d.end(x.from)+out, d.start(slot))) + min(fetch, lack(d.end(slot),
+			d.start(x.to)-fetch))
 		return r
 	}
 	begin, _ := d.outs.earliest(d.end(x.from), never, out)

@@ -84,7 +84,8 @@ func (s *Session) sameGraph(i int) int {
 	return i
 }
 
-// Count adds steps to the work so far. A policy calls it in its loops, so that planning can be stopped or limited there.
+// Count adds steps to the work so far. A policy calls it in its loops, so that planning can be stopped or limited
+// there.
 func (s *Session) Count(steps int) { s.meter.count(steps) }
 
 // Work is the limit of the request's work, in steps.

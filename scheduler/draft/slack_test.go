@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Where it fits, a fetch has ended by the slack of the step before the access that it is for; nowhere does slack cost a swap
-// that fits without.
+// Where it fits, a fetch has ended by the slack of the step before the access that it is for; nowhere does slack cost
+// a swap that fits without.
 func TestSlack(t *testing.T) {
 	early, late := 0, 0
 	for seed := range uint64(400) {
@@ -35,7 +35,8 @@ func TestSlack(t *testing.T) {
 			case p.fetch+p.fetchTakes <= d.start(x.to)-slack:
 				early++
 			case p.fetch != without.fetch:
-				t.Errorf("seed %d: a fetch at %v ends too late for its slack, and is not where it is without: %v", seed, p.fetch, without.fetch)
+				t.Errorf("seed %d: a fetch at %v ends too late for its slack, and is not where it is without: %v", seed, p.fetch,
+					without.fetch)
 			default:
 				late++
 			}

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// stabbing finds, of all intervals of slots that cover a slot and were not removed, the one with the least rank. It is an
-// interval tree over powers of two: an interval lies in the one node whose middle it contains, and each node has its
-// intervals once by begin and once by end, with the least rank of every prefix a tree of minima away. It takes linear
-// memory; a query takes a logarithm of the slots times one of the intervals at most, and most often far less.
+// stabbing finds, of all intervals of slots that cover a slot and were not removed, the one with the lowest rank. It
+// is an interval tree over powers of two: an interval lies in the one node whose middle it contains, and each node
+// has its intervals once by begin and once by end, with the lowest rank of every prefix a tree of minima away. It
+// takes linear memory; a query takes a logarithm of the slots times one of the intervals at most, and most often far
+// less.
 type stabbing struct {
 	levels    int
 	intervals []interval
@@ -32,8 +33,8 @@ type stabNode struct {
 
 // prefixes is a list of intervals in the order of one end, and a tree of minima of their ranks.
 type prefixes struct {
-	ends  []int32 // ascending; those of the high ends are negated
-	least []int32 // 1-based heap: leaf i is len(ends)+i
+	ends   []int32 // ascending; those of the high ends are negated
+	lowest []int32 // 1-based heap: leaf i is len(ends)+i
 }
 
 const gone = 1<<31 - 1
@@ -56,11 +57,12 @@ func newStabbing(slots, keys int, intervals []interval) *stabbing {
 		count[x.node]++
 	}
 	ends := make([]int32, 2*len(intervals))
-	least := make([]int32, 4*len(intervals))
+	lowest := make([]int32, 4*len(intervals))
 	s.nodes = make([]stabNode, 0, len(count))
 	for _, n := range count {
-		s.nodes = append(s.nodes, stabNode{prefixes{ends[:0:n], least[: 2*n : 2*n]}, prefixes{ends[n : n : 2*n], least[2*n : 4*n : 4*n]}})
-		ends, least = ends[2*n:], least[4*n:]
+		s.nodes = append(s.nodes, stabNode{prefixes{ends[:0:n], lowest[: 2*n : 2*n]}, prefixes{ends[n : n : 2*n],
+			lowest[2*n : 4*n : 4*n]}})
+		ends, lowest = ends[2*n:], lowest[4*n:]
 	}
 	for _, i := range sortedBy(intervals, slots, func(x *interval) int32 { return x.low }) {
 		x := &intervals[i]
@@ -95,8 +97,8 @@ func sortedBy(intervals []interval, slots int, by func(*interval) int32) []int32
 	return order
 }
 
-// place returns the place of an interval in the tree: on the level of the highest bit in which its ends differ, that of their common
-// higher bits.
+// place returns the place of an interval in the tree: on the level of the highest bit in which its ends differ, that
+// of their common higher bits.
 func (s *stabbing) place(x *interval) int32 {
 	level := bits.Len32(uint32(x.low ^ x.high))
 	return 1<<(s.levels-level) + x.low>>level
@@ -104,60 +106,60 @@ func (s *stabbing) place(x *interval) int32 {
 
 func (p *prefixes) add(end, rank int32) int32 {
 	p.ends = append(p.ends, end)
-	p.least[cap(p.ends)+len(p.ends)-1] = rank
+	p.lowest[cap(p.ends)+len(p.ends)-1] = rank
 	return int32(len(p.ends) - 1)
 }
 
 func (p *prefixes) build() {
 	for i := len(p.ends) - 1; i > 0; i-- {
-		p.least[i] = min(p.least[2*i], p.least[2*i+1])
+		p.lowest[i] = min(p.lowest[2*i], p.lowest[2*i+1])
 	}
 }
 
-// best returns the least rank of those whose end is at most a limit.
+// best returns the lowest rank of those whose end is at most a limit.
 func (p *prefixes) best(limit int32) int32 {
 	n, _ := slices.BinarySearch(p.ends, limit+1)
-	least := int32(gone)
+	lowest := int32(gone)
 	for l, r := len(p.ends), len(p.ends)+n; l < r; l, r = l/2, r/2 {
 		if l&1 == 1 {
-			least = min(least, p.least[l])
+			lowest = min(lowest, p.lowest[l])
 			l++
 		}
 		if r&1 == 1 {
 			r--
-			least = min(least, p.least[r])
+			lowest = min(lowest, p.lowest[r])
 		}
 	}
-	return least
+	return lowest
 }
 
 func (p *prefixes) remove(at int32) {
 	i := len(p.ends) + int(at)
-	p.least[i] = gone
+	p.lowest[i] = gone
 	for i /= 2; i > 0; i /= 2 {
-		p.least[i] = min(p.least[2*i], p.least[2*i+1])
+		p.lowest[i] = min(p.lowest[2*i], p.lowest[2*i+1])
 	}
 }
 
-// best returns the least rank of the intervals that cover a slot, or gone.
+// best returns the lowest rank of the intervals that cover a slot, or gone.
 func (s *stabbing) best(slot int) int32 {
-	least := int32(gone)
+	lowest := int32(gone)
 	for level := s.levels; level >= 0; level-- {
 		node := s.at[1<<(s.levels-level)+slot>>level]
 		if node < 0 {
 			continue
 		}
 		n := &s.nodes[node]
-		if n.low.least[1] >= least {
+		if n.low.lowest[1] >= lowest {
 			continue
 		}
 		if level > 0 && slot>>(level-1)&1 == 0 { // before the middle, which all intervals of the node contain
-			least = min(least, n.low.best(int32(slot)))
+			lowest = min(lowest, n.low.best(int32(slot)))
 		} else {
-			least = min(least, n.high.best(int32(-slot)))
+			lowest = min(lowest, n.high.best(int32(-slot)))
 		}
 	}
-	return least
+	return lowest
 }
 
 // remove takes the intervals of a key out. Taking them out again changes nothing.

@@ -112,10 +112,11 @@ func (p *Picker) tried(x *Gap, rank int32, swapped bool) {
 	}
 }
 
-// again puts those back that were tried in vain elsewhere, and reports whether there are any. It does so a few times.
-func (p *Picker) again() bool {
-	const most = 8
-	if p.rounds++; len(p.ranges) == 0 || p.rounds > most {
+// retry makes the gaps candidates again that were tried in vain at other peaks, and reports whether there are any. It
+// does so a few times.
+func (p *Picker) retry() bool {
+	const maxRounds = 8
+	if p.rounds++; len(p.ranges) == 0 || p.rounds > maxRounds {
 		return false
 	}
 	p.rank(slices.Clone(p.ranges))
@@ -132,9 +133,9 @@ type placed struct {
 // fit finds both copies of a gap's swap in free link time, the copy out as early and the copy in as late as possible,
 // so that the storage is away at an unrolled slot (Swap Scheduling, TENSILE Algorithm 2). Anywhere drops that demand.
 //
-// The copy out may begin as soon as the content is made, while others still read it. Lanes are apart, so a later copy out
-// would leave less room for the copy in: only on a shared channel, where it may free the only place for that, are later
-// ones tried.
+// The copy out may begin as soon as the content is made, while others still read it. Lanes are apart, so a later copy
+// out would leave less room for the copy in: only on a shared channel, where it may free the only place for that, are
+// later ones tried.
 func (d *Draft) fit(x *Gap, at int, anywhere bool) (placed, bool) {
 	bytes := d.g.Storages[x.storage].Bytes
 	p := placed{drop: x.from, send: d.end(x.from), fetchTakes: d.in.Time(bytes)}
@@ -230,8 +231,8 @@ func (d *Draft) carry(x *Gap, p placed) {
 	d.set(x, swap, p.drop, p.in)
 }
 
-// SwapFreely swaps at the peaks, the storage of all jobs that is largest for its job's weight first, until the peaks' sum
-// is at most the target or no swap is left that costs no time. It returns how many it made.
+// SwapFreely swaps at the peaks, the storage of all jobs that is largest for its job's weight first, until the peaks'
+// sum is at most the target or no swap is left that costs no time. It returns how many it made.
 func SwapFreely(jobs []*Draft, target graph.Bytes) int {
 	sum := SumOfPeaks(jobs)
 	if sum <= target {
@@ -274,7 +275,7 @@ func (c *candidate) find() {
 	at, high := c.Peak()
 	c.high = high
 	c.gap, c.rank = c.Largest(at)
-	if c.gap == nil && c.again() {
+	if c.gap == nil && c.retry() {
 		c.gap, c.rank = c.Largest(at)
 	}
 	if c.gap != nil {

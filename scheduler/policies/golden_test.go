@@ -17,8 +17,8 @@ import (
 	"tensile/scheduler/policies/tensile"
 )
 
-// TestDrawnCases plans the cases in testdata, each of which can be drawn by hand: a comment that tells what should happen,
-// a line with the request, the storages from outside, the ops, and below the line what is planned.
+// TestDrawnCases plans the cases in testdata, each of which can be drawn by hand: a comment that tells what should
+// happen, a line with the request, the storages from outside, the ops, and below the line what is planned.
 func TestDrawnCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 5 {
@@ -45,14 +45,17 @@ func outcome(t *testing.T, r scheduler.Request) string {
 	result := schedule(t, r.Policy, r)
 	mustHold(t, r.Policy, r, result)
 	s, g := result.Jobs[0], r.Jobs[0].Graph
-	timing := program.Time(program.Compile(g, s.Plan, s.Layout, program.Options{}), program.Durations{Steps: s.Plan.Made, Out: s.Out, In: s.In})
+	timing := program.Time(program.Compile(g, s.Plan, s.Layout, program.Options{}), program.Durations{Steps: s.Plan.Made,
+		Out: s.Out, In: s.In})
 	var b strings.Builder
 	b.WriteString(s.Plan.Text(g))
-	fmt.Fprintf(&b, "peak %s in step %d without a plan, %s in step %d with it; zero-stall bound %s\n", before.Jobs[0].Footprint.Peak, before.Jobs[0].Footprint.At,
+	fmt.Fprintf(&b, "peak %s in step %d without a plan, %s in step %d with it; zero-stall bound %s\n",
+		before.Jobs[0].Footprint.Peak, before.Jobs[0].Footprint.At,
 		s.Footprint.Peak, s.Footprint.At, s.Bounds.ZeroStall)
 	fmt.Fprintf(&b, "iteration %v without a plan, %v with it\n", s.Unplanned, timing.Iteration)
 	for _, d := range s.Decisions {
-		fmt.Fprintf(&b, "%s %s: away for %d steps, %v; costs %v; %s\n", d.Kind, g.Storages[d.Storage].Name, d.Freed, d.Away, d.Cost, d.Reason)
+		fmt.Fprintf(&b, "%s %s: away for %d steps, %v; costs %v; %s\n", d.Kind, g.Storages[d.Storage].Name, d.Freed, d.Away,
+			d.Cost, d.Reason)
 	}
 	return b.String()
 }
@@ -83,7 +86,8 @@ func parseSketch(t *testing.T, text string) scheduler.Request {
 		case words[0] == "parameter" || words[0] == "state" || words[0] == "input":
 			newest[words[1]] = add(words[1], graph.Role(words[0]), parseSize(t, words[2]))
 		default:
-			op := graph.Op{ID: graph.OpID(len(g.Ops)), Name: words[0], Kind: graph.ReLU, Forward: graph.NoOp, Phase: graph.Forward}
+			op := graph.Op{ID: graph.OpID(len(g.Ops)), Name: words[0], Kind: graph.ReLU, Forward: graph.NoOp,
+				Phase: graph.Forward}
 			if strings.HasPrefix(words[0], "update") {
 				op.Phase = graph.Optimize
 			}
@@ -118,7 +122,8 @@ func parseSketch(t *testing.T, text string) scheduler.Request {
 
 func tensor(g *graph.Graph, name string, s graph.StorageID, version int) graph.TensorID {
 	id := graph.TensorID(len(g.Tensors))
-	g.Tensors = append(g.Tensors, graph.Tensor{ID: id, Name: name, Storage: s, Version: version, Shape: graph.Shape{int(g.Storages[s].Bytes / graph.ElementBytes)}})
+	g.Tensors = append(g.Tensors, graph.Tensor{ID: id, Name: name, Storage: s, Version: version,
+		Shape: graph.Shape{int(g.Storages[s].Bytes / graph.ElementBytes)}})
 	return id
 }
 

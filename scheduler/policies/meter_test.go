@@ -7,16 +7,17 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/paper"
 	"tensile/scheduler/policies/tensile"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-// searched returns requests that have to search, from a seed: within a budget, as low as it goes, and by the paper's method.
+// searched returns requests that have to search, from a seed: within a budget, as low as it goes, and by the paper's
+// method.
 func searched(t *testing.T, seed uint64) []scheduler.Request {
 	t.Helper()
 	r := random(rand.New(rand.NewPCG(seed, 12)))
@@ -44,14 +45,15 @@ func paperOptions(r scheduler.Request) paper.Options {
 	return paper.Options{NoSwap: o.NoSwap, NoRecompute: o.NoRecompute}
 }
 
-// A stop function that says true at any question ends Schedule then and there: not a step more is counted, nothing more is
-// asked, and there is no plan.
+// A stop function that says true at any question ends Schedule then and there: not a step more is counted, nothing
+// more is asked, and there is no plan.
 func TestStop(t *testing.T) {
 	for seed := range seeds(15) {
 		for k, r := range searched(t, seed) {
 			what := fmt.Sprintf("seed %d, request %d", seed, k)
 			questions := 0
-			all, _ := policies.All().Schedule(r, scheduler.Watch{Every: 64, Stop: func(int64) bool { questions++; return false }})
+			all, _ := policies.All().Schedule(r, scheduler.Watch{Every: 64,
+				Stop: func(int64) bool { questions++; return false }})
 			steps := all.Work
 			if questions < int(steps/64/64) {
 				t.Errorf("%s: asked %d times in %d steps", what, questions, steps)
@@ -65,15 +67,16 @@ func TestStop(t *testing.T) {
 				}})
 				steps := got.Work
 				if !errors.Is(err, scheduler.ErrStopped) || asked != at || steps != then || len(got.Jobs) > 0 {
-					t.Fatalf("%s, stopped at question %d of %d: asked %d times, %d steps more, %d jobs, %v", what, at, questions, asked, steps-then, len(got.Jobs), err)
+					t.Fatalf("%s, stopped at question %d of %d: asked %d times, %d steps more, %d jobs, %v", what, at, questions,
+						asked, steps-then, len(got.Jobs), err)
 				}
 			}
 		}
 	}
 }
 
-// Within any limit of work there is a plan that holds or a clear refusal, twice the same; and a limit that is not reached
-// changes nothing.
+// Within any limit of work there is a plan that holds or a clear refusal, twice the same; and a limit that is not
+// reached changes nothing.
 func TestWorkLimit(t *testing.T) {
 	limited, refused := 0, 0
 	for seed := range seeds(15) {

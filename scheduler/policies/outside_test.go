@@ -54,8 +54,8 @@ func TestTableNamesPolicies(t *testing.T) {
 	}
 }
 
-// withBarriers is the method of the paper on its authors' executor: every copy out holds the job up until it has ended, and
-// the iteration ends when all copies have.
+// withBarriers is the method of the paper on its authors' executor: every copy out holds the job up until it has
+// ended, and the iteration ends when all copies have.
 func withBarriers(s *draft.Session) (scheduler.Result, error) {
 	result, err := paper.Plan(s)
 	for _, j := range result.Jobs {
@@ -109,8 +109,8 @@ func TestPolicyEmitsSync(t *testing.T) {
 	}
 }
 
-// fastestVariants swaps nothing. It begins with the fastest variant of every op and steps down to less scratch at the peak
-// until the peaks fit the budget, as vDNN's dynamic policy chooses its convolutions.
+// fastestVariants swaps nothing. It begins with the fastest variant of every op and steps down to less scratch at the
+// peak until the peaks fit the budget, as vDNN's dynamic policy chooses its convolutions.
 func fastestVariants(s *draft.Session) (scheduler.Result, error) {
 	r := &s.Request
 	least, err := r.CheckWorkingSets()
@@ -144,7 +144,8 @@ func fastestVariants(s *draft.Session) (scheduler.Result, error) {
 			}
 		}
 		if !lower {
-			return scheduler.Result{}, &scheduler.OverBudgetError{Need: max(least, r.Budget+1), Budget: r.Budget, Why: "no variant needs less"}
+			return scheduler.Result{}, &scheduler.OverBudgetError{Need: max(least, r.Budget+1), Budget: r.Budget,
+				Why: "no variant needs less"}
 		}
 	}
 }
@@ -160,8 +161,8 @@ func fastest(j *scheduler.Job, op graph.OpID, below graph.Bytes) int {
 	return best
 }
 
-// TestPolicyChoosesVariants gives each op three variants. Policies that do not choose take the first; one that does takes
-// the fastest where there is room, and slower ones where there is not.
+// TestPolicyChoosesVariants gives each op three variants. Policies that do not choose take the first; one that does
+// takes the fastest where there is room, and slower ones where there is not.
 func TestPolicyChoosesVariants(t *testing.T) {
 	taken := map[string]int{}
 	for seed := range seeds(60) {
@@ -172,7 +173,8 @@ func TestPolicyChoosesVariants(t *testing.T) {
 		one := schedule(t, what, r)
 		for op, first := range j.Variants {
 			more := first[0].Scratch + graph.Bytes(4+4*rng.IntN(400))
-			j.Variants[op] = append(slices.Clone(first), scheduler.Variant{Name: "blocked", Scratch: more, Latency: 1 + j.Latency[op]/2},
+			j.Variants[op] = append(slices.Clone(first), scheduler.Variant{Name: "blocked", Scratch: more,
+				Latency: 1 + j.Latency[op]/2},
 				scheduler.Variant{Name: "transformed", Scratch: 3 * more, Latency: 1 + j.Latency[op]/4})
 		}
 		if several := schedule(t, what, r); text(t, one, nil) != text(t, several, nil) {
@@ -256,7 +258,8 @@ func earlier(moves []plan.Move, c scheduler.Copy) bool {
 }
 
 // observed is the report of an iteration of a plan on a link.
-func observed(g *graph.Graph, s scheduler.Scheduled, r scheduler.Request) (report *scheduler.Report, stalled time.Duration) {
+func observed(g *graph.Graph, s scheduler.Scheduled, r scheduler.Request) (report *scheduler.Report,
+	stalled time.Duration) {
 	compiled := program.Compile(g, s.Plan, s.Layout, program.Options{})
 	timing := program.Time(compiled, program.Durations{Steps: s.Plan.Made, Out: r.Out, In: r.In})
 	stalls := timing.Stalls(compiled)
@@ -265,7 +268,8 @@ func observed(g *graph.Graph, s scheduler.Scheduled, r scheduler.Request) (repor
 		if c.Kind != program.In && c.Kind != program.Out {
 			continue
 		}
-		copied := scheduler.Copy{Kind: plan.Out, Storage: c.Storage, After: c.Slot, Start: timing.Start[i], End: timing.End[i]}
+		copied := scheduler.Copy{Kind: plan.Out, Storage: c.Storage, After: c.Slot, Start: timing.Start[i],
+			End: timing.End[i]}
 		if c.Kind == program.In {
 			copied.Kind = plan.In
 			for slot := c.Slot + 1; slot < len(s.Plan.Steps); slot++ {
@@ -280,7 +284,8 @@ func observed(g *graph.Graph, s scheduler.Scheduled, r scheduler.Request) (repor
 	return report, timing.Stall
 }
 
-// TestPolicyAsksAgain runs plans on a link that is slower than predicted, until the policy is content with what it sees.
+// TestPolicyAsksAgain runs plans on a link that is slower than predicted, until the policy is content with what it
+// sees.
 func TestPolicyAsksAgain(t *testing.T) {
 	var before, after time.Duration
 	asked := 0

@@ -14,8 +14,8 @@ import (
 )
 
 // Policy decides for all jobs of a session's request. It returns a plan per job, placed by Session.Place or
-// Session.Finish, within the budget; or a *scheduler.OverBudgetError or *scheduler.WorkLimitError. It is called again for
-// other shares of the link, and decides the same for equal requests and shares.
+// Session.Finish, within the budget; or a *scheduler.OverBudgetError or *scheduler.WorkLimitError. It is called again
+// for other shares of the link, and decides the same for equal requests and shares.
 type Policy func(*draft.Session) (scheduler.Result, error)
 
 // Table lists policies by name.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
@@ -18,14 +20,12 @@ import (
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/tensile"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const align = 64
 
-// random returns a request of one to three jobs with random graphs, latencies, links, weights and max swap rates, without
-// a budget.
+// random returns a request of one to three jobs with random graphs, latencies, links, weights and max swap rates,
+// without a budget.
 func random(rng *rand.Rand) scheduler.Request {
 	link := func() cost.Link {
 		return cost.Link{Rate: cost.BytesPerSecond(1e6 * (1 + rng.Float64()*200)), Latency: time.Duration(rng.IntN(3000))}
@@ -41,7 +41,8 @@ func random(rng *rand.Rand) scheduler.Request {
 		}
 		r.Jobs = append(r.Jobs, j)
 	}
-	r.Options.Own = tensile.Options{KeepOrder: rng.IntN(4) == 0, NoSwap: rng.IntN(4) == 0, NoRecompute: rng.IntN(4) == 0, NoRelax: rng.IntN(4) == 0}
+	r.Options.Own = tensile.Options{KeepOrder: rng.IntN(4) == 0, NoSwap: rng.IntN(4) == 0, NoRecompute: rng.IntN(4) == 0,
+		NoRelax: rng.IntN(4) == 0}
 	for i := range r.Jobs {
 		if rng.IntN(2) == 0 {
 			r.Jobs[i].Weight = rng.IntN(scheduler.MaxWeight + 1)
@@ -106,10 +107,13 @@ func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.R
 		if s.Plan.Job != r.Jobs[i].Name || s.Plan.Epoch != r.Jobs[i].Epoch || s.Plan.Policy != r.Policy {
 			t.Fatalf("%s: plan of job %s, epoch %d, policy %s", what, s.Plan.Job, s.Plan.Epoch, s.Plan.Policy)
 		}
-		if swapped, swappable := swappedOf(g, s.Plan), swappableOf(g, s.Plan); r.Jobs[i].MaxSwapRate > 0 && float64(swapped) > r.Jobs[i].MaxSwapRate*float64(swappable) {
-			t.Fatalf("%s: %d of %d storages are swapped at a rate of %v\n%s", what, swapped, swappable, r.Jobs[i].MaxSwapRate, s.Plan.Text(g))
+		if swapped, swappable := swappedOf(g, s.Plan), swappableOf(g, s.Plan); r.Jobs[i].MaxSwapRate > 0 &&
+			float64(swapped) > r.Jobs[i].MaxSwapRate*float64(swappable) {
+			t.Fatalf("%s: %d of %d storages are swapped at a rate of %v\n%s", what, swapped, swappable, r.Jobs[i].MaxSwapRate,
+				s.Plan.Text(g))
 		}
-		if s.Share.Out < 1 || s.Share.In < 1 || s.Out != r.Out.Share(s.Share.Out, scheduler.Whole) || s.In != r.In.Share(s.Share.In, scheduler.Whole) {
+		if s.Share.Out < 1 || s.Share.In < 1 || s.Out != r.Out.Share(s.Share.Out, scheduler.Whole) ||
+			s.In != r.In.Share(s.Share.In, scheduler.Whole) {
 			t.Fatalf("%s: share %+v, links %+v and %+v", what, s.Share, s.Out, s.In)
 		}
 		whole = scheduler.Share{Out: whole.Out + s.Share.Out, In: whole.In + s.Share.In}
@@ -119,7 +123,8 @@ func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.R
 		t.Fatalf("%s: the shares add up to %+v", what, whole)
 	}
 	if peaks != result.SlotPeak || arenas != result.Arena || r.Budget > 0 && arenas > r.Budget {
-		t.Fatalf("%s: peaks %v, arenas %v, budget %v; result has %v and %v", what, peaks, arenas, r.Budget, result.SlotPeak, result.Arena)
+		t.Fatalf("%s: peaks %v, arenas %v, budget %v; result has %v and %v", what, peaks, arenas, r.Budget, result.SlotPeak,
+			result.Arena)
 	}
 }
 
@@ -149,7 +154,8 @@ func TestRandomRequests(t *testing.T) {
 			case err == nil && percent >= 0:
 				planned++
 				mustHold(t, what, r, result)
-			case !errors.As(err, &over) || !errors.Is(err, scheduler.ErrNoPlan) || over.Budget != r.Budget || over.Need <= r.Budget:
+			case !errors.As(err, &over) || !errors.Is(err, scheduler.ErrNoPlan) || over.Budget != r.Budget ||
+				over.Need <= r.Budget:
 				t.Fatalf("%s: budget %v, got %v", what, r.Budget, err)
 			case percent == 100:
 				t.Fatalf("%s: the plain plans fit, but: %v", what, err)
@@ -176,7 +182,8 @@ func TestAmpleBudget(t *testing.T) {
 			got := schedule(t, fmt.Sprintf("seed %d", seed), r)
 			for i := range got.Jobs {
 				a, b := want.Jobs[i].Plan, got.Jobs[i].Plan
-				if !cmp.Equal(a.Steps, b.Steps) || !cmp.Equal(a.Moves, b.Moves) || !cmp.Equal(a.Entry, b.Entry) || len(got.Jobs[i].Decisions) > 0 {
+				if !cmp.Equal(a.Steps, b.Steps) || !cmp.Equal(a.Moves, b.Moves) || !cmp.Equal(a.Entry, b.Entry) ||
+					len(got.Jobs[i].Decisions) > 0 {
 					t.Fatalf("seed %d: %v to spare, %v decided (-none-live +tensile):\n%s", seed, spare, got.Jobs[i].Decisions,
 						cmp.Diff(a.Text(r.Jobs[i].Graph), b.Text(r.Jobs[i].Graph)))
 				}

@@ -35,8 +35,8 @@ func swappedOf(g *graph.Graph, p *plan.Plan) int {
 	return n
 }
 
-// swappableOf counts the storages that are left alone for a step or more between two accesses, by the first executions of
-// the plan, the way round the iteration included for those that persist.
+// swappableOf counts the storages that are left alone for a step or more between two accesses, by the first
+// executions of the plan, the way round the iteration included for those that persist.
 func swappableOf(g *graph.Graph, p *plan.Plan) int {
 	accesses := make([][]int, len(g.Storages))
 	slot := 0

@@ -11,10 +11,10 @@ import (
 	"tensile/scheduler/draft"
 )
 
-// balanced plans with even shares of the link and, where the plans' demands are uneven, once more with shares by demand.
-// The plans that lose less time by prediction are kept: further rounds would cost as much planning as the first and gain
-// little. Plans are made with shares that leave the weights out: a job that planned with the larger share that it then
-// gets would swap more for it, not less.
+// balanced plans with even shares of the link and, where the plans' demands are uneven, once more with shares by
+// demand. The plans that lose less time by prediction are kept: further rounds would cost as much planning as the
+// first and gain little. Plans are made with shares that leave the weights out: a job that planned with the larger
+// share that it then gets would swap more for it, not less.
 func balanced(s *draft.Session, policy Policy) (scheduler.Result, error) {
 	best, err := lessLost(s, policy)
 	if err != nil {
@@ -91,9 +91,10 @@ func perSecond(b graph.Bytes, d time.Duration) int64 {
 	return int64(min(limit, float64(b)/max(1, float64(d))*1e9))
 }
 
-// divide returns the shares for what jobs copy. Time spent on copies is demand/share, so its sum over jobs, weighed, is
-// least when shares go by the square root of weight times demand. Jobs that copy nothing leave the link to the others,
-// but for an eighth of an even share, which everyone has. If nobody copies, shares are even. Without weights, all are 1.
+// divide returns the shares for what jobs copy. Time spent on copies is demand/share, so its weighed sum over jobs is
+// smallest when shares go by the square root of weight times demand. Jobs that copy nothing leave the link to the
+// others, but for an eighth of an even share, which everyone has. If nobody copies, shares are even. Without weights,
+// all are 1.
 func divide(weights []int64, demands []demand) []scheduler.Share {
 	outs, ins := make([]int64, len(demands)), make([]int64, len(demands))
 	for i, d := range demands {

@@ -40,11 +40,13 @@ func TestDivide(t *testing.T) {
 			}
 			for j := range shares {
 				if weights[i]*demands[i].out > weights[j]*demands[j].out && s.Out < shares[j].Out {
-					t.Fatalf("seed %d: %+v times %d has %+v, %+v times %d has %+v", seed, demands[i], weights[i], s, demands[j], weights[j], shares[j])
+					t.Fatalf("seed %d: %+v times %d has %+v, %+v times %d has %+v", seed, demands[i], weights[i], s, demands[j],
+						weights[j], shares[j])
 				}
 			}
 		}
-		if least := int64(scheduler.Whole - n); sum.Out > scheduler.Whole || sum.In > scheduler.Whole || sum.Out < least || sum.In < least {
+		if least := int64(scheduler.Whole - n); sum.Out > scheduler.Whole || sum.In > scheduler.Whole || sum.Out < least ||
+			sum.In < least {
 			t.Fatalf("seed %d: the shares of %d jobs add up to %+v", seed, n, sum)
 		}
 	}
@@ -60,10 +62,13 @@ func TestDivideExamples(t *testing.T) {
 	}{
 		{"one", nil, []demand{{}}, []int64{scheduler.Whole}},
 		{"nobody copies", []int64{1, 9}, []demand{{}, {}}, []int64{scheduler.Whole / 2, scheduler.Whole / 2}},
-		{"equal", nil, []demand{{7e9, 0}, {7e9, 0}, {7e9, 0}}, []int64{scheduler.Whole / 3, scheduler.Whole / 3, scheduler.Whole / 3}},
+		{"equal", nil, []demand{{7e9, 0}, {7e9, 0}, {7e9, 0}}, []int64{scheduler.Whole / 3, scheduler.Whole / 3,
+			scheduler.Whole / 3}},
 		{"an idle job gives its share away", nil, []demand{{}, {5, 0}}, []int64{floor, scheduler.Whole - floor}},
-		{"four times the demand, twice the share", nil, []demand{{4e6, 0}, {1e6, 0}}, []int64{floor + (scheduler.Whole-2*floor)*2/3, floor + (scheduler.Whole-2*floor)/3}},
-		{"four times the weight, twice the share", []int64{1, 4}, []demand{{1e6, 0}, {1e6, 0}}, []int64{floor + (scheduler.Whole-2*floor)/3, floor + (scheduler.Whole-2*floor)*2/3}},
+		{"four times the demand, twice the share", nil, []demand{{4e6, 0}, {1e6, 0}},
+			[]int64{floor + (scheduler.Whole-2*floor)*2/3, floor + (scheduler.Whole-2*floor)/3}},
+		{"four times the weight, twice the share", []int64{1, 4}, []demand{{1e6, 0}, {1e6, 0}},
+			[]int64{floor + (scheduler.Whole-2*floor)/3, floor + (scheduler.Whole-2*floor)*2/3}},
 	} {
 		var got []int64
 		for _, s := range divide(test.weights, test.demands) {
@@ -89,7 +94,8 @@ func TestNoWorseThanEvenShares(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		r := scheduler.Request{Policy: "tensile", Out: cost.Link{Rate: 2e7}, In: cost.Link{Rate: 2e7}, Align: 64}
 		for i := range 2 + rng.IntN(2) {
-			j := scheduler.Job{Name: fmt.Sprint(i), Graph: randgraph.New(rng, randgraph.Options{}), Weight: 1 + rng.IntN(2)*rng.IntN(9)}
+			j := scheduler.Job{Name: fmt.Sprint(i), Graph: randgraph.New(rng, randgraph.Options{}),
+				Weight: 1 + rng.IntN(2)*rng.IntN(9)}
 			for range j.Graph.Ops {
 				j.Latency = append(j.Latency, time.Duration(1+rng.IntN(10000))*time.Duration(1+9*i))
 			}

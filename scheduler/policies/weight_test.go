@@ -45,7 +45,8 @@ func lostBy(r scheduler.Request, result scheduler.Result) []lost {
 	for i, s := range result.Jobs {
 		g := r.Jobs[i].Graph
 		out, in := s.Plan.Copied(g)
-		timing := program.Time(program.Compile(g, s.Plan, s.Layout, program.Options{}), program.Durations{Steps: s.Plan.Made, Out: s.Out, In: s.In})
+		timing := program.Time(program.Compile(g, s.Plan, s.Layout, program.Options{}), program.Durations{Steps: s.Plan.Made,
+			Out: s.Out, In: s.In})
 		for _, l := range r.Jobs[i].Latency {
 			timing.Iteration -= l
 		}
@@ -88,9 +89,11 @@ func TestWeight(t *testing.T) {
 	}
 	t.Logf("%d requests: heavy %+v, light %+v, among equals %+v; the heavy job moves fewer bytes in %d, more in %d",
 		requests, heavy, light, equal, fewer, more)
-	if requests < int(seeds(100))/2 || heavy.copied*5 > light.copied*4 || heavy.time*3 > light.time*2 || heavy.copied >= equal.copied || heavy.time >= equal.time ||
+	if requests < int(seeds(100))/2 || heavy.copied*5 > light.copied*4 || heavy.time*3 > light.time*2 ||
+		heavy.copied >= equal.copied || heavy.time >= equal.time ||
 		fewer < 4*more {
-		t.Errorf("%d requests: heavy %+v, light %+v, among equals %+v; fewer bytes in %d, more in %d", requests, heavy, light, equal, fewer, more)
+		t.Errorf("%d requests: heavy %+v, light %+v, among equals %+v; fewer bytes in %d, more in %d", requests, heavy,
+			light, equal, fewer, more)
 	}
 }
 
@@ -109,7 +112,8 @@ func TestSameWeights(t *testing.T) {
 			for i, s := range result.Jobs {
 				texts[k] += s.Plan.Text(r.Jobs[i].Graph) + fmt.Sprint(s.Decisions, s.Layout.Arena)
 			}
-			if len(r.Jobs) == 1 && err == nil && result.Jobs[0].Share != (scheduler.Share{Out: scheduler.Whole, In: scheduler.Whole}) {
+			if len(r.Jobs) == 1 && err == nil && result.Jobs[0].Share != (scheduler.Share{Out: scheduler.Whole,
+				In: scheduler.Whole}) {
 				t.Fatalf("seed %d: a single job has %+v", seed, result.Jobs[0].Share)
 			}
 		}
@@ -119,10 +123,11 @@ func TestSameWeights(t *testing.T) {
 	}
 }
 
-// TestIdleJob shows that a job that swaps nothing leaves the link to the one that does, unless even shares lose less time:
-// its inputs are copied too.
+// TestIdleJob shows that a job that swaps nothing leaves the link to the one that does, unless even shares lose less
+// time: its inputs are copied too.
 func TestIdleJob(t *testing.T) {
-	given, kept, other := 0, 0, 0 // other: there is no plan, or the job without swaps copies more, inputs and outputs, than that with
+	// other: there is no plan, or the job without swaps copies more, inputs and outputs, than that with
+	given, kept, other := 0, 0, 0
 	for seed := range seeds(40) {
 		r := equals(rand.New(rand.NewPCG(seed, 18)), 2)
 		r.Budget = liveArena(t, r) * 3 / 4

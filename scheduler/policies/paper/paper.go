@@ -24,7 +24,7 @@ var style = draft.Style{LateOut: true, OneChannel: true, Delays: true}
 // directions share one channel, an op stays where the graph has it, nothing stalls and nothing is chained.
 func Plan(s *draft.Session) (scheduler.Result, error) {
 	r, o := &s.Request, scheduler.OptionsOf[Options](&s.Request)
-	least, err := r.CheckWorkingSets()
+	workingSets, err := r.CheckWorkingSets()
 	if err != nil {
 		return scheduler.Result{}, err
 	}
@@ -46,11 +46,11 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 		if err != nil || r.Budget == 0 || result.Arena <= r.Budget {
 			return result, err
 		}
-		if !enough || target <= least {
+		if !enough || target <= workingSets {
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
 				Why: "what the paper's method leaves packs into that" + draft.AtSwapLimit(jobs) + "; policy tensile goes lower"}
 		}
-		target = max(least, target-(result.Arena-r.Budget))
+		target = max(workingSets, target-(result.Arena-r.Budget))
 		s.Stage(scheduler.Planning)
 	}
 }
@@ -63,8 +63,8 @@ const (
 	progress   = 2000
 )
 
-// swapAll is the loop of Algorithm 3 while swapping succeeds: per iteration the peaks are analysed and the largest storage
-// at a peak, of all jobs, that can be swapped is.
+// swapAll is the loop of Algorithm 3 while swapping succeeds: per iteration the peaks are analysed and the largest
+// storage at a peak, of all jobs, that can be swapped is.
 func swapAll(jobs []*draft.Draft) {
 	pickers := make([]*draft.Picker, len(jobs))
 	for i, d := range jobs {
@@ -73,7 +73,8 @@ func swapAll(jobs []*draft.Draft) {
 	}
 	peaks := []graph.Bytes{draft.SumOfPeaks(jobs)}
 	for iteration := 0; ; iteration++ {
-		if n := len(peaks) - 1; iteration > firstCheck && n >= recent && (peaks[n-recent]-peaks[n])*progress < recent*peaks[n-recent] {
+		if n := len(peaks) - 1; iteration > firstCheck && n >= recent &&
+			(peaks[n-recent]-peaks[n])*progress < recent*peaks[n-recent] {
 			return
 		}
 		if !swapLargest(jobs, pickers) {
@@ -83,8 +84,8 @@ func swapAll(jobs []*draft.Draft) {
 	}
 }
 
-// swapLargest tries the storages at the peaks, largest first over all jobs, until one is swapped (Algorithm 2). Then its
-// other accesses are tried too.
+// swapLargest tries the storages at the peaks, largest first over all jobs, until one is swapped (Algorithm 2). Then
+// its other accesses are tried too.
 func swapLargest(jobs []*draft.Draft, pickers []*draft.Picker) bool {
 	for {
 		jobs[0].Count(len(jobs))

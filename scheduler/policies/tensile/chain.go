@@ -11,8 +11,8 @@ import (
 )
 
 // chains says which storages of a job can be recomputed and what that takes when the inputs of their ops have been
-// recomputed or released themselves: those are then made again first. TENSILE leaves such storages out (IV-D); with them
-// a run of cheap ops between two kept storages need not be kept at all.
+// recomputed or released themselves: those are then made again first. TENSILE leaves such storages out (IV-D); with
+// them a run of cheap ops between two kept storages need not be kept at all.
 //
 // Slots are those of the steps without recomputations.
 type chains struct {
@@ -23,8 +23,8 @@ type chains struct {
 	noChains bool         // an op whose inputs are not there is not repeated
 }
 
-// deepest is how many ops a chain may have, one made for the other.
-const deepest = 16
+// maxDepth is how many ops a chain may have, one made for the other.
+const maxDepth = 16
 
 // recomputable is a storage that can be recomputed.
 type recomputable struct {
@@ -36,7 +36,8 @@ type recomputable struct {
 
 func newChains(d *draft.Draft, noChains bool) *chains {
 	n := d.Storages()
-	c := &chains{Draft: d, longest: make([]*draft.Gap, n), chosen: make([]bool, n), needed: make([]bool, n), noChains: noChains}
+	c := &chains{Draft: d, longest: make([]*draft.Gap, n), chosen: make([]bool, n), needed: make([]bool, n),
+		noChains: noChains}
 	d.Count(len(d.Gaps()))
 	for _, x := range d.Gaps() {
 		s := x.Storage()
@@ -89,8 +90,8 @@ func (c *chains) absent(s graph.StorageID, made, at int) absence {
 	return present
 }
 
-// cost returns how long it takes to make a storage again just before a slot, with all that has to be made for it; false
-// if that is not possible or more than a limit.
+// cost returns how long it takes to make a storage again just before a slot, including all that has to be made for
+// it. It returns false if that is not possible or takes longer than the limit.
 func (c *chains) cost(s graph.StorageID, at, depth int, limit time.Duration) (time.Duration, bool) {
 	op := c.maker(s)
 	sum := c.Latency(op)
@@ -107,7 +108,7 @@ func (c *chains) cost(s graph.StorageID, at, depth int, limit time.Duration) (ti
 		case lost:
 			return 0, false
 		case remade:
-			if depth == deepest || c.noChains {
+			if depth == maxDepth || c.noChains {
 				return 0, false
 			}
 			more, ok := c.cost(y, at, depth+1, limit-sum)
@@ -123,7 +124,7 @@ func (c *chains) cost(s graph.StorageID, at, depth int, limit time.Duration) (ti
 	return sum, sum <= limit
 }
 
-// perGiB is what it costs to be rid of bytes: time for 2^30 of them.
+// perGiB is the cost of freeing bytes: time for 2^30 of them.
 type perGiB time.Duration
 
 func (p perGiB) of(b graph.Bytes) time.Duration {
@@ -131,7 +132,8 @@ func (p perGiB) of(b graph.Bytes) time.Duration {
 	return time.Duration(high<<34 | low>>30)
 }
 
-// dearest is what swaps cost that stall for as long as both copies take: what costs more is not worth its while.
+// dearest is the cost of a swap that stalls for as long as both copies take. A recomputation that costs more is
+// useless.
 func (c *chains) dearest() perGiB {
 	out, in := c.Links()
 	return perGiB(out.Time(1<<30) - out.Latency + in.Time(1<<30) - in.Latency)
@@ -145,11 +147,11 @@ func (c *chains) choose(s graph.StorageID) {
 	}
 }
 
-// sequence lists what can be recomputed, that first which takes least time for its bytes: by classes, each a quarter
-// above the one before, and in a class the larger first. In a class a storage counts with what has to be made for it if
-// all before it are recomputed too: so what ends a long chain comes late, and stays. The job's time is worth so many parts
-// of that of the job of least weight.
-func (c *chains) sequence(job int, weight, least int) []recomputable {
+// sequence lists what can be recomputed, cheapest per byte first: in cost classes 25 % apart, and in a class the larger
+// first. A storage is costed together with what has to be made for it when everything before it is recomputed too. So
+// the last tensors of a long chain are chosen last and usually stay resident. The cost counts weight times, relative
+// to the smallest weight of all jobs.
+func (c *chains) sequence(job int, weight, minWeight int) []recomputable {
 	var order []graph.StorageID
 	for s, x := range c.longest {
 		if x != nil {
@@ -165,7 +167,8 @@ func (c *chains) sequence(job int, weight, least int) []recomputable {
 			if c.chosen[s] || c.noChains && c.needed[s] {
 				continue
 			}
-			if _, ok := c.cost(s, c.longest[s].To(), 1, limit.of(c.Bytes(s))*time.Duration(least)/time.Duration(weight)); ok {
+			allowed := limit.of(c.Bytes(s)) * time.Duration(minWeight) / time.Duration(weight)
+			if _, ok := c.cost(s, c.longest[s].To(), 1, allowed); ok {
 				c.choose(s)
 				all = append(all, recomputable{job, s, class, c.Bytes(s)})
 			}

@@ -29,9 +29,9 @@ func compare(a remedy, d *draft.Draft, b remedy, e *draft.Draft) int {
 		cmp.Compare(a.Gap.To(), b.Gap.To()), cmp.Compare(a.Gap.Storage(), b.Gap.Storage()))
 }
 
-// force lowers the sum of the peaks to the target by the remedies that cost least for what they gain. Each job's goal is
-// its share of the target. It reports whether it succeeded; otherwise every peak is a working set, or its job may swap
-// no more storages.
+// force lowers the sum of the peaks to the target by the remedies that cost least for what they gain. Each job's goal
+// is its share of the target. It reports whether it succeeded; otherwise every peak is a working set, or its job may
+// swap no more storages.
 func force(jobs []*draft.Draft, target graph.Bytes, o Options) bool {
 	found, goals := make([][]remedy, len(jobs)), make([]graph.Bytes, len(jobs))
 	sum := draft.SumOfPeaks(jobs)
@@ -72,7 +72,7 @@ func share(peak, target, sum graph.Bytes) graph.Bytes {
 }
 
 // applyAll carries out remedies, cheapest first, until the peak is low enough or has moved. A recomputation inserts a
-// step, after which the others must be found anew.
+// step, after which the others must be found again.
 func applyAll(d *draft.Draft, remedies []remedy, enough graph.Bytes) {
 	at, _ := d.Peak()
 	for _, r := range remedies {
@@ -108,7 +108,8 @@ func remedies(d *draft.Draft, goal graph.Bytes, o Options) []remedy {
 	return all
 }
 
-// cheapest is what costs least for its gain, of a swap and a recomputation of a gap, if one of them is possible.
+// cheapest returns the swap or the recomputation of a gap, whichever costs less for its gain, if one of them is
+// possible.
 func cheapest(d *draft.Draft, x *draft.Gap, slot int, above counts, o Options) (r remedy, possible bool) {
 	size := uint64(d.Bytes(x.Storage()))
 	if possible = d.MaySwap(x) && (x.Arrival() || !o.NoStall); possible {

@@ -10,9 +10,9 @@ import (
 	"tensile/scheduler/draft"
 )
 
-// hybrid plans recomputations and swaps together. What is recomputed is a prefix of one sequence, ordered by the time that
-// each byte takes: so the prefix is all that has to be searched for. For each that is tried the steps are written with the
-// recomputations in them, and swaps fill what is free of the link then.
+// hybrid plans recomputations and swaps together. What is recomputed is a prefix of one sequence, ordered by the time
+// that each byte takes: so the prefix is all that has to be searched for. For each that is tried the steps are
+// written with the recomputations in them, and swaps fill what is free of the link then.
 type hybrid struct {
 	s        *draft.Session
 	options  Options
@@ -41,23 +41,25 @@ func (h *hybrid) prepare() {
 	if h.chains != nil {
 		return
 	}
-	least := scheduler.MaxWeight
+	minWeight := scheduler.MaxWeight
 	for i := range h.s.Request.Jobs {
-		least = min(least, h.s.Request.Jobs[i].Worth())
+		minWeight = min(minWeight, h.s.Request.Jobs[i].Worth())
 	}
 	for i := range h.s.Request.Jobs {
 		c := newChains(h.s.Draft(i, h.base[i], h.options.style()), h.options.NoChains)
 		h.chains = append(h.chains, c)
 		if !h.options.NoRecompute && !h.options.NoHybrid {
-			h.sequence = append(h.sequence, c.sequence(i, h.s.Request.Jobs[i].Worth(), least)...)
+			h.sequence = append(h.sequence, c.sequence(i, h.s.Request.Jobs[i].Worth(), minWeight)...)
 		}
 	}
 	slices.SortStableFunc(h.sequence, func(a, b recomputable) int {
-		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.job, b.job), cmp.Compare(a.storage, b.storage))
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.job, b.job),
+			cmp.Compare(a.storage, b.storage))
 	})
 }
 
-// plan recomputes the first k of the sequence and swaps what costs no time, until the sum of the peaks is at the target.
+// plan recomputes the first k of the sequence and swaps what costs no time, until the sum of the peaks is at the
+// target.
 func (h *hybrid) plan(k int, target graph.Bytes) []*draft.Draft {
 	touched := h.choose(k)
 	jobs := make([]*draft.Draft, len(h.base))
@@ -88,8 +90,8 @@ func (h *hybrid) choose(k int) []bool {
 }
 
 // reach returns drafts whose peaks add up to at most the target, with as short a prefix as possible, or else the lowest
-// that were tried. The search begins where the bytes recomputed are what is to be saved, or where it ended for the target
-// before, and doubles its steps from there: a few trials, a number logarithmic in the sequence at most.
+// that were tried. The search begins where the bytes recomputed are what is to be saved, or where it ended for the
+// target before, and doubles its steps from there: a few trials, a number logarithmic in the sequence at most.
 func (h *hybrid) reach(target graph.Bytes) []*draft.Draft {
 	h.best = nil
 	if h.last == 0 {
@@ -133,18 +135,19 @@ func (h *hybrid) reach(target graph.Bytes) []*draft.Draft {
 	return h.best
 }
 
-// force tries parts of the sequence and forces down what they leave above the target. It keeps what loses least time, or
-// if none reaches the target what is lowest.
+// force tries parts of the sequence and forces down what they leave above the target. It keeps the drafts that lose the
+// least time, or the lowest ones if none reaches the target.
 func (h *hybrid) force(target graph.Bytes) {
 	const parts = 4
-	var least time.Duration
+	var leastLost time.Duration
 	h.best = nil
 	for part := parts; part > 0; part-- {
 		jobs := h.plan(len(h.sequence)*part/parts, target)
 		enough := force(jobs, target, h.options)
 		peak, lost := draft.SumOfPeaks(jobs), loss(jobs)
-		if h.best == nil || enough && (h.lowest > target || lost < least) || !enough && h.lowest > target && peak < h.lowest {
-			h.best, h.lowest, least = jobs, peak, lost
+		if h.best == nil || enough && (h.lowest > target || lost < leastLost) || !enough && h.lowest > target &&
+			peak < h.lowest {
+			h.best, h.lowest, leastLost = jobs, peak, lost
 		}
 	}
 	h.last = len(h.sequence)
@@ -179,8 +182,8 @@ func (h *hybrid) guess(bytes graph.Bytes) int {
 	return max(1, len(h.sequence))
 }
 
-// try plans with a prefix and reports whether that reaches the target. It keeps what reaches it with the shortest prefix
-// that was tried, or else what is lowest.
+// try plans with a prefix and reports whether that reaches the target. It keeps what reaches it with the shortest
+// prefix that was tried, or else what is lowest.
 func (h *hybrid) try(k int, target graph.Bytes) bool {
 	jobs := h.plan(k, target)
 	peak := draft.SumOfPeaks(jobs)

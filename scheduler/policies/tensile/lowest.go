@@ -38,7 +38,10 @@ func (p *planner) lowest() (scheduler.Result, error) {
 	}) {
 		tried = append(tried, p.Drafts(draft.GraphOrder, p.options.style())) // what costs nothing is there in any case
 	}
-	slices.SortStableFunc(tried, func(a, b []*draft.Draft) int { return cmp.Compare(draft.SumOfPeaks(a), draft.SumOfPeaks(b)) })
+	slices.SortStableFunc(tried, func(a, b []*draft.Draft) int {
+		return cmp.Compare(draft.SumOfPeaks(a),
+			draft.SumOfPeaks(b))
+	})
 	for i, jobs := range tried {
 		result, err := p.Finish(jobs, 0, p.options.NoRelax)
 		if err != nil || i == len(tried)-1 || affordable(p.Session, &result, jobs) {

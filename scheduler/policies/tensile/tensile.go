@@ -20,7 +20,7 @@ type planner struct {
 // the order of the graph is tried too.
 func Plan(s *draft.Session) (scheduler.Result, error) {
 	r := &s.Request
-	least, err := r.CheckWorkingSets()
+	workingSets, err := r.CheckWorkingSets()
 	if err != nil {
 		return scheduler.Result{}, err
 	}
@@ -37,11 +37,11 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 		}
 		p.Stage(scheduler.Planning)
 	}
-	return p.within(least)
+	return p.within(workingSets)
 }
 
-// within plans until the packed plans fit the budget, no part of which may be below least.
-func (p *planner) within(least graph.Bytes) (scheduler.Result, error) {
+// within plans until the packed plans fit the budget. No target is below the working sets.
+func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
 	orders := []func(*graph.Graph) []graph.OpID{draft.EarlyUpdates, draft.GraphOrder}
 	if p.options.KeepOrder {
 		orders = orders[1:]
@@ -49,7 +49,7 @@ func (p *planner) within(least graph.Bytes) (scheduler.Result, error) {
 	var refused error
 	for _, order := range orders {
 		for _, alone := range []bool{p.options.NoHybrid, true} {
-			result, err := p.tighten(order, least, alone)
+			result, err := p.tighten(order, workingSets, alone)
 			if !errors.Is(err, scheduler.ErrNoPlan) {
 				return result, err
 			}
@@ -69,12 +69,13 @@ func (p *planner) within(least graph.Bytes) (scheduler.Result, error) {
 	return scheduler.Result{}, refused
 }
 
-// tighten plans, packs and lowers the target by what the packed plans lack, until they fit (Complete Scheduling, TENSILE
-// Algorithm 3, with packing in the loop). No plan is below least. What is left above the target after swaps that cost no
-// time, and unless swaps are to be alone after recomputations planned with them, is forced.
-func (p *planner) tighten(order func(*graph.Graph) []graph.OpID, least graph.Bytes, alone bool) (scheduler.Result, error) {
+// tighten plans, packs and lowers the target by what the packed plans lack, until they fit (Complete Scheduling,
+// TENSILE Algorithm 3, with packing in the loop). No plan is below the working sets. What is left above the target
+// after swaps that cost no time, and unless swaps are to be alone after recomputations planned with them, is forced.
+func (p *planner) tighten(order func(*graph.Graph) []graph.OpID, workingSets graph.Bytes,
+	alone bool) (scheduler.Result, error) {
 	h, r := newHybrid(p.Session, p.options, order), &p.Request
-	target := max(least, r.Budget-r.Budget/packing)
+	target := max(workingSets, r.Budget-r.Budget/packing)
 	rounds := p.options.MaxRounds
 	if rounds == 0 {
 		rounds = 12
@@ -107,17 +108,18 @@ func (p *planner) tighten(order func(*graph.Graph) []graph.OpID, least graph.Byt
 		if err != nil || result.Arena <= r.Budget {
 			return result, err
 		}
-		if !fits || target <= least || round == rounds {
+		if !fits || target <= workingSets || round == rounds {
 			_, why := r.WorkingSets()
 			last = &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
 				Why: "the tightest plan found packs into that" + draft.AtSwapLimit(jobs) + "; the largest steps alone: " + why}
 			return scheduler.Result{}, last
 		}
-		last = &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget, Why: "the tightest plan found packs into that"}
+		last = &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
+			Why: "the tightest plan found packs into that"}
 		if p.Spent() {
 			return scheduler.Result{}, &scheduler.WorkLimitError{Work: p.Work(), Last: last}
 		}
-		target = max(least, target-(result.Arena-r.Budget))
+		target = max(workingSets, target-(result.Arena-r.Budget))
 		p.Stage(scheduler.Planning)
 	}
 }
