@@ -32,7 +32,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// A variant without a latency takes what the job says; a job without variants has one per op, of which nothing is known.
+// A variant without a latency takes what the job says; a job without variants has one per op, of which nothing is
+// known.
 func TestVariant(t *testing.T) {
 	j := scheduler.Job{Latency: []time.Duration{5, 7}, Variants: [][]scheduler.Variant{{{Name: "a", Scratch: 64}}, {{}, {Name: "b", Latency: 3}}}}
 	for _, test := range []struct {
