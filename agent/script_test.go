@@ -17,7 +17,7 @@ import (
 	"tensile/wire"
 )
 
-// TestMachine plays the scripts in testdata to a machine, by datadriven. The commands, with what stands in their input:
+// TestMachine plays the scripts in testdata to a machine, by datadriven. Each takes a tenth of a second of the machine's time. The commands, with what stands in their input:
 //
 //	new                                  a new machine, online
 //	online | offline | tick | drain | quit
@@ -42,6 +42,7 @@ func TestMachine(t *testing.T) {
 // script is a machine and what it was told.
 type script struct {
 	m       *Machine
+	now     time.Duration
 	tickets map[string]Ticket // of the youngest job of each name
 	before  map[string]Ticket // of the one before that
 	out     strings.Builder   // the answer to the present command
@@ -53,7 +54,7 @@ var errScript = errors.New("it went wrong")
 func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	s.out.Reset()
 	if d.Cmd == "new" {
-		s.m, s.tickets, s.before = NewMachine("x1", "life", "device"), map[string]Ticket{}, map[string]Ticket{}
+		s.m, s.tickets, s.before = NewMachine(Process{Executor: "x1", Life: "life", Device: "device"}), map[string]Ticket{}, map[string]Ticket{}
 	}
 	s.step(s.input(t, d))
 	return s.out.String()
@@ -94,11 +95,11 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		epoch := intArg(t, d, "epoch")
 		return Input{Fetched: &Fetched{Ticket: ticket, Epoch: epoch, Proven: provenOf(epoch), Err: err, Again: again}}
 	case "kept":
-		r := &wire.Result{Plans: 1}
+		kept := &Kept{Ticket: s.tickets[job], Err: err}
 		if d.HasArg("saved") {
-			r.Saved = "FILE"
+			kept.Saved = "FILE"
 		}
-		return Input{Kept: &Kept{Ticket: s.tickets[job], Result: r, Err: err}}
+		return Input{Kept: kept}
 	}
 	return Input{Event: eventOf(t, job, d)}
 }
@@ -142,7 +143,8 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 			d.Fatalf(t, "%v", err)
 		}
 		line := &datadriven.TestData{Pos: d.Pos, CmdArgs: args}
-		w := wire.Order{Spec: wire.Spec{Name: job, Model: "net", Iterations: 10}, Epoch: intArg(t, line, "epoch"), Stop: line.HasArg("stop")}
+		w := wire.Order{Spec: wire.Spec{Name: job, Model: "net", Iterations: 10}, Epoch: intArg(t, line, "epoch"),
+			Stop: line.HasArg("stop")}
 		line.MaybeScanArgs(t, "seed", &w.Spec.Seed)
 		o.Jobs = append(o.Jobs, w)
 	}
@@ -152,7 +154,8 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 func provenOf(epoch int64) *Proven { return &Proven{&program.Program{Plan: &plan.Plan{Epoch: epoch}}} }
 
 func (s *script) step(in Input) {
-	for _, out := range s.m.Step(in) {
+	s.now += time.Second / 10
+	for _, out := range s.m.Step(s.now, in) {
 		if p := out.Prepare; p != nil {
 			s.before[p.Spec.Name] = s.tickets[p.Spec.Name]
 			s.tickets[p.Spec.Name] = p.Ticket

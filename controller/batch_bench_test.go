@@ -28,10 +28,10 @@ func BenchmarkCopies(b *testing.B) {
 				for b.Loop() {
 					m := NewMachine(Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile"})
 					if together {
-						submit(m, list)
+						submit(b, m, list)
 					} else {
 						for i := range list {
-							submit(m, list[i:i+1])
+							submit(b, m, list[i:i+1])
 						}
 					}
 					if n := len(m.active()); n != len(list) {
@@ -44,8 +44,7 @@ func BenchmarkCopies(b *testing.B) {
 }
 
 // submit has a machine take jobs, and makes the plans that it wants.
-func submit(m *Machine, list []Submission) {
-	planner := Planner{m.config, profile}
+func submit(b *testing.B, m *Machine, list []Submission) {
 	for in := (Input{Submit: list}); ; {
 		var p *Plan
 		for _, o := range m.Step(0, in) {
@@ -56,6 +55,6 @@ func submit(m *Machine, list []Submission) {
 		if p == nil {
 			return
 		}
-		in = Input{Planned: planner.Plan(p, func() bool { return false })}
+		in = Input{Planned: plannerOf(m.config, profile).Plan(b.Context(), p)}
 	}
 }

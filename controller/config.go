@@ -41,11 +41,3 @@ func (c Config) withDefaults() Config {
 	c.Horizon = cmp.Or(c.Horizon, 100)
 	return c
 }
-
-// Profile is what a job's ops take on the device, before anything was measured.
-type Profile struct {
-	Latency []time.Duration `json:"latency_ns"` // per op
-	Slack   []time.Duration `json:"slack_ns"`   // per op: by how much the latency may be off; may be nil
-	Scratch []graph.Bytes   `json:"scratch"`    // per op
-	Variant []string        `json:"variant"`    // per op
-}

@@ -13,7 +13,7 @@ func tightJob(t *testing.T, seed uint64) (*world, *job) {
 	w := calmWorld(t, seed, 0)
 	g := w.submit("a", endless)
 	w.run(3)
-	tight := w.record("a").Arena * 8 / 10
+	tight := w.recordOf("a").Arena * 8 / 10
 	w = calmWorld(t, seed, tight)
 	w.graphs[g.Digest()] = g
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
@@ -26,10 +26,10 @@ func tightJob(t *testing.T, seed uint64) (*world, *job) {
 
 // errand is the answer to the errand that a machine has after an input; nil: it has none.
 func (w *world) errand(in Input) *Planned {
+	w.clock += time.Minute // whatever rest there was is over
 	for _, o := range w.machine.Step(w.clock, in) {
 		if o.Plan != nil {
-			planner := Planner{w.machine.config, w.profile}
-			return planner.Plan(o.Plan, func() bool { return false })
+			return plannerOf(w.machine.config, w.profile).Plan(w.t.Context(), o.Plan)
 		}
 	}
 	return nil

@@ -21,7 +21,12 @@ type errand struct {
 	jobs     []*job // in the order of the Plan
 	admitted int
 	reason   string // why those that are admitted are planned for again, if nothing else is
+	asked    time.Duration
 }
+
+// restFactor is how many times as long as plans were made no drift of latencies has plans made again, so that planning for
+// noise takes at most a tenth of a core.
+const restFactor = 9
 
 // improves reports whether the errand is for better plans alone.
 func (e *errand) improves() bool { return e.admitted == len(e.jobs) }
@@ -40,7 +45,7 @@ func (m *Machine) ask() {
 		return
 	}
 	m.ticket++
-	e := &errand{ticket: m.ticket, jobs: active, admitted: len(active), reason: m.want.better}
+	e := &errand{ticket: m.ticket, jobs: active, admitted: len(active), reason: m.want.better, asked: m.now}
 	if admit {
 		e.jobs = append(e.jobs, waiting...)
 		m.want.admission = false
@@ -91,6 +96,7 @@ func (m *Machine) planned(p *Planned) {
 		return
 	}
 	m.errand, m.changed = nil, true
+	m.rest = m.now + restFactor*(m.now-e.asked)
 	for i, profile := range p.New {
 		if j := e.jobs[i]; j.profile == nil {
 			j.profile = &profile

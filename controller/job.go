@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -13,13 +14,13 @@ type job struct {
 	record  wire.Record
 	written wire.Record // as it was stored last
 	graph   *graph.Graph
-	profile *Profile        // nil: not made yet
-	latency []time.Duration // per op: the profile, and then a moving average of what was measured
-	spare   []time.Duration // per op: by how much the latency may be off, before anything was measured; may be nil
-	assumed time.Duration   // the sum of latencies when plans were last asked for (s of TENSILE, section IV-E)
-	reports int             // since then
-	learnt  bool            // latencies were measured
-	pace    time.Duration   // of an iteration: a moving average; 0: not known yet
+	profile *planner.Profile // nil: not made yet
+	latency []time.Duration  // per op: the profile, and then a moving average of what was measured
+	spare   []time.Duration  // per op: by how much the latency may be off, before anything was measured; may be nil
+	assumed time.Duration    // the sum of latencies when plans were last asked for (s of TENSILE, section IV-E)
+	reports int              // since then
+	learnt  bool             // latencies were measured
+	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
 	heard   losses
 	tried   []string  // executors at which it could not begin
 	batch   *batch    // with which it was submitted; nil: it was taken

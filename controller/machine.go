@@ -19,8 +19,9 @@ type Machine struct {
 	last      int64        // Record.Order of the youngest job
 	line      correct.Line // by which profiles are wrong on the device, as the jobs so far have shown
 
-	errand *errand // the plans that are being made; nil: none
-	ticket int64   // of the newest errand
+	errand *errand       // the plans that are being made; nil: none
+	ticket int64         // of the newest errand
+	rest   time.Duration // until when no drift of latencies has plans made
 	want   wants
 	noPlan string // why there were no new plans, as it was said last
 

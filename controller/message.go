@@ -5,6 +5,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/predictor/correct"
 	"tensile/program"
 	"tensile/wire"
@@ -81,25 +82,25 @@ type Plan struct {
 // Candidate is a job that is to be planned for. Whoever makes the plan may keep and read all of it: the machine changes
 // nothing that it has given away.
 type Candidate struct {
-	Spec     wire.Spec       `json:"spec"`
-	Epoch    int64           `json:"epoch"` // of the plan
-	Graph    *graph.Graph    `json:"-"`
-	Profile  *Profile        `json:"-"`             // nil: it is to be made
-	Latency  []time.Duration `json:"-"`             // per op; nil without a profile
-	Slack    []time.Duration `json:"-"`             // per op: by how much the latency may be off; may be nil
-	Measured bool            `json:"measured"`      // latencies follow what ops took in this run
-	Fresh    bool            `json:"fresh"`         // whether it fits alone is not known yet
-	Left     int             `json:"left"`          // iterations over which a better plan can pay
-	Has      *Layout         `json:"has,omitempty"` // its newest; nil: none
+	Spec     wire.Spec        `json:"spec"`
+	Epoch    int64            `json:"epoch"` // of the plan
+	Graph    *graph.Graph     `json:"-"`
+	Profile  *planner.Profile `json:"-"`             // nil: it is to be made
+	Latency  []time.Duration  `json:"-"`             // per op; nil without a profile
+	Slack    []time.Duration  `json:"-"`             // per op: by how much the latency may be off; may be nil
+	Measured bool             `json:"measured"`      // latencies follow what ops took in this run
+	Fresh    bool             `json:"fresh"`         // whether it fits alone is not known yet
+	Left     int              `json:"left"`          // iterations over which a better plan can pay
+	Has      *Layout          `json:"has,omitempty"` // its newest; nil: none
 }
 
 // Planned answers a Plan.
 type Planned struct {
-	Ticket int64           `json:"ticket"`
-	Jobs   []PlannedJob    `json:"jobs"`              // for the first jobs of the Plan, as many as fit; none: there are no plans
-	New    map[int]Profile `json:"profiles,omitzero"` // that were made, by the index of the candidate
-	Why    *NoPlan         `json:"why,omitzero"`      // there are no more
-	Never  map[int]string  `json:"never,omitzero"`    // why a job cannot even run alone, by the index of the candidate
+	Ticket int64                   `json:"ticket"`
+	Jobs   []PlannedJob            `json:"jobs"`              // for the first jobs of the Plan, as many as fit; none: there are no plans
+	New    map[int]planner.Profile `json:"profiles,omitzero"` // that were made, by the index of the candidate
+	Why    *NoPlan                 `json:"why,omitzero"`      // there are no more
+	Never  map[int]string          `json:"never,omitzero"`    // why a job cannot even run alone, by the index of the candidate
 }
 
 // PlannedJob is what a job would change to.

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -23,7 +25,7 @@ type world struct {
 	mail      []func() // messages on their way, in any order
 	calm      bool     // nothing is lost or doubled, nobody crashes any more
 	late      bool     // plans take their time, as messages do; otherwise they are made at once
-	profile   func(*graph.Graph) (Profile, error)
+	profile   func(*graph.Graph) (planner.Profile, error)
 	clock     time.Duration
 	errands   []func() // plans that are made when what is being done is done
 	busy      bool     // errands are being done
@@ -34,6 +36,9 @@ type world struct {
 	graphs  map[graph.Digest]*graph.Graph
 	layouts map[string][]*wire.Layout
 	orders  map[string]wire.Orders
+
+	recording bytes.Buffer
+	recorder  *Recorder // of the machine that there is now; nil: none
 
 	answers []wire.Answer
 	lines   []string
@@ -62,12 +67,10 @@ type fakeJob struct {
 }
 
 // profile gives each op a latency that depends on nothing but its number.
-func profile(g *graph.Graph) (Profile, error) {
-	var p Profile
+func profile(g *graph.Graph) (planner.Profile, error) {
+	var p planner.Profile
 	for op := range g.Ops {
 		p.Latency = append(p.Latency, time.Duration(1+op%7)*10*time.Microsecond)
-		p.Scratch = append(p.Scratch, 0)
-		p.Variant = append(p.Variant, "")
 	}
 	return p, nil
 }
@@ -95,7 +98,14 @@ func (w *world) send(deliver func()) {
 
 func (w *world) step(in Input) {
 	w.clock += time.Millisecond
-	w.carryOut(w.machine.Step(w.clock, in))
+	outputs := w.machine.Step(w.clock, in)
+	w.recorder.step(w.clock, in, outputs)
+	w.carryOut(outputs)
+}
+
+// plannerOf is a planner of a device as a machine's configuration has it.
+func plannerOf(c Config, profile func(*graph.Graph) (planner.Profile, error)) *Planner {
+	return &Planner{c, planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Profile: profile}}
 }
 
 // plan does an errand of the machine that there is now.
@@ -103,8 +113,7 @@ func (w *world) plan(p *Plan) {
 	machine := w.machine
 	do := func() {
 		if w.machine == machine {
-			planner := Planner{machine.config, w.profile}
-			w.step(Input{Planned: planner.Plan(p, func() bool { return false })})
+			w.step(Input{Planned: plannerOf(machine.config, w.profile).Plan(w.t.Context(), p)})
 		}
 	}
 	if w.late {
@@ -307,12 +316,33 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	w.machine = m
-	w.carryOut(m.Resume(w.clock))
+	if w.recorder != nil {
+		w.replay()
+		w.record(s)
+	}
+	outputs := m.Resume(w.clock)
+	w.recorder.resume(w.clock, outputs)
+	w.carryOut(outputs)
+}
+
+// record begins a recording of a machine that was made from what was stored.
+func (w *world) record(s Stored) {
+	w.recording.Reset()
+	w.recorder = NewRecorder(&w.recording, func(err error) { w.t.Error(err) })
+	w.recorder.begin(w.config, s)
+}
+
+// replay wants another machine to do what the one did that was recorded.
+func (w *world) replay() {
+	w.t.Helper()
+	if _, err := Replay(&w.recording); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // stored is what the bus has, but for records.
 func (w *world) stored() Stored {
-	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Profiles: map[graph.Digest]*Profile{}}
+	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Profiles: map[graph.Digest]*planner.Profile{}}
 	for digest, g := range w.graphs {
 		p, err := w.profile(g)
 		if err != nil {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -8,23 +9,22 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
-	"tensile/peak"
+	"tensile/planner"
 	"tensile/predictor/correct"
 	"tensile/program"
 	"tensile/scheduler"
-	"tensile/scheduler/policies"
 	"tensile/wire"
 )
 
 // Planner makes the plans that a [Machine] asks for. It is pure, and slow: whoever runs a machine has it work beside that.
 type Planner struct {
 	Config
-	Profile func(*graph.Graph) (Profile, error) // of a graph on the device; an error if that cannot execute it
+	On planner.Device
 }
 
-// Plan does an errand. Once stop returns true, which it asks again and again, what it returns is worth nothing.
-func (p *Planner) Plan(q *Plan, stop func() bool) *Planned {
-	w := work{Planner: p, plan: q, stop: stop, answer: &Planned{Ticket: q.Ticket}, profiles: make(map[graph.Digest]*Profile)}
+// Plan does an errand. Once ctx is done it returns soon, and what it returns is worth nothing.
+func (p *Planner) Plan(ctx context.Context, q *Plan) *Planned {
+	w := work{Planner: p, ctx: ctx, plan: q, answer: &Planned{Ticket: q.Ticket}, profiles: make(map[graph.Digest]*planner.Profile)}
 	if w.profile(); len(w.answer.Never) > 0 {
 		return w.answer
 	}
@@ -46,11 +46,11 @@ func (p *Planner) Plan(q *Plan, stop func() bool) *Planned {
 // work is one errand of a planner.
 type work struct {
 	*Planner
+	ctx      context.Context
 	plan     *Plan
-	stop     func() bool
 	answer   *Planned
-	profiles map[graph.Digest]*Profile // that were made
-	jobs     []scheduler.Job           // per candidate
+	profiles map[graph.Digest]*planner.Profile // that were made
+	jobs     []scheduler.Job                   // per candidate
 }
 
 // profile gives candidates what they have not: profiles, and latencies by these and by what other jobs have taught. Copies share
@@ -60,7 +60,7 @@ func (w *work) profile() {
 		if c.Profile == nil {
 			p := w.profiles[c.Spec.Graph]
 			if p == nil {
-				made, err := w.Planner.Profile(c.Graph)
+				made, err := w.On.Profile(c.Graph)
 				if err != nil {
 					w.never(i, fmt.Sprintf("job %s cannot run here: %v", c.Spec.Name, err))
 					continue
@@ -69,15 +69,15 @@ func (w *work) profile() {
 				w.profiles[c.Spec.Graph] = p
 			}
 			if w.answer.New == nil {
-				w.answer.New = make(map[int]Profile)
+				w.answer.New = make(map[int]planner.Profile)
 			}
 			w.answer.New[i] = *p
 			c.Profile = p
 			c.Latency, c.Slack = expected(c.Graph, p, w.plan.Line)
 		}
-		w.jobs = append(w.jobs, scheduler.Job{Name: c.Spec.Name, Epoch: c.Epoch, Graph: c.Graph, Latency: c.Latency, Slack: c.Slack,
-			Variants: scheduler.OneVariant(c.Profile.Variant, c.Profile.Scratch), Measured: c.Measured, Weight: c.Spec.Priority,
-			MaxSwapRate: c.Spec.SwapRate})
+		j := c.Profile.Job(c.Spec.Name, c.Epoch, c.Graph)
+		j.Latency, j.Slack, j.Measured, j.Weight, j.MaxSwapRate = c.Latency, c.Slack, c.Measured, c.Spec.Priority, c.Spec.SwapRate
+		w.jobs = append(w.jobs, j)
 	}
 }
 
@@ -93,17 +93,15 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	result, err := policies.Schedule(w.request(w.jobs[:n]), w.stop)
+	planned, err := planner.Plan(w.ctx, w.request(w.jobs[:n]))
 	if err != nil {
 		return nil, err
 	}
 	jobs := make([]PlannedJob, n)
-	for i, s := range result.Jobs {
+	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]
-		l, err := prove(c.Graph, w.Align, &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch, Arena: s.Layout.Arena})
-		if err != nil {
-			return nil, fmt.Errorf("the plan of job %s is wrong, please report this: %w", c.Spec.Name, err)
-		}
+		l := &Layout{Peak: s.Footprint.Peak, program: planned.Programs[i],
+			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch, Arena: s.Layout.Arena}}
 		jobs[i] = PlannedJob{Phase: s.Phase, Out: s.Out, In: s.In}
 		if c.Has == nil || !same(c.Has.Wire, l.Wire) {
 			jobs[i].Layout = l
@@ -114,7 +112,9 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 }
 
 func (w *work) request(jobs []scheduler.Job) scheduler.Request {
-	return scheduler.Request{Policy: w.Policy, Budget: w.Budget, Out: w.Out, In: w.In, Align: w.Align, Options: w.Options, Jobs: jobs}
+	r := w.On.Request(jobs...)
+	r.Policy, r.Budget, r.Options = w.Policy, w.Budget, w.Options
+	return r
 }
 
 // possible finds the fresh candidates that do not even fit alone. Copies are tried once.
@@ -131,7 +131,7 @@ func (w *work) possible() {
 		at, k := w.plan.Admitted+i, kind{c.Spec.Graph, c.Spec.SwapRate}
 		why, known := tried[k]
 		if !known {
-			if _, err := policies.Schedule(w.request(w.jobs[at:at+1]), w.stop); err != nil {
+			if _, err := planner.Schedule(w.ctx, w.request(w.jobs[at:at+1])); err != nil {
 				why = w.alone(at, err)
 			}
 			tried[k] = why
@@ -159,7 +159,7 @@ func (w *work) alone(candidate int, err error) string {
 func (w *work) bisect(err error) ([]PlannedJob, error) {
 	var plans []PlannedJob
 	fits, fails := w.plan.Admitted, len(w.plan.Jobs)
-	for fails-fits > 1 && !w.stop() {
+	for fails-fits > 1 && w.ctx.Err() == nil {
 		step := fits - w.plan.Admitted
 		n := min(fits+step+1, (fits+fails)/2)
 		if p, e := w.schedule(n); e == nil {
@@ -177,16 +177,6 @@ func noPlan(err error) *NoPlan {
 		n.Need, n.Budget = over.Need, over.Budget
 	}
 	return n
-}
-
-// prove returns a layout whose program was checked.
-func prove(g *graph.Graph, align graph.Bytes, w *wire.Layout) (*Layout, error) {
-	placed := program.Layout{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: align}
-	compiled, err := program.Prove(g, w.Plan, &placed, program.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return &Layout{Wire: w, program: compiled, Peak: peak.Of(g, w.Plan).Peak}, nil
 }
 
 // same reports whether two layouts have a job do the same.
@@ -230,7 +220,7 @@ func copying(s *program.Section, out, in cost.Link) time.Duration {
 
 // expected are the latencies of a graph's ops by its profile and what other jobs have taught, and by how much they may be off (nil
 // if the profile does not say).
-func expected(g *graph.Graph, p *Profile, line correct.Line) (latency, slack []time.Duration) {
+func expected(g *graph.Graph, p *planner.Profile, line correct.Line) (latency, slack []time.Duration) {
 	latency = make([]time.Duration, len(p.Latency))
 	if p.Slack != nil {
 		slack = make([]time.Duration, len(latency))

@@ -9,6 +9,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/recording"
+	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -41,10 +42,10 @@ type line struct {
 
 // stored is a Stored without its graphs.
 type stored struct {
-	Records  []wire.Record             `json:"records"`
-	Layouts  map[string][]*wire.Layout `json:"layouts"`
-	Orders   map[string]wire.Orders    `json:"orders"`
-	Profiles map[graph.Digest]*Profile `json:"profiles"`
+	Records  []wire.Record                     `json:"records"`
+	Layouts  map[string][]*wire.Layout         `json:"layouts"`
+	Orders   map[string]wire.Orders            `json:"orders"`
+	Profiles map[graph.Digest]*planner.Profile `json:"profiles"`
 }
 
 // begin writes what a machine starts from.
@@ -103,7 +104,7 @@ func Replay(in io.Reader) (steps int, err error) {
 		switch {
 		case l.Machine != "":
 			if l.Machine != recorded {
-				return steps, r.Errorf("it is a recording of %s, not of a controller", l.Machine)
+				return steps, r.Errorf("it is a recording of an %s, not of a controller", l.Machine)
 			}
 			continue
 		case l.Graph != nil:

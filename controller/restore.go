@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/peak"
+	"tensile/planner"
+	"tensile/program"
 	"tensile/wire"
 )
 
@@ -16,7 +19,7 @@ type Stored struct {
 	Layouts map[string][]*wire.Layout // per job
 	Orders  map[string]wire.Orders    // per executor, the newest
 
-	Profiles map[graph.Digest]*Profile // of the graphs
+	Profiles map[graph.Digest]*planner.Profile // of the graphs
 }
 
 // Restore returns the machine of a controller that goes on where another ended. Executors keep their names; those that
@@ -100,10 +103,12 @@ func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
 		if w.Plan.Epoch > j.record.Epoch || w.Plan.Epoch < j.record.Applied || j.record.Phase == wire.Queued {
 			continue
 		}
-		l, err := prove(j.graph, align, w)
+		placed := program.Layout{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: align}
+		proven, err := program.Prove(j.graph, w.Plan, &placed, program.Options{})
 		if err != nil {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}
+		l := &Layout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, program: proven}
 		granted := l.epoch() <= j.record.Granted
 		j.layouts = append(j.layouts, &layout{*l, granted, granted})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/limit"
+	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -16,12 +17,10 @@ import (
 type Options struct {
 	Config
 
-	// Profile is what ops of a graph take on the device; an error if that cannot execute the graph.
-	Profile func(*graph.Graph) (Profile, error)
+	On planner.Device // what is planned for; Config.Device, Align, Out and In follow from it
 
-	// Plan makes plans, on a goroutine of its own, until stop says that nobody wants them any more; nil: a Planner with
-	// Config and Profile does.
-	Plan func(q *Plan, stop func() bool) *Planned
+	// Plan makes plans, on a goroutine of its own, until ctx is done: then nobody wants them any more. Nil: a Planner does.
+	Plan func(ctx context.Context, q *Plan) *Planned
 
 	// Launch starts an executor process by this name, which joins by itself; ended is called once when it has ended, with
 	// the reason in one line. Nil: executors are started by hand.
@@ -45,13 +44,14 @@ const beat = time.Second
 
 // Run is a controller on a bus, until ctx is done. It takes up what one before it has stored there.
 func Run(ctx context.Context, bus wire.Bus, o Options) error {
+	o.Device, o.Align, o.Out, o.In = o.On.Identity, o.On.Align, o.On.Out, o.On.In
 	o.Config = o.Config.withDefaults()
 	o.Watched = o.Launch != nil
 	if o.Trouble == nil {
 		o.Trouble = func() string { return "" }
 	}
 	if o.Plan == nil {
-		o.Plan = (&Planner{o.Config, o.Profile}).Plan
+		o.Plan = (&Planner{o.Config, o.On}).Plan
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, 1024), waiting: make(map[int64]chan<- wire.Answer), removed: make(map[graph.Digest]bool)}
@@ -261,7 +261,7 @@ func (r *runner) begin(p *Plan) {
 	r.stop = cancel
 	r.errands.Go(func() {
 		defer cancel()
-		planned := r.options.Plan(p, func() bool { return ctx.Err() != nil })
+		planned := r.options.Plan(ctx, p)
 		if ctx.Err() == nil {
 			r.put(input{Input: Input{Planned: planned}})
 		}

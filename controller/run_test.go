@@ -34,12 +34,12 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Settle: 1, Alpha: 1}
-	f := &office{t: t, bus: localbus.New(), planner: &Planner{c, profile}, plans: make(chan *Plan, 1), let: make(chan struct{}),
+	f := &office{t: t, bus: localbus.New(), planner: plannerOf(c, profile), plans: make(chan *Plan, 1), let: make(chan struct{}),
 		ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	f.end = cancel
 	ready := make(chan struct{})
-	o := Options{Config: c, Profile: profile, Plan: f.plan, Log: func(string) {}, Ready: func() { close(ready) },
+	o := Options{Config: c, On: f.planner.On, Plan: f.plan, Log: func(string) {}, Ready: func() { close(ready) },
 		Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) },
 		Record:    NewRecorder(&f.recording, func(err error) { t.Error(err) })}
 	go func() { f.ended <- Run(ctx, f.bus, o) }()
@@ -48,16 +48,14 @@ func newOffice(t *testing.T) *office {
 }
 
 // plan is a planner that waits until it is let on, or nobody wants its plan any more.
-func (f *office) plan(p *Plan, stop func() bool) *Planned {
+func (f *office) plan(ctx context.Context, p *Plan) *Planned {
 	f.plans <- p
-	for !stop() {
-		select {
-		case <-f.let:
-			return f.planner.Plan(p, stop)
-		case <-time.After(time.Second / 4):
-		}
+	select {
+	case <-f.let:
+		return f.planner.Plan(ctx, p)
+	case <-ctx.Done():
+		return nil
 	}
-	return nil
 }
 
 // close ends the controller.
@@ -164,12 +162,14 @@ func TestArrivalCancels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newOffice(t)
 		f.beat("lab", 1)
+		synctest.Wait()
 		answer := f.submit("a", 1)
 		p := <-f.plans
 		f.let <- struct{}{}
 		if a := <-answer; a.Error != "" || a.Jobs[0].Phase != wire.Starting {
 			t.Fatalf("the job was taken with %+v", a)
 		}
+		time.Sleep(10 * time.Second) // after plans were made, none are made for drift for a while
 		f.beat("lab", 2, wire.JobStatus{Name: "a", ID: 1, State: wire.Running, Epoch: 1})
 		synctest.Wait()
 		data, err := f.bus.Load(t.Context(), wire.Bucket("lab"), wire.LayoutObject("a", 1))
@@ -197,7 +197,7 @@ func TestArrivalCancels(t *testing.T) {
 		if both.Admitted != 1 || len(both.Jobs) != 2 || both.Ticket <= better.Ticket {
 			t.Errorf("after an arrival plan %d is made for %d of %d jobs", both.Ticket, both.Admitted, len(both.Jobs))
 		}
-		time.Sleep(time.Second) // the planner that was given up has ended
+		synctest.Wait() // the planner that was given up has ended
 		f.let <- struct{}{}
 		if a := <-answer; a.Error != "" || a.Jobs[0].Phase != wire.Starting {
 			t.Errorf("the job was taken with %+v", a)
@@ -235,7 +235,7 @@ func TestReplayDiffers(t *testing.T) {
 		}
 		for _, test := range []struct{ from, to, want string }{
 			{`"granted_epoch":1`, `"granted_epoch":2`, "was "},
-			{`"machine":"controller"`, `"machine":"agent"`, "line 1: it is a recording of agent, not of a controller"},
+			{`"machine":"controller"`, `"machine":"agent"`, "line 1: it is a recording of an agent, not of a controller"},
 			{`"in":{`, `"inn":{`, `unknown field "inn"`},
 		} {
 			if !strings.Contains(text, test.from) {

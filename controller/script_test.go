@@ -13,6 +13,7 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -87,7 +88,7 @@ func (s *script) budget(t *testing.T, d *datadriven.TestData) {
 // restart begins another machine with what is stored.
 func (s *script) restart(t *testing.T) {
 	stored := Stored{Graphs: map[graph.Digest]*graph.Graph{s.graph.Digest(): s.graph}, Layouts: s.layouts, Orders: s.orders,
-		Profiles: map[graph.Digest]*Profile{s.graph.Digest(): s.profile()}}
+		Profiles: map[graph.Digest]*planner.Profile{s.graph.Digest(): s.profile()}}
 	for _, r := range s.records {
 		stored.Records = append(stored.Records, r)
 	}
@@ -99,7 +100,7 @@ func (s *script) restart(t *testing.T) {
 	s.do(m.Resume(s.now))
 }
 
-func (s *script) profile() *Profile {
+func (s *script) profile() *planner.Profile {
 	p, _ := profile(s.graph)
 	return &p
 }
@@ -212,7 +213,7 @@ func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
 	for i, c := range s.asked.Jobs {
 		if c.Profile == nil {
 			if p.New == nil {
-				p.New = make(map[int]Profile)
+				p.New = make(map[int]planner.Profile)
 			}
 			p.New[i] = *s.profile()
 		}
@@ -226,8 +227,7 @@ func (s *script) plannedJob(t *testing.T, line *datadriven.TestData, c *Candidat
 	unlimited.Budget = 0
 	fresh := *c
 	fresh.Has = nil
-	planner := Planner{unlimited, profile}
-	j := planner.Plan(&Plan{Jobs: []Candidate{fresh}, Admitted: 1}, func() bool { return false }).Jobs[0]
+	j := plannerOf(unlimited, profile).Plan(t.Context(), &Plan{Jobs: []Candidate{fresh}, Admitted: 1}).Jobs[0]
 	var arena int64
 	line.ScanArgs(t, "arena", &arena)
 	if need := j.Layout.Wire.Arena; graph.Bytes(arena) < need {

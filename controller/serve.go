@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/wire"
 )
 
 // restore makes the machine from what is stored.
 func (r *runner) restore() error {
 	s := Stored{Graphs: map[graph.Digest]*graph.Graph{}, Layouts: map[string][]*wire.Layout{}, Orders: map[string]wire.Orders{},
-		Profiles: map[graph.Digest]*Profile{}}
+		Profiles: map[graph.Digest]*planner.Profile{}}
 	var problems []error
 	err := r.present(wire.RecordKey("*"), func(value []byte) {
 		record, err := wire.DecodeAs[wire.Record](value)
@@ -69,7 +70,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 	}
 	s.Graphs[record.Spec.Graph] = g
 	if s.Profiles[record.Spec.Graph] == nil {
-		p, err := r.options.Profile(g)
+		p, err := r.options.On.Profile(g)
 		if err != nil {
 			return fmt.Errorf("job %s: %w", record.Spec.Name, err)
 		}

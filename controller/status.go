@@ -222,7 +222,7 @@ func (m *Machine) report(r *wire.Report) {
 	j.learnt = true
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
-	if j.reports++; j.reports < m.config.Settle || r.Epoch != j.record.Epoch {
+	if j.reports++; j.reports < m.config.Settle || r.Epoch != j.record.Epoch || m.now < m.rest {
 		return
 	}
 	if rate := correct.Drift(j.latencySum(), j.assumed); rate > m.config.Threshold {

@@ -14,7 +14,8 @@ import (
 	"tensile/program"
 )
 
-// TestMachine plays the scripts in testdata to a machine, by datadriven. Times are durations from the start. The commands:
+// TestMachine plays the scripts in testdata to a machine, by datadriven. Times are durations from the start. The
+// commands:
 //
 //	job iterations=N                      a new machine, at home
 //	program name=P arena=KIB [prologue=(KIND, ...)] [body=(KIND, ...)] [epilogue=(KIND, ...)]
@@ -80,7 +81,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 
 // sayState prints the machine's state unless it was printed last.
 func (s *script) sayState() {
-	state := fmt.Sprintf("%s: %d in flight, %d copies in, %d copies out, %d plans, away %v\n", s.m.State(), len(s.m.runs),
+	state := fmt.Sprintf("%s: %d in flight, %d copies in, %d copies out, %d plans, away %v\n", s.m.State(),
+		len(s.m.runs),
 		s.m.Queue(program.CopyIn).Copies, s.m.Queue(program.CopyOut).Copies, s.m.Plans(), s.m.Transition())
 	if state != s.state {
 		s.out.WriteString(state)
@@ -92,7 +94,8 @@ func (s *script) sayState() {
 func (s *script) define(t *testing.T, d *datadriven.TestData) {
 	var name string
 	d.ScanArgs(t, "name", &name)
-	p := &program.Program{Arena: graph.Bytes(intArg(t, d, "arena")) * graph.KiB, Plan: &plan.Plan{Epoch: int64(len(s.programs) + 1)}}
+	p := &program.Program{Arena: graph.Bytes(intArg(t, d, "arena")) * graph.KiB,
+		Plan: &plan.Plan{Epoch: int64(len(s.programs) + 1)}}
 	sections := []*program.Section{&p.Prologue, &p.Body, &p.Epilogue}
 	for i, part := range []string{"prologue", "body", "epilogue"} {
 		s.names[sections[i]] = part + " of " + name
@@ -109,12 +112,14 @@ func (s *script) define(t *testing.T, d *datadriven.TestData) {
 	s.programs[name] = p
 }
 
-var kinds = map[string]program.Kind{"kernel": program.Kernel, "poison": program.Poison, "in": program.In, "out": program.Out,
+var kinds = map[string]program.Kind{"kernel": program.Kernel, "poison": program.Poison, "in": program.In,
+	"out":  program.Out,
 	"load": program.Load, "read": program.Read}
 
 // add appends a command of a kind to a section, on its lane, and a step to the plan if it is a kernel.
 func add(section *program.Section, k program.Kind, p *plan.Plan) {
-	lane := map[program.Kind]program.Lane{program.Kernel: program.Compute, program.Poison: program.Compute, program.In: program.CopyIn,
+	lane := map[program.Kind]program.Lane{program.Kernel: program.Compute, program.Poison: program.Compute,
+		program.In:  program.CopyIn,
 		program.Out: program.CopyOut, program.Load: program.Host, program.Read: program.Host}[k]
 	c := program.Command{Kind: k, Lane: lane, Slot: len(p.Steps), Bytes: graph.KiB}
 	if k == program.Kernel {
@@ -179,7 +184,8 @@ func (s *script) step(in Input) {
 }
 
 func (s *script) report(r *Report) {
-	fmt.Fprintf(&s.out, "report iteration %d of epoch %d: %v to %v, steps %v, stall %v", r.Iteration, r.Epoch, r.Begin, r.End, r.Steps, r.Stall)
+	fmt.Fprintf(&s.out, "report iteration %d of epoch %d: %v to %v, steps %v, stall %v", r.Iteration, r.Epoch, r.Begin,
+		r.End, r.Steps, r.Stall)
 	for _, c := range r.Copies {
 		fmt.Fprintf(&s.out, ", %s %v to %v", c.Kind, c.Start, c.End)
 	}

@@ -52,8 +52,8 @@ func TestVariant(t *testing.T) {
 	if got := j.Variant(1, 0); got != (scheduler.Variant{Latency: 7}) {
 		t.Errorf("without variants: %+v", got)
 	}
-	one := scheduler.OneVariant([]string{"x", "y"}, []graph.Bytes{1, 2})
-	if !slices.Equal(one[1], []scheduler.Variant{{Name: "y", Scratch: 2}}) || len(one) != 2 {
+	one := scheduler.OneVariant([]graph.Bytes{1, 2})
+	if !slices.Equal(one[1], []scheduler.Variant{{Scratch: 2}}) || len(one) != 2 {
 		t.Errorf("one variant each: %+v", one)
 	}
 }

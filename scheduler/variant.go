@@ -14,15 +14,11 @@ type Variant struct {
 	Latency time.Duration // 0: that of the job for the op
 }
 
-// OneVariant returns Job.Variants for a caller that knows one variant per op. Without names plans name no variants,
-// which stands for the device's first.
-func OneVariant(names []string, scratch []graph.Bytes) [][]Variant {
+// OneVariant returns Job.Variants for a caller that knows nothing but the scratch of one variant per op.
+func OneVariant(scratch []graph.Bytes) [][]Variant {
 	all := make([][]Variant, len(scratch))
 	for op, bytes := range scratch {
 		all[op] = []Variant{{Scratch: bytes}}
-		if names != nil {
-			all[op][0].Name = names[op]
-		}
 	}
 	return all
 }

@@ -1,6 +1,8 @@
-// Package golden compares what code does with files that show it, and rewrites these with -rewrite, the flag of datadriven.
+// Package golden compares what code does with files that show it, and rewrites these with -rewrite, the flag of
+// datadriven.
 //
-// Scripts for machines are played by datadriven itself. "make golden" finds the packages whose tests import one of the two.
+// Scripts for machines are played by datadriven itself. "make golden" finds the packages whose tests import one of the
+// two.
 package golden
 
 import (

@@ -15,6 +15,8 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/planner"
+	"tensile/scheduler"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -25,7 +27,7 @@ type world struct {
 	rng        *rand.Rand
 	open       func() device.Device // for a new executor
 	config     controller.Config
-	profile    func(*graph.Graph) (controller.Profile, error)
+	profile    func(*graph.Graph) (planner.Profile, error)
 	clock      time.Duration
 	controller *controller.Machine
 	processes  map[string]*process // by key
@@ -70,14 +72,14 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 	facts := d.Facts()
 	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
 		Watched: true}
-	w.profile = func(g *graph.Graph) (controller.Profile, error) {
+	w.profile = func(g *graph.Graph) (planner.Profile, error) {
 		d := open()
 		defer d.Close()
-		var p controller.Profile
+		var p planner.Profile
 		for op := range g.Ops {
 			v := d.Variants(g, graph.OpID(op))[0]
 			p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
-			p.Scratch, p.Variant = append(p.Scratch, v.Scratch), append(p.Variant, v.Name)
+			p.Variants = append(p.Variants, []scheduler.Variant{{Name: v.Name, Scratch: v.Scratch}})
 		}
 		return p, nil
 	}
@@ -114,10 +116,12 @@ func (w *world) step(in controller.Input) {
 // plan has plans made, which come when they come, unless the controller has died meanwhile.
 func (w *world) plan(p *controller.Plan) {
 	m := w.controller
-	planner := controller.Planner{Config: w.config, Profile: w.profile}
+	c := w.config
+	on := planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Profile: w.profile}
 	w.surely(func() {
 		if w.controller == m {
-			w.step(controller.Input{Planned: planner.Plan(p, func() bool { return false })})
+			planner := controller.Planner{Config: c, On: on}
+			w.step(controller.Input{Planned: planner.Plan(w.t.Context(), p)})
 		}
 	})
 }
@@ -175,7 +179,7 @@ func (w *world) order(o wire.Orders) {
 func (w *world) launch(name, key string) {
 	w.lives++
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(), arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
-	p.agent = agent.NewMachine(name, p.life, p.device.Identity())
+	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
 	p.host = executor.NewObserved(p.device, 0, p.observe)
 	w.processes[key] = p
 	online := true
@@ -185,7 +189,7 @@ func (w *world) launch(name, key string) {
 // step is the agent's runner.
 func (p *process) step(in agent.Input) {
 	w := p.w
-	for _, o := range p.agent.Step(in) {
+	for _, o := range p.agent.Step(w.clock, in) {
 		switch {
 		case o.Prepare != nil:
 			w.surely(func() { p.alive(agent.Input{Prepared: p.prepare(o.Prepare)}) })
@@ -260,14 +264,14 @@ func (p *process) submit(o *agent.Open) {
 }
 
 func (p *process) keep(k *agent.Keep) {
-	r := &wire.Result{Losses: p.losses[k.Spec.Name], Plans: k.Ended.Plans}
+	kept := &agent.Kept{Ticket: k.Ticket, Losses: p.losses[k.Spec.Name]}
 	for s, content := range k.Ended.Weights {
-		if r.Weights == nil {
-			r.Weights = make(map[int32]string)
+		if kept.Weights == nil {
+			kept.Weights = make(map[int32]string)
 		}
-		r.Weights[int32(s)] = task.Digest(content)
+		kept.Weights[int32(s)] = task.Digest(content)
 	}
-	p.w.surely(func() { p.alive(agent.Input{Kept: &agent.Kept{Ticket: k.Ticket, Result: r}}) })
+	p.w.surely(func() { p.alive(agent.Input{Kept: kept}) })
 }
 
 // observe is told by the host.
@@ -340,7 +344,7 @@ func (w *world) check() {
 // restart kills the controller, and starts another with what is stored.
 func (w *world) restart() {
 	s := controller.Stored{Graphs: w.graphs, Layouts: map[string][]*wire.Layout{}, Orders: maps.Clone(w.orders),
-		Profiles: map[graph.Digest]*controller.Profile{}}
+		Profiles: map[graph.Digest]*planner.Profile{}}
 	for digest, g := range w.graphs {
 		p, err := w.profile(g)
 		if err != nil {
