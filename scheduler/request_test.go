@@ -16,10 +16,12 @@ import (
 func TestLists(t *testing.T) {
 	for want, spoil := range map[string]func(*scheduler.Job){
 		"": func(*scheduler.Job) {},
-		"job 0: 3 latencies: give one per op, 11":                   func(j *scheduler.Job) { j.Latency = j.Latency[:3] },
-		"job 0: slack of 1 ops: give one per op, 11, or none":       func(j *scheduler.Job) { j.Slack = make([]time.Duration, 1) },
-		"job 0: variants of 2 ops: give a list per op, 11, or none": func(j *scheduler.Job) { j.Variants = j.Variants[:2] },
-		"job 0: op d5 has no variant: give one or more":             func(j *scheduler.Job) { j.Variants[5] = nil },
+		"job 0: 3 latencies: give one per op, 11":             func(j *scheduler.Job) { j.Latency = j.Latency[:3] },
+		"job 0: slack of 1 ops: give one per op, 11, or none": func(j *scheduler.Job) { j.Slack = j.Latency[:1] },
+		"job 0: variants of 2 ops: give a list per op, 11, or none": func(j *scheduler.Job) {
+			j.Variants = j.Variants[:2]
+		},
+		"job 0: op d5 has no variant: give one or more": func(j *scheduler.Job) { j.Variants[5] = nil },
 	} {
 		r := randjobs.New(rand.New(rand.NewPCG(1, 1)), 1)
 		g := *r.Jobs[0].Graph
@@ -35,7 +37,8 @@ func TestLists(t *testing.T) {
 // A variant without a latency takes what the job says; a job without variants has one per op, of which nothing is
 // known.
 func TestVariant(t *testing.T) {
-	j := scheduler.Job{Latency: []time.Duration{5, 7}, Variants: [][]scheduler.Variant{{{Name: "a", Scratch: 64}}, {{}, {Name: "b", Latency: 3}}}}
+	j := scheduler.Job{Latency: []time.Duration{5, 7}, Variants: [][]scheduler.Variant{{{Name: "a", Scratch: 64}}, {{},
+		{Name: "b", Latency: 3}}}}
 	for _, test := range []struct {
 		op, k int
 		want  scheduler.Variant

@@ -17,7 +17,8 @@ const Align = 64
 // New returns a request of policy tensile, without a budget, for some jobs of 8 to 39 ops each.
 func New(rng *rand.Rand, count int) scheduler.Request {
 	link := func() cost.Link {
-		return cost.Link{Rate: cost.BytesPerSecond(1e6 * (1 + rng.Float64()*200)), Latency: time.Duration(rng.IntN(3000))}
+		return cost.Link{Rate: cost.BytesPerSecond(1e6 * (1 + rng.Float64()*200)),
+			Latency: time.Duration(rng.IntN(3000))}
 	}
 	r := scheduler.Request{Policy: "tensile", Out: link(), In: link(), Align: Align}
 	for i := range count {

@@ -70,8 +70,8 @@ type replay struct {
 func newReplay(j *scheduler.Job, capacity, align graph.Bytes, m Method) *replay {
 	g := j.Graph
 	n := len(g.Storages)
-	r := &replay{job: j, g: g, method: m, capacity: capacity, bytes: make([]graph.Bytes, n), scratch: make([]graph.Bytes,
-		len(g.Ops)),
+	r := &replay{job: j, g: g, method: m, capacity: capacity, bytes: make([]graph.Bytes, n),
+		scratch: make([]graph.Bytes, len(g.Ops)),
 		lastUse: make([]int, n), lastMade: g.LastVersions(), resident: make([]bool, n), onHost: make([]bool, n)}
 	for s := range g.Storages {
 		r.bytes[s] = scheduler.RoundUp(g.Storages[s].Bytes, align)
@@ -188,7 +188,8 @@ func (r *replay) room(op graph.OpID, after int) error {
 		candidates := r.candidates(touched)
 		victim := r.method.Victim(candidates)
 		if !slices.ContainsFunc(candidates, func(c Candidate) bool { return c.Storage == victim }) {
-			panic(fmt.Sprintf("replay: storage %d of job %s is no candidate before %s", victim, r.job.Name, r.g.Ops[op].Name))
+			panic(fmt.Sprintf("replay: storage %d of job %s is no candidate before %s", victim, r.job.Name,
+				r.g.Ops[op].Name))
 		}
 		r.evict(victim, after)
 	}
@@ -228,7 +229,8 @@ func (r *replay) move(kind plan.MoveKind, s graph.StorageID, after int) {
 
 // plan writes the last iteration, which began with the entry on the device.
 func (r *replay) plan(policy string, entry []bool) *plan.Plan {
-	p := &plan.Plan{Job: r.job.Name, Epoch: r.job.Epoch, Policy: policy, Graph: r.g.Digest(), Moves: slices.Clone(r.moves)}
+	p := &plan.Plan{Job: r.job.Name, Epoch: r.job.Epoch, Policy: policy, Graph: r.g.Digest(),
+		Moves: slices.Clone(r.moves)}
 	plan.Sort(p.Moves)
 	for op := range r.g.Ops {
 		v := r.job.Variant(graph.OpID(op), 0)

@@ -106,7 +106,8 @@ func TestPlans(t *testing.T) {
 			t.Fatalf("seed %d: %v in one byte less than %v", seed, err, least)
 		}
 	}
-	t.Logf("swapped by lru: %v; %d storages stay with room for all; %d fickle iterations begin empty", swapped, resident,
+	t.Logf("swapped by lru: %v; %d storages stay with room for all; %d fickle iterations begin empty", swapped,
+		resident,
 		emptied)
 	if !slices.IsSortedFunc(swapped[:], func(a, b graph.Bytes) int { return int(b - a) }) || swapped[0] == 0 ||
 		swapped[4] != 0 ||

@@ -23,7 +23,8 @@ func (d *Draft) Plan(policy string) *plan.Plan {
 		p.Steps = append(p.Steps, step)
 		p.Made = append(p.Made, d.latency[s.Op])
 	}
-	b := builder{Draft: d, resident: make([]bool, len(g.Storages)), moves: make([]ranked, 0, len(g.Storages)+len(d.gaps))}
+	b := builder{Draft: d, resident: make([]bool, len(g.Storages)),
+		moves: make([]ranked, 0, len(g.Storages)+len(d.gaps))}
 	for i := range g.Storages {
 		s := &g.Storages[i]
 		b.resident[s.ID] = s.Role.Persistent() && d.lastUse[s.ID] >= 0

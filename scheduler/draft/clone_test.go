@@ -35,7 +35,8 @@ func TestClone(t *testing.T) {
 			t.Fatalf("seed %d: a clone goes on to\n%sthe original to\n%s", seed, got, want)
 		}
 		swapped += clones[0].Swaps() - before
-		if i := slices.IndexFunc(clones[1].gaps, func(x *Gap) bool { _, ok := clones[1].RecomputeAt(x); return ok }); i >= 0 {
+		possible := func(x *Gap) bool { _, ok := clones[1].RecomputeAt(x); return ok }
+		if i := slices.IndexFunc(clones[1].gaps, possible); i >= 0 {
 			r, _ := clones[1].RecomputeAt(clones[1].gaps[i])
 			clones[1].Apply(r)
 			recomputed++

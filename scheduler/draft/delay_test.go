@@ -39,7 +39,8 @@ func TestDelays(t *testing.T) {
 			case m.Delay == next-1 && d.start(m.After+1) > d.end(m.After):
 				early++ // the next step waits for an input
 			default:
-				t.Fatalf("seed %d: %s of storage %d after %d begins at %v, which is not booked", seed, m.Kind, m.Storage, m.After,
+				t.Fatalf("seed %d: %s of storage %d after %d begins at %v, which is not booked", seed, m.Kind,
+					m.Storage, m.After,
 					begin)
 			}
 			if m.Delay = 0; m != plain.Moves[i] {

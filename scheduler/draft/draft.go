@@ -330,7 +330,8 @@ func (d *Draft) clean(x *Gap) bool {
 	if x.Arrival() {
 		return true // it has arrived from the host
 	}
-	if made := d.writes.of(x.storage); d.g.Storages[x.storage].Role == graph.Output && x.from >= int(made[len(made)-1]) {
+	if made := d.writes.of(x.storage); d.g.Storages[x.storage].Role == graph.Output &&
+		x.from >= int(made[len(made)-1]) {
 		return true // the last version of an output goes out where it is made
 	}
 	for y := x; !y.dirty; {

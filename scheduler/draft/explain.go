@@ -18,7 +18,8 @@ func (d *Draft) decisions() []scheduler.Decision {
 		if x.kind == keep || x.from < 0 && x.in < 0 {
 			continue
 		}
-		y := scheduler.Decision{Storage: x.storage, Kind: swap, From: x.from, To: x.to, Freed: x.in - x.drop, Cost: x.cost,
+		y := scheduler.Decision{Storage: x.storage, Kind: swap, From: x.from, To: x.to, Freed: x.in - x.drop,
+			Cost: x.cost,
 			Away: d.start(x.in+1) - d.start(x.drop+1), Reason: "both copies fit into free link time"}
 		switch {
 		case x.kind == recompute:

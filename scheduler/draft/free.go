@@ -32,7 +32,8 @@ func (f *freeList) node(from, to time.Duration) int32 {
 		n = int32(len(f.nodes))
 		f.nodes = append(f.nodes, freeNode{})
 	}
-	f.nodes[n] = freeNode{from: from, to: to, longest: to - from, priority: scramble(uint32(len(f.nodes)) ^ uint32(from))}
+	f.nodes[n] = freeNode{from: from, to: to, longest: to - from,
+		priority: scramble(uint32(len(f.nodes)) ^ uint32(from))}
 	return n
 }
 

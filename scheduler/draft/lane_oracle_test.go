@@ -72,7 +72,8 @@ func checkLane(t testing.TB, seed uint64) {
 		if early, ok := slow.earliest(from, to, length); rng.IntN(2) == 0 {
 			got, fits := fast.earliest(from, to, length)
 			if fits != ok || ok && got != early {
-				t.Fatalf("seed %d: earliest of [%d,%d) for %d: %d %v, want %d %v", seed, from, to, length, got, fits, early, ok)
+				t.Fatalf("seed %d: earliest of [%d,%d) for %d: %d %v, want %d %v", seed, from, to, length, got, fits,
+					early, ok)
 			}
 			if ok {
 				fast.book(got, length)
@@ -83,7 +84,8 @@ func checkLane(t testing.TB, seed uint64) {
 		if late, ok := slow.latest(from, to, length); rng.IntN(2) == 0 {
 			got, fits := fast.latest(from, to, length)
 			if fits != ok || ok && got != late {
-				t.Fatalf("seed %d: latest of [%d,%d) for %d: %d %v, want %d %v", seed, from, to, length, got, fits, late, ok)
+				t.Fatalf("seed %d: latest of [%d,%d) for %d: %d %v, want %d %v", seed, from, to, length, got, fits,
+					late, ok)
 			}
 			if ok {
 				fast.book(got, length)

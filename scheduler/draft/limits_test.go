@@ -25,7 +25,8 @@ func TestZeroStallOfSmallTensors(t *testing.T) {
 			d.small = smallTensor * below
 			switch got := d.zeroStall(); {
 			case got > exact:
-				t.Fatalf("seed %d: with storages below %d bytes away the bound is %d, and %d without", seed, below, got, exact)
+				t.Fatalf("seed %d: with storages below %d bytes away the bound is %d, and %d without", seed, below,
+					got, exact)
 			case got < exact:
 				lower++
 			}
@@ -43,7 +44,8 @@ func TestOutputsAreMadeOnce(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 67))
 		g := withOutputs(randgraph.New(rng, randgraph.Options{}))
 		r := randjobs.New(rng, 1)
-		r.Jobs[0] = scheduler.Job{Name: "a", Graph: g, Latency: slices.Repeat([]time.Duration{time.Microsecond}, len(g.Ops))}
+		r.Jobs[0] = scheduler.Job{Name: "a", Graph: g,
+			Latency: slices.Repeat([]time.Duration{time.Microsecond}, len(g.Ops))}
 		d := opened(r).Drafts(GraphOrder, Style{})[0]
 		for _, x := range d.gaps {
 			_, ok := d.RecomputeAt(x)

@@ -204,8 +204,8 @@ func (n *naive) best(at int) *Gap {
 		}
 		better := best == nil
 		if !better {
-			for _, c := range [][2]int64{{int64(d.bytes[x.storage]), int64(d.bytes[best.storage])}, {int64(x.to - x.from),
-				int64(best.to - best.from)},
+			for _, c := range [][2]int64{{int64(d.bytes[x.storage]), int64(d.bytes[best.storage])},
+				{int64(x.to - x.from), int64(best.to - best.from)},
 				{int64(best.from), int64(x.from)}, {int64(best.storage), int64(x.storage)}} {
 				if c[0] != c[1] {
 					better = c[0] > c[1]
@@ -344,7 +344,8 @@ func checkDecisions(t testing.TB, seed uint64) (swaps int) {
 	for i, d := range fast {
 		at, bytes := d.Peak()
 		if slot, want := slow[i].peak(); slot != at || want != bytes {
-			t.Fatalf("seed %d: job %d has its peak of %d at %d, the naive planner %d at %d", seed, i, bytes, at, want, slot)
+			t.Fatalf("seed %d: job %d has its peak of %d at %d, the naive planner %d at %d", seed, i, bytes, at, want,
+				slot)
 		}
 		for k, x := range d.gaps {
 			p, away := slow[i].away[slow[i].d.gaps[k]]
@@ -353,7 +354,8 @@ func checkDecisions(t testing.TB, seed uint64) (swaps int) {
 			}
 			if (x.kind == swap) != away || away && (x.drop != p.drop || x.in != p.in || x.copied && x.send != p.send ||
 				x.fetch != p.fetch) {
-				t.Fatalf("seed %d: job %d, gap of storage %d from %d to %d: %+v, the naive planner %v %+v", seed, i, x.storage,
+				t.Fatalf("seed %d: job %d, gap of storage %d from %d to %d: %+v, the naive planner %v %+v", seed, i,
+					x.storage,
 					x.from, x.to, *x, away, p)
 			}
 			if away {

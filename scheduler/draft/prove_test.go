@@ -54,7 +54,8 @@ func TestFreeSwapsCostNothing(t *testing.T) {
 			}
 			p, timing := proven(t, seed, d)
 			if timing.Iteration != d.period {
-				t.Fatalf("seed %d, relaxed %v: %d swaps take %v, planned %v\n%s", seed, relaxed, d.swaps, timing.Iteration,
+				t.Fatalf("seed %d, relaxed %v: %d swaps take %v, planned %v\n%s", seed, relaxed, d.swaps,
+					timing.Iteration,
 					d.period, p.Text(d.g))
 			}
 		}

@@ -35,7 +35,8 @@ func TestSlack(t *testing.T) {
 			case p.fetch+p.fetchTakes <= d.start(x.to)-slack:
 				early++
 			case p.fetch != without.fetch:
-				t.Errorf("seed %d: a fetch at %v ends too late for its slack, and is not where it is without: %v", seed, p.fetch,
+				t.Errorf("seed %d: a fetch at %v ends too late for its slack, and is not where it is without: %v",
+					seed, p.fetch,
 					without.fetch)
 			default:
 				late++

@@ -288,7 +288,10 @@ func largest(all []candidate) *candidate {
 	var best *candidate
 	for i := range all {
 		c := &all[i]
-		if c.gap != nil && (best == nil || c.size*graph.Bytes(best.job.Worth()) > best.size*graph.Bytes(c.job.Worth())) {
+		if c.gap == nil {
+			continue
+		}
+		if best == nil || c.size*graph.Bytes(best.job.Worth()) > best.size*graph.Bytes(c.job.Worth()) {
 			best = c
 		}
 	}

@@ -25,7 +25,8 @@ func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
 	for i := range g.Ops {
 		operands += len(g.Ops[i].Inputs) + len(g.Ops[i].Outputs)
 	}
-	w.touches, w.makes = newLists[graph.StorageID](len(g.Ops), operands), newLists[graph.StorageID](len(g.Ops), operands)
+	w.touches = newLists[graph.StorageID](len(g.Ops), operands)
+	w.makes = newLists[graph.StorageID](len(g.Ops), operands)
 	for i := range g.Ops {
 		op := &g.Ops[i]
 		from := len(w.touches.all)

@@ -45,8 +45,9 @@ func outcome(t *testing.T, r scheduler.Request) string {
 	result := schedule(t, r.Policy, r)
 	mustHold(t, r.Policy, r, result)
 	s, g := result.Jobs[0], r.Jobs[0].Graph
-	timing := program.Time(program.Compile(g, s.Plan, s.Layout, program.Options{}), program.Durations{Steps: s.Plan.Made,
-		Out: s.Out, In: s.In})
+	timing := program.Time(program.Compile(g, s.Plan, s.Layout, program.Options{}),
+		program.Durations{Steps: s.Plan.Made,
+			Out: s.Out, In: s.In})
 	var b strings.Builder
 	b.WriteString(s.Plan.Text(g))
 	fmt.Fprintf(&b, "peak %s in step %d without a plan, %s in step %d with it; zero-stall bound %s\n",
@@ -54,7 +55,8 @@ func outcome(t *testing.T, r scheduler.Request) string {
 		s.Footprint.Peak, s.Footprint.At, s.Bounds.ZeroStall)
 	fmt.Fprintf(&b, "iteration %v without a plan, %v with it\n", s.Unplanned, timing.Iteration)
 	for _, d := range s.Decisions {
-		fmt.Fprintf(&b, "%s %s: away for %d steps, %v; costs %v; %s\n", d.Kind, g.Storages[d.Storage].Name, d.Freed, d.Away,
+		fmt.Fprintf(&b, "%s %s: away for %d steps, %v; costs %v; %s\n", d.Kind, g.Storages[d.Storage].Name, d.Freed,
+			d.Away,
 			d.Cost, d.Reason)
 	}
 	return b.String()

@@ -67,7 +67,8 @@ func TestStop(t *testing.T) {
 				}})
 				steps := got.Work
 				if !errors.Is(err, scheduler.ErrStopped) || asked != at || steps != then || len(got.Jobs) > 0 {
-					t.Fatalf("%s, stopped at question %d of %d: asked %d times, %d steps more, %d jobs, %v", what, at, questions,
+					t.Fatalf("%s, stopped at question %d of %d: asked %d times, %d steps more, %d jobs, %v", what, at,
+						questions,
 						asked, steps-then, len(got.Jobs), err)
 				}
 			}
@@ -112,7 +113,8 @@ func TestWorkLimit(t *testing.T) {
 					t.Errorf("%s, limit %d: limited after %d steps", what, r.Options.Work, got.Work)
 				}
 				if r.Options.Work > free.Work && freeErr == nil && text(t, got, err) != text(t, free, freeErr) {
-					t.Errorf("%s: a limit of %d, not reached in %d steps, changes the result", what, r.Options.Work, free.Work)
+					t.Errorf("%s: a limit of %d, not reached in %d steps, changes the result", what, r.Options.Work,
+						free.Work)
 				}
 			}
 		}

@@ -314,7 +314,8 @@ func TestPolicyAsksAgain(t *testing.T) {
 			}
 		}
 	}
-	if t.Logf("stalls of %v, and %v after %d more iterations", before, after, asked); after*10 > before*9 || asked < 100 {
+	if t.Logf("stalls of %v, and %v after %d more iterations", before, after, asked); after*10 > before*9 ||
+		asked < 100 {
 		t.Errorf("stalls of %v, and %v after %d more iterations", before, after, asked)
 	}
 }

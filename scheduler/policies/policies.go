@@ -70,7 +70,8 @@ func (t Table) Schedule(r scheduler.Request, w scheduler.Watch) (scheduler.Resul
 	}
 	i := slices.IndexFunc(t, func(row Row) bool { return row.Name == r.Policy })
 	if i < 0 {
-		return scheduler.Result{}, fmt.Errorf("unknown policy %q: known are %s", r.Policy, strings.Join(t.Names(), ", "))
+		known := strings.Join(t.Names(), ", ")
+		return scheduler.Result{}, fmt.Errorf("unknown policy %q: known are %s", r.Policy, known)
 	}
 	if !t.takes(r.Options.Own) {
 		return scheduler.Result{}, fmt.Errorf("options of type %T: no policy has such options", r.Options.Own)

@@ -28,7 +28,8 @@ const align = 64
 // without a budget.
 func random(rng *rand.Rand) scheduler.Request {
 	link := func() cost.Link {
-		return cost.Link{Rate: cost.BytesPerSecond(1e6 * (1 + rng.Float64()*200)), Latency: time.Duration(rng.IntN(3000))}
+		return cost.Link{Rate: cost.BytesPerSecond(1e6 * (1 + rng.Float64()*200)),
+			Latency: time.Duration(rng.IntN(3000))}
 	}
 	r := scheduler.Request{Policy: "tensile", Out: link(), In: link(), Align: align}
 	for i := range 1 + rng.IntN(3) {
@@ -41,8 +42,9 @@ func random(rng *rand.Rand) scheduler.Request {
 		}
 		r.Jobs = append(r.Jobs, j)
 	}
-	r.Options.Own = tensile.Options{KeepOrder: rng.IntN(4) == 0, NoSwap: rng.IntN(4) == 0, NoRecompute: rng.IntN(4) == 0,
-		NoRelax: rng.IntN(4) == 0}
+	r.Options.Own = tensile.Options{KeepOrder: rng.IntN(4) == 0, NoSwap: rng.IntN(4) == 0,
+		NoRecompute: rng.IntN(4) == 0,
+		NoRelax:     rng.IntN(4) == 0}
 	for i := range r.Jobs {
 		if rng.IntN(2) == 0 {
 			r.Jobs[i].Weight = rng.IntN(scheduler.MaxWeight + 1)
@@ -109,7 +111,8 @@ func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.R
 		}
 		if swapped, swappable := swappedOf(g, s.Plan), swappableOf(g, s.Plan); r.Jobs[i].MaxSwapRate > 0 &&
 			float64(swapped) > r.Jobs[i].MaxSwapRate*float64(swappable) {
-			t.Fatalf("%s: %d of %d storages are swapped at a rate of %v\n%s", what, swapped, swappable, r.Jobs[i].MaxSwapRate,
+			t.Fatalf("%s: %d of %d storages are swapped at a rate of %v\n%s", what, swapped, swappable,
+				r.Jobs[i].MaxSwapRate,
 				s.Plan.Text(g))
 		}
 		if s.Share.Out < 1 || s.Share.In < 1 || s.Out != r.Out.Share(s.Share.Out, scheduler.Whole) ||
@@ -123,7 +126,8 @@ func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.R
 		t.Fatalf("%s: the shares add up to %+v", what, whole)
 	}
 	if peaks != result.SlotPeak || arenas != result.Arena || r.Budget > 0 && arenas > r.Budget {
-		t.Fatalf("%s: peaks %v, arenas %v, budget %v; result has %v and %v", what, peaks, arenas, r.Budget, result.SlotPeak,
+		t.Fatalf("%s: peaks %v, arenas %v, budget %v; result has %v and %v", what, peaks, arenas, r.Budget,
+			result.SlotPeak,
 			result.Arena)
 	}
 }
@@ -184,7 +188,8 @@ func TestAmpleBudget(t *testing.T) {
 				a, b := want.Jobs[i].Plan, got.Jobs[i].Plan
 				if !cmp.Equal(a.Steps, b.Steps) || !cmp.Equal(a.Moves, b.Moves) || !cmp.Equal(a.Entry, b.Entry) ||
 					len(got.Jobs[i].Decisions) > 0 {
-					t.Fatalf("seed %d: %v to spare, %v decided (-none-live +tensile):\n%s", seed, spare, got.Jobs[i].Decisions,
+					t.Fatalf("seed %d: %v to spare, %v decided (-none-live +tensile):\n%s", seed, spare,
+						got.Jobs[i].Decisions,
 						cmp.Diff(a.Text(r.Jobs[i].Graph), b.Text(r.Jobs[i].Graph)))
 				}
 			}

@@ -40,12 +40,14 @@ func TestDivide(t *testing.T) {
 			}
 			for j := range shares {
 				if weights[i]*demands[i].out > weights[j]*demands[j].out && s.Out < shares[j].Out {
-					t.Fatalf("seed %d: %+v times %d has %+v, %+v times %d has %+v", seed, demands[i], weights[i], s, demands[j],
+					t.Fatalf("seed %d: %+v times %d has %+v, %+v times %d has %+v", seed, demands[i], weights[i], s,
+						demands[j],
 						weights[j], shares[j])
 				}
 			}
 		}
-		if least := int64(scheduler.Whole - n); sum.Out > scheduler.Whole || sum.In > scheduler.Whole || sum.Out < least ||
+		if least := int64(scheduler.Whole - n); sum.Out > scheduler.Whole || sum.In > scheduler.Whole ||
+			sum.Out < least ||
 			sum.In < least {
 			t.Fatalf("seed %d: the shares of %d jobs add up to %+v", seed, n, sum)
 		}

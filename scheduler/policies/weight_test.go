@@ -45,8 +45,9 @@ func lostBy(r scheduler.Request, result scheduler.Result) []lost {
 	for i, s := range result.Jobs {
 		g := r.Jobs[i].Graph
 		out, in := s.Plan.Copied(g)
-		timing := program.Time(program.Compile(g, s.Plan, s.Layout, program.Options{}), program.Durations{Steps: s.Plan.Made,
-			Out: s.Out, In: s.In})
+		timing := program.Time(program.Compile(g, s.Plan, s.Layout, program.Options{}),
+			program.Durations{Steps: s.Plan.Made,
+				Out: s.Out, In: s.In})
 		for _, l := range r.Jobs[i].Latency {
 			timing.Iteration -= l
 		}

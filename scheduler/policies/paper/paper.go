@@ -48,7 +48,8 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 		}
 		if !enough || target <= workingSets {
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
-				Why: "what the paper's method leaves packs into that" + draft.AtSwapLimit(jobs) + "; policy tensile goes lower"}
+				Why: "what the paper's method leaves packs into that" + draft.AtSwapLimit(jobs) +
+					"; policy tensile goes lower"}
 		}
 		target = max(workingSets, target-(result.Arena-r.Budget))
 		s.Stage(scheduler.Planning)
@@ -94,7 +95,8 @@ func swapLargest(jobs []*draft.Draft, pickers []*draft.Picker) bool {
 		job := -1
 		for i, p := range pickers {
 			at, _ := p.Peak()
-			if x, place := p.Largest(at); x != nil && (job < 0 || p.Bytes(x.Storage()) > jobs[job].Bytes(best.Storage())) {
+			if x, place := p.Largest(at); x != nil && (job < 0 ||
+				p.Bytes(x.Storage()) > jobs[job].Bytes(best.Storage())) {
 				best, rank, job = x, place, i
 			}
 		}

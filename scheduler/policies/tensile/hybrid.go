@@ -188,7 +188,8 @@ func (h *hybrid) try(k int, target graph.Bytes) bool {
 	jobs := h.plan(k, target)
 	peak := draft.SumOfPeaks(jobs)
 	enough := peak <= target
-	if h.best == nil || enough && (h.lowest > target || k < h.length) || !enough && h.lowest > target && peak < h.lowest {
+	if h.best == nil || enough && (h.lowest > target || k < h.length) || !enough && h.lowest > target &&
+		peak < h.lowest {
 		h.best, h.lowest, h.length = jobs, peak, k
 	}
 	return enough

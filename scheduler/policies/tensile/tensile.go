@@ -111,7 +111,8 @@ func (p *planner) tighten(order func(*graph.Graph) []graph.OpID, workingSets gra
 		if !fits || target <= workingSets || round == rounds {
 			_, why := r.WorkingSets()
 			last = &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
-				Why: "the tightest plan found packs into that" + draft.AtSwapLimit(jobs) + "; the largest steps alone: " + why}
+				Why: "the tightest plan found packs into that" + draft.AtSwapLimit(jobs) +
+					"; the largest steps alone: " + why}
 			return scheduler.Result{}, last
 		}
 		last = &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
