@@ -16,6 +16,7 @@ import (
 	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 	"tensile/wire"
 )
 
@@ -35,15 +36,15 @@ func layoutOf(t *testing.T) (*graph.Graph, wire.Layout) {
 	j := scheduler.Job{Name: "a", Epoch: 3, Graph: g}
 	for op := range g.Ops {
 		j.Latency = append(j.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
-		j.Scratch = append(j.Scratch, 64)
+		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: 64}})
 	}
 	r := scheduler.Request{Policy: "none-live", Jobs: []scheduler.Job{j}, Out: facts.Out, In: facts.In, Align: sim.New(facts, sim.Options{}).Align()}
-	live, err := scheduler.Schedule(r, nil)
+	live, err := policies.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Policy, r.Budget = "tensile", live.Jobs[0].Layout.Arena*7/10
-	tight, err := scheduler.Schedule(r, nil)
+	tight, err := policies.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

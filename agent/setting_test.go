@@ -24,6 +24,7 @@ import (
 	"tensile/program"
 	"tensile/report"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -182,13 +183,13 @@ func (w *work) plan(epoch int64, percent graph.Bytes) scheduler.Scheduled {
 	j := scheduler.Job{Name: w.spec.Name, Epoch: epoch, Graph: w.g}
 	for op := range w.g.Ops {
 		j.Latency = append(j.Latency, facts.Roofline(w.g.Cost(graph.OpID(op))))
-		j.Scratch = append(j.Scratch, w.d.Variants(w.g, graph.OpID(op))[0].Scratch)
+		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: w.d.Variants(w.g, graph.OpID(op))[0].Scratch}})
 	}
 	r := scheduler.Request{Policy: "none-live", Jobs: []scheduler.Job{j}, Out: facts.Out, In: facts.In, Align: w.d.Align()}
-	result, err := scheduler.Schedule(r, nil)
+	result, err := policies.Schedule(r, nil)
 	if err == nil && percent < 100 {
 		r.Policy, r.Budget = "tensile", result.Jobs[0].Layout.Arena*percent/100
-		result, err = scheduler.Schedule(r, nil)
+		result, err = policies.Schedule(r, nil)
 	}
 	if err != nil {
 		w.t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"tensile/program"
 	"tensile/report"
 	"tensile/scheduler"
+	"tensile/scheduler/policies/tensile"
 	"tensile/task"
 )
 
@@ -39,15 +40,15 @@ var ablations = []struct {
 	options         scheduler.Options
 }{
 	{"nothing", "tensile", scheduler.Options{}},
-	{"early updates", "tensile", scheduler.Options{KeepOrder: true}},
-	{"early copies out", "tensile", scheduler.Options{LateOut: true}},
-	{"a lane each way", "tensile", scheduler.Options{OneChannel: true}},
-	{"free swaps", "tensile", scheduler.Options{NoSwap: true}},
-	{"stalling swaps", "tensile", scheduler.Options{NoStall: true}},
-	{"recomputation", "tensile", scheduler.Options{NoRecompute: true}},
-	{"chains", "tensile", scheduler.Options{NoChains: true}},
-	{"recomputing and swapping together", "tensile", scheduler.Options{NoHybrid: true}},
-	{"relaxing", "tensile", scheduler.Options{NoRelax: true}},
+	{"early updates", "tensile", scheduler.Options{Own: tensile.Options{KeepOrder: true}}},
+	{"early copies out", "tensile", scheduler.Options{Own: tensile.Options{LateOut: true}}},
+	{"a lane each way", "tensile", scheduler.Options{Own: tensile.Options{OneChannel: true}}},
+	{"free swaps", "tensile", scheduler.Options{Own: tensile.Options{NoSwap: true}}},
+	{"stalling swaps", "tensile", scheduler.Options{Own: tensile.Options{NoStall: true}}},
+	{"recomputation", "tensile", scheduler.Options{Own: tensile.Options{NoRecompute: true}}},
+	{"chains", "tensile", scheduler.Options{Own: tensile.Options{NoChains: true}}},
+	{"recomputing and swapping together", "tensile", scheduler.Options{Own: tensile.Options{NoHybrid: true}}},
+	{"relaxing", "tensile", scheduler.Options{Own: tensile.Options{NoRelax: true}}},
 	{"all but the paper's method", "tensile-paper", scheduler.Options{}},
 }
 
@@ -93,7 +94,7 @@ func (row *AblationRow) fill(p *planner.Planned, live graph.Bytes) {
 	row.EOR = float64(p.Timing(0).Iteration) / float64(max(1, s.Unplanned))
 	row.Plan = report.Milliseconds(p.PlanTime)
 	for _, d := range s.Decisions {
-		if d.Kind == "swap" {
+		if d.Kind == scheduler.Swap {
 			row.Swaps++
 		} else {
 			row.Recomputes++

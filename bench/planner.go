@@ -16,6 +16,7 @@ import (
 	"tensile/program"
 	"tensile/report"
 	"tensile/scheduler"
+	"tensile/scheduler/policies/tensile"
 	"tensile/workload"
 )
 
@@ -105,7 +106,7 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 		return PlanCost{}, err
 	}
 	g := w[0].Graph
-	r, err := request(w, d, scheduler.Options{NoRecompute: true, Pack: "size"})
+	r, err := request(w, d, scheduler.Options{Own: tensile.Options{NoRecompute: true}, Pack: "size"})
 	if err != nil {
 		return PlanCost{}, err
 	}
@@ -190,7 +191,7 @@ func measureReplan(ctx context.Context, d device.Device, o PlannerOptions) ([]Re
 	}
 	var rows []ReplanCost
 	for _, percent := range []graph.Bytes{0, 90, 60} {
-		plain.Options.NoRecompute, plain.Lowest = percent == 0, percent == 0
+		plain.Options.Own, plain.Lowest = tensile.Options{NoRecompute: percent == 0}, percent == 0
 		plain.Budget = vanilla.Live[0] * jobs * percent / 100
 		row := ReplanCost{Jobs: jobs, Ops: len(w[0].Graph.Ops), Budget: float64(percent) / 100}
 		for i := range o.Times {

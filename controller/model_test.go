@@ -71,8 +71,6 @@ func profile(g *graph.Graph) (planner.Profile, error) {
 	var p planner.Profile
 	for op := range g.Ops {
 		p.Latency = append(p.Latency, time.Duration(1+op%7)*10*time.Microsecond)
-		p.Scratch = append(p.Scratch, 0)
-		p.Variant = append(p.Variant, "")
 	}
 	return p, nil
 }

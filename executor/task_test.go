@@ -17,6 +17,7 @@ import (
 	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 	"tensile/weights"
 )
 
@@ -140,7 +141,7 @@ func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (*pro
 	if err != nil {
 		return nil, err
 	}
-	result, err := scheduler.Schedule(scheduler.Request{Policy: policy, Jobs: []scheduler.Job{k.job(d, facts)}, Budget: budget,
+	result, err := policies.Schedule(scheduler.Request{Policy: policy, Jobs: []scheduler.Job{k.job(d, facts)}, Budget: budget,
 		Out: facts.Out, In: facts.In, Align: d.Align()}, nil)
 	if err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func (k *task) job(d device.Device, facts cost.Facts) scheduler.Job {
 	j := scheduler.Job{Name: k.name, Graph: k.g}
 	for op := range k.g.Ops {
 		j.Latency = append(j.Latency, facts.Roofline(k.g.Cost(graph.OpID(op))))
-		j.Scratch = append(j.Scratch, d.Variants(k.g, graph.OpID(op))[0].Scratch)
+		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: d.Variants(k.g, graph.OpID(op))[0].Scratch}})
 	}
 	return j
 }

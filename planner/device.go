@@ -6,6 +6,7 @@ import (
 	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
+	"tensile/scheduler"
 )
 
 // Device is all that plans depend on of a device.
@@ -20,10 +21,9 @@ type Device struct {
 
 // Profile is what each op of a graph takes on a device, before anything was measured. Slices have an entry per op.
 type Profile struct {
-	Latency []time.Duration
-	Slack   []time.Duration // by how much the latency may be off; may be nil
-	Scratch []graph.Bytes   // of the device's variant
-	Variant []string
+	Latency  []time.Duration       // of the first variant
+	Slack    []time.Duration       // by how much the latency may be off; may be nil
+	Variants [][]scheduler.Variant // that the device has, the default one first; nil: one each, without scratch
 }
 
 // Latencies predicts how long a graph's ops take, and by how much each prediction may be off; slack may be nil.
@@ -51,9 +51,17 @@ func Of(d device.Device, latencies Latencies) Device {
 			var p Profile
 			p.Latency, p.Slack = latencies(g)
 			for op := range g.Ops {
-				variant := d.Variants(g, graph.OpID(op))[0]
-				p.Scratch, p.Variant = append(p.Scratch, variant.Scratch), append(p.Variant, variant.Name)
+				p.Variants = append(p.Variants, variants(d.Variants(g, graph.OpID(op))))
 			}
 			return p, nil
 		}}
+}
+
+// variants are the variants of an op as the scheduler takes them.
+func variants(of []device.Variant) []scheduler.Variant {
+	all := make([]scheduler.Variant, len(of))
+	for i, v := range of {
+		all[i] = scheduler.Variant{Name: v.Name, Scratch: v.Scratch}
+	}
+	return all
 }

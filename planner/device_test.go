@@ -8,6 +8,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/graph"
 	"tensile/models"
+	"tensile/scheduler"
 	"tensile/task"
 )
 
@@ -45,9 +46,11 @@ func TestProfile(t *testing.T) {
 			t.Errorf("job %d: %+v", i, j)
 		}
 		for op := range g.Ops {
-			v := d.Variants(g, graph.OpID(op))[0]
-			if scratch += v.Scratch; j.Scratch[op] != v.Scratch || j.Variant[op] != v.Name {
-				t.Errorf("op %d: scratch %d, variant %q, want %+v", op, j.Scratch[op], j.Variant[op], v)
+			for k, v := range d.Variants(g, graph.OpID(op)) {
+				scratch += v.Scratch
+				if got := j.Variants[op][k]; got != (scheduler.Variant{Name: v.Name, Scratch: v.Scratch}) {
+					t.Errorf("op %d: variant %d is %+v, want %+v", op, k, got, v)
+				}
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"tensile/peak"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 )
 
 // Planned is what became of a request: a proven plan per job, and how long it took.
@@ -63,9 +64,11 @@ func Schedule(ctx context.Context, r scheduler.Request) (*Planned, error) {
 		*stage += now.Sub(since)
 		stage, since = to, now
 	}
-	r.Stage = func(s scheduler.Stage) { next(times[s]) }
 	var err error
-	p.Result, err = scheduler.Schedule(r, func() bool { return ctx.Err() != nil })
+	p.Result, err = policies.All().Schedule(r, scheduler.Watch{
+		Stop:  func(int64) bool { return ctx.Err() != nil },
+		Stage: func(s scheduler.Stage) { next(times[s]) },
+	})
 	next(new(time.Duration))
 	if errors.Is(err, scheduler.ErrStopped) {
 		err = context.Cause(ctx)

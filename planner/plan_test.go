@@ -126,7 +126,7 @@ func TestPrefer(t *testing.T) {
 	}
 	r.Jobs[0].MaxSwapRate = 1e-9
 	for _, d := range planned(t, r).Jobs[0].Decisions {
-		if d.Kind == "swap" && d.From >= 0 {
+		if d.Kind == scheduler.Swap && d.From >= 0 {
 			t.Errorf("%s may swap nothing, but swaps %s", r.Jobs[0].Name, r.Jobs[0].Graph.Storages[d.Storage].Name)
 		}
 	}

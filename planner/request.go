@@ -10,7 +10,7 @@ import (
 // rate, and whether the latencies were measured are the caller's to set.
 func (p Profile) Job(name string, epoch int64, g *graph.Graph) scheduler.Job {
 	return scheduler.Job{Name: name, Epoch: epoch, Graph: g,
-		Latency: p.Latency, Slack: p.Slack, Scratch: p.Scratch, Variant: p.Variant}
+		Latency: p.Latency, Slack: p.Slack, Variants: p.Variants}
 }
 
 // Request asks for plans of jobs that share the device. Policy, budget and switches are the caller's to set.

@@ -14,6 +14,7 @@ import (
 	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 )
 
 // subject is a graph with a plan, its layout and its program.
@@ -56,18 +57,18 @@ func network(t testing.TB, model string, percent int) subject {
 		t.Fatal(err)
 	}
 	r := scheduler.Request{Policy: "none-live", Out: facts.Out, In: facts.In, Align: align}
-	j := scheduler.Job{Name: model, Graph: g, Scratch: make([]graph.Bytes, len(g.Ops))}
+	j := scheduler.Job{Name: model, Graph: g}
 	for op := range g.Ops {
 		j.Latency = append(j.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
-		j.Scratch[op] = graph.Bytes(op%3) * 256
+		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: graph.Bytes(op%3) * 256}})
 	}
 	r.Jobs = []scheduler.Job{j}
-	live, err := scheduler.Schedule(r, nil)
+	live, err := policies.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Policy, r.Budget = "tensile", live.Arena*graph.Bytes(percent)/100
-	tight, err := scheduler.Schedule(r, nil)
+	tight, err := policies.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

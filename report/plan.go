@@ -102,12 +102,12 @@ func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, expl
 		SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation())}
 	for _, d := range p.Decisions {
 		switch d.Kind {
-		case "swap":
+		case scheduler.Swap:
 			j.Swaps++
-		case "recompute":
+		case scheduler.Recompute:
 			j.Recomputes++
 		}
-		if explain && d.Kind == "keep" {
+		if explain && d.Kind == scheduler.Keep {
 			j.Kept = append(j.Kept, explained(t.Graph, p, d))
 		} else if explain {
 			j.Decisions = append(j.Decisions, explained(t.Graph, p, d))
@@ -141,7 +141,7 @@ func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) Deci
 			return g.Ops[s.Plan.Steps[slot].Op].Name
 		}
 	}
-	return Decision{Storage: g.Storages[d.Storage].Name, Bytes: g.Storages[d.Storage].Bytes, Kind: d.Kind,
+	return Decision{Storage: g.Storages[d.Storage].Name, Bytes: g.Storages[d.Storage].Bytes, Kind: d.Kind.String(),
 		From: op(d.From), To: op(d.To), FreeSlots: d.Freed, Away: Milliseconds(d.Away),
 		Freed: float64(g.Storages[d.Storage].Bytes) * Milliseconds(d.Away),
 		Cost:  Milliseconds(d.Cost), Reason: d.Reason}

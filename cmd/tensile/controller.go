@@ -19,7 +19,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/planner"
-	"tensile/scheduler"
+	"tensile/scheduler/policies"
 	"tensile/wire"
 )
 
@@ -88,7 +88,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if f.keep < 0 {
 		return fmt.Errorf("--keep %d: give 0 or more", f.keep)
 	}
-	if known := scheduler.Policies(); !slices.Contains(known, f.plan.policy) {
+	if known := policies.Names(); !slices.Contains(known, f.plan.policy) {
 		return fmt.Errorf("unknown policy %q: known are %s", f.plan.policy, strings.Join(known, ", "))
 	}
 	if err := checkState(f.state); err != nil {
@@ -183,7 +183,7 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 
 // controllerConfig is what a controller plans by.
 func (f *planFlags) controllerConfig(budget graph.Bytes) controller.Config {
-	return controller.Config{Budget: budget, Policy: f.policy, Options: f.options}
+	return controller.Config{Budget: budget, Policy: f.policy, Options: f.planning()}
 }
 
 func credentialsCommand() *cobra.Command {

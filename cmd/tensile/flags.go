@@ -13,6 +13,9 @@ import (
 	"tensile/planner"
 	"tensile/report"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
+	"tensile/scheduler/policies/paper"
+	tensilepolicy "tensile/scheduler/policies/tensile"
 	"tensile/task"
 	"tensile/workload"
 
@@ -90,6 +93,7 @@ type planFlags struct {
 	priority   string
 	swapRate   string
 	options    scheduler.Options
+	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
 
 	lowest  bool // without a budget plan as low as the policy goes
@@ -126,26 +130,35 @@ func (f *planFlags) registerDevice(c *cobra.Command) {
 
 // registerPolicy registers the flags of how it is planned for.
 func (f *planFlags) registerPolicy(c *cobra.Command) {
-	c.Flags().StringVar(&f.policy, "policy", "tensile", strings.Join(scheduler.Policies(), ", "))
+	c.Flags().StringVar(&f.policy, "policy", "tensile", strings.Join(policies.Names(), ", "))
 	c.Flags().Int64Var(&f.options.Work, "planning-work", 0,
 		"steps of planning, of some nanoseconds each, after which the best proven plan so far is taken (default: "+
 			"3000000000)")
-	complete(c, "policy", scheduler.Policies()...)
-	c.Flags().BoolVar(&f.options.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
-	c.Flags().BoolVar(&f.options.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")
-	c.Flags().BoolVar(&f.options.NoRecompute, "no-recompute", false, "recompute nothing")
-	c.Flags().BoolVar(&f.options.NoHybrid, "no-hybrid", false,
+	complete(c, "policy", policies.Names()...)
+	c.Flags().BoolVar(&f.tensile.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
+	c.Flags().BoolVar(&f.tensile.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")
+	c.Flags().BoolVar(&f.tensile.NoRecompute, "no-recompute", false, "recompute nothing")
+	c.Flags().BoolVar(&f.tensile.NoHybrid, "no-hybrid", false,
 		"recompute only what swapping left above the budget, one storage after the other")
-	c.Flags().BoolVar(&f.options.NoChains, "no-chains", false,
+	c.Flags().BoolVar(&f.tensile.NoChains, "no-chains", false,
 		"recompute nothing whose inputs have to be recomputed for it")
-	c.Flags().BoolVar(&f.options.NoStall, "no-stalls", false, "plan no swaps that stall")
-	c.Flags().BoolVar(&f.options.LateOut, "late-out", false,
+	c.Flags().BoolVar(&f.tensile.NoStall, "no-stalls", false, "plan no swaps that stall")
+	c.Flags().BoolVar(&f.tensile.LateOut, "late-out", false,
 		"copy out after the access before the pause, not as soon as the content is made")
-	c.Flags().BoolVar(&f.options.OneChannel, "one-channel", false,
+	c.Flags().BoolVar(&f.tensile.OneChannel, "one-channel", false,
 		"plan both copy directions on one channel, as TENSILE does")
-	c.Flags().BoolVar(&f.options.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
+	c.Flags().BoolVar(&f.tensile.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
 	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-hybrid", "no-chains", "no-stalls", "late-out",
 		"one-channel", "no-relax")
+}
+
+// planning returns the options of the policy that was chosen.
+func (f *planFlags) planning() scheduler.Options {
+	o := f.options
+	if o.Own = f.tensile; f.policy == "tensile-paper" {
+		o.Own = paper.Options{NoSwap: f.tensile.NoSwap, NoRecompute: f.tensile.NoRecompute}
+	}
+	return o
 }
 
 // simulated reports whether the device has virtual time.
@@ -206,7 +219,7 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 	if s.request, err = planner.Of(s.device, p.latencies(s.device)).First(s.workload); err != nil {
 		return err
 	}
-	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.options, p.lowest, p.explain
+	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest, p.explain
 	s.prefer(priorities, swapRates)
 	s.request.Budget, err = s.parseBudget(ctx, p.budget)
 	return err

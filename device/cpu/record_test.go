@@ -13,6 +13,7 @@ import (
 	"tensile/pool/trace"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies"
 )
 
 // recorded trains a model under a policy for some iterations and returns what was planned and the trace of it.
@@ -31,18 +32,18 @@ func recorded(t *testing.T, model, policy string, share graph.Bytes, iterations 
 	job := scheduler.Job{Name: "a job", Epoch: 1, Graph: g}
 	for op := range g.Ops {
 		job.Latency = append(job.Latency, d.Facts().Roofline(g.Cost(graph.OpID(op))))
-		job.Scratch = append(job.Scratch, d.Variants(g, graph.OpID(op))[0].Scratch)
+		job.Variants = append(job.Variants, []scheduler.Variant{{Scratch: d.Variants(g, graph.OpID(op))[0].Scratch}})
 	}
 	r.Jobs = []scheduler.Job{job}
 	if share > 0 {
 		r.Policy = "none-live"
-		live, err := scheduler.Schedule(r, nil)
+		live, err := policies.Schedule(r, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Policy, r.Budget = policy, live.SlotPeak*share/100/align*align
 	}
-	result, err := scheduler.Schedule(r, nil)
+	result, err := policies.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func TestTraceOfAPlan(t *testing.T) {
 
 // From Home to Home everything that is malloced is freed, and nothing is recorded that was not asked for.
 func TestTraceOfARun(t *testing.T) {
-	for _, policy := range scheduler.Policies() {
+	for _, policy := range policies.Names() {
 		_, _, events := recorded(t, "mlp", policy, 0, 3)
 		there := make(map[string]bool)
 		for i, e := range events {

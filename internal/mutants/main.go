@@ -31,7 +31,7 @@ var targets = []struct {
 	{"peak/peak.go", []string{"./peak"}},
 	{"controller/grant.go", []string{"./controller"}},
 	{"swapexec/account.go", []string{"./swapexec"}},
-	{"scheduler/bounds.go", []string{"./scheduler", "-run", "ZeroStall|WorkingSet"}},
+	{"scheduler/draft/bounds.go", []string{"./scheduler/draft", "-run", "ZeroStall|WorkingSet"}},
 }
 
 //go:embed survivors.txt

@@ -61,7 +61,7 @@ func request(d device.Device, policy string, graphs ...*graph.Graph) scheduler.R
 	f := d.Facts()
 	r := scheduler.Request{Policy: policy, Align: d.Align(), Out: cost.Link{Rate: f.Out.Rate}, In: cost.Link{Rate: f.In.Rate}}
 	for i, g := range graphs {
-		j := scheduler.Job{Name: fmt.Sprintf("job%d", i), Graph: g, Scratch: scratchOf(d, g)}
+		j := scheduler.Job{Name: fmt.Sprintf("job%d", i), Graph: g, Variants: scheduler.OneVariant(scratchOf(d, g))}
 		for op := range g.Ops {
 			j.Latency = append(j.Latency, f.Roofline(g.Cost(graph.OpID(op))))
 		}

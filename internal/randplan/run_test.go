@@ -11,7 +11,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/randgraph"
 	"tensile/plan"
-	"tensile/scheduler"
+	"tensile/scheduler/policies"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -28,7 +28,7 @@ const (
 
 // vanilla returns the plan that frees everything after its last use and moves nothing.
 func vanilla(t testing.TB, d device.Device, g *graph.Graph) *plan.Plan {
-	r, err := scheduler.Schedule(request(d, "none-live", g), nil)
+	r, err := policies.Schedule(request(d, "none-live", g), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +37,13 @@ func vanilla(t testing.TB, d device.Device, g *graph.Graph) *plan.Plan {
 
 // tight returns a plan of the policy tensile for less than the vanilla plan needs, or the vanilla plan if there is none.
 func tight(t testing.TB, d device.Device, rng *rand.Rand, g *graph.Graph) *plan.Plan {
-	live, err := scheduler.Schedule(request(d, "none-live", g), nil)
+	live, err := policies.Schedule(request(d, "none-live", g), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := request(d, "tensile", g)
 	r.Budget = live.Arena * graph.Bytes(60+rng.IntN(40)) / 100
-	if planned, err := scheduler.Schedule(r, nil); err == nil {
+	if planned, err := policies.Schedule(r, nil); err == nil {
 		return planned.Jobs[0].Plan
 	}
 	return live.Jobs[0].Plan

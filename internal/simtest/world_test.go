@@ -16,6 +16,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/randgraph"
 	"tensile/planner"
+	"tensile/scheduler"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -79,7 +80,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 		for op := range g.Ops {
 			v := d.Variants(g, graph.OpID(op))[0]
 			p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
-			p.Scratch, p.Variant = append(p.Scratch, v.Scratch), append(p.Variant, v.Name)
+			p.Variants = append(p.Variants, []scheduler.Variant{{Name: v.Name, Scratch: v.Scratch}})
 		}
 		return p, nil
 	}

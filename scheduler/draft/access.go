@@ -1,0 +1,40 @@
+package draft
+
+import (
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/scheduler"
+)
+
+// What a policy may know of a draft. Slices are the draft's own: read only, and valid until the draft changes.
+
+// Job returns whose draft it is, and Graph the job's graph.
+func (d *Draft) Job() *scheduler.Job { return d.job }
+func (d *Draft) Graph() *graph.Graph { return d.g }
+
+// Steps returns the executions of ops, in issue order.
+func (d *Draft) Steps() []Step { return d.steps }
+
+// Gaps returns all gaps, First the first one of a storage, nil if it has none.
+func (d *Draft) Gaps() []*Gap                 { return d.gaps }
+func (d *Draft) First(s graph.StorageID) *Gap { return d.head[s] }
+
+// Writes returns the slots of the first executions that make a version of a storage, ascending; LastUse the last slot
+// that touches it, or -1.
+func (d *Draft) Writes(s graph.StorageID) []int32 { return d.writes.of(s) }
+func (d *Draft) LastUse(s graph.StorageID) int    { return int(d.lastUse[s]) }
+
+// Latency returns how long an op takes, Period an iteration in which no swap stalls.
+func (d *Draft) Latency(op graph.OpID) time.Duration { return d.latency[op] }
+func (d *Draft) Period() time.Duration               { return d.period }
+
+// Links returns the job's share of the link.
+func (d *Draft) Links() (out, in cost.Link) { return d.out, d.in }
+
+// Footprint returns what is on the device, per slot.
+func (d *Draft) Footprint() []graph.Bytes { return d.curve.Slots() }
+
+// Count adds steps to the work of the session.
+func (d *Draft) Count(steps int) { d.meter.count(steps) }

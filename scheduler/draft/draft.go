@@ -1,0 +1,379 @@
+package draft
+
+import (
+	"slices"
+	"time"
+
+	"tensile/graph"
+	"tensile/peak"
+	"tensile/scheduler"
+)
+
+// Draft is a plan of one job in the making: steps, what is decided about each gap, and what is booked on its share of
+// the link. A session begins it. See the package comment for its invariants.
+//
+// Slots are unrolled over the boundary where a gap wraps: slot n+k is slot k of the next iteration.
+type Draft struct {
+	*wiring // the graph
+	job     *scheduler.Job
+	*chosen // variants of its ops
+	align   graph.Bytes
+	style   Style
+	meter   *meter
+
+	steps     []Step
+	accesses              // of the steps to storages
+	times                 // of the steps
+	gapLists              // between the accesses
+	lanes                 // what is booked for the gaps
+	swapLimit             // how many storages may be swapped
+	curve     *peak.Curve // the footprint
+	small     graph.Bytes // storages below that are not swapped for their own sake
+}
+
+// Style is how a policy has its drafts made. The zero value is the recommended one.
+type Style struct {
+	LateOut    bool // copy out after the access before the gap, not as soon as the content is made
+	OneChannel bool // book both directions on one lane
+	Delays     bool // have each copy of a swap held until it was booked, not begun as soon as the step before has ended
+	// Variants are the variants that the steps take, per op, by their places in Job.Variants; nil: the first of each.
+	Variants []int
+}
+
+// Step is one execution of an op.
+type Step struct {
+	Op   graph.OpID
+	Want graph.StorageID // of a recomputation: the storage that it is for; -1 for the first execution
+}
+
+// chosen are the variants that steps take, per op.
+type chosen struct {
+	latency []time.Duration
+	scratch []graph.Bytes
+	variant []string
+}
+
+// choose looks up the variants of a job.
+func choose(j *scheduler.Job, variants []int) *chosen {
+	n := len(j.Graph.Ops)
+	c := &chosen{make([]time.Duration, n), make([]graph.Bytes, n), make([]string, n)}
+	for op := range n {
+		k := 0
+		if variants != nil {
+			k = variants[op]
+		}
+		v := j.Variant(graph.OpID(op), k)
+		c.latency[op], c.scratch[op], c.variant[op] = v.Latency, v.Scratch, v.Name
+	}
+	return c
+}
+
+// accesses says when the steps write and touch each storage.
+type accesses struct {
+	writes  writes  // by first executions
+	lastUse []int32 // per storage: the last slot that touches it, or -1
+}
+
+// times are those of an iteration in which no swap stalls.
+type times struct {
+	starts []time.Duration // per slot, and of the next iteration's first one
+	period time.Duration   // of the iteration
+}
+
+// gapLists hold all gaps of a draft, each also in the list of its storage.
+type gapLists struct {
+	gaps []*Gap
+	head []*Gap // per storage: its first gap
+	tail []*Gap // per storage: its last gap
+	slab []Gap  // where the next gaps lie
+}
+
+// The kinds of decisions, as they are written here.
+const (
+	keep      = scheduler.Keep
+	swap      = scheduler.Swap
+	recompute = scheduler.Recompute
+)
+
+// Gap is the time between two accesses to a storage that follow each other. Where it is not kept, the storage is away
+// in the slots drop+1 to in, both included.
+type Gap struct {
+	storage    graph.StorageID
+	from, to   int // slots of the accesses; from is -1 for the arrival of an input
+	made       int // the slot that made what the storage holds in the gap, below 0 if it was in the iteration before
+	kind       scheduler.Kind
+	dirty      bool // the storage was written since its gap before, or since the iteration began if it has none
+	drop, in   int
+	prev, next *Gap // of the storage
+
+	send, fetch time.Duration // swaps: when the copies begin, as booked
+	copied      bool          // a copy out is booked
+	cost        time.Duration // that the decision is expected to cost
+}
+
+// Storage returns whose gap it is.
+func (x *Gap) Storage() graph.StorageID { return x.storage }
+
+// From and To return the slots of the accesses around the gap. From is -1 for the arrival of an input; To counts on
+// from the last slot when the gap wraps.
+func (x *Gap) From() int { return x.from }
+func (x *Gap) To() int   { return x.to }
+
+// Drop and In return where the storage is away, if the gap is not kept: in the slots Drop+1 to In, both included.
+func (x *Gap) Drop() int { return x.drop }
+func (x *Gap) In() int   { return x.in }
+
+// Kind returns what is decided, and Cost the time that it is expected to cost.
+func (x *Gap) Kind() scheduler.Kind { return x.kind }
+func (x *Gap) Cost() time.Duration  { return x.cost }
+
+// Next returns the next gap of the storage, nil if there is none.
+func (x *Gap) Next() *Gap { return x.next }
+
+// Away reports whether the gap frees an unrolled slot.
+func (x *Gap) Away(slot int) bool { return x.kind != keep && x.drop < slot && slot <= x.in }
+
+// Arrival reports whether the gap is the arrival of an input, which has to be copied in whatever is decided.
+func (x *Gap) Arrival() bool { return x.from < 0 }
+
+// writes lists per storage the slots of the first executions that make a version of it, ascending.
+type writes struct {
+	begin []int32
+	slots []int32
+}
+
+func (w *writes) of(s graph.StorageID) []int32 { return w.slots[w.begin[s]:w.begin[s+1]] }
+
+// FirstSteps executes every op once, in this order.
+func FirstSteps(order []graph.OpID) []Step {
+	steps := make([]Step, len(order))
+	for i, op := range order {
+		steps[i] = Step{op, -1}
+	}
+	return steps
+}
+
+// begin finds the gaps of the steps and frees the lanes.
+func (d *Draft) begin() {
+	d.exact = true
+	d.findWrites()
+	d.findGaps()
+	d.measure()
+	d.clear()
+	_, peak := d.Peak()
+	d.small, d.limit = d.worthwhile(peak), d.maxSwaps()
+}
+
+// Touched returns the storages that a step reads or makes. They are read only.
+func (d *Draft) Touched(s Step) []graph.StorageID {
+	all := d.touches.of(int(s.Op))
+	made := d.makes.of(int(s.Op))
+	if s.Want < 0 || len(made) == 1 {
+		return all
+	}
+	var some []graph.StorageID
+	for _, id := range all {
+		if id == s.Want || !slices.Contains(made, id) {
+			some = append(some, id)
+		}
+	}
+	return some
+}
+
+// findWrites notes which first executions write and when each storage is touched last.
+func (d *Draft) findWrites() {
+	n := len(d.g.Storages)
+	d.meter.count(n + len(d.touches.all))
+	d.writes = writes{make([]int32, n+2), make([]int32, len(d.makes.all))}
+	begin := d.writes.begin[1:]
+	for _, s := range d.makes.all {
+		begin[s+1]++
+	}
+	for s := range n {
+		begin[s+1] += begin[s]
+	}
+	d.lastUse = slices.Repeat([]int32{-1}, n)
+	for slot, step := range d.steps {
+		if step.Want < 0 {
+			for _, s := range d.makes.of(int(step.Op)) {
+				d.writes.slots[begin[s]] = int32(slot)
+				begin[s]++
+			}
+		}
+		for _, s := range d.Touched(step) {
+			d.lastUse[s] = int32(slot)
+		}
+	}
+}
+
+// findGaps lists the gaps between accesses, all kept but those that end in a recomputation. The arrival of an input
+// is a swap that begins at the boundary: it is fetched before slot 0 until something else is decided.
+func (d *Draft) findGaps() {
+	n, storages := len(d.steps), d.g.Storages
+	d.meter.count(n + len(d.touches.all))
+	d.head, d.tail = make([]*Gap, len(storages)), make([]*Gap, len(storages))
+	d.swapped = make([]int32, len(storages))
+	d.gaps = make([]*Gap, 0, len(d.touches.all)/2)
+	seen := make([]seen, len(storages))
+	for slot, step := range d.steps {
+		for _, s := range d.Touched(step) {
+			x := &seen[s]
+			switch {
+			case x.first == 0:
+				x.first = int32(slot + 1)
+				if storages[s].Role == graph.Input {
+					d.append(Gap{storage: s, from: -1, to: slot, made: -1, kind: swap, drop: -1, in: -1})
+				}
+			case s == step.Want:
+				d.append(x.gap(s, Gap{to: slot, kind: recompute, drop: int(x.last), in: slot - 1}))
+				x.made = int32(slot + 1)
+			case slot > int(x.last)+1:
+				d.append(x.gap(s, Gap{to: slot}))
+			}
+			x.last = int32(slot)
+		}
+		if step.Want < 0 {
+			for _, s := range d.makes.of(int(step.Op)) {
+				seen[s].made, seen[s].dirty = int32(slot+1), true
+			}
+		}
+	}
+	for i := range storages {
+		x := &seen[i]
+		if x.first == 0 || !storages[i].Role.Persistent() {
+			continue
+		}
+		s := graph.StorageID(i)
+		if first := int(x.first) - 1; first+n > int(x.last)+1 {
+			d.append(x.gap(s, Gap{to: first + n}))
+		}
+		if y := d.head[s]; x.dirty && y != nil {
+			y.dirty = true // written after its last gap: the first one of the next iteration finds that
+		}
+		for y := d.head[s]; y != nil && y.made < 0 && x.made > 0; y = y.next {
+			y.made = int(x.made) - 1 - n
+		}
+	}
+}
+
+// seen is what is known of a storage's accesses so far.
+type seen struct {
+	first, made int32 // the first slot and that of the last content, counted from 1; 0: none
+	last        int32 // slot
+	dirty       bool  // written since its gap before
+}
+
+// gap returns a gap that begins at the last access.
+func (x *seen) gap(s graph.StorageID, y Gap) Gap {
+	y.storage, y.from, y.made, y.dirty = s, int(x.last), int(x.made)-1, x.dirty
+	x.dirty = false
+	return y
+}
+
+// append adds the last gap of its storage.
+func (d *Draft) append(x Gap) {
+	const chunk = 512
+	if len(d.slab) == cap(d.slab) {
+		d.slab = make([]Gap, 0, min(chunk, 16+len(d.steps)/2))
+	}
+	d.slab = append(d.slab, x)
+	y := &d.slab[len(d.slab)-1]
+	d.gaps = append(d.gaps, y)
+	if y.prev = d.tail[x.storage]; y.prev != nil {
+		y.prev.next = y
+	} else {
+		d.head[x.storage] = y
+	}
+	d.tail[x.storage] = y
+}
+
+// Covers returns the slot as the gap counts it, between its accesses, and whether it lies there.
+func (d *Draft) Covers(x *Gap, slot int) (int, bool) {
+	if x.from < slot && slot < x.to {
+		return slot, true
+	}
+	slot += len(d.steps)
+	return slot, x.from < slot && slot < x.to
+}
+
+// set decides a gap and keeps the footprint right.
+func (d *Draft) set(x *Gap, k scheduler.Kind, drop, in int) {
+	if x.kind != keep {
+		d.add(x.storage, x.drop+1, x.in, 1)
+	}
+	d.count(x, -1)
+	x.kind, x.drop, x.in = k, drop, in
+	d.count(x, 1)
+	if x.kind != keep {
+		d.add(x.storage, x.drop+1, x.in, -1)
+	}
+}
+
+// count keeps account of the storages that are swapped.
+func (d *Draft) count(x *Gap, by int32) {
+	if x.kind != swap || x.Arrival() {
+		return
+	}
+	before := d.swapped[x.storage]
+	d.swapped[x.storage] += by
+	switch after := before + by; {
+	case before == 0 && after > 0:
+		d.swaps++
+	case before > 0 && after == 0:
+		d.swaps--
+	}
+}
+
+// clean reports whether a valid host copy exists in a gap by what is decided so far: since the storage was last
+// written, another gap of it was swapped, or it is not written at all.
+func (d *Draft) clean(x *Gap) bool {
+	if x.Arrival() {
+		return true // it has arrived from the host
+	}
+	if made := d.writes.of(x.storage); d.g.Storages[x.storage].Role == graph.Output &&
+		x.from >= int(made[len(made)-1]) {
+		return true // the last version of an output goes out where it is made
+	}
+	for y := x; !y.dirty; {
+		if y.prev != nil {
+			y = y.prev
+		} else if !d.g.Storages[x.storage].Role.Persistent() {
+			return y.Arrival()
+		} else {
+			y = d.tail[x.storage]
+		}
+		if y == x || y.kind == swap {
+			return true
+		}
+	}
+	return false
+}
+
+// Clone returns a copy whose changes have no effect on the original, nor the other way round.
+func (d *Draft) Clone() *Draft {
+	d.meter.count(len(d.steps) + len(d.gaps))
+	c := *d
+	c.gaps, c.slab = make([]*Gap, 0, len(d.gaps)), make([]Gap, 0, len(d.gaps))
+	c.head, c.tail = make([]*Gap, len(d.head)), make([]*Gap, len(d.tail))
+	for s := range d.head {
+		for x := d.head[s]; x != nil; x = x.next {
+			y := *x
+			y.next = nil
+			c.append(y)
+		}
+	}
+	c.lanes = d.lanes.clone()
+	c.swapped = slices.Clone(d.swapped)
+	c.curve = d.curve.Clone()
+	c.steps = slices.Clone(d.steps)
+	return &c
+}
+
+// Clones returns a clone of each draft.
+func Clones(jobs []*Draft) []*Draft {
+	all := make([]*Draft, len(jobs))
+	for i, d := range jobs {
+		all[i] = d.Clone()
+	}
+	return all
+}

@@ -1,0 +1,180 @@
+package draft
+
+import (
+	"fmt"
+	"slices"
+
+	"tensile/graph"
+	"tensile/peak"
+	"tensile/plan"
+	"tensile/pool"
+	"tensile/program"
+	"tensile/scheduler"
+)
+
+// Finish writes and packs drafts, with swaps relaxed up to the target, or up to the drafts' peaks if it is 0, unless
+// they are to stay as tight as they are.
+func (s *Session) Finish(jobs []*Draft, target graph.Bytes, tight bool) (scheduler.Result, error) {
+	if target == 0 {
+		target = SumOfPeaks(jobs)
+	}
+	if !tight {
+		relax(jobs, target)
+	}
+	plans := make([]*plan.Plan, len(jobs))
+	for i, d := range jobs {
+		plans[i] = d.Plan(s.Request.Policy)
+	}
+	result, err := s.Place(plans)
+	if err != nil {
+		return scheduler.Result{}, err
+	}
+	result.Rounds = s.rounds
+	for i, d := range jobs {
+		result.Jobs[i].Decisions = d.decisions()
+		if s.Request.Explain {
+			result.Jobs[i].Decisions = append(result.Jobs[i].Decisions, d.kept()...)
+		}
+	}
+	return result, nil
+}
+
+// relax relaxes the jobs' swaps up to their peaks, and what the target leaves above them: to each job by its weight.
+func relax(jobs []*Draft, target graph.Bytes) {
+	var weights graph.Bytes
+	for _, d := range jobs {
+		weights += graph.Bytes(d.job.Worth())
+	}
+	spare := max(0, target-SumOfPeaks(jobs))
+	for _, d := range jobs {
+		_, peak := d.Peak()
+		d.relax(peak + spare*graph.Bytes(d.job.Worth())/weights)
+	}
+}
+
+// nearly is the part of its peak by which a packed plan may be higher where no budget asks for less.
+const nearly = 128
+
+// Place validates and packs a plan per job and sums them up. Each is packed until it is no higher than its peak and an
+// even share of what the budget leaves above all peaks; if that is not enough for all, each as low as it gets. It sets
+// Plan.Graph. The result may be over the budget. An invalid plan is a mistake of the policy: Place panics.
+func (s *Session) Place(plans []*plan.Plan) (scheduler.Result, error) {
+	s.stage(scheduler.Packing)
+	s.rounds++
+	p := &placing{Session: s, twins: s.twins(plans), lowered: make(map[int]*program.Layout)}
+	for i := range plans {
+		p.add(i, plans[i])
+	}
+	p.spare = max(0, s.Request.Budget-p.result.SlotPeak) / graph.Bytes(max(1, len(plans)))
+	for i := range plans {
+		if err := p.pack(i); err != nil {
+			return scheduler.Result{}, err
+		}
+	}
+	for i := range plans {
+		if err := p.lower(i); err != nil {
+			return scheduler.Result{}, err
+		}
+	}
+	return p.result, nil
+}
+
+// placing is the packing of a set of plans.
+type placing struct {
+	*Session
+	result  scheduler.Result
+	twins   []int
+	spare   graph.Bytes             // per job, above its peak
+	lowered map[int]*program.Layout // by twin
+}
+
+// add validates the plan of job i and adds its footprint.
+func (p *placing) add(i int, made *plan.Plan) {
+	made.Graph = p.digests[i]
+	var f peak.Footprint
+	if twin := p.twins[i]; twin != i {
+		f = p.result.Jobs[twin].Footprint
+	} else {
+		g := p.Request.Jobs[i].Graph
+		p.meter.count(8 * (len(made.Steps) + len(made.Moves)))
+		if err := plan.Validate(g, made); err != nil {
+			panic(fmt.Sprintf("scheduler: %v\n%s", err, made.Text(g)))
+		}
+		f = peak.Of(g, made)
+	}
+	p.result.Jobs = append(p.result.Jobs, scheduler.Scheduled{Plan: made, Footprint: f})
+	p.result.SlotPeak += f.Peak
+}
+
+// pack packs the plan of job i until it is no higher than its peak and its spare bytes.
+func (p *placing) pack(i int) error {
+	j := &p.result.Jobs[i]
+	enough := min(p.Request.Budget, j.Footprint.Peak+p.spare)
+	if p.Request.Budget == 0 && p.Request.Lowest {
+		enough = j.Footprint.Peak + j.Footprint.Peak/nearly
+	}
+	if twin := p.twins[i]; twin != i {
+		j.Layout = p.result.Jobs[twin].Layout
+	} else if err := p.packUntil(i, enough); err != nil {
+		return err
+	}
+	p.result.Arena += j.Layout.Arena
+	return nil
+}
+
+// lower packs the plan of job i as low as it gets, if that may help.
+func (p *placing) lower(i int) error {
+	j := &p.result.Jobs[i]
+	if p.result.Arena <= p.Request.Budget || p.Request.Budget == 0 || j.Layout.Arena > j.Footprint.Peak+p.spare ||
+		j.Layout.Arena == j.Layout.Load {
+		return nil
+	}
+	p.result.Arena -= j.Layout.Arena
+	if lower := p.lowered[p.twins[i]]; lower != nil {
+		j.Layout = lower
+	} else if err := p.packUntil(i, 0); err != nil {
+		return err
+	}
+	p.lowered[p.twins[i]] = j.Layout
+	p.result.Arena += j.Layout.Arena
+	return nil
+}
+
+// packUntil packs the plan of job i until it is no higher than enough.
+func (p *placing) packUntil(i int, enough graph.Bytes) (err error) {
+	j := &p.result.Jobs[i]
+	stopped := false
+	o := pool.Options{Method: p.Request.Options.Pack, Enough: int64(enough), Stop: func() bool {
+		stopped = stopped || p.meter.stop != nil && p.meter.stop(p.meter.steps)
+		return stopped
+	}}
+	j.Layout, err = program.PlaceBy(p.Request.Jobs[i].Graph, j.Plan, p.Request.Align, o)
+	if stopped {
+		panic(workStopped{})
+	}
+	if err == nil {
+		p.meter.count(j.Layout.Work)
+	}
+	return err
+}
+
+// twins returns for each plan the first one that moves and executes the same of the same graph, which may be itself:
+// both have one footprint and one layout. Copies of a model most often share a few plans.
+func (s *Session) twins(plans []*plan.Plan) []int {
+	twins := make([]int, len(plans))
+	var different []int
+	for i, p := range plans {
+		k := slices.IndexFunc(different, func(j int) bool {
+			q := plans[j]
+			s.meter.count(4)
+			return s.Request.Jobs[i].Graph == s.Request.Jobs[j].Graph && slices.Equal(p.Moves, q.Moves) &&
+				slices.Equal(p.Steps, q.Steps) && slices.Equal(p.Entry, q.Entry)
+		})
+		if twins[i] = i; k >= 0 {
+			twins[i] = different[k]
+		} else {
+			different = append(different, i)
+		}
+	}
+	return twins
+}

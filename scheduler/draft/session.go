@@ -1,0 +1,165 @@
+package draft
+
+import (
+	"slices"
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/plan"
+	"tensile/scheduler"
+)
+
+// Session is one request while it is being planned: the request, what is known of its graphs, how the link is divided
+// and the work so far. All drafts of a request come from its session.
+type Session struct {
+	Request scheduler.Request // read only
+
+	wirings []*wiring         // per job
+	first   []*chosen         // per job: the first variants
+	digests []graph.Digest    // per job
+	shares  []scheduler.Share // per job
+	rounds  int               // of packing so far
+	meter   *meter
+	stage   func(scheduler.Stage)
+}
+
+// Open makes the session of a valid request, with even shares of the link, and hands it to do. If the watch stops
+// planning, do does not return, and the error is scheduler.ErrStopped.
+func Open(r scheduler.Request, w scheduler.Watch,
+	do func(*Session) (scheduler.Result, error)) (result scheduler.Result, err error) {
+	s := &Session{Request: r, meter: newMeter(w), stage: w.Stage, shares: make([]scheduler.Share, len(r.Jobs))}
+	if s.stage == nil {
+		s.stage = func(scheduler.Stage) {}
+	}
+	for i := range s.shares {
+		even := scheduler.Whole / int64(len(r.Jobs))
+		s.shares[i] = scheduler.Share{Out: even, In: even}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			if _, stopped := p.(workStopped); !stopped {
+				panic(p)
+			}
+			result, err = scheduler.Result{}, scheduler.ErrStopped
+		}
+		result.Work = s.meter.steps
+	}()
+	s.prepare()
+	result, err = do(s)
+	result.Limited = err == nil && s.meter.spent
+	return result, err
+}
+
+// prepare looks through the graphs once for all plans that are tried.
+func (s *Session) prepare() {
+	s.stage(scheduler.Planning)
+	jobs := s.Request.Jobs
+	s.wirings, s.digests = make([]*wiring, len(jobs)), make([]graph.Digest, len(jobs))
+	for i := range jobs {
+		s.first = append(s.first, choose(&jobs[i], nil))
+		if j := s.sameGraph(i); j < i {
+			s.wirings[i] = s.wirings[j]
+			continue
+		}
+		s.wirings[i] = newWiring(jobs[i].Graph, s.Request.Align)
+		s.meter.count(4 * len(s.wirings[i].touches.all))
+	}
+	s.stage(scheduler.Packing) // a digest is part of the proof, not of planning
+	for i := range jobs {
+		if j := s.sameGraph(i); j < i {
+			s.digests[i] = s.digests[j]
+			continue
+		}
+		s.digests[i] = jobs[i].Graph.Digest()
+		s.meter.count(8 * len(jobs[i].Graph.Ops))
+	}
+}
+
+// sameGraph returns the job before job i if it is a copy of the same graph, or else i.
+func (s *Session) sameGraph(i int) int {
+	if i > 0 && s.Request.Jobs[i-1].Graph == s.Request.Jobs[i].Graph {
+		return i - 1
+	}
+	return i
+}
+
+// Count adds steps to the work so far. A policy calls it in its loops, so that planning can be stopped or limited
+// there.
+func (s *Session) Count(steps int) { s.meter.count(steps) }
+
+// Work is the limit of the request's work, in steps.
+func (s *Session) Work() int64 {
+	if s.Request.Options.Work > 0 {
+		return s.Request.Options.Work
+	}
+	return scheduler.DefaultWork
+}
+
+// Search does something until the work is used up, and reports whether it came to its end. What it was working on is
+// otherwise left in the middle of a change.
+func (s *Session) Search(do func()) bool { return s.meter.search(s.Work(), do) }
+
+// Spent reports whether a search has reached the limit of work.
+func (s *Session) Spent() bool { return s.meter.spent }
+
+// Stage tells the watch that a stage begins.
+func (s *Session) Stage(stage scheduler.Stage) { s.stage(stage) }
+
+// Rounds is how often plans were packed so far.
+func (s *Session) Rounds() int { return s.rounds }
+
+// Shares returns the jobs' shares of the link.
+func (s *Session) Shares() []scheduler.Share { return slices.Clone(s.shares) }
+
+// Divide gives the jobs other shares of the link, for the drafts that follow.
+func (s *Session) Divide(shares []scheduler.Share) { s.shares = slices.Clone(shares) }
+
+// Links returns the share of job i of the request's links.
+func (s *Session) Links(i int) (out, in cost.Link) {
+	share := s.shares[i]
+	return s.Request.Out.Share(share.Out, scheduler.Whole), s.Request.In.Share(share.In, scheduler.Whole)
+}
+
+// Drafts begins a draft per job.
+func (s *Session) Drafts(order func(*graph.Graph) []graph.OpID, style Style) []*Draft {
+	jobs := make([]*Draft, len(s.Request.Jobs))
+	for i := range jobs {
+		s.meter.count(4 * len(s.Request.Jobs[i].Graph.Ops))
+		jobs[i] = s.Draft(i, FirstSteps(order(s.Request.Jobs[i].Graph)), style)
+	}
+	return jobs
+}
+
+// Draft begins a draft of job i with these steps, in which nothing is decided.
+func (s *Session) Draft(i int, steps []Step, style Style) *Draft {
+	j := &s.Request.Jobs[i]
+	d := &Draft{wiring: s.wirings[i], job: j, chosen: s.first[i], align: s.Request.Align, steps: steps,
+		style: style, meter: s.meter}
+	if style.Variants != nil {
+		d.chosen = choose(j, style.Variants)
+	}
+	d.out, d.in = s.Links(i)
+	d.begin()
+	return d
+}
+
+// UnplannedTime is what an iteration of job i takes when nothing is swapped or recomputed.
+func (s *Session) UnplannedTime(i int) time.Duration {
+	return s.Draft(i, FirstSteps(GraphOrder(s.Request.Jobs[i].Graph)), Style{}).period
+}
+
+// Bounds works out the bounds of job i, for the order in which its plan executes the ops first.
+func (s *Session) Bounds(i int, p *plan.Plan) scheduler.Bounds {
+	var steps []Step
+	for _, step := range p.Steps {
+		if step.Want == 0 {
+			steps = append(steps, Step{step.Op, -1})
+		}
+	}
+	least := scheduler.WorkingSetOf(s.Request.Jobs[i], 1).Bytes
+	return scheduler.Bounds{
+		WorkingSet: scheduler.WorkingSetOf(s.Request.Jobs[i], s.Request.Align).Bytes,
+		ZeroStall:  max(least, s.Draft(i, steps, Style{}).zeroStall()),
+	}
+}

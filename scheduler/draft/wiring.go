@@ -1,0 +1,68 @@
+package draft
+
+import (
+	"slices"
+
+	"tensile/graph"
+	"tensile/scheduler"
+)
+
+// wiring is what planning asks of a job's graph, in flat lists that are made once.
+type wiring struct {
+	g       *graph.Graph
+	bytes   []graph.Bytes          // per storage, rounded up to the alignment
+	touches lists[graph.StorageID] // per op: the storages that it reads or makes
+	makes   lists[graph.StorageID] // per op: the storages that it makes a version of
+	pure    []bool                 // per op
+}
+
+func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
+	w := &wiring{g: g, bytes: make([]graph.Bytes, len(g.Storages)), pure: make([]bool, len(g.Ops))}
+	for i := range g.Storages {
+		w.bytes[i] = scheduler.RoundUp(g.Storages[i].Bytes, align)
+	}
+	operands := 0
+	for i := range g.Ops {
+		operands += len(g.Ops[i].Inputs) + len(g.Ops[i].Outputs)
+	}
+	w.touches = newLists[graph.StorageID](len(g.Ops), operands)
+	w.makes = newLists[graph.StorageID](len(g.Ops), operands)
+	for i := range g.Ops {
+		op := &g.Ops[i]
+		from := len(w.touches.all)
+		touch := func(t graph.TensorID) {
+			if s := g.Tensors[t].Storage; !slices.Contains(w.touches.all[from:], s) {
+				w.touches.all = append(w.touches.all, s)
+			}
+		}
+		for _, t := range op.Inputs {
+			touch(t)
+		}
+		for _, t := range op.Outputs {
+			touch(t)
+			w.makes.all = append(w.makes.all, g.Tensors[t].Storage)
+		}
+		w.touches.close()
+		w.makes.close()
+		w.pure[i] = g.Pure(op.ID)
+	}
+	return w
+}
+
+// Bytes returns the size of a storage, rounded up to the alignment.
+func (w *wiring) Bytes(s graph.StorageID) graph.Bytes { return w.bytes[s] }
+
+// Storages returns how many storages the graph has.
+func (w *wiring) Storages() int { return len(w.bytes) }
+
+// Touches returns the storages that an op reads or makes, each once. The lists are the wiring's own.
+func (w *wiring) Touches(op graph.OpID) []graph.StorageID { return w.touches.of(int(op)) }
+
+// Makes returns the storages that an op makes a version of.
+func (w *wiring) Makes(op graph.OpID) []graph.StorageID { return w.makes.of(int(op)) }
+
+// Operands is the length of all lists of Touches together.
+func (w *wiring) Operands() int { return len(w.touches.all) }
+
+// Pure reports whether an op may be executed again.
+func (w *wiring) Pure(op graph.OpID) bool { return w.pure[op] }

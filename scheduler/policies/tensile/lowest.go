@@ -1,0 +1,92 @@
+package tensile
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"tensile/program"
+	"tensile/scheduler"
+	"tensile/scheduler/draft"
+)
+
+// allowance is the part of a job's time that may be lost where no budget asks for it: a hundredth.
+const allowance = 100
+
+// lowest plans as low as swaps go that cost no time, and recomputations within the allowance of each job. Parts of the
+// allowance are tried too: what is recomputed early may lie in the way later. The lowest that keeps to the allowance by
+// program.Time is taken.
+func (p *planner) lowest() (scheduler.Result, error) {
+	order := draft.EarlyUpdates
+	if p.options.KeepOrder {
+		order = draft.GraphOrder
+	}
+	const parts = 8
+	h := newHybrid(p.Session, p.options, order)
+	var tried [][]*draft.Draft
+	if !p.Search(func() {
+		if !p.options.NoRecompute && !p.options.NoHybrid {
+			h.prepare()
+		}
+		last := -1
+		for part := parts; part >= 0; part-- {
+			if k := h.within(part, parts); k != last {
+				last = k
+				tried = append(tried, h.plan(k, 0))
+			}
+		}
+	}) {
+		tried = append(tried, p.Drafts(draft.GraphOrder, p.options.style())) // what costs nothing is there in any case
+	}
+	slices.SortStableFunc(tried, func(a, b []*draft.Draft) int {
+		return cmp.Compare(draft.SumOfPeaks(a),
+			draft.SumOfPeaks(b))
+	})
+	for i, jobs := range tried {
+		result, err := p.Finish(jobs, 0, p.options.NoRelax)
+		if err != nil || i == len(tried)-1 || affordable(p.Session, &result, jobs) {
+			return result, err
+		}
+		p.Stage(scheduler.Planning)
+	}
+	panic("scheduler: a plan without recomputations is always tried")
+}
+
+// affordable reports whether no job loses more than its allowance.
+func affordable(s *draft.Session, result *scheduler.Result, jobs []*draft.Draft) bool {
+	for i, d := range jobs {
+		s.Count(8 * len(d.Steps()))
+		j := &result.Jobs[i]
+		c := program.Compile(d.Graph(), j.Plan, j.Layout, program.Options{})
+		out, in := d.Links()
+		timing := program.Time(c, program.Durations{Steps: j.Plan.Made, Out: out, In: in})
+		if alone := s.UnplannedTime(i); timing.Iteration > alone+alone/allowance {
+			return false
+		}
+	}
+	return true
+}
+
+// within returns how much of the sequence takes no job more than so many parts of its allowance.
+func (h *hybrid) within(part, parts int) int {
+	low, high := 0, len(h.sequence)
+	for low < high {
+		k := (low + high + 1) / 2
+		if h.takes(k, part, parts) {
+			low = k
+		} else {
+			high = k - 1
+		}
+	}
+	return low
+}
+
+func (h *hybrid) takes(k, part, parts int) bool {
+	h.choose(k)
+	for _, c := range h.chains {
+		if _, took := c.insert(); took > c.Period()/allowance*time.Duration(part)/time.Duration(parts) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,55 @@
+package scheduler
+
+import (
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/peak"
+	"tensile/plan"
+	"tensile/program"
+)
+
+// Result is what was decided. When planning ends with an error it holds Work alone.
+type Result struct {
+	Jobs     []Scheduled // per job of the request
+	SlotPeak graph.Bytes // sum over jobs
+	Arena    graph.Bytes // sum over jobs
+	Rounds   int         // of packing, for all orders of the ops and all shares of the link that were tried
+	Work     int64       // steps that planning and packing took: the same on every machine
+	Again    bool        // the policy asks to be called again after an iteration, with its report in Job.Last
+	Limited  bool        // the search ended at its limit of work: a longer one may find better plans
+}
+
+// Scheduled is the plan of one job.
+type Scheduled struct {
+	Plan      *plan.Plan
+	Layout    *program.Layout
+	Footprint peak.Footprint
+	Decisions []Decision
+	Bounds    Bounds
+	Phase     string        // ColdStart or Updated
+	Unplanned time.Duration // what an iteration takes, by prediction, when nothing is swapped or recomputed
+
+	Share   Share
+	Out, In cost.Link // the share of the request's links: what the plan assumes, and its predicted times with it
+}
+
+// Latencies of a job's plan: its first plans assume predicted ones, later plans measured ones.
+const (
+	ColdStart = "cold-start"
+	Updated   = "updated"
+)
+
+// Share is a job's share of each direction of the link, in parts of Whole.
+type Share struct{ Out, In int64 }
+
+// Whole is the whole link: a number that up to 16 jobs can divide evenly.
+const Whole = 720720
+
+// Bounds are lower bounds of the peak of a job's plans.
+type Bounds struct {
+	WorkingSet graph.Bytes // the largest memory that a single step needs, storages and scratch as placed
+	// ZeroStall holds for plans that execute the ops in this order, swap without losing time and do not recompute.
+	ZeroStall graph.Bytes
+}

@@ -1,0 +1,72 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tensile/graph"
+)
+
+// WorkingSet is the largest memory that a single step of a job needs: no plan with the first variant of every op is
+// below it.
+type WorkingSet struct {
+	Op    graph.OpID
+	Bytes graph.Bytes // storages and scratch, each rounded up to the alignment
+}
+
+// WorkingSetOf returns the largest working set of a job's ops, with their first variants.
+func WorkingSetOf(j Job, align graph.Bytes) WorkingSet {
+	var largest WorkingSet
+	for op := range j.Graph.Ops {
+		need := RoundUp(j.scratch(op), align)
+		for _, s := range j.Graph.Touches(graph.OpID(op)) {
+			need += RoundUp(j.Graph.Storages[s].Bytes, align)
+		}
+		if need > largest.Bytes {
+			largest = WorkingSet{graph.OpID(op), need}
+		}
+	}
+	return largest
+}
+
+// scratch is what the first variant of an op needs.
+func (j *Job) scratch(op int) graph.Bytes {
+	if j.Variants == nil {
+		return 0
+	}
+	return j.Variants[op][0].Scratch
+}
+
+// WorkingSets sums the working sets of the request's jobs and names the largest of each, for an error's line.
+func (r *Request) WorkingSets() (sum graph.Bytes, why string) {
+	var words []string
+	for _, j := range r.Jobs {
+		w := WorkingSetOf(j, r.Align)
+		sum += w.Bytes
+		words = append(words, fmt.Sprintf("%s of job %s works on %s", j.Graph.Ops[w.Op].Name, j.Name, w.Bytes))
+	}
+	return sum, Abridge(words)
+}
+
+// CheckWorkingSets returns an *OverBudgetError if no plan fits the budget because single steps need more, and the sum
+// of the jobs' working sets.
+func (r *Request) CheckWorkingSets() (sum graph.Bytes, err error) {
+	sum, why := r.WorkingSets()
+	if r.Budget > 0 && sum > r.Budget {
+		return sum, &OverBudgetError{sum, r.Budget, "the largest steps need it: " + why}
+	}
+	return sum, nil
+}
+
+// Abridge joins what is said about each of several jobs into a line of bearable length.
+func Abridge(words []string) string {
+	const shown = 4
+	if len(words) > shown {
+		words = append(slices.Clone(words[:shown]), fmt.Sprintf("and %d jobs more", len(words)-shown))
+	}
+	return strings.Join(words, ", ")
+}
+
+// RoundUp rounds bytes up to a multiple of align.
+func RoundUp(b, align graph.Bytes) graph.Bytes { return (b + align - 1) / align * align }
