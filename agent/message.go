@@ -2,6 +2,7 @@ package agent
 
 import (
 	"tensile/executor"
+	"tensile/program"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -67,7 +68,7 @@ type Fetch struct {
 type Fetched struct {
 	Ticket Ticket
 	Epoch  int64
-	Proven *Proven
+	Proven program.Proven
 	Err    error
 	Again  bool
 }
@@ -77,13 +78,13 @@ type Open struct {
 	Ticket Ticket
 	Spec   wire.Spec
 	Task   task.Task
-	Proven *Proven
+	Proven program.Proven
 }
 
 // Change is another program for a job.
 type Change struct {
 	Job    string
-	Proven *Proven
+	Proven program.Proven
 }
 
 // Keep asks for what a job has come to, before it is removed from the host.

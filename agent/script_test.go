@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"tensile/cost"
+	"tensile/device/devicetest"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/golden"
-	"tensile/plan"
 	"tensile/program"
 	"tensile/wire"
 )
@@ -143,7 +143,21 @@ func (s *script) Answer() string {
 	return s.out.String()
 }
 
-func provenOf(epoch int64) *Proven { return &Proven{&program.Program{Plan: &plan.Plan{Epoch: epoch}}} }
+// provenOf returns a program of an epoch.
+func provenOf(epoch int64) program.Proven {
+	g := devicetest.Tiny()
+	p := devicetest.KeepAll(g)
+	p.Epoch = epoch
+	l, err := program.Place(g, p, align)
+	if err != nil {
+		panic(err)
+	}
+	proven, err := program.Prove(g, p, l, program.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return proven
+}
 
 func (s *script) step(in Input) {
 	for _, out := range s.m.Step(in) {
@@ -165,9 +179,9 @@ func textOf(o Output) string {
 	case o.Fetch != nil:
 		return fmt.Sprintf("fetch %s %d", o.Fetch.Job, o.Fetch.Epoch)
 	case o.Open != nil:
-		return fmt.Sprintf("open %s with %d", o.Open.Spec.Name, o.Open.Proven.program.Plan.Epoch)
+		return fmt.Sprintf("open %s with %d", o.Open.Spec.Name, o.Open.Proven.Program().Plan.Epoch)
 	case o.Change != nil:
-		return fmt.Sprintf("change %s to %d", o.Change.Job, o.Change.Proven.program.Plan.Epoch)
+		return fmt.Sprintf("change %s to %d", o.Change.Job, o.Change.Proven.Program().Plan.Epoch)
 	case o.Stop != "":
 		return "stop " + o.Stop
 	case o.Remove != "":

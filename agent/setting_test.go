@@ -212,7 +212,7 @@ func (w *work) alone(p scheduler.Scheduled, iterations int, set *data.Dataset) *
 	if _, ok := w.d.(*cpu.Device); ok {
 		d = computing(w.t)
 	}
-	run, err := bench.Train(w.t.Context(), d, tasks, &bench.Planned{Programs: []*program.Program{compiled}}, 0, iterations, nil)
+	run, err := bench.Train(w.t.Context(), d, tasks, &bench.Planned{Programs: []program.Proven{compiled}}, 0, iterations, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/text"
 	"tensile/peak"
+	"tensile/program"
 	"tensile/task"
 	"tensile/weights"
 	"tensile/wire"
@@ -73,18 +74,19 @@ func (r *runner) open(o *Open) {
 	w.plan(o.Proven)
 	r.works[o.Spec.Name] = w
 	r.host.Submit(executor.Spec{Name: o.Spec.Name, Graph: o.Task.Graph, Seed: o.Spec.Seed, Iterations: o.Spec.Iterations,
-		Init: o.Task.Init, Input: o.Task.Feeder(), Output: o.Task.Reader(w.losses.set)}, o.Proven.Program())
+		Init: o.Task.Init, Input: o.Task.Feeder(), Output: o.Task.Reader(w.losses.set)}, o.Proven)
 }
 
 // change has a job that was opened go on with another program.
 func (r *runner) change(c *Change) {
 	r.works[c.Job].plan(c.Proven)
-	r.host.Change(c.Job, c.Proven.Program())
+	r.host.Change(c.Job, c.Proven)
 }
 
 // plan takes down a plan that may come into force.
-func (w *work) plan(p *Proven) {
-	w.peaks[p.program.Plan.Epoch] = peak.Of(w.graph, p.program.Plan).Peak
+func (w *work) plan(proven program.Proven) {
+	p := proven.Program()
+	w.peaks[p.Plan.Epoch] = peak.Of(p.Graph, p.Plan).Peak
 }
 
 // note keeps what an event says of a job, and returns the loss of an iteration that it reports.

@@ -147,7 +147,7 @@ func (p *Planner) takes(planned *Planned) float64 {
 	for i, step := range s.Plan.Steps {
 		steps[i] = p.request.Jobs[0].Latency[step.Op]
 	}
-	timing := program.Time(planned.Programs[0], program.Durations{Steps: steps, Out: s.Out, In: s.In})
+	timing := program.Time(planned.Programs[0].Program(), program.Durations{Steps: steps, Out: s.Out, In: s.In})
 	plain, err := p.Plan("none-live", 0)
 	if err != nil {
 		return math.NaN()

@@ -38,7 +38,7 @@ func Draw(w io.Writer, name string, before []graph.Bytes, p *Planned, job int) {
 		fmt.Fprintf(w, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#00000022\"/>\n", drawLeft, y, drawLeft+drawWidth, y)
 		d.text(drawLeft-6, y+4, "end", graph.Bytes(share*float64(d.most)).String())
 	}
-	d.lanes(p.Programs[job], p.Timings[job])
+	d.lanes(p.Programs[job].Program(), p.Timings[job])
 	fmt.Fprintln(w, "</svg>")
 }
 

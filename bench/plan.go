@@ -17,7 +17,7 @@ import (
 // Planned is a workload with proven plans.
 type Planned struct {
 	scheduler.Result
-	Programs []*program.Program
+	Programs []program.Proven
 	Timings  []program.Timing // predicted
 	PlanTime time.Duration
 	PackTime time.Duration
@@ -147,27 +147,27 @@ func (p *Planner) Plan(policy string, budget graph.Bytes) (*Planned, error) {
 		if err := context.Cause(p.ctx); err != nil {
 			return nil, err
 		}
-		compiled, err := Prove(p.request.Jobs[i].Graph, j)
+		proven, err := Prove(p.request.Jobs[i].Graph, j)
 		if err != nil {
 			return nil, err
 		}
-		out.Programs = append(out.Programs, compiled)
+		out.Programs = append(out.Programs, proven)
 	}
 	out.Proof = time.Since(since)
-	for i, compiled := range out.Programs {
-		out.Timings = append(out.Timings, program.Time(compiled, program.Durations{Steps: out.Jobs[i].Plan.Made,
+	for i, proven := range out.Programs {
+		out.Timings = append(out.Timings, program.Time(proven.Program(), program.Durations{Steps: out.Jobs[i].Plan.Made,
 			Out: out.Jobs[i].Out, In: out.Jobs[i].In}))
 	}
 	return out, nil
 }
 
-// Prove validates a plan and returns its checked program.
-func Prove(g *graph.Graph, s scheduler.Scheduled) (*program.Program, error) {
-	compiled, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled})
+// Prove proves a plan.
+func Prove(g *graph.Graph, s scheduler.Scheduled) (program.Proven, error) {
+	proven, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled})
 	if err != nil {
-		return nil, fmt.Errorf("plan of job %s: %w", s.Plan.Job, err)
+		return program.Proven{}, fmt.Errorf("plan of job %s: %w", s.Plan.Job, err)
 	}
-	return compiled, nil
+	return proven, nil
 }
 
 // Latency returns the sum of a job's op latencies as the planner sees them.

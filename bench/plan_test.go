@@ -18,7 +18,7 @@ import (
 func TestPlan(t *testing.T) {
 	w, planner, first := twoJobs(t, "tensile", tight)
 	_, _, second := twoJobs(t, "tensile", tight)
-	if len(first.Programs) != 2 || len(first.Timings) != 2 || first.Arena > tight || first.Arena != first.Programs[0].Arena+first.Programs[1].Arena {
+	if len(first.Programs) != 2 || len(first.Timings) != 2 || first.Arena > tight || first.Arena != first.Programs[0].Program().Arena+first.Programs[1].Program().Arena {
 		t.Errorf("%d programs, %d timings, arena %d", len(first.Programs), len(first.Timings), first.Arena)
 	}
 	if first.PlanTime <= 0 || first.PackTime <= 0 || first.Proof <= 0 {
@@ -28,7 +28,7 @@ func TestPlan(t *testing.T) {
 		if diff := cmp.Diff(first.Jobs[i].Plan.Text(task.Graph), second.Jobs[i].Plan.Text(task.Graph)); diff != "" {
 			t.Errorf("two plans of %s:\n%s", task.Name, diff)
 		}
-		if diff := cmp.Diff(first.Programs[i].Text(task.Graph), second.Programs[i].Text(task.Graph)); diff != "" {
+		if diff := cmp.Diff(first.Programs[i].Program().Text(), second.Programs[i].Program().Text()); diff != "" {
 			t.Errorf("two programs of %s:\n%s", task.Name, diff)
 		}
 		if first.Timings[i].Iteration < planner.Latency(i) || planner.Latency(i) <= 0 {
@@ -56,7 +56,7 @@ func TestPlan(t *testing.T) {
 	}
 	for i, c := range first.Programs {
 		j := first.Jobs[i]
-		if want := program.Time(c, program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In}); want.Iteration != first.Timings[i].Iteration {
+		if want := program.Time(c.Program(), program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In}); want.Iteration != first.Timings[i].Iteration {
 			t.Errorf("%s: predicted with its share %v, not %v", w[i].Name, want.Iteration, first.Timings[i].Iteration)
 		}
 	}

@@ -81,7 +81,7 @@ func (r *Run) finish(host *executor.Host, w Workload, p *Planned) {
 		j := &r.Jobs[i]
 		m := host.Machine(t.Name)
 		j.Touched, j.Plans, j.Transition = host.Touched(t.Name), m.Plans(), m.Transition()
-		j.Arena, j.SlotPeak = p.Programs[i].Arena, peak.Of(t.Graph, p.Programs[i].Plan).Peak
+		j.Arena, j.SlotPeak = p.Programs[i].Program().Arena, peak.Of(t.Graph, p.Programs[i].Program().Plan).Peak
 		for _, s := range t.Graph.Storages {
 			if content := host.Weights(t.Name, s.ID); s.Role.Persistent() && content != nil {
 				if j.Weights == nil {

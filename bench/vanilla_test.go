@@ -107,7 +107,7 @@ func bareLoops(b *testing.B, w Workload, p *Planned) []*bareLoop {
 	}
 	var loops []*bareLoop
 	for i, t := range w {
-		loops = append(loops, newBareLoop(t, engine, p.Programs[i]))
+		loops = append(loops, newBareLoop(t, engine, p.Programs[i].Program()))
 	}
 	return loops
 }

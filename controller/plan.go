@@ -60,11 +60,11 @@ func (m *Machine) request(j *job) scheduler.Job {
 // prove returns a layout whose program was checked.
 func prove(g *graph.Graph, align graph.Bytes, w *wire.Layout) (*layout, error) {
 	placed := program.Layout{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: align}
-	compiled, err := program.Prove(g, w.Plan, &placed, program.Options{})
+	proven, err := program.Prove(g, w.Plan, &placed, program.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return &layout{wire: w, program: compiled, peak: peak.Of(g, w.Plan).Peak}, nil
+	return &layout{wire: w, program: proven.Program(), peak: peak.Of(g, w.Plan).Peak}, nil
 }
 
 // same reports whether two layouts have a job do the same.

@@ -32,9 +32,9 @@ type Host struct {
 	serving  bool // trouble with one job ends that job alone
 	until    *int // complete iterations after which jobs rest; nil: they do not
 
-	mu     sync.Mutex
-	wishes []wish
-	wake   chan struct{}
+	mu       sync.Mutex
+	commands []command
+	wake     chan struct{}
 }
 
 // NewHost returns a host for jobs on a device. The arenas of all jobs together stay within budget, 0 meaning no limit.
@@ -52,9 +52,9 @@ func NewObserved(d device.Device, budget graph.Bytes, observer func(Event)) *Hos
 	return &Host{device: d, ledger: newLedger(budget), observer: observer, wake: make(chan struct{}, 1)}
 }
 
-// Add opens a job on the device, fills its persistent storages and hands it its first program, which must have been
-// checked. The job begins when Run does. After an error there is no such job.
-func (h *Host) Add(s Spec, p *program.Program) error {
+// Add opens a job on the device, fills its persistent storages and hands it its first program. The job begins when Run
+// does. After an error there is no such job.
+func (h *Host) Add(s Spec, p program.Proven) error {
 	if h.find(s.Name) != nil {
 		return errTaken(s.Name)
 	}
@@ -71,7 +71,10 @@ func (h *Host) Add(s Spec, p *program.Program) error {
 		return err
 	}
 	for _, storage := range s.Graph.Storages {
-		if to := place.Host(storage.ID); storage.Role.Persistent() && to != nil {
+		if !storage.Role.Persistent() {
+			continue
+		}
+		if to := place.Host(storage.ID); to != nil {
 			s.Init(storage, to)
 		}
 	}
@@ -80,11 +83,11 @@ func (h *Host) Add(s Spec, p *program.Program) error {
 	return nil
 }
 
-// Run trains until every job has ended or ctx is done. Trouble with a job that was added before, or a wish that cannot
+// Run trains until every job has ended or ctx is done. Trouble with a job that was added before, or a command that cannot
 // be carried out, ends the run.
 func (h *Host) Run(ctx context.Context) error {
 	for {
-		if err := h.heed(); err != nil {
+		if err := h.drain(); err != nil {
 			return err
 		}
 		if !h.training() {
@@ -97,11 +100,11 @@ func (h *Host) Run(ctx context.Context) error {
 }
 
 // Serve trains what there is and what comes until ctx is done or the device fails. Trouble with a job ends that job, and
-// a wish that cannot be carried out is refused: the observer hears of both.
+// a command that cannot be carried out is refused: the observer hears of both.
 func (h *Host) Serve(ctx context.Context) error {
 	h.serving = true
 	for {
-		if err := h.heed(); err != nil {
+		if err := h.drain(); err != nil {
 			return err
 		}
 		if err := h.turn(ctx); err != nil {
@@ -110,7 +113,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	}
 }
 
-// turn waits for the device or a wish, and takes what the device has to tell.
+// turn waits for the device or a command, and takes what the device has to tell.
 func (h *Host) turn(ctx context.Context) error {
 	events, err := h.device.Next(ctx, h.wake)
 	if err != nil {
@@ -120,7 +123,7 @@ func (h *Host) turn(ctx context.Context) error {
 		if err := h.step(h.owner(events[i].Job), Input{Event: &events[i]}); err != nil {
 			return err
 		}
-		if err := h.heed(); err != nil {
+		if err := h.drain(); err != nil {
 			return err
 		}
 	}
@@ -133,18 +136,20 @@ func (h *Host) training() bool {
 }
 
 // change puts a program that the device can execute in line for a job.
-func (h *Host) change(j *job, p *program.Program) error {
+func (h *Host) change(j *job, p program.Proven) error {
 	if err := h.runnable(j, p); err != nil {
 		return err
 	}
-	return h.ledger.ask(j.name, p)
+	return h.ledger.ask(request{j.name, p, p.Program().Arena})
 }
 
 // grant applies the programs for which there is memory, until none is left for which there is.
 func (h *Host) grant() error {
 	for granted := h.ledger.grant(); len(granted) > 0; granted = h.ledger.grant() {
 		for _, r := range granted {
-			if err := h.step(h.find(r.job), Input{Program: r.program}); err != nil {
+			j := h.find(r.job)
+			j.given = append(j.given, r.proven)
+			if err := h.step(j, Input{Program: r.proven.Program()}); err != nil {
 				return err
 			}
 		}
@@ -156,12 +161,12 @@ func (h *Host) grant() error {
 func (h *Host) step(j *job, in Input) error {
 	for _, out := range j.machine.Step(h.device.Now(), in) {
 		switch {
-		case out.Reserve != nil:
-			if err := j.place.Reserve(*out.Reserve); err != nil {
+		case out.Load != nil:
+			if err := j.load(out.Load); err != nil {
 				return h.fail(j, err)
 			}
-			h.ledger.reserved(j.name, *out.Reserve)
-			h.observer(Event{Job: j.name, Applied: &Applied{j.machine.Epoch(), *out.Reserve}})
+			h.ledger.reserved(j.name, out.Load.Arena)
+			h.observer(Event{Job: j.name, Applied: &Applied{j.machine.Epoch(), out.Load.Arena}})
 		case out.Issue != nil:
 			j.place.Issue(out.Issue.Section, out.Issue.Iteration, out.Issue.Drain)
 		case out.Report != nil:

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// finish lets a job rest in Home, or go if that was wished.
+// finish lets a job rest in Home, or removes it if it was told to.
 func (h *Host) finish(j *job) error {
 	h.ledger.end(j.name)
 	m := j.machine

@@ -41,7 +41,7 @@ type script struct {
 // flight is a section that was issued, with the number of commands that have ended per lane.
 type flight struct {
 	Issue
-	ended [program.Lanes]int
+	ended [program.Units]int
 }
 
 func (s *script) Command(words []string) {
@@ -70,7 +70,7 @@ func (s *script) Command(words []string) {
 // define makes a program whose copies move 1 KiB each.
 func (s *script) define(name, arena string, words []string) {
 	p := &program.Program{Arena: graph.Bytes(number(arena)) * graph.KiB, Plan: &plan.Plan{Epoch: int64(len(s.programs) + 1)}}
-	sections := []*program.Section{&p.Prologue, &p.Body, &p.Epilogue}
+	sections := p.Sections()
 	for i, word := range strings.Split(strings.Join(words, " "), "|") {
 		s.names[sections[i]] = []string{"prologue", "body", "epilogue"}[i] + " of " + name
 		for _, kind := range strings.Fields(word) {
@@ -83,20 +83,22 @@ func (s *script) define(name, arena string, words []string) {
 var kinds = map[string]program.Kind{"kernel": program.Kernel, "poison": program.Poison, "in": program.In, "out": program.Out,
 	"load": program.Load, "read": program.Read}
 
-// add appends a command of a kind to a section, on its lane, and a step to the plan if it is a kernel.
+// add appends a command of a kind to a section, on the stream of its unit, and a step to the plan if it is a kernel.
 func add(section *program.Section, k program.Kind, p *plan.Plan) {
-	lane := map[program.Kind]program.Lane{program.Kernel: program.Compute, program.Poison: program.Compute, program.In: program.CopyIn,
-		program.Out: program.CopyOut, program.Load: program.Host, program.Read: program.Host}[k]
-	c := program.Command{Kind: k, Lane: lane, Slot: len(p.Steps), Bytes: graph.KiB}
+	stream := program.Stream(k.Unit())
+	c := program.Command{Kind: k, Stream: stream, Slot: len(p.Steps), Bytes: graph.KiB}
 	if k == program.Kernel {
 		p.Steps = append(p.Steps, plan.Step{})
 	}
+	if section.Counts == nil {
+		section.Counts = make([]int, program.Units)
+	}
 	section.Commands = append(section.Commands, c)
-	section.Counts[lane]++
+	section.Counts[stream]++
 }
 
 func (s *script) end(lane string, from, to time.Duration) {
-	for l := range program.Lanes {
+	for l := range program.Units {
 		for _, f := range s.flying {
 			if l.String() != lane || f.ended[l] == f.Section.Counts[l] {
 				continue
@@ -112,11 +114,11 @@ func (s *script) end(lane string, from, to time.Duration) {
 }
 
 // next counts the next command of a lane as ended and returns its event, without times.
-func (f *flight) next(l program.Lane) device.Event {
+func (f *flight) next(l program.Unit) device.Event {
 	skip := f.ended[l]
 	f.ended[l]++
 	for i, c := range f.Section.Commands {
-		if c.Lane != l {
+		if c.Kind.Unit() != l {
 			continue
 		}
 		if skip == 0 {
@@ -130,8 +132,8 @@ func (f *flight) next(l program.Lane) device.Event {
 func (s *script) step(in Input) {
 	for _, out := range s.m.Step(s.now, in) {
 		switch {
-		case out.Reserve != nil:
-			fmt.Fprintf(&s.out, "reserve %s\n", *out.Reserve)
+		case out.Load != nil:
+			fmt.Fprintf(&s.out, "reserve %s\n", out.Load.Arena)
 		case out.Issue != nil:
 			s.flying = append(s.flying, &flight{Issue: *out.Issue})
 			fmt.Fprintf(&s.out, "issue %s, iteration %d%s\n", s.names[out.Issue.Section], out.Issue.Iteration,

@@ -27,7 +27,7 @@ func (r *Request) proven(t testing.TB, seed uint64, i int, d *draft) (*plan.Plan
 	if err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, p.Text(g))
 	}
-	return p, program.Time(c, program.Durations{Steps: p.Made, Out: d.out, In: d.in})
+	return p, program.Time(c.Program(), program.Durations{Steps: p.Made, Out: d.out, In: d.in})
 }
 
 // TestFreeSwapsCostNothing plans all swaps that fit into free link time and shows that the program, whose lanes and places

@@ -92,23 +92,23 @@ func showLive(ctx context.Context, conn wire.Bus, job string, s show, out io.Wri
 		if err != nil {
 			return err
 		}
-		fmt.Fprint(out, proven.Text(p.graph))
+		fmt.Fprint(out, proven.Program().Text())
 	}
 	return nil
 }
 
 // prove returns the program of the plan.
-func (p *livePlan) prove() (*program.Program, error) {
+func (p *livePlan) prove() (program.Proven, error) {
 	proven, err := agent.Prove(p.graph, p.Job, p.Epoch, &p.layout, 1)
 	if err != nil {
-		return nil, fmt.Errorf("plan %d of job %s: %w", p.Epoch, p.Job, err)
+		return program.Proven{}, fmt.Errorf("plan %d of job %s: %w", p.Epoch, p.Job, err)
 	}
-	return proven.Program(), nil
+	return proven, nil
 }
 
 // draw draws the plan as tensile plan does, with the latencies that it was made for.
 func (p *livePlan) draw(ctx context.Context, conn wire.Bus, path string) error {
-	compiled, err := p.prove()
+	proven, err := p.prove()
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (p *livePlan) draw(ctx context.Context, conn wire.Bus, path string) error {
 		return err
 	}
 	var drawing bytes.Buffer
-	planned := bench.Planned{Programs: []*program.Program{compiled}, Timings: []program.Timing{program.Time(compiled, durations)}}
+	planned := bench.Planned{Programs: []program.Proven{proven}, Timings: []program.Timing{program.Time(proven.Program(), durations)}}
 	planned.Jobs = []scheduler.Scheduled{{Footprint: peak.Of(p.graph, p.plan)}}
 	bench.Draw(&drawing, p.Job, before.Jobs[0].Footprint.Slots, &planned, 0)
 	if err := os.WriteFile(path, drawing.Bytes(), 0o666); err != nil {

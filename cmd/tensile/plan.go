@@ -136,7 +136,7 @@ func planCommand() *cobra.Command {
 					report.Jobs[i].StepList = strings.Split(strings.TrimSpace(s.planned.Jobs[i].Plan.Text(t.Graph)), "\n")
 				}
 				if commands {
-					report.Jobs[i].CommandList = strings.Split(strings.TrimSpace(s.planned.Programs[i].Text(t.Graph)), "\n")
+					report.Jobs[i].CommandList = strings.Split(strings.TrimSpace(s.planned.Programs[i].Program().Text()), "\n")
 				}
 			}
 			if p.json {
