@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/plan"
 	"tensile/program"
@@ -241,6 +242,48 @@ var programMutations = []mutation{
 		section.Counts[cmd.Stream]++
 		return true
 	})},
+	{"stream on no unit", check, []error{program.ErrCommand}, func(s subject) (bad []subject) {
+		for l := range streams {
+			b := s.withProgram()
+			b.c.Streams = slices.Clone(b.c.Streams)
+			b.c.Streams[l] = program.Units
+			bad = append(bad, b)
+		}
+		return bad
+	}},
+	{"streams on one another's units", check, []error{program.ErrCommand}, func(s subject) []subject {
+		b := s.withProgram()
+		b.c.Streams = slices.Clone(b.c.Streams)
+		slices.Reverse(b.c.Streams)
+		return []subject{b}
+	}},
+	{"a stream too few", check, []error{program.ErrCommand}, func(s subject) []subject {
+		b := s.withProgram()
+		b.c.Streams = b.c.Streams[:streams-1]
+		return []subject{b}
+	}},
+	{"two regions of one memory, or none", check, []error{program.ErrBounds}, func(s subject) (bad []subject) {
+		for _, regions := range [][]program.Memory{nil, {program.Arena}, {program.Arena, program.Arena}, {program.HostMemory, program.HostMemory},
+			{program.Arena, program.HostMemory, program.Arena}, {program.Arena, program.Memories}} {
+			b := s.withProgram()
+			b.c.Regions = regions
+			bad = append(bad, b)
+		}
+		return bad
+	}},
+	{"regions of one another's memory", check, []error{program.ErrCommand}, func(s subject) []subject {
+		b := s.withProgram()
+		b.c.Regions = []program.Memory{program.HostMemory, program.Arena}
+		return []subject{b}
+	}},
+	{"another graph", check, []error{program.ErrCommand, program.ErrPlan, program.ErrContent, program.ErrBounds}, func(s subject) (bad []subject) {
+		for _, other := range []*graph.Graph{devicetest.Tiny(), devicetest.Rewritten()} {
+			b := s.withProgram()
+			b.g = other
+			bad = append(bad, b)
+		}
+		return bad
+	}},
 	{"command of no kind", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		s.c.Body.Commands[i].Kind = program.Poison + 1
 		return true

@@ -32,6 +32,8 @@ func Run(t *testing.T, open func(t *testing.T) device.Device) {
 		{"deliveries", deliveries},
 		{"bits", bits},
 		{"switch", switchPlans},
+		{"graphs", changeGraphs},
+		{"numbers", numbers},
 	}
 	for _, check := range checks {
 		t.Run(check.name, func(t *testing.T) {
