@@ -97,7 +97,7 @@ func named(t *testing.T, name string) *task {
 	return k
 }
 
-func openSim(t *testing.T) device.Device {
+func openSim(t testing.TB) device.Device {
 	t.Helper()
 	facts, err := cost.Device("v100")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 // task is a network to train, and what training it brought forth.
 type task struct {
-	t      *testing.T
+	t      testing.TB
 	name   string
 	g      *graph.Graph
 	seed   uint64
@@ -33,7 +33,7 @@ type task struct {
 	weights map[string][]float32
 }
 
-func newTask(t *testing.T, name, model string, c models.Config, seed uint64) *task {
+func newTask(t testing.TB, name, model string, c models.Config, seed uint64) *task {
 	t.Helper()
 	g, err := models.Build(model, c)
 	if err != nil {
@@ -210,7 +210,7 @@ func engines(t *testing.T, test func(t *testing.T, d *cpu.Device)) {
 	t.Run("engine=openblas", func(t *testing.T) { test(t, openBLAS(t)) })
 }
 
-func openCPU(t *testing.T) *cpu.Device { return openEngine(t, cpu.Options{NoOpenBLAS: true}) }
+func openCPU(t testing.TB) *cpu.Device { return openEngine(t, cpu.Options{NoOpenBLAS: true}) }
 
 // openBLAS opens a device that computes with OpenBLAS, and skips the test where that is not.
 func openBLAS(t *testing.T) *cpu.Device {
@@ -219,7 +219,7 @@ func openBLAS(t *testing.T) *cpu.Device {
 	return d
 }
 
-func openEngine(t *testing.T, o cpu.Options) *cpu.Device {
+func openEngine(t testing.TB, o cpu.Options) *cpu.Device {
 	t.Helper()
 	d, err := cpu.New(o)
 	if err != nil {
@@ -233,7 +233,7 @@ func openEngine(t *testing.T, o cpu.Options) *cpu.Device {
 	return d
 }
 
-func closeHost(t *testing.T, h *executor.Host) {
+func closeHost(t testing.TB, h *executor.Host) {
 	t.Helper()
 	if err := h.Close(); err != nil {
 		t.Error(err)

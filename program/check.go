@@ -116,7 +116,8 @@ func (c *checker) reset() {
 	c.bytes.forget()
 	for _, s := range c.g.Storages {
 		if s.Role.Persistent() {
-			c.bytes.span(c.slots[s.ID], s.Bytes).fill(cell{storage: s.ID, base: c.slots[s.ID].Offset})
+			cells := c.bytes.span(c.slots[s.ID], s.Bytes)
+			cells.fill(cell{storage: s.ID, base: c.slots[s.ID].Offset})
 		}
 	}
 }
@@ -138,8 +139,8 @@ func (c *checker) train(bodies int) {
 	}
 	for _, s := range c.g.Storages {
 		if s.Role.Persistent() {
-			c.holds(fmt.Sprintf("end after %d bodies", bodies), c.bytes.span(c.slots[s.ID], s.Bytes), c.slots[s.ID],
-				s.ID, bodies*c.last[s.ID])
+			cells := c.bytes.span(c.slots[s.ID], s.Bytes)
+			c.holds(fmt.Sprintf("end after %d bodies", bodies), &cells, c.slots[s.ID], s.ID, bodies*c.last[s.ID])
 		}
 	}
 }

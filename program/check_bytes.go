@@ -59,30 +59,25 @@ func (c *checker) newBytes() checkBytes {
 // forget leaves no content and no uses.
 func (b *checkBytes) forget() {
 	for r := range b.cells {
-		span{b.cells[r], b.reads[r]}.fill(cell{storage: nothing})
+		(&span{b.cells[r], b.reads[r], b.streams}).fill(cell{storage: nothing})
 	}
 }
 
 // span is the cells of a range whose ends are bounds.
 type span struct {
-	cells []cell
-	reads []int
+	cells   []cell
+	reads   []int // of each cell a number per stream
+	streams int
 }
 
 func (b *checkBytes) span(a Address, size graph.Bytes) span {
 	from, _ := slices.BinarySearch(b.bounds[a.Region], a.Offset)
 	to, _ := slices.BinarySearch(b.bounds[a.Region], a.Offset+size)
-	return span{b.cells[a.Region][from:to], b.reads[a.Region][from*b.streams : to*b.streams]}
-}
-
-// readsOf returns the last reads of a cell since its write, per stream.
-func (s span) readsOf(i int) []int {
-	n := len(s.reads) / len(s.cells)
-	return s.reads[i*n : (i+1)*n]
+	return span{b.cells[a.Region][from:to], b.reads[a.Region][from*b.streams : to*b.streams], b.streams}
 }
 
 // fill gives all cells a content that nobody has read.
-func (s span) fill(content cell) {
+func (s *span) fill(content cell) {
 	for i := range s.cells {
 		s.cells[i] = content
 	}
@@ -90,15 +85,14 @@ func (s span) fill(content cell) {
 }
 
 // read records a read of all cells.
-func (s span) read(at Point) {
-	n := len(s.reads) / max(1, len(s.cells))
-	for i := int(at.Stream); i < len(s.reads); i += n {
+func (s *span) read(at Point) {
+	for i := int(at.Stream); i < len(s.reads); i += s.streams {
 		s.reads[i] = max(s.reads[i], at.Count)
 	}
 }
 
 // holds checks that the cells at a are those of a storage in the given generation.
-func (c *checker) holds(where any, cells span, a Address, s graph.StorageID, generation int) {
+func (c *checker) holds(where any, cells *span, a Address, s graph.StorageID, generation int) {
 	for i := range cells.cells {
 		x := &cells.cells[i]
 		if x.storage != s || x.generation != generation || x.base != a.Offset {

@@ -65,17 +65,18 @@ func (c *checker) after(where place, run *Run, cmd *Command) Point {
 
 // unordered returns an earlier access to cells that conflicts with one and may come after it, and what it is; "" if
 // there is none.
-func (o *checkOrder) unordered(cells span, write bool, at Point) (other Point, what string) {
+func (o *checkOrder) unordered(cells *span, write bool, at Point) (other Point, what string) {
 	known := o.known(at)
 	for i := range cells.cells {
-		w := cells.cells[i].write
-		if known[w.Stream] < w.Count {
-			return w, access(true)
+		if w := &cells.cells[i].write; known[w.Stream] < w.Count {
+			return *w, access(true)
 		}
-		if !write {
-			continue
-		}
-		for s, n := range cells.readsOf(i) {
+	}
+	if !write {
+		return Point{}, ""
+	}
+	for reads := cells.reads; len(reads) > 0; reads = reads[len(known):] {
+		for s, n := range reads[:len(known)] {
 			if known[s] < n && (Stream(s) != at.Stream || n != at.Count) {
 				return Point{Stream(s), n}, access(false)
 			}

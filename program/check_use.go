@@ -113,7 +113,7 @@ func (c *checker) fits(u use) bool {
 // use makes one access: it must come after every access that it conflicts with, and a read must find its content.
 func (c *checker) use(where place, u use, at Point) {
 	cells := c.bytes.span(u.at, u.size)
-	if other, what := c.order.unordered(cells, u.write, at); what != "" {
+	if other, what := c.order.unordered(&cells, u.write, at); what != "" {
 		c.say(where, ErrRace, "%s of %s may come before the %s at %s:%d of the same bytes", access(u.write), c.name(u.storage),
 			what, c.p.Streams[other.Stream], other.Count)
 	}
@@ -122,7 +122,7 @@ func (c *checker) use(where place, u use, at Point) {
 		return
 	}
 	if u.storage != nothing {
-		c.holds(where, cells, u.at, u.storage, u.generation)
+		c.holds(where, &cells, u.at, u.storage, u.generation)
 	}
 	cells.read(at)
 }
