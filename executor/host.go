@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -201,14 +202,26 @@ func (h *Host) find(name string) *job {
 	return nil
 }
 
-// Machine returns the machine of a job, to be asked about its state by the goroutine in Run or after it.
-func (h *Host) Machine(name string) *Machine { return h.find(name).machine }
+// mustFind returns a job that the caller has added.
+func (h *Host) mustFind(name string) *job {
+	j := h.find(name)
+	if j == nil {
+		panic(fmt.Sprintf("executor: asked about job %q, which the host does not have", name))
+	}
+	return j
+}
+
+// Machine returns the machine of a job, to be asked about its state by the goroutine in Run or after it. It panics if
+// there is no such job, as Touched and Weights do.
+func (h *Host) Machine(name string) *Machine { return h.mustFind(name).machine }
 
 // Touched returns the end of the highest range of its arenas that a job's commands used. To be called after Run.
-func (h *Host) Touched(name string) graph.Bytes { return h.find(name).touched }
+func (h *Host) Touched(name string) graph.Bytes { return h.mustFind(name).touched }
 
 // Weights returns a storage's content on the host, nil on a device without data. To be called after Run.
-func (h *Host) Weights(name string, s graph.StorageID) []float32 { return h.find(name).place.Host(s) }
+func (h *Host) Weights(name string, s graph.StorageID) []float32 {
+	return h.mustFind(name).place.Host(s)
+}
 
 // Close gives back what the jobs have on the device, also in the middle of a run that was cut short.
 func (h *Host) Close() error {

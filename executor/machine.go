@@ -21,7 +21,7 @@ const (
 	Finished State = "finished"
 )
 
-// window is how many bodies are in flight at most.
+// window is the limit of bodies in flight.
 const window = 2
 
 // Input is what a machine is told.

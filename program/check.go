@@ -86,6 +86,7 @@ type checker struct {
 	p     *Program
 	last  []int
 	slots []Address     // of storages on the host
+	sizes []graph.Bytes // per region
 	limit time.Duration // that a copy may be held
 
 	order checkOrder
@@ -103,6 +104,9 @@ func newChecker(p *Program) *checker {
 	host := Region(slices.Index(p.Regions, HostMemory))
 	for s := range g.Storages {
 		c.slots[s] = Address{host, hosts[s]}
+	}
+	for _, m := range p.Regions {
+		c.sizes = append(c.sizes, [Memories]graph.Bytes{Arena: p.Arena, HostMemory: p.Host}[m])
 	}
 	c.bytes = c.newBytes()
 	c.reset()
@@ -138,9 +142,12 @@ func (c *checker) train(bodies int) {
 		return
 	}
 	for _, s := range c.g.Storages {
-		if s.Role.Persistent() {
-			cells := c.bytes.span(c.slots[s.ID], s.Bytes)
-			c.holds(fmt.Sprintf("end after %d bodies", bodies), &cells, c.slots[s.ID], s.ID, bodies*c.last[s.ID])
+		if !s.Role.Persistent() {
+			continue
+		}
+		cells, newest := c.bytes.span(c.slots[s.ID], s.Bytes), bodies*c.last[s.ID]
+		if x := cells.other(s.ID, newest, c.slots[s.ID].Offset); x != nil {
+			c.sayContent(fmt.Sprintf("end after %d bodies", bodies), x, s.ID, newest)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (c *checker) newBytes() checkBytes {
 		for i := range section.Commands {
 			if cmd := &section.Commands[i]; c.flaw(cmd) == "" {
 				for _, u := range c.uses(cmd, 0) {
-					if c.fits(u) {
+					if c.fits(&u) {
 						mark(u.at, u.size)
 					}
 				}
@@ -91,17 +91,21 @@ func (s *span) read(at Point) {
 	}
 }
 
-// holds checks that the cells at a are those of a storage in the given generation.
-func (c *checker) holds(where any, cells *span, a Address, s graph.StorageID, generation int) {
-	for i := range cells.cells {
-		x := &cells.cells[i]
-		if x.storage != s || x.generation != generation || x.base != a.Offset {
-			found := "nothing"
-			if x.storage != nothing {
-				found = fmt.Sprintf("content %d of %s", x.generation, c.g.Storages[x.storage].Name)
-			}
-			c.say(where, ErrContent, "want content %d of %s, found %s", generation, c.g.Storages[s].Name, found)
-			return
+// other returns the first cell that does not hold a storage, which begins at base, in a generation; nil if all do.
+func (s *span) other(storage graph.StorageID, generation int, base graph.Bytes) *cell {
+	for i := range s.cells {
+		if x := &s.cells[i]; x.storage != storage || x.generation != generation || x.base != base {
+			return x
 		}
 	}
+	return nil
+}
+
+// sayContent tells of a cell that should hold a storage in a generation.
+func (c *checker) sayContent(where any, x *cell, storage graph.StorageID, generation int) {
+	found := "nothing"
+	if x.storage != nothing {
+		found = fmt.Sprintf("content %d of %s", x.generation, c.g.Storages[x.storage].Name)
+	}
+	c.say(where, ErrContent, "want content %d of %s, found %s", generation, c.g.Storages[storage].Name, found)
 }

@@ -14,7 +14,8 @@ type use struct {
 // useAll makes the accesses of a command.
 func (c *checker) useAll(where place, cmd *Command, iteration int, at Point) {
 	uses := c.uses(cmd, iteration)
-	for i, u := range uses {
+	for i := range uses {
+		u := &uses[i]
 		switch {
 		case !c.fits(u):
 			c.say(where, ErrBounds, "%d bytes at %d of region %d", u.size, u.at.Offset, u.at.Region)
@@ -89,8 +90,9 @@ func (c *checker) generation(s graph.StorageID, version, iteration int) int {
 }
 
 // disjoint reports whether u shares no byte with an operand of another storage in the same command.
-func disjoint(others []use, u use) bool {
-	for _, o := range others {
+func disjoint(others []use, u *use) bool {
+	for i := range others {
+		o := &others[i]
 		same := o.storage == u.storage && o.at == u.at && o.storage != nothing
 		if !same && (o.write || u.write) && o.at.Region == u.at.Region &&
 			o.at.Offset < u.at.Offset+u.size && u.at.Offset < o.at.Offset+o.size {
@@ -101,17 +103,13 @@ func disjoint(others []use, u use) bool {
 }
 
 // fits reports whether a use lies in its region. Sizes are those of storages, or checked.
-func (c *checker) fits(u use) bool {
+func (c *checker) fits(u *use) bool {
 	r := u.at.Region
-	if r < 0 || int(r) >= len(c.p.Regions) {
-		return false
-	}
-	size := [Memories]graph.Bytes{Arena: c.p.Arena, HostMemory: c.p.Host}[c.p.Regions[r]]
-	return 0 <= u.at.Offset && u.at.Offset <= size-u.size
+	return 0 <= r && int(r) < len(c.sizes) && 0 <= u.at.Offset && u.at.Offset <= c.sizes[r]-u.size
 }
 
 // use makes one access: it must come after every access that it conflicts with, and a read must find its content.
-func (c *checker) use(where place, u use, at Point) {
+func (c *checker) use(where place, u *use, at Point) {
 	cells := c.bytes.span(u.at, u.size)
 	if other, what := c.order.unordered(&cells, u.write, at); what != "" {
 		c.say(where, ErrRace, "%s of %s may come before the %s at %s:%d of the same bytes", access(u.write), c.name(u.storage),
@@ -122,7 +120,9 @@ func (c *checker) use(where place, u use, at Point) {
 		return
 	}
 	if u.storage != nothing {
-		c.holds(where, &cells, u.at, u.storage, u.generation)
+		if x := cells.other(u.storage, u.generation, u.at.Offset); x != nil {
+			c.sayContent(where, x, u.storage, u.generation)
+		}
 	}
 	cells.read(at)
 }

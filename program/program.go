@@ -85,9 +85,9 @@ func (k Kind) String() string {
 }
 
 // Unit is the unit that carries out commands of a kind.
-func (k Kind) Unit() Unit {
-	return [...]Unit{Kernel: Compute, Out: CopyOut, In: CopyIn, Load: Host, Read: Host, Poison: Compute}[k]
-}
+func (k Kind) Unit() Unit { return unitOf[k] }
+
+var unitOf = [kinds]Unit{Kernel: Compute, Out: CopyOut, In: CopyIn, Load: Host, Read: Host, Poison: Compute}
 
 // Command is one thing that a stream does.
 type Command struct {
