@@ -39,12 +39,15 @@ mutants: ## one change at a time in what proves plans: is there a test that noti
 race: ## the suite with the race detector, self-checks on and dropped memory poisoned
 	$(GO) test -race -tags invariants ./...
 
-lint: ## staticcheck, formatting
+lint: ## staticcheck, formatting, order of imports, lines of at most 120 columns
 	$(GO) tool staticcheck ./...
-	test -z "$$(gofmt -l .)"
+	@files=$$($(GO) tool goimports -local tensile -l .) && test -z "$$files" || \
+		{ echo "goimports -local tensile -w is due for:"; echo "$$files"; exit 1; }
+	scripts/lines.sh .
 
-golden: ## rewrite testdata from what the code does; read the diff
-	$(GO) test ./models ./executor ./plan ./agent ./wire ./scheduler -update
+golden: ## rewrite the testdata of all tests that use internal/golden or datadriven; read the diff
+	$(GO) test $$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
+		grep -E 'internal/golden|cockroachdb/datadriven' | cut -d ' ' -f 1) -rewrite
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, one after the other, FUZZTIME each

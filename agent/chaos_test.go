@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"tensile/executor"
 	"tensile/program"
@@ -37,8 +39,11 @@ func TestChaos(t *testing.T) {
 				ran++
 			}
 		}
+		if steps, err := Replay(&w.recording); err != nil || w.recorder != nil && steps == 0 {
+			t.Fatalf("seed %d: replayed in %d steps: %v", seed, steps, err)
+		}
 	}
-	if least := int(seeds) / 100; min(ran, finished, stopped, failed, refused) < least {
+	if min(ran, finished, stopped, failed, refused) < int(seeds)/100 {
 		t.Errorf("of %d seeds %d jobs ran in the end, %d had finished, %d were stopped, %d had failed, %d had a layout refused: too few to show much",
 			seeds, ran, finished, stopped, failed, refused)
 	}
@@ -63,6 +68,10 @@ type chaos struct {
 	busy    map[Ticket]bool      // something is being fetched
 	keeping map[string]bool      // what is being read
 	status  wire.Status          // the newest
+
+	now       time.Duration
+	recording bytes.Buffer
+	recorder  *Recorder
 }
 
 // chaosJob is a job of the host.
@@ -74,8 +83,14 @@ type chaosJob struct {
 }
 
 func newChaos(t *testing.T, seed uint64) *chaos {
-	return &chaos{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), m: NewMachine("x1", "life", "device"),
+	p := Process{Executor: "x1", Life: "life", Device: "device"}
+	w := &chaos{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), m: NewMachine(p),
 		hosted: map[string]*chaosJob{}, busy: map[Ticket]bool{}, owners: map[int64]uint64{}, keeping: map[string]bool{}, sent: []*wire.Orders{{Executor: "x1"}}}
+	if seed%20 == 0 {
+		w.recorder = NewRecorder(&w.recording, func(err error) { t.Error(err) })
+		w.recorder.begin(p)
+	}
+	return w
 }
 
 func (w *chaos) check(ok bool, format string, values ...any) {
@@ -172,7 +187,7 @@ func (w *chaos) fetched() {
 			in.Fetched = &Fetched{Ticket: in.Fetched.Ticket, Epoch: in.Fetched.Epoch, Err: errScript, Again: true}
 		}
 	case in.Kept != nil:
-		delete(w.keeping, in.Kept.Result.Weights[0])
+		delete(w.keeping, in.Kept.Weights[0])
 	}
 	w.step(in)
 }
@@ -263,7 +278,10 @@ func (w *chaos) hear() {
 }
 
 func (w *chaos) step(in Input) {
-	for _, o := range w.m.Step(in) {
+	w.now += time.Second / 4
+	outputs := w.m.Step(w.now, in)
+	w.recorder.step(w.now, in, outputs)
+	for _, o := range outputs {
 		switch {
 		case o.Prepare != nil:
 			w.fetch(o.Prepare.Ticket)
@@ -283,7 +301,7 @@ func (w *chaos) step(in Input) {
 			j := w.hosted[o.Keep.Spec.Name]
 			w.check(j != nil && j.over && same(j.spec, o.Keep.Spec), "job %s is to be read, the host has %+v", o.Keep.Spec.Name, j)
 			w.keeping[o.Keep.Spec.Name] = true
-			w.fetches = append(w.fetches, Input{Kept: &Kept{Ticket: o.Keep.Ticket, Result: &wire.Result{Weights: map[int32]string{0: o.Keep.Spec.Name}}}})
+			w.fetches = append(w.fetches, Input{Kept: &Kept{Ticket: o.Keep.Ticket, Weights: map[int32]string{0: o.Keep.Spec.Name}}})
 		case o.Status != nil:
 			w.check(w.online && o.Status.Number == w.status.Number+1 && o.Status.Orders >= w.status.Orders,
 				"status %d of orders %d follows status %d of orders %d; online: %t", o.Status.Number, o.Status.Orders, w.status.Number, w.status.Orders, w.online)

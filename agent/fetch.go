@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"tensile/graph"
+	"tensile/peak"
 	"tensile/task"
 	"tensile/weights"
 	"tensile/wire"
@@ -51,7 +52,10 @@ func (r *runner) fetch(f *Fetch) *Fetched {
 		return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Err: err}
 	}
 	proven, err := Prove(f.Task.Graph, f.Job, f.Epoch, &l, r.Device.Align())
-	return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Proven: proven, Err: err}
+	if err != nil {
+		return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Err: err}
+	}
+	return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Proven: proven, Peak: peak.Of(f.Task.Graph, l.Plan).Peak}
 }
 
 func (r *runner) load(name string) ([]byte, error) {

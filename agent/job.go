@@ -2,9 +2,9 @@ package agent
 
 import (
 	"fmt"
-	"strings"
 
 	"tensile/executor"
+	"tensile/internal/text"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -28,6 +28,7 @@ type job struct {
 	removed bool // the host was told to remove it
 	keeping bool // what it has come to is being taken
 	status  wire.JobStatus
+	outcome outcome
 }
 
 // same reports whether two specs are those of one job. What only planners look at may change.
@@ -106,9 +107,9 @@ func (m *Machine) cutShort(j *job) {
 
 // trouble is an error that the job survives.
 func (m *Machine) trouble(j *job, err error) {
-	if text := line(err); text != j.status.Error {
-		j.status.Error, m.news = text, true
-		m.log(j, "%s", text)
+	if why := line(err); why != j.status.Error {
+		j.status.Error, m.news = why, true
+		m.log(j, "%s", why)
 	}
 }
 
@@ -156,8 +157,10 @@ func (m *Machine) fetched(f *Fetched) {
 	case f.Err != nil:
 		m.trouble(j, fmt.Errorf("layout %d is refused: %w", f.Epoch, f.Err))
 	case j.hosted:
+		j.outcome.planned(f)
 		m.say(Output{Change: &Change{j.spec.Name, f.Proven}})
 	default:
+		j.outcome.planned(f)
 		j.hosted = true
 		m.say(Output{Open: &Open{j.ticket, j.spec, *j.task, f.Proven}})
 	}
@@ -165,7 +168,7 @@ func (m *Machine) fetched(f *Fetched) {
 }
 
 // event takes what the host observed.
-func (m *Machine) event(e *executor.Event, loss *float32) {
+func (m *Machine) event(e *executor.Event, loss *wire.Loss) {
 	j := m.find(e.Job)
 	if j == nil || !j.hosted {
 		return
@@ -189,15 +192,24 @@ func (m *Machine) event(e *executor.Event, loss *float32) {
 	}
 }
 
-func (m *Machine) iteration(j *job, r *executor.Report, loss *float32) {
+func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	j.status.Iteration = r.Iteration + 1
+	if j.outcome.iteration(r, m.now) || r.Iteration+1 == j.spec.Iterations {
+		j.outcome.logged = m.now
+		line := fmt.Sprintf("iteration %d: %v, stall %v", r.Iteration, text.Duration(r.End-r.Begin), text.Duration(r.Stall))
+		if loss != nil {
+			line += fmt.Sprintf(", loss %.4g", *loss)
+		}
+		m.log(j, "%s", line)
+	}
 	if m.online {
-		m.say(Output{Report: &wire.Report{Executor: m.executor, Job: j.spec.Name, Epoch: r.Epoch, Iteration: r.Iteration,
+		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, Epoch: r.Epoch, Iteration: r.Iteration,
 			Steps: r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss}})
 	}
 }
 
 func (m *Machine) applied(j *job, a *executor.Applied) {
+	j.outcome.applied(a)
 	if j.status.State == wire.Waiting {
 		m.notice("job %s begun: %d iterations of %s", j.spec.Name, j.spec.Iterations, j.spec.Model)
 	}
@@ -211,6 +223,7 @@ func (m *Machine) applied(j *job, a *executor.Applied) {
 // ended has what a job has come to taken, unless nobody wants it.
 func (m *Machine) ended(j *job, e *executor.Ended) {
 	j.status.Iteration, j.status.Arena, m.news = e.Iterations, 0, true
+	j.outcome.plans, j.outcome.transition, j.outcome.touched = e.Plans, e.Transition, e.Touched
 	switch {
 	case e.Err != nil:
 		m.fail(j, e.Err)
@@ -226,8 +239,8 @@ func (m *Machine) kept(k *Kept) {
 		return
 	}
 	j.keeping = false
-	j.status.Result = k.Result
-	switch came := fmt.Sprintf("after %d iterations%s", j.status.Iteration, savedAs(k.Result)); {
+	j.status.Result = j.outcome.result(k, m.process.Origin)
+	switch came := fmt.Sprintf("after %d iterations%s", j.status.Iteration, savedAs(j.status.Result)); {
 	case k.Err != nil:
 		m.fail(j, k.Err)
 	case j.status.Iteration >= j.spec.Iterations:
@@ -247,12 +260,5 @@ func savedAs(r *wire.Result) string {
 	return ", saved in " + r.Saved
 }
 
-// line is the text of an error in one line that is not too long.
-func line(err error) string {
-	const most = 500
-	text := strings.ReplaceAll(err.Error(), "\n", "; ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
-}
+// line is the text of an error as a status holds it.
+func line(err error) string { return text.Line(err.Error(), 500) }

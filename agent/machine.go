@@ -3,13 +3,15 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"tensile/wire"
 )
 
 // Machine decides for all jobs of one executor.
 type Machine struct {
-	executor, life, device string
+	process Process
+	now     time.Duration // of the newest input
 
 	jobs    []*job // in the order in which they were ordered
 	ticket  Ticket // of the youngest
@@ -22,19 +24,29 @@ type Machine struct {
 	left    bool
 
 	online bool
-	alone  int   // heartbeats without a connection since there was nothing to do
-	said   int64 // number of the newest status
-	news   bool  // something is not in that status
+	alone  time.Duration // since when there is neither a connection nor work
+	said   int64         // number of the newest status
+	news   bool          // something is not in that status
 	out    []Output
 }
 
-// NewMachine returns the machine of an executor without jobs. life is another for each process that is called so.
-func NewMachine(executor, life, device string) *Machine {
-	return &Machine{executor: executor, life: life, device: device, news: true}
+// Process is the process of an executor.
+type Process struct {
+	Executor string        `json:"executor"`
+	Life     string        `json:"life"`      // another for each process that is called so
+	Device   string        `json:"device"`    // its identity
+	Host     string        `json:"host"`      // the machine on which it runs
+	Since    int64         `json:"since_ns"`  // when it began: since the Unix epoch
+	Origin   time.Duration `json:"origin_ns"` // of the device's clock: since the Unix epoch; 0 if that is virtual
 }
 
-// Step takes one input and returns what is to be done, in order. After a Leave there is nothing more to do.
-func (m *Machine) Step(in Input) []Output {
+// NewMachine returns the machine of an executor without jobs.
+func NewMachine(p Process) *Machine { return &Machine{process: p, news: true} }
+
+// Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. After a Leave
+// there is nothing more to do.
+func (m *Machine) Step(now time.Duration, in Input) []Output {
+	m.now = max(m.now, now)
 	m.out = nil
 	if m.left {
 		return nil
@@ -55,13 +67,15 @@ func (m *Machine) Step(in Input) []Output {
 	case in.Tick:
 		m.news = true
 		m.retry()
-		m.wait()
 	case in.Drain != nil:
 		m.drain = in.Drain
 	case in.Quit != nil:
 		m.quit(in.Quit)
 	}
 	m.advance()
+	if m.online || !m.idle() {
+		m.alone = m.now
+	}
 	if m.news && m.online {
 		m.report()
 	}
@@ -69,22 +83,15 @@ func (m *Machine) Step(in Input) []Output {
 	if m.sent != "" {
 		m.left = true
 		m.say(Output{Refused: m.sent})
-	} else if in.Quit != nil || drained || m.leave && m.idle() && m.online || m.alone > longestAlone { // what the last jobs came to must have been said
+	} else if in.Quit != nil || drained || m.leave && m.idle() && m.online || m.now-m.alone > longestAlone { // what the last jobs came to must have been said
 		m.left = true
 		m.say(Output{Leave: true})
 	}
 	return m.out
 }
 
-// longestAlone is for how many heartbeats an executor without work waits for a controller that is away: an hour.
-const longestAlone = 3600
-
-// wait counts heartbeats without a connection and work.
-func (m *Machine) wait() {
-	if m.alone++; m.online || !m.idle() {
-		m.alone = 0
-	}
-}
+// longestAlone is how long an executor without work waits for a controller that is away.
+const longestAlone = time.Hour
 
 // idle reports whether the host has nothing, and no job is to begin.
 func (m *Machine) idle() bool {
@@ -99,14 +106,14 @@ func (m *Machine) notice(format string, values ...any) {
 
 // order takes orders that are newer than all before.
 func (m *Machine) order(o *wire.Orders) {
-	if r := o.Refused; r != nil && o.Executor == m.executor && r.Life == m.life {
+	if r := o.Refused; r != nil && o.Executor == m.process.Executor && r.Life == m.process.Life {
 		m.sent = r.Why
 	}
-	if o.Executor != m.executor || o.Life != "" && o.Life != m.life || o.Number <= m.orders || m.drain != nil {
+	if o.Executor != m.process.Executor || o.Life != "" && o.Life != m.process.Life || o.Number <= m.orders || m.drain != nil {
 		return
 	}
 	if m.orders == 0 && m.sent == "" {
-		m.notice("joined the controller as %s, waiting for jobs", m.executor)
+		m.notice("joined the controller as %s, waiting for jobs", m.process.Executor)
 	}
 	m.orders, m.leave, m.news = o.Number, o.Leave, true
 	if o.Link != m.link {
@@ -177,7 +184,9 @@ func (m *Machine) quit(why error) {
 // of its name is not gone yet, the new one waits.
 func (m *Machine) report() {
 	m.said, m.news = m.said+1, false
-	s := &wire.Status{Executor: m.executor, Number: m.said, Life: m.life, Device: m.device, Orders: m.orders, Jobs: []wire.JobStatus{}}
+	p := &m.process
+	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host, Since: p.Since, Orders: m.orders,
+		Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
 		if j.next != nil {
 			s.Jobs = append(s.Jobs, wire.JobStatus{Name: j.spec.Name, State: wire.Waiting, Arena: j.status.Arena})

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"tensile/executor"
+	"tensile/graph"
 	"tensile/program"
 	"tensile/task"
 	"tensile/wire"
@@ -13,7 +14,7 @@ type Input struct {
 	Prepared *Prepared
 	Fetched  *Fetched
 	Event    *executor.Event
-	Loss     *float32 // of the iteration that Event reports; nil: there is none
+	Loss     *wire.Loss // of the iteration that Event reports; nil: there is none
 	Kept     *Kept
 	Online   *bool // the connection is there, or lost; it is not there at first
 	Tick     bool  // it is time for a heartbeat
@@ -69,6 +70,7 @@ type Fetched struct {
 	Ticket Ticket
 	Epoch  int64
 	Proven program.Proven
+	Peak   graph.Bytes // of its slots
 	Err    error
 	Again  bool
 }
@@ -97,9 +99,11 @@ type Keep struct {
 
 // Kept answers it.
 type Kept struct {
-	Ticket Ticket
-	Result *wire.Result
-	Err    error // it could not be saved
+	Ticket  Ticket
+	Losses  []float32        // per iteration; nil without data
+	Weights map[int32]string // digests of persistent storages; nil without data
+	Saved   string           // the file that holds them; "": they were not to be saved
+	Err     error            // they could not be saved
 }
 
 // Line is for the log of a job.

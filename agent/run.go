@@ -35,6 +35,7 @@ type Options struct {
 	Heartbeat time.Duration // between statuses when nothing happens; 0: a second
 	Until     <-chan int    // nil: jobs train without a rest; else up to the last number of iterations that came, 0 at first
 	Log       *slog.Logger  // of trouble with the bus and its messages; nil: none
+	Record    *Recorder     // writes down what the machine is told and answers; nil: nobody does
 
 	// Interrupt, if not nil, is closed when the process is to end: jobs end after the iterations in flight, are saved if
 	// they are to be, and Run returns an InterruptedError.
@@ -57,11 +58,12 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &runner{Options: o, machine: NewMachine(o.Executor, rand.Text(), o.Device.Identity()), sender: newSender(&o),
-		ready: make(chan struct{}, 1), works: make(map[string]*work), place: here(), since: time.Now()}
+	p := Process{Executor: o.Executor, Life: rand.Text(), Device: o.Device.Identity(), Host: here(), Since: int64(now())}
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
-		r.origin = time.Duration(time.Now().UnixNano()) - o.Device.Now()
+		p.Origin = now() - o.Device.Now()
 	}
+	r := &runner{Options: o, machine: NewMachine(p), sender: newSender(&o), ready: make(chan struct{}, 1), losses: make(map[string]*losses)}
+	o.Record.begin(p)
 	r.host = executor.NewObserved(o.Device, 0, func(e executor.Event) { r.tell(Input{Event: &e}) })
 	if o.Until != nil {
 		r.host.Until(0)
@@ -81,6 +83,9 @@ func Run(ctx context.Context, o Options) error {
 // simulated reports whether a device has virtual time and no data.
 func simulated(d device.Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
 
+// now is the time since the Unix epoch.
+func now() time.Duration { return time.Duration(time.Now().UnixNano()) }
+
 // here names this machine and process.
 func here() string {
 	host, err := os.Hostname()
@@ -90,23 +95,26 @@ func here() string {
 	return fmt.Sprintf("%s, process %d", host, os.Getpid())
 }
 
-// runner is a machine and all that it drives. Its own goroutine alone touches the machine; works are its too.
+// arrival is an input and when it came.
+type arrival struct {
+	at time.Duration
+	Input
+}
+
+// runner is a machine and all that it drives. Its own goroutine alone touches the machine, and losses.
 type runner struct {
 	Options
-	origin  time.Duration // of the device's clock: since the Unix epoch, or 0 if time is virtual
 	machine *Machine
 	host    *executor.Host
 	sender  *sender
-	ctx     context.Context // of what is fetched
-	errands sync.WaitGroup  // what is fetched and kept at present
-	works   map[string]*work
+	ctx     context.Context    // of what is fetched
+	errands sync.WaitGroup     // what is fetched and kept at present
+	losses  map[string]*losses // of the jobs that the host has
 	online  bool
-	sent    string    // away: why
-	place   string    // this machine and process
-	since   time.Time // it began
+	sent    string // away: why
 
 	mu     sync.Mutex
-	inputs []Input // not taken yet
+	inputs []arrival // not taken yet
 	ready  chan struct{}
 }
 
@@ -145,7 +153,7 @@ func (r *runner) run(ctx context.Context) error {
 	}
 	for rest := r.take(); len(rest) > 0; rest = r.take() { // jobs that have ended by themselves
 		for _, in := range rest {
-			r.step(in)
+			r.step(in.at, in.Input)
 		}
 		r.errands.Wait()
 	}
@@ -153,7 +161,7 @@ func (r *runner) run(ctx context.Context) error {
 	if ctx.Err() == nil {
 		why = fmt.Errorf("the device has failed: %w", failure)
 	}
-	r.step(Input{Quit: why})
+	r.step(now(), Input{Quit: why})
 	return why
 }
 
@@ -172,17 +180,17 @@ func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 		select {
 		case <-r.ready:
 			for _, in := range r.take() {
-				if r.step(in) {
+				if r.step(in.at, in.Input) {
 					return true
 				}
 			}
 		case <-beat.C:
-			if r.listen() || r.step(Input{Tick: true}) {
+			if r.listen() || r.step(now(), Input{Tick: true}) {
 				return true
 			}
 		case <-interrupt:
 			interrupt = nil
-			if r.step(Input{Drain: errInterrupted}) {
+			if r.step(now(), Input{Drain: errInterrupted}) {
 				return true
 			}
 		case <-served:
@@ -200,13 +208,13 @@ func (r *runner) listen() bool {
 		return false
 	}
 	r.online = online
-	return r.step(Input{Online: &online})
+	return r.step(now(), Input{Online: &online})
 }
 
 // tell puts an input in line for the machine. Any goroutine may call it.
 func (r *runner) tell(in Input) {
 	r.mu.Lock()
-	r.inputs = append(r.inputs, in)
+	r.inputs = append(r.inputs, arrival{now(), in})
 	r.mu.Unlock()
 	select {
 	case r.ready <- struct{}{}:
@@ -214,7 +222,7 @@ func (r *runner) tell(in Input) {
 	}
 }
 
-func (r *runner) take() []Input {
+func (r *runner) take() []arrival {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	inputs := r.inputs
@@ -236,11 +244,13 @@ func (r *runner) orders(_ string, value []byte) {
 }
 
 // step steps the machine, does what it says, and reports whether it lets the process go.
-func (r *runner) step(in Input) (leave bool) {
+func (r *runner) step(at time.Duration, in Input) (leave bool) {
 	if in.Event != nil {
-		in.Loss = r.note(in.Event)
+		in.Loss = r.loss(in.Event)
 	}
-	for _, out := range r.machine.Step(in) {
+	outputs := r.machine.Step(at, in)
+	r.Record.step(at, in, outputs)
+	for _, out := range outputs {
 		r.sent = cmp.Or(r.sent, out.Refused)
 		leave = leave || out.Leave || out.Refused != ""
 		r.do(out)
@@ -257,16 +267,15 @@ func (r *runner) do(out Output) {
 	case out.Open != nil:
 		r.open(out.Open)
 	case out.Change != nil:
-		r.change(out.Change)
+		r.host.Change(out.Change.Job, out.Change.Proven)
 	case out.Stop != "":
 		r.host.Stop(out.Stop)
 	case out.Remove != "":
 		r.host.Remove(out.Remove)
 	case out.Keep != nil:
-		w := r.works[out.Keep.Spec.Name]
-		r.errands.Go(func() { r.tell(Input{Kept: w.keep(out.Keep, r.origin)}) })
+		l := r.losses[out.Keep.Spec.Name]
+		r.errands.Go(func() { r.tell(Input{Kept: keep(out.Keep, l)}) })
 	case out.Status != nil:
-		out.Status.Host, out.Status.Since = r.place, r.since.UnixNano()
 		r.sender.tell(out.Status)
 	case out.Report != nil:
 		r.publish(out.Report)

@@ -12,16 +12,16 @@ import (
 	"time"
 
 	"tensile/agent"
-	"tensile/bench"
 	"tensile/device"
 	"tensile/graph"
+	"tensile/report"
 	"tensile/scheduler"
 	"tensile/task"
 	"tensile/weights"
 	"tensile/wire"
 )
 
-// A job that is trained through an agent comes to what bench.Train comes to with the same plan; on the simulator, to
+// A job that is trained through an agent comes to what local.Train comes to with the same plan; on the simulator, to
 // the nanosecond.
 func TestTrain(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) device.Device{"cpu": computing, "sim": simulated} {
@@ -67,7 +67,7 @@ func (s *setting) checkSaid(result *wire.Result, steps int) {
 		if r.Executor != executorName || r.Job != "job.1" || r.Epoch != 1 || r.Iteration != i || len(r.Steps) != steps || r.Wall <= 0 {
 			s.t.Errorf("report %d is %+v", i, r)
 		}
-		if hasLoss := r.Loss != nil; hasLoss != (result.Losses != nil) || hasLoss && *r.Loss != result.Losses[i] {
+		if hasLoss := r.Loss != nil; hasLoss != (result.Losses != nil) || hasLoss && float32(*r.Loss) != result.Losses[i] {
 			s.t.Errorf("report %d has loss %v, the job %v", i, r.Loss, result.Losses)
 		}
 		stall += r.Stall
@@ -83,7 +83,7 @@ func (s *setting) checkSaid(result *wire.Result, steps int) {
 	}
 }
 
-func (w *work) checkSaved(want *bench.JobRun, iterations int) {
+func (w *work) checkSaved(want *report.JobRun, iterations int) {
 	w.t.Helper()
 	file, err := weights.Read(w.spec.Save)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *work) checkSaved(want *bench.JobRun, iterations int) {
 	}
 	for _, x := range file.Tensors {
 		i := slices.IndexFunc(w.g.Storages, func(s graph.Storage) bool { return s.Name == x.Name })
-		if i < 0 || task.Digest(x.Data) != want.Weights[graph.StorageID(i)] {
+		if i < 0 || task.Digest(x.Data) != want.Weights[int32(i)] {
 			w.t.Errorf("tensor %s is not what was trained", x.Name)
 		}
 	}

@@ -3,99 +3,113 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/datadriven"
 
 	"tensile/cost"
 	"tensile/device/devicetest"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/internal/golden"
 	"tensile/program"
 	"tensile/wire"
 )
 
-// TestMachine plays the scripts in testdata to a machine. A script is prose behind '#', commands, and after "----" what
-// the machine answered to them, up to an empty line. Its commands are
+// TestMachine plays the scripts in testdata to a machine, by datadriven. Each takes a tenth of a second of the machine's time. The commands, with what stands in their input:
 //
-//	new                                     a new machine, online
+//	new                                  a new machine, online
 //	online | offline | tick | drain | quit
-//	orders NUMBER [JOB[=SEED]:EPOCH[:stop]]... [leave]   jobs train for 10 iterations
-//	stray NUMBER                            orders to another executor, of no job
-//	prepared JOB [again | broken]           graph and data of a job are there; or could not be fetched, or are wrong
-//	layout JOB EPOCH [again | broken]       a layout was proven; or could not be fetched, or is wrong
-//	late JOB EPOCH                          a layout came for the job before the present one of that name
-//	applied JOB EPOCH ARENA                 what the host observed
-//	home | refused | failed | removed JOB
-//	report JOB ITERATION EPOCH | ended JOB ITERATIONS
-//	kept JOB [saved | broken]               what a job came to was taken, and saved; or could not be saved
+//	orders number=N [link=(OUT, IN)] [leave]    a line "JOB epoch=N [seed=N] [stop]" per job of 10 iterations;
+//	                                     link in bytes per second
+//	stray number=N                       orders to another executor, of no job
+//	prepared job=J [again | broken]      graph and data of a job are there; or could not be fetched, or are wrong
+//	layout job=J epoch=N [again | broken]  a layout was proven; or could not be fetched, or is wrong
+//	late job=J epoch=N                   a layout came for the job before the present one of that name
+//	applied job=J epoch=N arena=BYTES    the host trains with a layout
+//	home | refused | failed | removed job=J     what else the host says
+//	report job=J iteration=N epoch=N
+//	ended job=J iterations=N
+//	kept job=J [saved | broken]          the outcome of a job was taken, and saved; or could not be saved
 func TestMachine(t *testing.T) {
-	golden.Play(t, "testdata/*.txt", func(t *testing.T) golden.Player { return &script{t: t} })
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &script{}
+		datadriven.RunTest(t, path, s.command)
+	})
 }
 
-// script is a machine and what was said to it.
+// script is a machine and what it was told.
 type script struct {
-	t       *testing.T
 	m       *Machine
+	now     time.Duration
 	tickets map[string]Ticket // of the youngest job of each name
 	before  map[string]Ticket // of the one before that
-	out     strings.Builder
+	out     strings.Builder   // the answer to the present command
 }
 
 var errScript = errors.New("it went wrong")
 
-func (s *script) Command(words []string) {
-	name, outcome := "", ""
-	if len(words) > 1 {
-		name, outcome = words[1], words[len(words)-1]
+// command tells the machine what a command says and returns its answer.
+func (s *script) command(t *testing.T, d *datadriven.TestData) string {
+	s.out.Reset()
+	if d.Cmd == "new" {
+		s.m, s.tickets, s.before = NewMachine(Process{Executor: "x1", Life: "life", Device: "device"}), map[string]Ticket{}, map[string]Ticket{}
 	}
-	err, again := errScript, outcome == "again"
-	if !again && outcome != "broken" {
-		err = nil
-	}
-	yes := words[0] == "online"
-	switch words[0] {
-	case "new":
-		s.m, s.tickets, s.before = NewMachine("x1", "life", "device"), map[string]Ticket{}, map[string]Ticket{}
-		s.Command([]string{"online"})
-	case "online", "offline":
-		s.step(Input{Online: &yes})
-	case "tick":
-		s.step(Input{Tick: true})
-	case "drain":
-		s.step(Input{Drain: errInterrupted})
-	case "quit":
-		s.step(Input{Quit: errScript})
-	case "orders":
-		s.step(Input{Orders: ordersOf("x1", words[1:])})
-	case "stray":
-		s.step(Input{Orders: ordersOf("x2", words[1:])})
-	case "prepared":
-		s.step(Input{Prepared: &Prepared{Ticket: s.tickets[name], Err: err, Again: again}})
-	case "layout", "late":
-		epoch, ticket := int64(number(words[2])), s.tickets[name]
-		if words[0] == "late" {
-			ticket = s.before[name]
-		}
-		s.step(Input{Fetched: &Fetched{Ticket: ticket, Epoch: epoch, Proven: provenOf(epoch), Err: err, Again: again}})
-	case "kept":
-		r := &wire.Result{Plans: 1}
-		if outcome == "saved" {
-			r.Saved = "FILE"
-		}
-		s.step(Input{Kept: &Kept{Ticket: s.tickets[name], Result: r, Err: err}})
-	default:
-		s.observed(name, words)
-	}
+	s.step(s.input(t, d))
+	return s.out.String()
 }
 
-func (s *script) observed(name string, words []string) {
-	e := executor.Event{Job: name}
-	switch words[0] {
+// input returns what a command says.
+func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
+	yes := d.Cmd != "offline"
+	switch d.Cmd {
+	case "new", "online", "offline":
+		return Input{Online: &yes}
+	case "tick":
+		return Input{Tick: true}
+	case "drain":
+		return Input{Drain: errInterrupted}
+	case "quit":
+		return Input{Quit: errScript}
+	case "orders":
+		return Input{Orders: ordersOf(t, "x1", d)}
+	case "stray":
+		return Input{Orders: ordersOf(t, "x2", d)}
+	}
+	var job string
+	var err error
+	d.ScanArgs(t, "job", &job)
+	again := d.HasArg("again")
+	if again || d.HasArg("broken") {
+		err = errScript
+	}
+	switch d.Cmd {
+	case "prepared":
+		return Input{Prepared: &Prepared{Ticket: s.tickets[job], Err: err, Again: again}}
+	case "layout", "late":
+		ticket := s.tickets[job]
+		if d.Cmd == "late" {
+			ticket = s.before[job]
+		}
+		epoch := intArg(t, d, "epoch")
+		return Input{Fetched: &Fetched{Ticket: ticket, Epoch: epoch, Proven: provenOf(epoch), Err: err, Again: again}}
+	case "kept":
+		kept := &Kept{Ticket: s.tickets[job], Err: err}
+		if d.HasArg("saved") {
+			kept.Saved = "FILE"
+		}
+		return Input{Kept: kept}
+	}
+	return Input{Event: eventOf(t, job, d)}
+}
+
+// eventOf returns what the host observed of a job.
+func eventOf(t *testing.T, job string, d *datadriven.TestData) *executor.Event {
+	e := &executor.Event{Job: job}
+	switch d.Cmd {
 	case "applied":
-		e.Applied = &executor.Applied{Epoch: int64(number(words[2])), Arena: graph.Bytes(number(words[3]))}
+		e.Applied = &executor.Applied{Epoch: intArg(t, d, "epoch"), Arena: graph.Bytes(intArg(t, d, "arena"))}
 	case "home":
 		e.Home = true
 	case "refused":
@@ -103,44 +117,38 @@ func (s *script) observed(name string, words []string) {
 	case "failed":
 		e.Ended = &executor.Ended{Err: errScript}
 	case "ended":
-		e.Ended = &executor.Ended{Iterations: number(words[2])}
+		e.Ended = &executor.Ended{Iterations: int(intArg(t, d, "iterations"))}
 	case "removed":
 		e.Removed = true
 	case "report":
-		e.Report = &executor.Report{Job: name, Iteration: number(words[2]), Epoch: int64(number(words[3])), Begin: 1, End: 1 + time.Second}
+		e.Report = &executor.Report{Job: job, Iteration: int(intArg(t, d, "iteration")), Epoch: intArg(t, d, "epoch"),
+			Begin: 1, End: 1 + time.Second}
 	default:
-		s.t.Fatalf("unknown command %q", words)
+		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
-	s.step(Input{Event: &e})
+	return e
 }
 
-// ordersOf reads the words of a script's orders.
-func ordersOf(executor string, words []string) *wire.Orders {
-	o := &wire.Orders{Executor: executor, Number: int64(number(words[0]))}
-	for _, word := range words[1:] {
-		if word == "leave" {
-			o.Leave = true
-			continue
+// ordersOf reads orders, one job per line of the input.
+func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Orders {
+	o := &wire.Orders{Executor: executor, Number: intArg(t, d, "number"), Leave: d.HasArg("leave")}
+	if d.HasArg("link") {
+		var out, in float64
+		d.ScanArgs(t, "link", &out, &in)
+		o.Link = wire.Rates{Out: cost.BytesPerSecond(out), In: cost.BytesPerSecond(in)}
+	}
+	for line := range strings.Lines(d.Input) {
+		job, args, err := datadriven.ParseLine(line)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
 		}
-		fields := strings.Split(word, ":")
-		if fields[0] == "link" {
-			o.Link = wire.Rates{Out: cost.BytesPerSecond(number(fields[1])), In: cost.BytesPerSecond(number(fields[2]))}
-			continue
-		}
-		job, seed, _ := strings.Cut(fields[0], "=")
-		w := wire.Order{Spec: wire.Spec{Name: job, Model: "net", Iterations: 10}, Epoch: int64(number(fields[1])), Stop: len(fields) > 2}
-		if seed != "" {
-			w.Spec.Seed = uint64(number(seed))
-		}
+		line := &datadriven.TestData{Pos: d.Pos, CmdArgs: args}
+		w := wire.Order{Spec: wire.Spec{Name: job, Model: "net", Iterations: 10}, Epoch: intArg(t, line, "epoch"),
+			Stop: line.HasArg("stop")}
+		line.MaybeScanArgs(t, "seed", &w.Spec.Seed)
 		o.Jobs = append(o.Jobs, w)
 	}
 	return o
-}
-
-// Answer returns what the machine said since the last one.
-func (s *script) Answer() string {
-	defer s.out.Reset()
-	return s.out.String()
 }
 
 // provenOf returns a program of an epoch.
@@ -160,7 +168,8 @@ func provenOf(epoch int64) program.Proven {
 }
 
 func (s *script) step(in Input) {
-	for _, out := range s.m.Step(in) {
+	s.now += time.Second / 10
+	for _, out := range s.m.Step(s.now, in) {
 		if p := out.Prepare; p != nil {
 			s.before[p.Spec.Name] = s.tickets[p.Spec.Name]
 			s.tickets[p.Spec.Name] = p.Ticket
@@ -215,10 +224,9 @@ func textOf(o Output) string {
 	return text
 }
 
-func number(word string) int {
-	n, err := strconv.Atoi(word)
-	if err != nil {
-		panic(err)
-	}
+// intArg returns the value of an argument that a command must have.
+func intArg(t *testing.T, d *datadriven.TestData, key string) (n int64) {
+	t.Helper()
+	d.ScanArgs(t, key, &n)
 	return n
 }

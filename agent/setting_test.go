@@ -12,16 +12,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/agent"
-	"tensile/bench"
 	"tensile/cost"
 	"tensile/data"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/internal/invariants"
+	"tensile/internal/local"
 	"tensile/models"
 	"tensile/program"
+	"tensile/report"
 	"tensile/scheduler"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -200,19 +203,19 @@ func (s *setting) deliver(p scheduler.Scheduled) {
 	s.bus.store(wire.LayoutObject(p.Plan.Job, p.Plan.Epoch), wire.Encode(layout(p)))
 }
 
-// alone trains a job by bench.Train, on a device of its own.
-func (w *work) alone(p scheduler.Scheduled, iterations int, set *data.Dataset) *bench.JobRun {
+// alone trains a job by local.Train, on a device of its own.
+func (w *work) alone(p scheduler.Scheduled, iterations int, set *data.Dataset) *report.JobRun {
 	w.t.Helper()
-	compiled, err := bench.Prove(w.g, p)
+	compiled, err := program.Prove(w.g, p.Plan, p.Layout, program.Options{Poison: invariants.Enabled})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	tasks := bench.Workload{{Name: w.spec.Name, Model: w.spec.Model, Graph: w.g, Seed: w.spec.Seed, Data: set}}
+	tasks := []task.Task{{Name: w.spec.Name, Model: w.spec.Model, Graph: w.g, Seed: w.spec.Seed, Data: set}}
 	d := simulated(w.t)
 	if _, ok := w.d.(*cpu.Device); ok {
 		d = computing(w.t)
 	}
-	run, err := bench.Train(w.t.Context(), d, tasks, &bench.Planned{Programs: []program.Proven{compiled}}, 0, iterations, nil)
+	run, err := local.Train(w.t.Context(), d, tasks, []program.Proven{compiled}, 0, iterations, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -220,7 +223,7 @@ func (w *work) alone(p scheduler.Scheduled, iterations int, set *data.Dataset) *
 }
 
 // same checks that a job has come to what it comes to alone, to the bit.
-func (w *work) same(got *wire.Result, want *bench.JobRun) {
+func (w *work) same(got *wire.Result, want *report.JobRun) {
 	w.t.Helper()
 	bits := func(losses []float32) (all []uint32) {
 		for _, l := range losses {
@@ -231,14 +234,7 @@ func (w *work) same(got *wire.Result, want *bench.JobRun) {
 	if diff := cmp.Diff(bits(want.Losses), bits(got.Losses)); diff != "" {
 		w.t.Errorf("job %s: losses (-want +got):\n%s", w.spec.Name, diff)
 	}
-	var digests map[int32]string
-	for s, digest := range want.Weights {
-		if digests == nil {
-			digests = map[int32]string{}
-		}
-		digests[int32(s)] = digest
-	}
-	if diff := cmp.Diff(digests, got.Weights); diff != "" {
+	if diff := cmp.Diff(want.Weights, got.Weights); diff != "" {
 		w.t.Errorf("job %s: digests of the weights (-want +got):\n%s", w.spec.Name, diff)
 	}
 }

@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"tensile/device"
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/program"
+	"tensile/report"
 	"tensile/scheduler"
+	"tensile/task"
 )
 
 // AblationRow is a plan with one part of the planner switched off.
@@ -48,13 +52,16 @@ var ablations = []struct {
 }
 
 // ablate plans a workload of one job as low as it goes and within budgets, each time without one part.
-func ablate(ctx context.Context, w Workload, d device.Device) ([]AblationRow, error) {
-	plain := NewPlanner(w, d, scheduler.Options{})
-	plain.Until(ctx)
-	_, live, err := plain.Vanilla()
+func ablate(ctx context.Context, w []task.Task, d device.Device) ([]AblationRow, error) {
+	r, err := request(w, d, scheduler.Options{})
 	if err != nil {
 		return nil, err
 	}
+	vanilla, err := planner.Vanilla(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	live := vanilla.Live[0]
 	var rows []AblationRow
 	for _, percent := range []graph.Bytes{0, 70, 50} {
 		for _, a := range ablations {
@@ -62,15 +69,14 @@ func ablate(ctx context.Context, w Workload, d device.Device) ([]AblationRow, er
 				return nil, err
 			}
 			row := AblationRow{Model: w[0].Model, Without: a.without, Budget: fmt.Sprintf("%d%%", percent)}
-			planner := NewPlanner(w, d, a.options)
-			planner.Until(ctx)
-			if percent == 0 {
-				planner.Lowest()
+			r.Policy, r.Options = a.policy, a.options
+			r.Budget, r.Lowest = live*percent/100, percent == 0
+			if r.Lowest {
 				row.Budget = "lowest"
 			}
-			planned, err := planner.Plan(a.policy, live[0]*percent/100)
+			planned, err := planner.Plan(ctx, r)
 			if err == nil {
-				row.fill(planned, live[0])
+				row.fill(planned, live)
 			} else if !errors.Is(err, scheduler.ErrNoPlan) {
 				return nil, err
 			}
@@ -80,12 +86,12 @@ func ablate(ctx context.Context, w Workload, d device.Device) ([]AblationRow, er
 	return rows, nil
 }
 
-func (row *AblationRow) fill(p *Planned, live graph.Bytes) {
+func (row *AblationRow) fill(p *planner.Planned, live graph.Bytes) {
 	s := p.Jobs[0]
 	row.SlotPeak, row.Arena, row.Bound = s.Footprint.Peak, s.Layout.Arena, s.Bounds.ZeroStall
 	row.MSRLive = float64(live-row.SlotPeak) / float64(max(1, live))
-	row.EOR = float64(p.Timings[0].Iteration) / float64(max(1, s.Unplanned))
-	row.Plan = Milliseconds(p.PlanTime)
+	row.EOR = float64(p.Timing(0).Iteration) / float64(max(1, s.Unplanned))
+	row.Plan = report.Milliseconds(p.PlanTime)
 	for _, d := range s.Decisions {
 		if d.Kind == "swap" {
 			row.Swaps++
@@ -107,25 +113,27 @@ type PhaseRow struct {
 }
 
 // measurePhases plans with wrong latencies and times the plan with the true ones, and plans again with those.
-func measurePhases(ctx context.Context, w Workload, d device.Device) ([]PhaseRow, error) {
-	truth := NewPlanner(w, d, scheduler.Options{})
-	truth.Until(ctx)
-	_, live, err := truth.Vanilla()
+func measurePhases(ctx context.Context, w []task.Task, d device.Device) ([]PhaseRow, error) {
+	truth, err := request(w, d, scheduler.Options{})
 	if err != nil {
 		return nil, err
 	}
+	vanilla, err := planner.Vanilla(ctx, truth)
+	if err != nil {
+		return nil, err
+	}
+	live := vanilla.Live[0]
 	var rows []PhaseRow
 	for _, percent := range []graph.Bytes{85, 50} {
 		for _, wrong := range []float64{0.1, 0.3} {
-			predicted := NewPlanner(w, d, scheduler.Options{})
-			predicted.Until(ctx)
-			predicted.disturb(1, wrong)
-			for _, planner := range []*Planner{predicted, truth} {
+			for i, r := range []scheduler.Request{disturbed(truth, 1, wrong), truth} {
 				if err := context.Cause(ctx); err != nil {
 					return nil, err
 				}
-				planner.request.Jobs[0].Measured = planner == truth
-				planned, err := planner.Plan("tensile", live[0]*percent/100)
+				r.Jobs = slices.Clone(r.Jobs)
+				r.Jobs[0].Measured = i == 1
+				r.Budget = live * percent / 100
+				planned, err := planner.Plan(ctx, r)
 				if errors.Is(err, scheduler.ErrNoPlan) {
 					continue
 				} else if err != nil {
@@ -133,44 +141,40 @@ func measurePhases(ctx context.Context, w Workload, d device.Device) ([]PhaseRow
 				}
 				s := planned.Jobs[0]
 				rows = append(rows, PhaseRow{w[0].Model, fmt.Sprintf("%d%%", percent), wrong, s.Phase, s.Footprint.Peak,
-					float64(live[0]-s.Footprint.Peak) / float64(max(1, live[0])), truth.takes(planned)})
+					float64(live-s.Footprint.Peak) / float64(max(1, live)), eorOf(ctx, planned, truth)})
 			}
 		}
 	}
 	return rows, nil
 }
 
-// takes returns the EOR of a plan of one job when ops take what this planner says.
-func (p *Planner) takes(planned *Planned) float64 {
+// eorOf is the EOR of a plan of one job if its ops take as long as a request says.
+func eorOf(ctx context.Context, planned *planner.Planned, truth scheduler.Request) float64 {
 	s := planned.Jobs[0]
 	steps := make([]time.Duration, len(s.Plan.Steps))
 	for i, step := range s.Plan.Steps {
-		steps[i] = p.request.Jobs[0].Latency[step.Op]
+		steps[i] = truth.Jobs[0].Latency[step.Op]
 	}
 	timing := program.Time(planned.Programs[0].Program(), program.Durations{Steps: steps, Out: s.Out, In: s.In})
-	plain, err := p.Plan("none-live", 0)
+	truth.Policy, truth.Budget = "none-live", 0
+	plain, err := planner.Plan(ctx, truth)
 	if err != nil {
 		return math.NaN()
 	}
-	return float64(timing.Iteration) / float64(max(1, plain.Timings[0].Iteration))
+	return float64(timing.Iteration) / float64(max(1, plain.Timing(0).Iteration))
 }
 
-// disturb replaces latencies by those of the device times random factors, drawn from a seed, whose logarithms have this
-// standard deviation.
-func (p *Planner) disturb(seed uint64, deviation float64) {
-	for i := range p.request.Jobs {
+// disturbed returns a request whose latencies are multiplied by random factors, drawn from a seed. The logarithms of the
+// factors have this standard deviation.
+func disturbed(r scheduler.Request, seed uint64, deviation float64) scheduler.Request {
+	r.Jobs = slices.Clone(r.Jobs)
+	for i := range r.Jobs {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
-		if p.plain == nil {
-			p.plain = make([][]time.Duration, len(p.request.Jobs))
+		plain := r.Jobs[i].Latency
+		r.Jobs[i].Latency = make([]time.Duration, len(plain))
+		for op, l := range plain {
+			r.Jobs[i].Latency[op] = time.Duration(float64(l) * math.Exp(rng.NormFloat64()*deviation))
 		}
-		j := &p.request.Jobs[i]
-		if p.plain[i] == nil {
-			p.plain[i] = j.Latency
-		}
-		disturbed := make([]time.Duration, len(j.Latency))
-		for op, l := range p.plain[i] {
-			disturbed[op] = time.Duration(float64(l) * math.Exp(rng.NormFloat64()*deviation))
-		}
-		j.Latency = disturbed
 	}
+	return r
 }

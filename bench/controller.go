@@ -15,8 +15,10 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/internal/bus"
-	"tensile/scheduler"
+	"tensile/planner"
+	"tensile/report"
 	"tensile/wire"
+	"tensile/workload"
 )
 
 // ControllerOptions say how much a controller is put under.
@@ -26,6 +28,7 @@ type ControllerOptions struct {
 	Reports   int           // a second, of all jobs together
 	For       time.Duration // how long reports come
 	Model     string
+	Planning  string // a model that takes long to plan for; "": what requests take meanwhile is not measured
 }
 
 // ControllerReport is how a controller fares, with its server and all executors' connections in one process.
@@ -44,6 +47,18 @@ type ControllerReport struct {
 	OrdersUnderLoad Quantiles `json:"orders_put_to_heard_under_reports_ms"`
 	Replanned       Quantiles `json:"report_to_new_layout_ordered_ms"` // of one job within 3/4 of what it needs, whose ops become faster and slower
 	NotReplanned    int       `json:"changes_without_a_better_plan"`
+
+	Planning *PlanningReport `json:"while_a_plan_is_made,omitempty"`
+}
+
+// PlanningReport is how a controller fares while a plan is made.
+type PlanningReport struct {
+	Model    string    `json:"model"`
+	Planned  float64   `json:"planned_ms"`          // from the request to the event that there are plans
+	Answered float64   `json:"submit_answered_ms"`  // it is answered after five seconds at the latest
+	Jobs     Quantiles `json:"jobs_request_ms"`     // all jobs are asked for
+	Stop     Quantiles `json:"stop_request_ms"`     // a job is to stop that there is not
+	Put      Quantiles `json:"status_put_to_taken"` // from a heartbeat to the answer of a request after it
 }
 
 // Quantiles of a number of samples.
@@ -58,47 +73,56 @@ func quantiles(samples []time.Duration) Quantiles {
 		return Quantiles{}
 	}
 	slices.Sort(samples)
-	at := func(p int) float64 { return Milliseconds(samples[(len(samples)-1)*p/100]) }
+	at := func(p int) float64 { return report.Milliseconds(samples[(len(samples)-1)*p/100]) }
 	return Quantiles{len(samples), at(50), at(99)}
 }
 
-// stand is a controller, its server, and executors that do nothing but what the protocol demands.
-type stand struct {
-	options ControllerOptions
-	graph   *graph.Graph
-	profile controller.Profile
-	server  *bus.Server
-	conn    *bus.Conn // as the controller
-	drones  []*drone
-	joined  chan struct{} // an executor has joined
-	number  int64         // of the newest orders that puts made
-	reports int           // of replans
+// rig is a controller, its server, and executors that do nothing but what the protocol demands.
+type rig struct {
+	options   ControllerOptions
+	graph     *graph.Graph
+	on        planner.Device
+	profile   planner.Profile
+	server    *bus.Server
+	conn      *bus.Conn // as the controller
+	executors []*fakeExecutor
+	joined    chan struct{} // an executor has joined
+	number    int64         // of the newest orders that puts made
+	reports   int           // of replans
+	adopted   chan struct{} // there are new plans
+	eager     bool          // one report is enough for these
 }
 
 // MeasureController starts a controller on a server in dir, connects executors over TCP, and puts it under load; and then
 // another, to see how soon it has a new plan when the load changes.
 func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*ControllerReport, error) {
 	r := &ControllerReport{Executors: o.Executors, Jobs: o.Jobs, Model: o.Model, ReportsWanted: o.Reports}
-	s := &stand{options: o, number: 1 << 40}
+	s := &rig{options: o, number: 1 << 40}
 	if err := s.with(ctx, filepath.Join(dir, "crowd"), 0, func(ctx context.Context) error { return s.measure(ctx, r) }); err != nil {
 		return nil, err
 	}
-	s = &stand{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Model}, number: 1 << 40}
+	s = &rig{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Model}, number: 1 << 40, eager: true}
 	if err := s.with(ctx, filepath.Join(dir, "one"), 0.75, func(ctx context.Context) error { return s.replans(ctx, 40, r) }); err != nil {
 		return nil, err
 	}
-	return r, nil
+	if o.Planning == "" {
+		return r, nil
+	}
+	r.Planning = &PlanningReport{Model: o.Planning}
+	s = &rig{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Planning}, number: 1 << 40}
+	err := s.with(ctx, filepath.Join(dir, "planning"), 0.75, func(ctx context.Context) error { return s.planning(ctx, r.Planning) })
+	return r, err
 }
 
 // with runs a controller, with a budget of a share of what the model needs (0: none), while something is measured.
-func (s *stand) with(ctx context.Context, dir string, share float64, measure func(context.Context) error) (err error) {
+func (s *rig) with(ctx context.Context, dir string, share float64, measure func(context.Context) error) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	config, err := s.config(share)
+	config, err := s.config(ctx, share)
 	if err != nil {
 		return err
 	}
-	s.joined = make(chan struct{}, s.options.Executors)
+	s.joined, s.adopted = make(chan struct{}, s.options.Executors), make(chan struct{}, 1)
 	if s.server, err = bus.Start(bus.Options{Dir: dir, Listen: "127.0.0.1:0"}); err != nil {
 		return err
 	}
@@ -110,7 +134,8 @@ func (s *stand) with(ctx context.Context, dir string, share float64, measure fun
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, Log: s.log, Ready: func() { close(ready) }, Silence: time.Hour}))
+		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, On: s.on, Log: func(string) {}, Events: s.event,
+			Ready: func() { close(ready) }}))
 	}()
 	defer func() {
 		cancel(nil)
@@ -125,8 +150,8 @@ func (s *stand) with(ctx context.Context, dir string, share float64, measure fun
 	return measure(ctx)
 }
 
-func (s *stand) config(share float64) (controller.Config, error) {
-	w, err := Load([]string{s.options.Model}, Settings{Batch: 1})
+func (s *rig) config(ctx context.Context, share float64) (controller.Config, error) {
+	w, err := workload.Load([]string{s.options.Model}, workload.Settings{Batch: 1})
 	if err != nil {
 		return controller.Config{}, err
 	}
@@ -137,40 +162,52 @@ func (s *stand) config(share float64) (controller.Config, error) {
 	d := sim.New(facts, sim.Options{})
 	defer d.Close()
 	s.graph = w[0].Graph
-	for op := range s.graph.Ops {
-		v := d.Variants(s.graph, graph.OpID(op))[0]
-		s.profile.Latency = append(s.profile.Latency, facts.Roofline(s.graph.Cost(graph.OpID(op))))
-		s.profile.Scratch, s.profile.Variant = append(s.profile.Scratch, v.Scratch), append(s.profile.Variant, v.Name)
+	s.on = planner.Of(d, planner.Roofline(facts))
+	if s.profile, err = s.on.Profile(s.graph); err != nil {
+		return controller.Config{}, err
 	}
-	planned, err := NewPlanner(w, d, scheduler.Options{}).Plan("tensile", 0)
+	s.on.Profile = func(*graph.Graph) (planner.Profile, error) { return s.profile, nil } // the device is closed
+	r := s.on.Request(s.profile.Job(w[0].Name, 1, s.graph))
+	r.Policy = "tensile"
+	planned, err := planner.Plan(ctx, r)
 	if err != nil {
 		return controller.Config{}, err
 	}
-	return controller.Config{Budget: graph.Bytes(share * float64(planned.Arena)), Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Horizon: 1 << 20,
-		Profile: func(*graph.Graph) (controller.Profile, error) { return s.profile, nil }}, nil
+	budget := graph.Bytes(share * float64(planned.Arena))
+	c := controller.Config{Budget: budget, Policy: "tensile", Horizon: 1 << 20, Silence: time.Hour}
+	if s.eager {
+		c.Alpha, c.Settle = 1, 1
+	}
+	return c, nil
 }
 
-// log hears from the controller's log who has joined. An answer to a request would not tell: what an executor puts and
-// what somebody asks come to the controller by different ways.
-func (s *stand) log(line string) {
-	if strings.HasSuffix(line, " has joined") {
+// event hears from the controller who has joined, and when there are new plans. An answer to a request would not tell: what
+// an executor puts and what somebody asks come to the controller by different ways.
+func (s *rig) event(e controller.Event) {
+	switch e.Kind {
+	case controller.Joined:
 		s.joined <- struct{}{}
+	case controller.Adopted:
+		select {
+		case s.adopted <- struct{}{}:
+		default:
+		}
 	}
 }
 
-func (s *stand) close() {
-	for _, d := range s.drones {
+func (s *rig) close() {
+	for _, d := range s.executors {
 		d.conn.Close()
 	}
 }
 
-func (s *stand) measure(ctx context.Context, r *ControllerReport) error {
+func (s *rig) measure(ctx context.Context, r *ControllerReport) error {
 	before := resident()
 	begin := time.Now()
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	r.Joined = Milliseconds(time.Since(begin))
+	r.Joined = report.Milliseconds(time.Since(begin))
 	r.PerExecutor = (resident() - before) / int64(max(1, s.options.Executors))
 	var err error
 	if r.Put, err = s.puts(ctx, 500); err != nil {
@@ -184,9 +221,14 @@ func (s *stand) measure(ctx context.Context, r *ControllerReport) error {
 	return s.load(ctx, jobs, r)
 }
 
-// replans makes the ops of one job faster and slower, and measures from the report that crosses the threshold until its
-// executor hears of a new layout.
-func (s *stand) replans(ctx context.Context, changes int, r *ControllerReport) error {
+const (
+	noBetter = time.Second / 2        // how long replans waits for plans before it takes it that there are none that pay
+	rest     = 100 * time.Millisecond // after a plan none is made for drift for nine times as long as that took
+)
+
+// replans makes the ops of one job faster and slower, and measures from the report that says so until its executor hears of
+// a new layout.
+func (s *rig) replans(ctx context.Context, changes int, r *ControllerReport) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
@@ -197,28 +239,31 @@ func (s *stand) replans(ctx context.Context, changes int, r *ControllerReport) e
 	var samples []time.Duration
 	for name, d := range jobs {
 		for i := range changes {
-			epoch := d.epoch(name)
-			granted := epoch
-			var begin time.Time
-			for range 40 { // until the average has settled
-				begin = time.Now()
-				if granted, err = s.report(ctx, d, name, epoch, []float64{0.05, 1}[i%2]); err != nil {
-					return err
-				}
-				if granted > epoch {
-					break
-				}
+			select {
+			case <-time.After(rest):
+			case <-ctx.Done():
+				return context.Cause(ctx)
 			}
-			if granted == epoch {
+			epoch := d.epoch(name)
+			select {
+			case <-s.adopted: // of an earlier change
+			default:
+			}
+			begin := time.Now()
+			if err := s.report(ctx, d, name, epoch, []float64{0.05, 1}[i%2]); err != nil {
+				return err
+			}
+			select {
+			case <-s.adopted:
+			case <-time.After(noBetter):
 				r.NotReplanned++
 				continue
 			}
-			if _, err := d.await(ctx, func(o wire.Orders) bool { return d.trains(o, name) == granted }); err != nil {
+			at, err := d.await(ctx, func(o wire.Orders) bool { return d.trains(o, name) > epoch })
+			if err != nil {
 				return err
 			}
-			d.mu.Lock()
-			samples = append(samples, d.at.Sub(begin))
-			d.mu.Unlock()
+			samples = append(samples, at.Sub(begin))
 			if err := d.tell(ctx); err != nil {
 				return err
 			}
@@ -228,34 +273,22 @@ func (s *stand) replans(ctx context.Context, changes int, r *ControllerReport) e
 	return nil
 }
 
-// report sends one, of ops that take so many times as long as the profile says, and waits until it was taken. It returns
-// the epoch that the job is granted then.
-func (s *stand) report(ctx context.Context, d *drone, job string, epoch int64, times float64) (granted int64, err error) {
+// report sends one, of ops that take so many times as long as the profile says.
+func (s *rig) report(ctx context.Context, d *fakeExecutor, job string, epoch int64, times float64) error {
 	layout, err := s.conn.Load(ctx, wire.Bucket(d.name), wire.LayoutObject(job, epoch))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	l, err := wire.DecodeAs[wire.Layout](layout)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	rep := wire.Report{Executor: d.name, Job: job, Epoch: epoch, Iteration: s.reports, Wall: time.Millisecond}
 	for _, step := range l.Plan.Steps {
 		rep.Steps = append(rep.Steps, time.Duration(times*float64(s.profile.Latency[step.Op])))
 	}
-	if err := d.conn.Publish(wire.ReportSubject(d.name, job), wire.Encode(rep)); err != nil {
-		return 0, err
-	}
 	s.reports++
-	for {
-		jobs, err := s.jobs(ctx)
-		if err != nil {
-			return 0, err
-		}
-		if jobs[0].Iteration == s.reports {
-			return jobs[0].Granted, nil
-		}
-	}
+	return d.conn.Publish(wire.ReportSubject(d.name, job), wire.Encode(rep))
 }
 
 // resident is the process's resident memory.

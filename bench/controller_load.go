@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"tensile/internal/bus"
+	"tensile/report"
 	"tensile/wire"
 )
 
 // connect has all executors join.
-func (s *stand) connect(ctx context.Context) error {
+func (s *rig) connect(ctx context.Context) error {
 	for i := range s.options.Executors {
-		d := &drone{name: fmt.Sprintf("drone%04d", i), news: make(chan struct{}, 1)}
+		d := &fakeExecutor{name: fmt.Sprintf("fake%04d", i), news: make(chan struct{}, 1)}
 		conn, err := bus.Connect(ctx, s.server.Credentials(bus.Executor(d.name)), bus.ConnOptions{})
 		if err != nil {
 			return err
 		}
 		d.conn = conn
-		s.drones = append(s.drones, d)
+		s.executors = append(s.executors, d)
 		if _, err := conn.Watch(ctx, wire.OrdersKey(d.name), d.hear); err != nil {
 			return err
 		}
@@ -29,7 +30,7 @@ func (s *stand) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	for range s.drones {
+	for range s.executors {
 		select {
 		case <-s.joined:
 		case <-ctx.Done():
@@ -40,8 +41,8 @@ func (s *stand) connect(ctx context.Context) error {
 }
 
 // puts measures from the put of orders to the executor that hears of them: the last one, which never has a job.
-func (s *stand) puts(ctx context.Context, n int) (Quantiles, error) {
-	d := s.drones[len(s.drones)-1]
+func (s *rig) puts(ctx context.Context, n int) (Quantiles, error) {
+	d := s.executors[len(s.executors)-1]
 	var samples []time.Duration
 	for range n {
 		s.number++
@@ -60,7 +61,7 @@ func (s *stand) puts(ctx context.Context, n int) (Quantiles, error) {
 }
 
 // submit submits the jobs one after another, each when the one before has a layout.
-func (s *stand) submit(ctx context.Context) (map[string]*drone, Quantiles, error) {
+func (s *rig) submit(ctx context.Context) (map[string]*fakeExecutor, Quantiles, error) {
 	text, err := json.Marshal(s.graph)
 	if err != nil {
 		return nil, Quantiles{}, err
@@ -68,7 +69,7 @@ func (s *stand) submit(ctx context.Context) (map[string]*drone, Quantiles, error
 	if err := s.conn.Store(ctx, wire.Graphs, wire.GraphObject(s.graph.Digest()), text); err != nil {
 		return nil, Quantiles{}, err
 	}
-	jobs := make(map[string]*drone)
+	jobs := make(map[string]*fakeExecutor)
 	var samples []time.Duration
 	for i := range s.options.Jobs {
 		spec := wire.Spec{Name: fmt.Sprintf("job%03d", i), Model: s.options.Model, Graph: s.graph.Digest(), Iterations: 1 << 30}
@@ -97,16 +98,16 @@ func (s *stand) submit(ctx context.Context) (map[string]*drone, Quantiles, error
 	return jobs, quantiles(samples), nil
 }
 
-// ordered waits until a drone was told to train a job with a layout, and returns when it heard of that. Idle executors
+// ordered waits until a fake executor was told to train a job with a layout, and returns when it heard of that. Idle executors
 // get jobs in the order of their names.
-func (s *stand) ordered(ctx context.Context, job int, name string) (*drone, time.Time, error) {
-	d := s.drones[job]
+func (s *rig) ordered(ctx context.Context, job int, name string) (*fakeExecutor, time.Time, error) {
+	d := s.executors[job]
 	at, err := d.await(ctx, func(o wire.Orders) bool { return d.trains(o, name) > 0 })
 	return d, at, err
 }
 
 // load sends reports at a rate, measures orders meanwhile, and how many reports have arrived.
-func (s *stand) load(ctx context.Context, jobs map[string]*drone, r *ControllerReport) error {
+func (s *rig) load(ctx context.Context, jobs map[string]*fakeExecutor, r *ControllerReport) error {
 	var names []string
 	for name := range jobs {
 		names = append(names, name)
@@ -158,7 +159,7 @@ func (s *stand) load(ctx context.Context, jobs map[string]*drone, r *ControllerR
 			return err
 		}
 		if r.ReportsLost = total - taken; taken == total || taken == last {
-			r.Backlog = Milliseconds(time.Since(drained))
+			r.Backlog = report.Milliseconds(time.Since(drained))
 			return nil
 		}
 		last = taken
@@ -171,7 +172,7 @@ func (s *stand) load(ctx context.Context, jobs map[string]*drone, r *ControllerR
 }
 
 // taken is the number of reports that the controller has taken.
-func (s *stand) taken(ctx context.Context) (int, error) {
+func (s *rig) taken(ctx context.Context) (int, error) {
 	jobs, err := s.jobs(ctx)
 	sum := 0
 	for _, j := range jobs {
@@ -181,11 +182,7 @@ func (s *stand) taken(ctx context.Context) (int, error) {
 }
 
 // jobs asks the controller for all jobs.
-func (s *stand) jobs(ctx context.Context) ([]wire.Record, error) {
-	data, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Jobs}))
-	if err != nil {
-		return nil, err
-	}
-	a, err := wire.DecodeAs[wire.Answer](data)
+func (s *rig) jobs(ctx context.Context) ([]wire.Record, error) {
+	a, err := s.request(ctx, wire.Request{Verb: wire.Jobs})
 	return a.Jobs, err
 }

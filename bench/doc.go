@@ -1,10 +1,8 @@
-// Package bench runs workloads and measures them: several jobs on a device, planned and vanilla, with the metrics of
-// DESIGN and their tables.
+// Package bench measures the parts of Tensile against each other and under load, for tensile bench:
 //
-//	Workload --Plan--> Planned (schedule, validate, compile, check) --Train--> Run --Compare--> Report
+//   - [MeasurePlanner]: what planning, packing and proving cost, and what each part of the planner brings (ablation).
+//   - [MeasurePool]: the methods of packing on published instances and on plans of networks.
+//   - [MeasureController]: a controller with many executors and reports, on a server of its own.
 //
-// The vanilla run trains the same jobs together under the policy none-live: nothing moves, and memory is freed after
-// the last use. MSR compares slot peaks: (V - E)/V, with V of the policy none-all or none-live and E of the plan; both
-// include scratch. EOR compares the time from the first iteration's begin to the last one's end, changes of plan in
-// between included: E/V. CBR is msr_live/eor.
+// Nothing but that command imports it: what the product itself needs is in workload, planner and report.
 package bench

@@ -11,9 +11,12 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/plan"
+	"tensile/planner"
 	"tensile/pool"
 	"tensile/program"
+	"tensile/report"
 	"tensile/scheduler"
+	"tensile/workload"
 )
 
 // PlannerOptions say what MeasurePlanner plans.
@@ -22,7 +25,7 @@ type PlannerOptions struct {
 	Batch    int      // of these
 	Networks []string // models for the ablation and the phases, with a batch of 16
 	Device   string   // a known device, simulated
-	Times    int      // that each planning is timed, small networks ten times as often; the least time counts
+	Times    int      // that each planning is timed, small networks ten times as often; the shortest time counts
 	Small    bool     // plan again for four jobs of a small network, not of a thousand ops
 }
 
@@ -73,7 +76,7 @@ func MeasurePlanner(ctx context.Context, o PlannerOptions) (*PlannerReport, erro
 		return nil, err
 	}
 	for _, model := range o.Networks {
-		w, err := Load([]string{model}, Settings{Batch: 16})
+		w, err := workload.Load([]string{model}, workload.Settings{Batch: 16})
 		if err != nil {
 			return nil, err
 		}
@@ -91,35 +94,37 @@ func MeasurePlanner(ctx context.Context, o PlannerOptions) (*PlannerReport, erro
 	return r, nil
 }
 
-// measureScaling plans one model several times and keeps the least time of each part.
+// measureScaling plans one model several times and keeps the shortest time of each part.
 func measureScaling(ctx context.Context, model string, d device.Device, o PlannerOptions) (PlanCost, error) {
 	batch := o.Batch
 	if !slices.Contains(o.Scaling[1:], model) {
 		batch = 16 // the first is the network as it is trained
 	}
-	w, err := Load([]string{model}, Settings{Batch: batch})
+	w, err := workload.Load([]string{model}, workload.Settings{Batch: batch})
 	if err != nil {
 		return PlanCost{}, err
 	}
 	g := w[0].Graph
-	planner := NewPlanner(w, d, scheduler.Options{NoRecompute: true, Pack: "size"})
-	planner.Until(ctx)
-	planner.Lowest()
-	least := PlanCost{Model: model, Ops: len(g.Ops)}
+	r, err := request(w, d, scheduler.Options{NoRecompute: true, Pack: "size"})
+	if err != nil {
+		return PlanCost{}, err
+	}
+	r.Lowest = true
+	best := PlanCost{Model: model, Ops: len(g.Ops)}
 	times := o.Times
-	if least.Ops < 2000 {
+	if best.Ops < 2000 {
 		times *= 10 // so short that other work on the machine would show
 	}
 	for i := range times {
 		if err := context.Cause(ctx); err != nil {
 			return PlanCost{}, err
 		}
-		planned, err := planner.Schedule("tensile", 0)
+		planned, err := planner.Schedule(ctx, r)
 		if err != nil {
 			return PlanCost{}, err
 		}
 		s := planned.Jobs[0]
-		now := PlanCost{Plan: Milliseconds(planned.PlanTime)}
+		now := PlanCost{Plan: report.Milliseconds(planned.PlanTime)}
 		enough := int64(s.Footprint.Peak + s.Footprint.Peak/128) // as where no budget asks for less
 		now.Pack = timed(func() { s.Layout, err = program.PlaceBy(g, s.Plan, d.Align(), pool.Options{Enough: enough}) })
 		if err != nil {
@@ -135,22 +140,22 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 		if err != nil {
 			return PlanCost{}, err
 		}
-		least.Swaps, least.SlotPeak, least.Arena = len(s.Decisions), s.Footprint.Peak, s.Layout.Arena
-		for _, part := range [][2]*float64{{&least.Plan, &now.Plan}, {&least.Pack, &now.Pack}, {&least.Validate, &now.Validate},
-			{&least.Compile, &now.Compile}, {&least.Check, &now.Check}} {
+		best.Swaps, best.SlotPeak, best.Arena = len(s.Decisions), s.Footprint.Peak, s.Layout.Arena
+		for _, part := range [][2]*float64{{&best.Plan, &now.Plan}, {&best.Pack, &now.Pack}, {&best.Validate, &now.Validate},
+			{&best.Compile, &now.Compile}, {&best.Check, &now.Check}} {
 			if i == 0 || *part[1] < *part[0] {
 				*part[0] = *part[1]
 			}
 		}
 	}
-	least.PerOp = least.Plan * 1e6 / float64(least.Ops)
-	return least, nil
+	best.PerOp = best.Plan * 1e6 / float64(best.Ops)
+	return best, nil
 }
 
 func timed(do func()) float64 {
 	since := time.Now()
 	do()
-	return Milliseconds(time.Since(since))
+	return report.Milliseconds(time.Since(since))
 }
 
 // ReplanCost is what it takes to plan again for several jobs after their latencies have changed.
@@ -169,35 +174,34 @@ func measureReplan(ctx context.Context, d device.Device, o PlannerOptions) ([]Re
 	if o.Small {
 		model = "lenet"
 	}
-	w, err := Load([]string{fmt.Sprintf("%s:%d", model, jobs)}, Settings{Batch: 8})
+	w, err := workload.Load([]string{fmt.Sprintf("%s:%d", model, jobs)}, workload.Settings{Batch: 8})
 	if err != nil {
 		return nil, err
 	}
-	plain := NewPlanner(w, d, scheduler.Options{})
-	plain.Until(ctx)
-	_, live, err := plain.Vanilla()
+	plain, err := request(w, d, scheduler.Options{})
+	if err != nil {
+		return nil, err
+	}
+	vanilla, err := planner.Vanilla(ctx, plain)
 	if err != nil {
 		return nil, err
 	}
 	var rows []ReplanCost
 	for _, percent := range []graph.Bytes{0, 90, 60} {
-		planner := NewPlanner(w, d, scheduler.Options{NoRecompute: percent == 0})
-		planner.Until(ctx)
-		if percent == 0 {
-			planner.Lowest()
-		}
+		plain.Options.NoRecompute, plain.Lowest = percent == 0, percent == 0
+		plain.Budget = vanilla.Live[0] * jobs * percent / 100
 		row := ReplanCost{Jobs: jobs, Ops: len(w[0].Graph.Ops), Budget: float64(percent) / 100}
 		for i := range o.Times {
 			if err := context.Cause(ctx); err != nil {
 				return nil, err
 			}
-			planner.disturb(uint64(i), 0.03)
-			var planned *Planned
-			all := timed(func() { planned, err = planner.Plan("tensile", live[0]*jobs*percent/100) })
+			again := disturbed(plain, uint64(i), 0.03)
+			var planned *planner.Planned
+			all := timed(func() { planned, err = planner.Plan(ctx, again) })
 			if err != nil {
 				return nil, err
 			}
-			if now := Milliseconds(planned.PlanTime); i == 0 || now < row.Plan {
+			if now := report.Milliseconds(planned.PlanTime); i == 0 || now < row.Plan {
 				row.Plan = now
 			}
 			if i == 0 || all < row.All {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tensile/pool"
+	"tensile/report"
 )
 
 // PoolOptions say on what the ways to pack are compared.
@@ -116,7 +117,7 @@ func (m *packer) all(instance string, buffers []pool.Buffer) (Packing, error) {
 }
 
 func methodPacking(method string, l pool.Layout, took time.Duration) MethodPacking {
-	return MethodPacking{Method: method, Height: l.Height, Ratio: heightRatio(l.Height, l.LowerBound), Time: Milliseconds(took)}
+	return MethodPacking{Method: method, Height: l.Height, Ratio: heightRatio(l.Height, l.LowerBound), Time: report.Milliseconds(took)}
 }
 
 func heightRatio(height, bound int64) float64 {
@@ -129,11 +130,11 @@ func heightRatio(height, bound int64) float64 {
 // slow is the time from which on a packing is not repeated.
 const slow = time.Second
 
-// pack packs and checks the layout. The time is that of Pack alone, the least of three unless it is slow.
+// pack packs and checks the layout. The time is that of Pack alone, the shortest of three unless it is slow.
 func (m *packer) pack(instance string, buffers []pool.Buffer, o pool.Options) (pool.Layout, time.Duration, error) {
 	o.Stop = func() bool { return m.ctx.Err() != nil }
 	var l pool.Layout
-	var least time.Duration
+	var best time.Duration
 	for try := range 3 {
 		begin := time.Now()
 		packed, err := pool.Pack(buffers, o)
@@ -144,8 +145,8 @@ func (m *packer) pack(instance string, buffers []pool.Buffer, o pool.Options) (p
 		if err != nil {
 			return pool.Layout{}, 0, fmt.Errorf("%s: %w", instance, err)
 		}
-		if try == 0 || took < least {
-			l, least = packed, took
+		if try == 0 || took < best {
+			l, best = packed, took
 		}
 		if took >= slow {
 			break
@@ -155,5 +156,5 @@ func (m *packer) pack(instance string, buffers []pool.Buffer, o pool.Options) (p
 		return pool.Layout{}, 0, fmt.Errorf("%s: the layout of method %q is wrong; please report this: %w", instance, o.Method, err)
 	}
 	m.checked++
-	return l, least, nil
+	return l, best, nil
 }

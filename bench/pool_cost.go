@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tensile/pool"
+	"tensile/report"
 )
 
 // PackingCost is what a search costs for a number of buffers.
@@ -36,7 +37,7 @@ func (m *packer) costs(path string, copies, sizes []int) ([]PackingCost, error) 
 	rows := []PackingCost{}
 	add := func(instance string, buffers []pool.Buffer) error {
 		l, took, err := m.pack(instance, buffers, pool.Options{})
-		ms := Milliseconds(took)
+		ms := report.Milliseconds(took)
 		rows = append(rows, PackingCost{Instance: instance, Buffers: len(buffers), Time: ms, PerThousand: ms * 1000 / float64(max(1, len(buffers))),
 			LowerBound: l.LowerBound, Height: l.Height, Ratio: heightRatio(l.Height, l.LowerBound)})
 		return err

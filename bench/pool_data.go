@@ -115,8 +115,10 @@ func readBuffers(path string) ([]pool.Buffer, error) {
 
 // capacityOf takes a path NAME.CAPACITY.csv apart.
 func capacityOf(path string) (name string, capacity int64, err error) {
-	name, text, _ := cutLast(strings.TrimSuffix(filepath.Base(path), ".csv"), ".")
-	if capacity, err = strconv.ParseInt(text, 10, 64); err != nil || capacity < 1 || name == "" {
+	base := strings.TrimSuffix(filepath.Base(path), ".csv")
+	extension := filepath.Ext(base)
+	name = strings.TrimSuffix(base, extension)
+	if capacity, err = strconv.ParseInt(strings.TrimPrefix(extension, "."), 10, 64); err != nil || capacity < 1 || name == "" {
 		return "", 0, fmt.Errorf("%s: the name does not say the capacity: call it NAME.CAPACITY.csv, the capacity in bytes", path)
 	}
 	return name, capacity, nil

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/pool"
 	"tensile/program"
-	"tensile/scheduler"
 )
 
 // A residual network of some 1,000 layers is packed to 0.2 % of its load in the 16 rounds of tensile pool, also where it is to make do with
@@ -20,13 +20,13 @@ func TestDeepNetworkPacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.device.Close()
-	planner := NewPlanner(n.workload, n.device, scheduler.Options{})
 	for policy, percent := range map[string]graph.Bytes{"none-live": 0, "tensile": 40} {
-		planned, err := planner.Plan(policy, n.live*percent/100)
+		n.request.Policy, n.request.Budget = policy, n.live*percent/100
+		planned, err := planner.Plan(t.Context(), n.request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		buffers := program.Buffers(n.workload[0].Graph, planned.Jobs[0].Plan, n.device.Align())
+		buffers := program.Buffers(n.request.Jobs[0].Graph, planned.Jobs[0].Plan, n.device.Align())
 		l, err := pool.Pack(buffers, pool.Options{Rounds: 16})
 		if err != nil {
 			t.Fatal(err)

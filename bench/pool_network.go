@@ -8,9 +8,11 @@ import (
 	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/pool"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/workload"
 )
 
 // NetworkPacking is the packing of a plan's residencies and scratch.
@@ -21,7 +23,7 @@ type NetworkPacking struct {
 	Budget  graph.Bytes `json:"budget_bytes"`
 	Need    graph.Bytes `json:"need_bytes,omitempty"` // no plan fits, and this budget is needed; nothing was packed
 
-	// Apart has each span as a buffer of its own: an online allocator may place a residency anew. nil: nothing was packed.
+	// Apart has each span as a buffer of its own: an online allocator may place a residency again. nil: nothing was packed.
 	Apart *MethodPacking `json:"online_spans_apart"`
 }
 
@@ -35,14 +37,14 @@ var networkBudgets = []int{70, 50, 30}
 
 // network is one model's job and the device that it is planned for.
 type network struct {
-	workload Workload
-	device   *sim.Device
-	live     graph.Bytes // slot peak under none-live
+	device  *sim.Device
+	request scheduler.Request
+	live    graph.Bytes // slot peak under none-live
 }
 
 // openNetwork returns a network whose device the caller closes.
 func openNetwork(ctx context.Context, model string) (*network, error) {
-	w, err := Load([]string{model}, Settings{Batch: networkBatch})
+	w, err := workload.Load([]string{model}, workload.Settings{Batch: networkBatch})
 	if err != nil {
 		return nil, err
 	}
@@ -50,15 +52,17 @@ func openNetwork(ctx context.Context, model string) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &network{workload: w, device: sim.New(facts, sim.Options{})}
-	planner := NewPlanner(w, n.device, scheduler.Options{})
-	planner.Until(ctx)
-	_, live, err := planner.Vanilla()
+	n := &network{device: sim.New(facts, sim.Options{})}
+	if n.request, err = request(w, n.device, scheduler.Options{}); err != nil {
+		n.device.Close()
+		return nil, err
+	}
+	vanilla, err := planner.Vanilla(ctx, n.request)
 	if err != nil {
 		n.device.Close()
 		return nil, err
 	}
-	n.live = live[0]
+	n.live = vanilla.Live[0]
 	return n, nil
 }
 
@@ -69,8 +73,6 @@ func (m *packer) network(model string) ([]NetworkPacking, error) {
 		return nil, err
 	}
 	defer n.device.Close()
-	planner := NewPlanner(n.workload, n.device, scheduler.Options{})
-	planner.Until(m.ctx)
 	rows := []NetworkPacking{{Packing: Packing{Instance: model + " none-live"}, Policy: "none-live"}}
 	for _, percent := range networkBudgets {
 		rows = append(rows, NetworkPacking{Packing: Packing{Instance: fmt.Sprintf("%s tensile %d%%", model, percent)},
@@ -78,12 +80,13 @@ func (m *packer) network(model string) ([]NetworkPacking, error) {
 	}
 	for i := range rows {
 		row := &rows[i]
-		planned, err := planner.Plan(row.Policy, row.Budget)
+		n.request.Policy, n.request.Budget = row.Policy, row.Budget
+		planned, err := planner.Plan(m.ctx, n.request)
 		if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 			row.Need, row.Methods = over.Need, []MethodPacking{}
 		} else if err != nil {
 			return nil, err
-		} else if err := m.plan(row, program.Buffers(n.workload[0].Graph, planned.Jobs[0].Plan, n.device.Align())); err != nil {
+		} else if err := m.plan(row, program.Buffers(n.request.Jobs[0].Graph, planned.Jobs[0].Plan, n.device.Align())); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"tensile/graph"
+	"tensile/planner"
+	"tensile/report"
 	"tensile/scheduler"
 )
 
@@ -44,15 +46,14 @@ func (m *packer) tighten(model string) ([]Tightening, error) {
 		row := Tightening{Instance: fmt.Sprintf("%s %d%%", model, percent), Budget: n.live * graph.Bytes(percent) / 100}
 		for _, method := range tightenMethods {
 			t := MethodTightening{Method: method}
-			planner := NewPlanner(n.workload, n.device, scheduler.Options{Pack: method})
-			planner.Until(m.ctx)
-			planned, err := planner.Plan("tensile", row.Budget)
+			n.request.Budget, n.request.Options.Pack = row.Budget, method
+			planned, err := planner.Plan(m.ctx, n.request)
 			if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 				t.Need = over.Need
 			} else if err != nil {
 				return nil, err
 			} else {
-				t.Rounds, t.Peak, t.Time = planned.Rounds, planned.SlotPeak, Milliseconds(planned.PlanTime+planned.PackTime)
+				t.Rounds, t.Peak, t.Time = planned.Rounds, planned.SlotPeak, report.Milliseconds(planned.PlanTime+planned.PackTime)
 			}
 			row.Methods = append(row.Methods, t)
 		}

@@ -2,5 +2,5 @@
 // networks of random shapes, alone and beside other work, and takes the latencies that the executor reports.
 //
 // Ops are measured where they run, between others whose data has just passed the caches, and not in a loop of their own.
-// [Measure] gives the samples, [predictor.Train] makes a model of them. [Network] is one of the networks.
+// [Measure] gives the samples, [Model] trains a model on them. [Network] is one of the networks.
 package calibrate

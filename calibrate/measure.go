@@ -8,12 +8,12 @@ import (
 	"runtime"
 	"time"
 
-	"tensile/bench"
 	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
+	"tensile/internal/local"
+	"tensile/planner"
 	"tensile/predictor"
-	"tensile/scheduler"
 	"tensile/task"
 )
 
@@ -24,26 +24,26 @@ type Meter interface {
 
 // Options say what is measured. The zero value is a full calibration.
 type Options struct {
-	Time     time.Duration // to measure for; 0: 60 s
-	Rivals   []int         // busy threads beside, by turns; nil: none, none, half of the processors, all, twice as many
-	Seed     uint64
-	Meter    Meter                            // nil: others are taken to be idle
-	Progress func(done float64, networks int) // may be nil
+	Time       time.Duration // to measure for; 0: 60 s
+	Background []int         // busy threads beside each network, in rotation; nil: none, none, half of the processors, all, twice as many
+	Seed       uint64
+	Meter      Meter                            // nil: others are taken to be idle
+	Progress   func(done float64, networks int) // may be nil
 }
 
 // iterations of each network; the first is warm-up and not taken.
 const iterations = 4
 
-// longest is how long an iteration of a network may take by the roofline.
-const longest = 150 * time.Millisecond
+// maxIteration is how long an iteration of a network may take by the roofline.
+const maxIteration = 150 * time.Millisecond
 
 // Measure measures ops of random networks on a device, named in the samples by its position 0. The result has an entry per
 // network.
 func Measure(ctx context.Context, d device.Device, o Options) ([][]predictor.Sample, error) {
 	o.Time = cmp.Or(o.Time, time.Minute)
-	if o.Rivals == nil {
+	if o.Background == nil {
 		n := runtime.NumCPU()
-		o.Rivals = []int{0, 0, (n + 1) / 2, n, 2 * n}
+		o.Background = []int{0, 0, (n + 1) / 2, n, 2 * n}
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 0x63616c69))
 	var networks [][]predictor.Sample
@@ -53,7 +53,7 @@ func Measure(ctx context.Context, d device.Device, o Options) ([][]predictor.Sam
 		if err != nil {
 			return nil, err
 		}
-		some, err := one(ctx, d, g, o.Rivals[n%len(o.Rivals)], o.Meter)
+		some, err := one(ctx, d, g, o.Background[n%len(o.Background)], o.Meter)
 		if err != nil {
 			return nil, err
 		}
@@ -76,30 +76,35 @@ func draw(rng *rand.Rand, facts cost.Facts) (*graph.Graph, error) {
 		for op := range g.Ops {
 			sum += facts.Roofline(g.Cost(graph.OpID(op)))
 		}
-		if sum < longest {
+		if sum < maxIteration {
 			return g, nil
 		}
 	}
-	return nil, fmt.Errorf("no random network takes less than %v on %s", longest, facts.Name)
+	return nil, fmt.Errorf("no random network takes less than %v on %s", maxIteration, facts.Name)
 }
 
-// one trains a network beside some rivals and takes the latency of each op in each iteration but the first.
+// one trains a network beside n busy threads and takes the latency of each op in each iteration but the first.
 func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Meter) ([]predictor.Sample, error) {
-	w := bench.Workload{{Name: g.Name, Model: g.Name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
-	planned, err := bench.NewPlanner(w, d, scheduler.Options{}).Plan("none-live", 0)
+	tasks := []task.Task{{Name: g.Name, Model: g.Name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
+	request, err := planner.Of(d, planner.Roofline(d.Facts())).First(tasks)
+	if err != nil {
+		return nil, err
+	}
+	request.Policy = "none-live"
+	planned, err := planner.Plan(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	if meter != nil {
-		if _, err := meter.Load(); err != nil { // begins anew
+		if _, err := meter.Load(); err != nil { // starts a new period
 			return nil, err
 		}
 	}
 	steps := planned.Jobs[0].Plan.Steps
 	var samples []predictor.Sample
 	begin := time.Now()
-	beside := startRivals(n)
-	_, err = bench.Train(ctx, d, w, planned, 0, iterations, func(it bench.Iterated) {
+	background := startBackground(n)
+	_, err = local.Train(ctx, d, tasks, planned.Programs, 0, iterations, func(it local.Iterated) {
 		if it.Report.Iteration == 0 {
 			return
 		}
@@ -107,7 +112,7 @@ func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Mete
 			samples = append(samples, predictor.Sample{Call: predictor.CallOf(g, steps[i].Op, 0), Seconds: max(latency, 1).Seconds()})
 		}
 	})
-	load := float64(beside.end()) / (time.Since(begin).Seconds() * 1e9 * float64(runtime.NumCPU()))
+	load := float64(background.end()) / (time.Since(begin).Seconds() * 1e9 * float64(runtime.NumCPU()))
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func TestMeasureSim(t *testing.T) {
 	d := sim.New(facts, sim.Options{})
 	defer d.Close()
 	var told []int
-	networks, err := Measure(t.Context(), d, Options{Time: 1, Rivals: []int{0}, Progress: func(done float64, n int) { told = append(told, n) }})
+	networks, err := Measure(t.Context(), d, Options{Time: 1, Background: []int{0}, Progress: func(done float64, n int) { told = append(told, n) }})
 	if err != nil || len(networks) != 3 || !slices.Equal(told, []int{1, 2, 3}) {
 		t.Fatalf("%d networks, progress %v, %v", len(networks), told, err)
 	}
@@ -81,20 +81,20 @@ type meter struct {
 
 func (m meter) Load() (float64, error) { return m.load, m.err }
 
-// On the cpu, with work beside it, samples carry the load: what the meter says of others, and the rivals.
+// On the cpu, with work beside it, samples carry the load: what the meter says of others, and the busy threads.
 func TestMeasureLoad(t *testing.T) {
 	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	networks, err := Measure(t.Context(), d, Options{Time: 1, Rivals: []int{0, 1, 0}, Meter: meter{load: 0.25}})
+	networks, err := Measure(t.Context(), d, Options{Time: 1, Background: []int{0, 1, 0}, Meter: meter{load: 0.25}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	alone, beside := networks[0][0].Load, networks[1][0].Load
 	if alone != 0.25 || beside <= 0.25 || beside > 1 {
-		t.Errorf("the load is %v alone, %v beside a rival", alone, beside)
+		t.Errorf("the load is %v alone, %v beside a busy thread", alone, beside)
 	}
 	broken := errors.New("broken")
 	if _, err := Measure(t.Context(), d, Options{Time: 1, Meter: meter{err: broken}}); !errors.Is(err, broken) {

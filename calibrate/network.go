@@ -83,8 +83,8 @@ type draft struct {
 }
 
 // size is a random size, all octaves being as likely.
-func (d *draft) size(least, most float64) int {
-	return int(math.Round(least * math.Pow(most/least, d.rng.Float64())))
+func (d *draft) size(lo, hi float64) int {
+	return int(math.Round(lo * math.Pow(hi/lo, d.rng.Float64())))
 }
 
 // op appends an op under a name of its own and returns its first output.

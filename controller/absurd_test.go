@@ -16,7 +16,7 @@ func TestAbsurdReports(t *testing.T) {
 	j := w.machine.find("first")
 	for i := 1; i <= 60; i++ {
 		r := wire.Report{Executor: j.record.Executor, Job: "first", Epoch: j.record.Applied, Iteration: i, Wall: math.MaxInt64}
-		for range j.newest().wire.Plan.Steps {
+		for range j.newest().Wire.Plan.Steps {
 			r.Steps = append(r.Steps, math.MaxInt64)
 		}
 		w.step(Input{Report: &r})

@@ -26,12 +26,12 @@ func BenchmarkCopies(b *testing.B) {
 		for _, together := range []bool{true, false} {
 			b.Run(fmt.Sprintf("budget=%s/together=%v", budget, together), func(b *testing.B) {
 				for b.Loop() {
-					m := NewMachine(Config{Device: "model", Align: 64, Out: link, In: link, Profile: profile, Budget: budget, Policy: "tensile"})
+					m := NewMachine(Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile"})
 					if together {
-						m.Step(Input{Submit: list})
+						submit(b, m, list)
 					} else {
-						for _, s := range list {
-							m.Step(Input{Submit: []Submission{s}})
+						for i := range list {
+							submit(b, m, list[i:i+1])
 						}
 					}
 					if n := len(m.active()); n != len(list) {
@@ -40,5 +40,21 @@ func BenchmarkCopies(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// submit has a machine take jobs, and makes the plans that it wants.
+func submit(b *testing.B, m *Machine, list []Submission) {
+	for in := (Input{Submit: list}); ; {
+		var p *Plan
+		for _, o := range m.Step(0, in) {
+			if o.Plan != nil {
+				p = o.Plan
+			}
+		}
+		if p == nil {
+			return
+		}
+		in = Input{Planned: plannerOf(m.config, profile).Plan(b.Context(), p)}
 	}
 }

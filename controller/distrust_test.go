@@ -84,7 +84,8 @@ func TestRestoreDamaged(t *testing.T) {
 		w := calmWorld(t, 3, 0)
 		w.submit("a", endless)
 		w.run(5)
-		s := Stored{Graphs: w.graphs, Orders: w.orders, Records: []wire.Record{w.records["a"]}, Layouts: map[string][]*wire.Layout{}}
+		s := w.stored()
+		s.Records, s.Layouts = []wire.Record{w.records["a"]}, map[string][]*wire.Layout{}
 		for _, l := range w.layouts["a"] {
 			c, err := wire.DecodeAs[wire.Layout](wire.Encode(*l))
 			if err != nil {

@@ -13,7 +13,7 @@ func tightJob(t *testing.T, seed uint64) (*world, *job) {
 	w := calmWorld(t, seed, 0)
 	g := w.submit("a", endless)
 	w.run(3)
-	tight := w.record("a").Arena * 8 / 10
+	tight := w.recordOf("a").Arena * 8 / 10
 	w = calmWorld(t, seed, tight)
 	w.graphs[g.Digest()] = g
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
@@ -22,6 +22,17 @@ func tightJob(t *testing.T, seed uint64) (*world, *job) {
 		return w, j
 	}
 	return nil, nil
+}
+
+// errand is the answer to the errand that a machine has after an input; nil: it has none.
+func (w *world) errand(in Input) *Planned {
+	w.clock += time.Minute // whatever rest there was is over
+	for _, o := range w.machine.Step(w.clock, in) {
+		if o.Plan != nil {
+			return plannerOf(w.machine.config, w.profile).Plan(w.t.Context(), o.Plan)
+		}
+	}
+	return nil
 }
 
 // New plans are adopted if they gain more, over the horizon, than the change to them takes. One that gains less is left.
@@ -38,16 +49,17 @@ func TestPlansRepayTheChange(t *testing.T) {
 			for op := range j.latency {
 				j.latency[op] /= 10 // so that copies are late
 			}
-			plans, err := m.schedule(m.active())
-			if err != nil {
+			m.want.better = "a test"
+			planned := w.errand(Input{Tick: &Tick{}})
+			if planned.Why != nil {
 				break // copies that are late fit no plan of this budget
 			}
-			gain, transition := m.gain(plans)
+			gain, transition := planned.Jobs[0].Gain, planned.Jobs[0].Transition
 			if gain <= 0 || transition == 0 {
 				continue
 			}
 			epoch := j.record.Epoch
-			m.improve("a test")
+			w.step(Input{Planned: planned})
 			switch changed := j.record.Epoch != epoch; {
 			case changed != (gain > transition):
 				t.Errorf("seed %d, horizon %d: plans that gain %v with a transition of %v: adopted %v", seed, horizon, gain, transition, changed)
@@ -74,7 +86,7 @@ func TestThreshold(t *testing.T) {
 	// report has every step take its latency times a factor, from when the job was planned last.
 	planned := append([]time.Duration(nil), j.latency...)
 	j.assumed = j.latencySum()
-	steps := j.newest().wire.Plan.Steps
+	steps := j.newest().Wire.Plan.Steps
 	seen := make(map[graph.OpID]bool)
 	for _, s := range steps {
 		seen[s.Op] = true
@@ -87,7 +99,8 @@ func TestThreshold(t *testing.T) {
 		for _, s := range steps {
 			r.Steps = append(r.Steps, time.Duration(float64(planned[s.Op])*factor))
 		}
-		m.report(r)
+		w.errand(Input{Report: r})
+		m.errand = nil // no matter what came of it
 	}
 	before := j.assumed
 	for _, factor := range []float64{1, 1.09, 0.91, 1.09} {
@@ -99,7 +112,7 @@ func TestThreshold(t *testing.T) {
 		t.Error("not planned again after a change by a factor of 1.12")
 	}
 	before, planned = j.assumed, append([]time.Duration(nil), j.latency...)
-	steps = j.newest().wire.Plan.Steps
+	steps = j.newest().Wire.Plan.Steps
 	if report(0.88); j.assumed == before {
 		t.Error("not planned again after a change by a factor of 0.88")
 	}

@@ -18,19 +18,20 @@ func (m *Machine) grant() {
 			if l == nil || l.granted || j.record.Phase == wire.Ending {
 				continue
 			}
-			grows := l.wire.Arena - j.claim()
+			grows := l.Wire.Arena - j.claim()
 			if grows > 0 && (shrink || m.config.Budget > 0 && m.claims()+grows > m.config.Budget) {
 				continue
 			}
 			l.granted = true
 			j.record.Granted = l.epoch()
+			m.event(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.epoch(), Bytes: l.Wire.Arena})
 		}
 	}
 	for _, j := range m.active() {
 		if l := j.newest(); j.record.Phase == wire.Starting && l != nil {
 			j.record.Why, j.record.Need = "its executor starts", 0
 			if !l.granted {
-				j.record.Why = fmt.Sprintf("waits for %s that other jobs are giving back", l.wire.Arena)
+				j.record.Why = fmt.Sprintf("waits for %s that other jobs are giving back", l.Wire.Arena)
 			}
 		}
 	}
@@ -56,7 +57,7 @@ func (m *Machine) place() {
 		for _, l := range j.layouts {
 			if l.granted && !l.delivered {
 				l.delivered = true
-				m.say(Output{Layout: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, Layout: l.wire}})
+				m.say(Output{Layout: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, Layout: l.Wire}})
 			}
 		}
 	}
@@ -72,7 +73,7 @@ func (m *Machine) executorFor(j *job) string {
 	if j.record.Starts > 1 { // a name is never used again: what is late from its owner would count
 		name += fmt.Sprintf(".%d", j.record.Starts)
 	}
-	m.executors[name] = &executor{name: name, own: true, orders: m.before(name)}
+	m.executors[name] = &executor{name: name, own: true, launched: true, heard: m.now, orders: m.stored[name]}
 	m.say(Output{Launch: name})
 	return name
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/program"
+	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -14,28 +14,31 @@ type job struct {
 	record  wire.Record
 	written wire.Record // as it was stored last
 	graph   *graph.Graph
-	profile Profile
-	latency []time.Duration // per op: the profile, and then a moving average of what was measured
-	spare   []time.Duration // per op: by how much the latency may be off, before anything was measured; may be nil
-	assumed time.Duration   // the sum of latencies when the job was last planned (s of TENSILE, section IV-E)
-	reports int             // since then
-	learnt  bool            // latencies were measured
-	pace    time.Duration   // of an iteration: a moving average; 0: not known yet
+	profile *planner.Profile // nil: not made yet
+	latency []time.Duration  // per op: the profile, and then a moving average of what was measured
+	spare   []time.Duration  // per op: by how much the latency may be off, before anything was measured; may be nil
+	assumed time.Duration    // the sum of latencies when plans were last asked for (s of TENSILE, section IV-E)
+	reports int              // since then
+	learnt  bool             // latencies were measured
+	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
 	heard   losses
 	tried   []string  // executors at which it could not begin
+	batch   *batch    // with which it was submitted; nil: it was taken
+	fresh   bool      // whether it fits the budget alone is not known yet
 	layouts []*layout // those that may be in force or become so, oldest first; the last is the newest plan
 }
 
-// layout is a plan with offsets, proven.
+// layout is one that a job may train with.
 type layout struct {
-	wire      *wire.Layout
-	program   *program.Program
-	peak      graph.Bytes // of its slots
+	Layout
 	granted   bool
 	delivered bool // it is where the executor finds it
 }
 
-func (l *layout) epoch() int64 { return l.wire.Plan.Epoch }
+func (l *Layout) epoch() int64 { return l.Wire.Plan.Epoch }
+
+// active reports whether the job is planned for.
+func (j *job) active() bool { return j.record.Phase != wire.Queued && !j.record.Phase.Over() }
 
 // newest is the layout of the last plan, nil before the first.
 func (j *job) newest() *layout {
@@ -47,16 +50,16 @@ func (j *job) newest() *layout {
 
 // claim is what the job counts with: the largest arena that it may have now or come to have by what it was granted.
 func (j *job) claim() graph.Bytes {
-	var most graph.Bytes
+	var largest graph.Bytes
 	if j.record.Phase.Over() {
 		return 0
 	}
 	for _, l := range j.layouts {
 		if l.granted {
-			most = max(most, l.wire.Arena)
+			largest = max(largest, l.Wire.Arena)
 		}
 	}
-	return most
+	return largest
 }
 
 // applied takes down that the layout of an epoch is in force, and forgets older ones.
@@ -64,16 +67,16 @@ func (j *job) applied(epoch int64) {
 	j.record.Applied, j.record.Plans = epoch, j.record.Plans+1
 	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool { return l.epoch() < epoch })
 	if at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == epoch }); at >= 0 {
-		j.record.Arena, j.record.SlotPeak = j.layouts[at].wire.Arena, j.layouts[at].peak
+		j.record.Arena, j.record.SlotPeak = j.layouts[at].Wire.Arena, j.layouts[at].Peak
 	}
 }
 
 // plan makes a layout the newest. One that was not granted yet will never be.
-func (j *job) plan(l *layout, reason string) {
+func (j *job) plan(l *Layout, reason string) {
 	if last := j.newest(); last != nil && !last.granted {
 		j.layouts = j.layouts[:len(j.layouts)-1]
 	}
-	j.layouts = append(j.layouts, l)
+	j.layouts = append(j.layouts, &layout{Layout: *l})
 	j.record.Epoch = l.epoch()
 	j.record.Replans, j.record.Reason = j.record.Replans+1, reason
 }

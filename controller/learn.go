@@ -1,8 +1,6 @@
 package controller
 
 import (
-	"time"
-
 	"tensile/predictor/correct"
 	"tensile/wire"
 )
@@ -16,7 +14,7 @@ func (m *Machine) learn(j *job, l *layout, r *wire.Report) {
 		return
 	}
 	reports := make([]correct.Report, len(r.Steps))
-	for i, s := range l.wire.Plan.Steps {
+	for i, s := range l.Wire.Plan.Steps {
 		p := &reports[i]
 		p.Class, p.Predicted, p.Measured = string(j.graph.Ops[s.Op].Kind), j.profile.Latency[s.Op], r.Steps[i]
 		if j.profile.Slack != nil {
@@ -28,15 +26,5 @@ func (m *Machine) learn(j *job, l *layout, r *wire.Report) {
 
 // expect gives a job that comes or comes back the latencies of its profile, corrected by what others have taught.
 func (m *Machine) expect(j *job) {
-	j.latency = make([]time.Duration, len(j.profile.Latency))
-	if j.profile.Slack != nil {
-		j.spare = make([]time.Duration, len(j.latency))
-	}
-	for op, predicted := range j.profile.Latency {
-		kind := string(j.graph.Ops[op].Kind)
-		j.latency[op] = m.line.Apply(kind, predicted)
-		if j.spare != nil {
-			j.spare[op] = max(0, m.line.P95(kind, predicted, predicted+j.profile.Slack[op])-j.latency[op])
-		}
-	}
+	j.latency, j.spare = expected(j.graph, j.profile, m.line)
 }

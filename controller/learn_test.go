@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/planner"
 )
 
 // What one job's reports show of the device, the next job's first plan is made with; a job that is alone from the start plans with
 // its profile.
 func TestJobsTeachTheNext(t *testing.T) {
 	w := calmWorld(t, 1, 0)
-	w.config.Profile = func(g *graph.Graph) (Profile, error) {
+	w.profile = func(g *graph.Graph) (planner.Profile, error) {
 		p, err := profile(g)
 		for op := range p.Latency {
 			p.Slack = append(p.Slack, p.Latency[op]/2)

@@ -17,7 +17,7 @@ func calmWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 	w := newWorld(t, seed, budget)
 	w.config.Share = false
 	w.machine = NewMachine(w.config)
-	w.calm = true
+	w.calm, w.late = true, false
 	return w
 }
 
@@ -36,7 +36,7 @@ func (w *world) run(rounds int) {
 	}
 }
 
-func (w *world) record(name string) wire.Record {
+func (w *world) recordOf(name string) wire.Record {
 	j := w.machine.find(name)
 	if j == nil {
 		w.t.Fatalf("there is no job %s", name)
@@ -45,7 +45,7 @@ func (w *world) record(name string) wire.Record {
 }
 
 // newest is the arena of a job's newest plan, whether it is in force or not.
-func (w *world) newest(name string) graph.Bytes { return w.machine.find(name).newest().wire.Arena }
+func (w *world) newest(name string) graph.Bytes { return w.machine.find(name).newest().Wire.Arena }
 
 // endless is more iterations than a test lets jobs do.
 const endless = 1 << 20
@@ -62,7 +62,7 @@ func TestArrivalAndDeparture(t *testing.T) {
 		before := map[string]graph.Bytes{"a": w.newest("a"), "b": w.newest("b")}
 		w.machine.config.Budget, w.config.Budget = before["a"]+before["b"]+200, before["a"]+before["b"]+200
 		w.submit("c", endless)
-		a, b, c := w.newest("a"), w.newest("b"), w.record("c")
+		a, b, c := w.newest("a"), w.newest("b"), w.recordOf("c")
 		if c.Phase != wire.Starting || a >= before["a"] && b >= before["b"] {
 			continue
 		}
@@ -71,10 +71,10 @@ func TestArrivalAndDeparture(t *testing.T) {
 			t.Errorf("seed %d: c was granted %d before the others gave anything back: %q", seed, c.Granted, c.Why)
 		}
 		w.run(5)
-		if c = w.record("c"); c.Phase != wire.Training || c.Applied != c.Granted || c.Granted != c.Epoch {
+		if c = w.recordOf("c"); c.Phase != wire.Training || c.Applied != c.Granted || c.Granted != c.Epoch {
 			t.Errorf("seed %d: c is %s with epochs %d, %d, %d: %s", seed, c.Phase, c.Epoch, c.Granted, c.Applied, c.Why)
 		}
-		if a, b := w.record("a"), w.record("b"); a.Epoch == 1 && b.Epoch == 1 {
+		if a, b := w.recordOf("a"), w.recordOf("b"); a.Epoch == 1 && b.Epoch == 1 {
 			t.Errorf("seed %d: neither a nor b was planned again", seed)
 		}
 		w.step(Input{Stop: "c"})
@@ -98,7 +98,7 @@ func TestQueue(t *testing.T) {
 		w := calmWorld(t, seed, 0)
 		w.submit("a", endless)
 		w.run(3)
-		need := w.record("a").Arena
+		need := w.recordOf("a").Arena
 		w.machine.config.Budget, w.config.Budget = need, need
 		for i, name := range []string{"b", "c"} {
 			w.submitAs(name, endless, 1+i) // c comes later, and goes first
@@ -113,13 +113,13 @@ func TestQueue(t *testing.T) {
 		}
 		w.step(Input{Stop: "a"})
 		w.run(4)
-		if w.record("a").Phase != wire.Halted || w.record("c").Phase != wire.Training {
-			t.Errorf("seed %d: a is %s, c %s", seed, w.record("a").Phase, w.record("c").Phase)
+		if w.recordOf("a").Phase != wire.Halted || w.recordOf("c").Phase != wire.Training {
+			t.Errorf("seed %d: a is %s, c %s", seed, w.recordOf("a").Phase, w.recordOf("c").Phase)
 		}
 		w.step(Input{Stop: "c"})
 		w.run(4)
-		if w.record("b").Phase != wire.Training {
-			t.Errorf("seed %d: b is %s: %s", seed, w.record("b").Phase, w.record("b").Why)
+		if w.recordOf("b").Phase != wire.Training {
+			t.Errorf("seed %d: b is %s: %s", seed, w.recordOf("b").Phase, w.recordOf("b").Why)
 		}
 	}
 	if t.Logf("%d seeds with a queue", queued); queued < 5 {
@@ -134,7 +134,7 @@ func TestDrift(t *testing.T) {
 		w := calmWorld(t, seed, 0)
 		g := w.submit("a", endless)
 		w.run(3)
-		tight := w.record("a").Arena * 7 / 10
+		tight := w.recordOf("a").Arena * 7 / 10
 		w = calmWorld(t, seed, tight)
 		w.config.Horizon = 10_000
 		w.machine = NewMachine(w.config)
@@ -144,24 +144,24 @@ func TestDrift(t *testing.T) {
 			continue // it does not fit
 		}
 		w.run(60)
-		if n := w.record("a").Replans; n != 1 {
+		if n := w.recordOf("a").Replans; n != 1 {
 			t.Errorf("seed %d: %d plans under noise alone", seed, n)
 		}
-		if phase := w.record("a").Latencies; phase != scheduler.ColdStart {
+		if phase := w.recordOf("a").Latencies; phase != scheduler.ColdStart {
 			t.Errorf("seed %d: the first plan is for latencies of phase %q", seed, phase)
 		}
 		plans++
 		w.slow = 0.1
 		w.run(60)
-		after := w.record("a").Replans
+		after := w.recordOf("a").Replans
 		if after > 1 {
-			if phase := w.record("a").Latencies; phase != scheduler.Updated {
+			if phase := w.recordOf("a").Latencies; phase != scheduler.Updated {
 				t.Errorf("seed %d: the plan after the drift is for latencies of phase %q", seed, phase)
 			}
 			drifted++
 		}
 		w.run(60)
-		if n := w.record("a").Replans; n != after || after > 6 {
+		if n := w.recordOf("a").Replans; n != after || after > 6 {
 			t.Errorf("seed %d: %d plans while ops became faster, %d more under noise", seed, after, n-after)
 		}
 	}
@@ -182,7 +182,7 @@ func TestExecutorsJoin(t *testing.T) {
 	w.run(1)
 	w.submit("a", endless)
 	w.run(4)
-	if r := w.record("a"); r.Executor != "here" || r.Phase != wire.Training {
+	if r := w.recordOf("a"); r.Executor != "here" || r.Phase != wire.Training {
 		t.Errorf("job a is %s at executor %q", r.Phase, r.Executor)
 	}
 	w.end(w.executors["here"], "its executor has not been heard of for 16s")
@@ -190,12 +190,12 @@ func TestExecutorsJoin(t *testing.T) {
 	w.executors["here"] = &fakeExecutor{name: "here", life: "2"}
 	w.tell(w.executors["here"])
 	w.run(2)
-	if r := w.record("a"); r.Phase != wire.Broken || !strings.Contains(r.Why, "not been heard of") {
+	if r := w.recordOf("a"); r.Phase != wire.Broken || !strings.Contains(r.Why, "not been heard of") {
 		t.Errorf("job a is %s: %q", r.Phase, r.Why)
 	}
 	w.submit("b", 2)
 	w.run(6)
-	if r := w.record("b"); r.Executor != "here" || r.Phase != wire.Done {
+	if r := w.recordOf("b"); r.Executor != "here" || r.Phase != wire.Done {
 		t.Errorf("job b is %s at executor %q", r.Phase, r.Executor)
 	}
 	if o := w.orders["here"]; o.Leave || len(o.Jobs) > 0 {
@@ -210,12 +210,12 @@ func TestCrash(t *testing.T) {
 		w.submit(name, endless)
 	}
 	w.run(4)
-	w.end(w.executors[w.record("a").Executor], "signal: killed; its last lines: ...")
+	w.end(w.executors[w.recordOf("a").Executor], "signal: killed; its last lines: ...")
 	w.run(3)
-	if r := w.record("a"); r.Phase != wire.Broken || !strings.HasPrefix(r.Why, "signal: killed") || w.machine.find("a").claim() != 0 {
+	if r := w.recordOf("a"); r.Phase != wire.Broken || !strings.HasPrefix(r.Why, "signal: killed") || w.machine.find("a").claim() != 0 {
 		t.Errorf("a is %s (%s) with %s", r.Phase, r.Why, w.machine.find("a").claim())
 	}
-	if r := w.record("b"); r.Phase != wire.Training {
+	if r := w.recordOf("b"); r.Phase != wire.Training {
 		t.Errorf("b is %s: %s", r.Phase, r.Why)
 	}
 }

@@ -9,26 +9,26 @@ import (
 // losses are those that reports of a job have told, by iteration: what is left of them if its executor is lost.
 type losses struct {
 	values []float32 // NaN where none was heard of: a report was lost, or the controller started anew
-	last   *float32
+	last   *wire.Loss
 	many   bool // more than are kept, so that none is
 }
 
-// mostLosses is the number of losses of a job that are kept. As at its executor, a longer job keeps none.
-const mostLosses = 1 << 16
+// maxLosses is the number of losses of a job that are kept. As at its executor, a longer job keeps none.
+const maxLosses = 1 << 16
 
-func (l *losses) add(iteration int, loss *float32) {
+func (l *losses) add(iteration int, loss *wire.Loss) {
 	if loss == nil {
 		return
 	}
 	l.last = loss
-	if l.many = l.many || iteration >= mostLosses; l.many {
+	if l.many = l.many || iteration >= maxLosses; l.many {
 		l.values = nil
 		return
 	}
 	for len(l.values) <= iteration {
 		l.values = append(l.values, float32(math.NaN()))
 	}
-	l.values[iteration] = *loss
+	l.values[iteration] = float32(*loss)
 }
 
 // result is what remains of a job whose executor cannot tell; nil: nothing.

@@ -1,173 +1,134 @@
 package controller
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"time"
 
-	"tensile/cost"
-	"tensile/graph"
 	"tensile/predictor/correct"
-	"tensile/scheduler"
 	"tensile/wire"
 )
-
-// Config says what a controller plans for, and how.
-type Config struct {
-	Device  string                              // its name: executors of another are sent away
-	Align   graph.Bytes                         // of offsets
-	Out, In cost.Link                           // of the device; jobs share it
-	Profile func(*graph.Graph) (Profile, error) // an error if the device cannot execute the graph
-	Budget  graph.Bytes                         // for the arenas of all jobs together; 0: no limit
-	Policy  string
-	Options scheduler.Options
-	Share   bool        // one executor for all jobs; otherwise one each
-	Limited bool        // the link is no faster than Out and In: executors are told their part
-	Stop    func() bool // asked while planning; once it is true, no plan is made any more, and what a step says then is worth nothing. nil: never
-	Keep    int         // so many jobs that are over are remembered; 0: all
-
-	Alpha     float64 // weight of a new latency in the moving average; 0: 0.3
-	Threshold float64 // change of a job's latency that has all jobs planned again; 0: 0.1
-	Settle    int     // reports after a new plan before another change counts; 0: 5
-	Horizon   int     // iterations over which a better plan has to repay the change to it; 0: 100
-}
-
-// Profile is what a job's ops take on the device, before anything was measured.
-type Profile struct {
-	Latency []time.Duration // per op
-	Slack   []time.Duration // per op: by how much it may be off; may be nil
-	Scratch []graph.Bytes   // per op
-	Variant []string        // per op
-}
-
-// Input is what a machine is told; one field is set.
-type Input struct {
-	Submit []Submission // all are taken, or none
-	Stop   string       // the name of a job
-	Status *wire.Status
-	Report *wire.Report
-	Gone   *Gone
-}
-
-// Submission is a new job.
-type Submission struct {
-	Spec  wire.Spec
-	Graph *graph.Graph
-	At    time.Duration // since the Unix epoch
-}
-
-// Gone tells that an executor will never be heard of again.
-type Gone struct{ Executor, Why string }
-
-// Output is what a machine wants done; one field is set. Outputs are to be carried out in their order.
-type Output struct {
-	Answer *wire.Answer // to a Submit or Stop
-	Record *wire.Record // to be stored under the name of its job
-	Graph  *Delivery    // to be stored where an executor finds it
-	Layout *Delivery
-	Orders *wire.Orders // to an executor
-	Launch string       // an executor is to be started by this name
-	Forget string       // an executor has left: what is stored for it is of no use any more
-	Drop   *Drop        // of a job that is over and not remembered any more
-	Line   string       // for the log
-}
-
-// Delivery is an object for an executor.
-type Delivery struct {
-	Executor string
-	Job      string
-	Graph    *graph.Graph
-	Layout   *wire.Layout
-}
 
 // Machine decides for all jobs of one device.
 type Machine struct {
 	config    Config
-	jobs      []*job // in the order of their submission
+	now       time.Duration // of the newest input
+	jobs      []*job        // in the order of their submission
 	executors map[string]*executor
-	last      int64                  // the order of the youngest job
-	line      correct.Line           // by which profiles are wrong on the device, as the jobs so far have shown
-	changed   bool                   // in this step: something that others are to know
-	answer    func() wire.Answer     // in this step, given last: what it says is stored then
-	stored    map[string]wire.Orders // of a controller before this one
-	out       []Output
-	noPlans   string // why there were no new plans, as it was logged last
+	last      int64        // Record.Order of the youngest job
+	line      correct.Line // by which profiles are wrong on the device, as the jobs so far have shown
+
+	errand *errand       // the plans that are being made; nil: none
+	ticket int64         // of the newest errand
+	rest   time.Duration // until when no drift of latencies has plans made
+	want   wants
+	noPlan string // why there were no new plans, as it was said last
+
+	stored  map[string]wire.Orders // of a controller before this one
+	changed bool                   // in this step: something that others are to know
+	replies []reply                // of this step, given last: what they say is stored then
+	out     []Output
 }
 
 // executor is a process that trains jobs, or is about to be started.
 type executor struct {
-	name    string
-	life    string // of its process; "": not known yet
-	host    string // where that runs
-	since   int64  // when it began: since the Unix epoch, in nanoseconds
-	seen    int64  // number of its newest status
-	joined  bool   // it was heard of
-	own     bool   // it was started for certain jobs and is to leave when they are over
-	gone    bool
-	orders  wire.Orders   // the newest
-	rival   *wire.Status  // of another process of that name, until it is known whether the first one lives
-	refused *wire.Refusal // of the last such process
+	name     string
+	life     string        // of its process; "": not known yet
+	host     string        // where that runs
+	since    int64         // when it began: since the Unix epoch, in nanoseconds
+	seen     int64         // number of its newest status
+	heard    time.Duration // when it was last heard of
+	launched bool          // this controller had it started
+	joined   bool          // it was heard of
+	own      bool          // it was started for certain jobs and is to leave when they are over
+	gone     bool
+	orders   wire.Orders   // the newest
+	rival    *wire.Status  // of another process of that name, until it is known whether the first one lives
+	refused  *wire.Refusal // of the last such process
+}
+
+// reply is what whoever asked for something is told at the end of a step.
+type reply struct {
+	to   int64
+	jobs []*job
+	err  error
 }
 
 // NewMachine returns the machine of a controller without jobs.
 func NewMachine(c Config) *Machine {
-	c.Alpha = cmp.Or(c.Alpha, 0.3)
-	c.Threshold = cmp.Or(c.Threshold, 0.1)
-	c.Settle = cmp.Or(c.Settle, 5)
-	c.Horizon = cmp.Or(c.Horizon, 100)
-	return &Machine{config: c, executors: make(map[string]*executor)}
+	return &Machine{config: c.withDefaults(), executors: make(map[string]*executor)}
 }
 
-// Step takes one input and returns what is to be done, in order.
-func (m *Machine) Step(in Input) []Output {
-	m.out, m.changed, m.answer = nil, false, nil
+// Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It never
+// plans: that is an errand, which Output.Plan asks for and Input.Planned brings back.
+func (m *Machine) Step(now time.Duration, in Input) []Output {
+	m.begin(now)
 	switch {
 	case in.Submit != nil:
-		m.submit(in.Submit)
-		for _, s := range in.Submit {
-			m.dropGraph(s.Spec.Graph) // it was refused
-		}
+		m.submit(in.From, in.Submit)
 	case in.Stop != "":
-		m.stop(in.Stop)
+		m.stop(in.From, in.Stop)
 	case in.Status != nil:
 		m.status(in.Status)
 	case in.Report != nil:
 		m.report(in.Report)
 	case in.Gone != nil:
-		m.gone(in.Gone)
+		m.ended(in.Gone)
+	case in.Planned != nil:
+		m.planned(in.Planned)
+	case in.Tick != nil:
+		m.tick(in.Tick)
 	}
+	return m.end()
+}
+
+func (m *Machine) begin(now time.Duration) {
+	m.now = max(m.now, now)
+	m.out, m.changed, m.replies = nil, false, nil
+}
+
+// end returns what a step wants done.
+func (m *Machine) end() []Output {
 	if m.changed { // most reports and statuses change nothing
 		m.grant()
 		m.place()
 		m.write()
 		m.retire()
 	}
-	if m.answer != nil {
-		a := m.answer()
+	m.ask()
+	for _, r := range m.replies {
+		a := Answer{To: r.to}
+		if r.err != nil {
+			a.Error = r.err.Error()
+		}
+		for _, j := range r.jobs {
+			a.Jobs = append(a.Jobs, j.record)
+		}
 		m.say(Output{Answer: &a})
 	}
 	return m.out
 }
 
-// Records are those of all jobs, in the order of their submission.
+// Records are those of all jobs, in the order of their submission. A job that is not taken yet hides an older one of its
+// name, which is forgotten when it is.
 func (m *Machine) Records() []wire.Record {
-	records := make([]wire.Record, len(m.jobs))
-	for i, j := range m.jobs {
-		records[i] = j.record
-		records[i].Claim = j.claim()
-		records[i].Pace, records[i].Loss = j.pace, j.heard.last
+	records := make([]wire.Record, 0, len(m.jobs))
+	for _, j := range m.jobs {
+		if m.find(j.record.Spec.Name) != j {
+			continue
+		}
+		r := j.record
+		r.Claim = j.claim()
+		r.Pace, r.Loss = j.pace, j.heard.last
+		records = append(records, r)
 	}
 	return records
 }
 
 func (m *Machine) say(o Output) { m.out = append(m.out, o) }
 
-func (m *Machine) log(format string, values ...any) {
-	m.say(Output{Line: fmt.Sprintf(format, values...)})
-}
+func (m *Machine) event(e Event) { m.say(Output{Event: &e}) }
 
 func (m *Machine) find(name string) *job {
 	for _, j := range slices.Backward(m.jobs) { // the youngest of a name
@@ -180,13 +141,16 @@ func (m *Machine) find(name string) *job {
 
 // active are the jobs that are planned for.
 func (m *Machine) active() []*job {
-	return slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.Phase == wire.Queued || j.record.Phase.Over() })
+	return slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return !j.active() })
 }
 
 // write says what has changed: records first, so that a controller that dies in between knows at least as much as its
 // executors.
 func (m *Machine) write() {
 	for _, j := range m.jobs {
+		if j.batch != nil {
+			continue // it may yet be refused
+		}
 		j.record.Claim = j.claim()
 		now := j.record
 		now.Iteration = j.written.Iteration // not worth a write of its own
@@ -221,10 +185,10 @@ func (m *Machine) order(x *executor) {
 	}
 	orders := wire.Orders{Executor: x.name, Jobs: []wire.Order{}, Life: x.life, Refused: x.refused}
 	for _, j := range m.jobs {
-		if j.record.Executor != x.name || j.record.Phase.Over() || j.record.Phase == wire.Queued {
-			continue
+		if j.record.Executor == x.name && j.active() {
+			orders.Jobs = append(orders.Jobs,
+				wire.Order{Spec: j.record.Spec, Epoch: j.record.Granted, Stop: j.record.Phase == wire.Ending})
 		}
-		orders.Jobs = append(orders.Jobs, wire.Order{Spec: j.record.Spec, Epoch: j.record.Granted, Stop: j.record.Phase == wire.Ending})
 	}
 	orders.Link = m.linkOf(x)
 	orders.Leave = x.own && len(orders.Jobs) == 0

@@ -20,12 +20,17 @@ func TestMachineUnderFire(t *testing.T) {
 	var replans, refused, queued int
 	for seed := range *seeds {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
+		if seed%10 == 0 {
+			w.record(Stored{})
+			w.restart()
+		}
 		names := 0
 		for range 300 {
 			w.chaos(&names)
 		}
 		w.calm = true
 		w.settle(seed)
+		w.replay()
 		for _, r := range w.machine.Records() {
 			phases[r.Phase]++
 			replans += r.Replans

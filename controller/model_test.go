@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -22,6 +24,11 @@ type world struct {
 	executors map[string]*fakeExecutor
 	mail      []func() // messages on their way, in any order
 	calm      bool     // nothing is lost or doubled, nobody crashes any more
+	late      bool     // plans take their time, as messages do; otherwise they are made at once
+	profile   func(*graph.Graph) (planner.Profile, error)
+	clock     time.Duration
+	errands   []func() // plans that are made when what is being done is done
+	busy      bool     // errands are being done
 	lives     int
 
 	// What a bus stores.
@@ -30,8 +37,12 @@ type world struct {
 	layouts map[string][]*wire.Layout
 	orders  map[string]wire.Orders
 
+	recording bytes.Buffer
+	recorder  *Recorder // of the machine that there is now; nil: none
+
 	answers []wire.Answer
 	lines   []string
+	events  []Event
 	claims  graph.Bytes // of all jobs, a moment ago
 	slow    float64     // how much slower ops are than their profile
 	peak    graph.Bytes
@@ -56,8 +67,8 @@ type fakeJob struct {
 }
 
 // profile gives each op a latency that depends on nothing but its number.
-func profile(g *graph.Graph) (Profile, error) {
-	var p Profile
+func profile(g *graph.Graph) (planner.Profile, error) {
+	var p planner.Profile
 	for op := range g.Ops {
 		p.Latency = append(p.Latency, time.Duration(1+op%7)*10*time.Microsecond)
 		p.Scratch = append(p.Scratch, 0)
@@ -69,8 +80,9 @@ func profile(g *graph.Graph) (Profile, error) {
 func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 77)), executors: map[string]*fakeExecutor{}, records: map[string]wire.Record{},
-		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{}, orders: map[string]wire.Orders{}, slow: 1}
-	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Profile: profile, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5)}
+		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{}, orders: map[string]wire.Orders{}, slow: 1, profile: profile, late: true}
+	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5),
+		Watched: true}
 	w.machine = NewMachine(w.config)
 	return w
 }
@@ -86,13 +98,52 @@ func (w *world) send(deliver func()) {
 	}
 }
 
-func (w *world) step(in Input) { w.carryOut(w.machine.Step(in)) }
+func (w *world) step(in Input) {
+	w.clock += time.Millisecond
+	outputs := w.machine.Step(w.clock, in)
+	w.recorder.step(w.clock, in, outputs)
+	w.carryOut(outputs)
+}
+
+// plannerOf is a planner of a device as a machine's configuration has it.
+func plannerOf(c Config, profile func(*graph.Graph) (planner.Profile, error)) *Planner {
+	return &Planner{c, planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Profile: profile}}
+}
+
+// plan does an errand of the machine that there is now.
+func (w *world) plan(p *Plan) {
+	machine := w.machine
+	do := func() {
+		if w.machine == machine {
+			w.step(Input{Planned: plannerOf(machine.config, w.profile).Plan(w.t.Context(), p)})
+		}
+	}
+	if w.late {
+		w.mail = append(w.mail, do)
+		return
+	}
+	w.errands = append(w.errands, do)
+}
+
+// planAll does the errands of a world in which plans are made at once.
+func (w *world) planAll() {
+	if w.busy {
+		return
+	}
+	w.busy = true
+	for len(w.errands) > 0 {
+		do := w.errands[0]
+		w.errands = w.errands[1:]
+		do()
+	}
+	w.busy = false
+}
 
 func (w *world) carryOut(outputs []Output) {
 	for _, o := range outputs {
 		switch {
 		case o.Answer != nil:
-			w.answers = append(w.answers, *o.Answer)
+			w.answers = append(w.answers, o.Answer.Answer)
 		case o.Record != nil:
 			w.records[o.Record.Spec.Name] = *o.Record
 		case o.Graph != nil:
@@ -110,11 +161,14 @@ func (w *world) carryOut(outputs []Output) {
 			w.lives++
 			w.executors[o.Launch] = &fakeExecutor{name: o.Launch, life: fmt.Sprint("life", w.lives)}
 			w.tell(w.executors[o.Launch])
-		case o.Line != "":
-			w.lines = append(w.lines, o.Line)
+		case o.Plan != nil:
+			w.plan(o.Plan)
+		case o.Event != nil:
+			w.lines, w.events = append(w.lines, o.Event.String()), append(w.events, *o.Event)
 		}
 	}
 	w.check()
+	w.planAll()
 }
 
 // tell sends an executor's status.
@@ -254,7 +308,7 @@ func (w *world) deliver() {
 
 // restart kills the controller and starts another from what is stored.
 func (w *world) restart() {
-	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders}
+	s := w.stored()
 	for _, r := range w.records {
 		s.Records = append(s.Records, r)
 	}
@@ -264,7 +318,41 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	w.machine = m
-	w.carryOut(m.Resume())
+	if w.recorder != nil {
+		w.replay()
+		w.record(s)
+	}
+	outputs := m.Resume(w.clock)
+	w.recorder.resume(w.clock, outputs)
+	w.carryOut(outputs)
+}
+
+// record begins a recording of a machine that was made from what was stored.
+func (w *world) record(s Stored) {
+	w.recording.Reset()
+	w.recorder = NewRecorder(&w.recording, func(err error) { w.t.Error(err) })
+	w.recorder.begin(w.config, s)
+}
+
+// replay wants another machine to do what the one did that was recorded.
+func (w *world) replay() {
+	w.t.Helper()
+	if _, err := Replay(&w.recording); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// stored is what the bus has, but for records.
+func (w *world) stored() Stored {
+	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Profiles: map[graph.Digest]*planner.Profile{}}
+	for digest, g := range w.graphs {
+		p, err := w.profile(g)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		s.Profiles[digest] = &p
+	}
+	return s
 }
 
 // submit submits a job with a random graph and priority.

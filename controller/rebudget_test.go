@@ -8,6 +8,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/planner"
 	"tensile/wire"
 )
 
@@ -45,7 +46,7 @@ func TestSmallerBudget(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			j := w.machine.find(name)
 			r := j.record
-			if r.Phase != wire.Training || r.Applied != r.Epoch || r.Arena != j.newest().wire.Arena || r.SlotPeak != j.newest().peak || r.Device != "model" {
+			if r.Phase != wire.Training || r.Applied != r.Epoch || r.Arena != j.newest().Wire.Arena || r.SlotPeak != j.newest().Peak || r.Device != "model" {
 				t.Errorf("seed %d: the record is not that of the plan in force: %+v", seed, r)
 			}
 		}
@@ -67,20 +68,20 @@ func TestTooSmallBudget(t *testing.T) {
 	w.run(2)
 	held := w.machine.claims()
 	w.machine.config.Budget, w.config.Budget = held, held
-	g := w.graphs[w.record("a").Spec.Graph]
+	g := w.graphs[w.recordOf("a").Spec.Graph]
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "b", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
-	if r := w.record("b"); r.Phase != wire.Queued {
+	if r := w.recordOf("b"); r.Phase != wire.Queued {
 		t.Fatalf("b is %s", r.Phase)
 	}
 	lines := strings.Join(w.again(64), "\n")
 	if !strings.Contains(lines, fmt.Sprintf("jobs hold %s of 64B, and cannot shrink that far; nothing else begins until some have ended", held)) {
 		t.Errorf("the controller says:\n%s", lines)
 	}
-	if r := w.record("b"); r.Phase != wire.Broken || !strings.HasPrefix(r.Why, "job b cannot run here, even alone: it needs ") {
+	if r := w.recordOf("b"); r.Phase != wire.Broken || !strings.HasPrefix(r.Why, "job b cannot run here, even alone: it needs ") {
 		t.Errorf("b is %s: %s", r.Phase, r.Why)
 	}
 	w.run(12)
-	if r := w.record("a"); r.Phase != wire.Done {
+	if r := w.recordOf("a"); r.Phase != wire.Done {
 		t.Errorf("a is %s: %s", r.Phase, r.Why)
 	}
 }
@@ -99,12 +100,12 @@ func TestLargerBudget(t *testing.T) {
 			continue // it does not fit
 		}
 		w.run(3)
-		before := w.record("a").Arena
+		before := w.recordOf("a").Arena
 		if lines := w.again(need); !slices.Contains(lines, fmt.Sprintf("the budget is %s, and was %s: all jobs are planned for again", need, need*3/4)) {
 			t.Errorf("seed %d: the controller says %q", seed, lines)
 		}
 		w.run(3)
-		if w.record("a").Arena > before {
+		if w.recordOf("a").Arena > before {
 			grown++
 		}
 	}
@@ -121,7 +122,9 @@ func TestOtherDevice(t *testing.T) {
 	c := w.config
 	c.Device = "other"
 	restore := func() error {
-		_, err := Restore(c, Stored{Records: []wire.Record{w.records["a"]}, Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders})
+		s := w.stored()
+		s.Records = []wire.Record{w.records["a"]}
+		_, err := Restore(c, s)
 		return err
 	}
 	if err := restore(); err == nil || !strings.Contains(err.Error(), "job a runs on model, and this controller is for other: ") {
@@ -146,7 +149,7 @@ func TestBatch(t *testing.T) {
 		return list
 	}
 	profiled := 0
-	w.machine.config.Profile = func(g *graph.Graph) (Profile, error) { profiled++; return profile(g) }
+	w.profile = func(g *graph.Graph) (planner.Profile, error) { profiled++; return profile(g) }
 	w.step(Input{Submit: batch("a", "b", "c", "d")})
 	last := w.answers[len(w.answers)-1]
 	if last.Error != "" || len(last.Jobs) != 4 || profiled != 1 {
@@ -181,7 +184,7 @@ func TestBatch(t *testing.T) {
 		w.step(Input{Submit: batch(names...)})
 		begun := 0
 		for i, name := range names {
-			if r := w.record(name); (r.Phase == wire.Starting) != (i < fit) {
+			if r := w.recordOf(name); (r.Phase == wire.Starting) != (i < fit) {
 				t.Errorf("%d fit: job %d is %s: %s", fit, i, r.Phase, r.Why)
 			} else if r.Phase == wire.Starting {
 				begun++

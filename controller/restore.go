@@ -3,8 +3,12 @@ package controller
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"tensile/graph"
+	"tensile/peak"
+	"tensile/planner"
+	"tensile/program"
 	"tensile/wire"
 )
 
@@ -14,6 +18,8 @@ type Stored struct {
 	Graphs  map[graph.Digest]*graph.Graph
 	Layouts map[string][]*wire.Layout // per job
 	Orders  map[string]wire.Orders    // per executor, the newest
+
+	Profiles map[graph.Digest]*planner.Profile // of the graphs
 }
 
 // Restore returns the machine of a controller that goes on where another ended. Executors keep their names; those that
@@ -35,9 +41,8 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
 			return nil, fmt.Errorf("the graph of job %s is not in the state directory", r.Spec.Name)
 		}
-		var err error
-		if j.profile, err = c.Profile(j.graph); err != nil {
-			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
+		if j.profile = s.Profiles[r.Spec.Graph]; j.profile == nil {
+			return nil, fmt.Errorf("job %s has no profile", r.Spec.Name)
 		}
 		m.expect(j)
 		j.assumed = j.latencySum()
@@ -45,23 +50,50 @@ func Restore(c Config, s Stored) (*Machine, error) {
 			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
 		}
 		if name := r.Executor; name != "" && m.executors[name] == nil {
-			orders := m.before(name)
-			m.executors[name] = &executor{name: name, life: orders.Life, own: owned(name), orders: orders, refused: orders.Refused}
+			orders := m.stored[name]
+			m.executors[name] = &executor{name: name, life: orders.Life, own: wire.Owned(name), orders: orders, refused: orders.Refused}
 		}
 	}
 	return m, nil
 }
 
-// Resume returns what is to be done before the first step.
-func (m *Machine) Resume() []Output {
-	m.out = nil
+// Resume returns what is to be done before the first step. Executors count as heard of now: they may have died with the
+// controller before this one.
+func (m *Machine) Resume(now time.Duration) []Output {
+	m.begin(now)
+	m.changed, m.want.admission = true, true
+	for _, x := range m.executors {
+		x.heard = now
+	}
+	if m.bare() {
+		m.want.better = "the controller was started again"
+	}
 	m.rebudget()
-	m.admit()
-	_ = m.complete() // a job without plans says why
-	m.grant()
-	m.place()
-	m.write()
-	return m.out
+	return m.end()
+}
+
+// rebudget has all jobs planned for again if a controller before this one had another budget.
+func (m *Machine) rebudget() {
+	live := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.Phase.Over() })
+	other := slices.IndexFunc(live, func(j *job) bool { return j.record.Budget != m.config.Budget })
+	if other < 0 {
+		return
+	}
+	change := fmt.Sprintf("the budget is %s, and was %s", words(m.config.Budget), words(live[other].record.Budget))
+	m.event(Event{Kind: Rebudgeted, Reason: change})
+	m.want.better = change
+	for _, j := range live {
+		j.record.Budget = m.config.Budget
+		j.fresh = j.record.Phase == wire.Queued // it may never fit now
+	}
+}
+
+// words is a budget in words.
+func words(budget graph.Bytes) string {
+	if budget == 0 {
+		return "unlimited"
+	}
+	return budget.String()
 }
 
 // restore takes up the layouts from the one that was granted last on. The claim that was stored stands until an executor
@@ -71,20 +103,15 @@ func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
 		if w.Plan.Epoch > j.record.Epoch || w.Plan.Epoch < j.record.Applied || j.record.Phase == wire.Queued {
 			continue
 		}
-		l, err := prove(j.graph, align, w)
+		placed := program.Layout{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: align}
+		proven, err := program.Prove(j.graph, w.Plan, &placed, program.Options{})
 		if err != nil {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}
-		l.granted, l.delivered = w.Plan.Epoch <= j.record.Granted, w.Plan.Epoch <= j.record.Granted
-		j.layouts = append(j.layouts, l)
+		l := &Layout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, program: proven.Program()}
+		granted := l.epoch() <= j.record.Granted
+		j.layouts = append(j.layouts, &layout{*l, granted, granted})
 	}
 	slices.SortFunc(j.layouts, func(a, b *layout) int { return int(a.epoch() - b.epoch()) })
 	return nil
 }
-
-// owned reports whether executors of this name are started from here. Others may not call themselves so.
-// owned reports whether an executor is of the names that controllers give to those that they start.
-func owned(name string) bool { return wire.Owned(name) }
-
-// before are the newest orders that an executor had from a controller before this one, or none.
-func (m *Machine) before(name string) wire.Orders { return m.stored[name] }

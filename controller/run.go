@@ -1,24 +1,26 @@
 package controller
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"tensile/graph"
 	"tensile/internal/limit"
+	"tensile/planner"
 	"tensile/wire"
 )
 
 // Options are what Run needs beside the bus.
 type Options struct {
 	Config
+
+	On planner.Device // what is planned for; Config.Device, Align, Out and In follow from it
+
+	// Plan makes plans, on a goroutine of its own, until ctx is done: then nobody wants them any more. Nil: a Planner does.
+	Plan func(ctx context.Context, q *Plan) *Planned
 
 	// Launch starts an executor process by this name, which joins by itself; ended is called once when it has ended, with
 	// the reason in one line. Nil: executors are started by hand.
@@ -31,30 +33,34 @@ type Options struct {
 	// there is trouble requests are refused for that reason, and no executor counts as silent.
 	Trouble func() string
 
-	Silence time.Duration     // after which an executor that is not a child counts as gone; 0: 15 s
-	Log     func(line string) // from any goroutine
-	Ready   func()            // called once when requests are taken
+	Record *Recorder         // writes down what the machine is told and answers; nil: nobody does
+	Log    func(line string) // from any goroutine
+	Events func(Event)       // what the log says, for programs; may be nil
+	Ready  func()            // called once when requests are taken
 }
+
+// beat is how often the machine is told the time.
+const beat = time.Second
 
 // Run is a controller on a bus, until ctx is done. It takes up what one before it has stored there.
 func Run(ctx context.Context, bus wire.Bus, o Options) error {
-	if o.Silence == 0 {
-		o.Silence = 15 * time.Second
-	}
+	o.Device, o.Align, o.Out, o.In = o.On.Identity, o.On.Align, o.On.Out, o.On.In
+	o.Config = o.Config.withDefaults()
+	o.Watched = o.Launch != nil
 	if o.Trouble == nil {
 		o.Trouble = func() string { return "" }
 	}
-	o.Stop = func() bool { return ctx.Err() != nil }
-	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, 1024), heard: make(map[string]time.Time), children: make(map[string]bool)}
+	if o.Plan == nil {
+		o.Plan = (&Planner{o.Config, o.On}).Plan
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, 1024), waiting: make(map[int64]chan<- wire.Answer), removed: make(map[graph.Digest]bool)}
+	defer r.errands.Wait()
+	defer cancel()
 	if err := r.restore(); err != nil {
 		return fmt.Errorf("take up what is stored: %w", err)
 	}
-	for _, record := range r.machine.Records() {
-		if record.Executor != "" && !record.Phase.Over() {
-			r.heard[record.Executor] = time.Now() // it may have died with the controller before this one
-		}
-	}
-	if err := r.carryOut(r.machine.Resume(), nil); err != nil {
+	if err := r.resume(); err != nil {
 		return err
 	}
 	stop, err := r.listen()
@@ -68,337 +74,198 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	return r.loop()
 }
 
-// runner has a machine talk over a bus. The machine belongs to the goroutine in loop.
+// runner has a machine talk over a bus. The machine belongs to the goroutine in loop, and so does what has no lock.
 type runner struct {
-	ctx      context.Context
-	bus      wire.Bus
-	options  Options
-	machine  *Machine
-	inputs   chan input
-	heard    map[string]time.Time // when an executor was last heard of
-	children map[string]bool      // executors whose end is told by Launch
+	ctx     context.Context
+	bus     wire.Bus
+	options Options
+	machine *Machine
+	inputs  chan input
 
-	submitting sync.RWMutex   // held for reading from before the graph of a job is looked for until the job is known
-	unused     []graph.Digest // graphs to be removed
+	waiting map[int64]chan<- wire.Answer // who waits for an answer, by Input.From
+	last    int64                        // From of the newest
+
+	errands sync.WaitGroup
+	stop    func() // cancels the errand that was begun last
+
+	removed map[graph.Digest]bool // graphs that no job had, and that may be submitted again just now
 
 	blocked atomic.Pointer[[]wire.Record] // the jobs, while the bus does not take something
+	deaf    bool                          // it did not since the last beat
 
 	garbageLock sync.Mutex
 	garbage     limit.Lines // that arrives
 }
 
-// passedOver logs, at a limited rate, that a message of a kind is passed over.
-func (r *runner) passedOver(kind, line string) {
-	r.garbageLock.Lock()
-	text, ok := r.garbage.Add(time.Now(), kind, line)
-	r.garbageLock.Unlock()
-	if ok {
-		r.options.Log(text)
-	}
-}
-
-// leftOut logs how many messages were passed over without a line.
-func (r *runner) leftOut() {
-	r.garbageLock.Lock()
-	lines := r.garbage.Due(time.Now())
-	r.garbageLock.Unlock()
-	for _, line := range lines {
-		r.options.Log(line)
-	}
-}
-
-// input is an input of the machine, and where its answer goes.
+// input is what the machine is to be told, or asked.
 type input struct {
 	Input
-	list   bool // the answer is a list of all jobs
+	at     time.Duration // it arrived: since the Unix epoch
+	list   bool          // the answer is a list of all jobs
 	answer chan<- wire.Answer
 }
 
-// restore makes the machine from what is stored.
-func (r *runner) restore() error {
-	s := Stored{Graphs: map[graph.Digest]*graph.Graph{}, Layouts: map[string][]*wire.Layout{}, Orders: map[string]wire.Orders{}}
-	var problems []error
-	err := r.present(wire.RecordKey("*"), func(value []byte) {
-		record, err := wire.DecodeAs[wire.Record](value)
-		if err != nil {
-			problems = append(problems, err)
-			return
-		}
-		s.Records = append(s.Records, record)
-	})
-	if err == nil {
-		err = r.present(wire.OrdersKey("*"), func(value []byte) {
-			orders, err := wire.DecodeAs[wire.Orders](value)
-			if err != nil {
-				problems = append(problems, err)
-				return
-			}
-			s.Orders[orders.Executor] = orders
-		})
-	}
-	for _, record := range s.Records {
-		if err == nil && !record.Phase.Over() {
-			err = r.objects(record, &s)
-		}
-	}
-	if err = errors.Join(append(problems, err)...); err != nil {
-		return err
-	}
-	r.machine, err = Restore(r.options.Config, s)
-	return err
-}
+// now is the time since the Unix epoch.
+func now() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
-// present reports the values that keys have now.
-func (r *runner) present(pattern string, each func(value []byte)) error {
-	stop, err := r.bus.Watch(r.ctx, pattern, func(_ string, value []byte) {
-		if value != nil {
-			each(value)
-		}
-	})
-	if err == nil {
-		stop()
-	}
-	return err
-}
-
-// objects loads the graph of a job, and the layouts that may be in force.
-func (r *runner) objects(record wire.Record, s *Stored) error {
-	g, err := r.graph(record.Spec.Graph)
-	if err != nil {
-		return fmt.Errorf("job %s: %w", record.Spec.Name, err)
-	}
-	s.Graphs[record.Spec.Graph] = g
-	for epoch := max(1, record.Applied); epoch <= record.Granted; epoch++ {
-		data, err := r.bus.Load(r.ctx, wire.Bucket(record.Executor), wire.LayoutObject(record.Spec.Name, epoch))
-		if errors.Is(err, wire.ErrNotFound) {
-			continue // it was never granted
-		} else if err != nil {
-			return err
-		}
-		l, err := wire.DecodeAs[wire.Layout](data)
-		if err != nil {
-			return fmt.Errorf("layout %d of job %s: %w", epoch, record.Spec.Name, err)
-		}
-		s.Layouts[record.Spec.Name] = append(s.Layouts[record.Spec.Name], &l)
-	}
-	return nil
-}
-
-func (r *runner) graph(digest graph.Digest) (*graph.Graph, error) {
-	data, err := r.bus.Load(r.ctx, wire.Graphs, wire.GraphObject(digest))
-	if err != nil {
-		return nil, fmt.Errorf("load its graph: %w", err)
-	}
-	g, err := graph.Read(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("its graph: %w", err)
-	}
-	if g.Digest() != digest {
-		return nil, fmt.Errorf("its graph has the digest %s, not %s: submit it again", g.Digest(), digest)
-	}
-	return g, nil
-}
-
-// listen has what arrives become inputs.
-func (r *runner) listen() (stop func(), err error) {
-	var stops []func()
-	stop = func() {
-		for _, s := range stops {
-			s()
-		}
-	}
-	keep := func(s func(), problem error) {
-		if problem == nil {
-			stops = append(stops, s)
-		} else if err == nil {
-			err = problem
-		}
-	}
-	keep(r.bus.Watch(r.ctx, wire.StatusKey("*"), func(key string, value []byte) {
-		if value == nil {
-			return
-		}
-		s, err := wire.DecodeAs[wire.Status](value)
-		if err == nil && key != wire.StatusKey(s.Executor) {
-			err = fmt.Errorf("it names executor %s", s.Executor)
-		}
-		if err != nil {
-			r.passedOver("status at "+key, fmt.Sprintf("a status at %s is passed over: %v", key, err))
-			return
-		}
-		r.put(input{Input: Input{Status: &s}})
-	}))
-	keep(r.bus.Subscribe(wire.ReportSubject("*", "*"), func(subject string, data []byte) {
-		report, err := wire.DecodeAs[wire.Report](data)
-		if err == nil && subject != wire.ReportSubject(report.Executor, report.Job) {
-			err = fmt.Errorf("it names job %s of executor %s", report.Job, report.Executor)
-		}
-		if err != nil {
-			sender, _, _ := strings.Cut(strings.TrimPrefix(subject, "report."), ".")
-			r.passedOver("reports of "+sender, fmt.Sprintf("a report at %s is passed over: %v", subject, err))
-			return
-		}
-		r.put(input{Input: Input{Report: &report}})
-	}))
-	keep(r.bus.Serve(wire.ControlSubject, func(data []byte) []byte {
-		request, err := wire.DecodeAs[wire.Request](data)
-		if err != nil {
-			r.passedOver("requests", fmt.Sprintf("a request is refused: %v", err))
-			return wire.Encode(wire.Answer{Error: err.Error()})
-		}
-		return wire.Encode(r.serve(request))
-	}))
-	if err != nil {
-		stop()
-	}
-	return stop, err
-}
-
+// put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however long
+// the line is.
 func (r *runner) put(in input) {
+	in.at = now()
 	select {
 	case r.inputs <- in:
 	case <-r.ctx.Done():
 	}
 }
 
-// serve answers a request.
-func (r *runner) serve(q wire.Request) wire.Answer {
-	answer := make(chan wire.Answer, 1)
-	in := input{answer: answer}
-	blocked, trouble := r.blocked.Load(), r.options.Trouble()
-	switch {
-	case q.Verb == wire.Jobs && blocked != nil:
-		return wire.Answer{Jobs: *blocked, Trouble: trouble}
-	case q.Verb != wire.Jobs && trouble != "":
-		return wire.Answer{Error: trouble, Trouble: trouble}
-	}
-	switch q.Verb {
-	case wire.Jobs:
-		in.list = true
-	case wire.Stop:
-		in.Stop = q.Job
-	case wire.Submit:
-		r.submitting.RLock()
-		defer r.submitting.RUnlock()
-		graphs := make(map[graph.Digest]*graph.Graph)
-		for _, spec := range q.Specs {
-			g := graphs[spec.Graph]
-			if g == nil {
-				var err error
-				if g, err = r.graph(spec.Graph); err != nil {
-					return wire.Answer{Error: fmt.Sprintf("job %s: %v", spec.Name, err)}
-				}
-				graphs[spec.Graph] = g
-			}
-			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: g, At: time.Duration(time.Now().UnixNano())})
-		}
-	}
-	r.put(in)
-	look := time.NewTicker(time.Second / 4)
-	defer look.Stop()
-	for {
-		select {
-		case a := <-answer:
-			return a
-		case <-look.C:
-			if trouble := r.options.Trouble(); trouble != "" {
-				return wire.Answer{Error: "what was asked for is done when there is no trouble any more: " + trouble, Trouble: trouble}
-			}
-		case <-r.ctx.Done():
-			return wire.Answer{Error: "the controller is ending"}
-		}
-	}
-}
-
 // loop steps the machine.
 func (r *runner) loop() error {
-	tick := time.NewTicker(r.options.Silence / 4)
+	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	for {
 		select {
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
 		case in := <-r.inputs:
-			if in.list {
-				in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble(), Device: r.options.Device, Budget: r.options.Budget,
-					Link: wire.Rates{Out: r.options.Out.Rate, In: r.options.In.Rate}}
-				continue
-			}
-			outputs := r.machine.Step(in.Input)
-			if s := in.Status; s != nil && r.machine.Speaks(s.Executor, s.Life) {
-				r.heard[s.Executor] = time.Now()
-			}
-			if err := r.carryOut(outputs, in.answer); err != nil {
+			if err := r.take(in); err != nil {
 				return err
 			}
 		case <-tick.C:
-			if err := r.insist(r.sweep); err != nil {
+			if err := r.tick(); err != nil {
 				return err
-			}
-			r.leftOut()
-			if r.options.Trouble() != "" {
-				r.hearAll() // what executors say is not stored, and so not heard
-			}
-			for executor, at := range r.heard {
-				if silent := time.Since(at); silent > r.options.Silence && !r.children[executor] {
-					why := fmt.Sprintf("its executor has not been heard of for %v", silent.Round(time.Second))
-					if err := r.carryOut(r.machine.Step(Input{Gone: &Gone{executor, why}}), nil); err != nil {
-						return err
-					}
-				}
 			}
 		}
 	}
 }
 
-// carryOut does what the machine wants, in its order; nothing once ctx is done, which may have cut its planning short.
-func (r *runner) carryOut(outputs []Output, answer chan<- wire.Answer) error {
-	if r.ctx.Err() != nil {
-		return context.Cause(r.ctx)
+// take has the machine take an input.
+func (r *runner) take(in input) error {
+	if in.list {
+		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble(), Device: r.options.Device, Budget: r.options.Budget,
+			Link: wire.Rates{Out: r.options.Out.Rate, In: r.options.In.Rate}}
+		return nil
 	}
-	for _, o := range outputs {
-		var err error
-		switch {
-		case o.Answer != nil:
-			if answer != nil {
-				answer <- *o.Answer
+	if in.answer != nil {
+		r.last++
+		in.From = r.last
+		r.waiting[in.From] = in.answer
+	}
+	for _, s := range in.Submit {
+		if digest := s.Spec.Graph; r.removed[digest] { // after whoever submits it had stored it
+			if err := r.insist(func() error { return r.storeGraph(wire.Graphs, s.Graph) }); err != nil {
+				return err
 			}
-		case o.Record != nil:
-			err = r.insist(func() error {
-				return r.bus.Put(r.ctx, wire.RecordKey(o.Record.Spec.Name), wire.Encode(*o.Record))
-			})
-		case o.Graph != nil:
-			err = r.insist(func() error { return r.storeGraph(o.Graph) })
-		case o.Layout != nil:
-			l := o.Layout
-			err = r.insist(func() error {
-				return r.bus.Store(r.ctx, wire.Bucket(l.Executor), wire.LayoutObject(l.Job, l.Layout.Plan.Epoch), wire.Encode(*l.Layout))
-			})
-		case o.Orders != nil:
-			err = r.insist(func() error {
-				return r.bus.Put(r.ctx, wire.OrdersKey(o.Orders.Executor), wire.Encode(*o.Orders))
-			})
-		case o.Launch != "":
-			r.launch(o.Launch)
-		case o.Forget != "":
-			err = r.insist(func() error { return r.forget(o.Forget) })
-		case o.Drop != nil:
-			err = r.drop(o.Drop)
-		case o.Line != "":
-			r.options.Log(o.Line)
+			delete(r.removed, digest)
 		}
-		if err != nil {
+	}
+	return r.step(in.at, in.Input)
+}
+
+// tick tells the machine the time, after all that arrived before.
+func (r *runner) tick() error {
+	for {
+		select {
+		case in := <-r.inputs:
+			if err := r.take(in); err != nil {
+				return err
+			}
+			continue
+		default:
+		}
+		break
+	}
+	r.leftOut()
+	deaf := r.deaf || r.options.Trouble() != "" // what executors say is not stored, and so not heard
+	r.deaf = false
+	return r.step(now(), Input{Tick: &Tick{Deaf: deaf}})
+}
+
+// step steps the machine and does what it wants.
+func (r *runner) step(at time.Duration, in Input) error {
+	outputs := r.machine.Step(at, in)
+	r.options.Record.step(at, in, outputs)
+	return r.carryOut(outputs)
+}
+
+// resume does what the machine wants before the first step.
+func (r *runner) resume() error {
+	at := now()
+	outputs := r.machine.Resume(at)
+	r.options.Record.resume(at, outputs)
+	return r.carryOut(outputs)
+}
+
+// carryOut does what the machine wants, in its order; nothing once ctx is done.
+func (r *runner) carryOut(outputs []Output) error {
+	for _, o := range outputs {
+		if r.ctx.Err() != nil {
+			return context.Cause(r.ctx)
+		}
+		if err := r.do(o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hearAll counts all executors as heard now.
-func (r *runner) hearAll() {
-	for executor := range r.heard {
-		r.heard[executor] = time.Now()
+func (r *runner) do(o Output) error {
+	switch {
+	case o.Answer != nil:
+		if answer := r.waiting[o.Answer.To]; answer != nil {
+			answer <- o.Answer.Answer
+			delete(r.waiting, o.Answer.To)
+		}
+	case o.Plan != nil:
+		r.begin(o.Plan)
+	case o.Cancel != 0:
+		r.stop()
+	case o.Launch != "":
+		r.launch(o.Launch)
+	case o.Event != nil:
+		r.options.Log(o.Event.String())
+		if r.options.Events != nil {
+			r.options.Events(*o.Event)
+		}
+	default:
+		return r.insist(func() error { return r.store(o) })
 	}
+	return nil
+}
+
+// store has the bus keep what an output says, or no longer.
+func (r *runner) store(o Output) error {
+	switch {
+	case o.Record != nil:
+		return r.bus.Put(r.ctx, wire.RecordKey(o.Record.Spec.Name), wire.Encode(*o.Record))
+	case o.Graph != nil:
+		return r.storeGraph(wire.Bucket(o.Graph.Executor), o.Graph.Graph)
+	case o.Layout != nil:
+		l := o.Layout
+		return r.bus.Store(r.ctx, wire.Bucket(l.Executor), wire.LayoutObject(l.Job, l.Layout.Plan.Epoch), wire.Encode(*l.Layout))
+	case o.Orders != nil:
+		return r.bus.Put(r.ctx, wire.OrdersKey(o.Orders.Executor), wire.Encode(*o.Orders))
+	case o.Forget != "":
+		return r.forget(o.Forget)
+	case o.Drop != nil && o.Drop.Graph != "":
+		r.removed[o.Drop.Graph] = true
+		return r.bus.Remove(r.ctx, wire.Graphs, wire.GraphObject(o.Drop.Graph))
+	case o.Drop != nil:
+		return r.bus.Delete(r.ctx, wire.RecordKey(o.Drop.Job))
+	}
+	panic(fmt.Sprintf("controller: an output that says nothing: %+v", o))
+}
+
+// begin has plans made beside all else.
+func (r *runner) begin(p *Plan) {
+	ctx, cancel := context.WithCancel(r.ctx)
+	r.stop = cancel
+	r.errands.Go(func() {
+		defer cancel()
+		planned := r.options.Plan(ctx, p)
+		if ctx.Err() == nil {
+			r.put(input{Input: Input{Planned: planned}})
+		}
+	})
 }
 
 // insist does something on the bus again and again until it works: without its bus a controller can only wait.
@@ -408,7 +275,7 @@ func (r *runner) insist(do func() error) error {
 		err := do()
 		if err == nil {
 			if r.blocked.Swap(nil) != nil {
-				r.hearAll() // what they said meanwhile is still to be read
+				r.deaf = true // what executors said meanwhile is still to be read
 			}
 			return nil
 		}
@@ -426,52 +293,4 @@ func (r *runner) insist(do func() error) error {
 		case <-time.After(time.Second / 4):
 		}
 	}
-}
-
-func (r *runner) storeGraph(d *Delivery) error {
-	text, err := json.Marshal(d.Graph)
-	if err != nil {
-		return err
-	}
-	return r.bus.Store(r.ctx, wire.Bucket(d.Executor), wire.GraphObject(d.Graph.Digest()), text)
-}
-
-// launch starts an executor, whose end becomes an input.
-func (r *runner) launch(executor string) {
-	ended := func(why string) {
-		go func() {
-			r.lastWords(executor)
-			r.put(input{Input: Input{Gone: &Gone{executor, why}}})
-		}()
-	}
-	if r.options.Launch == nil {
-		r.heard[executor] = time.Now() // it has to be started by hand
-		return
-	}
-	r.children[executor] = true
-	if err := r.options.Launch(executor, ended); err != nil {
-		ended(err.Error())
-	}
-}
-
-// lastWords takes what an executor that has ended said last: news of its end may overtake that.
-func (r *runner) lastWords(executor string) {
-	value, err := r.bus.Get(r.ctx, wire.StatusKey(executor))
-	if err != nil {
-		return // it has said nothing, or cannot be heard
-	}
-	if s, err := wire.DecodeAs[wire.Status](value); err == nil && s.Executor == executor {
-		r.put(input{Input: Input{Status: &s}})
-	}
-}
-
-// forget removes what is stored for an executor that has left.
-func (r *runner) forget(executor string) error {
-	delete(r.heard, executor)
-	delete(r.children, executor)
-	if r.options.Forgotten != nil {
-		r.options.Forgotten(executor)
-	}
-	return errors.Join(r.bus.Delete(r.ctx, wire.StatusKey(executor)), r.bus.Delete(r.ctx, wire.OrdersKey(executor)),
-		r.bus.Remove(r.ctx, wire.Bucket(executor), ""))
 }

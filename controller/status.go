@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,11 +24,12 @@ func (m *Machine) status(s *wire.Status) {
 		m.compete(x, s)
 		return
 	case x.life != "" && s.Number <= x.seen:
+		x.heard = m.now
 		return // older than what is known
 	case x.life == "":
 		m.changed = true // what is ordered from now on is for this process alone
 	}
-	x.life, x.host, x.since, x.seen, x.joined = s.Life, s.Host, s.Since, s.Number, true
+	x.life, x.host, x.since, x.seen, x.joined, x.heard = s.Life, s.Host, s.Since, s.Number, true, m.now
 	if x.rival != nil {
 		m.repel(x)
 	}
@@ -44,19 +46,20 @@ func (m *Machine) status(s *wire.Status) {
 
 // join takes an executor in that was not started from here, or that was given up too early.
 func (m *Machine) join(s *wire.Status) *executor {
-	x := &executor{name: s.Executor, own: owned(s.Executor), orders: m.before(s.Executor)}
+	x := &executor{name: s.Executor, own: wire.Owned(s.Executor), orders: m.stored[s.Executor]}
 	if old := m.executors[s.Executor]; old != nil {
 		x.orders = old.orders
 	}
 	x.orders.Number = max(x.orders.Number, s.Orders)
 	if s.Device != m.config.Device {
-		m.log("executor %s is sent away: its device is %s, jobs here are planned for %s", s.Executor, s.Device, m.config.Device)
+		why := fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.config.Device)
+		m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
 		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1, Jobs: []wire.Order{},
-			Refused: &wire.Refusal{Life: s.Life, Why: fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.config.Device)}}})
+			Refused: &wire.Refusal{Life: s.Life, Why: why}}})
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true
-	m.log("executor %s has joined", s.Executor)
+	m.event(Event{Kind: Joined, Executor: s.Executor})
 	return x
 }
 
@@ -69,7 +72,7 @@ func (m *Machine) compete(x *executor, s *wire.Status) {
 		return
 	}
 	if x.rival == nil || x.rival.Life != s.Life {
-		m.log("a second process of executor %s has come%s; it has to go if the first is heard again", x.name, where(s.Host))
+		m.event(Event{Kind: Doubled, Executor: x.name, Host: s.Host})
 	}
 	x.rival = s
 }
@@ -84,7 +87,7 @@ func (m *Machine) repel(x *executor) {
 		}
 		why += " since " + time.Unix(0, x.since).Format(form)
 	}
-	m.log("a second process of executor %s%s is refused: %s", x.name, where(x.rival.Host), why)
+	m.event(Event{Kind: Repelled, Executor: x.name, Host: x.rival.Host, Reason: why})
 	x.refused, x.rival, m.changed = &wire.Refusal{Life: x.rival.Life, Why: why}, nil, true
 }
 
@@ -116,7 +119,7 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 		}
 		if s.Error != "" && s.Error != j.record.Why {
 			j.record.Why, m.changed = s.Error, true
-			m.log("job %s: %s", j.record.Spec.Name, s.Error)
+			m.event(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: s.Error})
 		}
 	case wire.Finished:
 		j.record.Result = s.Result
@@ -134,14 +137,41 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 	}
 }
 
-// gone takes an executor out. Its jobs have failed, and what they had is free.
-func (m *Machine) gone(g *Gone) {
-	x := m.executors[g.Executor]
-	if x == nil || x.gone {
-		return
+// tick is told every second or so.
+func (m *Machine) tick(t *Tick) {
+	m.takeLate()
+	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
+		x := m.executors[name]
+		if x.gone || x.launched && m.config.Watched {
+			continue
+		}
+		if t.Deaf {
+			x.heard = m.now
+		}
+		if silent := m.now - x.heard; silent > m.config.Silence {
+			m.giveUp(x, fmt.Sprintf("its executor has not been heard of for %v", silent.Round(time.Second)))
+		}
 	}
+}
+
+// ended is told that the process that was launched as an executor has ended. Where two processes had its name, that may have
+// been the one that was refused: then silence decides about the other.
+func (m *Machine) ended(g *Gone) {
+	x := m.executors[g.Executor]
+	switch {
+	case x == nil || x.gone:
+	case x.refused != nil:
+		x.launched = false
+	default:
+		m.giveUp(x, g.Why)
+	}
+}
+
+// giveUp takes an executor out. Its jobs have failed, and what they had is free.
+func (m *Machine) giveUp(x *executor, why string) {
 	x.gone, m.changed = true, true
-	m.lose(x, g.Why)
+	m.event(Event{Kind: Left, Executor: x.name, Why: why})
+	m.lose(x, why)
 	m.say(Output{Forget: x.name})
 }
 
@@ -154,19 +184,19 @@ func (m *Machine) lose(x *executor, why string) {
 	}
 }
 
-// mostStarts is how many executors a job may get.
-const mostStarts = 3
+// maxStarts is how many executors a job may get.
+const maxStarts = 3
 
 // elsewhere has a job that has not begun get another executor, and reports whether it may have one.
 func (m *Machine) elsewhere(j *job, why string) bool {
-	if j.record.Phase != wire.Starting || j.record.Applied > 0 || j.record.Starts >= mostStarts {
+	if j.record.Phase != wire.Starting || j.record.Applied > 0 || j.record.Starts >= maxStarts {
 		return false
 	}
 	j.record.Executor, m.changed = "", true
 	for _, l := range j.layouts {
 		l.delivered = false
 	}
-	m.log("job %s had not begun: %s; it gets another executor", j.record.Spec.Name, why)
+	m.event(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
 	return true
 }
 
@@ -179,20 +209,23 @@ func (m *Machine) report(r *wire.Report) {
 	}
 	j.heard.add(r.Iteration, r.Loss)
 	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch })
-	if at < 0 || len(r.Steps) != len(j.layouts[at].wire.Plan.Steps) {
+	if at < 0 || len(r.Steps) != len(j.layouts[at].Wire.Plan.Steps) {
 		return // of a plan that is over
 	}
-	for i, s := range j.layouts[at].wire.Plan.Steps {
+	if j.record.Phase == wire.Starting { // its status is still on its way
+		j.record.Phase, j.record.Why, m.changed = wire.Training, "", true
+	}
+	for i, s := range j.layouts[at].Wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
 	}
 	m.learn(j, j.layouts[at], r)
 	j.learnt = true
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
-	if j.reports++; j.reports < m.config.Settle || r.Epoch != j.record.Epoch {
+	if j.reports++; j.reports < m.config.Settle || r.Epoch != j.record.Epoch || m.now < m.rest {
 		return
 	}
 	if rate := correct.Drift(j.latencySum(), j.assumed); rate > m.config.Threshold {
-		m.improve(fmt.Sprintf("the latency of job %s has changed by %.0f %%", r.Job, 100*rate))
+		m.want.better = fmt.Sprintf("the latency of job %s has changed by %.0f %%", r.Job, 100*rate)
 	}
 }

@@ -21,7 +21,7 @@ func TestSameCredentials(t *testing.T) {
 		w.run(1)
 		w.submit("a", endless)
 		w.run(4)
-		if r := w.record("a"); r.Executor != "lab" || r.Phase != wire.Training {
+		if r := w.recordOf("a"); r.Executor != "lab" || r.Phase != wire.Training {
 			t.Fatalf("job a is %s at executor %q", r.Phase, r.Executor)
 		}
 		if o := w.orders["lab"]; o.Life != "1" {
@@ -32,7 +32,7 @@ func TestSameCredentials(t *testing.T) {
 		}
 		second(1)
 		second(2)
-		if r := w.record("a"); r.Phase != wire.Training || w.orders["lab"].Refused != nil {
+		if r := w.recordOf("a"); r.Phase != wire.Training || w.orders["lab"].Refused != nil {
 			t.Fatalf("job a is %s: %s; orders %+v", r.Phase, r.Why, w.orders["lab"])
 		}
 		if w.machine.Speaks("lab", "2") || !w.machine.Speaks("lab", "1") {
@@ -43,7 +43,7 @@ func TestSameCredentials(t *testing.T) {
 			w.run(1)
 			second(3)
 			w.run(1)
-			if r := w.record("a"); r.Phase != wire.Broken || !w.machine.Speaks("lab", "2") || w.orders["lab"].Refused != nil {
+			if r := w.recordOf("a"); r.Phase != wire.Broken || !w.machine.Speaks("lab", "2") || w.orders["lab"].Refused != nil {
 				t.Errorf("after the first has gone job a is %s, orders %+v", r.Phase, w.orders["lab"])
 			}
 			continue
@@ -60,9 +60,9 @@ func TestSameCredentials(t *testing.T) {
 		if o := w.orders["lab"]; o.Refused == nil || o.Number != number {
 			t.Errorf("orders %+v to a second process that has not heard them", o)
 		}
-		before := w.record("a").Iteration
+		before := w.recordOf("a").Iteration
 		w.run(3)
-		if r := w.record("a"); r.Phase != wire.Training || r.Iteration <= before {
+		if r := w.recordOf("a"); r.Phase != wire.Training || r.Iteration <= before {
 			t.Errorf("job a is %s after %d iterations", r.Phase, r.Iteration)
 		}
 		w.machine.config.Alpha = 0.3
@@ -84,8 +84,8 @@ func TestCannotBegin(t *testing.T) {
 	w.run(1)
 	w.submit("a", endless)
 	w.run(9)
-	r := w.record("a")
-	if r.Phase != wire.Broken || r.Why != "data folder /d does not exist" || r.Starts != mostStarts || r.Iteration != 0 {
+	r := w.recordOf("a")
+	if r.Phase != wire.Broken || r.Why != "data folder /d does not exist" || r.Starts != maxStarts || r.Iteration != 0 {
 		t.Errorf("job a is %s after %d executors: %s", r.Phase, r.Starts, r.Why)
 	}
 	tried := 0
@@ -94,7 +94,7 @@ func TestCannotBegin(t *testing.T) {
 			tried++
 		}
 	}
-	if tried != mostStarts-1 {
+	if tried != maxStarts-1 {
 		t.Errorf("lines %q", w.lines)
 	}
 
@@ -102,26 +102,26 @@ func TestCannotBegin(t *testing.T) {
 	w.executors["lab3"].broken = ""
 	w.submit("b", endless)
 	w.run(9)
-	if r := w.record("b"); r.Phase != wire.Training || r.Executor != "lab3" {
+	if r := w.recordOf("b"); r.Phase != wire.Training || r.Executor != "lab3" {
 		t.Errorf("job b is %s at %s: %s", r.Phase, r.Executor, r.Why)
 	}
 
 	// Processes that end before the job begins.
 	w = calmWorld(t, 2, 0)
 	w.submit("c", endless)
-	for i := 1; i <= mostStarts; i++ {
+	for i := 1; i <= maxStarts; i++ {
 		name := fmt.Sprintf("x%d", 1)
 		if i > 1 {
 			name += fmt.Sprint(".", i)
 		}
-		if r := w.record("c"); r.Executor != name || r.Phase != wire.Starting {
+		if r := w.recordOf("c"); r.Executor != name || r.Phase != wire.Starting {
 			t.Fatalf("job c is %s at %s, want %s", r.Phase, r.Executor, name)
 		}
 		w.end(w.executors[name], "signal: killed")
 		w.mail = w.mail[len(w.mail)-1:] // it said nothing
 		w.deliver()
 	}
-	if r := w.record("c"); r.Phase != wire.Broken || r.Why != "signal: killed" {
+	if r := w.recordOf("c"); r.Phase != wire.Broken || r.Why != "signal: killed" {
 		t.Errorf("job c is %s: %s", r.Phase, r.Why)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -56,7 +57,11 @@ func playLedger(l *ledger, words []string) string {
 	did := strings.Join(words, " ")
 	job, arena := words[1], graph.Bytes(0)
 	if len(words) == 3 {
-		arena = graph.Bytes(number(words[2]))
+		n, err := strconv.Atoi(words[2])
+		if err != nil {
+			panic(err)
+		}
+		arena = graph.Bytes(n)
 	}
 	switch words[0] {
 	case "ask":

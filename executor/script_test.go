@@ -2,40 +2,46 @@ package executor
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/datadriven"
+
 	"tensile/device"
 	"tensile/graph"
-	"tensile/internal/golden"
 	"tensile/plan"
 	"tensile/program"
 )
 
-// TestMachine plays the scripts in testdata to a machine. A script is prose behind '#', commands, and after "----" what
-// the machine answered to them, up to an empty line. Its commands are
+// TestMachine plays the scripts in testdata to a machine, by datadriven. Times are durations from the start. The
+// commands:
 //
-//	job N                            a new machine that trains for N iterations, at home
-//	program NAME ARENA P | B | E     what a program does in prologue, body and epilogue: kernel, poison, in, out, load, read
-//	give NAME AT                     the program goes to the machine at a time in milliseconds
-//	end LANE FROM TO                 the first command of a lane that has not ended ran from a time to another
-//	stop                             the machine is told to stop
-//	until N AT                       it is to rest after N iterations
+//	job iterations=N                      a new machine, at home
+//	program name=P arena=KIB [prologue=(KIND, ...)] [body=(KIND, ...)] [epilogue=(KIND, ...)]
+//	                                      a program of commands: kernel, poison, in, out, load, read
+//	give program=P at=TIME                the program goes to the machine
+//	end lane=L from=TIME to=TIME          the first command of a lane that has not ended ran in that time
+//	stop                                  the machine is told to stop
+//	until iterations=N at=TIME            the machine is told to rest after N iterations
+//
+// An answer ends with the machine's state where that has changed.
 func TestMachine(t *testing.T) {
-	golden.Play(t, "testdata/*.txt", func(t *testing.T) golden.Player { return &script{t: t} })
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &script{}
+		datadriven.RunTest(t, path, s.command)
+	})
 }
 
-// script is a machine and what was said to it.
+// script is a machine and what it was told.
 type script struct {
-	t        *testing.T
 	m        *Machine
 	now      time.Duration
 	programs map[string]*program.Program
 	names    map[*program.Section]string
 	flying   []*flight
-	out      strings.Builder
+	out      strings.Builder // the answer to the present command
+	state    string          // the machine's, as it was said last
 }
 
 // flight is a section that was issued, with the number of commands that have ended per lane.
@@ -44,43 +50,70 @@ type flight struct {
 	ended [program.Units]int
 }
 
-func (s *script) Command(words []string) {
-	switch words[0] {
+// command tells the machine what a command says and returns its answer.
+func (s *script) command(t *testing.T, d *datadriven.TestData) string {
+	s.out.Reset()
+	switch d.Cmd {
 	case "job":
-		s.m, s.flying, s.now = NewMachine("job", number(words[1])), nil, 0
+		s.m, s.flying, s.now = NewMachine("job", intArg(t, d, "iterations")), nil, 0
 		s.programs, s.names = map[string]*program.Program{}, map[*program.Section]string{}
 	case "program":
-		s.define(words[1], words[2], words[3:])
+		s.define(t, d)
 	case "give":
-		s.now = ms(words[2])
-		s.step(Input{Program: s.programs[words[1]]})
+		var name string
+		d.ScanArgs(t, "program", &name)
+		s.now = timeArg(t, d, "at")
+		s.step(Input{Program: s.programs[name]})
 	case "until":
-		n := number(words[1])
-		s.now = ms(words[2])
+		n := intArg(t, d, "iterations")
+		s.now = timeArg(t, d, "at")
 		s.step(Input{Until: &n})
 	case "stop":
 		s.step(Input{Stop: true})
 	case "end":
-		s.end(words[1], ms(words[2]), ms(words[3]))
+		s.end(t, d)
 	default:
-		s.t.Fatalf("unknown command %q", words)
+		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
+	s.sayState()
+	return s.out.String()
+}
+
+// sayState prints the machine's state unless it was printed last.
+func (s *script) sayState() {
+	state := fmt.Sprintf("%s: %d in flight, %d copies in, %d copies out, %d plans, away %v\n", s.m.State(),
+		len(s.m.runs),
+		s.m.Queue(program.CopyIn).Copies, s.m.Queue(program.CopyOut).Copies, s.m.Plans(), s.m.Transition())
+	if state != s.state {
+		s.out.WriteString(state)
+	}
+	s.state = state
 }
 
 // define makes a program whose copies move 1 KiB each.
-func (s *script) define(name, arena string, words []string) {
-	p := &program.Program{Arena: graph.Bytes(number(arena)) * graph.KiB, Plan: &plan.Plan{Epoch: int64(len(s.programs) + 1)}}
+func (s *script) define(t *testing.T, d *datadriven.TestData) {
+	var name string
+	d.ScanArgs(t, "name", &name)
+	p := &program.Program{Arena: graph.Bytes(intArg(t, d, "arena")) * graph.KiB,
+		Plan: &plan.Plan{Epoch: int64(len(s.programs) + 1)}}
 	sections := p.Sections()
-	for i, word := range strings.Split(strings.Join(words, " "), "|") {
-		s.names[sections[i]] = []string{"prologue", "body", "epilogue"}[i] + " of " + name
-		for _, kind := range strings.Fields(word) {
-			add(sections[i], kinds[kind], p.Plan)
+	for i, part := range []string{"prologue", "body", "epilogue"} {
+		s.names[sections[i]] = part + " of " + name
+		var words []string
+		d.MaybeScanArgs(t, part, &words)
+		for _, word := range words {
+			kind, ok := kinds[word]
+			if !ok {
+				d.Fatalf(t, "unknown kind of command %q", word)
+			}
+			add(sections[i], kind, p.Plan)
 		}
 	}
 	s.programs[name] = p
 }
 
-var kinds = map[string]program.Kind{"kernel": program.Kernel, "poison": program.Poison, "in": program.In, "out": program.Out,
+var kinds = map[string]program.Kind{"kernel": program.Kernel, "poison": program.Poison, "in": program.In,
+	"out":  program.Out,
 	"load": program.Load, "read": program.Read}
 
 // add appends a command of a kind to a section, on the stream of its unit, and a step to the plan if it is a kernel.
@@ -97,20 +130,23 @@ func add(section *program.Section, k program.Kind, p *plan.Plan) {
 	section.Counts[stream]++
 }
 
-func (s *script) end(lane string, from, to time.Duration) {
+// end ends the first command of a lane that has not ended.
+func (s *script) end(t *testing.T, d *datadriven.TestData) {
+	var lane string
+	d.ScanArgs(t, "lane", &lane)
 	for l := range program.Units {
 		for _, f := range s.flying {
 			if l.String() != lane || f.ended[l] == f.Section.Counts[l] {
 				continue
 			}
 			e := f.next(l)
-			e.Ready, e.Start, e.End = from, from, to
-			s.now = to
+			e.Start, e.End = timeArg(t, d, "from"), timeArg(t, d, "to")
+			e.Ready, s.now = e.Start, e.End
 			s.step(Input{Event: &e})
 			return
 		}
 	}
-	s.t.Fatalf("end %s: nothing is in flight on that lane", lane)
+	d.Fatalf(t, "nothing is in flight on lane %q", lane)
 }
 
 // next counts the next command of a lane as ended and returns its event, without times.
@@ -149,27 +185,22 @@ func (s *script) step(in Input) {
 }
 
 func (s *script) report(r *Report) {
-	fmt.Fprintf(&s.out, "report iteration %d of epoch %d: %v to %v, steps %v, stall %v", r.Iteration, r.Epoch, r.Begin, r.End, r.Steps, r.Stall)
+	fmt.Fprintf(&s.out, "report iteration %d of epoch %d: %v to %v, steps %v, stall %v", r.Iteration, r.Epoch, r.Begin,
+		r.End, r.Steps, r.Stall)
 	for _, c := range r.Copies {
 		fmt.Fprintf(&s.out, ", %s %v to %v", c.Kind, c.Start, c.End)
 	}
 	s.out.WriteByte('\n')
 }
 
-// answer returns what the machine said since the last time, and its state.
-func (s *script) Answer() string {
-	fmt.Fprintf(&s.out, "%s: %d in flight, %d copies in, %d copies out, %d plans, away %v\n", s.m.State(), len(s.m.runs),
-		s.m.Queue(program.CopyIn).Copies, s.m.Queue(program.CopyOut).Copies, s.m.Plans(), s.m.Transition())
-	defer s.out.Reset()
-	return s.out.String()
-}
-
-func number(word string) int {
-	n, err := strconv.Atoi(word)
-	if err != nil {
-		panic(err)
-	}
+func intArg(t *testing.T, d *datadriven.TestData, key string) (n int) {
+	t.Helper()
+	d.ScanArgs(t, key, &n)
 	return n
 }
 
-func ms(word string) time.Duration { return time.Duration(number(word)) * time.Millisecond }
+func timeArg(t *testing.T, d *datadriven.TestData, key string) (v time.Duration) {
+	t.Helper()
+	d.ScanArgs(t, key, &v)
+	return v
+}

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -31,6 +32,31 @@ func (b Bytes) String() string {
 		}
 	}
 	return fmt.Sprintf("%dB", int64(b))
+}
+
+// sizes are the units of amounts as people write them, longest name first.
+var sizes = []struct {
+	name  string
+	bytes float64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
+}
+
+// ParseBytes reads an amount of at least one byte with a binary or decimal unit or none, such as 512MiB, 2.5GB or 1024.
+func ParseBytes(text string) (Bytes, error) {
+	for _, unit := range sizes {
+		number, found := strings.CutSuffix(text, unit.name)
+		if !found {
+			continue
+		}
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(v*unit.bytes >= 1) || v*unit.bytes > math.MaxInt64/4 {
+			break
+		}
+		return Bytes(v * unit.bytes), nil
+	}
+	return 0, fmt.Errorf("%q: give a size such as 512MiB or 2GB", text)
 }
 
 // Shape is the extent of a tensor along each dimension, outermost first. Images are N, C, H, W.

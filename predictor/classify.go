@@ -5,18 +5,21 @@ import (
 	"strings"
 )
 
-// elementwise are the traced functions that are one pass over their operands, and the measured kinds that stand for them:
-// with a scalar or broadcast partner, and with two full operands.
+// elementwise are the traced functions that are one pass over their operands, and the measured kinds that stand for
+// them: with a scalar or broadcast partner, and with two full operands.
 var elementwise = map[string][2]string{
-	"add": {"addu", "add"}, "sub": {"addu", "add"}, "iadd": {"addu", "add"}, "mul": {"mulu", "mul"}, "truediv": {"divu", "div"},
-	"pow": {"powu", "pow"}, "tanh": {"tanh", "tanh"}, "gelu": {"gelu", "gelu"}, "relu": {"relu", "relu"},
+	"add": {"addu", "add"}, "sub": {"addu", "add"}, "iadd": {"addu", "add"}, "mul": {"mulu", "mul"},
+	"truediv": {"divu", "div"},
+	"pow":     {"powu", "pow"}, "tanh": {"tanh", "tanh"}, "gelu": {"gelu", "gelu"}, "relu": {"relu", "relu"},
 }
 
 // copies are traced functions and methods that move elements: predicted as a pass over one operand.
-var copies = []string{"where", "max", "masked_fill", "masked_fill_", "contiguous", "reshape", "lt", "ones", "full", "arange", "cumsum", "bool", "long"}
+var copies = []string{"where", "max", "masked_fill", "masked_fill_", "contiguous", "reshape", "lt", "ones", "full",
+	"arange", "cumsum", "bool", "long"}
 
-// classify tells what a traced op computes, from its name and shapes, and whether its operands are contiguous: [True, False].
-// Group is "" for what launches no kernel: a view, a value of the host, a contiguous of what is, a dropout in inference.
+// classify tells what a traced op computes, from its name and shapes, and whether its operands are contiguous: [True,
+// False]. Group is "" for what launches no kernel: a view, a value of the host, a contiguous of what is, a dropout in
+// inference.
 func classify(op, target, kwargs string, in, out [][]int, contiguous string, inference bool) (group string, c Call) {
 	if !strings.HasPrefix(op, "call_") || len(out) == 0 || len(in) == 0 {
 		return "", Call{}
@@ -30,7 +33,8 @@ func classify(op, target, kwargs string, in, out [][]int, contiguous string, inf
 	switch {
 	case slices.Contains([]string{"matmul", "bmm"}, function):
 		m := y[len(y)-2]
-		return "BMM", Call{Kind: "bmm", Form: Gemm, Dims: Dims{B: elementsOf(y) / (m * width), M: m, N: in[0][len(in[0])-1], K: width}}
+		return "BMM", Call{Kind: "bmm", Form: Gemm, Dims: Dims{B: elementsOf(y) / (m * width), M: m,
+			N: in[0][len(in[0])-1], K: width}}
 	case function == "addmm" && len(in) == 3:
 		return "FC", Call{Kind: "linear", Form: Gemm, Dims: Dims{B: 1, M: in[1][0], N: in[1][1], K: width}}
 	case function == "linear":

@@ -28,8 +28,8 @@ func measuredRows(t *testing.T, every int, files ...string) ([]Sample, []Device)
 	return some, devices
 }
 
-// A family of devices is left out of training. Without any report at least nine of ten of its ops take no longer than their p95;
-// after 32 of its ops, drawn at random, were reported, 93 to 97 of a hundred, and the error is smaller.
+// A family of devices is left out of training. Without any report at least nine of ten of its ops take no longer than
+// their p95; after 32 of its ops, drawn at random, were reported, 93 to 97 of a hundred, and the error is smaller.
 func TestCoverage(t *testing.T) {
 	samples, devices := measuredRows(t, 12, "train_linear.csv", "train_bmm.csv", "train_vec.csv")
 	for _, family := range []string{"A100", "P100", "T4", "V100"} {
@@ -40,21 +40,25 @@ func TestCoverage(t *testing.T) {
 		}
 		e := Evaluate(m, test)
 		for _, d := range e.Devices {
-			t.Logf("%s: %d ops, error %.3f, %.3f within p95; after reports %.3f, %.3f", d.Name, d.N, d.MAPE, d.Covered, d.Corrected.MAPE, d.Corrected.Covered)
+			t.Logf("%s: %d ops, error %.3f, %.3f within p95; after reports %.3f, %.3f", d.Name, d.N, d.MAPE, d.Covered,
+				d.Corrected.MAPE, d.Corrected.Covered)
 			if d.Seen || d.Covered < 0.9 {
 				t.Errorf("%s: %.3f took no longer than their p95", d.Name, d.Covered)
 			}
 			if c := d.Corrected; c.Covered < 0.93 || c.Covered > 0.97 || c.MAPE > d.MAPE {
-				t.Errorf("%s: after reports %.3f took no longer than their p95, the error is %.3f, it was %.3f", d.Name, c.Covered, c.MAPE, d.MAPE)
+				t.Errorf("%s: after reports %.3f took no longer than their p95, the error is %.3f, it was %.3f", d.Name,
+					c.Covered, c.MAPE, d.MAPE)
 			}
 		}
 		var all, n float64
 		for _, c := range e.Cells {
 			if c.Corrected != nil {
-				t.Logf("  %-8s %5d ops, error %.3f, %.3f within p95; after reports %.3f, %.3f", c.Kind, c.N, c.MAPE, c.Covered, c.Corrected.MAPE, c.Corrected.Covered)
+				t.Logf("  %-8s %5d ops, error %.3f, %.3f within p95; after reports %.3f, %.3f", c.Kind, c.N, c.MAPE,
+					c.Covered, c.Corrected.MAPE, c.Corrected.Covered)
 				all, n = all+c.Corrected.Covered, n+1
 				if c.Corrected.Covered < 0.92 || c.Corrected.Covered > 0.98 {
-					t.Errorf("%s on %s: after reports %.3f took no longer than their p95", c.Kind, c.Device, c.Corrected.Covered)
+					t.Errorf("%s on %s: after reports %.3f took no longer than their p95", c.Kind, c.Device,
+						c.Corrected.Covered)
 				}
 			}
 		}

@@ -78,6 +78,7 @@ func (d *Device) base(c *Call) float64 { return d.Roofline(c) + d.Launch.Seconds
 // DeviceOf describes a device of which only the facts of the roofline are known. What is missing is taken as it is on
 // similar devices: predictions for it are those for a device that was never seen.
 func DeviceOf(f cost.Facts, units int, clock float64, cache graph.Bytes) Device {
-	return Device{Name: f.Name, FLOPs: float64(f.Compute), Bandwidth: float64(f.Bandwidth), Units: units, Clock: clock, Cache: cache,
+	return Device{Name: f.Name, FLOPs: float64(f.Compute), Bandwidth: float64(f.Bandwidth), Units: units, Clock: clock,
+		Cache:  cache,
 		Launch: 2 * f.Launch}
 }

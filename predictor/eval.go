@@ -28,8 +28,9 @@ type KindError struct {
 	P95  float64 `json:"p95_ape"`
 }
 
-// Judged is the outcome for some samples, without any report and after 32 of them, drawn at random, were reported: what remains
-// where only the state of the machine was unknown. The latter is the mean over some draws, over the samples that were not drawn.
+// Judged is the outcome for some samples, without any report and after 32 of them, drawn at random, were reported: what
+// remains where only the state of the machine was unknown. The latter is the mean over some draws, over the samples
+// that were not drawn.
 type Judged struct {
 	N         int       `json:"n"`
 	MAPE      float64   `json:"mape"`
@@ -89,7 +90,8 @@ func Evaluate(m *Model, samples []Sample) *Evaluation {
 	for _, kind := range sorted(kinds) {
 		errors := kinds[kind]
 		slices.Sort(errors)
-		k := KindError{Kind: kind, N: len(errors), MAPE: mean(errors), P50: quantile(errors, 0.5), P95: quantile(errors, 0.95)}
+		k := KindError{Kind: kind, N: len(errors), MAPE: mean(errors), P50: quantile(errors, 0.5),
+			P95: quantile(errors, 0.95)}
 		e.Kinds = append(e.Kinds, k)
 		e.Overall += k.MAPE / float64(len(kinds))
 		e.Roofline += mean(plain[kind]) / float64(len(kinds))
@@ -134,7 +136,8 @@ func judge(all []outcome) Judged {
 	}
 	reports := make([]correct.Report, len(all))
 	for i, o := range all {
-		reports[i] = correct.Report{Class: o.sample.Kind, Predicted: o.P50, P95: o.P95, Measured: seconds(o.sample.Seconds)}
+		reports[i] = correct.Report{Class: o.sample.Kind, Predicted: o.P50, P95: o.P95,
+			Measured: seconds(o.sample.Seconds)}
 	}
 	j.Corrected = &Reported{}
 	for draw := range draws {

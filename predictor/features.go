@@ -42,7 +42,8 @@ func (r *row) aligned(name string, v float64, of ...float64) {
 	}
 }
 
-// features puts what is known of a call on a device: TENSILE's dims, parameters and utilisation, and what follows from them.
+// features puts what is known of a call on a device: TENSILE's dims, parameters and utilisation, and what follows from
+// them.
 func (r *row) features(d *Device, c *Call) {
 	arithmetic, traffic := d.times(c)
 	roof, launch := max(arithmetic, traffic), 2*d.Launch.Seconds()

@@ -2,117 +2,145 @@ package predictor
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
-	"path/filepath"
+	"strconv"
+
+	"tensile/graph"
+	"tensile/weights"
 )
 
-// A model file is one line of text, magic and version, and then, compressed, a line of JSON with everything but weights,
-// and the weights as little-endian float32: per group and net, per layer, W row by row and B.
+// A model file is a safetensors file. Its metadata have the version of the form under the key "tensile-predictor", and
+// under "model" the [Model] as JSON, without weights. Its tensors are the layers: "group.0.net.1.layer.2.weight" of
+// shape [inputs, outputs] and "group.0.net.1.layer.2.bias" of shape [outputs].
 const (
 	magic   = "tensile-predictor"
-	version = 1
-	most    = 64 << 20 // bytes of a model, uncompressed
+	version = 2
 )
 
 // ErrVersion is returned for a model file of another version.
 var ErrVersion = errors.New("model file of another version")
 
-// Write writes the model.
-func (m *Model) Write(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%s %d\n", magic, version); err != nil {
-		return err
+// errNoModel is returned for other files.
+var errNoModel = errors.New("no model of a predictor: make one with tensile predictor train or tensile calibrate")
+
+// Save writes the model to a file, which has its old content or all of the new one, whatever happens, as
+// [weights.Write] says.
+func (m *Model) Save(path string) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("write model %s: %w", path, err)
 	}
-	z := gzip.NewWriter(w)
-	if err := json.NewEncoder(z).Encode(m); err != nil {
-		return err
-	}
-	for i := range m.Groups {
-		for _, layers := range m.Groups[i].Nets {
-			for _, l := range layers {
-				if err := binary.Write(z, binary.LittleEndian, l.W); err != nil {
-					return err
-				}
-				if err := binary.Write(z, binary.LittleEndian, l.B); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return z.Close()
+	f := weights.File{Metadata: map[string]string{magic: strconv.Itoa(version), "model": string(text)}}
+	_ = m.eachLayer(func(name string, l *layer) error {
+		f.Tensors = append(f.Tensors,
+			weights.Tensor{Name: name + ".weight", Shape: graph.Shape{l.In, l.Out}, Data: l.W},
+			weights.Tensor{Name: name + ".bias", Shape: graph.Shape{l.Out}, Data: l.B})
+		return nil
+	})
+	return weights.Write(path, f)
 }
 
-// Read reads a model that Write has written, and checks it.
-func Read(r io.Reader) (*Model, error) {
-	b := bufio.NewReader(r)
-	var name string
-	var v int
-	if n, err := fmt.Fscanf(b, "%s %d\n", &name, &v); n != 2 || err != nil || name != magic {
-		return nil, errors.New("no model of a predictor: make one with tensile predictor train or tensile calibrate")
-	}
-	if v != version {
-		return nil, fmt.Errorf("%w: %d, this program reads %d; train or calibrate again", ErrVersion, v, version)
-	}
-	z, err := gzip.NewReader(b)
-	if err != nil {
-		return nil, fmt.Errorf("damaged model: %w", err)
-	}
-	content, err := io.ReadAll(io.LimitReader(z, most))
-	if err != nil {
-		return nil, fmt.Errorf("damaged model: %w", err)
-	}
-	head, weights, _ := bytes.Cut(content, []byte("\n"))
-	var m Model
-	if err := json.Unmarshal(head, &m); err != nil {
-		return nil, fmt.Errorf("damaged model: %w", err)
-	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("damaged model: %w", err)
-	}
-	if err := m.fill(weights); err != nil {
-		return nil, fmt.Errorf("damaged model: %w", err)
-	}
-	return &m, nil
-}
-
-// fill takes the weights from their bytes.
-func (m *Model) fill(weights []byte) error {
-	take := func(n int) ([]float32, error) {
-		if len(weights) < 4*n {
-			return nil, errors.New("weights are missing")
-		}
-		x := make([]float32, n)
-		for i := range x {
-			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(weights[4*i:]))
-			if v := float64(x[i]); math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, errors.New("a weight is no number")
-			}
-		}
-		weights = weights[4*n:]
-		return x, nil
-	}
-	for i := range m.Groups {
-		for _, layers := range m.Groups[i].Nets {
+// eachLayer calls a function for each layer and its name, up to the first error.
+func (m *Model) eachLayer(each func(name string, l *layer) error) error {
+	for g := range m.Groups {
+		for n, layers := range m.Groups[g].Nets {
 			for l := range layers {
-				var err error
-				if layers[l].W, err = take(layers[l].In * layers[l].Out); err != nil {
-					return err
-				}
-				if layers[l].B, err = take(layers[l].Out); err != nil {
+				if err := each(fmt.Sprintf("group.%d.net.%d.layer.%d", g, n, l), &layers[l]); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	if len(weights) != 0 {
-		return fmt.Errorf("%d bytes follow the weights", len(weights))
+	return nil
+}
+
+// Load reads a model file and checks it. It also reads version 1.
+func Load(path string) (*Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b := bufio.NewReader(f)
+	var m *Model
+	if start, _ := b.Peek(len(magic)); string(start) == magic {
+		m, err = readVersion1(b)
+	} else {
+		m, err = read(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// read reads a safetensors file.
+func read(path string) (*Model, error) {
+	f, err := weights.Read(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", errNoModel, err)
+	}
+	switch v, ok := f.Metadata[magic]; {
+	case !ok:
+		return nil, errNoModel
+	case v != strconv.Itoa(version):
+		return nil, fmt.Errorf("%w: %.20q, this program reads %d: tensile predictor train or tensile calibrate "+
+			"makes one", ErrVersion, v, version)
+	}
+	m, err := parse([]byte(f.Metadata["model"]))
+	if err == nil {
+		err = m.fill(f.Tensors)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("damaged model: %w", err)
+	}
+	return m, nil
+}
+
+// parse reads a model without weights and checks it.
+func parse(text []byte) (*Model, error) {
+	var m Model
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, err
+	}
+	return &m, m.check()
+}
+
+// fill takes the weights from tensors.
+func (m *Model) fill(tensors []weights.Tensor) error {
+	named := make(map[string]weights.Tensor, len(tensors))
+	for _, t := range tensors {
+		named[t.Name] = t
+	}
+	take := func(name string, elements int) ([]float32, error) {
+		t := named[name]
+		delete(named, name)
+		if len(t.Data) != elements {
+			return nil, fmt.Errorf("tensor %s has %d elements, want %d", name, len(t.Data), elements)
+		}
+		return t.Data, checkFinite(t.Data)
+	}
+	err := m.eachLayer(func(name string, l *layer) (err error) {
+		if l.W, err = take(name+".weight", l.In*l.Out); err == nil {
+			l.B, err = take(name+".bias", l.Out)
+		}
+		return err
+	})
+	if err == nil && len(named) > 0 {
+		return fmt.Errorf("%d tensors are of no layer", len(named))
+	}
+	return err
+}
+
+func checkFinite(x []float32) error {
+	for _, v := range x {
+		if v := float64(v); math.IsNaN(v) || math.IsInf(v, 0) {
+			return errors.New("a weight is no finite number")
+		}
 	}
 	return nil
 }
@@ -177,37 +205,7 @@ func (g *Group) check() error {
 func featureNames(f Form) []string {
 	d := Device{FLOPs: 1e12, Bandwidth: 1e12, Units: 1, Clock: 1e9, Cache: 1e6, Launch: 1e3}
 	r := row{named: true}
-	r.features(&d, &Call{Form: f, Dims: Dims{B: 1, M: 1, N: 1, K: 1, C: 1, H: 1, W: 1, P: 1, Q: 1, R: 1, S: 1, Stride: 1, Read: 1, Write: 1, Ops: 1}})
+	r.features(&d, &Call{Form: f, Dims: Dims{B: 1, M: 1, N: 1, K: 1, C: 1, H: 1, W: 1, P: 1, Q: 1, R: 1, S: 1,
+		Stride: 1, Read: 1, Write: 1, Ops: 1}})
 	return r.names
-}
-
-// Save writes the model to a file, which has its old content or all of the new one, whatever happens.
-func (m *Model) Save(path string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".model-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if err := m.Write(f); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
-// Load reads a model file.
-func Load(path string) (*Model, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	m, err := Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return m, nil
 }

@@ -47,8 +47,8 @@ type trainer struct {
 	batch, columns int
 }
 
-// fit trains a network on a table with Adam, a warm-up and a cosine decay. The loss is the pinball loss of each output's
-// quantile in the logarithm: of the median that is the mean relative error, nearly.
+// fit trains a network on a table with Adam, a warm-up and a cosine decay. The loss is the pinball loss of each
+// output's quantile in the logarithm: of the median that is the mean relative error, nearly.
 func fit(t *table, f fitting) ([]layer, error) {
 	rng := rand.New(rand.NewPCG(f.seed, 0x70726564))
 	rows := len(t.y)
@@ -87,7 +87,8 @@ func newTrainer(width, batch int, f fitting, rng *rand.Rand) (*trainer, error) {
 	m := &trainer{batch: batch, columns: width, x: make([]float32, batch*width), y: make([]float32, batch*outputs)}
 	g := gorgonia.NewGraph()
 	leaf := func(name string, rows, columns int, data []float32) *gorgonia.Node {
-		return gorgonia.NodeFromAny(g, tensor.New(tensor.WithShape(rows, columns), tensor.WithBacking(data)), gorgonia.WithName(name))
+		return gorgonia.NodeFromAny(g, tensor.New(tensor.WithShape(rows, columns), tensor.WithBacking(data)),
+			gorgonia.WithName(name))
 	}
 	ones := filled(batch, 1)
 	one := leaf("one", batch, 1, ones)
@@ -130,7 +131,8 @@ func newTrainer(width, batch int, f fitting, rng *rand.Rand) (*trainer, error) {
 }
 
 // pinball is the mean over the batch of |e|/2 + (q-1/2)e per output, e = y - h; the outer quantile counts half.
-func pinball(h *gorgonia.Node, leaf func(string, int, int, []float32) *gorgonia.Node, y []float32, batch int) (*gorgonia.Node, error) {
+func pinball(h *gorgonia.Node, leaf func(string, int, int, []float32) *gorgonia.Node, y []float32,
+	batch int) (*gorgonia.Node, error) {
 	half, tilt := make([]float32, batch*outputs), make([]float32, batch*outputs)
 	for i := range batch {
 		n := float32(batch)

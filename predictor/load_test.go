@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// recorded are ops that tensile calibrate measured on two processors beside other work: testdata/cpu-load.json.gz, the kinds
-// batch_norm, linear and relu of its samples.
+// recorded are ops that tensile calibrate measured on two processors beside other work: testdata/cpu-load.json.gz, the
+// kinds batch_norm, linear and relu of its samples.
 func recorded(t *testing.T) []Sample {
 	t.Helper()
 	f, err := os.Open("testdata/cpu-load.json.gz")
@@ -29,11 +29,12 @@ func recorded(t *testing.T) []Sample {
 	return samples
 }
 
-// A model of what was measured under load predicts that ops take longer the more the machine is loaded, about as much as was
-// measured: both against the prediction for a machine that nobody else uses.
+// A model of what was measured under load predicts that ops take longer the more the machine is loaded, about as much
+// as was measured: both against the prediction for a machine that nobody else uses.
 func TestLoadAsMeasured(t *testing.T) {
 	samples := recorded(t)
-	devices := []Device{{Name: "cpu", FLOPs: 12e9, Bandwidth: 20e9, Units: 2, Clock: 1e9, Cache: 1 << 20, Launch: 4 * time.Microsecond}}
+	devices := []Device{{Name: "cpu", FLOPs: 12e9, Bandwidth: 20e9, Units: 2, Clock: 1e9, Cache: 1 << 20,
+		Launch: 4 * time.Microsecond}}
 	m, err := Train(samples, devices, Options{Effort: 0.04, Hidden: []int{32, 32, 32}})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,8 @@ func TestLoadAsMeasured(t *testing.T) {
 	}
 	for bin := range n {
 		measured[bin], predicted[bin] = measured[bin]/n[bin], predicted[bin]/n[bin]
-		t.Logf("load %v to %v: %v ops, times e^%.2f measured, e^%.2f predicted", limits[bin], limits[bin+1], n[bin], measured[bin], predicted[bin])
+		t.Logf("load %v to %v: %v ops, times e^%.2f measured, e^%.2f predicted", limits[bin], limits[bin+1], n[bin],
+			measured[bin], predicted[bin])
 		if bin > 0 && (measured[bin] <= measured[bin-1] || predicted[bin] <= predicted[bin-1]) {
 			t.Errorf("latency does not rise with load: measured %.3f, predicted %.3f", measured, predicted)
 		}

@@ -25,11 +25,12 @@ type Group struct {
 	Scale    []float32 // to be divided by,
 	Low      []float32 // and the range that was trained on
 	High     []float32
-	Reach    [][2]float64 // per family, and one for all: latency over roofline time of large ops bound by arithmetic and by traffic
-	Nets     [][]layer    // their mean is taken
+	// per family, and one for all: latency over roofline time of large ops bound by arithmetic and by traffic
+	Reach [][2]float64
+	Nets  [][]layer // their mean is taken
 
-	// What the logarithm of p95 is to be above that of the networks, so that it is the 95th percentile: by ops held back, and by
-	// leaving families out.
+	// What the logarithm of p95 is to be above that of the networks, so that it is the 95th percentile: by ops held
+	// back, and by leaving families out.
 	Seen   float64 `json:",omitempty"`
 	Unseen float64 `json:",omitempty"`
 }
@@ -43,9 +44,9 @@ type Prediction struct {
 	Roofline   bool // nor was that one: it is the roofline
 }
 
-// Predict predicts calls on a device. Where a kind was not trained on, its equivalent
-// stands for it, or the roofline. Equal calls are worked out once. Where the device's launch was not measured, board and host are
-// unknown: the launch is taken to be as on the others, p95 as on a host that takes twice as long, and on a board that is slower.
+// Predict predicts calls on a device. Where a kind was not trained on, its equivalent stands for it, or the roofline.
+// Equal calls are worked out once. Where the device's launch was not measured, board and host are unknown: the launch
+// is taken to be as on the others, p95 as on a host that takes twice as long, and on a board that is slower.
 func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 	unknown := d.Launch == 0
 	if unknown {
@@ -86,12 +87,12 @@ func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 	return out
 }
 
-// board is by how much slower than one board another of the same chip may be. Those of NeuSight's T4, as its training and test rows show
-// them, are 1.3 apart, of its A100 1.1.
+// board is by how much slower than one board another of the same chip may be. Those of NeuSight's T4, as its training
+// and test rows show them, are 1.3 apart, of its A100 1.1.
 const board = 1.2
 
-// standIn is the group that predicts a call, and the kind as which it does: the call's own if that was trained on. Group -1:
-// nothing of the call's form was.
+// standIn is the group that predicts a call, and the kind as which it does: the call's own if that was trained on.
+// Group -1: nothing of the call's form was.
 func (m *Model) standIn(c *Call) (group int, kind string) {
 	for _, kind := range append([]string{c.Kind}, equivalent(c)...) {
 		for i := range m.Groups {
@@ -135,18 +136,18 @@ func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 			}
 		}
 	}
-	reach, band := g.reach(d), g.Unseen
+	attained, band := g.attained(d), g.Unseen
 	if slices.Contains(g.Families, d.Family()) {
 		band = g.Seen
 	}
 	for i, c := range at {
 		p50, p95 := sums[2*i], max(sums[2*i], sums[2*i+1])+band
 		base := d.base(&calls[c])
-		p95 = p50 + (p95-p50)*(1+wider[i]/patience)
+		p95 = p50 + (p95-p50)*(1+wider[i]/outsideScale)
 		if far[i] > 0 { // towards the roofline, at what large ops reach of it
-			near := 1 / (1 + far[i]/patience)
-			p50, p95 = near*p50+(1-near)*math.Log(reach[bound(d, &calls[c])]), p95-p50
-			p95 = p50 + p95*(1+far[i]/patience)
+			near := 1 / (1 + far[i]/outsideScale)
+			p50, p95 = near*p50+(1-near)*math.Log(attained[bound(d, &calls[c])]), p95-p50
+			p95 = p50 + p95*(1+far[i]/outsideScale)
 		}
 		p := &out[c]
 		p.Outside, p.P50 = max(far[i], wider[i]), seconds(base*math.Exp(p50))
@@ -154,8 +155,8 @@ func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 	}
 }
 
-// narrow takes rows that are wider than any that was trained on as more of the widest: of the same traffic, of which kernels for
-// long rows are no worse. It says by how many doublings, beyond the slack, they are wider.
+// narrow takes rows that are wider than any that was trained on as more of the widest: of the same traffic, of which
+// kernels for long rows are no worse. It says by how many doublings, beyond the slack, they are wider.
 func (g *Group) narrow(calls []Call, at []int) (narrowed []Call, wider []float64) {
 	wider = make([]float64, len(at))
 	if g.Form != Stream {
@@ -173,8 +174,8 @@ func (g *Group) narrow(calls []Call, at []int) (narrowed []Call, wider []float64
 	return narrowed, wider
 }
 
-// patience is after how many doublings outside of the trained range the roofline counts as much as the network.
-const patience = 8
+// outsideScale is after how many doublings outside of the trained range the roofline counts as much as the network.
+const outsideScale = 8
 
 // slack is how many doublings outside of the trained range still count as inside.
 const slack = 0.5
@@ -187,10 +188,10 @@ func bound(d *Device, c *Call) int {
 	return 1
 }
 
-// views weighs the ways in which a network is asked about a device: 0 as none of the families that were trained on, and 1+i
-// as one of family i. A device of a family is one of it. One that was never seen is asked for by its own facts, beside or
-// beyond which the network has seen few devices, and as each of the others, those alike counting more; the mean errs less
-// than either.
+// views weighs the ways in which a network is asked about a device: 0 as none of the families that were trained on, and
+// 1+i as one of family i. A device of a known family counts as one of it alone. For an unseen device we average two
+// predictions: one from its own specs (an extrapolation) and one from the known devices, weighted by similarity. The
+// average has a lower error than either.
 func (g *Group) views(d *Device) []float64 {
 	weights := make([]float64, 1+len(g.Families))
 	if i := slices.Index(g.Families, d.Family()); i >= 0 {
@@ -207,7 +208,7 @@ func (g *Group) views(d *Device) []float64 {
 		for j, v := range own.x {
 			square += float64((v - other.x[j]) * (v - other.x[j]))
 		}
-		weights[1+i] = math.Exp(-math.Sqrt(square) / kinship)
+		weights[1+i] = math.Exp(-math.Sqrt(square) / similarityScale)
 		sum += weights[1+i]
 	}
 	for i := range g.Like {
@@ -217,19 +218,19 @@ func (g *Group) views(d *Device) []float64 {
 	return weights
 }
 
-// kinship is the distance in doublings of facts over which likeness falls by e.
-const kinship = 1
+// similarityScale is the distance in doublings of facts over which likeness falls by e.
+const similarityScale = 1
 
-func (g *Group) reach(d *Device) [2]float64 {
+func (g *Group) attained(d *Device) [2]float64 {
 	if i := slices.Index(g.Families, d.Family()); i >= 0 {
 		return g.Reach[i]
 	}
 	return g.Reach[len(g.Families)]
 }
 
-// row appends a call's features, and says how far outside of the trained range they are: the largest distance in doublings,
-// beyond
-// the slack, as nearly all features are logarithms to base 2. The device alone is described as one of a family; -1: as it is.
+// row appends a call's features, and says how far outside of the trained range they are: the largest distance in
+// doublings, beyond the slack, as nearly all features are logarithms to base 2. The device alone is described as one of
+// a family; -1: as it is.
 func (g *Group) row(x []float32, d *Device, c *Call, family int) ([]float32, float64) {
 	at := len(x)
 	r := row{x: x}

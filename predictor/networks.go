@@ -10,9 +10,10 @@ import (
 	"tensile/predictor/correct"
 )
 
-// NetworkEvaluation compares sums of predicted forward latencies with sums of measured ones, and with what was measured end
-// to end: without any report, and after 32 of the ops of a device's networks, drawn at random, were reported. The latter is the mean
-// over some draws. Ops that launch nothing take no time of the device: they count neither as predicted nor as measured.
+// NetworkEvaluation compares sums of predicted forward latencies with sums of measured ones, and with what was measured
+// end to end: without any report, and after 32 of the ops of a device's networks, drawn at random, were reported. The
+// latter is the mean over some draws. Ops that launch nothing take no time of the device: they count neither as
+// predicted nor as measured.
 type NetworkEvaluation struct {
 	Networks []NetworkError `json:"networks"`
 	Groups   []GroupError   `json:"groups"`           // of ops, as published results divide them
@@ -23,7 +24,8 @@ type NetworkEvaluation struct {
 	Measured float64        `json:"measured_error"`   // mean, of measured sums against the same labels
 }
 
-// Columns are errors without any report, after 32, and of the predictor beside which this one is judged, if there is one.
+// Columns are errors without any report, after 32, and of the predictor beside which this one is judged, if there is
+// one.
 type Columns struct {
 	Alone    float64 `json:"alone"`
 	Reported float64 `json:"reported"`
@@ -46,8 +48,8 @@ type NetworkError struct {
 	Labelled  Columns `json:"e2e_error"` // of the predicted sum against the label
 }
 
-// GroupError is the outcome of a group of ops on one device: the error of the group's sum in a network, as a mean over networks, and
-// the error of an op, as a mean over ops.
+// GroupError is the outcome of a group of ops on one device: the error of the group's sum in a network, as a mean over
+// networks, and the error of an op, as a mean over ops.
 type GroupError struct {
 	Device string  `json:"device"`
 	Group  string  `json:"group"`
@@ -109,7 +111,8 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 		for _, op := range network.Ops {
 			if op.Group != "" && op.Seconds > 0 {
 				calls = append(calls, op.Call)
-				ops = append(ops, launched{n, op.Group, correct.Report{Class: op.Call.Kind, Measured: seconds(op.Seconds)}, seconds(op.Beside)})
+				ops = append(ops, launched{n, op.Group, correct.Report{Class: op.Call.Kind,
+					Measured: seconds(op.Seconds)}, seconds(op.Beside)})
 			}
 		}
 		for i, p := range m.Predict(d, calls) {
@@ -195,19 +198,25 @@ func groupErrors(p predicted, ops []*launched, networks int) (sum, op float64) {
 // WriteTable prints the evaluation.
 func (e *NetworkEvaluation) WriteTable(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	columns, line := "alone\treported\t", func(c Columns) string { return fmt.Sprintf("%.3f\t%.3f\t", c.Alone, c.Reported) }
+	columns, line := "alone\treported\t", func(c Columns) string {
+		return fmt.Sprintf("%.3f\t%.3f\t", c.Alone, c.Reported)
+	}
 	if e.Beside {
-		columns, line = "alone\treported\tbeside\t", func(c Columns) string { return fmt.Sprintf("%.3f\t%.3f\t%.3f\t", c.Alone, c.Reported, c.Beside) }
+		columns, line = "alone\treported\tbeside\t", func(c Columns) string {
+			return fmt.Sprintf("%.3f\t%.3f\t%.3f\t", c.Alone, c.Reported, c.Beside)
+		}
 	}
 	fmt.Fprintln(t, "network\tdevice\tops\tpredicted ms\tmeasured ms\t"+columns+"end to end ms\t"+columns)
 	for _, n := range e.Networks {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.1f\t%.1f\t%s%.1f\t%s\n", n.Network, n.Device, n.Ops, n.Predicted, n.Measured, line(n.Error), n.EndToEnd, line(n.Labelled))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.1f\t%.1f\t%s%.1f\t%s\n", n.Network, n.Device, n.Ops, n.Predicted, n.Measured,
+			line(n.Error), n.EndToEnd, line(n.Labelled))
 	}
 	fmt.Fprintf(t, "mean error\t\t\t\t\t%s\t%s\n", line(e.Mean), line(e.EndToEnd))
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nalone: without any report; reported: after 32 random ops of the device's networks were. Sums of measured ops are %.3f off what was\nmeasured end to end.\n\n", e.Measured)
+	fmt.Fprintf(out, "\nalone: without any report; reported: after 32 random ops of the device's networks were. "+
+		"Sums of measured ops are %.3f off what was\nmeasured end to end.\n\n", e.Measured)
 	fmt.Fprintln(t, "device\tgroup\tops\terrors of sums:\t"+columns+"of ops:\t"+columns)
 	for _, g := range e.Groups {
 		fmt.Fprintf(t, "%s\t%s\t%d\t\t%s\t%s\n", g.Device, g.Group, g.Ops, line(g.Sum), line(g.Op))

@@ -42,11 +42,12 @@ func CallsOf(g *graph.Graph, load float64) []Call {
 	return calls
 }
 
-// windows are the dims of a convolution of x[N,C,H,W] with w[K,C/G,R,S] to y[N,K,P,Q], whichever of them it computes. G groups
-// are as many convolutions of an example.
+// windows are the dims of a convolution of x[N,C,H,W] with w[K,C/G,R,S] to y[N,K,P,Q], whichever of them it computes. G
+// groups are as many convolutions of an example.
 func windows(a graph.Attrs, x, w, y graph.Shape) Dims {
 	groups := max(1, a.Groups)
-	return Dims{B: x[0] * groups, C: x[1] / groups, H: x[2], W: x[3], K: w[0] / groups, R: w[2], S: w[3], P: y[2], Q: y[3],
+	return Dims{B: x[0] * groups, C: x[1] / groups, H: x[2], W: x[3], K: w[0] / groups, R: w[2], S: w[3], P: y[2],
+		Q:      y[3],
 		Stride: max(1, a.Stride[0])}
 }
 
@@ -83,13 +84,14 @@ func elements(g *graph.Graph, op *graph.Op, flops int) Dims {
 	return d
 }
 
-// equivalents are the public kinds that stand for kinds of graph of which there are no public measurements: the same product
-// or convolution with operands exchanged, the same traffic through an elementwise kernel.
+// equivalents are the public kinds that stand for kinds of graph of which there are no public measurements: the same
+// product or convolution with operands exchanged, the same traffic through an elementwise kernel.
 var equivalents = map[graph.Kind]string{
 	graph.Linear: "linear", graph.LinearDW: "linear", graph.LinearDX: "linear",
 	graph.Conv2D: "conv", graph.Conv2DDW: "conv", graph.Conv2DDX: "conv",
 	graph.ReLU: "relu", graph.Add: "add", graph.Mul: "mul", graph.SoftmaxXent: "softmax", graph.BatchNorm: "ln",
-	graph.MatMul: "bmm", graph.LayerNorm: "ln", graph.Softmax: "softmax", graph.GELU: "gelu", graph.Tanh: "tanh", graph.Bias: "addu",
+	graph.MatMul: "bmm", graph.LayerNorm: "ln", graph.Softmax: "softmax", graph.GELU: "gelu", graph.Tanh: "tanh",
+	graph.Bias: "addu",
 }
 
 // equivalent are the kinds that may stand for a call of a kind that was not trained on, the best first.

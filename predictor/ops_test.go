@@ -32,7 +32,8 @@ func TestCallsOf(t *testing.T) {
 			if c.flops() != float64(want.FLOPs) {
 				t.Errorf("%s: %s: %v operations, the graph says %d", name, g.Ops[i].Name, c.flops(), want.FLOPs)
 			}
-			if got := c.bytes(); got > float64(want.Bytes) || got < 0.95*float64(want.Bytes) && c.Form == Stream || got < 0.3*float64(want.Bytes) {
+			if got := c.bytes(); got > float64(want.Bytes) || got < 0.95*float64(want.Bytes) && c.Form == Stream ||
+				got < 0.3*float64(want.Bytes) {
 				t.Errorf("%s: %s: %v bytes, the graph says %d", name, g.Ops[i].Name, got, want.Bytes)
 			}
 			if c.Load != 0.25 || c.Kind != string(g.Ops[i].Kind) {
@@ -80,7 +81,8 @@ func TestPredictEquivalents(t *testing.T) {
 
 // BenchmarkPredict predicts all ops of a network.
 func BenchmarkPredict(b *testing.B) {
-	m, err := Train(measured(3000, 1, boards()), boards(), Options{Effort: 1e-9}) // of the recommended size, hardly trained
+	// of the recommended size, hardly trained
+	m, err := Train(measured(3000, 1, boards()), boards(), Options{Effort: 1e-9})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -95,7 +97,8 @@ func BenchmarkPredict(b *testing.B) {
 	}
 }
 
-// What is known of the ops of every network is finite: copies without arithmetic, windows in groups, and single values too.
+// What is known of the ops of every network is finite: copies without arithmetic, windows in groups, and single values
+// too.
 func TestFeaturesAreFinite(t *testing.T) {
 	facts, err := cost.Device("a6000")
 	if err != nil {
@@ -110,11 +113,14 @@ func TestFeaturesAreFinite(t *testing.T) {
 		for i, c := range CallsOf(g, 0.5) {
 			var r row
 			r.features(&d, &c)
-			if at := slices.IndexFunc(r.x, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }); at >= 0 {
+			if at := slices.IndexFunc(r.x, func(v float32) bool {
+				return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0)
+			}); at >= 0 {
 				t.Fatalf("%s: feature %d of op %s (%s) is %v", name, at, g.Ops[i].Name, c.Kind, r.x[at])
 			}
 			if flops := c.flops(); c.Form != Stream && flops != float64(g.Cost(graph.OpID(i)).FLOPs) {
-				t.Errorf("%s: op %s (%s) has %v FLOPs, the graph says %d", name, g.Ops[i].Name, c.Kind, flops, g.Cost(graph.OpID(i)).FLOPs)
+				t.Errorf("%s: op %s (%s) has %v FLOPs, the graph says %d", name, g.Ops[i].Name, c.Kind, flops,
+					g.Cost(graph.OpID(i)).FLOPs)
 			}
 		}
 	}

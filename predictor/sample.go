@@ -96,7 +96,8 @@ func (c *cursor) text(names ...string) string {
 	c.row = 1
 	for _, raw := range rawNames {
 		if raw.to == names[0] && slices.Contains(c.head, raw.from) {
-			c.bad(names[0], "the header has NeuSight's own names: rename OpName, Device and Latency to op, device and latency_ms")
+			c.bad(names[0], "the header has NeuSight's own names: rename OpName, Device and Latency to op, device "+
+				"and latency_ms")
 		}
 	}
 	c.bad(names[0], "the header does not have it")
@@ -159,7 +160,8 @@ func (c *cursor) conv() Dims {
 		c.bad("Kernel_Szie", "a window of %d is larger than the padded input", window)
 		out = 1
 	}
-	return Dims{B: c.size(1, "B"), C: c.size(1, "Input_Channel"), K: c.size(1, "Output_Channel"), H: size, W: size, P: out, Q: out,
+	return Dims{B: c.size(1, "B"), C: c.size(1, "Input_Channel"), K: c.size(1, "Output_Channel"), H: size, W: size,
+		P: out, Q: out,
 		R: window, S: window, Stride: stride}
 }
 

@@ -12,9 +12,9 @@ import (
 	"tensile/graph"
 )
 
-// cacheRate is how many bytes a multiprocessor reads of the second-level cache in a clock. Microbenchmarks by Jia et al. (2018
-// and 2019, arXiv:1804.06826 and 1903.07486) reach 2,155 GB/s on a V100 of 80 units at 1.38 GHz, 1,624 on a P100 of 56 at 1.33 and 1,270 on a
-// T4 of 40 at 1.59: 20 to 22 bytes.
+// cacheRate is how many bytes a multiprocessor reads of the second-level cache in a clock. Microbenchmarks by Jia et
+// al. (2018 and 2019, arXiv:1804.06826 and 1903.07486) reach 2,155 GB/s on a V100 of 80 units at 1.38 GHz, 1,624 on a
+// P100 of 56 at 1.33 and 1,270 on a T4 of 40 at 1.59: 20 to 22 bytes.
 const cacheRate = 20
 
 // sheet is a device file in NeuSight's form.
@@ -30,8 +30,8 @@ type sheet struct {
 	Launch         float64 // us, of an empty op on the host, as an addition to the form; 0: not measured
 }
 
-// ReadDevices reads the device files (*.json) of a folder in NeuSight's form, ordered by name. Files *_TP.json, which hold
-// tensor-core rates under the name of another file, are left out.
+// ReadDevices reads the device files (*.json) of a folder in NeuSight's form, ordered by name. Files *_TP.json, which
+// hold tensor-core rates under the name of another file, are left out.
 func ReadDevices(dir string) ([]Device, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -68,8 +68,9 @@ func ReadDevices(dir string) ([]Device, error) {
 
 func (s *sheet) device() Device {
 	d := Device{Name: s.Device, FLOPs: s.SingleFLOPs * 1e9, Bandwidth: s.MemBw * 1e9, Units: s.NumSm,
-		Clock: s.Freq * 1e6, Cache: graph.Bytes(s.L2Cache * 1e6), CacheRate: cacheRate * float64(s.NumSm) * s.Freq * 1e6,
-		Launch: time.Duration(s.Launch * 1e3)}
+		Clock: s.Freq * 1e6, Cache: graph.Bytes(s.L2Cache * 1e6),
+		CacheRate: cacheRate * float64(s.NumSm) * s.Freq * 1e6,
+		Launch:    time.Duration(s.Launch * 1e3)}
 	if d.FLOPs == 0 {
 		d.FLOPs, d.Vector = s.SingleFLOPsMM*1e9, s.SingleFLOPsVEC*1e9
 	}

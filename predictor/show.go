@@ -34,7 +34,8 @@ func (m *Model) Summary() *Summary {
 	}
 	for i := range m.Groups {
 		g := &m.Groups[i]
-		t := GroupSummary{Form: g.Form.String(), Kinds: g.Kinds, Families: g.Families, Rows: g.Rows, Features: len(g.Mean), Nets: len(g.Nets)}
+		t := GroupSummary{Form: g.Form.String(), Kinds: g.Kinds, Families: g.Families, Rows: g.Rows,
+			Features: len(g.Mean), Nets: len(g.Nets)}
 		for n, layers := range g.Nets {
 			for _, l := range layers {
 				s.Parameters += len(l.W) + len(l.B)
@@ -57,7 +58,8 @@ func (s *Summary) WriteTable(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "form\trows\tfeatures\tnets\tlayers\ttrained on\tkinds")
 	for _, g := range s.Groups {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%v\t%s\t%s\n", g.Form, g.Rows, g.Features, g.Nets, g.Layers, strings.Join(g.Families, " "), strings.Join(g.Kinds, " "))
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%v\t%s\t%s\n", g.Form, g.Rows, g.Features, g.Nets, g.Layers,
+			strings.Join(g.Families, " "), strings.Join(g.Kinds, " "))
 	}
 	return t.Flush()
 }
@@ -89,6 +91,7 @@ func (e *Evaluation) WriteTable(out io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\n%.1f %% took no longer than their p95; %.1f %% lie outside of what was trained on\n", 100*e.Covered, 100*e.Outside)
+	_, err := fmt.Fprintf(out, "\n%.1f %% took no longer than their p95; %.1f %% lie outside of what was trained on\n",
+		100*e.Covered, 100*e.Outside)
 	return err
 }

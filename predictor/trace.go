@@ -38,10 +38,10 @@ var layers = []struct{ network, from, to string }{
 	{"opt", "model_decoder_layers_0_self_attn_layer_norm", "view_11"},
 }
 
-// ReadTraces reads traced networks in NeuSight's form: per device a folder DEVICE, in it NETWORK.csv with the ops of one layer
-// and what stands before and after, and NETWORK.json with the number of layers and what was measured end to end. Networks of which it
-// is not known where a layer begins are skipped, with a line each. Folder beside, if one is named, has what another predictor says of the
-// ops: files of the same names, with columns Name and fw_latency.
+// ReadTraces reads traced networks in NeuSight's form: per device a folder DEVICE, in it NETWORK.csv with the ops of
+// one layer and what stands before and after, and NETWORK.json with the number of layers and what was measured end to
+// end. Networks of which it is not known where a layer begins are skipped, with a line each. Folder beside, if one is
+// named, has what another predictor says of the ops: files of the same names, with columns Name and fw_latency.
 func ReadTraces(dir, beside string, devices []Device) (networks []Network, skipped []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*.csv"))
 	if err != nil {
@@ -54,7 +54,8 @@ func ReadTraces(dir, beside string, devices []Device) (networks []Network, skipp
 		folder := filepath.Base(filepath.Dir(file))
 		d := slices.IndexFunc(devices, func(d Device) bool { return strings.ReplaceAll(d.Name, " ", "_") == folder })
 		if d < 0 {
-			return nil, nil, fmt.Errorf("%s: folders of devices are expected in %s, such as %s, and no device file describes %q", file, dir, exampleTrace, folder)
+			return nil, nil, fmt.Errorf("%s: folders of devices are expected in %s, such as %s, and no device file "+
+				"describes %q", file, dir, exampleTrace, folder)
 		}
 		n, err := readTrace(file)
 		if errors.Is(err, errUnknownNetwork) {
@@ -75,7 +76,8 @@ func ReadTraces(dir, beside string, devices []Device) (networks []Network, skipp
 		networks = append(networks, *n)
 	}
 	if len(networks) == 0 {
-		return nil, nil, fmt.Errorf("%s: none of its %d networks can be read; the first: %s", dir, len(files), skipped[0])
+		return nil, nil, fmt.Errorf("%s: none of its %d networks can be read; the first: %s", dir, len(files),
+			skipped[0])
 	}
 	return networks, skipped, nil
 }
@@ -88,7 +90,9 @@ var errUnknownNetwork = errors.New("it is not known where a layer of this networ
 
 func readTrace(file string) (*Network, error) {
 	n := &Network{Name: strings.TrimSuffix(filepath.Base(file), ".csv")}
-	i := slices.IndexFunc(layers, func(l struct{ network, from, to string }) bool { return strings.HasPrefix(n.Name, l.network) })
+	i := slices.IndexFunc(layers, func(l struct{ network, from, to string }) bool {
+		return strings.HasPrefix(n.Name, l.network)
+	})
 	if i < 0 {
 		return nil, fmt.Errorf("%s: %w", file, errUnknownNetwork)
 	}
@@ -192,7 +196,8 @@ func (c *cursor) traced(inference bool) (TracedOp, error) {
 	if slices.Contains(c.head, "input_contiguous") {
 		contiguous = c.text("input_contiguous")
 	}
-	group, call := classify(c.text("op"), strings.ToLower(c.text("target")), c.text("_kwargs"), in, out, contiguous, inference)
+	group, call := classify(c.text("op"), strings.ToLower(c.text("target")), c.text("_kwargs"), in, out, contiguous,
+		inference)
 	return TracedOp{Group: group, Call: call, Seconds: measured}, c.err
 }
 

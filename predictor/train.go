@@ -196,7 +196,8 @@ func (g *Group) scale(samples []*Sample, devices []Device) {
 	}
 }
 
-// measureReach takes the median of latency over base of the ops that take longest by the roofline, per family and bound.
+// measureReach takes the median of latency over base of the ops that take longest by the roofline, per family and
+// bound.
 func (g *Group) measureReach(samples []*Sample, devices []Device) {
 	large := slices.Clone(samples)
 	slices.SortStableFunc(large, func(a, b *Sample) int {
@@ -229,8 +230,8 @@ func median(v []float64) float64 {
 // holdBack is every which sample is held back from training, to see how wide p95 is to be.
 const holdBack = 50
 
-// launches measures what an empty op takes on the host of each device, as the shortest streams of its samples, of which half a
-// percent take less. Of a device without such samples it stays 0.
+// launches measures what an empty op takes on the host of each device, as the shortest streams of its samples, of which
+// half a percent take less. Of a device without such samples it stays 0.
 func launches(samples []Sample, devices []Device) []Device {
 	const enough = 200
 	streams := make([][]float64, len(devices))
@@ -307,8 +308,8 @@ func (g *Group) predictions(samples []Sample, devices []Device) []Prediction {
 	return predictions
 }
 
-// How families are left out: so many samples train a network without one, in so many steps of the optimizer in all, and as many of
-// the family's are predicted.
+// How families are left out: so many samples train a network without one, in so many steps of the optimizer in all, and
+// as many of the family's are predicted.
 const (
 	leftOutSamples = 12000
 	leftOutRows    = 120e3
@@ -316,7 +317,8 @@ const (
 	leftOutBatch   = 64
 )
 
-// caution is by how much more, in the logarithm, than any of the families that were left out another device may surprise.
+// caution is by how much more, in the logarithm, than any of the families that were left out another device may
+// surprise.
 const caution = 0.2
 
 // leaveOut finds out how far off predictions are for devices that were never seen: each family is left out in turn.

@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// What an empty op takes is measured on the hosts of the samples, and on others taken as there, with a p95 that allows for more.
+// What an empty op takes is measured on the hosts of the samples, and on others taken as there, with a p95 that allows
+// for more.
 func TestLaunches(t *testing.T) {
-	devices := append(boards(), Device{Name: "NVIDIA W4", FLOPs: 14e12, Bandwidth: 900e9, Units: 72, Clock: 1.4e9, Cache: 6e6})
+	devices := append(boards(), Device{Name: "NVIDIA W4", FLOPs: 14e12, Bandwidth: 900e9, Units: 72, Clock: 1.4e9,
+		Cache: 6e6})
 	for i := range devices {
 		devices[i].Launch = 0
 	}
@@ -28,7 +30,8 @@ func TestLaunches(t *testing.T) {
 	}
 	known := unknown
 	known.Launch = usualLaunch(m.Devices)
-	calls := []Call{{Kind: "relu", Form: Stream, Dims: stream(64, 64, 1, 1)}, {Kind: "linear", Form: Gemm, Dims: Dims{B: 1, M: 512, N: 512, K: 512}}}
+	calls := []Call{{Kind: "relu", Form: Stream, Dims: stream(64, 64, 1, 1)}, {Kind: "linear", Form: Gemm,
+		Dims: Dims{B: 1, M: 512, N: 512, K: 512}}}
 	a, b := m.Predict(&known, calls), m.Predict(&unknown, calls)
 	for i := range calls {
 		want := a[i].P95.Seconds()*board + known.Launch.Seconds()
@@ -38,7 +41,8 @@ func TestLaunches(t *testing.T) {
 	}
 }
 
-// Where one family is slower than its facts say, so may be a device that was never seen: p95 knows, of devices that were seen it does not.
+// Where one family is slower than its facts say, so may be a device that was never seen: p95 knows, of devices that
+// were seen it does not.
 func TestLeavingOutWidens(t *testing.T) {
 	samples := slices.DeleteFunc(measured(1800, 1, boards()), func(s Sample) bool { return s.Form != Stream })
 	for i := range samples {
@@ -53,7 +57,8 @@ func TestLeavingOutWidens(t *testing.T) {
 	if g := &m.Groups[0]; g.Unseen < 0.5 || g.Seen > 0.5 {
 		t.Errorf("bands of %v and %v", g.Seen, g.Unseen)
 	}
-	other := Device{Name: "NVIDIA W4", FLOPs: 14e12, Bandwidth: 900e9, Units: 72, Clock: 1.4e9, Cache: 6e6, Launch: 10 * time.Microsecond}
+	other := Device{Name: "NVIDIA W4", FLOPs: 14e12, Bandwidth: 900e9, Units: 72, Clock: 1.4e9, Cache: 6e6,
+		Launch: 10 * time.Microsecond}
 	p := m.Predict(&other, []Call{{Kind: "relu", Form: Stream, Dims: stream(4096, 4096, 1, 1)}})[0]
 	if wide := math.Log(float64(p.P95) / float64(p.P50)); wide < m.Groups[0].Unseen {
 		t.Errorf("p95 is e^%.2f of p50, want e^%.2f at least", wide, m.Groups[0].Unseen)

@@ -1,7 +1,6 @@
 package scheduler_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,15 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/internal/golden"
 	"tensile/program"
 	"tensile/scheduler"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // TestDrawnCases plans the cases in testdata, each of which can be drawn by hand: a comment that tells what should happen,
 // a line with the request, the storages from outside, the ops, and below the line what is planned.
@@ -33,16 +29,8 @@ func TestDrawnCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sketch, want, _ := strings.Cut(string(text), "----\n")
-			r := parseSketch(t, sketch)
-			got := outcome(t, r)
-			if *update {
-				if err := os.WriteFile(file, []byte(sketch+"----\n"+got), 0o666); err != nil {
-					t.Fatal(err)
-				}
-			} else if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			sketch, _, _ := strings.Cut(string(text), "----\n")
+			golden.Compare(t, file, sketch+"----\n"+outcome(t, parseSketch(t, sketch)))
 		})
 	}
 }

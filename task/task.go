@@ -10,17 +10,19 @@ import (
 	"tensile/weights"
 )
 
-// Task is a graph to be trained.
+// Task is a graph to be trained as a job.
 type Task struct {
+	Name  string // of the job
+	Model string // what the graph was made from
 	Graph *graph.Graph
 	Seed  uint64        // of weights, dropout and noise
 	Data  *data.Dataset // nil: the graph's inputs are not images and labels; sentences are made up, or noise
 }
 
-// Open returns the task of a graph on the data in a folder, or, if that is "", on a synthetic set. The seed decides the
+// Open returns the task of a graph, named after it, on the data in a folder, or, if that is "", on a synthetic set. The seed decides the
 // order of examples too.
 func Open(g *graph.Graph, seed uint64, folder string) (Task, error) {
-	t := Task{g, seed, nil}
+	t := Task{Name: g.Name, Model: g.Name, Graph: g, Seed: seed}
 	if folder == "" {
 		t.Data = Synthetic(g, seed)
 		return t, nil

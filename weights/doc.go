@@ -4,7 +4,8 @@
 // disk:
 //
 //	8 bytes     n, the length of the header, little-endian
-//	n bytes     JSON: {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+//	n bytes     JSON: {"__metadata__": {"key": "text"},
+//	            "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
 //	the rest    the tensors' elements, little-endian and row-major; offsets count from here
 //
 // Invariants:

@@ -94,7 +94,8 @@ func (p parser) numbers(limit int) ([]int64, error) {
 }
 
 func (p parser) wrong(token json.Token, want string) error {
-	return fmt.Errorf("%.40q at byte %d of the header, want %s: save the file again", fmt.Sprint(token), p.InputOffset(), want)
+	return fmt.Errorf("%.40q at byte %d of the header, want %s: save the file again", fmt.Sprint(token),
+		p.InputOffset(), want)
 }
 
 func (p parser) metadata() (map[string]string, error) {
@@ -128,7 +129,8 @@ func (p parser) tensor(name string) (part, error) {
 		case "dtype":
 			token := p.next()
 			if kind, _ = token.(string); kind != dtype {
-				return fmt.Errorf("has type %.40q, only %s can be read: convert it to float32 first", fmt.Sprint(token), dtype)
+				return fmt.Errorf("has type %.40q, only %s can be read: convert it to float32 first", fmt.Sprint(token),
+					dtype)
 			}
 		case "shape":
 			shape, err = p.numbers(maxRank)

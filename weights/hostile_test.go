@@ -18,9 +18,10 @@ func TestHostileHeadersAllocateLittle(t *testing.T) {
 	const terabyte = 1 << 40
 	for name, file := range map[string][]byte{
 		"header": append(binary.LittleEndian.AppendUint64(nil, maxHeader), make([]byte, 100)...),
-		"tensor": raw(fmt.Sprintf(`{"a":{"dtype":"F32","shape":[%d],"data_offsets":[0,%d]}}`, terabyte/4, terabyte), 100),
-		"shape":  raw(`{"a":{"dtype":"F32","shape":[`+strings.Repeat("1,", 1000)+`1],"data_offsets":[0,4]}}`, 4),
-		"depth":  raw(`{"a":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}`, 0),
+		"tensor": raw(fmt.Sprintf(`{"a":{"dtype":"F32","shape":[%d],"data_offsets":[0,%d]}}`, terabyte/4, terabyte),
+			100),
+		"shape": raw(`{"a":{"dtype":"F32","shape":[`+strings.Repeat("1,", 1000)+`1],"data_offsets":[0,4]}}`, 4),
+		"depth": raw(`{"a":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}`, 0),
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -50,11 +51,13 @@ func FuzzRead(f *testing.F) {
 	for _, file := range []File{
 		{},
 		{Metadata: map[string]string{"a": "b"}},
-		{Tensors: []Tensor{{"a", graph.Shape{2, 1}, []float32{1, 2}}, {"b", nil, []float32{3}}, {"c", graph.Shape{0}, nil}}},
+		{Tensors: []Tensor{{"a", graph.Shape{2, 1}, []float32{1, 2}}, {"b", nil, []float32{3}},
+			{"c", graph.Shape{0}, nil}}},
 	} {
 		f.Add(written(f, file))
 	}
-	f.Add(raw(`{"b":{"data_offsets":[0,4],"shape":[1],"dtype":"F32"},"a":{"dtype":"F32","shape":[],"data_offsets":[4,8]}}`, 8))
+	f.Add(raw(`{"b":{"data_offsets":[0,4],"shape":[1],"dtype":"F32"},`+
+		`"a":{"dtype":"F32","shape":[],"data_offsets":[4,8]}}`, 8))
 	f.Add(raw(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0))
 	f.Add(raw(`{"\ud800":{"dtype":"F32","shape":[0,-0],"data_offsets":[0,1e1]}}`, 8))
 	f.Fuzz(func(t *testing.T, file []byte) {

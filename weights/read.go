@@ -71,10 +71,12 @@ func headerText(r io.ReaderAt, size int64) ([]byte, error) {
 	}
 	n := binary.LittleEndian.Uint64(length[:])
 	if n > maxHeader {
-		return nil, fmt.Errorf("claims a header of %d bytes, want at most %d: check that it is a safetensors file", n, maxHeader)
+		return nil, fmt.Errorf("claims a header of %d bytes, want at most %d: check that it is a safetensors file", n,
+			maxHeader)
 	}
 	if int64(n) > size-lengthBytes {
-		return nil, fmt.Errorf("truncated: has %d bytes, the header alone ends at %d: save or download it again", size, lengthBytes+n)
+		return nil, fmt.Errorf("truncated: has %d bytes, the header alone ends at %d: save or download it again", size,
+			lengthBytes+n)
 	}
 	text := make([]byte, n)
 	if _, err := r.ReadAt(text, lengthBytes); err != nil && err != io.EOF {
@@ -91,11 +93,13 @@ func checkCover(parts []part, size int64) error {
 	var end int64
 	for _, p := range parts {
 		if p.begin != end {
-			return fmt.Errorf("tensor %s starts at byte %d of the data, want %d, where the one before ends: save the file again",
+			return fmt.Errorf("tensor %s starts at byte %d of the data, want %d, where the one before ends: save "+
+				"the file again",
 				quote(p.name), p.begin, end)
 		}
 		if end = p.end; end > size {
-			return fmt.Errorf("truncated: tensor %s ends at byte %d of the data, the file at %d: save or download it again",
+			return fmt.Errorf("truncated: tensor %s ends at byte %d of the data, the file at %d: save or download "+
+				"it again",
 				quote(p.name), end, size)
 		}
 	}

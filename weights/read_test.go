@@ -17,8 +17,11 @@ import (
 var bits = cmp.Comparer(func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
 
 func TestRoundTripKeepsEveryBit(t *testing.T) {
-	special := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), math.SmallestNonzeroFloat32, math.MaxFloat32}
-	for _, pattern := range []uint32{0x7fc00000, 0x7fc00001, 0xffc12345, 0x7f800001, 0xff800001, 0x7fbfffff, 0xffffffff} { // quiet and signalling NaNs
+	special := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)),
+		math.SmallestNonzeroFloat32, math.MaxFloat32}
+	// quiet and signalling NaNs
+	for _, pattern := range []uint32{0x7fc00000, 0x7fc00001, 0xffc12345, 0x7f800001, 0xff800001, 0x7fbfffff,
+		0xffffffff} {
 		special = append(special, math.Float32frombits(pattern))
 	}
 	random := rand.New(rand.NewPCG(1, 1))
@@ -56,7 +59,9 @@ func TestRoundTripKeepsEveryBit(t *testing.T) {
 
 // Files of other writers: data not in the order of names, spaces and newlines, fields in another order, integers only.
 func TestReadOfOtherWriters(t *testing.T) {
-	file := raw("{ \"b\" : {\"data_offsets\": [0, 8], \"shape\": [2], \"dtype\": \"F32\"},\n\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[8,12]}, \"__metadata__\":{\"format\":\"pt\"}}", 0)
+	file := raw("{ \"b\" : {\"data_offsets\": [0, 8], \"shape\": [2], \"dtype\": "+
+		"\"F32\"},\n\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[8,12]}, "+
+		"\"__metadata__\":{\"format\":\"pt\"}}", 0)
 	for _, v := range []float32{1, 2, 3} {
 		file = binary.LittleEndian.AppendUint32(file, math.Float32bits(v))
 	}

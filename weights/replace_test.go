@@ -46,7 +46,11 @@ func TestReplaceMakesOrReplaces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "w")
 	for _, content := range []string{"first", "second"} {
-		if err := replace(path, func(w io.Writer) error { _, err := io.WriteString(w, content); return err }); err != nil {
+		if err := replace(path, func(w io.Writer) error {
+			_,
+				err := io.WriteString(w, content)
+			return err
+		}); err != nil {
 			t.Fatal(err)
 		}
 		checkContent(t, path, content)

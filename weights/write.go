@@ -35,7 +35,9 @@ func encode(w io.Writer, f File) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	f.Tensors = slices.SortedFunc(slices.Values(f.Tensors), func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
+	f.Tensors = slices.SortedFunc(slices.Values(f.Tensors), func(a, b Tensor) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	head, err := header(f, maxHeader)
 	if err != nil {
 		return err
@@ -85,7 +87,8 @@ func header(f File, limit int) ([]byte, error) {
 	}
 	length := len(head) - lengthBytes
 	if length > limit {
-		return nil, fmt.Errorf("the header would take %d bytes, want at most %d: shorten names or metadata", length, limit)
+		return nil, fmt.Errorf("the header would take %d bytes, want at most %d: shorten names or metadata", length,
+			limit)
 	}
 	binary.LittleEndian.PutUint64(head, uint64(length))
 	return head, nil

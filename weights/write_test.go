@@ -32,7 +32,8 @@ func TestBytesOfAFile(t *testing.T) {
 }
 
 func TestOrderOfTensorsDoesNotMatter(t *testing.T) {
-	tensors := []Tensor{{"b", graph.Shape{1}, []float32{1}}, {"a", graph.Shape{1}, []float32{2}}, {"_", graph.Shape{1}, []float32{3}}}
+	tensors := []Tensor{{"b", graph.Shape{1}, []float32{1}}, {"a", graph.Shape{1}, []float32{2}},
+		{"_", graph.Shape{1}, []float32{3}}}
 	want := written(t, File{Tensors: tensors})
 	tensors[0], tensors[2] = tensors[2], tensors[0]
 	if got := written(t, File{Tensors: tensors}); !bytes.Equal(got, want) {
@@ -62,16 +63,22 @@ func TestWriteRefuses(t *testing.T) {
 		file File
 		want string
 	}{
-		"reserved name": {File{Tensors: []Tensor{{"__metadata__", graph.Shape{1}, one}}}, "may not be called __metadata__: rename"},
-		"bad name":      {File{Tensors: []Tensor{{"a\xff", graph.Shape{1}, one}}}, `tensor "a\xff": the name is not UTF-8`},
-		"same name":     {File{Tensors: []Tensor{{"a", graph.Shape{1}, one}, {"a", graph.Shape{1}, one}}}, `tensor "a" is there twice`},
-		"little data":   {File{Tensors: []Tensor{{"a", graph.Shape{2}, one}}}, `tensor "a": shape [2] has 2 elements, the data 1`},
-		"much data":     {File{Tensors: []Tensor{{"a", graph.Shape{0}, one}}}, `tensor "a": shape [0] has 0 elements, the data 1`},
-		"negative":      {File{Tensors: []Tensor{{"a", graph.Shape{-1, -1}, one}}}, "negative extent"},
-		"overflow":      {File{Tensors: []Tensor{{"a", graph.Shape{1 << 31, 1 << 31}, one}}}, "more bytes than can be counted"},
-		"rank":          {File{Tensors: []Tensor{{"a", deep, one}}}, "has 65 dimensions, want at most 64"},
-		"bad key":       {File{Metadata: map[string]string{"\xff": ""}}, "metadata is not UTF-8"},
-		"bad text":      {File{Metadata: map[string]string{"a": "\xff"}}, "metadata is not UTF-8"},
+		"reserved name": {File{Tensors: []Tensor{{"__metadata__", graph.Shape{1}, one}}},
+			"may not be called __metadata__: rename"},
+		"bad name": {File{Tensors: []Tensor{{"a\xff", graph.Shape{1}, one}}},
+			`tensor "a\xff": the name is not UTF-8`},
+		"same name": {File{Tensors: []Tensor{{"a", graph.Shape{1}, one}, {"a", graph.Shape{1}, one}}},
+			`tensor "a" is there twice`},
+		"little data": {File{Tensors: []Tensor{{"a", graph.Shape{2}, one}}},
+			`tensor "a": shape [2] has 2 elements, the data 1`},
+		"much data": {File{Tensors: []Tensor{{"a", graph.Shape{0}, one}}},
+			`tensor "a": shape [0] has 0 elements, the data 1`},
+		"negative": {File{Tensors: []Tensor{{"a", graph.Shape{-1, -1}, one}}}, "negative extent"},
+		"overflow": {File{Tensors: []Tensor{{"a", graph.Shape{1 << 31, 1 << 31}, one}}},
+			"more bytes than can be counted"},
+		"rank":     {File{Tensors: []Tensor{{"a", deep, one}}}, "has 65 dimensions, want at most 64"},
+		"bad key":  {File{Metadata: map[string]string{"\xff": ""}}, "metadata is not UTF-8"},
+		"bad text": {File{Metadata: map[string]string{"a": "\xff"}}, "metadata is not UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "w.safetensors")

@@ -23,6 +23,7 @@ import (
 var same = cmp.Options{
 	cmpopts.EquateEmpty(),
 	cmp.Comparer(func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }),
+	cmp.Comparer(func(a, b Loss) bool { return math.Float32bits(float32(a)) == math.Float32bits(float32(b)) }),
 }
 
 // TestGolden shows the form of each kind of message. A change of it is a new Version, if old messages read otherwise.

@@ -99,7 +99,7 @@ func (s State) Over() bool { return s == Finished || s == Stopped || s == Failed
 
 // Result is what a job came to.
 type Result struct {
-	Losses     []float32        `json:"losses,omitempty"`  // per iteration; none without data, NaN for one that was not heard of
+	Losses     Losses           `json:"losses,omitempty"`  // per iteration; none without data, NaN for one that was not heard of
 	Weights    map[int32]string `json:"weights,omitempty"` // per persistent storage a digest of its bytes
 	Begin      time.Duration    `json:"begin_ns"`          // of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
 	End        time.Duration    `json:"end_ns"`            // of the last
@@ -121,7 +121,7 @@ type Report struct {
 	Steps     []time.Duration `json:"steps_ns"` // per step of the plan, waits left out
 	Stall     time.Duration   `json:"stall_ns"`
 	Wall      time.Duration   `json:"wall_ns"`
-	Loss      *float32        `json:"loss,omitempty"`
+	Loss      *Loss           `json:"loss,omitempty"`
 }
 
 // Layout is a plan with the offsets that its residencies and scratch have in the arena. Who receives it proves it before
@@ -203,5 +203,5 @@ type Record struct {
 
 	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
 	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
-	Loss      *float32      `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
+	Loss      *Loss         `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"tensile/graph"
+	"tensile/internal/text"
 )
 
 // Names of keys, subjects and objects. A job or executor is one token of them.
@@ -46,18 +47,19 @@ func LayoutObject(job string, epoch int64) string {
 	return fmt.Sprintf("layout-%s-%d", token(job), epoch)
 }
 
-// token turns a name into one token of a key: what may not stand in one is "=" and two hexadecimal digits for each byte.
+// token turns a name into one token of a key, which may stand in the name of a NATS bucket too: what is no letter, digit or
+// "-" of ASCII becomes "_" and two hexadecimal digits for each byte.
 func token(name string) string {
 	if name == "*" {
 		return name
 	}
 	var t strings.Builder
 	for _, c := range []byte(name) {
-		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-'
 		if plain {
 			t.WriteByte(c)
 		} else {
-			fmt.Fprintf(&t, "=%02x", c)
+			fmt.Fprintf(&t, "_%02x", c)
 		}
 	}
 	return t.String()
@@ -83,16 +85,12 @@ func CheckName(name string) error {
 const nameRule = "a name is 1 to 128 bytes of printable characters without slashes, and not *, . or .."
 
 // clip quotes a text for an error message and cuts it short.
-func clip(text string) string {
-	const most = 40
-	if len(text) <= most {
-		return fmt.Sprintf("%q", text)
+func clip(s string) string {
+	short, cut := text.Clip(s, 40)
+	if cut {
+		return fmt.Sprintf("%q...", short)
 	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%q...", text[:cut])
+	return fmt.Sprintf("%q", short)
 }
 
 // Owned reports whether a name is of those that controllers give to the executors that they start.

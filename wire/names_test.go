@@ -9,13 +9,13 @@ func TestNames(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
 		{OrdersKey("e1"), "orders.e1"},
 		{StatusKey("*"), "status.*"},
-		{RecordKey("lenet.1"), "record.lenet=2e1"},
-		{RecordKey("a=2e1"), "record.a=3d2e1"}, // no two names have one key
-		{ReportSubject("e 1", "a>b"), "report.e=201.a=3eb"},
-		{LogSubject("*", "a*"), "log.*.a=2a"},
-		{Bucket("e.1"), "x-e=2e1"},
+		{RecordKey("lenet.1"), "record.lenet_2e1"},
+		{RecordKey("a_2e1"), "record.a_5f2e1"}, // no two names have one key
+		{ReportSubject("e 1", "a>b"), "report.e_201.a_3eb"},
+		{LogSubject("*", "a*"), "log.*.a_2a"},
+		{Bucket("e.1"), "x-e_2e1"},
 		{GraphObject("0123"), "graph-0123"},
-		{LayoutObject("ä", 3), "layout-=c3=a4-3"},
+		{LayoutObject("ä", 3), "layout-_c3_a4-3"},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s, want %s", test.got, test.want)

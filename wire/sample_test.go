@@ -13,7 +13,7 @@ import (
 
 // samples has a message of each kind in which every field is set; TestSamplesAreWhole holds them to that.
 func samples() []Message {
-	loss := float32(2.25)
+	loss := Loss(2.25)
 	digest := graph.Digest(strings.Repeat("0123456789abcdef", 4))
 	spec := Spec{
 		Name: "lenet.1", ID: 6, Model: "lenet", Graph: digest, Seed: 1 << 63, Iterations: 50, Priority: 2, SwapRate: 0.5,
@@ -119,7 +119,7 @@ func (r maker) record() Record {
 	}
 	if r.IntN(2) == 0 {
 		record.Executor = r.name()
-		loss := r.loss()
+		loss := Loss(r.loss())
 		record.Plans, record.Submitted, record.Pace, record.Loss = r.IntN(9), r.duration(), r.duration(), &loss
 	}
 	return record
@@ -163,7 +163,7 @@ func (r maker) message() Message {
 			report.Steps = append(report.Steps, r.duration())
 		}
 		if r.IntN(2) == 0 {
-			loss := r.loss()
+			loss := Loss(r.loss())
 			report.Loss = &loss
 		}
 		return report

@@ -4,23 +4,25 @@ import (
 	"context"
 	"path/filepath"
 
-	"tensile/bench"
+	"tensile/internal/local"
+	"tensile/report"
+	"tensile/task"
 	"tensile/weights"
 )
 
 // testing returns the networks of a run, ready to be tried on the test images beside the data that they learn from; nil where there
 // are none, where nothing computes, and for graphs of the user's own that cannot be tried, having no running statistics, for example.
-func (f *runFlags) testing(w bench.Workload) ([]*bench.Evaluation, error) {
+func (f *runFlags) testing(w []task.Task) ([]*local.Evaluation, error) {
 	if f.dataDir == "" || f.simulated() {
 		return nil, nil
 	}
-	var networks []*bench.Evaluation
+	var networks []*local.Evaluation
 	for _, t := range w {
 		test, err := t.Data.Test()
 		if test == nil || err != nil {
 			return nil, err
 		}
-		network, err := bench.NewEvaluation(t, test)
+		network, err := local.NewEvaluation(t, test)
 		if err != nil {
 			return nil, nil
 		}
@@ -58,14 +60,14 @@ func (t *training) read() ([]map[string][]float32, error) {
 }
 
 // measure tries the networks, one after the other and within the budget of the run, with what they learned.
-func (t *training) measure(ctx context.Context, networks []*bench.Evaluation, report *bench.Report) error {
+func (t *training) measure(ctx context.Context, networks []*local.Evaluation, r *report.Training) error {
 	for i, network := range networks {
 		correct, err := network.Run(ctx, t.session.device, t.policy, t.budget, t.learned[i])
 		if err != nil {
 			return err
 		}
 		share := float64(correct) / float64(network.Images())
-		report.Jobs[i].Accuracy, report.Jobs[i].TestImages = &share, network.Images()
+		r.Jobs[i].Accuracy, r.Jobs[i].TestImages = &share, network.Images()
 	}
 	return nil
 }

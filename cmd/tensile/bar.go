@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// bar shows how far something is: a line that is drawn anew on a terminal, else a line for each tenth.
+// bar shows how far something is: a line that is redrawn on a terminal, else a line for each tenth.
 type bar struct {
 	out      io.Writer
 	terminal bool

@@ -134,5 +134,6 @@ that come in numbers. The result is one JSON document.`,
 	c.Flags().IntVar(&o.Reports, "reports", 10_000, "reports a second, of all jobs together")
 	c.Flags().DurationVar(&o.For, "for", 10*time.Second, "how long reports come")
 	c.Flags().StringVar(&o.Model, "model", "lenet", "what each job trains")
+	c.Flags().StringVar(&o.Planning, "planning", "", "a model that takes long to plan for, such as resnet:66,66,66,66: measure what requests take meanwhile")
 	return c
 }

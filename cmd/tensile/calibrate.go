@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,39 +91,9 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 	return nil
 }
 
-// calibrateDevice measures and trains, with a bar. Every tenth network is held back and tells the error.
+// calibrateDevice makes a model of a device, and shows a bar meanwhile.
 func calibrateDevice(ctx context.Context, d device.Device, name string, o calibrate.Options, effort float64, progress io.Writer) (*predictor.Model, []predictor.Sample, error) {
 	bar := newBar(progress)
 	defer bar.end()
-	const measuring = 0.7 // of the bar
-	o.Progress = func(done float64, networks int) {
-		bar.show(measuring*done, fmt.Sprintf("calibrating %s: network %d", name, networks))
-	}
-	networks, err := calibrate.Measure(ctx, d, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	facts := d.Facts()
-	facts.Name = name
-	const anyCache, anyClock = 1 << 20, 1e9 // of one device they are constants that nothing depends on
-	machine := predictor.DeviceOf(facts, runtime.NumCPU(), anyClock, anyCache)
-	machine.Launch = 0 // the samples tell
-	devices := []predictor.Device{machine}
-	var samples, train, test []predictor.Sample
-	for n, some := range networks {
-		if samples = append(samples, some...); n%10 == 2 {
-			test = append(test, some...)
-		} else {
-			train = append(train, some...)
-		}
-	}
-	m, err := predictor.Train(train, devices, predictor.Options{Effort: effort, Progress: func(p predictor.Progress) {
-		bar.show(measuring+(1-measuring)*p.Done, "training "+p.Group)
-	}})
-	if err != nil {
-		return nil, nil, err
-	}
-	e := predictor.Evaluate(m, test)
-	m.Note = fmt.Sprintf("%d ops of %d networks measured, mean error %.3f on networks held back", len(samples), len(networks), e.Devices[0].MAPE)
-	return m, samples, nil
+	return calibrate.Model(ctx, d, name, o, effort, bar.show)
 }

@@ -124,13 +124,13 @@ func ending(err error, problems string) string {
 	if err != nil {
 		why = fmt.Sprintf("its executor ended: %v", err)
 	}
-	const most = 3
+	const shown = 3
 	text, _ := os.ReadFile(problems) // the reason stands without it
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic: ") }); i >= 0 {
 		lines = lines[i : i+1] // what follows is for us
 	}
-	if last := strings.Join(lines[max(0, len(lines)-most):], " | "); last != "" {
+	if last := strings.Join(lines[max(0, len(lines)-shown):], " | "); last != "" {
 		why += "; its last lines: " + last
 	}
 	return why

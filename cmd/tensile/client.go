@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/bench"
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/scheduler"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -158,16 +158,16 @@ func submitCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		wishes := make([]wish, len(w))
+		asked := make([]newJob, len(w))
 		for i, t := range w {
 			if s.name != "" {
 				t.Name = s.name + strings.TrimPrefix(t.Name, t.Model) // the number of a copy stays
 			}
-			if wishes[i], err = s.wish(t, len(w)); err != nil {
+			if asked[i], err = s.job(t, len(w)); err != nil {
 				return err
 			}
 		}
-		jobs, err := submit(ctx, conn, wishes)
+		jobs, err := submit(ctx, conn, asked)
 		if err != nil {
 			return err
 		}
@@ -222,7 +222,7 @@ func (s *submission) check(models []string) error {
 
 // load builds the networks. Their data set is read where the executor runs; if it is here too, the sizes of the images follow
 // from it.
-func (s *submission) load(models []string) (bench.Workload, error) {
+func (s *submission) load(models []string) ([]task.Task, error) {
 	if w, err := s.workloadFlags.load(models); err == nil {
 		return w, nil
 	}
@@ -231,31 +231,31 @@ func (s *submission) load(models []string) (bench.Workload, error) {
 	return elsewhere.load(models)
 }
 
-// wish is a job to be submitted.
-type wish struct {
+// newJob is a job to be submitted.
+type newJob struct {
 	spec  wire.Spec
 	graph *graph.Graph
 }
 
-// wish returns the job for a task, one of several.
-func (s *submission) wish(t bench.Task, jobs int) (wish, error) {
+// job returns the job for a task, one of several.
+func (s *submission) job(t task.Task, jobs int) (newJob, error) {
 	save, err := absolute(savedAs(s.save, jobs, t.Name))
 	if err != nil {
-		return wish{}, err
+		return newJob{}, err
 	}
 	data, err := absolute(s.dataDir)
-	return wish{wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations, Priority: s.priority,
+	return newJob{wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations, Priority: s.priority,
 		SwapRate: s.swapRate, Data: data, Save: save}, t.Graph}, err
 }
 
 // submit asks for all jobs at once, which are taken or refused together. Graphs that the controller lacks are handed over.
-func submit(ctx context.Context, conn wire.Bus, wishes []wish) ([]wire.Record, error) {
+func submit(ctx context.Context, conn wire.Bus, jobs []newJob) ([]wire.Record, error) {
 	request := wire.Request{Verb: wire.Submit}
-	for _, w := range wishes {
-		request.Specs = append(request.Specs, w.spec)
+	for _, j := range jobs {
+		request.Specs = append(request.Specs, j.spec)
 	}
 	for again := true; ; again = false {
-		if err := handOver(ctx, conn, wishes); err != nil {
+		if err := handOver(ctx, conn, jobs); err != nil {
 			if a, asked := ask(ctx, conn, wire.Request{Verb: wire.Jobs}); asked == nil && a.Trouble != "" {
 				err = errors.New(a.Trouble) // which is why
 			}
@@ -265,39 +265,39 @@ func submit(ctx context.Context, conn wire.Bus, wishes []wish) ([]wire.Record, e
 		if err == nil || !again {
 			return a.Jobs, err
 		}
-		if missing, _ := lacking(ctx, conn, wishes); len(missing) == 0 {
+		if missing, _ := lacking(ctx, conn, jobs); len(missing) == 0 {
 			return nil, err
 		} // the last job with one of the graphs was forgotten at this very moment
 	}
 }
 
 // handOver stores the graphs that are not there.
-func handOver(ctx context.Context, conn wire.Bus, wishes []wish) error {
-	missing, err := lacking(ctx, conn, wishes)
-	for _, w := range missing {
-		text, err := json.Marshal(w.graph)
+func handOver(ctx context.Context, conn wire.Bus, jobs []newJob) error {
+	missing, err := lacking(ctx, conn, jobs)
+	for _, j := range missing {
+		text, err := json.Marshal(j.graph)
 		if err == nil {
-			err = conn.Store(ctx, wire.Graphs, wire.GraphObject(w.spec.Graph), text)
+			err = conn.Store(ctx, wire.Graphs, wire.GraphObject(j.spec.Graph), text)
 		}
 		if err != nil {
-			return fmt.Errorf("hand over the graph of job %s: %w", w.spec.Name, err)
+			return fmt.Errorf("hand over the graph of job %s: %w", j.spec.Name, err)
 		}
 	}
 	return err
 }
 
 // lacking returns one job for each graph that is not there, or is damaged.
-func lacking(ctx context.Context, conn wire.Bus, wishes []wish) (missing []wish, err error) {
+func lacking(ctx context.Context, conn wire.Bus, jobs []newJob) (missing []newJob, err error) {
 	seen := make(map[graph.Digest]bool)
-	for _, w := range wishes {
-		if seen[w.spec.Graph] {
+	for _, j := range jobs {
+		if seen[j.spec.Graph] {
 			continue
 		}
-		seen[w.spec.Graph] = true
-		if _, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(w.spec.Graph)); errors.Is(err, wire.ErrAway) {
+		seen[j.spec.Graph] = true
+		if _, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(j.spec.Graph)); errors.Is(err, wire.ErrAway) {
 			return nil, err
 		} else if err != nil {
-			missing = append(missing, w)
+			missing = append(missing, j)
 		}
 	}
 	return missing, nil

@@ -233,7 +233,7 @@ func TestClusterJoined(t *testing.T) {
 		change func(*bus.Credentials)
 		want   string
 	}{
-		{"password", func(to *bus.Credentials) { to.Password = strings.Repeat("x", len(to.Password)) }, `user "x-lab=2e2" is refused: use the credentials`},
+		{"password", func(to *bus.Credentials) { to.Password = strings.Repeat("x", len(to.Password)) }, `user "x-lab_2e2" is refused: use the credentials`},
 		{"user", func(to *bus.Credentials) { to.User = bus.Executor("lob") }, `user "x-lob" is refused: use the credentials`},
 		{"authority", func(to *bus.Credentials) { to.CA = "" }, "failed to verify certificate"},
 		{"client", func(to *bus.Credentials) { to.User = bus.Client }, "is for client, not for an executor"},

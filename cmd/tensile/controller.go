@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/controller"
-	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/wire"
 )
@@ -33,6 +33,7 @@ type controllerFlags struct {
 	alpha  float64
 	drift  float64
 	keep   int
+	record string
 }
 
 // anyPort is where a controller listens unless told otherwise: at a port that is free at its first start.
@@ -62,6 +63,7 @@ on with their plans, and a controller that is started again on that folder finds
 	c.Flags().Float64Var(&f.alpha, "alpha", 0.3, "weight of a new latency in the moving average of each operator")
 	c.Flags().Float64Var(&f.drift, "threshold", 0.1, "change of a job's latency, as a fraction, from which on all jobs are planned again")
 	c.Flags().IntVar(&f.keep, "keep", 200, "jobs that are over and still listed; older ones are forgotten (0: none is)")
+	c.Flags().StringVar(&f.record, "record", "", "write all that the controller is told and answers to this file, for tensile debug replay")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if f.share && *isolate {
 			return errors.New("--share and --isolate exclude each other")
@@ -119,13 +121,22 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer os.Remove(path) // nobody answers any more
+	var recorder *controller.Recorder
+	if f.record != "" {
+		file, err := recordTo(f.record)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		recorder = controller.NewRecorder(file, func(err error) { log(fmt.Sprintf("%s: %v", f.record, err)) })
+	}
 	executors := newChildren(server, f.state, &f.plan, false)
-	o := controller.Options{Config: f.plan.controllerConfig(d, budget), Log: log, Launch: executors.launch, Forgotten: executors.forget,
+	o := controller.Options{Config: f.plan.controllerConfig(budget), On: planner.Of(d, f.plan.latencies(d)), Log: log, Launch: executors.launch, Forgotten: executors.forget,
 		Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
 		}}
-	o.Trouble = server.Trouble
+	o.Trouble, o.Record = server.Trouble, recorder
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
 		return err
@@ -166,23 +177,9 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 	return controller.Run(ctx, conn, o)
 }
 
-// controllerConfig is what a controller plans by for a device.
-func (f *planFlags) controllerConfig(d device.Device, budget graph.Bytes) controller.Config {
-	facts, latencies := d.Facts(), f.latencies(d)
-	return controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Budget: budget, Policy: f.policy, Options: f.options,
-		Profile: func(g *graph.Graph) (controller.Profile, error) {
-			var p controller.Profile
-			if err := device.Supports(d, g); err != nil {
-				return p, err
-			}
-			p.Latency, p.Slack = latencies(g)
-			for op := range g.Ops {
-				variant := d.Variants(g, graph.OpID(op))[0]
-				p.Scratch = append(p.Scratch, variant.Scratch)
-				p.Variant = append(p.Variant, variant.Name)
-			}
-			return p, nil
-		}}
+// controllerConfig is what a controller plans by.
+func (f *planFlags) controllerConfig(budget graph.Bytes) controller.Config {
+	return controller.Config{Budget: budget, Policy: f.policy, Options: f.options}
 }
 
 func credentialsCommand() *cobra.Command {

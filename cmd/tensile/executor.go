@@ -23,6 +23,7 @@ type executorFlags struct {
 	device      planFlags
 	url         string
 	credentials string
+	record      string
 	bound       string
 	paced       bool
 }
@@ -45,6 +46,7 @@ second one ends the executor at once.`,
 	f.device.registerDevice(c)
 	c.Flags().StringVar(&f.url, "nats", "", "address of the controller, such as nats://HOST:4222 (default: the one in the credentials)")
 	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials")
+	c.Flags().StringVar(&f.record, "record", "", "write all that the executor is told and answers to this file, for tensile debug replay")
 	c.Flags().StringVar(&f.bound, "bound", "", "end when the standard input ends, and remove this folder then")
 	c.Flags().MarkHidden("bound")
 	c.Flags().BoolVar(&f.paced, "paced", false, "train up to the iteration that the last line of the standard input names, and rest there")
@@ -97,6 +99,15 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	defer d.Close()
 	say, line := stamped(out), stamped(os.Stderr)
+	var recorder *agent.Recorder
+	if f.record != "" {
+		file, err := recordTo(f.record)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		recorder = agent.NewRecorder(file, func(err error) { line(fmt.Sprintf("%s: %v", f.record, err)) })
+	}
 	log := slog.New(handler{log: line})
 	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{Log: line})
 	if ctx.Err() != nil {
@@ -106,7 +117,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	defer conn.Close()
 	say(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
-	err = agent.Run(life, agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log, Interrupt: ctx.Done(), Notice: say})
+	err = agent.Run(life, agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log, Interrupt: ctx.Done(), Notice: say, Record: recorder})
 	if _, ok := errors.AsType[*agent.InterruptedError](err); ok {
 		return &exitError{err, interruptStatus}
 	}
@@ -116,7 +127,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 // executorOf is the name of the executor that a user is: the other way round than bus.Executor.
 func executorOf(user string) (name string, ok bool) {
 	token, ok := strings.CutPrefix(user, bus.Executor(""))
-	name, err := url.PathUnescape(strings.ReplaceAll(token, "=", "%"))
+	name, err := url.PathUnescape(strings.ReplaceAll(token, "_", "%"))
 	return name, ok && err == nil && bus.Executor(name) == user
 }
 

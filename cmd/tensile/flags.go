@@ -6,12 +6,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/autodiff"
-	"tensile/bench"
 	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
 	"tensile/models"
+	"tensile/planner"
+	"tensile/report"
 	"tensile/scheduler"
+	"tensile/task"
+	"tensile/workload"
 
 	"errors"
 	"fmt"
@@ -45,16 +48,16 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
 }
 
-func (f *workloadFlags) load(names []string) (bench.Workload, error) {
+func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	for _, size := range []struct {
-		flag           string
-		v, least, most int // most 0: the network's own
+		flag        string
+		v, min, max int // max 0: the network's own
 	}{{"image", f.image, 1, models.MaxImage}, {"channels", f.channels, 1, models.MaxChannels}, {"classes", f.classes, 2, models.MaxClasses},
 		{"sequence", f.sequence, 2, 0}, {"vocabulary", f.vocabulary, 2, models.MaxClasses}, {"batch", f.batch, 1, models.MaxBatch}} {
 		if size.v < 0 || size.v == 0 && f.given != nil && f.given(size.flag) {
-			limits := fmt.Sprintf("%d to %d", size.least, size.most)
-			if size.most == 0 {
-				limits = fmt.Sprintf("%d or more", size.least)
+			limits := fmt.Sprintf("%d to %d", size.min, size.max)
+			if size.max == 0 {
+				limits = fmt.Sprintf("%d or more", size.min)
 			}
 			return nil, fmt.Errorf("--%s %d: give %s, or leave it out", size.flag, size.v, limits)
 		}
@@ -63,7 +66,7 @@ func (f *workloadFlags) load(names []string) (bench.Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bench.Load(names, bench.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
+	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
 		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Seed: f.seed, DataDir: f.dataDir})
 }
 
@@ -129,11 +132,11 @@ func (f *planFlags) simulated() bool { return strings.HasPrefix(f.device, "sim:"
 
 // session is a workload, planned for a device.
 type session struct {
-	workload bench.Workload
+	workload []task.Task
 	device   device.Device
-	planner  *bench.Planner
-	planned  *bench.Planned
-	budget   graph.Bytes
+	request  scheduler.Request
+	planned  *planner.Planned
+	vanilla  *planner.Peaks // nil: not needed yet
 	link     linkRate
 	latency  string // where the plan's latencies come from
 
@@ -158,53 +161,72 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 	if s.device, s.link, err = openDevice(p); err != nil {
 		return nil, err
 	}
-	for _, t := range s.workload {
-		if err := device.Supports(s.device, t.Graph); err != nil {
-			s.device.Close()
-			return nil, err
-		}
-	}
-	s.planner = bench.NewPlanner(s.workload, s.device, p.options)
-	s.planner.Until(ctx)
-	if err := s.assume(p); err != nil {
+	if err := s.ask(ctx, p, priorities, swapRates); err != nil {
 		s.device.Close()
 		return nil, err
 	}
-	s.prefer(priorities, swapRates)
-	if p.lowest {
-		s.planner.Lowest()
-	}
-	if p.explain {
-		s.planner.Explain()
-	}
-	if s.budget, err = s.parseBudget(p.budget); err == nil {
-		s.planned, err = s.planner.Plan(p.policy, s.budget)
-	}
-	if err != nil {
+	if s.planned, err = planner.Plan(ctx, s.request); err != nil {
 		s.device.Close()
 		return nil, perhapsPercent(p.budget, err)
 	}
 	return &s, nil
 }
 
-// prefer tells the planner what the jobs are worth and may swap, given per MODEL or, as nil, not at all.
+// ask makes the request for the plans.
+func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapRates []float64) (err error) {
+	for _, t := range s.workload { // before anything is calibrated
+		if err := device.Supports(s.device, t.Graph); err != nil {
+			return err
+		}
+	}
+	if s.latency, err = p.findModel(s.device); err != nil {
+		return err
+	}
+	if s.request, err = planner.Of(s.device, p.latencies(s.device)).First(s.workload); err != nil {
+		return err
+	}
+	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.options, p.lowest, p.explain
+	s.prefer(priorities, swapRates)
+	s.request.Budget, err = s.parseBudget(ctx, p.budget)
+	return err
+}
+
+// unplanned returns the peaks of the jobs without a plan.
+func (s *session) unplanned(ctx context.Context) (planner.Peaks, error) {
+	if s.vanilla == nil {
+		peaks, err := planner.Vanilla(ctx, s.request)
+		if err != nil {
+			return planner.Peaks{}, err
+		}
+		s.vanilla = &peaks
+	}
+	return *s.vanilla, nil
+}
+
+// saved returns what the plans save.
+func (s *session) saved(ctx context.Context) ([]report.Memory, error) {
+	peaks, err := s.unplanned(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return report.MemoryOf(s.planned, peaks), nil
+}
+
+// prefer sets what the jobs are worth and may swap, given per MODEL or, as nil, not at all.
 func (s *session) prefer(priorities []int, swapRates []float64) {
 	s.priorities, s.swapRates = perJob(priorities, s.workload), perJob(swapRates, s.workload)
-	for i := range s.workload {
-		var priority int
-		var rate float64
+	for i := range s.request.Jobs {
 		if s.priorities != nil {
-			priority = s.priorities[i]
+			s.request.Jobs[i].Weight = s.priorities[i]
 		}
 		if s.swapRates != nil {
-			rate = s.swapRates[i]
+			s.request.Jobs[i].MaxSwapRate = s.swapRates[i]
 		}
-		s.planner.Prefer(i, priority, rate)
 	}
 }
 
 // perJob repeats each MODEL's value for its copies, which have one graph.
-func perJob[T any](values []T, w bench.Workload) []T {
+func perJob[T any](values []T, w []task.Task) []T {
 	if values == nil {
 		return nil
 	}
@@ -220,7 +242,7 @@ func perJob[T any](values []T, w bench.Workload) []T {
 }
 
 // parseBudget reads a budget; percentages are of the sum of the jobs' slot peaks under none-live.
-func (s *session) parseBudget(text string) (graph.Bytes, error) {
+func (s *session) parseBudget(ctx context.Context, text string) (graph.Bytes, error) {
 	percent, ok, err := parsePercent(text)
 	if err != nil || text == "" {
 		return 0, err
@@ -228,12 +250,12 @@ func (s *session) parseBudget(text string) (graph.Bytes, error) {
 	if !ok {
 		return parseBytes("--budget", text)
 	}
-	_, live, err := s.planner.Vanilla()
+	peaks, err := s.unplanned(ctx)
 	if err != nil {
 		return 0, err
 	}
 	var sum graph.Bytes
-	for _, b := range live {
+	for _, b := range peaks.Live {
 		sum += b
 	}
 	return max(1, graph.Bytes(float64(sum)*percent/100)), nil // 0 would be no limit

@@ -152,7 +152,8 @@ func rateOf(r *wire.Record) (rate, left string) {
 // lastLoss is that of a job's last iteration that is known.
 func lastLoss(r *wire.Record) string {
 	if r.Result != nil && len(r.Result.Losses) > 0 {
-		r.Loss = &r.Result.Losses[len(r.Result.Losses)-1]
+		last := wire.Loss(r.Result.Losses[len(r.Result.Losses)-1])
+		r.Loss = &last
 	}
 	if r.Loss == nil {
 		return "-"

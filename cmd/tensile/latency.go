@@ -11,12 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/bench"
 	"tensile/calibrate"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/predictor"
+	"tensile/report"
 )
 
 // latencyFlags say where the latencies come from that plans are made with before anything was measured.
@@ -39,20 +40,17 @@ func (f *latencyFlags) register(c *cobra.Command) {
 
 // latencies are those that a graph's ops are taken to have on the device, and by how much they may be off: what p95 is above p50.
 // The slack of the roofline is not known, that of measured ones is none: nil.
-func (f *planFlags) latencies(d device.Device) func(*graph.Graph) (latency, slack []time.Duration) {
-	facts := d.Facts()
+func (f *planFlags) latencies(d device.Device) planner.Latencies {
+	roofline := planner.Roofline(d.Facts())
 	m := f.latency.model
 	return func(g *graph.Graph) (latency, slack []time.Duration) {
 		if known := f.latency.measured[g.Digest()]; known != nil {
 			return known, nil
 		}
-		latency = make([]time.Duration, len(g.Ops))
 		if m == nil {
-			for op := range latency {
-				latency[op] = facts.Roofline(g.Cost(graph.OpID(op)))
-			}
-			return latency, nil
+			return roofline(g)
 		}
+		latency = make([]time.Duration, len(g.Ops))
 		slack = make([]time.Duration, len(g.Ops))
 		for op, p := range m.Predict(&m.Devices[0], predictor.CallsOf(g, f.latency.load)) {
 			latency[op], slack[op] = p.P50, p.P95-p.P50
@@ -61,22 +59,8 @@ func (f *planFlags) latencies(d device.Device) func(*graph.Graph) (latency, slac
 	}
 }
 
-// assume has the session plan with predicted latencies, if a model is there or can be made.
-func (s *session) assume(p *planFlags) error {
-	var err error
-	if s.latency, err = p.findModel(s.device); err != nil {
-		return err
-	}
-	latencies := p.latencies(s.device)
-	for i, t := range s.workload {
-		latency, slack := latencies(t.Graph)
-		s.planner.Assume(i, latency, slack)
-	}
-	return nil
-}
-
-// measured has the session plan anew with the latencies that a run of the same jobs has measured.
-func (s *session) measured(p *planFlags, run *bench.Run, planned *bench.Planned) error {
+// measured plans again, with the latencies that a run of the same jobs has measured.
+func (s *session) measured(ctx context.Context, p *planFlags, run *report.Run, planned *planner.Planned) error {
 	p.latency.measured = make(map[graph.Digest][]time.Duration)
 	for i, t := range s.workload {
 		latency := run.Jobs[i].Watched.Latencies(planned.Jobs[i].Plan, len(t.Graph.Ops))
@@ -84,11 +68,11 @@ func (s *session) measured(p *planFlags, run *bench.Run, planned *bench.Planned)
 			return fmt.Errorf("job %s: not every op was measured; --measured wants more --iterations", t.Name)
 		}
 		p.latency.measured[t.Graph.Digest()] = latency
-		s.planner.Assume(i, latency, nil)
+		s.request.Jobs[i].Latency, s.request.Jobs[i].Slack = latency, nil
 	}
 	s.latency = "measured in the vanilla run"
 	var err error
-	s.planned, err = s.planner.Plan(p.policy, s.budget)
+	s.planned, err = planner.Plan(ctx, s.request)
 	return err
 }
 
@@ -137,7 +121,7 @@ const loadWindow = 100 * time.Millisecond
 
 // quickModel calibrates in a few seconds and keeps the model.
 func (p *planFlags) quickModel(d device.Device, path string) (*predictor.Model, error) {
-	m, _, err := calibrateDevice(context.Background(), d, p.modelName(d), calibrate.Options{Time: 3 * time.Second, Rivals: []int{0}, Meter: &cpu.Meter{}}, 0.05, os.Stderr)
+	m, _, err := calibrateDevice(context.Background(), d, p.modelName(d), calibrate.Options{Time: 3 * time.Second, Background: []int{0}, Meter: &cpu.Meter{}}, 0.05, os.Stderr)
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w; --no-calibrate takes roofline times", err)
 	}

@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
+
+	"tensile/internal/text"
 
 	"github.com/spf13/cobra"
 )
@@ -57,7 +58,7 @@ func Main() int {
 	root := root()
 	root.SetOut(stdout)
 	if c, err := root.ExecuteContextC(ctx); err != nil {
-		if line := oneLine(err); line != "" {
+		if line := text.Line(err.Error(), maxError); line != "" {
 			fmt.Fprintln(os.Stderr, "tensile:", line)
 			stdout.failed(c, line)
 		}
@@ -72,15 +73,8 @@ func Main() int {
 	return 0
 }
 
-// oneLine joins the lines of an error that lists several problems.
-func oneLine(err error) string {
-	const most = 600
-	text := strings.Join(strings.Split(err.Error(), "\n"), "; ")
-	if len(text) > most {
-		text = text[:most] + " ..."
-	}
-	return text
-}
+// maxError is the limit of an error's line in bytes.
+const maxError = 600
 
 func root() *cobra.Command {
 	c := &cobra.Command{
@@ -106,6 +100,6 @@ Losses and weights are the same to the bit as without a plan.`,
 	plain := c.UsageFunc()
 	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, plain) })
 	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), poolCommand(), benchCommand(), predictorCommand(), calibrateCommand(),
-		controllerCommand(), executorCommand(), credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), logsCommand())
+		controllerCommand(), executorCommand(), credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), logsCommand(), debugCommand())
 	return c
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,29 +14,13 @@ import (
 	"tensile/scheduler"
 )
 
-// sizes are the units of byte amounts, longest first.
-var sizes = []struct {
-	name  string
-	bytes float64
-}{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
-	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
-}
-
-// parseBytes reads an amount of at least one byte, such as 512MiB or 2.5GB.
+// parseBytes reads the amount that a flag gives.
 func parseBytes(flag, text string) (graph.Bytes, error) {
-	for _, unit := range sizes {
-		number, found := strings.CutSuffix(text, unit.name)
-		if !found {
-			continue
-		}
-		v, err := strconv.ParseFloat(number, 64)
-		if err != nil || !(v*unit.bytes >= 1) || v*unit.bytes > math.MaxInt64/4 {
-			break
-		}
-		return graph.Bytes(v * unit.bytes), nil
+	b, err := graph.ParseBytes(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s %w", flag, err)
 	}
-	return 0, fmt.Errorf("%s %q: give a size such as 512MiB or 2GB", flag, text)
+	return b, nil
 }
 
 // parsePercent reads a percentage such as 60%; ok is false when there is no percent sign.
@@ -146,9 +129,9 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 	default:
 		return nil, linkRate{}, fmt.Errorf("--device %q: use cpu or sim:NAME (%s)", f.device, simNames())
 	}
-	const mostThreads = 1024
-	if f.threads < 1 || f.threads > mostThreads {
-		return nil, linkRate{}, fmt.Errorf("--threads %d: give 1 to %d", f.threads, mostThreads)
+	const maxThreads = 1024
+	if f.threads < 1 || f.threads > maxThreads {
+		return nil, linkRate{}, fmt.Errorf("--threads %d: give 1 to %d", f.threads, maxThreads)
 	}
 	d, err := cpu.New(cpu.Options{Threads: f.threads, NoOpenBLAS: f.noOpenBLAS})
 	if err != nil {

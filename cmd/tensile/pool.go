@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/pool"
+	"tensile/report"
 )
 
 // poolFlags say what is packed and how.
@@ -64,7 +65,7 @@ type packing struct {
 	name      string // of the file, for people
 	ids       []string
 	buffers   []pool.Buffer
-	iteration *iterationReport // nil: not from a trace
+	iteration *report.Iteration // nil: not from a trace
 }
 
 func (f *poolFlags) run(ctx context.Context, path string, in io.Reader, out io.Writer) error {
@@ -90,13 +91,14 @@ func (f *poolFlags) run(ctx context.Context, path string, in io.Reader, out io.W
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
-	r := newPoolReport(p, layout, time.Since(begin))
+	took := time.Since(begin)
 	invalid := pool.Validate(p.buffers, layout)
+	r := report.NewPacking(p.name, p.buffers, layout, took, p.iteration)
 	r.Valid = invalid == nil
 	if f.json {
 		err = printJSON(out, r)
 	} else {
-		err = r.write(out, options.Capacity)
+		err = r.WriteTable(out, options.Capacity)
 	}
 	if err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"tensile/report"
 )
 
 // TestPoolSignal stops a search that would go on for an hour. The best layout up to then is printed and written.
@@ -44,7 +46,7 @@ func TestPoolSignal(t *testing.T) {
 		if line, ended := strings.CutSuffix(stderr.String(), "\n"); !ended || strings.Contains(line, "\n") || !strings.HasPrefix(line, note) {
 			t.Errorf("%v: stderr is not one line that begins with %q: %q", signal, note, &stderr)
 		}
-		var got, again poolReport
+		var got, again report.Packing
 		document(t, stdout.Bytes(), &got)
 		if !got.Valid || got.Buffers != 6000 || got.Height < got.LowerBound {
 			t.Errorf("%v: %+v", signal, got)

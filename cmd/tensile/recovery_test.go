@@ -37,8 +37,8 @@ func TestClusterSmallerBudget(t *testing.T) {
 	again.budget = held * 7 / 10
 	again.family = start(t, first.dir, "controller", "--state", first.state, "--budget", fmt.Sprint(int64(again.budget)))
 	c := &again
-	c.line(`^jobs hold ` + regexp.QuoteMeta(held.String()) + ` of .*; they shrink$`)
 	c.line("^controller of ")
+	c.line(`^jobs hold ` + regexp.QuoteMeta(held.String()) + ` of .*; they shrink$`)
 	c.budget = held // until they have
 	c.until("the jobs to shrink", func(jobs map[string]wire.Record) bool {
 		one, two := jobs["lenet.1"], jobs["lenet.2"]

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/bench"
 	"tensile/graph"
+	"tensile/report"
 )
 
 // The keys of run --json. Programs depend on them.
@@ -52,7 +52,7 @@ func TestReportKeys(t *testing.T) {
 func TestRunReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var r bench.Report
+	var r report.Training
 	document(t, tensile(t, dir, "run", "mlp", "lenet", "--batch", "32", "--iterations", "12", "--budget", "60%", "--compare", "--json"), &r)
 	if names := files(t, dir); len(names) > 0 {
 		t.Errorf("the run left %q behind", names)
@@ -63,7 +63,7 @@ func TestRunReport(t *testing.T) {
 	if !strings.HasPrefix(r.Device, "cpu") || r.Policy != "tensile" || r.Link != 0 {
 		t.Errorf("device %s, policy %s, link %v", r.Device, r.Policy, r.Link)
 	}
-	var sum bench.Metrics
+	var sum report.Metrics
 	replanned := false
 	for _, j := range r.Jobs {
 		if j.BitIdentical == nil || !*j.BitIdentical {
@@ -103,7 +103,7 @@ func TestRunReport(t *testing.T) {
 }
 
 // checkMetrics checks what holds for the figures of every job, and of all together.
-func checkMetrics(t *testing.T, name string, m bench.Metrics) {
+func checkMetrics(t *testing.T, name string, m report.Metrics) {
 	t.Helper()
 	order := []graph.Bytes{1, m.WorkingSet, m.Arena}
 	if !slices.IsSorted(order) || m.Touched > m.Arena || m.SlotPeak > m.Arena || m.Touched <= 0 || m.VanillaLive > m.VanillaAll {
@@ -126,7 +126,7 @@ func checkMetrics(t *testing.T, name string, m bench.Metrics) {
 // TestLossFalls trains long enough to learn something.
 func TestLossFalls(t *testing.T) {
 	t.Parallel()
-	var r bench.Report
+	var r report.Training
 	document(t, tensile(t, t.TempDir(), "run", "lenet", "--batch", "16", "--iterations", "30", "--budget", "70%", "--json"), &r)
 	j := r.Jobs[0]
 	if !(*j.LossLast < *j.LossFirst/2) {
@@ -141,7 +141,7 @@ func TestLossFalls(t *testing.T) {
 func TestSimReport(t *testing.T) {
 	t.Parallel()
 	args := []string{"run", "resnet:1,1,1,1", "--batch", "4", "--image", "64", "--iterations", "12", "--compare", "--json", "--device", "sim:a6000"}
-	var free, tight bench.Report
+	var free, tight report.Training
 	document(t, tensile(t, t.TempDir(), args...), &free)
 	j := free.Jobs[0]
 	if j.BitIdentical != nil || j.LossFirst != nil || j.LossLast != nil {
@@ -165,18 +165,19 @@ func TestPlanReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	of := []string{"lenet", "mlp", "--batch", "16", "--budget", "70%", "--device", "sim:a6000", "--json"}
-	var p planReport
+	var p report.Plan
 	document(t, tensile(t, dir, append([]string{"plan", "--explain"}, of...)...), &p)
-	var r bench.Report
+	var r report.Training
 	document(t, tensile(t, dir, append([]string{"run", "--iterations", "2"}, of...)...), &r)
 	if !p.Validated || p.Budget != r.Budget || p.Rounds < 1 || p.Total.Arena > p.Budget {
 		t.Errorf("validated %v, budget %d (run: %d), %d rounds, arena %d", p.Validated, p.Budget, r.Budget, p.Rounds, p.Total.Arena)
 	}
-	var sum planFigures
+	var sum report.PlanFigures
 	for i, j := range p.Jobs {
-		sum.add(j.planFigures)
+		sum.Memory.Add(j.Memory)
+		sum.Out, sum.In = sum.Out+j.Out, sum.In+j.In
 		if j.SlotPeak != r.Jobs[i].SlotPeak || j.Arena != r.Jobs[i].Arena || j.MSRLive != r.Jobs[i].MSRLive {
-			t.Errorf("%s: planned %+v, run %+v", j.Job, j.planFigures, r.Jobs[i].Metrics)
+			t.Errorf("%s: planned %+v, run %+v", j.Job, j.PlanFigures, r.Jobs[i].Metrics)
 		}
 		if len(j.Decisions) != j.Swaps+j.Recomputes {
 			t.Errorf("%s: %d decisions for %d swaps and %d recomputations", j.Job, len(j.Decisions), j.Swaps, j.Recomputes)
@@ -205,11 +206,11 @@ func TestPlanReport(t *testing.T) {
 // A planned run whose bits differ is an error, with --json too; the message names the job.
 func TestDiffers(t *testing.T) {
 	yes, no := true, false
-	good := &bench.Report{Jobs: []bench.JobMetrics{{Job: "a", BitIdentical: &yes}, {Job: "b"}}}
+	good := &report.Training{Jobs: []report.JobMetrics{{Job: "a", BitIdentical: &yes}, {Job: "b"}}}
 	if err := differs(good); err != nil {
 		t.Errorf("differs of equal runs: %v", err)
 	}
-	bad := &bench.Report{Jobs: []bench.JobMetrics{{Job: "a", BitIdentical: &yes}, {Job: "b", BitIdentical: &no}}}
+	bad := &report.Training{Jobs: []report.JobMetrics{{Job: "a", BitIdentical: &yes}, {Job: "b", BitIdentical: &no}}}
 	if err := differs(bad); err == nil || !strings.HasPrefix(err.Error(), "job b: ") {
 		t.Errorf("differs of a run that went wrong: %v", err)
 	}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/bench"
+	"tensile/planner"
+	"tensile/report"
 	"tensile/weights"
 )
 
@@ -91,32 +92,33 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	screen.done()
-	report, err := bench.Compare(s.workload, s.planner, s.planned, s.budget, run, vanilla)
+	saved, err := s.saved(ctx)
 	if err != nil {
 		return err
 	}
-	if err := t.measure(ctx, test, report); err != nil {
+	r := report.Compare(s.workload, s.planned, saved, s.request.Budget, run, vanilla)
+	if err := t.measure(ctx, test, r); err != nil {
 		return err
 	}
-	report.Device, report.Policy, report.Link, report.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
+	r.Device, r.Policy, r.Link, r.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
 	if f.json {
-		err = printJSON(out, report)
+		err = printJSON(out, r)
 	} else {
-		err = report.WriteTable(out, f.wide)
+		err = r.WriteTable(out, f.wide)
 		if err == nil {
-			_, err = fmt.Fprintln(out, report.Sentence())
+			_, err = fmt.Fprintln(out, r.Sentence())
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return differs(report)
+	return differs(r)
 }
 
 // trained trains the jobs as planned and, to compare, without a plan: in turns, a block of iterations each, where time is
 // real. Where it is virtual nothing else disturbs a run, and --measured wants the one without a plan first.
-func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *bench.Run, planned *training, err error) {
-	planned = &training{session: s, flags: f, policy: f.policy, budget: s.budget, planned: s.planned, save: true, learn: learn}
+func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *report.Run, planned *training, err error) {
+	planned = &training{session: s, flags: f, policy: f.policy, budget: s.request.Budget, planned: s.planned, save: true, learn: learn}
 	begin := func(t *training, title string) func() {
 		t.screen = screen.observer(t.planned)
 		return func() { screen.part(title) }
@@ -126,7 +128,9 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 		run, err = planned.run(ctx)
 		return run, nil, planned, err
 	}
-	plain, err := s.planner.Plan("none-live", 0)
+	request := s.request
+	request.Policy, request.Budget = "none-live", 0
+	plain, err := planner.Plan(ctx, request)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -140,7 +144,7 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 		return nil, nil, nil, err
 	}
 	if f.measured {
-		if err := s.measured(&f.planFlags, vanilla, plain); err != nil {
+		if err := s.measured(ctx, &f.planFlags, vanilla, plain); err != nil {
 			return nil, nil, nil, err
 		}
 		planned.planned = s.planned
@@ -151,15 +155,15 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 }
 
 func checkIterations(n int) error {
-	const most = 1 << 24 // the losses of all are kept
-	if n < 1 || n > most {
-		return fmt.Errorf("--iterations %d: give 1 to %d", n, most)
+	const maxIterations = 1 << 24 // the losses of all are kept
+	if n < 1 || n > maxIterations {
+		return fmt.Errorf("--iterations %d: give 1 to %d", n, maxIterations)
 	}
 	return nil
 }
 
 // differs is the error for a planned run that has other bits than the vanilla one: a bug of ours.
-func differs(r *bench.Report) error {
+func differs(r *report.Training) error {
 	for _, j := range r.Jobs {
 		if j.BitIdentical != nil && !*j.BitIdentical {
 			return fmt.Errorf("job %s: the planned run's losses or weights differ from the vanilla run's; please report this with the command line", j.Job)

@@ -6,8 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"tensile/bench"
 	"tensile/graph"
+	"tensile/planner"
+	"tensile/report"
 	"tensile/wire"
 )
 
@@ -19,7 +20,7 @@ type screen struct {
 	silent     bool
 	terminal   bool
 	iterations int
-	mu         sync.Mutex // of what follows: two runs report in turns
+	mu         sync.Mutex // of what follows: two runs report alternately
 	drawn      int        // lines of the last drawing
 	lines      []string
 	printed    []time.Time
@@ -36,14 +37,14 @@ func (s *screen) head(policy string) {
 	}
 	p := s.session.planned
 	budget := "no budget"
-	if s.session.budget > 0 {
-		budget = "budget " + s.session.budget.String()
+	if s.session.request.Budget > 0 {
+		budget = "budget " + s.session.request.Budget.String()
 	}
 	fmt.Fprintf(s.out, "device %s, policy %s, %s: slot peak %s, arena %s, planned in %.1f ms, packed in %.1f ms, proven in %.1f ms\n",
 		s.session.device.Name(), policy, budget, p.SlotPeak, p.Arena,
-		bench.Milliseconds(p.PlanTime), bench.Milliseconds(p.PackTime), bench.Milliseconds(p.Proof))
+		report.Milliseconds(p.PlanTime), report.Milliseconds(p.PackTime), report.Milliseconds(p.Proof))
 	if p.Limited {
-		fmt.Fprintln(s.out, limited(p.Work))
+		fmt.Fprintln(s.out, report.LimitedWork(p.Work))
 	}
 	fmt.Fprintf(s.out, "latencies: %s\n", s.session.latency)
 	if l := s.session.link; l.rate > 0 {
@@ -67,17 +68,44 @@ func (s *screen) part(title string) {
 	}
 }
 
-// observer is what is told of the iterations of a run, after its first part has begun; nil with --json.
-func (s *screen) observer(p *bench.Planned) func(int, *wire.Report) {
+// observer shows the iterations of one run on a screen. A nil one shows nothing.
+type observer struct {
+	screen   *screen
+	resident []graph.Bytes // per job: the slot peak of the plan in force
+}
+
+// observer returns that of a run which begins with some plans; nil with --json.
+func (s *screen) observer(p *planner.Planned) *observer {
 	if s.silent {
 		return nil
 	}
-	return func(job int, r *wire.Report) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.lines[job] = line(s.session.workload[job].Name, r, s.iterations, p.Jobs[job].Footprint.Peak)
-		s.draw(job, r.Iteration+1 == s.iterations)
+	o := &observer{screen: s}
+	for _, j := range p.Jobs {
+		o.resident = append(o.resident, j.Footprint.Peak)
 	}
+	return o
+}
+
+// applied says that a job trains with another plan, of this slot peak.
+func (o *observer) applied(job int, peak graph.Bytes) {
+	if o == nil {
+		return
+	}
+	o.screen.mu.Lock()
+	defer o.screen.mu.Unlock()
+	o.resident[job] = peak
+}
+
+// iteration shows an iteration of a job, after the first part of the run has begun.
+func (o *observer) iteration(job int, r *wire.Report) {
+	if o == nil {
+		return
+	}
+	s := o.screen
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines[job] = line(s.session.workload[job].Name, r, s.iterations, o.resident[job])
+	s.draw(job, r.Iteration+1 == s.iterations)
 }
 
 func line(name string, r *wire.Report, iterations int, resident graph.Bytes) string {
@@ -87,7 +115,7 @@ func line(name string, r *wire.Report, iterations int, resident graph.Bytes) str
 		loss = fmt.Sprintf("  loss %.4f", *r.Loss)
 	}
 	return fmt.Sprintf("  %-12s %*d/%d  %7.2f it/s%s  resident %s  stall %.1f ms", name, len(fmt.Sprint(iterations)),
-		r.Iteration+1, iterations, 1/max(took, 1e-9), loss, resident, bench.Milliseconds(r.Stall))
+		r.Iteration+1, iterations, 1/max(took, 1e-9), loss, resident, report.Milliseconds(r.Stall))
 }
 
 // draw shows a job's new line. Without a terminal it keeps silent for a second after each line, but for the last.

@@ -6,21 +6,22 @@ import (
 	"testing"
 	"time"
 
-	"tensile/bench"
 	"tensile/peak"
+	"tensile/planner"
 	"tensile/scheduler"
+	"tensile/task"
 	"tensile/wire"
 )
 
 // twoJobs is a session of which a screen can speak.
-func twoJobs() (*session, *bench.Planned) {
-	p := &bench.Planned{Result: scheduler.Result{Jobs: []scheduler.Scheduled{
+func twoJobs() (*session, *planner.Planned) {
+	p := &planner.Planned{Result: scheduler.Result{Jobs: []scheduler.Scheduled{
 		{Footprint: peak.Footprint{Peak: 1 << 20}}, {Footprint: peak.Footprint{Peak: 2 << 20}}}}}
-	return &session{workload: bench.Workload{{Name: "a"}, {Name: "b"}}, planned: p}, p
+	return &session{workload: []task.Task{{Name: "a"}, {Name: "b"}}, planned: p}, p
 }
 
-// report is that of an iteration on a device with data.
-func report(iteration int, loss float32) *wire.Report {
+// withLoss is the report of an iteration on a device with data.
+func withLoss(iteration int, loss wire.Loss) *wire.Report {
 	r := silent(iteration)
 	r.Loss = &loss
 	return r
@@ -38,8 +39,8 @@ func TestTerminal(t *testing.T) {
 	screen := &screen{out: &out, session: s, terminal: true, iterations: 10}
 	screen.part("tensile")
 	observe := screen.observer(p)
-	observe(1, report(0, 2.5))
-	observe(0, silent(0))
+	observe.iteration(1, withLoss(0, 2.5))
+	observe.iteration(0, silent(0))
 	const (
 		waiting = "\r\x1b[2K  a            waiting\n"
 		a       = "\r\x1b[2K  a             1/10     4.00 it/s  resident 1MiB  stall 3.0 ms\n"
@@ -51,9 +52,24 @@ func TestTerminal(t *testing.T) {
 	// The next part begins below the last drawing.
 	out.Reset()
 	screen.part("again")
-	screen.observer(p)(0, report(9, 1))
+	screen.observer(p).iteration(0, withLoss(9, 1))
 	if strings.Contains(out.String(), "\x1b[2A") {
 		t.Errorf("a new part draws over the old one: %q", out.String())
+	}
+}
+
+// What is resident is the slot peak of the plan in force, not of the first one.
+func TestResident(t *testing.T) {
+	var out bytes.Buffer
+	s, p := twoJobs()
+	screen := newScreen(&out, s, false, 2)
+	screen.part("tensile")
+	observe := screen.observer(p)
+	observe.iteration(0, silent(0))
+	observe.applied(0, 512<<10)
+	observe.iteration(0, silent(1))
+	if text := out.String(); !strings.Contains(text, "1/2     4.00 it/s  resident 1MiB") || !strings.Contains(text, "2/2     4.00 it/s  resident 512KiB") {
+		t.Errorf("printed:\n%s", text)
 	}
 }
 
@@ -65,7 +81,7 @@ func TestNoTerminal(t *testing.T) {
 	screen.part("tensile")
 	observe := screen.observer(p)
 	for i := range 3 {
-		observe(0, report(i, 1))
+		observe.iteration(0, withLoss(i, 1))
 	}
 	text := out.String()
 	if strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, " 1/3 ") || !strings.Contains(text, " 3/3 ") || strings.Count(text, "it/s") > 3 {
@@ -84,16 +100,3 @@ func TestSilent(t *testing.T) {
 		t.Errorf("printed %q", out.String())
 	}
 }
-
-func TestOneLine(t *testing.T) {
-	if got := oneLine(lines("a\nb\nc")); got != "a; b; c" {
-		t.Errorf("oneLine = %q", got)
-	}
-	if got := oneLine(lines(strings.Repeat("x", 10000))); len(got) > 700 || !strings.HasSuffix(got, " ...") {
-		t.Errorf("a long error takes %d bytes", len(got))
-	}
-}
-
-type lines string
-
-func (l lines) Error() string { return string(l) }

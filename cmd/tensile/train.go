@@ -10,10 +10,12 @@ import (
 	"strings"
 	"sync"
 
-	"tensile/bench"
 	"tensile/controller"
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/internal/local"
+	"tensile/planner"
+	"tensile/report"
 	"tensile/wire"
 )
 
@@ -23,28 +25,28 @@ type training struct {
 	flags   *runFlags
 	policy  string
 	budget  graph.Bytes
-	planned *bench.Planned
+	planned *planner.Planned
 	save    bool
-	learn   bool                          // read what the jobs have learned when they are over
-	learned []map[string][]float32        // per job, by name of storage
-	dir     string                        // of what the processes need; gone when they are
-	screen  func(job int, r *wire.Report) // of each iteration; may be nil
-	pace    *pace                         // nil: from the begin to the end without a rest
+	learn   bool                   // read what the jobs have learned when they are over
+	learned []map[string][]float32 // per job, by name of storage
+	dir     string                 // of what the processes need; gone when they are
+	screen  *observer              // may be nil
+	pace    *pace                  // nil: from the begin to the end without a rest
 }
 
 // run trains all jobs to their end: in this process where time is virtual, so that a run is the same every time.
-func (t *training) run(ctx context.Context) (*bench.Run, error) {
+func (t *training) run(ctx context.Context) (*report.Run, error) {
 	if !t.flags.simulated() || t.flags.share || t.flags.isolate {
 		run, err := t.processes(ctx)
 		return run, t.interrupted(err)
 	}
-	var observe func(bench.Iterated)
+	var observe func(local.Iterated)
 	if t.screen != nil {
-		observe = func(it bench.Iterated) {
-			t.screen(it.Job, &wire.Report{Iteration: it.Report.Iteration, Wall: it.Report.End - it.Report.Begin, Stall: it.Report.Stall})
+		observe = func(it local.Iterated) {
+			t.screen.iteration(it.Job, &wire.Report{Iteration: it.Report.Iteration, Wall: it.Report.End - it.Report.Begin, Stall: it.Report.Stall})
 		}
 	}
-	run, err := bench.Train(ctx, t.session.device, t.session.workload, t.planned, t.budget, t.flags.iterations, observe)
+	run, err := local.Train(ctx, t.session.device, t.session.workload, t.planned.Programs, t.budget, t.flags.iterations, observe)
 	return run, t.interrupted(err)
 }
 
@@ -57,7 +59,7 @@ func (t *training) interrupted(err error) error {
 }
 
 // processes has executor processes train. Whatever was started and made for it is gone when it returns.
-func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
+func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // after an interrupt, until jobs are saved
 	defer cancel(nil)
 	dir, err := os.MkdirTemp("", "tensile-run-")
@@ -80,8 +82,9 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 	ready := make(chan struct{})
 	go func() {
 		defer close(ended)
-		o := controller.Options{Config: t.flags.controllerConfig(t.session.device, t.budget), Launch: children.launch,
-			Log: func(string) {}, Ready: func() { close(ready) }}
+		o := controller.Options{Config: t.flags.controllerConfig(t.budget), On: planner.Of(t.session.device, t.flags.latencies(t.session.device)),
+			Launch: children.launch,
+			Log:    func(string) {}, Ready: func() { close(ready) }}
 		o.Policy, o.Share = t.policy, t.flags.share
 		o.Limited = t.session.link.rate > 0
 		cancel(control(running, server, o))
@@ -121,13 +124,13 @@ func (t *training) processes(ctx context.Context) (_ *bench.Run, err error) {
 func (t *training) saves() bool { return t.save && t.flags.save != "" }
 
 // jobs submits the jobs and waits until all are over, ctx is done, or the controller does not run any more.
-func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*bench.Run, error) {
+func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.Run, error) {
 	index := make(map[string]int)
 	for i, task := range t.session.workload {
 		index[task.Name] = i
 	}
 	var mu sync.Mutex
-	watched := make([]bench.Watched, len(index))
+	watched := make([]report.Watched, len(index))
 	unwatch, err := conn.Subscribe(wire.ReportSubject("*", "*"), func(_ string, data []byte) {
 		r, err := wire.DecodeAs[wire.Report](data)
 		if err != nil {
@@ -136,9 +139,7 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*bench.Ru
 		mu.Lock()
 		watched[index[r.Job]].Add(r.Iteration, r.Epoch, r.Wall, r.Steps)
 		mu.Unlock()
-		if t.screen != nil {
-			t.screen(index[r.Job], &r)
-		}
+		t.screen.iteration(index[r.Job], &r)
 	})
 	if err != nil {
 		return nil, err
@@ -147,7 +148,14 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*bench.Ru
 	over := make(chan wire.Record, len(index))
 	told := make(map[string]bool)
 	stop, err := conn.Watch(running, wire.RecordKey("*"), func(_ string, value []byte) {
-		if r, err := wire.DecodeAs[wire.Record](value); err == nil && r.Phase.Over() && !told[r.Spec.Name] {
+		r, err := wire.DecodeAs[wire.Record](value)
+		if err != nil {
+			return
+		}
+		if r.SlotPeak > 0 {
+			t.screen.applied(index[r.Spec.Name], r.SlotPeak)
+		}
+		if r.Phase.Over() && !told[r.Spec.Name] {
 			told[r.Spec.Name] = true
 			over <- r
 		}
@@ -156,18 +164,18 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*bench.Ru
 		return nil, err
 	}
 	defer stop()
-	wishes := make([]wish, len(index))
+	jobs := make([]newJob, len(index))
 	for i, task := range t.session.workload {
-		if wishes[i], err = t.submission(i).wish(task, len(index)); err != nil {
+		if jobs[i], err = t.submission(i).job(task, len(index)); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := submit(ctx, conn, wishes); ctx.Err() != nil {
+	if _, err := submit(ctx, conn, jobs); ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	} else if err != nil {
 		return nil, err
 	}
-	run := &bench.Run{Jobs: make([]bench.JobRun, len(index))}
+	run := &report.Run{Jobs: make([]report.JobRun, len(index))}
 	var ended []wire.Record
 	for range index {
 		select {
@@ -180,7 +188,7 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*bench.Ru
 				kept, err := t.keep(running, conn, ended, over) // what the others have learned
 				return nil, cmp.Or(err, errors.New(kept))
 			}
-			run.Jobs[index[r.Spec.Name]] = jobRun(r)
+			run.Jobs[index[r.Spec.Name]] = report.JobRun{Result: *r.Result, Iterations: r.Iteration}
 		case <-running.Done():
 			return nil, context.Cause(running)
 		case <-ctx.Done():
@@ -237,20 +245,6 @@ func (t *training) submission(job int) *submission {
 	}
 	s.save = t.keeps()
 	return s
-}
-
-// jobRun is what a record says of a job that has finished.
-func jobRun(r wire.Record) bench.JobRun {
-	res := r.Result
-	j := bench.JobRun{Losses: res.Losses, Iterations: r.Iteration, Begin: res.Begin, End: res.End, Stall: res.Stall, Touched: res.Touched,
-		Arena: res.Arena, SlotPeak: res.SlotPeak, Plans: res.Plans, Transition: res.Transition}
-	for s, digest := range res.Weights {
-		if j.Weights == nil {
-			j.Weights = make(map[graph.StorageID]string)
-		}
-		j.Weights[graph.StorageID(s)] = digest
-	}
-	return j
 }
 
 // absolute is a path that another process understands.

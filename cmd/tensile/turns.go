@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"sync"
 
-	"tensile/bench"
 	"tensile/internal/bus"
+	"tensile/report"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -49,7 +50,7 @@ func (p *pace) begin(c *children) {
 }
 
 // train has all jobs train up to an iteration, and returns when they rest there or when the training is over.
-func (p *pace) train(ctx context.Context, w bench.Workload, until int, over <-chan struct{}) error {
+func (p *pace) train(ctx context.Context, w []task.Task, until int, over <-chan struct{}) error {
 	told := false
 	for {
 		p.mu.Lock()
@@ -88,7 +89,7 @@ func (p *pace) watch(ctx context.Context, conn *bus.Conn) (stop func(), err erro
 
 // inTurns runs two trainings of the same jobs, a block of iterations of one and then the same of the other, so that what
 // else the machine does hits both. While one trains, the jobs of the other rest in Home.
-func inTurns(ctx context.Context, trainings [2]*training, begin [2]func()) (runs [2]*bench.Run, err error) {
+func inTurns(ctx context.Context, trainings [2]*training, begin [2]func()) (runs [2]*report.Run, err error) {
 	given := ctx
 	ctx, cancel := context.WithCancelCause(given)
 	var ends [2]chan struct{}
@@ -102,7 +103,7 @@ func inTurns(ctx context.Context, trainings [2]*training, begin [2]func()) (runs
 			}
 		}()
 	}
-	for _, until := range bench.Blocks(trainings[0].flags.iterations) {
+	for _, until := range report.Blocks(trainings[0].flags.iterations) {
 		for i, t := range trainings {
 			if ctx.Err() != nil {
 				break

@@ -3,45 +3,59 @@ package bus
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// access is what a user's account shares with the controller's.
+// access is what the account of a user shares with the controller's.
 type access struct {
-	says  []string // subjects it may publish to, for an answer or not
-	hears []string // subjects it is told of
+	publish   []string // subjects it may publish to, for an answer or not
+	deny      []string // subjects among those that it may not publish to; a wildcard stands for a whole token
+	subscribe []string // subjects it is told of
 }
 
-// executorAccess is that of an executor, given as a token; "*" for all of them.
+// executorAccess is that of an executor, given as a token.
 func executorAccess(executor string) access {
-	box := "x-" + executor
-	if executor == "*" {
-		box = "*"
+	b, err := newBucket("x-" + executor)
+	if err != nil {
+		panic(fmt.Sprintf("bus: %q is no token of an executor: %v", executor, err))
 	}
 	return access{
-		says: []string{
+		publish: []string{
 			"$KV.status." + executor,
 			"report." + executor + ".*",
 			"log." + executor + ".*",
 			directGet + "KV_orders.$KV.orders." + executor,
-			directGet + "OBJ_boxes.box." + box + ".>",
+			directGet + b.stream(), directGet + b.stream() + ".$O." + b.name + ".M.*",
 		},
-		hears: []string{"now.$KV.orders." + executor},
+		subscribe: []string{"now.$KV.orders." + executor},
 	}
+}
+
+// anyExecutor holds the access of every executor.
+var anyExecutor = access{
+	publish: []string{
+		"$KV.status.*",
+		"report.*.*",
+		"log.*.*",
+		directGet + "KV_orders.$KV.orders.*",
+		directGet + "*", directGet + "*.$O.*.M.*",
+	},
+	subscribe: []string{"now.$KV.orders.*"},
 }
 
 // clientAccess is that of command lines.
 var clientAccess = access{
-	says: []string{
+	publish: []string{
 		"control",
-		"obj.graphs.>",
-		directGet + "KV_record", directGet + "KV_record.>",
-		directGet + "LOG", directGet + "LOG.>",
-		directGet + "OBJ_graphs.>",
-		directGet + "OBJ_boxes.>",
+		"$O.graphs.C.*", "$O.graphs.M.*",
+		directGet + "KV_record.>",
+		directGet + "LOG.>",
+		directGet + "*", directGet + "*.$O.*.M.*", // of any bucket
 	},
-	hears: []string{"now.$KV.record.*", "now.log.*.*"},
+	deny:      []string{directGet + "KV_orders", directGet + "KV_status"},
+	subscribe: []string{"now.$KV.record.*", "now.log.*.*"},
 }
 
 // accessOf returns the access of a user that is not the controller.
@@ -50,7 +64,7 @@ func accessOf(user string) (access, bool) {
 		return clientAccess, true
 	}
 	executor, ok := strings.CutPrefix(user, "x-")
-	if !ok || executor == "" || strings.ContainsAny(executor, ".*> \t\r\n") {
+	if !ok || !bucketName.MatchString(executor) {
 		return access{}, false
 	}
 	return executorAccess(executor), true
@@ -59,20 +73,21 @@ func accessOf(user string) (access, bool) {
 // permissions let a misguided client be told, and logged, instead of speaking to nobody.
 func (a access) permissions() *server.Permissions {
 	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: a.says},
-		Subscribe: &server.SubjectPermission{Allow: append([]string{"_INBOX.>"}, a.hears...)},
+		Publish:   &server.SubjectPermission{Allow: a.publish, Deny: a.deny},
+		Subscribe: &server.SubjectPermission{Allow: append([]string{"_INBOX.>"}, a.subscribe...)},
 	}
 }
 
-// export offers the subjects of the table to other accounts.
+// export offers the subjects of the table to other accounts. An account has those that share imports into it, no
+// others.
 func export(from *server.Account) error {
-	for _, a := range []access{clientAccess, executorAccess("*")} {
-		for _, subject := range a.says {
+	for _, a := range []access{clientAccess, anyExecutor} {
+		for _, subject := range a.publish {
 			if err := from.AddServiceExport(subject, nil); err != nil {
 				return fmt.Errorf("export %s: %w", subject, err)
 			}
 		}
-		for _, subject := range a.hears {
+		for _, subject := range a.subscribe {
 			if err := from.AddStreamExport(subject, nil); err != nil {
 				return fmt.Errorf("export %s: %w", subject, err)
 			}
@@ -83,15 +98,70 @@ func export(from *server.Account) error {
 
 // share imports the subjects into the account of a user.
 func (a access) share(from, to *server.Account) error {
-	for _, subject := range a.says {
+	for _, subject := range a.publish {
 		if err := to.AddServiceImport(from, subject, subject); err != nil {
 			return fmt.Errorf("import %s: %w", subject, err)
 		}
 	}
-	for _, subject := range a.hears {
+	for _, subject := range a.subscribe {
 		if err := to.AddStreamImport(from, subject, ""); err != nil {
 			return fmt.Errorf("import %s: %w", subject, err)
 		}
 	}
 	return nil
+}
+
+// authenticator decides who is let in, and puts each user into its account.
+type authenticator struct {
+	secret secret
+	log    func(kind, line string)
+
+	mu     sync.Mutex
+	server *server.Server // nil until it serves
+	users  map[string]*server.User
+}
+
+// open lets users in from now on.
+func (a *authenticator) open(s *server.Server) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.server = s
+	a.users = map[string]*server.User{Controller: {Username: Controller, Account: s.GlobalAccount()}}
+	return export(s.GlobalAccount())
+}
+
+// Check is asked by the server about each new connection.
+func (a *authenticator) Check(c server.ClientAuthentication) bool {
+	o := c.GetOpts()
+	if !a.secret.knows(o.Username, o.Password) {
+		a.log("connections", fmt.Sprintf("%s is refused: wrong password of user %q", c.RemoteAddress(), o.Username))
+		return false
+	}
+	user, err := a.user(o.Username)
+	if err != nil {
+		a.log("connections", fmt.Sprintf("%s is refused: %v", c.RemoteAddress(), err))
+		return false
+	}
+	c.RegisterUser(user)
+	return true
+}
+
+// user returns a user with its account, which is made when it first comes.
+func (a *authenticator) user(name string) (*server.User, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u := a.users[name]; u != nil {
+		return u, nil
+	}
+	may, ok := accessOf(name)
+	if !ok || a.server == nil {
+		return nil, fmt.Errorf("there is no user %q", name)
+	}
+	account, _ := a.server.LookupOrRegisterAccount(name)
+	if err := may.share(a.server.GlobalAccount(), account); err != nil {
+		return nil, fmt.Errorf("account of %q: %w", name, err)
+	}
+	u := &server.User{Username: name, Account: account, Permissions: may.permissions()}
+	a.users[name] = u
+	return u, nil
 }

@@ -23,7 +23,7 @@ func TestAccess(t *testing.T) {
 		must(t, c.Store(ctx, bucket, "it", []byte("genuine")))
 	}
 	must(t, c.Append(ctx, "log.a.job", []byte("genuine")))
-	stop, err := c.Serve(wire.ControlSubject, func([]byte) []byte { return []byte("ok") })
+	stop, err := c.Serve(wire.ControlSubject, func(_ []byte, reply func([]byte)) { reply([]byte("ok")) })
 	must(t, err)
 	defer stop()
 
@@ -70,7 +70,8 @@ func TestAccess(t *testing.T) {
 		return func(c *Conn) error { _, err := c.Ask(ctx, subject, nil); return err }
 	}
 
-	users := map[string]*Conn{"a": join(t, s, Executor("a")), "client": join(t, s, Client), "controller": join(t, s, Controller)}
+	users := map[string]*Conn{"a": join(t, s, Executor("a")), "client": join(t, s, Client),
+		"controller": join(t, s, Controller)}
 	for _, test := range []struct {
 		what string
 		act  act
@@ -104,6 +105,12 @@ func TestAccess(t *testing.T) {
 		{"remove of a", remove(wire.Bucket("a2")), "controller"},
 		{"remove graph", remove("graphs"), "controller"},
 		{"ask control", ask(wire.ControlSubject), "client controller"},
+		{"read all orders", ask(directGet + "KV_orders"), "controller"},
+		{"read all statuses", ask(directGet + "KV_status"), "controller"},
+		{"read all objects of a", ask(directGet + "OBJ_x-a"), "a client controller"},
+		{"read all objects of b", ask(directGet + "OBJ_x-b"), "client controller"},
+		{"read all records", ask(directGet + "KV_record"), "client controller"},
+		{"replace all objects", ask("$O.x-a.M.x"), "controller"},
 		{"ask JetStream", ask("$JS.API.INFO"), "controller"},
 		{"list streams", ask("$JS.API.STREAM.NAMES"), "controller"},
 		{"consumer", ask("$JS.API.CONSUMER.CREATE.KV_orders.c.$KV.orders.a"), "controller"},
@@ -151,7 +158,9 @@ func TestForgedReplies(t *testing.T) {
 	must(t, c.Put(ctx, "orders.a", []byte("forged")))
 	must(t, c.Put(ctx, "record.a", []byte("forged")))
 	must(t, a.Put(ctx, "status.a", []byte("forged")))
-	stop, err := c.Serve(wire.ControlSubject, func(data []byte) []byte { return data })
+	must(t, c.Store(ctx, wire.Bucket("a"), "it", []byte("forged")))
+	must(t, c.Store(ctx, wire.Bucket("b"), "it", []byte("genuine")))
+	stop, err := c.Serve(wire.ControlSubject, func(data []byte, reply func([]byte)) { reply(data) })
 	must(t, err)
 	defer stop()
 
@@ -166,8 +175,9 @@ func TestForgedReplies(t *testing.T) {
 	of.want(t, "orders.b=genuine")
 
 	replies := []string{
-		"$KV.orders.b", "$KV.status.b", "$KV.record.job", "now.$KV.orders.b", "now.$KV.status.b", "report.b.job", "control",
-		b.inbox + "1", "box.x-b.layout", "log.b.job",
+		"$KV.orders.b", "$KV.status.b", "$KV.record.job", "now.$KV.orders.b", "now.$KV.status.b", "report.b.job",
+		"control",
+		b.inbox + "1", "$O.x-b.M.aXQ=", "$O.x-b.C.chunk", "log.b.job",
 	}
 	for _, reply := range replies {
 		for _, ask := range []struct {
@@ -175,7 +185,9 @@ func TestForgedReplies(t *testing.T) {
 			subject string
 		}{
 			{a, "$KV.status.a"}, {a, "report.a.job"}, {a, "log.a.job"}, {a, directGet + "KV_orders.$KV.orders.a"},
-			{client, "control"}, {client, directGet + "KV_record.$KV.record.a"}, {client, "obj.graphs.g"},
+			{client, "control"}, {client, directGet + "KV_record.$KV.record.a"}, {client, "$O.graphs.C.g"},
+			{client, "$O.graphs.M.Zw=="},
+			{a, directGet + "OBJ_x-a"}, {client, directGet + "OBJ_x-a"},
 		} {
 			must(t, ask.user.nats.PublishMsg(&nats.Msg{Subject: ask.subject, Reply: reply, Data: []byte("forged")}))
 		}
@@ -207,8 +219,11 @@ func TestForgedReplies(t *testing.T) {
 	}
 	must(t, c.Put(ctx, "orders.b", []byte("last")))
 	of.want(t, "orders.b=last")
-	if n := inStream(t, c, "OBJ_boxes"); n != 0 {
-		t.Errorf("%d messages are stored as objects", n)
+	if _, err := c.Load(ctx, wire.Bucket("b"), "it"); err != nil {
+		t.Errorf("the object of another: %v", err)
+	}
+	if n := inStream(t, c, "OBJ_x-b"); n != 2 {
+		t.Errorf("%d messages are stored as objects of another, want 2", n)
 	}
 	lines := 0
 	_, err = c.Follow(ctx, "log.b.job", func([]byte) { lines++ })
@@ -228,14 +243,16 @@ func TestForgedHeaders(t *testing.T) {
 	must(t, err)
 	got.want(t, "status.b=genuine")
 	for name, value := range map[string]string{
-		"Nats-Rollup": "all", "Nats-Sequence": "99999999", "Nats-Subject": "$KV.status.b", "Status": "404", "Nats-TTL": "1s",
+		"Nats-Rollup": "all", "Nats-Sequence": "99999999", "Nats-Subject": "$KV.status.b", "Status": "404",
+		"Nats-TTL":    "1s",
 		"Nats-Stream": "KV_orders", "Nats-Trace-Dest": "report.b.job", "Nats-Schedule-Target": "$KV.status.b",
 		"Nats-Msg-Id": "1", "Nats-Expected-Last-Sequence": "1", "Nats-Batch-Id": "1", "Nats-Incr": "+1",
 	} {
 		// Refused or not, it changes nothing for others.
 		must(t, a.publish(&nats.Msg{Subject: "$KV.status.a", Header: nats.Header{name: {value}}, Data: []byte("odd")}))
 	}
-	must(t, a.store(ctx, &nats.Msg{Subject: "$KV.status.a", Header: nats.Header{"Status": {"503"}, "Nats-Sequence": {"99999999"}}}))
+	must(t, a.store(ctx, &nats.Msg{Subject: "$KV.status.a", Header: nats.Header{"Status": {"503"},
+		"Nats-Sequence": {"99999999"}}}))
 	must(t, c.Put(ctx, "status.b", []byte("later")))
 	got.until(t, "status.b=later")
 
@@ -252,7 +269,8 @@ func TestNames(t *testing.T) {
 		if c, err := Connect(context.Background(), s.Credentials(user), ConnOptions{}); err == nil {
 			c.Close()
 			t.Errorf("user %q is let in", user)
-		} else if !errors.Is(err, nats.ErrAuthorization) && !strings.Contains(err.Error(), fmt.Sprintf("user %q is refused", user)) {
+		} else if !errors.Is(err, nats.ErrAuthorization) && !strings.Contains(err.Error(),
+			fmt.Sprintf("user %q is refused", user)) {
 			t.Errorf("user %q: %v", user, err)
 		}
 	}

@@ -35,7 +35,8 @@ func TestKeys(t *testing.T) {
 			t.Errorf("Put %q is no error", key)
 		}
 	}
-	if err := c.Put(ctx, wire.RecordKey("a"), make([]byte, wire.MaxMessage+1)); err == nil || !strings.Contains(err.Error(), "limit of 8388608") {
+	if err := c.Put(ctx, wire.RecordKey("a"), make([]byte, wire.MaxMessage+1)); err == nil ||
+		!strings.Contains(err.Error(), "limit of 8388608") {
 		t.Errorf("Put of too much: %v", err)
 	}
 }
@@ -146,30 +147,42 @@ func TestObjects(t *testing.T) {
 			t.Errorf("Load of %d bytes: %d bytes, %v", size, len(got), err)
 		}
 	}
-	if n := inStream(t, c, "OBJ_boxes"); n != 1+6 {
-		t.Errorf("%d messages are stored, want the manifest and 6 chunks of the last", n)
+	if n := inStream(t, c, "OBJ_x-e1"); n != 1+6 {
+		t.Errorf("%d messages are stored, want the info and 6 chunks of the last", n)
 	}
-	must(t, c.Store(ctx, bucket, "layout2", []byte("2")))
+	must(t, c.Store(ctx, bucket, "layout.2", []byte("2")))
+	must(t, c.Remove(ctx, bucket, "layout"))
 	must(t, c.Remove(ctx, bucket, "layout"))
 	if _, err := c.Load(ctx, bucket, "layout"); !errors.Is(err, wire.ErrNotFound) {
 		t.Errorf("Load after Remove: %v", err)
 	}
-	if got, err := c.Load(ctx, bucket, "layout2"); string(got) != "2" {
+	if got, err := c.Load(ctx, bucket, "layout.2"); string(got) != "2" {
 		t.Errorf("Load of another: %q, %v", got, err)
+	}
+	if n := inStream(t, c, "OBJ_x-e1"); n != 2 {
+		t.Errorf("%d messages are stored after one of two was removed, want 2", n)
 	}
 	must(t, c.Remove(ctx, bucket, ""))
 	must(t, c.Remove(ctx, bucket, ""))
-	if n := inStream(t, c, "OBJ_boxes"); n != 0 {
-		t.Errorf("%d messages are stored after all was removed", n)
+	must(t, c.Remove(ctx, bucket, "layout"))
+	if _, err := c.Load(ctx, bucket, "layout.2"); !errors.Is(err, wire.ErrNotFound) {
+		t.Errorf("Load after all was removed: %v", err)
 	}
 	if _, err := c.Load(ctx, wire.Graphs, "layout"); err != nil {
 		t.Errorf("Load from another bucket: %v", err)
 	}
+	must(t, c.Store(ctx, bucket, "layout", []byte("again")))
+	if got, err := c.Load(ctx, bucket, "layout"); string(got) != "again" {
+		t.Errorf("Load from a bucket that is there again: %q, %v", got, err)
+	}
 	if err := c.Store(ctx, bucket, "x", make([]byte, maxObject+1)); err == nil {
 		t.Error("Store of too much is no error")
 	}
-	if err := c.Store(ctx, bucket, "x.y", nil); err == nil {
-		t.Error("Store of a name with a dot is no error")
+	if err := c.Store(ctx, bucket, "", nil); err == nil {
+		t.Error("Store without a name is no error")
+	}
+	if err := c.Store(ctx, "x.y", "x", nil); err == nil {
+		t.Error("Store in a bucket with a dot is no error")
 	}
 }
 
@@ -191,7 +204,8 @@ func TestAsk(t *testing.T) {
 			t.Errorf("Ask when nobody serves: %v", err)
 		}
 	}
-	stop, err := c.Serve(wire.ControlSubject, func(data []byte) []byte { return append([]byte("re: "), data...) })
+	stop, err := c.Serve(wire.ControlSubject,
+		func(data []byte, reply func([]byte)) { reply(append([]byte("re: "), data...)) })
 	must(t, err)
 	for _, asker := range []*Conn{c, client} {
 		got, err := asker.Ask(ctx, wire.ControlSubject, []byte("hello"))
@@ -213,7 +227,7 @@ func TestEvents(t *testing.T) {
 	must(t, err)
 	must(t, x.Publish(wire.ReportSubject("e.1", "job"), []byte("1")))
 	must(t, x.Publish(wire.ReportSubject("e.1", "job"), []byte("2")))
-	got.want(t, "report.e=2e1.job=1", "report.e=2e1.job=2")
+	got.want(t, "report.e_2e1.job=1", "report.e_2e1.job=2")
 	stop()
 }
 
@@ -280,7 +294,7 @@ func TestSlowWatcher(t *testing.T) {
 	})
 	must(t, err)
 	c.mu.Lock()
-	for e := range c.ears {
+	for e := range c.subscriptions {
 		must(t, e.sub.SetPendingLimits(5, -1))
 	}
 	c.mu.Unlock()

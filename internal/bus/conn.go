@@ -3,7 +3,12 @@ package bus
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
+	"regexp"
 	"sync"
 	"time"
 
@@ -17,7 +22,7 @@ import (
 type ConnOptions struct {
 	Name    string               // who connects, for the server's log; "": the user
 	OnState func(connected bool) // is told when the connection is lost and when it is back, in order; nil: nobody
-	Log     func(line string)    // gets what goes wrong and has nobody else to be told, from any goroutine; nil: nobody
+	Log     func(line string)    // gets errors that no call returns, from any goroutine; nil: nobody
 }
 
 // Conn is a connection of one user to a NATS server.
@@ -29,21 +34,21 @@ type Conn struct {
 	closed      chan struct{} // no callback of nats runs any more
 	retries     sync.WaitGroup
 
-	mu      sync.Mutex
-	closing bool
-	trouble string              // that was logged last
-	asked   uint64              // requests so far
-	waiting map[string]*waiting // for answers, by the last token of their subject
-	ears    map[*ear]bool
+	mu            sync.Mutex
+	closing       bool
+	lastError     string              // that was logged last
+	asked         uint64              // requests so far
+	waiting       map[string]*waiting // for answers, by the last token of their subject
+	subscriptions map[*subscription]bool
 }
 
 var _ wire.Bus = (*Conn)(nil)
 
-// connectTime is how long a server may take to answer a new connection, also where the machine is busy.
-const connectTime = 10 * time.Second
+// connectTimeout is how long a server may take to answer a new connection, also where the machine is busy.
+const connectTimeout = 10 * time.Second
 
-// Connect connects to a server. It fails at once when nobody listens or the credentials are wrong. Later on, a lost
-// connection is made again as long as it takes.
+// Connect connects to a server. It fails at once when nobody listens or the credentials are wrong. A connection that is
+// lost later is tried again until it succeeds or is closed.
 func Connect(ctx context.Context, to Credentials, o ConnOptions) (*Conn, error) {
 	return connect(ctx, to, o, nil)
 }
@@ -60,15 +65,16 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 	}
 	c := &Conn{
 		credentials: to, options: o, closed: make(chan struct{}),
-		inbox: nats.NewInbox() + ".", waiting: make(map[string]*waiting), ears: make(map[*ear]bool),
+		inbox: nats.NewInbox() + ".", waiting: make(map[string]*waiting), subscriptions: make(map[*subscription]bool),
 	}
 	pool, err := roots(to.CA)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", to.URL, err)
 	}
 	with := []nats.Option{
-		nats.Name(o.Name), nats.Timeout(connectTime), nats.UserInfo(to.User, to.Password),
-		nats.MaxReconnects(-1), nats.CustomReconnectDelay(pause), nats.IgnoreAuthErrorAbort(), nats.ReconnectBufSize(-1),
+		nats.Name(o.Name), nats.Timeout(connectTimeout), nats.UserInfo(to.User, to.Password),
+		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay), nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectBufSize(-1),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(c.lost), nats.ReconnectHandler(c.back),
 		nats.ErrorHandler(c.failed), nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
@@ -101,7 +107,7 @@ func (c *Conn) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	return prepare(ctx, js)
 }
@@ -121,14 +127,14 @@ func (c *Conn) Connected() bool { return c.nats.IsConnected() }
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	c.closing = true
-	ears := make([]*ear, 0, len(c.ears))
-	for e := range c.ears {
-		ears = append(ears, e)
+	subscriptions := make([]*subscription, 0, len(c.subscriptions))
+	for s := range c.subscriptions {
+		subscriptions = append(subscriptions, s)
 	}
 	c.mu.Unlock()
 	c.release(fmt.Errorf("%w to %s: it was closed", wire.ErrAway, c.server()), "")
-	for _, e := range ears {
-		e.stop()
+	for _, s := range subscriptions {
+		s.stop()
 	}
 	c.retries.Wait()
 	c.nats.Close()
@@ -156,25 +162,25 @@ func (c *Conn) back(*nats.Conn) {
 	c.options.OnState(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trouble = ""
-	for e := range c.ears {
-		c.heal(e)
+	c.lastError = ""
+	for s := range c.subscriptions {
+		c.resync(s)
 	}
 }
 
-// failed is called by nats for what goes wrong and belongs to no call. What repeats is logged once.
+// failed is called by nats for errors that belong to no call. An error that repeats is logged once.
 func (c *Conn) failed(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if refused := refusedSubject(err); refused != "" {
 		c.release(fmt.Errorf("user %q of %s may not publish to %s", c.credentials.User, c.server(), refused), refused)
 	}
 	c.mu.Lock()
-	for e := range c.ears {
-		if e.sub == sub {
-			c.heal(e) // it was too slow
+	for s := range c.subscriptions {
+		if s.sub == sub {
+			c.resync(s) // it was too slow
 		}
 	}
-	known := c.closing || c.trouble == err.Error()
-	c.trouble = err.Error()
+	known := c.closing || c.lastError == err.Error()
+	c.lastError = err.Error()
 	c.mu.Unlock()
 	if !known {
 		c.options.Log(fmt.Sprintf("connection to %s: %v", c.server(), err))
@@ -189,4 +195,76 @@ func (c *Conn) isClosing() bool {
 
 func (c *Conn) away() error {
 	return fmt.Errorf("%w to %s: it comes back by itself when the server does", wire.ErrAway, c.server())
+}
+
+// dialer dials and remembers why it could not: nats only says that there is no server.
+type dialer struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, connectTimeout)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+	return conn, err
+}
+
+func (d *dialer) failure() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// connectError says why no connection came about, and what to do.
+func connectError(to Credentials, err, dialed error) error {
+	var remedy string
+	_, untrusted := errors.AsType[x509.UnknownAuthorityError](err)
+	_, misnamed := errors.AsType[x509.HostnameError](err)
+	switch {
+	case dialed != nil:
+		err, remedy = dialed, "start a controller there (tensile controller --listen), or correct the URL"
+	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
+		err = fmt.Errorf("user %q is refused", to.User)
+		remedy = "use the credentials that the controller wrote into its state directory"
+	case untrusted:
+		remedy = "use the credentials that the controller wrote, which hold the certificate (ca) that signed the " +
+			"server's"
+	case misnamed:
+		remedy = "use a name or address that the controller listens on"
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		remedy = "the server has no TLS: start it with TLS, or use credentials without a ca"
+	case errors.Is(err, nats.ErrTimeout) || isTimeout(err):
+		err, remedy = fmt.Errorf("no answer within %v", connectTimeout),
+			"see whether that is a NATS server, and how busy its machine is"
+	default:
+		remedy = "see whether that is a NATS server"
+	}
+	where := to.URL
+	if where == "" {
+		where = "the server of this process"
+	}
+	return fmt.Errorf("connect to %s: %w: %s", where, err, remedy)
+}
+
+func isTimeout(err error) bool {
+	t, ok := errors.AsType[net.Error](err)
+	return ok && t.Timeout() || errors.Is(err, context.DeadlineExceeded)
+}
+
+// reconnectDelay is how long to wait before another try to connect: longer and longer, and for each connection another.
+func reconnectDelay(tries int) time.Duration {
+	limit := 100 * time.Millisecond << min(max(tries-1, 0), 4)
+	return limit/2 + rand.N(limit)
+}
+
+var publishRefused = regexp.MustCompile(`(?i)permissions violation for publish to "([^"]+)"`)
+
+// refusedSubject returns the subject that a server forbids to publish to, "" for other errors.
+func refusedSubject(err error) string {
+	if match := publishRefused.FindStringSubmatch(err.Error()); match != nil {
+		return match[1]
+	}
+	return ""
 }

@@ -30,13 +30,20 @@ func TestConnectErrors(t *testing.T) {
 		to   Credentials
 		want string
 	}{
-		{"nobody listens", with(right, func(c *Credentials) { c.URL = nobody }), "connection refused: start a controller there"},
-		{"wrong password", with(right, func(c *Credentials) { c.Password = "x" }), `user "client" is refused: use the credentials`},
+		{"nobody listens", with(right, func(c *Credentials) { c.URL = nobody }),
+			"connection refused: start a controller there"},
+		{"wrong password", with(right, func(c *Credentials) { c.Password = "x" }),
+			`user "client" is refused: use the credentials`},
 		{"no password", with(right, func(c *Credentials) { c.User, c.Password = "", "" }), `user "" is refused`},
-		{"another's password", with(right, func(c *Credentials) { c.User = Controller }), `user "controller" is refused`},
+		{"another's password", with(right, func(c *Credentials) { c.User = Controller }),
+			`user "controller" is refused`},
 		{"another server's", with(right, func(c *Credentials) { c.Password = rightSecure.Password }), `is refused`},
-		{"no ca", with(rightSecure, func(c *Credentials) { c.CA = "" }), "unknown authority: use the credentials that the controller wrote"},
-		{"no TLS asked for", with(rightSecure, func(c *Credentials) { c.CA, c.URL = "", "nats"+strings.TrimPrefix(c.URL, "tls") }), "unknown authority"},
+		{"no ca", with(rightSecure, func(c *Credentials) { c.CA = "" }),
+			"unknown authority: use the credentials that the controller wrote"},
+		{"no TLS asked for", with(rightSecure, func(c *Credentials) {
+			c.CA, c.URL = "", "nats"+strings.TrimPrefix(c.URL,
+				"tls")
+		}), "unknown authority"},
 		{"another ca", with(rightSecure, func(c *Credentials) { c.CA = anotherCA(t) }), "unknown authority"},
 		{"ca is no PEM", with(rightSecure, func(c *Credentials) { c.CA = "x" }), "is no certificate"},
 		{"no TLS there", with(right, func(c *Credentials) { c.CA = rightSecure.CA }), "the server has no TLS"},
@@ -49,7 +56,8 @@ func TestConnectErrors(t *testing.T) {
 			t.Errorf("%s: no error", test.name)
 			continue
 		}
-		if text := err.Error(); !strings.Contains(text, test.want) || !strings.Contains(text, test.to.URL) || strings.Contains(text, "\n") {
+		if text := err.Error(); !strings.Contains(text, test.want) || !strings.Contains(text, test.to.URL) ||
+			strings.Contains(text, "\n") {
 			t.Errorf("%s: %v; want one line with %q", test.name, err, test.want)
 		}
 		if p := test.to.Password; len(p) > 1 && strings.Contains(err.Error(), p) {
@@ -206,7 +214,7 @@ func rude(t *testing.T, s *Server, say string) string {
 func TestAskContext(t *testing.T) {
 	c := rule(t, start(t, Options{}))
 	served := make(chan bool, 1)
-	_, err := c.Serve(wire.ControlSubject, func([]byte) []byte { served <- true; return nil })
+	_, err := c.Serve(wire.ControlSubject, func([]byte, func([]byte)) { served <- true })
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -1,9 +1,77 @@
 package bus
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	"tensile/wire"
 )
+
+// Users of a server.
+const (
+	Controller = "controller" // everything
+	Client     = "client"     // a command line: asks the controller, stores graphs, reads records, logs and objects
+)
+
+// Executor is the user for an executor: it reads its orders and its bucket, and writes its status, reports and logs.
+func Executor(name string) string { return wire.Bucket(name) }
+
+// secret is what the passwords of a server come from.
+type secret []byte
+
+const secretBytes = 32
+
+// openSecret reads the secret of a directory, and makes one if there is none.
+func openSecret(dir string) (secret, error) {
+	name := filepath.Join(dir, "secret")
+	s, err := readPrivate(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		s = make([]byte, secretBytes)
+		rand.Read(s) // never fails
+		err = writePrivate(name, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(s) != secretBytes {
+		return nil, fmt.Errorf("%s has %d bytes, not %d: restore it, or remove it and give out new credentials", name,
+			len(s), secretBytes)
+	}
+	return s, nil
+}
+
+// password returns the password of a user.
+func (s secret) password(user string) string {
+	mac := hmac.New(sha256.New, s)
+	mac.Write([]byte(user))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// knows reports whether a password is the user's, in a time that does not depend on how much of it is right.
+func (s secret) knows(user, password string) bool {
+	return hmac.Equal([]byte(s.password(user)), []byte(password))
+}
+
+// Issue returns the credentials of a user of the server that keeps its state in a directory: for the address and
+// certificate of another user's.
+func Issue(dir string, other Credentials, user string) (Credentials, error) {
+	key, err := readPrivate(filepath.Join(dir, "secret"))
+	if err != nil {
+		return Credentials{}, fmt.Errorf("issue credentials: %w", err)
+	}
+	other.User, other.Password = user, secret(key).password(user)
+	return other, nil
+}
 
 // Credentials are what a user needs to connect. Who has them is the user.
 type Credentials struct {
@@ -39,4 +107,33 @@ func ReadCredentials(name string) (Credentials, error) {
 		return Credentials{}, fmt.Errorf("read credentials: %s has no url", name)
 	}
 	return c, nil
+}
+
+// readPrivate reads a file that nobody but its owner may read.
+func readPrivate(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("%s has mode %#o, and others can read or write it: if nobody has, chmod 600 it", name,
+			mode)
+	}
+	return os.ReadFile(name)
+}
+
+// writePrivate writes such a file whole or not at all. Its bytes are synced before it gets its name; the folder is not.
+func writePrivate(name string, data []byte) error {
+	f, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)),
+		renameio.WithStaticPermissions(0o600))
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Cleanup())
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return errors.Join(err, f.Cleanup())
+	}
+	return nil
 }

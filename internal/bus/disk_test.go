@@ -61,7 +61,8 @@ func TestDiskFull(t *testing.T) {
 		}
 	}
 	orders.until(t, "orders.a=2")
-	for again := x.Append(ctx, wire.LogSubject("a", "job"), []byte("x")); again != nil; again = x.Append(ctx, wire.LogSubject("a", "job"), []byte("x")) {
+	for again := x.Append(ctx, wire.LogSubject("a", "job"), []byte("x")); again != nil; again = x.Append(ctx,
+		wire.LogSubject("a", "job"), []byte("x")) {
 		if ctx.Err() != nil {
 			t.Fatalf("with space again: %v; trouble: %q", again, s.Trouble())
 		}

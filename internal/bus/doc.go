@@ -1,26 +1,67 @@
 // Package bus is [wire.Bus] on NATS, and the embedded server.
 //
 // A [Server] runs in the controller's process and keeps everything under one directory. A [Conn] is a connection of one
-// user: the controller, a command line, or one of the executors. It is lost and comes back without its owner doing
-// anything; what asks for an answer fails at once in between, with [wire.ErrAway], and is asked again by its owner.
+// user: the controller, a command line, or one of the executors. A lost connection is made again in the background;
+// until then, what asks for an answer fails at once with [wire.ErrAway], and its caller asks again.
 //
-//	key "status.e1"      stream KV_status, subject $KV.status.e1: the bucket "status" of NATS tools, key "e1"
-//	log "log.e1.job"     stream LOG, subject log.e1.job
-//	bucket "graphs"      stream OBJ_graphs, subjects obj.graphs.NAME and obj.graphs.NAME.DIGEST.CHUNK
-//	other buckets        stream OBJ_boxes, subjects box.BUCKET.NAME and box.BUCKET.NAME.DIGEST.CHUNK
-//	events, requests     plain NATS
+// # The protocol, for programs in other languages
 //
-// Watch and Follow take what is stored by direct gets, and what comes later from the subject now.SUBJECT, under which a
-// stream says again what it has stored, with its number. So a watcher costs the server a subscription, no consumer, and
-// one that has missed something (the connection was lost, it was too slow) sees it and asks for the rest.
+// Any NATS client can speak it. Users and passwords are in the credentials files that the controller writes
+// ({"url", "user", "password", "ca"}); the user controller may do everything.
+//
+// Names: an executor or a job is one token of a subject. Letters, digits and "-" of ASCII stand for themselves, any
+// other byte is "_" and two hexadecimal digits, so executor "lab.2" is "lab_2e2".
+//
+// Messages are JSON: {"version": 1, "kind": KIND, "body": {...}}. wire/testdata has one of each kind, go doc
+// tensile/wire has the fields.
+//
+//	subject or key            kind      what it is in NATS
+//	orders.EXECUTOR           orders    key-value store "orders", key EXECUTOR: subject $KV.orders.EXECUTOR
+//	status.EXECUTOR           status    key-value store "status", key EXECUTOR
+//	record.JOB                record    key-value store "record", key JOB
+//	report.EXECUTOR.JOB       report    a plain message, at most once
+//	control                   request   a plain request, whose reply is an answer
+//	log.EXECUTOR.JOB          text      stream LOG, a message per line, the newest 10,000 of each subject
+//	graph-DIGEST              a graph   object store "graphs": a graph in its JSON form
+//	graph-DIGEST              a graph   object store "x-EXECUTOR": the same, for the executor that trains it
+//	layout-JOB-EPOCH          layout    object store "x-EXECUTOR"
+//
+// Key-value stores and object stores have the layout of NATS's own, so `nats object get x-e1 layout-a-1`, ObjectStore
+// of nats.go and of nats.py read and write them. An object's info is the newest message of $O.BUCKET.M.NAME, NAME in
+// base64 (URL alphabet); its data are the messages of $O.BUCKET.C.NUID, in order, with the id that the info names; its
+// digest is "SHA-256=" and base64. The name of a bucket longer than 200 bytes is cut to 167, followed by "-" and 32
+// hexadecimal digits of its SHA-256. The bucket of an executor is made with its first object and removed when the
+// executor leaves for good.
+//
+// An executor may not create consumers, which is how most clients read streams (see below): it reads by direct gets,
+// $JS.API.DIRECT.GET.KV_orders.$KV.orders.EXECUTOR for its orders,
+// $JS.API.DIRECT.GET.OBJ_x-EXECUTOR.$O.x-EXECUTOR.M.NAME for an info, and $JS.API.DIRECT.GET.OBJ_x-EXECUTOR with
+// {"seq": N, "next_by_subj": "$O.x-EXECUTOR.C.NUID"} for the first chunk with a sequence number of N or more. It is
+// told of new orders by a plain message to now.$KV.orders.EXECUTOR.
+//
+// # Watching
+//
+// Watch and Follow read what is stored by direct gets. What comes later they hear from the subject now.SUBJECT, under
+// which a stream publishes again what it has stored, with its sequence number. So a watcher costs the server a
+// subscription and no consumer. A watcher that has missed something, because the connection was lost or because it was
+// too slow, notices that and reads again.
 //
 // # Who may do what
 //
-// The password of a user is the HMAC of its name under the secret in the server's directory. Each executor, and the
-// command lines together, live in a NATS account of their own, into which only their own subjects are imported. A list
-// of permissions would not do: an answer, such as the one for a message stored, goes to any subject that the request
-// names as its reply, with the authority of the server. Here it goes to a subject of the asking account, where nobody
-// else listens. The streams take no header by which one message could replace others (roll-up).
+// The password of a user is the HMAC of its name under the secret in the server's directory. Each executor has a NATS
+// account of its own, and so have the command lines together; only their own subjects are imported into it. A list of
+// permissions in one account would not do: the server sends an answer, such as the acknowledgement of a stored message,
+// to any subject that the request names as its reply, with the server's authority. Here that is a subject of the asking
+// account, where nobody else listens. A consumer has a delivery subject for the same use, so no account but the
+// controller's may create one.
 //
-// The server's data survive a kill of the process. After a loss of power the last two minutes may be missing.
+// The streams of keys and logs refuse the header by which one message replaces others (Nats-Rollup). Object stores need
+// it, and only the controller may write to those of executors. A command line may write to the store of graphs: it can
+// replace or damage any graph there, whose digest is checked by everyone who loads it.
+//
+// # What survives
+//
+// The server's data survive a kill of the process. After a loss of power the last two minutes may be missing. A store
+// of objects takes 4 GiB, a store of keys and the logs 1 GiB each. A command line that dies while it stores a graph
+// leaves chunks that nobody reads and nobody removes.
 package bus

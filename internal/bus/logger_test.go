@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// What nats-server says after a kill about its own index, and about a full disk, is nothing to whoever runs a controller.
-// What is lost is.
+// What nats-server says after a kill about its own index, and about a full disk, is nothing to whoever runs a
+// controller. What is lost is.
 func TestLogger(t *testing.T) {
 	var got []string
 	l := logger{func(kind, line string) { got = append(got, kind+" | "+line) }}
@@ -25,7 +25,8 @@ func TestLogger(t *testing.T) {
 	violation := `127.0.0.1:%d - cid:%d - "v1.55.0:go:x-lab" - Publish Violation - User "x-lab", Subject "made.up.%d"`
 	l.Errorf(violation, 4711, 5, 1)
 	l.Errorf(violation, 4712, 6, 2)
-	if len(got) != 3 || got[0] != "nats: Filestore [KV_status] loadBlock error: checksum | nats: warning: Filestore [KV_status] loadBlock error: checksum" {
+	if len(got) != 3 || got[0] != "nats: Filestore [KV_status] loadBlock error: checksum | nats: warning: Filestore "+
+		"[KV_status] loadBlock error: checksum" {
 		t.Fatalf("it logs %q", got)
 	}
 	one, _, _ := strings.Cut(got[1], " | ")
@@ -45,7 +46,8 @@ func TestLogIsLimited(t *testing.T) {
 	}})
 	rule(t, s)
 	to := s.Credentials(Executor("lab"))
-	c, err := nats.Connect(to.URL, nats.UserInfo(to.User, to.Password), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	c, err := nats.Connect(to.URL, nats.UserInfo(to.User, to.Password),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	must(t, err)
 	defer c.Close()
 	for i := range 2000 {

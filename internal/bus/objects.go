@@ -3,36 +3,66 @@ package bus
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"regexp"
+	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"tensile/wire"
 )
 
 const (
-	chunkBytes = 1 << 20
+	chunkBytes = 1 << 20        // of an object that is stored here; other clients may use another size
 	maxObject  = wire.MaxLayout // bytes, which Load has to hold
 )
 
-// manifest is what stands at the place of an object. Its bytes stand in chunks below that, under their digest, so that
-// there is always one whole object to be read, the old one or the new.
-type manifest struct {
-	Bytes  int    `json:"bytes"`
-	Digest string `json:"sha256"`
+// bucket is a NATS object store. Its stream holds, per object, one message with the object's [jetstream.ObjectInfo] and
+// the chunks of its data, under a subject that is made for each Store. A Store writes the chunks first, then the info,
+// and then removes the chunks of the object before: so there is always one whole object to be read, the old or the new.
+type bucket struct{ name string }
+
+// newBucket returns the object store for a bucket of package wire. The name of a stream is a folder's, so a long one is
+// cut and gets a digest of the whole.
+func newBucket(name string) (bucket, error) {
+	if !bucketName.MatchString(name) {
+		return bucket{}, fmt.Errorf("there is no bucket %q: buckets are named by package wire", name)
+	}
+	const limit = 200
+	if len(name) > limit {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:limit-33] + "-" + hex.EncodeToString(sum[:16])
+	}
+	return bucket{name}, nil
 }
 
-// chunks is the number of chunks.
-func (m manifest) chunks() int { return (m.Bytes + chunkBytes - 1) / chunkBytes }
+// bucketName are the names that NATS takes.
+var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// chunk is the place of a chunk of the object at p.
-func (m manifest) chunk(p place, i int) place {
-	p.subject += "." + m.Digest + "." + strconv.Itoa(i)
-	return p
+func (b bucket) stream() string { return "OBJ_" + b.name }
+
+// info is the place of an object's info.
+func (b bucket) info(object string) place {
+	return place{b.stream(), "$O." + b.name + ".M." + base64.URLEncoding.EncodeToString([]byte(object)), true}
+}
+
+// chunks is the place of an object's chunks.
+func (b bucket) chunks(id string) place {
+	return place{b.stream(), "$O." + b.name + ".C." + id, false}
+}
+
+// config is that of the bucket's stream, as NATS clients make it. One that is full refuses more.
+func (b bucket) config() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: b.stream(), Subjects: []string{"$O." + b.name + ".C.>", "$O." + b.name + ".M.>"}, MaxBytes: 4 * gib,
+		Discard: jetstream.DiscardNew, AllowRollup: true, AllowDirect: true,
+	}
 }
 
 // Store keeps an object, instead of the one of that name that there may be.
@@ -43,35 +73,69 @@ func (c *Conn) Store(ctx context.Context, bucket, name string, data []byte) erro
 	return nil
 }
 
-func (c *Conn) storeObject(ctx context.Context, bucket, name string, data []byte) error {
-	p, err := objectPlace(bucket, name)
+func (c *Conn) storeObject(ctx context.Context, in, name string, data []byte) error {
+	b, err := newBucket(in)
 	if err != nil {
 		return err
+	}
+	if name == "" {
+		return errors.New("an object has to have a name")
 	}
 	if len(data) > maxObject {
 		return fmt.Errorf("%d bytes are over the limit of %d for an object", len(data), maxObject)
 	}
-	sum := sha256.Sum256(data)
-	m := manifest{Bytes: len(data), Digest: hex.EncodeToString(sum[:])}
-	for i := range m.chunks() {
-		part := data[i*chunkBytes : min((i+1)*chunkBytes, len(data))]
-		if err := c.store(ctx, &nats.Msg{Subject: m.chunk(p, i).subject, Data: part}); err != nil {
+	old, _ := c.objectInfo(ctx, b, name) // one that cannot be read leaves no chunks to remove
+	info := jetstream.ObjectInfo{Bucket: b.name, NUID: nuid.Next(), Size: uint64(len(data))}
+	info.Name, info.Opts = name, &jetstream.ObjectMetaOptions{ChunkSize: chunkBytes}
+	info.Chunks = uint32((len(data) + chunkBytes - 1) / chunkBytes)
+	sum := sha256.New()
+	sum.Write(data)
+	info.Digest = jetstream.GetObjectDigestValue(sum)
+	if err := c.storeParts(ctx, b, info, data); err != nil {
+		_ = c.clear(ctx, b.chunks(info.NUID)) // what cannot be removed takes room, and no one reads it
+		return err
+	}
+	if old.NUID == "" {
+		return nil
+	}
+	return c.clear(ctx, b.chunks(old.NUID))
+}
+
+// storeParts stores the chunks of an object, then its info.
+func (c *Conn) storeParts(ctx context.Context, b bucket, info jetstream.ObjectInfo, data []byte) error {
+	for rest := data; len(rest) > 0; {
+		part := rest[:min(chunkBytes, len(rest))]
+		rest = rest[len(part):]
+		if err := c.storeIn(ctx, b, &nats.Msg{Subject: b.chunks(info.NUID).subject, Data: part}); err != nil {
 			return err
 		}
 	}
-	text, err := json.Marshal(m)
+	text, err := json.Marshal(info)
 	if err != nil {
-		panic(fmt.Sprintf("bus: manifest cannot be written as JSON: %v", err))
+		panic(fmt.Sprintf("bus: the info of an object cannot be written as JSON: %v", err))
 	}
-	old, _ := c.manifest(ctx, p) // one that cannot be read leaves nothing to purge
-	if err := c.store(ctx, &nats.Msg{Subject: p.subject, Data: text}); err != nil {
+	return c.storeIn(ctx, b, &nats.Msg{Subject: b.info(info.Name).subject, Header: replaces(), Data: text})
+}
+
+// replaces are the headers of a message that replaces those of its subject.
+func replaces() nats.Header {
+	return nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}}
+}
+
+// storeIn stores a message in a bucket; a controller makes the bucket first if there is none.
+func (c *Conn) storeIn(ctx context.Context, b bucket, m *nats.Msg) error {
+	err := c.store(ctx, m)
+	if c.credentials.User != Controller || !errors.Is(err, errNoStream) {
 		return err
 	}
-	if old.Digest == "" || old.Digest == m.Digest || c.credentials.User != Controller {
-		return nil // there is nothing to purge, or no right to
+	js, err := jetstream.New(c.nats)
+	if err != nil {
+		return err
 	}
-	p.subject += "." + old.Digest + ".>"
-	return c.purge(ctx, p)
+	if _, err := js.CreateOrUpdateStream(ctx, b.config()); err != nil {
+		return fmt.Errorf("make stream %s: %w", b.stream(), err)
+	}
+	return c.store(ctx, m)
 }
 
 // Load returns an object, or an error that is [wire.ErrNotFound].
@@ -83,55 +147,70 @@ func (c *Conn) Load(ctx context.Context, bucket, name string) ([]byte, error) {
 	return data, nil
 }
 
-func (c *Conn) loadObject(ctx context.Context, bucket, name string) ([]byte, error) {
-	p, err := objectPlace(bucket, name)
+func (c *Conn) loadObject(ctx context.Context, in, name string) ([]byte, error) {
+	b, err := newBucket(in)
 	if err != nil {
 		return nil, err
 	}
-	var before manifest
+	before := ""
 	for {
-		m, err := c.manifest(ctx, p)
+		info, err := c.objectInfo(ctx, b, name)
 		if err != nil {
 			return nil, err
 		}
-		data, err := c.chunks(ctx, p, m)
+		data, err := c.loadParts(ctx, b, info)
 		if !notFound(err) {
 			return data, err
 		}
-		if m == before {
-			return nil, fmt.Errorf("a part is missing: store it again")
+		if info.NUID == before {
+			return nil, errors.New("a part is missing: store it again")
 		}
-		before = m // it was replaced in between, perhaps: have the new one
+		before = info.NUID // it was replaced in between, perhaps: have the new one
 	}
 }
 
-// manifest returns the manifest at a place. It is not to be trusted: a client can write those of graphs.
-func (c *Conn) manifest(ctx context.Context, p place) (manifest, error) {
-	var m manifest
-	text, err := c.newest(ctx, p)
+// objectInfo returns what is kept of an object beside its data, or ErrNotFound. A client may have written it, and
+// another program, so nothing in it is trusted.
+func (c *Conn) objectInfo(ctx context.Context, b bucket, name string) (info jetstream.ObjectInfo, err error) {
+	m, err := c.newest(ctx, b.info(name))
+	if errors.Is(err, errNoStream) && b.name != wire.Graphs {
+		err = wire.ErrNotFound // a bucket is made with its first object
+	}
 	if err != nil {
-		return m, err
+		return info, err
 	}
-	if err := json.Unmarshal(text.data, &m); err != nil {
-		return m, fmt.Errorf("its manifest is damaged (%w): store it again", err)
+	if err := json.Unmarshal(m.data, &info); err != nil {
+		return jetstream.ObjectInfo{}, fmt.Errorf("its info is damaged (%w): store it again", err)
 	}
-	if _, err := hex.DecodeString(m.Digest); err != nil || len(m.Digest) != 2*sha256.Size || m.Bytes < 0 || m.Bytes > maxObject {
-		return m, errors.New("its manifest is damaged: store it again")
+	switch {
+	case info.Deleted:
+		return jetstream.ObjectInfo{}, wire.ErrNotFound
+	case info.Opts != nil && info.Opts.Link != nil:
+		return jetstream.ObjectInfo{}, errors.New("it is a link to another object: store the object itself")
+	case info.Size > maxObject:
+		return jetstream.ObjectInfo{}, fmt.Errorf("%d bytes are over the limit of %d for an object", info.Size,
+			maxObject)
+	case info.NUID == "" || strings.ContainsAny(info.NUID, ".*> \t\r\n") || uint64(info.Chunks) > info.Size:
+		return jetstream.ObjectInfo{}, errors.New("its info is damaged: store it again")
 	}
-	return m, nil
+	return info, nil
 }
 
-// chunks returns the bytes of an object.
-func (c *Conn) chunks(ctx context.Context, p place, m manifest) ([]byte, error) {
-	data := []byte{}
-	for i := range m.chunks() {
-		part, err := c.newest(ctx, m.chunk(p, i))
+// loadParts returns the data of an object, or ErrNotFound if a chunk is missing.
+func (c *Conn) loadParts(ctx context.Context, b bucket, info jetstream.ObjectInfo) ([]byte, error) {
+	data, next := make([]byte, 0, info.Size), uint64(1)
+	for range info.Chunks {
+		m, err := c.next(ctx, b.chunks(info.NUID), next)
 		if err != nil {
 			return nil, err
 		}
-		data = append(data, part.data...)
+		next = m.sequence + 1
+		if data = append(data, m.data...); uint64(len(data)) > info.Size {
+			break
+		}
 	}
-	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != m.Digest {
+	want, err := jetstream.DecodeObjectDigest(info.Digest)
+	if sum := sha256.Sum256(data); err != nil || string(want) != string(sum[:]) || uint64(len(data)) != info.Size {
 		return nil, errors.New("it is damaged: store it again")
 	}
 	return data, nil
@@ -139,27 +218,48 @@ func (c *Conn) chunks(ctx context.Context, p place, m manifest) ([]byte, error) 
 
 // Remove removes an object, or with name "" all of the bucket; one that is not there is no error.
 func (c *Conn) Remove(ctx context.Context, bucket, name string) error {
-	p, err := objectPlace(bucket, name)
-	if err == nil && name != "" {
-		err = c.purge(ctx, p)
-	}
-	if err == nil {
-		p.subject += ".>"
-		err = c.purge(ctx, p)
-	}
-	if err != nil {
+	if err := c.removeObject(ctx, bucket, name); err != nil {
 		return fmt.Errorf("remove %s of %s: %w", name, bucket, err)
 	}
 	return nil
 }
 
-// purge removes all that is at a place.
-func (c *Conn) purge(ctx context.Context, p place) error {
-	m, err := c.request(ctx, &nats.Msg{
-		Subject: "$JS.API.STREAM.PURGE." + p.stream, Data: fmt.Appendf(nil, `{"filter":%q}`, p.subject),
-	}, patience)
+func (c *Conn) removeObject(ctx context.Context, in, name string) error {
+	b, err := newBucket(in)
 	if err != nil {
 		return err
 	}
-	return c.acknowledged(m)
+	if name == "" {
+		return c.manage(ctx, "DELETE", b.stream(), nil)
+	}
+	info, _ := c.objectInfo(ctx, b, name) // one that cannot be read is removed all the same
+	if err := c.purge(ctx, b.info(name)); err != nil || info.NUID == "" {
+		return err
+	}
+	return c.purge(ctx, b.chunks(info.NUID))
+}
+
+// clear removes the chunks at a place. A user that may not remove them leaves an empty message.
+func (c *Conn) clear(ctx context.Context, p place) error {
+	if c.credentials.User == Controller {
+		return c.purge(ctx, p)
+	}
+	return c.store(ctx, &nats.Msg{Subject: p.subject, Header: replaces()})
+}
+
+// purge removes all that is at a place.
+func (c *Conn) purge(ctx context.Context, p place) error {
+	return c.manage(ctx, "PURGE", p.stream, fmt.Appendf(nil, `{"filter":%q}`, p.subject))
+}
+
+// manage has the server do something with a stream, for a controller alone; one that is not there is no error.
+func (c *Conn) manage(ctx context.Context, what, stream string, request []byte) error {
+	m, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM." + what + "." + stream, Data: request}, answerTimeout)
+	if err != nil {
+		return err
+	}
+	if err = c.acknowledged(m); errors.Is(err, errNoStream) {
+		return nil
+	}
+	return err
 }

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	patience    = 5 * time.Second // how long to wait for any answer of the server
-	askPatience = time.Minute     // and of who serves requests: a controller that plans answers nobody meanwhile
+	answerTimeout = 5 * time.Second // of a request to the server
+	askTimeout    = time.Minute     // of a request to the controller
 )
 
 // waiting is a request that waits for its answer.
@@ -30,10 +30,10 @@ type answer struct {
 }
 
 // request sends a request and returns its answer. It does not use nats.Conn.Request, which goes on waiting when the
-// connection is lost or the subject forbidden, and takes an answer that has a header "Status: 503" for none: whoever
-// stored the message that is the answer may have given it that.
-func (c *Conn) request(ctx context.Context, m *nats.Msg, patience time.Duration) (*nats.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// connection is lost or the subject forbidden, and takes an answer with a header "Status: 503" for no answer: a stored
+// message may have got that header from its sender.
+func (c *Conn) request(ctx context.Context, m *nats.Msg, timeout time.Duration) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	w := &waiting{subject: m.Subject, got: make(chan answer, 1)}
 	c.mu.Lock()
@@ -52,7 +52,7 @@ func (c *Conn) request(ctx context.Context, m *nats.Msg, patience time.Duration)
 	}
 	select {
 	case a := <-w.got:
-		if a.err == nil && len(a.msg.Data) == 0 && a.msg.Header.Get("Status") == "503" && sequence(a.msg) == 0 {
+		if a.err == nil && len(a.msg.Data) == 0 && a.msg.Header.Get("Status") == "503" && sequenceOf(a.msg) == 0 {
 			return nil, wire.ErrNobody
 		}
 		return a.msg, a.err
@@ -102,4 +102,50 @@ func (c *Conn) release(err error, subject string) {
 			w.answer(answer{err: err})
 		}
 	}
+}
+
+// Publish sends an event to those who are subscribed now, at most once.
+func (c *Conn) Publish(subject string, data []byte) error {
+	if err := c.publish(&nats.Msg{Subject: subject, Data: data}); err != nil {
+		return fmt.Errorf("publish to %s: %w", subject, err)
+	}
+	return nil
+}
+
+// Subscribe reports the events of a subject, in which "*" stands for any token. Of events that come faster than each
+// takes them, those that do not fit 64 MiB are lost.
+func (c *Conn) Subscribe(subject string, each func(subject string, data []byte)) (func(), error) {
+	return c.subscribe(subject, func(m *nats.Msg) { each(m.Subject, m.Data) })
+}
+
+// Ask sends a request and returns its one answer, or an error that is [wire.ErrNobody] when nobody serves.
+func (c *Conn) Ask(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	m, err := c.request(ctx, &nats.Msg{Subject: subject, Data: data}, askTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s at %s: %w", subject, c.server(), err)
+	}
+	return m.Data, nil
+}
+
+// Serve reports requests. Each is answered by calling reply, once, from any goroutine, then or later.
+func (c *Conn) Serve(subject string, each func(data []byte, reply func(answer []byte))) (func(), error) {
+	return c.subscribe(subject, func(m *nats.Msg) {
+		each(m.Data, func(answer []byte) {
+			if m.Reply == "" {
+				return
+			}
+			if err := c.publish(&nats.Msg{Subject: m.Reply, Data: answer}); err != nil {
+				c.options.Log(fmt.Sprintf("answer a request to %s: %v", subject, err))
+			}
+		})
+	})
+}
+
+func (c *Conn) subscribe(subject string, each func(m *nats.Msg)) (func(), error) {
+	s, err := c.listen(subject, nil, each)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Unlock()
+	return s.stop, nil
 }

@@ -74,7 +74,7 @@ func TestRestart(t *testing.T) {
 	_, err = outside.Follow(ctx, "log.a.job", func(line []byte) { log.each("log", line) })
 	must(t, err)
 	log.want(t, "log=1")
-	_, err = outside.Serve(wire.ControlSubject, func([]byte) []byte { return []byte("ok") })
+	_, err = outside.Serve(wire.ControlSubject, func(_ []byte, reply func([]byte)) { reply([]byte("ok")) })
 	must(t, err)
 
 	must(t, c.Close())
@@ -84,7 +84,8 @@ func TestRestart(t *testing.T) {
 		t.Error("connected to a server that has ended")
 	}
 	for what, err := range map[string]error{
-		"Put": x.Put(ctx, "status.a", nil), "Publish": x.Publish("report.a.job", nil), "Append": x.Append(ctx, "log.a.job", nil),
+		"Put": x.Put(ctx, "status.a", nil), "Publish": x.Publish("report.a.job", nil),
+		"Append": x.Append(ctx, "log.a.job", nil),
 	} {
 		if !errors.Is(err, wire.ErrAway) {
 			t.Errorf("%s without a server: %v", what, err)
@@ -105,7 +106,7 @@ func TestRestart(t *testing.T) {
 	orders.until(t, "orders.a=3")
 	must(t, x.Append(ctx, "log.a.job", []byte("3")))
 	log.want(t, "log=3")
-	must(t, outside.nats.FlushTimeout(patience)) // it is back when a flush succeeds, or fails the test
+	must(t, outside.nats.FlushTimeout(answerTimeout)) // it is back when a flush succeeds, or fails the test
 	must(t, x.Publish("report.a.job", []byte("1")))
 	reports.want(t, "report.a.job=1")
 	client := join(t, r.Server, Client)
@@ -127,7 +128,7 @@ func TestLostRequest(t *testing.T) {
 	r := newRestarted(t)
 	c := joinWith(t, r.Credentials(Controller), ConnOptions{Log: lines(t)})
 	served := make(chan bool)
-	_, err := c.Serve(wire.ControlSubject, func([]byte) []byte { close(served); return nil })
+	_, err := c.Serve(wire.ControlSubject, func([]byte, func([]byte)) { close(served) })
 	must(t, err)
 	failed := make(chan error)
 	client := joinWith(t, r.Credentials(Client), ConnOptions{Log: lines(t)})
@@ -164,7 +165,8 @@ func TestKill(t *testing.T) {
 				t.Errorf("round %d: the value is %q, %v; %d was acknowledged", round, got, err, put)
 			}
 		}
-		if _, err := Start(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "in use by another controller") {
+		if _, err := Start(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(),
+			"in use by another controller") {
 			t.Errorf("a second server on the directory: %v", err)
 		}
 		for ; ; put++ {
@@ -211,7 +213,8 @@ func TestMain(m *testing.M) {
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	s, err := Start(Options{Dir: dir, Listen: os.Getenv(serverListen), Log: func(line string) { fmt.Fprintln(os.Stderr, line) }})
+	s, err := Start(Options{Dir: dir, Listen: os.Getenv(serverListen),
+		Log: func(line string) { fmt.Fprintln(os.Stderr, line) }})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -24,32 +24,33 @@ import (
 
 // Options are the settings of a server.
 type Options struct {
-	Dir    string            // for all that it keeps; made if it is not there
-	Listen string            // address such as 127.0.0.1:4222, port 0 for any free one; "": connections of this process alone
+	Dir string // for all that it keeps; made if it is not there
+	// address such as 127.0.0.1:4222, port 0 for any free one; "": connections of this process alone
+	Listen string
 	TLS    bool              // connections over TCP are encrypted
 	Log    func(line string) // gets the warnings and errors, from any goroutine; nil: nobody
 }
 
 // Server is a NATS server in this process.
 type Server struct {
-	options Options
-	secret  secret
-	gate    *gate
-	url     string
-	ca      []byte
-	lock    *os.File
+	options       Options
+	secret        secret
+	authenticator *authenticator
+	url           string
+	ca            []byte
+	lock          *os.File
 
-	nats    atomic.Pointer[server.Server] // nil while it is being started again
-	trouble atomic.Pointer[string]        // nil: none
-	end     chan struct{}                 // closed by Close
-	watched chan struct{}                 // closed when nobody looks after the server any more; nil: nobody ever did
+	nats       atomic.Pointer[server.Server] // nil while it is being started again
+	trouble    atomic.Pointer[string]        // nil: none
+	end        chan struct{}                 // closed by Close
+	supervised chan struct{}                 // closed when supervise has returned; nil: it was not started
 
 	linesLock sync.Mutex
 	lines     limit.Lines
 }
 
-// said logs a line of a kind, at a limited rate.
-func (s *Server) said(kind, line string) {
+// logLimited logs a line of a kind, at a limited rate.
+func (s *Server) logLimited(kind, line string) {
 	s.linesLock.Lock()
 	text, ok := s.lines.Add(time.Now(), kind, line)
 	s.linesLock.Unlock()
@@ -58,10 +59,11 @@ func (s *Server) said(kind, line string) {
 	}
 }
 
-// startTime is how long a server may take to be ready.
-const startTime = 10 * time.Second
+// startTimeout is how long a server may take to be ready.
+const startTimeout = 10 * time.Second
 
-// Start starts a server that is ready for connections when Start returns. What was kept in the directory is there again.
+// Start starts a server that is ready for connections when Start returns. What was kept in the directory is there
+// again.
 func Start(o Options) (_ *Server, err error) {
 	if o.Log == nil {
 		o.Log = func(string) {}
@@ -79,15 +81,15 @@ func Start(o Options) (_ *Server, err error) {
 		return nil, fmt.Errorf("start bus: %w", err)
 	}
 	if s.secret, err = openSecret(o.Dir); err == nil {
-		s.gate = &gate{secret: s.secret, log: s.said}
+		s.authenticator = &authenticator{secret: s.secret, log: s.logLimited}
 		err = s.serve()
 	}
 	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("start bus: %w", err)
 	}
-	s.watched = make(chan struct{})
-	go s.watch()
+	s.supervised = make(chan struct{})
+	go s.supervise()
 	return s, nil
 }
 
@@ -102,13 +104,14 @@ func (s *Server) serve() error {
 		return err
 	}
 	s.nats.Store(n)
-	n.SetLoggerV2(logger{s.said}, false, false, false)
-	if err := s.gate.open(n); err != nil {
+	n.SetLoggerV2(logger{s.logLimited}, false, false, false)
+	if err := s.authenticator.open(n); err != nil {
 		return err
 	}
 	n.Start()
-	if !n.ReadyForConnections(startTime) {
-		return fmt.Errorf("the server on %q is not ready after %v: see its log for the reason", s.options.Listen, startTime)
+	if !n.ReadyForConnections(startTimeout) {
+		return fmt.Errorf("the server on %q is not ready after %v: see its log for the reason", s.options.Listen,
+			startTimeout)
 	}
 	if !options.DontListen && s.url == "" {
 		scheme := "nats"
@@ -122,9 +125,12 @@ func (s *Server) serve() error {
 		}
 		s.url = scheme + "://" + net.JoinHostPort(host, port)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	c, err := s.Connect(ctx, ConnOptions{Log: s.options.Log}) // which makes the streams
+	if errors.Is(err, errOldState) {
+		return fmt.Errorf("state folder %s: %w", s.options.Dir, errOldState)
+	}
 	if err != nil {
 		return err
 	}
@@ -136,10 +142,10 @@ func (s *Server) natsOptions() (*server.Options, error) {
 	o := s.options
 	to := &server.Options{
 		ServerName: "tensile", DontListen: o.Listen == "", NoSigs: true,
-		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"), JetStreamMaxStore: storage(), JetStreamMaxMemory: gib,
+		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"), JetStreamMaxStore: maxStore, JetStreamMaxMemory: gib,
 		MaxPayload: wire.MaxMessage, MaxPending: 8 * wire.MaxMessage, PingInterval: 20 * time.Second,
 		AuthTimeout: 10, TLSTimeout: 10, // seconds; by default 2, which a machine full of executors may take
-		CustomClientAuthentication: s.gate,
+		CustomClientAuthentication: s.authenticator,
 	}
 	if o.Listen == "" {
 		return to, nil
@@ -163,10 +169,14 @@ func (s *Server) natsOptions() (*server.Options, error) {
 		if s.ca == nil {
 			s.ca = a.pem
 		}
-		to.TLS, to.TLSConfig = true, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
+		to.TLS, to.TLSConfig = true, &tls.Config{Certificates: []tls.Certificate{certificate},
+			MinVersion: tls.VersionTLS13}
 	}
 	return to, nil
 }
+
+// maxStore is what all streams may reserve together: no limit, as each has its own and there is one per executor.
+const maxStore = 1 << 60
 
 // addressOf returns host and port of an address that can be had, or is "".
 func addressOf(listen string) (host string, port int, err error) {
@@ -191,7 +201,8 @@ func listenable(address string) error {
 	case err == nil:
 		return l.Close()
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("listen on %s: this machine has no address %s: give one that it has, or 0.0.0.0 for all of them", address, host)
+		return fmt.Errorf("listen on %s: this machine has no address %s: give one that it has, or 0.0.0.0 for all "+
+			"of them", address, host)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("listen on %s: only root may: give a port from 1024 on", address)
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -215,10 +226,10 @@ func (s *Server) Connect(ctx context.Context, o ConnOptions) (*Conn, error) {
 
 // Close ends the server and waits for it. What was stored is on disk then. A second Close does nothing.
 func (s *Server) Close() {
-	if s.watched != nil {
+	if s.supervised != nil {
 		close(s.end)
-		<-s.watched
-		s.watched = nil
+		<-s.supervised
+		s.supervised = nil
 	}
 	if n := s.nats.Swap(nil); n != nil {
 		n.Shutdown()
@@ -240,4 +251,18 @@ func roots(ca string) (*x509.CertPool, error) {
 		return nil, errors.New("ca of the credentials is no certificate in PEM form")
 	}
 	return pool, nil
+}
+
+// lock keeps two servers from using one directory. The kernel takes it back when the process ends, however it does.
+func lock(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("state directory %s is in use by another controller (%w): stop it, or give this one "+
+			"another directory", dir, err)
+	}
+	return f, nil
 }

@@ -1,33 +1,23 @@
 package golden
 
 import (
-	"fmt"
-	"strings"
+	"path/filepath"
 	"testing"
 )
 
-// counter answers how many words it was told.
-type counter struct{ words int }
-
-func (c *counter) Command(words []string) { c.words += len(words) }
-
-func (c *counter) Answer() string {
-	defer func() { c.words = 0 }()
-	return fmt.Sprintln(c.words, "words")
-}
-
-// Answers are replaced up to the next empty line; prose is nobody's command, and nothing else changes.
-func TestPlay(t *testing.T) {
-	script := "# some prose here\none two\nthree\n----\nWHAT\nIT WAS\n\n\nfour\n----\n\n# the end\n"
-	want := "# some prose here\none two\nthree\n----\n3 words\n\n\nfour\n----\n1 words\n\n# the end\n"
-	got := play(script, &counter{})
-	if got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+// A golden that does not exist is an error, one that differs is a difference, and a rewritten one is equal.
+func TestCompare(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "golden")
+	if _, err := compare(file, "a\n", false); err == nil {
+		t.Error("a golden that does not exist is no error")
 	}
-	if again := play(got, &counter{}); again != got {
-		t.Errorf("played again:\n%s\nwant:\n%s", again, got)
+	if _, err := compare(file, "a\n", true); err != nil {
+		t.Fatal(err)
 	}
-	if strings.Contains(got, "WHAT") {
-		t.Error("an old answer is left")
+	if diff, err := compare(file, "a\n", false); err != nil || diff != "" {
+		t.Errorf("a rewritten golden differs: %v %s", err, diff)
+	}
+	if diff, err := compare(file, "b\n", false); err != nil || diff == "" {
+		t.Errorf("other text is no difference: %v", err)
 	}
 }

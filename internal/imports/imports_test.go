@@ -20,7 +20,8 @@ func TestModule(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if name := entry.Name(); entry.IsDir() && path != root && (name[0] == '.' || name[0] == '_' || name == "testdata") {
+		if name := entry.Name(); entry.IsDir() && path != root && (name[0] == '.' || name[0] == '_' ||
+			name == "testdata") {
 			return filepath.SkipDir
 		}
 		if entry.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -63,9 +64,11 @@ func TestCheck(t *testing.T) {
 		want      string
 	}{
 		{"plan", `import "tensile/graph"`, ""},
-		{"cmd/tensile", `import ("tensile/bench"; "tensile/device/sim"; "os"; "github.com/spf13/cobra"); var _ = os.Args`, ""},
+		{"cmd/tensile",
+			`import ("tensile/bench"; "tensile/device/sim"; "os"; "github.com/spf13/cobra"); var _ = os.Args`, ""},
 		{"graph", `import "tensile/internal/invariants"`, ""},
-		{"device/cpu", `import ("tensile/device"; "tensile/device/cpu/kernel"; "time"); func f() { go f(); time.Now() }`, ""},
+		{"device/cpu",
+			`import ("tensile/device"; "tensile/device/cpu/kernel"; "time"); func f() { go f(); time.Now() }`, ""},
 		{"models", `import "tensile/autodiff"`, ""},
 
 		{"graph", `import "tensile/plan"`, "graph imports plan from a row below"},
@@ -82,12 +85,17 @@ func TestCheck(t *testing.T) {
 		{"internal/randplan", `import "tensile/internal/randgraph"`, ""},
 		{"internal/golden", `import ("flag"; "github.com/google/go-cmp/cmp")`, ""},
 
-		{"graph", `import "gonum.org/v1/gonum/blas"`, "graph imports gonum.org/v1/gonum/blas, which enters through device/cpu/gemm and predictor"},
-		{"bench", `import "github.com/spf13/cobra/doc"`, "bench imports github.com/spf13/cobra/doc, which enters through cmd/tensile"},
-		{"bench", `import "github.com/spf13/cobralike"`, "bench imports github.com/spf13/cobralike, which is not in the table of foreign libraries"},
-		{"bench", `import "example.org/x"`, "bench imports example.org/x, which is not in the table of foreign libraries"},
+		{"graph", `import "gonum.org/v1/gonum/blas"`, "graph imports gonum.org/v1/gonum/blas, which enters through " +
+			"device/cpu/gemm and predictor"},
+		{"bench", `import "github.com/spf13/cobra/doc"`, "bench imports github.com/spf13/cobra/doc, which enters " +
+			"through cmd/tensile"},
+		{"bench", `import "github.com/spf13/cobralike"`, "bench imports github.com/spf13/cobralike, which is not in " +
+			"the table of foreign libraries"},
+		{"bench", `import "example.org/x"`, "bench imports example.org/x, which is not in the table of foreign " +
+			"libraries"},
 		{"bench", `import "C"`, "bench imports C, which is not in the table of foreign libraries"},
-		{"bench", `import "github.com/google/go-cmp/cmp"`, "bench imports github.com/google/go-cmp/cmp, which is for tests"},
+		{"bench", `import "github.com/google/go-cmp/cmp"`, "bench imports github.com/google/go-cmp/cmp, which is " +
+			"for tests"},
 
 		{"scheduler", `import "time"; var _ = time.Now`, "scheduler uses time.Now"},
 		{"scheduler", `import clock "time"; func f() { clock.Sleep(1) }`, "scheduler uses time.Sleep"},
@@ -109,12 +117,16 @@ func TestCheck(t *testing.T) {
 // TestCheckTests shows what is asked of test files: only that foreign libraries are known.
 func TestCheckTests(t *testing.T) {
 	for _, test := range []struct{ pkg, code, want string }{
-		{"graph", `import ("tensile/device/devicetest"; "time"; "os"; "github.com/google/go-cmp/cmp"); func f() { go f(); time.Now() }`, ""},
+		{"graph",
+			`import ("tensile/device/devicetest"; "time"; "os"; "github.com/google/go-cmp/cmp"); func f() { go f(); ` +
+				`time.Now() }`, ""},
 		{"cmd/tensile", `import "github.com/rogpeppe/go-internal/testscript"`, ""},
 		{"bench", `import "github.com/rogpeppe/go-internal/testscript"`,
 			"bench imports github.com/rogpeppe/go-internal/testscript, which is for the tests of cmd/tensile"},
-		{"graph", `import "github.com/stretchr/testify"`, "graph imports github.com/stretchr/testify, which is not in the table of foreign libraries"},
-		{"graph", `import "gonum.org/v1/gonum/blas/gonum"`, "graph imports gonum.org/v1/gonum/blas/gonum, which enters through device/cpu/gemm and predictor"},
+		{"graph", `import "github.com/stretchr/testify"`, "graph imports github.com/stretchr/testify, which is not " +
+			"in the table of foreign libraries"},
+		{"graph", `import "gonum.org/v1/gonum/blas/gonum"`, "graph imports gonum.org/v1/gonum/blas/gonum, which " +
+			"enters through device/cpu/gemm and predictor"},
 	} {
 		if got := problemsOf(t, test.pkg, test.code, true); got != test.want {
 			t.Errorf("%s with %s: %q, want %q", test.pkg, test.code, got, test.want)
@@ -124,7 +136,8 @@ func TestCheckTests(t *testing.T) {
 
 func problemsOf(t *testing.T, pkg, code string, isTest bool) string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "made_up.go", "package made_up; "+code, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "made_up.go", "package made_up; "+code,
+		parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}

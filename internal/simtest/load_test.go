@@ -23,6 +23,9 @@ func loaded(t *testing.T, seed uint64, budget graph.Bytes, load *float64) *world
 	w.config.Budget = budget
 	w.restart()
 	w.submit(1 << 20)
+	for len(w.mail) > 0 {
+		w.deliver()
+	}
 	return w
 }
 

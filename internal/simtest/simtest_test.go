@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tensile/agent"
+	"tensile/controller"
 	"tensile/cost"
 	"tensile/device"
 	"tensile/device/sim"
@@ -91,11 +92,11 @@ func TestEverythingTogether(t *testing.T) {
 				t.Fatalf("seed %d: job %s finished after %d of %d iterations", seed, r.Spec.Name, r.Iteration, r.Spec.Iterations)
 			}
 		}
-		for _, line := range w.lines {
-			if strings.Contains(line, "new plans: the latency of") {
+		for _, e := range w.events {
+			if e.Kind == controller.Adopted && strings.HasPrefix(e.Reason, "the latency of") {
 				drifts++
 			}
-			if strings.HasSuffix(line, "; they shrink") {
+			if e.Kind == controller.Shrinking {
 				shrunk++
 			}
 		}

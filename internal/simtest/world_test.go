@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"tensile/agent"
 	"tensile/controller"
@@ -14,6 +15,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/planner"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -24,6 +26,8 @@ type world struct {
 	rng        *rand.Rand
 	open       func() device.Device // for a new executor
 	config     controller.Config
+	profile    func(*graph.Graph) (planner.Profile, error)
+	clock      time.Duration
 	controller *controller.Machine
 	processes  map[string]*process // by key
 	claims     graph.Bytes         // of all jobs, a moment ago
@@ -38,7 +42,7 @@ type world struct {
 
 	answers []wire.Answer
 	reports []wire.Report
-	lines   []string
+	events  []controller.Event
 	names   int
 	refused int // second processes of an executor
 }
@@ -66,17 +70,18 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 	defer d.Close()
 	facts := d.Facts()
 	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
-		Profile: func(g *graph.Graph) (controller.Profile, error) {
-			d := open()
-			defer d.Close()
-			var p controller.Profile
-			for op := range g.Ops {
-				v := d.Variants(g, graph.OpID(op))[0]
-				p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
-				p.Scratch, p.Variant = append(p.Scratch, v.Scratch), append(p.Variant, v.Name)
-			}
-			return p, nil
-		}}
+		Watched: true}
+	w.profile = func(g *graph.Graph) (planner.Profile, error) {
+		d := open()
+		defer d.Close()
+		var p planner.Profile
+		for op := range g.Ops {
+			v := d.Variants(g, graph.OpID(op))[0]
+			p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
+			p.Scratch, p.Variant = append(p.Scratch, v.Scratch), append(p.Variant, v.Name)
+		}
+		return p, nil
+	}
 	w.controller = controller.NewMachine(w.config)
 	return w
 }
@@ -102,14 +107,30 @@ func (w *world) deliver() {
 	message()
 }
 
-func (w *world) step(in controller.Input) { w.carryOut(w.controller.Step(in)) }
+func (w *world) step(in controller.Input) {
+	w.clock += time.Millisecond
+	w.carryOut(w.controller.Step(w.clock, in))
+}
+
+// plan has plans made, which come when they come, unless the controller has died meanwhile.
+func (w *world) plan(p *controller.Plan) {
+	m := w.controller
+	c := w.config
+	on := planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Profile: w.profile}
+	w.surely(func() {
+		if w.controller == m {
+			planner := controller.Planner{Config: c, On: on}
+			w.step(controller.Input{Planned: planner.Plan(w.t.Context(), p)})
+		}
+	})
+}
 
 // carryOut is the controller's runner.
 func (w *world) carryOut(outputs []controller.Output) {
 	for _, o := range outputs {
 		switch {
 		case o.Answer != nil:
-			w.answers = append(w.answers, *o.Answer)
+			w.answers = append(w.answers, o.Answer.Answer)
 		case o.Record != nil:
 			w.records[o.Record.Spec.Name] = again(w.t, *o.Record)
 		case o.Graph != nil:
@@ -126,8 +147,10 @@ func (w *world) carryOut(outputs []controller.Output) {
 			delete(w.graphs, o.Drop.Graph)
 		case o.Launch != "":
 			w.launch(o.Launch, o.Launch)
-		case o.Line != "":
-			w.lines = append(w.lines, o.Line)
+		case o.Plan != nil:
+			w.plan(o.Plan)
+		case o.Event != nil:
+			w.events = append(w.events, *o.Event)
 		}
 	}
 	w.check()
@@ -155,7 +178,7 @@ func (w *world) order(o wire.Orders) {
 func (w *world) launch(name, key string) {
 	w.lives++
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(), arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
-	p.agent = agent.NewMachine(name, p.life, p.device.Identity())
+	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
 	p.host = executor.NewObserved(p.device, 0, p.observe)
 	w.processes[key] = p
 	online := true
@@ -165,7 +188,7 @@ func (w *world) launch(name, key string) {
 // step is the agent's runner.
 func (p *process) step(in agent.Input) {
 	w := p.w
-	for _, o := range p.agent.Step(in) {
+	for _, o := range p.agent.Step(w.clock, in) {
 		switch {
 		case o.Prepare != nil:
 			w.surely(func() { p.alive(agent.Input{Prepared: p.prepare(o.Prepare)}) })
@@ -240,14 +263,14 @@ func (p *process) submit(o *agent.Open) {
 }
 
 func (p *process) keep(k *agent.Keep) {
-	r := &wire.Result{Losses: p.losses[k.Spec.Name], Plans: k.Ended.Plans}
+	kept := &agent.Kept{Ticket: k.Ticket, Losses: p.losses[k.Spec.Name]}
 	for s, content := range k.Ended.Weights {
-		if r.Weights == nil {
-			r.Weights = make(map[int32]string)
+		if kept.Weights == nil {
+			kept.Weights = make(map[int32]string)
 		}
-		r.Weights[int32(s)] = task.Digest(content)
+		kept.Weights[int32(s)] = task.Digest(content)
 	}
-	p.w.surely(func() { p.alive(agent.Input{Kept: &agent.Kept{Ticket: k.Ticket, Result: r}}) })
+	p.w.surely(func() { p.alive(agent.Input{Kept: kept}) })
 }
 
 // observe is told by the host.
@@ -286,18 +309,16 @@ func (p *process) work() {
 }
 
 // end is the end of a process. Its memory is free when the controller hears of it, and not before. One that was started by
-// hand is given up after a while, if it was taken in.
+// hand is given up when it has been silent for long.
 func (p *process) end(why string) {
 	if err := p.host.Close(); err != nil {
 		p.w.t.Fatal(err)
 	}
 	p.device.Close()
 	delete(p.w.processes, p.key)
-	p.w.surely(func() {
-		if p.key == p.name || p.w.controller.Speaks(p.name, p.life) {
-			p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Why: why}})
-		}
-	})
+	if p.key == p.name {
+		p.w.surely(func() { p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Why: why}}) })
+	}
 }
 
 // check holds what must be true at any moment.
@@ -321,7 +342,15 @@ func (w *world) check() {
 
 // restart kills the controller, and starts another with what is stored.
 func (w *world) restart() {
-	s := controller.Stored{Graphs: w.graphs, Layouts: map[string][]*wire.Layout{}, Orders: maps.Clone(w.orders)}
+	s := controller.Stored{Graphs: w.graphs, Layouts: map[string][]*wire.Layout{}, Orders: maps.Clone(w.orders),
+		Profiles: map[graph.Digest]*planner.Profile{}}
+	for digest, g := range w.graphs {
+		p, err := w.profile(g)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		s.Profiles[digest] = &p
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.records)) {
 		r := w.records[name]
 		s.Records = append(s.Records, r)
@@ -336,7 +365,7 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	w.controller = m
-	w.carryOut(m.Resume())
+	w.carryOut(m.Resume(w.clock))
 }
 
 // submit submits a job with a random graph.
@@ -362,17 +391,17 @@ func (w *world) submitGraph(g *graph.Graph, iterations int) {
 // settle goes on without mishaps until every job is over and every process has left.
 func (w *world) settle() {
 	w.calm = true
-	for round := range 50_000 {
+	for range 50_000 {
 		for len(w.mail) > 0 {
 			w.deliver()
 		}
 		names := slices.Sorted(maps.Keys(w.processes))
-		if len(names) == 0 {
+		left := func(r wire.Record) bool { return !r.Phase.Over() }
+		if len(names) == 0 && !slices.ContainsFunc(w.controller.Records(), left) {
 			return
 		}
-		if round%1000 == 999 {
-			w.miss(names)
-		}
+		w.clock += time.Second
+		w.step(controller.Input{Tick: &controller.Tick{}})
 		for _, name := range names {
 			w.processes[name].step(agent.Input{Tick: true})
 			for range 10 {
@@ -383,21 +412,6 @@ func (w *world) settle() {
 		}
 	}
 	w.t.Fatalf("%d processes have not left; jobs: %+v", len(w.processes), w.controller.Records())
-}
-
-// miss gives up the executors of processes that are not taken to be the ones of their names, as the runner does when whoever is
-// has been silent for long.
-func (w *world) miss(names []string) {
-	heard := make(map[string]bool)
-	for _, name := range names {
-		p := w.processes[name]
-		heard[p.name] = heard[p.name] || w.controller.Speaks(p.name, p.life)
-	}
-	for _, name := range slices.Sorted(maps.Keys(heard)) {
-		if !heard[name] {
-			w.step(controller.Input{Gone: &controller.Gone{Executor: name, Why: "silent"}})
-		}
-	}
 }
 
 func (w *world) stop() {

@@ -1,14 +1,13 @@
 package torchtest
 
 import (
-	"context"
 	"testing"
 
-	"tensile/bench"
 	"tensile/device/cpu"
 	"tensile/graph"
+	"tensile/internal/local"
 	"tensile/internal/smallnet"
-	"tensile/scheduler"
+	"tensile/planner"
 	"tensile/task"
 )
 
@@ -33,17 +32,22 @@ func TestSameAsDevice(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			w := bench.Workload{{Name: name, Model: name, Graph: g, Seed: k.Seed, Data: k.Data}}
-			planned, err := bench.NewPlanner(w, d, scheduler.Options{}).Plan("none-live", 0)
+			w := []task.Task{{Name: name, Model: name, Graph: g, Seed: k.Seed, Data: k.Data}}
+			request, err := planner.Of(d, planner.Roofline(d.Facts())).First(w)
 			if err != nil {
 				t.Fatal(err)
 			}
-			run, err := bench.Train(context.Background(), d, w, planned, 0, iterations, nil)
+			request.Policy = "none-live"
+			planned, err := planner.Plan(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := local.Train(t.Context(), d, w, planned.Programs, 0, iterations, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			m.storages(func(s graph.Storage, _ graph.Shape) {
-				if got, want := task.Digest(m.content(s.ID)), run.Jobs[0].Weights[s.ID]; got != want {
+				if got, want := task.Digest(m.content(s.ID)), run.Jobs[0].Weights[int32(s.ID)]; got != want {
 					t.Errorf("%s has the digest %s, on the device %s", s.Name, got, want)
 				}
 			}, graph.Parameter, graph.State)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A report counts as no more than so many times the latency that was known before, and no less than so many parts of it:
-// one op that was interrupted must not have everything planned anew, while a real change is followed within a few reports.
-// What a job's first iteration shows is warm-up as well, so it moves less.
+// A report counts as no more than so many times the latency that was known before, and no less than so many parts of
+// it: one op that was interrupted must not have everything planned anew, while a real change is followed within a few
+// reports. What a job's first iteration shows is warm-up as well, so it moves less.
 const (
 	limit       = 8
 	warmUpLimit = 2
@@ -16,8 +16,8 @@ const (
 // longest is what an op is taken to take at most, whatever is reported: a million of them can be added.
 const longest = time.Hour
 
-// Latency is what is known of an op's latency after one more report: an average in which the report has the weight alpha.
-// first says that the report is of a job's first iteration.
+// Latency is what is known of an op's latency after one more report: an average in which the report has the weight
+// alpha. first says that the report is of a job's first iteration.
 func Latency(known, reported time.Duration, alpha float64, first bool) time.Duration {
 	most := float64(limit)
 	if first {

@@ -15,9 +15,9 @@ type Report struct {
 	Measured  time.Duration
 }
 
-// Line is by what predictions of a device are wrong: measured = factor*predicted + summand. The summand is what each op costs on
-// this host beside what it was predicted with, and below zero where launches are faster; each class may have a factor of its own.
-// The zero value leaves predictions as they are.
+// Line is by what predictions of a device are wrong: measured = factor*predicted + summand. The summand is what each op
+// costs on this host beside what it was predicted with, and below zero where launches are faster; each class may have a
+// factor of its own. The zero value leaves predictions as they are.
 type Line struct {
 	Summand time.Duration
 	Factor  float64            // of classes of which nothing is known; 0: 1
@@ -34,7 +34,8 @@ func (l *Line) Apply(class string, predicted time.Duration) time.Duration {
 		return predicted // it launches nothing
 	}
 	f := cmp.Or(l.Classes[class], l.Factor, 1)
-	return max(1, time.Duration(math.Round(min(line(f, float64(predicted), float64(l.Summand)), max(float64(predicted), float64(longest))))))
+	return max(1, time.Duration(math.Round(min(line(f, float64(predicted), float64(l.Summand)),
+		max(float64(predicted), float64(longest))))))
 }
 
 // P95 corrects a predicted 95th percentile.
@@ -68,15 +69,15 @@ func (l *Line) Toward(to Line, part float64) Line {
 	return m
 }
 
-// Evidence against which reports have to tell: so many reports of no error at all for the factor of all, and so many of the factor
-// of all for that of a class.
+// Evidence against which reports have to tell: so many reports of no error at all for the factor of all, and so many of
+// the factor of all for that of a class.
 const (
 	doubt      = 1
 	classDoubt = 2
 )
 
-// Fit finds the line of reports. Medians make it: what a few reports say that were interrupted does not move it. Reports of
-// nothing leave it as it is, and few reports move it less than many. Of very many it takes some.
+// Fit finds the line of reports. Medians make it: what a few reports say that were interrupted does not move it.
+// Reports of nothing leave it as it is, and few reports move it less than many. Of very many it takes some.
 func Fit(reports []Report) Line {
 	var f fitter
 	for i := range min(len(reports), enough) {
@@ -89,7 +90,8 @@ func Fit(reports []Report) Line {
 		return Line{}
 	}
 	best := f.fit()
-	l := Line{Summand: time.Duration(math.Round(best.summand)), Factor: best.all, Classes: make(map[string]float64), Spread: f.spread(best)}
+	l := Line{Summand: time.Duration(math.Round(best.summand)), Factor: best.all, Classes: make(map[string]float64),
+		Spread: f.spread(best)}
 	for i, class := range f.classes {
 		l.Classes[class] = best.classes[i]
 	}
@@ -224,7 +226,9 @@ type weighted struct{ value, weight float64 }
 
 // medianOf is the weighted median of some values, which it sorts.
 func medianOf(v []weighted) float64 {
-	slices.SortFunc(v, func(a, b weighted) int { return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.weight, b.weight)) })
+	slices.SortFunc(v, func(a, b weighted) int {
+		return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.weight, b.weight))
+	})
 	var all, below float64
 	for _, x := range v {
 		all += x.weight

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// reported are ops of two kinds that take a line of what was predicted, give or take some, and every tenth of them was interrupted.
+// reported are ops of two kinds that take a line of what was predicted, give or take some, and every tenth of them was
+// interrupted.
 func reported(n int, factors map[string]float64, summand time.Duration, noise float64) []Report {
 	rng := rand.New(rand.NewPCG(1, uint64(n)))
 	reports := make([]Report, n)
@@ -15,7 +16,8 @@ func reported(n int, factors map[string]float64, summand time.Duration, noise fl
 		r := &reports[i]
 		r.Class = []string{"linear", "relu"}[rng.IntN(2)]
 		r.Predicted = time.Duration(20e3 * math.Pow(100, rng.Float64()))
-		r.Measured = time.Duration((factors[r.Class]*float64(r.Predicted) + float64(summand)) * math.Exp(noise*rng.NormFloat64()))
+		r.Measured = time.Duration((factors[r.Class]*float64(r.Predicted) +
+			float64(summand)) * math.Exp(noise*rng.NormFloat64()))
 		if i%10 == 9 {
 			r.Measured *= 20
 		}
@@ -23,8 +25,8 @@ func reported(n int, factors map[string]float64, summand time.Duration, noise fl
 	return reports
 }
 
-// Factors and summand are found from 32 reports, whatever some outliers say: of a board that is throttled, of a host that
-// launches faster or slower, of both.
+// Factors and summand are found from 32 reports, whatever some outliers say: of a board that is throttled, of a host
+// that launches faster or slower, of both.
 func TestFit(t *testing.T) {
 	const us = time.Microsecond
 	for _, test := range []struct {
@@ -109,7 +111,8 @@ func TestFitSpread(t *testing.T) {
 			reports := make([]Report, 332)
 			for i := range reports {
 				p := time.Duration(20e3 * math.Pow(100, rng.Float64()))
-				reports[i] = Report{Class: "relu", Predicted: p, P95: p * 11 / 10, Measured: time.Duration(1.5 * float64(p) * math.Exp(noise*rng.NormFloat64()))}
+				reports[i] = Report{Class: "relu", Predicted: p, P95: p * 11 / 10,
+					Measured: time.Duration(1.5 * float64(p) * math.Exp(noise*rng.NormFloat64()))}
 			}
 			l := Fit(reports[:32])
 			for _, r := range reports[32:] {

@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"time"
+
+	"tensile/executor"
+	"tensile/graph"
+	"tensile/wire"
+)
+
+// outcome is what a job has come to so far. Times are of the device's clock.
+type outcome struct {
+	reports    int
+	begin, end time.Duration // of the first iteration, of the last
+	stall      time.Duration
+	peaks      map[int64]graph.Bytes // slot peaks of the plans that the host was given, by epoch
+	peak       graph.Bytes           // the highest of those that came into force
+	arena      graph.Bytes           // the largest of theirs
+	plans      int
+	transition time.Duration
+	touched    graph.Bytes
+	logged     time.Duration // when an iteration was logged last, by the machine's clock
+}
+
+// planned takes down a plan that may come into force.
+func (o *outcome) planned(f *Fetched) {
+	if o.peaks == nil {
+		o.peaks = make(map[int64]graph.Bytes)
+	}
+	o.peaks[f.Epoch] = f.Peak
+}
+
+// applied takes down the plan that is in force.
+func (o *outcome) applied(a *executor.Applied) {
+	o.peak, o.arena = max(o.peak, o.peaks[a.Epoch]), max(o.arena, a.Arena)
+}
+
+// iteration adds one, and reports whether none was logged within the last second.
+func (o *outcome) iteration(r *executor.Report, now time.Duration) (log bool) {
+	if o.reports++; o.reports == 1 {
+		o.begin = r.Begin
+	}
+	o.end = r.End
+	o.stall += r.Stall
+	return o.reports == 1 || now-o.logged >= time.Second
+}
+
+// result is all that there is to say of a job that has ended. origin is that of the device's clock.
+func (o *outcome) result(k *Kept, origin time.Duration) *wire.Result {
+	return &wire.Result{Losses: k.Losses, Weights: k.Weights, Begin: origin + o.begin, End: origin + o.end, Stall: o.stall, Touched: o.touched,
+		Arena: o.arena, SlotPeak: o.peak, Plans: o.plans, Transition: o.transition, Saved: k.Saved}
+}

@@ -1,0 +1,213 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"tensile/executor"
+	"tensile/graph"
+	"tensile/internal/recording"
+	"tensile/wire"
+)
+
+// Recorder writes down all that a machine is told and answers, so that [Replay] can have another machine go through the same. Graphs,
+// programs and weights, which a machine only passes on, are left out.
+type Recorder struct{ to *recording.Writer }
+
+// NewRecorder returns a recorder. trouble is told once if it can not go on.
+func NewRecorder(out io.Writer, trouble func(error)) *Recorder {
+	return &Recorder{recording.NewWriter(out, trouble)}
+}
+
+// recorded is the name of agents in recordings.
+const recorded = "agent"
+
+// record is a line of a recording: the first names the machine and its process.
+type record struct {
+	Machine string            `json:"machine,omitzero"`
+	Process *Process          `json:"process,omitzero"`
+	Now     time.Duration     `json:"now_ns,omitzero"`
+	In      *told             `json:"in,omitzero"`
+	Out     []json.RawMessage `json:"out,omitzero"`
+}
+
+// told is an Input without what a machine only passes on. Errors are their texts.
+type told struct {
+	Orders   *wire.Orders      `json:"orders,omitzero"`
+	Ticket   Ticket            `json:"ticket,omitzero"`
+	Prepared bool              `json:"prepared,omitzero"`
+	Fetched  bool              `json:"fetched,omitzero"`
+	Kept     bool              `json:"kept,omitzero"`
+	Epoch    int64             `json:"epoch,omitzero"`
+	Peak     graph.Bytes       `json:"peak_bytes,omitzero"`
+	Again    bool              `json:"again,omitzero"`
+	Result   *wire.Result      `json:"result,omitzero"` // losses, weights and file of what was kept
+	Job      string            `json:"job,omitzero"`    // of the event
+	Report   *executor.Report  `json:"report,omitzero"`
+	Applied  *executor.Applied `json:"applied,omitzero"`
+	Home     bool              `json:"home,omitzero"`
+	Refused  bool              `json:"refused,omitzero"`
+	Removed  bool              `json:"removed,omitzero"`
+	Ended    *executor.Ended   `json:"ended,omitzero"` // without error and weights
+	Loss     *wire.Loss        `json:"loss,omitzero"`
+	Online   *bool             `json:"online,omitzero"`
+	Tick     bool              `json:"tick,omitzero"`
+	Drain    bool              `json:"drain,omitzero"`
+	Quit     bool              `json:"quit,omitzero"`
+	Err      *string           `json:"err,omitzero"`
+}
+
+func (r *Recorder) begin(p Process) {
+	if r != nil {
+		r.to.Write(record{Machine: recorded, Process: &p})
+	}
+}
+
+func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
+	if r != nil {
+		r.to.Write(record{Now: at, In: toldOf(in), Out: recording.Outputs(saidOf(outputs))})
+	}
+}
+
+// toldOf is an input as it is recorded.
+func toldOf(in Input) *told {
+	t := &told{Orders: in.Orders, Loss: in.Loss, Online: in.Online, Tick: in.Tick, Drain: in.Drain != nil, Quit: in.Quit != nil}
+	switch {
+	case in.Prepared != nil:
+		t.Prepared, t.Ticket, t.Again, t.Err = true, in.Prepared.Ticket, in.Prepared.Again, textOfErr(in.Prepared.Err)
+	case in.Fetched != nil:
+		f := in.Fetched
+		t.Fetched, t.Ticket, t.Epoch, t.Peak, t.Again, t.Err = true, f.Ticket, f.Epoch, f.Peak, f.Again, textOfErr(f.Err)
+	case in.Kept != nil:
+		k := in.Kept
+		t.Kept, t.Ticket, t.Err = true, k.Ticket, textOfErr(k.Err)
+		t.Result = &wire.Result{Losses: k.Losses, Weights: k.Weights, Saved: k.Saved}
+	case in.Event != nil:
+		e := in.Event
+		t.Job, t.Report, t.Applied, t.Home, t.Removed = e.Job, e.Report, e.Applied, e.Home, e.Removed
+		t.Refused, t.Err = e.Refused != nil, textOfErr(e.Refused)
+		if e.Ended != nil {
+			ended := *e.Ended
+			t.Err, ended.Err, ended.Weights = textOfErr(ended.Err), nil, nil
+			t.Ended = &ended
+		}
+	case in.Drain != nil:
+		t.Err = textOfErr(in.Drain)
+	case in.Quit != nil:
+		t.Err = textOfErr(in.Quit)
+	}
+	return t
+}
+
+func textOfErr(err error) *string {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	return &text
+}
+
+// input is the input that was recorded.
+func (t *told) input() Input {
+	var err error
+	if t.Err != nil {
+		err = errors.New(*t.Err)
+	}
+	in := Input{Orders: t.Orders, Loss: t.Loss, Online: t.Online, Tick: t.Tick}
+	switch {
+	case t.Prepared:
+		in.Prepared = &Prepared{Ticket: t.Ticket, Err: err, Again: t.Again}
+	case t.Fetched:
+		in.Fetched = &Fetched{Ticket: t.Ticket, Epoch: t.Epoch, Peak: t.Peak, Err: err, Again: t.Again}
+	case t.Kept && t.Result != nil:
+		in.Kept = &Kept{Ticket: t.Ticket, Losses: t.Result.Losses, Weights: t.Result.Weights, Saved: t.Result.Saved, Err: err}
+	case t.Job != "":
+		in.Event = &executor.Event{Job: t.Job, Report: t.Report, Applied: t.Applied, Home: t.Home, Removed: t.Removed, Ended: t.Ended}
+		if t.Ended != nil {
+			t.Ended.Err = err
+		} else if t.Refused {
+			in.Event.Refused = err
+		}
+	case t.Drain:
+		in.Drain = err
+	case t.Quit:
+		in.Quit = err
+	}
+	return in
+}
+
+// said is an Output as it is recorded: what is asked for is told by job and epoch.
+type said struct {
+	Do     string       `json:"do,omitzero"`
+	Ticket Ticket       `json:"ticket,omitzero"`
+	Job    string       `json:"job,omitzero"`
+	Epoch  int64        `json:"epoch,omitzero"`
+	Status *wire.Status `json:"status,omitzero"`
+	Report *wire.Report `json:"report,omitzero"`
+	Link   *wire.Rates  `json:"link,omitzero"`
+	Text   string       `json:"text,omitzero"`
+}
+
+func saidOf(outputs []Output) []said {
+	list := make([]said, len(outputs))
+	for i, o := range outputs {
+		s := &list[i]
+		switch {
+		case o.Prepare != nil:
+			*s = said{Do: "prepare", Ticket: o.Prepare.Ticket, Job: o.Prepare.Spec.Name}
+		case o.Fetch != nil:
+			*s = said{Do: "fetch", Ticket: o.Fetch.Ticket, Job: o.Fetch.Job, Epoch: o.Fetch.Epoch}
+		case o.Open != nil:
+			*s = said{Do: "open", Ticket: o.Open.Ticket, Job: o.Open.Spec.Name}
+		case o.Change != nil:
+			*s = said{Do: "change", Job: o.Change.Job}
+		case o.Stop != "":
+			*s = said{Do: "stop", Job: o.Stop}
+		case o.Remove != "":
+			*s = said{Do: "remove", Job: o.Remove}
+		case o.Keep != nil:
+			*s = said{Do: "keep", Ticket: o.Keep.Ticket, Job: o.Keep.Spec.Name}
+		case o.Line != nil:
+			*s = said{Do: "log", Job: o.Line.Job, Text: o.Line.Text}
+		case o.Notice != "":
+			*s = said{Do: "notice", Text: o.Notice}
+		case o.Refused != "":
+			*s = said{Do: "refused", Text: o.Refused}
+		case o.Leave:
+			s.Do = "leave"
+		default:
+			*s = said{Status: o.Status, Report: o.Report, Link: o.Link}
+		}
+	}
+	return list
+}
+
+// Replay has a machine go through a recording, and returns in how many steps. The error names the line at which it answers
+// otherwise than was recorded, to the byte, or which is no line of a recording.
+func Replay(in io.Reader) (steps int, err error) {
+	r := recording.NewReader(in)
+	var m *Machine
+	for {
+		var l record
+		if err := r.Read(&l); errors.Is(err, io.EOF) {
+			return steps, nil
+		} else if err != nil {
+			return steps, err
+		}
+		switch {
+		case l.Machine != "" && l.Machine != recorded:
+			return steps, r.Errorf("it is a recording of a %s, not of an agent", l.Machine)
+		case l.Process != nil:
+			m = NewMachine(*l.Process)
+			continue
+		case m == nil || l.In == nil:
+			return steps, r.Errorf("a step that says nothing, or before the beginning")
+		}
+		if err := r.Same(l.Out, recording.Outputs(saidOf(m.Step(l.Now, l.In.input())))); err != nil {
+			return steps, err
+		}
+		steps++
+	}
+}

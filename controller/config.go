@@ -1,0 +1,43 @@
+package controller
+
+import (
+	"cmp"
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/scheduler"
+)
+
+// Config says what a controller plans for, and how.
+type Config struct {
+	Device  string      `json:"device"`      // its identity: executors with another device are sent away
+	Align   graph.Bytes `json:"align_bytes"` // of offsets
+	Out     cost.Link   `json:"out"`         // of the device; jobs share it
+	In      cost.Link   `json:"in"`
+	Budget  graph.Bytes `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
+	Policy  string      `json:"policy"`
+	Options scheduler.Options
+	Share   bool `json:"share"`   // one executor for all jobs; otherwise one each
+	Limited bool `json:"limited"` // the link is no faster than Out and In: executors are told their part
+	Watched bool `json:"watched"` // a Gone tells of the end of each executor that is launched; they may be silent
+	Keep    int  `json:"keep"`    // so many jobs that are over are remembered; 0: all
+
+	// Silence is how long an executor may say nothing before it counts as gone; 0: 15 s.
+	Silence time.Duration `json:"silence_ns"`
+
+	Alpha     float64 `json:"alpha"`     // weight of a new latency in the moving average; 0: 0.3
+	Threshold float64 `json:"threshold"` // change of a job's latency from which on all jobs are planned again; 0: 0.1
+	Settle    int     `json:"settle"`    // reports after a new plan before another change counts; 0: 5
+	Horizon   int     `json:"horizon"`   // iterations over which a better plan has to repay the change to it; 0: 100
+}
+
+// withDefaults fills in what was left zero.
+func (c Config) withDefaults() Config {
+	c.Silence = cmp.Or(c.Silence, 15*time.Second)
+	c.Alpha = cmp.Or(c.Alpha, 0.3)
+	c.Threshold = cmp.Or(c.Threshold, 0.1)
+	c.Settle = cmp.Or(c.Settle, 5)
+	c.Horizon = cmp.Or(c.Horizon, 100)
+	return c
+}

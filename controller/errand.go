@@ -1,0 +1,295 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"tensile/graph"
+	"tensile/wire"
+)
+
+// wants are the plans that are to be made, when nothing else is being planned.
+type wants struct {
+	admission bool   // jobs that wait may fit now
+	better    string // why the admitted jobs are to be planned for again; "": they are not
+}
+
+// errand is a Plan that is being made.
+type errand struct {
+	ticket   int64
+	jobs     []*job // in the order of the Plan
+	admitted int
+	reason   string // why those that are admitted are planned for again, if nothing else is
+	asked    time.Duration
+}
+
+// restFactor is how many times as long as plans were made no drift of latencies has plans made again, so that planning for
+// noise takes at most a tenth of a core.
+const restFactor = 9
+
+// improves reports whether the errand is for better plans alone.
+func (e *errand) improves() bool { return e.admitted == len(e.jobs) }
+
+// ask has plans made, unless some are being made already. Those that memory waits for come first, then the jobs that wait,
+// then what may be better.
+func (m *Machine) ask() {
+	active, waiting := m.active(), m.waiting()
+	m.want.admission = m.want.admission && len(waiting) > 0
+	if len(active) == 0 {
+		m.want.better = ""
+	}
+	m.cancel()
+	admit := m.want.admission && (m.want.better == "" || !m.overfull())
+	if m.errand != nil || !admit && m.want.better == "" {
+		return
+	}
+	m.ticket++
+	e := &errand{ticket: m.ticket, jobs: active, admitted: len(active), reason: m.want.better, asked: m.now}
+	if admit {
+		e.jobs = append(e.jobs, waiting...)
+		m.want.admission = false
+	}
+	m.want.better = "" // an admission plans for all
+	p := &Plan{Ticket: e.ticket, Admitted: e.admitted, Line: m.line}
+	for _, j := range e.jobs {
+		p.Jobs = append(p.Jobs, m.candidate(j))
+		j.assumed, j.reports = j.latencySum(), 0
+	}
+	m.errand = e
+	m.say(Output{Plan: p})
+}
+
+// candidate is a job as planners take it.
+func (m *Machine) candidate(j *job) Candidate {
+	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, Profile: j.profile, Latency: slices.Clone(j.latency),
+		Slack: j.slack(), Measured: j.learnt, Fresh: j.fresh, Left: min(m.config.Horizon, j.record.Spec.Iterations-j.record.Iteration)}
+	if last := j.newest(); last != nil {
+		c.Has = &last.Layout
+	}
+	return c
+}
+
+// cancel gives an errand up that has become pointless: all its jobs are over, or it only looks for better plans while jobs
+// wait that are to be planned for together with all others.
+func (m *Machine) cancel() {
+	e := m.errand
+	if e == nil {
+		return
+	}
+	over := !slices.ContainsFunc(e.jobs, func(j *job) bool { return !j.record.Phase.Over() })
+	if !over && !(e.improves() && m.want.admission && !m.overfull() && !m.bare()) {
+		return
+	}
+	m.say(Output{Cancel: e.ticket})
+	m.errand = nil
+	if !over && m.want.better == "" {
+		m.want.better = e.reason
+	}
+}
+
+// planned takes the plans that an errand has brought. What has changed since it was sent out counts: an answer to another
+// errand than the newest is dropped, and so are plans of jobs that are over.
+func (m *Machine) planned(p *Planned) {
+	e := m.errand
+	if e == nil || p.Ticket != e.ticket {
+		return
+	}
+	m.errand, m.changed = nil, true
+	m.rest = m.now + restFactor*(m.now-e.asked)
+	for i, profile := range p.New {
+		if j := e.jobs[i]; j.profile == nil {
+			j.profile = &profile
+			m.expect(j)
+			j.assumed = j.latencySum()
+		}
+	}
+	switch {
+	case len(p.Never) > 0:
+		m.never(e, p.Never)
+	case e.improves() && p.Why != nil:
+		m.noneBetter(e, p.Why)
+	case e.improves():
+		m.improve(e, p.Jobs)
+	default:
+		m.enter(e, p)
+	}
+}
+
+// never refuses jobs that can not even run alone, or has them fail if they were taken already. The others of the errand are
+// tried again.
+func (m *Machine) never(e *errand, why map[int]string) {
+	for i, j := range e.jobs[e.admitted:] {
+		text, never := why[e.admitted+i]
+		switch {
+		case !never:
+			m.want.admission = true
+		case j.batch != nil && m.find(j.record.Spec.Name) == j: // its batch was not refused yet
+			m.refuse(j.batch, text)
+		case j.batch == nil && j.record.Phase == wire.Queued:
+			m.over(j, wire.Broken, text)
+		}
+	}
+	if m.want.better == "" {
+		m.want.better = e.reason
+	}
+}
+
+// enter admits jobs that waited, with plans for them and those that ran already. The others go on waiting, each for what is
+// in its way: none overtakes another that waits for bytes.
+func (m *Machine) enter(e *errand, p *Planned) {
+	fits := max(len(p.Jobs), e.admitted)
+	for _, j := range e.jobs {
+		if j.fresh = false; j.batch != nil {
+			m.take(j.batch)
+		}
+	}
+	begun := waits(e.jobs[e.admitted:fits])
+	for _, j := range begun {
+		j.record.Phase, j.record.Why, j.record.Need = wire.Starting, "", 0
+	}
+	why := p.Why
+	for _, j := range waits(e.jobs[fits:]) {
+		m.wait(j, why)
+		why = &NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
+	}
+	if len(p.Jobs) == 0 {
+		if m.want.better == "" {
+			m.want.better = e.reason
+		}
+		return
+	}
+	reason := e.reason
+	switch {
+	case len(begun) == 1:
+		reason = fmt.Sprintf("job %s has come", begun[0].record.Spec.Name)
+	case len(begun) > 1:
+		reason = fmt.Sprintf("%d jobs have come", len(begun))
+	}
+	m.adopt(m.standing(e, p.Jobs), Event{Reason: reason})
+}
+
+// waits are those of some jobs that are queued still.
+func waits(jobs []*job) []*job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.record.Phase != wire.Queued })
+}
+
+// wait says why a job waits.
+func (m *Machine) wait(j *job, why *NoPlan) {
+	before := j.record.Why
+	j.record.Need, j.record.Why = 0, why.Why
+	if why.Need > 0 {
+		j.record.Need = why.Need - why.Budget
+		j.record.Why = fmt.Sprintf("waits for %s: it and the running jobs need %s of %s", j.record.Need, why.Need, why.Budget)
+	}
+	if j.record.Why == before {
+		return
+	}
+	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: j.record.Need, Reason: j.record.Why})
+}
+
+// adoption is a plan that a job may change to.
+type adoption struct {
+	job *job
+	PlannedJob
+}
+
+// standing are the plans of an errand whose jobs go on.
+func (m *Machine) standing(e *errand, plans []PlannedJob) []adoption {
+	var list []adoption
+	for i, p := range plans {
+		if j := e.jobs[i]; j.active() {
+			list = append(list, adoption{j, p})
+		}
+	}
+	return list
+}
+
+// improve adopts plans for the jobs that are admitted if they are worth the time of the transitions, or if jobs have none or
+// have to shrink.
+func (m *Machine) improve(e *errand, jobs []PlannedJob) {
+	m.noPlan = ""
+	plans := m.standing(e, jobs)
+	if m.overfull() {
+		if held := m.claims(); held > m.config.Budget {
+			m.event(Event{Kind: Shrinking, Bytes: held, Budget: m.config.Budget})
+		}
+		m.adopt(plans, Event{Reason: e.reason})
+		return
+	}
+	var gain, transition time.Duration
+	for _, p := range plans {
+		gain, transition = gain+p.Gain, transition+p.Transition
+	}
+	if m.bare() {
+		m.adopt(plans, Event{Reason: e.reason})
+	} else if transition > 0 && gain > transition {
+		m.adopt(plans, Event{Reason: e.reason, Gain: gain, Transition: transition})
+	}
+}
+
+// noneBetter goes on without new plans. Where jobs have to shrink, those that have nothing yet wait again.
+func (m *Machine) noneBetter(e *errand, why *NoPlan) {
+	if m.overfull() {
+		again := false
+		for _, j := range m.active() {
+			if j.record.Phase == wire.Starting && j.claim() == 0 {
+				j.record.Phase, j.record.Executor, j.record.Why, j.layouts = wire.Queued, "", e.reason, nil
+				again = true
+			}
+		}
+		if again {
+			m.want.better, m.want.admission = e.reason, true
+			return
+		}
+		m.noPlan = why.Why
+		m.event(Event{Kind: Stuck, Bytes: m.claims(), Budget: m.config.Budget, Why: why.Why})
+		return
+	}
+	for _, j := range e.jobs {
+		if j.active() && j.newest() == nil {
+			m.wait(j, why)
+		}
+	}
+	if m.noPlan != why.Why { // jobs that cannot shrink would say so with every drift
+		m.noPlan = why.Why
+		m.event(Event{Kind: Unplanned, Reason: e.reason, Why: why.Why})
+	}
+}
+
+// adopt makes plans the newest of their jobs.
+func (m *Machine) adopt(plans []adoption, e Event) {
+	for _, p := range plans {
+		j := p.job
+		j.reports = 0
+		j.record.Device = m.config.Device
+		if m.config.Limited {
+			j.record.Link = wire.Rates{Out: p.Out.Rate, In: p.In.Rate}
+		}
+		if p.Layout != nil && p.Layout.epoch() > j.record.Epoch {
+			j.record.Latencies = p.Phase
+			j.plan(p.Layout, e.Reason)
+			e.Plans++
+		}
+	}
+	if e.Plans > 0 {
+		e.Kind = Adopted
+		m.event(e)
+	}
+}
+
+// overfull reports whether the newest plans of all jobs do not fit the budget together, which was larger before.
+func (m *Machine) overfull() bool {
+	var sum graph.Bytes
+	for _, j := range m.active() {
+		if l := j.newest(); l != nil {
+			sum += l.Wire.Arena
+		}
+	}
+	return m.config.Budget > 0 && sum > m.config.Budget
+}
+
+// bare reports whether an admitted job has no plan, as one that was planned for just before a controller died.
+func (m *Machine) bare() bool {
+	return slices.ContainsFunc(m.active(), func(j *job) bool { return j.newest() == nil })
+}

@@ -1,0 +1,100 @@
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	"tensile/graph"
+	"tensile/internal/text"
+	"tensile/wire"
+)
+
+// EventKind is what has happened.
+type EventKind string
+
+const (
+	Joined     EventKind = "joined"     // Executor
+	SentAway   EventKind = "sent-away"  // Executor; Reason
+	Left       EventKind = "left"       // Executor will not be heard of any more; Why
+	Doubled    EventKind = "doubled"    // Executor has a second process, at Host
+	Repelled   EventKind = "repelled"   // the second process of Executor, at Host; Reason
+	Queued     EventKind = "queued"     // Job waits for Bytes; Reason
+	Adopted    EventKind = "adopted"    // Plans that are new, of all jobs; Reason; Gain and Transition if these decided
+	Unplanned  EventKind = "unplanned"  // there are no new plans; Reason is what they were wanted for, Why is why
+	Granted    EventKind = "granted"    // Job may train with the layout of Epoch in Bytes
+	Moved      EventKind = "moved"      // Job, which had not begun, gets another executor; Why
+	Troubled   EventKind = "troubled"   // Job goes on in spite of Why
+	Ended      EventKind = "ended"      // Job is over: Phase, Iterations; Why
+	Rebudgeted EventKind = "rebudgeted" // all jobs are planned for again: Reason
+	Shrinking  EventKind = "shrinking"  // jobs hold Bytes of Budget, and are to give some back
+	Stuck      EventKind = "stuck"      // jobs hold Bytes of Budget, and cannot shrink; Why
+)
+
+// Event is something that a machine has decided or been told, for logs and counters. Which fields are set stands beside
+// its kind.
+type Event struct {
+	Kind       EventKind     `json:"kind"`
+	Job        string        `json:"job,omitzero"`
+	Executor   string        `json:"executor,omitzero"`
+	Host       string        `json:"host,omitzero"`
+	Phase      wire.Phase    `json:"phase,omitzero"`
+	Iterations int           `json:"iterations,omitzero"`
+	Epoch      int64         `json:"epoch,omitzero"`
+	Plans      int           `json:"plans,omitzero"`
+	Bytes      graph.Bytes   `json:"bytes,omitzero"`
+	Budget     graph.Bytes   `json:"budget_bytes,omitzero"`
+	Gain       time.Duration `json:"gain_ns,omitzero"`
+	Transition time.Duration `json:"transition_ns,omitzero"`
+	Reason     string        `json:"reason,omitzero"`
+	Why        string        `json:"why,omitzero"`
+}
+
+// String is the event as a line of a log.
+func (e Event) String() string {
+	switch e.Kind {
+	case Joined:
+		return fmt.Sprintf("executor %s has joined", e.Executor)
+	case SentAway:
+		return fmt.Sprintf("executor %s is sent away: %s", e.Executor, e.Reason)
+	case Left:
+		return fmt.Sprintf("executor %s has gone: %s", e.Executor, e.Why)
+	case Doubled:
+		return fmt.Sprintf("a second process of executor %s has come%s; it has to go if the first is heard again",
+			e.Executor, where(e.Host))
+	case Repelled:
+		return fmt.Sprintf("a second process of executor %s%s is refused: %s", e.Executor, where(e.Host), e.Reason)
+	case Queued:
+		return fmt.Sprintf("job %s is queued: %s", e.Job, e.Reason)
+	case Adopted:
+		line := fmt.Sprintf("new plans for %d jobs: %s", e.Plans, e.Reason)
+		if e.Plans == 1 {
+			line = "a new plan: " + e.Reason
+		}
+		if e.Gain > 0 {
+			line += fmt.Sprintf("; gain over the next iterations %v, transition %v", text.Duration(e.Gain), text.Duration(e.Transition))
+		}
+		return line
+	case Unplanned:
+		return fmt.Sprintf("no new plans after %s: %s", e.Reason, e.Why)
+	case Granted:
+		return fmt.Sprintf("job %s may train with layout %d in %s", e.Job, e.Epoch, e.Bytes)
+	case Moved:
+		return fmt.Sprintf("job %s had not begun: %s; it gets another executor", e.Job, e.Why)
+	case Troubled:
+		return fmt.Sprintf("job %s: %s", e.Job, e.Why)
+	case Ended:
+		line := fmt.Sprintf("job %s %s after %d iterations", e.Job, e.Phase, e.Iterations)
+		if e.Why != "" {
+			line += ": " + e.Why
+		}
+		return line
+	case Rebudgeted:
+		return e.Reason + ": all jobs are planned for again"
+	case Shrinking:
+		return fmt.Sprintf("jobs hold %s of %s; they shrink", e.Bytes, e.Budget)
+	case Stuck:
+		return fmt.Sprintf("jobs hold %s of %s, and cannot shrink that far; nothing else begins until some have ended: %s",
+			e.Bytes, e.Budget, e.Why)
+	}
+	panic("controller: an event of unknown kind " + string(e.Kind))
+}

@@ -1,0 +1,128 @@
+package controller
+
+import (
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/planner"
+	"tensile/predictor/correct"
+	"tensile/program"
+	"tensile/wire"
+)
+
+// Input is what a machine is told; one field is set beside From.
+type Input struct {
+	From    int64        `json:"from,omitzero"`   // who waits for the answer to a Submit or Stop; 0: nobody
+	Submit  []Submission `json:"submit,omitzero"` // all are taken, or none
+	Stop    string       `json:"stop,omitzero"`   // the name of a job
+	Status  *wire.Status `json:"status,omitzero"`
+	Report  *wire.Report `json:"report,omitzero"`
+	Gone    *Gone        `json:"gone,omitzero"`
+	Planned *Planned     `json:"planned,omitzero"`
+	Tick    *Tick        `json:"tick,omitzero"`
+}
+
+// Submission is a new job.
+type Submission struct {
+	Spec  wire.Spec     `json:"spec"`
+	Graph *graph.Graph  `json:"-"`
+	At    time.Duration `json:"at_ns"` // since the Unix epoch
+}
+
+// Gone tells that the process that was launched as an executor has ended.
+type Gone struct {
+	Executor string `json:"executor"`
+	Why      string `json:"why"`
+}
+
+// Tick tells that time has passed. It comes every second or so.
+type Tick struct {
+	// Deaf: nothing that executors say can arrive now, as with a bus that stores nothing. None counts as silent.
+	Deaf bool `json:"deaf,omitzero"`
+}
+
+// Output is what a machine wants done; one field is set. Outputs are to be carried out in their order.
+type Output struct {
+	Answer *Answer      `json:"answer,omitzero"` // to a Submit or Stop
+	Record *wire.Record `json:"record,omitzero"` // to be stored under the name of its job
+	Graph  *Delivery    `json:"graph,omitzero"`  // to be stored where an executor finds it
+	Layout *Delivery    `json:"layout,omitzero"`
+	Orders *wire.Orders `json:"orders,omitzero"` // to an executor
+	Launch string       `json:"launch,omitzero"` // an executor is to be started by this name
+	Forget string       `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
+	Drop   *Drop        `json:"drop,omitzero"`   // of a job that is over and not remembered any more
+	Plan   *Plan        `json:"plan,omitzero"`   // an errand, to be answered by a Planned
+	Cancel int64        `json:"cancel,omitzero"` // the errand of that ticket is pointless, and its answer would be ignored
+	Event  *Event       `json:"event,omitzero"`  // for the log
+}
+
+// Answer is what comes of a Submit or Stop.
+type Answer struct {
+	To int64 `json:"to"` // Input.From
+	wire.Answer
+}
+
+// Delivery is an object for an executor.
+type Delivery struct {
+	Executor string       `json:"executor"`
+	Job      string       `json:"job"`
+	Graph    *graph.Graph `json:"-"`
+	Layout   *wire.Layout `json:"-"`
+}
+
+// Plan is an errand: plans for jobs together, which take seconds to make. Machines have one made at a time.
+type Plan struct {
+	Ticket   int64       `json:"ticket"`
+	Jobs     []Candidate `json:"jobs"`
+	Admitted int         `json:"admitted"` // the first so many are to be planned for; of the others as many as fit, in turn
+	Line     correct.Line
+}
+
+// Candidate is a job that is to be planned for. Whoever makes the plan may keep and read all of it: the machine changes
+// nothing that it has given away.
+type Candidate struct {
+	Spec     wire.Spec        `json:"spec"`
+	Epoch    int64            `json:"epoch"` // of the plan
+	Graph    *graph.Graph     `json:"-"`
+	Profile  *planner.Profile `json:"-"`             // nil: it is to be made
+	Latency  []time.Duration  `json:"-"`             // per op; nil without a profile
+	Slack    []time.Duration  `json:"-"`             // per op: by how much the latency may be off; may be nil
+	Measured bool             `json:"measured"`      // latencies follow what ops took in this run
+	Fresh    bool             `json:"fresh"`         // whether it fits alone is not known yet
+	Left     int              `json:"left"`          // iterations over which a better plan can pay
+	Has      *Layout          `json:"has,omitempty"` // its newest; nil: none
+}
+
+// Planned answers a Plan.
+type Planned struct {
+	Ticket int64                   `json:"ticket"`
+	Jobs   []PlannedJob            `json:"jobs"`              // for the first jobs of the Plan, as many as fit; none: there are no plans
+	New    map[int]planner.Profile `json:"profiles,omitzero"` // that were made, by the index of the candidate
+	Why    *NoPlan                 `json:"why,omitzero"`      // there are no more
+	Never  map[int]string          `json:"never,omitzero"`    // why a job cannot even run alone, by the index of the candidate
+}
+
+// PlannedJob is what a job would change to.
+type PlannedJob struct {
+	Layout  *Layout   `json:"layout,omitzero"` // nil: what it has is the same
+	Phase   string    `json:"phase"`           // of latencies, as scheduler.Scheduled has it
+	Out, In cost.Link // the job's share of the link
+
+	Gain       time.Duration `json:"gain_ns"` // that its next iterations take less, times the job's priority
+	Transition time.Duration `json:"transition_ns"`
+}
+
+// NoPlan is why there is no plan.
+type NoPlan struct {
+	Why    string      `json:"why"`
+	Need   graph.Bytes `json:"need_bytes,omitzero"` // 0: it is not for want of memory
+	Budget graph.Bytes `json:"budget_bytes,omitzero"`
+}
+
+// Layout is a plan with offsets, proven.
+type Layout struct {
+	Wire    *wire.Layout     `json:"wire"`
+	Peak    graph.Bytes      `json:"peak_bytes"` // of its slots
+	program *program.Program // nil where it comes from a recording
+}

@@ -1,0 +1,236 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/planner"
+	"tensile/predictor/correct"
+	"tensile/program"
+	"tensile/scheduler"
+	"tensile/wire"
+)
+
+// Planner makes the plans that a [Machine] asks for. It is pure, and slow: whoever runs a machine has it work beside that.
+type Planner struct {
+	Config
+	On planner.Device
+}
+
+// Plan does an errand. Once ctx is done it returns soon, and what it returns is worth nothing.
+func (p *Planner) Plan(ctx context.Context, q *Plan) *Planned {
+	w := work{Planner: p, ctx: ctx, plan: q, answer: &Planned{Ticket: q.Ticket}, profiles: make(map[graph.Digest]*planner.Profile)}
+	if w.profile(); len(w.answer.Never) > 0 {
+		return w.answer
+	}
+	all := len(q.Jobs)
+	jobs, err := w.schedule(all)
+	if err != nil && q.Admitted < all {
+		if w.possible(); len(w.answer.Never) > 0 {
+			return w.answer
+		}
+		jobs, err = w.bisect(err)
+	}
+	w.answer.Jobs = jobs
+	if len(jobs) < all {
+		w.answer.Why = noPlan(err)
+	}
+	return w.answer
+}
+
+// work is one errand of a planner.
+type work struct {
+	*Planner
+	ctx      context.Context
+	plan     *Plan
+	answer   *Planned
+	profiles map[graph.Digest]*planner.Profile // that were made
+	jobs     []scheduler.Job                   // per candidate
+}
+
+// profile gives candidates what they have not: profiles, and latencies by these and by what other jobs have taught. Copies share
+// their profile.
+func (w *work) profile() {
+	for i, c := range w.plan.Jobs {
+		if c.Profile == nil {
+			p := w.profiles[c.Spec.Graph]
+			if p == nil {
+				made, err := w.On.Profile(c.Graph)
+				if err != nil {
+					w.never(i, fmt.Sprintf("job %s cannot run here: %v", c.Spec.Name, err))
+					continue
+				}
+				p = &made
+				w.profiles[c.Spec.Graph] = p
+			}
+			if w.answer.New == nil {
+				w.answer.New = make(map[int]planner.Profile)
+			}
+			w.answer.New[i] = *p
+			c.Profile = p
+			c.Latency, c.Slack = expected(c.Graph, p, w.plan.Line)
+		}
+		j := c.Profile.Job(c.Spec.Name, c.Epoch, c.Graph)
+		j.Latency, j.Slack, j.Measured, j.Weight, j.MaxSwapRate = c.Latency, c.Slack, c.Measured, c.Spec.Priority, c.Spec.SwapRate
+		w.jobs = append(w.jobs, j)
+	}
+}
+
+func (w *work) never(candidate int, why string) {
+	if w.answer.Never == nil {
+		w.answer.Never = make(map[int]string)
+	}
+	w.answer.Never[candidate] = why
+}
+
+// schedule plans for the first n candidates together and proves the plans.
+func (w *work) schedule(n int) ([]PlannedJob, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	planned, err := planner.Plan(w.ctx, w.request(w.jobs[:n]))
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]PlannedJob, n)
+	for i, s := range planned.Jobs {
+		c := &w.plan.Jobs[i]
+		l := &Layout{Peak: s.Footprint.Peak, program: planned.Programs[i].Program(),
+			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch, Arena: s.Layout.Arena}}
+		jobs[i] = PlannedJob{Phase: s.Phase, Out: s.Out, In: s.In}
+		if c.Has == nil || !same(c.Has.Wire, l.Wire) {
+			jobs[i].Layout = l
+			jobs[i].Gain, jobs[i].Transition = gain(c, l, w.jobs[i].Latency, s.Out, s.In)
+		}
+	}
+	return jobs, nil
+}
+
+func (w *work) request(jobs []scheduler.Job) scheduler.Request {
+	r := w.On.Request(jobs...)
+	r.Policy, r.Budget, r.Options = w.Policy, w.Budget, w.Options
+	return r
+}
+
+// possible finds the fresh candidates that do not even fit alone. Copies are tried once.
+func (w *work) possible() {
+	type kind struct {
+		graph    graph.Digest
+		swapRate float64
+	}
+	tried := make(map[kind]string)
+	for i, c := range w.plan.Jobs[w.plan.Admitted:] {
+		if !c.Fresh {
+			continue
+		}
+		at, k := w.plan.Admitted+i, kind{c.Spec.Graph, c.Spec.SwapRate}
+		why, known := tried[k]
+		if !known {
+			if _, err := planner.Schedule(w.ctx, w.request(w.jobs[at:at+1])); err != nil {
+				why = w.alone(at, err)
+			}
+			tried[k] = why
+		}
+		if why != "" {
+			w.never(at, fmt.Sprintf("job %s cannot run here, even alone: %s", c.Spec.Name, why))
+		}
+	}
+}
+
+// alone says why a candidate can never run here.
+func (w *work) alone(candidate int, err error) string {
+	over, ok := errors.AsType[*scheduler.OverBudgetError](err)
+	if !ok {
+		return err.Error()
+	}
+	at, why := "", "; "+over.Why
+	if s := scheduler.WorkingSetOf(w.jobs[candidate], w.Align); s.Bytes == over.Need {
+		at, why = " at "+w.plan.Jobs[candidate].Graph.Ops[s.Op].Name, ""
+	}
+	return fmt.Sprintf("it needs %s%s and the budget is %s%s; try a smaller --batch or --image", over.Need, at, over.Budget, why)
+}
+
+// bisect finds how many of the candidates fit, from the first on, given why all do not.
+func (w *work) bisect(err error) ([]PlannedJob, error) {
+	var plans []PlannedJob
+	fits, fails := w.plan.Admitted, len(w.plan.Jobs)
+	for fails-fits > 1 && w.ctx.Err() == nil {
+		step := fits - w.plan.Admitted
+		n := min(fits+step+1, (fits+fails)/2)
+		if p, e := w.schedule(n); e == nil {
+			fits, plans = n, p
+		} else {
+			fails, err = n, e
+		}
+	}
+	return plans, err
+}
+
+func noPlan(err error) *NoPlan {
+	n := &NoPlan{Why: err.Error()}
+	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
+		n.Need, n.Budget = over.Need, over.Budget
+	}
+	return n
+}
+
+// same reports whether two layouts have a job do the same.
+func same(a, b *wire.Layout) bool {
+	p, q := *a.Plan, *b.Plan
+	p.Epoch, p.Made, q.Epoch, q.Made = 0, nil, 0, nil
+	return a.Arena == b.Arena && reflect.DeepEqual(a.Offsets, b.Offsets) && reflect.DeepEqual(a.Scratch, b.Scratch) && reflect.DeepEqual(p, q)
+}
+
+// gain is what a job saves over its next iterations by a new layout, weighed by priority, and what changing to it takes; zero
+// for its first.
+func gain(c *Candidate, l *Layout, latency []time.Duration, out, in cost.Link) (gain, transition time.Duration) {
+	if c.Has == nil {
+		return 0, 0
+	}
+	weight := time.Duration(max(1, c.Spec.Priority))
+	iteration := func(l *Layout) time.Duration {
+		d := program.Durations{Out: out, In: in}
+		for _, s := range l.Wire.Plan.Steps {
+			d.Steps = append(d.Steps, latency[s.Op])
+		}
+		return program.Time(l.program, d).Iteration
+	}
+	gain = weight * time.Duration(c.Left) * (iteration(c.Has) - iteration(l))
+	return gain, weight * (copying(&c.Has.program.Epilogue, out, in) + copying(&l.program.Prologue, out, in))
+}
+
+// copying is how long the copies of a section take, lanes one after the other: an upper bound.
+func copying(s *program.Section, out, in cost.Link) time.Duration {
+	var sum time.Duration
+	for _, c := range s.Commands {
+		switch c.Kind {
+		case program.Out:
+			sum += out.Time(c.Bytes)
+		case program.In:
+			sum += in.Time(c.Bytes)
+		}
+	}
+	return sum
+}
+
+// expected are the latencies of a graph's ops by its profile and what other jobs have taught, and by how much they may be off (nil
+// if the profile does not say).
+func expected(g *graph.Graph, p *planner.Profile, line correct.Line) (latency, slack []time.Duration) {
+	latency = make([]time.Duration, len(p.Latency))
+	if p.Slack != nil {
+		slack = make([]time.Duration, len(latency))
+	}
+	for op, predicted := range p.Latency {
+		kind := string(g.Ops[op].Kind)
+		latency[op] = line.Apply(kind, predicted)
+		if slack != nil {
+			slack[op] = max(0, line.P95(kind, predicted, predicted+p.Slack[op])-latency[op])
+		}
+	}
+	return latency, slack
+}

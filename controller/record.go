@@ -1,0 +1,179 @@
+package controller
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"tensile/graph"
+	"tensile/internal/recording"
+	"tensile/planner"
+	"tensile/wire"
+)
+
+// Recorder writes down all that a machine starts from, is told and answers, so that [Replay] can have another machine go
+// through the same. Graphs are written once. In what the machine answers large things stand as their digests.
+type Recorder struct {
+	to     *recording.Writer
+	graphs map[graph.Digest]bool // that were written
+}
+
+// NewRecorder returns a recorder. trouble is told once if it can not go on.
+func NewRecorder(out io.Writer, trouble func(error)) *Recorder {
+	return &Recorder{recording.NewWriter(out, trouble), make(map[graph.Digest]bool)}
+}
+
+// recorded is the name of controllers in recordings.
+const recorded = "controller"
+
+// line is a line of a recording: the first names the machine; then come its beginning, which follows the graphs that it
+// needs, the first outputs, and the steps.
+type line struct {
+	Machine string            `json:"machine,omitzero"`
+	Graph   *graph.Graph      `json:"graph,omitzero"`
+	Config  *Config           `json:"config,omitzero"`
+	Stored  *stored           `json:"stored,omitzero"`
+	Now     time.Duration     `json:"now_ns,omitzero"`
+	In      *Input            `json:"in,omitzero"` // nil: Resume
+	Out     []json.RawMessage `json:"out,omitzero"`
+}
+
+// stored is a Stored without its graphs.
+type stored struct {
+	Records  []wire.Record                     `json:"records"`
+	Layouts  map[string][]*wire.Layout         `json:"layouts"`
+	Orders   map[string]wire.Orders            `json:"orders"`
+	Profiles map[graph.Digest]*planner.Profile `json:"profiles"`
+}
+
+// begin writes what a machine starts from.
+func (r *Recorder) begin(c Config, s Stored) {
+	if r == nil {
+		return
+	}
+	r.to.Write(line{Machine: recorded})
+	for _, record := range s.Records {
+		if g := s.Graphs[record.Spec.Graph]; g != nil {
+			r.graph(record.Spec.Graph, g)
+		}
+	}
+	r.to.Write(line{Config: &c, Stored: &stored{s.Records, s.Layouts, s.Orders, s.Profiles}})
+}
+
+func (r *Recorder) graph(digest graph.Digest, g *graph.Graph) {
+	if !r.graphs[digest] {
+		r.graphs[digest] = true
+		r.to.Write(line{Graph: g})
+	}
+}
+
+// resume writes what the machine wanted before the first step.
+func (r *Recorder) resume(at time.Duration, outputs []Output) {
+	if r != nil {
+		r.to.Write(line{Now: at, Out: recording.Outputs(outputs)})
+	}
+}
+
+// step writes a step.
+func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
+	if r == nil {
+		return
+	}
+	for _, s := range in.Submit {
+		r.graph(s.Spec.Graph, s.Graph)
+	}
+	r.to.Write(line{Now: at, In: &in, Out: recording.Outputs(outputs)})
+}
+
+// Replay has a machine go through a recording, and returns in how many steps. The error names the line at which it answers
+// otherwise than was recorded, to the byte, or which is no line of a recording.
+func Replay(in io.Reader) (steps int, err error) {
+	r := recording.NewReader(in)
+	graphs := make(map[graph.Digest]*graph.Graph)
+	var m *Machine
+	for {
+		var l line
+		if err := r.Read(&l); errors.Is(err, io.EOF) {
+			return steps, nil
+		} else if err != nil {
+			return steps, err
+		}
+		var outputs []Output
+		switch {
+		case l.Machine != "":
+			if l.Machine != recorded {
+				return steps, r.Errorf("it is a recording of an %s, not of a controller", l.Machine)
+			}
+			continue
+		case l.Graph != nil:
+			graphs[l.Graph.Digest()] = l.Graph
+			continue
+		case l.Config != nil && l.Stored != nil:
+			m, err = Restore(*l.Config, Stored{l.Stored.Records, graphs, l.Stored.Layouts, l.Stored.Orders, l.Stored.Profiles})
+			if err != nil {
+				return steps, r.Errorf("%w", err)
+			}
+			continue
+		case m == nil:
+			return steps, r.Errorf("a step before the beginning")
+		case l.In == nil:
+			outputs = m.Resume(l.Now)
+		default:
+			if err := l.In.complete(graphs); err != nil {
+				return steps, r.Errorf("%w", err)
+			}
+			outputs = m.Step(l.Now, *l.In)
+		}
+		if err := r.Same(l.Out, recording.Outputs(outputs)); err != nil {
+			return steps, err
+		}
+		steps++
+	}
+}
+
+// complete gives an input of a recording its graphs.
+func (in *Input) complete(graphs map[graph.Digest]*graph.Graph) error {
+	for i, s := range in.Submit {
+		if in.Submit[i].Graph = graphs[s.Spec.Graph]; in.Submit[i].Graph == nil {
+			return fmt.Errorf("the graph of job %s was not recorded", s.Spec.Name)
+		}
+	}
+	return nil
+}
+
+// MarshalJSON writes the digest of what is delivered.
+func (d *Delivery) MarshalJSON() ([]byte, error) {
+	form := struct {
+		Executor string       `json:"executor"`
+		Job      string       `json:"job"`
+		Graph    graph.Digest `json:"graph,omitzero"`
+		Epoch    int64        `json:"epoch,omitzero"`
+		Layout   string       `json:"layout,omitzero"`
+	}{Executor: d.Executor, Job: d.Job}
+	if d.Graph != nil {
+		form.Graph = d.Graph.Digest()
+	} else {
+		form.Epoch, form.Layout = d.Layout.Plan.Epoch, recording.Digest(d.Layout)
+	}
+	return json.Marshal(form)
+}
+
+// MarshalJSON writes digests of what planners reckon with.
+func (c Candidate) MarshalJSON() ([]byte, error) {
+	form := struct {
+		Spec     wire.Spec `json:"spec"`
+		Epoch    int64     `json:"epoch"`
+		Reckons  string    `json:"reckons"` // profile, latencies, slack
+		Measured bool      `json:"measured"`
+		Fresh    bool      `json:"fresh"`
+		Left     int       `json:"left"`
+		Has      int64     `json:"has,omitzero"` // epoch
+	}{Spec: c.Spec, Epoch: c.Epoch, Measured: c.Measured, Fresh: c.Fresh, Left: c.Left}
+	form.Reckons = recording.Digest([]any{c.Profile, c.Latency, c.Slack})
+	if c.Has != nil {
+		form.Has = c.Has.epoch()
+	}
+	return json.Marshal(form)
+}

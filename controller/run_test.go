@@ -1,0 +1,254 @@
+package controller
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tensile/cost"
+	"tensile/internal/localbus"
+	"tensile/internal/randgraph"
+	"tensile/wire"
+)
+
+// office is a controller that runs on a bus within the test, on virtual time, and whose planner waits to be let on.
+type office struct {
+	t         *testing.T
+	bus       *localbus.Bus
+	planner   *Planner
+	plans     chan *Plan    // that are being made
+	let       chan struct{} // lets a plan be made
+	forgotten []string
+	recording bytes.Buffer
+	end       func(why error)
+	ended     chan error
+}
+
+func newOffice(t *testing.T) *office {
+	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
+	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Settle: 1, Alpha: 1}
+	f := &office{t: t, bus: localbus.New(), planner: plannerOf(c, profile), plans: make(chan *Plan, 1), let: make(chan struct{}),
+		ended: make(chan error, 1)}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f.end = cancel
+	ready := make(chan struct{})
+	o := Options{Config: c, On: f.planner.On, Plan: f.plan, Log: func(string) {}, Ready: func() { close(ready) },
+		Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) },
+		Record:    NewRecorder(&f.recording, func(err error) { t.Error(err) })}
+	go func() { f.ended <- Run(ctx, f.bus, o) }()
+	<-ready
+	return f
+}
+
+// plan is a planner that waits until it is let on, or nobody wants its plan any more.
+func (f *office) plan(ctx context.Context, p *Plan) *Planned {
+	f.plans <- p
+	select {
+	case <-f.let:
+		return f.planner.Plan(ctx, p)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// close ends the controller.
+func (f *office) close() {
+	f.t.Helper()
+	why := errors.New("it is over")
+	f.end(why)
+	if err := <-f.ended; !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
+		f.t.Error(err)
+	}
+	f.bus.Close()
+}
+
+// beat has an executor say that it lives.
+func (f *office) beat(name string, number int64, jobs ...wire.JobStatus) {
+	s := wire.Status{Executor: name, Number: number, Life: "1", Device: "model", Jobs: jobs}
+	if err := f.bus.Put(f.t.Context(), wire.StatusKey(name), wire.Encode(s)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *office) ask(q wire.Request) wire.Answer {
+	data, err := f.bus.Ask(f.t.Context(), wire.ControlSubject, wire.Encode(q))
+	if err != nil {
+		f.t.Error(err)
+	}
+	a, err := wire.DecodeAs[wire.Answer](data)
+	if err != nil {
+		f.t.Error(err)
+	}
+	return a
+}
+
+// submit submits a job, and returns where its answer comes.
+func (f *office) submit(name string, seed uint64) <-chan wire.Answer {
+	g := randgraph.New(rand.New(rand.NewPCG(seed, 1)), randgraph.Options{})
+	text, err := json.Marshal(g)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := f.bus.Store(f.t.Context(), wire.Graphs, wire.GraphObject(g.Digest()), text); err != nil {
+		f.t.Fatal(err)
+	}
+	answer := make(chan wire.Answer, 1)
+	go func() {
+		answer <- f.ask(wire.Request{Verb: wire.Submit, Specs: []wire.Spec{{Name: name, Model: "random", Graph: g.Digest(), Iterations: endless}}})
+	}()
+	return answer
+}
+
+// jobs asks for all jobs, and fails the test if that takes any time.
+func (f *office) jobs() map[string]wire.Record {
+	f.t.Helper()
+	before := time.Now()
+	records := make(map[string]wire.Record)
+	for _, r := range f.ask(wire.Request{Verb: wire.Jobs}).Jobs {
+		records[r.Spec.Name] = r
+	}
+	if took := time.Since(before); took > 0 {
+		f.t.Errorf("a request took %v", took)
+	}
+	return records
+}
+
+// While a plan is made for longer than an executor may be silent, every heartbeat is heard and every request answered. An executor
+// that beats is kept, one that does not is given up.
+func TestPlanningHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOffice(t)
+		f.beat("lab", 1)
+		f.beat("mute", 1)
+		answer := f.submit("a", 1)
+		<-f.plans
+		const beats = 1000
+		for i := range beats {
+			time.Sleep(3 * 15 * time.Second / beats)
+			f.beat("lab", int64(2+i))
+			if synctest.Wait(); i%10 == 0 {
+				if r := f.jobs()["a"]; r.Phase != wire.Queued || r.Why != "is being planned for" {
+					t.Fatalf("job a is %s: %s", r.Phase, r.Why)
+				}
+			}
+		}
+		if a := <-answer; a.Error != "" || a.Jobs[0].Phase != wire.Queued {
+			t.Errorf("the job was taken with %+v", a)
+		}
+		if fmt.Sprint(f.forgotten) != "[mute]" {
+			t.Errorf("given up: %v, want the one that said nothing", f.forgotten)
+		}
+		f.let <- struct{}{}
+		synctest.Wait()
+		if r := f.jobs()["a"]; r.Phase != wire.Starting || r.Executor != "lab" || r.Granted != 1 {
+			t.Errorf("with its plan job a is %s at %q: %s", r.Phase, r.Executor, r.Why)
+		}
+		f.close()
+		if n, err := Replay(&f.recording); err != nil || n < beats {
+			t.Errorf("replayed %d steps: %v", n, err)
+		}
+	})
+}
+
+// A plan that only may be better is given up when a job comes; the plan for that has the others too.
+func TestArrivalCancels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOffice(t)
+		f.beat("lab", 1)
+		synctest.Wait()
+		answer := f.submit("a", 1)
+		p := <-f.plans
+		f.let <- struct{}{}
+		if a := <-answer; a.Error != "" || a.Jobs[0].Phase != wire.Starting {
+			t.Fatalf("the job was taken with %+v", a)
+		}
+		time.Sleep(10 * time.Second) // after plans were made, none are made for drift for a while
+		f.beat("lab", 2, wire.JobStatus{Name: "a", ID: 1, State: wire.Running, Epoch: 1})
+		synctest.Wait()
+		data, err := f.bus.Load(t.Context(), wire.Bucket("lab"), wire.LayoutObject("a", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := wire.DecodeAs[wire.Layout](data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := wire.Report{Executor: "lab", Job: "a", Epoch: 1, Iteration: 3, Wall: time.Second}
+		predicted, _ := profile(p.Jobs[0].Graph)
+		for _, s := range l.Plan.Steps {
+			report.Steps = append(report.Steps, 9*predicted.Latency[s.Op])
+		}
+		if err := f.bus.Publish(wire.ReportSubject("lab", "a"), wire.Encode(report)); err != nil {
+			t.Fatal(err)
+		}
+		better := <-f.plans
+		if better.Admitted != 1 || len(better.Jobs) != 1 {
+			t.Fatalf("after a drift a plan is made for %d of %d jobs", better.Admitted, len(better.Jobs))
+		}
+		answer = f.submit("b", 2)
+		both := <-f.plans
+		if both.Admitted != 1 || len(both.Jobs) != 2 || both.Ticket <= better.Ticket {
+			t.Errorf("after an arrival plan %d is made for %d of %d jobs", both.Ticket, both.Admitted, len(both.Jobs))
+		}
+		synctest.Wait() // the planner that was given up has ended
+		f.let <- struct{}{}
+		if a := <-answer; a.Error != "" || a.Jobs[0].Phase != wire.Starting {
+			t.Errorf("the job was taken with %+v", a)
+		}
+		f.close()
+	})
+}
+
+// A controller that ends while a plan is made does not wait for it, and stores nothing of it.
+func TestEndWhilePlanning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOffice(t)
+		f.submit("a", 1)
+		<-f.plans
+		f.close()
+		if _, err := f.bus.Get(t.Context(), wire.RecordKey("a")); !errors.Is(err, wire.ErrNotFound) {
+			t.Errorf("the job that was not taken is stored: %v", err)
+		}
+	})
+}
+
+// A machine that answers otherwise than was recorded is found, with the line.
+func TestReplayDiffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOffice(t)
+		f.beat("lab", 1)
+		answer := f.submit("a", 1)
+		<-f.plans
+		f.let <- struct{}{}
+		<-answer
+		f.close()
+		text := f.recording.String()
+		if n, err := Replay(strings.NewReader(text)); err != nil || n < 4 {
+			t.Fatalf("replayed %d steps: %v", n, err)
+		}
+		for _, test := range []struct{ from, to, want string }{
+			{`"granted_epoch":1`, `"granted_epoch":2`, "was "},
+			{`"machine":"controller"`, `"machine":"agent"`, "line 1: it is a recording of an agent, not of a controller"},
+			{`"in":{`, `"inn":{`, `unknown field "inn"`},
+		} {
+			if !strings.Contains(text, test.from) {
+				t.Errorf("the recording has no %s", test.from)
+			}
+			_, err := Replay(strings.NewReader(strings.Replace(text, test.from, test.to, 1)))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("with %s: %v", test.to, err)
+			}
+		}
+		// Its end was cut off.
+		if n, err := Replay(strings.NewReader(text[:len(text)-10])); err != nil || n < 3 {
+			t.Errorf("replayed %d steps: %v", n, err)
+		}
+	})
+}

@@ -1,0 +1,309 @@
+package controller
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/internal/randgraph"
+	"tensile/planner"
+	"tensile/wire"
+)
+
+// TestScripts plays the scripts in testdata to a machine, by datadriven. Each command takes a second of the machine's time and is
+// answered by what the machine wants done. The commands, with what stands in their input:
+//
+//	new [budget=BYTES] [share] [keep=N]      a machine without jobs
+//	restart [budget=BYTES]                   another, from what the one before had stored
+//	submit                                   a line "JOB [priority=N] [iterations=N]" for each job, 10 iterations if it does not say
+//	stop job=J
+//	status executor=X number=N [life=L] [device=D] [orders=N]    a line "JOB id=N state=S [epoch=N] [iteration=N] [error=TEXT]" for each job
+//	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
+//	ended executor=X why=TEXT                the process that was launched as an executor
+//	planned ticket=N [why=TEXT] [need=BYTES of=BYTES]     a line "JOB arena=BYTES [gain=D transition=D] [never=TEXT]" for each job
+//	tick [after=D] [deaf]                    so much time has passed
+//	jobs                                     answered by the records
+//
+// An underscore in a TEXT is a blank.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &script{graph: randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})}
+		datadriven.RunTest(t, path, s.command)
+	})
+}
+
+// script is a machine and what a bus stores for it.
+type script struct {
+	graph   *graph.Graph // of all jobs
+	config  Config
+	m       *Machine
+	now     time.Duration
+	asked   *Plan // the newest
+	records map[string]wire.Record
+	layouts map[string][]*wire.Layout
+	orders  map[string]wire.Orders
+	out     strings.Builder
+}
+
+// command tells the machine what a command says and returns its answer.
+func (s *script) command(t *testing.T, d *datadriven.TestData) string {
+	s.out.Reset()
+	s.now += time.Second
+	switch d.Cmd {
+	case "new":
+		s.config = Config{Device: "gpu", Align: 64, Out: cost.Link{Rate: 1e6}, In: cost.Link{Rate: 1e6}, Policy: "none-live", Share: d.HasArg("share"),
+			Watched: true, Settle: 1, Alpha: 1}
+		d.MaybeScanArgs(t, "keep", &s.config.Keep)
+		s.budget(t, d)
+		s.m = NewMachine(s.config)
+		s.records, s.layouts, s.orders = map[string]wire.Record{}, map[string][]*wire.Layout{}, map[string]wire.Orders{}
+	case "restart":
+		s.budget(t, d)
+		s.restart(t)
+	case "jobs":
+		for _, r := range s.m.Records() {
+			fmt.Fprintf(&s.out, "%s %s, claim %s, epochs %d %d %d at %q: %s\n", r.Spec.Name, r.Phase, r.Claim, r.Epoch, r.Granted, r.Applied,
+				r.Executor, r.Why)
+		}
+	default:
+		s.do(s.m.Step(s.now, s.input(t, d)))
+	}
+	return s.out.String()
+}
+
+func (s *script) budget(t *testing.T, d *datadriven.TestData) {
+	var budget int64
+	if d.MaybeScanArgs(t, "budget", &budget) {
+		s.config.Budget = graph.Bytes(budget)
+	}
+}
+
+// restart begins another machine with what is stored.
+func (s *script) restart(t *testing.T) {
+	stored := Stored{Graphs: map[graph.Digest]*graph.Graph{s.graph.Digest(): s.graph}, Layouts: s.layouts, Orders: s.orders,
+		Profiles: map[graph.Digest]*planner.Profile{s.graph.Digest(): s.profile()}}
+	for _, r := range s.records {
+		stored.Records = append(stored.Records, r)
+	}
+	m, err := Restore(s.config, stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.m = m
+	s.do(m.Resume(s.now))
+}
+
+func (s *script) profile() *planner.Profile {
+	p, _ := profile(s.graph)
+	return &p
+}
+
+// input returns what a command says.
+func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
+	switch d.Cmd {
+	case "submit":
+		in := Input{From: 1}
+		for _, line := range lines(t, d) {
+			spec := wire.Spec{Name: line.Cmd, Graph: s.graph.Digest(), Iterations: 10}
+			line.MaybeScanArgs(t, "priority", &spec.Priority)
+			line.MaybeScanArgs(t, "iterations", &spec.Iterations)
+			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: s.graph, At: s.now})
+		}
+		return in
+	case "stop":
+		in := Input{From: 1}
+		d.ScanArgs(t, "job", &in.Stop)
+		return in
+	case "status":
+		return Input{Status: status(t, d)}
+	case "report":
+		return Input{Report: s.report(t, d)}
+	case "ended":
+		return Input{Gone: &Gone{Executor: word(t, d, "executor"), Why: word(t, d, "why")}}
+	case "planned":
+		return Input{Planned: s.planned(t, d)}
+	case "tick":
+		if after := word(t, d, "after"); after != "" {
+			long, err := time.ParseDuration(after)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			s.now += long
+		}
+		return Input{Tick: &Tick{Deaf: d.HasArg("deaf")}}
+	}
+	d.Fatalf(t, "there is no command %s", d.Cmd)
+	return Input{}
+}
+
+// lines are the lines of a command's input, each in the form of a command.
+func lines(t *testing.T, d *datadriven.TestData) []*datadriven.TestData {
+	var list []*datadriven.TestData
+	for line := range strings.Lines(d.Input) {
+		name, args, err := datadriven.ParseLine(line)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		list = append(list, &datadriven.TestData{Pos: d.Pos, Cmd: name, CmdArgs: args})
+	}
+	return list
+}
+
+// word is an argument that is text; "": it is not there.
+func word(t *testing.T, d *datadriven.TestData, name string) (value string) {
+	d.MaybeScanArgs(t, name, &value)
+	return strings.ReplaceAll(value, "_", " ")
+}
+
+func status(t *testing.T, d *datadriven.TestData) *wire.Status {
+	w := &wire.Status{Executor: word(t, d, "executor"), Life: "1", Device: "gpu"}
+	d.ScanArgs(t, "number", &w.Number)
+	d.MaybeScanArgs(t, "life", &w.Life)
+	d.MaybeScanArgs(t, "device", &w.Device)
+	d.MaybeScanArgs(t, "orders", &w.Orders)
+	for _, line := range lines(t, d) {
+		j := wire.JobStatus{Name: line.Cmd, Error: word(t, line, "error"), State: wire.State(word(t, line, "state"))}
+		line.ScanArgs(t, "id", &j.ID)
+		line.MaybeScanArgs(t, "epoch", &j.Epoch)
+		line.MaybeScanArgs(t, "iteration", &j.Iteration)
+		w.Jobs = append(w.Jobs, j)
+	}
+	return w
+}
+
+func (s *script) report(t *testing.T, d *datadriven.TestData) *wire.Report {
+	r := &wire.Report{Executor: word(t, d, "executor"), Job: word(t, d, "job"), Wall: time.Second}
+	d.ScanArgs(t, "epoch", &r.Epoch)
+	d.ScanArgs(t, "iteration", &r.Iteration)
+	var times int
+	d.ScanArgs(t, "times", &times)
+	for _, latency := range s.profile().Latency {
+		r.Steps = append(r.Steps, time.Duration(times)*latency)
+	}
+	return r
+}
+
+// planned answers the newest errand, or pretends to answer another.
+func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
+	p := &Planned{}
+	d.ScanArgs(t, "ticket", &p.Ticket)
+	if why := word(t, d, "why"); why != "" || d.HasArg("need") {
+		p.Why = &NoPlan{Why: why}
+		d.MaybeScanArgs(t, "need", &p.Why.Need)
+		d.MaybeScanArgs(t, "of", &p.Why.Budget)
+	}
+	for _, line := range lines(t, d) {
+		at := slices.IndexFunc(s.asked.Jobs, func(c Candidate) bool { return c.Spec.Name == line.Cmd })
+		if at < 0 {
+			d.Fatalf(t, "no plan for job %s was asked for", line.Cmd)
+		}
+		if why := word(t, line, "never"); why != "" {
+			p.Never = map[int]string{at: why}
+			continue
+		}
+		p.Jobs = append(p.Jobs, s.plannedJob(t, line, &s.asked.Jobs[at]))
+	}
+	for i, c := range s.asked.Jobs {
+		if c.Profile == nil {
+			if p.New == nil {
+				p.New = make(map[int]planner.Profile)
+			}
+			p.New[i] = *s.profile()
+		}
+	}
+	return p
+}
+
+// plannedJob is a plan in an arena of some size, which may be larger than it needs.
+func (s *script) plannedJob(t *testing.T, line *datadriven.TestData, c *Candidate) PlannedJob {
+	unlimited := s.config
+	unlimited.Budget = 0
+	fresh := *c
+	fresh.Has = nil
+	j := plannerOf(unlimited, profile).Plan(t.Context(), &Plan{Jobs: []Candidate{fresh}, Admitted: 1}).Jobs[0]
+	var arena int64
+	line.ScanArgs(t, "arena", &arena)
+	if need := j.Layout.Wire.Arena; graph.Bytes(arena) < need {
+		line.Fatalf(t, "the plan needs %d", int64(need))
+	}
+	j.Layout.Wire.Arena = graph.Bytes(arena)
+	for name, to := range map[string]*time.Duration{"gain": &j.Gain, "transition": &j.Transition} {
+		if value := word(t, line, name); value != "" {
+			long, err := time.ParseDuration(value)
+			if err != nil {
+				line.Fatalf(t, "%v", err)
+			}
+			*to = long
+		}
+	}
+	return j
+}
+
+// do prints what the machine wants done, and stores what is to be stored.
+func (s *script) do(outputs []Output) {
+	for _, o := range outputs {
+		switch {
+		case o.Answer != nil:
+			fmt.Fprintf(&s.out, "answer %d: %s", o.Answer.To, o.Answer.Error)
+			for _, r := range o.Answer.Jobs {
+				fmt.Fprintf(&s.out, "%s %s; ", r.Spec.Name, r.Phase)
+			}
+			fmt.Fprintln(&s.out)
+		case o.Record != nil:
+			r := *o.Record
+			s.records[r.Spec.Name] = r
+			fmt.Fprintf(&s.out, "store %s: %s, claim %s, epochs %d %d %d\n", r.Spec.Name, r.Phase, r.Claim, r.Epoch, r.Granted, r.Applied)
+		case o.Graph != nil:
+			fmt.Fprintf(&s.out, "graph of %s for %s\n", o.Graph.Job, o.Graph.Executor)
+		case o.Layout != nil:
+			s.layouts[o.Layout.Job] = append(s.layouts[o.Layout.Job], o.Layout.Layout)
+			fmt.Fprintf(&s.out, "layout %d of %s for %s\n", o.Layout.Layout.Plan.Epoch, o.Layout.Job, o.Layout.Executor)
+		case o.Orders != nil:
+			s.orders[o.Orders.Executor] = *o.Orders
+			fmt.Fprintf(&s.out, "orders %d to %s:", o.Orders.Number, o.Orders.Executor)
+			for _, j := range o.Orders.Jobs {
+				fmt.Fprintf(&s.out, " %s epoch %d", j.Spec.Name, j.Epoch)
+				if j.Stop {
+					s.out.WriteString(" stop")
+				}
+			}
+			if o.Orders.Leave {
+				s.out.WriteString(" leave")
+			}
+			if o.Orders.Refused != nil {
+				fmt.Fprintf(&s.out, " refused %s", o.Orders.Refused.Life)
+			}
+			fmt.Fprintln(&s.out)
+		case o.Launch != "":
+			fmt.Fprintf(&s.out, "launch %s\n", o.Launch)
+		case o.Forget != "":
+			fmt.Fprintf(&s.out, "forget %s\n", o.Forget)
+		case o.Drop != nil && o.Drop.Job != "":
+			delete(s.records, o.Drop.Job)
+			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Job)
+		case o.Drop != nil:
+			fmt.Fprintln(&s.out, "drop the graph")
+		case o.Plan != nil:
+			s.asked = o.Plan
+			fmt.Fprintf(&s.out, "plan %d:", o.Plan.Ticket)
+			for i, c := range o.Plan.Jobs {
+				if i == o.Plan.Admitted {
+					s.out.WriteString(" and perhaps")
+				}
+				fmt.Fprintf(&s.out, " %s", c.Spec.Name)
+			}
+			fmt.Fprintln(&s.out)
+		case o.Cancel != 0:
+			fmt.Fprintf(&s.out, "cancel %d\n", o.Cancel)
+		case o.Event != nil:
+			fmt.Fprintf(&s.out, "event: %s\n", o.Event)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package controller
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"tensile/graph"
+	"tensile/planner"
+	"tensile/wire"
+)
+
+// restore makes the machine from what is stored.
+func (r *runner) restore() error {
+	s := Stored{Graphs: map[graph.Digest]*graph.Graph{}, Layouts: map[string][]*wire.Layout{}, Orders: map[string]wire.Orders{},
+		Profiles: map[graph.Digest]*planner.Profile{}}
+	var problems []error
+	err := r.present(wire.RecordKey("*"), func(value []byte) {
+		record, err := wire.DecodeAs[wire.Record](value)
+		if err != nil {
+			problems = append(problems, err)
+			return
+		}
+		s.Records = append(s.Records, record)
+	})
+	if err == nil {
+		err = r.present(wire.OrdersKey("*"), func(value []byte) {
+			orders, err := wire.DecodeAs[wire.Orders](value)
+			if err != nil {
+				problems = append(problems, err)
+				return
+			}
+			s.Orders[orders.Executor] = orders
+		})
+	}
+	for _, record := range s.Records {
+		if err == nil && !record.Phase.Over() {
+			err = r.objects(record, &s)
+		}
+	}
+	if err = errors.Join(append(problems, err)...); err != nil {
+		return err
+	}
+	if r.machine, err = Restore(r.options.Config, s); err == nil {
+		r.options.Record.begin(r.options.Config, s)
+	}
+	return err
+}
+
+// present reports the values that keys have now.
+func (r *runner) present(pattern string, each func(value []byte)) error {
+	stop, err := r.bus.Watch(r.ctx, pattern, func(_ string, value []byte) {
+		if value != nil {
+			each(value)
+		}
+	})
+	if err == nil {
+		stop()
+	}
+	return err
+}
+
+// objects loads the graph of a job, and the layouts that may be in force.
+func (r *runner) objects(record wire.Record, s *Stored) error {
+	g, err := r.graph(record.Spec.Graph)
+	if err != nil {
+		return fmt.Errorf("job %s: %w", record.Spec.Name, err)
+	}
+	s.Graphs[record.Spec.Graph] = g
+	if s.Profiles[record.Spec.Graph] == nil {
+		p, err := r.options.On.Profile(g)
+		if err != nil {
+			return fmt.Errorf("job %s: %w", record.Spec.Name, err)
+		}
+		s.Profiles[record.Spec.Graph] = &p
+	}
+	for epoch := max(1, record.Applied); epoch <= record.Granted; epoch++ {
+		data, err := r.bus.Load(r.ctx, wire.Bucket(record.Executor), wire.LayoutObject(record.Spec.Name, epoch))
+		if errors.Is(err, wire.ErrNotFound) {
+			continue // it was never granted
+		} else if err != nil {
+			return err
+		}
+		l, err := wire.DecodeAs[wire.Layout](data)
+		if err != nil {
+			return fmt.Errorf("layout %d of job %s: %w", epoch, record.Spec.Name, err)
+		}
+		s.Layouts[record.Spec.Name] = append(s.Layouts[record.Spec.Name], &l)
+	}
+	return nil
+}
+
+func (r *runner) graph(digest graph.Digest) (*graph.Graph, error) {
+	data, err := r.bus.Load(r.ctx, wire.Graphs, wire.GraphObject(digest))
+	if err != nil {
+		return nil, fmt.Errorf("load its graph: %w", err)
+	}
+	g, err := graph.Read(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("its graph: %w", err)
+	}
+	if g.Digest() != digest {
+		return nil, fmt.Errorf("its graph has the digest %s, not %s: submit it again", g.Digest(), digest)
+	}
+	return g, nil
+}
+
+// maxRequests is how many requests are answered at the same time. Others wait their turn.
+const maxRequests = 64
+
+// listen has what arrives become inputs.
+func (r *runner) listen() (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, s := range stops {
+			s()
+		}
+	}
+	keep := func(s func(), problem error) {
+		if problem == nil {
+			stops = append(stops, s)
+		} else if err == nil {
+			err = problem
+		}
+	}
+	keep(r.bus.Watch(r.ctx, wire.StatusKey("*"), func(key string, value []byte) {
+		if value == nil {
+			return
+		}
+		s, err := wire.DecodeAs[wire.Status](value)
+		if err == nil && key != wire.StatusKey(s.Executor) {
+			err = fmt.Errorf("it names executor %s", s.Executor)
+		}
+		if err != nil {
+			r.passedOver("status at "+key, fmt.Sprintf("a status at %s is passed over: %v", key, err))
+			return
+		}
+		r.put(input{Input: Input{Status: &s}})
+	}))
+	keep(r.bus.Subscribe(wire.ReportSubject("*", "*"), func(subject string, data []byte) {
+		report, err := wire.DecodeAs[wire.Report](data)
+		if err == nil && subject != wire.ReportSubject(report.Executor, report.Job) {
+			err = fmt.Errorf("it names job %s of executor %s", report.Job, report.Executor)
+		}
+		if err != nil {
+			sender, _, _ := strings.Cut(strings.TrimPrefix(subject, "report."), ".")
+			r.passedOver("reports of "+sender, fmt.Sprintf("a report at %s is passed over: %v", subject, err))
+			return
+		}
+		r.put(input{Input: Input{Report: &report}})
+	}))
+	serving := make(chan struct{}, maxRequests)
+	keep(r.bus.Serve(wire.ControlSubject, func(data []byte, reply func([]byte)) {
+		request, err := wire.DecodeAs[wire.Request](data)
+		if err != nil {
+			r.passedOver("requests", fmt.Sprintf("a request is refused: %v", err))
+			reply(wire.Encode(wire.Answer{Error: err.Error()}))
+			return
+		}
+		serving <- struct{}{}
+		r.errands.Go(func() {
+			reply(wire.Encode(r.serve(request)))
+			<-serving
+		})
+	}))
+	if err != nil {
+		stop()
+	}
+	return stop, err
+}
+
+// serve answers a request.
+func (r *runner) serve(q wire.Request) wire.Answer {
+	answer := make(chan wire.Answer, 1)
+	in := input{answer: answer}
+	blocked, trouble := r.blocked.Load(), r.options.Trouble()
+	switch {
+	case q.Verb == wire.Jobs && blocked != nil:
+		return wire.Answer{Jobs: *blocked, Trouble: trouble}
+	case q.Verb != wire.Jobs && trouble != "":
+		return wire.Answer{Error: trouble, Trouble: trouble}
+	}
+	switch q.Verb {
+	case wire.Jobs:
+		in.list = true
+	case wire.Stop:
+		in.Stop = q.Job
+	case wire.Submit:
+		graphs := make(map[graph.Digest]*graph.Graph)
+		for _, spec := range q.Specs {
+			g := graphs[spec.Graph]
+			if g == nil {
+				var err error
+				if g, err = r.graph(spec.Graph); err != nil {
+					return wire.Answer{Error: fmt.Sprintf("job %s: %v", spec.Name, err)}
+				}
+				graphs[spec.Graph] = g
+			}
+			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: g, At: now()})
+		}
+	}
+	r.put(in)
+	look := time.NewTicker(time.Second / 4)
+	defer look.Stop()
+	for {
+		select {
+		case a := <-answer:
+			return a
+		case <-look.C:
+			if trouble := r.options.Trouble(); trouble != "" {
+				return wire.Answer{Error: "what was asked for is done when there is no trouble any more: " + trouble, Trouble: trouble}
+			}
+		case <-r.ctx.Done():
+			return wire.Answer{Error: "the controller is ending"}
+		}
+	}
+}
+
+// passedOver logs, at a limited rate, that a message of a kind is passed over.
+func (r *runner) passedOver(kind, line string) {
+	r.garbageLock.Lock()
+	text, ok := r.garbage.Add(time.Now(), kind, line)
+	r.garbageLock.Unlock()
+	if ok {
+		r.options.Log(text)
+	}
+}
+
+// leftOut logs how many messages were passed over without a line.
+func (r *runner) leftOut() {
+	r.garbageLock.Lock()
+	lines := r.garbage.Due(time.Now())
+	r.garbageLock.Unlock()
+	for _, line := range lines {
+		r.options.Log(line)
+	}
+}

@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tensile/wire"
+)
+
+// batch are jobs that were submitted together and are neither taken nor refused yet: that plans decide.
+type batch struct {
+	from  int64 // whom to answer
+	since time.Duration
+	jobs  []*job
+	none  string // the end of a refusal
+}
+
+// answerWithin is how long whoever submits jobs waits for plans. Jobs of which is not known then whether they can run are
+// taken, and fail if they cannot.
+const answerWithin = 5 * time.Second
+
+// submit takes jobs in, all or none: they are planned for, and then begin, or wait until they fit beside the others, or are
+// refused if one of them never will.
+func (m *Machine) submit(from int64, list []Submission) {
+	b := &batch{from: from, since: m.now}
+	if len(list) > 1 {
+		b.none = fmt.Sprintf("; none of the %d jobs was taken", len(list))
+	}
+	for _, s := range list {
+		if err := m.refuses(s); err != nil {
+			m.reply(from, fmt.Errorf("%w%s", err, b.none))
+			for _, s := range list {
+				m.dropGraph(s.Spec.Graph)
+			}
+			return
+		}
+	}
+	for _, s := range list {
+		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true,
+			record: wire.Record{Spec: s.Spec, Phase: wire.Queued, Why: "is being planned for", Submitted: s.At, Budget: m.config.Budget}})
+	}
+	m.jobs = append(m.jobs, b.jobs...)
+	m.want.admission = true
+}
+
+// refuses is why a job cannot be taken, whatever plans there are; nil: it can.
+func (m *Machine) refuses(s Submission) error {
+	if other := m.find(s.Spec.Name); other != nil && !other.record.Phase.Over() {
+		return fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", s.Spec.Name)
+	}
+	if s.Spec.Save != "" && strings.HasPrefix(m.config.Device, "sim:") {
+		return fmt.Errorf("job %s: %s has no data that could be saved: leave --save out", s.Spec.Name, m.config.Device)
+	}
+	return nil
+}
+
+// take makes jobs known for good. They replace those of their names that are over.
+func (m *Machine) take(b *batch) {
+	for _, j := range b.jobs {
+		m.last++
+		j.record.Order, j.record.Spec.ID = m.last, m.last
+		j.batch = nil
+		before := slices.IndexFunc(m.jobs, func(o *job) bool { return o != j && o.record.Spec.Name == j.record.Spec.Name })
+		if before >= 0 {
+			digest := m.jobs[before].record.Spec.Graph
+			m.jobs = slices.Delete(m.jobs, before, before+1)
+			m.dropGraph(digest)
+		}
+	}
+	m.changed = true
+	m.reply(b.from, nil, b.jobs...)
+}
+
+// refuse forgets jobs that were not taken yet.
+func (m *Machine) refuse(b *batch, why string) {
+	m.jobs = slices.DeleteFunc(m.jobs, func(j *job) bool { return j.batch == b })
+	for _, j := range b.jobs {
+		m.dropGraph(j.record.Spec.Graph)
+	}
+	m.reply(b.from, fmt.Errorf("%s%s", why, b.none))
+}
+
+// takeLate takes the jobs that have waited long for plans.
+func (m *Machine) takeLate() {
+	for _, j := range slices.Clone(m.jobs) {
+		if b := j.batch; b != nil && m.now-b.since >= answerWithin {
+			m.take(b)
+		}
+	}
+}
+
+func (m *Machine) reply(to int64, err error, jobs ...*job) {
+	m.replies = append(m.replies, reply{to, jobs, err})
+}
+
+// waiting are the jobs that are queued: by priority, then in the order in which they came.
+func (m *Machine) waiting() []*job {
+	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.Phase != wire.Queued })
+	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(b.priority(), a.priority()) })
+	return waiting
+}
+
+// stop ends a job: one that waits at once, another after the iterations in flight.
+func (m *Machine) stop(from int64, name string) {
+	j := m.find(name)
+	if j == nil {
+		m.reply(from, fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", name))
+		return
+	}
+	if j.record.Phase.Over() {
+		m.reply(from, fmt.Errorf("job %s is %s already", name, j.record.Phase))
+		return
+	}
+	if j.batch != nil {
+		m.take(j.batch)
+	}
+	m.changed = true
+	if j.record.Phase == wire.Queued {
+		j.record.Phase = wire.Halted
+		m.want.admission = true // those behind it may have waited for nothing else
+	} else {
+		j.record.Phase = wire.Ending
+	}
+	j.record.Why, j.record.Need = "", 0
+	m.reply(from, nil, j)
+}
+
+// over ends a job's life here. Its bytes go to those that wait, and then to the others.
+func (m *Machine) over(j *job, phase wire.Phase, why string) {
+	j.record.Phase, j.record.Why, j.layouts = phase, why, nil
+	if j.record.Result == nil {
+		j.record.Result = j.heard.result()
+	}
+	j.heard.values = nil
+	m.changed = true
+	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, Phase: phase, Iterations: j.record.Iteration, Why: why})
+	m.want.admission = true
+	m.want.better = fmt.Sprintf("job %s has gone", j.record.Spec.Name)
+}

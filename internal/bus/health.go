@@ -1,0 +1,151 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// healthInterval lies between two health checks of the server.
+const healthInterval = time.Second
+
+// probeBytes is how much has to be written before a server that had no space is started again.
+const probeBytes = 256 << 10
+
+// supervise checks the server until it is closed. A stream that could not be written once, because the disk was full,
+// stays broken: nats-server has to be started again when there is space.
+func (s *Server) supervise() {
+	defer close(s.supervised)
+	tick := time.NewTicker(healthInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.end:
+			return
+		case <-tick.C:
+			s.restart()
+			s.logOmitted()
+		}
+	}
+}
+
+// logOmitted logs how many lines the rate limit has left out.
+func (s *Server) logOmitted() {
+	s.linesLock.Lock()
+	due := s.lines.Due(time.Now())
+	s.linesLock.Unlock()
+	for _, line := range due {
+		s.options.Log(line)
+	}
+}
+
+// restart starts the server again if it no longer stores what it gets, and the disk has space.
+func (s *Server) restart() {
+	if s.nats.Load() != nil && s.healthy() == nil {
+		return
+	}
+	switch err := probe(s.options.Dir); {
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		s.setTrouble(fmt.Sprintf("the controller's disk is full: free some space for %s; jobs that train go on",
+			s.options.Dir))
+		return
+	case err != nil:
+		s.setTrouble(fmt.Sprintf("the controller's state cannot be written: %v", err))
+		return
+	}
+	if old := s.nats.Swap(nil); old != nil {
+		old.Shutdown()
+		old.WaitForShutdown()
+	}
+	if err := s.serve(); err != nil {
+		s.setTrouble(fmt.Sprintf("the controller's store does not start again: %v", err))
+		return
+	}
+	s.trouble.Store(nil)
+	s.options.Log("the store was started again, and takes what comes")
+}
+
+// healthy returns an error if the server does not store what it gets.
+func (s *Server) healthy() error {
+	if h := s.nats.Load().Healthz(&server.HealthzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT}); h.Error != "" {
+		return errors.New(h.Error)
+	}
+	return nil
+}
+
+// setTrouble sets why nothing is stored, and logs it when that is new.
+func (s *Server) setTrouble(trouble string) {
+	if before := s.trouble.Swap(&trouble); before == nil || *before != trouble {
+		s.options.Log(trouble)
+	}
+}
+
+// Trouble says in one line why the server does not store what it gets; "" if it does.
+func (s *Server) Trouble() string {
+	if t := s.trouble.Load(); t != nil {
+		return *t
+	}
+	return ""
+}
+
+// InProcessConn connects within the process, to the server that runs now.
+func (s *Server) InProcessConn() (net.Conn, error) {
+	if n := s.nats.Load(); n != nil {
+		return n.InProcessConn()
+	}
+	return nil, errors.New("the server is being started again")
+}
+
+// probe returns an error if a folder takes no more bytes.
+func probe(dir string) (err error) {
+	f, err := os.CreateTemp(dir, ".probe.*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	if _, err := f.Write(make([]byte, probeBytes)); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// logger passes on those lines of nats-server that a user of the controller can act on. Lines about normal operation,
+// and traces, which hold secrets, are dropped.
+type logger struct{ to func(kind, line string) }
+
+// origin is what stands before a line about a client, and what a client can make up at its end.
+var origin = regexp.MustCompile(`^\S+ - cid:\d+( - "[^"]*")? - |, Subject .*$|\d+`)
+
+// quiet are parts of lines that are harmless, or that are logged in other words.
+var quiet = []string{
+	"Recovering stream state from index errored", // after a kill it is rebuilt from the messages themselves
+	"] Stream state ",         // why, as a line before
+	"no space left on device", // Server.Trouble says so
+	"disk quota exceeded",
+	"took too long", // on a busy machine
+	"Readloop processing time",
+}
+
+func (l logger) say(level, format string, v []any) {
+	line := fmt.Sprintf(format, v...)
+	for _, part := range quiet {
+		if strings.Contains(line, part) {
+			return
+		}
+	}
+	l.to("nats: "+origin.ReplaceAllString(line, ""), "nats: "+level+line)
+}
+
+func (l logger) Warnf(format string, v ...any)  { l.say("warning: ", format, v) }
+func (l logger) Errorf(format string, v ...any) { l.say("", format, v) }
+func (l logger) Fatalf(format string, v ...any) { l.say("fatal: ", format, v) }
+func (logger) Noticef(string, ...any)           {}
+func (logger) Debugf(string, ...any)            {}
+func (logger) Tracef(string, ...any)            {}

@@ -1,0 +1,23 @@
+package text
+
+import "testing"
+
+func TestLine(t *testing.T) {
+	for _, test := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 0, ""},
+		{"a\nb\nc", 7, "a; b; c"},
+		{"a\nb\nc", 6, "a; b;  ..."},
+		{"abc", 0, " ..."},
+		{"näh", 2, "n ..."}, // ä has two bytes
+		{"näh", 3, "nä ..."},
+		{"näh", 4, "näh"},
+	} {
+		if got := Line(test.text, test.limit); got != test.want {
+			t.Errorf("Line(%q, %d) = %q, want %q", test.text, test.limit, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package planner
+
+import (
+	"time"
+
+	"tensile/cost"
+	"tensile/device"
+	"tensile/graph"
+)
+
+// Device is all that plans depend on of a device.
+type Device struct {
+	Identity string      // devices of equal identity execute the same plans
+	Align    graph.Bytes // of offsets
+	Out, In  cost.Link   // to the host and back; jobs share them
+
+	// Profile returns what a graph's ops take, or an error if the device cannot execute one of them.
+	Profile func(*graph.Graph) (Profile, error)
+}
+
+// Profile is what each op of a graph takes on a device, before anything was measured. Slices have an entry per op.
+type Profile struct {
+	Latency []time.Duration
+	Slack   []time.Duration // by how much the latency may be off; may be nil
+	Scratch []graph.Bytes   // of the device's variant
+	Variant []string
+}
+
+// Latencies predicts how long a graph's ops take, and by how much each prediction may be off; slack may be nil.
+type Latencies func(*graph.Graph) (latency, slack []time.Duration)
+
+// Roofline predicts latencies by the roofline model. It knows no slack.
+func Roofline(facts cost.Facts) Latencies {
+	return func(g *graph.Graph) (latency, slack []time.Duration) {
+		latency = make([]time.Duration, len(g.Ops))
+		for op := range latency {
+			latency[op] = facts.Roofline(g.Cost(graph.OpID(op)))
+		}
+		return latency, nil
+	}
+}
+
+// Of describes a device for plans. It keeps the device: profiles can be asked for until that is closed.
+func Of(d device.Device, latencies Latencies) Device {
+	facts := d.Facts()
+	return Device{Identity: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
+		Profile: func(g *graph.Graph) (Profile, error) {
+			if err := device.Supports(d, g); err != nil {
+				return Profile{}, err
+			}
+			var p Profile
+			p.Latency, p.Slack = latencies(g)
+			for op := range g.Ops {
+				variant := d.Variants(g, graph.OpID(op))[0]
+				p.Scratch, p.Variant = append(p.Scratch, variant.Scratch), append(p.Variant, variant.Name)
+			}
+			return p, nil
+		}}
+}

@@ -1,0 +1,88 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tensile/graph"
+	"tensile/internal/invariants"
+	"tensile/peak"
+	"tensile/program"
+	"tensile/scheduler"
+)
+
+// Planned is what became of a request: a proven plan per job, and how long it took.
+type Planned struct {
+	scheduler.Result
+	Programs []program.Proven // per job
+	PlanTime time.Duration
+	PackTime time.Duration
+	Proof    time.Duration // to validate, compile and check all plans
+}
+
+// Plan schedules a request and proves the plan of each job. Once ctx is done it returns the cause of that. An expected no
+// unwraps to scheduler.ErrNoPlan. A plan that cannot be proven is a bug of the scheduler, and an error here.
+func Plan(ctx context.Context, r scheduler.Request) (*Planned, error) {
+	p, err := Schedule(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	since := time.Now()
+	for i, j := range p.Jobs {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		proven, err := prove(r.Jobs[i].Graph, j)
+		if err != nil {
+			return nil, err
+		}
+		p.Programs = append(p.Programs, proven)
+	}
+	p.Proof = time.Since(since)
+	return p, nil
+}
+
+// prove proves a plan.
+func prove(g *graph.Graph, s scheduler.Scheduled) (program.Proven, error) {
+	proven, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled})
+	if err != nil {
+		return program.Proven{}, fmt.Errorf("the plan of job %s is wrong, please report this: %w", s.Plan.Job, err)
+	}
+	return proven, nil
+}
+
+// Schedule is Plan without the proof: there are no programs.
+func Schedule(ctx context.Context, r scheduler.Request) (*Planned, error) {
+	var p Planned
+	times := map[scheduler.Stage]*time.Duration{scheduler.Planning: &p.PlanTime, scheduler.Packing: &p.PackTime}
+	stage, since := new(time.Duration), time.Now()
+	next := func(to *time.Duration) {
+		now := time.Now()
+		*stage += now.Sub(since)
+		stage, since = to, now
+	}
+	r.Stage = func(s scheduler.Stage) { next(times[s]) }
+	var err error
+	p.Result, err = scheduler.Schedule(r, func() bool { return ctx.Err() != nil })
+	next(new(time.Duration))
+	if errors.Is(err, scheduler.ErrStopped) {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &p, nil
+}
+
+// Timing is what an iteration of a job takes by the latencies that its plan was made with.
+func (p *Planned) Timing(job int) program.Timing {
+	j := &p.Jobs[job]
+	return program.Time(p.Programs[job].Program(), program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
+}
+
+// Holders are the largest storages on the device at a job's peak.
+func (p *Planned) Holders(g *graph.Graph, job int) []graph.StorageID {
+	return peak.Holders(p.Jobs[job].Layout.Stays, p.Jobs[job].Footprint.At)
+}

@@ -1,0 +1,37 @@
+package planner
+
+import (
+	"tensile/graph"
+	"tensile/scheduler"
+	"tensile/task"
+)
+
+// Job is a graph with this profile as the scheduler takes it, in the first or a later epoch. Its priority, its max swap
+// rate, and whether the latencies were measured are the caller's to set.
+func (p Profile) Job(name string, epoch int64, g *graph.Graph) scheduler.Job {
+	return scheduler.Job{Name: name, Epoch: epoch, Graph: g,
+		Latency: p.Latency, Slack: p.Slack, Scratch: p.Scratch, Variant: p.Variant}
+}
+
+// Request asks for plans of jobs that share the device. Policy, budget and switches are the caller's to set.
+func (d Device) Request(jobs ...scheduler.Job) scheduler.Request {
+	return scheduler.Request{Jobs: jobs, Out: d.Out, In: d.In, Align: d.Align}
+}
+
+// First asks for the first plans of tasks. It returns an error if the device cannot execute one of them.
+func (d Device) First(tasks []task.Task) (scheduler.Request, error) {
+	jobs := make([]scheduler.Job, len(tasks))
+	profiles := make(map[*graph.Graph]Profile) // copies of a network share theirs
+	for i, t := range tasks {
+		p, known := profiles[t.Graph]
+		if !known {
+			var err error
+			if p, err = d.Profile(t.Graph); err != nil {
+				return scheduler.Request{}, err
+			}
+			profiles[t.Graph] = p
+		}
+		jobs[i] = p.Job(t.Name, 1, t.Graph)
+	}
+	return d.Request(jobs...), nil
+}

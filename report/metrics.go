@@ -1,0 +1,137 @@
+package report
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"tensile/graph"
+	"tensile/planner"
+	"tensile/task"
+)
+
+// Metrics are the figures of a run of one job, or of all jobs together. Fields that were not measured are nil.
+type Metrics struct {
+	Memory
+	Touched    graph.Bytes `json:"touched_bytes"`
+	EOR        *float64    `json:"eor"`
+	EORLow     *float64    `json:"eor_low"`  // the min over blocks of iterations
+	EORHigh    *float64    `json:"eor_high"` // the max
+	CBR        *float64    `json:"cbr"`
+	Stall      float64     `json:"stall_ms"`
+	Plans      int         `json:"plans"`
+	Transition float64     `json:"transition_ms"`
+}
+
+// JobMetrics are the figures of one job.
+type JobMetrics struct {
+	Job          string   `json:"job"`
+	Model        string   `json:"model"`
+	Iterations   int      `json:"iterations"`
+	LossFirst    *float64 `json:"loss_first"`
+	LossLast     *float64 `json:"loss_last"`
+	BitIdentical *bool    `json:"bit_identical"`
+	FirstEOR     *float64 `json:"first_iteration_eor"`
+	Prediction   *float64 `json:"predictor_mape"` // mean relative error of the latencies of the first plan
+	Accuracy     *float64 `json:"accuracy"`       // share of the test images whose class the trained network names; nil without a test set
+	TestImages   int      `json:"test_images"`
+	Metrics
+}
+
+// Training is the outcome of a run, and how it compares with a vanilla run if there was one.
+type Training struct {
+	Device   string       `json:"device"`
+	Policy   string       `json:"policy"`
+	Budget   graph.Bytes  `json:"budget_bytes"` // 0: none
+	Link     float64      `json:"link_bytes_per_second"`
+	Latency  string       `json:"latencies"` // what the first plan took them from
+	PlanTime float64      `json:"plan_ms"`
+	PackTime float64      `json:"pack_ms"`
+	Proof    float64      `json:"prove_ms"`
+	Work     int64        `json:"planning_steps"`
+	Limited  bool         `json:"planning_limited"` // the search for the first plan ended at its limit of steps
+	Jobs     []JobMetrics `json:"jobs"`
+	Total    Metrics      `json:"total"`
+}
+
+// Milliseconds is a duration as the reports give it.
+func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Compare reports on a run of planned tasks within a budget (0: none). saved is what the plans save; vanilla may be nil.
+func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph.Bytes, run, vanilla *Run) *Training {
+	r := &Training{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof),
+		Work: p.Work, Limited: p.Limited}
+	for i, t := range tasks {
+		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations}
+		memory := saved[i]
+		memory.Arena, memory.SlotPeak = run.Jobs[i].Arena, run.Jobs[i].SlotPeak // plans may have changed
+		j.Metrics = Metrics{Touched: run.Jobs[i].Touched, Stall: Milliseconds(run.Jobs[i].Stall),
+			Plans: run.Jobs[i].Plans, Transition: Milliseconds(run.Jobs[i].Transition)}
+		j.Memory.Add(memory)
+		if losses := run.Jobs[i].Losses; len(losses) > 0 {
+			j.LossFirst, j.LossLast = number(losses[0]), number(losses[len(losses)-1])
+		}
+		j.Prediction = run.Jobs[i].Watched.Error(p.Jobs[i].Plan)
+		r.Total.add(j.Metrics)
+		if vanilla != nil {
+			j.relate(run.overhead(vanilla, i))
+			j.BitIdentical = identical(&run.Jobs[i], &vanilla.Jobs[i])
+			j.FirstEOR = firstEOR(&run.Jobs[i].Watched, &vanilla.Jobs[i].Watched)
+		}
+		r.Jobs = append(r.Jobs, j)
+	}
+	if budget > 0 {
+		r.Total.limit(budget)
+	}
+	if vanilla != nil {
+		r.Total.relate(run.overhead(vanilla, everyJob))
+	}
+	return r
+}
+
+func (m *Metrics) add(n Metrics) {
+	m.Memory.Add(n.Memory)
+	m.Touched += n.Touched
+	m.Stall += n.Stall
+	m.Plans += n.Plans
+	m.Transition += n.Transition
+}
+
+// limit caps the sums over jobs at the budget. Where plans have changed, the maxima of the jobs occurred at different
+// times, so that their sum can exceed the budget, which all arenas together never did.
+func (m *Metrics) limit(budget graph.Bytes) {
+	m.Arena = min(m.Arena, budget)
+	m.SlotPeak, m.Touched = min(m.SlotPeak, m.Arena), min(m.Touched, m.Arena)
+	m.Memory.Add(Memory{})
+}
+
+// relate takes EOR (TENSILE, V-A) with its spread, and works out CBR; nil: nothing is known.
+func (m *Metrics) relate(eor *spread) {
+	if eor != nil {
+		cbr := m.MSRLive / eor.value
+		m.EOR, m.EORLow, m.EORHigh, m.CBR = &eor.value, &eor.low, &eor.high, &cbr
+	}
+}
+
+// number returns a loss for JSON, which has no NaN and no infinity.
+func number(f float32) *float64 {
+	v := float64(f)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// identical reports whether two runs of a job agree to the bit, in every loss and all final weights; nil without data.
+func identical(a, b *JobRun) *bool {
+	if a.Weights == nil || b.Weights == nil {
+		return nil
+	}
+	same := sameBits(a.Losses, b.Losses) && maps.Equal(a.Weights, b.Weights)
+	return &same
+}
+
+func sameBits(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+}

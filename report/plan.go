@@ -1,0 +1,235 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"tensile/graph"
+	"tensile/internal/text"
+	"tensile/planner"
+	"tensile/scheduler"
+	"tensile/task"
+)
+
+// Plan is what tensile plan prints. Device, Policy and Budget are the caller's to set.
+type Plan struct {
+	Device    string      `json:"device"`
+	Policy    string      `json:"policy"`
+	Budget    graph.Bytes `json:"budget_bytes"`
+	PlanTime  float64     `json:"plan_ms"`
+	PackTime  float64     `json:"pack_ms"`
+	Proof     float64     `json:"prove_ms"`
+	Rounds    int         `json:"rounds"`
+	Work      int64       `json:"planning_steps"`
+	Limited   bool        `json:"planning_limited"` // the search ended at its limit of steps
+	Validated bool        `json:"validated"`
+	Jobs      []JobPlan   `json:"jobs"`
+	Total     PlanFigures `json:"total"`
+}
+
+// PlanFigures are the figures of one job's plan, or of all together.
+type PlanFigures struct {
+	Memory
+	Out graph.Bytes `json:"copied_out_bytes"`
+	In  graph.Bytes `json:"copied_in_bytes"`
+}
+
+type JobPlan struct {
+	Job        string `json:"job"`
+	Model      string `json:"model"`
+	Ops        int    `json:"ops"`
+	Tensors    int    `json:"tensors"`
+	Steps      int    `json:"steps"`
+	Swaps      int    `json:"swaps"`
+	Recomputes int    `json:"recomputes"`
+	PlanFigures
+	Iteration float64     `json:"predicted_iteration_ms"`
+	Stall     float64     `json:"predicted_stall_ms"`
+	EOR       float64     `json:"eor"`                     // predicted: against an iteration in which nothing is planned
+	Phase     string      `json:"phase"`                   // cold-start or updated: where the latencies come from
+	SwapBytes graph.Bytes `json:"swap_bytes"`              // that swaps copy in an iteration, both ways
+	Recompute float64     `json:"recompute_ms"`            // of an iteration
+	Priority  *int        `json:"priority,omitempty"`      // if given
+	SwapRate  *float64    `json:"max_swap_rate,omitempty"` // if given
+	Peak      []Holder    `json:"peak,omitempty"`
+	Decisions []Decision  `json:"decisions,omitempty"`
+	Kept      []Decision  `json:"kept,omitempty"` // what is on the device at the peak, and why
+
+	StepList    []string `json:"step_list,omitempty"`    // with --steps: its lines
+	CommandList []string `json:"command_list,omitempty"` // with --commands: its lines
+}
+
+// Holder is a storage on the device at the peak.
+type Holder struct {
+	Storage string      `json:"storage"`
+	Bytes   graph.Bytes `json:"bytes"`
+}
+
+// Decision explains what was decided about one gap.
+type Decision struct {
+	Storage   string      `json:"storage"`
+	Bytes     graph.Bytes `json:"bytes"`
+	Kind      string      `json:"kind"`
+	From      string      `json:"from"` // the op before the gap
+	To        string      `json:"to"`   // the op after it
+	FreeSlots int         `json:"free_slots"`
+	Away      float64     `json:"away_ms"`
+	Freed     float64     `json:"freed_byte_ms"` // bytes times the time that they are away
+	Cost      float64     `json:"cost_ms"`
+	Reason    string      `json:"reason"`
+}
+
+// NewPlan reports on the plans of tasks; saved is what they save. With explain it has the reason of each decision.
+func NewPlan(tasks []task.Task, p *planner.Planned, saved []Memory, explain bool) *Plan {
+	r := &Plan{Rounds: p.Rounds, Work: p.Work, Limited: p.Limited, Validated: true,
+		PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof)}
+	for i, t := range tasks {
+		j := newJobPlan(t, p, i, saved[i], explain)
+		r.Total.add(j.PlanFigures)
+		r.Jobs = append(r.Jobs, j)
+	}
+	return r
+}
+
+// newJobPlan reports on the plan of one job.
+func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, explain bool) JobPlan {
+	p := planned.Jobs[i]
+	out, in := p.Plan.Copied(t.Graph)
+	j := JobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors), Steps: len(p.Plan.Steps),
+		PlanFigures: PlanFigures{saved, out, in}, Phase: p.Phase, SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation())}
+	for _, d := range p.Decisions {
+		switch d.Kind {
+		case "swap":
+			j.Swaps++
+		case "recompute":
+			j.Recomputes++
+		}
+		if explain && d.Kind == "keep" {
+			j.Kept = append(j.Kept, explained(t.Graph, p, d))
+		} else if explain {
+			j.Decisions = append(j.Decisions, explained(t.Graph, p, d))
+		}
+	}
+	if explain {
+		for _, h := range planned.Holders(t.Graph, i) {
+			j.Peak = append(j.Peak, Holder{t.Graph.Storages[h].Name, t.Graph.Storages[h].Bytes})
+		}
+	}
+	timing := planned.Timing(i)
+	j.Iteration, j.Stall = Milliseconds(timing.Iteration), Milliseconds(timing.Stall)
+	j.EOR = float64(timing.Iteration) / float64(max(1, p.Unplanned))
+	return j
+}
+
+func (f *PlanFigures) add(g PlanFigures) {
+	f.Memory.Add(g.Memory)
+	f.Out += g.Out
+	f.In += g.In
+}
+
+func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) Decision {
+	op := func(slot int) string {
+		switch n := len(s.Plan.Steps); {
+		case slot < 0:
+			return "the loader"
+		case slot >= n:
+			return g.Ops[s.Plan.Steps[slot-n].Op].Name + " of the next iteration"
+		default:
+			return g.Ops[s.Plan.Steps[slot].Op].Name
+		}
+	}
+	return Decision{Storage: g.Storages[d.Storage].Name, Bytes: g.Storages[d.Storage].Bytes, Kind: d.Kind, From: op(d.From), To: op(d.To),
+		FreeSlots: d.Freed, Away: Milliseconds(d.Away), Freed: float64(g.Storages[d.Storage].Bytes) * Milliseconds(d.Away),
+		Cost: Milliseconds(d.Cost), Reason: d.Reason}
+}
+
+// LimitedWork says that a search for plans ended early.
+func LimitedWork(steps int64) string {
+	return fmt.Sprintf("planning ended after %d steps, its limit, with the best plans up to then; --planning-work gives it more", steps)
+}
+
+// WriteTable prints the report for people; wide has all columns. Steps, commands and reasons follow where it has them.
+func (r *Plan) WriteTable(out io.Writer, wide bool) error {
+	fmt.Fprintf(out, "device %s, policy %s: planned in %.1f ms, packed in %.1f ms (%d rounds), proven in %.1f ms\n",
+		r.Device, r.Policy, r.PlanTime, r.PackTime, r.Rounds, r.Proof)
+	if r.Limited {
+		fmt.Fprintln(out, LimitedWork(r.Work))
+	}
+	rows := r.narrow()
+	if wide {
+		rows = r.wide()
+	}
+	if err := text.Table(out, rows); err != nil {
+		return err
+	}
+	for _, j := range r.Jobs {
+		for _, line := range slices.Concat(j.StepList, j.CommandList) {
+			fmt.Fprintln(out, line)
+		}
+	}
+	for _, j := range r.Jobs {
+		for _, d := range j.Decisions {
+			fmt.Fprintf(out, "%s: %s %s (%s) from %s to %s: away for %d steps, %.3f ms; costs %.3f ms; %s\n", j.Job, d.Kind, d.Storage, d.Bytes, d.From, d.To, d.FreeSlots, d.Away, d.Cost, d.Reason)
+		}
+		for _, d := range j.Kept {
+			fmt.Fprintf(out, "%s: keep %s (%s) at the peak: %s\n", j.Job, d.Storage, d.Bytes, d.Reason)
+		}
+	}
+	return nil
+}
+
+// sizes prints the amounts of a table.
+func (r *Plan) sizes() func(graph.Bytes) string {
+	amounts := []graph.Bytes{r.Total.VanillaLive, r.Total.Arena}
+	for _, j := range r.Jobs {
+		amounts = append(amounts, j.VanillaLive, j.Arena)
+	}
+	return text.SameUnit(amounts...)
+}
+
+func (r *Plan) narrow() [][]string {
+	rows := [][]string{{"JOB", "NEEDS", "PLAN", "SAVED", "SLOWER BY", "SWAPS, RECOMPUTES"}}
+	size := r.sizes()
+	row := func(name string, f PlanFigures, rest ...string) {
+		rows = append(rows, append([]string{name, size(f.VanillaLive), size(f.Arena), Saved(f.Memory)}, rest...))
+	}
+	for _, j := range r.Jobs {
+		row(j.Job, j.PlanFigures, SlowerBy(&j.EOR), fmt.Sprintf("%d, %d", j.Swaps, j.Recomputes))
+	}
+	row("total", r.Total)
+	return rows
+}
+
+func (r *Plan) wide() [][]string {
+	head := []string{"JOB", "OPS", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "WORKING SET", "ZERO STALL", "MSR ALL", "MSR LIVE", "OUT", "IN",
+		"SWAPS", "RECOMPUTES", "ITERATION MS", "STALL MS", "EOR"}
+	if r.Jobs[0].Priority != nil {
+		head = append(head, "PRIORITY")
+	}
+	if r.Jobs[0].SwapRate != nil {
+		head = append(head, "MAX SWAP RATE")
+	}
+	rows := [][]string{head}
+	size := r.sizes()
+	row := func(name, ops string, f PlanFigures, rest ...string) {
+		cells := []string{name, ops}
+		for _, b := range []graph.Bytes{f.VanillaAll, f.VanillaLive, f.SlotPeak, f.Arena, f.WorkingSet, f.ZeroStall} {
+			cells = append(cells, size(b))
+		}
+		cells = append(cells, fmt.Sprintf("%.3f", f.MSRAll), fmt.Sprintf("%.3f", f.MSRLive), size(f.Out), size(f.In))
+		rows = append(rows, append(cells, rest...))
+	}
+	for _, j := range r.Jobs {
+		rest := []string{fmt.Sprint(j.Swaps), fmt.Sprint(j.Recomputes), fmt.Sprintf("%.1f", j.Iteration), fmt.Sprintf("%.1f", j.Stall), fmt.Sprintf("%.3f", j.EOR)}
+		if j.Priority != nil {
+			rest = append(rest, fmt.Sprint(*j.Priority))
+		}
+		if j.SwapRate != nil {
+			rest = append(rest, fmt.Sprint(*j.SwapRate))
+		}
+		row(j.Job, fmt.Sprint(j.Ops), j.PlanFigures, rest...)
+	}
+	row("total", "", r.Total)
+	return rows
+}

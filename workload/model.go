@@ -1,0 +1,135 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"tensile/graph"
+	"tensile/models"
+)
+
+// maxCopies limits a typing error, not a use.
+const maxCopies = 1000
+
+// split cuts the number of copies off a name. A number of blocks per stage, as in resnet:2,2,2,2, is not one.
+func split(name string) (model string, copies int, err error) {
+	head, tail, found := cutLast(name, ":")
+	if !found || strings.Contains(tail, ",") {
+		return name, 1, nil
+	}
+	n, err := strconv.Atoi(tail)
+	if err != nil || n < 1 || n > maxCopies {
+		return "", 0, fmt.Errorf("model %q: the number of copies after the colon must be 1 to %d", name, maxCopies)
+	}
+	return head, n, nil
+}
+
+// splitAll splits every name.
+func splitAll(names []string) (models []string, copies []int, err error) {
+	for _, name := range names {
+		model, n, err := split(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		models, copies = append(models, model), append(copies, n)
+	}
+	return models, copies, nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// isGraph reports whether a model is a file with a graph, whose settings are its own.
+func isGraph(model string) bool { return strings.HasSuffix(model, ".json") }
+
+func build(model string, s Settings) (*graph.Graph, error) {
+	if isGraph(model) {
+		return readGraph(model)
+	}
+	return models.Build(model, models.Config{Image: s.Image, Channels: s.Channels, Classes: s.Classes, Sequence: s.Sequence,
+		Vocabulary: s.Vocabulary, Batch: s.Batch, Optimizer: s.Optimizer})
+}
+
+// sequenceReaders tells for each network whether it reads sequences. Graphs in files are left out.
+func sequenceReaders(names []string, s Settings) (map[string]bool, error) {
+	sequences := make(map[string]bool)
+	for _, name := range names {
+		if isGraph(name) {
+			continue
+		}
+		reads, err := models.ReadsSequences(name)
+		if info, missing := os.Stat(name); err != nil && missing == nil && name != "" {
+			return nil, noGraph(name, info.IsDir())
+		}
+		if err != nil {
+			return nil, err
+		}
+		if reads && s.DataDir != "" {
+			return nil, fmt.Errorf("model %s reads sequences and cannot learn from the files in %s: leave --data out", name, s.DataDir)
+		}
+		sequences[name] = reads
+	}
+	return sequences, nil
+}
+
+// noGraph is the error for a MODEL that is no network, but something in the file system.
+func noGraph(path string, folder bool) error {
+	if folder {
+		return fmt.Errorf("%s is a folder: name a network (tensile models lists them) or a .json graph", path)
+	}
+	return fmt.Errorf("%s is a file, but no .json graph: tensile graph MODEL makes one; other forms are not read", path)
+}
+
+// settingsOf returns the settings that apply to a model. Where some networks read images and others sequences, each gets
+// the settings of its sort. Where all are of one sort, models.Build refuses a setting of the other.
+func (s Settings) settingsOf(model string, sequences map[string]bool) Settings {
+	mixed := false
+	for _, reads := range sequences {
+		mixed = mixed || reads != sequences[model]
+	}
+	switch {
+	case !mixed:
+	case sequences[model]:
+		s.Image, s.Channels, s.Classes = 0, 0, 0
+	default:
+		s.Sequence, s.Vocabulary = 0, 0
+	}
+	return s
+}
+
+func readGraph(path string) (*graph.Graph, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("graph file %s does not exist: make one with tensile graph MODEL", path)
+	} else if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	g, err := graph.Read(f)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, err)
+	case !fitsJob(g.Name):
+		return nil, fmt.Errorf("%s: the graph is called %.40q: jobs and files take its name, give it one of 1 to %d printable characters without slashes",
+			path, g.Name, maxName)
+	}
+	return g, nil
+}
+
+// maxName is the limit of a graph's name in bytes: it leaves room in the name of a file.
+const maxName = 100
+
+// fitsJob reports whether a graph's name can be that of a job, which stands in lines and in the names of files.
+func fitsJob(name string) bool {
+	strange := func(r rune) bool { return !strconv.IsPrint(r) || r == '/' || r == '\\' }
+	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsFunc(name, strange)
+}
