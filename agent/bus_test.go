@@ -57,12 +57,26 @@ func (b *memory) Put(ctx context.Context, key string, value []byte) error {
 		return context.Cause(ctx)
 	}
 	return b.do(func() error {
-		s, err := wire.DecodeAs[wire.Status](value)
-		if err == nil && key == wire.StatusKey(s.Executor) {
-			b.status = s
-		}
 		b.keys[key] = value
-		return err
+		if key != wire.StatusKey(executorName) {
+			return nil
+		}
+		s, err := wire.DecodeAs[wire.Status](value)
+		if err != nil {
+			return err
+		}
+		for i := range s.Jobs {
+			j := &s.Jobs[i]
+			if j.Result != nil && j.Result.Stored != "" {
+				whole, err := wire.DecodeAs[wire.Result](b.keys[j.Result.Stored])
+				if err != nil {
+					return err
+				}
+				j.Result = &whole
+			}
+		}
+		b.status = s
+		return nil
 	})
 }
 

@@ -186,6 +186,8 @@ func (w *chaos) fetched() {
 		if again {
 			in.Fetched = &Fetched{Ticket: in.Fetched.Ticket, Epoch: in.Fetched.Epoch, Err: errScript, Again: true}
 		}
+	case in.Stored != nil && again:
+		in.Stored = &Stored{in.Stored.Ticket, errScript}
 	case in.Kept != nil:
 		delete(w.keeping, in.Kept.Weights[0])
 	}
@@ -302,6 +304,9 @@ func (w *chaos) step(in Input) {
 			w.check(j != nil && j.over && same(j.spec, o.Keep.Spec), "job %s is to be read, the host has %+v", o.Keep.Spec.Name, j)
 			w.keeping[o.Keep.Spec.Name] = true
 			w.fetches = append(w.fetches, Input{Kept: &Kept{Ticket: o.Keep.Ticket, Weights: map[int32]string{0: o.Keep.Spec.Name}}})
+		case o.Store != nil:
+			w.check(w.online, "a result is stored nowhere")
+			w.fetches = append(w.fetches, Input{Stored: &Stored{Ticket: o.Store.Ticket}})
 		case o.Status != nil:
 			w.check(w.online && o.Status.Number == w.status.Number+1 && o.Status.Orders >= w.status.Orders,
 				"status %d of orders %d follows status %d of orders %d; online: %t", o.Status.Number, o.Status.Orders, w.status.Number, w.status.Orders, w.online)

@@ -58,6 +58,13 @@ func (r *runner) fetch(f *Fetch) *Fetched {
 	return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Proven: proven, Peak: peak.Of(f.Task.Graph, l.Plan).Peak}
 }
 
+// store puts a result where the controller finds it.
+func (r *runner) store(s *Store) *Stored {
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	defer cancel()
+	return &Stored{s.Ticket, r.Bus.Put(ctx, s.Key, wire.Encode(*s.Result))}
+}
+
 func (r *runner) load(name string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()

@@ -29,6 +29,8 @@ type job struct {
 	keeping bool // what it has come to is being taken
 	status  wire.JobStatus
 	outcome outcome
+	result  *wire.Result // with losses and weights, which is still to be stored; nil: nothing is
+	storing bool         // that is being done
 }
 
 // same reports whether two specs are those of one job. What only planners look at may change.
@@ -51,6 +53,10 @@ func (m *Machine) advance() {
 // next has a job do what it can do next.
 func (m *Machine) next(j *job) {
 	over := j.status.State.Over()
+	if over && j.result != nil && !j.storing && !j.again && m.online {
+		j.storing = true
+		m.say(Output{Store: &Store{j.ticket, wire.ResultKey(m.process.Executor, j.spec.ID), j.result}})
+	}
 	switch {
 	case j.keeping:
 	case j.hosted && (over || !j.named):
@@ -239,7 +245,7 @@ func (m *Machine) kept(k *Kept) {
 		return
 	}
 	j.keeping = false
-	j.status.Result = j.outcome.result(k, m.process.Origin)
+	j.status.Result, j.result = j.outcome.result(k, m.process.Origin)
 	switch came := fmt.Sprintf("after %d iterations%s", j.status.Iteration, savedAs(j.status.Result)); {
 	case k.Err != nil:
 		m.fail(j, k.Err)
@@ -250,6 +256,28 @@ func (m *Machine) kept(k *Kept) {
 	default:
 		m.over(j, wire.Stopped, "stopped "+came)
 	}
+}
+
+// stored has a job that is over be told of, with its result.
+func (m *Machine) stored(s *Stored) {
+	j := m.findBy(func(j *job) bool { return j.ticket == s.Ticket })
+	if j == nil || !j.storing {
+		return
+	}
+	if j.storing = false; s.Err != nil {
+		j.again = true
+		return
+	}
+	j.status.Result.Stored, j.result, m.news = wire.ResultKey(m.process.Executor, j.spec.ID), nil, true
+}
+
+// said is what is said of a job: that it is over when its result is stored, and not before.
+func (j *job) said() wire.JobStatus {
+	s := j.status
+	if j.result != nil {
+		s.State, s.Error, s.Result = wire.Running, "", nil
+	}
+	return s
 }
 
 // savedAs says where the weights of a job lie, nothing if they were not saved.

@@ -62,6 +62,8 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.event(in.Event, in.Loss)
 	case in.Kept != nil:
 		m.kept(in.Kept)
+	case in.Stored != nil:
+		m.stored(in.Stored)
 	case in.Online != nil:
 		m.connection(*in.Online)
 	case in.Tick:
@@ -93,9 +95,11 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 // longestAlone is how long an executor without work waits for a controller that is away.
 const longestAlone = time.Hour
 
-// idle reports whether the host has nothing, and no job is to begin.
+// idle reports whether the host has nothing, no job is to begin, and no result is to be stored with a controller that is there.
 func (m *Machine) idle() bool {
-	return !slices.ContainsFunc(m.jobs, func(j *job) bool { return j.hosted || !j.status.State.Over() })
+	return !slices.ContainsFunc(m.jobs, func(j *job) bool {
+		return j.hosted || !j.status.State.Over() || j.result != nil && m.online
+	})
 }
 
 func (m *Machine) say(o Output) { m.out = append(m.out, o) }
@@ -191,7 +195,7 @@ func (m *Machine) report() {
 		if j.next != nil {
 			s.Jobs = append(s.Jobs, wire.JobStatus{Name: j.spec.Name, State: wire.Waiting, Arena: j.status.Arena})
 		} else {
-			s.Jobs = append(s.Jobs, j.status)
+			s.Jobs = append(s.Jobs, j.said())
 		}
 	}
 	m.say(Output{Status: s})

@@ -16,6 +16,7 @@ type Input struct {
 	Event    *executor.Event
 	Loss     *wire.Loss // of the iteration that Event reports; nil: there is none
 	Kept     *Kept
+	Stored   *Stored
 	Online   *bool // the connection is there, or lost; it is not there at first
 	Tick     bool  // it is time for a heartbeat
 	Drain    error // the process is to end for this reason, once its jobs have been stopped and saved
@@ -31,6 +32,7 @@ type Output struct {
 	Stop    string  // the host is to stop the job of that name
 	Remove  string
 	Keep    *Keep
+	Store   *Store
 	Status  *wire.Status
 	Report  *wire.Report
 	Line    *Line
@@ -104,6 +106,19 @@ type Kept struct {
 	Weights map[int32]string // digests of persistent storages; nil without data
 	Saved   string           // the file that holds them; "": they were not to be saved
 	Err     error            // they could not be saved
+}
+
+// Store asks for a result to be stored where the controller finds it.
+type Store struct {
+	Ticket Ticket
+	Key    string
+	Result *wire.Result
+}
+
+// Stored answers it.
+type Stored struct {
+	Ticket Ticket
+	Err    error
 }
 
 // Line is for the log of a job.

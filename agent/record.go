@@ -40,6 +40,7 @@ type told struct {
 	Prepared bool              `json:"prepared,omitzero"`
 	Fetched  bool              `json:"fetched,omitzero"`
 	Kept     bool              `json:"kept,omitzero"`
+	Stored   bool              `json:"stored,omitzero"`
 	Epoch    int64             `json:"epoch,omitzero"`
 	Peak     graph.Bytes       `json:"peak_bytes,omitzero"`
 	Again    bool              `json:"again,omitzero"`
@@ -84,6 +85,8 @@ func toldOf(in Input) *told {
 		k := in.Kept
 		t.Kept, t.Ticket, t.Err = true, k.Ticket, textOfErr(k.Err)
 		t.Result = &wire.Result{Losses: k.Losses, Weights: k.Weights, Saved: k.Saved}
+	case in.Stored != nil:
+		t.Stored, t.Ticket, t.Err = true, in.Stored.Ticket, textOfErr(in.Stored.Err)
 	case in.Event != nil:
 		e := in.Event
 		t.Job, t.Report, t.Applied, t.Home, t.Removed = e.Job, e.Report, e.Applied, e.Home, e.Removed
@@ -123,6 +126,8 @@ func (t *told) input() Input {
 		in.Fetched = &Fetched{Ticket: t.Ticket, Epoch: t.Epoch, Peak: t.Peak, Err: err, Again: t.Again}
 	case t.Kept && t.Result != nil:
 		in.Kept = &Kept{Ticket: t.Ticket, Losses: t.Result.Losses, Weights: t.Result.Weights, Saved: t.Result.Saved, Err: err}
+	case t.Stored:
+		in.Stored = &Stored{Ticket: t.Ticket, Err: err}
 	case t.Job != "":
 		in.Event = &executor.Event{Job: t.Job, Report: t.Report, Applied: t.Applied, Home: t.Home, Removed: t.Removed, Ended: t.Ended}
 		if t.Ended != nil {
@@ -169,6 +174,8 @@ func saidOf(outputs []Output) []said {
 			*s = said{Do: "remove", Job: o.Remove}
 		case o.Keep != nil:
 			*s = said{Do: "keep", Ticket: o.Keep.Ticket, Job: o.Keep.Spec.Name}
+		case o.Store != nil:
+			*s = said{Do: "store", Ticket: o.Store.Ticket, Text: o.Store.Key}
 		case o.Line != nil:
 			*s = said{Do: "log", Job: o.Line.Job, Text: o.Line.Text}
 		case o.Notice != "":

@@ -275,6 +275,8 @@ func (r *runner) do(out Output) {
 	case out.Keep != nil:
 		l := r.losses[out.Keep.Spec.Name]
 		r.errands.Go(func() { r.tell(Input{Kept: keep(out.Keep, l)}) })
+	case out.Store != nil:
+		r.errands.Go(func() { r.tell(Input{Stored: r.store(out.Store)}) })
 	case out.Status != nil:
 		r.sender.tell(out.Status)
 	case out.Report != nil:

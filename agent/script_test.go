@@ -31,7 +31,8 @@ import (
 //	home | refused | failed | removed job=J     what else the host says
 //	report job=J iteration=N epoch=N
 //	ended job=J iterations=N
-//	kept job=J [saved | broken]          the outcome of a job was taken, and saved; or could not be saved
+//	kept job=J [saved | broken] [losses]   the outcome of a job was taken, and saved; or could not be saved; it has losses
+//	stored job=J [broken]                its result was stored; or could not be
 func TestMachine(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &script{}
@@ -99,7 +100,12 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		if d.HasArg("saved") {
 			kept.Saved = "FILE"
 		}
+		if d.HasArg("losses") {
+			kept.Losses = []float32{2, 1}
+		}
 		return Input{Kept: kept}
+	case "stored":
+		return Input{Stored: &Stored{s.tickets[job], err}}
 	}
 	return Input{Event: eventOf(t, job, d)}
 }
@@ -143,7 +149,7 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 			d.Fatalf(t, "%v", err)
 		}
 		line := &datadriven.TestData{Pos: d.Pos, CmdArgs: args}
-		w := wire.Order{Spec: wire.Spec{Name: job, Model: "net", Iterations: 10}, Epoch: intArg(t, line, "epoch"),
+		w := wire.Order{Spec: wire.Spec{Name: job, ID: 7, Model: "net", Iterations: 10}, Epoch: intArg(t, line, "epoch"),
 			Stop: line.HasArg("stop")}
 		line.MaybeScanArgs(t, "seed", &w.Spec.Seed)
 		o.Jobs = append(o.Jobs, w)
@@ -197,6 +203,8 @@ func textOf(o Output) string {
 		return "remove " + o.Remove
 	case o.Keep != nil:
 		return "keep " + o.Keep.Spec.Name
+	case o.Store != nil:
+		return "store " + o.Store.Key
 	case o.Report != nil:
 		r := o.Report
 		return fmt.Sprintf("report %s %s iteration %d of %d, %v", r.Executor, r.Job, r.Iteration, r.Epoch, r.Wall)

@@ -32,6 +32,7 @@ const executorName = "x-1"
 
 // setting is an executor, a device, and a bus between it and the test, which plays the controller.
 type setting struct {
+	given  int64 // ID of the youngest job
 	t      *testing.T
 	bus    *memory
 	device *counted
@@ -167,7 +168,8 @@ func (s *setting) give(name string, iterations int) *work {
 		s.t.Fatal(err)
 	}
 	s.bus.store(wire.GraphObject(g.Digest()), text)
-	return &work{s.t, s.device.Device, wire.Spec{Name: name, Model: "lenet", Graph: g.Digest(), Seed: 5, Iterations: iterations}, g}
+	s.given++
+	return &work{s.t, s.device.Device, wire.Spec{Name: name, ID: s.given, Model: "lenet", Graph: g.Digest(), Seed: 5, Iterations: iterations}, g}
 }
 
 // plan plans a job alone within a share of what it needs, in percent.

@@ -39,10 +39,9 @@ func (l *losses) at(iteration int) *wire.Loss {
 
 // all returns the losses of a job that has ended. Those of a very long one do not fit a message, and are left out.
 func (l *losses) all() []float32 {
-	const limit = 1 << 16
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.values) > limit {
+	if len(l.values) > wire.MaxLosses {
 		return nil
 	}
 	return slices.Clone(l.values)

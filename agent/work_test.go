@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"tensile/wire"
 )
 
 // Losses are kept to the bit; so many that no message holds them are left out.
@@ -19,12 +21,12 @@ func TestLosses(t *testing.T) {
 	if got := l.all(); len(got) != 3 || got[0] != 3 || !math.IsNaN(float64(got[1])) || *l.at(2) != -1 || l.at(3) != nil {
 		t.Errorf("losses %v", got)
 	}
-	l.set(1<<16-1, 7)
-	if got := l.all(); len(got) != 1<<16 || !slices.Equal(got[2:3], []float32{-1}) {
+	l.set(wire.MaxLosses-1, 7)
+	if got := l.all(); len(got) != wire.MaxLosses || !slices.Equal(got[2:3], []float32{-1}) {
 		t.Errorf("%d losses", len(got))
 	}
-	l.set(1<<16, 8)
-	if got := l.all(); got != nil || *l.at(1 << 16) != 8 {
+	l.set(wire.MaxLosses, 8)
+	if got := l.all(); got != nil || *l.at(wire.MaxLosses) != 8 {
 		t.Errorf("%d losses are for a message", len(got))
 	}
 }

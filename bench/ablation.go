@@ -164,8 +164,8 @@ func eorOf(ctx context.Context, planned *planner.Planned, truth scheduler.Reques
 	return float64(timing.Iteration) / float64(max(1, plain.Timing(0).Iteration))
 }
 
-// disturbed returns a request whose latencies are multiplied by random factors, drawn from a seed. The logarithms of the
-// factors have this standard deviation.
+// disturbed returns a request whose latencies are multiplied by random factors, drawn from a seed. The logarithms of
+// the factors have this standard deviation.
 func disturbed(r scheduler.Request, seed uint64, deviation float64) scheduler.Request {
 	r.Jobs = slices.Clone(r.Jobs)
 	for i := range r.Jobs {

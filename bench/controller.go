@@ -33,20 +33,23 @@ type ControllerOptions struct {
 
 // ControllerReport is how a controller fares, with its server and all executors' connections in one process.
 type ControllerReport struct {
-	Executors       int       `json:"executors"`
-	Jobs            int       `json:"jobs"`
-	Model           string    `json:"model"`
-	Joined          float64   `json:"all_joined_ms"`
-	PerExecutor     int64     `json:"memory_per_executor_bytes"` // resident, both ends of its connection and what the controller keeps
-	Put             Quantiles `json:"orders_put_to_heard_ms"`
-	Admitted        Quantiles `json:"submit_to_layout_ordered_ms"` // each with plans for all jobs before it
-	ReportsWanted   int       `json:"reports_per_second_wanted"`
-	ReportsSent     int       `json:"reports_per_second_sent"`
-	ReportsLost     int       `json:"reports_lost"`
-	Backlog         float64   `json:"backlog_ms"` // until all reports were taken, after the last was sent; 200 ms at a time
+	Executors int     `json:"executors"`
+	Jobs      int     `json:"jobs"`
+	Model     string  `json:"model"`
+	Joined    float64 `json:"all_joined_ms"`
+	// resident, both ends of its connection and what the controller keeps
+	PerExecutor   int64     `json:"memory_per_executor_bytes"`
+	Put           Quantiles `json:"orders_put_to_heard_ms"`
+	Admitted      Quantiles `json:"submit_to_layout_ordered_ms"` // each with plans for all jobs before it
+	ReportsWanted int       `json:"reports_per_second_wanted"`
+	ReportsSent   int       `json:"reports_per_second_sent"`
+	ReportsLost   int       `json:"reports_lost"`
+	// until all reports were taken, after the last was sent; 200 ms at a time
+	Backlog         float64   `json:"backlog_ms"`
 	OrdersUnderLoad Quantiles `json:"orders_put_to_heard_under_reports_ms"`
-	Replanned       Quantiles `json:"report_to_new_layout_ordered_ms"` // of one job within 3/4 of what it needs, whose ops become faster and slower
-	NotReplanned    int       `json:"changes_without_a_better_plan"`
+	// of one job within 3/4 of what it needs, whose ops become faster and slower
+	Replanned    Quantiles `json:"report_to_new_layout_ordered_ms"`
+	NotReplanned int       `json:"changes_without_a_better_plan"`
 
 	Planning *PlanningReport `json:"while_a_plan_is_made,omitempty"`
 }
@@ -93,16 +96,20 @@ type rig struct {
 	eager     bool          // one report is enough for these
 }
 
-// MeasureController starts a controller on a server in dir, connects executors over TCP, and puts it under load; and then
-// another, to see how soon it has a new plan when the load changes.
+// MeasureController starts a controller on a server in dir, connects executors over TCP, and puts it under load; and
+// then another, to see how soon it has a new plan when the load changes.
 func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*ControllerReport, error) {
 	r := &ControllerReport{Executors: o.Executors, Jobs: o.Jobs, Model: o.Model, ReportsWanted: o.Reports}
 	s := &rig{options: o, number: 1 << 40}
-	if err := s.with(ctx, filepath.Join(dir, "crowd"), 0, func(ctx context.Context) error { return s.measure(ctx, r) }); err != nil {
+	if err := s.with(ctx, filepath.Join(dir, "crowd"), 0, func(ctx context.Context) error {
+		return s.measure(ctx, r)
+	}); err != nil {
 		return nil, err
 	}
 	s = &rig{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Model}, number: 1 << 40, eager: true}
-	if err := s.with(ctx, filepath.Join(dir, "one"), 0.75, func(ctx context.Context) error { return s.replans(ctx, 40, r) }); err != nil {
+	if err := s.with(ctx, filepath.Join(dir, "one"), 0.75, func(ctx context.Context) error {
+		return s.replans(ctx, 40, r)
+	}); err != nil {
 		return nil, err
 	}
 	if o.Planning == "" {
@@ -110,7 +117,9 @@ func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*C
 	}
 	r.Planning = &PlanningReport{Model: o.Planning}
 	s = &rig{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Planning}, number: 1 << 40}
-	err := s.with(ctx, filepath.Join(dir, "planning"), 0.75, func(ctx context.Context) error { return s.planning(ctx, r.Planning) })
+	err := s.with(ctx, filepath.Join(dir, "planning"), 0.75, func(ctx context.Context) error {
+		return s.planning(ctx, r.Planning)
+	})
 	return r, err
 }
 
@@ -134,8 +143,8 @@ func (s *rig) with(ctx context.Context, dir string, share float64, measure func(
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, On: s.on, Log: func(string) {}, Events: s.event,
-			Ready: func() { close(ready) }}))
+		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, On: s.on, Log: func(string) {},
+			Events: s.event, Ready: func() { close(ready) }}))
 	}()
 	defer func() {
 		cancel(nil)
@@ -181,8 +190,8 @@ func (s *rig) config(ctx context.Context, share float64) (controller.Config, err
 	return c, nil
 }
 
-// event hears from the controller who has joined, and when there are new plans. An answer to a request would not tell: what
-// an executor puts and what somebody asks come to the controller by different ways.
+// event hears from the controller who has joined, and when there are new plans. An answer to a request would not tell:
+// what an executor puts and what somebody asks come to the controller by different ways.
 func (s *rig) event(e controller.Event) {
 	switch e.Kind {
 	case controller.Joined:
@@ -222,12 +231,12 @@ func (s *rig) measure(ctx context.Context, r *ControllerReport) error {
 }
 
 const (
-	noBetter = time.Second / 2        // how long replans waits for plans before it takes it that there are none that pay
+	noBetter = time.Second / 2        // after which replans assumes that no new plan pays
 	rest     = 100 * time.Millisecond // after a plan none is made for drift for nine times as long as that took
 )
 
-// replans makes the ops of one job faster and slower, and measures from the report that says so until its executor hears of
-// a new layout.
+// replans makes the ops of one job faster and slower, and measures from the report that says so until its executor
+// hears of a new layout.
 func (s *rig) replans(ctx context.Context, changes int, r *ControllerReport) error {
 	if err := s.connect(ctx); err != nil {
 		return err

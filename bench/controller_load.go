@@ -72,9 +72,11 @@ func (s *rig) submit(ctx context.Context) (map[string]*fakeExecutor, Quantiles, 
 	jobs := make(map[string]*fakeExecutor)
 	var samples []time.Duration
 	for i := range s.options.Jobs {
-		spec := wire.Spec{Name: fmt.Sprintf("job%03d", i), Model: s.options.Model, Graph: s.graph.Digest(), Iterations: 1 << 30}
+		spec := wire.Spec{Name: fmt.Sprintf("job%03d", i), Model: s.options.Model, Graph: s.graph.Digest(),
+			Iterations: 1 << 30}
 		begin := time.Now()
-		data, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Submit, Specs: []wire.Spec{spec}}))
+		data, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Submit,
+			Specs: []wire.Spec{spec}}))
 		if err != nil {
 			return nil, Quantiles{}, err
 		}
@@ -98,8 +100,8 @@ func (s *rig) submit(ctx context.Context) (map[string]*fakeExecutor, Quantiles, 
 	return jobs, quantiles(samples), nil
 }
 
-// ordered waits until a fake executor was told to train a job with a layout, and returns when it heard of that. Idle executors
-// get jobs in the order of their names.
+// ordered waits until a fake executor was told to train a job with a layout, and returns when it heard of that. Idle
+// executors get jobs in the order of their names.
 func (s *rig) ordered(ctx context.Context, job int, name string) (*fakeExecutor, time.Time, error) {
 	d := s.executors[job]
 	at, err := d.await(ctx, func(o wire.Orders) bool { return d.trains(o, name) > 0 })
@@ -125,12 +127,14 @@ func (s *rig) load(ctx context.Context, jobs map[string]*fakeExecutor, r *Contro
 				return
 			default:
 			}
-			if due := begin.Add(time.Duration(n) * time.Second / time.Duration(s.options.Reports)); time.Until(due) > time.Millisecond {
+			due := begin.Add(time.Duration(n) * time.Second / time.Duration(s.options.Reports))
+			if time.Until(due) > time.Millisecond {
 				time.Sleep(time.Until(due))
 			}
 			name := names[n%len(names)]
 			d := jobs[name]
-			rep := wire.Report{Executor: d.name, Job: name, Epoch: d.epoch(name), Iteration: sent[name], Steps: s.profile.Latency, Wall: time.Millisecond}
+			rep := wire.Report{Executor: d.name, Job: name, Epoch: d.epoch(name), Iteration: sent[name],
+				Steps: s.profile.Latency, Wall: time.Millisecond}
 			if err := d.conn.Publish(wire.ReportSubject(d.name, name), wire.Encode(rep)); err != nil {
 				done <- err
 				return

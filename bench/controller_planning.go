@@ -40,7 +40,11 @@ func (s *rig) planning(ctx context.Context, r *PlanningReport) error {
 			do      func() error
 		}{
 			{&jobs, func() error { _, err := s.request(ctx, wire.Request{Verb: wire.Jobs}); return err }},
-			{&stops, func() error { _, err := s.request(ctx, wire.Request{Verb: wire.Stop, Job: "nobody"}); return err }},
+			{&stops, func() error {
+				_, err := s.request(ctx, wire.Request{Verb: wire.Stop,
+					Job: "nobody"})
+				return err
+			}},
 			{&puts, func() error {
 				err := s.executors[0].tell(ctx)
 				if err == nil {

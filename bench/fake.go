@@ -39,7 +39,8 @@ func (d *fakeExecutor) hear(_ string, value []byte) {
 func (d *fakeExecutor) tell(ctx context.Context) error {
 	d.mu.Lock()
 	d.number++
-	s := wire.Status{Executor: d.name, Number: d.number, Life: "1", Device: "sim:" + networkDevice, Orders: d.orders.Number, Jobs: []wire.JobStatus{}}
+	s := wire.Status{Executor: d.name, Number: d.number, Life: "1", Device: "sim:" + networkDevice,
+		Orders: d.orders.Number, Jobs: []wire.JobStatus{}}
 	for _, o := range d.orders.Jobs {
 		s.Jobs = append(s.Jobs, wire.JobStatus{Name: o.Spec.Name, ID: o.Spec.ID, State: wire.Running, Epoch: o.Epoch})
 	}

@@ -141,7 +141,8 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 			return PlanCost{}, err
 		}
 		best.Swaps, best.SlotPeak, best.Arena = len(s.Decisions), s.Footprint.Peak, s.Layout.Arena
-		for _, part := range [][2]*float64{{&best.Plan, &now.Plan}, {&best.Pack, &now.Pack}, {&best.Validate, &now.Validate},
+		for _, part := range [][2]*float64{{&best.Plan, &now.Plan}, {&best.Pack, &now.Pack},
+			{&best.Validate, &now.Validate},
 			{&best.Compile, &now.Compile}, {&best.Check, &now.Check}} {
 			if i == 0 || *part[1] < *part[0] {
 				*part[0] = *part[1]
@@ -160,9 +161,10 @@ func timed(do func()) float64 {
 
 // ReplanCost is what it takes to plan again for several jobs after their latencies have changed.
 type ReplanCost struct {
-	Jobs   int     `json:"jobs"`
-	Ops    int     `json:"ops_per_job"`
-	Budget float64 `json:"budget_share"` // of what the jobs need with all freed after its last use; 0: all swaps that cost no time, and nothing else
+	Jobs int `json:"jobs"`
+	Ops  int `json:"ops_per_job"`
+	// of what the jobs need with all freed after its last use; 0: all swaps that cost no time, and nothing else
+	Budget float64 `json:"budget_share"`
 	Plan   float64 `json:"plan_ms"`
 	All    float64 `json:"all_ms"` // with packing, shares of the link and proofs
 }

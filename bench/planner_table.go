@@ -11,11 +11,13 @@ import (
 // WriteTables prints the report for people.
 func (r *PlannerReport) WriteTables(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "%s: all swaps that cost no time, planned, packed and proven; the least of several times\n", r.Device)
-	fmt.Fprintln(t, "model\tops\tswaps\tslot peak\tarena\tplan ms\tns per op\tpack ms\tvalidate ms\tcompile ms\tcheck ms\tthese four\t")
+	fmt.Fprintf(t, "%s: all swaps that cost no time, planned, packed and proven; the least of several times\n",
+		r.Device)
+	fmt.Fprintln(t, "model\tops\tswaps\tslot peak\tarena\tplan ms\tns per op\tpack ms\tvalidate ms\tcompile "+
+		"ms\tcheck ms\tthese four\t")
 	for _, c := range r.Scaling {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%.3f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", c.Model, c.Ops, c.Swaps, c.SlotPeak, c.Arena, c.Plan, c.PerOp,
-			c.Pack, c.Validate, c.Compile, c.Check, c.Proven())
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%.3f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", c.Model, c.Ops, c.Swaps,
+			c.SlotPeak, c.Arena, c.Plan, c.PerOp, c.Pack, c.Validate, c.Compile, c.Check, c.Proven())
 	}
 	fmt.Fprintln(t, "\nplanned again after new latencies")
 	fmt.Fprintln(t, "jobs\tops each\tbudget\tplan ms\twith packing and proofs ms\t")
@@ -33,13 +35,14 @@ func (r *PlannerReport) WriteTables(w io.Writer) error {
 			fmt.Fprintf(t, "%s\t%s\t%s\t-\t-\t-\t-\t-\t-\t-\t-\t\n", a.Model, a.Budget, a.Without)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.4f\t%d\t%d\t%.2f\t\n", a.Model, a.Budget, a.Without, a.SlotPeak, a.Arena, a.Bound, a.MSRLive, a.EOR,
-			a.Swaps, a.Recomputes, a.Plan)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.4f\t%d\t%d\t%.2f\t\n", a.Model, a.Budget, a.Without, a.SlotPeak,
+			a.Arena, a.Bound, a.MSRLive, a.EOR, a.Swaps, a.Recomputes, a.Plan)
 	}
 	fmt.Fprintln(t, "\nplans for predicted latencies, and for those that ops take; EOR with the latter")
 	fmt.Fprintln(t, "model\tbudget\terror\tphase\tslot peak\tMSR live\tEOR\t")
 	for _, p := range r.Phases {
-		fmt.Fprintf(t, "%s\t%s\t%.1f\t%s\t%s\t%.3f\t%.4f\t\n", p.Model, p.Budget, p.Error, p.Phase, graph.Bytes(p.SlotPeak), p.MSRLive, p.EOR)
+		fmt.Fprintf(t, "%s\t%s\t%.1f\t%s\t%s\t%.3f\t%.4f\t\n", p.Model, p.Budget, p.Error, p.Phase,
+			graph.Bytes(p.SlotPeak), p.MSRLive, p.EOR)
 	}
 	return t.Flush()
 }

@@ -50,14 +50,16 @@ type MethodPacking struct {
 	Time   float64 `json:"ms"`
 }
 
-// MeasurePool packs all that there is with all methods. The only error bar those of files and models is a layout that is
-// wrong, or the context's cause.
+// MeasurePool packs all instances with all methods. It returns the errors of files and models, an error for a layout
+// that is wrong, and the context's cause.
 func MeasurePool(ctx context.Context, o PoolOptions) (*PoolReport, error) {
 	m := &packer{ctx: ctx}
 	r := &PoolReport{Methods: poolMethods(), Rounds: o.Rounds,
-		Hard: []HardPacking{}, Steps: []Packing{}, Networks: []NetworkPacking{}, Tighten: []Tightening{}, Cost: []PackingCost{}}
+		Hard: []HardPacking{}, Steps: []Packing{}, Networks: []NetworkPacking{}, Tighten: []Tightening{},
+		Cost: []PackingCost{}}
 	if _, err := os.Stat(o.Data); errors.Is(err, fs.ErrNotExist) {
-		r.LeftOut = fmt.Sprintf("folder %s does not exist: the hard instances, the training steps and cost against n are left out; name another with --data", o.Data)
+		r.LeftOut = fmt.Sprintf("folder %s does not exist: the hard instances, the training steps and cost against "+
+			"n are left out; name another with --data", o.Data)
 	} else if err := r.measureData(m, o.Data); err != nil {
 		return nil, err
 	}
@@ -117,7 +119,8 @@ func (m *packer) all(instance string, buffers []pool.Buffer) (Packing, error) {
 }
 
 func methodPacking(method string, l pool.Layout, took time.Duration) MethodPacking {
-	return MethodPacking{Method: method, Height: l.Height, Ratio: heightRatio(l.Height, l.LowerBound), Time: report.Milliseconds(took)}
+	return MethodPacking{Method: method, Height: l.Height, Ratio: heightRatio(l.Height, l.LowerBound),
+		Time: report.Milliseconds(took)}
 }
 
 func heightRatio(height, bound int64) float64 {
@@ -153,7 +156,8 @@ func (m *packer) pack(instance string, buffers []pool.Buffer, o pool.Options) (p
 		}
 	}
 	if err := pool.Validate(buffers, l); err != nil {
-		return pool.Layout{}, 0, fmt.Errorf("%s: the layout of method %q is wrong; please report this: %w", instance, o.Method, err)
+		return pool.Layout{}, 0, fmt.Errorf("%s: the layout of method %q is wrong; please report this: %w", instance,
+			o.Method, err)
 	}
 	m.checked++
 	return l, best, nil

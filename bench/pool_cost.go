@@ -38,8 +38,9 @@ func (m *packer) costs(path string, copies, sizes []int) ([]PackingCost, error) 
 	add := func(instance string, buffers []pool.Buffer) error {
 		l, took, err := m.pack(instance, buffers, pool.Options{})
 		ms := report.Milliseconds(took)
-		rows = append(rows, PackingCost{Instance: instance, Buffers: len(buffers), Time: ms, PerThousand: ms * 1000 / float64(max(1, len(buffers))),
-			LowerBound: l.LowerBound, Height: l.Height, Ratio: heightRatio(l.Height, l.LowerBound)})
+		rows = append(rows, PackingCost{Instance: instance, Buffers: len(buffers), Time: ms,
+			PerThousand: ms * 1000 / float64(max(1, len(buffers))), LowerBound: l.LowerBound, Height: l.Height,
+			Ratio: heightRatio(l.Height, l.LowerBound)})
 		return err
 	}
 	for _, k := range copies {
@@ -75,8 +76,8 @@ func repeated(buffers []pool.Buffer, k int) []pool.Buffer {
 	return all
 }
 
-// syntheticStep is shaped like a training step of n buffers: four in ten are activations, which nest, five are of short
-// life, one in ten is resident throughout. Sizes are of few kinds, as in a network.
+// syntheticStep resembles a training step of n buffers: four in ten are activations, whose lifetimes nest, five in ten
+// live shortly, and one in ten is resident throughout. There are few different sizes, as in a network.
 func syntheticStep(n int, seed uint64) []pool.Buffer {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	const brief = 6 // slots

@@ -98,7 +98,8 @@ func tables(dir string) ([]string, error) {
 		}
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("folder %s holds no instance: put CSV files with the columns id,lower,upper,size there", dir)
+		return nil, fmt.Errorf("folder %s holds no instance: put CSV files with the columns id,lower,upper,size there",
+			dir)
 	}
 	return paths, nil
 }
@@ -113,13 +114,15 @@ func readBuffers(path string) ([]pool.Buffer, error) {
 	return buffers, err
 }
 
-// capacityOf takes a path NAME.CAPACITY.csv apart.
+// capacityOf splits a path NAME.CAPACITY.csv.
 func capacityOf(path string) (name string, capacity int64, err error) {
 	base := strings.TrimSuffix(filepath.Base(path), ".csv")
 	extension := filepath.Ext(base)
 	name = strings.TrimSuffix(base, extension)
-	if capacity, err = strconv.ParseInt(strings.TrimPrefix(extension, "."), 10, 64); err != nil || capacity < 1 || name == "" {
-		return "", 0, fmt.Errorf("%s: the name does not say the capacity: call it NAME.CAPACITY.csv, the capacity in bytes", path)
+	if capacity, err = strconv.ParseInt(strings.TrimPrefix(extension, "."), 10, 64); err != nil || capacity < 1 ||
+		name == "" {
+		return "", 0, fmt.Errorf("%s: the name does not say the capacity: call it NAME.CAPACITY.csv, the capacity "+
+			"in bytes", path)
 	}
 	return name, capacity, nil
 }
@@ -160,7 +163,8 @@ func readPublished(path string) (map[string]published, error) {
 		}
 		p := published{number("minimalloc_paper_ms"), number("tvm_hillclimb_peak")}
 		if err != nil {
-			return nil, fmt.Errorf("%s: row %q needs numbers in the columns minimalloc_paper_ms and tvm_hillclimb_peak: %w", path, row, err)
+			return nil, fmt.Errorf("%s: row %q needs numbers in the columns minimalloc_paper_ms and "+
+				"tvm_hillclimb_peak: %w", path, row, err)
 		}
 		found[field(row, column["instance"])] = p
 	}

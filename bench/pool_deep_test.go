@@ -9,8 +9,8 @@ import (
 	"tensile/program"
 )
 
-// A residual network of some 1,000 layers is packed to 0.2 % of its load in the 16 rounds of tensile pool, also where it is to make do with
-// 40 %.
+// A residual network of some 1,000 layers is packed to 0.2 % of its load in the 16 rounds of tensile pool, also within
+// 40 % of its memory.
 func TestDeepNetworkPacks(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		t.Skip("packs 23,000 buffers twice")

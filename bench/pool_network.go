@@ -23,7 +23,8 @@ type NetworkPacking struct {
 	Budget  graph.Bytes `json:"budget_bytes"`
 	Need    graph.Bytes `json:"need_bytes,omitempty"` // no plan fits, and this budget is needed; nothing was packed
 
-	// Apart has each span as a buffer of its own: an online allocator may place a residency again. nil: nothing was packed.
+	// Apart has each span as a buffer of its own: an online allocator may place a residency again. nil: nothing was
+	// packed.
 	Apart *MethodPacking `json:"online_spans_apart"`
 }
 
@@ -86,7 +87,8 @@ func (m *packer) network(model string) ([]NetworkPacking, error) {
 			row.Need, row.Methods = over.Need, []MethodPacking{}
 		} else if err != nil {
 			return nil, err
-		} else if err := m.plan(row, program.Buffers(n.request.Jobs[0].Graph, planned.Jobs[0].Plan, n.device.Align())); err != nil {
+		} else if err := m.plan(row, program.Buffers(n.request.Jobs[0].Graph, planned.Jobs[0].Plan,
+			n.device.Align())); err != nil {
 			return nil, err
 		}
 	}

@@ -9,11 +9,13 @@ import (
 
 // WriteTables prints the report for people.
 func (r *PoolReport) WriteTables(w io.Writer) error {
-	fmt.Fprintf(w, "height to lower bound, and the ms of packing, per method; each of the %d layouts was checked by a sweep over its slots\n", r.Checked)
+	fmt.Fprintf(w, "height to lower bound, and the ms of packing, per method; each of the %d layouts was checked by "+
+		"a sweep over its slots\n", r.Checked)
 	if r.LeftOut != "" {
 		fmt.Fprintln(w, r.LeftOut)
 	}
-	for _, table := range []func(io.Writer) error{r.hardTable, r.stepsTable, r.networksTable, r.tightenTable, r.costTable} {
+	for _, table := range []func(io.Writer) error{r.hardTable, r.stepsTable, r.networksTable, r.tightenTable,
+		r.costTable} {
 		if err := table(w); err != nil {
 			return err
 		}
@@ -74,7 +76,8 @@ func (r *PoolReport) hardTable(w io.Writer) error {
 	if len(r.Hard) == 0 {
 		return nil
 	}
-	title := fmt.Sprintf("hard (capacity: a search of at most %d rounds that ends when it is met; published: MiniMalloc's ms to meet it, the ratio of TVM's hill climbing)", r.Rounds)
+	title := fmt.Sprintf("hard (capacity: a search of at most %d rounds that ends when it is met; published: "+
+		"MiniMalloc's ms to meet it, the ratio of TVM's hill climbing)", r.Rounds)
 	g := newGrid(w, title, r.heads("height", "capacity", "met", "ms", "MiniMalloc ms", "TVM")...)
 	for _, h := range r.Hard {
 		met := map[bool]string{true: "yes", false: "NO"}[h.Met]
@@ -99,8 +102,8 @@ func (r *PoolReport) networksTable(w io.Writer) error {
 	if len(r.Networks) == 0 {
 		return nil
 	}
-	title := fmt.Sprintf("our networks (batch %d, plans for sim:%s; budgets in percent of the slot peak under none-live; spans apart: online, each span a buffer of its own)",
-		networkBatch, networkDevice)
+	title := fmt.Sprintf("our networks (batch %d, plans for sim:%s; budgets in percent of the slot peak under "+
+		"none-live; spans apart: online, each span a buffer of its own)", networkBatch, networkDevice)
 	g := newGrid(w, title, r.heads("spans apart", "ms")...)
 	for _, n := range r.Networks {
 		if n.Apart != nil {
@@ -126,7 +129,8 @@ func (r *PoolReport) tightenTable(w io.Writer) error {
 	for _, m := range tightenMethods {
 		heads = append(heads, m, "peak", "ms")
 	}
-	g := newGrid(w, "rounds of planning and packing until the plan fits (-: no plan does), the plan's slot peak to the budget, ms of both, by what packs", heads...)
+	g := newGrid(w, "rounds of planning and packing until the plan fits (-: no plan does), the plan's slot peak to "+
+		"the budget, ms of both, by what packs", heads...)
 	for _, t := range r.Tighten {
 		cells := []string{t.Instance, fmt.Sprint(t.Budget)}
 		for _, m := range t.Methods {
@@ -134,7 +138,8 @@ func (r *PoolReport) tightenTable(w io.Writer) error {
 				cells = append(cells, "-", "-", "-")
 				continue
 			}
-			cells = append(cells, fmt.Sprint(m.Rounds), fmt.Sprintf("%.4f", float64(m.Peak)/float64(t.Budget)), timeCell(m.Time))
+			cells = append(cells, fmt.Sprint(m.Rounds), fmt.Sprintf("%.4f", float64(m.Peak)/float64(t.Budget)),
+				timeCell(m.Time))
 		}
 		g.row(cells)
 	}
@@ -145,7 +150,8 @@ func (r *PoolReport) costTable(w io.Writer) error {
 	if len(r.Cost) == 0 {
 		return nil
 	}
-	g := newGrid(w, "cost against n (search)", "instance", "buffers", "ms", "ms per 1000", "lower bound", "height", "ratio")
+	g := newGrid(w, "cost against n (search)", "instance", "buffers", "ms", "ms per 1000", "lower bound", "height",
+		"ratio")
 	for _, c := range r.Cost {
 		g.row([]string{c.Instance, fmt.Sprint(c.Buffers), timeCell(c.Time), timeCell(c.PerThousand),
 			fmt.Sprint(c.LowerBound), fmt.Sprint(c.Height), ratioCell(c.Ratio)})

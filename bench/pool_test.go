@@ -18,9 +18,11 @@ import (
 )
 
 func TestRepeated(t *testing.T) {
-	one := []pool.Buffer{{Size: 4, Spans: []pool.Span{{From: 0, To: 3}}}, {Size: 5, Spans: []pool.Span{{From: 1, To: 2}, {From: 4, To: 6}}}}
+	one := []pool.Buffer{{Size: 4, Spans: []pool.Span{{From: 0, To: 3}}},
+		{Size: 5, Spans: []pool.Span{{From: 1, To: 2}, {From: 4, To: 6}}}}
 	want := []pool.Buffer{one[0], one[1],
-		{Size: 4, Spans: []pool.Span{{From: 6, To: 9}}}, {Size: 5, Spans: []pool.Span{{From: 7, To: 8}, {From: 10, To: 12}}}}
+		{Size: 4, Spans: []pool.Span{{From: 6, To: 9}}}, {Size: 5, Spans: []pool.Span{{From: 7, To: 8},
+			{From: 10, To: 12}}}}
 	if diff := cmp.Diff(want, repeated(one, 2)); diff != "" {
 		t.Error(diff)
 	}
@@ -36,7 +38,8 @@ func TestRepeated(t *testing.T) {
 
 func TestSpansApart(t *testing.T) {
 	got := spansApart([]pool.Buffer{{Size: 8, Align: 4, Spans: []pool.Span{{From: 0, To: 1}, {From: 3, To: 5}}}})
-	want := []pool.Buffer{{Size: 8, Align: 4, Spans: []pool.Span{{From: 0, To: 1}}}, {Size: 8, Align: 4, Spans: []pool.Span{{From: 3, To: 5}}}}
+	want := []pool.Buffer{{Size: 8, Align: 4, Spans: []pool.Span{{From: 0, To: 1}}},
+		{Size: 8, Align: 4, Spans: []pool.Span{{From: 3, To: 5}}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -96,7 +99,8 @@ func TestHardPacking(t *testing.T) {
 		t.Fatalf("%d rows, %d layouts checked", len(rows), m.checked)
 	}
 	a, b := rows[0], rows[1]
-	if a.Instance != "A" || a.Buffers != 5 || a.LowerBound != 12 || a.Capacity != 12 || !a.Met || a.Within.Height != 12 || a.Within.Ratio != 1 {
+	if a.Instance != "A" || a.Buffers != 5 || a.LowerBound != 12 || a.Capacity != 12 || !a.Met ||
+		a.Within.Height != 12 || a.Within.Ratio != 1 {
 		t.Errorf("A: %+v", a)
 	}
 	if b.Instance != "B" || b.Capacity != 11 || b.Met || b.MiniMalloc != nil || b.TVMHillClimb != nil {
@@ -106,7 +110,8 @@ func TestHardPacking(t *testing.T) {
 		t.Errorf("published of A: %v, %v", a.MiniMalloc, a.TVMHillClimb)
 	}
 	for i, method := range poolMethods() {
-		if got := a.Methods[i]; got.Method != method || got.Height < 12 || got.Ratio != float64(got.Height)/12 || got.Time <= 0 {
+		if got := a.Methods[i]; got.Method != method || got.Height < 12 || got.Ratio != float64(got.Height)/12 ||
+			got.Time <= 0 {
 			t.Errorf("%s: %+v", method, got)
 		}
 	}
@@ -136,17 +141,21 @@ func TestPackingCost(t *testing.T) {
 
 // A row of each table, as people read it.
 func TestPoolTables(t *testing.T) {
-	p := Packing{Instance: "A", Buffers: 5, LowerBound: 8, Methods: []MethodPacking{{"search", 8, 1, 250.4}, {"size", 10, 1.25, 0.5}}}
+	p := Packing{Instance: "A", Buffers: 5, LowerBound: 8, Methods: []MethodPacking{{"search", 8, 1, 250.4},
+		{"size", 10, 1.25, 0.5}}}
 	ms, ratio := 4910.0, 1.5
 	r := PoolReport{Methods: []string{"search", "size"}, Rounds: 7, Checked: 9,
 		Hard: []HardPacking{
-			{Packing: p, Capacity: 9, Within: MethodPacking{"search", 8, 1, 2}, Met: true, MiniMalloc: &ms, TVMHillClimb: &ratio},
+			{Packing: p, Capacity: 9, Within: MethodPacking{"search", 8, 1, 2}, Met: true, MiniMalloc: &ms,
+				TVMHillClimb: &ratio},
 			{Packing: p, Capacity: 7, Within: MethodPacking{"search", 8, 1, 2}},
 		},
-		Steps:    []Packing{p},
-		Networks: []NetworkPacking{{Packing: p, Apart: &MethodPacking{"online", 9, 1.125, 3}}, {Packing: Packing{Instance: "B"}, Budget: 1024, Need: 2048}},
-		Tighten:  []Tightening{{"D", 1000, []MethodTightening{{Method: "search", Rounds: 2, Peak: 990, Time: 7}, {Method: "size", Need: 1100}}}},
-		Cost:     []PackingCost{{"C", 2000, 5, 2.5, 8, 10, 1.25}},
+		Steps: []Packing{p},
+		Networks: []NetworkPacking{{Packing: p, Apart: &MethodPacking{"online", 9, 1.125, 3}},
+			{Packing: Packing{Instance: "B"}, Budget: 1024, Need: 2048}},
+		Tighten: []Tightening{{"D", 1000, []MethodTightening{{Method: "search", Rounds: 2, Peak: 990, Time: 7},
+			{Method: "size", Need: 1100}}}},
+		Cost: []PackingCost{{"C", 2000, 5, 2.5, 8, 10, 1.25}},
 	}
 	var text strings.Builder
 	if err := r.WriteTables(&text); err != nil {
@@ -159,21 +168,23 @@ func TestPoolTables(t *testing.T) {
 		}
 	}
 	want := []string{
-		"height to lower bound, and the ms of packing, per method; each of the 9 layouts was checked by a sweep over its slots",
-		"hard (capacity: a search of at most 7 rounds that ends when it is met; published: MiniMalloc's ms to meet it, the ratio of TVM's hill climbing)",
+		"height to lower bound, and the ms of packing, per method; each of the 9 layouts was checked by a sweep " +
+			"over its slots",
+		"hard (capacity: a search of at most 7 rounds that ends when it is met; published: MiniMalloc's ms to meet " +
+			"it, the ratio of TVM's hill climbing)",
 		"instance buffers lower bound search ms size ms height capacity met ms MiniMalloc ms TVM",
 		"A 5 8 1.00000 250 1.25000 0.500 8 9 yes 2.0 4910 1.50000",
 		"A 5 8 1.00000 250 1.25000 0.500 8 7 NO 2.0 - -",
 		"training steps",
 		"instance buffers lower bound search ms size ms",
 		"A 5 8 1.00000 250 1.25000 0.500",
-		"our networks (batch 16, plans for sim:a6000; budgets in percent of the slot peak under none-live; spans apart: online, each span a buffer of its own)",
-		"instance buffers lower bound search ms size ms spans apart ms",
-		"A 5 8 1.00000 250 1.25000 0.500 1.12500 3.0",
+		"our networks (batch 16, plans for sim:a6000; budgets in percent of the slot peak under none-live; spans " +
+			"apart: online, each span a buffer of its own)",
+		"instance buffers lower bound search ms size ms spans apart ms", "A 5 8 1.00000 250 1.25000 0.500 1.12500 3.0",
 		"B: no plan fits into 1KiB, 2KiB needed",
-		"rounds of planning and packing until the plan fits (-: no plan does), the plan's slot peak to the budget, ms of both, by what packs",
-		"instance budget search peak ms promote peak ms greedy peak ms smartpool peak ms first-fit peak ms",
-		"D 1000B 2 0.9900 7.0 - - -",
+		"rounds of planning and packing until the plan fits (-: no plan does), the plan's slot peak to the budget, " +
+			"ms of both, by what packs",
+		"instance budget search peak ms promote peak ms greedy peak ms smartpool peak ms first-fit peak ms", "D 1000B 2 0.9900 7.0 - - -",
 		"cost against n (search)",
 		"instance buffers ms ms per 1000 lower bound height ratio",
 		"C 2000 5.0 2.5 8 10 1.25000",
@@ -193,7 +204,8 @@ func TestPoolDataErrors(t *testing.T) {
 		{map[string]string{"minimalloc/A.csv": fiveBuffers}, "call it NAME.CAPACITY.csv"},
 		{map[string]string{"minimalloc/A.12.csv": "a,b\n1,2\n"}, "A.12.csv"},
 		{map[string]string{"minimalloc/A.12.csv": fiveBuffers, "minimalloc/" + baselines: ""}, baselines + " is empty"},
-		{map[string]string{"minimalloc/A.12.csv": fiveBuffers, "minimalloc/" + baselines: "instance\nA\n"}, "needs numbers in the columns"},
+		{map[string]string{"minimalloc/A.12.csv": fiveBuffers, "minimalloc/" + baselines: "instance\nA\n"},
+			"needs numbers in the columns"},
 		{map[string]string{"minimalloc/A.12.csv": fiveBuffers}, "somas"},
 	} {
 		_, err := MeasurePool(t.Context(), PoolOptions{Data: folder(t, c.files), Rounds: 1})
@@ -205,7 +217,8 @@ func TestPoolDataErrors(t *testing.T) {
 
 // A plan that does not fit is a row that says what it needs; without data the rest is left out, and the report says so.
 func TestMeasurePoolNetworks(t *testing.T) {
-	r, err := MeasurePool(t.Context(), PoolOptions{Data: filepath.Join(t.TempDir(), "none"), Rounds: 1, Networks: []string{"mlp"}})
+	r, err := MeasurePool(t.Context(), PoolOptions{Data: filepath.Join(t.TempDir(), "none"), Rounds: 1,
+		Networks: []string{"mlp"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +258,8 @@ func TestMeasurePoolStops(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	cancel(why)
-	if _, err := MeasurePool(ctx, PoolOptions{Data: t.TempDir() + "/none", Rounds: 1, Networks: []string{"mlp"}}); !errors.Is(err, why) {
+	if _, err := MeasurePool(ctx, PoolOptions{Data: t.TempDir() + "/none", Rounds: 1,
+		Networks: []string{"mlp"}}); !errors.Is(err, why) {
 		t.Errorf("%v, want %v", err, why)
 	}
 }
@@ -269,14 +283,17 @@ func TestPoolJSONKeys(t *testing.T) {
 		value any
 		want  []string
 	}{
-		{PoolReport{}, []string{"capacity_rounds", "cost", "hard", "layouts_checked", "methods", "networks", "tightening", "training_steps"}},
+		{PoolReport{}, []string{"capacity_rounds", "cost", "hard", "layouts_checked", "methods", "networks",
+			"tightening", "training_steps"}},
 		{Packing{}, packing},
 		{MethodPacking{}, []string{"height_bytes", "method", "ms", "ratio"}},
-		{HardPacking{}, and("capacity_bytes", "capacity_met", "published_minimalloc_ms", "published_tvm_hillclimb_ratio", "within_capacity")},
+		{HardPacking{}, and("capacity_bytes", "capacity_met", "published_minimalloc_ms",
+			"published_tvm_hillclimb_ratio", "within_capacity")},
 		{NetworkPacking{Need: 1}, and("budget_bytes", "budget_percent", "need_bytes", "online_spans_apart", "policy")},
 		{Tightening{}, []string{"budget_bytes", "instance", "methods"}},
 		{MethodTightening{Need: 1}, []string{"method", "ms", "need_bytes", "rounds", "slot_peak_bytes"}},
-		{PackingCost{}, []string{"buffers", "height_bytes", "instance", "lower_bound_bytes", "ms", "ms_per_1000_buffers", "ratio"}},
+		{PackingCost{}, []string{"buffers", "height_bytes", "instance", "lower_bound_bytes", "ms",
+			"ms_per_1000_buffers", "ratio"}},
 	} {
 		if diff := cmp.Diff(c.want, keys(c.value)); diff != "" {
 			t.Errorf("%T (-want +got):\n%s", c.value, diff)

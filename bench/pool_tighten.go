@@ -20,15 +20,16 @@ type Tightening struct {
 
 // MethodTightening is what comes of one method of packing.
 type MethodTightening struct {
-	Method string      `json:"method"`
-	Rounds int         `json:"rounds"`               // of packing; 0: no plan fits
-	Peak   graph.Bytes `json:"slot_peak_bytes"`      // of the plan: the more of the budget it may use, the less it moves
-	Need   graph.Bytes `json:"need_bytes,omitempty"` // where no plan fits
-	Time   float64     `json:"ms"`                   // of planning and packing; 0 where no plan fits
+	Method string `json:"method"`
+	Rounds int    `json:"rounds"` // of packing; 0: no plan fits
+	// of the plan: the more of the budget it may use, the less it moves
+	Peak graph.Bytes `json:"slot_peak_bytes"`
+	Need graph.Bytes `json:"need_bytes,omitempty"` // where no plan fits
+	Time float64     `json:"ms"`                   // of planning and packing; 0 where no plan fits
 }
 
-// tightenMethods are the ways to pack that are compared, and tightenBudgets the budgets, in percent of the slot peak under
-// none-live.
+// tightenMethods are the ways to pack that are compared, and tightenBudgets the budgets, in percent of the slot peak
+// under none-live.
 var (
 	tightenMethods = []string{"search", "promote", "greedy", "smartpool", "first-fit"}
 	tightenBudgets = []int{80, 70, 60, 50, 40, 30}
@@ -53,7 +54,8 @@ func (m *packer) tighten(model string) ([]Tightening, error) {
 			} else if err != nil {
 				return nil, err
 			} else {
-				t.Rounds, t.Peak, t.Time = planned.Rounds, planned.SlotPeak, report.Milliseconds(planned.PlanTime+planned.PackTime)
+				t.Rounds, t.Peak, t.Time = planned.Rounds, planned.SlotPeak,
+					report.Milliseconds(planned.PlanTime+planned.PackTime)
 			}
 			row.Methods = append(row.Methods, t)
 		}

@@ -7,8 +7,8 @@ import (
 	"tensile/task"
 )
 
-// request asks for plans of tasks on a device by policy tensile, with roofline latencies. It returns an error if the device
-// cannot execute one of them.
+// request asks for plans of tasks on a device by policy tensile, with roofline latencies. It returns an error if the
+// device cannot execute one of them.
 func request(tasks []task.Task, d device.Device, o scheduler.Options) (scheduler.Request, error) {
 	r, err := planner.Of(d, planner.Roofline(d.Facts())).First(tasks)
 	r.Policy, r.Options = "tensile", o

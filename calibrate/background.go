@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// background is a load on the processors: threads of this process that are busy with products and passes over memory, as
-// other jobs are.
+// background is a load on the processors: threads of this process that are busy with products and passes over memory,
+// as other jobs are.
 type background struct {
 	stop atomic.Bool
 	done sync.WaitGroup

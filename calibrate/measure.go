@@ -24,8 +24,9 @@ type Meter interface {
 
 // Options say what is measured. The zero value is a full calibration.
 type Options struct {
-	Time       time.Duration // to measure for; 0: 60 s
-	Background []int         // busy threads beside each network, in rotation; nil: none, none, half of the processors, all, twice as many
+	Time time.Duration // to measure for; 0: 60 s
+	// busy threads beside each network, in rotation; nil: none, none, half of the processors, all, twice as many
+	Background []int
 	Seed       uint64
 	Meter      Meter                            // nil: others are taken to be idle
 	Progress   func(done float64, networks int) // may be nil
@@ -37,8 +38,8 @@ const iterations = 4
 // maxIteration is how long an iteration of a network may take by the roofline.
 const maxIteration = 150 * time.Millisecond
 
-// Measure measures ops of random networks on a device, named in the samples by its position 0. The result has an entry per
-// network.
+// Measure measures ops of random networks on a device, named in the samples by its position 0. The result has an entry
+// per network.
 func Measure(ctx context.Context, d device.Device, o Options) ([][]predictor.Sample, error) {
 	o.Time = cmp.Or(o.Time, time.Minute)
 	if o.Background == nil {
@@ -109,7 +110,8 @@ func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Mete
 			return
 		}
 		for i, latency := range it.Report.Steps {
-			samples = append(samples, predictor.Sample{Call: predictor.CallOf(g, steps[i].Op, 0), Seconds: max(latency, 1).Seconds()})
+			samples = append(samples, predictor.Sample{Call: predictor.CallOf(g, steps[i].Op, 0),
+				Seconds: max(latency, 1).Seconds()})
 		}
 	})
 	load := float64(background.end()) / (time.Since(begin).Seconds() * 1e9 * float64(runtime.NumCPU()))

@@ -31,13 +31,19 @@ func TestNetwork(t *testing.T) {
 			kinds[a.Ops[i].Kind] = true
 		}
 	}
-	for _, k := range []graph.Kind{graph.Conv2D, graph.Conv2DDW, graph.Conv2DDX, graph.Linear, graph.LinearDW, graph.LinearDX, graph.BiasDB, graph.ReLU,
-		graph.ReLUDX, graph.MaxPool, graph.MaxPoolDX, graph.AvgPool, graph.AvgPoolDX, graph.BatchNorm, graph.BatchNormStats, graph.BatchNormGrad,
-		graph.BatchNormUpdate, graph.Add, graph.Mul, graph.Dropout, graph.DropoutDX, graph.SoftmaxXent, graph.SoftmaxXentDX, graph.SGD, graph.Momentum,
-		graph.Adam, graph.Concat, graph.Slice, graph.SliceDX, graph.Pad, graph.LRN, graph.LRNDX, graph.Embedding, graph.EmbeddingDW, graph.Bias,
-		graph.LayerNorm, graph.LayerNormGrad, graph.GELU, graph.GELUDX, graph.Sigmoid, graph.SigmoidDX, graph.Tanh, graph.TanhDX, graph.Blend,
-		graph.BlendGrad, graph.MatMul, graph.Transpose, graph.Softmax, graph.SoftmaxDX, graph.AdditiveScores, graph.AdditiveScoresGrad, graph.LSTM,
-		graph.LSTMGrad, graph.MeanSquare, graph.MeanSquareDX, graph.SigmoidXent, graph.SigmoidXentDX, graph.Accumulate} {
+	for _, k := range []graph.Kind{graph.Conv2D, graph.Conv2DDW, graph.Conv2DDX, graph.Linear, graph.LinearDW,
+		graph.LinearDX, graph.BiasDB, graph.ReLU, graph.ReLUDX, graph.MaxPool, graph.MaxPoolDX, graph.AvgPool,
+		graph.AvgPoolDX, graph.BatchNorm, graph.BatchNormStats, graph.BatchNormGrad,
+		graph.BatchNormUpdate, graph.Add, graph.Mul, graph.Dropout, graph.DropoutDX, graph.SoftmaxXent,
+		graph.SoftmaxXentDX, graph.SGD, graph.Momentum,
+		graph.Adam, graph.Concat, graph.Slice, graph.SliceDX, graph.Pad, graph.LRN, graph.LRNDX, graph.Embedding,
+		graph.EmbeddingDW, graph.Bias,
+		graph.LayerNorm, graph.LayerNormGrad, graph.GELU, graph.GELUDX, graph.Sigmoid, graph.SigmoidDX, graph.Tanh,
+		graph.TanhDX, graph.Blend,
+		graph.BlendGrad, graph.MatMul, graph.Transpose, graph.Softmax, graph.SoftmaxDX, graph.AdditiveScores,
+		graph.AdditiveScoresGrad, graph.LSTM,
+		graph.LSTMGrad, graph.MeanSquare, graph.MeanSquareDX, graph.SigmoidXent, graph.SigmoidXentDX,
+		graph.Accumulate} {
 		if !kinds[k] {
 			t.Errorf("no network has a %s", k)
 		}
@@ -53,7 +59,8 @@ func TestMeasureSim(t *testing.T) {
 	d := sim.New(facts, sim.Options{})
 	defer d.Close()
 	var told []int
-	networks, err := Measure(t.Context(), d, Options{Time: 1, Background: []int{0}, Progress: func(done float64, n int) { told = append(told, n) }})
+	networks, err := Measure(t.Context(), d, Options{Time: 1, Background: []int{0},
+		Progress: func(done float64, n int) { told = append(told, n) }})
 	if err != nil || len(networks) != 3 || !slices.Equal(told, []int{1, 2, 3}) {
 		t.Fatalf("%d networks, progress %v, %v", len(networks), told, err)
 	}

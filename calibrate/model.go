@@ -9,12 +9,12 @@ import (
 	"tensile/predictor"
 )
 
-// Shares of a calibration's progress: measuring comes first, and training is the rest.
+// measuring is the share of a calibration's progress that measuring takes; training is the rest.
 const measuring = 0.7
 
-// Model measures a device and trains a model of it, which calls the device by this name. Every tenth network is held back:
-// the model's note tells the error on those. effort is that of [predictor.Train]. progress is called with the share of the
-// work that is done, up to 1, and what is being done. The samples are returned as well.
+// Model measures a device and trains a model of it, which calls the device by this name. Every tenth network is held
+// back: the model's note tells the error on those. effort is that of [predictor.Train]. progress is called with the
+// share of the work that is done, up to 1, and what is being done. The samples are returned as well.
 func Model(ctx context.Context, d device.Device, name string, o Options, effort float64,
 	progress func(done float64, what string)) (*predictor.Model, []predictor.Sample, error) {
 	o.Progress = func(done float64, networks int) {
@@ -37,13 +37,15 @@ func Model(ctx context.Context, d device.Device, name string, o Options, effort 
 			train = append(train, some...)
 		}
 	}
-	m, err := predictor.Train(train, []predictor.Device{machine}, predictor.Options{Effort: effort, Progress: func(p predictor.Progress) {
-		progress(measuring+(1-measuring)*p.Done, "training "+p.Group)
-	}})
+	m, err := predictor.Train(train, []predictor.Device{machine}, predictor.Options{Effort: effort,
+		Progress: func(p predictor.Progress) {
+			progress(measuring+(1-measuring)*p.Done, "training "+p.Group)
+		}})
 	if err != nil {
 		return nil, nil, err
 	}
 	e := predictor.Evaluate(m, test)
-	m.Note = fmt.Sprintf("%d ops of %d networks measured, mean error %.3f on networks held back", len(samples), len(networks), e.Devices[0].MAPE)
+	m.Note = fmt.Sprintf("%d ops of %d networks measured, mean error %.3f on networks held back", len(samples),
+		len(networks), e.Devices[0].MAPE)
 	return m, samples, nil
 }

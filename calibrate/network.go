@@ -10,7 +10,8 @@ import (
 	"tensile/models"
 )
 
-// Network is a training graph with layers of random kinds and sizes: forward, backward and optimizer ops. Most read images.
+// Network is a training graph with layers of random kinds and sizes: forward, backward and optimizer ops. Most read
+// images.
 func Network(rng *rand.Rand) (*graph.Graph, error) {
 	if rng.IntN(4) == 0 {
 		return sentences(rng)
@@ -18,7 +19,8 @@ func Network(rng *rand.Rand) (*graph.Graph, error) {
 	d := &draft{rng: rng, b: graph.NewBuilder("calibration")}
 	batch := d.size(1, 32)
 	image := d.size(4, 112)
-	x := d.b.Input("input", graph.Anything, graph.Float32, graph.Shape{batch, []int{1, 3, d.size(4, 256)}[rng.IntN(3)], image, image})
+	x := d.b.Input("input", graph.Anything, graph.Float32, graph.Shape{batch, []int{1, 3, d.size(4, 256)}[rng.IntN(3)],
+		image, image})
 	labels := d.b.Input("labels", graph.Anything, graph.Float32, graph.Shape{batch})
 	for range 1 + rng.IntN(4) {
 		x = d.block(x)
@@ -72,7 +74,8 @@ func sentences(rng *rand.Rand) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return models.Build(name, models.Config{Sequence: d.size(4, 32), Vocabulary: d.size(30, 8000), Batch: d.size(1, 32), Optimizer: optimizer})
+	return models.Build(name, models.Config{Sequence: d.size(4, 32), Vocabulary: d.size(30, 8000), Batch: d.size(1, 32),
+		Optimizer: optimizer})
 }
 
 // draft is a network that is being made.
@@ -171,12 +174,15 @@ func (d *draft) norm(x graph.TensorID) graph.TensorID {
 		return x
 	}
 	c := d.b.Shape(x)[1]
-	gamma, beta := d.source("gamma", graph.Parameter, graph.InitOne, c), d.source("beta", graph.Parameter, graph.InitZero, c)
-	mean, variance := d.source("mean", graph.State, graph.InitZero, c), d.source("variance", graph.State, graph.InitOne, c)
+	gamma, beta := d.source("gamma", graph.Parameter, graph.InitOne, c),
+		d.source("beta", graph.Parameter, graph.InitZero, c)
+	mean, variance := d.source("mean", graph.State, graph.InitZero, c),
+		d.source("variance", graph.State, graph.InitOne, c)
 	d.ops++
 	stats := d.b.Op(fmt.Sprint("stats", d.ops), graph.BatchNormStats, graph.Attrs{}, x)
 	y := d.op("norm", graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, x, stats[0], stats[1], gamma, beta)
-	d.op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: max(2, d.b.Shape(x).Elements()/c)}, stats[0], stats[1], mean, variance)
+	d.op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: max(2, d.b.Shape(x).Elements()/c)},
+		stats[0], stats[1], mean, variance)
 	return y
 }
 

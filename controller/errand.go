@@ -127,7 +127,7 @@ func (m *Machine) never(e *errand, why map[int]string) {
 		case j.batch != nil && m.find(j.record.Spec.Name) == j: // its batch was not refused yet
 			m.refuse(j.batch, text)
 		case j.batch == nil && j.record.Phase == wire.Queued:
-			m.over(j, wire.Broken, text)
+			m.over(j, wire.Broken, text, nil)
 		}
 	}
 	if m.want.better == "" {

@@ -3,6 +3,7 @@ package controller
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"tensile/graph"
 	"tensile/wire"
@@ -43,11 +44,52 @@ func (r *runner) lastWords(executor string) {
 	}
 }
 
+// collect stores the result of a job for good.
+func (r *runner) collect(c *Collection) error {
+	result := c.Heard
+	if c.Key != "" {
+		value, err := r.bus.Get(r.ctx, c.Key)
+		if errors.Is(err, wire.ErrNotFound) { // a controller that was killed then has taken it, perhaps
+			if _, err := r.bus.Load(r.ctx, wire.Results, c.Object); !errors.Is(err, wire.ErrNotFound) {
+				return err
+			}
+		} else if err != nil {
+			return err
+		}
+		left, err := wire.DecodeAs[wire.Result](value)
+		if err == nil {
+			result = &left
+		} else {
+			r.options.Log(fmt.Sprintf("the result at %s is passed over: %v", c.Key, err))
+		}
+	}
+	if result == nil {
+		return nil
+	}
+	if err := r.bus.Store(r.ctx, wire.Results, c.Object, wire.Encode(*result)); err != nil || c.Key == "" {
+		return err
+	}
+	return r.bus.Delete(r.ctx, c.Key)
+}
+
 // forget removes what is stored for an executor that has left.
 func (r *runner) forget(executor string) error {
 	if r.options.Forgotten != nil {
 		r.options.Forgotten(executor)
 	}
-	return errors.Join(r.bus.Delete(r.ctx, wire.StatusKey(executor)), r.bus.Delete(r.ctx, wire.OrdersKey(executor)),
+	var results []string
+	stop, err := r.bus.Watch(r.ctx, wire.ResultKeys(executor), func(key string, value []byte) {
+		if value != nil {
+			results = append(results, key)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	stop()
+	for _, key := range results {
+		err = errors.Join(err, r.bus.Delete(r.ctx, key))
+	}
+	return errors.Join(err, r.bus.Delete(r.ctx, wire.StatusKey(executor)), r.bus.Delete(r.ctx, wire.OrdersKey(executor)),
 		r.bus.Remove(r.ctx, wire.Bucket(executor), ""))
 }

@@ -13,15 +13,12 @@ type losses struct {
 	many   bool // more than are kept, so that none is
 }
 
-// maxLosses is the number of losses of a job that are kept. As at its executor, a longer job keeps none.
-const maxLosses = 1 << 16
-
 func (l *losses) add(iteration int, loss *wire.Loss) {
 	if loss == nil {
 		return
 	}
 	l.last = loss
-	if l.many = l.many || iteration >= maxLosses; l.many {
+	if l.many = l.many || iteration >= wire.MaxLosses; l.many {
 		l.values = nil
 		return
 	}
@@ -36,5 +33,5 @@ func (l *losses) result() *wire.Result {
 	if len(l.values) == 0 {
 		return nil
 	}
-	return &wire.Result{Losses: l.values}
+	return &wire.Result{Losses: l.values, Last: l.last}
 }

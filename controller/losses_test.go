@@ -20,7 +20,7 @@ func TestLosses(t *testing.T) {
 	if got := l.result().Losses; len(got) != 3 || got[0] != 1 || !math.IsNaN(float64(got[1])) || got[2] != 2 || *l.last != 2 {
 		t.Errorf("losses %v", got)
 	}
-	l.add(maxLosses, &one)
+	l.add(wire.MaxLosses, &one)
 	l.add(3, &two)
 	if l.result() != nil || *l.last != 2 {
 		t.Errorf("a long job has %v", l.result())

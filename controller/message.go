@@ -48,6 +48,7 @@ type Output struct {
 	Record *wire.Record `json:"record,omitzero"` // to be stored under the name of its job
 	Graph  *Delivery    `json:"graph,omitzero"`  // to be stored where an executor finds it
 	Layout *Delivery    `json:"layout,omitzero"`
+	Result *Collection  `json:"result,omitzero"` // to be stored for whoever submitted the job
 	Orders *wire.Orders `json:"orders,omitzero"` // to an executor
 	Launch string       `json:"launch,omitzero"` // an executor is to be started by this name
 	Forget string       `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
@@ -69,6 +70,13 @@ type Delivery struct {
 	Job      string       `json:"job"`
 	Graph    *graph.Graph `json:"-"`
 	Layout   *wire.Layout `json:"-"`
+}
+
+// Collection is the result of a job that is over, with its losses and weights.
+type Collection struct {
+	Key    string       `json:"key,omitzero"`   // where its executor has left it; "": nowhere
+	Heard  *wire.Result `json:"heard,omitzero"` // what reports have told, for want of that; nil: nothing
+	Object string       `json:"object"`         // what it becomes
 }
 
 // Plan is an errand: plans for jobs together, which take seconds to make. Machines have one made at a time.

@@ -8,8 +8,9 @@ import (
 
 // Drop is what is of no use any more.
 type Drop struct {
-	Job   string       `json:"job,omitzero"`   // whose record it is; "": none
-	Graph graph.Digest `json:"graph,omitzero"` // "": none
+	Job    string       `json:"job,omitzero"`    // whose record it is; "": none
+	Result string       `json:"result,omitzero"` // the object; "": none
+	Graph  graph.Digest `json:"graph,omitzero"`  // "": none
 }
 
 // retire forgets the oldest of the jobs that are over, if they have become too many.
@@ -26,7 +27,15 @@ func (m *Machine) retire() {
 	for _, j := range over[:len(over)-m.config.Keep] {
 		m.jobs = slices.DeleteFunc(m.jobs, func(o *job) bool { return o == j })
 		m.say(Output{Drop: &Drop{Job: j.record.Spec.Name}})
+		m.dropResult(j)
 		m.dropGraph(j.record.Spec.Graph)
+	}
+}
+
+// dropResult drops the result of a job that is not remembered any more.
+func (m *Machine) dropResult(j *job) {
+	if r := j.record.Result; r != nil && r.Stored != "" {
+		m.say(Output{Drop: &Drop{Result: r.Stored}})
 	}
 }
 

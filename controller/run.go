@@ -242,6 +242,8 @@ func (r *runner) store(o Output) error {
 	case o.Layout != nil:
 		l := o.Layout
 		return r.bus.Store(r.ctx, wire.Bucket(l.Executor), wire.LayoutObject(l.Job, l.Layout.Plan.Epoch), wire.Encode(*l.Layout))
+	case o.Result != nil:
+		return r.collect(o.Result)
 	case o.Orders != nil:
 		return r.bus.Put(r.ctx, wire.OrdersKey(o.Orders.Executor), wire.Encode(*o.Orders))
 	case o.Forget != "":
@@ -249,6 +251,8 @@ func (r *runner) store(o Output) error {
 	case o.Drop != nil && o.Drop.Graph != "":
 		r.removed[o.Drop.Graph] = true
 		return r.bus.Remove(r.ctx, wire.Graphs, wire.GraphObject(o.Drop.Graph))
+	case o.Drop != nil && o.Drop.Result != "":
+		return r.bus.Remove(r.ctx, wire.Results, o.Drop.Result)
 	case o.Drop != nil:
 		return r.bus.Delete(r.ctx, wire.RecordKey(o.Drop.Job))
 	}

@@ -122,18 +122,15 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 			m.event(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: s.Error})
 		}
 	case wire.Finished:
-		j.record.Result = s.Result
-		m.over(j, wire.Done, "")
+		m.over(j, wire.Done, "", s.Result)
 	case wire.Stopped:
-		j.record.Result = s.Result
-		m.over(j, wire.Halted, "")
+		m.over(j, wire.Halted, "", s.Result)
 	case wire.Failed:
 		if x := m.executors[j.record.Executor]; !x.own && m.elsewhere(j, s.Error) {
 			j.tried = append(j.tried, x.name) // another machine may have what it lacks
 			return
 		}
-		j.record.Result = s.Result
-		m.over(j, wire.Broken, s.Error)
+		m.over(j, wire.Broken, s.Error, s.Result)
 	}
 }
 
@@ -179,7 +176,7 @@ func (m *Machine) giveUp(x *executor, why string) {
 func (m *Machine) lose(x *executor, why string) {
 	for _, j := range m.active() {
 		if j.record.Executor == x.name && !m.elsewhere(j, why) {
-			m.over(j, wire.Broken, why)
+			m.over(j, wire.Broken, why, nil)
 		}
 	}
 }

@@ -65,9 +65,10 @@ func (m *Machine) take(b *batch) {
 		j.batch = nil
 		before := slices.IndexFunc(m.jobs, func(o *job) bool { return o != j && o.record.Spec.Name == j.record.Spec.Name })
 		if before >= 0 {
-			digest := m.jobs[before].record.Spec.Graph
+			old := m.jobs[before]
 			m.jobs = slices.Delete(m.jobs, before, before+1)
-			m.dropGraph(digest)
+			m.dropResult(old)
+			m.dropGraph(old.record.Spec.Graph)
 		}
 	}
 	m.changed = true
@@ -128,15 +129,34 @@ func (m *Machine) stop(from int64, name string) {
 	m.reply(from, nil, j)
 }
 
-// over ends a job's life here. Its bytes go to those that wait, and then to the others.
-func (m *Machine) over(j *job, phase wire.Phase, why string) {
+// over ends a job's life here, with the result of which its executor told, if it did. Its bytes go to those that wait, and then to
+// the others.
+func (m *Machine) over(j *job, phase wire.Phase, why string, result *wire.Result) {
 	j.record.Phase, j.record.Why, j.layouts = phase, why, nil
-	if j.record.Result == nil {
-		j.record.Result = j.heard.result()
-	}
-	j.heard.values = nil
+	m.collect(j, result)
 	m.changed = true
 	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, Phase: phase, Iterations: j.record.Iteration, Why: why})
 	m.want.admission = true
 	m.want.better = fmt.Sprintf("job %s has gone", j.record.Spec.Name)
+}
+
+// collect has the result of a job stored for good: what its executor has left, or, if that was lost, what reports have told.
+func (m *Machine) collect(j *job, result *wire.Result) {
+	heard := j.heard.result()
+	j.heard.values = nil
+	c := Collection{Heard: heard, Object: wire.ResultObject(j.record.Spec.Name, j.record.Spec.ID)}
+	if result != nil {
+		r := *result
+		if key := wire.ResultKey(j.record.Executor, j.record.Spec.ID); r.Stored == key { // and no other executor's
+			c.Key = key
+		}
+		r.Stored = ""
+		j.record.Result = &r
+	} else if heard != nil {
+		j.record.Result = &wire.Result{Last: heard.Last}
+	}
+	if c.Key != "" || heard != nil {
+		j.record.Result.Stored = c.Object
+		m.say(Output{Result: &c})
+	}
 }

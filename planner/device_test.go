@@ -31,7 +31,8 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if facts := d.Facts(); on.Identity != d.Identity() || r.Align != d.Align() || r.Out != facts.Out || r.In != facts.In {
+	if facts := d.Facts(); on.Identity != d.Identity() || r.Align != d.Align() || r.Out != facts.Out ||
+		r.In != facts.In {
 		t.Errorf("device %+v, request of %v, %v, %v", on, r.Align, r.Out, r.In)
 	}
 	if asked != 1 {
@@ -39,7 +40,8 @@ func TestProfile(t *testing.T) {
 	}
 	var scratch graph.Bytes
 	for i, j := range r.Jobs {
-		if j.Name != []string{"a", "b"}[i] || j.Epoch != 1 || j.Graph != g || len(j.Latency) != len(g.Ops) || len(j.Slack) != len(g.Ops) {
+		if j.Name != []string{"a", "b"}[i] || j.Epoch != 1 || j.Graph != g || len(j.Latency) != len(g.Ops) ||
+			len(j.Slack) != len(g.Ops) {
 			t.Errorf("job %d: %+v", i, j)
 		}
 		for op := range g.Ops {
@@ -62,7 +64,8 @@ func TestProfileRefuses(t *testing.T) {
 	}
 	defer d.Close()
 	g := &graph.Graph{Name: "strange", Ops: []graph.Op{{Name: "op", Kind: graph.Opaque}}}
-	if _, err := Of(d, Roofline(d.Facts())).First([]task.Task{{Name: "a", Graph: g}}); err == nil || !strings.Contains(err.Error(), "cannot execute op op of strange") {
+	if _, err := Of(d, Roofline(d.Facts())).First([]task.Task{{Name: "a", Graph: g}}); err == nil ||
+		!strings.Contains(err.Error(), "cannot execute op op of strange") {
 		t.Errorf("an op that the device does not know: %v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package planner is the way from jobs to proven plans. It is the one place that assembles a [scheduler.Request], and the
-// one that has it scheduled, packed and proven:
+// Package planner is the way from jobs to proven plans. It is the one place that assembles a [scheduler.Request], and
+// the one that has it scheduled, packed and proven:
 //
 //	device + latencies --Of--> Device --Profile--> Profile --Job--> scheduler.Job
 //	                              |                                      |

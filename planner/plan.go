@@ -22,8 +22,8 @@ type Planned struct {
 	Proof    time.Duration // to validate, compile and check all plans
 }
 
-// Plan schedules a request and proves the plan of each job. Once ctx is done it returns the cause of that. An expected no
-// unwraps to scheduler.ErrNoPlan. A plan that cannot be proven is a bug of the scheduler, and an error here.
+// Plan schedules a request and proves the plan of each job. Once ctx is done it returns the cause of that. An expected
+// no unwraps to scheduler.ErrNoPlan. A plan that cannot be proven is a bug of the scheduler, and an error here.
 func Plan(ctx context.Context, r scheduler.Request) (*Planned, error) {
 	p, err := Schedule(ctx, r)
 	if err != nil {

@@ -35,7 +35,8 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) scheduler.Request 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Of(sim.New(facts, sim.Options{}), Roofline(facts)).First([]task.Task{{Name: "lenet.1", Graph: g}, {Name: "lenet.2", Graph: g}})
+	r, err := Of(sim.New(facts, sim.Options{}), Roofline(facts)).First([]task.Task{{Name: "lenet.1", Graph: g},
+		{Name: "lenet.2", Graph: g}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,8 @@ func planned(t *testing.T, r scheduler.Request) *Planned {
 func TestPlan(t *testing.T) {
 	r := twoJobs(t, "tensile", tight)
 	first, second := planned(t, r), planned(t, r)
-	if len(first.Programs) != 2 || first.Arena > tight || first.Arena != first.Programs[0].Program().Arena+first.Programs[1].Program().Arena {
+	if len(first.Programs) != 2 || first.Arena > tight ||
+		first.Arena != first.Programs[0].Program().Arena+first.Programs[1].Program().Arena {
 		t.Errorf("%d programs, arena %d", len(first.Programs), first.Arena)
 	}
 	if first.PlanTime <= 0 || first.PackTime <= 0 || first.Proof <= 0 {
@@ -82,7 +84,8 @@ func TestPlan(t *testing.T) {
 			held += job.Graph.Storages[s].Bytes
 		}
 		if len(holders) == 0 || held > first.Jobs[i].Footprint.Peak {
-			t.Errorf("%s: %d storages of %d bytes at the peak of %d", job.Name, len(holders), held, first.Jobs[i].Footprint.Peak)
+			t.Errorf("%s: %d storages of %d bytes at the peak of %d", job.Name, len(holders), held,
+				first.Jobs[i].Footprint.Peak)
 		}
 	}
 	for _, whole := range []struct {
@@ -92,7 +95,8 @@ func TestPlan(t *testing.T) {
 		{"out", r.Out, first.Jobs[0].Out, first.Jobs[1].Out},
 		{"in", r.In, first.Jobs[0].In, first.Jobs[1].In},
 	} {
-		if sum := whole.a.Rate + whole.b.Rate; whole.a.Rate <= 0 || whole.b.Rate <= 0 || sum > whole.link.Rate*(1+1e-9) || sum < whole.link.Rate*0.999 {
+		if sum := whole.a.Rate + whole.b.Rate; whole.a.Rate <= 0 || whole.b.Rate <= 0 ||
+			sum > whole.link.Rate*(1+1e-9) || sum < whole.link.Rate*0.999 {
 			t.Errorf("%s: %v and %v of the link's %v", whole.name, whole.a.Rate, whole.b.Rate, whole.link.Rate)
 		}
 	}
@@ -161,7 +165,8 @@ func TestPlanStops(t *testing.T) {
 	}
 }
 
-// Vanilla peaks are those of the two policies that plan nothing, whatever the request asks for; the curve of a job has its peak.
+// Vanilla peaks are those of the two policies that plan nothing, whatever the request asks for; the curve of a job has
+// its peak.
 func TestVanilla(t *testing.T) {
 	live, all := planned(t, twoJobs(t, "none-live", 0)), planned(t, twoJobs(t, "none-all", 0))
 	r := twoJobs(t, "tensile", 1)
@@ -170,7 +175,8 @@ func TestVanilla(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range r.Jobs {
-		if got.All[i] != all.Jobs[i].Footprint.Peak || got.Live[i] != live.Jobs[i].Footprint.Peak || got.Live[i] >= got.All[i] {
+		if got.All[i] != all.Jobs[i].Footprint.Peak || got.Live[i] != live.Jobs[i].Footprint.Peak ||
+			got.Live[i] >= got.All[i] {
 			t.Errorf("job %d: all %d, live %d", i, got.All[i], got.Live[i])
 		}
 		curve, err := Unplanned(t.Context(), r, i)

@@ -26,7 +26,8 @@ func Swaps(g *graph.Graph, p *plan.Plan) int {
 	return n
 }
 
-// Changes lists the storages that two plans of a graph treat differently, and the ops that they execute differently often.
+// Changes lists the storages that two plans of a graph treat differently, and the ops that they execute differently
+// often.
 func Changes(g *graph.Graph, before, now *plan.Plan) []Change {
 	list := []Change{}
 	wayBefore, wayNow := treatments(g, before), treatments(g, now)

@@ -1,4 +1,5 @@
-// Package report says what plans save and what runs have cost: metrics, tables, drawings, and what changed between plans.
+// Package report says what plans save and what runs have cost: metrics, tables, drawings, and what changed between
+// plans.
 //
 //	planner.Planned + planner.Peaks --MemoryOf--> Memory per job --NewPlan--> Plan      what tensile plan prints
 //	Run, planned and vanilla --------------------------+--Compare--> Training           what tensile run prints

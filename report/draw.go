@@ -20,21 +20,24 @@ const (
 	drawLane   = 26.0
 )
 
-// Draw writes an SVG of a job's plan: what is on the device over the steps, in grey without a plan (before) and in blue with
-// it (after), and below the curves what the lanes do, at the steps during which they do it. The plan may have more steps
-// than the job has ops: both curves have the same width.
+// Draw writes an SVG of a job's plan: what is on the device over the steps, in grey without a plan (before) and in blue
+// with it (after), and below the curves what the lanes do, at the steps during which they do it. The plan may have more
+// steps than the job has ops: both curves have the same width.
 func Draw(w io.Writer, name string, before, after []graph.Bytes, p *program.Program, t program.Timing) {
 	d := &drawing{w: w, slots: len(after), top: max(1, slices.Max(before), slices.Max(after))}
 	height := drawTop + drawHeight + 4*drawLane + 50
-	fmt.Fprintf(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" font-size=\"13\">\n", drawLeft+drawWidth+20, height)
+	fmt.Fprintf(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "+
+		"font-size=\"13\">\n", drawLeft+drawWidth+20, height)
 	fmt.Fprintf(w, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n")
-	d.text(drawLeft, 24, "start", fmt.Sprintf("%s: memory over %d steps; peak %s without a plan, %s with it", name, len(after), slices.Max(before), slices.Max(after)))
+	d.text(drawLeft, 24, "start", fmt.Sprintf("%s: memory over %d steps; peak %s without a plan, %s with it", name,
+		len(after), slices.Max(before), slices.Max(after)))
 	d.area("#c8c8c8", before)
 	d.area("#4477aa", after)
 	for i := range 5 {
 		share := float64(i) / 4
 		y := drawTop + drawHeight*(1-share)
-		fmt.Fprintf(w, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#00000022\"/>\n", drawLeft, y, drawLeft+drawWidth, y)
+		fmt.Fprintf(w, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#00000022\"/>\n", drawLeft, y,
+			drawLeft+drawWidth, y)
 		d.text(drawLeft-6, y+4, "end", graph.Bytes(share*float64(d.top)).String())
 	}
 	d.lanes(p, t)
@@ -56,18 +59,21 @@ func (d *drawing) area(colour string, slots []graph.Bytes) {
 	fmt.Fprintf(d.w, "<path fill=\"%s\" d=\"M%.1f %.1f", colour, drawLeft, drawTop+drawHeight)
 	for i, b := range slots {
 		y := drawTop + drawHeight*(1-float64(b)/float64(d.top))
-		fmt.Fprintf(d.w, "L%.2f %.1fL%.2f %.1f", drawLeft+drawWidth*float64(i)/float64(len(slots)), y, drawLeft+drawWidth*float64(i+1)/float64(len(slots)), y)
+		fmt.Fprintf(d.w, "L%.2f %.1fL%.2f %.1f", drawLeft+drawWidth*float64(i)/float64(len(slots)), y,
+			drawLeft+drawWidth*float64(i+1)/float64(len(slots)), y)
 	}
 	fmt.Fprintf(d.w, "L%.1f %.1fZ\"/>\n", drawLeft+drawWidth, drawTop+drawHeight)
 }
 
 // lanes draws what runs when: kernels that run again, copies, and where compute stands still.
 func (d *drawing) lanes(p *program.Program, t program.Timing) {
-	rows := []struct{ name, colour string }{{"again", "#aa3377"}, {"out", "#ccbb44"}, {"in", "#228833"}, {"stall", "#ee6677"}}
+	rows := []struct{ name, colour string }{{"again", "#aa3377"}, {"out", "#ccbb44"}, {"in", "#228833"},
+		{"stall", "#ee6677"}}
 	for i, r := range rows {
 		y := drawTop + drawHeight + 20 + float64(i)*drawLane
 		d.text(drawLeft-6, y+drawLane*0.6, "end", r.name)
-		fmt.Fprintf(d.w, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#f4f4f4\"/>\n", drawLeft, y, drawWidth, drawLane-4)
+		fmt.Fprintf(d.w, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#f4f4f4\"/>\n", drawLeft, y,
+			drawWidth, drawLane-4)
 	}
 	c := newSlotClock(p, t)
 	bar := func(row int, from, to time.Duration) {

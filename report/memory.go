@@ -33,8 +33,8 @@ func (m *Memory) Add(n Memory) {
 func MemoryOf(p *planner.Planned, vanilla planner.Peaks) []Memory {
 	saved := make([]Memory, len(p.Jobs))
 	for i, j := range p.Jobs {
-		saved[i].Add(Memory{VanillaAll: vanilla.All[i], VanillaLive: vanilla.Live[i], SlotPeak: j.Footprint.Peak, Arena: j.Layout.Arena,
-			WorkingSet: j.Bounds.WorkingSet, ZeroStall: j.Bounds.ZeroStall})
+		saved[i].Add(Memory{VanillaAll: vanilla.All[i], VanillaLive: vanilla.Live[i], SlotPeak: j.Footprint.Peak,
+			Arena: j.Layout.Arena, WorkingSet: j.Bounds.WorkingSet, ZeroStall: j.Bounds.ZeroStall})
 	}
 	return saved
 }

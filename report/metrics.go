@@ -34,8 +34,9 @@ type JobMetrics struct {
 	BitIdentical *bool    `json:"bit_identical"`
 	FirstEOR     *float64 `json:"first_iteration_eor"`
 	Prediction   *float64 `json:"predictor_mape"` // mean relative error of the latencies of the first plan
-	Accuracy     *float64 `json:"accuracy"`       // share of the test images whose class the trained network names; nil without a test set
-	TestImages   int      `json:"test_images"`
+	// share of the test images whose class the trained network names; nil without a test set
+	Accuracy   *float64 `json:"accuracy"`
+	TestImages int      `json:"test_images"`
 	Metrics
 }
 
@@ -58,10 +59,11 @@ type Training struct {
 // Milliseconds is a duration as the reports give it.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Compare reports on a run of planned tasks within a budget (0: none). saved is what the plans save; vanilla may be nil.
+// Compare reports on a run of planned tasks within a budget (0: none). saved is what the plans save; vanilla may be
+// nil.
 func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph.Bytes, run, vanilla *Run) *Training {
-	r := &Training{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof),
-		Work: p.Work, Limited: p.Limited}
+	r := &Training{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime),
+		Proof: Milliseconds(p.Proof), Work: p.Work, Limited: p.Limited}
 	for i, t := range tasks {
 		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations}
 		memory := saved[i]

@@ -22,7 +22,8 @@ import (
 const tight = 1792 * graph.KiB
 
 // twoJobs is a small workload, the request for its plans on a simulated device, these plans, and what they save.
-func twoJobs(t *testing.T, policy string, budget graph.Bytes) ([]task.Task, scheduler.Request, *planner.Planned, []Memory) {
+func twoJobs(t *testing.T, policy string, budget graph.Bytes) ([]task.Task, scheduler.Request, *planner.Planned,
+	[]Memory) {
 	t.Helper()
 	tasks, err := workload.Load([]string{"lenet:2"}, workload.Settings{Batch: 2, Seed: 1})
 	if err != nil {
@@ -48,14 +49,16 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) ([]task.Task, sche
 	return tasks, r, planned, MemoryOf(planned, vanilla)
 }
 
-// madeUp is a run of two jobs with twelve iterations each, with the plans that were made first. Each first iteration of a
-// block takes a second, the others what is given.
+// madeUp is a run of two jobs with twelve iterations each, with the plans that were made first. Each first iteration of
+// a block takes a second, the others what is given.
 func madeUp(p *planner.Planned, first, second time.Duration) *Run {
 	weights := func() map[int32]string { return map[int32]string{0: "a", 3: "b"} }
 	run := &Run{Jobs: []JobRun{
-		{Iterations: 12, Watched: Watched{walls: blocksOf(first)}, Result: wire.Result{Losses: []float32{3, 2, 1}, Stall: 5 * time.Millisecond,
+		{Iterations: 12, Watched: Watched{walls: blocksOf(first)}, Result: wire.Result{Losses: []float32{3, 2, 1},
+			Stall:   5 * time.Millisecond,
 			Touched: 1000, Plans: 1, Transition: 7 * time.Millisecond, Weights: weights()}},
-		{Iterations: 12, Watched: Watched{walls: blocksOf(second)}, Result: wire.Result{Losses: []float32{9, 8, 7}, Stall: 500 * time.Microsecond,
+		{Iterations: 12, Watched: Watched{walls: blocksOf(second)}, Result: wire.Result{Losses: []float32{9, 8, 7},
+			Stall:   500 * time.Microsecond,
 			Touched: 2000, Plans: 2, Transition: time.Millisecond, Weights: weights()}},
 	}}
 	for i := range run.Jobs {
@@ -76,30 +79,36 @@ func TestCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, live := peaks.All, peaks.Live
-	run, vanilla := madeUp(planned, 200*time.Millisecond, 150*time.Millisecond), madeUp(planned, 100*time.Millisecond, 200*time.Millisecond)
+	run, vanilla := madeUp(planned, 200*time.Millisecond, 150*time.Millisecond),
+		madeUp(planned, 100*time.Millisecond, 200*time.Millisecond)
 	got := Compare(tasks, planned, saved, 0, run, vanilla)
 	job := func(i int, eor float64) Metrics {
 		peak := planned.Jobs[i].Footprint.Peak
 		saving := func(v graph.Bytes) float64 { return float64(v-peak) / float64(v) }
 		cbr := saving(live[i]) / eor
-		return Metrics{Memory: Memory{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: peak, Arena: planned.Jobs[i].Layout.Arena,
-			WorkingSet: scheduler.WorkingSetOf(request.Jobs[i], request.Align).Bytes, ZeroStall: planned.Jobs[i].Bounds.ZeroStall, MSRAll: saving(all[i]), MSRLive: saving(live[i])},
+		return Metrics{Memory: Memory{VanillaAll: all[i], VanillaLive: live[i], SlotPeak: peak,
+			Arena: planned.Jobs[i].Layout.Arena, WorkingSet: scheduler.WorkingSetOf(request.Jobs[i],
+				request.Align).Bytes, ZeroStall: planned.Jobs[i].Bounds.ZeroStall, MSRAll: saving(all[i]),
+			MSRLive: saving(live[i])},
 			EOR: &eor, EORLow: &eor, EORHigh: &eor, CBR: &cbr}
 	}
 	yes := true
 	first, second := job(0, 2), job(1, 0.75)
 	first.Touched, first.Stall, first.Plans, first.Transition = 1000, 5, 1, 7
 	second.Touched, second.Stall, second.Plans, second.Transition = 2000, 0.5, 2, 1
-	sum := Metrics{Memory: Memory{VanillaAll: all[0] + all[1], VanillaLive: live[0] + live[1], SlotPeak: planned.SlotPeak, Arena: planned.Arena,
-		WorkingSet: first.WorkingSet + second.WorkingSet, ZeroStall: first.ZeroStall + second.ZeroStall}, Touched: 3000, Stall: 5.5, Plans: 3, Transition: 8}
+	sum := Metrics{Memory: Memory{VanillaAll: all[0] + all[1], VanillaLive: live[0] + live[1],
+		SlotPeak: planned.SlotPeak, Arena: planned.Arena, WorkingSet: first.WorkingSet + second.WorkingSet,
+		ZeroStall: first.ZeroStall + second.ZeroStall}, Touched: 3000, Stall: 5.5, Plans: 3, Transition: 8}
 	sum.MSRAll = 1 - float64(sum.SlotPeak)/float64(sum.VanillaAll)
 	sum.MSRLive = 1 - float64(sum.SlotPeak)/float64(sum.VanillaLive)
 	eor := 1.0 // the longest job takes as long in both
 	cbr := sum.MSRLive / eor
 	sum.EOR, sum.EORLow, sum.EORHigh, sum.CBR = &eor, &eor, &eor, &cbr
 	want := &Training{PlanTime: 1.5, PackTime: 2, Proof: 3, Work: planned.Work, Total: sum, Jobs: []JobMetrics{
-		{Job: "lenet.1", Model: "lenet", Iterations: 12, LossFirst: pointer(3), LossLast: pointer(1), BitIdentical: &yes, Metrics: first},
-		{Job: "lenet.2", Model: "lenet", Iterations: 12, LossFirst: pointer(9), LossLast: pointer(7), BitIdentical: &yes, Metrics: second},
+		{Job: "lenet.1", Model: "lenet", Iterations: 12, LossFirst: pointer(3), LossLast: pointer(1),
+			BitIdentical: &yes, Metrics: first},
+		{Job: "lenet.2", Model: "lenet", Iterations: 12, LossFirst: pointer(9), LossLast: pointer(7),
+			BitIdentical: &yes, Metrics: second},
 	}}
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
 	if diff := cmp.Diff(want, got, near); diff != "" {
@@ -135,7 +144,8 @@ func TestCompareReplanned(t *testing.T) {
 	if j := r.Jobs[1]; j.Arena != tight || j.SlotPeak != tight-1 || !(j.MSRLive < 0) {
 		t.Errorf("the job whose plan changed: %+v", j)
 	}
-	if sum := r.Total; sum.Arena != tight || sum.SlotPeak != tight || sum.MSRLive != float64(sum.VanillaLive-tight)/float64(sum.VanillaLive) {
+	if sum := r.Total; sum.Arena != tight || sum.SlotPeak != tight ||
+		sum.MSRLive != float64(sum.VanillaLive-tight)/float64(sum.VanillaLive) {
 		t.Errorf("total with a budget of %d: %+v", tight, sum)
 	}
 }
@@ -187,7 +197,8 @@ func TestNumbers(t *testing.T) {
 		return m
 	}
 	m := of(10, 8, 4)
-	if m.relate(nil); m.EOR != nil || m.EORLow != nil || m.EORHigh != nil || m.CBR != nil || m.MSRAll != 0.6 || m.MSRLive != 0.5 {
+	if m.relate(nil); m.EOR != nil || m.EORLow != nil || m.EORHigh != nil || m.CBR != nil || m.MSRAll != 0.6 ||
+		m.MSRLive != 0.5 {
 		t.Errorf("of no times: %+v", m)
 	}
 	nothing := of(0, 0, 0)

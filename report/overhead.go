@@ -26,8 +26,8 @@ type spread struct{ value, low, high float64 }
 // everyJob stands for all jobs of a run together.
 const everyJob = -1
 
-// overhead is the time of a run's iterations over that of the vanilla run, of one job or of everyJob. The first iteration
-// of a block, after Home, is left out on both sides. nil: too few iterations were trained or reported.
+// overhead is the time of a run's iterations over that of the vanilla run, of one job or of everyJob. The first
+// iteration of a block, after Home, is left out on both sides. nil: too few iterations were trained or reported.
 func (r *Run) overhead(vanilla *Run, job int) *spread {
 	if r.iterations() < minIterations || r.iterations() != vanilla.iterations() {
 		return nil
@@ -63,8 +63,8 @@ func (r *Run) iterations() int {
 	return n
 }
 
-// block is the mean time of the iterations [from, to) without the first, which is cold: of a job, or for everyJob of the
-// job that takes longest; 0 if nothing was reported.
+// block is the mean time of the iterations [from, to) without the first, which is cold: of a job, or for everyJob of
+// the job that takes longest; 0 if nothing was reported.
 func (r *Run) block(job, from, to int) time.Duration {
 	if job != everyJob {
 		return r.Jobs[job].Watched.mean(from+1, to)

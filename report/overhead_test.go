@@ -13,7 +13,8 @@ func TestBlocks(t *testing.T) {
 		iterations int
 		want       []int
 	}{
-		{1, []int{1}}, {7, []int{7}}, {8, []int{4, 8}}, {10, []int{5, 10}}, {12, []int{4, 8, 12}}, {20, []int{4, 8, 12, 16, 20}},
+		{1, []int{1}}, {7, []int{7}}, {8, []int{4, 8}}, {10, []int{5, 10}}, {12, []int{4, 8, 12}},
+		{20, []int{4, 8, 12, 16, 20}},
 		{50, []int{6, 12, 18, 25, 31, 37, 43, 50}},
 	} {
 		if diff := cmp.Diff(test.want, Blocks(test.iterations)); diff != "" {
@@ -55,7 +56,8 @@ func TestOverhead(t *testing.T) {
 		{"nine iterations", run(make([]time.Duration, 9)), run(make([]time.Duration, 9)), 0, nil},
 		{"a run that ended early", run(block(1, 1)), vanilla, 0, nil},
 	} {
-		if diff := cmp.Diff(test.want, test.planned.overhead(test.vanilla, test.job), cmp.AllowUnexported(spread{})); diff != "" {
+		if diff := cmp.Diff(test.want, test.planned.overhead(test.vanilla, test.job),
+			cmp.AllowUnexported(spread{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}

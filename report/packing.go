@@ -22,7 +22,8 @@ type Packing struct {
 	name       string
 }
 
-// NewPacking reports on a layout of some buffers; Valid is the caller's to set. iteration may be nil. name is that of the file, for people.
+// NewPacking reports on a layout of some buffers; Valid is the caller's to set. iteration may be nil. name is that of
+// the file, for people.
 func NewPacking(name string, buffers []pool.Buffer, l pool.Layout, took time.Duration, iteration *Iteration) *Packing {
 	return &Packing{name: name, Buffers: len(buffers), LowerBound: l.LowerBound, Height: l.Height, Optimal: l.Optimal,
 		Time: Milliseconds(took), Iteration: iteration}
@@ -70,14 +71,15 @@ func overBound(height, bound int64) float64 {
 
 // Iteration is what tensile pool --trace prints beside the layout.
 type Iteration struct {
-	First     int   `json:"first_event"` // from 0
-	Events    int   `json:"events"`
-	Repeats   int   `json:"repeats"`
-	Blocks    int   `json:"blocks"` // with a place in the layout
-	Unplaced  int   `json:"unplaced"`
-	Peak      int64 `json:"peak"`                    // the most bytes that were allocated at once
-	Online    int64 `json:"online_height"`           // what best fit needs that does not know the future
-	Addresses int64 `json:"address_bytes,omitempty"` // different bytes that were used; 0: the blocks' ids are no addresses
+	First    int   `json:"first_event"` // from 0
+	Events   int   `json:"events"`
+	Repeats  int   `json:"repeats"`
+	Blocks   int   `json:"blocks"` // with a place in the layout
+	Unplaced int   `json:"unplaced"`
+	Peak     int64 `json:"peak"`          // the most bytes that were allocated at once
+	Online   int64 `json:"online_height"` // what best fit needs that does not know the future
+	// different bytes that were used; 0: the blocks' ids are no addresses
+	Addresses int64 `json:"address_bytes,omitempty"`
 }
 
 // write prints what repeats.
@@ -88,7 +90,8 @@ func (r *Iteration) write(out io.Writer) {
 		fmt.Fprintf(out, "iteration of %d events, %d times from event %d on\n", r.Events, r.Repeats, r.First)
 	}
 	if r.Unplaced > 0 {
-		fmt.Fprintf(out, "%d blocks outlive the next malloc at their place in the iteration, and have none in the layout\n", r.Unplaced)
+		fmt.Fprintf(out, "%d blocks outlive the next malloc at their place in the iteration, and have none in the "+
+			"layout\n", r.Unplaced)
 	}
 }
 

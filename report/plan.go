@@ -44,9 +44,10 @@ type JobPlan struct {
 	Swaps      int    `json:"swaps"`
 	Recomputes int    `json:"recomputes"`
 	PlanFigures
-	Iteration float64     `json:"predicted_iteration_ms"`
-	Stall     float64     `json:"predicted_stall_ms"`
-	EOR       float64     `json:"eor"`                     // predicted: against an iteration in which nothing is planned
+	Iteration float64 `json:"predicted_iteration_ms"`
+	Stall     float64 `json:"predicted_stall_ms"`
+	// predicted: against an iteration in which nothing is planned
+	EOR       float64     `json:"eor"`
 	Phase     string      `json:"phase"`                   // cold-start or updated: where the latencies come from
 	SwapBytes graph.Bytes `json:"swap_bytes"`              // that swaps copy in an iteration, both ways
 	Recompute float64     `json:"recompute_ms"`            // of an iteration
@@ -96,8 +97,9 @@ func NewPlan(tasks []task.Task, p *planner.Planned, saved []Memory, explain bool
 func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, explain bool) JobPlan {
 	p := planned.Jobs[i]
 	out, in := p.Plan.Copied(t.Graph)
-	j := JobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors), Steps: len(p.Plan.Steps),
-		PlanFigures: PlanFigures{saved, out, in}, Phase: p.Phase, SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation())}
+	j := JobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors),
+		Steps: len(p.Plan.Steps), PlanFigures: PlanFigures{saved, out, in}, Phase: p.Phase,
+		SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation())}
 	for _, d := range p.Decisions {
 		switch d.Kind {
 		case "swap":
@@ -139,14 +141,16 @@ func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) Deci
 			return g.Ops[s.Plan.Steps[slot].Op].Name
 		}
 	}
-	return Decision{Storage: g.Storages[d.Storage].Name, Bytes: g.Storages[d.Storage].Bytes, Kind: d.Kind, From: op(d.From), To: op(d.To),
-		FreeSlots: d.Freed, Away: Milliseconds(d.Away), Freed: float64(g.Storages[d.Storage].Bytes) * Milliseconds(d.Away),
-		Cost: Milliseconds(d.Cost), Reason: d.Reason}
+	return Decision{Storage: g.Storages[d.Storage].Name, Bytes: g.Storages[d.Storage].Bytes, Kind: d.Kind,
+		From: op(d.From), To: op(d.To), FreeSlots: d.Freed, Away: Milliseconds(d.Away),
+		Freed: float64(g.Storages[d.Storage].Bytes) * Milliseconds(d.Away),
+		Cost:  Milliseconds(d.Cost), Reason: d.Reason}
 }
 
 // LimitedWork says that a search for plans ended early.
 func LimitedWork(steps int64) string {
-	return fmt.Sprintf("planning ended after %d steps, its limit, with the best plans up to then; --planning-work gives it more", steps)
+	return fmt.Sprintf("planning ended after %d steps, its limit, with the best plans up to then; --planning-work "+
+		"gives it more", steps)
 }
 
 // WriteTable prints the report for people; wide has all columns. Steps, commands and reasons follow where it has them.
@@ -170,7 +174,8 @@ func (r *Plan) WriteTable(out io.Writer, wide bool) error {
 	}
 	for _, j := range r.Jobs {
 		for _, d := range j.Decisions {
-			fmt.Fprintf(out, "%s: %s %s (%s) from %s to %s: away for %d steps, %.3f ms; costs %.3f ms; %s\n", j.Job, d.Kind, d.Storage, d.Bytes, d.From, d.To, d.FreeSlots, d.Away, d.Cost, d.Reason)
+			fmt.Fprintf(out, "%s: %s %s (%s) from %s to %s: away for %d steps, %.3f ms; costs %.3f ms; %s\n", j.Job,
+				d.Kind, d.Storage, d.Bytes, d.From, d.To, d.FreeSlots, d.Away, d.Cost, d.Reason)
 		}
 		for _, d := range j.Kept {
 			fmt.Fprintf(out, "%s: keep %s (%s) at the peak: %s\n", j.Job, d.Storage, d.Bytes, d.Reason)
@@ -202,8 +207,8 @@ func (r *Plan) narrow() [][]string {
 }
 
 func (r *Plan) wide() [][]string {
-	head := []string{"JOB", "OPS", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "WORKING SET", "ZERO STALL", "MSR ALL", "MSR LIVE", "OUT", "IN",
-		"SWAPS", "RECOMPUTES", "ITERATION MS", "STALL MS", "EOR"}
+	head := []string{"JOB", "OPS", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "WORKING SET", "ZERO STALL",
+		"MSR ALL", "MSR LIVE", "OUT", "IN", "SWAPS", "RECOMPUTES", "ITERATION MS", "STALL MS", "EOR"}
 	if r.Jobs[0].Priority != nil {
 		head = append(head, "PRIORITY")
 	}
@@ -221,7 +226,8 @@ func (r *Plan) wide() [][]string {
 		rows = append(rows, append(cells, rest...))
 	}
 	for _, j := range r.Jobs {
-		rest := []string{fmt.Sprint(j.Swaps), fmt.Sprint(j.Recomputes), fmt.Sprintf("%.1f", j.Iteration), fmt.Sprintf("%.1f", j.Stall), fmt.Sprintf("%.3f", j.EOR)}
+		rest := []string{fmt.Sprint(j.Swaps), fmt.Sprint(j.Recomputes), fmt.Sprintf("%.1f", j.Iteration),
+			fmt.Sprintf("%.1f", j.Stall), fmt.Sprintf("%.3f", j.EOR)}
 		if j.Priority != nil {
 			rest = append(rest, fmt.Sprint(*j.Priority))
 		}

@@ -9,8 +9,8 @@ import (
 	"tensile/internal/text"
 )
 
-// WriteTable prints a row per job and a total, in at most six columns, or in all with wide. A line for each accuracy that
-// was measured follows.
+// WriteTable prints a row per job and a total, in at most six columns, or in all with wide. A line for each accuracy
+// that was measured follows.
 func (r *Training) WriteTable(w io.Writer, wide bool) error {
 	rows := r.narrow()
 	if wide {
@@ -27,7 +27,8 @@ func (r *Training) WriteTable(w io.Writer, wide bool) error {
 		if len(r.Jobs) > 1 {
 			name = j.Job + ": "
 		}
-		if _, err := fmt.Fprintf(w, "%saccuracy %.1f %% of %d test images\n", name, 100**j.Accuracy, j.TestImages); err != nil {
+		if _, err := fmt.Fprintf(w, "%saccuracy %.1f %% of %d test images\n", name, 100**j.Accuracy,
+			j.TestImages); err != nil {
 			return err
 		}
 	}
@@ -67,8 +68,8 @@ func (r *Training) narrow() [][]string {
 
 // wide has all columns.
 func (r *Training) wide() [][]string {
-	rows := [][]string{{"JOB", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "TOUCHED", "MSR ALL", "MSR LIVE", "EOR", "CBR", "STALL MS", "PLANS",
-		"TRANSITION MS", "FIRST EOR", "PREDICTION ERROR", "LOSS", "BITS"}}
+	rows := [][]string{{"JOB", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "TOUCHED", "MSR ALL", "MSR LIVE",
+		"EOR", "CBR", "STALL MS", "PLANS", "TRANSITION MS", "FIRST EOR", "PREDICTION ERROR", "LOSS", "BITS"}}
 	size := r.sizes()
 	row := func(name string, m Metrics, rest ...string) {
 		cells := []string{name}
@@ -148,7 +149,8 @@ func (r *Training) Sentence() string {
 	}
 	if eor, low, high := r.Total.EOR, r.Total.EORLow, r.Total.EORHigh; eor != nil {
 		if low != nil && high != nil && *low < 1 && *high > 1 && *high-*low > 0.1 {
-			return s + fmt.Sprintf("; what the plan costs in time is lost in the noise (%s to %s).", text.Percent(*low-1), text.Percent(*high-1))
+			return s + fmt.Sprintf("; what the plan costs in time is lost in the noise (%s to %s).",
+				text.Percent(*low-1), text.Percent(*high-1))
 		}
 		switch by := text.Percent(max(*eor-1, 1-*eor)); {
 		case by == "0 %":

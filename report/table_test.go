@@ -11,11 +11,13 @@ import (
 func TestWriteTable(t *testing.T) {
 	yes, no := true, false
 	base := Metrics{Memory: Memory{VanillaAll: 100 << 20, VanillaLive: 80 << 20, SlotPeak: 40 << 20, Arena: 41 << 20,
-		MSRAll: 0.6, MSRLive: 0.5}, Touched: 41 << 20, EOR: pointer(1.25), EORLow: pointer(1.1), EORHigh: pointer(1.375), CBR: pointer(0.4), Stall: 12.34, Plans: 1, Transition: 5}
+		MSRAll: 0.6, MSRLive: 0.5}, Touched: 41 << 20, EOR: pointer(1.25), EORLow: pointer(1.1),
+		EORHigh: pointer(1.375), CBR: pointer(0.4), Stall: 12.34, Plans: 1, Transition: 5}
 	unmeasured := base
 	unmeasured.EOR, unmeasured.EORLow, unmeasured.EORHigh, unmeasured.CBR = nil, nil, nil, nil
 	r := Training{Total: base, Jobs: []JobMetrics{
-		{Job: "same", Metrics: base, LossFirst: pointer(2.5), LossLast: pointer(0.12345), BitIdentical: &yes, FirstEOR: pointer(1.5), Prediction: pointer(0.125)},
+		{Job: "same", Metrics: base, LossFirst: pointer(2.5), LossLast: pointer(0.12345), BitIdentical: &yes,
+			FirstEOR: pointer(1.5), Prediction: pointer(0.125)},
 		{Job: "other", Metrics: base, LossFirst: pointer(2), LossLast: pointer(1), BitIdentical: &no},
 		{Job: "no data", Metrics: unmeasured},
 		{Job: "diverged", Metrics: unmeasured, LossFirst: pointer(2), BitIdentical: &yes},
@@ -37,7 +39,8 @@ diverged    100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     
 total       100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.25 (1.10 to 1.38)  0.400      12.3      1            5.0
 `
 	// Without a vanilla run there is nothing to be slower than, and without data no loss.
-	alone := Training{Total: unmeasured, Jobs: []JobMetrics{{Job: "a", Metrics: unmeasured, LossFirst: pointer(2.5), LossLast: pointer(1)}}}
+	alone := Training{Total: unmeasured, Jobs: []JobMetrics{{Job: "a", Metrics: unmeasured, LossFirst: pointer(2.5),
+		LossLast: pointer(1)}}}
 	const losses = `
 JOB       NEEDS      PLAN  SAVED             LOSS
 a      80.00MiB  41.00MiB   49 %  2.5000 > 1.0000
@@ -74,16 +77,23 @@ func TestSentence(t *testing.T) {
 		report Training
 		want   string
 	}{
-		{Training{Total: Metrics{Memory: memory, EOR: pointer(1.031)}, Jobs: []JobMetrics{{BitIdentical: &yes}, {BitIdentical: &yes}}},
+		{Training{Total: Metrics{Memory: memory, EOR: pointer(1.031)},
+			Jobs: []JobMetrics{{BitIdentical: &yes}, {BitIdentical: &yes}}},
 			"Trained in 536MiB what needs 896MiB; losses and weights identical; 3 % slower."},
-		{Training{Total: Metrics{Memory: memory, EOR: pointer(0.87)}, Jobs: []JobMetrics{{BitIdentical: &yes}, {BitIdentical: &no}}},
+		{Training{Total: Metrics{Memory: memory, EOR: pointer(0.87)}, Jobs: []JobMetrics{{BitIdentical: &yes},
+			{BitIdentical: &no}}},
 			"Trained in 536MiB what needs 896MiB; losses or weights DIFFERENT; 13 % faster."},
-		{Training{Total: Metrics{Memory: memory, EOR: pointer(1.0001)}, Jobs: []JobMetrics{{}}}, "Trained in 536MiB what needs 896MiB; as fast."},
-		{Training{Total: Metrics{Memory: memory}, Jobs: []JobMetrics{{BitIdentical: &yes}}}, "Trained in 536MiB what needs 896MiB; losses and weights identical."},
-		{Training{Total: Metrics{Memory: Memory{VanillaLive: 10 << 20, Arena: 11 << 20}}, Jobs: []JobMetrics{{}}}, "Trained in 11MiB, as much as without a plan."},
-		{Training{Total: Metrics{Memory: memory, EOR: pointer(0.87), EORLow: pointer(0.5), EORHigh: pointer(1.2)}, Jobs: []JobMetrics{{}}},
+		{Training{Total: Metrics{Memory: memory, EOR: pointer(1.0001)}, Jobs: []JobMetrics{{}}},
+			"Trained in 536MiB what needs 896MiB; as fast."},
+		{Training{Total: Metrics{Memory: memory}, Jobs: []JobMetrics{{BitIdentical: &yes}}},
+			"Trained in 536MiB what needs 896MiB; losses and weights identical."},
+		{Training{Total: Metrics{Memory: Memory{VanillaLive: 10 << 20, Arena: 11 << 20}}, Jobs: []JobMetrics{{}}},
+			"Trained in 11MiB, as much as without a plan."},
+		{Training{Total: Metrics{Memory: memory, EOR: pointer(0.87), EORLow: pointer(0.5), EORHigh: pointer(1.2)},
+			Jobs: []JobMetrics{{}}},
 			"Trained in 536MiB what needs 896MiB; what the plan costs in time is lost in the noise (-50 % to 20 %)."},
-		{Training{Total: Metrics{Memory: memory, EOR: pointer(1.02), EORLow: pointer(0.99), EORHigh: pointer(1.04)}, Jobs: []JobMetrics{{}}},
+		{Training{Total: Metrics{Memory: memory, EOR: pointer(1.02), EORLow: pointer(0.99), EORHigh: pointer(1.04)},
+			Jobs: []JobMetrics{{}}},
 			"Trained in 536MiB what needs 896MiB; 2 % slower."},
 	} {
 		if got := test.report.Sentence(); got != test.want {

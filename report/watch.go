@@ -16,7 +16,8 @@ type Watched struct {
 	steps [][]time.Duration // per iteration of the first epoch
 }
 
-// maxWatched is how many iterations of the first plan are kept. Predictions are compared with the medians of their steps.
+// maxWatched is how many iterations of the first plan are kept. Predictions are compared with the medians of their
+// steps.
 const maxWatched = 32
 
 // Add takes a report.
@@ -70,8 +71,8 @@ func (w *Watched) medians(p *plan.Plan) []time.Duration {
 	return all
 }
 
-// Error is the mean relative error of the latencies that a plan was made with, over its steps, against the medians of what
-// was measured; nil if nothing was reported of that plan.
+// Error is the mean relative error of the latencies that a plan was made with, over its steps, against the medians of
+// what was measured; nil if nothing was reported of that plan.
 func (w *Watched) Error(p *plan.Plan) *float64 {
 	var sum float64
 	var n int

@@ -11,8 +11,8 @@ import (
 	"tensile/graph"
 )
 
-// maxLosses is the number of losses in a Result that fits a message.
-const maxLosses = 1 << 19
+// MaxLosses is the number of losses that fit a Result. A job of more iterations keeps none.
+const MaxLosses = 1 << 18
 
 // checker keeps the first thing that is wrong with a message.
 type checker struct{ err error }
@@ -85,8 +85,8 @@ func (c *checker) result(r *Result) {
 	if r == nil {
 		return
 	}
-	if len(r.Losses) > maxLosses {
-		c.fail("there are %d losses, and at most %d fit a message", len(r.Losses), maxLosses)
+	if len(r.Losses) > MaxLosses {
+		c.fail("there are %d losses, and at most %d fit a message", len(r.Losses), MaxLosses)
 	}
 	for storage := range r.Weights {
 		if storage < 0 {
@@ -102,6 +102,13 @@ func (c *checker) result(r *Result) {
 	atLeast(c, "plans", r.Plans, 0)
 	atLeast(c, "transition_ns", r.Transition, 0)
 	c.text("saved", r.Saved)
+	c.text("stored", r.Stored)
+}
+
+func (r Result) check() error {
+	var c checker
+	c.result(&r)
+	return c.err
 }
 
 // once checks that no two jobs have one name.

@@ -26,6 +26,7 @@ type envelope struct {
 var readers = map[string]func(json.RawMessage) (Message, error){
 	Orders{}.kind():  read[Orders],
 	Status{}.kind():  read[Status],
+	Result{}.kind():  read[Result],
 	Report{}.kind():  read[Report],
 	Layout{}.kind():  read[Layout],
 	Request{}.kind(): read[Request],
@@ -117,6 +118,7 @@ func kinds() string {
 
 func (Orders) kind() string  { return "orders" }
 func (Status) kind() string  { return "status" }
+func (Result) kind() string  { return "result" }
 func (Report) kind() string  { return "report" }
 func (Layout) kind() string  { return "layout" }
 func (Request) kind() string { return "request" }

@@ -8,7 +8,7 @@ import (
 	"tensile/plan"
 )
 
-// Message is one of Orders, Status, Report, Layout, Request, Answer and Record.
+// Message is one of Orders, Status, Result, Report, Layout, Request, Answer and Record.
 type Message interface {
 	kind() string
 	check() error
@@ -80,7 +80,7 @@ type JobStatus struct {
 	Arena     graph.Bytes `json:"arena_bytes"` // what the job has of the device now
 	Iteration int         `json:"iteration"`   // complete iterations
 	Error     string      `json:"error,omitzero"`
-	Result    *Result     `json:"result,omitempty"` // of a finished job
+	Result    *Result     `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
 }
 
 // State is where a job is in its life at an executor.
@@ -97,12 +97,15 @@ const (
 // Over reports whether the job has nothing of the device any more, and never will.
 func (s State) Over() bool { return s == Finished || s == Stopped || s == Failed }
 
-// Result is what a job came to.
+// Result is what a job came to. Losses and weights, which may be many, are left out of statuses and records: all of it is
+// stored then, and Stored names it.
 type Result struct {
-	Losses     Losses           `json:"losses,omitempty"`  // per iteration; none without data, NaN for one that was not heard of
-	Weights    map[int32]string `json:"weights,omitempty"` // per persistent storage a digest of its bytes
-	Begin      time.Duration    `json:"begin_ns"`          // of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
-	End        time.Duration    `json:"end_ns"`            // of the last
+	Stored     string           `json:"stored,omitzero"`     // in a Status a key, in a Record an object of Results; "": there is no more
+	Last       *Loss            `json:"last_loss,omitempty"` // of the last iteration; nil without data
+	Losses     Losses           `json:"losses,omitempty"`    // per iteration; none without data, NaN for one that was not heard of
+	Weights    map[int32]string `json:"weights,omitempty"`   // per persistent storage a digest of its bytes
+	Begin      time.Duration    `json:"begin_ns"`            // of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
+	End        time.Duration    `json:"end_ns"`              // of the last
 	Stall      time.Duration    `json:"stall_ns"`
 	Touched    graph.Bytes      `json:"touched_bytes"`
 	Arena      graph.Bytes      `json:"arena_bytes"`     // the largest of all plans

@@ -47,6 +47,20 @@ func LayoutObject(job string, epoch int64) string {
 	return fmt.Sprintf("layout-%s-%d", token(job), epoch)
 }
 
+// ResultKey is the key under which an executor leaves the [Result] of the job with an ID.
+func ResultKey(executor string, id int64) string {
+	return fmt.Sprintf("result.%s.%d", token(executor), id)
+}
+
+// ResultKeys is the pattern of all these of an executor.
+func ResultKeys(executor string) string { return "result." + token(executor) + ".*" }
+
+// Results is the bucket with the results of jobs that are over.
+const Results = "results"
+
+// ResultObject is the name of a job's [Result] in that bucket.
+func ResultObject(job string, id int64) string { return fmt.Sprintf("result-%s-%d", token(job), id) }
+
 // token turns a name into one token of a key, which may stand in the name of a NATS bucket too: what is no letter, digit or
 // "-" of ASCII becomes "_" and two hexadecimal digits for each byte.
 func token(name string) string {

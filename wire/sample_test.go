@@ -21,7 +21,7 @@ func samples() []Message {
 	}
 	result := &Result{
 		Losses: []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)}, Weights: map[int32]string{0: "ab12", 7: "cd34"},
-		Begin: 1, End: 5 * time.Second, Stall: 3 * time.Millisecond, Touched: 4096, Arena: 8192, SlotPeak: 6144, Plans: 2, Transition: 700,
+		Begin: 1, End: 5 * time.Second, Stall: 3 * time.Millisecond, Touched: 4096, Arena: 8192, SlotPeak: 6144, Plans: 2, Transition: 700, Last: &loss, Stored: "result-lenet_2e1-6",
 		Saved: "out/lenet.safetensors",
 	}
 	record := Record{
@@ -35,6 +35,7 @@ func samples() []Message {
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000, Orders: 9, Jobs: []JobStatus{{
 			Name: "lenet.1", ID: 6, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12, Error: "device: out of memory", Result: result,
 		}}},
+		*result,
 		Report{
 			Executor: "e1", Job: "lenet.1", Epoch: 3, Iteration: 12, Steps: []time.Duration{1000, 0, 2000}, Stall: 5,
 			Wall: 3100, Loss: &loss,

@@ -20,7 +20,8 @@ func TestCatalog(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n.Name != name || n.Params != g.Parameters() || n.Ops != len(g.Ops) || n.Tensors != len(g.Tensors) {
-			t.Errorf("%s is %+v, a graph of one example has %d parameters, %d ops, %d tensors", name, n, g.Parameters(), len(g.Ops), len(g.Tensors))
+			t.Errorf("%s is %+v, a graph of one example has %d parameters, %d ops, %d tensors", name, n, g.Parameters(),
+				len(g.Ops), len(g.Tensors))
 		}
 		if want := float64(models.MACs(g)) / 1e9; math.Abs(n.GMACs-want) > 1e-9*want {
 			t.Errorf("%s: %v GMACs, a graph of one example has %v", name, n.GMACs, want)

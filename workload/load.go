@@ -72,9 +72,11 @@ func (s *Settings) open() (*data.Dataset, error) {
 	case s.Image != 0 && (s.Image != height || s.Image != width):
 		return nil, set.CheckImage(s.Image, s.Image)
 	case s.Channels != 0 && s.Channels != channels:
-		return nil, fmt.Errorf("%s images have %d channels, not %d: leave --channels out", set.Name(), channels, s.Channels)
+		return nil, fmt.Errorf("%s images have %d channels, not %d: leave --channels out", set.Name(), channels,
+			s.Channels)
 	case s.Classes != 0 && s.Classes < set.Classes():
-		return nil, fmt.Errorf("%s has %d classes: leave --classes out or set it to %d or more", set.Name(), set.Classes(), set.Classes())
+		return nil, fmt.Errorf("%s has %d classes: leave --classes out or set it to %d or more", set.Name(),
+			set.Classes(), set.Classes())
 	}
 	s.Image, s.Channels, s.Classes = height, channels, cmp.Or(s.Classes, set.Classes())
 	return set, nil

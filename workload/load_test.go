@@ -55,7 +55,8 @@ func TestLoadNames(t *testing.T) {
 				t.Errorf("Load(%q): job %d has seed %d, want %d", test.models, i, task.Seed, 5+i)
 			}
 			if task.Model != task.Graph.Name || task.Data == nil {
-				t.Errorf("Load(%q): job %d is of model %s, its graph %s, its data %v", test.models, i, task.Model, task.Graph.Name, task.Data)
+				t.Errorf("Load(%q): job %d is of model %s, its graph %s, its data %v", test.models, i, task.Model,
+					task.Graph.Name, task.Data)
 			}
 		}
 		if got := strings.Join(names, " "); got != test.names {
@@ -65,11 +66,13 @@ func TestLoadNames(t *testing.T) {
 }
 
 func TestLoadSettings(t *testing.T) {
-	w, err := Load([]string{"lenet"}, Settings{Image: 16, Channels: 2, Classes: 7, Batch: 3, Optimizer: autodiff.SGD{LearningRate: 0.5}})
+	w, err := Load([]string{"lenet"}, Settings{Image: 16, Channels: 2, Classes: 7, Batch: 3,
+		Optimizer: autodiff.SGD{LearningRate: 0.5}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := models.Build("lenet", models.Config{Image: 16, Channels: 2, Classes: 7, Batch: 3, Optimizer: autodiff.SGD{LearningRate: 0.5}})
+	want, err := models.Build("lenet", models.Config{Image: 16, Channels: 2, Classes: 7, Batch: 3,
+		Optimizer: autodiff.SGD{LearningRate: 0.5}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +88,8 @@ func TestLoadSettings(t *testing.T) {
 
 // In a workload of both sorts, networks that read images and ones that read sequences have each their settings.
 func TestLoadBothSorts(t *testing.T) {
-	w, err := Load([]string{"lenet", "gpt:1,8,2"}, Settings{Image: 16, Classes: 3, Sequence: 5, Vocabulary: 9, Batch: 2})
+	w, err := Load([]string{"lenet", "gpt:1,8,2"}, Settings{Image: 16, Classes: 3, Sequence: 5, Vocabulary: 9,
+		Batch: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +114,8 @@ func TestLoadData(t *testing.T) {
 		if task.Data != w[0].Data || task.Data.Examples() != 30 {
 			t.Errorf("job %s does not learn from the set of 30 in the folder", task.Name)
 		}
-		if images := task.Graph.Tensors[0].Shape; !cmp.Equal(images, graph.Shape{2, 1, 20, 20}) || task.Data.Classes() != 10 {
+		if images := task.Graph.Tensors[0].Shape; !cmp.Equal(images, graph.Shape{2, 1, 20, 20}) ||
+			task.Data.Classes() != 10 {
 			t.Errorf("job %s takes images %v and is shown %d classes", task.Name, images, task.Data.Classes())
 		}
 	}
@@ -152,7 +157,8 @@ func TestLoadErrors(t *testing.T) {
 		{"lenet", Settings{DataDir: square, Image: 28}, "MNIST-format images are 20x20, not 28x28"},
 		{"lenet", Settings{DataDir: square, Channels: 3}, "MNIST-format images have 1 channels, not 3"},
 		{"lenet", Settings{DataDir: square, Classes: 9}, "MNIST-format has 10 classes"},
-		{"lenet", Settings{DataDir: oblong}, "model lenet takes images of 1x20x20 (channels, height, width), those of MNIST-format are 1x20x28"},
+		{"lenet", Settings{DataDir: oblong},
+			"model lenet takes images of 1x20x20 (channels, height, width), those of MNIST-format are 1x20x28"},
 		{"gpt2", Settings{DataDir: square}, "model gpt2 reads sequences and cannot learn from the files in "},
 		{"gpt2", Settings{Image: 8}, "model gpt2: it reads sequences, not images: leave --image out"},
 		{"lenet", Settings{Sequence: 8}, "model lenet: it reads images, not sequences: leave --sequence out"},

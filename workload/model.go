@@ -55,8 +55,8 @@ func build(model string, s Settings) (*graph.Graph, error) {
 	if isGraph(model) {
 		return readGraph(model)
 	}
-	return models.Build(model, models.Config{Image: s.Image, Channels: s.Channels, Classes: s.Classes, Sequence: s.Sequence,
-		Vocabulary: s.Vocabulary, Batch: s.Batch, Optimizer: s.Optimizer})
+	return models.Build(model, models.Config{Image: s.Image, Channels: s.Channels, Classes: s.Classes,
+		Sequence: s.Sequence, Vocabulary: s.Vocabulary, Batch: s.Batch, Optimizer: s.Optimizer})
 }
 
 // sequenceReaders tells for each network whether it reads sequences. Graphs in files are left out.
@@ -74,7 +74,8 @@ func sequenceReaders(names []string, s Settings) (map[string]bool, error) {
 			return nil, err
 		}
 		if reads && s.DataDir != "" {
-			return nil, fmt.Errorf("model %s reads sequences and cannot learn from the files in %s: leave --data out", name, s.DataDir)
+			return nil, fmt.Errorf("model %s reads sequences and cannot learn from the files in %s: leave --data out",
+				name, s.DataDir)
 		}
 		sequences[name] = reads
 	}
@@ -89,8 +90,8 @@ func noGraph(path string, folder bool) error {
 	return fmt.Errorf("%s is a file, but no .json graph: tensile graph MODEL makes one; other forms are not read", path)
 }
 
-// settingsOf returns the settings that apply to a model. Where some networks read images and others sequences, each gets
-// the settings of its sort. Where all are of one sort, models.Build refuses a setting of the other.
+// settingsOf returns the settings that apply to a model. Where some networks read images and others sequences, each
+// gets the settings of its sort. Where all are of one sort, models.Build refuses a setting of the other.
 func (s Settings) settingsOf(model string, sequences map[string]bool) Settings {
 	mixed := false
 	for _, reads := range sequences {
@@ -119,8 +120,8 @@ func readGraph(path string) (*graph.Graph, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	case !fitsJob(g.Name):
-		return nil, fmt.Errorf("%s: the graph is called %.40q: jobs and files take its name, give it one of 1 to %d printable characters without slashes",
-			path, g.Name, maxName)
+		return nil, fmt.Errorf("%s: the graph is called %.40q: jobs and files take its name, give it one of 1 to %d "+
+			"printable characters without slashes", path, g.Name, maxName)
 	}
 	return g, nil
 }

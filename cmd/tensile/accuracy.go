@@ -10,8 +10,9 @@ import (
 	"tensile/weights"
 )
 
-// testing returns the networks of a run, ready to be tried on the test images beside the data that they learn from; nil where there
-// are none, where nothing computes, and for graphs of the user's own that cannot be tried, having no running statistics, for example.
+// testing returns the networks of a run, ready to be tried on the test images beside the data that they learn from; nil
+// where there are none, where nothing computes, and for graphs of the user's own that cannot be tried, having no
+// running statistics, for example.
 func (f *runFlags) testing(w []task.Task) ([]*local.Evaluation, error) {
 	if f.dataDir == "" || f.simulated() {
 		return nil, nil
@@ -31,8 +32,8 @@ func (f *runFlags) testing(w []task.Task) ([]*local.Evaluation, error) {
 	return networks, nil
 }
 
-// keeps is where the weights go, "" for nowhere: where --save says, or, if the run is to look at what was learned, beside what
-// is needed for the run.
+// keeps is where the weights go, "" for nowhere: where --save says, or, if the run is to look at what was learned,
+// beside what is needed for the run.
 func (t *training) keeps() string {
 	switch {
 	case t.saves():

@@ -24,7 +24,8 @@ func (b *bar) show(done float64, what string) {
 	done = min(max(done, 0), 1)
 	if b.terminal {
 		full := int(done * width)
-		fmt.Fprintf(b.out, "\r\x1b[2K[%s%s] %3.0f %%  %s", strings.Repeat("=", full), strings.Repeat(" ", width-full), 100*done, what)
+		fmt.Fprintf(b.out, "\r\x1b[2K[%s%s] %3.0f %%  %s", strings.Repeat("=", full), strings.Repeat(" ", width-full),
+			100*done, what)
 		b.drawn = true
 		return
 	}

@@ -18,7 +18,8 @@ func benchCommand() *cobra.Command {
 		Short: "Measure and compare, on fixed inputs",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan or controller", c.CommandPath(), args[0])
+				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan or controller", c.CommandPath(),
+					args[0])
 			}
 			return nil
 		},
@@ -39,7 +40,8 @@ high it is above the lower bound and how long the packing took: the least of thr
 second. Expect a few minutes for all of it.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: %q is not wanted: say with --data and --networks what is packed", c.CommandPath(), args[0])
+				return fmt.Errorf("%s: %q is not wanted: say with --data and --networks what is packed",
+					c.CommandPath(), args[0])
 			}
 			return nil
 		},
@@ -57,9 +59,11 @@ second. Expect a few minutes for all of it.`,
 			return report.WriteTables(c.OutOrStdout())
 		},
 	}
-	c.Flags().StringVar(&o.Data, "data", "../shared/data", "folder with the folders minimalloc (hard instances) and somas (training steps)")
+	c.Flags().StringVar(&o.Data, "data", "../shared/data",
+		"folder with the folders minimalloc (hard instances) and somas (training steps)")
 	c.Flags().IntVar(&o.Rounds, "rounds", demanded, "rounds at most of a search that has a capacity to meet")
-	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"mlp", "lenet", "vgg16", "resnet50"}, "models whose plans are packed")
+	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"mlp", "lenet", "vgg16", "resnet50"},
+		"models whose plans are packed")
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
 	return c
 }
@@ -91,9 +95,11 @@ plan with wrong latencies and then with right ones. Nothing runs. Expect a minut
 			return report.WriteTables(c.OutOrStdout())
 		},
 	}
-	c.Flags().StringArrayVar(&o.Scaling, "scaling", []string{"resnet50", "resnet:6,6,6,6", "resnet:66,66,66,66", "resnet:580,580,580,575"}, "a network whose swaps are planned; may be given several times")
+	c.Flags().StringArrayVar(&o.Scaling, "scaling", []string{"resnet50", "resnet:6,6,6,6", "resnet:66,66,66,66",
+		"resnet:580,580,580,575"}, "a network whose swaps are planned; may be given several times")
 	c.Flags().IntVar(&o.Batch, "batch", 4, "batch of all but the first of these, which has 16")
-	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"resnet50", "vgg16"}, "networks for the rest, with a batch of 16")
+	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"resnet50", "vgg16"},
+		"networks for the rest, with a batch of 16")
 	c.Flags().StringVar(&o.Device, "device", "a6000", "a known device: "+simNames())
 	c.Flags().BoolVar(&o.Small, "small", false, "plan again for four small jobs, not for four of a thousand ops")
 	c.Flags().IntVar(&o.Times, "times", 5, "how often each planning is timed; the least time counts")
@@ -112,7 +118,8 @@ that come in numbers. The result is one JSON document.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.Executors < o.Jobs+1 || o.Jobs < 1 || o.Reports < 1 || o.For <= 0 {
-				return fmt.Errorf("%s: give at least one job, more executors than jobs, and a positive rate and time", c.CommandPath())
+				return fmt.Errorf("%s: give at least one job, more executors than jobs, and a positive rate and time",
+					c.CommandPath())
 			}
 			if err := checkWritable("TMPDIR", os.TempDir()); err != nil {
 				return err
@@ -134,6 +141,7 @@ that come in numbers. The result is one JSON document.`,
 	c.Flags().IntVar(&o.Reports, "reports", 10_000, "reports a second, of all jobs together")
 	c.Flags().DurationVar(&o.For, "for", 10*time.Second, "how long reports come")
 	c.Flags().StringVar(&o.Model, "model", "lenet", "what each job trains")
-	c.Flags().StringVar(&o.Planning, "planning", "", "a model that takes long to plan for, such as resnet:66,66,66,66: measure what requests take meanwhile")
+	c.Flags().StringVar(&o.Planning, "planning", "",
+		"a model that takes long to plan for, such as resnet:66,66,66,66: measure what requests take meanwhile")
 	return c
 }

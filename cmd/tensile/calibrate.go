@@ -43,7 +43,8 @@ will run with: another number of threads or another library of matrix products i
 	f.plan.registerDevice(c)
 	c.Flags().Lookup("link").Hidden = true
 	c.Flags().DurationVar(&f.time, "time", time.Minute, "how long to measure; training takes some more")
-	c.Flags().StringVar(&f.output, "output", "", "model file to be made or replaced (default: in the user's cache folder)")
+	c.Flags().StringVar(&f.output, "output", "",
+		"model file to be made or replaced (default: in the user's cache folder)")
 	c.Flags().StringVar(&f.samples, "samples", "", "also write what was measured to this file, as JSON")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the networks")
 	return c
@@ -51,7 +52,8 @@ will run with: another number of threads or another library of matrix products i
 
 func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error {
 	if f.plan.simulated() {
-		return fmt.Errorf("--device %s: its time is the roofline's already; calibrate a real device, such as cpu", f.plan.device)
+		return fmt.Errorf("--device %s: its time is the roofline's already; calibrate a real device, such as cpu",
+			f.plan.device)
 	}
 	if f.time <= 0 || f.time > time.Hour {
 		return errors.New("--time: give more than 0, up to 1h")
@@ -71,7 +73,8 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 			return fmt.Errorf("no folder for the model: %w; name a file with --output", err)
 		}
 	}
-	m, samples, err := calibrateDevice(ctx, d, f.plan.modelName(d), calibrate.Options{Time: f.time, Seed: f.seed, Meter: &cpu.Meter{}}, 0.15, progress)
+	m, samples, err := calibrateDevice(ctx, d, f.plan.modelName(d), calibrate.Options{Time: f.time, Seed: f.seed,
+		Meter: &cpu.Meter{}}, 0.15, progress)
 	if err != nil {
 		return err
 	}
@@ -92,7 +95,8 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 }
 
 // calibrateDevice makes a model of a device, and shows a bar meanwhile.
-func calibrateDevice(ctx context.Context, d device.Device, name string, o calibrate.Options, effort float64, progress io.Writer) (*predictor.Model, []predictor.Sample, error) {
+func calibrateDevice(ctx context.Context, d device.Device, name string, o calibrate.Options, effort float64,
+	progress io.Writer) (*predictor.Model, []predictor.Sample, error) {
 	bar := newBar(progress)
 	defer bar.end()
 	return calibrate.Model(ctx, d, name, o, effort, bar.show)

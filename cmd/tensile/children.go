@@ -63,9 +63,11 @@ func (c *children) launch(name string, ended func(why string)) error {
 		}
 		defer outputs[i].Close()
 	}
-	k := &child{command: exec.Command(binary, append([]string{"executor", "--credentials", credentials}, c.flags...)...)}
+	k := &child{command: exec.Command(binary, append([]string{"executor", "--credentials", credentials},
+		c.flags...)...)}
 	k.command.Stdout, k.command.Stderr = outputs[0], outputs[1]
-	k.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a Ctrl-C is for this process; and its end is no SIGHUP to one that is stopped
+	// a Ctrl-C is for this process; and its end is no SIGHUP to one that is stopped
+	k.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if c.bound {
 		k.command.Args = append(k.command.Args, "--bound", c.dir)
 		if k.stdin, err = k.command.StdinPipe(); err != nil {

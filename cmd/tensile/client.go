@@ -90,7 +90,8 @@ func (f *clientFlags) connect(ctx context.Context) (*bus.Conn, error) {
 // noController explains that no controller has left its credentials in a folder.
 func noController(state string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("no controller runs on the state folder %s: start one with tensile controller, or name another with --state", state)
+		return fmt.Errorf("no controller runs on the state folder %s: start one with tensile controller, or name "+
+			"another with --state", state)
 	}
 	return err
 }
@@ -98,7 +99,8 @@ func noController(state string, err error) error {
 // ask sends a request to the controller.
 func ask(ctx context.Context, conn wire.Bus, q wire.Request) (wire.Answer, error) {
 	data, err := conn.Ask(ctx, wire.ControlSubject, wire.Encode(q))
-	for tries := 0; errors.Is(err, wire.ErrNobody) && tries < 10 && ctx.Err() == nil; tries++ { // it connects to its own server a little later
+	// it connects to its own server a little later
+	for tries := 0; errors.Is(err, wire.ErrNobody) && tries < 10 && ctx.Err() == nil; tries++ {
 		time.Sleep(200 * time.Millisecond)
 		data, err = conn.Ask(ctx, wire.ControlSubject, wire.Encode(q))
 	}
@@ -118,7 +120,8 @@ func ask(ctx context.Context, conn wire.Bus, q wire.Request) (wire.Answer, error
 }
 
 // with runs a command that needs a controller.
-func (f *clientFlags) with(run func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error) func(*cobra.Command, []string) error {
+func (f *clientFlags) with(run func(ctx context.Context, conn *bus.Conn, args []string,
+	out io.Writer) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		conn, err := f.connect(c.Context())
 		if err != nil {
@@ -146,7 +149,8 @@ func submitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "submit MODEL...",
 		Short: "Give jobs to a controller",
-		Long: "Give jobs to a controller. They are planned for together, at once; those that do not fit beside the others wait. All are taken,\n" +
+		Long: "Give jobs to a controller. They are planned for together, at once; those that do not fit beside the " +
+			"others wait. All are taken,\n" +
 			"or none if one of them never fits.\n\n" + modelHelp,
 		Example:           "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
 		Args:              needModels,
@@ -186,14 +190,20 @@ func submitCommand() *cobra.Command {
 	})
 	f.register(c)
 	s.workloadFlags.register(c)
-	c.Flags().StringVar(&s.name, "name", "", "name of the job (default: that of its MODEL); copies are NAME.1, NAME.2 and so on")
+	c.Flags().StringVar(&s.name, "name", "",
+		"name of the job (default: that of its MODEL); copies are NAME.1, NAME.2 and so on")
 	c.Flags().IntVar(&s.iterations, "iterations", 20, "iterations of each job")
-	c.Flags().StringVar(&s.dataDir, "data", "", "folder with CIFAR-10 binary batches or MNIST IDX files where the executor runs; sizes of images follow from it if it is here too (default: a synthetic set)")
-	c.Flags().StringVar(&s.save, "save", "", "have the executor write parameters and optimizer state to FILE.safetensors where it runs; with several jobs, FILE-JOB.safetensors each")
+	c.Flags().StringVar(&s.dataDir, "data", "",
+		"folder with CIFAR-10 binary batches or MNIST IDX files where the executor runs; sizes of images follow "+
+			"from it if it is here too (default: a synthetic set)")
+	c.Flags().StringVar(&s.save, "save", "",
+		"have the executor write parameters and optimizer state to FILE.safetensors where it runs; with several "+
+			"jobs, FILE-JOB.safetensors each")
 	c.Flags().BoolVar(&wait, "wait", false, "wait until the jobs are over; the exit status is that of tensile wait")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
 	c.Flags().IntVar(&s.priority, "priority", 1, "weight of the jobs' time against that of others")
-	c.Flags().Float64Var(&s.swapRate, "max-swap-rate", 0, "largest share of a job's storages that may be swapped (default: no limit)")
+	c.Flags().Float64Var(&s.swapRate, "max-swap-rate", 0,
+		"largest share of a job's storages that may be swapped (default: no limit)")
 	return c
 }
 
@@ -220,8 +230,8 @@ func (s *submission) check(models []string) error {
 	return nil
 }
 
-// load builds the networks. Their data set is read where the executor runs; if it is here too, the sizes of the images follow
-// from it.
+// load builds the networks. Their data set is read where the executor runs; if it is here too, the sizes of the images
+// follow from it.
 func (s *submission) load(models []string) ([]task.Task, error) {
 	if w, err := s.workloadFlags.load(models); err == nil {
 		return w, nil
@@ -244,11 +254,12 @@ func (s *submission) job(t task.Task, jobs int) (newJob, error) {
 		return newJob{}, err
 	}
 	data, err := absolute(s.dataDir)
-	return newJob{wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations, Priority: s.priority,
-		SwapRate: s.swapRate, Data: data, Save: save}, t.Graph}, err
+	return newJob{wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed,
+		Iterations: s.iterations, Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save}, t.Graph}, err
 }
 
-// submit asks for all jobs at once, which are taken or refused together. Graphs that the controller lacks are handed over.
+// submit asks for all jobs at once, which are taken or refused together. Graphs that the controller lacks are handed
+// over.
 func submit(ctx context.Context, conn wire.Bus, jobs []newJob) ([]wire.Record, error) {
 	request := wire.Request{Verb: wire.Submit}
 	for _, j := range jobs {
@@ -394,7 +405,8 @@ func (l *log) add(line []byte) {
 	}
 }
 
-// missing are the lines at the end of all that were not read: all begins with a line that was, unless the log keeps fewer.
+// missing are the lines at the end of all that were not read: all begins with a line that was, unless the log keeps
+// fewer.
 func (l *log) missing(all []string) []string {
 	for n := min(len(l.lines), len(all)); n > 0; n-- {
 		if slices.Equal(l.lines[len(l.lines)-n:], all[:n]) {
@@ -430,7 +442,8 @@ func needJobs(c *cobra.Command, args []string) error {
 func needOne(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return fmt.Errorf("%s: give one %s, not %d; see %s --help", c.CommandPath(), what, len(args), c.CommandPath())
+			return fmt.Errorf("%s: give one %s, not %d; see %s --help", c.CommandPath(), what, len(args),
+				c.CommandPath())
 		}
 		return nil
 	}

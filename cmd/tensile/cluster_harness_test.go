@@ -137,7 +137,8 @@ func (c *cluster) end() {
 	c.t.Helper()
 	c.until("all executors to leave", func(map[string]wire.Record) bool { return len(executors(c.t, c.dir)) == 0 })
 	c.signal(syscall.SIGTERM)
-	if rest := c.ends(0, ""); !strings.HasSuffix(rest, "the controller ends; executors go on with their plans until it is started again on this state folder\n") {
+	if rest := c.ends(0, ""); !strings.HasSuffix(rest,
+		"the controller ends; executors go on with their plans until it is started again on this state folder\n") {
 		c.t.Errorf("the controller has ended without the line that executors go on: %s", rest)
 	}
 	c.vanishes()
@@ -153,12 +154,14 @@ func (c *cluster) shows(job string) {
 	var p livePlan
 	document(c.t, []byte(c.tell("plan", "--job", job, "--json")), &p)
 	record := c.jobs()[job]
-	if p.Job != job || p.Model != "lenet" || p.State != wire.Training || p.Epoch < 2 || p.Newest < p.Epoch || p.Newest > record.Epoch || p.Steps < p.Ops || p.Ops == 0 ||
+	if p.Job != job || p.Model != "lenet" || p.State != wire.Training || p.Epoch < 2 || p.Newest < p.Epoch ||
+		p.Newest > record.Epoch || p.Steps < p.Ops || p.Ops == 0 ||
 		p.Swaps == 0 || p.Reason == "" || p.Arena <= 0 || p.SlotPeak > p.Arena || p.Since < 1 || p.Since >= p.Epoch {
 		c.t.Errorf("plan of job %s: %+v, its record: %+v", job, p, record)
 	}
 	for _, change := range p.Changes {
-		if (change.Storage == "") == (change.Op == "") || change.Before == change.Now || change.Before == "" || change.Now == "" {
+		if (change.Storage == "") == (change.Op == "") || change.Before == change.Now || change.Before == "" ||
+			change.Now == "" {
 			c.t.Errorf("job %s: change %+v", job, change)
 		}
 	}

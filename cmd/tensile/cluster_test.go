@@ -17,9 +17,9 @@ import (
 	"tensile/wire"
 )
 
-// Jobs come and go, and all are planned again each time: those that run shrink for one that comes, which begins when they
-// have; and what one leaves behind goes to one that waits, and to the others. The link is so slow that bytes save time. How
-// busy the machine is while this runs is no reason to plan again.
+// Jobs come and go, and all are planned again each time: those that run shrink for one that comes, which begins when
+// they have; and what one leaves behind goes to one that waits, and to the others. The link is so slow that bytes save
+// time. How busy the machine is while this runs is no reason to plan again.
 func TestClusterReplans(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2600*graph.KiB, "--link", "6MB/s", "--threshold", "100")
@@ -35,8 +35,10 @@ func TestClusterReplans(t *testing.T) {
 	three := c.train(two, "lenet", "lenet.1", "lenet.2")
 	for _, name := range []string{"lenet.1", "lenet.2"} {
 		before, now := two[name], three[name]
-		if now.Replans <= before.Replans || now.Epoch <= before.Epoch || now.Applied <= before.Applied || now.Claim >= before.Claim {
-			t.Errorf("job %s was not planned again for a third, or has not shrunk for it: %+v, before %+v", name, now, before)
+		if now.Replans <= before.Replans || now.Epoch <= before.Epoch || now.Applied <= before.Applied ||
+			now.Claim >= before.Claim {
+			t.Errorf("job %s was not planned again for a third, or has not shrunk for it: %+v, before %+v", name, now,
+				before)
 		}
 	}
 
@@ -47,11 +49,13 @@ func TestClusterReplans(t *testing.T) {
 	if said := c.submit("lenet", "--name", "five"); said != "job five is queued: job four is before it in the queue\n" {
 		t.Errorf("submit says %q", said)
 	}
-	if r := c.jobs()["four"]; r.Phase != wire.Queued || r.Need <= 0 || r.Need > c.budget || !strings.Contains(r.Why, r.Need.String()+":") {
+	if r := c.jobs()["four"]; r.Phase != wire.Queued || r.Need <= 0 || r.Need > c.budget ||
+		!strings.Contains(r.Why, r.Need.String()+":") {
 		t.Errorf("the record of a job that waits for bytes: %+v", r)
 	}
 	line := c.refused("submit", "mlp", "--batch", "8", "--state", c.state)
-	if !strings.HasPrefix(line, "tensile: job mlp cannot run here, even alone: it needs 16MiB at fc2.w.update and the budget is 2.54MiB; try a smaller --batch or --image") {
+	if !strings.HasPrefix(line, "tensile: job mlp cannot run here, even alone: it needs 16MiB at fc2.w.update and "+
+		"the budget is 2.54MiB; try a smaller --batch or --image") {
 		t.Errorf("of a job that never fits it is said: %s", line)
 	}
 
@@ -87,7 +91,8 @@ func TestClusterLosesExecutor(t *testing.T) {
 	c.shows("lenet.1")
 	kill(t, executors(t, c.dir)[before["lenet.1"].Executor])
 	lost := c.in(wire.Broken, "lenet.1")
-	if lost.Why != "its executor ended: signal: killed" || lost.Claim != 0 || lost.Result == nil || len(lost.Result.Losses) < before["lenet.1"].Iteration {
+	if lost.Why != "its executor ended: signal: killed" || lost.Claim != 0 || lost.Result == nil ||
+		len(lost.Result.Losses) < before["lenet.1"].Iteration {
 		t.Errorf("the job whose executor was killed: %+v", lost)
 	}
 	c.train(c.jobs(), "lenet.2")
@@ -157,7 +162,8 @@ func TestClusterRestarts(t *testing.T) {
 	first.ends(-1, "")
 	for one, two := processorTime(t, pids["x1"]), processorTime(t, pids["x2"]); ; {
 		line := first.refused("jobs", "--state", first.state)
-		if !strings.HasPrefix(line, "tensile: connect to nats://127.0.0.1:") || !strings.Contains(line, "connection refused: start a controller") {
+		if !strings.HasPrefix(line, "tensile: connect to nats://127.0.0.1:") ||
+			!strings.Contains(line, "connection refused: start a controller") {
 			t.Fatalf("while the controller is away jobs says: %s", line)
 		}
 		const ticks = 5
@@ -169,7 +175,8 @@ func TestClusterRestarts(t *testing.T) {
 	c := first.restart()
 	for name, now := range c.jobs() {
 		was := before[name]
-		if now.Order != was.Order || now.Executor != was.Executor || now.Epoch < was.Epoch || now.Replans < was.Replans || now.Claim < was.Claim {
+		if now.Order != was.Order || now.Executor != was.Executor || now.Epoch < was.Epoch ||
+			now.Replans < was.Replans || now.Claim < was.Claim {
 			t.Errorf("job %s is not what it was: %+v, before %+v", name, now, was)
 		}
 	}
@@ -183,7 +190,8 @@ func TestClusterRestarts(t *testing.T) {
 	three := c.train(more, "lenet", "lenet.1", "lenet.2")
 	for name, was := range before {
 		if now := three[name]; now.Replans <= was.Replans || now.Applied <= was.Applied || now.Claim >= was.Claim {
-			t.Errorf("job %s was not planned again for a third, or has not shrunk for it: %+v, before %+v", name, now, was)
+			t.Errorf("job %s was not planned again for a third, or has not shrunk for it: %+v, before %+v", name, now,
+				was)
 		}
 	}
 	c.tell("stop", "lenet", "lenet.1", "lenet.2")
@@ -214,7 +222,8 @@ func TestClusterJoined(t *testing.T) {
 	if said := c.tell("credentials", "lab.2", "--output", path); said != path+": credentials of executor lab.2\n" {
 		t.Errorf("credentials says %q", said)
 	}
-	for _, name := range []string{path, filepath.Join(c.state, clientFile), filepath.Join(c.state, "secret"), filepath.Join(c.state, "address")} {
+	for _, name := range []string{path, filepath.Join(c.state, clientFile), filepath.Join(c.state, "secret"),
+		filepath.Join(c.state, "address")} {
 		info, err := os.Stat(name)
 		if err != nil {
 			t.Fatal(err)
@@ -233,11 +242,14 @@ func TestClusterJoined(t *testing.T) {
 		change func(*bus.Credentials)
 		want   string
 	}{
-		{"password", func(to *bus.Credentials) { to.Password = strings.Repeat("x", len(to.Password)) }, `user "x-lab_2e2" is refused: use the credentials`},
-		{"user", func(to *bus.Credentials) { to.User = bus.Executor("lob") }, `user "x-lob" is refused: use the credentials`},
+		{"password", func(to *bus.Credentials) { to.Password = strings.Repeat("x", len(to.Password)) },
+			`user "x-lab_2e2" is refused: use the credentials`},
+		{"user", func(to *bus.Credentials) { to.User = bus.Executor("lob") },
+			`user "x-lob" is refused: use the credentials`},
 		{"authority", func(to *bus.Credentials) { to.CA = "" }, "failed to verify certificate"},
 		{"client", func(to *bus.Credentials) { to.User = bus.Client }, "is for client, not for an executor"},
-		{"port", func(to *bus.Credentials) { to.URL = "tls://127.0.0.1:1" }, "connection refused: start a controller there"},
+		{"port", func(to *bus.Credentials) { to.URL = "tls://127.0.0.1:1" },
+			"connection refused: start a controller there"},
 	} {
 		wrong := right
 		test.change(&wrong)
@@ -245,7 +257,8 @@ func TestClusterJoined(t *testing.T) {
 		if err := bus.WriteCredentials(name, wrong); err != nil {
 			t.Fatal(err)
 		}
-		if line := c.refused("executor", "--credentials", name); !strings.HasPrefix(line, "tensile: ") || !strings.Contains(line, test.want) {
+		if line := c.refused("executor", "--credentials", name); !strings.HasPrefix(line, "tensile: ") ||
+			!strings.Contains(line, test.want) {
 			t.Errorf("with another %s: %s", test.name, line)
 		}
 	}

@@ -55,15 +55,19 @@ on with their plans, and a controller that is started again on that folder finds
 	f.plan.registerPolicy(c)
 	f.plan.latency.register(c)
 	registerState(c, &f.state)
-	c.Flags().StringVar(&f.plan.budget, "budget", "", "device memory for all jobs: a size such as 8GiB (default: no limit)")
-	c.Flags().StringVar(&f.listen, "listen", anyPort, "address to take connections at; port 0 is any free one, and the same after a restart")
+	c.Flags().StringVar(&f.plan.budget, "budget", "",
+		"device memory for all jobs: a size such as 8GiB (default: no limit)")
+	c.Flags().StringVar(&f.listen, "listen", anyPort,
+		"address to take connections at; port 0 is any free one, and the same after a restart")
 	c.Flags().BoolVar(&f.tls, "tls", false, "encrypt connections, with a certificate made in the state folder")
 	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim)")
 	isolate := c.Flags().Bool("isolate", false, "one executor process for each job (default on cpu)")
 	c.Flags().Float64Var(&f.alpha, "alpha", 0.3, "weight of a new latency in the moving average of each operator")
-	c.Flags().Float64Var(&f.drift, "threshold", 0.1, "change of a job's latency, as a fraction, from which on all jobs are planned again")
+	c.Flags().Float64Var(&f.drift, "threshold", 0.1,
+		"change of a job's latency, as a fraction, from which on all jobs are planned again")
 	c.Flags().IntVar(&f.keep, "keep", 200, "jobs that are over and still listed; older ones are forgotten (0: none is)")
-	c.Flags().StringVar(&f.record, "record", "", "write all that the controller is told and answers to this file, for tensile debug replay")
+	c.Flags().StringVar(&f.record, "record", "",
+		"write all that the controller is told and answers to this file, for tensile debug replay")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if f.share && *isolate {
 			return errors.New("--share and --isolate exclude each other")
@@ -131,8 +135,8 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		recorder = controller.NewRecorder(file, func(err error) { log(fmt.Sprintf("%s: %v", f.record, err)) })
 	}
 	executors := newChildren(server, f.state, &f.plan, false)
-	o := controller.Options{Config: f.plan.controllerConfig(budget), On: planner.Of(d, f.plan.latencies(d)), Log: log, Launch: executors.launch, Forgotten: executors.forget,
-		Ready: func() {
+	o := controller.Options{Config: f.plan.controllerConfig(budget), On: planner.Of(d, f.plan.latencies(d)), Log: log,
+		Launch: executors.launch, Forgotten: executors.forget, Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
 		}}
@@ -196,7 +200,8 @@ read its own orders and to report on its own jobs, and nothing else. Who has the
 		},
 	}
 	registerState(c, &state)
-	c.Flags().StringVar(&address, "nats", "", "address of the controller as the executor sees it (default: as this machine does)")
+	c.Flags().StringVar(&address, "nats", "",
+		"address of the controller as the executor sees it (default: as this machine does)")
 	c.Flags().StringVar(&output, "output", "", "file to be made or replaced (default: NAME.json)")
 	return c
 }
@@ -206,8 +211,10 @@ func checkAddress(address string, c bus.Credentials) error {
 	u, err := url.Parse(address)
 	secure := strings.HasPrefix(c.URL, "tls://")
 	switch {
-	case err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "":
-		return fmt.Errorf("--nats %q: give an address such as nats://HOST:4222, or tls://HOST:4222 for a controller with --tls", address)
+	case err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" ||
+		u.RawQuery != "":
+		return fmt.Errorf("--nats %q: give an address such as nats://HOST:4222, or tls://HOST:4222 for a controller "+
+			"with --tls", address)
 	case secure && u.Scheme == "nats":
 		return fmt.Errorf("--nats %s: the controller takes encrypted connections alone: give tls://%s", address, u.Host)
 	case !secure && u.Scheme == "tls":
@@ -239,7 +246,8 @@ func writeExecutorCredentials(state, name, address, output string, out io.Writer
 		return fmt.Errorf("the name %q: an executor's name has no blanks", name)
 	}
 	if wire.Owned(name) {
-		return fmt.Errorf("the name %s: x and a number are the executors that the controller starts itself; give another name", name)
+		return fmt.Errorf("the name %s: x and a number are the executors that the controller starts itself; give "+
+			"another name", name)
 	}
 	if address != "" {
 		if err := checkAddress(address, client); err != nil {

@@ -69,7 +69,8 @@ func replay(file string) (steps int, err error) {
 			return steps, err
 		}
 	}
-	return 0, fmt.Errorf("%s: it is no recording; tensile controller --record FILE and tensile executor --record FILE write some", file)
+	return 0, fmt.Errorf("%s: it is no recording; tensile controller --record FILE and tensile executor --record "+
+		"FILE write some", file)
 }
 
 // recordTo opens the file that --record names. Nothing is written over.

@@ -20,8 +20,8 @@ import (
 	"tensile/wire"
 )
 
-// recordings are those of the cluster of TestClusterRecorded as it was when they were made: machines that answer otherwise since do
-// not pass. go test ./cmd/tensile -run Recorded -rewrite makes them anew, where that is meant.
+// recordings are those of the cluster of TestClusterRecorded as it was when they were made: machines that answer
+// otherwise since do not pass. go test ./cmd/tensile -run Recorded -rewrite makes them anew, where that is meant.
 const recordings = "testdata/recordings"
 
 // What a controller, the one after it and an executor were told and answered, machines answer again to the byte.
@@ -50,10 +50,12 @@ func TestClusterRecorded(t *testing.T) {
 	if n := len(regexp.MustCompile(`(?m)^\w+\.jsonl: [0-9]{2,} steps, every answer as it was recorded$`).FindAllString(said, -1)); n != 3 {
 		t.Errorf("replay says:\n%s", said)
 	}
-	if line := c.refused("debug", "replay", credentials); !strings.HasPrefix(line, "tensile: "+credentials+": it is no recording; ") {
+	if line := c.refused("debug", "replay", credentials); !strings.HasPrefix(line,
+		"tensile: "+credentials+": it is no recording; ") {
 		t.Errorf("replaying credentials: %s", line)
 	}
-	if line := c.refused("controller", "--state", c.state, "--record", record("executor")); !strings.Contains(line, "the file is there already") {
+	if line := c.refused("controller", "--state", c.state, "--record", record("executor")); !strings.Contains(line,
+		"the file is there already") {
 		t.Errorf("recording over a file: %s", line)
 	}
 	if rewriting() {

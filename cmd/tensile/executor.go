@@ -44,12 +44,15 @@ second one ends the executor at once.`,
 		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) },
 	}
 	f.device.registerDevice(c)
-	c.Flags().StringVar(&f.url, "nats", "", "address of the controller, such as nats://HOST:4222 (default: the one in the credentials)")
+	c.Flags().StringVar(&f.url, "nats", "",
+		"address of the controller, such as nats://HOST:4222 (default: the one in the credentials)")
 	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials")
-	c.Flags().StringVar(&f.record, "record", "", "write all that the executor is told and answers to this file, for tensile debug replay")
+	c.Flags().StringVar(&f.record, "record", "",
+		"write all that the executor is told and answers to this file, for tensile debug replay")
 	c.Flags().StringVar(&f.bound, "bound", "", "end when the standard input ends, and remove this folder then")
 	c.Flags().MarkHidden("bound")
-	c.Flags().BoolVar(&f.paced, "paced", false, "train up to the iteration that the last line of the standard input names, and rest there")
+	c.Flags().BoolVar(&f.paced, "paced", false,
+		"train up to the iteration that the last line of the standard input names, and rest there")
 	c.Flags().MarkHidden("paced")
 	return c
 }
@@ -59,7 +62,8 @@ var errOrphaned = errors.New("the process that started this executor has ended")
 
 func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	if f.credentials == "" {
-		return errors.New("executor: name a file with --credentials; tensile credentials NAME makes one where the controller runs")
+		return errors.New("executor: name a file with --credentials; tensile credentials NAME makes one where the " +
+			"controller runs")
 	}
 	credentials, err := bus.ReadCredentials(f.credentials)
 	if err != nil {
@@ -67,7 +71,8 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	name, ok := executorOf(credentials.User)
 	if !ok {
-		return fmt.Errorf("%s is for %s, not for an executor; tensile credentials NAME makes one", f.credentials, credentials.User)
+		return fmt.Errorf("%s is for %s, not for an executor; tensile credentials NAME makes one", f.credentials,
+			credentials.User)
 	}
 	if f.url != "" {
 		if err := checkAddress(f.url, credentials); err != nil {
@@ -117,7 +122,8 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	defer conn.Close()
 	say(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
-	err = agent.Run(life, agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log, Interrupt: ctx.Done(), Notice: say, Record: recorder})
+	err = agent.Run(life, agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log,
+		Interrupt: ctx.Done(), Notice: say, Record: recorder})
 	if _, ok := errors.AsType[*agent.InterruptedError](err); ok {
 		return &exitError{err, interruptStatus}
 	}

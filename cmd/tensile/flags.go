@@ -36,10 +36,14 @@ type workloadFlags struct {
 
 func (f *workloadFlags) register(c *cobra.Command) {
 	f.given = c.Flags().Changed
-	c.Flags().IntVar(&f.image, "image", 0, "height and width of the images in pixels (default: 28 for mlp and lenet, 224 for the others)")
-	c.Flags().IntVar(&f.channels, "channels", 0, "channels of the images (default: 1 for mlp and lenet, 3 for the others)")
-	c.Flags().IntVar(&f.classes, "classes", 0, "classes (default: 10; from 224 pixels on 1000, but for mlp, lenet and the -cifar forms)")
-	c.Flags().IntVar(&f.sequence, "sequence", 0, "steps of the sequences that bert, gpt2, gnmt, rhn and tacotron2 read (default: 128, 1024, 50, 35, 100)")
+	c.Flags().IntVar(&f.image, "image", 0,
+		"height and width of the images in pixels (default: 28 for mlp and lenet, 224 for the others)")
+	c.Flags().IntVar(&f.channels, "channels", 0,
+		"channels of the images (default: 1 for mlp and lenet, 3 for the others)")
+	c.Flags().IntVar(&f.classes, "classes", 0,
+		"classes (default: 10; from 224 pixels on 1000, but for mlp, lenet and the -cifar forms)")
+	c.Flags().IntVar(&f.sequence, "sequence", 0,
+		"steps of the sequences that bert, gpt2, gnmt, rhn and tacotron2 read (default: 128, 1024, 50, 35, 100)")
 	c.Flags().IntVar(&f.vocabulary, "vocabulary", 0, "tokens that sequences are made of (default: as published)")
 	c.Flags().IntVar(&f.batch, "batch", 0, "images or sequences per iteration (default 16)")
 	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
@@ -52,8 +56,10 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	for _, size := range []struct {
 		flag        string
 		v, min, max int // max 0: the network's own
-	}{{"image", f.image, 1, models.MaxImage}, {"channels", f.channels, 1, models.MaxChannels}, {"classes", f.classes, 2, models.MaxClasses},
-		{"sequence", f.sequence, 2, 0}, {"vocabulary", f.vocabulary, 2, models.MaxClasses}, {"batch", f.batch, 1, models.MaxBatch}} {
+	}{{"image", f.image, 1, models.MaxImage}, {"channels", f.channels, 1, models.MaxChannels},
+		{"classes", f.classes, 2, models.MaxClasses},
+		{"sequence", f.sequence, 2, 0}, {"vocabulary", f.vocabulary, 2, models.MaxClasses},
+		{"batch", f.batch, 1, models.MaxBatch}} {
 		if size.v < 0 || size.v == 0 && f.given != nil && f.given(size.flag) {
 			limits := fmt.Sprintf("%d to %d", size.min, size.max)
 			if size.max == 0 {
@@ -67,7 +73,8 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 		return nil, err
 	}
 	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
-		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Seed: f.seed, DataDir: f.dataDir})
+		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Seed: f.seed,
+		DataDir: f.dataDir})
 }
 
 // planFlags describe the device and what is planned for it.
@@ -92,9 +99,14 @@ type planFlags struct {
 func (f *planFlags) register(c *cobra.Command) {
 	f.registerDevice(c)
 	f.registerPolicy(c)
-	c.Flags().StringVar(&f.budget, "budget", "", "device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor freed after its last use (default: no limit)")
-	c.Flags().StringVar(&f.priority, "priority", "", "what the jobs' time is worth: whole numbers such as 4,1, one per MODEL or one for all (default: all the same)")
-	c.Flags().StringVar(&f.swapRate, "max-swap-rate", "", "largest share of a job's swappable storages that may be swapped: numbers such as 0.1,1, one per MODEL or one for all; 0: no limit (default: 0)")
+	c.Flags().StringVar(&f.budget, "budget", "",
+		"device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor "+
+			"freed after its last use (default: no limit)")
+	c.Flags().StringVar(&f.priority, "priority", "",
+		"what the jobs' time is worth: whole numbers such as 4,1, one per MODEL or one for all (default: all the same)")
+	c.Flags().StringVar(&f.swapRate, "max-swap-rate", "",
+		"largest share of a job's swappable storages that may be swapped: numbers such as 0.1,1, one per MODEL or "+
+			"one for all; 0: no limit (default: 0)")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else; on an error {\"error\": TEXT}")
 	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of the table")
 	f.latency.register(c)
@@ -102,29 +114,38 @@ func (f *planFlags) register(c *cobra.Command) {
 
 // registerDevice registers the flags of a device.
 func (f *planFlags) registerDevice(c *cobra.Command) {
-	c.Flags().StringVar(&f.device, "device", "cpu", "cpu, or sim:NAME for virtual time on a known device ("+simNames()+")")
+	c.Flags().StringVar(&f.device, "device", "cpu",
+		"cpu, or sim:NAME for virtual time on a known device ("+simNames()+")")
 	complete(c, "device", append([]string{"cpu"}, simDevices()...)...)
 	c.Flags().StringVar(&f.link, "link", "none", "limit of each copy direction: "+linkForms())
 	complete(c, "link", append([]string{"none"}, cost.Names()...)...)
-	c.Flags().IntVar(&f.threads, "threads", 1, "threads of each matrix product; results are the same to the bit for the same number")
+	c.Flags().IntVar(&f.threads, "threads", 1,
+		"threads of each matrix product; results are the same to the bit for the same number")
 	c.Flags().BoolVar(&f.noOpenBLAS, "no-openblas", false, "compute with gonum even if OpenBLAS is installed")
 }
 
 // registerPolicy registers the flags of how it is planned for.
 func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().StringVar(&f.policy, "policy", "tensile", strings.Join(scheduler.Policies(), ", "))
-	c.Flags().Int64Var(&f.options.Work, "planning-work", 0, "steps of planning, of some nanoseconds each, after which the best proven plan so far is taken (default: 3000000000)")
+	c.Flags().Int64Var(&f.options.Work, "planning-work", 0,
+		"steps of planning, of some nanoseconds each, after which the best proven plan so far is taken (default: "+
+			"3000000000)")
 	complete(c, "policy", scheduler.Policies()...)
 	c.Flags().BoolVar(&f.options.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
 	c.Flags().BoolVar(&f.options.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")
 	c.Flags().BoolVar(&f.options.NoRecompute, "no-recompute", false, "recompute nothing")
-	c.Flags().BoolVar(&f.options.NoHybrid, "no-hybrid", false, "recompute only what swapping left above the budget, one storage after the other")
-	c.Flags().BoolVar(&f.options.NoChains, "no-chains", false, "recompute nothing whose inputs have to be recomputed for it")
+	c.Flags().BoolVar(&f.options.NoHybrid, "no-hybrid", false,
+		"recompute only what swapping left above the budget, one storage after the other")
+	c.Flags().BoolVar(&f.options.NoChains, "no-chains", false,
+		"recompute nothing whose inputs have to be recomputed for it")
 	c.Flags().BoolVar(&f.options.NoStall, "no-stalls", false, "plan no swaps that stall")
-	c.Flags().BoolVar(&f.options.LateOut, "late-out", false, "copy out after the access before the pause, not as soon as the content is made")
-	c.Flags().BoolVar(&f.options.OneChannel, "one-channel", false, "plan both copy directions on one channel, as TENSILE does")
+	c.Flags().BoolVar(&f.options.LateOut, "late-out", false,
+		"copy out after the access before the pause, not as soon as the content is made")
+	c.Flags().BoolVar(&f.options.OneChannel, "one-channel", false,
+		"plan both copy directions on one channel, as TENSILE does")
 	c.Flags().BoolVar(&f.options.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
-	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-hybrid", "no-chains", "no-stalls", "late-out", "one-channel", "no-relax")
+	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-hybrid", "no-chains", "no-stalls", "late-out",
+		"one-channel", "no-relax")
 }
 
 // simulated reports whether the device has virtual time.
@@ -267,7 +288,8 @@ func perhapsPercent(budget string, err error) error {
 	if n, number := strconv.ParseFloat(budget, 64); !ok || number != nil || n > 1000 {
 		return err
 	}
-	return fmt.Errorf("--budget %s is %[1]s bytes: is %[1]s%% meant? The least that works is %s: %s", budget, over.Need, over.Why)
+	return fmt.Errorf("--budget %s is %[1]s bytes: is %[1]s%% meant? The least that works is %s: %s", budget, over.Need,
+		over.Why)
 }
 
 // needModels is the error for a command line that names no model.

@@ -11,9 +11,10 @@ import (
 func graphCommand() *cobra.Command {
 	var f workloadFlags
 	c := &cobra.Command{
-		Use:               "graph MODEL",
-		Short:             "Print the training graph of a network as JSON",
-		Long:              "Print the training graph of a network in the JSON form that run and plan read.\n\n" + modelHelp,
+		Use:   "graph MODEL",
+		Short: "Print the training graph of a network as JSON",
+		Long: "Print the training graph of a network in the JSON form that run and plan read.\n\n" +
+			modelHelp,
 		Args:              needModels,
 		ValidArgsFunction: completeModels,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -30,7 +31,8 @@ func printGraph(names []string, f *workloadFlags, out io.Writer) error {
 		return err
 	}
 	if len(w) != 1 {
-		return fmt.Errorf("graph %s: one document holds one graph; name one model, without a number of copies", strings.Join(names, " "))
+		return fmt.Errorf("graph %s: one document holds one graph; name one model, without a number of copies",
+			strings.Join(names, " "))
 	}
 	return printJSON(out, w[0].Graph)
 }

@@ -15,7 +15,8 @@ func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Help about any command",
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []cobra.Completion,
+			_ cobra.ShellCompDirective) {
 			if of, _, err := c.Root().Find(args); err == nil {
 				for _, sub := range of.Commands() {
 					names = append(names, sub.Name())
@@ -38,7 +39,8 @@ func helpCommand() *cobra.Command {
 func unknownCommand(c *cobra.Command, words []string) error {
 	c.SuggestionsMinimumDistance = 2
 	if near := c.SuggestionsFor(words[0]); len(near) > 0 {
-		return fmt.Errorf("unknown command %q: is %s meant? %s --help lists all", words[0], strings.Join(near, " or "), c.CommandPath())
+		return fmt.Errorf("unknown command %q: is %s meant? %s --help lists all", words[0], strings.Join(near, " or "),
+			c.CommandPath())
 	}
 	return fmt.Errorf("unknown command %q: %s --help lists all", words[0], c.CommandPath())
 }
@@ -77,7 +79,8 @@ func usage(c *cobra.Command, rest func(*cobra.Command) error) error {
 
 // complete has a shell complete a flag with these values.
 func complete(c *cobra.Command, flag string, values ...string) {
-	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values,
+		cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(fmt.Sprintf("cmd/tensile: %v", err)) // there is no such flag
 	}
 }
@@ -98,5 +101,6 @@ func flagError(c *cobra.Command, err error) error {
 	case want == "":
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	}
-	return fmt.Errorf("--%s %q: give %s; see %s --help", invalid.GetFlag().Name, invalid.GetValue(), want, c.CommandPath())
+	return fmt.Errorf("--%s %q: give %s; see %s --help", invalid.GetFlag().Name, invalid.GetValue(), want,
+		c.CommandPath())
 }

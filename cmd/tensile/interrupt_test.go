@@ -19,7 +19,8 @@ import (
 func undisturbed(t *testing.T, seed int, iterations string) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	tensile(t, dir, "run", "lenet", "--batch", "2", "--image", "12", "--seed", fmt.Sprint(seed), "--iterations", iterations, "--save", "w.safetensors")
+	tensile(t, dir, "run", "lenet", "--batch", "2", "--image", "12", "--seed", fmt.Sprint(seed), "--iterations",
+		iterations, "--save", "w.safetensors")
 	return read(t, filepath.Join(dir, "w.safetensors"))
 }
 
@@ -33,7 +34,8 @@ func TestRunInterruptedSaves(t *testing.T) {
 	p.vanishes()
 	for seed, job := range []string{"lenet.1", "lenet.2"} {
 		name := filepath.Join(p.dir, "w-"+job+".safetensors")
-		said := regexp.MustCompile(`job ` + job + ` stopped after ([0-9]+) iterations, saved in ` + name).FindStringSubmatch(p.stderr.String())
+		said := regexp.MustCompile(`job ` + job + ` stopped after ([0-9]+) iterations, saved in ` +
+			name).FindStringSubmatch(p.stderr.String())
 		if said == nil {
 			t.Fatalf("of %s it is said: %s", job, &p.stderr)
 		}
@@ -49,7 +51,8 @@ func TestRunInterruptedSaves(t *testing.T) {
 // A second signal ends a run at once, although an iteration goes on.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
-	p := start(t, t.TempDir(), "run", "resnet18", "--image", "64", "--batch", "32", "--iterations", "100", "--save", "w.safetensors")
+	p := start(t, t.TempDir(), "run", "resnet18", "--image", "64", "--batch", "32", "--iterations", "100", "--save",
+		"w.safetensors")
 	p.line(` it/s `)
 	for p.command.Process.Signal(syscall.SIGTERM) == nil { // an ended process that was not waited for is still there
 		if _, ok := executors(t, p.dir)["x1"]; !ok {
@@ -63,7 +66,8 @@ func TestSecondSignal(t *testing.T) {
 // An executor that gets a signal saves its job, tells its controller, and ends.
 func TestExecutorInterrupted(t *testing.T) {
 	t.Parallel()
-	for name, signal := range map[string]syscall.Signal{"interrupt": syscall.SIGINT, "hang up": syscall.SIGHUP, "terminate": syscall.SIGTERM} {
+	for name, signal := range map[string]syscall.Signal{"interrupt": syscall.SIGINT, "hang up": syscall.SIGHUP,
+		"terminate": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := startCluster(t, 2*graph.MiB)
@@ -74,16 +78,19 @@ func TestExecutorInterrupted(t *testing.T) {
 			lab.line(`^joined the controller as lab, waiting for jobs$`)
 			c.line(`^executor lab has joined$`)
 			saved := filepath.Join(c.files, "w.safetensors")
-			c.tell("submit", "lenet", "--batch", "2", "--image", "12", "--iterations", forever, "--save", "w.safetensors")
+			c.tell("submit", "lenet", "--batch", "2", "--image", "12", "--iterations", forever, "--save",
+				"w.safetensors")
 			lab.line(`^job lenet begun: 1000000 iterations of lenet$`)
 			c.train(nil, "lenet")
 			lab.signal(signal)
 			rest := lab.ends(130, `^tensile: interrupted: job lenet ended after [0-9]+ iterations, saved in `+saved+`$`)
 			r := c.in(wire.Broken, "lenet")
-			if r.Why != "its executor was interrupted, saved in "+saved || r.Result == nil || len(r.Result.Losses) != r.Iteration || r.Result.Saved != saved || r.Executor != "lab" {
+			if r.Why != "its executor was interrupted, saved in "+saved || r.Result == nil ||
+				len(r.Result.Losses) != r.Iteration || r.Result.Saved != saved || r.Executor != "lab" {
 				t.Errorf("the job whose executor was interrupted: %+v", r)
 			}
-			if want := fmt.Sprintf("job lenet ended after %d iterations, saved in %s\n", r.Iteration, saved); !strings.HasSuffix(rest, want) {
+			if want := fmt.Sprintf("job lenet ended after %d iterations, saved in %s\n", r.Iteration,
+				saved); !strings.HasSuffix(rest, want) {
 				t.Errorf("the executor says %q, want %q at the end", rest, want)
 			}
 			if !bytes.Equal(read(t, saved), undisturbed(t, 1, fmt.Sprint(r.Iteration))) {
@@ -133,7 +140,8 @@ func TestStoppedExecutorOutlivesController(t *testing.T) {
 func TestWaitInterrupted(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
-	waiting := start(t, c.files, "submit", "lenet", "--batch", "2", "--image", "12", "--iterations", forever, "--wait", "--state", c.state)
+	waiting := start(t, c.files, "submit", "lenet", "--batch", "2", "--image", "12", "--iterations", forever, "--wait",
+		"--state", c.state)
 	waiting.line("^job lenet is starting")
 	waiting.signal(syscall.SIGINT)
 	waiting.ends(130, "^tensile: interrupted: jobs go on; tensile wait lenet waits for them again$")

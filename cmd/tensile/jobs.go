@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -29,6 +30,7 @@ in force, and PLANS how many have come into force.`,
 		Args: noArguments,
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+		whole := make(map[string]*wire.Result) // results that were loaded
 		for first := true; ; first = false {
 			a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
 			if watch && ctx.Err() != nil {
@@ -39,6 +41,9 @@ in force, and PLANS how many have come into force.`,
 			if asJSON {
 				if a.Jobs == nil {
 					a.Jobs = []wire.Record{}
+				}
+				if err := loadResults(ctx, conn, a.Jobs, whole); err != nil {
+					return err
 				}
 				err = printJSON(out, a.Jobs)
 			} else {
@@ -67,6 +72,44 @@ in force, and PLANS how many have come into force.`,
 	return c
 }
 
+// loadResults completes the results of jobs with their losses and weights. Those that were loaded before are taken from whole.
+func loadResults(ctx context.Context, conn *bus.Conn, jobs []wire.Record, whole map[string]*wire.Result) error {
+	for i := range jobs {
+		r := jobs[i].Result
+		if r == nil || r.Stored == "" {
+			continue
+		}
+		name := r.Stored
+		if whole[name] == nil {
+			all, err := loadResult(ctx, conn, r)
+			if err != nil {
+				return err
+			}
+			whole[name] = all
+		}
+		jobs[i].Result = whole[name]
+	}
+	return nil
+}
+
+// loadResult returns a result with its losses and weights, as far as they are there.
+func loadResult(ctx context.Context, conn *bus.Conn, r *wire.Result) (*wire.Result, error) {
+	if r.Stored == "" {
+		return r, nil
+	}
+	data, err := conn.Load(ctx, wire.Results, r.Stored)
+	if errors.Is(err, wire.ErrNotFound) {
+		return r, nil
+	} else if err != nil {
+		return nil, err
+	}
+	all, err := wire.DecodeAs[wire.Result](data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Stored, err)
+	}
+	return &all, nil
+}
+
 // writeJobs prints a line about the device, and one for each job.
 func writeJobs(out io.Writer, a wire.Answer, wide bool, now time.Time) error {
 	if a.Trouble != "" {
@@ -83,8 +126,8 @@ func writeJobs(out io.Writer, a wire.Answer, wide bool, now time.Time) error {
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
 		rate, left := rateOf(r)
-		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations, rate, left, lastLoss(r), inForce(r),
-			max(1, r.Spec.Priority), age(r, now))
+		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations,
+			rate, left, lastLoss(r), inForce(r), max(1, r.Spec.Priority), age(r, now))
 		if wide {
 			fmt.Fprintf(w, "%s\t%d\t", r.SlotPeak, r.Plans)
 		}
@@ -151,14 +194,14 @@ func rateOf(r *wire.Record) (rate, left string) {
 
 // lastLoss is that of a job's last iteration that is known.
 func lastLoss(r *wire.Record) string {
-	if r.Result != nil && len(r.Result.Losses) > 0 {
-		last := wire.Loss(r.Result.Losses[len(r.Result.Losses)-1])
-		r.Loss = &last
+	loss := r.Loss
+	if r.Result != nil && r.Result.Last != nil {
+		loss = r.Result.Last
 	}
-	if r.Loss == nil {
+	if loss == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%.4g", *r.Loss)
+	return fmt.Sprintf("%.4g", *loss)
 }
 
 func age(r *wire.Record, now time.Time) string {

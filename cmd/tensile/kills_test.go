@@ -11,7 +11,8 @@ import (
 
 var kills = flag.Int("kills", 3, "rounds of TestKills")
 
-// Whenever the command of a run or one of its executors is killed or told to end, every process ends and nothing is left behind.
+// Whenever the command of a run or one of its executors is killed or told to end, every process ends and nothing is
+// left behind.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	for round := range *kills {

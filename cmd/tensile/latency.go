@@ -33,13 +33,15 @@ type latencyFlags struct {
 }
 
 func (f *latencyFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.file, "predictor", "", "model of op latencies (default: the one that tensile calibrate made for this device, if there is one)")
-	c.Flags().BoolVar(&f.calibrate, "calibrate", false, "calibrate for a few seconds if there is no model yet (default of run on a terminal)")
+	c.Flags().StringVar(&f.file, "predictor", "",
+		"model of op latencies (default: the one that tensile calibrate made for this device, if there is one)")
+	c.Flags().BoolVar(&f.calibrate, "calibrate", false,
+		"calibrate for a few seconds if there is no model yet (default of run on a terminal)")
 	c.Flags().BoolVar(&f.noCalibrate, "no-calibrate", false, "take roofline times, and no model")
 }
 
-// latencies are those that a graph's ops are taken to have on the device, and by how much they may be off: what p95 is above p50.
-// The slack of the roofline is not known, that of measured ones is none: nil.
+// latencies are those that a graph's ops are taken to have on the device, and by how much they may be off: what p95 is
+// above p50. The slack of the roofline is not known, that of measured ones is none: nil.
 func (f *planFlags) latencies(d device.Device) planner.Latencies {
 	roofline := planner.Roofline(d.Facts())
 	m := f.latency.model
@@ -83,7 +85,8 @@ func (p *planFlags) findModel(d device.Device) (string, error) {
 	case f.noCalibrate && (f.calibrate || f.file != ""):
 		return "", errors.New("--no-calibrate excludes --calibrate and --predictor: choose one")
 	case p.simulated() && (f.calibrate || f.file != ""):
-		return "", fmt.Errorf("--device %s is simulated by the roofline: --predictor and --calibrate are for --device cpu", p.device)
+		return "", fmt.Errorf("--device %s is simulated by the roofline: --predictor and --calibrate are for "+
+			"--device cpu", p.device)
 	case p.simulated(), f.noCalibrate:
 		return "roofline", nil
 	}
@@ -121,7 +124,8 @@ const loadWindow = 100 * time.Millisecond
 
 // quickModel calibrates in a few seconds and keeps the model.
 func (p *planFlags) quickModel(d device.Device, path string) (*predictor.Model, error) {
-	m, _, err := calibrateDevice(context.Background(), d, p.modelName(d), calibrate.Options{Time: 3 * time.Second, Background: []int{0}, Meter: &cpu.Meter{}}, 0.05, os.Stderr)
+	m, _, err := calibrateDevice(context.Background(), d, p.modelName(d),
+		calibrate.Options{Time: 3 * time.Second, Background: []int{0}, Meter: &cpu.Meter{}}, 0.05, os.Stderr)
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w; --no-calibrate takes roofline times", err)
 	}

@@ -68,8 +68,10 @@ func showLive(ctx context.Context, conn wire.Bus, job string, s show, out io.Wri
 	if p.Newest != p.Epoch {
 		waits = fmt.Sprintf("; plan %d waits for bytes of other jobs", p.Newest)
 	}
-	fmt.Fprintf(out, "job %s (%s) is %s; plan %d (%s)%s: %s\n", p.Job, p.Model, p.State, p.Epoch, p.Phase, waits, p.Reason)
-	fmt.Fprintf(out, "%d steps for %d ops, %d swaps, slot peak %s, arena %s\n", p.Steps, p.Ops, p.Swaps, p.SlotPeak, p.Arena)
+	fmt.Fprintf(out, "job %s (%s) is %s; plan %d (%s)%s: %s\n", p.Job, p.Model, p.State, p.Epoch, p.Phase, waits,
+		p.Reason)
+	fmt.Fprintf(out, "%d steps for %d ops, %d swaps, slot peak %s, arena %s\n", p.Steps, p.Ops, p.Swaps, p.SlotPeak,
+		p.Arena)
 	if p.Since > 0 {
 		fmt.Fprintf(out, "%d changes since plan %d\n", len(p.Changes), p.Since)
 	}
@@ -111,9 +113,11 @@ func (p *livePlan) draw(ctx context.Context, conn wire.Bus, path string) error {
 		}
 		p.link = a.Link
 	}
-	durations := program.Durations{Steps: make([]time.Duration, len(p.plan.Steps)), Out: cost.Link{Rate: p.link.Out}, In: cost.Link{Rate: p.link.In}}
+	durations := program.Durations{Steps: make([]time.Duration, len(p.plan.Steps)), Out: cost.Link{Rate: p.link.Out},
+		In: cost.Link{Rate: p.link.In}}
 	copy(durations.Steps, p.plan.Made)
-	made := planner.Profile{Latency: make([]time.Duration, len(p.graph.Ops)), Scratch: make([]graph.Bytes, len(p.graph.Ops))}
+	made := planner.Profile{Latency: make([]time.Duration, len(p.graph.Ops)),
+		Scratch: make([]graph.Bytes, len(p.graph.Ops))}
 	for slot, step := range p.plan.Steps {
 		made.Latency[step.Op], made.Scratch[step.Op] = durations.Steps[slot], step.Scratch
 	}
@@ -137,7 +141,8 @@ func readLive(ctx context.Context, conn wire.Bus, job string) (*livePlan, error)
 	if r.Granted == 0 || r.Phase.Over() {
 		return nil, fmt.Errorf("%s, and trains with no plan", submitted(r))
 	}
-	p := &livePlan{Job: job, Model: r.Spec.Model, State: r.Phase, Why: r.Why, Newest: r.Epoch, Reason: r.Reason, Phase: r.Latencies, Changes: []report.Change{}}
+	p := &livePlan{Job: job, Model: r.Spec.Model, State: r.Phase, Why: r.Why, Newest: r.Epoch, Reason: r.Reason,
+		Phase: r.Latencies, Changes: []report.Change{}}
 	text, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(r.Spec.Graph))
 	if err != nil {
 		return nil, fmt.Errorf("the graph of job %s: %w", job, err)

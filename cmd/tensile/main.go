@@ -99,7 +99,8 @@ Losses and weights are the same to the bit as without a plan.`,
 	c.SetFlagErrorFunc(flagError)
 	plain := c.UsageFunc()
 	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, plain) })
-	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), poolCommand(), benchCommand(), predictorCommand(), calibrateCommand(),
-		controllerCommand(), executorCommand(), credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), logsCommand(), debugCommand())
+	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), poolCommand(), benchCommand(),
+		predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(), credentialsCommand(),
+		submitCommand(), jobsCommand(), waitCommand(), stopCommand(), logsCommand(), debugCommand())
 	return c
 }

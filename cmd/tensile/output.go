@@ -25,7 +25,8 @@ func (o *output) Fd() uintptr { return o.file.Fd() }
 func (o *output) failed(c *cobra.Command, text string) {
 	f := c.Flags().Lookup("json")
 	// Parsing ends at a wrong flag, perhaps before --json.
-	if asked := f != nil && (f.Value.String() == "true" || slices.Contains(os.Args[1:], "--json")); asked && !o.written {
+	if asked := f != nil && (f.Value.String() == "true" || slices.Contains(os.Args[1:], "--json")); asked &&
+		!o.written {
 		printJSON(o, map[string]string{"error": text}) // the exit status tells if that fails too
 	}
 }

@@ -63,7 +63,8 @@ func parsePerModel[T any](flag, text string, n int, value listValue[T]) ([]T, er
 	for word := range strings.SplitSeq(text, ",") {
 		v, ok := value.parse(word)
 		if !ok {
-			return nil, fmt.Errorf("%s %q: %q is wrong: give %s, one per MODEL or one for all", flag, text, word, value.want)
+			return nil, fmt.Errorf("%s %q: %q is wrong: give %s, one per MODEL or one for all", flag, text, word,
+				value.want)
 		}
 		values = append(values, v)
 	}
@@ -71,7 +72,8 @@ func parsePerModel[T any](flag, text string, n int, value listValue[T]) ([]T, er
 		return slices.Repeat(values, n), nil
 	}
 	if len(values) != n {
-		return nil, fmt.Errorf("%s %q: %d values for %d MODELs: give one per MODEL or one for all", flag, text, len(values), n)
+		return nil, fmt.Errorf("%s %q: %d values for %d MODELs: give one per MODEL or one for all", flag, text,
+			len(values), n)
 	}
 	return values, nil
 }
@@ -125,7 +127,8 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 	switch kind, _, _ := strings.Cut(f.device, ":"); {
 	case f.device == "cpu":
 	case kind == "cuda":
-		return nil, linkRate{}, fmt.Errorf("--device %s: this build has no CUDA device; use cpu or sim:NAME (%s)", f.device, simNames())
+		return nil, linkRate{}, fmt.Errorf("--device %s: this build has no CUDA device; use cpu or sim:NAME (%s)",
+			f.device, simNames())
 	default:
 		return nil, linkRate{}, fmt.Errorf("--device %q: use cpu or sim:NAME (%s)", f.device, simNames())
 	}
@@ -154,11 +157,13 @@ func parseLink(text string, here cost.Facts) (linkRate, error) {
 	}
 	if there, err := cost.Device(text); err == nil {
 		if here.Compute == 0 {
-			return linkRate{}, fmt.Errorf("--link %s: on sim:NAME the link is the device's own; give a rate such as 12GB/s to change it", text)
+			return linkRate{}, fmt.Errorf("--link %s: on sim:NAME the link is the device's own; give a rate such as "+
+				"12GB/s to change it", text)
 		}
 		perFLOP := float64(there.Out.Rate) / (there.ComputeShare * float64(there.Compute))
 		rate := cost.BytesPerSecond(perFLOP * here.ComputeShare * float64(here.Compute))
-		return linkRate{rate, fmt.Sprintf("%.3g bytes per FLOP as on %s, at %.3g FLOP/s here", perFLOP, text, float64(here.Compute))}, nil
+		return linkRate{rate, fmt.Sprintf("%.3g bytes per FLOP as on %s, at %.3g FLOP/s here", perFLOP, text,
+			float64(here.Compute))}, nil
 	}
 	number, found := strings.CutSuffix(text, "/s")
 	if bytes, err := parseBytes("--link", number); found && err == nil {

@@ -54,7 +54,8 @@ func TestParseLink(t *testing.T) {
 		{"a6000", half, there.Out.Rate / 2}, // half the arithmetic deserves half the link
 	} {
 		got, err := parseLink(test.text, test.here)
-		if relative := float64(got.rate-test.want) / max(1, float64(test.want)); err != nil || relative > 1e-9 || relative < -1e-9 {
+		if relative := float64(got.rate-test.want) / max(1, float64(test.want)); err != nil || relative > 1e-9 ||
+			relative < -1e-9 {
 			t.Errorf("parseLink(%q) = %v, %v; want %v", test.text, got.rate, err, test.want)
 		}
 		if (got.why == "") != (got.rate == 0) {
@@ -74,13 +75,16 @@ func TestParsePerModel(t *testing.T) {
 		models int
 		want   []int
 	}{
-		{"", 2, nil}, {"4", 1, []int{4}}, {"4", 3, []int{4, 4, 4}}, {"1,1000", 2, []int{1, 1000}}, {"3,2,1", 3, []int{3, 2, 1}},
+		{"", 2, nil}, {"4", 1, []int{4}}, {"4", 3, []int{4, 4, 4}}, {"1,1000", 2, []int{1, 1000}},
+		{"3,2,1", 3, []int{3, 2, 1}},
 	} {
-		if got, err := parsePerModel("--priority", test.text, test.models, priorityValue); err != nil || !slices.Equal(got, test.want) {
+		if got, err := parsePerModel("--priority", test.text, test.models, priorityValue); err != nil ||
+			!slices.Equal(got, test.want) {
 			t.Errorf("priorities %q of %d: %v, %v; want %v", test.text, test.models, got, err, test.want)
 		}
 	}
-	if got, err := parsePerModel("--max-swap-rate", "0,0.1,1", 3, swapRateValue); err != nil || !slices.Equal(got, []float64{0, 0.1, 1}) {
+	if got, err := parsePerModel("--max-swap-rate", "0,0.1,1", 3, swapRateValue); err != nil ||
+		!slices.Equal(got, []float64{0, 0.1, 1}) {
 		t.Errorf("rates: %v, %v", got, err)
 	}
 	for text, want := range map[string]string{

@@ -27,7 +27,8 @@ func planCommand() *cobra.Command {
 		Use:   "plan MODEL... | --job JOB",
 		Short: "Print what would be done and why, without running it",
 		Long: "Plan networks that train together, prove the plans, and print what would be done. Nothing runs.\n\n" +
-			"Without --budget the plan is as low as the policy goes; policy tensile then lets no job lose more than a hundredth of its time.\n\n" + modelHelp,
+			"Without --budget the plan is as low as the policy goes; policy tensile then lets no job lose more than " +
+			"a hundredth of its time.\n\n" + modelHelp,
 		Example:           "  tensile plan resnet50 --batch 16 --device sim:a6000 --budget 60% --explain",
 		ValidArgsFunction: completeModels,
 		Args: func(c *cobra.Command, args []string) error {
@@ -77,9 +78,13 @@ func planCommand() *cobra.Command {
 	w.register(c)
 	p.register(c)
 	live.register(c)
-	c.Flags().StringVar(&job, "job", "", "print the plan that this job of a controller trains with, and what has changed since the one before")
-	c.Flags().BoolVar(&p.explain, "explain", false, "say per storage what is done with it and why, what that frees and costs; and why the others stay")
-	c.Flags().StringVar(&svg, "svg", "", "draw memory over the steps, before and after, and the lanes below it, into this file (several jobs: FILE-JOB.svg each)")
+	c.Flags().StringVar(&job, "job", "",
+		"print the plan that this job of a controller trains with, and what has changed since the one before")
+	c.Flags().BoolVar(&p.explain, "explain", false,
+		"say per storage what is done with it and why, what that frees and costs; and why the others stay")
+	c.Flags().StringVar(&svg, "svg", "",
+		"draw memory over the steps, before and after, and the lanes below it, into this file (several jobs: "+
+			"FILE-JOB.svg each)")
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
 	c.Flags().BoolVar(&commands, "commands", false, "list the commands of the program, with their lanes and waits")
 	return c
@@ -91,9 +96,11 @@ func onlyLive(c *cobra.Command) (err error) {
 		switch f.Name {
 		case "job", "json", "steps", "commands", "svg", "state", "credentials", "nats":
 		case "explain":
-			err = errors.New("--explain: the controller keeps its plans without the reasons; tensile plan MODEL --explain gives those of a plan that is made here")
+			err = errors.New("--explain: the controller keeps its plans without the reasons; tensile plan MODEL " +
+				"--explain gives those of a plan that is made here")
 		default:
-			err = fmt.Errorf("--%s is for a plan that is made here: leave it out with --job, whose plan the controller has made", f.Name)
+			err = fmt.Errorf("--%s is for a plan that is made here: leave it out with --job, whose plan the "+
+				"controller has made", f.Name)
 		}
 	})
 	return err
@@ -126,7 +133,8 @@ func (s *session) draw(ctx context.Context, path string) error {
 			return err
 		}
 		var drawing bytes.Buffer
-		report.Draw(&drawing, t.Name, before, s.planned.Jobs[i].Footprint.Slots, s.planned.Programs[i].Program(), s.planned.Timing(i))
+		report.Draw(&drawing, t.Name, before, s.planned.Jobs[i].Footprint.Slots, s.planned.Programs[i].Program(),
+			s.planned.Timing(i))
 		name := path
 		if len(s.workload) > 1 {
 			name = fmt.Sprintf("%s-%s.svg", strings.TrimSuffix(path, ".svg"), t.Name)

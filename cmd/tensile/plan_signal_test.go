@@ -30,7 +30,8 @@ func TestPlanSignal(t *testing.T) {
 		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c := exec.Command("tensile", append(test.args, "--device", "sim:a6000", "--no-calibrate", "--planning-work", "1000000000000000")...)
+		c := exec.Command("tensile", append(test.args, "--device", "sim:a6000", "--no-calibrate", "--planning-work",
+			"1000000000000000")...)
 		c.Dir = dir
 		c.Env = append(os.Environ(), "GORACE="+noPause)
 		var stdout, stderr bytes.Buffer
@@ -38,7 +39,8 @@ func TestPlanSignal(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(pipe, graph, 0); err != nil { // more than a pipe holds: when it is written, the program listens
+		// more than a pipe holds: when it is written, the program listens
+		if err := os.WriteFile(pipe, graph, 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Process.Signal(test.signal); err != nil {
@@ -46,8 +48,10 @@ func TestPlanSignal(t *testing.T) {
 		}
 		err := c.Wait()
 		line, ended := strings.CutSuffix(stderr.String(), "\n")
-		if code := c.ProcessState.ExitCode(); code != 130 || !ended || strings.Contains(line, "\n") || !strings.HasPrefix(line, "tensile: interrupted") || stdout.Len() > 0 {
-			t.Errorf("%q, %v: exit status %d: %v, stdout %q, stderr %q", test.args, test.signal, code, err, &stdout, &stderr)
+		if code := c.ProcessState.ExitCode(); code != 130 || !ended || strings.Contains(line, "\n") ||
+			!strings.HasPrefix(line, "tensile: interrupted") || stdout.Len() > 0 {
+			t.Errorf("%q, %v: exit status %d: %v, stdout %q, stderr %q", test.args, test.signal, code, err, &stdout,
+				&stderr)
 		}
 	}
 }

@@ -51,11 +51,16 @@ in it is found and packed. - is standard input.`,
 			return f.run(c.Context(), args[0], c.InOrStdin(), c.OutOrStdout())
 		},
 	}
-	c.Flags().StringVar(&f.capacity, "capacity", "", "bytes to fit into, such as 1048576 or 512MiB: the search ends when they are enough, and takes longer before it gives up")
-	c.Flags().DurationVar(&f.deadline, "deadline", 0, "search until this time has passed, such as 10s, unless the best is found before (default: a bounded number of steps, the same result each time)")
+	c.Flags().StringVar(&f.capacity, "capacity", "",
+		"bytes to fit into, such as 1048576 or 512MiB: the search ends when they are enough, and takes longer "+
+			"before it gives up")
+	c.Flags().DurationVar(&f.deadline, "deadline", 0,
+		"search until this time has passed, such as 10s, unless the best is found before (default: a bounded number "+
+			"of steps, the same result each time)")
 	c.Flags().StringVar(&f.method, "method", "search", strings.Join(pool.Methods(), ", "))
 	c.Flags().StringVar(&f.output, "output", "", "write the buffers with their offsets to this CSV")
-	c.Flags().BoolVar(&f.trace, "trace", false, "FILE is a trace: one event a line, a CSV of events, or a PyTorch memory snapshot as JSON")
+	c.Flags().BoolVar(&f.trace, "trace", false,
+		"FILE is a trace: one event a line, a CSV of events, or a PyTorch memory snapshot as JSON")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
 	return c
 }
@@ -145,8 +150,8 @@ const (
 	usualForFew = 1 << 7
 )
 
-// usualRounds is how long to search where neither a capacity nor a deadline is given. Hard instances of a few hundred buffers gain
-// most from many rounds, which take them a second at most.
+// usualRounds is how long to search where neither a capacity nor a deadline is given. Hard instances of a few hundred
+// buffers gain most from many rounds, which take them a second at most.
 func usualRounds(buffers int) int {
 	if buffers <= few {
 		return usualForFew
@@ -171,7 +176,8 @@ func (f *poolFlags) read(path string, in io.Reader) (*packing, error) {
 	} else {
 		file, err := os.Open(path)
 		if os.IsNotExist(err) {
-			return nil, fmt.Errorf("file %s does not exist: make a CSV with the columns id,lower,upper,size, or give - to read from standard input", path)
+			return nil, fmt.Errorf("file %s does not exist: make a CSV with the columns id,lower,upper,size, or "+
+				"give - to read from standard input", path)
 		}
 		if err != nil {
 			return nil, err

@@ -44,5 +44,6 @@ func (f *poolFlags) missed(name string, l pool.Layout, capacity int64) error {
 	case f.deadline > 0:
 		remedy = fmt.Sprintf("search longer than --deadline %v, or give it %d", f.deadline, l.Height)
 	}
-	return fmt.Errorf("%s: the layout needs %d bytes, %d more than --capacity %d: %s", name, l.Height, l.Height-capacity, capacity, remedy)
+	return fmt.Errorf("%s: the layout needs %d bytes, %d more than --capacity %d: %s", name, l.Height,
+		l.Height-capacity, capacity, remedy)
 }

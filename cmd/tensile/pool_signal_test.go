@@ -18,7 +18,8 @@ import (
 func TestPoolSignal(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		c := exec.Command("tensile", "pool", "-", "--deadline", "1h", "--capacity", "1", "--json", "--output", "out.csv")
+		c := exec.Command("tensile", "pool", "-", "--deadline", "1h", "--capacity", "1", "--json", "--output",
+			"out.csv")
 		c.Dir = t.TempDir()
 		c.Env = append(os.Environ(), "GORACE="+noPause)
 		in, err := c.StdinPipe()
@@ -43,7 +44,8 @@ func TestPoolSignal(t *testing.T) {
 			t.Errorf("%v: exit status %d: %v, stderr: %s", signal, code, err, &stderr)
 		}
 		const note = "tensile: interrupted: this is the best layout up to then; standard input: the layout needs "
-		if line, ended := strings.CutSuffix(stderr.String(), "\n"); !ended || strings.Contains(line, "\n") || !strings.HasPrefix(line, note) {
+		if line, ended := strings.CutSuffix(stderr.String(), "\n"); !ended || strings.Contains(line, "\n") ||
+			!strings.HasPrefix(line, note) {
 			t.Errorf("%v: stderr is not one line that begins with %q: %q", signal, note, &stderr)
 		}
 		var got, again report.Packing

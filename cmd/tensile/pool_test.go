@@ -20,13 +20,16 @@ func TestPoolVerdict(t *testing.T) {
 		{poolFlags{method: "search"}, pool.Layout{Height: 10, LowerBound: 8}, 9,
 			"f: the layout needs 10 bytes, 1 more than --capacity 9: search longer with --deadline 1m, or give it 10"},
 		{poolFlags{method: "search", deadline: time.Minute}, pool.Layout{Height: 10, LowerBound: 8}, 8,
-			"f: the layout needs 10 bytes, 2 more than --capacity 8: search longer than --deadline 1m0s, or give it 10"},
+			"f: the layout needs 10 bytes, 2 more than --capacity 8: search longer than --deadline 1m0s, or give it " +
+				"10"},
 		{poolFlags{method: "online"}, pool.Layout{Height: 10, LowerBound: 8}, 8,
 			"f: the layout needs 10 bytes, 2 more than --capacity 8: try --method search, or give it 10"},
 		{poolFlags{method: "search"}, pool.Layout{Height: 10, LowerBound: 8, Optimal: true}, 8,
-			"f: the layout needs 10 bytes, 2 more than --capacity 8: no layout is lower; give it that, or free something sooner"},
+			"f: the layout needs 10 bytes, 2 more than --capacity 8: no layout is lower; give it that, or free " +
+				"something sooner"},
 		{poolFlags{method: "search"}, pool.Layout{Height: 10, LowerBound: 8}, 7,
-			"f: the layout needs 10 bytes, 3 more than --capacity 7: no layout is below 8; give it that at least, or free something sooner"},
+			"f: the layout needs 10 bytes, 3 more than --capacity 7: no layout is below 8; give it that at least, " +
+				"or free something sooner"},
 	} {
 		got := ""
 		if err := c.flags.verdict("f", c.layout, c.capacity, nil); err != nil {

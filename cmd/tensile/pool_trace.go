@@ -36,6 +36,7 @@ func (p *packing) readTrace(in io.Reader) error {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	p.iteration = &report.Iteration{First: it.From, Events: it.Events, Repeats: it.Repeats, Blocks: len(l.Buffers),
-		Unplaced: len(l.Unplaced), Peak: l.Load, Online: online.Height, Addresses: trace.AddressBytes(t[:it.From+it.Events], it.From)}
+		Unplaced: len(l.Unplaced), Peak: l.Load, Online: online.Height,
+		Addresses: trace.AddressBytes(t[:it.From+it.Events], it.From)}
 	return nil
 }

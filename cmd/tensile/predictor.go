@@ -33,7 +33,8 @@ type trainFlags struct {
 }
 
 func (f *trainFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.dir, "train", "", "folder of measured ops in NeuSight's form: ops/train_*.csv and device_configs/*.json")
+	c.Flags().StringVar(&f.dir, "train", "",
+		"folder of measured ops in NeuSight's form: ops/train_*.csv and device_configs/*.json")
 	c.Flags().Float64Var(&f.options.Effort, "effort", 1, "how long to train, relative to the recommended time")
 	c.Flags().IntVar(&f.options.Nets, "nets", 1, "networks per group of ops, whose mean is taken")
 	c.Flags().Uint64Var(&f.options.Seed, "seed", 1, "seed of weights and order")
@@ -74,7 +75,8 @@ func (f *trainFlags) read(kinds []string) ([]predictor.Sample, []predictor.Devic
 }
 
 // train trains with a bar.
-func (f *trainFlags) train(samples []predictor.Sample, devices []predictor.Device, note string, progress io.Writer) (*predictor.Model, error) {
+func (f *trainFlags) train(samples []predictor.Sample, devices []predictor.Device, note string,
+	progress io.Writer) (*predictor.Model, error) {
 	bar := newBar(progress)
 	defer bar.end()
 	o := f.options

@@ -32,8 +32,9 @@ read from a file. It is judged on a file (--test), on ops held back from its tra
   random   a tenth of the ops, by chance
   large    the tenth of each kind that takes longest by the roofline
   NAME     all ops of the devices of a family, such as A100`,
-		Example: "  tensile predictor eval --train neusight --test neusight/ops/test_linear.csv\n  tensile predictor eval --train neusight --split V100 --json",
-		Args:    noArguments,
+		Example: "  tensile predictor eval --train neusight --test neusight/ops/test_linear.csv\n  tensile " +
+			"predictor eval --train neusight --split V100 --json",
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -51,9 +52,11 @@ read from a file. It is judged on a file (--test), on ops held back from its tra
 	f.register(c)
 	c.Flags().StringVar(&f.model, "model", "", "model file, instead of --train")
 	c.Flags().StringVar(&f.test, "test", "", "CSV file of measured ops to predict")
-	c.Flags().StringVar(&f.split, "split", "", "predict ops held back from --train: random, large or a family of devices")
+	c.Flags().StringVar(&f.split, "split", "",
+		"predict ops held back from --train: random, large or a family of devices")
 	c.Flags().StringVar(&f.e2e, "e2e", "", "folder of traced networks to predict, with a folder per device")
-	c.Flags().StringVar(&f.beside, "beside", "", "with --e2e: what another predictor says of the same networks, in files of the same names")
+	c.Flags().StringVar(&f.beside, "beside", "",
+		"with --e2e: what another predictor says of the same networks, in files of the same names")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
 	return c
 }
@@ -149,7 +152,8 @@ func (f *evalFlags) heldBack(progress io.Writer) (outcome, error) {
 	default:
 		train, test = predictor.SplitFamily(samples, devices, f.split)
 		if len(test) == 0 {
-			return nil, fmt.Errorf("--split %s: no device of that family was measured; choose random, large or one such as %s", f.split, devices[samples[0].Device].Family())
+			return nil, fmt.Errorf("--split %s: no device of that family was measured; choose random, large or one "+
+				"such as %s", f.split, devices[samples[0].Device].Family())
 		}
 	}
 	m, err := f.train(train, devices, "", progress)

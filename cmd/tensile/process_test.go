@@ -101,7 +101,8 @@ func (p *family) ends(code int, pattern string) string {
 		p.t.Errorf("%q: exit status %d, want %d; stderr: %s", p.command.Args, got, code, &p.stderr)
 	}
 	line, ended := strings.CutSuffix(p.stderr.String(), "\n")
-	if pattern == "" && line != "" || pattern != "" && (!ended || strings.Contains(line, "\n") || !regexp.MustCompile(pattern).MatchString(line)) {
+	if pattern == "" && line != "" || pattern != "" && (!ended || strings.Contains(line, "\n") ||
+		!regexp.MustCompile(pattern).MatchString(line)) {
 		p.t.Errorf("%q: stderr is not one line that matches %q: %q", p.command.Args, pattern, line)
 	}
 	return rest.String()
@@ -189,7 +190,8 @@ func (p *family) nothing() {
 // Jobs that train in processes of their own have the bits of a run without a plan. Nothing is left of either run.
 func TestRunProcesses(t *testing.T) {
 	t.Parallel()
-	p := start(t, t.TempDir(), "run", "lenet:2", "--batch", "2", "--image", "12", "--iterations", "50", "--budget", "70%", "--compare")
+	p := start(t, t.TempDir(), "run", "lenet:2", "--batch", "2", "--image", "12", "--iterations", "50", "--budget",
+		"70%", "--compare")
 	if n := strings.Count(p.ends(0, ""), "  identical\n"); n != 2 {
 		t.Errorf("the table says of %d jobs that their bits are identical, want 2", n)
 	}
@@ -213,7 +215,8 @@ func TestRunInterrupted(t *testing.T) {
 	t.Parallel()
 	p, found := startRun(t, "--iterations", "1000000", "--budget", "70%")
 	names := slices.Sorted(maps.Keys(found))
-	if !slices.Equal(names, []string{"x1", "x2"}) || found["x1"] == found["x2"] || found["x1"] == p.command.Process.Pid {
+	if !slices.Equal(names, []string{"x1", "x2"}) || found["x1"] == found["x2"] ||
+		found["x1"] == p.command.Process.Pid {
 		t.Errorf("%v train the jobs of process %d, want x1 and x2, each in its own", found, p.command.Process.Pid)
 	}
 	p.signal(syscall.SIGINT)

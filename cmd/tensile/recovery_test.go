@@ -17,15 +17,16 @@ import (
 	"tensile/wire"
 )
 
-// A controller that is started again with a smaller budget has the jobs shrink, and says so; what comes then begins. One for
-// another device leaves them alone. A hang-up ends it like any other signal.
+// A controller that is started again with a smaller budget has the jobs shrink, and says so; what comes then begins.
+// One for another device leaves them alone. A hang-up ends it like any other signal.
 func TestClusterSmallerBudget(t *testing.T) {
 	t.Parallel()
 	first := startCluster(t, 4*graph.MiB)
 	first.submit("lenet:2")
 	before := first.train(nil, "lenet.1", "lenet.2")
 	first.signal(syscall.SIGHUP)
-	if rest := first.ends(0, ""); !strings.HasSuffix(rest, "the controller ends; executors go on with their plans until it is started again on this state folder\n") {
+	if rest := first.ends(0, ""); !strings.HasSuffix(rest,
+		"the controller ends; executors go on with their plans until it is started again on this state folder\n") {
 		t.Errorf("a hang-up ends the controller with: %s", rest)
 	}
 	line := first.refused("controller", "--device", "sim:a6000", "--state", first.state)
@@ -35,7 +36,8 @@ func TestClusterSmallerBudget(t *testing.T) {
 	held := before["lenet.1"].Claim + before["lenet.2"].Claim
 	again := *first
 	again.budget = held * 7 / 10
-	again.family = start(t, first.dir, "controller", "--state", first.state, "--budget", fmt.Sprint(int64(again.budget)))
+	again.family = start(t, first.dir, "controller", "--state", first.state, "--budget",
+		fmt.Sprint(int64(again.budget)))
 	c := &again
 	c.line("^controller of ")
 	c.line(`^jobs hold ` + regexp.QuoteMeta(held.String()) + ` of .*; they shrink$`)
@@ -56,7 +58,8 @@ func TestClusterSmallerBudget(t *testing.T) {
 	c.end()
 }
 
-// The second process with the same credentials is refused, with where the first one runs; the job of that goes on to its end.
+// The second process with the same credentials is refused, with where the first one runs; the job of that goes on to
+// its end.
 func TestClusterSameCredentials(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
@@ -70,7 +73,8 @@ func TestClusterSameCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `^tensile: executor lab is sent away: lab runs already on ` + regexp.QuoteMeta(host) + `, process [0-9]+ since [0-9]{2}:[0-9]{2}$`
+	want := `^tensile: executor lab is sent away: lab runs already on ` + regexp.QuoteMeta(host) +
+		`, process [0-9]+ since [0-9]{2}:[0-9]{2}$`
 	for range 2 {
 		second := start(t, c.files, "executor", "--credentials", path)
 		second.line(`^connected to `)
@@ -103,11 +107,13 @@ func TestClusterDiskFull(t *testing.T) {
 	}
 	pid := executors(t, c.dir)["x1"]
 	busy := processorTime(t, pid)
-	line := c.refused("submit", "mlp", "--image", "8", "--batch", "4", "--name", "told", "--iterations", "3", "--state", c.state)
+	line := c.refused("submit", "mlp", "--image", "8", "--batch", "4", "--name", "told", "--iterations", "3", "--state",
+		c.state)
 	if !strings.Contains(line, "the controller's disk is full: free some space for "+c.state) {
 		t.Errorf("with a full disk submit says: %s", line)
 	}
-	if said := c.tell("jobs"); !strings.HasPrefix(said, "the controller's disk is full: ") || !strings.Contains(said, "lenet") {
+	if said := c.tell("jobs"); !strings.HasPrefix(said, "the controller's disk is full: ") ||
+		!strings.Contains(said, "lenet") {
 		t.Errorf("with a full disk jobs says: %s", said)
 	}
 	for processorTime(t, pid) <= busy+5 { // it trains on

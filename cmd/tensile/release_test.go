@@ -27,7 +27,8 @@ func TestNotice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := goCommand(t, ".", "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", ".")
+	out := goCommand(t, ".", "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}",
+		".")
 	linked := make(map[string]bool)
 	for _, module := range strings.Fields(out) {
 		linked[module] = true
@@ -55,7 +56,8 @@ func TestReadme(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := regexp.MustCompile(`(?m)^    (?:\$ )?(?:bin/)?tensile ([^#&\n]+)`).FindAllStringSubmatch(string(text), -1)
+		lines := regexp.MustCompile(`(?m)^    (?:\$ )?(?:bin/)?tensile ([^#&\n]+)`).FindAllStringSubmatch(string(text),
+			-1)
 		if len(lines) < least {
 			t.Errorf("%s has %d commands", path, len(lines))
 		}

@@ -15,10 +15,13 @@ import (
 
 // The keys of run --json. Programs depend on them.
 const (
-	reportKeys  = "device policy budget_bytes link_bytes_per_second latencies plan_ms pack_ms prove_ms planning_steps planning_limited jobs total"
-	metricsKeys = "vanilla_peak_all_bytes vanilla_peak_live_bytes slot_peak_bytes arena_bytes touched_bytes working_set_bound_bytes zero_stall_bound_bytes " +
+	reportKeys = "device policy budget_bytes link_bytes_per_second latencies plan_ms pack_ms prove_ms " +
+		"planning_steps planning_limited jobs total"
+	metricsKeys = "vanilla_peak_all_bytes vanilla_peak_live_bytes slot_peak_bytes arena_bytes touched_bytes " +
+		"working_set_bound_bytes zero_stall_bound_bytes " +
 		"msr_all msr_live eor eor_low eor_high cbr stall_ms plans transition_ms"
-	jobKeys = "job model iterations loss_first loss_last bit_identical first_iteration_eor predictor_mape accuracy test_images " + metricsKeys
+	jobKeys = "job model iterations loss_first loss_last bit_identical first_iteration_eor predictor_mape accuracy " +
+		"test_images " + metricsKeys
 )
 
 func checkKeys(t *testing.T, where string, object map[string]any, want string) {
@@ -33,7 +36,8 @@ func checkKeys(t *testing.T, where string, object map[string]any, want string) {
 func TestReportKeys(t *testing.T) {
 	t.Parallel()
 	for _, device := range []string{"cpu", "sim:a6000"} {
-		out := tensile(t, t.TempDir(), "run", "lenet:2", "--batch", "4", "--iterations", "2", "--json", "--device", device)
+		out := tensile(t, t.TempDir(), "run", "lenet:2", "--batch", "4", "--iterations", "2", "--json", "--device",
+			device)
 		var r map[string]any
 		document(t, out, &r)
 		checkKeys(t, "the report", r, reportKeys)
@@ -53,7 +57,8 @@ func TestRunReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var r report.Training
-	document(t, tensile(t, dir, "run", "mlp", "lenet", "--batch", "32", "--iterations", "12", "--budget", "60%", "--compare", "--json"), &r)
+	document(t, tensile(t, dir, "run", "mlp", "lenet", "--batch", "32", "--iterations", "12", "--budget", "60%",
+		"--compare", "--json"), &r)
 	if names := files(t, dir); len(names) > 0 {
 		t.Errorf("the run left %q behind", names)
 	}
@@ -70,7 +75,8 @@ func TestRunReport(t *testing.T) {
 			t.Errorf("%s: bit_identical is not true", j.Job)
 		}
 		if j.Iterations != 12 || j.LossFirst == nil || j.LossLast == nil || j.Plans < 1 {
-			t.Errorf("%s: %d iterations, losses %v and %v, %d plans", j.Job, j.Iterations, j.LossFirst, j.LossLast, j.Plans)
+			t.Errorf("%s: %d iterations, losses %v and %v, %d plans", j.Job, j.Iterations, j.LossFirst, j.LossLast,
+				j.Plans)
 		}
 		checkMetrics(t, j.Job, j.Metrics)
 		replanned = replanned || j.Plans > 1
@@ -89,7 +95,8 @@ func TestRunReport(t *testing.T) {
 	got := r.Total
 	got.MSRAll, got.MSRLive, got.EOR, got.EORLow, got.EORHigh, got.CBR = 0, 0, nil, nil, nil, nil
 	if replanned { // the jobs were at their largest at different times
-		sum.SlotPeak, sum.Arena, sum.Touched = min(sum.SlotPeak, got.Arena), min(sum.Arena, r.Budget), min(sum.Touched, got.Arena)
+		sum.SlotPeak, sum.Arena, sum.Touched = min(sum.SlotPeak, got.Arena), min(sum.Arena, r.Budget),
+			min(sum.Touched, got.Arena)
 	}
 	if diff := cmp.Diff(sum, got); diff != "" {
 		t.Errorf("total is not the sum of the jobs (-sum +total):\n%s", diff)
@@ -106,7 +113,8 @@ func TestRunReport(t *testing.T) {
 func checkMetrics(t *testing.T, name string, m report.Metrics) {
 	t.Helper()
 	order := []graph.Bytes{1, m.WorkingSet, m.Arena}
-	if !slices.IsSorted(order) || m.Touched > m.Arena || m.SlotPeak > m.Arena || m.Touched <= 0 || m.VanillaLive > m.VanillaAll {
+	if !slices.IsSorted(order) || m.Touched > m.Arena || m.SlotPeak > m.Arena || m.Touched <= 0 ||
+		m.VanillaLive > m.VanillaAll {
 		t.Errorf("%s: figures are out of order: %+v", name, m)
 	}
 	near := func(what string, got, want float64) {
@@ -116,7 +124,8 @@ func checkMetrics(t *testing.T, name string, m report.Metrics) {
 	}
 	near("msr_all", m.MSRAll, float64(m.VanillaAll-m.SlotPeak)/float64(m.VanillaAll))
 	near("msr_live", m.MSRLive, float64(m.VanillaLive-m.SlotPeak)/float64(m.VanillaLive))
-	if m.EOR == nil || m.EORLow == nil || m.EORHigh == nil || m.CBR == nil || !(0 < *m.EORLow && *m.EORLow <= *m.EOR && *m.EOR <= *m.EORHigh) {
+	if m.EOR == nil || m.EORLow == nil || m.EORHigh == nil || m.CBR == nil ||
+		!(0 < *m.EORLow && *m.EORLow <= *m.EOR && *m.EOR <= *m.EORHigh) {
 		t.Errorf("%s: eor %v from %v to %v, cbr %v", name, m.EOR, m.EORLow, m.EORHigh, m.CBR)
 	} else {
 		near("cbr", *m.CBR, m.MSRLive / *m.EOR)
@@ -127,7 +136,8 @@ func checkMetrics(t *testing.T, name string, m report.Metrics) {
 func TestLossFalls(t *testing.T) {
 	t.Parallel()
 	var r report.Training
-	document(t, tensile(t, t.TempDir(), "run", "lenet", "--batch", "16", "--iterations", "30", "--budget", "70%", "--json"), &r)
+	document(t, tensile(t, t.TempDir(), "run", "lenet", "--batch", "16", "--iterations", "30", "--budget", "70%",
+		"--json"), &r)
 	j := r.Jobs[0]
 	if !(*j.LossLast < *j.LossFirst/2) {
 		t.Errorf("the loss went from %v to %v in 30 iterations", *j.LossFirst, *j.LossLast)
@@ -140,7 +150,8 @@ func TestLossFalls(t *testing.T) {
 // TestSimReport runs in virtual time: no bits to compare, but an overhead, which there is exact.
 func TestSimReport(t *testing.T) {
 	t.Parallel()
-	args := []string{"run", "resnet:1,1,1,1", "--batch", "4", "--image", "64", "--iterations", "12", "--compare", "--json", "--device", "sim:a6000"}
+	args := []string{"run", "resnet:1,1,1,1", "--batch", "4", "--image", "64", "--iterations", "12", "--compare",
+		"--json", "--device", "sim:a6000"}
 	var free, tight report.Training
 	document(t, tensile(t, t.TempDir(), args...), &free)
 	j := free.Jobs[0]
@@ -170,7 +181,8 @@ func TestPlanReport(t *testing.T) {
 	var r report.Training
 	document(t, tensile(t, dir, append([]string{"run", "--iterations", "2"}, of...)...), &r)
 	if !p.Validated || p.Budget != r.Budget || p.Rounds < 1 || p.Total.Arena > p.Budget {
-		t.Errorf("validated %v, budget %d (run: %d), %d rounds, arena %d", p.Validated, p.Budget, r.Budget, p.Rounds, p.Total.Arena)
+		t.Errorf("validated %v, budget %d (run: %d), %d rounds, arena %d", p.Validated, p.Budget, r.Budget, p.Rounds,
+			p.Total.Arena)
 	}
 	var sum report.PlanFigures
 	for i, j := range p.Jobs {
@@ -180,7 +192,8 @@ func TestPlanReport(t *testing.T) {
 			t.Errorf("%s: planned %+v, run %+v", j.Job, j.PlanFigures, r.Jobs[i].Metrics)
 		}
 		if len(j.Decisions) != j.Swaps+j.Recomputes {
-			t.Errorf("%s: %d decisions for %d swaps and %d recomputations", j.Job, len(j.Decisions), j.Swaps, j.Recomputes)
+			t.Errorf("%s: %d decisions for %d swaps and %d recomputations", j.Job, len(j.Decisions), j.Swaps,
+				j.Recomputes)
 		}
 		for _, d := range j.Decisions {
 			if d.Bytes <= 0 || d.FreeSlots <= 0 || d.From == "" || d.To == "" || d.Reason == "" {

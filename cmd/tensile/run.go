@@ -39,18 +39,25 @@ func runCommand() *cobra.Command {
 		Example:           "  tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 20 --budget 60% --compare",
 		Args:              needModels,
 		ValidArgsFunction: completeModels,
-		RunE:              func(c *cobra.Command, args []string) error { return f.run(c.Context(), args, c.OutOrStdout()) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.run(c.Context(), args, c.OutOrStdout())
+		},
 	}
 	f.workloadFlags.register(c)
 	f.planFlags.register(c)
 	f.latency.eager = true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
-	c.Flags().BoolVar(&f.compare, "compare", false, "train the same jobs without a plan too, in turns; gives EOR, and compares every bit")
-	c.Flags().BoolVar(&f.measured, "measured", false, "plan with the latencies that the run without a plan measured; wants --compare")
+	c.Flags().BoolVar(&f.compare, "compare", false,
+		"train the same jobs without a plan too, in turns; gives EOR, and compares every bit")
+	c.Flags().BoolVar(&f.measured, "measured", false,
+		"plan with the latencies that the run without a plan measured; wants --compare")
 	ablations(c, "measured")
-	c.Flags().StringVar(&f.dataDir, "data", "", "folder with CIFAR-10 binary batches or MNIST IDX files (default: a synthetic set)")
-	c.Flags().StringVar(&f.save, "save", "", "write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
-	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim: none, this process does it)")
+	c.Flags().StringVar(&f.dataDir, "data", "",
+		"folder with CIFAR-10 binary batches or MNIST IDX files (default: a synthetic set)")
+	c.Flags().StringVar(&f.save, "save", "",
+		"write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
+	c.Flags().BoolVar(&f.share, "share", false,
+		"one executor process for all jobs (default on sim: none, this process does it)")
 	c.Flags().BoolVar(&f.isolate, "isolate", false, "one executor process for each job (default on cpu)")
 	return c
 }
@@ -115,10 +122,13 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	return differs(r)
 }
 
-// trained trains the jobs as planned and, to compare, without a plan: in turns, a block of iterations each, where time is
-// real. Where it is virtual nothing else disturbs a run, and --measured wants the one without a plan first.
-func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *report.Run, planned *training, err error) {
-	planned = &training{session: s, flags: f, policy: f.policy, budget: s.request.Budget, planned: s.planned, save: true, learn: learn}
+// trained trains the jobs as planned and, to compare, without a plan. Where time is real the two runs alternate, a
+// block of iterations each. They run one after the other where time is virtual, as there is no background load, and
+// with --measured, whose plans need the latencies of the vanilla run.
+func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *report.Run,
+	planned *training, err error) {
+	planned = &training{session: s, flags: f, policy: f.policy, budget: s.request.Budget, planned: s.planned,
+		save: true, learn: learn}
 	begin := func(t *training, title string) func() {
 		t.screen = screen.observer(t.planned)
 		return func() { screen.part(title) }
@@ -136,7 +146,8 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 	}
 	free := &training{session: s, flags: f, policy: "none-live", planned: plain}
 	if !f.simulated() && !f.measured {
-		runs, err := inTurns(ctx, [2]*training{free, planned}, [2]func(){begin(free, "vanilla"), begin(planned, f.policy)})
+		runs, err := alternate(ctx, [2]*training{free, planned}, [2]func(){begin(free, "vanilla"),
+			begin(planned, f.policy)})
 		return runs[1], runs[0], planned, err
 	}
 	begin(free, "vanilla")()
@@ -166,7 +177,8 @@ func checkIterations(n int) error {
 func differs(r *report.Training) error {
 	for _, j := range r.Jobs {
 		if j.BitIdentical != nil && !*j.BitIdentical {
-			return fmt.Errorf("job %s: the planned run's losses or weights differ from the vanilla run's; please report this with the command line", j.Job)
+			return fmt.Errorf("job %s: the planned run's losses or weights differ from the vanilla run's; please "+
+				"report this with the command line", j.Job)
 		}
 	}
 	return nil

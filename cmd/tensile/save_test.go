@@ -62,7 +62,8 @@ func TestSave(t *testing.T) {
 		if !moved {
 			t.Errorf("%s holds the initial parameters", name)
 		}
-		metadata := map[string]string{"model": "lenet", "iterations": "3", "step": "3", "seed": strconv.Itoa(1 + i), "optimizer": "adam"}
+		metadata := map[string]string{"model": "lenet", "iterations": "3", "step": "3", "seed": strconv.Itoa(1 + i),
+			"optimizer": "adam"}
 		if diff := cmp.Diff(metadata, file.Metadata); diff != "" {
 			t.Errorf("%s: metadata (-want +got):\n%s", name, diff)
 		}

@@ -40,8 +40,8 @@ func (s *screen) head(policy string) {
 	if s.session.request.Budget > 0 {
 		budget = "budget " + s.session.request.Budget.String()
 	}
-	fmt.Fprintf(s.out, "device %s, policy %s, %s: slot peak %s, arena %s, planned in %.1f ms, packed in %.1f ms, proven in %.1f ms\n",
-		s.session.device.Name(), policy, budget, p.SlotPeak, p.Arena,
+	fmt.Fprintf(s.out, "device %s, policy %s, %s: slot peak %s, arena %s, planned in %.1f ms, packed in %.1f ms, "+
+		"proven in %.1f ms\n", s.session.device.Name(), policy, budget, p.SlotPeak, p.Arena,
 		report.Milliseconds(p.PlanTime), report.Milliseconds(p.PackTime), report.Milliseconds(p.Proof))
 	if p.Limited {
 		fmt.Fprintln(s.out, report.LimitedWork(p.Work))

@@ -68,7 +68,8 @@ func TestResident(t *testing.T) {
 	observe.iteration(0, silent(0))
 	observe.applied(0, 512<<10)
 	observe.iteration(0, silent(1))
-	if text := out.String(); !strings.Contains(text, "1/2     4.00 it/s  resident 1MiB") || !strings.Contains(text, "2/2     4.00 it/s  resident 512KiB") {
+	if text := out.String(); !strings.Contains(text, "1/2     4.00 it/s  resident 1MiB") ||
+		!strings.Contains(text, "2/2     4.00 it/s  resident 512KiB") {
 		t.Errorf("printed:\n%s", text)
 	}
 }
@@ -84,7 +85,8 @@ func TestNoTerminal(t *testing.T) {
 		observe.iteration(0, withLoss(i, 1))
 	}
 	text := out.String()
-	if strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, " 1/3 ") || !strings.Contains(text, " 3/3 ") || strings.Count(text, "it/s") > 3 {
+	if strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, " 1/3 ") || !strings.Contains(text, " 3/3 ") ||
+		strings.Count(text, "it/s") > 3 {
 		t.Errorf("printed:\n%s", text)
 	}
 }

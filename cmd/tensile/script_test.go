@@ -59,8 +59,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// refuses 'regexp' ARGS... runs tensile and wants it to fail with one line on stderr that matches, nothing on stdout but
-// {"error": LINE} if --json was given, and the working folder as it was.
+// refuses 'regexp' ARGS... runs tensile and wants it to fail with one line on stderr that matches, nothing on stdout
+// but {"error": LINE} if --json was given, and the working folder as it was.
 func refuses(ts *testscript.TestScript, neg bool, args []string) {
 	before := tree(ts, ts.MkAbs("."))
 	err := ts.Exec("tensile", args[1:]...)
@@ -148,8 +148,8 @@ func cifar(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// bars DIR WRONG makes MNIST's files of images that have one white row, which is their class, and a test set of ten images for each
-// class, of which WRONG in ten have the label of the next class.
+// bars DIR WRONG makes MNIST's files of images that have one white row, which is their class, and a test set of ten
+// images for each class, of which WRONG in ten have the label of the next class.
 func bars(ts *testscript.TestScript, neg bool, args []string) {
 	const side = 10
 	dir, wrong := ts.MkAbs(args[0]), number(ts, args[1])
@@ -198,8 +198,8 @@ func writeDigits(dir string, n, rows, columns int) error {
 		images = append(images, pixels(rows*columns, i)...)
 		labels = append(labels, byte(i%10))
 	}
-	return errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "train-images-idx3-ubyte"), images, 0o666),
-		os.WriteFile(filepath.Join(dir, "train-labels-idx1-ubyte"), labels, 0o666))
+	return errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "train-images-idx3-ubyte"), images,
+		0o666), os.WriteFile(filepath.Join(dir, "train-labels-idx1-ubyte"), labels, 0o666))
 }
 
 // pixels are those of an image that is like no other.

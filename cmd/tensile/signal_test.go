@@ -27,12 +27,17 @@ func TestSignals(t *testing.T) {
 		stderr string
 		left   []string
 	}{
-		{"interrupt", syscall.SIGINT, []string{"--budget", "80%", "--save", "w.safetensors"}, "tensile:", 130, "interrupted: job lenet stopped after ", []string{"w.safetensors"}},
-		{"terminate the vanilla part", syscall.SIGTERM, []string{"--budget", "80%", "--compare"}, "vanilla:", 130, "interrupted: the jobs were stopped", nil},
-		{"interrupt the vanilla part of a run that is saved", syscall.SIGINT, []string{"--budget", "80%", "--compare", "--save", "w.safetensors"}, "vanilla:", 130,
+		{"interrupt", syscall.SIGINT, []string{"--budget", "80%", "--save", "w.safetensors"}, "tensile:", 130,
+			"interrupted: job lenet stopped after ", []string{"w.safetensors"}},
+		{"terminate the vanilla part", syscall.SIGTERM, []string{"--budget", "80%", "--compare"}, "vanilla:", 130,
+			"interrupted: the jobs were stopped", nil},
+		{"interrupt the vanilla part of a run that is saved", syscall.SIGINT,
+			[]string{"--budget", "80%", "--compare", "--save", "w.safetensors"}, "vanilla:", 130,
 			"interrupted: job lenet stopped after ", nil},
-		{"interrupt two jobs in virtual time", syscall.SIGINT, []string{"--device", "sim:a6000", "lenet"}, "tensile:", 130, "interrupted: the jobs were stopped", nil},
-		{"hang up", syscall.SIGHUP, []string{"--budget", "80%"}, "tensile:", 130, "interrupted: the jobs were stopped", nil},
+		{"interrupt two jobs in virtual time", syscall.SIGINT, []string{"--device", "sim:a6000", "lenet"}, "tensile:",
+			130, "interrupted: the jobs were stopped", nil},
+		{"hang up", syscall.SIGHUP, []string{"--budget", "80%"}, "tensile:", 130, "interrupted: the jobs were stopped",
+			nil},
 		{"kill", syscall.SIGKILL, []string{"--budget", "80%", "--save", "w.safetensors"}, "tensile:", -1, "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -43,7 +48,8 @@ func TestSignals(t *testing.T) {
 				t.Errorf("exit status %d, want %d; stderr: %s", code, test.code, stderr)
 			}
 			line, ended := strings.CutSuffix(stderr, "\n")
-			if test.stderr == "" && stderr != "" || test.stderr != "" && (!ended || strings.Contains(line, "\n") || !strings.Contains(line, test.stderr)) {
+			if test.stderr == "" && stderr != "" || test.stderr != "" &&
+				(!ended || strings.Contains(line, "\n") || !strings.Contains(line, test.stderr)) {
 				t.Errorf("stderr is not one line with %q: %q", test.stderr, stderr)
 			}
 			if names := files(t, dir); !slices.Equal(names, append([]string{}, test.left...)) {

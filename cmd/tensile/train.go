@@ -43,10 +43,12 @@ func (t *training) run(ctx context.Context) (*report.Run, error) {
 	var observe func(local.Iterated)
 	if t.screen != nil {
 		observe = func(it local.Iterated) {
-			t.screen.iteration(it.Job, &wire.Report{Iteration: it.Report.Iteration, Wall: it.Report.End - it.Report.Begin, Stall: it.Report.Stall})
+			t.screen.iteration(it.Job, &wire.Report{Iteration: it.Report.Iteration,
+				Wall: it.Report.End - it.Report.Begin, Stall: it.Report.Stall})
 		}
 	}
-	run, err := local.Train(ctx, t.session.device, t.session.workload, t.planned.Programs, t.budget, t.flags.iterations, observe)
+	run, err := local.Train(ctx, t.session.device, t.session.workload, t.planned.Programs, t.budget, t.flags.iterations,
+		observe)
 	return run, t.interrupted(err)
 }
 
@@ -82,9 +84,9 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 	ready := make(chan struct{})
 	go func() {
 		defer close(ended)
-		o := controller.Options{Config: t.flags.controllerConfig(t.budget), On: planner.Of(t.session.device, t.flags.latencies(t.session.device)),
-			Launch: children.launch,
-			Log:    func(string) {}, Ready: func() { close(ready) }}
+		o := controller.Options{Config: t.flags.controllerConfig(t.budget),
+			On: planner.Of(t.session.device, t.flags.latencies(t.session.device)), Launch: children.launch,
+			Log: func(string) {}, Ready: func() { close(ready) }}
 		o.Policy, o.Share = t.policy, t.flags.share
 		o.Limited = t.session.link.rate > 0
 		cancel(control(running, server, o))
@@ -188,7 +190,11 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 				kept, err := t.keep(running, conn, ended, over) // what the others have learned
 				return nil, cmp.Or(err, errors.New(kept))
 			}
-			run.Jobs[index[r.Spec.Name]] = report.JobRun{Result: *r.Result, Iterations: r.Iteration}
+			result, err := loadResult(ctx, conn, r.Result)
+			if err != nil {
+				return nil, err
+			}
+			run.Jobs[index[r.Spec.Name]] = report.JobRun{Result: *result, Iterations: r.Iteration}
 		case <-running.Done():
 			return nil, context.Cause(running)
 		case <-ctx.Done():
@@ -208,7 +214,8 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 }
 
 // keep stops the jobs, which saves them, and says where each is. Some have ended before.
-func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record, over <-chan wire.Record) (string, error) {
+func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record, over <-chan wire.Record) (string,
+	error) {
 	for _, task := range t.session.workload {
 		_, _ = ask(ctx, conn, wire.Request{Verb: wire.Stop, Job: task.Name}) // it may be over
 	}

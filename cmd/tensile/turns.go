@@ -23,7 +23,7 @@ type pace struct {
 
 func newPace() *pace { return &pace{rests: make(map[string]int), news: make(chan struct{}, 1)} }
 
-// note takes down where a job is.
+// note records where a job is.
 func (p *pace) note(s *wire.JobStatus) {
 	if s.Arena > 0 {
 		return
@@ -76,7 +76,7 @@ func (p *pace) train(ctx context.Context, w []task.Task, until int, over <-chan 
 	}
 }
 
-// watch takes down what the statuses of executors say of their jobs.
+// watch records what the statuses of executors say of their jobs.
 func (p *pace) watch(ctx context.Context, conn *bus.Conn) (stop func(), err error) {
 	return conn.Watch(ctx, wire.StatusKey("*"), func(_ string, value []byte) {
 		if s, err := wire.DecodeAs[wire.Status](value); err == nil {
@@ -87,9 +87,9 @@ func (p *pace) watch(ctx context.Context, conn *bus.Conn) (stop func(), err erro
 	})
 }
 
-// inTurns runs two trainings of the same jobs, a block of iterations of one and then the same of the other, so that what
-// else the machine does hits both. While one trains, the jobs of the other rest in Home.
-func inTurns(ctx context.Context, trainings [2]*training, begin [2]func()) (runs [2]*report.Run, err error) {
+// alternate runs two trainings of the same jobs, a block of iterations of one and then the same of the other, so that
+// background load hits both. While one trains, the jobs of the other rest in Home.
+func alternate(ctx context.Context, trainings [2]*training, begin [2]func()) (runs [2]*report.Run, err error) {
 	given := ctx
 	ctx, cancel := context.WithCancelCause(given)
 	var ends [2]chan struct{}

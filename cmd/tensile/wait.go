@@ -59,7 +59,8 @@ func await(ctx context.Context, conn wire.Bus, jobs []wire.Record, asJSON bool, 
 			for _, rest := range jobs[i:] {
 				names = append(names, rest.Spec.Name)
 			}
-			return fmt.Errorf("%w: jobs go on; tensile wait %s waits for them again", errInterrupted, strings.Join(names, " "))
+			return fmt.Errorf("%w: jobs go on; tensile wait %s waits for them again", errInterrupted,
+				strings.Join(names, " "))
 		} else if err != nil {
 			return err
 		}
@@ -103,7 +104,8 @@ func end(ctx context.Context, conn wire.Bus, job wire.Record) (wire.Record, erro
 		case err != nil:
 			tell(news{err: err})
 		case r.Spec.ID != job.Spec.ID:
-			tell(news{err: fmt.Errorf("job %s is not remembered any more: there is a new one of that name", job.Spec.Name)})
+			tell(news{err: fmt.Errorf("job %s is not remembered any more: there is a new one of that name",
+				job.Spec.Name)})
 		case r.Phase.Over():
 			tell(news{record: r})
 		}

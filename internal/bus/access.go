@@ -24,6 +24,7 @@ func executorAccess(executor string) access {
 	return access{
 		publish: []string{
 			"$KV.status." + executor,
+			"$KV.result." + executor + ".*",
 			"report." + executor + ".*",
 			"log." + executor + ".*",
 			directGet + "KV_orders.$KV.orders." + executor,
@@ -37,6 +38,7 @@ func executorAccess(executor string) access {
 var anyExecutor = access{
 	publish: []string{
 		"$KV.status.*",
+		"$KV.result.*.*",
 		"report.*.*",
 		"log.*.*",
 		directGet + "KV_orders.$KV.orders.*",
@@ -54,7 +56,7 @@ var clientAccess = access{
 		directGet + "LOG.>",
 		directGet + "*", directGet + "*.$O.*.M.*", // of any bucket
 	},
-	deny:      []string{directGet + "KV_orders", directGet + "KV_status"},
+	deny:      []string{directGet + "KV_orders", directGet + "KV_status", directGet + "KV_result"},
 	subscribe: []string{"now.$KV.record.*", "now.log.*.*"},
 }
 

@@ -18,6 +18,7 @@
 //	subject or key            kind      what it is in NATS
 //	orders.EXECUTOR           orders    key-value store "orders", key EXECUTOR: subject $KV.orders.EXECUTOR
 //	status.EXECUTOR           status    key-value store "status", key EXECUTOR
+//	result.EXECUTOR.ID        result    key-value store "result", key EXECUTOR.ID: until the controller has taken it
 //	record.JOB                record    key-value store "record", key JOB
 //	report.EXECUTOR.JOB       report    a plain message, at most once
 //	control                   request   a plain request, whose reply is an answer
@@ -25,6 +26,7 @@
 //	graph-DIGEST              a graph   object store "graphs": a graph in its JSON form
 //	graph-DIGEST              a graph   object store "x-EXECUTOR": the same, for the executor that trains it
 //	layout-JOB-EPOCH          layout    object store "x-EXECUTOR"
+//	result-JOB-ID             result    object store "results": what a job that is over came to
 //
 // Key-value stores and object stores have the layout of NATS's own, so `nats object get x-e1 layout-a-1`, ObjectStore
 // of nats.go and of nats.py read and write them. An object's info is the newest message of $O.BUCKET.M.NAME, NAME in

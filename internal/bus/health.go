@@ -72,10 +72,15 @@ func (s *Server) restart() {
 	s.options.Log("the store was started again, and takes what comes")
 }
 
-// healthy returns an error if the server does not store what it gets.
+// healthy returns an error if the server does not store what it gets. A stream whose folder is there alone is being
+// made or removed, or was when the process was killed: that is no error, as it is made again when something is stored
+// in it.
 func (s *Server) healthy() error {
-	if h := s.nats.Load().Healthz(&server.HealthzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT}); h.Error != "" {
-		return errors.New(h.Error)
+	h := s.nats.Load().Healthz(&server.HealthzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT, Details: true})
+	for _, e := range h.Errors {
+		if e.Type != server.HealthzErrorStream || strings.Contains(e.Error, "write error") {
+			return errors.New(e.Error)
+		}
 	}
 	return nil
 }

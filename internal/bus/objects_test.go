@@ -3,6 +3,8 @@ package bus
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -221,6 +223,33 @@ func TestLongNames(t *testing.T) {
 		x := join(t, s, Executor(name))
 		if got, err := x.Load(ctx, wire.Bucket(name), "layout"); string(got) != last {
 			t.Errorf("executor %s loads %q, %v", last, got, err)
+		}
+	}
+}
+
+// TestHalfMadeBucket starts a server where the folder of a bucket is there and nothing in it, as a kill at the wrong
+// moment leaves it. The server counts as healthy, so it is not started again for that, and the bucket is made when it
+// is used.
+func TestHalfMadeBucket(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, Options{Dir: dir})
+	ctx := within(t)
+	must(t, rule(t, s).Store(ctx, wire.Bucket("whole"), "layout", []byte("1")))
+	s.Close()
+	whole, err := filepath.Glob(filepath.Join(dir, "nats", "*", "*", "streams", "OBJ_"+wire.Bucket("whole")))
+	if err != nil || len(whole) != 1 {
+		t.Fatalf("the stream's folder is %v: %v", whole, err)
+	}
+	must(t, os.Mkdir(filepath.Join(filepath.Dir(whole[0]), "OBJ_"+wire.Bucket("half")), 0o700))
+	s = start(t, Options{Dir: dir})
+	if err := s.healthy(); err != nil {
+		t.Errorf("a folder without a stream: %v", err)
+	}
+	c := rule(t, s)
+	must(t, c.Store(ctx, wire.Bucket("half"), "layout", []byte("2")))
+	for bucket, want := range map[string]string{"whole": "1", "half": "2"} {
+		if got, err := c.Load(ctx, wire.Bucket(bucket), "layout"); string(got) != want {
+			t.Errorf("bucket %s has %q, want %q: %v", bucket, got, want, err)
 		}
 	}
 }

@@ -29,6 +29,7 @@ const (
 var streams = []jetstream.StreamConfig{
 	latest("KV_orders", "$KV.orders.>", gib),
 	latest("KV_status", "$KV.status.>", gib),
+	latest("KV_result", "$KV.result.>", gib),
 	latest("KV_record", "$KV.record.>", gib),
 	bucket{wire.Graphs}.config(),
 	{
@@ -77,8 +78,8 @@ type place struct {
 // keyPlace is the place of a key such as "status.e1" or a pattern of keys.
 func keyPlace(key string) (place, error) {
 	bucket, name, _ := strings.Cut(key, ".")
-	if name == "" || bucket != "orders" && bucket != "status" && bucket != "record" {
-		return place{}, fmt.Errorf("there is no key %q: keys are made by OrdersKey, StatusKey and RecordKey of "+
+	if name == "" || bucket != "orders" && bucket != "status" && bucket != "result" && bucket != "record" {
+		return place{}, fmt.Errorf("there is no key %q: keys are made by OrdersKey, StatusKey, ResultKey and RecordKey of "+
 			"package wire", key)
 	}
 	return place{"KV_" + bucket, "$KV." + key, true}, nil

@@ -73,6 +73,8 @@ func TestCheck(t *testing.T) {
 
 		{"graph", `import "tensile/plan"`, "graph imports plan from a row below"},
 		{"bench", `import "tensile/cmd/tensile"`, "bench imports cmd/tensile from a row below"},
+		{"calibrate", `import "tensile/bench"`, "calibrate imports bench from a row below"},
+		{"internal/local", `import "tensile/bench"`, "internal/local imports bench from a row below"},
 		{"autodiff", `import "tensile/models"`, "autodiff imports models of its own row"},
 		{"device/sim", `import "tensile/device/cpu"`, "device/sim imports device/cpu of its own row"},
 		{"device", `import "tensile/device/cpu"`, "device imports device/cpu of its own row"},

@@ -33,7 +33,7 @@ var rows = [][]string{
 	{"report"},
 	{"internal/local"},
 	{"calibrate"},
-	{"bench"},
+	{"bench"}, // measures the product, which does not know it
 	{"cmd/tensile"},
 }
 
@@ -59,7 +59,8 @@ var strangers = map[string][]string{
 
 // helpers are packages for tests: only tests and other helpers import them, and they import what they like.
 var helpers = []string{"internal/randgraph", "internal/randplan", "device/devicetest", "internal/imports",
-	"internal/simtest", "internal/localbus", "internal/golden", "internal/smallnet", "internal/needs", "internal/torchtest",
+	"internal/simtest", "internal/localbus", "internal/golden", "internal/smallnet", "internal/needs",
+	"internal/torchtest",
 	"internal/testrun", "internal/mutants"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.

@@ -39,14 +39,15 @@ func logits(g *graph.Graph) graph.TensorID {
 // Images is the number of images that the network is tried on.
 func (e *Evaluation) Images() int { return e.test.Examples() }
 
-// Run plans the forward pass for a device, takes all test images through it once, in batches of the training's size, and returns
-// how many have the highest score at their class. learned holds the persistent storages by name. A row of scores with a NaN is
-// wrong. budget 0: no limit.
+// Run plans the forward pass for a device, takes all test images through it once, in batches of the training's size,
+// and returns how many have the highest score at their class. learned holds the persistent storages by name. A row of
+// scores with a NaN is wrong. budget 0: no limit.
 func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, budget graph.Bytes,
 	learned map[string][]float32) (correct int, err error) {
 	for _, s := range e.task.Graph.Storages {
 		if n := int(s.Bytes / graph.ElementBytes); s.Role.Persistent() && len(learned[s.Name]) != n {
-			return 0, fmt.Errorf("evaluate %s: %s has %d elements, want %d", e.task.Name, s.Name, len(learned[s.Name]), n)
+			return 0, fmt.Errorf("evaluate %s: %s has %d elements, want %d", e.task.Name, s.Name, len(learned[s.Name]),
+				n)
 		}
 	}
 	request, err := planner.Of(d, planner.Roofline(d.Facts())).First([]task.Task{e.task})

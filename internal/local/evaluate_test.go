@@ -11,8 +11,8 @@ import (
 	"tensile/task"
 )
 
-// writeMNIST makes a training set of one black and one white image of two pixels, and a test set of images all of this value with
-// these labels.
+// writeMNIST makes a training set of one black and one white image of two pixels, and a test set of images all of this
+// value with these labels.
 func writeMNIST(t *testing.T, value byte, labels []byte) *data.Dataset {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,8 +40,8 @@ func writeMNIST(t *testing.T, value byte, labels []byte) *data.Dataset {
 	return d
 }
 
-// normalised is a network that names class 1 where the first pixel, normalised, is positive, and class 0 elsewhere. Nearly all that it
-// knows is dropped out while it trains.
+// normalised is a network that names class 1 where the first pixel, normalised, is positive, and class 0 elsewhere.
+// Nearly all that it knows is dropped out while it trains.
 func normalised(t *testing.T) *graph.Graph {
 	t.Helper()
 	b := graph.NewBuilder("normalised")
@@ -58,7 +58,8 @@ func normalised(t *testing.T) *graph.Graph {
 	b.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: 2 * batch}, stats[0], stats[1],
 		vector("mean", graph.State, zero, 1), vector("variance", graph.State, one, 1))
 	y = b.Op("dropout", graph.Dropout, graph.Attrs{Rate: 0.99, Key: 1}, y)[0]
-	y = b.Op("fc", graph.Linear, graph.Attrs{}, b.View("rows", y, 0, graph.Shape{batch, 2}), vector("w", graph.Parameter, zero, 3, 2))[0]
+	y = b.Op("fc", graph.Linear, graph.Attrs{}, b.View("rows", y, 0, graph.Shape{batch, 2}),
+		vector("w", graph.Parameter, zero, 3, 2))[0]
 	b.Output(b.Op("loss", graph.SoftmaxXent, graph.Attrs{}, y, labels)[0])
 	g, err := b.Graph()
 	if err != nil {
@@ -67,8 +68,9 @@ func normalised(t *testing.T) *graph.Graph {
 	return g
 }
 
-// A network is tried on all test images, the last batch not being full, with running statistics and without dropout. The images are
-// normalised as those that it learned from: all white ones are at +1 then, which statistics of their own would make zero.
+// A network is tried on all test images, the last batch not being full, with running statistics and without dropout.
+// The images are normalised as those that it learned from: all white ones are at +1 then, which statistics of their own
+// would make zero.
 func TestEvaluation(t *testing.T) {
 	learned := map[string][]float32{"gamma": {1}, "beta": {0}, "mean": {0}, "variance": {1}, "w": {0, 0, 1, 0, -9, 0}}
 	for _, test := range []struct {
@@ -91,7 +93,8 @@ func TestEvaluation(t *testing.T) {
 		}
 		correct, err := e.Run(t.Context(), computing(t), "tensile", 0, learned)
 		if err != nil || correct != test.correct || e.Images() != len(test.labels) {
-			t.Errorf("images of %d: %d of %d are right, %v; want %d of %d", test.value, correct, e.Images(), err, test.correct, len(test.labels))
+			t.Errorf("images of %d: %d of %d are right, %v; want %d of %d", test.value, correct, e.Images(), err,
+				test.correct, len(test.labels))
 		}
 	}
 }
@@ -108,7 +111,8 @@ func TestEvaluationRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	learned := map[string][]float32{"gamma": {1}, "beta": {0}, "mean": {0}, "variance": {1}, "w": {0, 0}}
-	if _, err := e.Run(t.Context(), computing(t), "tensile", 0, learned); err == nil || err.Error() != "evaluate n: w has 2 elements, want 6" {
+	if _, err := e.Run(t.Context(), computing(t), "tensile", 0, learned); err == nil ||
+		err.Error() != "evaluate n: w has 2 elements, want 6" {
 		t.Errorf("error %v", err)
 	}
 	nan := float32(0)

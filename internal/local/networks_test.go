@@ -17,8 +17,9 @@ import (
 	"tensile/task"
 )
 
-// TestEveryNetworkTrains trains every network on the cpu device at a small size, on the same few examples in every iteration:
-// the loss is finite and falls, and losses and weights are the same to the bit under a plan within 60 % of the memory.
+// TestEveryNetworkTrains trains every network on the cpu device at a small size, on the same few examples in every
+// iteration: the loss is finite and falls, and losses and weights are the same to the bit under a plan within 60 % of
+// the memory.
 func TestEveryNetworkTrains(t *testing.T) {
 	for _, name := range models.Names() {
 		for _, engine := range []string{"gonum", "openblas"} {
@@ -73,7 +74,8 @@ func everyNetworkTrains(t *testing.T, name, engine string) {
 }
 
 // overfit trains a task on its first batch and returns the losses and digests of the weights.
-func overfit(t *testing.T, d *counted, work task.Task, p program.Proven, budget graph.Bytes) ([]float32, map[graph.StorageID]string) {
+func overfit(t *testing.T, d *counted, work task.Task, p program.Proven, budget graph.Bytes) ([]float32,
+	map[graph.StorageID]string) {
 	t.Helper()
 	const iterations = 24
 	host := executor.NewHost(d, budget, func(*executor.Report) {})

@@ -21,10 +21,10 @@ type Iterated struct {
 	Loss   float32 // NaN on a device without data
 }
 
-// Train trains tasks together by the program of each, for a number of iterations, within a budget for all arenas (0: none).
-// observe is called after each iteration and may be nil. Everything that was opened is closed when it returns.
-func Train(ctx context.Context, d device.Device, tasks []task.Task, programs []program.Proven, budget graph.Bytes, iterations int,
-	observe func(Iterated)) (run *report.Run, err error) {
+// Train trains tasks together by the program of each, for a number of iterations, within a budget for all arenas (0:
+// none). observe is called after each iteration and may be nil. Everything that was opened is closed when it returns.
+func Train(ctx context.Context, d device.Device, tasks []task.Task, programs []program.Proven, budget graph.Bytes,
+	iterations int, observe func(Iterated)) (run *report.Run, err error) {
 	run = &report.Run{Jobs: make([]report.JobRun, len(tasks))}
 	index := make(map[string]int)
 	host := executor.NewHost(d, budget, func(r *executor.Report) {

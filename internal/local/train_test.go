@@ -149,8 +149,10 @@ func TestTrain(t *testing.T) {
 			t.Errorf("%s: %d jobs opened, %d closed", name, d.opened, d.closed)
 		}
 		for i, j := range run.Jobs {
-			if j.Iterations != 3 || j.Plans != 1 || j.Touched <= 0 || j.Touched > planned.Jobs[i].Layout.Arena || j.End <= j.Begin {
-				t.Errorf("%s: job %d: %d iterations, %d plans, touched %d, from %v to %v", name, i, j.Iterations, j.Plans, j.Touched, j.Begin, j.End)
+			if j.Iterations != 3 || j.Plans != 1 || j.Touched <= 0 || j.Touched > planned.Jobs[i].Layout.Arena ||
+				j.End <= j.Begin {
+				t.Errorf("%s: job %d: %d iterations, %d plans, touched %d, from %v to %v", name, i, j.Iterations,
+					j.Plans, j.Touched, j.Begin, j.End)
 			}
 			if j.Stall != stalls[i] {
 				t.Errorf("%s: job %d: stall %v, sum of the reports %v", name, i, j.Stall, stalls[i])
@@ -170,7 +172,8 @@ func TestTrainNoise(t *testing.T) {
 }
 
 func trainNoise(t *testing.T, d *counted) {
-	w := []task.Task{{Name: "zoo", Model: "zoo", Graph: devicetest.Zoo(), Seed: 4}, {Name: "tiny", Model: "tiny", Graph: devicetest.Tiny(), Seed: 5}}
+	w := []task.Task{{Name: "zoo", Model: "zoo", Graph: devicetest.Zoo(), Seed: 4},
+		{Name: "tiny", Model: "tiny", Graph: devicetest.Tiny(), Seed: 5}}
 	request := asked(t, w, d)
 	peaks, err := planner.Vanilla(t.Context(), request)
 	if err != nil {
@@ -193,7 +196,8 @@ func trainNoise(t *testing.T, d *counted) {
 	compared := report.Compare(w, planned, report.MemoryOf(planned, peaks), 0, run, vanilla)
 	for i, j := range compared.Jobs {
 		if j.BitIdentical == nil || !*j.BitIdentical || j.LossFirst == nil || j.VanillaLive != peaks.Live[i] {
-			t.Errorf("%s: bit_identical %v, loss %v, vanilla live %d, want %d", j.Job, j.BitIdentical, j.LossFirst, j.VanillaLive, peaks.Live[i])
+			t.Errorf("%s: bit_identical %v, loss %v, vanilla live %d, want %d", j.Job, j.BitIdentical, j.LossFirst,
+				j.VanillaLive, peaks.Live[i])
 		}
 	}
 	// A run that went wrong in one bit of one weight is told from it.
@@ -229,7 +233,8 @@ func TestTrainCancelled(t *testing.T) {
 				t.Errorf("%s: cancelled after %d iterations: run %v, error %v", d.Name(), after, run, err)
 			}
 			if d.opened != before+2 || d.closed != d.opened {
-				t.Errorf("%s: cancelled after %d iterations: %d jobs opened, %d closed", d.Name(), after, d.opened, d.closed)
+				t.Errorf("%s: cancelled after %d iterations: %d jobs opened, %d closed", d.Name(), after, d.opened,
+					d.closed)
 			}
 			cancel(nil)
 		}
@@ -245,7 +250,8 @@ func TestTrainTrouble(t *testing.T) {
 	d := simulated(t)
 	w, planned := setting(t, d)
 	d.full = 2
-	if _, err := Train(t.Context(), d, w, planned.Programs, 0, 2, nil); !errors.Is(err, errDevice) || d.opened != 1 || d.closed != 1 {
+	if _, err := Train(t.Context(), d, w, planned.Programs, 0, 2, nil); !errors.Is(err, errDevice) || d.opened != 1 ||
+		d.closed != 1 {
 		t.Errorf("a device that is full at the second job: %v, %d opened, %d closed", err, d.opened, d.closed)
 	}
 
@@ -256,7 +262,8 @@ func TestTrainTrouble(t *testing.T) {
 	}
 
 	d = simulated(t)
-	if _, err := Train(t.Context(), d, w, planned.Programs, planned.Programs[0].Program().Arena-1, 2, nil); err == nil || !strings.Contains(err.Error(), "job lenet.1: its plan needs an arena of") || d.closed != d.opened {
+	if _, err := Train(t.Context(), d, w, planned.Programs, planned.Programs[0].Program().Arena-1, 2, nil); err == nil ||
+		!strings.Contains(err.Error(), "job lenet.1: its plan needs an arena of") || d.closed != d.opened {
 		t.Errorf("a budget below the first arena: %v, %d opened, %d closed", err, d.opened, d.closed)
 	}
 }

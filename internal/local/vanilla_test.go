@@ -21,9 +21,10 @@ import (
 )
 
 // BenchmarkVanilla sets the vanilla run, all jobs at once on the cpu device, beside a bare loop over the same kernels,
-// a goroutine per job: without lanes, waits, events and reports. Both train the same iterations in turns. The metric
+// a goroutine per job: without lanes, waits, events and reports. Both train the same iterations alternately. The metric
 // runner/bare is the ratio of the times from the end of each job's first iteration, in which a fresh arena gets its
-// pages and the other job may still be on its way out of Home, to the end of its last one; of the job that takes longer.
+// pages and the other job may still be on its way out of Home, to the end of its last one; of the job that takes
+// longer.
 func BenchmarkVanilla(b *testing.B) {
 	for _, names := range [][]string{{"mlp", "lenet"}, {"mlp"}, {"resnet50", "vgg16"}} {
 		b.Run(fmt.Sprintf("models=%v", names), func(b *testing.B) {

@@ -83,7 +83,7 @@ func (r *Reader) Same(recorded []json.RawMessage, outputs []json.RawMessage) err
 }
 
 func clip(text []byte) string {
-	const limit = 2000
+	const limit = 500
 	if len(text) > limit {
 		return string(text[:limit]) + "..."
 	}

@@ -83,6 +83,10 @@ func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.D
 	records := make(map[string]wire.Record)
 	plans := 0
 	for _, r := range w.controller.Records() {
+		if r.Result != nil && r.Result.Stored != "" {
+			whole := w.results[r.Result.Stored]
+			r.Result = &whole
+		}
 		records[r.Spec.Name] = r
 		plans += r.Replans
 	}

@@ -39,6 +39,7 @@ type world struct {
 	graphs  map[graph.Digest]*graph.Graph
 	layouts map[string]*wire.Layout // by object name
 	orders  map[string]wire.Orders
+	results map[string]wire.Result // by key and object
 
 	answers []wire.Answer
 	reports []wire.Report
@@ -65,7 +66,7 @@ type process struct {
 
 func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) *world {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 91)), open: open, processes: map[string]*process{}, records: map[string]wire.Record{},
-		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{}}
+		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{}, results: map[string]wire.Result{}}
 	d := open()
 	defer d.Close()
 	facts := d.Facts()
@@ -138,6 +139,8 @@ func (w *world) carryOut(outputs []controller.Output) {
 		case o.Layout != nil:
 			l := again(w.t, *o.Layout.Layout)
 			w.layouts[wire.LayoutObject(o.Layout.Job, l.Plan.Epoch)] = &l
+		case o.Result != nil:
+			w.collect(o.Result)
 		case o.Orders != nil:
 			orders := again(w.t, *o.Orders)
 			w.orders[orders.Executor] = orders
@@ -154,6 +157,19 @@ func (w *world) carryOut(outputs []controller.Output) {
 		}
 	}
 	w.check()
+}
+
+// collect keeps the result of a job for good.
+func (w *world) collect(c *controller.Collection) {
+	r, left := w.results[c.Key]
+	if c.Key != "" && !left {
+		w.t.Fatalf("the result at %s, which an executor has told of, is not there", c.Key)
+	}
+	if c.Key == "" {
+		r = *c.Heard
+	}
+	delete(w.results, c.Key)
+	w.results[c.Object] = r
 }
 
 // again is a message as it comes out of the codec.
@@ -204,6 +220,9 @@ func (p *process) step(in agent.Input) {
 			p.host.Remove(o.Remove)
 		case o.Keep != nil:
 			p.keep(o.Keep)
+		case o.Store != nil:
+			w.results[o.Store.Key] = again(w.t, *o.Store.Result)
+			w.surely(func() { p.alive(agent.Input{Stored: &agent.Stored{Ticket: o.Store.Ticket}}) })
 		case o.Status != nil:
 			s := again(w.t, *o.Status)
 			w.send(func() { w.step(controller.Input{Status: &s}) })
