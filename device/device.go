@@ -136,8 +136,8 @@ func Runnable(d Device, proven program.Proven) error {
 func Supports(d Device, g *graph.Graph) error {
 	for _, op := range g.Ops {
 		if len(d.Variants(g, op.ID)) == 0 {
-			return fmt.Errorf("device %s cannot execute op %s of %s, which is of kind %s or works on another type than float32: "+
-				"use --device sim:a6000", d.Name(), op.Name, g.Name, op.Kind)
+			return fmt.Errorf("device %s cannot execute op %s of %s, which is of kind %s or works on another type than "+
+				"float32: use --device sim:a6000", d.Name(), op.Name, g.Name, op.Kind)
 		}
 	}
 	return nil

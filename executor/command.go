@@ -37,8 +37,8 @@ func (h *Host) Stop(name string) {
 	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Stop: true}) }) })
 }
 
-// Until has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing of the
-// device. A later call with more has them go on.
+// Until has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing of
+// the device. A later call with more has them go on.
 func (h *Host) Until(iterations int) {
 	h.command("", func() error {
 		h.until = &iterations

@@ -84,8 +84,8 @@ func (h *Host) Add(s Spec, p program.Proven) error {
 	return nil
 }
 
-// Run trains until every job has ended or ctx is done. Trouble with a job that was added before, or a command that cannot
-// be carried out, ends the run.
+// Run trains until every job has ended or ctx is done. Trouble with a job that was added before, or a command that
+// cannot be carried out, ends the run.
 func (h *Host) Run(ctx context.Context) error {
 	for {
 		if err := h.drain(); err != nil {
@@ -100,8 +100,8 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 }
 
-// Serve trains what there is and what comes until ctx is done or the device fails. Trouble with a job ends that job, and
-// a command that cannot be carried out is refused: the observer hears of both.
+// Serve trains what there is and what comes until ctx is done or the device fails. Trouble with a job ends that job,
+// and a command that cannot be carried out is refused: the observer hears of both.
 func (h *Host) Serve(ctx context.Context) error {
 	h.serving = true
 	for {

@@ -133,7 +133,8 @@ func (m *Machine) event(e *device.Event) []Output {
 			return m.complete()
 		}
 	}
-	panic(fmt.Sprintf("executor: job %s: command %d of iteration %d ended, which is not in flight", m.name, e.Index, e.Iteration))
+	panic(fmt.Sprintf("executor: job %s: command %d of iteration %d ended, which is not in flight",
+		m.name, e.Index, e.Iteration))
 }
 
 // awaits reports whether an event's command belongs to the section and has not ended before.

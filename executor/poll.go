@@ -2,9 +2,8 @@ package executor
 
 import "context"
 
-// Poll is one turn of Serve: it carries out commands, and waits for the device once if a job has something in flight. It
-// reports whether one had. It is for callers
-// that interleave several hosts, such as tests on virtual time.
+// Poll is one turn of Serve: it carries out commands, and waits for the device once if a job has something in flight.
+// It reports whether one had. It is for callers that interleave several hosts, such as tests on virtual time.
 func (h *Host) Poll(ctx context.Context) (bool, error) {
 	h.serving = true
 	if err := h.drain(); err != nil {

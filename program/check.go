@@ -23,9 +23,9 @@ var (
 // Prologue and Epilogue alone, since a job may be told to stop before its first body. For every byte of all regions it
 // keeps who used it last and what it holds.
 //
-//   - Every command is of a kind that its section has, on a stream of its kind's unit, and within its regions at aligned
-//     places. Loads are of inputs, reads of outputs. An update in place writes where it reads. No copy is held for
-//     longer than the plan's iteration.
+//   - Every command is of a kind that its section has, on a stream of its kind's unit, and within its regions at
+//     aligned places. Loads are of inputs, reads of outputs. An update in place writes where it reads. No copy is held
+//     for longer than the plan's iteration.
 //   - The kernels of the body are the steps of the plan, in its order: ops, variants, outputs wanted and scratch.
 //   - Every wait names an earlier command, so the list can be carried out under any timing.
 //   - Two uses of the same bytes, one of them a write, are ordered by streams and waits (vector clocks), so every
@@ -34,8 +34,8 @@ var (
 //   - Every output's last version is handed to the job in every body.
 //   - After the epilogue the host slots of persistent storages hold their newest version: Home.
 //
-// The third body is like the second: the waits are the same and so is the state after a body. One body is like two: what the
-// epilogue reads is written in every body, or never.
+// The third body is like the second: the waits are the same and so is the state after a body. One body is like two:
+// what the epilogue reads is written in every body, or never.
 //
 // What waits mean is taken from Lanes, which is what devices carry them out by. The graph must be valid. The program
 // must not be changed afterwards.
@@ -67,7 +67,8 @@ func checkTables(p *Program) error {
 	if p.Plan == nil || p.Graph == nil {
 		return fmt.Errorf("%w: there is no plan or no graph", ErrPlan)
 	}
-	if p.Align <= 0 || p.Arena < 0 || p.Arena > graph.MaxTotal || p.Arena%p.Align != 0 || p.Host < 0 || p.Host > graph.MaxTotal {
+	if p.Align <= 0 || p.Arena < 0 || p.Arena > graph.MaxTotal || p.Arena%p.Align != 0 ||
+		p.Host < 0 || p.Host > graph.MaxTotal {
 		return fmt.Errorf("%w: an arena of %d bytes aligned to %d, %d bytes of the host", ErrBounds, p.Arena, p.Align, p.Host)
 	}
 	if slices.ContainsFunc(p.Streams, func(u Unit) bool { return u >= Units }) {
@@ -79,8 +80,9 @@ func checkTables(p *Program) error {
 	return nil
 }
 
-// checker carries out sections. Its parts are in files of their own: what a command must be in itself (check_form.go),
-// what comes after what (check_order.go), which bytes a command uses (check_use.go), and what they hold (check_bytes.go).
+// checker carries out sections. Its parts are in files of their own: what a command must be in itself
+// (check_form.go), what comes after what (check_order.go), which bytes a command uses (check_use.go), and what they
+// hold (check_bytes.go).
 type checker struct {
 	g     *graph.Graph
 	p     *Program

@@ -76,7 +76,8 @@ func (c *checker) kernelFlaw(cmd *Command) string {
 			return fmt.Sprintf("output %d is not at an aligned place of the arena", i)
 		}
 		for j, in := range op.Inputs {
-			if !fresh && g.Tensors[in].Storage == g.Tensors[t].Storage && begins(in, cmd.Inputs[j]) != begins(t, cmd.Outputs[i]) {
+			if !fresh && g.Tensors[in].Storage == g.Tensors[t].Storage &&
+				begins(in, cmd.Inputs[j]) != begins(t, cmd.Outputs[i]) {
 				return fmt.Sprintf("output %d is updated in place, and not where input %d is", i, j)
 			}
 		}

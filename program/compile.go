@@ -29,7 +29,8 @@ func Compile(g *graph.Graph, p *plan.Plan, l *Layout, o Options) *Program {
 	c.origin = need(c.section.Counts)
 	c.section = newSection()
 	c.body()
-	out := &Program{Graph: g, Plan: p, Streams: []Unit{Compute, CopyOut, CopyIn, Host}, Regions: []Memory{Arena, HostMemory},
+	out := &Program{Graph: g, Plan: p,
+		Streams: []Unit{Compute, CopyOut, CopyIn, Host}, Regions: []Memory{Arena, HostMemory},
 		Arena: l.Arena, Align: l.Align, Host: c.hostSize(), Prologue: newSection(), Body: c.section, Epilogue: newSection()}
 	c.prologue(&out.Prologue)
 	c.epilogue(&out.Epilogue)
@@ -70,7 +71,8 @@ func (c *compiler) body() {
 	c.version = make([]int, len(g.Storages))
 	for _, s := range g.Storages {
 		if s.Role == graph.Input {
-			c.emit(Command{Kind: Load, Stream: streamOf(Load), Slot: -1, Storage: s.ID, Host: c.host(s.ID), Bytes: s.Bytes}, need{})
+			c.emit(Command{Kind: Load, Stream: streamOf(Load), Slot: -1, Storage: s.ID, Host: c.host(s.ID), Bytes: s.Bytes},
+				need{})
 		}
 	}
 	moves := c.follow(c.moves, -1)
@@ -146,7 +148,8 @@ func (c *compiler) kernel(slot int, step plan.Step) {
 		n.point(p)
 	}
 	c.sync = c.sync[:0]
-	cmd := Command{Kind: Kernel, Stream: streamOf(Kernel), Slot: slot, Op: op.ID, Variant: step.Variant, Scratch: Nowhere, Storage: -1}
+	cmd := Command{Kind: Kernel, Stream: streamOf(Kernel), Slot: slot, Op: op.ID, Variant: step.Variant, Scratch: Nowhere,
+		Storage: -1}
 	for _, t := range op.Inputs {
 		s := g.Tensors[t].Storage
 		n.toRead(c.stayUses[c.now[s]])
@@ -200,7 +203,8 @@ func (c *compiler) follow(moves []folded, slot int) []folded {
 
 func (c *compiler) move(m folded) {
 	s := m.Storage
-	cmd := Command{Slot: m.After, Storage: s, Version: c.version[s], Host: c.host(s), Bytes: c.g.Storages[s].Bytes, Hold: m.Delay}
+	cmd := Command{Slot: m.After, Storage: s, Version: c.version[s], Host: c.host(s), Bytes: c.g.Storages[s].Bytes,
+		Hold: m.Delay}
 	var n need
 	compute := streamOf(Kernel)
 	n.point(Point{compute, c.section.Counts[compute] + c.origin[compute]}) // the trigger

@@ -14,10 +14,10 @@ type Proven struct{ program *Program }
 // Program returns the program, which must not be changed; nil for the zero value.
 func (p Proven) Program() *Program { return p.program }
 
-// Prove returns the program of a plan at the places of a layout after all checks: the plan is valid, the layout has an
-// aligned place within its arena for every residency and scratch, no two uses of the same bytes are unordered, and every
-// command finds what it should. Nothing but the graph, which must be valid, is trusted; of the layout Offsets, Scratch,
-// Arena and Align are read.
+// Prove returns the program of a plan at the places of a layout after all checks: the plan is valid, the layout has
+// an aligned place within its arena for every residency and scratch, no two uses of the same bytes are unordered, and
+// every command finds what it should. Nothing but the graph, which must be valid, is trusted; of the layout Offsets,
+// Scratch, Arena and Align are read.
 func Prove(g *graph.Graph, p *plan.Plan, l *Layout, o Options) (Proven, error) {
 	if p == nil {
 		return Proven{}, fmt.Errorf("the layout has no plan")

@@ -35,7 +35,8 @@ func (m *Machine) Ended(c *program.Command) {
 	}
 	q := &m.queues[c.Kind.Unit()]
 	if q.Copies == 0 || q.Bytes < c.Bytes {
-		panic(fmt.Sprintf("swapexec: a copy of %d bytes ended on unit %s, which holds %d of %d bytes", c.Bytes, c.Kind.Unit(), q.Copies, q.Bytes))
+		panic(fmt.Sprintf("swapexec: a copy of %d bytes ended on unit %s, which holds %d of %d bytes",
+			c.Bytes, c.Kind.Unit(), q.Copies, q.Bytes))
 	}
 	q.Copies--
 	q.Bytes -= c.Bytes

@@ -91,8 +91,8 @@ func (d *Device) Identity() string {
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }
 
-// Variants returns the one way in which the device computes an op, none of one that is opaque or of float64; its bits depend on
-// GEMM library and thread count.
+// Variants returns the one way in which the device computes an op, none of one that is opaque or of float64; its bits
+// depend on GEMM library and thread count.
 func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 	o := &g.Ops[op]
 	isDouble := func(t graph.TensorID) bool { return g.Tensors[t].DType == graph.Float64 }
@@ -100,7 +100,8 @@ func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 		return nil
 	}
 	scratch := graph.Bytes(kernel.Scratch(o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs))) * graph.ElementBytes
-	return device.Variants{{Name: "direct", Scratch: scratch, Bits: fmt.Sprintf("%s/%d", d.engine.Name(), d.engine.Threads())}}
+	bits := fmt.Sprintf("%s/%d", d.engine.Name(), d.engine.Threads())
+	return device.Variants{{Name: "direct", Scratch: scratch, Bits: bits}}
 }
 
 // Open makes a place for a job, with host memory for what it keeps there.

@@ -65,7 +65,8 @@ func (l *lane) next() (item, bool) {
 		return item{}, false
 	}
 	r, index := j.lanes.Head(l.stream)
-	it := item{section: r.Section, command: &r.Section.Commands[index], index: index, iteration: r.Iteration, ready: j.device.Now()}
+	it := item{section: r.Section, command: &r.Section.Commands[index], index: index, iteration: r.Iteration,
+		ready: j.device.Now()}
 	if it.start = it.ready; it.command.Hold > 0 {
 		it.start = l.hold(&it)
 	}
@@ -112,7 +113,8 @@ func (l *lane) hold(it *item) time.Duration {
 // of a section; in between it learns what was recorded when the lane comes to rest.
 func (l *lane) finish(it *item) {
 	j := l.job
-	event := device.Event{Job: j, Section: it.section, Iteration: it.iteration, Index: it.index, Ready: it.ready, Start: it.start}
+	event := device.Event{Job: j, Section: it.section, Iteration: it.iteration, Index: it.index,
+		Ready: it.ready, Start: it.start}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	last := j.lanes.Last(l.stream)

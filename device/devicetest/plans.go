@@ -10,8 +10,8 @@ import (
 	"tensile/program"
 )
 
-// KeepAll plans an iteration without swaps: persistent storages stay, inputs come in before slot 0, outputs go out after
-// the op that makes their last version, and everything that does not persist is dropped after the last slot.
+// KeepAll plans an iteration without swaps: persistent storages stay, inputs come in before slot 0, outputs go out
+// after the op that makes their last version, and everything that does not persist is dropped after the last slot.
 func KeepAll(g *graph.Graph) *plan.Plan {
 	p := empty(g, "none-all")
 	last := g.LastVersions()
@@ -88,7 +88,8 @@ func (m *mover) in(storage, after string) *mover   { return m.move(plan.In, stor
 func (m *mover) out(storage, after string) *mover  { return m.move(plan.Out, storage, after) }
 func (m *mover) drop(storage, after string) *mover { return m.move(plan.Drop, storage, after) }
 
-// Build turns a plan into a proven program for a device, with the scratch of the steps' variants. It fails the test if any of that fails, and leaves the plan as it is.
+// Build turns a plan into a proven program for a device, with the scratch of the steps' variants. It fails the test
+// if any of that fails, and leaves the plan as it is.
 func Build(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, o program.Options) program.Proven {
 	t.Helper()
 	fitted := *p

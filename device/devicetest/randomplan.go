@@ -117,8 +117,8 @@ func (m *gambler) move(kind plan.MoveKind, after int) int {
 	return after
 }
 
-// save copies the storage out somewhere in [from, to] unless the host has it already, and returns from when on it may be
-// dropped.
+// save copies the storage out somewhere in [from, to] unless the host has it already, and returns from when on it may
+// be dropped.
 func (m *gambler) save(from, to int) int {
 	if m.host == m.now {
 		return from

@@ -45,8 +45,8 @@ func Rewritten() *graph.Graph {
 	return finish(b)
 }
 
-// changeGraphs changes a job between programs of two graphs that keep the same storages on the host. Nothing shows of it
-// in the bits. A program of a graph that keeps others is refused, and the job goes on as it was.
+// changeGraphs changes a job between programs of two graphs that keep the same storages on the host. Nothing shows of
+// it in the bits. A program of a graph that keeps others is refused, and the job goes on as it was.
 func changeGraphs(c *crew) {
 	tiny, other := Tiny(), Rewritten()
 	keep := Build(c.t, c.d, tiny, KeepAll(tiny), program.Options{})

@@ -95,7 +95,8 @@ func (j *job) Reserve(arena graph.Bytes) error {
 func (j *job) mustRest(what string) {
 	for s := range j.heads {
 		if n := j.lanes.Queued(program.Stream(s)); n > 0 {
-			panic(fmt.Sprintf("sim: %s of job %q with %d commands in lane %s that have not ended", what, j.name, n, j.heads[s].unit))
+			panic(fmt.Sprintf("sim: %s of job %q with %d commands in lane %s that have not ended",
+				what, j.name, n, j.heads[s].unit))
 		}
 	}
 	if j.closed {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// noisy varies a kernel's duration by up to the share Options.Noise. What comes out depends on the seed, the job's name,
-// the iteration and the command's place in its section alone, and not on what else the device does, unless
+// noisy varies a kernel's duration by up to the share Options.Noise. What comes out depends on the seed, the job's
+// name, the iteration and the command's place in its section alone, and not on what else the device does, unless
 // Options.Pace does.
 func (d *Device) noisy(job string, iteration, index int, alone time.Duration) time.Duration {
 	if d.options.Pace != nil {
