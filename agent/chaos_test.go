@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tensile/executor"
+	"tensile/program"
 	"tensile/wire"
 )
 
@@ -202,7 +203,7 @@ func (w *chaos) heed() {
 	w.wishes = w.wishes[1:]
 	switch {
 	case o.Open != nil:
-		name, epoch := o.Open.Spec.Name, o.Open.Proven.program.Plan.Epoch
+		name, epoch := o.Open.Spec.Name, o.Open.Proven.Program().Plan.Epoch
 		w.check(w.hosted[name] == nil, "job %s is opened twice", name)
 		if hostFails(epoch) {
 			w.tell(executor.Event{Job: name, Ended: &executor.Ended{Err: errScript}})
@@ -211,7 +212,7 @@ func (w *chaos) heed() {
 		w.hosted[name] = &chaosJob{spec: o.Open.Spec}
 		w.apply(name, epoch)
 	case o.Change != nil:
-		name, epoch := o.Change.Job, o.Change.Proven.program.Plan.Epoch
+		name, epoch := o.Change.Job, o.Change.Proven.Program().Plan.Epoch
 		j := w.hosted[name]
 		switch {
 		case j == nil || hostRefuses(epoch):
@@ -295,7 +296,7 @@ func (w *chaos) step(in Input) {
 			w.fetch(o.Fetch.Ticket)
 			f := &Fetched{Ticket: o.Fetch.Ticket, Epoch: o.Fetch.Epoch, Proven: provenOf(o.Fetch.Epoch)}
 			if badLayout(f.Epoch) {
-				f.Proven, f.Err = nil, errScript
+				f.Proven, f.Err = program.Proven{}, errScript
 			}
 			w.fetches = append(w.fetches, Input{Fetched: f})
 		case o.Keep != nil:

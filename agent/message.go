@@ -3,6 +3,7 @@ package agent
 import (
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/program"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -70,7 +71,7 @@ type Fetch struct {
 type Fetched struct {
 	Ticket Ticket
 	Epoch  int64
-	Proven *Proven
+	Proven program.Proven
 	Peak   graph.Bytes // of its slots
 	Err    error
 	Again  bool
@@ -81,13 +82,13 @@ type Open struct {
 	Ticket Ticket
 	Spec   wire.Spec
 	Task   task.Task
-	Proven *Proven
+	Proven program.Proven
 }
 
 // Change is another program for a job.
 type Change struct {
 	Job    string
-	Proven *Proven
+	Proven program.Proven
 }
 
 // Keep asks for what a job has come to, before it is removed from the host.

@@ -113,7 +113,7 @@ func TestProveRefuses(t *testing.T) {
 		l := copyOf(t, good)
 		test.spoil(&l)
 		proven, err := Prove(g, "a", 3, &l, align)
-		if proven != nil || err == nil || !strings.Contains(err.Error(), test.want) {
+		if proven != (program.Proven{}) || err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want it to contain %q", test.name, err, test.want)
 		}
 	}

@@ -267,7 +267,7 @@ func (r *runner) do(out Output) {
 	case out.Open != nil:
 		r.open(out.Open)
 	case out.Change != nil:
-		r.host.Change(out.Change.Job, out.Change.Proven.Program())
+		r.host.Change(out.Change.Job, out.Change.Proven)
 	case out.Stop != "":
 		r.host.Stop(out.Stop)
 	case out.Remove != "":

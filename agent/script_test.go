@@ -10,9 +10,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"tensile/cost"
+	"tensile/device/devicetest"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/plan"
 	"tensile/program"
 	"tensile/wire"
 )
@@ -157,7 +157,21 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 	return o
 }
 
-func provenOf(epoch int64) *Proven { return &Proven{&program.Program{Plan: &plan.Plan{Epoch: epoch}}} }
+// provenOf returns a program of an epoch.
+func provenOf(epoch int64) program.Proven {
+	g := devicetest.Tiny()
+	p := devicetest.KeepAll(g)
+	p.Epoch = epoch
+	l, err := program.Place(g, p, align)
+	if err != nil {
+		panic(err)
+	}
+	proven, err := program.Prove(g, p, l, program.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return proven
+}
 
 func (s *script) step(in Input) {
 	s.now += time.Second / 10
@@ -180,9 +194,9 @@ func textOf(o Output) string {
 	case o.Fetch != nil:
 		return fmt.Sprintf("fetch %s %d", o.Fetch.Job, o.Fetch.Epoch)
 	case o.Open != nil:
-		return fmt.Sprintf("open %s with %d", o.Open.Spec.Name, o.Open.Proven.program.Plan.Epoch)
+		return fmt.Sprintf("open %s with %d", o.Open.Spec.Name, o.Open.Proven.Program().Plan.Epoch)
 	case o.Change != nil:
-		return fmt.Sprintf("change %s to %d", o.Change.Job, o.Change.Proven.program.Plan.Epoch)
+		return fmt.Sprintf("change %s to %d", o.Change.Job, o.Change.Proven.Program().Plan.Epoch)
 	case o.Stop != "":
 		return "stop " + o.Stop
 	case o.Remove != "":

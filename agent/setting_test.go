@@ -218,7 +218,7 @@ func (w *work) alone(p scheduler.Scheduled, iterations int, set *data.Dataset) *
 	if _, ok := w.d.(*cpu.Device); ok {
 		d = computing(w.t)
 	}
-	run, err := local.Train(w.t.Context(), d, tasks, []*program.Program{compiled}, 0, iterations, nil)
+	run, err := local.Train(w.t.Context(), d, tasks, []program.Proven{compiled}, 0, iterations, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -156,7 +156,7 @@ func eorOf(ctx context.Context, planned *planner.Planned, truth scheduler.Reques
 	for i, step := range s.Plan.Steps {
 		steps[i] = truth.Jobs[0].Latency[step.Op]
 	}
-	timing := program.Time(planned.Programs[0], program.Durations{Steps: steps, Out: s.Out, In: s.In})
+	timing := program.Time(planned.Programs[0].Program(), program.Durations{Steps: steps, Out: s.Out, In: s.In})
 	truth.Policy, truth.Budget = "none-live", 0
 	plain, err := planner.Plan(ctx, truth)
 	if err != nil {

@@ -137,7 +137,7 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 		}
 		var compiled *program.Program
 		now.Compile = timed(func() { compiled = program.Compile(g, s.Plan, s.Layout, program.Options{}) })
-		now.Check = timed(func() { err = program.Check(g, compiled) })
+		now.Check = timed(func() { _, err = program.Check(compiled) })
 		if err != nil {
 			return PlanCost{}, err
 		}

@@ -100,7 +100,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	jobs := make([]PlannedJob, n)
 	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]
-		l := &Layout{Peak: s.Footprint.Peak, program: planned.Programs[i],
+		l := &Layout{Peak: s.Footprint.Peak, program: planned.Programs[i].Program(),
 			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch, Arena: s.Layout.Arena}}
 		jobs[i] = PlannedJob{Phase: s.Phase, Out: s.Out, In: s.In}
 		if c.Has == nil || !same(c.Has.Wire, l.Wire) {

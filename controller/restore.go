@@ -108,7 +108,7 @@ func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
 		if err != nil {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}
-		l := &Layout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, program: proven}
+		l := &Layout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, program: proven.Program()}
 		granted := l.epoch() <= j.record.Granted
 		j.layouts = append(j.layouts, &layout{*l, granted, granted})
 	}

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,9 +18,12 @@ type Device interface {
 	// Identity tells all that decides which bits come out: two devices of one identity train a job to the same bits.
 	Identity() string
 
-	Facts() cost.Facts                                // the rates to plan with before anything was measured
-	Align() graph.Bytes                               // offsets in an arena, and its size, are multiples of it
-	Variants(g *graph.Graph, op graph.OpID) []Variant // none: it cannot execute the op
+	Facts() cost.Facts                               // the rates to plan with before anything was measured
+	Align() graph.Bytes                              // offsets in an arena, and its size, are multiples of it
+	Variants(g *graph.Graph, op graph.OpID) Variants // none: it cannot execute the op
+
+	// Open makes a place for a job. g says what the job keeps on the host; IDs of storages are those of g wherever the
+	// job is concerned. Its programs may be of other graphs that program.Match accepts.
 	Open(g *graph.Graph, o JobOptions) (Job, error)
 
 	// Now is the device's clock.
@@ -38,11 +42,24 @@ type LinkSharer interface {
 	ShareLink(out, in cost.BytesPerSecond) // 0: no limit but the device's own
 }
 
-// Variant is one way of the device to execute an op. The first of an op's variants is the default.
+// Variant is one way of the device to execute an op.
 type Variant struct {
 	Name    string
 	Scratch graph.Bytes
 	Bits    string // variants of one op with equal Bits give equal results to the bit
+}
+
+// Variants are the ways of a device to execute an op, the default first.
+type Variants []Variant
+
+// Find returns a variant by its name, "" being the first, and whether there is one.
+func (v Variants) Find(name string) (Variant, bool) {
+	for _, variant := range v {
+		if name == "" || variant.Name == name {
+			return variant, true
+		}
+	}
+	return Variant{}, false
 }
 
 // JobOptions is what a job brings along.
@@ -58,14 +75,21 @@ type JobOptions struct {
 
 // Job is a job's place on a device.
 type Job interface {
+	// Load binds a program to the job: its streams to lanes, its regions to the job's arena and host slots. The job must
+	// be in Home, with everything issued ended. It stays bound to the program before if there is an error: that of
+	// program.Match or of Runnable, or that the host has no memory for its slots.
+	Load(p program.Proven) error
+
 	// Reserve makes the arena this large, a multiple of Align; its content is lost. Everything issued must have ended.
 	Reserve(arena graph.Bytes) error
 
-	// Issue hands over a section to be executed in an iteration, after what was issued before. With drain, it begins
-	// only when all of that has ended, and its waits on a previous run of the section are reached.
+	// Issue hands over a section of the loaded program, for which the arena must be large enough, to be executed in an
+	// iteration, after what was issued before. With drain, it begins only when all of that has ended, and its waits on a
+	// previous run of the section are reached.
 	Issue(s *program.Section, iteration int, drain bool)
 
-	// Host returns the host slot of a persistent storage, nil on a device without data. It may be used while nothing is issued.
+	// Host returns the host slot of a storage that lives on the host, nil of others and on a device without data. It may
+	// be used while nothing is issued.
 	Host(s graph.StorageID) []float32
 
 	// Touched is the end of the highest range of the arena that a command has used since the last Reserve.
@@ -85,49 +109,36 @@ type Event struct {
 	End       time.Duration
 }
 
-// Reach returns the end of the highest range of the arena that a command uses.
-func Reach(g *graph.Graph, c *program.Command) graph.Bytes {
-	var end graph.Bytes
-	reach := func(a program.Address, size graph.Bytes) {
-		if a.Region == program.Arena && a != program.Nowhere {
-			end = max(end, a.Offset+size)
+// Runnable returns an error unless a device can execute a program: an arena that it can have, and for every step a
+// variant with no more scratch than the plan grants. The zero Proven is refused.
+func Runnable(d Device, proven program.Proven) error {
+	p := proven.Program()
+	if p == nil {
+		return errors.New("its program was not proven")
+	}
+	if align := d.Align(); p.Arena%align != 0 {
+		return fmt.Errorf("its plan needs an arena of %d bytes, the device has multiples of %d", p.Arena, align)
+	} else if p.Align%align != 0 {
+		return fmt.Errorf("its plan aligns to %d bytes, the device wants %d", p.Align, align)
+	}
+	for slot, step := range p.Plan.Steps {
+		variant, ok := d.Variants(p.Graph, step.Op).Find(step.Variant)
+		if name := p.Graph.Ops[step.Op].Name; !ok {
+			return fmt.Errorf("step %d: the device has no variant %q of %s", slot, step.Variant, name)
+		} else if step.Scratch < variant.Scratch {
+			return fmt.Errorf("step %d: %s needs %s of scratch, the plan grants %s", slot, name, variant.Scratch, step.Scratch)
 		}
 	}
-	switch c.Kind {
-	case program.Kernel:
-		op := &g.Ops[c.Op]
-		for i, t := range op.Inputs {
-			reach(c.Inputs[i], g.Tensors[t].Bytes())
-		}
-		for i, t := range op.Outputs {
-			reach(c.Outputs[i], g.Tensors[t].Bytes())
-		}
-		if c.ScratchBytes > 0 {
-			reach(c.Scratch, c.ScratchBytes)
-		}
-	case program.Out, program.In, program.Poison:
-		reach(c.Device, c.Bytes)
-	}
-	return end
+	return nil
 }
 
 // Supports returns an error unless a device can execute every op of a graph.
 func Supports(d Device, g *graph.Graph) error {
 	for _, op := range g.Ops {
 		if len(d.Variants(g, op.ID)) == 0 {
-			return fmt.Errorf("device %s cannot execute op %s of %s, which is of kind %s or works on another type than float32: use --device sim:a6000",
-				d.Name(), op.Name, g.Name, op.Kind)
+			return fmt.Errorf("device %s cannot execute op %s of %s, which is of kind %s or works on another type than "+
+				"float32: use --device sim:a6000", d.Name(), op.Name, g.Name, op.Kind)
 		}
 	}
 	return nil
-}
-
-// Find returns an op's variant by name, "" being the first, and whether there is one.
-func Find(variants []Variant, name string) (Variant, bool) {
-	for _, v := range variants {
-		if name == "" || v.Name == name {
-			return v, true
-		}
-	}
-	return Variant{}, false
 }

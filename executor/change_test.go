@@ -39,13 +39,13 @@ func changesKeepBits(t *testing.T, d *cpu.Device) {
 		tasks = append(tasks, newTask(t, "third", "resnet:1,1,1,1", models.Config{Image: 32, Batch: 2, Optimizer: autodiff.Momentum{}}, 6))
 	}
 	w := watch(t, d, 0)
-	programs := map[string][]*program.Program{}
+	programs := map[string][]program.Proven{}
 	byName, asked := map[string]*task{}, map[string]int{}
 	var h *executor.Host
 	h = executor.NewHost(w, 0, func(r *executor.Report) {
 		k := byName[r.Job]
 		k.reports = append(k.reports, r)
-		if all := programs[r.Job]; asked[r.Job]+1 < len(all) && r.Epoch == all[asked[r.Job]].Plan.Epoch {
+		if all := programs[r.Job]; asked[r.Job]+1 < len(all) && r.Epoch == all[asked[r.Job]].Program().Plan.Epoch {
 			asked[r.Job]++
 			h.Change(r.Job, all[asked[r.Job]])
 		}
@@ -71,7 +71,7 @@ func changesKeepBits(t *testing.T, d *cpu.Device) {
 		if m.Transition() <= 0 {
 			t.Errorf("job %s: changes took %v", k.name, m.Transition())
 		}
-		if touched, most := h.Touched(k.name), programs[k.name][0].Arena; touched <= 0 || touched > most {
+		if touched, most := h.Touched(k.name), programs[k.name][0].Program().Arena; touched <= 0 || touched > most {
 			t.Errorf("job %s: %d bytes touched, the largest arena is %d", k.name, touched, most)
 		}
 	}
@@ -136,13 +136,13 @@ func TestSharesAreSwapped(t *testing.T) {
 	const rounds, forever = 4, 1 << 20
 	d := openCPU(t)
 	tasks := small(t)
-	var large, least []*program.Program
+	var large, least []program.Proven
 	for _, k := range tasks {
 		all := k.programs(d)
 		large, least = append(large, all[0]), append(least, all[len(all)-1])
 	}
-	budget := max(large[0].Arena+least[1].Arena, least[0].Arena+large[1].Arena)
-	if budget >= large[0].Arena+large[1].Arena {
+	budget := max(large[0].Program().Arena+least[1].Program().Arena, least[0].Program().Arena+large[1].Program().Arena)
+	if budget >= large[0].Program().Arena+large[1].Program().Arena {
 		t.Fatalf("both large plans fit %s", budget)
 	}
 	w := watch(t, d, budget)
@@ -162,12 +162,12 @@ func TestSharesAreSwapped(t *testing.T) {
 		}
 		shrinks := round % 2 // the first, then the second, then the first
 		grows := 1 - shrinks
-		h.Change(tasks[grows].name, relabelled(large[grows], int64(round)))
-		h.Change(tasks[shrinks].name, relabelled(least[shrinks], int64(round)))
+		h.Change(tasks[grows].name, tasks[grows].relabelled(large[grows], int64(round)))
+		h.Change(tasks[shrinks].name, tasks[shrinks].relabelled(least[shrinks], int64(round)))
 	})
 	defer closeHost(t, h)
-	for i, p := range []*program.Program{large[0], least[1]} {
-		if err := h.Add(tasks[i].spec(forever), relabelled(p, 1)); err != nil {
+	for i, p := range []program.Proven{large[0], least[1]} {
+		if err := h.Add(tasks[i].spec(forever), tasks[i].relabelled(p, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +195,9 @@ func TestSharesAreSwapped(t *testing.T) {
 	}
 }
 
-func reservation(k *task, p *program.Program) string { return fmt.Sprintf("%s %d", k.name, p.Arena) }
+func reservation(k *task, p program.Proven) string {
+	return fmt.Sprintf("%s %d", k.name, p.Program().Arena)
+}
 
 // Changes may come from any goroutine at any time, to jobs that have ended too.
 func TestChangesFromOutside(t *testing.T) {
@@ -210,7 +212,7 @@ func TestChangesFromOutside(t *testing.T) {
 		}
 	})
 	defer closeHost(t, h)
-	programs := make([][]*program.Program, len(tasks))
+	programs := make([][]program.Proven, len(tasks))
 	for i, k := range tasks {
 		programs[i] = k.programs(d)
 		if err := h.Add(k.spec(iterations), programs[i][1]); err != nil {
@@ -223,7 +225,7 @@ func TestChangesFromOutside(t *testing.T) {
 		defer func() { changed <- changes }()
 		for epoch := int64(100); ; epoch++ {
 			for i, k := range tasks {
-				h.Change(k.name, relabelled(programs[i][int(epoch)%len(programs[i])], epoch))
+				h.Change(k.name, k.relabelled(programs[i][int(epoch)%len(programs[i])], epoch))
 				changes++
 			}
 			select {
@@ -255,7 +257,7 @@ func TestChangeBeyondTheBudget(t *testing.T) {
 	k := small(t)[0]
 	programs := k.programs(d)
 	var h *executor.Host
-	h = executor.NewHost(d, programs[1].Arena, func(r *executor.Report) {
+	h = executor.NewHost(d, programs[1].Program().Arena, func(r *executor.Report) {
 		if r.Iteration == 2 {
 			h.Change(k.name, programs[0])
 		}
@@ -265,7 +267,7 @@ func TestChangeBeyondTheBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := h.Run(context.Background())
-	want := "job first: its plan needs an arena of " + programs[0].Arena.String() + ", the budget is " + programs[1].Arena.String()
+	want := "job first: its plan needs an arena of " + programs[0].Program().Arena.String() + ", the budget is " + programs[1].Program().Arena.String()
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}

@@ -1,6 +1,6 @@
 // Package executor runs jobs on one device.
 //
-// A [Machine] decides for one job: it is told of programs, of ended commands and of the wish to stop, and answers with
+// A [Machine] decides for one job: it is told of programs, of ended commands and when to stop, and answers with
 // what to issue. It starts nothing and reads no clock. A [Host] is the runner: one goroutine that owns a device and the
 // machines of its jobs, waits on device.Next, steps the machine that an event belongs to and does what it says.
 //
@@ -10,9 +10,9 @@
 //	 |  epilogue ended              bodies ended    | new program, stop, last iteration issued
 //	 +------------------- Epilogue <------------ Draining
 //
-// Jobs come and go while others train: Submit, Change, Stop and Remove are wishes, of any goroutine, that the host's own
-// carries out between two events, and an observer hears what came of them ([Event]). Run ends with its jobs, Serve goes
-// on; there trouble with one job is the end of that job alone.
+// Jobs come and go while others train: Submit, Change, Stop and Remove are commands, of any goroutine, that the
+// host's own carries out between two events, and an observer hears what came of them ([Event]). Run ends with its
+// jobs, Serve goes on; there trouble with one job is the end of that job alone.
 //
 // A job starts and ends in Home: host slots hold the current versions, nothing is on the device, its lanes are idle.
 // Every change of plan goes through Home. Two bodies are in flight at most, so that lanes run over the boundary between

@@ -13,7 +13,7 @@ type Event struct {
 	Applied *Applied // a program has come into force
 	Home    bool     // the job has given its arena back, for good or until the next program
 	Ended   *Ended   // it will train no more
-	Refused error    // a wish for it came to nothing; the job goes on as if there had been none
+	Refused error    // a command for it was refused; the job goes on as if there had been none
 	Removed bool     // there is no job of that name any more
 }
 

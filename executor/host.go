@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -32,9 +33,9 @@ type Host struct {
 	serving  bool // trouble with one job ends that job alone
 	until    *int // complete iterations after which jobs rest; nil: they do not
 
-	mu     sync.Mutex
-	wishes []wish
-	wake   chan struct{}
+	mu       sync.Mutex
+	commands []command
+	wake     chan struct{}
 }
 
 // NewHost returns a host for jobs on a device. The arenas of all jobs together stay within budget, 0 meaning no limit.
@@ -52,9 +53,9 @@ func NewObserved(d device.Device, budget graph.Bytes, observer func(Event)) *Hos
 	return &Host{device: d, ledger: newLedger(budget), observer: observer, wake: make(chan struct{}, 1)}
 }
 
-// Add opens a job on the device, fills its persistent storages and hands it its first program, which must have been
-// checked. The job begins when Run does. After an error there is no such job.
-func (h *Host) Add(s Spec, p *program.Program) error {
+// Add opens a job on the device, fills its persistent storages and hands it its first program. The job begins when Run
+// does. After an error there is no such job.
+func (h *Host) Add(s Spec, p program.Proven) error {
 	if h.find(s.Name) != nil {
 		return errTaken(s.Name)
 	}
@@ -71,7 +72,10 @@ func (h *Host) Add(s Spec, p *program.Program) error {
 		return err
 	}
 	for _, storage := range s.Graph.Storages {
-		if to := place.Host(storage.ID); storage.Role.Persistent() && to != nil {
+		if !storage.Role.Persistent() {
+			continue
+		}
+		if to := place.Host(storage.ID); to != nil {
 			s.Init(storage, to)
 		}
 	}
@@ -80,11 +84,11 @@ func (h *Host) Add(s Spec, p *program.Program) error {
 	return nil
 }
 
-// Run trains until every job has ended or ctx is done. Trouble with a job that was added before, or a wish that cannot
-// be carried out, ends the run.
+// Run trains until every job has ended or ctx is done. Trouble with a job that was added before, or a command that
+// cannot be carried out, ends the run.
 func (h *Host) Run(ctx context.Context) error {
 	for {
-		if err := h.heed(); err != nil {
+		if err := h.drain(); err != nil {
 			return err
 		}
 		if !h.training() {
@@ -96,12 +100,12 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 }
 
-// Serve trains what there is and what comes until ctx is done or the device fails. Trouble with a job ends that job, and
-// a wish that cannot be carried out is refused: the observer hears of both.
+// Serve trains what there is and what comes until ctx is done or the device fails. Trouble with a job ends that job,
+// and a command that cannot be carried out is refused: the observer hears of both.
 func (h *Host) Serve(ctx context.Context) error {
 	h.serving = true
 	for {
-		if err := h.heed(); err != nil {
+		if err := h.drain(); err != nil {
 			return err
 		}
 		if err := h.turn(ctx); err != nil {
@@ -110,7 +114,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	}
 }
 
-// turn waits for the device or a wish, and takes what the device has to tell.
+// turn waits for the device or a command, and takes what the device has to tell.
 func (h *Host) turn(ctx context.Context) error {
 	events, err := h.device.Next(ctx, h.wake)
 	if err != nil {
@@ -120,7 +124,7 @@ func (h *Host) turn(ctx context.Context) error {
 		if err := h.step(h.owner(events[i].Job), Input{Event: &events[i]}); err != nil {
 			return err
 		}
-		if err := h.heed(); err != nil {
+		if err := h.drain(); err != nil {
 			return err
 		}
 	}
@@ -133,18 +137,20 @@ func (h *Host) training() bool {
 }
 
 // change puts a program that the device can execute in line for a job.
-func (h *Host) change(j *job, p *program.Program) error {
+func (h *Host) change(j *job, p program.Proven) error {
 	if err := h.runnable(j, p); err != nil {
 		return err
 	}
-	return h.ledger.ask(j.name, p)
+	return h.ledger.ask(request{j.name, p, p.Program().Arena})
 }
 
 // grant applies the programs for which there is memory, until none is left for which there is.
 func (h *Host) grant() error {
 	for granted := h.ledger.grant(); len(granted) > 0; granted = h.ledger.grant() {
 		for _, r := range granted {
-			if err := h.step(h.find(r.job), Input{Program: r.program}); err != nil {
+			j := h.find(r.job)
+			j.given = append(j.given, r.proven)
+			if err := h.step(j, Input{Program: r.proven.Program()}); err != nil {
 				return err
 			}
 		}
@@ -156,12 +162,12 @@ func (h *Host) grant() error {
 func (h *Host) step(j *job, in Input) error {
 	for _, out := range j.machine.Step(h.device.Now(), in) {
 		switch {
-		case out.Reserve != nil:
-			if err := j.place.Reserve(*out.Reserve); err != nil {
+		case out.Load != nil:
+			if err := j.load(out.Load); err != nil {
 				return h.fail(j, err)
 			}
-			h.ledger.reserved(j.name, *out.Reserve)
-			h.observer(Event{Job: j.name, Applied: &Applied{j.machine.Epoch(), *out.Reserve}})
+			h.ledger.reserved(j.name, out.Load.Arena)
+			h.observer(Event{Job: j.name, Applied: &Applied{j.machine.Epoch(), out.Load.Arena}})
 		case out.Issue != nil:
 			j.place.Issue(out.Issue.Section, out.Issue.Iteration, out.Issue.Drain)
 		case out.Report != nil:
@@ -196,14 +202,26 @@ func (h *Host) find(name string) *job {
 	return nil
 }
 
-// Machine returns the machine of a job, to be asked about its state by the goroutine in Run or after it.
-func (h *Host) Machine(name string) *Machine { return h.find(name).machine }
+// mustFind returns a job that the caller has added.
+func (h *Host) mustFind(name string) *job {
+	j := h.find(name)
+	if j == nil {
+		panic(fmt.Sprintf("executor: asked about job %q, which the host does not have", name))
+	}
+	return j
+}
+
+// Machine returns the machine of a job, to be asked about its state by the goroutine in Run or after it. It panics if
+// there is no such job, as Touched and Weights do.
+func (h *Host) Machine(name string) *Machine { return h.mustFind(name).machine }
 
 // Touched returns the end of the highest range of its arenas that a job's commands used. To be called after Run.
-func (h *Host) Touched(name string) graph.Bytes { return h.find(name).touched }
+func (h *Host) Touched(name string) graph.Bytes { return h.mustFind(name).touched }
 
 // Weights returns a storage's content on the host, nil on a device without data. To be called after Run.
-func (h *Host) Weights(name string, s graph.StorageID) []float32 { return h.find(name).place.Host(s) }
+func (h *Host) Weights(name string, s graph.StorageID) []float32 {
+	return h.mustFind(name).place.Host(s)
+}
 
 // Close gives back what the jobs have on the device, also in the middle of a run that was cut short.
 func (h *Host) Close() error {

@@ -76,8 +76,8 @@ func jobsInTurn(t *testing.T, d *cpu.Device) {
 		tasks = append(tasks, k)
 	}
 	p := tasks[0].plan(d, "none-live", 0)
-	w := watch(t, d, p.Arena)
-	h := executor.NewHost(w, p.Arena, nil)
+	w := watch(t, d, p.Program().Arena)
+	h := executor.NewHost(w, p.Program().Arena, nil)
 	defer closeHost(t, h)
 	for _, k := range tasks {
 		if err := h.Add(k.spec(3), p); err != nil {
@@ -141,12 +141,35 @@ func settle(t *testing.T, want int) {
 }
 
 // altered returns a program whose first step with scratch is changed.
-func altered(p *program.Program, change func(*plan.Step)) *program.Program {
-	q, copied := *p, *p.Plan
-	copied.Steps = slices.Clone(p.Plan.Steps)
-	q.Plan = &copied
+func altered(t *testing.T, p program.Proven, change func(*plan.Step)) program.Proven {
+	t.Helper()
+	copied := *p.Program().Plan
+	copied.Steps = slices.Clone(copied.Steps)
 	change(&copied.Steps[slices.IndexFunc(copied.Steps, func(s plan.Step) bool { return s.Scratch > 0 })])
-	return &q
+	return placed(t, p, &copied, p.Program().Align, 0)
+}
+
+// larger returns a program with an arena that is larger by so many bytes.
+func larger(t *testing.T, p program.Proven, by graph.Bytes) program.Proven {
+	t.Helper()
+	return placed(t, p, p.Program().Plan, p.Program().Align, by)
+}
+
+// placed proves a plan for a program's graph at other places, in an arena that is an even multiple of align and so many
+// bytes larger.
+func placed(t *testing.T, p program.Proven, other *plan.Plan, align, spare graph.Bytes) program.Proven {
+	t.Helper()
+	g := p.Program().Graph
+	l, err := program.Place(g, other, align)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Arena = (l.Arena+2*align-1)/(2*align)*(2*align) + spare
+	q, err := program.Prove(g, other, l, program.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
 }
 
 // What cannot be added is an error that says why, and leaves the host as it was.
@@ -156,16 +179,17 @@ func TestAddErrors(t *testing.T) {
 	good := k.plan(d, "none-live", 0)
 	tests := []struct {
 		name string
-		p    *program.Program
+		p    program.Proven
 		want string
 	}{
-		{"scratch", altered(good, func(s *plan.Step) { s.Scratch -= 4 }), "job lenet, step 0: conv1 needs"},
-		{"variant", altered(good, func(s *plan.Step) { s.Variant = "winograd" }), `job lenet, step 0: the device has no variant "winograd" of conv1`},
-		{"budget", &program.Program{Plan: good.Plan, Arena: good.Arena + d.Align(), Align: d.Align()}, "job lenet: its plan needs an arena of"},
-		{"alignment", &program.Program{Plan: good.Plan, Arena: good.Arena, Align: d.Align() / 2}, "job lenet: its plan aligns to"},
+		{"zero value", program.Proven{}, "job lenet: its program was not proven"},
+		{"scratch", altered(t, good, func(s *plan.Step) { s.Scratch -= 4 }), "job lenet: step 0: conv1 needs"},
+		{"variant", altered(t, good, func(s *plan.Step) { s.Variant = "winograd" }), `job lenet: step 0: the device has no variant "winograd" of conv1`},
+		{"budget", larger(t, good, d.Align()), "job lenet: its plan needs an arena of"},
+		{"alignment", placed(t, good, good.Program().Plan, d.Align()/2, 0), "job lenet: its plan aligns to"},
 	}
-	w := watch(t, d, good.Arena)
-	h := executor.NewHost(w, good.Arena, nil)
+	w := watch(t, d, good.Program().Arena)
+	h := executor.NewHost(w, good.Program().Arena, nil)
 	defer closeHost(t, h)
 	for _, test := range tests {
 		if err := h.Add(k.spec(2), test.p); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -204,7 +228,7 @@ func TestChangeErrors(t *testing.T) {
 		want string
 	}{
 		{"variant", func(h *executor.Host) {
-			h.Change("lenet", altered(good, func(s *plan.Step) { s.Variant = "winograd" }))
+			h.Change("lenet", altered(t, good, func(s *plan.Step) { s.Variant = "winograd" }))
 		}, `the device has no variant "winograd" of conv1`},
 		{"nobody", func(h *executor.Host) { h.Change("vgg16", good) }, "there is no job vgg16"},
 		{"stop nobody", func(h *executor.Host) { h.Stop("vgg16") }, "there is no job vgg16"},

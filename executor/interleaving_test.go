@@ -45,9 +45,9 @@ type world struct {
 	iterations int
 	now        time.Duration
 	flying     []*ride
-	free       [program.Lanes]time.Duration
+	free       [program.Units]time.Duration
 
-	wished  *program.Program // the latest that the machine was given and has not applied
+	given   *program.Program // the latest that the machine was given and has not applied
 	present *program.Program
 	stopped bool
 	phase   int // of the present program: 0 reserved, 1 in or after its prologue, 2 bodies, 3 epilogue or home
@@ -75,9 +75,9 @@ func (w *world) run() {
 	w.m = NewMachine("job", w.iterations)
 	for round := 0; !w.finished; round++ {
 		switch n := w.r.IntN(100); {
-		case n < 5 || w.plans == 0 && w.wished == nil && n < 90:
-			w.wished = w.program()
-			w.step(Input{Program: w.wished})
+		case n < 5 || w.plans == 0 && w.given == nil && n < 90:
+			w.given = w.program()
+			w.step(Input{Program: w.given})
 		case n == 5 && w.r.IntN(3) == 0:
 			w.stopped = true
 			w.step(Input{Stop: true})
@@ -104,7 +104,7 @@ func (w *world) check(ok bool, format string, args ...any) {
 // program makes a program of up to 5 commands a section; the body has a kernel.
 func (w *world) program() *program.Program {
 	p := &program.Program{Arena: graph.Bytes(1+w.r.IntN(9)) * graph.KiB, Plan: &plan.Plan{Epoch: w.r.Int64()}}
-	for _, s := range []*program.Section{&p.Prologue, &p.Body, &p.Epilogue} {
+	for _, s := range p.Sections() {
 		n := w.r.IntN(6)
 		if s == &p.Body {
 			add(s, program.Kernel, p.Plan)
@@ -124,8 +124,8 @@ func (w *world) program() *program.Program {
 
 // end lets the first command of a random lane end, at a random time that its lane and its issue allow.
 func (w *world) end() {
-	var choices []program.Lane
-	for l := range program.Lanes {
+	var choices []program.Unit
+	for l := range program.Units {
 		if w.first(l) != nil {
 			choices = append(choices, l)
 		}
@@ -148,7 +148,7 @@ func (w *world) end() {
 }
 
 // first returns the section whose command comes next in a lane.
-func (w *world) first(l program.Lane) *ride {
+func (w *world) first(l program.Unit) *ride {
 	for _, f := range w.flying {
 		if f.ended[l] < f.Section.Counts[l] {
 			return f
@@ -161,8 +161,8 @@ func (w *world) step(in Input) {
 	for _, out := range w.m.Step(w.now, in) {
 		w.check(!w.finished, "%+v after it has finished", out)
 		switch {
-		case out.Reserve != nil:
-			w.reserve(*out.Reserve)
+		case out.Load != nil:
+			w.load(out.Load)
 		case out.Issue != nil:
 			w.issue(out.Issue)
 		case out.Report != nil:
@@ -178,21 +178,21 @@ func (w *world) step(in Input) {
 		}
 	}
 	w.check(w.finished || w.present != nil || w.plans == 0 || w.reported < w.iterations && !w.stopped, "at home with nothing to do, and not finished")
-	var copies [program.Lanes]int
+	var copies [program.Units]int
 	for _, f := range w.flying {
 		for l := range copies {
 			copies[l] += f.Section.Counts[l] - f.ended[l]
 		}
 	}
-	for _, l := range []program.Lane{program.CopyOut, program.CopyIn} {
+	for _, l := range []program.Unit{program.CopyOut, program.CopyIn} {
 		w.check(w.m.Queue(l).Copies == copies[l], "queue of lane %s: %+v, want %d copies", l, w.m.Queue(l), copies[l])
 	}
 }
 
-func (w *world) reserve(arena graph.Bytes) {
-	w.check(w.present == nil && len(w.flying) == 0, "reserve %s with %d sections in flight", arena, len(w.flying))
-	w.check(w.wished != nil && arena == w.wished.Arena, "reserve %s, the latest wish is %+v", arena, w.wished)
-	w.present, w.wished, w.phase = w.wished, nil, 0
+func (w *world) load(p *program.Program) {
+	w.check(w.present == nil && len(w.flying) == 0, "load %+v with %d sections in flight", p, len(w.flying))
+	w.check(p == w.given, "load %+v, the latest program is %+v", p, w.given)
+	w.present, w.given, w.phase = w.given, nil, 0
 	if w.plans++; w.plans == 1 {
 		w.left = w.now
 	}
@@ -215,7 +215,7 @@ func (w *world) issue(i *Issue) {
 		if w.phase < 2 {
 			w.arrive()
 		}
-		w.check(w.wished == nil && !w.stopped, "a body issued with another program waiting, or after a stop (%t)", w.stopped)
+		w.check(w.given == nil && !w.stopped, "a body issued with another program waiting, or after a stop (%t)", w.stopped)
 		w.bodies = append(w.bodies, f)
 		w.issued++
 		w.check(len(w.bodies) <= 2 && w.issued <= w.iterations, "%d bodies in flight, %d issued of %d", len(w.bodies), w.issued, w.iterations)
@@ -262,7 +262,7 @@ func (w *world) report(r *Report) {
 	copies := 0
 	for i, c := range f.Section.Commands {
 		e := f.events[i]
-		switch c.Lane {
+		switch c.Kind.Unit() {
 		case program.Compute:
 			stall += max(0, e.Start-end)
 			busy += e.End - max(e.Start, end)

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 
 	"tensile/device"
 	"tensile/graph"
@@ -14,26 +15,30 @@ type job struct {
 	graph   *graph.Graph
 	machine *Machine
 	place   device.Job
+	given   []program.Proven // to the machine: the one in force first, if there is one
 	touched graph.Bytes
 	leaves  bool // to be removed when it has ended
 }
 
-// runnable checks that the device can execute the steps of a program as the plan says, in an arena of its size.
-func (h *Host) runnable(j *job, p *program.Program) error {
-	if align := h.device.Align(); p.Arena < 0 || p.Arena%align != 0 {
-		return fmt.Errorf("job %s: its plan needs an arena of %d bytes, the device has multiples of %d", j.name, p.Arena, align)
-	} else if p.Align <= 0 || p.Align%align != 0 {
-		return fmt.Errorf("job %s: its plan aligns to %d bytes, the device wants %d", j.name, p.Align, align)
+// runnable checks that the device can execute a program, and that the job can change to it.
+func (h *Host) runnable(j *job, p program.Proven) error {
+	if err := device.Runnable(h.device, p); err != nil {
+		return fmt.Errorf("job %s: %w", j.name, err)
 	}
-	for slot, step := range p.Plan.Steps {
-		variant, ok := device.Find(h.device.Variants(j.graph, step.Op), step.Variant)
-		if name := j.graph.Ops[step.Op].Name; !ok {
-			return fmt.Errorf("job %s, step %d: the device has no variant %q of %s", j.name, slot, step.Variant, name)
-		} else if step.Scratch < variant.Scratch {
-			return fmt.Errorf("job %s, step %d: %s needs %s of scratch, the plan grants %s", j.name, slot, name, variant.Scratch, step.Scratch)
-		}
+	if _, err := program.Match(j.graph, p.Program().Graph); err != nil {
+		return fmt.Errorf("job %s: %w", j.name, err)
 	}
 	return nil
+}
+
+// load binds a program that the machine was given to the job's place, with an arena of its size.
+func (j *job) load(p *program.Program) error {
+	i := slices.IndexFunc(j.given, func(q program.Proven) bool { return q.Program() == p })
+	j.given = j.given[i:]
+	if err := j.place.Load(j.given[0]); err != nil {
+		return err
+	}
+	return j.place.Reserve(p.Arena)
 }
 
 func (j *job) close() error {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// finish lets a job rest in Home, or go if that was wished.
+// finish lets a job rest in Home, or removes it if it was told to.
 func (h *Host) finish(j *job) error {
 	h.ledger.end(j.name)
 	m := j.machine
@@ -23,8 +23,8 @@ func (h *Host) fail(j *job, err error) error {
 		return err
 	}
 	m := j.machine
-	h.observer(Event{Job: j.name, Ended: &Ended{Err: errors.Join(err, h.drop(j)), Iterations: m.Iterations(), Plans: m.Plans(),
-		Transition: m.Transition(), Touched: j.touched}})
+	h.observer(Event{Job: j.name, Ended: &Ended{Err: errors.Join(err, h.drop(j)),
+		Iterations: m.Iterations(), Plans: m.Plans(), Transition: m.Transition(), Touched: j.touched}})
 	if j.leaves {
 		h.observer(Event{Job: j.name, Removed: true})
 	}

@@ -18,8 +18,9 @@ type ledger struct {
 }
 
 type request struct {
-	job     string
-	program *program.Program
+	job    string
+	proven program.Proven
+	arena  graph.Bytes // that it needs
 }
 
 func newLedger(budget graph.Bytes) *ledger {
@@ -27,12 +28,12 @@ func newLedger(budget graph.Bytes) *ledger {
 }
 
 // ask puts a job's next program in line, in place of one that still waits.
-func (l *ledger) ask(job string, p *program.Program) error {
-	if l.budget > 0 && p.Arena > l.budget {
-		return fmt.Errorf("job %s: its plan needs an arena of %s, the budget is %s", job, p.Arena, l.budget)
+func (l *ledger) ask(r request) error {
+	if l.budget > 0 && r.arena > l.budget {
+		return fmt.Errorf("job %s: its plan needs an arena of %s, the budget is %s", r.job, r.arena, l.budget)
 	}
-	l.waiting = slices.DeleteFunc(l.waiting, func(r request) bool { return r.job == job })
-	l.waiting = append(l.waiting, request{job, p})
+	l.waiting = slices.DeleteFunc(l.waiting, func(old request) bool { return old.job == r.job })
+	l.waiting = append(l.waiting, r)
 	return nil
 }
 
@@ -41,8 +42,8 @@ func (l *ledger) grant() []request {
 	var granted []request
 	l.waiting = slices.DeleteFunc(l.waiting, func(r request) bool {
 		before := l.granted[r.job]
-		l.granted[r.job] = r.program.Arena
-		if r.program.Arena > max(l.arenas[r.job], before) && l.budget > 0 && l.sum() > l.budget {
+		l.granted[r.job] = r.arena
+		if r.arena > max(l.arenas[r.job], before) && l.budget > 0 && l.sum() > l.budget {
 			l.granted[r.job] = before
 			return false
 		}

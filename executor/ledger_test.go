@@ -9,10 +9,9 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/program"
 )
 
-// TestLedger plays what jobs do and says, after each, who may apply a program then. "ask a 60" is a wish for an arena of
+// TestLedger plays what jobs do and says, after each, who may apply a program then. "ask a 60" asks for an arena of
 // 60, "has a 60" an arena reserved, "ends a" the end of a job.
 func TestLedger(t *testing.T) {
 	tests := []struct {
@@ -33,12 +32,12 @@ func TestLedger(t *testing.T) {
 		{"back to what it still has", 100, []string{"ask a 100: a100", "has a 100:", "ask a 50: a50", "ask a 90: a90", "ask b 20:", "has a 90:", "ends a: b20"}},
 		{"first come first served", 100, []string{"ask a 100: a100", "ask b 30:", "ask c 30:", "ask d 80:", "ends a: b30 c30", "ends b:", "ends c: d80"}},
 		{"a small one passes a large one", 100, []string{"ask a 50: a50", "ask b 60:", "ask c 50: c50", "ends a:", "ends c: b60"}},
-		{"a wish is replaced and goes to the end", 100, []string{"ask a 100: a100", "ask b 80:", "ask c 80:", "ask b 90:", "ends a: c80", "ends c: b90"}},
-		{"a wish that waits is replaced by one that fits", 100, []string{"ask a 50: a50", "ask b 60:", "ask b 50: b50", "ends a:"}},
+		{"a request is replaced and goes to the end", 100, []string{"ask a 100: a100", "ask b 80:", "ask c 80:", "ask b 90:", "ends a: c80", "ends c: b90"}},
+		{"a request that waits is replaced by one that fits", 100, []string{"ask a 50: a50", "ask b 60:", "ask b 50: b50", "ends a:"}},
 		{"a job ends that waits", 100, []string{"ask a 100: a100", "ask b 60:", "ends b:", "ends a:"}},
 		{"a job ends before it has its arena", 100, []string{"ask a 100: a100", "ask b 100:", "ends a: b100"}},
 		{"too large", 100, []string{"ask a 101! job a: its plan needs an arena of 101B, the budget is 100B", "ask b 100: b100"}},
-		{"too large a change leaves the wish before", 100, []string{"ask a 100: a100", "ask b 50:", "ask b 200! job b: its plan needs an arena of 200B, the budget is 100B", "ends a: b50"}},
+		{"too large a change leaves the request before", 100, []string{"ask a 100: a100", "ask b 50:", "ask b 200! job b: its plan needs an arena of 200B, the budget is 100B", "ends a: b50"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -66,7 +65,7 @@ func playLedger(l *ledger, words []string) string {
 	}
 	switch words[0] {
 	case "ask":
-		if err := l.ask(job, &program.Program{Arena: arena}); err != nil {
+		if err := l.ask(request{job: job, arena: arena}); err != nil {
 			return did + "! " + err.Error()
 		}
 	case "has":
@@ -76,7 +75,7 @@ func playLedger(l *ledger, words []string) string {
 	}
 	did += ":"
 	for _, r := range l.grant() {
-		did += fmt.Sprintf(" %s%d", r.job, r.program.Arena)
+		did += fmt.Sprintf(" %s%d", r.job, r.arena)
 	}
 	return did
 }
@@ -98,7 +97,7 @@ func TestLedgerProperties(t *testing.T) {
 		waited, shrunk = waited+b.waited, shrunk+b.shrunk
 	}
 	if waited < 10_000 || shrunk < 10_000 {
-		t.Errorf("%d wishes waited, %d programs shrank: too few to show much", waited, shrunk)
+		t.Errorf("%d requests waited, %d programs shrank: too few to show much", waited, shrunk)
 	}
 }
 
@@ -114,16 +113,16 @@ type bank struct {
 	waited, shrunk int
 }
 
-// account is a job: it has an arena, and perhaps a grant that it has not applied or a wish that was not granted.
+// account is a job: it has an arena, and perhaps a grant that it has not applied or a request that was not granted.
 type account struct {
 	arena   graph.Bytes
-	pending *program.Program
-	wish    *program.Program
+	pending *request
+	wanted  *request
 }
 
 func (a *account) counts() graph.Bytes {
 	if a.pending != nil {
-		return max(a.arena, a.pending.Arena)
+		return max(a.arena, a.pending.arena)
 	}
 	return a.arena
 }
@@ -136,17 +135,17 @@ func (b *bank) move() {
 	j := &b.jobs[i]
 	switch n := b.r.IntN(10); {
 	case n < 5:
-		p := &program.Program{Arena: 1 + graph.Bytes(b.r.IntN(110))}
-		if err := b.l.ask(name(i), p); (err != nil) != (p.Arena > b.budget) {
-			b.t.Fatalf("seed %d: ask for %d of %d: %v", b.seed, p.Arena, b.budget, err)
+		p := &request{job: name(i), arena: 1 + graph.Bytes(b.r.IntN(110))}
+		if err := b.l.ask(*p); (err != nil) != (p.arena > b.budget) {
+			b.t.Fatalf("seed %d: ask for %d of %d: %v", b.seed, p.arena, b.budget, err)
 		} else if err == nil {
-			j.wish = p
+			j.wanted = p
 			b.waited++
 		}
 	case n < 9 && j.pending != nil:
 		b.l.reserved(name(i), 0)
-		b.l.reserved(name(i), j.pending.Arena)
-		j.arena, j.pending = j.pending.Arena, nil
+		b.l.reserved(name(i), j.pending.arena)
+		j.arena, j.pending = j.pending.arena, nil
 	case n == 9:
 		b.end(i)
 	}
@@ -170,29 +169,29 @@ func (b *bank) settle() {
 	}
 	for i := range b.jobs {
 		j := &b.jobs[i]
-		if j.wish != nil && sum-j.counts()+max(j.arena, j.wish.Arena) <= b.budget {
-			b.t.Fatalf("seed %d: job %s waits for %d, and there is room: %+v", b.seed, name(i), j.wish.Arena, b.jobs)
+		if j.wanted != nil && sum-j.counts()+max(j.arena, j.wanted.arena) <= b.budget {
+			b.t.Fatalf("seed %d: job %s waits for %d, and there is room: %+v", b.seed, name(i), j.wanted.arena, b.jobs)
 		}
-		if j.wish != nil && j.wish.Arena <= j.counts() {
-			b.t.Fatalf("seed %d: job %s waits with %d for %d", b.seed, name(i), j.counts(), j.wish.Arena)
+		if j.wanted != nil && j.wanted.arena <= j.counts() {
+			b.t.Fatalf("seed %d: job %s waits with %d for %d", b.seed, name(i), j.counts(), j.wanted.arena)
 		}
 	}
 }
 
-// grant takes what is granted at once: last wishes, in the order in which they came.
+// grant takes what is granted at once: last requests, in the order in which they came.
 func (b *bank) grant() bool {
 	order := slices.Clone(b.l.waiting)
 	granted := b.l.grant()
 	for _, r := range granted {
 		i := int(r.job[0] - 'a')
 		j := &b.jobs[i]
-		if r.program != j.wish {
-			b.t.Fatalf("seed %d: job %s was granted %d, which is not its last wish", b.seed, r.job, r.program.Arena)
+		if j.wanted == nil || r != *j.wanted {
+			b.t.Fatalf("seed %d: job %s was granted %d, which is not its last request", b.seed, r.job, r.arena)
 		}
-		if r.program.Arena < j.counts() {
+		if r.arena < j.counts() {
 			b.shrunk++
 		}
-		j.pending, j.wish = j.wish, nil
+		j.pending, j.wanted = j.wanted, nil
 		at := slices.Index(order, r)
 		if at < 0 {
 			b.t.Fatalf("seed %d: job %s was granted before an earlier one of the same call", b.seed, r.job)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"tensile/device"
-	"tensile/graph"
 	"tensile/program"
 	"tensile/swapexec"
 )
@@ -22,7 +21,7 @@ const (
 	Finished State = "finished"
 )
 
-// window is how many bodies are in flight at most.
+// window is the limit of bodies in flight.
 const window = 2
 
 // Input is what a machine is told.
@@ -35,10 +34,10 @@ type Input struct {
 
 // Output is what a machine wants done; exactly one field is set.
 type Output struct {
-	Reserve  *graph.Bytes // make the arena this large
-	Issue    *Issue
+	Load     *program.Program // bind it to the job, and make its arena as large as it wants
+	Issue    *Issue           // a section of the program that was loaded last
 	Report   *Report
-	Home     bool // the job is in Home; a Reserve for the next program follows at once if there is one
+	Home     bool // the job is in Home; a Load of the next program follows at once if there is one
 	Finished bool // it has trained all iterations, or was stopped, and stays in Home
 }
 
@@ -105,8 +104,8 @@ func (m *Machine) Iterations() int { return m.ended }
 func (m *Machine) Plans() int                { return m.plans }
 func (m *Machine) Transition() time.Duration { return m.away }
 
-// Queue returns the state of a copy lane.
-func (m *Machine) Queue(l program.Lane) swapexec.Queue { return m.swap.Queue(l) }
+// Queue returns the state of the copies in one direction.
+func (m *Machine) Queue(u program.Unit) swapexec.Queue { return m.swap.Queue(u) }
 
 // Step takes one input and returns what is to be done, in order.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
@@ -134,7 +133,8 @@ func (m *Machine) event(e *device.Event) []Output {
 			return m.complete()
 		}
 	}
-	panic(fmt.Sprintf("executor: job %s: command %d of iteration %d ended, which is not in flight", m.name, e.Index, e.Iteration))
+	panic(fmt.Sprintf("executor: job %s: command %d of iteration %d ended, which is not in flight",
+		m.name, e.Index, e.Iteration))
 }
 
 // awaits reports whether an event's command belongs to the section and has not ended before.
@@ -182,7 +182,7 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 				m.plans++
 			}
 			m.program, m.next = m.next, nil
-			out = append(out, Output{Reserve: &m.program.Arena})
+			out = append(out, Output{Load: m.program})
 			out = m.issue(out, &m.program.Prologue, m.issued, true)
 			m.state = Prologue
 		case Prologue:

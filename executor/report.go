@@ -15,7 +15,7 @@ type Report struct {
 	Begin     time.Duration   // end of the last kernel of the iteration before, or of the prologue; of the device's clock
 	End       time.Duration   // end of the last kernel
 	Steps     []time.Duration // latency of each step of the plan, waits left out
-	Stall     time.Duration   // of the compute lane: sum over kernels of start(k) - end(k-1)
+	Stall     time.Duration   // of the compute stream: sum over kernels of start(k) - end(k-1)
 	Copies    []swapexec.Copy
 }
 
@@ -26,7 +26,7 @@ func (m *Machine) report(r *run) *Report {
 	free := m.begin
 	for i := range r.section.Commands {
 		c, e := &r.section.Commands[i], r.events[i]
-		if c.Lane != program.Compute {
+		if c.Kind.Unit() != program.Compute {
 			continue
 		}
 		if c.Kind == program.Kernel {

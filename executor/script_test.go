@@ -47,7 +47,7 @@ type script struct {
 // flight is a section that was issued, with the number of commands that have ended per lane.
 type flight struct {
 	Issue
-	ended [program.Lanes]int
+	ended [program.Units]int
 }
 
 // command tells the machine what a command says and returns its answer.
@@ -96,7 +96,7 @@ func (s *script) define(t *testing.T, d *datadriven.TestData) {
 	d.ScanArgs(t, "name", &name)
 	p := &program.Program{Arena: graph.Bytes(intArg(t, d, "arena")) * graph.KiB,
 		Plan: &plan.Plan{Epoch: int64(len(s.programs) + 1)}}
-	sections := []*program.Section{&p.Prologue, &p.Body, &p.Epilogue}
+	sections := p.Sections()
 	for i, part := range []string{"prologue", "body", "epilogue"} {
 		s.names[sections[i]] = part + " of " + name
 		var words []string
@@ -116,24 +116,25 @@ var kinds = map[string]program.Kind{"kernel": program.Kernel, "poison": program.
 	"out":  program.Out,
 	"load": program.Load, "read": program.Read}
 
-// add appends a command of a kind to a section, on its lane, and a step to the plan if it is a kernel.
+// add appends a command of a kind to a section, on the stream of its unit, and a step to the plan if it is a kernel.
 func add(section *program.Section, k program.Kind, p *plan.Plan) {
-	lane := map[program.Kind]program.Lane{program.Kernel: program.Compute, program.Poison: program.Compute,
-		program.In:  program.CopyIn,
-		program.Out: program.CopyOut, program.Load: program.Host, program.Read: program.Host}[k]
-	c := program.Command{Kind: k, Lane: lane, Slot: len(p.Steps), Bytes: graph.KiB}
+	stream := program.Stream(k.Unit())
+	c := program.Command{Kind: k, Stream: stream, Slot: len(p.Steps), Bytes: graph.KiB}
 	if k == program.Kernel {
 		p.Steps = append(p.Steps, plan.Step{})
 	}
+	if section.Counts == nil {
+		section.Counts = make([]int, program.Units)
+	}
 	section.Commands = append(section.Commands, c)
-	section.Counts[lane]++
+	section.Counts[stream]++
 }
 
 // end ends the first command of a lane that has not ended.
 func (s *script) end(t *testing.T, d *datadriven.TestData) {
 	var lane string
 	d.ScanArgs(t, "lane", &lane)
-	for l := range program.Lanes {
+	for l := range program.Units {
 		for _, f := range s.flying {
 			if l.String() != lane || f.ended[l] == f.Section.Counts[l] {
 				continue
@@ -149,11 +150,11 @@ func (s *script) end(t *testing.T, d *datadriven.TestData) {
 }
 
 // next counts the next command of a lane as ended and returns its event, without times.
-func (f *flight) next(l program.Lane) device.Event {
+func (f *flight) next(l program.Unit) device.Event {
 	skip := f.ended[l]
 	f.ended[l]++
 	for i, c := range f.Section.Commands {
-		if c.Lane != l {
+		if c.Kind.Unit() != l {
 			continue
 		}
 		if skip == 0 {
@@ -167,8 +168,8 @@ func (f *flight) next(l program.Lane) device.Event {
 func (s *script) step(in Input) {
 	for _, out := range s.m.Step(s.now, in) {
 		switch {
-		case out.Reserve != nil:
-			fmt.Fprintf(&s.out, "reserve %s\n", *out.Reserve)
+		case out.Load != nil:
+			fmt.Fprintf(&s.out, "reserve %s\n", out.Load.Arena)
 		case out.Issue != nil:
 			s.flying = append(s.flying, &flight{Issue: *out.Issue})
 			fmt.Fprintf(&s.out, "issue %s, iteration %d%s\n", s.names[out.Issue.Section], out.Issue.Iteration,

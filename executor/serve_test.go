@@ -86,9 +86,9 @@ func (l *heard) check(t *testing.T, job string, iterations int, want ...string) 
 }
 
 // epoch returns the plan that keeps everything with another epoch.
-func (k *task) epoch(d device.Device, epoch int64) *program.Program {
+func (k *task) epoch(d device.Device, epoch int64) program.Proven {
 	k.t.Helper()
-	return relabelled(k.plan(d, "none-live", 0), epoch)
+	return k.relabelled(k.plan(d, "none-live", 0), epoch)
 }
 
 func named(t *testing.T, name string) *task {
@@ -97,7 +97,7 @@ func named(t *testing.T, name string) *task {
 	return k
 }
 
-func openSim(t *testing.T) device.Device {
+func openSim(t testing.TB) device.Device {
 	t.Helper()
 	facts, err := cost.Device("v100")
 	if err != nil {
@@ -158,8 +158,8 @@ func serve(t *testing.T, d device.Device, data bool) {
 	for _, k := range []*task{first, guest, again} {
 		k.same(k.vanilla(d, len(k.losses)))
 	}
-	if e := l.ends["guest"]; e.Plans != 1 || e.Touched <= 0 || e.Touched > three.Arena || e.Transition <= 0 || len(e.Weights) != len(again.weights) {
-		t.Errorf("the job ended with %d plans, %d bytes touched of %d, %v in transitions, %d weights", e.Plans, e.Touched, three.Arena, e.Transition, len(e.Weights))
+	if e := l.ends["guest"]; e.Plans != 1 || e.Touched <= 0 || e.Touched > three.Program().Arena || e.Transition <= 0 || len(e.Weights) != len(again.weights) {
+		t.Errorf("the job ended with %d plans, %d bytes touched of %d, %v in transitions, %d weights", e.Plans, e.Touched, three.Program().Arena, e.Transition, len(e.Weights))
 	}
 }
 
@@ -190,14 +190,14 @@ func TestSubmitErrors(t *testing.T) {
 	d := openCPU(t)
 	k := named(t, "good")
 	p := k.epoch(d, 1)
-	w := watch(t, d, p.Arena)
-	l := newHeard(w, p.Arena)
+	w := watch(t, d, p.Program().Arena)
+	l := newHeard(w, p.Program().Arena)
 	defer closeHost(t, l.host)
-	full := &program.Program{Plan: p.Plan, Arena: p.Arena + d.Align(), Align: d.Align()}
-	odd := &program.Program{Plan: p.Plan, Arena: p.Arena - 1}
+	full := larger(t, p, d.Align())
+	odd := placed(t, p, p.Program().Plan, d.Align()/2, d.Align()/2)
 	l.on["good iteration 1 of epoch 1"] = func() {
 		l.host.Submit(named(t, "budget").spec(2), full)
-		l.host.Submit(named(t, "variant").spec(2), altered(p, func(s *plan.Step) { s.Variant = "winograd" }))
+		l.host.Submit(named(t, "variant").spec(2), altered(t, p, func(s *plan.Step) { s.Variant = "winograd" }))
 		l.host.Submit(named(t, "odd").spec(2), odd)
 		l.host.Submit(named(t, "good").spec(2), p)
 		w.Device = refusing{d}
@@ -221,18 +221,18 @@ func TestSubmitErrors(t *testing.T) {
 	k.same(k.vanilla(d, 5))
 }
 
-// While a host serves, wishes that cannot be carried out are refused, and change nothing.
+// While a host serves, commands that cannot be carried out are refused, and change nothing.
 func TestServeRefuses(t *testing.T) {
 	d := openCPU(t)
 	k := named(t, "good")
 	p := k.epoch(d, 1)
-	l := newHeard(d, p.Arena)
+	l := newHeard(d, p.Program().Arena)
 	defer closeHost(t, l.host)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l.on["good iteration 1 of epoch 1"] = func() {
-		l.host.Change("good", altered(p, func(s *plan.Step) { s.Variant = "winograd" }))
-		l.host.Change("good", &program.Program{Plan: p.Plan, Arena: p.Arena + d.Align(), Align: d.Align()})
+		l.host.Change("good", altered(t, p, func(s *plan.Step) { s.Variant = "winograd" }))
+		l.host.Change("good", larger(t, p, d.Align()))
 		l.host.Change("nobody", p)
 		l.host.Stop("nobody")
 		l.host.Remove("nobody")
@@ -258,7 +258,7 @@ func TestServeFails(t *testing.T) {
 	good, bad, again := named(t, "good"), named(t, "bad"), named(t, "bad")
 	one, two := good.epoch(d, 1), good.epoch(d, 2)
 	scarce := &scarce{Device: d, jobs: map[device.Job]*scarceJob{}}
-	l := newHeard(scarce, 2*one.Arena)
+	l := newHeard(scarce, 2*one.Program().Arena)
 	defer closeHost(t, l.host)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -296,9 +296,9 @@ func TestRemove(t *testing.T) {
 	d := openCPU(t)
 	k, next := named(t, "job"), named(t, "next")
 	p := k.epoch(d, 1)
-	w := watch(t, d, p.Arena)
+	w := watch(t, d, p.Program().Arena)
 	w.late = true
-	l := newHeard(w, p.Arena)
+	l := newHeard(w, p.Program().Arena)
 	defer closeHost(t, l.host)
 	l.on["job iteration 4 of epoch 1"] = func() {
 		l.host.Submit(next.spec(3), p)

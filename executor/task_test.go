@@ -14,7 +14,6 @@ import (
 	"tensile/graph"
 	"tensile/internal/needs"
 	"tensile/models"
-	"tensile/plan"
 	"tensile/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
@@ -23,7 +22,7 @@ import (
 
 // task is a network to train, and what training it brought forth.
 type task struct {
-	t      *testing.T
+	t      testing.TB
 	name   string
 	g      *graph.Graph
 	seed   uint64
@@ -35,7 +34,7 @@ type task struct {
 	weights map[string][]float32
 }
 
-func newTask(t *testing.T, name, model string, c models.Config, seed uint64) *task {
+func newTask(t testing.TB, name, model string, c models.Config, seed uint64) *task {
 	t.Helper()
 	g, err := models.Build(model, c)
 	if err != nil {
@@ -127,7 +126,7 @@ func (k *task) vanilla(d device.Device, iterations int) *task {
 }
 
 // plan schedules the task alone and proves the program. Dropped memory is poisoned, so that a use of it shows.
-func (k *task) plan(d device.Device, policy string, budget graph.Bytes) *program.Program {
+func (k *task) plan(d device.Device, policy string, budget graph.Bytes) program.Proven {
 	k.t.Helper()
 	p, err := k.tryPlan(d, policy, budget)
 	if err != nil {
@@ -136,22 +135,18 @@ func (k *task) plan(d device.Device, policy string, budget graph.Bytes) *program
 	return p
 }
 
-func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (*program.Program, error) {
+func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (program.Proven, error) {
 	facts, err := cost.Device("a6000") // not those of this machine, for the same plans everywhere
 	if err != nil {
-		return nil, err
+		return program.Proven{}, err
 	}
 	result, err := policies.Schedule(scheduler.Request{Policy: policy, Jobs: []scheduler.Job{k.job(d, facts)}, Budget: budget,
 		Out: facts.Out, In: facts.In, Align: d.Align()}, nil)
 	if err != nil {
-		return nil, err
+		return program.Proven{}, err
 	}
 	scheduled := result.Jobs[0]
-	if err := plan.Validate(k.g, scheduled.Plan); err != nil {
-		return nil, err
-	}
-	p := program.Compile(k.g, scheduled.Plan, scheduled.Layout, program.Options{Poison: policy != "none-live"})
-	return p, program.Check(k.g, p)
+	return program.Prove(k.g, scheduled.Plan, scheduled.Layout, program.Options{Poison: policy != "none-live"})
 }
 
 func (k *task) job(d device.Device, facts cost.Facts) scheduler.Job {
@@ -164,25 +159,25 @@ func (k *task) job(d device.Device, facts cost.Facts) scheduler.Job {
 }
 
 // programs returns different plans of the task: the largest first, the smallest that there is last. Epochs rise.
-func (k *task) programs(d device.Device) []*program.Program {
+func (k *task) programs(d device.Device) []program.Proven {
 	k.t.Helper()
 	live := k.plan(d, "none-live", 0)
-	all := []*program.Program{k.plan(d, "none-all", 0), live}
+	all := []program.Proven{k.plan(d, "none-all", 0), live}
 	for _, percent := range []graph.Bytes{90, 70, 60} {
-		all = append(all, k.plan(d, "tensile", live.Arena*percent/100))
+		all = append(all, k.plan(d, "tensile", live.Program().Arena*percent/100))
 	}
-	all = append(all, k.smallest(d, live.Arena))
+	all = append(all, k.smallest(d, live.Program().Arena))
 	for i, p := range all {
-		p.Plan.Epoch = int64(i + 1)
-		if i > 0 && p.Arena >= all[i-1].Arena {
-			k.t.Fatalf("plan %d of %s needs %s, the one before %s: no smaller", i, k.name, p.Arena, all[i-1].Arena)
+		p.Program().Plan.Epoch = int64(i + 1)
+		if i > 0 && p.Program().Arena >= all[i-1].Program().Arena {
+			k.t.Fatalf("plan %d of %s needs %s, the one before %s: no smaller", i, k.name, p.Program().Arena, all[i-1].Program().Arena)
 		}
 	}
 	return all
 }
 
 // smallest returns the plan for the smallest budget, in steps of 2 % of a plain arena, for which there is one.
-func (k *task) smallest(d device.Device, live graph.Bytes) *program.Program {
+func (k *task) smallest(d device.Device, live graph.Bytes) program.Proven {
 	k.t.Helper()
 	facts, err := cost.Device("a6000")
 	if err != nil {
@@ -194,15 +189,20 @@ func (k *task) smallest(d device.Device, live graph.Bytes) *program.Program {
 		}
 	}
 	k.t.Fatalf("no plan of %s below %s", k.name, live)
-	return nil
+	return program.Proven{}
 }
 
 // relabelled returns a copy of a program with another epoch, so that a plan can be used again later.
-func relabelled(p *program.Program, epoch int64) *program.Program {
-	q, label := *p, *p.Plan
+func (k *task) relabelled(p program.Proven, epoch int64) program.Proven {
+	k.t.Helper()
+	q, label := *p.Program(), *p.Program().Plan
 	label.Epoch = epoch
 	q.Plan = &label
-	return &q
+	proven, err := program.Check(&q)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return proven
 }
 
 // engines runs a test on the cpu device with gonum, and with OpenBLAS where that is.
@@ -211,7 +211,7 @@ func engines(t *testing.T, test func(t *testing.T, d *cpu.Device)) {
 	t.Run("engine=openblas", func(t *testing.T) { test(t, openBLAS(t)) })
 }
 
-func openCPU(t *testing.T) *cpu.Device { return openEngine(t, cpu.Options{NoOpenBLAS: true}) }
+func openCPU(t testing.TB) *cpu.Device { return openEngine(t, cpu.Options{NoOpenBLAS: true}) }
 
 // openBLAS opens a device that computes with OpenBLAS, and skips the test where that is not.
 func openBLAS(t *testing.T) *cpu.Device {
@@ -220,7 +220,7 @@ func openBLAS(t *testing.T) *cpu.Device {
 	return d
 }
 
-func openEngine(t *testing.T, o cpu.Options) *cpu.Device {
+func openEngine(t testing.TB, o cpu.Options) *cpu.Device {
 	t.Helper()
 	d, err := cpu.New(o)
 	if err != nil {
@@ -234,7 +234,7 @@ func openEngine(t *testing.T, o cpu.Options) *cpu.Device {
 	return d
 }
 
-func closeHost(t *testing.T, h *executor.Host) {
+func closeHost(t testing.TB, h *executor.Host) {
 	t.Helper()
 	if err := h.Close(); err != nil {
 		t.Error(err)

@@ -92,7 +92,7 @@ func (j *watchedJob) Issue(s *program.Section, iteration int, drain bool) {
 	for i := range s.Commands {
 		c := &s.Commands[i]
 		for _, a := range append([]program.Address{c.Device, c.Scratch}, append(c.Inputs, c.Outputs...)...) {
-			if a.Region == program.Arena && a.Offset > j.arena {
+			if a.Region == 0 && a.Offset > j.arena {
 				j.w.t.Errorf("job %s: command %d reaches byte %d of an arena of %d", j.name, i, a.Offset, j.arena)
 			}
 		}

@@ -70,9 +70,10 @@ type Move struct {
 
 // Sort brings moves into the order in which they happen; moves of one kind after the same step keep their order, which
 // is the order in their copy lane.
-func Sort(moves []Move) { slices.SortStableFunc(moves, compareMoves) }
+func Sort(moves []Move) { slices.SortStableFunc(moves, CompareMoves) }
 
-func compareMoves(a, b Move) int {
+// CompareMoves is negative if a happens before b, and 0 if they are of one kind after the same step.
+func CompareMoves(a, b Move) int {
 	if a.After != b.After {
 		return cmp.Compare(a.After, b.After)
 	}

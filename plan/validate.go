@@ -108,7 +108,7 @@ func (v *validator) form() bool {
 			v.say(m.After, m.Storage, ErrForm, "move %d: drop it after the last step of the iteration before and leave it out of entry", i)
 		}
 	}
-	if !slices.IsSortedFunc(p.Moves, compareMoves) {
+	if !slices.IsSortedFunc(p.Moves, CompareMoves) {
 		v.say(-1, -1, ErrForm, "moves are not sorted by step and out, drop, in")
 	}
 	for i, s := range p.Entry {

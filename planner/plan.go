@@ -17,7 +17,7 @@ import (
 // Planned is what became of a request: a proven plan per job, and how long it took.
 type Planned struct {
 	scheduler.Result
-	Programs []*program.Program // per job, checked
+	Programs []program.Proven // per job
 	PlanTime time.Duration
 	PackTime time.Duration
 	Proof    time.Duration // to validate, compile and check all plans
@@ -45,11 +45,11 @@ func Plan(ctx context.Context, r scheduler.Request) (*Planned, error) {
 	return p, nil
 }
 
-// prove validates a plan and returns its checked program.
-func prove(g *graph.Graph, s scheduler.Scheduled) (*program.Program, error) {
+// prove proves a plan.
+func prove(g *graph.Graph, s scheduler.Scheduled) (program.Proven, error) {
 	proven, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled})
 	if err != nil {
-		return nil, fmt.Errorf("the plan of job %s is wrong, please report this: %w", s.Plan.Job, err)
+		return program.Proven{}, fmt.Errorf("the plan of job %s is wrong, please report this: %w", s.Plan.Job, err)
 	}
 	return proven, nil
 }
@@ -82,7 +82,7 @@ func Schedule(ctx context.Context, r scheduler.Request) (*Planned, error) {
 // Timing is what an iteration of a job takes by the latencies that its plan was made with.
 func (p *Planned) Timing(job int) program.Timing {
 	j := &p.Jobs[job]
-	return program.Time(p.Programs[job], program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
+	return program.Time(p.Programs[job].Program(), program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
 }
 
 // Holders are the largest storages on the device at a job's peak.

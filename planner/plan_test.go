@@ -58,7 +58,7 @@ func TestPlan(t *testing.T) {
 	r := twoJobs(t, "tensile", tight)
 	first, second := planned(t, r), planned(t, r)
 	if len(first.Programs) != 2 || first.Arena > tight ||
-		first.Arena != first.Programs[0].Arena+first.Programs[1].Arena {
+		first.Arena != first.Programs[0].Program().Arena+first.Programs[1].Program().Arena {
 		t.Errorf("%d programs, arena %d", len(first.Programs), first.Arena)
 	}
 	if first.PlanTime <= 0 || first.PackTime <= 0 || first.Proof <= 0 {
@@ -68,7 +68,7 @@ func TestPlan(t *testing.T) {
 		if diff := cmp.Diff(first.Jobs[i].Plan.Text(job.Graph), second.Jobs[i].Plan.Text(job.Graph)); diff != "" {
 			t.Errorf("two plans of %s:\n%s", job.Name, diff)
 		}
-		if diff := cmp.Diff(first.Programs[i].Text(job.Graph), second.Programs[i].Text(job.Graph)); diff != "" {
+		if diff := cmp.Diff(first.Programs[i].Program().Text(), second.Programs[i].Program().Text()); diff != "" {
 			t.Errorf("two programs of %s:\n%s", job.Name, diff)
 		}
 		var sum time.Duration
@@ -102,7 +102,7 @@ func TestPlan(t *testing.T) {
 	}
 	for i, c := range first.Programs {
 		j := first.Jobs[i]
-		want := program.Time(c, program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
+		want := program.Time(c.Program(), program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
 		if got := first.Timing(i); got.Iteration != want.Iteration {
 			t.Errorf("%s: predicted with its share %v, not %v", r.Jobs[i].Name, want.Iteration, got.Iteration)
 		}

@@ -39,7 +39,7 @@ func TestWhatValidateAcceptsChecks(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", s.name, err, bad.p.Text(s.g))
 			}
 			for _, poison := range []bool{false, true} {
-				if err := program.Check(bad.g, program.Compile(bad.g, bad.p, l, program.Options{Poison: poison})); err != nil {
+				if _, err := program.Check(program.Compile(bad.g, bad.p, l, program.Options{Poison: poison})); err != nil {
 					t.Fatalf("%s, poison %v: %v\n%s", s.name, poison, err, bad.p.Text(s.g))
 				}
 			}
@@ -115,7 +115,7 @@ func TestDelayedInStaysBeforeDrop(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := program.Compile(g, p, l, program.Options{Poison: true})
-	if err := program.Check(g, c); err != nil {
+	if _, err := program.Check(c); err != nil {
 		t.Fatal(err)
 	}
 	var got []int
@@ -125,6 +125,6 @@ func TestDelayedInStaysBeforeDrop(t *testing.T) {
 		}
 	}
 	if want := []int{-1, 1}; !slices.Equal(got, want) {
-		t.Errorf("x comes in after %v, want %v\n%s", got, want, c.Text(g))
+		t.Errorf("x comes in after %v, want %v\n%s", got, want, c.Text())
 	}
 }

@@ -1,8 +1,6 @@
 package program
 
 import (
-	"fmt"
-
 	"tensile/graph"
 	"tensile/plan"
 )
@@ -15,8 +13,8 @@ type Options struct {
 // Compile writes the program of a valid plan at the places of a layout. Plan, layout and graph must belong together;
 // Check proves the result.
 func Compile(g *graph.Graph, p *plan.Plan, l *Layout, o Options) *Program {
-	c := &compiler{g: g, p: p, l: l, options: o, moves: fold(g, p), last: g.LastVersions()}
-	c.hosts, _ = HostSlots(g)
+	c := &compiler{g: g, p: p, l: l, options: o, moves: fold(g, p), last: g.LastVersions(), section: newSection()}
+	c.hosts, _, _ = HostSlots(g)
 	// Waits on the previous body are known once there was one: the second body is the one that repeats.
 	c.hostUses = make([]uses, len(g.Storages))
 	c.stayUses = make([]*uses, len(l.Stays.Residencies))
@@ -28,14 +26,22 @@ func Compile(g *graph.Graph, p *plan.Plan, l *Layout, o Options) *Program {
 		c.device.occupy(l.Offsets[r], l.Offsets[r]+g.Storages[s].Bytes, c.stayUses[r], new(need))
 	}
 	c.body()
-	c.origin = c.section.Counts
-	c.section = Section{}
+	c.origin = need(c.section.Counts)
+	c.section = newSection()
 	c.body()
-	out := &Program{Plan: p, Arena: l.Arena, Align: l.Align, Host: c.hostSize(), Body: c.section, Marks: marks(g, p)}
+	out := &Program{Graph: g, Plan: p,
+		Streams: []Unit{Compute, CopyOut, CopyIn, Host}, Regions: []Memory{Arena, HostMemory},
+		Arena: l.Arena, Align: l.Align, Host: c.hostSize(), Prologue: newSection(), Body: c.section, Epilogue: newSection()}
 	c.prologue(&out.Prologue)
 	c.epilogue(&out.Epilogue)
 	return out
 }
+
+// streamOf and regionOf are the numbers that Compile gives to streams and regions.
+func streamOf(k Kind) Stream   { return Stream(k.Unit()) }
+func regionOf(m Memory) Region { return Region(m) }
+
+func newSection() Section { return Section{Counts: make([]int, streams)} }
 
 type compiler struct {
 	g       *graph.Graph
@@ -47,7 +53,7 @@ type compiler struct {
 	last    []int
 
 	section  Section
-	origin   [Lanes]int // counts of the sections before
+	origin   need // counts of the sections before
 	device   occupancy
 	stayUses []*uses // per residency
 	hostUses []uses  // per storage
@@ -65,7 +71,8 @@ func (c *compiler) body() {
 	c.version = make([]int, len(g.Storages))
 	for _, s := range g.Storages {
 		if s.Role == graph.Input {
-			c.emit(Command{Kind: Load, Lane: Host, Slot: -1, Storage: s.ID, Host: c.host(s.ID), Bytes: s.Bytes}, need{})
+			c.emit(Command{Kind: Load, Stream: streamOf(Load), Slot: -1, Storage: s.ID, Host: c.host(s.ID), Bytes: s.Bytes},
+				need{})
 		}
 	}
 	moves := c.follow(c.moves, -1)
@@ -84,9 +91,7 @@ func (c *compiler) emit(cmd Command, n need) Point {
 	case In, Read:
 		n.toRead(host)
 	}
-	cmd.Waits = c.order.waits(cmd.Lane, n, c.origin)
-	relative := c.section.append(cmd)
-	at := Point{relative.Lane, relative.Count + c.origin[relative.Lane]}
+	at := c.append(cmd, n)
 	switch cmd.Kind {
 	case Load, Out:
 		host.wrote(at)
@@ -96,13 +101,21 @@ func (c *compiler) emit(cmd Command, n need) Point {
 	return at
 }
 
-func (c *compiler) host(s graph.StorageID) Address { return Address{HostMemory, c.hosts[s]} }
+// append appends a command that must come after n, and returns its place over all sections.
+func (c *compiler) append(cmd Command, n need) Point {
+	cmd.Waits = c.order.waits(cmd.Stream, n, c.origin)
+	at := c.section.append(cmd)
+	at.Count += c.origin[at.Stream]
+	return at
+}
+
+func (c *compiler) host(s graph.StorageID) Address { return Address{regionOf(HostMemory), c.hosts[s]} }
 
 func (c *compiler) hostSize() graph.Bytes {
 	var size graph.Bytes
 	reach := func(s graph.StorageID) { size = max(size, c.hosts[s]+c.g.Storages[s].Bytes) }
-	for _, s := range c.g.Storages {
-		if s.Role.FromHost() || s.Role == graph.Output {
+	for i := range c.g.Storages {
+		if s := &c.g.Storages[i]; livesOnHost(s) {
 			reach(s.ID)
 		}
 	}
@@ -123,7 +136,9 @@ func (c *compiler) settle(r int, n *need) {
 	c.now[s] = r
 }
 
-func (c *compiler) place(s graph.StorageID) Address { return Address{Arena, c.l.Offsets[c.now[s]]} }
+func (c *compiler) place(s graph.StorageID) Address {
+	return Address{regionOf(Arena), c.l.Offsets[c.now[s]]}
+}
 
 func (c *compiler) kernel(slot int, step plan.Step) {
 	g := c.g
@@ -133,7 +148,8 @@ func (c *compiler) kernel(slot int, step plan.Step) {
 		n.point(p)
 	}
 	c.sync = c.sync[:0]
-	cmd := Command{Kind: Kernel, Lane: Compute, Slot: slot, Op: op.ID, Variant: step.Variant, Scratch: Nowhere, Storage: -1}
+	cmd := Command{Kind: Kernel, Stream: streamOf(Kernel), Slot: slot, Op: op.ID, Variant: step.Variant, Scratch: Nowhere,
+		Storage: -1}
 	for _, t := range op.Inputs {
 		s := g.Tensors[t].Storage
 		n.toRead(c.stayUses[c.now[s]])
@@ -154,10 +170,10 @@ func (c *compiler) kernel(slot int, step plan.Step) {
 	}
 	scratch := new(uses)
 	if step.Scratch > 0 {
-		cmd.Scratch, cmd.ScratchBytes = Address{Arena, c.l.Scratch[slot]}, step.Scratch
+		cmd.Scratch, cmd.ScratchBytes = Address{regionOf(Arena), c.l.Scratch[slot]}, step.Scratch
 		c.device.occupy(cmd.Scratch.Offset, cmd.Scratch.Offset+step.Scratch, scratch, &n)
 	}
-	at := c.emitKernel(cmd, n)
+	at := c.append(cmd, n)
 	scratch.wrote(at)
 	for _, t := range op.Inputs {
 		c.stayUses[c.now[g.Tensors[t].Storage]].read(at)
@@ -168,12 +184,6 @@ func (c *compiler) kernel(slot int, step plan.Step) {
 			c.version[s] = max(c.version[s], g.Tensors[t].Version)
 		}
 	}
-}
-
-func (c *compiler) emitKernel(cmd Command, n need) Point {
-	cmd.Waits = c.order.waits(cmd.Lane, n, c.origin)
-	relative := c.section.append(cmd)
-	return Point{Compute, relative.Count + c.origin[Compute]}
 }
 
 func (c *compiler) operand(t graph.TensorID) Address {
@@ -193,12 +203,14 @@ func (c *compiler) follow(moves []folded, slot int) []folded {
 
 func (c *compiler) move(m folded) {
 	s := m.Storage
-	cmd := Command{Slot: m.After, Storage: s, Version: c.version[s], Host: c.host(s), Bytes: c.g.Storages[s].Bytes, Hold: m.Delay}
+	cmd := Command{Slot: m.After, Storage: s, Version: c.version[s], Host: c.host(s), Bytes: c.g.Storages[s].Bytes,
+		Hold: m.Delay}
 	var n need
-	n.point(Point{Compute, c.section.Counts[Compute] + c.origin[Compute]}) // the trigger
+	compute := streamOf(Kernel)
+	n.point(Point{compute, c.section.Counts[compute] + c.origin[compute]}) // the trigger
 	switch m.Kind {
 	case plan.Out:
-		cmd.Kind, cmd.Lane, cmd.Device = Out, CopyOut, c.place(s)
+		cmd.Kind, cmd.Stream, cmd.Device = Out, streamOf(Out), c.place(s)
 		n.toRead(c.stayUses[c.now[s]])
 		at := c.emit(cmd, n)
 		c.stayUses[c.now[s]].read(at)
@@ -206,20 +218,21 @@ func (c *compiler) move(m folded) {
 			c.sync = append(c.sync, at)
 		}
 		if c.g.Storages[s].Role == graph.Output && c.version[s] == c.last[s] {
-			c.emit(Command{Kind: Read, Lane: Host, Slot: m.After, Storage: s, Version: c.version[s], Host: c.host(s), Bytes: cmd.Bytes}, need{})
+			c.emit(Command{Kind: Read, Stream: streamOf(Read), Slot: m.After, Storage: s, Version: c.version[s],
+				Host: c.host(s), Bytes: cmd.Bytes}, need{})
 		}
 	case plan.Drop:
 		r := c.now[s]
 		if c.options.Poison {
-			cmd.Kind, cmd.Lane, cmd.Device, cmd.Host = Poison, Compute, c.place(s), Nowhere
+			cmd.Kind, cmd.Stream, cmd.Device, cmd.Host = Poison, streamOf(Poison), c.place(s), Nowhere
 			n.toWrite(c.stayUses[r])
-			at := c.emitKernel(cmd, n)
+			at := c.append(cmd, n)
 			c.stayUses[r].wrote(at)
 		}
 		c.now[s] = -1
 	case plan.In:
 		c.settle(c.l.Stays.In[m.index], &n)
-		cmd.Kind, cmd.Lane, cmd.Device = In, CopyIn, c.place(s)
+		cmd.Kind, cmd.Stream, cmd.Device = In, streamOf(In), c.place(s)
 		at := c.emit(cmd, n)
 		c.stayUses[c.now[s]].wrote(at)
 		if m.Sync {
@@ -231,16 +244,16 @@ func (c *compiler) move(m folded) {
 // prologue copies the storages of Entry in.
 func (c *compiler) prologue(section *Section) {
 	for _, s := range c.p.Entry {
-		section.append(Command{Kind: In, Lane: CopyIn, Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
-			Device: Address{Arena, c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
+		section.append(Command{Kind: In, Stream: streamOf(In), Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
+			Device: Address{regionOf(Arena), c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
 	}
 }
 
 // epilogue copies out what the host does not have at the end of a body. Everything waits for the whole body.
 func (c *compiler) epilogue(section *Section) {
 	for _, s := range c.stale() {
-		section.append(Command{Kind: Out, Lane: CopyOut, Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
-			Device: Address{Arena, c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
+		section.append(Command{Kind: Out, Stream: streamOf(Out), Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
+			Device: Address{regionOf(Arena), c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
 	}
 }
 
@@ -259,44 +272,4 @@ func (c *compiler) stale() []graph.StorageID {
 		}
 	}
 	return stale
-}
-
-// marks names the phases.
-func marks(g *graph.Graph, p *plan.Plan) []Mark {
-	var marks []Mark
-	for slot, step := range p.Steps {
-		name := string(g.Ops[step.Op].Phase)
-		if n := len(marks); n > 0 && marks[n-1].Name == name {
-			marks[n-1].To = slot + 1
-			continue
-		}
-		marks = append(marks, Mark{name, slot, slot + 1})
-	}
-	return marks
-}
-
-// Text prints a program for people, a command per line with its waits.
-func (p *Program) Text(g *graph.Graph) string {
-	var b []byte
-	for _, s := range []struct {
-		name string
-		*Section
-	}{{"prologue", &p.Prologue}, {"body", &p.Body}, {"epilogue", &p.Epilogue}} {
-		b = fmt.Appendf(b, "%s\n", s.name)
-		for _, c := range s.Commands {
-			what := ""
-			switch c.Kind {
-			case Kernel:
-				what = g.Ops[c.Op].Name
-			default:
-				what = g.Storages[c.Storage].Name
-			}
-			b = fmt.Appendf(b, "  %-7s %-6s %s", c.Lane, c.Kind, what)
-			for _, w := range c.Waits {
-				b = fmt.Appendf(b, " %s", w)
-			}
-			b = append(b, '\n')
-		}
-	}
-	return string(b)
 }

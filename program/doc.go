@@ -1,9 +1,9 @@
-// Package program turns a plan into commands on lanes, proves them free of races, and times them.
+// Package program turns a plan into commands on streams, proves them free of races, and times them.
 //
 // [Place] packs the residencies of a plan into an arena. [Compile] writes the commands of an iteration as one totally
-// ordered list. Each [Command] belongs to a lane; a lane runs its commands in list order; lanes run side by side. A
-// command may wait for [Point]s, "the first n commands of lane l have ended". Every point names a command that stands
-// earlier in the list, of this or the previous iteration, so there is no deadlock under any timing.
+// ordered list. Each [Command] belongs to a stream; a stream runs its commands in list order; streams run side by side.
+// A command may wait for [Point]s, "the first n commands of stream s have ended". Every point names a command that
+// stands earlier in the list, of this or the previous iteration, so there is no deadlock under any timing.
 //
 //	list   load x   in x       f0    f1         out a      f2    in a ...
 //	host   load x
@@ -12,13 +12,20 @@
 //	out                                         out a(c1)
 //
 // A [Program] has three sections. Prologue takes the job from Home (host slots of persistent storages hold their
-// current versions, nothing on the device, lanes idle) to the plan's Entry, Body is one iteration from Entry to Entry,
-// Epilogue leads back to Home. All lanes drain between sections; consecutive bodies overlap.
+// current versions, nothing on the device, streams idle) to the plan's Entry, Body is one iteration from Entry to
+// Entry, Epilogue leads back to Home. All streams drain between sections; consecutive bodies overlap.
 //
-// Three things are bound late, by the device: the regions that addresses point into, the physical lane behind a lane
-// number, and what is done with [Mark]s, which name groups of steps.
+// A program knows its graph and nothing of where it runs. Streams and regions are numbers; tables in the program say
+// that a stream is of the compute unit, a copy direction or the host ([Unit]), and that a region is the arena or the
+// host slots ([Memory]). Whoever loads a program for a job binds them: every stream to a lane of that job, every
+// region to that memory of that job. Two plans of a job may have two graphs, as long as these keep the same storages
+// on the host: [Match] says what must agree, and [HostSlots] gives those storages the same places in both.
 //
-// [Check] proves, over Prologue Body Body Epilogue, and Prologue Epilogue, without trust in Compile, that any two uses of the same bytes on
-// device or host are ordered, and that every command finds the content that it should. [Time] predicts when each
-// command runs.
+// [Lanes] is the arithmetic of waits: which command may start when others have ended. The devices run by it, and Check
+// and Time go by it. Compile does not: what it writes is proven by the meaning that devices give it.
+//
+// [Check] proves, over Prologue Body Body Epilogue, and Prologue Epilogue, without trust in Compile, that any two
+// uses of the same bytes are ordered, and that every command finds the content that it should. [Prove] does that from
+// a plan and a layout that nobody trusts. Both return a [Proven], the only thing that a host or a device takes.
+// [Time] predicts when each command runs.
 package program

@@ -18,8 +18,8 @@ type folded struct {
 // keeps the rest as the delay. A move never passes another event of its storage. Since a plan owns bytes by slots,
 // nothing else depends on the trigger.
 //
-// No delay is longer than the plan's iteration, and a plan without latencies has none: a copy that nothing waits for is held for
-// its whole delay, and with it the next body but one, or the way Home.
+// No delay is longer than the plan's iteration, and a plan without latencies has none: a copy that nothing waits for is
+// held for its whole delay, and with it the next body but one, or the way Home.
 func fold(g *graph.Graph, p *plan.Plan) []folded {
 	moves := make([]folded, len(p.Moves))
 	length := p.Length()
@@ -53,16 +53,9 @@ func fold(g *graph.Graph, p *plan.Plan) []folded {
 			m.Delay -= ends[m.After]
 		}
 	}
-	slices.SortStableFunc(moves, func(a, b folded) int {
-		if a.After != b.After {
-			return a.After - b.After
-		}
-		return rank(a.Kind) - rank(b.Kind)
-	})
+	slices.SortStableFunc(moves, func(a, b folded) int { return plan.CompareMoves(a.Move, b.Move) })
 	return moves
 }
-
-func rank(k plan.MoveKind) int { return slices.Index([]plan.MoveKind{plan.Out, plan.Drop, plan.In}, k) }
 
 // limits returns, per move, the last step that it may follow: just before its storage is used or moved next. After the
 // same step an out or drop of the storage would come before an in, so an in stays one step away from them.

@@ -54,7 +54,7 @@ func TestMovesFollowTheirSteps(t *testing.T) {
 				trigger = n + kernels[m.After]
 			}
 			if !before(trigger, n+i) {
-				t.Fatalf("%s: %s of %s does not wait for step %d\n%s", s.name, m.Kind, s.g.Storages[m.Storage].Name, m.After, s.c.Text(s.g))
+				t.Fatalf("%s: %s of %s does not wait for step %d\n%s", s.name, m.Kind, s.g.Storages[m.Storage].Name, m.After, s.c.Text())
 			}
 			if slot := p.Body.Commands[i].Slot; m.Sync && slot+1 < len(kernels) {
 				syncs++

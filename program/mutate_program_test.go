@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/plan"
 	"tensile/program"
@@ -38,17 +39,17 @@ var programMutations = []mutation{
 			return false
 		}
 		w := &cmd.Waits[0]
-		w.Count = s.c.Body.Counts[w.Lane] + 1
+		w.Count = s.c.Body.Counts[w.Stream] + 1
 		return true
 	})},
 	{"wait for itself", check, []error{program.ErrOrder}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
-		cmd.Waits = append(cmd.Waits, program.Point{Lane: cmd.Lane, Count: s.place(i)})
+		cmd.Waits = append(cmd.Waits, program.Point{Stream: cmd.Stream, Count: s.place(i)})
 		return true
 	})},
-	{"wait on no lane", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"wait on no lane", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
-		cmd.Waits = append(cmd.Waits, program.Point{Lane: program.Lanes, Count: 1})
+		cmd.Waits = append(cmd.Waits, program.Point{Stream: streams, Count: 1})
 		return true
 	})},
 	{"swapped order in a copy lane", check, []error{program.ErrRace, program.ErrContent, program.ErrOrder}, swapCopies},
@@ -101,22 +102,22 @@ var programMutations = []mutation{
 		cmd.Version++
 		return cmd.Kind == program.Out || cmd.Kind == program.In || cmd.Kind == program.Read
 	})},
-	{"half a copy", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"half a copy", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Bytes /= 2
 		return cmd.Kind == program.Out || cmd.Kind == program.In
 	})},
-	{"copy of no storage", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"copy of no storage", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Storage = graph.StorageID(len(s.g.Storages))
 		return cmd.Kind != program.Kernel
 	})},
-	{"kernel of no op", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"kernel of no op", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Op = graph.OpID(len(s.g.Ops))
 		return cmd.Kind == program.Kernel
 	})},
-	{"kernel without an operand", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"kernel without an operand", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
 			return false
@@ -124,11 +125,11 @@ var programMutations = []mutation{
 		cmd.Inputs = cmd.Inputs[1:]
 		return true
 	})},
-	{"command on no lane", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
-		s.c.Body.Commands[i].Lane = program.Lanes
+	{"command on no lane", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
+		s.c.Body.Commands[i].Stream = streams
 		return true
 	})},
-	{"wrong address of an input", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds, program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"wrong address of an input", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds, program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
 			return false
@@ -144,12 +145,12 @@ var programMutations = []mutation{
 		cmd.Outputs[0].Offset -= align
 		return true
 	})},
-	{"operand in the wrong region", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"operand in the wrong region", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
 			return false
 		}
-		cmd.Inputs[0].Region = program.HostMemory
+		cmd.Inputs[0].Region = hostRegion
 		return true
 	})},
 	{"copy from the wrong place on the device", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds}, eachCommand(func(s subject, i int) bool {
@@ -157,13 +158,13 @@ var programMutations = []mutation{
 		cmd.Device.Offset -= align
 		return cmd.Kind == program.Out
 	})},
-	{"copy from another storage's host slot", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"copy from another storage's host slot", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Host.Offset += 4096
 		return cmd.Kind != program.Kernel && cmd.Kind != program.Poison
 	})},
-	{"wrong counts", check, []error{program.ErrForm}, func(s subject) (bad []subject) {
-		for l := range program.Lanes {
+	{"wrong counts", check, []error{program.ErrCommand}, func(s subject) (bad []subject) {
+		for l := range streams {
 			b := s.withProgram()
 			b.c.Body.Counts[l]++
 			c := s.withProgram()
@@ -186,7 +187,7 @@ var programMutations = []mutation{
 		for i, cmd := range s.c.Prologue.Commands {
 			if b := s.withProgram(); s.usedAtFirst(cmd.Storage) {
 				b.c.Prologue.Commands = slices.Delete(b.c.Prologue.Commands, i, i+1)
-				b.c.Prologue.Counts[cmd.Lane]--
+				b.c.Prologue.Counts[cmd.Stream]--
 				bad = append(bad, b)
 			}
 		}
@@ -196,41 +197,41 @@ var programMutations = []mutation{
 		for i, cmd := range s.c.Epilogue.Commands {
 			b := s.withProgram()
 			b.c.Epilogue.Commands = slices.Delete(b.c.Epilogue.Commands, i, i+1)
-			b.c.Epilogue.Counts[cmd.Lane]--
+			b.c.Epilogue.Counts[cmd.Stream]--
 			bad = append(bad, b)
 		}
 		return bad
 	}},
-	{"load of what is no input", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"load of what is no input", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Kind != program.Out || s.g.Storages[cmd.Storage].Role == graph.Input {
 			return false
 		}
 		cmd.Device, cmd.Version = program.Address{}, 0
-		s.turn(i, program.Load, program.Host)
+		s.turn(i, program.Load, onHost)
 		return true
 	})},
-	{"load of a later version", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"load of a later version", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Version = 1
 		return cmd.Kind == program.Load
 	})},
-	{"read of what is no output", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"read of what is no output", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := s.c.Body.Commands[i]
 		if cmd.Kind != program.Out || s.g.Storages[cmd.Storage].Role == graph.Output {
 			return false
 		}
-		wait := program.Point{Lane: program.CopyOut, Count: s.place(i)}
-		s.insert(i+1, program.Command{Kind: program.Read, Lane: program.Host, Slot: cmd.Slot, Waits: []program.Point{wait},
+		wait := program.Point{Stream: onCopyOut, Count: s.place(i)}
+		s.insert(i+1, program.Command{Kind: program.Read, Stream: onHost, Slot: cmd.Slot, Waits: []program.Point{wait},
 			Storage: cmd.Storage, Version: cmd.Version, Host: cmd.Host, Bytes: cmd.Bytes})
 		return true
 	})},
-	{"command on another lane", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"command on another lane", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := s.c.Body.Commands[i]
-		s.turn(i, cmd.Kind, (cmd.Lane+1)%program.Lanes)
+		s.turn(i, cmd.Kind, (cmd.Stream+1)%streams)
 		return true
 	})},
-	{"command of another section", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"command of another section", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := s.c.Body.Commands[i]
 		cmd.Waits = nil
 		section := &s.c.Prologue
@@ -238,14 +239,56 @@ var programMutations = []mutation{
 			section = &s.c.Epilogue
 		}
 		section.Commands = append(section.Commands, cmd)
-		section.Counts[cmd.Lane]++
+		section.Counts[cmd.Stream]++
 		return true
 	})},
-	{"command of no kind", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"stream on no unit", check, []error{program.ErrCommand}, func(s subject) (bad []subject) {
+		for l := range streams {
+			b := s.withProgram()
+			b.c.Streams = slices.Clone(b.c.Streams)
+			b.c.Streams[l] = program.Units
+			bad = append(bad, b)
+		}
+		return bad
+	}},
+	{"streams on one another's units", check, []error{program.ErrCommand}, func(s subject) []subject {
+		b := s.withProgram()
+		b.c.Streams = slices.Clone(b.c.Streams)
+		slices.Reverse(b.c.Streams)
+		return []subject{b}
+	}},
+	{"a stream too few", check, []error{program.ErrCommand}, func(s subject) []subject {
+		b := s.withProgram()
+		b.c.Streams = b.c.Streams[:streams-1]
+		return []subject{b}
+	}},
+	{"two regions of one memory, or none", check, []error{program.ErrBounds}, func(s subject) (bad []subject) {
+		for _, regions := range [][]program.Memory{nil, {program.Arena}, {program.Arena, program.Arena}, {program.HostMemory, program.HostMemory},
+			{program.Arena, program.HostMemory, program.Arena}, {program.Arena, program.Memories}} {
+			b := s.withProgram()
+			b.c.Regions = regions
+			bad = append(bad, b)
+		}
+		return bad
+	}},
+	{"regions of one another's memory", check, []error{program.ErrCommand}, func(s subject) []subject {
+		b := s.withProgram()
+		b.c.Regions = []program.Memory{program.HostMemory, program.Arena}
+		return []subject{b}
+	}},
+	{"another graph", check, []error{program.ErrCommand, program.ErrPlan, program.ErrContent, program.ErrBounds}, func(s subject) (bad []subject) {
+		for _, other := range []*graph.Graph{devicetest.Tiny(), devicetest.Rewritten()} {
+			b := s.withProgram()
+			b.g = other
+			bad = append(bad, b)
+		}
+		return bad
+	}},
+	{"command of no kind", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		s.c.Body.Commands[i].Kind = program.Poison + 1
 		return true
 	})},
-	{"update in another place", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"update in another place", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Kind != program.Kernel || s.g.Pure(cmd.Op) {
 			return false
@@ -253,7 +296,7 @@ var programMutations = []mutation{
 		cmd.Outputs[0].Offset += align
 		return true
 	})},
-	{"update that is not wanted", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"update that is not wanted", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Kind != program.Kernel || s.g.Pure(cmd.Op) {
 			return false
@@ -261,7 +304,7 @@ var programMutations = []mutation{
 		cmd.Outputs[0] = program.Nowhere
 		return true
 	})},
-	{"kernel that makes nothing", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"kernel that makes nothing", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Kind != program.Kernel || !s.g.Pure(cmd.Op) {
 			return false
@@ -284,22 +327,22 @@ var programMutations = []mutation{
 		cmd.ScratchBytes -= 4
 		return cmd.Kind == program.Kernel && cmd.ScratchBytes > 0
 	})},
-	{"negative scratch", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"negative scratch", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.ScratchBytes = -4
 		return cmd.Kind == program.Kernel
 	})},
-	{"scratch of no bytes somewhere", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"scratch of no bytes somewhere", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
-		cmd.Scratch = program.Address{Region: program.Regions}
+		cmd.Scratch = program.Address{Region: 2}
 		return cmd.Kind == program.Kernel && cmd.ScratchBytes == 0
 	})},
-	{"scratch nowhere", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"scratch nowhere", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Scratch = program.Nowhere
 		return cmd.Kind == program.Kernel && cmd.ScratchBytes > 0
 	})},
-	{"scratch without end", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"scratch without end", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Scratch, cmd.ScratchBytes = program.Address{Offset: align}, math.MaxInt64
 		return cmd.Kind == program.Kernel
@@ -309,14 +352,14 @@ var programMutations = []mutation{
 		cmd.Slot--
 		return cmd.Kind == program.Kernel && cmd.Slot >= 0
 	})},
-	{"slot that is none", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"slot that is none", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Slot = len(s.p.Steps); i%2 == 0 {
 			cmd.Slot = -2
 		}
 		return true
 	})},
-	{"kernel before slot 0", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"kernel before slot 0", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Slot = -1
 		return cmd.Kind == program.Kernel
@@ -362,7 +405,7 @@ var programMutations = []mutation{
 		none.c.Arena, negative.c.Host = -align, -1
 		return []subject{arena, host, none, negative}
 	}},
-	{"place that is not aligned", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"place that is not aligned", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		switch {
 		case cmd.Kind == program.Out || cmd.Kind == program.In || cmd.Kind == program.Poison:
@@ -386,12 +429,12 @@ var programMutations = []mutation{
 		odd.c.Arena, none.c.Align = odd.c.Arena+4, 0
 		return []subject{odd, none}
 	}},
-	{"hold of more than an iteration", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"hold of more than an iteration", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Hold = s.p.Length() + 1
 		return cmd.Kind == program.Out || cmd.Kind == program.In
 	})},
-	{"hold of what is no copy, or negative", check, []error{program.ErrForm}, eachCommand(func(s subject, i int) bool {
+	{"hold of what is no copy, or negative", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Hold = 1; cmd.Kind == program.Out || cmd.Kind == program.In {
 			cmd.Hold = -1
@@ -417,12 +460,12 @@ var programMutations = []mutation{
 				return false // nobody reads it here
 			}
 		}
-		cmd.Waits = []program.Point{{Lane: program.CopyIn, Count: s.place(i)}}
+		cmd.Waits = []program.Point{{Stream: onCopyIn, Count: s.place(i)}}
 		cmd.Device.Offset += align
 		s.insert(i+1, cmd)
 		return true
 	})},
-	{"larger storage, to the program", check, []error{program.ErrForm, program.ErrBounds}, func(s subject) (bad []subject) {
+	{"larger storage, to the program", check, []error{program.ErrCommand, program.ErrBounds}, func(s subject) (bad []subject) {
 		for i, b := range larger(s) {
 			if s.nextTouch(graph.StorageID(i), -1) < len(s.p.Steps) {
 				bad = append(bad, b)
@@ -445,29 +488,29 @@ func eachCommand(change func(s subject, i int) bool) func(subject) []subject {
 }
 
 // turn makes a command of the body one of another kind or lane.
-func (s subject) turn(i int, kind program.Kind, lane program.Lane) {
+func (s subject) turn(i int, kind program.Kind, lane program.Stream) {
 	cmd := &s.c.Body.Commands[i]
-	s.c.Body.Counts[cmd.Lane]--
+	s.c.Body.Counts[cmd.Stream]--
 	s.c.Body.Counts[lane]++
-	cmd.Kind, cmd.Lane = kind, lane
+	cmd.Kind, cmd.Stream = kind, lane
 }
 
 func (s subject) insert(i int, cmd program.Command) {
 	s.c.Body.Commands = slices.Insert(s.c.Body.Commands, i, cmd)
-	s.c.Body.Counts[cmd.Lane]++
+	s.c.Body.Counts[cmd.Stream]++
 }
 
 // remove takes a command out of the body and lets every wait name the command that it named before, or the one before
 // that if it is the removed one.
 func (s subject) remove(i int) {
 	body := &s.c.Body
-	lane, at := body.Commands[i].Lane, s.place(i)
+	lane, at := body.Commands[i].Stream, s.place(i)
 	for k := range body.Commands {
 		for j := range body.Commands[k].Waits {
 			w := &body.Commands[k].Waits[j]
-			if w.Lane == lane && w.Count >= at {
+			if w.Stream == lane && w.Count >= at {
 				w.Count--
-			} else if w.Lane == lane && w.Count <= 0 && w.Count+body.Counts[lane] < at {
+			} else if w.Stream == lane && w.Count <= 0 && w.Count+body.Counts[lane] < at {
 				w.Count++
 			}
 		}
@@ -480,7 +523,7 @@ func (s subject) remove(i int) {
 func (s subject) place(i int) int {
 	n := 0
 	for _, c := range s.c.Body.Commands[:i+1] {
-		if c.Lane == s.c.Body.Commands[i].Lane {
+		if c.Stream == s.c.Body.Commands[i].Stream {
 			n++
 		}
 	}
@@ -488,9 +531,9 @@ func (s subject) place(i int) int {
 }
 
 // nth returns the index of the n-th command of a lane of the body, or -1.
-func (s subject) nth(l program.Lane, n int) int {
+func (s subject) nth(l program.Stream, n int) int {
 	for i, c := range s.c.Body.Commands {
-		if c.Lane == l {
+		if c.Stream == l {
 			if n--; n == 0 {
 				return i
 			}
@@ -503,7 +546,7 @@ func (s subject) nth(l program.Lane, n int) int {
 func (s subject) needsIn(i int) int {
 	cmd := s.c.Body.Commands[i]
 	for at, w := range cmd.Waits {
-		if n := s.nth(w.Lane, w.Count); cmd.Kind == program.Kernel && w.Lane == program.CopyIn && n >= 0 {
+		if n := s.nth(w.Stream, w.Count); cmd.Kind == program.Kernel && w.Stream == onCopyIn && n >= 0 {
 			for _, r := range s.g.Reads(cmd.Op) {
 				if r.Storage == s.c.Body.Commands[n].Storage {
 					return at
@@ -518,7 +561,7 @@ func (s subject) needsIn(i int) int {
 func (s subject) triggerOfMaker(i int) bool {
 	cmd := &s.c.Body.Commands[i]
 	for at, w := range cmd.Waits {
-		if n := s.nth(w.Lane, w.Count); w.Lane == program.Compute && n >= 0 && s.c.Body.Commands[n].Kind == program.Kernel {
+		if n := s.nth(w.Stream, w.Count); w.Stream == onCompute && n >= 0 && s.c.Body.Commands[n].Kind == program.Kernel {
 			if s.writes(s.c.Body.Commands[n].Slot, cmd.Storage) {
 				cmd.Waits[at].Count--
 				return true
@@ -562,7 +605,7 @@ func swapCopies(s subject) (bad []subject) {
 			continue
 		}
 		n := s.c.Body.Commands[i].Waits[at].Count
-		a, b := s.nth(program.CopyIn, n), s.nth(program.CopyIn, n+1)
+		a, b := s.nth(onCopyIn, n), s.nth(onCopyIn, n+1)
 		if m := s.withProgram(); b >= 0 {
 			m.c.Body.Commands[a], m.c.Body.Commands[b] = m.c.Body.Commands[b], m.c.Body.Commands[a]
 			bad = append(bad, m)

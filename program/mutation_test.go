@@ -20,11 +20,18 @@ type mutation struct {
 }
 
 func validate(s subject) error { return plan.Validate(s.g, s.p) }
-func check(s subject) error    { return program.Check(s.g, s.c) }
+
+func check(s subject) error {
+	c := *s.c
+	c.Graph = s.g
+	_, err := program.Check(&c)
+	return err
+}
 
 // compileAndCheck is the checker of mistakes in a layout.
 func compileAndCheck(s subject) error {
-	return program.Check(s.g, program.Compile(s.g, s.p, s.l, program.Options{}))
+	_, err := program.Check(program.Compile(s.g, s.p, s.l, program.Options{}))
+	return err
 }
 
 // packing is the other checker of mistakes in a layout. It has no kinds of errors.

@@ -16,7 +16,7 @@ func checkOccupancy(t testing.TB, seed uint64) {
 	for count := range 600 {
 		from := rng.IntN(size)
 		to := from + 1 + rng.IntN(min(size-from, 1+rng.IntN(40)))
-		by := &uses{write: Point{Compute, count + 1}}
+		by := &uses{write: Point{Stream(Compute), count + 1}}
 		var got, want need
 		for i := from; i < to; i++ {
 			if plain[i] != nil {

@@ -69,27 +69,27 @@ func conflict(a, b []span) bool {
 
 func unroll(g *graph.Graph, p *program.Program, bodies int) []node {
 	var nodes []node
-	var lanes [program.Lanes][]int // nodes
+	var lanes [streams][]int // nodes
 	section := func(s *program.Section, drained int) {
-		var origin [program.Lanes]int
+		var origin [streams]int
 		for l := range lanes {
 			origin[l] = len(lanes[l])
 		}
 		for i := range s.Commands {
 			cmd := &s.Commands[i]
 			n := node{cmd: cmd, uses: spans(g, p, cmd)}
-			if k := len(lanes[cmd.Lane]); k > 0 {
-				n.before = append(n.before, lanes[cmd.Lane][k-1])
+			if k := len(lanes[cmd.Stream]); k > 0 {
+				n.before = append(n.before, lanes[cmd.Stream][k-1])
 			}
 			for _, w := range cmd.Waits {
-				if at := origin[w.Lane] + w.Count; at > 0 && at <= len(lanes[w.Lane]) {
-					n.before = append(n.before, lanes[w.Lane][at-1])
+				if at := origin[w.Stream] + w.Count; at > 0 && at <= len(lanes[w.Stream]) {
+					n.before = append(n.before, lanes[w.Stream][at-1])
 				}
 			}
 			for j := range drained {
 				n.before = append(n.before, j)
 			}
-			lanes[cmd.Lane] = append(lanes[cmd.Lane], len(nodes))
+			lanes[cmd.Stream] = append(lanes[cmd.Stream], len(nodes))
 			nodes = append(nodes, n)
 		}
 	}
@@ -104,12 +104,12 @@ func unroll(g *graph.Graph, p *program.Program, bodies int) []node {
 
 // spans lists the bytes that a command uses: of every operand its whole storage, as the unit of content.
 func spans(g *graph.Graph, p *program.Program, cmd *program.Command) []span {
-	hosts, _ := program.HostSlots(g)
+	hosts, _, _ := program.HostSlots(g)
 	at := func(a program.Address, size graph.Bytes, write bool) span {
 		return span{a.Region, a.Offset, a.Offset + size, write}
 	}
 	host := func(write bool) span {
-		return at(program.Address{Region: program.HostMemory, Offset: hosts[cmd.Storage]}, g.Storages[cmd.Storage].Bytes, write)
+		return at(program.Address{Region: hostRegion, Offset: hosts[cmd.Storage]}, g.Storages[cmd.Storage].Bytes, write)
 	}
 	switch cmd.Kind {
 	case program.Load:
@@ -150,7 +150,7 @@ func TestCheckAgainstOracle(t *testing.T) {
 	racy := 0
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{Ops: 14})
-		if err := program.Check(s.g, s.c); err != nil {
+		if err := check(s); err != nil {
 			t.Fatalf("%s: %v\n%s", s.name, err, s.p.Text(s.g))
 		}
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -159,13 +159,13 @@ func TestCheckAgainstOracle(t *testing.T) {
 			for range change {
 				bad.shake(rng)
 			}
-			got := !errors.Is(program.Check(bad.g, bad.c), program.ErrRace)
+			got := !errors.Is(check(bad), program.ErrRace)
 			if !got {
 				racy++
 			}
 			for _, bodies := range []int{2, 3} {
 				if want := raceFree(bad.g, bad.c, bodies); got != want {
-					t.Fatalf("%s, %d changes: Check says race-free %v, the oracle over %d bodies %v\n%s", s.name, change, got, bodies, want, bad.c.Text(bad.g))
+					t.Fatalf("%s, %d changes: Check says race-free %v, the oracle over %d bodies %v\n%s", s.name, change, got, bodies, want, bad.c.Text())
 				}
 			}
 		}

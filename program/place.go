@@ -19,8 +19,8 @@ type Layout struct {
 	Load    graph.Bytes   // largest sum of aligned bytes over the slots: no layout is lower
 }
 
-// Buffers are what Place packs of a valid plan: each residency, and then the scratch of each step that has some. Sizes are
-// multiples of align.
+// Buffers are what Place packs of a valid plan: each residency, and then the scratch of each step that has some.
+// Sizes are multiples of align.
 func Buffers(g *graph.Graph, p *plan.Plan, align graph.Bytes) []pool.Buffer {
 	return buffersOf(g, p, plan.StaysOf(g, p), align)
 }

@@ -2,38 +2,51 @@ package program
 
 import (
 	"fmt"
+	"time"
 
 	"tensile/graph"
 	"tensile/plan"
-	"time"
 )
 
-// Lane is a sequence of commands that run one after the other.
-type Lane uint8
+// Unit is a part of a machine that carries out commands.
+type Unit uint8
 
 const (
-	Compute Lane = iota
+	Compute Unit = iota
 	CopyOut      // device to host
 	CopyIn       // host to device
 	Host         // the loader's and the reader's side
-	Lanes        // how many there are
+	Units        // how many there are
 )
 
-func (l Lane) String() string {
-	if l < Lanes {
-		return [...]string{"compute", "out", "in", "host"}[l]
+func (u Unit) String() string {
+	if u < Units {
+		return [...]string{"compute", "out", "in", "host"}[u]
 	}
-	return fmt.Sprintf("lane %d", uint8(l))
+	return fmt.Sprintf("unit %d", uint8(u))
 }
 
-// Region is a range of memory whose base the device binds.
-type Region uint8
+// Stream is the number of a sequence of commands that run one after the other. Program.Streams says on which unit.
+type Stream int
+
+// Region is the number of a range of memory. Program.Regions says which one.
+type Region int
+
+// Memory is a range of memory that every job has one of.
+type Memory uint8
 
 const (
-	Arena      Region = iota // on the device
+	Arena      Memory = iota // on the device
 	HostMemory               // the job's slots on the host
-	Regions
+	Memories                 // how many there are
 )
+
+func (m Memory) String() string {
+	if m < Memories {
+		return [...]string{"arena", "host"}[m]
+	}
+	return fmt.Sprintf("memory %d", uint8(m))
+}
 
 // Address is a place in a region.
 type Address struct {
@@ -44,38 +57,44 @@ type Address struct {
 // Nowhere stands for an output that is not wanted.
 var Nowhere = Address{Offset: -1}
 
-// Point is reached when the first Count commands of a lane in this section have ended. A Count of zero or less lies in
-// the previous run of the same section: -1 leaves out that run's last command. A point that names a run which never
+// Point is reached when the first Count commands of a stream in this section have ended. A Count of zero or less lies
+// in the previous run of the same section: -1 leaves out that run's last command. A point that names a run which never
 // was is reached.
 type Point struct {
-	Lane  Lane
-	Count int
+	Stream Stream
+	Count  int
 }
 
-func (p Point) String() string { return fmt.Sprintf("%s:%d", p.Lane, p.Count) }
+func (p Point) String() string { return fmt.Sprintf("stream %d:%d", p.Stream, p.Count) }
 
 // Kind says what a command does.
 type Kind uint8
 
 const (
-	Kernel Kind = iota // compute lane: executes an op
+	Kernel Kind = iota // executes an op
 	Out                // copies Bytes from Device to Host
 	In                 // copies Bytes from Host to Device
-	Load               // host lane: the loader writes an input's content of this iteration to Host
-	Read               // host lane: the job takes an output's content from Host
-	Poison             // compute lane: fills Bytes at Device with NaN; only on request
+	Load               // the loader writes an input's content of this iteration to Host
+	Read               // the job takes an output's content from Host
+	Poison             // fills Bytes at Device with NaN; only on request
+	kinds              // how many there are
 )
 
 func (k Kind) String() string {
 	return [...]string{"kernel", "out", "in", "load", "read", "poison"}[k]
 }
 
-// Command is one thing that a lane does.
+// Unit is the unit that carries out commands of a kind.
+func (k Kind) Unit() Unit { return unitOf[k] }
+
+var unitOf = [kinds]Unit{Kernel: Compute, Out: CopyOut, In: CopyIn, Load: Host, Read: Host, Poison: Compute}
+
+// Command is one thing that a stream does.
 type Command struct {
-	Kind  Kind
-	Lane  Lane
-	Slot  int     // kernels: the step; others: the step they follow, -1 before slot 0
-	Waits []Point // at most one per lane
+	Kind   Kind
+	Stream Stream
+	Slot   int     // kernels: the step; others: the step they follow, -1 before slot 0
+	Waits  []Point // Compile writes at most one per stream
 
 	// Kernels.
 	Op           graph.OpID
@@ -97,46 +116,83 @@ type Command struct {
 // Section is a list of commands that is issued as a whole.
 type Section struct {
 	Commands []Command
-	Counts   [Lanes]int // commands per lane
+	Counts   []int // commands per stream
 }
 
 func (s *Section) append(c Command) Point {
 	s.Commands = append(s.Commands, c)
-	s.Counts[c.Lane]++
-	return Point{c.Lane, s.Counts[c.Lane]}
+	s.Counts[c.Stream]++
+	return Point{c.Stream, s.Counts[c.Stream]}
 }
 
-// Mark names a group of steps, [From, To).
-type Mark struct {
-	Name     string
-	From, To int
-}
-
-// Program is a plan made executable.
+// Program is a plan made executable. IDs are those of its graph.
+//
+// Streams and regions are numbers. Whoever loads a program for a job binds them: a stream to a lane of the job on the
+// stream's unit, a region to the job's memory of the region's kind.
 type Program struct {
+	Graph    *graph.Graph
 	Plan     *plan.Plan
+	Streams  []Unit      // per stream
+	Regions  []Memory    // per region; each memory once
 	Arena    graph.Bytes // bytes of the device that the commands use
 	Align    graph.Bytes // storages and scratch on the device lie at multiples of it, and Arena is one
 	Host     graph.Bytes // bytes of the host region
 	Prologue Section
 	Body     Section
 	Epilogue Section
-	Marks    []Mark // phases, in slot order
 }
 
-// HostSlots returns the offset of every storage in the host region and the region's size. It depends on the graph
-// alone, so that persistent storages stay where they are when the plan changes: persistent storages, inputs and outputs
-// come first; the slots of others are memory only if a plan copies them out.
-func HostSlots(g *graph.Graph) (slots []graph.Bytes, size graph.Bytes) {
-	const align = 4096
-	slots = make([]graph.Bytes, len(g.Storages))
-	for _, wanted := range [2]bool{true, false} {
-		for i, s := range g.Storages {
-			if (s.Role.FromHost() || s.Role == graph.Output) == wanted {
-				slots[i] = size
-				size += (s.Bytes + align - 1) / align * align
-			}
+// Sections returns the three, in the order in which they are carried out.
+func (p *Program) Sections() [3]*Section { return [3]*Section{&p.Prologue, &p.Body, &p.Epilogue} }
+
+// Has reports whether a section is one of the three.
+func (p *Program) Has(s *Section) bool { return s == &p.Prologue || s == &p.Body || s == &p.Epilogue }
+
+// Reach returns the end of the highest range of the arena that a command uses.
+func (p *Program) Reach(c *Command) graph.Bytes {
+	var end graph.Bytes
+	reach := func(a Address, size graph.Bytes) {
+		if p.Regions[a.Region] == Arena && a != Nowhere {
+			end = max(end, a.Offset+size)
 		}
 	}
-	return slots, size
+	switch c.Kind {
+	case Kernel:
+		op := &p.Graph.Ops[c.Op]
+		for i, t := range op.Inputs {
+			reach(c.Inputs[i], p.Graph.Tensors[t].Bytes())
+		}
+		for i, t := range op.Outputs {
+			reach(c.Outputs[i], p.Graph.Tensors[t].Bytes())
+		}
+		if c.ScratchBytes > 0 {
+			reach(c.Scratch, c.ScratchBytes)
+		}
+	case Out, In, Poison:
+		reach(c.Device, c.Bytes)
+	}
+	return end
+}
+
+// Text prints a program for people, a command per line with its waits. Streams are called by their units.
+func (p *Program) Text() string {
+	var b []byte
+	for i, s := range p.Sections() {
+		b = fmt.Appendf(b, "%s\n", [...]string{"prologue", "body", "epilogue"}[i])
+		for _, c := range s.Commands {
+			what := ""
+			switch c.Kind {
+			case Kernel:
+				what = p.Graph.Ops[c.Op].Name
+			default:
+				what = p.Graph.Storages[c.Storage].Name
+			}
+			b = fmt.Appendf(b, "  %-7s %-6s %s", p.Streams[c.Stream], c.Kind, what)
+			for _, w := range c.Waits {
+				b = fmt.Appendf(b, " %s:%d", p.Streams[w.Stream], w.Count)
+			}
+			b = append(b, '\n')
+		}
+	}
+	return string(b)
 }

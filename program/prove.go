@@ -7,16 +7,23 @@ import (
 	"tensile/plan"
 )
 
-// Prove returns the program of a plan at the places of a layout after all checks: the plan is valid, the layout has an aligned place
-// within its arena for every residency and scratch, no two uses of the same bytes are unordered, and every command finds what it
-// should. Nothing but the graph, which must be valid, is trusted; of the layout Offsets, Scratch, Arena and Align are read. A program
-// that did not come from here must not run.
-func Prove(g *graph.Graph, p *plan.Plan, l *Layout, o Options) (*Program, error) {
+// Proven is a program that may run. Only a proof makes one: Prove, or Check. The zero value holds no program, and what
+// takes a Proven refuses it.
+type Proven struct{ program *Program }
+
+// Program returns the program, which must not be changed; nil for the zero value.
+func (p Proven) Program() *Program { return p.program }
+
+// Prove returns the program of a plan at the places of a layout after all checks: the plan is valid, the layout has
+// an aligned place within its arena for every residency and scratch, no two uses of the same bytes are unordered, and
+// every command finds what it should. Nothing but the graph, which must be valid, is trusted; of the layout Offsets,
+// Scratch, Arena and Align are read.
+func Prove(g *graph.Graph, p *plan.Plan, l *Layout, o Options) (Proven, error) {
 	if p == nil {
-		return nil, fmt.Errorf("the layout has no plan")
+		return Proven{}, fmt.Errorf("the layout has no plan")
 	}
 	if err := plan.Validate(g, p); err != nil {
-		return nil, err
+		return Proven{}, err
 	}
 	placed := *l
 	placed.Stays = plan.StaysOf(g, p)
@@ -24,13 +31,9 @@ func Prove(g *graph.Graph, p *plan.Plan, l *Layout, o Options) (*Program, error)
 		placed.Scratch = make([]graph.Bytes, len(p.Steps))
 	}
 	if err := placed.check(g, p); err != nil {
-		return nil, err
+		return Proven{}, err
 	}
-	compiled := Compile(g, p, &placed, o)
-	if err := Check(g, compiled); err != nil {
-		return nil, err
-	}
-	return compiled, nil
+	return Check(Compile(g, p, &placed, o))
 }
 
 // check reports what of a valid plan has no place in its arena.
@@ -60,7 +63,8 @@ func (l *Layout) check(g *graph.Graph, p *plan.Plan) error {
 
 func (l *Layout) within(offset, size graph.Bytes, what string) error {
 	if offset < 0 || offset%l.Align != 0 || offset > l.Arena-size {
-		return fmt.Errorf("the layout has %s of %s at byte %d of an arena of %s, want a multiple of %d within it", what, size, offset, l.Arena, l.Align)
+		return fmt.Errorf("the layout has %s of %s at byte %d of an arena of %s, want a multiple of %d within it",
+			what, size, offset, l.Arena, l.Align)
 	}
 	return nil
 }

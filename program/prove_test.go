@@ -27,8 +27,8 @@ func TestWithoutBody(t *testing.T) {
 			bad := s.withProgram()
 			cmd.Waits, cmd.Hold, cmd.Version = nil, 0, 0
 			bad.c.Epilogue.Commands = append(bad.c.Epilogue.Commands, cmd)
-			bad.c.Epilogue.Counts[program.CopyOut]++
-			switch err := program.Check(bad.g, bad.c); {
+			bad.c.Epilogue.Counts[onCopyOut]++
+			switch err := check(bad); {
 			case err == nil && !slices.Contains(s.p.Entry, cmd.Storage):
 				t.Fatalf("%s: %s is copied out of bytes that nobody has filled", s.name, s.g.Storages[cmd.Storage].Name)
 			case err != nil && strings.HasPrefix(err.Error(), "epilogue without a body"):
@@ -102,7 +102,7 @@ func TestProveRefuses(t *testing.T) {
 				continue
 			}
 			tried++
-			if p, err := program.Prove(bad.g, bad.p, bad.l, program.Options{}); p != nil || err == nil || !strings.Contains(err.Error(), test.want) {
+			if p, err := program.Prove(bad.g, bad.p, bad.l, program.Options{}); p != (program.Proven{}) || err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("%s, %s: %v, want it to contain %q", s.name, test.name, err, test.want)
 			}
 		}
@@ -158,8 +158,9 @@ func held(t *testing.T, delay time.Duration, made bool, took ...time.Duration) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(c.Body.Commands, func(cmd program.Command) bool { return cmd.Kind == program.Out && cmd.Storage == 1 })
-	return c.Body.Commands[i].Slot, c.Body.Commands[i].Hold
+	body := c.Program().Body.Commands
+	i := slices.IndexFunc(body, func(cmd program.Command) bool { return cmd.Kind == program.Out && cmd.Storage == 1 })
+	return body[i].Slot, body[i].Hold
 }
 
 // A delay becomes a later trigger and what is left as a hold: none when the delay ends with a step. No hold outlasts the plan's

@@ -28,6 +28,16 @@ type subject struct {
 
 const align = 64
 
+// The numbers that Compile gives to streams and to the host region.
+const (
+	onCompute  = program.Stream(program.Compute)
+	onCopyOut  = program.Stream(program.CopyOut)
+	onCopyIn   = program.Stream(program.CopyIn)
+	onHost     = program.Stream(program.Host)
+	streams    = program.Stream(program.Units)
+	hostRegion = program.Region(program.HostMemory)
+)
+
 // random returns the subject of a seed; every other one fills what it drops with NaN.
 func random(t testing.TB, seed uint64, o randgraph.Options) subject {
 	t.Helper()
@@ -87,7 +97,7 @@ func subjects(t testing.TB) []subject {
 		if err := plan.Validate(s.g, s.p); err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}
-		if err := program.Check(s.g, s.c); err != nil {
+		if err := check(s); err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}
 	}
@@ -106,7 +116,7 @@ func (s subject) withPlan() subject {
 func (s subject) withProgram() subject {
 	c := *s.c
 	for _, section := range []*program.Section{&c.Prologue, &c.Body, &c.Epilogue} {
-		section.Commands = slices.Clone(section.Commands)
+		section.Commands, section.Counts = slices.Clone(section.Commands), slices.Clone(section.Counts)
 		for i := range section.Commands {
 			cmd := &section.Commands[i]
 			cmd.Waits, cmd.Inputs, cmd.Outputs = slices.Clone(cmd.Waits), slices.Clone(cmd.Inputs), slices.Clone(cmd.Outputs)

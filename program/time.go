@@ -17,27 +17,30 @@ type Durations struct {
 type Timing struct {
 	Start, End []time.Duration // per command of the body
 	Iteration  time.Duration   // from one body's last step to the next one's
-	Stall      time.Duration   // of the compute lane within that time
+	Stall      time.Duration   // of the compute stream within that time
 }
 
-// Time predicts the steady state of a program by carrying out bodies until one is like that before it: a command starts when its lane
-// is free and its waits have ended. Most programs are steady after two or three; where a lane takes a little longer than the others,
-// copies pile up over many, and the last of 32 is taken.
+// Time predicts the steady state of a program. It carries out bodies until one is like the one before it: a command
+// starts when its lane is free and its waits have ended. Most programs are steady after two or three bodies; where a
+// lane takes a little longer than the others, copies pile up over many, and the last of 32 is taken.
 func Time(p *Program, d Durations) Timing {
-	const most = 32
-	r := &replay{}
+	const limit = 32
+	r := &replay{lanes: NewLanes(p.Streams), ends: make([][]time.Duration, len(p.Streams))}
 	commands := p.Body.Commands
 	t := Timing{Start: make([]time.Duration, len(commands)), End: make([]time.Duration, len(commands))}
-	var before time.Duration
-	for body := range most {
-		before = r.last(Compute)
+	var before, computed time.Duration // ends of the last kernels of the previous body and so far
+	for body := range limit {
+		run := r.lanes.Begin(&p.Body, body, false)
+		before = computed
 		t.Stall = 0
 		steady := body > 0
-		for i, c := range commands {
-			free := r.last(c.Lane)
-			start, end := r.run(c, d.of(c))
-			if c.Lane == Compute {
+		for i := range commands {
+			c := &commands[i]
+			free := r.last(c.Stream)
+			start, end := r.command(run, c, d.of(c))
+			if c.Kind.Unit() == Compute {
 				t.Stall += start - free
+				computed = max(computed, end)
 			}
 			steady = steady && t.Start[i] == start-before && t.End[i] == end-before
 			t.Start[i], t.End[i] = start-before, end-before
@@ -45,14 +48,13 @@ func Time(p *Program, d Durations) Timing {
 		if steady {
 			break // what follows depends on this body alone
 		}
-		r.origin = r.counts()
 	}
-	t.Iteration = r.last(Compute) - before
+	t.Iteration = computed - before
 	return t
 }
 
 // of returns how long a command takes.
-func (d Durations) of(c Command) time.Duration {
+func (d *Durations) of(c *Command) time.Duration {
 	switch c.Kind {
 	case Kernel:
 		return d.Steps[c.Slot]
@@ -66,43 +68,36 @@ func (d Durations) of(c Command) time.Duration {
 
 // replay carries out commands in list order and remembers when each ended.
 type replay struct {
-	ends   [Lanes][]time.Duration
-	origin [Lanes]int
+	lanes *Lanes
+	ends  [][]time.Duration // per stream
 }
 
-func (r *replay) last(l Lane) time.Duration {
-	if n := len(r.ends[l]); n > 0 {
-		return r.ends[l][n-1]
+func (r *replay) last(s Stream) time.Duration {
+	if n := len(r.ends[s]); n > 0 {
+		return r.ends[s][n-1]
 	}
 	return 0
 }
 
-func (r *replay) counts() [Lanes]int {
-	var n [Lanes]int
-	for l := range n {
-		n[l] = len(r.ends[l])
-	}
-	return n
-}
-
-func (r *replay) run(c Command, took time.Duration) (start, end time.Duration) {
-	start = r.last(c.Lane)
+func (r *replay) command(run *Run, c *Command, took time.Duration) (start, end time.Duration) {
+	start = r.last(c.Stream)
 	for _, w := range c.Waits {
-		if at := r.origin[w.Lane] + w.Count; at > 0 {
-			start = max(start, r.ends[w.Lane][at-1])
+		if count := run.Count(w); count > 0 {
+			start = max(start, r.ends[w.Stream][count-1])
 		}
 	}
 	end = start + took
-	r.ends[c.Lane] = append(r.ends[c.Lane], end)
+	r.ends[c.Stream] = append(r.ends[c.Stream], end)
+	r.lanes.Pass(c.Stream)
 	return start, end
 }
 
-// Stalls returns, per step of the plan, how long the compute lane stands still before it.
+// Stalls returns, per step of the plan, how long the compute stream stands still before it.
 func (t Timing) Stalls(p *Program) []time.Duration {
 	stalls := make([]time.Duration, len(p.Plan.Steps))
 	var free time.Duration
 	for i, c := range p.Body.Commands {
-		if c.Lane != Compute {
+		if c.Kind.Unit() != Compute {
 			continue
 		}
 		if c.Kind == Kernel {

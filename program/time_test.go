@@ -76,7 +76,7 @@ func longest(s subject, d program.Durations, bodies int) []time.Duration {
 		case program.In:
 			ends[i] += d.In.Time(n.cmd.Bytes)
 		}
-		if n.cmd.Lane == program.Compute {
+		if n.cmd.Stream == onCompute {
 			body := i / len(p.Body.Commands)
 			last = append(last[:body], ends[i])
 		}

@@ -24,18 +24,18 @@ func TestWaitsNameEarlierCommands(t *testing.T) {
 				}
 			}
 		}
-		var so [program.Lanes]int
+		var so [streams]int
 		for i, cmd := range s.c.Body.Commands {
-			var waits [program.Lanes]bool
+			var waits [streams]bool
 			for _, w := range cmd.Waits {
-				if w.Lane == cmd.Lane || waits[w.Lane] || w.Count > so[w.Lane] || w.Count <= -s.c.Body.Counts[w.Lane] {
+				if w.Stream == cmd.Stream || waits[w.Stream] || w.Count > so[w.Stream] || w.Count <= -s.c.Body.Counts[w.Stream] {
 					t.Fatalf("%s: command %d waits for %v with %v issued", s.name, i, cmd.Waits, so)
 				}
-				waits[w.Lane] = true
+				waits[w.Stream] = true
 			}
-			so[cmd.Lane]++
+			so[cmd.Stream]++
 		}
-		if so != s.c.Body.Counts {
+		if !slices.Equal(so[:], s.c.Body.Counts) {
 			t.Fatalf("%s: counts %v, want %v", s.name, s.c.Body.Counts, so)
 		}
 	}
@@ -59,7 +59,7 @@ func TestNoWaitIsNeedless(t *testing.T) {
 				bad := s.withProgram()
 				left := &bad.c.Body.Commands[i]
 				left.Waits = slices.Delete(left.Waits, k, k+1)
-				switch err := program.Check(bad.g, bad.c); {
+				switch err := check(bad); {
 				case errors.Is(err, program.ErrRace):
 					races++
 				case err != nil:
@@ -69,7 +69,7 @@ func TestNoWaitIsNeedless(t *testing.T) {
 				case isSync(s, i, w):
 					syncs++
 				default:
-					t.Fatalf("%s: command %d (%v %v) does not need to wait for %v\n%s", s.name, i, cmd.Lane, cmd.Kind, w, s.c.Text(s.g))
+					t.Fatalf("%s: command %d (%v %v) does not need to wait for %v\n%s", s.name, i, cmd.Stream, cmd.Kind, w, s.c.Text())
 				}
 			}
 		}
@@ -85,11 +85,11 @@ func isTrigger(s subject, i int, w program.Point) bool {
 	cmd := s.c.Body.Commands[i]
 	count := 0
 	for _, c := range s.c.Body.Commands[:i] {
-		if c.Lane == program.Compute {
+		if c.Stream == onCompute {
 			count++
 		}
 	}
-	return (cmd.Kind == program.Out || cmd.Kind == program.In) && w.Lane == program.Compute && w.Count == count
+	return (cmd.Kind == program.Out || cmd.Kind == program.In) && w.Stream == onCompute && w.Count == count
 }
 
 // isSync reports whether a kernel waits for a copy that its plan calls synchronous and that follows the step before.
@@ -97,10 +97,10 @@ func isSync(s subject, i int, w program.Point) bool {
 	cmd := s.c.Body.Commands[i]
 	slot := cmd.Slot - 1
 	if w.Count <= 0 { // in the body before
-		w.Count += s.c.Body.Counts[w.Lane]
+		w.Count += s.c.Body.Counts[w.Stream]
 		slot += len(s.p.Steps)
 	}
-	n := s.nth(w.Lane, w.Count)
+	n := s.nth(w.Stream, w.Count)
 	if cmd.Kind != program.Kernel || n < 0 {
 		return false
 	}

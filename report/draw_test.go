@@ -16,7 +16,7 @@ import (
 func TestDraw(t *testing.T) {
 	_, _, planned, _ := twoJobs(t, "tensile", tight)
 	var out strings.Builder
-	p := planned.Programs[0]
+	p := planned.Programs[0].Program()
 	Draw(&out, "a <b> & c", []graph.Bytes{3 * graph.MiB, graph.MiB}, planned.Jobs[0].Footprint.Slots, p,
 		planned.Timing(0))
 	elements, title := make(map[string]int), ""

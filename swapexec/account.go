@@ -17,27 +17,32 @@ type Copy struct {
 	Ready   time.Duration // its lane was free and its waits were reached
 	Start   time.Duration // after a hold
 	End     time.Duration
-	Stall   time.Duration // how long the compute lane stood still for it
+	Stall   time.Duration // how long the compute stream stood still for it
 }
 
 // Account returns the copies of a section that has ended, in list order. events holds one event per command; before
 // those of the previous run of the section, nil if it was drained before.
 func Account(s *program.Section, events, before []device.Event) []Copy {
-	a := accountant{events: events, before: before}
+	a := accountant{events: events, before: before, streams: make([][]int, len(s.Counts))}
 	var copies []Copy
 	at := make(map[int]int) // index of a command to its place in copies
 	for i := range s.Commands {
 		c := &s.Commands[i]
-		a.lanes[c.Lane] = append(a.lanes[c.Lane], i)
+		a.streams[c.Stream] = append(a.streams[c.Stream], i)
 		if e := events[i]; isCopy(c) {
 			at[i] = len(copies)
 			copies = append(copies, Copy{c.Kind, c.Storage, c.Slot, c.Bytes, e.Ready, e.Start, e.End, 0})
 		}
 	}
-	for nth, i := range a.lanes[program.Compute] {
-		last, stall := a.stall(nth, s.Commands[i].Waits)
-		if place, ok := at[last]; ok {
-			copies[place].Stall += stall
+	for stream, commands := range a.streams {
+		if len(commands) == 0 || s.Commands[commands[0]].Kind.Unit() != program.Compute {
+			continue
+		}
+		for nth, i := range commands {
+			last, stall := a.stall(program.Point{Stream: program.Stream(stream), Count: nth}, i, s.Commands[i].Waits)
+			if place, ok := at[last]; ok {
+				copies[place].Stall += stall
+			}
 		}
 	}
 	return copies
@@ -45,14 +50,14 @@ func Account(s *program.Section, events, before []device.Event) []Copy {
 
 type accountant struct {
 	events, before []device.Event
-	lanes          [program.Lanes][]int // commands by lane
+	streams        [][]int // commands by stream
 }
 
-// stall returns the command of this section that the nth compute command waited for longest, and how long; -1 if it
-// waited for none, or longest for one of the previous run.
-func (a *accountant) stall(nth int, waits []program.Point) (last int, stall time.Duration) {
-	start := a.events[a.lanes[program.Compute][nth]].Start
-	_, free, ok := a.behind(program.Point{Lane: program.Compute, Count: nth})
+// stall returns the command of this section that a command waited for longest, and how long; -1 if it waited for none,
+// or longest for one of the previous run. previous is the point that its stream reaches before it.
+func (a *accountant) stall(previous program.Point, command int, waits []program.Point) (last int, stall time.Duration) {
+	start := a.events[command].Start
+	_, free, ok := a.behind(previous)
 	if !ok {
 		free = start
 	}
@@ -69,13 +74,13 @@ func (a *accountant) stall(nth int, waits []program.Point) (last int, stall time
 // behind returns the command that reaches a point, -1 if it is of the previous run, and when it ended; false if there
 // was no such command or its end is not known.
 func (a *accountant) behind(p program.Point) (i int, end time.Duration, ok bool) {
-	lane := a.lanes[p.Lane]
+	stream := a.streams[p.Stream]
 	if p.Count > 0 {
-		i = lane[p.Count-1]
+		i = stream[p.Count-1]
 		return i, a.events[i].End, true
 	}
-	if at := len(lane) - 1 + p.Count; at >= 0 && a.before != nil {
-		return -1, a.before[lane[at]].End, true
+	if at := len(stream) - 1 + p.Count; at >= 0 && a.before != nil {
+		return -1, a.before[stream[at]].End, true
 	}
 	return -1, 0, false
 }

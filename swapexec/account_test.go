@@ -23,9 +23,9 @@ func timeline(s *program.Section, times ...time.Duration) []device.Event {
 // A copy that the compute lane waits for is passive and gets the stall; one that came in time gets none.
 func TestPassiveAndPrefetched(t *testing.T) {
 	s := section("kernel", "in", "in", "kernel", "out", "kernel", "poison")
-	s.Commands[3].Waits = []program.Point{{Lane: program.CopyIn, Count: 1}}
-	s.Commands[5].Waits = []program.Point{{Lane: program.CopyIn, Count: 2}}
-	s.Commands[6].Waits = []program.Point{{Lane: program.CopyOut, Count: 1}}
+	s.Commands[3].Waits = []program.Point{{Stream: program.Stream(program.CopyIn), Count: 1}}
+	s.Commands[5].Waits = []program.Point{{Stream: program.Stream(program.CopyIn), Count: 2}}
+	s.Commands[6].Waits = []program.Point{{Stream: program.Stream(program.CopyOut), Count: 1}}
 	events := timeline(s, 0, 10, 2, 9, 9, 25, 10, 20, 20, 40, 25, 30, 40, 41)
 	events[1].Ready = 1 // held until 2
 	want := []Copy{
@@ -42,7 +42,7 @@ func TestPassiveAndPrefetched(t *testing.T) {
 func TestBlame(t *testing.T) {
 	s := section("load", "in", "out", "kernel")
 	for in, want := range map[time.Duration][]time.Duration{40: {35, 0}, 20: {0, 25}} {
-		s.Commands[3].Waits = []program.Point{{Lane: program.CopyOut, Count: 1}, {Lane: program.CopyIn, Count: 1}, {Lane: program.Host, Count: 1}}
+		s.Commands[3].Waits = []program.Point{{Stream: program.Stream(program.CopyOut), Count: 1}, {Stream: program.Stream(program.CopyIn), Count: 1}, {Stream: program.Stream(program.Host), Count: 1}}
 		before := timeline(s, 0, 0, 0, 0, 0, 0, 0, 5)
 		start := max(in, 30)
 		copies := Account(s, timeline(s, 5, 10, 10, in, 10, 30, start, start+1), before)
@@ -60,7 +60,7 @@ func TestBlame(t *testing.T) {
 // command starts, which may be a moment after the copy has ended.
 func TestFirstCommand(t *testing.T) {
 	s := section("in", "kernel")
-	s.Commands[1].Waits = []program.Point{{Lane: program.CopyIn, Count: 1}}
+	s.Commands[1].Waits = []program.Point{{Stream: program.Stream(program.CopyIn), Count: 1}}
 	before, events := timeline(s, 0, 5, 5, 10), timeline(s, 5, 14, 16, 20)
 	if got := Account(s, events, before)[0].Stall; got != 6 {
 		t.Errorf("after another body: stall %v, want 6ns", got)
@@ -88,7 +88,7 @@ func TestAccountAgainstSlow(t *testing.T) {
 				free = w.previous
 			}
 			for i, c := range s.Commands {
-				if c.Lane != program.Compute {
+				if c.Kind.Unit() != program.Compute {
 					continue
 				}
 				if free >= 0 && events[i].Start > free {
@@ -135,44 +135,44 @@ func randomSection(r *rand.Rand) *program.Section {
 		words = append(words, []string{"kernel", "in", "out", "load", "poison"}[r.IntN(5)])
 	}
 	s := section(words...)
-	var so [program.Lanes]int
+	var so [program.Units]int
 	for i := range s.Commands {
-		for l := range program.Lanes {
-			if l != s.Commands[i].Lane && r.IntN(3) == 0 {
+		for l := range program.Stream(program.Units) {
+			if l != s.Commands[i].Stream && r.IntN(3) == 0 {
 				count := so[l] - r.IntN(s.Counts[l]+1)
-				s.Commands[i].Waits = append(s.Commands[i].Waits, program.Point{Lane: l, Count: count})
+				s.Commands[i].Waits = append(s.Commands[i].Waits, program.Point{Stream: l, Count: count})
 			}
 		}
-		so[s.Commands[i].Lane]++
+		so[s.Commands[i].Stream]++
 	}
 	return s
 }
 
 // replay carries out commands in list order: each starts when its lane is free and its waits have ended.
 type replay struct {
-	ends     [program.Lanes][]time.Duration
+	ends     [program.Units][]time.Duration
 	previous time.Duration // end of the last compute command of the body before
 }
 
 func (w *replay) body(r *rand.Rand, s *program.Section) []device.Event {
 	events := make([]device.Event, len(s.Commands))
-	var origin [program.Lanes]int
+	var origin [program.Units]int
 	for l := range origin {
 		origin[l] = len(w.ends[l])
 	}
 	for i, c := range s.Commands {
 		var start time.Duration
-		if n := len(w.ends[c.Lane]); n > 0 {
-			start = w.ends[c.Lane][n-1]
+		if n := len(w.ends[c.Stream]); n > 0 {
+			start = w.ends[c.Stream][n-1]
 		}
 		for _, p := range c.Waits {
-			if at := origin[p.Lane] + p.Count; at > 0 {
-				start = max(start, w.ends[p.Lane][at-1])
+			if at := origin[p.Stream] + p.Count; at > 0 {
+				start = max(start, w.ends[p.Stream][at-1])
 			}
 		}
 		end := start + 1 + time.Duration(r.Int64N(1e12))
 		events[i] = device.Event{Section: s, Index: i, Ready: start, Start: start, End: end}
-		w.ends[c.Lane] = append(w.ends[c.Lane], end)
+		w.ends[c.Stream] = append(w.ends[c.Stream], end)
 	}
 	return events
 }

@@ -1,9 +1,9 @@
 // Package swapexec is the copy-lane half of a job's runner (the Swap Executor of TENSILE, III-D).
 //
-// A [Machine] follows the two copy lanes of one job. Copies that were issued stand in the Execution Queue of their lane;
-// the head of a queue, once its trigger and waits are reached, is in the Execution Buffer until it has ended. The lanes
-// never reorder. The device carries copies out and may hold the head for the rest of its delay; a copy that another
-// lane waits for goes at once, with everything before it.
+// A [Machine] follows the two copy lanes of one job. Copies that were issued stand in the Execution Queue of their
+// lane; the head of a queue, once its trigger and waits are reached, is in the Execution Buffer until it has ended.
+// The lanes never reorder. The device carries copies out and may hold the head for the rest of its delay; a copy that
+// another lane waits for goes at once, with everything before it.
 //
 //	issued ---> Execution Queue ---> Execution Buffer ---> ended
 //	            (in list order)      (ready, held, copying)

@@ -9,10 +9,10 @@ import (
 
 // Machine follows the copy lanes of one job. The zero value is ready for use.
 type Machine struct {
-	lanes [program.Lanes]Queue
+	queues [program.Units]Queue
 }
 
-// Queue is the state of a copy lane.
+// Queue is the state of the copies in one direction.
 type Queue struct {
 	Copies int // issued and not ended; the first is in the Execution Buffer or about to enter it
 	Bytes  graph.Bytes
@@ -22,8 +22,8 @@ type Queue struct {
 func (m *Machine) Issued(s *program.Section) {
 	for i := range s.Commands {
 		if c := &s.Commands[i]; isCopy(c) {
-			m.lanes[c.Lane].Copies++
-			m.lanes[c.Lane].Bytes += c.Bytes
+			m.queues[c.Kind.Unit()].Copies++
+			m.queues[c.Kind.Unit()].Bytes += c.Bytes
 		}
 	}
 }
@@ -33,15 +33,16 @@ func (m *Machine) Ended(c *program.Command) {
 	if !isCopy(c) {
 		return
 	}
-	q := &m.lanes[c.Lane]
+	q := &m.queues[c.Kind.Unit()]
 	if q.Copies == 0 || q.Bytes < c.Bytes {
-		panic(fmt.Sprintf("swapexec: a copy of %d bytes ended on lane %s, which holds %d of %d bytes", c.Bytes, c.Lane, q.Copies, q.Bytes))
+		panic(fmt.Sprintf("swapexec: a copy of %d bytes ended on unit %s, which holds %d of %d bytes",
+			c.Bytes, c.Kind.Unit(), q.Copies, q.Bytes))
 	}
 	q.Copies--
 	q.Bytes -= c.Bytes
 }
 
-// Queue returns the state of a lane.
-func (m *Machine) Queue(l program.Lane) Queue { return m.lanes[l] }
+// Queue returns the state of a unit's copies.
+func (m *Machine) Queue(u program.Unit) Queue { return m.queues[u] }
 
 func isCopy(c *program.Command) bool { return c.Kind == program.Out || c.Kind == program.In }

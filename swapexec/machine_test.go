@@ -10,23 +10,13 @@ import (
 
 // section lists commands by words: kernel, poison, load and read, or in and out with a size.
 func section(words ...string) *program.Section {
-	s := &program.Section{}
+	s := &program.Section{Counts: make([]int, program.Units)}
 	for i, word := range words {
-		kind, lane := program.Kernel, program.Compute
-		switch word {
-		case "in":
-			kind, lane = program.In, program.CopyIn
-		case "out":
-			kind, lane = program.Out, program.CopyOut
-		case "load":
-			kind, lane = program.Load, program.Host
-		case "read":
-			kind, lane = program.Read, program.Host
-		case "poison":
-			kind = program.Poison
-		}
-		s.Commands = append(s.Commands, program.Command{Kind: kind, Lane: lane, Slot: i, Storage: graph.StorageID(i), Bytes: 1 << i})
-		s.Counts[lane]++
+		kind := map[string]program.Kind{"kernel": program.Kernel, "in": program.In, "out": program.Out, "load": program.Load,
+			"read": program.Read, "poison": program.Poison}[word]
+		stream := program.Stream(kind.Unit())
+		s.Commands = append(s.Commands, program.Command{Kind: kind, Stream: stream, Slot: i, Storage: graph.StorageID(i), Bytes: 1 << i})
+		s.Counts[stream]++
 	}
 	return s
 }
@@ -37,7 +27,7 @@ func TestQueues(t *testing.T) {
 	s := section("load", "in", "kernel", "out", "in", "read", "poison")
 	check := func(in, out Queue) {
 		t.Helper()
-		for l, want := range map[program.Lane]Queue{program.CopyIn: in, program.CopyOut: out, program.Compute: {}, program.Host: {}} {
+		for l, want := range map[program.Unit]Queue{program.CopyIn: in, program.CopyOut: out, program.Compute: {}, program.Host: {}} {
 			if got := m.Queue(l); got != want {
 				t.Errorf("lane %s: %+v, want %+v", l, got, want)
 			}

@@ -9,7 +9,7 @@ import (
 
 // Of copies that end together the first wait's has the stall, and a copy has it before the loader: one of them, not both.
 func TestBlameOfTies(t *testing.T) {
-	out, in, load := program.Point{Lane: program.CopyOut, Count: 1}, program.Point{Lane: program.CopyIn, Count: 1}, program.Point{Lane: program.Host, Count: 1}
+	out, in, load := program.Point{Stream: program.Stream(program.CopyOut), Count: 1}, program.Point{Stream: program.Stream(program.CopyIn), Count: 1}, program.Point{Stream: program.Stream(program.Host), Count: 1}
 	for _, test := range []struct {
 		waits   []program.Point
 		in, out int

@@ -87,7 +87,7 @@ func showLive(ctx context.Context, conn wire.Bus, job string, s show, out io.Wri
 		if err != nil {
 			return err
 		}
-		fmt.Fprint(out, proven.Text(p.graph))
+		fmt.Fprint(out, proven.Text())
 	}
 	return nil
 }

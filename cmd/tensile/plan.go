@@ -66,7 +66,7 @@ func planCommand() *cobra.Command {
 					r.Jobs[i].StepList = strings.Split(strings.TrimSpace(s.planned.Jobs[i].Plan.Text(t.Graph)), "\n")
 				}
 				if commands {
-					r.Jobs[i].CommandList = strings.Split(strings.TrimSpace(s.planned.Programs[i].Text(t.Graph)), "\n")
+					r.Jobs[i].CommandList = strings.Split(strings.TrimSpace(s.planned.Programs[i].Program().Text()), "\n")
 				}
 			}
 			if p.json {
@@ -133,7 +133,7 @@ func (s *session) draw(ctx context.Context, path string) error {
 			return err
 		}
 		var drawing bytes.Buffer
-		report.Draw(&drawing, t.Name, before, s.planned.Jobs[i].Footprint.Slots, s.planned.Programs[i],
+		report.Draw(&drawing, t.Name, before, s.planned.Jobs[i].Footprint.Slots, s.planned.Programs[i].Program(),
 			s.planned.Timing(i))
 		name := path
 		if len(s.workload) > 1 {

@@ -31,7 +31,8 @@ func available() graph.Bytes {
 // machine that runs out of them kills the process.
 func (d *Device) claim(job string, what string, size graph.Bytes) error {
 	if d.memory > 0 && d.claimed+size > d.memory {
-		return fmt.Errorf("job %s: %s of %s does not fit beside the %s in use; %s are available: take a smaller batch, fewer jobs or a smaller budget",
+		return fmt.Errorf("job %s: %s of %s does not fit beside the %s in use; %s are available: "+
+			"take a smaller batch, fewer jobs or a smaller budget",
 			job, what, size, d.claimed, d.memory)
 	}
 	d.claimed += size

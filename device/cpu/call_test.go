@@ -27,16 +27,17 @@ func TestKernelCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := &bed{t: t, job: place.(*job)}
+		k.bind(g)
 		k.reserve(8 * align)
-		from, to := program.Address{Region: program.Arena, Offset: align}, program.Address{Region: program.Arena, Offset: 4 * align}
-		s := section(program.Command{Kind: program.Kernel, Lane: program.Compute, Op: g.Ops[0].ID, Scratch: program.Nowhere,
+		from, to := program.Address{Offset: align}, program.Address{Offset: 4 * align}
+		s := section(program.Command{Kind: program.Kernel, Op: g.Ops[0].ID, Scratch: program.Nowhere,
 			Inputs: []program.Address{from}, Outputs: []program.Address{to}})
 		in := k.job.at(from, 128)
 		for i := range in {
 			in[i] = float32(i + 1)
 		}
 		for _, iteration := range []int{0, 1, 5} {
-			k.Issue(s, iteration, true)
+			k.issue(s, iteration, true)
 			next(t, d, 1, k)
 			want := make([]float32, 128)
 			kernel.Run(&kernel.Call[float32]{Kind: graph.Dropout, Attrs: g.Ops[0].Attrs, In: [][]float32{in}, Out: [][]float32{want},
@@ -54,5 +55,5 @@ func TestKernelCall(t *testing.T) {
 }
 
 func (b *bed) bytesAt(a program.Address, size graph.Bytes) []byte {
-	return b.regions[a.Region].bytes[a.Offset : a.Offset+size]
+	return b.bytes(a, size)
 }

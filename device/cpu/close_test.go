@@ -17,7 +17,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	b := lay(t, d, map[int]func(){1: func() { close(started); <-release }})
 	b.reserve(4 * elements)
-	b.Issue(section(load(), load(),
+	b.issue(section(load(), load(),
 		b.in(parameter, 4, 0, after(program.Host, 2)),     // waits for what never ends
 		b.out(parameter, 4, 24*time.Hour),                 // is held
 		b.out(parameter, 4, 0, after(program.CopyIn, 1))), // stands behind it
@@ -39,9 +39,9 @@ func TestCloseInTheMiddle(t *testing.T) {
 	if b.at != 1 {
 		t.Errorf("%d loads, want the one that was running", b.at)
 	}
-	for r, m := range b.regions {
+	for what, m := range map[string]memory{"arena": b.arena, "kept": b.kept, "spilled": b.loaded.spilled} {
 		if m.mapping != nil || m.bytes != nil {
-			t.Errorf("region %d still has %d bytes", r, len(m.bytes))
+			t.Errorf("%s still has %d bytes", what, len(m.bytes))
 		}
 	}
 	if d.claimed != 0 {
@@ -50,7 +50,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 	// The device serves other jobs, and tells nothing of this one.
 	other := lay(t, d, nil)
 	defer other.close()
-	other.Issue(section(load()), 0, true)
+	other.issue(section(load()), 0, true)
 	events, err := d.Next(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func (b *bed) waitClosed() {
 
 // rest waits until all that was issued has ended, without taking the events.
 func (b *bed) rest() {
-	b.until(func() bool { return b.done == b.issued })
+	b.until(func() bool { return b.lanes.Idle() })
 }
 
 // until yields to the lanes until something holds.
@@ -90,8 +90,8 @@ func TestCloseForgetsEvents(t *testing.T) {
 	d := open(t)
 	a, b := lay(t, d, nil), lay(t, d, nil)
 	defer b.close()
-	a.Issue(section(load()), 0, true)
-	b.Issue(section(load()), 0, true)
+	a.issue(section(load()), 0, true)
+	b.issue(section(load()), 0, true)
 	a.rest()
 	b.rest()
 	a.close()
@@ -106,7 +106,7 @@ func TestNextPrefers(t *testing.T) {
 	d := open(t)
 	b := lay(t, d, nil)
 	defer b.close()
-	b.Issue(section(load()), 0, true)
+	b.issue(section(load()), 0, true)
 	b.rest()
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -134,7 +134,7 @@ func TestReserveTooMuch(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "job bed") || !strings.Contains(err.Error(), "1073741824GiB") {
 		t.Errorf("error %v, want one that names job and size", err)
 	}
-	if m := b.regions[program.Arena]; m.mapping != nil {
+	if m := b.arena; m.mapping != nil {
 		t.Errorf("an arena of %d bytes after an error", len(m.bytes))
 	}
 	b.reserve(align)

@@ -35,7 +35,7 @@ type Device struct {
 	facts  cost.Facts
 	start  time.Time
 	links  map[program.Kind]*link // Out and In
-	jobs   int
+	lanes  int                    // of all jobs
 	trace  func(trace.Event)
 
 	memory  graph.Bytes // available when the device was opened; 0: unknown
@@ -91,31 +91,31 @@ func (d *Device) Identity() string {
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }
 
-// Variants returns the one way in which the device computes an op, none of one that is opaque or of float64; its bits depend on
-// GEMM library and thread count.
-func (d *Device) Variants(g *graph.Graph, op graph.OpID) []device.Variant {
+// Variants returns the one way in which the device computes an op, none of one that is opaque or of float64; its bits
+// depend on GEMM library and thread count.
+func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 	o := &g.Ops[op]
 	isDouble := func(t graph.TensorID) bool { return g.Tensors[t].DType == graph.Float64 }
 	if o.Kind == graph.Opaque || slices.ContainsFunc(o.Inputs, isDouble) || slices.ContainsFunc(o.Outputs, isDouble) {
 		return nil
 	}
 	scratch := graph.Bytes(kernel.Scratch(o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs))) * graph.ElementBytes
-	return []device.Variant{{Name: "direct", Scratch: scratch, Bits: fmt.Sprintf("%s/%d", d.engine.Name(), d.engine.Threads())}}
+	bits := fmt.Sprintf("%s/%d", d.engine.Name(), d.engine.Threads())
+	return device.Variants{{Name: "direct", Scratch: scratch, Bits: bits}}
 }
 
-// Open makes a place for a job: host memory for all its storages (pages appear when they are used) and lanes.
+// Open makes a place for a job, with host memory for what it keeps there.
 func (d *Device) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) {
-	j, err := newJob(d, g, o)
-	if err != nil {
-		return nil, err
-	}
-	d.jobs++
-	// A lane that computes keeps its processor for long; copies and the runner must not wait for it.
-	if want := runtime.NumCPU() + d.jobs*int(program.Lanes); runtime.GOMAXPROCS(0) < want {
+	return newJob(d, g, o)
+}
+
+// addLanes makes room for more threads. A lane that computes keeps its processor for long; copies and the runner must
+// not wait for it.
+func (d *Device) addLanes(n int) {
+	d.lanes += n
+	if want := runtime.NumCPU() + d.lanes; runtime.GOMAXPROCS(0) < want {
 		runtime.GOMAXPROCS(want)
 	}
-	j.run()
-	return j, nil
 }
 
 // Close ends the device; its jobs are closed before.

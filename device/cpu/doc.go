@@ -1,11 +1,15 @@
 // Package cpu is the device that computes: float32 kernels over an arena of exactly the granted size, between guard
 // pages, with another mapping as host memory. It is the embedded default and the reference for every bit.
 //
-// Each job has four lanes, goroutines locked to operating-system threads. A lane takes its commands in order, waits
-// until the counts that a command names are reached, executes it, counts it as done. Jobs compute side by side as far as
-// there are cores; the link limit, if there is one, is shared by all jobs of the device.
+// Each job has a lane per stream of its programs, a goroutine locked to an operating-system thread. A lane takes its
+// commands in order, waits until program.Lanes says that a command may start, executes it, and says that it has ended.
+// Jobs compute side by side as far as there are cores; the link limit, if there is one, is shared by all jobs of the
+// device.
 //
-//	Issue --> queue of lane --> await points --> hold --> execute --> done[lane]++ --> Event to Next
+//	Issue --> queue of lane --> ready --> hold --> execute --> ended --> Event to Next
+//
+// Loading a program of another graph (loaded.go) leaves the host slots of what lives on the host where they are, and
+// maps those of what plans copy out within an iteration again.
 //
 // Kernels (device/cpu/kernel) allocate nothing and take their scratch from the arena. Results do not depend on timing,
 // offsets or other jobs: one op, one way of computing it, one thread count.

@@ -36,13 +36,13 @@ func ones(n int) []float32 {
 }
 
 func best(runs int, f func()) time.Duration {
-	var least time.Duration
+	var shortest time.Duration
 	for range runs {
 		start := time.Now()
 		f()
-		if took := time.Since(start); least == 0 || took < least {
-			least = took
+		if took := time.Since(start); shortest == 0 || took < shortest {
+			shortest = took
 		}
 	}
-	return max(least, 1)
+	return max(shortest, 1)
 }

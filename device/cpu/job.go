@@ -14,37 +14,27 @@ import (
 // job implements device.Job.
 type job struct {
 	device   *Device
-	g        *graph.Graph
+	g        *graph.Graph // that it was opened with
 	options  device.JobOptions
-	slots    []graph.Bytes // host offsets
-	resident graph.Bytes   // of the host slots that every plan uses
-	inputs   [][]graph.Shape
-	outputs  [][]graph.Shape
-	recorder *recorder // nil: nothing is recorded
+	kept     memory        // host slots of what lives on the host; they stay where they are whatever is loaded
+	slots    []graph.Bytes // per storage of g, where they are in kept
+	resident graph.Bytes   // bytes of the storages in kept
+	recorder *recorder     // nil: nothing is recorded
 
-	regions    [program.Regions]memory
-	lanes      [program.Lanes]*lane
-	running    sync.WaitGroup
+	arena      memory
 	populating sync.WaitGroup // the arena
+	loaded     *loaded        // what is bound; nil before the first
+	workers    []*lane        // per stream of the program with the most that was loaded
+	running    sync.WaitGroup
 
 	mu      sync.Mutex
-	issued  [program.Lanes]int
-	floor   [program.Lanes]int // issued when a section with drain came last
-	done    [program.Lanes]int
-	urgent  [program.Lanes]int // counts that another lane is waiting for
+	lanes   *program.Lanes // of the loaded program
 	touched graph.Bytes
 	closed  bool
 }
 
 func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
-	j := &job{device: d, g: g, options: o}
-	if d.trace != nil {
-		j.recorder = newRecorder(o.Name, g, d.trace)
-	}
-	for _, op := range g.Ops {
-		j.inputs = append(j.inputs, g.Shapes(op.Inputs))
-		j.outputs = append(j.outputs, g.Shapes(op.Outputs))
-	}
+	j := &job{device: d, g: g, options: o, lanes: program.NewLanes(nil)}
 	for _, s := range g.Storages {
 		if s.Role.FromHost() || s.Role == graph.Output {
 			j.resident += s.Bytes
@@ -53,23 +43,14 @@ func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
 	if err := d.claim(o.Name, "host memory", j.resident); err != nil {
 		return nil, err
 	}
-	var size graph.Bytes
+	var kept graph.Bytes
 	var err error
-	j.slots, size = program.HostSlots(g)
-	if j.regions[program.HostMemory], err = reserve(size); err != nil {
+	j.slots, kept, _ = program.HostSlots(g)
+	if j.kept, err = reserve(kept); err != nil {
 		d.claimed -= j.resident
 		return nil, fmt.Errorf("job %s: %w", o.Name, err)
 	}
 	return j, nil
-}
-
-func (j *job) run() {
-	for l := range program.Lanes {
-		j.lanes[l] = newLane(j, l)
-	}
-	for _, l := range j.lanes {
-		j.running.Go(l.run)
-	}
 }
 
 // Reserve implements device.Job. With the invariants tag the new arena is full of NaN.
@@ -83,13 +64,13 @@ func (j *job) Reserve(arena graph.Bytes) error {
 		return err
 	}
 	var err error
-	if j.regions[program.Arena], err = reserve(arena); err != nil {
+	if j.arena, err = reserve(arena); err != nil {
 		j.device.claimed -= arena
 		return fmt.Errorf("job %s: %w", j.options.Name, err)
 	}
-	j.populating.Go(func() { populate(j.regions[program.Arena]) }) // beside the prologue's copies
+	j.populating.Go(func() { populate(j.arena) }) // beside the prologue's copies
 	if invariants.Enabled {
-		poison(j.regions[program.Arena].floats(0, int(arena/graph.ElementBytes)))
+		poison(j.arena.floats(0, int(arena/graph.ElementBytes)))
 	}
 	return nil
 }
@@ -100,8 +81,8 @@ func (j *job) drop() {
 		j.recorder.home()
 	}
 	j.populating.Wait()
-	j.device.claimed -= graph.Bytes(len(j.regions[program.Arena].bytes))
-	j.regions[program.Arena].free()
+	j.device.claimed -= graph.Bytes(len(j.arena.bytes))
+	j.arena.free()
 	j.touched = 0
 }
 
@@ -114,33 +95,34 @@ func poison(f []float32) {
 func (j *job) mustRest(what string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.done != j.issued {
-		panic(fmt.Sprintf("cpu: %s of job %q with %v commands issued and %v done", what, j.options.Name, j.issued, j.done))
+	if !j.lanes.Idle() {
+		panic(fmt.Sprintf("cpu: %s of job %q with commands that have not ended", what, j.options.Name))
 	}
 }
 
-// Issue implements device.Job.
+// Issue implements device.Job. It panics unless the section is of the loaded program, and the arena large enough.
 func (j *job) Issue(s *program.Section, iteration int, drain bool) {
+	if l := j.loaded; l == nil || !l.program.Has(s) {
+		panic(fmt.Sprintf("cpu: Issue to job %q of a section that is not of the program that it has loaded", j.options.Name))
+	} else if arena := graph.Bytes(len(j.arena.bytes)); l.program.Arena > arena {
+		panic(fmt.Sprintf("cpu: Issue to job %q: its program uses %d bytes of an arena of %d",
+			j.options.Name, l.program.Arena, arena))
+	}
+	j.issue(s, iteration, drain)
+}
+
+func (j *job) issue(s *program.Section, iteration int, drain bool) {
 	if j.recorder != nil {
 		j.recorder.section(s)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	origin := j.issued
-	if drain {
-		j.floor = origin
-	}
-	for i := range s.Commands {
-		c := &s.Commands[i]
-		j.issued[c.Lane]++
-		j.lanes[c.Lane].queue = append(j.lanes[c.Lane].queue, issued{section: s, command: c, index: i, iteration: iteration,
-			last: j.issued[c.Lane]-origin[c.Lane] == s.Counts[c.Lane], origin: origin, floor: j.floor})
-	}
+	j.lanes.Issue(s, iteration, drain)
 	j.wakeLanes()
 }
 
 func (j *job) wakeLanes() {
-	for _, l := range j.lanes {
+	for _, l := range j.workers {
 		l.wake.Signal()
 	}
 }
@@ -148,11 +130,10 @@ func (j *job) wakeLanes() {
 // Host implements device.Job.
 func (j *job) Host(s graph.StorageID) []float32 {
 	j.mustRest("Host")
-	return j.host(s)
-}
-
-func (j *job) host(s graph.StorageID) []float32 {
-	return j.regions[program.HostMemory].floats(j.slots[s], int(j.g.Storages[s].Bytes/graph.ElementBytes))
+	if j.slots[s] >= graph.Bytes(len(j.kept.bytes)) {
+		return nil // of what exists within an iteration alone
+	}
+	return j.kept.floats(j.slots[s], int(j.g.Storages[s].Bytes/graph.ElementBytes))
 }
 
 // Touched implements device.Job.
@@ -171,16 +152,11 @@ func (j *job) Close() error {
 	j.running.Wait()
 	j.device.forget(j)
 	j.drop()
-	j.regions[program.HostMemory].free()
-	j.device.claimed -= j.resident
-	j.device.jobs--
-	return nil
-}
-
-// at returns memory behind an address; nil for Nowhere.
-func (j *job) at(a program.Address, elements int) []float32 {
-	if a == program.Nowhere {
-		return nil
+	if j.loaded != nil {
+		j.loaded.spilled.free()
 	}
-	return j.regions[a.Region].floats(a.Offset, elements)
+	j.kept.free()
+	j.device.claimed -= j.resident
+	j.device.lanes -= len(j.workers)
+	return nil
 }

@@ -8,8 +8,10 @@ import (
 	"tensile/program"
 )
 
-// after is the point that is reached when the first n commands of a lane have ended.
-func after(l program.Lane, n int) program.Point { return program.Point{Lane: l, Count: n} }
+// after is the point that is reached when the first n commands on a unit have ended.
+func after(u program.Unit, n int) program.Point {
+	return program.Point{Stream: program.Stream(u), Count: n}
+}
 
 // A copy that nothing waits for is held for as long as it says.
 func TestHold(t *testing.T) {
@@ -18,7 +20,7 @@ func TestHold(t *testing.T) {
 	defer b.close()
 	b.reserve(4 * elements)
 	const hold = 3 * time.Millisecond
-	b.Issue(section(b.in(parameter, 4, hold)), 0, true)
+	b.issue(section(b.in(parameter, 4, hold)), 0, true)
 	next(t, d, 1, b)
 	if e := b.events[0]; e.Start-e.Ready < hold || e.End < e.Start {
 		t.Errorf("held from %v to %v, want %v at least", e.Ready, e.Start, hold)
@@ -49,7 +51,7 @@ func TestHoldIsCutShort(t *testing.T) {
 			defer b.close()
 			b.reserve(4 * elements)
 			s := section(commands(b)...)
-			b.Issue(s, 0, true)
+			b.issue(s, 0, true)
 			next(t, d, len(s.Commands), b)
 		})
 	}
@@ -58,8 +60,8 @@ func TestHoldIsCutShort(t *testing.T) {
 		b := lay(t, d, nil)
 		defer b.close()
 		b.reserve(4 * elements)
-		b.Issue(section(b.in(parameter, 4, day)), 0, true)
-		b.Issue(section(load()), 0, true)
+		b.issue(section(b.in(parameter, 4, day)), 0, true)
+		b.issue(section(load()), 0, true)
 		next(t, d, 2, b)
 	})
 }
@@ -72,9 +74,9 @@ func TestHoldsAreCutShortTogether(t *testing.T) {
 	b := lay(t, d, map[int]func(){1: func() { <-copied }})
 	defer b.close()
 	b.reserve(4 * elements)
-	last := program.Command{Kind: program.Poison, Lane: program.Compute, Bytes: 4,
+	last := program.Command{Kind: program.Poison, Bytes: 4,
 		Waits: []program.Point{after(program.CopyOut, 1), after(program.CopyIn, 1)}}
-	b.Issue(section(load(), b.out(parameter, 4, 0, after(program.Host, 1)), b.in(parameter, 4, 24*time.Hour), last), 0, true)
+	b.issue(section(load(), b.out(parameter, 4, 0, after(program.Host, 1)), b.in(parameter, 4, 24*time.Hour), last), 0, true)
 	next(t, d, 1, b)
 	if first := b.events[0].Index; first != 2 {
 		t.Errorf("command %d ended first, want the copy in", first)
@@ -93,7 +95,7 @@ func TestWaits(t *testing.T) {
 	s := section(load(after(program.CopyIn, 0)), b.in(parameter, 4, 0, after(program.Host, 1)))
 	const runs = 50
 	for i := range runs {
-		b.Issue(s, i, i == 0)
+		b.issue(s, i, i == 0)
 	}
 	next(t, d, 2*runs, b)
 	for i, e := range b.events {
@@ -123,7 +125,7 @@ func TestOrderOfEvents(t *testing.T) {
 	for _, x := range []*bed{a, b} {
 		x.reserve(4 * elements)
 		for i := range runs {
-			x.Issue(section(commands...), i, false)
+			x.issue(section(commands...), i, false)
 		}
 	}
 	var last time.Duration
@@ -148,7 +150,7 @@ func TestInFlight(t *testing.T) {
 	release := make(chan struct{})
 	b := lay(t, d, map[int]func(){1: func() { <-release }})
 	defer b.close()
-	b.Issue(section(load()), 0, true)
+	b.issue(section(load()), 0, true)
 	for what, f := range map[string]func(){
 		"Host":    func() { b.Host(parameter) },
 		"Reserve": func() { _ = b.Reserve(0) },

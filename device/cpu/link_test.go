@@ -32,21 +32,21 @@ func TestLinkLimit(t *testing.T) {
 		for range each {
 			commands = append(commands, x.out(input, 4*elements, 0), x.in(parameter, 4*elements, 0))
 		}
-		x.Issue(section(commands...), 0, true)
+		x.issue(section(commands...), 0, true)
 	}
 	next(t, d, 4*each, a, b)
-	for _, lane := range []program.Lane{program.CopyOut, program.CopyIn} {
+	for _, kind := range []program.Kind{program.Out, program.In} {
 		first, last := time.Hour, time.Duration(0)
 		var bytes graph.Bytes
 		for _, e := range append(a.events, b.events...) {
-			if c := e.Section.Commands[e.Index]; c.Lane == lane {
+			if c := e.Section.Commands[e.Index]; c.Kind == kind {
 				first, last = min(first, e.Start), max(last, e.End)
 				bytes += c.Bytes
 			}
 		}
 		least := time.Duration(float64(bytes)/float64(rate)*1e9) - 100*time.Nanosecond // rounded down per piece
 		if bytes != 2*each*4*elements || last-first < least {
-			t.Errorf("lane %s: %s in %v, want %v at least", lane, bytes, last-first, least)
+			t.Errorf("copies %s: %s in %v, want %v at least", kind, bytes, last-first, least)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestLinkShare(t *testing.T) {
 	x := lay(t, d, nil)
 	defer x.close()
 	x.reserve(4 * elements)
-	x.Issue(section(x.out(input, 4*elements, 0), x.out(input, 4*elements, 0)), 0, true)
+	x.issue(section(x.out(input, 4*elements, 0), x.out(input, 4*elements, 0)), 0, true)
 	next(t, d, 2, x)
 	least := time.Duration(2*4*elements/float64(rate)*1e9) - 100*time.Nanosecond
 	if took := x.events[1].End - x.events[0].Start; took < least {

@@ -54,8 +54,8 @@ func (u usage) until(now usage) float64 {
 // tick is the unit of /proc/stat, the same on every Linux that Go supports.
 const tick = 10 * time.Millisecond
 
-// parseStat reads the line of all processors: user, nice, system, idle, iowait, irq, softirq, steal. What runs under nice gives
-// way to a job, so it does not count as busy.
+// parseStat reads the line of all processors: user, nice, system, idle, iowait, irq, softirq, steal. What runs under
+// nice gives way to a job, so it does not count as busy.
 func parseStat(r io.Reader) (usage, error) {
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		rest, ok := strings.CutPrefix(lines.Text(), "cpu ")

@@ -96,9 +96,9 @@ func TestGuardPages(t *testing.T) {
 func trespass(t *testing.T, what string) {
 	b := lay(t, open(t), nil)
 	b.reserve(3 * align) // no whole page
-	m := b.regions[program.Arena]
+	m := b.arena
 	if what == "past host memory" {
-		m = b.regions[program.HostMemory]
+		m = b.kept
 	}
 	first := unsafe.Pointer(unsafe.SliceData(m.bytes))
 	*(*byte)(first) = 1
@@ -118,15 +118,15 @@ func TestNewArena(t *testing.T) {
 	defer b.close()
 	for range 2 {
 		b.reserve(5 * align)
-		for i, f := range b.regions[program.Arena].floats(0, 5*int(align)/4) {
+		for i, f := range b.arena.floats(0, 5*int(align)/4) {
 			if math.IsNaN(float64(f)) != invariants.Enabled || !invariants.Enabled && f != 0 {
 				t.Fatalf("element %d of a new arena is %v with invariants %t", i, f, invariants.Enabled)
 			}
 		}
-		copy(b.regions[program.Arena].bytes, "leftover")
+		copy(b.arena.bytes, "leftover")
 	}
 	b.reserve(0)
-	if n := len(b.regions[program.Arena].bytes); n != 0 {
+	if n := len(b.arena.bytes); n != 0 {
 		t.Errorf("an arena of 0 has %d bytes", n)
 	}
 	for _, size := range []graph.Bytes{1, align - 4, -align} {
@@ -146,11 +146,11 @@ func TestPoison(t *testing.T) {
 	b := lay(t, open(t), nil)
 	defer b.close()
 	b.reserve(4 * align)
-	clear(b.regions[program.Arena].bytes)
-	b.Issue(section(program.Command{Kind: program.Poison, Lane: program.Compute, Bytes: align,
-		Device: program.Address{Region: program.Arena, Offset: align}}), 0, true)
+	clear(b.arena.bytes)
+	b.issue(section(program.Command{Kind: program.Poison, Bytes: align,
+		Device: program.Address{Offset: align}}), 0, true)
 	next(t, b.device, 1, b)
-	for i, f := range b.regions[program.Arena].floats(0, int(align)) {
+	for i, f := range b.arena.floats(0, int(align)) {
 		if inside := i >= int(align)/4 && i < int(align)/2; math.IsNaN(float64(f)) != inside {
 			t.Fatalf("element %d is %v", i, f)
 		}
@@ -172,20 +172,20 @@ func TestTouched(t *testing.T) {
 	b.reserve(1 << 20)
 	check("Reserve", 0)
 	op := b.g.Ops[0]
-	kernel := program.Command{Kind: program.Kernel, Lane: program.Compute, Op: op.ID, Scratch: program.Nowhere,
-		Inputs:  []program.Address{{Region: program.Arena, Offset: 8 * align}},
-		Outputs: []program.Address{{Region: program.Arena, Offset: 2 * align}}}
-	b.Issue(section(kernel), 0, true)
+	kernel := program.Command{Kind: program.Kernel, Op: op.ID, Scratch: program.Nowhere,
+		Inputs:  []program.Address{{Offset: 8 * align}},
+		Outputs: []program.Address{{Offset: 2 * align}}}
+	b.issue(section(kernel), 0, true)
 	check("a kernel on a view of 64 elements", 8*align+64*4)
-	b.Issue(section(b.in(parameter, 4*elements, 0)), 0, true)
+	b.issue(section(b.in(parameter, 4*elements, 0)), 0, true)
 	check("a copy in", 4*elements)
-	b.Issue(section(load()), 0, true)
+	b.issue(section(load()), 0, true)
 	check("a load", 4*elements)
-	kernel.Scratch, kernel.ScratchBytes = program.Address{Region: program.Arena, Offset: 4 * elements}, 12
-	b.Issue(section(kernel), 0, true)
+	kernel.Scratch, kernel.ScratchBytes = program.Address{Offset: 4 * elements}, 12
+	b.issue(section(kernel), 0, true)
 	check("a kernel with scratch", 4*elements+12)
 	b.reserve(8 * elements)
 	check("Reserve", 0)
-	b.Issue(section(b.out(parameter, 16, 0)), 0, true)
+	b.issue(section(b.out(parameter, 16, 0)), 0, true)
 	check("a small copy out", 16)
 }

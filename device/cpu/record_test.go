@@ -48,20 +48,28 @@ func recorded(t *testing.T, model, policy string, share graph.Bytes, iterations 
 		t.Fatal(err)
 	}
 	scheduled := result.Jobs[0]
-	train(t, d, g, program.Compile(g, scheduled.Plan, scheduled.Layout, program.Options{}), iterations)
+	proven, err := program.Prove(g, scheduled.Plan, scheduled.Layout, program.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	train(t, d, g, proven, iterations)
 	return g, scheduled, events
 }
 
 // train takes a job from Home through some iterations to Home.
-func train(t *testing.T, d *Device, g *graph.Graph, p *program.Program, iterations int) {
+func train(t *testing.T, d *Device, g *graph.Graph, proven program.Proven, iterations int) {
 	t.Helper()
+	p := proven.Program()
 	place, err := d.Open(g, device.JobOptions{Name: "a job", Input: func(int, graph.StorageID, device.Memory) {},
 		Output: func(int, graph.StorageID, []float32) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &bed{t: t, job: place.(*job)}
-	b.reserve((p.Arena + align - 1) / align * align)
+	if err := b.Load(proven); err != nil {
+		t.Fatal(err)
+	}
+	b.reserve(p.Arena)
 	b.Issue(&p.Prologue, 0, true)
 	for i := range iterations {
 		b.Issue(&p.Body, i, i == 0)

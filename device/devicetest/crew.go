@@ -31,6 +31,7 @@ type seat struct {
 }
 
 type issue struct {
+	program   *program.Program
 	section   *program.Section
 	iteration int
 	drain     bool
@@ -55,6 +56,16 @@ func (c *crew) open(g *graph.Graph) *seat {
 	return s
 }
 
+// load binds a program to the job and gives it its arena.
+func (s *seat) load(p program.Proven) *program.Program {
+	s.c.t.Helper()
+	if err := s.Load(p); err != nil {
+		s.c.t.Fatalf("load a program of %s: %v", s.g.Name, err)
+	}
+	s.reserve(p.Program().Arena)
+	return p.Program()
+}
+
 func (s *seat) reserve(arena graph.Bytes) {
 	s.c.t.Helper()
 	if err := s.Reserve(arena); err != nil {
@@ -65,19 +76,19 @@ func (s *seat) reserve(arena graph.Bytes) {
 	}
 }
 
-func (s *seat) issue(section *program.Section, iteration int, drain bool) {
-	s.issued = append(s.issued, issue{section, iteration, drain})
+func (s *seat) issue(p *program.Program, section *program.Section, iteration int, drain bool) {
+	s.issued = append(s.issued, issue{p, section, iteration, drain})
 	s.left += len(section.Commands)
 	s.Issue(section, iteration, drain)
 }
 
 // train issues a program for the iterations [from, to), from Home to Home, and does not wait.
 func (s *seat) train(p *program.Program, from, to int) {
-	s.issue(&p.Prologue, from, true)
+	s.issue(p, &p.Prologue, from, true)
 	for i := from; i < to; i++ {
-		s.issue(&p.Body, i, i == from)
+		s.issue(p, &p.Body, i, i == from)
 	}
-	s.issue(&p.Epilogue, to, true)
+	s.issue(p, &p.Epilogue, to, true)
 }
 
 // wait takes events until everything issued has ended, and checks their order.

@@ -36,13 +36,12 @@ type finished struct {
 }
 
 // run trains a job by programs that each take some iterations, from Home to Home.
-func (c *crew) run(g *graph.Graph, iterations int, programs ...*program.Program) finished {
+func (c *crew) run(g *graph.Graph, iterations int, programs ...program.Proven) finished {
 	c.t.Helper()
 	s := c.open(g)
 	defer s.leave()
 	for i, p := range programs {
-		s.reserve(p.Arena)
-		s.train(p, i*iterations, (i+1)*iterations)
+		s.train(s.load(p), i*iterations, (i+1)*iterations)
 		c.wait()
 	}
 	return finished{s.host(), s.feed.outputs}
@@ -87,9 +86,8 @@ func deliveries(c *crew) {
 	needData(c)
 	const iterations = 3
 	for _, g := range []*graph.Graph{Tiny(), Zoo()} {
-		p := shuffled(c, g, 4, program.Options{})
 		s := c.open(g)
-		s.reserve(p.Arena)
+		p := s.load(shuffled(c, g, 4, program.Options{}))
 		s.train(p, 0, iterations)
 		c.wait()
 		for i := range iterations {
@@ -121,7 +119,7 @@ func bits(c *crew) {
 		want := c.run(g, iterations, Build(c.t, c.d, g, KeepAll(g), program.Options{}))
 		for seed := range uint64(8) {
 			p := shuffled(c, g, seed, program.Options{Poison: seed%2 == 0})
-			same(c.t, p.Plan.Text(g), c.run(g, iterations, p), want)
+			same(c.t, p.Program().Plan.Text(g), c.run(g, iterations, p), want)
 		}
 	}
 }

@@ -21,9 +21,8 @@ func wake(c *crew) {
 	}
 
 	g := Tiny()
-	p := Build(c.t, c.d, g, KeepAll(g), program.Options{})
 	s := c.open(g)
-	s.reserve(p.Arena)
+	p := s.load(Build(c.t, c.d, g, KeepAll(g), program.Options{}))
 	s.train(p, 0, 2)
 	before <- struct{}{}
 	events, err := c.d.Next(c.t.Context(), before)

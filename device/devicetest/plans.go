@@ -10,8 +10,8 @@ import (
 	"tensile/program"
 )
 
-// KeepAll plans an iteration without swaps: persistent storages stay, inputs come in before slot 0, outputs go out after
-// the op that makes their last version, and everything that does not persist is dropped after the last slot.
+// KeepAll plans an iteration without swaps: persistent storages stay, inputs come in before slot 0, outputs go out
+// after the op that makes their last version, and everything that does not persist is dropped after the last slot.
 func KeepAll(g *graph.Graph) *plan.Plan {
 	p := empty(g, "none-all")
 	last := g.LastVersions()
@@ -88,15 +88,15 @@ func (m *mover) in(storage, after string) *mover   { return m.move(plan.In, stor
 func (m *mover) out(storage, after string) *mover  { return m.move(plan.Out, storage, after) }
 func (m *mover) drop(storage, after string) *mover { return m.move(plan.Drop, storage, after) }
 
-// Build turns a plan into a program for a device: with the scratch of the steps' variants, validated, placed, compiled
-// and checked. It fails the test if any of that fails, and leaves the plan as it is.
-func Build(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, o program.Options) *program.Program {
+// Build turns a plan into a proven program for a device, with the scratch of the steps' variants. It fails the test
+// if any of that fails, and leaves the plan as it is.
+func Build(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, o program.Options) program.Proven {
 	t.Helper()
 	fitted := *p
 	fitted.Steps = slices.Clone(p.Steps)
 	for i := range fitted.Steps {
 		step := &fitted.Steps[i]
-		v, ok := device.Find(d.Variants(g, step.Op), step.Variant)
+		v, ok := d.Variants(g, step.Op).Find(step.Variant)
 		if !ok {
 			t.Fatalf("%s has no variant %q of %s", d.Name(), step.Variant, g.Ops[step.Op].Name)
 		}
@@ -109,9 +109,9 @@ func Build(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, o progra
 	if err != nil {
 		t.Fatalf("%v\n%s", err, fitted.Text(g))
 	}
-	compiled := program.Compile(g, &fitted, layout, o)
-	if err := program.Check(g, compiled); err != nil {
-		t.Fatalf("check: %v\n%s%s", err, fitted.Text(g), compiled.Text(g))
+	proven, err := program.Prove(g, &fitted, layout, o)
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, fitted.Text(g), program.Compile(g, &fitted, layout, o).Text())
 	}
-	return compiled
+	return proven
 }

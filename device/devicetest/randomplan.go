@@ -117,8 +117,8 @@ func (m *gambler) move(kind plan.MoveKind, after int) int {
 	return after
 }
 
-// save copies the storage out somewhere in [from, to] unless the host has it already, and returns from when on it may be
-// dropped.
+// save copies the storage out somewhere in [from, to] unless the host has it already, and returns from when on it may
+// be dropped.
 func (m *gambler) save(from, to int) int {
 	if m.host == m.now {
 		return from
@@ -210,15 +210,15 @@ func (m *gambler) gaps(list []access) {
 
 // delay gives some copies a pause, and sometimes the plan latencies for the compiler to fold them into triggers.
 func (m *gambler) delay() {
-	const most = 100 * time.Microsecond
+	const limit = 100 * time.Microsecond
 	for i := range m.p.Moves {
 		if m.p.Moves[i].Kind != plan.Drop && m.r.IntN(3) == 0 {
-			m.p.Moves[i].Delay = time.Duration(m.r.Int64N(int64(most)))
+			m.p.Moves[i].Delay = time.Duration(m.r.Int64N(int64(limit)))
 		}
 	}
 	if m.heads() {
 		for range m.p.Steps {
-			m.p.Made = append(m.p.Made, time.Duration(m.r.Int64N(int64(most))))
+			m.p.Made = append(m.p.Made, time.Duration(m.r.Int64N(int64(limit))))
 		}
 	}
 }

@@ -32,6 +32,8 @@ func Run(t *testing.T, open func(t *testing.T) device.Device) {
 		{"deliveries", deliveries},
 		{"bits", bits},
 		{"switch", switchPlans},
+		{"graphs", changeGraphs},
+		{"numbers", numbers},
 	}
 	for _, check := range checks {
 		t.Run(check.name, func(t *testing.T) {
@@ -43,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) device.Device) {
 }
 
 // shuffled returns a random plan's program.
-func shuffled(c *crew, g *graph.Graph, seed uint64, o program.Options) *program.Program {
+func shuffled(c *crew, g *graph.Graph, seed uint64, o program.Options) program.Proven {
 	c.t.Helper()
 	return Build(c.t, c.d, g, RandomPlan(rand.New(rand.NewPCG(seed, 1)), g), o)
 }
@@ -68,18 +70,18 @@ func variants(c *crew) {
 				c.t.Errorf("%s has no variant", op.Name)
 				continue
 			}
-			if first, ok := device.Find(list, ""); !ok || first != list[0] {
+			if first, ok := list.Find(""); !ok || first != list[0] {
 				c.t.Errorf("the default of %s is %+v, want %+v", op.Name, first, list[0])
 			}
 			for i, v := range list {
-				if found, ok := device.Find(list, v.Name); !ok || found != list[i] {
+				if found, ok := list.Find(v.Name); !ok || found != list[i] {
 					c.t.Errorf("variant %d of %s, %q, is found as %+v", i, op.Name, v.Name, found)
 				}
 				if v.Name == "" || v.Bits == "" || v.Scratch < 0 {
 					c.t.Errorf("variant %d of %s: %+v", i, op.Name, v)
 				}
 			}
-			if _, ok := device.Find(list, "no such variant"); ok {
+			if _, ok := list.Find("no such variant"); ok {
 				c.t.Errorf("%s has a variant of any name", op.Name)
 			}
 		}
@@ -90,9 +92,8 @@ func variants(c *crew) {
 func order(c *crew) {
 	g := Zoo()
 	for seed := range uint64(6) {
-		p := shuffled(c, g, seed, program.Options{Poison: seed%2 == 1})
 		s := c.open(g)
-		s.reserve(p.Arena)
+		p := s.load(shuffled(c, g, seed, program.Options{Poison: seed%2 == 1}))
 		s.train(p, 0, 4)
 		c.wait()
 		s.leave()
@@ -102,26 +103,24 @@ func order(c *crew) {
 // drain issues the same body with and without drains between, and from iteration to iteration only when all has ended.
 func drain(c *crew) {
 	g := Tiny()
-	p := Build(c.t, c.d, g, Swapped(g), program.Options{})
 	s := c.open(g)
-	s.reserve(p.Arena)
-	s.issue(&p.Prologue, 0, true)
+	p := s.load(Build(c.t, c.d, g, Swapped(g), program.Options{}))
+	s.issue(p, &p.Prologue, 0, true)
 	for i, drained := range []bool{true, true, false, false, true} {
-		s.issue(&p.Body, i, drained)
+		s.issue(p, &p.Body, i, drained)
 	}
 	c.wait()
-	s.issue(&p.Body, 5, false)
+	s.issue(p, &p.Body, 5, false)
 	c.wait()
-	s.issue(&p.Epilogue, 6, true)
+	s.issue(p, &p.Epilogue, 6, true)
 	c.wait()
 }
 
 // jobs runs jobs of different graphs and lengths side by side.
 func jobs(c *crew) {
 	for i, g := range []*graph.Graph{Tiny(), Zoo(), Tiny()} {
-		p := shuffled(c, g, uint64(i), program.Options{})
 		s := c.open(g)
-		s.reserve(p.Arena)
+		p := s.load(shuffled(c, g, uint64(i), program.Options{}))
 		s.train(p, 0, 2+i)
 	}
 	c.wait()
@@ -138,17 +137,17 @@ func memory(c *crew) {
 	s := c.open(g)
 	from := 0
 	keep, swapped := Build(c.t, c.d, g, KeepAll(g), program.Options{}), Build(c.t, c.d, g, Swapped(g), program.Options{})
-	for _, p := range []*program.Program{keep, swapped, shuffled(c, g, 1, program.Options{Poison: true})} {
-		s.reserve(p.Arena)
-		s.issue(&p.Prologue, from, true)
+	for _, proven := range []program.Proven{keep, swapped, shuffled(c, g, 1, program.Options{Poison: true})} {
+		p := s.load(proven)
+		s.issue(p, &p.Prologue, from, true)
 		c.wait()
-		if got, want := int64(s.Touched()), reach(s, &p.Prologue); got != want {
+		if got, want := int64(s.Touched()), reach(p, &p.Prologue); got != want {
 			c.t.Errorf("the prologue touched bytes up to %d, want %d", got, want)
 		}
-		s.issue(&p.Body, from, true)
-		s.issue(&p.Epilogue, from+1, true)
+		s.issue(p, &p.Body, from, true)
+		s.issue(p, &p.Epilogue, from+1, true)
 		c.wait()
-		if got, want := int64(s.Touched()), reach(s, &p.Prologue, &p.Body, &p.Epilogue); got != want || got > int64(p.Arena) {
+		if got, want := int64(s.Touched()), reach(p, &p.Prologue, &p.Body, &p.Epilogue); got != want || got > int64(p.Arena) {
 			c.t.Errorf("touched bytes up to %d, want %d, in an arena of %d", got, want, p.Arena)
 		}
 		from++
@@ -165,9 +164,8 @@ func hold(c *crew) {
 			plan.Moves[i].Delay = time.Hour
 		}
 	}
-	p := Build(c.t, c.d, g, plan, program.Options{})
 	s := c.open(g)
-	s.reserve(p.Arena)
+	p := s.load(Build(c.t, c.d, g, plan, program.Options{}))
 	s.train(p, 0, 3)
 	c.wait()
 	if took := s.makespan(); took >= time.Hour {

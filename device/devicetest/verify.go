@@ -15,7 +15,7 @@ type ended struct {
 }
 
 // verify checks that every command of a job has ended once, and after everything that it has to come after: by the
-// reported times, and in the order of the reports.
+// reported times, and in the order of the reports. It does not use program.Lanes, which the devices do.
 func (s *seat) verify() {
 	s.c.t.Helper()
 	type key struct {
@@ -32,7 +32,7 @@ func (s *seat) verify() {
 	}
 	v := &verifier{seat: s}
 	for _, is := range s.issued {
-		v.begin(is.drain)
+		v.begin(is.program, is.drain)
 		for index := range is.section.Commands {
 			e, ok := found[key{is.section, is.iteration, index}]
 			if !ok {
@@ -45,11 +45,17 @@ func (s *seat) verify() {
 
 type verifier struct {
 	*seat
-	done          [program.Lanes][]ended // in issue order
-	origin, floor [program.Lanes]int
+	program       *program.Program
+	done          [][]ended // per stream, in issue order
+	origin, floor []int
 }
 
-func (v *verifier) begin(drain bool) {
+// begin starts a section. A program is loaded when all of the one before has ended, and counts from the start.
+func (v *verifier) begin(p *program.Program, drain bool) {
+	if v.program != p {
+		v.program, v.done, v.floor = p, make([][]ended, len(p.Streams)), nil
+	}
+	v.origin = make([]int, len(v.done))
 	for l := range v.done {
 		v.origin[l] = len(v.done[l])
 	}
@@ -63,18 +69,18 @@ func (v *verifier) command(c *program.Command, e ended) {
 	if e.Ready > e.Start || e.Start > e.End {
 		v.c.t.Errorf("%s: ready %v, start %v, end %v", e.what, e.Ready, e.Start, e.End)
 	}
-	v.after(e, c.Lane, len(v.done[c.Lane]), "the order of its lane")
+	v.after(e, c.Stream, len(v.done[c.Stream]), "the order of its lane")
 	for l, count := range v.floor {
-		v.after(e, program.Lane(l), count, "a drain")
+		v.after(e, program.Stream(l), count, "a drain")
 	}
 	for _, w := range c.Waits {
-		v.after(e, w.Lane, v.origin[w.Lane]+w.Count, "a wait")
+		v.after(e, w.Stream, v.origin[w.Stream]+w.Count, "a wait")
 	}
-	v.done[c.Lane] = append(v.done[c.Lane], e)
+	v.done[c.Stream] = append(v.done[c.Stream], e)
 }
 
 // after checks that a command came after the first count commands of a lane, because of why.
-func (v *verifier) after(e ended, l program.Lane, count int, why string) {
+func (v *verifier) after(e ended, l program.Stream, count int, why string) {
 	v.c.t.Helper()
 	if count <= 0 {
 		return
@@ -88,11 +94,11 @@ func (v *verifier) after(e ended, l program.Lane, count int, why string) {
 	}
 }
 
-// reach is what Touched must say after some sections ran.
-func reach(s *seat, sections ...*program.Section) (end int64) {
+// reach is what Touched must say after some sections of a program ran.
+func reach(p *program.Program, sections ...*program.Section) (end int64) {
 	for _, section := range sections {
 		for i := range section.Commands {
-			end = max(end, int64(device.Reach(s.g, &section.Commands[i])))
+			end = max(end, int64(p.Reach(&section.Commands[i])))
 		}
 	}
 	return end

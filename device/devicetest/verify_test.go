@@ -62,9 +62,7 @@ func TestVerify(t *testing.T) {
 		c := &crew{t: n, d: simulated(t)}
 		g := Tiny()
 		s := c.open(g)
-		p := Build(t, c.d, g, Swapped(g), program.Options{})
-		s.reserve(p.Arena)
-		s.train(p, 0, 2)
+		s.train(s.load(Build(t, c.d, g, Swapped(g), program.Options{})), 0, 2)
 		c.wait()
 		s.events = test.spoil(s.events)
 		func() {
@@ -85,7 +83,7 @@ func TestVerify(t *testing.T) {
 func computeEvents(events []device.Event) (i, j int) {
 	var places []int
 	for k, e := range events {
-		if e.Section.Commands[e.Index].Lane == program.Compute {
+		if e.Section.Commands[e.Index].Kind.Unit() == program.Compute {
 			places = append(places, k)
 		}
 	}

@@ -2,8 +2,8 @@ package devicetest
 
 import "tensile/graph"
 
-// Zoo is one training step of a small convolutional network with an op of every kind. Its outputs are loss.0, pool2 and those of
-// sequence.
+// Zoo is one training step of a small convolutional network with an op of every kind. Its outputs are loss.0, pool2
+// and those of sequence.
 func Zoo() *graph.Graph {
 	z := &zoo{Builder: graph.NewBuilder("zoo")}
 	x := z.Input("x", graph.Anything, graph.Float32, graph.Shape{2, 3, 8, 8})

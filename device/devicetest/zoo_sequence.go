@@ -2,8 +2,8 @@ package devicetest
 
 import "tensile/graph"
 
-// sequence appends an op of every kind that reads sequences, with its gradient, to the first weights x[3,16] of the zoo. The
-// gradients need not be right: what is tested is that each op finds its operands.
+// sequence appends an op of every kind that reads sequences, with its gradient, to the first weights x[3,16] of the
+// zoo. The gradients need not be right: what is tested is that each op finds its operands.
 func (z *zoo) sequence(x graph.TensorID) {
 	none, scaled := graph.Attrs{}, graph.Attrs{Factor: 0.5}
 	row, batch := z.parameter("row", 16), graph.Shape{1, 3, 16}

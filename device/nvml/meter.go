@@ -45,7 +45,8 @@ func open(l library, index int) (*Meter, error) {
 // Name is the GPU's name, as models of latencies know it.
 func (m *Meter) Name() string { return m.name }
 
-// Load returns the share of the recent past, a sixth of a second to one second, in which a kernel ran on the GPU, from 0 to 1.
+// Load returns the share of the recent past, a sixth of a second to one second, in which a kernel ran on the GPU,
+// from 0 to 1.
 func (m *Meter) Load() (float64, error) {
 	u, r := m.device.GetUtilizationRates()
 	if r != nvml.SUCCESS {

@@ -1,13 +1,14 @@
 // Package sim is a device in virtual time, without data: what program.Time predicts for one job, and beside it what the
 // prediction leaves out: noise, contention between jobs, and the pauses before copies.
 //
-// A [Device] is a discrete-event simulation that [Device.Next] drives. Every job has a queue per lane. The first command
-// of a queue is blocked until its waits are reached, then, if it is a copy with a Hold, held, then it runs:
+// A [Device] is a discrete-event simulation that [Device.Next] drives. Every job has a lane per stream of its program
+// (program.Lanes). The first command of a lane is blocked until its waits are reached, then, if it is a copy with a
+// Hold, held, then it runs:
 //
 //	blocked --waits reached--> held --pause over, or a lane waits for it--> running --> ended
 //
-// Commands of different jobs that run in lanes of the same kind divide the compute unit or the link direction evenly: n
-// of them progress at 1/n each. A copy's latency counts as work too. Loads, reads and poisoning take no time.
+// Commands of different lanes that run on the same unit divide the compute unit or the link direction evenly: n of them
+// progress at 1/n each. A copy's latency counts as work too. Loads, reads and poisoning take no time.
 //
 // Invariants:
 //   - a single job without noise and holds runs exactly as program.Time says, to the nanosecond;
@@ -16,5 +17,5 @@
 //   - virtual time moves only inside Next, and only to the next instant at which something ends.
 //
 // Ops have one variant without scratch, as the implicit GEMM of a convolution has none either. The ends that Touched
-// reports are those of device.Reach.
+// reports are those of program.Program.Reach.
 package sim

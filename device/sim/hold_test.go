@@ -73,7 +73,7 @@ func TestHold(t *testing.T) {
 		j := open(t, d, chain(t, 1), "")
 		n := 0
 		for i, s := range test.sections {
-			j.Issue(s, i, true)
+			sim.Issue(j, s, i, true)
 			n += len(s.Commands)
 		}
 		if diff := cmp.Diff(test.want, "\n"+trace(events(t, d, n), map[device.Job]string{})); diff != "" {
@@ -89,7 +89,7 @@ func TestPreviousRun(t *testing.T) {
 	d := plain(0, sim.Options{})
 	j := open(t, d, chain(t, 1), "")
 	for i, drain := range []bool{true, false, true} {
-		j.Issue(body, i, drain)
+		sim.Issue(j, body, i, drain)
 	}
 	// Of body 1 the copy in waits for the last kernel of body 0; its second kernel for the first copy out of body 0.
 	want := ` 0.3 out    0..10

@@ -13,22 +13,20 @@ import (
 // job implements device.Job.
 type job struct {
 	device  *Device
-	g       *graph.Graph
+	g       *graph.Graph // that it was opened with
 	name    string
-	latency []time.Duration // per op
+	program *program.Program // that is loaded; nil before the first
+	latency []time.Duration  // per op of its graph
 
 	arena, touched graph.Bytes
-	lanes          [program.Lanes]lane
-	gate           [program.Lanes]int // counts at the last drain
+	lanes          *program.Lanes
+	heads          []head // per stream
 	closed         bool
 }
 
-// lane is a queue of commands of which the first is in some state.
-type lane struct {
-	queue   []queued // issued and not ended
-	ended   int      // how many have ended since the job was opened
-	hurried int      // commands up to this count do not pause
-
+// head is the first command of a lane's queue.
+type head struct {
+	unit         program.Unit
 	state        state
 	ready, start time.Duration
 	left         int64 // work to do, in grains
@@ -42,26 +40,35 @@ const (
 	running
 )
 
-// run is a section that was issued. Its points are counted from origin, and nothing of it begins before gate.
-type run struct {
-	section      *program.Section
-	iteration    int
-	origin, gate [program.Lanes]int
+// command returns the first command of a lane that has one.
+func (j *job) command(s program.Stream) *program.Command {
+	r, index := j.lanes.Head(s)
+	return &r.Section.Commands[index]
 }
 
-type queued struct {
-	run   *run
-	index int
-}
-
-func (q queued) command() *program.Command { return &q.run.section.Commands[q.index] }
-
-// hold returns the pause before a copy.
-func (q queued) hold() time.Duration {
-	if c := q.command(); c.Kind == program.Out || c.Kind == program.In {
-		return c.Hold
+// Load implements device.Job.
+func (j *job) Load(proven program.Proven) error {
+	if err := device.Runnable(j.device, proven); err != nil {
+		return fmt.Errorf("sim: load a program of job %q: %w", j.name, err)
 	}
-	return 0
+	p := proven.Program()
+	if _, err := program.Match(j.g, p.Graph); err != nil {
+		return fmt.Errorf("sim: load a program of job %q: %w", j.name, err)
+	}
+	j.mustRest("Load")
+	j.bind(p)
+	return nil
+}
+
+// bind makes lanes for the streams of a program.
+func (j *job) bind(p *program.Program) {
+	if j.program == nil || j.program.Graph != p.Graph {
+		j.latency = j.device.latencies(p.Graph, j.name)
+	}
+	j.program, j.lanes, j.heads = p, program.NewLanes(p.Streams), make([]head, len(p.Streams))
+	for s, u := range p.Streams {
+		j.heads[s].unit = u
+	}
 }
 
 // Reserve implements device.Job. The arenas of all jobs must fit into the device's memory, if its size is known.
@@ -86,41 +93,28 @@ func (j *job) Reserve(arena graph.Bytes) error {
 
 // mustRest panics unless everything issued has ended.
 func (j *job) mustRest(what string) {
-	for l := range program.Lanes {
-		if n := len(j.lanes[l].queue); n > 0 || j.closed {
-			panic(fmt.Sprintf("sim: %s of job %q (closed: %t) with %d commands in lane %s that have not ended",
-				what, j.name, j.closed, n, l))
+	for s := range j.heads {
+		if n := j.lanes.Queued(program.Stream(s)); n > 0 {
+			panic(fmt.Sprintf("sim: %s of job %q with %d commands in lane %s that have not ended",
+				what, j.name, n, j.heads[s].unit))
 		}
+	}
+	if j.closed {
+		panic(fmt.Sprintf("sim: %s of job %q, which is closed", what, j.name))
 	}
 }
 
-// Issue implements device.Job. It panics if a command uses bytes outside of the arena or an unknown variant.
+// Issue implements device.Job. It panics unless the section is of the loaded program, and the arena large enough.
 func (j *job) Issue(s *program.Section, iteration int, drain bool) {
-	r := &run{section: s, iteration: iteration}
-	for l := range j.lanes {
-		r.origin[l] = j.lanes[l].ended + len(j.lanes[l].queue)
+	switch p := j.program; {
+	case j.closed:
+		panic(fmt.Sprintf("sim: Issue to job %q, which is closed", j.name))
+	case p == nil || !p.Has(s):
+		panic(fmt.Sprintf("sim: Issue to job %q of a section that is not of the program that it has loaded", j.name))
+	case p.Arena > j.arena:
+		panic(fmt.Sprintf("sim: Issue to job %q: its program uses %d bytes of an arena of %d", j.name, p.Arena, j.arena))
 	}
-	if drain {
-		j.gate = r.origin
-	}
-	r.gate = j.gate
-	for i := range s.Commands {
-		j.mustFit(&s.Commands[i], i)
-		lane := &j.lanes[s.Commands[i].Lane]
-		lane.queue = append(lane.queue, queued{r, i})
-	}
-}
-
-func (j *job) mustFit(c *program.Command, index int) {
-	if reach := device.Reach(j.g, c); reach > j.arena || j.closed {
-		panic(fmt.Sprintf("sim: command %d issued to job %q (closed: %t) uses %d bytes of an arena of %d",
-			index, j.name, j.closed, reach, j.arena))
-	}
-	if c.Kind == program.Kernel {
-		if _, ok := device.Find(j.device.Variants(j.g, c.Op), c.Variant); !ok {
-			panic(fmt.Sprintf("sim: op %s of job %q has no variant %q", j.g.Ops[c.Op].Name, j.name, c.Variant))
-		}
-	}
+	j.lanes.Issue(s, iteration, drain)
 }
 
 // Host returns nil: there is no data.
@@ -128,8 +122,6 @@ func (j *job) Host(graph.StorageID) []float32 { return nil }
 
 // Touched implements device.Job.
 func (j *job) Touched() graph.Bytes { return j.touched }
-
-func (j *job) touch(c *program.Command) { j.touched = max(j.touched, device.Reach(j.g, c)) }
 
 // Close takes the job from the device, its memory included. What has not ended is given up.
 func (j *job) Close() error {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// noisy varies a kernel's duration by up to the share Options.Noise. What comes out depends on the seed, the job's name,
-// the iteration and the command's place in its section alone, and not on what else the device does, unless
+// noisy varies a kernel's duration by up to the share Options.Noise. What comes out depends on the seed, the job's
+// name, the iteration and the command's place in its section alone, and not on what else the device does, unless
 // Options.Pace does.
-func (d *Device) noisy(j *job, q queued, alone time.Duration) time.Duration {
+func (d *Device) noisy(job string, iteration, index int, alone time.Duration) time.Duration {
 	if d.options.Pace != nil {
 		alone = time.Duration(math.Round(float64(alone) * d.options.Pace(d.now)))
 	}
@@ -20,10 +20,10 @@ func (d *Device) noisy(j *job, q queued, alone time.Duration) time.Duration {
 		return alone
 	}
 	h := fnv.New64a()
-	io.WriteString(h, j.name)
+	io.WriteString(h, job)
 	var key [16]byte
-	binary.LittleEndian.PutUint64(key[:8], uint64(q.run.iteration))
-	binary.LittleEndian.PutUint64(key[8:], uint64(q.index))
+	binary.LittleEndian.PutUint64(key[:8], uint64(iteration))
+	binary.LittleEndian.PutUint64(key[8:], uint64(index))
 	h.Write(key[:])
 	unit := 2*rand.New(rand.NewPCG(d.options.Seed, h.Sum64())).Float64() - 1
 	vary := float64(d.options.Noise * unit) // the conversion keeps machines from fusing it with the sum

@@ -56,10 +56,10 @@ func New(f cost.Facts, o Options) *Device {
 // Name is that of the facts.
 func (d *Device) Name() string { return "sim:" + d.facts.Name }
 
-// Facts returns what New was given.
 // Identity is the name: a device without data has no bits.
 func (d *Device) Identity() string { return d.Name() }
 
+// Facts returns what New was given.
 func (d *Device) Facts() cost.Facts { return d.facts }
 
 // Align implements device.Device.
@@ -69,8 +69,8 @@ func (d *Device) Align() graph.Bytes { return align }
 func (d *Device) Now() time.Duration { return d.now }
 
 // Variants returns the one variant that every op has.
-func (d *Device) Variants(*graph.Graph, graph.OpID) []device.Variant {
-	return []device.Variant{{Name: "roofline", Bits: "roofline"}}
+func (d *Device) Variants(*graph.Graph, graph.OpID) device.Variants {
+	return device.Variants{{Name: "roofline", Bits: "roofline"}}
 }
 
 // Open implements device.Device. Names may repeat; jobs of one name have the same noise.
@@ -78,14 +78,20 @@ func (d *Device) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) {
 	if d.closed {
 		return nil, fmt.Errorf("sim: open job %q on %s: the device is closed", o.Name, d.Name())
 	}
-	j := &job{device: d, g: g, name: o.Name, latency: make([]time.Duration, len(g.Ops))}
-	for op := range g.Ops {
-		if j.latency[op] = d.options.Latency(g, graph.OpID(op)); j.latency[op] < 0 {
-			panic(fmt.Sprintf("sim: op %s of job %q has a latency of %v", g.Ops[op].Name, o.Name, j.latency[op]))
-		}
-	}
+	j := &job{device: d, g: g, name: o.Name}
 	d.jobs = append(d.jobs, j)
 	return j, nil
+}
+
+// latencies returns how long each op of a job's graph takes alone.
+func (d *Device) latencies(g *graph.Graph, job string) []time.Duration {
+	all := make([]time.Duration, len(g.Ops))
+	for op := range g.Ops {
+		if all[op] = d.options.Latency(g, graph.OpID(op)); all[op] < 0 {
+			panic(fmt.Sprintf("sim: op %s of job %q has a latency of %v", g.Ops[op].Name, job, all[op]))
+		}
+	}
+	return all
 }
 
 // Close ends the device. What its jobs have issued is given up.
@@ -136,15 +142,16 @@ func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event
 // stuck explains the first lane that has something to do, given that nothing can run any more.
 func (d *Device) stuck() error {
 	for _, j := range d.jobs {
-		for l := range program.Lanes {
-			if len(j.lanes[l].queue) == 0 {
+		for s := range j.heads {
+			r, index := j.lanes.Head(program.Stream(s))
+			if r == nil {
 				continue
 			}
-			q := j.lanes[l].queue[0]
-			w, origin := j.blocker(q)
-			return fmt.Errorf("sim: job %q stands still in iteration %d: command %d of its section, in lane %s, waits for %s "+
-				"and lane %s has ended %d there; check the program before it is issued",
-				j.name, q.run.iteration, q.index, l, w, w.Lane, j.lanes[w.Lane].ended-origin)
+			w, ended := j.lanes.Blocker(program.Stream(s))
+			waits := j.heads[w.Stream].unit
+			return fmt.Errorf("sim: job %q stands still in iteration %d: command %d of its section, in lane %s, waits for "+
+				"%s:%d and lane %s has ended %d there; check the program before it is issued",
+				j.name, r.Iteration, index, j.heads[s].unit, waits, w.Count, waits, ended)
 		}
 	}
 	return nil

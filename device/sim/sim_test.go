@@ -59,21 +59,17 @@ func chain(t testing.TB, n int) *graph.Graph {
 
 // section makes a section of commands: kernels run op 0, copies move four bytes; addresses are as good as any.
 func section(commands ...program.Command) *program.Section {
-	s := &program.Section{}
+	s := &program.Section{Counts: make([]int, program.Units)}
 	for _, c := range commands {
+		c.Stream = program.Stream(c.Kind.Unit())
 		switch c.Kind {
 		case program.Kernel:
-			c.Lane = program.Compute
 			c.Inputs, c.Outputs = make([]program.Address, 1), make([]program.Address, 1)
-		case program.Out:
-			c.Lane, c.Bytes = program.CopyOut, max(c.Bytes, 4)
-		case program.In:
-			c.Lane, c.Bytes = program.CopyIn, max(c.Bytes, 4)
-		case program.Load, program.Read:
-			c.Lane = program.Host
+		case program.Out, program.In:
+			c.Bytes = max(c.Bytes, 4)
 		}
 		s.Commands = append(s.Commands, c)
-		s.Counts[c.Lane]++
+		s.Counts[c.Stream]++
 	}
 	return s
 }
@@ -90,9 +86,18 @@ func read(waits ...program.Point) program.Command {
 	return program.Command{Kind: program.Read, Waits: waits}
 }
 
-func at(l program.Lane, count int) program.Point { return program.Point{Lane: l, Count: count} }
+// at is a point of the stream that loose runs on a unit.
+func at(u program.Unit, count int) program.Point {
+	return program.Point{Stream: program.Stream(u), Count: count}
+}
 
-// open opens a job with an arena of 4 KiB.
+// loose returns a program of no commands for sections that are of none.
+func loose(g *graph.Graph) *program.Program {
+	return &program.Program{Graph: g, Streams: []program.Unit{program.Compute, program.CopyOut, program.CopyIn, program.Host},
+		Regions: []program.Memory{program.Arena, program.HostMemory}}
+}
+
+// open opens a job with an arena of 4 KiB and a loose program.
 func open(t testing.TB, d *sim.Device, g *graph.Graph, name string) device.Job {
 	t.Helper()
 	j, err := d.Open(g, device.JobOptions{Name: name})
@@ -102,6 +107,7 @@ func open(t testing.TB, d *sim.Device, g *graph.Graph, name string) device.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sim.Bind(j, loose(g))
 	return j
 }
 
@@ -141,8 +147,8 @@ func TestNextReportsAnInstantAtOnce(t *testing.T) {
 	g := chain(t, 1)
 	s := section(program.Command{Kind: program.Load}, copies(program.In, 7, 0, at(program.Host, 1)), kernel(),
 		copies(program.Out, 4, 0, at(program.Compute, 1)), read(at(program.CopyOut, 1)))
-	open(t, d, g, "a").Issue(s, 0, false)
-	open(t, d, g, "b").Issue(s, 0, false)
+	sim.Issue(open(t, d, g, "a"), s, 0, false)
+	sim.Issue(open(t, d, g, "b"), s, 0, false)
 	var got []string
 	for range 3 {
 		some, err := d.Next(t.Context(), nil)
@@ -165,7 +171,7 @@ func TestNextReportsAnInstantAtOnce(t *testing.T) {
 func TestDeadlockNamesLaneAndWait(t *testing.T) {
 	d := plain(0, sim.Options{})
 	j := open(t, d, chain(t, 1), "a")
-	j.Issue(section(kernel(), copies(program.Out, 4, time.Hour, at(program.CopyIn, 1)),
+	sim.Issue(j, section(kernel(), copies(program.Out, 4, time.Hour, at(program.CopyIn, 1)),
 		copies(program.In, 4, 0, at(program.CopyOut, 1))), 5, false)
 	events(t, d, 1)
 	_, err := d.Next(t.Context(), nil)
@@ -174,7 +180,7 @@ func TestDeadlockNamesLaneAndWait(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	late := plain(0, sim.Options{})
-	open(t, late, chain(t, 1), "a").Issue(section(kernel(at(program.CopyIn, 9))), 0, false)
+	sim.Issue(open(t, late, chain(t, 1), "a"), section(kernel(at(program.CopyIn, 9))), 0, false)
 	if _, err := late.Next(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "waits for in:9") {
 		t.Errorf("a wait for a command that is not there: %v", err)
 	}
@@ -182,7 +188,7 @@ func TestDeadlockNamesLaneAndWait(t *testing.T) {
 
 func TestCancelWithWork(t *testing.T) {
 	d := plain(0, sim.Options{})
-	open(t, d, chain(t, 1), "a").Issue(section(kernel()), 0, false)
+	sim.Issue(open(t, d, chain(t, 1), "a"), section(kernel()), 0, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if some, err := d.Next(ctx, nil); len(some) > 0 || !errors.Is(err, context.Canceled) {
@@ -219,23 +225,30 @@ func TestMemory(t *testing.T) {
 func TestPanics(t *testing.T) {
 	g := chain(t, 1)
 	for want, f := range map[string]func(d *sim.Device, j device.Job){
-		"sim: Reserve of job \"a\" (closed: false) with 1 commands in lane compute": func(d *sim.Device, j device.Job) {
-			j.Issue(section(kernel()), 0, false)
+		"sim: Reserve of job \"a\" with 1 commands in lane compute": func(d *sim.Device, j device.Job) {
+			sim.Issue(j, section(kernel()), 0, false)
 			j.Reserve(512)
 		},
 		"sim: Reserve(100) of job \"a\": not a multiple of 512": func(d *sim.Device, j device.Job) { j.Reserve(100) },
 		"sim: Reserve(-512)": func(d *sim.Device, j device.Job) { j.Reserve(-512) },
-		"uses 5000 bytes of an arena of 4096": func(d *sim.Device, j device.Job) {
-			j.Issue(section(copies(program.In, 5000, 0)), 0, false)
+		"sim: Load of job \"a\" with 1 commands in lane compute": func(d *sim.Device, j device.Job) {
+			sim.Issue(j, section(kernel()), 0, false)
+			j.Load(proven(t, d, g))
 		},
-		"op y of job \"a\" has no variant \"fast\"": func(d *sim.Device, j device.Job) {
-			s := section(kernel())
-			s.Commands[0].Variant = "fast"
-			j.Issue(s, 0, false)
+		"uses 5120 bytes of an arena of 4096": func(d *sim.Device, j device.Job) {
+			p := loose(g)
+			p.Arena = 5120
+			sim.Bind(j, p)
+			j.Issue(&p.Body, 0, false)
 		},
-		"(closed: true)": func(d *sim.Device, j device.Job) {
+		"a section that is not of the program": func(d *sim.Device, j device.Job) { j.Issue(section(kernel()), 0, false) },
+		"sim: Issue to job \"a\", which is closed": func(d *sim.Device, j device.Job) {
 			j.Close()
 			j.Issue(section(kernel()), 0, false)
+		},
+		"sim: Reserve of job \"a\", which is closed": func(d *sim.Device, j device.Job) {
+			j.Close()
+			j.Reserve(512)
 		},
 		"sim: New with a noise of 2":         func(*sim.Device, device.Job) { sim.New(cost.Facts{}, sim.Options{Noise: 2}) },
 		"sim: New of \"\" without a latency": func(*sim.Device, device.Job) { sim.New(cost.Facts{}, sim.Options{}) },
@@ -252,9 +265,14 @@ func TestPanics(t *testing.T) {
 	}
 }
 
+// proven is a program of a graph that keeps all on the device.
+func proven(t testing.TB, d *sim.Device, g *graph.Graph) program.Proven {
+	return devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{})
+}
+
 func TestClosed(t *testing.T) {
 	d := plain(0, sim.Options{})
-	open(t, d, chain(t, 1), "a").Issue(section(kernel()), 0, false)
+	sim.Issue(open(t, d, chain(t, 1), "a"), section(kernel()), 0, false)
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}

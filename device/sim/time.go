@@ -17,55 +17,54 @@ func (d *Device) settle() {
 	for changed := true; changed; {
 		changed = false
 		for _, j := range d.jobs {
-			for l := range program.Lanes {
-				changed = d.step(j, l) || changed
+			for s := range j.heads {
+				changed = d.step(j, program.Stream(s)) || changed
 			}
 		}
 	}
 }
 
 // step brings a lane of a job forward if it can be at this instant, and reports whether anything changed.
-func (d *Device) step(j *job, l program.Lane) bool {
-	lane := &j.lanes[l]
-	if lane.state == running || len(lane.queue) == 0 {
+func (d *Device) step(j *job, s program.Stream) bool {
+	h := &j.heads[s]
+	if h.state == running || j.lanes.Queued(s) == 0 {
 		return false
 	}
-	q := lane.queue[0]
-	if lane.state == blocked {
-		if !j.reached(q) {
-			return j.hurryFor(q)
+	if h.state == blocked {
+		if !j.lanes.Ready(s) {
+			return j.lanes.Hurry(s)
 		}
-		lane.state, lane.ready = held, d.now
+		h.state, h.ready = held, d.now
 	}
-	if d.now-lane.ready < q.hold() && lane.ended >= lane.hurried {
+	c := j.command(s)
+	if d.now-h.ready < c.Hold && !j.lanes.Hurried(s) {
 		return false
 	}
-	lane.state, lane.start, lane.left = running, d.now, grain*int64(d.duration(j, q))
-	j.touch(q.command())
-	if lane.left == 0 {
-		d.end(j, l)
+	h.state, h.start, h.left = running, d.now, grain*int64(d.duration(j, s))
+	j.touched = max(j.touched, j.program.Reach(c))
+	if h.left == 0 {
+		d.end(j, s)
 	}
 	return true
 }
 
 // end takes the first command of a lane from its queue and reports it.
-func (d *Device) end(j *job, l program.Lane) {
-	lane := &j.lanes[l]
-	q := lane.queue[0]
-	lane.queue = lane.queue[1:]
-	lane.ended++
-	lane.state = blocked
-	d.events = append(d.events, device.Event{Job: j, Section: q.run.section, Iteration: q.run.iteration, Index: q.index,
-		Ready: lane.ready, Start: lane.start, End: d.now})
+func (d *Device) end(j *job, s program.Stream) {
+	h := &j.heads[s]
+	r, index := j.lanes.Head(s)
+	j.lanes.End(s)
+	h.state = blocked
+	d.events = append(d.events, device.Event{Job: j, Section: r.Section, Iteration: r.Iteration, Index: index,
+		Ready: h.ready, Start: h.start, End: d.now})
 }
 
-// users returns how many jobs have a running command, per lane.
-func (d *Device) users() [program.Lanes]int64 {
-	var n [program.Lanes]int64
+// users returns how many lanes have a running command, per unit.
+func (d *Device) users() [program.Units]int64 {
+	var n [program.Units]int64
 	for _, j := range d.jobs {
-		for l := range j.lanes {
-			if j.lanes[l].state == running {
-				n[l]++
+		for s := range j.heads {
+			if h := &j.heads[s]; h.state == running {
+				n[h.unit]++
 			}
 		}
 	}
@@ -78,12 +77,12 @@ func (d *Device) pause() (time.Duration, bool) {
 	users := d.users()
 	pause, found := time.Duration(math.MaxInt64), false
 	for _, j := range d.jobs {
-		for l := range j.lanes {
-			switch lane := &j.lanes[l]; lane.state {
+		for s := range j.heads {
+			switch h := &j.heads[s]; h.state {
 			case running:
-				pause, found = min(pause, time.Duration((lane.left*users[l]+grain-1)/grain)), true
+				pause, found = min(pause, time.Duration((h.left*users[h.unit]+grain-1)/grain)), true
 			case held:
-				pause, found = min(pause, lane.queue[0].hold()-(d.now-lane.ready)), true
+				pause, found = min(pause, j.command(program.Stream(s)).Hold-(d.now-h.ready)), true
 			}
 		}
 	}
@@ -95,21 +94,22 @@ func (d *Device) advance(pause time.Duration) {
 	users := d.users()
 	d.now += pause
 	for _, j := range d.jobs {
-		for l := range program.Lanes {
-			if lane := &j.lanes[l]; lane.state == running {
-				if lane.left -= int64(pause) * grain / users[l]; lane.left <= 0 {
-					d.end(j, l)
+		for s := range j.heads {
+			if h := &j.heads[s]; h.state == running {
+				if h.left -= int64(pause) * grain / users[h.unit]; h.left <= 0 {
+					d.end(j, program.Stream(s))
 				}
 			}
 		}
 	}
 }
 
-// duration returns how long a command takes when it has its unit or link for itself.
-func (d *Device) duration(j *job, q queued) time.Duration {
-	switch c := q.command(); c.Kind {
+// duration returns how long the first command of a lane takes when it has its unit for itself.
+func (d *Device) duration(j *job, s program.Stream) time.Duration {
+	switch c := j.command(s); c.Kind {
 	case program.Kernel:
-		return d.noisy(j, q, j.latency[c.Op])
+		r, index := j.lanes.Head(s)
+		return d.noisy(j.name, r.Iteration, index, j.latency[c.Op])
 	case program.Out:
 		return d.facts.Out.Time(c.Bytes)
 	case program.In:

@@ -27,13 +27,13 @@ func TestEqualsTime(t *testing.T) {
 				p.Moves[i].Delay = 0 // Time leaves pauses out
 			}
 			compiled := devicetest.Build(t, d, g, p, program.Options{Poison: seed%2 == 1})
-			want := program.Time(compiled, durations(d, g, compiled, latency))
+			want := program.Time(compiled.Program(), durations(d, g, compiled.Program(), latency))
 			if want.Stall > 0 {
 				stalled++
 			}
 			got := fourth(t, d, g, compiled)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("seed %d: sim differs from program.Time (-want +got):\n%s\n%s", seed, diff, compiled.Text(g))
+				t.Fatalf("seed %d: sim differs from program.Time (-want +got):\n%s\n%s", seed, diff, compiled.Program().Text())
 			}
 		}
 	}
@@ -65,8 +65,12 @@ func durations(d *sim.Device, g *graph.Graph, p *program.Program, latency latenc
 }
 
 // fourth runs four bodies and returns the timing of the last, as Time gives it.
-func fourth(t *testing.T, d *sim.Device, g *graph.Graph, p *program.Program) program.Timing {
+func fourth(t *testing.T, d *sim.Device, g *graph.Graph, proven program.Proven) program.Timing {
+	p := proven.Program()
 	j, err := d.Open(g, device.JobOptions{})
+	if err == nil {
+		err = j.Load(proven)
+	}
 	if err == nil {
 		err = j.Reserve(p.Arena)
 	}
@@ -84,7 +88,7 @@ func fourth(t *testing.T, d *sim.Device, g *graph.Graph, p *program.Program) pro
 		if e.Section != &p.Body {
 			continue
 		}
-		compute := p.Body.Commands[e.Index].Lane == program.Compute
+		compute := p.Body.Commands[e.Index].Kind.Unit() == program.Compute
 		if e.Iteration == 2 && compute {
 			before, free = e.End, e.End
 		}
@@ -110,8 +114,8 @@ func TestContention(t *testing.T) {
 	d := plain(0, sim.Options{})
 	long, short := open(t, d, chain(t, 10), "long"), open(t, d, chain(t, 2), "short")
 	names := map[device.Job]string{long: "long ", short: "short"}
-	long.Issue(section(kernel(), copies(program.Out, 7, 0, at(program.Compute, 1))), 0, false)
-	short.Issue(section(kernel(), copies(program.In, 17, 0), kernel(at(program.CopyIn, 1)),
+	sim.Issue(long, section(kernel(), copies(program.Out, 7, 0, at(program.Compute, 1))), 0, false)
+	sim.Issue(short, section(kernel(), copies(program.In, 17, 0), kernel(at(program.CopyIn, 1)),
 		copies(program.Out, 97, 0, at(program.Compute, 2))), 0, false)
 	// The long kernel has 100 ns of work. Beside it, the short job computes from 0 to 40 and, after its copy in, which
 	// has its link to itself, again from 40 to 80: the long one has 40 left then. Of the copies out, the short job's has
@@ -134,7 +138,7 @@ func TestContentionOfMany(t *testing.T) {
 		d := plain(0, sim.Options{})
 		g := chain(t, 7)
 		for range jobs {
-			open(t, d, g, "").Issue(section(kernel()), 0, false)
+			sim.Issue(open(t, d, g, ""), section(kernel()), 0, false)
 		}
 		last := open(t, d, g, "")
 		for i, e := range events(t, d, jobs) {
@@ -142,7 +146,7 @@ func TestContentionOfMany(t *testing.T) {
 				t.Errorf("kernel %d of %d ends at %d, want %d", i, jobs, e.End, want)
 			}
 		}
-		last.Issue(section(kernel()), 0, false)
+		sim.Issue(last, section(kernel()), 0, false)
 		if e := events(t, d, 1)[0]; e.End-e.Start != 70 {
 			t.Errorf("alone after %d: %d ns", jobs, e.End-e.Start)
 		}
@@ -159,7 +163,7 @@ func TestContentionConserves(t *testing.T) {
 			n, kernels := 1+r.IntN(9), 1+r.IntN(5)
 			j := open(t, d, chain(t, n), "")
 			for i := range kernels {
-				j.Issue(section(kernel()), i, false)
+				sim.Issue(j, section(kernel()), i, false)
 			}
 			total += kernels
 			work += time.Duration(10 * n * kernels)
@@ -178,7 +182,7 @@ func TestNoise(t *testing.T) {
 		j := open(t, d, chain(t, 1000), name)
 		s := section(kernel(), kernel(), copies(program.In, 97, 0))
 		for i := range kernels / 2 {
-			j.Issue(s, i, false)
+			sim.Issue(j, s, i, false)
 		}
 		var took []time.Duration
 		for _, e := range events(t, d, 3*kernels/2) {

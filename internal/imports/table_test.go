@@ -47,7 +47,6 @@ var within = map[string][]string{
 	"predictor":         {"predictor/correct"},
 	"models":            {"autodiff"},
 	"device/sim":        {"device"},
-	"device/fault":      {"device"},
 	"device/cpu":        {"device", "device/cpu/gemm", "device/cpu/kernel"},
 	"device/cpu/kernel": {"device/cpu/gemm"},
 	"device/cuda":       {"device"},

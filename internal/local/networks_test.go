@@ -74,7 +74,7 @@ func everyNetworkTrains(t *testing.T, name, engine string) {
 }
 
 // overfit trains a task on its first batch and returns the losses and digests of the weights.
-func overfit(t *testing.T, d *counted, work task.Task, p *program.Program, budget graph.Bytes) ([]float32,
+func overfit(t *testing.T, d *counted, work task.Task, p program.Proven, budget graph.Bytes) ([]float32,
 	map[graph.StorageID]string) {
 	t.Helper()
 	const iterations = 24

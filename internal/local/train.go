@@ -23,7 +23,7 @@ type Iterated struct {
 
 // Train trains tasks together by the program of each, for a number of iterations, within a budget for all arenas (0:
 // none). observe is called after each iteration and may be nil. Everything that was opened is closed when it returns.
-func Train(ctx context.Context, d device.Device, tasks []task.Task, programs []*program.Program, budget graph.Bytes,
+func Train(ctx context.Context, d device.Device, tasks []task.Task, programs []program.Proven, budget graph.Bytes,
 	iterations int, observe func(Iterated)) (run *report.Run, err error) {
 	run = &report.Run{Jobs: make([]report.JobRun, len(tasks))}
 	index := make(map[string]int)
@@ -60,12 +60,12 @@ func Train(ctx context.Context, d device.Device, tasks []task.Task, programs []*
 }
 
 // finish takes the results out of the host.
-func finish(r *report.Run, host *executor.Host, tasks []task.Task, programs []*program.Program) {
+func finish(r *report.Run, host *executor.Host, tasks []task.Task, programs []program.Proven) {
 	for i, t := range tasks {
 		j := &r.Jobs[i]
 		m := host.Machine(t.Name)
 		j.Touched, j.Plans, j.Transition = host.Touched(t.Name), m.Plans(), m.Transition()
-		j.Arena, j.SlotPeak = programs[i].Arena, peak.Of(t.Graph, programs[i].Plan).Peak
+		j.Arena, j.SlotPeak = programs[i].Program().Arena, peak.Of(t.Graph, programs[i].Program().Plan).Peak
 		for _, s := range t.Graph.Storages {
 			if content := host.Weights(t.Name, s.ID); s.Role.Persistent() && content != nil {
 				if j.Weights == nil {

@@ -105,14 +105,14 @@ type bareCall struct {
 	kernel.Call[float32]
 }
 
-func bareLoops(b *testing.B, w []task.Task, programs []*program.Program) []*bareLoop {
+func bareLoops(b *testing.B, w []task.Task, programs []program.Proven) []*bareLoop {
 	engine, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
 	if err != nil {
 		b.Fatal(err)
 	}
 	var loops []*bareLoop
 	for i, t := range w {
-		loops = append(loops, newBareLoop(t, engine, programs[i]))
+		loops = append(loops, newBareLoop(t, engine, programs[i].Program()))
 	}
 	return loops
 }

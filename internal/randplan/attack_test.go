@@ -45,9 +45,9 @@ func spoiled(rng *rand.Rand, g *graph.Graph, p *program.Program) *program.Progra
 	}
 	if rng.IntN(20) > 0 { // else wrong counts are one more mistake
 		for _, s := range m.sections() {
-			s.Counts = [program.Lanes]int{}
+			s.Counts = make([]int, program.Units)
 			for _, c := range s.Commands {
-				s.Counts[min(c.Lane, program.Lanes-1)]++
+				s.Counts[min(c.Stream, program.Stream(program.Units)-1)]++
 			}
 		}
 	}
@@ -55,7 +55,8 @@ func spoiled(rng *rand.Rand, g *graph.Graph, p *program.Program) *program.Progra
 }
 
 func (m *mistaken) sections() []*program.Section {
-	return []*program.Section{&m.Prologue, &m.Body, &m.Epilogue}
+	all := m.Sections()
+	return all[:]
 }
 
 // section is mostly the body.
@@ -112,7 +113,7 @@ func (m *mistaken) mistake() {
 			c.Waits[rng.IntN(len(c.Waits))].Count += m.near()
 		}
 	case 4:
-		c.Waits = append(c.Waits, program.Point{Lane: program.Lane(rng.IntN(5)), Count: rng.IntN(9) - 4})
+		c.Waits = append(c.Waits, program.Point{Stream: program.Stream(rng.IntN(5)), Count: rng.IntN(9) - 4})
 	case 5, 6: // another place in the list
 		j := min(len(s.Commands)-1, max(0, i+rng.IntN(9)-4))
 		moved := *c
@@ -140,11 +141,11 @@ func (m *mistaken) mistake() {
 		kind := program.Kind(rng.IntN(7))
 		if c.Kind != program.Kernel {
 			if c.Kind = kind; rng.IntN(4) > 0 {
-				c.Lane = []program.Lane{program.Compute, program.CopyOut, program.CopyIn, program.Host, program.Host, program.Compute, 0}[kind]
+				c.Stream = []program.Stream{0, 1, 2, 3, 3, 0, 0}[kind]
 			}
 		}
 	case 13:
-		c.Lane = program.Lane(rng.IntN(5))
+		c.Stream = program.Stream(rng.IntN(5))
 	case 14: // another section
 		moved := *c
 		s.Commands = slices.Delete(s.Commands, i, i+1)
@@ -152,9 +153,9 @@ func (m *mistaken) mistake() {
 		to.Commands = slices.Insert(to.Commands, rng.IntN(len(to.Commands)+1), moved)
 	case 15: // another storage, from and to its own host slot
 		if c.Kind != program.Kernel {
-			hosts, _ := program.HostSlots(m.g)
+			hosts, _, _ := program.HostSlots(m.g)
 			c.Storage = graph.StorageID(rng.IntN(len(m.g.Storages)))
-			c.Bytes, c.Host = m.g.Storages[c.Storage].Bytes, program.Address{Region: program.HostMemory, Offset: hosts[c.Storage]}
+			c.Bytes, c.Host = m.g.Storages[c.Storage].Bytes, program.Address{Region: program.Region(program.HostMemory), Offset: hosts[c.Storage]}
 		}
 	case 16:
 		switch rng.IntN(5) {
@@ -216,16 +217,17 @@ func TestAttackCheck(t *testing.T) {
 		for seed := range seeds {
 			rng, g, p, want := attacked(t, d, seed)
 			what := fmt.Sprintf("seed %d", seed)
-			good := proven(t, d, g, p, what)
+			good := proven(t, d, g, p, what).Program()
 			for k := range 40 {
 				bad := spoiled(rng, g, good)
 				tried++
-				if cmp.Equal(good, bad) || program.Check(g, bad) != nil {
+				wrong, err := program.Check(bad)
+				if cmp.Equal(good, bad) || err != nil {
 					continue
 				}
 				accepted++
 				what := fmt.Sprintf("seed %d, mistakes %d", seed, k)
-				if diff := cmp.Diff(want, train(t, d, 3, what, job{g: g, seed: seed, programs: []*program.Program{bad}})[0]); diff != "" {
+				if diff := cmp.Diff(want, train(t, d, 3, what, job{g: g, seed: seed, programs: []program.Proven{wrong}})[0]); diff != "" {
 					t.Fatalf("%s: Check accepts a program that gives other bits (-want +got):\n%s\nprogram (-right +wrong):\n%s", what, diff, cmp.Diff(good, bad))
 				}
 			}
@@ -325,11 +327,11 @@ func TestAttackValidate(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: Validate accepts what Check does not: %v\n%s", what, err, bad.Text(g))
 				}
-				if !runnable(g, d, c) || accepted%3 > 0 {
+				if !runnable(d, c) || accepted%3 > 0 {
 					continue
 				}
 				ran++
-				if diff := cmp.Diff(want, train(t, d, 3, what, job{g: g, seed: seed, programs: []*program.Program{c}})[0]); diff != "" {
+				if diff := cmp.Diff(want, train(t, d, 3, what, job{g: g, seed: seed, programs: []program.Proven{c}})[0]); diff != "" {
 					t.Fatalf("%s: a valid plan gives other bits (-want +got):\n%s\n%s", what, diff, bad.Text(g))
 				}
 			}
@@ -341,11 +343,6 @@ func TestAttackValidate(t *testing.T) {
 }
 
 // runnable reports whether a host would take the program: enough scratch, and an arena that fits this machine.
-func runnable(g *graph.Graph, d device.Device, p *program.Program) bool {
-	for _, step := range p.Plan.Steps {
-		if v, ok := device.Find(d.Variants(g, step.Op), step.Variant); !ok || step.Scratch < v.Scratch {
-			return false
-		}
-	}
-	return p.Arena < 64*graph.MiB
+func runnable(d device.Device, p program.Proven) bool {
+	return device.Runnable(d, p) == nil && p.Program().Arena < 64*graph.MiB
 }

@@ -71,7 +71,7 @@ func request(d device.Device, policy string, graphs ...*graph.Graph) scheduler.R
 }
 
 // proven turns a plan into a program through every proof.
-func proven(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, what string) *program.Program {
+func proven(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, what string) program.Proven {
 	t.Helper()
 	if err := plan.Validate(g, p); err != nil {
 		t.Fatalf("%s: %v\n%s", what, err, p.Text(g))
@@ -81,17 +81,18 @@ func proven(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, what st
 		t.Fatalf("%s: %v\n%s", what, err, p.Text(g))
 	}
 	compiled := program.Compile(g, p, layout, program.Options{Poison: invariants.Enabled})
-	if err := program.Check(g, compiled); err != nil {
-		t.Fatalf("%s: %s\n%s%s", what, err, p.Text(g), compiled.Text(g))
+	checked, err := program.Check(compiled)
+	if err != nil {
+		t.Fatalf("%s: %s\n%s%s", what, err, p.Text(g), compiled.Text())
 	}
-	return compiled
+	return checked
 }
 
 // job is a graph with the programs that it is trained with, one after the other.
 type job struct {
 	g        *graph.Graph
 	seed     uint64
-	programs []*program.Program
+	programs []program.Proven
 	changes  []int // for each program but the first, the iteration whose report brings it
 }
 
@@ -145,7 +146,7 @@ func train(t testing.TB, d device.Device, iterations int, what string, jobs ...j
 	for i, j := range jobs {
 		var arena graph.Bytes
 		for _, p := range j.programs {
-			arena = max(arena, p.Arena)
+			arena = max(arena, p.Program().Arena)
 		}
 		if touched := h.Touched(names[i]); touched > arena {
 			t.Fatalf("%s: touched %v of %v", what, touched, arena)
@@ -195,8 +196,8 @@ func seeded(seed uint64, o randgraph.Options) (*rand.Rand, *graph.Graph) {
 	return rng, randgraph.New(rng, o)
 }
 
-func programs(t testing.TB, d device.Device, what string, g *graph.Graph, plans ...*plan.Plan) []*program.Program {
-	var all []*program.Program
+func programs(t testing.TB, d device.Device, what string, g *graph.Graph, plans ...*plan.Plan) []program.Proven {
+	var all []program.Proven
 	for _, p := range plans {
 		all = append(all, proven(t, d, g, p, what))
 	}

@@ -71,7 +71,7 @@ func checkSeed(t testing.TB, d device.Device, seed uint64, options byte) {
 	}
 	for i, got := range train(t, d, iterations, what, jobs...) {
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("%s job %d: other bits than by the vanilla plan (-want +got):\n%s\n%s", what, i, diff, jobs[i].programs[0].Plan.Text(g))
+			t.Fatalf("%s job %d: other bits than by the vanilla plan (-want +got):\n%s\n%s", what, i, diff, jobs[i].programs[0].Program().Plan.Text(g))
 		}
 	}
 }

@@ -214,7 +214,7 @@ func (p *process) step(in agent.Input) {
 		case o.Open != nil:
 			p.submit(o.Open)
 		case o.Change != nil:
-			p.host.Change(o.Change.Job, o.Change.Proven.Program())
+			p.host.Change(o.Change.Job, o.Change.Proven)
 		case o.Stop != "":
 			p.host.Stop(o.Stop)
 		case o.Remove != "":
@@ -279,7 +279,7 @@ func (p *process) submit(o *agent.Open) {
 	}
 	p.losses[name] = nil
 	p.host.Submit(executor.Spec{Name: name, Graph: o.Task.Graph, Seed: o.Spec.Seed, Iterations: o.Spec.Iterations, Init: o.Task.Init,
-		Input: o.Task.Feeder(), Output: o.Task.Reader(func(_ int, loss float32) { p.losses[name] = append(p.losses[name], loss) })}, o.Proven.Program())
+		Input: o.Task.Feeder(), Output: o.Task.Reader(func(_ int, loss float32) { p.losses[name] = append(p.losses[name], loss) })}, o.Proven)
 }
 
 func (p *process) keep(k *agent.Keep) {

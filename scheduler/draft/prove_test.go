@@ -26,7 +26,7 @@ func proven(t testing.TB, seed uint64, d *Draft) (*plan.Plan, program.Timing) {
 	if err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, p.Text(g))
 	}
-	return p, program.Time(c, program.Durations{Steps: p.Made, Out: d.out, In: d.in})
+	return p, program.Time(c.Program(), program.Durations{Steps: p.Made, Out: d.out, In: d.in})
 }
 
 // TestFreeSwapsCostNothing plans all swaps that fit into free link time and shows that the program, whose lanes and

@@ -96,7 +96,7 @@ func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.R
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
 		c := program.Compile(g, s.Plan, s.Layout, program.Options{Poison: true})
-		if err := program.Check(g, c); err != nil {
+		if _, err := program.Check(c); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
 		f := peak.Of(g, s.Plan)

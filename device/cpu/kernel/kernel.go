@@ -115,11 +115,13 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 
 // Run computes the call's outputs.
 func Run[T gemm.Float](c *Call[T]) {
-	var zero T
-	if unsafe.Sizeof(zero) == 4 {
-		run(kernels32, (*Call[float32])(unsafe.Pointer(c)))
-	} else {
-		run(kernels64, (*Call[float64])(unsafe.Pointer(c)))
+	switch known := any(c).(type) {
+	case *Call[float32]:
+		run(kernels32, known)
+	case *Call[float64]:
+		run(kernels64, known)
+	default:
+		run(kernels[T](), c) // T has a name of its own
 	}
 }
 

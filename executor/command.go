@@ -7,16 +7,16 @@ import (
 	"tensile/program"
 )
 
-// wish is what another goroutine wants for a job: it is carried out by the one in Run or Serve.
-type wish struct {
+// command is what another goroutine wants for a job. The one in Run or Serve carries it out.
+type command struct {
 	job string
 	do  func() error
 }
 
 // Submit adds a job while others train, as Add does. If that fails, the observer hears that the job has ended with an
-// error, or, if there is a job of that name, that the wish was refused; no other job is the worse for it.
-func (h *Host) Submit(s Spec, p *program.Program) {
-	h.wish(s.Name, func() error {
+// error, or, if there is a job of that name, that the command was refused. Other jobs go on.
+func (h *Host) Submit(s Spec, p program.Proven) {
+	h.command(s.Name, func() error {
 		if h.find(s.Name) != nil {
 			h.observer(Event{Job: s.Name, Refused: errTaken(s.Name)})
 		} else if err := h.Add(s, p); err != nil {
@@ -27,20 +27,20 @@ func (h *Host) Submit(s Spec, p *program.Program) {
 }
 
 // Change gives a job a new program, to be applied at an iteration boundary when there is memory for it. Called from
-// the observer it is heeded before the next event.
-func (h *Host) Change(name string, p *program.Program) {
-	h.wish(name, func() error { return h.on(name, func(j *job) error { return h.change(j, p) }) })
+// the observer it is carried out before the next event.
+func (h *Host) Change(name string, p program.Proven) {
+	h.command(name, func() error { return h.on(name, func(j *job) error { return h.change(j, p) }) })
 }
 
 // Stop lets a job end after the iterations in flight.
 func (h *Host) Stop(name string) {
-	h.wish(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Stop: true}) }) })
+	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Stop: true}) }) })
 }
 
-// Until has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing of the
-// device. A later call with more has them go on.
+// Until has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing of
+// the device. A later call with more has them go on.
 func (h *Host) Until(iterations int) {
-	h.wish("", func() error {
+	h.command("", func() error {
 		h.until = &iterations
 		for _, j := range slices.Clone(h.jobs) {
 			if err := h.step(j, Input{Until: h.until}); err != nil {
@@ -54,7 +54,7 @@ func (h *Host) Until(iterations int) {
 // Remove closes a job's place on the device and frees its name, after a stop if it has not ended. The observer hears of
 // it when it is done, also if there was no such job.
 func (h *Host) Remove(name string) {
-	h.wish(name, func() error {
+	h.command(name, func() error {
 		j := h.find(name)
 		switch {
 		case j == nil:
@@ -68,9 +68,9 @@ func (h *Host) Remove(name string) {
 	})
 }
 
-func (h *Host) wish(job string, do func() error) {
+func (h *Host) command(job string, do func() error) {
 	h.mu.Lock()
-	h.wishes = append(h.wishes, wish{job, do})
+	h.commands = append(h.commands, command{job, do})
 	h.mu.Unlock()
 	select {
 	case h.wake <- struct{}{}:
@@ -78,18 +78,18 @@ func (h *Host) wish(job string, do func() error) {
 	}
 }
 
-// heed carries out the wishes of other goroutines.
-func (h *Host) heed() error {
+// drain carries out the commands of other goroutines.
+func (h *Host) drain() error {
 	h.mu.Lock()
-	wishes := h.wishes
-	h.wishes = nil
+	commands := h.commands
+	h.commands = nil
 	h.mu.Unlock()
-	for _, w := range wishes {
-		err := w.do()
+	for _, c := range commands {
+		err := c.do()
 		switch {
 		case err == nil:
 		case h.serving:
-			h.observer(Event{Job: w.job, Refused: err})
+			h.observer(Event{Job: c.job, Refused: err})
 		default:
 			return err
 		}

@@ -1,0 +1,99 @@
+package cpu
+
+import (
+	"fmt"
+
+	"tensile/device"
+	"tensile/graph"
+	"tensile/program"
+)
+
+// loaded is a program as it is bound to a job.
+type loaded struct {
+	program *program.Program
+	ids     []graph.StorageID // per storage of its graph: the job's, or -1
+	inputs  [][]graph.Shape   // per op
+	outputs [][]graph.Shape
+	end     graph.Bytes // of the host slots that the job keeps; those after it are in spilled
+	spilled memory      // host slots of what plans copy out within an iteration; pages appear when they are used
+}
+
+// Load implements device.Job.
+func (j *job) Load(proven program.Proven) error {
+	if err := device.Runnable(j.device, proven); err != nil {
+		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)
+	}
+	p := proven.Program()
+	ids, err := program.Match(j.g, p.Graph)
+	if err != nil {
+		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)
+	}
+	j.mustRest("Load")
+	return j.bind(p, ids)
+}
+
+// bind binds the regions of a program to the job's memory, and its streams to lanes.
+func (j *job) bind(p *program.Program, ids []graph.StorageID) error {
+	l := j.loaded
+	if l == nil || l.program.Graph != p.Graph {
+		var err error
+		if l, err = j.prepare(p.Graph); err != nil {
+			return err
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l.program, l.ids = p, ids
+	j.loaded, j.lanes = l, program.NewLanes(p.Streams)
+	for s := len(j.workers); s < len(p.Streams); s++ {
+		w := newLane(j, program.Stream(s))
+		j.workers = append(j.workers, w)
+		j.device.addLanes(1)
+		j.running.Go(w.run)
+	}
+	return nil
+}
+
+// prepare makes what depends on the graph of a program, in place of what was there for the graph before.
+func (j *job) prepare(g *graph.Graph) (*loaded, error) {
+	_, kept, size := program.HostSlots(g)
+	spilled, err := reserve(size - kept)
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", j.options.Name, err)
+	}
+	if j.loaded != nil {
+		j.loaded.spilled.free()
+	}
+	if j.device.trace != nil {
+		if j.recorder != nil {
+			j.recorder.home()
+		}
+		j.recorder = newRecorder(j.options.Name, g, j.device.trace)
+	}
+	l := &loaded{end: kept, spilled: spilled}
+	for _, op := range g.Ops {
+		l.inputs = append(l.inputs, g.Shapes(op.Inputs))
+		l.outputs = append(l.outputs, g.Shapes(op.Outputs))
+	}
+	return l, nil
+}
+
+// bytes returns the memory of size bytes behind an address.
+func (j *job) bytes(a program.Address, size graph.Bytes) device.Memory {
+	switch l := j.loaded; {
+	case l.program.Regions[a.Region] == program.Arena:
+		return j.arena.at(a.Offset, size)
+	case a.Offset < l.end:
+		return j.kept.at(a.Offset, size)
+	default:
+		return l.spilled.at(a.Offset-l.end, size)
+	}
+}
+
+// at returns elements behind an address; nil for Nowhere.
+func (j *job) at(a program.Address, elements int) []float32 {
+	if a == program.Nowhere || elements == 0 {
+		return nil
+	}
+	return j.bytes(a, graph.Bytes(elements)*graph.ElementBytes).Float32()
+}

@@ -1,0 +1,14 @@
+package sim
+
+import (
+	"tensile/device"
+	"tensile/program"
+)
+
+// Bind binds a program that nobody has proven, for tests of what the device does with commands that no proof lets pass.
+func Bind(j device.Job, p *program.Program) { j.(*job).bind(p) }
+
+// Issue issues a section that is of no program.
+func Issue(j device.Job, s *program.Section, iteration int, drain bool) {
+	j.(*job).lanes.Issue(s, iteration, drain)
+}

@@ -1,0 +1,83 @@
+package program
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tensile/graph"
+)
+
+// HostSlots returns the offset of every storage in the host region and the region's size. Storages that live on the
+// host come first, by name: persistent storages, inputs and outputs. They take the first kept bytes, and lie at the
+// same places in all graphs that Match pairs. The slots of others are memory only if a plan copies them out.
+func HostSlots(g *graph.Graph) (slots []graph.Bytes, kept, size graph.Bytes) {
+	const align = 4096
+	slots = make([]graph.Bytes, len(g.Storages))
+	place := func(s *graph.Storage) {
+		slots[s.ID] = size
+		size += (s.Bytes + align - 1) / align * align
+	}
+	for _, s := range onHost(g) {
+		place(s)
+	}
+	kept = size
+	for i := range g.Storages {
+		if s := &g.Storages[i]; !livesOnHost(s) {
+			place(s)
+		}
+	}
+	return slots, kept, size
+}
+
+func livesOnHost(s *graph.Storage) bool { return s.Role.FromHost() || s.Role == graph.Output }
+
+// onHost returns the storages that live on the host, by name.
+func onHost(g *graph.Graph) []*graph.Storage {
+	var all []*graph.Storage
+	for i := range g.Storages {
+		if s := &g.Storages[i]; livesOnHost(s) {
+			all = append(all, s)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *graph.Storage) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Match returns, for every storage of g, the storage of a job's graph that is the same one, or -1 if it has none. It
+// fails unless the job can change from one graph to the other: both have the same persistent storages, inputs and
+// outputs, which are known by their names, and each has one role, size, element type and, as an input, meaning. Ops,
+// their order, and what they make within an iteration may differ. That both train to the same result is for the one to
+// know who made g.
+func Match(job, g *graph.Graph) ([]graph.StorageID, error) {
+	ids := slices.Repeat([]graph.StorageID{-1}, len(g.Storages))
+	have, want := onHost(g), onHost(job)
+	for len(have) > 0 || len(want) > 0 {
+		switch {
+		case len(have) == 0 || len(want) > 0 && want[0].Name < have[0].Name:
+			return nil, fmt.Errorf("graph %q has no %s %s, the job's has one", g.Name, want[0].Role, want[0].Name)
+		case len(want) == 0 || have[0].Name < want[0].Name:
+			return nil, fmt.Errorf("graph %q has %s %s, the job's has none", g.Name, have[0].Role, have[0].Name)
+		case len(have) > 1 && have[1].Name == have[0].Name:
+			return nil, fmt.Errorf("graph %q has two storages %s on the host, whose names must differ", g.Name, have[0].Name)
+		}
+		if got, is := describe(g, have[0]), describe(job, want[0]); got != is {
+			return nil, fmt.Errorf("%s is %s in graph %q and %s in the job's", want[0].Name, got, g.Name, is)
+		}
+		ids[have[0].ID] = want[0].ID
+		have, want = have[1:], want[1:]
+	}
+	return ids, nil
+}
+
+// describe says what must agree of a storage that lives on the host.
+func describe(g *graph.Graph, s *graph.Storage) string {
+	text := fmt.Sprintf("%s of %d bytes", s.Role, s.Bytes)
+	if i := slices.IndexFunc(g.Tensors, func(t graph.Tensor) bool { return t.Storage == s.ID }); i >= 0 {
+		text += fmt.Sprintf(" of %s", g.Tensors[i].DType)
+	}
+	if s.Role == graph.Input {
+		text += fmt.Sprintf(" with %q", string(s.Holds))
+	}
+	return text
+}
