@@ -12,6 +12,7 @@ import (
 // wants are the plans that are to be made, when nothing else is being planned.
 type wants struct {
 	admission bool   // jobs that wait may fit now
+	again     bool   // the policy has asked to plan again, and has the reports for it
 	better    string // why the admitted jobs are to be planned for again; "": they are not
 }
 
@@ -20,6 +21,7 @@ type errand struct {
 	ticket   int64
 	jobs     []*job // in the order of the Plan
 	admitted int
+	again    bool   // the policy has asked for it
 	reason   string // why those that are admitted are planned for again, if nothing else is
 	asked    time.Duration
 }
@@ -45,12 +47,12 @@ func (m *Machine) ask() {
 		return
 	}
 	m.ticket++
-	e := &errand{ticket: m.ticket, jobs: active, admitted: len(active), reason: m.want.better, asked: m.now}
+	e := &errand{ticket: m.ticket, jobs: active, admitted: len(active), reason: m.want.better, again: m.want.again, asked: m.now}
 	if admit {
 		e.jobs = append(e.jobs, waiting...)
 		m.want.admission = false
 	}
-	m.want.better = "" // an admission plans for all
+	m.want.better, m.want.again = "", false // an admission plans for all
 	p := &Plan{Ticket: e.ticket, Admitted: e.admitted, Line: m.line}
 	for _, j := range e.jobs {
 		p.Jobs = append(p.Jobs, m.candidate(j))
@@ -63,7 +65,7 @@ func (m *Machine) ask() {
 // candidate is a job as planners take it.
 func (m *Machine) candidate(j *job) Candidate {
 	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, Profile: j.profile, Latency: slices.Clone(j.latency),
-		Slack: j.slack(), Measured: j.learnt, Fresh: j.fresh, Left: min(m.config.Horizon, j.record.Spec.Iterations-j.record.Iteration)}
+		Last: j.last, Slack: j.slack(), Measured: j.learnt, Fresh: j.fresh, Left: min(m.config.Horizon, j.record.Spec.Iterations-j.record.Iteration)}
 	if last := j.newest(); last != nil {
 		c.Has = &last.Layout
 	}
@@ -97,6 +99,9 @@ func (m *Machine) planned(p *Planned) {
 	}
 	m.errand, m.changed = nil, true
 	m.rest = m.now + restFactor*(m.now-e.asked)
+	for _, j := range e.jobs {
+		j.follow, j.last = p.Again, nil
+	}
 	for i, profile := range p.New {
 		if j := e.jobs[i]; j.profile == nil {
 			j.profile = &profile
@@ -221,7 +226,7 @@ func (m *Machine) improve(e *errand, jobs []PlannedJob) {
 	for _, p := range plans {
 		gain, transition = gain+p.Gain, transition+p.Transition
 	}
-	if m.bare() {
+	if m.bare() || e.again {
 		m.adopt(plans, Event{Reason: e.reason})
 	} else if transition > 0 && gain > transition {
 		m.adopt(plans, Event{Reason: e.reason, Gain: gain, Transition: transition})

@@ -22,10 +22,12 @@ type job struct {
 	learnt  bool             // latencies were measured
 	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
 	heard   losses
-	tried   []string  // executors at which it could not begin
-	batch   *batch    // with which it was submitted; nil: it was taken
-	fresh   bool      // whether it fits the budget alone is not known yet
-	layouts []*layout // those that may be in force or become so, oldest first; the last is the newest plan
+	tried   []string     // executors at which it could not begin
+	batch   *batch       // with which it was submitted; nil: it was taken
+	fresh   bool         // whether it fits the budget alone is not known yet
+	follow  bool         // the policy wants a report of the newest layout
+	last    *wire.Report // which is this; nil: none has come
+	layouts []*layout    // those that may be in force or become so, oldest first; the last is the newest plan
 }
 
 // layout is one that a job may train with.

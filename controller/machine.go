@@ -187,7 +187,7 @@ func (m *Machine) order(x *executor) {
 	for _, j := range m.jobs {
 		if j.record.Executor == x.name && j.active() {
 			orders.Jobs = append(orders.Jobs,
-				wire.Order{Spec: j.record.Spec, Epoch: j.record.Granted, Stop: j.record.Phase == wire.Ending})
+				wire.Order{Spec: j.record.Spec, Epoch: j.record.Granted, Stop: j.record.Phase == wire.Ending, Copies: j.follow})
 		}
 	}
 	orders.Link = m.linkOf(x)

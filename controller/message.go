@@ -100,6 +100,7 @@ type Candidate struct {
 	Fresh    bool             `json:"fresh"`         // whether it fits alone is not known yet
 	Left     int              `json:"left"`          // iterations over which a better plan can pay
 	Has      *Layout          `json:"has,omitempty"` // its newest; nil: none
+	Last     *wire.Report     `json:"-"`             // of an iteration with that, if the policy has asked for it
 }
 
 // Planned answers a Plan.
@@ -108,6 +109,7 @@ type Planned struct {
 	Jobs   []PlannedJob            `json:"jobs"`              // for the first jobs of the Plan, as many as fit; none: there are no plans
 	New    map[int]planner.Profile `json:"profiles,omitzero"` // that were made, by the index of the candidate
 	Why    *NoPlan                 `json:"why,omitzero"`      // there are no more
+	Again  bool                    `json:"again,omitzero"`    // the policy wants to plan again, with a report of each job
 	Never  map[int]string          `json:"never,omitzero"`    // why a job cannot even run alone, by the index of the candidate
 }
 

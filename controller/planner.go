@@ -77,8 +77,21 @@ func (w *work) profile() {
 		}
 		j := c.Profile.Job(c.Spec.Name, c.Epoch, c.Graph)
 		j.Latency, j.Slack, j.Measured, j.Weight, j.MaxSwapRate = c.Latency, c.Slack, c.Measured, c.Spec.Priority, c.Spec.SwapRate
+		j.Last = reported(&c)
 		w.jobs = append(w.jobs, j)
 	}
+}
+
+// reported is the last report of a candidate as policies take it; nil: there is none.
+func reported(c *Candidate) *scheduler.Report {
+	if c.Last == nil || c.Has == nil || c.Last.Epoch != c.Has.epoch() {
+		return nil
+	}
+	r := &scheduler.Report{Plan: c.Has.Wire.Plan, Steps: c.Last.Steps}
+	for _, m := range c.Last.Copies {
+		r.Copies = append(r.Copies, scheduler.Copy(m))
+	}
+	return r
 }
 
 func (w *work) never(candidate int, why string) {
@@ -97,6 +110,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.answer.Again = planned.Again
 	jobs := make([]PlannedJob, n)
 	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]

@@ -165,13 +165,13 @@ func (c Candidate) MarshalJSON() ([]byte, error) {
 	form := struct {
 		Spec     wire.Spec `json:"spec"`
 		Epoch    int64     `json:"epoch"`
-		Reckons  string    `json:"reckons"` // profile, latencies, slack
+		Reckons  string    `json:"reckons"` // profile, latencies, slack, last report
 		Measured bool      `json:"measured"`
 		Fresh    bool      `json:"fresh"`
 		Left     int       `json:"left"`
 		Has      int64     `json:"has,omitzero"` // epoch
 	}{Spec: c.Spec, Epoch: c.Epoch, Measured: c.Measured, Fresh: c.Fresh, Left: c.Left}
-	form.Reckons = recording.Digest([]any{c.Profile, c.Latency, c.Slack})
+	form.Reckons = recording.Digest([]any{c.Profile, c.Latency, c.Slack, c.Last})
 	if c.Has != nil {
 		form.Has = c.Has.epoch()
 	}

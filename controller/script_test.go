@@ -27,7 +27,7 @@ import (
 //	status executor=X number=N [life=L] [device=D] [orders=N]    a line "JOB id=N state=S [epoch=N] [iteration=N] [error=TEXT]" for each job
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
-//	planned ticket=N [why=TEXT] [need=BYTES of=BYTES]     a line "JOB arena=BYTES [gain=D transition=D] [never=TEXT]" for each job
+//	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES]     a line "JOB arena=BYTES [gain=D transition=D] [never=TEXT]" for each job
 //	tick [after=D] [deaf]                    so much time has passed
 //	jobs                                     answered by the records
 //
@@ -192,7 +192,7 @@ func (s *script) report(t *testing.T, d *datadriven.TestData) *wire.Report {
 
 // planned answers the newest errand, or pretends to answer another.
 func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
-	p := &Planned{}
+	p := &Planned{Again: d.HasArg("again")}
 	d.ScanArgs(t, "ticket", &p.Ticket)
 	if why := word(t, d, "why"); why != "" || d.HasArg("need") {
 		p.Why = &NoPlan{Why: why}
@@ -273,6 +273,9 @@ func (s *script) do(outputs []Output) {
 				if j.Stop {
 					s.out.WriteString(" stop")
 				}
+				if j.Copies {
+					s.out.WriteString(" copies")
+				}
 			}
 			if o.Orders.Leave {
 				s.out.WriteString(" leave")
@@ -298,6 +301,9 @@ func (s *script) do(outputs []Output) {
 					s.out.WriteString(" and perhaps")
 				}
 				fmt.Fprintf(&s.out, " %s", c.Spec.Name)
+				if c.Last != nil {
+					fmt.Fprintf(&s.out, " with a report of %d", c.Last.Epoch)
+				}
 			}
 			fmt.Fprintln(&s.out)
 		case o.Cancel != 0:

@@ -219,6 +219,13 @@ func (m *Machine) report(r *wire.Report) {
 	j.learnt = true
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
+	if j.follow && r.Epoch == j.record.Epoch && r.Iteration > 0 {
+		j.follow, j.last, m.changed = false, r, true
+		waits := func(j *job) bool { return j.follow }
+		if !slices.ContainsFunc(m.active(), waits) {
+			m.want.again, m.want.better = true, "the policy asked to plan again"
+		}
+	}
 	if j.reports++; j.reports < m.config.Settle || r.Epoch != j.record.Epoch || m.now < m.rest {
 		return
 	}
