@@ -132,9 +132,9 @@ func (w *chaos) ordered() *wire.Orders {
 	last := w.sent[len(w.sent)-1]
 	o := &wire.Orders{Executor: "x1", Number: last.Number + 1}
 	for _, name := range []string{"a", "b", "c"} {
-		i := slices.IndexFunc(last.Jobs, func(j wire.Order) bool { return j.Spec.Name == name })
+		i := slices.IndexFunc(last.Jobs, func(j wire.Assignment) bool { return j.Spec.Name == name })
 		w.seeds++ // no two jobs of a name are alike
-		job := wire.Order{Spec: wire.Spec{Name: name, Iterations: 4, Seed: w.seeds}}
+		job := wire.Assignment{Spec: wire.Spec{Name: name, Iterations: 4, Seed: w.seeds}}
 		switch n := w.r.IntN(10); {
 		case i < 0 && n < 5, i >= 0 && n < 2:
 			continue
@@ -378,7 +378,7 @@ func (w *chaos) rest() []wire.JobStatus {
 }
 
 // settled checks a job that came to rest against what was ordered, and reports whether the host has it.
-func (w *chaos) settled(want wire.Order, got wire.JobStatus) bool {
+func (w *chaos) settled(want wire.Assignment, got wire.JobStatus) bool {
 	what := fmt.Sprintf("%+v is %+v", want, got)
 	j := w.hosted[want.Spec.Name]
 	switch got.State {

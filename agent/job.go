@@ -19,7 +19,7 @@ type job struct {
 	epoch  int64       // that it is to train with
 	stop   bool        // ordered
 	copies bool        // ordered: reports say what each copy took
-	next   *wire.Order // of another job of its name, which begins when this one is gone
+	next   *wire.Assignment // of another job of its name, which begins when this one is gone
 
 	task    *task.Task // nil: not there yet
 	busy    bool       // something is being fetched for it

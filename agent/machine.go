@@ -125,7 +125,7 @@ func (m *Machine) order(o *wire.Orders) {
 		m.say(Output{Link: &o.Link})
 	}
 	for _, j := range m.jobs {
-		i := slices.IndexFunc(o.Jobs, func(w wire.Order) bool { return w.Spec.Name == j.spec.Name })
+		i := slices.IndexFunc(o.Jobs, func(w wire.Assignment) bool { return w.Spec.Name == j.spec.Name })
 		switch {
 		case i < 0:
 			j.named, j.next = false, nil
@@ -144,7 +144,7 @@ func (m *Machine) order(o *wire.Orders) {
 }
 
 // begin takes a job up.
-func (m *Machine) begin(w wire.Order) {
+func (m *Machine) begin(w wire.Assignment) {
 	m.ticket++
 	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, named: true, epoch: w.Epoch, stop: w.Stop, copies: w.Copies,
 		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, State: wire.Waiting}})

@@ -39,7 +39,7 @@ func TestManyResults(t *testing.T) {
 	const jobs = 20
 	for i := range jobs {
 		spec := wire.Spec{Name: fmt.Sprint("job", i), ID: int64(i + 1), Iterations: wire.MaxLosses}
-		orders.Jobs = append(orders.Jobs, wire.Order{Spec: spec, Epoch: 1})
+		orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: spec, Epoch: 1})
 	}
 	step(Input{Orders: orders})
 	for _, o := range orders.Jobs {

@@ -17,6 +17,6 @@ func Prove(g *graph.Graph, job string, epoch int64, l *wire.Layout, align graph.
 	case p.Job != job || p.Epoch != epoch:
 		return program.Proven{}, fmt.Errorf("the layout is that of job %s, epoch %d", p.Job, p.Epoch)
 	}
-	layout := program.Layout{Offsets: l.Offsets, Scratch: l.Scratch, Arena: l.Arena, Align: align}
+	layout := program.Placement{Offsets: l.Offsets, Scratch: l.Scratch, Arena: l.Arena, Align: align}
 	return program.Prove(g, l.Plan, &layout, program.Options{Poison: invariants.Enabled})
 }

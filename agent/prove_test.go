@@ -63,7 +63,7 @@ func TestProve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := program.Compile(g, l.Plan, &program.Layout{Stays: plan.StaysOf(g, l.Plan), Offsets: l.Offsets, Scratch: l.Scratch, Arena: l.Arena, Align: align},
+	want := program.Compile(g, l.Plan, &program.Placement{Stays: plan.StaysOf(g, l.Plan), Offsets: l.Offsets, Scratch: l.Scratch, Arena: l.Arena, Align: align},
 		program.Options{Poison: invariants.Enabled})
 	if diff := cmp.Diff(want, proven.Program()); diff != "" {
 		t.Errorf("program (-want +got):\n%s", diff)

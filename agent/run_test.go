@@ -33,7 +33,7 @@ func TestTrain(t *testing.T) {
 			if name == "cpu" {
 				w.spec.Save = filepath.Join(t.TempDir(), "saved")
 			}
-			s.orders(false, wire.Order{Spec: w.spec, Epoch: 1, Copies: true})
+			s.orders(false, wire.Assignment{Spec: w.spec, Epoch: 1, Copies: true})
 			j := s.bus.awaitState(t, "job.1", wire.Finished)
 			s.leave()
 			if j.Iteration != 6 || j.Epoch != 1 || j.Arena != 0 || j.Error != "" {
@@ -118,9 +118,9 @@ func TestInterrupt(t *testing.T) {
 	for _, p := range []scheduler.Scheduled{a.plan(1, 100), a2, b.plan(1, 80)} {
 		s.deliver(p)
 	}
-	s.orders(false, wire.Order{Spec: a.spec, Epoch: 1}, wire.Order{Spec: b.spec, Epoch: 1})
+	s.orders(false, wire.Assignment{Spec: a.spec, Epoch: 1}, wire.Assignment{Spec: b.spec, Epoch: 1})
 	s.bus.awaitState(t, "b", wire.Running)
-	s.orders(false, wire.Order{Spec: a.spec, Epoch: 2}, wire.Order{Spec: b.spec, Epoch: 1})
+	s.orders(false, wire.Assignment{Spec: a.spec, Epoch: 2}, wire.Assignment{Spec: b.spec, Epoch: 1})
 	s.bus.await(t, "iterations with layout 2", func() bool {
 		last := len(s.bus.reports) - 1
 		return last > 0 && s.bus.reports[last].Job == "a" && s.bus.reports[last].Epoch == 2
@@ -152,7 +152,7 @@ func TestUnwritable(t *testing.T) {
 		w := s.give("a", 3)
 		w.spec.Save = filepath.Join(t.TempDir(), "none", "saved")
 		s.deliver(w.plan(1, 100))
-		s.orders(false, wire.Order{Spec: w.spec, Epoch: 1})
+		s.orders(false, wire.Assignment{Spec: w.spec, Epoch: 1})
 		if j := s.bus.awaitState(t, "a", wire.Failed); !strings.Contains(j.Error, name) || j.Epoch != 0 {
 			t.Errorf("the job is %+v, want an error with %q", j, name)
 		}
@@ -170,8 +170,8 @@ func TestTogether(t *testing.T) {
 	for _, p := range []scheduler.Scheduled{a.plan(1, 100), a2, b1, c7} {
 		s.deliver(p)
 	}
-	order := func(w *work, epoch int64, stop bool) wire.Order {
-		return wire.Order{Spec: w.spec, Epoch: epoch, Stop: stop}
+	order := func(w *work, epoch int64, stop bool) wire.Assignment {
+		return wire.Assignment{Spec: w.spec, Epoch: epoch, Stop: stop}
 	}
 	s.orders(false, order(a, 1, false), order(b, 1, false))
 	s.bus.awaitState(t, "a", wire.Running)
@@ -222,7 +222,7 @@ func TestHostile(t *testing.T) {
 	}
 	s.bus.order(t, nil)
 	s.bus.order(t, wire.Encode(wire.Orders{Executor: "x-2", Number: 99, Leave: true}))
-	jobs := []wire.Order{{Spec: w.spec, Epoch: 1}, {Spec: wrong.spec, Epoch: 1}, {Spec: lost.spec, Epoch: 1}, {Spec: folder.spec, Epoch: 1}}
+	jobs := []wire.Assignment{{Spec: w.spec, Epoch: 1}, {Spec: wrong.spec, Epoch: 1}, {Spec: lost.spec, Epoch: 1}, {Spec: folder.spec, Epoch: 1}}
 	s.orders(false, jobs...)
 	if j := s.bus.awaitState(t, "graph", wire.Failed); !strings.Contains(j.Error, "the graph that was fetched is") {
 		t.Errorf("job %s failed: %s", j.Name, j.Error)
@@ -249,7 +249,7 @@ func TestAway(t *testing.T) {
 	w := s.give("job", 300)
 	s.deliver(w.plan(1, 80))
 	s.bus.last = 6
-	s.orders(true, wire.Order{Spec: w.spec, Epoch: 1})
+	s.orders(true, wire.Assignment{Spec: w.spec, Epoch: 1})
 	<-s.device.closed // it has ended, and is removed
 	s.bus.leave(false)
 	j := s.bus.awaitState(t, "job", wire.Finished)
@@ -269,7 +269,7 @@ func TestSlowBus(t *testing.T) {
 	s.bus.do(func() error { s.bus.slow = slow; return nil })
 	w := s.give("job", 50)
 	s.deliver(w.plan(1, 80))
-	s.orders(false, wire.Order{Spec: w.spec, Epoch: 1})
+	s.orders(false, wire.Assignment{Spec: w.spec, Epoch: 1})
 	<-s.device.closed
 	if n := s.bus.late.Load(); n > 0 {
 		t.Errorf("%d statuses were waited for", n)
@@ -296,7 +296,7 @@ func TestEnds(t *testing.T) {
 			s := begin(t, computing(t))
 			w := s.give("job", 1<<20)
 			s.deliver(w.plan(1, 80))
-			s.orders(false, wire.Order{Spec: w.spec, Epoch: 1})
+			s.orders(false, wire.Assignment{Spec: w.spec, Epoch: 1})
 			s.bus.await(t, "reports", func() bool { return len(s.bus.reports) > 5 })
 			test.end(s)
 			if err := s.end(); !errors.Is(err, test.want) {
@@ -319,12 +319,12 @@ func TestSaveFails(t *testing.T) {
 	}
 	w.spec.Save = filepath.Join(folder, "saved")
 	s.deliver(w.plan(1, 100))
-	s.orders(false, wire.Order{Spec: w.spec, Epoch: 1})
+	s.orders(false, wire.Assignment{Spec: w.spec, Epoch: 1})
 	s.bus.await(t, "reports", func() bool { return len(s.bus.reports) > 0 })
 	if err := os.Remove(folder); err != nil {
 		t.Fatal(err)
 	}
-	s.orders(false, wire.Order{Spec: w.spec, Epoch: 1, Stop: true})
+	s.orders(false, wire.Assignment{Spec: w.spec, Epoch: 1, Stop: true})
 	j := s.bus.awaitState(t, "job", wire.Failed)
 	if want := "write weights " + w.spec.Save; !strings.Contains(j.Error, want) || j.Result == nil || j.Result.Saved != "" {
 		t.Errorf("the job is %+v, want an error with %q", j, want)

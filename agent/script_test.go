@@ -149,7 +149,7 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 			d.Fatalf(t, "%v", err)
 		}
 		line := &datadriven.TestData{Pos: d.Pos, CmdArgs: args}
-		w := wire.Order{Spec: wire.Spec{Name: job, ID: 7, Model: "net", Iterations: 10}, Epoch: intArg(t, line, "epoch"),
+		w := wire.Assignment{Spec: wire.Spec{Name: job, ID: 7, Model: "net", Iterations: 10}, Epoch: intArg(t, line, "epoch"),
 			Stop: line.HasArg("stop")}
 		line.MaybeScanArgs(t, "seed", &w.Spec.Seed)
 		o.Jobs = append(o.Jobs, w)

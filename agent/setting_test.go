@@ -131,7 +131,7 @@ func (s *setting) end() error {
 }
 
 // orders gives the executor its next orders.
-func (s *setting) orders(leave bool, jobs ...wire.Order) {
+func (s *setting) orders(leave bool, jobs ...wire.Assignment) {
 	s.t.Helper()
 	s.number++
 	s.bus.order(s.t, wire.Encode(wire.Orders{Executor: executorName, Number: s.number, Jobs: jobs, Leave: leave}))

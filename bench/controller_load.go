@@ -47,7 +47,7 @@ func (s *rig) puts(ctx context.Context, n int) (Quantiles, error) {
 	for range n {
 		s.number++
 		begin := time.Now()
-		o := wire.Orders{Executor: d.name, Number: s.number, Jobs: []wire.Order{}}
+		o := wire.Orders{Executor: d.name, Number: s.number, Jobs: []wire.Assignment{}}
 		if err := s.conn.Put(ctx, wire.OrdersKey(d.name), wire.Encode(o)); err != nil {
 			return Quantiles{}, err
 		}

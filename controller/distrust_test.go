@@ -32,8 +32,8 @@ func TestInventedEpoch(t *testing.T) {
 	w.run(5)
 	j := w.machine.find("a")
 	claim, applied := j.claim(), j.record.Applied
-	if j.record.Phase != wire.Training || claim == 0 {
-		t.Fatalf("job a is %s with %s", j.record.Phase, claim)
+	if j.record.State != wire.Training || claim == 0 {
+		t.Fatalf("job a is %s with %s", j.record.State, claim)
 	}
 	w.lie(w.executors[j.record.Executor])
 	w.run(1)

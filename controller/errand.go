@@ -67,7 +67,7 @@ func (m *Machine) candidate(j *job) Candidate {
 	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, Profile: j.profile, Latency: slices.Clone(j.latency),
 		Last: j.last, Slack: j.slack(), Measured: j.learnt, Fresh: j.fresh, Left: min(m.config.Horizon, j.record.Spec.Iterations-j.record.Iteration)}
 	if last := j.newest(); last != nil {
-		c.Has = &last.Layout
+		c.Has = &last.ProvenLayout
 	}
 	return c
 }
@@ -79,7 +79,7 @@ func (m *Machine) cancel() {
 	if e == nil {
 		return
 	}
-	over := !slices.ContainsFunc(e.jobs, func(j *job) bool { return !j.record.Phase.Over() })
+	over := !slices.ContainsFunc(e.jobs, func(j *job) bool { return !j.record.State.Over() })
 	if !over && !(e.improves() && m.want.admission && !m.overfull() && !m.bare()) {
 		return
 	}
@@ -131,7 +131,7 @@ func (m *Machine) never(e *errand, why map[int]string) {
 			m.want.admission = true
 		case j.batch != nil && m.find(j.record.Spec.Name) == j: // its batch was not refused yet
 			m.refuse(j.batch, text)
-		case j.batch == nil && j.record.Phase == wire.Queued:
+		case j.batch == nil && j.record.State == wire.Queued:
 			m.over(j, wire.Broken, text, nil)
 		}
 	}
@@ -151,7 +151,7 @@ func (m *Machine) enter(e *errand, p *Planned) {
 	}
 	begun := waits(e.jobs[e.admitted:fits])
 	for _, j := range begun {
-		j.record.Phase, j.record.Why, j.record.Need = wire.Starting, "", 0
+		j.record.State, j.record.Why, j.record.Need = wire.Starting, "", 0
 	}
 	why := p.Why
 	for _, j := range waits(e.jobs[fits:]) {
@@ -176,7 +176,7 @@ func (m *Machine) enter(e *errand, p *Planned) {
 
 // waits are those of some jobs that are queued still.
 func waits(jobs []*job) []*job {
-	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.record.Phase != wire.Queued })
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.record.State != wire.Queued })
 }
 
 // wait says why a job waits.
@@ -238,8 +238,8 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 	if m.overfull() {
 		again := false
 		for _, j := range m.active() {
-			if j.record.Phase == wire.Starting && j.claim() == 0 {
-				j.record.Phase, j.record.Executor, j.record.Why, j.layouts = wire.Queued, "", e.reason, nil
+			if j.record.State == wire.Starting && j.claim() == 0 {
+				j.record.State, j.record.Executor, j.record.Why, j.layouts = wire.Queued, "", e.reason, nil
 				again = true
 			}
 		}
@@ -272,7 +272,7 @@ func (m *Machine) adopt(plans []adoption, e Event) {
 			j.record.Link = wire.Rates{Out: p.Out.Rate, In: p.In.Rate}
 		}
 		if p.Layout != nil && p.Layout.epoch() > j.record.Epoch {
-			j.record.Latencies = p.Phase
+			j.record.Latencies = p.Latencies
 			j.plan(p.Layout, e.Reason)
 			e.Plans++
 		}

@@ -37,7 +37,7 @@ type Event struct {
 	Job        string        `json:"job,omitzero"`
 	Executor   string        `json:"executor,omitzero"`
 	Host       string        `json:"host,omitzero"`
-	Phase      wire.Phase    `json:"phase,omitzero"`
+	Phase      wire.JobState    `json:"phase,omitzero"`
 	Iterations int           `json:"iterations,omitzero"`
 	Epoch      int64         `json:"epoch,omitzero"`
 	Plans      int           `json:"plans,omitzero"`

@@ -15,7 +15,7 @@ func (m *Machine) grant() {
 	for _, shrink := range [...]bool{true, false} {
 		for _, j := range m.active() {
 			l := j.newest()
-			if l == nil || l.granted || j.record.Phase == wire.Ending {
+			if l == nil || l.granted || j.record.State == wire.Ending {
 				continue
 			}
 			grows := l.Wire.Arena - j.claim()
@@ -28,7 +28,7 @@ func (m *Machine) grant() {
 		}
 	}
 	for _, j := range m.active() {
-		if l := j.newest(); j.record.Phase == wire.Starting && l != nil {
+		if l := j.newest(); j.record.State == wire.Starting && l != nil {
 			j.record.Why, j.record.Need = "its executor starts", 0
 			if !l.granted {
 				j.record.Why = fmt.Sprintf("waits for %s that other jobs are giving back", l.Wire.Arena)
@@ -69,7 +69,7 @@ func (m *Machine) executorFor(j *job) string {
 	if name := m.vacant(j); name != "" {
 		return name
 	}
-	name := fmt.Sprintf("x%d", j.record.Order)
+	name := fmt.Sprintf("x%d", j.record.Seq)
 	if j.record.Starts > 1 { // a name is never used again: what is late from its owner would count
 		name += fmt.Sprintf(".%d", j.record.Starts)
 	}

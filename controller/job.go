@@ -32,15 +32,15 @@ type job struct {
 
 // layout is one that a job may train with.
 type layout struct {
-	Layout
+	ProvenLayout
 	granted   bool
 	delivered bool // it is where the executor finds it
 }
 
-func (l *Layout) epoch() int64 { return l.Wire.Plan.Epoch }
+func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }
 
 // active reports whether the job is planned for.
-func (j *job) active() bool { return j.record.Phase != wire.Queued && !j.record.Phase.Over() }
+func (j *job) active() bool { return j.record.State != wire.Queued && !j.record.State.Over() }
 
 // newest is the layout of the last plan, nil before the first.
 func (j *job) newest() *layout {
@@ -53,7 +53,7 @@ func (j *job) newest() *layout {
 // claim is what the job counts with: the largest arena that it may have now or come to have by what it was granted.
 func (j *job) claim() graph.Bytes {
 	var largest graph.Bytes
-	if j.record.Phase.Over() {
+	if j.record.State.Over() {
 		return 0
 	}
 	for _, l := range j.layouts {
@@ -74,13 +74,13 @@ func (j *job) applied(epoch int64) {
 }
 
 // plan makes a layout the newest. One that was not granted yet will never be.
-func (j *job) plan(l *Layout, reason string) {
+func (j *job) plan(l *ProvenLayout, reason string) {
 	if last := j.newest(); last != nil && !last.granted {
 		j.layouts = j.layouts[:len(j.layouts)-1]
 	}
-	j.layouts = append(j.layouts, &layout{Layout: *l})
+	j.layouts = append(j.layouts, &layout{ProvenLayout: *l})
 	j.record.Epoch = l.epoch()
-	j.record.Replans, j.record.Reason = j.record.Replans+1, reason
+	j.record.PlansMade, j.record.Reason = j.record.PlansMade+1, reason
 }
 
 // latencySum is s' of TENSILE, section IV-E.

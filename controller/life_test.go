@@ -63,7 +63,7 @@ func TestArrivalAndDeparture(t *testing.T) {
 		w.machine.config.Budget, w.config.Budget = before["a"]+before["b"]+200, before["a"]+before["b"]+200
 		w.submit("c", endless)
 		a, b, c := w.newest("a"), w.newest("b"), w.recordOf("c")
-		if c.Phase != wire.Starting || a >= before["a"] && b >= before["b"] {
+		if c.State != wire.Starting || a >= before["a"] && b >= before["b"] {
 			continue
 		}
 		shrunk++
@@ -71,16 +71,16 @@ func TestArrivalAndDeparture(t *testing.T) {
 			t.Errorf("seed %d: c was granted %d before the others gave anything back: %q", seed, c.Granted, c.Why)
 		}
 		w.run(5)
-		if c = w.recordOf("c"); c.Phase != wire.Training || c.Applied != c.Granted || c.Granted != c.Epoch {
-			t.Errorf("seed %d: c is %s with epochs %d, %d, %d: %s", seed, c.Phase, c.Epoch, c.Granted, c.Applied, c.Why)
+		if c = w.recordOf("c"); c.State != wire.Training || c.Applied != c.Granted || c.Granted != c.Epoch {
+			t.Errorf("seed %d: c is %s with epochs %d, %d, %d: %s", seed, c.State, c.Epoch, c.Granted, c.Applied, c.Why)
 		}
 		if a, b := w.recordOf("a"), w.recordOf("b"); a.Epoch == 1 && b.Epoch == 1 {
 			t.Errorf("seed %d: neither a nor b was planned again", seed)
 		}
 		w.step(Input{Stop: "c"})
 		w.run(5)
-		if c := w.machine.find("c"); c.record.Phase != wire.Halted || c.claim() != 0 {
-			t.Errorf("seed %d: c is %s, with %s", seed, c.record.Phase, c.claim())
+		if c := w.machine.find("c"); c.record.State != wire.Halted || c.claim() != 0 {
+			t.Errorf("seed %d: c is %s, with %s", seed, c.record.State, c.claim())
 		}
 		if w.newest("a") > a || w.newest("b") > b {
 			grown++
@@ -104,7 +104,7 @@ func TestQueue(t *testing.T) {
 			w.submitAs(name, endless, 1+i) // c comes later, and goes first
 		}
 		b, c := w.machine.find("b"), w.machine.find("c")
-		if b == nil || c == nil || b.record.Phase != wire.Queued || c.record.Phase != wire.Queued {
+		if b == nil || c == nil || b.record.State != wire.Queued || c.record.State != wire.Queued {
 			continue
 		}
 		queued++
@@ -113,13 +113,13 @@ func TestQueue(t *testing.T) {
 		}
 		w.step(Input{Stop: "a"})
 		w.run(4)
-		if w.recordOf("a").Phase != wire.Halted || w.recordOf("c").Phase != wire.Training {
-			t.Errorf("seed %d: a is %s, c %s", seed, w.recordOf("a").Phase, w.recordOf("c").Phase)
+		if w.recordOf("a").State != wire.Halted || w.recordOf("c").State != wire.Training {
+			t.Errorf("seed %d: a is %s, c %s", seed, w.recordOf("a").State, w.recordOf("c").State)
 		}
 		w.step(Input{Stop: "c"})
 		w.run(4)
-		if w.recordOf("b").Phase != wire.Training {
-			t.Errorf("seed %d: b is %s: %s", seed, w.recordOf("b").Phase, w.recordOf("b").Why)
+		if w.recordOf("b").State != wire.Training {
+			t.Errorf("seed %d: b is %s: %s", seed, w.recordOf("b").State, w.recordOf("b").Why)
 		}
 	}
 	if t.Logf("%d seeds with a queue", queued); queued < 5 {
@@ -144,7 +144,7 @@ func TestDrift(t *testing.T) {
 			continue // it does not fit
 		}
 		w.run(60)
-		if n := w.recordOf("a").Replans; n != 1 {
+		if n := w.recordOf("a").PlansMade; n != 1 {
 			t.Errorf("seed %d: %d plans under noise alone", seed, n)
 		}
 		if phase := w.recordOf("a").Latencies; phase != scheduler.ColdStart {
@@ -153,7 +153,7 @@ func TestDrift(t *testing.T) {
 		plans++
 		w.slow = 0.1
 		w.run(60)
-		after := w.recordOf("a").Replans
+		after := w.recordOf("a").PlansMade
 		if after > 1 {
 			if phase := w.recordOf("a").Latencies; phase != scheduler.Updated {
 				t.Errorf("seed %d: the plan after the drift is for latencies of phase %q", seed, phase)
@@ -161,7 +161,7 @@ func TestDrift(t *testing.T) {
 			drifted++
 		}
 		w.run(60)
-		if n := w.recordOf("a").Replans; n != after || after > 6 {
+		if n := w.recordOf("a").PlansMade; n != after || after > 6 {
 			t.Errorf("seed %d: %d plans while ops became faster, %d more under noise", seed, after, n-after)
 		}
 	}
@@ -182,21 +182,21 @@ func TestExecutorsJoin(t *testing.T) {
 	w.run(1)
 	w.submit("a", endless)
 	w.run(4)
-	if r := w.recordOf("a"); r.Executor != "here" || r.Phase != wire.Training {
-		t.Errorf("job a is %s at executor %q", r.Phase, r.Executor)
+	if r := w.recordOf("a"); r.Executor != "here" || r.State != wire.Training {
+		t.Errorf("job a is %s at executor %q", r.State, r.Executor)
 	}
 	w.end(w.executors["here"], "its executor has not been heard of for 16s")
 	w.run(1)
 	w.executors["here"] = &fakeExecutor{name: "here", life: "2"}
 	w.tell(w.executors["here"])
 	w.run(2)
-	if r := w.recordOf("a"); r.Phase != wire.Broken || !strings.Contains(r.Why, "not been heard of") {
-		t.Errorf("job a is %s: %q", r.Phase, r.Why)
+	if r := w.recordOf("a"); r.State != wire.Broken || !strings.Contains(r.Why, "not been heard of") {
+		t.Errorf("job a is %s: %q", r.State, r.Why)
 	}
 	w.submit("b", 2)
 	w.run(6)
-	if r := w.recordOf("b"); r.Executor != "here" || r.Phase != wire.Done {
-		t.Errorf("job b is %s at executor %q", r.Phase, r.Executor)
+	if r := w.recordOf("b"); r.Executor != "here" || r.State != wire.Done {
+		t.Errorf("job b is %s at executor %q", r.State, r.Executor)
 	}
 	if o := w.orders["here"]; o.Leave || len(o.Jobs) > 0 {
 		t.Errorf("orders %+v to an executor that is idle again", o)
@@ -212,11 +212,11 @@ func TestCrash(t *testing.T) {
 	w.run(4)
 	w.end(w.executors[w.recordOf("a").Executor], "signal: killed; its last lines: ...")
 	w.run(3)
-	if r := w.recordOf("a"); r.Phase != wire.Broken || !strings.HasPrefix(r.Why, "signal: killed") || w.machine.find("a").claim() != 0 {
-		t.Errorf("a is %s (%s) with %s", r.Phase, r.Why, w.machine.find("a").claim())
+	if r := w.recordOf("a"); r.State != wire.Broken || !strings.HasPrefix(r.Why, "signal: killed") || w.machine.find("a").claim() != 0 {
+		t.Errorf("a is %s (%s) with %s", r.State, r.Why, w.machine.find("a").claim())
 	}
-	if r := w.recordOf("b"); r.Phase != wire.Training {
-		t.Errorf("b is %s: %s", r.Phase, r.Why)
+	if r := w.recordOf("b"); r.State != wire.Training {
+		t.Errorf("b is %s: %s", r.State, r.Why)
 	}
 }
 

@@ -183,11 +183,11 @@ func (m *Machine) order(x *executor) {
 	if x.life == "" {
 		return
 	}
-	orders := wire.Orders{Executor: x.name, Jobs: []wire.Order{}, Life: x.life, Refused: x.refused}
+	orders := wire.Orders{Executor: x.name, Jobs: []wire.Assignment{}, Life: x.life, Refused: x.refused}
 	for _, j := range m.jobs {
 		if j.record.Executor == x.name && j.active() {
 			orders.Jobs = append(orders.Jobs,
-				wire.Order{Spec: j.record.Spec, Epoch: j.record.Granted, Stop: j.record.Phase == wire.Ending, Copies: j.follow})
+				wire.Assignment{Spec: j.record.Spec, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Copies: j.follow})
 		}
 	}
 	orders.Link = m.linkOf(x)

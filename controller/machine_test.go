@@ -16,7 +16,7 @@ var seeds = flag.Uint64("seeds", 100, "seeds of TestMachineUnderFire")
 // Jobs come, run, crash and are stopped, executors and the controller die, and messages are lost, doubled and late. No
 // budget is ever exceeded, and in the end every job is over.
 func TestMachineUnderFire(t *testing.T) {
-	phases := make(map[wire.Phase]int)
+	phases := make(map[wire.JobState]int)
 	var replans, refused, queued int
 	for seed := range *seeds {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
@@ -32,19 +32,19 @@ func TestMachineUnderFire(t *testing.T) {
 		w.settle(seed)
 		w.replay()
 		for _, r := range w.machine.Records() {
-			phases[r.Phase]++
-			replans += r.Replans
+			phases[r.State]++
+			replans += r.PlansMade
 		}
 		for _, a := range w.answers {
 			if a.Error != "" {
 				refused++
-			} else if a.Jobs[0].Phase == wire.Queued {
+			} else if a.Jobs[0].State == wire.Queued {
 				queued++
 			}
 		}
 	}
 	t.Logf("%v, %d plans, %d refused, %d queued", phases, replans, refused, queued)
-	for _, p := range []wire.Phase{wire.Done, wire.Halted, wire.Broken} {
+	for _, p := range []wire.JobState{wire.Done, wire.Halted, wire.Broken} {
 		if phases[p] < int(*seeds)/4 {
 			t.Errorf("only %d jobs %s", phases[p], p)
 		}
@@ -90,8 +90,8 @@ func (w *world) settle(seed uint64) {
 		w.work(w.executors[executors[w.rng.IntN(len(executors))]])
 	}
 	for _, r := range w.machine.Records() {
-		if !r.Phase.Over() || r.Claim > 0 {
-			w.t.Fatalf("seed %d: job %s is %s (%s), with %s: it was lost", seed, r.Spec.Name, r.Phase, r.Why, r.Claim)
+		if !r.State.Over() || r.Claim > 0 {
+			w.t.Fatalf("seed %d: job %s is %s (%s), with %s: it was lost", seed, r.Spec.Name, r.State, r.Why, r.Claim)
 		}
 	}
 	if len(w.executors) > 0 {

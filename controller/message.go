@@ -99,7 +99,7 @@ type Candidate struct {
 	Measured bool             `json:"measured"`      // latencies follow what ops took in this run
 	Fresh    bool             `json:"fresh"`         // whether it fits alone is not known yet
 	Left     int              `json:"left"`          // iterations over which a better plan can pay
-	Has      *Layout          `json:"has,omitempty"` // its newest; nil: none
+	Has      *ProvenLayout          `json:"has,omitempty"` // its newest; nil: none
 	Last     *wire.Report     `json:"-"`             // of an iteration with that, if the policy has asked for it
 }
 
@@ -115,8 +115,8 @@ type Planned struct {
 
 // PlannedJob is what a job would change to.
 type PlannedJob struct {
-	Layout  *Layout   `json:"layout,omitzero"` // nil: what it has is the same
-	Phase   string    `json:"phase"`           // of latencies, as scheduler.Scheduled has it
+	Layout  *ProvenLayout   `json:"layout,omitzero"` // nil: what it has is the same
+	Latencies   string    `json:"latencies"`           // of latencies, as scheduler.Scheduled has it
 	Out, In cost.Link // the job's share of the link
 
 	Gain       time.Duration `json:"gain_ns"` // that its next iterations take less, times the job's priority
@@ -130,8 +130,8 @@ type NoPlan struct {
 	Budget graph.Bytes `json:"budget_bytes,omitzero"`
 }
 
-// Layout is a plan with offsets, proven.
-type Layout struct {
+// ProvenLayout is a plan with offsets, proven.
+type ProvenLayout struct {
 	Wire    *wire.Layout     `json:"wire"`
 	Peak    graph.Bytes      `json:"peak_bytes"` // of its slots
 	program *program.Program // nil where it comes from a recording

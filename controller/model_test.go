@@ -62,7 +62,7 @@ type fakeExecutor struct {
 
 type fakeJob struct {
 	status wire.JobStatus
-	order  wire.Order
+	order  wire.Assignment
 	steps  int
 }
 
@@ -187,7 +187,7 @@ func (w *world) hear(o wire.Orders) {
 	}
 	x.orders = o
 	x.jobs = slices.DeleteFunc(x.jobs, func(j *fakeJob) bool {
-		return !slices.ContainsFunc(o.Jobs, func(o wire.Order) bool { return o.Spec.Name == j.status.Name })
+		return !slices.ContainsFunc(o.Jobs, func(o wire.Assignment) bool { return o.Spec.Name == j.status.Name })
 	})
 	for _, order := range o.Jobs {
 		at := slices.IndexFunc(x.jobs, func(j *fakeJob) bool { return j.status.Name == order.Spec.Name })
@@ -310,7 +310,7 @@ func (w *world) restart() {
 	for _, r := range w.records {
 		s.Records = append(s.Records, r)
 	}
-	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Order - b.Order) })
+	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	m, err := Restore(w.config, s)
 	if err != nil {
 		w.t.Fatal(err)

@@ -114,9 +114,9 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	jobs := make([]PlannedJob, n)
 	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]
-		l := &Layout{Peak: s.Footprint.Peak, program: planned.Programs[i].Program(),
+		l := &ProvenLayout{Peak: s.Footprint.Peak, program: planned.Programs[i].Program(),
 			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch, Arena: s.Layout.Arena}}
-		jobs[i] = PlannedJob{Phase: s.Phase, Out: s.Out, In: s.In}
+		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In}
 		if c.Has == nil || !same(c.Has.Wire, l.Wire) {
 			jobs[i].Layout = l
 			jobs[i].Gain, jobs[i].Transition = gain(c, l, w.jobs[i].Latency, s.Out, s.In)
@@ -202,12 +202,12 @@ func same(a, b *wire.Layout) bool {
 
 // gain is what a job saves over its next iterations by a new layout, weighed by priority, and what changing to it takes; zero
 // for its first.
-func gain(c *Candidate, l *Layout, latency []time.Duration, out, in cost.Link) (gain, transition time.Duration) {
+func gain(c *Candidate, l *ProvenLayout, latency []time.Duration, out, in cost.Link) (gain, transition time.Duration) {
 	if c.Has == nil {
 		return 0, 0
 	}
 	weight := time.Duration(max(1, c.Spec.Priority))
-	iteration := func(l *Layout) time.Duration {
+	iteration := func(l *ProvenLayout) time.Duration {
 		d := program.Durations{Out: out, In: in}
 		for _, s := range l.Wire.Plan.Steps {
 			d.Steps = append(d.Steps, latency[s.Op])

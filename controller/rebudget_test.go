@@ -46,7 +46,7 @@ func TestSmallerBudget(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			j := w.machine.find(name)
 			r := j.record
-			if r.Phase != wire.Training || r.Applied != r.Epoch || r.Arena != j.newest().Wire.Arena || r.SlotPeak != j.newest().Peak || r.Device != "model" {
+			if r.State != wire.Training || r.Applied != r.Epoch || r.Arena != j.newest().Wire.Arena || r.SlotPeak != j.newest().Peak || r.Device != "model" {
 				t.Errorf("seed %d: the record is not that of the plan in force: %+v", seed, r)
 			}
 		}
@@ -70,19 +70,19 @@ func TestTooSmallBudget(t *testing.T) {
 	w.machine.config.Budget, w.config.Budget = held, held
 	g := w.graphs[w.recordOf("a").Spec.Graph]
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "b", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
-	if r := w.recordOf("b"); r.Phase != wire.Queued {
-		t.Fatalf("b is %s", r.Phase)
+	if r := w.recordOf("b"); r.State != wire.Queued {
+		t.Fatalf("b is %s", r.State)
 	}
 	lines := strings.Join(w.again(64), "\n")
 	if !strings.Contains(lines, fmt.Sprintf("jobs hold %s of 64B, and cannot shrink that far; nothing else begins until some have ended", held)) {
 		t.Errorf("the controller says:\n%s", lines)
 	}
-	if r := w.recordOf("b"); r.Phase != wire.Broken || !strings.HasPrefix(r.Why, "job b cannot run here, even alone: it needs ") {
-		t.Errorf("b is %s: %s", r.Phase, r.Why)
+	if r := w.recordOf("b"); r.State != wire.Broken || !strings.HasPrefix(r.Why, "job b cannot run here, even alone: it needs ") {
+		t.Errorf("b is %s: %s", r.State, r.Why)
 	}
 	w.run(12)
-	if r := w.recordOf("a"); r.Phase != wire.Done {
-		t.Errorf("a is %s: %s", r.Phase, r.Why)
+	if r := w.recordOf("a"); r.State != wire.Done {
+		t.Errorf("a is %s: %s", r.State, r.Why)
 	}
 }
 
@@ -156,8 +156,8 @@ func TestBatch(t *testing.T) {
 		t.Fatalf("answer %+v after %d profiles of one graph", last, profiled)
 	}
 	for _, r := range last.Jobs {
-		if r.Epoch != 1 || r.Replans != 1 || r.Granted != 1 {
-			t.Errorf("job %s has plan %d, the %dth, granted %d; want one of all together", r.Spec.Name, r.Epoch, r.Replans, r.Granted)
+		if r.Epoch != 1 || r.PlansMade != 1 || r.Granted != 1 {
+			t.Errorf("job %s has plan %d, the %dth, granted %d; want one of all together", r.Spec.Name, r.Epoch, r.PlansMade, r.Granted)
 		}
 	}
 	each := w.newest("a")
@@ -184,9 +184,9 @@ func TestBatch(t *testing.T) {
 		w.step(Input{Submit: batch(names...)})
 		begun := 0
 		for i, name := range names {
-			if r := w.recordOf(name); (r.Phase == wire.Starting) != (i < fit) {
-				t.Errorf("%d fit: job %d is %s: %s", fit, i, r.Phase, r.Why)
-			} else if r.Phase == wire.Starting {
+			if r := w.recordOf(name); (r.State == wire.Starting) != (i < fit) {
+				t.Errorf("%d fit: job %d is %s: %s", fit, i, r.State, r.Why)
+			} else if r.State == wire.Starting {
 				begun++
 			} else if i == fit && !strings.HasPrefix(r.Why, "waits for ") || i > fit && r.Why != fmt.Sprintf("job j%d is before it in the queue", fit) {
 				t.Errorf("%d fit: job %d is queued: %s", fit, i, r.Why)

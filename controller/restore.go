@@ -27,14 +27,14 @@ type Stored struct {
 func Restore(c Config, s Stored) (*Machine, error) {
 	m := NewMachine(c)
 	m.stored = s.Orders
-	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Order - b.Order) })
+	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
 		j := &job{record: r, written: r}
-		m.jobs, m.last = append(m.jobs, j), max(m.last, r.Order)
-		if r.Phase.Over() {
+		m.jobs, m.last = append(m.jobs, j), max(m.last, r.Seq)
+		if r.State.Over() {
 			continue
 		}
-		if r.Phase != wire.Queued && r.Device != "" && r.Device != c.Device {
+		if r.State != wire.Queued && r.Device != "" && r.Device != c.Device {
 			return nil, fmt.Errorf("job %s runs on %s, and this controller is for %s: start it for that device, or stop the jobs with one that is",
 				r.Spec.Name, r.Device, c.Device)
 		}
@@ -74,7 +74,7 @@ func (m *Machine) Resume(now time.Duration) []Output {
 
 // rebudget has all jobs planned for again if a controller before this one had another budget.
 func (m *Machine) rebudget() {
-	live := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.Phase.Over() })
+	live := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.State.Over() })
 	other := slices.IndexFunc(live, func(j *job) bool { return j.record.Budget != m.config.Budget })
 	if other < 0 {
 		return
@@ -84,7 +84,7 @@ func (m *Machine) rebudget() {
 	m.want.better = change
 	for _, j := range live {
 		j.record.Budget = m.config.Budget
-		j.fresh = j.record.Phase == wire.Queued // it may never fit now
+		j.fresh = j.record.State == wire.Queued // it may never fit now
 	}
 }
 
@@ -100,15 +100,15 @@ func words(budget graph.Bytes) string {
 // says which is in force.
 func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
 	for _, w := range layouts {
-		if w.Plan.Epoch > j.record.Epoch || w.Plan.Epoch < j.record.Applied || j.record.Phase == wire.Queued {
+		if w.Plan.Epoch > j.record.Epoch || w.Plan.Epoch < j.record.Applied || j.record.State == wire.Queued {
 			continue
 		}
-		placed := program.Layout{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: align}
+		placed := program.Placement{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: align}
 		proven, err := program.Prove(j.graph, w.Plan, &placed, program.Options{})
 		if err != nil {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}
-		l := &Layout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, program: proven.Program()}
+		l := &ProvenLayout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, program: proven.Program()}
 		granted := l.epoch() <= j.record.Granted
 		j.layouts = append(j.layouts, &layout{*l, granted, granted})
 	}

@@ -17,7 +17,7 @@ type Drop struct {
 func (m *Machine) retire() {
 	var over []*job
 	for _, j := range m.jobs {
-		if j.record.Phase.Over() {
+		if j.record.State.Over() {
 			over = append(over, j)
 		}
 	}

@@ -69,7 +69,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.restart(t)
 	case "jobs":
 		for _, r := range s.m.Records() {
-			fmt.Fprintf(&s.out, "%s %s, claim %s, epochs %d %d %d at %q: %s\n", r.Spec.Name, r.Phase, r.Claim, r.Epoch, r.Granted, r.Applied,
+			fmt.Fprintf(&s.out, "%s %s, claim %s, epochs %d %d %d at %q: %s\n", r.Spec.Name, r.State, r.Claim, r.Epoch, r.Granted, r.Applied,
 				r.Executor, r.Why)
 		}
 	default:
@@ -253,13 +253,13 @@ func (s *script) do(outputs []Output) {
 		case o.Answer != nil:
 			fmt.Fprintf(&s.out, "answer %d: %s", o.Answer.To, o.Answer.Error)
 			for _, r := range o.Answer.Jobs {
-				fmt.Fprintf(&s.out, "%s %s; ", r.Spec.Name, r.Phase)
+				fmt.Fprintf(&s.out, "%s %s; ", r.Spec.Name, r.State)
 			}
 			fmt.Fprintln(&s.out)
 		case o.Record != nil:
 			r := *o.Record
 			s.records[r.Spec.Name] = r
-			fmt.Fprintf(&s.out, "store %s: %s, claim %s, epochs %d %d %d\n", r.Spec.Name, r.Phase, r.Claim, r.Epoch, r.Granted, r.Applied)
+			fmt.Fprintf(&s.out, "store %s: %s, claim %s, epochs %d %d %d\n", r.Spec.Name, r.State, r.Claim, r.Epoch, r.Granted, r.Applied)
 		case o.Graph != nil:
 			fmt.Fprintf(&s.out, "graph of %s for %s\n", o.Graph.Job, o.Graph.Executor)
 		case o.Layout != nil:

@@ -36,7 +36,7 @@ func (r *runner) restore() error {
 		})
 	}
 	for _, record := range s.Records {
-		if err == nil && !record.Phase.Over() {
+		if err == nil && !record.State.Over() {
 			err = r.objects(record, &s)
 		}
 	}

@@ -34,7 +34,7 @@ func (m *Machine) status(s *wire.Status) {
 		m.repel(x)
 	}
 	for _, js := range s.Jobs {
-		if j := m.find(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name && !j.record.Phase.Over() {
+		if j := m.find(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name && !j.record.State.Over() {
 			m.jobStatus(j, js)
 		}
 	}
@@ -54,7 +54,7 @@ func (m *Machine) join(s *wire.Status) *executor {
 	if s.Device != m.config.Device {
 		why := fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.config.Device)
 		m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
-		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1, Jobs: []wire.Order{},
+		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1, Jobs: []wire.Assignment{},
 			Refused: &wire.Refusal{Life: s.Life, Why: why}}})
 		return nil
 	}
@@ -114,8 +114,8 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 	}
 	switch s.State {
 	case wire.Running:
-		if j.record.Phase == wire.Starting {
-			j.record.Phase, j.record.Why, m.changed = wire.Training, "", true
+		if j.record.State == wire.Starting {
+			j.record.State, j.record.Why, m.changed = wire.Training, "", true
 		}
 		if s.Error != "" && s.Error != j.record.Why {
 			j.record.Why, m.changed = s.Error, true
@@ -186,7 +186,7 @@ const maxStarts = 3
 
 // elsewhere has a job that has not begun get another executor, and reports whether it may have one.
 func (m *Machine) elsewhere(j *job, why string) bool {
-	if j.record.Phase != wire.Starting || j.record.Applied > 0 || j.record.Starts >= maxStarts {
+	if j.record.State != wire.Starting || j.record.Applied > 0 || j.record.Starts >= maxStarts {
 		return false
 	}
 	j.record.Executor, m.changed = "", true
@@ -201,7 +201,7 @@ func (m *Machine) elsewhere(j *job, why string) bool {
 // than the threshold since they were planned last (TENSILE, section IV-E: |s'-s|/s).
 func (m *Machine) report(r *wire.Report) {
 	j := m.find(r.Job)
-	if j == nil || j.record.Executor != r.Executor || j.record.Phase.Over() {
+	if j == nil || j.record.Executor != r.Executor || j.record.State.Over() {
 		return
 	}
 	j.heard.add(r.Iteration, r.Loss)
@@ -209,8 +209,8 @@ func (m *Machine) report(r *wire.Report) {
 	if at < 0 || len(r.Steps) != len(j.layouts[at].Wire.Plan.Steps) {
 		return // of a plan that is over
 	}
-	if j.record.Phase == wire.Starting { // its status is still on its way
-		j.record.Phase, j.record.Why, m.changed = wire.Training, "", true
+	if j.record.State == wire.Starting { // its status is still on its way
+		j.record.State, j.record.Why, m.changed = wire.Training, "", true
 	}
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)

@@ -40,7 +40,7 @@ func (m *Machine) submit(from int64, list []Submission) {
 	}
 	for _, s := range list {
 		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true,
-			record: wire.Record{Spec: s.Spec, Phase: wire.Queued, Why: "is being planned for", Submitted: s.At, Budget: m.config.Budget}})
+			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At, Budget: m.config.Budget}})
 	}
 	m.jobs = append(m.jobs, b.jobs...)
 	m.want.admission = true
@@ -48,7 +48,7 @@ func (m *Machine) submit(from int64, list []Submission) {
 
 // refuses is why a job cannot be taken, whatever plans there are; nil: it can.
 func (m *Machine) refuses(s Submission) error {
-	if other := m.find(s.Spec.Name); other != nil && !other.record.Phase.Over() {
+	if other := m.find(s.Spec.Name); other != nil && !other.record.State.Over() {
 		return fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", s.Spec.Name)
 	}
 	if s.Spec.Save != "" && strings.HasPrefix(m.config.Device, "sim:") {
@@ -61,7 +61,7 @@ func (m *Machine) refuses(s Submission) error {
 func (m *Machine) take(b *batch) {
 	for _, j := range b.jobs {
 		m.last++
-		j.record.Order, j.record.Spec.ID = m.last, m.last
+		j.record.Seq, j.record.Spec.ID = m.last, m.last
 		j.batch = nil
 		before := slices.IndexFunc(m.jobs, func(o *job) bool { return o != j && o.record.Spec.Name == j.record.Spec.Name })
 		if before >= 0 {
@@ -99,7 +99,7 @@ func (m *Machine) reply(to int64, err error, jobs ...*job) {
 
 // waiting are the jobs that are queued: by priority, then in the order in which they came.
 func (m *Machine) waiting() []*job {
-	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.Phase != wire.Queued })
+	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.State != wire.Queued })
 	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(b.priority(), a.priority()) })
 	return waiting
 }
@@ -111,19 +111,19 @@ func (m *Machine) stop(from int64, name string) {
 		m.reply(from, fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", name))
 		return
 	}
-	if j.record.Phase.Over() {
-		m.reply(from, fmt.Errorf("job %s is %s already", name, j.record.Phase))
+	if j.record.State.Over() {
+		m.reply(from, fmt.Errorf("job %s is %s already", name, j.record.State))
 		return
 	}
 	if j.batch != nil {
 		m.take(j.batch)
 	}
 	m.changed = true
-	if j.record.Phase == wire.Queued {
-		j.record.Phase = wire.Halted
+	if j.record.State == wire.Queued {
+		j.record.State = wire.Halted
 		m.want.admission = true // those behind it may have waited for nothing else
 	} else {
-		j.record.Phase = wire.Ending
+		j.record.State = wire.Ending
 	}
 	j.record.Why, j.record.Need = "", 0
 	m.reply(from, nil, j)
@@ -131,8 +131,8 @@ func (m *Machine) stop(from int64, name string) {
 
 // over ends a job's life here, with the result of which its executor told, if it did. Its bytes go to those that wait, and then to
 // the others.
-func (m *Machine) over(j *job, phase wire.Phase, why string, result *wire.Result) {
-	j.record.Phase, j.record.Why, j.layouts = phase, why, nil
+func (m *Machine) over(j *job, phase wire.JobState, why string, result *wire.Result) {
+	j.record.State, j.record.Why, j.layouts = phase, why, nil
 	m.collect(j, result)
 	m.changed = true
 	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, Phase: phase, Iterations: j.record.Iteration, Why: why})

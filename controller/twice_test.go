@@ -21,8 +21,8 @@ func TestSameCredentials(t *testing.T) {
 		w.run(1)
 		w.submit("a", endless)
 		w.run(4)
-		if r := w.recordOf("a"); r.Executor != "lab" || r.Phase != wire.Training {
-			t.Fatalf("job a is %s at executor %q", r.Phase, r.Executor)
+		if r := w.recordOf("a"); r.Executor != "lab" || r.State != wire.Training {
+			t.Fatalf("job a is %s at executor %q", r.State, r.Executor)
 		}
 		if o := w.orders["lab"]; o.Life != "1" {
 			t.Errorf("orders with a job are for life %q, want the first process alone", o.Life)
@@ -32,8 +32,8 @@ func TestSameCredentials(t *testing.T) {
 		}
 		second(1)
 		second(2)
-		if r := w.recordOf("a"); r.Phase != wire.Training || w.orders["lab"].Refused != nil {
-			t.Fatalf("job a is %s: %s; orders %+v", r.Phase, r.Why, w.orders["lab"])
+		if r := w.recordOf("a"); r.State != wire.Training || w.orders["lab"].Refused != nil {
+			t.Fatalf("job a is %s: %s; orders %+v", r.State, r.Why, w.orders["lab"])
 		}
 		if w.machine.Speaks("lab", "2") || !w.machine.Speaks("lab", "1") {
 			t.Error("the second process speaks for the executor while the first may live")
@@ -43,8 +43,8 @@ func TestSameCredentials(t *testing.T) {
 			w.run(1)
 			second(3)
 			w.run(1)
-			if r := w.recordOf("a"); r.Phase != wire.Broken || !w.machine.Speaks("lab", "2") || w.orders["lab"].Refused != nil {
-				t.Errorf("after the first has gone job a is %s, orders %+v", r.Phase, w.orders["lab"])
+			if r := w.recordOf("a"); r.State != wire.Broken || !w.machine.Speaks("lab", "2") || w.orders["lab"].Refused != nil {
+				t.Errorf("after the first has gone job a is %s, orders %+v", r.State, w.orders["lab"])
 			}
 			continue
 		}
@@ -62,8 +62,8 @@ func TestSameCredentials(t *testing.T) {
 		}
 		before := w.recordOf("a").Iteration
 		w.run(3)
-		if r := w.recordOf("a"); r.Phase != wire.Training || r.Iteration <= before {
-			t.Errorf("job a is %s after %d iterations", r.Phase, r.Iteration)
+		if r := w.recordOf("a"); r.State != wire.Training || r.Iteration <= before {
+			t.Errorf("job a is %s after %d iterations", r.State, r.Iteration)
 		}
 		w.machine.config.Alpha = 0.3
 		w.restart()
@@ -85,8 +85,8 @@ func TestCannotBegin(t *testing.T) {
 	w.submit("a", endless)
 	w.run(9)
 	r := w.recordOf("a")
-	if r.Phase != wire.Broken || r.Why != "data folder /d does not exist" || r.Starts != maxStarts || r.Iteration != 0 {
-		t.Errorf("job a is %s after %d executors: %s", r.Phase, r.Starts, r.Why)
+	if r.State != wire.Broken || r.Why != "data folder /d does not exist" || r.Starts != maxStarts || r.Iteration != 0 {
+		t.Errorf("job a is %s after %d executors: %s", r.State, r.Starts, r.Why)
 	}
 	tried := 0
 	for _, line := range w.lines {
@@ -102,8 +102,8 @@ func TestCannotBegin(t *testing.T) {
 	w.executors["lab3"].broken = ""
 	w.submit("b", endless)
 	w.run(9)
-	if r := w.recordOf("b"); r.Phase != wire.Training || r.Executor != "lab3" {
-		t.Errorf("job b is %s at %s: %s", r.Phase, r.Executor, r.Why)
+	if r := w.recordOf("b"); r.State != wire.Training || r.Executor != "lab3" {
+		t.Errorf("job b is %s at %s: %s", r.State, r.Executor, r.Why)
 	}
 
 	// Processes that end before the job begins.
@@ -114,14 +114,14 @@ func TestCannotBegin(t *testing.T) {
 		if i > 1 {
 			name += fmt.Sprint(".", i)
 		}
-		if r := w.recordOf("c"); r.Executor != name || r.Phase != wire.Starting {
-			t.Fatalf("job c is %s at %s, want %s", r.Phase, r.Executor, name)
+		if r := w.recordOf("c"); r.Executor != name || r.State != wire.Starting {
+			t.Fatalf("job c is %s at %s, want %s", r.State, r.Executor, name)
 		}
 		w.end(w.executors[name], "signal: killed")
 		w.mail = w.mail[len(w.mail)-1:] // it said nothing
 		w.deliver()
 	}
-	if r := w.recordOf("c"); r.Phase != wire.Broken || r.Why != "signal: killed" {
-		t.Errorf("job c is %s: %s", r.Phase, r.Why)
+	if r := w.recordOf("c"); r.State != wire.Broken || r.Why != "signal: killed" {
+		t.Errorf("job c is %s: %s", r.State, r.Why)
 	}
 }

@@ -12,7 +12,7 @@ type Options struct {
 
 // Compile writes the program of a valid plan at the places of a layout. Plan, layout and graph must belong together;
 // Check proves the result.
-func Compile(g *graph.Graph, p *plan.Plan, l *Layout, o Options) *Program {
+func Compile(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *Program {
 	c := &compiler{g: g, p: p, l: l, options: o, moves: fold(g, p), last: g.LastVersions(), section: newSection()}
 	c.hosts, _, _ = HostSlots(g)
 	// Waits on the previous body are known once there was one: the second body is the one that repeats.
@@ -46,7 +46,7 @@ func newSection() Section { return Section{Counts: make([]int, streams)} }
 type compiler struct {
 	g       *graph.Graph
 	p       *plan.Plan
-	l       *Layout
+	l       *Placement
 	options Options
 	moves   []folded
 	hosts   []graph.Bytes

@@ -8,8 +8,8 @@ import (
 	"tensile/pool"
 )
 
-// Layout places every residency and every step's scratch in the arena.
-type Layout struct {
+// Placement places every residency and every step's scratch in the arena.
+type Placement struct {
 	Stays   *plan.Stays
 	Offsets []graph.Bytes // per residency
 	Scratch []graph.Bytes // per step; 0 where it has none
@@ -41,18 +41,18 @@ func buffersOf(g *graph.Graph, p *plan.Plan, stays *plan.Stays, align graph.Byte
 }
 
 // Place packs the residencies of a valid plan. Offsets and sizes are multiples of align.
-func Place(g *graph.Graph, p *plan.Plan, align graph.Bytes) (*Layout, error) {
+func Place(g *graph.Graph, p *plan.Plan, align graph.Bytes) (*Placement, error) {
 	return PlaceBy(g, p, align, pool.Options{})
 }
 
 // PlaceBy is Place with a choice of how to pack.
-func PlaceBy(g *graph.Graph, p *plan.Plan, align graph.Bytes, o pool.Options) (*Layout, error) {
+func PlaceBy(g *graph.Graph, p *plan.Plan, align graph.Bytes, o pool.Options) (*Placement, error) {
 	stays := plan.StaysOf(g, p)
 	packed, err := pool.Pack(buffersOf(g, p, stays, align), o)
 	if err != nil {
 		return nil, fmt.Errorf("place the residencies of job %q: %w", p.Job, err)
 	}
-	l := &Layout{Stays: stays, Offsets: make([]graph.Bytes, len(stays.Residencies)), Scratch: make([]graph.Bytes, len(p.Steps)),
+	l := &Placement{Stays: stays, Offsets: make([]graph.Bytes, len(stays.Residencies)), Scratch: make([]graph.Bytes, len(p.Steps)),
 		Arena: graph.Bytes(packed.Height), Load: graph.Bytes(packed.LowerBound), Align: align, Work: packed.Work}
 	for i := range l.Offsets {
 		l.Offsets[i] = graph.Bytes(packed.Offsets[i])

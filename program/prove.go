@@ -18,7 +18,7 @@ func (p Proven) Program() *Program { return p.program }
 // an aligned place within its arena for every residency and scratch, no two uses of the same bytes are unordered, and
 // every command finds what it should. Nothing but the graph, which must be valid, is trusted; of the layout Offsets,
 // Scratch, Arena and Align are read.
-func Prove(g *graph.Graph, p *plan.Plan, l *Layout, o Options) (Proven, error) {
+func Prove(g *graph.Graph, p *plan.Plan, l *Placement, o Options) (Proven, error) {
 	if p == nil {
 		return Proven{}, fmt.Errorf("the layout has no plan")
 	}
@@ -37,7 +37,7 @@ func Prove(g *graph.Graph, p *plan.Plan, l *Layout, o Options) (Proven, error) {
 }
 
 // check reports what of a valid plan has no place in its arena.
-func (l *Layout) check(g *graph.Graph, p *plan.Plan) error {
+func (l *Placement) check(g *graph.Graph, p *plan.Plan) error {
 	if len(l.Offsets) != len(l.Stays.Residencies) || len(l.Scratch) != len(p.Steps) {
 		return fmt.Errorf("the layout has %d offsets for %d residencies and %d of scratch for %d steps",
 			len(l.Offsets), len(l.Stays.Residencies), len(l.Scratch), len(p.Steps))
@@ -61,7 +61,7 @@ func (l *Layout) check(g *graph.Graph, p *plan.Plan) error {
 	return nil
 }
 
-func (l *Layout) within(offset, size graph.Bytes, what string) error {
+func (l *Placement) within(offset, size graph.Bytes, what string) error {
 	if offset < 0 || offset%l.Align != 0 || offset > l.Arena-size {
 		return fmt.Errorf("the layout has %s of %s at byte %d of an arena of %s, want a multiple of %d within it",
 			what, size, offset, l.Arena, l.Align)

@@ -45,50 +45,50 @@ func TestWithoutBody(t *testing.T) {
 func TestProveRefuses(t *testing.T) {
 	spoils := []struct {
 		name  string
-		spoil func(rng *rand.Rand, l *program.Layout, s subject) bool // false: there is nothing to spoil
+		spoil func(rng *rand.Rand, l *program.Placement, s subject) bool // false: there is nothing to spoil
 		want  string
 	}{
-		{"no offsets", func(_ *rand.Rand, l *program.Layout, _ subject) bool { l.Offsets = nil; return true }, "offsets for"},
-		{"an offset too few", func(_ *rand.Rand, l *program.Layout, _ subject) bool { l.Offsets = l.Offsets[1:]; return true }, "offsets for"},
-		{"an offset too many", func(_ *rand.Rand, l *program.Layout, _ subject) bool { l.Offsets = append(l.Offsets, 0); return true }, "offsets for"},
-		{"scratch for too few steps", func(_ *rand.Rand, l *program.Layout, _ subject) bool {
+		{"no offsets", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Offsets = nil; return true }, "offsets for"},
+		{"an offset too few", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Offsets = l.Offsets[1:]; return true }, "offsets for"},
+		{"an offset too many", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Offsets = append(l.Offsets, 0); return true }, "offsets for"},
+		{"scratch for too few steps", func(_ *rand.Rand, l *program.Placement, _ subject) bool {
 			l.Scratch = l.Scratch[1:]
 			return len(l.Scratch) > 0
 		}, "of scratch for"},
-		{"an offset above", func(rng *rand.Rand, l *program.Layout, _ subject) bool {
+		{"an offset above", func(rng *rand.Rand, l *program.Placement, _ subject) bool {
 			l.Offsets[rng.IntN(len(l.Offsets))] = l.Arena
 			return true
 		}, "of an arena of"},
-		{"an offset below", func(rng *rand.Rand, l *program.Layout, _ subject) bool {
+		{"an offset below", func(rng *rand.Rand, l *program.Placement, _ subject) bool {
 			l.Offsets[rng.IntN(len(l.Offsets))] = -align
 			return true
 		}, "of an arena of"},
-		{"an offset that wraps", func(rng *rand.Rand, l *program.Layout, _ subject) bool {
+		{"an offset that wraps", func(rng *rand.Rand, l *program.Placement, _ subject) bool {
 			l.Offsets[rng.IntN(len(l.Offsets))] = math.MaxInt64 / align * align
 			return true
 		}, "of an arena of"},
-		{"an arena and an offset without end", func(rng *rand.Rand, l *program.Layout, _ subject) bool {
+		{"an arena and an offset without end", func(rng *rand.Rand, l *program.Placement, _ subject) bool {
 			l.Arena = math.MaxInt64 / align * align
 			l.Offsets[rng.IntN(len(l.Offsets))] = l.Arena
 			return true
 		}, "want a multiple of 64 up to"},
-		{"an odd offset", func(rng *rand.Rand, l *program.Layout, _ subject) bool {
+		{"an odd offset", func(rng *rand.Rand, l *program.Placement, _ subject) bool {
 			l.Offsets[rng.IntN(len(l.Offsets))] += 4
 			l.Arena += align
 			return true
 		}, "want a multiple of 64 within"},
-		{"an odd arena", func(_ *rand.Rand, l *program.Layout, _ subject) bool { l.Arena += 4; return true }, "want a multiple of 64 up to"},
-		{"no arena", func(_ *rand.Rand, l *program.Layout, _ subject) bool { l.Arena = 0; return true }, "of an arena of"},
-		{"a negative arena", func(_ *rand.Rand, l *program.Layout, _ subject) bool { l.Arena = -align; return true }, "want a multiple"},
-		{"no alignment", func(_ *rand.Rand, l *program.Layout, _ subject) bool { l.Align = 0; return true }, "want a multiple of 0"},
-		{"scratch above", func(_ *rand.Rand, l *program.Layout, s subject) bool {
+		{"an odd arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena += 4; return true }, "want a multiple of 64 up to"},
+		{"no arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena = 0; return true }, "of an arena of"},
+		{"a negative arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena = -align; return true }, "want a multiple"},
+		{"no alignment", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Align = 0; return true }, "want a multiple of 0"},
+		{"scratch above", func(_ *rand.Rand, l *program.Placement, s subject) bool {
 			at := slices.IndexFunc(s.p.Steps, func(step plan.Step) bool { return step.Scratch > 0 })
 			if at >= 0 {
 				l.Scratch[at] = l.Arena
 			}
 			return at >= 0
 		}, "the scratch of"},
-		{"all in one place", func(_ *rand.Rand, l *program.Layout, _ subject) bool { clear(l.Offsets); return len(l.Offsets) > 4 }, "bytes"},
+		{"all in one place", func(_ *rand.Rand, l *program.Placement, _ subject) bool { clear(l.Offsets); return len(l.Offsets) > 4 }, "bytes"},
 	}
 	for _, test := range spoils {
 		tried := 0

@@ -22,7 +22,7 @@ type subject struct {
 	name string
 	g    *graph.Graph
 	p    *plan.Plan
-	l    *program.Layout
+	l    *program.Placement
 	c    *program.Program
 }
 

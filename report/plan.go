@@ -98,7 +98,7 @@ func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, expl
 	p := planned.Jobs[i]
 	out, in := p.Plan.Copied(t.Graph)
 	j := JobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors),
-		Steps: len(p.Plan.Steps), PlanFigures: PlanFigures{saved, out, in}, Phase: p.Phase,
+		Steps: len(p.Plan.Steps), PlanFigures: PlanFigures{saved, out, in}, Phase: p.Latencies,
 		SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation())}
 	for _, d := range p.Decisions {
 		switch d.Kind {

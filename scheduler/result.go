@@ -24,11 +24,11 @@ type Result struct {
 // Scheduled is the plan of one job.
 type Scheduled struct {
 	Plan      *plan.Plan
-	Layout    *program.Layout
+	Layout    *program.Placement
 	Footprint peak.Footprint
 	Decisions []Decision
 	Bounds    Bounds
-	Phase     string        // ColdStart or Updated
+	Latencies     string        // ColdStart or Updated
 	Unplanned time.Duration // what an iteration takes, by prediction, when nothing is swapped or recomputed
 
 	Share   Share

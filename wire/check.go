@@ -132,7 +132,7 @@ func (o Orders) check() error {
 		c.spec(&o.Jobs[i].Spec)
 		atLeast(c, "epoch", o.Jobs[i].Epoch, 0)
 	}
-	once(c, o.Jobs, func(j *Order) string { return j.Spec.Name })
+	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
 	c.rates(o.Link)
 	if o.Refused != nil {
 		c.name("refused life", o.Refused.Life)
@@ -250,7 +250,7 @@ func (r Record) check() error {
 
 func (c *checker) record(r *Record) {
 	c.spec(&r.Spec)
-	among(c, "phase", r.Phase, Queued, Starting, Training, Ending, Done, Halted, Broken)
+	among(c, "phase", r.State, Queued, Starting, Training, Ending, Done, Halted, Broken)
 	if r.Executor != "" {
 		c.name("executor", r.Executor)
 	}
@@ -258,9 +258,9 @@ func (c *checker) record(r *Record) {
 		what string
 		n    int64
 	}{
-		{"order", r.Order}, {"epoch", r.Epoch}, {"granted_epoch", r.Granted}, {"applied_epoch", r.Applied},
+		{"order", r.Seq}, {"epoch", r.Epoch}, {"granted_epoch", r.Granted}, {"applied_epoch", r.Applied},
 		{"need_bytes", int64(r.Need)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
-		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.Replans)},
+		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.PlansMade)},
 		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", int64(r.Starts)},
 		{"submitted_ns", int64(r.Submitted)}, {"pace_ns", int64(r.Pace)},
 	} {

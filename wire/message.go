@@ -32,7 +32,7 @@ type Spec struct {
 type Orders struct {
 	Executor string  `json:"executor"`
 	Number   int64   `json:"number"` // the larger is the newer, over restarts of the controller too
-	Jobs     []Order `json:"jobs"`   // those that are not named are to end at once, and to be forgotten
+	Jobs     []Assignment `json:"jobs"`   // those that are not named are to end at once, and to be forgotten
 	Leave    bool    `json:"leave,omitzero"`
 	Life     string  `json:"life,omitzero"` // if set, they are for no other process of that name
 	Link     Rates   `json:"link,omitzero"` // of all its jobs together
@@ -52,8 +52,8 @@ type Rates struct {
 	In  cost.BytesPerSecond `json:"in"`
 }
 
-// Order is what a job is to do.
-type Order struct {
+// Assignment is what a job is to do.
+type Assignment struct {
 	Spec   Spec  `json:"spec"`
 	Epoch  int64 `json:"epoch,omitzero"`  // of the layout to train with; 0: none yet, the job waits in Home
 	Stop   bool  `json:"stop,omitzero"`   // to end after the iterations in flight
@@ -175,27 +175,27 @@ type Answer struct {
 	Link   Rates       `json:"link,omitzero"`         // of the device, that all jobs share
 }
 
-// Phase is where a job is in its life at the controller.
-type Phase string
+// JobState is where a job is in its life at the controller.
+type JobState string
 
 const (
-	Queued   Phase = "queued"   // it does not fit beside the others yet
-	Starting Phase = "starting" // planned; its executor, or its bytes, are not there yet
-	Training Phase = "running"
-	Ending   Phase = "stopping"
-	Done     Phase = "finished"
-	Halted   Phase = "stopped"
-	Broken   Phase = "failed"
+	Queued   JobState = "queued"   // it does not fit beside the others yet
+	Starting JobState = "starting" // planned; its executor, or its bytes, are not there yet
+	Training JobState = "running"
+	Ending   JobState = "stopping"
+	Done     JobState = "finished"
+	Halted   JobState = "stopped"
+	Broken   JobState = "failed"
 )
 
 // Over reports whether the job will never run again.
-func (p Phase) Over() bool { return p == Done || p == Halted || p == Broken }
+func (p JobState) Over() bool { return p == Done || p == Halted || p == Broken }
 
 // Record is what a controller knows about a job, and finds again after a restart.
 type Record struct {
 	Spec      Spec        `json:"spec"`
-	Order     int64       `json:"order"` // of submission
-	Phase     Phase       `json:"phase"`
+	Seq     int64       `json:"order"` // of submission
+	State     JobState       `json:"phase"`
 	Why       string      `json:"why,omitzero"`        // it waits, or failed
 	Need      graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
 	Executor  string      `json:"executor,omitzero"`
@@ -209,7 +209,7 @@ type Record struct {
 	Plans     int         `json:"plans,omitzero"`           // that it was heard to train with
 	Link      Rates       `json:"link,omitzero"`            // its share, where the link is limited
 	Iteration int         `json:"iteration"`
-	Replans   int         `json:"replans,omitzero"`       // plans that were made for it
+	PlansMade   int         `json:"replans,omitzero"`       // plans that were made for it
 	Device    string      `json:"device,omitzero"`        // that the newest layout is for
 	Budget    graph.Bytes `json:"budget_bytes,omitzero"`  // of all jobs together, when it was last planned for; 0: no limit
 	Latencies string      `json:"latencies,omitzero"`     // the newest layout is planned for: "cold-start", as predicted, or "updated", as measured

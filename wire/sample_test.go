@@ -25,12 +25,12 @@ func samples() []Message {
 		Saved: "out/lenet.safetensors",
 	}
 	record := Record{
-		Spec: spec, Order: 4, Phase: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Starts: 1, Epoch: 3, Granted: 2, Applied: 1,
-		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, Replans: 2, Latencies: "updated", Reason: "drift", Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
+		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Starts: 1, Epoch: 3, Granted: 2, Applied: 1,
+		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated", Reason: "drift", Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond, Loss: &loss,
 	}
 	return []Message{
-		Orders{Executor: "e1", Number: 9, Jobs: []Order{{Spec: spec, Epoch: 3, Stop: true, Copies: true}}, Leave: true, Life: "4711-1",
+		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Epoch: 3, Stop: true, Copies: true}}, Leave: true, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1", Why: "e1 runs already on lab since 12:01"}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000, Orders: 9, Jobs: []JobStatus{{
 			Name: "lenet.1", ID: 6, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12, Error: "device: out of memory", Result: result,
@@ -113,10 +113,10 @@ func (r maker) result() *Result {
 
 func (r maker) record() Record {
 	record := Record{
-		Spec: r.spec(), Order: r.number(), Why: r.text(), Need: r.bytes(), Epoch: r.number(), Granted: r.number(),
+		Spec: r.spec(), Seq: r.number(), Why: r.text(), Need: r.bytes(), Epoch: r.number(), Granted: r.number(),
 		Applied: r.number(), Claim: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Iteration: int(r.number()),
-		Replans: r.IntN(9), Reason: r.text(), Result: r.result(), Plans: r.IntN(9), Device: r.line(), Budget: r.bytes(),
-		Phase: []Phase{Queued, Starting, Training, Ending, Done, Halted, Broken}[r.IntN(7)],
+		PlansMade: r.IntN(9), Reason: r.text(), Result: r.result(), Plans: r.IntN(9), Device: r.line(), Budget: r.bytes(),
+		State: []JobState{Queued, Starting, Training, Ending, Done, Halted, Broken}[r.IntN(7)],
 	}
 	if r.IntN(2) == 0 {
 		record.Executor = r.name()
@@ -145,7 +145,7 @@ func (r maker) message() Message {
 			o.Refused = &Refusal{Life: r.name(), Why: r.line()}
 		}
 		for i := range r.IntN(4) {
-			o.Jobs = append(o.Jobs, Order{Spec: r.spec(), Epoch: r.number(), Stop: r.IntN(2) == 0})
+			o.Jobs = append(o.Jobs, Assignment{Spec: r.spec(), Epoch: r.number(), Stop: r.IntN(2) == 0})
 			o.Jobs[i].Spec.Name += string(rune('a' + i)) // each another
 		}
 		return o

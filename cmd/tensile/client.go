@@ -315,7 +315,7 @@ func lacking(ctx context.Context, conn wire.Bus, jobs []newJob) (missing []newJo
 }
 
 func submitted(r wire.Record) string {
-	line := fmt.Sprintf("job %s is %s", r.Spec.Name, r.Phase)
+	line := fmt.Sprintf("job %s is %s", r.Spec.Name, r.State)
 	if r.Why != "" {
 		line += ": " + r.Why
 	}

@@ -89,8 +89,8 @@ func (c *cluster) jobs() map[string]wire.Record {
 	for _, r := range records {
 		named[r.Spec.Name] = r
 		claims += r.Claim
-		if r.Claim > 0 && (r.Phase.Over() || r.Phase == wire.Queued) {
-			c.t.Errorf("job %s is %s and claims %s", r.Spec.Name, r.Phase, r.Claim)
+		if r.Claim > 0 && (r.State.Over() || r.State == wire.Queued) {
+			c.t.Errorf("job %s is %s and claims %s", r.Spec.Name, r.State, r.Claim)
 		}
 	}
 	if claims > c.budget {
@@ -120,16 +120,16 @@ func (c *cluster) train(than map[string]wire.Record, names ...string) map[string
 	c.t.Helper()
 	return c.until(fmt.Sprintf("%q to train", names), func(jobs map[string]wire.Record) bool {
 		return !slices.ContainsFunc(names, func(name string) bool {
-			return jobs[name].Phase != wire.Training || jobs[name].Iteration <= than[name].Iteration
+			return jobs[name].State != wire.Training || jobs[name].Iteration <= than[name].Iteration
 		})
 	})
 }
 
 // in waits until a job is in a phase, and returns its record.
-func (c *cluster) in(phase wire.Phase, name string) wire.Record {
+func (c *cluster) in(phase wire.JobState, name string) wire.Record {
 	c.t.Helper()
 	what := fmt.Sprintf("job %s to be %s", name, phase)
-	return c.until(what, func(jobs map[string]wire.Record) bool { return jobs[name].Phase == phase })[name]
+	return c.until(what, func(jobs map[string]wire.Record) bool { return jobs[name].State == phase })[name]
 }
 
 // end ends the controller by a signal, after the executors that it started.

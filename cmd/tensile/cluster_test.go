@@ -35,7 +35,7 @@ func TestClusterReplans(t *testing.T) {
 	three := c.train(two, "lenet", "lenet.1", "lenet.2")
 	for _, name := range []string{"lenet.1", "lenet.2"} {
 		before, now := two[name], three[name]
-		if now.Replans <= before.Replans || now.Epoch <= before.Epoch || now.Applied <= before.Applied ||
+		if now.PlansMade <= before.PlansMade || now.Epoch <= before.Epoch || now.Applied <= before.Applied ||
 			now.Claim >= before.Claim {
 			t.Errorf("job %s was not planned again for a third, or has not shrunk for it: %+v, before %+v", name, now,
 				before)
@@ -49,7 +49,7 @@ func TestClusterReplans(t *testing.T) {
 	if said := c.submit("lenet", "--name", "five"); said != "job five is queued: job four is before it in the queue\n" {
 		t.Errorf("submit says %q", said)
 	}
-	if r := c.jobs()["four"]; r.Phase != wire.Queued || r.Need <= 0 || r.Need > c.budget ||
+	if r := c.jobs()["four"]; r.State != wire.Queued || r.Need <= 0 || r.Need > c.budget ||
 		!strings.Contains(r.Why, r.Need.String()+":") {
 		t.Errorf("the record of a job that waits for bytes: %+v", r)
 	}
@@ -63,7 +63,7 @@ func TestClusterReplans(t *testing.T) {
 		t.Errorf("stop says %q", said)
 	}
 	next := c.train(three, "lenet", "lenet.2", "four")
-	if r := next["lenet.1"]; r.Phase != wire.Halted || r.Result == nil || len(r.Result.Losses) != r.Iteration {
+	if r := next["lenet.1"]; r.State != wire.Halted || r.Result == nil || len(r.Result.Losses) != r.Iteration {
 		t.Errorf("the record of the stopped job: %+v", r)
 	}
 
@@ -75,7 +75,7 @@ func TestClusterReplans(t *testing.T) {
 	c.tell("stop", "lenet", "four")
 	c.until("the last job to get the bytes of the others", func(jobs map[string]wire.Record) bool {
 		before, now := next["lenet.2"], jobs["lenet.2"]
-		return now.Claim > before.Claim && now.Replans > before.Replans && now.Applied == now.Epoch
+		return now.Claim > before.Claim && now.PlansMade > before.PlansMade && now.Applied == now.Epoch
 	})
 	c.tell("stop", "lenet.2")
 	c.end()
@@ -175,8 +175,8 @@ func TestClusterRestarts(t *testing.T) {
 	c := first.restart()
 	for name, now := range c.jobs() {
 		was := before[name]
-		if now.Order != was.Order || now.Executor != was.Executor || now.Epoch < was.Epoch ||
-			now.Replans < was.Replans || now.Claim < was.Claim {
+		if now.Seq != was.Seq || now.Executor != was.Executor || now.Epoch < was.Epoch ||
+			now.PlansMade < was.PlansMade || now.Claim < was.Claim {
 			t.Errorf("job %s is not what it was: %+v, before %+v", name, now, was)
 		}
 	}
@@ -189,7 +189,7 @@ func TestClusterRestarts(t *testing.T) {
 	c.submit("lenet")
 	three := c.train(more, "lenet", "lenet.1", "lenet.2")
 	for name, was := range before {
-		if now := three[name]; now.Replans <= was.Replans || now.Applied <= was.Applied || now.Claim >= was.Claim {
+		if now := three[name]; now.PlansMade <= was.PlansMade || now.Applied <= was.Applied || now.Claim >= was.Claim {
 			t.Errorf("job %s was not planned again for a third, or has not shrunk for it: %+v, before %+v", name, now,
 				was)
 		}

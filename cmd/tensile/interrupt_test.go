@@ -166,7 +166,7 @@ func TestDataOfExecutor(t *testing.T) {
 	c.train(nil, "lenet")
 	folder := filepath.Join(c.files, "digits")
 	c.tell("submit", "lenet", "--batch", "8", "--iterations", "3", "--name", "later", "--data", "digits")
-	if r := c.jobs()["later"]; r.Phase != wire.Queued || r.Spec.Data != folder {
+	if r := c.jobs()["later"]; r.State != wire.Queued || r.Spec.Data != folder {
 		t.Fatalf("the job is not to begin yet: %+v", r)
 	}
 	if err := writeDigits(folder, 20, 28, 28); err != nil {

@@ -126,7 +126,7 @@ func writeJobs(out io.Writer, a wire.Answer, wide bool, now time.Time) error {
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
 		rate, left := rateOf(r)
-		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.Phase, r.Iteration, r.Spec.Iterations,
+		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.State, r.Iteration, r.Spec.Iterations,
 			rate, left, lastLoss(r), inForce(r), max(1, r.Spec.Priority), age(r, now))
 		if wide {
 			fmt.Fprintf(w, "%s\t%d\t", r.SlotPeak, r.Plans)
@@ -151,10 +151,10 @@ func used(a wire.Answer) string {
 	for _, r := range a.Jobs {
 		used += r.Claim
 		switch {
-		case r.Phase == wire.Queued:
+		case r.State == wire.Queued:
 			waiting++
 			need = cmp.Or(need, r.Need)
-		case !r.Phase.Over():
+		case !r.State.Over():
 			running++
 		}
 	}
@@ -174,7 +174,7 @@ func used(a wire.Answer) string {
 
 // inForce is the arena of the plan with which a job trains now.
 func inForce(r *wire.Record) graph.Bytes {
-	if r.Phase.Over() {
+	if r.State.Over() {
 		return 0
 	}
 	return r.Arena
@@ -182,7 +182,7 @@ func inForce(r *wire.Record) graph.Bytes {
 
 // rateOf is how many iterations of a job that runs are done in a second, and how long the rest will take.
 func rateOf(r *wire.Record) (rate, left string) {
-	if r.Pace <= 0 || r.Phase != wire.Training {
+	if r.Pace <= 0 || r.State != wire.Training {
 		return "-", "-"
 	}
 	rate = fmt.Sprintf("%.3g", 1/r.Pace.Seconds())

@@ -25,7 +25,7 @@ import (
 type livePlan struct {
 	Job      string          `json:"job"`
 	Model    string          `json:"model"`
-	State    wire.Phase      `json:"state"`
+	State    wire.JobState      `json:"state"`
 	Why      string          `json:"why,omitempty"`
 	Epoch    int64           `json:"epoch"`
 	Newest   int64           `json:"newest_epoch"` // another, if that waits for bytes that other jobs are giving back
@@ -140,10 +140,10 @@ func readLive(ctx context.Context, conn wire.Bus, job string) (*livePlan, error)
 	if err != nil {
 		return nil, err
 	}
-	if r.Granted == 0 || r.Phase.Over() {
+	if r.Granted == 0 || r.State.Over() {
 		return nil, fmt.Errorf("%s, and trains with no plan", submitted(r))
 	}
-	p := &livePlan{Job: job, Model: r.Spec.Model, State: r.Phase, Why: r.Why, Newest: r.Epoch, Reason: r.Reason,
+	p := &livePlan{Job: job, Model: r.Spec.Model, State: r.State, Why: r.Why, Newest: r.Epoch, Reason: r.Reason,
 		Phase: r.Latencies, Changes: []report.Change{}}
 	text, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(r.Spec.Graph))
 	if err != nil {

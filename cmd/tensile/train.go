@@ -157,7 +157,7 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 		if r.SlotPeak > 0 {
 			t.screen.applied(index[r.Spec.Name], r.SlotPeak)
 		}
-		if r.Phase.Over() && !told[r.Spec.Name] {
+		if r.State.Over() && !told[r.Spec.Name] {
 			told[r.Spec.Name] = true
 			over <- r
 		}
@@ -183,7 +183,7 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 		select {
 		case r := <-over:
 			ended = append(ended, r)
-			if r.Phase != wire.Done {
+			if r.State != wire.Done {
 				if !t.saves() {
 					return nil, errors.New(cameTo(r))
 				}

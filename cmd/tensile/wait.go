@@ -65,12 +65,12 @@ func await(ctx context.Context, conn wire.Bus, jobs []wire.Record, asJSON bool, 
 			return err
 		}
 		ended = append(ended, r)
-		if r.Phase != wire.Done {
+		if r.State != wire.Done {
 			problems = append(problems, errors.New(cameTo(r)))
 		} else if !asJSON {
 			fmt.Fprintln(out, cameTo(r))
 		}
-		if r.Phase == wire.Broken {
+		if r.State == wire.Broken {
 			status = someFailed
 		}
 	}
@@ -106,7 +106,7 @@ func end(ctx context.Context, conn wire.Bus, job wire.Record) (wire.Record, erro
 		case r.Spec.ID != job.Spec.ID:
 			tell(news{err: fmt.Errorf("job %s is not remembered any more: there is a new one of that name",
 				job.Spec.Name)})
-		case r.Phase.Over():
+		case r.State.Over():
 			tell(news{record: r})
 		}
 	})
@@ -124,7 +124,7 @@ func end(ctx context.Context, conn wire.Bus, job wire.Record) (wire.Record, erro
 
 // cameTo says how a job that is over has ended.
 func cameTo(r wire.Record) string {
-	line := fmt.Sprintf("job %s %s after %d iterations", r.Spec.Name, r.Phase, r.Iteration)
+	line := fmt.Sprintf("job %s %s after %d iterations", r.Spec.Name, r.State, r.Iteration)
 	if r.Why != "" {
 		return line + ": " + r.Why
 	}

@@ -47,7 +47,7 @@ func sameBits(t *testing.T, open func() device.Device) {
 		}
 		disturbed, replans := outcome(t, seed, need*8/10, open)
 		for name, r := range disturbed {
-			if r.Phase != wire.Done {
+			if r.State != wire.Done {
 				continue // it did not fit, or was hit
 			}
 			compared++
@@ -88,7 +88,7 @@ func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.D
 			r.Result = &whole
 		}
 		records[r.Spec.Name] = r
-		plans += r.Replans
+		plans += r.PlansMade
 	}
 	return records, plans
 }

@@ -68,7 +68,7 @@ func (w *world) chaos() {
 // lost, doubled and late messages: no job is lost, no budget exceeded at any moment, but by what jobs had before it was
 // smaller, and every layout that is told to be used is there and proven.
 func TestEverythingTogether(t *testing.T) {
-	phases := make(map[wire.Phase]int)
+	phases := make(map[wire.JobState]int)
 	var plans, drifts, refused, shrunk, seconds int
 	for seed := range *seeds {
 		w := newWorld(t, seed, seed%2 == 0, openSim(seed))
@@ -83,12 +83,12 @@ func TestEverythingTogether(t *testing.T) {
 		}
 		w.settle()
 		for _, r := range w.controller.Records() {
-			phases[r.Phase]++
-			plans += r.Replans
-			if !r.Phase.Over() || r.Claim > 0 {
-				t.Fatalf("seed %d: job %s is %s (%s) with %s", seed, r.Spec.Name, r.Phase, r.Why, r.Claim)
+			phases[r.State]++
+			plans += r.PlansMade
+			if !r.State.Over() || r.Claim > 0 {
+				t.Fatalf("seed %d: job %s is %s (%s) with %s", seed, r.Spec.Name, r.State, r.Why, r.Claim)
 			}
-			if r.Phase == wire.Done && r.Iteration != r.Spec.Iterations {
+			if r.State == wire.Done && r.Iteration != r.Spec.Iterations {
 				t.Fatalf("seed %d: job %s finished after %d of %d iterations", seed, r.Spec.Name, r.Iteration, r.Spec.Iterations)
 			}
 		}
@@ -112,7 +112,7 @@ func TestEverythingTogether(t *testing.T) {
 	if shrunk < int(*seeds)/10 || seconds < int(*seeds)/10 {
 		t.Errorf("jobs shrank %d times for a smaller budget, %d second processes were refused", shrunk, seconds)
 	}
-	for _, p := range []wire.Phase{wire.Done, wire.Halted, wire.Broken} {
+	for _, p := range []wire.JobState{wire.Done, wire.Halted, wire.Broken} {
 		if phases[p] < int(*seeds)/6 {
 			t.Errorf("only %d jobs %s", phases[p], p)
 		}

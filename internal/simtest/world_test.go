@@ -416,7 +416,7 @@ func (w *world) settle() {
 			w.deliver()
 		}
 		names := slices.Sorted(maps.Keys(w.processes))
-		left := func(r wire.Record) bool { return !r.Phase.Over() }
+		left := func(r wire.Record) bool { return !r.State.Over() }
 		if len(names) == 0 && !slices.ContainsFunc(w.controller.Records(), left) {
 			return
 		}

@@ -61,7 +61,7 @@ const nearly = 128
 func (s *Session) Place(plans []*plan.Plan) (scheduler.Result, error) {
 	s.stage(scheduler.Packing)
 	s.rounds++
-	p := &placing{Session: s, twins: s.twins(plans), lowered: make(map[int]*program.Layout)}
+	p := &placing{Session: s, twins: s.twins(plans), lowered: make(map[int]*program.Placement)}
 	for i := range plans {
 		p.add(i, plans[i])
 	}
@@ -85,7 +85,7 @@ type placing struct {
 	result  scheduler.Result
 	twins   []int
 	spare   graph.Bytes             // per job, above its peak
-	lowered map[int]*program.Layout // by twin
+	lowered map[int]*program.Placement // by twin
 }
 
 // add validates the plan of job i and adds its footprint.

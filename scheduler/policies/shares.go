@@ -24,9 +24,9 @@ func balanced(s *draft.Session, policy Policy) (scheduler.Result, error) {
 	s.Divide(sharesOf(&best))
 	for i := range best.Jobs {
 		j := &best.Jobs[i]
-		j.Bounds, j.Unplanned, j.Phase = s.Bounds(i, j.Plan), s.UnplannedTime(i), scheduler.ColdStart
+		j.Bounds, j.Unplanned, j.Latencies = s.Bounds(i, j.Plan), s.UnplannedTime(i), scheduler.ColdStart
 		if s.Request.Jobs[i].Measured {
-			j.Phase = scheduler.Updated
+			j.Latencies = scheduler.Updated
 		}
 	}
 	return best, nil
