@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// An executor without work does not wait for ever for a controller that is away: it leaves after an hour, however often its heart beats.
+// An executor without work does not wait for ever for a controller that is away: it leaves after an hour, however often
+// its heart beats.
 func TestLeavesWhenAlone(t *testing.T) {
 	online, offline := true, false
 	for _, heartbeat := range []time.Duration{time.Second, 10 * time.Second} {

@@ -13,9 +13,9 @@ import (
 	"tensile/wire"
 )
 
-// TestChaos has a machine live through orders that are lost, doubled and out of order, a bus that comes and goes, fetches
-// that fail, and a host that takes its time and finishes, refuses and fails jobs as it likes. Nothing that is forbidden
-// ever happens, and when all has come to rest it is as the last orders say.
+// TestChaos has a machine live through orders that are lost, doubled and out of order, a bus that comes and goes,
+// fetches that fail, and a host that takes its time and finishes, refuses and fails jobs as it likes. Nothing that is
+// forbidden ever happens, and when all has come to rest it is as the last orders say.
 func TestChaos(t *testing.T) {
 	seeds := uint64(4000)
 	if testing.Short() {
@@ -44,7 +44,8 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	if min(ran, finished, stopped, failed, refused) < int(seeds)/100 {
-		t.Errorf("of %d seeds %d jobs ran in the end, %d had finished, %d were stopped, %d had failed, %d had a layout refused: too few to show much",
+		t.Errorf("of %d seeds %d jobs ran in the end, %d had finished, %d were stopped, %d had failed, %d had a "+
+			"layout refused: too few to show much",
 			seeds, ran, finished, stopped, failed, refused)
 	}
 }
@@ -85,7 +86,8 @@ type chaosJob struct {
 func newChaos(t *testing.T, seed uint64) *chaos {
 	p := Process{Executor: "x1", Life: "life", Device: "device"}
 	w := &chaos{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), m: NewMachine(p),
-		hosted: map[string]*chaosJob{}, busy: map[Ticket]bool{}, owners: map[int64]uint64{}, keeping: map[string]bool{}, sent: []*wire.Orders{{Executor: "x1"}}}
+		hosted: map[string]*chaosJob{}, busy: map[Ticket]bool{}, owners: map[int64]uint64{}, keeping: map[string]bool{},
+		sent: []*wire.Orders{{Executor: "x1"}}}
 	if seed%20 == 0 {
 		w.recorder = NewRecorder(&w.recording, func(err error) { t.Error(err) })
 		w.recorder.begin(p)
@@ -301,15 +303,18 @@ func (w *chaos) step(in Input) {
 			w.fetches = append(w.fetches, Input{Fetched: f})
 		case o.Keep != nil:
 			j := w.hosted[o.Keep.Spec.Name]
-			w.check(j != nil && j.over && same(j.spec, o.Keep.Spec), "job %s is to be read, the host has %+v", o.Keep.Spec.Name, j)
+			w.check(j != nil && j.over && same(j.spec, o.Keep.Spec), "job %s is to be read, the host has %+v",
+				o.Keep.Spec.Name, j)
 			w.keeping[o.Keep.Spec.Name] = true
-			w.fetches = append(w.fetches, Input{Kept: &Kept{Ticket: o.Keep.Ticket, Weights: map[int32]string{0: o.Keep.Spec.Name}}})
+			w.fetches = append(w.fetches,
+				Input{Kept: &Kept{Ticket: o.Keep.Ticket, Weights: map[int32]string{0: o.Keep.Spec.Name}}})
 		case o.Store != nil:
 			w.check(w.online, "a result is stored nowhere")
 			w.fetches = append(w.fetches, Input{Stored: &Stored{Ticket: o.Store.Ticket}})
 		case o.Status != nil:
 			w.check(w.online && o.Status.Number == w.status.Number+1 && o.Status.Orders >= w.status.Orders,
-				"status %d of orders %d follows status %d of orders %d; online: %t", o.Status.Number, o.Status.Orders, w.status.Number, w.status.Orders, w.online)
+				"status %d of orders %d follows status %d of orders %d; online: %t", o.Status.Number, o.Status.Orders,
+				w.status.Number, w.status.Orders, w.online)
 			w.status = *o.Status
 			w.same()
 		case o.Report != nil:
@@ -327,7 +332,8 @@ func (w *chaos) same() {
 	for _, ordered := range w.sent[w.status.Orders].Jobs {
 		for _, j := range w.status.Jobs {
 			if j.Name == ordered.Spec.Name && j.Epoch > 0 {
-				w.check(w.owners[j.Epoch] == ordered.Spec.Seed, "the status of %s, ordered with seed %d, is %+v, of another job", j.Name, ordered.Spec.Seed, j)
+				w.check(w.owners[j.Epoch] == ordered.Spec.Seed, "the status of %s, ordered with seed %d, is %+v, of "+
+					"another job", j.Name, ordered.Spec.Seed, j)
 			}
 		}
 	}
@@ -343,7 +349,9 @@ func (w *chaos) rest() []wire.JobStatus {
 	last := w.sent[len(w.sent)-1]
 	w.deliver(len(w.sent) - 1)
 	w.connect(true)
-	for round := 0; len(w.fetches)+len(w.wishes)+len(w.events) > 0 || slices.ContainsFunc(w.m.jobs, func(j *job) bool { return j.again }); round++ {
+	for round := 0; len(w.fetches)+len(w.wishes)+len(w.events) > 0 || slices.ContainsFunc(w.m.jobs, func(j *job) bool {
+		return j.again
+	}); round++ {
 		w.check(round < 1000, "it never comes to rest")
 		w.fetched()
 		w.heed()
@@ -353,7 +361,8 @@ func (w *chaos) rest() []wire.JobStatus {
 		}
 	}
 	w.step(Input{Tick: true})
-	w.check(w.status.Orders == last.Number && len(w.status.Jobs) == len(last.Jobs), "orders %d of %d jobs, the status is of %d of %d",
+	w.check(w.status.Orders == last.Number && len(w.status.Jobs) == len(last.Jobs),
+		"orders %d of %d jobs, the status is of %d of %d",
 		last.Number, len(last.Jobs), w.status.Orders, len(w.status.Jobs))
 	running := 0
 	for _, want := range last.Jobs {
@@ -389,11 +398,14 @@ func (w *chaos) settled(want wire.Assignment, got wire.JobStatus) bool {
 	case wire.Failed:
 		w.check(got.Error != "", "%s", what)
 	case wire.Waiting:
-		w.check(!want.Stop && got.Epoch == 0 && !badGraph(want.Spec) && (want.Epoch == 0 || badLayout(want.Epoch) && got.Error != ""), "%s", what)
+		w.check(!want.Stop && got.Epoch == 0 && !badGraph(want.Spec) && (want.Epoch == 0 || badLayout(want.Epoch) &&
+			got.Error != ""), "%s", what)
 	case wire.Running:
-		w.check(!want.Stop && j != nil && same(j.spec, want.Spec) && j.epoch == got.Epoch && j.iterations == got.Iteration && got.Arena == 100, "%s, the host has %+v", what, j)
+		w.check(!want.Stop && j != nil && same(j.spec, want.Spec) && j.epoch == got.Epoch &&
+			j.iterations == got.Iteration && got.Arena == 100, "%s, the host has %+v", what, j)
 		bad := badLayout(want.Epoch) || hostRefuses(want.Epoch)
-		w.check(got.Epoch == want.Epoch && got.Error == "" || bad && got.Epoch < want.Epoch && got.Error != "", "%s", what)
+		w.check(got.Epoch == want.Epoch && got.Error == "" || bad && got.Epoch < want.Epoch && got.Error != "", "%s",
+			what)
 	}
 	w.check(got.State == wire.Running || j == nil && got.Arena == 0, "%s, the host has %+v", what, j)
 	return got.State == wire.Running

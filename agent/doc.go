@@ -11,12 +11,13 @@
 //	   +---- failed <---------+-------------------+  +-+ newer layouts
 //
 // Invariants:
-//   - orders and statuses are whole: what is lost, doubled or late does no harm. Orders that are not newer than the newest
-//     are left, and so are those to another executor;
+//   - orders and statuses are whole: what is lost, doubled or late does no harm. Orders that are not newer than the
+//     newest are left, and so are those to another executor;
 //   - a job never trains with a layout that was not proven here ([Prove]), nor goes back to an older one. One that is
 //     refused is reported, and the job goes on with what it has;
-//   - orders that do not name a job end it at once, through Home, and it is forgotten. A job of that name that is ordered
-//     later begins when the old one is gone. What a status says of a job that its orders name is never about the old one;
+//   - orders that do not name a job end it at once, through Home, and it is forgotten. A job of that name that is
+//     ordered later begins when the old one is gone. What a status says of a job that its orders name is never about
+//     the old one;
 //   - a job that is over stays in the status, with what it came to, until the orders do not name it any more;
 //   - while the controller is away, jobs go on as they were ordered.
 package agent

@@ -15,10 +15,10 @@ import (
 type job struct {
 	ticket Ticket
 	spec   wire.Spec
-	named  bool        // by the newest orders
-	epoch  int64       // that it is to train with
-	stop   bool        // ordered
-	copies bool        // ordered: reports say what each copy took
+	named  bool             // by the newest orders
+	epoch  int64            // that it is to train with
+	stop   bool             // ordered
+	copies bool             // ordered: reports say what each copy took
 	next   *wire.Assignment // of another job of its name, which begins when this one is gone
 
 	task    *task.Task // nil: not there yet
@@ -195,7 +195,8 @@ func (m *Machine) event(e *executor.Event, loss *wire.Loss) {
 		m.ended(j, e.Ended)
 	case e.Removed:
 		if !j.status.State.Over() {
-			m.notice("job %s dropped after %d iterations: the controller does not want it any more", j.spec.Name, j.status.Iteration)
+			m.notice("job %s dropped after %d iterations: the controller does not want it any more", j.spec.Name,
+				j.status.Iteration)
 		}
 		j.hosted, m.news = false, true
 	}
@@ -205,15 +206,17 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	j.status.Iteration = r.Iteration + 1
 	if j.outcome.iteration(r, m.now) || r.Iteration+1 == j.spec.Iterations {
 		j.outcome.logged = m.now
-		line := fmt.Sprintf("iteration %d: %v, stall %v", r.Iteration, text.Duration(r.End-r.Begin), text.Duration(r.Stall))
+		line := fmt.Sprintf("iteration %d: %v, stall %v", r.Iteration, text.Duration(r.End-r.Begin),
+			text.Duration(r.Stall))
 		if loss != nil {
 			line += fmt.Sprintf(", loss %.4g", *loss)
 		}
 		m.log(j, "%s", line)
 	}
 	if m.online {
-		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, Epoch: r.Epoch, Iteration: r.Iteration,
-			Steps: r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss, Copies: j.copiesOf(r)}})
+		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, Epoch: r.Epoch,
+			Iteration: r.Iteration,
+			Steps:     r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss, Copies: j.copiesOf(r)}})
 	}
 }
 
@@ -229,7 +232,8 @@ func (j *job) copiesOf(r *executor.Report) []wire.Copy {
 			kind = plan.In
 		}
 		start := max(0, c.Start-r.Begin) // one of the iteration before may have begun early
-		copies[i] = wire.Copy{Kind: kind, Storage: c.Storage, After: c.Slot, Start: start, End: max(start, c.End-r.Begin), Stall: c.Stall}
+		copies[i] = wire.Copy{Kind: kind, Storage: c.Storage, After: c.Slot, Start: start,
+			End: max(start, c.End-r.Begin), Stall: c.Stall}
 	}
 	return copies
 }

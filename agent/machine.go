@@ -43,8 +43,8 @@ type Process struct {
 // NewMachine returns the machine of an executor without jobs.
 func NewMachine(p Process) *Machine { return &Machine{process: p, news: true} }
 
-// Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. After a Leave
-// there is nothing more to do.
+// Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. After a
+// Leave there is nothing more to do.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
 	m.now = max(m.now, now)
 	m.out = nil
@@ -82,10 +82,12 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.report()
 	}
 	drained := m.drain != nil && m.idle()
-	if m.sent != "" {
+	released := m.leave && m.idle() && m.online // what the last jobs came to must have been said
+	switch {
+	case m.sent != "":
 		m.left = true
 		m.say(Output{Refused: m.sent})
-	} else if in.Quit != nil || drained || m.leave && m.idle() && m.online || m.now-m.alone > longestAlone { // what the last jobs came to must have been said
+	case in.Quit != nil || drained || released || m.now-m.alone > longestAlone:
 		m.left = true
 		m.say(Output{Leave: true})
 	}
@@ -95,7 +97,8 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 // longestAlone is how long an executor without work waits for a controller that is away.
 const longestAlone = time.Hour
 
-// idle reports whether the host has nothing, no job is to begin, and no result is to be stored with a controller that is there.
+// idle reports whether the host has nothing, no job is to begin, and no result is to be stored with a controller that
+// is there.
 func (m *Machine) idle() bool {
 	return !slices.ContainsFunc(m.jobs, func(j *job) bool {
 		return j.hosted || !j.status.State.Over() || j.result != nil && m.online
@@ -113,7 +116,8 @@ func (m *Machine) order(o *wire.Orders) {
 	if r := o.Refused; r != nil && o.Executor == m.process.Executor && r.Life == m.process.Life {
 		m.sent = r.Why
 	}
-	if o.Executor != m.process.Executor || o.Life != "" && o.Life != m.process.Life || o.Number <= m.orders || m.drain != nil {
+	if o.Executor != m.process.Executor || o.Life != "" && o.Life != m.process.Life || o.Number <= m.orders ||
+		m.drain != nil {
 		return
 	}
 	if m.orders == 0 && m.sent == "" {
@@ -146,7 +150,8 @@ func (m *Machine) order(o *wire.Orders) {
 // begin takes a job up.
 func (m *Machine) begin(w wire.Assignment) {
 	m.ticket++
-	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, named: true, epoch: w.Epoch, stop: w.Stop, copies: w.Copies,
+	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, named: true, epoch: w.Epoch, stop: w.Stop,
+		copies: w.Copies,
 		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, State: wire.Waiting}})
 	m.news = true
 }
@@ -185,12 +190,13 @@ func (m *Machine) quit(why error) {
 	m.news = true
 }
 
-// report says all that is being done. What it says of a job that the newest orders name is about that very job: where one
-// of its name is not gone yet, the new one waits.
+// report says all that is being done. What it says of a job that the newest orders name is about that very job: where
+// one of its name is not gone yet, the new one waits.
 func (m *Machine) report() {
 	m.said, m.news = m.said+1, false
 	p := &m.process
-	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host, Since: p.Since, Orders: m.orders,
+	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host,
+		Since: p.Since, Orders: m.orders,
 		Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
 		if j.next != nil {

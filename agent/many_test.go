@@ -9,8 +9,8 @@ import (
 	"tensile/wire"
 )
 
-// Twenty jobs of very many iterations have ended while the controller was away. The status that tells of them fits a message, since
-// their losses are stored.
+// Twenty jobs of very many iterations have ended while the controller was away. The status that tells of them fits a
+// message, since their losses are stored.
 func TestManyResults(t *testing.T) {
 	online, offline := true, false
 	m := NewMachine(Process{Executor: "x1", Life: "life", Device: "device"})

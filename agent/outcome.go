@@ -45,10 +45,11 @@ func (o *outcome) iteration(r *executor.Report, now time.Duration) (log bool) {
 	return o.reports == 1 || now-o.logged >= time.Second
 }
 
-// result is all that there is to say of a job that has ended, and the same with its losses and weights, nil if there are none.
-// origin is that of the device's clock.
+// result is all that there is to say of a job that has ended, and the same with its losses and weights, nil if there
+// are none. origin is that of the device's clock.
 func (o *outcome) result(k *Kept, origin time.Duration) (result, full *wire.Result) {
-	result = &wire.Result{Begin: origin + o.begin, End: origin + o.end, Stall: o.stall, Touched: o.touched, Arena: o.arena, SlotPeak: o.peak,
+	result = &wire.Result{Begin: origin + o.begin, End: origin + o.end, Stall: o.stall, Touched: o.touched,
+		Arena: o.arena, SlotPeak: o.peak,
 		Plans: o.plans, Transition: o.transition, Saved: k.Saved}
 	if n := len(k.Losses); n > 0 {
 		last := wire.Loss(k.Losses[n-1])

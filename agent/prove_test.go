@@ -38,7 +38,8 @@ func layoutOf(t *testing.T) (*graph.Graph, wire.Layout) {
 		j.Latency = append(j.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
 		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: 64}})
 	}
-	r := scheduler.Request{Policy: "none-live", Jobs: []scheduler.Job{j}, Out: facts.Out, In: facts.In, Align: sim.New(facts, sim.Options{}).Align()}
+	r := scheduler.Request{Policy: "none-live", Jobs: []scheduler.Job{j}, Out: facts.Out, In: facts.In,
+		Align: sim.New(facts, sim.Options{}).Align()}
 	live, err := policies.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,8 @@ func TestProve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := program.Compile(g, l.Plan, &program.Placement{Stays: plan.StaysOf(g, l.Plan), Offsets: l.Offsets, Scratch: l.Scratch, Arena: l.Arena, Align: align},
+	want := program.Compile(g, l.Plan, &program.Placement{Stays: plan.StaysOf(g, l.Plan), Offsets: l.Offsets,
+		Scratch: l.Scratch, Arena: l.Arena, Align: align},
 		program.Options{Poison: invariants.Enabled})
 	if diff := cmp.Diff(want, proven.Program()); diff != "" {
 		t.Errorf("program (-want +got):\n%s", diff)
@@ -94,7 +96,8 @@ func TestProveRefuses(t *testing.T) {
 		{"another job", func(l *wire.Layout) { l.Plan.Job = "b" }, "the layout is that of job b, epoch 3"},
 		{"another epoch", func(l *wire.Layout) { l.Plan.Epoch = 4 }, "the layout is that of job a, epoch 4"},
 		{"another graph", func(l *wire.Layout) { l.Plan.Graph = "abc" }, "made for graph abc"},
-		{"a move is missing", func(l *wire.Layout) { l.Plan.Moves = slices.Delete(l.Plan.Moves, swapped, swapped+1) }, "plan of job \"a\" is not valid"},
+		{"a move is missing", func(l *wire.Layout) { l.Plan.Moves = slices.Delete(l.Plan.Moves, swapped, swapped+1) },
+			"plan of job \"a\" is not valid"},
 		{"no such op", func(l *wire.Layout) { l.Plan.Steps[0].Op = 1 << 30 }, "there is no op"},
 		{"an offset is missing", func(l *wire.Layout) { l.Offsets = l.Offsets[:last] }, "offsets for"},
 		{"scratch is missing", func(l *wire.Layout) { l.Scratch = l.Scratch[1:] }, "of scratch for"},

@@ -12,8 +12,8 @@ import (
 	"tensile/wire"
 )
 
-// Recorder writes down all that a machine is told and answers, so that [Replay] can have another machine go through the same. Graphs,
-// programs and weights, which a machine only passes on, are left out.
+// Recorder writes down all that a machine is told and answers, so that [Replay] can have another machine go through the
+// same. Graphs, programs and weights, which a machine only passes on, are left out.
 type Recorder struct{ to *recording.Writer }
 
 // NewRecorder returns a recorder. trouble is told once if it can not go on.
@@ -74,13 +74,15 @@ func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 
 // toldOf is an input as it is recorded.
 func toldOf(in Input) *told {
-	t := &told{Orders: in.Orders, Loss: in.Loss, Online: in.Online, Tick: in.Tick, Drain: in.Drain != nil, Quit: in.Quit != nil}
+	t := &told{Orders: in.Orders, Loss: in.Loss, Online: in.Online, Tick: in.Tick, Drain: in.Drain != nil,
+		Quit: in.Quit != nil}
 	switch {
 	case in.Prepared != nil:
 		t.Prepared, t.Ticket, t.Again, t.Err = true, in.Prepared.Ticket, in.Prepared.Again, textOfErr(in.Prepared.Err)
 	case in.Fetched != nil:
 		f := in.Fetched
-		t.Fetched, t.Ticket, t.Epoch, t.Peak, t.Again, t.Err = true, f.Ticket, f.Epoch, f.Peak, f.Again, textOfErr(f.Err)
+		t.Fetched, t.Ticket, t.Epoch, t.Peak, t.Again, t.Err = true, f.Ticket, f.Epoch, f.Peak, f.Again,
+			textOfErr(f.Err)
 	case in.Kept != nil:
 		k := in.Kept
 		t.Kept, t.Ticket, t.Err = true, k.Ticket, textOfErr(k.Err)
@@ -125,11 +127,13 @@ func (t *told) input() Input {
 	case t.Fetched:
 		in.Fetched = &Fetched{Ticket: t.Ticket, Epoch: t.Epoch, Peak: t.Peak, Err: err, Again: t.Again}
 	case t.Kept && t.Result != nil:
-		in.Kept = &Kept{Ticket: t.Ticket, Losses: t.Result.Losses, Weights: t.Result.Weights, Saved: t.Result.Saved, Err: err}
+		in.Kept = &Kept{Ticket: t.Ticket, Losses: t.Result.Losses, Weights: t.Result.Weights, Saved: t.Result.Saved,
+			Err: err}
 	case t.Stored:
 		in.Stored = &Stored{Ticket: t.Ticket, Err: err}
 	case t.Job != "":
-		in.Event = &executor.Event{Job: t.Job, Report: t.Report, Applied: t.Applied, Home: t.Home, Removed: t.Removed, Ended: t.Ended}
+		in.Event = &executor.Event{Job: t.Job, Report: t.Report, Applied: t.Applied, Home: t.Home, Removed: t.Removed,
+			Ended: t.Ended}
 		if t.Ended != nil {
 			t.Ended.Err = err
 		} else if t.Refused {
@@ -191,8 +195,8 @@ func saidOf(outputs []Output) []said {
 	return list
 }
 
-// Replay has a machine go through a recording, and returns in how many steps. The error names the line at which it answers
-// otherwise than was recorded, to the byte, or which is no line of a recording.
+// Replay has a machine go through a recording, and returns in how many steps. The error names the line at which it
+// answers otherwise than was recorded, to the byte, or which is no line of a recording.
 func Replay(in io.Reader) (steps int, err error) {
 	r := recording.NewReader(in)
 	var m *Machine

@@ -33,16 +33,17 @@ type Options struct {
 	Device    device.Device
 	Bus       Bus
 	Heartbeat time.Duration // between statuses when nothing happens; 0: a second
-	Until     <-chan int    // nil: jobs train without a rest; else up to the last number of iterations that came, 0 at first
-	Log       *slog.Logger  // of trouble with the bus and its messages; nil: none
-	Record    *Recorder     // writes down what the machine is told and answers; nil: nobody does
+	// nil: jobs train without a rest; else up to the last number of iterations that came, 0 at first
+	Until  <-chan int
+	Log    *slog.Logger // of trouble with the bus and its messages; nil: none
+	Record *Recorder    // writes down what the machine is told and answers; nil: nobody does
 
-	// Interrupt, if not nil, is closed when the process is to end: jobs end after the iterations in flight, are saved if
-	// they are to be, and Run returns an InterruptedError.
+	// Interrupt, if not nil, is closed when the process is to end: jobs end after the iterations in flight, are saved
+	// if they are to be, and Run returns an InterruptedError.
 	Interrupt <-chan struct{}
 
-	// Notice is told in a line what a person who started the executor wants to know: that it has joined, what becomes of
-	// jobs. Nil: nobody is there. One goroutine calls it.
+	// Notice is told in a line what a person who started the executor wants to know: that it has joined, what becomes
+	// of jobs. Nil: nobody is there. One goroutine calls it.
 	Notice func(line string)
 }
 
@@ -58,11 +59,13 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	p := Process{Executor: o.Executor, Life: rand.Text(), Device: o.Device.Identity(), Host: here(), Since: int64(now())}
+	p := Process{Executor: o.Executor, Life: rand.Text(), Device: o.Device.Identity(), Host: here(),
+		Since: int64(now())}
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		p.Origin = now() - o.Device.Now()
 	}
-	r := &runner{Options: o, machine: NewMachine(p), sender: newSender(&o), ready: make(chan struct{}, 1), losses: make(map[string]*losses)}
+	r := &runner{Options: o, machine: NewMachine(p), sender: newSender(&o), ready: make(chan struct{}, 1),
+		losses: make(map[string]*losses)}
 	o.Record.begin(p)
 	r.host = executor.NewObserved(o.Device, 0, func(e executor.Event) { r.tell(Input{Event: &e}) })
 	if o.Until != nil {

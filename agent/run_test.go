@@ -41,11 +41,14 @@ func TestTrain(t *testing.T) {
 			}
 			want := w.alone(p, 6, task.Synthetic(w.g, w.spec.Seed))
 			w.same(j.Result, want)
-			if r := j.Result; r.Touched != want.Touched || r.Plans != 1 || r.Transition <= 0 || r.Begin >= r.End || r.Stall > r.End-r.Begin {
+			if r := j.Result; r.Touched != want.Touched || r.Plans != 1 || r.Transition <= 0 || r.Begin >= r.End ||
+				r.Stall > r.End-r.Begin {
 				t.Errorf("the job came to %+v, alone to %+v", r, want)
 			}
-			if r := j.Result; name == "sim" && (r.End-r.Begin != want.End-want.Begin || r.Stall != want.Stall || r.Transition != want.Transition) {
-				t.Errorf("the job took %v with %v of stall and %v of transition, alone %v, %v and %v", r.End-r.Begin, r.Stall, r.Transition,
+			if r := j.Result; name == "sim" && (r.End-r.Begin != want.End-want.Begin || r.Stall != want.Stall ||
+				r.Transition != want.Transition) {
+				t.Errorf("the job took %v with %v of stall and %v of transition, alone %v, %v and %v", r.End-r.Begin,
+					r.Stall, r.Transition,
 					want.End-want.Begin, want.Stall, want.Transition)
 			}
 			s.checkSaid(j.Result, len(p.Plan.Steps))
@@ -64,7 +67,8 @@ func (s *setting) checkSaid(result *wire.Result, steps int) {
 	}
 	var stall time.Duration
 	for i, r := range s.bus.reports {
-		if r.Executor != executorName || r.Job != "job.1" || r.Epoch != 1 || r.Iteration != i || len(r.Steps) != steps || r.Wall <= 0 {
+		if r.Executor != executorName || r.Job != "job.1" || r.Epoch != 1 || r.Iteration != i ||
+			len(r.Steps) != steps || r.Wall <= 0 {
 			s.t.Errorf("report %d is %+v", i, r)
 		}
 		var stalls time.Duration
@@ -72,9 +76,11 @@ func (s *setting) checkSaid(result *wire.Result, steps int) {
 			stalls += c.Stall
 		}
 		if len(r.Copies) == 0 || stalls > r.Stall {
-			s.t.Errorf("report %d has %d copies that stall for %v, the iteration for %v", i, len(r.Copies), stalls, r.Stall)
+			s.t.Errorf("report %d has %d copies that stall for %v, the iteration for %v", i, len(r.Copies), stalls,
+				r.Stall)
 		}
-		if hasLoss := r.Loss != nil; hasLoss != (result.Losses != nil) || hasLoss && float32(*r.Loss) != result.Losses[i] {
+		if hasLoss := r.Loss != nil; hasLoss != (result.Losses != nil) || hasLoss &&
+			float32(*r.Loss) != result.Losses[i] {
 			s.t.Errorf("report %d has loss %v, the job %v", i, r.Loss, result.Losses)
 		}
 		stall += r.Stall
@@ -83,7 +89,8 @@ func (s *setting) checkSaid(result *wire.Result, steps int) {
 		s.t.Errorf("a stall of %v, that of the reports is %v", result.Stall, stall)
 	}
 	log := wire.LogSubject(executorName, "job.1") + ": "
-	for i, want := range []string{"trains with layout 1 in", "iteration 0: ", "iteration 5: ", "finished after 6 iterations"} {
+	for i, want := range []string{"trains with layout 1 in", "iteration 0: ", "iteration 5: ",
+		"finished after 6 iterations"} {
 		if at := min(i, len(s.bus.lines)-1); at < 0 || !strings.HasPrefix(s.bus.lines[at], log+want) {
 			s.t.Errorf("the log is %q, want its line %d to begin with %q", s.bus.lines, i, want)
 		}
@@ -96,7 +103,8 @@ func (w *work) checkSaved(want *report.JobRun, iterations int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if len(file.Tensors) != len(want.Weights) || file.Metadata["iterations"] != fmt.Sprint(iterations) || file.Metadata["model"] != "lenet" {
+	if len(file.Tensors) != len(want.Weights) || file.Metadata["iterations"] != fmt.Sprint(iterations) ||
+		file.Metadata["model"] != "lenet" {
 		w.t.Errorf("%d tensors with metadata %v, want %d", len(file.Tensors), file.Metadata, len(want.Weights))
 	}
 	for _, x := range file.Tensors {
@@ -107,8 +115,8 @@ func (w *work) checkSaved(want *report.JobRun, iterations int) {
 	}
 }
 
-// What an interrupted executor saves of a job are the bits of an undisturbed run of as many iterations, whatever plans the
-// job had. It says where they are, and what became of a job that was not to be saved.
+// What an interrupted executor saves of a job are the bits of an undisturbed run of as many iterations, whatever plans
+// the job had. It says where they are, and what became of a job that was not to be saved.
 func TestInterrupt(t *testing.T) {
 	const forever = 1 << 20
 	s := begin(t, computing(t))
@@ -128,7 +136,8 @@ func TestInterrupt(t *testing.T) {
 	close(s.interrupt)
 	err := s.end()
 	failed, other := s.bus.job("a"), s.bus.job("b")
-	if failed.State != wire.Failed || failed.Iteration < 1 || failed.Error != "its executor was interrupted, saved in "+a.spec.Save || failed.Result.Saved != a.spec.Save {
+	if failed.State != wire.Failed || failed.Iteration < 1 || failed.Error != "its executor was interrupted, saved in "+
+		a.spec.Save || failed.Result.Saved != a.spec.Save {
 		t.Fatalf("the last status has %+v", failed)
 	}
 	want := a.alone(a2, failed.Iteration, task.Synthetic(a.g, a.spec.Seed))
@@ -137,9 +146,11 @@ func TestInterrupt(t *testing.T) {
 	if other.State != wire.Failed || len(other.Result.Losses) != other.Iteration || other.Result.Saved != "" {
 		t.Errorf("the last status has %+v", other)
 	}
-	for _, line := range []string{fmt.Sprintf("job a ended after %d iterations, saved in %s", failed.Iteration, a.spec.Save),
+	for _, line := range []string{fmt.Sprintf("job a ended after %d iterations, saved in %s", failed.Iteration,
+		a.spec.Save),
 		fmt.Sprintf("job b ended after %d iterations, not saved", other.Iteration)} {
-		if _, ok := errors.AsType[*agent.InterruptedError](err); !ok || !strings.Contains(err.Error(), line) || !slices.Contains(s.notices, line) {
+		if _, ok := errors.AsType[*agent.InterruptedError](err); !ok || !strings.Contains(err.Error(), line) ||
+			!slices.Contains(s.notices, line) {
 			t.Errorf("it ended with %q and notices %q, want %q", err, s.notices, line)
 		}
 	}
@@ -147,7 +158,8 @@ func TestInterrupt(t *testing.T) {
 
 // A job that could not be saved does not begin.
 func TestUnwritable(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) device.Device{"save: the device has no data": simulated, "/none does not exist: make it first": computing} {
+	for name, open := range map[string]func(*testing.T) device.Device{"save: the device has no data": simulated,
+		"/none does not exist: make it first": computing} {
 		s := begin(t, open(t))
 		w := s.give("a", 3)
 		w.spec.Save = filepath.Join(t.TempDir(), "none", "saved")
@@ -181,7 +193,8 @@ func TestTogether(t *testing.T) {
 		trained := func(job string) bool {
 			return slices.ContainsFunc(s.bus.reports, func(r wire.Report) bool { return r.Job == job })
 		}
-		return s.bus.job("a").Epoch == 2 && s.bus.job("a").Arena == a2.Layout.Arena && len(s.bus.reports) > 9 && trained("a") && trained("b")
+		return s.bus.job("a").Epoch == 2 && s.bus.job("a").Arena == a2.Layout.Arena && len(s.bus.reports) > 9 &&
+			trained("a") && trained("b")
 	})
 	s.orders(false, order(a, 2, true), order(b, 1, false))
 	stopped := s.bus.awaitState(t, "a", wire.Stopped)
@@ -198,7 +211,8 @@ func TestTogether(t *testing.T) {
 	s.leave()
 }
 
-// Nothing that comes over the bus does harm: it is left or refused with a reason, and what is good is taken all the same.
+// Nothing that comes over the bus does harm: it is left or refused with a reason, and what is good is taken all the
+// same.
 func TestHostile(t *testing.T) {
 	s := begin(t, computing(t))
 	w := s.give("good", 3)
@@ -217,12 +231,14 @@ func TestHostile(t *testing.T) {
 	s.bus.store(wire.GraphObject(wrong.spec.Graph), text)
 	s.bus.store(wire.LayoutObject("good", 1), []byte("{"))
 
-	for _, value := range []string{"", "{", `{"version":9,"kind":"orders","body":{}}`, `{"version":1,"kind":"orders","body":{"executor":"x-1","number":-4}}`} {
+	for _, value := range []string{"", "{", `{"version":9,"kind":"orders","body":{}}`,
+		`{"version":1,"kind":"orders","body":{"executor":"x-1","number":-4}}`} {
 		s.bus.order(t, []byte(value))
 	}
 	s.bus.order(t, nil)
 	s.bus.order(t, wire.Encode(wire.Orders{Executor: "x-2", Number: 99, Leave: true}))
-	jobs := []wire.Assignment{{Spec: w.spec, Epoch: 1}, {Spec: wrong.spec, Epoch: 1}, {Spec: lost.spec, Epoch: 1}, {Spec: folder.spec, Epoch: 1}}
+	jobs := []wire.Assignment{{Spec: w.spec, Epoch: 1}, {Spec: wrong.spec, Epoch: 1}, {Spec: lost.spec, Epoch: 1},
+		{Spec: folder.spec, Epoch: 1}}
 	s.orders(false, jobs...)
 	if j := s.bus.awaitState(t, "graph", wire.Failed); !strings.Contains(j.Error, "the graph that was fetched is") {
 		t.Errorf("job %s failed: %s", j.Name, j.Error)
@@ -231,7 +247,8 @@ func TestHostile(t *testing.T) {
 		t.Errorf("job %s failed: %s", j.Name, j.Error)
 	}
 	s.bus.await(t, "refusals", func() bool {
-		return strings.HasPrefix(s.bus.job("good").Error, "layout 1 is refused: ") && strings.HasPrefix(s.bus.job("lost").Error, "fetch the graph: not found")
+		return strings.HasPrefix(s.bus.job("good").Error, "layout 1 is refused: ") &&
+			strings.HasPrefix(s.bus.job("lost").Error, "fetch the graph: not found")
 	})
 	// What was not there comes later, and is found.
 	jobs[0].Epoch = 2
@@ -243,7 +260,8 @@ func TestHostile(t *testing.T) {
 	s.leave()
 }
 
-// While nobody can be reached a job trains to its end. That is heard of when the bus is back, and then the executor may go.
+// While nobody can be reached a job trains to its end. That is heard of when the bus is back, and then the executor may
+// go.
 func TestAway(t *testing.T) {
 	s := begin(t, simulated(t))
 	w := s.give("job", 300)
@@ -326,7 +344,8 @@ func TestSaveFails(t *testing.T) {
 	}
 	s.orders(false, wire.Assignment{Spec: w.spec, Epoch: 1, Stop: true})
 	j := s.bus.awaitState(t, "job", wire.Failed)
-	if want := "write weights " + w.spec.Save; !strings.Contains(j.Error, want) || j.Result == nil || j.Result.Saved != "" {
+	if want := "write weights " + w.spec.Save; !strings.Contains(j.Error, want) || j.Result == nil ||
+		j.Result.Saved != "" {
 		t.Errorf("the job is %+v, want an error with %q", j, want)
 	}
 	s.leave()

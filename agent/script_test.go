@@ -17,7 +17,8 @@ import (
 	"tensile/wire"
 )
 
-// TestMachine plays the scripts in testdata to a machine, by datadriven. Each takes a tenth of a second of the machine's time. The commands, with what stands in their input:
+// TestMachine plays the scripts in testdata to a machine, by datadriven. Each takes a tenth of a second of the
+// machine's time. The commands, with what stands in their input:
 //
 //	new                                  a new machine, online
 //	online | offline | tick | drain | quit
@@ -31,7 +32,8 @@ import (
 //	home | refused | failed | removed job=J     what else the host says
 //	report job=J iteration=N epoch=N
 //	ended job=J iterations=N
-//	kept job=J [saved | broken] [losses]   the outcome of a job was taken, and saved; or could not be saved; it has losses
+//	kept job=J [saved | broken] [losses]   the outcome of a job was taken, and saved; or could not be saved;
+//	                                     it has losses
 //	stored job=J [broken]                its result was stored; or could not be
 func TestMachine(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -55,7 +57,8 @@ var errScript = errors.New("it went wrong")
 func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	s.out.Reset()
 	if d.Cmd == "new" {
-		s.m, s.tickets, s.before = NewMachine(Process{Executor: "x1", Life: "life", Device: "device"}), map[string]Ticket{}, map[string]Ticket{}
+		s.m, s.tickets, s.before = NewMachine(Process{Executor: "x1", Life: "life", Device: "device"}),
+			map[string]Ticket{}, map[string]Ticket{}
 	}
 	s.step(s.input(t, d))
 	return s.out.String()
@@ -149,8 +152,9 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 			d.Fatalf(t, "%v", err)
 		}
 		line := &datadriven.TestData{Pos: d.Pos, CmdArgs: args}
-		w := wire.Assignment{Spec: wire.Spec{Name: job, ID: 7, Model: "net", Iterations: 10}, Epoch: intArg(t, line, "epoch"),
-			Stop: line.HasArg("stop")}
+		w := wire.Assignment{Spec: wire.Spec{Name: job, ID: 7, Model: "net", Iterations: 10},
+			Epoch: intArg(t, line, "epoch"),
+			Stop:  line.HasArg("stop")}
 		line.MaybeScanArgs(t, "seed", &w.Spec.Seed)
 		o.Jobs = append(o.Jobs, w)
 	}

@@ -12,9 +12,9 @@ import (
 	"tensile/wire"
 )
 
-// sender says things that may take a while to say. Of statuses only the newest is worth it. Lines are kept until they are
-// said: while the controller is away too, the newest mostLines of them. What was logged before a status is sent before it:
-// who hears that a job is over finds all of its log.
+// sender says things that may take a while to say. Of statuses only the newest is worth it. Lines are kept until they
+// are said: while the controller is away too, the newest mostLines of them. What was logged before a status is sent
+// before it: who hears that a job is over finds all of its log.
 type sender struct {
 	bus      Bus
 	log      *slog.Logger
@@ -40,7 +40,8 @@ const (
 )
 
 func newSender(o *Options) *sender {
-	s := &sender{bus: o.Bus, log: o.Log, executor: o.Executor, ready: make(chan struct{}, 1), lost: make(map[string]int)}
+	s := &sender{bus: o.Bus, log: o.Log, executor: o.Executor, ready: make(chan struct{}, 1),
+		lost: make(map[string]int)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.running.Go(s.run)
 	return s

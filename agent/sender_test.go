@@ -56,8 +56,8 @@ func (b *awayBus) set(there bool) {
 	b.there = there
 }
 
-// Lines that are logged while the controller is away are said when it is back, before the status that is newer than they are:
-// the newest thousand, with a word about those that were too many.
+// Lines that are logged while the controller is away are said when it is back, before the status that is newer than
+// they are: the newest thousand, with a word about those that were too many.
 func TestLinesAreKept(t *testing.T) {
 	b := &awayBus{told: make(chan struct{}, 10)}
 	s := newSender(&Options{Executor: "x1", Bus: b, Log: slog.New(slog.DiscardHandler)})
@@ -89,6 +89,7 @@ func TestLinesAreKept(t *testing.T) {
 	}
 	want = append(want, "finished after 1234 iterations", "status 3")
 	if !slices.Equal(lines, want) {
-		t.Errorf("%d lines were said, want %d; the first are %q, the last %q", len(lines), len(want), lines[:min(3, len(lines))], lines[max(0, len(lines)-3):])
+		t.Errorf("%d lines were said, want %d; the first are %q, the last %q", len(lines), len(want),
+			lines[:min(3, len(lines))], lines[max(0, len(lines)-3):])
 	}
 }

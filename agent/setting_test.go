@@ -110,11 +110,13 @@ func computing(t *testing.T) device.Device {
 // begin starts an executor.
 func begin(t *testing.T, d device.Device) *setting {
 	t.Helper()
-	s := &setting{t: t, bus: newMemory(), device: &counted{Device: d, jobs: map[device.Job]*countedJob{}, closed: make(chan struct{}, 100)}, ended: make(chan error, 1), interrupt: make(chan struct{})}
+	s := &setting{t: t, bus: newMemory(), device: &counted{Device: d, jobs: map[device.Job]*countedJob{},
+		closed: make(chan struct{}, 100)}, ended: make(chan error, 1), interrupt: make(chan struct{})}
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancelCause(t.Context())
 	go func() {
-		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device, Bus: s.bus, Heartbeat: time.Millisecond,
+		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device, Bus: s.bus,
+			Heartbeat: time.Millisecond,
 			Interrupt: s.interrupt, Notice: func(line string) { s.notices = append(s.notices, line) }})
 	}()
 	return s
@@ -170,7 +172,8 @@ func (s *setting) give(name string, iterations int) *work {
 	}
 	s.bus.store(wire.GraphObject(g.Digest()), text)
 	s.given++
-	return &work{s.t, s.device.Device, wire.Spec{Name: name, ID: s.given, Model: "lenet", Graph: g.Digest(), Seed: 5, Iterations: iterations}, g}
+	return &work{s.t, s.device.Device, wire.Spec{Name: name, ID: s.given, Model: "lenet", Graph: g.Digest(), Seed: 5,
+		Iterations: iterations}, g}
 }
 
 // plan plans a job alone within a share of what it needs, in percent.
@@ -185,7 +188,8 @@ func (w *work) plan(epoch int64, percent graph.Bytes) scheduler.Scheduled {
 		j.Latency = append(j.Latency, facts.Roofline(w.g.Cost(graph.OpID(op))))
 		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: w.d.Variants(w.g, graph.OpID(op))[0].Scratch}})
 	}
-	r := scheduler.Request{Policy: "none-live", Jobs: []scheduler.Job{j}, Out: facts.Out, In: facts.In, Align: w.d.Align()}
+	r := scheduler.Request{Policy: "none-live", Jobs: []scheduler.Job{j}, Out: facts.Out, In: facts.In,
+		Align: w.d.Align()}
 	result, err := policies.Schedule(r, nil)
 	if err == nil && percent < 100 {
 		r.Policy, r.Budget = "tensile", result.Jobs[0].Layout.Arena*percent/100

@@ -51,8 +51,9 @@ func (l *losses) all() []float32 {
 func (r *runner) open(o *Open) {
 	l := new(losses)
 	r.losses[o.Spec.Name] = l
-	r.host.Submit(executor.Spec{Name: o.Spec.Name, Graph: o.Task.Graph, Seed: o.Spec.Seed, Iterations: o.Spec.Iterations,
-		Init: o.Task.Init, Input: o.Task.Feeder(), Output: o.Task.Reader(l.set)}, o.Proven)
+	r.host.Submit(executor.Spec{Name: o.Spec.Name, Graph: o.Task.Graph, Seed: o.Spec.Seed,
+		Iterations: o.Spec.Iterations,
+		Init:       o.Task.Init, Input: o.Task.Feeder(), Output: o.Task.Reader(l.set)}, o.Proven)
 }
 
 // loss is that of the iteration that an event reports; nil if there is none.

@@ -18,7 +18,8 @@ func TestLosses(t *testing.T) {
 	for i, loss := range []float32{3, nan, -1} {
 		l.set(i, loss)
 	}
-	if got := l.all(); len(got) != 3 || got[0] != 3 || !math.IsNaN(float64(got[1])) || *l.at(2) != -1 || l.at(3) != nil {
+	if got := l.all(); len(got) != 3 || got[0] != 3 || !math.IsNaN(float64(got[1])) || *l.at(2) != -1 ||
+		l.at(3) != nil {
 		t.Errorf("losses %v", got)
 	}
 	l.set(wire.MaxLosses-1, 7)

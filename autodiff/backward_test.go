@@ -150,10 +150,13 @@ func TestConvolutionalNetwork(t *testing.T) {
 // norm appends a batch normalisation of x[N,2,H,W] and the update of its running statistics.
 func (d draft) norm(x graph.TensorID) graph.TensorID {
 	stats := d.Op("stats", graph.BatchNormStats, graph.Attrs{}, x)
-	y := d.Op("bn", graph.BatchNorm, graph.Attrs{Epsilon: 0.5}, x, stats[0], stats[1], d.param("gamma", 2), d.param("beta", 2))[0]
+	y := d.Op("bn", graph.BatchNorm, graph.Attrs{Epsilon: 0.5}, x, stats[0], stats[1], d.param("gamma", 2),
+		d.param("beta", 2))[0]
 	one := graph.Init{Kind: graph.InitOne}
-	running := []graph.TensorID{d.Persistent("rm", graph.State, graph.Shape{2}, one), d.Persistent("rv", graph.State, graph.Shape{2}, one)}
-	d.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: d.Shape(x).Elements() / 2}, stats[0], stats[1], running[0], running[1])
+	running := []graph.TensorID{d.Persistent("rm", graph.State, graph.Shape{2}, one), d.Persistent("rv", graph.State,
+		graph.Shape{2}, one)}
+	d.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: d.Shape(x).Elements() / 2}, stats[0],
+		stats[1], running[0], running[1])
 	return y
 }
 
@@ -198,7 +201,8 @@ func TestSharedParameter(t *testing.T) {
 	y := d.op("fc1", graph.Linear, d.input("x", 2, 3), w)
 	y = d.op("fc2", graph.Linear, y, w)
 	y = d.op("fc3", graph.Linear, y, d.View("row", d.op("sq", graph.Mul, w, w), 0, graph.Shape{3, 3}))
-	y = d.op("shift", graph.Add, d.View("flat", y, 0, graph.Shape{6}), d.View("flatter", d.param("s", 2, 3), 0, graph.Shape{6}))
+	y = d.op("shift", graph.Add, d.View("flat", y, 0, graph.Shape{6}), d.View("flatter", d.param("s", 2, 3), 0,
+		graph.Shape{6}))
 	expect(t, d.appended(t, d.loss(d.View("logits", y, 0, graph.Shape{2, 3}))),
 		"softmax_xent_dx loss.1 labels -> loss.dx",
 		"linear_dw fc2 loss.dx[2,3] -> fc3.dw",
@@ -262,7 +266,8 @@ func TestBackwardErrors(t *testing.T) {
 			return d.loss(d.View("half", d.param("w", 4, 3), 24, graph.Shape{2, 3}))
 		}, "gradient of op loss: input half is a view of a part of w (24 of 48 bytes), which has no gradient"},
 		{"kind without rule", func(d draft) graph.TensorID {
-			return d.loss(d.op("acc", graph.Accumulate, d.op("relu", graph.ReLU, d.param("w", 2, 3)), d.input("x", 2, 3)))
+			return d.loss(d.op("acc", graph.Accumulate, d.op("relu", graph.ReLU, d.param("w", 2, 3)),
+				d.input("x", 2, 3)))
 		}, "gradient of op acc: accumulate has no gradient"},
 		{"use of statistics", func(d draft) graph.TensorID {
 			stats := d.Op("stats", graph.BatchNormStats, graph.Attrs{}, d.param("w", 2, 2, 3, 1))
@@ -270,17 +275,21 @@ func TestBackwardErrors(t *testing.T) {
 		}, "gradient of op stats: batch_norm_stats has no gradient"},
 		{"foreign statistics", func(d draft) graph.TensorID {
 			one := graph.Init{Kind: graph.InitOne}
-			mean, variance := d.Persistent("mean", graph.State, graph.Shape{2}, one), d.Persistent("var", graph.State, graph.Shape{2}, one)
-			y := d.Op("bn", graph.BatchNorm, graph.Attrs{Epsilon: 0.5}, d.input("x", 3, 2, 1, 1), mean, variance, d.param("gamma", 2), d.param("beta", 2))[0]
+			mean, variance := d.Persistent("mean", graph.State, graph.Shape{2}, one), d.Persistent("var", graph.State,
+				graph.Shape{2}, one)
+			y := d.Op("bn", graph.BatchNorm, graph.Attrs{Epsilon: 0.5}, d.input("x", 3, 2, 1, 1), mean, variance,
+				d.param("gamma", 2), d.param("beta", 2))[0]
 			return d.loss(d.View("flat", y, 0, graph.Shape{3, 2}))
 		}, "gradient of op bn: mean and variance must be what batch_norm_stats makes of x"},
 		{"statistics of another tensor", func(d draft) graph.TensorID {
 			stats := d.Op("stats", graph.BatchNormStats, graph.Attrs{}, d.input("z", 3, 2, 1, 1))
-			y := d.Op("bn", graph.BatchNorm, graph.Attrs{Epsilon: 0.5}, d.input("x", 3, 2, 1, 1), stats[0], stats[1], d.param("gamma", 2), d.param("beta", 2))[0]
+			y := d.Op("bn", graph.BatchNorm, graph.Attrs{Epsilon: 0.5}, d.input("x", 3, 2, 1, 1), stats[0], stats[1],
+				d.param("gamma", 2), d.param("beta", 2))[0]
 			return d.loss(d.View("flat", y, 0, graph.Shape{3, 2}))
 		}, "mean and variance must be what batch_norm_stats makes of x"},
 		{"loss of another kind", func(d draft) graph.TensorID { return d.op("relu", graph.ReLU, d.param("w", 1)) },
-			"gradient of op relu: a loss is made by one of [softmax_xent sigmoid_xent mean_square], or is a sum of such losses, not made by relu"},
+			"gradient of op relu: a loss is made by one of [softmax_xent sigmoid_xent mean_square], or is a sum of " +
+				"such losses, not made by relu"},
 		{"probabilities", func(d draft) graph.TensorID {
 			p := d.Op("xent", graph.SoftmaxXent, graph.Attrs{}, d.param("w", 2, 3), d.input("labels", 2))[1]
 			return d.op("loss", graph.SoftmaxXent, p, d.input("others", 2))

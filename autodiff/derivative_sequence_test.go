@@ -14,9 +14,12 @@ func sequences(t *testing.T) *graph.Graph {
 	s := &sequence{graph.NewBuilder("sequences")}
 	const n, steps, width, words = 2, 3, 4, 5
 	table, rows := s.normal("table", words, width), graph.Shape{n * steps, width}
-	x := s.one("embed", graph.Embedding, graph.Attrs{}, table, s.Input("tokens", graph.Anything, graph.Int64, graph.Shape{n * steps}))
-	x = s.one("place", graph.Bias, graph.Attrs{}, s.View("sentences", x, 0, graph.Shape{n, steps * width}), s.normal("places", steps*width))
-	x = s.one("norm", graph.LayerNorm, graph.Attrs{Epsilon: 1e-3}, s.View("words", x, 0, rows), s.normal("gamma", width), s.normal("beta", width))
+	x := s.one("embed", graph.Embedding, graph.Attrs{}, table, s.Input("tokens", graph.Anything, graph.Int64,
+		graph.Shape{n * steps}))
+	x = s.one("place", graph.Bias, graph.Attrs{}, s.View("sentences", x, 0, graph.Shape{n, steps * width}),
+		s.normal("places", steps*width))
+	x = s.one("norm", graph.LayerNorm, graph.Attrs{Epsilon: 1e-3}, s.View("words", x, 0, rows),
+		s.normal("gamma", width), s.normal("beta", width))
 	x = s.one("gelu", graph.GELU, graph.Attrs{}, s.attend(x, n, steps, width))
 	x = s.one("blend", graph.Blend, graph.Attrs{}, s.one("share", graph.Sigmoid, graph.Attrs{}, s.linear("s", x)),
 		s.one("tanh", graph.Tanh, graph.Attrs{}, s.linear("t", x)), x)
@@ -26,8 +29,10 @@ func sequences(t *testing.T) *graph.Graph {
 
 	loss := s.one("loss", graph.SoftmaxXent, graph.Attrs{}, s.one("tied", graph.Linear, graph.Attrs{}, x, table),
 		s.Input("labels", graph.Anything, graph.Float32, graph.Shape{n * steps}))
-	near := s.one("near", graph.MeanSquare, graph.Attrs{}, h, s.Input("frames", graph.Anything, graph.Float32, s.Shape(h)))
-	stop := s.one("stop", graph.SigmoidXent, graph.Attrs{}, e, s.Input("ends", graph.Anything, graph.Float32, s.Shape(e)))
+	near := s.one("near", graph.MeanSquare, graph.Attrs{}, h, s.Input("frames", graph.Anything, graph.Float32,
+		s.Shape(h)))
+	stop := s.one("stop", graph.SigmoidXent, graph.Attrs{}, e, s.Input("ends", graph.Anything, graph.Float32,
+		s.Shape(e)))
 	loss = s.one("sum", graph.Add, graph.Attrs{}, s.one("sum of two", graph.Add, graph.Attrs{}, loss, near), stop)
 	s.Output(loss)
 	grads, err := autodiff.Backward(s.Builder, loss)
@@ -67,7 +72,8 @@ func (s *sequence) linear(name string, x graph.TensorID) graph.TensorID {
 func (s *sequence) attend(x graph.TensorID, n, steps, width int) graph.TensorID {
 	heads := func(name string) graph.TensorID {
 		y := s.View(name+".split", s.linear(name, x), 0, graph.Shape{n, steps, 2, width / 2})
-		return s.View(name+".heads", s.one(name+".turned", graph.Transpose, graph.Attrs{}, y), 0, graph.Shape{2 * n, steps, width / 2})
+		return s.View(name+".heads", s.one(name+".turned", graph.Transpose, graph.Attrs{}, y), 0,
+			graph.Shape{2 * n, steps, width / 2})
 	}
 	q, k, v := heads("q"), heads("k"), heads("v")
 	var sum graph.TensorID
@@ -96,7 +102,8 @@ func (s *sequence) attend(x graph.TensorID, n, steps, width int) graph.TensorID 
 func (s *sequence) turn(name string, x graph.TensorID) graph.TensorID {
 	shape := s.Shape(x)
 	wide := s.View(name+".wide", x, 0, graph.Shape{shape[0], shape[1], shape[2], 1})
-	return s.View(name+".turned", s.one(name, graph.Transpose, graph.Attrs{}, wide), 0, graph.Shape{shape[0], shape[2], shape[1]})
+	return s.View(name+".turned", s.one(name, graph.Transpose, graph.Attrs{}, wide), 0, graph.Shape{shape[0], shape[2],
+		shape[1]})
 }
 
 // recur is an LSTM over the steps of x, whose state begins as zero; its h are [N,S,H].

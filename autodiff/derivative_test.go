@@ -15,10 +15,10 @@ import (
 	"tensile/weights"
 )
 
-// step is how far the weights go along a direction, each way, as a share of their size. The difference of the losses has
-// six digits or more then, and curvature adds nothing to them. Relu and max_pool have kinks, and each that lies within a
-// step changes the slope by the share of one element, about 1e-3 in the residual network. A step of 1e-7 meets some of
-// its kinks along most directions; one of 1e-8 along few, which the median over several directions leaves out.
+// step is how far the weights go along a direction, each way, as a share of their size. The difference of the losses
+// has six digits or more then, and curvature adds nothing to them. Relu and max_pool have kinks, and each that lies
+// within a step changes the slope by the share of one element, about 1e-3 in the residual network. A step of 1e-7 meets
+// some of its kinks along most directions; one of 1e-8 along few, which the median over several directions leaves out.
 const step = 1e-8
 
 // smoothStep is the step in networks without kinks, where the gradients of some parameters are small beside the loss.
@@ -103,7 +103,8 @@ func everything(t *testing.T, o autodiff.Optimizer) *graph.Graph {
 	labels := b.Input("labels", graph.Anything, graph.Float32, graph.Shape{3})
 	y := one("conv1", graph.Conv2D, conv, x, normal("w1", 4, 2, 3, 3), normal("b1", 4))
 	stats := b.Op("stats", graph.BatchNormStats, graph.Attrs{}, y)
-	n := one("norm", graph.BatchNorm, graph.Attrs{Epsilon: 1e-3}, y, stats[0], stats[1], normal("gamma", 4), normal("beta", 4))
+	n := one("norm", graph.BatchNorm, graph.Attrs{Epsilon: 1e-3}, y, stats[0], stats[1], normal("gamma", 4),
+		normal("beta", 4))
 	n = one("drop", graph.Dropout, graph.Attrs{Rate: 0.3, Key: 5}, n)
 	y = one("sum", graph.Add, graph.Attrs{}, y, one("relu", graph.ReLU, graph.Attrs{}, n)) // y has two readers
 	y = one("gate", graph.Mul, graph.Attrs{}, y, one("conv2", graph.Conv2D, conv, y, normal("w2", 4, 4, 3, 3)))
@@ -151,7 +152,8 @@ func images(b *graph.Builder, x graph.TensorID) graph.TensorID {
 	x = one("lrn", graph.LRN, graph.Attrs{Length: 3, Factor: 0.2, Exponent: 0.75, Epsilon: 1}, x)
 	x = one("more", graph.SliceDX, graph.Attrs{Dim: 1, Begin: 1, Length: 4, Extent: [2]int{6}}, x)
 	x = one("padded", graph.Pad, graph.Attrs{Pad: [2]int{1, -1}, Extent: [2]int{s[2] + 1, s[3]}}, x)
-	return one("mean", graph.AvgPool, graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Inside: true}, x)
+	return one("mean", graph.AvgPool, graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1},
+		Inside: true}, x)
 }
 
 // ranges cuts x[N,C,H,W] into overlapping parts along several dimensions, also as a view, and joins them again.
@@ -185,7 +187,8 @@ func newInterpreter(t *testing.T, g *graph.Graph) *interpreter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &interpreter{t: t, g: g, engine: engine, step: step, random: rand.New(rand.NewPCG(1, 2)), storages: make([][]float64, len(g.Storages)), types: g.DTypes(), iteration: 3}
+	m := &interpreter{t: t, g: g, engine: engine, step: step, random: rand.New(rand.NewPCG(1, 2)),
+		storages: make([][]float64, len(g.Storages)), types: g.DTypes(), iteration: 3}
 	for _, s := range g.Storages {
 		m.storages[s.ID] = make([]float64, s.Bytes/m.types[s.ID].Bytes())
 		m.fill(s)
@@ -250,8 +253,9 @@ func (m *interpreter) run(phases ...graph.Phase) {
 		if !slices.Contains(phases, op.Phase) {
 			continue
 		}
-		c := &kernel.Call[float64]{Kind: op.Kind, Attrs: op.Attrs, InShapes: m.g.Shapes(op.Inputs), OutShapes: m.g.Shapes(op.Outputs),
-			Seed: 11, Iteration: m.iteration, GEMM: m.engine}
+		c := &kernel.Call[float64]{Kind: op.Kind, Attrs: op.Attrs, InShapes: m.g.Shapes(op.Inputs),
+			OutShapes: m.g.Shapes(op.Outputs),
+			Seed:      11, Iteration: m.iteration, GEMM: m.engine}
 		for _, t := range op.Inputs {
 			c.In = append(c.In, m.at(t))
 		}
@@ -317,7 +321,8 @@ func (m *interpreter) check(gradients []gradient, what string, directions int) {
 	}
 	slices.Sort(errors)
 	if median := errors[directions/2]; !(median <= tolerance) {
-		m.t.Errorf("%s: the slopes along %d directions differ by %.1e to %.1e of the gradient's, median %.1e", what, directions,
+		m.t.Errorf("%s: the slopes along %d directions differ by %.1e to %.1e of the gradient's, median %.1e", what,
+			directions,
 			errors[0], errors[directions-1], median)
 	}
 }
@@ -349,7 +354,8 @@ var scalar = map[graph.Kind]func(a graph.Attrs, step int, w, g float64, m, v *fl
 
 // TestTraining trains a network for a few iterations with each optimizer and follows every weight by hand.
 func TestTraining(t *testing.T) {
-	for _, o := range []autodiff.Optimizer{autodiff.SGD{}, autodiff.Momentum{Momentum: 0.7}, autodiff.Adam{LearningRate: 0.02}} {
+	for _, o := range []autodiff.Optimizer{autodiff.SGD{}, autodiff.Momentum{Momentum: 0.7},
+		autodiff.Adam{LearningRate: 0.02}} {
 		t.Run(fmt.Sprintf("%T", o), func(t *testing.T) {
 			m := newInterpreter(t, everything(t, o))
 			first := m.loss()
@@ -361,7 +367,8 @@ func TestTraining(t *testing.T) {
 				for s, elements := range want {
 					for i := range elements {
 						if got := m.storages[s][i]; math.Abs(got-elements[i]) > 1e-12*max(1, math.Abs(elements[i])) {
-							t.Fatalf("iteration %d: %s[%d] is %v, want %v", m.iteration, m.g.Storages[s].Name, i, got, elements[i])
+							t.Fatalf("iteration %d: %s[%d] is %v, want %v", m.iteration, m.g.Storages[s].Name, i, got,
+								elements[i])
 						}
 					}
 				}

@@ -10,8 +10,8 @@
 //
 // Invariants:
 //   - a gradient belongs to a content (a version of a storage), not to a tensor: what a view receives is shown with the
-//     shape of the content it views, and contributions of several readers are summed as soon as there are two, those of a
-//     parameter in place from the third on;
+//     shape of the content it views, and contributions of several readers are summed as soon as there are two, those of
+//     a parameter in place from the third on;
 //   - a gradient is made only for contents that depend on a parameter;
 //   - of an op that has several gradients, those of its parameters come first: the op that makes dx is the last that
 //     needs dy;

@@ -10,9 +10,9 @@ import (
 	"tensile/graph"
 )
 
-// TestHoles lists every hole in the table of ops: a kind that the zoo of the conformance suite does not use, so that nothing
-// is known of its shapes; one that costs nothing; one without a gradient or a reason for having none, or with both; one
-// without a kernel. CONTRIBUTING.md says what belongs to a new kind.
+// TestHoles lists every hole in the table of ops: a kind that the zoo of the conformance suite does not use, so that
+// nothing is known of its shapes; one that costs nothing; one without a gradient or a reason for having none, or with
+// both; one without a kernel. CONTRIBUTING.md says what belongs to a new kind.
 func TestHoles(t *testing.T) {
 	zoo := devicetest.Zoo()
 	kinds := graph.Kinds()

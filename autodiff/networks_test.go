@@ -8,12 +8,12 @@ import (
 	"tensile/models"
 )
 
-// deepStep is the step for networks of many layers, where a relu that turns has a hundred behind it to grow in. The losses
-// still differ in the sixth of their digits.
+// deepStep is the step for networks of many layers, where a relu that turns has a hundred behind it to grow in. The
+// losses still differ in the sixth of their digits.
 const deepStep = 1e-10
 
-// TestEveryNetworkDerivative compares, for every network of images at a small size, the gradient of all parameters with the slope of
-// the loss.
+// TestEveryNetworkDerivative compares, for every network of images at a small size, the gradient of all parameters with
+// the slope of the loss.
 func TestEveryNetworkDerivative(t *testing.T) {
 	for _, name := range models.Names() {
 		if sequences, err := models.ReadsSequences(name); err != nil {

@@ -4,9 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"tensile/graph"
-
 	"github.com/google/go-cmp/cmp"
+
+	"tensile/graph"
 )
 
 // twoLayers is a network of two parameters, differentiated.
@@ -35,9 +35,11 @@ func TestOptimize(t *testing.T) {
 	}{
 		{"nil", nil, graph.Adam, adam, []string{"m", "v"}},
 		{"adam", Adam{}, graph.Adam, adam, []string{"m", "v"}},
-		{"own adam", Adam{0.1, 0.2, 0.3, 0.4}, graph.Adam, graph.Attrs{LearningRate: 0.1, Beta1: 0.2, Beta2: 0.3, Epsilon: 0.4}, []string{"m", "v"}},
+		{"own adam", Adam{0.1, 0.2, 0.3, 0.4}, graph.Adam, graph.Attrs{LearningRate: 0.1, Beta1: 0.2, Beta2: 0.3,
+			Epsilon: 0.4}, []string{"m", "v"}},
 		{"momentum", Momentum{}, graph.Momentum, graph.Attrs{LearningRate: 0.01, Momentum: 0.9}, []string{"m"}},
-		{"own momentum", Momentum{0.5, 0.25}, graph.Momentum, graph.Attrs{LearningRate: 0.5, Momentum: 0.25}, []string{"m"}},
+		{"own momentum", Momentum{0.5, 0.25}, graph.Momentum, graph.Attrs{LearningRate: 0.5, Momentum: 0.25},
+			[]string{"m"}},
 		{"sgd", SGD{}, graph.SGD, graph.Attrs{LearningRate: 0.01}, nil},
 		{"scaled sgd", SGD{}.Recommended(0.5), graph.SGD, graph.Attrs{LearningRate: 0.005}, nil},
 		{"own sgd", SGD{0.5}.Recommended(0.5), graph.SGD, graph.Attrs{LearningRate: 0.5}, nil},
@@ -60,7 +62,8 @@ func TestOptimize(t *testing.T) {
 			var states []graph.Storage
 			for i, name := range []string{"w1", "w2"} {
 				op := ops[i]
-				if op.Kind != test.kind || op.Attrs != test.attrs || op.Phase != graph.Optimize || op.Forward != graph.NoOp {
+				if op.Kind != test.kind || op.Attrs != test.attrs || op.Phase != graph.Optimize ||
+					op.Forward != graph.NoOp {
 					t.Errorf("op %+v, want %s %+v", op, test.kind, test.attrs)
 				}
 				if op.Layer != []string{"first", "second"}[i] {

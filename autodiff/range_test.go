@@ -19,7 +19,8 @@ func TestConcat(t *testing.T) {
 		"add cat.dx0 cat.dx3 -> w.grad2",
 		"w: w.grad2", "v: cat.dx2",
 	)
-	want := map[string]graph.Attrs{"cat.dx0": {Dim: 1, Length: 1}, "cat.dx2": {Dim: 1, Begin: 4, Length: 2}, "cat.dx3": {Dim: 1, Begin: 6, Length: 1}}
+	want := map[string]graph.Attrs{"cat.dx0": {Dim: 1, Length: 1}, "cat.dx2": {Dim: 1, Begin: 4, Length: 2},
+		"cat.dx3": {Dim: 1, Begin: 6, Length: 1}}
 	for _, op := range d.Peek().Ops {
 		if attrs, ok := want[op.Name]; ok && op.Attrs != attrs {
 			t.Errorf("op %s has %+v, want %+v", op.Name, op.Attrs, attrs)
@@ -27,8 +28,8 @@ func TestConcat(t *testing.T) {
 	}
 }
 
-// A tensor cut into parts has one gradient: the first part to arrive is padded, further ones are added in place, through a
-// view where the tensor was cut in another shape.
+// A tensor cut into parts has one gradient: the first part to arrive is padded, further ones are added in place,
+// through a view where the tensor was cut in another shape.
 func TestSlices(t *testing.T) {
 	d := newDraft()
 	w := d.op("sq", graph.Mul, d.param("w", 3, 4), d.input("x", 3, 4))

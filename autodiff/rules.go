@@ -79,7 +79,8 @@ func fromXAndY(dx graph.Kind) rule {
 func batchNorm(w *walk, dy []graph.TensorID) {
 	x, mean, variance, gamma := w.op.Inputs[0], w.op.Inputs[1], w.op.Inputs[2], w.op.Inputs[3]
 	id := w.of(mean).maker
-	if id == graph.NoOp || w.g.Ops[id].Kind != graph.BatchNormStats || w.g.Version(w.g.Ops[id].Inputs[0]) != w.g.Version(x) ||
+	if id == graph.NoOp || w.g.Ops[id].Kind != graph.BatchNormStats ||
+		w.g.Version(w.g.Ops[id].Inputs[0]) != w.g.Version(x) ||
 		w.g.Ops[id].Outputs[0] != mean || w.g.Ops[id].Outputs[1] != variance {
 		w.fail("mean and variance must be what %s makes of %s", graph.BatchNormStats, w.g.Tensors[x].Name)
 		return

@@ -19,8 +19,9 @@ func concat(w *walk, dy []graph.TensorID) {
 	}
 }
 
-// slice adds the gradient to a range of the gradient of what was cut. The first range to arrive makes the whole, of zeros
-// elsewhere; further ones are added in place, so that a tensor cut into many parts has one gradient and not one a part.
+// slice adds the gradient to a range of the gradient of what was cut. The first range to arrive makes the whole, of
+// zeros elsewhere; further ones are added in place, so that a tensor cut into many parts has one gradient and not one a
+// part.
 func slice(w *walk, dy []graph.TensorID) {
 	if !w.wants(0) {
 		return

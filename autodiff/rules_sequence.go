@@ -23,7 +23,8 @@ func layerNorm(w *walk, dy []graph.TensorID) {
 		return
 	}
 	mean, scale := w.op.Outputs[1], w.op.Outputs[2]
-	d := w.b.Op(w.op.Name+".grad", graph.LayerNormGrad, graph.Attrs{}, w.op.Inputs[0], mean, scale, w.op.Inputs[1], dy[0])
+	d := w.b.Op(w.op.Name+".grad", graph.LayerNormGrad, graph.Attrs{}, w.op.Inputs[0], mean, scale, w.op.Inputs[1],
+		dy[0])
 	w.give(1, d[1])
 	w.give(2, d[2])
 	w.give(0, d[0])
@@ -59,14 +60,16 @@ func matmul(w *walk, dy []graph.TensorID) {
 	a, b, turned := w.op.Inputs[0], w.op.Inputs[1], w.op.Attrs
 	if w.wants(0) {
 		if turned.TransposeA {
-			w.give(0, w.emit("da", graph.MatMul, graph.Attrs{TransposeA: turned.TransposeB, TransposeB: true}, b, dy[0]))
+			w.give(0, w.emit("da", graph.MatMul, graph.Attrs{TransposeA: turned.TransposeB, TransposeB: true}, b,
+				dy[0]))
 		} else {
 			w.give(0, w.emit("da", graph.MatMul, graph.Attrs{TransposeB: !turned.TransposeB}, dy[0], b))
 		}
 	}
 	if w.wants(1) {
 		if turned.TransposeB {
-			w.give(1, w.emit("db", graph.MatMul, graph.Attrs{TransposeA: true, TransposeB: turned.TransposeA}, dy[0], a))
+			w.give(1, w.emit("db", graph.MatMul, graph.Attrs{TransposeA: true, TransposeB: turned.TransposeA}, dy[0],
+				a))
 		} else {
 			w.give(1, w.emit("db", graph.MatMul, graph.Attrs{TransposeA: !turned.TransposeA}, a, dy[0]))
 		}

@@ -7,8 +7,8 @@ import (
 	"tensile/graph"
 )
 
-// The parts of the gates have one gradient between them; the memory goes back step by step, and neither the first step nor
-// the last has a gradient of it.
+// The parts of the gates have one gradient between them; the memory goes back step by step, and neither the first step
+// nor the last has a gradient of it.
 func TestLSTM(t *testing.T) {
 	d := newDraft()
 	u := d.param("u", 12, 3)
@@ -80,7 +80,8 @@ func TestSequenceErrors(t *testing.T) {
 		want  string
 	}{
 		{"use of a mean", func(d draft) graph.TensorID {
-			norm := d.Op("norm", graph.LayerNorm, graph.Attrs{Epsilon: 1}, d.param("w", 2, 3), d.input("gamma", 3), d.input("beta", 3))
+			norm := d.Op("norm", graph.LayerNorm, graph.Attrs{Epsilon: 1}, d.param("w", 2, 3), d.input("gamma", 3),
+				d.input("beta", 3))
 			return d.loss(d.View("row", norm[1], 0, graph.Shape{1, 2}))
 		}, "gradient of op norm: its mean and scale have no gradient"},
 		{"use of the memory alone", func(d draft) graph.TensorID {

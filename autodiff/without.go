@@ -12,10 +12,13 @@ const (
 
 // without holds every kind that has no gradient, with the reason.
 var without = map[graph.Kind]string{
-	graph.Conv2DDW: second, graph.Conv2DDX: second, graph.LinearDW: second, graph.LinearDX: second, graph.BiasDB: second,
-	graph.ReLUDX: second, graph.MaxPoolDX: second, graph.AvgPoolDX: second, graph.LRNDX: second, graph.BatchNormGrad: second,
-	graph.DropoutDX: second, graph.SoftmaxXentDX: second, graph.SigmoidXentDX: second, graph.MeanSquareDX: second,
-	graph.EmbeddingDW: second, graph.LayerNormGrad: second, graph.GELUDX: second, graph.SigmoidDX: second, graph.TanhDX: second,
+	graph.Conv2DDW: second, graph.Conv2DDX: second, graph.LinearDW: second, graph.LinearDX: second,
+	graph.BiasDB: second,
+	graph.ReLUDX: second, graph.MaxPoolDX: second, graph.AvgPoolDX: second, graph.LRNDX: second,
+	graph.BatchNormGrad: second,
+	graph.DropoutDX:     second, graph.SoftmaxXentDX: second, graph.SigmoidXentDX: second, graph.MeanSquareDX: second,
+	graph.EmbeddingDW: second, graph.LayerNormGrad: second, graph.GELUDX: second, graph.SigmoidDX: second,
+	graph.TanhDX:    second,
 	graph.BlendGrad: second, graph.SoftmaxDX: second, graph.AdditiveScoresGrad: second, graph.LSTMGrad: second,
 
 	graph.BatchNormStats:  notAlone,

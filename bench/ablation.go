@@ -141,7 +141,8 @@ func measurePhases(ctx context.Context, w []task.Task, d device.Device) ([]Phase
 					return nil, err
 				}
 				s := planned.Jobs[0]
-				rows = append(rows, PhaseRow{w[0].Model, fmt.Sprintf("%d%%", percent), wrong, s.Latencies, s.Footprint.Peak,
+				rows = append(rows, PhaseRow{w[0].Model, fmt.Sprintf("%d%%", percent), wrong, s.Latencies,
+					s.Footprint.Peak,
 					float64(live-s.Footprint.Peak) / float64(max(1, live)), eorOf(ctx, planned, truth)})
 			}
 		}

@@ -184,7 +184,8 @@ func TestPoolTables(t *testing.T) {
 		"B: no plan fits into 1KiB, 2KiB needed",
 		"rounds of planning and packing until the plan fits (-: no plan does), the plan's slot peak to the budget, " +
 			"ms of both, by what packs",
-		"instance budget search peak ms promote peak ms greedy peak ms smartpool peak ms first-fit peak ms", "D 1000B 2 0.9900 7.0 - - -",
+		"instance budget search peak ms promote peak ms greedy peak ms smartpool peak ms first-fit peak ms",
+		"D 1000B 2 0.9900 7.0 - - -",
 		"cost against n (search)",
 		"instance buffers ms ms per 1000 lower bound height ratio",
 		"C 2000 5.0 2.5 8 10 1.25000",

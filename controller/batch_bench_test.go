@@ -10,8 +10,8 @@ import (
 	"tensile/wire"
 )
 
-// BenchmarkCopies is what planning takes for 50 copies of a network that come together, in one request and one after the
-// other, with a budget that all fit as they are and with a tight one.
+// BenchmarkCopies is what planning takes for 50 copies of a network that come together, in one request and one after
+// the other, with a budget that all fit as they are and with a tight one.
 func BenchmarkCopies(b *testing.B) {
 	g, err := models.Build("lenet", models.Config{Batch: 16})
 	if err != nil {
@@ -20,13 +20,15 @@ func BenchmarkCopies(b *testing.B) {
 	link := cost.Link{Rate: 1e9}
 	var list []Submission
 	for i := range 50 {
-		list = append(list, Submission{Spec: wire.Spec{Name: fmt.Sprint("j", i), Graph: g.Digest(), Iterations: endless}, Graph: g})
+		list = append(list, Submission{Spec: wire.Spec{Name: fmt.Sprint("j", i), Graph: g.Digest(),
+			Iterations: endless}, Graph: g})
 	}
 	for _, budget := range []graph.Bytes{100 * graph.MiB, 66 * graph.MiB} {
 		for _, together := range []bool{true, false} {
 			b.Run(fmt.Sprintf("budget=%s/together=%v", budget, together), func(b *testing.B) {
 				for b.Loop() {
-					m := NewMachine(Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile"})
+					m := NewMachine(Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget,
+						Policy: "tensile"})
 					if together {
 						submit(b, m, list)
 					} else {

@@ -21,7 +21,8 @@ func (w *world) lie(x *fakeExecutor) {
 	j := x.jobs[w.rng.IntN(len(x.jobs))].status
 	j.Epoch += 1 + w.rng.Int64N(1<<40)
 	w.send(func() {
-		w.step(Input{Status: &wire.Status{Executor: x.name, Number: x.number, Life: x.life, Device: "model", Orders: x.orders.Number, Jobs: []wire.JobStatus{j}}})
+		w.step(Input{Status: &wire.Status{Executor: x.name, Number: x.number, Life: x.life, Device: "model",
+			Orders: x.orders.Number, Jobs: []wire.JobStatus{j}}})
 	})
 }
 
@@ -38,7 +39,8 @@ func TestInventedEpoch(t *testing.T) {
 	w.lie(w.executors[j.record.Executor])
 	w.run(1)
 	if got := j.claim(); got != claim || j.record.Applied != applied {
-		t.Errorf("after an invented epoch the job claims %s in epoch %d, before %s in epoch %d", got, j.record.Applied, claim, applied)
+		t.Errorf("after an invented epoch the job claims %s in epoch %d, before %s in epoch %d", got, j.record.Applied,
+			claim, applied)
 	}
 }
 
@@ -97,7 +99,8 @@ func TestRestoreDamaged(t *testing.T) {
 			test.spoil(&c)
 			s.Layouts["a"] = append(s.Layouts["a"], &c)
 		}
-		if _, err := Restore(w.config, s); err == nil || !strings.HasPrefix(err.Error(), "job a: layout") || !strings.Contains(err.Error(), test.want) {
+		if _, err := Restore(w.config, s); err == nil || !strings.HasPrefix(err.Error(), "job a: layout") ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want it to contain %q", test.name, err, test.want)
 		}
 	}

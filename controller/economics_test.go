@@ -35,7 +35,8 @@ func (w *world) errand(in Input) *Planned {
 	return nil
 }
 
-// New plans are adopted if they gain more, over the horizon, than the change to them takes. One that gains less is left.
+// New plans are adopted if they gain more, over the horizon, than the change to them takes. One that gains less is
+// left.
 func TestPlansRepayTheChange(t *testing.T) {
 	adopted, left := 0, 0
 	for seed := range uint64(25) {
@@ -62,7 +63,8 @@ func TestPlansRepayTheChange(t *testing.T) {
 			w.step(Input{Planned: planned})
 			switch changed := j.record.Epoch != epoch; {
 			case changed != (gain > transition):
-				t.Errorf("seed %d, horizon %d: plans that gain %v with a transition of %v: adopted %v", seed, horizon, gain, transition, changed)
+				t.Errorf("seed %d, horizon %d: plans that gain %v with a transition of %v: adopted %v", seed, horizon,
+					gain, transition, changed)
 			case changed:
 				adopted++
 			default:

@@ -26,15 +26,15 @@ type errand struct {
 	asked    time.Duration
 }
 
-// restFactor is how many times as long as plans were made no drift of latencies has plans made again, so that planning for
-// noise takes at most a tenth of a core.
+// restFactor is how many times as long as plans were made no drift of latencies has plans made again, so that planning
+// for noise takes at most a tenth of a core.
 const restFactor = 9
 
 // improves reports whether the errand is for better plans alone.
 func (e *errand) improves() bool { return e.admitted == len(e.jobs) }
 
-// ask has plans made, unless some are being made already. Those that memory waits for come first, then the jobs that wait,
-// then what may be better.
+// ask has plans made, unless some are being made already. Those that memory waits for come first, then the jobs that
+// wait, then what may be better.
 func (m *Machine) ask() {
 	active, waiting := m.active(), m.waiting()
 	m.want.admission = m.want.admission && len(waiting) > 0
@@ -47,7 +47,8 @@ func (m *Machine) ask() {
 		return
 	}
 	m.ticket++
-	e := &errand{ticket: m.ticket, jobs: active, admitted: len(active), reason: m.want.better, again: m.want.again, asked: m.now}
+	e := &errand{ticket: m.ticket, jobs: active, admitted: len(active), reason: m.want.better, again: m.want.again,
+		asked: m.now}
 	if admit {
 		e.jobs = append(e.jobs, waiting...)
 		m.want.admission = false
@@ -64,16 +65,18 @@ func (m *Machine) ask() {
 
 // candidate is a job as planners take it.
 func (m *Machine) candidate(j *job) Candidate {
-	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, Profile: j.profile, Latency: slices.Clone(j.latency),
-		Last: j.last, Slack: j.slack(), Measured: j.learnt, Fresh: j.fresh, Left: min(m.config.Horizon, j.record.Spec.Iterations-j.record.Iteration)}
+	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, Profile: j.profile,
+		Latency: slices.Clone(j.latency),
+		Last:    j.last, Slack: j.slack(), Measured: j.learnt, Fresh: j.fresh, Left: min(m.config.Horizon,
+			j.record.Spec.Iterations-j.record.Iteration)}
 	if last := j.newest(); last != nil {
 		c.Has = &last.ProvenLayout
 	}
 	return c
 }
 
-// cancel gives an errand up that has become pointless: all its jobs are over, or it only looks for better plans while jobs
-// wait that are to be planned for together with all others.
+// cancel gives an errand up that has become pointless: all its jobs are over, or it only looks for better plans while
+// jobs wait that are to be planned for together with all others.
 func (m *Machine) cancel() {
 	e := m.errand
 	if e == nil {
@@ -90,8 +93,8 @@ func (m *Machine) cancel() {
 	}
 }
 
-// planned takes the plans that an errand has brought. What has changed since it was sent out counts: an answer to another
-// errand than the newest is dropped, and so are plans of jobs that are over.
+// planned takes the plans that an errand has brought. What has changed since it was sent out counts: an answer to
+// another errand than the newest is dropped, and so are plans of jobs that are over.
 func (m *Machine) planned(p *Planned) {
 	e := m.errand
 	if e == nil || p.Ticket != e.ticket {
@@ -121,8 +124,8 @@ func (m *Machine) planned(p *Planned) {
 	}
 }
 
-// never refuses jobs that can not even run alone, or has them fail if they were taken already. The others of the errand are
-// tried again.
+// never refuses jobs that can not even run alone, or has them fail if they were taken already. The others of the errand
+// are tried again.
 func (m *Machine) never(e *errand, why map[int]string) {
 	for i, j := range e.jobs[e.admitted:] {
 		text, never := why[e.admitted+i]
@@ -140,8 +143,8 @@ func (m *Machine) never(e *errand, why map[int]string) {
 	}
 }
 
-// enter admits jobs that waited, with plans for them and those that ran already. The others go on waiting, each for what is
-// in its way: none overtakes another that waits for bytes.
+// enter admits jobs that waited, with plans for them and those that ran already. The others go on waiting, each for
+// what is in its way: none overtakes another that waits for bytes.
 func (m *Machine) enter(e *errand, p *Planned) {
 	fits := max(len(p.Jobs), e.admitted)
 	for _, j := range e.jobs {
@@ -185,7 +188,8 @@ func (m *Machine) wait(j *job, why *NoPlan) {
 	j.record.Need, j.record.Why = 0, why.Why
 	if why.Need > 0 {
 		j.record.Need = why.Need - why.Budget
-		j.record.Why = fmt.Sprintf("waits for %s: it and the running jobs need %s of %s", j.record.Need, why.Need, why.Budget)
+		j.record.Why = fmt.Sprintf("waits for %s: it and the running jobs need %s of %s", j.record.Need, why.Need,
+			why.Budget)
 	}
 	if j.record.Why == before {
 		return
@@ -210,8 +214,8 @@ func (m *Machine) standing(e *errand, plans []PlannedJob) []adoption {
 	return list
 }
 
-// improve adopts plans for the jobs that are admitted if they are worth the time of the transitions, or if jobs have none or
-// have to shrink.
+// improve adopts plans for the jobs that are admitted if they are worth the time of the transitions, or if jobs have
+// none or have to shrink.
 func (m *Machine) improve(e *errand, jobs []PlannedJob) {
 	m.noPlan = ""
 	plans := m.standing(e, jobs)

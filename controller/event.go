@@ -37,7 +37,7 @@ type Event struct {
 	Job        string        `json:"job,omitzero"`
 	Executor   string        `json:"executor,omitzero"`
 	Host       string        `json:"host,omitzero"`
-	Phase      wire.JobState    `json:"phase,omitzero"`
+	Phase      wire.JobState `json:"phase,omitzero"`
 	Iterations int           `json:"iterations,omitzero"`
 	Epoch      int64         `json:"epoch,omitzero"`
 	Plans      int           `json:"plans,omitzero"`
@@ -71,7 +71,8 @@ func (e Event) String() string {
 			line = "a new plan: " + e.Reason
 		}
 		if e.Gain > 0 {
-			line += fmt.Sprintf("; gain over the next iterations %v, transition %v", text.Duration(e.Gain), text.Duration(e.Transition))
+			line += fmt.Sprintf("; gain over the next iterations %v, transition %v", text.Duration(e.Gain),
+				text.Duration(e.Transition))
 		}
 		return line
 	case Unplanned:
@@ -93,7 +94,8 @@ func (e Event) String() string {
 	case Shrinking:
 		return fmt.Sprintf("jobs hold %s of %s; they shrink", e.Bytes, e.Budget)
 	case Stuck:
-		return fmt.Sprintf("jobs hold %s of %s, and cannot shrink that far; nothing else begins until some have ended: %s",
+		return fmt.Sprintf("jobs hold %s of %s, and cannot shrink that far; nothing else begins until some have "+
+			"ended: %s",
 			e.Bytes, e.Budget, e.Why)
 	}
 	panic("controller: an event of unknown kind " + string(e.Kind))

@@ -90,6 +90,7 @@ func (r *runner) forget(executor string) error {
 	for _, key := range results {
 		err = errors.Join(err, r.bus.Delete(r.ctx, key))
 	}
-	return errors.Join(err, r.bus.Delete(r.ctx, wire.StatusKey(executor)), r.bus.Delete(r.ctx, wire.OrdersKey(executor)),
+	return errors.Join(err, r.bus.Delete(r.ctx, wire.StatusKey(executor)),
+		r.bus.Delete(r.ctx, wire.OrdersKey(executor)),
 		r.bus.Remove(r.ctx, wire.Bucket(executor), ""))
 }

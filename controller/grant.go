@@ -9,8 +9,8 @@ import (
 	"tensile/wire"
 )
 
-// grant has jobs train with their newest layouts: those that are no larger than the job's claim at once, the others in the
-// order of their submission when there is room.
+// grant has jobs train with their newest layouts: those that are no larger than the job's claim at once, the others in
+// the order of their submission when there is room.
 func (m *Machine) grant() {
 	for _, shrink := range [...]bool{true, false} {
 		for _, j := range m.active() {
@@ -82,7 +82,8 @@ func (m *Machine) executorFor(j *job) string {
 func (m *Machine) vacant(j *job) string {
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
-		if !x.gone && !x.orders.Leave && !slices.Contains(j.tried, name) && (m.config.Share || x.joined && !x.own && !m.busy(name)) {
+		if !x.gone && !x.orders.Leave && !slices.Contains(j.tried, name) && (m.config.Share || x.joined && !x.own &&
+			!m.busy(name)) {
 			return name
 		}
 	}

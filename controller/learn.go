@@ -8,7 +8,8 @@ import (
 // lessons is how many iterations of a job, after the first, teach by what profiles are wrong on the device.
 const lessons = 8
 
-// learn compares a report with the profile of its job, and moves the line by which profiles of coming jobs are corrected.
+// learn compares a report with the profile of its job, and moves the line by which profiles of coming jobs are
+// corrected.
 func (m *Machine) learn(j *job, l *layout, r *wire.Report) {
 	if r.Iteration < 1 || r.Iteration > lessons {
 		return

@@ -127,7 +127,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// A job whose ops become faster, so that copies are late, has all jobs planned again, once it has settled; noise never has.
+// A job whose ops become faster, so that copies are late, has all jobs planned again, once it has settled; noise never
+// has.
 func TestDrift(t *testing.T) {
 	var drifted, plans int
 	for seed := range uint64(60) {
@@ -139,7 +140,8 @@ func TestDrift(t *testing.T) {
 		w.config.Horizon = 10_000
 		w.machine = NewMachine(w.config)
 		w.graphs[g.Digest()] = g
-		w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
+		w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless},
+			Graph: g}}})
 		if w.machine.find("a") == nil {
 			continue // it does not fit
 		}
@@ -170,11 +172,13 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// Executors of another device are sent away; one that joins is used, and one whose process is another now has lost its jobs.
+// Executors of another device are sent away; one that joins is used, and one whose process is another now has lost its
+// jobs.
 func TestExecutorsJoin(t *testing.T) {
 	w := calmWorld(t, 1, 0)
 	w.step(Input{Status: &wire.Status{Executor: "far", Life: "1", Number: 1, Device: "other", Orders: 7}})
-	if o := w.orders["far"]; o.Refused == nil || o.Refused.Life != "1" || o.Refused.Why != "its device is other, jobs here are planned for model" || o.Number != 8 {
+	if o := w.orders["far"]; o.Refused == nil || o.Refused.Life != "1" ||
+		o.Refused.Why != "its device is other, jobs here are planned for model" || o.Number != 8 {
 		t.Errorf("orders %+v to an executor of another device", o)
 	}
 	w.executors["here"] = &fakeExecutor{name: "here", life: "1"}
@@ -212,7 +216,8 @@ func TestCrash(t *testing.T) {
 	w.run(4)
 	w.end(w.executors[w.recordOf("a").Executor], "signal: killed; its last lines: ...")
 	w.run(3)
-	if r := w.recordOf("a"); r.State != wire.Broken || !strings.HasPrefix(r.Why, "signal: killed") || w.machine.find("a").claim() != 0 {
+	if r := w.recordOf("a"); r.State != wire.Broken || !strings.HasPrefix(r.Why, "signal: killed") ||
+		w.machine.find("a").claim() != 0 {
 		t.Errorf("a is %s (%s) with %s", r.State, r.Why, w.machine.find("a").claim())
 	}
 	if r := w.recordOf("b"); r.State != wire.Training {
@@ -232,8 +237,10 @@ func TestRefusals(t *testing.T) {
 	for _, a := range w.answers {
 		got = append(got, a.Error)
 	}
-	for i, want := range []string{"job huge cannot run here, even alone: it needs ", "", "there is a job a: ", "there is no job nobody "} {
-		if i >= len(got) || !strings.HasPrefix(got[i], want) || (want == "") != (got[i] == "") || strings.Contains(got[i], "\n") {
+	for i, want := range []string{"job huge cannot run here, even alone: it needs ", "", "there is a job a: ",
+		"there is no job nobody "} {
+		if i >= len(got) || !strings.HasPrefix(got[i], want) || (want == "") != (got[i] == "") ||
+			strings.Contains(got[i], "\n") {
 			t.Errorf("answer %d of %q, want %q", i, got, want)
 		}
 	}

@@ -17,7 +17,8 @@ func TestLosses(t *testing.T) {
 	}
 	l.add(0, &one)
 	l.add(2, &two)
-	if got := l.result().Losses; len(got) != 3 || got[0] != 1 || !math.IsNaN(float64(got[1])) || got[2] != 2 || *l.last != 2 {
+	if got := l.result().Losses; len(got) != 3 || got[0] != 1 || !math.IsNaN(float64(got[1])) || got[2] != 2 ||
+		*l.last != 2 {
 		t.Errorf("losses %v", got)
 	}
 	l.add(wire.MaxLosses, &one)

@@ -60,8 +60,8 @@ func NewMachine(c Config) *Machine {
 	return &Machine{config: c.withDefaults(), executors: make(map[string]*executor)}
 }
 
-// Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It never
-// plans: that is an errand, which Output.Plan asks for and Input.Planned brings back.
+// Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It
+// never plans: that is an errand, which Output.Plan asks for and Input.Planned brings back.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
 	m.begin(now)
 	switch {
@@ -110,8 +110,8 @@ func (m *Machine) end() []Output {
 	return m.out
 }
 
-// Records are those of all jobs, in the order of their submission. A job that is not taken yet hides an older one of its
-// name, which is forgotten when it is.
+// Records are those of all jobs, in the order of their submission. A job that is not taken yet hides an older one of
+// its name, which is forgotten when it is.
 func (m *Machine) Records() []wire.Record {
 	records := make([]wire.Record, 0, len(m.jobs))
 	for _, j := range m.jobs {
@@ -187,7 +187,8 @@ func (m *Machine) order(x *executor) {
 	for _, j := range m.jobs {
 		if j.record.Executor == x.name && j.active() {
 			orders.Jobs = append(orders.Jobs,
-				wire.Assignment{Spec: j.record.Spec, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Copies: j.follow})
+				wire.Assignment{Spec: j.record.Spec, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending,
+					Copies: j.follow})
 		}
 	}
 	orders.Link = m.linkOf(x)

@@ -54,8 +54,9 @@ type Output struct {
 	Forget string       `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
 	Drop   *Drop        `json:"drop,omitzero"`   // of a job that is over and not remembered any more
 	Plan   *Plan        `json:"plan,omitzero"`   // an errand, to be answered by a Planned
-	Cancel int64        `json:"cancel,omitzero"` // the errand of that ticket is pointless, and its answer would be ignored
-	Event  *Event       `json:"event,omitzero"`  // for the log
+	// the errand of that ticket is pointless, and its answer would be ignored
+	Cancel int64  `json:"cancel,omitzero"`
+	Event  *Event `json:"event,omitzero"` // for the log
 }
 
 // Answer is what comes of a Submit or Stop.
@@ -81,9 +82,10 @@ type Collection struct {
 
 // Plan is an errand: plans for jobs together, which take seconds to make. Machines have one made at a time.
 type Plan struct {
-	Ticket   int64       `json:"ticket"`
-	Jobs     []Candidate `json:"jobs"`
-	Admitted int         `json:"admitted"` // the first so many are to be planned for; of the others as many as fit, in turn
+	Ticket int64       `json:"ticket"`
+	Jobs   []Candidate `json:"jobs"`
+	// the first so many are to be planned for; of the others as many as fit, in turn
+	Admitted int `json:"admitted"`
 	Line     correct.Line
 }
 
@@ -99,25 +101,28 @@ type Candidate struct {
 	Measured bool             `json:"measured"`      // latencies follow what ops took in this run
 	Fresh    bool             `json:"fresh"`         // whether it fits alone is not known yet
 	Left     int              `json:"left"`          // iterations over which a better plan can pay
-	Has      *ProvenLayout          `json:"has,omitempty"` // its newest; nil: none
+	Has      *ProvenLayout    `json:"has,omitempty"` // its newest; nil: none
 	Last     *wire.Report     `json:"-"`             // of an iteration with that, if the policy has asked for it
 }
 
 // Planned answers a Plan.
 type Planned struct {
-	Ticket int64                   `json:"ticket"`
-	Jobs   []PlannedJob            `json:"jobs"`              // for the first jobs of the Plan, as many as fit; none: there are no plans
-	New    map[int]planner.Profile `json:"profiles,omitzero"` // that were made, by the index of the candidate
-	Why    *NoPlan                 `json:"why,omitzero"`      // there are no more
-	Again  bool                    `json:"again,omitzero"`    // the policy wants to plan again, with a report of each job
-	Never  map[int]string          `json:"never,omitzero"`    // why a job cannot even run alone, by the index of the candidate
+	Ticket int64 `json:"ticket"`
+	// for the first jobs of the Plan, as many as fit; none: there are no plans
+	Jobs []PlannedJob            `json:"jobs"`
+	New  map[int]planner.Profile `json:"profiles,omitzero"` // that were made, by the index of the candidate
+	Why  *NoPlan                 `json:"why,omitzero"`      // there are no more
+	// the policy wants to plan again, with a report of each job
+	Again bool `json:"again,omitzero"`
+	// why a job cannot even run alone, by the index of the candidate
+	Never map[int]string `json:"never,omitzero"`
 }
 
 // PlannedJob is what a job would change to.
 type PlannedJob struct {
-	Layout  *ProvenLayout   `json:"layout,omitzero"` // nil: what it has is the same
-	Latencies   string    `json:"latencies"`           // of latencies, as scheduler.Scheduled has it
-	Out, In cost.Link // the job's share of the link
+	Layout    *ProvenLayout `json:"layout,omitzero"` // nil: what it has is the same
+	Latencies string        `json:"latencies"`       // of latencies, as scheduler.Scheduled has it
+	Out, In   cost.Link     // the job's share of the link
 
 	Gain       time.Duration `json:"gain_ns"` // that its next iterations take less, times the job's priority
 	Transition time.Duration `json:"transition_ns"`

@@ -77,9 +77,13 @@ func profile(g *graph.Graph) (planner.Profile, error) {
 
 func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 77)), executors: map[string]*fakeExecutor{}, records: map[string]wire.Record{},
-		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{}, orders: map[string]wire.Orders{}, slow: 1, profile: profile, late: true}
-	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile", Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5),
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 77)), executors: map[string]*fakeExecutor{},
+		records: map[string]wire.Record{},
+		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{},
+		orders: map[string]wire.Orders{},
+		slow:   1, profile: profile, late: true}
+	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile",
+		Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5),
 		Watched: true}
 	w.machine = NewMachine(w.config)
 	return w
@@ -172,7 +176,8 @@ func (w *world) carryOut(outputs []Output) {
 // tell sends an executor's status.
 func (w *world) tell(x *fakeExecutor) {
 	x.number++
-	s := &wire.Status{Executor: x.name, Number: x.number, Life: x.life, Device: "model", Host: x.host, Since: x.since, Orders: x.orders.Number, Jobs: []wire.JobStatus{}}
+	s := &wire.Status{Executor: x.name, Number: x.number, Life: x.life, Device: "model", Host: x.host, Since: x.since,
+		Orders: x.orders.Number, Jobs: []wire.JobStatus{}}
 	for _, j := range x.jobs {
 		s.Jobs = append(s.Jobs, j.status)
 	}
@@ -193,7 +198,8 @@ func (w *world) hear(o wire.Orders) {
 		at := slices.IndexFunc(x.jobs, func(j *fakeJob) bool { return j.status.Name == order.Spec.Name })
 		if at < 0 {
 			at = len(x.jobs)
-			x.jobs = append(x.jobs, &fakeJob{status: wire.JobStatus{Name: order.Spec.Name, ID: order.Spec.ID, State: wire.Waiting}})
+			x.jobs = append(x.jobs, &fakeJob{status: wire.JobStatus{Name: order.Spec.Name, ID: order.Spec.ID,
+				State: wire.Waiting}})
 		}
 		x.jobs[at].order = order
 	}
@@ -361,6 +367,7 @@ func (w *world) submit(name string, iterations int) *graph.Graph {
 func (w *world) submitAs(name string, iterations, priority int) *graph.Graph {
 	g := randgraph.New(w.rng, randgraph.Options{})
 	w.graphs[g.Digest()] = g
-	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(), Iterations: iterations, Priority: priority}, Graph: g}}})
+	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(),
+		Iterations: iterations, Priority: priority}, Graph: g}}})
 	return g
 }

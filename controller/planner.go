@@ -16,7 +16,8 @@ import (
 	"tensile/wire"
 )
 
-// Planner makes the plans that a [Machine] asks for. It is pure, and slow: whoever runs a machine has it work beside that.
+// Planner makes the plans that a [Machine] asks for. It is pure, and slow: whoever runs a machine has it work beside
+// that.
 type Planner struct {
 	Config
 	On planner.Device
@@ -24,7 +25,8 @@ type Planner struct {
 
 // Plan does an errand. Once ctx is done it returns soon, and what it returns is worth nothing.
 func (p *Planner) Plan(ctx context.Context, q *Plan) *Planned {
-	w := work{Planner: p, ctx: ctx, plan: q, answer: &Planned{Ticket: q.Ticket}, profiles: make(map[graph.Digest]*planner.Profile)}
+	w := work{Planner: p, ctx: ctx, plan: q, answer: &Planned{Ticket: q.Ticket},
+		profiles: make(map[graph.Digest]*planner.Profile)}
 	if w.profile(); len(w.answer.Never) > 0 {
 		return w.answer
 	}
@@ -53,8 +55,8 @@ type work struct {
 	jobs     []scheduler.Job                   // per candidate
 }
 
-// profile gives candidates what they have not: profiles, and latencies by these and by what other jobs have taught. Copies share
-// their profile.
+// profile gives candidates what they have not: profiles, and latencies by these and by what other jobs have taught.
+// Copies share their profile.
 func (w *work) profile() {
 	for i, c := range w.plan.Jobs {
 		if c.Profile == nil {
@@ -76,7 +78,8 @@ func (w *work) profile() {
 			c.Latency, c.Slack = expected(c.Graph, p, w.plan.Line)
 		}
 		j := c.Profile.Job(c.Spec.Name, c.Epoch, c.Graph)
-		j.Latency, j.Slack, j.Measured, j.Weight, j.MaxSwapRate = c.Latency, c.Slack, c.Measured, c.Spec.Priority, c.Spec.SwapRate
+		j.Latency, j.Slack, j.Measured, j.Weight, j.MaxSwapRate = c.Latency, c.Slack, c.Measured, c.Spec.Priority,
+			c.Spec.SwapRate
 		j.Last = reported(&c)
 		w.jobs = append(w.jobs, j)
 	}
@@ -115,7 +118,8 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]
 		l := &ProvenLayout{Peak: s.Footprint.Peak, program: planned.Programs[i].Program(),
-			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch, Arena: s.Layout.Arena}}
+			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch,
+				Arena: s.Layout.Arena}}
 		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In}
 		if c.Has == nil || !same(c.Has.Wire, l.Wire) {
 			jobs[i].Layout = l
@@ -166,7 +170,8 @@ func (w *work) alone(candidate int, err error) string {
 	if s := scheduler.WorkingSetOf(w.jobs[candidate], w.Align); s.Bytes == over.Need {
 		at, why = " at "+w.plan.Jobs[candidate].Graph.Ops[s.Op].Name, ""
 	}
-	return fmt.Sprintf("it needs %s%s and the budget is %s%s; try a smaller --batch or --image", over.Need, at, over.Budget, why)
+	return fmt.Sprintf("it needs %s%s and the budget is %s%s; try a smaller --batch or --image", over.Need, at,
+		over.Budget, why)
 }
 
 // bisect finds how many of the candidates fit, from the first on, given why all do not.
@@ -197,11 +202,12 @@ func noPlan(err error) *NoPlan {
 func same(a, b *wire.Layout) bool {
 	p, q := *a.Plan, *b.Plan
 	p.Epoch, p.Made, q.Epoch, q.Made = 0, nil, 0, nil
-	return a.Arena == b.Arena && reflect.DeepEqual(a.Offsets, b.Offsets) && reflect.DeepEqual(a.Scratch, b.Scratch) && reflect.DeepEqual(p, q)
+	return a.Arena == b.Arena && reflect.DeepEqual(a.Offsets, b.Offsets) && reflect.DeepEqual(a.Scratch, b.Scratch) &&
+		reflect.DeepEqual(p, q)
 }
 
-// gain is what a job saves over its next iterations by a new layout, weighed by priority, and what changing to it takes; zero
-// for its first.
+// gain is what a job saves over its next iterations by a new layout, weighed by priority, and what changing to it
+// takes; zero for its first.
 func gain(c *Candidate, l *ProvenLayout, latency []time.Duration, out, in cost.Link) (gain, transition time.Duration) {
 	if c.Has == nil {
 		return 0, 0
@@ -232,8 +238,8 @@ func copying(s *program.Section, out, in cost.Link) time.Duration {
 	return sum
 }
 
-// expected are the latencies of a graph's ops by its profile and what other jobs have taught, and by how much they may be off (nil
-// if the profile does not say).
+// expected are the latencies of a graph's ops by its profile and what other jobs have taught, and by how much they may
+// be off (nil if the profile does not say).
 func expected(g *graph.Graph, p *planner.Profile, line correct.Line) (latency, slack []time.Duration) {
 	latency = make([]time.Duration, len(p.Latency))
 	if p.Slack != nil {

@@ -21,8 +21,8 @@ func (w *world) again(budget graph.Bytes) []string {
 	return w.lines
 }
 
-// After a restart with a smaller budget jobs shrink at once, without anybody's coming or going, and what comes then begins
-// when they have. Claims only fall until then, which check holds.
+// After a restart with a smaller budget jobs shrink at once, without anybody's coming or going, and what comes then
+// begins when they have. Claims only fall until then, which check holds.
 func TestSmallerBudget(t *testing.T) {
 	shrunk := 0
 	for seed := range uint64(60) {
@@ -37,7 +37,8 @@ func TestSmallerBudget(t *testing.T) {
 		}
 		shrunk++
 		if w.machine.claims() != held {
-			t.Errorf("seed %d: claims of %s before an executor has said anything, want %s", seed, w.machine.claims(), held)
+			t.Errorf("seed %d: claims of %s before an executor has said anything, want %s", seed, w.machine.claims(),
+				held)
 		}
 		w.run(5)
 		if claims := w.machine.claims(); claims > w.config.Budget {
@@ -46,7 +47,8 @@ func TestSmallerBudget(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			j := w.machine.find(name)
 			r := j.record
-			if r.State != wire.Training || r.Applied != r.Epoch || r.Arena != j.newest().Wire.Arena || r.SlotPeak != j.newest().Peak || r.Device != "model" {
+			if r.State != wire.Training || r.Applied != r.Epoch || r.Arena != j.newest().Wire.Arena ||
+				r.SlotPeak != j.newest().Peak || r.Device != "model" {
 				t.Errorf("seed %d: the record is not that of the plan in force: %+v", seed, r)
 			}
 		}
@@ -74,10 +76,12 @@ func TestTooSmallBudget(t *testing.T) {
 		t.Fatalf("b is %s", r.State)
 	}
 	lines := strings.Join(w.again(64), "\n")
-	if !strings.Contains(lines, fmt.Sprintf("jobs hold %s of 64B, and cannot shrink that far; nothing else begins until some have ended", held)) {
+	if !strings.Contains(lines, fmt.Sprintf("jobs hold %s of 64B, and cannot shrink that far; nothing else begins "+
+		"until some have ended", held)) {
 		t.Errorf("the controller says:\n%s", lines)
 	}
-	if r := w.recordOf("b"); r.State != wire.Broken || !strings.HasPrefix(r.Why, "job b cannot run here, even alone: it needs ") {
+	if r := w.recordOf("b"); r.State != wire.Broken || !strings.HasPrefix(r.Why,
+		"job b cannot run here, even alone: it needs ") {
 		t.Errorf("b is %s: %s", r.State, r.Why)
 	}
 	w.run(12)
@@ -95,13 +99,15 @@ func TestLargerBudget(t *testing.T) {
 		need := w.newest("a")
 		w = calmWorld(t, seed, need*3/4)
 		w.graphs[g.Digest()] = g
-		w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
+		w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless},
+			Graph: g}}})
 		if w.machine.find("a") == nil {
 			continue // it does not fit
 		}
 		w.run(3)
 		before := w.recordOf("a").Arena
-		if lines := w.again(need); !slices.Contains(lines, fmt.Sprintf("the budget is %s, and was %s: all jobs are planned for again", need, need*3/4)) {
+		if lines := w.again(need); !slices.Contains(lines, fmt.Sprintf("the budget is %s, and was %s: all jobs are "+
+			"planned for again", need, need*3/4)) {
 			t.Errorf("seed %d: the controller says %q", seed, lines)
 		}
 		w.run(3)
@@ -127,7 +133,8 @@ func TestOtherDevice(t *testing.T) {
 		_, err := Restore(c, s)
 		return err
 	}
-	if err := restore(); err == nil || !strings.Contains(err.Error(), "job a runs on model, and this controller is for other: ") {
+	if err := restore(); err == nil || !strings.Contains(err.Error(), "job a runs on model, and this controller is "+
+		"for other: ") {
 		t.Errorf("taking up a job of another device: %v", err)
 	}
 	w.step(Input{Stop: "a"})
@@ -144,7 +151,8 @@ func TestBatch(t *testing.T) {
 	w.graphs[g.Digest()] = g
 	batch := func(names ...string) (list []Submission) {
 		for _, name := range names {
-			list = append(list, Submission{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(), Iterations: endless}, Graph: g})
+			list = append(list, Submission{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(),
+				Iterations: endless}, Graph: g})
 		}
 		return list
 	}
@@ -157,7 +165,8 @@ func TestBatch(t *testing.T) {
 	}
 	for _, r := range last.Jobs {
 		if r.Epoch != 1 || r.PlansMade != 1 || r.Granted != 1 {
-			t.Errorf("job %s has plan %d, the %dth, granted %d; want one of all together", r.Spec.Name, r.Epoch, r.PlansMade, r.Granted)
+			t.Errorf("job %s has plan %d, the %dth, granted %d; want one of all together", r.Spec.Name, r.Epoch,
+				r.PlansMade, r.Granted)
 		}
 	}
 	each := w.newest("a")
@@ -188,7 +197,8 @@ func TestBatch(t *testing.T) {
 				t.Errorf("%d fit: job %d is %s: %s", fit, i, r.State, r.Why)
 			} else if r.State == wire.Starting {
 				begun++
-			} else if i == fit && !strings.HasPrefix(r.Why, "waits for ") || i > fit && r.Why != fmt.Sprintf("job j%d is before it in the queue", fit) {
+			} else if i == fit && !strings.HasPrefix(r.Why, "waits for ") || i > fit &&
+				r.Why != fmt.Sprintf("job j%d is before it in the queue", fit) {
 				t.Errorf("%d fit: job %d is queued: %s", fit, i, r.Why)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"tensile/wire"
 )
 
-// Recorder writes down all that a machine starts from, is told and answers, so that [Replay] can have another machine go
-// through the same. Graphs are written once. In what the machine answers large things stand as their digests.
+// Recorder writes down all that a machine starts from, is told and answers, so that [Replay] can have another machine
+// go through the same. Graphs are written once. In what the machine answers large things stand as their digests.
 type Recorder struct {
 	to     *recording.Writer
 	graphs map[graph.Digest]bool // that were written
@@ -87,8 +87,8 @@ func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 	r.to.Write(line{Now: at, In: &in, Out: recording.Outputs(outputs)})
 }
 
-// Replay has a machine go through a recording, and returns in how many steps. The error names the line at which it answers
-// otherwise than was recorded, to the byte, or which is no line of a recording.
+// Replay has a machine go through a recording, and returns in how many steps. The error names the line at which it
+// answers otherwise than was recorded, to the byte, or which is no line of a recording.
 func Replay(in io.Reader) (steps int, err error) {
 	r := recording.NewReader(in)
 	graphs := make(map[graph.Digest]*graph.Graph)
@@ -111,7 +111,8 @@ func Replay(in io.Reader) (steps int, err error) {
 			graphs[l.Graph.Digest()] = l.Graph
 			continue
 		case l.Config != nil && l.Stored != nil:
-			m, err = Restore(*l.Config, Stored{l.Stored.Records, graphs, l.Stored.Layouts, l.Stored.Orders, l.Stored.Profiles})
+			m, err = Restore(*l.Config, Stored{l.Stored.Records, graphs, l.Stored.Layouts, l.Stored.Orders,
+				l.Stored.Profiles})
 			if err != nil {
 				return steps, r.Errorf("%w", err)
 			}

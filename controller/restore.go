@@ -35,7 +35,8 @@ func Restore(c Config, s Stored) (*Machine, error) {
 			continue
 		}
 		if r.State != wire.Queued && r.Device != "" && r.Device != c.Device {
-			return nil, fmt.Errorf("job %s runs on %s, and this controller is for %s: start it for that device, or stop the jobs with one that is",
+			return nil, fmt.Errorf("job %s runs on %s, and this controller is for %s: start it for that device, or "+
+				"stop the jobs with one that is",
 				r.Spec.Name, r.Device, c.Device)
 		}
 		if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
@@ -51,7 +52,8 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		}
 		if name := r.Executor; name != "" && m.executors[name] == nil {
 			orders := m.stored[name]
-			m.executors[name] = &executor{name: name, life: orders.Life, own: wire.Owned(name), orders: orders, refused: orders.Refused}
+			m.executors[name] = &executor{name: name, life: orders.Life, own: wire.Owned(name), orders: orders,
+				refused: orders.Refused}
 		}
 	}
 	return m, nil
@@ -96,8 +98,8 @@ func words(budget graph.Bytes) string {
 	return budget.String()
 }
 
-// restore takes up the layouts from the one that was granted last on. The claim that was stored stands until an executor
-// says which is in force.
+// restore takes up the layouts from the one that was granted last on. The claim that was stored stands until an
+// executor says which is in force.
 func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
 	for _, w := range layouts {
 		if w.Plan.Epoch > j.record.Epoch || w.Plan.Epoch < j.record.Applied || j.record.State == wire.Queued {

@@ -19,18 +19,19 @@ type Options struct {
 
 	On planner.Device // what is planned for; Config.Device, Align, Out and In follow from it
 
-	// Plan makes plans, on a goroutine of its own, until ctx is done: then nobody wants them any more. Nil: a Planner does.
+	// Plan makes plans, on a goroutine of its own, until ctx is done: then nobody wants them any more. Nil: a Planner
+	// does.
 	Plan func(ctx context.Context, q *Plan) *Planned
 
-	// Launch starts an executor process by this name, which joins by itself; ended is called once when it has ended, with
-	// the reason in one line. Nil: executors are started by hand.
+	// Launch starts an executor process by this name, which joins by itself; ended is called once when it has ended,
+	// with the reason in one line. Nil: executors are started by hand.
 	Launch func(executor string, ended func(why string)) error
 
 	// Forgotten is told that an executor has left for good; may be nil.
 	Forgotten func(executor string)
 
-	// Trouble says in one line why the bus stores nothing, as with a full disk, and "" when it does; nil: it always does. While
-	// there is trouble requests are refused for that reason, and no executor counts as silent.
+	// Trouble says in one line why the bus stores nothing, as with a full disk, and "" when it does; nil: it always
+	// does. While there is trouble requests are refused for that reason, and no executor counts as silent.
 	Trouble func() string
 
 	Record *Recorder         // writes down what the machine is told and answers; nil: nobody does
@@ -54,7 +55,8 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 		o.Plan = (&Planner{o.Config, o.On}).Plan
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, 1024), waiting: make(map[int64]chan<- wire.Answer), removed: make(map[graph.Digest]bool)}
+	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, 1024),
+		waiting: make(map[int64]chan<- wire.Answer), removed: make(map[graph.Digest]bool)}
 	defer r.errands.Wait()
 	defer cancel()
 	if err := r.restore(); err != nil {
@@ -108,8 +110,8 @@ type input struct {
 // now is the time since the Unix epoch.
 func now() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
-// put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however long
-// the line is.
+// put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however
+// long the line is.
 func (r *runner) put(in input) {
 	in.at = now()
 	select {
@@ -141,8 +143,9 @@ func (r *runner) loop() error {
 // take has the machine take an input.
 func (r *runner) take(in input) error {
 	if in.list {
-		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble(), Device: r.options.Device, Budget: r.options.Budget,
-			Link: wire.Rates{Out: r.options.Out.Rate, In: r.options.In.Rate}}
+		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble(), Device: r.options.Device,
+			Budget: r.options.Budget,
+			Link:   wire.Rates{Out: r.options.Out.Rate, In: r.options.In.Rate}}
 		return nil
 	}
 	if in.answer != nil {
@@ -241,7 +244,8 @@ func (r *runner) store(o Output) error {
 		return r.storeGraph(wire.Bucket(o.Graph.Executor), o.Graph.Graph)
 	case o.Layout != nil:
 		l := o.Layout
-		return r.bus.Store(r.ctx, wire.Bucket(l.Executor), wire.LayoutObject(l.Job, l.Layout.Plan.Epoch), wire.Encode(*l.Layout))
+		return r.bus.Store(r.ctx, wire.Bucket(l.Executor), wire.LayoutObject(l.Job, l.Layout.Plan.Epoch),
+			wire.Encode(*l.Layout))
 	case o.Result != nil:
 		return r.collect(o.Result)
 	case o.Orders != nil:

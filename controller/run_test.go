@@ -34,7 +34,8 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Settle: 1, Alpha: 1}
-	f := &office{t: t, bus: localbus.New(), planner: plannerOf(c, profile), plans: make(chan *Plan, 1), let: make(chan struct{}),
+	f := &office{t: t, bus: localbus.New(), planner: plannerOf(c, profile), plans: make(chan *Plan, 1),
+		let:   make(chan struct{}),
 		ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	f.end = cancel
@@ -101,7 +102,8 @@ func (f *office) submit(name string, seed uint64) <-chan wire.Answer {
 	}
 	answer := make(chan wire.Answer, 1)
 	go func() {
-		answer <- f.ask(wire.Request{Verb: wire.Submit, Specs: []wire.Spec{{Name: name, Model: "random", Graph: g.Digest(), Iterations: endless}}})
+		answer <- f.ask(wire.Request{Verb: wire.Submit,
+			Specs: []wire.Spec{{Name: name, Model: "random", Graph: g.Digest(), Iterations: endless}}})
 	}()
 	return answer
 }
@@ -120,8 +122,8 @@ func (f *office) jobs() map[string]wire.Record {
 	return records
 }
 
-// While a plan is made for longer than an executor may be silent, every heartbeat is heard and every request answered. An executor
-// that beats is kept, one that does not is given up.
+// While a plan is made for longer than an executor may be silent, every heartbeat is heard and every request answered.
+// An executor that beats is kept, one that does not is given up.
 func TestPlanningHoldsNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newOffice(t)
@@ -235,7 +237,8 @@ func TestReplayDiffers(t *testing.T) {
 		}
 		for _, test := range []struct{ from, to, want string }{
 			{`"granted_epoch":1`, `"granted_epoch":2`, "was "},
-			{`"machine":"controller"`, `"machine":"agent"`, "line 1: it is a recording of an agent, not of a controller"},
+			{`"machine":"controller"`, `"machine":"agent"`,
+				"line 1: it is a recording of an agent, not of a controller"},
 			{`"in":{`, `"inn":{`, `unknown field "inn"`},
 		} {
 			if !strings.Contains(text, test.from) {

@@ -17,17 +17,20 @@ import (
 	"tensile/wire"
 )
 
-// TestScripts plays the scripts in testdata to a machine, by datadriven. Each command takes a second of the machine's time and is
-// answered by what the machine wants done. The commands, with what stands in their input:
+// TestScripts plays the scripts in testdata to a machine, by datadriven. Each command takes a second of the machine's
+// time and is answered by what the machine wants done. The commands, with what stands in their input:
 //
 //	new [budget=BYTES] [share] [keep=N]      a machine without jobs
 //	restart [budget=BYTES]                   another, from what the one before had stored
-//	submit                                   a line "JOB [priority=N] [iterations=N]" for each job, 10 iterations if it does not say
+//	submit                                   a line "JOB [priority=N] [iterations=N]" for each job; 10 iterations if
+//	                                         it does not say
 //	stop job=J
-//	status executor=X number=N [life=L] [device=D] [orders=N]    a line "JOB id=N state=S [epoch=N] [iteration=N] [error=TEXT]" for each job
+//	status executor=X number=N [life=L] [device=D] [orders=N]
+//	                                         a line "JOB id=N state=S [epoch=N] [iteration=N] [error=TEXT]" per job
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
-//	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES]     a line "JOB arena=BYTES [gain=D transition=D] [never=TEXT]" for each job
+//	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES]
+//	                                         a line "JOB arena=BYTES [gain=D transition=D] [never=TEXT]" for each job
 //	tick [after=D] [deaf]                    so much time has passed
 //	jobs                                     answered by the records
 //
@@ -58,7 +61,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	s.now += time.Second
 	switch d.Cmd {
 	case "new":
-		s.config = Config{Device: "gpu", Align: 64, Out: cost.Link{Rate: 1e6}, In: cost.Link{Rate: 1e6}, Policy: "none-live", Share: d.HasArg("share"),
+		s.config = Config{Device: "gpu", Align: 64, Out: cost.Link{Rate: 1e6}, In: cost.Link{Rate: 1e6},
+			Policy: "none-live", Share: d.HasArg("share"),
 			Watched: true, Settle: 1, Alpha: 1}
 		d.MaybeScanArgs(t, "keep", &s.config.Keep)
 		s.budget(t, d)
@@ -69,7 +73,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.restart(t)
 	case "jobs":
 		for _, r := range s.m.Records() {
-			fmt.Fprintf(&s.out, "%s %s, claim %s, epochs %d %d %d at %q: %s\n", r.Spec.Name, r.State, r.Claim, r.Epoch, r.Granted, r.Applied,
+			fmt.Fprintf(&s.out, "%s %s, claim %s, epochs %d %d %d at %q: %s\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
+				r.Granted, r.Applied,
 				r.Executor, r.Why)
 		}
 	default:
@@ -87,7 +92,8 @@ func (s *script) budget(t *testing.T, d *datadriven.TestData) {
 
 // restart begins another machine with what is stored.
 func (s *script) restart(t *testing.T) {
-	stored := Stored{Graphs: map[graph.Digest]*graph.Graph{s.graph.Digest(): s.graph}, Layouts: s.layouts, Orders: s.orders,
+	stored := Stored{Graphs: map[graph.Digest]*graph.Graph{s.graph.Digest(): s.graph}, Layouts: s.layouts,
+		Orders:   s.orders,
 		Profiles: map[graph.Digest]*planner.Profile{s.graph.Digest(): s.profile()}}
 	for _, r := range s.records {
 		stored.Records = append(stored.Records, r)
@@ -259,7 +265,8 @@ func (s *script) do(outputs []Output) {
 		case o.Record != nil:
 			r := *o.Record
 			s.records[r.Spec.Name] = r
-			fmt.Fprintf(&s.out, "store %s: %s, claim %s, epochs %d %d %d\n", r.Spec.Name, r.State, r.Claim, r.Epoch, r.Granted, r.Applied)
+			fmt.Fprintf(&s.out, "store %s: %s, claim %s, epochs %d %d %d\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
+				r.Granted, r.Applied)
 		case o.Graph != nil:
 			fmt.Fprintf(&s.out, "graph of %s for %s\n", o.Graph.Job, o.Graph.Executor)
 		case o.Layout != nil:

@@ -14,7 +14,8 @@ import (
 
 // restore makes the machine from what is stored.
 func (r *runner) restore() error {
-	s := Stored{Graphs: map[graph.Digest]*graph.Graph{}, Layouts: map[string][]*wire.Layout{}, Orders: map[string]wire.Orders{},
+	s := Stored{Graphs: map[graph.Digest]*graph.Graph{}, Layouts: map[string][]*wire.Layout{},
+		Orders:   map[string]wire.Orders{},
 		Profiles: map[graph.Digest]*planner.Profile{}}
 	var problems []error
 	err := r.present(wire.RecordKey("*"), func(value []byte) {
@@ -210,7 +211,8 @@ func (r *runner) serve(q wire.Request) wire.Answer {
 			return a
 		case <-look.C:
 			if trouble := r.options.Trouble(); trouble != "" {
-				return wire.Answer{Error: "what was asked for is done when there is no trouble any more: " + trouble, Trouble: trouble}
+				return wire.Answer{Error: "what was asked for is done when there is no trouble any more: " + trouble,
+					Trouble: trouble}
 			}
 		case <-r.ctx.Done():
 			return wire.Answer{Error: "the controller is ending"}

@@ -34,7 +34,8 @@ func (m *Machine) status(s *wire.Status) {
 		m.repel(x)
 	}
 	for _, js := range s.Jobs {
-		if j := m.find(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name && !j.record.State.Over() {
+		if j := m.find(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name &&
+			!j.record.State.Over() {
 			m.jobStatus(j, js)
 		}
 	}
@@ -54,7 +55,8 @@ func (m *Machine) join(s *wire.Status) *executor {
 	if s.Device != m.config.Device {
 		why := fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.config.Device)
 		m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
-		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1, Jobs: []wire.Assignment{},
+		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1,
+			Jobs:    []wire.Assignment{},
 			Refused: &wire.Refusal{Life: s.Life, Why: why}}})
 		return nil
 	}
@@ -108,7 +110,8 @@ func (m *Machine) Speaks(executor, life string) bool {
 // jobStatus takes over what an executor says of a job.
 func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 	j.record.Iteration = max(j.record.Iteration, s.Iteration)
-	if s.Epoch > j.record.Applied && s.Epoch <= j.record.Granted { // an epoch that was never granted is a mistake, and no reason to forget layouts
+	// an epoch that was never granted is a mistake, and no reason to forget layouts
+	if s.Epoch > j.record.Applied && s.Epoch <= j.record.Granted {
 		j.applied(s.Epoch)
 		m.changed = true
 	}
@@ -151,8 +154,8 @@ func (m *Machine) tick(t *Tick) {
 	}
 }
 
-// ended is told that the process that was launched as an executor has ended. Where two processes had its name, that may have
-// been the one that was refused: then silence decides about the other.
+// ended is told that the process that was launched as an executor has ended. Where two processes had its name, that may
+// have been the one that was refused: then silence decides about the other.
 func (m *Machine) ended(g *Gone) {
 	x := m.executors[g.Executor]
 	switch {

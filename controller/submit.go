@@ -18,12 +18,12 @@ type batch struct {
 	none  string // the end of a refusal
 }
 
-// answerWithin is how long whoever submits jobs waits for plans. Jobs of which is not known then whether they can run are
-// taken, and fail if they cannot.
+// answerWithin is how long whoever submits jobs waits for plans. Jobs of which is not known then whether they can run
+// are taken, and fail if they cannot.
 const answerWithin = 5 * time.Second
 
-// submit takes jobs in, all or none: they are planned for, and then begin, or wait until they fit beside the others, or are
-// refused if one of them never will.
+// submit takes jobs in, all or none: they are planned for, and then begin, or wait until they fit beside the others, or
+// are refused if one of them never will.
 func (m *Machine) submit(from int64, list []Submission) {
 	b := &batch{from: from, since: m.now}
 	if len(list) > 1 {
@@ -40,7 +40,8 @@ func (m *Machine) submit(from int64, list []Submission) {
 	}
 	for _, s := range list {
 		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true,
-			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At, Budget: m.config.Budget}})
+			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
+				Budget: m.config.Budget}})
 	}
 	m.jobs = append(m.jobs, b.jobs...)
 	m.want.admission = true
@@ -63,7 +64,9 @@ func (m *Machine) take(b *batch) {
 		m.last++
 		j.record.Seq, j.record.Spec.ID = m.last, m.last
 		j.batch = nil
-		before := slices.IndexFunc(m.jobs, func(o *job) bool { return o != j && o.record.Spec.Name == j.record.Spec.Name })
+		before := slices.IndexFunc(m.jobs, func(o *job) bool {
+			return o != j && o.record.Spec.Name == j.record.Spec.Name
+		})
 		if before >= 0 {
 			old := m.jobs[before]
 			m.jobs = slices.Delete(m.jobs, before, before+1)
@@ -129,8 +132,8 @@ func (m *Machine) stop(from int64, name string) {
 	m.reply(from, nil, j)
 }
 
-// over ends a job's life here, with the result of which its executor told, if it did. Its bytes go to those that wait, and then to
-// the others.
+// over ends a job's life here, with the result of which its executor told, if it did. Its bytes go to those that wait,
+// and then to the others.
 func (m *Machine) over(j *job, phase wire.JobState, why string, result *wire.Result) {
 	j.record.State, j.record.Why, j.layouts = phase, why, nil
 	m.collect(j, result)
@@ -140,7 +143,8 @@ func (m *Machine) over(j *job, phase wire.JobState, why string, result *wire.Res
 	m.want.better = fmt.Sprintf("job %s has gone", j.record.Spec.Name)
 }
 
-// collect has the result of a job stored for good: what its executor has left, or, if that was lost, what reports have told.
+// collect has the result of a job stored for good: what its executor has left, or, if that was lost, what reports have
+// told.
 func (m *Machine) collect(j *job, result *wire.Result) {
 	heard := j.heard.result()
 	j.heard.values = nil

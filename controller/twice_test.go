@@ -9,8 +9,8 @@ import (
 	"tensile/wire"
 )
 
-// A second process with the credentials of an executor that lives is refused, with where the first one runs, and the job of
-// the first goes on. The machine waits for a word of the first: if that has ended, the second takes its place.
+// A second process with the credentials of an executor that lives is refused, with where the first one runs, and the
+// job of the first goes on. The machine waits for a word of the first: if that has ended, the second takes its place.
 func TestSameCredentials(t *testing.T) {
 	for _, lives := range []bool{true, false} {
 		w := calmWorld(t, 1, 0)
@@ -28,7 +28,8 @@ func TestSameCredentials(t *testing.T) {
 			t.Errorf("orders with a job are for life %q, want the first process alone", o.Life)
 		}
 		second := func(number int64) {
-			w.step(Input{Status: &wire.Status{Executor: "lab", Life: "2", Number: number, Device: "model", Host: "there, process 8", Since: since.Add(time.Hour).UnixNano()}})
+			w.step(Input{Status: &wire.Status{Executor: "lab", Life: "2", Number: number, Device: "model",
+				Host: "there, process 8", Since: since.Add(time.Hour).UnixNano()}})
 		}
 		second(1)
 		second(2)
@@ -43,7 +44,8 @@ func TestSameCredentials(t *testing.T) {
 			w.run(1)
 			second(3)
 			w.run(1)
-			if r := w.recordOf("a"); r.State != wire.Broken || !w.machine.Speaks("lab", "2") || w.orders["lab"].Refused != nil {
+			if r := w.recordOf("a"); r.State != wire.Broken || !w.machine.Speaks("lab", "2") ||
+				w.orders["lab"].Refused != nil {
 				t.Errorf("after the first has gone job a is %s, orders %+v", r.State, w.orders["lab"])
 			}
 			continue

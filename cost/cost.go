@@ -59,9 +59,12 @@ func (f Facts) Roofline(c graph.Cost) time.Duration {
 // rate per direction that pinned copies reach over the device's PCIe generation (24 GB/s on 4.0 x16, 12 GB/s on 3.0
 // x16). The shares of the peaks are those under which a ResNet-50 step of batch 16 on an A6000 takes about 40 ms.
 var devices = []Facts{
-	{Name: "a6000", Compute: 38.7e12, Bandwidth: 768e9, Memory: 48e9, Out: Link{Rate: 24e9}, In: Link{Rate: 24e9}, ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
-	{Name: "v100", Compute: 15.7e12, Bandwidth: 900e9, Memory: 32e9, Out: Link{Rate: 12e9}, In: Link{Rate: 12e9}, ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
-	{Name: "h200", Compute: 67e12, Bandwidth: 4800e9, Memory: 141e9, Out: Link{Rate: 50e9}, In: Link{Rate: 50e9}, ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
+	{Name: "a6000", Compute: 38.7e12, Bandwidth: 768e9, Memory: 48e9, Out: Link{Rate: 24e9}, In: Link{Rate: 24e9},
+		ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
+	{Name: "v100", Compute: 15.7e12, Bandwidth: 900e9, Memory: 32e9, Out: Link{Rate: 12e9}, In: Link{Rate: 12e9},
+		ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
+	{Name: "h200", Compute: 67e12, Bandwidth: 4800e9, Memory: 141e9, Out: Link{Rate: 50e9}, In: Link{Rate: 50e9},
+		ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
 }
 
 // Device returns the facts of a device by name; the error lists the names.

@@ -79,8 +79,9 @@ func TestDevices(t *testing.T) {
 		if slices.Index(names, name) != i {
 			t.Errorf("%s stands twice in the table", name)
 		}
-		for what, x := range map[string]float64{"compute": float64(f.Compute), "bandwidth": float64(f.Bandwidth), "out": float64(f.Out.Rate),
-			"in": float64(f.In.Rate), "memory": float64(f.Memory), "launch": float64(f.Launch)} {
+		for what, x := range map[string]float64{"compute": float64(f.Compute), "bandwidth": float64(f.Bandwidth),
+			"out": float64(f.Out.Rate),
+			"in":  float64(f.In.Rate), "memory": float64(f.Memory), "launch": float64(f.Launch)} {
 			if !(x > 0) || math.IsInf(x, 0) {
 				t.Errorf("%s: %s is %v", name, what, x)
 			}

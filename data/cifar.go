@@ -40,7 +40,8 @@ func loadCIFAR(dir string) (*Dataset, error) {
 
 // newCIFAR is the training set of a folder.
 func newCIFAR(dir string, s *stored) *Dataset {
-	d := &Dataset{name: "CIFAR-10", channels: 3, height: cifarSide, width: cifarSide, classes: cifarClasses, examples: len(s.labels), contents: s}
+	d := &Dataset{name: "CIFAR-10", channels: 3, height: cifarSide, width: cifarSide, classes: cifarClasses,
+		examples: len(s.labels), contents: s}
 	d.test = func() (*Dataset, error) {
 		path := filepath.Join(dir, cifarTest)
 		file, err := os.ReadFile(path)
@@ -77,8 +78,9 @@ func appendCIFAR(pixels, labels, file []byte) (allPixels, allLabels []byte, err 
 	for i := 0; i < len(file); i += cifarRecord {
 		label := file[i]
 		if label >= cifarClasses {
-			return nil, nil, fmt.Errorf("record %d has label %d, want 0 to %d: download CIFAR-10's binary version again",
-				i/cifarRecord, label, cifarClasses-1)
+			return nil, nil,
+				fmt.Errorf("record %d has label %d, want 0 to %d: download CIFAR-10's binary version again",
+					i/cifarRecord, label, cifarClasses-1)
 		}
 		labels = append(labels, label)
 		pixels = append(pixels, file[i+1:i+cifarRecord]...)

@@ -44,7 +44,8 @@ func TestLoadCIFAR(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, h, w := d.Shape(); c != 3 || h != 32 || w != 32 || d.Examples() != 60 || d.Classes() != 10 || d.Name() != "CIFAR-10" {
+	if c, h, w := d.Shape(); c != 3 || h != 32 || w != 32 || d.Examples() != 60 || d.Classes() != 10 ||
+		d.Name() != "CIFAR-10" {
 		t.Fatalf("got %d examples of %dx%dx%d, %d classes, %q", d.Examples(), c, h, w, d.Classes(), d.Name())
 	}
 	s := d.contents.(*stored)

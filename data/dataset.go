@@ -44,8 +44,8 @@ func (d *Dataset) CheckImage(height, width int) error {
 		d.name, d.height, d.width, height, width, remedy)
 }
 
-// Test returns the test set that goes with a training set, normalised as that is, or nil where there is none. Errors are like those
-// of Open.
+// Test returns the test set that goes with a training set, normalised as that is, or nil where there is none. Errors
+// are like those of Open.
 func (d *Dataset) Test() (*Dataset, error) {
 	if d.test == nil {
 		return nil, nil

@@ -35,7 +35,8 @@ func stream(t *testing.T, d *Dataset, batch, iterations int) []int {
 		for k, label := range labels {
 			n := int(images[2*k])
 			if images[2*k+1] != images[2*k] || int(label) != n%10 {
-				t.Fatalf("iteration %d, example %d: image %v and label %v do not belong together", i, k, images[2*k:2*k+2], label)
+				t.Fatalf("iteration %d, example %d: image %v and label %v do not belong together", i, k,
+					images[2*k:2*k+2], label)
 			}
 			numbers = append(numbers, n)
 		}
@@ -76,7 +77,8 @@ func TestBatchesAreCutFromOneStream(t *testing.T) {
 }
 
 func TestSeedDecidesTheOrder(t *testing.T) {
-	a, b, c := stream(t, newNumbered(37, 3), 37, 2), stream(t, newNumbered(37, 3), 37, 2), stream(t, newNumbered(37, 4), 37, 2)
+	a, b, c := stream(t, newNumbered(37, 3), 37, 2), stream(t, newNumbered(37, 3), 37, 2), stream(t, newNumbered(37, 4),
+		37, 2)
 	if !slices.Equal(a, b) {
 		t.Errorf("one seed gives two orders: %v, %v", a, b)
 	}
@@ -114,7 +116,8 @@ func TestFillHasNoState(t *testing.T) {
 
 func TestFillAllocatesNothing(t *testing.T) {
 	pixels := make([]byte, 5*2*3*3)
-	files := &Dataset{channels: 2, height: 3, width: 3, classes: 10, examples: 5, contents: newStored(pixels, make([]byte, 5), 2)}
+	files := &Dataset{channels: 2, height: 3, width: 3, classes: 10, examples: 5, contents: newStored(pixels,
+		make([]byte, 5), 2)}
 	for _, d := range []*Dataset{files, Synthetic(2, 3, 3, 4, 1)} {
 		images, labels := make([]float32, 8*18), make([]float32, 8)
 		if n := testing.AllocsPerRun(20, func() { d.Fill(11, images, labels) }); n != 0 {
@@ -150,8 +153,10 @@ func TestCheckImage(t *testing.T) {
 		want          string
 	}{
 		{square, 32, 32, ""},
-		{square, 224, 224, "CIFAR-10 images are 32x32, not 224x224, and are not resized: leave --image out or set --image 32"},
-		{square, 32, 28, "CIFAR-10 images are 32x32, not 32x28, and are not resized: leave --image out or set --image 32"},
+		{square, 224, 224, "CIFAR-10 images are 32x32, not 224x224, and are not resized: leave --image out or set " +
+			"--image 32"},
+		{square, 32, 28, "CIFAR-10 images are 32x32, not 32x28, and are not resized: leave --image out or set " +
+			"--image 32"},
 		{oblong, 10, 20, ""},
 		{oblong, 20, 20, "MNIST-format images are 10x20, not 20x20, and are not resized: leave --image out"},
 	} {

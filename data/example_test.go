@@ -40,7 +40,8 @@ func ExampleOpen() {
 	c, h, w := d.Shape()
 	batch := make([]float32, 2)
 	d.Fill(0, make([]float32, 2*c*h*w), batch)
-	fmt.Printf("%s: %d examples of %dx%dx%d in %d classes, labels %v\n", d.Name(), d.Examples(), c, h, w, d.Classes(), batch)
+	fmt.Printf("%s: %d examples of %dx%dx%d in %d classes, labels %v\n", d.Name(), d.Examples(), c, h, w, d.Classes(),
+		batch)
 	// Output: MNIST-format: 2 examples of 1x2x3 in 10 classes, labels [7 7]
 }
 

@@ -67,7 +67,8 @@ func readIDX(r io.Reader, dimensions int) (extents []int, content []byte, err er
 		return nil, nil, damage(err, int64(len(head)+len(content)), int64(len(head))+total)
 	}
 	if int64(len(content)) > total {
-		return nil, nil, fmt.Errorf("goes on after the %d bytes that its header claims: download it again", int64(len(head))+total)
+		return nil, nil, fmt.Errorf("goes on after the %d bytes that its header claims: download it again",
+			int64(len(head))+total)
 	}
 	return extents, content, nil
 }

@@ -59,14 +59,15 @@ func TestReadIDXErrors(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"empty":           {nil, "truncated: ends after 0 of 8 bytes: download it again"},
-		"in the header":   {good[:7], "truncated: ends after 7 of 8 bytes: download it again"},
-		"in the content":  {good[:10], "truncated: ends after 10 of 11 bytes: download it again"},
-		"in gzip":         {packed[:len(packed)/2], " of 3008 bytes: download it again"},
-		"gzip checksum":   {broken, "damaged after 3008 of 3008 bytes (gzip: invalid checksum): download it again"},
-		"gzip header":     {[]byte{0x1f, 0x8b, 9}, "damaged (unexpected EOF): download it again"},
-		"too long":        {append(slices.Clone(good), 0), "goes on after the 11 bytes"},
-		"images":          {idx(make([]byte, 4), 1, 2, 2), "starts with 0x00000803, want 0x00000801 (unsigned bytes, 1 dimensions)"},
+		"empty":          {nil, "truncated: ends after 0 of 8 bytes: download it again"},
+		"in the header":  {good[:7], "truncated: ends after 7 of 8 bytes: download it again"},
+		"in the content": {good[:10], "truncated: ends after 10 of 11 bytes: download it again"},
+		"in gzip":        {packed[:len(packed)/2], " of 3008 bytes: download it again"},
+		"gzip checksum":  {broken, "damaged after 3008 of 3008 bytes (gzip: invalid checksum): download it again"},
+		"gzip header":    {[]byte{0x1f, 0x8b, 9}, "damaged (unexpected EOF): download it again"},
+		"too long":       {append(slices.Clone(good), 0), "goes on after the 11 bytes"},
+		"images": {idx(make([]byte, 4), 1, 2, 2), "starts with 0x00000803, want 0x00000801 (unsigned bytes," +
+			" 1 dimensions)"},
 		"a web page":      {[]byte("<!DOCTYPE html>"), "starts with 0x3c21444f, want 0x00000801"},
 		"no elements":     {idx(nil, 0), "the header claims extents [0]..., want 1 to 1073741824 bytes"},
 		"claims too much": {idx(nil, 1<<32-1), "the header claims extents [4294967295]..."},
@@ -77,14 +78,16 @@ func TestReadIDXErrors(t *testing.T) {
 		}
 	}
 	overflow := idx(nil, 1<<31, 1<<31, 1<<31)
-	if _, _, err := readIDX(bytes.NewReader(overflow), 3); err == nil || !strings.Contains(err.Error(), "claims extents") {
+	if _, _, err := readIDX(bytes.NewReader(overflow), 3); err == nil || !strings.Contains(err.Error(),
+		"claims extents") {
 		t.Errorf("extents that overflow: error %v", err)
 	}
 }
 
 // What is accepted is as long as its header says, and nothing is lost. Both uses are tried: labels and images.
 func FuzzIDX(f *testing.F) {
-	for _, file := range [][]byte{nil, idx([]byte{1, 2}, 2), idx([]byte{1, 2, 3, 4}, 1, 2, 2), idx(nil, 1<<31, 1<<31, 1<<31), idx([]byte{1}, 3)} {
+	for _, file := range [][]byte{nil, idx([]byte{1, 2}, 2), idx([]byte{1, 2, 3, 4}, 1, 2, 2),
+		idx(nil, 1<<31, 1<<31, 1<<31), idx([]byte{1}, 3)} {
 		f.Add(file)
 		f.Add(zipped(f, file))
 	}

@@ -10,9 +10,11 @@ const mnistClasses = 10
 // The names under which people have the files: as published, as some tools unpack them, and compressed.
 var (
 	mnistImages = []string{
-		"train-images-idx3-ubyte", "train-images.idx3-ubyte", "train-images-idx3-ubyte.gz", "train-images.idx3-ubyte.gz"}
+		"train-images-idx3-ubyte", "train-images.idx3-ubyte", "train-images-idx3-ubyte.gz",
+		"train-images.idx3-ubyte.gz"}
 	mnistLabels = []string{
-		"train-labels-idx1-ubyte", "train-labels.idx1-ubyte", "train-labels-idx1-ubyte.gz", "train-labels.idx1-ubyte.gz"}
+		"train-labels-idx1-ubyte", "train-labels.idx1-ubyte", "train-labels-idx1-ubyte.gz",
+		"train-labels.idx1-ubyte.gz"}
 )
 
 // The same of the test set.
@@ -56,7 +58,8 @@ func readMNIST(dir string, imageNames, labelNames []string) (extents []int, pixe
 	for i, names := range [][]string{imageNames, labelNames} {
 		paths[i] = firstOf(dir, names)
 		if paths[i] == "" {
-			return nil, nil, nil, fmt.Errorf("%s has no %s (nor .gz): put images and labels into one folder", dir, names[0])
+			return nil, nil, nil, fmt.Errorf("%s has no %s (nor .gz): put images and labels into one folder", dir,
+				names[0])
 		}
 	}
 	extents, pixels, err = readIDXFile(paths[0], 3)

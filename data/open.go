@@ -33,7 +33,8 @@ func Open(dir string, seed uint64) (*Dataset, error) {
 	} else if err != nil {
 		return nil, err
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("%s is a file: unpack it if it is an archive, and name the folder that holds the data files", dir)
+		return nil, fmt.Errorf("%s is a file: unpack it if it is an archive, and name the folder that holds the "+
+			"data files", dir)
 	}
 	var places []string
 	var load func(string) (*Dataset, error)
@@ -76,7 +77,8 @@ func firstOf(dir string, names []string) string {
 func nothingIn(dir string) error {
 	for _, folder := range []string{".", "cifar-10-batches-py"} {
 		if path := firstOf(filepath.Join(dir, folder), []string{"data_batch_1"}); path != "" {
-			return fmt.Errorf("%s is CIFAR-10's Python version: download the binary version (cifar-10-binary.tar.gz)", path)
+			return fmt.Errorf("%s is CIFAR-10's Python version: download the binary version (cifar-10-binary.tar.gz)",
+				path)
 		}
 	}
 	return fmt.Errorf("%s holds no known dataset: looked for %s to %s (CIFAR-10, binary version) there and in %s, "+

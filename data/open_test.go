@@ -21,15 +21,18 @@ func TestOpenFindsTheUsualLayouts(t *testing.T) {
 	images, labels := mnistFiles(20)
 	type files map[string][]byte
 	for name, f := range map[string]files{
-		"plain":            {"train-images-idx3-ubyte": images, "train-labels-idx1-ubyte": labels},
-		"dots":             {"train-images.idx3-ubyte": images, "train-labels.idx1-ubyte": labels},
-		"gz":               {"train-images-idx3-ubyte.gz": zipped(t, images), "train-labels-idx1-ubyte.gz": zipped(t, labels)},
-		"mixed":            {"train-images.idx3-ubyte.gz": zipped(t, images), "train-labels-idx1-ubyte": labels},
-		"unpacked .gz":     {"train-images-idx3-ubyte.gz": images, "train-labels-idx1-ubyte.gz": labels},
-		"plain beside .gz": {"train-images-idx3-ubyte.gz": nil, "train-images-idx3-ubyte": images, "train-labels-idx1-ubyte": labels},
+		"plain": {"train-images-idx3-ubyte": images, "train-labels-idx1-ubyte": labels},
+		"dots":  {"train-images.idx3-ubyte": images, "train-labels.idx1-ubyte": labels},
+		"gz": {"train-images-idx3-ubyte.gz": zipped(t, images), "train-labels-idx1-ubyte.gz": zipped(t,
+			labels)},
+		"mixed":        {"train-images.idx3-ubyte.gz": zipped(t, images), "train-labels-idx1-ubyte": labels},
+		"unpacked .gz": {"train-images-idx3-ubyte.gz": images, "train-labels-idx1-ubyte.gz": labels},
+		"plain beside .gz": {"train-images-idx3-ubyte.gz": nil, "train-images-idx3-ubyte": images,
+			"train-labels-idx1-ubyte": labels},
 		"torchvision root": {"MNIST/raw/train-images-idx3-ubyte": images, "MNIST/raw/train-labels-idx1-ubyte": labels},
-		"fashion":          {"FashionMNIST/raw/train-images-idx3-ubyte": images, "FashionMNIST/raw/train-labels-idx1-ubyte": labels},
-		"torchvision set":  {"raw/train-images-idx3-ubyte": images, "raw/train-labels-idx1-ubyte": labels},
+		"fashion": {"FashionMNIST/raw/train-images-idx3-ubyte": images,
+			"FashionMNIST/raw/train-labels-idx1-ubyte": labels},
+		"torchvision set": {"raw/train-images-idx3-ubyte": images, "raw/train-labels-idx1-ubyte": labels},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -110,24 +113,35 @@ func TestOpenErrors(t *testing.T) {
 		files map[string][]byte
 		want  []string
 	}{
-		"nothing":        {nil, []string{"holds no known dataset", "data_batch_1.bin to data_batch_5.bin", "cifar-10-batches-bin", i, l, "MNIST/raw", "name the folder"}},
-		"python version": {map[string][]byte{"cifar-10-batches-py/data_batch_1": {1}}, []string{"data_batch_1 is CIFAR-10's Python version", "cifar-10-binary.tar.gz"}},
-		"a file as raw":  {map[string][]byte{"raw": {1}, "MNIST": {1}}, []string{"holds no known dataset"}},
+		"nothing": {nil, []string{"holds no known dataset", "data_batch_1.bin to data_batch_5.bin",
+			"cifar-10-batches-bin", i, l, "MNIST/raw", "name the folder"}},
+		"python version": {map[string][]byte{"cifar-10-batches-py/data_batch_1": {1}},
+			[]string{"data_batch_1 is CIFAR-10's Python version", "cifar-10-binary.tar.gz"}},
+		"a file as raw": {map[string][]byte{"raw": {1}, "MNIST": {1}}, []string{"holds no known dataset"}},
 		"two sets": {map[string][]byte{i: images, l: labels, "cifar-10-batches-bin/data_batch_1.bin": {1}},
 			[]string{"holds more than one dataset", "cifar-10-batches-bin", "name a folder"}},
-		"no labels":      {map[string][]byte{i: images}, []string{"has no " + l, "one folder"}},
-		"no images":      {map[string][]byte{l: labels}, []string{"has no " + i, "one folder"}},
-		"counts":         {map[string][]byte{i: images, l: fewer}, []string{i + " has 20 images", l + " has 19 labels", "same set"}},
-		"label range":    {map[string][]byte{i: images, l: high}, []string{l + ": label 3 is 10, want 0 to 9"}},
-		"swapped":        {map[string][]byte{i: labels, l: images}, []string{i + ": starts with 0x00000801, want 0x00000803"}},
-		"short images":   {map[string][]byte{i: images[:5000], l: labels}, []string{i + ": truncated: ends after 5000 of 15696 bytes", "download"}},
-		"short labels":   {map[string][]byte{i: images, l: labels[:9]}, []string{l + ": truncated: ends after 9 of 28 bytes", "download"}},
-		"a folder":       {map[string][]byte{i + "/x": nil, l: labels}, []string{i, "is a directory"}},
-		"one batch":      {map[string][]byte{"data_batch_1.bin": cifarBatch(1, 1)}, []string{"data_batch_2.bin is missing", "all five"}},
-		"short batch":    {map[string][]byte{"data_batch_1.bin": badCIFAR[:4000]}, []string{"data_batch_1.bin: truncated: ends 927 bytes into record 1 of 3073", "download"}},
-		"empty batch":    {map[string][]byte{"data_batch_1.bin": {}}, []string{"data_batch_1.bin: is empty", "download"}},
-		"batch label":    {map[string][]byte{"data_batch_1.bin": badCIFAR}, []string{"data_batch_1.bin: record 1 has label 10, want 0 to 9", "download"}},
-		"batch a folder": {map[string][]byte{"data_batch_1.bin/x": nil}, []string{"data_batch_1.bin", "is a directory"}},
+		"no labels": {map[string][]byte{i: images}, []string{"has no " + l, "one folder"}},
+		"no images": {map[string][]byte{l: labels}, []string{"has no " + i, "one folder"}},
+		"counts": {map[string][]byte{i: images, l: fewer}, []string{i + " has 20 images", l + " has 19 labels",
+			"same set"}},
+		"label range": {map[string][]byte{i: images, l: high}, []string{l + ": label 3 is 10, want 0 to 9"}},
+		"swapped": {map[string][]byte{i: labels, l: images}, []string{i + ": starts with 0x00000801, want " +
+			"0x00000803"}},
+		"short images": {map[string][]byte{i: images[:5000], l: labels},
+			[]string{i + ": truncated: ends after 5000 of 15696 bytes", "download"}},
+		"short labels": {map[string][]byte{i: images, l: labels[:9]},
+			[]string{l + ": truncated: ends after 9 of 28 bytes", "download"}},
+		"a folder": {map[string][]byte{i + "/x": nil, l: labels}, []string{i, "is a directory"}},
+		"one batch": {map[string][]byte{"data_batch_1.bin": cifarBatch(1, 1)},
+			[]string{"data_batch_2.bin is missing", "all five"}},
+		"short batch": {map[string][]byte{"data_batch_1.bin": badCIFAR[:4000]},
+			[]string{"data_batch_1.bin: truncated: ends 927 bytes into record 1 of 3073", "download"}},
+		"empty batch": {map[string][]byte{"data_batch_1.bin": {}}, []string{"data_batch_1.bin: is empty",
+			"download"}},
+		"batch label": {map[string][]byte{"data_batch_1.bin": badCIFAR},
+			[]string{"data_batch_1.bin: record 1 has label 10, want 0 to 9", "download"}},
+		"batch a folder": {map[string][]byte{"data_batch_1.bin/x": nil}, []string{"data_batch_1.bin",
+			"is a directory"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

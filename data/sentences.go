@@ -8,10 +8,10 @@ const (
 	noiseOf = 8
 )
 
-// Sentences makes up an endless stream of sequences on which training makes progress: every topic has a text of its own,
-// in several voices that go with each other as a text, its translation and its sound do, and an example is the text of a
-// random topic with some of its tokens replaced. All of it is computed when asked for, each part by itself, from the seed
-// and integers alone.
+// Sentences makes up an endless stream of sequences on which training makes progress: every topic has a text of its
+// own, in several voices that go with each other as a text, its translation and its sound do, and an example is the
+// text of a random topic with some of its tokens replaced. All of it is computed when asked for, each part by itself,
+// from the seed and integers alone.
 type Sentences struct{ topic, text, noise uint64 } // keys
 
 // NewSentences returns the stream of a seed.
@@ -22,8 +22,8 @@ func NewSentences(seed uint64) Sentences {
 // about returns the topic of an example.
 func (s Sentences) about(example int) int { return int(derive(s.topic, example) % topics) }
 
-// Token is what an example says at a place in a voice: 1 to vocabulary-1. Token 0 is left for other purposes. second asks
-// for a place of the second of two texts, which Follows speaks of. It panics when the vocabulary is below 2.
+// Token is what an example says at a place in a voice: 1 to vocabulary-1. Token 0 is left for other purposes. second
+// asks for a place of the second of two texts, which Follows speaks of. It panics when the vocabulary is below 2.
 func (s Sentences) Token(example, voice, place, vocabulary int, second bool) int {
 	if vocabulary < 2 {
 		panic(fmt.Sprintf("data: a token of a vocabulary of %d", vocabulary))

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Tokens are within the vocabulary, those of a topic mostly equal, and those of different topics, voices and seeds mostly not.
+// Tokens are within the vocabulary, those of a topic mostly equal, and those of different topics, voices and seeds
+// mostly not.
 func TestSentencesHaveTopics(t *testing.T) {
 	const vocabulary, places, examples = 100, 50, 60
 	s, other := NewSentences(1), NewSentences(2)
@@ -32,7 +33,9 @@ func TestSentencesHaveTopics(t *testing.T) {
 			}
 		}
 		for what, equal := range map[string]float64{
-			"voices": share(func(p int) bool { return s.Token(a, 0, p, vocabulary, false) == s.Token(a, 1, p, vocabulary, false) }),
+			"voices": share(func(p int) bool {
+				return s.Token(a, 0, p, vocabulary, false) == s.Token(a, 1, p, vocabulary, false)
+			}),
 			"seeds": share(func(p int) bool {
 				return s.Token(a, 0, p, vocabulary, false) == other.Token(a, 0, p, vocabulary, false)
 			}),

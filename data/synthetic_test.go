@@ -61,7 +61,8 @@ func TestSyntheticExamplesAreAPatternAndNoise(t *testing.T) {
 		between += math.Abs(mean[i+side] - mean[i])
 	}
 	if across < 3*between {
-		t.Errorf("the mean image has size %.1f and differs by %.1f from row to row: not smooth, or nothing but noise", across, between)
+		t.Errorf("the mean image has size %.1f and differs by %.1f from row to row: not smooth, or nothing but noise",
+			across, between)
 	}
 }
 

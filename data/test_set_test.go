@@ -50,10 +50,11 @@ func TestTestSet(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		"other size": {"t10k-images.idx3-ubyte.gz", idx([]byte{1, 2, 3}, 3, 1, 1), "t10k-images.idx3-ubyte.gz has images of 1x1, those to train with are 1x2: take both from the same set"},
-		"too few":    {"t10k-labels-idx1-ubyte", idx([]byte{9, 0}, 2), "has 3 images, but "},
-		"class":      {"t10k-labels-idx1-ubyte", idx([]byte{9, 0, 10}, 3), "label 2 is 10, want 0 to 9"},
-		"truncated":  {"t10k-labels-idx1-ubyte", idx([]byte{9, 0}, 3), "t10k-labels-idx1-ubyte: truncated: "},
+		"other size": {"t10k-images.idx3-ubyte.gz", idx([]byte{1, 2, 3}, 3, 1, 1),
+			"t10k-images.idx3-ubyte.gz has images of 1x1, those to train with are 1x2: take both from the same set"},
+		"too few":   {"t10k-labels-idx1-ubyte", idx([]byte{9, 0}, 2), "has 3 images, but "},
+		"class":     {"t10k-labels-idx1-ubyte", idx([]byte{9, 0, 10}, 3), "label 2 is 10, want 0 to 9"},
+		"truncated": {"t10k-labels-idx1-ubyte", idx([]byte{9, 0}, 3), "t10k-labels-idx1-ubyte: truncated: "},
 	} {
 		good, err := os.ReadFile(filepath.Join(dir, bad.file))
 		if err != nil {
@@ -101,7 +102,8 @@ func TestCIFARTestSet(t *testing.T) {
 	want, got := make([]float32, cifarPixels), make([]float32, cifarPixels)
 	d.Example(0, want)
 	if class := test.Example(0, got); class != 8 || !slices.Equal(got, want) {
-		t.Errorf("an image of the training set's pixels is %v of class %d in the test set, want %v of class 8", got[0], class, want[0])
+		t.Errorf("an image of the training set's pixels is %v of class %d in the test set, want %v of class 8", got[0],
+			class, want[0])
 	}
 	if err := os.WriteFile(path, record(8, 0)[:9], 0o600); err != nil {
 		t.Fatal(err)

@@ -29,9 +29,9 @@ type Device interface {
 	// Now is the device's clock.
 	Now() time.Duration
 
-	// Next waits until something has ended, and returns that in the order in which it ended. An event may wait for later
-	// ones of its lane, at most until the section's part of the lane has ended or the lane has to wait. Next returns no
-	// events when wake is signalled first, and an error when ctx is done or the device failed.
+	// Next waits until something has ended, and returns that in the order in which it ended. An event may wait for
+	// later ones of its lane, at most until the section's part of the lane has ended or the lane has to wait. Next
+	// returns no events when wake is signalled first, and an error when ctx is done or the device failed.
 	Next(ctx context.Context, wake <-chan struct{}) ([]Event, error)
 	Close() error
 }
@@ -75,8 +75,8 @@ type JobOptions struct {
 
 // Job is a job's place on a device.
 type Job interface {
-	// Load binds a program to the job: its streams to lanes, its regions to the job's arena and host slots. The job must
-	// be in Home, with everything issued ended. It stays bound to the program before if there is an error: that of
+	// Load binds a program to the job: its streams to lanes, its regions to the job's arena and host slots. The job
+	// must be in Home, with everything issued ended. It stays bound to the program before if there is an error: that of
 	// program.Match or of Runnable, or that the host has no memory for its slots.
 	Load(p program.Proven) error
 
@@ -84,12 +84,12 @@ type Job interface {
 	Reserve(arena graph.Bytes) error
 
 	// Issue hands over a section of the loaded program, for which the arena must be large enough, to be executed in an
-	// iteration, after what was issued before. With drain, it begins only when all of that has ended, and its waits on a
-	// previous run of the section are reached.
+	// iteration, after what was issued before. With drain, it begins only when all of that has ended, and its waits on
+	// a previous run of the section are reached.
 	Issue(s *program.Section, iteration int, drain bool)
 
-	// Host returns the host slot of a storage that lives on the host, nil of others and on a device without data. It may
-	// be used while nothing is issued.
+	// Host returns the host slot of a storage that lives on the host, nil of others and on a device without data. It
+	// may be used while nothing is issued.
 	Host(s graph.StorageID) []float32
 
 	// Touched is the end of the highest range of the arena that a command has used since the last Reserve.
@@ -126,7 +126,8 @@ func Runnable(d Device, proven program.Proven) error {
 		if name := p.Graph.Ops[step.Op].Name; !ok {
 			return fmt.Errorf("step %d: the device has no variant %q of %s", slot, step.Variant, name)
 		} else if step.Scratch < variant.Scratch {
-			return fmt.Errorf("step %d: %s needs %s of scratch, the plan grants %s", slot, name, variant.Scratch, step.Scratch)
+			return fmt.Errorf("step %d: %s needs %s of scratch, the plan grants %s", slot, name, variant.Scratch,
+				step.Scratch)
 		}
 	}
 	return nil
@@ -136,8 +137,9 @@ func Runnable(d Device, proven program.Proven) error {
 func Supports(d Device, g *graph.Graph) error {
 	for _, op := range g.Ops {
 		if len(d.Variants(g, op.ID)) == 0 {
-			return fmt.Errorf("device %s cannot execute op %s of %s, which is of kind %s or works on another type than "+
-				"float32: use --device sim:a6000", d.Name(), op.Name, g.Name, op.Kind)
+			return fmt.Errorf(
+				"device %s cannot execute op %s of %s, which is of kind %s or works on another type than "+
+					"float32: use --device sim:a6000", d.Name(), op.Name, g.Name, op.Kind)
 		}
 	}
 	return nil

@@ -33,10 +33,12 @@ func small(t *testing.T) []*task {
 func TestChangesKeepBits(t *testing.T) { engines(t, changesKeepBits) }
 
 func changesKeepBits(t *testing.T, d *cpu.Device) {
-	const iterations = 30 // a change is asked for under the plan before it; five more iterations may be under way by then
+	// a change is asked for under the plan before it; five more iterations may be under way by then
+	const iterations = 30
 	tasks := small(t)
 	if !executor.RaceEnabled && !testing.Short() {
-		tasks = append(tasks, newTask(t, "third", "resnet:1,1,1,1", models.Config{Image: 32, Batch: 2, Optimizer: autodiff.Momentum{}}, 6))
+		tasks = append(tasks, newTask(t, "third", "resnet:1,1,1,1", models.Config{Image: 32, Batch: 2,
+			Optimizer: autodiff.Momentum{}}, 6))
 	}
 	w := watch(t, d, 0)
 	programs := map[string][]program.Proven{}
@@ -77,8 +79,8 @@ func changesKeepBits(t *testing.T, d *cpu.Device) {
 	}
 }
 
-// However many events come together, a wish of the observer is heeded before the next of them: only the bodies in flight
-// are trained under the old plan.
+// However many events come together, a wish of the observer is heeded before the next of them: only the bodies in
+// flight are trained under the old plan.
 func TestChangeAmidEvents(t *testing.T) {
 	d := openCPU(t)
 	k := small(t)[0]
@@ -115,10 +117,12 @@ func (k *task) checkReports(want int) {
 	epochs := 0
 	for i, r := range k.reports {
 		if r.Iteration != i || r.End < r.Begin || r.Stall < 0 || r.Stall > r.End-r.Begin {
-			k.t.Errorf("job %s: report %d is of iteration %d, %v to %v, stall %v", k.name, i, r.Iteration, r.Begin, r.End, r.Stall)
+			k.t.Errorf("job %s: report %d is of iteration %d, %v to %v, stall %v", k.name, i, r.Iteration, r.Begin,
+				r.End, r.Stall)
 		}
 		if i > 0 && (r.Epoch < k.reports[i-1].Epoch || r.Begin < k.reports[i-1].End) {
-			k.t.Errorf("job %s: iteration %d begins at %v under epoch %d, the one before ended at %v under %d", k.name, i, r.Begin, r.Epoch,
+			k.t.Errorf("job %s: iteration %d begins at %v under epoch %d, the one before ended at %v under %d", k.name,
+				i, r.Begin, r.Epoch,
 				k.reports[i-1].End, k.reports[i-1].Epoch)
 		}
 		if i == 0 || r.Epoch != k.reports[i-1].Epoch {
@@ -188,7 +192,8 @@ func TestSharesAreSwapped(t *testing.T) {
 	want := []string{reservation(tasks[0], large[0]), reservation(tasks[1], least[1])}
 	for round := 2; round <= rounds; round++ {
 		shrinks := round % 2
-		want = append(want, reservation(tasks[shrinks], least[shrinks]), reservation(tasks[1-shrinks], large[1-shrinks]))
+		want = append(want, reservation(tasks[shrinks], least[shrinks]), reservation(tasks[1-shrinks],
+			large[1-shrinks]))
 	}
 	if diff := cmp.Diff(want, w.log); diff != "" {
 		t.Errorf("reservations (-want +got):\n%s", diff)
@@ -267,7 +272,8 @@ func TestChangeBeyondTheBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := h.Run(context.Background())
-	want := "job first: its plan needs an arena of " + programs[0].Program().Arena.String() + ", the budget is " + programs[1].Program().Arena.String()
+	want := "job first: its plan needs an arena of " + programs[0].Program().Arena.String() + ", the budget is " +
+		programs[1].Program().Arena.String()
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}

@@ -18,8 +18,8 @@ import (
 	"tensile/program"
 )
 
-// A job changes between programs of two graphs while it trains: the bits are those of a run by one program. A program of
-// a graph that keeps other storages on the host, and one that was not proven, are refused.
+// A job changes between programs of two graphs while it trains: the bits are those of a run by one program. A program
+// of a graph that keeps other storages on the host, and one that was not proven, are refused.
 func TestChangeOfGraph(t *testing.T) {
 	engines(t, func(t *testing.T, d *cpu.Device) { changeOfGraph(t, d) })
 	t.Run("sim", func(t *testing.T) { changeOfGraph(t, openSim(t)) })
@@ -36,14 +36,16 @@ func changeOfGraph(t *testing.T, d device.Device) {
 		return devicetest.Build(t, d, g, p, program.Options{})
 	}
 	want := trainTiny(t, d, build(tiny, 0))
-	got := trainTiny(t, d, build(other, 1), build(zoo, 0), build(tiny, 2), program.Proven{}, build(other, 3), build(other, 4))
+	got := trainTiny(t, d, build(other, 1), build(zoo, 0), build(tiny, 2), program.Proven{}, build(other, 3),
+		build(other, 4))
 	var refused []string
 	for _, line := range got.log {
 		if rest, ok := strings.CutPrefix(line, "tiny refused: "); ok {
 			refused = append(refused, rest)
 		}
 	}
-	if len(refused) != 2 || !strings.Contains(refused[0], `graph "zoo"`) || refused[1] != "job tiny: its program was not proven" {
+	if len(refused) != 2 || !strings.Contains(refused[0], `graph "zoo"`) ||
+		refused[1] != "job tiny: its program was not proven" {
 		t.Errorf("refused were %q", refused)
 	}
 	var applied []string

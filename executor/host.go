@@ -66,7 +66,8 @@ func (h *Host) Add(s Spec, p program.Proven) error {
 	if err := h.change(j, p); err != nil {
 		return err
 	}
-	place, err := h.device.Open(s.Graph, device.JobOptions{Name: s.Name, Seed: s.Seed, Input: s.Input, Output: s.Output})
+	place, err := h.device.Open(s.Graph, device.JobOptions{Name: s.Name, Seed: s.Seed, Input: s.Input,
+		Output: s.Output})
 	if err != nil {
 		h.ledger.end(s.Name)
 		return err

@@ -137,7 +137,8 @@ func settle(t *testing.T, want int) {
 		runtime.Gosched()
 	}
 	stacks := make([]byte, 1<<16)
-	t.Errorf("%d goroutines are left, %d before:\n%s", runtime.NumGoroutine(), want, stacks[:runtime.Stack(stacks, true)])
+	t.Errorf("%d goroutines are left, %d before:\n%s", runtime.NumGoroutine(), want,
+		stacks[:runtime.Stack(stacks, true)])
 }
 
 // altered returns a program whose first step with scratch is changed.
@@ -184,7 +185,8 @@ func TestAddErrors(t *testing.T) {
 	}{
 		{"zero value", program.Proven{}, "job lenet: its program was not proven"},
 		{"scratch", altered(t, good, func(s *plan.Step) { s.Scratch -= 4 }), "job lenet: step 0: conv1 needs"},
-		{"variant", altered(t, good, func(s *plan.Step) { s.Variant = "winograd" }), `job lenet: step 0: the device has no variant "winograd" of conv1`},
+		{"variant", altered(t, good, func(s *plan.Step) { s.Variant = "winograd" }),
+			`job lenet: step 0: the device has no variant "winograd" of conv1`},
 		{"budget", larger(t, good, d.Align()), "job lenet: its plan needs an arena of"},
 		{"alignment", placed(t, good, good.Program().Plan, d.Align()/2, 0), "job lenet: its plan aligns to"},
 	}

@@ -31,7 +31,8 @@ func TestInterleavings(t *testing.T) {
 		}
 	}
 	if changed < int(seeds)/2 || stopped < int(seeds)/20 || empty < int(seeds)/20 {
-		t.Errorf("%d seeds made %d changes, %d stops amid training, %d runs with empty sections: too few to show much", seeds, changed, stopped, empty)
+		t.Errorf("%d seeds made %d changes, %d stops amid training, %d runs with empty sections: too few to show much",
+			seeds, changed, stopped, empty)
 	}
 }
 
@@ -171,13 +172,15 @@ func (w *world) step(in Input) {
 			w.home()
 		case out.Finished:
 			w.check(w.present == nil, "finished away from home")
-			w.check(w.stopped || w.reported == w.iterations, "finished after %d iterations of %d", w.reported, w.iterations)
+			w.check(w.stopped || w.reported == w.iterations, "finished after %d iterations of %d", w.reported,
+				w.iterations)
 			w.finished = true
 		default:
 			w.check(false, "an output that says nothing")
 		}
 	}
-	w.check(w.finished || w.present != nil || w.plans == 0 || w.reported < w.iterations && !w.stopped, "at home with nothing to do, and not finished")
+	w.check(w.finished || w.present != nil || w.plans == 0 || w.reported < w.iterations && !w.stopped,
+		"at home with nothing to do, and not finished")
 	var copies [program.Units]int
 	for _, f := range w.flying {
 		for l := range copies {
@@ -215,10 +218,12 @@ func (w *world) issue(i *Issue) {
 		if w.phase < 2 {
 			w.arrive()
 		}
-		w.check(w.given == nil && !w.stopped, "a body issued with another program waiting, or after a stop (%t)", w.stopped)
+		w.check(w.given == nil && !w.stopped, "a body issued with another program waiting, or after a stop (%t)",
+			w.stopped)
 		w.bodies = append(w.bodies, f)
 		w.issued++
-		w.check(len(w.bodies) <= 2 && w.issued <= w.iterations, "%d bodies in flight, %d issued of %d", len(w.bodies), w.issued, w.iterations)
+		w.check(len(w.bodies) <= 2 && w.issued <= w.iterations, "%d bodies in flight, %d issued of %d", len(w.bodies),
+			w.issued, w.iterations)
 	case 3:
 		w.depart()
 	}
@@ -254,7 +259,8 @@ func (w *world) report(r *Report) {
 	w.check(len(w.bodies) > 0 && w.bodies[0].left == 0, "iteration %d reported before it was complete", r.Iteration)
 	f := w.bodies[0]
 	w.bodies = w.bodies[1:]
-	w.check(r.Iteration == w.reported && r.Epoch == w.present.Plan.Epoch && r.Job == "job", "report of iteration %d of epoch %d of %q, want iteration %d",
+	w.check(r.Iteration == w.reported && r.Epoch == w.present.Plan.Epoch && r.Job == "job",
+		"report of iteration %d of epoch %d of %q, want iteration %d",
 		r.Iteration, r.Epoch, r.Job, w.reported)
 	w.reported++
 	var stall, busy time.Duration
@@ -268,17 +274,21 @@ func (w *world) report(r *Report) {
 			busy += e.End - max(e.Start, end)
 			end = e.End
 			if c.Kind == program.Kernel {
-				w.check(r.Steps[c.Slot] == e.End-e.Start, "step %d took %v, want %v", c.Slot, r.Steps[c.Slot], e.End-e.Start)
+				w.check(r.Steps[c.Slot] == e.End-e.Start, "step %d took %v, want %v", c.Slot, r.Steps[c.Slot],
+					e.End-e.Start)
 			}
 		case program.CopyIn, program.CopyOut:
 			got := r.Copies[copies]
-			w.check(got.Kind == c.Kind && got.Ready == e.Ready && got.Start == e.Start && got.End == e.End, "copy %d is %+v, want %+v", copies, got, e)
+			w.check(got.Kind == c.Kind && got.Ready == e.Ready && got.Start == e.Start && got.End == e.End,
+				"copy %d is %+v, want %+v", copies, got, e)
 			copies++
 		}
 	}
-	w.check(len(r.Copies) == copies && len(r.Steps) == len(w.present.Plan.Steps), "%d copies and %d steps, want %d and %d",
+	w.check(len(r.Copies) == copies && len(r.Steps) == len(w.present.Plan.Steps),
+		"%d copies and %d steps, want %d and %d",
 		len(r.Copies), len(r.Steps), copies, len(w.present.Plan.Steps))
 	w.check(r.Begin == w.begin && r.End == end, "from %v to %v, want %v to %v", r.Begin, r.End, w.begin, end)
-	w.check(r.Stall == stall && r.End-r.Begin == busy+stall, "stall %v and %v of work from %v to %v, want a stall of %v", r.Stall, busy, r.Begin, r.End, stall)
+	w.check(r.Stall == stall && r.End-r.Begin == busy+stall,
+		"stall %v and %v of work from %v to %v, want a stall of %v", r.Stall, busy, r.Begin, r.End, stall)
 	w.begin = end
 }

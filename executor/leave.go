@@ -9,8 +9,9 @@ import (
 func (h *Host) finish(j *job) error {
 	h.ledger.end(j.name)
 	m := j.machine
-	h.observer(Event{Job: j.name, Ended: &Ended{Iterations: m.Iterations(), Plans: m.Plans(), Transition: m.Transition(),
-		Touched: j.touched, Weights: j.weights()}})
+	h.observer(Event{Job: j.name, Ended: &Ended{Iterations: m.Iterations(), Plans: m.Plans(),
+		Transition: m.Transition(),
+		Touched:    j.touched, Weights: j.weights()}})
 	if j.leaves {
 		return h.remove(j)
 	}

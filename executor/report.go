@@ -12,11 +12,12 @@ type Report struct {
 	Job       string
 	Epoch     int64
 	Iteration int
-	Begin     time.Duration   // end of the last kernel of the iteration before, or of the prologue; of the device's clock
-	End       time.Duration   // end of the last kernel
-	Steps     []time.Duration // latency of each step of the plan, waits left out
-	Stall     time.Duration   // of the compute stream: sum over kernels of start(k) - end(k-1)
-	Copies    []swapexec.Copy
+	// end of the last kernel of the iteration before, or of the prologue; of the device's clock
+	Begin  time.Duration
+	End    time.Duration   // end of the last kernel
+	Steps  []time.Duration // latency of each step of the plan, waits left out
+	Stall  time.Duration   // of the compute stream: sum over kernels of start(k) - end(k-1)
+	Copies []swapexec.Copy
 }
 
 // report measures a body that is complete.

@@ -138,7 +138,8 @@ func serve(t *testing.T, d device.Device, data bool) {
 	}
 	stopped := 0
 	for n := range 10_000 {
-		l.on[fmt.Sprintf("first ended after %d", n)] = func() { stopped = n; first.take(l.host); again.take(l.host); cancel(enough) }
+		l.on[fmt.Sprintf("first ended after %d",
+			n)] = func() { stopped = n; first.take(l.host); again.take(l.host); cancel(enough) }
 	}
 	l.host.Submit(first.spec(10_000), one)
 	if err := l.host.Serve(ctx); !errors.Is(err, enough) {
@@ -150,7 +151,8 @@ func serve(t *testing.T, d device.Device, data bool) {
 	if fmt.Sscanf(l.log[end], "guest ended after %d", &trained); trained < 9 || trained > 11 {
 		t.Errorf("stopped after iteration 8, %d were trained", trained)
 	}
-	l.check(t, "guest", trained+4, "applied 1", "home", "applied 2", "home", fmt.Sprintf("ended after %d", trained), "removed",
+	l.check(t, "guest", trained+4, "applied 1", "home", "applied 2", "home", fmt.Sprintf("ended after %d", trained),
+		"removed",
 		"applied 3", "home", "ended after 4")
 	if !data {
 		return
@@ -158,8 +160,10 @@ func serve(t *testing.T, d device.Device, data bool) {
 	for _, k := range []*task{first, guest, again} {
 		k.same(k.vanilla(d, len(k.losses)))
 	}
-	if e := l.ends["guest"]; e.Plans != 1 || e.Touched <= 0 || e.Touched > three.Program().Arena || e.Transition <= 0 || len(e.Weights) != len(again.weights) {
-		t.Errorf("the job ended with %d plans, %d bytes touched of %d, %v in transitions, %d weights", e.Plans, e.Touched, three.Program().Arena, e.Transition, len(e.Weights))
+	if e := l.ends["guest"]; e.Plans != 1 || e.Touched <= 0 || e.Touched > three.Program().Arena || e.Transition <= 0 ||
+		len(e.Weights) != len(again.weights) {
+		t.Errorf("the job ended with %d plans, %d bytes touched of %d, %v in transitions, %d weights", e.Plans,
+			e.Touched, three.Program().Arena, e.Transition, len(e.Weights))
 	}
 }
 
@@ -251,8 +255,8 @@ func TestServeRefuses(t *testing.T) {
 	k.same(k.vanilla(d, 6))
 }
 
-// A job for which the device has no arena any more fails alone, and its place is closed; another trains on, and the name
-// is free.
+// A job for which the device has no arena any more fails alone, and its place is closed; another trains on, and the
+// name is free.
 func TestServeFails(t *testing.T) {
 	d := openCPU(t)
 	good, bad, again := named(t, "good"), named(t, "bad"), named(t, "bad")
@@ -280,7 +284,8 @@ func TestServeFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.check(t, "good", trained, "applied 1", "home", fmt.Sprintf("ended after %d", trained))
-	l.check(t, "bad", len(bad.losses)+3, "applied 1", "home", "failed: full", "removed", "applied 2", "home", "ended after 3")
+	l.check(t, "bad", len(bad.losses)+3, "applied 1", "home", "failed: full", "removed", "applied 2", "home",
+		"ended after 3")
 	l.check(t, "heir", 2, "applied 1", "home", "ended after 2")
 	if scarce.closed != 1 {
 		t.Errorf("%d places were closed, want that of the job that failed", scarce.closed)
@@ -291,7 +296,8 @@ func TestServeFails(t *testing.T) {
 	}
 }
 
-// A job that is removed in the middle of its training goes Home and ends first. In Home without a program it goes at once.
+// A job that is removed in the middle of its training goes Home and ends first. In Home without a program it goes at
+// once.
 func TestRemove(t *testing.T) {
 	d := openCPU(t)
 	k, next := named(t, "job"), named(t, "next")

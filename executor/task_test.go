@@ -46,7 +46,9 @@ func newTask(t testing.TB, name, model string, c models.Config, seed uint64) *ta
 			k.inputs = append(k.inputs, s.ID)
 		}
 	}
-	images := g.Tensors[slices.IndexFunc(g.Tensors, func(x graph.Tensor) bool { return x.Storage == k.inputs[0] })].Shape
+	images := g.Tensors[slices.IndexFunc(g.Tensors, func(x graph.Tensor) bool {
+		return x.Storage == k.inputs[0]
+	})].Shape
 	k.set = data.Synthetic(images[1], images[2], images[3], 10, seed)
 	return k
 }
@@ -140,8 +142,9 @@ func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (prog
 	if err != nil {
 		return program.Proven{}, err
 	}
-	result, err := policies.Schedule(scheduler.Request{Policy: policy, Jobs: []scheduler.Job{k.job(d, facts)}, Budget: budget,
-		Out: facts.Out, In: facts.In, Align: d.Align()}, nil)
+	result, err := policies.Schedule(scheduler.Request{Policy: policy, Jobs: []scheduler.Job{k.job(d, facts)},
+		Budget: budget,
+		Out:    facts.Out, In: facts.In, Align: d.Align()}, nil)
 	if err != nil {
 		return program.Proven{}, err
 	}
@@ -170,7 +173,8 @@ func (k *task) programs(d device.Device) []program.Proven {
 	for i, p := range all {
 		p.Program().Plan.Epoch = int64(i + 1)
 		if i > 0 && p.Program().Arena >= all[i-1].Program().Arena {
-			k.t.Fatalf("plan %d of %s needs %s, the one before %s: no smaller", i, k.name, p.Program().Arena, all[i-1].Program().Arena)
+			k.t.Fatalf("plan %d of %s needs %s, the one before %s: no smaller", i, k.name, p.Program().Arena,
+				all[i-1].Program().Arena)
 		}
 	}
 	return all

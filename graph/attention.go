@@ -13,10 +13,13 @@ const (
 )
 
 var attention = map[Kind]kind{
-	Softmax:            {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: softmaxShapes, flops: perOutput(6), attrs: names("factor", "causal"), check: factorCheck},
-	SoftmaxDX:          {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: softmaxDXShapes, flops: perOutput(5), attrs: names("factor"), check: factorCheck},
-	AdditiveScores:     {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: scoresShapes, flops: perScore(9)},
-	AdditiveScoresGrad: {inputs: [2]int{4, 4}, outputs: []int{fresh, fresh, fresh}, shapes: scoresGradShapes, flops: perScore(15)},
+	Softmax: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: softmaxShapes, flops: perOutput(6),
+		attrs: names("factor", "causal"), check: factorCheck},
+	SoftmaxDX: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: softmaxDXShapes, flops: perOutput(5),
+		attrs: names("factor"), check: factorCheck},
+	AdditiveScores: {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: scoresShapes, flops: perScore(9)},
+	AdditiveScoresGrad: {inputs: [2]int{4, 4}, outputs: []int{fresh, fresh, fresh}, shapes: scoresGradShapes,
+		flops: perScore(15)},
 }
 
 func softmaxShapes(a Attrs, in []Shape) ([]Shape, error) {

@@ -10,17 +10,19 @@ import (
 
 // Attrs holds what a kind needs beside its operands. Fields that a kind does not have stay zero.
 type Attrs struct {
-	Kernel       [2]int  `json:"kernel,omitzero"`
-	Stride       [2]int  `json:"stride,omitzero"`
-	Pad          [2]int  `json:"pad,omitzero"`
-	Extent       [2]int  `json:"extent,omitzero"` // of what conv2d_dx and pad make; of slice_dx and embedding_dw [0] alone
-	Groups       int     `json:"groups,omitzero"` // of channels that a convolution keeps apart; 0 is 1
-	Inside       bool    `json:"inside,omitzero"` // avg_pool divides by the pixels that are not padding
-	Dim          int     `json:"dim,omitzero"`    // that a concat or slice runs along
-	Begin        int     `json:"begin,omitzero"`  // of a slice
-	Length       int     `json:"length,omitzero"` // of a slice; channels in the window of an lrn; values that statistics are of
-	Rate         float64 `json:"rate,omitzero"`   // share of elements that dropout clears
-	Key          uint64  `json:"key,omitzero"`    // of the generator, the same for a dropout and its gradient
+	Kernel [2]int `json:"kernel,omitzero"`
+	Stride [2]int `json:"stride,omitzero"`
+	Pad    [2]int `json:"pad,omitzero"`
+	// of what conv2d_dx and pad make; of slice_dx and embedding_dw [0] alone
+	Extent [2]int `json:"extent,omitzero"`
+	Groups int    `json:"groups,omitzero"` // of channels that a convolution keeps apart; 0 is 1
+	Inside bool   `json:"inside,omitzero"` // avg_pool divides by the pixels that are not padding
+	Dim    int    `json:"dim,omitzero"`    // that a concat or slice runs along
+	Begin  int    `json:"begin,omitzero"`  // of a slice
+	// of a slice; channels in the window of an lrn; values that statistics are of
+	Length       int     `json:"length,omitzero"`
+	Rate         float64 `json:"rate,omitzero"` // share of elements that dropout clears
+	Key          uint64  `json:"key,omitzero"`  // of the generator, the same for a dropout and its gradient
 	Factor       float64 `json:"factor,omitzero"`
 	Exponent     float64 `json:"exponent,omitzero"`
 	LearningRate float64 `json:"learning_rate,omitzero"`
@@ -93,7 +95,8 @@ func (a Attrs) finite() error {
 	for _, f := range [...]struct {
 		name string
 		v    float64
-	}{{"rate", a.Rate}, {"factor", a.Factor}, {"exponent", a.Exponent}, {"learning rate", a.LearningRate}, {"momentum", a.Momentum},
+	}{{"rate", a.Rate}, {"factor", a.Factor}, {"exponent", a.Exponent}, {"learning rate", a.LearningRate},
+		{"momentum", a.Momentum},
 		{"beta1", a.Beta1}, {"beta2", a.Beta2}, {"epsilon", a.Epsilon}} {
 		if math.IsNaN(f.v) || math.IsInf(f.v, 0) {
 			return fmt.Errorf("%s %v is not finite", f.name, f.v)

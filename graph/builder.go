@@ -71,7 +71,8 @@ func (b *Builder) Persistent(name string, role Role, shape Shape, init Init) Ten
 func (b *Builder) View(name string, t TensorID, offset Bytes, shape Shape) TensorID {
 	of := b.g.Tensors[t]
 	if size := Bytes(shape.Elements()) * of.DType.Bytes(); offset < 0 || offset+size > of.Bytes() {
-		b.Fail(fmt.Errorf("view %s: bytes %d to %d are outside of %s (%d bytes)", name, offset, offset+size, of.Name, of.Bytes()))
+		b.Fail(fmt.Errorf("view %s: bytes %d to %d are outside of %s (%d bytes)", name, offset, offset+size, of.Name,
+			of.Bytes()))
 	}
 	return b.tensor(name, of.Storage, of.Version, of.Offset+offset, shape, of.DType)
 }
@@ -105,7 +106,8 @@ func (b *Builder) Op(name string, kind Kind, attrs Attrs, inputs ...TensorID) []
 			op.Outputs = append(op.Outputs, b.tensor(of.Name, of.Storage, of.Version+1, of.Offset, shape, of.DType))
 			continue
 		}
-		op.Outputs = append(op.Outputs, b.tensor(label, b.storage(label, role, Bytes(shape.Elements())*types[i].Bytes()), 0, 0, shape, types[i]))
+		op.Outputs = append(op.Outputs,
+			b.tensor(label, b.storage(label, role, Bytes(shape.Elements())*types[i].Bytes()), 0, 0, shape, types[i]))
 	}
 	b.g.Ops = append(doubled(b.g.Ops), op)
 	return op.Outputs
@@ -124,12 +126,13 @@ func (b *Builder) storage(name string, role Role, size Bytes) StorageID {
 
 func (b *Builder) tensor(name string, s StorageID, version int, offset Bytes, shape Shape, dtype DType) TensorID {
 	id := TensorID(len(b.g.Tensors))
-	b.g.Tensors = append(doubled(b.g.Tensors), Tensor{ID: id, Name: name, Storage: s, Version: version, Offset: offset, Shape: shape, DType: dtype})
+	b.g.Tensors = append(doubled(b.g.Tensors), Tensor{ID: id, Name: name, Storage: s, Version: version, Offset: offset,
+		Shape: shape, DType: dtype})
 	return id
 }
 
-// doubled makes room for as many elements again when there is none left: append alone copies a graph of many ops four times
-// as often.
+// doubled makes room for as many elements again when there is none left: append alone copies a graph of many ops four
+// times as often.
 func doubled[T any](s []T) []T {
 	if len(s) < cap(s) {
 		return s

@@ -10,10 +10,12 @@ import (
 func TestBuilder(t *testing.T) {
 	g := tiny(t)
 	storages := []Storage{
-		{0, "x", Input, 24, nil, Anything}, {1, "labels", Input, 8, nil, Anything}, {2, "w", Parameter, 48, &Init{InitNormal, 0.5}, Anything},
+		{0, "x", Input, 24, nil, Anything}, {1, "labels", Input, 8, nil, Anything},
+		{2, "w", Parameter, 48, &Init{InitNormal, 0.5}, Anything},
 		{3, "fc", Activation, 32, nil, Anything}, {4, "relu", Activation, 32, nil, Anything},
 		{5, "loss.0", Output, 4, nil, Anything}, {6, "loss.1", Activation, 32, nil, Anything},
-		{7, "loss.dx", Gradient, 32, nil, Anything}, {8, "relu.dx", Gradient, 32, nil, Anything}, {9, "fc.dw", Gradient, 48, nil, Anything},
+		{7, "loss.dx", Gradient, 32, nil, Anything}, {8, "relu.dx", Gradient, 32, nil, Anything},
+		{9, "fc.dw", Gradient, 48, nil, Anything},
 	}
 	if diff := cmp.Diff(storages, g.Storages); diff != "" {
 		t.Errorf("storages (-want +got):\n%s", diff)
@@ -90,7 +92,10 @@ func TestBuilderErrors(t *testing.T) {
 		build func(b *Builder, x TensorID)
 		want  string
 	}{
-		{"persistent storage of another role", func(b *Builder, _ TensorID) { b.Persistent("s", Activation, Shape{1}, Init{InitOne, 0}) },
+		{"persistent storage of another role", func(b *Builder, _ TensorID) {
+			b.Persistent("s", Activation, Shape{1},
+				Init{InitOne, 0})
+		},
 			"build broken: storage s: role activation is not persistent"},
 		{"view past the end", func(b *Builder, x TensorID) { b.View("v", x, 4, Shape{2, 3}) },
 			"view v: bytes 4 to 28 are outside of x (24 bytes)"},

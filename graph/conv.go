@@ -7,15 +7,19 @@ import (
 
 // Convolutions of images and their gradients. Operand orders are part of a kind's meaning.
 const (
-	Conv2D   Kind = "conv2d"    // x[N,C,H,W] w[K,C/G,R,S] (b[K]) -> y[N,K,P,Q]; Kernel is (R,S), Groups G; 0 groups are 1
+	// x[N,C,H,W] w[K,C/G,R,S] (b[K]) -> y[N,K,P,Q]; Kernel is (R,S), Groups G; 0 groups are 1
+	Conv2D   Kind = "conv2d"
 	Conv2DDW Kind = "conv2d_dw" // x dy -> dw
 	Conv2DDX Kind = "conv2d_dx" // dy w -> dx; Attrs.Extent is (H,W)
 )
 
 var convolutions = map[Kind]kind{
-	Conv2D:   {inputs: [2]int{2, 3}, outputs: []int{fresh}, shapes: convShapes, flops: convFLOPs, attrs: names("kernel", "stride", "pad", "groups")},
-	Conv2DDW: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: convDWShapes, flops: convDWFLOPs, attrs: names("kernel", "stride", "pad", "groups")},
-	Conv2DDX: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: convDXShapes, flops: convDXFLOPs, attrs: names("kernel", "stride", "pad", "groups", "extent")},
+	Conv2D: {inputs: [2]int{2, 3}, outputs: []int{fresh}, shapes: convShapes, flops: convFLOPs,
+		attrs: names("kernel", "stride", "pad", "groups")},
+	Conv2DDW: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: convDWShapes, flops: convDWFLOPs,
+		attrs: names("kernel", "stride", "pad", "groups")},
+	Conv2DDX: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: convDXShapes, flops: convDXFLOPs,
+		attrs: names("kernel", "stride", "pad", "groups", "extent")},
 }
 
 func convShapes(a Attrs, in []Shape) ([]Shape, error) {
@@ -105,11 +109,13 @@ func slide(a Attrs, h, w int) (p, q int, err error) {
 	const most = 1 << 30 // keeps sums below within 64 bits
 	for _, v := range slices.Concat(a.Kernel[:], a.Stride[:], a.Pad[:], []int{h, w}) {
 		if v > most {
-			return 0, 0, fmt.Errorf("kernel %v, stride %v, pad %v or extent %dx%d is beyond %d", a.Kernel, a.Stride, a.Pad, h, w, most)
+			return 0, 0, fmt.Errorf("kernel %v, stride %v, pad %v or extent %dx%d is beyond %d", a.Kernel, a.Stride,
+				a.Pad, h, w, most)
 		}
 	}
 	if a.Kernel[0] < 1 || a.Kernel[1] < 1 || a.Stride[0] < 1 || a.Stride[1] < 1 || a.Pad[0] < 0 || a.Pad[1] < 0 {
-		return 0, 0, fmt.Errorf("kernel %v and stride %v must be positive, pad %v not negative", a.Kernel, a.Stride, a.Pad)
+		return 0, 0, fmt.Errorf("kernel %v and stride %v must be positive, pad %v not negative", a.Kernel, a.Stride,
+			a.Pad)
 	}
 	if a.Pad[0] >= a.Kernel[0] || a.Pad[1] >= a.Kernel[1] {
 		return 0, 0, fmt.Errorf("pad %v must be smaller than kernel %v", a.Pad, a.Kernel)

@@ -103,7 +103,8 @@ func (w *digestWriter) op(o *Op) {
 	w.flush(1 << 12)
 }
 
-// attrs writes the attributes that an op has, by their names, so that a new attribute changes no digest of ops without it.
+// attrs writes the attributes that an op has, by their names, so that a new attribute changes no digest of ops without
+// it.
 func (w *digestWriter) attrs(a *Attrs) {
 	set := a.set()
 	w.number(bits.OnesCount64(uint64(set)))

@@ -62,7 +62,8 @@ func floatOf(d DType) DType {
 	return Float32
 }
 
-// indexedBy is the rule of types of kinds one of whose inputs holds indices. The other inputs and the outputs are alike.
+// indexedBy is the rule of types of kinds one of whose inputs holds indices. The other inputs and the outputs are
+// alike.
 func indexedBy(index int) func(in []DType, outputs int) ([]DType, error) {
 	return func(in []DType, outputs int) ([]DType, error) {
 		if in[index] != Int64 {

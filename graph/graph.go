@@ -129,7 +129,8 @@ func (g *Graph) Updated(op OpID, i int) int {
 	out := g.Tensors[o.Outputs[i]]
 	return slices.IndexFunc(o.Inputs, func(t TensorID) bool {
 		in := g.Tensors[t]
-		return in.Storage == out.Storage && in.Version == out.Version-1 && in.Offset == out.Offset && slices.Equal(in.Shape, out.Shape)
+		return in.Storage == out.Storage && in.Version == out.Version-1 && in.Offset == out.Offset &&
+			slices.Equal(in.Shape, out.Shape)
 	})
 }
 

@@ -2,8 +2,8 @@ package graph
 
 import "slices"
 
-// Holds says what an input holds, so that a loader knows what to fill it with. Networks that read sequences have examples
-// of S steps; their tokens are int64, all else is float32.
+// Holds says what an input holds, so that a loader knows what to fill it with. Networks that read sequences have
+// examples of S steps; their tokens are int64, all else is float32.
 type Holds string
 
 const (
@@ -24,7 +24,8 @@ const (
 	StopFlags      Holds = "stop"     // [N*T,1]: 1 at the last frame, else 0
 )
 
-var contents = []Holds{Anything, Images, Labels, Tokens, SourceTokens, TargetTokens, NextTokens, HiddenTokens, TokenTypes,
+var contents = []Holds{Anything, Images, Labels, Tokens, SourceTokens, TargetTokens, NextTokens, HiddenTokens,
+	TokenTypes,
 	Follows, Frames, PreviousFrames, StopFlags}
 
 func (h Holds) known() bool { return slices.Contains(contents, h) }

@@ -134,7 +134,8 @@ func TestReadErrors(t *testing.T) {
 		{"unknown field", "{\"name\": \"a\", \"weights\": []}", `unknown field "weights"`},
 		{"more text", "{\"name\": \"a\"}\n{}", "read graph: line 2, column 2: more text after the graph"},
 		{"garbage after", "{\"name\": \"a\"}\n]", "more text after the graph"},
-		{"invalid", `{"name": "a", "storages": [{"id": 1, "name": "s", "role": "input", "bytes": 4}]}`, "storage 0 (s) has id 1"},
+		{"invalid", `{"name": "a", "storages": [{"id": 1, "name": "s", "role": "input", "bytes": 4}]}`,
+			"storage 0 (s) has id 1"},
 	}
 	for _, test := range tests {
 		g, err := Read(strings.NewReader(test.text))

@@ -9,13 +9,15 @@ type Kind string
 
 // families are all kinds. A new kind is a row of its family, a new family a file and a name here.
 var families = []map[Kind]kind{
-	convolutions, products, elementwise, pooling, norms, moves, embeddings, attention, recurrent, losses, optimizers, opaque,
+	convolutions, products, elementwise, pooling, norms, moves, embeddings, attention, recurrent, losses, optimizers,
+	opaque,
 }
 
 // kind is what follows from the name of an operator.
 type kind struct {
-	inputs  [2]int                                     // min and max number
-	outputs []int                                      // per output: the input that it updates in place, or fresh; nil: Opaque
+	inputs [2]int // min and max number
+	// per output: the input that it updates in place, or fresh; nil: Opaque
+	outputs []int
 	shapes  func(a Attrs, in []Shape) ([]Shape, error) // of the outputs
 	flops   func(a Attrs, in, out []Shape) int64
 	dtypes  func(in []DType, outputs int) ([]DType, error) // of the outputs; nil: alike

@@ -38,10 +38,13 @@ type call struct {
 // calls holds at least one for every kind.
 var calls = []call{
 	{Conv2D, window, []Shape{{2, 3, 7, 5}, {6, 3, 3, 2}}, []Shape{{2, 6, 4, 4}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
-	{Conv2D, window, []Shape{{2, 3, 7, 5}, {6, 3, 3, 2}, {6}}, []Shape{{2, 6, 4, 4}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
-	{Conv2D, grouped, []Shape{{2, 6, 7, 5}, {9, 2, 3, 2}, {9}}, []Shape{{2, 9, 4, 4}}, 2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
+	{Conv2D, window, []Shape{{2, 3, 7, 5}, {6, 3, 3, 2}, {6}}, []Shape{{2, 6, 4, 4}},
+		2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
+	{Conv2D, grouped, []Shape{{2, 6, 7, 5}, {9, 2, 3, 2}, {9}}, []Shape{{2, 9, 4, 4}},
+		2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
 	{Conv2DDW, grouped, []Shape{{2, 6, 7, 5}, {2, 9, 4, 4}}, []Shape{{9, 2, 3, 2}}, 2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
-	{Conv2DDX, groupedOnto, []Shape{{2, 9, 4, 4}, {9, 2, 3, 2}}, []Shape{{2, 6, 7, 5}}, 2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
+	{Conv2DDX, groupedOnto, []Shape{{2, 9, 4, 4}, {9, 2, 3, 2}}, []Shape{{2, 6, 7, 5}},
+		2 * (2 * 9 * 4 * 4) * (2 * 3 * 2)},
 	{Conv2DDW, window, []Shape{{2, 3, 7, 5}, {2, 6, 4, 4}}, []Shape{{6, 3, 3, 2}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
 	{Conv2DDX, onto, []Shape{{2, 6, 4, 4}, {6, 3, 3, 2}}, []Shape{{2, 3, 7, 5}}, 2 * (2 * 6 * 4 * 4) * (3 * 3 * 2)},
 	{Linear, Attrs{}, []Shape{{2, 3}, {5, 3}}, []Shape{{2, 5}}, 2 * 2 * 5 * 3},
@@ -62,7 +65,8 @@ var calls = []call{
 	{BatchNormStats, Attrs{}, []Shape{{2, 3, 7, 5}}, []Shape{{3}, {3}}, 4 * 210},
 	{BatchNorm, Attrs{Epsilon: 1e-5}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {3}}, []Shape{{2, 3, 7, 5}}, 5 * 210},
 	{BatchNormUpdate, Attrs{Length: 2}, []Shape{{3}, {3}, {3}, {3}}, []Shape{{3}, {3}}, 9},
-	{BatchNormGrad, Attrs{Epsilon: 1e-5}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {2, 3, 7, 5}}, []Shape{{2, 3, 7, 5}, {3}, {3}}, 11 * 210},
+	{BatchNormGrad, Attrs{Epsilon: 1e-5}, []Shape{{2, 3, 7, 5}, {3}, {3}, {3}, {2, 3, 7, 5}}, []Shape{{2, 3, 7, 5}, {3},
+		{3}}, 11 * 210},
 	{Add, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
 	{Mul, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
 	{Concat, Attrs{Dim: 1}, []Shape{{2, 3, 4}, {2, 1, 4}, {2, 5, 4}}, []Shape{{2, 9, 4}}, 0},
@@ -90,12 +94,14 @@ var calls = []call{
 	{MatMul, Attrs{}, []Shape{{2, 3, 4}, {2, 4, 5}}, []Shape{{2, 3, 5}}, 2 * 2 * 3 * 5 * 4},
 	{MatMul, Attrs{TransposeA: true}, []Shape{{2, 4, 3}, {2, 4, 5}}, []Shape{{2, 3, 5}}, 2 * 2 * 3 * 5 * 4},
 	{MatMul, Attrs{TransposeB: true}, []Shape{{2, 3, 4}, {2, 5, 4}}, []Shape{{2, 3, 5}}, 2 * 2 * 3 * 5 * 4},
-	{MatMul, Attrs{TransposeA: true, TransposeB: true}, []Shape{{2, 4, 3}, {2, 5, 4}}, []Shape{{2, 3, 5}}, 2 * 2 * 3 * 5 * 4},
+	{MatMul, Attrs{TransposeA: true, TransposeB: true}, []Shape{{2, 4, 3}, {2, 5, 4}}, []Shape{{2, 3, 5}},
+		2 * 2 * 3 * 5 * 4},
 	{Transpose, Attrs{}, []Shape{{2, 3, 4, 5}}, []Shape{{2, 4, 3, 5}}, 0},
 	{Softmax, Attrs{Factor: 1}, []Shape{{2, 3, 5}}, []Shape{{2, 3, 5}}, 180},
 	{SoftmaxDX, Attrs{Factor: 1}, []Shape{{2, 3, 5}, {2, 3, 5}}, []Shape{{2, 3, 5}}, 150},
 	{AdditiveScores, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 4}, {4}}, []Shape{{2, 3, 5}}, 9 * 2 * 3 * 5 * 4},
-	{AdditiveScoresGrad, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 4}, {4}, {2, 3, 5}}, []Shape{{2, 3, 4}, {2, 5, 4}, {4}}, 15 * 2 * 3 * 5 * 4},
+	{AdditiveScoresGrad, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 4}, {4}, {2, 3, 5}}, []Shape{{2, 3, 4}, {2, 5, 4}, {4}},
+		15 * 2 * 3 * 5 * 4},
 	{LSTM, Attrs{}, []Shape{{2, 12}}, []Shape{{2, 3}, {2, 3}}, 168},
 	{LSTM, Attrs{}, []Shape{{2, 12}, {2, 12}, {2, 3}}, []Shape{{2, 3}, {2, 3}}, 168},
 	{LSTMGrad, Attrs{}, []Shape{{2, 12}, {2, 3}}, []Shape{{2, 12}, {2, 3}}, 288},
@@ -116,7 +122,8 @@ var calls = []call{
 // touched is the traffic in calls of the kinds that touch a part of an operand: 24 elements are read and written, or
 // read twice and written; 5 ids and as many rows of 3 are read, and the rows written.
 var touched = map[Kind]Bytes{
-	Slice: 2 * 24 * ElementBytes, SliceAccumulate: 3 * 24 * ElementBytes, Embedding: 5*8 + (15+15)*ElementBytes, EmbeddingDW: 5*8 + (15+21)*ElementBytes,
+	Slice: 2 * 24 * ElementBytes, SliceAccumulate: 3 * 24 * ElementBytes, Embedding: 5*8 + (15+15)*ElementBytes,
+	EmbeddingDW: 5*8 + (15+21)*ElementBytes,
 }
 
 // indexed names the input of a kind that holds indices.
@@ -173,7 +180,8 @@ func TestKindsRejectOperands(t *testing.T) {
 	takes := func(k Kind, n int) bool {
 		return slices.ContainsFunc(calls, func(c call) bool { return c.kind == k && len(c.in) == n })
 	}
-	anyShape := []Kind{BiasDB, ReLU, GELU, Sigmoid, Tanh, Dropout, DropoutDX, Scale, Slice, SliceDX} // of their only operand
+	// of their only operand
+	anyShape := []Kind{BiasDB, ReLU, GELU, Sigmoid, Tanh, Dropout, DropoutDX, Scale, Slice, SliceDX}
 	for _, call := range calls {
 		reject := func(what string, in []Shape) {
 			err := use(call.kind, call.attrs, in).Err()
@@ -214,14 +222,17 @@ func TestKindsRejectShapes(t *testing.T) {
 		{Conv2D, window, []Shape{x, {6, 3, 3, 2}, {7}}, "b has shape [7], want [6]"},
 		{Conv2DDW, window, []Shape{x, {2, 6, 4, 5}}, "dy has shape [2 6 4 5], want [2 -1 4 4]"},
 		{Conv2DDX, onto, []Shape{{2, 5, 4, 4}, {6, 3, 3, 2}}, "dy has shape [2 5 4 4], want [-1 6 4 4]"},
-		{Conv2DDX, window, []Shape{{2, 6, 4, 4}, {6, 3, 3, 2}}, "a window of [3 2] does not fit into 0x0 with pad [1 0]"},
+		{Conv2DDX, window, []Shape{{2, 6, 4, 4}, {6, 3, 3, 2}},
+			"a window of [3 2] does not fit into 0x0 with pad [1 0]"},
 		{Conv2D, grouped, []Shape{{2, 5, 7, 5}, {6, 2, 3, 2}}, "3 groups do not divide 5 channels into 6"},
 		{Conv2D, grouped, []Shape{{2, 6, 7, 5}, {5, 2, 3, 2}}, "3 groups do not divide 6 channels into 5"},
 		{Conv2D, grouped, []Shape{{2, 6, 7, 5}, {6, 6, 3, 2}}, "w has shape [6 6 3 2], want [-1 2 3 2]"},
-		{Conv2D, Attrs{Kernel: [2]int{1, 1}, Stride: [2]int{1, 1}, Groups: -1}, []Shape{x, {6, 3, 1, 1}}, "-1 groups do not divide"},
+		{Conv2D, Attrs{Kernel: [2]int{1, 1}, Stride: [2]int{1, 1}, Groups: -1}, []Shape{x, {6, 3, 1, 1}},
+			"-1 groups do not divide"},
 		{Conv2DDW, grouped, []Shape{x, {2, 5, 4, 4}}, "3 groups do not divide 3 channels into 5"},
 		{Conv2DDX, groupedOnto, []Shape{{2, 5, 4, 4}, {5, 2, 3, 2}}, "3 groups do not divide 5 channels into 5"},
-		{Pad, Attrs{Pad: [2]int{-7, 0}, Extent: [2]int{9, 2}}, []Shape{x}, "nothing of 7x5 pixels is left when pad [-7 0] moves them into extent [9 2]"},
+		{Pad, Attrs{Pad: [2]int{-7, 0}, Extent: [2]int{9, 2}}, []Shape{x},
+			"nothing of 7x5 pixels is left when pad [-7 0] moves them into extent [9 2]"},
 		{Pad, Attrs{Pad: [2]int{0, 2}, Extent: [2]int{9, 2}}, []Shape{x}, "nothing of 7x5 pixels is left"},
 		{Pad, Attrs{}, []Shape{x}, "into extent [0 0]"},
 		{LRNDX, across, []Shape{x, y, x}, "y has shape [2 3 4 4], want [2 3 7 5]"},
@@ -246,11 +257,13 @@ func TestKindsRejectShapes(t *testing.T) {
 		{Concat, Attrs{Dim: 3}, []Shape{{2, 3, 4}, {2, 3, 4}}, "operand has shape [2 3 4], which has no dimension 3"},
 		{Concat, Attrs{Dim: -1}, []Shape{{2}, {2}}, "operand has shape [2], which has no dimension -1"},
 		{Slice, Attrs{Dim: 2, Length: 1}, []Shape{{2, 3}}, "x has shape [2 3], which has no dimension 2"},
-		{Slice, Attrs{Begin: 1, Length: 2}, []Shape{{2, 3}}, "2 elements from 1 on do not lie within the 2 of dimension 0"},
+		{Slice, Attrs{Begin: 1, Length: 2}, []Shape{{2, 3}}, "2 elements from 1 on do not lie within the 2 of " +
+			"dimension 0"},
 		{Slice, Attrs{Begin: -1, Length: 2}, []Shape{{2, 3}}, "2 elements from -1 on"},
 		{Slice, Attrs{Dim: 1}, []Shape{{2, 3}}, "0 elements from 0 on"},
 		{Slice, Attrs{Begin: math.MaxInt, Length: 2}, []Shape{{2, 3}}, "do not lie within the 2 of"},
-		{SliceDX, Attrs{Dim: 1, Begin: 3, Length: 3, Extent: [2]int{5}}, []Shape{{2, 3}}, "3 elements from 3 on do not lie within the 5 of"},
+		{SliceDX, Attrs{Dim: 1, Begin: 3, Length: 3, Extent: [2]int{5}}, []Shape{{2, 3}},
+			"3 elements from 3 on do not lie within the 5 of"},
 		{SliceDX, Attrs{Dim: 1, Length: 2, Extent: [2]int{5}}, []Shape{{2, 3}}, "dy has shape [2 3], want [2 2]"},
 		{SliceAccumulate, Attrs{Dim: 1, Length: 2}, []Shape{{2, 5}, {2, 3}}, "dy has shape [2 3], want [2 2]"},
 		{Embedding, Attrs{}, []Shape{{7, 3}, {5, 1}}, "ids has shape [5 1], want [-1]"},
@@ -264,11 +277,13 @@ func TestKindsRejectShapes(t *testing.T) {
 		{MatMul, Attrs{}, []Shape{{2, 3, 4}, {3, 4, 5}}, "b has shape [3 4 5], want [2 4 -1]"},
 		{MatMul, Attrs{TransposeA: true}, []Shape{{2, 3, 4}, {2, 4, 5}}, "b has shape [2 4 5], want [2 3 -1]"},
 		{MatMul, Attrs{TransposeB: true}, []Shape{{2, 3, 4}, {2, 4, 5}}, "b has shape [2 4 5], want [2 -1 4]"},
-		{Softmax, Attrs{Factor: 1, Causal: true}, []Shape{{2, 3, 5}}, "x has shape [2 3 5]: causal, it must have as many rows as columns"},
+		{Softmax, Attrs{Factor: 1, Causal: true}, []Shape{{2, 3, 5}}, "x has shape [2 3 5]: causal, it must have as " +
+			"many rows as columns"},
 		{SoftmaxDX, Attrs{Factor: 1}, []Shape{{2, 3, 5}, {2, 5, 3}}, "operand has shape [2 5 3], want [2 3 5]"},
 		{AdditiveScores, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 3}, {4}}, "k has shape [2 5 3], want [2 -1 4]"},
 		{AdditiveScores, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 4}, {5}}, "v has shape [5], want [4]"},
-		{AdditiveScoresGrad, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 4}, {4}, {2, 5, 3}}, "de has shape [2 5 3], want [2 3 5]"},
+		{AdditiveScoresGrad, Attrs{}, []Shape{{2, 3, 4}, {2, 5, 4}, {4}, {2, 5, 3}},
+			"de has shape [2 5 3], want [2 3 5]"},
 		{LSTM, Attrs{}, []Shape{{2, 10}}, "x has shape [2 10], which is not that of four gates"},
 		{LSTM, Attrs{}, []Shape{{2, 12}, {2, 12}}, "takes 1 or 3 inputs, got 2"},
 		{LSTM, Attrs{}, []Shape{{2, 12}, {2, 12}, {2, 4}}, "c has shape [2 4], want [2 3]"},
@@ -304,14 +319,16 @@ func TestAttrsReject(t *testing.T) {
 		{LRNDX, Attrs{Length: 5, Epsilon: 1, Exponent: math.NaN()}, []Shape{x, x, x}, "exponent NaN is not finite"},
 		{BatchNorm, Attrs{}, []Shape{x, {3}, {3}, {3}, {3}}, "epsilon 0 must be positive"},
 		{BatchNormUpdate, Attrs{Length: 2, Momentum: 1.5}, []Shape{{3}, {3}, {3}, {3}}, "momentum 1.5 must be"},
-		{BatchNormUpdate, Attrs{Length: 1}, []Shape{{3}, {3}, {3}, {3}}, "length 1 must be the number of values that the statistics are of, at least 2"},
+		{BatchNormUpdate, Attrs{Length: 1}, []Shape{{3}, {3}, {3}, {3}},
+			"length 1 must be the number of values that the statistics are of, at least 2"},
 		{BatchNormUpdate, Attrs{}, []Shape{{3}, {3}, {3}, {3}}, "length 0 must be"},
 		{Adam, Attrs{Beta1: 1, Epsilon: 1}, []Shape{x, x, x, x}, "beta1 1 must be"},
 		{LayerNorm, Attrs{}, []Shape{{2, 3}, {3}, {3}}, "epsilon 0 must be positive"},
 		{Softmax, Attrs{Factor: -1}, []Shape{{2, 3, 3}}, "factor -1 must be positive"},
 		{SoftmaxDX, Attrs{}, []Shape{{2, 3, 3}, {2, 3, 3}}, "factor 0 must be positive"},
 		{SGD, Attrs{LearningRate: math.Inf(1)}, []Shape{x, x}, "learning rate +Inf is not finite"},
-		{MaxPool, Attrs{Kernel: [2]int{1<<62 + 1, 1}, Stride: [2]int{1 << 62, 1}, Pad: [2]int{1 << 62, 0}}, []Shape{x}, "is beyond 1073741824"},
+		{MaxPool, Attrs{Kernel: [2]int{1<<62 + 1, 1}, Stride: [2]int{1 << 62, 1}, Pad: [2]int{1 << 62, 0}}, []Shape{x},
+			"is beyond 1073741824"},
 	}
 	for _, test := range tests {
 		if err := use(test.kind, test.attrs, test.in).Err(); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -332,8 +349,8 @@ func TestCostSaturates(t *testing.T) {
 	}
 }
 
-// Each attribute that a kind does not have is refused by name: two graphs that compute the same must not differ in their
-// digests.
+// Each attribute that a kind does not have is refused by name: two graphs that compute the same must not differ in
+// their digests.
 func TestKindsRefuseStrayAttributes(t *testing.T) {
 	for _, c := range calls {
 		for i, name := range attrNames {

@@ -2,11 +2,13 @@ package graph
 
 // Losses and their gradients. Operand orders are part of a kind's meaning.
 const (
-	SoftmaxXent   Kind = "softmax_xent"    // logits[N,C] labels[N] -> loss[1] probabilities[N,C]; the mean over the rows whose label is not negative
+	// logits[N,C] labels[N] -> loss[1] probabilities[N,C]; the mean over the rows whose label is not negative
+	SoftmaxXent   Kind = "softmax_xent"
 	SoftmaxXentDX Kind = "softmax_xent_dx" // probabilities labels -> dlogits
 	MeanSquare    Kind = "mean_square"     // a b -> loss[1]: the mean of (a-b)²
 	MeanSquareDX  Kind = "mean_square_dx"  // a b -> da
-	SigmoidXent   Kind = "sigmoid_xent"    // logits targets (0 to 1), equal shapes -> loss[1]: the mean over all elements
+	// logits targets (0 to 1), equal shapes -> loss[1]: the mean over all elements
+	SigmoidXent   Kind = "sigmoid_xent"
 	SigmoidXentDX Kind = "sigmoid_xent_dx" // logits targets -> dlogits
 )
 

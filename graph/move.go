@@ -7,21 +7,30 @@ import (
 
 // Operators that only move elements, and what their gradients add. Operand orders are part of a kind's meaning.
 const (
-	Concat          Kind = "concat"           // two or more tensors, alike but for their extent along Dim, one after the other along it
-	Slice           Kind = "slice"            // x -> y: Length elements along Dim from Begin on
-	SliceDX         Kind = "slice_dx"         // dy -> dx: dy in its range, zeros elsewhere; Extent[0] is x's extent along Dim
+	// two or more tensors, alike but for their extent along Dim, one after the other along it
+	Concat Kind = "concat"
+	Slice  Kind = "slice" // x -> y: Length elements along Dim from Begin on
+	// dy -> dx: dy in its range, zeros elsewhere; Extent[0] is x's extent along Dim
+	SliceDX         Kind = "slice_dx"
 	SliceAccumulate Kind = "slice_accumulate" // dx dy -> dx + dy within the range, in place in dx; Dim, Begin, Length
-	Pad             Kind = "pad"              // x[N,C,H,W] -> y[N,C,P,Q], whose pixel (p,q) is x's (p-Pad[0],q-Pad[1]) or zero; Extent is (P,Q); negative Pad crops
-	Transpose       Kind = "transpose"        // x[A,M,N,D] -> y[A,N,M,D]; its own inverse
+	// x[N,C,H,W] -> y[N,C,P,Q], whose pixel (p,q) is x's (p-Pad[0],q-Pad[1]) or zero; Extent is (P,Q); negative Pad
+	// crops
+	Pad       Kind = "pad"
+	Transpose Kind = "transpose" // x[A,M,N,D] -> y[A,N,M,D]; its own inverse
 )
 
 var moves = map[Kind]kind{
-	Concat:          {inputs: [2]int{2, mostParts}, outputs: []int{fresh}, shapes: concatShapes, flops: none, attrs: names("dim")},
-	Slice:           {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: sliceShapes, flops: none, traffic: sliceTraffic, attrs: names("dim", "begin", "length")},
-	SliceDX:         {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: sliceDXShapes, flops: none, attrs: names("dim", "begin", "length", "extent")},
-	SliceAccumulate: {inputs: [2]int{2, 2}, outputs: []int{0}, shapes: sliceAccumulateShapes, flops: perSecond(1), traffic: sliceAccumulateTraffic, attrs: names("dim", "begin", "length")},
-	Pad:             {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: padShapes, flops: none, attrs: names("pad", "extent")},
-	Transpose:       {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: transposeShapes, flops: none},
+	Concat: {inputs: [2]int{2, mostParts}, outputs: []int{fresh}, shapes: concatShapes, flops: none,
+		attrs: names("dim")},
+	Slice: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: sliceShapes, flops: none,
+		traffic: sliceTraffic, attrs: names("dim", "begin", "length")},
+	SliceDX: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: sliceDXShapes, flops: none,
+		attrs: names("dim", "begin", "length", "extent")},
+	SliceAccumulate: {inputs: [2]int{2, 2}, outputs: []int{0}, shapes: sliceAccumulateShapes, flops: perSecond(1),
+		traffic: sliceAccumulateTraffic, attrs: names("dim", "begin", "length")},
+	Pad: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: padShapes, flops: none,
+		attrs: names("pad", "extent")},
+	Transpose: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: transposeShapes, flops: none},
 }
 
 // mostParts bounds the operands of a concat.
@@ -90,7 +99,8 @@ func (a Attrs) ranged(s Shape, extent int) Shape {
 // within checks that the range of a slice lies within an extent.
 func (a Attrs) within(extent int) error {
 	if a.Begin < 0 || a.Length < 1 || a.Begin > extent-a.Length {
-		return fmt.Errorf("%d elements from %d on do not lie within the %d of dimension %d", a.Length, a.Begin, extent, a.Dim)
+		return fmt.Errorf("%d elements from %d on do not lie within the %d of dimension %d", a.Length, a.Begin, extent,
+			a.Dim)
 	}
 	return nil
 }
@@ -103,7 +113,8 @@ func padShapes(a Attrs, in []Shape) ([]Shape, error) {
 	const most = 1 << 30 // keeps sums of kernels within 64 bits
 	for d := range 2 {
 		if a.Extent[d] < 1 || a.Extent[d] > most || a.Pad[d] <= -x[2+d] || a.Pad[d] >= a.Extent[d] {
-			return nil, fmt.Errorf("nothing of %dx%d pixels is left when pad %v moves them into extent %v", x[2], x[3], a.Pad, a.Extent)
+			return nil, fmt.Errorf("nothing of %dx%d pixels is left when pad %v moves them into extent %v", x[2], x[3],
+				a.Pad, a.Extent)
 		}
 	}
 	return []Shape{{x[0], x[1], a.Extent[0], a.Extent[1]}}, nil

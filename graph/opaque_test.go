@@ -9,14 +9,18 @@ import (
 func opaqueGraph() *Graph {
 	return &Graph{Name: "opaque",
 		Storages: []Storage{
-			{ID: 0, Name: "x", Role: Input, Bytes: 24}, {ID: 1, Name: "w", Role: Parameter, Bytes: 8, Init: &Init{Kind: InitOne}},
+			{ID: 0, Name: "x", Role: Input, Bytes: 24}, {ID: 1, Name: "w", Role: Parameter, Bytes: 8,
+				Init: &Init{Kind: InitOne}},
 			{ID: 2, Name: "y", Role: Output, Bytes: 40},
 		},
 		Tensors: []Tensor{
-			{ID: 0, Name: "x", Storage: 0, Shape: Shape{3}, DType: Float64}, {ID: 1, Name: "w", Storage: 1, Shape: Shape{2}},
-			{ID: 2, Name: "y", Storage: 2, Shape: Shape{5}, DType: Int64}, {ID: 3, Name: "w", Storage: 1, Version: 1, Shape: Shape{2}},
+			{ID: 0, Name: "x", Storage: 0, Shape: Shape{3}, DType: Float64}, {ID: 1, Name: "w", Storage: 1,
+				Shape: Shape{2}},
+			{ID: 2, Name: "y", Storage: 2, Shape: Shape{5}, DType: Int64}, {ID: 3, Name: "w", Storage: 1, Version: 1,
+				Shape: Shape{2}},
 		},
-		Ops: []Op{{ID: 0, Name: "any", Kind: Opaque, Inputs: []TensorID{0, 1}, Outputs: []TensorID{2, 3}, Attrs: Attrs{FLOPs: 7},
+		Ops: []Op{{ID: 0, Name: "any", Kind: Opaque, Inputs: []TensorID{0, 1}, Outputs: []TensorID{2, 3},
+			Attrs: Attrs{FLOPs: 7},
 			Phase: Forward, Forward: NoOp}},
 	}
 }
@@ -56,8 +60,10 @@ func TestOpaqueErrors(t *testing.T) {
 		spoil func(g *Graph)
 		want  string
 	}{
-		{"update of what it does not read", func(g *Graph) { g.Ops[0].Inputs = []TensorID{0} }, "output w must be a fresh storage, not version 1 of w"},
-		{"update of a part as another shape", func(g *Graph) { g.Tensors[3].Shape = Shape{1} }, "output w must be a fresh storage"},
+		{"update of what it does not read", func(g *Graph) { g.Ops[0].Inputs = []TensorID{0} },
+			"output w must be a fresh storage, not version 1 of w"},
+		{"update of a part as another shape", func(g *Graph) { g.Tensors[3].Shape = Shape{1} },
+			"output w must be a fresh storage"},
 		{"negative arithmetic", func(g *Graph) { g.Ops[0].Attrs.FLOPs = -1 }, "op any: flops -1 must not be negative"},
 		{"attribute of another kind", func(g *Graph) { g.Ops[0].Attrs.Rate = 0.5 }, "op any: has no attribute rate"},
 	} {

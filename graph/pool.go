@@ -4,15 +4,20 @@ package graph
 const (
 	MaxPool   Kind = "max_pool"    // x[N,C,H,W] -> y; Kernel, Stride, Pad; padding never wins
 	MaxPoolDX Kind = "max_pool_dx" // x y dy -> dx; the first element equal to the maximum takes the gradient
-	AvgPool   Kind = "avg_pool"    // x[N,C,H,W] -> y; padding counts as zeros, the divisor is R*S; with Inside, the pixels inside of x
+	// x[N,C,H,W] -> y; padding counts as zeros, the divisor is R*S; with Inside, the pixels inside of x
+	AvgPool   Kind = "avg_pool"
 	AvgPoolDX Kind = "avg_pool_dx" // x y dy -> dx
 )
 
 var pooling = map[Kind]kind{
-	MaxPool:   {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: poolShapes, flops: poolFLOPs, attrs: names("kernel", "stride", "pad")},
-	MaxPoolDX: {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: poolDXShapes, flops: poolDXFLOPs, attrs: names("kernel", "stride", "pad")},
-	AvgPool:   {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: poolShapes, flops: poolFLOPs, attrs: names("kernel", "stride", "pad", "inside")},
-	AvgPoolDX: {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: poolDXShapes, flops: poolDXFLOPs, attrs: names("kernel", "stride", "pad", "inside")},
+	MaxPool: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: poolShapes, flops: poolFLOPs,
+		attrs: names("kernel", "stride", "pad")},
+	MaxPoolDX: {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: poolDXShapes, flops: poolDXFLOPs,
+		attrs: names("kernel", "stride", "pad")},
+	AvgPool: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: poolShapes, flops: poolFLOPs,
+		attrs: names("kernel", "stride", "pad", "inside")},
+	AvgPoolDX: {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: poolDXShapes, flops: poolDXFLOPs,
+		attrs: names("kernel", "stride", "pad", "inside")},
 }
 
 func poolShapes(a Attrs, in []Shape) ([]Shape, error) {

@@ -9,7 +9,8 @@ const (
 	LinearDX Kind = "linear_dx" // dy w -> dx
 	Bias     Kind = "bias"      // x[N,K] b[K] -> x + b in every row
 	BiasDB   Kind = "bias_db"   // dy[N,K,...] -> db[K]: sums over every dimension but the second
-	MatMul   Kind = "matmul"    // a[B,M,K] b[B,K,N] -> y[B,M,N], a or b stored the other way round by TransposeA, TransposeB
+	// a[B,M,K] b[B,K,N] -> y[B,M,N], a or b stored the other way round by TransposeA, TransposeB
+	MatMul Kind = "matmul"
 )
 
 var products = map[Kind]kind{
@@ -18,7 +19,8 @@ var products = map[Kind]kind{
 	LinearDX: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: linearDXShapes, flops: linearDXFLOPs},
 	Bias:     {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: biasAddShapes, flops: perOutput(1)},
 	BiasDB:   {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: biasShapes, flops: perInput(1)},
-	MatMul:   {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: matmulShapes, flops: matmulFLOPs, attrs: names("transpose_a", "transpose_b")},
+	MatMul: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: matmulShapes, flops: matmulFLOPs,
+		attrs: names("transpose_a", "transpose_b")},
 }
 
 func linearShapes(_ Attrs, in []Shape) ([]Shape, error) {

@@ -5,8 +5,8 @@ import "fmt"
 // Steps of recurrent networks. Operand orders are part of a kind's meaning.
 const (
 	// A step of long short-term memory. The gates input, forget, cell and output stand side by side before their
-	// nonlinearities, x being what comes from below and r what comes from the step before. In the first step, where h and
-	// c of the step before are zero, r and c are left out, and x includes the bias that r has in later steps.
+	// nonlinearities, x being what comes from below and r what comes from the step before. In the first step, where h
+	// and c of the step before are zero, r and c are left out, and x includes the bias that r has in later steps.
 	LSTM     Kind = "lstm"      // x[N,4H] (r[N,4H] c[N,H]) -> h[N,H] c[N,H]
 	LSTMGrad Kind = "lstm_grad" // x (r c) dh (dc) -> dx[N,4H], which is dr too, and dc of the step before
 )

@@ -5,7 +5,8 @@ import "testing"
 func TestBytesString(t *testing.T) {
 	for b, want := range map[Bytes]string{
 		0: "0B", 1: "1B", 1023: "1023B", KiB: "1KiB", KiB + KiB/2: "1.5KiB",
-		100 * MiB: "100MiB", GiB + GiB/4: "1.25GiB", GiB + GiB/3: "1.33GiB", 2048 * GiB: "2048GiB", -3 * MiB: "-3MiB", -7: "-7B",
+		100 * MiB: "100MiB", GiB + GiB/4: "1.25GiB", GiB + GiB/3: "1.33GiB", 2048 * GiB: "2048GiB", -3 * MiB: "-3MiB",
+		-7: "-7B",
 	} {
 		if got := b.String(); got != want {
 			t.Errorf("%d bytes print as %s, want %s", int64(b), got, want)
@@ -33,7 +34,8 @@ func TestParseBytes(t *testing.T) {
 			t.Errorf("ParseBytes(%q) = %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "B", "MiB", "0", "0.5B", "-1", "-1GiB", "nan", "inf", "infGB", "1 MiB", "1mib", "12XB", "1e30", "0x", "1,5GB"} {
+	for _, text := range []string{"", "B", "MiB", "0", "0.5B", "-1", "-1GiB", "nan", "inf", "infGB", "1 MiB", "1mib",
+		"12XB", "1e30", "0x", "1,5GB"} {
 		got, err := ParseBytes(text)
 		if want := `"` + text + `": give a size such as 512MiB or 2GB`; err == nil || err.Error() != want {
 			t.Errorf("ParseBytes(%q) = %d, %v; want error %s", text, got, err, want)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// MaxBytes bounds a storage, or the scratch of a step. MaxTotal bounds the storages of a graph together, an arena and a region of the
-// host: no sum of one of each overflows.
+// MaxBytes bounds a storage, or the scratch of a step. MaxTotal bounds the storages of a graph together, an arena and a
+// region of the host: no sum of one of each overflows.
 const (
 	MaxBytes = Bytes(1) << 46
 	MaxTotal = Bytes(1) << 60
@@ -98,7 +98,8 @@ func (v *validator) storages() {
 			v.say("storage %s: only inputs say what they hold", s.Name)
 		}
 		if s.Bytes <= 0 || s.Bytes > MaxBytes || s.Bytes%ElementBytes != 0 {
-			v.say("storage %s: %d bytes is not a positive multiple of %d up to %d", s.Name, s.Bytes, ElementBytes, MaxBytes)
+			v.say("storage %s: %d bytes is not a positive multiple of %d up to %d", s.Name, s.Bytes, ElementBytes,
+				MaxBytes)
 		}
 		if (s.Init != nil) != s.Role.Persistent() {
 			v.say("storage %s: persistent storages, and no others, have an init", s.Name)
@@ -132,7 +133,8 @@ func (v *validator) tensors() {
 		}
 		seen[s.ID], types[s.ID] = true, t.DType
 		if s.Role.Persistent() && !t.DType.isFloat() {
-			v.say("tensor %s: storage %s is persistent and of type %v, want float32 or float64", t.Name, s.Name, t.DType)
+			v.say("tensor %s: storage %s is persistent and of type %v, want float32 or float64", t.Name, s.Name,
+				t.DType)
 		}
 		if t.Version < 0 {
 			v.say("tensor %s: version %d is negative", t.Name, t.Version)
@@ -149,8 +151,10 @@ func (v *validator) tensors() {
 		if elements == 0 {
 			continue
 		}
-		if size := elements * t.DType.Bytes(); t.Offset < 0 || t.Offset%t.DType.Bytes() != 0 || t.Offset > s.Bytes-size {
-			v.say("tensor %s: bytes %d to %d do not lie in storage %s (%d bytes)", t.Name, t.Offset, t.Offset+size, s.Name, s.Bytes)
+		if size := elements * t.DType.Bytes(); t.Offset < 0 || t.Offset%t.DType.Bytes() != 0 ||
+			t.Offset > s.Bytes-size {
+			v.say("tensor %s: bytes %d to %d do not lie in storage %s (%d bytes)", t.Name, t.Offset, t.Offset+size,
+				s.Name, s.Bytes)
 		}
 	}
 }
@@ -173,7 +177,8 @@ func (v *validator) ops() {
 			in := g.Updated(op.ID, i)
 			switch {
 			case in == fresh && !g.Fresh(op.ID, i):
-				v.say("op %s: output %s must be a fresh storage, not version %d of %s", op.Name, out.Name, out.Version, g.Storages[out.Storage].Name)
+				v.say("op %s: output %s must be a fresh storage, not version %d of %s", op.Name, out.Name, out.Version,
+					g.Storages[out.Storage].Name)
 			case in == fresh && (out.Offset != 0 || out.Bytes() != g.Storages[out.Storage].Bytes):
 				v.say("op %s: fresh output %s must cover its whole storage", op.Name, out.Name)
 			case in != fresh:
@@ -226,7 +231,8 @@ func (v *validator) versions() {
 	for _, op := range g.Ops {
 		for _, r := range g.Reads(op.ID) {
 			if current[r.Storage] != r.Number {
-				v.say("op %s: reads version %d of %s, which holds version %d there (-1: nothing yet)", op.Name, r.Number, g.Storages[r.Storage].Name, current[r.Storage])
+				v.say("op %s: reads version %d of %s, which holds version %d there (-1: nothing yet)", op.Name,
+					r.Number, g.Storages[r.Storage].Name, current[r.Storage])
 			}
 		}
 		writes := g.Writes(op.ID)
@@ -246,7 +252,8 @@ func (v *validator) versions() {
 		for i, id := range op.Outputs {
 			for j, in := range op.Inputs {
 				if g.Updated(op.ID, i) != j && g.Tensors[in].Storage == g.Tensors[id].Storage {
-					v.say("op %s: input %s lies in the storage that output %s overwrites", op.Name, g.Tensors[in].Name, g.Tensors[id].Name)
+					v.say("op %s: input %s lies in the storage that output %s overwrites", op.Name, g.Tensors[in].Name,
+						g.Tensors[id].Name)
 				}
 			}
 		}

@@ -2,9 +2,9 @@ package models
 
 import "tensile/graph"
 
-// alexnet is the network of Krizhevsky et al. as SuperNeurons lists its layers: two groups in three of the convolutions, and
-// local response normalisation with the paper's constants before the first two pools. Its 227 pixels leave 6 after three
-// pools. Like vgg it has no normalisation to absorb large steps.
+// alexnet is the network of Krizhevsky et al. as SuperNeurons lists its layers: two groups in three of the
+// convolutions, and local response normalisation with the paper's constants before the first two pools. Its 227 pixels
+// leave 6 after three pools. Like vgg it has no normalisation to absorb large steps.
 var alexnet = model{
 	image: 227, channels: 3, rate: 0.1,
 	smallest: func(int) int { return 67 },

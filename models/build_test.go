@@ -6,10 +6,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tensile/autodiff"
 	"tensile/graph"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func build(t *testing.T, name string, c Config) *graph.Graph {
@@ -47,7 +47,8 @@ func TestParameters(t *testing.T) {
 		{"vgg11-cifar", Config{}, cifarVGG([]int64{64, 128, 256, 256, 512, 512, 512, 512})},
 		{"vgg13-cifar", Config{}, cifarVGG([]int64{64, 64, 128, 128, 256, 256, 512, 512, 512, 512})},
 		{"vgg16-cifar", Config{}, cifarVGG([]int64{64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512})},
-		{"vgg19-cifar", Config{}, cifarVGG([]int64{64, 64, 128, 128, 256, 256, 256, 256, 512, 512, 512, 512, 512, 512, 512, 512})},
+		{"vgg19-cifar", Config{}, cifarVGG([]int64{64, 64, 128, 128, 256, 256, 256, 256, 512, 512, 512, 512, 512, 512,
+			512, 512})},
 		{"inceptionv3", Config{}, 23_834_568},
 		{"inceptionv4", Config{}, 42_679_816},
 		{"densenet121", Config{}, 7_978_856},
@@ -137,16 +138,19 @@ func cifarResidualMACs(n int) float64 {
 	return float64(sum)
 }
 
-// TestMACs compares the arithmetic of one image's forward pass with published figures, in 1e9 multiply-adds: those of the
-// references that docs/models.md names, or a closed form.
+// TestMACs compares the arithmetic of one image's forward pass with published figures, in 1e9 multiply-adds: those of
+// the references that docs/models.md names, or a closed form.
 func TestMACs(t *testing.T) {
 	for _, test := range []struct {
 		model string
 		want  float64
 	}{
-		{"alexnet", 0.72}, {"vgg16", 15.47}, {"vgg19", 19.63}, {"resnet18", 1.81}, {"resnet50", 4.11}, {"resnet101", 7.83},
-		{"resnet152", 11.56}, {"inceptionv3", 5.73}, {"inceptionv4", 12.28}, {"densenet121", 2.87}, {"nasnet-large", 23.89},
-		{"nasnet-mobile", 0.564}, {"vgg16-cifar", cifarVGGMACs([5]int{2, 2, 3, 3, 3}) / 1e9}, {"resnet110-cifar", cifarResidualMACs(18) / 1e9},
+		{"alexnet", 0.72}, {"vgg16", 15.47}, {"vgg19", 19.63}, {"resnet18", 1.81}, {"resnet50", 4.11},
+		{"resnet101", 7.83},
+		{"resnet152", 11.56}, {"inceptionv3", 5.73}, {"inceptionv4", 12.28}, {"densenet121", 2.87},
+		{"nasnet-large", 23.89},
+		{"nasnet-mobile", 0.564}, {"vgg16-cifar", cifarVGGMACs([5]int{2, 2, 3, 3, 3}) / 1e9},
+		{"resnet110-cifar", cifarResidualMACs(18) / 1e9},
 	} {
 		got := float64(MACs(build(t, test.model, Config{Batch: 1}))) / 1e9
 		t.Logf("%s: %.3f G multiply-adds, %.3f wanted", test.model, got, test.want)
@@ -169,7 +173,8 @@ func TestDefaults(t *testing.T) {
 		{"vgg16", Config{}, graph.Shape{16, 3, 224, 224}, graph.Shape{16, 1000}, 1e-4},
 		{"vgg16", Config{Image: 64, Batch: 2}, graph.Shape{2, 3, 64, 64}, graph.Shape{2, 10}, 1e-4},
 		{"vgg16", Config{Image: 32, Optimizer: autodiff.SGD{}}, graph.Shape{16, 3, 32, 32}, graph.Shape{16, 10}, 1e-3},
-		{"vgg16", Config{Image: 32, Optimizer: autodiff.Adam{LearningRate: 0.5}}, graph.Shape{16, 3, 32, 32}, graph.Shape{16, 10}, 0.5},
+		{"vgg16", Config{Image: 32, Optimizer: autodiff.Adam{LearningRate: 0.5}}, graph.Shape{16, 3, 32, 32},
+			graph.Shape{16, 10}, 0.5},
 		{"resnet50", Config{}, graph.Shape{16, 3, 224, 224}, graph.Shape{16, 1000}, 1e-3},
 		{"resnet50", Config{Image: 223, Channels: 1}, graph.Shape{16, 1, 223, 223}, graph.Shape{16, 10}, 1e-3},
 		{"alexnet", Config{Batch: 1}, graph.Shape{1, 3, 227, 227}, graph.Shape{1, 1000}, 1e-4},
@@ -260,7 +265,8 @@ func TestInvariants(t *testing.T) {
 			case op.Phase == graph.Backward && op.Forward == graph.NoOp:
 				t.Errorf("%s: backward op %s has no forward op", test.model, op.Name)
 			case op.Phase == graph.Backward && g.Ops[op.Forward].Layer != op.Layer:
-				t.Errorf("%s: op %s of layer %s belongs to layer %s", test.model, op.Name, op.Layer, g.Ops[op.Forward].Layer)
+				t.Errorf("%s: op %s of layer %s belongs to layer %s", test.model, op.Name, op.Layer,
+					g.Ops[op.Forward].Layer)
 			}
 		}
 		parameters := 0

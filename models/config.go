@@ -16,11 +16,12 @@ type Config struct {
 
 	// Networks that read sequences have these two instead of the first three, and a setting that is not a network's is
 	// an error.
-	Sequence   int // steps of a sequence; 0 means 128 for bert, 1024 for gpt2, 50 for gnmt, 35 for rhn, 100 for tacotron2
+	// steps of a sequence; 0 means 128 for bert, 1024 for gpt2, 50 for gnmt, 35 for rhn, 100 for tacotron2
+	Sequence   int
 	Vocabulary int // tokens there are; 0 means the published number
 
-	// Thin divides the channels of every layer, and the units of hidden ones, rounded up to a multiple of four: the same ops
-	// in the same order in little memory and time. 0 means 1, the network as published.
+	// Thin divides the channels of every layer, and the units of hidden ones, rounded up to a multiple of four: the
+	// same ops in the same order in little memory and time. 0 means 1, the network as published.
 	Thin int
 
 	// Optimizer trains the network. nil means Adam. A learning rate of 0 means the optimizer's own, or a tenth of it
@@ -70,7 +71,8 @@ func (c Config) fill(m model) (Config, error) {
 		return c, err
 	}
 	if least := m.smallest(c.Batch); c.Image < least {
-		return c, fmt.Errorf("image size %d is too small at batch %d: the smallest that works is %d", c.Image, c.Batch, least)
+		return c, fmt.Errorf("image size %d is too small at batch %d: the smallest that works is %d", c.Image, c.Batch,
+			least)
 	}
 	return c, within("image size", c.Image, 1, MaxImage)
 }

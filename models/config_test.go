@@ -14,15 +14,19 @@ func TestConfigErrors(t *testing.T) {
 		c     Config
 		want  []string
 	}{
-		{"vgg16", Config{Image: 31}, []string{"model vgg16: image size 31 is too small at batch 16: the smallest that works is 32"}},
+		{"vgg16", Config{Image: 31}, []string{"model vgg16: image size 31 is too small at batch 16: the smallest " +
+			"that works is 32"}},
 		{"lenet", Config{Image: 11}, []string{"model lenet: image size 11 is too small", "smallest that works is 12"}},
-		{"resnet50", Config{Image: 32, Batch: 1}, []string{"image size 32 is too small at batch 1", "smallest that works is 33"}},
+		{"resnet50", Config{Image: 32, Batch: 1}, []string{"image size 32 is too small at batch 1",
+			"smallest that works is 33"}},
 		{"mlp", Config{Image: -1}, []string{"image size -1 is too small", "smallest that works is 1"}},
 		{"mlp", Config{Image: 1 << 15}, []string{"image size 32768 must be 1 to 16384"}},
 		{"mlp", Config{Batch: -3}, []string{"batch -3 must be 1 to 65536"}},
 		{"mlp", Config{Classes: 1}, []string{"classes 1 must be 2 to 1048576"}},
-		{"mlp", Config{Channels: -1, Batch: 1 << 20, Classes: -2}, []string{"channels -1", "batch 1048576", "classes -2"}},
-		{"mlp", Config{Optimizer: autodiff.SGD{LearningRate: math.NaN()}}, []string{"model mlp: sgd: learning rate NaN must be positive"}},
+		{"mlp", Config{Channels: -1, Batch: 1 << 20, Classes: -2}, []string{"channels -1", "batch 1048576",
+			"classes -2"}},
+		{"mlp", Config{Optimizer: autodiff.SGD{LearningRate: math.NaN()}},
+			[]string{"model mlp: sgd: learning rate NaN must be positive"}},
 		{"vgg16", Config{Image: 1 << 14, Batch: 1 << 16, Channels: 1 << 10}, []string{"too many elements"}},
 		{"gpt2", Config{Image: 32}, []string{"model gpt2: it reads sequences, not images: leave --image out"}},
 		{"rhn", Config{Channels: 1}, []string{"leave --channels out"}},
@@ -30,7 +34,8 @@ func TestConfigErrors(t *testing.T) {
 		{"vgg16", Config{Sequence: 8}, []string{"model vgg16: it reads images, not sequences: leave --sequence out"}},
 		{"mlp", Config{Vocabulary: 8}, []string{"leave --vocabulary out"}},
 		{"gpt2", Config{Sequence: 1025}, []string{"model gpt2: sequence 1025 must be 2 to 1024"}},
-		{"bert", Config{Sequence: 513, Vocabulary: 1, Batch: -1}, []string{"sequence 513 must be 2 to 512", "vocabulary 1 must be 2 to", "batch -1"}},
+		{"bert", Config{Sequence: 513, Vocabulary: 1, Batch: -1}, []string{"sequence 513 must be 2 to 512",
+			"vocabulary 1 must be 2 to", "batch -1"}},
 		{"gnmt", Config{Sequence: 1}, []string{"sequence 1 must be 2 to 8192"}},
 		{"tacotron2", Config{Sequence: 8192}, []string{"sequence 8192 must be 2 to 1638"}},
 	}

@@ -6,9 +6,10 @@ import (
 	"tensile/graph"
 )
 
-// densenet is the network of Huang et al. with bottlenecks and compression by half (DenseNet-BC) and a growth of 32 channels.
-// Each layer's output joins the tensor of all before it by a concat of two, as the layers of a block see it; so does the
-// graph that the reference figures of memory are of, and the gradient of the joined tensor is a running sum.
+// densenet is the network of Huang et al. with bottlenecks and compression by half (DenseNet-BC) and a growth of 32
+// channels. Each layer's output joins the tensor of all before it by a concat of two, as the layers of a block see it;
+// so does the graph that the reference figures of memory are of, and the gradient of the joined tensor is a running
+// sum.
 func densenet(blocks [4]int) model {
 	return model{
 		image: imageNet, channels: 3, rate: 1,

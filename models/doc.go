@@ -17,12 +17,13 @@
 //
 // [Families] lists the forms of names that give sizes.
 //
-// [Build] is the whole interface; the zero [Config] is the network's default. docs/models.md names sources and departures.
-// Networks take any image size that leaves at least one pixel everywhere: the first linear layer has as many inputs as the
-// real feature map has elements. [MACs] counts the arithmetic of a forward pass.
+// [Build] is the whole interface; the zero [Config] is the network's default. docs/models.md names sources and
+// departures. Networks take any image size that leaves at least one pixel everywhere: the first linear layer has as
+// many inputs as the real feature map has elements. [MACs] counts the arithmetic of a forward pass.
 //
-// A graph of a classifier has two inputs, "input" [N,C,H,W] and "labels" [N]; the inputs of a network that reads sequences
-// are called after what they hold, for example "tokens" [N,S] and "next" [N,S]. Every graph has one output [1], "loss.0" or
-// "loss", and names made of its layers: the op "stage1.block2.conv3" has the parameter "stage1.block2.conv3.w" and the gradient op
-// "stage1.block2.conv3.dw". Ops that belong together carry the same layer mark.
+// A graph of a classifier has two inputs, "input" [N,C,H,W] and "labels" [N]; the inputs of a network that reads
+// sequences are called after what they hold, for example "tokens" [N,S] and "next" [N,S]. Every graph has one output
+// [1], "loss.0" or "loss", and names made of its layers: the op "stage1.block2.conv3" has the parameter
+// "stage1.block2.conv3.w" and the gradient op "stage1.block2.conv3.dw". Ops that belong together carry the same layer
+// mark.
 package models

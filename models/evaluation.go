@@ -8,11 +8,13 @@ import (
 	"tensile/graph"
 )
 
-// Evaluation returns the graph that a trained classifier predicts with: the forward ops of its training graph up to what the
-// loss reads, whose content is the output. Batch normalisations use their running statistics, and nothing is dropped out. Its
-// persistent storages have the names that they have in g, and are not updated. A graph without a loss of classes is an error.
+// Evaluation returns the graph that a trained classifier predicts with: the forward ops of its training graph up to
+// what the loss reads, whose content is the output. Batch normalisations use their running statistics, and nothing is
+// dropped out. Its persistent storages have the names that they have in g, and are not updated. A graph without a loss
+// of classes is an error.
 func Evaluation(g *graph.Graph) (*graph.Graph, error) {
-	e := evaluation{from: g, b: graph.NewBuilder(g.Name), made: make(map[graph.Version]graph.TensorID), running: make(map[graph.TensorID][2]graph.TensorID)}
+	e := evaluation{from: g, b: graph.NewBuilder(g.Name), made: make(map[graph.Version]graph.TensorID),
+		running: make(map[graph.TensorID][2]graph.TensorID)}
 	loss, err := e.loss()
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %s: %w", g.Name, err)

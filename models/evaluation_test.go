@@ -7,8 +7,8 @@ import (
 	"tensile/graph"
 )
 
-// Every classifier has an evaluation graph, whose ops are those that its training graph predicts with: no statistics, updates,
-// dropout or loss, and no storage of the optimizer's.
+// Every classifier has an evaluation graph, whose ops are those that its training graph predicts with: no statistics,
+// updates, dropout or loss, and no storage of the optimizer's.
 func TestEvaluation(t *testing.T) {
 	for _, test := range small {
 		if sequences, err := ReadsSequences(test.model); err != nil || sequences {
@@ -61,7 +61,8 @@ func TestEvaluation(t *testing.T) {
 
 // What does not name classes, or has no running statistics, is refused.
 func TestEvaluationErrors(t *testing.T) {
-	if _, err := Evaluation(build(t, "tacotron:1,16", Config{Sequence: 2, Batch: 2})); err == nil || !strings.Contains(err.Error(), "no single loss of classes") {
+	if _, err := Evaluation(build(t, "tacotron:1,16", Config{Sequence: 2, Batch: 2})); err == nil ||
+		!strings.Contains(err.Error(), "no single loss of classes") {
 		t.Errorf("tacotron: error %v", err)
 	}
 	b := graph.NewBuilder("plain")
@@ -69,14 +70,17 @@ func TestEvaluationErrors(t *testing.T) {
 	stats := b.Op("stats", graph.BatchNormStats, graph.Attrs{}, x)
 	one := graph.Init{Kind: graph.InitOne}
 	x = b.Op("norm", graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, x, stats[0], stats[1],
-		b.Persistent("gamma", graph.Parameter, graph.Shape{3}, one), b.Persistent("beta", graph.Parameter, graph.Shape{3}, one))[0]
-	loss := b.Op("loss", graph.SoftmaxXent, graph.Attrs{}, b.View("rows", x, 0, graph.Shape{2, 48}), b.Input("labels", graph.Labels, graph.Float32, graph.Shape{2}))
+		b.Persistent("gamma", graph.Parameter, graph.Shape{3}, one), b.Persistent("beta", graph.Parameter,
+			graph.Shape{3}, one))[0]
+	loss := b.Op("loss", graph.SoftmaxXent, graph.Attrs{}, b.View("rows", x, 0, graph.Shape{2, 48}),
+		b.Input("labels", graph.Labels, graph.Float32, graph.Shape{2}))
 	b.Output(loss[0])
 	g, err := b.Graph()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Evaluation(g); err == nil || !strings.Contains(err.Error(), "normalisation norm keeps no running statistics") {
+	if _, err := Evaluation(g); err == nil || !strings.Contains(err.Error(),
+		"normalisation norm keeps no running statistics") {
 		t.Errorf("without running statistics: error %v", err)
 	}
 }

@@ -15,11 +15,19 @@ type family struct {
 
 // families holds those that read sequences.
 var families = []family{
-	{"bert", []string{"layers", "width", "heads"}, func(n []int) (model, error) { return bert(n[0], n[1], n[2]), divides(n[1], n[2]) }},
-	{"gpt", []string{"layers", "width", "heads"}, func(n []int) (model, error) { return gpt(n[0], n[1], n[2]), divides(n[1], n[2]) }},
-	{"gnmt", []string{"layers", "width"}, func(n []int) (model, error) { return gnmt(n[0], n[1]), within("layers", n[0], 2, mostSize) }},
+	{"bert", []string{"layers", "width", "heads"}, func(n []int) (model, error) {
+		return bert(n[0], n[1], n[2]), divides(n[1], n[2])
+	}},
+	{"gpt", []string{"layers", "width", "heads"}, func(n []int) (model, error) {
+		return gpt(n[0], n[1], n[2]), divides(n[1], n[2])
+	}},
+	{"gnmt", []string{"layers", "width"}, func(n []int) (model, error) {
+		return gnmt(n[0], n[1]), within("layers", n[0], 2, mostSize)
+	}},
 	{"rhn", []string{"depth", "width"}, func(n []int) (model, error) { return rhn(n[0], n[1]), nil }},
-	{"tacotron", []string{"convs", "width"}, func(n []int) (model, error) { return tacotron(n[0], n[1]), divides(n[1], 16) }},
+	{"tacotron", []string{"convs", "width"}, func(n []int) (model, error) {
+		return tacotron(n[0], n[1]), divides(n[1], 16)
+	}},
 }
 
 // mostSize bounds each number, so that every product of extents is within 64 bits.

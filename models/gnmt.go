@@ -7,14 +7,16 @@ import (
 )
 
 // gnmt returns the translation network of Wu et al. with so many layers in the encoder and in the decoder, as PipeDream
-// profiled it: the first layer of the encoder reads in both directions, and the decoder's first layer alone asks the attention, so
-// that its answers for all steps are computed at once. From the third layer of each on, layers add to what they read. All layers
-// but the first of each have dropout of what the layer below made; in the decoder the attention's answer is joined to it after that.
+// profiled it: the first layer of the encoder reads in both directions, and the decoder's first layer alone asks the
+// attention, so that its answers for all steps are computed at once. From the third layer of each on, layers add to
+// what they read. All layers but the first of each have dropout of what the layer below made; in the decoder the
+// attention's answer is joined to it after that.
 func gnmt(layers, width int) model {
-	return model{rate: 1, sequence: &sequence{length: 50, most: mostSteps, vocabulary: 32320, loss: func(n *net, s sizes) graph.TensorID {
-		g := translator{net: n, s: s, layers: layers, width: width}
-		return g.loss()
-	}}}
+	return model{rate: 1, sequence: &sequence{length: 50, most: mostSteps, vocabulary: 32320,
+		loss: func(n *net, s sizes) graph.TensorID {
+			g := translator{net: n, s: s, layers: layers, width: width}
+			return g.loss()
+		}}}
 }
 
 type translator struct {
@@ -51,7 +53,8 @@ func (g *translator) layer(name string, x graph.TensorID, beside ...graph.Tensor
 func (g *translator) encode(source graph.TensorID) graph.TensorID {
 	x := g.words("encoder", source)
 	g.b.SetLayer("encoder1")
-	x = g.joined("encoder1", 2, g.lstm("encoder1.forward", x, g.width, false), g.lstm("encoder1.backward", x, g.width, true))
+	x = g.joined("encoder1", 2, g.lstm("encoder1.forward", x, g.width, false), g.lstm("encoder1.backward", x, g.width,
+		true))
 	x = g.layer("encoder2", x)
 	for l := 3; l <= g.layers; l++ {
 		name := fmt.Sprintf("encoder%d", l)

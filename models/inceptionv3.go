@@ -72,7 +72,8 @@ func (n *net) v3HalveSecond(name string, x graph.TensorID) graph.TensorID {
 	p := name + "."
 	return n.concat(name,
 		n.tower(p, x, same("3x3.1", 192, 1, 1), inner("3x3.2", 320, 3, 2)),
-		n.tower(p, x, same("7x7.1", 192, 1, 1), same("7x7.2", 192, 1, 7), same("7x7.3", 192, 7, 1), inner("7x7.4", 192, 3, 2)),
+		n.tower(p, x, same("7x7.1", 192, 1, 1), same("7x7.2", 192, 1, 7), same("7x7.3", 192, 7, 1),
+			inner("7x7.4", 192, 3, 2)),
 		n.halve(p+"pool", x))
 }
 

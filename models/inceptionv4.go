@@ -38,7 +38,8 @@ func (n *net) v4Stem(name string, x graph.TensorID) graph.TensorID {
 	x = n.concat(p+"3a", n.halve(p+"pool1", x), n.tower(p, x, inner("conv4", 96, 3, 2)))
 	x = n.concat(p+"4a",
 		n.tower(p, x, same("3x3.1", 64, 1, 1), inner("3x3.2", 96, 3, 1)),
-		n.tower(p, x, same("7x7.1", 64, 1, 1), same("7x7.2", 64, 1, 7), same("7x7.3", 64, 7, 1), inner("7x7.4", 96, 3, 1)))
+		n.tower(p, x, same("7x7.1", 64, 1, 1), same("7x7.2", 64, 1, 7), same("7x7.3", 64, 7, 1),
+			inner("7x7.4", 96, 3, 1)))
 	return n.concat(p+"5a", n.tower(p, x, inner("conv5", 192, 3, 2)), n.halve(p+"pool2", x))
 }
 
@@ -79,7 +80,8 @@ func (n *net) v4HalveSecond(name string, x graph.TensorID) graph.TensorID {
 	p := name + "."
 	return n.concat(name,
 		n.tower(p, x, same("3x3.1", 192, 1, 1), inner("3x3.2", 192, 3, 2)),
-		n.tower(p, x, same("7x7.1", 256, 1, 1), same("7x7.2", 256, 1, 7), same("7x7.3", 320, 7, 1), inner("7x7.4", 320, 3, 2)),
+		n.tower(p, x, same("7x7.1", 256, 1, 1), same("7x7.2", 256, 1, 7), same("7x7.3", 320, 7, 1),
+			inner("7x7.4", 320, 3, 2)),
 		n.halve(p+"pool", x))
 }
 

@@ -32,8 +32,8 @@ func (n *net) thin(channels int) int {
 	return (channels + even*n.divisor - 1) / (even * n.divisor) * even
 }
 
-// normalising is the smallest image size of a network with batch normalisation, which needs two values per channel: a lone
-// image must leave two pixels where several may leave one each.
+// normalising is the smallest image size of a network with batch normalisation, which needs two values per channel: a
+// lone image must leave two pixels where several may leave one each.
 func normalising(alone, several int) func(batch int) int {
 	return func(batch int) int {
 		if batch == 1 {
@@ -109,7 +109,8 @@ func (n *net) norm(name string, x graph.TensorID, begin graph.InitKind) graph.Te
 		epsilon = 1e-5
 	}
 	y := n.one(name, graph.BatchNorm, graph.Attrs{Epsilon: epsilon}, x, stats[0], stats[1], gamma, beta)
-	n.b.Op(name+".running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: n.b.Shape(x).Elements() / c}, stats[0], stats[1], mean, variance)
+	n.b.Op(name+".running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: n.b.Shape(x).Elements() / c},
+		stats[0], stats[1], mean, variance)
 	return y
 }
 

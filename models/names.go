@@ -96,7 +96,8 @@ func parseBlocks(counts string) ([4]int, error) {
 		total += n
 	}
 	if !ok || total > mostBlocks {
-		return blocks, fmt.Errorf("want four block counts of at least 1 and %d together, as in resnet:3,4,6,3", mostBlocks)
+		return blocks, fmt.Errorf("want four block counts of at least 1 and %d together, as in resnet:3,4,6,3",
+			mostBlocks)
 	}
 	return blocks, nil
 }

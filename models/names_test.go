@@ -39,7 +39,8 @@ func TestUnknownNames(t *testing.T) {
 		{"resnet:3,4,0,3", "model resnet:3,4,0,3: " + blocks},
 		{"resnet:3,4,x,3", "model resnet:3,4,x,3: " + blocks},
 		{"resnet:50000,50000,1,1", "model resnet:50000,50000,1,1: " + blocks},
-		{"resnet:9223372036854775807,9223372036854775807,1,1", "model resnet:9223372036854775807,9223372036854775807,1,1: " + blocks},
+		{"resnet:9223372036854775807,9223372036854775807,1,1", "model resnet:9223372036854775807," +
+			"9223372036854775807,1,1: " + blocks},
 	}
 	for _, test := range tests {
 		_, err := Build(test.name, Config{})

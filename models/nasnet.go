@@ -8,10 +8,11 @@ import (
 
 // nasnet is NASNet-A of Zoph et al. (2018): three rows of normal cells, the channels doubled and the image halved by a
 // reduction cell between rows. filters is what one operation of a cell makes in the first row, stem what the first
-// convolution makes, repeats the normal cells in a row. Where an operation halves the image it is padded on both sides alike.
+// convolution makes, repeats the normal cells in a row. Where an operation halves the image it is padded on both sides
+// alike.
 //
-// Beside the output of a reduction, the first cell after it reads one of the reduction's two inputs: the older one if skip is
-// true, as NASNet-A large does, else the newer one, as mobile does (skip_reduction in Keras' NASNet).
+// Beside the output of a reduction, the first cell after it reads one of the reduction's two inputs: the older one if
+// skip is true, as NASNet-A large does, else the newer one, as mobile does (skip_reduction in Keras' NASNet).
 func nasnet(image, stem, filters, repeats int, skip bool) model {
 	return model{
 		image: image, channels: 3, rate: 1,
@@ -55,8 +56,8 @@ func (n *net) project(name string, x graph.TensorID, out int) graph.TensorID {
 	return n.norm(name+".bn", x, graph.InitOne)
 }
 
-// skim is project for an older input that is twice as large as the newer one, the factorised reduction: half of the channels
-// come from every other pixel from the first on, half from the second on.
+// skim is project for an older input that is twice as large as the newer one, the factorised reduction: half of the
+// channels come from every other pixel from the first on, half from the second on.
 func (n *net) skim(name string, x graph.TensorID, out int) graph.TensorID {
 	x = n.relu(name+".relu", x)
 	s := n.b.Shape(x)
@@ -68,8 +69,8 @@ func (n *net) skim(name string, x graph.TensorID, out int) graph.TensorID {
 	return n.norm(name+".bn", n.concat(name+".both", half(name+".1", x), half(name+".2", second)), graph.InitOne)
 }
 
-// separable is a ReLU, a depthwise convolution that may halve the image, a 1x1 convolution and a normalisation, and all of it
-// again at the same size.
+// separable is a ReLU, a depthwise convolution that may halve the image, a 1x1 convolution and a normalisation, and all
+// of it again at the same size.
 func (n *net) separable(name string, x graph.TensorID, kernel, stride, out int) graph.TensorID {
 	for i := range 2 {
 		name := fmt.Sprintf("%s.%d", name, i+1)

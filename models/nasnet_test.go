@@ -9,10 +9,10 @@ import (
 	"tensile/graph"
 )
 
-// TestNASNetCells compares which cells each cell of NASNet-A reads with tables written by hand from Keras' keras.applications.nasnet:
-// a cell reads the two before it; the first cell after a reduction reads the reduction and, of what the reduction read, the newer
-// in NASNetMobile (skip_reduction=False) and the older in NASNetLarge (skip_reduction=True). Both have the same shape, so no
-// size tells one from the other.
+// TestNASNetCells compares which cells each cell of NASNet-A reads with tables written by hand from Keras'
+// keras.applications.nasnet: a cell reads the two before it; the first cell after a reduction reads the reduction and,
+// of what the reduction read, the newer in NASNetMobile (skip_reduction=False) and the older in NASNetLarge
+// (skip_reduction=True). Both have the same shape, so no size tells one from the other.
 func TestNASNetCells(t *testing.T) {
 	tests := []struct {
 		model string

@@ -14,9 +14,9 @@ import (
 	"tensile/internal/needs"
 )
 
-// layer is what a measured profile says of a module, and a graph of an op: its kind, the bytes of what it makes and of what
-// it trains, and the layers whose output it reads, by their positions among the layers, ascending. A layer that reads the
-// network's input reads nothing.
+// layer is what a measured profile says of a module, and a graph of an op: its kind, the bytes of what it makes and of
+// what it trains, and the layers whose output it reads, by their positions among the layers, ascending. A layer that
+// reads the network's input reads nothing.
 type layer struct {
 	kind       graph.Kind
 	activation graph.Bytes
@@ -24,11 +24,12 @@ type layer struct {
 	reads      []int
 }
 
-// modules maps the names of modules in a profile to kinds. Input, Size and View are left out: loading is no op here, nor is
-// looking at a shape, and a view makes nothing.
+// modules maps the names of modules in a profile to kinds. Input, Size and View are left out: loading is no op here,
+// nor is looking at a shape, and a view makes nothing.
 var modules = map[string]graph.Kind{
-	"Conv2d": graph.Conv2D, "BatchNorm2d": graph.BatchNorm, "ReLU": graph.ReLU, "MaxPool2d": graph.MaxPool, "AvgPool2d": graph.AvgPool,
-	"Linear": graph.Linear, "Concat": graph.Concat, "Add": graph.Add, "Dropout": graph.Dropout,
+	"Conv2d": graph.Conv2D, "BatchNorm2d": graph.BatchNorm, "ReLU": graph.ReLU, "MaxPool2d": graph.MaxPool,
+	"AvgPool2d": graph.AvgPool,
+	"Linear":    graph.Linear, "Concat": graph.Concat, "Add": graph.Add, "Dropout": graph.Dropout,
 }
 
 var (
@@ -58,7 +59,8 @@ func profile(t *testing.T, name string, from, to int) []layer {
 		kind, ok := modules[n[2]]
 		if id := number(n[1]); ok && (id < from || id >= to) {
 			position[id] = len(layers)
-			layers = append(layers, layer{kind: kind, activation: graph.Bytes(number(n[3])), parameters: graph.Bytes(number(n[4]))})
+			layers = append(layers, layer{kind: kind, activation: graph.Bytes(number(n[3])),
+				parameters: graph.Bytes(number(n[4]))})
 		}
 	}
 	sizes := make(map[int]bool) // of nodes that ask for a shape: they read no content
@@ -82,7 +84,8 @@ func layersOf(g *graph.Graph) []layer {
 	var layers []layer
 	position := make(map[int]int) // of the ops that are layers
 	for _, op := range g.Ops {
-		if op.Phase != graph.Forward || op.Kind == graph.BatchNormStats || op.Kind == graph.BatchNormUpdate || op.Kind == graph.SoftmaxXent {
+		if op.Phase != graph.Forward || op.Kind == graph.BatchNormStats || op.Kind == graph.BatchNormUpdate ||
+			op.Kind == graph.SoftmaxXent {
 			continue // a batch norm is one module there; the loss is not in a profile
 		}
 		l := layer{kind: op.Kind, activation: g.Tensors[op.Outputs[0]].Bytes()}
@@ -114,7 +117,8 @@ func layersOf(g *graph.Graph) []layer {
 	return layers
 }
 
-// readBy returns the positions of the layers that a node reads, itself or through nodes that are no layers, each once and ascending.
+// readBy returns the positions of the layers that a node reads, itself or through nodes that are no layers, each once
+// and ascending.
 func readBy(id int, before func(id int) []int, position map[int]int) []int {
 	var reads []int
 	for _, b := range before(id) {
@@ -128,9 +132,9 @@ func readBy(id int, before func(id int) []int, position map[int]int) []int {
 	return slices.Compact(reads)
 }
 
-// TestAgainstProfiles compares the image networks, layer by layer and in order, with the graphs of PipeDream's profiles:
-// the bytes of every activation and of every layer's parameters, and which layers each layer reads. They agree but for what a
-// row names.
+// TestAgainstProfiles compares the image networks, layer by layer and in order, with the graphs of PipeDream's
+// profiles: the bytes of every activation and of every layer's parameters, and which layers each layer reads. They
+// agree but for what a row names.
 func TestAgainstProfiles(t *testing.T) {
 	tests := []struct {
 		profile  string
@@ -144,7 +148,8 @@ func TestAgainstProfiles(t *testing.T) {
 		{profile: "resnet50", model: resnet([4]int{3, 4, 6, 3}), batch: 128},
 		{profile: "resnet101", model: resnet([4]int{3, 4, 23, 3}), batch: 64},
 		{profile: "densenet121", model: densenet([4]int{6, 12, 24, 16}), batch: 64},
-		// The auxiliary classifier: a pool, two normalised convolutions and a linear layer beside the first of the modules d.
+		// The auxiliary classifier: a pool, two normalised convolutions and a linear layer beside the first of the
+		// modules d.
 		{profile: "inception_v3", model: inceptionV3, batch: 128, from: 230, to: 240},
 	}
 	for _, test := range tests {

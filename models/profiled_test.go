@@ -8,8 +8,8 @@ import (
 
 // Networks that were profiled and that models does not offer, of the same layers.
 
-// torchAlexNet is the form of AlexNet that was profiled: fewer filters, no groups, no normalisation, dropout before the linear
-// layers. models offers the form of the paper.
+// torchAlexNet is the form of AlexNet that was profiled: fewer filters, no groups, no normalisation, dropout before the
+// linear layers. models offers the form of the paper.
 var torchAlexNet = model{
 	image: 224, channels: 3, rate: 0.1,
 	smallest: func(int) int { return 63 },
@@ -46,7 +46,8 @@ var squeezeNet = model{
 		for i, squeezed := range []int{16, 16, 32, 32, 48, 48, 64, 64} {
 			name := fmt.Sprintf("fire%d", i+2)
 			x = conv(name+".squeeze", x, squeezed, one)
-			x = n.concat(name, conv(name+".1x1", x, 4*squeezed, one), conv(name+".3x3", x, 4*squeezed, window{kernel: 3, stride: 1, pad: 1}))
+			x = n.concat(name, conv(name+".1x1", x, 4*squeezed, one), conv(name+".3x3", x, 4*squeezed,
+				window{kernel: 3, stride: 1, pad: 1}))
 			switch i {
 			case 2:
 				x = n.maxPool("pool2", x, window{kernel: 3, stride: 2, pad: 1})

@@ -6,8 +6,8 @@ import (
 	"tensile/graph"
 )
 
-// lstm is a layer of long short-term memory, unrolled: x[N,S,I] -> [N,S,width], backwards in time if reverse is true. What
-// comes from below is one product for all steps.
+// lstm is a layer of long short-term memory, unrolled: x[N,S,I] -> [N,S,width], backwards in time if reverse is true.
+// What comes from below is one product for all steps.
 func (n *net) lstm(name string, x graph.TensorID, width int, reverse bool) graph.TensorID {
 	shape := n.b.Shape(x)
 	batch, steps := shape[0], shape[1]
@@ -35,11 +35,12 @@ type cell struct {
 
 // cell begins an LSTM that reads in elements of the step before, its own h among them.
 func (n *net) cell(name string, in, width int) *cell {
-	return &cell{weight: n.weight(name+".w", in, linearGain, 4*width, in), bias: n.vector(name+".b", graph.Parameter, graph.InitZero, 4*width)}
+	return &cell{weight: n.weight(name+".w", in, linearGain, 4*width, in), bias: n.vector(name+".b", graph.Parameter,
+		graph.InitZero, 4*width)}
 }
 
-// step takes the gates' part from below, and further things of the step before, [N,...] each. It returns h[N,width]. In the first
-// step all of the step before is zero: of its product only the bias is left.
+// step takes the gates' part from below, and further things of the step before, [N,...] each. It returns h[N,width]. In
+// the first step all of the step before is zero: of its product only the bias is left.
 func (l *cell) step(n *net, name string, below graph.TensorID, beside ...graph.TensorID) graph.TensorID {
 	var operands []graph.TensorID
 	if !l.begun {
@@ -53,12 +54,13 @@ func (l *cell) step(n *net, name string, below graph.TensorID, beside ...graph.T
 	return l.h
 }
 
-// rhn returns the recurrent highway network of Zilly et al. for words: so many highway layers a step, with coupled gates
-// and a head that is the table of words. A state begins as zero.
+// rhn returns the recurrent highway network of Zilly et al. for words: so many highway layers a step, with coupled
+// gates and a head that is the table of words. A state begins as zero.
 func rhn(depth, width int) model {
-	return model{rate: 1, sequence: &sequence{length: 35, most: mostSteps, vocabulary: 10000, loss: func(n *net, s sizes) graph.TensorID {
-		return rhnLoss(n, s, depth, width)
-	}}}
+	return model{rate: 1, sequence: &sequence{length: 35, most: mostSteps, vocabulary: 10000,
+		loss: func(n *net, s sizes) graph.TensorID {
+			return rhnLoss(n, s, depth, width)
+		}}}
 }
 
 func rhnLoss(n *net, s sizes, depth, width int) graph.TensorID {
@@ -94,7 +96,8 @@ type highway struct {
 var highwayParts = [2]string{"candidate", "gate"}
 
 func newHighway(n *net, depth, width int, x graph.TensorID, s sizes) *highway {
-	h := &highway{s: s, width: width, weights: make([][2]graph.TensorID, depth), biases: make([][2]graph.TensorID, depth)}
+	h := &highway{s: s, width: width, weights: make([][2]graph.TensorID, depth), biases: make([][2]graph.TensorID,
+		depth)}
 	for p, part := range highwayParts {
 		h.below[p] = n.shown(n.linear("below."+part, x, width, linearGain), s.batch, s.steps, width)
 		for l := range depth {

@@ -32,7 +32,8 @@ func plainResnet(blocks [4]int) model {
 }
 
 // residual is a network of four stages of blocks, halved from the second stage on.
-func residual(blocks [4]int, block func(n *net, name string, x graph.TensorID, stage int, halve bool) graph.TensorID) model {
+func residual(blocks [4]int, block func(n *net, name string, x graph.TensorID, stage int,
+	halve bool) graph.TensorID) model {
 	return model{
 		image: imageNet, channels: 3, rate: 1,
 		smallest: normalising(33, 1),
@@ -52,8 +53,9 @@ func residual(blocks [4]int, block func(n *net, name string, x graph.TensorID, s
 	}
 }
 
-// resnetCIFAR is the residual network for small images with so many blocks in each of its three stages, of 16, 32 and 64
-// channels. Its shortcuts have no parameters (option A of He et al.): every other pixel, and zeros for the new channels.
+// resnetCIFAR is the residual network for small images with so many blocks in each of its three stages, of 16, 32 and
+// 64 channels. Its shortcuts have no parameters (option A of He et al.): every other pixel, and zeros for the new
+// channels.
 func resnetCIFAR(blocks int) model {
 	return model{
 		image: 32, channels: 3, rate: 1,
@@ -90,7 +92,8 @@ func (n *net) cifarBlock(name string, x graph.TensorID, width int, halve bool) g
 }
 
 // twoConvs is a residual block of two 3x3 convolutions, the first of the given stride, beside a shortcut.
-func (n *net) twoConvs(name string, x graph.TensorID, width, stride int, shortcut func(graph.TensorID) graph.TensorID) graph.TensorID {
+func (n *net) twoConvs(name string, x graph.TensorID, width, stride int,
+	shortcut func(graph.TensorID) graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
 	y := n.conv(name+".conv1", x, width, window{kernel: 3, stride: stride, pad: 1})
 	y = n.relu(name+".relu1", n.norm(name+".bn1", y, graph.InitOne))

@@ -58,7 +58,8 @@ func (n *net) rows(name string, holds graph.Holds, dtype graph.DType, s sizes) g
 
 // table is a parameter with a row of width elements for each of so many things.
 func (n *net) table(name string, rows, width int) graph.TensorID {
-	return n.b.Persistent(name, graph.Parameter, graph.Shape{rows, width}, graph.Init{Kind: graph.InitNormal, Scale: 0.02})
+	return n.b.Persistent(name, graph.Parameter, graph.Shape{rows, width}, graph.Init{Kind: graph.InitNormal,
+		Scale: 0.02})
 }
 
 // embed looks ids up: [N] -> [N,width].

@@ -11,8 +11,8 @@ import (
 )
 
 // TestSequenceParameters compares with the closed forms of docs/models.md, and with the figures of others: BERT-base's
-// encoder and pooler have 109,482,240, its heads the rest; GNMT's are the sums of PipeDream's profiles gnmt and gnmt_large;
-// Tacotron2's those of NVIDIA's reference.
+// encoder and pooler have 109,482,240, its heads the rest; GNMT's are the sums of PipeDream's profiles gnmt and
+// gnmt_large; Tacotron2's those of NVIDIA's reference.
 func TestSequenceParameters(t *testing.T) {
 	heads := int64(768*768+768+2*768+30522) + 2*768 + 2
 	tests := []struct {
@@ -31,7 +31,8 @@ func TestSequenceParameters(t *testing.T) {
 		g := build(t, test.model, Config{Batch: 1, Sequence: 3})
 		got, want := g.Parameters(), closedForm(t, test.model)
 		if got != want || test.published != 0 && got != test.published {
-			t.Errorf("%s has %d parameters, its closed form %d, and %d are published", test.model, got, want, test.published)
+			t.Errorf("%s has %d parameters, its closed form %d, and %d are published", test.model, got, want,
+				test.published)
 		}
 	}
 }
@@ -73,7 +74,8 @@ func TestLSTMBiases(t *testing.T) {
 // closedForm counts a network's parameters by the formulas of docs/models.md.
 func closedForm(t *testing.T, name string) int64 {
 	sizes := map[string][]int64{
-		"bert": {12, 768}, "gpt2": {12, 768}, "gnmt": {4, 1024}, "gnmt:8,1024": {8, 1024}, "rhn": {10, 830}, "tacotron2": {3, 512},
+		"bert": {12, 768}, "gpt2": {12, 768}, "gnmt": {4, 1024}, "gnmt:8,1024": {8, 1024}, "rhn": {10, 830},
+		"tacotron2":  {3, 512},
 		"bert:2,8,2": {2, 8}, "gpt:3,16,4": {3, 16}, "gnmt:5,8": {5, 8}, "rhn:3,8": {3, 8}, "tacotron:2,32": {2, 32},
 	}[name]
 	l, h := sizes[0], sizes[1]
@@ -106,7 +108,8 @@ func closedForm(t *testing.T, name string) int64 {
 	return 0
 }
 
-// TestSequenceMACs compares the arithmetic of a forward pass at batch 1 with the sums of the layers' products: L(4SH² + 2S²H
+// TestSequenceMACs compares the arithmetic of a forward pass at batch 1 with the sums of the layers' products: L(4SH² +
+// 2S²H
 // + 2SHF), and SHV for a head. BERT's is given without its heads and pooler.
 func TestSequenceMACs(t *testing.T) {
 	tests := []struct {
@@ -115,18 +118,21 @@ func TestSequenceMACs(t *testing.T) {
 		head  bool
 		want  float64 // 1e9 multiply-adds
 	}{
-		{"bert", 128, false, 11.17}, {"bert", 512, false, 48.32}, {"gpt2", 1024, false, 106.30}, {"gpt2", 1024, true, 145.82},
+		{"bert", 128, false, 11.17}, {"bert", 512, false, 48.32}, {"gpt2", 1024, false, 106.30},
+		{"gpt2", 1024, true, 145.82},
 	}
 	for _, test := range tests {
 		g := build(t, test.model, Config{Batch: 1, Sequence: test.steps})
 		var flops int64
 		for _, op := range g.Ops {
-			if op.Phase == graph.Forward && (op.Kind == graph.Linear || op.Kind == graph.MatMul) && (test.head || strings.HasPrefix(op.Layer, "layer")) {
+			if op.Phase == graph.Forward && (op.Kind == graph.Linear || op.Kind == graph.MatMul) &&
+				(test.head || strings.HasPrefix(op.Layer, "layer")) {
 				flops += g.Cost(op.ID).FLOPs
 			}
 		}
 		if got := float64(flops) / 2e9; got < 0.99*test.want || got > 1.01*test.want {
-			t.Errorf("%s of %d steps: %.3f G multiply-adds, want %.2f within 1 %%", test.model, test.steps, got, test.want)
+			t.Errorf("%s of %d steps: %.3f G multiply-adds, want %.2f within 1 %%", test.model, test.steps, got,
+				test.want)
 		}
 	}
 }
@@ -137,7 +143,8 @@ func TestSequenceDefaults(t *testing.T) {
 		input graph.Shape
 		rate  float64
 	}{
-		"bert": {graph.Shape{16, 128}, 1e-4}, "gpt2": {graph.Shape{16, 1024}, 1e-4}, "gnmt": {graph.Shape{16, 50}, 1e-3},
+		"bert": {graph.Shape{16, 128}, 1e-4}, "gpt2": {graph.Shape{16, 1024}, 1e-4}, "gnmt": {graph.Shape{16, 50},
+			1e-3},
 		"rhn": {graph.Shape{16, 35}, 1e-3}, "tacotron2": {graph.Shape{16, 100}, 1e-3},
 	} {
 		g := build(t, name, Config{})
@@ -177,8 +184,8 @@ func TestUnrolled(t *testing.T) {
 }
 
 // TestGNMTDropout compares what gnmt drops out, and what reads it, with PipeDream's profile gnmt
-// (github.com/msr-fiddle/pipedream, profiler/translation/profiles/gnmt/graph.txt): the input of every layer but the first of encoder
-// and decoder, and in the decoder before the attention's answer is joined to it.
+// (github.com/msr-fiddle/pipedream, profiler/translation/profiles/gnmt/graph.txt): the input of every layer but the
+// first of encoder and decoder, and in the decoder before the attention's answer is joined to it.
 func TestGNMTDropout(t *testing.T) {
 	g := build(t, "gnmt:4,8", Config{Sequence: 3, Vocabulary: 9, Batch: 2})
 	maker, readers := make(map[graph.StorageID]string), make(map[graph.StorageID][]string)
@@ -199,7 +206,8 @@ func TestGNMTDropout(t *testing.T) {
 	var got []string
 	for _, op := range dropouts {
 		from, to := g.Tensors[op.Inputs[0]], g.Tensors[op.Outputs[0]]
-		got = append(got, fmt.Sprintf("%s %v -> %s", maker[from.Storage], from.Shape, strings.Join(readers[to.Storage], " ")))
+		got = append(got, fmt.Sprintf("%s %v -> %s", maker[from.Storage], from.Shape, strings.Join(readers[to.Storage],
+			" ")))
 	}
 	want := []string{
 		"encoder1 [2 3 16] -> encoder2.below",

@@ -12,14 +12,15 @@ const (
 	framesPerCharacter = 5
 )
 
-// tacotron returns the acoustic model of Shen et al. 2018 with so many convolutions before its encoder, trained with the
-// true frames as its past. Its other sizes are in proportion to width, 512 in the paper.
+// tacotron returns the acoustic model of Shen et al. 2018 with so many convolutions before its encoder, trained with
+// the true frames as its past. Its other sizes are in proportion to width, 512 in the paper.
 func tacotron(convs, width int) model {
 	loss := func(n *net, s sizes) graph.TensorID {
 		t := speaker{net: n, s: s, frames: framesPerCharacter * s.steps, convs: convs, width: width}
 		return t.loss()
 	}
-	return model{rate: 1, sequence: &sequence{length: 100, most: mostSteps / framesPerCharacter, vocabulary: 148, loss: loss}}
+	return model{rate: 1, sequence: &sequence{length: 100, most: mostSteps / framesPerCharacter, vocabulary: 148,
+		loss: loss}}
 }
 
 type speaker struct {
@@ -32,7 +33,8 @@ type speaker struct {
 func (t *speaker) loss() graph.TensorID {
 	tokens := t.tokens("tokens", graph.Tokens, t.s)
 	shape := graph.Shape{t.s.batch, t.frames, mels}
-	previous, frames := t.b.Input("previous", graph.PreviousFrames, graph.Float32, shape), t.b.Input("frames", graph.Frames, graph.Float32, shape)
+	previous, frames := t.b.Input("previous", graph.PreviousFrames, graph.Float32, shape),
+		t.b.Input("frames", graph.Frames, graph.Float32, shape)
 	stop := t.b.Input("stop", graph.StopFlags, graph.Float32, graph.Shape{t.s.batch * t.frames, 1})
 	memory := t.encode(tokens)
 	y := t.decode(previous, memory)
@@ -81,7 +83,8 @@ func (t *speaker) encode(tokens graph.TensorID) graph.TensorID {
 	}
 	t.b.SetLayer("encoder")
 	x = t.turnBack("encoder.back", x)
-	return t.joined("encoder", 2, t.lstm("encoder.forward", x, t.width/2, false), t.lstm("encoder.backward", x, t.width/2, true))
+	return t.joined("encoder", 2, t.lstm("encoder.forward", x, t.width/2, false), t.lstm("encoder.backward", x,
+		t.width/2, true))
 }
 
 // postnet corrects the frames by what stands around them.

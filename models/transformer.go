@@ -28,7 +28,8 @@ func (m transformer) norm(n *net, name string, x graph.TensorID) graph.TensorID 
 // place adds to each step what the network learns of its position.
 func (m transformer) place(n *net, x graph.TensorID, s sizes) graph.TensorID {
 	places := n.part("positions.used", n.table("positions", m.positions, m.width), 0, 0, s.steps)
-	y := n.one("place", graph.Bias, graph.Attrs{}, n.shown(x, s.batch, s.steps*m.width), n.shown(places, s.steps*m.width))
+	y := n.one("place", graph.Bias, graph.Attrs{}, n.shown(x, s.batch, s.steps*m.width),
+		n.shown(places, s.steps*m.width))
 	return n.shown(y, s.rows(), m.width)
 }
 
@@ -37,7 +38,8 @@ func (m transformer) attention(n *net, name string, x graph.TensorID, s sizes) g
 	depth := m.width / m.heads
 	heads := func(part string) graph.TensorID {
 		y := n.shown(n.linear(name+"."+part, x, m.width, linearGain), s.batch, s.steps, m.heads, depth)
-		return n.shown(n.one(name+"."+part+".heads", graph.Transpose, graph.Attrs{}, y), s.batch*m.heads, s.steps, depth)
+		return n.shown(n.one(name+"."+part+".heads", graph.Transpose, graph.Attrs{}, y), s.batch*m.heads, s.steps,
+			depth)
 	}
 	q, k, v := heads("q"), heads("k"), heads("v")
 	scores := n.one(name+".scores", graph.MatMul, graph.Attrs{TransposeB: true}, q, k)
@@ -80,8 +82,8 @@ func (m transformer) gptLoss(n *net, s sizes) graph.TensorID {
 	return n.one("loss", graph.SoftmaxXent, graph.Attrs{}, logits, next)
 }
 
-// bert returns the encoder of Devlin et al. with both heads it is trained with: the hidden tokens, and whether the second
-// sentence follows the first. Without the second the pooler would have no gradient.
+// bert returns the encoder of Devlin et al. with both heads it is trained with: the hidden tokens, and whether the
+// second sentence follows the first. Without the second the pooler would have no gradient.
 func bert(layers, width, heads int) model {
 	m := transformer{layers, width, heads, 512, 1e-12, false}
 	return model{rate: 0.1, sequence: &sequence{length: 128, most: m.positions, vocabulary: 30522, loss: m.bertLoss}}
@@ -93,7 +95,8 @@ func (m transformer) bertLoss(n *net, s sizes) graph.TensorID {
 	follows := n.b.Input("follows", graph.Follows, graph.Float32, graph.Shape{s.batch})
 	n.b.SetLayer("embedding")
 	table := n.table("words", s.vocabulary, m.width)
-	x := n.plus("embedding", n.embed("embedding.words", table, tokens), n.embed("embedding.types", n.table("sentences", 2, m.width), types))
+	x := n.plus("embedding", n.embed("embedding.words", table, tokens), n.embed("embedding.types",
+		n.table("sentences", 2, m.width), types))
 	x = n.dropout("embedding.dropout", m.norm(n, "embedding.norm", m.place(n, x, s)), 0.1)
 	for i := range m.layers {
 		name := block(i + 1)

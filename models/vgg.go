@@ -6,9 +6,9 @@ import (
 	"tensile/graph"
 )
 
-// vgg is the network of Simonyan and Zisserman with so many 3x3 convolutions in its five stages: columns A, B, D and E of their
-// table 1. It halves the image five times, so it needs 32 pixels. Without normalisation a large step of the 138 million
-// weights kills ReLUs for good; a tenth of the usual learning rates (Adam: 1e-4) keeps it training.
+// vgg is the network of Simonyan and Zisserman with so many 3x3 convolutions in its five stages: columns A, B, D and E
+// of their table 1. It halves the image five times, so it needs 32 pixels. Without normalisation a large step of the
+// 138 million weights kills ReLUs for good; a tenth of the usual learning rates (Adam: 1e-4) keeps it training.
 func vgg(convs [5]int) model {
 	return model{
 		image: imageNet, channels: 3, rate: 0.1,
@@ -34,7 +34,8 @@ func vggCIFAR(convs [5]int) model {
 				return n.relu(name+".relu", n.norm(name+".bn", x, graph.InitOne))
 			})
 			n.b.SetLayer("fc6")
-			x = n.relu("fc6.relu", n.linear("fc6", n.dropout("fc6.in.dropout", n.flatten(x), 0.5), n.thin(512), reluGain))
+			x = n.relu("fc6.relu", n.linear("fc6", n.dropout("fc6.in.dropout", n.flatten(x), 0.5), n.thin(512),
+				reluGain))
 			x = n.dropout("fc6.dropout", x, 0.5)
 			n.b.SetLayer("fc7")
 			return n.linear("fc7", x, classes, linearGain)
@@ -43,7 +44,8 @@ func vggCIFAR(convs [5]int) model {
 }
 
 // stages appends five stages of 3x3 convolutions, each followed by a pool that halves the image.
-func (n *net) stages(x *graph.TensorID, convs [5]int, layer func(name string, x graph.TensorID, out int) graph.TensorID) {
+func (n *net) stages(x *graph.TensorID, convs [5]int, layer func(name string, x graph.TensorID,
+	out int) graph.TensorID) {
 	for i, count := range convs {
 		for j := range count {
 			name := fmt.Sprintf("conv%d_%d", i+1, j+1)

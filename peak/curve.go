@@ -2,9 +2,9 @@ package peak
 
 import "tensile/graph"
 
-// Curve is a footprint that changes a range of slots at a time: Algorithm 1 of TENSILE in incremental form. A gap that is
-// decided frees its storage in some slots, and the peak after that is known in time logarithmic in the slots; [Of] is what
-// it must agree with. The zero value has no slots.
+// Curve is a footprint that changes a range of slots at a time: Algorithm 1 of TENSILE in incremental form. A gap that
+// is decided frees its storage in some slots, and the peak after that is known in time logarithmic in the slots; [Of]
+// is what it must agree with. The zero value has no slots.
 type Curve struct {
 	slots int
 	width int           // a power of two, at least slots: leaf i is node width+i

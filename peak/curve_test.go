@@ -34,10 +34,12 @@ func checkCurve(t testing.TB, seed uint64) {
 			t.Fatalf("seed %d: peak %d at %d, want %d at %d", seed, got, at, most, slices.Index(plain, most))
 		}
 		if from < to && c.Most(from, to) != slices.Max(plain[from:to]) {
-			t.Fatalf("seed %d: most of [%d,%d) is %d, want %d", seed, from, to, c.Most(from, to), slices.Max(plain[from:to]))
+			t.Fatalf("seed %d: most of [%d,%d) is %d, want %d", seed, from, to, c.Most(from, to),
+				slices.Max(plain[from:to]))
 		}
 		if c.At(from) != plain[from] || c.Len() != len(plain) {
-			t.Fatalf("seed %d: slot %d of %d has %d, want %d of %d", seed, from, c.Len(), c.At(from), plain[from], len(plain))
+			t.Fatalf("seed %d: slot %d of %d has %d, want %d of %d", seed, from, c.Len(), c.At(from), plain[from],
+				len(plain))
 		}
 		if diff := cmp.Diff(plain, c.Slots()); diff != "" {
 			t.Fatalf("seed %d (-plain +curve):\n%s", seed, diff)

@@ -5,6 +5,6 @@
 // The paper's five causes of a change (IV-B) are the begin and the end of residencies: what is there when an iteration
 // begins (Entry), what an op makes, what a copy brings in, what leaves after a copy out, and what is released.
 //
-// [Of] looks at a whole plan, in linear time. A [Curve] follows one change after another, each in logarithmic time; what
-// Of says is what it must agree with.
+// [Of] looks at a whole plan, in linear time. A [Curve] follows one change after another, each in logarithmic time;
+// what Of says is what it must agree with.
 package peak

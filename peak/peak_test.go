@@ -69,7 +69,8 @@ func TestAgainstOracle(t *testing.T) {
 				t.Fatalf("seed %d: footprint (-want +got):\n%s\n%s", seed, diff, p.Text(g))
 			}
 			if most := slices.Max(want); got.Peak != most || got.At != slices.Index(want, most) {
-				t.Errorf("seed %d: peak %d in slot %d, want %d in %d", seed, got.Peak, got.At, most, slices.Index(want, most))
+				t.Errorf("seed %d: peak %d in slot %d, want %d in %d", seed, got.Peak, got.At, most,
+					slices.Index(want, most))
 			}
 			if got.At > 0 {
 				later++
@@ -107,7 +108,8 @@ func TestChain(t *testing.T) {
 	}
 	p := &plan.Plan{Graph: g.Digest(), Steps: []plan.Step{{Op: 0}, {Op: 1, Scratch: 8}}, Moves: []plan.Move{
 		{Kind: plan.In, Storage: 0, After: -1}, {Kind: plan.Drop, Storage: 0, After: 0},
-		{Kind: plan.Out, Storage: 2, After: 1}, {Kind: plan.Drop, Storage: 1, After: 1}, {Kind: plan.Drop, Storage: 2, After: 1},
+		{Kind: plan.Out, Storage: 2, After: 1}, {Kind: plan.Drop, Storage: 1, After: 1}, {Kind: plan.Drop, Storage: 2,
+			After: 1},
 	}}
 	if err := plan.Validate(g, p); err != nil {
 		t.Fatal(err)

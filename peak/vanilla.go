@@ -2,9 +2,9 @@ package peak
 
 import "tensile/graph"
 
-// Vanilla returns what a graph needs without a plan, in graph order and without scratch: all, when nothing is freed before
-// the iteration ends, and live, when everything is freed after its last use. Inputs come while the op before their first
-// reader is executed.
+// Vanilla returns what a graph needs without a plan, in graph order and without scratch: all, when nothing is freed
+// before the iteration ends, and live, when everything is freed after its last use. Inputs come while the op before
+// their first reader is executed.
 func Vanilla(g *graph.Graph) (all, live graph.Bytes) {
 	const unused = -1
 	last := make([]int, len(g.Storages))

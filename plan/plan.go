@@ -18,9 +18,10 @@ type Plan struct {
 	Graph  graph.Digest      `json:"graph"`
 	Passes []string          `json:"passes,omitempty"` // rewrites of the graph, by name, in order
 	Steps  []Step            `json:"steps"`
-	Moves  []Move            `json:"moves"`          // sorted as Sort sorts them
-	Entry  []graph.StorageID `json:"entry"`          // ascending
-	Made   []time.Duration   `json:"made,omitempty"` // latencies of Steps that the planner assumed; no part of the proof
+	Moves  []Move            `json:"moves"` // sorted as Sort sorts them
+	Entry  []graph.StorageID `json:"entry"` // ascending
+	// latencies of Steps that the planner assumed; no part of the proof
+	Made []time.Duration `json:"made,omitempty"`
 }
 
 // Step is one execution of an op.
@@ -64,8 +65,9 @@ type Move struct {
 	Kind    MoveKind        `json:"kind"`
 	Storage graph.StorageID `json:"storage"`
 	After   int             `json:"after"`
-	Sync    bool            `json:"sync,omitzero"`  // copies only: the next step waits until the copy has ended
-	Delay   time.Duration   `json:"delay,omitzero"` // copies only: the pause after the trigger (Delta-t of TENSILE, III-B), Plan.Length at most
+	Sync    bool            `json:"sync,omitzero"` // copies only: the next step waits until the copy has ended
+	// copies only: the pause after the trigger (Delta-t of TENSILE, III-B), Plan.Length at most
+	Delay time.Duration `json:"delay,omitzero"`
 }
 
 // Sort brings moves into the order in which they happen; moves of one kind after the same step keep their order, which
@@ -138,7 +140,8 @@ func (p *Plan) Recomputation() (sum time.Duration) {
 // Text prints the plan for people and goldens: a line per step with the moves that follow it.
 func (p *Plan) Text(g *graph.Graph) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "plan %s epoch %d policy %s: %d steps, %d moves\n", p.Job, p.Epoch, p.Policy, len(p.Steps), len(p.Moves))
+	fmt.Fprintf(&b, "plan %s epoch %d policy %s: %d steps, %d moves\n", p.Job, p.Epoch, p.Policy, len(p.Steps),
+		len(p.Moves))
 	names := func(ids []graph.StorageID) string {
 		words := make([]string, len(ids))
 		for i, s := range ids {

@@ -18,8 +18,10 @@ var (
 	ErrRedundant   = errors.New("host copy already valid")     // copied out twice
 	ErrImpure      = errors.New("impure op repeated")          // ops that update in place run exactly once
 	ErrMissing     = errors.New("op never runs")
-	ErrLost        = errors.New("content lost")           // gone from device and host while still needed after the iteration
-	ErrBoundary    = errors.New("ends not as it began")   // what is on the device after the last slot differs from Entry
+	// gone from device and host while still needed after the iteration
+	ErrLost = errors.New("content lost")
+	// what is on the device after the last slot differs from Entry
+	ErrBoundary    = errors.New("ends not as it began")
 	ErrUndelivered = errors.New("output not on the host") // an output's last version is not copied out
 )
 

@@ -22,8 +22,9 @@ type Stays struct {
 // StaysOf returns the residencies of a plan that Validate accepts, first those of Entry, then the others as they begin.
 func StaysOf(g *graph.Graph, p *Plan) *Stays {
 	w := &stayWalk{
-		Stays: Stays{Entry: make([]int, len(g.Storages)), Made: make([][]int, len(p.Steps)), In: make([]int, len(p.Moves))},
-		now:   make([]int, len(g.Storages)), from: make([]int, len(g.Storages)),
+		Stays: Stays{Entry: make([]int, len(g.Storages)), Made: make([][]int, len(p.Steps)),
+			In: make([]int, len(p.Moves))},
+		now: make([]int, len(g.Storages)), from: make([]int, len(g.Storages)),
 	}
 	for s := range g.Storages {
 		w.Entry[s], w.now[s] = -1, -1

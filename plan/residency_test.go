@@ -51,7 +51,9 @@ func TestStaysOf(t *testing.T) {
 			got[s] = make([]bool, len(p.Steps))
 		}
 		for _, r := range plan.StaysOf(g, p).Residencies {
-			if !slices.IsSortedFunc(r.Spans, func(a, b pool.Span) int { return a.To - b.From - 1 }) || len(r.Spans) == 0 || len(r.Spans) > 2 {
+			if !slices.IsSortedFunc(r.Spans, func(a, b pool.Span) int {
+				return a.To - b.From - 1
+			}) || len(r.Spans) == 0 || len(r.Spans) > 2 {
 				t.Fatalf("seed %d: spans %v", seed, r.Spans)
 			}
 			for _, span := range r.Spans {

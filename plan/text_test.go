@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/internal/golden"
 	"tensile/internal/randgraph"
 	"tensile/internal/randplan"
 	"tensile/plan"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestText keeps the printed form of a plan with swaps, a synchronous copy, a delay and an op that runs again.

@@ -99,13 +99,15 @@ func (v *validator) form() bool {
 			v.say(m.After, -1, ErrForm, "move %d: there is no storage %d", i, m.Storage)
 		}
 		if m.Kind.order() < 0 || m.After < -1 || m.After >= len(p.Steps) || m.Delay < 0 {
-			v.say(m.After, m.Storage, ErrForm, "move %d: %s after %d delay %v with %d steps", i, m.Kind, m.After, m.Delay, len(p.Steps))
+			v.say(m.After, m.Storage, ErrForm, "move %d: %s after %d delay %v with %d steps", i, m.Kind, m.After,
+				m.Delay, len(p.Steps))
 		}
 		if m.Kind == Drop && (m.Sync || m.Delay != 0) {
 			v.say(m.After, m.Storage, ErrForm, "move %d: a drop has neither sync nor delay", i)
 		}
 		if m.Kind == Drop && m.After == -1 {
-			v.say(m.After, m.Storage, ErrForm, "move %d: drop it after the last step of the iteration before and leave it out of entry", i)
+			v.say(m.After, m.Storage, ErrForm, "move %d: drop it after the last step of the iteration before and "+
+				"leave it out of entry", i)
 		}
 	}
 	if !slices.IsSortedFunc(p.Moves, CompareMoves) {
@@ -128,7 +130,8 @@ func (v *validator) form() bool {
 func (v *validator) walk(valid []bool) []bool {
 	g, p := v.g, v.p
 	n := len(g.Storages)
-	v.device, v.host, v.current = slices.Repeat([]int{absent}, n), slices.Repeat([]int{absent}, n), slices.Repeat([]int{absent}, n)
+	v.device, v.host, v.current = slices.Repeat([]int{absent}, n), slices.Repeat([]int{absent}, n),
+		slices.Repeat([]int{absent}, n)
 	v.ran, v.redundant = make([]bool, len(g.Ops)), nil
 	for s, storage := range g.Storages {
 		if storage.Role.FromHost() {
@@ -163,7 +166,8 @@ func (v *validator) step(slot int, step Step) {
 		case absent:
 			v.say(slot, r.Storage, ErrNotResident, "%s reads %s", op.Name, v.name(r.Storage))
 		default:
-			v.say(slot, r.Storage, ErrVersion, "%s reads version %d of %s, version %d is there", op.Name, r.Number, v.name(r.Storage), v.device[r.Storage])
+			v.say(slot, r.Storage, ErrVersion, "%s reads version %d of %s, version %d is there", op.Name, r.Number,
+				v.name(r.Storage), v.device[r.Storage])
 		}
 	}
 	if pure := g.Pure(op.ID); !pure && v.ran[op.ID] {
@@ -181,7 +185,8 @@ func (v *validator) step(slot int, step Step) {
 				v.say(slot, w.Storage, ErrResident, "%s makes %s", op.Name, v.name(w.Storage))
 			}
 			if v.current[w.Storage] > 0 {
-				v.say(slot, w.Storage, ErrVersion, "%s makes version 0 of %s again, whose version is %d by now", op.Name, v.name(w.Storage), v.current[w.Storage])
+				v.say(slot, w.Storage, ErrVersion, "%s makes version 0 of %s again, whose version is %d by now",
+					op.Name, v.name(w.Storage), v.current[w.Storage])
 				continue
 			}
 		}
@@ -211,7 +216,8 @@ func (v *validator) moves(moves []Move, after int) []Move {
 			v.device[s] = absent
 		case In:
 			if v.host[s] == absent || v.host[s] != v.current[s] {
-				v.say(after, s, ErrStale, "copies in %s: version %d is current, version %d on the host (-1: none)", v.name(s), v.current[s], v.host[s])
+				v.say(after, s, ErrStale, "copies in %s: version %d is current, version %d on the host (-1: none)",
+					v.name(s), v.current[s], v.host[s])
 			}
 			v.device[s] = v.current[s]
 		}

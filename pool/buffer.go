@@ -49,7 +49,8 @@ func check(buffers []Buffer) *problems {
 			highest = max(highest, b.At+b.Size)
 		}
 	}
-	most := uint64(highest) // no greedy layout is higher: the fixed buffers, and on them each buffer and the padding below it
+	// no greedy layout is higher: the fixed buffers, and on them each buffer and the padding below it
+	most := uint64(highest)
 	for i, b := range buffers {
 		if b.Size < 0 {
 			found.add("buffer %d: size %d is negative", i, b.Size)

@@ -27,8 +27,8 @@ func (s *byteSet) add(r byteRange) {
 	*s = slices.Replace(set, from, to, r)
 }
 
-// after drops the ranges that end at or before x. It looks at a few at the front and doubles its stride from there, since
-// callers move up by small steps.
+// after drops the ranges that end at or before x. It looks at a few at the front and doubles its stride from there,
+// since callers move up by small steps.
 func (s byteSet) after(x int64) byteSet {
 	step := 1
 	for step < len(s) && s[step-1].hi <= x {

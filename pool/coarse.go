@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Which items are substantial, where there are more than fewItems: those of at least 1/smallShare of the lower bound, at
-// most mostItems. In a training step most buffers are small, and fit into the gaps that the large ones leave.
+// Which items are substantial, where there are more than fewItems: those of at least 1/smallShare of the lower bound,
+// at most mostItems. In a training step most buffers are small, and fit into the gaps that the large ones leave.
 const (
 	fewItems   = 400
 	mostItems  = 1000

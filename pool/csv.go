@@ -31,7 +31,8 @@ var csvNames = [csvColumns]string{"id", "lower", "upper", "size", "alignment", "
 var ErrNoCSV = errors.New("not a CSV")
 
 // csvSynonyms are older names for the same, but that the slot called end is still part of the lifetime.
-var csvSynonyms = map[string]int{"buffer": csvID, "buffer_id": csvID, "start": csvLower, "begin": csvLower, "end": csvUpper}
+var csvSynonyms = map[string]int{"buffer": csvID, "buffer_id": csvID, "start": csvLower, "begin": csvLower,
+	"end": csvUpper}
 
 // ReadCSV reads buffers in the form of google/minimalloc: a header that names the columns, in any order, and a row per
 // buffer. The ids are unique, and stand in the order of the buffers.
@@ -57,7 +58,8 @@ func ReadCSV(r io.Reader, name string) (ids []string, buffers []Buffer, err erro
 	c.rows.FieldsPerRecord, c.rows.ReuseRecord = -1, true
 	header, err := c.rows.Read()
 	if err == io.EOF {
-		return nil, nil, fmt.Errorf("%s is empty: its first row is to name the columns %s", name, strings.Join(csvNames[:csvAlignment], ","))
+		return nil, nil, fmt.Errorf("%s is empty: its first row is to name the columns %s", name,
+			strings.Join(csvNames[:csvAlignment], ","))
 	}
 	if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
 		return nil, nil, fmt.Errorf("%s is %w: its first row is to name the columns %s, and has at character %d: %w",
@@ -115,7 +117,8 @@ func (c *csvReader) failAt(column int, format string, args ...any) {
 // place says where an error of the reader below came from.
 func (c *csvReader) place(err error) error {
 	if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
-		return fmt.Errorf("%s: row %d: %w (line %d, character %d)", c.name, wrong.StartLine, wrong.Err, wrong.Line, wrong.Column)
+		return fmt.Errorf("%s: row %d: %w (line %d, character %d)", c.name, wrong.StartLine, wrong.Err, wrong.Line,
+			wrong.Column)
 	}
 	return fmt.Errorf("%s: %w", c.name, err)
 }

@@ -127,7 +127,8 @@ func (c *csvReader) gaps(text string, life Span) []Span {
 	var gaps []Span
 	for word := range strings.FieldsSeq(text) {
 		if strings.Contains(word, "@") {
-			c.failAt(csvGaps, "%s has a window of bytes, which is not supported: a buffer has all of its bytes or none", excerpt(word))
+			c.failAt(csvGaps, "%s has a window of bytes, which is not supported: a buffer has all of its bytes or none",
+				excerpt(word))
 			return nil
 		}
 		dash := strings.Index(word[1:], "-") + 1 // the first character may be a sign
@@ -170,7 +171,8 @@ func (c *csvReader) alias(text string, b Buffer) int {
 		c.groups[text] = g
 	}
 	if b.Fixed != g.fixed || b.At != g.at {
-		c.failAt(csvOffset, "not as in row %d of the same alias %s: buffers that share their bytes have one offset", g.row, excerpt(text))
+		c.failAt(csvOffset, "not as in row %d of the same alias %s: buffers that share their bytes have one offset",
+			g.row, excerpt(text))
 	}
 	return g.number
 }

@@ -26,8 +26,8 @@ func readInstance(tb testing.TB, name string) []Buffer {
 	return buffers
 }
 
-// Real training steps, and instances made to be hard, in one round and in the 16 of the command. The ratios are a little above what is
-// reached.
+// Real training steps, and instances made to be hard, in one round and in the 16 of the command. The ratios are a
+// little above what is reached.
 func TestInstances(t *testing.T) {
 	for _, c := range []struct {
 		file        string
@@ -63,8 +63,8 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// The hard instances with their buffers in another order, or with time running backwards, are no harder. D has a layout at its load, which
-// a search finds now and then.
+// The hard instances with their buffers in another order, or with time running backwards, are no harder. D has a layout
+// at its load, which a search finds now and then.
 func TestHardInstancesTurned(t *testing.T) {
 	for _, name := range []string{"A", "B", "C", "D", "E", "F", "G"} {
 		buffers := readInstance(t, "minimalloc/"+name+".1048576.csv")
@@ -72,7 +72,8 @@ func TestHardInstancesTurned(t *testing.T) {
 		if name == "D" {
 			limit = 1.07
 		}
-		for turn, turned := range [][]Buffer{backwards(buffers), shuffled(buffers, 1), shuffled(buffers, 2), backwards(shuffled(buffers, 3))} {
+		for turn, turned := range [][]Buffer{backwards(buffers), shuffled(buffers, 1), shuffled(buffers, 2),
+			backwards(shuffled(buffers, 3))} {
 			l := packedBy(t, name, turned, Options{Rounds: 16})
 			if ratio := float64(l.Height) / float64(Load(buffers)); ratio > limit {
 				t.Errorf("%s, turn %d: %.5f of the load, want at most %.5f", name, turn, ratio, limit)

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// closeShare says when a pass is near its end: the room that is left for limits is this part of what the best height is above the
-// goal.
+// closeShare says when a pass is near its end: the room that is left for limits is this part of what the best height is
+// above the goal.
 const closeShare = 8
 
 // What a descent may cost: dead ends, as many times leastFails as its term in the sequence of Luby and others says, and
-// nodes for each of these and for each block. A descent that finds a layout on a hard instance most often runs into less
-// than ten dead ends; one that has run into many hardly ever gets out of them, and another order does.
+// nodes for each of these and for each block. A descent that finds a layout on a hard instance most often runs into
+// less than ten dead ends; one that has run into many hardly ever gets out of them, and another order does.
 const (
 	leastFails    = 10
 	nodesPerFail  = 10
@@ -23,9 +23,10 @@ const (
 // descents are a series of them, below one limit after another. Each begins at the bottom again, with another order and
 // with what the ones before learnt about which columns are hard.
 //
-// To aim at a limit finds a layout below it far sooner than to ask for any layout that is lower than the best. So the limits
-// bisect: a pass begins with the goal and goes on halfway between the highest limit that was tried in vain and the best
-// height, until the two are close and it asks for any lower layout. The next pass gives each limit twice as many descents.
+// To aim at a limit finds a layout below it far sooner than to ask for any layout that is lower than the best. So the
+// limits bisect: a pass begins with the goal and goes on halfway between the highest limit that was tried in vain and
+// the best height, until the two are close and it asks for any lower layout. The next pass gives each limit twice as
+// many descents.
 type descents struct {
 	*descent
 	round    int
@@ -174,8 +175,8 @@ func (d *descent) order(p *problem, round int) {
 	})
 }
 
-// follow ranks the blocks by where they stand in the best layout, each up to a seventeenth of its height higher, so that the
-// descent looks for a layout like that.
+// follow ranks the blocks by where they stand in the best layout, each up to a seventeenth of its height higher, so
+// that the descent looks for a layout like that.
 func (d *descents) follow(s *search) {
 	scores := make([]int64, len(d.blocks))
 	for i := range d.blocks {

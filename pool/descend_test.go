@@ -42,7 +42,8 @@ func TestDescentAgainstTheOptimum(t *testing.T) {
 				t.Fatalf("seed %d, round %d: height %d, the optimum is %d: %v", seed, round, l.Height, optimum, err)
 			}
 			if _, out := descendFully(s, optimum-1, round); out != deadEnd {
-				t.Fatalf("seed %d, round %d: outcome %d below the optimum %d of %+v", seed, round, out, optimum, buffers)
+				t.Fatalf("seed %d, round %d: outcome %d below the optimum %d of %+v", seed, round, out, optimum,
+					buffers)
 			}
 		}
 	}
@@ -51,7 +52,8 @@ func TestDescentAgainstTheOptimum(t *testing.T) {
 	}
 }
 
-// A state that was a dead end is not entered again. What comes out is the same as without that memory, with fewer nodes.
+// A state that was a dead end is not entered again. What comes out is the same as without that memory, with fewer
+// nodes.
 func TestDescentRemembers(t *testing.T) {
 	const most = 20_000
 	var nodes [2]int

@@ -3,8 +3,8 @@ package pool
 import "slices"
 
 // descent looks for a layout below a limit, depth first: it takes a column of the skyline, tries each block that may
-// begin at its floor, and then the case that none does. What it takes as the next column decides how soon it sees a dead
-// end: the one with the fewest ways to go on, the more so the more often a column was to blame before ("dom/wdeg",
+// begin at its floor, and then the case that none does. What it takes as the next column decides how soon it sees a
+// dead end: the one with the fewest ways to go on, the more so the more often a column was to blame before ("dom/wdeg",
 // Boussemart et al., 2004). States that were found to be dead ends are remembered, and are not entered again.
 //
 // Left out, as they lead to no better layout: a layout in which a block could sink (the canonical layouts of Moffitt,

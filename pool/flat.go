@@ -2,8 +2,8 @@ package pool
 
 import "sort"
 
-// flat holds placed byte ranges in one list by offset and reads through all of it. It does the same as index, faster for
-// up to some thousand spans.
+// flat holds placed byte ranges in one list by offset and reads through all of it. It does the same as index, faster
+// for up to some thousand spans.
 type flat struct {
 	ranges []byteRange
 	spans  []Span // of the ranges

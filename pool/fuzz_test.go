@@ -44,8 +44,8 @@ func fuzzed(data []byte) (o Options, buffers []Buffer) {
 	return o, buffers
 }
 
-// refusable reports whether there is a reason not to pack the buffers by a method. A group that is fixed takes the bytes of
-// its largest member wherever any is resident.
+// refusable reports whether there is a reason not to pack the buffers by a method. A group that is fixed takes the
+// bytes of its largest member wherever any is resident.
 func refusable(buffers []Buffer, method string) bool {
 	fixed := func(b Buffer) bool { return b.Fixed }
 	if check(buffers).err() != nil || method == "online" && slices.ContainsFunc(buffers, fixed) {
@@ -71,9 +71,12 @@ func FuzzPack(f *testing.F) {
 		return []byte{size, from, length, gap, second, align, more, kind, at}
 	}
 	for method := range byte(len(methods)) {
-		f.Add(slices.Concat([]byte{method, 0}, buffer(4, 0, 3, 0, 0, 3, 0, 8, 0), buffer(9, 2, 5, 9, 4, 0, 0, 8, 0), buffer(5, 1, 9, 0, 0, 3, 0, 8, 0)))
-		f.Add(slices.Concat([]byte{method, 55}, buffer(64, 0, 3, 0, 0, 0, 0, 40, 0), buffer(190, 2, 5, 0, 0, 57, 0, 40, 0), buffer(5, 1, 9, 0, 0, 3, 0, 40, 0)))
-		f.Add(slices.Concat([]byte{method, 0}, buffer(4, 0, 3, 0, 0, 0, 0, 24, 16), buffer(9, 2, 5, 0, 0, 0, 0, 5, 0), buffer(5, 1, 9, 0, 0, 3, 0, 5, 0)))
+		f.Add(slices.Concat([]byte{method, 0}, buffer(4, 0, 3, 0, 0, 3, 0, 8, 0), buffer(9, 2, 5, 9, 4, 0, 0, 8, 0),
+			buffer(5, 1, 9, 0, 0, 3, 0, 8, 0)))
+		f.Add(slices.Concat([]byte{method, 55}, buffer(64, 0, 3, 0, 0, 0, 0, 40, 0), buffer(190, 2, 5, 0, 0, 57, 0, 40,
+			0), buffer(5, 1, 9, 0, 0, 3, 0, 40, 0)))
+		f.Add(slices.Concat([]byte{method, 0}, buffer(4, 0, 3, 0, 0, 0, 0, 24, 16), buffer(9, 2, 5, 0, 0, 0, 0, 5, 0),
+			buffer(5, 1, 9, 0, 0, 3, 0, 5, 0)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, buffers := fuzzed(data)
@@ -95,7 +98,8 @@ func FuzzPack(f *testing.F) {
 			}
 		}
 		if optimum := slowOptimum(buffers); l.Height < optimum || l.LowerBound > optimum {
-			t.Fatalf("%s: height %d, lower bound %d; the optimum is %d of %+v", o.Method, l.Height, l.LowerBound, optimum, buffers)
+			t.Fatalf("%s: height %d, lower bound %d; the optimum is %d of %+v", o.Method, l.Height, l.LowerBound,
+				optimum, buffers)
 		}
 	})
 }

@@ -95,8 +95,8 @@ func jigsaw(n int, seed uint64) (buffers []Buffer, height int64) {
 	return buffers, height
 }
 
-// pinned adds groups and fixed offsets to buffers, so that a layout exists: nothing that is fixed meets anything else that
-// is, a group standing with its largest size wherever any of it is resident.
+// pinned adds groups and fixed offsets to buffers, so that a layout exists: nothing that is fixed meets anything else
+// that is, a group standing with its largest size wherever any of it is resident.
 func pinned(rng *rand.Rand, buffers []Buffer) []Buffer {
 	groups, share := 1+rng.IntN(4), rng.IntN(4)
 	for i := range buffers {

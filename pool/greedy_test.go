@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// slowPlace is the obvious placement, in the caller's terms: a buffer can stand at 0 or just above another; of the places
-// where it fits it takes the lowest, or for best the one with the least room up to the next buffer.
+// slowPlace is the obvious placement, in the caller's terms: a buffer can stand at 0 or just above another; of the
+// places where it fits it takes the lowest, or for best the one with the least room up to the next buffer.
 func slowPlace(buffers []Buffer, order []int, best bool) []int64 {
 	offsets := make([]int64, len(buffers))
 	var done []int // placed, and with bytes
@@ -103,7 +103,8 @@ func TestPlaceStopsAtTheLimit(t *testing.T) {
 	one := []Span{{0, 1}}
 	g := newGreedy(newProblem([]Buffer{{Size: 4, Spans: one}, {Size: 3, Spans: one}, {Size: 2, Spans: one}}))
 	for limit, want := range map[int64]int{3: 0, 4: 1, 7: 2, 8: 2, 9: -1} {
-		if _, stopped := g.place(run{order: []int{0, 1, 2}, fit: firstFit, limit: limit, steps: math.MaxInt}); stopped != want {
+		if _, stopped := g.place(run{order: []int{0, 1, 2}, fit: firstFit, limit: limit,
+			steps: math.MaxInt}); stopped != want {
 			t.Errorf("limit %d: stopped at %d, want %d", limit, stopped, want)
 		}
 	}

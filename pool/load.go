@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// Load returns the largest sum of sizes over any slot, in bytes, a group counting with its largest: no layout is lower. It expects buffers that Pack
-// accepts; where the sizes add up to more than an int64 holds it returns math.MaxInt64. O(n log n) for n spans.
+// Load returns the largest sum of sizes over any slot, in bytes, a group counting with its largest: no layout is lower.
+// It expects buffers that Pack accepts; where the sizes add up to more than an int64 holds it returns math.MaxInt64.
+// O(n log n) for n spans.
 func Load(buffers []Buffer) int64 {
 	var total int64
 	for _, b := range buffers {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// checkMethods packs by every method. No layout that a search includes is lower than that of the search, buffers stay as
-// they are, and twice the same is packed twice the same: also at other slots, and with other numbers for the groups.
+// checkMethods packs by every method. No layout that a search includes is lower than that of the search, buffers stay
+// as they are, and twice the same is packed twice the same: also at other slots, and with other numbers for the groups.
 func checkMethods(t *testing.T, name string, buffers []Buffer) {
 	t.Helper()
 	before, again := cloneBuffers(buffers), cloneBuffers(buffers)
@@ -26,7 +26,8 @@ func checkMethods(t *testing.T, name string, buffers []Buffer) {
 	for _, method := range Methods() {
 		name := name + ", " + method
 		if method == "online" && slices.ContainsFunc(buffers, func(b Buffer) bool { return b.Fixed }) {
-			if _, err := Pack(buffers, Options{Method: method}); err == nil || !strings.Contains(err.Error(), "is fixed at") {
+			if _, err := Pack(buffers, Options{Method: method}); err == nil || !strings.Contains(err.Error(),
+				"is fixed at") {
 				t.Fatalf("%s: error %v", name, err)
 			}
 			continue
@@ -45,7 +46,8 @@ func checkMethods(t *testing.T, name string, buffers []Buffer) {
 	}
 	for _, method := range []string{"greedy", "smartpool", "first-fit", "size", "area", "lifetime"} {
 		if layouts["search"].Height > layouts[method].Height {
-			t.Fatalf("%s: height %d by a search, %d by %s", name, layouts["search"].Height, layouts[method].Height, method)
+			t.Fatalf("%s: height %d by a search, %d by %s", name, layouts["search"].Height, layouts[method].Height,
+				method)
 		}
 	}
 }
@@ -59,7 +61,8 @@ func TestMethods(t *testing.T) {
 
 // So many buffers that a search looks at the substantial ones first, and that they are placed by the index.
 func TestMethodsWithMany(t *testing.T) {
-	for seed, buffers := range [][]Buffer{trainingStep(fewItems+1, 1), scattered(fewItems+100, 2), trainingStep(flatItems+1, 3)} {
+	for seed, buffers := range [][]Buffer{trainingStep(fewItems+1, 1), scattered(fewItems+100, 2),
+		trainingStep(flatItems+1, 3)} {
 		rng := rand.New(rand.NewPCG(uint64(seed), 39))
 		checkMethods(t, fmt.Sprintf("%d buffers", len(buffers)), pinned(rng, buffers))
 	}

@@ -7,8 +7,9 @@ import (
 )
 
 // Online allocates and frees bytes in the order in which it is asked, without knowing what comes: a free list as
-// caching allocators keep it. An allocation takes the smallest hole that it fits into, of equal ones the lowest; only if
-// none does, it takes bytes above everything that is allocated. What is freed joins the free bytes on both sides at once.
+// caching allocators keep it. An allocation takes the smallest hole that it fits into, of equal ones the lowest; only
+// if none does, it takes bytes above everything that is allocated. What is freed joins the free bytes on both sides at
+// once.
 //
 //	0        256        640       768         1280      top
 //	| a      | hole     | b       | hole      | c       | free up to the capacity
@@ -36,7 +37,8 @@ type FullError struct {
 
 func (e *FullError) Error() string {
 	if e.Size <= e.Largest {
-		return fmt.Sprintf("pool: %d bytes do not fit at a multiple of %d, though the largest hole has %d; %d of %d bytes are free",
+		return fmt.Sprintf("pool: %d bytes do not fit at a multiple of %d, though the largest hole has %d; %d of %d "+
+			"bytes are free",
 			e.Size, e.Align, e.Largest, e.Free, e.Capacity)
 	}
 	return fmt.Sprintf("pool: %d bytes do not fit: the largest hole has %d, and %d of %d bytes are free",
@@ -64,7 +66,8 @@ func (o *Online) Alloc(size, align int64) (offset int64, err error) {
 	room, ok := o.fit(size, align)
 	if !ok {
 		largest := max(o.holes.largest(), o.capacity-o.top)
-		return 0, &FullError{Size: size, Align: align, Largest: largest, Free: o.capacity - o.used, Capacity: o.capacity}
+		return 0, &FullError{Size: size, Align: align, Largest: largest, Free: o.capacity - o.used,
+			Capacity: o.capacity}
 	}
 	offset = room.at + padding(room.at, align)
 	o.take(room, offset, size)

@@ -12,7 +12,8 @@ import (
 // expects buffers that check finds nothing wrong with; the error is for a fixed offset, which cannot be promised.
 func onlineLayout(buffers []Buffer) ([]int64, error) {
 	if i := slices.IndexFunc(buffers, func(b Buffer) bool { return b.Fixed }); i >= 0 {
-		return nil, fmt.Errorf("pool: buffer %d is fixed at %d, and the online method takes what comes: use another method", i, buffers[i].At)
+		return nil, fmt.Errorf("pool: buffer %d is fixed at %d, and the online method takes what comes: use another "+
+			"method", i, buffers[i].At)
 	}
 	blocks, members := mergeGroups(buffers)
 	type event struct{ slot, block int } // a free has the complement of the block's number, and so comes first

@@ -91,7 +91,8 @@ func TestOnlineLayoutHolds(t *testing.T) {
 }
 
 func TestOnlineLayoutFixed(t *testing.T) {
-	_, err := onlineLayout([]Buffer{{Size: 4, Spans: []Span{{0, 1}}}, {Size: 4, Spans: []Span{{2, 3}}, Fixed: true, At: 8}})
+	_, err := onlineLayout([]Buffer{{Size: 4, Spans: []Span{{0, 1}}}, {Size: 4, Spans: []Span{{2, 3}}, Fixed: true,
+		At: 8}})
 	if err == nil || !strings.Contains(err.Error(), "buffer 1 is fixed at 8, and the online method") {
 		t.Errorf("error %v", err)
 	}

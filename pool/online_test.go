@@ -88,7 +88,8 @@ func (o *Online) verify(t *testing.T) {
 		}
 		at = r.hi
 	}
-	if at != o.top || used != o.used || at > o.height || o.height > o.capacity || len(ranges) > 0 && isHole[ranges[len(ranges)-1].lo] {
+	if at != o.top || used != o.used || at > o.height || o.height > o.capacity || len(ranges) > 0 &&
+		isHole[ranges[len(ranges)-1].lo] {
 		t.Fatalf("ranges %v, used %d: top %d, used %d, height %d", ranges, used, o.top, o.used, o.height)
 	}
 }
@@ -188,8 +189,10 @@ func TestOnlineErrors(t *testing.T) {
 		want        string
 	}{
 		{21, 0, "pool: 21 bytes do not fit: the largest hole has 20, and 30 of 100 bytes are free"},
-		{20, 8, "pool: 20 bytes do not fit at a multiple of 8, though the largest hole has 20; 30 of 100 bytes are free"},
-		{math.MaxInt64, 1 << 62, "pool: 9223372036854775807 bytes do not fit: the largest hole has 20, and 30 of 100 bytes are free"},
+		{20, 8,
+			"pool: 20 bytes do not fit at a multiple of 8, though the largest hole has 20; 30 of 100 bytes are free"},
+		{math.MaxInt64, 1 << 62, "pool: 9223372036854775807 bytes do not fit: the largest hole has 20, and 30 of " +
+			"100 bytes are free"},
 	} {
 		if _, err := o.Alloc(c.size, c.align); err == nil || err.Error() != c.want {
 			t.Errorf("Alloc(%d, %d): %v, want %s", c.size, c.align, err, c.want)

@@ -28,9 +28,9 @@ func fewBuffers(rng *rand.Rand) []Buffer {
 	return buffers
 }
 
-// slowOptimum is the least height of all layouts. What is fixed stands; the others are placed one after another, each as
-// low as it can be, in every order. That is enough: in the order in which they stand in a best layout, none can end up
-// higher than it stands there. A group is one thing with the outlines of its members.
+// slowOptimum is the least height of all layouts. What is fixed stands; the others are placed one after another, each
+// as low as it can be, in every order. That is enough: in the order in which they stand in a best layout, none can end
+// up higher than it stands there. A group is one thing with the outlines of its members.
 func slowOptimum(buffers []Buffer) int64 {
 	var things [][]int // buffers with one offset
 	for i, b := range buffers {
@@ -113,8 +113,8 @@ func outlined(buffers []Buffer) bool {
 	return slices.ContainsFunc(buffers, func(b Buffer) bool { return b.Alias != 0 && b.Size < largest[b.Alias] })
 }
 
-// No layout is below the optimum, no lower bound above it, and what is said to be optimal is. With so few buffers a search
-// finds the optimum.
+// No layout is below the optimum, no lower bound above it, and what is said to be optimal is. With so few buffers a
+// search finds the optimum.
 func TestPackAgainstTheOptimum(t *testing.T) {
 	const seeds = 1500
 	missed := make(map[string]int)

@@ -36,7 +36,8 @@ func TestPackStops(t *testing.T) {
 			n := 0
 			steps, l := used(t, name, buffers, Options{Stop: func() bool { n++; return n >= at }})
 			if n > at+100 || steps >= all || steps < last || l.Height < lowest.Height {
-				t.Errorf("%s: asked %d times; used %d steps of %d, height %d, lowest %d", name, n, steps, all, l.Height, lowest.Height)
+				t.Errorf("%s: asked %d times; used %d steps of %d, height %d, lowest %d", name, n, steps, all, l.Height,
+					lowest.Height)
 			}
 			last = steps
 		}
@@ -50,14 +51,15 @@ func TestMethodsStop(t *testing.T) {
 		buffers := pinned(rng, randomBuffers(rng))
 		for _, method := range Methods() {
 			if method != "online" {
-				packedBy(t, fmt.Sprintf("seed %d: %s", seed, method), buffers, Options{Method: method, Stop: func() bool { return true }})
+				packedBy(t, fmt.Sprintf("seed %d: %s", seed, method), buffers,
+					Options{Method: method, Stop: func() bool { return true }})
 			}
 		}
 	}
 }
 
-// A search for a capacity ends as soon as a layout is within it, also where it aims elsewhere. A capacity that no layout can
-// keep does no harm.
+// A search for a capacity ends as soon as a layout is within it, also where it aims elsewhere. A capacity that no
+// layout can keep does no harm.
 func TestPackEndsAtTheCapacity(t *testing.T) {
 	early := 0
 	for seed := range uint64(4) {
@@ -68,7 +70,8 @@ func TestPackEndsAtTheCapacity(t *testing.T) {
 		if first.Height == lowest.Height {
 			t.Fatalf("%s: the first layout is the lowest: the test wants a harder problem", name)
 		}
-		if steps, l := used(t, name, buffers, Options{Capacity: first.Height}); l.Height > first.Height || steps > all/20 {
+		if steps, l := used(t, name, buffers, Options{Capacity: first.Height}); l.Height > first.Height ||
+			steps > all/20 {
 			t.Errorf("%s: %d steps of %d for height %d, the capacity is %d", name, steps, all, l.Height, first.Height)
 		}
 		between := (first.Height + lowest.Height) / 2
@@ -103,7 +106,8 @@ func TestPackRounds(t *testing.T) {
 			t.Errorf("%s: %d steps in a round, %d in four", name, steps, more)
 		}
 		if lower.Height > l.Height || lower.LowerBound < l.LowerBound && !l.Optimal {
-			t.Errorf("%s: height %d, lower bound %d, after four rounds %d and %d", name, l.Height, l.LowerBound, lower.Height, lower.LowerBound)
+			t.Errorf("%s: height %d, lower bound %d, after four rounds %d and %d", name, l.Height, l.LowerBound,
+				lower.Height, lower.LowerBound)
 		}
 	}
 	if t.Logf("heights add up to %d, after four rounds to %d", one, many); many >= one {
@@ -113,7 +117,8 @@ func TestPackRounds(t *testing.T) {
 		buffers := randomBuffers(rand.New(rand.NewPCG(seed, 43)))
 		name := fmt.Sprintf("seed %d", seed)
 		l := packed(t, name, buffers)
-		if more := packedBy(t, name, buffers, Options{Rounds: 3}); more.Height > l.Height || l.Optimal && more.Height < l.Height {
+		if more := packedBy(t, name, buffers, Options{Rounds: 3}); more.Height > l.Height || l.Optimal &&
+			more.Height < l.Height {
 			t.Errorf("%s: height %d, optimal: %v; after three rounds %d", name, l.Height, l.Optimal, more.Height)
 		}
 		if none := packedBy(t, name, buffers, Options{Rounds: -1}); none.Height != l.Height {

@@ -12,8 +12,8 @@ type order struct {
 	plain   bool                 // items that are always resident get no precedence
 }
 
-// The orders by name: what comes first, and what decides among equals. Among equal sizes the longer residency goes first,
-// so that the activations of a training step, which nest, pile up without holes.
+// The orders by name: what comes first, and what decides among equals. Among equal sizes the longer residency goes
+// first, so that the activations of a training step, which nest, pile up without holes.
 var (
 	smartPoolOrder = order{name: "size", compare: largest, plain: true}
 	sizeOrder      = order{name: "size,slots", compare: then(largest, longest)}

@@ -12,8 +12,8 @@ type Options struct {
 	// Method is one of Methods. Empty is "search", which is never higher than the greedy ones.
 	Method string
 
-	// Capacity in bytes is the height that a search aims at first and ends with. 0: it aims at the lower bound, and on its
-	// way there at heights between that and the best layout, as it does where it misses a capacity.
+	// Capacity in bytes is the height that a search aims at first and ends with. 0: it aims at the lower bound, and on
+	// its way there at heights between that and the best layout, as it does where it misses a capacity.
 	Capacity int64
 
 	// Enough is a height in bytes that ends the search, which otherwise goes on as without. 0: none is but the lowest.
@@ -68,7 +68,8 @@ func Pack(buffers []Buffer, o Options) (Layout, error) {
 	}
 	procedure, ok := methods[name]
 	if !ok {
-		return Layout{}, fmt.Errorf("pool: there is no method %q; the methods are %s", name, strings.Join(Methods(), ", "))
+		return Layout{}, fmt.Errorf("pool: there is no method %q; the methods are %s", name,
+			strings.Join(Methods(), ", "))
 	}
 	if err := check(buffers).err(); err != nil {
 		return Layout{}, err
@@ -105,7 +106,8 @@ func packOnline(buffers []Buffer, bound int64) (Layout, error) {
 
 // layout is the lowest found.
 func (s *search) layout(buffers []Buffer) Layout {
-	l := Layout{Offsets: make([]int64, len(buffers)), Height: s.height, LowerBound: s.bound, Optimal: s.height == s.bound}
+	l := Layout{Offsets: make([]int64, len(buffers)), Height: s.height, LowerBound: s.bound,
+		Optimal: s.height == s.bound}
 	fixed := make(map[int]int64) // per group
 	for _, b := range buffers {
 		if b.Fixed {
@@ -129,7 +131,8 @@ func (s *search) layout(buffers []Buffer) Layout {
 
 // simple tries each order once with each fit, whatever work is left: a search is never higher than these.
 func simple(s *search) {
-	for _, o := range []order{sizeOrder, loadSlotsOrder, startOrder, slotsOrder, areaOrder, loadSizeOrder, smartPoolOrder} {
+	for _, o := range []order{sizeOrder, loadSlotsOrder, startOrder, slotsOrder, areaOrder, loadSizeOrder,
+		smartPoolOrder} {
 		order := o.of(s.problem.items)
 		for _, fit := range fits {
 			if s.placed && s.content() {

@@ -79,7 +79,8 @@ func TestPackStopsAtTheBound(t *testing.T) {
 // Of what is always resident the most aligned stands lowest, so that there is no padding.
 func TestPackAlwaysResidentByAlignment(t *testing.T) {
 	one := []Span{{0, 1}}
-	l := packed(t, "residents", []Buffer{{Size: 1, Spans: one}, {Size: 8, Spans: one, Align: 8}, {Size: 64, Spans: one, Align: 64}})
+	l := packed(t, "residents", []Buffer{{Size: 1, Spans: one}, {Size: 8, Spans: one, Align: 8},
+		{Size: 64, Spans: one, Align: 64}})
 	if diff := cmp.Diff([]int64{72, 64, 0}, l.Offsets); diff != "" {
 		t.Error(diff)
 	}
@@ -107,8 +108,8 @@ func TestPackAlwaysResident(t *testing.T) {
 	}
 }
 
-// The work is bounded, whatever the buffers: beyond the budget there are the simple tries, which are always made, and what
-// it costs to finish a layout, which is in proportion to the number of buffers.
+// The work is bounded, whatever the buffers: beyond the budget there are the simple tries, which are always made, and
+// what it costs to finish a layout, which is in proportion to the number of buffers.
 func TestPackBoundsItsWork(t *testing.T) {
 	for _, n := range []int{2000, 8000} {
 		s := newSearch(newProblem(scattered(n, 1)), Options{})

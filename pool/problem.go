@@ -105,7 +105,8 @@ func (p *problem) clash() error {
 		if firstFit(&q) != it.at {
 			for _, j := range p.fixed[:k] {
 				if other := &p.items[j]; it.at < other.at+other.room && other.at < it.at+it.room && it.meets(other) {
-					return fmt.Errorf("pool: buffers %d and %d are fixed at %d and %d, where they share a slot and a byte",
+					return fmt.Errorf("pool: buffers %d and %d are fixed at %d and %d, where they share a slot and "+
+						"a byte",
 						other.buffers[0], it.buffers[0], other.at, it.at)
 				}
 			}

@@ -25,7 +25,8 @@ func (p *problems) add(format string, args ...any) {
 // err is nil when nothing was added.
 func (p *problems) err() error {
 	if p.more > 0 {
-		return errors.Join(append(p.list[:len(p.list):len(p.list)], fmt.Errorf("pool: and %d more problems", p.more))...)
+		return errors.Join(append(p.list[:len(p.list):len(p.list)], fmt.Errorf("pool: and %d more problems",
+			p.more))...)
 	}
 	return errors.Join(p.list...)
 }

@@ -6,8 +6,8 @@ import "slices"
 const burst = 32
 
 // promote mends orders: it tries one against the best height so far, moves the item that would have stood above that
-// height forward, and tries again. It moves it halfway to the front: all the way there undoes more of what earlier rounds
-// found and ended higher on most of the hard instances tried. So did starting from the orders by size or area.
+// height forward, and tries again. It moves it halfway to the front: all the way there undoes more of what earlier
+// rounds found and ended higher on most of the hard instances tried. So did starting from the orders by size or area.
 func promote(s *search) {
 	if s.mending == nil {
 		s.mending = newMending(s.problem.items)

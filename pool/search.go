@@ -2,9 +2,9 @@ package pool
 
 import "math"
 
-// The work of a search is bounded by steps, which are counted and so are the same on every machine. A round has fewSteps at
-// least, stepsPerFew for each item up to usualSteps, which take 10 to 20 ms, and stepsPerMany for each where they are very
-// many. A step costs more then, as they no longer fit into a cache.
+// The work of a search is bounded by steps, which are counted and so are the same on every machine. A round has
+// fewSteps at least, stepsPerFew for each item up to usualSteps, which take 10 to 20 ms, and stepsPerMany for each
+// where they are very many. A step costs more then, as they no longer fit into a cache.
 const (
 	fewSteps     = 1_000_000
 	stepsPerFew  = 20_000
@@ -82,8 +82,8 @@ func (s *search) run(p procedure) {
 // mostVain is how often in a row the part of a stage is halved.
 const mostVain = 4
 
-// turn runs each stage once, with the work of a round. The part of a stage is halved for each of its last turns that brought
-// no lower layout; vain counts them per stage.
+// turn runs each stage once, with the work of a round. The part of a stage is halved for each of its last turns that
+// brought no lower layout; vain counts them per stage.
 func (s *search) turn(stages []stage, vain []int) {
 	left := min(s.round, s.steps)
 	rest := s.steps - left
@@ -115,8 +115,8 @@ func (s *search) content() bool { return s.height <= max(s.goal(), s.enough) || 
 func (s *search) done() bool { return s.placed && (s.steps <= 0 || s.content()) }
 
 // try places the items and keeps the layout if it is the lowest so far. It gives up at the first item that shows it is
-// not, and returns that item's position in the order; -1 for a new best. After some steps it only looks into the uppermost
-// gaps.
+// not, and returns that item's position in the order; -1 for a new best. After some steps it only looks into the
+// uppermost gaps.
 func (s *search) try(order []int, fit fit, steps int) (stopped int) {
 	return s.attempt(run{order: order, fit: fit, limit: s.below(), steps: steps})
 }

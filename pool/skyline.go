@@ -64,7 +64,8 @@ type column struct {
 	cross  int32  // the number of blocks to come that are here or before, and after
 	saved  int    // the version in which the column was last saved
 
-	block, low int32 // a block at the floor that is not flush, and a column where there is room below it; a guess; -1: none
+	// a block at the floor that is not flush, and a column where there is room below it; a guess; -1: none
+	block, low int32
 }
 
 type savedColumn struct {
@@ -146,8 +147,8 @@ func (s *skyline) place(n int32) bool {
 // toCome are the blocks to come in a column, in any order.
 func (s *skyline) toCome(n int32) []int32 { return s.in[n][:s.columns[n].live] }
 
-// drop takes a block from those to come in a column: it moves it behind them. When rewind makes them more again it is the first that
-// comes back.
+// drop takes a block from those to come in a column: it moves it behind them. When rewind makes them more again it is
+// the first that comes back.
 func (s *skyline) drop(n, block int32) {
 	in := s.toCome(n)
 	last := len(in) - 1
@@ -280,7 +281,8 @@ func (s *skyline) rests(n int32) bool {
 }
 
 // next is the lowest level at which a block of the column can begin if none does at the floor, in a layout in which no
-// block can sink. Blocks that could then stand on another one: that one is to come, and not in this column at the floor.
+// block can sink. Blocks that could then stand on another one: that one is to come, and not in this column at the
+// floor.
 func (s *skyline) next(n int32) int64 {
 	floor := s.floors[n]
 	level := int64(math.MaxInt64)

@@ -69,7 +69,8 @@ func (s *skyline) findTwins() {
 		b := &s.blocks[i]
 		b.same = int32(i)
 		for _, o := range s.in[b.from] {
-			if other := &s.blocks[o]; o < int32(i) && other.room == b.room && other.size == b.size && other.align == b.align &&
+			if other := &s.blocks[o]; o < int32(i) && other.room == b.room && other.size == b.size &&
+				other.align == b.align &&
 				!other.fixed && !b.fixed && slices.Equal(other.columns, b.columns) {
 				b.same = other.same
 				break

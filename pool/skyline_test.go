@@ -34,8 +34,8 @@ func viewOf(s *skyline) view {
 	return v
 }
 
-// slowView works the same out of nothing but the blocks, which of them are placed and where, and the levels of the others.
-// first is the skyline when it was new.
+// slowView works the same out of nothing but the blocks, which of them are placed and where, and the levels of the
+// others. first is the skyline when it was new.
 func slowView(s *skyline, first view, strip int64) view {
 	v := view{Levels: s.levels, Placed: append([]int32{}, s.placed...)}
 	for _, n := range s.placed {
@@ -175,7 +175,8 @@ func TestSkylineGoesBack(t *testing.T) {
 			t.Fatalf("seed %d: %v done again (-want +got):\n%s", seed, path, diff)
 		}
 	}
-	if t.Logf("%d steps, %d led nowhere, went back %d times", steps, failures, backs); failures < 100 || steps < 2*failures {
+	if t.Logf("%d steps, %d led nowhere, went back %d times", steps, failures, backs); failures < 100 ||
+		steps < 2*failures {
 		t.Errorf("%d of %d steps led nowhere", failures, steps)
 	}
 }
@@ -196,8 +197,10 @@ func (s *skyline) checkState(t *testing.T, seed uint64, first view, strip int64)
 		for _, n := range b.columns {
 			level = max(level, s.floors[n])
 		}
-		if level = alignUp(level, b.align); !b.fixed && level != s.levels[i] || level > s.levels[i] || s.levels[i]+b.size > s.limit {
-			t.Fatalf("seed %d: block %d is at level %d, its floors are below %d, the limit is %d", seed, i, s.levels[i], level, s.limit)
+		if level = alignUp(level, b.align); !b.fixed && level != s.levels[i] || level > s.levels[i] || s.levels[i]+
+			b.size > s.limit {
+			t.Fatalf("seed %d: block %d is at level %d, its floors are below %d, the limit is %d", seed, i, s.levels[i],
+				level, s.limit)
 		}
 		sinks := !b.fixed && s.levels[i]-b.align >= strip
 		for _, o := range s.placed {
@@ -221,7 +224,9 @@ func (s *skyline) checkState(t *testing.T, seed uint64, first view, strip int64)
 		for i := range s.blocks {
 			if b := &s.blocks[i]; s.levels[i] == s.floors[n] && slices.Contains(b.columns, int32(n)) {
 				want = append(want, int32(i))
-				flush = flush && !slices.ContainsFunc(b.columns, func(c int32) bool { return s.floors[c] != s.floors[n] })
+				flush = flush && !slices.ContainsFunc(b.columns, func(c int32) bool {
+					return s.floors[c] != s.floors[n]
+				})
 			}
 		}
 		if got := slices.Sorted(slices.Values(s.candidates(int32(n), nil))); !slices.Equal(want, got) {
@@ -252,17 +257,22 @@ func TestNewSkyline(t *testing.T) {
 		s := newSkyline(p, items)
 		for i := range s.blocks {
 			b, it := &s.blocks[i], &p.items[items[i]]
-			if int(b.item) != items[i] || b.size != it.size || b.room != it.room || b.align != it.align || b.fixed != it.fixed {
+			if int(b.item) != items[i] || b.size != it.size || b.room != it.room || b.align != it.align ||
+				b.fixed != it.fixed {
 				t.Fatalf("seed %d: block %+v of item %d, %+v", seed, b, items[i], it)
 			}
 			for j := range s.blocks {
 				o := &p.items[items[j]]
 				meets := j != i && it.meets(o)
-				shares := slices.ContainsFunc(b.columns, func(n int32) bool { return slices.Contains(s.blocks[j].columns, n) })
+				shares := slices.ContainsFunc(b.columns, func(n int32) bool {
+					return slices.Contains(s.blocks[j].columns, n)
+				})
 				if over := slices.Contains(b.over, int32(j)); over != meets || j != i && shares != meets {
-					t.Fatalf("seed %d: blocks %d and %d share a column: %v, %v, want %v", seed, i, j, over, shares, meets)
+					t.Fatalf("seed %d: blocks %d and %d share a column: %v, %v, want %v", seed, i, j, over, shares,
+						meets)
 				}
-				same := j == i || !it.fixed && !o.fixed && it.size == o.size && it.align == o.align && slices.Equal(b.columns, s.blocks[j].columns)
+				same := j == i || !it.fixed && !o.fixed && it.size == o.size && it.align == o.align &&
+					slices.Equal(b.columns, s.blocks[j].columns)
 				if got := b.same == s.blocks[j].same; got != same {
 					t.Fatalf("seed %d: blocks %d and %d are the same: %v, want %v", seed, i, j, got, same)
 				}

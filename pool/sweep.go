@@ -11,18 +11,21 @@ import (
 // mostPairs is after how many pairs a sweep ends: a layout that has so many is wrong throughout.
 const mostPairs = 10_000
 
-// sweep goes through the slots of a layout and keeps the buffers that are resident, to find those that share a byte. They stand
-// in cells: a cell is a buffer, or what a group has at one offset. A segment tree over the cells, sorted by offset, knows the
-// highest end of any subtree, so that the cells that meet a range of bytes are found without a look at the others.
+// sweep goes through the slots of a layout and keeps the buffers that are resident, to find those that share a byte.
+// They stand in cells: a cell is a buffer, or what a group has at one offset. A segment tree over the cells, sorted by
+// offset, knows the highest end of any subtree, so that the cells that meet a range of bytes are found without a look
+// at the others.
 //
-// It shares no code with the packers, so that it can be believed. O(n log n) for n spans, and O(log n) for each pair found.
+// It shares no code with the packers, so that it can be believed. O(n log n) for n spans, and O(log n) for each pair
+// found.
 type sweep struct {
 	buffers []Buffer
 	cells   []cell
-	ends    []int64 // of node n of the tree, whose children are 2n and 2n+1: the highest end in bytes, 0 where none is resident
-	leaf    int     // the node of cell 0
-	pairs   map[[2]int]bool
-	looks   int // at cells that meet a range
+	// of node n of the tree, whose children are 2n and 2n+1: the highest end in bytes, 0 where none is resident
+	ends  []int64
+	leaf  int // the node of cell 0
+	pairs map[[2]int]bool
+	looks int // at cells that meet a range
 }
 
 // cell is what begins at one byte, for a buffer or the members of a group.
@@ -60,8 +63,9 @@ type event struct {
 	resident
 }
 
-// sharedBytes returns the pairs of buffers that share a slot and a byte, the lower number first, sorted; of a group only its largest
-// resident member, and none after mostPairs. Buffers without bytes, and offsets or spans that make no sense, are left out.
+// sharedBytes returns the pairs of buffers that share a slot and a byte, the lower number first, sorted; of a group
+// only its largest resident member, and none after mostPairs. Buffers without bytes, and offsets or spans that make no
+// sense, are left out.
 func sharedBytes(buffers []Buffer, offsets []int64) [][2]int {
 	s := &sweep{buffers: buffers, pairs: make(map[[2]int]bool)}
 	for _, e := range s.events(offsets) {
@@ -90,7 +94,8 @@ func (s *sweep) events(offsets []int64) []event {
 		}
 	}
 	slices.SortFunc(some, func(i, j int) int {
-		return cmp.Or(cmp.Compare(offsets[i], offsets[j]), cmp.Compare(s.buffers[i].Alias, s.buffers[j].Alias), cmp.Compare(i, j))
+		return cmp.Or(cmp.Compare(offsets[i], offsets[j]), cmp.Compare(s.buffers[i].Alias, s.buffers[j].Alias),
+			cmp.Compare(i, j))
 	})
 	var events []event
 	for _, i := range some {
@@ -131,7 +136,8 @@ func (s *sweep) begin(e event) {
 	heap.Push(&c.live, e.resident)
 }
 
-// meet looks below a node, which has the cells [from, to), for those before cell above that end above the begin of a span.
+// meet looks below a node, which has the cells [from, to), for those before cell above that end above the begin of a
+// span.
 func (s *sweep) meet(node, from, to, above int, e event) {
 	c := &s.cells[e.cell]
 	if from >= above || s.ends[node] <= c.lo || len(s.pairs) >= mostPairs {

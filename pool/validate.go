@@ -3,13 +3,13 @@ package pool
 import "math"
 
 // Validate returns nil when the layout is right for the buffers: one offset each, none negative, each a multiple of the
-// buffer's alignment, a fixed one where it was fixed, one offset for each group, no two buffers that share a slot sharing a
-// byte unless they are of one group, a buffer of size zero that is neither fixed nor in a group at offset 0, and Height the
-// largest offset + size. Otherwise the error names every problem, the first 64 in full. LowerBound and Optimal are not
-// looked at, bar that Height is not below LowerBound.
+// buffer's alignment, a fixed one where it was fixed, one offset for each group, no two buffers that share a slot
+// sharing a byte unless they are of one group, a buffer of size zero that is neither fixed nor in a group at offset 0,
+// and Height the largest offset + size. Otherwise the error names every problem, the first 64 in full. LowerBound and
+// Optimal are not looked at, bar that Height is not below LowerBound.
 //
-// It sweeps over the slots and shares no code with the packers, so that it can be believed; O(n log n) for n spans. Of a group it names
-// the largest member that is resident, and after 10,000 pairs it looks for no more.
+// It sweeps over the slots and shares no code with the packers, so that it can be believed; O(n log n) for n spans. Of
+// a group it names the largest member that is resident, and after 10,000 pairs it looks for no more.
 func Validate(buffers []Buffer, l Layout) error {
 	found := check(buffers)
 	if len(l.Offsets) != len(buffers) {
@@ -32,7 +32,8 @@ func Validate(buffers []Buffer, l Layout) error {
 	}
 	for _, p := range sharedBytes(buffers, l.Offsets) {
 		i, j := p[0], p[1]
-		found.add("buffers %d at [%d, %d) and %d at [%d, %d) share a slot and a byte", i, l.Offsets[i], l.Offsets[i]+buffers[i].Size,
+		found.add("buffers %d at [%d, %d) and %d at [%d, %d) share a slot and a byte", i, l.Offsets[i], l.Offsets[i]+
+			buffers[i].Size,
 			j, l.Offsets[j], l.Offsets[j]+buffers[j].Size)
 	}
 	if l.Height != height {

@@ -17,7 +17,8 @@ func slowShared(buffers []Buffer, offsets []int64) (pairs [][2]int) {
 	for i := range buffers {
 		for j := i + 1; j < len(buffers); j++ {
 			b, c := &buffers[i], &buffers[j]
-			if takes(i) && takes(j) && offsets[i] < offsets[j]+c.Size && offsets[j] < offsets[i]+b.Size && excludes(b, c) {
+			if takes(i) && takes(j) && offsets[i] < offsets[j]+c.Size && offsets[j] < offsets[i]+b.Size &&
+				excludes(b, c) {
 				pairs = append(pairs, [2]int{i, j})
 			}
 		}
@@ -40,7 +41,8 @@ func shareSlot(b, c *Buffer) bool {
 	return false
 }
 
-// compareShared holds the sweep against all pairs: the same verdict, only pairs that are, and all of them where there are no groups.
+// compareShared holds the sweep against all pairs: the same verdict, only pairs that are, and all of them where there
+// are no groups.
 func compareShared(t *testing.T, name string, buffers []Buffer, offsets []int64) (right bool) {
 	t.Helper()
 	got, want := sharedBytes(buffers, offsets), slowShared(buffers, offsets)
@@ -103,7 +105,8 @@ func TestSweepIsBounded(t *testing.T) {
 	offsets := make([]int64, n+1)
 	offsets[n] = 7
 	err := Validate(views, Layout{Offsets: offsets, Height: 8})
-	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), fmt.Sprintf("and %d at [7, 8) share a slot and a byte", n)) {
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(),
+		fmt.Sprintf("and %d at [7, 8) share a slot and a byte", n)) {
 		t.Errorf("got %v, want one pair with buffer %d", err, n)
 	}
 }

@@ -33,7 +33,8 @@ func TestValidate(t *testing.T) {
 		{"negative", []int64{0, -4, 8, 0}, 12, []string{"buffer 1: offset -4 is negative"}},
 		{"wrapped", []int64{0, 0, math.MaxInt64 - 3, 0}, 8, []string{"buffer 2: offset", "more than an int64"}},
 		{"short", []int64{0, 0, 8}, 12, []string{"3 offsets for 4 buffers"}},
-		{"many", []int64{4, 4, 4, 0}, 1, []string{"buffer 0: offset 4", "0 at [4, 12) and 2", "1 at [4, 8) and 2", "height"}},
+		{"many", []int64{4, 4, 4, 0}, 1, []string{"buffer 0: offset 4", "0 at [4, 12) and 2", "1 at [4, 8) and 2",
+			"height"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := Validate(buffers, Layout{Offsets: c.offsets, Height: c.height})
@@ -123,7 +124,8 @@ func TestValidateAgainstPaint(t *testing.T) {
 			l.Height = max(l.Height, l.Offsets[i]+b.Size)
 		}
 		err := Validate(buffers, l)
-		if want := paint(buffers, l.Offsets); want != (err != nil) || err != nil && !strings.Contains(err.Error(), "share a slot and a byte") {
+		if want := paint(buffers, l.Offsets); want != (err != nil) || err != nil && !strings.Contains(err.Error(),
+			"share a slot and a byte") {
 			t.Fatalf("seed %d: a byte is shared: %v, and Validate says %v", seed, want, err)
 		}
 		if err == nil {

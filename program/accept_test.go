@@ -39,7 +39,8 @@ func TestWhatValidateAcceptsChecks(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", s.name, err, bad.p.Text(s.g))
 			}
 			for _, poison := range []bool{false, true} {
-				if _, err := program.Check(program.Compile(bad.g, bad.p, l, program.Options{Poison: poison})); err != nil {
+				if _, err := program.Check(program.Compile(bad.g, bad.p, l,
+					program.Options{Poison: poison})); err != nil {
 					t.Fatalf("%s, poison %v: %v\n%s", s.name, poison, err, bad.p.Text(s.g))
 				}
 			}

@@ -69,7 +69,8 @@ func checkTables(p *Program) error {
 	}
 	if p.Align <= 0 || p.Arena < 0 || p.Arena > graph.MaxTotal || p.Arena%p.Align != 0 ||
 		p.Host < 0 || p.Host > graph.MaxTotal {
-		return fmt.Errorf("%w: an arena of %d bytes aligned to %d, %d bytes of the host", ErrBounds, p.Arena, p.Align, p.Host)
+		return fmt.Errorf("%w: an arena of %d bytes aligned to %d, %d bytes of the host", ErrBounds, p.Arena, p.Align,
+			p.Host)
 	}
 	if slices.ContainsFunc(p.Streams, func(u Unit) bool { return u >= Units }) {
 		return fmt.Errorf("%w: streams of %v, a unit is one up to %v", ErrCommand, p.Streams, Units-1)

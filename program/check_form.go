@@ -41,7 +41,8 @@ func (c *checker) flaw(cmd *Command) string {
 
 // misplaced reports whether a storage or scratch may not begin at an address.
 func (c *checker) misplaced(a Address) bool {
-	return a.Region < 0 || int(a.Region) >= len(c.p.Regions) || c.p.Regions[a.Region] != Arena || a.Offset%c.p.Align != 0
+	return a.Region < 0 || int(a.Region) >= len(c.p.Regions) || c.p.Regions[a.Region] != Arena ||
+		a.Offset%c.p.Align != 0
 }
 
 func (c *checker) kernelFlaw(cmd *Command) string {

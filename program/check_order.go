@@ -54,7 +54,8 @@ func (c *checker) after(where place, run *Run, cmd *Command) Point {
 		case w.Stream < 0 || int(w.Stream) >= len(c.p.Streams):
 			c.say(where, ErrCommand, "waits on stream %d", w.Stream)
 		case !c.order.lanes.Reached(run, w):
-			c.say(where, ErrOrder, "waits for %s, %d issued so far", w, c.order.lanes.Ended(w.Stream)-run.origin[w.Stream])
+			c.say(where, ErrOrder, "waits for %s, %d issued so far", w,
+				c.order.lanes.Ended(w.Stream)-run.origin[w.Stream])
 		default:
 			continue
 		}

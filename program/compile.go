@@ -31,7 +31,8 @@ func Compile(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *Program {
 	c.body()
 	out := &Program{Graph: g, Plan: p,
 		Streams: []Unit{Compute, CopyOut, CopyIn, Host}, Regions: []Memory{Arena, HostMemory},
-		Arena: l.Arena, Align: l.Align, Host: c.hostSize(), Prologue: newSection(), Body: c.section, Epilogue: newSection()}
+		Arena: l.Arena, Align: l.Align, Host: c.hostSize(), Prologue: newSection(), Body: c.section,
+		Epilogue: newSection()}
 	c.prologue(&out.Prologue)
 	c.epilogue(&out.Epilogue)
 	return out
@@ -71,7 +72,8 @@ func (c *compiler) body() {
 	c.version = make([]int, len(g.Storages))
 	for _, s := range g.Storages {
 		if s.Role == graph.Input {
-			c.emit(Command{Kind: Load, Stream: streamOf(Load), Slot: -1, Storage: s.ID, Host: c.host(s.ID), Bytes: s.Bytes},
+			c.emit(Command{Kind: Load, Stream: streamOf(Load), Slot: -1, Storage: s.ID, Host: c.host(s.ID),
+				Bytes: s.Bytes},
 				need{})
 		}
 	}
@@ -148,7 +150,8 @@ func (c *compiler) kernel(slot int, step plan.Step) {
 		n.point(p)
 	}
 	c.sync = c.sync[:0]
-	cmd := Command{Kind: Kernel, Stream: streamOf(Kernel), Slot: slot, Op: op.ID, Variant: step.Variant, Scratch: Nowhere,
+	cmd := Command{Kind: Kernel, Stream: streamOf(Kernel), Slot: slot, Op: op.ID, Variant: step.Variant,
+		Scratch: Nowhere,
 		Storage: -1}
 	for _, t := range op.Inputs {
 		s := g.Tensors[t].Storage

@@ -59,7 +59,8 @@ func Match(job, g *graph.Graph) ([]graph.StorageID, error) {
 		case len(want) == 0 || have[0].Name < want[0].Name:
 			return nil, fmt.Errorf("graph %q has %s %s, the job's has none", g.Name, have[0].Role, have[0].Name)
 		case len(have) > 1 && have[1].Name == have[0].Name:
-			return nil, fmt.Errorf("graph %q has two storages %s on the host, whose names must differ", g.Name, have[0].Name)
+			return nil, fmt.Errorf("graph %q has two storages %s on the host, whose names must differ", g.Name,
+				have[0].Name)
 		}
 		if got, is := describe(g, have[0]), describe(job, want[0]); got != is {
 			return nil, fmt.Errorf("%s is %s in graph %q and %s in the job's", want[0].Name, got, g.Name, is)

@@ -15,7 +15,8 @@ func TestMatch(t *testing.T) {
 	slots, kept, size := program.HostSlots(job)
 	others, otherKept, otherSize := program.HostSlots(other)
 	if kept != otherKept || kept <= 0 || size <= kept || otherSize <= size {
-		t.Errorf("%d bytes of %d are kept, and %d of %d of the graph with one op more", kept, size, otherKept, otherSize)
+		t.Errorf("%d bytes of %d are kept, and %d of %d of the graph with one op more", kept, size, otherKept,
+			otherSize)
 	}
 	ids, err := program.Match(job, other)
 	if err != nil {
@@ -26,7 +27,8 @@ func TestMatch(t *testing.T) {
 		lives := s.Role.FromHost() || s.Role == graph.Output
 		switch id := ids[s.ID]; {
 		case !lives && (id != -1 || others[s.ID] < kept):
-			t.Errorf("%s, which is made within an iteration, is storage %d of the job, at byte %d", s.Name, id, others[s.ID])
+			t.Errorf("%s, which is made within an iteration, is storage %d of the job, at byte %d", s.Name, id,
+				others[s.ID])
 		case !lives:
 		case id < 0 || job.Storages[id].Name != s.Name || slots[id] != others[s.ID] || others[s.ID]+s.Bytes > kept:
 			t.Errorf("%s at byte %d is storage %d of the job", s.Name, others[s.ID], id)
@@ -53,26 +55,35 @@ func TestMatchRefuses(t *testing.T) {
 		spoil func(g *graph.Graph)
 		want  string
 	}{
-		{"missing", func(g *graph.Graph) { find(g, "w2").Role = graph.Activation }, `graph "rewritten" has no parameter w2, the job's has one`},
-		{"the last one missing", func(g *graph.Graph) { find(g, "x").Role = graph.Activation }, `graph "rewritten" has no input x, the job's has one`},
-		{"one more", func(g *graph.Graph) { find(g, "dz").Role = graph.Output }, `graph "rewritten" has output dz, the job's has none`},
-		{"one more at the end", func(g *graph.Graph) { find(g, "z").Role = graph.State }, `graph "rewritten" has state z, the job's has none`},
-		{"another name", func(g *graph.Graph) { find(g, "b1").Name = "c1" }, `graph "rewritten" has no parameter b1, the job's has one`},
+		{"missing", func(g *graph.Graph) { find(g, "w2").Role = graph.Activation },
+			`graph "rewritten" has no parameter w2, the job's has one`},
+		{"the last one missing", func(g *graph.Graph) { find(g, "x").Role = graph.Activation },
+			`graph "rewritten" has no input x, the job's has one`},
+		{"one more", func(g *graph.Graph) { find(g, "dz").Role = graph.Output },
+			`graph "rewritten" has output dz, the job's has none`},
+		{"one more at the end", func(g *graph.Graph) { find(g, "z").Role = graph.State },
+			`graph "rewritten" has state z, the job's has none`},
+		{"another name", func(g *graph.Graph) { find(g, "b1").Name = "c1" },
+			`graph "rewritten" has no parameter b1, the job's has one`},
 		{"the same name twice", func(g *graph.Graph) { find(g, "w2").Name = "w1" },
 			`graph "rewritten" has two storages w1 on the host, whose names must differ`},
 		{"another role", func(g *graph.Graph) { find(g, "w2").Role = graph.State },
-			`w2 is state of 60 bytes of float32 in graph "rewritten" and parameter of 60 bytes of float32 in the job's`},
+			`w2 is state of 60 bytes of float32 in graph "rewritten" ` +
+				`and parameter of 60 bytes of float32 in the job's`},
 		{"another size", func(g *graph.Graph) { find(g, "w2").Bytes = 64 },
-			`w2 is parameter of 64 bytes of float32 in graph "rewritten" and parameter of 60 bytes of float32 in the job's`},
+			`w2 is parameter of 64 bytes of float32 in graph "rewritten" and parameter of 60 bytes of float32 in ` +
+				`the job's`},
 		{"another type", func(g *graph.Graph) {
 			for i := range g.Tensors {
 				if g.Tensors[i].Storage == find(g, "labels").ID {
 					g.Tensors[i].DType = graph.Int64
 				}
 			}
-		}, `labels is input of 16 bytes of int64 with "" in graph "rewritten" and input of 16 bytes of float32 with "" in the job's`},
+		}, `labels is input of 16 bytes of int64 with "" in graph "rewritten" and input of 16 bytes of float32 with ` +
+			`"" in the job's`},
 		{"another meaning", func(g *graph.Graph) { find(g, "labels").Holds = graph.Labels },
-			`labels is input of 16 bytes of float32 with "labels" in graph "rewritten" and input of 16 bytes of float32 with "" in the job's`},
+			`labels is input of 16 bytes of float32 with "labels" in graph "rewritten" and input of 16 bytes of ` +
+				`float32 with "" in the job's`},
 	} {
 		g := devicetest.Rewritten()
 		test.spoil(g)

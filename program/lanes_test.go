@@ -94,8 +94,8 @@ func randomSectionOf(r *rand.Rand, streams int) *Section {
 	return s
 }
 
-// Random sections are issued, with drains and without, while commands end in a random order. Which commands may start is
-// what the slow oracle says, and everything ends.
+// Random sections are issued, with drains and without, while commands end in a random order. Which commands may start
+// is what the slow oracle says, and everything ends.
 func TestLanes(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 15))
@@ -121,7 +121,8 @@ func TestLanes(t *testing.T) {
 				}
 				run, index := l.Head(s)
 				if &run.Section.Commands[index] != want.cmd || run.Iteration != want.section || l.Last(s) != want.last {
-					t.Fatalf("seed %d: the head of stream %d is command %d of issue %d, last %t; want %+v", seed, s, index, run.Iteration, l.Last(s), want)
+					t.Fatalf("seed %d: the head of stream %d is command %d of issue %d, last %t; want %+v", seed, s,
+						index, run.Iteration, l.Last(s), want)
 				}
 				choices = append(choices, s)
 			}
@@ -141,7 +142,8 @@ func TestLanes(t *testing.T) {
 // A blocked head names a point that it waits for, counted in its own section; a drain names what came before.
 func TestLanesBlocker(t *testing.T) {
 	l := NewLanes([]Unit{Compute, CopyIn})
-	first := &Section{Commands: []Command{{Kind: Kernel}, {Kind: In, Stream: 1, Waits: []Point{{0, 1}}}}, Counts: []int{1, 1}}
+	first := &Section{Commands: []Command{{Kind: Kernel}, {Kind: In, Stream: 1, Waits: []Point{{0, 1}}}},
+		Counts: []int{1, 1}}
 	l.Issue(first, 0, false)
 	l.Issue(first, 1, true)
 	for _, want := range []struct {
@@ -150,7 +152,8 @@ func TestLanesBlocker(t *testing.T) {
 		ended  int
 	}{{1, Point{0, 1}, 0}, {0, Point{1, 0}, -1}, {1, Point{0, 1}, 0}} {
 		if at, ended := l.Blocker(want.stream); l.Ready(want.stream) || at != want.at || ended != want.ended {
-			t.Errorf("stream %d is ready: %t; it waits for %v with %d ended, want %v with %d", want.stream, l.Ready(want.stream), at, ended, want.at, want.ended)
+			t.Errorf("stream %d is ready: %t; it waits for %v with %d ended, want %v with %d", want.stream,
+				l.Ready(want.stream), at, ended, want.at, want.ended)
 		}
 		if want.stream == 1 {
 			l.End(0)
@@ -167,7 +170,8 @@ func TestLanesBlocker(t *testing.T) {
 func TestLanesHurry(t *testing.T) {
 	const hold = time.Hour
 	l := NewLanes([]Unit{Compute, CopyOut, Host})
-	l.Issue(&Section{Commands: []Command{{Kind: Kernel}, {Kind: Out, Stream: 1, Hold: hold}, {Kind: Out, Stream: 1, Hold: hold, Waits: []Point{{0, 1}}},
+	l.Issue(&Section{Commands: []Command{{Kind: Kernel}, {Kind: Out, Stream: 1, Hold: hold},
+		{Kind: Out, Stream: 1, Hold: hold, Waits: []Point{{0, 1}}},
 		{Kind: Read, Stream: 2, Waits: []Point{{1, 2}}}}, Counts: []int{1, 2, 1}}, 0, true)
 	if l.Hurry(2) || l.Hurried(1) {
 		t.Error("the reader hurries a copy that waits for a kernel")

@@ -54,19 +54,22 @@ func TestMovesFollowTheirSteps(t *testing.T) {
 				trigger = n + kernels[m.After]
 			}
 			if !before(trigger, n+i) {
-				t.Fatalf("%s: %s of %s does not wait for step %d\n%s", s.name, m.Kind, s.g.Storages[m.Storage].Name, m.After, s.c.Text())
+				t.Fatalf("%s: %s of %s does not wait for step %d\n%s", s.name, m.Kind, s.g.Storages[m.Storage].Name,
+					m.After, s.c.Text())
 			}
 			if slot := p.Body.Commands[i].Slot; m.Sync && slot+1 < len(kernels) {
 				syncs++
 				if !before(n+i, n+kernels[slot+1]) {
-					t.Fatalf("%s: step %d does not wait for the synchronous %s of %s", s.name, slot+1, m.Kind, s.g.Storages[m.Storage].Name)
+					t.Fatalf("%s: step %d does not wait for the synchronous %s of %s", s.name, slot+1, m.Kind,
+						s.g.Storages[m.Storage].Name)
 				}
 			}
 		}
 		for kind, left := range copies {
 			for storage, list := range left {
 				if len(list) > 0 {
-					t.Fatalf("%s: %d commands %s of %s without a move", s.name, len(list), kind, s.g.Storages[storage].Name)
+					t.Fatalf("%s: %d commands %s of %s without a move", s.name, len(list), kind,
+						s.g.Storages[storage].Name)
 				}
 			}
 		}

@@ -31,7 +31,9 @@ var planMutations = []mutation{
 		eachMove(plan.In, func(s subject, i int) bool {
 			m := &s.p.Moves[i]
 			use := s.nextTouch(m.Storage, m.After)
-			again := slices.ContainsFunc(s.p.Moves, func(o plan.Move) bool { return o.Storage == m.Storage && o.After > m.After && o.After < use })
+			again := slices.ContainsFunc(s.p.Moves, func(o plan.Move) bool {
+				return o.Storage == m.Storage && o.After > m.After && o.After < use
+			})
 			m.After = use
 			return use < len(s.p.Steps) && !again
 		})},
@@ -54,14 +56,17 @@ var planMutations = []mutation{
 	{"Out after its Drop", validate, []error{plan.ErrNotResident},
 		eachMove(plan.Out, func(s subject, i int) bool {
 			m := &s.p.Moves[i]
-			at := slices.IndexFunc(s.p.Moves[i:], func(o plan.Move) bool { return o.Kind == plan.Drop && o.Storage == m.Storage })
+			at := slices.IndexFunc(s.p.Moves[i:], func(o plan.Move) bool {
+				return o.Kind == plan.Drop && o.Storage == m.Storage
+			})
 			if at < 0 {
 				return false
 			}
 			m.After = s.p.Moves[i+at].After + 1
-			return m.After < len(s.p.Steps) && !s.touches(m.After, m.Storage) && !slices.ContainsFunc(s.p.Moves, func(o plan.Move) bool {
-				return o.Kind == plan.In && o.Storage == m.Storage && o.After == m.After-1
-			})
+			return m.After < len(s.p.Steps) && !s.touches(m.After, m.Storage) && !slices.ContainsFunc(s.p.Moves,
+				func(o plan.Move) bool {
+					return o.Kind == plan.In && o.Storage == m.Storage && o.After == m.After-1
+				})
 		})},
 	{"stale host copy", validate, []error{plan.ErrStale, plan.ErrLost, plan.ErrUndelivered, plan.ErrRedundant},
 		eachMove(plan.Out, func(s subject, i int) bool { // out before the update instead of after it
@@ -81,7 +86,9 @@ var planMutations = []mutation{
 	{"missing Out of an output", validate, []error{plan.ErrUndelivered},
 		eachMove(plan.Out, func(s subject, i int) bool {
 			m := s.p.Moves[i]
-			last := !slices.ContainsFunc(s.p.Moves[i+1:], func(o plan.Move) bool { return o.Kind == plan.Out && o.Storage == m.Storage })
+			last := !slices.ContainsFunc(s.p.Moves[i+1:], func(o plan.Move) bool {
+				return o.Kind == plan.Out && o.Storage == m.Storage
+			})
 			deleteMove(s, i)
 			return last && s.g.Storages[m.Storage].Role == graph.Output
 		})},
@@ -97,7 +104,9 @@ var planMutations = []mutation{
 		eachMove(plan.Drop, func(s subject, i int) bool {
 			m := &s.p.Moves[i]
 			use := s.lastTouch(m.Storage, m.After)
-			entered := slices.ContainsFunc(s.p.Moves[:i], func(o plan.Move) bool { return o.Kind == plan.In && o.Storage == m.Storage && o.After >= use })
+			entered := slices.ContainsFunc(s.p.Moves[:i], func(o plan.Move) bool {
+				return o.Kind == plan.In && o.Storage == m.Storage && o.After >= use
+			})
 			m.After = use - 1
 			return use > 0 && !entered
 		})},
@@ -110,7 +119,11 @@ var planMutations = []mutation{
 	{"move after the last step", validate, []error{plan.ErrForm},
 		eachMove(plan.In, func(s subject, i int) bool { s.p.Moves[i].After = len(s.p.Steps); return true })},
 	{"move of no storage", validate, []error{plan.ErrForm},
-		eachMove(plan.Out, func(s subject, i int) bool { s.p.Moves[i].Storage = graph.StorageID(len(s.g.Storages)); return true })},
+		eachMove(plan.Out, func(s subject,
+			i int) bool {
+			s.p.Moves[i].Storage = graph.StorageID(len(s.g.Storages))
+			return true
+		})},
 	{"swapped steps", validate, []error{plan.ErrNotResident, plan.ErrVersion}, func(s subject) (bad []subject) {
 		for slot := range s.p.Steps[1:] {
 			for _, r := range s.g.Reads(s.p.Steps[slot+1].Op) {
@@ -136,17 +149,18 @@ var planMutations = []mutation{
 		s.p.Steps[slot].Want = 1 << len(s.g.Ops[s.p.Steps[slot].Op].Outputs)
 		return true
 	})},
-	{"repeated op over what it made", validate, []error{plan.ErrResident, plan.ErrVersion}, eachStep(func(s subject, slot int) bool {
-		op := s.p.Steps[slot].Op
-		insertStep(s.p, slot+1, s.p.Steps[slot])
-		for i := range s.p.Moves {
-			if s.p.Moves[i].After == slot { // what is dropped after the first execution stays for the second
-				s.p.Moves[i].After++
+	{"repeated op over what it made", validate, []error{plan.ErrResident, plan.ErrVersion},
+		eachStep(func(s subject, slot int) bool {
+			op := s.p.Steps[slot].Op
+			insertStep(s.p, slot+1, s.p.Steps[slot])
+			for i := range s.p.Moves {
+				if s.p.Moves[i].After == slot { // what is dropped after the first execution stays for the second
+					s.p.Moves[i].After++
+				}
 			}
-		}
-		plan.Sort(s.p.Moves)
-		return s.g.Pure(op) && len(s.g.Reads(op)) > 0
-	})},
+			plan.Sort(s.p.Moves)
+			return s.g.Pure(op) && len(s.g.Reads(op)) > 0
+		})},
 	{"missing step", validate, []error{plan.ErrMissing}, eachStep(func(s subject, slot int) bool {
 		op := s.p.Steps[slot].Op
 		other := s.p.Steps[(slot+1)%len(s.p.Steps)]
@@ -157,25 +171,27 @@ var planMutations = []mutation{
 		s.p.Made = make([]time.Duration, slot+1)
 		return slot+1 != len(s.p.Steps)
 	})},
-	{"left out of Entry", validate, []error{plan.ErrNotResident, plan.ErrBoundary, plan.ErrResident}, func(s subject) (bad []subject) {
-		for i, storage := range s.p.Entry {
-			if b := s.withPlan(); s.used(storage) {
-				b.p.Entry = slices.Delete(b.p.Entry, i, i+1)
-				bad = append(bad, b)
+	{"left out of Entry", validate, []error{plan.ErrNotResident, plan.ErrBoundary, plan.ErrResident},
+		func(s subject) (bad []subject) {
+			for i, storage := range s.p.Entry {
+				if b := s.withPlan(); s.used(storage) {
+					b.p.Entry = slices.Delete(b.p.Entry, i, i+1)
+					bad = append(bad, b)
+				}
 			}
-		}
-		return bad
-	}},
-	{"wrongly in Entry", validate, []error{plan.ErrForm, plan.ErrBoundary, plan.ErrResident}, func(s subject) (bad []subject) {
-		for _, storage := range s.g.Storages {
-			at, found := slices.BinarySearch(s.p.Entry, storage.ID)
-			if b := s.withPlan(); !found && (s.used(storage.ID) || !storage.Role.Persistent()) {
-				b.p.Entry = slices.Insert(b.p.Entry, at, storage.ID)
-				bad = append(bad, b)
+			return bad
+		}},
+	{"wrongly in Entry", validate, []error{plan.ErrForm, plan.ErrBoundary, plan.ErrResident},
+		func(s subject) (bad []subject) {
+			for _, storage := range s.g.Storages {
+				at, found := slices.BinarySearch(s.p.Entry, storage.ID)
+				if b := s.withPlan(); !found && (s.used(storage.ID) || !storage.Role.Persistent()) {
+					b.p.Entry = slices.Insert(b.p.Entry, at, storage.ID)
+					bad = append(bad, b)
+				}
 			}
-		}
-		return bad
-	}},
+			return bad
+		}},
 	{"wrong digest", validate, []error{plan.ErrForm}, func(s subject) []subject {
 		b, c := s.withPlan(), s.withPlan()
 		b.p.Graph, c.p.Graph = "", "x"+b.p.Graph[1:]
@@ -198,7 +214,9 @@ func eachStep(change func(s subject, slot int) bool) func(subject) []subject {
 
 // used reports whether a step or move has to do with a storage.
 func (s subject) used(storage graph.StorageID) bool {
-	return s.nextTouch(storage, -1) < len(s.p.Steps) || slices.ContainsFunc(s.p.Moves, func(m plan.Move) bool { return m.Storage == storage })
+	return s.nextTouch(storage, -1) < len(s.p.Steps) || slices.ContainsFunc(s.p.Moves, func(m plan.Move) bool {
+		return m.Storage == storage
+	})
 }
 
 // larger makes a storage larger than it was when the program was compiled.

@@ -75,14 +75,15 @@ var programMutations = []mutation{
 		}
 		return false
 	})},
-	{"missing Out of an output, to the program", check, []error{program.ErrContent}, eachCommand(func(s subject, i int) bool {
-		cmd := s.c.Body.Commands[i]
-		if cmd.Kind != program.Out || i+1 == len(s.c.Body.Commands) || s.c.Body.Commands[i+1].Kind != program.Read {
-			return false
-		}
-		s.remove(i)
-		return true
-	})},
+	{"missing Out of an output, to the program", check, []error{program.ErrContent},
+		eachCommand(func(s subject, i int) bool {
+			cmd := s.c.Body.Commands[i]
+			if cmd.Kind != program.Out || i+1 == len(s.c.Body.Commands) || s.c.Body.Commands[i+1].Kind != program.Read {
+				return false
+			}
+			s.remove(i)
+			return true
+		})},
 	{"output that nobody reads", check, []error{program.ErrContent}, eachCommand(func(s subject, i int) bool {
 		ok := s.c.Body.Commands[i].Kind == program.Read
 		s.remove(i)
@@ -90,7 +91,9 @@ var programMutations = []mutation{
 	})},
 	{"missing Load", check, []error{program.ErrContent}, eachCommand(func(s subject, i int) bool {
 		cmd := s.c.Body.Commands[i]
-		in := slices.ContainsFunc(s.c.Body.Commands, func(c program.Command) bool { return c.Kind == program.In && c.Storage == cmd.Storage })
+		in := slices.ContainsFunc(s.c.Body.Commands, func(c program.Command) bool {
+			return c.Kind == program.In && c.Storage == cmd.Storage
+		})
 		if cmd.Kind != program.Load || !in {
 			return false
 		}
@@ -129,7 +132,8 @@ var programMutations = []mutation{
 		s.c.Body.Commands[i].Stream = streams
 		return true
 	})},
-	{"wrong address of an input", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds, program.ErrCommand}, eachCommand(func(s subject, i int) bool {
+	{"wrong address of an input", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds,
+		program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
 			return false
@@ -137,14 +141,15 @@ var programMutations = []mutation{
 		cmd.Inputs[0].Offset += align
 		return true
 	})},
-	{"wrong address of a result", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds}, eachCommand(func(s subject, i int) bool {
-		cmd := &s.c.Body.Commands[i]
-		if cmd.Kind != program.Kernel || cmd.Outputs[0] == program.Nowhere || !s.readsFirst(i) {
-			return false
-		}
-		cmd.Outputs[0].Offset -= align
-		return true
-	})},
+	{"wrong address of a result", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds},
+		eachCommand(func(s subject, i int) bool {
+			cmd := &s.c.Body.Commands[i]
+			if cmd.Kind != program.Kernel || cmd.Outputs[0] == program.Nowhere || !s.readsFirst(i) {
+				return false
+			}
+			cmd.Outputs[0].Offset -= align
+			return true
+		})},
 	{"operand in the wrong region", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
@@ -153,16 +158,18 @@ var programMutations = []mutation{
 		cmd.Inputs[0].Region = hostRegion
 		return true
 	})},
-	{"copy from the wrong place on the device", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds}, eachCommand(func(s subject, i int) bool {
-		cmd := &s.c.Body.Commands[i]
-		cmd.Device.Offset -= align
-		return cmd.Kind == program.Out
-	})},
-	{"copy from another storage's host slot", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
-		cmd := &s.c.Body.Commands[i]
-		cmd.Host.Offset += 4096
-		return cmd.Kind != program.Kernel && cmd.Kind != program.Poison
-	})},
+	{"copy from the wrong place on the device", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds},
+		eachCommand(func(s subject, i int) bool {
+			cmd := &s.c.Body.Commands[i]
+			cmd.Device.Offset -= align
+			return cmd.Kind == program.Out
+		})},
+	{"copy from another storage's host slot", check, []error{program.ErrCommand},
+		eachCommand(func(s subject, i int) bool {
+			cmd := &s.c.Body.Commands[i]
+			cmd.Host.Offset += 4096
+			return cmd.Kind != program.Kernel && cmd.Kind != program.Poison
+		})},
 	{"wrong counts", check, []error{program.ErrCommand}, func(s subject) (bad []subject) {
 		for l := range streams {
 			b := s.withProgram()
@@ -263,7 +270,8 @@ var programMutations = []mutation{
 		return []subject{b}
 	}},
 	{"two regions of one memory, or none", check, []error{program.ErrBounds}, func(s subject) (bad []subject) {
-		for _, regions := range [][]program.Memory{nil, {program.Arena}, {program.Arena, program.Arena}, {program.HostMemory, program.HostMemory},
+		for _, regions := range [][]program.Memory{nil, {program.Arena}, {program.Arena, program.Arena},
+			{program.HostMemory, program.HostMemory},
 			{program.Arena, program.HostMemory, program.Arena}, {program.Arena, program.Memories}} {
 			b := s.withProgram()
 			b.c.Regions = regions
@@ -276,14 +284,15 @@ var programMutations = []mutation{
 		b.c.Regions = []program.Memory{program.HostMemory, program.Arena}
 		return []subject{b}
 	}},
-	{"another graph", check, []error{program.ErrCommand, program.ErrPlan, program.ErrContent, program.ErrBounds}, func(s subject) (bad []subject) {
-		for _, other := range []*graph.Graph{devicetest.Tiny(), devicetest.Rewritten()} {
-			b := s.withProgram()
-			b.g = other
-			bad = append(bad, b)
-		}
-		return bad
-	}},
+	{"another graph", check, []error{program.ErrCommand, program.ErrPlan, program.ErrContent, program.ErrBounds},
+		func(s subject) (bad []subject) {
+			for _, other := range []*graph.Graph{devicetest.Tiny(), devicetest.Rewritten()} {
+				b := s.withProgram()
+				b.g = other
+				bad = append(bad, b)
+			}
+			return bad
+		}},
 	{"command of no kind", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		s.c.Body.Commands[i].Kind = program.Poison + 1
 		return true
@@ -434,13 +443,14 @@ var programMutations = []mutation{
 		cmd.Hold = s.p.Length() + 1
 		return cmd.Kind == program.Out || cmd.Kind == program.In
 	})},
-	{"hold of what is no copy, or negative", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
-		cmd := &s.c.Body.Commands[i]
-		if cmd.Hold = 1; cmd.Kind == program.Out || cmd.Kind == program.In {
-			cmd.Hold = -1
-		}
-		return s.p.Length() > 0
-	})},
+	{"hold of what is no copy, or negative", check, []error{program.ErrCommand},
+		eachCommand(func(s subject, i int) bool {
+			cmd := &s.c.Body.Commands[i]
+			if cmd.Hold = 1; cmd.Kind == program.Out || cmd.Kind == program.In {
+				cmd.Hold = -1
+			}
+			return s.p.Length() > 0
+		})},
 	{"wait that wraps", check, []error{program.ErrOrder}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		if len(cmd.Waits) == 0 {
@@ -452,7 +462,8 @@ var programMutations = []mutation{
 	{"copied in again, a little further", check, []error{program.ErrContent}, eachCommand(func(s subject, i int) bool {
 		cmd := s.c.Body.Commands[i]
 		use := s.nextTouch(cmd.Storage, cmd.Slot)
-		if cmd.Kind != program.In || cmd.Bytes <= align || use == len(s.p.Steps) || cmd.Device.Offset+align+cmd.Bytes > s.c.Arena {
+		if cmd.Kind != program.In || cmd.Bytes <= align || use == len(s.p.Steps) || cmd.Device.Offset+align+
+			cmd.Bytes > s.c.Arena {
 			return false
 		}
 		for _, m := range s.p.Moves {
@@ -465,14 +476,15 @@ var programMutations = []mutation{
 		s.insert(i+1, cmd)
 		return true
 	})},
-	{"larger storage, to the program", check, []error{program.ErrCommand, program.ErrBounds}, func(s subject) (bad []subject) {
-		for i, b := range larger(s) {
-			if s.nextTouch(graph.StorageID(i), -1) < len(s.p.Steps) {
-				bad = append(bad, b)
+	{"larger storage, to the program", check, []error{program.ErrCommand, program.ErrBounds},
+		func(s subject) (bad []subject) {
+			for i, b := range larger(s) {
+				if s.nextTouch(graph.StorageID(i), -1) < len(s.p.Steps) {
+					bad = append(bad, b)
+				}
 			}
-		}
-		return bad
-	}},
+			return bad
+		}},
 }
 
 // eachCommand returns a mutation that changes one command of the body at a time.
@@ -561,7 +573,8 @@ func (s subject) needsIn(i int) int {
 func (s subject) triggerOfMaker(i int) bool {
 	cmd := &s.c.Body.Commands[i]
 	for at, w := range cmd.Waits {
-		if n := s.nth(w.Stream, w.Count); w.Stream == onCompute && n >= 0 && s.c.Body.Commands[n].Kind == program.Kernel {
+		if n := s.nth(w.Stream, w.Count); w.Stream == onCompute && n >= 0 &&
+			s.c.Body.Commands[n].Kind == program.Kernel {
 			if s.writes(s.c.Body.Commands[n].Slot, cmd.Storage) {
 				cmd.Waits[at].Count--
 				return true

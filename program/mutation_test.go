@@ -46,7 +46,8 @@ func packing(s subject) error {
 	for slot, step := range s.p.Steps {
 		if step.Scratch > 0 {
 			size := (step.Scratch + align - 1) / align * align
-			buffers = append(buffers, pool.Buffer{Size: int64(size), Spans: []pool.Span{{From: slot, To: slot + 1}}, Align: align})
+			buffers = append(buffers, pool.Buffer{Size: int64(size), Spans: []pool.Span{{From: slot, To: slot + 1}},
+				Align: align})
 			l.Offsets = append(l.Offsets, int64(s.l.Scratch[slot]))
 		}
 	}
@@ -126,7 +127,8 @@ func overlap(s subject) (bad []subject) {
 		for i := range rs {
 			for j := range i {
 				at := func(r plan.Residency) bool {
-					return s.touches(slot, r.Storage) && slices.ContainsFunc(r.Spans, pool.Span{From: slot, To: slot + 1}.Overlaps)
+					return s.touches(slot, r.Storage) && slices.ContainsFunc(r.Spans, pool.Span{From: slot, To: slot +
+						1}.Overlaps)
 				}
 				if at(rs[i]) && at(rs[j]) && s.l.Offsets[i]+s.g.Storages[rs[j].Storage].Bytes <= s.l.Arena {
 					b := s.withLayout()

@@ -24,8 +24,8 @@ type span struct {
 	write    bool
 }
 
-// raceFree is the slow oracle of Check: for every two commands that use the same byte, one of them to write it, it looks
-// for a path from the first to the second along lanes, waits and drains.
+// raceFree is the slow oracle of Check: for every two commands that use the same byte, one of them to write it, it
+// looks for a path from the first to the second along lanes, waits and drains.
 func raceFree(g *graph.Graph, p *program.Program, bodies int) bool {
 	nodes := unroll(g, p, bodies)
 	for i := range nodes {
@@ -165,7 +165,8 @@ func TestCheckAgainstOracle(t *testing.T) {
 			}
 			for _, bodies := range []int{2, 3} {
 				if want := raceFree(bad.g, bad.c, bodies); got != want {
-					t.Fatalf("%s, %d changes: Check says race-free %v, the oracle over %d bodies %v\n%s", s.name, change, got, bodies, want, bad.c.Text())
+					t.Fatalf("%s, %d changes: Check says race-free %v, the oracle over %d bodies %v\n%s", s.name,
+						change, got, bodies, want, bad.c.Text())
 				}
 			}
 		}

@@ -29,12 +29,14 @@ func buffersOf(g *graph.Graph, p *plan.Plan, stays *plan.Stays, align graph.Byte
 	buffers := make([]pool.Buffer, 0, len(stays.Residencies)+len(p.Steps))
 	rounded := func(b graph.Bytes) int64 { return int64((b + align - 1) / align * align) }
 	for _, r := range stays.Residencies {
-		buffers = append(buffers, pool.Buffer{Size: rounded(g.Storages[r.Storage].Bytes), Spans: r.Spans, Align: int64(align)})
+		buffers = append(buffers, pool.Buffer{Size: rounded(g.Storages[r.Storage].Bytes), Spans: r.Spans,
+			Align: int64(align)})
 	}
 	for slot, step := range p.Steps {
 		if step.Scratch > 0 {
 			span := pool.Span{From: slot, To: slot + 1}
-			buffers = append(buffers, pool.Buffer{Size: rounded(step.Scratch), Spans: []pool.Span{span}, Align: int64(align)})
+			buffers = append(buffers, pool.Buffer{Size: rounded(step.Scratch), Spans: []pool.Span{span},
+				Align: int64(align)})
 		}
 	}
 	return buffers
@@ -52,7 +54,8 @@ func PlaceBy(g *graph.Graph, p *plan.Plan, align graph.Bytes, o pool.Options) (*
 	if err != nil {
 		return nil, fmt.Errorf("place the residencies of job %q: %w", p.Job, err)
 	}
-	l := &Placement{Stays: stays, Offsets: make([]graph.Bytes, len(stays.Residencies)), Scratch: make([]graph.Bytes, len(p.Steps)),
+	l := &Placement{Stays: stays, Offsets: make([]graph.Bytes, len(stays.Residencies)), Scratch: make([]graph.Bytes,
+		len(p.Steps)),
 		Arena: graph.Bytes(packed.Height), Load: graph.Bytes(packed.LowerBound), Align: align, Work: packed.Work}
 	for i := range l.Offsets {
 		l.Offsets[i] = graph.Bytes(packed.Offsets[i])

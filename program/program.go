@@ -110,7 +110,8 @@ type Command struct {
 	Device  Address
 	Host    Address
 	Bytes   graph.Bytes
-	Hold    time.Duration // pause before a copy that nothing waits for yet, Plan.Length at most; a device may leave it out
+	// pause before a copy that nothing waits for yet, Plan.Length at most; a device may leave it out
+	Hold time.Duration
 }
 
 // Section is a list of commands that is issued as a whole.

@@ -43,7 +43,8 @@ func (l *Placement) check(g *graph.Graph, p *plan.Plan) error {
 			len(l.Offsets), len(l.Stays.Residencies), len(l.Scratch), len(p.Steps))
 	}
 	if l.Align <= 0 || l.Arena < 0 || l.Arena%l.Align != 0 || l.Arena > graph.MaxTotal {
-		return fmt.Errorf("the layout has an arena of %d bytes, want a multiple of %d up to %d", l.Arena, l.Align, graph.MaxTotal)
+		return fmt.Errorf("the layout has an arena of %d bytes, want a multiple of %d up to %d", l.Arena, l.Align,
+			graph.MaxTotal)
 	}
 	for i, r := range l.Stays.Residencies {
 		s := g.Storages[r.Storage]

@@ -14,8 +14,8 @@ import (
 	"tensile/program"
 )
 
-// A job that is told to stop before its first body goes Home by the epilogue right after the prologue. Programs whose epilogue copies
-// out what only a body brings to the device lose weights then, and are right otherwise.
+// A job that is told to stop before its first body goes Home by the epilogue right after the prologue. Programs whose
+// epilogue copies out what only a body brings to the device lose weights then, and are right otherwise.
 func TestWithoutBody(t *testing.T) {
 	crafted := 0
 	for seed := range uint64(300) {
@@ -48,9 +48,18 @@ func TestProveRefuses(t *testing.T) {
 		spoil func(rng *rand.Rand, l *program.Placement, s subject) bool // false: there is nothing to spoil
 		want  string
 	}{
-		{"no offsets", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Offsets = nil; return true }, "offsets for"},
-		{"an offset too few", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Offsets = l.Offsets[1:]; return true }, "offsets for"},
-		{"an offset too many", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Offsets = append(l.Offsets, 0); return true }, "offsets for"},
+		{"no offsets", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Offsets = nil; return true },
+			"offsets for"},
+		{"an offset too few", func(_ *rand.Rand, l *program.Placement,
+			_ subject) bool {
+			l.Offsets = l.Offsets[1:]
+			return true
+		}, "offsets for"},
+		{"an offset too many", func(_ *rand.Rand, l *program.Placement, _ subject) bool {
+			l.Offsets = append(l.Offsets,
+				0)
+			return true
+		}, "offsets for"},
 		{"scratch for too few steps", func(_ *rand.Rand, l *program.Placement, _ subject) bool {
 			l.Scratch = l.Scratch[1:]
 			return len(l.Scratch) > 0
@@ -77,10 +86,14 @@ func TestProveRefuses(t *testing.T) {
 			l.Arena += align
 			return true
 		}, "want a multiple of 64 within"},
-		{"an odd arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena += 4; return true }, "want a multiple of 64 up to"},
-		{"no arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena = 0; return true }, "of an arena of"},
-		{"a negative arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena = -align; return true }, "want a multiple"},
-		{"no alignment", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Align = 0; return true }, "want a multiple of 0"},
+		{"an odd arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena += 4; return true },
+			"want a multiple of 64 up to"},
+		{"no arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena = 0; return true },
+			"of an arena of"},
+		{"a negative arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena = -align; return true },
+			"want a multiple"},
+		{"no alignment", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Align = 0; return true },
+			"want a multiple of 0"},
 		{"scratch above", func(_ *rand.Rand, l *program.Placement, s subject) bool {
 			at := slices.IndexFunc(s.p.Steps, func(step plan.Step) bool { return step.Scratch > 0 })
 			if at >= 0 {
@@ -88,7 +101,11 @@ func TestProveRefuses(t *testing.T) {
 			}
 			return at >= 0
 		}, "the scratch of"},
-		{"all in one place", func(_ *rand.Rand, l *program.Placement, _ subject) bool { clear(l.Offsets); return len(l.Offsets) > 4 }, "bytes"},
+		{"all in one place", func(_ *rand.Rand, l *program.Placement,
+			_ subject) bool {
+			clear(l.Offsets)
+			return len(l.Offsets) > 4
+		}, "bytes"},
 	}
 	for _, test := range spoils {
 		tried := 0
@@ -102,7 +119,8 @@ func TestProveRefuses(t *testing.T) {
 				continue
 			}
 			tried++
-			if p, err := program.Prove(bad.g, bad.p, bad.l, program.Options{}); p != (program.Proven{}) || err == nil || !strings.Contains(err.Error(), test.want) {
+			if p, err := program.Prove(bad.g, bad.p, bad.l, program.Options{}); p != (program.Proven{}) || err == nil ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Fatalf("%s, %s: %v, want it to contain %q", s.name, test.name, err, test.want)
 			}
 		}
@@ -111,7 +129,8 @@ func TestProveRefuses(t *testing.T) {
 		}
 	}
 	s := random(t, 1, randgraph.Options{})
-	if _, err := program.Prove(s.g, nil, s.l, program.Options{}); err == nil || err.Error() != "the layout has no plan" {
+	if _, err := program.Prove(s.g, nil, s.l, program.Options{}); err == nil ||
+		err.Error() != "the layout has no plan" {
 		t.Errorf("without a plan: %v", err)
 	}
 }
@@ -131,7 +150,8 @@ func fan(t *testing.T, took ...time.Duration) (*graph.Graph, *plan.Plan) {
 		t.Fatal(err)
 	}
 	last := len(g.Ops) - 1
-	p := &plan.Plan{Graph: g.Digest(), Made: took, Moves: []plan.Move{{Kind: plan.In, After: -1}, {Kind: plan.Drop, After: last},
+	p := &plan.Plan{Graph: g.Digest(), Made: took, Moves: []plan.Move{{Kind: plan.In, After: -1},
+		{Kind: plan.Drop, After: last},
 		{Kind: plan.Out, Storage: graph.StorageID(last + 1), After: last}}}
 	for op := range g.Ops {
 		p.Steps = append(p.Steps, plan.Step{Op: graph.OpID(op)})
@@ -140,8 +160,8 @@ func fan(t *testing.T, took ...time.Duration) (*graph.Graph, *plan.Plan) {
 	return g, p
 }
 
-// held compiles a fan in which the first relu's result is copied out after a delay that begins with the end of step 0, and returns after which
-// step that is and how long it is held.
+// held compiles a fan in which the first relu's result is copied out after a delay that begins with the end of step 0,
+// and returns after which step that is and how long it is held.
 func held(t *testing.T, delay time.Duration, made bool, took ...time.Duration) (slot int, hold time.Duration) {
 	t.Helper()
 	g, p := fan(t, took...)
@@ -163,8 +183,8 @@ func held(t *testing.T, delay time.Duration, made bool, took ...time.Duration) (
 	return body[i].Slot, body[i].Hold
 }
 
-// A delay becomes a later trigger and what is left as a hold: none when the delay ends with a step. No hold outlasts the plan's
-// iteration, and without latencies there is none.
+// A delay becomes a later trigger and what is left as a hold: none when the delay ends with a step. No hold outlasts
+// the plan's iteration, and without latencies there is none.
 func TestDelay(t *testing.T) {
 	for _, test := range []struct {
 		delay time.Duration

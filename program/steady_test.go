@@ -31,7 +31,8 @@ func pile(t *testing.T) subject {
 		t.Fatal(err)
 	}
 	p := &plan.Plan{Graph: g.Digest(), Entry: []graph.StorageID{1, 2}, Moves: []plan.Move{
-		{Kind: plan.In, Storage: 0, After: -1}, {Kind: plan.Out, Storage: 1, After: 1}, {Kind: plan.Out, Storage: 2, After: 5},
+		{Kind: plan.In, Storage: 0, After: -1}, {Kind: plan.Out, Storage: 1, After: 1}, {Kind: plan.Out, Storage: 2,
+			After: 5},
 		{Kind: plan.Out, Storage: 3, After: 0}, {Kind: plan.Drop, Storage: 0, After: 5}}}
 	for op := range g.Ops {
 		p.Steps = append(p.Steps, plan.Step{Op: graph.OpID(op)})
@@ -51,14 +52,15 @@ func pile(t *testing.T) subject {
 	return subject{"pile", g, p, l, c.Program()}
 }
 
-// Where copies pile up, the second body is not yet like later ones: its first update waits for one copy, that of the third for all
-// copies of a body. Time waits for the steady state.
+// Where copies pile up, the second body is not yet like later ones: its first update waits for one copy, that of the
+// third for all copies of a body. Time waits for the steady state.
 func TestTimeWhileCopiesPileUp(t *testing.T) {
 	s := pile(t)
 	early := 0
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 8))
-		d := program.Durations{In: cost.Link{Latency: time.Duration(rng.IntN(2000))}, Out: cost.Link{Latency: time.Duration(rng.IntN(30000))}}
+		d := program.Durations{In: cost.Link{Latency: time.Duration(rng.IntN(2000))},
+			Out: cost.Link{Latency: time.Duration(rng.IntN(30000))}}
 		for range s.p.Steps {
 			d.Steps = append(d.Steps, time.Duration(rng.IntN(20000)))
 		}

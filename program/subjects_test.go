@@ -52,7 +52,8 @@ func random(t testing.TB, seed uint64, o randgraph.Options) subject {
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	return subject{fmt.Sprintf("seed %d", seed), g, p, l, program.Compile(g, p, l, program.Options{Poison: seed%2 == 1})}
+	return subject{fmt.Sprintf("seed %d", seed), g, p, l,
+		program.Compile(g, p, l, program.Options{Poison: seed%2 == 1})}
 }
 
 // network returns a model planned by the policy tensile at a share of what it needs without.
@@ -107,7 +108,8 @@ func subjects(t testing.TB) []subject {
 // withPlan returns a copy whose plan may be changed.
 func (s subject) withPlan() subject {
 	p := *s.p
-	p.Steps, p.Moves, p.Entry, p.Made = slices.Clone(p.Steps), slices.Clone(p.Moves), slices.Clone(p.Entry), slices.Clone(p.Made)
+	p.Steps, p.Moves, p.Entry, p.Made = slices.Clone(p.Steps), slices.Clone(p.Moves), slices.Clone(p.Entry),
+		slices.Clone(p.Made)
 	s.p = &p
 	return s
 }
@@ -119,7 +121,8 @@ func (s subject) withProgram() subject {
 		section.Commands, section.Counts = slices.Clone(section.Commands), slices.Clone(section.Counts)
 		for i := range section.Commands {
 			cmd := &section.Commands[i]
-			cmd.Waits, cmd.Inputs, cmd.Outputs = slices.Clone(cmd.Waits), slices.Clone(cmd.Inputs), slices.Clone(cmd.Outputs)
+			cmd.Waits, cmd.Inputs, cmd.Outputs = slices.Clone(cmd.Waits), slices.Clone(cmd.Inputs),
+				slices.Clone(cmd.Outputs)
 		}
 	}
 	s.c = &c

@@ -12,7 +12,8 @@ import (
 
 func durations(s subject, rng *rand.Rand) program.Durations {
 	link := func() cost.Link {
-		return cost.Link{Rate: cost.BytesPerSecond(1e6 * (1 + rng.Float64()*200)), Latency: time.Duration(rng.IntN(3000))}
+		return cost.Link{Rate: cost.BytesPerSecond(1e6 * (1 + rng.Float64()*200)),
+			Latency: time.Duration(rng.IntN(3000))}
 	}
 	d := program.Durations{Out: link(), In: link()}
 	for range s.p.Steps {
@@ -41,7 +42,8 @@ func TestTime(t *testing.T) {
 			stalls += stall
 		}
 		if got.Iteration != kernels+got.Stall || stalls > got.Stall {
-			t.Fatalf("%s: iteration %v, kernels %v, stall %v, by step %v", s.name, got.Iteration, kernels, got.Stall, stalls)
+			t.Fatalf("%s: iteration %v, kernels %v, stall %v, by step %v", s.name, got.Iteration, kernels, got.Stall,
+				stalls)
 		}
 		if got.Stall > 0 {
 			stalled++

@@ -28,7 +28,8 @@ func TestWaitsNameEarlierCommands(t *testing.T) {
 		for i, cmd := range s.c.Body.Commands {
 			var waits [streams]bool
 			for _, w := range cmd.Waits {
-				if w.Stream == cmd.Stream || waits[w.Stream] || w.Count > so[w.Stream] || w.Count <= -s.c.Body.Counts[w.Stream] {
+				if w.Stream == cmd.Stream || waits[w.Stream] || w.Count > so[w.Stream] ||
+					w.Count <= -s.c.Body.Counts[w.Stream] {
 					t.Fatalf("%s: command %d waits for %v with %v issued", s.name, i, cmd.Waits, so)
 				}
 				waits[w.Stream] = true
@@ -41,8 +42,8 @@ func TestWaitsNameEarlierCommands(t *testing.T) {
 	}
 }
 
-// TestNoWaitIsNeedless removes every wait of programs, one at a time. Check rejects what is left, or the wait is one that
-// the plan asks for: a move waits for the step that it follows, and the step after a Sync copy waits for the copy.
+// TestNoWaitIsNeedless removes every wait of programs, one at a time. Check rejects what is left, or the wait is one
+// that the plan asks for: a move waits for the step that it follows, and the step after a Sync copy waits for the copy.
 func TestNoWaitIsNeedless(t *testing.T) {
 	all := subjects(t)
 	seeds := uint64(200)
@@ -69,7 +70,8 @@ func TestNoWaitIsNeedless(t *testing.T) {
 				case isSync(s, i, w):
 					syncs++
 				default:
-					t.Fatalf("%s: command %d (%v %v) does not need to wait for %v\n%s", s.name, i, cmd.Stream, cmd.Kind, w, s.c.Text())
+					t.Fatalf("%s: command %d (%v %v) does not need to wait for %v\n%s", s.name, i, cmd.Stream, cmd.Kind,
+						w, s.c.Text())
 				}
 			}
 		}

@@ -3,9 +3,12 @@ package report
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tensile/internal/golden"
 )
 
 func TestWriteTable(t *testing.T) {
@@ -30,14 +33,6 @@ no data   80.00MiB  41.00MiB   49 %                  -          -
 diverged  80.00MiB  41.00MiB   49 %                  -  identical
 total     80.00MiB  41.00MiB   49 %  25 % (10 to 38 %)
 `
-	const wide = `
-JOB       VANILLA ALL  VANILLA LIVE  SLOT PEAK     ARENA   TOUCHED  MSR ALL  MSR LIVE                  EOR    CBR  STALL MS  PLANS  TRANSITION MS  FIRST EOR  PREDICTION ERROR             LOSS       BITS
-same        100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.25 (1.10 to 1.38)  0.400      12.3      1            5.0      1.500              12 %  2.5000 > 0.1235  identical
-other       100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.25 (1.10 to 1.38)  0.400      12.3      1            5.0          -                 -  2.0000 > 1.0000  DIFFERENT
-no data     100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500                    -      -      12.3      1            5.0          -                 -                -          -
-diverged    100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500                    -      -      12.3      1            5.0          -                 -                -  identical
-total       100.00MiB      80.00MiB   40.00MiB  41.00MiB  41.00MiB    0.600     0.500  1.25 (1.10 to 1.38)  0.400      12.3      1            5.0
-`
 	// Without a vanilla run there is nothing to be slower than, and without data no loss.
 	alone := Training{Total: unmeasured, Jobs: []JobMetrics{{Job: "a", Metrics: unmeasured, LossFirst: pointer(2.5),
 		LossLast: pointer(1)}}}
@@ -54,17 +49,23 @@ total  80.00MiB  41.00MiB   49 %
 `
 	for _, test := range []struct {
 		report Training
-		wide   bool
 		want   string
-	}{{r, false, narrow}, {r, true, wide}, {alone, false, losses}, {simulated, false, sizes}} {
+	}{{r, narrow}, {alone, losses}, {simulated, sizes}} {
 		var out bytes.Buffer
-		if err := test.report.WriteTable(&out, test.wide); err != nil {
+		if err := test.report.WriteTable(&out, false); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(test.want, "\n"+out.String()); diff != "" {
 			t.Errorf("table (-want +got):\n%s", diff)
 		}
-		if err := test.report.WriteTable(full{}, test.wide); !errors.Is(err, errFull) {
+	}
+	var wide strings.Builder
+	if err := r.WriteTable(&wide, true); err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, "testdata/wide.txt", wide.String())
+	for _, wide := range []bool{false, true} {
+		if err := r.WriteTable(full{}, wide); !errors.Is(err, errFull) {
 			t.Errorf("WriteTable to a full disk: %v", err)
 		}
 	}

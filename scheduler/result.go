@@ -28,7 +28,7 @@ type Scheduled struct {
 	Footprint peak.Footprint
 	Decisions []Decision
 	Bounds    Bounds
-	Latencies     string        // ColdStart or Updated
+	Latencies string        // ColdStart or Updated
 	Unplanned time.Duration // what an iteration takes, by prediction, when nothing is swapped or recomputed
 
 	Share   Share

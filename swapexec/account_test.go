@@ -42,7 +42,8 @@ func TestPassiveAndPrefetched(t *testing.T) {
 func TestBlame(t *testing.T) {
 	s := section("load", "in", "out", "kernel")
 	for in, want := range map[time.Duration][]time.Duration{40: {35, 0}, 20: {0, 25}} {
-		s.Commands[3].Waits = []program.Point{{Stream: program.Stream(program.CopyOut), Count: 1}, {Stream: program.Stream(program.CopyIn), Count: 1}, {Stream: program.Stream(program.Host), Count: 1}}
+		s.Commands[3].Waits = []program.Point{{Stream: program.Stream(program.CopyOut), Count: 1},
+			{Stream: program.Stream(program.CopyIn), Count: 1}, {Stream: program.Stream(program.Host), Count: 1}}
 		before := timeline(s, 0, 0, 0, 0, 0, 0, 0, 5)
 		start := max(in, 30)
 		copies := Account(s, timeline(s, 5, 10, 10, in, 10, 30, start, start+1), before)
@@ -109,7 +110,8 @@ func TestAccountAgainstSlow(t *testing.T) {
 				}
 				got := copies[0]
 				copies = copies[1:]
-				if got.Stall != want[i] || got.Storage != c.Storage || got.Bytes != c.Bytes || got.End != events[i].End {
+				if got.Stall != want[i] || got.Storage != c.Storage || got.Bytes != c.Bytes ||
+					got.End != events[i].End {
 					t.Fatalf("seed %d: command %d is accounted as %+v, want a stall of %v", seed, i, got, want[i])
 				}
 				stood -= want[i]

@@ -12,10 +12,12 @@ import (
 func section(words ...string) *program.Section {
 	s := &program.Section{Counts: make([]int, program.Units)}
 	for i, word := range words {
-		kind := map[string]program.Kind{"kernel": program.Kernel, "in": program.In, "out": program.Out, "load": program.Load,
+		kind := map[string]program.Kind{"kernel": program.Kernel, "in": program.In, "out": program.Out,
+			"load": program.Load,
 			"read": program.Read, "poison": program.Poison}[word]
 		stream := program.Stream(kind.Unit())
-		s.Commands = append(s.Commands, program.Command{Kind: kind, Stream: stream, Slot: i, Storage: graph.StorageID(i), Bytes: 1 << i})
+		s.Commands = append(s.Commands, program.Command{Kind: kind, Stream: stream, Slot: i,
+			Storage: graph.StorageID(i), Bytes: 1 << i})
 		s.Counts[stream]++
 	}
 	return s
@@ -27,7 +29,8 @@ func TestQueues(t *testing.T) {
 	s := section("load", "in", "kernel", "out", "in", "read", "poison")
 	check := func(in, out Queue) {
 		t.Helper()
-		for l, want := range map[program.Unit]Queue{program.CopyIn: in, program.CopyOut: out, program.Compute: {}, program.Host: {}} {
+		for l, want := range map[program.Unit]Queue{program.CopyIn: in, program.CopyOut: out, program.Compute: {},
+			program.Host: {}} {
 			if got := m.Queue(l); got != want {
 				t.Errorf("lane %s: %+v, want %+v", l, got, want)
 			}

@@ -90,15 +90,18 @@ func Synthetic(g *graph.Graph, seed uint64) *data.Dataset {
 func Fit(g *graph.Graph, set *data.Dataset) error {
 	c, ok := findClassifier(g)
 	if !ok {
-		return fmt.Errorf("model %s has no inputs that hold images and labels, and cannot learn from %s: leave --data out", g.Name, set.Name())
+		return fmt.Errorf("model %s has no inputs that hold images and labels, and cannot learn from %s: leave "+
+			"--data out", g.Name, set.Name())
 	}
 	channels, height, width := set.Shape()
 	if channels != c.shape[1] || height != c.shape[2] || width != c.shape[3] {
-		return fmt.Errorf("model %s takes images of %dx%dx%d (channels, height, width), those of %s are %dx%dx%d: use a model or a data set of the other's size",
+		return fmt.Errorf("model %s takes images of %dx%dx%d (channels, height, width), those of %s are %dx%dx%d: "+
+			"use a model or a data set of the other's size",
 			g.Name, c.shape[1], c.shape[2], c.shape[3], set.Name(), channels, height, width)
 	}
 	if c.classes < set.Classes() {
-		return fmt.Errorf("model %s has %d classes, %s has %d: use a model with as many", g.Name, c.classes, set.Name(), set.Classes())
+		return fmt.Errorf("model %s has %d classes, %s has %d: use a model with as many", g.Name, c.classes, set.Name(),
+			set.Classes())
 	}
 	return nil
 }

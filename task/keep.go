@@ -27,17 +27,20 @@ func Digest(content []float32) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// File is what is kept of a task that was trained for a number of iterations: its persistent storages, and as metadata what they came
-// from. step is the number of updates, one an iteration, and optimizer what made them, as --optimizer names it.
+// File is what is kept of a task that was trained for a number of iterations: its persistent storages, and as metadata
+// what they came from. step is the number of updates, one an iteration, and optimizer what made them, as --optimizer
+// names it.
 func (t Task) File(iterations int, contents map[graph.StorageID][]float32) weights.File {
 	g := t.Graph
 	file := weights.File{Metadata: map[string]string{
-		"model": g.Name, "iterations": fmt.Sprint(iterations), "step": fmt.Sprint(iterations), "seed": fmt.Sprint(t.Seed), "optimizer": optimizer(g)}}
+		"model": g.Name, "iterations": fmt.Sprint(iterations), "step": fmt.Sprint(iterations),
+		"seed": fmt.Sprint(t.Seed), "optimizer": optimizer(g)}}
 	saved := make(map[graph.StorageID]bool)
 	for _, t := range g.Tensors {
 		if content, ok := contents[t.Storage]; ok && !saved[t.Storage] && t.Bytes() == g.Storages[t.Storage].Bytes {
 			saved[t.Storage] = true
-			file.Tensors = append(file.Tensors, weights.Tensor{Name: g.Storages[t.Storage].Name, Shape: t.Shape, Data: content})
+			file.Tensors = append(file.Tensors, weights.Tensor{Name: g.Storages[t.Storage].Name, Shape: t.Shape,
+				Data: content})
 		}
 	}
 	return file

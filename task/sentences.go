@@ -38,9 +38,15 @@ var contents = map[graph.Holds]content{
 		}
 		return r.token(in, example, 0, place)
 	}},
-	graph.SourceTokens: {true, func(r *reader, in *input, example, place int) float64 { return r.token(in, example, 0, place) }},
-	graph.TargetTokens: {true, func(r *reader, in *input, example, place int) float64 { return r.token(in, example, 1, place) }},
-	graph.NextTokens:   {true, func(r *reader, in *input, example, place int) float64 { return r.token(in, example, r.voice, place+1) }},
+	graph.SourceTokens: {true, func(r *reader, in *input, example, place int) float64 {
+		return r.token(in, example, 0, place)
+	}},
+	graph.TargetTokens: {true, func(r *reader, in *input, example, place int) float64 {
+		return r.token(in, example, 1, place)
+	}},
+	graph.NextTokens: {true, func(r *reader, in *input, example, place int) float64 {
+		return r.token(in, example, r.voice, place+1)
+	}},
 	graph.HiddenTokens: {true, func(r *reader, in *input, example, place int) float64 {
 		if r.made.Hidden(example, place) {
 			return r.token(in, example, 0, place)
@@ -96,7 +102,8 @@ func newReader(g *graph.Graph, seed uint64) *reader {
 		held, known := contents[s.Holds]
 		shape := shapes[s.ID]
 		_, chosen := classes[s.ID] // of a few numbers, by an embedding or a loss
-		if !known || held.whole && classes[s.ID] < 2 || chosen && !held.whole && s.Holds != graph.StopFlags || len(shape) == 0 || shape.Elements()%r.batch != 0 {
+		if !known || held.whole && classes[s.ID] < 2 || chosen && !held.whole && s.Holds != graph.StopFlags ||
+			len(shape) == 0 || shape.Elements()%r.batch != 0 {
 			return nil
 		}
 		r.inputs[s.ID] = input{held, shape.Elements() / r.batch, types[s.ID], shape[len(shape)-1], classes[s.ID]}

@@ -63,7 +63,8 @@ func TestFeedNext(t *testing.T) {
 		if !slices.Equal(in["tokens"], fed(t, model, c, 5, 2)["tokens"]) {
 			t.Errorf("%s: an iteration has other tokens the second time", model)
 		}
-		if slices.Equal(in["tokens"], fed(t, model, c, 5, 3)["tokens"]) || slices.Equal(in["tokens"], fed(t, model, c, 6, 2)["tokens"]) {
+		if slices.Equal(in["tokens"], fed(t, model, c, 5, 3)["tokens"]) || slices.Equal(in["tokens"],
+			fed(t, model, c, 6, 2)["tokens"]) {
 			t.Errorf("%s: two iterations, or seeds, have the same tokens", model)
 		}
 	}
@@ -110,7 +111,8 @@ func TestFeedSound(t *testing.T) {
 	in := fed(t, "tacotron:1,16", models.Config{Sequence: frames / 5, Vocabulary: 50, Batch: n}, 5, 0)
 	for i := range n {
 		sound, past := in["frames"][i*frames*bands:][:frames*bands], in["previous"][i*frames*bands:][:frames*bands]
-		if !slices.Equal(past[bands:], sound[:len(sound)-bands]) || slices.ContainsFunc(past[:bands], func(v float32) bool { return v != 0 }) {
+		if !slices.Equal(past[bands:], sound[:len(sound)-bands]) || slices.ContainsFunc(past[:bands],
+			func(v float32) bool { return v != 0 }) {
 			t.Errorf("example %d: the past is not the sound, a frame later", i)
 		}
 		stop := make([]float32, frames)
@@ -127,7 +129,8 @@ func TestFeedUnknown(t *testing.T) {
 	tokens := b.Input("tokens", graph.Tokens, graph.Int64, graph.Shape{2, 50})
 	table := b.Persistent("table", graph.Parameter, graph.Shape{3, 4}, graph.Init{Kind: graph.InitOne})
 	y := b.Op("y", graph.Embedding, graph.Attrs{}, table, b.View("ids", tokens, 0, graph.Shape{100}))[0]
-	b.Output(b.Op("loss", graph.MeanSquare, graph.Attrs{}, y, b.Input("wish", graph.Anything, graph.Float32, graph.Shape{100, 4}))[0])
+	b.Output(b.Op("loss", graph.MeanSquare, graph.Attrs{}, y, b.Input("wish", graph.Anything, graph.Float32,
+		graph.Shape{100, 4}))[0])
 	g, err := b.Graph()
 	if err != nil {
 		t.Fatal(err)

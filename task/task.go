@@ -19,8 +19,8 @@ type Task struct {
 	Data  *data.Dataset // nil: the graph's inputs are not images and labels; sentences are made up, or noise
 }
 
-// Open returns the task of a graph, named after it, on the data in a folder, or, if that is "", on a synthetic set. The seed decides the
-// order of examples too.
+// Open returns the task of a graph, named after it, on the data in a folder, or, if that is "", on a synthetic set. The
+// seed decides the order of examples too.
 func Open(g *graph.Graph, seed uint64, folder string) (Task, error) {
 	t := Task{Name: g.Name, Model: g.Name, Graph: g, Seed: seed}
 	if folder == "" {
@@ -37,8 +37,8 @@ func Open(g *graph.Graph, seed uint64, folder string) (Task, error) {
 // Init fills a persistent storage with its first content.
 func (t Task) Init(s graph.Storage, to []float32) { weights.Initialise(s, t.Seed, to) }
 
-// Reader returns a reader of a task's outputs, which hands on the loss of every iteration: the first element of the first
-// output.
+// Reader returns a reader of a task's outputs, which hands on the loss of every iteration: the first element of the
+// first output.
 func (t Task) Reader(each func(iteration int, loss float32)) func(iteration int, s graph.StorageID, from []float32) {
 	loss := t.Graph.OutputStorage()
 	return func(iteration int, s graph.StorageID, from []float32) {
@@ -48,8 +48,9 @@ func (t Task) Reader(each func(iteration int, loss float32)) func(iteration int,
 	}
 }
 
-// Feeder returns the loader of a task's inputs: images and labels of the data set, made-up sentences for a graph that reads
-// such, or noise for other inputs. It takes no memory before it is first called, which a device without data never does.
+// Feeder returns the loader of a task's inputs: images and labels of the data set, made-up sentences for a graph that
+// reads such, or noise for other inputs. It takes no memory before it is first called, which a device without data
+// never does.
 func (t Task) Feeder() func(iteration int, s graph.StorageID, to device.Memory) {
 	c, ok := findClassifier(t.Graph)
 	if !ok || t.Data == nil {
@@ -76,7 +77,8 @@ func (t Task) Feeder() func(iteration int, s graph.StorageID, to device.Memory) 
 	}
 }
 
-// noise fills inputs of any shape, the same in every run: classes for labels, rows for indices, normal values elsewhere.
+// noise fills inputs of any shape, the same in every run: classes for labels, rows for indices, normal values
+// elsewhere.
 func (t Task) noise(classes map[graph.StorageID]int) func(iteration int, s graph.StorageID, to device.Memory) {
 	types := t.Graph.DTypes()
 	return func(iteration int, s graph.StorageID, to device.Memory) {

@@ -33,7 +33,8 @@ func TestFeedImages(t *testing.T) {
 		feed(iteration, c.labels, labels)
 		feed(iteration, c.images, images)
 		if !slices.Equal(images.Float32(), wantImages) || !slices.Equal(labels.Float32(), wantLabels) {
-			t.Errorf("iteration %d: fed other images or labels (%v, want %v) than those of the set", iteration, labels.Float32(), wantLabels)
+			t.Errorf("iteration %d: fed other images or labels (%v, want %v) than those of the set", iteration,
+				labels.Float32(), wantLabels)
 		}
 	}
 }
@@ -90,11 +91,13 @@ func TestFeedNoise(t *testing.T) {
 func TestTwoLosses(t *testing.T) {
 	b := graph.NewBuilder("two")
 	image := b.Input("image", graph.Anything, graph.Float32, graph.Shape{2, 1, 2, 3})
-	near, far := b.Input("near", graph.Anything, graph.Float32, graph.Shape{2}), b.Input("far", graph.Anything, graph.Float32, graph.Shape{2})
+	near, far := b.Input("near", graph.Anything, graph.Float32, graph.Shape{2}), b.Input("far", graph.Anything,
+		graph.Float32, graph.Shape{2})
 	x := b.View("x", image, 0, graph.Shape{2, 6})
 	b.Output(b.Op("loss6", graph.SoftmaxXent, graph.Attrs{}, x, near)[0])
 	b.Output(b.Op("again", graph.SoftmaxXent, graph.Attrs{}, x, near)[0])
-	y := b.Op("y", graph.Linear, graph.Attrs{}, x, b.Persistent("w", graph.Parameter, graph.Shape{2, 6}, graph.Init{Kind: graph.InitOne}))[0]
+	y := b.Op("y", graph.Linear, graph.Attrs{}, x, b.Persistent("w", graph.Parameter, graph.Shape{2, 6},
+		graph.Init{Kind: graph.InitOne}))[0]
 	b.Output(b.Op("loss2", graph.SoftmaxXent, graph.Attrs{}, y, far)[0])
 	b.Output(b.Op("mixed", graph.SoftmaxXent, graph.Attrs{}, y, near)[0])
 	g, err := b.Graph()

@@ -42,8 +42,8 @@ func read[T Message](body json.RawMessage) (Message, error) {
 	return m, m.check()
 }
 
-// Encode returns the message as JSON in an envelope. A message that Decode would refuse for what it says is a bug of the
-// caller, and panics; one that is too large is refused where it is sent or read.
+// Encode returns the message as JSON in an envelope. A message that Decode would refuse for what it says is a bug of
+// the caller, and panics; one that is too large is refused where it is sent or read.
 func Encode(m Message) []byte {
 	if err := m.check(); err != nil {
 		panic(fmt.Sprintf("wire: encode %s: %v", m.kind(), err))

@@ -125,7 +125,8 @@ func TestDecodeErrors(t *testing.T) {
 		{"{}", "version 0, this tensile knows version 1: let"},
 		{`{"version":2,"kind":"orders","body":{}}`, "version 2, this tensile knows version 1: let"},
 		{`{"version":1.5,"kind":"orders","body":{}}`, "no message of tensile"},
-		{`{"version":1,"kind":"greeting","body":{}}`, `no kind "greeting" of messages (there are answer, layout, orders, record, report, request, result, status)`},
+		{`{"version":1,"kind":"greeting","body":{}}`, `no kind "greeting" of messages (there are answer, layout, ` +
+			`orders, record, report, request, result, status)`},
 		{`{"version":1,"kind":"` + strings.Repeat("x", 500) + `","body":{}}`, `"xxxx`},
 		{`{"version":1,"kind":"orders"}`, "decode orders: it has no body"},
 		{`{"version":1,"kind":"orders","body":null}`, "it has no body"},
@@ -133,7 +134,8 @@ func TestDecodeErrors(t *testing.T) {
 		{`{"version":1,"kind":"orders","body":{"executor":1}}`, "executor"},
 		{`{"version":1,"kind":"orders","body":{"executor":"a"}} x`, "no message of tensile"},
 		{`{"version":1,"kind":"orders","body":{}}`, "executor: the name"},
-		{`{"version":1,"kind":"answer","body":{"error":"` + strings.Repeat("x", MaxMessage) + `"}}`, "over the limit of 8388608"},
+		{`{"version":1,"kind":"answer","body":{"error":"` + strings.Repeat("x", MaxMessage) + `"}}`,
+			"over the limit of 8388608"},
 		{strings.Repeat("[", 100_000), "no message of tensile"},
 	} {
 		_, err := Decode([]byte(test.text))
@@ -206,7 +208,8 @@ func TestCheck(t *testing.T) {
 		{status(func(s *Status) { s.Orders = -1 }), "orders is -1"},
 		{status(func(s *Status) { s.Jobs = append(s.Jobs, s.Jobs[0]) }), "twice"},
 		{job(func(j *JobStatus) { j.Name = "" }), "job: the name"},
-		{job(func(j *JobStatus) { j.State = "paused" }), `no state "paused" (there are [waiting running finished stopped failed])`},
+		{job(func(j *JobStatus) { j.State = "paused" }), `no state "paused" (there are [waiting running finished ` +
+			`stopped failed])`},
 		{job(func(j *JobStatus) { j.Epoch = -1 }), "epoch"},
 		{job(func(j *JobStatus) { j.Arena = -1 }), "arena_bytes"},
 		{job(func(j *JobStatus) { j.Iteration = -1 }), "iteration"},
@@ -276,7 +279,8 @@ func FuzzDecode(f *testing.F) {
 	for seed := range uint64(50) {
 		f.Add(Encode(maker{rand.New(rand.NewPCG(seed, 0))}.message()))
 	}
-	f.Add([]byte(`{"version":1,"kind":"status","body":{"executor":"a","life":"b","jobs":[{"name":"c","state":"failed","result":{"losses":["0x7f800000",null]}}]}}`))
+	f.Add([]byte(`{"version":1,"kind":"status","body":{"executor":"a","life":"b","jobs":[{"name":"c",` +
+		`"state":"failed","result":{"losses":["0x7f800000",null]}}]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := Decode(text)
 		if err != nil {

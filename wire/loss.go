@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Loss is the loss of an iteration. It keeps its bits in JSON, which has no word for NaN and infinity: those are strings such as
-// "0x7fc00000".
+// Loss is the loss of an iteration. It keeps its bits in JSON, which has no word for NaN and infinity: those are
+// strings such as "0x7fc00000".
 type Loss float32
 
 // MarshalJSON implements [json.Marshaler].

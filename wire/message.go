@@ -24,18 +24,19 @@ type Spec struct {
 	Iterations int          `json:"iterations"`
 	Priority   int          `json:"priority,omitzero"`      // weighs the job's time: 0 is 1
 	SwapRate   float64      `json:"max_swap_rate,omitzero"` // share of the storages that may be swapped; 0: no limit
-	Data       string       `json:"data,omitzero"`          // folder with examples where the executor runs; "": a synthetic set
-	Save       string       `json:"save,omitzero"`          // file for parameters and state, where the executor runs
+	// folder with examples where the executor runs; "": a synthetic set
+	Data string `json:"data,omitzero"`
+	Save string `json:"save,omitzero"` // file for parameters and state, where the executor runs
 }
 
 // Orders are all that a controller wants of an executor.
 type Orders struct {
-	Executor string  `json:"executor"`
-	Number   int64   `json:"number"` // the larger is the newer, over restarts of the controller too
+	Executor string       `json:"executor"`
+	Number   int64        `json:"number"` // the larger is the newer, over restarts of the controller too
 	Jobs     []Assignment `json:"jobs"`   // those that are not named are to end at once, and to be forgotten
-	Leave    bool    `json:"leave,omitzero"`
-	Life     string  `json:"life,omitzero"` // if set, they are for no other process of that name
-	Link     Rates   `json:"link,omitzero"` // of all its jobs together
+	Leave    bool         `json:"leave,omitzero"`
+	Life     string       `json:"life,omitzero"` // if set, they are for no other process of that name
+	Link     Rates        `json:"link,omitzero"` // of all its jobs together
 
 	Refused *Refusal `json:"refused,omitempty"` // a process of that name that is to end
 }
@@ -98,22 +99,25 @@ const (
 // Over reports whether the job has nothing of the device any more, and never will.
 func (s State) Over() bool { return s == Finished || s == Stopped || s == Failed }
 
-// Result is what a job came to. Losses and weights, which may be many, are left out of statuses and records: all of it is
-// stored then, and Stored names it.
+// Result is what a job came to. Losses and weights, which may be many, are left out of statuses and records: all of it
+// is stored then, and Stored names it.
 type Result struct {
-	Stored     string           `json:"stored,omitzero"`     // in a Status a key, in a Record an object of Results; "": there is no more
-	Last       *Loss            `json:"last_loss,omitempty"` // of the last iteration; nil without data
-	Losses     Losses           `json:"losses,omitempty"`    // per iteration; none without data, NaN for one that was not heard of
-	Weights    map[int32]string `json:"weights,omitempty"`   // per persistent storage a digest of its bytes
-	Begin      time.Duration    `json:"begin_ns"`            // of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
-	End        time.Duration    `json:"end_ns"`              // of the last
-	Stall      time.Duration    `json:"stall_ns"`
-	Touched    graph.Bytes      `json:"touched_bytes"`
-	Arena      graph.Bytes      `json:"arena_bytes"`     // the largest of all plans
-	SlotPeak   graph.Bytes      `json:"slot_peak_bytes"` // the highest
-	Plans      int              `json:"plans"`
-	Transition time.Duration    `json:"transition_ns"`
-	Saved      string           `json:"saved,omitzero"` // the file that holds its weights, where the executor ran
+	// in a Status a key, in a Record an object of Results; "": there is no more
+	Stored string `json:"stored,omitzero"`
+	Last   *Loss  `json:"last_loss,omitempty"` // of the last iteration; nil without data
+	// per iteration; none without data, NaN for one that was not heard of
+	Losses  Losses           `json:"losses,omitempty"`
+	Weights map[int32]string `json:"weights,omitempty"` // per persistent storage a digest of its bytes
+	// of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
+	Begin      time.Duration `json:"begin_ns"`
+	End        time.Duration `json:"end_ns"` // of the last
+	Stall      time.Duration `json:"stall_ns"`
+	Touched    graph.Bytes   `json:"touched_bytes"`
+	Arena      graph.Bytes   `json:"arena_bytes"`     // the largest of all plans
+	SlotPeak   graph.Bytes   `json:"slot_peak_bytes"` // the highest
+	Plans      int           `json:"plans"`
+	Transition time.Duration `json:"transition_ns"`
+	Saved      string        `json:"saved,omitzero"` // the file that holds its weights, where the executor ran
 }
 
 // Report is what was measured of an iteration.
@@ -139,8 +143,8 @@ type Copy struct {
 	Stall   time.Duration   `json:"stall_ns,omitzero"` // how long the job stood still for it
 }
 
-// Layout is a plan with the offsets that its residencies and scratch have in the arena. Who receives it proves it before
-// it runs.
+// Layout is a plan with the offsets that its residencies and scratch have in the arena. Who receives it proves it
+// before it runs.
 type Layout struct {
 	Plan    *plan.Plan    `json:"plan"`
 	Offsets []graph.Bytes `json:"offsets"`           // per residency, as plan.StaysOf lists them
@@ -194,8 +198,8 @@ func (p JobState) Over() bool { return p == Done || p == Halted || p == Broken }
 // Record is what a controller knows about a job, and finds again after a restart.
 type Record struct {
 	Spec      Spec        `json:"spec"`
-	Seq     int64       `json:"order"` // of submission
-	State     JobState       `json:"phase"`
+	Seq       int64       `json:"order"` // of submission
+	State     JobState    `json:"phase"`
 	Why       string      `json:"why,omitzero"`        // it waits, or failed
 	Need      graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
 	Executor  string      `json:"executor,omitzero"`
@@ -209,12 +213,14 @@ type Record struct {
 	Plans     int         `json:"plans,omitzero"`           // that it was heard to train with
 	Link      Rates       `json:"link,omitzero"`            // its share, where the link is limited
 	Iteration int         `json:"iteration"`
-	PlansMade   int         `json:"replans,omitzero"`       // plans that were made for it
-	Device    string      `json:"device,omitzero"`        // that the newest layout is for
-	Budget    graph.Bytes `json:"budget_bytes,omitzero"`  // of all jobs together, when it was last planned for; 0: no limit
-	Latencies string      `json:"latencies,omitzero"`     // the newest layout is planned for: "cold-start", as predicted, or "updated", as measured
-	Reason    string      `json:"replan_reason,omitzero"` // of the last plan
-	Result    *Result     `json:"result,omitempty"`
+	PlansMade int         `json:"replans,omitzero"` // plans that were made for it
+	Device    string      `json:"device,omitzero"`  // that the newest layout is for
+	// of all jobs together, when it was last planned for; 0: no limit
+	Budget graph.Bytes `json:"budget_bytes,omitzero"`
+	// the newest layout is planned for: "cold-start", as predicted, or "updated", as measured
+	Latencies string  `json:"latencies,omitzero"`
+	Reason    string  `json:"replan_reason,omitzero"` // of the last plan
+	Result    *Result `json:"result,omitempty"`
 
 	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
 	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone

@@ -61,8 +61,8 @@ const Results = "results"
 // ResultObject is the name of a job's [Result] in that bucket.
 func ResultObject(job string, id int64) string { return fmt.Sprintf("result-%s-%d", token(job), id) }
 
-// token turns a name into one token of a key, which may stand in the name of a NATS bucket too: what is no letter, digit or
-// "-" of ASCII becomes "_" and two hexadecimal digits for each byte.
+// token turns a name into one token of a key, which may stand in the name of a NATS bucket too: what is no letter,
+// digit or "-" of ASCII becomes "_" and two hexadecimal digits for each byte.
 func token(name string) string {
 	if name == "*" {
 		return name

@@ -16,42 +16,56 @@ func samples() []Message {
 	loss := Loss(2.25)
 	digest := graph.Digest(strings.Repeat("0123456789abcdef", 4))
 	spec := Spec{
-		Name: "lenet.1", ID: 6, Model: "lenet", Graph: digest, Seed: 1 << 63, Iterations: 50, Priority: 2, SwapRate: 0.5,
-		Data: "data/mnist", Save: "out/lenet.safetensors",
+		Name: "lenet.1", ID: 6, Model: "lenet", Graph: digest, Seed: 1 << 63, Iterations: 50, Priority: 2,
+		SwapRate: 0.5,
+		Data:     "data/mnist", Save: "out/lenet.safetensors",
 	}
 	result := &Result{
-		Losses: []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)}, Weights: map[int32]string{0: "ab12", 7: "cd34"},
-		Begin: 1, End: 5 * time.Second, Stall: 3 * time.Millisecond, Touched: 4096, Arena: 8192, SlotPeak: 6144, Plans: 2, Transition: 700, Last: &loss, Stored: "result-lenet_2e1-6",
+		Losses:  []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)},
+		Weights: map[int32]string{0: "ab12", 7: "cd34"},
+		Begin:   1, End: 5 * time.Second, Stall: 3 * time.Millisecond, Touched: 4096, Arena: 8192, SlotPeak: 6144,
+		Plans: 2, Transition: 700, Last: &loss, Stored: "result-lenet_2e1-6",
 		Saved: "out/lenet.safetensors",
 	}
 	record := Record{
-		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Starts: 1, Epoch: 3, Granted: 2, Applied: 1,
-		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated", Reason: "drift", Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
-		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond, Loss: &loss,
+		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Starts: 1, Epoch: 3,
+		Granted: 2, Applied: 1,
+		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated", Reason: "drift",
+		Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
+		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
+		Loss: &loss,
 	}
 	return []Message{
-		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Epoch: 3, Stop: true, Copies: true}}, Leave: true, Life: "4711-1",
-			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1", Why: "e1 runs already on lab since 12:01"}},
-		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000, Orders: 9, Jobs: []JobStatus{{
-			Name: "lenet.1", ID: 6, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12, Error: "device: out of memory", Result: result,
-		}}},
+		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Epoch: 3, Stop: true, Copies: true}},
+			Leave: true, Life: "4711-1",
+			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
+				Why: "e1 runs already on lab since 12:01"}},
+		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000,
+			Orders: 9, Jobs: []JobStatus{{
+				Name: "lenet.1", ID: 6, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12,
+				Error:  "device: out of memory",
+				Result: result,
+			}}},
 		*result,
 		Report{
 			Executor: "e1", Job: "lenet.1", Epoch: 3, Iteration: 12, Steps: []time.Duration{1000, 0, 2000}, Stall: 5,
-			Wall: 3100, Loss: &loss, Copies: []Copy{{Kind: plan.In, Storage: 5, After: 1, Start: 10, End: 30, Stall: 4}},
+			Wall: 3100, Loss: &loss, Copies: []Copy{{Kind: plan.In, Storage: 5, After: 1, Start: 10, End: 30,
+				Stall: 4}},
 		},
 		Layout{
 			Plan: &plan.Plan{
 				Job: "lenet.1", Epoch: 3, Policy: "tensile", Graph: digest, Passes: []string{"inplace"},
-				Steps: []plan.Step{{Op: 1, Want: 3, Variant: "gemm", Scratch: 256}, {Op: 2, Want: 1, Variant: "x", Scratch: 1}},
+				Steps: []plan.Step{{Op: 1, Want: 3, Variant: "gemm", Scratch: 256}, {Op: 2, Want: 1, Variant: "x",
+					Scratch: 1}},
 				Moves: []plan.Move{{Kind: plan.Out, Storage: 5, After: 1, Sync: true, Delay: 10}},
 				Entry: []graph.StorageID{1, 2}, Made: []time.Duration{100, 200},
 			},
 			Offsets: []graph.Bytes{256, 512}, Scratch: []graph.Bytes{768, 1024}, Arena: 4096,
 		},
 		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1"},
-		Answer{Error: "job lenet.1: there is one of that name", Jobs: []Record{record}, Trouble: "the controller's disk is full",
-			Device: "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}},
+		Answer{Error: "job lenet.1: there is one of that name", Jobs: []Record{record},
+			Trouble: "the controller's disk is full",
+			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}},
 		record,
 	}
 }
@@ -90,7 +104,8 @@ func (r maker) loss() float32           { return math.Float32frombits(r.Uint32()
 
 func (r maker) spec() Spec {
 	return Spec{
-		Name: r.name(), ID: r.number(), Model: r.line(), Graph: r.digest(), Seed: r.Uint64(), Iterations: int(r.number()), Priority: r.IntN(3),
+		Name: r.name(), ID: r.number(), Model: r.line(), Graph: r.digest(), Seed: r.Uint64(),
+		Iterations: int(r.number()), Priority: r.IntN(3),
 		SwapRate: r.Float64() * float64(r.IntN(2)), Data: r.line(), Save: r.line(),
 	}
 }
@@ -100,7 +115,8 @@ func (r maker) result() *Result {
 		return nil
 	}
 	result := &Result{
-		Begin: r.duration() / 2, Stall: r.duration(), Touched: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Plans: r.IntN(9), Transition: r.duration(), Saved: r.line(),
+		Begin: r.duration() / 2, Stall: r.duration(), Touched: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(),
+		Plans: r.IntN(9), Transition: r.duration(), Saved: r.line(),
 		Weights: map[int32]string{},
 	}
 	result.End = result.Begin + r.duration()/2
@@ -115,8 +131,9 @@ func (r maker) record() Record {
 	record := Record{
 		Spec: r.spec(), Seq: r.number(), Why: r.text(), Need: r.bytes(), Epoch: r.number(), Granted: r.number(),
 		Applied: r.number(), Claim: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Iteration: int(r.number()),
-		PlansMade: r.IntN(9), Reason: r.text(), Result: r.result(), Plans: r.IntN(9), Device: r.line(), Budget: r.bytes(),
-		State: []JobState{Queued, Starting, Training, Ending, Done, Halted, Broken}[r.IntN(7)],
+		PlansMade: r.IntN(9), Reason: r.text(), Result: r.result(), Plans: r.IntN(9), Device: r.line(),
+		Budget: r.bytes(),
+		State:  []JobState{Queued, Starting, Training, Ending, Done, Halted, Broken}[r.IntN(7)],
 	}
 	if r.IntN(2) == 0 {
 		record.Executor = r.name()
@@ -127,10 +144,13 @@ func (r maker) record() Record {
 }
 
 func (r maker) layout() Layout {
-	l := Layout{Plan: &plan.Plan{Job: r.name(), Epoch: 1 + r.number()/2, Policy: r.line(), Graph: r.digest()}, Arena: r.bytes()%graph.MaxTotal + 1}
+	l := Layout{Plan: &plan.Plan{Job: r.name(), Epoch: 1 + r.number()/2, Policy: r.line(), Graph: r.digest()},
+		Arena: r.bytes()%graph.MaxTotal + 1}
 	for range r.IntN(5) {
-		l.Plan.Steps = append(l.Plan.Steps, plan.Step{Op: graph.OpID(r.Int32()), Want: plan.Outputs(r.Uint32()), Scratch: r.bytes()})
-		l.Plan.Moves = append(l.Plan.Moves, plan.Move{Kind: plan.In, Storage: graph.StorageID(r.Int32()), After: r.IntN(9) - 1})
+		l.Plan.Steps = append(l.Plan.Steps, plan.Step{Op: graph.OpID(r.Int32()), Want: plan.Outputs(r.Uint32()),
+			Scratch: r.bytes()})
+		l.Plan.Moves = append(l.Plan.Moves, plan.Move{Kind: plan.In, Storage: graph.StorageID(r.Int32()),
+			After: r.IntN(9) - 1})
 		l.Offsets = append(l.Offsets, graph.Bytes(r.Int64N(int64(l.Arena))))
 		l.Scratch = append(l.Scratch, graph.Bytes(r.Int64N(int64(l.Arena))))
 	}
@@ -140,7 +160,8 @@ func (r maker) layout() Layout {
 func (r maker) message() Message {
 	switch r.IntN(7) {
 	case 0:
-		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0, Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
+		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0,
+			Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
 		if r.IntN(2) == 0 {
 			o.Refused = &Refusal{Life: r.name(), Why: r.line()}
 		}
@@ -150,16 +171,19 @@ func (r maker) message() Message {
 		}
 		return o
 	case 1:
-		s := Status{Executor: r.name(), Number: r.number(), Life: r.name(), Device: r.line(), Orders: r.number(), Host: r.line(), Since: r.number()}
+		s := Status{Executor: r.name(), Number: r.number(), Life: r.name(), Device: r.line(), Orders: r.number(),
+			Host: r.line(), Since: r.number()}
 		for i := range r.IntN(4) {
 			s.Jobs = append(s.Jobs, JobStatus{
-				Name: r.name() + string(rune(97+i)), ID: r.number(), State: []State{Waiting, Running, Finished, Stopped, Failed}[r.IntN(5)],
+				Name: r.name() + string(rune(97+i)), ID: r.number(), State: []State{Waiting, Running, Finished, Stopped,
+					Failed}[r.IntN(5)],
 				Epoch: r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(), Result: r.result(),
 			})
 		}
 		return s
 	case 2:
-		report := Report{Executor: r.name(), Job: r.name(), Epoch: r.number(), Iteration: r.IntN(99), Stall: r.duration(), Wall: r.duration()}
+		report := Report{Executor: r.name(), Job: r.name(), Epoch: r.number(), Iteration: r.IntN(99),
+			Stall: r.duration(), Wall: r.duration()}
 		for range r.IntN(9) {
 			report.Steps = append(report.Steps, r.duration())
 		}

@@ -35,9 +35,10 @@ func benchPoolCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pool",
 		Short: "Compare the ways to pack: heights and times on hard instances, training steps and our own plans",
-		Long: `Pack with each of the methods (` + strings.Join(pool.Methods(), ", ") + `), check every layout, and print how
-high it is above the lower bound and how long the packing took: the least of three times, or the only one if it is over a
-second. Expect a few minutes for all of it.`,
+		Long: `Pack with each of the methods (` + strings.Join(pool.Methods(), ", ") +
+			`),
+check every layout, and print how high it is above the lower bound and how long the packing took:
+the minimum of three times, or the only one if it is over a second. Expect a few minutes for all of it.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%s: %q is not wanted: say with --data and --networks what is packed",
@@ -74,9 +75,10 @@ func benchPlanCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Measure the planner: cost against size, plans after new latencies, what each of its parts brings",
-		Long: `Plan the swaps of networks of growing size, pack and prove each plan; plan again for four jobs after new latencies;
-plan networks as low as the policy goes and within 70 % and 50 % of their memory, each time without one part of the planner; and
-plan with wrong latencies and then with right ones. Nothing runs. Expect a minute or two.`,
+		Long: `Plan the swaps of networks of growing size, pack and prove each plan; plan again for
+four jobs after new latencies; plan networks as low as the policy goes and within 70 % and 50 % of
+their memory, each time without one part of the planner; and plan with wrong latencies and then with
+right ones. Nothing runs. Expect a minute or two.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.Times < 1 || o.Times > endless {
@@ -112,9 +114,10 @@ func benchControllerCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "controller",
 		Short: "Put a controller under load: executors that idle, jobs that come, reports",
-		Long: `Start a server on disk and a controller in this process, connect executors over loopback that do nothing but what the
-protocol demands, and measure how soon orders arrive, how long the plans for one more job take, and what becomes of reports
-that come in numbers. The result is one JSON document.`,
+		Long: `Start a server on disk and a controller in this process, connect executors over
+loopback that do nothing but what the protocol demands, and measure how soon orders arrive, how long
+the plans for one more job take, and what becomes of reports that come in numbers. The result is one
+JSON document.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.Executors < o.Jobs+1 || o.Jobs < 1 || o.Reports < 1 || o.For <= 0 {

@@ -31,9 +31,10 @@ func calibrateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure this machine, and make the model of op latencies that first plans are made with",
-		Long: `Train small networks of random shapes for a while, alone and beside other work, and make a model of how long ops take on
-this machine. run, plan and controller find it where it is written by default. The flags of the device must be those that jobs
-will run with: another number of threads or another library of matrix products is another device.`,
+		Long: `Train small networks of random shapes for a while, alone and beside other work, and
+make a model of how long ops take on this machine. run, plan and controller find it where it is
+written by default. The flags of the device must be those that jobs will run with: another number of
+threads or another library of matrix products is another device.`,
 		Example: "  tensile calibrate --device cpu",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {

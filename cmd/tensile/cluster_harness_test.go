@@ -168,7 +168,8 @@ func (c *cluster) shows(job string) {
 	if p.Since == 1 && len(p.Changes) == 0 {
 		c.t.Errorf("the plan of job %s has not changed since it was alone", job)
 	}
-	text := regexp.MustCompile(`^job ` + job + ` \(lenet\) is running; plan [0-9]+ \((cold-start|updated)\)(; plan [0-9]+ waits for bytes of other jobs)?: .+
+	text := regexp.MustCompile(`^job ` + job +
+		` \(lenet\) is running; plan [0-9]+ \((cold-start|updated)\)(; plan [0-9]+ waits for bytes of other jobs)?: .+
 [0-9]+ steps for [0-9]+ ops, [0-9]+ swaps, slot peak [0-9.]+[KM]iB, arena [0-9.]+[KM]iB
 [0-9]+ changes since plan [0-9]+
 (  [a-z0-9.]+: .+ -> .+

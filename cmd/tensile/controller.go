@@ -44,9 +44,10 @@ func controllerCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "controller",
 		Short: "Take jobs, plan for all of them together, and have executors train them",
-		Long: `Take jobs, plan for all of them together, and have executors train them, until this process is stopped. Jobs come
-from tensile submit. All that the controller knows is kept in the state folder: when it ends, however it does, executors go
-on with their plans, and a controller that is started again on that folder finds jobs and plans and goes on too.`,
+		Long: `Take jobs, plan for all of them together, and have executors train them, until this
+process is stopped. Jobs come from tensile submit. All that the controller knows is kept in the
+state folder: when it ends, however it does, executors go on with their plans, and a controller that
+is started again on that folder finds jobs and plans and goes on too.`,
 		Example: "  tensile controller --budget 8GiB &\n  tensile submit resnet50 vgg16 --image 32 --iterations 1000",
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) },
@@ -191,8 +192,9 @@ func credentialsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "credentials NAME",
 		Short: "Write the credentials with which an executor on another machine joins",
-		Long: `Write the credentials with which an executor called NAME joins the controller of the state folder. They allow it to
-read its own orders and to report on its own jobs, and nothing else. Who has the file is that executor: keep it as a password.`,
+		Long: `Write the credentials with which an executor called NAME joins the controller of the
+state folder. They allow it to read its own orders and to report on its own jobs, and nothing else.
+Who has the file is that executor: keep it as a password.`,
 		Example: "  tensile credentials lab2 --output lab2.json",
 		Args:    needOne("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -31,8 +31,9 @@ func debugCommand() *cobra.Command {
 	c.AddCommand(&cobra.Command{
 		Use:   "replay FILE...",
 		Short: "Have a machine go through what another was told, and compare what it answers",
-		Long: `Have the machine of a controller or executor go through all that another was told, as tensile controller --record and
-tensile executor --record write it down, and compare what it answers, to the byte. This release must be the one that recorded.`,
+		Long: `Have the machine of a controller or executor go through all that another was told, as
+tensile controller --record and tensile executor --record write it down, and compare what it
+answers, to the byte. This release must be the one that recorded.`,
 		Example: "  tensile controller --record controller.jsonl\n  tensile debug replay controller.jsonl",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    func(c *cobra.Command, args []string) error { return replayAll(args, c.OutOrStdout()) },

@@ -47,7 +47,8 @@ func TestClusterRecorded(t *testing.T) {
 	lab.wait()
 	again.end()
 	said := string(tensile(t, files, "debug", "replay", "controller.jsonl", "restarted.jsonl", "executor.jsonl"))
-	if n := len(regexp.MustCompile(`(?m)^\w+\.jsonl: [0-9]{2,} steps, every answer as it was recorded$`).FindAllString(said, -1)); n != 3 {
+	if n := len(regexp.MustCompile(`(?m)^\w+\.jsonl: [0-9]{2,} steps, every answer as it was recorded$`).FindAllString(
+		said, -1)); n != 3 {
 		t.Errorf("replay says:\n%s", said)
 	}
 	if line := c.refused("debug", "replay", credentials); !strings.HasPrefix(line,

@@ -33,12 +33,13 @@ func executorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "executor",
 		Short: "Train what a controller orders, from this shell or machine",
-		Long: `Join a controller and train what it orders, until it lets this executor go. The device must be the one that the
-controller plans for. While the controller is away the jobs go on with their plans. The file of credentials comes from
-tensile credentials NAME where the controller runs; it is as good as a password.
+		Long: `Join a controller and train what it orders, until it lets this executor go. The device
+must be the one that the controller plans for. While the controller is away the jobs go on with
+their plans. The file of credentials comes from tensile credentials NAME where the controller runs;
+it is as good as a password.
 
-A signal (Ctrl-C, SIGTERM, SIGHUP) has the jobs end after the iterations in flight; those submitted with --save are saved. A
-second one ends the executor at once.`,
+A signal (Ctrl-C, SIGTERM, SIGHUP) has the jobs end after the iterations in flight; those submitted
+with --save are saved. A second one ends the executor at once.`,
 		Example: "  tensile executor --credentials lab2.json --nats nats://10.0.0.5:4222",
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) },

@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,11 +22,6 @@ import (
 	tensilepolicy "tensile/scheduler/policies/tensile"
 	"tensile/task"
 	"tensile/workload"
-
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 )
 
 // workloadFlags describe the networks.
@@ -219,7 +218,8 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 	if s.request, err = planner.Of(s.device, p.latencies(s.device)).First(s.workload); err != nil {
 		return err
 	}
-	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest, p.explain
+	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest,
+		p.explain
 	s.prefer(priorities, swapRates)
 	s.request.Budget, err = s.parseBudget(ctx, p.budget)
 	return err
@@ -314,8 +314,8 @@ func needModels(c *cobra.Command, args []string) error {
 }
 
 // modelHelp explains MODEL in the help texts.
-const modelHelp = `MODEL: a network (tensile models lists them), one of any size such as resnet:3,4,6,3 or gpt:2,64,4, or the path of a
-.json graph, whose sizes and optimizer are its own; MODEL:N is N copies.`
+const modelHelp = `MODEL: a network (tensile models lists them), one of any size such as resnet:3,4,6,3 or
+gpt:2,64,4, or the path of a .json graph, whose sizes and optimizer are its own; MODEL:N is N copies.`
 
 // completeModels completes MODEL in a shell: with the networks' names, else with files.
 func completeModels(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -109,7 +109,8 @@ func TestExecutorSentAway(t *testing.T) {
 	c.tell("credentials", "lab", "--output", path)
 	lab := start(t, c.files, "executor", "--credentials", path, "--threads", "2")
 	lab.line(`^connected to `)
-	lab.ends(1, `^tensile: executor lab is sent away: its device is cpu/[^ ]+/threads=2/[^ ]+, jobs here are planned for cpu/[^ ]+/threads=1/[^ ]+$`)
+	lab.ends(1, `^tensile: executor lab is sent away: its device is cpu/[^ ]+/threads=2/[^ ]+, jobs here are `+
+		`planned for cpu/[^ ]+/threads=1/[^ ]+$`)
 	c.line(`^executor lab is sent away: its device is cpu/.*/threads=2/.*, jobs here are planned for cpu/.*/threads=1/`)
 	c.end()
 }

@@ -24,9 +24,10 @@ func jobsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "List the jobs of a controller",
-		Long: `List the jobs of a controller. IT/S is how many iterations a job does in a second, LEFT how long it still takes at that rate,
-ARENA the device memory of the plan with which it trains, AGE the time since it was submitted. With --wide, SLOT PEAK is the peak of the plan
-in force, and PLANS how many have come into force.`,
+		Long: `List the jobs of a controller. IT/S is how many iterations a job does in a second,
+LEFT how long it still takes at that rate, ARENA the device memory of the plan with which it trains,
+AGE the time since it was submitted. With --wide, SLOT PEAK is the peak of the plan in force, and
+PLANS how many have come into force.`,
 		Args: noArguments,
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
@@ -72,7 +73,8 @@ in force, and PLANS how many have come into force.`,
 	return c
 }
 
-// loadResults completes the results of jobs with their losses and weights. Those that were loaded before are taken from whole.
+// loadResults completes the results of jobs with their losses and weights. Those that were loaded before are taken from
+// whole.
 func loadResults(ctx context.Context, conn *bus.Conn, jobs []wire.Record, whole map[string]*wire.Result) error {
 	for i := range jobs {
 		r := jobs[i].Result

@@ -25,7 +25,7 @@ import (
 type livePlan struct {
 	Job      string          `json:"job"`
 	Model    string          `json:"model"`
-	State    wire.JobState      `json:"state"`
+	State    wire.JobState   `json:"state"`
 	Why      string          `json:"why,omitempty"`
 	Epoch    int64           `json:"epoch"`
 	Newest   int64           `json:"newest_epoch"` // another, if that waits for bytes that other jobs are giving back

@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"tensile/internal/text"
-
 	"github.com/spf13/cobra"
+
+	"tensile/internal/text"
 )
 
 func main() { os.Exit(Main()) }
@@ -80,9 +80,10 @@ func root() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tensile",
 		Short: "Train more networks than fit: plan what stays on the device, what is swapped and what is made again",
-		Long: `tensile trains several networks on one device within a memory budget. It plans, per tensor, what is kept on the
-device, swapped to host memory or recomputed, proves the plan, and carries it out on copy lanes beside the compute lane.
-Losses and weights are the same to the bit as without a plan.`,
+		Long: `tensile trains several networks on one device within a memory budget. It plans, per
+tensor, what is kept on the device, swapped to host memory or recomputed, proves the plan, and
+carries it out on copy lanes beside the compute lane. Losses and weights are the same to the bit as
+without a plan.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil

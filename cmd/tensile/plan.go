@@ -66,7 +66,8 @@ func planCommand() *cobra.Command {
 					r.Jobs[i].StepList = strings.Split(strings.TrimSpace(s.planned.Jobs[i].Plan.Text(t.Graph)), "\n")
 				}
 				if commands {
-					r.Jobs[i].CommandList = strings.Split(strings.TrimSpace(s.planned.Programs[i].Program().Text()), "\n")
+					r.Jobs[i].CommandList = strings.Split(strings.TrimSpace(s.planned.Programs[i].Program().Text()),
+						"\n")
 				}
 			}
 			if p.json {

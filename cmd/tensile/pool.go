@@ -36,10 +36,11 @@ func poolCommand() *cobra.Command {
 		Short: "Pack buffers with known lifetimes into as few bytes as possible",
 		Long: `Pack buffers with known lifetimes into as few bytes as possible, and check the layout.
 
-FILE is a CSV with the columns id,lower,upper,size, a row per buffer that is needed in the slots from lower to upper - 1;
-columns alignment, offset (where it must stand), alias (buffers with the same one share their bytes) and gaps (such as
-7-9 12-13: slots without the bytes) may follow. With --trace it is a record of malloc, free, read and write; what repeats
-in it is found and packed. - is standard input.`,
+FILE is a CSV with the columns id,lower,upper,size, a row per buffer that is needed in the slots
+from lower to upper - 1; columns alignment, offset (where it must stand), alias (buffers with the
+same one share their bytes) and gaps (such as 7-9 12-13: slots without the bytes) may follow. With
+--trace it is a record of malloc, free, read and write; what repeats in it is found and packed. - is
+standard input.`,
 		Example: "  tensile pool input.csv --capacity 1048576 --output offsets.csv",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {

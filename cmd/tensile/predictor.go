@@ -97,8 +97,9 @@ func predictorTrainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "train",
 		Short: "Train a model of GPU latencies on measured ops",
-		Long: `Train a model of op latencies on ops that were measured on GPUs, and write it to a file. Expect a few minutes.
-For the CPU device there is tensile calibrate, which measures for itself.`,
+		Long: `Train a model of op latencies on ops that were measured on GPUs, and write it to a
+file. Expect a few minutes. For the CPU device there is tensile calibrate, which measures for
+itself.`,
 		Example: "  tensile predictor train --train neusight --output gpu.model",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {

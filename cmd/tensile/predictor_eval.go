@@ -26,8 +26,9 @@ func predictorEvalCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "eval",
 		Short: "Compare predictions with measured latencies",
-		Long: `Compare predictions with measured latencies. The model is trained first, on the ops of the kinds that are asked for, or
-read from a file. It is judged on a file (--test), on ops held back from its training (--split), or on traced networks (--e2e).
+		Long: `Compare predictions with measured latencies. The model is trained first, on the ops of
+the kinds that are asked for, or read from a file. It is judged on a file (--test), on ops held back
+from its training (--split), or on traced networks (--e2e).
 
   random   a tenth of the ops, by chance
   large    the tenth of each kind that takes longest by the roofline

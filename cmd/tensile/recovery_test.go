@@ -30,7 +30,8 @@ func TestClusterSmallerBudget(t *testing.T) {
 		t.Errorf("a hang-up ends the controller with: %s", rest)
 	}
 	line := first.refused("controller", "--device", "sim:a6000", "--state", first.state)
-	if !regexp.MustCompile(`^tensile: take up what is stored: job lenet\.1 runs on cpu[^ ]*, and this controller is for sim:a6000.*: start it for that device`).MatchString(line) {
+	if !regexp.MustCompile(`^tensile: take up what is stored: job lenet\.1 runs on cpu[^ ]*, and this controller is ` +
+		`for sim:a6000.*: start it for that device`).MatchString(line) {
 		t.Errorf("for another device the controller says: %s", line)
 	}
 	held := before["lenet.1"].Claim + before["lenet.2"].Claim

@@ -102,7 +102,8 @@ import (
 )
 
 func main() {
-	layout, err := pool.Pack([]pool.Buffer{{Size: 8, Spans: []pool.Span{{0, 2}}}, {Size: 8, Spans: []pool.Span{{2, 4}}}}, pool.Options{})
+	buffers := []pool.Buffer{{Size: 8, Spans: []pool.Span{{0, 2}}}, {Size: 8, Spans: []pool.Span{{2, 4}}}}
+	layout, err := pool.Pack(buffers, pool.Options{})
 	fmt.Println(layout.Height, err)
 }
 `,

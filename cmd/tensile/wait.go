@@ -26,8 +26,9 @@ func waitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "wait JOB...",
 		Short: "Wait until jobs are over, and say how they ended",
-		Long: `Wait until jobs are over. The exit status is 0 if all have finished, 1 if one has failed, 2 if one was stopped and none has
-failed, and 130 if the waiting was interrupted, which does not touch the jobs.`,
+		Long: `Wait until jobs are over. The exit status is 0 if all have finished, 1 if one has
+failed, 2 if one was stopped and none has failed, and 130 if the waiting was interrupted, which does
+not touch the jobs.`,
 		Example: "  tensile wait vgg16.1 vgg16.2 && echo trained",
 		Args:    needJobs,
 	}

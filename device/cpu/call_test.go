@@ -40,8 +40,10 @@ func TestKernelCall(t *testing.T) {
 			k.issue(s, iteration, true)
 			next(t, d, 1, k)
 			want := make([]float32, 128)
-			kernel.Run(&kernel.Call[float32]{Kind: graph.Dropout, Attrs: g.Ops[0].Attrs, In: [][]float32{in}, Out: [][]float32{want},
-				InShapes: g.Shapes([]graph.TensorID{x}), OutShapes: g.Shapes([]graph.TensorID{y}), Seed: seed, Iteration: iteration})
+			kernel.Run(&kernel.Call[float32]{Kind: graph.Dropout, Attrs: g.Ops[0].Attrs, In: [][]float32{in},
+				Out:      [][]float32{want},
+				InShapes: g.Shapes([]graph.TensorID{x}), OutShapes: g.Shapes([]graph.TensorID{y}), Seed: seed,
+				Iteration: iteration})
 			if got := k.job.at(to, 128); !slices.Equal(got, want) {
 				t.Errorf("seed %d, iteration %d: %v, want %v", seed, iteration, got, want)
 			}

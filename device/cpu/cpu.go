@@ -19,7 +19,8 @@ import (
 
 // Options are the settings of the device; the zero value is the recommended one.
 type Options struct {
-	Threads    int                 // of each GEMM; a constant of the device, since other counts may give other bits; 0: 1
+	// of each GEMM; a constant of the device, since other counts may give other bits; 0: 1
+	Threads    int
 	Link       cost.BytesPerSecond // limit of each copy direction, shared by all jobs; 0: none
 	NoOpenBLAS bool                // compute with gonum even if OpenBLAS is on the machine
 
@@ -55,7 +56,8 @@ func New(o Options) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the cpu device: %w", err)
 	}
-	d := &Device{engine: engine, start: time.Now(), memory: available(), happened: make(chan struct{}, 1), trace: o.Trace}
+	d := &Device{engine: engine, start: time.Now(), memory: available(), happened: make(chan struct{}, 1),
+		trace: o.Trace}
 	d.facts = measure(engine)
 	d.facts.Memory = d.memory
 	d.LimitLink(o.Link)
@@ -85,7 +87,8 @@ func (d *Device) Name() string { return "cpu (" + d.engine.Name() + ")" }
 // version and the kernels that it has chosen for this processor, its threads, what this program was compiled for, and a
 // digest of what the standard library's exp comes to, which uses fused multiplications where the processor has them.
 func (d *Device) Identity() string {
-	return fmt.Sprintf("cpu/%s/threads=%d/%s/exp=%s", d.engine.Identity(), d.engine.Threads(), architecture(), expDigest())
+	return fmt.Sprintf("cpu/%s/threads=%d/%s/exp=%s", d.engine.Identity(), d.engine.Threads(), architecture(),
+		expDigest())
 }
 
 func (d *Device) Facts() cost.Facts  { return d.facts }
@@ -99,7 +102,8 @@ func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 	if o.Kind == graph.Opaque || slices.ContainsFunc(o.Inputs, isDouble) || slices.ContainsFunc(o.Outputs, isDouble) {
 		return nil
 	}
-	scratch := graph.Bytes(kernel.Scratch(o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs))) * graph.ElementBytes
+	scratch := graph.Bytes(kernel.Scratch(o.Kind, o.Attrs, g.Shapes(o.Inputs),
+		g.Shapes(o.Outputs))) * graph.ElementBytes
 	bits := fmt.Sprintf("%s/%d", d.engine.Name(), d.engine.Threads())
 	return device.Variants{{Name: "direct", Scratch: scratch, Bits: bits}}
 }

@@ -70,7 +70,8 @@ func lay(t *testing.T, d *Device, loads map[int]func()) *bed {
 // bind binds a program without commands, for sections that no proof lets pass.
 func (b *bed) bind(g *graph.Graph) {
 	b.t.Helper()
-	p := &program.Program{Graph: g, Streams: []program.Unit{program.Compute, program.CopyOut, program.CopyIn, program.Host},
+	p := &program.Program{Graph: g, Streams: []program.Unit{program.Compute, program.CopyOut, program.CopyIn,
+		program.Host},
 		Regions: []program.Memory{program.Arena, program.HostMemory}}
 	ids, err := program.Match(g, g)
 	if err == nil {
@@ -135,7 +136,8 @@ func load(waits ...program.Point) program.Command {
 // in copies the first bytes of a storage's host slot to the start of the arena, out copies them back.
 func (b *bed) in(s graph.StorageID, size graph.Bytes, hold time.Duration, waits ...program.Point) program.Command {
 	return program.Command{Kind: program.In, Storage: s, Bytes: size, Hold: hold, Waits: waits,
-		Device: program.Address{}, Host: program.Address{Region: program.Region(program.HostMemory), Offset: b.slots[s]}}
+		Device: program.Address{}, Host: program.Address{Region: program.Region(program.HostMemory),
+			Offset: b.slots[s]}}
 }
 
 func (b *bed) out(s graph.StorageID, size graph.Bytes, hold time.Duration, waits ...program.Point) program.Command {

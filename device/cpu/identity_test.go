@@ -19,7 +19,8 @@ func TestIdentity(t *testing.T) {
 		return d.Identity()
 	}
 	plain := open(Options{NoOpenBLAS: true})
-	if !regexp.MustCompile(`^cpu/gonum-(v[0-9.]+|unknown)-(assembly|go)/threads=1/[a-z0-9-]+/exp=[0-9a-f]{8}$`).MatchString(plain) {
+	if !regexp.MustCompile(
+		`^cpu/gonum-(v[0-9.]+|unknown)-(assembly|go)/threads=1/[a-z0-9-]+/exp=[0-9a-f]{8}$`).MatchString(plain) {
 		t.Errorf("identity %q", plain)
 	}
 	if again := open(Options{NoOpenBLAS: true}); again != plain {
@@ -30,7 +31,8 @@ func TestIdentity(t *testing.T) {
 	}
 	fast := open(Options{})
 	needs.OpenBLAS(t, fast)
-	if !regexp.MustCompile(`^cpu/openblas-[0-9.]+-[A-Za-z0-9]+/threads=1/`).MatchString(fast) || strings.Contains(fast, "unknown") {
+	if !regexp.MustCompile(`^cpu/openblas-[0-9.]+-[A-Za-z0-9]+/threads=1/`).MatchString(fast) ||
+		strings.Contains(fast, "unknown") {
 		t.Errorf("identity %q", fast)
 	}
 }

@@ -103,7 +103,8 @@ func (j *job) mustRest(what string) {
 // Issue implements device.Job. It panics unless the section is of the loaded program, and the arena large enough.
 func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 	if l := j.loaded; l == nil || !l.program.Has(s) {
-		panic(fmt.Sprintf("cpu: Issue to job %q of a section that is not of the program that it has loaded", j.options.Name))
+		panic(fmt.Sprintf("cpu: Issue to job %q of a section that is not of the program that it has loaded",
+			j.options.Name))
 	} else if arena := graph.Bytes(len(j.arena.bytes)); l.program.Arena > arena {
 		panic(fmt.Sprintf("cpu: Issue to job %q: its program uses %d bytes of an arena of %d",
 			j.options.Name, l.program.Arena, arena))

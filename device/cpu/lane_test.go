@@ -38,10 +38,12 @@ func TestHoldIsCutShort(t *testing.T) {
 			return []program.Command{b.in(parameter, 4, day), b.in(parameter, 4, day), load(after(program.CopyIn, 2))}
 		},
 		"for a copy that waits for it": func(b *bed) []program.Command {
-			return []program.Command{b.in(parameter, 4, day), b.out(parameter, 4, 0, after(program.CopyIn, 1)), load(after(program.CopyOut, 1))}
+			return []program.Command{b.in(parameter, 4, day), b.out(parameter, 4, 0, after(program.CopyIn, 1)),
+				load(after(program.CopyOut, 1))}
 		},
 		"for copies of both lanes": func(b *bed) []program.Command {
-			return []program.Command{b.in(parameter, 4, day), b.out(parameter, 4, day), load(after(program.CopyOut, 1), after(program.CopyIn, 1))}
+			return []program.Command{b.in(parameter, 4, day), b.out(parameter, 4, day), load(after(program.CopyOut, 1),
+				after(program.CopyIn, 1))}
 		},
 	}
 	for name, commands := range tests {
@@ -66,8 +68,8 @@ func TestHoldIsCutShort(t *testing.T) {
 	})
 }
 
-// The compute lane waits for a copy out that cannot start yet, and for a copy in that is held: that one goes at once, not
-// when the copy out has ended.
+// The compute lane waits for a copy out that cannot start yet, and for a copy in that is held: that one goes at once,
+// not when the copy out has ended.
 func TestHoldsAreCutShortTogether(t *testing.T) {
 	d := open(t)
 	copied := make(chan struct{})
@@ -76,7 +78,8 @@ func TestHoldsAreCutShortTogether(t *testing.T) {
 	b.reserve(4 * elements)
 	last := program.Command{Kind: program.Poison, Bytes: 4,
 		Waits: []program.Point{after(program.CopyOut, 1), after(program.CopyIn, 1)}}
-	b.issue(section(load(), b.out(parameter, 4, 0, after(program.Host, 1)), b.in(parameter, 4, 24*time.Hour), last), 0, true)
+	b.issue(section(load(), b.out(parameter, 4, 0, after(program.Host, 1)), b.in(parameter, 4, 24*time.Hour), last), 0,
+		true)
 	next(t, d, 1, b)
 	if first := b.events[0].Index; first != 2 {
 		t.Errorf("command %d ended first, want the copy in", first)

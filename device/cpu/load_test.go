@@ -25,8 +25,10 @@ func TestUsageUntil(t *testing.T) {
 		from, to usage
 		want     float64
 	}{
-		{usage{}, usage{all: 10 * s, busy: 5 * s}, 0},                                             // nothing to compare with
-		{usage{all: 10 * s}, usage{all: 20 * s, busy: 8 * s, own: 3 * s}, 0.5},                    // of two processors, for five seconds
+		// nothing to compare with
+		{usage{}, usage{all: 10 * s, busy: 5 * s}, 0},
+		// of two processors, for five seconds
+		{usage{all: 10 * s}, usage{all: 20 * s, busy: 8 * s, own: 3 * s}, 0.5},
 		{usage{all: 10 * s, busy: 2 * s, own: s}, usage{all: 20 * s, busy: 4 * s, own: 4 * s}, 0}, // ours alone
 		{usage{all: 10 * s}, usage{all: 20 * s, busy: 10 * s}, 1},
 		{usage{all: 10 * s, busy: 4 * s}, usage{all: 10 * s, busy: 4 * s}, 0}, // no time has passed

@@ -67,8 +67,8 @@ func TestFloatsOutside(t *testing.T) {
 
 const guardVariable = "TENSILE_TEST_GUARD"
 
-// One byte past the end of the arena or of host memory, or one before the page of the start, kills the process: the test
-// runs itself as a child that does it.
+// One byte past the end of the arena or of host memory, or one before the page of the start, kills the process: the
+// test runs itself as a child that does it.
 func TestGuardPages(t *testing.T) {
 	if what := os.Getenv(guardVariable); what != "" {
 		trespass(t, what)
@@ -157,8 +157,8 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// Touched is the end of the highest operand that a command used: not the size of the arena, of the storage behind a view,
-// or of an output that was not wanted, and from the last Reserve on.
+// Touched is the end of the highest operand that a command used: not the size of the arena, of the storage behind a
+// view, or of an output that was not wanted, and from the last Reserve on.
 func TestTouched(t *testing.T) {
 	b := lay(t, open(t), nil)
 	defer b.close()

@@ -111,7 +111,8 @@ func (r *recorder) command(c *program.Command, touched []touch) {
 		}
 		if !r.there[t.storage] {
 			r.there[t.storage] = true
-			r.tell(trace.Event{Kind: trace.Malloc, Block: r.names[t.storage], Bytes: int64(r.g.Storages[t.storage].Bytes)})
+			r.tell(trace.Event{Kind: trace.Malloc, Block: r.names[t.storage],
+				Bytes: int64(r.g.Storages[t.storage].Bytes)})
 		}
 	}
 	if c.ScratchBytes > 0 {

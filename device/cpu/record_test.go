@@ -17,7 +17,8 @@ import (
 )
 
 // recorded trains a model under a policy for some iterations and returns what was planned and the trace of it.
-func recorded(t *testing.T, model, policy string, share graph.Bytes, iterations int) (*graph.Graph, scheduler.Scheduled, trace.Trace) {
+func recorded(t *testing.T, model, policy string, share graph.Bytes, iterations int) (*graph.Graph, scheduler.Scheduled,
+	trace.Trace) {
 	t.Helper()
 	g, err := models.Build(model, models.Config{Image: 32, Batch: 2})
 	if err != nil {
@@ -80,8 +81,8 @@ func train(t *testing.T, d *Device, g *graph.Graph, proven program.Proven, itera
 	b.close()
 }
 
-// The trace of a vanilla run, without the graph, leads to the residencies of the plan: as many, of the same storages, of
-// which the same pairs are there at the same time; and to the plan's peak.
+// The trace of a vanilla run, without the graph, leads to the residencies of the plan: as many, of the same storages,
+// of which the same pairs are there at the same time; and to the plan's peak.
 func TestTraceOfVanilla(t *testing.T) {
 	for _, model := range []string{"mlp", "lenet"} {
 		g, s, events := recorded(t, model, "none-live", 0, 4)
@@ -105,11 +106,13 @@ func TestTraceOfVanilla(t *testing.T) {
 		}
 		for i := range want {
 			if got[i].name != want[i].name || got[i].Size != want[i].Size {
-				t.Fatalf("%s: %s of %d bytes, want %s of %d", model, got[i].name, got[i].Size, want[i].name, want[i].Size)
+				t.Fatalf("%s: %s of %d bytes, want %s of %d", model, got[i].name, got[i].Size, want[i].name,
+					want[i].Size)
 			}
 			for j := range i {
 				if is, should := meet(got[i], got[j]), meet(want[i], want[j]); is != should {
-					t.Errorf("%s: %s and %s are there at the same time: %v, want %v", model, want[i].name, want[j].name, is, should)
+					t.Errorf("%s: %s and %s are there at the same time: %v, want %v", model, want[i].name, want[j].name,
+						is, should)
 				}
 			}
 		}
@@ -143,11 +146,13 @@ func planned(g *graph.Graph, s scheduler.Scheduled) []named {
 	names := newRecorder("a job", g, nil)
 	var all []named
 	for _, r := range s.Layout.Stays.Residencies {
-		all = append(all, named{pool.Buffer{Size: int64(g.Storages[r.Storage].Bytes), Spans: r.Spans}, names.names[r.Storage]})
+		all = append(all, named{pool.Buffer{Size: int64(g.Storages[r.Storage].Bytes), Spans: r.Spans},
+			names.names[r.Storage]})
 	}
 	for slot, step := range s.Plan.Steps {
 		if step.Scratch > 0 {
-			all = append(all, named{pool.Buffer{Size: int64(step.Scratch), Spans: []pool.Span{{From: slot, To: slot + 1}}}, names.scratch})
+			all = append(all, named{pool.Buffer{Size: int64(step.Scratch),
+				Spans: []pool.Span{{From: slot, To: slot + 1}}}, names.scratch})
 		}
 	}
 	return ordered(all)
@@ -166,9 +171,9 @@ func meet(a, b named) bool {
 	return slices.ContainsFunc(a.Spans, func(s pool.Span) bool { return slices.ContainsFunc(b.Spans, s.Overlaps) })
 }
 
-// A plan that swaps leads to a trace in which parameters come and go. Its load is some 86 % of the plan's peak: at the peak, what was
-// updated just before stays until its copy out should have ended, over the end of the iteration; in the trace it ends with the command
-// for that copy, its last use.
+// A plan that swaps leads to a trace in which parameters come and go. Its load is some 86 % of the plan's peak: at the
+// peak, what was updated just before stays until its copy out should have ended, over the end of the iteration; in the
+// trace it ends with the command for that copy, its last use.
 func TestTraceOfAPlan(t *testing.T) {
 	g, s, events := recorded(t, "mlp", "tensile", 60, 4)
 	it, err := trace.Find(events)

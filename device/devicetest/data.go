@@ -114,7 +114,8 @@ func bits(c *crew) {
 	const iterations = 3
 	tiny := Tiny()
 	want := c.run(tiny, iterations, Build(c.t, c.d, tiny, KeepAll(tiny), program.Options{}))
-	same(c.t, "swapped", c.run(tiny, iterations, Build(c.t, c.d, tiny, Swapped(tiny), program.Options{Poison: true})), want)
+	same(c.t, "swapped", c.run(tiny, iterations, Build(c.t, c.d, tiny, Swapped(tiny), program.Options{Poison: true})),
+		want)
 	for _, g := range []*graph.Graph{tiny, Zoo()} {
 		want := c.run(g, iterations, Build(c.t, c.d, g, KeepAll(g), program.Options{}))
 		for seed := range uint64(8) {
@@ -128,7 +129,8 @@ func bits(c *crew) {
 func switchPlans(c *crew) {
 	needData(c)
 	g := Tiny()
-	keep, swapped := Build(c.t, c.d, g, KeepAll(g), program.Options{}), Build(c.t, c.d, g, Swapped(g), program.Options{})
+	keep, swapped := Build(c.t, c.d, g, KeepAll(g), program.Options{}), Build(c.t, c.d, g, Swapped(g),
+		program.Options{})
 	want := c.run(g, 4, keep)
 	same(c.t, "keep, then swap", c.run(g, 2, keep, swapped), want)
 	same(c.t, "swap, then keep", c.run(g, 2, swapped, keep), want)

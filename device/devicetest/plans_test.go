@@ -62,7 +62,8 @@ func TestRandomPlans(t *testing.T) {
 			}
 		}
 	}
-	for what, n := range map[string]int{"recomputed": recomputed, "out of the first version of a parameter": first, "paused": paused,
+	for what, n := range map[string]int{"recomputed": recomputed, "out of the first version of a parameter": first,
+		"paused": paused,
 		"folded": delayed, "not in entry": noEntry, "wrapped": wrapped} {
 		if n < 50 {
 			t.Errorf("%s: %d", what, n)

@@ -136,7 +136,8 @@ func memory(c *crew) {
 	g := Tiny()
 	s := c.open(g)
 	from := 0
-	keep, swapped := Build(c.t, c.d, g, KeepAll(g), program.Options{}), Build(c.t, c.d, g, Swapped(g), program.Options{})
+	keep, swapped := Build(c.t, c.d, g, KeepAll(g), program.Options{}), Build(c.t, c.d, g, Swapped(g),
+		program.Options{})
 	for _, proven := range []program.Proven{keep, swapped, shuffled(c, g, 1, program.Options{Poison: true})} {
 		p := s.load(proven)
 		s.issue(p, &p.Prologue, from, true)
@@ -147,7 +148,8 @@ func memory(c *crew) {
 		s.issue(p, &p.Body, from, true)
 		s.issue(p, &p.Epilogue, from+1, true)
 		c.wait()
-		if got, want := int64(s.Touched()), reach(p, &p.Prologue, &p.Body, &p.Epilogue); got != want || got > int64(p.Arena) {
+		if got, want := int64(s.Touched()), reach(p, &p.Prologue, &p.Body, &p.Epilogue); got != want ||
+			got > int64(p.Arena) {
 			c.t.Errorf("touched bytes up to %d, want %d, in an arena of %d", got, want, p.Arena)
 		}
 		from++

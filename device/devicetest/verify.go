@@ -87,7 +87,8 @@ func (v *verifier) after(e ended, l program.Stream, count int, why string) {
 	}
 	before := v.done[l][count-1]
 	if before.End > e.Ready {
-		v.c.t.Errorf("%s was ready at %v, before the end of %s at %v: against %s", e.what, e.Ready, before.what, before.End, why)
+		v.c.t.Errorf("%s was ready at %v, before the end of %s at %v: against %s", e.what, e.Ready, before.what,
+			before.End, why)
 	}
 	if before.place > e.place {
 		v.c.t.Errorf("%s was reported before %s: against %s", e.what, before.what, why)

@@ -23,7 +23,8 @@ func Zoo() *graph.Graph {
 	y := z.one("conv", graph.Conv2D, conv, x, w, b)
 	stats := z.Op("stats", graph.BatchNormStats, none, y)
 	n := z.one("norm", graph.BatchNorm, norm, y, stats[0], stats[1], gamma, beta)
-	z.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: 2 * 8 * 8}, stats[0], stats[1], mean, variance)
+	z.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: 2 * 8 * 8}, stats[0], stats[1], mean,
+		variance)
 	r := z.one("relu", graph.ReLU, none, n)
 	p1 := z.one("pool1", graph.MaxPool, pool, r)
 	gate := z.one("gate", graph.Mul, none, p1, p1)

@@ -14,5 +14,6 @@ func (z *zoo) cutGrad(dy graph.TensorID) graph.TensorID {
 	half := z.one("dmiddle", graph.Slice, graph.Attrs{Dim: 1, Length: 2}, dy)
 	dboth = z.one("dboth more", graph.SliceAccumulate, graph.Attrs{Dim: 1, Begin: 2, Length: 2}, dboth, half)
 	a := z.one("da", graph.Slice, graph.Attrs{Dim: 1, Length: 4}, dboth)
-	return z.one("dcut", graph.Add, graph.Attrs{}, a, z.one("db2", graph.Slice, graph.Attrs{Dim: 1, Begin: 4, Length: 4}, dboth))
+	return z.one("dcut", graph.Add, graph.Attrs{}, a, z.one("db2", graph.Slice, graph.Attrs{Dim: 1, Begin: 4,
+		Length: 4}, dboth))
 }

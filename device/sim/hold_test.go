@@ -35,12 +35,14 @@ func TestHold(t *testing.T) {
  0.1 in     held 0 4..14
  0.2 kernel 14..24
 `},
-		{"through another copy, which waits itself", one(copies(out, 7, 50), copies(in, 7, 50, outs(1)), kernel(ins(1))), `
+		{"through another copy, which waits itself", one(copies(out, 7, 50), copies(in, 7, 50, outs(1)),
+			kernel(ins(1))), `
  0.0 out    0..10
  0.1 in     10..20
  0.2 kernel 20..30
 `},
-		{"through a copy that stands behind another in its lane", one(kernel(), copies(in, 37, 0), copies(out, 7, 500, kernels(1)),
+		{"through a copy that stands behind another in its lane", one(kernel(), copies(in, 37, 0),
+			copies(out, 7, 500, kernels(1)),
 			copies(in, 7, 0, outs(1)), kernel(ins(2))), `
  0.0 kernel 0..10
  0.2 out    10..20
@@ -48,13 +50,15 @@ func TestHold(t *testing.T) {
  0.3 in     40..50
  0.4 kernel 50..60
 `},
-		{"and everything before it in its lane", one(copies(in, 7, 500), copies(in, 7, 500), kernel(ins(2)), copies(in, 7, 40)), `
+		{"and everything before it in its lane", one(copies(in, 7, 500), copies(in, 7, 500), kernel(ins(2)),
+			copies(in, 7, 40)), `
  0.0 in     0..10
  0.1 in     10..20
  0.2 kernel 20..30
  0.3 in     held 20 60..70
 `},
-		{"the reader waits, but not before its copy is triggered", one(kernel(), copies(out, 7, 15, kernels(1)), kernel(), kernel(),
+		{"the reader waits, but not before its copy is triggered", one(kernel(), copies(out, 7, 15, kernels(1)),
+			kernel(), kernel(),
 			copies(out, 7, 500, kernels(3)), read(outs(2))), `
  0.0 kernel 0..10
  0.2 kernel 10..20
@@ -63,7 +67,8 @@ func TestHold(t *testing.T) {
  0.4 out    35..45
  0.5 read   45..45
 `},
-		{"a drain waits for all", []*program.Section{section(kernel(), copies(out, 7, 500, kernels(1))), section(kernel())}, `
+		{"a drain waits for all", []*program.Section{section(kernel(), copies(out, 7, 500, kernels(1))),
+			section(kernel())}, `
  0.0 kernel 0..10
  0.1 out    10..20
  1.0 kernel 20..30

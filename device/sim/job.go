@@ -112,7 +112,8 @@ func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 	case p == nil || !p.Has(s):
 		panic(fmt.Sprintf("sim: Issue to job %q of a section that is not of the program that it has loaded", j.name))
 	case p.Arena > j.arena:
-		panic(fmt.Sprintf("sim: Issue to job %q: its program uses %d bytes of an arena of %d", j.name, p.Arena, j.arena))
+		panic(fmt.Sprintf("sim: Issue to job %q: its program uses %d bytes of an arena of %d", j.name, p.Arena,
+			j.arena))
 	}
 	j.lanes.Issue(s, iteration, drain)
 }

@@ -149,7 +149,8 @@ func (d *Device) stuck() error {
 			}
 			w, ended := j.lanes.Blocker(program.Stream(s))
 			waits := j.heads[w.Stream].unit
-			return fmt.Errorf("sim: job %q stands still in iteration %d: command %d of its section, in lane %s, waits for "+
+			return fmt.Errorf("sim: job %q stands still in iteration %d: command %d of its section, in lane %s, "+
+				"waits for "+
 				"%s:%d and lane %s has ended %d there; check the program before it is issued",
 				j.name, r.Iteration, index, j.heads[s].unit, waits, w.Count, waits, ended)
 		}

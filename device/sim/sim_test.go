@@ -93,7 +93,8 @@ func at(u program.Unit, count int) program.Point {
 
 // loose returns a program of no commands for sections that are of none.
 func loose(g *graph.Graph) *program.Program {
-	return &program.Program{Graph: g, Streams: []program.Unit{program.Compute, program.CopyOut, program.CopyIn, program.Host},
+	return &program.Program{Graph: g, Streams: []program.Unit{program.Compute, program.CopyOut, program.CopyIn,
+		program.Host},
 		Regions: []program.Memory{program.Arena, program.HostMemory}}
 }
 
@@ -161,7 +162,8 @@ func TestNextReportsAnInstantAtOnce(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	// All is shared by two: the kernels end after 2*10 ns, the copies in after 2*10 ns as well, the copies out 2*7 later.
+	// All is shared by two: the kernels end after 2*10 ns, the copies in after 2*10 ns as well, the copies out 2*7
+	// later.
 	want := "[0: load load 20: kernel in kernel in 34: out out read read]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("got  %v\nwant %v", got, want)
@@ -175,7 +177,8 @@ func TestDeadlockNamesLaneAndWait(t *testing.T) {
 		copies(program.In, 4, 0, at(program.CopyOut, 1))), 5, false)
 	events(t, d, 1)
 	_, err := d.Next(t.Context(), nil)
-	want := `job "a" stands still in iteration 5: command 1 of its section, in lane out, waits for in:1 and lane in has ended 0 there`
+	want := `job "a" stands still in iteration 5: command 1 of its section, in lane out, waits for in:1 and lane in ` +
+		`has ended 0 there`
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
@@ -241,7 +244,10 @@ func TestPanics(t *testing.T) {
 			sim.Bind(j, p)
 			j.Issue(&p.Body, 0, false)
 		},
-		"a section that is not of the program": func(d *sim.Device, j device.Job) { j.Issue(section(kernel()), 0, false) },
+		"a section that is not of the program": func(d *sim.Device, j device.Job) {
+			j.Issue(section(kernel()), 0,
+				false)
+		},
 		"sim: Issue to job \"a\", which is closed": func(d *sim.Device, j device.Job) {
 			j.Close()
 			j.Issue(section(kernel()), 0, false)
@@ -250,7 +256,10 @@ func TestPanics(t *testing.T) {
 			j.Close()
 			j.Reserve(512)
 		},
-		"sim: New with a noise of 2":         func(*sim.Device, device.Job) { sim.New(cost.Facts{}, sim.Options{Noise: 2}) },
+		"sim: New with a noise of 2": func(*sim.Device, device.Job) {
+			sim.New(cost.Facts{},
+				sim.Options{Noise: 2})
+		},
 		"sim: New of \"\" without a latency": func(*sim.Device, device.Job) { sim.New(cost.Facts{}, sim.Options{}) },
 	} {
 		func() {

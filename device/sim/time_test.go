@@ -33,7 +33,8 @@ func TestEqualsTime(t *testing.T) {
 			}
 			got := fourth(t, d, g, compiled)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("seed %d: sim differs from program.Time (-want +got):\n%s\n%s", seed, diff, compiled.Program().Text())
+				t.Fatalf("seed %d: sim differs from program.Time (-want +got):\n%s\n%s", seed, diff,
+					compiled.Program().Text())
 			}
 		}
 	}
@@ -118,8 +119,8 @@ func TestContention(t *testing.T) {
 	sim.Issue(short, section(kernel(), copies(program.In, 17, 0), kernel(at(program.CopyIn, 1)),
 		copies(program.Out, 97, 0, at(program.Compute, 2))), 0, false)
 	// The long kernel has 100 ns of work. Beside it, the short job computes from 0 to 40 and, after its copy in, which
-	// has its link to itself, again from 40 to 80: the long one has 40 left then. Of the copies out, the short job's has
-	// 100 ns of work from 80 on, and 20 left at 140 when the long one's of 10 comes: that ends at 180.
+	// has its link to itself, again from 40 to 80: the long one has 40 left then. Of the copies out, the short job's
+	// has 100 ns of work from 80 on, and 20 left at 140 when the long one's of 10 comes: that ends at 180.
 	want := `short 0.1 in     0..20
 short 0.0 kernel 0..40
 short 0.2 kernel 40..80

@@ -79,7 +79,8 @@ type place struct {
 func keyPlace(key string) (place, error) {
 	bucket, name, _ := strings.Cut(key, ".")
 	if name == "" || bucket != "orders" && bucket != "status" && bucket != "result" && bucket != "record" {
-		return place{}, fmt.Errorf("there is no key %q: keys are made by OrdersKey, StatusKey, ResultKey and RecordKey of "+
+		return place{}, fmt.Errorf("there is no key %q: keys are made by OrdersKey, StatusKey, ResultKey and "+
+			"RecordKey of "+
 			"package wire", key)
 	}
 	return place{"KV_" + bucket, "$KV." + key, true}, nil

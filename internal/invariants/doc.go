@@ -1,2 +1,3 @@
-// Package invariants switches costly self-checks: they run in binaries built with the tag invariants, as make race does.
+// Package invariants switches costly self-checks: they run in binaries built with the tag invariants, as make race
+// does.
 package invariants

@@ -1,5 +1,5 @@
-// Package limit keeps a log from being filled by one sender: of lines of one kind it lets one through per interval, and counts
-// the others.
+// Package limit keeps a log from being filled by one sender: of lines of one kind it lets one through per interval, and
+// counts the others.
 package limit
 
 import (
@@ -23,8 +23,8 @@ type kind struct {
 	left int       // left out since
 }
 
-// Add returns the line that is to be logged at a time; ok is false if it is left out. A line after others that were left out
-// says how many.
+// Add returns the line that is to be logged at a time; ok is false if it is left out. A line after others that were
+// left out says how many.
 func (l *Lines) Add(now time.Time, of, line string) (text string, ok bool) {
 	k := l.kinds[of]
 	switch {

@@ -262,7 +262,8 @@ func TestTrainTrouble(t *testing.T) {
 	}
 
 	d = simulated(t)
-	if _, err := Train(t.Context(), d, w, planned.Programs, planned.Programs[0].Program().Arena-1, 2, nil); err == nil ||
+	if _, err := Train(t.Context(), d, w, planned.Programs, planned.Programs[0].Program().Arena-1, 2,
+		nil); err == nil ||
 		!strings.Contains(err.Error(), "job lenet.1: its plan needs an arena of") || d.closed != d.opened {
 		t.Errorf("a budget below the first arena: %v, %d opened, %d closed", err, d.opened, d.closed)
 	}

@@ -24,7 +24,8 @@ var _ wire.Bus = (*Bus)(nil)
 
 // New returns a bus on which nothing is.
 func New() *Bus {
-	return &Bus{keys: map[string][]byte{}, objects: map[string][]byte{}, logs: map[string][][]byte{}, subscriptions: map[*subscription]bool{}}
+	return &Bus{keys: map[string][]byte{}, objects: map[string][]byte{}, logs: map[string][][]byte{},
+		subscriptions: map[*subscription]bool{}}
 }
 
 // kind is what a subscription is told of.
@@ -57,7 +58,8 @@ type subscription struct {
 
 // subscribe begins a subscription. The bus is locked.
 func (b *Bus) subscribe(k kind, pattern string, each func(message)) (stop func()) {
-	s := &subscription{kind: k, pattern: pattern, each: each, ready: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{})}
+	s := &subscription{kind: k, pattern: pattern, each: each, ready: make(chan struct{}, 1), stop: make(chan struct{}),
+		ended: make(chan struct{})}
 	b.subscriptions[s] = true
 	b.running.Go(func() {
 		defer close(s.ended)

@@ -91,7 +91,9 @@ func run(jobs int, patience time.Duration, wanted []string, reasons map[string]s
 	}
 	var tasks []task
 	for _, target := range targets {
-		if len(wanted) > 0 && !slices.ContainsFunc(wanted, func(w string) bool { return strings.Contains(target.file, w) }) {
+		if len(wanted) > 0 && !slices.ContainsFunc(wanted, func(w string) bool {
+			return strings.Contains(target.file, w)
+		}) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.FromSlash(target.file))
@@ -175,13 +177,15 @@ func try(e edit, text string, tests []string, patience time.Duration) outcome {
 	}
 	changed := filepath.Join(dir, "changed.go")
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
-	if err != nil || os.WriteFile(changed, []byte(e.apply(text)), 0o666) != nil || os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o666) != nil {
+	if err != nil || os.WriteFile(changed, []byte(e.apply(text)), 0o666) != nil ||
+		os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o666) != nil {
 		return failed
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for _, short := range []string{"-short=true", "-short=false"} {
-		args := append([]string{"test", "-vet=off", "-failfast", "-timeout=" + patience.String(), "-overlay", filepath.Join(dir, "overlay.json"), short}, tests...)
+		args := append([]string{"test", "-vet=off", "-failfast", "-timeout=" + patience.String(), "-overlay",
+			filepath.Join(dir, "overlay.json"), short}, tests...)
 		out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
 		switch {
 		case bytes.Contains(out, []byte("[build failed]")):

@@ -76,9 +76,11 @@ func TestEdits(t *testing.T) {
 // A change is noticed, not noticed, or no Go; tests that hang have noticed.
 func TestTry(t *testing.T) {
 	t.Chdir(t.TempDir())
-	text := "package p\n\nfunc Max(a, b int) int {\n\tif a > b {\n\t\treturn a\n\t}\n\tfor b < 0 {\n\t\tb++\n\t}\n\treturn b\n}\n"
+	text := "package p\n\nfunc Max(a, b int) int {\n\tif a > b {\n\t\treturn a\n\t}\n\tfor b < 0 " +
+		"{\n\t\tb++\n\t}\n\treturn b\n}\n"
 	for name, text := range map[string]string{"go.mod": "module p\n\ngo 1.26.0\n", "p.go": text,
-		"p_test.go": "package p\n\nimport \"testing\"\n\nfunc TestMax(t *testing.T) {\n\tif Max(1, 2) != 2 || Max(2, 1) != 2 || Max(-2, -1) != 0 {\n\t\tt.Fail()\n\t}\n}\n"} {
+		"p_test.go": "package p\n\nimport \"testing\"\n\nfunc TestMax(t *testing.T) {\n\tif Max(1, 2) != 2 || Max(2," +
+			" 1) != 2 || Max(-2, -1) != 0 {\n\t\tt.Fail()\n\t}\n}\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -97,8 +99,9 @@ func TestTry(t *testing.T) {
 	}
 	edits[0].by = "=>"
 	got["no Go"] = try(edits[0], text, []string{"."}, time.Minute)
-	want := map[string]outcome{"a > b -> a >= b": unnoticed, "a > b -> a <= b": noticed, "b < 0 -> b <= 0": noticed, "b < 0 -> b >= 0": noticed,
-		"0 -> 1": noticed, "b++ -> left out": noticed, "no Go": uncompiled}
+	want := map[string]outcome{"a > b -> a >= b": unnoticed, "a > b -> a <= b": noticed, "b < 0 -> b <= 0": noticed,
+		"b < 0 -> b >= 0": noticed,
+		"0 -> 1":          noticed, "b++ -> left out": noticed, "no Go": uncompiled}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
@@ -110,7 +113,8 @@ func TestKnown(t *testing.T) {
 		t.Error(err)
 	}
 	reasons, err := known("# a comment\na.go f: x -> y\n\tbecause\n\tof that\n\nb.go g: 1 -> 2\n\tfor speed\n")
-	if want := map[string]string{"a.go f: x -> y": "because of that ", "b.go g: 1 -> 2": "for speed "}; err != nil || !cmp.Equal(want, reasons) {
+	if want := map[string]string{"a.go f: x -> y": "because of that ", "b.go g: 1 -> 2": "for speed "}; err != nil ||
+		!cmp.Equal(want, reasons) {
 		t.Errorf("%v, %v", reasons, err)
 	}
 	for _, bad := range []string{"a\n", "a\n\tx\na\n\ty\n"} {

@@ -1,5 +1,5 @@
-// Package needs skips tests that want something which the project does not contain: data beside it, or programs of the system.
-// Each skip reads "needs THING: REMEDY"; internal/testrun counts them by THING.
+// Package needs skips tests that want something which the project does not contain: data beside it, or programs of the
+// system. Each skip reads "needs THING: REMEDY"; internal/testrun counts them by THING.
 package needs
 
 import (
@@ -14,11 +14,13 @@ import (
 	"testing"
 )
 
-// Found is the environment variable in which internal/testrun describes what it found on the machine. Each function here reads it, so
-// that the go command does not take a result from its cache that was made on a machine with less, or more.
+// Found is the environment variable in which internal/testrun describes what it found on the machine. Each function
+// here reads it, so that the go command does not take a result from its cache that was made on a machine with less, or
+// more.
 const Found = "TENSILE_NEEDS_FOUND"
 
-// Describe returns a description of the machine for [Found]: another Python with PyTorch or other shared data gives another.
+// Describe returns a description of the machine for [Found]: another Python with PyTorch or other shared data gives
+// another.
 func Describe() (string, error) {
 	dir, err := root()
 	if err != nil {
@@ -37,8 +39,8 @@ func Describe() (string, error) {
 	return fmt.Sprintf("torch=%s data=%x", torch(), sum.Sum64()), nil
 }
 
-// Data returns the path of a file or folder of the shared data, which lies beside the project, and skips the test where that is absent.
-// Names are below its folder "data".
+// Data returns the path of a file or folder of the shared data, which lies beside the project, and skips the test where
+// that is absent. Names are below its folder "data".
 func Data(t testing.TB, name ...string) string {
 	t.Helper()
 	os.Getenv(Found)
@@ -48,7 +50,8 @@ func Data(t testing.TB, name ...string) string {
 	}
 	path := filepath.Join(append([]string{dir, "..", "shared", "data"}, name...)...)
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("needs shared data: ../shared/data/%s is not there, seen from the project", filepath.ToSlash(filepath.Join(name...)))
+		t.Skipf("needs shared data: ../shared/data/%s is not there, seen from the project",
+			filepath.ToSlash(filepath.Join(name...)))
 	}
 	return path
 }

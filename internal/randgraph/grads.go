@@ -43,7 +43,8 @@ func normGrad(m *maker) {
 	}
 	if dy, ok := m.like(m.Shape(r.tensors[0]), tame); ok {
 		m.SetForward(r.op)
-		m.op(graph.BatchNormGrad, graph.Attrs{Epsilon: 1e-5}, 1e5*weight*(m.bound(dy)+1), append(r.tensors[:4:4], dy)...)
+		m.op(graph.BatchNormGrad, graph.Attrs{Epsilon: 1e-5}, 1e5*weight*(m.bound(dy)+1),
+			append(r.tensors[:4:4], dy)...)
 		m.SetForward(graph.NoOp)
 	}
 }

@@ -100,7 +100,8 @@ func running(m *maker) {
 		x := m.Shape(r.tensors[0])
 		a := m.state(m.Shape(r.tensors[1]))
 		b := m.state(m.Shape(r.tensors[2]), a)
-		m.op(graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: max(2, x.Elements()/x[1])}, moment, r.tensors[1], r.tensors[2], a, b)
+		m.op(graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: max(2, x.Elements()/x[1])}, moment, r.tensors[1],
+			r.tensors[2], a, b)
 	}
 }
 

@@ -71,9 +71,12 @@ func (m *maker) state(extents []int, others ...graph.TensorID) graph.TensorID {
 	return m.source("s", graph.State, &m.states, moment, extents, others...)
 }
 
-func (m *maker) source(name string, role graph.Role, all *[]graph.TensorID, bound float64, shape graph.Shape, others ...graph.TensorID) graph.TensorID {
+func (m *maker) source(name string, role graph.Role, all *[]graph.TensorID, bound float64, shape graph.Shape,
+	others ...graph.TensorID) graph.TensorID {
 	old, ok := m.choose(*all, func(t graph.TensorID) bool {
-		return slices.Equal(m.Shape(t), shape) && !slices.ContainsFunc(others, func(o graph.TensorID) bool { return m.storage(o) == m.storage(t) })
+		return slices.Equal(m.Shape(t), shape) && !slices.ContainsFunc(others, func(o graph.TensorID) bool {
+			return m.storage(o) == m.storage(t)
+		})
 	})
 	if ok && m.rng.IntN(3) > 0 {
 		return m.newest(old)

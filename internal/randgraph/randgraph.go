@@ -122,7 +122,9 @@ func (m *maker) op(kind graph.Kind, attrs graph.Attrs, bound float64, inputs ...
 
 // current reports whether the tensors still show the last versions of their storages.
 func (m *maker) current(tensors ...graph.TensorID) bool {
-	return !slices.ContainsFunc(tensors, func(t graph.TensorID) bool { return m.version(t) != m.Peek().Tensors[t].Version })
+	return !slices.ContainsFunc(tensors, func(t graph.TensorID) bool {
+		return m.version(t) != m.Peek().Tensors[t].Version
+	})
 }
 
 // version is the last version of the storage behind t.

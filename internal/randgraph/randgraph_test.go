@@ -7,11 +7,13 @@ import (
 	"tensile/graph"
 )
 
-// promised are the kinds that the generator makes. What planners and proofs see of a kind is how many tensors it reads and
-// makes and which it updates in place: these have every form, and a new kind of a known form need not be added.
+// promised are the kinds that the generator makes. What planners and proofs see of a kind is how many tensors it reads
+// and makes and which it updates in place: these have every form, and a new kind of a known form need not be added.
 var promised = []graph.Kind{
-	graph.Conv2D, graph.Conv2DDW, graph.Conv2DDX, graph.Linear, graph.LinearDW, graph.LinearDX, graph.BiasDB, graph.ReLU, graph.ReLUDX,
-	graph.MaxPool, graph.MaxPoolDX, graph.AvgPool, graph.AvgPoolDX, graph.BatchNormStats, graph.BatchNorm, graph.BatchNormUpdate,
+	graph.Conv2D, graph.Conv2DDW, graph.Conv2DDX, graph.Linear, graph.LinearDW, graph.LinearDX, graph.BiasDB,
+	graph.ReLU, graph.ReLUDX,
+	graph.MaxPool, graph.MaxPoolDX, graph.AvgPool, graph.AvgPoolDX, graph.BatchNormStats, graph.BatchNorm,
+	graph.BatchNormUpdate,
 	graph.BatchNormGrad, graph.Add, graph.Mul, graph.Dropout, graph.DropoutDX, graph.SoftmaxXent, graph.SoftmaxXentDX,
 	graph.SGD, graph.Momentum, graph.Adam, graph.Accumulate, graph.Scale,
 }

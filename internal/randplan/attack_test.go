@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
@@ -16,8 +18,6 @@ import (
 	"tensile/internal/randgraph"
 	"tensile/plan"
 	"tensile/program"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 var attacks = flag.Uint64("attacks", 200, "seeds of TestAttackCheck and TestAttackValidate")
@@ -155,7 +155,8 @@ func (m *mistaken) mistake() {
 		if c.Kind != program.Kernel {
 			hosts, _, _ := program.HostSlots(m.g)
 			c.Storage = graph.StorageID(rng.IntN(len(m.g.Storages)))
-			c.Bytes, c.Host = m.g.Storages[c.Storage].Bytes, program.Address{Region: program.Region(program.HostMemory), Offset: hosts[c.Storage]}
+			c.Bytes, c.Host = m.g.Storages[c.Storage].Bytes, program.Address{Region: program.Region(program.HostMemory),
+				Offset: hosts[c.Storage]}
 		}
 	case 16:
 		switch rng.IntN(5) {
@@ -203,7 +204,8 @@ func (m *mistaken) merge(c *program.Command) {
 func attacked(t *testing.T, d device.Device, seed uint64) (*rand.Rand, *graph.Graph, *plan.Plan, outcome) {
 	rng, g := seeded(seed, randgraph.Options{Ops: 16})
 	what := fmt.Sprintf("seed %d", seed)
-	return rng, g, New(rng, g, scratchOf(d, g)), train(t, d, 3, what, job{g: g, seed: seed, programs: programs(t, d, what, g, vanilla(t, d, g))})[0]
+	return rng, g, New(rng, g, scratchOf(d, g)),
+		train(t, d, 3, what, job{g: g, seed: seed, programs: programs(t, d, what, g, vanilla(t, d, g))})[0]
 }
 
 // Random mistakes are made in compiled programs. Whatever Check accepts gives the right bits, and harms nothing.
@@ -227,12 +229,15 @@ func TestAttackCheck(t *testing.T) {
 				}
 				accepted++
 				what := fmt.Sprintf("seed %d, mistakes %d", seed, k)
-				if diff := cmp.Diff(want, train(t, d, 3, what, job{g: g, seed: seed, programs: []program.Proven{wrong}})[0]); diff != "" {
-					t.Fatalf("%s: Check accepts a program that gives other bits (-want +got):\n%s\nprogram (-right +wrong):\n%s", what, diff, cmp.Diff(good, bad))
+				if diff := cmp.Diff(want,
+					train(t, d, 3, what, job{g: g, seed: seed, programs: []program.Proven{wrong}})[0]); diff != "" {
+					t.Fatalf("%s: Check accepts a program that gives other bits (-want +got):\n%s\nprogram (-right "+
+						"+wrong):\n%s", what, diff, cmp.Diff(good, bad))
 				}
 			}
 		}
-		if t.Logf("%d programs with mistakes, %d accepted, all with the right bits", tried, accepted); accepted < tried/50 {
+		if t.Logf("%d programs with mistakes, %d accepted, all with the right bits", tried,
+			accepted); accepted < tried/50 {
 			t.Errorf("%d accepted of %d", accepted, tried)
 		}
 	})
@@ -282,10 +287,12 @@ func blunder(rng *rand.Rand, g *graph.Graph, p *plan.Plan) {
 		move().Kind = []plan.MoveKind{plan.Out, plan.Drop, plan.In, "copy"}[rng.IntN(4)]
 	case 10: // out, dropped, and back in later
 		s, after := storage(), slot
-		p.Moves = append(p.Moves, plan.Move{Kind: plan.Out, Storage: s, After: after}, plan.Move{Kind: plan.Drop, Storage: s, After: after},
+		p.Moves = append(p.Moves, plan.Move{Kind: plan.Out, Storage: s, After: after}, plan.Move{Kind: plan.Drop,
+			Storage: s, After: after},
 			plan.Move{Kind: plan.In, Storage: s, After: min(len(p.Steps)-1, after+rng.IntN(5))})
 	case 11:
-		move().Delay = []time.Duration{-1, 1, 50 * time.Microsecond, math.MaxInt64 - time.Duration(rng.IntN(3))}[rng.IntN(4)]
+		move().Delay = []time.Duration{-1, 1, 50 * time.Microsecond,
+			math.MaxInt64 - time.Duration(rng.IntN(3))}[rng.IntN(4)]
 	case 12:
 		if len(p.Made) > slot {
 			p.Made[slot] = []time.Duration{-1, 0, time.Millisecond, math.MaxInt64}[rng.IntN(4)]
@@ -296,7 +303,8 @@ func blunder(rng *rand.Rand, g *graph.Graph, p *plan.Plan) {
 	}
 }
 
-// Random mistakes are made in plans. Check accepts the programs of whatever Validate accepts, and they give the right bits.
+// Random mistakes are made in plans. Check accepts the programs of whatever Validate accepts, and they give the right
+// bits.
 func TestAttackValidate(t *testing.T) {
 	seeds := *attacks
 	if testing.Short() || raceEnabled {
@@ -308,7 +316,8 @@ func TestAttackValidate(t *testing.T) {
 			rng, g, p, want := attacked(t, d, seed)
 			for k := range 60 {
 				bad := *p
-				bad.Steps, bad.Moves, bad.Entry, bad.Made = slices.Clone(p.Steps), slices.Clone(p.Moves), slices.Clone(p.Entry), slices.Clone(p.Made)
+				bad.Steps, bad.Moves, bad.Entry, bad.Made = slices.Clone(p.Steps), slices.Clone(p.Moves),
+					slices.Clone(p.Entry), slices.Clone(p.Made)
 				for range 1 + rng.IntN(3) {
 					blunder(rng, g, &bad)
 				}
@@ -331,12 +340,14 @@ func TestAttackValidate(t *testing.T) {
 					continue
 				}
 				ran++
-				if diff := cmp.Diff(want, train(t, d, 3, what, job{g: g, seed: seed, programs: []program.Proven{c}})[0]); diff != "" {
+				if diff := cmp.Diff(want,
+					train(t, d, 3, what, job{g: g, seed: seed, programs: []program.Proven{c}})[0]); diff != "" {
 					t.Fatalf("%s: a valid plan gives other bits (-want +got):\n%s\n%s", what, diff, bad.Text(g))
 				}
 			}
 		}
-		if t.Logf("%d plans with mistakes, %d accepted, %d of them run, all with the right bits", tried, accepted, ran); accepted < tried/50 || ran < tried/200 {
+		if t.Logf("%d plans with mistakes, %d accepted, %d of them run, all with the right bits", tried, accepted,
+			ran); accepted < tried/50 || ran < tried/200 {
 			t.Errorf("%d accepted of %d, %d run", accepted, tried, ran)
 		}
 	})

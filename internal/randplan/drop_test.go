@@ -5,17 +5,17 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tensile/graph"
 	"tensile/internal/invariants"
 	"tensile/internal/randgraph"
 	"tensile/plan"
 	"tensile/program"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-// TestEveryMoveDropped leaves out one move of a plan at a time: either Validate rejects what is left, or it is a plan that
-// gives the same bits.
+// TestEveryMoveDropped leaves out one move of a plan at a time: either Validate rejects what is left, or it is a plan
+// that gives the same bits.
 func TestEveryMoveDropped(t *testing.T) {
 	seeds := uint64(120)
 	if testing.Short() || raceEnabled {
@@ -36,7 +36,8 @@ func TestEveryMoveDropped(t *testing.T) {
 				continue
 			}
 			if m.Kind != plan.Out {
-				t.Fatalf("seed %d: valid without %s of %s after %d\n%s", seed, m.Kind, g.Storages[m.Storage].Name, m.After, p.Text(g))
+				t.Fatalf("seed %d: valid without %s of %s after %d\n%s", seed, m.Kind, g.Storages[m.Storage].Name,
+					m.After, p.Text(g))
 			}
 			needless++
 			what := fmt.Sprintf("seed %d without move %d", seed, i)
@@ -52,8 +53,8 @@ func TestEveryMoveDropped(t *testing.T) {
 	}
 }
 
-// TestBrokenLayoutShows runs programs that no checker lets pass, with all residencies moved to the start of the arena, to
-// show that a wrong program gives other bits here.
+// TestBrokenLayoutShows runs programs that no checker lets pass, with all residencies moved to the start of the arena,
+// to show that a wrong program gives other bits here.
 func TestBrokenLayoutShows(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector ends a test that runs such a program")

@@ -59,7 +59,8 @@ func scratchOf(d device.Device, g *graph.Graph) []graph.Bytes {
 // request asks a policy for plans of graphs, with latencies by the roofline.
 func request(d device.Device, policy string, graphs ...*graph.Graph) scheduler.Request {
 	f := d.Facts()
-	r := scheduler.Request{Policy: policy, Align: d.Align(), Out: cost.Link{Rate: f.Out.Rate}, In: cost.Link{Rate: f.In.Rate}}
+	r := scheduler.Request{Policy: policy, Align: d.Align(), Out: cost.Link{Rate: f.Out.Rate},
+		In: cost.Link{Rate: f.In.Rate}}
 	for i, g := range graphs {
 		j := scheduler.Job{Name: fmt.Sprintf("job%d", i), Graph: g, Variants: scheduler.OneVariant(scratchOf(d, g))}
 		for op := range g.Ops {
@@ -173,7 +174,8 @@ func mustBeFinite(t testing.TB, what string, g *graph.Graph, iterations int, o o
 		}
 	}
 	if len(o.Outputs) != outputs*iterations {
-		t.Fatalf("%s: %d outputs delivered in %d iterations, the graph has %d", what, len(o.Outputs), iterations, outputs)
+		t.Fatalf("%s: %d outputs delivered in %d iterations, the graph has %d", what, len(o.Outputs), iterations,
+			outputs)
 	}
 	check := func(name string, values []uint32) {
 		for i, b := range values {

@@ -63,7 +63,8 @@ type walker struct {
 	device  []int // per storage: version there, or absent
 	host    []int
 	current []int
-	kept    []bool          // per storage: its last version may not leave the device, since the host copy is never valid
+	// per storage: its last version may not leave the device, since the host copy is never valid
+	kept    []bool
 	needs   [][]int         // per storage: ascending places in order that need it on the device or obtainable
 	writers map[version]int // place in order that makes a version
 	lost    []bool          // per storage: neither on device nor host, to be made again
@@ -77,7 +78,8 @@ type version = graph.Version
 // begin draws the state before slot 0 and notes who needs what.
 func (w *walker) begin() {
 	g, n := w.g, len(w.g.Storages)
-	w.device, w.host, w.current = slices.Repeat([]int{absent}, n), slices.Repeat([]int{absent}, n), slices.Repeat([]int{absent}, n)
+	w.device, w.host, w.current = slices.Repeat([]int{absent}, n), slices.Repeat([]int{absent}, n),
+		slices.Repeat([]int{absent}, n)
 	w.kept, w.lost, w.pinned, w.needs = make([]bool, n), make([]bool, n), make([]int, n), make([][]int, n)
 	w.writers = map[version]int{}
 	for at, op := range w.order {
@@ -140,7 +142,8 @@ func (w *walker) move(kind plan.MoveKind, s graph.StorageID) {
 		w.device[s] = absent
 	case plan.In:
 		if w.host[s] != w.current[s] || w.device[s] != absent {
-			panic(fmt.Sprintf("randplan: in of %s with device %d, host %d, current %d", w.g.Storages[s].Name, w.device[s], w.host[s], w.current[s]))
+			panic(fmt.Sprintf("randplan: in of %s with device %d, host %d, current %d", w.g.Storages[s].Name,
+				w.device[s], w.host[s], w.current[s]))
 		}
 		w.device[s], w.lost[s] = w.host[s], false
 	}

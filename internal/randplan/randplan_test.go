@@ -71,7 +71,8 @@ func features(g *graph.Graph, p *plan.Plan) map[string]bool {
 		}
 		if slot > 0 && ran[step.Op] && ran[p.Steps[slot-1].Op] && slices.Contains(p.Steps[:slot-1], p.Steps[slot-1]) {
 			for _, r := range g.Reads(step.Op) {
-				has["chain of repetitions"] = has["chain of repetitions"] || slices.Contains(g.Writes(p.Steps[slot-1].Op), r)
+				has["chain of repetitions"] = has["chain of repetitions"] ||
+					slices.Contains(g.Writes(p.Steps[slot-1].Op), r)
 			}
 		}
 		if !ran[step.Op] {
@@ -98,21 +99,26 @@ func moveFeatures(g *graph.Graph, p *plan.Plan, has map[string]bool) {
 			count[m.Kind][m.Storage]++
 		}
 		mark := func(what string, b bool) { has[what] = has[what] || b }
-		mark("dropped while the host copy of the last iteration is valid", m.Kind == plan.Drop && role == graph.Parameter && !outs[m.Storage] && last[m.Storage] > 0)
-		mark("last version out in the next iteration", m.Kind == plan.Out && role.Persistent() && m.After < 2 && last[m.Storage] > 0)
+		mark("dropped while the host copy of the last iteration is valid", m.Kind == plan.Drop &&
+			role == graph.Parameter && !outs[m.Storage] && last[m.Storage] > 0)
+		mark("last version out in the next iteration", m.Kind == plan.Out && role.Persistent() && m.After < 2 &&
+			last[m.Storage] > 0)
 		mark("comes in over the boundary", m.Kind == plan.In && role.Persistent() && entry && m.After == len(p.Steps)-1)
 		mark("activation swapped", m.Kind == plan.In && !role.FromHost())
 		mark("sync", m.Sync)
 		mark("delay to fold", m.Delay > 0 && len(p.Made) > 0)
 		mark("delay to hold", m.Delay > 0 && len(p.Made) == 0)
-		mark("in at once after drop", m.Kind == plan.In && slices.Contains(p.Moves, plan.Move{Kind: plan.Drop, Storage: m.Storage, After: m.After}))
+		mark("in at once after drop", m.Kind == plan.In && slices.Contains(p.Moves, plan.Move{Kind: plan.Drop,
+			Storage: m.Storage, After: m.After}))
 		outs[m.Storage] = outs[m.Storage] || m.Kind == plan.Out
 	}
 	for s, storage := range g.Storages {
 		_, entry := slices.BinarySearch(p.Entry, graph.StorageID(s))
 		has["swapped repeatedly"] = has["swapped repeatedly"] || count[plan.In][s] > 1
 		has["out repeatedly"] = has["out repeatedly"] || count[plan.Out][s] > 1
-		has["persistent, not there at the boundary"] = has["persistent, not there at the boundary"] || storage.Role.Persistent() && last[s] > 0 && !entry
-		has["persistent, never copied out"] = has["persistent, never copied out"] || storage.Role.Persistent() && last[s] > 0 && entry && count[plan.Out][s] == 0
+		has["persistent, not there at the boundary"] = has["persistent, not there at the boundary"] ||
+			storage.Role.Persistent() && last[s] > 0 && !entry
+		has["persistent, never copied out"] = has["persistent, never copied out"] || storage.Role.Persistent() &&
+			last[s] > 0 && entry && count[plan.Out][s] == 0
 	}
 }

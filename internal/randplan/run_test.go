@@ -6,14 +6,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
 	"tensile/internal/randgraph"
 	"tensile/plan"
 	"tensile/scheduler/policies"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 var seeds = flag.Uint64("seeds", 800, "seeds of TestSameBits")
@@ -35,7 +35,8 @@ func vanilla(t testing.TB, d device.Device, g *graph.Graph) *plan.Plan {
 	return r.Jobs[0].Plan
 }
 
-// tight returns a plan of the policy tensile for less than the vanilla plan needs, or the vanilla plan if there is none.
+// tight returns a plan of the policy tensile for less than the vanilla plan needs, or the vanilla plan if there is
+// none.
 func tight(t testing.TB, d device.Device, rng *rand.Rand, g *graph.Graph) *plan.Plan {
 	live, err := policies.Schedule(request(d, "none-live", g), nil)
 	if err != nil {
@@ -49,8 +50,8 @@ func tight(t testing.TB, d device.Device, rng *rand.Rand, g *graph.Graph) *plan.
 	return live.Jobs[0].Plan
 }
 
-// checkSeed trains the graph of a seed by its vanilla plan and then by random plans or by the scheduler's, alone or beside another job, with
-// one plan or changing ones, and compares the bits of everything that the user gets to see.
+// checkSeed trains the graph of a seed by its vanilla plan and then by random plans or by the scheduler's, alone or
+// beside another job, with one plan or changing ones, and compares the bits of everything that the user gets to see.
 func checkSeed(t testing.TB, d device.Device, seed uint64, options byte) {
 	t.Helper()
 	iterations, o := 3, randgraph.Options{}
@@ -62,7 +63,8 @@ func checkSeed(t testing.TB, d device.Device, seed uint64, options byte) {
 	}
 	rng, g := seeded(seed, o)
 	what := fmt.Sprintf("seed %d options %d", seed, options)
-	want := train(t, d, iterations, what+" vanilla", job{g: g, seed: seed, programs: programs(t, d, what, g, vanilla(t, d, g))})[0]
+	want := train(t, d, iterations, what+" vanilla", job{g: g, seed: seed, programs: programs(t, d, what, g,
+		vanilla(t, d, g))})[0]
 	mustBeFinite(t, what+" vanilla", g, iterations, want)
 
 	jobs := []job{randomJob(t, d, rng, what, g, seed, options)}
@@ -71,12 +73,14 @@ func checkSeed(t testing.TB, d device.Device, seed uint64, options byte) {
 	}
 	for i, got := range train(t, d, iterations, what, jobs...) {
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("%s job %d: other bits than by the vanilla plan (-want +got):\n%s\n%s", what, i, diff, jobs[i].programs[0].Program().Plan.Text(g))
+			t.Fatalf("%s job %d: other bits than by the vanilla plan (-want +got):\n%s\n%s", what, i, diff,
+				jobs[i].programs[0].Program().Plan.Text(g))
 		}
 	}
 }
 
-func randomJob(t testing.TB, d device.Device, rng *rand.Rand, what string, g *graph.Graph, seed uint64, options byte) job {
+func randomJob(t testing.TB, d device.Device, rng *rand.Rand, what string, g *graph.Graph, seed uint64,
+	options byte) job {
 	j := job{g: g, seed: seed}
 	plans := []*plan.Plan{New(rng, g, scratchOf(d, g))}
 	if rng.IntN(4) == 0 {

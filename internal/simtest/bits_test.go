@@ -15,8 +15,8 @@ import (
 	"tensile/wire"
 )
 
-// Jobs that train real numbers, are planned for again and again within a tight budget, and whose controller dies, come to
-// the losses and weights of jobs that nobody disturbs, to the bit.
+// Jobs that train real numbers, are planned for again and again within a tight budget, and whose controller dies, come
+// to the losses and weights of jobs that nobody disturbs, to the bit.
 func TestBits(t *testing.T) {
 	for _, engine := range []string{"gonum", "openblas"} {
 		t.Run("engine="+engine, func(t *testing.T) {

@@ -21,8 +21,9 @@ var seeds = flag.Uint64("seeds", 100, "seeds of TestEverythingTogether")
 
 // openSim opens a device that is slow enough for copies to matter to small graphs.
 func openSim(seed uint64) func() device.Device {
-	facts := cost.Facts{Name: "test", Compute: 1e9, Bandwidth: 1e9, ComputeShare: 0.5, BandwidthShare: 0.5, Launch: time.Microsecond,
-		Out: cost.Link{Rate: 2e8, Latency: time.Microsecond}, In: cost.Link{Rate: 2e8, Latency: time.Microsecond}}
+	facts := cost.Facts{Name: "test", Compute: 1e9, Bandwidth: 1e9, ComputeShare: 0.5, BandwidthShare: 0.5,
+		Launch: time.Microsecond,
+		Out:    cost.Link{Rate: 2e8, Latency: time.Microsecond}, In: cost.Link{Rate: 2e8, Latency: time.Microsecond}}
 	return func() device.Device { return sim.New(facts, sim.Options{Noise: 0.05, Seed: seed}) }
 }
 
@@ -64,9 +65,9 @@ func (w *world) chaos() {
 	}
 }
 
-// Arrivals, departures, crashes of executors and controllers, restarts with other budgets, credentials that are used twice,
-// lost, doubled and late messages: no job is lost, no budget exceeded at any moment, but by what jobs had before it was
-// smaller, and every layout that is told to be used is there and proven.
+// Arrivals, departures, crashes of executors and controllers, restarts with other budgets, credentials that are used
+// twice, lost, doubled and late messages: no job is lost, no budget exceeded at any moment, but by what jobs had before
+// it was smaller, and every layout that is told to be used is there and proven.
 func TestEverythingTogether(t *testing.T) {
 	phases := make(map[wire.JobState]int)
 	var plans, drifts, refused, shrunk, seconds int
@@ -89,7 +90,8 @@ func TestEverythingTogether(t *testing.T) {
 				t.Fatalf("seed %d: job %s is %s (%s) with %s", seed, r.Spec.Name, r.State, r.Why, r.Claim)
 			}
 			if r.State == wire.Done && r.Iteration != r.Spec.Iterations {
-				t.Fatalf("seed %d: job %s finished after %d of %d iterations", seed, r.Spec.Name, r.Iteration, r.Spec.Iterations)
+				t.Fatalf("seed %d: job %s finished after %d of %d iterations", seed, r.Spec.Name, r.Iteration,
+					r.Spec.Iterations)
 			}
 		}
 		for _, e := range w.events {
@@ -107,7 +109,8 @@ func TestEverythingTogether(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%v, %d plans, %d of them for drift, %d refused, %d times jobs shrank for a smaller budget, %d second processes refused",
+	t.Logf("%v, %d plans, %d of them for drift, %d refused, %d times jobs shrank for a smaller budget, %d second "+
+		"processes refused",
 		phases, plans, drifts, refused, shrunk, seconds)
 	if shrunk < int(*seeds)/10 || seconds < int(*seeds)/10 {
 		t.Errorf("jobs shrank %d times for a smaller budget, %d second processes were refused", shrunk, seconds)

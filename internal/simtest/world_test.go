@@ -66,12 +66,15 @@ type process struct {
 }
 
 func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) *world {
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 91)), open: open, processes: map[string]*process{}, records: map[string]wire.Record{},
-		graphs: map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{}, results: map[string]wire.Result{}}
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 91)), open: open, processes: map[string]*process{},
+		records: map[string]wire.Record{},
+		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{},
+		results: map[string]wire.Result{}}
 	d := open()
 	defer d.Close()
 	facts := d.Facts()
-	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In, Policy: "tensile", Share: share, Horizon: 1000,
+	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
+		Policy: "tensile", Share: share, Horizon: 1000,
 		Watched: true}
 	w.profile = func(g *graph.Graph) (planner.Profile, error) {
 		d := open()
@@ -194,7 +197,8 @@ func (w *world) order(o wire.Orders) {
 // launch starts an executor; under another key than its name a second one with the same credentials.
 func (w *world) launch(name, key string) {
 	w.lives++
-	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(), arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
+	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(),
+		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
 	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
 	p.host = executor.NewObserved(p.device, 0, p.observe)
 	w.processes[key] = p
@@ -278,8 +282,12 @@ func (p *process) submit(o *agent.Open) {
 		}
 	}
 	p.losses[name] = nil
-	p.host.Submit(executor.Spec{Name: name, Graph: o.Task.Graph, Seed: o.Spec.Seed, Iterations: o.Spec.Iterations, Init: o.Task.Init,
-		Input: o.Task.Feeder(), Output: o.Task.Reader(func(_ int, loss float32) { p.losses[name] = append(p.losses[name], loss) })}, o.Proven)
+	p.host.Submit(executor.Spec{Name: name, Graph: o.Task.Graph, Seed: o.Spec.Seed, Iterations: o.Spec.Iterations,
+		Init:  o.Task.Init,
+		Input: o.Task.Feeder(), Output: o.Task.Reader(func(_ int,
+			loss float32) {
+			p.losses[name] = append(p.losses[name], loss)
+		})}, o.Proven)
 }
 
 func (p *process) keep(k *agent.Keep) {
@@ -328,8 +336,8 @@ func (p *process) work() {
 	}
 }
 
-// end is the end of a process. Its memory is free when the controller hears of it, and not before. One that was started by
-// hand is given up when it has been silent for long.
+// end is the end of a process. Its memory is free when the controller hears of it, and not before. One that was started
+// by hand is given up when it has been silent for long.
 func (p *process) end(why string) {
 	if err := p.host.Close(); err != nil {
 		p.w.t.Fatal(err)
@@ -403,8 +411,9 @@ func (w *world) graphsOf(n int) []*graph.Graph {
 func (w *world) submitGraph(g *graph.Graph, iterations int) {
 	w.names++
 	w.graphs[g.Digest()] = g
-	spec := wire.Spec{Name: fmt.Sprintf("job%d", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names), Iterations: iterations,
-		Priority: w.rng.IntN(3)}
+	spec := wire.Spec{Name: fmt.Sprintf("job%d", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
+		Iterations: iterations,
+		Priority:   w.rng.IntN(3)}
 	w.step(controller.Input{Submit: []controller.Submission{{Spec: spec, Graph: g}}})
 }
 

@@ -1,5 +1,5 @@
-// Package smallnet holds, for tests, the form in which each network of package models trains in moments and still holds every
-// one of its ops: few examples, small ones, and thin layers.
+// Package smallnet holds, for tests, the form in which each network of package models trains in moments and still holds
+// every one of its ops: few examples, small ones, and thin layers.
 package smallnet
 
 import (

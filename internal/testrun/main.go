@@ -15,7 +15,8 @@ import (
 
 func main() {
 	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt) // go test gets the same signal and ends; what it has said until then is printed
+	// go test gets the same signal and ends; what it has said until then is printed
+	signal.Notify(interrupts, os.Interrupt)
 	found, err := found()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -39,7 +40,8 @@ func found() (string, error) {
 	return engine.Name() + " " + rest, err
 }
 
-// run carries out go test in a folder ("": the current one) with variables added to the environment, and returns its exit code.
+// run carries out go test in a folder ("": the current one) with variables added to the environment, and returns its
+// exit code.
 func run(stdout, stderr io.Writer, dir string, env, args []string) (int, error) {
 	command := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	command.Dir, command.Stderr = dir, stderr

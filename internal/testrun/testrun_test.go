@@ -139,7 +139,8 @@ func TestCached(t *testing.T) {
 		if i == 1 && !strings.Contains(out.String(), "(cached)") {
 			t.Errorf("the second run was not cached:\n%s", &out)
 		}
-		if want := "ok  \texample/pass\tTIME\nskipped: 2 need a moon, 1 needs rain\n"; !strings.HasSuffix(still(out.String()), want) {
+		if want := "ok  \texample/pass\tTIME\nskipped: 2 need a moon, 1 needs rain\n"; !strings.HasSuffix(
+			still(out.String()), want) {
 			t.Errorf("run %d: %q, want it to end in %q", i, &out, want)
 		}
 	}

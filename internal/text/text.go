@@ -35,12 +35,12 @@ func (u unit) print(b graph.Bytes) string {
 	return fmt.Sprintf("%.2f%s", float64(b)/float64(u.size), u.name)
 }
 
-// Bytes prints an amount with a binary unit and always two decimals, so that the amounts of a column compare at a glance.
-// graph.Bytes.String prints as few digits as it can, for sentences.
+// Bytes prints an amount with a binary unit and always two decimals, so that the amounts of a column compare at a
+// glance. graph.Bytes.String prints as few digits as it can, for sentences.
 func Bytes(b graph.Bytes) string { return units[level(b)].print(b) }
 
-// SameUnit is Bytes for a table that holds these amounts: all are printed in one unit, the largest of which the smallest
-// amount but 0 is half at least, or the one below that of the largest amount.
+// SameUnit is Bytes for a table that holds these amounts: all are printed in one unit, the largest of which the
+// smallest amount but 0 is half at least, or the one below that of the largest amount.
 func SameUnit(amounts ...graph.Bytes) func(graph.Bytes) string {
 	largest, smallest := len(units)-1, 0
 	for _, b := range amounts {

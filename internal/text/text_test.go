@@ -62,7 +62,8 @@ func TestDuration(t *testing.T) {
 
 func TestPercent(t *testing.T) {
 	for share, want := range map[float64]string{
-		0.02: "2 %", 0.134: "13 %", 1.5: "150 %", 0.004: "0.4 %", 0.0002: "0 %", -0.0002: "0 %", -0.03: "-3 %", 0.00951: "1 %",
+		0.02: "2 %", 0.134: "13 %", 1.5: "150 %", 0.004: "0.4 %", 0.0002: "0 %", -0.0002: "0 %", -0.03: "-3 %",
+		0.00951: "1 %",
 	} {
 		if got := Percent(share); got != want {
 			t.Errorf("Percent(%v) = %s, want %s", share, got, want)

@@ -39,20 +39,23 @@ type row struct {
 // noise is the deviation of what is added to each parameter at first.
 const noise = 0.02
 
-// families are the networks that are trained, at least one of each family. The deep ones are normalised so often that an error
-// grows a thousandfold in an iteration: in float32 the third has no digit left, in torch as here.
+// families are the networks that are trained, at least one of each family. The deep ones are normalised so often that
+// an error grows a thousandfold in an iteration: in float32 the third has no digit left, in torch as here.
 var families = []struct {
 	name string
 	deep bool
 }{
-	{name: "mlp"}, {name: "lenet"}, {name: "alexnet"}, {name: "vgg16"}, {name: "vgg11-cifar"}, {name: "resnet18"}, {name: "resnet50"},
-	{name: "inceptionv3", deep: true}, {name: "inceptionv4", deep: true}, {name: "densenet121", deep: true}, {name: "nasnet-mobile", deep: true},
+	{name: "mlp"}, {name: "lenet"}, {name: "alexnet"}, {name: "vgg16"}, {name: "vgg11-cifar"}, {name: "resnet18"},
+	{name: "resnet50"},
+	{name: "inceptionv3", deep: true}, {name: "inceptionv4", deep: true}, {name: "densenet121", deep: true},
+	{name: "nasnet-mobile", deep: true},
 	{name: "bert"}, {name: "gpt2"}, {name: "gnmt"}, {name: "rhn"}, {name: "tacotron2"},
 }
 
 var optimizers = []autodiff.Optimizer{autodiff.SGD{}, autodiff.Momentum{}, autodiff.Adam{}}
 
-// TestGraphs trains every family with every optimizer, the forward ops being torch's functions: kernels, gradients and optimizers.
+// TestGraphs trains every family with every optimizer, the forward ops being torch's functions: kernels, gradients and
+// optimizers.
 func TestGraphs(t *testing.T) {
 	var all []experiment
 	for _, family := range families {
@@ -75,7 +78,8 @@ func TestGraphs(t *testing.T) {
 func TestNetworks(t *testing.T) {
 	var all []experiment
 	for _, network := range []struct{ name, way string }{
-		{"resnet18", "resnet"}, {"resnet50", "resnet"}, {"bert", "bert"}, {"gpt2", "gpt"}, {"gnmt", "gnmt"}, {"rhn", "rhn"}, {"tacotron2", "tacotron"},
+		{"resnet18", "resnet"}, {"resnet50", "resnet"}, {"bert", "bert"}, {"gpt2", "gpt"}, {"gnmt", "gnmt"},
+		{"rhn", "rhn"}, {"tacotron2", "tacotron"},
 	} {
 		g, err := smallnet.BuildFor(network.name, autodiff.SGD{})
 		if err != nil {
@@ -140,8 +144,8 @@ func (r row) class() string {
 	return r.Name[strings.LastIndexByte(r.Name, '.')+1:] // m, v, running_mean, running_variance
 }
 
-// Tolerances, relative to the size of a tensor, or to a hundredth of its class where a tensor hardly moves, such as a bias
-// before a normalisation.
+// Tolerances, relative to the size of a tensor, or to a hundredth of its class where a tensor hardly moves, such as a
+// bias before a normalisation.
 const (
 	tolerance = 1e-6 // in float64; what is wrong is wrong by more than a hundredth
 	floor     = 1e-6 // in float32, of a class; beyond that an error may be tenfold that of torch in float32
@@ -159,13 +163,16 @@ func (e experiment) judge(t *testing.T, rows []row) {
 	}
 	for _, r := range rows {
 		if most := tolerance * (r.Size + classes[r.class()].Size/100); !(r.Double <= most) {
-			t.Errorf("%s of %s in float64 is %.1e from torch's, whose size is %.1e: want at most %.1e", r.Kind, r.Name, r.Double, r.Size, most)
+			t.Errorf("%s of %s in float64 is %.1e from torch's, whose size is %.1e: want at most %.1e", r.Kind, r.Name,
+				r.Double, r.Size, most)
 		}
 	}
 	for name, c := range classes {
-		t.Logf("%-16s float64 %.1e, float32 %.1e, torch in float32 %.1e", name, c.Double/c.Size, c.Single/c.Size, c.Torch/c.Size)
+		t.Logf("%-16s float64 %.1e, float32 %.1e, torch in float32 %.1e", name, c.Double/c.Size, c.Single/c.Size,
+			c.Torch/c.Size)
 		if most := floor*c.Size + tenfold*c.Torch; !(c.Single <= most) {
-			t.Errorf("%s in float32 are %.1e from torch's in float64, whose size is %.1e: want at most %.1e", name, c.Single, c.Size, most)
+			t.Errorf("%s in float32 are %.1e from torch's in float64, whose size is %.1e: want at most %.1e", name,
+				c.Single, c.Size, most)
 		}
 	}
 	for _, want := range e.classes() {

@@ -29,8 +29,8 @@ type training[T gemm.Float] struct {
 	name     string // of what it makes, in notes
 }
 
-// begin gives the persistent storages of a task their first content. Each parameter is moved away from it by noise of this deviation:
-// what begins at zero hides mistakes.
+// begin gives the persistent storages of a task their first content. Each parameter is moved away from it by noise of
+// this deviation: what begins at zero hides mistakes.
 func begin[T gemm.Float](t *testing.T, k task.Task, noise float64, n *notes, name string) *training[T] {
 	t.Helper()
 	engine, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
@@ -85,8 +85,9 @@ func view[T gemm.Float](memory device.Memory) []T {
 // call carries out an op on these inputs and outputs.
 func (m *training[T]) call(op *graph.Op, iteration int, in, out [][]T) {
 	g := m.task.Graph
-	c := &kernel.Call[T]{Kind: op.Kind, Attrs: op.Attrs, In: in, Out: out, InShapes: g.Shapes(op.Inputs), OutShapes: g.Shapes(op.Outputs),
-		Seed: m.task.Seed, Iteration: iteration, GEMM: m.engine}
+	c := &kernel.Call[T]{Kind: op.Kind, Attrs: op.Attrs, In: in, Out: out, InShapes: g.Shapes(op.Inputs),
+		OutShapes: g.Shapes(op.Outputs),
+		Seed:      m.task.Seed, Iteration: iteration, GEMM: m.engine}
 	c.Scratch = make([]T, kernel.Scratch(op.Kind, op.Attrs, c.InShapes, c.OutShapes))
 	kernel.Run(c)
 }
@@ -196,7 +197,8 @@ func (e experiment) folder(t *testing.T) string {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	for name, content := range map[string][]byte{"graph.json": text, "index.json": index, "data.bin": n.data, "way": []byte(e.way)} {
+	for name, content := range map[string][]byte{"graph.json": text, "index.json": index, "data.bin": n.data,
+		"way": []byte(e.way)} {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// AddressBytes returns the number of different addresses that belonged to a block at event from or later, if the blocks'
-// ids are addresses (0x...), else 0.
+// AddressBytes returns the number of different addresses that belonged to a block at event from or later, if the
+// blocks' ids are addresses (0x...), else 0.
 func AddressBytes(t Trace, from int) int64 {
 	type byteRange struct{ lo, hi int64 }
 	live := make(map[string]byteRange)

@@ -31,9 +31,9 @@ const (
 // kinds are the words for events in a CSV, without regard to case.
 var kinds = map[string]Kind{"malloc": Malloc, "alloc": Malloc, "free": Free, "read": Read, "write": Write}
 
-// ParseCSV reads events from a CSV with a header. The columns event, block and size, or as else they are called (action,
-// kind, op; id, addr, address, ptr; bytes), stand in any order; others are ignored, and so is the size of what is no
-// malloc. Errors name row and column.
+// ParseCSV reads events from a CSV with a header. The columns event, block and size, or as else they are called
+// (action, kind, op; id, addr, address, ptr; bytes), stand in any order; others are ignored, and so is the size of what
+// is no malloc. Errors name row and column.
 func ParseCSV(r io.Reader, name string) (Trace, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord, in.Comment, in.TrimLeadingSpace = true, '#', true
@@ -85,11 +85,13 @@ func csvEvent(record []string, at [len(columns)]int, names map[string]string) (e
 	cell := func(column int) string { return strings.TrimSpace(record[at[column]]) }
 	var ok bool
 	if e.Kind, ok = kinds[strings.ToLower(cell(eventColumn))]; !ok {
-		return e, at[eventColumn], fmt.Errorf("%s is no event; it takes malloc, free, read or write", shorten(cell(eventColumn)))
+		return e, at[eventColumn], fmt.Errorf("%s is no event; it takes malloc, free, read or write",
+			shorten(cell(eventColumn)))
 	}
 	if e.Kind == Malloc {
 		if e.Bytes, err = strconv.ParseInt(cell(sizeColumn), 10, 64); err != nil || e.Bytes < 0 {
-			return e, at[sizeColumn], fmt.Errorf("size %s is not a number of bytes from 0 to 2^63-1", shorten(cell(sizeColumn)))
+			return e, at[sizeColumn], fmt.Errorf("size %s is not a number of bytes from 0 to 2^63-1",
+				shorten(cell(sizeColumn)))
 		}
 	}
 	e.Block = intern(names, []byte(cell(blockColumn)))

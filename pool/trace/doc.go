@@ -16,8 +16,8 @@
 //
 // # The text form
 //
-// One event a line, words between spaces or tabs, "#" before a word begins a comment, empty lines do not count. The file
-// may begin with a header that names the form's version. It can be written and read as a stream.
+// One event a line, words between spaces or tabs, "#" before a word begins a comment, empty lines do not count. The
+// file may begin with a header that names the form's version. It can be written and read as a stream.
 //
 //	trace 1
 //	malloc 0x7f00 4096      # BLOCK SIZE, in bytes

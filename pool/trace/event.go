@@ -55,7 +55,8 @@ func (l *ledger) add(e Event) error {
 	case e.Block == "" || e.Block[0] == '#' || strings.ContainsFunc(e.Block, strange):
 		return fmt.Errorf("block id %s: an id is printable, has no spaces and does not begin with #", shorten(e.Block))
 	case e.Kind != Malloc && !there:
-		return fmt.Errorf("%s of block %s, which is not there: malloc it first; what was there before the trace began stands"+
+		return fmt.Errorf("%s of block %s, which is not there: malloc it first; what was there before the trace "+
+			"began stands"+
 			" at its start as mallocs", e.Kind, shorten(e.Block))
 	case e.Kind == Free:
 		l.load -= size

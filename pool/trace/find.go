@@ -7,7 +7,8 @@ import (
 )
 
 // ErrNoIteration is what Find returns when no part of a trace repeats.
-var ErrNoIteration = errors.New("no part of the trace repeats: record at least two whole iterations more, or take the whole" +
+var ErrNoIteration = errors.New("no part of the trace repeats: record at least two whole iterations more, or take " +
+	"the whole" +
 	" trace as one")
 
 // Iteration is the part of a trace that repeats: events [From, From+Events) and those that follow, Repeats times. The
@@ -21,17 +22,19 @@ type Iteration struct {
 // Whole takes the whole trace as one iteration: for a caller that has no better one.
 func Whole(t Trace) Iteration { return Iteration{Events: len(t), Repeats: 1} }
 
-// Find returns the iteration of a trace (SmartPool, sections II-D and V): what comes again and again between a start and
-// an end that differ. Two iterations are equal when event by event kinds and sizes agree and the blocks correspond: the
-// block was malloced at the same slot of the same or of the previous iteration, or is one block from before the first.
+// Find returns the iteration of a trace (SmartPool, sections II-D and V): what comes again and again between a start
+// and an end that differ. Two iterations are equal when event by event kinds and sizes agree and the blocks correspond:
+// the block was malloced at the same slot of the same or of the previous iteration, or is one block from before the
+// first.
 //
 // Of all repetitions it takes those that cover the most events, or nine tenths as many, and of these the one with the
-// shortest period, so that two iterations are not taken for one. A loop over equal layers within an iteration loses: what
-// repeats by two periods at once is shorter than both together, so that a loop whose layer is at most half an iteration
-// covers less than one and a half iterations, while the iterations cover at least two.
+// shortest period, so that two iterations are not taken for one. A loop over equal layers within an iteration loses:
+// what repeats by two periods at once is shorter than both together, so that a loop whose layer is at most half an
+// iteration covers less than one and a half iterations, while the iterations cover at least two.
 //
-// Of all places at which an iteration can be said to begin, it takes that with the fewest bytes of blocks that go on over
-// the boundary. Where a block lives for longer than a period, several periods count as one iteration if they repeat.
+// Of all places at which an iteration can be said to begin, it takes that with the fewest bytes of blocks that go on
+// over the boundary. Where a block lives for longer than a period, several periods count as one iteration if they
+// repeat.
 //
 // The error is ErrNoIteration, or names the first event that does not fit those before it. O(n log n) for n events.
 func Find(t Trace) (Iteration, error) {
@@ -56,9 +59,9 @@ func enough(covered, others int) bool { return 10*covered >= 9*others }
 
 // longestRun returns the run of equal iterations to take; its period is 0 if there is none.
 //
-// What repeats exactly is part of a run of the labels, whose smallest period divides its own. Longest first, each run is
-// checked event by event: at its period and, as far as it does not hold at that, at multiples. The checking ends after a
-// number of steps that only made-up traces reach.
+// What repeats exactly is part of a run of the labels, whose smallest period divides its own. Longest first, each run
+// is checked event by event: at its period and, as far as it does not hold at that, at multiples. The checking ends
+// after a number of steps that only made-up traces reach.
 func longestRun(t Trace, h *history) run {
 	candidates := runs(h.labels(t))
 	slices.SortFunc(candidates, func(a, b run) int {

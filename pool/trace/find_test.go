@@ -187,7 +187,8 @@ func TestFindQuietest(t *testing.T) {
 		got := h.quietest(tr, r)
 		for i := 0; i < r.period && r.from+i+2*r.period <= r.to; i++ {
 			if a, b := over(r.from+i), over(r.from+got); a < b || a == b && i < got {
-				t.Fatalf("seed %d: %v\n%v begins after %d with %d bytes, but after %d with %d", seed, tr, r, got, b, i, a)
+				t.Fatalf("seed %d: %v\n%v begins after %d with %d bytes, but after %d with %d", seed, tr, r, got, b, i,
+					a)
 			}
 		}
 	}
@@ -209,13 +210,15 @@ func TestFindLengthens(t *testing.T) {
 			t.Fatal(err)
 		}
 		if it.Events != c.events || len(l.Unplaced) != c.unplaced {
-			t.Errorf("%d times: %+v with %d unplaced, want %d events and %d", c.times, it, len(l.Unplaced), c.events, c.unplaced)
+			t.Errorf("%d times: %+v with %d unplaced, want %d events and %d", c.times, it, len(l.Unplaced), c.events,
+				c.unplaced)
 		}
 	}
 }
 
 func TestFindNothing(t *testing.T) {
-	for _, tr := range []Trace{nil, {{Malloc, "a", 1}}, {{Malloc, "a", 1}, {Write, "a", 0}, {Free, "a", 0}, {Malloc, "a", 2}}} {
+	for _, tr := range []Trace{nil, {{Malloc, "a", 1}}, {{Malloc, "a", 1}, {Write, "a", 0}, {Free, "a", 0},
+		{Malloc, "a", 2}}} {
 		if it, err := Find(tr); !errors.Is(err, ErrNoIteration) {
 			t.Errorf("%v: %+v, %v, want ErrNoIteration", tr, it, err)
 		}

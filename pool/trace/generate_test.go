@@ -111,7 +111,8 @@ func randomTrace(rng *rand.Rand) Trace {
 	return traceOf(script)
 }
 
-// traceOf makes a valid trace of any bytes: each is an event on the oldest or newest of the present blocks, or a malloc.
+// traceOf makes a valid trace of any bytes: each is an event on the oldest or newest of the present blocks, or a
+// malloc.
 func traceOf(script []byte) Trace {
 	var t Trace
 	var present []string

@@ -27,7 +27,8 @@ func Import(r io.Reader, name string, o ImportOptions) (Trace, error) {
 	}
 	switch start = bytes.TrimLeft(start, " \t\r\n"); {
 	case bytes.HasPrefix(start, []byte{0x80}):
-		return nil, fmt.Errorf("%s is a pickle; convert it: python -c \"import json,pickle,sys; json.dump(pickle.load(open("+
+		return nil, fmt.Errorf("%s is a pickle; convert it: python -c \"import json,pickle,sys; "+
+			"json.dump(pickle.load(open("+
 			"sys.argv[1],'rb')), open(sys.argv[2],'w'))\" %s snapshot.json", name, name)
 	case bytes.HasPrefix(start, []byte{0x1f, 0x8b}):
 		return nil, fmt.Errorf("%s is compressed; unpack it with gunzip first", name)

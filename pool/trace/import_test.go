@@ -20,7 +20,8 @@ func TestImport(t *testing.T) {
 		"\uFEFFmalloc 0x10 4 # a,b\nfree 0x10",
 		"event,block,size\nmalloc,0x10,4\nfree,0x10,\n",
 		"\uFEFF# of a run\nsize,block,event\n4,0x10,malloc\n,0x10,free\n",
-		" \n{\"device_traces\":[[{\"action\":\"alloc\",\"addr\":16,\"size\":4},{\"action\":\"free_completed\",\"addr\":16,\"size\":4}]]}",
+		" \n{\"device_traces\":[[{\"action\":\"alloc\",\"addr\":16,\"size\":4},{\"action\":\"free_completed\"," +
+			"\"addr\":16,\"size\":4}]]}",
 	} {
 		got, err := Import(iotest.OneByteReader(strings.NewReader(text)), "t", ImportOptions{})
 		if err != nil {
@@ -58,7 +59,8 @@ func FuzzImport(f *testing.F) {
 	for _, text := range []string{
 		"trace 1\nmalloc a 4\nwrite a\nfree a\nmalloc b 4\nwrite b\nfree b\n",
 		"event,block,size\nmalloc,a,4\nfree,a,\nmalloc,a,4\nfree,a,\n",
-		`{"segments":[{"device":0,"address":16,"blocks":[{"size":4,"state":"active_allocated"}]}],"device_traces":[[{"action":"alloc","addr":32,"size":4},{"action":"free_completed","addr":32,"size":4}]]}`,
+		`{"segments":[{"device":0,"address":16,"blocks":[{"size":4,"state":"active_allocated"}]}],` +
+			`"device_traces":[[{"action":"alloc","addr":32,"size":4},{"action":"free_completed","addr":32,"size":4}]]}`,
 		"\x80\x04", "[[[[", "{\"a\":",
 	} {
 		f.Add([]byte(text))

@@ -10,8 +10,8 @@ import (
 type LifetimeOptions struct {
 	Align int64 // of every offset, a power of two; 0 means 1
 
-	// Tighten takes a block's bytes as needed from the first access to the last, not from malloc to free, where accesses
-	// were recorded. The layout is lower, but an allocator that sees only malloc and free cannot keep to it.
+	// Tighten takes a block's bytes as needed from the first access to the last, not from malloc to free, where
+	// accesses were recorded. The layout is lower, but an allocator that sees only malloc and free cannot keep to it.
 	Tighten bool
 
 	// Transient leaves out the blocks that were there before the first iteration and outlive them all: for an allocator
@@ -154,8 +154,8 @@ func (l *liver) follow(load int64, buffer []int) int64 {
 	return peak
 }
 
-// accesses returns, per slot with a malloc, the first and the last access to the block as slots counted on into the next
-// iteration; -1 where there is none.
+// accesses returns, per slot with a malloc, the first and the last access to the block as slots counted on into the
+// next iteration; -1 where there is none.
 func (l *liver) accesses() (first, last []int) {
 	first, last = make([]int, l.Events), make([]int, l.Events)
 	for slot := range first {
@@ -188,8 +188,8 @@ func (l *liver) add(who Resident, bytes int64, span pool.Span) int {
 	return len(l.Buffers) - 1
 }
 
-// Offsets is SmartPool's lookup table (section V): per slot with a malloc, where the layout of the buffers has its block;
-// -1 for all other slots and for a block that has no place.
+// Offsets is SmartPool's lookup table (section V): per slot with a malloc, where the layout of the buffers has its
+// block; -1 for all other slots and for a block that has no place.
 func (l *Lifetimes) Offsets(layout pool.Layout) []int64 {
 	offsets := make([]int64, l.Events)
 	for slot := range offsets {

@@ -27,14 +27,16 @@ func pack(tb testing.TB, l *Lifetimes) pool.Layout {
 func TestLifetimesOfTheDrawing(t *testing.T) {
 	const w, a, b, c = "W", "A", "B", "C"
 	at := func(kind Kind, id string) Event { return Event{Kind: kind, Block: id} }
-	inner := []Event{{Malloc, a, 10}, {Malloc, b, 20}, at(Write, b), at(Free, a), {Malloc, c, 30}, at(Read, b), at(Free, b)}
+	inner := []Event{{Malloc, a, 10}, {Malloc, b, 20}, at(Write, b), at(Free, a), {Malloc, c, 30}, at(Read, b),
+		at(Free, b)}
 	plain := Trace{{Malloc, w, 100}, at(Write, w)}
 	for range 3 {
 		plain = append(append(plain, inner...), at(Free, c))
 	}
 	wrapped := Trace{{Malloc, w, 100}, at(Write, w), {Malloc, "C0", 30}}
 	for i := range 3 {
-		wrapped = append(wrapped, Event{Malloc, a, 10}, at(Free, fmt.Sprint(c, i)), at(Write, w), Event{Malloc, fmt.Sprint(c, i+1), 30}, at(Free, a))
+		wrapped = append(wrapped, Event{Malloc, a, 10}, at(Free, fmt.Sprint(c, i)), at(Write, w),
+			Event{Malloc, fmt.Sprint(c, i+1), 30}, at(Free, a))
 	}
 	span := func(from, to int) pool.Span { return pool.Span{From: from, To: to} }
 	for _, c := range []struct {
@@ -51,7 +53,8 @@ func TestLifetimesOfTheDrawing(t *testing.T) {
 			{Size: 20, Spans: []pool.Span{span(1, 6)}, Align: 4}, {Size: 30, Spans: []pool.Span{span(4, 7)}, Align: 4},
 		}, []Resident{{"W", -1}, {"A", 0}, {"B", 1}, {"C", 4}}, 150},
 		{"tightened", plain, Iteration{2, 8, 3}, LifetimeOptions{Tighten: true, Transient: true}, []pool.Buffer{
-			{Size: 10, Spans: []pool.Span{span(0, 3)}}, {Size: 20, Spans: []pool.Span{span(2, 6)}}, {Size: 30, Spans: []pool.Span{span(4, 7)}},
+			{Size: 10, Spans: []pool.Span{span(0, 3)}}, {Size: 20, Spans: []pool.Span{span(2, 6)}},
+			{Size: 30, Spans: []pool.Span{span(4, 7)}},
 		}, []Resident{{"A", 0}, {"B", 1}, {"C", 4}}, 150},
 		{"wrapped", wrapped, Iteration{3, 5, 3}, LifetimeOptions{}, []pool.Buffer{
 			{Size: 100, Spans: []pool.Span{span(0, 5)}}, {Size: 10, Spans: []pool.Span{span(0, 4)}},

@@ -13,8 +13,8 @@ import (
 // what the layout has a place for, above it all else, as a pool.Online has it.
 //
 // It does not trust the framework to keep to the iteration. A malloc that is not the next of the iteration goes online,
-// and the next one is still awaited; when all blocks of the layout but those that go on over the boundary are freed, the
-// first malloc of the iteration begins it anew. Hence no two blocks that are there at the same time share a byte,
+// and the next one is still awaited; when all blocks of the layout but those that go on over the boundary are freed,
+// the first malloc of the iteration begins it anew. Hence no two blocks that are there at the same time share a byte,
 // whatever is requested. A Replay is not for concurrent use.
 type Replay struct {
 	Height int64 // bytes of the layout, up to a multiple of the alignment
@@ -34,23 +34,26 @@ type Replay struct {
 	holders map[int64]int // offset to buffer, of those that are there
 }
 
-// NewReplay returns an allocator for packed lifetimes, best made with the option Transient, in an arena of some bytes; 0
-// means as many as an int64 counts. Offsets are aligned as the lifetimes are. The error says that the layout does not fit
-// in the arena, or that the lifetimes were tightened: they hold as long as the accesses come as recorded, and an
+// NewReplay returns an allocator for packed lifetimes, best made with the option Transient, in an arena of some bytes;
+// 0 means as many as an int64 counts. Offsets are aligned as the lifetimes are. The error says that the layout does not
+// fit in the arena, or that the lifetimes were tightened: they hold as long as the accesses come as recorded, and an
 // allocator does not see those.
 func NewReplay(l *Lifetimes, layout pool.Layout, capacity int64) (*Replay, error) {
 	if l.options.Tighten {
-		return nil, errors.New("lifetimes tightened by accesses are nothing for an allocator: make them without Tighten")
+		return nil,
+			errors.New("lifetimes tightened by accesses are nothing for an allocator: make them without Tighten")
 	}
 	if len(layout.Offsets) != len(l.Buffers) || capacity < 0 {
-		panic(fmt.Sprintf("trace: NewReplay: a layout of %d buffers for %d, in %d bytes", len(layout.Offsets), len(l.Buffers), capacity))
+		panic(fmt.Sprintf("trace: NewReplay: a layout of %d buffers for %d, in %d bytes", len(layout.Offsets),
+			len(l.Buffers), capacity))
 	}
 	if capacity == 0 {
 		capacity = math.MaxInt64
 	}
 	align := max(l.options.Align, 1)
 	if layout.Height > capacity-align { // so that something is left for the online allocator
-		return nil, fmt.Errorf("a layout of %d bytes leaves no room in an arena of %d: give it more", layout.Height, capacity)
+		return nil, fmt.Errorf("a layout of %d bytes leaves no room in an arena of %d: give it more", layout.Height,
+			capacity)
 	}
 	height := (layout.Height + align - 1) &^ (align - 1)
 	r := &Replay{Height: height, online: pool.NewOnline(capacity - height), align: align, requests: l.requests,

@@ -37,7 +37,8 @@ func (a *arena) do(events Trace) {
 			}
 			for id, other := range a.offsets {
 				if at < other+a.sizes[id] && other < at+e.Bytes {
-					a.t.Fatalf("%v: event %d: %s of %d bytes at %d meets %s of %d at %d", a.what, i, e.Block, e.Bytes, at,
+					a.t.Fatalf("%v: event %d: %s of %d bytes at %d meets %s of %d at %d", a.what, i, e.Block, e.Bytes,
+						at,
 						id, a.sizes[id], other)
 				}
 			}
@@ -85,7 +86,8 @@ func TestReplayTraining(t *testing.T) {
 			a.do(g.t)
 		}
 		if late := a.replay.Misses - started; started > 6+1+22 || late != 4 || a.replay.Hits < 20*20 {
-			t.Errorf("wraps %v: %d mallocs went online at first and %d later, %d did not", wraps, started, late, a.replay.Hits)
+			t.Errorf("wraps %v: %d mallocs went online at first and %d later, %d did not", wraps, started, late,
+				a.replay.Hits)
 		}
 	}
 }

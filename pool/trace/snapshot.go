@@ -9,10 +9,10 @@ import (
 )
 
 // ParseSnapshot reads the JSON of what torch.cuda.memory._snapshot() returns: of the entries in device_traces the
-// actions alloc and free_completed become malloc and free of the address; free_requested, after which another stream may
-// still use the block, and the segments' own actions are left out. Sizes are those requested, not rounded. A block that
-// is freed before it is allocated, or that the segments say is active although the entries do not, was there before the
-// history began: it stands at the start as a malloc.
+// actions alloc and free_completed become malloc and free of the address; free_requested, after which another stream
+// may still use the block, and the segments' own actions are left out. Sizes are those requested, not rounded. A block
+// that is freed before it is allocated, or that the segments say is active although the entries do not, was there
+// before the history began: it stands at the start as a malloc.
 //
 // It decodes entry by entry and keeps no stack frames. Errors name line and column, or device and entry.
 func ParseSnapshot(r io.Reader, name string, o ImportOptions) (Trace, error) {
@@ -110,8 +110,10 @@ func (s *snapshot) read() error {
 		return s.broken(err)
 	}
 	if s.other && !s.known {
-		return fmt.Errorf("%s was taken for a PyTorch memory snapshot because it begins with {, but it has neither device_traces nor segments; "+
-			"a trace is a text (malloc BLOCK SIZE and free BLOCK, one a line), a CSV (columns event,block,size) or a snapshot as JSON", s.lines.at.file)
+		return fmt.Errorf("%s was taken for a PyTorch memory snapshot because it begins with {, but it has neither "+
+			"device_traces nor segments; "+
+			"a trace is a text (malloc BLOCK SIZE and free BLOCK, one a line), a CSV (columns event,block,size) or "+
+			"a snapshot as JSON", s.lines.at.file)
 	}
 	if _, err := s.dec.Token(); err != io.EOF {
 		return s.errorf("something follows the snapshot")
@@ -126,7 +128,8 @@ func (s *snapshot) open(want json.Delim, what string) error {
 		return s.broken(err)
 	}
 	if token == json.Delim('[') && what == "the snapshot" {
-		return s.errorf("a list of segments without events: call torch.cuda.memory._record_memory_history() before what is to be" +
+		return s.errorf("a list of segments without events: call torch.cuda.memory._record_memory_history() before " +
+			"what is to be" +
 			" recorded, and save all of torch.cuda.memory._snapshot()")
 	}
 	if token != want {

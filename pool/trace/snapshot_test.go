@@ -9,7 +9,8 @@ import (
 )
 
 // frames stand in every entry and are left out.
-const frames = `"stream":0,"time_us":17,"frames":[{"filename":"a \"}b\".py","line":3,"name":"f"},{"filename":"??","line":0,"name":"[x]"}]`
+const frames = `"stream":0,"time_us":17,"frames":[{"filename":"a \"}b\".py","line":3,"name":"f"},{"filename":"??",` +
+	`"line":0,"name":"[x]"}]`
 
 func entryOf(action string, addr, size int) string {
 	return fmt.Sprintf(`{"action":%q,"addr":%d,"size":%d,%s}`, action, addr, size, frames)
@@ -31,13 +32,16 @@ func TestParseSnapshot(t *testing.T) {
 	}, ",\n")
 	segments := `{"device":0,"address":4096,"total_size":9,"blocks":[` +
 		`{"address":4096,"size":512,"requested_size":70,"state":"active_pending_free","frames":[]},` +
-		`{"size":512,"state":"inactive"},{"size":256,"requested_size":200,"state":"active_allocated"},{"size":64,"state":"active_allocated"}]},` +
+		`{"size":512,"state":"inactive"},{"size":256,"requested_size":200,"state":"active_allocated"},{"size":64,` +
+		`"state":"active_allocated"}]},` +
 		`{"device":1,"address":65536,"blocks":[{"address":65536,"size":512,"state":"active_allocated"}]},` +
-		`{"device":0,"address":8192,"blocks":[{"address":8192,"size":512,"requested_size":60,"state":"active_allocated"}]}`
+		`{"device":0,"address":8192,"blocks":[{"address":8192,"size":512,"requested_size":60,` +
+		`"state":"active_allocated"}]}`
 	want := Trace{{Malloc, "0x1400", 200}, {Malloc, "0x1500", 64}, {Malloc, "0x2000", 50}, {Malloc, "0x1000", 100},
 		{Free, "0x1000", 0}, {Malloc, "0x1000", 70}, {Free, "0x2000", 0}, {Malloc, "0x2000", 60}}
 	for _, text := range []string{
-		`{"segments":[` + segments + `],"device_traces":[[` + entries + `],[]],"allocator_settings":{"a":[1,{"b":null}]},"x":3}`,
+		`{"segments":[` + segments + `],"device_traces":[[` + entries +
+			`],[]],"allocator_settings":{"a":[1,{"b":null}]},"x":3}`,
 		"{\n\"external_annotations\":[],\n\"device_traces\":[[],[" + entries + "]],\n\"segments\":[" +
 			strings.NewReplacer(`"device":0`, `"device":1`, `"device":1`, `"device":0`).Replace(segments) + "]}\n",
 	} {
@@ -54,7 +58,8 @@ func TestParseSnapshot(t *testing.T) {
 
 func TestParseSnapshotDevices(t *testing.T) {
 	text := `{"segments":[],"device_traces":[[` + entryOf("alloc", 16, 1) + `],[],[` + entryOf("alloc", 32, 2) + `]]}`
-	for device, want := range map[int]Trace{0: {{Malloc, "0x10", 1}}, 2: {{Malloc, "0x20", 2}}, 1: nil, 3: nil, -1: nil} {
+	for device, want := range map[int]Trace{0: {{Malloc, "0x10", 1}}, 2: {{Malloc, "0x20", 2}}, 1: nil, 3: nil,
+		-1: nil} {
 		got, err := ParseSnapshot(strings.NewReader(text), "t", ImportOptions{Device: &device})
 		if diff := cmp.Diff(want, got); diff != "" || (err == nil) != (want != nil) {
 			t.Errorf("device %d: %v, %s", device, err, diff)
@@ -79,12 +84,15 @@ func TestParseSnapshotRefuses(t *testing.T) {
 		{head + `{"addr":3}]]}`, "t:1:30: device 0, entry 0 has no action"},
 		{head + `{"action":"alloc","addr":-3,"size":1}]]}`, "t:1:"},
 		{head + entryOf("alloc", 16, -1) + `]]}`, `t: device 0, entry 0: malloc of block "0x10": size -1 is negative`},
-		{head + entryOf("alloc", 16, 1) + "," + entryOf("alloc", 16, 1) + `]]}`, `t: device 0, entry 1: malloc of block "0x10", which`},
-		{head + entryOf("free_completed", 16, 1) + "," + entryOf("free_completed", 16, 1) + `]]}`, "t: device 0, entry 1: free of"},
+		{head + entryOf("alloc", 16, 1) + "," + entryOf("alloc", 16, 1) + `]]}`,
+			`t: device 0, entry 1: malloc of block "0x10", which`},
+		{head + entryOf("free_completed", 16, 1) + "," + entryOf("free_completed", 16, 1) + `]]}`,
+			"t: device 0, entry 1: free of"},
 		{head + entryOf("alloc", 16, 1), "t:1:"},
 		{head + entryOf("alloc", 16, 1) + "]]", "t:1:"},
 		{head + entryOf("alloc", 16, 1) + "]]} {", "t:1:"},
-		{"{\"INSTRUCTION\":\"CONSTANT\"}\n{\"INSTRUCTION\":\"MEMORY\"}\n", "t was taken for a PyTorch memory snapshot because it begins with {, but"},
+		{"{\"INSTRUCTION\":\"CONSTANT\"}\n{\"INSTRUCTION\":\"MEMORY\"}\n",
+			"t was taken for a PyTorch memory snapshot because it begins with {, but"},
 		{`{"a":3}`, "t was taken for a PyTorch memory snapshot"},
 		{`{"segments":[]} {`, "t:1:18: something follows the snapshot"},
 		{`{"a":[1,2`, "t:1:10: the file ends in the middle"},
@@ -112,13 +120,15 @@ func TestSnapshotOfTraining(t *testing.T) {
 		case Malloc:
 			lines = append(lines, entryOf("alloc", 512*addr+512, int(e.Bytes)))
 		case Free:
-			lines = append(lines, entryOf("free_requested", 512*addr+512, 0), entryOf("free_completed", 512*addr+512, 0))
+			lines = append(lines, entryOf("free_requested", 512*addr+512, 0), entryOf("free_completed", 512*addr+512,
+				0))
 		}
 	}
 	var blocks []string
 	for _, w := range weights {
 		fmt.Sscanf(w, "b%d", &addr)
-		blocks = append(blocks, fmt.Sprintf(`{"device":0,"address":%d,"blocks":[{"size":512,"requested_size":64,"state":"active_allocated"}]}`,
+		blocks = append(blocks, fmt.Sprintf(`{"device":0,"address":%d,"blocks":[{"size":512,"requested_size":64,`+
+			`"state":"active_allocated"}]}`,
 			512*addr+512))
 	}
 	text := `{"segments":[` + strings.Join(blocks, ",") + `],"device_traces":[[` + strings.Join(lines, ",") + `]]}`

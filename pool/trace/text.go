@@ -124,7 +124,8 @@ func (p *parser) event(line []word) (Event, error) {
 	}
 	if len(line) != want {
 		p.at.col = line[min(want, len(line)-1)].col
-		return e, p.at.errorf("%s takes %s", e.Kind, map[int]string{2: "a block, nothing else", 3: "a block and its size"}[want])
+		return e, p.at.errorf("%s takes %s", e.Kind, map[int]string{2: "a block, nothing else",
+			3: "a block and its size"}[want])
 	}
 	if e.Kind == Malloc {
 		var err error

@@ -46,7 +46,8 @@ func TestParseRefuses(t *testing.T) {
 		{"malloc a" + strings.Repeat("b", longest) + " 1", "t:1:1: the line is longer than 65536 bytes"},
 	} {
 		_, err := Parse(strings.NewReader(c.text), "t")
-		if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 200 {
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") ||
+			len(err.Error()) > 200 {
 			t.Errorf("%.40q: %v, want %s", c.text, err, c.want)
 		}
 	}
@@ -68,7 +69,8 @@ func TestWriteTo(t *testing.T) {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
 	}
-	for _, bad := range []Event{{Malloc, "", 1}, {Malloc, "a b", 1}, {Malloc, "#", 1}, {Malloc, "a", -1}, {Free, "a", 0}, {9, "a", 0}} {
+	for _, bad := range []Event{{Malloc, "", 1}, {Malloc, "a b", 1}, {Malloc, "#", 1}, {Malloc, "a", -1},
+		{Free, "a", 0}, {9, "a", 0}} {
 		if _, err := (Trace{bad}).WriteTo(&strings.Builder{}); err == nil {
 			t.Errorf("%v: no error", bad)
 		}

@@ -84,7 +84,7 @@ type placing struct {
 	*Session
 	result  scheduler.Result
 	twins   []int
-	spare   graph.Bytes             // per job, above its peak
+	spare   graph.Bytes                // per job, above its peak
 	lowered map[int]*program.Placement // by twin
 }
 

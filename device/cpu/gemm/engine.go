@@ -39,8 +39,8 @@ func Open(threads int, o Options) (*Engine, error) {
 // Name is the library that serves, with its version where it tells: "openblas 0.3.21" or "gonum".
 func (e *Engine) Name() string { return e.name }
 
-// Identity is the name with what else decides the bits of a product, but for the threads: "openblas-0.3.21-SkylakeX", which
-// ends with the kernels that OpenBLAS has chosen for this processor, or "gonum-v0.17.0-assembly".
+// Identity is the name with what else decides the bits of a product, but for the threads: "openblas-0.3.21-SkylakeX",
+// which ends with the kernels that OpenBLAS has chosen for this processor, or "gonum-v0.17.0-assembly".
 func (e *Engine) Identity() string {
 	if e.blas != nil {
 		return strings.ReplaceAll(e.name, " ", "-") + "-" + e.blas.core

@@ -91,7 +91,8 @@ func callGonum[T Float](m, n, k int, a, b, c Matrix[T], add bool) {
 	}
 	var g gonum.Implementation
 	if single[T]() {
-		g.Sgemm(tA, tB, m, n, k, 1, as32(a.Data), a.Stride, as32(b.Data), b.Stride, float32(beta), as32(c.Data), c.Stride)
+		g.Sgemm(tA, tB, m, n, k, 1, as32(a.Data), a.Stride, as32(b.Data), b.Stride, float32(beta), as32(c.Data),
+			c.Stride)
 	} else {
 		g.Dgemm(tA, tB, m, n, k, 1, as64(a.Data), a.Stride, as64(b.Data), b.Stride, beta, as64(c.Data), c.Stride)
 	}

@@ -2,7 +2,8 @@ package gemm
 
 import "runtime/debug"
 
-// gonumIdentity is gonum's version, and whether its kernels are those in assembly or those in Go: they sum in other orders.
+// gonumIdentity is gonum's version, and whether its kernels are those in assembly or those in Go: they sum in other
+// orders.
 func gonumIdentity() string {
 	const module = "gonum.org/v1/gonum"
 	version := "unknown"

@@ -22,7 +22,8 @@ func BenchmarkPointwise(b *testing.B) {
 		{graph.Accumulate, graph.Attrs{}, []graph.Shape{image, image}},
 		{graph.Dropout, graph.Attrs{Rate: 0.5}, []graph.Shape{image}},
 		{graph.SGD, graph.Attrs{LearningRate: 1e-9}, []graph.Shape{image, image}},
-		{graph.Adam, graph.Attrs{LearningRate: 1e-9, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}, []graph.Shape{image, image, image, image}},
+		{graph.Adam, graph.Attrs{LearningRate: 1e-9, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8},
+			[]graph.Shape{image, image, image, image}},
 		{graph.BatchNormStats, graph.Attrs{}, []graph.Shape{image}},
 		{graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, []graph.Shape{image, one, one, one, one}},
 		{graph.BatchNormGrad, graph.Attrs{Epsilon: 1e-5}, []graph.Shape{image, one, one, one, image}},
@@ -66,10 +67,12 @@ func BenchmarkConvolution(b *testing.B) {
 		{1, 3, 224, 64, window([2]int{7, 7}, [2]int{2, 2}, [2]int{3, 3})},
 	} {
 		rng, a := randoms(1), c.attrs
-		x, w := normal[float32](rng, c.n, c.c, c.h, c.h), normal[float32](rng, c.k, c.c/max(1, a.Groups), a.Kernel[0], a.Kernel[1])
+		x, w := normal[float32](rng, c.n, c.c, c.h, c.h), normal[float32](rng, c.k, c.c/max(1, a.Groups), a.Kernel[0],
+			a.Kernel[1])
 		for _, library := range []string{"gonum", "openblas"} {
 			for _, kind := range []graph.Kind{graph.Conv2D, graph.Conv2DDW, graph.Conv2DDX} {
-				name := fmt.Sprintf("kind=%s/x=%dx%dx%dx%d/w=%dx%d/groups=%d/library=%s", kind, c.n, c.c, c.h, c.h, c.k, a.Kernel[0], max(1, a.Groups), library)
+				name := fmt.Sprintf("kind=%s/x=%dx%dx%dx%d/w=%dx%d/groups=%d/library=%s", kind, c.n, c.c, c.h, c.h, c.k,
+					a.Kernel[0], max(1, a.Groups), library)
 				b.Run(name, func(b *testing.B) {
 					j := job{engine: engine(b, library)}
 					k := call(b, j, graph.Conv2D, a, x, w)

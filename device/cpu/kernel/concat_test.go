@@ -47,8 +47,10 @@ var cuts = []struct {
 	shape              graph.Shape
 	dim, begin, length int
 }{
-	{graph.Shape{7}, 0, 2, 3}, {graph.Shape{4, 5}, 0, 1, 2}, {graph.Shape{4, 5}, 1, 0, 5}, {graph.Shape{2, 3, 4, 5}, 0, 1, 1},
-	{graph.Shape{2, 3, 4, 5}, 1, 1, 2}, {graph.Shape{2, 3, 4, 5}, 2, 0, 3}, {graph.Shape{2, 3, 4, 5}, 3, 4, 1}, {graph.Shape{2, 1, 2, 2, 3}, 4, 1, 2},
+	{graph.Shape{7}, 0, 2, 3}, {graph.Shape{4, 5}, 0, 1, 2}, {graph.Shape{4, 5}, 1, 0, 5}, {graph.Shape{2, 3, 4, 5}, 0,
+		1, 1},
+	{graph.Shape{2, 3, 4, 5}, 1, 1, 2}, {graph.Shape{2, 3, 4, 5}, 2, 0, 3}, {graph.Shape{2, 3, 4, 5}, 3, 4, 1},
+	{graph.Shape{2, 1, 2, 2, 3}, 4, 1, 2},
 }
 
 // Each element of a slice, of its gradient and of a gradient that is added to stands where indices say.
@@ -89,13 +91,15 @@ func TestConcatOfSlices(t *testing.T) {
 		ends := []int{0, c.begin, c.begin + c.length, c.shape[c.dim]}
 		for i, begin := range ends[:3] {
 			if length := ends[i+1] - begin; length > 0 {
-				parts = append(parts, apply(t, job{}, graph.Slice, graph.Attrs{Dim: c.dim, Begin: begin, Length: length}, x)[0])
+				parts = append(parts, apply(t, job{}, graph.Slice, graph.Attrs{Dim: c.dim, Begin: begin,
+					Length: length}, x)[0])
 			}
 		}
 		if len(parts) < 2 {
 			continue
 		}
-		if y := apply(t, job{}, graph.Concat, graph.Attrs{Dim: c.dim}, parts...)[0]; !slices.Equal(y.shape, x.shape) || !slices.Equal(y.data, x.data) {
+		if y := apply(t, job{}, graph.Concat, graph.Attrs{Dim: c.dim}, parts...)[0]; !slices.Equal(y.shape, x.shape) ||
+			!slices.Equal(y.data, x.data) {
 			t.Errorf("%+v: %d parts joined are %v, want %v", c, len(parts), y, x)
 		}
 	}

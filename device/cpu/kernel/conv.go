@@ -5,10 +5,10 @@ import (
 	"tensile/graph"
 )
 
-// A convolution is a matrix product per chunk: some output rows of one image, or of one group of its channels, which is an
-// image of its own. The chunk's input windows are laid out
-// as the columns of a matrix of CRS rows in scratch (im2col), or stand there already when the kernel is 1 by 1. The
-// chunks follow from shapes alone, so sums over them have a fixed order.
+// A convolution is a matrix product per chunk: some output rows of one image, or of one group of its channels, which is
+// an image of its own. The chunk's input windows are laid out as the columns of a matrix of CRS rows in scratch
+// (im2col), or stand there already when the kernel is 1 by 1. The chunks follow from shapes alone, so sums over them
+// have a fixed order.
 
 // chunkElements bounds a chunk's columns: 1 MiB of float32.
 const chunkElements = 1 << 18

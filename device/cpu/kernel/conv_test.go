@@ -28,7 +28,8 @@ func slowConv[T gemm.Float](a graph.Attrs, x, w, b tensor[T], out graph.Shape) [
 								if c/w.shape[1] != k/(w.shape[0]/groups) {
 									continue // of another group
 								}
-								sum += at(w, k, c%w.shape[1], r, s) * at(x, n, c, p*a.Stride[0]-a.Pad[0]+r, q*a.Stride[1]-a.Pad[1]+s)
+								sum += at(w, k, c%w.shape[1], r, s) * at(x, n, c, p*a.Stride[0]-a.Pad[0]+r,
+									q*a.Stride[1]-a.Pad[1]+s)
 							}
 						}
 					}
@@ -40,7 +41,8 @@ func slowConv[T gemm.Float](a graph.Attrs, x, w, b tensor[T], out graph.Shape) [
 	return y
 }
 
-func checkConv[T gemm.Float](t *testing.T, e *gemm.Engine, seed uint64, a graph.Attrs, n, c, h, w, k int, tolerance float64) {
+func checkConv[T gemm.Float](t *testing.T, e *gemm.Engine, seed uint64, a graph.Attrs, n, c, h, w, k int,
+	tolerance float64) {
 	t.Helper()
 	rng, j := randoms(seed), job{engine: e}
 	groups := max(1, a.Groups)
@@ -124,11 +126,13 @@ func FuzzConvolution(f *testing.F) {
 	f.Add(uint64(1), uint8(2), uint8(3), uint8(7), uint8(8), uint8(2), uint16(0x1133), uint8(0x12))
 	f.Add(uint64(2), uint8(1), uint8(1), uint8(1), uint8(9), uint8(40), uint16(0x2151), uint8(0x20))
 	f.Fuzz(func(t *testing.T, seed uint64, n, c, h, w, k uint8, slide uint16, pad uint8) {
-		a := window([2]int{int(slide&7) + 1, int(slide>>4&7) + 1}, [2]int{int(slide>>8&3) + 1, int(slide>>12&3) + 1}, [2]int{})
+		a := window([2]int{int(slide&7) + 1, int(slide>>4&7) + 1}, [2]int{int(slide>>8&3) + 1, int(slide>>12&3) + 1},
+			[2]int{})
 		a.Pad = [2]int{int(pad&15) % a.Kernel[0], int(pad>>4) % a.Kernel[1]}
 		x := graph.Shape{int(n)%3 + 1, int(c)%5 + 1, int(h)%12 + 1, int(w)%12 + 1}
 		filters := int(k)%40 + 1
-		if _, err := graph.Infer(graph.Conv2D, a, []graph.Shape{x, {filters, x[1], a.Kernel[0], a.Kernel[1]}}); err != nil {
+		if _, err := graph.Infer(graph.Conv2D, a,
+			[]graph.Shape{x, {filters, x[1], a.Kernel[0], a.Kernel[1]}}); err != nil {
 			t.Skip(err)
 		}
 		checkConv[float64](t, engine(t, "gonum"), seed, a, x[0], x[1], x[2], x[3], filters, 1e-13)

@@ -2,9 +2,9 @@ package kernel
 
 import "tensile/device/cpu/gemm"
 
-// A depthwise convolution has groups of one channel, which k filters read. Matrix products of so few rows would spend their
-// time on laying out columns, so these kernels go over the planes as they are: per output row and weight of a filter, one
-// run over the part of an input row that the weight meets.
+// A depthwise convolution has groups of one channel, which k filters read. Matrix products of so few rows would spend
+// their time on laying out columns, so these kernels go over the planes as they are: per output row and weight of a
+// filter, one run over the part of an input row that the weight meets.
 
 // planes returns the input's plane of group n (of all images), the output's plane of its filter k, and the filter.
 func (g *convolution) planes(n, k int) (in, out, filter int) {

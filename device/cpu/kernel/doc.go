@@ -12,7 +12,8 @@
 // Invariants:
 //
 //   - The outputs' bits are a function of the inputs, the attributes, the seed, the iteration and the engine. Sums have
-//     a fixed order that follows from shapes alone, and dropout's mask is a function of (seed, iteration, key, element).
+//     a fixed order that follows from shapes alone, and dropout's mask is a function of (seed, iteration, key,
+//     element).
 //   - What outputs and scratch held before does not matter, not even NaN. Inputs that are not updated in place are
 //     never written.
 //   - An output that is not wanted is nil, for the kinds with several fresh outputs; the others keep their bits.

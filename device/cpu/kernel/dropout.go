@@ -6,8 +6,8 @@ import (
 	"tensile/device/cpu/gemm"
 )
 
-// dropout: x -> y, and dy -> dx for the gradient: the same mask and scale. The mask has no state: element i is kept by a
-// hash of (seed, iteration, key, i), so that a repeated execution, or the gradient, makes the same one again.
+// dropout: x -> y, and dy -> dx for the gradient: the same mask and scale. The mask has no state: element i is kept by
+// a hash of (seed, iteration, key, i), so that a repeated execution, or the gradient, makes the same one again.
 func dropout[T gemm.Float](c *Call[T]) {
 	x, y, rate := c.In[0], c.Out[0], c.Attrs.Rate
 	if !(rate >= 0 && rate < 1) {

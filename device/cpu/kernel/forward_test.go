@@ -122,7 +122,8 @@ func testBatchNorm[T gemm.Float](t *testing.T, tolerance float64) {
 
 	want := make([]float64, len(x.data))
 	each(func(i, k int) {
-		want[i] = (float64(x.data[i])-mean[k])/math.Sqrt(variance[k]+1e-5)*float64(gamma.data[k]) + float64(beta.data[k])
+		want[i] = (float64(x.data[i])-mean[k])/math.Sqrt(variance[k]+1e-5)*float64(gamma.data[k]) +
+			float64(beta.data[k])
 	})
 	y := apply(t, job{}, graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, x, stats[0], stats[1], gamma, beta)[0]
 	near(t, "y", y.data, want, 10*tolerance)
@@ -135,7 +136,8 @@ func TestBatchNormAgainstSlow(t *testing.T) {
 
 func TestBatchNormUpdate(t *testing.T) {
 	one := func(v float64) tensor64 { return tensor64{graph.Shape{1}, []float64{v}} }
-	got := apply(t, job{}, graph.BatchNormUpdate, graph.Attrs{Momentum: 0.25, Length: 5}, one(8), one(4), one(0), one(1))
+	got := apply(t, job{}, graph.BatchNormUpdate, graph.Attrs{Momentum: 0.25, Length: 5}, one(8), one(4), one(0),
+		one(1))
 	near(t, "running mean", got[0].data, []float64{2}, 1e-15)
 	near(t, "running variance", got[1].data, []float64{0.75 + 0.25*4*5/4}, 1e-15)
 }
@@ -161,7 +163,8 @@ func TestPointwise(t *testing.T) {
 		expected []float32
 	}{
 		{graph.ReLU, []tensor[float32]{vector(-1, 0, 3, nan, float32(math.Inf(-1)))}, []float32{0, 0, 3, nan, 0}},
-		{graph.ReLUDX, []tensor[float32]{vector(-1, 0, 3), vector(0, 0, 3), vector(nan, 5, -1e-40)}, []float32{0, 0, -1e-40}},
+		{graph.ReLUDX, []tensor[float32]{vector(-1, 0, 3), vector(0, 0, 3), vector(nan, 5, -1e-40)},
+			[]float32{0, 0, -1e-40}},
 		{graph.Add, []tensor[float32]{vector(1, 2, 3), vector(10, 20, 30)}, []float32{11, 22, 33}},
 		{graph.Mul, []tensor[float32]{vector(1, 2, 3), vector(10, 20, 30)}, []float32{10, 40, 90}},
 		{graph.Accumulate, []tensor[float32]{vector(1, 2, 3), vector(10, 20, 30)}, []float32{11, 22, 33}},
@@ -191,7 +194,8 @@ func testSoftmaxXent[T gemm.Float](t *testing.T, tolerance float64) {
 			sum += math.Exp(float64(logits.data[r*classes+k]) - float64(logits.data[r*classes+int(targets[r])]))
 		}
 		for k := range classes {
-			want[r*classes+k] = math.Exp(float64(logits.data[r*classes+k])-float64(logits.data[r*classes+int(targets[r])])) / sum
+			want[r*classes+k] = math.Exp(float64(logits.data[r*classes+k])-float64(logits.data[r*classes+
+				int(targets[r])])) / sum
 		}
 		loss += math.Log(sum) / n
 	}

@@ -7,8 +7,8 @@ import (
 	"tensile/graph"
 )
 
-// gradients checks the gradients that a backward kind makes in some of a forward kind's inputs. The loss is the outputs'
-// product with dys, one per output that has a gradient.
+// gradients checks the gradients that a backward kind makes in some of a forward kind's inputs. The loss is the
+// outputs' product with dys, one per output that has a gradient.
 func gradients(t *testing.T, forward graph.Kind, attrs graph.Attrs, in, dys []tensor64, got map[int]tensor64) {
 	t.Helper()
 	j := job{engine: engine(t, "gonum")}
@@ -43,7 +43,8 @@ func TestLayerNormGradients(t *testing.T) {
 		dy := normal[float64](rng, shape...)
 		y := apply(t, job{}, graph.LayerNorm, attrs, x, gamma, beta)
 		got := apply(t, job{}, graph.LayerNormGrad, graph.Attrs{}, x, y[1], y[2], gamma, dy)
-		gradients(t, graph.LayerNorm, attrs, []tensor64{x, gamma, beta}, []tensor64{dy}, map[int]tensor64{0: got[0], 1: got[1], 2: got[2]})
+		gradients(t, graph.LayerNorm, attrs, []tensor64{x, gamma, beta}, []tensor64{dy}, map[int]tensor64{0: got[0],
+			1: got[1], 2: got[2]})
 	}
 }
 
@@ -82,7 +83,8 @@ func TestAdditiveScoresGradients(t *testing.T) {
 	in := []tensor64{normal[float64](rng, 2, 3, 4), normal[float64](rng, 2, 5, 4), normal[float64](rng, 4)}
 	de := normal[float64](rng, 2, 3, 5)
 	got := apply(t, job{}, graph.AdditiveScoresGrad, graph.Attrs{}, in[0], in[1], in[2], de)
-	gradients(t, graph.AdditiveScores, graph.Attrs{}, in, []tensor64{de}, map[int]tensor64{0: got[0], 1: got[1], 2: got[2]})
+	gradients(t, graph.AdditiveScores, graph.Attrs{}, in, []tensor64{de}, map[int]tensor64{0: got[0], 1: got[1],
+		2: got[2]})
 }
 
 // The gradient of x is that of r too. Without dc the loss does not depend on c.
@@ -106,7 +108,8 @@ func TestLSTMGradients(t *testing.T) {
 func TestPairLossGradients(t *testing.T) {
 	rng := randoms(9)
 	a, b, one := normal[float64](rng, 3, 4), shares(rng, 3, 4), tensor64{graph.Shape{1}, []float64{1}}
-	for _, kind := range [][2]graph.Kind{{graph.MeanSquare, graph.MeanSquareDX}, {graph.SigmoidXent, graph.SigmoidXentDX}} {
+	for _, kind := range [][2]graph.Kind{{graph.MeanSquare, graph.MeanSquareDX},
+		{graph.SigmoidXent, graph.SigmoidXentDX}} {
 		got := apply(t, job{}, kind[1], graph.Attrs{}, a, b)[0]
 		gradients(t, kind[0], graph.Attrs{}, []tensor64{a, b}, []tensor64{one}, map[int]tensor64{0: got})
 	}
@@ -120,5 +123,6 @@ func TestMaskedXentGradient(t *testing.T) {
 	p := apply(t, job{}, graph.SoftmaxXent, graph.Attrs{}, logits, classes)[1]
 	got := apply(t, job{}, graph.SoftmaxXentDX, graph.Attrs{}, p, classes)[0]
 	one := tensor64{graph.Shape{1}, []float64{1}}
-	gradients(t, graph.SoftmaxXent, graph.Attrs{}, []tensor64{logits, classes}, []tensor64{one}, map[int]tensor64{0: got})
+	gradients(t, graph.SoftmaxXent, graph.Attrs{}, []tensor64{logits, classes}, []tensor64{one},
+		map[int]tensor64{0: got})
 }

@@ -69,7 +69,8 @@ func TestLinearGradients(t *testing.T) {
 }
 
 func TestPoolGradients(t *testing.T) {
-	for i, kind := range [][2]graph.Kind{{graph.MaxPool, graph.MaxPoolDX}, {graph.AvgPool, graph.AvgPoolDX}, {graph.AvgPool, graph.AvgPoolDX}} {
+	for i, kind := range [][2]graph.Kind{{graph.MaxPool, graph.MaxPoolDX}, {graph.AvgPool, graph.AvgPoolDX},
+		{graph.AvgPool, graph.AvgPoolDX}} {
 		inside := i == 2
 		t.Run(fmt.Sprintf("%s,inside=%v", kind[0], inside), func(t *testing.T) {
 			forEachGeometry(t, func(t *testing.T, i int) {
@@ -136,11 +137,12 @@ func TestSoftmaxXentGradient(t *testing.T) {
 	rng := randoms(5)
 	logits, classes := normal[float64](rng, 6, 5), labels[float64](rng, 6, 5)
 	p := apply(t, job{}, graph.SoftmaxXent, graph.Attrs{}, logits, classes)[1]
-	checkGradient(t, "dlogits", apply(t, job{}, graph.SoftmaxXentDX, graph.Attrs{}, p, classes)[0], logits, func() float64 {
-		loss := apply(t, job{}, graph.SoftmaxXent, graph.Attrs{}, logits, classes)[0].data[0]
-		if math.IsNaN(loss) {
-			t.Fatal("the loss is NaN")
-		}
-		return loss
-	})
+	checkGradient(t, "dlogits", apply(t, job{}, graph.SoftmaxXentDX, graph.Attrs{}, p, classes)[0], logits,
+		func() float64 {
+			loss := apply(t, job{}, graph.SoftmaxXent, graph.Attrs{}, logits, classes)[0].data[0]
+			if math.IsNaN(loss) {
+				t.Fatal("the loss is NaN")
+			}
+			return loss
+		})
 }

@@ -193,7 +193,8 @@ var geometries = []struct {
 
 func forEachGeometry(t *testing.T, check func(t *testing.T, i int)) {
 	for i, g := range geometries {
-		name := fmt.Sprintf("%dx%dx%dx%d,k=%d,%dx%d,s=%v,p=%v", g.n, g.c, g.h, g.w, g.k, g.attrs.Kernel[0], g.attrs.Kernel[1], g.attrs.Stride, g.attrs.Pad)
+		name := fmt.Sprintf("%dx%dx%dx%d,k=%d,%dx%d,s=%v,p=%v", g.n, g.c, g.h, g.w, g.k, g.attrs.Kernel[0],
+			g.attrs.Kernel[1], g.attrs.Stride, g.attrs.Pad)
 		t.Run(name, func(t *testing.T) { check(t, i) })
 	}
 }

@@ -11,9 +11,10 @@ import (
 
 // Call is one execution of an op.
 type Call[T gemm.Float] struct {
-	Kind      graph.Kind
-	Attrs     graph.Attrs
-	In, Out   [][]T         // operands in the kind's order, int64 ones as the memory they are; an entry of Out may be nil, see package comment
+	Kind  graph.Kind
+	Attrs graph.Attrs
+	// operands in the kind's order, int64 ones as the memory they are; an entry of Out may be nil, see package comment
+	In, Out   [][]T
 	InShapes  []graph.Shape // of In
 	OutShapes []graph.Shape // of Out
 	Scratch   []T           // at least Scratch(...) elements of any content
@@ -27,7 +28,8 @@ type kernel[T gemm.Float] struct {
 	run     func(c *Call[T])
 	scratch func(a graph.Attrs, in, out []graph.Shape) int // nil: none
 	partial bool                                           // outputs may be nil
-	index   int                                            // 1 + the position of the input that holds int64; 0: none does
+	// 1 + the position of the input that holds int64; 0: none does
+	index int
 }
 
 var kernels32, kernels64 = kernels[float32](), kernels[float64]()
@@ -152,7 +154,8 @@ func fits[T gemm.Float](c *Call[T], what string, operands [][]T, shapes []graph.
 			size *= 8 / int(unsafe.Sizeof(zero))
 		}
 		if len(o) != size && !(partial && o == nil) {
-			panic(fmt.Sprintf("kernel: %s: %s %d has %d elements, want %d of shape %v", c.Kind, what, i, len(o), size, shapes[i]))
+			panic(fmt.Sprintf("kernel: %s: %s %d has %d elements, want %d of shape %v", c.Kind, what, i, len(o), size,
+				shapes[i]))
 		}
 	}
 }

@@ -65,11 +65,13 @@ func examples[T gemm.Float]() []example[T] {
 		{graph.LRNDX, lrnAttrs, normals(image, image, image)},
 		{graph.BatchNormStats, graph.Attrs{}, normals(image)},
 		{graph.BatchNorm, graph.Attrs{Epsilon: 1e-5}, func(rng *rand.Rand) tensors {
-			return tensors{normal[T](rng, image...), normal[T](rng, 3), positive[T](rng, 3), normal[T](rng, 3), normal[T](rng, 3)}
+			return tensors{normal[T](rng, image...), normal[T](rng, 3), positive[T](rng, 3), normal[T](rng, 3),
+				normal[T](rng, 3)}
 		}},
 		{graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: 5}, normals(one, one, one, one)},
 		{graph.BatchNormGrad, graph.Attrs{Epsilon: 1e-5}, func(rng *rand.Rand) tensors {
-			return tensors{normal[T](rng, image...), normal[T](rng, 3), positive[T](rng, 3), normal[T](rng, 3), normal[T](rng, image...)}
+			return tensors{normal[T](rng, image...), normal[T](rng, 3), positive[T](rng, 3), normal[T](rng, 3),
+				normal[T](rng, image...)}
 		}},
 		{graph.Add, graph.Attrs{}, normals(image, image)},
 		{graph.Mul, graph.Attrs{}, normals(image, image)},
@@ -96,7 +98,8 @@ func examples[T gemm.Float]() []example[T] {
 		{graph.Bias, graph.Attrs{}, normals(matrix, graph.Shape{6})},
 		{graph.LayerNorm, graph.Attrs{Epsilon: 1e-5}, normals(matrix, graph.Shape{6}, graph.Shape{6})},
 		{graph.LayerNormGrad, graph.Attrs{}, func(rng *rand.Rand) tensors {
-			return tensors{normal[T](rng, 5, 6), normal[T](rng, 5), positive[T](rng, 5), normal[T](rng, 6), normal[T](rng, 5, 6)}
+			return tensors{normal[T](rng, 5, 6), normal[T](rng, 5), positive[T](rng, 5), normal[T](rng, 6),
+				normal[T](rng, 5, 6)}
 		}},
 		{graph.GELU, graph.Attrs{}, normals(image)},
 		{graph.GELUDX, graph.Attrs{}, normals(image, image)},
@@ -111,9 +114,11 @@ func examples[T gemm.Float]() []example[T] {
 		{graph.Softmax, graph.Attrs{Factor: 0.5, Causal: true}, normals(graph.Shape{3, 5, 5})},
 		{graph.SoftmaxDX, graph.Attrs{Factor: 0.5}, normals(graph.Shape{3, 5, 5}, graph.Shape{3, 5, 5})},
 		{graph.AdditiveScores, graph.Attrs{}, normals(graph.Shape{2, 3, 4}, graph.Shape{2, 5, 4}, graph.Shape{4})},
-		{graph.AdditiveScoresGrad, graph.Attrs{}, normals(graph.Shape{2, 3, 4}, graph.Shape{2, 5, 4}, graph.Shape{4}, graph.Shape{2, 3, 5})},
+		{graph.AdditiveScoresGrad, graph.Attrs{}, normals(graph.Shape{2, 3, 4}, graph.Shape{2, 5, 4}, graph.Shape{4},
+			graph.Shape{2, 3, 5})},
 		{graph.LSTM, graph.Attrs{}, normals(graph.Shape{2, 12}, graph.Shape{2, 12}, graph.Shape{2, 3})},
-		{graph.LSTMGrad, graph.Attrs{}, normals(graph.Shape{2, 12}, graph.Shape{2, 12}, graph.Shape{2, 3}, graph.Shape{2, 3}, graph.Shape{2, 3})},
+		{graph.LSTMGrad, graph.Attrs{}, normals(graph.Shape{2, 12}, graph.Shape{2, 12}, graph.Shape{2, 3},
+			graph.Shape{2, 3}, graph.Shape{2, 3})},
 		{graph.MeanSquare, graph.Attrs{}, normals(image, image)},
 		{graph.MeanSquareDX, graph.Attrs{}, normals(image, image)},
 		{graph.SigmoidXent, graph.Attrs{}, normals(image, image)},
@@ -244,10 +249,12 @@ func TestBugsPanic(t *testing.T) {
 			return c
 		},
 		"label too large": func() *Call[float32] {
-			return call(t, job{}, graph.SoftmaxXent, graph.Attrs{}, x, tensor[float32]{graph.Shape{4}, []float32{0, 1, 2, 0}})
+			return call(t, job{}, graph.SoftmaxXent, graph.Attrs{}, x, tensor[float32]{graph.Shape{4},
+				[]float32{0, 1, 2, 0}})
 		},
 		"label not whole": func() *Call[float32] {
-			return call(t, job{}, graph.SoftmaxXentDX, graph.Attrs{}, x, tensor[float32]{graph.Shape{4}, []float32{0, 0.5, 1, 0}})
+			return call(t, job{}, graph.SoftmaxXentDX, graph.Attrs{}, x, tensor[float32]{graph.Shape{4},
+				[]float32{0, 0.5, 1, 0}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 )
 
 // softmaxXent: logits labels -> loss probabilities. The loss is the mean, over the rows whose label is not negative, of
-// log Σexp(logit) - logit[label], each row's maximum being taken off first so that nothing overflows. Without such a row
-// it is zero.
+// log Σexp(logit) - logit[label], each row's maximum being taken off first so that nothing overflows. Without such a
+// row it is zero.
 func softmaxXent[T gemm.Float](c *Call[T]) {
 	logits, labels, loss, probabilities := c.In[0], c.In[1], c.Out[0], c.Out[1]
 	n, total := len(labels), 0.0

@@ -25,8 +25,8 @@ func meanSquareDX[T gemm.Float](c *Call[T]) {
 	}
 }
 
-// sigmoidXent: logits targets -> loss, the mean of -target·log σ(x) - (1-target)·log(1-σ(x)), in a form in which nothing
-// overflows.
+// sigmoidXent: logits targets -> loss, the mean of -target·log σ(x) - (1-target)·log(1-σ(x)), in a form in which
+// nothing overflows.
 func sigmoidXent[T gemm.Float](c *Call[T]) {
 	logits, targets, total := c.In[0], c.In[1], 0.0
 	for i, v := range logits {

@@ -65,8 +65,8 @@ func lrnDXScratch(_ graph.Attrs, in, _ []graph.Shape) int {
 	return in[0][1] * in[0][2] * in[0][3]
 }
 
-// lrnDX: x y dy -> dx. With s as above, dx = dy·s^-Exponent - 2·Factor·Exponent·x·Σ dy·y/s over the window. The terms of
-// the sum stand in scratch, an image at a time.
+// lrnDX: x y dy -> dx. With s as above, dx = dy·s^-Exponent - 2·Factor·Exponent·x·Σ dy·y/s over the window. The terms
+// of the sum stand in scratch, an image at a time.
 func lrnDX[T gemm.Float](c *Call[T]) {
 	l := normalisationOf(c.Attrs, c.InShapes[0])
 	slope := T(2 * l.factor * l.exponent)
@@ -81,7 +81,8 @@ func lrnDX[T gemm.Float](c *Call[T]) {
 			}
 		}
 		for k := range l.c {
-			x, dy, dx := plane(l.channels, c.In[0], n, k), plane(l.channels, c.In[2], n, k), plane(l.channels, c.Out[0], n, k)
+			x, dy, dx := plane(l.channels, c.In[0], n, k), plane(l.channels, c.In[2], n, k), plane(l.channels, c.Out[0],
+				n, k)
 			x, dy = x[:len(dx)], dy[:len(dx)]
 			for i, s := range dx {
 				dx[i] = dy[i] * T(l.power(float64(s)))

@@ -69,7 +69,8 @@ func lstmGrad[T gemm.Float](c *Call[T]) {
 				continue
 			}
 			for gate, v := range [4]float64{
-				sigmoidDX(g.input, d*g.cell), sigmoidDX(g.forget, d*g.before), tanhDX(g.cell, d*g.input), sigmoidDX(g.output, dh*y),
+				sigmoidDX(g.input, d*g.cell), sigmoidDX(g.forget, d*g.before), tanhDX(g.cell, d*g.input),
+				sigmoidDX(g.output, dh*y),
 			} {
 				dx[(4*r+gate)*hidden+j] = T(v)
 			}

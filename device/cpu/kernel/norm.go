@@ -53,8 +53,8 @@ func inverseDeviation[T gemm.Float](variance T, epsilon float64) float64 {
 }
 
 // batchNormUpdate: mean variance running_mean running_variance -> both running ones, in place. A running statistic
-// moves by the share Momentum towards the batch's: its mean, and its unbiased variance, n/(n-1) of the biased one for n = Length
-// values, as torch and cuDNN have it.
+// moves by the share Momentum towards the batch's: its mean, and its unbiased variance, n/(n-1) of the biased one for n
+// = Length values, as torch and cuDNN have it.
 func batchNormUpdate[T gemm.Float](c *Call[T]) {
 	n := float64(c.Attrs.Length)
 	share, factors := T(c.Attrs.Momentum), [2]T{1, T(n / (n - 1))}

@@ -41,7 +41,8 @@ func TestTranspose(t *testing.T) {
 
 // forEachMatMul visits the four forms of a product with the operands as they enter it, a[2,3,4] and b[2,4,5], and as
 // they are stored.
-func forEachMatMul[T gemm.Float](t *testing.T, check func(t *testing.T, attrs graph.Attrs, entered, stored [2]tensor[T])) {
+func forEachMatMul[T gemm.Float](t *testing.T, check func(t *testing.T, attrs graph.Attrs, entered,
+	stored [2]tensor[T])) {
 	for form := range 4 {
 		attrs := graph.Attrs{TransposeA: form&1 != 0, TransposeB: form&2 != 0}
 		t.Run(fmt.Sprintf("a=%v,b=%v", attrs.TransposeA, attrs.TransposeB), func(t *testing.T) {
@@ -74,7 +75,8 @@ func TestMatMulAgainstSlow(t *testing.T) {
 				each(graph.Shape{2, 3, 5}, func(i []int) {
 					sum := 0.0
 					for k := range 4 {
-						sum += float64(at(entered[0], []int{i[0], i[1], k})) * float64(at(entered[1], []int{i[0], k, i[2]}))
+						sum += float64(at(entered[0], []int{i[0], i[1], k})) * float64(at(entered[1],
+							[]int{i[0], k, i[2]}))
 					}
 					want = append(want, sum)
 				})
@@ -205,12 +207,13 @@ func TestLSTMAgainstSlow(t *testing.T) {
 	}
 }
 
-// Several steps of an LSTM from x[S,N,I], w[4H,I], u[4H,H] and a bias for each of the two products, which every step adds, the first
-// too, where h is zero.
+// Several steps of an LSTM from x[S,N,I], w[4H,I], u[4H,H] and a bias for each of the two products, which every step
+// adds, the first too, where h is zero.
 func TestLSTMStepsAgainstSlow(t *testing.T) {
 	const steps, n, in, hidden = 3, 2, 5, 3
 	rng, j := randoms(8), job{engine: engine(t, "gonum")}
-	xs, w, u := normal[float64](rng, steps, n, in), normal[float64](rng, 4*hidden, in), normal[float64](rng, 4*hidden, hidden)
+	xs, w, u := normal[float64](rng, steps, n, in), normal[float64](rng, 4*hidden, in), normal[float64](rng, 4*hidden,
+		hidden)
 	wb, ub := normal[float64](rng, 4*hidden), normal[float64](rng, 4*hidden)
 	matrix := func(data []float64, columns int) tensor64 { return tensor64{graph.Shape{n, columns}, data} }
 	product := func(x, w, b tensor64) tensor64 {
@@ -275,7 +278,8 @@ func TestMaskedLabels(t *testing.T) {
 	nothing := tensor64{graph.Shape{4}, []float64{-1, -1, -1, -1}}
 	got = apply(t, job{}, graph.SoftmaxXent, graph.Attrs{}, logits, nothing)
 	near(t, "loss of no rows", got[0].data, []float64{0}, 0)
-	near(t, "dlogits of no rows", apply(t, job{}, graph.SoftmaxXentDX, graph.Attrs{}, got[1], nothing)[0].data, make([]float64, 12), 0)
+	near(t, "dlogits of no rows", apply(t, job{}, graph.SoftmaxXentDX, graph.Attrs{}, got[1], nothing)[0].data,
+		make([]float64, 12), 0)
 }
 
 func shares(rng *rand.Rand, shape ...int) tensor64 {
