@@ -237,7 +237,8 @@ func (m *Machine) improve(e *errand, jobs []PlannedJob) {
 	}
 }
 
-// noneBetter goes on without new plans. Where jobs have to shrink, or have no plan, those that have nothing yet wait again.
+// noneBetter goes on without new plans. Where jobs have to shrink, or have no plan, those that have nothing yet wait
+// again.
 func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 	if (m.overfull() || m.bare()) && m.requeue(e.reason) {
 		m.want.better, m.want.admission = e.reason, true
@@ -254,8 +255,8 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 	}
 }
 
-// requeue has the admitted jobs wait again that have no memory yet, and reports whether there are any. They may never fit the
-// budget that there is now.
+// requeue has the admitted jobs wait again that have no memory yet, and reports whether there are any. They may never
+// fit the budget that there is now.
 func (m *Machine) requeue(reason string) (any bool) {
 	for _, j := range m.active() {
 		if j.record.State == wire.Starting && j.claim() == 0 {
