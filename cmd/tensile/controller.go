@@ -104,6 +104,10 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		if budget, err = parseBytes("--budget", f.plan.budget); err != nil {
 			return err
 		}
+		if budget < graph.KiB {
+			return fmt.Errorf("--budget %s: %d bytes are enough for no job: give a unit, such as 8GiB", f.plan.budget,
+				int64(budget))
+		}
 	}
 	d, link, err := openDevice(&f.plan)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -67,7 +68,10 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 			"controller runs")
 	}
 	credentials, err := bus.ReadCredentials(f.credentials)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("executor: there is no file %s; tensile credentials NAME makes one where the controller runs",
+			f.credentials)
+	} else if err != nil {
 		return err
 	}
 	name, ok := executorOf(credentials.User)
