@@ -100,7 +100,8 @@ var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Sin
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
 var pure = []string{"graph", "pool", "pool/trace", "cost", "plan", "peak", "program", "passes", "predictor/correct",
-	"scheduler", "internal/replay", "scheduler/draft", "scheduler/policies", "scheduler/policies/...", "autodiff", "models", "swapexec"}
+	"scheduler", "internal/replay", "scheduler/draft", "scheduler/policies", "scheduler/policies/...",
+	"autodiff", "models", "swapexec"}
 
 // outside are the standard packages that a pure package has no business with.
 var outside = []string{"context", "log", "log/slog", "math/rand", "net", "os", "os/exec", "sync", "syscall", "unsafe"}
