@@ -54,8 +54,8 @@ var within = map[string][]string{
 
 // strangers are packages that must not know each other although their rows would allow it.
 var strangers = map[string][]string{
-	"pool":               {"graph", "internal/invariants"}, // it imports nothing of ours
-	"pool/trace":         {"graph", "internal/invariants"}, // nor that, but pool
+	"pool":                   {"graph", "internal/invariants"}, // it imports nothing of ours
+	"pool/trace":             {"graph", "internal/invariants"}, // nor that, but pool
 	"scheduler":              {"predictor"},                    // latencies are data
 	"scheduler/draft":        {"predictor"},
 	"scheduler/policies":     {"predictor"},
