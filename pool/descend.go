@@ -32,7 +32,7 @@ type descents struct {
 	round    int
 	low      int64 // bytes: in this pass, limits below it were tried in vain; the goal at the begin of a pass
 	tries    int   // at this limit
-	patience int   // descents that a limit is worth in this pass
+	tryLimit int   // descents that a limit is worth in this pass
 	found    bool  // the best layout is, or was, of a descent
 	over     bool  // no layout is lower
 }
@@ -57,10 +57,10 @@ func newDescents(s *search) *descents {
 			items = append(items, i)
 		}
 	}
-	if len(items) > mostItems {
+	if len(items) > maxItems {
 		items = nil
 	}
-	return &descents{descent: newDescent(s, items), patience: 1}
+	return &descents{descent: newDescent(s, items), tryLimit: 1}
 }
 
 func newDescent(s *search, items []int) *descent {
@@ -72,8 +72,8 @@ func newDescent(s *search, items []int) *descent {
 
 // remember makes room for the dead ends among some nodes.
 func (d *descent) remember(nodes int) {
-	const most = 1 << 20
-	if len(d.dead) < most && nodes > len(d.dead)/2 {
+	const maxDead = 1 << 20
+	if len(d.dead) < maxDead && nodes > len(d.dead)/2 {
 		d.dead = make([]uint64, max(4*len(d.dead), 1<<12))
 	}
 }
@@ -99,7 +99,7 @@ func (d *descents) next(s *search) {
 	if out == found {
 		d.keep(s)
 		d.found, d.tries = true, 0
-	} else if out == deadEnd || d.tries >= d.patience {
+	} else if out == deadEnd || d.tries >= d.tryLimit {
 		d.low, d.tries = d.limit+1, 0
 	}
 	d.rewind(mark{})
@@ -114,7 +114,7 @@ func (d *descents) aim(s *search) {
 	goal, best := s.goal(), s.height-1
 	if d.low = max(d.low, goal); d.low > best {
 		d.low, d.tries = goal, 0
-		d.patience = min(2*d.patience, math.MaxInt/2)
+		d.tryLimit = min(2*d.tryLimit, math.MaxInt/2)
 	}
 	switch room := best - d.low; {
 	case d.low == goal:

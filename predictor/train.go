@@ -354,13 +354,13 @@ func (t *task) leaveOut(samples []Sample, measured []Device, o *Options) error {
 }
 
 // thin takes some samples from all over.
-func thin(samples []Sample, most int) []Sample {
-	if len(samples) <= most {
+func thin(samples []Sample, limit int) []Sample {
+	if len(samples) <= limit {
 		return samples
 	}
-	some := make([]Sample, most)
+	some := make([]Sample, limit)
 	for i := range some {
-		some[i] = samples[i*len(samples)/most]
+		some[i] = samples[i*len(samples)/limit]
 	}
 	return some
 }

@@ -3,7 +3,7 @@ package program
 import "slices"
 
 // Lanes is what a job's streams are bound to where a program runs: a queue of commands per stream, and the arithmetic
-// of which command may start. It is a pure machine. Whoever carries out commands tells it what was issued and what has
+// of which command may start. It is a pure machine. The device that carries out commands tells it what was issued and what has
 // ended:
 //
 //	Issue --> queue of its lane --> Ready --> (Hurried: no pause) --> End

@@ -103,8 +103,8 @@ func DecodeAs[T Message](data []byte) (T, error) {
 	return got, nil
 }
 
-func tooLarge(what string, size, most int) error {
-	return fmt.Errorf("decode message: %s of %d bytes is over the limit of %d", what, size, most)
+func tooLarge(what string, size, limit int) error {
+	return fmt.Errorf("decode message: %s of %d bytes is over the limit of %d", what, size, limit)
 }
 
 func kinds() string {

@@ -162,7 +162,7 @@ const (
 	Jobs   Verb = "jobs"
 )
 
-// Request is a wish of the command line.
+// Request is what a command line asks of a controller.
 type Request struct {
 	Verb  Verb   `json:"verb"`
 	Specs []Spec `json:"specs,omitempty"` // all are taken, or none

@@ -25,8 +25,8 @@ type Line struct {
 	Spread  float64            // the logarithm of p95 over p50, relative to what was predicted; 0: 1
 }
 
-// least is the part of a predicted latency, scaled by its factor, that a summand below zero leaves.
-const least = 1.0 / 8
+// minShare is the part of a predicted latency, scaled by its factor, that a summand below zero leaves.
+const minShare = 1.0 / 8
 
 // Apply corrects a predicted latency.
 func (l *Line) Apply(class string, predicted time.Duration) time.Duration {
@@ -48,7 +48,7 @@ func (l *Line) P95(class string, predicted, p95 time.Duration) time.Duration {
 }
 
 func line(factor, predicted, summand float64) float64 {
-	return max(factor*predicted+summand, factor*predicted*least)
+	return max(factor*predicted+summand, factor*predicted*minShare)
 }
 
 // Toward moves a line a part of the way to another, in the logarithm of its factors.
@@ -138,15 +138,15 @@ func (p *pair) wrong(l *factors) float64 {
 func (f *fitter) fit() factors {
 	small := f.shortest()
 	var best factors
-	least := math.Inf(1)
+	smallest := math.Inf(1)
 	for step := -steps; step <= 2*steps; step++ {
 		l := f.factors(small * float64(step) / steps)
 		wrong := math.Abs(l.summand) / small // a summand is to be worth it
 		for i := range f.pairs {
 			wrong += min(math.Abs(f.pairs[i].wrong(&l)), math.Log(limit))
 		}
-		if wrong < least-1e-9 || wrong < least+1e-9 && math.Abs(l.summand) < math.Abs(best.summand) {
-			best, least = l, min(wrong, least)
+		if wrong < smallest-1e-9 || wrong < smallest+1e-9 && math.Abs(l.summand) < math.Abs(best.summand) {
+			best, smallest = l, min(wrong, smallest)
 		}
 	}
 	return best
@@ -202,7 +202,7 @@ func (f *fitter) shortest() float64 {
 func (f *fitter) factors(summand float64) factors {
 	ratios := make([]weighted, len(f.pairs))
 	for i, p := range f.pairs {
-		rest := max(p.measured-summand, p.measured*least)
+		rest := max(p.measured-summand, p.measured*minShare)
 		ratios[i] = weighted{math.Log(rest / p.predicted), min(1, p.predicted/p.measured)}
 	}
 	all := medianOf(slices.Clone(ratios)) * shrink(len(ratios), doubt)

@@ -114,7 +114,7 @@ func TestPolicyEmitsSync(t *testing.T) {
 // peak until the peaks fit the budget, as vDNN's dynamic policy chooses its convolutions.
 func fastestVariants(s *draft.Session) (scheduler.Result, error) {
 	r := &s.Request
-	least, err := r.CheckWorkingSets()
+	workingSets, err := r.CheckWorkingSets()
 	if err != nil {
 		return scheduler.Result{}, err
 	}
@@ -145,7 +145,7 @@ func fastestVariants(s *draft.Session) (scheduler.Result, error) {
 			}
 		}
 		if !lower {
-			return scheduler.Result{}, &scheduler.OverBudgetError{Need: max(least, r.Budget+1), Budget: r.Budget,
+			return scheduler.Result{}, &scheduler.OverBudgetError{Need: max(workingSets, r.Budget+1), Budget: r.Budget,
 				Why: "no variant needs less"}
 		}
 	}

@@ -139,18 +139,18 @@ func TestRandomRequests(t *testing.T) {
 	for seed := range seeds(300) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		r := random(rng)
-		var least graph.Bytes
+		var workingSets graph.Bytes
 		for _, j := range r.Jobs {
-			least += scheduler.WorkingSetOf(j, align).Bytes
+			workingSets += scheduler.WorkingSetOf(j, align).Bytes
 		}
 		live := r
 		live.Policy = "none-live"
 		plain := schedule(t, fmt.Sprintf("seed %d", seed), live)
 		mustHold(t, fmt.Sprintf("seed %d none-live", seed), live, plain)
 		for _, percent := range []graph.Bytes{-10, 0, 20, 40, 60, 80, 100} {
-			r.Budget = least + (plain.Arena-least)*percent/100
+			r.Budget = workingSets + (plain.Arena-workingSets)*percent/100
 			if percent < 0 {
-				r.Budget = least - 1
+				r.Budget = workingSets - 1
 			}
 			what := fmt.Sprintf("seed %d at %d%%", seed, percent)
 			result, err := attempt(t, what, r)
