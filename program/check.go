@@ -182,7 +182,7 @@ func (c *checker) subject(cmd *Command) string {
 }
 
 func (c *checker) section(s *Section, name string, iteration int, drain bool) {
-	run := c.order.lanes.Begin(s, iteration, drain)
+	run := c.order.lanes.Start(s, iteration, drain)
 	counts := make([]int, len(c.p.Streams))
 	slot := 0
 	for i := range s.Commands {
