@@ -11,7 +11,7 @@ import (
 // above the goal.
 const closeShare = 8
 
-// What a descent may cost: dead ends, as many times leastFails as its term in the sequence of Luby and others says, and
+// The limits of a descent: dead ends, leastFails times its term in the restart sequence of Luby and others, and
 // nodes for each of these and for each block. A descent that finds a layout on a hard instance most often runs into
 // less than ten dead ends; one that has run into many hardly ever gets out of them, and another order does.
 const (
@@ -23,10 +23,10 @@ const (
 // descents are a series of them, below one limit after another. Each begins at the bottom again, with another order and
 // with what the ones before learnt about which columns are hard.
 //
-// To aim at a limit finds a layout below it far sooner than to ask for any layout that is lower than the best. So the
-// limits bisect: a pass begins with the goal and goes on halfway between the highest limit that was tried in vain and
-// the best height, until the two are close and it asks for any lower layout. The next pass gives each limit twice as
-// many descents.
+// A descent with a low limit finds a layout below it far sooner than one that accepts any layout lower than the best.
+// So the limits bisect: a pass starts with the goal and continues halfway between the highest limit that failed and the
+// best height. When the two are close, any lower layout is accepted. The next pass gives each limit twice as many
+// descents.
 type descents struct {
 	*descent
 	round    int

@@ -37,8 +37,8 @@ var (
 // The third body is like the second: the waits are the same and so is the state after a body. One body is like two:
 // what the epilogue reads is written in every body, or never.
 //
-// What waits mean is taken from Lanes, which is what devices carry them out by. The graph must be valid. The program
-// must not be changed afterwards.
+// The meaning of waits is that of Lanes, which devices use too. The graph must be valid. The program must not be
+// changed afterwards.
 func Check(p *Program) (Proven, error) {
 	if err := checkTables(p); err != nil {
 		return Proven{}, fmt.Errorf("program: %w", err)
