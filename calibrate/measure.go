@@ -48,8 +48,8 @@ func Measure(ctx context.Context, d device.Device, o Options) ([][]predictor.Sam
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 0x63616c69))
 	var networks [][]predictor.Sample
-	begin := time.Now()
-	for n := 0; n < 3 || time.Since(begin) < o.Time; n++ {
+	started := time.Now()
+	for n := 0; n < 3 || time.Since(started) < o.Time; n++ {
 		g, err := draw(rng, d.Facts())
 		if err != nil {
 			return nil, err
@@ -60,7 +60,7 @@ func Measure(ctx context.Context, d device.Device, o Options) ([][]predictor.Sam
 		}
 		networks = append(networks, some)
 		if o.Progress != nil {
-			o.Progress(min(1, time.Since(begin).Seconds()/o.Time.Seconds()), n+1)
+			o.Progress(min(1, time.Since(started).Seconds()/o.Time.Seconds()), n+1)
 		}
 	}
 	return networks, nil
@@ -103,7 +103,7 @@ func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Mete
 	}
 	steps := planned.Jobs[0].Plan.Steps
 	var samples []predictor.Sample
-	begin := time.Now()
+	started := time.Now()
 	background := startBackground(n)
 	_, err = local.Train(ctx, d, tasks, planned.Programs, 0, iterations, func(it local.Iterated) {
 		if it.Report.Iteration == 0 {
@@ -114,7 +114,7 @@ func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Mete
 				Seconds: max(latency, 1).Seconds()})
 		}
 	})
-	load := float64(background.end()) / (time.Since(begin).Seconds() * 1e9 * float64(runtime.NumCPU()))
+	load := float64(background.end()) / (time.Since(started).Seconds() * 1e9 * float64(runtime.NumCPU()))
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ import (
 
 // Device runs jobs. Its methods, and those of its jobs, are called by one goroutine.
 type Device interface {
+	// Name is what people and predictor files call the device. It begins with "sim:" if the device has virtual time and
+	// no data: nothing is loaded, saved or measured there.
 	Name() string
 
 	// Identity tells all that decides which bits come out: two devices of one identity train a job to the same bits.

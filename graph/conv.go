@@ -106,11 +106,11 @@ func convDXFLOPs(a Attrs, in, _ []Shape) int64 { return convolve(a, in[0], in[1]
 
 // slide returns the extents of a window sliding over h by w.
 func slide(a Attrs, h, w int) (p, q int, err error) {
-	const most = 1 << 30 // keeps sums below within 64 bits
+	const maxExtent = 1 << 30 // keeps sums below within 64 bits
 	for _, v := range slices.Concat(a.Kernel[:], a.Stride[:], a.Pad[:], []int{h, w}) {
-		if v > most {
+		if v > maxExtent {
 			return 0, 0, fmt.Errorf("kernel %v, stride %v, pad %v or extent %dx%d is beyond %d", a.Kernel, a.Stride,
-				a.Pad, h, w, most)
+				a.Pad, h, w, maxExtent)
 		}
 	}
 	if a.Kernel[0] < 1 || a.Kernel[1] < 1 || a.Stride[0] < 1 || a.Stride[1] < 1 || a.Pad[0] < 0 || a.Pad[1] < 0 {

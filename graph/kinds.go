@@ -59,11 +59,11 @@ func Infer(name Kind, a Attrs, in []Shape) ([]Shape, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown op kind %q", name)
 	}
-	if least, most := k.inputs[0], k.inputs[1]; len(in) < least || len(in) > most {
-		if least == most {
-			return nil, fmt.Errorf("%s takes %d inputs, got %d", name, least, len(in))
+	if minimum, maximum := k.inputs[0], k.inputs[1]; len(in) < minimum || len(in) > maximum {
+		if minimum == maximum {
+			return nil, fmt.Errorf("%s takes %d inputs, got %d", name, minimum, len(in))
 		}
-		return nil, fmt.Errorf("%s takes %d to %d inputs, got %d", name, least, most, len(in))
+		return nil, fmt.Errorf("%s takes %d to %d inputs, got %d", name, minimum, maximum, len(in))
 	}
 	if err := k.accepts(a); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

@@ -110,9 +110,9 @@ func padShapes(a Attrs, in []Shape) ([]Shape, error) {
 	if err := wants("x", x, -1, -1, -1, -1); err != nil {
 		return nil, err
 	}
-	const most = 1 << 30 // keeps sums of kernels within 64 bits
+	const maxExtent = 1 << 30 // keeps sums of kernels within 64 bits
 	for d := range 2 {
-		if a.Extent[d] < 1 || a.Extent[d] > most || a.Pad[d] <= -x[2+d] || a.Pad[d] >= a.Extent[d] {
+		if a.Extent[d] < 1 || a.Extent[d] > maxExtent || a.Pad[d] <= -x[2+d] || a.Pad[d] >= a.Extent[d] {
 			return nil, fmt.Errorf("nothing of %dx%d pixels is left when pad %v moves them into extent %v", x[2], x[3],
 				a.Pad, a.Extent)
 		}

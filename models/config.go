@@ -70,16 +70,16 @@ func (c Config) fill(m model) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	if least := m.smallest(c.Batch); c.Image < least {
+	if minimum := m.smallest(c.Batch); c.Image < minimum {
 		return c, fmt.Errorf("image size %d is too small at batch %d: the smallest that works is %d", c.Image, c.Batch,
-			least)
+			minimum)
 	}
 	return c, within("image size", c.Image, 1, MaxImage)
 }
 
-func within(what string, v, least, most int) error {
-	if v < least || v > most {
-		return fmt.Errorf("%s %d must be %d to %d", what, v, least, most)
+func within(what string, v, minimum, maximum int) error {
+	if v < minimum || v > maximum {
+		return fmt.Errorf("%s %d must be %d to %d", what, v, minimum, maximum)
 	}
 	return nil
 }

@@ -64,18 +64,18 @@ func TestSmallestImage(t *testing.T) {
 			continue
 		}
 		for _, batch := range []int{1, 2} {
-			least := m.smallest(batch)
-			g := build(t, name, Config{Image: least, Batch: batch})
+			minimum := m.smallest(batch)
+			g := build(t, name, Config{Image: minimum, Batch: batch})
 			for _, op := range g.Ops {
 				if x := g.Tensors[op.Inputs[0]].Shape; op.Kind == "batch_norm" && x.Elements() == x[1] {
-					t.Errorf("%s at batch %d, %d pixels: op %s normalises one value", name, batch, least, op.Name)
+					t.Errorf("%s at batch %d, %d pixels: op %s normalises one value", name, batch, minimum, op.Name)
 				}
 			}
-			if least > 1 {
+			if minimum > 1 {
 				m := m
 				m.smallest = func(int) int { return 1 }
-				if works(m, Config{Image: least - 1, Batch: batch}) {
-					t.Errorf("%s at batch %d works at %d pixels, which it refuses", name, batch, least-1)
+				if works(m, Config{Image: minimum - 1, Batch: batch}) {
+					t.Errorf("%s at batch %d works at %d pixels, which it refuses", name, batch, minimum-1)
 				}
 			}
 		}

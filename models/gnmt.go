@@ -12,7 +12,7 @@ import (
 // what they read. All layers but the first of each have dropout of what the layer below made; in the decoder the
 // attention's answer is joined to it after that.
 func gnmt(layers, width int) model {
-	return model{rate: 1, sequence: &sequence{length: 50, most: mostSteps, vocabulary: 32320,
+	return model{rate: 1, sequence: &sequence{length: 50, limit: maxSteps, vocabulary: 32320,
 		loss: func(n *net, s sizes) graph.TensorID {
 			g := translator{net: n, s: s, layers: layers, width: width}
 			return g.loss()

@@ -57,7 +57,7 @@ func (l *cell) step(n *net, name string, below graph.TensorID, beside ...graph.T
 // rhn returns the recurrent highway network of Zilly et al. for words: so many highway layers a step, with coupled
 // gates and a head that is the table of words. A state begins as zero.
 func rhn(depth, width int) model {
-	return model{rate: 1, sequence: &sequence{length: 35, most: mostSteps, vocabulary: 10000,
+	return model{rate: 1, sequence: &sequence{length: 35, limit: maxSteps, vocabulary: 10000,
 		loss: func(n *net, s sizes) graph.TensorID {
 			return rhnLoss(n, s, depth, width)
 		}}}

@@ -9,13 +9,13 @@ import (
 
 // sequence is what a network that reads sequences has in place of images: examples of so many steps, made of tokens.
 type sequence struct {
-	length, most int // steps of an example: the default, and how many there may be; there are at least 2
-	vocabulary   int // tokens there are
-	loss         func(n *net, s sizes) graph.TensorID
+	length, limit int // steps of an example: the default, and how many there may be; there are at least 2
+	vocabulary    int // tokens there are
+	loss          func(n *net, s sizes) graph.TensorID
 }
 
-// mostSteps bounds the steps of networks that are unrolled.
-const mostSteps = 1 << 13
+// maxSteps bounds the steps of networks that are unrolled.
+const maxSteps = 1 << 13
 
 // sizes are those of the iteration: a network's loss is made of batch examples of steps tokens.
 type sizes struct{ batch, steps, vocabulary int }
@@ -37,7 +37,7 @@ func (c Config) fillSequence(m model) (Config, error) {
 	c.Vocabulary = or(c.Vocabulary, m.sequence.vocabulary)
 	c.Batch = or(c.Batch, 16)
 	return c, errors.Join(
-		within("sequence", c.Sequence, 2, m.sequence.most),
+		within("sequence", c.Sequence, 2, m.sequence.limit),
 		within("vocabulary", c.Vocabulary, 2, MaxClasses),
 		within("batch", c.Batch, 1, MaxBatch))
 }

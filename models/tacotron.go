@@ -19,7 +19,7 @@ func tacotron(convs, width int) model {
 		t := speaker{net: n, s: s, frames: framesPerCharacter * s.steps, convs: convs, width: width}
 		return t.loss()
 	}
-	return model{rate: 1, sequence: &sequence{length: 100, most: mostSteps / framesPerCharacter, vocabulary: 148,
+	return model{rate: 1, sequence: &sequence{length: 100, limit: maxSteps / framesPerCharacter, vocabulary: 148,
 		loss: loss}}
 }
 

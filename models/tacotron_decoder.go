@@ -74,7 +74,7 @@ func (d *decoder) step(name string, below graph.TensorID) (said, context graph.T
 	return d.shown(y, d.s.batch, 1, 2*d.width), d.shown(d.context, d.s.batch, 1, d.width)
 }
 
-// attend looks at the characters anew: additive attention that also knows where it looked before.
+// attend is additive attention over the characters that also knows where it looked before.
 func (d *decoder) attend(name string, h graph.TensorID) {
 	n, keys := d.s.batch, d.keys
 	if d.looked > 0 {

@@ -60,7 +60,7 @@ func (m transformer) feedForward(n *net, name string, x graph.TensorID) graph.Te
 // tokens.
 func gpt(layers, width, heads int) model {
 	m := transformer{layers, width, heads, 1024, 1e-5, true}
-	return model{rate: 0.1, sequence: &sequence{length: 1024, most: m.positions, vocabulary: 50257, loss: m.gptLoss}}
+	return model{rate: 0.1, sequence: &sequence{length: 1024, limit: m.positions, vocabulary: 50257, loss: m.gptLoss}}
 }
 
 func (m transformer) gptLoss(n *net, s sizes) graph.TensorID {
@@ -86,7 +86,7 @@ func (m transformer) gptLoss(n *net, s sizes) graph.TensorID {
 // second sentence follows the first. Without the second the pooler would have no gradient.
 func bert(layers, width, heads int) model {
 	m := transformer{layers, width, heads, 512, 1e-12, false}
-	return model{rate: 0.1, sequence: &sequence{length: 128, most: m.positions, vocabulary: 30522, loss: m.bertLoss}}
+	return model{rate: 0.1, sequence: &sequence{length: 128, limit: m.positions, vocabulary: 30522, loss: m.bertLoss}}
 }
 
 func (m transformer) bertLoss(n *net, s sizes) graph.TensorID {

@@ -63,7 +63,7 @@ func (c *Curve) raise(node int, bytes graph.Bytes) {
 	}
 }
 
-// pull works out a node and all above it anew.
+// pull recomputes a node and all above it.
 func (c *Curve) pull(node int) {
 	for ; node > 0; node /= 2 {
 		c.max[node] = max(c.max[2*node], c.max[2*node+1]) + c.plus[node]

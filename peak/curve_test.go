@@ -29,9 +29,9 @@ func checkCurve(t testing.TB, seed uint64) {
 		for i := from; i < to; i++ {
 			plain[i] += bytes
 		}
-		most := slices.Max(plain)
-		if at, got := c.Peak(); got != most || at != slices.Index(plain, most) {
-			t.Fatalf("seed %d: peak %d at %d, want %d at %d", seed, got, at, most, slices.Index(plain, most))
+		highest := slices.Max(plain)
+		if at, got := c.Peak(); got != highest || at != slices.Index(plain, highest) {
+			t.Fatalf("seed %d: peak %d at %d, want %d at %d", seed, got, at, highest, slices.Index(plain, highest))
 		}
 		if from < to && c.Most(from, to) != slices.Max(plain[from:to]) {
 			t.Fatalf("seed %d: most of [%d,%d) is %d, want %d", seed, from, to, c.Most(from, to),

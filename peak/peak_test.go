@@ -68,9 +68,9 @@ func TestAgainstOracle(t *testing.T) {
 			if diff := cmp.Diff(want, got.Slots); diff != "" {
 				t.Fatalf("seed %d: footprint (-want +got):\n%s\n%s", seed, diff, p.Text(g))
 			}
-			if most := slices.Max(want); got.Peak != most || got.At != slices.Index(want, most) {
-				t.Errorf("seed %d: peak %d in slot %d, want %d in %d", seed, got.Peak, got.At, most,
-					slices.Index(want, most))
+			if highest := slices.Max(want); got.Peak != highest || got.At != slices.Index(want, highest) {
+				t.Errorf("seed %d: peak %d in slot %d, want %d in %d", seed, got.Peak, got.At, highest,
+					slices.Index(want, highest))
 			}
 			if got.At > 0 {
 				later++

@@ -135,14 +135,14 @@ func TestPrefer(t *testing.T) {
 // A budget that cannot be met is the scheduler's typed no.
 func TestPlanOverBudget(t *testing.T) {
 	r := twoJobs(t, "none-live", 0)
-	least := scheduler.WorkingSetOf(r.Jobs[0], r.Align).Bytes + scheduler.WorkingSetOf(r.Jobs[1], r.Align).Bytes
-	r.Budget = least - 1
+	workingSets := scheduler.WorkingSetOf(r.Jobs[0], r.Align).Bytes + scheduler.WorkingSetOf(r.Jobs[1], r.Align).Bytes
+	r.Budget = workingSets - 1
 	for _, policy := range []string{"tensile", "none-live", "none-all"} {
 		r.Policy = policy
 		_, err := Plan(t.Context(), r)
 		over, ok := errors.AsType[*scheduler.OverBudgetError](err)
-		if !ok || over.Budget != least-1 || over.Need < least {
-			t.Errorf("%s in %d bytes: %v", policy, least-1, err)
+		if !ok || over.Budget != workingSets-1 || over.Need < workingSets {
+			t.Errorf("%s in %d bytes: %v", policy, workingSets-1, err)
 		}
 	}
 	r.Policy = "best"

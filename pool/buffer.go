@@ -50,7 +50,7 @@ func check(buffers []Buffer) *problems {
 		}
 	}
 	// no greedy layout is higher: the fixed buffers, and on them each buffer and the padding below it
-	most := uint64(highest)
+	total := uint64(highest)
 	for i, b := range buffers {
 		if b.Size < 0 {
 			found.add("buffer %d: size %d is negative", i, b.Size)
@@ -72,12 +72,12 @@ func check(buffers []Buffer) *problems {
 			}
 		}
 		switch need := uint64(b.Size) + uint64(b.align()-1); {
-		case most > math.MaxInt64: // it was said
-		case need > math.MaxInt64-most:
+		case total > math.MaxInt64: // it was said
+		case need > math.MaxInt64-total:
 			found.add("buffer %d: the sizes and alignments up to this one add up to more than an int64 holds", i)
-			most = math.MaxUint64
+			total = math.MaxUint64
 		default:
-			most += need
+			total += need
 		}
 	}
 	return found

@@ -6,10 +6,10 @@ import (
 )
 
 // Which items are substantial, where there are more than fewItems: those of at least 1/smallShare of the lower bound,
-// at most mostItems. In a training step most buffers are small, and fit into the gaps that the large ones leave.
+// at most maxItems. In a training step most buffers are small, and fit into the gaps that the large ones leave.
 const (
 	fewItems   = 400
-	mostItems  = 1000
+	maxItems   = 1000
 	smallShare = 2048
 )
 
@@ -80,12 +80,12 @@ func (s *search) substantial() []int {
 			part = append(part, i)
 		}
 	}
-	if len(part) > mostItems {
+	if len(part) > maxItems {
 		slices.SortStableFunc(part, func(i, j int) int {
 			a, b := &items[i], &items[j]
 			return cmp.Or(first(b.always || b.fixed)-first(a.always || a.fixed), cmp.Compare(b.size, a.size))
 		})
-		part = part[:mostItems]
+		part = part[:maxItems]
 		slices.Sort(part)
 	}
 	return part

@@ -162,9 +162,9 @@ func (c *csvReader) unknown(name string) {
 
 // excerpt quotes the beginning of a text, on one line.
 func excerpt(text string) string {
-	const most = 40
-	if len(text) > most {
-		return strconv.Quote(text[:most]) + "..."
+	const maxText = 40
+	if len(text) > maxText {
+		return strconv.Quote(text[:maxText]) + "..."
 	}
 	return strconv.Quote(text)
 }

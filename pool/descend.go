@@ -11,7 +11,7 @@ import (
 // above the goal.
 const closeShare = 8
 
-// What a descent may cost: dead ends, as many times leastFails as its term in the sequence of Luby and others says, and
+// The limits of a descent: dead ends, leastFails times its term in the restart sequence of Luby and others, and
 // nodes for each of these and for each block. A descent that finds a layout on a hard instance most often runs into
 // less than ten dead ends; one that has run into many hardly ever gets out of them, and another order does.
 const (
@@ -23,16 +23,16 @@ const (
 // descents are a series of them, below one limit after another. Each begins at the bottom again, with another order and
 // with what the ones before learnt about which columns are hard.
 //
-// To aim at a limit finds a layout below it far sooner than to ask for any layout that is lower than the best. So the
-// limits bisect: a pass begins with the goal and goes on halfway between the highest limit that was tried in vain and
-// the best height, until the two are close and it asks for any lower layout. The next pass gives each limit twice as
-// many descents.
+// A descent with a low limit finds a layout below it far sooner than one that accepts any layout lower than the best.
+// So the limits bisect: a pass starts with the goal and continues halfway between the highest limit that failed and the
+// best height. When the two are close, any lower layout is accepted. The next pass gives each limit twice as many
+// descents.
 type descents struct {
 	*descent
 	round    int
 	low      int64 // bytes: in this pass, limits below it were tried in vain; the goal at the begin of a pass
 	tries    int   // at this limit
-	patience int   // descents that a limit is worth in this pass
+	tryLimit int   // descents that a limit is worth in this pass
 	found    bool  // the best layout is, or was, of a descent
 	over     bool  // no layout is lower
 }
@@ -57,10 +57,10 @@ func newDescents(s *search) *descents {
 			items = append(items, i)
 		}
 	}
-	if len(items) > mostItems {
+	if len(items) > maxItems {
 		items = nil
 	}
-	return &descents{descent: newDescent(s, items), patience: 1}
+	return &descents{descent: newDescent(s, items), tryLimit: 1}
 }
 
 func newDescent(s *search, items []int) *descent {
@@ -72,8 +72,8 @@ func newDescent(s *search, items []int) *descent {
 
 // remember makes room for the dead ends among some nodes.
 func (d *descent) remember(nodes int) {
-	const most = 1 << 20
-	if len(d.dead) < most && nodes > len(d.dead)/2 {
+	const maxDead = 1 << 20
+	if len(d.dead) < maxDead && nodes > len(d.dead)/2 {
 		d.dead = make([]uint64, max(4*len(d.dead), 1<<12))
 	}
 }
@@ -99,7 +99,7 @@ func (d *descents) next(s *search) {
 	if out == found {
 		d.keep(s)
 		d.found, d.tries = true, 0
-	} else if out == deadEnd || d.tries >= d.patience {
+	} else if out == deadEnd || d.tries >= d.tryLimit {
 		d.low, d.tries = d.limit+1, 0
 	}
 	d.rewind(mark{})
@@ -114,7 +114,7 @@ func (d *descents) aim(s *search) {
 	goal, best := s.goal(), s.height-1
 	if d.low = max(d.low, goal); d.low > best {
 		d.low, d.tries = goal, 0
-		d.patience = min(2*d.patience, math.MaxInt/2)
+		d.tryLimit = min(2*d.tryLimit, math.MaxInt/2)
 	}
 	switch room := best - d.low; {
 	case d.low == goal:

@@ -55,7 +55,7 @@ func TestDescentAgainstTheOptimum(t *testing.T) {
 // A state that was a dead end is not entered again. What comes out is the same as without that memory, with fewer
 // nodes.
 func TestDescentRemembers(t *testing.T) {
-	const most = 20_000
+	const nodeLimit = 20_000
 	var nodes [2]int
 	for seed := range uint64(20) {
 		buffers, perfect := jigsaw(100, seed)
@@ -67,9 +67,9 @@ func TestDescentRemembers(t *testing.T) {
 				d.dead = make([]uint64, 1)
 			}
 			d.order(p, 0)
-			d.limit, d.fails, d.nodes, d.work = perfect, math.MaxInt, most, math.MaxInt
+			d.limit, d.fails, d.nodes, d.work = perfect, math.MaxInt, nodeLimit, math.MaxInt
 			out[forget] = d.run(0, int32(len(d.columns)))
-			nodes[forget] += most - max(d.nodes, 0)
+			nodes[forget] += nodeLimit - max(d.nodes, 0)
 		}
 		if out[0] == deadEnd || out[0] != out[1] && out[1] != gaveUp {
 			t.Errorf("seed %d: outcome %d, without memory %d", seed, out[0], out[1])

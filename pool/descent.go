@@ -3,9 +3,9 @@ package pool
 import "slices"
 
 // descent looks for a layout below a limit, depth first: it takes a column of the skyline, tries each block that may
-// begin at its floor, and then the case that none does. What it takes as the next column decides how soon it sees a
-// dead end: the one with the fewest ways to go on, the more so the more often a column was to blame before ("dom/wdeg",
-// Boussemart et al., 2004). States that were found to be dead ends are remembered, and are not entered again.
+// begin at its floor, and then the case that none does. The choice of the next column decides how soon it sees a dead
+// end: it takes the column with the fewest options divided by how often that column has failed before ("dom/wdeg",
+// Boussemart et al., 2004). States known to be dead ends are remembered and not entered again.
 //
 // Left out, as they lead to no better layout: a layout in which a block could sink (the canonical layouts of Moffitt,
 // MiniMalloc, ASPLOS 2023); the second of two equal blocks; and states in which some column has less room than what is
@@ -126,8 +126,8 @@ func (d *descent) twin(b int32, blocks []int32) bool {
 	return slices.ContainsFunc(blocks, func(o int32) bool { return d.blocks[o].same == d.blocks[b].same })
 }
 
-// choose returns the column with the fewest ways to go on for its blame, of those whose blocks at the floor are flush.
-// There is one: that of the lowest floor.
+// choose returns the column with the fewest options for its failures, among those whose blocks at the floor are flush.
+// There always is one: the column of the lowest floor.
 func (d *descent) choose(from, to int32) int32 {
 	best, bestScore := int32(-1), 0
 	for n := from; n < to; n++ {

@@ -7,14 +7,14 @@ import (
 
 // fuzzed makes options and buffers of bytes: any that can be written down, those that Pack is to refuse included.
 func fuzzed(data []byte) (o Options, buffers []Buffer) {
-	const header, each, most = 2, 9, 80
+	const header, each, maxBuffers = 2, 9, 80
 	if len(data) < header {
 		return o, nil
 	}
 	names := Methods()
 	o.Method = names[int(data[0])%len(names)]
 	scale := int(data[1]) % 64 // of sizes and offsets that are scaled
-	for data = data[header:]; len(data) >= each && len(buffers) < most; data = data[each:] {
+	for data = data[header:]; len(data) >= each && len(buffers) < maxBuffers; data = data[each:] {
 		kind, align := data[7], int64(1)<<(data[5]%64)
 		if data[5] >= 192 {
 			align = int64(data[5]%64) - 2

@@ -89,19 +89,19 @@ func envelope(group []Buffer) []Buffer {
 			next++
 			continue
 		}
-		most := here[0]
-		for next < len(pieces) && pieces[next].size <= most.size && pieces[next].span.From < most.span.To {
+		largest := here[0]
+		for next < len(pieces) && pieces[next].size <= largest.size && pieces[next].span.From < largest.span.To {
 			heap.Push(&here, pieces[next])
 			next++
 		}
-		end := most.span.To
+		end := largest.span.To
 		if next < len(pieces) {
 			end = min(end, pieces[next].span.From)
 		}
-		if end > most.span.From {
-			out = append(out, Buffer{Size: most.size, Spans: []Span{{most.span.From, end}}})
+		if end > largest.span.From {
+			out = append(out, Buffer{Size: largest.size, Spans: []Span{{largest.span.From, end}}})
 		}
-		if end < most.span.To { // a larger one begins here
+		if end < largest.span.To { // a larger one begins here
 			here[0].span.From = end
 			heap.Push(&here, pieces[next])
 			next++

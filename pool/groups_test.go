@@ -10,7 +10,7 @@ import (
 
 // slowLoads are the bytes of each slot: of a group, its largest member that is resident then.
 func slowLoads(buffers []Buffer) map[int]int64 {
-	most := make(map[[2]int]int64) // by slot and group
+	largest := make(map[[2]int]int64) // by slot and group
 	loads := make(map[int]int64)
 	for i, b := range buffers {
 		group := b.Alias
@@ -19,9 +19,9 @@ func slowLoads(buffers []Buffer) map[int]int64 {
 		}
 		for _, s := range b.Spans {
 			for slot := s.From; slot < s.To; slot++ {
-				if key := [2]int{slot, group}; b.Size > most[key] {
-					loads[slot] += b.Size - most[key]
-					most[key] = b.Size
+				if key := [2]int{slot, group}; b.Size > largest[key] {
+					loads[slot] += b.Size - largest[key]
+					largest[key] = b.Size
 				}
 			}
 		}
@@ -80,12 +80,12 @@ func TestApart(t *testing.T) {
 		if slices.ContainsFunc(pieces, func(b Buffer) bool { return b.Alias != 0 }) {
 			t.Fatalf("seed %d: a piece is in a group: %v", seed, pieces)
 		}
-		var most int64
+		var largest int64
 		for _, load := range want {
-			most = max(most, load)
+			largest = max(largest, load)
 		}
-		if got := Load(buffers); got != most {
-			t.Fatalf("seed %d: Load = %d, want %d", seed, got, most)
+		if got := Load(buffers); got != largest {
+			t.Fatalf("seed %d: Load = %d, want %d", seed, got, largest)
 		}
 	}
 }

@@ -16,12 +16,12 @@ func Load(buffers []Buffer) int64 {
 		}
 		total += max(b.Size, 0)
 	}
-	var most int64
+	var largest int64
 	buffers = apart(buffers)
 	for _, load := range columnLoads(newColumns(buffers), buffers) {
-		most = max(most, load)
+		largest = max(largest, load)
 	}
-	return most
+	return largest
 }
 
 // columnLoads returns the sum of sizes in each column. The sum of all sizes fits in an int64.

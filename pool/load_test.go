@@ -9,16 +9,16 @@ import (
 // slowLoad adds up each slot.
 func slowLoad(buffers []Buffer) int64 {
 	loads := map[int]int64{}
-	var most int64
+	var largest int64
 	for _, b := range buffers {
 		for _, s := range b.Spans {
 			for slot := s.From; slot < s.To; slot++ {
 				loads[slot] += b.Size
-				most = max(most, loads[slot])
+				largest = max(largest, loads[slot])
 			}
 		}
 	}
-	return most
+	return largest
 }
 
 func TestLoad(t *testing.T) {
@@ -46,11 +46,11 @@ func TestPeaks(t *testing.T) {
 		}
 		p := newPeaks(loads)
 		for from := range size {
-			most := int64(0)
+			largest := int64(0)
 			for to := from + 1; to <= size; to++ {
-				most = max(most, loads[to-1])
-				if got := p.of(Span{from, to}); got != most {
-					t.Fatalf("largest of %v in [%d, %d) = %d, want %d", loads, from, to, got, most)
+				largest = max(largest, loads[to-1])
+				if got := p.of(Span{from, to}); got != largest {
+					t.Fatalf("largest of %v in [%d, %d) = %d, want %d", loads, from, to, got, largest)
 				}
 			}
 		}

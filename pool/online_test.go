@@ -35,13 +35,13 @@ func (o *slowOnline) alloc(size, align int64) (int64, error) {
 	gaps := o.gaps()
 	full := &FullError{Size: size, Align: align, Capacity: o.capacity}
 	best := int64(-1)
-	least := int64(math.MaxInt64)
+	smallest := int64(math.MaxInt64)
 	for i, g := range gaps {
 		full.Free += g.hi - g.lo
 		full.Largest = max(full.Largest, g.hi-g.lo)
 		at := (g.lo + align - 1) / align * align
-		if at+size <= g.hi && (i < len(gaps)-1 && g.hi-g.lo < least || best < 0) {
-			best, least = at, g.hi-g.lo
+		if at+size <= g.hi && (i < len(gaps)-1 && g.hi-g.lo < smallest || best < 0) {
+			best, smallest = at, g.hi-g.lo
 		}
 	}
 	if best < 0 {

@@ -30,12 +30,12 @@ type search struct {
 	steps     int         // left to the method at work
 	allowance int         // steps after which a simple try only looks into the uppermost gaps
 
-	// What methods go on with when their turn comes again; nil at first.
+	// The state in which methods resume in their next turn; nil at first.
 	coarse   *search
 	mending  []*mended
 	descents *descents
 
-	// Of a search of the substantial items alone, for the sake of another.
+	// Set in a search of the substantial items alone, which serves another search.
 	whole *search
 	part  []int // the items of whole that are its own
 }
@@ -60,8 +60,8 @@ type procedure struct {
 	stages []stage
 }
 
-// stage is a method that may use weight parts of the work that is left in a round, of which the stages after it have
-// theirs. What it leaves goes to them.
+// stage is a method and its weight: the share of the work left in a round, relative to the stages after it, which get
+// what it does not use.
 type stage struct {
 	method method
 	weight int
@@ -79,15 +79,15 @@ func (s *search) run(p procedure) {
 	}
 }
 
-// mostVain is how often in a row the part of a stage is halved.
-const mostVain = 4
+// maxVain is how often in a row the part of a stage is halved.
+const maxVain = 4
 
 // turn runs each stage once, with the work of a round. The part of a stage is halved for each of its last turns that
 // brought no lower layout; vain counts them per stage.
 func (s *search) turn(stages []stage, vain []int) {
 	left := min(s.round, s.steps)
 	rest := s.steps - left
-	part := func(i int) int { return stages[i].weight << mostVain >> min(vain[i], mostVain) }
+	part := func(i int) int { return stages[i].weight << maxVain >> min(vain[i], maxVain) }
 	parts := 0
 	for i := range stages {
 		parts += part(i)

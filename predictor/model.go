@@ -29,8 +29,8 @@ type Group struct {
 	Reach [][2]float64
 	Nets  [][]layer // their mean is taken
 
-	// What the logarithm of p95 is to be above that of the networks, so that it is the 95th percentile: by ops held
-	// back, and by leaving families out.
+	// What is added to the logarithm of the networks' p95 so that it is the 95th percentile: found with ops held back,
+	// and by leaving families out.
 	Seen   float64 `json:",omitempty"`
 	Unseen float64 `json:",omitempty"`
 }
@@ -44,9 +44,9 @@ type Prediction struct {
 	Roofline   bool // nor was that one: it is the roofline
 }
 
-// Predict predicts calls on a device. Where a kind was not trained on, its equivalent stands for it, or the roofline.
-// Equal calls are worked out once. Where the device's launch was not measured, board and host are unknown: the launch
-// is taken to be as on the others, p95 as on a host that takes twice as long, and on a board that is slower.
+// Predict predicts calls on a device. A kind without training data is predicted as an equivalent kind, or by the
+// roofline. Equal calls are predicted once. If the device's launch time was not measured, board and host are unknown:
+// p50 assumes the usual launch time of other devices, p95 a host that takes twice as long and a slower board.
 func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 	unknown := d.Launch == 0
 	if unknown {
@@ -87,12 +87,12 @@ func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 	return out
 }
 
-// board is by how much slower than one board another of the same chip may be. Those of NeuSight's T4, as its training
-// and test rows show them, are 1.3 apart, of its A100 1.1.
+// board is how many times slower another board with the same chip may be. In NeuSight's data the boards of training and
+// test rows differ by 1.3 for T4, by 1.1 for A100.
 const board = 1.2
 
-// standIn is the group that predicts a call, and the kind as which it does: the call's own if that was trained on.
-// Group -1: nothing of the call's form was.
+// standIn returns the group that predicts a call and the kind it is predicted as, its own if that was trained on. Group
+// -1: no kind of the call's form was.
 func (m *Model) standIn(c *Call) (group int, kind string) {
 	for _, kind := range append([]string{c.Kind}, equivalent(c)...) {
 		for i := range m.Groups {
@@ -155,8 +155,9 @@ func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 	}
 }
 
-// narrow takes rows that are wider than any that was trained on as more of the widest: of the same traffic, of which
-// kernels for long rows are no worse. It says by how many doublings, beyond the slack, they are wider.
+// narrow replaces rows that are wider than any in the training data by more rows of the largest known width, with the
+// same traffic: kernels for long rows are no slower per byte. It returns by how many doublings, beyond the slack, the
+// rows are too wide.
 func (g *Group) narrow(calls []Call, at []int) (narrowed []Call, wider []float64) {
 	wider = make([]float64, len(at))
 	if g.Form != Stream {
@@ -174,7 +175,7 @@ func (g *Group) narrow(calls []Call, at []int) (narrowed []Call, wider []float64
 	return narrowed, wider
 }
 
-// outsideScale is after how many doublings outside of the trained range the roofline counts as much as the network.
+// outsideScale is the distance from the trained range, in doublings, at which roofline and network count the same.
 const outsideScale = 8
 
 // slack is how many doublings outside of the trained range still count as inside.
@@ -228,9 +229,9 @@ func (g *Group) attained(d *Device) [2]float64 {
 	return g.Reach[len(g.Families)]
 }
 
-// row appends a call's features, and says how far outside of the trained range they are: the largest distance in
-// doublings, beyond the slack, as nearly all features are logarithms to base 2. The device alone is described as one of
-// a family; -1: as it is.
+// row appends a call's features and returns how far outside of the trained range they are: the largest distance beyond
+// the slack, in doublings, since nearly all features are logarithms to base 2. family is what the device is described
+// as; -1: itself.
 func (g *Group) row(x []float32, d *Device, c *Call, family int) ([]float32, float64) {
 	at := len(x)
 	r := row{x: x}

@@ -105,13 +105,13 @@ func (c *cursor) text(names ...string) string {
 }
 
 // size is a whole number of at least least.
-func (c *cursor) size(least int, names ...string) int {
-	const most = 1 << 31
+func (c *cursor) size(minimum int, names ...string) int {
+	const maxSize = 1 << 31
 	t := c.text(names...)
 	n, err := strconv.Atoi(t)
-	if err != nil || n < least || n > most {
-		c.bad(names[0], "%q is not a whole number from %d to 2^31", t, least)
-		return least
+	if err != nil || n < minimum || n > maxSize {
+		c.bad(names[0], "%q is not a whole number from %d to 2^31", t, minimum)
+		return minimum
 	}
 	return n
 }

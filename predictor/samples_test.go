@@ -31,7 +31,7 @@ func law(d *Device, c *Call) float64 {
 // measured are samples of all forms that follow the law.
 func measured(n int, seed uint64, devices []Device) []Sample {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	size := func(least, most float64) int { return int(least * math.Pow(most/least, rng.Float64())) }
+	size := func(low, high float64) int { return int(low * math.Pow(high/low, rng.Float64())) }
 	samples := make([]Sample, n)
 	for i := range samples {
 		s := &samples[i]

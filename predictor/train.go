@@ -227,11 +227,11 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// holdBack is every which sample is held back from training, to see how wide p95 is to be.
+// holdBack: one sample in so many is held back from training, to calibrate p95.
 const holdBack = 50
 
-// launches measures what an empty op takes on the host of each device, as the shortest streams of its samples, of which
-// half a percent take less. Of a device without such samples it stays 0.
+// launches estimates the launch time of each device: the latency that half a percent of its stream samples are below. 0
+// for a device without such samples.
 func launches(samples []Sample, devices []Device) []Device {
 	const enough = 200
 	streams := make([][]float64, len(devices))
@@ -250,7 +250,7 @@ func launches(samples []Sample, devices []Device) []Device {
 	return known
 }
 
-// hosts fills in what an empty op takes where it was not measured: as on the others.
+// hosts fills in launch times that were not measured with the usual one.
 func hosts(devices []Device) []Device {
 	known := slices.Clone(devices)
 	usual := usualLaunch(devices)
@@ -260,7 +260,7 @@ func hosts(devices []Device) []Device {
 	return known
 }
 
-// usualLaunch is the launch of a device of which it is not known: the median of those that are.
+// usualLaunch is the median of the known launch times.
 func usualLaunch(devices []Device) time.Duration {
 	const usual = 25 * time.Microsecond // on a GPU
 	var known []time.Duration
@@ -276,7 +276,7 @@ func usualLaunch(devices []Device) time.Duration {
 	return known[len(known)/2]
 }
 
-// late is by how much, in the logarithm, nineteen of twenty samples took no longer than their p95.
+// late is the 95th percentile of the logarithm of measured latency over predicted p95.
 func (g *Group) late(samples []Sample, devices []Device) float64 {
 	if len(samples) == 0 {
 		return 0
@@ -308,8 +308,8 @@ func (g *Group) predictions(samples []Sample, devices []Device) []Prediction {
 	return predictions
 }
 
-// How families are left out: so many samples train a network without one, in so many steps of the optimizer in all, and
-// as many of the family's are predicted.
+// Leaving a family out: the number of samples that train a network without it, of optimizer steps in all, and of the
+// family's samples that are then predicted.
 const (
 	leftOutSamples = 12000
 	leftOutRows    = 120e3
@@ -317,11 +317,10 @@ const (
 	leftOutBatch   = 64
 )
 
-// caution is by how much more, in the logarithm, than any of the families that were left out another device may
-// surprise.
+// caution is added to the largest error of a family that was left out, in the logarithm, for devices that are worse.
 const caution = 0.2
 
-// leaveOut finds out how far off predictions are for devices that were never seen: each family is left out in turn.
+// leaveOut measures the error for unseen devices by leaving out one family after the other.
 func (t *task) leaveOut(samples []Sample, measured []Device, o *Options) error {
 	g := &t.group
 	if len(g.Families) < 3 {
@@ -353,14 +352,14 @@ func (t *task) leaveOut(samples []Sample, measured []Device, o *Options) error {
 	return nil
 }
 
-// thin takes some samples from all over.
-func thin(samples []Sample, most int) []Sample {
-	if len(samples) <= most {
+// thin picks evenly spaced samples, limit of them at most.
+func thin(samples []Sample, limit int) []Sample {
+	if len(samples) <= limit {
 		return samples
 	}
-	some := make([]Sample, most)
+	some := make([]Sample, limit)
 	for i := range some {
-		some[i] = samples[i*len(samples)/most]
+		some[i] = samples[i*len(samples)/limit]
 	}
 	return some
 }

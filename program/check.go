@@ -37,8 +37,8 @@ var (
 // The third body is like the second: the waits are the same and so is the state after a body. One body is like two:
 // what the epilogue reads is written in every body, or never.
 //
-// What waits mean is taken from Lanes, which is what devices carry them out by. The graph must be valid. The program
-// must not be changed afterwards.
+// The meaning of waits is that of Lanes, which devices use too. The graph must be valid. The program must not be
+// changed afterwards.
 func Check(p *Program) (Proven, error) {
 	if err := checkTables(p); err != nil {
 		return Proven{}, fmt.Errorf("program: %w", err)
@@ -182,7 +182,7 @@ func (c *checker) subject(cmd *Command) string {
 }
 
 func (c *checker) section(s *Section, name string, iteration int, drain bool) {
-	run := c.order.lanes.Begin(s, iteration, drain)
+	run := c.order.lanes.Start(s, iteration, drain)
 	counts := make([]int, len(c.p.Streams))
 	slot := 0
 	for i := range s.Commands {

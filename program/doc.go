@@ -17,7 +17,7 @@
 //
 // A program knows its graph and nothing of where it runs. Streams and regions are numbers; tables in the program say
 // that a stream is of the compute unit, a copy direction or the host ([Unit]), and that a region is the arena or the
-// host slots ([Memory]). Whoever loads a program for a job binds them: every stream to a lane of that job, every
+// host slots ([Memory]). A device that loads a program for a job binds them: every stream to a lane of that job, every
 // region to that memory of that job. Two plans of a job may have two graphs, as long as these keep the same storages
 // on the host: [Match] says what must agree, and [HostSlots] gives those storages the same places in both.
 //

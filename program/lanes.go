@@ -3,13 +3,12 @@ package program
 import "slices"
 
 // Lanes is what a job's streams are bound to where a program runs: a queue of commands per stream, and the arithmetic
-// of which command may start. It is a pure machine. Whoever carries out commands tells it what was issued and what has
-// ended:
+// of which command may start. It is a pure machine, which a device tells what was issued and what has ended:
 //
 //	Issue --> queue of its lane --> Ready --> (Hurried: no pause) --> End
 //
-// Who goes through the commands of one section after the other in list order, as Check and Time do, needs no queues:
-// Begin starts a section, Reached tells of a wait, and Pass is issue and end at once.
+// Check and Time, which go through commands in list order, need no queues: Start begins a section, Reached tells of a
+// wait, and Pass issues and ends a command at once.
 type Lanes struct {
 	lanes []lane
 	floor []int // per lane: commands that must have ended before anything of the newest run begins
@@ -51,8 +50,8 @@ func NewLanes(streams []Unit) *Lanes {
 	return l
 }
 
-// Begin starts a section without commands in queues. With drain, it begins when all that was issued before has ended.
-func (l *Lanes) Begin(s *Section, iteration int, drain bool) *Run {
+// Start starts a section without commands in queues. With drain, it begins when all that was issued before has ended.
+func (l *Lanes) Start(s *Section, iteration int, drain bool) *Run {
 	r := &Run{Section: s, Iteration: iteration, origin: make([]int, len(l.lanes))}
 	for i := range l.lanes {
 		r.origin[i] = l.lanes[i].ended + len(l.lanes[i].queue)
@@ -66,7 +65,7 @@ func (l *Lanes) Begin(s *Section, iteration int, drain bool) *Run {
 
 // Issue puts the commands of a section into the queues of their lanes.
 func (l *Lanes) Issue(s *Section, iteration int, drain bool) {
-	r := l.Begin(s, iteration, drain)
+	r := l.Start(s, iteration, drain)
 	for i := range s.Commands {
 		c := &s.Commands[i]
 		q := &l.lanes[c.Stream].queue

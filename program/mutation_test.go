@@ -90,16 +90,16 @@ func TestMutations(t *testing.T) {
 
 // few returns some of many subjects, evenly spread.
 func few(all []subject) []subject {
-	most := 25
+	limit := 25
 	if testing.Short() || raceEnabled {
-		most = 6
+		limit = 6
 	}
-	if len(all) <= most {
+	if len(all) <= limit {
 		return all
 	}
 	var some []subject
-	for i := range most {
-		some = append(some, all[i*len(all)/most])
+	for i := range limit {
+		some = append(some, all[i*len(all)/limit])
 	}
 	return some
 }

@@ -128,8 +128,8 @@ func (s *Section) append(c Command) Point {
 
 // Program is a plan made executable. IDs are those of its graph.
 //
-// Streams and regions are numbers. Whoever loads a program for a job binds them: a stream to a lane of the job on the
-// stream's unit, a region to the job's memory of the region's kind.
+// Streams and regions are numbers. A device that loads a program for a job binds them: a stream to a lane of the job on
+// the stream's unit, a region to the job's memory of the region's kind.
 type Program struct {
 	Graph    *graph.Graph
 	Plan     *plan.Plan

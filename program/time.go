@@ -30,7 +30,7 @@ func Time(p *Program, d Durations) Timing {
 	t := Timing{Start: make([]time.Duration, len(commands)), End: make([]time.Duration, len(commands))}
 	var before, computed time.Duration // ends of the last kernels of the previous body and so far
 	for body := range limit {
-		run := r.lanes.Begin(&p.Body, body, false)
+		run := r.lanes.Start(&p.Body, body, false)
 		before = computed
 		t.Stall = 0
 		steady := body > 0

@@ -30,8 +30,8 @@ func TestHostileHeadersAllocateLittle(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
-		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20); got > most {
-			t.Errorf("%s: %d bytes allocated for a file of %d bytes, want at most %d", name, got, len(file), most)
+		if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(1<<20); got > limit {
+			t.Errorf("%s: %d bytes allocated for a file of %d bytes, want at most %d", name, got, len(file), limit)
 		}
 	}
 }

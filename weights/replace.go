@@ -14,7 +14,7 @@ import (
 // gets its name, so after a crash the path has the old content or the new. The folder is not synced: after a loss of
 // power it may be the old content.
 func replace(path string, write func(io.Writer) error) error {
-	file, err := begin(path)
+	file, err := create(path)
 	if err != nil {
 		return err
 	}
@@ -28,9 +28,9 @@ func replace(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// begin makes the file that is to be put at the path, with the permissions of any new file. If the path is a link, the
+// create makes the file that is to be put at the path, with the permissions of any new file. If the path is a link, the
 // file is for what that points at.
-func begin(path string) (*renameio.PendingFile, error) {
+func create(path string) (*renameio.PendingFile, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
@@ -52,7 +52,7 @@ func begin(path string) (*renameio.PendingFile, error) {
 // Writable returns the error that Write would have to give of a path now, so that nothing is trained in vain. It leaves
 // everything as it was.
 func Writable(path string) error {
-	file, err := begin(path)
+	file, err := create(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

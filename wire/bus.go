@@ -8,9 +8,9 @@ import (
 // Bus is what carries messages and objects; tensile/internal/bus has the one on NATS. Agent and controller use parts of
 // it. All methods may be called from any goroutine.
 //
-// What has a context waits for the other side at most as long as that, and a few seconds at most; without a connection
-// it fails at once. Callbacks of one Watch, Follow, Subscribe or Serve come one after the other, and may call the bus,
-// but not the stop function of their own: stop waits until a callback that runs has returned.
+// Methods with a context wait for the other side until it is done, and no longer than a few seconds; without a
+// connection they fail at once. Callbacks of one Watch, Follow, Subscribe or Serve are called one after the other. They
+// may call the bus, but not their own stop function: stop waits until the running callback has returned.
 type Bus interface {
 	// Put sets the latest value of a key.
 	Put(ctx context.Context, key string, value []byte) error

@@ -39,9 +39,9 @@ func (c *checker) text(what, text string) {
 }
 
 // atLeast checks a number.
-func atLeast[N int | int64 | graph.Bytes | time.Duration](c *checker, what string, n, least N) {
-	if n < least {
-		c.fail("%s is %d, and cannot be less than %d", what, int64(n), int64(least))
+func atLeast[N int | int64 | graph.Bytes | time.Duration](c *checker, what string, n, minimum N) {
+	if n < minimum {
+		c.fail("%s is %d, and cannot be less than %d", what, int64(n), int64(minimum))
 	}
 }
 

@@ -73,10 +73,10 @@ func Decode(data []byte) (Message, error) {
 	switch {
 	case e.Version != Version:
 		return nil, fmt.Errorf("decode message: it is of version %d, this tensile knows version %d: "+
-			"let controller, executors and command line be of the same release", e.Version, Version)
+			"run the same release of controller, executors and command line", e.Version, Version)
 	case reader == nil:
 		return nil, fmt.Errorf("decode message: there is no kind %s of messages (there are %s): "+
-			"let controller, executors and command line be of the same release", clip(e.Kind), kinds())
+			"run the same release of controller, executors and command line", clip(e.Kind), kinds())
 	case len(data) > MaxMessage && e.Kind != (Layout{}).kind():
 		return nil, tooLarge(e.Kind, len(data), MaxMessage)
 	case len(e.Body) == 0 || e.Body[0] != '{':
@@ -103,8 +103,8 @@ func DecodeAs[T Message](data []byte) (T, error) {
 	return got, nil
 }
 
-func tooLarge(what string, size, most int) error {
-	return fmt.Errorf("decode message: %s of %d bytes is over the limit of %d", what, size, most)
+func tooLarge(what string, size, limit int) error {
+	return fmt.Errorf("decode message: %s of %d bytes is over the limit of %d", what, size, limit)
 }
 
 func kinds() string {

@@ -69,7 +69,7 @@ type Status struct {
 	Life     string      `json:"life"`   // another for each process that was called so
 	Device   string      `json:"device"`
 	Host     string      `json:"host,omitzero"`     // where it runs: the machine's name
-	Since    int64       `json:"since_ns,omitzero"` // when the process began: since the Unix epoch
+	Since    int64       `json:"since_ns,omitzero"` // when the process started: since the Unix epoch
 	Orders   int64       `json:"orders"`            // the number of the newest orders it has seen
 	Jobs     []JobStatus `json:"jobs"`
 }
@@ -162,7 +162,7 @@ const (
 	Jobs   Verb = "jobs"
 )
 
-// Request is a wish of the command line.
+// Request is what a command line asks of a controller.
 type Request struct {
 	Verb  Verb   `json:"verb"`
 	Specs []Spec `json:"specs,omitempty"` // all are taken, or none

@@ -44,9 +44,9 @@ func TestLinkLimit(t *testing.T) {
 				bytes += c.Bytes
 			}
 		}
-		least := time.Duration(float64(bytes)/float64(rate)*1e9) - 100*time.Nanosecond // rounded down per piece
-		if bytes != 2*each*4*elements || last-first < least {
-			t.Errorf("copies %s: %s in %v, want %v at least", kind, bytes, last-first, least)
+		minimum := time.Duration(float64(bytes)/float64(rate)*1e9) - 100*time.Nanosecond // rounded down per piece
+		if bytes != 2*each*4*elements || last-first < minimum {
+			t.Errorf("copies %s: %s in %v, want %v at least", kind, bytes, last-first, minimum)
 		}
 	}
 }
@@ -68,9 +68,9 @@ func TestLinkShare(t *testing.T) {
 	x.reserve(4 * elements)
 	x.issue(section(x.out(input, 4*elements, 0), x.out(input, 4*elements, 0)), 0, true)
 	next(t, d, 2, x)
-	least := time.Duration(2*4*elements/float64(rate)*1e9) - 100*time.Nanosecond
-	if took := x.events[1].End - x.events[0].Start; took < least {
-		t.Errorf("2 copies of %d bytes took %v, want %v at least", 4*elements, took, least)
+	minimum := time.Duration(2*4*elements/float64(rate)*1e9) - 100*time.Nanosecond
+	if took := x.events[1].End - x.events[0].Start; took < minimum {
+		t.Errorf("2 copies of %d bytes took %v, want %v at least", 4*elements, took, minimum)
 	}
 }
 

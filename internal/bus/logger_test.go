@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// What nats-server says after a kill about its own index, and about a full disk, is nothing to whoever runs a
+// What nats-server says after a kill about its own index, and about a full disk, does not concern a person who runs a
 // controller. What is lost is.
 func TestLogger(t *testing.T) {
 	var got []string

@@ -88,7 +88,7 @@ func (c *checker) ours(to string) {
 	case slices.Contains(helpers, to):
 		c.say("imports %s, which is for tests", to)
 		return
-	case slices.Contains(strangers[c.pkg], to):
+	case unknown(c.pkg, to):
 		c.say("imports %s, which it must not know", to)
 		return
 	}
@@ -104,16 +104,29 @@ func (c *checker) ours(to string) {
 
 // rowOf returns the row of a package, -1 if it has none.
 func rowOf(pkg string) int {
-	return slices.IndexFunc(rows, func(row []string) bool {
-		return slices.ContainsFunc(row, func(entry string) bool {
-			parent, all := strings.CutSuffix(entry, "/...")
-			return entry == pkg || all && strings.HasPrefix(pkg, parent+"/")
-		})
+	return slices.IndexFunc(rows, func(row []string) bool { return lists(row, pkg) })
+}
+
+// lists reports whether entries of the table name a package, or all below one of its parents.
+func lists(entries []string, pkg string) bool {
+	return slices.ContainsFunc(entries, func(entry string) bool {
+		parent, all := strings.CutSuffix(entry, "/...")
+		return entry == pkg || all && strings.HasPrefix(pkg, parent+"/")
 	})
 }
 
+// unknown reports whether a package must not know another.
+func unknown(pkg, other string) bool {
+	for entry, others := range strangers {
+		if lists([]string{entry}, pkg) && slices.Contains(others, other) {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *checker) standard(to, name string) {
-	if slices.Contains(pure, c.pkg) && slices.Contains(outside, to) {
+	if lists(pure, c.pkg) && slices.Contains(outside, to) {
 		c.say("imports %s, but only computes", to)
 	}
 	if to == "flag" && c.pkg != "cmd/tensile" && !slices.Contains(helpers, c.pkg) {
@@ -126,7 +139,7 @@ func (c *checker) standard(to, name string) {
 
 // code checks the calls and statements of a file.
 func (c *checker) code(file *ast.File, names map[string]string) {
-	still := slices.Contains(timeless, c.pkg)
+	still := lists(timeless, c.pkg)
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:

@@ -70,11 +70,11 @@ func known(text string) (map[string]string, error) {
 
 func main() {
 	jobs := flag.Int("j", runtime.NumCPU(), "changes tried at a time")
-	patience := flag.Duration("timeout", 10*time.Minute, "of the tests of one change")
+	timeout := flag.Duration("timeout", 10*time.Minute, "of the tests of one change")
 	flag.Parse()
 	reasons, err := known(survivors)
 	if err == nil {
-		err = run(*jobs, *patience, flag.Args(), reasons)
+		err = run(*jobs, *timeout, flag.Args(), reasons)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -83,7 +83,7 @@ func main() {
 }
 
 // run tries every change of the files that match and fails if one goes unnoticed that is not known to.
-func run(jobs int, patience time.Duration, wanted []string, reasons map[string]string) error {
+func run(jobs int, timeout time.Duration, wanted []string, reasons map[string]string) error {
 	type task struct {
 		edit
 		text  string
@@ -115,7 +115,7 @@ func run(jobs int, patience time.Duration, wanted []string, reasons map[string]s
 		wait.Go(func() {
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			results[i] = try(t.edit, t.text, t.tests, patience)
+			results[i] = try(t.edit, t.text, t.tests, timeout)
 			if results[i] == unnoticed {
 				fmt.Printf("unnoticed: %s\n", t.edit)
 			}
@@ -165,7 +165,7 @@ const (
 )
 
 // try runs tests on a change, the short ones first.
-func try(e edit, text string, tests []string, patience time.Duration) outcome {
+func try(e edit, text string, tests []string, timeout time.Duration) outcome {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return failed
@@ -181,10 +181,10 @@ func try(e edit, text string, tests []string, patience time.Duration) outcome {
 		os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o666) != nil {
 		return failed
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	for _, short := range []string{"-short=true", "-short=false"} {
-		args := append([]string{"test", "-vet=off", "-failfast", "-timeout=" + patience.String(), "-overlay",
+		args := append([]string{"test", "-vet=off", "-failfast", "-timeout=" + timeout.String(), "-overlay",
 			filepath.Join(dir, "overlay.json"), short}, tests...)
 		out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
 		switch {

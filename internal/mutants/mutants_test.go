@@ -91,11 +91,11 @@ func TestTry(t *testing.T) {
 	}
 	got := make(map[string]outcome)
 	for _, e := range edits {
-		patience := time.Minute
+		timeout := time.Minute
 		if e.is == "left out" || e.is == "b >= 0" {
-			patience = 5 * time.Second // the loop never ends
+			timeout = 5 * time.Second // the loop never ends
 		}
-		got[e.was+" -> "+e.is] = try(e, text, []string{"."}, patience)
+		got[e.was+" -> "+e.is] = try(e, text, []string{"."}, timeout)
 	}
 	edits[0].by = "=>"
 	got["no Go"] = try(edits[0], text, []string{"."}, time.Minute)

@@ -22,8 +22,8 @@ func (w *walker) nextFrom(s graph.StorageID, from int) (int, bool) {
 	return 0, false
 }
 
-// possible reports whether a storage can be made anew just before a place in the order, by an op that has run: what its
-// maker reads has the right version there, and is there or can be made anew as well.
+// possible reports whether a storage can be recomputed just before a place in the order, by an op that has run: what
+// its maker reads has the right version there, and is there or can be recomputed as well.
 func (w *walker) possible(s graph.StorageID, at int) bool {
 	if !w.holds(version{Storage: s}, at) {
 		return false

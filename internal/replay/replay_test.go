@@ -76,13 +76,13 @@ func TestPlans(t *testing.T) {
 		r := randjobs.New(rng, 1)
 		j := &r.Jobs[0]
 		g := j.Graph
-		least, all := scheduler.WorkingSetOf(*j, r.Align).Bytes, graph.Bytes(0)
+		workingSet, all := scheduler.WorkingSetOf(*j, r.Align).Bytes, graph.Bytes(0)
 		for s := range g.Storages {
 			all += scheduler.RoundUp(g.Storages[s].Bytes, r.Align)
 		}
-		all += least // for scratch
+		all += workingSet // for scratch
 		for k := range swapped {
-			capacity := least + (all-least)*graph.Bytes(k)/graph.Bytes(len(swapped)-1)
+			capacity := workingSet + (all-workingSet)*graph.Bytes(k)/graph.Bytes(len(swapped)-1)
 			for name, m := range map[string]replay.Method{"lru": &lru{}, "fickle": fickle{rng}} {
 				what := fmt.Sprintf("seed %d, %s in %v", seed, name, capacity)
 				p, err := replay.Plan(j, name, capacity, r.Align, m)
@@ -101,9 +101,9 @@ func TestPlans(t *testing.T) {
 				}
 			}
 		}
-		_, err := replay.Plan(j, "lru", least-1, r.Align, &lru{})
-		if over, ok := errors.AsType[*scheduler.OverBudgetError](err); !ok || over.Need != least {
-			t.Fatalf("seed %d: %v in one byte less than %v", seed, err, least)
+		_, err := replay.Plan(j, "lru", workingSet-1, r.Align, &lru{})
+		if over, ok := errors.AsType[*scheduler.OverBudgetError](err); !ok || over.Need != workingSet {
+			t.Fatalf("seed %d: %v in one byte less than %v", seed, err, workingSet)
 		}
 	}
 	t.Logf("swapped by lru: %v; %d storages stay with room for all; %d fickle iterations begin empty", swapped,
@@ -120,7 +120,7 @@ func TestPlans(t *testing.T) {
 // lruPolicy is an LRU swapper as a policy: the capacities are lowered until the packed plans fit the budget.
 func lruPolicy(s *draft.Session) (scheduler.Result, error) {
 	r := &s.Request
-	least, err := r.CheckWorkingSets()
+	workingSet, err := r.CheckWorkingSets()
 	if err != nil {
 		return scheduler.Result{}, err
 	}
@@ -129,7 +129,8 @@ func lruPolicy(s *draft.Session) (scheduler.Result, error) {
 		var plans []*plan.Plan
 		for i := range r.Jobs {
 			alone := scheduler.WorkingSetOf(r.Jobs[i], r.Align).Bytes
-			p, err := replay.Plan(&r.Jobs[i], r.Policy, alone+(target-least)/graph.Bytes(len(r.Jobs)), r.Align, &lru{})
+			capacity := alone + (target-workingSet)/graph.Bytes(len(r.Jobs))
+			p, err := replay.Plan(&r.Jobs[i], r.Policy, capacity, r.Align, &lru{})
 			if err != nil {
 				return scheduler.Result{}, err
 			}
@@ -139,11 +140,11 @@ func lruPolicy(s *draft.Session) (scheduler.Result, error) {
 		if err != nil || result.Arena <= r.Budget {
 			return result, err
 		}
-		if target == least {
+		if target == workingSet {
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
 				Why: "LRU packs into that"}
 		}
-		target = max(least, target-(result.Arena-r.Budget))
+		target = max(workingSet, target-(result.Arena-r.Budget))
 	}
 }
 
@@ -190,8 +191,8 @@ func TestWrongVictim(t *testing.T) {
 			t.Error("a wrong victim is taken")
 		}
 	}()
-	least := scheduler.WorkingSetOf(r.Jobs[0], r.Align).Bytes
-	replay.Plan(&r.Jobs[0], "wrong", least, r.Align, wrong{})
+	workingSet := scheduler.WorkingSetOf(r.Jobs[0], r.Align).Bytes
+	replay.Plan(&r.Jobs[0], "wrong", workingSet, r.Align, wrong{})
 }
 
 type wrong struct{ fickle }

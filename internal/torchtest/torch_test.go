@@ -162,17 +162,17 @@ func (e experiment) judge(t *testing.T, rows []row) {
 		classes[r.class()] = c
 	}
 	for _, r := range rows {
-		if most := tolerance * (r.Size + classes[r.class()].Size/100); !(r.Double <= most) {
+		if limit := tolerance * (r.Size + classes[r.class()].Size/100); !(r.Double <= limit) {
 			t.Errorf("%s of %s in float64 is %.1e from torch's, whose size is %.1e: want at most %.1e", r.Kind, r.Name,
-				r.Double, r.Size, most)
+				r.Double, r.Size, limit)
 		}
 	}
 	for name, c := range classes {
 		t.Logf("%-16s float64 %.1e, float32 %.1e, torch in float32 %.1e", name, c.Double/c.Size, c.Single/c.Size,
 			c.Torch/c.Size)
-		if most := floor*c.Size + tenfold*c.Torch; !(c.Single <= most) {
+		if limit := floor*c.Size + tenfold*c.Torch; !(c.Single <= limit) {
 			t.Errorf("%s in float32 are %.1e from torch's in float64, whose size is %.1e: want at most %.1e", name,
-				c.Single, c.Size, most)
+				c.Single, c.Size, limit)
 		}
 	}
 	for _, want := range e.classes() {

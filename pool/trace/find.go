@@ -68,34 +68,34 @@ func longestRun(t Trace, h *history) run {
 		return cmp.Or(cmp.Compare(b.length(), a.length()), cmp.Compare(a.period, b.period), cmp.Compare(a.from, b.from))
 	})
 	var held []run
-	most, steps := 0, 64*len(t)+1<<20
+	largest, steps := 0, 64*len(t)+1<<20
 	for _, c := range candidates {
-		if !enough(c.length(), most) || steps <= 0 {
+		if !enough(c.length(), largest) || steps <= 0 {
 			break
 		}
 		for smallest := c.period; 2*c.period <= c.length() && steps > 0; c.period += smallest {
-			if !enough(c.covers(), most) {
+			if !enough(c.covers(), largest) {
 				continue
 			}
 			steps -= c.length()
 			r := h.check(t, c)
 			if r.length() >= 2*c.period {
 				held = append(held, r)
-				most = max(most, r.covers())
+				largest = max(largest, r.covers())
 			}
 			if r == c {
 				break
 			}
 		}
 	}
-	return shortest(held, most)
+	return shortest(held, largest)
 }
 
 // shortest returns the run of the shortest period among those that cover enough, and of these the longest, the first.
-func shortest(runs []run, most int) run {
+func shortest(runs []run, largest int) run {
 	var best run
 	for _, r := range runs {
-		if enough(r.covers(), most) && (best.period == 0 || r.period < best.period ||
+		if enough(r.covers(), largest) && (best.period == 0 || r.period < best.period ||
 			r.period == best.period && r.length() > best.length()) {
 			best = r
 		}

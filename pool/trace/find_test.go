@@ -40,7 +40,7 @@ func repeats(t Trace, of []int, from, events, times int) bool {
 // slowLongest returns the period and the number of events that longestRun should cover.
 func slowLongest(t Trace) (period, covers int) {
 	of := blocksOf(t)
-	most := make(map[int]int)
+	longest := make(map[int]int)
 	best := 0
 	for events := 1; 2*events <= len(t); events++ {
 		for from := 0; from+2*events <= len(t); from++ {
@@ -48,14 +48,14 @@ func slowLongest(t Trace) (period, covers int) {
 			for ; from+times*events <= len(t) && repeats(t, of, from, events, times); times++ {
 			}
 			if times--; times >= 2 {
-				most[events] = max(most[events], times*events)
+				longest[events] = max(longest[events], times*events)
 			}
 		}
-		best = max(best, most[events])
+		best = max(best, longest[events])
 	}
 	for events := 1; 2*events <= len(t); events++ {
-		if most[events] > 0 && enough(most[events], best) {
-			return events, most[events]
+		if longest[events] > 0 && enough(longest[events], best) {
+			return events, longest[events]
 		}
 	}
 	return 0, 0

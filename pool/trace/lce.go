@@ -3,7 +3,7 @@ package trace
 import "math/bits"
 
 // extender tells how far two parts of a sequence go on alike, by hashes of its prefixes: polynomials modulo the prime
-// 2^61-1. A collision makes an answer too large; whoever asks has to check what follows from it.
+// 2^61-1. A collision makes an answer too large; callers must check what they conclude from it.
 type extender struct {
 	of     []int32
 	prefix []uint64 // hash of the first i
@@ -52,16 +52,16 @@ func (e *extender) backward(i, j int) int {
 	return gallop(min(i, j), func(have, more int) bool { return e.equal(i-have-more, j-have-more, more) })
 }
 
-// gallop is the largest number up to most that is reached by steps which hold, where a step holds if all smaller ones
+// gallop is the largest number up to limit that is reached by steps which hold, where a step holds if all smaller ones
 // do. It takes time logarithmic in the number.
-func gallop(most int, holds func(have, more int) bool) int {
+func gallop(limit int, holds func(have, more int) bool) int {
 	have, step := 0, 1
-	for have+step <= most && holds(have, step) {
+	for have+step <= limit && holds(have, step) {
 		have += step
 		step *= 2
 	}
 	for ; step > 0; step /= 2 {
-		if have+step <= most && holds(have, step) {
+		if have+step <= limit && holds(have, step) {
 			have += step
 		}
 	}

@@ -14,7 +14,7 @@ import (
 //
 // It does not trust the framework to keep to the iteration. A malloc that is not the next of the iteration goes online,
 // and the next one is still awaited; when all blocks of the layout but those that go on over the boundary are freed,
-// the first malloc of the iteration begins it anew. Hence no two blocks that are there at the same time share a byte,
+// the first malloc of the iteration begins it again. Hence no two blocks that are there at the same time share a byte,
 // whatever is requested. A Replay is not for concurrent use.
 type Replay struct {
 	Height int64 // bytes of the layout, up to a multiple of the alignment

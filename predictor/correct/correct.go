@@ -6,7 +6,7 @@ import (
 )
 
 // A report counts as no more than so many times the latency that was known before, and no less than so many parts of
-// it: one op that was interrupted must not have everything planned anew, while a real change is followed within a few
+// it: one op that was interrupted must not have everything planned again, while a real change is followed within a few
 // reports. What a job's first iteration shows is warm-up as well, so it moves less.
 const (
 	limit       = 8
@@ -19,13 +19,13 @@ const longest = time.Hour
 // Latency is what is known of an op's latency after one more report: an average in which the report has the weight
 // alpha. first says that the report is of a job's first iteration.
 func Latency(known, reported time.Duration, alpha float64, first bool) time.Duration {
-	most := float64(limit)
+	factor := float64(limit)
 	if first {
-		most = warmUpLimit
+		factor = warmUpLimit
 	}
 	old, seen := float64(known), float64(reported)
 	if old > 0 {
-		seen = min(max(seen, old/most), old*most)
+		seen = min(max(seen, old/factor), old*factor)
 	}
 	return time.Duration(math.Round(min(old+alpha*(seen-old), max(old, float64(longest)))))
 }

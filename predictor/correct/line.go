@@ -15,9 +15,9 @@ type Report struct {
 	Measured  time.Duration
 }
 
-// Line is by what predictions of a device are wrong: measured = factor*predicted + summand. The summand is what each op
-// costs on this host beside what it was predicted with, and below zero where launches are faster; each class may have a
-// factor of its own. The zero value leaves predictions as they are.
+// Line corrects the predictions of a device: measured = factor*predicted + summand. The summand is the launch cost per
+// op that was not predicted, negative where launches are faster. A class may have its own factor. The zero value
+// corrects nothing.
 type Line struct {
 	Summand time.Duration
 	Factor  float64            // of classes of which nothing is known; 0: 1
@@ -25,8 +25,8 @@ type Line struct {
 	Spread  float64            // the logarithm of p95 over p50, relative to what was predicted; 0: 1
 }
 
-// least is the part of a predicted latency, scaled by its factor, that a summand below zero leaves.
-const least = 1.0 / 8
+// minShare is the least that a negative summand may leave of factor*predicted.
+const minShare = 1.0 / 8
 
 // Apply corrects a predicted latency.
 func (l *Line) Apply(class string, predicted time.Duration) time.Duration {
@@ -48,7 +48,7 @@ func (l *Line) P95(class string, predicted, p95 time.Duration) time.Duration {
 }
 
 func line(factor, predicted, summand float64) float64 {
-	return max(factor*predicted+summand, factor*predicted*least)
+	return max(factor*predicted+summand, factor*predicted*minShare)
 }
 
 // Toward moves a line a part of the way to another, in the logarithm of its factors.
@@ -69,15 +69,15 @@ func (l *Line) Toward(to Line, part float64) Line {
 	return m
 }
 
-// Evidence against which reports have to tell: so many reports of no error at all for the factor of all, and so many of
-// the factor of all for that of a class.
+// Priors, in reports: so many reports without error count for the common factor, and so many of the common factor for
+// that of a class.
 const (
 	doubt      = 1
 	classDoubt = 2
 )
 
-// Fit finds the line of reports. Medians make it: what a few reports say that were interrupted does not move it.
-// Reports of nothing leave it as it is, and few reports move it less than many. Of very many it takes some.
+// Fit finds the line of reports by medians, so that a few outliers do not move it. Without reports it is the zero line,
+// and few reports move it less than many. Of very many it uses a sample.
 func Fit(reports []Report) Line {
 	var f fitter
 	for i := range min(len(reports), enough) {
@@ -129,7 +129,7 @@ func (f *fitter) add(r *Report) {
 	f.pairs = append(f.pairs, p)
 }
 
-// wrong is the logarithm of what was measured over what the line says.
+// wrong is the logarithm of measured over corrected latency.
 func (p *pair) wrong(l *factors) float64 {
 	return math.Log(p.measured / line(l.classes[p.class], p.predicted, l.summand))
 }
@@ -138,22 +138,22 @@ func (p *pair) wrong(l *factors) float64 {
 func (f *fitter) fit() factors {
 	small := f.shortest()
 	var best factors
-	least := math.Inf(1)
+	smallest := math.Inf(1)
 	for step := -steps; step <= 2*steps; step++ {
 		l := f.factors(small * float64(step) / steps)
 		wrong := math.Abs(l.summand) / small // a summand is to be worth it
 		for i := range f.pairs {
 			wrong += min(math.Abs(f.pairs[i].wrong(&l)), math.Log(limit))
 		}
-		if wrong < least-1e-9 || wrong < least+1e-9 && math.Abs(l.summand) < math.Abs(best.summand) {
-			best, least = l, min(wrong, least)
+		if wrong < smallest-1e-9 || wrong < smallest+1e-9 && math.Abs(l.summand) < math.Abs(best.summand) {
+			best, smallest = l, min(wrong, smallest)
 		}
 	}
 	return best
 }
 
-// spread is by which power of p95 over p50 reports were late that a line did not know: that power which one in twenty
-// exceeds. Of fewer than twenty that can not be said.
+// spread is the power of p95/p50 that one report in twenty exceeds, among reports that the line was not fitted to. It
+// takes twenty reports to tell.
 func (f *fitter) spread(best factors) float64 {
 	var late []float64
 	for i, p := range f.pairs {
@@ -185,10 +185,10 @@ const (
 	few    = 64  // reports, of which one makes a difference
 )
 
-// steps is into how many parts the shortest latencies are divided, one of which a summand is a multiple of.
+// steps: summands are multiples of the shortest latencies divided by it.
 const steps = 16
 
-// shortest is the order of the shortest predicted latencies: a tenth are below.
+// shortest is the tenth percentile of the predicted latencies.
 func (f *fitter) shortest() float64 {
 	v := make([]float64, len(f.pairs))
 	for i, p := range f.pairs {
@@ -202,7 +202,7 @@ func (f *fitter) shortest() float64 {
 func (f *fitter) factors(summand float64) factors {
 	ratios := make([]weighted, len(f.pairs))
 	for i, p := range f.pairs {
-		rest := max(p.measured-summand, p.measured*least)
+		rest := max(p.measured-summand, p.measured*minShare)
 		ratios[i] = weighted{math.Log(rest / p.predicted), min(1, p.predicted/p.measured)}
 	}
 	all := medianOf(slices.Clone(ratios)) * shrink(len(ratios), doubt)

@@ -8,7 +8,7 @@ import (
 	"tensile/scheduler"
 )
 
-// What a policy may know of a draft. Slices are the draft's own: read only, and valid until the draft changes.
+// What a policy can read of a draft. Slices belong to the draft: read only, and valid until it changes.
 
 // Job returns whose draft it is, and Graph the job's graph.
 func (d *Draft) Job() *scheduler.Job { return d.job }

@@ -21,7 +21,7 @@ func slowZeroStall(d *Draft) graph.Bytes {
 		if l.Rate <= 0 {
 			return sum
 		}
-		least := float64(sum)
+		lowest := float64(sum)
 		for from := range loads { // what is ready before, and then at most what the rate allows
 			var before graph.Bytes
 			for at, bytes := range loads {
@@ -29,9 +29,9 @@ func slowZeroStall(d *Draft) graph.Bytes {
 					before += bytes
 				}
 			}
-			least = min(least, float64(before)+float64(l.Rate)/1e9*float64(deadline-from))
+			lowest = min(lowest, float64(before)+float64(l.Rate)/1e9*float64(deadline-from))
 		}
-		return graph.Bytes(least)
+		return graph.Bytes(lowest)
 	}
 	var bound graph.Bytes
 	for slot, kept := range d.curve.Slots() { // alignment is 4: sizes are as they are
@@ -101,7 +101,7 @@ func TestZeroStallOfAllPlans(t *testing.T) {
 		}
 		tried++
 		bound := base.zeroStall()
-		_, least := base.Peak()
+		_, lowest := base.Peak()
 		permute(gaps, func(order []int) {
 			d := s.Drafts(GraphOrder, style)[0]
 			for _, i := range order {
@@ -111,12 +111,12 @@ func TestZeroStallOfAllPlans(t *testing.T) {
 				}
 			}
 			_, peak := d.Peak()
-			least = min(least, peak)
+			lowest = min(lowest, peak)
 		})
-		if least < bound {
-			t.Fatalf("seed %d: a plan of %d is below the bound of %d", seed, least, bound)
+		if lowest < bound {
+			t.Fatalf("seed %d: a plan of %d is below the bound of %d", seed, lowest, bound)
 		}
-		if least == bound {
+		if lowest == bound {
 			reached++
 		}
 	}

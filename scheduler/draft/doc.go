@@ -34,7 +34,7 @@
 //
 // A swap is decided in logarithmic time: peak.Curve has the peak after each change of a gap; an interval tree has the
 // largest gap that covers a slot (stab); a treap of free stretches has the first and the last one that a copy fits into
-// (free, lane). A naive planner in the tests, which simulates everything anew for each decision, makes the same
+// (free, lane). A naive planner in the tests, which simulates everything again for each decision, makes the same
 // decisions. Gaps of storages below a thousandth of the peak are left out, and gaps tried in vain at one peak are
 // tried again at others. Equal requests give equal plans: no search uses floats.
 //

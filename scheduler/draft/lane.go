@@ -9,7 +9,7 @@ import (
 
 // lanes are a job's share of the link, and what its draft has booked there.
 //
-// Several drafts may share booked lanes after a Clone. Whoever books first gets lanes of its own: see own.
+// Several drafts may share booked lanes after a Clone. The first to book gets lanes of its own: see own.
 type lanes struct {
 	out, in   cost.Link
 	outs, ins *lane // one and the same if the style has one channel

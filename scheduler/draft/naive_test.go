@@ -10,7 +10,7 @@ import (
 	"tensile/scheduler"
 )
 
-// naive plans swaps as SwapFreely does, and simulates everything anew for each decision: the footprint from the
+// naive plans swaps as SwapFreely does, and simulates everything again for each decision: the footprint from the
 // accesses slot by slot, candidates by a look at all gaps, link time from a list of what is booked.
 type naive struct {
 	d         *Draft // gaps, times and sizes; never decided
@@ -86,7 +86,7 @@ func (n *naive) observe() {
 }
 
 // peak adds up what is on the device in each slot.
-func (n *naive) peak() (at int, most graph.Bytes) {
+func (n *naive) peak() (at int, highest graph.Bytes) {
 	count := len(n.d.steps)
 	for slot, sum := range n.kept {
 		for x, p := range n.away {
@@ -94,11 +94,11 @@ func (n *naive) peak() (at int, most graph.Bytes) {
 				sum -= n.d.bytes[x.storage]
 			}
 		}
-		if sum > most {
-			at, most = slot, sum
+		if sum > highest {
+			at, highest = slot, sum
 		}
 	}
-	return at, most
+	return at, highest
 }
 
 // clean looks back from a gap to the last step that wrote its storage, and for a swap on the way.

@@ -7,10 +7,9 @@ import (
 	"tensile/plan"
 )
 
-// RecomputeAt is the recomputation of a kept gap, if it is possible: the storage has one version, made by a pure op,
-// and every input of that op is on the device, unchanged, where the storage is needed again, or can be fetched for
-// it. The paper leaves inputs that were released out (TENSILE, IV-D); fetching them a few steps earlier costs no
-// time.
+// RecomputeAt returns the recomputation of a kept gap, if it is possible: the storage has one version, made by a pure
+// op, and where it is needed again every input of that op is on the device, unchanged, or can be prefetched. The paper
+// excludes inputs that were released (TENSILE, IV-D); prefetching them a few steps earlier costs no time.
 func (d *Draft) RecomputeAt(x *Gap) (Remedy, bool) {
 	role := d.g.Storages[x.storage].Role
 	made := d.writes.of(x.storage)
@@ -43,7 +42,7 @@ func (d *Draft) unchanged(s graph.StorageID, from, to int) bool {
 }
 
 // recompute inserts a second execution just before the gap's second access. The gap then ends there, and the op's
-// inputs have an access more. What is booked on the lanes is from then on only about right.
+// inputs have one more access. From then on the bookings on the lanes are only approximate.
 func (d *Draft) recompute(r Remedy) {
 	x := r.Gap
 	at := x.to

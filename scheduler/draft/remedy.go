@@ -33,9 +33,9 @@ func (d *Draft) Apply(r Remedy) {
 	r.Gap.cost = r.Cost
 }
 
-// SwapAt is the swap of a gap that frees one slot at least. The copy out has the time before the slot, the copy in that
-// after it, as far as their lanes are free. What they lack stalls the job, at most for as long as they take: a backlog
-// on a lane is paid once. A gap that is swapped already is widened.
+// SwapAt returns the swap of a gap that frees at least the given slot. The copy out may use the time before the slot,
+// the copy in the time after it, where their lanes are free. The job stalls for what they need beyond that, but no
+// longer than the copies take: a backlog on a lane is paid once. A gap that is already swapped is widened.
 func (d *Draft) SwapAt(x *Gap, slot int) Remedy {
 	bytes := d.g.Storages[x.storage].Bytes
 	out, fetch := d.out.Time(bytes), d.in.Time(bytes)

@@ -157,9 +157,9 @@ func (s *Session) Bounds(i int, p *plan.Plan) scheduler.Bounds {
 			steps = append(steps, Step{step.Op, -1})
 		}
 	}
-	least := scheduler.WorkingSetOf(s.Request.Jobs[i], 1).Bytes
+	workingSet := scheduler.WorkingSetOf(s.Request.Jobs[i], 1).Bytes
 	return scheduler.Bounds{
 		WorkingSet: scheduler.WorkingSetOf(s.Request.Jobs[i], s.Request.Align).Bytes,
-		ZeroStall:  max(least, s.Draft(i, steps, Style{}).zeroStall()),
+		ZeroStall:  max(workingSet, s.Draft(i, steps, Style{}).zeroStall()),
 	}
 }

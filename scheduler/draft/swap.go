@@ -14,7 +14,7 @@ func (d *Draft) worthwhile(peak graph.Bytes) graph.Bytes {
 	return peak / graph.Bytes(max(1024, len(d.steps)))
 }
 
-// Picker finds the largest gap of a job at a slot that is kept and was not tried in vain.
+// Picker finds the largest gap of a job at a slot, among those that are kept and that Remove has not taken out.
 type Picker struct {
 	*Draft
 	gaps   []*Gap // by rank
@@ -130,12 +130,12 @@ type placed struct {
 	sendTakes, fetchTakes time.Duration // 0: none is needed
 }
 
-// fit finds both copies of a gap's swap in free link time, the copy out as early and the copy in as late as possible,
-// so that the storage is away at an unrolled slot (Swap Scheduling, TENSILE Algorithm 2). Anywhere drops that demand.
+// fit finds free link time for both copies of a gap's swap, the copy out as early and the copy in as late as possible,
+// so that the storage is away at an unrolled slot (Swap Scheduling, TENSILE Algorithm 2), or with anywhere at any slot.
 //
-// The copy out may begin as soon as the content is made, while others still read it. Lanes are apart, so a later copy
-// out would leave less room for the copy in: only on a shared channel, where it may free the only place for that, are
-// later ones tried.
+// The copy out may start as soon as the content is made, while others still read it. With a lane for each direction a
+// later copy out never helps. On a shared channel it may free the only place for the copy in, so there later ones are
+// tried too.
 func (d *Draft) fit(x *Gap, at int, anywhere bool) (placed, bool) {
 	bytes := d.g.Storages[x.storage].Bytes
 	p := placed{drop: x.from, send: d.end(x.from), fetchTakes: d.in.Time(bytes)}
@@ -189,7 +189,7 @@ func (d *Draft) fit(x *Gap, at int, anywhere bool) (placed, bool) {
 	}
 }
 
-// slack is by how much the step before an unrolled one may be shorter than it is taken to be.
+// slack is by how much the step before an unrolled slot may be shorter than predicted.
 func (d *Draft) slack(to int) time.Duration {
 	if d.job.Slack == nil {
 		return 0
@@ -198,7 +198,7 @@ func (d *Draft) slack(to int) time.Duration {
 	return d.job.Slack[d.steps[(to-1+n)%n].Op]
 }
 
-// FitSteps are the steps of a look for two places on the lanes.
+// FitSteps is the work that looking for two places on the lanes counts as.
 const FitSteps = 40
 
 // Try swaps a gap if that costs no time and the storage is then away at the peak.
@@ -221,7 +221,7 @@ func (d *Draft) TryAnywhere(x *Gap) bool {
 	return ok
 }
 
-// SwapSmall lets storages of any size be swapped for their own sake from now on.
+// SwapSmall makes small storages candidates for swaps too.
 func (d *Draft) SwapSmall() { d.small = 0 }
 
 // carry swaps a gap as placed.
@@ -231,8 +231,8 @@ func (d *Draft) carry(x *Gap, p placed) {
 	d.set(x, swap, p.drop, p.in)
 }
 
-// SwapFreely swaps at the peaks, the storage of all jobs that is largest for its job's weight first, until the peaks'
-// sum is at most the target or no swap is left that costs no time. It returns how many it made.
+// SwapFreely makes swaps that cost no time, the storage first that is largest for its job's weight among all jobs'
+// peaks, until the sum of the peaks is at most the target or no such swap is left. It returns how many it made.
 func SwapFreely(jobs []*Draft, target graph.Bytes) int {
 	sum := SumOfPeaks(jobs)
 	if sum <= target {

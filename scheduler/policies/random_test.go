@@ -14,6 +14,7 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/internal/randjobs"
 	"tensile/peak"
 	"tensile/plan"
 	"tensile/program"
@@ -138,18 +139,18 @@ func TestRandomRequests(t *testing.T) {
 	for seed := range seeds(300) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		r := random(rng)
-		var least graph.Bytes
+		var workingSets graph.Bytes
 		for _, j := range r.Jobs {
-			least += scheduler.WorkingSetOf(j, align).Bytes
+			workingSets += scheduler.WorkingSetOf(j, align).Bytes
 		}
 		live := r
 		live.Policy = "none-live"
 		plain := schedule(t, fmt.Sprintf("seed %d", seed), live)
 		mustHold(t, fmt.Sprintf("seed %d none-live", seed), live, plain)
 		for _, percent := range []graph.Bytes{-10, 0, 20, 40, 60, 80, 100} {
-			r.Budget = least + (plain.Arena-least)*percent/100
+			r.Budget = workingSets + (plain.Arena-workingSets)*percent/100
 			if percent < 0 {
-				r.Budget = least - 1
+				r.Budget = workingSets - 1
 			}
 			what := fmt.Sprintf("seed %d at %d%%", seed, percent)
 			result, err := attempt(t, what, r)
@@ -171,6 +172,34 @@ func TestRandomRequests(t *testing.T) {
 	t.Logf("%d plans, %d refusals", planned, refused)
 	if planned < 2*refused {
 		t.Errorf("%d plans, %d refusals", planned, refused)
+	}
+}
+
+// TestEveryPolicy schedules random jobs by each policy of the table, without a budget and under a small one. Plans
+// hold, a refusal carries its numbers, and equal requests have equal results.
+func TestEveryPolicy(t *testing.T) {
+	for _, policy := range policies.Names() {
+		t.Run(policy, func(t *testing.T) {
+			for seed := range seeds(50) {
+				r := randjobs.New(rand.New(rand.NewPCG(seed, 24)), 1+int(seed%3))
+				r.Policy = policy
+				what := fmt.Sprintf("seed %d", seed)
+				free := schedule(t, what, r)
+				mustHold(t, what, r, free)
+				if again := schedule(t, what, r); !cmp.Equal(free, again) {
+					t.Fatalf("%s: equal requests, other results:\n%s", what, cmp.Diff(free, again))
+				}
+				r.Budget = free.Arena * 7 / 8
+				tight, err := attempt(t, what, r)
+				var over *scheduler.OverBudgetError
+				switch {
+				case err == nil:
+					mustHold(t, what+" under a budget", r, tight)
+				case !errors.As(err, &over) || over.Budget != r.Budget || over.Need <= r.Budget:
+					t.Fatalf("%s: budget %v, got %v", what, r.Budget, err)
+				}
+			}
+		})
 	}
 }
 

@@ -46,9 +46,9 @@ func TestDivide(t *testing.T) {
 				}
 			}
 		}
-		if least := int64(scheduler.Whole - n); sum.Out > scheduler.Whole || sum.In > scheduler.Whole ||
-			sum.Out < least ||
-			sum.In < least {
+		if minimum := int64(scheduler.Whole - n); sum.Out > scheduler.Whole || sum.In > scheduler.Whole ||
+			sum.Out < minimum ||
+			sum.In < minimum {
 			t.Fatalf("seed %d: the shares of %d jobs add up to %+v", seed, n, sum)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"tensile/scheduler/draft"
 )
 
-// chains says which storages of a job can be recomputed and what that takes when the inputs of their ops have been
-// recomputed or released themselves: those are then made again first. TENSILE leaves such storages out (IV-D); with
-// them a run of cheap ops between two kept storages need not be kept at all.
+// chains says which storages of a job can be recomputed, and at what cost, when inputs of their ops are recomputed or
+// released too and have to be made again first. TENSILE excludes such storages (IV-D). With them, nothing of a run of
+// cheap ops between two kept storages has to be kept.
 //
 // Slots are those of the steps without recomputations.
 type chains struct {
@@ -23,7 +23,7 @@ type chains struct {
 	noChains bool         // an op whose inputs are not there is not repeated
 }
 
-// maxDepth is how many ops a chain may have, one made for the other.
+// maxDepth is the largest number of ops in a chain.
 const maxDepth = 16
 
 // recomputable is a storage that can be recomputed.
@@ -61,7 +61,7 @@ func (c *chains) repeatable(s graph.StorageID) bool {
 // maker is the op that makes a repeatable storage.
 func (c *chains) maker(s graph.StorageID) graph.OpID { return c.Steps()[c.Writes(s)[0]].Op }
 
-// absence says what has to be done to read a storage at a slot.
+// absence is what has to be done before a storage can be read at a slot.
 type absence int
 
 const (

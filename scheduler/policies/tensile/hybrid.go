@@ -10,9 +10,9 @@ import (
 	"tensile/scheduler/draft"
 )
 
-// hybrid plans recomputations and swaps together. What is recomputed is a prefix of one sequence, ordered by the time
-// that each byte takes: so the prefix is all that has to be searched for. For each that is tried the steps are
-// written with the recomputations in them, and swaps fill what is free of the link then.
+// hybrid plans recomputations and swaps together. It recomputes a prefix of one sequence, ordered by time per byte, so
+// only the length of the prefix is searched for. Each trial writes the steps with these recomputations in them and then
+// fills the free link time with swaps.
 type hybrid struct {
 	s        *draft.Session
 	options  Options
@@ -90,8 +90,8 @@ func (h *hybrid) choose(k int) []bool {
 }
 
 // reach returns drafts whose peaks add up to at most the target, with as short a prefix as possible, or else the lowest
-// that were tried. The search begins where the bytes recomputed are what is to be saved, or where it ended for the
-// target before, and doubles its steps from there: a few trials, a number logarithmic in the sequence at most.
+// that were tried. The search starts where the prefix recomputes as many bytes as must be saved, or where the search
+// for the last target ended, and doubles its steps from there: the number of trials is logarithmic in the sequence.
 func (h *hybrid) reach(target graph.Bytes) []*draft.Draft {
 	h.best = nil
 	if h.last == 0 {

@@ -15,9 +15,9 @@ type planner struct {
 	options Options
 }
 
-// Plan plans swaps and recomputations for all jobs until their packed plans fit the budget. A budget that the plain
-// plans fit leaves them as they are. Tight plans pack differently well, so where early updates lead to none that fits,
-// the order of the graph is tried too.
+// Plan plans swaps and recomputations for all jobs until their packed plans fit the budget. Plans without moves are
+// kept if they fit. How well tight plans pack differs, so if no plan with early updates fits, the order of the graph is
+// tried too.
 func Plan(s *draft.Session) (scheduler.Result, error) {
 	r := &s.Request
 	workingSets, err := r.CheckWorkingSets()
@@ -69,9 +69,10 @@ func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
 	return scheduler.Result{}, refused
 }
 
-// tighten plans, packs and lowers the target by what the packed plans lack, until they fit (Complete Scheduling,
-// TENSILE Algorithm 3, with packing in the loop). No plan is below the working sets. What is left above the target
-// after swaps that cost no time, and unless swaps are to be alone after recomputations planned with them, is forced.
+// tighten plans, packs and lowers the target by the bytes that the packed plans are over the budget, until they fit
+// (Complete Scheduling, TENSILE Algorithm 3, with packing in the loop). No plan is below the working sets. Swaps that
+// cost no time come first, then, unless alone is set, recomputations planned together with swaps; what is still above
+// the target is forced.
 func (p *planner) tighten(order func(*graph.Graph) []graph.OpID, workingSets graph.Bytes,
 	alone bool) (scheduler.Result, error) {
 	h, r := newHybrid(p.Session, p.options, order), &p.Request
