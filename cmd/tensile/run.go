@@ -45,6 +45,7 @@ func runCommand() *cobra.Command {
 	}
 	f.workloadFlags.register(c)
 	f.planFlags.register(c)
+	f.planFlags.registerReplan(c)
 	f.latency.eager = true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().BoolVar(&f.compare, "compare", false,

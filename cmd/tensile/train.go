@@ -40,16 +40,25 @@ func (t *training) run(ctx context.Context) (*report.Run, error) {
 		run, err := t.processes(ctx)
 		return run, t.interrupted(err)
 	}
-	var observe func(local.Iterated)
-	if t.screen != nil {
-		observe = func(it local.Iterated) {
-			t.screen.iteration(it.Job, &wire.Report{Iteration: it.Report.Iteration,
-				Wall: it.Report.End - it.Report.Begin, Stall: it.Report.Stall})
-		}
-	}
-	run, err := local.Train(ctx, t.session.device, t.session.workload, t.planned.Programs, t.budget, t.flags.iterations,
-		observe)
+	run, err := local.Train(ctx, t.session.device, t.device(), t.session.workload, local.Options{Config: t.config(),
+		Iterations: t.flags.iterations, Priorities: t.session.priorities, SwapRates: t.session.swapRates,
+		Observe: func(it local.Iterated) {
+			t.screen.applied(it.Job, it.SlotPeak)
+			t.screen.iteration(it.Job, it.Report)
+		}})
 	return run, t.interrupted(err)
+}
+
+// device is what plans are made for.
+func (t *training) device() planner.Device {
+	return planner.Of(t.session.device, t.flags.latencies(t.session.device))
+}
+
+// config is what the controller plans by.
+func (t *training) config() controller.Config {
+	c := t.flags.controllerConfig(t.budget)
+	c.Policy = t.policy
+	return c
 }
 
 // interrupted says what an interrupt has done to jobs that were not to be saved.
@@ -84,10 +93,9 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 	ready := make(chan struct{})
 	go func() {
 		defer close(ended)
-		o := controller.Options{Config: t.flags.controllerConfig(t.budget),
-			On: planner.Of(t.session.device, t.flags.latencies(t.session.device)), Launch: children.launch,
-			Log: func(string) {}, Ready: func() { close(ready) }}
-		o.Policy, o.Share = t.policy, t.flags.share
+		o := controller.Options{Config: t.config(), On: t.device(), Launch: children.launch, Log: func(string) {},
+			Ready: func() { close(ready) }}
+		o.Share = t.flags.share
 		o.Limited = t.session.link.rate > 0
 		cancel(control(running, server, o))
 	}()
