@@ -129,7 +129,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *report.Run,
 	planned *training, err error) {
 	planned = &training{session: s, flags: f, policy: f.policy, budget: s.request.Budget, planned: s.planned,
-		save: true, learn: learn}
+		request: s.request, save: true, learn: learn}
 	begin := func(t *training, title string) func() {
 		t.screen = screen.observer(t.planned)
 		return func() { screen.part(title) }
@@ -145,7 +145,7 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	free := &training{session: s, flags: f, policy: "none-live", planned: plain}
+	free := &training{session: s, flags: f, policy: "none-live", planned: plain, request: request}
 	if !f.simulated() && !f.measured {
 		runs, err := alternate(ctx, [2]*training{free, planned}, [2]func(){begin(free, "vanilla"),
 			begin(planned, f.policy)})
@@ -159,7 +159,7 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 		if err := s.measured(ctx, &f.planFlags, vanilla, plain); err != nil {
 			return nil, nil, nil, err
 		}
-		planned.planned = s.planned
+		planned.planned, planned.request = s.planned, s.request
 	}
 	begin(planned, f.policy)()
 	run, err = planned.run(ctx)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 	"tensile/internal/local"
 	"tensile/planner"
 	"tensile/report"
+	"tensile/scheduler"
 	"tensile/wire"
 )
 
@@ -25,7 +27,8 @@ type training struct {
 	flags   *runFlags
 	policy  string
 	budget  graph.Bytes
-	planned *planner.Planned
+	planned *planner.Planned  // the first plans
+	request scheduler.Request // for them
 	save    bool
 	learn   bool                   // read what the jobs have learned when they are over
 	learned []map[string][]float32 // per job, by name of storage
@@ -42,6 +45,7 @@ func (t *training) run(ctx context.Context) (*report.Run, error) {
 	}
 	run, err := local.Train(ctx, t.session.device, t.device(), t.session.workload, local.Options{Config: t.config(),
 		Iterations: t.flags.iterations, Priorities: t.session.priorities, SwapRates: t.session.swapRates,
+		Plan: t.planner().Plan,
 		Observe: func(it local.Iterated) {
 			t.screen.applied(it.Job, it.SlotPeak)
 			t.screen.iteration(it.Job, it.Report)
@@ -59,6 +63,16 @@ func (t *training) config() controller.Config {
 	c := t.flags.controllerConfig(t.budget)
 	c.Policy = t.policy
 	return c
+}
+
+// planner makes the controller's plans. The first ones are made already, where it asks for just these.
+func (t *training) planner() *controller.Planner {
+	return &controller.Planner{Config: t.config(), On: t.device(), Known: func(r scheduler.Request) *planner.Planned {
+		if reflect.DeepEqual(r, t.request) {
+			return t.planned
+		}
+		return nil
+	}}
 }
 
 // interrupted says what an interrupt has done to jobs that were not to be saved.
@@ -94,7 +108,7 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 	go func() {
 		defer close(ended)
 		o := controller.Options{Config: t.config(), On: t.device(), Launch: children.launch, Log: func(string) {},
-			Ready: func() { close(ready) }}
+			Plan: t.planner().Plan, Ready: func() { close(ready) }}
 		o.Share = t.flags.share
 		o.Limited = t.session.link.rate > 0
 		cancel(control(running, server, o))
