@@ -18,6 +18,9 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 		return &Prepared{Ticket: p.Ticket, Err: fmt.Errorf("fetch the graph: %w", err), Again: true}
 	}
 	t, err := open(text, p.Spec)
+	if err == nil && !simulated(r.Device) {
+		err = t.Begin(p.Spec.Weights)
+	}
 	if err == nil && p.Spec.Save != "" { // before an iteration is trained for nothing
 		if simulated(r.Device) {
 			err = errNoData

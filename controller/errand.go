@@ -237,33 +237,34 @@ func (m *Machine) improve(e *errand, jobs []PlannedJob) {
 	}
 }
 
-// noneBetter goes on without new plans. Where jobs have to shrink, those that have nothing yet wait again.
+// noneBetter goes on without new plans. Where jobs have to shrink, or have no plan, those that have nothing yet wait
+// again.
 func (m *Machine) noneBetter(e *errand, why *NoPlan) {
+	if (m.overfull() || m.bare()) && m.requeue(e.reason) {
+		m.want.better, m.want.admission = e.reason, true
+		return
+	}
 	if m.overfull() {
-		again := false
-		for _, j := range m.active() {
-			if j.record.State == wire.Starting && j.claim() == 0 {
-				j.record.State, j.record.Executor, j.record.Why, j.layouts = wire.Queued, "", e.reason, nil
-				again = true
-			}
-		}
-		if again {
-			m.want.better, m.want.admission = e.reason, true
-			return
-		}
 		m.noPlan = why.Why
 		m.event(Event{Kind: Stuck, Bytes: m.claims(), Budget: m.config.Budget, Why: why.Why})
 		return
-	}
-	for _, j := range e.jobs {
-		if j.active() && j.newest() == nil {
-			m.wait(j, why)
-		}
 	}
 	if m.noPlan != why.Why { // jobs that cannot shrink would say so with every drift
 		m.noPlan = why.Why
 		m.event(Event{Kind: Unplanned, Reason: e.reason, Why: why.Why})
 	}
+}
+
+// requeue has the admitted jobs wait again that have no memory yet, and reports whether there are any. They may never
+// fit the budget that there is now.
+func (m *Machine) requeue(reason string) (any bool) {
+	for _, j := range m.active() {
+		if j.record.State == wire.Starting && j.claim() == 0 {
+			j.record.State, j.record.Executor, j.record.Why, j.layouts = wire.Queued, "", reason, nil
+			j.fresh, any = true, true
+		}
+	}
+	return any
 }
 
 // adopt makes plans the newest of their jobs.

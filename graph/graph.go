@@ -47,6 +47,7 @@ const (
 	InitZero   InitKind = "zero"
 	InitOne    InitKind = "one"
 	InitNormal InitKind = "normal" // mean 0, standard deviation Init.Scale
+	InitFile   InitKind = "file"   // the tensor of the storage's name in the job's file of weights
 )
 
 // Init says how a persistent storage is filled before the first iteration.

@@ -105,7 +105,7 @@ func (v *validator) storages() {
 			v.say("storage %s: persistent storages, and no others, have an init", s.Name)
 		} else if s.Init != nil {
 			switch s.Init.Kind {
-			case InitZero, InitOne, InitNormal:
+			case InitZero, InitOne, InitNormal, InitFile:
 			default:
 				v.say("storage %s: unknown init %q", s.Name, s.Init.Kind)
 			}

@@ -17,6 +17,9 @@ type Task struct {
 	Graph *graph.Graph
 	Seed  uint64        // of weights, dropout and noise
 	Data  *data.Dataset // nil: the graph's inputs are not images and labels; sentences are made up, or noise
+
+	// First are first contents of persistent storages by their names; others are made up as the graph says.
+	First map[string][]float32
 }
 
 // Open returns the task of a graph, named after it, on the data in a folder, or, if that is "", on a synthetic set. The
@@ -35,7 +38,53 @@ func Open(g *graph.Graph, seed uint64, folder string) (Task, error) {
 }
 
 // Init fills a persistent storage with its first content.
-func (t Task) Init(s graph.Storage, to []float32) { weights.Initialise(s, t.Seed, to) }
+func (t Task) Init(s graph.Storage, to []float32) {
+	if content, ok := t.First[s.Name]; ok {
+		copy(to, content)
+		return
+	}
+	weights.Initialise(s, t.Seed, to)
+}
+
+// Begin has a task start with the tensors of a file of weights, such as one that File has made, and returns an error if
+// the file does not fit, or lacks one that the graph wants of it. With path "" there is no file.
+func (t *Task) Begin(path string) error {
+	var file weights.File
+	if path != "" {
+		var err error
+		if file, err = weights.Read(path); err != nil {
+			return err
+		}
+		t.First = make(map[string][]float32)
+	}
+	tensors := make(map[string]weights.Tensor)
+	for _, x := range file.Tensors {
+		tensors[x.Name] = x
+	}
+	for _, s := range t.Graph.Storages {
+		if !s.Role.Persistent() {
+			continue
+		}
+		x, found := tensors[s.Name]
+		switch want := int(s.Bytes / graph.ElementBytes); {
+		case !found && s.Init.Kind == graph.InitFile && path == "":
+			return fmt.Errorf("graph %s has the first content of %s in a file: name that file with --weights",
+				t.Graph.Name, s.Name)
+		case !found && s.Init.Kind == graph.InitFile:
+			return fmt.Errorf("%s: there is no tensor %s, which graph %s begins with", path, s.Name, t.Graph.Name)
+		case found && len(x.Data) != want:
+			return fmt.Errorf("%s: tensor %s has %d elements, and graph %s wants %d: it is of another network",
+				path, s.Name, len(x.Data), t.Graph.Name, want)
+		case found:
+			t.First[s.Name] = x.Data
+		}
+	}
+	if path != "" && len(t.First) == 0 {
+		return fmt.Errorf("%s: none of its %d tensors is called like a parameter of %s: it is of another network",
+			path, len(file.Tensors), t.Graph.Name)
+	}
+	return nil
+}
 
 // Reader returns a reader of a task's outputs, which hands on the loss of every iteration: the first element of the
 // first output.

@@ -2,13 +2,16 @@ package task
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"tensile/device"
 	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/models"
+	"tensile/weights"
 )
 
 // Tasks whose inputs are images and labels are fed from their data set: in every iteration one batch, to both inputs.
@@ -110,5 +113,84 @@ func TestTwoLosses(t *testing.T) {
 	}
 	if _, ok := findClassifier(g); ok {
 		t.Error("a graph with two label inputs counts as a classifier of images")
+	}
+}
+
+// A task begins with the contents that another of its graph was kept with, to the bit; what a file lacks is made up. A
+// file of another network, or without what the graph wants of it, is an error.
+func TestBegin(t *testing.T) {
+	g, err := models.Build("lenet", models.Config{Batch: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trained := Task{Graph: g, Seed: 9}
+	contents := make(map[graph.StorageID][]float32)
+	for _, s := range g.Storages {
+		if s.Role.Persistent() {
+			contents[s.ID] = make([]float32, s.Bytes/graph.ElementBytes)
+			trained.Init(s, contents[s.ID])
+		}
+	}
+	write := func(f weights.File) string {
+		path := filepath.Join(t.TempDir(), "w.safetensors")
+		if err := weights.Write(path, f); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	whole := trained.File(5, contents)
+	part := whole
+	part.Tensors = whole.Tensors[1:]
+	missing := whole.Tensors[0].Name
+	for _, file := range []weights.File{whole, part} {
+		task := Task{Graph: g, Seed: 1}
+		if err := task.Begin(write(file)); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range g.Storages {
+			if !s.Role.Persistent() {
+				continue
+			}
+			got, made := make([]float32, s.Bytes/graph.ElementBytes), make([]float32, s.Bytes/graph.ElementBytes)
+			task.Init(s, got)
+			weights.Initialise(s, 1, made)
+			want := contents[s.ID]
+			if len(file.Tensors) < len(whole.Tensors) && s.Name == missing {
+				want = made
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s begins with %v ..., want %v ...", s.Name, got[0], want[0])
+			}
+		}
+	}
+
+	wants := *g
+	wants.Storages = slices.Clone(g.Storages)
+	for i, s := range wants.Storages {
+		if s.Name == missing {
+			wants.Storages[i].Init = &graph.Init{Kind: graph.InitFile}
+		}
+	}
+	if err := wants.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	other := weights.File{Tensors: []weights.Tensor{{Name: "else", Shape: graph.Shape{1}, Data: []float32{1}}}}
+	large := weights.File{Tensors: []weights.Tensor{{Name: missing, Shape: graph.Shape{1}, Data: []float32{1}}}}
+	for _, test := range []struct {
+		graph      *graph.Graph
+		path, want string
+	}{
+		{g, write(other), "none of its 1 tensors is called like a parameter of lenet"},
+		{g, write(large), "tensor " + missing + " has 1 elements"},
+		{g, "nowhere", "nowhere"},
+		{&wants, "", "name that file with --weights"},
+		{&wants, write(part), "there is no tensor " + missing},
+		{&wants, write(whole), ""},
+	} {
+		task := Task{Graph: test.graph, Seed: 1}
+		err := task.Begin(test.path)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", test.path, err, test.want)
+		}
 	}
 }

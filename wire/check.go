@@ -72,6 +72,7 @@ func (c *checker) digest(d graph.Digest) {
 func (c *checker) spec(s *Spec) {
 	c.name("job", s.Name)
 	c.text("model", s.Model)
+	c.text("weights", s.Weights)
 	c.text("data", s.Data)
 	c.text("save", s.Save)
 	c.digest(s.Graph)

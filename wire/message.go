@@ -25,8 +25,9 @@ type Spec struct {
 	Priority   int          `json:"priority,omitzero"`      // weighs the job's time: 0 is 1
 	SwapRate   float64      `json:"max_swap_rate,omitzero"` // share of the storages that may be swapped; 0: no limit
 	// folder with examples where the executor runs; "": a synthetic set
-	Data string `json:"data,omitzero"`
-	Save string `json:"save,omitzero"` // file for parameters and state, where the executor runs
+	Weights string `json:"weights,omitzero"` // file of first weights, where the executor runs; "": all are made up
+	Data    string `json:"data,omitzero"`
+	Save    string `json:"save,omitzero"` // file for parameters and state, where the executor runs
 }
 
 // Orders are all that a controller wants of an executor.

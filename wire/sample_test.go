@@ -18,7 +18,7 @@ func samples() []Message {
 	spec := Spec{
 		Name: "lenet.1", ID: 6, Model: "lenet", Graph: digest, Seed: 1 << 63, Iterations: 50, Priority: 2,
 		SwapRate: 0.5,
-		Data:     "data/mnist", Save: "out/lenet.safetensors",
+		Data:     "data/mnist", Weights: "in/lenet.safetensors", Save: "out/lenet.safetensors",
 	}
 	result := &Result{
 		Losses:  []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)},

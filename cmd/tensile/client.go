@@ -196,6 +196,7 @@ func submitCommand() *cobra.Command {
 	c.Flags().StringVar(&s.dataDir, "data", "",
 		"folder with CIFAR-10 binary batches or MNIST IDX files where the executor runs; sizes of images follow "+
 			"from it if it is here too (default: a synthetic set)")
+	c.Flags().StringVar(&s.weights, "weights", "", weightsHelp+" where the executor runs")
 	c.Flags().StringVar(&s.save, "save", "",
 		"have the executor write parameters and optimizer state to FILE.safetensors where it runs; with several "+
 			"jobs, FILE-JOB.safetensors each")
@@ -253,9 +254,14 @@ func (s *submission) job(t task.Task, jobs int) (newJob, error) {
 	if err != nil {
 		return newJob{}, err
 	}
+	weights, err := absolute(s.weights)
+	if err != nil {
+		return newJob{}, err
+	}
 	data, err := absolute(s.dataDir)
 	return newJob{wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed,
-		Iterations: s.iterations, Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save}, t.Graph}, err
+		Iterations: s.iterations, Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save,
+		Weights: weights}, t.Graph}, err
 }
 
 // submit asks for all jobs at once, which are taken or refused together. Graphs that the controller lacks are handed

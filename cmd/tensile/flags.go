@@ -32,6 +32,7 @@ type workloadFlags struct {
 	rate                        float64
 	seed                        uint64
 	dataDir                     string
+	weights                     string
 
 	given func(flag string) bool // whether a flag stands on the command line; nil: none does
 }
@@ -328,3 +329,6 @@ gpt:2,64,4, or the path of a .json graph, whose sizes and optimizer are its own;
 func completeModels(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return models.Names(), cobra.ShellCompDirectiveDefault
 }
+
+// weightsHelp explains --weights.
+const weightsHelp = "start with the tensors of this FILE.safetensors, as --save writes it; others are made up"

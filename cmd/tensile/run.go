@@ -55,6 +55,7 @@ func runCommand() *cobra.Command {
 	ablations(c, "measured")
 	c.Flags().StringVar(&f.dataDir, "data", "",
 		"folder with CIFAR-10 binary batches or MNIST IDX files (default: a synthetic set)")
+	c.Flags().StringVar(&f.weights, "weights", "", weightsHelp)
 	c.Flags().StringVar(&f.save, "save", "",
 		"write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
 	c.Flags().BoolVar(&f.share, "share", false,
@@ -91,6 +92,11 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	test, err := f.testing(s.workload)
 	if err != nil {
 		return err
+	}
+	for _, t := range s.workload { // executors read them; what is wrong is said before anything is trained
+		if err := t.Begin(f.weights); err != nil && !f.simulated() {
+			return err
+		}
 	}
 	screen := newScreen(out, s, f.json, f.iterations)
 	screen.head(f.policy)
@@ -191,8 +197,11 @@ func printJSON(out io.Writer, document any) error {
 	return e.Encode(document)
 }
 
-// checkSave finds out before the training whether its result can be written.
+// checkSave finds out before the training whether its result can be written, and whether there can be first weights.
 func (f *runFlags) checkSave() error {
+	if f.weights != "" && strings.HasPrefix(f.device, "sim:") {
+		return fmt.Errorf("--weights: %s has no data; use --device cpu", f.device)
+	}
 	if f.save == "" {
 		return nil
 	}
