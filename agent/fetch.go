@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"tensile/graph"
-	"tensile/peak"
 	"tensile/task"
 	"tensile/weights"
 	"tensile/wire"
@@ -41,7 +40,9 @@ func open(text []byte, s wire.Spec) (task.Task, error) {
 	if d := g.Digest(); d != s.Graph {
 		return task.Task{}, fmt.Errorf("the graph that was fetched is %.12s, not %.12s", d, s.Graph)
 	}
-	return task.Open(g, s.Seed, s.Data)
+	t, err := task.Open(g, s.Seed, s.Data)
+	t.Name, t.Model = s.Name, s.Model
+	return t, err
 }
 
 // fetch fetches a layout and proves it.
@@ -54,11 +55,7 @@ func (r *runner) fetch(f *Fetch) *Fetched {
 	if err != nil {
 		return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Err: err}
 	}
-	proven, err := Prove(f.Task.Graph, f.Job, f.Epoch, &l, r.Device.Align())
-	if err != nil {
-		return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Err: err}
-	}
-	return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Proven: proven, Peak: peak.Of(f.Task.Graph, l.Plan).Peak}
+	return f.Prove(&l, r.Device.Align())
 }
 
 // store puts a result where the controller finds it.

@@ -5,9 +5,19 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/invariants"
+	"tensile/peak"
 	"tensile/program"
 	"tensile/wire"
 )
+
+// Prove answers with a layout that was fetched, or with why it is refused.
+func (f *Fetch) Prove(l *wire.Layout, align graph.Bytes) *Fetched {
+	proven, err := Prove(f.Task.Graph, f.Job, f.Epoch, l, align)
+	if err != nil {
+		return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Err: err}
+	}
+	return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Proven: proven, Peak: peak.Of(f.Task.Graph, l.Plan).Peak}
+}
 
 // Prove proves the layout of a job's epoch, which is not trusted in anything. Offsets are multiples of align.
 func Prove(g *graph.Graph, job string, epoch int64, l *wire.Layout, align graph.Bytes) (program.Proven, error) {

@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) error {
 	r := &runner{Options: o, machine: NewMachine(p), sender: newSender(&o), ready: make(chan struct{}, 1),
 		losses: make(map[string]*losses)}
 	o.Record.begin(p)
-	r.host = executor.NewObserved(o.Device, 0, func(e executor.Event) { r.tell(Input{Event: &e}) })
+	r.host = executor.NewHost(o.Device, func(e executor.Event) { r.tell(Input{Event: &e}) })
 	if o.Until != nil {
 		r.host.Until(0)
 		go r.pace(ctx)

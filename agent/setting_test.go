@@ -12,16 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/agent"
+	"tensile/controller"
 	"tensile/cost"
 	"tensile/data"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/internal/invariants"
 	"tensile/internal/local"
 	"tensile/models"
-	"tensile/program"
+	"tensile/planner"
 	"tensile/report"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
@@ -210,19 +210,25 @@ func (s *setting) deliver(p scheduler.Scheduled) {
 	s.bus.store(wire.LayoutObject(p.Plan.Job, p.Plan.Epoch), wire.Encode(layout(p)))
 }
 
-// alone trains a job by local.Train, on a device of its own.
+// alone trains a job by local.Train with this plan, on a device of its own.
 func (w *work) alone(p scheduler.Scheduled, iterations int, set *data.Dataset) *report.JobRun {
 	w.t.Helper()
-	compiled, err := program.Prove(w.g, p.Plan, p.Layout, program.Options{Poison: invariants.Enabled})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	tasks := []task.Task{{Name: w.spec.Name, Model: w.spec.Model, Graph: w.g, Seed: w.spec.Seed, Data: set}}
 	d := simulated(w.t)
 	if _, ok := w.d.(*cpu.Device); ok {
 		d = computing(w.t)
 	}
-	run, err := local.Train(w.t.Context(), d, tasks, []program.Proven{compiled}, 0, iterations, nil)
+	on := planner.Of(d, planner.Roofline(d.Facts()))
+	profile, err := on.Profile(w.g)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	only := func(_ context.Context, q *controller.Plan) *controller.Planned {
+		l := layout(p)
+		return &controller.Planned{Ticket: q.Ticket, New: map[int]planner.Profile{0: profile},
+			Jobs: []controller.PlannedJob{{Layout: &controller.ProvenLayout{Wire: &l}}}}
+	}
+	run, err := local.Train(w.t.Context(), d, on, tasks, local.Options{Config: controller.Config{NoReplan: true}, Iterations: iterations, Plan: only})
 	if err != nil {
 		w.t.Fatal(err)
 	}

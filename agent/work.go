@@ -51,9 +51,7 @@ func (l *losses) all() []float32 {
 func (r *runner) open(o *Open) {
 	l := new(losses)
 	r.losses[o.Spec.Name] = l
-	r.host.Submit(executor.Spec{Name: o.Spec.Name, Graph: o.Task.Graph, Seed: o.Spec.Seed,
-		Iterations: o.Spec.Iterations,
-		Init:       o.Task.Init, Input: o.Task.Feeder(), Output: o.Task.Reader(l.set)}, o.Proven)
+	r.host.Submit(executor.SpecOf(o.Task, o.Spec.Iterations, l.set), o.Proven)
 }
 
 // loss is that of the iteration that an event reports; nil if there is none.
@@ -71,15 +69,21 @@ func (r *runner) loss(e *executor.Event) *wire.Loss {
 // errNoData is why nothing can be saved on a simulated device.
 var errNoData = errors.New("save: the device has no data")
 
-// keep takes what a job has come to, while it rests in Home, and saves its weights.
-func keep(k *Keep, l *losses) *Kept {
-	kept := &Kept{Ticket: k.Ticket, Losses: l.all()}
+// Take takes what a job has come to, while it rests in Home, and saves nothing.
+func (k *Keep) Take(losses []float32) *Kept {
+	kept := &Kept{Ticket: k.Ticket, Losses: losses}
 	for s, content := range k.Ended.Weights {
 		if kept.Weights == nil {
 			kept.Weights = make(map[int32]string)
 		}
 		kept.Weights[int32(s)] = task.Digest(content)
 	}
+	return kept
+}
+
+// keep takes what a job has come to, while it rests in Home, and saves its weights.
+func keep(k *Keep, l *losses) *Kept {
+	kept := k.Take(l.all())
 	switch {
 	case k.Spec.Save == "" || k.Ended.Iterations == 0:
 	case k.Ended.Weights == nil:

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"tensile/controller"
 	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
@@ -87,34 +88,27 @@ func draw(rng *rand.Rand, facts cost.Facts) (*graph.Graph, error) {
 // one trains a network beside n busy threads and takes the latency of each op in each iteration but the first.
 func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Meter) ([]predictor.Sample, error) {
 	tasks := []task.Task{{Name: g.Name, Model: g.Name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
-	request, err := planner.Of(d, planner.Roofline(d.Facts())).First(tasks)
-	if err != nil {
-		return nil, err
-	}
-	request.Policy = "none-live"
-	planned, err := planner.Plan(ctx, request)
-	if err != nil {
-		return nil, err
-	}
 	if meter != nil {
 		if _, err := meter.Load(); err != nil { // starts a new period
 			return nil, err
 		}
 	}
-	steps := planned.Jobs[0].Plan.Steps
 	var samples []predictor.Sample
-	started := time.Now()
+	on := planner.Of(d, planner.Roofline(d.Facts()))
+	o := local.Options{Config: controller.Config{Policy: "none-live", NoReplan: true}, Iterations: iterations,
+		Observe: func(it local.Iterated) {
+			if it.Report.Iteration == 0 {
+				return
+			}
+			for op, latency := range it.Report.Steps { // policy none-live executes each op once, in the graph's order
+				samples = append(samples, predictor.Sample{Call: predictor.CallOf(g, graph.OpID(op), 0),
+					Seconds: max(latency, 1).Seconds()})
+			}
+		}}
+	begin := time.Now()
 	background := startBackground(n)
-	_, err = local.Train(ctx, d, tasks, planned.Programs, 0, iterations, func(it local.Iterated) {
-		if it.Report.Iteration == 0 {
-			return
-		}
-		for i, latency := range it.Report.Steps {
-			samples = append(samples, predictor.Sample{Call: predictor.CallOf(g, steps[i].Op, 0),
-				Seconds: max(latency, 1).Seconds()})
-		}
-	})
-	load := float64(background.end()) / (time.Since(started).Seconds() * 1e9 * float64(runtime.NumCPU()))
+	_, err := local.Train(ctx, d, on, tasks, o)
+	load := float64(background.end()) / (time.Since(begin).Seconds() * 1e9 * float64(runtime.NumCPU()))
 	if err != nil {
 		return nil, err
 	}

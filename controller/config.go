@@ -23,6 +23,9 @@ type Config struct {
 	Watched bool `json:"watched"` // a Gone tells of the end of each executor that is launched; they may be silent
 	Keep    int  `json:"keep"`    // so many jobs that are over are remembered; 0: all
 
+	// NoReplan: no plans are made for latencies that have drifted, nor for better ones when a job has gone.
+	NoReplan bool `json:"no_replan,omitzero"`
+
 	// Silence is how long an executor may say nothing before it counts as gone; 0: 15 s.
 	Silence time.Duration `json:"silence_ns"`
 

@@ -109,7 +109,8 @@ func (w *world) step(in Input) {
 
 // plannerOf is a planner of a device as a machine's configuration has it.
 func plannerOf(c Config, profile func(*graph.Graph) (planner.Profile, error)) *Planner {
-	return &Planner{c, planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Profile: profile}}
+	return &Planner{Config: c, On: planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In,
+		Profile: profile}}
 }
 
 // plan does an errand of the machine that there is now.

@@ -21,6 +21,10 @@ import (
 type Planner struct {
 	Config
 	On planner.Device
+
+	// Known returns what is planned already for a request, nil where nothing is; may be nil. Equal requests have equal
+	// plans.
+	Known func(scheduler.Request) *planner.Planned
 }
 
 // Plan does an errand. Once ctx is done it returns soon, and what it returns is worth nothing.
@@ -109,7 +113,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	planned, err := planner.Plan(w.ctx, w.request(w.jobs[:n]))
+	planned, err := w.plans(w.request(w.jobs[:n]))
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +131,15 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 		}
 	}
 	return jobs, nil
+}
+
+func (w *work) plans(r scheduler.Request) (*planner.Planned, error) {
+	if w.Known != nil {
+		if p := w.Known(r); p != nil {
+			return p, nil
+		}
+	}
+	return planner.Plan(w.ctx, r)
 }
 
 func (w *work) request(jobs []scheduler.Job) scheduler.Request {
@@ -167,7 +180,7 @@ func (w *work) alone(candidate int, err error) string {
 		return err.Error()
 	}
 	at, why := "", "; "+over.Why
-	if s := scheduler.WorkingSetOf(w.jobs[candidate], w.Align); s.Bytes == over.Need {
+	if s := scheduler.WorkingSetOf(w.jobs[candidate], w.On.Align); s.Bytes == over.Need {
 		at, why = " at "+w.plan.Jobs[candidate].Graph.Ops[s.Op].Name, ""
 	}
 	return fmt.Sprintf("it needs %s%s and the budget is %s%s; try a smaller --batch or --image", over.Need, at,

@@ -52,7 +52,7 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 		o.Trouble = func() string { return "" }
 	}
 	if o.Plan == nil {
-		o.Plan = (&Planner{o.Config, o.On}).Plan
+		o.Plan = (&Planner{Config: o.Config, On: o.On}).Plan
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, 1024),

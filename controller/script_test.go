@@ -20,7 +20,7 @@ import (
 // TestScripts plays the scripts in testdata to a machine, by datadriven. Each command takes a second of the machine's
 // time and is answered by what the machine wants done. The commands, with what stands in their input:
 //
-//	new [budget=BYTES] [share] [keep=N]      a machine without jobs
+//	new [budget=BYTES] [share] [keep=N] [no-replan]    a machine without jobs
 //	restart [budget=BYTES]                   another, from what the one before had stored
 //	submit                                   a line "JOB [priority=N] [iterations=N]" for each job; 10 iterations if
 //	                                         it does not say
@@ -62,7 +62,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "new":
 		s.config = Config{Device: "gpu", Align: 64, Out: cost.Link{Rate: 1e6}, In: cost.Link{Rate: 1e6},
-			Policy: "none-live", Share: d.HasArg("share"),
+			Policy: "none-live", Share: d.HasArg("share"), NoReplan: d.HasArg("no-replan"),
 			Watched: true, Settle: 1, Alpha: 1}
 		d.MaybeScanArgs(t, "keep", &s.config.Keep)
 		s.budget(t, d)

@@ -229,7 +229,7 @@ func (m *Machine) report(r *wire.Report) {
 			m.want.again, m.want.better = true, "the policy asked to plan again"
 		}
 	}
-	if j.reports++; j.reports < m.config.Settle || r.Epoch != j.record.Epoch || m.now < m.rest {
+	if j.reports++; m.config.NoReplan || j.reports < m.config.Settle || r.Epoch != j.record.Epoch || m.now < m.rest {
 		return
 	}
 	if rate := correct.Drift(j.latencySum(), j.assumed); rate > m.config.Threshold {

@@ -144,7 +144,9 @@ func (m *Machine) over(j *job, phase wire.JobState, why string, result *wire.Res
 	m.changed = true
 	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, Phase: phase, Iterations: j.record.Iteration, Why: why})
 	m.want.admission = true
-	m.want.better = fmt.Sprintf("job %s has gone", j.record.Spec.Name)
+	if !m.config.NoReplan || m.overfull() || m.bare() {
+		m.want.better = fmt.Sprintf("job %s has gone", j.record.Spec.Name)
+	}
 }
 
 // collect has the result of a job stored for good: what its executor has left, or, if that was lost, what reports have

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"tensile/device"
-	"tensile/executor"
 	"tensile/models"
 )
 
@@ -21,12 +20,10 @@ func BenchmarkIteration(b *testing.B) {
 		d, k := bench.device, bench.task
 		p := k.plan(d, "tensile", k.plan(d, "none-live", 0).Program().Arena*7/10)
 		b.Run("device="+strings.Fields(d.Name())[0], func(b *testing.B) {
-			h := executor.NewHost(d, 0, nil)
-			if err := h.Add(k.spec(b.N), p); err != nil {
-				b.Fatal(err)
-			}
+			h := newHost(d, nil)
+			h.Submit(k.spec(b.N), p)
 			b.ResetTimer()
-			if err := h.Run(b.Context()); err != nil {
+			if err := run(b.Context(), h.Host); err != nil {
 				b.Fatal(err)
 			}
 			b.StopTimer()

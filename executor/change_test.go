@@ -2,11 +2,7 @@ package executor_test
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"tensile/autodiff"
 	"tensile/device/cpu"
@@ -43,8 +39,8 @@ func changesKeepBits(t *testing.T, d *cpu.Device) {
 	w := watch(t, d, 0)
 	programs := map[string][]program.Proven{}
 	byName, asked := map[string]*task{}, map[string]int{}
-	var h *executor.Host
-	h = executor.NewHost(w, 0, func(r *executor.Report) {
+	var h *host
+	h = newHost(w, func(r *executor.Report) {
 		k := byName[r.Job]
 		k.reports = append(k.reports, r)
 		if all := programs[r.Job]; asked[r.Job]+1 < len(all) && r.Epoch == all[asked[r.Job]].Program().Plan.Epoch {
@@ -52,34 +48,32 @@ func changesKeepBits(t *testing.T, d *cpu.Device) {
 			h.Change(r.Job, all[asked[r.Job]])
 		}
 	})
-	defer closeHost(t, h)
+	defer closeHost(t, h.Host)
 	for _, k := range tasks {
 		byName[k.name], programs[k.name] = k, k.programs(d)
-		if err := h.Add(k.spec(iterations), programs[k.name][0]); err != nil {
-			t.Fatal(err)
-		}
+		h.Submit(k.spec(iterations), programs[k.name][0])
 	}
-	if err := h.Run(context.Background()); err != nil {
+	if err := run(context.Background(), h.Host); err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range tasks {
-		k.take(h)
+		k.take(h.ended[k.name])
 		k.same(k.vanilla(d, iterations))
 		k.checkReports(iterations)
-		m := h.Machine(k.name)
-		if want := len(programs[k.name]); m.Plans() != want || w.plans(k.name) != want {
-			t.Errorf("job %s: %d plans, %d reservations, want %d", k.name, m.Plans(), w.plans(k.name), want)
+		e := h.ended[k.name]
+		if want := len(programs[k.name]); e.Plans != want || w.plans(k.name) != want {
+			t.Errorf("job %s: %d plans, %d reservations, want %d", k.name, e.Plans, w.plans(k.name), want)
 		}
-		if m.Transition() <= 0 {
-			t.Errorf("job %s: changes took %v", k.name, m.Transition())
+		if e.Transition <= 0 {
+			t.Errorf("job %s: changes took %v", k.name, e.Transition)
 		}
-		if touched, most := h.Touched(k.name), programs[k.name][0].Program().Arena; touched <= 0 || touched > most {
+		if touched, most := e.Touched, programs[k.name][0].Program().Arena; touched <= 0 || touched > most {
 			t.Errorf("job %s: %d bytes touched, the largest arena is %d", k.name, touched, most)
 		}
 	}
 }
 
-// However many events come together, a wish of the observer is heeded before the next of them: only the bodies in
+// However many events come together, a command of the observer is carried out before the next of them: only the bodies in
 // flight are trained under the old plan.
 func TestChangeAmidEvents(t *testing.T) {
 	d := openCPU(t)
@@ -87,17 +81,15 @@ func TestChangeAmidEvents(t *testing.T) {
 	programs := k.programs(d)
 	w := watch(t, d, 0)
 	w.late = true
-	var h *executor.Host
-	h = executor.NewHost(w, 0, func(r *executor.Report) {
+	var h *host
+	h = newHost(w, func(r *executor.Report) {
 		if k.reports = append(k.reports, r); r.Iteration == 4 {
 			h.Change(k.name, programs[1])
 		}
 	})
-	defer closeHost(t, h)
-	if err := h.Add(k.spec(12), programs[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Run(context.Background()); err != nil {
+	defer closeHost(t, h.Host)
+	h.Submit(k.spec(12), programs[0])
+	if err := run(context.Background(), h.Host); err != nil {
 		t.Fatal(err)
 	}
 	k.checkReports(12)
@@ -134,95 +126,23 @@ func (k *task) checkReports(want int) {
 	}
 }
 
-// Two jobs that do not fit together with their large plans swap their shares to and fro: the one that grows waits for
-// the other one, also when it is asked first, and the arenas never exceed the budget.
-func TestSharesAreSwapped(t *testing.T) {
-	const rounds, forever = 4, 1 << 20
-	d := openCPU(t)
-	tasks := small(t)
-	var large, least []program.Proven
-	for _, k := range tasks {
-		all := k.programs(d)
-		large, least = append(large, all[0]), append(least, all[len(all)-1])
-	}
-	budget := max(large[0].Program().Arena+least[1].Program().Arena, least[0].Program().Arena+large[1].Program().Arena)
-	if budget >= large[0].Program().Arena+large[1].Program().Arena {
-		t.Fatalf("both large plans fit %s", budget)
-	}
-	w := watch(t, d, budget)
-	round, reached := 1, [2]bool{}
-	var h *executor.Host
-	h = executor.NewHost(w, budget, func(r *executor.Report) {
-		i := slices.IndexFunc(tasks, func(k *task) bool { return k.name == r.Job })
-		tasks[i].reports = append(tasks[i].reports, r)
-		if reached[i] = reached[i] || r.Epoch == int64(round); !reached[0] || !reached[1] {
-			return
-		}
-		round, reached = round+1, [2]bool{}
-		if round > rounds {
-			h.Stop("first")
-			h.Stop("second")
-			return
-		}
-		shrinks := round % 2 // the first, then the second, then the first
-		grows := 1 - shrinks
-		h.Change(tasks[grows].name, tasks[grows].relabelled(large[grows], int64(round)))
-		h.Change(tasks[shrinks].name, tasks[shrinks].relabelled(least[shrinks], int64(round)))
-	})
-	defer closeHost(t, h)
-	for i, p := range []program.Proven{large[0], least[1]} {
-		if err := h.Add(tasks[i].spec(forever), tasks[i].relabelled(p, 1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := h.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if round != rounds+1 {
-		t.Errorf("%d rounds, want %d", round-1, rounds)
-	}
-	for i, k := range tasks {
-		k.take(h)
-		k.checkReports(len(k.losses))
-		k.same(k.vanilla(d, len(k.losses)))
-		if n := h.Machine(k.name).Plans(); n != rounds || w.plans(k.name) != rounds {
-			t.Errorf("job %d: %d plans and %d reservations, want %d", i, n, w.plans(k.name), rounds)
-		}
-	}
-	want := []string{reservation(tasks[0], large[0]), reservation(tasks[1], least[1])}
-	for round := 2; round <= rounds; round++ {
-		shrinks := round % 2
-		want = append(want, reservation(tasks[shrinks], least[shrinks]), reservation(tasks[1-shrinks],
-			large[1-shrinks]))
-	}
-	if diff := cmp.Diff(want, w.log); diff != "" {
-		t.Errorf("reservations (-want +got):\n%s", diff)
-	}
-}
-
-func reservation(k *task, p program.Proven) string {
-	return fmt.Sprintf("%s %d", k.name, p.Program().Arena)
-}
-
 // Changes may come from any goroutine at any time, to jobs that have ended too.
 func TestChangesFromOutside(t *testing.T) {
 	const iterations = 24
 	d := openCPU(t)
 	tasks := small(t)
 	reported := make(chan struct{}, 1)
-	h := executor.NewHost(watch(t, d, 0), 0, func(*executor.Report) {
+	h := newHost(watch(t, d, 0), func(*executor.Report) {
 		select {
 		case reported <- struct{}{}:
 		default:
 		}
 	})
-	defer closeHost(t, h)
+	defer closeHost(t, h.Host)
 	programs := make([][]program.Proven, len(tasks))
 	for i, k := range tasks {
 		programs[i] = k.programs(d)
-		if err := h.Add(k.spec(iterations), programs[i][1]); err != nil {
-			t.Fatal(err)
-		}
+		h.Submit(k.spec(iterations), programs[i][1])
 	}
 	ended, changed := make(chan struct{}), make(chan int)
 	go func() {
@@ -240,7 +160,7 @@ func TestChangesFromOutside(t *testing.T) {
 			}
 		}
 	}()
-	if err := h.Run(context.Background()); err != nil {
+	if err := run(context.Background(), h.Host); err != nil {
 		t.Fatal(err)
 	}
 	close(ended)
@@ -248,33 +168,10 @@ func TestChangesFromOutside(t *testing.T) {
 		t.Errorf("%d changes", n)
 	}
 	for _, k := range tasks {
-		k.take(h)
+		k.take(h.ended[k.name])
 		k.same(k.vanilla(d, iterations))
-		if n := h.Machine(k.name).Plans(); n < 2 {
+		if n := h.ended[k.name].Plans; n < 2 {
 			t.Errorf("job %s trained under %d plans", k.name, n)
 		}
-	}
-}
-
-// A job alone that is granted more than it may have is an error of Run that names job and budget.
-func TestChangeBeyondTheBudget(t *testing.T) {
-	d := openCPU(t)
-	k := small(t)[0]
-	programs := k.programs(d)
-	var h *executor.Host
-	h = executor.NewHost(d, programs[1].Program().Arena, func(r *executor.Report) {
-		if r.Iteration == 2 {
-			h.Change(k.name, programs[0])
-		}
-	})
-	defer closeHost(t, h)
-	if err := h.Add(k.spec(100), programs[1]); err != nil {
-		t.Fatal(err)
-	}
-	err := h.Run(context.Background())
-	want := "job first: its plan needs an arena of " + programs[0].Program().Arena.String() + ", the budget is " +
-		programs[1].Program().Arena.String()
-	if err == nil || err.Error() != want {
-		t.Errorf("error %v, want %q", err, want)
 	}
 }

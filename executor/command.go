@@ -7,27 +7,27 @@ import (
 	"tensile/program"
 )
 
-// command is what another goroutine wants for a job. The one in Run or Serve carries it out.
+// command is what another goroutine wants for a job. The one in Serve or Poll carries it out.
 type command struct {
 	job string
 	do  func() error
 }
 
-// Submit adds a job while others train, as Add does. If that fails, the observer hears that the job has ended with an
-// error, or, if there is a job of that name, that the command was refused. Other jobs go on.
+// Submit adds a job, also while others train. If that fails, the observer hears that the job has ended with an error,
+// or, if there is a job of that name, that the command was refused. Other jobs go on.
 func (h *Host) Submit(s Spec, p program.Proven) {
 	h.command(s.Name, func() error {
 		if h.find(s.Name) != nil {
 			h.observer(Event{Job: s.Name, Refused: errTaken(s.Name)})
-		} else if err := h.Add(s, p); err != nil {
+		} else if err := h.add(s, p); err != nil {
 			h.observer(Event{Job: s.Name, Ended: &Ended{Err: err}})
 		}
 		return nil
 	})
 }
 
-// Change gives a job a new program, to be applied at an iteration boundary when there is memory for it. Called from
-// the observer it is carried out before the next event.
+// Change gives a job a new program, to be applied at an iteration boundary. Called from the observer it is carried out
+// before the next event.
 func (h *Host) Change(name string, p program.Proven) {
 	h.command(name, func() error { return h.on(name, func(j *job) error { return h.change(j, p) }) })
 }
@@ -85,16 +85,11 @@ func (h *Host) drain() error {
 	h.commands = nil
 	h.mu.Unlock()
 	for _, c := range commands {
-		err := c.do()
-		switch {
-		case err == nil:
-		case h.serving:
+		if err := c.do(); err != nil {
 			h.observer(Event{Job: c.job, Refused: err})
-		default:
-			return err
 		}
 	}
-	return h.grant()
+	return h.give()
 }
 
 // on does something with a job that has not ended.

@@ -11,13 +11,13 @@
 //	 +------------------- Epilogue <------------ Draining
 //
 // Jobs come and go while others train: Submit, Change, Stop and Remove are commands, of any goroutine, that the
-// host's own carries out between two events, and an observer hears what came of them ([Event]). Run ends with its
-// jobs, Serve goes on; there trouble with one job is the end of that job alone.
+// host's own carries out between two events, and an observer hears what came of them ([Event]). Trouble with one job is
+// the end of that job alone.
 //
 // A job starts and ends in Home: host slots hold the current versions, nothing is on the device, its lanes are idle.
 // Every change of plan goes through Home. Two bodies are in flight at most, so that lanes run over the boundary between
 // iterations without a pause.
 //
-// When plans of several jobs change, [Host] lets arenas shrink first and grow when there is room: until a job has
-// reached Home, the larger of its old and new arena counts.
+// A host takes any program for which its device has an arena: that the arenas of all jobs fit a budget together, also
+// while plans change, is the controller's to see to.
 package executor

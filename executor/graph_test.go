@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ func trainTiny(t *testing.T, d device.Device, programs ...program.Proven) outcom
 	const iterations = 20
 	g := devicetest.Tiny()
 	out := outcome{weights: map[string][]float32{}}
-	l := newHeard(d, 0)
+	l := newHeard(d)
 	defer closeHost(t, l.host)
 	reports := 0
 	next := func() {
@@ -90,30 +91,28 @@ func trainTiny(t *testing.T, d device.Device, programs ...program.Proven) outcom
 			l.on[fmt.Sprintf("tiny iteration %d of epoch %d", i, epoch)] = next
 		}
 	}
-	spec := executor.Spec{Name: "tiny", Graph: g, Iterations: iterations,
+	spec := executor.Spec{Graph: g, Iterations: iterations,
 		Init: func(s graph.Storage, to []float32) {
 			r := rand.New(rand.NewPCG(uint64(s.ID), 1))
 			for i := range to {
 				to[i] = r.Float32() - 0.5
 			}
 		},
-		Input: func(iteration int, s graph.StorageID, to device.Memory) {
+		JobOptions: device.JobOptions{Name: "tiny", Input: func(iteration int, s graph.StorageID, to device.Memory) {
 			for i, r := 0, rand.New(rand.NewPCG(uint64(iteration), uint64(s))); i < len(to.Float32()); i++ {
 				if to.Float32()[i] = r.Float32(); g.Storages[s].Name == "labels" {
 					to.Float32()[i] = float32(i % 3)
 				}
 			}
 		},
-		Output: func(iteration int, s graph.StorageID, from []float32) {
-			out.outputs = append(out.outputs, fmt.Sprintf("%d %s %x", iteration, g.Storages[s].Name, from))
-		}}
+			Output: func(iteration int, s graph.StorageID, from []float32) {
+				out.outputs = append(out.outputs, fmt.Sprintf("%d %s %x", iteration, g.Storages[s].Name, from))
+			}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l.on[fmt.Sprintf("tiny ended after %d", iterations)] = func() {
-		for _, s := range g.Storages {
-			if s.Role.Persistent() {
-				out.weights[s.Name] = append([]float32(nil), l.host.Weights("tiny", s.ID)...)
-			}
+		for s, content := range l.ends["tiny"].Weights {
+			out.weights[g.Storages[s].Name] = slices.Clone(content)
 		}
 		cancel()
 	}

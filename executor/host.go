@@ -3,34 +3,37 @@ package executor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
 	"tensile/device"
 	"tensile/graph"
 	"tensile/program"
+	"tensile/task"
 )
 
-// Spec is a job to be trained.
+// Spec is a job to be trained: its options for the device, and what the host does with it.
 type Spec struct {
-	Name       string
+	device.JobOptions
 	Graph      *graph.Graph
-	Seed       uint64
 	Iterations int
 	Init       func(s graph.Storage, to []float32) // fills a persistent storage's host slot
-	Input      func(iteration int, s graph.StorageID, to device.Memory)
-	Output     func(iteration int, s graph.StorageID, from []float32)
 }
 
-// Host trains jobs on one device. Run or Serve, and Add before it, are called by one goroutine; Submit, Change, Stop,
-// Remove and Until by any.
+// SpecOf is a task as a host trains it. loss takes the loss of each iteration, on the job's host lane: what it writes
+// may be read once that iteration was reported. A device without data never calls it.
+func SpecOf(t task.Task, iterations int, loss func(iteration int, loss float32)) Spec {
+	return Spec{JobOptions: device.JobOptions{Name: t.Name, Seed: t.Seed, Input: t.Feeder(), Output: t.Reader(loss)},
+		Graph: t.Graph, Iterations: iterations, Init: t.Init}
+}
+
+// Host trains jobs on one device. Serve or Poll are called by one goroutine; Submit, Change, Stop, Remove and Until by
+// any. It takes any program that it is given: the controller sees to it that the arenas of all jobs fit together.
 type Host struct {
 	device   device.Device
-	ledger   *ledger
 	jobs     []*job
+	wanted   []wanted // in the order in which they were asked for
 	observer func(Event)
-	serving  bool // trouble with one job ends that job alone
 	until    *int // complete iterations after which jobs rest; nil: they do not
 
 	mu       sync.Mutex
@@ -38,27 +41,20 @@ type Host struct {
 	wake     chan struct{}
 }
 
-// NewHost returns a host for jobs on a device. The arenas of all jobs together stay within budget, 0 meaning no limit.
-// observer, if not nil, is called with the report of every iteration, by the goroutine in Run or Serve.
-func NewHost(d device.Device, budget graph.Bytes, observer func(*Report)) *Host {
-	return NewObserved(d, budget, func(e Event) {
-		if observer != nil && e.Report != nil {
-			observer(e.Report)
-		}
-	})
+// wanted is a program that a job is to train with.
+type wanted struct {
+	job    *job
+	proven program.Proven
 }
 
-// NewObserved is NewHost with an observer that hears all that becomes of the jobs.
-func NewObserved(d device.Device, budget graph.Bytes, observer func(Event)) *Host {
-	return &Host{device: d, ledger: newLedger(budget), observer: observer, wake: make(chan struct{}, 1)}
+// NewHost returns a host for jobs on a device. The goroutine in Serve or Poll tells observer all that becomes of them.
+func NewHost(d device.Device, observer func(Event)) *Host {
+	return &Host{device: d, observer: observer, wake: make(chan struct{}, 1)}
 }
 
-// Add opens a job on the device, fills its persistent storages and hands it its first program. The job begins when Run
-// does. After an error there is no such job.
-func (h *Host) Add(s Spec, p program.Proven) error {
-	if h.find(s.Name) != nil {
-		return errTaken(s.Name)
-	}
+// add opens a job on the device, fills its persistent storages and gives it its first program. After an error there is
+// no such job.
+func (h *Host) add(s Spec, p program.Proven) error {
 	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Iterations)}
 	if h.until != nil {
 		j.machine.Step(0, Input{Until: h.until}) // it has no program yet, so that nothing comes of it
@@ -66,10 +62,9 @@ func (h *Host) Add(s Spec, p program.Proven) error {
 	if err := h.change(j, p); err != nil {
 		return err
 	}
-	place, err := h.device.Open(s.Graph, device.JobOptions{Name: s.Name, Seed: s.Seed, Input: s.Input,
-		Output: s.Output})
+	place, err := h.device.Open(s.Graph, s.JobOptions)
 	if err != nil {
-		h.ledger.end(s.Name)
+		h.forget(j)
 		return err
 	}
 	for _, storage := range s.Graph.Storages {
@@ -85,15 +80,12 @@ func (h *Host) Add(s Spec, p program.Proven) error {
 	return nil
 }
 
-// Run trains until every job has ended or ctx is done. Trouble with a job that was added before, or a command that
-// cannot be carried out, ends the run.
-func (h *Host) Run(ctx context.Context) error {
+// Serve trains what there is and what comes until ctx is done or the device fails. Trouble with a job ends that job
+// alone, and a command that cannot be carried out is refused: the observer hears of both.
+func (h *Host) Serve(ctx context.Context) error {
 	for {
 		if err := h.drain(); err != nil {
 			return err
-		}
-		if !h.training() {
-			return nil
 		}
 		if err := h.turn(ctx); err != nil {
 			return err
@@ -101,18 +93,18 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 }
 
-// Serve trains what there is and what comes until ctx is done or the device fails. Trouble with a job ends that job,
-// and a command that cannot be carried out is refused: the observer hears of both.
-func (h *Host) Serve(ctx context.Context) error {
-	h.serving = true
-	for {
-		if err := h.drain(); err != nil {
-			return err
-		}
-		if err := h.turn(ctx); err != nil {
-			return err
+// Poll is one turn of Serve: it carries out commands, and waits for the device once if a job has something in flight.
+// It reports whether one had. It is for callers that interleave a host with something else on one goroutine.
+func (h *Host) Poll(ctx context.Context) (bool, error) {
+	if err := h.drain(); err != nil {
+		return false, err
+	}
+	for _, j := range h.jobs {
+		if len(j.machine.runs) > 0 {
+			return true, h.turn(ctx)
 		}
 	}
+	return false, nil
 }
 
 // turn waits for the device or a command, and takes what the device has to tell.
@@ -132,28 +124,30 @@ func (h *Host) turn(ctx context.Context) error {
 	return nil
 }
 
-// training reports whether a job has not finished.
-func (h *Host) training() bool {
-	return slices.ContainsFunc(h.jobs, func(j *job) bool { return j.machine.State() != Finished })
-}
-
-// change puts a program that the device can execute in line for a job.
+// change has a job train with a program that the device can execute, once all commands are carried out. It takes the
+// place of one that was wanted before.
 func (h *Host) change(j *job, p program.Proven) error {
 	if err := h.runnable(j, p); err != nil {
 		return err
 	}
-	return h.ledger.ask(request{j.name, p, p.Program().Arena})
+	h.forget(j)
+	h.wanted = append(h.wanted, wanted{j, p})
+	return nil
 }
 
-// grant applies the programs for which there is memory, until none is left for which there is.
-func (h *Host) grant() error {
-	for granted := h.ledger.grant(); len(granted) > 0; granted = h.ledger.grant() {
-		for _, r := range granted {
-			j := h.find(r.job)
-			j.given = append(j.given, r.proven)
-			if err := h.step(j, Input{Program: r.proven.Program()}); err != nil {
-				return err
-			}
+// forget drops a program that a job was to train with.
+func (h *Host) forget(j *job) {
+	h.wanted = slices.DeleteFunc(h.wanted, func(w wanted) bool { return w.job == j })
+}
+
+// give gives jobs the programs that are wanted for them.
+func (h *Host) give() error {
+	for len(h.wanted) > 0 {
+		w := h.wanted[0]
+		h.wanted = h.wanted[1:]
+		w.job.given = append(w.job.given, w.proven)
+		if err := h.step(w.job, Input{Program: w.proven.Program()}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -165,9 +159,9 @@ func (h *Host) step(j *job, in Input) error {
 		switch {
 		case out.Load != nil:
 			if err := j.load(out.Load); err != nil {
-				return h.fail(j, err)
+				h.fail(j, err)
+				return nil
 			}
-			h.ledger.reserved(j.name, out.Load.Arena)
 			h.observer(Event{Job: j.name, Applied: &Applied{j.machine.Epoch(), out.Load.Arena}})
 		case out.Issue != nil:
 			j.place.Issue(out.Issue.Section, out.Issue.Iteration, out.Issue.Drain)
@@ -176,9 +170,9 @@ func (h *Host) step(j *job, in Input) error {
 		case out.Home:
 			j.touched = max(j.touched, j.place.Touched())
 			if err := j.place.Reserve(0); err != nil {
-				return h.fail(j, err)
+				h.fail(j, err)
+				return nil
 			}
-			h.ledger.reserved(j.name, 0)
 			h.observer(Event{Job: j.name, Home: true})
 		case out.Finished:
 			return h.finish(j)
@@ -201,27 +195,6 @@ func (h *Host) find(name string) *job {
 		return h.jobs[i]
 	}
 	return nil
-}
-
-// mustFind returns a job that the caller has added.
-func (h *Host) mustFind(name string) *job {
-	j := h.find(name)
-	if j == nil {
-		panic(fmt.Sprintf("executor: asked about job %q, which the host does not have", name))
-	}
-	return j
-}
-
-// Machine returns the machine of a job, to be asked about its state by the goroutine in Run or after it. It panics if
-// there is no such job, as Touched and Weights do.
-func (h *Host) Machine(name string) *Machine { return h.mustFind(name).machine }
-
-// Touched returns the end of the highest range of its arenas that a job's commands used. To be called after Run.
-func (h *Host) Touched(name string) graph.Bytes { return h.mustFind(name).touched }
-
-// Weights returns a storage's content on the host, nil on a device without data. To be called after Run.
-func (h *Host) Weights(name string, s graph.StorageID) []float32 {
-	return h.mustFind(name).place.Host(s)
 }
 
 // Close gives back what the jobs have on the device, also in the middle of a run that was cut short.

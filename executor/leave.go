@@ -7,7 +7,7 @@ import (
 
 // finish lets a job rest in Home, or removes it if it was told to.
 func (h *Host) finish(j *job) error {
-	h.ledger.end(j.name)
+	h.forget(j)
 	m := j.machine
 	h.observer(Event{Job: j.name, Ended: &Ended{Iterations: m.Iterations(), Plans: m.Plans(),
 		Transition: m.Transition(),
@@ -18,18 +18,14 @@ func (h *Host) finish(j *job) error {
 	return nil
 }
 
-// fail takes a job that the device has no place for out of what goes on, or ends the run.
-func (h *Host) fail(j *job, err error) error {
-	if !h.serving {
-		return err
-	}
+// fail takes a job that the device has no place for out of what goes on.
+func (h *Host) fail(j *job, err error) {
 	m := j.machine
 	h.observer(Event{Job: j.name, Ended: &Ended{Err: errors.Join(err, h.drop(j)),
 		Iterations: m.Iterations(), Plans: m.Plans(), Transition: m.Transition(), Touched: j.touched}})
 	if j.leaves {
 		h.observer(Event{Job: j.name, Removed: true})
 	}
-	return nil
 }
 
 // remove closes the place of a job that has ended.
@@ -41,7 +37,7 @@ func (h *Host) remove(j *job) error {
 
 // drop forgets a job and gives back what it has on the device.
 func (h *Host) drop(j *job) error {
-	h.ledger.end(j.name)
+	h.forget(j)
 	h.jobs = slices.DeleteFunc(h.jobs, func(other *job) bool { return other == j })
 	return j.close()
 }

@@ -28,9 +28,9 @@ type heard struct {
 	ends map[string]*executor.Ended
 }
 
-func newHeard(d device.Device, budget graph.Bytes) *heard {
+func newHeard(d device.Device) *heard {
 	l := &heard{on: map[string]func(){}, ends: map[string]*executor.Ended{}}
-	l.host = executor.NewObserved(d, budget, l.hear)
+	l.host = executor.NewHost(d, l.hear)
 	return l
 }
 
@@ -116,7 +116,7 @@ func TestServe(t *testing.T) {
 // serve tells the story on a device, with data or without.
 func serve(t *testing.T, d device.Device, data bool) {
 	w := watch(t, d, 0)
-	l := newHeard(w, 0)
+	l := newHeard(w)
 	defer closeHost(t, l.host)
 	first, guest, again := named(t, "first"), named(t, "guest"), named(t, "guest")
 	again.seed = 9
@@ -128,7 +128,7 @@ func serve(t *testing.T, d device.Device, data bool) {
 	l.on["guest iteration 3 of epoch 1"] = func() { l.host.Change("guest", two) }
 	l.on["guest iteration 8 of epoch 2"] = func() { l.host.Stop("guest") }
 	ended := func() {
-		guest.take(l.host)
+		guest.take(l.ends[guest.name])
 		l.host.Remove("guest")
 		l.host.Submit(again.spec(4), three)
 		l.on["guest ended after 4"] = func() { l.host.Stop("first") }
@@ -139,7 +139,7 @@ func serve(t *testing.T, d device.Device, data bool) {
 	stopped := 0
 	for n := range 10_000 {
 		l.on[fmt.Sprintf("first ended after %d",
-			n)] = func() { stopped = n; first.take(l.host); again.take(l.host); cancel(enough) }
+			n)] = func() { stopped = n; first.take(l.ends[first.name]); again.take(l.ends[again.name]); cancel(enough) }
 	}
 	l.host.Submit(first.spec(10_000), one)
 	if err := l.host.Serve(ctx); !errors.Is(err, enough) {
@@ -167,24 +167,22 @@ func serve(t *testing.T, d device.Device, data bool) {
 	}
 }
 
-// A run takes in what is submitted while it lasts, and ends with the last of it.
+// A host takes in what is submitted while others train.
 func TestSubmitDuringRun(t *testing.T) {
 	d := openCPU(t)
-	l := newHeard(d, 0)
+	l := newHeard(d)
 	defer closeHost(t, l.host)
 	first, second := named(t, "first"), named(t, "second")
 	p := first.epoch(d, 1)
 	l.on["first iteration 1 of epoch 1"] = func() { l.host.Submit(second.spec(7), p) }
-	if err := l.host.Add(first.spec(3), p); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.host.Run(t.Context()); err != nil {
+	l.host.Submit(first.spec(3), p)
+	if err := run(t.Context(), l.host); err != nil {
 		t.Fatal(err)
 	}
 	l.check(t, "first", 3, "applied 1", "home", "ended after 3")
 	l.check(t, "second", 7, "applied 1", "home", "ended after 7")
 	for _, k := range []*task{first, second} {
-		k.take(l.host)
+		k.take(l.ends[k.name])
 		k.same(k.vanilla(d, len(k.losses)))
 	}
 }
@@ -194,13 +192,11 @@ func TestSubmitErrors(t *testing.T) {
 	d := openCPU(t)
 	k := named(t, "good")
 	p := k.epoch(d, 1)
-	w := watch(t, d, p.Program().Arena)
-	l := newHeard(w, p.Program().Arena)
+	w := watch(t, d, 2*p.Program().Arena)
+	l := newHeard(w)
 	defer closeHost(t, l.host)
-	full := larger(t, p, d.Align())
 	odd := placed(t, p, p.Program().Plan, d.Align()/2, d.Align()/2)
 	l.on["good iteration 1 of epoch 1"] = func() {
-		l.host.Submit(named(t, "budget").spec(2), full)
 		l.host.Submit(named(t, "variant").spec(2), altered(t, p, func(s *plan.Step) { s.Variant = "winograd" }))
 		l.host.Submit(named(t, "odd").spec(2), odd)
 		l.host.Submit(named(t, "good").spec(2), p)
@@ -208,20 +204,18 @@ func TestSubmitErrors(t *testing.T) {
 		l.host.Submit(named(t, "full").spec(2), p)
 	}
 	l.on["full failed: full"] = func() { w.Device = d; l.host.Submit(named(t, "full").spec(2), p) } // its name is free
-	if err := l.host.Add(k.spec(5), p); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.host.Run(t.Context()); err != nil {
+	l.host.Submit(k.spec(5), p)
+	if err := run(t.Context(), l.host); err != nil {
 		t.Fatal(err)
 	}
 	l.check(t, "good", 5, "applied 1", "refused: add job good: there is a job of that name", "home", "ended after 5")
 	l.check(t, "full", 2, "failed: full", "applied 1", "home", "ended after 2")
-	for _, name := range []string{"budget", "variant", "odd"} {
+	for _, name := range []string{"variant", "odd"} {
 		if lines, _ := l.of(name); len(lines) != 1 || !strings.HasPrefix(lines[0], "failed: job "+name) {
 			t.Errorf("of job %s was heard %q, want why it was not added", name, lines)
 		}
 	}
-	k.take(l.host)
+	k.take(l.ends[k.name])
 	k.same(k.vanilla(d, 5))
 }
 
@@ -230,13 +224,12 @@ func TestServeRefuses(t *testing.T) {
 	d := openCPU(t)
 	k := named(t, "good")
 	p := k.epoch(d, 1)
-	l := newHeard(d, p.Program().Arena)
+	l := newHeard(d)
 	defer closeHost(t, l.host)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l.on["good iteration 1 of epoch 1"] = func() {
 		l.host.Change("good", altered(t, p, func(s *plan.Step) { s.Variant = "winograd" }))
-		l.host.Change("good", larger(t, p, d.Align()))
 		l.host.Change("nobody", p)
 		l.host.Stop("nobody")
 		l.host.Remove("nobody")
@@ -248,10 +241,10 @@ func TestServeRefuses(t *testing.T) {
 	}
 	l.check(t, "nobody", 0, "refused: there is no job nobody", "refused: there is no job nobody", "removed")
 	lines, _ := l.of("good")
-	if len(lines) != 5 || !strings.Contains(lines[1], "no variant") || !strings.Contains(lines[2], "the budget is") {
-		t.Errorf("of the job was heard %q, want two refusals", lines)
+	if len(lines) != 4 || !strings.Contains(lines[1], "no variant") {
+		t.Errorf("of the job was heard %q, want a refusal", lines)
 	}
-	k.take(l.host)
+	k.take(l.ends[k.name])
 	k.same(k.vanilla(d, 6))
 }
 
@@ -262,12 +255,13 @@ func TestServeFails(t *testing.T) {
 	good, bad, again := named(t, "good"), named(t, "bad"), named(t, "bad")
 	one, two := good.epoch(d, 1), good.epoch(d, 2)
 	scarce := &scarce{Device: d, jobs: map[device.Job]*scarceJob{}}
-	l := newHeard(scarce, 2*one.Program().Arena)
+	l := newHeard(scarce)
 	defer closeHost(t, l.host)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l.on["bad iteration 2 of epoch 1"] = func() { scarce.gone = "bad"; l.host.Change("bad", two) }
-	l.on["heir ended after 2"] = func() { // it had the bytes of the one that failed
+	l.on["bad failed: full"] = func() { l.host.Submit(named(t, "heir").spec(2), one) }
+	l.on["heir ended after 2"] = func() {
 		scarce.gone = ""
 		l.host.Remove("bad")
 		l.host.Submit(again.spec(3), two)
@@ -279,7 +273,6 @@ func TestServeFails(t *testing.T) {
 	}
 	l.host.Submit(good.spec(10_000), one)
 	l.host.Submit(bad.spec(10_000), one)
-	l.host.Submit(named(t, "heir").spec(2), one)
 	if err := l.host.Serve(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -291,7 +284,7 @@ func TestServeFails(t *testing.T) {
 		t.Errorf("%d places were closed, want that of the job that failed", scarce.closed)
 	}
 	for _, k := range []*task{good, again} {
-		k.take(l.host)
+		k.take(l.ends[k.name])
 		k.same(k.vanilla(d, len(k.losses)))
 	}
 }
@@ -302,24 +295,22 @@ func TestRemove(t *testing.T) {
 	d := openCPU(t)
 	k, next := named(t, "job"), named(t, "next")
 	p := k.epoch(d, 1)
-	w := watch(t, d, p.Program().Arena)
+	w := watch(t, d, 2*p.Program().Arena)
 	w.late = true
-	l := newHeard(w, p.Program().Arena)
+	l := newHeard(w)
 	defer closeHost(t, l.host)
 	l.on["job iteration 4 of epoch 1"] = func() {
 		l.host.Submit(next.spec(3), p)
-		l.host.Submit(named(t, "waiting").spec(3), p) // there is no room for it
+		l.host.Submit(named(t, "waiting").spec(3), p)
 		l.host.Remove("waiting")
 		l.host.Remove("job")
 		l.host.Remove("job")
 	}
 	for n := range 100 {
-		l.on[fmt.Sprintf("job ended after %d", n)] = func() { k.take(l.host) }
+		l.on[fmt.Sprintf("job ended after %d", n)] = func() { k.take(l.ends[k.name]) }
 	}
-	if err := l.host.Add(k.spec(100), p); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.host.Run(t.Context()); err != nil {
+	l.host.Submit(k.spec(100), p)
+	if err := run(t.Context(), l.host); err != nil {
 		t.Fatal(err)
 	}
 	n := len(k.losses)
@@ -329,7 +320,7 @@ func TestRemove(t *testing.T) {
 	l.check(t, "job", n, "applied 1", "home", fmt.Sprintf("ended after %d", n), "removed")
 	l.check(t, "waiting", 0, "ended after 0", "removed")
 	l.check(t, "next", 3, "applied 1", "home", "ended after 3")
-	next.take(l.host)
+	next.take(l.ends[next.name])
 	for _, k := range []*task{k, next} {
 		k.same(k.vanilla(d, len(k.losses)))
 	}
@@ -340,7 +331,7 @@ func TestRemoveFails(t *testing.T) {
 	d := openCPU(t)
 	k := named(t, "bad")
 	scarce := &scarce{Device: d, jobs: map[device.Job]*scarceJob{}}
-	l := newHeard(scarce, 0)
+	l := newHeard(scarce)
 	defer closeHost(t, l.host)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -61,30 +61,68 @@ func (k *task) again() *task {
 func (k *task) spec(iterations int) executor.Spec {
 	images := make([]float32, k.g.Storages[k.inputs[0]].Bytes/graph.ElementBytes)
 	labels := make([]float32, k.g.Storages[k.inputs[1]].Bytes/graph.ElementBytes)
-	return executor.Spec{
-		Name: k.name, Graph: k.g, Seed: k.seed, Iterations: iterations,
+	return executor.Spec{Graph: k.g, Iterations: iterations,
 		Init: func(s graph.Storage, to []float32) { weights.Initialise(s, k.seed, to) },
-		Input: func(iteration int, s graph.StorageID, to device.Memory) {
+		JobOptions: device.JobOptions{Name: k.name, Seed: k.seed, Input: func(iteration int, s graph.StorageID, to device.Memory) {
 			k.set.Fill(iteration, images, labels)
 			copy(to.Float32(), map[graph.StorageID][]float32{k.inputs[0]: images, k.inputs[1]: labels}[s])
 		},
-		Output: func(iteration int, _ graph.StorageID, from []float32) {
-			if iteration != len(k.losses) {
-				k.t.Errorf("job %s: the loss of iteration %d came, want that of %d", k.name, iteration, len(k.losses))
-			}
-			k.losses = append(k.losses, from[0])
-		},
+			Output: func(iteration int, _ graph.StorageID, from []float32) {
+				if iteration != len(k.losses) {
+					k.t.Errorf("job %s: the loss of iteration %d came, want that of %d", k.name, iteration,
+						len(k.losses))
+				}
+				k.losses = append(k.losses, from[0])
+			},
+		}}
+}
+
+// take keeps what a job came to, before it is removed.
+func (k *task) take(e *executor.Ended) {
+	k.t.Helper()
+	if e == nil || e.Err != nil {
+		k.t.Fatalf("job %s has ended as %+v", k.name, e)
+	}
+	k.weights = map[string][]float32{}
+	for s, content := range e.Weights {
+		k.weights[k.g.Storages[s].Name] = slices.Clone(content)
 	}
 }
 
-// take keeps what a run left behind.
-func (k *task) take(h *executor.Host) {
-	k.weights = map[string][]float32{}
-	for _, s := range k.g.Storages {
-		if s.Role.Persistent() {
-			k.weights[s.Name] = slices.Clone(h.Weights(k.name, s.ID))
+// host is a Host that a test lets go on, and what was heard of its jobs.
+type host struct {
+	*executor.Host
+	ended   map[string]*executor.Ended
+	refused []error // commands
+}
+
+func newHost(d device.Device, each func(*executor.Report)) *host {
+	h := &host{ended: map[string]*executor.Ended{}}
+	h.Host = executor.NewHost(d, func(e executor.Event) {
+		switch {
+		case e.Report != nil && each != nil:
+			each(e.Report)
+		case e.Ended != nil:
+			h.ended[e.Job] = e.Ended
+		case e.Refused != nil:
+			h.refused = append(h.refused, e.Refused)
+		}
+	})
+	return h
+}
+
+// run polls a host until no job has anything to do.
+func run(ctx context.Context, h *executor.Host) error {
+	for idle := 0; idle < 2; { // what is observed when nothing is in flight may lead to more
+		busy, err := h.Poll(ctx)
+		if err != nil {
+			return err
+		}
+		if idle++; busy {
+			idle = 0
 		}
 	}
+	return nil
 }
 
 // same compares all losses and weights with those of a plain run, to the bit.
@@ -115,15 +153,13 @@ func (k *task) same(plain *task) {
 func (k *task) vanilla(d device.Device, iterations int) *task {
 	k.t.Helper()
 	plain := k.again()
-	h := executor.NewHost(d, 0, nil)
-	defer closeHost(k.t, h)
-	if err := h.Add(plain.spec(iterations), k.plan(d, "none-live", 0)); err != nil {
+	h := newHost(d, nil)
+	defer closeHost(k.t, h.Host)
+	h.Submit(plain.spec(iterations), k.plan(d, "none-live", 0))
+	if err := run(context.Background(), h.Host); err != nil {
 		k.t.Fatal(err)
 	}
-	if err := h.Run(context.Background()); err != nil {
-		k.t.Fatal(err)
-	}
-	plain.take(h)
+	plain.take(h.ended[k.name])
 	return plain
 }
 

@@ -54,6 +54,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	}
 	f.plan.registerDevice(c)
 	f.plan.registerPolicy(c)
+	f.plan.registerReplan(c)
 	f.plan.latency.register(c)
 	registerState(c, &f.state)
 	c.Flags().StringVar(&f.plan.budget, "budget", "",
@@ -188,7 +189,7 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 
 // controllerConfig is what a controller plans by.
 func (f *planFlags) controllerConfig(budget graph.Bytes) controller.Config {
-	return controller.Config{Budget: budget, Policy: f.policy, Options: f.planning()}
+	return controller.Config{Budget: budget, Policy: f.policy, Options: f.planning(), NoReplan: f.noReplan}
 }
 
 func credentialsCommand() *cobra.Command {

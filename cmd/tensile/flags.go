@@ -92,6 +92,7 @@ type planFlags struct {
 	wide       bool
 	priority   string
 	swapRate   string
+	noReplan   bool
 	options    scheduler.Options
 	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
@@ -150,6 +151,12 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().BoolVar(&f.tensile.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
 	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-hybrid", "no-chains", "no-stalls", "late-out",
 		"one-channel", "no-relax")
+}
+
+// registerReplan registers the flag of what is planned again while jobs train.
+func (f *planFlags) registerReplan(c *cobra.Command) {
+	c.Flags().BoolVar(&f.noReplan, "no-replan", false,
+		"plan again neither when latencies have changed nor when a job has gone")
 }
 
 // planning returns the options of the policy that was chosen.

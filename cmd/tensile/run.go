@@ -45,6 +45,7 @@ func runCommand() *cobra.Command {
 	}
 	f.workloadFlags.register(c)
 	f.planFlags.register(c)
+	f.planFlags.registerReplan(c)
 	f.latency.eager = true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().BoolVar(&f.compare, "compare", false,
@@ -134,7 +135,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *report.Run,
 	planned *training, err error) {
 	planned = &training{session: s, flags: f, policy: f.policy, budget: s.request.Budget, planned: s.planned,
-		save: true, learn: learn}
+		request: s.request, save: true, learn: learn}
 	begin := func(t *training, title string) func() {
 		t.screen = screen.observer(t.planned)
 		return func() { screen.part(title) }
@@ -150,7 +151,7 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	free := &training{session: s, flags: f, policy: "none-live", planned: plain}
+	free := &training{session: s, flags: f, policy: "none-live", planned: plain, request: request}
 	if !f.simulated() && !f.measured {
 		runs, err := alternate(ctx, [2]*training{free, planned}, [2]func(){begin(free, "vanilla"),
 			begin(planned, f.policy)})
@@ -164,7 +165,7 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 		if err := s.measured(ctx, &f.planFlags, vanilla, plain); err != nil {
 			return nil, nil, nil, err
 		}
-		planned.planned = s.planned
+		planned.planned, planned.request = s.planned, s.request
 	}
 	begin(planned, f.policy)()
 	run, err = planned.run(ctx)

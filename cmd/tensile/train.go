@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 	"tensile/internal/local"
 	"tensile/planner"
 	"tensile/report"
+	"tensile/scheduler"
 	"tensile/wire"
 )
 
@@ -25,7 +27,8 @@ type training struct {
 	flags   *runFlags
 	policy  string
 	budget  graph.Bytes
-	planned *planner.Planned
+	planned *planner.Planned  // the first plans
+	request scheduler.Request // for them
 	save    bool
 	learn   bool                   // read what the jobs have learned when they are over
 	learned []map[string][]float32 // per job, by name of storage
@@ -40,16 +43,36 @@ func (t *training) run(ctx context.Context) (*report.Run, error) {
 		run, err := t.processes(ctx)
 		return run, t.interrupted(err)
 	}
-	var observe func(local.Iterated)
-	if t.screen != nil {
-		observe = func(it local.Iterated) {
-			t.screen.iteration(it.Job, &wire.Report{Iteration: it.Report.Iteration,
-				Wall: it.Report.End - it.Report.Begin, Stall: it.Report.Stall})
-		}
-	}
-	run, err := local.Train(ctx, t.session.device, t.session.workload, t.planned.Programs, t.budget, t.flags.iterations,
-		observe)
+	run, err := local.Train(ctx, t.session.device, t.device(), t.session.workload, local.Options{Config: t.config(),
+		Iterations: t.flags.iterations, Priorities: t.session.priorities, SwapRates: t.session.swapRates,
+		Plan: t.planner().Plan,
+		Observe: func(it local.Iterated) {
+			t.screen.applied(it.Job, it.SlotPeak)
+			t.screen.iteration(it.Job, it.Report)
+		}})
 	return run, t.interrupted(err)
+}
+
+// device is what plans are made for.
+func (t *training) device() planner.Device {
+	return planner.Of(t.session.device, t.flags.latencies(t.session.device))
+}
+
+// config is what the controller plans by.
+func (t *training) config() controller.Config {
+	c := t.flags.controllerConfig(t.budget)
+	c.Policy = t.policy
+	return c
+}
+
+// planner makes the controller's plans. The first ones are made already, where it asks for just these.
+func (t *training) planner() *controller.Planner {
+	return &controller.Planner{Config: t.config(), On: t.device(), Known: func(r scheduler.Request) *planner.Planned {
+		if reflect.DeepEqual(r, t.request) {
+			return t.planned
+		}
+		return nil
+	}}
 }
 
 // interrupted says what an interrupt has done to jobs that were not to be saved.
@@ -84,10 +107,9 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 	ready := make(chan struct{})
 	go func() {
 		defer close(ended)
-		o := controller.Options{Config: t.flags.controllerConfig(t.budget),
-			On: planner.Of(t.session.device, t.flags.latencies(t.session.device)), Launch: children.launch,
-			Log: func(string) {}, Ready: func() { close(ready) }}
-		o.Policy, o.Share = t.policy, t.flags.share
+		o := controller.Options{Config: t.config(), On: t.device(), Launch: children.launch, Log: func(string) {},
+			Plan: t.planner().Plan, Ready: func() { close(ready) }}
+		o.Share = t.flags.share
 		o.Limited = t.session.link.rate > 0
 		cancel(control(running, server, o))
 	}()

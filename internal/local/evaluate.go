@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"tensile/controller"
 	"tensile/data"
 	"tensile/device"
 	"tensile/executor"
@@ -50,29 +51,18 @@ func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, bu
 				n)
 		}
 	}
-	request, err := planner.Of(d, planner.Roofline(d.Facts())).First([]task.Task{e.task})
-	if err != nil {
+	o := Options{Config: controller.Config{Policy: policy, Budget: budget, NoReplan: true},
+		Iterations: (e.Images() + e.batch - 1) / e.batch}
+	forward := func(t task.Task, iterations int, _ func(int, float32)) executor.Spec {
+		return executor.Spec{Graph: t.Graph, Iterations: iterations,
+			Init: func(s graph.Storage, to []float32) { copy(to, learned[s.Name]) },
+			JobOptions: device.JobOptions{Name: t.Name, Input: e.fill,
+				Output: func(iteration int, _ graph.StorageID, from []float32) { correct += e.count(iteration, from) }}}
+	}
+	if _, err := train(ctx, d, planner.Of(d, planner.Roofline(d.Facts())), []task.Task{e.task}, o, forward); err != nil {
 		return 0, fmt.Errorf("evaluate %s: %w", e.task.Name, err)
 	}
-	request.Policy, request.Budget = policy, budget
-	planned, err := planner.Plan(ctx, request)
-	if err != nil {
-		return 0, fmt.Errorf("evaluate %s: %w", e.task.Name, err)
-	}
-	host := executor.NewHost(d, budget, func(*executor.Report) {})
-	defer func() {
-		if closing := host.Close(); err == nil {
-			err = closing
-		}
-	}()
-	spec := executor.Spec{Name: e.task.Name, Graph: e.task.Graph, Iterations: (e.Images() + e.batch - 1) / e.batch,
-		Init: func(s graph.Storage, to []float32) { copy(to, learned[s.Name]) }, Input: e.fill,
-		Output: func(iteration int, _ graph.StorageID, from []float32) { correct += e.count(iteration, from) }}
-	if err := host.Add(spec, planned.Programs[0]); err != nil {
-		return 0, err
-	}
-	err = host.Run(ctx)
-	return correct, err
+	return correct, nil
 }
 
 // fill writes the images of a batch, zeros behind the last.

@@ -1,19 +1,18 @@
 package local
 
 import (
-	"context"
 	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tensile/controller"
 	"tensile/device"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/smallnet"
 	"tensile/models"
 	"tensile/planner"
-	"tensile/program"
 	"tensile/task"
 )
 
@@ -46,15 +45,7 @@ func everyNetworkTrains(t *testing.T, name, engine string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	train := func(policy string, budget graph.Bytes) ([]float32, map[graph.StorageID]string) {
-		request.Policy, request.Budget = policy, budget
-		planned, err := planner.Plan(t.Context(), request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return overfit(t, d, w[0], planned.Programs[0], budget)
-	}
-	losses, weights := train("none-live", 0)
+	losses, weights := overfit(t, d, w, "none-live", 0)
 	const few = 6
 	var first, last float64
 	for i := range few {
@@ -64,7 +55,7 @@ func everyNetworkTrains(t *testing.T, name, engine string) {
 	if !(last < 0.9*first) || math.IsInf(first, 0) {
 		t.Errorf("losses %.3f do not fall", losses)
 	}
-	again, same := train("tensile", vanilla.Live[0]*6/10)
+	again, same := overfit(t, d, w, "tensile", vanilla.Live[0]*6/10)
 	if diff := cmp.Diff(losses, again); diff != "" {
 		t.Errorf("losses under a plan (-plain +planned):\n%s", diff)
 	}
@@ -74,27 +65,18 @@ func everyNetworkTrains(t *testing.T, name, engine string) {
 }
 
 // overfit trains a task on its first batch and returns the losses and digests of the weights.
-func overfit(t *testing.T, d *counted, work task.Task, p program.Proven, budget graph.Bytes) ([]float32,
-	map[graph.StorageID]string) {
+func overfit(t *testing.T, d *counted, w []task.Task, policy string, budget graph.Bytes) ([]float32, map[int32]string) {
 	t.Helper()
-	const iterations = 24
-	host := executor.NewHost(d, budget, func(*executor.Report) {})
-	defer host.Close()
-	losses := make([]float32, iterations)
-	spec := spec(work, losses)
-	feed := spec.Input
-	spec.Input = func(_ int, s graph.StorageID, to device.Memory) { feed(0, s, to) }
-	if err := host.Add(spec, p); err != nil {
+	first := func(k task.Task, iterations int, loss func(int, float32)) executor.Spec {
+		spec := executor.SpecOf(k, iterations, loss)
+		feed := spec.Input
+		spec.Input = func(_ int, s graph.StorageID, to device.Memory) { feed(0, s, to) }
+		return spec
+	}
+	o := Options{Config: controller.Config{Policy: policy, Budget: budget, NoReplan: true}, Iterations: 24}
+	run, err := train(t.Context(), d, on(d), w, o, first)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := host.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	weights := map[graph.StorageID]string{}
-	for _, s := range work.Graph.Storages {
-		if content := host.Weights(work.Name, s.ID); s.Role.Persistent() && content != nil {
-			weights[s.ID] = task.Digest(content)
-		}
-	}
-	return losses, weights
+	return run.Jobs[0].Losses, run.Jobs[0].Weights
 }

@@ -2,80 +2,70 @@ package local
 
 import (
 	"context"
-	"math"
+	"fmt"
 	"slices"
 
+	"tensile/controller"
 	"tensile/device"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/peak"
-	"tensile/program"
+	"tensile/planner"
 	"tensile/report"
 	"tensile/task"
+	"tensile/wire"
 )
+
+// Options say how tasks are trained together.
+type Options struct {
+	// Config is what the controller plans by: policy, budget, switches. Train fills in what follows from the device.
+	controller.Config
+
+	Iterations int       // of each task
+	Priorities []int     // per task; nil: all the same
+	SwapRates  []float64 // per task: the max swap rate; nil: no limit
+
+	// Plan makes plans; nil: a controller.Planner does.
+	Plan func(ctx context.Context, q *controller.Plan) *controller.Planned
+
+	Observe func(Iterated) // is called after each iteration; may be nil
+}
 
 // Iterated tells an observer of a run about one iteration.
 type Iterated struct {
-	Job    int
-	Report *executor.Report
-	Loss   float32 // NaN on a device without data
+	Job      int // the task
+	Report   *wire.Report
+	SlotPeak graph.Bytes // of the plan in force
 }
 
-// Train trains tasks together by the program of each, for a number of iterations, within a budget for all arenas (0:
-// none). observe is called after each iteration and may be nil. Everything that was opened is closed when it returns.
-func Train(ctx context.Context, d device.Device, tasks []task.Task, programs []program.Proven, budget graph.Bytes,
-	iterations int, observe func(Iterated)) (run *report.Run, err error) {
-	run = &report.Run{Jobs: make([]report.JobRun, len(tasks))}
-	index := make(map[string]int)
-	host := executor.NewHost(d, budget, func(r *executor.Report) {
-		i := index[r.Job]
-		j := &run.Jobs[i]
-		if j.Iterations++; j.Iterations == 1 {
-			j.Begin = r.Begin
+// Train trains tasks together on a device. on describes the device for plans. It returns the cause of ctx if that is
+// done first, and an error if a task cannot be trained here: the others are given up then. Everything that was opened
+// on the device is closed when it returns.
+func Train(ctx context.Context, d device.Device, on planner.Device, tasks []task.Task, o Options) (*report.Run, error) {
+	return train(ctx, d, on, tasks, o, executor.SpecOf)
+}
+
+// specOf makes a task ready for a host, which hands on the loss of each iteration.
+type specOf func(t task.Task, iterations int, loss func(iteration int, loss float32)) executor.Spec
+
+// train is Train for jobs of another kind than training.
+func train(ctx context.Context, d device.Device, on planner.Device, tasks []task.Task, o Options, spec specOf) (
+	run *report.Run, err error) {
+	for i, t := range tasks {
+		if slices.ContainsFunc(tasks[:i], func(other task.Task) bool { return other.Name == t.Name }) {
+			return nil, fmt.Errorf("two jobs are called %s", t.Name)
 		}
-		j.End = r.End
-		j.Stall += r.Stall
-		j.Watched.Add(r.Iteration, r.Epoch, r.End-r.Begin, r.Steps)
-		if observe != nil {
-			observe(Iterated{i, r, j.Losses[r.Iteration]})
-		}
-	})
+	}
+	l := newLoop(ctx, d, on, tasks, o, spec)
 	defer func() {
-		if closing := host.Close(); err == nil {
+		if closing := l.host.Close(); err == nil {
 			err = closing
 		}
-	}()
-	for i, t := range tasks {
-		index[t.Name] = i
-		run.Jobs[i].Losses = slices.Repeat([]float32{float32(math.NaN())}, iterations)
-		if err := host.Add(spec(t, run.Jobs[i].Losses), programs[i]); err != nil {
-			return nil, err
+		if err != nil {
+			run = nil
 		}
-	}
-	if err := host.Run(ctx); err != nil {
+	}()
+	if err := l.run(); err != nil {
 		return nil, err
 	}
-	finish(run, host, tasks, programs)
-	return run, nil
-}
-
-// finish takes the results out of the host.
-func finish(r *report.Run, host *executor.Host, tasks []task.Task, programs []program.Proven) {
-	for i, t := range tasks {
-		j := &r.Jobs[i]
-		m := host.Machine(t.Name)
-		j.Touched, j.Plans, j.Transition = host.Touched(t.Name), m.Plans(), m.Transition()
-		j.Arena, j.SlotPeak = programs[i].Program().Arena, peak.Of(t.Graph, programs[i].Program().Plan).Peak
-		for _, s := range t.Graph.Storages {
-			if content := host.Weights(t.Name, s.ID); s.Role.Persistent() && content != nil {
-				if j.Weights == nil {
-					j.Weights = make(map[int32]string)
-				}
-				j.Weights[int32(s.ID)] = task.Digest(content)
-			}
-		}
-		if j.Weights == nil {
-			j.Losses = nil // a device without data
-		}
-	}
+	return l.outcome(), nil
 }

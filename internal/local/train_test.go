@@ -3,14 +3,12 @@ package local
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"tensile/controller"
 	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
@@ -28,9 +26,11 @@ import (
 // tight is a budget for two small copies of lenet that their plans do not fit unless something moves.
 const tight = 1792 * graph.KiB
 
-// counted is a device that counts its open jobs, and can fail to open or close one.
+// counted is a device that counts its open jobs and the bytes of their arenas, and can fail to open or close one.
 type counted struct {
 	device.Device
+	arenas graph.Bytes // of all jobs
+	max    graph.Bytes // of that
 	jobs   map[device.Job]*countedJob
 	opened int
 	closed int
@@ -41,6 +41,7 @@ type counted struct {
 type countedJob struct {
 	device.Job
 	device *counted
+	arena  graph.Bytes
 }
 
 var errDevice = errors.New("the device is full")
@@ -58,7 +59,7 @@ func (d *counted) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) 
 		return nil, err
 	}
 	d.opened++
-	j := &countedJob{inner, d}
+	j := &countedJob{Job: inner, device: d}
 	d.jobs[inner] = j
 	return j, nil
 }
@@ -71,7 +72,15 @@ func (d *counted) Next(ctx context.Context, wake <-chan struct{}) ([]device.Even
 	return events, err
 }
 
+func (j *countedJob) Reserve(arena graph.Bytes) error {
+	d := j.device
+	d.arenas += arena - j.arena
+	d.max, j.arena = max(d.max, d.arenas), arena
+	return j.Job.Reserve(arena)
+}
+
 func (j *countedJob) Close() error {
+	j.device.arenas -= j.arena
 	j.device.closed++
 	return errors.Join(j.Job.Close(), j.device.close)
 }
@@ -92,10 +101,18 @@ func setting(t *testing.T, d device.Device) ([]task.Task, *planner.Planned) {
 	return w, planned
 }
 
+// within has a budget of this size and no plan but the first.
+func within(budget graph.Bytes, iterations int) Options {
+	return Options{Config: controller.Config{Policy: "tensile", Budget: budget, NoReplan: true}, Iterations: iterations}
+}
+
+// on describes a device for plans by the roofline.
+func on(d device.Device) planner.Device { return planner.Of(d, planner.Roofline(d.Facts())) }
+
 // asked is the request for plans of tasks on a device, by the roofline.
 func asked(t testing.TB, tasks []task.Task, d device.Device) scheduler.Request {
 	t.Helper()
-	r, err := planner.Of(d, planner.Roofline(d.Facts())).First(tasks)
+	r, err := on(d).First(tasks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,13 +149,18 @@ func TestTrain(t *testing.T) {
 		w, planned := setting(t, d)
 		var seen [2][]int
 		var stalls [2]time.Duration
-		run, err := Train(t.Context(), d, w, planned.Programs, tight, 3, func(it Iterated) {
+		o := within(tight, 3)
+		o.Observe = func(it Iterated) {
 			seen[it.Job] = append(seen[it.Job], it.Report.Iteration)
 			stalls[it.Job] += it.Report.Stall
-			if isNaN := math.IsNaN(float64(it.Loss)); isNaN != (name == "sim") {
-				t.Errorf("%s: job %d, iteration %d: loss %v", name, it.Job, it.Report.Iteration, it.Loss)
+			if (it.Report.Loss == nil) != (name == "sim") {
+				t.Errorf("%s: job %d, iteration %d: loss %v", name, it.Job, it.Report.Iteration, it.Report.Loss)
 			}
-		})
+			if want := planned.Jobs[it.Job].Footprint.Peak; it.SlotPeak != want {
+				t.Errorf("%s: job %d: a slot peak of %d, want %d", name, it.Job, it.SlotPeak, want)
+			}
+		}
+		run, err := Train(t.Context(), d, on(d), w, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +171,8 @@ func TestTrain(t *testing.T) {
 			t.Errorf("%s: %d jobs opened, %d closed", name, d.opened, d.closed)
 		}
 		for i, j := range run.Jobs {
-			if j.Iterations != 3 || j.Plans != 1 || j.Touched <= 0 || j.Touched > planned.Jobs[i].Layout.Arena ||
+			if j.Iterations != 3 || j.Plans != 1 || j.Touched <= 0 || j.Touched > j.Arena ||
+				j.Arena != planned.Jobs[i].Layout.Arena ||
 				j.End <= j.Begin {
 				t.Errorf("%s: job %d: %d iterations, %d plans, touched %d, from %v to %v", name, i, j.Iterations,
 					j.Plans, j.Touched, j.Begin, j.End)
@@ -185,7 +208,9 @@ func trainNoise(t *testing.T, d *counted) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run, err := Train(t.Context(), d, w, planned.Programs, budget, 4, nil)
+		o := within(budget, 4)
+		o.Policy = policy
+		run, err := Train(t.Context(), d, on(d), w, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,30 +241,31 @@ func trainNoise(t *testing.T, d *counted) {
 func TestTrainCancelled(t *testing.T) {
 	cause := errors.New("enough")
 	for _, d := range []*counted{computing(t), simulated(t)} {
-		w, planned := setting(t, d)
+		w, _ := setting(t, d)
 		for after := range 3 {
-			before := d.opened
 			ctx, cancel := context.WithCancelCause(t.Context())
 			if after == 0 {
 				cancel(cause)
 			}
 			seen := 0
-			run, err := Train(ctx, d, w, planned.Programs, 0, 1000, func(Iterated) {
+			o := within(0, 1000)
+			o.Observe = func(Iterated) {
 				if seen++; seen == after {
 					cancel(cause)
 				}
-			})
+			}
+			run, err := Train(ctx, d, on(d), w, o)
 			if run != nil || !errors.Is(err, cause) {
 				t.Errorf("%s: cancelled after %d iterations: run %v, error %v", d.Name(), after, run, err)
 			}
-			if d.opened != before+2 || d.closed != d.opened {
+			if d.opened != 2*after || d.closed != d.opened {
 				t.Errorf("%s: cancelled after %d iterations: %d jobs opened, %d closed", d.Name(), after, d.opened,
 					d.closed)
 			}
 			cancel(nil)
 		}
 		// The device still works.
-		if _, err := Train(t.Context(), d, w, planned.Programs, 0, 2, nil); err != nil {
+		if _, err := Train(t.Context(), d, on(d), w, within(0, 2)); err != nil {
 			t.Errorf("%s: after cancelled runs: %v", d.Name(), err)
 		}
 	}
@@ -248,40 +274,27 @@ func TestTrainCancelled(t *testing.T) {
 // Trouble with the device is an error, and what was opened is closed.
 func TestTrainTrouble(t *testing.T) {
 	d := simulated(t)
-	w, planned := setting(t, d)
+	w, _ := setting(t, d)
 	d.full = 2
-	if _, err := Train(t.Context(), d, w, planned.Programs, 0, 2, nil); !errors.Is(err, errDevice) || d.opened != 1 ||
+	if _, err := Train(t.Context(), d, on(d), w, within(0, 2)); !errors.Is(err, errDevice) || d.opened != 1 ||
 		d.closed != 1 {
 		t.Errorf("a device that is full at the second job: %v, %d opened, %d closed", err, d.opened, d.closed)
 	}
 
 	d = simulated(t)
 	d.close = errDevice
-	if _, err := Train(t.Context(), d, w, planned.Programs, 0, 2, nil); !errors.Is(err, errDevice) {
+	if _, err := Train(t.Context(), d, on(d), w, within(0, 2)); !errors.Is(err, errDevice) {
 		t.Errorf("a device whose jobs fail to close: %v", err)
 	}
 
 	d = simulated(t)
-	if _, err := Train(t.Context(), d, w, planned.Programs, planned.Programs[0].Program().Arena-1, 2,
-		nil); err == nil ||
-		!strings.Contains(err.Error(), "job lenet.1: its plan needs an arena of") || d.closed != d.opened {
-		t.Errorf("a budget below the first arena: %v, %d opened, %d closed", err, d.opened, d.closed)
+	if _, err := Train(t.Context(), d, on(d), w, within(100*graph.KiB, 2)); err == nil ||
+		!strings.HasPrefix(err.Error(), "job lenet.1 cannot run here, even alone: it needs") || d.opened != 0 {
+		t.Errorf("a budget that no job fits: %v, %d opened", err, d.opened)
 	}
-}
 
-// Equal simulated runs are equal in everything.
-func TestTrainReproducible(t *testing.T) {
-	var runs []*report.Run
-	for range 2 {
-		d := simulated(t)
-		w, planned := setting(t, d)
-		run, err := Train(t.Context(), d, w, planned.Programs, tight, 3, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs = append(runs, run)
-	}
-	if diff := cmp.Diff(runs[0], runs[1], cmp.AllowUnexported(report.Watched{})); diff != "" {
-		t.Errorf("two runs differ:\n%s", diff)
+	if _, err := Train(t.Context(), d, on(d), []task.Task{w[0], w[0]}, within(0, 2)); err == nil ||
+		err.Error() != "two jobs are called lenet.1" || d.opened != 0 {
+		t.Errorf("two jobs of one name: %v, %d opened", err, d.opened)
 	}
 }

@@ -1,13 +1,13 @@
 package local
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"tensile/controller"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/cpu/gemm"
@@ -52,17 +52,19 @@ func BenchmarkVanilla(b *testing.B) {
 			rounds := 0
 			for b.Loop() {
 				first := make([]time.Duration, len(w))
-				run, err := Train(context.Background(), d, w, p.Programs, 0, iterations, func(it Iterated) {
-					if it.Report.Iteration == 0 {
-						first[it.Job] = it.Report.End
-					}
-				})
+				o := Options{Config: controller.Config{Policy: request.Policy, NoReplan: true}, Iterations: iterations,
+					Observe: func(it Iterated) {
+						if it.Report.Iteration == 0 {
+							first[it.Job] = it.Report.Wall
+						}
+					}}
+				run, err := Train(b.Context(), d, on(d), w, o)
 				if err != nil {
 					b.Fatal(err)
 				}
 				var longest time.Duration
 				for i, j := range run.Jobs {
-					longest = max(longest, j.End-first[i])
+					longest = max(longest, j.End-j.Begin-first[i])
 				}
 				runner += longest
 				bare += together(loops, iterations)

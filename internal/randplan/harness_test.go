@@ -117,45 +117,54 @@ func train(t testing.TB, d device.Device, iterations int, what string, jobs ...j
 	var h *executor.Host
 	names := make([]string, len(jobs))
 	next := make([]int, len(jobs))
-	observer := func(r *executor.Report) {
-		i := slices.Index(names, r.Job)
-		if j := jobs[i]; next[i] < len(j.changes) && j.changes[next[i]] == r.Iteration {
-			next[i]++
-			h.Change(r.Job, j.programs[next[i]])
+	ended := make(map[string]*executor.Ended)
+	h = executor.NewHost(d, func(e executor.Event) {
+		switch {
+		case e.Report != nil:
+			i := slices.Index(names, e.Job)
+			if j := jobs[i]; next[i] < len(j.changes) && j.changes[next[i]] == e.Report.Iteration {
+				next[i]++
+				h.Change(e.Job, j.programs[next[i]])
+			}
+		case e.Ended != nil:
+			ended[e.Job] = e.Ended
+		case e.Refused != nil:
+			t.Fatalf("%s: %v", what, e.Refused)
 		}
-	}
-	h = executor.NewHost(d, 0, observer)
+	})
 	outcomes := make([]outcome, len(jobs))
 	for i, j := range jobs {
 		names[i] = fmt.Sprintf("job%d", i)
 		out := outcome{map[graph.StorageID][]uint32{}, map[string][]uint32{}}
 		outcomes[i] = out
-		spec := executor.Spec{Name: names[i], Graph: j.g, Seed: j.seed, Iterations: iterations,
-			Init: randgraph.Init(j.seed), Input: randgraph.Input(j.g, j.seed),
-			Output: func(iteration int, s graph.StorageID, from []float32) {
-				out.Outputs[fmt.Sprint(iteration, " ", j.g.Storages[s].Name)] = bits(from)
-			}}
-		if err := h.Add(spec, j.programs[0]); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
+		h.Submit(executor.Spec{Graph: j.g, Iterations: iterations, Init: randgraph.Init(j.seed),
+			JobOptions: device.JobOptions{Name: names[i], Seed: j.seed, Input: randgraph.Input(j.g, j.seed),
+				Output: func(iteration int, s graph.StorageID, from []float32) {
+					out.Outputs[fmt.Sprint(iteration, " ", j.g.Storages[s].Name)] = bits(from)
+				}}}, j.programs[0])
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of a deadlock
 	defer cancel()
-	if err := h.Run(ctx); err != nil {
-		t.Fatalf("%s: %v", what, err)
+	for busy := true; busy; {
+		var err error
+		if busy, err = h.Poll(ctx); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
 	}
 	for i, j := range jobs {
 		var arena graph.Bytes
 		for _, p := range j.programs {
 			arena = max(arena, p.Program().Arena)
 		}
-		if touched := h.Touched(names[i]); touched > arena {
-			t.Fatalf("%s: touched %v of %v", what, touched, arena)
+		e := ended[names[i]]
+		if e == nil || e.Err != nil || e.Iterations != iterations {
+			t.Fatalf("%s: %s has ended as %+v", what, names[i], e)
 		}
-		for _, s := range j.g.Storages {
-			if s.Role.Persistent() {
-				outcomes[i].Weights[s.ID] = bits(h.Weights(names[i], s.ID))
-			}
+		if e.Touched > arena {
+			t.Fatalf("%s: touched %v of %v", what, e.Touched, arena)
+		}
+		for s, content := range e.Weights {
+			outcomes[i].Weights[s] = bits(content)
 		}
 	}
 	if err := h.Close(); err != nil {

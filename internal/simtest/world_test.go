@@ -200,7 +200,7 @@ func (w *world) launch(name, key string) {
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(),
 		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
 	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
-	p.host = executor.NewObserved(p.device, 0, p.observe)
+	p.host = executor.NewHost(p.device, p.observe)
 	w.processes[key] = p
 	online := true
 	p.step(agent.Input{Online: &online})
@@ -256,6 +256,7 @@ func (p *process) prepare(o *agent.Prepare) *agent.Prepared {
 		return &agent.Prepared{Ticket: o.Ticket, Err: wire.ErrAway, Again: true}
 	}
 	t, err := task.Open(p.w.graphs[o.Spec.Graph], o.Spec.Seed, o.Spec.Data)
+	t.Name = o.Spec.Name
 	return &agent.Prepared{Ticket: o.Ticket, Task: t, Err: err}
 }
 
@@ -267,11 +268,11 @@ func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
 	case !p.w.calm && p.w.rng.IntN(6) == 0:
 		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrAway, Again: true}
 	}
-	proven, err := agent.Prove(o.Task.Graph, o.Job, o.Epoch, l, p.device.Align())
-	if err != nil {
-		p.w.t.Fatalf("layout %d of job %s is refused: %v", o.Epoch, o.Job, err)
+	fetched := o.Prove(l, p.device.Align())
+	if fetched.Err != nil {
+		p.w.t.Fatalf("layout %d of job %s is refused: %v", o.Epoch, o.Job, fetched.Err)
 	}
-	return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Proven: proven}
+	return fetched
 }
 
 func (p *process) submit(o *agent.Open) {
@@ -282,22 +283,13 @@ func (p *process) submit(o *agent.Open) {
 		}
 	}
 	p.losses[name] = nil
-	p.host.Submit(executor.Spec{Name: name, Graph: o.Task.Graph, Seed: o.Spec.Seed, Iterations: o.Spec.Iterations,
-		Init:  o.Task.Init,
-		Input: o.Task.Feeder(), Output: o.Task.Reader(func(_ int,
-			loss float32) {
-			p.losses[name] = append(p.losses[name], loss)
-		})}, o.Proven)
+	p.host.Submit(executor.SpecOf(o.Task, o.Spec.Iterations, func(_ int, loss float32) {
+		p.losses[name] = append(p.losses[name], loss)
+	}), o.Proven)
 }
 
 func (p *process) keep(k *agent.Keep) {
-	kept := &agent.Kept{Ticket: k.Ticket, Losses: p.losses[k.Spec.Name]}
-	for s, content := range k.Ended.Weights {
-		if kept.Weights == nil {
-			kept.Weights = make(map[int32]string)
-		}
-		kept.Weights[int32(s)] = task.Digest(content)
-	}
+	kept := k.Take(p.losses[k.Spec.Name])
 	p.w.surely(func() { p.alive(agent.Input{Kept: kept}) })
 }
 

@@ -3,6 +3,7 @@ package torchtest
 import (
 	"testing"
 
+	"tensile/controller"
 	"tensile/device/cpu"
 	"tensile/graph"
 	"tensile/internal/local"
@@ -33,16 +34,8 @@ func TestSameAsDevice(t *testing.T) {
 			}
 			defer d.Close()
 			w := []task.Task{{Name: name, Model: name, Graph: g, Seed: k.Seed, Data: k.Data}}
-			request, err := planner.Of(d, planner.Roofline(d.Facts())).First(w)
-			if err != nil {
-				t.Fatal(err)
-			}
-			request.Policy = "none-live"
-			planned, err := planner.Plan(t.Context(), request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run, err := local.Train(t.Context(), d, w, planned.Programs, 0, iterations, nil)
+			o := local.Options{Config: controller.Config{Policy: "none-live"}, Iterations: iterations}
+			run, err := local.Train(t.Context(), d, planner.Of(d, planner.Roofline(d.Facts())), w, o)
 			if err != nil {
 				t.Fatal(err)
 			}
