@@ -47,7 +47,7 @@ func open(text []byte, s wire.Spec) (task.Task, error) {
 
 // fetch fetches a layout and proves it.
 func (r *runner) fetch(f *Fetch) *Fetched {
-	text, err := r.load(wire.LayoutObject(f.Job, f.Epoch))
+	text, err := r.load(wire.LayoutObject(f.Job, f.ID, f.Epoch))
 	if err != nil {
 		return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Err: err, Again: true}
 	}

@@ -85,7 +85,7 @@ func (m *Machine) next(j *job) {
 		m.say(Output{Prepare: &Prepare{j.ticket, j.spec}})
 	case j.epoch > j.settled:
 		j.busy = true
-		m.say(Output{Fetch: &Fetch{j.ticket, j.spec.Name, j.epoch, *j.task}})
+		m.say(Output{Fetch: &Fetch{j.ticket, j.spec.Name, j.spec.ID, j.epoch, *j.task}})
 	}
 }
 
@@ -212,7 +212,7 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 			Loss: loss})
 	}
 	if m.online {
-		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, Epoch: r.Epoch,
+		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, ID: j.spec.ID, Epoch: r.Epoch,
 			Iteration: r.Iteration,
 			Steps:     r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss, Copies: j.copiesOf(r)}})
 	}

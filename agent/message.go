@@ -62,6 +62,7 @@ type Prepared struct {
 type Fetch struct {
 	Ticket Ticket
 	Job    string
+	ID     int64 // of the spec
 	Epoch  int64
 	Task   task.Task
 }

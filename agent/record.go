@@ -215,7 +215,11 @@ func Replay(in io.Reader) (steps int, err error) {
 		case m == nil || l.In == nil:
 			return steps, r.Errorf("a step that says nothing, or before the beginning")
 		}
-		if err := r.Same(l.Out, recording.Outputs(saidOf(m.Step(l.Now, l.In.input())))); err != nil {
+		outputs, err := recording.Do(func() []Output { return m.Step(l.Now, l.In.input()) })
+		if err != nil {
+			return steps, r.Errorf("%w", err)
+		}
+		if err := r.Same(l.Out, recording.Outputs(saidOf(outputs))); err != nil {
 			return steps, err
 		}
 		steps++

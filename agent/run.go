@@ -86,8 +86,11 @@ func Run(ctx context.Context, o Options) error {
 // simulated reports whether a device has virtual time and no data.
 func simulated(d device.Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
 
+// began is when this process did. Time goes on from there by the monotonic clock, whatever becomes of the wall clock.
+var began = time.Now()
+
 // now is the time since the Unix epoch.
-func now() time.Duration { return time.Duration(time.Now().UnixNano()) }
+func now() time.Duration { return time.Duration(began.UnixNano()) + time.Since(began) }
 
 // here names this machine and process.
 func here() string {

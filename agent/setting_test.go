@@ -33,7 +33,8 @@ const executorName = "x-1"
 
 // setting is an executor, a device, and a bus between it and the test, which plays the controller.
 type setting struct {
-	given  int64 // ID of the youngest job
+	given  int64            // ID of the youngest job
+	ids    map[string]int64 // of the youngest of a name
 	t      *testing.T
 	bus    *memory
 	device *counted
@@ -110,7 +111,7 @@ func computing(t *testing.T) device.Device {
 // begin starts an executor.
 func begin(t *testing.T, d device.Device) *setting {
 	t.Helper()
-	s := &setting{t: t, bus: newMemory(), device: &counted{Device: d, jobs: map[device.Job]*countedJob{},
+	s := &setting{t: t, ids: map[string]int64{}, bus: newMemory(), device: &counted{Device: d, jobs: map[device.Job]*countedJob{},
 		closed: make(chan struct{}, 100)}, ended: make(chan error, 1), interrupt: make(chan struct{})}
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancelCause(t.Context())
@@ -172,6 +173,7 @@ func (s *setting) give(name string, iterations int) *work {
 	}
 	s.bus.store(wire.GraphObject(g.Digest()), text)
 	s.given++
+	s.ids[name] = s.given
 	return &work{s.t, s.device.Device, wire.Spec{Name: name, ID: s.given, Model: "lenet", Graph: g.Digest(), Seed: 5,
 		Iterations: iterations}, g}
 }
@@ -207,7 +209,7 @@ func layout(p scheduler.Scheduled) wire.Layout {
 
 // deliver puts a plan where the executor finds it.
 func (s *setting) deliver(p scheduler.Scheduled) {
-	s.bus.store(wire.LayoutObject(p.Plan.Job, p.Plan.Epoch), wire.Encode(layout(p)))
+	s.bus.store(wire.LayoutObject(p.Plan.Job, s.ids[p.Plan.Job], p.Plan.Epoch), wire.Encode(layout(p)))
 }
 
 // alone trains a job by local.Train with this plan, on a device of its own.

@@ -284,7 +284,7 @@ func (s *rig) replans(ctx context.Context, changes int, r *ControllerReport) err
 
 // report sends one, of ops that take so many times as long as the profile says.
 func (s *rig) report(ctx context.Context, d *fakeExecutor, job string, epoch int64, times float64) error {
-	layout, err := s.conn.Load(ctx, wire.Bucket(d.name), wire.LayoutObject(job, epoch))
+	layout, err := s.conn.Load(ctx, wire.Bucket(d.name), wire.LayoutObject(job, 1, epoch))
 	if err != nil {
 		return err
 	}

@@ -161,7 +161,7 @@ func (m *Machine) enter(e *errand, p *Planned) {
 		m.wait(j, why)
 		why = &NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
 	}
-	if len(p.Jobs) == 0 {
+	if len(begun) == 0 { // none fits, or all were stopped meanwhile, for which others would shrink in vain
 		if m.want.better == "" {
 			m.want.better = e.reason
 		}

@@ -14,6 +14,7 @@ import (
 type Machine struct {
 	config    Config
 	now       time.Duration // of the newest input
+	ticked    time.Duration // when the newest tick came
 	jobs      []*job        // in the order of their submission
 	executors map[string]*executor
 	last      int64        // Record.Order of the youngest job

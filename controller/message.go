@@ -69,6 +69,7 @@ type Answer struct {
 type Delivery struct {
 	Executor string       `json:"executor"`
 	Job      string       `json:"job"`
+	ID       int64        `json:"id"` // of the job
 	Graph    *graph.Graph `json:"-"`
 	Layout   *wire.Layout `json:"-"`
 }

@@ -125,7 +125,9 @@ func Replay(in io.Reader) (steps int, err error) {
 			if err := l.In.complete(graphs); err != nil {
 				return steps, r.Errorf("%w", err)
 			}
-			outputs = m.Step(l.Now, *l.In)
+			if outputs, err = recording.Do(func() []Output { return m.Step(l.Now, *l.In) }); err != nil {
+				return steps, r.Errorf("%w", err)
+			}
 		}
 		if err := r.Same(l.Out, recording.Outputs(outputs)); err != nil {
 			return steps, err
@@ -149,10 +151,11 @@ func (d *Delivery) MarshalJSON() ([]byte, error) {
 	form := struct {
 		Executor string       `json:"executor"`
 		Job      string       `json:"job"`
+		ID       int64        `json:"id"`
 		Graph    graph.Digest `json:"graph,omitzero"`
 		Epoch    int64        `json:"epoch,omitzero"`
 		Layout   string       `json:"layout,omitzero"`
-	}{Executor: d.Executor, Job: d.Job}
+	}{Executor: d.Executor, Job: d.Job, ID: d.ID}
 	if d.Graph != nil {
 		form.Graph = d.Graph.Digest()
 	} else {

@@ -29,7 +29,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 	m.stored = s.Orders
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
-		j := &job{record: r, written: r}
+		j := &job{record: r, written: r, fresh: r.State == wire.Queued}
 		m.jobs, m.last = append(m.jobs, j), max(m.last, r.Seq)
 		if r.State.Over() {
 			continue

@@ -107,8 +107,11 @@ type input struct {
 	answer chan<- wire.Answer
 }
 
+// began is when this process did. Time goes on from there by the monotonic clock, whatever becomes of the wall clock.
+var began = time.Now()
+
 // now is the time since the Unix epoch.
-func now() time.Duration { return time.Duration(time.Now().UnixNano()) }
+func now() time.Duration { return time.Duration(began.UnixNano()) + time.Since(began) }
 
 // put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however
 // long the line is.
@@ -244,7 +247,7 @@ func (r *runner) store(o Output) error {
 		return r.storeGraph(wire.Bucket(o.Graph.Executor), o.Graph.Graph)
 	case o.Layout != nil:
 		l := o.Layout
-		return r.bus.Store(r.ctx, wire.Bucket(l.Executor), wire.LayoutObject(l.Job, l.Layout.Plan.Epoch),
+		return r.bus.Store(r.ctx, wire.Bucket(l.Executor), wire.LayoutObject(l.Job, l.ID, l.Layout.Plan.Epoch),
 			wire.Encode(*l.Layout))
 	case o.Result != nil:
 		return r.collect(o.Result)

@@ -174,7 +174,7 @@ func TestArrivalCancels(t *testing.T) {
 		time.Sleep(10 * time.Second) // after plans were made, none are made for drift for a while
 		f.beat("lab", 2, wire.JobStatus{Name: "a", ID: 1, State: wire.Running, Epoch: 1})
 		synctest.Wait()
-		data, err := f.bus.Load(t.Context(), wire.Bucket("lab"), wire.LayoutObject("a", 1))
+		data, err := f.bus.Load(t.Context(), wire.Bucket("lab"), wire.LayoutObject("a", 1, 1))
 		if err != nil {
 			t.Fatal(err)
 		}

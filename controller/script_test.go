@@ -31,7 +31,7 @@ import (
 //	ended executor=X why=TEXT                the process that was launched as an executor
 //	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES]
 //	                                         a line "JOB arena=BYTES [gain=D transition=D] [never=TEXT]" for each job
-//	tick [after=D] [deaf]                    so much time has passed
+//	tick [after=D] [deaf | asleep]           so much time has passed, with a tick each second; or with one at its end
 //	jobs                                     answered by the records
 //
 // An underscore in a TEXT is a blank.
@@ -77,6 +77,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 				r.Granted, r.Applied,
 				r.Executor, r.Why)
 		}
+	case "tick":
+		s.ticks(t, d)
 	default:
 		s.do(s.m.Step(s.now, s.input(t, d)))
 	}
@@ -111,6 +113,28 @@ func (s *script) profile() *planner.Profile {
 	return &p
 }
 
+// ticks has the machine told the time, every second until so much has passed; or only once, after it stood still.
+func (s *script) ticks(t *testing.T, d *datadriven.TestData) {
+	after := time.Duration(0)
+	if text := word(t, d, "after"); text != "" {
+		var err error
+		if after, err = time.ParseDuration(text); err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+	}
+	until := s.now + after
+	if d.HasArg("asleep") {
+		s.now = until
+	}
+	for {
+		s.do(s.m.Step(s.now, Input{Tick: &Tick{Deaf: d.HasArg("deaf")}}))
+		if s.now >= until {
+			return
+		}
+		s.now = min(until, s.now+time.Second)
+	}
+}
+
 // input returns what a command says.
 func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 	switch d.Cmd {
@@ -135,15 +159,6 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		return Input{Gone: &Gone{Executor: word(t, d, "executor"), Why: word(t, d, "why")}}
 	case "planned":
 		return Input{Planned: s.planned(t, d)}
-	case "tick":
-		if after := word(t, d, "after"); after != "" {
-			long, err := time.ParseDuration(after)
-			if err != nil {
-				d.Fatalf(t, "%v", err)
-			}
-			s.now += long
-		}
-		return Input{Tick: &Tick{Deaf: d.HasArg("deaf")}}
 	}
 	d.Fatalf(t, "there is no command %s", d.Cmd)
 	return Input{}
@@ -175,7 +190,7 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	d.MaybeScanArgs(t, "device", &w.Device)
 	d.MaybeScanArgs(t, "orders", &w.Orders)
 	for _, line := range lines(t, d) {
-		j := wire.JobStatus{Name: line.Cmd, Error: word(t, line, "error"), State: wire.State(word(t, line, "state"))}
+		j := wire.JobStatus{Name: line.Cmd, Result: resultOf(t, line), Error: word(t, line, "error"), State: wire.State(word(t, line, "state"))}
 		line.ScanArgs(t, "id", &j.ID)
 		line.MaybeScanArgs(t, "epoch", &j.Epoch)
 		line.MaybeScanArgs(t, "iteration", &j.Iteration)
@@ -184,8 +199,21 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	return w
 }
 
+// resultOf is what a job came to, as a status tells of it.
+func resultOf(t *testing.T, line *datadriven.TestData) *wire.Result {
+	if stored := word(t, line, "stored"); stored != "" {
+		return &wire.Result{Stored: stored, Losses: []float32{1, 2}}
+	}
+	return nil
+}
+
 func (s *script) report(t *testing.T, d *datadriven.TestData) *wire.Report {
 	r := &wire.Report{Executor: word(t, d, "executor"), Job: word(t, d, "job"), Wall: time.Second}
+	d.MaybeScanArgs(t, "id", &r.ID)
+	if d.HasArg("loss") {
+		loss := wire.Loss(0.5)
+		r.Loss = &loss
+	}
 	d.ScanArgs(t, "epoch", &r.Epoch)
 	d.ScanArgs(t, "iteration", &r.Iteration)
 	var times int
@@ -211,7 +239,10 @@ func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
 			d.Fatalf(t, "no plan for job %s was asked for", line.Cmd)
 		}
 		if why := word(t, line, "never"); why != "" {
-			p.Never = map[int]string{at: why}
+			if p.Never == nil {
+				p.Never = make(map[int]string)
+			}
+			p.Never[at] = why
 			continue
 		}
 		p.Jobs = append(p.Jobs, s.plannedJob(t, line, &s.asked.Jobs[at]))
@@ -272,6 +303,15 @@ func (s *script) do(outputs []Output) {
 		case o.Layout != nil:
 			s.layouts[o.Layout.Job] = append(s.layouts[o.Layout.Job], o.Layout.Layout)
 			fmt.Fprintf(&s.out, "layout %d of %s for %s\n", o.Layout.Layout.Plan.Epoch, o.Layout.Job, o.Layout.Executor)
+		case o.Result != nil:
+			fmt.Fprintf(&s.out, "result %s", o.Result.Object)
+			if o.Result.Key != "" {
+				fmt.Fprintf(&s.out, " from %s", o.Result.Key)
+			}
+			if o.Result.Heard != nil {
+				fmt.Fprintf(&s.out, ", %d losses were heard", len(o.Result.Heard.Losses))
+			}
+			fmt.Fprintln(&s.out)
 		case o.Orders != nil:
 			s.orders[o.Orders.Executor] = *o.Orders
 			fmt.Fprintf(&s.out, "orders %d to %s:", o.Orders.Number, o.Orders.Executor)
@@ -298,6 +338,8 @@ func (s *script) do(outputs []Output) {
 		case o.Drop != nil && o.Drop.Job != "":
 			delete(s.records, o.Drop.Job)
 			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Job)
+		case o.Drop != nil && o.Drop.Result != "":
+			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Result)
 		case o.Drop != nil:
 			fmt.Fprintln(&s.out, "drop the graph")
 		case o.Plan != nil:

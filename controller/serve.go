@@ -78,7 +78,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		s.Profiles[record.Spec.Graph] = &p
 	}
 	for epoch := max(1, record.Applied); epoch <= record.Granted; epoch++ {
-		data, err := r.bus.Load(r.ctx, wire.Bucket(record.Executor), wire.LayoutObject(record.Spec.Name, epoch))
+		data, err := r.bus.Load(r.ctx, wire.Bucket(record.Executor), wire.LayoutObject(record.Spec.Name, record.Spec.ID, epoch))
 		if errors.Is(err, wire.ErrNotFound) {
 			continue // it was never granted
 		} else if err != nil {
@@ -108,8 +108,8 @@ func (r *runner) graph(digest graph.Digest) (*graph.Graph, error) {
 	return g, nil
 }
 
-// maxRequests is how many requests are answered at the same time. Others wait their turn.
-const maxRequests = 64
+// maxRequests is how many requests may wait for their answers at the same time. More are refused.
+const maxRequests = 1024
 
 // listen has what arrives become inputs.
 func (r *runner) listen() (stop func(), err error) {
@@ -160,7 +160,12 @@ func (r *runner) listen() (stop func(), err error) {
 			reply(wire.Encode(wire.Answer{Error: err.Error()}))
 			return
 		}
-		serving <- struct{}{}
+		select {
+		case serving <- struct{}{}:
+		default:
+			reply(wire.Encode(wire.Answer{Error: "too many requests wait for plans: try again in a few seconds"}))
+			return
+		}
 		r.errands.Go(func() {
 			reply(wire.Encode(r.serve(request)))
 			<-serving
@@ -195,7 +200,7 @@ func (r *runner) serve(q wire.Request) wire.Answer {
 			if g == nil {
 				var err error
 				if g, err = r.graph(spec.Graph); err != nil {
-					return wire.Answer{Error: fmt.Sprintf("job %s: %v", spec.Name, err)}
+					return wire.Answer{Error: fmt.Sprintf("job %s: %v", spec.Name, err), Missing: true}
 				}
 				graphs[spec.Graph] = g
 			}

@@ -137,15 +137,25 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 	}
 }
 
+const (
+	maxTick     = 5 * time.Second // between two ticks of a process that does not stand still
+	forgetAfter = time.Hour       // that an executor was not heard of and is gone
+)
+
 // tick is told every second or so.
 func (m *Machine) tick(t *Tick) {
 	m.takeLate()
+	deaf := t.Deaf || m.now-m.ticked > maxTick // this process stood still: what executors said meanwhile is still to be read
+	m.ticked = m.now
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
+		if x.gone && m.now-x.heard > forgetAfter {
+			delete(m.executors, name) // nothing that it has said is on its way any more
+		}
 		if x.gone || x.launched && m.config.Watched {
 			continue
 		}
-		if t.Deaf {
+		if deaf {
 			x.heard = m.now
 		}
 		if silent := m.now - x.heard; silent > m.config.Silence {
@@ -204,7 +214,7 @@ func (m *Machine) elsewhere(j *job, why string) bool {
 // than the threshold since they were planned last (TENSILE, section IV-E: |s'-s|/s).
 func (m *Machine) report(r *wire.Report) {
 	j := m.find(r.Job)
-	if j == nil || j.record.Executor != r.Executor || j.record.State.Over() {
+	if j == nil || j.record.Executor != r.Executor || j.record.State.Over() || r.ID != 0 && r.ID != j.record.Spec.ID {
 		return
 	}
 	j.heard.add(r.Iteration, r.Loss)

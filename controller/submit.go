@@ -139,6 +139,7 @@ func (m *Machine) stop(from int64, name string) {
 // over ends a job's life here, with the result of which its executor told, if it did. Its bytes go to those that wait,
 // and then to the others.
 func (m *Machine) over(j *job, phase wire.JobState, why string, result *wire.Result) {
+	j.graph, j.profile, j.latency, j.spare, j.last = nil, nil, nil, nil, nil
 	j.record.State, j.record.Why, j.layouts = phase, why, nil
 	m.collect(j, result)
 	m.changed = true
@@ -160,7 +161,7 @@ func (m *Machine) collect(j *job, result *wire.Result) {
 		if key := wire.ResultKey(j.record.Executor, j.record.Spec.ID); r.Stored == key { // and no other executor's
 			c.Key = key
 		}
-		r.Stored = ""
+		r.Stored, r.Losses, r.Weights = "", nil, nil // which belong to what is stored
 		j.record.Result = &r
 	} else if heard != nil {
 		j.record.Result = &wire.Result{Last: heard.Last}

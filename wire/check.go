@@ -38,6 +38,26 @@ func (c *checker) text(what, text string) {
 	}
 }
 
+// maxNumber bounds the numbers of orders and statuses: larger ones nobody comes to.
+const maxNumber = 1 << 53
+
+// maxText bounds texts that others keep and pass on. One byte may be six in JSON.
+const maxText = 8 << 10
+
+// short checks a line of limited length.
+func (c *checker) short(what, text string) {
+	if c.text(what, text); len(text) > maxText {
+		c.fail("%s has %d bytes, and %d at most", what, len(text), maxText)
+	}
+}
+
+// atMost checks a number that others go on from.
+func atMost[N int64 | time.Duration](c *checker, what string, n, limit N) {
+	if n > limit {
+		c.fail("%s is %d, and cannot be more than %d", what, int64(n), int64(limit))
+	}
+}
+
 // atLeast checks a number.
 func atLeast[N int | int64 | graph.Bytes | time.Duration](c *checker, what string, n, minimum N) {
 	if n < minimum {
@@ -71,10 +91,10 @@ func (c *checker) digest(d graph.Digest) {
 
 func (c *checker) spec(s *Spec) {
 	c.name("job", s.Name)
-	c.text("model", s.Model)
-	c.text("weights", s.Weights)
-	c.text("data", s.Data)
-	c.text("save", s.Save)
+	c.short("model", s.Model)
+	c.short("weights", s.Weights)
+	c.short("data", s.Data)
+	c.short("save", s.Save)
 	c.digest(s.Graph)
 	atLeast(c, "iterations", s.Iterations, 0)
 	atLeast(c, "priority", s.Priority, 0)
@@ -103,8 +123,8 @@ func (c *checker) result(r *Result) {
 	atLeast(c, "slot_peak_bytes", r.SlotPeak, 0)
 	atLeast(c, "plans", r.Plans, 0)
 	atLeast(c, "transition_ns", r.Transition, 0)
-	c.text("saved", r.Saved)
-	c.text("stored", r.Stored)
+	c.short("saved", r.Saved)
+	c.short("stored", r.Stored)
 }
 
 func (r Result) check() error {
@@ -146,11 +166,14 @@ func (s Status) check() error {
 	c := new(checker)
 	c.name("executor", s.Executor)
 	c.name("life", s.Life)
-	c.text("device", s.Device)
-	c.text("host", s.Host)
+	c.short("device", s.Device)
+	c.short("host", s.Host)
 	atLeast(c, "since_ns", s.Since, 0)
 	atLeast(c, "number", s.Number, 0)
+	atMost(c, "number", s.Number, maxNumber)
 	atLeast(c, "orders", s.Orders, 0)
+	atMost(c, "orders", s.Orders, maxNumber)
+	c.short("life", s.Life)
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		c.name("job", j.Name)
@@ -158,6 +181,9 @@ func (s Status) check() error {
 		atLeast(c, "epoch", j.Epoch, 0)
 		atLeast(c, "arena_bytes", j.Arena, 0)
 		atLeast(c, "iteration", j.Iteration, 0)
+		if len(j.Error) > maxText {
+			c.fail("error has %d bytes, and %d at most", len(j.Error), maxText)
+		}
 		c.result(j.Result)
 	}
 	once(c, s.Jobs, func(j *JobStatus) string { return j.Name })
@@ -172,9 +198,12 @@ func (r Report) check() error {
 	atLeast(c, "iteration", r.Iteration, 0)
 	for _, s := range r.Steps {
 		atLeast(c, "steps_ns", s, 0)
+		atMost(c, "steps_ns", s, maxNumber)
 	}
 	atLeast(c, "stall_ns", r.Stall, 0)
+	atMost(c, "stall_ns", r.Stall, maxNumber)
 	atLeast(c, "wall_ns", r.Wall, 0)
+	atMost(c, "wall_ns", r.Wall, maxNumber)
 	for _, m := range r.Copies {
 		among(c, "kind of copy", m.Kind, plan.Out, plan.In)
 		atLeast(c, "storage", int(m.Storage), 0)
@@ -233,7 +262,7 @@ func (r Request) check() error {
 
 func (a Answer) check() error {
 	c := new(checker)
-	c.text("device", a.Device)
+	c.short("device", a.Device)
 	atLeast(c, "budget_bytes", a.Budget, 0)
 	c.rates(a.Link)
 	for i := range a.Jobs {
@@ -268,7 +297,7 @@ func (c *checker) record(r *Record) {
 		atLeast(c, n.what, n.n, 0)
 	}
 	c.rates(r.Link)
-	c.text("latencies", r.Latencies)
-	c.text("device", r.Device)
+	c.short("latencies", r.Latencies)
+	c.short("device", r.Device)
 	c.result(r.Result)
 }

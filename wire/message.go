@@ -125,6 +125,7 @@ type Result struct {
 type Report struct {
 	Executor  string          `json:"executor"`
 	Job       string          `json:"job"`
+	ID        int64           `json:"id,omitzero"` // of its spec
 	Epoch     int64           `json:"epoch"`
 	Iteration int             `json:"iteration"`
 	Steps     []time.Duration `json:"steps_ns"` // per step of the plan, waits left out
@@ -172,6 +173,7 @@ type Request struct {
 // Answer is what comes of a request: an error in one line, or what was asked for.
 type Answer struct {
 	Error   string   `json:"error,omitzero"`
+	Missing bool     `json:"missing,omitzero"` // the error is that a graph is not in the store
 	Jobs    []Record `json:"jobs,omitempty"`   // of the jobs submitted or stopped; of all for Jobs
 	Trouble string   `json:"trouble,omitzero"` // that the controller has, in one line: why nothing goes on
 

@@ -42,9 +42,9 @@ func Bucket(executor string) string { return "x-" + token(executor) }
 // GraphObject is the name of a graph in a bucket: its JSON form.
 func GraphObject(digest graph.Digest) string { return "graph-" + string(digest) }
 
-// LayoutObject is the name of a job's [Layout] of an epoch in a bucket.
-func LayoutObject(job string, epoch int64) string {
-	return fmt.Sprintf("layout-%s-%d", token(job), epoch)
+// LayoutObject is the name of a job's [Layout] of an epoch in a bucket. Jobs of one name differ in their IDs.
+func LayoutObject(job string, id, epoch int64) string {
+	return fmt.Sprintf("layout-%s-%d-%d", token(job), id, epoch)
 }
 
 // ResultKey is the key under which an executor leaves the [Result] of the job with an ID.

@@ -15,7 +15,7 @@ func TestNames(t *testing.T) {
 		{LogSubject("*", "a*"), "log.*.a_2a"},
 		{Bucket("e.1"), "x-e_2e1"},
 		{GraphObject("0123"), "graph-0123"},
-		{LayoutObject("ä", 3), "layout-_c3_a4-3"},
+		{LayoutObject("ä", 7, 3), "layout-_c3_a4-7-3"},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s, want %s", test.got, test.want)

@@ -48,7 +48,7 @@ func samples() []Message {
 			}}},
 		*result,
 		Report{
-			Executor: "e1", Job: "lenet.1", Epoch: 3, Iteration: 12, Steps: []time.Duration{1000, 0, 2000}, Stall: 5,
+			Executor: "e1", Job: "lenet.1", ID: 6, Epoch: 3, Iteration: 12, Steps: []time.Duration{1000, 0, 2000}, Stall: 5,
 			Wall: 3100, Loss: &loss, Copies: []Copy{{Kind: plan.In, Storage: 5, After: 1, Start: 10, End: 30,
 				Stall: 4}},
 		},
@@ -63,7 +63,7 @@ func samples() []Message {
 			Offsets: []graph.Bytes{256, 512}, Scratch: []graph.Bytes{768, 1024}, Arena: 4096,
 		},
 		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1"},
-		Answer{Error: "job lenet.1: there is one of that name", Jobs: []Record{record},
+		Answer{Error: "job lenet.1: there is one of that name", Missing: true, Jobs: []Record{record},
 			Trouble: "the controller's disk is full",
 			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}},
 		record,

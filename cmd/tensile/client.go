@@ -279,12 +279,9 @@ func submit(ctx context.Context, conn wire.Bus, jobs []newJob) ([]wire.Record, e
 			return nil, err
 		}
 		a, err := ask(ctx, conn, request)
-		if err == nil || !again {
+		if !a.Missing || !again { // the last job with one of the graphs was forgotten at this very moment
 			return a.Jobs, err
 		}
-		if missing, _ := lacking(ctx, conn, jobs); len(missing) == 0 {
-			return nil, err
-		} // the last job with one of the graphs was forgotten at this very moment
 	}
 }
 

@@ -173,7 +173,7 @@ func readLive(ctx context.Context, conn wire.Bus, job string) (*livePlan, error)
 }
 
 func loadLayout(ctx context.Context, conn wire.Bus, r wire.Record, epoch int64) (wire.Layout, error) {
-	data, err := conn.Load(ctx, wire.Bucket(r.Executor), wire.LayoutObject(r.Spec.Name, epoch))
+	data, err := conn.Load(ctx, wire.Bucket(r.Executor), wire.LayoutObject(r.Spec.Name, r.Spec.ID, epoch))
 	if err != nil {
 		return wire.Layout{}, fmt.Errorf("plan %d of job %s: %w", epoch, r.Spec.Name, err)
 	}

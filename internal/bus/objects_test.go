@@ -43,8 +43,8 @@ func TestObjectsOfNATS(t *testing.T) {
 	ctx, c, js := within(t), rule(t, s), jet(t, s)
 	x, client := join(t, s, Executor("e.1")), join(t, s, Client)
 	small, large, none := []byte("small"), pattern(5*chunkBytes+3), []byte{}
-	must(t, c.Store(ctx, wire.Bucket("e.1"), wire.LayoutObject("job.1", 1), small))
-	must(t, c.Store(ctx, wire.Bucket("e.1"), wire.LayoutObject("job.1", 2), none))
+	must(t, c.Store(ctx, wire.Bucket("e.1"), wire.LayoutObject("job.1", 5, 1), small))
+	must(t, c.Store(ctx, wire.Bucket("e.1"), wire.LayoutObject("job.1", 5, 2), none))
 	must(t, client.Store(ctx, wire.Graphs, wire.GraphObject("0123"), small))
 	must(t, client.Store(ctx, wire.Graphs, wire.GraphObject("0123"), large)) // instead of that
 
@@ -58,7 +58,7 @@ func TestObjectsOfNATS(t *testing.T) {
 		want   []byte
 		chunks uint32
 	}{
-		{store, wire.LayoutObject("job.1", 1), small, 1}, {store, wire.LayoutObject("job.1", 2), none, 0},
+		{store, wire.LayoutObject("job.1", 5, 1), small, 1}, {store, wire.LayoutObject("job.1", 5, 2), none, 0},
 		{graphs, wire.GraphObject("0123"), large, 6},
 	} {
 		if got, err := test.store.GetBytes(ctx, test.name); err != nil || !slices.Equal(got, test.want) {

@@ -117,7 +117,7 @@ func (l *loop) control(in controller.Input) error {
 				return err
 			}
 		case o.Layout != nil:
-			l.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.Layout.Plan.Epoch)] = o.Layout.Layout
+			l.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, o.Layout.Layout.Plan.Epoch)] = o.Layout.Layout
 		case o.Result != nil:
 			l.results[o.Result.Object] = cmp.Or(l.results[o.Result.Key], o.Result.Heard)
 		case o.Orders != nil:
@@ -169,7 +169,7 @@ func (l *loop) order(in agent.Input) error {
 			l.tell(agent.Input{Prepared: &agent.Prepared{Ticket: o.Prepare.Ticket,
 				Task: l.byName[o.Prepare.Spec.Name].task}})
 		case o.Fetch != nil:
-			l.tell(agent.Input{Fetched: o.Fetch.Prove(l.layouts[wire.LayoutObject(o.Fetch.Job, o.Fetch.Epoch)],
+			l.tell(agent.Input{Fetched: o.Fetch.Prove(l.layouts[wire.LayoutObject(o.Fetch.Job, o.Fetch.ID, o.Fetch.Epoch)],
 				l.device.Align())})
 		case o.Open != nil:
 			l.open(o.Open)

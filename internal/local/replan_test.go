@@ -181,7 +181,8 @@ func swapping(t *testing.T, d *counted, w []task.Task, iterations int) (o Option
 	o = Options{Config: controller.Config{Policy: "tensile", Budget: budget, Threshold: 1e-12, Settle: 1},
 		Iterations: iterations}
 	o.Plan = func(ctx context.Context, q *controller.Plan) *controller.Planned {
-		answer := &controller.Planned{Ticket: q.Ticket, New: map[int]planner.Profile{}}
+		// It asks to plan again with the next reports: drift would have to wait while the machine is busy.
+		answer := &controller.Planned{Ticket: q.Ticket, New: map[int]planner.Profile{}, Again: true}
 		for i, c := range q.Jobs {
 			share := map[bool]graph.Bytes{true: large, false: small}[(q.Ticket+int64(len(c.Spec.Name))+int64(i))%2 == 0]
 			one := controller.Planner{Config: controller.Config{Policy: "tensile", Budget: share}, On: on(d)}

@@ -112,3 +112,14 @@ func Outputs[T any](list []T) []json.RawMessage {
 	}
 	return texts
 }
+
+// Do steps a machine by what a recording says, which may be anything: what the machine takes for a mistake of its own, and
+// panics for, is an error here.
+func Do[T any](step func() []T) (outputs []T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the machine cannot be told this: %v", p)
+		}
+	}()
+	return step(), nil
+}

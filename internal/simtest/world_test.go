@@ -142,7 +142,7 @@ func (w *world) carryOut(outputs []controller.Output) {
 			w.graphs[o.Graph.Graph.Digest()] = o.Graph.Graph
 		case o.Layout != nil:
 			l := again(w.t, *o.Layout.Layout)
-			w.layouts[wire.LayoutObject(o.Layout.Job, l.Plan.Epoch)] = &l
+			w.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)] = &l
 		case o.Result != nil:
 			w.collect(o.Result)
 		case o.Orders != nil:
@@ -261,7 +261,7 @@ func (p *process) prepare(o *agent.Prepare) *agent.Prepared {
 }
 
 func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
-	l := p.w.layouts[wire.LayoutObject(o.Job, o.Epoch)]
+	l := p.w.layouts[wire.LayoutObject(o.Job, o.ID, o.Epoch)]
 	switch {
 	case l == nil:
 		p.w.t.Fatalf("job %s was told to train with layout %d, which is not stored", o.Job, o.Epoch)
@@ -375,7 +375,7 @@ func (w *world) restart() {
 		r := w.records[name]
 		s.Records = append(s.Records, r)
 		for epoch := max(1, r.Applied); epoch <= r.Granted; epoch++ {
-			if l := w.layouts[wire.LayoutObject(name, epoch)]; l != nil {
+			if l := w.layouts[wire.LayoutObject(name, r.Spec.ID, epoch)]; l != nil {
 				s.Layouts[name] = append(s.Layouts[name], l)
 			}
 		}
