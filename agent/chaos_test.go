@@ -321,7 +321,7 @@ func (w *chaos) step(in Input) {
 			w.check(w.online, "a report is sent to nobody")
 		case o.Leave:
 			w.check(w.m.leave && len(w.hosted) == 0, "the executor leaves %d jobs behind", len(w.hosted))
-		case o.Line == nil:
+		case o.Event == nil:
 			w.wishes = append(w.wishes, o)
 		}
 	}

@@ -76,7 +76,7 @@ func (m *Machine) next(j *job) {
 			m.say(Output{Stop: j.spec.Name})
 		}
 	case j.stop:
-		m.over(j, wire.Stopped, "stopped before it began")
+		m.over(j, wire.Stopped, "before it began")
 	case m.drain != nil:
 		m.cutShort(j)
 	case j.busy || j.again:
@@ -89,41 +89,44 @@ func (m *Machine) next(j *job) {
 	}
 }
 
-// over ends a job.
-func (m *Machine) over(j *job, s wire.State, line string) {
-	j.status.State, j.status.Arena, m.news = s, 0, true
-	m.log(j, "%s", line)
-	m.notice("job %s %s", j.spec.Name, line)
+// over ends a job. why may be empty.
+func (m *Machine) over(j *job, s wire.State, why string) {
+	m.overAs(j, Event{Kind: Over, State: s, Why: why})
+}
+
+func (m *Machine) overAs(j *job, e Event) {
+	j.status.State, j.status.Arena, m.news = e.State, 0, true
+	e.Job, e.Iterations = j.spec.Name, j.status.Iteration
+	if j.status.Result != nil {
+		e.Saved = j.status.Result.Saved
+	}
+	m.event(e)
 	if m.drain != nil {
-		m.account = append(m.account, "job "+j.spec.Name+" "+line)
+		m.account = append(m.account, e.Notice())
 	}
 }
 
 func (m *Machine) fail(j *job, err error) {
 	j.status.Error = line(err)
-	m.over(j, wire.Failed, "failed: "+j.status.Error)
+	m.over(j, wire.Failed, j.status.Error)
 }
 
 // cutShort ends a job that was not over when the process was interrupted. To its owner it has failed.
 func (m *Machine) cutShort(j *job) {
-	saved := ", not saved"
+	saved := "not saved"
 	if r := j.status.Result; r != nil && r.Saved != "" {
-		saved = savedAs(r)
+		saved = "saved in " + r.Saved
 	}
-	j.status.Error = line(fmt.Errorf("%w%s", m.drain, saved))
-	m.over(j, wire.Failed, fmt.Sprintf("ended after %d iterations%s", j.status.Iteration, saved))
+	j.status.Error = line(fmt.Errorf("%w, %s", m.drain, saved))
+	m.overAs(j, Event{Kind: Interrupted, State: wire.Failed})
 }
 
 // trouble is an error that the job survives.
 func (m *Machine) trouble(j *job, err error) {
 	if why := line(err); why != j.status.Error {
 		j.status.Error, m.news = why, true
-		m.log(j, "%s", why)
+		m.event(Event{Kind: Troubled, Job: j.spec.Name, Why: why})
 	}
-}
-
-func (m *Machine) log(j *job, format string, values ...any) {
-	m.say(Output{Line: &Line{j.spec.Name, fmt.Sprintf(format, values...)}})
 }
 
 // waiting returns the job for which something was fetched, nil if it has no use for that any more.
@@ -176,8 +179,8 @@ func (m *Machine) fetched(f *Fetched) {
 	j.settled = f.Epoch
 }
 
-// event takes what the host observed.
-func (m *Machine) event(e *executor.Event, loss *wire.Loss) {
+// observed takes what the host observed.
+func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 	j := m.find(e.Job)
 	if j == nil || !j.hosted {
 		return
@@ -195,8 +198,7 @@ func (m *Machine) event(e *executor.Event, loss *wire.Loss) {
 		m.ended(j, e.Ended)
 	case e.Removed:
 		if !j.status.State.Over() {
-			m.notice("job %s dropped after %d iterations: the controller does not want it any more", j.spec.Name,
-				j.status.Iteration)
+			m.event(Event{Kind: Dropped, Job: j.spec.Name, Iterations: j.status.Iteration})
 		}
 		j.hosted, m.news = false, true
 	}
@@ -206,12 +208,8 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	j.status.Iteration = r.Iteration + 1
 	if j.outcome.iteration(r, m.now) || r.Iteration+1 == j.spec.Iterations {
 		j.outcome.logged = m.now
-		line := fmt.Sprintf("iteration %d: %v, stall %v", r.Iteration, text.Duration(r.End-r.Begin),
-			text.Duration(r.Stall))
-		if loss != nil {
-			line += fmt.Sprintf(", loss %.4g", *loss)
-		}
-		m.log(j, "%s", line)
+		m.event(Event{Kind: Iterated, Job: j.spec.Name, Iterations: r.Iteration, Took: r.End - r.Begin, Stall: r.Stall,
+			Loss: loss})
 	}
 	if m.online {
 		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, Epoch: r.Epoch,
@@ -240,14 +238,15 @@ func (j *job) copiesOf(r *executor.Report) []wire.Copy {
 
 func (m *Machine) applied(j *job, a *executor.Applied) {
 	j.outcome.applied(a)
+	event := Event{Kind: Applied, Job: j.spec.Name, Epoch: a.Epoch, Arena: a.Arena}
 	if j.status.State == wire.Waiting {
-		m.notice("job %s begun: %d iterations of %s", j.spec.Name, j.spec.Iterations, j.spec.Model)
+		event.Iterations, event.Model = j.spec.Iterations, j.spec.Model
 	}
+	m.event(event)
 	j.status.State, j.status.Epoch, j.status.Arena, m.news = wire.Running, a.Epoch, a.Arena, true
 	if a.Epoch == j.settled { // no newer one was refused
 		j.status.Error = ""
 	}
-	m.log(j, "trains with layout %d in %s", a.Epoch, a.Arena)
 }
 
 // ended has what a job has come to taken, unless nobody wants it.
@@ -270,15 +269,15 @@ func (m *Machine) kept(k *Kept) {
 	}
 	j.keeping = false
 	j.status.Result, j.result = j.outcome.result(k, m.process.Origin)
-	switch came := fmt.Sprintf("after %d iterations%s", j.status.Iteration, savedAs(j.status.Result)); {
+	switch {
 	case k.Err != nil:
 		m.fail(j, k.Err)
 	case j.status.Iteration >= j.spec.Iterations:
-		m.over(j, wire.Finished, "finished "+came)
+		m.over(j, wire.Finished, "")
 	case m.drain != nil && !j.stop:
 		m.cutShort(j)
 	default:
-		m.over(j, wire.Stopped, "stopped "+came)
+		m.over(j, wire.Stopped, "")
 	}
 }
 
@@ -302,14 +301,6 @@ func (j *job) said() wire.JobStatus {
 		s.State, s.Error, s.Result = wire.Running, "", nil
 	}
 	return s
-}
-
-// savedAs says where the weights of a job lie, nothing if they were not saved.
-func savedAs(r *wire.Result) string {
-	if r == nil || r.Saved == "" {
-		return ""
-	}
-	return ", saved in " + r.Saved
 }
 
 // line is the text of an error as a status holds it.

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -59,7 +58,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	case in.Fetched != nil:
 		m.fetched(in.Fetched)
 	case in.Event != nil:
-		m.event(in.Event, in.Loss)
+		m.observed(in.Event, in.Loss)
 	case in.Kept != nil:
 		m.kept(in.Kept)
 	case in.Stored != nil:
@@ -107,9 +106,7 @@ func (m *Machine) idle() bool {
 
 func (m *Machine) say(o Output) { m.out = append(m.out, o) }
 
-func (m *Machine) notice(format string, values ...any) {
-	m.say(Output{Notice: fmt.Sprintf(format, values...)})
-}
+func (m *Machine) event(e Event) { m.say(Output{Event: &e}) }
 
 // order takes orders that are newer than all before.
 func (m *Machine) order(o *wire.Orders) {
@@ -121,7 +118,7 @@ func (m *Machine) order(o *wire.Orders) {
 		return
 	}
 	if m.orders == 0 && m.sent == "" {
-		m.notice("joined the controller as %s, waiting for jobs", m.process.Executor)
+		m.event(Event{Kind: Joined, Executor: m.process.Executor})
 	}
 	m.orders, m.leave, m.news = o.Number, o.Leave, true
 	if o.Link != m.link {

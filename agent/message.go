@@ -35,9 +35,8 @@ type Output struct {
 	Store   *Store
 	Status  *wire.Status
 	Report  *wire.Report
-	Line    *Line
 	Link    *wire.Rates // what copies may take has changed
-	Notice  string      // a line for whoever started the process
+	Event   *Event      // for logs
 	Leave   bool        // the process is to end
 	Refused string      // it is to end at once: why the controller does not want it
 }
@@ -120,6 +119,3 @@ type Stored struct {
 	Ticket Ticket
 	Err    error
 }
-
-// Line is for the log of a job.
-type Line struct{ Job, Text string }

@@ -155,6 +155,7 @@ type said struct {
 	Epoch  int64        `json:"epoch,omitzero"`
 	Status *wire.Status `json:"status,omitzero"`
 	Report *wire.Report `json:"report,omitzero"`
+	Event  *Event       `json:"event,omitzero"`
 	Link   *wire.Rates  `json:"link,omitzero"`
 	Text   string       `json:"text,omitzero"`
 }
@@ -180,10 +181,8 @@ func saidOf(outputs []Output) []said {
 			*s = said{Do: "keep", Ticket: o.Keep.Ticket, Job: o.Keep.Spec.Name}
 		case o.Store != nil:
 			*s = said{Do: "store", Ticket: o.Store.Ticket, Text: o.Store.Key}
-		case o.Line != nil:
-			*s = said{Do: "log", Job: o.Line.Job, Text: o.Line.Text}
-		case o.Notice != "":
-			*s = said{Do: "notice", Text: o.Notice}
+		case o.Event != nil:
+			*s = said{Event: o.Event}
 		case o.Refused != "":
 			*s = said{Do: "refused", Text: o.Refused}
 		case o.Leave:

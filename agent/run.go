@@ -284,11 +284,12 @@ func (r *runner) do(out Output) {
 		r.sender.tell(out.Status)
 	case out.Report != nil:
 		r.publish(out.Report)
-	case out.Line != nil:
-		r.sender.line(out.Line)
-	case out.Notice != "":
-		if r.Notice != nil {
-			r.Notice(out.Notice)
+	case out.Event != nil:
+		if text := out.Event.Log(); text != "" {
+			r.sender.line(&logLine{out.Event.Job, text})
+		}
+		if text := out.Event.Notice(); text != "" && r.Notice != nil {
+			r.Notice(text)
 		}
 	case out.Link != nil:
 		if d, ok := r.Device.(device.LinkSharer); ok {

@@ -212,12 +212,17 @@ func textOf(o Output) string {
 	case o.Report != nil:
 		r := o.Report
 		return fmt.Sprintf("report %s %s iteration %d of %d, %v", r.Executor, r.Job, r.Iteration, r.Epoch, r.Wall)
-	case o.Line != nil:
-		return fmt.Sprintf("log %s: %s", o.Line.Job, o.Line.Text)
+	case o.Event != nil:
+		var lines []string
+		if text := o.Event.Log(); text != "" {
+			lines = append(lines, fmt.Sprintf("log %s: %s", o.Event.Job, text))
+		}
+		if text := o.Event.Notice(); text != "" {
+			lines = append(lines, "notice: "+text)
+		}
+		return strings.Join(lines, "\n")
 	case o.Link != nil:
 		return fmt.Sprintf("copy at %v and %v", float64(o.Link.Out), float64(o.Link.In))
-	case o.Notice != "":
-		return "notice: " + o.Notice
 	case o.Leave:
 		return "leave"
 	case o.Status == nil:

@@ -12,6 +12,9 @@ import (
 	"tensile/wire"
 )
 
+// logLine is a line for the log of a job.
+type logLine struct{ Job, Text string }
+
 // sender says things that may take a while to say. Of statuses only the newest is worth it. Lines are kept until they
 // are said: while the controller is away too, the newest mostLines of them. What was logged before a status is sent
 // before it: who hears that a job is over finds all of its log.
@@ -28,7 +31,7 @@ type sender struct {
 
 	mu     sync.Mutex
 	status *wire.Status // nil: none to be said
-	lines  []*Line
+	lines  []*logLine
 	lost   map[string]int // lines per job that were too many, and what was said later is still to be said
 	closed bool
 }
@@ -77,7 +80,7 @@ func (s *sender) trim() {
 }
 
 // sendLines returns the lines that could not be said and are worth another try.
-func (s *sender) sendLines(lines []*Line) []*Line {
+func (s *sender) sendLines(lines []*logLine) []*logLine {
 	for i, line := range lines {
 		err := s.sendLost(line.Job)
 		if err == nil {
@@ -93,7 +96,7 @@ func (s *sender) sendLines(lines []*Line) []*Line {
 	return nil
 }
 
-func (s *sender) sendLine(line *Line) error {
+func (s *sender) sendLine(line *logLine) error {
 	return s.send(func(ctx context.Context) error {
 		return s.bus.Append(ctx, wire.LogSubject(s.executor, line.Job), []byte(line.Text))
 	})
@@ -107,7 +110,8 @@ func (s *sender) sendLost(job string) error {
 	if n == 0 {
 		return nil
 	}
-	if err := s.sendLine(&Line{job, fmt.Sprintf("%d lines are missing here: the controller was away", n)}); err != nil {
+	if err := s.sendLine(&logLine{job, fmt.Sprintf("%d lines are missing here: the controller was away",
+		n)}); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -151,7 +155,7 @@ func (s *sender) say(change func()) {
 // tell has a status said, in place of one that was not yet.
 func (s *sender) tell(status *wire.Status) { s.say(func() { s.status = status }) }
 
-func (s *sender) line(line *Line) {
+func (s *sender) line(line *logLine) {
 	s.say(func() {
 		s.lines = append(s.lines, line)
 		s.trim()

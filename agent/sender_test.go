@@ -64,12 +64,12 @@ func TestLinesAreKept(t *testing.T) {
 	status := func(n int64) *wire.Status { return &wire.Status{Executor: "x1", Number: n, Life: "1"} }
 	const more = 234
 	for i := range mostLines + more {
-		s.line(&Line{"lenet", fmt.Sprint("iteration ", i)})
+		s.line(&logLine{"lenet", fmt.Sprint("iteration ", i)})
 		if i%100 == 0 {
 			s.tell(status(1)) // which is lost
 		}
 	}
-	s.line(&Line{"lenet", "finished after 1234 iterations"})
+	s.line(&logLine{"lenet", "finished after 1234 iterations"})
 	b.set(true)
 	b.mu.Lock()
 	b.stuck = 1

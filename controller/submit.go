@@ -53,7 +53,8 @@ func (m *Machine) refuses(s Submission) error {
 		return fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", s.Spec.Name)
 	}
 	if s.Spec.Weights != "" && strings.HasPrefix(m.config.Device, "sim:") {
-		return fmt.Errorf("job %s: %s has no data that could begin with weights: leave --weights out", s.Spec.Name, m.config.Device)
+		return fmt.Errorf("job %s: %s has no data that could begin with weights: leave --weights out", s.Spec.Name,
+			m.config.Device)
 	}
 	if s.Spec.Save != "" && strings.HasPrefix(m.config.Device, "sim:") {
 		return fmt.Errorf("job %s: %s has no data that could be saved: leave --save out", s.Spec.Name, m.config.Device)

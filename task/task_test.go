@@ -116,8 +116,8 @@ func TestTwoLosses(t *testing.T) {
 	}
 }
 
-// A task begins with the contents that another of its graph was kept with, to the bit; what a file lacks is made up. A file of
-// another network, or without what the graph wants of it, is an error.
+// A task begins with the contents that another of its graph was kept with, to the bit; what a file lacks is made up. A
+// file of another network, or without what the graph wants of it, is an error.
 func TestBegin(t *testing.T) {
 	g, err := models.Build("lenet", models.Config{Batch: 4})
 	if err != nil {
