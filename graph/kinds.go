@@ -4,7 +4,7 @@ import "fmt"
 
 // Kind names an operator. Each family of kinds has a file of its own, which holds everything that the graph knows of
 // them: operands, outputs in place, shapes, arithmetic, traffic and attributes. Kernels, autodiff and planners rely on
-// the operand orders that stand beside the names.
+// the operand orders documented beside the names.
 type Kind string
 
 // families are all kinds. A new kind is a row of its family, a new family a file and a name here.

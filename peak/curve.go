@@ -94,15 +94,15 @@ func (c *Curve) At(slot int) graph.Bytes {
 	return bytes
 }
 
-// Most returns the largest footprint of the slots [from, to), or 0 if there are none.
-func (c *Curve) Most(from, to int) graph.Bytes {
+// Max returns the largest footprint of the slots [from, to), or 0 if there are none.
+func (c *Curve) Max(from, to int) graph.Bytes {
 	if from >= to {
 		return 0
 	}
-	return c.most(1, 0, c.width, from, to)
+	return c.highest(1, 0, c.width, from, to)
 }
 
-func (c *Curve) most(node, low, high, from, to int) graph.Bytes {
+func (c *Curve) highest(node, low, high, from, to int) graph.Bytes {
 	if to <= low || high <= from {
 		return lowest
 	}
@@ -110,7 +110,7 @@ func (c *Curve) most(node, low, high, from, to int) graph.Bytes {
 		return c.max[node]
 	}
 	middle := (low + high) / 2
-	return c.plus[node] + max(c.most(2*node, low, middle, from, to), c.most(2*node+1, middle, high, from, to))
+	return c.plus[node] + max(c.highest(2*node, low, middle, from, to), c.highest(2*node+1, middle, high, from, to))
 }
 
 // Slots returns the footprint of every slot. It takes linear time.

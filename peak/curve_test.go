@@ -33,8 +33,8 @@ func checkCurve(t testing.TB, seed uint64) {
 		if at, got := c.Peak(); got != highest || at != slices.Index(plain, highest) {
 			t.Fatalf("seed %d: peak %d at %d, want %d at %d", seed, got, at, highest, slices.Index(plain, highest))
 		}
-		if from < to && c.Most(from, to) != slices.Max(plain[from:to]) {
-			t.Fatalf("seed %d: most of [%d,%d) is %d, want %d", seed, from, to, c.Most(from, to),
+		if from < to && c.Max(from, to) != slices.Max(plain[from:to]) {
+			t.Fatalf("seed %d: most of [%d,%d) is %d, want %d", seed, from, to, c.Max(from, to),
 				slices.Max(plain[from:to]))
 		}
 		if c.At(from) != plain[from] || c.Len() != len(plain) {

@@ -122,8 +122,8 @@ func TestDecodeErrors(t *testing.T) {
 		{"x", "no message of tensile"},
 		{"null", "version 0"},
 		{"[]", "no message of tensile"},
-		{"{}", "version 0, this tensile knows version 1: let"},
-		{`{"version":2,"kind":"orders","body":{}}`, "version 2, this tensile knows version 1: let"},
+		{"{}", "version 0, this tensile knows version 1: run"},
+		{`{"version":2,"kind":"orders","body":{}}`, "version 2, this tensile knows version 1: run"},
 		{`{"version":1.5,"kind":"orders","body":{}}`, "no message of tensile"},
 		{`{"version":1,"kind":"greeting","body":{}}`, `no kind "greeting" of messages (there are answer, layout, ` +
 			`orders, record, report, request, result, status)`},

@@ -129,7 +129,7 @@ func readGraph(path string) (*graph.Graph, error) {
 // maxName is the limit of a graph's name in bytes: it leaves room in the name of a file.
 const maxName = 100
 
-// fitsJob reports whether a graph's name can be that of a job, which stands in lines and in the names of files.
+// fitsJob reports whether a graph's name can name a job: job names appear in log lines and file names.
 func fitsJob(name string) bool {
 	strange := func(r rune) bool { return !strconv.IsPrint(r) || r == '/' || r == '\\' }
 	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsFunc(name, strange)

@@ -121,5 +121,5 @@ func (f *flow) carries(from, to int, by time.Duration) graph.Bytes {
 		return f.loads
 	}
 	const rounding = 2
-	return max(0, min(f.loads, f.sign*f.allows(by)-f.curve.Most(from, to)+rounding))
+	return max(0, min(f.loads, f.sign*f.allows(by)-f.curve.Max(from, to)+rounding))
 }

@@ -207,7 +207,7 @@ func (d *Draft) findWrites() {
 }
 
 // findGaps lists the gaps between accesses, all kept but those that end in a recomputation. The arrival of an input
-// is a swap that begins at the boundary: it is fetched before slot 0 until something else is decided.
+// is a swap that starts at the boundary: it is copied in before slot 0 until something else is decided.
 func (d *Draft) findGaps() {
 	n, storages := len(d.steps), d.g.Storages
 	d.meter.count(n + len(d.touches.all))

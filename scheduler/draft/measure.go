@@ -18,7 +18,7 @@ func (d *Draft) measure() {
 }
 
 // footprint adds up, per slot, what is on the device by what is decided, and scratch (Algorithm 1 of TENSILE, in
-// whole): the storages with which the iteration begins, those that are made, fetched, sent away and released.
+// whole): the storages with which the iteration begins, those that are made, copied in, copied out and released.
 func (d *Draft) footprint(size func(graph.StorageID) graph.Bytes, scratch func(graph.OpID) graph.Bytes) []graph.Bytes {
 	n := len(d.steps)
 	d.meter.count(n + len(d.gaps) + len(d.g.Storages))

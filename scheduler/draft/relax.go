@@ -9,7 +9,7 @@ import (
 )
 
 // relax gives swaps more time where memory is free anyway, so that a wrong prediction need not stall: storages are
-// dropped later and fetched earlier, as long as no slot exceeds the limit. It changes neither which gaps are swapped
+// evicted later and prefetched earlier, as long as no slot exceeds the limit. It changes neither which gaps are swapped
 // nor, below the limit, the peak.
 func (d *Draft) relax(limit graph.Bytes) {
 	d.meter.count(len(d.gaps))

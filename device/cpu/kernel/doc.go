@@ -2,7 +2,8 @@
 //
 // A [Call] is one execution of an op: its operands as slices, their shapes, scratch. [Run] looks the kind up in one
 // table and computes the outputs; [Scratch] says how many elements of scratch it needs. The order and meaning of
-// operands stand beside the kinds in package graph. Operators in place get the same memory as input and output.
+// operands are documented beside the kinds in package graph. Operators in place get the
+// same memory as input and output.
 //
 //	In, InShapes ──┐
 //	Attrs, Seed ───┼──> table[Kind].run ──> Out

@@ -155,7 +155,7 @@ func msps(a draft.Remedy, d *draft.Draft, b draft.Remedy, e *draft.Draft) int {
 }
 
 // neverReleased reports whether all inputs of the op that makes a storage stay on the device up to the end of the gap:
-// others would have to be fetched or made again, which the paper avoids.
+// others would have to be copied in or recomputed, which the paper avoids.
 func neverReleased(d *draft.Draft, x *draft.Gap) bool {
 	made := int(d.Writes(x.Storage())[0])
 	op := d.Steps()[made].Op

@@ -13,8 +13,9 @@
 //  4. what then is above the target is forced, by whatever costs least for the bytes and steps that it frees: a swap
 //     that stalls, or one recomputation more (force).
 //
-// Swaps are then relaxed: dropped later and fetched earlier where memory is free anyway (Session.Finish). The plans are
-// packed; if the arenas do not fit the budget, the target is lowered by what is missing and the loop goes on (tighten).
+// Swaps are then relaxed: evicted later and prefetched earlier where memory is free anyway (Session.Finish). The plans
+// are packed; if the arenas do not fit the budget, the target is lowered by what is missing and the loop goes on
+// (tighten).
 //
 // Without a budget nothing is moved, or, if Request.Lowest asks for it, all swaps that cost no time and recomputations
 // that cost a hundredth of it (lowest).

@@ -12,7 +12,7 @@ type Options struct {
 	NoStall     bool // plan no swaps that stall
 	LateOut     bool // copy out after the access before the gap, not as soon as the content is made
 	OneChannel  bool // book both directions on one lane, as TENSILE does
-	NoRelax     bool // fetch as late and drop as early as the peak demanded
+	NoRelax     bool // prefetch as late and evict as early as the peak demanded
 	MaxRounds   int  // of packing and tightening for one order of the ops; 0: 12
 }
 
