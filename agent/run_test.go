@@ -229,7 +229,7 @@ func TestHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.bus.store(wire.GraphObject(wrong.spec.Graph), text)
-	s.bus.store(wire.LayoutObject("good", s.ids["good"], 1), []byte("{"))
+	s.bus.store(wire.LayoutObject("good", s.ids["good"][0], 1), []byte("{"))
 
 	for _, value := range []string{"", "{", `{"version":9,"kind":"orders","body":{}}`,
 		`{"version":1,"kind":"orders","body":{"executor":"x-1","number":-4}}`} {

@@ -33,8 +33,8 @@ const executorName = "x-1"
 
 // setting is an executor, a device, and a bus between it and the test, which plays the controller.
 type setting struct {
-	given  int64            // ID of the youngest job
-	ids    map[string]int64 // of the youngest of a name
+	given  int64              // ID of the youngest job
+	ids    map[string][]int64 // of the jobs of a name
 	t      *testing.T
 	bus    *memory
 	device *counted
@@ -111,7 +111,8 @@ func computing(t *testing.T) device.Device {
 // begin starts an executor.
 func begin(t *testing.T, d device.Device) *setting {
 	t.Helper()
-	s := &setting{t: t, ids: map[string]int64{}, bus: newMemory(), device: &counted{Device: d, jobs: map[device.Job]*countedJob{},
+	s := &setting{t: t, ids: map[string][]int64{}, bus: newMemory(), device: &counted{Device: d,
+		jobs:   map[device.Job]*countedJob{},
 		closed: make(chan struct{}, 100)}, ended: make(chan error, 1), interrupt: make(chan struct{})}
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancelCause(t.Context())
@@ -173,7 +174,7 @@ func (s *setting) give(name string, iterations int) *work {
 	}
 	s.bus.store(wire.GraphObject(g.Digest()), text)
 	s.given++
-	s.ids[name] = s.given
+	s.ids[name] = append(s.ids[name], s.given)
 	return &work{s.t, s.device.Device, wire.Spec{Name: name, ID: s.given, Model: "lenet", Graph: g.Digest(), Seed: 5,
 		Iterations: iterations}, g}
 }
@@ -209,7 +210,9 @@ func layout(p scheduler.Scheduled) wire.Layout {
 
 // deliver puts a plan where the executor finds it.
 func (s *setting) deliver(p scheduler.Scheduled) {
-	s.bus.store(wire.LayoutObject(p.Plan.Job, s.ids[p.Plan.Job], p.Plan.Epoch), wire.Encode(layout(p)))
+	for _, id := range s.ids[p.Plan.Job] {
+		s.bus.store(wire.LayoutObject(p.Plan.Job, id, p.Plan.Epoch), wire.Encode(layout(p)))
+	}
 }
 
 // alone trains a job by local.Train with this plan, on a device of its own.
@@ -230,7 +233,8 @@ func (w *work) alone(p scheduler.Scheduled, iterations int, set *data.Dataset) *
 		return &controller.Planned{Ticket: q.Ticket, New: map[int]planner.Profile{0: profile},
 			Jobs: []controller.PlannedJob{{Layout: &controller.ProvenLayout{Wire: &l}}}}
 	}
-	run, err := local.Train(w.t.Context(), d, on, tasks, local.Options{Config: controller.Config{NoReplan: true}, Iterations: iterations, Plan: only})
+	run, err := local.Train(w.t.Context(), d, on, tasks, local.Options{Config: controller.Config{NoReplan: true},
+		Iterations: iterations, Plan: only})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -52,12 +52,14 @@ func (m *Machine) place() {
 	for _, j := range m.active() {
 		if j.record.Executor == "" {
 			j.record.Executor = m.executorFor(j)
-			m.say(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID, Graph: j.graph}})
+			m.say(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID,
+				Graph: j.graph}})
 		}
 		for _, l := range j.layouts {
 			if l.granted && !l.delivered {
 				l.delivered = true
-				m.say(Output{Layout: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID, Layout: l.Wire}})
+				m.say(Output{Layout: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name,
+					ID: j.record.Spec.ID, Layout: l.Wire}})
 			}
 		}
 	}

@@ -190,7 +190,8 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	d.MaybeScanArgs(t, "device", &w.Device)
 	d.MaybeScanArgs(t, "orders", &w.Orders)
 	for _, line := range lines(t, d) {
-		j := wire.JobStatus{Name: line.Cmd, Result: resultOf(t, line), Error: word(t, line, "error"), State: wire.State(word(t, line, "state"))}
+		j := wire.JobStatus{Name: line.Cmd, Result: resultOf(t, line), Error: word(t, line, "error"),
+			State: wire.State(word(t, line, "state"))}
 		line.ScanArgs(t, "id", &j.ID)
 		line.MaybeScanArgs(t, "epoch", &j.Epoch)
 		line.MaybeScanArgs(t, "iteration", &j.Iteration)

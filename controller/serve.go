@@ -78,7 +78,8 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		s.Profiles[record.Spec.Graph] = &p
 	}
 	for epoch := max(1, record.Applied); epoch <= record.Granted; epoch++ {
-		data, err := r.bus.Load(r.ctx, wire.Bucket(record.Executor), wire.LayoutObject(record.Spec.Name, record.Spec.ID, epoch))
+		data, err := r.bus.Load(r.ctx, wire.Bucket(record.Executor), wire.LayoutObject(record.Spec.Name, record.Spec.ID,
+			epoch))
 		if errors.Is(err, wire.ErrNotFound) {
 			continue // it was never granted
 		} else if err != nil {

@@ -145,7 +145,8 @@ const (
 // tick is told every second or so.
 func (m *Machine) tick(t *Tick) {
 	m.takeLate()
-	deaf := t.Deaf || m.now-m.ticked > maxTick // this process stood still: what executors said meanwhile is still to be read
+	// this process stood still: what executors said meanwhile is still to be read
+	deaf := t.Deaf || m.now-m.ticked > maxTick
 	m.ticked = m.now
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]

@@ -10,18 +10,20 @@ import (
 	"tensile/wire"
 )
 
-// BenchmarkStep is what a step takes with 200 jobs of resnet50 at executors of their own: a heartbeat that says nothing new, one that
-// tells of an iteration, a report, and a job that comes, up to the errand that it asks for.
+// BenchmarkStep is what a step takes with 200 jobs of resnet50 at executors of their own: a heartbeat that says nothing
+// new, one that tells of an iteration, a report, and a job that comes, up to the errand that it asks for.
 func BenchmarkStep(b *testing.B) {
 	g, err := models.Build("resnet50", models.Config{Batch: 2})
 	if err != nil {
 		b.Fatal(err)
 	}
-	m := NewMachine(Config{Device: "model", Align: 64, Out: cost.Link{Rate: 1e9}, In: cost.Link{Rate: 1e9}, Policy: "none-live"})
+	m := NewMachine(Config{Device: "model", Align: 64, Out: cost.Link{Rate: 1e9}, In: cost.Link{Rate: 1e9},
+		Policy: "none-live"})
 	const jobs = 200
 	list := make([]Submission, jobs)
 	for i := range list {
-		list[i] = Submission{Spec: wire.Spec{Name: fmt.Sprint("j", i), Graph: g.Digest(), Iterations: endless}, Graph: g}
+		list[i] = Submission{Spec: wire.Spec{Name: fmt.Sprint("j", i), Graph: g.Digest(), Iterations: endless},
+			Graph: g}
 	}
 	submit(b, m, list)
 	if n := len(m.active()); n != jobs {
@@ -32,7 +34,8 @@ func BenchmarkStep(b *testing.B) {
 		number++
 		j := m.jobs[i]
 		return Input{Status: &wire.Status{Executor: j.record.Executor, Life: "1", Number: number, Device: "model",
-			Jobs: []wire.JobStatus{{Name: j.record.Spec.Name, ID: j.record.Spec.ID, State: wire.Running, Epoch: j.record.Granted,
+			Jobs: []wire.JobStatus{{Name: j.record.Spec.Name, ID: j.record.Spec.ID, State: wire.Running,
+				Epoch:     j.record.Granted,
 				Iteration: iteration}}}}
 	}
 	for i := range jobs {
@@ -52,7 +55,8 @@ func BenchmarkStep(b *testing.B) {
 		{"report", func() Input {
 			iteration++
 			j := m.jobs[7]
-			return Input{Report: &wire.Report{Executor: j.record.Executor, Job: j.record.Spec.Name, Epoch: j.record.Granted,
+			return Input{Report: &wire.Report{Executor: j.record.Executor, Job: j.record.Spec.Name,
+				Epoch:     j.record.Granted,
 				Iteration: iteration, Steps: steps, Wall: time.Millisecond}}
 		}},
 		{"arrival", func() Input {

@@ -73,8 +73,8 @@ func changesKeepBits(t *testing.T, d *cpu.Device) {
 	}
 }
 
-// However many events come together, a command of the observer is carried out before the next of them: only the bodies in
-// flight are trained under the old plan.
+// However many events come together, a command of the observer is carried out before the next of them: only the bodies
+// in flight are trained under the old plan.
 func TestChangeAmidEvents(t *testing.T) {
 	d := openCPU(t)
 	k := small(t)[0]

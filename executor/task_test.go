@@ -63,7 +63,8 @@ func (k *task) spec(iterations int) executor.Spec {
 	labels := make([]float32, k.g.Storages[k.inputs[1]].Bytes/graph.ElementBytes)
 	return executor.Spec{Graph: k.g, Iterations: iterations,
 		Init: func(s graph.Storage, to []float32) { weights.Initialise(s, k.seed, to) },
-		JobOptions: device.JobOptions{Name: k.name, Seed: k.seed, Input: func(iteration int, s graph.StorageID, to device.Memory) {
+		JobOptions: device.JobOptions{Name: k.name, Seed: k.seed, Input: func(iteration int, s graph.StorageID,
+			to device.Memory) {
 			k.set.Fill(iteration, images, labels)
 			copy(to.Float32(), map[graph.StorageID][]float32{k.inputs[0]: images, k.inputs[1]: labels}[s])
 		},

@@ -48,8 +48,9 @@ func samples() []Message {
 			}}},
 		*result,
 		Report{
-			Executor: "e1", Job: "lenet.1", ID: 6, Epoch: 3, Iteration: 12, Steps: []time.Duration{1000, 0, 2000}, Stall: 5,
-			Wall: 3100, Loss: &loss, Copies: []Copy{{Kind: plan.In, Storage: 5, After: 1, Start: 10, End: 30,
+			Executor: "e1", Job: "lenet.1", ID: 6, Epoch: 3, Iteration: 12, Steps: []time.Duration{1000, 0, 2000},
+			Stall: 5,
+			Wall:  3100, Loss: &loss, Copies: []Copy{{Kind: plan.In, Storage: 5, After: 1, Start: 10, End: 30,
 				Stall: 4}},
 		},
 		Layout{

@@ -8,8 +8,8 @@ import (
 	"tensile/scheduler"
 )
 
-// The controller of a run asks for the very plans that were made for the head line, so that they are made once. (Where a
-// later job has a higher priority it asks for them in another order, and plans.)
+// The controller of a run asks for the very plans that were made for the head line, so that they are made once. (Where
+// a later job has a higher priority it asks for them in another order, and plans.)
 func TestPlansAreKnown(t *testing.T) {
 	f := runFlags{iterations: 3}
 	f.device, f.link, f.policy, f.budget, f.priority = "sim:v100", "none", "tensile", "80%", "4,1"

@@ -59,7 +59,8 @@ func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, bu
 			JobOptions: device.JobOptions{Name: t.Name, Input: e.fill,
 				Output: func(iteration int, _ graph.StorageID, from []float32) { correct += e.count(iteration, from) }}}
 	}
-	if _, err := train(ctx, d, planner.Of(d, planner.Roofline(d.Facts())), []task.Task{e.task}, o, forward); err != nil {
+	if _, err := train(ctx, d, planner.Of(d, planner.Roofline(d.Facts())), []task.Task{e.task}, o,
+		forward); err != nil {
 		return 0, fmt.Errorf("evaluate %s: %w", e.task.Name, err)
 	}
 	return correct, nil

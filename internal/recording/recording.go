@@ -113,8 +113,8 @@ func Outputs[T any](list []T) []json.RawMessage {
 	return texts
 }
 
-// Do steps a machine by what a recording says, which may be anything: what the machine takes for a mistake of its own, and
-// panics for, is an error here.
+// Do steps a machine by what a recording says, which may be anything: what the machine takes for a mistake of its own,
+// and panics for, is an error here.
 func Do[T any](step func() []T) (outputs []T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
