@@ -98,9 +98,9 @@ func (r maker) digest() graph.Digest {
 	}
 	return graph.Digest(d.String())
 }
-func (r maker) number() int64           { return r.Int64() >> r.IntN(64) }
+func (r maker) number() int64           { return r.Int64N(maxNumber) >> r.IntN(53) }
 func (r maker) bytes() graph.Bytes      { return graph.Bytes(r.number()) }
-func (r maker) duration() time.Duration { return time.Duration(r.number()) }
+func (r maker) duration() time.Duration { return time.Duration(r.Int64N(1 << (1 + r.IntN(52)))) }
 func (r maker) loss() float32           { return math.Float32frombits(r.Uint32()) }
 
 func (r maker) spec() Spec {
