@@ -66,9 +66,8 @@ func (m *Machine) ask() {
 // candidate is a job as planners take it.
 func (m *Machine) candidate(j *job) Candidate {
 	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, Profile: j.profile,
-		Latency: slices.Clone(j.latency),
-		Last:    j.last, Slack: j.slack(), Measured: j.learnt, Fresh: j.fresh, Left: min(m.config.Horizon,
-			j.record.Spec.Iterations-j.record.Iteration)}
+		Latency: slices.Clone(j.latency), Slack: j.slack(), Measured: j.learnt, Last: j.last, Fresh: j.fresh,
+		Left: min(m.config.Horizon, j.record.Spec.Iterations-j.record.Iteration)}
 	if last := j.newest(); last != nil {
 		c.Has = &last.ProvenLayout
 	}
@@ -106,7 +105,7 @@ func (m *Machine) planned(p *Planned) {
 		j.follow, j.last = p.Again, nil
 	}
 	for i, profile := range p.New {
-		if j := e.jobs[i]; j.profile == nil {
+		if j := e.jobs[i]; j.profile == nil && !j.record.State.Over() {
 			j.profile = &profile
 			m.expect(j)
 			j.assumed = j.latencySum()
@@ -260,6 +259,7 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 func (m *Machine) requeue(reason string) (any bool) {
 	for _, j := range m.active() {
 		if j.record.State == wire.Starting && j.claim() == 0 {
+			m.discard(j, j.layouts)
 			j.record.State, j.record.Executor, j.record.Why, j.layouts = wire.Queued, "", reason, nil
 			j.fresh, any = true, true
 		}

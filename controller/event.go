@@ -24,7 +24,7 @@ const (
 	Granted    EventKind = "granted"    // Job may train with the layout of Epoch in Bytes
 	Moved      EventKind = "moved"      // Job, which had not begun, gets another executor; Why
 	Troubled   EventKind = "troubled"   // Job goes on in spite of Why
-	Ended      EventKind = "ended"      // Job is over: Phase, Iterations; Why
+	Ended      EventKind = "ended"      // Job is over: State, Iterations; Why
 	Rebudgeted EventKind = "rebudgeted" // all jobs are planned for again: Reason
 	Shrinking  EventKind = "shrinking"  // jobs hold Bytes of Budget, and are to give some back
 	Stuck      EventKind = "stuck"      // jobs hold Bytes of Budget, and cannot shrink; Why
@@ -37,7 +37,7 @@ type Event struct {
 	Job        string        `json:"job,omitzero"`
 	Executor   string        `json:"executor,omitzero"`
 	Host       string        `json:"host,omitzero"`
-	Phase      wire.JobState `json:"phase,omitzero"`
+	State      wire.JobState `json:"state,omitzero"`
 	Iterations int           `json:"iterations,omitzero"`
 	Epoch      int64         `json:"epoch,omitzero"`
 	Plans      int           `json:"plans,omitzero"`
@@ -84,7 +84,7 @@ func (e Event) String() string {
 	case Troubled:
 		return fmt.Sprintf("job %s: %s", e.Job, e.Why)
 	case Ended:
-		line := fmt.Sprintf("job %s %s after %d iterations", e.Job, e.Phase, e.Iterations)
+		line := fmt.Sprintf("job %s %s after %d iterations", e.Job, e.State, e.Iterations)
 		if e.Why != "" {
 			line += ": " + e.Why
 		}
@@ -95,8 +95,7 @@ func (e Event) String() string {
 		return fmt.Sprintf("jobs hold %s of %s; they shrink", e.Bytes, e.Budget)
 	case Stuck:
 		return fmt.Sprintf("jobs hold %s of %s, and cannot shrink that far; nothing else begins until some have "+
-			"ended: %s",
-			e.Bytes, e.Budget, e.Why)
+			"ended: %s", e.Bytes, e.Budget, e.Why)
 	}
 	panic("controller: an event of unknown kind " + string(e.Kind))
 }

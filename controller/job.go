@@ -64,13 +64,25 @@ func (j *job) claim() graph.Bytes {
 	return largest
 }
 
-// applied takes down that the layout of an epoch is in force, and forgets older ones.
-func (j *job) applied(epoch int64) {
+// mayApply reports whether a layout was granted that has not been superseded. An executor that names another epoch is
+// mistaken, and no reason to forget layouts.
+func (j *job) mayApply(epoch int64) bool {
+	return slices.ContainsFunc(j.layouts, func(l *layout) bool { return l.granted && l.epoch() == epoch })
+}
+
+// applied takes down that the layout of an epoch is in force, and forgets older ones, which it returns.
+func (j *job) applied(epoch int64) (old []*layout) {
 	j.record.Applied, j.record.Plans = epoch, j.record.Plans+1
-	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool { return l.epoch() < epoch })
+	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool {
+		if l.epoch() < epoch {
+			old = append(old, l)
+		}
+		return l.epoch() < epoch
+	})
 	if at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == epoch }); at >= 0 {
 		j.record.Arena, j.record.SlotPeak = j.layouts[at].Wire.Arena, j.layouts[at].Peak
 	}
+	return old
 }
 
 // plan makes a layout the newest. One that was not granted yet will never be.

@@ -29,6 +29,7 @@ type Machine struct {
 	stored  map[string]wire.Orders // of a controller before this one
 	changed bool                   // in this step: something that others are to know
 	replies []reply                // of this step, given last: what they say is stored then
+	drops   []Output               // of this step
 	out     []Output
 }
 
@@ -86,7 +87,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 
 func (m *Machine) begin(now time.Duration) {
 	m.now = max(m.now, now)
-	m.out, m.changed, m.replies = nil, false, nil
+	m.out, m.drops, m.changed, m.replies = nil, nil, false, nil
 }
 
 // end returns what a step wants done.
@@ -97,6 +98,7 @@ func (m *Machine) end() []Output {
 		m.write()
 		m.retire()
 	}
+	m.out = append(m.out, m.drops...) // after the records that do not need them any more
 	m.ask()
 	for _, r := range m.replies {
 		a := Answer{To: r.to}

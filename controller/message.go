@@ -54,9 +54,8 @@ type Output struct {
 	Forget string       `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
 	Drop   *Drop        `json:"drop,omitzero"`   // of a job that is over and not remembered any more
 	Plan   *Plan        `json:"plan,omitzero"`   // an errand, to be answered by a Planned
-	// the errand of that ticket is pointless, and its answer would be ignored
-	Cancel int64  `json:"cancel,omitzero"`
-	Event  *Event `json:"event,omitzero"` // for the log
+	Cancel int64        `json:"cancel,omitzero"` // the errand of that ticket: its answer would be ignored
+	Event  *Event       `json:"event,omitzero"`  // for the log
 }
 
 // Answer is what comes of a Submit or Stop.
@@ -83,11 +82,10 @@ type Collection struct {
 
 // Plan is an errand: plans for jobs together, which take seconds to make. Machines have one made at a time.
 type Plan struct {
-	Ticket int64       `json:"ticket"`
-	Jobs   []Candidate `json:"jobs"`
-	// the first so many are to be planned for; of the others as many as fit, in turn
-	Admitted int `json:"admitted"`
-	Line     correct.Line
+	Ticket   int64        `json:"ticket"`
+	Jobs     []Candidate  `json:"jobs"`
+	Admitted int          `json:"admitted"` // so many are planned for; of the others as many as fit, in turn
+	Line     correct.Line `json:"line"`     // by which profiles are wrong on the device
 }
 
 // Candidate is a job that is to be planned for. Whoever makes the plan may keep and read all of it: the machine changes
@@ -108,22 +106,20 @@ type Candidate struct {
 
 // Planned answers a Plan.
 type Planned struct {
-	Ticket int64 `json:"ticket"`
-	// for the first jobs of the Plan, as many as fit; none: there are no plans
-	Jobs []PlannedJob            `json:"jobs"`
-	New  map[int]planner.Profile `json:"profiles,omitzero"` // that were made, by the index of the candidate
-	Why  *NoPlan                 `json:"why,omitzero"`      // there are no more
-	// the policy wants to plan again, with a report of each job
-	Again bool `json:"again,omitzero"`
-	// why a job cannot even run alone, by the index of the candidate
-	Never map[int]string `json:"never,omitzero"`
+	Ticket int64                   `json:"ticket"`
+	Jobs   []PlannedJob            `json:"jobs"`              // for the first jobs of the Plan, as many as fit
+	New    map[int]planner.Profile `json:"profiles,omitzero"` // that were made, by the index of the candidate
+	Why    *NoPlan                 `json:"why,omitzero"`      // there are no plans for more
+	Again  bool                    `json:"again,omitzero"`    // the policy wants to plan again, with reports
+	Never  map[int]string          `json:"never,omitzero"`    // why a job cannot even run alone, by its index
 }
 
 // PlannedJob is what a job would change to.
 type PlannedJob struct {
 	Layout    *ProvenLayout `json:"layout,omitzero"` // nil: what it has is the same
-	Latencies string        `json:"latencies"`       // of latencies, as scheduler.Scheduled has it
-	Out, In   cost.Link     // the job's share of the link
+	Latencies string        `json:"latencies"`       // where they come from, as scheduler.Scheduled has it
+	Out       cost.Link     `json:"out"`             // the job's share of the link
+	In        cost.Link     `json:"in"`
 
 	Gain       time.Duration `json:"gain_ns"` // that its next iterations take less, times the job's priority
 	Transition time.Duration `json:"transition_ns"`

@@ -160,6 +160,12 @@ func (w *world) carryOut(outputs []Output) {
 		case o.Drop != nil:
 			delete(w.records, o.Drop.Job)
 			delete(w.graphs, o.Drop.Graph)
+			for job, layouts := range w.layouts {
+				w.layouts[job] = slices.DeleteFunc(layouts, func(l *wire.Layout) bool {
+					r := w.records[job]
+					return r.Executor == o.Drop.Executor && wire.LayoutObject(job, r.Spec.ID, l.Plan.Epoch) == o.Drop.Object
+				})
+			}
 		case o.Launch != "":
 			w.lives++
 			w.executors[o.Launch] = &fakeExecutor{name: o.Launch, life: fmt.Sprint("life", w.lives)}

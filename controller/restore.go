@@ -29,7 +29,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 	m.stored = s.Orders
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
-		j := &job{record: r, written: r, fresh: r.State == wire.Queued}
+		j := &job{record: r, written: r, fresh: r.State == wire.Queued} // it may never fit what there is now
 		m.jobs, m.last = append(m.jobs, j), max(m.last, r.Seq)
 		if r.State.Over() {
 			continue
@@ -86,7 +86,6 @@ func (m *Machine) rebudget() {
 	m.want.better = change
 	for _, j := range live {
 		j.record.Budget = m.config.Budget
-		j.fresh = j.record.State == wire.Queued // it may never fit now
 	}
 }
 

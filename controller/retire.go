@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tensile/graph"
+	"tensile/wire"
 )
 
 // Drop is what is of no use any more.
@@ -11,6 +12,10 @@ type Drop struct {
 	Job    string       `json:"job,omitzero"`    // whose record it is; "": none
 	Result string       `json:"result,omitzero"` // the object; "": none
 	Graph  graph.Digest `json:"graph,omitzero"`  // "": none
+
+	// Executor, if set, is the one in whose bucket an Object is of no use any more.
+	Executor string `json:"executor,omitzero"`
+	Object   string `json:"object,omitzero"`
 }
 
 // retire forgets the oldest of the jobs that are over, if they have become too many.
@@ -49,4 +54,28 @@ func (m *Machine) dropGraph(digest graph.Digest) {
 // uses reports whether a job has a graph.
 func (m *Machine) uses(digest graph.Digest) bool {
 	return slices.ContainsFunc(m.jobs, func(j *job) bool { return j.record.Spec.Graph == digest })
+}
+
+// discard drops what an executor was given for a job and does not need any more: layouts, and, when the job is over or
+// goes elsewhere, its graph, unless another job there has it.
+func (m *Machine) discard(j *job, layouts []*layout) {
+	x := m.executors[j.record.Executor]
+	if x == nil || x.gone {
+		return // all of it goes
+	}
+	drop := func(object string) {
+		m.drops = append(m.drops, Output{Drop: &Drop{Executor: x.name, Object: object}})
+	}
+	for _, l := range layouts {
+		if l.delivered {
+			drop(wire.LayoutObject(j.record.Spec.Name, j.record.Spec.ID, l.epoch()))
+		}
+	}
+	leaves := j.record.State.Over() || j.record.State == wire.Starting && j.record.Applied == 0
+	others := func(o *job) bool {
+		return o != j && o.active() && o.record.Executor == x.name && o.record.Spec.Graph == j.record.Spec.Graph
+	}
+	if leaves && !slices.ContainsFunc(m.jobs, others) {
+		drop(wire.GraphObject(j.record.Spec.Graph))
+	}
 }

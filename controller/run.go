@@ -258,6 +258,8 @@ func (r *runner) store(o Output) error {
 	case o.Drop != nil && o.Drop.Graph != "":
 		r.removed[o.Drop.Graph] = true
 		return r.bus.Remove(r.ctx, wire.Graphs, wire.GraphObject(o.Drop.Graph))
+	case o.Drop != nil && o.Drop.Executor != "":
+		return r.bus.Remove(r.ctx, wire.Bucket(o.Drop.Executor), o.Drop.Object)
 	case o.Drop != nil && o.Drop.Result != "":
 		return r.bus.Remove(r.ctx, wire.Results, o.Drop.Result)
 	case o.Drop != nil:

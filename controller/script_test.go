@@ -339,6 +339,9 @@ func (s *script) do(outputs []Output) {
 		case o.Drop != nil && o.Drop.Job != "":
 			delete(s.records, o.Drop.Job)
 			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Job)
+		case o.Drop != nil && o.Drop.Executor != "":
+			object, _, _ := strings.Cut(o.Drop.Object, string(s.graph.Digest()))
+			fmt.Fprintf(&s.out, "drop %s at %s\n", object, o.Drop.Executor)
 		case o.Drop != nil && o.Drop.Result != "":
 			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Result)
 		case o.Drop != nil:

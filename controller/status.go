@@ -56,8 +56,7 @@ func (m *Machine) join(s *wire.Status) *executor {
 		why := fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.config.Device)
 		m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
 		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1,
-			Jobs:    []wire.Assignment{},
-			Refused: &wire.Refusal{Life: s.Life, Why: why}}})
+			Jobs: []wire.Assignment{}, Refused: &wire.Refusal{Life: s.Life, Why: why}}})
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true
@@ -101,18 +100,11 @@ func where(host string) string {
 	return " on " + host
 }
 
-// Speaks reports whether a process is the one that an executor is known to be.
-func (m *Machine) Speaks(executor, life string) bool {
-	x := m.executors[executor]
-	return x != nil && !x.gone && x.life == life
-}
-
 // jobStatus takes over what an executor says of a job.
 func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
 	j.record.Iteration = max(j.record.Iteration, s.Iteration)
-	// an epoch that was never granted is a mistake, and no reason to forget layouts
-	if s.Epoch > j.record.Applied && s.Epoch <= j.record.Granted {
-		j.applied(s.Epoch)
+	if s.Epoch > j.record.Applied && j.mayApply(s.Epoch) {
+		m.discard(j, j.applied(s.Epoch))
 		m.changed = true
 	}
 	switch s.State {
@@ -145,8 +137,7 @@ const (
 // tick is told every second or so.
 func (m *Machine) tick(t *Tick) {
 	m.takeLate()
-	// this process stood still: what executors said meanwhile is still to be read
-	deaf := t.Deaf || m.now-m.ticked > maxTick
+	deaf := t.Deaf || m.now-m.ticked > maxTick // what executors said while this process stood still is still to be read
 	m.ticked = m.now
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
@@ -203,6 +194,7 @@ func (m *Machine) elsewhere(j *job, why string) bool {
 	if j.record.State != wire.Starting || j.record.Applied > 0 || j.record.Starts >= maxStarts {
 		return false
 	}
+	m.discard(j, j.layouts)
 	j.record.Executor, m.changed = "", true
 	for _, l := range j.layouts {
 		l.delivered = false

@@ -138,12 +138,14 @@ func (m *Machine) stop(from int64, name string) {
 
 // over ends a job's life here, with the result of which its executor told, if it did. Its bytes go to those that wait,
 // and then to the others.
-func (m *Machine) over(j *job, phase wire.JobState, why string, result *wire.Result) {
-	j.graph, j.profile, j.latency, j.spare, j.last = nil, nil, nil, nil, nil
-	j.record.State, j.record.Why, j.layouts = phase, why, nil
+func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Result) {
+	j.record.State, j.record.Why = state, why
+	m.discard(j, j.layouts)
+	j.graph, j.profile, j.latency, j.spare, j.last, j.layouts = nil, nil, nil, nil, nil, nil
 	m.collect(j, result)
 	m.changed = true
-	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, Phase: phase, Iterations: j.record.Iteration, Why: why})
+	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, State: state, Iterations: j.record.Iteration,
+		Why: why})
 	m.want.admission = true
 	if !m.config.NoReplan || m.overfull() || m.bare() {
 		m.want.better = fmt.Sprintf("job %s has gone", j.record.Spec.Name)

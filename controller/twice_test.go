@@ -36,7 +36,7 @@ func TestSameCredentials(t *testing.T) {
 		if r := w.recordOf("a"); r.State != wire.Training || w.orders["lab"].Refused != nil {
 			t.Fatalf("job a is %s: %s; orders %+v", r.State, r.Why, w.orders["lab"])
 		}
-		if w.machine.Speaks("lab", "2") || !w.machine.Speaks("lab", "1") {
+		if w.speaks("lab", "2") || !w.speaks("lab", "1") {
 			t.Error("the second process speaks for the executor while the first may live")
 		}
 		if !lives {
@@ -44,7 +44,7 @@ func TestSameCredentials(t *testing.T) {
 			w.run(1)
 			second(3)
 			w.run(1)
-			if r := w.recordOf("a"); r.State != wire.Broken || !w.machine.Speaks("lab", "2") ||
+			if r := w.recordOf("a"); r.State != wire.Broken || !w.speaks("lab", "2") ||
 				w.orders["lab"].Refused != nil {
 				t.Errorf("after the first has gone job a is %s, orders %+v", r.State, w.orders["lab"])
 			}
@@ -70,7 +70,7 @@ func TestSameCredentials(t *testing.T) {
 		w.machine.config.Alpha = 0.3
 		w.restart()
 		second(4)
-		if !w.machine.Speaks("lab", "1") {
+		if !w.speaks("lab", "1") {
 			t.Error("after a restart of the controller the first process is forgotten")
 		}
 	}
@@ -126,4 +126,10 @@ func TestCannotBegin(t *testing.T) {
 	if r := w.recordOf("c"); r.State != wire.Broken || r.Why != "signal: killed" {
 		t.Errorf("job c is %s: %s", r.State, r.Why)
 	}
+}
+
+// speaks reports whether a process is the one that an executor is known to be.
+func (w *world) speaks(executor, life string) bool {
+	x := w.machine.executors[executor]
+	return x != nil && !x.gone && x.life == life
 }

@@ -39,6 +39,7 @@ type world struct {
 	records map[string]wire.Record
 	graphs  map[graph.Digest]*graph.Graph
 	layouts map[string]*wire.Layout // by object name
+	dropped map[string]bool         // layouts that are of no use any more
 	orders  map[string]wire.Orders
 	results map[string]wire.Result // by key and object
 
@@ -69,7 +70,8 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 91)), open: open, processes: map[string]*process{},
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{},
-		results: map[string]wire.Result{}}
+		results: map[string]wire.Result{},
+		dropped: map[string]bool{}}
 	d := open()
 	defer d.Close()
 	facts := d.Facts()
@@ -152,6 +154,10 @@ func (w *world) carryOut(outputs []controller.Output) {
 		case o.Drop != nil:
 			delete(w.records, o.Drop.Job)
 			delete(w.graphs, o.Drop.Graph)
+			if l := w.layouts[o.Drop.Object]; l != nil && w.records[l.Plan.Job].Executor == o.Drop.Executor {
+				delete(w.layouts, o.Drop.Object)
+				w.dropped[o.Drop.Object] = true
+			}
 		case o.Launch != "":
 			w.launch(o.Launch, o.Launch)
 		case o.Plan != nil:
@@ -263,8 +269,14 @@ func (p *process) prepare(o *agent.Prepare) *agent.Prepared {
 func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
 	l := p.w.layouts[wire.LayoutObject(o.Job, o.ID, o.Epoch)]
 	switch {
-	case l == nil:
+	case l == nil && !p.w.dropped[wire.LayoutObject(o.Job, o.ID, o.Epoch)]:
 		p.w.t.Fatalf("job %s was told to train with layout %d, which is not stored", o.Job, o.Epoch)
+	case l == nil: // what told it so was late
+		r := p.w.records[o.Job]
+		if r.Spec.ID == o.ID && r.Executor == p.name && !r.State.Over() && o.Epoch >= r.Applied {
+			p.w.t.Fatalf("layout %d of job %s was dropped, and is wanted: %+v", o.Epoch, o.Job, r)
+		}
+		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrNotFound, Again: true}
 	case !p.w.calm && p.w.rng.IntN(6) == 0:
 		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrAway, Again: true}
 	}
