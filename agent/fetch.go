@@ -60,13 +60,13 @@ func (r *runner) fetch(f *Fetch) *Fetched {
 
 // store puts a result where the controller finds it.
 func (r *runner) store(s *Store) *Stored {
-	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	ctx, cancel := context.WithTimeout(r.ctx, busTimeout)
 	defer cancel()
 	return &Stored{s.Ticket, r.Bus.Put(ctx, s.Key, wire.Encode(*s.Result))}
 }
 
 func (r *runner) load(name string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	ctx, cancel := context.WithTimeout(r.ctx, busTimeout)
 	defer cancel()
 	return r.Bus.Load(ctx, wire.Bucket(r.Executor), name)
 }

@@ -14,6 +14,7 @@ import (
 
 	"tensile/device"
 	"tensile/executor"
+	"tensile/internal/clock"
 	"tensile/wire"
 )
 
@@ -60,9 +61,9 @@ func Run(ctx context.Context, o Options) error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	p := Process{Executor: o.Executor, Life: rand.Text(), Device: o.Device.Identity(), Host: here(),
-		Since: int64(now())}
+		Since: int64(clock.Now())}
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
-		p.Origin = now() - o.Device.Now()
+		p.Origin = clock.Now() - o.Device.Now()
 	}
 	r := &runner{Options: o, machine: NewMachine(p), sender: newSender(&o), ready: make(chan struct{}, 1),
 		losses: make(map[string]*losses)}
@@ -85,12 +86,6 @@ func Run(ctx context.Context, o Options) error {
 
 // simulated reports whether a device has virtual time and no data.
 func simulated(d device.Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
-
-// began is when this process did. Time goes on from there by the monotonic clock, whatever becomes of the wall clock.
-var began = time.Now()
-
-// now is the time since the Unix epoch.
-func now() time.Duration { return time.Duration(began.UnixNano()) + time.Since(began) }
 
 // here names this machine and process.
 func here() string {
@@ -167,7 +162,7 @@ func (r *runner) run(ctx context.Context) error {
 	if ctx.Err() == nil {
 		why = fmt.Errorf("the device has failed: %w", failure)
 	}
-	r.step(now(), Input{Quit: why})
+	r.step(clock.Now(), Input{Quit: why})
 	return why
 }
 
@@ -191,12 +186,12 @@ func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 				}
 			}
 		case <-beat.C:
-			if r.listen() || r.step(now(), Input{Tick: true}) {
+			if r.listen() || r.step(clock.Now(), Input{Tick: true}) {
 				return true
 			}
 		case <-interrupt:
 			interrupt = nil
-			if r.step(now(), Input{Drain: errInterrupted}) {
+			if r.step(clock.Now(), Input{Drain: errInterrupted}) {
 				return true
 			}
 		case <-served:
@@ -214,13 +209,13 @@ func (r *runner) listen() bool {
 		return false
 	}
 	r.online = online
-	return r.step(now(), Input{Online: &online})
+	return r.step(clock.Now(), Input{Online: &online})
 }
 
 // tell puts an input in line for the machine. Any goroutine may call it.
 func (r *runner) tell(in Input) {
 	r.mu.Lock()
-	r.inputs = append(r.inputs, arrival{now(), in})
+	r.inputs = append(r.inputs, arrival{clock.Now(), in})
 	r.mu.Unlock()
 	select {
 	case r.ready <- struct{}{}:

@@ -37,9 +37,9 @@ type sender struct {
 }
 
 const (
-	patience  = 5 * time.Second // with one message
-	grace     = 3 * time.Second // with all that is left at the end
-	mostLines = 1000            // that wait
+	busTimeout = 5 * time.Second // with one message
+	grace      = 3 * time.Second // with all that is left at the end
+	mostLines  = 1000            // that wait
 )
 
 func newSender(o *Options) *sender {
@@ -136,7 +136,7 @@ func (s *sender) send(send func(context.Context) error) error {
 	if !s.bus.Connected() {
 		return wire.ErrAway
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	ctx, cancel := context.WithTimeout(s.ctx, busTimeout)
 	defer cancel()
 	return send(ctx)
 }

@@ -163,7 +163,8 @@ func (w *world) carryOut(outputs []Output) {
 			for job, layouts := range w.layouts {
 				w.layouts[job] = slices.DeleteFunc(layouts, func(l *wire.Layout) bool {
 					r := w.records[job]
-					return r.Executor == o.Drop.Executor && wire.LayoutObject(job, r.Spec.ID, l.Plan.Epoch) == o.Drop.Object
+					object := wire.LayoutObject(job, r.Spec.ID, l.Plan.Epoch)
+					return r.Executor == o.Drop.Executor && object == o.Drop.Object
 				})
 			}
 		case o.Launch != "":

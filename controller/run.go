@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/clock"
 	"tensile/internal/limit"
 	"tensile/planner"
 	"tensile/wire"
@@ -107,16 +108,10 @@ type input struct {
 	answer chan<- wire.Answer
 }
 
-// began is when this process did. Time goes on from there by the monotonic clock, whatever becomes of the wall clock.
-var began = time.Now()
-
-// now is the time since the Unix epoch.
-func now() time.Duration { return time.Duration(began.UnixNano()) + time.Since(began) }
-
 // put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however
 // long the line is.
 func (r *runner) put(in input) {
-	in.at = now()
+	in.at = clock.Now()
 	select {
 	case r.inputs <- in:
 	case <-r.ctx.Done():
@@ -183,7 +178,7 @@ func (r *runner) tick() error {
 	r.leftOut()
 	deaf := r.deaf || r.options.Trouble() != "" // what executors say is not stored, and so not heard
 	r.deaf = false
-	return r.step(now(), Input{Tick: &Tick{Deaf: deaf}})
+	return r.step(clock.Now(), Input{Tick: &Tick{Deaf: deaf}})
 }
 
 // step steps the machine and does what it wants.
@@ -195,7 +190,7 @@ func (r *runner) step(at time.Duration, in Input) error {
 
 // resume does what the machine wants before the first step.
 func (r *runner) resume() error {
-	at := now()
+	at := clock.Now()
 	outputs := r.machine.Resume(at)
 	r.options.Record.resume(at, outputs)
 	return r.carryOut(outputs)

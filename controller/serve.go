@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/clock"
 	"tensile/planner"
 	"tensile/wire"
 )
@@ -205,7 +206,7 @@ func (r *runner) serve(q wire.Request) wire.Answer {
 				}
 				graphs[spec.Graph] = g
 			}
-			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: g, At: now()})
+			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: g, At: clock.Now()})
 		}
 	}
 	r.put(in)

@@ -138,8 +138,8 @@ func ending(err error, problems string) string {
 	return why
 }
 
-// patience is how long executors have to end by themselves.
-const patience = 5 * time.Second
+// endTimeout is how long executors have to end by themselves.
+const endTimeout = 5 * time.Second
 
 // end ends all executors that are bound to this process and waits for them.
 func (c *children) end() {
@@ -150,7 +150,7 @@ func (c *children) end() {
 		}
 	}
 	c.mu.Unlock()
-	late := time.AfterFunc(patience, func() {
+	late := time.AfterFunc(endTimeout, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, k := range c.running {

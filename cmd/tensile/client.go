@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,16 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"tensile/graph"
 	"tensile/internal/bus"
-	"tensile/scheduler"
-	"tensile/task"
 	"tensile/wire"
 )
 
@@ -130,199 +125,6 @@ func (f *clientFlags) with(run func(ctx context.Context, conn *bus.Conn, args []
 		defer conn.Close()
 		return run(c.Context(), conn, args, c.OutOrStdout())
 	}
-}
-
-// submission describes jobs to be submitted.
-type submission struct {
-	workloadFlags
-	name       string
-	iterations int
-	priority   int
-	swapRate   float64
-	save       string
-}
-
-func submitCommand() *cobra.Command {
-	var f clientFlags
-	var s submission
-	var wait, asJSON bool
-	c := &cobra.Command{
-		Use:   "submit MODEL...",
-		Short: "Give jobs to a controller",
-		Long: "Give jobs to a controller. They are planned for together, at once; those that do not fit beside the " +
-			"others wait. All are taken,\n" +
-			"or none if one of them never fits.\n\n" + modelHelp,
-		Example:           "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
-		Args:              needModels,
-		ValidArgsFunction: completeModels,
-		PreRunE:           func(_ *cobra.Command, args []string) error { return s.check(args) },
-	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
-		w, err := s.load(args)
-		if err != nil {
-			return err
-		}
-		asked := make([]newJob, len(w))
-		for i, t := range w {
-			if s.name != "" {
-				t.Name = s.name + strings.TrimPrefix(t.Name, t.Model) // the number of a copy stays
-			}
-			if asked[i], err = s.job(t, len(w)); err != nil {
-				return err
-			}
-		}
-		jobs, err := submit(ctx, conn, asked)
-		if err != nil {
-			return err
-		}
-		if !asJSON {
-			for _, r := range jobs {
-				fmt.Fprintln(out, submitted(r))
-			}
-		}
-		switch {
-		case wait:
-			return await(ctx, conn, jobs, asJSON, out)
-		case asJSON:
-			return printJSON(out, jobs)
-		}
-		return err
-	})
-	f.register(c)
-	s.workloadFlags.register(c)
-	c.Flags().StringVar(&s.name, "name", "",
-		"name of the job (default: that of its MODEL); copies are NAME.1, NAME.2 and so on")
-	c.Flags().IntVar(&s.iterations, "iterations", 20, "iterations of each job")
-	c.Flags().StringVar(&s.dataDir, "data", "",
-		"folder with CIFAR-10 binary batches or MNIST IDX files where the executor runs; sizes of images follow "+
-			"from it if it is here too (default: a synthetic set)")
-	c.Flags().StringVar(&s.weights, "weights", "", weightsHelp+" where the executor runs")
-	c.Flags().StringVar(&s.save, "save", "",
-		"have the executor write parameters and optimizer state to FILE.safetensors where it runs; with several "+
-			"jobs, FILE-JOB.safetensors each")
-	c.Flags().BoolVar(&wait, "wait", false, "wait until the jobs are over; the exit status is that of tensile wait")
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
-	c.Flags().IntVar(&s.priority, "priority", 1, "weight of the jobs' time against that of others")
-	c.Flags().Float64Var(&s.swapRate, "max-swap-rate", 0,
-		"largest share of a job's storages that may be swapped (default: no limit)")
-	return c
-}
-
-// check finds out before anything is submitted whether the flags make sense.
-func (s *submission) check(models []string) error {
-	if err := checkIterations(s.iterations); err != nil {
-		return err
-	}
-	if s.priority < 1 || s.priority > scheduler.MaxWeight {
-		return fmt.Errorf("--priority %d: give 1 to %d", s.priority, scheduler.MaxWeight)
-	}
-	if !(s.swapRate >= 0 && s.swapRate <= 1) {
-		return fmt.Errorf("--max-swap-rate %v: give a share from 0 (no limit) to 1", s.swapRate)
-	}
-	if s.name == "" {
-		return nil
-	}
-	if len(models) > 1 {
-		return fmt.Errorf("--name %s: there are %d MODELs: submit one at a time, or leave it out", s.name, len(models))
-	}
-	if err := wire.CheckName(s.name); err != nil {
-		return fmt.Errorf("--name: %w", err)
-	}
-	return nil
-}
-
-// load builds the networks. Their data set is read where the executor runs; if it is here too, the sizes of the images
-// follow from it.
-func (s *submission) load(models []string) ([]task.Task, error) {
-	if w, err := s.workloadFlags.load(models); err == nil {
-		return w, nil
-	}
-	elsewhere := s.workloadFlags
-	elsewhere.dataDir = ""
-	return elsewhere.load(models)
-}
-
-// newJob is a job to be submitted.
-type newJob struct {
-	spec  wire.Spec
-	graph *graph.Graph
-}
-
-// job returns the job for a task, one of several.
-func (s *submission) job(t task.Task, jobs int) (newJob, error) {
-	save, err := absolute(savedAs(s.save, jobs, t.Name))
-	if err != nil {
-		return newJob{}, err
-	}
-	weights, err := absolute(s.weights)
-	if err != nil {
-		return newJob{}, err
-	}
-	data, err := absolute(s.dataDir)
-	return newJob{wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed,
-		Iterations: s.iterations, Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save,
-		Weights: weights}, t.Graph}, err
-}
-
-// submit asks for all jobs at once, which are taken or refused together. Graphs that the controller lacks are handed
-// over.
-func submit(ctx context.Context, conn wire.Bus, jobs []newJob) ([]wire.Record, error) {
-	request := wire.Request{Verb: wire.Submit}
-	for _, j := range jobs {
-		request.Specs = append(request.Specs, j.spec)
-	}
-	for again := true; ; again = false {
-		if err := handOver(ctx, conn, jobs); err != nil {
-			if a, asked := ask(ctx, conn, wire.Request{Verb: wire.Jobs}); asked == nil && a.Trouble != "" {
-				err = errors.New(a.Trouble) // which is why
-			}
-			return nil, err
-		}
-		a, err := ask(ctx, conn, request)
-		if !a.Missing || !again { // the last job with one of the graphs was forgotten at this very moment
-			return a.Jobs, err
-		}
-	}
-}
-
-// handOver stores the graphs that are not there.
-func handOver(ctx context.Context, conn wire.Bus, jobs []newJob) error {
-	missing, err := lacking(ctx, conn, jobs)
-	for _, j := range missing {
-		text, err := json.Marshal(j.graph)
-		if err == nil {
-			err = conn.Store(ctx, wire.Graphs, wire.GraphObject(j.spec.Graph), text)
-		}
-		if err != nil {
-			return fmt.Errorf("hand over the graph of job %s: %w", j.spec.Name, err)
-		}
-	}
-	return err
-}
-
-// lacking returns one job for each graph that is not there, or is damaged.
-func lacking(ctx context.Context, conn wire.Bus, jobs []newJob) (missing []newJob, err error) {
-	seen := make(map[graph.Digest]bool)
-	for _, j := range jobs {
-		if seen[j.spec.Graph] {
-			continue
-		}
-		seen[j.spec.Graph] = true
-		if _, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(j.spec.Graph)); errors.Is(err, wire.ErrAway) {
-			return nil, err
-		} else if err != nil {
-			missing = append(missing, j)
-		}
-	}
-	return missing, nil
-}
-
-func submitted(r wire.Record) string {
-	line := fmt.Sprintf("job %s is %s", r.Spec.Name, r.State)
-	if r.Why != "" {
-		line += ": " + r.Why
-	}
-	return line
 }
 
 func stopCommand() *cobra.Command {

@@ -30,7 +30,7 @@ var rows = [][]string{
 	{"swapexec"},
 	{"executor"},
 	{"wire"},
-	{"internal/limit", "internal/recording"},
+	{"internal/limit", "internal/recording", "internal/clock"},
 	{"agent"},
 	{"controller"},
 	{"internal/bus"},

@@ -1,3 +1,3 @@
-// Package randjobs makes random requests to the scheduler, for tests: jobs with random graphs, latencies, scratch,
-// weights and swap rates on a random link.
+// Package randjobs makes requests to the scheduler, for tests: random ones, of jobs with random graphs, latencies, scratch,
+// weights and swap rates on a random link; and, for benchmarks, that of a known network.
 package randjobs

@@ -5,29 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
-	"tensile/graph"
-	"tensile/models"
-	"tensile/scheduler"
+	"tensile/internal/randjobs"
 )
-
-// network returns a request for one network on an A6000.
-func network(b testing.TB, model string, batch int) scheduler.Request {
-	b.Helper()
-	g, err := models.Build(model, models.Config{Batch: batch})
-	if err != nil {
-		b.Fatal(err)
-	}
-	facts, err := cost.Device("a6000")
-	if err != nil {
-		b.Fatal(err)
-	}
-	j := scheduler.Job{Name: g.Name, Graph: g}
-	for op := range g.Ops {
-		j.Latency = append(j.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
-	}
-	return scheduler.Request{Policy: "tensile", Out: facts.Out, In: facts.In, Align: 512, Jobs: []scheduler.Job{j}}
-}
 
 // BenchmarkSwap plans all swaps that cost no time, from the graph on: wiring, order, gaps, swaps.
 func BenchmarkSwap(b *testing.B) {
@@ -35,7 +14,7 @@ func BenchmarkSwap(b *testing.B) {
 		model string
 		batch int
 	}{{"resnet50", 16}, {"resnet:6,6,6,6", 4}, {"resnet:66,66,66,66", 4}, {"resnet:580,580,580,575", 4}} {
-		s := opened(network(b, n.model, n.batch))
+		s := opened(randjobs.Network(b, n.model, n.batch))
 		b.Run(fmt.Sprintf("ops=%d", len(s.Request.Jobs[0].Graph.Ops)), func(b *testing.B) {
 			b.ReportAllocs()
 			var d *Draft

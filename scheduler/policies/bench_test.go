@@ -4,35 +4,16 @@ import (
 	"fmt"
 	"testing"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/models"
+	"tensile/internal/randjobs"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 )
 
-// network returns a request for one network on an A6000.
-func network(b testing.TB, model string, batch int) scheduler.Request {
-	b.Helper()
-	g, err := models.Build(model, models.Config{Batch: batch})
-	if err != nil {
-		b.Fatal(err)
-	}
-	facts, err := cost.Device("a6000")
-	if err != nil {
-		b.Fatal(err)
-	}
-	j := scheduler.Job{Name: g.Name, Graph: g}
-	for op := range g.Ops {
-		j.Latency = append(j.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
-	}
-	return scheduler.Request{Policy: "tensile", Out: facts.Out, In: facts.In, Align: 512, Jobs: []scheduler.Job{j}}
-}
-
 // BenchmarkSchedule plans and packs under several budgets.
 func BenchmarkSchedule(b *testing.B) {
 	for _, model := range []string{"resnet50", "vgg16"} {
-		r := network(b, model, 16)
+		r := randjobs.Network(b, model, 16)
 		live := r
 		live.Policy = "none-live"
 		plain, err := policies.Schedule(live, nil)

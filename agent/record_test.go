@@ -1,0 +1,42 @@
+package agent
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"tensile/executor"
+	"tensile/wire"
+)
+
+// Whatever a machine may be told is recorded: an input in which a field is set has that field when it is read again.
+func TestToldIsWhole(t *testing.T) {
+	why := errors.New("why")
+	loss, online := wire.Loss(2), true
+	inputs := map[string]Input{
+		"Orders":   {Orders: &wire.Orders{Executor: "x1"}},
+		"Prepared": {Prepared: &Prepared{Ticket: 1, Err: why, Again: true}},
+		"Fetched":  {Fetched: &Fetched{Ticket: 1, Epoch: 2, Peak: 3, Err: why, Again: true}},
+		"Kept": {Kept: &Kept{Ticket: 1, Losses: []float32{1}, Weights: map[int32]string{0: "ab"}, Saved: "f",
+			Err: why}},
+		"Stored": {Stored: &Stored{Ticket: 1, Err: why}},
+		"Event":  {Event: &executor.Event{Job: "a", Refused: why}, Loss: &loss},
+		"Loss":   {Event: &executor.Event{Job: "a", Ended: &executor.Ended{Err: why, Iterations: 3}}, Loss: &loss},
+		"Online": {Online: &online},
+		"Tick":   {Tick: true},
+		"Drain":  {Drain: why},
+		"Quit":   {Quit: why},
+	}
+	of := reflect.TypeFor[Input]()
+	for i := range of.NumField() {
+		name := of.Field(i).Name
+		in, ok := inputs[name]
+		if !ok {
+			t.Errorf("this test has no input with %s: add one, and see that it is recorded", name)
+			continue
+		}
+		if got := toldOf(in).input(); !reflect.DeepEqual(got, in) {
+			t.Errorf("an input with %s is read again as %+v, was %+v", name, got, in)
+		}
+	}
+}
