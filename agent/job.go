@@ -213,8 +213,8 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	}
 	if m.online {
 		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, ID: j.spec.ID, Epoch: r.Epoch,
-			Iteration: r.Iteration,
-			Steps:     r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss, Copies: j.copiesOf(r)}})
+			Iteration: r.Iteration, Steps: r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss,
+			Copies: j.copiesOf(r)}})
 	}
 }
 

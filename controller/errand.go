@@ -259,7 +259,7 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 func (m *Machine) requeue(reason string) (any bool) {
 	for _, j := range m.active() {
 		if j.record.State == wire.Starting && j.claim() == 0 {
-			m.discard(j, j.layouts)
+			m.discard(j, j.given())
 			j.record.State, j.record.Executor, j.record.Why, j.layouts = wire.Queued, "", reason, nil
 			j.fresh, any = true, true
 		}

@@ -27,6 +27,7 @@ type job struct {
 	fresh   bool         // whether it fits the budget alone is not known yet
 	follow  bool         // the policy wants a report of the newest layout
 	last    *wire.Report // which is this; nil: none has come
+	former  *layout      // that was in force before; commands compare the present one with it
 	layouts []*layout    // those that may be in force or become so, oldest first; the last is the newest plan
 }
 
@@ -70,19 +71,38 @@ func (j *job) mayApply(epoch int64) bool {
 	return slices.ContainsFunc(j.layouts, func(l *layout) bool { return l.granted && l.epoch() == epoch })
 }
 
-// applied takes down that the layout of an epoch is in force, and forgets older ones, which it returns.
-func (j *job) applied(epoch int64) (old []*layout) {
+// applied takes down that the layout of an epoch is in force, and forgets older ones. It returns those that are of no
+// use to anybody.
+func (j *job) applied(epoch int64) (useless []*layout) {
+	was := j.record.Applied
 	j.record.Applied, j.record.Plans = epoch, j.record.Plans+1
+	if j.former != nil {
+		useless = append(useless, j.former)
+		j.former = nil
+	}
 	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool {
-		if l.epoch() < epoch {
-			old = append(old, l)
+		switch {
+		case l.epoch() >= epoch:
+			return false
+		case l.epoch() == was:
+			j.former = l
+		default:
+			useless = append(useless, l)
 		}
-		return l.epoch() < epoch
+		return true
 	})
 	if at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == epoch }); at >= 0 {
 		j.record.Arena, j.record.SlotPeak = j.layouts[at].Wire.Arena, j.layouts[at].Peak
 	}
-	return old
+	return useless
+}
+
+// given are the layouts that an executor has been given and that still lie there.
+func (j *job) given() []*layout {
+	if j.former == nil {
+		return j.layouts
+	}
+	return append([]*layout{j.former}, j.layouts...)
 }
 
 // plan makes a layout the newest. One that was not granted yet will never be.

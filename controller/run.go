@@ -141,9 +141,9 @@ func (r *runner) loop() error {
 // take has the machine take an input.
 func (r *runner) take(in input) error {
 	if in.list {
-		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: r.options.Trouble(), Device: r.options.Device,
-			Budget: r.options.Budget,
-			Link:   wire.Rates{Out: r.options.Out.Rate, In: r.options.In.Rate}}
+		o := &r.options
+		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: o.Trouble(), Device: o.Device, Budget: o.Budget,
+			Link: wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}
 		return nil
 	}
 	if in.answer != nil {

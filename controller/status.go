@@ -194,7 +194,7 @@ func (m *Machine) elsewhere(j *job, why string) bool {
 	if j.record.State != wire.Starting || j.record.Applied > 0 || j.record.Starts >= maxStarts {
 		return false
 	}
-	m.discard(j, j.layouts)
+	m.discard(j, j.given())
 	j.record.Executor, m.changed = "", true
 	for _, l := range j.layouts {
 		l.delivered = false

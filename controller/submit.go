@@ -140,8 +140,8 @@ func (m *Machine) stop(from int64, name string) {
 // and then to the others.
 func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Result) {
 	j.record.State, j.record.Why = state, why
-	m.discard(j, j.layouts)
-	j.graph, j.profile, j.latency, j.spare, j.last, j.layouts = nil, nil, nil, nil, nil, nil
+	m.discard(j, j.given())
+	j.graph, j.profile, j.latency, j.spare, j.last, j.former, j.layouts = nil, nil, nil, nil, nil, nil, nil
 	m.collect(j, result)
 	m.changed = true
 	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, State: state, Iterations: j.record.Iteration,

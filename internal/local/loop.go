@@ -169,9 +169,8 @@ func (l *loop) order(in agent.Input) error {
 			l.tell(agent.Input{Prepared: &agent.Prepared{Ticket: o.Prepare.Ticket,
 				Task: l.byName[o.Prepare.Spec.Name].task}})
 		case o.Fetch != nil:
-			l.tell(agent.Input{Fetched: o.Fetch.Prove(l.layouts[wire.LayoutObject(o.Fetch.Job, o.Fetch.ID,
-				o.Fetch.Epoch)],
-				l.device.Align())})
+			layout := l.layouts[wire.LayoutObject(o.Fetch.Job, o.Fetch.ID, o.Fetch.Epoch)]
+			l.tell(agent.Input{Fetched: o.Fetch.Prove(layout, l.device.Align())})
 		case o.Open != nil:
 			l.open(o.Open)
 		case o.Change != nil:
