@@ -206,7 +206,7 @@ type adoption struct {
 func (m *Machine) standing(e *errand, plans []PlannedJob) []adoption {
 	var list []adoption
 	for i, p := range plans {
-		if j := e.jobs[i]; j.active() {
+		if j := e.jobs[i]; j.active() && j.record.State != wire.Ending {
 			list = append(list, adoption{j, p})
 		}
 	}
