@@ -202,11 +202,16 @@ type adoption struct {
 	PlannedJob
 }
 
-// standing are the plans of an errand whose jobs go on.
+// standing are the plans of an errand whose jobs are admitted. A job that was told to stop keeps the plan that it has,
+// and changes to its new share of the link only.
 func (m *Machine) standing(e *errand, plans []PlannedJob) []adoption {
 	var list []adoption
 	for i, p := range plans {
-		if j := e.jobs[i]; j.active() && j.record.State != wire.Ending {
+		j := e.jobs[i]
+		if j.record.State == wire.Ending {
+			p.Layout, p.Gain, p.Transition = nil, 0, 0
+		}
+		if j.active() {
 			list = append(list, adoption{j, p})
 		}
 	}
