@@ -17,7 +17,10 @@ import (
 	"tensile/wire"
 )
 
-var seeds = flag.Uint64("seeds", 100, "seeds of TestEverythingTogether")
+var (
+	seeds = flag.Uint64("seeds", 100, "how many seeds TestEverythingTogether tries")
+	first = flag.Uint64("first", 0, "the first seed that TestEverythingTogether tries")
+)
 
 // openSim opens a device that is slow enough for copies to matter to small graphs.
 func openSim(seed uint64) func() device.Device {
@@ -71,7 +74,7 @@ func (w *world) chaos() {
 func TestEverythingTogether(t *testing.T) {
 	phases := make(map[wire.JobState]int)
 	var plans, drifts, refused, shrunk, seconds int
-	for seed := range *seeds {
+	for seed := *first; seed < *first+*seeds; seed++ {
 		w := newWorld(t, seed, seed%2 == 0, openSim(seed))
 		w.config.Budget = graph.Bytes(12_000 + 500*(seed%40))
 		w.restart()
