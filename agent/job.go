@@ -15,6 +15,7 @@ import (
 type job struct {
 	ticket Ticket
 	spec   wire.Spec
+	number int64            // of the incarnation
 	named  bool             // by the newest orders
 	epoch  int64            // that it is to train with
 	stop   bool             // ordered
@@ -58,7 +59,7 @@ func (m *Machine) next(j *job) {
 	over := j.status.State.Over()
 	if over && j.result != nil && !j.storing && !j.again && m.online {
 		j.storing = true
-		m.say(Output{Store: &Store{j.ticket, wire.ResultKey(m.process.Executor, j.spec.ID), j.result}})
+		m.say(Output{Store: &Store{j.ticket, wire.ResultKey(m.process.Executor, j.spec.ID, j.number), j.result}})
 	}
 	switch {
 	case j.keeping:
@@ -212,8 +213,8 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 			Loss: loss})
 	}
 	if m.online {
-		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, ID: j.spec.ID, Epoch: r.Epoch,
-			Iteration: r.Iteration, Steps: r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss,
+		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, ID: j.spec.ID,
+			Incarnation: j.number, Epoch: r.Epoch, Iteration: r.Iteration, Steps: r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss,
 			Copies: j.copiesOf(r)}})
 	}
 }
@@ -291,7 +292,7 @@ func (m *Machine) stored(s *Stored) {
 		j.again = true
 		return
 	}
-	j.status.Result.Stored, j.result, m.news = wire.ResultKey(m.process.Executor, j.spec.ID), nil, true
+	j.status.Result.Stored, j.result, m.news = wire.ResultKey(m.process.Executor, j.spec.ID, j.number), nil, true
 }
 
 // said is what is said of a job: that it is over when its result is stored, and not before.

@@ -130,10 +130,10 @@ func (m *Machine) order(o *wire.Orders) {
 		switch {
 		case i < 0:
 			j.named, j.next = false, nil
-		case j.named && same(j.spec, o.Jobs[i].Spec):
+		case j.named && same(j.spec, o.Jobs[i].Spec) && j.number == o.Jobs[i].Incarnation:
 			j.epoch, j.stop = max(j.epoch, o.Jobs[i].Epoch), j.stop || o.Jobs[i].Stop
 			j.copies = o.Jobs[i].Copies
-		default: // another of the name
+		default: // another of the name, or another incarnation
 			j.named, j.next = false, &o.Jobs[i]
 		}
 	}
@@ -147,9 +147,9 @@ func (m *Machine) order(o *wire.Orders) {
 // begin takes a job up.
 func (m *Machine) begin(w wire.Assignment) {
 	m.ticket++
-	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, named: true, epoch: w.Epoch, stop: w.Stop,
+	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, number: w.Incarnation, named: true, epoch: w.Epoch, stop: w.Stop,
 		copies: w.Copies,
-		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, State: wire.Waiting}})
+		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, State: wire.Waiting}})
 	m.news = true
 }
 

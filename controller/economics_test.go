@@ -97,7 +97,7 @@ func TestThreshold(t *testing.T) {
 		t.Fatalf("the plan runs %d of %d ops", len(seen), len(planned))
 	}
 	report := func(factor float64) {
-		r := &wire.Report{Executor: j.record.Executor, Job: "a", Epoch: j.record.Epoch, Iteration: 50}
+		r := &wire.Report{Executor: j.record.Executor, Job: "a", Incarnation: 1, Epoch: j.record.Epoch, Iteration: 50}
 		for _, s := range steps {
 			r.Steps = append(r.Steps, time.Duration(float64(planned[s.Op])*factor))
 		}

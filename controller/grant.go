@@ -67,13 +67,13 @@ func (m *Machine) place() {
 
 // executorFor is the one of all jobs, an idle one that has joined, or one that is to be started.
 func (m *Machine) executorFor(j *job) string {
-	j.record.Starts++
+	j.record.Incarnation++
 	if name := m.vacant(j); name != "" {
 		return name
 	}
 	name := fmt.Sprintf("x%d", j.record.Seq)
-	if j.record.Starts > 1 { // a name is never used again: what is late from its owner would count
-		name += fmt.Sprintf(".%d", j.record.Starts)
+	if j.record.Incarnation > 1 { // a name is never used again: what is late from its owner would count
+		name += fmt.Sprintf(".%d", j.record.Incarnation)
 	}
 	m.executors[name] = &executor{name: name, own: true, launched: true, heard: m.now, orders: m.stored[name]}
 	m.say(Output{Launch: name})

@@ -190,8 +190,8 @@ func (m *Machine) order(x *executor) {
 	for _, j := range m.jobs {
 		if j.record.Executor == x.name && j.active() {
 			orders.Jobs = append(orders.Jobs,
-				wire.Assignment{Spec: j.record.Spec, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending,
-					Copies: j.follow})
+				wire.Assignment{Spec: j.record.Spec, Incarnation: j.record.Incarnation, Epoch: j.record.Granted,
+					Stop: j.record.State == wire.Ending, Copies: j.follow})
 		}
 	}
 	orders.Link = m.linkOf(x)

@@ -200,14 +200,16 @@ func (w *world) hear(o wire.Orders) {
 	}
 	x.orders = o
 	x.jobs = slices.DeleteFunc(x.jobs, func(j *fakeJob) bool {
-		return !slices.ContainsFunc(o.Jobs, func(o wire.Assignment) bool { return o.Spec.Name == j.status.Name })
+		return !slices.ContainsFunc(o.Jobs, func(o wire.Assignment) bool {
+			return o.Spec.Name == j.status.Name && o.Incarnation == j.status.Incarnation
+		})
 	})
 	for _, order := range o.Jobs {
 		at := slices.IndexFunc(x.jobs, func(j *fakeJob) bool { return j.status.Name == order.Spec.Name })
 		if at < 0 {
 			at = len(x.jobs)
 			x.jobs = append(x.jobs, &fakeJob{status: wire.JobStatus{Name: order.Spec.Name, ID: order.Spec.ID,
-				State: wire.Waiting}})
+				Incarnation: order.Incarnation, State: wire.Waiting}})
 		}
 		x.jobs[at].order = order
 	}
@@ -247,7 +249,8 @@ func (w *world) work(x *fakeExecutor) {
 }
 
 func (w *world) report(x *fakeExecutor, j *fakeJob) {
-	r := &wire.Report{Executor: x.name, Job: j.status.Name, Epoch: j.status.Epoch, Iteration: j.status.Iteration - 1}
+	r := &wire.Report{Executor: x.name, Job: j.status.Name, Incarnation: j.status.Incarnation, Epoch: j.status.Epoch,
+		Iteration: j.status.Iteration - 1}
 	p, _ := profile(w.graphs[j.order.Spec.Graph])
 	for _, step := range w.layout(j.status.Name, j.status.Epoch).Plan.Steps {
 		noise := 0.98 + 0.04*w.rng.Float64()

@@ -172,7 +172,7 @@ func TestArrivalCancels(t *testing.T) {
 			t.Fatalf("the job was taken with %+v", a)
 		}
 		time.Sleep(10 * time.Second) // after plans were made, none are made for drift for a while
-		f.beat("lab", 2, wire.JobStatus{Name: "a", ID: 1, State: wire.Running, Epoch: 1})
+		f.beat("lab", 2, wire.JobStatus{Name: "a", ID: 1, Incarnation: 1, State: wire.Running, Epoch: 1})
 		synctest.Wait()
 		data, err := f.bus.Load(t.Context(), wire.Bucket("lab"), wire.LayoutObject("a", 1, 1))
 		if err != nil {
@@ -182,7 +182,7 @@ func TestArrivalCancels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		report := wire.Report{Executor: "lab", Job: "a", Epoch: 1, Iteration: 3, Wall: time.Second}
+		report := wire.Report{Executor: "lab", Job: "a", Incarnation: 1, Epoch: 1, Iteration: 3, Wall: time.Second}
 		predicted, _ := profile(p.Jobs[0].Graph)
 		for _, s := range l.Plan.Steps {
 			report.Steps = append(report.Steps, 9*predicted.Latency[s.Op])

@@ -26,7 +26,8 @@ import (
 //	                                         it does not say
 //	stop job=J
 //	status executor=X number=N [life=L] [device=D] [orders=N]
-//	                                         a line "JOB id=N state=S [epoch=N] [iteration=N] [error=TEXT]" per job
+//	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [iteration=N] [error=TEXT]" per
+//	                                         job; 1 if it does not say which incarnation
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
 //	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES]
@@ -190,9 +191,10 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	d.MaybeScanArgs(t, "device", &w.Device)
 	d.MaybeScanArgs(t, "orders", &w.Orders)
 	for _, line := range lines(t, d) {
-		j := wire.JobStatus{Name: line.Cmd, Result: resultOf(t, line), Error: word(t, line, "error"),
+		j := wire.JobStatus{Name: line.Cmd, Incarnation: 1, Result: resultOf(t, line), Error: word(t, line, "error"),
 			State: wire.State(word(t, line, "state"))}
 		line.ScanArgs(t, "id", &j.ID)
+		line.MaybeScanArgs(t, "incarnation", &j.Incarnation)
 		line.MaybeScanArgs(t, "epoch", &j.Epoch)
 		line.MaybeScanArgs(t, "iteration", &j.Iteration)
 		w.Jobs = append(w.Jobs, j)
@@ -209,7 +211,9 @@ func resultOf(t *testing.T, line *datadriven.TestData) *wire.Result {
 }
 
 func (s *script) report(t *testing.T, d *datadriven.TestData) *wire.Report {
-	r := &wire.Report{Executor: word(t, d, "executor"), Job: word(t, d, "job"), Wall: time.Second}
+	r := &wire.Report{Executor: word(t, d, "executor"), Job: word(t, d, "job"), Incarnation: 1,
+		Wall: time.Second}
+	d.MaybeScanArgs(t, "incarnation", &r.Incarnation)
 	d.MaybeScanArgs(t, "id", &r.ID)
 	if d.HasArg("loss") {
 		loss := wire.Loss(0.5)

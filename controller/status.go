@@ -35,7 +35,7 @@ func (m *Machine) status(s *wire.Status) {
 	}
 	for _, js := range s.Jobs {
 		if j := m.find(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name &&
-			!j.record.State.Over() {
+			j.record.Incarnation == js.Incarnation && !j.record.State.Over() {
 			m.jobStatus(j, js)
 		}
 	}
@@ -191,7 +191,7 @@ const maxStarts = 3
 
 // elsewhere has a job that has not begun get another executor, and reports whether it may have one.
 func (m *Machine) elsewhere(j *job, why string) bool {
-	if j.record.State != wire.Starting || j.record.Applied > 0 || j.record.Starts >= maxStarts {
+	if j.record.State != wire.Starting || j.record.Applied > 0 || j.record.Incarnation >= maxStarts {
 		return false
 	}
 	m.discard(j, j.given())
@@ -207,7 +207,8 @@ func (m *Machine) elsewhere(j *job, why string) bool {
 // than the threshold since they were planned last (TENSILE, section IV-E: |s'-s|/s).
 func (m *Machine) report(r *wire.Report) {
 	j := m.find(r.Job)
-	if j == nil || j.record.Executor != r.Executor || j.record.State.Over() || r.ID != 0 && r.ID != j.record.Spec.ID {
+	if j == nil || j.record.Executor != r.Executor || j.record.State.Over() || r.ID != 0 && r.ID != j.record.Spec.ID ||
+		r.Incarnation != j.record.Incarnation {
 		return
 	}
 	j.heard.add(r.Iteration, r.Loss)

@@ -34,7 +34,7 @@ func BenchmarkStep(b *testing.B) {
 		number++
 		j := m.jobs[i]
 		return Input{Status: &wire.Status{Executor: j.record.Executor, Life: "1", Number: number, Device: "model",
-			Jobs: []wire.JobStatus{{Name: j.record.Spec.Name, ID: j.record.Spec.ID, State: wire.Running,
+			Jobs: []wire.JobStatus{{Name: j.record.Spec.Name, ID: j.record.Spec.ID, Incarnation: 1, State: wire.Running,
 				Epoch:     j.record.Granted,
 				Iteration: iteration}}}}
 	}
@@ -55,7 +55,7 @@ func BenchmarkStep(b *testing.B) {
 		{"report", func() Input {
 			iteration++
 			j := m.jobs[7]
-			return Input{Report: &wire.Report{Executor: j.record.Executor, Job: j.record.Spec.Name,
+			return Input{Report: &wire.Report{Executor: j.record.Executor, Job: j.record.Spec.Name, Incarnation: 1,
 				Epoch:     j.record.Granted,
 				Iteration: iteration, Steps: steps, Wall: time.Millisecond}}
 		}},

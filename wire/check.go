@@ -95,12 +95,30 @@ func (c *checker) spec(s *Spec) {
 	c.short("weights", s.Weights)
 	c.short("data", s.Data)
 	c.short("save", s.Save)
+	c.short("from", s.From)
+	if s.Owner != "" {
+		c.name("owner", s.Owner)
+	}
+	atLeast(c, "checkpoint every_ns", s.Checkpoint.Every, 0)
+	atLeast(c, "checkpoint iterations", s.Checkpoint.Iterations, 0)
+	atLeast(c, "keep_checkpoints", s.Keep, 0)
+	atLeast(c, "restarts", s.Restarts, 0)
 	c.digest(s.Graph)
 	atLeast(c, "iterations", s.Iterations, 0)
 	atLeast(c, "priority", s.Priority, 0)
 	if !(s.SwapRate >= 0 && s.SwapRate <= 1) { // NaN too
 		c.fail("max_swap_rate is %v, and must lie in 0 to 1", s.SwapRate)
 	}
+}
+
+func (c *checker) checkpoint(p *Checkpoint) {
+	if p == nil {
+		return
+	}
+	atLeast(c, "checkpoint iteration", p.Iteration, 0)
+	atLeast(c, "checkpoint bytes", p.Bytes, 0)
+	c.short("checkpoint file", p.File)
+	c.short("checkpoint host", p.Host)
 }
 
 func (c *checker) result(r *Result) {
@@ -152,6 +170,9 @@ func (o Orders) check() error {
 	for i := range o.Jobs {
 		c.spec(&o.Jobs[i].Spec)
 		atLeast(c, "epoch", o.Jobs[i].Epoch, 0)
+		atLeast(c, "incarnation", o.Jobs[i].Incarnation, 0)
+		atLeast(c, "from", o.Jobs[i].From, 0)
+		among(c, "place to park", o.Jobs[i].Park, "", InMemory, OnDisk)
 	}
 	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
 	c.rates(o.Link)
@@ -174,10 +195,15 @@ func (s Status) check() error {
 	atLeast(c, "orders", s.Orders, 0)
 	atMost(c, "orders", s.Orders, maxNumber)
 	c.short("life", s.Life)
+	for _, life := range s.Dead {
+		c.name("dead life", life)
+	}
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		c.name("job", j.Name)
-		among(c, "state", j.State, Waiting, Running, Finished, Stopped, Failed)
+		among(c, "state", j.State, Waiting, Running, Resting, Finished, Stopped, Failed, Suspended)
+		atLeast(c, "incarnation", j.Incarnation, 0)
+		c.checkpoint(j.Checkpoint)
 		atLeast(c, "epoch", j.Epoch, 0)
 		atLeast(c, "arena_bytes", j.Arena, 0)
 		atLeast(c, "iteration", j.Iteration, 0)
@@ -195,6 +221,7 @@ func (r Report) check() error {
 	c.name("executor", r.Executor)
 	c.name("job", r.Job)
 	atLeast(c, "epoch", r.Epoch, 0)
+	atLeast(c, "incarnation", r.Incarnation, 0)
 	atLeast(c, "iteration", r.Iteration, 0)
 	for _, s := range r.Steps {
 		atLeast(c, "steps_ns", s, 0)
@@ -244,7 +271,7 @@ func (l Layout) check() error {
 
 func (r Request) check() error {
 	c := new(checker)
-	among(c, "verb", r.Verb, Submit, Stop, Jobs)
+	among(c, "verb", r.Verb, Submit, Stop, Jobs, Park, Resume, SetBudget, SetWeight, Forget)
 	switch r.Verb {
 	case Submit:
 		if len(r.Specs) == 0 {
@@ -254,8 +281,19 @@ func (r Request) check() error {
 			c.spec(&r.Specs[i])
 		}
 		once(c, r.Specs, func(s *Spec) string { return s.Name })
-	case Stop:
+	case Stop, Resume:
 		c.name("job", r.Job)
+	case Park:
+		c.name("job", r.Job)
+		among(c, "place to park", r.Place, InMemory, OnDisk)
+	case SetBudget:
+		atLeast(c, "budget_bytes", r.Budget, 0)
+		c.short("device", r.Device)
+	case SetWeight:
+		c.name("job", r.Job)
+		atLeast(c, "priority", r.Priority, 1)
+	case Forget:
+		c.name("executor", r.Executor)
 	}
 	return c.err
 }
@@ -280,7 +318,9 @@ func (r Record) check() error {
 
 func (c *checker) record(r *Record) {
 	c.spec(&r.Spec)
-	among(c, "phase", r.State, Queued, Starting, Training, Ending, Done, Halted, Broken)
+	among(c, "phase", r.State, Queued, Starting, Training, Unknown, Parking, Parked, Ending, Done, Halted, Broken)
+	among(c, "place to park", r.Park, "", InMemory, OnDisk)
+	c.checkpoint(r.Checkpoint)
 	if r.Executor != "" {
 		c.name("executor", r.Executor)
 	}
@@ -291,7 +331,8 @@ func (c *checker) record(r *Record) {
 		{"order", r.Seq}, {"epoch", r.Epoch}, {"granted_epoch", r.Granted}, {"applied_epoch", r.Applied},
 		{"need_bytes", int64(r.Need)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
 		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.PlansMade)},
-		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", int64(r.Starts)},
+		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", r.Incarnation},
+		{"restarts", int64(r.Restarts)},
 		{"submitted_ns", int64(r.Submitted)}, {"pace_ns", int64(r.Pace)},
 	} {
 		atLeast(c, n.what, n.n, 0)

@@ -28,6 +28,27 @@ type Spec struct {
 	Weights string `json:"weights,omitzero"` // file of first weights, where the executor runs; "": all are made up
 	Data    string `json:"data,omitzero"`
 	Save    string `json:"save,omitzero"` // file for parameters and state, where the executor runs
+
+	From       string   `json:"from,omitzero"`             // checkpoint to begin with, where the executor runs; "": none
+	Checkpoint Interval `json:"checkpoint,omitzero"`       // between checkpoints; zero: none are taken
+	Keep       int      `json:"keep_checkpoints,omitzero"` // so many of the newest stay; 0 is 2
+	Restarts   int      `json:"restarts,omitzero"`         // of executors that were lost without progress in between
+	AnyDevice  bool     `json:"any_device,omitzero"`       // it may go on where other bits come out
+	Owner      string   `json:"owner,omitzero"`            // who submitted it; "": the administrator
+}
+
+// Interval is the time or the iterations between two checkpoints; one of them is set.
+type Interval struct {
+	Every      time.Duration `json:"every_ns,omitzero"`
+	Iterations int           `json:"iterations,omitzero"`
+}
+
+// Checkpoint is one that was written: all that the rest of a job follows from.
+type Checkpoint struct {
+	Iteration int         `json:"iteration"` // complete iterations
+	File      string      `json:"file"`      // in the executor's folder of checkpoints
+	Host      string      `json:"host"`      // that this folder is on
+	Bytes     graph.Bytes `json:"bytes"`
 }
 
 // Orders are all that a controller wants of an executor.
@@ -56,11 +77,22 @@ type Rates struct {
 
 // Assignment is what a job is to do.
 type Assignment struct {
-	Spec   Spec  `json:"spec"`
-	Epoch  int64 `json:"epoch,omitzero"`  // of the layout to train with; 0: none yet, the job waits in Home
-	Stop   bool  `json:"stop,omitzero"`   // to end after the iterations in flight
-	Copies bool  `json:"copies,omitzero"` // its reports are to say what each copy took
+	Spec        Spec  `json:"spec"`
+	Incarnation int64 `json:"incarnation,omitzero"` // the larger is the newer: it rises each time the job gets an executor
+	From        int   `json:"from,omitzero"`        // iterations of the newest checkpoint that is known; 0: none is
+	Epoch       int64 `json:"epoch,omitzero"`       // of the layout to train with; 0: none yet, the job waits in Home
+	Stop        bool  `json:"stop,omitzero"`        // to end after the iterations in flight
+	Park        Place `json:"park,omitzero"`        // to rest after these, there; "": to train
+	Copies      bool  `json:"copies,omitzero"`      // its reports are to say what each copy took
 }
+
+// Place is where a parked job has its state.
+type Place string
+
+const (
+	InMemory Place = "memory" // in Home, at its executor
+	OnDisk   Place = "disk"   // in a checkpoint alone: it has no executor
+)
 
 // Status is all that an executor does.
 type Status struct {
@@ -71,19 +103,22 @@ type Status struct {
 	Host     string      `json:"host,omitzero"`     // where it runs: the machine's name
 	Since    int64       `json:"since_ns,omitzero"` // when the process started: since the Unix epoch
 	Orders   int64       `json:"orders"`            // the number of the newest orders it has seen
+	Dead     []string    `json:"dead,omitempty"`    // lives of that name that are known to have ended
 	Jobs     []JobStatus `json:"jobs"`
 }
 
 // JobStatus is where a job of an executor is.
 type JobStatus struct {
-	Name      string      `json:"name"`
-	ID        int64       `json:"id,omitzero"` // of the spec
-	State     State       `json:"state"`
-	Epoch     int64       `json:"epoch"`       // of the layout in force; 0: none yet
-	Arena     graph.Bytes `json:"arena_bytes"` // what the job has of the device now
-	Iteration int         `json:"iteration"`   // complete iterations
-	Error     string      `json:"error,omitzero"`
-	Result    *Result     `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
+	Name        string      `json:"name"`
+	ID          int64       `json:"id,omitzero"`          // of the spec
+	Incarnation int64       `json:"incarnation,omitzero"` // of the assignment
+	State       State       `json:"state"`
+	Epoch       int64       `json:"epoch"`                // of the layout in force; 0: none yet
+	Arena       graph.Bytes `json:"arena_bytes"`          // what the job has of the device now
+	Iteration   int         `json:"iteration"`            // complete iterations
+	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"` // the newest
+	Error       string      `json:"error,omitzero"`
+	Result      *Result     `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
 }
 
 // State is where a job is in its life at an executor.
@@ -92,13 +127,17 @@ type State string
 const (
 	Waiting  State = "waiting" // in Home, for its first layout
 	Running  State = "running"
+	Resting  State = "resting" // in Home, parked in memory
 	Finished State = "finished"
 	Stopped  State = "stopped"
 	Failed   State = "failed"
+	// it has left this executor, parked on disk or because the process was told to end, and can go on elsewhere from
+	// its checkpoint
+	Suspended State = "suspended"
 )
 
 // Over reports whether the job has nothing of the device any more, and never will.
-func (s State) Over() bool { return s == Finished || s == Stopped || s == Failed }
+func (s State) Over() bool { return s == Finished || s == Stopped || s == Failed || s == Suspended }
 
 // Result is what a job came to. Losses and weights, which may be many, are left out of statuses and records: all of it
 // is stored then, and Stored names it.
@@ -123,16 +162,17 @@ type Result struct {
 
 // Report is what was measured of an iteration.
 type Report struct {
-	Executor  string          `json:"executor"`
-	Job       string          `json:"job"`
-	ID        int64           `json:"id,omitzero"` // of its spec
-	Epoch     int64           `json:"epoch"`
-	Iteration int             `json:"iteration"`
-	Steps     []time.Duration `json:"steps_ns"` // per step of the plan, waits left out
-	Stall     time.Duration   `json:"stall_ns"`
-	Wall      time.Duration   `json:"wall_ns"`
-	Loss      *Loss           `json:"loss,omitempty"`
-	Copies    []Copy          `json:"copies,omitempty"` // in the order of their streams; only if they were ordered
+	Executor    string          `json:"executor"`
+	Job         string          `json:"job"`
+	ID          int64           `json:"id,omitzero"` // of its spec
+	Incarnation int64           `json:"incarnation,omitzero"`
+	Epoch       int64           `json:"epoch"`
+	Iteration   int             `json:"iteration"`
+	Steps       []time.Duration `json:"steps_ns"` // per step of the plan, waits left out
+	Stall       time.Duration   `json:"stall_ns"`
+	Wall        time.Duration   `json:"wall_ns"`
+	Loss        *Loss           `json:"loss,omitempty"`
+	Copies      []Copy          `json:"copies,omitempty"` // in the order of their streams; only if they were ordered
 }
 
 // Copy is what one copy of an iteration took. Times are since the iteration before ended.
@@ -158,9 +198,14 @@ type Layout struct {
 type Verb string
 
 const (
-	Submit Verb = "submit" // Specs; their graphs are in the store
-	Stop   Verb = "stop"   // Job
-	Jobs   Verb = "jobs"
+	Submit    Verb = "submit" // Specs; their graphs are in the store
+	Stop      Verb = "stop"   // Job
+	Jobs      Verb = "jobs"
+	Park      Verb = "park"     // Job, to Place
+	Resume    Verb = "resume"   // Job
+	SetBudget Verb = "budget"   // Budget
+	SetWeight Verb = "priority" // Job, Priority
+	Forget    Verb = "forget"   // Executor: its process has ended, whoever asks says
 )
 
 // Request is what a command line asks of a controller.
@@ -168,6 +213,12 @@ type Request struct {
 	Verb  Verb   `json:"verb"`
 	Specs []Spec `json:"specs,omitempty"` // all are taken, or none
 	Job   string `json:"job,omitzero"`
+
+	Place    Place       `json:"place,omitzero"`
+	Priority int         `json:"priority,omitzero"`
+	Executor string      `json:"executor,omitzero"`
+	Budget   graph.Bytes `json:"budget_bytes,omitzero"`
+	Device   string      `json:"device,omitzero"` // for a Budget: of whose memory; "": the controller's
 }
 
 // Answer is what comes of a request: an error in one line, or what was asked for.
@@ -189,6 +240,9 @@ const (
 	Queued   JobState = "queued"   // it does not fit beside the others yet
 	Starting JobState = "starting" // planned; its executor, or its bytes, are not there yet
 	Training JobState = "running"
+	Unknown  JobState = "unknown" // its executor cannot be reached, and may be training
+	Parking  JobState = "parking"
+	Parked   JobState = "parked"
 	Ending   JobState = "stopping"
 	Done     JobState = "finished"
 	Halted   JobState = "stopped"
@@ -200,24 +254,29 @@ func (p JobState) Over() bool { return p == Done || p == Halted || p == Broken }
 
 // Record is what a controller knows about a job, and finds again after a restart.
 type Record struct {
-	Spec      Spec        `json:"spec"`
-	Seq       int64       `json:"order"` // of submission
-	State     JobState    `json:"phase"`
-	Why       string      `json:"why,omitzero"`        // it waits, or failed
-	Need      graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
-	Executor  string      `json:"executor,omitzero"`
-	Starts    int         `json:"starts,omitzero"`          // of executors for it
-	Epoch     int64       `json:"epoch,omitzero"`           // of the newest layout
-	Granted   int64       `json:"granted_epoch,omitzero"`   // of the layout that it was told to train with
-	Applied   int64       `json:"applied_epoch,omitzero"`   // of the layout that it was last heard to train with
-	Claim     graph.Bytes `json:"claim_bytes,omitzero"`     // what it counts with: the larger of old and new arena
-	Arena     graph.Bytes `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
-	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"` // of that layout
-	Plans     int         `json:"plans,omitzero"`           // that it was heard to train with
-	Link      Rates       `json:"link,omitzero"`            // its share, where the link is limited
-	Iteration int         `json:"iteration"`
-	PlansMade int         `json:"replans,omitzero"` // plans that were made for it
-	Device    string      `json:"device,omitzero"`  // that the newest layout is for
+	Spec     Spec        `json:"spec"`
+	Seq      int64       `json:"order"` // of submission
+	State    JobState    `json:"phase"`
+	Why      string      `json:"why,omitzero"`        // it waits, or failed
+	Need     graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
+	Executor string      `json:"executor,omitzero"`
+	// of its newest assignment: it rises each time that the job gets an executor
+	Incarnation int64 `json:"starts,omitzero"`
+	Restarts    int   `json:"restarts,omitzero"` // since the newest checkpoint
+	// the newest that was heard of
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	Park       Place       `json:"park,omitzero"`            // where it is parked, or is to be
+	Epoch      int64       `json:"epoch,omitzero"`           // of the newest layout
+	Granted    int64       `json:"granted_epoch,omitzero"`   // of the layout that it was told to train with
+	Applied    int64       `json:"applied_epoch,omitzero"`   // of the layout that it was last heard to train with
+	Claim      graph.Bytes `json:"claim_bytes,omitzero"`     // what it counts with: the larger of old and new arena
+	Arena      graph.Bytes `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
+	SlotPeak   graph.Bytes `json:"slot_peak_bytes,omitzero"` // of that layout
+	Plans      int         `json:"plans,omitzero"`           // that it was heard to train with
+	Link       Rates       `json:"link,omitzero"`            // its share, where the link is limited
+	Iteration  int         `json:"iteration"`
+	PlansMade  int         `json:"replans,omitzero"` // plans that were made for it
+	Device     string      `json:"device,omitzero"`  // that the newest layout is for
 	// of all jobs together, when it was last planned for; 0: no limit
 	Budget graph.Bytes `json:"budget_bytes,omitzero"`
 	// the newest layout is planned for: "cold-start", as predicted, or "updated", as measured

@@ -47,9 +47,9 @@ func LayoutObject(job string, id, epoch int64) string {
 	return fmt.Sprintf("layout-%s-%d-%d", token(job), id, epoch)
 }
 
-// ResultKey is the key under which an executor leaves the [Result] of the job with an ID.
-func ResultKey(executor string, id int64) string {
-	return fmt.Sprintf("result.%s.%d", token(executor), id)
+// ResultKey is the key under which an executor leaves the [Result] of an incarnation of the job with an ID.
+func ResultKey(executor string, id, incarnation int64) string {
+	return fmt.Sprintf("result.%s.%d-%d", token(executor), id, incarnation)
 }
 
 // ResultKeys is the pattern of all these of an executor.

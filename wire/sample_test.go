@@ -19,7 +19,10 @@ func samples() []Message {
 		Name: "lenet.1", ID: 6, Model: "lenet", Graph: digest, Seed: 1 << 63, Iterations: 50, Priority: 2,
 		SwapRate: 0.5,
 		Data:     "data/mnist", Weights: "in/lenet.safetensors", Save: "out/lenet.safetensors",
+		From: "in/40.safetensors", Checkpoint: Interval{5 * time.Minute, 100}, Keep: 3, Restarts: 5, AnyDevice: true,
+		Owner: "ada",
 	}
+	checkpoint := &Checkpoint{Iteration: 10, File: "lenet.1-6/1-10.safetensors", Host: "lab", Bytes: 4096}
 	result := &Result{
 		Losses:  []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)},
 		Weights: map[int32]string{0: "ab12", 7: "cd34"},
@@ -28,7 +31,7 @@ func samples() []Message {
 		Saved: "out/lenet.safetensors",
 	}
 	record := Record{
-		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Starts: 1, Epoch: 3,
+		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Epoch: 3,
 		Granted: 2, Applied: 1,
 		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated", Reason: "drift",
 		Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
@@ -36,19 +39,20 @@ func samples() []Message {
 		Loss: &loss,
 	}
 	return []Message{
-		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Epoch: 3, Stop: true, Copies: true}},
+		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10, Park: InMemory, Epoch: 3, Stop: true, Copies: true}},
 			Leave: true, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000,
-			Orders: 9, Jobs: []JobStatus{{
-				Name: "lenet.1", ID: 6, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12,
+			Orders: 9, Dead: []string{"4711-0"}, Jobs: []JobStatus{{
+				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12,
 				Error:  "device: out of memory",
 				Result: result,
 			}}},
 		*result,
 		Report{
-			Executor: "e1", Job: "lenet.1", ID: 6, Epoch: 3, Iteration: 12, Steps: []time.Duration{1000, 0, 2000},
+			Executor: "e1", Job: "lenet.1", ID: 6, Incarnation: 2, Epoch: 3, Iteration: 12,
+			Steps: []time.Duration{1000, 0, 2000},
 			Stall: 5,
 			Wall:  3100, Loss: &loss, Copies: []Copy{{Kind: plan.In, Storage: 5, After: 1, Start: 10, End: 30,
 				Stall: 4}},
@@ -63,7 +67,8 @@ func samples() []Message {
 			},
 			Offsets: []graph.Bytes{256, 512}, Scratch: []graph.Bytes{768, 1024}, Arena: 4096,
 		},
-		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1"},
+		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1", Place: OnDisk, Priority: 2, Executor: "lab2",
+			Budget: 1 << 30, Device: "cpu"},
 		Answer{Error: "job lenet.1: there is one of that name", Missing: true, Jobs: []Record{record},
 			Trouble: "the controller's disk is full",
 			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}},
@@ -107,9 +112,19 @@ func (r maker) spec() Spec {
 	return Spec{
 		Name: r.name(), ID: r.number(), Model: r.line(), Graph: r.digest(), Seed: r.Uint64(),
 		Iterations: int(r.number()), Priority: r.IntN(3),
-		SwapRate: r.Float64() * float64(r.IntN(2)), Data: r.line(), Save: r.line(),
+		SwapRate: r.Float64() * float64(r.IntN(2)), Data: r.line(), Save: r.line(), From: r.line(),
+		Checkpoint: Interval{r.duration(), int(r.number())}, Keep: r.IntN(3), Restarts: r.IntN(9), Owner: r.name(),
 	}
 }
+
+func (r maker) checkpoint() *Checkpoint {
+	if r.IntN(2) == 0 {
+		return nil
+	}
+	return &Checkpoint{Iteration: int(r.number()), File: r.line(), Host: r.line(), Bytes: r.bytes()}
+}
+
+func (r maker) place() Place { return []Place{InMemory, OnDisk}[r.IntN(2)] }
 
 func (r maker) result() *Result {
 	if r.IntN(2) == 0 {
@@ -133,8 +148,9 @@ func (r maker) record() Record {
 		Spec: r.spec(), Seq: r.number(), Why: r.text(), Need: r.bytes(), Epoch: r.number(), Granted: r.number(),
 		Applied: r.number(), Claim: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Iteration: int(r.number()),
 		PlansMade: r.IntN(9), Reason: r.text(), Result: r.result(), Plans: r.IntN(9), Device: r.line(),
-		Budget: r.bytes(),
-		State:  []JobState{Queued, Starting, Training, Ending, Done, Halted, Broken}[r.IntN(7)],
+		Budget:      r.bytes(),
+		State:       []JobState{Queued, Starting, Training, Unknown, Parking, Parked, Ending, Done, Halted, Broken}[r.IntN(10)],
+		Incarnation: r.number(), Restarts: r.IntN(9), Checkpoint: r.checkpoint(), Park: r.place(),
 	}
 	if r.IntN(2) == 0 {
 		record.Executor = r.name()
@@ -167,7 +183,8 @@ func (r maker) message() Message {
 			o.Refused = &Refusal{Life: r.name(), Why: r.line()}
 		}
 		for i := range r.IntN(4) {
-			o.Jobs = append(o.Jobs, Assignment{Spec: r.spec(), Epoch: r.number(), Stop: r.IntN(2) == 0})
+			o.Jobs = append(o.Jobs, Assignment{Spec: r.spec(), Incarnation: r.number(), From: int(r.number()),
+				Epoch: r.number(), Stop: r.IntN(2) == 0, Park: r.place()})
 			o.Jobs[i].Spec.Name += string(rune('a' + i)) // each another
 		}
 		return o
@@ -176,14 +193,15 @@ func (r maker) message() Message {
 			Host: r.line(), Since: r.number()}
 		for i := range r.IntN(4) {
 			s.Jobs = append(s.Jobs, JobStatus{
-				Name: r.name() + string(rune(97+i)), ID: r.number(), State: []State{Waiting, Running, Finished, Stopped,
-					Failed}[r.IntN(5)],
-				Epoch: r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(), Result: r.result(),
+				Name: r.name() + string(rune(97+i)), ID: r.number(), Incarnation: r.number(),
+				State:      []State{Waiting, Running, Resting, Finished, Stopped, Failed, Suspended}[r.IntN(7)],
+				Checkpoint: r.checkpoint(),
+				Epoch:      r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(), Result: r.result(),
 			})
 		}
 		return s
 	case 2:
-		report := Report{Executor: r.name(), Job: r.name(), Epoch: r.number(), Iteration: r.IntN(99),
+		report := Report{Executor: r.name(), Job: r.name(), Incarnation: r.number(), Epoch: r.number(), Iteration: r.IntN(99),
 			Stall: r.duration(), Wall: r.duration()}
 		for range r.IntN(9) {
 			report.Steps = append(report.Steps, r.duration())
@@ -196,7 +214,10 @@ func (r maker) message() Message {
 	case 3:
 		return r.layout()
 	case 4:
-		return []Request{{Verb: Submit, Specs: []Spec{r.spec()}}, {Verb: Stop, Job: r.name()}, {Verb: Jobs}}[r.IntN(3)]
+		return []Request{{Verb: Submit, Specs: []Spec{r.spec()}}, {Verb: Stop, Job: r.name()}, {Verb: Jobs},
+			{Verb: Park, Job: r.name(), Place: r.place()}, {Verb: Resume, Job: r.name()},
+			{Verb: SetBudget, Budget: r.bytes(), Device: r.line()}, {Verb: Forget, Executor: r.name()},
+			{Verb: SetWeight, Job: r.name(), Priority: 1 + r.IntN(9)}}[r.IntN(8)]
 	case 5:
 		a := Answer{Error: r.text(), Trouble: r.line()}
 		for range r.IntN(3) {

@@ -144,8 +144,8 @@ func TestClusterStartsAgain(t *testing.T) {
 	}
 	c.submit("lenet")
 	c.line("^job lenet had not begun: start executor x1: write credentials: .*; it gets another executor$")
-	if r := c.train(nil, "lenet")["lenet"]; r.Executor != "x1.2" || r.Starts != 2 {
-		t.Errorf("the job trains at %s after %d starts, want x1.2 after 2", r.Executor, r.Starts)
+	if r := c.train(nil, "lenet")["lenet"]; r.Executor != "x1.2" || r.Incarnation != 2 {
+		t.Errorf("the job trains at %s after %d starts, want x1.2 after 2", r.Executor, r.Incarnation)
 	}
 	c.tell("stop", "lenet")
 	c.end()
