@@ -78,7 +78,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		}
 		s.Profiles[record.Spec.Graph] = &p
 	}
-	for epoch := max(1, record.Applied); epoch <= record.Granted; epoch++ {
+	for epoch, last := record.Epochs(); epoch <= last; epoch++ {
 		data, err := r.bus.Load(r.ctx, wire.Bucket(record.Executor), wire.LayoutObject(record.Spec.Name, record.Spec.ID,
 			epoch))
 		if errors.Is(err, wire.ErrNotFound) {
@@ -193,8 +193,8 @@ func (r *runner) serve(q wire.Request) wire.Answer {
 	switch q.Verb {
 	case wire.Jobs:
 		in.list = true
-	case wire.Stop:
-		in.Stop = q.Job
+	default:
+		in.Request = &q
 	case wire.Submit:
 		graphs := make(map[graph.Digest]*graph.Graph)
 		for _, spec := range q.Specs {
