@@ -142,7 +142,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	executors := newChildren(server, f.state, &f.plan, false)
 	o := controller.Options{Config: f.plan.controllerConfig(budget), On: planner.Of(d, f.plan.latencies(d)), Log: log,
-		Launch: executors.launch, Forgotten: executors.forget, Ready: func() {
+		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
 		}}
