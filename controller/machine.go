@@ -68,9 +68,9 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	m.begin(now)
 	switch {
 	case in.Submit != nil:
-		m.submit(in.From, in.Submit)
+		m.submit(in.From, in.By, in.Submit)
 	case in.Stop != "":
-		m.stop(in.From, in.Stop)
+		m.stop(in.From, in.By, in.Stop)
 	case in.Status != nil:
 		m.status(in.Status)
 	case in.Report != nil:

@@ -22,9 +22,9 @@ import (
 //
 //	new [budget=BYTES] [share] [keep=N] [no-replan]    a machine without jobs
 //	restart [budget=BYTES]                   another, from what the one before had stored
-//	submit                                   a line "JOB [priority=N] [iterations=N]" for each job; 10 iterations if
-//	                                         it does not say
-//	stop job=J
+//	submit [by=USER]                         a line "JOB [priority=N] [iterations=N] [owner=WHO]" for each job; 10
+//	                                         iterations if it does not say, and WHO is what the message says
+//	stop job=J [by=USER]
 //	status executor=X number=N [life=L] [device=D] [orders=N]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [iteration=N] [error=TEXT]" per
 //	                                         job; 1 if it does not say which incarnation
@@ -77,6 +77,9 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 			fmt.Fprintf(&s.out, "%s %s, claim %s, epochs %d %d %d at %q: %s\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
 				r.Granted, r.Applied,
 				r.Executor, r.Why)
+			if r.Spec.Owner != "" {
+				fmt.Fprintf(&s.out, "  %s belongs to %s\n", r.Spec.Name, r.Spec.Owner)
+			}
 		}
 	case "tick":
 		s.ticks(t, d)
@@ -140,16 +143,17 @@ func (s *script) ticks(t *testing.T, d *datadriven.TestData) {
 func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 	switch d.Cmd {
 	case "submit":
-		in := Input{From: 1}
+		in := Input{From: 1, By: word(t, d, "by")}
 		for _, line := range lines(t, d) {
 			spec := wire.Spec{Name: line.Cmd, Graph: s.graph.Digest(), Iterations: 10}
 			line.MaybeScanArgs(t, "priority", &spec.Priority)
+			line.MaybeScanArgs(t, "owner", &spec.Owner)
 			line.MaybeScanArgs(t, "iterations", &spec.Iterations)
 			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: s.graph, At: s.now})
 		}
 		return in
 	case "stop":
-		in := Input{From: 1}
+		in := Input{From: 1, By: word(t, d, "by")}
 		d.ScanArgs(t, "job", &in.Stop)
 		return in
 	case "status":

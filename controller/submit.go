@@ -24,13 +24,13 @@ const answerWithin = 5 * time.Second
 
 // submit takes jobs in, all or none: they are planned for, and then begin, or wait until they fit beside the others, or
 // are refused if one of them never will.
-func (m *Machine) submit(from int64, list []Submission) {
+func (m *Machine) submit(from int64, by string, list []Submission) {
 	b := &batch{from: from, since: m.now}
 	if len(list) > 1 {
 		b.none = fmt.Sprintf("; none of the %d jobs was taken", len(list))
 	}
 	for _, s := range list {
-		if err := m.refuses(s); err != nil {
+		if err := m.refuses(by, s); err != nil {
 			m.reply(from, fmt.Errorf("%w%s", err, b.none))
 			for _, s := range list {
 				m.dropGraph(s.Spec.Graph)
@@ -39,6 +39,7 @@ func (m *Machine) submit(from int64, list []Submission) {
 		}
 	}
 	for _, s := range list {
+		s.Spec.Owner = by
 		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true,
 			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
 				Budget: m.config.Budget}})
@@ -47,9 +48,13 @@ func (m *Machine) submit(from int64, list []Submission) {
 	m.want.admission = true
 }
 
-// refuses is why a job cannot be taken, whatever plans there are; nil: it can.
-func (m *Machine) refuses(s Submission) error {
-	if other := m.find(s.Spec.Name); other != nil && !other.record.State.Over() {
+// refuses is why a user's job cannot be taken, whatever plans there are; nil: it can.
+func (m *Machine) refuses(by string, s Submission) error {
+	switch other := m.find(s.Spec.Name); {
+	case other == nil:
+	case m.denied(by, s.Spec.Name) != nil: // which the new one would replace
+		return fmt.Errorf("there is a job %s, and it is not yours: give the new one another name", s.Spec.Name)
+	case !other.record.State.Over():
 		return fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", s.Spec.Name)
 	}
 	if s.Spec.Weights != "" && strings.HasPrefix(m.config.Device, "sim:") {
@@ -112,10 +117,14 @@ func (m *Machine) waiting() []*job {
 }
 
 // stop ends a job: one that waits at once, another after the iterations in flight.
-func (m *Machine) stop(from int64, name string) {
+func (m *Machine) stop(from int64, by, name string) {
 	j := m.find(name)
 	if j == nil {
 		m.reply(from, fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", name))
+		return
+	}
+	if err := m.denied(by, name); err != nil {
+		m.reply(from, err)
 		return
 	}
 	if j.record.State.Over() {

@@ -36,6 +36,7 @@ type Conn struct {
 
 	mu            sync.Mutex
 	closing       bool
+	refused       bool                // by the server, which knew the password before
 	lastError     string              // that was logged last
 	asked         uint64              // requests so far
 	waiting       map[string]*waiting // for answers, by the last token of their subject
@@ -162,7 +163,7 @@ func (c *Conn) back(*nats.Conn) {
 	c.options.OnState(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lastError = ""
+	c.lastError, c.refused = "", false
 	for s := range c.subscriptions {
 		c.resync(s)
 	}
@@ -179,6 +180,7 @@ func (c *Conn) failed(_ *nats.Conn, sub *nats.Subscription, err error) {
 			c.resync(s) // it was too slow
 		}
 	}
+	c.refused = c.refused || errors.Is(err, nats.ErrAuthorization) // until it is back
 	known := c.closing || c.lastError == err.Error()
 	c.lastError = err.Error()
 	c.mu.Unlock()
@@ -194,6 +196,13 @@ func (c *Conn) isClosing() bool {
 }
 
 func (c *Conn) away() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused {
+		return fmt.Errorf("%w to %s: user %q is refused: its credentials were revoked, or are those "+
+			"of another controller; ask for new ones", wire.ErrAway,
+			c.server(), c.credentials.User)
+	}
 	return fmt.Errorf("%w to %s: it comes back by itself when the server does", wire.ErrAway, c.server())
 }
 
