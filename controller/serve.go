@@ -211,6 +211,8 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 			}
 			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: g, At: clock.Now()})
 		}
+	default:
+		return wire.Answer{Error: fmt.Sprintf("the controller cannot do what is asked for: %s", q.Verb)}
 	}
 	r.put(in)
 	look := time.NewTicker(time.Second / 4)

@@ -68,7 +68,7 @@ func (c *children) launch(name string, ended func(why string)) error {
 	if err != nil {
 		return fmt.Errorf("start executor %s: %w", name, err)
 	}
-	defer lock.Release() // the executor holds it from its first moment on
+	defer lock.Leave() // the executor holds it from its first moment on
 	k := &child{command: exec.Command(binary, append([]string{"executor", "--credentials", credentials, "--locked"},
 		c.flags...)...)}
 	k.command.ExtraFiles = []*os.File{lock.File()}

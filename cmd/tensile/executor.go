@@ -11,11 +11,9 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,8 +81,8 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	} else if err != nil {
 		return err
 	}
-	name, ok := executorOf(credentials.User)
-	if !ok {
+	name, person, ok := bus.UserName(credentials.User)
+	if !ok || person {
 		return fmt.Errorf("%s is for %s, not for an executor; tensile credentials NAME makes one", f.credentials,
 			credentials.User)
 	}
@@ -177,13 +175,6 @@ func (f *executorFlags) lock(name string, c bus.Credentials) (*lifelock.Lock, er
 	// A home may be shared by hosts, but no lock is. Executors of one name and two controllers have two passwords.
 	controller := sha256.Sum256([]byte("executor " + c.Password))
 	return lifelock.Take(filepath.Join(state, "locks", host, hex.EncodeToString(controller[:8])), name)
-}
-
-// executorOf is the name of the executor that a user is: the other way round than bus.Executor.
-func executorOf(user string) (name string, ok bool) {
-	token, ok := strings.CutPrefix(user, bus.Executor(""))
-	name, err := url.PathUnescape(strings.ReplaceAll(token, "_", "%"))
-	return name, ok && err == nil && bus.Executor(name) == user
 }
 
 // noArguments is the error for a command that takes none.

@@ -121,6 +121,9 @@ func (c *Conn) server() string {
 	return c.credentials.URL
 }
 
+// User is who is connected.
+func (c *Conn) User() string { return c.credentials.User }
+
 // Connected reports whether there is a connection now.
 func (c *Conn) Connected() bool { return c.nats.IsConnected() }
 

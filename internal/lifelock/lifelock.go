@@ -17,6 +17,7 @@ import (
 type Lock struct {
 	file *os.File
 	dead []string // the lives that held it before, the newest first
+	made bool     // by Take, and nobody has signed it
 }
 
 // HeldError is returned by [Take] when another process holds the lock.
@@ -41,12 +42,14 @@ func path(folder, name string) string { return filepath.Join(folder, name+".lock
 // Take takes the lock of a name in a folder, which is made if it is not there. The error is a [HeldError] when another
 // process has it.
 func Take(folder, name string) (*Lock, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, err
-	}
 	for {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, err
+		}
 		f, err := os.OpenFile(path(folder, name), os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process has removed the folder again
+		} else if err != nil {
 			return nil, err
 		}
 		held, err := lock(f)
@@ -67,7 +70,7 @@ func Take(folder, name string) (*Lock, error) {
 			f.Close()
 			return nil, err
 		}
-		return &Lock{file: f, dead: dead}, nil
+		return &Lock{file: f, dead: dead, made: len(dead) == 0}, nil
 	}
 }
 
@@ -109,11 +112,21 @@ func (l *Lock) Sign(where string, since time.Time, life string) error {
 	if _, err := l.file.WriteAt([]byte(text), 0); err != nil {
 		return fmt.Errorf("sign a lock: %w", err)
 	}
+	l.made = false
 	return nil
 }
 
-// Release gives the lock back, unless a child has inherited it.
-func (l *Lock) Release() { l.file.Close() }
+// Release gives the lock back. One that nobody ever signed leaves no file, and no empty folder.
+func (l *Lock) Release() {
+	if l.made {
+		os.Remove(l.file.Name())
+		os.Remove(filepath.Dir(l.file.Name())) // unless others have locks there
+	}
+	l.file.Close()
+}
+
+// Leave closes the lock, and leaves it to a child that has inherited it.
+func (l *Lock) Leave() { l.file.Close() }
 
 // Lives reports whether the process that holds, or last held, the lock of a name lives. It is not known if nobody ever
 // took the lock, or if the file cannot be read. Lives holds the lock for a moment itself: a Take at the same time may

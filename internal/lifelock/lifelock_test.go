@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,7 +139,7 @@ func TestInherit(t *testing.T) {
 	l, err := Take(folder, "a")
 	must(t, err)
 	c := startChild(t, "", "", "one", l.File())
-	l.Release()
+	l.Leave()
 	if c.said != "held after" {
 		t.Errorf("the child says %q", c.said)
 	}
@@ -166,6 +167,7 @@ func TestMemory(t *testing.T) {
 		must(t, l.Sign("here", time.Now(), strings.Repeat("x", i+1)))
 		l.Release()
 	}
+	must(t, os.WriteFile(filepath.Join(folder, "other"), nil, 0o600)) // keeps the folder
 	for _, text := range []string{"here\nlife\n", "\x00\xff", ""} {
 		must(t, os.WriteFile(path(folder, "a"), []byte(text), 0o600))
 		l, err := Take(folder, "a")
@@ -175,7 +177,13 @@ func TestMemory(t *testing.T) {
 		}
 		l.Release()
 	}
-	if _, err := Take(filepath.Join(folder, "a.lock"), "a"); err == nil {
+	l, err := Take(filepath.Join(folder, "b"), "a")
+	must(t, err)
+	l.Release()
+	if _, err := os.Stat(filepath.Join(folder, "b")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a lock that nobody has signed leaves something: %v", err)
+	}
+	if _, err := Take(filepath.Join(folder, "other"), "a"); err == nil {
 		t.Error("a file serves as a folder")
 	}
 }
