@@ -71,9 +71,9 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	m.begin(now)
 	switch {
 	case in.Submit != nil:
-		m.submit(in.From, in.Submit)
+		m.submit(in.From, in.By, in.Submit)
 	case in.Request != nil:
-		m.request(in.From, in.Request)
+		m.request(in.From, in.By, in.Request)
 	case in.Status != nil:
 		m.status(in.Status)
 	case in.Report != nil:

@@ -14,6 +14,7 @@ import (
 // Input is what a machine is told; one field is set beside From.
 type Input struct {
 	From    int64         `json:"from,omitzero"`    // who waits for the answer to a Submit or Request; 0: nobody
+	By      string        `json:"by,omitzero"`      // the user who asks for it; "": the administrator
 	Submit  []Submission  `json:"submit,omitzero"`  // all are taken, or none
 	Request *wire.Request `json:"request,omitzero"` // of any verb but Submit and Jobs
 	Status  *wire.Status  `json:"status,omitzero"`

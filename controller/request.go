@@ -6,8 +6,12 @@ import (
 	"tensile/wire"
 )
 
-// request does what a command line asks for, and answers.
-func (m *Machine) request(from int64, q *wire.Request) {
+// request does what a user asks for, and answers.
+func (m *Machine) request(from int64, by string, q *wire.Request) {
+	if what := administrative[q.Verb]; what != "" && by != "" {
+		m.reply(from, fmt.Errorf("%s is no administrator, who alone may %s", by, what))
+		return
+	}
 	switch q.Verb {
 	case wire.SetBudget:
 		m.reply(from, m.setBudget(q))
@@ -19,6 +23,10 @@ func (m *Machine) request(from int64, q *wire.Request) {
 	j := m.find(q.Job)
 	if j == nil {
 		m.reply(from, fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", q.Job))
+		return
+	}
+	if err := m.denied(by, q.Job); err != nil {
+		m.reply(from, err)
 		return
 	}
 	if j.record.State.Over() {

@@ -28,6 +28,11 @@ type Options struct {
 	// with the reason in one line. Nil: executors are started by hand.
 	Launch func(executor string, ended func(why string)) error
 
+	// Lives reports whether the process of an executor that was started here lives, if that is known. It is asked, once
+	// a second, about those that a controller before this one has launched: of the end of others it is told by Launch.
+	// Nil: it is known of none.
+	Lives func(executor string) (lives, known bool)
+
 	// Forgotten is told that an executor has left for good; may be nil.
 	Forgotten func(executor string)
 
@@ -176,6 +181,9 @@ func (r *runner) tick() error {
 		break
 	}
 	r.leftOut()
+	if err := r.bury(); err != nil {
+		return err
+	}
 	deaf := r.deaf || r.options.Trouble() != "" // what executors say is not stored, and so not heard
 	r.deaf = false
 	return r.step(clock.Now(), Input{Tick: &Tick{Deaf: deaf}})

@@ -22,10 +22,11 @@ import (
 //
 //	new [budget=BYTES] [share] [keep=N] [no-replan] [preempt]    a machine without jobs
 //	restart [budget=BYTES]                   another, from what the one before had stored
-//	submit                                   a line "JOB [priority=N] [iterations=N] [restarts=N] [checkpoints]" for
-//	                                         each job; 10 iterations if it does not say
-//	stop job=J
-//	ask verb=V [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X]    another request
+//	submit [by=USER]                         a line "JOB [priority=N] [iterations=N] [restarts=N] [checkpoints]
+//	                                         [owner=WHO]" for each job; 10 iterations if it does not say, and WHO is what
+//	                                         the message says
+//	stop job=J [by=USER]
+//	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X]    another request
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES] [iteration=N]
 //	                                         [checkpoint=N] [error=TEXT]" per job; 1 if it does not say which incarnation
@@ -80,6 +81,9 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 				r.Executor, r.Why)
 			for _, h := range r.Held {
 				fmt.Fprintf(&s.out, "  %s may have %s\n", h.Executor, h.Bytes)
+			}
+			if r.Spec.Owner != "" {
+				fmt.Fprintf(&s.out, "  %s belongs to %s\n", r.Spec.Name, r.Spec.Owner)
 			}
 		}
 	case "tick":
@@ -144,10 +148,11 @@ func (s *script) ticks(t *testing.T, d *datadriven.TestData) {
 func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 	switch d.Cmd {
 	case "submit":
-		in := Input{From: 1}
+		in := Input{From: 1, By: word(t, d, "by")}
 		for _, line := range lines(t, d) {
 			spec := wire.Spec{Name: line.Cmd, Graph: s.graph.Digest(), Iterations: 10}
 			line.MaybeScanArgs(t, "priority", &spec.Priority)
+			line.MaybeScanArgs(t, "owner", &spec.Owner)
 			line.MaybeScanArgs(t, "iterations", &spec.Iterations)
 			line.MaybeScanArgs(t, "restarts", &spec.Restarts)
 			if line.HasArg("checkpoints") {
@@ -157,7 +162,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		}
 		return in
 	case "stop":
-		return Input{From: 1, Request: &wire.Request{Verb: wire.Stop, Job: word(t, d, "job")}}
+		return Input{From: 1, By: word(t, d, "by"), Request: &wire.Request{Verb: wire.Stop, Job: word(t, d, "job")}}
 	case "ask":
 		q := &wire.Request{Verb: wire.Verb(word(t, d, "verb")), Job: word(t, d, "job"), Executor: word(t, d, "executor"),
 			Place: wire.Place(word(t, d, "place"))}
@@ -165,7 +170,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		var budget int64
 		d.MaybeScanArgs(t, "budget", &budget)
 		q.Budget = graph.Bytes(budget)
-		return Input{From: 1, Request: q}
+		return Input{From: 1, By: word(t, d, "by"), Request: q}
 	case "status":
 		return Input{Status: status(t, d)}
 	case "report":

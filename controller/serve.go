@@ -155,7 +155,7 @@ func (r *runner) listen() (stop func(), err error) {
 		r.put(input{Input: Input{Report: &report}})
 	}))
 	serving := make(chan struct{}, maxRequests)
-	keep(r.bus.Serve(wire.ControlSubject, func(data []byte, reply func([]byte)) {
+	keep(r.bus.Serve(wire.ControlSubject, func(user string, data []byte, reply func([]byte)) {
 		request, err := wire.DecodeAs[wire.Request](data)
 		if err != nil {
 			r.passedOver("requests", fmt.Sprintf("a request is refused: %v", err))
@@ -169,7 +169,7 @@ func (r *runner) listen() (stop func(), err error) {
 			return
 		}
 		r.errands.Go(func() {
-			reply(wire.Encode(r.serve(request)))
+			reply(wire.Encode(r.serve(user, request)))
 			<-serving
 		})
 	}))
@@ -179,10 +179,10 @@ func (r *runner) listen() (stop func(), err error) {
 	return stop, err
 }
 
-// serve answers a request.
-func (r *runner) serve(q wire.Request) wire.Answer {
+// serve answers a request of a user.
+func (r *runner) serve(user string, q wire.Request) wire.Answer {
 	answer := make(chan wire.Answer, 1)
-	in := input{answer: answer}
+	in := input{Input: Input{By: user}, answer: answer}
 	blocked, trouble := r.blocked.Load(), r.options.Trouble()
 	switch {
 	case q.Verb == wire.Jobs && blocked != nil:

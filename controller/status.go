@@ -219,6 +219,17 @@ func (m *Machine) suspended(j *job, s wire.JobStatus) {
 	}
 }
 
+// orphans are the executors that a controller before this one had launched, in the order of their names.
+func (m *Machine) orphans() []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
+		if x := m.executors[name]; x.own && !x.launched && !x.gone {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // ended is told that the process that was launched as an executor has ended. Where two processes had its name, that may
 // have been the one that was refused: then silence decides about the other.
 func (m *Machine) ended(g *Gone) {

@@ -23,13 +23,13 @@ const answerWithin = 5 * time.Second
 
 // submit takes jobs in, all or none: they are planned for, and then begin, or wait until they fit beside the others, or
 // are refused if one of them never will.
-func (m *Machine) submit(from int64, list []Submission) {
+func (m *Machine) submit(from int64, by string, list []Submission) {
 	b := &batch{from: from, since: m.now}
 	if len(list) > 1 {
 		b.none = fmt.Sprintf("; none of the %d jobs was taken", len(list))
 	}
 	for _, s := range list {
-		if err := m.refuses(s); err != nil {
+		if err := m.refuses(by, s); err != nil {
 			m.reply(from, fmt.Errorf("%w%s", err, b.none))
 			for _, s := range list {
 				m.dropGraph(s.Spec.Graph)
@@ -38,6 +38,7 @@ func (m *Machine) submit(from int64, list []Submission) {
 		}
 	}
 	for _, s := range list {
+		s.Spec.Owner = by
 		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true,
 			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
 				Waiting: m.now, Budget: m.config.Budget}})
@@ -46,9 +47,13 @@ func (m *Machine) submit(from int64, list []Submission) {
 	m.want.admission = true
 }
 
-// refuses is why a job cannot be taken, whatever plans there are; nil: it can.
-func (m *Machine) refuses(s Submission) error {
-	if other := m.find(s.Spec.Name); other != nil && !other.record.State.Over() {
+// refuses is why a user's job cannot be taken, whatever plans there are; nil: it can.
+func (m *Machine) refuses(by string, s Submission) error {
+	switch other := m.find(s.Spec.Name); {
+	case other == nil:
+	case m.denied(by, s.Spec.Name) != nil: // which the new one would replace
+		return fmt.Errorf("there is a job %s, and it is not yours: give the new one another name", s.Spec.Name)
+	case !other.record.State.Over():
 		return fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", s.Spec.Name)
 	}
 	if s.Spec.Weights != "" && strings.HasPrefix(m.config.Device, "sim:") {
