@@ -20,6 +20,7 @@ func TestMachineUnderFire(t *testing.T) {
 	var replans, refused, queued int
 	for seed := range *seeds {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
+		w.profile = signedProfile
 		if seed%10 == 0 {
 			w.record(Stored{})
 			w.restart()

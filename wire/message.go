@@ -8,7 +8,7 @@ import (
 	"tensile/plan"
 )
 
-// Message is one of Orders, Status, Result, Report, Layout, Request, Answer and Record.
+// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record and Learnt.
 type Message interface {
 	kind() string
 	check() error
@@ -288,3 +288,19 @@ type Record struct {
 	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
 	Loss      *Loss         `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
 }
+
+// Learnt is what ops have taken on a device, whatever job they were in. A controller finds it again after a restart.
+type Learnt struct {
+	Device string     `json:"device"` // its identity
+	Ops    []LearntOp `json:"ops"`    // at most MaxLearnt; those that were heard of last come last
+}
+
+// LearntOp is what ops of one signature have taken.
+type LearntOp struct {
+	Signature graph.Signature `json:"signature"`
+	Latency   time.Duration   `json:"latency_ns"` // a moving average
+	Reports   int             `json:"reports"`    // that it is the average of
+}
+
+// MaxLearnt is of how many signatures latencies are kept: those of some thirty networks.
+const MaxLearnt = 4096

@@ -61,6 +61,12 @@ const Results = "results"
 // ResultObject is the name of a job's [Result] in that bucket.
 func ResultObject(job string, id int64) string { return fmt.Sprintf("result-%s-%d", token(job), id) }
 
+// Lessons is the bucket with what was learnt of devices.
+const Lessons = "learnt"
+
+// LearntObject is the name of the [Learnt] of a device in that bucket, by the device's identity.
+func LearntObject(device string) string { return "learnt-" + token(device) }
+
 // token turns a name into one token of a key, which may stand in the name of a NATS bucket too: what is no letter,
 // digit or "-" of ASCII becomes "_" and two hexadecimal digits for each byte.
 func token(name string) string {
