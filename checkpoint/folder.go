@@ -230,33 +230,30 @@ func (f Folder) remove(s *State, e entry) error {
 	return err
 }
 
-// room sees to it that a checkpoint fits the quota: with older ones of its job removed, down to the newest whole one, if
-// need be. It returns what is left of these.
+// room sees to it that a checkpoint fits the quota: with the oldest ones of its job removed, down to the newest whole
+// one, if need be. It returns what is left of these.
 func (f Folder) room(s *State, older []entry) (left []entry, err error) {
 	bytes := s.bytes()
 	used, err := f.used()
-	if err != nil {
-		return nil, err
+	if err != nil || used+bytes <= f.Quota {
+		return older, err
 	}
-	whole := false // there is one in left
-	for _, e := range older {
-		if full := used+bytes > f.Quota; full && whole {
-			if err := f.remove(s, e); err != nil {
-				return nil, err
-			}
-			used -= e.bytes
-			continue
-		} else if full {
-			_, err := f.read(filepath.Join(jobDir(s.Job, s.ID), e.name))
-			whole = err == nil
+	whole := slices.IndexFunc(older, func(e entry) bool {
+		_, err := f.read(filepath.Join(jobDir(s.Job, s.ID), e.name))
+		return err == nil
+	})
+	for last := len(older) - 1; whole >= 0 && last > whole && used+bytes > f.Quota; last-- {
+		if err := f.remove(s, older[last]); err != nil {
+			return nil, err
 		}
-		left = append(left, e)
+		used -= older[last].bytes
+		older = older[:last]
 	}
 	if used+bytes > f.Quota {
 		return nil, fmt.Errorf("it takes %s, and %s of the quota of %s for %s are taken: raise --checkpoint-quota, "+
 			"or remove folders of jobs that are over", bytes, used, f.Quota, f.Dir)
 	}
-	return left, nil
+	return older, nil
 }
 
 // used counts the bytes of all files.

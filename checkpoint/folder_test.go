@@ -174,8 +174,8 @@ func TestStrangers(t *testing.T) {
 	for _, p := range got.Passed {
 		passed = append(passed, fmt.Sprintf("%s: %v", p.File, p.Err))
 	}
-	want := []string{`a job-7/1-5.safetensors: its format is "", not "tensile checkpoint 1": it is no checkpoint, or one ` +
-		`of another release`, "a job-7/1-4.safetensors: it is checkpoint a job-7/1-3.safetensors under another name"}
+	want := []string{`a job-7/1-5.safetensors: its format is "", not "tensile checkpoint 1": it is no checkpoint, or ` +
+		`one of another release`, "a job-7/1-4.safetensors: it is checkpoint a job-7/1-3.safetensors under another name"}
 	if diff := cmp.Diff(want, passed); diff != "" || bits(got.State) != bits(stateOf(1, 1, 3)) {
 		t.Errorf("passed over (-want +got):\n%s; the newest is %+v", diff, got.Is)
 	}
@@ -361,9 +361,9 @@ func TestQuota(t *testing.T) {
 	size := write(t, f, stateOf(5, 1, 20), 3).Bytes
 	write(t, f, stateOf(5, 1, 21), 3)
 	write(t, f, stateOf(5, 1, 22), 3)
-	f.Quota = 4*size - size/2
-	write(t, f, stateOf(5, 1, 23), 3)
-	want := []string{"1-20.safetensors", "1-22.safetensors", "1-23.safetensors"} // without one there is room enough
+	f.Quota = 3 * size
+	write(t, f, stateOf(5, 1, 23), 9)
+	want := []string{"1-21.safetensors", "1-22.safetensors", "1-23.safetensors"} // without the oldest there is room
 	if diff := cmp.Diff(want, names(t, f)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
