@@ -339,8 +339,12 @@ func Read(path string) (*State, error) {
 	return s, nil
 }
 
-// Begin says that an incarnation of a job has begun: from now on older ones remove nothing that it may need.
+// Begin says that an incarnation of a job has begun, if there are files of others: from now on older ones do not Remove
+// what it may need.
 func (f Folder) Begin(job string, id, incarnation int64) error {
+	if entries, err := f.entries(job, id); err == nil && len(entries) == 0 {
+		return nil
+	}
 	file, err := f.disk().Create(filepath.Join(f.Dir, jobDir(job, id), fmt.Sprint(incarnation, begun)))
 	switch {
 	case errors.Is(err, fs.ErrExist):
