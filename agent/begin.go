@@ -33,7 +33,7 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 		if err := c.Begin(s.Name, s.ID, p.Incarnation); err != nil {
 			notes = append(notes, err.Error())
 		}
-		if found, err = c.Newest(s.Name, s.ID, p.Incarnation); err != nil {
+		if found, err = c.Newest(s.Name, s.ID, p.Incarnation, p.owns); err != nil {
 			return nil, notes, err
 		}
 	}
@@ -75,6 +75,15 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 	return begin, notes, nil
 }
 
+// owns returns an error unless a checkpoint was taken of the job: one of another controller may be called the same.
+func (p *Prepare) owns(c *checkpoint.State) error {
+	s := &p.Spec
+	if c.Graph != s.Graph || c.Seed != s.Seed || c.Data != s.Data || c.Weights != s.Weights || c.From != s.From {
+		return errors.New("it is of another job that was called the same")
+	}
+	return nil
+}
+
 // fits has a task begin with a checkpoint, and returns what the owner is to know of that, or the error why the job
 // cannot go on from there.
 func (c *Checkpoints) fits(s *wire.Spec, t *task.Task, state *checkpoint.State) (note string, err error) {
@@ -110,7 +119,8 @@ func (c *Checkpoints) Write(w *Write, losses []float32) *Written {
 	file := w.Task.File(w.Snapshot.Iteration, w.Snapshot.Contents)
 	s := &checkpoint.State{Job: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, Iteration: w.Snapshot.Iteration,
 		Seed: w.Spec.Seed, Graph: w.Spec.Graph, Device: c.Device, Model: w.Spec.Model,
-		Optimizer: file.Metadata["optimizer"], Losses: losses, Tensors: file.Tensors}
+		Optimizer: file.Metadata["optimizer"], Losses: losses, Tensors: file.Tensors,
+		Data: w.Spec.Data, Weights: w.Spec.Weights, From: w.Spec.From}
 	const keep = 2
 	is, err := c.Folder.Write(s, cmp.Or(w.Spec.Keep, keep))
 	if err != nil {

@@ -148,7 +148,7 @@ func TestTornCheckpoints(t *testing.T) {
 		if err != nil || len(list) != 2 {
 			t.Fatalf("there are %q: %v", list, err)
 		}
-		found, err := checkpoint.Folder{Dir: r.folder}.Newest("job", 1, 1)
+		found, err := checkpoint.Folder{Dir: r.folder}.Newest("job", 1, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,6 +242,19 @@ func TestFrom(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A checkpoint of another job that was called the same, as under another controller, is none of the job's.
+func TestNamesakes(t *testing.T) {
+	r := &relay{t: t, open: simulated, folder: t.TempDir(),
+		spec: wire.Spec{Iterations: 20, Checkpoint: wire.Interval{Iterations: 5}}}
+	c := &checkpoint.State{Job: "job", ID: 1, Incarnation: 1, Iteration: 9, Seed: 5, Graph: "ab"}
+	if _, err := (checkpoint.Folder{Dir: r.folder}).Write(c, 1); err != nil {
+		t.Fatal(err)
+	}
+	s, w, p := r.begin()
+	r.logs(s, "1-9.safetensors is passed over: it is of another job that was called the same")
+	r.finishes(s, w, p)
 }
 
 // A job that takes checkpoints leaves an interrupted executor with one, and goes on elsewhere. So does one that is

@@ -275,11 +275,12 @@ func (f Folder) used() (sum graph.Bytes, err error) {
 }
 
 // Newest returns the newest whole checkpoint of a job, of incarnations up to one. A file that cannot be read, or is
-// damaged, or is another's, is passed over. The error is that the folder cannot be read.
-func (f Folder) Newest(job string, id, incarnation int64) (Found, error) {
+// damaged, or is not its own, is passed over: own returns why it is not; nil: all are. The error is that the folder
+// cannot be read.
+func (f Folder) Newest(job string, id, incarnation int64, own func(*State) error) (Found, error) {
 	const tries = 5
 	for again := 1; ; again++ {
-		found, moving, err := f.newest(job, id, incarnation)
+		found, moving, err := f.newest(job, id, incarnation, own)
 		if err != nil {
 			return Found{}, fmt.Errorf("checkpoints in %s: %w", filepath.Join(f.Dir, jobDir(job, id)), plain(err))
 		}
@@ -290,7 +291,8 @@ func (f Folder) Newest(job string, id, incarnation int64) (Found, error) {
 }
 
 // newest is Newest once; moving reports that a file went away meanwhile, so that there is a newer one.
-func (f Folder) newest(job string, id, incarnation int64) (found Found, moving bool, err error) {
+func (f Folder) newest(job string, id, incarnation int64, own func(*State) error) (found Found, moving bool,
+	err error) {
 	entries, err := f.entries(job, id)
 	if err != nil {
 		return Found{}, false, err
@@ -303,6 +305,8 @@ func (f Folder) newest(job string, id, incarnation int64) (found Found, moving b
 			return found, true, nil
 		case err == nil && s.name() != name:
 			err = fmt.Errorf("it is checkpoint %s under another name", s.name())
+		case err == nil && own != nil:
+			err = own(s)
 		}
 		if err != nil {
 			found.Passed = append(found.Passed, Passed{name, plain(err)})

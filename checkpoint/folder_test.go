@@ -64,7 +64,7 @@ func write(t *testing.T, f Folder, s *State, keep int) Written {
 
 func newest(t *testing.T, f Folder, incarnation int64) Found {
 	t.Helper()
-	found, err := f.Newest("a job", 7, incarnation)
+	found, err := f.Newest("a job", 7, incarnation, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +405,7 @@ func TestOthersRead(t *testing.T) {
 	delete(meta, "digest")
 	want := map[string]string{"format": "tensile checkpoint 1", "job": "a job", "id": "7", "incarnation": "3",
 		"iteration": "4", "seed": fmt.Sprint(s.Seed), "graph": "9f", "device": "cpu/x", "model": "net",
-		"optimizer": "adam"}
+		"optimizer": "adam", "data": "", "weights": "", "from": ""}
 	if diff := cmp.Diff(want, meta); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}

@@ -30,6 +30,9 @@ type State struct {
 	Device      string // its identity: the rest has the same bits on devices of an equal one
 	Model       string
 	Optimizer   string
+	Data        string // folder of its examples; "": a synthetic set
+	Weights     string // file of its first weights; "": none
+	From        string // checkpoint that it began with; "": none
 
 	Losses  []float32        // of the complete iterations; none on a device without data
 	Tensors []weights.Tensor // persistent storages by name; none on a device without data
@@ -54,7 +57,7 @@ func (s *State) fields() []struct {
 		key  string
 		text *string
 	}{{"job", &s.Job}, {"graph", (*string)(&s.Graph)}, {"device", &s.Device}, {"model", &s.Model},
-		{"optimizer", &s.Optimizer}}
+		{"optimizer", &s.Optimizer}, {"data", &s.Data}, {"weights", &s.Weights}, {"from", &s.From}}
 }
 
 // encode writes the state as a file.
