@@ -1,6 +1,7 @@
 package program
 
 import (
+	"tensile/cost"
 	"tensile/graph"
 	"tensile/plan"
 )
@@ -8,6 +9,9 @@ import (
 // Options are switches of Compile; the zero value is the recommended setting.
 type Options struct {
 	Poison bool // fill dropped ranges with NaN, so that a use after a drop shows in the results
+
+	Snapshot bool      // make a snapshot section
+	Out      cost.Link // by which its copies are placed among those of the plan
 }
 
 // Compile writes the program of a valid plan at the places of a layout. Plan, layout and graph must belong together;
@@ -34,7 +38,11 @@ func Compile(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *Program {
 		Arena: l.Arena, Align: l.Align, Host: c.hostSize(), Prologue: newSection(), Body: c.section,
 		Epilogue: newSection()}
 	c.prologue(&out.Prologue)
-	c.epilogue(&out.Epilogue)
+	stale := c.stale()
+	c.epilogue(&out.Epilogue, stale)
+	if o.Snapshot {
+		c.snapshot(out, stale)
+	}
 	return out
 }
 
@@ -63,6 +71,7 @@ type compiler struct {
 	now     []int // per storage: its residency, or -1
 	version []int // per storage: newest version made
 	sync    []Point
+	saver   *saver // of the snapshot section; nil while a body is written
 }
 
 // body writes one iteration.
@@ -77,11 +86,14 @@ func (c *compiler) body() {
 				need{})
 		}
 	}
+	c.saver.keep(c)
 	moves := c.follow(c.moves, -1)
 	for slot, step := range c.p.Steps {
+		c.saver.before(c, slot)
 		c.kernel(slot, step)
 		moves = c.follow(moves, slot)
 	}
+	c.saver.before(c, len(c.p.Steps))
 }
 
 // emit appends a command, with the accesses it makes on the host and the waits that n and those demand.
@@ -90,14 +102,14 @@ func (c *compiler) emit(cmd Command, n need) Point {
 	switch cmd.Kind {
 	case Load, Out:
 		n.toWrite(host)
-	case In, Read:
+	case In, Read, Keep:
 		n.toRead(host)
 	}
 	at := c.append(cmd, n)
 	switch cmd.Kind {
 	case Load, Out:
 		host.wrote(at)
-	case In, Read:
+	case In, Read, Keep:
 		host.read(at)
 	}
 	return at
@@ -213,10 +225,12 @@ func (c *compiler) move(m folded) {
 	n.point(Point{compute, c.section.Counts[compute] + c.origin[compute]}) // the trigger
 	switch m.Kind {
 	case plan.Out:
+		c.saver.beforeOut(c, m, &n)
 		cmd.Kind, cmd.Stream, cmd.Device = Out, streamOf(Out), c.place(s)
 		n.toRead(c.stayUses[c.now[s]])
 		at := c.emit(cmd, n)
 		c.stayUses[c.now[s]].read(at)
+		c.saver.afterOut(c, m)
 		if m.Sync {
 			c.sync = append(c.sync, at)
 		}
@@ -253,8 +267,8 @@ func (c *compiler) prologue(section *Section) {
 }
 
 // epilogue copies out what the host does not have at the end of a body. Everything waits for the whole body.
-func (c *compiler) epilogue(section *Section) {
-	for _, s := range c.stale() {
+func (c *compiler) epilogue(section *Section, stale []graph.StorageID) {
+	for _, s := range stale {
 		section.append(Command{Kind: Out, Stream: streamOf(Out), Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
 			Device: Address{regionOf(Arena), c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
 	}
