@@ -1,7 +1,6 @@
 package program
 
 import (
-	"tensile/cost"
 	"tensile/graph"
 	"tensile/plan"
 )
@@ -10,8 +9,9 @@ import (
 type Options struct {
 	Poison bool // fill dropped ranges with NaN, so that a use after a drop shows in the results
 
-	Snapshot bool      // make a snapshot section
-	Out      cost.Link // by which its copies are placed among those of the plan
+	Snapshot bool // make a snapshot section, unless the way through Home is predicted to cost less
+	// by which it is made and judged; without Steps the latencies that the plan was made for. They change nothing else.
+	Durations Durations
 }
 
 // Compile writes the program of a valid plan at the places of a layout. Plan, layout and graph must belong together;
@@ -72,6 +72,8 @@ type compiler struct {
 	version []int // per storage: newest version made
 	sync    []Point
 	saver   *saver // of the snapshot section; nil while a body is written
+
+	durations Durations // of the snapshot section
 }
 
 // body writes one iteration.

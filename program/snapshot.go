@@ -18,16 +18,27 @@ func (c *compiler) snapshot(out *Program, stale []graph.StorageID) {
 	for s, n := range c.section.Counts {
 		c.origin[s] += n
 	}
+	c.durations = c.options.Durations
+	if len(c.durations.Steps) == 0 {
+		c.durations.Steps = c.p.Made
+	}
+	if len(c.durations.Steps) == 0 {
+		c.durations.Steps = make([]time.Duration, len(c.p.Steps))
+	}
 	c.section = newSection()
 	c.saver = newSaver(c, stale, &out.Body)
 	c.body()
-	out.Snapshot, out.Saved = c.section, c.saver.size
-	out.Regions = append(out.Regions, SnapshotMemory)
+	with := *out
+	with.Snapshot, with.Saved = c.section, c.saver.size
+	with.Regions = append(slices.Clone(out.Regions), SnapshotMemory)
+	if TimeSnapshot(&with, c.durations) <= TimeHome(&with, c.durations) {
+		*out = with
+	}
 }
 
 // saver places the copies of a snapshot among the commands of an iteration. Where on the copy-out stream those of the
 // device's content stand decides what they delay: each stands before the first copy of the plan that leaves so much
-// time before it, by the latencies that the plan was made for, or before one that would make it late for the step that
+// time before it, by the latencies of Options.Durations, or before one that would make it late for the step that
 // overwrites its content. Those that are overwritten first go first.
 type saver struct {
 	slots []graph.Bytes
@@ -38,7 +49,7 @@ type saver struct {
 	kepts need              // those so far
 	last  int               // the plan's last copy out, by its index there
 
-	ends []time.Duration // per step: when it ends, as planned; nil: not known
+	ends []time.Duration // per step: when it ends, as predicted
 	free time.Duration   // when the copy-out stream is, so far
 }
 
@@ -75,7 +86,7 @@ func newSaver(c *compiler, stale []graph.StorageID, body *Section) *saver {
 			continue
 		}
 		if _, found := slices.BinarySearch(stale, s.ID); found {
-			v.saved = append(v.saved, saving{s.ID, written[s.ID], c.options.Out.Time(s.Bytes)})
+			v.saved = append(v.saved, saving{s.ID, written[s.ID], c.durations.Out.Time(s.Bytes)})
 		} else {
 			v.kept = append(v.kept, s.ID)
 		}
@@ -83,7 +94,7 @@ func newSaver(c *compiler, stale []graph.StorageID, body *Section) *saver {
 	slices.SortStableFunc(v.saved, func(a, b saving) int { return cmp.Compare(a.slot, b.slot) })
 	slices.SortStableFunc(v.kept, func(a, b graph.StorageID) int { return cmp.Compare(copied[a], copied[b]) })
 	var now time.Duration
-	for _, d := range c.p.Made {
+	for _, d := range c.durations.Steps {
 		now += d
 		v.ends = append(v.ends, now)
 	}
@@ -119,9 +130,9 @@ func (c *compiler) overwritten() (written, copied []int) {
 	return written, copied
 }
 
-// at is when a step has ended, as planned.
+// at is when a step has ended, as predicted.
 func (v *saver) at(slot int) time.Duration {
-	if slot < 0 || slot >= len(v.ends) {
+	if slot < 0 {
 		return 0
 	}
 	return v.ends[slot]
@@ -129,7 +140,7 @@ func (v *saver) at(slot int) time.Duration {
 
 // copied counts a copy of the plan.
 func (v *saver) copied(c *compiler, m folded) {
-	v.free = max(v.free, v.at(m.After)+m.Delay) + c.options.Out.Time(c.g.Storages[m.Storage].Bytes)
+	v.free = max(v.free, v.at(m.After)+m.Delay) + c.durations.Out.Time(c.g.Storages[m.Storage].Bytes)
 }
 
 // keep copies what the host has. The nil saver, of a body, copies nothing.
@@ -193,7 +204,7 @@ func (v *saver) late(c *compiler, m folded, start time.Duration) bool {
 		return false
 	}
 	due := v.at(first.slot - 1)
-	after := max(v.free, start) + c.options.Out.Time(c.g.Storages[m.Storage].Bytes) + first.took
+	after := max(v.free, start) + c.durations.Out.Time(c.g.Storages[m.Storage].Bytes) + first.took
 	return v.free+first.took <= due && after > due
 }
 

@@ -59,7 +59,7 @@ func random(t testing.TB, seed uint64, o randgraph.Options) subject {
 // optionsOf varies what a program is made with: two of three seeds have a snapshot, with a link that is fast or slow.
 func optionsOf(seed uint64) program.Options {
 	return program.Options{Poison: seed%2 == 1, Snapshot: seed%3 > 0,
-		Out: cost.Link{Rate: cost.BytesPerSecond(1e6) * cost.BytesPerSecond(seed%5)}}
+		Durations: program.Durations{Out: cost.Link{Rate: cost.BytesPerSecond(1e6 * (seed % 5))}}}
 }
 
 // network returns a model planned by the policy tensile at a share of what it needs without.
@@ -90,7 +90,7 @@ func network(t testing.TB, model string, percent int) subject {
 		t.Fatal(err)
 	}
 	s := tight.Jobs[0]
-	c := program.Compile(g, s.Plan, s.Layout, program.Options{Snapshot: true, Out: facts.Out})
+	c := program.Compile(g, s.Plan, s.Layout, program.Options{Snapshot: true, Durations: program.Durations{Out: facts.Out}})
 	return subject{fmt.Sprintf("%s at %d%%", model, percent), g, s.Plan, s.Layout, c}
 }
 

@@ -40,6 +40,37 @@ func TimeSnapshot(p *Program, d Durations) time.Duration {
 	return r.computed - before - time.Duration(1+after)*usual.Iteration
 }
 
+// TimeHome predicts by how much longer training takes for a snapshot that is taken in Home: the epilogue, a copy of all
+// persistent storages within host memory, the prologue, and what is lost because no iterations overlap there.
+func TimeHome(p *Program, d Durations) time.Duration {
+	r := newReplay(p)
+	usual, _ := steady(p, d, r)
+	before := r.computed
+	r.drained(&p.Epilogue, d)
+	_, state := SnapshotSlots(p.Graph)
+	r.floor += d.Host.Time(state)
+	r.drained(&p.Prologue, d)
+	_, after := steady(p, d, r)
+	return r.computed - before - time.Duration(after)*usual.Iteration
+}
+
+// drained carries out a section before and after which all streams drain.
+func (r *replay) drained(s *Section, d Durations) {
+	r.drain()
+	run := r.lanes.Start(s, 0, true)
+	for i := range s.Commands {
+		r.command(run, &s.Commands[i], d.of(&s.Commands[i]))
+	}
+	r.drain()
+}
+
+// drain lets nothing begin before all has ended.
+func (r *replay) drain() {
+	for s := range r.ends {
+		r.floor = max(r.floor, r.last(Stream(s)))
+	}
+}
+
 // steady carries out bodies until one is like the one before it, and returns its times and the number of bodies.
 func steady(p *Program, d Durations, r *replay) (Timing, int) {
 	const limit = 32
@@ -100,6 +131,7 @@ type replay struct {
 	lanes    *Lanes
 	ends     [][]time.Duration // per stream
 	computed time.Duration     // end of the last command of the compute unit
+	floor    time.Duration     // nothing begins before it
 }
 
 func newReplay(p *Program) *replay {
@@ -114,7 +146,7 @@ func (r *replay) last(s Stream) time.Duration {
 }
 
 func (r *replay) command(run *Run, c *Command, took time.Duration) (start, end time.Duration) {
-	start = r.last(c.Stream)
+	start = max(r.floor, r.last(c.Stream))
 	for _, w := range c.Waits {
 		if count := run.Count(w); count > 0 {
 			start = max(start, r.ends[w.Stream][count-1])
