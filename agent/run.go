@@ -32,6 +32,8 @@ type Bus interface {
 // Options are what an agent is; name, device and bus must be given.
 type Options struct {
 	Executor  string
+	Life      string   // another for each process that is called so; "": one is made up
+	Dead      []string // lives of that name that are known to have ended
 	Device    device.Device
 	Bus       Bus
 	Heartbeat time.Duration // between statuses when nothing happens; 0: a second
@@ -63,8 +65,8 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	p := Process{Executor: o.Executor, Life: rand.Text(), Device: o.Device.Identity(), Host: here(),
-		Since: int64(clock.Now())}
+	p := Process{Executor: o.Executor, Life: cmp.Or(o.Life, rand.Text()), Dead: o.Dead, Device: o.Device.Identity(),
+		Host: Here(), Since: int64(clock.Now())}
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		p.Origin = clock.Now() - o.Device.Now()
 	}
@@ -93,8 +95,8 @@ func Run(ctx context.Context, o Options) error {
 // simulated reports whether a device has virtual time and no data.
 func simulated(d device.Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
 
-// here names this machine and process.
-func here() string { return fmt.Sprintf("%s, process %d", hostName(), os.Getpid()) }
+// Here names this machine and process.
+func Here() string { return fmt.Sprintf("%s, process %d", hostName(), os.Getpid()) }
 
 func hostName() string {
 	host, err := os.Hostname()
