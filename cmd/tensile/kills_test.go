@@ -18,7 +18,7 @@ func TestKills(t *testing.T) {
 	for round := range *kills {
 		rng := rand.New(rand.NewPCG(uint64(round), 21))
 		budget := []string{"60%", "70%", "80%"}[rng.IntN(3)]
-		p, found := startRun(t, "--iterations", "1000000", "--budget", budget)
+		p, found := startRun(t, "--iterations", "1000000", "--budget", budget, "--checkpoint", "none")
 		for range rng.IntN(3) {
 			p.line(`^  lenet\.[12] .* it/s `)
 		}

@@ -231,10 +231,10 @@ func TestRunInterrupted(t *testing.T) {
 	p.nothing()
 }
 
-// A run can not be finished without one of its jobs. It says which, and why.
+// A run can not be finished without one of its jobs, if that does not go on from a checkpoint. It says which, and why.
 func TestRunLosesExecutor(t *testing.T) {
 	t.Parallel()
-	p, found := startRun(t, "--iterations", "1000000", "--budget", "70%")
+	p, found := startRun(t, "--iterations", "1000000", "--budget", "70%", "--checkpoint", "none")
 	kill(t, found["x2"])
 	p.ends(1, `^tensile: job lenet\.2 failed after [0-9]+ iterations: its executor ended: signal: killed$`)
 	p.nothing()
