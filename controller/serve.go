@@ -78,7 +78,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		}
 		s.Profiles[record.Spec.Graph] = &p
 	}
-	for epoch := max(1, record.Applied); epoch <= record.Granted; epoch++ {
+	for epoch, last := record.Epochs(); epoch <= last; epoch++ {
 		data, err := r.bus.Load(r.ctx, wire.Bucket(record.Executor), wire.LayoutObject(record.Spec.Name, record.Spec.ID,
 			epoch))
 		if errors.Is(err, wire.ErrNotFound) {
@@ -181,9 +181,6 @@ func (r *runner) listen() (stop func(), err error) {
 
 // serve answers a request of a user.
 func (r *runner) serve(user string, q wire.Request) wire.Answer {
-	if what := administrative[q.Verb]; what != "" && user != "" {
-		return wire.Answer{Error: fmt.Sprintf("%s is no administrator, who alone may %s", user, what)}
-	}
 	answer := make(chan wire.Answer, 1)
 	in := input{Input: Input{By: user}, answer: answer}
 	blocked, trouble := r.blocked.Load(), r.options.Trouble()
@@ -196,8 +193,8 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 	switch q.Verb {
 	case wire.Jobs:
 		in.list = true
-	case wire.Stop:
-		in.Stop = q.Job
+	default:
+		in.Request = &q
 	case wire.Submit:
 		graphs := make(map[graph.Digest]*graph.Graph)
 		for _, spec := range q.Specs {
@@ -211,8 +208,6 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 			}
 			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: g, At: clock.Now()})
 		}
-	default:
-		return wire.Answer{Error: fmt.Sprintf("the controller cannot do what is asked for: %s", q.Verb)}
 	}
 	r.put(in)
 	look := time.NewTicker(time.Second / 4)

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,7 +41,7 @@ func (m *Machine) submit(from int64, by string, list []Submission) {
 		s.Spec.Owner = by
 		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true,
 			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
-				Budget: m.config.Budget}})
+				Waiting: m.now, Budget: m.config.Budget}})
 	}
 	m.jobs = append(m.jobs, b.jobs...)
 	m.want.admission = true
@@ -79,6 +78,7 @@ func (m *Machine) take(b *batch) {
 		if before >= 0 {
 			old := m.jobs[before]
 			m.jobs = slices.Delete(m.jobs, before, before+1)
+			j.record.Held = old.record.Held
 			m.dropResult(old)
 			m.dropGraph(old.record.Spec.Graph)
 		}
@@ -109,54 +109,19 @@ func (m *Machine) reply(to int64, err error, jobs ...*job) {
 	m.replies = append(m.replies, reply{to, jobs, err})
 }
 
-// waiting are the jobs that are queued: by priority, then in the order in which they came.
-func (m *Machine) waiting() []*job {
-	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.State != wire.Queued })
-	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(b.priority(), a.priority()) })
-	return waiting
-}
-
-// stop ends a job: one that waits at once, another after the iterations in flight.
-func (m *Machine) stop(from int64, by, name string) {
-	j := m.find(name)
-	if j == nil {
-		m.reply(from, fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", name))
-		return
-	}
-	if err := m.denied(by, name); err != nil {
-		m.reply(from, err)
-		return
-	}
-	if j.record.State.Over() {
-		m.reply(from, fmt.Errorf("job %s is %s already", name, j.record.State))
-		return
-	}
-	if j.batch != nil {
-		m.take(j.batch)
-	}
-	m.changed = true
-	if j.record.State == wire.Queued {
-		j.record.State = wire.Halted
-		m.want.admission = true // those behind it may have waited for nothing else
-	} else {
-		j.record.State = wire.Ending
-	}
-	j.record.Why, j.record.Need = "", 0
-	m.reply(from, nil, j)
-}
-
 // over ends a job's life here, with the result of which its executor told, if it did. Its bytes go to those that wait,
 // and then to the others.
 func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Result) {
+	active := j.active()
 	j.record.State, j.record.Why = state, why
-	m.discard(j, j.given())
+	m.discard(j, j.given(), true)
 	j.graph, j.profile, j.latency, j.spare, j.last, j.former, j.layouts = nil, nil, nil, nil, nil, nil, nil
 	m.collect(j, result)
 	m.changed = true
 	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, State: state, Iterations: j.record.Iteration,
 		Why: why})
-	m.want.admission = true
-	if !m.config.NoReplan || m.overfull() || m.bare() {
+	m.want.admission = true // those behind it may have waited for nothing else
+	if active && (!m.config.NoReplan || m.overfull() || m.bare()) {
 		m.want.better = fmt.Sprintf("job %s has gone", j.record.Spec.Name)
 	}
 }
