@@ -56,6 +56,9 @@ func (m *Machine) ask() {
 	m.want.better, m.want.must = "", false // an admission plans for all
 	p := &Plan{Ticket: e.ticket, Admitted: e.admitted, Budget: m.config.Budget, Reserved: m.reserved(), Line: m.line}
 	for _, j := range e.jobs {
+		if j.profile == nil && p.Learnt == nil {
+			p.Learnt = m.learnt.latencies()
+		}
 		p.Jobs = append(p.Jobs, m.candidate(j))
 		j.assumed, j.reports = j.latencySum(), 0
 	}

@@ -19,7 +19,9 @@ type job struct {
 	spare   []time.Duration  // per op: by how much the latency may be off, before anything was measured; may be nil
 	assumed time.Duration    // the sum of latencies when plans were last asked for (s of TENSILE, section IV-E)
 	reports int              // since then
-	learnt  bool             // latencies were measured
+	learnt  bool             // latencies were measured, of this job or of others with the same ops
+	lessons []*lesson        // per op: what its reports teach; nil: none has yet
+	warm    int64            // the incarnation of which a report has come
 	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
 	heard   losses
 	tried   []string      // executors at which it could not begin

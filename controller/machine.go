@@ -20,6 +20,7 @@ type Machine struct {
 	executors map[string]*executor
 	last      int64        // Record.Order of the youngest job
 	line      correct.Line // by which profiles are wrong on the device, as the jobs so far have shown
+	learnt    learnt
 
 	errand *errand       // the plans that are being made; nil: none
 	ticket int64         // of the newest errand
@@ -62,7 +63,7 @@ type reply struct {
 
 // NewMachine returns the machine of a controller without jobs.
 func NewMachine(c Config) *Machine {
-	return &Machine{config: c.withDefaults(), executors: make(map[string]*executor)}
+	return &Machine{config: c.withDefaults(), executors: make(map[string]*executor), learnt: restoreLearnt(c.Device, nil)}
 }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It

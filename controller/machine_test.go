@@ -24,6 +24,7 @@ func TestMachineUnderFire(t *testing.T) {
 		w.config.Watched = seed%3 > 0
 		w.config.GiveUp, w.config.Turn = time.Minute, 2*time.Second
 		w.machine = NewMachine(w.config)
+		w.profile = signedProfile
 		if seed%10 == 0 {
 			w.record(Stored{})
 			w.restart()

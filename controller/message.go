@@ -53,6 +53,7 @@ type Output struct {
 	Orders *wire.Orders `json:"orders,omitzero"` // to an executor
 	Launch string       `json:"launch,omitzero"` // an executor is to be started by this name
 	Forget string       `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
+	Learnt *Learnt      `json:"learnt,omitzero"` // to be stored
 	Drop   *Drop        `json:"drop,omitzero"`   // of a job that is over and not remembered any more
 	Plan   *Plan        `json:"plan,omitzero"`   // an errand, to be answered by a Planned
 	Cancel int64        `json:"cancel,omitzero"` // the errand of that ticket: its answer would be ignored
@@ -89,6 +90,9 @@ type Plan struct {
 	Budget   graph.Bytes  `json:"budget_bytes,omitzero"`   // for the arenas of all jobs together; 0: no limit
 	Reserved graph.Bytes  `json:"reserved_bytes,omitzero"` // of that, for nobody: executors out of reach may have it
 	Line     correct.Line `json:"line"`                    // by which profiles are wrong on the device
+
+	// Learnt are the latencies that were learnt, for candidates without a profile; nil: all have one.
+	Learnt map[graph.Signature]time.Duration `json:"-"`
 }
 
 // Candidate is a job that is to be planned for. Whoever makes the plan may keep and read all of it: the machine changes
@@ -100,7 +104,7 @@ type Candidate struct {
 	Profile  *planner.Profile `json:"-"`             // nil: it is to be made
 	Latency  []time.Duration  `json:"-"`             // per op; nil without a profile
 	Slack    []time.Duration  `json:"-"`             // per op: by how much the latency may be off; may be nil
-	Measured bool             `json:"measured"`      // latencies follow what ops took in this run
+	Measured bool             `json:"measured"`      // latencies follow what ops took here, in this job or others
 	Fresh    bool             `json:"fresh"`         // whether it fits alone is not known yet
 	Left     int              `json:"left"`          // iterations over which a better plan can pay
 	Has      *ProvenLayout    `json:"has,omitempty"` // its newest; nil: none

@@ -37,6 +37,7 @@ type world struct {
 	graphs  map[graph.Digest]*graph.Graph
 	layouts map[string][]*wire.Layout
 	orders  map[string]wire.Orders
+	learnt  *wire.Learnt
 
 	recording bytes.Buffer
 	recorder  *Recorder // of the machine that there is now; nil: none
@@ -79,6 +80,15 @@ func profile(g *graph.Graph) (planner.Profile, error) {
 		p.Latency = append(p.Latency, time.Duration(1+op%7)*10*time.Microsecond)
 	}
 	return p, nil
+}
+
+// signedProfile is profile with signatures, so that what is measured is learnt.
+func signedProfile(g *graph.Graph) (planner.Profile, error) {
+	p, err := profile(g)
+	for op := range g.Ops {
+		p.Signatures = append(p.Signatures, g.Signature(graph.OpID(op), ""))
+	}
+	return p, err
 }
 
 func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
@@ -159,6 +169,8 @@ func (w *world) carryOut(outputs []Output) {
 			w.graphs[o.Graph.Graph.Digest()] = o.Graph.Graph
 		case o.Layout != nil:
 			w.layouts[o.Layout.Job] = append(w.layouts[o.Layout.Job], o.Layout.Layout)
+		case o.Learnt != nil:
+			w.learnt = &o.Learnt.Wire
 		case o.Orders != nil:
 			w.orders[o.Orders.Executor] = *o.Orders
 			orders := *o.Orders
@@ -431,7 +443,8 @@ func (w *world) replay() {
 
 // stored is what the bus has, but for records.
 func (w *world) stored() Stored {
-	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Profiles: map[graph.Digest]*planner.Profile{}}
+	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Learnt: w.learnt,
+		Profiles: map[graph.Digest]*planner.Profile{}}
 	for digest, g := range w.graphs {
 		p, err := w.profile(g)
 		if err != nil {
@@ -449,11 +462,15 @@ func (w *world) submit(name string, iterations int) *graph.Graph {
 
 func (w *world) submitAs(name string, iterations, priority int) *graph.Graph {
 	g := randgraph.New(w.rng, randgraph.Options{})
+	w.submitGraph(name, iterations, priority, g)
+	return g
+}
+
+func (w *world) submitGraph(name string, iterations, priority int, g *graph.Graph) {
 	w.graphs[g.Digest()] = g
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(),
 		Iterations: iterations, Priority: priority, Restarts: w.restarts(), Checkpoint: wire.Interval{
 			Iterations: w.rng.IntN(2)}}, Graph: g}}})
-	return g
 }
 
 // restarts is how often a job may go on; not at all in a world without mishaps.

@@ -79,7 +79,10 @@ func (w *work) profile() {
 			}
 			w.answer.New[i] = *p
 			c.Profile = p
-			c.Latency, c.Slack = expected(c.Graph, p, w.plan.Line)
+			c.Latency, c.Slack, c.Measured = expected(c.Graph, p, w.plan.Line, w.learnt)
+			if c.Measured {
+				c.Slack = nil
+			}
 		}
 		j := c.Profile.Job(c.Spec.Name, c.Epoch, c.Graph)
 		j.Latency, j.Slack, j.Measured, j.Weight, j.MaxSwapRate = c.Latency, c.Slack, c.Measured, c.Spec.Priority,
@@ -255,19 +258,35 @@ func copying(s *program.Section, out, in cost.Link) time.Duration {
 	return sum
 }
 
-// expected are the latencies of a graph's ops by its profile and what other jobs have taught, and by how much they may
-// be off (nil if the profile does not say).
-func expected(g *graph.Graph, p *planner.Profile, line correct.Line) (latency, slack []time.Duration) {
+func (w *work) learnt(s graph.Signature) (latency time.Duration, ok bool) {
+	latency, ok = w.plan.Learnt[s]
+	return latency, ok
+}
+
+// expected are the latencies of a graph's ops as other jobs have taught them, or else by its profile and the line by
+// which that is wrong, and by how much they may be off: nothing where it was learnt (nil if the profile does not say).
+// measured says that all of them were learnt.
+func expected(g *graph.Graph, p *planner.Profile, line correct.Line,
+	learnt func(graph.Signature) (time.Duration, bool)) (latency, slack []time.Duration, measured bool) {
 	latency = make([]time.Duration, len(p.Latency))
 	if p.Slack != nil {
 		slack = make([]time.Duration, len(latency))
 	}
+	measured = p.Signatures != nil
 	for op, predicted := range p.Latency {
+		if p.Signatures != nil {
+			took, known := learnt(p.Signatures[op])
+			if known {
+				latency[op] = took
+				continue
+			}
+			measured = false
+		}
 		kind := string(g.Ops[op].Kind)
 		latency[op] = line.Apply(kind, predicted)
 		if slack != nil {
 			slack[op] = max(0, line.P95(kind, predicted, predicted+p.Slack[op])-latency[op])
 		}
 	}
-	return latency, slack
+	return latency, slack, measured
 }

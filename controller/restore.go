@@ -20,13 +20,14 @@ type Stored struct {
 	Orders  map[string]wire.Orders    // per executor, the newest
 
 	Profiles map[graph.Digest]*planner.Profile // of the graphs
+	Learnt   *wire.Learnt                      // nil: nothing was, of this device
 }
 
 // Restore returns the machine of a controller that goes on where another ended. Executors keep their names; those that
 // were started for jobs are awaited as if this controller had started them. The error names what is missing of a job.
 func Restore(c Config, s Stored) (*Machine, error) {
 	m := NewMachine(c)
-	m.stored = s.Orders
+	m.stored, m.learnt = s.Orders, restoreLearnt(c.Device, s.Learnt)
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
 		j := &job{record: r, written: r, fresh: r.State == wire.Queued, fitted: r.State == wire.Queued}

@@ -255,6 +255,8 @@ func (r *runner) store(o Output) error {
 			wire.Encode(*l.Layout))
 	case o.Result != nil:
 		return r.collect(o.Result)
+	case o.Learnt != nil:
+		return r.bus.Store(r.ctx, wire.Lessons, wire.LearntObject(o.Learnt.Wire.Device), wire.Encode(o.Learnt.Wire))
 	case o.Orders != nil:
 		return r.bus.Put(r.ctx, wire.OrdersKey(o.Orders.Executor), wire.Encode(*o.Orders))
 	case o.Forget != "":

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,6 +43,9 @@ func (r *runner) restore() error {
 			err = r.objects(record, &s)
 		}
 	}
+	if err == nil {
+		s.Learnt, err = r.learnt()
+	}
 	if err = errors.Join(append(problems, err)...); err != nil {
 		return err
 	}
@@ -62,6 +66,29 @@ func (r *runner) present(pattern string, each func(value []byte)) error {
 		stop()
 	}
 	return err
+}
+
+// learnt loads what was learnt of the device. What is damaged is passed over: it is learnt again.
+func (r *runner) learnt() (*wire.Learnt, error) {
+	data, err := r.bus.Load(r.ctx, wire.Lessons, wire.LearntObject(r.options.Device))
+	if errors.Is(err, wire.ErrNotFound) {
+		return nil, nil
+	}
+	var l wire.Learnt
+	if err == nil {
+		l, err = wire.DecodeAs[wire.Learnt](data)
+	}
+	switch {
+	case r.ctx.Err() != nil:
+		return nil, context.Cause(r.ctx)
+	case err == nil && l.Device != r.options.Device:
+		err = fmt.Errorf("it is of device %s", l.Device)
+	}
+	if err != nil {
+		r.options.Log(fmt.Sprintf("the latencies that were learnt of this device are passed over: %v", err))
+		return nil, nil
+	}
+	return &l, nil
 }
 
 // objects loads the graph of a job, and the layouts that may be in force.

@@ -166,6 +166,9 @@ const (
 
 // tick is told every second or so.
 func (m *Machine) tick(t *Tick) {
+	if m.learnt.news && m.now-m.learnt.stored >= storeEvery {
+		m.keep()
+	}
 	m.takeLate()
 	deaf := t.Deaf || m.now-m.ticked > maxTick // what executors said while this process stood still is still to be read
 	m.ticked = m.now
@@ -280,6 +283,7 @@ func (m *Machine) report(r *wire.Report) {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
 	}
 	m.learn(j, j.layouts[at], r)
+	m.learnt.listen(j, j.layouts[at], r)
 	j.learnt = true
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)

@@ -116,6 +116,9 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 	j.record.State, j.record.Why = state, why
 	m.discard(j, j.given(), true)
 	j.graph, j.profile, j.latency, j.spare, j.last, j.former, j.layouts = nil, nil, nil, nil, nil, nil, nil
+	if j.lessons = nil; m.learnt.news {
+		m.keep()
+	}
 	m.collect(j, result)
 	m.changed = true
 	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, State: state, Iterations: j.record.Iteration,

@@ -29,6 +29,8 @@ func (c *checker) flaw(cmd *Command) string {
 		return fmt.Sprintf("about %d bytes of the %d of %s", cmd.Bytes, s.Bytes, s.Name)
 	case device && c.misplaced(cmd.Device):
 		return "not at an aligned place of the arena"
+	case cmd.Kind != Poison && c.slots[s.ID].Offset < 0:
+		return "no copy out of " + s.Name + " in the plan: it has no host slot"
 	case cmd.Kind != Poison && cmd.Host != c.slots[s.ID]:
 		return "not at the host slot of " + s.Name
 	case cmd.Kind == Load && (s.Role != graph.Input || cmd.Version != 0):

@@ -348,3 +348,29 @@ func (c *checker) record(r *Record) {
 	c.short("device", r.Device)
 	c.result(r.Result)
 }
+
+// MaxLatency bounds what an op may have taken on average: a graph of them can be added.
+const MaxLatency = time.Hour
+
+func (l Learnt) check() error {
+	c := new(checker)
+	c.short("device", l.Device)
+	if len(l.Ops) > MaxLearnt {
+		c.fail("there are latencies of %d ops, and at most %d are kept", len(l.Ops), MaxLearnt)
+	}
+	seen := make(map[graph.Signature]bool, len(l.Ops))
+	for _, op := range l.Ops {
+		s := string(op.Signature)
+		if len(s) != graph.SignatureDigits || strings.Trim(s, "0123456789abcdef") != "" {
+			c.fail("op %s is no signature of %d hexadecimal digits", clip(s), graph.SignatureDigits)
+		}
+		if seen[op.Signature] {
+			c.fail("op %s is there twice", clip(s))
+		}
+		seen[op.Signature] = true
+		atLeast(c, "latency_ns", op.Latency, 0)
+		atMost(c, "latency_ns", op.Latency, MaxLatency)
+		atLeast(c, "reports", op.Reports, 1)
+	}
+	return c.err
+}

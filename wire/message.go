@@ -8,7 +8,7 @@ import (
 	"tensile/plan"
 )
 
-// Message is one of Orders, Status, Result, Report, Layout, Request, Answer and Record.
+// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record and Learnt.
 type Message interface {
 	kind() string
 	check() error
@@ -306,3 +306,19 @@ type Record struct {
 
 // Epochs are those of the layouts that may be in force, or come into force, from first to last.
 func (r *Record) Epochs() (first, last int64) { return max(r.Applied, r.Cleared+1), r.Granted }
+
+// Learnt is what ops have taken on a device, whatever job they were in. A controller finds it again after a restart.
+type Learnt struct {
+	Device string     `json:"device"` // its identity
+	Ops    []LearntOp `json:"ops"`    // at most MaxLearnt; those that were heard of last come last
+}
+
+// LearntOp is what ops of one signature have taken.
+type LearntOp struct {
+	Signature graph.Signature `json:"signature"`
+	Latency   time.Duration   `json:"latency_ns"` // a moving average
+	Reports   int             `json:"reports"`    // that it is the average of
+}
+
+// MaxLearnt is of how many signatures latencies are kept: those of some thirty networks.
+const MaxLearnt = 4096

@@ -71,6 +71,12 @@ func NameOf(token string) (name string, ok bool) {
 	return name, err == nil && name != "*" && Token(name) == token && CheckName(name) == nil
 }
 
+// Lessons is the bucket with what was learnt of devices.
+const Lessons = "learnt"
+
+// LearntObject is the name of the [Learnt] of a device in that bucket, by the device's identity.
+func LearntObject(device string) string { return "learnt-" + token(device) }
+
 // token turns a name into one token of a key, which may stand in the name of a NATS bucket too: what is no letter,
 // digit or "-" of ASCII becomes "_" and two hexadecimal digits for each byte.
 func token(name string) string {

@@ -74,6 +74,8 @@ func samples() []Message {
 			Trouble: "the controller's disk is full",
 			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}},
 		record,
+		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),
+			Latency: 2 * time.Millisecond, Reports: 16}}},
 	}
 }
 
@@ -176,7 +178,7 @@ func (r maker) layout() Layout {
 }
 
 func (r maker) message() Message {
-	switch r.IntN(7) {
+	switch r.IntN(8) {
 	case 0:
 		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0,
 			Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
@@ -225,6 +227,13 @@ func (r maker) message() Message {
 			a.Jobs = append(a.Jobs, r.record())
 		}
 		return a
+	case 6:
+		l := Learnt{Device: r.line()}
+		for range r.IntN(4) {
+			l.Ops = append(l.Ops, LearntOp{Signature: graph.Signature(r.digest()[:graph.SignatureDigits]),
+				Latency: r.duration() % MaxLatency, Reports: 1 + r.IntN(99)})
+		}
+		return l
 	default:
 		return r.record()
 	}

@@ -138,3 +138,27 @@ func TestClusterDiskFull(t *testing.T) {
 	}
 	c.end()
 }
+
+// What the ops of a job have taken is known to a controller that is started again after a kill: it plans for the next job
+// of the same network as if that had been measured. With another batch size it predicts.
+func TestClusterLearns(t *testing.T) {
+	t.Parallel()
+	first := startCluster(t, 64*graph.MiB, "--no-replan")
+	first.tell("submit", "lenet", "--batch", "8", "--iterations", "30", "--name", "first")
+	if r := first.in(wire.Done, "first"); r.Latencies != "cold-start" {
+		t.Errorf("the first job was planned for with %s latencies", r.Latencies)
+	}
+	first.signal(syscall.SIGKILL)
+	first.ends(-1, "")
+	c := first.restart("--no-replan")
+	c.submit("lenet", "--name", "second")
+	c.tell("submit", "lenet", "--batch", "4", "--iterations", forever, "--name", "other")
+	jobs := c.train(nil, "second", "other")
+	for name, want := range map[string]string{"second": "updated", "other": "cold-start"} {
+		if r := jobs[name]; r.Latencies != want {
+			t.Errorf("job %s was planned for with %s latencies, want %s: %+v", name, r.Latencies, want, r)
+		}
+	}
+	c.tell("stop", "second", "other")
+	c.end()
+}
