@@ -37,6 +37,37 @@ func (h *Host) Stop(name string) {
 	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Stop: true}) }) })
 }
 
+// Park lets a job rest in Home after the iterations in flight, with nothing of the device, until Resume or Stop. The
+// observer hears when it has come to rest (Event.Parked). A Change meanwhile is taken for later.
+func (h *Host) Park(name string) {
+	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Park: true}) }) })
+}
+
+// Resume lets a parked job go on by its newest program, which the observer hears to be applied (Event.Applied), also if
+// it was in force before. Of a job that is not parked nothing changes.
+func (h *Host) Resume(name string) {
+	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Resume: true}) }) })
+}
+
+// Checkpoint takes the state of a job at the next iteration boundary, which is at once if it is in Home. The observer
+// hears of it exactly once (Event.Snapshot), with an error if there is no such job or it has ended. A Checkpoint while
+// another of the job is wanted joins that one. A job that is told to change, park or stop meanwhile goes Home, which is
+// such a boundary.
+func (h *Host) Checkpoint(name string) {
+	h.command(name, func() error {
+		j := h.find(name)
+		switch {
+		case j == nil:
+			h.observer(Event{Job: name, Snapshot: &Snapshot{Err: fmt.Errorf("there is no job %s", name)}})
+			return nil
+		case j.machine.State() == Finished:
+			h.observer(Event{Job: name, Snapshot: &Snapshot{Err: fmt.Errorf("job %s has ended", name)}})
+			return nil
+		}
+		return h.step(j, Input{Checkpoint: true})
+	})
+}
+
 // Until has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing of
 // the device. A later call with more has them go on.
 func (h *Host) Until(iterations int) {

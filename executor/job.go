@@ -48,6 +48,16 @@ func (j *job) close() error {
 	return nil
 }
 
+// snapshot copies the state of a job in Home.
+func (j *job) snapshot() *Snapshot {
+	s := &Snapshot{Iteration: j.machine.Iterations(), Contents: j.weights()}
+	for id, content := range s.Contents {
+		s.Contents[id] = slices.Clone(content)
+	}
+	s.Release = func() { s.Contents = nil }
+	return s
+}
+
 // weights returns the content of a job's persistent storages, nil on a device without data. Nothing may be issued.
 func (j *job) weights() map[graph.StorageID][]float32 {
 	var all map[graph.StorageID][]float32
