@@ -57,6 +57,6 @@ func submit(b *testing.B, m *Machine, list []Submission) {
 		if p == nil {
 			return
 		}
-		in = Input{Planned: plannerOf(m.config, profile).Plan(b.Context(), p)}
+		in = Input{Planned: plannerOf(m.config, signedProfile).Plan(b.Context(), p)}
 	}
 }

@@ -25,7 +25,8 @@ func (m *Machine) learn(j *job, l *layout, r *wire.Report) {
 	m.line = m.line.Toward(correct.Fit(reports), m.config.Alpha)
 }
 
-// expect gives a job that comes or comes back the latencies of its profile, corrected by what others have taught.
+// expect gives a job that comes or comes back the latencies that were learnt of its ops, and of the others those of its
+// profile, corrected by what other jobs have taught.
 func (m *Machine) expect(j *job) {
-	j.latency, j.spare = expected(j.graph, j.profile, m.line)
+	j.latency, j.spare, j.learnt = expected(j.graph, j.profile, m.line, m.learnt.find)
 }

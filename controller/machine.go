@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/graph"
 	"tensile/predictor/correct"
 	"tensile/wire"
 )
@@ -19,6 +20,7 @@ type Machine struct {
 	executors map[string]*executor
 	last      int64        // Record.Order of the youngest job
 	line      correct.Line // by which profiles are wrong on the device, as the jobs so far have shown
+	learnt    learnt
 
 	errand *errand       // the plans that are being made; nil: none
 	ticket int64         // of the newest errand
@@ -45,6 +47,8 @@ type executor struct {
 	joined   bool          // it was heard of
 	own      bool          // it was started for certain jobs and is to leave when they are over
 	gone     bool
+	dead     bool          // it is gone, and its process has ended for sure
+	silent   bool          // it cannot be reached
 	orders   wire.Orders   // the newest
 	rival    *wire.Status  // of another process of that name, until it is known whether the first one lives
 	refused  *wire.Refusal // of the last such process
@@ -59,7 +63,7 @@ type reply struct {
 
 // NewMachine returns the machine of a controller without jobs.
 func NewMachine(c Config) *Machine {
-	return &Machine{config: c.withDefaults(), executors: make(map[string]*executor)}
+	return &Machine{config: c.withDefaults(), executors: make(map[string]*executor), learnt: restoreLearnt(c.Device, nil)}
 }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It
@@ -68,9 +72,9 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	m.begin(now)
 	switch {
 	case in.Submit != nil:
-		m.submit(in.From, in.Submit)
-	case in.Stop != "":
-		m.stop(in.From, in.Stop)
+		m.submit(in.From, in.By, in.Submit)
+	case in.Request != nil:
+		m.request(in.From, in.By, in.Request)
 	case in.Status != nil:
 		m.status(in.Status)
 	case in.Report != nil:
@@ -92,6 +96,7 @@ func (m *Machine) begin(now time.Duration) {
 
 // end returns what a step wants done.
 func (m *Machine) end() []Output {
+	m.preempt()
 	if m.changed { // most reports and statuses change nothing
 		m.grant()
 		m.place()
@@ -128,6 +133,9 @@ func (m *Machine) Records() []wire.Record {
 	}
 	return records
 }
+
+// Budget is what the arenas of all jobs may take together; 0: there is no limit.
+func (m *Machine) Budget() graph.Bytes { return m.config.Budget }
 
 func (m *Machine) say(o Output) { m.out = append(m.out, o) }
 
@@ -188,10 +196,10 @@ func (m *Machine) order(x *executor) {
 	}
 	orders := wire.Orders{Executor: x.name, Jobs: []wire.Assignment{}, Life: x.life, Refused: x.refused}
 	for _, j := range m.jobs {
-		if j.record.Executor == x.name && j.active() {
-			orders.Jobs = append(orders.Jobs,
-				wire.Assignment{Spec: j.record.Spec, Incarnation: j.record.Incarnation, Epoch: j.record.Granted,
-					Stop: j.record.State == wire.Ending, Copies: j.follow})
+		if j.record.Executor == x.name && j.placed() {
+			orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: j.record.Spec, Incarnation: j.record.Incarnation,
+				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Park: j.record.Park,
+				Copies: j.follow})
 		}
 	}
 	orders.Link = m.linkOf(x)

@@ -79,7 +79,10 @@ func (w *work) profile() {
 			}
 			w.answer.New[i] = *p
 			c.Profile = p
-			c.Latency, c.Slack = expected(c.Graph, p, w.plan.Line)
+			c.Latency, c.Slack, c.Measured = expected(c.Graph, p, w.plan.Line, w.learnt)
+			if c.Measured {
+				c.Slack = nil
+			}
 		}
 		j := c.Profile.Job(c.Spec.Name, c.Epoch, c.Graph)
 		j.Latency, j.Slack, j.Measured, j.Weight, j.MaxSwapRate = c.Latency, c.Slack, c.Measured, c.Spec.Priority,
@@ -113,7 +116,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	planned, err := w.plans(w.request(w.jobs[:n]))
+	planned, err := w.plans(w.request(w.jobs[:n], w.plan.Reserved))
 	if err != nil {
 		return nil, err
 	}
@@ -142,9 +145,13 @@ func (w *work) plans(r scheduler.Request) (*planner.Planned, error) {
 	return planner.Plan(w.ctx, r)
 }
 
-func (w *work) request(jobs []scheduler.Job) scheduler.Request {
+// request is for jobs in the budget but for the bytes that are reserved.
+func (w *work) request(jobs []scheduler.Job, reserved graph.Bytes) scheduler.Request {
 	r := w.On.Request(jobs...)
-	r.Policy, r.Budget, r.Options = w.Policy, w.Budget, w.Options
+	r.Policy, r.Options = w.Policy, w.Options
+	if w.plan.Budget > 0 {
+		r.Budget = max(1, w.plan.Budget-reserved)
+	}
 	return r
 }
 
@@ -162,7 +169,7 @@ func (w *work) possible() {
 		at, k := w.plan.Admitted+i, kind{c.Spec.Graph, c.Spec.SwapRate}
 		why, known := tried[k]
 		if !known {
-			if _, err := planner.Schedule(w.ctx, w.request(w.jobs[at:at+1])); err != nil {
+			if _, err := planner.Schedule(w.ctx, w.request(w.jobs[at:at+1], 0)); err != nil {
 				why = w.alone(at, err)
 			}
 			tried[k] = why
@@ -251,19 +258,35 @@ func copying(s *program.Section, out, in cost.Link) time.Duration {
 	return sum
 }
 
-// expected are the latencies of a graph's ops by its profile and what other jobs have taught, and by how much they may
-// be off (nil if the profile does not say).
-func expected(g *graph.Graph, p *planner.Profile, line correct.Line) (latency, slack []time.Duration) {
+func (w *work) learnt(s graph.Signature) (latency time.Duration, ok bool) {
+	latency, ok = w.plan.Learnt[s]
+	return latency, ok
+}
+
+// expected are the latencies of a graph's ops as other jobs have taught them, or else by its profile and the line by
+// which that is wrong, and by how much they may be off: nothing where it was learnt (nil if the profile does not say).
+// measured says that all of them were learnt.
+func expected(g *graph.Graph, p *planner.Profile, line correct.Line,
+	learnt func(graph.Signature) (time.Duration, bool)) (latency, slack []time.Duration, measured bool) {
 	latency = make([]time.Duration, len(p.Latency))
 	if p.Slack != nil {
 		slack = make([]time.Duration, len(latency))
 	}
+	measured = p.Signatures != nil
 	for op, predicted := range p.Latency {
+		if p.Signatures != nil {
+			took, known := learnt(p.Signatures[op])
+			if known {
+				latency[op] = took
+				continue
+			}
+			measured = false
+		}
 		kind := string(g.Ops[op].Kind)
 		latency[op] = line.Apply(kind, predicted)
 		if slack != nil {
 			slack[op] = max(0, line.P95(kind, predicted, predicted+p.Slack[op])-latency[op])
 		}
 	}
-	return latency, slack
+	return latency, slack, measured
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tensile/cost"
+	"tensile/graph"
 	"tensile/internal/localbus"
 	"tensile/internal/randgraph"
 	"tensile/wire"
@@ -252,6 +253,64 @@ func TestReplayDiffers(t *testing.T) {
 		// Its end was cut off.
 		if n, err := Replay(strings.NewReader(text[:len(text)-10])); err != nil || n < 3 {
 			t.Errorf("replayed %d steps: %v", n, err)
+		}
+	})
+}
+
+// What a controller has learnt lies on the bus under the device's identity, and the next one takes it up. One that
+// cannot be read, or is of another device, is passed over with a line, and replaced.
+func TestLearntOnTheBus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := localbus.New()
+		defer bus.Close()
+		object := wire.LearntObject("model")
+		known := wire.Learnt{Device: "model", Ops: []wire.LearntOp{{Signature: graph.Signature(strings.Repeat("ab", 16)),
+			Latency: 7, Reports: 2}}}
+		store := func(data []byte) {
+			if err := bus.Store(t.Context(), wire.Lessons, object, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, test := range []struct {
+			what   string
+			stored []byte
+			line   string
+			want   int
+		}{
+			{"nothing", nil, "", 0},
+			{"all of it", wire.Encode(known), "", 1},
+			{"half of it", wire.Encode(known)[:80], "are passed over: decode message: ", 0},
+			{"another message", wire.Encode(wire.Request{Verb: wire.Jobs}), "are passed over: decode message: it is of kind", 0},
+			{"of another device", wire.Encode(wire.Learnt{Device: "other"}), "are passed over: it is of device other", 0},
+		} {
+			if test.stored != nil {
+				store(test.stored)
+			}
+			var lines []string
+			r := &runner{ctx: t.Context(), bus: bus, options: Options{Config: Config{Device: "model"},
+				Log: func(line string) { lines = append(lines, line) }}}
+			if err := r.restore(); err != nil {
+				t.Errorf("%s: %v", test.what, err)
+				continue
+			}
+			if got := len(r.machine.learnt.lessons); got != test.want {
+				t.Errorf("%s: the machine knows %d signatures, want %d", test.what, got, test.want)
+			}
+			if said := strings.Join(lines, "\n"); (said == "") != (test.line == "") || !strings.Contains(said, test.line) {
+				t.Errorf("%s: the controller says %q, want %q", test.what, said, test.line)
+			}
+			r.machine.begin(0)
+			r.machine.keep()
+			if err := r.carryOut(r.machine.out); err != nil {
+				t.Fatal(err)
+			}
+			data, err := bus.Load(t.Context(), wire.Lessons, object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l, err := wire.DecodeAs[wire.Learnt](data); err != nil || l.Device != "model" || len(l.Ops) != test.want {
+				t.Errorf("%s: then %+v is stored: %v", test.what, l, err)
+			}
 		}
 	})
 }

@@ -78,12 +78,16 @@ func (w *digestWriter) tensor(t *Tensor) {
 	w.number(int(t.Storage))
 	w.number(t.Version)
 	w.number(int(t.Offset))
-	w.number(len(t.Shape))
-	for _, n := range t.Shape {
-		w.number(int(n))
-	}
+	w.shape(t.Shape)
 	w.text(string(t.DType))
 	w.flush(1 << 12)
+}
+
+func (w *digestWriter) shape(s Shape) {
+	w.number(len(s))
+	for _, n := range s {
+		w.number(int(n))
+	}
 }
 
 func (w *digestWriter) op(o *Op) {

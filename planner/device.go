@@ -24,6 +24,10 @@ type Profile struct {
 	Latency  []time.Duration       // of the first variant
 	Slack    []time.Duration       // by how much the latency may be off; may be nil
 	Variants [][]scheduler.Variant // that the device has, the default one first; nil: one each, without scratch
+
+	// Signatures are those of the ops in their first variants, by which latencies that were measured are found again;
+	// nil: none are.
+	Signatures []graph.Signature
 }
 
 // Latencies predicts how long a graph's ops take, and by how much each prediction may be off; slack may be nil.
@@ -51,7 +55,9 @@ func Of(d device.Device, latencies Latencies) Device {
 			var p Profile
 			p.Latency, p.Slack = latencies(g)
 			for op := range g.Ops {
-				p.Variants = append(p.Variants, variants(d.Variants(g, graph.OpID(op))))
+				all := variants(d.Variants(g, graph.OpID(op)))
+				p.Variants = append(p.Variants, all)
+				p.Signatures = append(p.Signatures, g.Signature(graph.OpID(op), all[0].Name))
 			}
 			return p, nil
 		}}

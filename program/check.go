@@ -105,7 +105,7 @@ type checker struct {
 	g     *graph.Graph
 	p     *Program
 	last  []int
-	slots []Address     // of storages on the host
+	slots []Address     // of storages on the host; at an offset of -1 where the plan has none
 	saved []Address     // of persistent storages in the snapshot; nil without one
 	sizes []graph.Bytes // per region
 	limit time.Duration // that a copy may be held
@@ -121,7 +121,7 @@ type checker struct {
 func newChecker(p *Program) *checker {
 	g := p.Graph
 	c := &checker{g: g, p: p, last: g.LastVersions(), slots: make([]Address, len(g.Storages)), limit: p.Plan.Length()}
-	hosts, _, _ := HostSlots(g)
+	hosts, _ := SlotsOf(g, p.Plan)
 	host := Region(slices.Index(p.Regions, HostMemory))
 	for s := range g.Storages {
 		c.slots[s] = Address{host, hosts[s]}

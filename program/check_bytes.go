@@ -34,7 +34,9 @@ func (c *checker) newBytes() checkBytes {
 		b.bounds[a.Region] = append(b.bounds[a.Region], a.Offset, a.Offset+size)
 	}
 	for s := range c.g.Storages {
-		mark(c.slots[s], c.g.Storages[s].Bytes)
+		if c.slots[s].Offset >= 0 {
+			mark(c.slots[s], c.g.Storages[s].Bytes)
+		}
 	}
 	for s, at := range c.saved {
 		if c.g.Storages[s].Role.Persistent() {

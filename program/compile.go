@@ -18,7 +18,8 @@ type Options struct {
 // Check proves the result.
 func Compile(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *Program {
 	c := &compiler{g: g, p: p, l: l, options: o, moves: fold(g, p), last: g.LastVersions(), section: newSection()}
-	c.hosts, _, _ = HostSlots(g)
+	var host graph.Bytes
+	c.hosts, host = SlotsOf(g, p)
 	// Waits on the previous body are known once there was one: the second body is the one that repeats.
 	c.hostUses = make([]uses, len(g.Storages))
 	c.stayUses = make([]*uses, len(l.Stays.Residencies))
@@ -35,7 +36,7 @@ func Compile(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *Program {
 	c.body()
 	out := &Program{Graph: g, Plan: p,
 		Streams: []Unit{Compute, CopyOut, CopyIn, Host}, Regions: []Memory{Arena, HostMemory},
-		Arena: l.Arena, Align: l.Align, Host: c.hostSize(), Prologue: newSection(), Body: c.section,
+		Arena: l.Arena, Align: l.Align, Host: host, Prologue: newSection(), Body: c.section,
 		Epilogue: newSection()}
 	c.prologue(&out.Prologue)
 	stale := c.stale()
@@ -126,22 +127,6 @@ func (c *compiler) append(cmd Command, n need) Point {
 }
 
 func (c *compiler) host(s graph.StorageID) Address { return Address{regionOf(HostMemory), c.hosts[s]} }
-
-func (c *compiler) hostSize() graph.Bytes {
-	var size graph.Bytes
-	reach := func(s graph.StorageID) { size = max(size, c.hosts[s]+c.g.Storages[s].Bytes) }
-	for i := range c.g.Storages {
-		if s := &c.g.Storages[i]; livesOnHost(s) {
-			reach(s.ID)
-		}
-	}
-	for _, m := range c.p.Moves {
-		if m.Kind == plan.Out {
-			reach(m.Storage)
-		}
-	}
-	return size
-}
 
 // settle gives a residency's bytes to it, after everyone who used them before.
 func (c *compiler) settle(r int, n *need) {

@@ -6,28 +6,44 @@ import (
 	"strings"
 
 	"tensile/graph"
+	"tensile/plan"
 )
 
-// HostSlots returns the offset of every storage in the host region and the region's size. Storages that live on the
-// host come first, by name: persistent storages, inputs and outputs. They take the first kept bytes, and lie at the
-// same places in all graphs that Match pairs. The slots of others are memory only if a plan copies them out.
-func HostSlots(g *graph.Graph) (slots []graph.Bytes, kept, size graph.Bytes) {
-	const align = 4096
-	slots = make([]graph.Bytes, len(g.Storages))
-	place := func(s *graph.Storage) {
-		slots[s.ID] = size
-		size += (s.Bytes + align - 1) / align * align
-	}
+// HostSlots returns the offsets in the host region of the storages that live there, by name: persistent storages, inputs
+// and outputs. They take the first kept bytes, and lie at the same places in all graphs that Match pairs. Other storages
+// have none: -1.
+func HostSlots(g *graph.Graph) (slots []graph.Bytes, kept graph.Bytes) {
+	slots = slices.Repeat([]graph.Bytes{-1}, len(g.Storages))
 	for _, s := range onHost(g) {
-		place(s)
+		slots[s.ID] = kept
+		kept += HostBytes(s.Bytes)
 	}
-	kept = size
-	for i := range g.Storages {
-		if s := &g.Storages[i]; !livesOnHost(s) {
-			place(s)
+	return slots, kept
+}
+
+// SlotsOf returns the offsets in the host region under a plan, and the region's size: those of HostSlots, and behind
+// them, in the order of their numbers, the slots of the other storages that the plan copies out.
+func SlotsOf(g *graph.Graph, p *plan.Plan) (slots []graph.Bytes, size graph.Bytes) {
+	slots, size = HostSlots(g)
+	spilled := make([]bool, len(g.Storages))
+	for _, m := range p.Moves {
+		if s := m.Storage; m.Kind == plan.Out && s >= 0 && int(s) < len(slots) && slots[s] < 0 {
+			spilled[s] = true
 		}
 	}
-	return slots, kept, size
+	for s := range spilled {
+		if spilled[s] {
+			slots[s] = size
+			size += HostBytes(g.Storages[s].Bytes)
+		}
+	}
+	return slots, size
+}
+
+// HostBytes is what a slot of so many bytes takes of the host: whole pages.
+func HostBytes(b graph.Bytes) graph.Bytes {
+	const page = 4096
+	return (b + page - 1) / page * page
 }
 
 // SnapshotSlots returns the offset of every persistent storage in the snapshot region, -1 of other storages, and the

@@ -1,22 +1,24 @@
 package program_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
 	"tensile/device/devicetest"
 	"tensile/graph"
+	"tensile/internal/randgraph"
+	"tensile/plan"
 	"tensile/program"
 )
 
 // What lives on the host has the same slot in both graphs, whatever its number, and is paired by name.
 func TestMatch(t *testing.T) {
 	job, other := devicetest.Tiny(), devicetest.Rewritten()
-	slots, kept, size := program.HostSlots(job)
-	others, otherKept, otherSize := program.HostSlots(other)
-	if kept != otherKept || kept <= 0 || size <= kept || otherSize <= size {
-		t.Errorf("%d bytes of %d are kept, and %d of %d of the graph with one op more", kept, size, otherKept,
-			otherSize)
+	slots, kept := program.HostSlots(job)
+	others, otherKept := program.HostSlots(other)
+	if kept != otherKept || kept <= 0 {
+		t.Errorf("%d bytes are kept, and %d of the graph with one op more", kept, otherKept)
 	}
 	ids, err := program.Match(job, other)
 	if err != nil {
@@ -26,7 +28,7 @@ func TestMatch(t *testing.T) {
 	for _, s := range other.Storages {
 		lives := s.Role.FromHost() || s.Role == graph.Output
 		switch id := ids[s.ID]; {
-		case !lives && (id != -1 || others[s.ID] < kept):
+		case !lives && (id != -1 || others[s.ID] != -1):
 			t.Errorf("%s, which is made within an iteration, is storage %d of the job, at byte %d", s.Name, id,
 				others[s.ID])
 		case !lives:
@@ -90,5 +92,49 @@ func TestMatchRefuses(t *testing.T) {
 		if _, err := program.Match(job, g); err == nil || err.Error() != test.want {
 			t.Errorf("%s: error %v, want %s", test.name, err, test.want)
 		}
+	}
+}
+
+// Under any plan the host region has a slot of whole pages for what lives on the host and for what the plan copies out,
+// none for anything else, and no byte more: no two slots overlap, and a program copies to nowhere else.
+func TestSlotsOf(t *testing.T) {
+	spilled := 0
+	for seed := range uint64(300) {
+		s := random(t, seed, randgraph.Options{})
+		slots, size := program.SlotsOf(s.g, s.p)
+		home, kept := program.HostSlots(s.g)
+		want := kept
+		type span struct{ from, to graph.Bytes }
+		var spans []span
+		for id, at := range slots {
+			storage := s.g.Storages[id]
+			out := slices.ContainsFunc(s.p.Moves, func(m plan.Move) bool {
+				return m.Kind == plan.Out && m.Storage == graph.StorageID(id)
+			})
+			switch {
+			case home[id] >= 0 && at != home[id]:
+				t.Fatalf("%s: %s lives at %d and has slot %d", s.name, storage.Name, home[id], at)
+			case home[id] < 0 && out:
+				spilled++
+				want += program.HostBytes(storage.Bytes)
+			case home[id] < 0 && at != -1:
+				t.Fatalf("%s: %s never comes to the host and has slot %d", s.name, storage.Name, at)
+			}
+			if at >= 0 {
+				spans = append(spans, span{at, at + storage.Bytes})
+			}
+		}
+		slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+		for i := range spans {
+			if i > 0 && spans[i].from < spans[i-1].to || spans[i].to > size {
+				t.Fatalf("%s: slots %v of %d bytes", s.name, spans, size)
+			}
+		}
+		if size != want || s.c.Host != size {
+			t.Fatalf("%s: a host region of %d, %d in the program, want %d", s.name, size, s.c.Host, want)
+		}
+	}
+	if spilled < 300 {
+		t.Errorf("only %d storages were copied out that do not live on the host", spilled)
 	}
 }

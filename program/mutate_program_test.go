@@ -170,6 +170,18 @@ var programMutations = []mutation{
 			cmd.Host.Offset += 4096
 			return cmd.Kind != program.Kernel && cmd.Kind != program.Poison
 		})},
+	{"copy of what the plan does not copy out", check, []error{program.ErrCommand},
+		eachCommand(func(s subject, i int) bool {
+			slots, _ := program.SlotsOf(s.g, s.p)
+			cmd := &s.c.Body.Commands[i]
+			other := slices.Index(slots, -1)
+			if other < 0 || cmd.Kind != program.Out {
+				return false
+			}
+			cmd.Storage, cmd.Bytes = graph.StorageID(other), s.g.Storages[other].Bytes
+			cmd.Host.Offset = -1
+			return true
+		})},
 	{"wrong counts", check, []error{program.ErrCommand}, func(s subject) (bad []subject) {
 		for l := range streams {
 			b := s.withProgram()

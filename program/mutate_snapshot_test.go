@@ -71,7 +71,7 @@ var snapshotMutations = []mutation{
 		if cmd.Kind != program.Save || s.g.LastVersions()[cmd.Storage] == 0 {
 			return false
 		}
-		hosts, _, _ := program.HostSlots(s.g)
+		hosts, _ := program.HostSlots(s.g)
 		s.c.Snapshot.Counts[onCopyOut]--
 		s.c.Snapshot.Counts[onHost]++
 		cmd.Kind, cmd.Stream, cmd.Waits, cmd.Device = program.Keep, onHost, nil, program.Address{}

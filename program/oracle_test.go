@@ -104,7 +104,7 @@ func unroll(g *graph.Graph, p *program.Program, iterations []*program.Section) [
 
 // spans lists the bytes that a command uses: of every operand its whole storage, as the unit of content.
 func spans(g *graph.Graph, p *program.Program, cmd *program.Command) []span {
-	hosts, _, _ := program.HostSlots(g)
+	hosts, _ := program.SlotsOf(g, p.Plan)
 	at := func(a program.Address, size graph.Bytes, write bool) span {
 		return span{a.Region, a.Offset, a.Offset + size, write}
 	}

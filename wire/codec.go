@@ -32,6 +32,7 @@ var readers = map[string]func(json.RawMessage) (Message, error){
 	Request{}.kind(): read[Request],
 	Answer{}.kind():  read[Answer],
 	Record{}.kind():  read[Record],
+	Learnt{}.kind():  read[Learnt],
 }
 
 func read[T Message](body json.RawMessage) (Message, error) {
@@ -124,3 +125,4 @@ func (Layout) kind() string  { return "layout" }
 func (Request) kind() string { return "request" }
 func (Answer) kind() string  { return "answer" }
 func (Record) kind() string  { return "record" }
+func (Learnt) kind() string  { return "learnt" }

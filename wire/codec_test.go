@@ -126,7 +126,7 @@ func TestDecodeErrors(t *testing.T) {
 		{`{"version":2,"kind":"orders","body":{}}`, "version 2, this tensile knows version 1: run"},
 		{`{"version":1.5,"kind":"orders","body":{}}`, "no message of tensile"},
 		{`{"version":1,"kind":"greeting","body":{}}`, `no kind "greeting" of messages (there are answer, layout, ` +
-			`orders, record, report, request, result, status)`},
+			`learnt, orders, record, report, request, result, status)`},
 		{`{"version":1,"kind":"` + strings.Repeat("x", 500) + `","body":{}}`, `"xxxx`},
 		{`{"version":1,"kind":"orders"}`, "decode orders: it has no body"},
 		{`{"version":1,"kind":"orders","body":null}`, "it has no body"},
@@ -179,6 +179,7 @@ func TestCheck(t *testing.T) {
 	report := func(change func(*Report)) Message { m := sample("report").(Report); change(&m); return m }
 	layout := func(change func(*Layout)) Message { m := sample("layout").(Layout); change(&m); return m }
 	record := func(change func(*Record)) Message { m := sample("record").(Record); change(&m); return m }
+	learnt := func(change func(*Learnt)) Message { m := sample("learnt").(Learnt); change(&m); return m }
 
 	for _, test := range []struct {
 		m    Message
@@ -272,6 +273,13 @@ func TestCheck(t *testing.T) {
 		{record(func(r *Record) { r.Applied = -1 }), "applied_epoch is -1"},
 		{record(func(r *Record) { r.Claim = -1 }), "claim_bytes is -1"},
 		{record(func(r *Record) { r.Result.Plans = -1 }), "plans"},
+		{learnt(func(l *Learnt) { l.Device = "a\nb" }), "device"},
+		{learnt(func(l *Learnt) { l.Ops = make([]LearntOp, MaxLearnt+1) }), "latencies of 4097 ops, and at most 4096"},
+		{learnt(func(l *Learnt) { l.Ops[0].Signature = "ab" }), `op "ab" is no signature of 32`},
+		{learnt(func(l *Learnt) { l.Ops = append(l.Ops, l.Ops[0]) }), "is there twice"},
+		{learnt(func(l *Learnt) { l.Ops[0].Latency = -1 }), "latency_ns is -1"},
+		{learnt(func(l *Learnt) { l.Ops[0].Latency = time.Hour + 1 }), "latency_ns is 3600000000001"},
+		{learnt(func(l *Learnt) { l.Ops[0].Reports = 0 }), "reports is 0"},
 	} {
 		err := test.m.check()
 		if err == nil || !strings.Contains(err.Error(), test.want) {

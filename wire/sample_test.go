@@ -31,8 +31,9 @@ func samples() []Message {
 		Saved: "out/lenet.safetensors",
 	}
 	record := Record{
-		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Epoch: 3,
-		Granted: 2, Applied: 1,
+		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1, From: 10, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true, Waiting: 1700000001 * time.Second,
+		Held: []Holding{{Executor: "e0", Life: "4710-1", Incarnation: 1, Bytes: 4096}}, Epoch: 3,
+		Cleared: 1, Granted: 2, Applied: 1,
 		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated", Reason: "drift",
 		Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
@@ -73,6 +74,8 @@ func samples() []Message {
 			Trouble: "the controller's disk is full",
 			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}},
 		record,
+		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),
+			Latency: 2 * time.Millisecond, Reports: 16}}},
 	}
 }
 
@@ -175,7 +178,7 @@ func (r maker) layout() Layout {
 }
 
 func (r maker) message() Message {
-	switch r.IntN(7) {
+	switch r.IntN(8) {
 	case 0:
 		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0,
 			Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
@@ -224,6 +227,13 @@ func (r maker) message() Message {
 			a.Jobs = append(a.Jobs, r.record())
 		}
 		return a
+	case 6:
+		l := Learnt{Device: r.line()}
+		for range r.IntN(4) {
+			l.Ops = append(l.Ops, LearntOp{Signature: graph.Signature(r.digest()[:graph.SignatureDigits]),
+				Latency: r.duration() % MaxLatency, Reports: 1 + r.IntN(99)})
+		}
+		return l
 	default:
 		return r.record()
 	}

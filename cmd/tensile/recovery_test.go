@@ -60,7 +60,8 @@ func TestClusterSmallerBudget(t *testing.T) {
 }
 
 // The second process with the same credentials is refused, with where the first one runs; the job of that goes on to
-// its end.
+// its end. On the same host it finds the lock of the first, on another (with another state home, here) the controller
+// tells it.
 func TestClusterSameCredentials(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
@@ -77,10 +78,13 @@ func TestClusterSameCredentials(t *testing.T) {
 	want := `^tensile: executor lab is sent away: lab runs already on ` + regexp.QuoteMeta(host) +
 		`, process [0-9]+ since [0-9]{2}:[0-9]{2}$`
 	for range 2 {
-		second := start(t, c.files, "executor", "--credentials", path)
+		second := startWith(t, c.files, []string{"XDG_STATE_HOME=" + t.TempDir()}, "executor", "--credentials", path)
 		second.line(`^connected to `)
 		second.ends(1, want)
 	}
+	start(t, c.files, "executor", "--credentials", path).ends(1, `^tensile: executor lab runs already on `+
+		regexp.QuoteMeta(host)+`, process `+fmt.Sprint(first.command.Process.Pid)+
+		` since [0-9]+ [A-Z][a-z]+ [0-9]{2}:[0-9]{2}: end that first, or use other credentials$`)
 	c.train(before, "lenet")
 	c.submit("lenet", "--name", "next") // is not burnt
 	c.train(nil, "next")
@@ -132,5 +136,29 @@ func TestClusterDiskFull(t *testing.T) {
 	if now := executors(t, c.dir)["x1"]; now != 0 && now != pid {
 		t.Errorf("the executor is process %d, and was %d", now, pid)
 	}
+	c.end()
+}
+
+// What the ops of a job have taken is known to a controller that is started again after a kill: it plans for the next job
+// of the same network as if that had been measured. With another batch size it predicts.
+func TestClusterLearns(t *testing.T) {
+	t.Parallel()
+	first := startCluster(t, 64*graph.MiB, "--no-replan")
+	first.tell("submit", "lenet", "--batch", "8", "--iterations", "30", "--name", "first")
+	if r := first.in(wire.Done, "first"); r.Latencies != "cold-start" {
+		t.Errorf("the first job was planned for with %s latencies", r.Latencies)
+	}
+	first.signal(syscall.SIGKILL)
+	first.ends(-1, "")
+	c := first.restart("--no-replan")
+	c.submit("lenet", "--name", "second")
+	c.tell("submit", "lenet", "--batch", "4", "--iterations", forever, "--name", "other")
+	jobs := c.train(nil, "second", "other")
+	for name, want := range map[string]string{"second": "updated", "other": "cold-start"} {
+		if r := jobs[name]; r.Latencies != want {
+			t.Errorf("job %s was planned for with %s latencies, want %s: %+v", name, r.Latencies, want, r)
+		}
+	}
+	c.tell("stop", "second", "other")
 	c.end()
 }

@@ -8,8 +8,8 @@
 //
 //	Issue --> queue of lane --> ready --> hold --> execute --> ended --> Event to Next
 //
-// Loading a program of another graph (loaded.go) leaves the host slots of what lives on the host where they are, and
-// maps those of what plans copy out within an iteration again.
+// Loading another program (loaded.go) leaves the host slots of what lives on the host where they are, and maps those of
+// what its plan copies out within an iteration again: a job takes no more of the host than its program says.
 //
 // Kernels (device/cpu/kernel) allocate nothing and take their scratch from the arena. Results do not depend on timing,
 // offsets or other jobs: one op, one way of computing it, one thread count.

@@ -46,7 +46,7 @@ func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
 	}
 	var kept graph.Bytes
 	var err error
-	j.slots, kept, _ = program.HostSlots(g)
+	j.slots, kept = program.HostSlots(g)
 	if j.kept, err = reserve(kept); err != nil {
 		d.unclaim(j.resident)
 		return nil, fmt.Errorf("job %s: %w", o.Name, err)

@@ -15,7 +15,7 @@ type loaded struct {
 	inputs  [][]graph.Shape   // per op
 	outputs [][]graph.Shape
 	end     graph.Bytes // of the host slots that the job keeps; those after it are in spilled
-	spilled memory      // host slots of what plans copy out within an iteration; pages appear when they are used
+	spilled memory      // host slots of what the plan copies out within an iteration; pages appear when they are used
 }
 
 // Load implements device.Job.
@@ -36,10 +36,10 @@ func (j *job) Load(proven program.Proven) error {
 func (j *job) bind(p *program.Program, ids []graph.StorageID) error {
 	l := j.loaded
 	if l == nil || l.program.Graph != p.Graph {
-		var err error
-		if l, err = j.prepare(p.Graph); err != nil {
-			return err
-		}
+		l = j.prepare(p.Graph)
+	}
+	if err := j.spill(l, max(0, p.Host-l.end)); err != nil {
+		return err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -55,27 +55,38 @@ func (j *job) bind(p *program.Program, ids []graph.StorageID) error {
 }
 
 // prepare makes what depends on the graph of a program, in place of what was there for the graph before.
-func (j *job) prepare(g *graph.Graph) (*loaded, error) {
-	_, kept, size := program.HostSlots(g)
-	spilled, err := reserve(size - kept)
-	if err != nil {
-		return nil, fmt.Errorf("job %s: %w", j.options.Name, err)
-	}
-	if j.loaded != nil {
-		j.loaded.spilled.free()
-	}
+func (j *job) prepare(g *graph.Graph) *loaded {
 	if j.device.trace != nil {
 		if j.recorder != nil {
 			j.recorder.home()
 		}
 		j.recorder = newRecorder(j.options.Name, g, j.device.trace)
 	}
-	l := &loaded{end: kept, spilled: spilled}
+	_, kept := program.HostSlots(g)
+	l := &loaded{end: kept}
 	for _, op := range g.Ops {
 		l.inputs = append(l.inputs, g.Shapes(op.Inputs))
 		l.outputs = append(l.outputs, g.Shapes(op.Outputs))
 	}
-	return l, nil
+	return l
+}
+
+// spill has a job's memory for what a program copies out within an iteration be of a size. What another program has left
+// there is given back: in Home nobody reads it any more.
+func (j *job) spill(l *loaded, size graph.Bytes) error {
+	if j.loaded != nil && graph.Bytes(len(j.loaded.spilled.bytes)) == size {
+		l.spilled = j.loaded.spilled
+		return nil
+	}
+	spilled, err := reserve(size)
+	if err != nil {
+		return fmt.Errorf("job %s: %w", j.options.Name, err)
+	}
+	if j.loaded != nil {
+		j.loaded.spilled.free()
+	}
+	l.spilled = spilled
+	return nil
 }
 
 // bytes returns the memory of size bytes behind an address.

@@ -189,3 +189,29 @@ func TestTouched(t *testing.T) {
 	b.issue(section(b.out(parameter, 16, 0)), 0, true)
 	check("a small copy out", 16)
 }
+
+// A job has as much host memory for what it copies out within an iteration as its newest program says, and what an older
+// one has left there is given back.
+func TestSpilledFollowsProgram(t *testing.T) {
+	d := open(t)
+	b := lay(t, d, nil)
+	defer b.close()
+	_, kept := program.HostSlots(b.g)
+	ids, err := program.Match(b.g, b.g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spilled := range []graph.Bytes{0, 8192, 8192, 1 << 20, 4096, 0} {
+		p := &program.Program{Graph: b.g, Host: kept + spilled, Streams: []program.Unit{program.Host},
+			Regions: []program.Memory{program.Arena, program.HostMemory}}
+		if err := b.job.bind(p, ids); err != nil {
+			t.Fatal(err)
+		}
+		if got := graph.Bytes(len(b.loaded.spilled.bytes)); got != spilled {
+			t.Errorf("%d bytes for what is copied out, want %d", got, spilled)
+		}
+		if spilled > 0 {
+			b.bytes(program.Address{Region: program.Region(program.HostMemory), Offset: kept}, spilled)[spilled-1] = 1
+		}
+	}
+}

@@ -153,7 +153,7 @@ func (m *mistaken) mistake() {
 		to.Commands = slices.Insert(to.Commands, rng.IntN(len(to.Commands)+1), moved)
 	case 15: // another storage, from and to its own host slot
 		if c.Kind != program.Kernel {
-			hosts, _, _ := program.HostSlots(m.g)
+			hosts, _ := program.SlotsOf(m.g, m.Plan)
 			c.Storage = graph.StorageID(rng.IntN(len(m.g.Storages)))
 			c.Bytes, c.Host = m.g.Storages[c.Storage].Bytes, program.Address{Region: program.Region(program.HostMemory),
 				Offset: hosts[c.Storage]}

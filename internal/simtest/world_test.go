@@ -42,6 +42,7 @@ type world struct {
 	dropped map[string]bool         // layouts that are of no use any more
 	orders  map[string]wire.Orders
 	results map[string]wire.Result // by key and object
+	learnt  *wire.Learnt
 
 	answers []wire.Answer
 	reports []wire.Report
@@ -86,6 +87,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 			v := d.Variants(g, graph.OpID(op))[0]
 			p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
 			p.Variants = append(p.Variants, []scheduler.Variant{{Name: v.Name, Scratch: v.Scratch}})
+			p.Signatures = append(p.Signatures, g.Signature(graph.OpID(op), v.Name))
 		}
 		return p, nil
 	}
@@ -147,6 +149,9 @@ func (w *world) carryOut(outputs []controller.Output) {
 			w.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)] = &l
 		case o.Result != nil:
 			w.collect(o.Result)
+		case o.Learnt != nil:
+			l := again(w.t, o.Learnt.Wire)
+			w.learnt = &l
 		case o.Orders != nil:
 			orders := again(w.t, *o.Orders)
 			w.orders[orders.Executor] = orders
@@ -375,6 +380,7 @@ func (w *world) check() {
 // restart kills the controller, and starts another with what is stored.
 func (w *world) restart() {
 	s := controller.Stored{Graphs: w.graphs, Layouts: map[string][]*wire.Layout{}, Orders: maps.Clone(w.orders),
+		Learnt:   w.learnt,
 		Profiles: map[graph.Digest]*planner.Profile{}}
 	for digest, g := range w.graphs {
 		p, err := w.profile(g)
@@ -386,7 +392,7 @@ func (w *world) restart() {
 	for _, name := range slices.Sorted(maps.Keys(w.records)) {
 		r := w.records[name]
 		s.Records = append(s.Records, r)
-		for epoch := max(1, r.Applied); epoch <= r.Granted; epoch++ {
+		for epoch, last := r.Epochs(); epoch <= last; epoch++ {
 			if l := w.layouts[wire.LayoutObject(name, r.Spec.ID, epoch)]; l != nil {
 				s.Layouts[name] = append(s.Layouts[name], l)
 			}
@@ -448,5 +454,5 @@ func (w *world) settle() {
 }
 
 func (w *world) stop() {
-	w.step(controller.Input{Stop: fmt.Sprintf("job%d", 1+w.rng.IntN(w.names))})
+	w.step(controller.Input{Request: &wire.Request{Verb: wire.Stop, Job: fmt.Sprintf("job%d", 1+w.rng.IntN(w.names))}})
 }

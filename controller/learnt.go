@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"tensile/graph"
+	"tensile/internal/recording"
+	"tensile/planner"
+	"tensile/predictor/correct"
+	"tensile/wire"
+)
+
+const (
+	// averaged is of how many reports, about, a latency that was learnt is the average: enough to even out noise, few
+	// enough to follow a device that becomes slower.
+	averaged = 16
+	// storeEvery is how often at most what was learnt is stored while jobs train.
+	storeEvery = time.Minute
+)
+
+// learnt is what ops take on the device, by their signatures, as the reports of all jobs have shown.
+type learnt struct {
+	lessons map[graph.Signature]*lesson // at most wire.MaxLearnt
+	count   int64                       // reports that taught something
+	stored  time.Duration               // when it was stored last
+	news    bool                        // since then
+}
+
+// lesson is what is learnt of the ops of a signature.
+type lesson struct {
+	latency time.Duration // an average; it means nothing without reports
+	reports int           // that it is the average of
+	heard   int64         // learnt.count at the newest
+
+	sum   time.Duration // of their steps in the report that is being read
+	steps time.Duration // how many they are
+}
+
+// restoreLearnt takes over what a controller before this one has learnt of a device.
+func restoreLearnt(device string, stored *wire.Learnt) learnt {
+	l := learnt{lessons: make(map[graph.Signature]*lesson), stored: -storeEvery}
+	if stored == nil || stored.Device != device {
+		return l
+	}
+	for _, op := range stored.Ops {
+		l.count++
+		l.lessons[op.Signature] = &lesson{latency: op.Latency, reports: op.Reports, heard: l.count}
+	}
+	return l
+}
+
+// listen learns from a report of a job that trains with a layout. The first one of an incarnation shows a process that
+// warms up, and teaches nothing.
+func (k *learnt) listen(j *job, l *layout, r *wire.Report) {
+	if j.warm != j.record.Incarnation {
+		j.warm = j.record.Incarnation
+		return
+	}
+	signatures := j.profile.Signatures
+	if signatures == nil {
+		return
+	}
+	k.count++
+	if j.lessons == nil {
+		j.lessons = k.lessonsOf(signatures)
+	}
+	for i, s := range l.Wire.Plan.Steps {
+		if s.Variant == firstVariant(j.profile, s.Op) {
+			x := j.lessons[s.Op]
+			x.sum, x.steps = x.sum+min(r.Steps[i], wire.MaxLatency), x.steps+1
+		}
+	}
+	for _, x := range j.lessons { // one that several ops share is done at the first of them
+		if x.steps > 0 {
+			x.add(x.sum/x.steps, k.count)
+		}
+	}
+	k.news = true
+}
+
+// firstVariant is the name of the variant that a signature in a profile is of.
+func firstVariant(p *planner.Profile, op graph.OpID) string {
+	if p.Variants == nil {
+		return ""
+	}
+	return p.Variants[op][0].Name
+}
+
+// add takes what the ops of a signature took in a report, on average.
+func (x *lesson) add(took time.Duration, at int64) {
+	part := 1 / float64(min(x.reports+1, averaged))
+	x.latency = correct.Latency(x.latency, took, part, false)
+	x.reports, x.heard, x.sum, x.steps = x.reports+1, at, 0, 0
+}
+
+// lessonsOf returns the lesson of each signature of a list. Where it makes new ones those that were heard of longest ago
+// are forgotten if there are too many: a job that has such a one still teaches it, but in vain.
+func (k *learnt) lessonsOf(signatures []graph.Signature) []*lesson {
+	list := make([]*lesson, len(signatures))
+	for i, s := range signatures {
+		x := k.lessons[s]
+		if x == nil {
+			x = new(lesson)
+			k.lessons[s] = x
+		}
+		x.heard, list[i] = k.count, x
+	}
+	if more := len(k.lessons) - wire.MaxLearnt; more > 0 {
+		for _, s := range k.oldest()[:more] {
+			delete(k.lessons, s)
+		}
+	}
+	return list
+}
+
+// oldest lists the signatures, those that were heard of longest ago first.
+func (k *learnt) oldest() []graph.Signature {
+	return slices.SortedFunc(maps.Keys(k.lessons), func(a, b graph.Signature) int {
+		return cmp.Or(cmp.Compare(k.lessons[a].heard, k.lessons[b].heard), cmp.Compare(a, b))
+	})
+}
+
+// latencies are those that were learnt, for an errand.
+func (k *learnt) latencies() map[graph.Signature]time.Duration {
+	all := make(map[graph.Signature]time.Duration, len(k.lessons))
+	for s, x := range k.lessons {
+		if x.reports > 0 {
+			all[s] = x.latency
+		}
+	}
+	return all
+}
+
+// find is the latency of a signature, if it was learnt.
+func (k *learnt) find(s graph.Signature) (latency time.Duration, ok bool) {
+	x := k.lessons[s]
+	if x == nil || x.reports == 0 {
+		return 0, false
+	}
+	return x.latency, true
+}
+
+// keep has what was learnt stored.
+func (m *Machine) keep() {
+	k := &m.learnt
+	l := Learnt{Wire: wire.Learnt{Device: m.config.Device, Ops: []wire.LearntOp{}}}
+	for _, s := range k.oldest() {
+		if x := k.lessons[s]; x.reports > 0 {
+			l.Wire.Ops = append(l.Wire.Ops, wire.LearntOp{Signature: s, Latency: x.latency, Reports: x.reports})
+		}
+	}
+	k.news, k.stored = false, m.now
+	m.say(Output{Learnt: &l})
+}
+
+// Learnt is what was learnt of a device, to be stored for controllers to come.
+type Learnt struct{ Wire wire.Learnt }
+
+// MarshalJSON writes the digest of what is stored.
+func (l *Learnt) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Ops    int    `json:"ops"`
+		Digest string `json:"digest"`
+	}{len(l.Wire.Ops), recording.Digest(l.Wire)})
+}
