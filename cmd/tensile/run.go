@@ -13,15 +13,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tensile/agent"
 	"tensile/planner"
 	"tensile/report"
 	"tensile/weights"
+	"tensile/wire"
 )
 
 // runFlags describe a run.
 type runFlags struct {
 	workloadFlags
 	planFlags
+	checkpointFlags
 	iterations int
 	compare    bool
 	measured   bool
@@ -46,6 +49,8 @@ func runCommand() *cobra.Command {
 	f.workloadFlags.register(c)
 	f.planFlags.register(c)
 	f.planFlags.registerReplan(c)
+	f.checkpointFlags.register(c)
+	c.Flags().StringVar(&f.from, "from", "", strings.TrimSuffix(fromHelp, ","))
 	f.latency.eager = true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().BoolVar(&f.compare, "compare", false,
@@ -66,6 +71,9 @@ func runCommand() *cobra.Command {
 
 func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error {
 	if err := checkIterations(f.iterations); err != nil {
+		return err
+	}
+	if err := f.checkpointFlags.check(names); err != nil {
 		return err
 	}
 	if f.share && f.isolate {
@@ -98,6 +106,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 			return err
 		}
 	}
+	if err := f.begins(s); err != nil {
+		return err
+	}
 	screen := newScreen(out, s, f.json, f.iterations)
 	screen.head(f.policy)
 
@@ -127,6 +138,19 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	return differs(r)
+}
+
+// begins finds out before the training whether the job can begin with the checkpoint of --from.
+func (f *runFlags) begins(s *session) error {
+	if f.from == "" {
+		return nil
+	}
+	t := s.workload[0]
+	spec := wire.Spec{Name: t.Name, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: f.iterations, From: f.from,
+		AnyDevice: f.anyDevice}
+	checkpoints := agent.Checkpoints{Device: s.device.Identity(), NoData: f.simulated()}
+	_, _, err := checkpoints.Start(&agent.Prepare{Spec: spec}, &t)
+	return err
 }
 
 // trained trains the jobs as planned and, to compare, without a plan. Where time is real the two runs alternate, a
