@@ -331,7 +331,7 @@ func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
 	case !p.w.calm && p.w.rng.IntN(6) == 0:
 		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrAway, Again: true}
 	}
-	fetched := o.Prove(l, p.device.Align())
+	fetched := o.Prove(l, p.device)
 	if fetched.Err != nil {
 		p.w.t.Fatalf("layout %d of job %s is refused: %v", o.Epoch, o.Job, fetched.Err)
 	}
