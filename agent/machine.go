@@ -32,7 +32,8 @@ type Machine struct {
 // Process is the process of an executor.
 type Process struct {
 	Executor string        `json:"executor"`
-	Life     string        `json:"life"`      // another for each process that is called so
+	Life     string        `json:"life"` // another for each process that is called so
+	Dead     []string      `json:"dead,omitzero"`
 	Device   string        `json:"device"`    // its identity
 	Host     string        `json:"host"`      // the machine on which it runs
 	Since    int64         `json:"since_ns"`  // when it began: since the Unix epoch
@@ -193,7 +194,7 @@ func (m *Machine) report() {
 	m.said, m.news = m.said+1, false
 	p := &m.process
 	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host,
-		Since: p.Since, Orders: m.orders,
+		Since: p.Since, Orders: m.orders, Dead: p.Dead,
 		Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
 		if j.next != nil {

@@ -31,6 +31,8 @@ type Bus interface {
 // Options are what an agent is; name, device and bus must be given.
 type Options struct {
 	Executor  string
+	Life      string   // another for each process that is called so; "": one is made up
+	Dead      []string // lives of that name that are known to have ended
 	Device    device.Device
 	Bus       Bus
 	Heartbeat time.Duration // between statuses when nothing happens; 0: a second
@@ -60,8 +62,8 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	p := Process{Executor: o.Executor, Life: rand.Text(), Device: o.Device.Identity(), Host: here(),
-		Since: int64(clock.Now())}
+	p := Process{Executor: o.Executor, Life: cmp.Or(o.Life, rand.Text()), Dead: o.Dead, Device: o.Device.Identity(),
+		Host: Here(), Since: int64(clock.Now())}
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		p.Origin = clock.Now() - o.Device.Now()
 	}
@@ -87,8 +89,8 @@ func Run(ctx context.Context, o Options) error {
 // simulated reports whether a device has virtual time and no data.
 func simulated(d device.Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
 
-// here names this machine and process.
-func here() string {
+// Here names this machine and process.
+func Here() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "a machine without a name"

@@ -26,8 +26,17 @@ type Config struct {
 	// NoReplan: no plans are made for latencies that have drifted, nor for better ones when a job has gone.
 	NoReplan bool `json:"no_replan,omitzero"`
 
-	// Silence is how long an executor may say nothing before it counts as gone; 0: 15 s.
+	// Silence is how long an executor may say nothing before it counts as out of reach; 0: 15 s. GiveUp is how long its
+	// jobs wait for it before they go on elsewhere; 0: 5 minutes.
 	Silence time.Duration `json:"silence_ns"`
+	GiveUp  time.Duration `json:"give_up_ns"`
+
+	// Preempt: jobs of lower priority are parked for one that waits, when shrinking is not enough.
+	Preempt bool `json:"preempt,omitzero"`
+	// Aging is the wait that raises the priority of a job that waits by one; 0: a minute. So nobody starves.
+	Aging time.Duration `json:"aging_ns"`
+	// Turn is how long a job trains before it may be parked for another; 0: a minute.
+	Turn time.Duration `json:"turn_ns"`
 
 	Alpha     float64 `json:"alpha"`     // weight of a new latency in the moving average; 0: 0.3
 	Threshold float64 `json:"threshold"` // change of a job's latency from which on all jobs are planned again; 0: 0.1
@@ -38,6 +47,9 @@ type Config struct {
 // withDefaults fills in what was left zero.
 func (c Config) withDefaults() Config {
 	c.Silence = cmp.Or(c.Silence, 15*time.Second)
+	c.GiveUp = cmp.Or(c.GiveUp, 5*time.Minute)
+	c.Aging = cmp.Or(c.Aging, time.Minute)
+	c.Turn = cmp.Or(c.Turn, time.Minute)
 	c.Alpha = cmp.Or(c.Alpha, 0.3)
 	c.Threshold = cmp.Or(c.Threshold, 0.1)
 	c.Settle = cmp.Or(c.Settle, 5)

@@ -12,7 +12,7 @@ import (
 // wants are the plans that are to be made, when nothing else is being planned.
 type wants struct {
 	admission bool   // jobs that wait may fit now
-	again     bool   // the policy has asked to plan again, and has the reports for it
+	must      bool   // the plans for these are to be adopted, whatever they gain
 	better    string // why the admitted jobs are to be planned for again; "": they are not
 }
 
@@ -21,7 +21,7 @@ type errand struct {
 	ticket   int64
 	jobs     []*job // in the order of the Plan
 	admitted int
-	again    bool   // the policy has asked for it
+	must     bool   // the plans are to be adopted whatever they gain
 	reason   string // why those that are admitted are planned for again, if nothing else is
 	asked    time.Duration
 }
@@ -36,7 +36,7 @@ func (e *errand) improves() bool { return e.admitted == len(e.jobs) }
 // ask has plans made, unless some are being made already. Those that memory waits for come first, then the jobs that
 // wait, then what may be better.
 func (m *Machine) ask() {
-	active, waiting := m.active(), m.waiting()
+	active, waiting := m.reachable(), m.waiting()
 	m.want.admission = m.want.admission && len(waiting) > 0
 	if len(active) == 0 {
 		m.want.better = ""
@@ -47,14 +47,14 @@ func (m *Machine) ask() {
 		return
 	}
 	m.ticket++
-	e := &errand{ticket: m.ticket, jobs: active, admitted: len(active), reason: m.want.better, again: m.want.again,
+	e := &errand{ticket: m.ticket, jobs: active, admitted: len(active), reason: m.want.better, must: m.want.must,
 		asked: m.now}
 	if admit {
 		e.jobs = append(e.jobs, waiting...)
 		m.want.admission = false
 	}
-	m.want.better, m.want.again = "", false // an admission plans for all
-	p := &Plan{Ticket: e.ticket, Admitted: e.admitted, Line: m.line}
+	m.want.better, m.want.must = "", false // an admission plans for all
+	p := &Plan{Ticket: e.ticket, Admitted: e.admitted, Budget: m.config.Budget, Reserved: m.reserved(), Line: m.line}
 	for _, j := range e.jobs {
 		if j.profile == nil && p.Learnt == nil {
 			p.Learnt = m.learnt.latencies()
@@ -136,7 +136,11 @@ func (m *Machine) never(e *errand, why map[int]string) {
 			m.want.admission = true
 		case j.batch != nil && m.find(j.record.Spec.Name) == j: // its batch was not refused yet
 			m.refuse(j.batch, text)
-		case j.batch == nil && j.record.State == wire.Queued:
+		case j.record.State != wire.Queued:
+		case j.fitted:
+			j.stuck, j.record.Need, j.record.Why = true, 0, "waits for a larger budget: "+text
+			m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+		case j.batch == nil:
 			m.over(j, wire.Broken, text, nil)
 		}
 	}
@@ -150,13 +154,13 @@ func (m *Machine) never(e *errand, why map[int]string) {
 func (m *Machine) enter(e *errand, p *Planned) {
 	fits := max(len(p.Jobs), e.admitted)
 	for _, j := range e.jobs {
-		if j.fresh = false; j.batch != nil {
+		if j.fresh, j.fitted = false, true; j.batch != nil {
 			m.take(j.batch)
 		}
 	}
 	begun := waits(e.jobs[e.admitted:fits])
 	for _, j := range begun {
-		j.record.State, j.record.Why, j.record.Need = wire.Starting, "", 0
+		j.record.State, j.record.Why, j.record.Need, j.record.Preempted = wire.Starting, "", 0, false
 	}
 	why := p.Why
 	for _, j := range waits(e.jobs[fits:]) {
@@ -205,13 +209,13 @@ type adoption struct {
 	PlannedJob
 }
 
-// standing are the plans of an errand whose jobs are admitted. A job that was told to stop keeps the plan that it has,
-// and changes to its new share of the link only.
+// standing are the plans of an errand whose jobs are admitted. A job that was told to stop or to park keeps the plan
+// that it has, and changes to its new share of the link only.
 func (m *Machine) standing(e *errand, plans []PlannedJob) []adoption {
 	var list []adoption
 	for i, p := range plans {
 		j := e.jobs[i]
-		if j.record.State == wire.Ending {
+		if !j.goesOn() {
 			p.Layout, p.Gain, p.Transition = nil, 0, 0
 		}
 		if j.active() {
@@ -237,7 +241,7 @@ func (m *Machine) improve(e *errand, jobs []PlannedJob) {
 	for _, p := range plans {
 		gain, transition = gain+p.Gain, transition+p.Transition
 	}
-	if m.bare() || e.again {
+	if m.bare() || e.must {
 		m.adopt(plans, Event{Reason: e.reason})
 	} else if transition > 0 && gain > transition {
 		m.adopt(plans, Event{Reason: e.reason, Gain: gain, Transition: transition})
@@ -267,8 +271,11 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 func (m *Machine) requeue(reason string) (any bool) {
 	for _, j := range m.active() {
 		if j.record.State == wire.Starting && j.claim() == 0 {
-			m.discard(j, j.given())
-			j.record.State, j.record.Executor, j.record.Why, j.layouts = wire.Queued, "", reason, nil
+			m.discard(j, j.given(), j.record.Park == "")
+			j.record.State, j.record.Why, j.layouts = wire.Queued, reason, nil
+			if j.record.Park == "" {
+				j.record.Executor = ""
+			}
 			j.fresh, any = true, true
 		}
 	}
@@ -299,15 +306,15 @@ func (m *Machine) adopt(plans []adoption, e Event) {
 // overfull reports whether the newest plans of all jobs do not fit the budget together, which was larger before.
 func (m *Machine) overfull() bool {
 	var sum graph.Bytes
-	for _, j := range m.active() {
+	for _, j := range m.reachable() {
 		if l := j.newest(); l != nil {
 			sum += l.Wire.Arena
 		}
 	}
-	return m.config.Budget > 0 && sum > m.config.Budget
+	return m.config.Budget > 0 && sum+m.reserved() > m.config.Budget
 }
 
 // bare reports whether an admitted job has no plan, as one that was planned for just before a controller died.
 func (m *Machine) bare() bool {
-	return slices.ContainsFunc(m.active(), func(j *job) bool { return j.newest() == nil })
+	return slices.ContainsFunc(m.jobs, func(j *job) bool { return j.goesOn() && j.newest() == nil })
 }

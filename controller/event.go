@@ -15,7 +15,10 @@ type EventKind string
 const (
 	Joined     EventKind = "joined"     // Executor
 	SentAway   EventKind = "sent-away"  // Executor; Reason
-	Left       EventKind = "left"       // Executor will not be heard of any more; Why
+	Left       EventKind = "left"       // the process of Executor has ended, or another takes its name; Why
+	OutOfReach EventKind = "silent"     // Executor cannot be reached, and may be training; Why
+	Back       EventKind = "back"       // Executor is heard of again
+	Freed      EventKind = "freed"      // what Executor may have had is free; Why
 	Doubled    EventKind = "doubled"    // Executor has a second process, at Host
 	Repelled   EventKind = "repelled"   // the second process of Executor, at Host; Reason
 	Queued     EventKind = "queued"     // Job waits for Bytes; Reason
@@ -23,6 +26,9 @@ const (
 	Unplanned  EventKind = "unplanned"  // there are no new plans; Reason is what they were wanted for, Why is why
 	Granted    EventKind = "granted"    // Job may train with the layout of Epoch in Bytes
 	Moved      EventKind = "moved"      // Job, which had not begun, gets another executor; Why
+	Restarted  EventKind = "restarted"  // Job goes on from its checkpoint after Iterations; Why
+	Rested     EventKind = "rested"     // Job is parked after Iterations
+	Preempted  EventKind = "preempted"  // Job is parked for a job of higher priority: Reason
 	Troubled   EventKind = "troubled"   // Job goes on in spite of Why
 	Ended      EventKind = "ended"      // Job is over: State, Iterations; Why
 	Rebudgeted EventKind = "rebudgeted" // all jobs are planned for again: Reason
@@ -63,6 +69,18 @@ func (e Event) String() string {
 			e.Executor, where(e.Host))
 	case Repelled:
 		return fmt.Sprintf("a second process of executor %s%s is refused: %s", e.Executor, where(e.Host), e.Reason)
+	case OutOfReach:
+		return fmt.Sprintf("executor %s cannot be reached: %s; what it may have stays reserved", e.Executor, e.Why)
+	case Back:
+		return fmt.Sprintf("executor %s is back", e.Executor)
+	case Freed:
+		return fmt.Sprintf("what executor %s had is free: %s", e.Executor, e.Why)
+	case Restarted:
+		return fmt.Sprintf("job %s goes on from iteration %d: %s", e.Job, e.Iterations, e.Why)
+	case Rested:
+		return fmt.Sprintf("job %s is parked after %d iterations", e.Job, e.Iterations)
+	case Preempted:
+		return fmt.Sprintf("job %s gives way to job %s", e.Job, e.Reason)
 	case Queued:
 		return fmt.Sprintf("job %s is queued: %s", e.Job, e.Reason)
 	case Adopted:

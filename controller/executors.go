@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"tensile/graph"
+	"tensile/internal/clock"
 	"tensile/wire"
 )
 
@@ -21,7 +22,9 @@ func (r *runner) storeGraph(bucket string, g *graph.Graph) error {
 func (r *runner) launch(executor string) {
 	ended := func(why string) {
 		go func() {
-			r.lastWords(executor)
+			if s, err := r.lastWords(executor); err == nil && s != nil {
+				r.put(input{Input: Input{Status: s}})
+			}
 			r.put(input{Input: Input{Gone: &Gone{executor, why}}})
 		}()
 	}
@@ -33,15 +36,46 @@ func (r *runner) launch(executor string) {
 	}
 }
 
-// lastWords takes what an executor that has ended said last: news of its end may overtake that.
-func (r *runner) lastWords(executor string) {
+// lastWords returns what an executor that has ended said last: news of its end may overtake that. It is nil if it has
+// said nothing.
+func (r *runner) lastWords(executor string) (*wire.Status, error) {
 	value, err := r.bus.Get(r.ctx, wire.StatusKey(executor))
-	if err != nil {
-		return // it has said nothing, or cannot be heard
+	if errors.Is(err, wire.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
 	if s, err := wire.DecodeAs[wire.Status](value); err == nil && s.Executor == executor {
-		r.put(input{Input: Input{Status: &s}})
+		return &s, nil
 	}
+	return nil, nil // it can be anything
+}
+
+// bury tells the machine which executors of a controller before this one have ended. What they said last comes first;
+// while that cannot be read, nothing is told.
+func (r *runner) bury() error {
+	for _, name := range r.machine.orphans() {
+		if r.options.Lives == nil {
+			return nil
+		}
+		if lives, known := r.options.Lives(name); lives || !known {
+			continue
+		}
+		s, err := r.lastWords(name)
+		if err != nil {
+			return nil
+		}
+		if s != nil {
+			if err := r.step(clock.Now(), Input{Status: s}); err != nil {
+				return err
+			}
+		}
+		why := "its executor has ended: it no longer holds its lock"
+		if err := r.step(clock.Now(), Input{Gone: &Gone{name, why}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // collect stores the result of a job for good.

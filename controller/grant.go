@@ -15,7 +15,7 @@ func (m *Machine) grant() {
 	for _, shrink := range [...]bool{true, false} {
 		for _, j := range m.active() {
 			l := j.newest()
-			if l == nil || l.granted || j.record.State == wire.Ending {
+			if l == nil || l.granted || !j.goesOn() {
 				continue
 			}
 			grows := l.Wire.Arena - j.claim()
@@ -23,7 +23,7 @@ func (m *Machine) grant() {
 				continue
 			}
 			l.granted = true
-			j.record.Granted = l.epoch()
+			j.record.Granted, j.record.Park = l.epoch(), ""
 			m.event(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.epoch(), Bytes: l.Wire.Arena})
 		}
 	}
@@ -37,12 +37,12 @@ func (m *Machine) grant() {
 	}
 }
 
-// claims is what all jobs count with together. It is above the budget only after a restart with a smaller one, and then
-// only falls until it is not.
+// claims is what all jobs count with together, and what executors out of reach may have. It is above the budget only
+// after that was made smaller, and then only falls until it is not.
 func (m *Machine) claims() graph.Bytes {
 	var sum graph.Bytes
 	for _, j := range m.jobs {
-		sum += j.claim()
+		sum += j.claim() + j.held()
 	}
 	return sum
 }
@@ -50,7 +50,7 @@ func (m *Machine) claims() graph.Bytes {
 // place gives jobs without an executor one, and has it find what it needs.
 func (m *Machine) place() {
 	for _, j := range m.active() {
-		if j.record.Executor == "" {
+		if j.record.Executor == "" && j.goesOn() {
 			j.record.Executor = m.executorFor(j)
 			m.say(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID,
 				Graph: j.graph}})
@@ -68,6 +68,9 @@ func (m *Machine) place() {
 // executorFor is the one of all jobs, an idle one that has joined, or one that is to be started.
 func (m *Machine) executorFor(j *job) string {
 	j.record.Incarnation++
+	if c := j.record.Checkpoint; c != nil {
+		j.record.From = c.Iteration
+	}
 	if name := m.vacant(j); name != "" {
 		return name
 	}
@@ -84,7 +87,7 @@ func (m *Machine) executorFor(j *job) string {
 func (m *Machine) vacant(j *job) string {
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
-		if !x.gone && !x.orders.Leave && !slices.Contains(j.tried, name) && (m.config.Share || x.joined && !x.own &&
+		if !x.gone && !x.silent && !x.orders.Leave && !slices.Contains(j.tried, name) && (m.config.Share || x.joined && !x.own &&
 			!m.busy(name)) {
 			return name
 		}
@@ -93,5 +96,5 @@ func (m *Machine) vacant(j *job) string {
 }
 
 func (m *Machine) busy(executor string) bool {
-	return slices.ContainsFunc(m.active(), func(j *job) bool { return j.record.Executor == executor })
+	return slices.ContainsFunc(m.jobs, func(j *job) bool { return j.record.Executor == executor && j.placed() })
 }

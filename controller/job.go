@@ -24,13 +24,17 @@ type job struct {
 	warm    int64            // the incarnation of which a report has come
 	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
 	heard   losses
-	tried   []string     // executors at which it could not begin
-	batch   *batch       // with which it was submitted; nil: it was taken
-	fresh   bool         // whether it fits the budget alone is not known yet
-	follow  bool         // the policy wants a report of the newest layout
-	last    *wire.Report // which is this; nil: none has come
-	former  *layout      // that was in force before; commands compare the present one with it
-	layouts []*layout    // those that may be in force or become so, oldest first; the last is the newest plan
+	tried   []string      // executors at which it could not begin
+	batch   *batch        // with which it was submitted; nil: it was taken
+	fresh   bool          // whether it fits the budget alone is not known yet
+	fitted  bool          // it once did
+	stuck   bool          // it does not, and waits for a larger one
+	ready   time.Duration // it waits at least until then, after its executor was lost
+	begun   time.Duration // when it began to train, or went on
+	follow  bool          // the policy wants a report of the newest layout
+	last    *wire.Report  // which is this; nil: none has come
+	former  *layout       // that was in force before; commands compare the present one with it
+	layouts []*layout     // those that may be in force or become so, oldest first; the last is the newest plan
 }
 
 // layout is one that a job may train with.
@@ -43,7 +47,25 @@ type layout struct {
 func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }
 
 // active reports whether the job is planned for.
-func (j *job) active() bool { return j.record.State != wire.Queued && !j.record.State.Over() }
+func (j *job) active() bool {
+	return j.record.State != wire.Queued && j.record.State != wire.Parked && !j.record.State.Over()
+}
+
+// goesOn reports whether a job that is active may change to new plans.
+func (j *job) goesOn() bool {
+	return j.record.State == wire.Starting || j.record.State == wire.Training
+}
+
+// placed reports whether an executor has the job, or is to have it: also one that is parked in memory there.
+func (j *job) placed() bool { return j.record.Executor != "" && !j.record.State.Over() }
+
+// held is the memory that older incarnations of the job may still have.
+func (j *job) held() (sum graph.Bytes) {
+	for _, h := range j.record.Held {
+		sum += h.Bytes
+	}
+	return sum
+}
 
 // newest is the layout of the last plan, nil before the first.
 func (j *job) newest() *layout {

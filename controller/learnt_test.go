@@ -144,7 +144,7 @@ func TestLearntIsStoredRarely(t *testing.T) {
 		}
 	}
 	w.run(5)
-	w.step(Input{Stop: "a"})
+	w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "a"}})
 	w.run(5)
 	if !stored() {
 		t.Error("nothing was stored when the job ended")

@@ -77,7 +77,7 @@ func TestArrivalAndDeparture(t *testing.T) {
 		if a, b := w.recordOf("a"), w.recordOf("b"); a.Epoch == 1 && b.Epoch == 1 {
 			t.Errorf("seed %d: neither a nor b was planned again", seed)
 		}
-		w.step(Input{Stop: "c"})
+		w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "c"}})
 		w.run(5)
 		if c := w.machine.find("c"); c.record.State != wire.Halted || c.claim() != 0 {
 			t.Errorf("seed %d: c is %s, with %s", seed, c.record.State, c.claim())
@@ -111,12 +111,12 @@ func TestQueue(t *testing.T) {
 		if r := c.record; r.Need <= 0 || !strings.Contains(r.Why, "waits for "+r.Need.String()) {
 			t.Errorf("seed %d: c waits for %v: %q", seed, r.Need, r.Why)
 		}
-		w.step(Input{Stop: "a"})
+		w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "a"}})
 		w.run(4)
 		if w.recordOf("a").State != wire.Halted || w.recordOf("c").State != wire.Training {
 			t.Errorf("seed %d: a is %s, c %s", seed, w.recordOf("a").State, w.recordOf("c").State)
 		}
-		w.step(Input{Stop: "c"})
+		w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "c"}})
 		w.run(4)
 		if w.recordOf("b").State != wire.Training {
 			t.Errorf("seed %d: b is %s: %s", seed, w.recordOf("b").State, w.recordOf("b").Why)
@@ -232,7 +232,7 @@ func TestRefusals(t *testing.T) {
 	w.machine.config.Budget, w.config.Budget = 0, 0
 	w.submit("a", endless)
 	w.submit("a", endless)
-	w.step(Input{Stop: "nobody"})
+	w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "nobody"}})
 	var got []string
 	for _, a := range w.answers {
 		got = append(got, a.Error)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/graph"
 	"tensile/predictor/correct"
 	"tensile/wire"
 )
@@ -46,6 +47,8 @@ type executor struct {
 	joined   bool          // it was heard of
 	own      bool          // it was started for certain jobs and is to leave when they are over
 	gone     bool
+	dead     bool          // it is gone, and its process has ended for sure
+	silent   bool          // it cannot be reached
 	orders   wire.Orders   // the newest
 	rival    *wire.Status  // of another process of that name, until it is known whether the first one lives
 	refused  *wire.Refusal // of the last such process
@@ -69,9 +72,9 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	m.begin(now)
 	switch {
 	case in.Submit != nil:
-		m.submit(in.From, in.Submit)
-	case in.Stop != "":
-		m.stop(in.From, in.Stop)
+		m.submit(in.From, in.By, in.Submit)
+	case in.Request != nil:
+		m.request(in.From, in.By, in.Request)
 	case in.Status != nil:
 		m.status(in.Status)
 	case in.Report != nil:
@@ -93,6 +96,7 @@ func (m *Machine) begin(now time.Duration) {
 
 // end returns what a step wants done.
 func (m *Machine) end() []Output {
+	m.preempt()
 	if m.changed { // most reports and statuses change nothing
 		m.grant()
 		m.place()
@@ -129,6 +133,9 @@ func (m *Machine) Records() []wire.Record {
 	}
 	return records
 }
+
+// Budget is what the arenas of all jobs may take together; 0: there is no limit.
+func (m *Machine) Budget() graph.Bytes { return m.config.Budget }
 
 func (m *Machine) say(o Output) { m.out = append(m.out, o) }
 
@@ -189,10 +196,10 @@ func (m *Machine) order(x *executor) {
 	}
 	orders := wire.Orders{Executor: x.name, Jobs: []wire.Assignment{}, Life: x.life, Refused: x.refused}
 	for _, j := range m.jobs {
-		if j.record.Executor == x.name && j.active() {
-			orders.Jobs = append(orders.Jobs,
-				wire.Assignment{Spec: j.record.Spec, Incarnation: j.record.Incarnation, Epoch: j.record.Granted,
-					Stop: j.record.State == wire.Ending, Copies: j.follow})
+		if j.record.Executor == x.name && j.placed() {
+			orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: j.record.Spec, Incarnation: j.record.Incarnation,
+				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Park: j.record.Park,
+				Copies: j.follow})
 		}
 	}
 	orders.Link = m.linkOf(x)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"tensile/graph"
 	"tensile/wire"
@@ -13,25 +14,31 @@ import (
 
 var seeds = flag.Uint64("seeds", 100, "seeds of TestMachineUnderFire")
 
-// Jobs come, run, crash and are stopped, executors and the controller die, and messages are lost, doubled and late. No
-// budget is ever exceeded, and in the end every job is over.
+// Jobs come, run, crash, are stopped, parked and resumed, executors and the controller die, are interrupted and cut off,
+// messages are lost, doubled and late. No budget is ever exceeded, and in the end every job is over.
 func TestMachineUnderFire(t *testing.T) {
-	phases := make(map[wire.JobState]int)
+	phases, happened := make(map[wire.JobState]int), make(map[EventKind]int)
 	var replans, refused, queued int
 	for seed := range *seeds {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
+		w.config.Watched = seed%3 > 0
+		w.config.GiveUp, w.config.Turn = time.Minute, 2*time.Second
+		w.machine = NewMachine(w.config)
 		w.profile = signedProfile
 		if seed%10 == 0 {
 			w.record(Stored{})
 			w.restart()
 		}
 		names := 0
-		for range 300 {
+		for range 400 {
 			w.chaos(&names)
 		}
 		w.calm = true
 		w.settle(seed)
 		w.replay()
+		for _, e := range w.events {
+			happened[e.Kind]++
+		}
 		for _, r := range w.machine.Records() {
 			phases[r.State]++
 			replans += r.PlansMade
@@ -39,12 +46,17 @@ func TestMachineUnderFire(t *testing.T) {
 		for _, a := range w.answers {
 			if a.Error != "" {
 				refused++
-			} else if a.Jobs[0].State == wire.Queued {
+			} else if len(a.Jobs) > 0 && a.Jobs[0].State == wire.Queued {
 				queued++
 			}
 		}
 	}
-	t.Logf("%v, %d plans, %d refused, %d queued", phases, replans, refused, queued)
+	t.Logf("%v, %v, %d plans, %d refused, %d queued", phases, happened, replans, refused, queued)
+	for _, kind := range []EventKind{Restarted, Rested, Preempted, OutOfReach, Back, Freed} {
+		if n := happened[kind]; n < int(*seeds)/20 {
+			t.Errorf("%s only %d times", kind, n)
+		}
+	}
 	for _, p := range []wire.JobState{wire.Done, wire.Halted, wire.Broken} {
 		if phases[p] < int(*seeds)/4 {
 			t.Errorf("only %d jobs %s", phases[p], p)
@@ -59,17 +71,26 @@ func TestMachineUnderFire(t *testing.T) {
 func (w *world) chaos(names *int) {
 	executors := slices.Sorted(maps.Keys(w.executors))
 	switch pick := w.rng.IntN(100); {
-	case pick < 3 && *names < 6:
+	case pick < 3 && *names < 10:
 		*names++
 		w.submit(fmt.Sprintf("job%d", *names), 1+w.rng.IntN(12))
 	case pick < 4 && *names > 0:
-		w.step(Input{Stop: fmt.Sprintf("job%d", 1+w.rng.IntN(*names))})
+		w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: fmt.Sprintf("job%d", 1+w.rng.IntN(*names))}})
 	case pick < 5 && len(executors) > 0 && w.rng.IntN(2) == 0:
-		w.end(w.executors[executors[w.rng.IntN(len(executors))]], "killed")
-	case pick < 6:
+		w.kill(w.executors[executors[w.rng.IntN(len(executors))]])
+	case pick < 7 && *names > 0:
+		w.ask(*names)
+	case pick < 9:
+		w.network()
+	case pick < 10:
 		w.slow = 0.5 + 2*w.rng.Float64()
-	case pick < 7:
+	case pick < 11:
 		w.restart()
+	case pick < 15:
+		for range w.rng.IntN(10) {
+			w.clock += time.Duration(1+w.rng.IntN(4)) * time.Second
+			w.step(Input{Tick: &Tick{}})
+		}
 	case pick < 40 && len(executors) > 0:
 		w.work(w.executors[executors[w.rng.IntN(len(executors))]])
 	case len(w.mail) > 0:
@@ -77,18 +98,100 @@ func (w *world) chaos(names *int) {
 	}
 }
 
-// settle goes on without mishaps until every job is over and every executor has left.
+// kill ends a process. Mostly that is known at once.
+func (w *world) kill(x *fakeExecutor) {
+	if !w.config.Watched && w.rng.IntN(3) == 0 {
+		delete(w.executors, x.name)
+		w.lost[x.name] = true
+		return
+	}
+	w.end(x, "killed")
+}
+
+// ask asks for something.
+func (w *world) ask(names int) {
+	q := &wire.Request{Job: fmt.Sprintf("job%d", 1+w.rng.IntN(names))}
+	switch w.rng.IntN(6) {
+	case 0:
+		q.Verb, q.Place = wire.Park, wire.InMemory
+	case 1:
+		q.Verb, q.Place = wire.Park, wire.OnDisk
+	case 2, 3:
+		q.Verb = wire.Resume
+	case 4:
+		q.Verb, q.Priority = wire.SetWeight, 1+w.rng.IntN(5)
+	case 5:
+		q.Verb, q.Budget = wire.SetBudget, w.budget/2+graph.Bytes(w.rng.Int64N(int64(w.budget)))
+		w.config.Budget = q.Budget
+	}
+	w.step(Input{Request: q})
+}
+
+// network cuts an executor off, or interrupts one.
+func (w *world) network() {
+	names := slices.Sorted(maps.Keys(w.executors))
+	if len(names) == 0 {
+		return
+	}
+	x := w.executors[names[w.rng.IntN(len(names))]]
+	if w.rng.IntN(3) == 0 {
+		x.drain = true
+		return
+	}
+	for _, name := range names {
+		if cut := w.executors[name]; cut.cut {
+			w.heal(cut)
+			return
+		}
+	}
+	x.cut = !w.config.Watched
+}
+
+// heal has messages reach an executor again.
+func (w *world) heal(x *fakeExecutor) {
+	x.cut = false
+	w.tell(x)
+	if o, ok := w.orders[x.name]; ok {
+		w.send(func() { w.hear(o) })
+	}
+}
+
+// settle goes on without mishaps until every job is over and every executor has left. What was parked goes on, and who
+// has died without anybody's knowing is told of.
 func (w *world) settle(seed uint64) {
 	w.t.Helper()
-	for range 20_000 {
+	for _, name := range slices.Sorted(maps.Keys(w.executors)) {
+		w.heal(w.executors[name])
+	}
+	w.config.Budget = 2 * w.budget
+	w.step(Input{Request: &wire.Request{Verb: wire.SetBudget, Budget: w.config.Budget}})
+	for i := range 20_000 {
 		for len(w.mail) > 0 {
 			w.deliver()
 		}
 		executors := slices.Sorted(maps.Keys(w.executors))
-		if len(executors) == 0 {
+		over := func(r wire.Record) bool { return r.State.Over() }
+		records := w.machine.Records()
+		if len(executors) == 0 && !slices.ContainsFunc(records, func(r wire.Record) bool { return !over(r) }) {
 			break
 		}
-		w.work(w.executors[executors[w.rng.IntN(len(executors))]])
+		if i%10 == 0 {
+			w.clock += time.Second
+			w.step(Input{Tick: &Tick{}})
+		}
+		if i%1000 == 0 {
+			for _, r := range records {
+				if r.State == wire.Parked || r.State == wire.Parking {
+					w.step(Input{Request: &wire.Request{Verb: wire.Resume, Job: r.Spec.Name}})
+				}
+			}
+			for name := range w.lost {
+				w.step(Input{Request: &wire.Request{Verb: wire.Forget, Executor: name}})
+			}
+		}
+		if len(executors) > 0 {
+			w.work(w.executors[executors[w.rng.IntN(len(executors))]])
+		}
 	}
 	for _, r := range w.machine.Records() {
 		if !r.State.Over() || r.Claim > 0 {

@@ -13,14 +13,15 @@ import (
 
 // Input is what a machine is told; one field is set beside From.
 type Input struct {
-	From    int64        `json:"from,omitzero"`   // who waits for the answer to a Submit or Stop; 0: nobody
-	Submit  []Submission `json:"submit,omitzero"` // all are taken, or none
-	Stop    string       `json:"stop,omitzero"`   // the name of a job
-	Status  *wire.Status `json:"status,omitzero"`
-	Report  *wire.Report `json:"report,omitzero"`
-	Gone    *Gone        `json:"gone,omitzero"`
-	Planned *Planned     `json:"planned,omitzero"`
-	Tick    *Tick        `json:"tick,omitzero"`
+	From    int64         `json:"from,omitzero"`    // who waits for the answer to a Submit or Request; 0: nobody
+	By      string        `json:"by,omitzero"`      // the user who asks for it; "": the administrator
+	Submit  []Submission  `json:"submit,omitzero"`  // all are taken, or none
+	Request *wire.Request `json:"request,omitzero"` // of any verb but Submit and Jobs
+	Status  *wire.Status  `json:"status,omitzero"`
+	Report  *wire.Report  `json:"report,omitzero"`
+	Gone    *Gone         `json:"gone,omitzero"`
+	Planned *Planned      `json:"planned,omitzero"`
+	Tick    *Tick         `json:"tick,omitzero"`
 }
 
 // Submission is a new job.
@@ -30,7 +31,7 @@ type Submission struct {
 	At    time.Duration `json:"at_ns"` // since the Unix epoch
 }
 
-// Gone tells that the process that was launched as an executor has ended.
+// Gone tells that the process of an executor has ended, as whoever launched it knows.
 type Gone struct {
 	Executor string `json:"executor"`
 	Why      string `json:"why"`
@@ -44,7 +45,7 @@ type Tick struct {
 
 // Output is what a machine wants done; one field is set. Outputs are to be carried out in their order.
 type Output struct {
-	Answer *Answer      `json:"answer,omitzero"` // to a Submit or Stop
+	Answer *Answer      `json:"answer,omitzero"` // to a Submit or Request
 	Record *wire.Record `json:"record,omitzero"` // to be stored under the name of its job
 	Graph  *Delivery    `json:"graph,omitzero"`  // to be stored where an executor finds it
 	Layout *Delivery    `json:"layout,omitzero"`
@@ -59,7 +60,7 @@ type Output struct {
 	Event  *Event       `json:"event,omitzero"`  // for the log
 }
 
-// Answer is what comes of a Submit or Stop.
+// Answer is what comes of a Submit or Request.
 type Answer struct {
 	To int64 `json:"to"` // Input.From
 	wire.Answer
@@ -85,8 +86,10 @@ type Collection struct {
 type Plan struct {
 	Ticket   int64        `json:"ticket"`
 	Jobs     []Candidate  `json:"jobs"`
-	Admitted int          `json:"admitted"` // so many are planned for; of the others as many as fit, in turn
-	Line     correct.Line `json:"line"`     // by which profiles are wrong on the device
+	Admitted int          `json:"admitted"`                // so many are planned for; of the others as many as fit, in turn
+	Budget   graph.Bytes  `json:"budget_bytes,omitzero"`   // for the arenas of all jobs together; 0: no limit
+	Reserved graph.Bytes  `json:"reserved_bytes,omitzero"` // of that, for nobody: executors out of reach may have it
+	Line     correct.Line `json:"line"`                    // by which profiles are wrong on the device
 
 	// Learnt are the latencies that were learnt, for candidates without a profile; nil: all have one.
 	Learnt map[graph.Signature]time.Duration `json:"-"`

@@ -20,6 +20,7 @@ type world struct {
 	t         *testing.T
 	rng       *rand.Rand
 	config    Config
+	budget    graph.Bytes // at first
 	machine   *Machine
 	executors map[string]*fakeExecutor
 	mail      []func() // messages on their way, in any order
@@ -47,6 +48,9 @@ type world struct {
 	claims  graph.Bytes // of all jobs, a moment ago
 	slow    float64     // how much slower ops are than their profile
 	peak    graph.Bytes
+
+	disk map[int64]wire.Checkpoint // the newest per ID of a job
+	lost map[string]bool           // processes that have ended without anybody's knowing, by life
 }
 
 // fakeExecutor does what an executor process is to do, without its network: it trains by counting.
@@ -59,6 +63,8 @@ type fakeExecutor struct {
 	number int64
 	orders wire.Orders
 	jobs   []*fakeJob
+	cut    bool // no message passes
+	drain  bool // it was interrupted
 }
 
 type fakeJob struct {
@@ -91,11 +97,11 @@ func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{},
 		orders: map[string]wire.Orders{},
-		slow:   1, profile: profile, late: true}
+		slow:   1, profile: profile, late: true, disk: map[int64]wire.Checkpoint{}, lost: map[string]bool{}}
 	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile",
-		Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5),
+		Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5), Preempt: seed%4 == 1,
 		Watched: true}
-	w.machine = NewMachine(w.config)
+	w.machine, w.budget = NewMachine(w.config), budget
 	return w
 }
 
@@ -194,10 +200,13 @@ func (w *world) carryOut(outputs []Output) {
 }
 
 // tell sends an executor's status.
-func (w *world) tell(x *fakeExecutor) {
+func (w *world) tell(x *fakeExecutor, dead ...string) {
+	if x.cut {
+		return
+	}
 	x.number++
 	s := &wire.Status{Executor: x.name, Number: x.number, Life: x.life, Device: "model", Host: x.host, Since: x.since,
-		Orders: x.orders.Number, Jobs: []wire.JobStatus{}}
+		Orders: x.orders.Number, Dead: dead, Jobs: []wire.JobStatus{}}
 	for _, j := range x.jobs {
 		s.Jobs = append(s.Jobs, j.status)
 	}
@@ -207,7 +216,11 @@ func (w *world) tell(x *fakeExecutor) {
 // hear has an executor take orders.
 func (w *world) hear(o wire.Orders) {
 	x := w.executors[o.Executor]
-	if x == nil || o.Number <= x.orders.Number || o.Life != "" && o.Life != x.life {
+	if x == nil || x.cut || x.drain || o.Number <= x.orders.Number || o.Life != "" && o.Life != x.life {
+		return
+	}
+	if o.Refused != nil && o.Refused.Life == x.life {
+		delete(w.executors, x.name)
 		return
 	}
 	x.orders = o
@@ -220,22 +233,44 @@ func (w *world) hear(o wire.Orders) {
 		at := slices.IndexFunc(x.jobs, func(j *fakeJob) bool { return j.status.Name == order.Spec.Name })
 		if at < 0 {
 			at = len(x.jobs)
-			x.jobs = append(x.jobs, &fakeJob{status: wire.JobStatus{Name: order.Spec.Name, ID: order.Spec.ID,
-				Incarnation: order.Incarnation, State: wire.Waiting}})
+			x.jobs = append(x.jobs, w.begin(order))
 		}
 		x.jobs[at].order = order
 	}
 	w.tell(x)
 }
 
+// begin has an executor take up a job, at its newest checkpoint.
+func (w *world) begin(order wire.Assignment) *fakeJob {
+	s := wire.JobStatus{Name: order.Spec.Name, ID: order.Spec.ID, Incarnation: order.Incarnation, State: wire.Waiting}
+	if c, ok := w.disk[s.ID]; ok {
+		s.Iteration, s.Checkpoint = c.Iteration, &c
+	} else if order.From > 0 {
+		w.t.Fatalf("job %s is to begin at iteration %d, and there is no checkpoint", s.Name, order.From)
+	}
+	return &fakeJob{status: s}
+}
+
+// checkpoint writes one of a job.
+func (w *world) checkpoint(j *fakeJob) {
+	s := &j.status
+	c := wire.Checkpoint{Iteration: s.Iteration, File: fmt.Sprint(s.Iteration), Host: "here"}
+	if c.Iteration > w.disk[s.ID].Iteration {
+		w.disk[s.ID] = c
+	}
+	s.Checkpoint = &c
+}
+
 // work has an executor do a bit of one of its jobs' iterations.
 func (w *world) work(x *fakeExecutor) {
+	over := !slices.ContainsFunc(x.jobs, func(j *fakeJob) bool { return !j.status.State.Over() })
+	if x.drain && over || len(x.jobs) == 0 && x.orders.Leave {
+		w.tell(x, x.life)
+		w.end(x, "left")
+		return
+	}
 	if len(x.jobs) == 0 {
-		if x.orders.Leave {
-			w.end(x, "left")
-		} else {
-			w.tell(x)
-		}
+		w.tell(x)
 		return
 	}
 	j := x.jobs[w.rng.IntN(len(x.jobs))]
@@ -246,12 +281,20 @@ func (w *world) work(x *fakeExecutor) {
 		s.State, s.Error = wire.Failed, x.broken
 	case j.order.Stop:
 		s.State, s.Arena = wire.Stopped, 0
-	case j.order.Epoch > s.Epoch:
+	case x.drain || j.order.Park == wire.OnDisk:
+		w.checkpoint(j)
+		s.State, s.Arena = wire.Suspended, 0
+	case j.order.Park == wire.InMemory:
+		s.State, s.Arena = wire.Resting, 0
+	case j.order.Epoch > s.Epoch && w.givenUp(s): // the layout may be there no more
+	case j.order.Epoch > s.Epoch || s.State == wire.Resting:
 		l := w.layout(s.Name, j.order.Epoch)
 		s.State, s.Epoch, s.Arena, j.steps = wire.Running, l.Plan.Epoch, l.Arena, len(l.Plan.Steps)
 	case s.State == wire.Waiting:
 	case s.Iteration == j.order.Spec.Iterations:
 		s.State, s.Arena, s.Result = wire.Finished, 0, &wire.Result{}
+	case w.rng.IntN(4) == 0 && j.order.Spec.Checkpoint.Iterations > 0:
+		w.checkpoint(j)
 	default:
 		s.Iteration++
 		w.report(x, j)
@@ -260,7 +303,16 @@ func (w *world) work(x *fakeExecutor) {
 	w.tell(x)
 }
 
+// givenUp reports whether the controller has ended an incarnation of a job, or another is newer.
+func (w *world) givenUp(s *wire.JobStatus) bool {
+	r := w.records[s.Name]
+	return r.Spec.ID != s.ID || r.Incarnation != s.Incarnation || r.State.Over()
+}
+
 func (w *world) report(x *fakeExecutor, j *fakeJob) {
+	if x.cut || w.givenUp(&j.status) {
+		return
+	}
 	r := &wire.Report{Executor: x.name, Job: j.status.Name, Incarnation: j.status.Incarnation, Epoch: j.status.Epoch,
 		Iteration: j.status.Iteration - 1}
 	p, _ := profile(w.graphs[j.order.Spec.Graph])
@@ -298,6 +350,14 @@ func (w *world) check() {
 	}
 	claims, budget := w.machine.claims(), w.config.Budget
 	if w.peak = max(w.peak, arenas); budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
+		for _, e := range w.events[max(0, len(w.events)-12):] {
+			w.t.Log(e)
+		}
+		for _, r := range w.machine.Records() {
+			for _, l := range w.machine.find(r.Spec.Name).layouts {
+				w.t.Logf("%s %d %v %v %v", r.Spec.Name, l.epoch(), l.Wire.Arena, l.granted, l.delivered)
+			}
+		}
 		w.t.Fatalf("arenas of %s, claims of %s and %s a moment ago, the budget is %s", arenas, claims, w.claims, budget)
 	}
 	w.claims = claims
@@ -307,6 +367,9 @@ func (w *world) check() {
 // checkLink holds that executors copy no faster together than the link does, one with a job at all.
 func (w *world) checkLink() {
 	w.t.Helper()
+	if slices.ContainsFunc(w.events, func(e Event) bool { return e.Kind == OutOfReach }) {
+		return // an executor that cannot be reached goes on with what it had
+	}
 	var sum wire.Rates
 	for name, x := range w.machine.executors {
 		if x.gone {
@@ -321,6 +384,15 @@ func (w *world) checkLink() {
 		}
 	}
 	if most := w.config.Out.Rate * (1 + 1e-9); sum.Out > most || sum.In > most {
+		for _, e := range w.events[max(0, len(w.events)-14):] {
+			w.t.Log(e)
+		}
+		for name, x := range w.machine.executors {
+			w.t.Logf("%s %+v gone %v silent %v", name, x.orders, x.gone, x.silent)
+		}
+		for _, r := range w.machine.Records() {
+			w.t.Logf("%s %s %s %v", r.Spec.Name, r.State, r.Executor, r.Link)
+		}
 		w.t.Fatalf("executors may copy at %v together, the link does at %v", sum, w.config.Out.Rate)
 	}
 }
@@ -397,5 +469,14 @@ func (w *world) submitAs(name string, iterations, priority int) *graph.Graph {
 func (w *world) submitGraph(name string, iterations, priority int, g *graph.Graph) {
 	w.graphs[g.Digest()] = g
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(),
-		Iterations: iterations, Priority: priority}, Graph: g}}})
+		Iterations: iterations, Priority: priority, Restarts: w.restarts(), Checkpoint: wire.Interval{
+			Iterations: w.rng.IntN(2)}}, Graph: g}}})
+}
+
+// restarts is how often a job may go on; not at all in a world without mishaps.
+func (w *world) restarts() int {
+	if w.calm {
+		return 0
+	}
+	return w.rng.IntN(2) * w.rng.IntN(4)
 }

@@ -116,7 +116,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	planned, err := w.plans(w.request(w.jobs[:n]))
+	planned, err := w.plans(w.request(w.jobs[:n], w.plan.Reserved))
 	if err != nil {
 		return nil, err
 	}
@@ -145,9 +145,13 @@ func (w *work) plans(r scheduler.Request) (*planner.Planned, error) {
 	return planner.Plan(w.ctx, r)
 }
 
-func (w *work) request(jobs []scheduler.Job) scheduler.Request {
+// request is for jobs in the budget but for the bytes that are reserved.
+func (w *work) request(jobs []scheduler.Job, reserved graph.Bytes) scheduler.Request {
 	r := w.On.Request(jobs...)
-	r.Policy, r.Budget, r.Options = w.Policy, w.Budget, w.Options
+	r.Policy, r.Options = w.Policy, w.Options
+	if w.plan.Budget > 0 {
+		r.Budget = max(1, w.plan.Budget-reserved)
+	}
 	return r
 }
 
@@ -165,7 +169,7 @@ func (w *work) possible() {
 		at, k := w.plan.Admitted+i, kind{c.Spec.Graph, c.Spec.SwapRate}
 		why, known := tried[k]
 		if !known {
-			if _, err := planner.Schedule(w.ctx, w.request(w.jobs[at:at+1])); err != nil {
+			if _, err := planner.Schedule(w.ctx, w.request(w.jobs[at:at+1], 0)); err != nil {
 				why = w.alone(at, err)
 			}
 			tried[k] = why

@@ -61,7 +61,8 @@ func TestSmallerBudget(t *testing.T) {
 	}
 }
 
-// Jobs that cannot shrink so far go on, and say so; one that waits and could never run any more has failed.
+// Jobs that cannot shrink so far go on, and say so; one that waits and cannot even run alone any more goes on waiting,
+// and holds nobody up.
 func TestTooSmallBudget(t *testing.T) {
 	w := calmWorld(t, 3, 0)
 	w.config.Policy = "none-live"
@@ -80,8 +81,8 @@ func TestTooSmallBudget(t *testing.T) {
 		"until some have ended", held)) {
 		t.Errorf("the controller says:\n%s", lines)
 	}
-	if r := w.recordOf("b"); r.State != wire.Broken || !strings.HasPrefix(r.Why,
-		"job b cannot run here, even alone: it needs ") {
+	if r := w.recordOf("b"); r.State != wire.Queued || !strings.HasPrefix(r.Why,
+		"waits for a larger budget: job b cannot run here, even alone: it needs ") {
 		t.Errorf("b is %s: %s", r.State, r.Why)
 	}
 	w.run(12)
@@ -137,7 +138,7 @@ func TestOtherDevice(t *testing.T) {
 		"for other: ") {
 		t.Errorf("taking up a job of another device: %v", err)
 	}
-	w.step(Input{Stop: "a"})
+	w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "a"}})
 	w.run(3)
 	if err := restore(); err != nil {
 		t.Errorf("taking up a job that has ended: %v", err)

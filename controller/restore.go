@@ -30,7 +30,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 	m.stored, m.learnt = s.Orders, restoreLearnt(c.Device, s.Learnt)
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
-		j := &job{record: r, written: r, fresh: r.State == wire.Queued} // it may never fit what there is now
+		j := &job{record: r, written: r, fresh: r.State == wire.Queued, fitted: r.State == wire.Queued}
 		m.jobs, m.last = append(m.jobs, j), max(m.last, r.Seq)
 		if r.State.Over() {
 			continue
@@ -56,6 +56,9 @@ func Restore(c Config, s Stored) (*Machine, error) {
 			m.executors[name] = &executor{name: name, life: orders.Life, own: wire.Owned(name), orders: orders,
 				refused: orders.Refused}
 		}
+		if r.State == wire.Unknown {
+			m.executors[r.Executor].silent = true
+		}
 	}
 	return m, nil
 }
@@ -65,6 +68,9 @@ func Restore(c Config, s Stored) (*Machine, error) {
 func (m *Machine) Resume(now time.Duration) []Output {
 	m.begin(now)
 	m.changed, m.want.admission = true, true
+	for _, j := range m.jobs {
+		j.begun = now
+	}
 	for _, x := range m.executors {
 		x.heard = now
 	}
@@ -86,7 +92,8 @@ func (m *Machine) rebudget() {
 	m.event(Event{Kind: Rebudgeted, Reason: change})
 	m.want.better = change
 	for _, j := range live {
-		j.record.Budget = m.config.Budget
+		j.record.Budget, j.stuck = m.config.Budget, false
+		j.fresh = j.fresh || j.record.State == wire.Queued // it may never fit what there is now
 	}
 }
 
@@ -101,8 +108,9 @@ func words(budget graph.Bytes) string {
 // restore takes up the layouts from the one that was granted last on. The claim that was stored stands until an
 // executor says which is in force.
 func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
+	first, last := j.record.Epochs()
 	for _, w := range layouts {
-		if w.Plan.Epoch > j.record.Epoch || w.Plan.Epoch < j.record.Applied || j.record.State == wire.Queued {
+		if w.Plan.Epoch < first || w.Plan.Epoch > last || !j.active() {
 			continue
 		}
 		placed := program.Placement{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: align}
@@ -111,8 +119,7 @@ func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}
 		l := &ProvenLayout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, program: proven.Program()}
-		granted := l.epoch() <= j.record.Granted
-		j.layouts = append(j.layouts, &layout{*l, granted, granted})
+		j.layouts = append(j.layouts, &layout{*l, true, true})
 	}
 	slices.SortFunc(j.layouts, func(a, b *layout) int { return int(a.epoch() - b.epoch()) })
 	return nil

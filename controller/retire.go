@@ -22,7 +22,7 @@ type Drop struct {
 func (m *Machine) retire() {
 	var over []*job
 	for _, j := range m.jobs {
-		if j.record.State.Over() {
+		if j.record.State.Over() && len(j.record.Held) == 0 {
 			over = append(over, j)
 		}
 	}
@@ -57,8 +57,8 @@ func (m *Machine) uses(digest graph.Digest) bool {
 }
 
 // discard drops what an executor was given for a job and does not need any more: layouts, and, when the job is over or
-// goes elsewhere, its graph, unless another job there has it.
-func (m *Machine) discard(j *job, layouts []*layout) {
+// leaves it, its graph, unless another job there has it.
+func (m *Machine) discard(j *job, layouts []*layout, leaves bool) {
 	x := m.executors[j.record.Executor]
 	if x == nil || x.gone {
 		return // all of it goes
@@ -71,9 +71,8 @@ func (m *Machine) discard(j *job, layouts []*layout) {
 			drop(wire.LayoutObject(j.record.Spec.Name, j.record.Spec.ID, l.epoch()))
 		}
 	}
-	leaves := j.record.State.Over() || j.record.State == wire.Starting && j.record.Applied == 0
 	others := func(o *job) bool {
-		return o != j && o.active() && o.record.Executor == x.name && o.record.Spec.Graph == j.record.Spec.Graph
+		return o != j && o.placed() && o.record.Executor == x.name && o.record.Spec.Graph == j.record.Spec.Graph
 	}
 	if leaves && !slices.ContainsFunc(m.jobs, others) {
 		drop(wire.GraphObject(j.record.Spec.Graph))

@@ -28,6 +28,11 @@ type Options struct {
 	// with the reason in one line. Nil: executors are started by hand.
 	Launch func(executor string, ended func(why string)) error
 
+	// Lives reports whether the process of an executor that was started here lives, if that is known. It is asked, once
+	// a second, about those that a controller before this one has launched: of the end of others it is told by Launch.
+	// Nil: it is known of none.
+	Lives func(executor string) (lives, known bool)
+
 	// Forgotten is told that an executor has left for good; may be nil.
 	Forgotten func(executor string)
 
@@ -142,7 +147,7 @@ func (r *runner) loop() error {
 func (r *runner) take(in input) error {
 	if in.list {
 		o := &r.options
-		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: o.Trouble(), Device: o.Device, Budget: o.Budget,
+		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: o.Trouble(), Device: o.Device, Budget: r.machine.Budget(),
 			Link: wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}
 		return nil
 	}
@@ -176,6 +181,9 @@ func (r *runner) tick() error {
 		break
 	}
 	r.leftOut()
+	if err := r.bury(); err != nil {
+		return err
+	}
 	deaf := r.deaf || r.options.Trouble() != "" // what executors say is not stored, and so not heard
 	r.deaf = false
 	return r.step(clock.Now(), Input{Tick: &Tick{Deaf: deaf}})

@@ -20,14 +20,16 @@ import (
 // TestScripts plays the scripts in testdata to a machine, by datadriven. Each command takes a second of the machine's
 // time and is answered by what the machine wants done. The commands, with what stands in their input:
 //
-//	new [budget=BYTES] [share] [keep=N] [no-replan]    a machine without jobs
+//	new [budget=BYTES] [share] [keep=N] [no-replan] [preempt]    a machine without jobs
 //	restart [budget=BYTES]                   another, from what the one before had stored
-//	submit                                   a line "JOB [priority=N] [iterations=N]" for each job; 10 iterations if
-//	                                         it does not say
-//	stop job=J
-//	status executor=X number=N [life=L] [device=D] [orders=N]
-//	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [iteration=N] [error=TEXT]" per
-//	                                         job; 1 if it does not say which incarnation
+//	submit [by=USER]                         a line "JOB [priority=N] [iterations=N] [restarts=N] [checkpoints]
+//	                                         [owner=WHO]" for each job; 10 iterations if it does not say, and WHO is what
+//	                                         the message says
+//	stop job=J [by=USER]
+//	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X]    another request
+//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L]
+//	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES] [iteration=N]
+//	                                         [checkpoint=N] [error=TEXT]" per job; 1 if it does not say which incarnation
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
 //	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES]
@@ -63,7 +65,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "new":
 		s.config = Config{Device: "gpu", Align: 64, Out: cost.Link{Rate: 1e6}, In: cost.Link{Rate: 1e6},
-			Policy: "none-live", Share: d.HasArg("share"), NoReplan: d.HasArg("no-replan"),
+			Policy: "none-live", Share: d.HasArg("share"), NoReplan: d.HasArg("no-replan"), Preempt: d.HasArg("preempt"),
 			Watched: true, Settle: 1, Alpha: 1}
 		d.MaybeScanArgs(t, "keep", &s.config.Keep)
 		s.budget(t, d)
@@ -77,6 +79,12 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 			fmt.Fprintf(&s.out, "%s %s, claim %s, epochs %d %d %d at %q: %s\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
 				r.Granted, r.Applied,
 				r.Executor, r.Why)
+			for _, h := range r.Held {
+				fmt.Fprintf(&s.out, "  %s may have %s\n", h.Executor, h.Bytes)
+			}
+			if r.Spec.Owner != "" {
+				fmt.Fprintf(&s.out, "  %s belongs to %s\n", r.Spec.Name, r.Spec.Owner)
+			}
 		}
 	case "tick":
 		s.ticks(t, d)
@@ -140,18 +148,29 @@ func (s *script) ticks(t *testing.T, d *datadriven.TestData) {
 func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 	switch d.Cmd {
 	case "submit":
-		in := Input{From: 1}
+		in := Input{From: 1, By: word(t, d, "by")}
 		for _, line := range lines(t, d) {
 			spec := wire.Spec{Name: line.Cmd, Graph: s.graph.Digest(), Iterations: 10}
 			line.MaybeScanArgs(t, "priority", &spec.Priority)
+			line.MaybeScanArgs(t, "owner", &spec.Owner)
 			line.MaybeScanArgs(t, "iterations", &spec.Iterations)
+			line.MaybeScanArgs(t, "restarts", &spec.Restarts)
+			if line.HasArg("checkpoints") {
+				spec.Checkpoint.Iterations = 5
+			}
 			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: s.graph, At: s.now})
 		}
 		return in
 	case "stop":
-		in := Input{From: 1}
-		d.ScanArgs(t, "job", &in.Stop)
-		return in
+		return Input{From: 1, By: word(t, d, "by"), Request: &wire.Request{Verb: wire.Stop, Job: word(t, d, "job")}}
+	case "ask":
+		q := &wire.Request{Verb: wire.Verb(word(t, d, "verb")), Job: word(t, d, "job"), Executor: word(t, d, "executor"),
+			Place: wire.Place(word(t, d, "place"))}
+		d.MaybeScanArgs(t, "priority", &q.Priority)
+		var budget int64
+		d.MaybeScanArgs(t, "budget", &budget)
+		q.Budget = graph.Bytes(budget)
+		return Input{From: 1, By: word(t, d, "by"), Request: q}
 	case "status":
 		return Input{Status: status(t, d)}
 	case "report":
@@ -190,6 +209,9 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	d.MaybeScanArgs(t, "life", &w.Life)
 	d.MaybeScanArgs(t, "device", &w.Device)
 	d.MaybeScanArgs(t, "orders", &w.Orders)
+	if dead := word(t, d, "dead"); dead != "" {
+		w.Dead = []string{dead}
+	}
 	for _, line := range lines(t, d) {
 		j := wire.JobStatus{Name: line.Cmd, Incarnation: 1, Result: resultOf(t, line), Error: word(t, line, "error"),
 			State: wire.State(word(t, line, "state"))}
@@ -197,6 +219,13 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 		line.MaybeScanArgs(t, "incarnation", &j.Incarnation)
 		line.MaybeScanArgs(t, "epoch", &j.Epoch)
 		line.MaybeScanArgs(t, "iteration", &j.Iteration)
+		var arena int64
+		line.MaybeScanArgs(t, "arena", &arena)
+		j.Arena = graph.Bytes(arena)
+		if line.HasArg("checkpoint") {
+			j.Checkpoint = new(wire.Checkpoint)
+			line.ScanArgs(t, "checkpoint", &j.Checkpoint.Iteration)
+		}
 		w.Jobs = append(w.Jobs, j)
 	}
 	return w
@@ -322,8 +351,17 @@ func (s *script) do(outputs []Output) {
 			fmt.Fprintf(&s.out, "orders %d to %s:", o.Orders.Number, o.Orders.Executor)
 			for _, j := range o.Orders.Jobs {
 				fmt.Fprintf(&s.out, " %s epoch %d", j.Spec.Name, j.Epoch)
+				if j.Incarnation > 1 {
+					fmt.Fprintf(&s.out, " incarnation %d", j.Incarnation)
+				}
+				if j.From > 0 {
+					fmt.Fprintf(&s.out, " from %d", j.From)
+				}
 				if j.Stop {
 					s.out.WriteString(" stop")
+				}
+				if j.Park != "" {
+					fmt.Fprintf(&s.out, " park %s", j.Park)
 				}
 				if j.Copies {
 					s.out.WriteString(" copies")

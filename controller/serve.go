@@ -105,7 +105,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		}
 		s.Profiles[record.Spec.Graph] = &p
 	}
-	for epoch := max(1, record.Applied); epoch <= record.Granted; epoch++ {
+	for epoch, last := record.Epochs(); epoch <= last; epoch++ {
 		data, err := r.bus.Load(r.ctx, wire.Bucket(record.Executor), wire.LayoutObject(record.Spec.Name, record.Spec.ID,
 			epoch))
 		if errors.Is(err, wire.ErrNotFound) {
@@ -182,7 +182,7 @@ func (r *runner) listen() (stop func(), err error) {
 		r.put(input{Input: Input{Report: &report}})
 	}))
 	serving := make(chan struct{}, maxRequests)
-	keep(r.bus.Serve(wire.ControlSubject, func(data []byte, reply func([]byte)) {
+	keep(r.bus.Serve(wire.ControlSubject, func(user string, data []byte, reply func([]byte)) {
 		request, err := wire.DecodeAs[wire.Request](data)
 		if err != nil {
 			r.passedOver("requests", fmt.Sprintf("a request is refused: %v", err))
@@ -196,7 +196,7 @@ func (r *runner) listen() (stop func(), err error) {
 			return
 		}
 		r.errands.Go(func() {
-			reply(wire.Encode(r.serve(request)))
+			reply(wire.Encode(r.serve(user, request)))
 			<-serving
 		})
 	}))
@@ -206,10 +206,10 @@ func (r *runner) listen() (stop func(), err error) {
 	return stop, err
 }
 
-// serve answers a request.
-func (r *runner) serve(q wire.Request) wire.Answer {
+// serve answers a request of a user.
+func (r *runner) serve(user string, q wire.Request) wire.Answer {
 	answer := make(chan wire.Answer, 1)
-	in := input{answer: answer}
+	in := input{Input: Input{By: user}, answer: answer}
 	blocked, trouble := r.blocked.Load(), r.options.Trouble()
 	switch {
 	case q.Verb == wire.Jobs && blocked != nil:
@@ -220,8 +220,8 @@ func (r *runner) serve(q wire.Request) wire.Answer {
 	switch q.Verb {
 	case wire.Jobs:
 		in.list = true
-	case wire.Stop:
-		in.Stop = q.Job
+	default:
+		in.Request = &q
 	case wire.Submit:
 		graphs := make(map[graph.Digest]*graph.Graph)
 		for _, spec := range q.Specs {

@@ -13,7 +13,22 @@ import (
 
 // status compares what an executor does with what it is to do.
 func (m *Machine) status(s *wire.Status) {
+	leaves := false // these are its last words
+	for _, life := range s.Dead {
+		if life == s.Life {
+			leaves = true
+		} else {
+			m.died(s.Executor, life, "its process has ended")
+		}
+	}
 	x := m.executors[s.Executor]
+	if x != nil && x.dead && x.life == s.Life {
+		return // late
+	}
+	if leaves && (x == nil || x.gone || x.life != s.Life) {
+		m.died(s.Executor, s.Life, "it has left")
+		return
+	}
 	if x == nil || x.gone {
 		if x = m.join(s); x == nil {
 			return
@@ -33,12 +48,20 @@ func (m *Machine) status(s *wire.Status) {
 	if x.rival != nil {
 		m.repel(x)
 	}
+	if x.silent {
+		m.back(x)
+	}
 	for _, js := range s.Jobs {
 		if j := m.find(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name &&
 			j.record.Incarnation == js.Incarnation && !j.record.State.Over() {
-			m.jobStatus(j, js)
+			m.jobStatus(j, js, s.Orders >= x.orders.Number)
 		}
 	}
+	if leaves {
+		m.bury(x, "it has left")
+		return
+	}
+	m.holds(x, s)
 	if s.Orders < x.orders.Number {
 		again := x.orders
 		m.say(Output{Orders: &again}) // they may have been lost
@@ -100,22 +123,29 @@ func where(host string) string {
 	return " on " + host
 }
 
-// jobStatus takes over what an executor says of a job.
-func (m *Machine) jobStatus(j *job, s wire.JobStatus) {
+// jobStatus takes over what an executor says of a job, in answer to its newest orders or to older ones.
+func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 	j.record.Iteration = max(j.record.Iteration, s.Iteration)
+	if c, old := s.Checkpoint, j.record.Checkpoint; c != nil && (old == nil || c.Iteration > old.Iteration) {
+		j.record.Checkpoint, j.record.Restarts, m.changed = c, 0, true
+	}
 	if s.Epoch > j.record.Applied && j.mayApply(s.Epoch) {
-		m.discard(j, j.applied(s.Epoch))
+		m.discard(j, j.applied(s.Epoch), false)
 		m.changed = true
 	}
 	switch s.State {
 	case wire.Running:
-		if j.record.State == wire.Starting {
-			j.record.State, j.record.Why, m.changed = wire.Training, "", true
-		}
+		m.trains(j)
 		if s.Error != "" && s.Error != j.record.Why {
 			j.record.Why, m.changed = s.Error, true
 			m.event(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: s.Error})
 		}
+	case wire.Resting:
+		if j.record.State == wire.Parking && s.Arena == 0 && answers {
+			m.parked(j)
+		}
+	case wire.Suspended:
+		m.suspended(j, s)
 	case wire.Finished:
 		m.over(j, wire.Done, "", s.Result)
 	case wire.Stopped:
@@ -153,10 +183,54 @@ func (m *Machine) tick(t *Tick) {
 		if deaf {
 			x.heard = m.now
 		}
-		if silent := m.now - x.heard; silent > m.config.Silence {
-			m.giveUp(x, fmt.Sprintf("its executor has not been heard of for %v", silent.Round(time.Second)))
+		silent := m.now - x.heard
+		if silent > m.config.Silence && !x.silent {
+			m.silence(x)
+		}
+		if silent > m.config.GiveUp {
+			m.giveUp(x)
 		}
 	}
+	for _, j := range m.jobs {
+		if j.ready > 0 && j.ready <= m.now {
+			j.ready, m.want.admission = 0, true
+		}
+	}
+}
+
+// trains takes down that a job trains.
+func (m *Machine) trains(j *job) {
+	if j.record.State == wire.Starting {
+		j.record.State, j.record.Why, j.begun, m.changed = wire.Training, "", m.now, true
+	}
+}
+
+// suspended takes down that a job has left its executor, and can go on from its checkpoint.
+func (m *Machine) suspended(j *job, s wire.JobStatus) {
+	switch {
+	case j.record.State == wire.Ending:
+		m.over(j, wire.Halted, "", s.Result)
+	case j.record.State == wire.Parking:
+		m.displace(j)
+		j.record.Park = wire.OnDisk
+		m.parked(j)
+	default:
+		why := cmp.Or(s.Error, "its executor has left")
+		m.displace(j)
+		m.enqueue(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
+		m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
+	}
+}
+
+// orphans are the executors that a controller before this one had launched, in the order of their names.
+func (m *Machine) orphans() []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
+		if x := m.executors[name]; x.own && !x.launched && !x.gone {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // ended is told that the process that was launched as an executor has ended. Where two processes had its name, that may
@@ -168,36 +242,21 @@ func (m *Machine) ended(g *Gone) {
 	case x.refused != nil:
 		x.launched = false
 	default:
-		m.giveUp(x, g.Why)
+		m.bury(x, g.Why)
 	}
 }
 
-// giveUp takes an executor out. Its jobs have failed, and what they had is free.
-func (m *Machine) giveUp(x *executor, why string) {
-	x.gone, m.changed = true, true
-	m.event(Event{Kind: Left, Executor: x.name, Why: why})
-	m.lose(x, why)
-	m.say(Output{Forget: x.name})
-}
-
-// lose fails the jobs of an executor that is gone, but for those that have not begun.
-func (m *Machine) lose(x *executor, why string) {
-	for _, j := range m.active() {
-		if j.record.Executor == x.name && !m.elsewhere(j, why) {
-			m.over(j, wire.Broken, why, nil)
-		}
-	}
-}
-
-// maxStarts is how many executors a job may get.
-const maxStarts = 3
+// maxMoves is how often in a row a job gets another executor before it has begun.
+const maxMoves = 2
 
 // elsewhere has a job that has not begun get another executor, and reports whether it may have one.
 func (m *Machine) elsewhere(j *job, why string) bool {
-	if j.record.State != wire.Starting || j.record.Applied > 0 || j.record.Incarnation >= maxStarts {
+	if j.record.State != wire.Starting || j.record.Applied > 0 || j.newest() == nil ||
+		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
 		return false
 	}
-	m.discard(j, j.given())
+	j.record.Restarts++
+	m.discard(j, j.given(), true)
 	j.record.Executor, m.changed = "", true
 	for _, l := range j.layouts {
 		l.delivered = false
@@ -219,9 +278,7 @@ func (m *Machine) report(r *wire.Report) {
 	if at < 0 || len(r.Steps) != len(j.layouts[at].Wire.Plan.Steps) {
 		return // of a plan that is over
 	}
-	if j.record.State == wire.Starting { // its status is still on its way
-		j.record.State, j.record.Why, m.changed = wire.Training, "", true
-	}
+	m.trains(j) // its status may still be on its way
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
 	}
@@ -234,7 +291,7 @@ func (m *Machine) report(r *wire.Report) {
 		j.follow, j.last, m.changed = false, r, true
 		waits := func(j *job) bool { return j.follow }
 		if !slices.ContainsFunc(m.active(), waits) {
-			m.want.again, m.want.better = true, "the policy asked to plan again"
+			m.want.must, m.want.better = true, "the policy asked to plan again"
 		}
 	}
 	if j.reports++; m.config.NoReplan || j.reports < m.config.Settle || r.Epoch != j.record.Epoch || m.now < m.rest {

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,13 +23,13 @@ const answerWithin = 5 * time.Second
 
 // submit takes jobs in, all or none: they are planned for, and then begin, or wait until they fit beside the others, or
 // are refused if one of them never will.
-func (m *Machine) submit(from int64, list []Submission) {
+func (m *Machine) submit(from int64, by string, list []Submission) {
 	b := &batch{from: from, since: m.now}
 	if len(list) > 1 {
 		b.none = fmt.Sprintf("; none of the %d jobs was taken", len(list))
 	}
 	for _, s := range list {
-		if err := m.refuses(s); err != nil {
+		if err := m.refuses(by, s); err != nil {
 			m.reply(from, fmt.Errorf("%w%s", err, b.none))
 			for _, s := range list {
 				m.dropGraph(s.Spec.Graph)
@@ -39,17 +38,22 @@ func (m *Machine) submit(from int64, list []Submission) {
 		}
 	}
 	for _, s := range list {
+		s.Spec.Owner = by
 		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true,
 			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
-				Budget: m.config.Budget}})
+				Waiting: m.now, Budget: m.config.Budget}})
 	}
 	m.jobs = append(m.jobs, b.jobs...)
 	m.want.admission = true
 }
 
-// refuses is why a job cannot be taken, whatever plans there are; nil: it can.
-func (m *Machine) refuses(s Submission) error {
-	if other := m.find(s.Spec.Name); other != nil && !other.record.State.Over() {
+// refuses is why a user's job cannot be taken, whatever plans there are; nil: it can.
+func (m *Machine) refuses(by string, s Submission) error {
+	switch other := m.find(s.Spec.Name); {
+	case other == nil:
+	case m.denied(by, s.Spec.Name) != nil: // which the new one would replace
+		return fmt.Errorf("there is a job %s, and it is not yours: give the new one another name", s.Spec.Name)
+	case !other.record.State.Over():
 		return fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", s.Spec.Name)
 	}
 	if s.Spec.Weights != "" && strings.HasPrefix(m.config.Device, "sim:") {
@@ -74,6 +78,7 @@ func (m *Machine) take(b *batch) {
 		if before >= 0 {
 			old := m.jobs[before]
 			m.jobs = slices.Delete(m.jobs, before, before+1)
+			j.record.Held = old.record.Held
 			m.dropResult(old)
 			m.dropGraph(old.record.Spec.Graph)
 		}
@@ -104,43 +109,12 @@ func (m *Machine) reply(to int64, err error, jobs ...*job) {
 	m.replies = append(m.replies, reply{to, jobs, err})
 }
 
-// waiting are the jobs that are queued: by priority, then in the order in which they came.
-func (m *Machine) waiting() []*job {
-	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.State != wire.Queued })
-	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(b.priority(), a.priority()) })
-	return waiting
-}
-
-// stop ends a job: one that waits at once, another after the iterations in flight.
-func (m *Machine) stop(from int64, name string) {
-	j := m.find(name)
-	if j == nil {
-		m.reply(from, fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", name))
-		return
-	}
-	if j.record.State.Over() {
-		m.reply(from, fmt.Errorf("job %s is %s already", name, j.record.State))
-		return
-	}
-	if j.batch != nil {
-		m.take(j.batch)
-	}
-	m.changed = true
-	if j.record.State == wire.Queued {
-		j.record.State = wire.Halted
-		m.want.admission = true // those behind it may have waited for nothing else
-	} else {
-		j.record.State = wire.Ending
-	}
-	j.record.Why, j.record.Need = "", 0
-	m.reply(from, nil, j)
-}
-
 // over ends a job's life here, with the result of which its executor told, if it did. Its bytes go to those that wait,
 // and then to the others.
 func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Result) {
+	active := j.active()
 	j.record.State, j.record.Why = state, why
-	m.discard(j, j.given())
+	m.discard(j, j.given(), true)
 	j.graph, j.profile, j.latency, j.spare, j.last, j.former, j.layouts = nil, nil, nil, nil, nil, nil, nil
 	if j.lessons = nil; m.learnt.news {
 		m.keep()
@@ -149,8 +123,8 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 	m.changed = true
 	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, State: state, Iterations: j.record.Iteration,
 		Why: why})
-	m.want.admission = true
-	if !m.config.NoReplan || m.overfull() || m.bare() {
+	m.want.admission = true // those behind it may have waited for nothing else
+	if active && (!m.config.NoReplan || m.overfull() || m.bare()) {
 		m.want.better = fmt.Sprintf("job %s has gone", j.record.Spec.Name)
 	}
 }

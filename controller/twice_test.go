@@ -87,7 +87,7 @@ func TestCannotBegin(t *testing.T) {
 	w.submit("a", endless)
 	w.run(9)
 	r := w.recordOf("a")
-	if r.State != wire.Broken || r.Why != "data folder /d does not exist" || r.Incarnation != maxStarts || r.Iteration != 0 {
+	if r.State != wire.Broken || r.Why != "data folder /d does not exist" || r.Incarnation != 1+maxMoves || r.Iteration != 0 {
 		t.Errorf("job a is %s after %d executors: %s", r.State, r.Incarnation, r.Why)
 	}
 	tried := 0
@@ -96,7 +96,7 @@ func TestCannotBegin(t *testing.T) {
 			tried++
 		}
 	}
-	if tried != maxStarts-1 {
+	if tried != 1+maxMoves-1 {
 		t.Errorf("lines %q", w.lines)
 	}
 
@@ -111,7 +111,7 @@ func TestCannotBegin(t *testing.T) {
 	// Processes that end before the job begins.
 	w = calmWorld(t, 2, 0)
 	w.submit("c", endless)
-	for i := 1; i <= maxStarts; i++ {
+	for i := 1; i <= 1+maxMoves; i++ {
 		name := fmt.Sprintf("x%d", 1)
 		if i > 1 {
 			name += fmt.Sprint(".", i)

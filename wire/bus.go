@@ -45,8 +45,9 @@ type Bus interface {
 	// Ask sends a request and returns its one answer; ErrNobody when nobody serves the subject.
 	Ask(ctx context.Context, subject string, data []byte) ([]byte, error)
 
-	// Serve reports requests. Each is answered by calling reply, once, from any goroutine, then or later.
-	Serve(subject string, each func(data []byte, reply func(answer []byte))) (stop func(), err error)
+	// Serve reports requests, each with the user who asks: "" is the administrator. A client cannot make that up. A
+	// request is answered by calling reply, once, from any goroutine, then or later.
+	Serve(subject string, each func(user string, data []byte, reply func(answer []byte))) (stop func(), err error)
 
 	// Append adds a line to a log, which keeps the newest lines.
 	Append(ctx context.Context, log string, line []byte) error

@@ -321,6 +321,12 @@ func (c *checker) record(r *Record) {
 	among(c, "phase", r.State, Queued, Starting, Training, Unknown, Parking, Parked, Ending, Done, Halted, Broken)
 	among(c, "place to park", r.Park, "", InMemory, OnDisk)
 	c.checkpoint(r.Checkpoint)
+	for _, h := range r.Held {
+		c.name("executor that holds bytes", h.Executor)
+		c.short("life that holds bytes", h.Life)
+		atLeast(c, "incarnation that holds bytes", h.Incarnation, 0)
+		atLeast(c, "held bytes", h.Bytes, 0)
+	}
 	if r.Executor != "" {
 		c.name("executor", r.Executor)
 	}
@@ -328,12 +334,12 @@ func (c *checker) record(r *Record) {
 		what string
 		n    int64
 	}{
-		{"order", r.Seq}, {"epoch", r.Epoch}, {"granted_epoch", r.Granted}, {"applied_epoch", r.Applied},
+		{"order", r.Seq}, {"epoch", r.Epoch}, {"cleared_epoch", r.Cleared}, {"granted_epoch", r.Granted}, {"applied_epoch", r.Applied},
 		{"need_bytes", int64(r.Need)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
 		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.PlansMade)},
-		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", r.Incarnation},
+		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", r.Incarnation}, {"from", int64(r.From)},
 		{"restarts", int64(r.Restarts)},
-		{"submitted_ns", int64(r.Submitted)}, {"pace_ns", int64(r.Pace)},
+		{"submitted_ns", int64(r.Submitted)}, {"waiting_ns", int64(r.Waiting)}, {"pace_ns", int64(r.Pace)},
 	} {
 		atLeast(c, n.what, n.n, 0)
 	}

@@ -233,6 +233,14 @@ type Answer struct {
 	Link   Rates       `json:"link,omitzero"`         // of the device, that all jobs share
 }
 
+// Holding is memory of an incarnation of a job whose executor cannot be reached, and may have it still.
+type Holding struct {
+	Executor    string      `json:"executor"`
+	Life        string      `json:"life,omitzero"` // of its process
+	Incarnation int64       `json:"incarnation"`
+	Bytes       graph.Bytes `json:"bytes"`
+}
+
 // JobState is where a job is in its life at the controller.
 type JobState string
 
@@ -263,20 +271,27 @@ type Record struct {
 	// of its newest assignment: it rises each time that the job gets an executor
 	Incarnation int64 `json:"starts,omitzero"`
 	Restarts    int   `json:"restarts,omitzero"` // since the newest checkpoint
+	From        int   `json:"from,omitzero"`     // iterations of the checkpoint with which this incarnation begins
 	// the newest that was heard of
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
-	Park       Place       `json:"park,omitzero"`            // where it is parked, or is to be
-	Epoch      int64       `json:"epoch,omitzero"`           // of the newest layout
-	Granted    int64       `json:"granted_epoch,omitzero"`   // of the layout that it was told to train with
-	Applied    int64       `json:"applied_epoch,omitzero"`   // of the layout that it was last heard to train with
-	Claim      graph.Bytes `json:"claim_bytes,omitzero"`     // what it counts with: the larger of old and new arena
-	Arena      graph.Bytes `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
-	SlotPeak   graph.Bytes `json:"slot_peak_bytes,omitzero"` // of that layout
-	Plans      int         `json:"plans,omitzero"`           // that it was heard to train with
-	Link       Rates       `json:"link,omitzero"`            // its share, where the link is limited
-	Iteration  int         `json:"iteration"`
-	PlansMade  int         `json:"replans,omitzero"` // plans that were made for it
-	Device     string      `json:"device,omitzero"`  // that the newest layout is for
+	Park       Place       `json:"park,omitzero"`      // where it is parked, or is to be
+	Preempted  bool        `json:"preempted,omitzero"` // it was parked for another, and waits to go on
+	Held       []Holding   `json:"held,omitempty"`     // bytes that older incarnations may still have
+
+	// since when it waits: since the Unix epoch
+	Waiting   time.Duration `json:"waiting_ns,omitzero"`
+	Epoch     int64         `json:"epoch,omitzero"`           // of the newest layout
+	Cleared   int64         `json:"cleared_epoch,omitzero"`   // of the newest layout that is over, with all before it
+	Granted   int64         `json:"granted_epoch,omitzero"`   // of the layout that it was told to train with
+	Applied   int64         `json:"applied_epoch,omitzero"`   // of the layout that it was last heard to train with
+	Claim     graph.Bytes   `json:"claim_bytes,omitzero"`     // what it counts with: the larger of old and new arena
+	Arena     graph.Bytes   `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
+	SlotPeak  graph.Bytes   `json:"slot_peak_bytes,omitzero"` // of that layout
+	Plans     int           `json:"plans,omitzero"`           // that it was heard to train with
+	Link      Rates         `json:"link,omitzero"`            // its share, where the link is limited
+	Iteration int           `json:"iteration"`
+	PlansMade int           `json:"replans,omitzero"` // plans that were made for it
+	Device    string        `json:"device,omitzero"`  // that the newest layout is for
 	// of all jobs together, when it was last planned for; 0: no limit
 	Budget graph.Bytes `json:"budget_bytes,omitzero"`
 	// the newest layout is planned for: "cold-start", as predicted, or "updated", as measured
@@ -288,6 +303,9 @@ type Record struct {
 	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
 	Loss      *Loss         `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
 }
+
+// Epochs are those of the layouts that may be in force, or come into force, from first to last.
+func (r *Record) Epochs() (first, last int64) { return max(r.Applied, r.Cleared+1), r.Granted }
 
 // Learnt is what ops have taken on a device, whatever job they were in. A controller finds it again after a restart.
 type Learnt struct {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -30,7 +31,7 @@ func ReportSubject(executor, job string) string {
 // LogSubject is where the log of a job at an executor goes, a message a line; "*" for all of them.
 func LogSubject(executor, job string) string { return "log." + token(executor) + "." + token(job) }
 
-// ControlSubject is where a controller takes a [Request] and gives an [Answer].
+// ControlSubject is where a controller takes a [Request] and gives an [Answer]. The bus tells it who asks.
 const ControlSubject = "control"
 
 // Graphs is the bucket with the graphs of the jobs that were submitted.
@@ -60,6 +61,15 @@ const Results = "results"
 
 // ResultObject is the name of a job's [Result] in that bucket.
 func ResultObject(job string, id int64) string { return fmt.Sprintf("result-%s-%d", token(job), id) }
+
+// Token is the one token of a key or subject that stands for a name.
+func Token(name string) string { return token(name) }
+
+// NameOf is the name that a token stands for: the other way round than [Token].
+func NameOf(token string) (name string, ok bool) {
+	name, err := url.PathUnescape(strings.ReplaceAll(token, "_", "%"))
+	return name, err == nil && name != "*" && Token(name) == token && CheckName(name) == nil
+}
 
 // Lessons is the bucket with what was learnt of devices.
 const Lessons = "learnt"

@@ -31,8 +31,9 @@ func samples() []Message {
 		Saved: "out/lenet.safetensors",
 	}
 	record := Record{
-		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Epoch: 3,
-		Granted: 2, Applied: 1,
+		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1, From: 10, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true, Waiting: 1700000001 * time.Second,
+		Held: []Holding{{Executor: "e0", Life: "4710-1", Incarnation: 1, Bytes: 4096}}, Epoch: 3,
+		Cleared: 1, Granted: 2, Applied: 1,
 		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated", Reason: "drift",
 		Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,

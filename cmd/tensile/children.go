@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tensile/internal/bus"
+	"tensile/internal/lifelock"
 )
 
 // children are executor processes started from here.
@@ -48,7 +49,7 @@ func (c *children) launch(name string, ended func(why string)) error {
 	if err != nil {
 		return fmt.Errorf("find the program that executors are: %w", err)
 	}
-	folder := filepath.Join(c.dir, "executors")
+	folder := c.folder()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("start executor %s: %w", name, err)
 	}
@@ -63,8 +64,14 @@ func (c *children) launch(name string, ended func(why string)) error {
 		}
 		defer outputs[i].Close()
 	}
-	k := &child{command: exec.Command(binary, append([]string{"executor", "--credentials", credentials},
+	lock, err := lifelock.Take(folder, name)
+	if err != nil {
+		return fmt.Errorf("start executor %s: %w", name, err)
+	}
+	defer lock.Leave() // the executor holds it from its first moment on
+	k := &child{command: exec.Command(binary, append([]string{"executor", "--credentials", credentials, "--locked"},
 		c.flags...)...)}
+	k.command.ExtraFiles = []*os.File{lock.File()}
 	k.command.Stdout, k.command.Stderr = outputs[0], outputs[1]
 	// a Ctrl-C is for this process; and its end is no SIGHUP to one that is stopped
 	k.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -96,6 +103,18 @@ func (c *children) launch(name string, ended func(why string)) error {
 	return nil
 }
 
+// lives reports whether an executor lives that was started from this folder of state, by this process or by one before
+// it.
+func (c *children) lives(name string) (lives, known bool) {
+	c.mu.Lock()
+	running := c.running[name] != nil
+	c.mu.Unlock()
+	if running {
+		return true, true // whose end is told otherwise
+	}
+	return lifelock.Lives(c.folder(), name)
+}
+
 // train has the executors, and those that are started later, train up to an iteration.
 func (c *children) train(until int) {
 	c.mu.Lock()
@@ -106,9 +125,12 @@ func (c *children) train(until int) {
 	}
 }
 
+// folder is where the files of executors are.
+func (c *children) folder() string { return filepath.Join(c.dir, "executors") }
+
 // files are those of an executor: its credentials, what it writes to stdout, and to stderr.
 func (c *children) files(name string) (credentials, log, problems string) {
-	path := filepath.Join(c.dir, "executors", name)
+	path := filepath.Join(c.folder(), name)
 	return path + ".json", path + ".log", path + ".err"
 }
 
@@ -118,6 +140,7 @@ func (c *children) forget(name string) {
 	for _, path := range [...]string{credentials, log, problems} {
 		os.Remove(path) // there may be none
 	}
+	_ = lifelock.Remove(c.folder(), name) // the worst is a file that stays
 }
 
 // ending says how a process ended, with the last lines that it wrote to stderr.

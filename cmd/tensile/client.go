@@ -127,36 +127,6 @@ func (f *clientFlags) with(run func(ctx context.Context, conn *bus.Conn, args []
 	}
 }
 
-func stopCommand() *cobra.Command {
-	var f clientFlags
-	var asJSON bool
-	c := &cobra.Command{
-		Use:     "stop JOB...",
-		Short:   "End jobs after the iterations in flight",
-		Args:    needJobs,
-		Example: "  tensile stop vgg16.2",
-	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
-		var stopped []wire.Record
-		for _, name := range args {
-			a, err := ask(ctx, conn, wire.Request{Verb: wire.Stop, Job: name})
-			if err != nil {
-				return err
-			}
-			if stopped = append(stopped, a.Jobs[0]); !asJSON {
-				fmt.Fprintln(out, submitted(a.Jobs[0]))
-			}
-		}
-		if asJSON {
-			return printJSON(out, stopped)
-		}
-		return nil
-	})
-	f.register(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
-	return c
-}
-
 func logsCommand() *cobra.Command {
 	var f clientFlags
 	var follow bool

@@ -86,6 +86,7 @@ func TestClusterLosesExecutor(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
 	c.submit("lenet", "--name", "lenet.1")
+	c.train(nil, "lenet.1")
 	c.submit("lenet", "--name", "lenet.2") // the first one is planned for again
 	before := c.train(nil, "lenet.1", "lenet.2")
 	c.shows("lenet.1")

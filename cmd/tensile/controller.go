@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +19,6 @@ import (
 	"tensile/internal/bus"
 	"tensile/planner"
 	"tensile/scheduler/policies"
-	"tensile/wire"
 )
 
 // controllerFlags describe a controller that runs on.
@@ -142,7 +140,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	executors := newChildren(server, f.state, &f.plan, false)
 	o := controller.Options{Config: f.plan.controllerConfig(budget), On: planner.Of(d, f.plan.latencies(d)), Log: log,
-		Launch: executors.launch, Forgotten: executors.forget, Ready: func() {
+		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
 		}}
@@ -192,27 +190,6 @@ func (f *planFlags) controllerConfig(budget graph.Bytes) controller.Config {
 	return controller.Config{Budget: budget, Policy: f.policy, Options: f.planning(), NoReplan: f.noReplan}
 }
 
-func credentialsCommand() *cobra.Command {
-	var state, address, output string
-	c := &cobra.Command{
-		Use:   "credentials NAME",
-		Short: "Write the credentials with which an executor on another machine joins",
-		Long: `Write the credentials with which an executor called NAME joins the controller of the
-state folder. They allow it to read its own orders and to report on its own jobs, and nothing else.
-Who has the file is that executor: keep it as a password.`,
-		Example: "  tensile credentials lab2 --output lab2.json",
-		Args:    needOne("NAME"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return writeExecutorCredentials(state, args[0], address, output, c.OutOrStdout())
-		},
-	}
-	registerState(c, &state)
-	c.Flags().StringVar(&address, "nats", "",
-		"address of the controller as the executor sees it (default: as this machine does)")
-	c.Flags().StringVar(&output, "output", "", "file to be made or replaced (default: NAME.json)")
-	return c
-}
-
 // checkAddress returns the error of a --nats that cannot be that of the controller of these credentials.
 func checkAddress(address string, c bus.Credentials) error {
 	u, err := url.Parse(address)
@@ -237,43 +214,3 @@ func checkAddress(address string, c bus.Credentials) error {
 
 // clientFile is the file of credentials of the command line in a state folder, there while a controller runs.
 const clientFile = "client.json"
-
-func writeExecutorCredentials(state, name, address, output string, out io.Writer) error {
-	if err := wire.CheckName(name); err != nil {
-		return err
-	}
-	if err := checkState(state); err != nil {
-		return err
-	}
-	client, err := bus.ReadCredentials(filepath.Join(state, clientFile))
-	if err != nil {
-		return noController(state, err)
-	}
-	if strings.ContainsFunc(name, unicode.IsSpace) {
-		return fmt.Errorf("the name %q: an executor's name has no blanks", name)
-	}
-	if wire.Owned(name) {
-		return fmt.Errorf("the name %s: x and a number are the executors that the controller starts itself; give "+
-			"another name", name)
-	}
-	if address != "" {
-		if err := checkAddress(address, client); err != nil {
-			return err
-		}
-	}
-	if output == "" {
-		output = name + ".json"
-	}
-	credentials, err := bus.Issue(state, client, bus.Executor(name))
-	if err != nil {
-		return err
-	}
-	if address != "" {
-		credentials.URL = address
-	}
-	if err := bus.WriteCredentials(output, credentials); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%s: credentials of executor %s\n", output, name)
-	return nil
-}

@@ -3,20 +3,24 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"tensile/agent"
 	"tensile/internal/bus"
+	"tensile/internal/lifelock"
 )
 
 // executorFlags say where an executor works, and for whom.
@@ -27,6 +31,7 @@ type executorFlags struct {
 	record      string
 	bound       string
 	paced       bool
+	locked      bool
 }
 
 func executorCommand() *cobra.Command {
@@ -56,6 +61,8 @@ with --save are saved. A second one ends the executor at once.`,
 	c.Flags().BoolVar(&f.paced, "paced", false,
 		"train up to the iteration that the last line of the standard input names, and rest there")
 	c.Flags().MarkHidden("paced")
+	c.Flags().BoolVar(&f.locked, "locked", false, "file 3 is the lock that shows that this executor lives")
+	c.Flags().MarkHidden("locked")
 	return c
 }
 
@@ -74,8 +81,8 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	} else if err != nil {
 		return err
 	}
-	name, ok := executorOf(credentials.User)
-	if !ok {
+	name, person, ok := bus.UserName(credentials.User)
+	if !ok || person {
 		return fmt.Errorf("%s is for %s, not for an executor; tensile credentials NAME makes one", f.credentials,
 			credentials.User)
 	}
@@ -85,7 +92,16 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		}
 		credentials.URL = f.url
 	}
-	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // after an interrupt, until jobs are saved
+	line := stamped(os.Stderr)
+	lock, err := f.lock(name, credentials)
+	if held, ok := errors.AsType[*lifelock.HeldError](err); ok {
+		return fmt.Errorf("executor %w: end that first, or use other credentials", held)
+	} else if err != nil {
+		line(fmt.Sprintf("nobody will be told at once if this process dies: %v", err))
+	} else {
+		defer lock.Release()
+	}
+	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // after an interrupt, until jobs are saved
 	defer cancel(nil)
 	var until chan int
 	if f.paced {
@@ -108,7 +124,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer d.Close()
-	say, line := stamped(out), stamped(os.Stderr)
+	say := stamped(out)
 	var recorder *agent.Recorder
 	if f.record != "" {
 		file, err := recordTo(f.record)
@@ -127,19 +143,38 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	defer conn.Close()
 	say(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
-	err = agent.Run(life, agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log,
-		Interrupt: ctx.Done(), Notice: say, Record: recorder})
+	o := agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log, Interrupt: ctx.Done(), Notice: say,
+		Record: recorder}
+	if lock != nil {
+		o.Life, o.Dead = rand.Text(), lock.Dead()
+		if err := lock.Sign(agent.Here(), time.Now(), o.Life); err != nil {
+			return err
+		}
+	}
+	err = agent.Run(running, o)
 	if _, ok := errors.AsType[*agent.InterruptedError](err); ok {
 		return &exitError{err, interruptStatus}
 	}
 	return err
 }
 
-// executorOf is the name of the executor that a user is: the other way round than bus.Executor.
-func executorOf(user string) (name string, ok bool) {
-	token, ok := strings.CutPrefix(user, bus.Executor(""))
-	name, err := url.PathUnescape(strings.ReplaceAll(token, "_", "%"))
-	return name, ok && err == nil && bus.Executor(name) == user
+// lock takes the lock that shows that this executor lives, unless its parent has taken it.
+func (f *executorFlags) lock(name string, c bus.Credentials) (*lifelock.Lock, error) {
+	if f.locked {
+		const descriptor = 3 // the first that a child inherits beside its streams
+		return lifelock.Inherit(descriptor)
+	}
+	state := defaultState()
+	if state == "" {
+		return nil, errors.New("neither HOME nor XDG_STATE_HOME is set, so there is no folder for a lock")
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	// A home may be shared by hosts, but no lock is. Executors of one name and two controllers have two passwords.
+	controller := sha256.Sum256([]byte("executor " + c.Password))
+	return lifelock.Take(filepath.Join(state, "locks", host, hex.EncodeToString(controller[:8])), name)
 }
 
 // noArguments is the error for a command that takes none.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -20,14 +21,15 @@ import (
 
 func jobsCommand() *cobra.Command {
 	var f clientFlags
-	var asJSON, watch, wide bool
+	var asJSON, watch, wide, mine bool
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "List the jobs of a controller",
 		Long: `List the jobs of a controller. IT/S is how many iterations a job does in a second,
 LEFT how long it still takes at that rate, ARENA the device memory of the plan with which it trains,
-AGE the time since it was submitted. With --wide, SLOT PEAK is the peak of the plan in force, and
-PLANS how many have come into force.`,
+AGE the time since it was submitted. OWNER, where jobs have several, is the user who submitted a job;
+- is an administrator. With --wide, SLOT PEAK is the peak of the plan in force, and PLANS how many
+have come into force.`,
 		Args: noArguments,
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
@@ -38,6 +40,11 @@ PLANS how many have come into force.`,
 				return errQuiet
 			} else if err != nil {
 				return err
+			}
+			head := used(a)
+			if mine {
+				me, _, _ := bus.UserName(conn.User())
+				a.Jobs = slices.DeleteFunc(a.Jobs, func(r wire.Record) bool { return r.Spec.Owner != me })
 			}
 			if asJSON {
 				if a.Jobs == nil {
@@ -54,7 +61,7 @@ PLANS how many have come into force.`,
 				case !first:
 					fmt.Fprintln(out)
 				}
-				err = writeJobs(out, a, wide, time.Now())
+				err = writeJobs(out, head, a, wide, time.Now())
 			}
 			if err != nil || !watch {
 				return err
@@ -69,6 +76,7 @@ PLANS how many have come into force.`,
 	f.register(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else; with --watch, one a second")
 	c.Flags().BoolVar(&watch, "watch", false, "go on, once a second, until interrupted")
+	c.Flags().BoolVar(&mine, "mine", false, "leave out the jobs of others")
 	c.Flags().BoolVar(&wide, "wide", false, "print all columns")
 	return c
 }
@@ -113,16 +121,22 @@ func loadResult(ctx context.Context, conn *bus.Conn, r *wire.Result) (*wire.Resu
 }
 
 // writeJobs prints a line about the device, and one for each job.
-func writeJobs(out io.Writer, a wire.Answer, wide bool, now time.Time) error {
+func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Time) error {
 	if a.Trouble != "" {
 		fmt.Fprintln(out, a.Trouble)
 	}
-	fmt.Fprintln(out, used(a))
+	fmt.Fprintln(out, head)
 	var table bytes.Buffer
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	heads, more := "JOB\tSTATE\tITERATION\tIT/S\tLEFT\tLOSS\tARENA\tPRIORITY\tAGE\t", ""
 	if wide {
 		more = "SLOT PEAK\tPLANS\t"
+	}
+	owners := wide || slices.ContainsFunc(a.Jobs, func(r wire.Record) bool {
+		return r.Spec.Owner != a.Jobs[0].Spec.Owner
+	})
+	if owners {
+		more += "OWNER\t"
 	}
 	fmt.Fprintln(w, heads+more+"EXECUTOR\tREASON")
 	for i := range a.Jobs {
@@ -132,6 +146,9 @@ func writeJobs(out io.Writer, a wire.Answer, wide bool, now time.Time) error {
 			rate, left, lastLoss(r), inForce(r), max(1, r.Spec.Priority), age(r, now))
 		if wide {
 			fmt.Fprintf(w, "%s\t%d\t", r.SlotPeak, r.Plans)
+		}
+		if owners {
+			fmt.Fprintf(w, "%s\t", cmp.Or(r.Spec.Owner, "-"))
 		}
 		fmt.Fprintf(w, "%s\t%s\n", cmp.Or(r.Executor, "-"), r.Why)
 	}

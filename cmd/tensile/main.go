@@ -102,6 +102,7 @@ without a plan.`,
 	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, plain) })
 	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), poolCommand(), benchCommand(),
 		predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(), credentialsCommand(),
-		submitCommand(), jobsCommand(), waitCommand(), stopCommand(), logsCommand(), debugCommand())
+		submitCommand(), jobsCommand(), waitCommand(), stopCommand(), parkCommand(), resumeCommand(),
+		priorityCommand(), budgetCommand(), forgetCommand(), logsCommand(), debugCommand())
 	return c
 }

@@ -34,14 +34,21 @@ type family struct {
 // start starts a command line. Its temporary files go to dir, which is the test's own.
 func start(t *testing.T, dir string, args ...string) *family {
 	t.Helper()
+	return startWith(t, dir, nil, args...)
+}
+
+// startWith is start with more variables of the environment.
+func startWith(t *testing.T, dir string, environment []string, args ...string) *family {
+	t.Helper()
 	alive, held, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &family{t: t, dir: dir, command: exec.Command("tensile", args...), alive: alive}
 	p.command.Dir = dir
-	p.command.Env = append(os.Environ(), "GORACE="+noPause, "TMPDIR="+dir)
-	p.command.ExtraFiles = []*os.File{held} // which executors inherit, so that who is the last closes it
+	p.command.Env = slices.Concat(os.Environ(), []string{"GORACE=" + noPause, "TMPDIR=" + dir}, environment)
+	// which executors inherit, so that who is the last closes it; file 3 is the lock of each
+	p.command.ExtraFiles = []*os.File{nil, held}
 	p.command.Stderr = &p.stderr
 	stdout, err := p.command.StdoutPipe()
 	if err != nil {

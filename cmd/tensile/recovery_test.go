@@ -60,7 +60,8 @@ func TestClusterSmallerBudget(t *testing.T) {
 }
 
 // The second process with the same credentials is refused, with where the first one runs; the job of that goes on to
-// its end.
+// its end. On the same host it finds the lock of the first, on another (with another state home, here) the controller
+// tells it.
 func TestClusterSameCredentials(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
@@ -77,10 +78,13 @@ func TestClusterSameCredentials(t *testing.T) {
 	want := `^tensile: executor lab is sent away: lab runs already on ` + regexp.QuoteMeta(host) +
 		`, process [0-9]+ since [0-9]{2}:[0-9]{2}$`
 	for range 2 {
-		second := start(t, c.files, "executor", "--credentials", path)
+		second := startWith(t, c.files, []string{"XDG_STATE_HOME=" + t.TempDir()}, "executor", "--credentials", path)
 		second.line(`^connected to `)
 		second.ends(1, want)
 	}
+	start(t, c.files, "executor", "--credentials", path).ends(1, `^tensile: executor lab runs already on `+
+		regexp.QuoteMeta(host)+`, process `+fmt.Sprint(first.command.Process.Pid)+
+		` since [0-9]+ [A-Z][a-z]+ [0-9]{2}:[0-9]{2}: end that first, or use other credentials$`)
 	c.train(before, "lenet")
 	c.submit("lenet", "--name", "next") // is not burnt
 	c.train(nil, "next")

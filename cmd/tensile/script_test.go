@@ -24,7 +24,7 @@ import (
 var cacheHome string
 
 // TestMain makes the test binary serve as the command tensile where it is run under that name.
-// No test sees the models of whoever runs it: plans would depend on them.
+// No test sees the models of whoever runs it: plans would depend on them. The locks of executors are those of the tests.
 func TestMain(m *testing.M) {
 	cacheHome = os.Getenv("XDG_CACHE_HOME")
 	os.Setenv("XDG_CACHE_HOME", "/nowhere")
@@ -36,6 +36,12 @@ type tests struct{ *testing.M }
 
 func (t tests) Run() int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	state, err := os.MkdirTemp("", "tensile-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(state)
+	os.Setenv("XDG_STATE_HOME", state)
 	return t.M.Run()
 }
 

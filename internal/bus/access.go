@@ -6,11 +6,14 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"tensile/wire"
 )
 
 // access is what the account of a user shares with the controller's.
 type access struct {
 	publish   []string // subjects it may publish to, for an answer or not
+	asks      string   // for an answer of the controller: the subject that a request to control gets; "": it may not
 	deny      []string // subjects among those that it may not publish to; a wildcard stands for a whole token
 	subscribe []string // subjects it is told of
 }
@@ -47,10 +50,16 @@ var anyExecutor = access{
 	subscribe: []string{"now.$KV.orders.*"},
 }
 
-// clientAccess is that of command lines.
-var clientAccess = access{
+// clientAccess is that of the command lines of a user, who is named at the end of the subject of each request.
+func clientAccess(user string) access {
+	a := reads
+	a.asks = wire.ControlSubject + "." + user
+	return a
+}
+
+// reads is what all command lines may, beside asking.
+var reads = access{
 	publish: []string{
-		"control",
 		"$O.graphs.C.*", "$O.graphs.M.*",
 		directGet + "KV_record.>",
 		directGet + "LOG.>",
@@ -62,8 +71,8 @@ var clientAccess = access{
 
 // accessOf returns the access of a user that is not the controller.
 func accessOf(user string) (access, bool) {
-	if user == Client {
-		return clientAccess, true
+	if _, person, ok := UserName(user); user == Client || person && ok {
+		return clientAccess(user), true
 	}
 	executor, ok := strings.CutPrefix(user, "x-")
 	if !ok || !bucketName.MatchString(executor) {
@@ -74,8 +83,12 @@ func accessOf(user string) (access, bool) {
 
 // permissions let a misguided client be told, and logged, instead of speaking to nobody.
 func (a access) permissions() *server.Permissions {
+	publish := a.publish
+	if a.asks != "" {
+		publish = append([]string{wire.ControlSubject}, publish...)
+	}
 	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: a.publish, Deny: a.deny},
+		Publish:   &server.SubjectPermission{Allow: publish, Deny: a.deny},
 		Subscribe: &server.SubjectPermission{Allow: append([]string{"_INBOX.>"}, a.subscribe...)},
 	}
 }
@@ -83,7 +96,10 @@ func (a access) permissions() *server.Permissions {
 // export offers the subjects of the table to other accounts. An account has those that share imports into it, no
 // others.
 func export(from *server.Account) error {
-	for _, a := range []access{clientAccess, anyExecutor} {
+	if err := from.AddServiceExport(wire.ControlSubject+".*", nil); err != nil {
+		return fmt.Errorf("export requests: %w", err)
+	}
+	for _, a := range []access{reads, anyExecutor} {
 		for _, subject := range a.publish {
 			if err := from.AddServiceExport(subject, nil); err != nil {
 				return fmt.Errorf("export %s: %w", subject, err)
@@ -100,6 +116,11 @@ func export(from *server.Account) error {
 
 // share imports the subjects into the account of a user.
 func (a access) share(from, to *server.Account) error {
+	if a.asks != "" {
+		if err := to.AddServiceImport(from, wire.ControlSubject, a.asks); err != nil {
+			return fmt.Errorf("import requests: %w", err)
+		}
+	}
 	for _, subject := range a.publish {
 		if err := to.AddServiceImport(from, subject, subject); err != nil {
 			return fmt.Errorf("import %s: %w", subject, err)
@@ -115,8 +136,8 @@ func (a access) share(from, to *server.Account) error {
 
 // authenticator decides who is let in, and puts each user into its account.
 type authenticator struct {
-	secret secret
-	log    func(kind, line string)
+	keys *keyring
+	log  func(kind, line string)
 
 	mu     sync.Mutex
 	server *server.Server // nil until it serves
@@ -129,14 +150,19 @@ func (a *authenticator) open(s *server.Server) error {
 	defer a.mu.Unlock()
 	a.server = s
 	a.users = map[string]*server.User{Controller: {Username: Controller, Account: s.GlobalAccount()}}
+	// which the accounts of others do to their own requests when they import the subject
+	err := s.GlobalAccount().AddMapping(wire.ControlSubject, wire.ControlSubject+"."+Controller)
+	if err != nil {
+		return fmt.Errorf("map requests: %w", err)
+	}
 	return export(s.GlobalAccount())
 }
 
 // Check is asked by the server about each new connection.
 func (a *authenticator) Check(c server.ClientAuthentication) bool {
 	o := c.GetOpts()
-	if !a.secret.knows(o.Username, o.Password) {
-		a.log("connections", fmt.Sprintf("%s is refused: wrong password of user %q", c.RemoteAddress(), o.Username))
+	if err := a.keys.check(o.Username, o.Password); err != nil {
+		a.log("connections", fmt.Sprintf("%s is refused: %v", c.RemoteAddress(), err))
 		return false
 	}
 	user, err := a.user(o.Username)

@@ -23,7 +23,7 @@ func TestAccess(t *testing.T) {
 		must(t, c.Store(ctx, bucket, "it", []byte("genuine")))
 	}
 	must(t, c.Append(ctx, "log.a.job", []byte("genuine")))
-	stop, err := c.Serve(wire.ControlSubject, func(_ []byte, reply func([]byte)) { reply([]byte("ok")) })
+	stop, err := c.Serve(wire.ControlSubject, func(_ string, _ []byte, reply func([]byte)) { reply([]byte("ok")) })
 	must(t, err)
 	defer stop()
 
@@ -160,7 +160,7 @@ func TestForgedReplies(t *testing.T) {
 	must(t, a.Put(ctx, "status.a", []byte("forged")))
 	must(t, c.Store(ctx, wire.Bucket("a"), "it", []byte("forged")))
 	must(t, c.Store(ctx, wire.Bucket("b"), "it", []byte("genuine")))
-	stop, err := c.Serve(wire.ControlSubject, func(data []byte, reply func([]byte)) { reply(data) })
+	stop, err := c.Serve(wire.ControlSubject, func(_ string, data []byte, reply func([]byte)) { reply(data) })
 	must(t, err)
 	defer stop()
 

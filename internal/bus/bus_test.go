@@ -205,7 +205,7 @@ func TestAsk(t *testing.T) {
 		}
 	}
 	stop, err := c.Serve(wire.ControlSubject,
-		func(data []byte, reply func([]byte)) { reply(append([]byte("re: "), data...)) })
+		func(_ string, data []byte, reply func([]byte)) { reply(append([]byte("re: "), data...)) })
 	must(t, err)
 	for _, asker := range []*Conn{c, client} {
 		got, err := asker.Ask(ctx, wire.ControlSubject, []byte("hello"))

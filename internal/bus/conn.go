@@ -36,6 +36,7 @@ type Conn struct {
 
 	mu            sync.Mutex
 	closing       bool
+	refused       bool                // by the server, which knew the password before
 	lastError     string              // that was logged last
 	asked         uint64              // requests so far
 	waiting       map[string]*waiting // for answers, by the last token of their subject
@@ -120,6 +121,9 @@ func (c *Conn) server() string {
 	return c.credentials.URL
 }
 
+// User is who is connected.
+func (c *Conn) User() string { return c.credentials.User }
+
 // Connected reports whether there is a connection now.
 func (c *Conn) Connected() bool { return c.nats.IsConnected() }
 
@@ -162,7 +166,7 @@ func (c *Conn) back(*nats.Conn) {
 	c.options.OnState(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lastError = ""
+	c.lastError, c.refused = "", false
 	for s := range c.subscriptions {
 		c.resync(s)
 	}
@@ -179,6 +183,7 @@ func (c *Conn) failed(_ *nats.Conn, sub *nats.Subscription, err error) {
 			c.resync(s) // it was too slow
 		}
 	}
+	c.refused = c.refused || errors.Is(err, nats.ErrAuthorization) // until it is back
 	known := c.closing || c.lastError == err.Error()
 	c.lastError = err.Error()
 	c.mu.Unlock()
@@ -194,6 +199,13 @@ func (c *Conn) isClosing() bool {
 }
 
 func (c *Conn) away() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused {
+		return fmt.Errorf("%w to %s: user %q is refused: its credentials were revoked, or are those "+
+			"of another controller; ask for new ones", wire.ErrAway,
+			c.server(), c.credentials.User)
+	}
 	return fmt.Errorf("%w to %s: it comes back by itself when the server does", wire.ErrAway, c.server())
 }
 

@@ -214,7 +214,7 @@ func rude(t *testing.T, s *Server, say string) string {
 func TestAskContext(t *testing.T) {
 	c := rule(t, start(t, Options{}))
 	served := make(chan bool, 1)
-	_, err := c.Serve(wire.ControlSubject, func([]byte, func([]byte)) { served <- true })
+	_, err := c.Serve(wire.ControlSubject, func(string, []byte, func([]byte)) { served <- true })
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -1,10 +1,7 @@
 package bus
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +17,8 @@ import (
 // Users of a server.
 const (
 	Controller = "controller" // everything
-	Client     = "client"     // a command line: asks the controller, stores graphs, reads records, logs and objects
+	// the administrator's command line: asks the controller, stores graphs, reads records, logs and objects
+	Client = "client"
 )
 
 // Executor is the user for an executor: it reads its orders and its bucket, and writes its status, reports and logs.
@@ -29,11 +27,14 @@ func Executor(name string) string { return wire.Bucket(name) }
 // secret is what the passwords of a server come from.
 type secret []byte
 
-const secretBytes = 32
+const (
+	secretFile  = "secret"
+	secretBytes = 32
+)
 
 // openSecret reads the secret of a directory, and makes one if there is none.
 func openSecret(dir string) (secret, error) {
-	name := filepath.Join(dir, "secret")
+	name := filepath.Join(dir, secretFile)
 	s, err := readPrivate(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		s = make([]byte, secretBytes)
@@ -48,29 +49,6 @@ func openSecret(dir string) (secret, error) {
 			len(s), secretBytes)
 	}
 	return s, nil
-}
-
-// password returns the password of a user.
-func (s secret) password(user string) string {
-	mac := hmac.New(sha256.New, s)
-	mac.Write([]byte(user))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-}
-
-// knows reports whether a password is the user's, in a time that does not depend on how much of it is right.
-func (s secret) knows(user, password string) bool {
-	return hmac.Equal([]byte(s.password(user)), []byte(password))
-}
-
-// Issue returns the credentials of a user of the server that keeps its state in a directory: for the address and
-// certificate of another user's.
-func Issue(dir string, other Credentials, user string) (Credentials, error) {
-	key, err := readPrivate(filepath.Join(dir, "secret"))
-	if err != nil {
-		return Credentials{}, fmt.Errorf("issue credentials: %w", err)
-	}
-	other.User, other.Password = user, secret(key).password(user)
-	return other, nil
 }
 
 // Credentials are what a user needs to connect. Who has them is the user.

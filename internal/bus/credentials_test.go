@@ -28,13 +28,15 @@ func TestSecret(t *testing.T) {
 		user, password string
 		want           bool
 	}{
-		{"x-a", one.password("x-a"), true},
-		{"x-a", one.password("x-b"), false},
-		{"x-a", other.password("x-a"), false},
+		{"x-a", one.password("x-a", 0), true},
+		{"x-a", one.password("x-a", 1), false},
+		{"x-a", one.password("x-b", 0), false},
+		{"x-a", other.password("x-a", 0), false},
 		{"x-a", "", false},
 		{"", "", false},
 	} {
-		if got := one.knows(test.user, test.password); got != test.want {
+		err := (&keyring{dir: dir, secret: one}).check(test.user, test.password)
+		if got := err == nil; got != test.want {
 			t.Errorf("password %q of %q: %v, want %v", test.password, test.user, got, test.want)
 		}
 	}

@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"regexp"
@@ -25,6 +26,8 @@ func (s *Server) supervise() {
 	defer close(s.supervised)
 	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
+	look := time.NewTicker(revokeInterval)
+	defer look.Stop()
 	for {
 		select {
 		case <-s.end:
@@ -32,6 +35,30 @@ func (s *Server) supervise() {
 		case <-tick.C:
 			s.restart()
 			s.logOmitted()
+		case <-look.C:
+			s.disconnect(s.keys.newlyRevoked())
+		}
+	}
+}
+
+// revokeInterval lies between two looks whether credentials were revoked.
+const revokeInterval = 100 * time.Millisecond
+
+// disconnect closes the connections of users whose credentials were revoked.
+func (s *Server) disconnect(users []string) {
+	n := s.nats.Load()
+	for _, user := range users {
+		s.options.Log(fmt.Sprintf("the credentials of user %q were revoked: its connections are closed", user))
+		if n == nil {
+			continue // it is being started again, and nobody is connected
+		}
+		open, err := n.Connz(&server.ConnzOptions{Username: true, User: user, Limit: math.MaxInt32})
+		if err != nil {
+			s.options.Log(fmt.Sprintf("list the connections of user %q: %v", user, err))
+			continue
+		}
+		for _, c := range open.Conns {
+			_ = n.DisconnectClientByID(c.Cid) // it may have gone
 		}
 	}
 }

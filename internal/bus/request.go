@@ -127,10 +127,16 @@ func (c *Conn) Ask(ctx context.Context, subject string, data []byte) ([]byte, er
 	return m.Data, nil
 }
 
-// Serve reports requests. Each is answered by calling reply, once, from any goroutine, then or later.
-func (c *Conn) Serve(subject string, each func(data []byte, reply func(answer []byte))) (func(), error) {
-	return c.subscribe(subject, func(m *nats.Msg) {
-		each(m.Data, func(answer []byte) {
+// Serve reports requests, as [wire.Bus] says. The server appends to the subject of a request the user whose account it
+// comes from.
+func (c *Conn) Serve(subject string, each func(user string, data []byte, reply func(answer []byte))) (func(), error) {
+	return c.subscribe(subject+".*", func(m *nats.Msg) {
+		asks := strings.TrimPrefix(m.Subject, subject+".")
+		name, person, ok := UserName(asks)
+		if !(ok && person) && asks != Client && asks != Controller {
+			return // no account has such a subject
+		}
+		each(name, m.Data, func(answer []byte) {
 			if m.Reply == "" {
 				return
 			}

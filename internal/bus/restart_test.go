@@ -74,7 +74,7 @@ func TestRestart(t *testing.T) {
 	_, err = outside.Follow(ctx, "log.a.job", func(line []byte) { log.each("log", line) })
 	must(t, err)
 	log.want(t, "log=1")
-	_, err = outside.Serve(wire.ControlSubject, func(_ []byte, reply func([]byte)) { reply([]byte("ok")) })
+	_, err = outside.Serve(wire.ControlSubject, func(_ string, _ []byte, reply func([]byte)) { reply([]byte("ok")) })
 	must(t, err)
 
 	must(t, c.Close())
@@ -128,7 +128,7 @@ func TestLostRequest(t *testing.T) {
 	r := newRestarted(t)
 	c := joinWith(t, r.Credentials(Controller), ConnOptions{Log: lines(t)})
 	served := make(chan bool)
-	_, err := c.Serve(wire.ControlSubject, func([]byte, func([]byte)) { close(served) })
+	_, err := c.Serve(wire.ControlSubject, func(string, []byte, func([]byte)) { close(served) })
 	must(t, err)
 	failed := make(chan error)
 	client := joinWith(t, r.Credentials(Client), ConnOptions{Log: lines(t)})
@@ -157,7 +157,7 @@ func TestKill(t *testing.T) {
 		if c == nil {
 			s, err := openSecret(dir)
 			must(t, err)
-			to := Credentials{URL: url, User: Controller, Password: s.password(Controller)}
+			to := Credentials{URL: url, User: Controller, Password: s.password(Controller, 0)}
 			c = joinWith(t, to, ConnOptions{OnState: func(up bool) { state <- up }, Log: lines(t)})
 		} else {
 			state.want(t, true)

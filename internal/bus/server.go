@@ -34,7 +34,7 @@ type Options struct {
 // Server is a NATS server in this process.
 type Server struct {
 	options       Options
-	secret        secret
+	keys          *keyring
 	authenticator *authenticator
 	url           string
 	ca            []byte
@@ -80,8 +80,8 @@ func Start(o Options) (_ *Server, err error) {
 	if s.lock, err = lock(o.Dir); err != nil {
 		return nil, fmt.Errorf("start bus: %w", err)
 	}
-	if s.secret, err = openSecret(o.Dir); err == nil {
-		s.authenticator = &authenticator{secret: s.secret, log: s.logLimited}
+	if s.keys, err = openKeyring(o.Dir); err == nil {
+		s.authenticator = &authenticator{keys: s.keys, log: s.logLimited}
 		err = s.serve()
 	}
 	if err != nil {
@@ -214,14 +214,14 @@ func listenable(address string) error {
 // URL is where the server listens; "" if it does not.
 func (s *Server) URL() string { return s.url }
 
-// Credentials returns those of a user: [Controller], [Client] or an [Executor].
+// Credentials returns those of a user: [Controller], [Client], a [User] or an [Executor].
 func (s *Server) Credentials(user string) Credentials {
-	return Credentials{URL: s.url, User: user, Password: s.secret.password(user), CA: string(s.ca)}
+	return Credentials{URL: s.url, User: user, Password: s.keys.password(user), CA: string(s.ca)}
 }
 
 // Connect connects as the controller, within the process.
 func (s *Server) Connect(ctx context.Context, o ConnOptions) (*Conn, error) {
-	return connect(ctx, Credentials{User: Controller, Password: s.secret.password(Controller)}, o, s)
+	return connect(ctx, Credentials{User: Controller, Password: s.keys.password(Controller)}, o, s)
 }
 
 // Close ends the server and waits for it. What was stored is on disk then. A second Close does nothing.

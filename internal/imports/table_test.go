@@ -30,7 +30,7 @@ var rows = [][]string{
 	{"swapexec"},
 	{"executor"},
 	{"wire"},
-	{"internal/limit", "internal/recording", "internal/clock"},
+	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock"},
 	{"agent"},
 	{"controller"},
 	{"internal/bus"},

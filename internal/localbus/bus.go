@@ -234,10 +234,10 @@ func (b *Bus) Ask(ctx context.Context, subject string, data []byte) ([]byte, err
 }
 
 // Serve implements [wire.Bus].
-func (b *Bus) Serve(subject string, each func(data []byte, reply func(answer []byte))) (func(), error) {
+func (b *Bus) Serve(subject string, each func(user string, data []byte, reply func(answer []byte))) (func(), error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.subscribe(requests, subject, func(m message) { each(m.data, m.reply) }), nil
+	return b.subscribe(requests, subject, func(m message) { each("", m.data, m.reply) }), nil
 }
 
 // Append implements [wire.Bus].

@@ -392,7 +392,7 @@ func (w *world) restart() {
 	for _, name := range slices.Sorted(maps.Keys(w.records)) {
 		r := w.records[name]
 		s.Records = append(s.Records, r)
-		for epoch := max(1, r.Applied); epoch <= r.Granted; epoch++ {
+		for epoch, last := r.Epochs(); epoch <= last; epoch++ {
 			if l := w.layouts[wire.LayoutObject(name, r.Spec.ID, epoch)]; l != nil {
 				s.Layouts[name] = append(s.Layouts[name], l)
 			}
@@ -454,5 +454,5 @@ func (w *world) settle() {
 }
 
 func (w *world) stop() {
-	w.step(controller.Input{Stop: fmt.Sprintf("job%d", 1+w.rng.IntN(w.names))})
+	w.step(controller.Input{Request: &wire.Request{Verb: wire.Stop, Job: fmt.Sprintf("job%d", 1+w.rng.IntN(w.names))}})
 }

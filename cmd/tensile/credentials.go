@@ -1,0 +1,190 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"tensile/internal/bus"
+	"tensile/wire"
+)
+
+// credentialsFlags say whose credentials are meant.
+type credentialsFlags struct {
+	state, address, output     string
+	user, revoke, list, asJSON bool
+}
+
+func credentialsCommand() *cobra.Command {
+	var f credentialsFlags
+	c := &cobra.Command{
+		Use:   "credentials NAME",
+		Short: "Give credentials to an executor on another machine or to a user, or revoke them",
+		Long: `Write the credentials with which an executor called NAME joins the controller of the
+state folder. They allow it to read its own orders and to report on its own jobs, and nothing else.
+With --user they are for the commands of a person called NAME, who may submit jobs and may stop, park
+and re-prioritize those alone; commands that use the state folder are an administrator's.
+Who has the file is that executor or user: keep it as a password.
+
+With --revoke they are made invalid, at once: a controller closes the connections that were made with
+them. NAME can be given new ones after that. An executor whose credentials were revoked trains on,
+but is not heard: end its process too. With --list all that were given out are listed.`,
+		Example: `  tensile credentials lab2 --output lab2.json
+  tensile credentials ada --user
+  tensile credentials ada --user --revoke`,
+		Args: func(c *cobra.Command, args []string) error {
+			if f.list {
+				return noArguments(c, args)
+			}
+			return needOne("NAME")(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			switch {
+			case f.list:
+				return f.writeList(c.OutOrStdout())
+			case f.revoke:
+				return f.withdraw(args[0], c.OutOrStdout())
+			}
+			return f.issue(args[0], c.OutOrStdout())
+		},
+	}
+	registerState(c, &f.state)
+	c.Flags().BoolVar(&f.user, "user", false, "NAME is a person, not an executor")
+	c.Flags().BoolVar(&f.revoke, "revoke", false, "make the credentials invalid")
+	c.Flags().BoolVar(&f.list, "list", false, "list the credentials that were given out")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "with --list: print one JSON document and nothing else")
+	c.Flags().StringVar(&f.address, "nats", "",
+		"address of the controller as the executor or user sees it (default: as this machine does)")
+	c.Flags().StringVar(&f.output, "output", "", "file to be made or replaced (default: NAME.json)")
+	return c
+}
+
+func (f *credentialsFlags) check() error {
+	switch {
+	case f.list && (f.user || f.revoke || f.address != "" || f.output != ""):
+		return errors.New("--list lists all: leave the other flags out")
+	case f.revoke && (f.address != "" || f.output != ""):
+		return errors.New("--revoke writes no file: leave --nats and --output out")
+	case f.asJSON && !f.list:
+		return errors.New("--json is for --list: leave it out")
+	}
+	return checkState(f.state)
+}
+
+// named returns the user of the bus that a name stands for.
+func (f *credentialsFlags) named(name string) (user, what string, err error) {
+	if err := wire.CheckName(name); err != nil {
+		return "", "", err
+	}
+	kind := "an executor"
+	if f.user {
+		kind = "a user"
+	}
+	if strings.ContainsFunc(name, unicode.IsSpace) {
+		return "", "", fmt.Errorf("the name %q: %s's name has no blanks", name, kind)
+	}
+	if f.user {
+		return bus.User(name), "user " + name, nil
+	}
+	if wire.Owned(name) {
+		return "", "", fmt.Errorf("the name %s: x and a number are the executors that the controller starts itself; "+
+			"give another name", name)
+	}
+	return bus.Executor(name), "executor " + name, nil
+}
+
+func (f *credentialsFlags) issue(name string, out io.Writer) error {
+	user, what, err := f.named(name)
+	if err != nil {
+		return err
+	}
+	client, err := bus.ReadCredentials(filepath.Join(f.state, clientFile))
+	if err != nil {
+		return noController(f.state, err)
+	}
+	if f.address != "" {
+		if err := checkAddress(f.address, client); err != nil {
+			return err
+		}
+	}
+	credentials, err := bus.Issue(f.state, client, user)
+	if err != nil {
+		return err
+	}
+	credentials.URL = cmp.Or(f.address, credentials.URL)
+	path := cmp.Or(f.output, name+".json")
+	if err := bus.WriteCredentials(path, credentials); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: credentials of %s\n", path, what)
+	return nil
+}
+
+// withdraw revokes credentials. No controller has to run for that.
+func (f *credentialsFlags) withdraw(name string, out io.Writer) error {
+	user, what, err := f.named(name)
+	if err != nil {
+		return err
+	}
+	err = bus.Revoke(f.state, user)
+	switch {
+	case errors.Is(err, bus.ErrNotIssued):
+		return fmt.Errorf("%s has no credentials: tensile credentials --list lists who has some", what)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("no controller ever ran on the state folder %s: name another with --state", f.state)
+	case err != nil:
+		return err
+	}
+	fmt.Fprintf(out, "the credentials of %s are revoked\n", what)
+	return nil
+}
+
+// listedCredentials is a line of the list.
+type listedCredentials struct {
+	Name    string    `json:"name"`
+	Kind    string    `json:"kind"` // user or executor
+	Valid   bool      `json:"valid"`
+	Issued  time.Time `json:"issued"`
+	Revoked int       `json:"revoked"` // how often
+}
+
+func (f *credentialsFlags) writeList(out io.Writer) error {
+	issues, err := bus.Issues(f.state)
+	if err != nil {
+		return err
+	}
+	list := []listedCredentials{}
+	for _, i := range issues {
+		name, person, _ := bus.UserName(i.User)
+		l := listedCredentials{Name: name, Kind: "executor", Valid: i.Valid, Issued: i.At, Revoked: i.Revoked}
+		if person {
+			l.Kind = "user"
+		}
+		list = append(list, l)
+	}
+	if f.asJSON {
+		return printJSON(out, list)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tKIND\tISSUED\tSTATE")
+	for _, l := range list {
+		state := "valid"
+		if !l.Valid {
+			state = "revoked"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Kind, l.Issued.Local().Format(time.DateTime), state)
+	}
+	return w.Flush()
+}

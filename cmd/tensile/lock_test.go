@@ -1,0 +1,108 @@
+//go:build linux
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tensile/graph"
+	"tensile/internal/bus"
+	"tensile/wire"
+)
+
+// A controller that is started again notices by the lock that an executor of the one before it has ended, without
+// waiting until it counts as silent. One that is stopped lives.
+func TestClusterBuriesOrphans(t *testing.T) {
+	t.Parallel()
+	first := startCluster(t, 2*graph.MiB)
+	first.submit("lenet:2")
+	before := first.train(nil, "lenet.1", "lenet.2")
+	pids := executors(t, first.dir)
+	one, two := pids[before["lenet.1"].Executor], pids[before["lenet.2"].Executor]
+	first.signal(syscall.SIGKILL)
+	first.ends(-1, "")
+	if err := syscall.Kill(two, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	kill(t, one) // nobody reaps it for the next controller
+	c := first.restart()
+	lines := c.line(`^executor ` + before["lenet.1"].Executor +
+		` has gone: its executor has ended: it no longer holds its lock$`)
+	for _, line := range lines {
+		if strings.Contains(line, before["lenet.2"].Executor+" has gone") {
+			t.Errorf("of the executor that is stopped it is said: %s", line)
+		}
+	}
+	if err := syscall.Kill(two, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	c.train(before, "lenet.2")
+	if pid := executors(t, c.dir)[before["lenet.2"].Executor]; pid != two {
+		t.Errorf("the executor that was stopped is process %d, and was %d", pid, two)
+	}
+	c.tell("stop", "lenet.2")
+	c.in(wire.Halted, "lenet.2")
+	if r := c.jobs()["lenet.1"]; !r.State.Over() {
+		c.tell("stop", "lenet.1")
+	}
+	c.line(`^executor ` + before["lenet.2"].Executor + ` has gone: `) // which has left
+	c.end()
+	first.vanishes()
+	if left, _ := filepath.Glob(filepath.Join(c.state, "executors", "*")); len(left) > 0 {
+		t.Errorf("executors have left %q", left)
+	}
+}
+
+// An executor that was started by hand tells which processes of its name have ended on its host.
+func TestClusterNamesTheDead(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2*graph.MiB)
+	path := filepath.Join(c.files, "lab.json")
+	c.tell("credentials", "lab", "--output", path)
+	credentials, err := bus.ReadCredentials(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	credentials, err = bus.Issue(c.state, credentials, bus.Controller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := bus.Connect(t.Context(), credentials, bus.ConnOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	said := make(chan wire.Status, 1024)
+	stop, err := conn.Watch(t.Context(), wire.StatusKey("lab"), func(_ string, value []byte) {
+		if s, err := wire.DecodeAs[wire.Status](value); err == nil {
+			select {
+			case said <- s:
+			default:
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	var lives []string // the newest first
+	for range 3 {
+		x := start(t, c.files, "executor", "--credentials", path)
+		for {
+			s := <-said
+			if len(lives) > 0 && s.Life == lives[0] {
+				continue
+			}
+			if strings.Join(s.Dead, " ") != strings.Join(lives, " ") {
+				t.Errorf("process %d names %q dead, want %q", len(lives), s.Dead, lives)
+			}
+			lives = append([]string{s.Life}, lives...)
+			break
+		}
+		x.signal(syscall.SIGKILL)
+		x.ends(-1, "")
+	}
+}

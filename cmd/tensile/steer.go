@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"tensile/graph"
+	"tensile/internal/bus"
+	"tensile/scheduler"
+	"tensile/wire"
+)
+
+// steering is a command that has the controller change something.
+type steering struct {
+	client clientFlags
+	asJSON bool
+}
+
+// steer completes such a command, which asks all requests, one after the other.
+func steer(c *cobra.Command, requests func(args []string) ([]wire.Request, error)) *cobra.Command {
+	s := new(steering)
+	var asked []wire.Request
+	c.PreRunE = func(_ *cobra.Command, args []string) (err error) {
+		asked, err = requests(args)
+		return err
+	}
+	c.RunE = s.client.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+		return s.ask(ctx, conn, asked, out)
+	})
+	s.client.register(c)
+	c.Flags().BoolVar(&s.asJSON, "json", false, "print one JSON document and nothing else")
+	return c
+}
+
+// ask asks, and prints what became of the jobs, or that it is done where it is about none.
+func (s *steering) ask(ctx context.Context, conn wire.Bus, requests []wire.Request, out io.Writer) error {
+	changed := []wire.Record{}
+	for _, q := range requests {
+		a, err := ask(ctx, conn, q)
+		if err != nil {
+			return err
+		}
+		changed = append(changed, a.Jobs...)
+		if s.asJSON {
+			continue
+		}
+		for _, r := range a.Jobs {
+			line := submitted(r)
+			if q.Verb == wire.SetWeight {
+				line = fmt.Sprintf("job %s has priority %d", r.Spec.Name, r.Spec.Priority)
+			}
+			fmt.Fprintln(out, line)
+		}
+		switch q.Verb {
+		case wire.SetBudget:
+			fmt.Fprintln(out, budgetIs(q))
+		case wire.Forget:
+			fmt.Fprintf(out, "executor %s has ended, as you say; its jobs can go on elsewhere\n", q.Executor)
+		}
+	}
+	if s.asJSON {
+		return printJSON(out, changed)
+	}
+	return nil
+}
+
+func budgetIs(q wire.Request) string {
+	line := "the budget"
+	if q.Device != "" {
+		line += " of " + q.Device
+	}
+	if q.Budget == 0 {
+		return line + " has no limit"
+	}
+	return line + " is " + q.Budget.String()
+}
+
+// each makes the same request for each job.
+func each(q wire.Request, jobs []string) []wire.Request {
+	var list []wire.Request
+	for _, q.Job = range jobs {
+		list = append(list, q)
+	}
+	return list
+}
+
+func stopCommand() *cobra.Command {
+	return steer(&cobra.Command{
+		Use:     "stop JOB...",
+		Short:   "End jobs after the iterations in flight",
+		Args:    needJobs,
+		Example: "  tensile stop vgg16.2",
+	}, func(jobs []string) ([]wire.Request, error) { return each(wire.Request{Verb: wire.Stop}, jobs), nil })
+}
+
+func parkCommand() *cobra.Command {
+	var disk bool
+	c := steer(&cobra.Command{
+		Use:   "park JOB...",
+		Short: "Have jobs rest and give back their device memory, until they are resumed",
+		Long: `Have jobs rest after the iterations in flight. Their state stays in host memory, at
+their executor, and they have nothing of the device; with --disk it is a checkpoint alone, and they have
+no executor either. tensile resume lets them go on, with the same bits as if they had not rested.`,
+		Args:    needJobs,
+		Example: "  tensile park vgg16.2 --disk",
+	}, func(jobs []string) ([]wire.Request, error) {
+		q := wire.Request{Verb: wire.Park, Place: wire.InMemory}
+		if disk {
+			q.Place = wire.OnDisk
+		}
+		return each(q, jobs), nil
+	})
+	c.Flags().BoolVar(&disk, "disk", false, "rest in a checkpoint, and leave the executor")
+	return c
+}
+
+func resumeCommand() *cobra.Command {
+	return steer(&cobra.Command{
+		Use:     "resume JOB...",
+		Short:   "Let jobs go on that were parked",
+		Args:    needJobs,
+		Example: "  tensile resume vgg16.2",
+	}, func(jobs []string) ([]wire.Request, error) { return each(wire.Request{Verb: wire.Resume}, jobs), nil })
+}
+
+func priorityCommand() *cobra.Command {
+	return steer(&cobra.Command{
+		Use:   "priority JOB N",
+		Short: "Change what a second of a job is worth against others'",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("%s: give a JOB and its priority, not %d words; see %s --help", c.CommandPath(),
+					len(args), c.CommandPath())
+			}
+			return nil
+		},
+		Example: "  tensile priority vgg16.2 5",
+	}, func(args []string) ([]wire.Request, error) {
+		n, err := strconv.Atoi(args[1])
+		if err != nil || n < 1 || n > scheduler.MaxWeight {
+			return nil, fmt.Errorf("priority %q: give 1 to %d", args[1], scheduler.MaxWeight)
+		}
+		return []wire.Request{{Verb: wire.SetWeight, Job: args[0], Priority: n}}, nil
+	})
+}
+
+func budgetCommand() *cobra.Command {
+	var device string
+	c := steer(&cobra.Command{
+		Use:   "budget SIZE",
+		Short: "Change the device memory for all jobs while they train",
+		Long: `Change the device memory for all jobs while they train; none lifts the limit. Jobs shrink
+or grow after the iterations in flight. Only an administrator may.`,
+		Args:    needOne("SIZE"),
+		Example: "  tensile budget 4GiB",
+	}, func(args []string) ([]wire.Request, error) {
+		q := wire.Request{Verb: wire.SetBudget, Device: device}
+		if args[0] == "none" {
+			return []wire.Request{q}, nil
+		}
+		var err error
+		if q.Budget, err = parseBytes("budget", args[0]); err != nil {
+			return nil, err
+		}
+		if q.Budget < graph.KiB {
+			return nil, fmt.Errorf("budget %s: %d bytes are enough for no job: give a unit, such as 8GiB", args[0],
+				int64(q.Budget))
+		}
+		return []wire.Request{q}, nil
+	})
+	c.Flags().StringVar(&device, "device", "", "identity of the device (default: the controller's)")
+	return c
+}
+
+func forgetCommand() *cobra.Command {
+	return steer(&cobra.Command{
+		Use:   "forget EXECUTOR",
+		Short: "Say that the process of an executor has ended, so that its jobs go on elsewhere",
+		Long: `Say that the process of an executor that cannot be reached has ended. The controller then
+counts its memory as free and lets its jobs go on elsewhere, from their checkpoints. If the process
+lives, it may use that memory at the same time: find out before. Only an administrator may.`,
+		Args:    needOne("EXECUTOR"),
+		Example: "  tensile forget lab2",
+	}, func(args []string) ([]wire.Request, error) {
+		if err := wire.CheckName(args[0]); err != nil {
+			return nil, err
+		}
+		return []wire.Request{{Verb: wire.Forget, Executor: args[0]}}, nil
+	})
+}

@@ -1,0 +1,200 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"tensile/graph"
+	"tensile/wire"
+)
+
+// An executor whose process has ended for certain is dead: its parent, the lock that it held, or itself says so. One
+// that is only silent may be training: what it has stays reserved, and its jobs are unknown, until it is heard again or
+// given up. Then its jobs go on elsewhere, in another incarnation, and what it may have stays reserved until it is
+// known to be gone.
+
+// reachable are the jobs that are planned for.
+func (m *Machine) reachable() []*job {
+	return slices.DeleteFunc(m.active(), func(j *job) bool { return j.record.State == wire.Unknown })
+}
+
+// reserved is the part of the budget that executors out of reach may have.
+func (m *Machine) reserved() (sum graph.Bytes) {
+	for _, j := range m.jobs {
+		if sum += j.held(); j.record.State == wire.Unknown {
+			sum += j.claim()
+		}
+	}
+	return sum
+}
+
+// bury takes an executor out whose process has ended. What its jobs had is free, and they go on from their checkpoints.
+func (m *Machine) bury(x *executor, why string) {
+	x.gone, x.dead, m.changed = true, true, true
+	m.event(Event{Kind: Left, Executor: x.name, Why: why})
+	for _, j := range m.jobs {
+		if j.record.Executor == x.name && j.placed() {
+			m.lost(j, why)
+		}
+	}
+	if x.life != "" {
+		m.release(x.name, x.life, why)
+	}
+	m.say(Output{Forget: x.name})
+}
+
+// lost has a job of a dead executor go on as far as it may.
+func (m *Machine) lost(j *job, why string) {
+	switch j.record.State {
+	case wire.Queued:
+		m.displace(j)
+	case wire.Parked:
+		m.displace(j)
+		j.record.Park = wire.OnDisk
+	case wire.Parking:
+		m.displace(j)
+		j.record.Park = wire.OnDisk
+		m.parked(j)
+	case wire.Ending:
+		m.over(j, wire.Halted, why, nil)
+	default:
+		if !m.elsewhere(j, why) && !m.restart(j, why) {
+			m.over(j, wire.Broken, why, nil)
+		}
+	}
+}
+
+// died hears that a process has ended that was called as an executor is.
+func (m *Machine) died(name, life, why string) {
+	if x := m.executors[name]; x != nil && !x.gone && x.life == life {
+		m.bury(x, why)
+	}
+	m.release(name, life, why)
+}
+
+// release gives back what a process may have had, or all of an executor's name; it reports whether there was any.
+func (m *Machine) release(name, life, why string) (any bool) {
+	for _, j := range m.jobs {
+		n := len(j.record.Held)
+		j.record.Held = slices.DeleteFunc(j.record.Held, func(h wire.Holding) bool {
+			return h.Executor == name && (life == "" || h.Life == life)
+		})
+		any = any || len(j.record.Held) < n
+	}
+	if any {
+		m.freed(name, why)
+	}
+	return any
+}
+
+func (m *Machine) freed(name, why string) {
+	m.changed, m.want.admission = true, true
+	m.event(Event{Kind: Freed, Executor: name, Why: why})
+	if !m.config.NoReplan {
+		m.want.better = fmt.Sprintf("executor %s has given its memory back", name)
+	}
+}
+
+// holds takes back what an executor does not have any more, as it says itself. s must be an answer to its newest orders:
+// what it hears of only later it may take up.
+func (m *Machine) holds(x *executor, s *wire.Status) {
+	if s.Orders < x.orders.Number {
+		return
+	}
+	any := false
+	for _, j := range m.jobs {
+		n := len(j.record.Held)
+		j.record.Held = slices.DeleteFunc(j.record.Held, func(h wire.Holding) bool {
+			has := slices.ContainsFunc(s.Jobs, func(js wire.JobStatus) bool {
+				return js.Name == j.record.Spec.Name && js.Arena > 0 &&
+					(js.Incarnation == h.Incarnation || js.State == wire.Waiting)
+			})
+			return h.Executor == x.name && h.Life == x.life && !has
+		})
+		any = any || len(j.record.Held) < n
+	}
+	if any {
+		m.freed(x.name, "it is back")
+	}
+}
+
+// silence takes down that an executor cannot be reached. If it has jobs, it may be training.
+func (m *Machine) silence(x *executor) {
+	m.changed = true
+	if !m.busy(x.name) {
+		x.gone = true
+		m.event(Event{Kind: Left, Executor: x.name, Why: silentFor(m.now - x.heard)})
+		m.say(Output{Forget: x.name})
+		return
+	}
+	x.silent = true
+	m.event(Event{Kind: OutOfReach, Executor: x.name, Why: silentFor(m.now - x.heard)})
+	for _, j := range m.jobs {
+		if j.record.Executor == x.name && j.goesOn() {
+			j.unknown(x)
+		}
+	}
+}
+
+// unknown takes down that a job may be training at an executor that cannot be reached.
+func (j *job) unknown(x *executor) {
+	j.record.State = wire.Unknown
+	j.record.Why = fmt.Sprintf("executor %s cannot be reached", x.name)
+}
+
+// known takes down that a job is at an executor that can be reached.
+func (j *job) known() {
+	j.record.State, j.record.Why = wire.Starting, ""
+	if j.record.Applied > 0 {
+		j.record.State = wire.Training
+	}
+}
+
+func silentFor(d time.Duration) string {
+	return fmt.Sprintf("it has not been heard of for %v", d.Round(time.Second))
+}
+
+// back takes down that an executor is heard of again.
+func (m *Machine) back(x *executor) {
+	x.silent, m.changed = false, true
+	m.event(Event{Kind: Back, Executor: x.name})
+	for _, j := range m.jobs {
+		if j.record.Executor != x.name || !j.active() {
+			continue
+		}
+		m.want.better, m.want.must = fmt.Sprintf("executor %s is back", x.name), true
+		if j.record.State == wire.Unknown {
+			j.known()
+		}
+	}
+}
+
+// giveUp has the jobs of an executor that cannot be reached go on elsewhere. What they may have there stays reserved.
+// The executor is told to end them when it is back.
+func (m *Machine) giveUp(x *executor) {
+	why := fmt.Sprintf("executor %s is given up: %s", x.name, silentFor(m.now-x.heard))
+	for _, j := range m.jobs {
+		if j.record.Executor != x.name || !j.placed() {
+			continue
+		}
+		m.changed = true
+		if claim := j.claim(); claim > 0 && x.life != "" {
+			j.record.Held = append(j.record.Held, wire.Holding{Executor: x.name, Life: x.life,
+				Incarnation: j.record.Incarnation, Bytes: claim})
+		}
+		switch j.record.State {
+		case wire.Unknown:
+			if !m.restart(j, why) {
+				m.over(j, wire.Broken, why, nil)
+			}
+		default:
+			m.lost(j, why)
+		}
+	}
+	if x.rival != nil { // it takes the name
+		delete(m.executors, x.name)
+		m.event(Event{Kind: Left, Executor: x.name, Why: why})
+		m.status(x.rival)
+	}
+}

@@ -1,0 +1,154 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"tensile/wire"
+)
+
+// waiting are the jobs that are queued and may begin: by what their priority has become, then in the order in which
+// they came.
+func (m *Machine) waiting() []*job {
+	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool {
+		return j.record.State != wire.Queued || j.stuck || j.ready > m.now
+	})
+	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(m.rank(b), m.rank(a)) })
+	return waiting
+}
+
+// rank is the priority of a job that waits: it rises by one with each Config.Aging. So only jobs of higher priority
+// that came soon after it are ever before it, and nobody starves.
+func (m *Machine) rank(j *job) int64 {
+	return int64(j.priority()) + int64(max(0, m.now-j.record.Waiting)/m.config.Aging)
+}
+
+// enqueue has a job wait in the queue.
+func (m *Machine) enqueue(j *job, why string) {
+	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
+	m.want.admission, m.changed = true, true
+}
+
+// maxBackOff is the longest time that a job waits after its executor was lost. The first wait is a second, and each is
+// twice the one before.
+const maxBackOff = time.Minute
+
+// restart has a job of an executor that was lost go on from its newest checkpoint, and reports whether it may.
+func (m *Machine) restart(j *job, why string) bool {
+	if j.record.Restarts >= j.record.Spec.Restarts {
+		return false
+	}
+	j.record.Restarts++
+	wait := min(maxBackOff, time.Second<<min(10, j.record.Restarts-1))
+	j.ready = m.now + wait
+	m.displace(j)
+	m.enqueue(j, fmt.Sprintf("goes on from iteration %d in %v (attempt %d of %d): %s", j.record.Iteration, wait,
+		j.record.Restarts, j.record.Spec.Restarts, why))
+	m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
+	return true
+}
+
+// displace takes a job from its executor. What is left of it is its newest checkpoint.
+func (m *Machine) displace(j *job) {
+	m.clear(j, true)
+	j.record.Executor, j.record.Applied, j.record.Arena, j.record.SlotPeak, j.record.Park = "", 0, 0, 0, ""
+	j.record.Iteration = 0
+	if c := j.record.Checkpoint; c != nil {
+		j.record.Iteration = c.Iteration
+	}
+	m.changed = true
+}
+
+// clear takes from a job all that was planned for it: it has nothing of the device. leaves: nor does its executor keep
+// it.
+func (m *Machine) clear(j *job, leaves bool) {
+	m.discard(j, j.given(), leaves)
+	j.layouts, j.former, j.last, j.follow = nil, nil, nil, false
+	j.record.Granted, j.record.Cleared, j.record.Link = 0, j.record.Epoch, wire.Rates{}
+}
+
+// park has a job rest, with nothing of the device, until it is resumed.
+func (m *Machine) park(j *job, to wire.Place) error {
+	switch {
+	case j.record.State == wire.Parked && (to == wire.InMemory || !j.placed()):
+		return fmt.Errorf("job %s is parked already", j.record.Spec.Name)
+	case j.record.State == wire.Ending:
+		return fmt.Errorf("job %s is stopping", j.record.Spec.Name)
+	case to == wire.OnDisk && j.record.Spec.Checkpoint == (wire.Interval{}):
+		return fmt.Errorf("job %s takes no checkpoints: park it in memory, without --disk", j.record.Spec.Name)
+	}
+	j.record.Preempted = false
+	m.goHome(j, to)
+	return nil
+}
+
+// goHome has a job leave the device: one that no executor has at once, another when it has come Home.
+func (m *Machine) goHome(j *job, to wire.Place) {
+	j.record.Park, j.record.Why, j.record.Need = to, "", 0
+	if j.record.State = wire.Parking; !j.placed() {
+		m.parked(j)
+	}
+}
+
+// parked takes down that a job rests.
+func (m *Machine) parked(j *job) {
+	m.clear(j, false)
+	m.changed, m.want.admission = true, true
+	if j.record.Preempted {
+		m.enqueue(j, "gave way to a job of higher priority")
+	} else {
+		j.record.State, j.record.Why = wire.Parked, ""
+	}
+	if !m.config.NoReplan {
+		m.want.better = fmt.Sprintf("job %s is parked", j.record.Spec.Name)
+	}
+	m.event(Event{Kind: Rested, Job: j.record.Spec.Name, Iterations: j.record.Iteration})
+}
+
+// resume has a parked job wait for its turn.
+func (m *Machine) resume(j *job) error {
+	switch j.record.State {
+	case wire.Parked:
+		j.fresh, j.stuck = true, false // the budget may have become smaller
+		m.enqueue(j, "is being planned for")
+	case wire.Parking:
+		j.record.Park, j.record.Preempted = "", false
+		if j.known(); m.executors[j.record.Executor].silent {
+			j.unknown(m.executors[j.record.Executor])
+		}
+	default:
+		return fmt.Errorf("job %s is %s, not parked", j.record.Spec.Name, j.record.State)
+	}
+	return nil
+}
+
+// preempt parks the job of the lowest priority for the first one that waits for bytes, if that has a higher one. It
+// does so once at a time: plans show whether that was enough.
+func (m *Machine) preempt() {
+	if !m.config.Preempt || m.errand != nil || m.want.admission {
+		return
+	}
+	waiting := m.waiting()
+	if len(waiting) == 0 || waiting[0].record.Need == 0 {
+		return
+	}
+	first, rank := waiting[0], m.rank(waiting[0])
+	var victim *job
+	for _, j := range m.active() {
+		switch {
+		case j.record.State == wire.Parking || j.record.State == wire.Ending:
+			return // which gives bytes back
+		case j.record.State != wire.Training || int64(j.priority()) >= rank || m.now-j.begun < m.config.Turn:
+		case victim == nil || j.priority() <= victim.priority():
+			victim = j
+		}
+	}
+	if victim == nil {
+		return
+	}
+	victim.record.Preempted, m.changed = true, true
+	m.goHome(victim, wire.InMemory)
+	m.event(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
+}

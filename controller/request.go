@@ -1,0 +1,94 @@
+package controller
+
+import (
+	"fmt"
+
+	"tensile/wire"
+)
+
+// request does what a user asks for, and answers.
+func (m *Machine) request(from int64, by string, q *wire.Request) {
+	if what := administrative[q.Verb]; what != "" && by != "" {
+		m.reply(from, fmt.Errorf("%s is no administrator, who alone may %s", by, what))
+		return
+	}
+	switch q.Verb {
+	case wire.SetBudget:
+		m.reply(from, m.setBudget(q))
+		return
+	case wire.Forget:
+		m.reply(from, m.forget(q.Executor))
+		return
+	}
+	j := m.find(q.Job)
+	if j == nil {
+		m.reply(from, fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", q.Job))
+		return
+	}
+	if err := m.denied(by, q.Job); err != nil {
+		m.reply(from, err)
+		return
+	}
+	if j.record.State.Over() {
+		m.reply(from, fmt.Errorf("job %s is %s already", q.Job, j.record.State))
+		return
+	}
+	if j.batch != nil {
+		m.take(j.batch)
+	}
+	var err error
+	switch q.Verb {
+	case wire.Stop:
+		m.stop(j)
+	case wire.Park:
+		err = m.park(j, q.Place)
+	case wire.Resume:
+		err = m.resume(j)
+	case wire.SetWeight:
+		j.record.Spec.Priority, m.want.admission = q.Priority, true
+		m.want.better = fmt.Sprintf("the priority of job %s is %d", q.Job, q.Priority)
+	}
+	if m.changed = true; err != nil {
+		m.reply(from, err)
+		return
+	}
+	m.reply(from, nil, j)
+}
+
+// stop ends a job: one that no executor has at once, another after the iterations in flight.
+func (m *Machine) stop(j *job) {
+	if j.record.Why, j.record.Need = "", 0; j.placed() {
+		j.record.State = wire.Ending
+		return
+	}
+	m.over(j, wire.Halted, "", nil)
+}
+
+// setBudget has all jobs planned for again, within another budget.
+func (m *Machine) setBudget(q *wire.Request) error {
+	if q.Device != "" && q.Device != m.config.Device {
+		return fmt.Errorf("this controller plans for %s, not for %s", m.config.Device, q.Device)
+	}
+	m.config.Budget, m.changed = q.Budget, true
+	m.rebudget()
+	m.want.admission = true
+	return nil
+}
+
+// forget takes an executor for dead, which an administrator knows to have ended. One that is heard of is not.
+func (m *Machine) forget(name string) error {
+	x := m.executors[name]
+	if x != nil && !x.gone && !x.silent {
+		return fmt.Errorf("executor %s was heard of %v ago: it has not ended", name, m.now-x.heard)
+	}
+	const why = "an administrator says that it has ended"
+	any := m.release(name, "", why)
+	if x != nil && !x.gone {
+		m.bury(x, why)
+		any = true
+	}
+	if !any {
+		return fmt.Errorf("there is no executor %s, and none of that name has memory", name)
+	}
+	return nil
+}
