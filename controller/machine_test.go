@@ -23,6 +23,9 @@ func TestMachineUnderFire(t *testing.T) {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
 		w.config.Watched = seed%3 > 0
 		w.config.GiveUp, w.config.Turn = time.Minute, 2*time.Second
+		if seed%3 == 1 {
+			w.config.HostMemory = graph.Bytes(60+10*(seed%20)) * 4096
+		}
 		w.machine = NewMachine(w.config)
 		w.profile = signedProfile
 		if seed%10 == 0 {
