@@ -14,14 +14,18 @@ type EventKind string
 
 const (
 	Joined EventKind = "joined" // the controller was heard of: Executor
-	// Job trains with the layout of Epoch in Arena; with its first, Iterations of Model begin
+	// Job trains with the layout of Epoch in Arena; with its first, Iterations of Model begin, of which Done are complete
 	Applied EventKind = "applied"
 	// Job has ended iteration Iterations, which took Took, stalled for Stall and had Loss
-	Iterated    EventKind = "iterated"
-	Troubled    EventKind = "troubled"    // Job goes on in spite of Why
-	Over        EventKind = "over"        // Job is in State after Iterations; its weights are Saved; Why
-	Interrupted EventKind = "interrupted" // Job has ended with its process after Iterations; its weights are Saved
-	Dropped     EventKind = "dropped"     // nobody wants Job any more, after Iterations
+	Iterated     EventKind = "iterated"
+	Troubled     EventKind = "troubled"     // Job goes on in spite of Why
+	Over         EventKind = "over"         // Job is in State after Iterations; its weights are Saved, or in File; Why
+	Interrupted  EventKind = "interrupted"  // Job has ended with its process after Iterations; its weights are Saved
+	Dropped      EventKind = "dropped"      // nobody wants Job any more, after Iterations
+	Noted        EventKind = "noted"        // Why is worth a line in the log of Job
+	Resumed      EventKind = "resumed"      // Job begins after Iterations, with the checkpoint File
+	Checkpointed EventKind = "checkpointed" // a checkpoint of Job after Iterations was written to File
+	Rested       EventKind = "rested"       // Job is parked, after Iterations
 )
 
 // Event is something that a machine has been told or decided, for logs and counters. Which fields are set stands beside
@@ -33,12 +37,14 @@ type Event struct {
 	Model      string        `json:"model,omitzero"` // "": it had begun before
 	State      wire.State    `json:"state,omitzero"`
 	Iterations int           `json:"iterations,omitzero"`
+	Done       int           `json:"done,omitzero"`
 	Epoch      int64         `json:"epoch,omitzero"`
 	Arena      graph.Bytes   `json:"arena_bytes,omitzero"`
 	Took       time.Duration `json:"took_ns,omitzero"`
 	Stall      time.Duration `json:"stall_ns,omitzero"`
 	Loss       *wire.Loss    `json:"loss,omitzero"`
 	Saved      string        `json:"saved,omitzero"`
+	File       string        `json:"file,omitzero"` // a checkpoint
 	Why        string        `json:"why,omitzero"`
 }
 
@@ -53,8 +59,14 @@ func (e Event) Log() string {
 			line += fmt.Sprintf(", loss %.4g", *e.Loss)
 		}
 		return line
-	case Troubled:
+	case Troubled, Noted:
 		return e.Why
+	case Resumed:
+		return fmt.Sprintf("goes on after %d iterations, from checkpoint %s", e.Iterations, e.File)
+	case Checkpointed:
+		return fmt.Sprintf("checkpoint after %d iterations: %s", e.Iterations, e.File)
+	case Rested:
+		return fmt.Sprintf("parked after %d iterations", e.Iterations)
 	case Over, Interrupted:
 		return e.ending()
 	}
@@ -66,6 +78,8 @@ func (e Event) Notice() string {
 	switch {
 	case e.Kind == Joined:
 		return fmt.Sprintf("joined the controller as %s, waiting for jobs", e.Executor)
+	case e.Kind == Applied && e.Model != "" && e.Done > 0:
+		return fmt.Sprintf("job %s goes on after %d of %d iterations of %s", e.Job, e.Done, e.Iterations, e.Model)
 	case e.Kind == Applied && e.Model != "":
 		return fmt.Sprintf("job %s begun: %d iterations of %s", e.Job, e.Iterations, e.Model)
 	case e.Kind == Over || e.Kind == Interrupted:
@@ -86,6 +100,12 @@ func (e Event) ending() string {
 		return fmt.Sprintf("ended after %d iterations, not saved", e.Iterations)
 	case e.State == wire.Failed:
 		return "failed: " + e.Why
+	case e.State == wire.Suspended && e.Why != "":
+		return fmt.Sprintf("suspended after %d iterations; %s", e.Iterations, e.Why)
+	case e.State == wire.Suspended && e.File != "":
+		return fmt.Sprintf("suspended after %d iterations; it goes on from checkpoint %s", e.Iterations, e.File)
+	case e.State == wire.Suspended:
+		return "suspended before it began"
 	case e.Why != "":
 		return fmt.Sprintf("%s %s", e.State, e.Why)
 	case e.Saved != "":

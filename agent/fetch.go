@@ -11,14 +11,19 @@ import (
 	"tensile/wire"
 )
 
-// prepare fetches the graph of a job and opens its data.
+// prepare fetches the graph of a job, opens its data and finds where it begins.
 func (r *runner) prepare(p *Prepare) *Prepared {
 	text, err := r.load(wire.GraphObject(p.Spec.Graph))
 	if err != nil {
 		return &Prepared{Ticket: p.Ticket, Err: fmt.Errorf("fetch the graph: %w", err), Again: true}
 	}
 	t, err := open(text, p.Spec)
-	if err == nil && !simulated(r.Device) {
+	var begin *Begin
+	var notes []string
+	if err == nil {
+		begin, notes, err = r.checkpoints.Start(p, &t)
+	}
+	if err == nil && begin == nil && !simulated(r.Device) {
 		err = t.Begin(p.Spec.Weights)
 	}
 	if err == nil && p.Spec.Save != "" { // before an iteration is trained for nothing
@@ -28,7 +33,7 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 			err = fmt.Errorf("save: %w", problem)
 		}
 	}
-	return &Prepared{Ticket: p.Ticket, Task: t, Err: err}
+	return &Prepared{Ticket: p.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}
 }
 
 // open reads the graph of a job and opens its data.

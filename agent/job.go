@@ -19,10 +19,13 @@ type job struct {
 	named  bool             // by the newest orders
 	epoch  int64            // that it is to train with
 	stop   bool             // ordered
+	from   int              // iterations of the newest checkpoint that the controller knew of at the beginning
+	park   wire.Place       // ordered: where it is to rest; "": it is to train
 	copies bool             // ordered: reports say what each copy took
 	next   *wire.Assignment // of another job of its name, which begins when this one is gone
 
 	task    *task.Task // nil: not there yet
+	begin   *Begin     // nil: with no iteration
 	busy    bool       // something is being fetched for it
 	again   bool       // that failed, and is tried again at the next heartbeat
 	settled int64      // newest epoch that was handed to the host or refused
@@ -35,6 +38,12 @@ type job struct {
 	outcome outcome
 	result  *wire.Result // with losses and weights, which is still to be stored; nil: nothing is
 	storing bool         // that is being done
+
+	parks  bool   // the host was told to park it, and not to resume it since
+	rests  bool   // it is in Home since
+	taking taking // how far the present checkpoint is
+	tried  tried  // the newest one
+	failed string // why it was not written, in a line; "": it was
 }
 
 // same reports whether two specs are those of one job. What only planners look at may change.
@@ -68,9 +77,12 @@ func (m *Machine) next(j *job) {
 			j.removed = true
 			m.say(Output{Remove: j.spec.Name})
 		}
+	case j.taking == writing && (over || !j.named):
 	case !j.named:
 		m.forget(j)
 	case over:
+	case m.suspends(j):
+		m.suspend(j)
 	case (j.stop || m.drain != nil) && j.hosted:
 		if !j.told {
 			j.told = true
@@ -80,13 +92,34 @@ func (m *Machine) next(j *job) {
 		m.over(j, wire.Stopped, "before it began")
 	case m.drain != nil:
 		m.cutShort(j)
-	case j.busy || j.again:
-	case j.task == nil:
+	case !j.hosted && j.park != "":
+		m.state(j, wire.Resting)
+	case j.hosted:
+		m.rest(j)
+		m.take(j)
+		m.fetch(j)
+	case j.busy || j.again || j.task != nil:
+		m.state(j, wire.Waiting)
+		m.fetch(j)
+	default:
+		m.state(j, wire.Waiting)
 		j.busy = true
-		m.say(Output{Prepare: &Prepare{j.ticket, j.spec}})
-	case j.epoch > j.settled:
+		m.say(Output{Prepare: &Prepare{j.ticket, j.spec, j.number, j.from}})
+	}
+}
+
+// fetch fetches the layout that a job is to train with.
+func (m *Machine) fetch(j *job) {
+	if !j.busy && !j.again && j.epoch > j.settled {
 		j.busy = true
 		m.say(Output{Fetch: &Fetch{j.ticket, j.spec.Name, j.spec.ID, j.epoch, *j.task}})
+	}
+}
+
+// state notes where a job is.
+func (m *Machine) state(j *job, s wire.State) {
+	if j.status.State != s {
+		j.status.State, m.news = s, true
 	}
 }
 
@@ -98,6 +131,9 @@ func (m *Machine) over(j *job, s wire.State, why string) {
 func (m *Machine) overAs(j *job, e Event) {
 	j.status.State, j.status.Arena, m.news = e.State, 0, true
 	e.Job, e.Iterations = j.spec.Name, j.status.Iteration
+	if e.State == wire.Suspended && j.status.Checkpoint != nil {
+		e.File = j.status.Checkpoint.File
+	}
 	if j.status.Result != nil {
 		e.Saved = j.status.Result.Saved
 	}
@@ -146,8 +182,9 @@ func (m *Machine) prepared(p *Prepared) {
 	switch j := m.waiting(p.Ticket); {
 	case j == nil:
 	case p.Err == nil:
-		j.task = &p.Task
+		j.task, j.begin = &p.Task, p.Begin
 		j.status.Error = ""
+		m.resumed(j, p.Notes)
 	case p.Again:
 		j.again = true
 		m.trouble(j, p.Err)
@@ -159,7 +196,7 @@ func (m *Machine) prepared(p *Prepared) {
 // fetched hands a layout to the host, unless a newer one was ordered meanwhile.
 func (m *Machine) fetched(f *Fetched) {
 	j := m.waiting(f.Ticket)
-	if j == nil || f.Epoch != j.epoch {
+	if j == nil || f.Epoch != j.epoch || !j.hosted && j.park != "" {
 		return
 	}
 	switch {
@@ -167,6 +204,8 @@ func (m *Machine) fetched(f *Fetched) {
 		j.again = true
 		m.trouble(j, fmt.Errorf("layout %d: %w", f.Epoch, f.Err))
 		return
+	case f.Err != nil && j.parks: // it must not go on with the layout before
+		m.fail(j, fmt.Errorf("layout %d is refused: %w", f.Epoch, f.Err))
 	case f.Err != nil:
 		m.trouble(j, fmt.Errorf("layout %d is refused: %w", f.Epoch, f.Err))
 	case j.hosted:
@@ -175,7 +214,7 @@ func (m *Machine) fetched(f *Fetched) {
 	default:
 		j.outcome.planned(f)
 		j.hosted = true
-		m.say(Output{Open: &Open{j.ticket, j.spec, *j.task, f.Proven}})
+		m.say(Output{Open: &Open{j.ticket, j.spec, *j.task, j.begin, f.Proven}})
 	}
 	j.settled = f.Epoch
 }
@@ -193,6 +232,10 @@ func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 		m.applied(j, e.Applied)
 	case e.Home:
 		j.status.Arena, m.news = 0, true
+	case e.Parked:
+		m.parked(j)
+	case e.Snapshot != nil:
+		m.taken(j, e.Snapshot)
 	case e.Refused != nil && !j.status.State.Over():
 		m.trouble(j, e.Refused)
 	case e.Ended != nil:
@@ -214,8 +257,8 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	}
 	if m.online {
 		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, ID: j.spec.ID,
-			Incarnation: j.number, Epoch: r.Epoch, Iteration: r.Iteration, Steps: r.Steps, Stall: r.Stall, Wall: r.End - r.Begin, Loss: loss,
-			Copies: j.copiesOf(r)}})
+			Incarnation: j.number, Epoch: r.Epoch, Iteration: r.Iteration, Steps: r.Steps, Stall: r.Stall,
+			Wall: r.End - r.Begin, Loss: loss, Copies: j.copiesOf(r)}})
 	}
 }
 
@@ -240,8 +283,9 @@ func (j *job) copiesOf(r *executor.Report) []wire.Copy {
 func (m *Machine) applied(j *job, a *executor.Applied) {
 	j.outcome.applied(a)
 	event := Event{Kind: Applied, Job: j.spec.Name, Epoch: a.Epoch, Arena: a.Arena}
-	if j.status.State == wire.Waiting {
-		event.Iterations, event.Model = j.spec.Iterations, j.spec.Model
+	if j.status.Epoch == 0 {
+		event.Iterations, event.Model, event.Done = j.spec.Iterations, j.spec.Model, j.status.Iteration
+		j.tried = tried{at: m.now, iteration: j.status.Iteration}
 	}
 	m.event(event)
 	j.status.State, j.status.Epoch, j.status.Arena, m.news = wire.Running, a.Epoch, a.Arena, true
@@ -252,7 +296,7 @@ func (m *Machine) applied(j *job, a *executor.Applied) {
 
 // ended has what a job has come to taken, unless nobody wants it.
 func (m *Machine) ended(j *job, e *executor.Ended) {
-	j.status.Iteration, j.status.Arena, m.news = e.Iterations, 0, true
+	j.status.Iteration, j.status.Arena, m.news = max(j.status.Iteration, e.Iterations), 0, true
 	j.outcome.plans, j.outcome.transition, j.outcome.touched = e.Plans, e.Transition, e.Touched
 	switch {
 	case e.Err != nil:
@@ -298,6 +342,9 @@ func (m *Machine) stored(s *Stored) {
 // said is what is said of a job: that it is over when its result is stored, and not before.
 func (j *job) said() wire.JobStatus {
 	s := j.status
+	if s.Error == "" && !s.State.Over() {
+		s.Error = j.failed
+	}
 	if j.result != nil {
 		s.State, s.Error, s.Result = wire.Running, "", nil
 	}

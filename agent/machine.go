@@ -21,6 +21,7 @@ type Machine struct {
 	drain   error    // the process was interrupted: jobs end, and none begins
 	account []string // what has become of jobs since then, a line each
 	left    bool
+	dead    []string // lives of this name that have ended, as far as this process knows
 
 	online bool
 	alone  time.Duration // since when there is neither a connection nor work
@@ -49,7 +50,10 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	m.now = max(m.now, now)
 	m.out = nil
 	if m.left {
-		return nil
+		if in.Closed {
+			m.close()
+		}
+		return m.out
 	}
 	switch {
 	case in.Orders != nil:
@@ -64,6 +68,8 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.kept(in.Kept)
 	case in.Stored != nil:
 		m.stored(in.Stored)
+	case in.Written != nil:
+		m.written(in.Written)
 	case in.Online != nil:
 		m.connection(*in.Online)
 	case in.Tick:
@@ -101,7 +107,7 @@ const longestAlone = time.Hour
 // is there.
 func (m *Machine) idle() bool {
 	return !slices.ContainsFunc(m.jobs, func(j *job) bool {
-		return j.hosted || !j.status.State.Over() || j.result != nil && m.online
+		return j.hosted || !j.status.State.Over() || j.taking == writing || j.result != nil && m.online
 	})
 }
 
@@ -133,7 +139,7 @@ func (m *Machine) order(o *wire.Orders) {
 			j.named, j.next = false, nil
 		case j.named && same(j.spec, o.Jobs[i].Spec) && j.number == o.Jobs[i].Incarnation:
 			j.epoch, j.stop = max(j.epoch, o.Jobs[i].Epoch), j.stop || o.Jobs[i].Stop
-			j.copies = o.Jobs[i].Copies
+			j.copies, j.park = o.Jobs[i].Copies, o.Jobs[i].Park
 		default: // another of the name, or another incarnation
 			j.named, j.next = false, &o.Jobs[i]
 		}
@@ -148,8 +154,8 @@ func (m *Machine) order(o *wire.Orders) {
 // begin takes a job up.
 func (m *Machine) begin(w wire.Assignment) {
 	m.ticket++
-	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, number: w.Incarnation, named: true, epoch: w.Epoch, stop: w.Stop,
-		copies: w.Copies,
+	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, number: w.Incarnation, named: true, epoch: w.Epoch,
+		stop: w.Stop, copies: w.Copies, from: w.From, park: w.Park,
 		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, State: wire.Waiting}})
 	m.news = true
 }
@@ -158,6 +164,7 @@ func (m *Machine) begin(w wire.Assignment) {
 func (m *Machine) forget(j *job) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(other *job) bool { return other == j })
 	m.news = true
+	m.discard(j)
 	if j.next != nil {
 		m.begin(*j.next)
 	}
@@ -174,7 +181,7 @@ func (m *Machine) connection(online bool) {
 
 func (m *Machine) retry() {
 	for _, j := range m.jobs {
-		j.again = false
+		j.again, j.tried.again = false, true
 	}
 }
 
@@ -188,13 +195,21 @@ func (m *Machine) quit(why error) {
 	m.news = true
 }
 
+// close says last that the life of this process is over: its name and what its jobs had are free.
+func (m *Machine) close() {
+	if m.online && m.sent == "" {
+		m.dead = []string{m.process.Life}
+		m.report()
+	}
+}
+
 // report says all that is being done. What it says of a job that the newest orders name is about that very job: where
 // one of its name is not gone yet, the new one waits.
 func (m *Machine) report() {
 	m.said, m.news = m.said+1, false
 	p := &m.process
 	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host,
-		Since: p.Since, Orders: m.orders, Dead: p.Dead,
+		Since: p.Since, Orders: m.orders, Dead: slices.Concat(p.Dead, m.dead),
 		Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
 		if j.next != nil {

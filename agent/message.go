@@ -17,10 +17,12 @@ type Input struct {
 	Loss     *wire.Loss // of the iteration that Event reports; nil: there is none
 	Kept     *Kept
 	Stored   *Stored
+	Written  *Written
 	Online   *bool // the connection is there, or lost; it is not there at first
 	Tick     bool  // it is time for a heartbeat
 	Drain    error // the process is to end for this reason, once its jobs have been stopped and saved
 	Quit     error // the process has to end, and its jobs have ended already
+	Closed   bool  // after the last output was carried out, and nothing is open on the device any more
 }
 
 // Output is what a machine wants done; exactly one field is set. Outputs are to be carried out in their order.
@@ -30,7 +32,12 @@ type Output struct {
 	Open    *Open   // a job is to be submitted to the host
 	Change  *Change // it is to train with another program
 	Stop    string  // the host is to stop the job of that name
+	Park    string  // it is to have it rest in Home
+	Resume  string  // it is to have it go on
+	Take    string  // it is to take its state for a checkpoint
 	Remove  string
+	Write   *Write
+	Discard *Discard
 	Keep    *Keep
 	Store   *Store
 	Status  *wire.Status
@@ -41,21 +48,48 @@ type Output struct {
 	Refused string      // it is to end at once: why the controller does not want it
 }
 
+// Spare releases the snapshot that an input brings, unless the machine, which answered with these outputs, wants it
+// written.
+func (in Input) Spare(outputs []Output) {
+	if in.Event == nil || in.Event.Snapshot == nil || in.Event.Snapshot.Release == nil {
+		return
+	}
+	for _, o := range outputs {
+		if o.Write != nil && o.Write.Snapshot == in.Event.Snapshot {
+			return
+		}
+	}
+	in.Event.Snapshot.Release()
+}
+
 // Ticket tells jobs apart, also those of one name.
 type Ticket int64
 
-// Prepare asks for the graph and the data of a job.
+// Prepare asks for the graph and the data of a job, and for where it begins.
 type Prepare struct {
-	Ticket Ticket
-	Spec   wire.Spec
+	Ticket      Ticket
+	Spec        wire.Spec
+	Incarnation int64
+	From        int // iterations of the newest checkpoint that the controller knows of; 0: of none
 }
 
 // Prepared answers it.
 type Prepared struct {
 	Ticket Ticket
 	Task   task.Task
+	Begin  *Begin   // nil: with no iteration
+	Notes  []string // that its owner wants to know, a line each
 	Err    error
 	Again  bool // the error may be gone the next time
+}
+
+// Begin is where a job goes on. The first contents of its storages are in its task.
+type Begin struct {
+	Iteration int       // complete ones
+	Losses    []float32 // of these; nil without data
+	File      string    // the checkpoint
+	// that as one of the job's own; nil: it is that of the spec
+	Checkpoint *wire.Checkpoint
 }
 
 // Fetch asks for a layout, to be proven.
@@ -82,7 +116,31 @@ type Open struct {
 	Ticket Ticket
 	Spec   wire.Spec
 	Task   task.Task
+	Begin  *Begin // nil: with no iteration
 	Proven program.Proven
+}
+
+// Write asks for a checkpoint to be written, and the snapshot to be released then.
+type Write struct {
+	Ticket      Ticket
+	Spec        wire.Spec
+	Incarnation int64
+	Task        task.Task
+	Snapshot    *executor.Snapshot
+}
+
+// Written answers it.
+type Written struct {
+	Ticket     Ticket
+	Checkpoint *wire.Checkpoint
+	Err        error
+}
+
+// Discard asks for the checkpoints of a job that is over to be removed.
+type Discard struct {
+	Job         string
+	ID          int64
+	Incarnation int64
 }
 
 // Change is another program for a job.

@@ -41,14 +41,20 @@ type told struct {
 	Fetched  bool              `json:"fetched,omitzero"`
 	Kept     bool              `json:"kept,omitzero"`
 	Stored   bool              `json:"stored,omitzero"`
+	Written  bool              `json:"written,omitzero"`
 	Epoch    int64             `json:"epoch,omitzero"`
 	Peak     graph.Bytes       `json:"peak_bytes,omitzero"`
 	Again    bool              `json:"again,omitzero"`
 	Result   *wire.Result      `json:"result,omitzero"` // losses, weights and file of what was kept
-	Job      string            `json:"job,omitzero"`    // of the event
+	Begin    *begun            `json:"begin,omitzero"`
+	Notes    []string          `json:"notes,omitzero"`
+	Saved    *wire.Checkpoint  `json:"checkpoint,omitzero"` // that was written
+	Snapshot *int              `json:"snapshot,omitzero"`   // its iteration
+	Job      string            `json:"job,omitzero"`        // of the event
 	Report   *executor.Report  `json:"report,omitzero"`
 	Applied  *executor.Applied `json:"applied,omitzero"`
 	Home     bool              `json:"home,omitzero"`
+	Parked   bool              `json:"parked,omitzero"`
 	Refused  bool              `json:"refused,omitzero"`
 	Removed  bool              `json:"removed,omitzero"`
 	Ended    *executor.Ended   `json:"ended,omitzero"` // without error and weights
@@ -57,7 +63,15 @@ type told struct {
 	Tick     bool              `json:"tick,omitzero"`
 	Drain    bool              `json:"drain,omitzero"`
 	Quit     bool              `json:"quit,omitzero"`
+	Closed   bool              `json:"closed,omitzero"`
 	Err      *string           `json:"err,omitzero"`
+}
+
+// begun is where a job begins, without losses.
+type begun struct {
+	Iteration  int              `json:"iteration"`
+	File       string           `json:"file"`
+	Checkpoint *wire.Checkpoint `json:"checkpoint,omitzero"`
 }
 
 func (r *Recorder) begin(p Process) {
@@ -75,10 +89,14 @@ func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 // toldOf is an input as it is recorded.
 func toldOf(in Input) *told {
 	t := &told{Orders: in.Orders, Loss: in.Loss, Online: in.Online, Tick: in.Tick, Drain: in.Drain != nil,
-		Quit: in.Quit != nil}
+		Quit: in.Quit != nil, Closed: in.Closed}
 	switch {
 	case in.Prepared != nil:
-		t.Prepared, t.Ticket, t.Again, t.Err = true, in.Prepared.Ticket, in.Prepared.Again, textOfErr(in.Prepared.Err)
+		p := in.Prepared
+		t.Prepared, t.Ticket, t.Notes, t.Again, t.Err = true, p.Ticket, p.Notes, p.Again, textOfErr(p.Err)
+		if b := p.Begin; b != nil {
+			t.Begin = &begun{b.Iteration, b.File, b.Checkpoint}
+		}
 	case in.Fetched != nil:
 		f := in.Fetched
 		t.Fetched, t.Ticket, t.Epoch, t.Peak, t.Again, t.Err = true, f.Ticket, f.Epoch, f.Peak, f.Again,
@@ -89,14 +107,20 @@ func toldOf(in Input) *told {
 		t.Result = &wire.Result{Losses: k.Losses, Weights: k.Weights, Saved: k.Saved}
 	case in.Stored != nil:
 		t.Stored, t.Ticket, t.Err = true, in.Stored.Ticket, textOfErr(in.Stored.Err)
+	case in.Written != nil:
+		t.Written, t.Ticket, t.Err = true, in.Written.Ticket, textOfErr(in.Written.Err)
+		t.Saved = in.Written.Checkpoint
 	case in.Event != nil:
 		e := in.Event
-		t.Job, t.Report, t.Applied, t.Home, t.Removed = e.Job, e.Report, e.Applied, e.Home, e.Removed
+		t.Job, t.Report, t.Applied, t.Home, t.Parked, t.Removed = e.Job, e.Report, e.Applied, e.Home, e.Parked, e.Removed
 		t.Refused, t.Err = e.Refused != nil, textOfErr(e.Refused)
 		if e.Ended != nil {
 			ended := *e.Ended
 			t.Err, ended.Err, ended.Weights = textOfErr(ended.Err), nil, nil
 			t.Ended = &ended
+		}
+		if s := e.Snapshot; s != nil {
+			t.Snapshot, t.Err = &s.Iteration, textOfErr(s.Err)
 		}
 	case in.Drain != nil:
 		t.Err = textOfErr(in.Drain)
@@ -120,10 +144,13 @@ func (t *told) input() Input {
 	if t.Err != nil {
 		err = errors.New(*t.Err)
 	}
-	in := Input{Orders: t.Orders, Loss: t.Loss, Online: t.Online, Tick: t.Tick}
+	in := Input{Orders: t.Orders, Loss: t.Loss, Online: t.Online, Tick: t.Tick, Closed: t.Closed}
 	switch {
 	case t.Prepared:
-		in.Prepared = &Prepared{Ticket: t.Ticket, Err: err, Again: t.Again}
+		in.Prepared = &Prepared{Ticket: t.Ticket, Notes: t.Notes, Err: err, Again: t.Again}
+		if b := t.Begin; b != nil {
+			in.Prepared.Begin = &Begin{Iteration: b.Iteration, File: b.File, Checkpoint: b.Checkpoint}
+		}
 	case t.Fetched:
 		in.Fetched = &Fetched{Ticket: t.Ticket, Epoch: t.Epoch, Peak: t.Peak, Err: err, Again: t.Again}
 	case t.Kept && t.Result != nil:
@@ -131,11 +158,15 @@ func (t *told) input() Input {
 			Err: err}
 	case t.Stored:
 		in.Stored = &Stored{Ticket: t.Ticket, Err: err}
+	case t.Written:
+		in.Written = &Written{Ticket: t.Ticket, Checkpoint: t.Saved, Err: err}
 	case t.Job != "":
-		in.Event = &executor.Event{Job: t.Job, Report: t.Report, Applied: t.Applied, Home: t.Home, Removed: t.Removed,
-			Ended: t.Ended}
+		in.Event = &executor.Event{Job: t.Job, Report: t.Report, Applied: t.Applied, Home: t.Home, Parked: t.Parked,
+			Removed: t.Removed, Ended: t.Ended}
 		if t.Ended != nil {
 			t.Ended.Err = err
+		} else if t.Snapshot != nil {
+			in.Event.Snapshot = &executor.Snapshot{Iteration: *t.Snapshot, Err: err}
 		} else if t.Refused {
 			in.Event.Refused = err
 		}
@@ -175,6 +206,16 @@ func saidOf(outputs []Output) []said {
 			*s = said{Do: "change", Job: o.Change.Job}
 		case o.Stop != "":
 			*s = said{Do: "stop", Job: o.Stop}
+		case o.Park != "":
+			*s = said{Do: "park", Job: o.Park}
+		case o.Resume != "":
+			*s = said{Do: "resume", Job: o.Resume}
+		case o.Take != "":
+			*s = said{Do: "take", Job: o.Take}
+		case o.Write != nil:
+			*s = said{Do: "write", Ticket: o.Write.Ticket, Job: o.Write.Spec.Name}
+		case o.Discard != nil:
+			*s = said{Do: "discard", Job: o.Discard.Job}
 		case o.Remove != "":
 			*s = said{Do: "remove", Job: o.Remove}
 		case o.Keep != nil:

@@ -19,13 +19,26 @@ func TestToldIsWhole(t *testing.T) {
 		"Fetched":  {Fetched: &Fetched{Ticket: 1, Epoch: 2, Peak: 3, Err: why, Again: true}},
 		"Kept": {Kept: &Kept{Ticket: 1, Losses: []float32{1}, Weights: map[int32]string{0: "ab"}, Saved: "f",
 			Err: why}},
-		"Stored": {Stored: &Stored{Ticket: 1, Err: why}},
-		"Event":  {Event: &executor.Event{Job: "a", Refused: why}, Loss: &loss},
-		"Loss":   {Event: &executor.Event{Job: "a", Ended: &executor.Ended{Err: why, Iterations: 3}}, Loss: &loss},
-		"Online": {Online: &online},
-		"Tick":   {Tick: true},
-		"Drain":  {Drain: why},
-		"Quit":   {Quit: why},
+		"Stored":  {Stored: &Stored{Ticket: 1, Err: why}},
+		"Written": {Written: &Written{Ticket: 1, Checkpoint: &wire.Checkpoint{Iteration: 3, File: "f"}, Err: why}},
+		"Closed":  {Closed: true},
+		"Event":   {Event: &executor.Event{Job: "a", Refused: why}, Loss: &loss},
+		"Loss":    {Event: &executor.Event{Job: "a", Ended: &executor.Ended{Err: why, Iterations: 3}}, Loss: &loss},
+		"Online":  {Online: &online},
+		"Tick":    {Tick: true},
+		"Drain":   {Drain: why},
+		"Quit":    {Quit: why},
+	}
+	for name, in := range map[string]Input{
+		"Begin": {Prepared: &Prepared{Ticket: 1, Notes: []string{"why"},
+			Begin: &Begin{Iteration: 3, File: "f", Checkpoint: &wire.Checkpoint{Iteration: 3}}}},
+		"Parked":   {Event: &executor.Event{Job: "a", Parked: true}},
+		"Snapshot": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Iteration: 3}}},
+		"no state": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Err: why}}},
+	} {
+		if got := toldOf(in).input(); !reflect.DeepEqual(got, in) {
+			t.Errorf("%s is read again as %+v, was %+v", name, got, in)
+		}
 	}
 	of := reflect.TypeFor[Input]()
 	for i := range of.NumField() {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"tensile/checkpoint"
 	"tensile/device"
 	"tensile/executor"
 	"tensile/internal/clock"
@@ -41,6 +42,8 @@ type Options struct {
 	Log    *slog.Logger // of trouble with the bus and its messages; nil: none
 	Record *Recorder    // writes down what the machine is told and answers; nil: nobody does
 
+	Checkpoints checkpoint.Folder // of its jobs; without a Dir no job is taken that wants any
+
 	// Interrupt, if not nil, is closed when the process is to end: jobs end after the iterations in flight, are saved
 	// if they are to be, and Run returns an InterruptedError.
 	Interrupt <-chan struct{}
@@ -68,7 +71,8 @@ func Run(ctx context.Context, o Options) error {
 		p.Origin = clock.Now() - o.Device.Now()
 	}
 	r := &runner{Options: o, machine: NewMachine(p), sender: newSender(&o), ready: make(chan struct{}, 1),
-		losses: make(map[string]*losses)}
+		losses: make(map[string]*losses), checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(),
+			Device: p.Device, NoData: simulated(o.Device)}}
 	o.Record.begin(p)
 	r.host = executor.NewHost(o.Device, func(e executor.Event) { r.tell(Input{Event: &e}) })
 	if o.Until != nil {
@@ -82,20 +86,24 @@ func Run(ctx context.Context, o Options) error {
 	}
 	why := r.run(ctx)
 	stop()
+	closing := r.host.Close()
+	r.step(clock.Now(), Input{Closed: true})
 	r.sender.close()
-	return errors.Join(why, r.host.Close())
+	return errors.Join(why, closing)
 }
 
 // simulated reports whether a device has virtual time and no data.
 func simulated(d device.Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
 
 // Here names this machine and process.
-func Here() string {
+func Here() string { return fmt.Sprintf("%s, process %d", hostName(), os.Getpid()) }
+
+func hostName() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "a machine without a name"
+		return "a machine without a name"
 	}
-	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+	return host
 }
 
 // arrival is an input and when it came.
@@ -115,6 +123,8 @@ type runner struct {
 	losses  map[string]*losses // of the jobs that the host has
 	online  bool
 	sent    string // away: why
+
+	checkpoints *Checkpoints
 
 	mu     sync.Mutex
 	inputs []arrival // not taken yet
@@ -252,6 +262,7 @@ func (r *runner) step(at time.Duration, in Input) (leave bool) {
 		in.Loss = r.loss(in.Event)
 	}
 	outputs := r.machine.Step(at, in)
+	in.Spare(outputs)
 	r.Record.step(at, in, outputs)
 	for _, out := range outputs {
 		r.sent = cmp.Or(r.sent, out.Refused)
@@ -273,6 +284,21 @@ func (r *runner) do(out Output) {
 		r.host.Change(out.Change.Job, out.Change.Proven)
 	case out.Stop != "":
 		r.host.Stop(out.Stop)
+	case out.Park != "":
+		r.host.Park(out.Park)
+	case out.Resume != "":
+		r.host.Resume(out.Resume)
+	case out.Take != "":
+		r.host.Checkpoint(out.Take)
+	case out.Write != nil:
+		losses := r.losses[out.Write.Spec.Name].first(out.Write.Snapshot.Iteration)
+		r.errands.Go(func() { r.tell(Input{Written: r.checkpoints.Write(out.Write, losses)}) })
+	case out.Discard != nil:
+		r.errands.Go(func() {
+			if err := r.checkpoints.Discard(out.Discard); err != nil {
+				r.Log.Warn("checkpoints of a job that is over are left", "job", out.Discard.Job, "err", err)
+			}
+		})
 	case out.Remove != "":
 		r.host.Remove(out.Remove)
 	case out.Keep != nil:

@@ -21,15 +21,21 @@ import (
 // machine's time. The commands, with what stands in their input:
 //
 //	new                                  a new machine, online
-//	online | offline | tick | drain | quit
-//	orders number=N [link=(OUT, IN)] [leave]    a line "JOB epoch=N [seed=N] [stop]" per job of 10 iterations;
-//	                                     link in bytes per second
+//	online | offline | tick | drain | quit | closed
+//	orders number=N [link=(OUT, IN)] [leave] [refused]   a line "JOB epoch=N [seed=N] [stop]" per job of 10 iterations;
+//	                                     link in bytes per second; more of the line:
+//	    [seconds=N] [it=N]               between checkpoints
+//	    [from=N] [incarnation=N]         the newest checkpoint that is known, and who begins there
+//	    [park=memory | park=disk]
 //	stray number=N                       orders to another executor, of no job
-//	prepared job=J [again | broken]      graph and data of a job are there; or could not be fetched, or are wrong
+//	prepared job=J [again | broken]      graph and data of a job are there; or could not be fetched, or are wrong;
+//	    [begin=N [foreign]] [note]       it goes on after N iterations, from a checkpoint of its own or another
 //	layout job=J epoch=N [again | broken]  a layout was proven; or could not be fetched, or is wrong
 //	late job=J epoch=N                   a layout came for the job before the present one of that name
 //	applied job=J epoch=N arena=BYTES    the host trains with a layout
-//	home | refused | failed | removed job=J     what else the host says
+//	home | parked | refused | failed | removed job=J     what else the host says
+//	snapshot job=J [iteration=N]         the state of a job at an iteration boundary; or there is none
+//	written job=J [iteration=N]          a checkpoint was written; or could not be
 //	report job=J iteration=N epoch=N
 //	ended job=J iterations=N
 //	kept job=J [saved | broken] [losses]   the outcome of a job was taken, and saved; or could not be saved;
@@ -76,6 +82,8 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		return Input{Drain: errInterrupted}
 	case "quit":
 		return Input{Quit: errScript}
+	case "closed":
+		return Input{Closed: true}
 	case "orders":
 		return Input{Orders: ordersOf(t, "x1", d)}
 	case "stray":
@@ -90,7 +98,17 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 	}
 	switch d.Cmd {
 	case "prepared":
-		return Input{Prepared: &Prepared{Ticket: s.tickets[job], Err: err, Again: again}}
+		p := &Prepared{Ticket: s.tickets[job], Err: err, Again: again}
+		if d.HasArg("note") {
+			p.Notes = []string{"checkpoint FILE is passed over"}
+		}
+		if d.HasArg("begin") {
+			c := checkpointOf(intArg(t, d, "begin"))
+			if p.Begin = (&Begin{Iteration: c.Iteration, File: c.File, Checkpoint: c}); d.HasArg("foreign") {
+				p.Begin.Checkpoint = nil
+			}
+		}
+		return Input{Prepared: p}
 	case "layout", "late":
 		ticket := s.tickets[job]
 		if d.Cmd == "late" {
@@ -109,8 +127,18 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		return Input{Kept: kept}
 	case "stored":
 		return Input{Stored: &Stored{s.tickets[job], err}}
+	case "written":
+		if !d.HasArg("iteration") {
+			return Input{Written: &Written{Ticket: s.tickets[job], Err: errScript}}
+		}
+		return Input{Written: &Written{Ticket: s.tickets[job], Checkpoint: checkpointOf(intArg(t, d, "iteration"))}}
 	}
 	return Input{Event: eventOf(t, job, d)}
+}
+
+// checkpointOf is the checkpoint after some iterations.
+func checkpointOf(iterations int64) *wire.Checkpoint {
+	return &wire.Checkpoint{Iteration: int(iterations), File: fmt.Sprint("FILE", iterations)}
 }
 
 // eventOf returns what the host observed of a job.
@@ -121,6 +149,12 @@ func eventOf(t *testing.T, job string, d *datadriven.TestData) *executor.Event {
 		e.Applied = &executor.Applied{Epoch: intArg(t, d, "epoch"), Arena: graph.Bytes(intArg(t, d, "arena"))}
 	case "home":
 		e.Home = true
+	case "parked":
+		e.Parked = true
+	case "snapshot":
+		if e.Snapshot = (&executor.Snapshot{Err: errScript}); d.HasArg("iteration") {
+			e.Snapshot = &executor.Snapshot{Iteration: int(intArg(t, d, "iteration"))}
+		}
 	case "refused":
 		e.Refused = errScript
 	case "failed":
@@ -141,6 +175,9 @@ func eventOf(t *testing.T, job string, d *datadriven.TestData) *executor.Event {
 // ordersOf reads orders, one job per line of the input.
 func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Orders {
 	o := &wire.Orders{Executor: executor, Number: intArg(t, d, "number"), Leave: d.HasArg("leave")}
+	if d.HasArg("refused") {
+		o.Refused = &wire.Refusal{Life: "life", Why: "it is not wanted"}
+	}
 	if d.HasArg("link") {
 		var out, in float64
 		d.ScanArgs(t, "link", &out, &in)
@@ -156,6 +193,13 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 			Epoch: intArg(t, line, "epoch"),
 			Stop:  line.HasArg("stop")}
 		line.MaybeScanArgs(t, "seed", &w.Spec.Seed)
+		var seconds int
+		line.MaybeScanArgs(t, "seconds", &seconds)
+		w.Spec.Checkpoint.Every = time.Duration(seconds) * time.Second
+		line.MaybeScanArgs(t, "it", &w.Spec.Checkpoint.Iterations)
+		line.MaybeScanArgs(t, "from", &w.From)
+		line.MaybeScanArgs(t, "incarnation", &w.Incarnation)
+		line.MaybeScanArgs(t, "park", (*string)(&w.Park))
 		o.Jobs = append(o.Jobs, w)
 	}
 	return o
@@ -194,15 +238,33 @@ func (s *script) step(in Input) {
 func textOf(o Output) string {
 	switch {
 	case o.Prepare != nil:
-		return "prepare " + o.Prepare.Spec.Name
+		text := "prepare " + o.Prepare.Spec.Name
+		if o.Prepare.From > 0 {
+			text += fmt.Sprintf(", known to have a checkpoint after %d", o.Prepare.From)
+		}
+		return text
 	case o.Fetch != nil:
 		return fmt.Sprintf("fetch %s %d", o.Fetch.Job, o.Fetch.Epoch)
 	case o.Open != nil:
-		return fmt.Sprintf("open %s with %d", o.Open.Spec.Name, o.Open.Proven.Program().Plan.Epoch)
+		text := fmt.Sprintf("open %s with %d", o.Open.Spec.Name, o.Open.Proven.Program().Plan.Epoch)
+		if b := o.Open.Begin; b != nil {
+			text += fmt.Sprintf(" after %d", b.Iteration)
+		}
+		return text
 	case o.Change != nil:
 		return fmt.Sprintf("change %s to %d", o.Change.Job, o.Change.Proven.Program().Plan.Epoch)
 	case o.Stop != "":
 		return "stop " + o.Stop
+	case o.Park != "":
+		return "park " + o.Park
+	case o.Resume != "":
+		return "resume " + o.Resume
+	case o.Take != "":
+		return "take the state of " + o.Take
+	case o.Write != nil:
+		return fmt.Sprintf("write %s after %d", o.Write.Spec.Name, o.Write.Snapshot.Iteration)
+	case o.Discard != nil:
+		return fmt.Sprintf("discard the checkpoints of %s, up to incarnation %d", o.Discard.Job, o.Discard.Incarnation)
 	case o.Remove != "":
 		return "remove " + o.Remove
 	case o.Keep != nil:
@@ -225,12 +287,20 @@ func textOf(o Output) string {
 		return fmt.Sprintf("copy at %v and %v", float64(o.Link.Out), float64(o.Link.In))
 	case o.Leave:
 		return "leave"
+	case o.Refused != "":
+		return "end: " + o.Refused
 	case o.Status == nil:
 		panic(fmt.Sprintf("agent: an output that says nothing: %+v", o))
 	}
 	text := fmt.Sprintf("status %d of %s, orders %d", o.Status.Number, o.Status.Executor, o.Status.Orders)
+	if o.Status.Dead != nil {
+		text += fmt.Sprintf(", dead: %s", o.Status.Dead)
+	}
 	for _, j := range o.Status.Jobs {
 		text += fmt.Sprintf("\n  %s %s epoch %d arena %d iteration %d", j.Name, j.State, j.Epoch, j.Arena, j.Iteration)
+		if j.Checkpoint != nil {
+			text += fmt.Sprintf(", checkpoint %d", j.Checkpoint.Iteration)
+		}
 		if j.Result != nil {
 			text += ", with a result"
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/agent"
+	"tensile/checkpoint"
 	"tensile/controller"
 	"tensile/cost"
 	"tensile/data"
@@ -43,6 +44,7 @@ type setting struct {
 	cancel context.CancelCauseFunc
 
 	interrupt chan struct{}
+	folder    string   // of its checkpoints
 	notices   []string // to be read when it has ended
 }
 
@@ -111,15 +113,22 @@ func computing(t *testing.T) device.Device {
 // begin starts an executor.
 func begin(t *testing.T, d device.Device) *setting {
 	t.Helper()
+	return beginIn(t, d, t.TempDir())
+}
+
+// beginIn starts an executor with a folder of checkpoints.
+func beginIn(t *testing.T, d device.Device, folder string) *setting {
+	t.Helper()
 	s := &setting{t: t, ids: map[string][]int64{}, bus: newMemory(), device: &counted{Device: d,
 		jobs:   map[device.Job]*countedJob{},
-		closed: make(chan struct{}, 100)}, ended: make(chan error, 1), interrupt: make(chan struct{})}
+		closed: make(chan struct{}, 100)}, ended: make(chan error, 1), interrupt: make(chan struct{}), folder: folder}
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancelCause(t.Context())
 	go func() {
 		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device, Bus: s.bus,
-			Heartbeat: time.Millisecond,
-			Interrupt: s.interrupt, Notice: func(line string) { s.notices = append(s.notices, line) }})
+			Heartbeat:   time.Millisecond,
+			Checkpoints: checkpoint.Folder{Dir: folder}, Interrupt: s.interrupt,
+			Notice: func(line string) { s.notices = append(s.notices, line) }})
 	}()
 	return s
 }

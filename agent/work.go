@@ -47,11 +47,22 @@ func (l *losses) all() []float32 {
 	return slices.Clone(l.values)
 }
 
+// first returns the losses of the first iterations, which are complete; none on a device without data.
+func (l *losses) first(iterations int) []float32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.values[:min(iterations, len(l.values))])
+}
+
 // open submits a job to the host.
 func (r *runner) open(o *Open) {
 	l := new(losses)
+	spec := executor.SpecOf(o.Task, o.Spec.Iterations, l.set)
+	if o.Begin != nil {
+		spec.Begin, l.values = o.Begin.Iteration, o.Begin.Losses
+	}
 	r.losses[o.Spec.Name] = l
-	r.host.Submit(executor.SpecOf(o.Task, o.Spec.Iterations, l.set), o.Proven)
+	r.host.Submit(spec, o.Proven)
 }
 
 // loss is that of the iteration that an event reports; nil if there is none.

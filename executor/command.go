@@ -37,6 +37,51 @@ func (h *Host) Stop(name string) {
 	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Stop: true}) }) })
 }
 
+// Park lets a job rest in Home after the iterations in flight, with nothing of the device, until Resume or Stop. The
+// observer hears when it has come to rest (Event.Parked). A Change meanwhile is taken for later.
+func (h *Host) Park(name string) {
+	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Park: true}) }) })
+}
+
+// Resume lets a parked job go on by its newest program, which the observer hears to be applied (Event.Applied), also if
+// it was in force before. Of a job that is not parked nothing changes.
+func (h *Host) Resume(name string) {
+	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Resume: true}) }) })
+}
+
+// Checkpoint takes the state of a job at the next iteration boundary, which is at once if it is in Home. The observer
+// hears of it exactly once (Event.Snapshot), with an error if there is none: there is no such job, it has ended, the
+// host has no memory for its state. A Checkpoint while another of the job is under way joins that one. A job that is
+// told to change, park or stop meanwhile goes Home, which is such a boundary.
+//
+// If the job's program has a snapshot section, the job trains on meanwhile, and the observer hears of the state when
+// the first iteration after the boundary is complete. Else the job goes Home and leaves it again at once.
+func (h *Host) Checkpoint(name string) {
+	h.command(name, func() error {
+		j := h.find(name)
+		if j != nil && j.taking != nil {
+			return nil
+		}
+		if err := j.reserve(name); err != nil {
+			h.observer(Event{Job: name, Snapshot: &Snapshot{Err: err}})
+			return nil
+		}
+		return h.step(j, Input{Checkpoint: true})
+	})
+}
+
+// reserve gets memory for the state of a job, which may be nil.
+func (j *job) reserve(name string) (err error) {
+	switch {
+	case j == nil:
+		return fmt.Errorf("there is no job %s", name)
+	case j.machine.State() == Finished:
+		return fmt.Errorf("job %s has ended", name)
+	}
+	j.taking, err = j.place.Snapshot()
+	return err
+}
+
 // Until has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing of
 // the device. A later call with more has them go on.
 func (h *Host) Until(iterations int) {

@@ -16,7 +16,8 @@ import (
 type Spec struct {
 	device.JobOptions
 	Graph      *graph.Graph
-	Iterations int
+	Begin      int                                 // complete iterations with which the job begins: Init fills in what they came to
+	Iterations int                                 // complete ones with which it ends
 	Init       func(s graph.Storage, to []float32) // fills a persistent storage's host slot
 }
 
@@ -27,8 +28,8 @@ func SpecOf(t task.Task, iterations int, loss func(iteration int, loss float32))
 		Graph: t.Graph, Iterations: iterations, Init: t.Init}
 }
 
-// Host trains jobs on one device. Serve or Poll are called by one goroutine; Submit, Change, Stop, Remove and Until by
-// any. It takes any program that it is given: the controller sees to it that the arenas of all jobs fit together.
+// Host trains jobs on one device. Serve or Poll are called by one goroutine; Submit, Change, Park, Resume, Checkpoint, Stop,
+// Remove and Until by any. It takes any program that it is given: the controller sees to it that the arenas of all jobs fit together.
 type Host struct {
 	device   device.Device
 	jobs     []*job
@@ -55,7 +56,7 @@ func NewHost(d device.Device, observer func(Event)) *Host {
 // add opens a job on the device, fills its persistent storages and gives it its first program. After an error there is
 // no such job.
 func (h *Host) add(s Spec, p program.Proven) error {
-	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Iterations)}
+	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Begin, s.Iterations)}
 	if h.until != nil {
 		j.machine.Step(0, Input{Until: h.until}) // it has no program yet, so that nothing comes of it
 	}
@@ -174,6 +175,10 @@ func (h *Host) step(j *job, in Input) error {
 				return nil
 			}
 			h.observer(Event{Job: j.name, Home: true})
+		case out.Snapshot != nil:
+			h.observer(Event{Job: j.name, Snapshot: j.take(out.Snapshot)})
+		case out.Parked:
+			h.observer(Event{Job: j.name, Parked: true})
 		case out.Finished:
 			return h.finish(j)
 		}
@@ -202,6 +207,9 @@ func (h *Host) Close() error {
 	var problems []error
 	for _, j := range h.jobs {
 		problems = append(problems, j.close())
+		if j.taking != nil {
+			j.taking.Release()
+		}
 	}
 	return errors.Join(problems...)
 }

@@ -18,7 +18,7 @@ func TestInterleavings(t *testing.T) {
 	if testing.Short() || RaceEnabled {
 		seeds = 500
 	}
-	var changed, stopped, empty int
+	var changed, stopped, empty, parked, snapshots, aside int
 	for seed := range seeds {
 		w := &world{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0))}
 		w.run()
@@ -29,10 +29,14 @@ func TestInterleavings(t *testing.T) {
 		if w.empties > 0 {
 			empty++
 		}
+		parked += w.rests
+		snapshots += w.snapshots
+		aside += w.aside
 	}
-	if changed < int(seeds)/2 || stopped < int(seeds)/20 || empty < int(seeds)/20 {
-		t.Errorf("%d seeds made %d changes, %d stops amid training, %d runs with empty sections: too few to show much",
-			seeds, changed, stopped, empty)
+	if changed < int(seeds)/2 || stopped < int(seeds)/20 || empty < int(seeds)/20 || parked < int(seeds)/20 ||
+		snapshots < int(seeds)/8 || aside < int(seeds)/20 {
+		t.Errorf("%d seeds made %d changes, %d stops amid training, %d runs with empty sections, %d rests, %d "+
+			"snapshots in Home and %d aside: too few to show much", seeds, changed, stopped, empty, parked, snapshots, aside)
 	}
 }
 
@@ -56,6 +60,16 @@ type world struct {
 	plans   int
 	empties int
 
+	parked, resting  bool // told to park; in Home and said so
+	wanted           bool // a snapshot
+	rests, snapshots int
+	aside            int              // snapshots that were taken while it trained
+	loaded           *program.Program // the last that was
+	rested           bool             // parked since then, in Home
+	atHome           bool             // with its arena, which it is to give back
+	returns          bool             // told to park since then, so that it may go on by the same program
+	trained          bool             // a body was issued since it left Home
+
 	issued, reported int
 	begin, last      time.Duration // of the next iteration; end of everything so far
 	away             time.Duration
@@ -72,8 +86,10 @@ type ride struct {
 }
 
 func (w *world) run() {
-	w.iterations = w.r.IntN(16)
-	w.m = NewMachine("job", w.iterations)
+	begin := w.r.IntN(3)
+	w.iterations = begin + w.r.IntN(16)
+	w.issued, w.reported = begin, begin
+	w.m = NewMachine("job", begin, w.iterations)
 	for round := 0; !w.finished; round++ {
 		switch n := w.r.IntN(100); {
 		case n < 5 || w.plans == 0 && w.given == nil && n < 90:
@@ -82,6 +98,15 @@ func (w *world) run() {
 		case n == 5 && w.r.IntN(3) == 0:
 			w.stopped = true
 			w.step(Input{Stop: true})
+		case n == 6 && !w.parked:
+			w.parked, w.returns = true, true
+			w.step(Input{Park: true})
+		case n < 9 && w.parked:
+			w.parked, w.resting = false, false
+			w.step(Input{Resume: true})
+		case n == 9:
+			w.wanted = w.wanted || !w.takes()
+			w.step(Input{Checkpoint: true})
 		case len(w.flying) > 0:
 			w.end()
 		}
@@ -106,15 +131,21 @@ func (w *world) check(ok bool, format string, args ...any) {
 func (w *world) program() *program.Program {
 	p := &program.Program{Arena: graph.Bytes(1+w.r.IntN(9)) * graph.KiB, Plan: &plan.Plan{Epoch: w.r.Int64()}}
 	for _, s := range p.Sections() {
-		n := w.r.IntN(6)
-		if s == &p.Body {
+		n, last := w.r.IntN(6), program.Poison
+		if s == &p.Snapshot {
+			if w.r.IntN(2) == 0 {
+				continue
+			}
+			last = program.Keep
+		}
+		if s == &p.Body || s == &p.Snapshot {
 			add(s, program.Kernel, p.Plan)
 		} else if n == 0 {
 			w.empties++
 		}
 		for range n {
-			k := program.Kind(w.r.IntN(int(program.Poison) + 1))
-			if s != &p.Body && k == program.Kernel {
+			k := program.Kind(w.r.IntN(int(last) + 1))
+			if s != &p.Body && s != &p.Snapshot && k == program.Kernel {
 				k = program.In
 			}
 			add(s, k, p.Plan)
@@ -170,8 +201,14 @@ func (w *world) step(in Input) {
 			w.report(out.Report)
 		case out.Home:
 			w.home()
+		case out.Snapshot != nil:
+			w.snapshot(out.Snapshot)
+		case out.Parked:
+			w.check(w.parked && !w.resting && w.present == nil && !w.stopped, "parked, of a job that is not")
+			w.resting, w.rested = true, true
+			w.rests++
 		case out.Finished:
-			w.check(w.present == nil, "finished away from home")
+			w.check(w.present == nil && !w.wanted, "finished away from home, or with a snapshot wanted (%t)", w.wanted)
 			w.check(w.stopped || w.reported == w.iterations, "finished after %d iterations of %d", w.reported,
 				w.iterations)
 			w.finished = true
@@ -179,7 +216,8 @@ func (w *world) step(in Input) {
 			w.check(false, "an output that says nothing")
 		}
 	}
-	w.check(w.finished || w.present != nil || w.plans == 0 || w.reported < w.iterations && !w.stopped,
+	w.check(w.finished || w.present != nil || w.plans == 0 || w.resting && !w.stopped ||
+		w.reported < w.iterations && !w.stopped,
 		"at home with nothing to do, and not finished")
 	var copies [program.Units]int
 	for _, f := range w.flying {
@@ -194,18 +232,28 @@ func (w *world) step(in Input) {
 
 func (w *world) load(p *program.Program) {
 	w.check(w.present == nil && len(w.flying) == 0, "load %+v with %d sections in flight", p, len(w.flying))
-	w.check(p == w.given, "load %+v, the latest program is %+v", p, w.given)
-	w.present, w.given, w.phase = w.given, nil, 0
-	if w.plans++; w.plans == 1 {
+	latest := w.given
+	if latest == nil && w.returns {
+		latest = w.loaded
+	}
+	w.check(p == latest && !w.parked, "load %+v, the latest program is %+v", p, latest)
+	if w.plans == 0 || w.rested {
 		w.left = w.now
 	}
+	if p != w.loaded {
+		w.plans++
+	}
+	w.present, w.loaded, w.given, w.phase = p, p, nil, 0
+	w.rested, w.trained, w.returns = false, false, false
 }
 
 // issue checks that sections come in the order of the life of a program; empty ones are left out.
 func (w *world) issue(i *Issue) {
+	w.check(!w.atHome, "a job that was to give its arena back goes on")
 	w.check(i.Iteration == w.issued, "section of iteration %d issued, want %d", i.Iteration, w.issued)
 	w.check(w.present != nil, "a section issued at home")
-	phase := map[*program.Section]int{&w.present.Prologue: 1, &w.present.Body: 2, &w.present.Epilogue: 3}[i.Section]
+	phase := map[*program.Section]int{&w.present.Prologue: 1, &w.present.Body: 2, &w.present.Epilogue: 3,
+		&w.present.Snapshot: 2}[i.Section]
 	w.check(phase > w.phase || phase == 2 && w.phase == 2, "section %d after section %d", phase, w.phase)
 	w.check(i.Drain == (len(w.flying) == 0), "drain is %t with %d sections in flight", i.Drain, len(w.flying))
 	w.check(phase == 2 || len(w.flying) == 0, "prologue or epilogue with %d sections in flight", len(w.flying))
@@ -218,8 +266,15 @@ func (w *world) issue(i *Issue) {
 		if w.phase < 2 {
 			w.arrive()
 		}
-		w.check(w.given == nil && !w.stopped, "a body issued with another program waiting, or after a stop (%t)",
-			w.stopped)
+		aside := len(w.present.Snapshot.Commands) > 0
+		if i.Section == &w.present.Snapshot {
+			w.check(w.wanted && !w.takes(), "a snapshot issued that is not wanted (%t)", w.wanted)
+			w.wanted = false
+		}
+		w.check(w.given == nil && !w.stopped && !w.parked && !(w.wanted && (w.trained || aside)),
+			"a body issued with another program waiting, after a stop (%t) or Park (%t), or with a snapshot wanted (%t)",
+			w.stopped, w.parked, w.wanted)
+		w.trained = true
 		w.bodies = append(w.bodies, f)
 		w.issued++
 		w.check(len(w.bodies) <= 2 && w.issued <= w.iterations, "%d bodies in flight, %d issued of %d", len(w.bodies),
@@ -246,12 +301,51 @@ func (w *world) depart() {
 
 func (w *world) home() {
 	w.check(w.present != nil && len(w.flying) == 0, "home with %d sections in flight", len(w.flying))
+	if !w.atHome {
+		w.arriveHome()
+	}
+	w.present, w.atHome = nil, false
+}
+
+// arriveHome checks that the way Home was taken, and counts its time.
+func (w *world) arriveHome() {
 	w.check(w.phase == 3 || len(w.present.Epilogue.Commands) == 0, "the epilogue was left out")
 	if w.phase < 3 {
 		w.depart()
 	}
 	w.away += w.last - w.left
-	w.left, w.present = w.last, nil
+	w.left = w.last
+}
+
+// takes reports whether a snapshot section is in flight.
+func (w *world) takes() bool {
+	for _, f := range w.bodies {
+		if f.Section == &w.present.Snapshot {
+			return true
+		}
+	}
+	return false
+}
+
+// snapshot was taken by the iteration that is reported next, or in Home. There a job that goes on by the same program
+// keeps its arena.
+func (w *world) snapshot(taken *Taken) {
+	if !taken.Home {
+		w.check(len(w.bodies) > 0 && w.bodies[0].Section == &w.present.Snapshot && w.bodies[0].left == 0 &&
+			taken.Iteration == w.reported, "a snapshot of %d iterations, %d are reported", taken.Iteration, w.reported)
+		w.aside++
+		return
+	}
+	w.check(taken.Iteration == w.reported, "a snapshot of %d iterations, %d are reported", taken.Iteration, w.reported)
+	w.check(w.wanted && len(w.flying) == 0 && len(w.bodies) == 0, "a snapshot that is not wanted (%t), or with %d "+
+		"sections in flight", w.wanted, len(w.flying))
+	w.wanted = false
+	w.snapshots++
+	if w.present != nil {
+		w.arriveHome()
+		w.phase, w.trained = 0, false
+		w.atHome = w.given != nil || w.parked || w.stopped || w.reported == w.iterations
+	}
 }
 
 // report checks a report against the events of the oldest body, worked out in the plainest way.
@@ -278,6 +372,9 @@ func (w *world) report(r *Report) {
 					e.End-e.Start)
 			}
 		case program.CopyIn, program.CopyOut:
+			if c.Kind == program.Save {
+				continue
+			}
 			got := r.Copies[copies]
 			w.check(got.Kind == c.Kind && got.Ready == e.Ready && got.Start == e.Start && got.End == e.End,
 				"copy %d is %+v, want %+v", copies, got, e)

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tensile/device"
@@ -29,7 +30,12 @@ type Input struct {
 	Program *program.Program // train with it from the next iteration on
 	Stop    bool             // go Home after the iterations in flight and finish
 	Until   *int             // rest in Home when so many iterations are complete, until a later one is given
+	Park    bool             // go Home after the iterations in flight and rest there until a Resume
+	Resume  bool             // leave Home by the newest program
 	Event   *device.Event    // a command has ended
+
+	// take the state of the job at the next iteration boundary; another one before that was taken changes nothing
+	Checkpoint bool
 }
 
 // Output is what a machine wants done; exactly one field is set.
@@ -38,7 +44,15 @@ type Output struct {
 	Issue    *Issue           // a section of the program that was loaded last
 	Report   *Report
 	Home     bool // the job is in Home; a Load of the next program follows at once if there is one
+	Snapshot *Taken
+	Parked   bool // it is in Home and stays there until a Resume or Stop
 	Finished bool // it has trained all iterations, or was stopped, and stays in Home
+}
+
+// Taken is the state that a Checkpoint wants.
+type Taken struct {
+	Iteration int  // complete ones
+	Home      bool // it is in the host slots, of a job in Home; else the snapshot section has copied it out
 }
 
 // Issue hands a section to the device.
@@ -58,9 +72,13 @@ type Machine struct {
 	program *program.Program
 	next    *program.Program // for the next stay in Home
 	stop    bool
-	rests   bool // in Home, until more iterations are wanted
+	rests   bool // in Home, until more iterations are wanted or it is resumed
+	parked  bool // since the last Park there was no Resume
+	said    bool // that it is parked
+	wanted  bool // a snapshot
 
-	issued   int    // iterations handed over
+	issued   int    // iterations handed over, with those before the job began
+	left     int    // iterations complete when it left Home last
 	ended    int    // iterations complete
 	runs     []*run // in flight, oldest first
 	before   []device.Event
@@ -80,9 +98,10 @@ type run struct {
 	left      int
 }
 
-// NewMachine returns the machine of a job in Home that will train for a number of iterations.
-func NewMachine(name string, iterations int) *Machine {
-	return &Machine{name: name, iterations: iterations, until: iterations, state: Home}
+// NewMachine returns the machine of a job in Home that has begin complete iterations and trains until there are as many
+// as iterations says.
+func NewMachine(name string, begin, iterations int) *Machine {
+	return &Machine{name: name, iterations: iterations, until: iterations, state: Home, issued: begin, ended: begin}
 }
 
 // State returns where the job is.
@@ -96,7 +115,7 @@ func (m *Machine) Epoch() int64 {
 	return m.program.Plan.Epoch
 }
 
-// Iterations returns how many are complete.
+// Iterations returns how many are complete, those before the job began included.
 func (m *Machine) Iterations() int { return m.ended }
 
 // Plans returns how many programs were applied, and Transition the time spent between their bodies, the way out of
@@ -119,6 +138,12 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.stop = true
 	case in.Until != nil:
 		m.until = *in.Until
+	case in.Park:
+		m.parked = true
+	case in.Resume:
+		m.parked, m.said = false, false
+	case in.Checkpoint:
+		m.wanted = m.wanted || !m.takes()
 	}
 	return m.advance(now, out)
 }
@@ -151,6 +176,9 @@ func (m *Machine) complete() []Output {
 		m.runs = m.runs[1:]
 		switch m.state {
 		case Training, Draining:
+			if r.section == &m.program.Snapshot {
+				out = append(out, Output{Snapshot: &Taken{Iteration: r.iteration}})
+			}
 			out = append(out, Output{Report: m.report(r)})
 			m.before = r.events
 			m.ended++
@@ -165,14 +193,19 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 	for {
 		switch m.state {
 		case Home:
-			if m.stop || m.ended == m.iterations {
+			out = m.snapshot(out)
+			if m.over() {
 				m.state = Finished
 				return append(out, Output{Finished: true})
 			}
 			if m.next == nil {
 				m.next = m.program // after a rest it goes on as before
 			}
-			if m.rests = m.rests || m.ended >= m.until; m.next == nil || m.ended >= m.until {
+			if m.parked && !m.said {
+				m.said = true
+				out = append(out, Output{Parked: true})
+			}
+			if m.rests = m.rests || m.pauses(); m.next == nil || m.pauses() {
 				return out
 			}
 			if m.plans == 0 || m.rests {
@@ -182,9 +215,7 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 				m.plans++
 			}
 			m.program, m.next = m.next, nil
-			out = append(out, Output{Load: m.program})
-			out = m.issue(out, &m.program.Prologue, m.issued, true)
-			m.state = Prologue
+			out = m.depart(append(out, Output{Load: m.program}))
 		case Prologue:
 			if len(m.runs) > 0 {
 				return out
@@ -193,14 +224,19 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 			m.away += m.begin - m.departed
 			m.before, m.state = nil, Training
 		case Training:
-			if m.next != nil || m.stop || m.issued >= min(m.iterations, m.until) {
+			if m.next != nil || m.stop || m.parked || m.issued >= min(m.iterations, m.until) || m.wanted && !m.aside() &&
+				m.issued > m.left {
 				m.state = Draining
 				continue
 			}
 			if len(m.runs) == window {
 				return out
 			}
-			out = m.issue(out, &m.program.Body, m.issued, m.issued == m.ended)
+			section := &m.program.Body
+			if m.wanted && m.aside() {
+				m.wanted, section = false, &m.program.Snapshot
+			}
+			out = m.issue(out, section, m.issued, m.issued == m.ended)
 			m.issued++
 		case Draining:
 			if len(m.runs) > 0 {
@@ -214,11 +250,47 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 			}
 			m.away += m.last - m.departed
 			m.departed, m.state = m.last, Home
+			if m.wanted {
+				out = m.snapshot(out)
+				if m.next == nil && !m.over() && !m.pauses() {
+					out = m.depart(out) // with the arena and the program that it has
+					continue
+				}
+			}
 			out = append(out, Output{Home: true})
 		case Finished:
 			return out
 		}
 	}
+}
+
+// over reports whether a job in Home has nothing more to train.
+func (m *Machine) over() bool { return m.stop || m.ended >= m.iterations }
+
+// pauses reports whether a job in Home is to stay there for now.
+func (m *Machine) pauses() bool { return m.parked || m.ended >= m.until }
+
+// snapshot has the state of a job in Home taken if that is wanted.
+func (m *Machine) snapshot(out []Output) []Output {
+	if m.wanted {
+		m.wanted = false
+		out = append(out, Output{Snapshot: &Taken{m.ended, true}})
+	}
+	return out
+}
+
+// aside reports whether the program takes snapshots while the job trains.
+func (m *Machine) aside() bool { return len(m.program.Snapshot.Commands) > 0 }
+
+// takes reports whether a snapshot section is in flight.
+func (m *Machine) takes() bool {
+	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.section == &m.program.Snapshot })
+}
+
+// depart leaves Home by the program that is loaded.
+func (m *Machine) depart(out []Output) []Output {
+	m.state, m.left = Prologue, m.ended
+	return m.issue(out, &m.program.Prologue, m.issued, true)
 }
 
 // issue hands over a section; an empty one is complete at once.

@@ -25,7 +25,7 @@ func TestEventsThatCannotBe(t *testing.T) {
 	}
 	for name, e := range events {
 		t.Run(name, func(t *testing.T) {
-			m := NewMachine("lenet", 3)
+			m := NewMachine("lenet", 0, 3)
 			m.Step(0, Input{Program: p})
 			m.Step(1, Input{Event: &device.Event{Section: &p.Body, Index: 0, End: 1}})
 			defer func() {

@@ -17,13 +17,16 @@ import (
 // TestMachine plays the scripts in testdata to a machine, by datadriven. Times are durations from the start. The
 // commands:
 //
-//	job iterations=N                      a new machine, at home
+//	job iterations=N [begin=N]            a new machine, at home
 //	program name=P arena=KIB [prologue=(KIND, ...)] [body=(KIND, ...)] [epilogue=(KIND, ...)]
-//	                                      a program of commands: kernel, poison, in, out, load, read
+//	        [snapshot=(KIND, ...)]
+//	                                      a program of commands: kernel, poison, in, out, load, read,
+//	                                      save, keep
 //	give program=P at=TIME                the program goes to the machine
 //	end lane=L from=TIME to=TIME          the first command of a lane that has not ended ran in that time
 //	stop                                  the machine is told to stop
 //	until iterations=N at=TIME            the machine is told to rest after N iterations
+//	park, resume at=TIME, checkpoint      the machine is told so
 //
 // An answer ends with the machine's state where that has changed.
 func TestMachine(t *testing.T) {
@@ -55,7 +58,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	s.out.Reset()
 	switch d.Cmd {
 	case "job":
-		s.m, s.flying, s.now = NewMachine("job", intArg(t, d, "iterations")), nil, 0
+		s.m, s.flying, s.now = NewMachine("job", begin(t, d), intArg(t, d, "iterations")), nil, 0
 		s.programs, s.names = map[string]*program.Program{}, map[*program.Section]string{}
 	case "program":
 		s.define(t, d)
@@ -68,6 +71,13 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		n := intArg(t, d, "iterations")
 		s.now = timeArg(t, d, "at")
 		s.step(Input{Until: &n})
+	case "park":
+		s.step(Input{Park: true})
+	case "resume":
+		s.now = timeArg(t, d, "at")
+		s.step(Input{Resume: true})
+	case "checkpoint":
+		s.step(Input{Checkpoint: true})
 	case "stop":
 		s.step(Input{Stop: true})
 	case "end":
@@ -97,7 +107,7 @@ func (s *script) define(t *testing.T, d *datadriven.TestData) {
 	p := &program.Program{Arena: graph.Bytes(intArg(t, d, "arena")) * graph.KiB,
 		Plan: &plan.Plan{Epoch: int64(len(s.programs) + 1)}}
 	sections := p.Sections()
-	for i, part := range []string{"prologue", "body", "epilogue"} {
+	for i, part := range []string{"prologue", "body", "epilogue", "snapshot"} {
 		s.names[sections[i]] = part + " of " + name
 		var words []string
 		d.MaybeScanArgs(t, part, &words)
@@ -114,7 +124,7 @@ func (s *script) define(t *testing.T, d *datadriven.TestData) {
 
 var kinds = map[string]program.Kind{"kernel": program.Kernel, "poison": program.Poison, "in": program.In,
 	"out":  program.Out,
-	"load": program.Load, "read": program.Read}
+	"load": program.Load, "read": program.Read, "save": program.Save, "keep": program.Keep}
 
 // add appends a command of a kind to a section, on the stream of its unit, and a step to the plan if it is a kernel.
 func add(section *program.Section, k program.Kind, p *plan.Plan) {
@@ -178,6 +188,11 @@ func (s *script) step(in Input) {
 			s.report(out.Report)
 		case out.Home:
 			s.out.WriteString("home\n")
+		case out.Snapshot != nil:
+			fmt.Fprintf(&s.out, "snapshot of %d iterations%s\n", out.Snapshot.Iteration,
+				map[bool]string{true: ", in home"}[out.Snapshot.Home])
+		case out.Parked:
+			s.out.WriteString("parked\n")
 		case out.Finished:
 			s.out.WriteString("finished\n")
 		}
@@ -191,6 +206,11 @@ func (s *script) report(r *Report) {
 		fmt.Fprintf(&s.out, ", %s %v to %v", c.Kind, c.Start, c.End)
 	}
 	s.out.WriteByte('\n')
+}
+
+func begin(t *testing.T, d *datadriven.TestData) (n int) {
+	d.MaybeScanArgs(t, "begin", &n)
+	return n
 }
 
 func intArg(t *testing.T, d *datadriven.TestData, key string) (n int) {

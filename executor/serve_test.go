@@ -26,6 +26,10 @@ type heard struct {
 	log  []string
 	on   map[string]func() // by line of the log
 	ends map[string]*executor.Ended
+
+	each func(executor.Event) // told first; nil: nobody
+
+	snapshots []*executor.Snapshot
 }
 
 func newHeard(d device.Device) *heard {
@@ -36,6 +40,9 @@ func newHeard(d device.Device) *heard {
 
 func (l *heard) hear(e executor.Event) {
 	line := e.Job + " "
+	if l.each != nil {
+		l.each(e)
+	}
 	switch {
 	case e.Report != nil:
 		line = fmt.Sprintf("%s iteration %d of epoch %d", e.Job, e.Report.Iteration, e.Report.Epoch)
@@ -52,6 +59,13 @@ func (l *heard) hear(e executor.Event) {
 		line += "refused: " + e.Refused.Error()
 	case e.Removed:
 		line += "removed"
+	case e.Parked:
+		line += "parked"
+	case e.Snapshot != nil && e.Snapshot.Err != nil:
+		line += "no snapshot: " + e.Snapshot.Err.Error()
+	case e.Snapshot != nil:
+		line += fmt.Sprintf("snapshot of %d", e.Snapshot.Iteration)
+		l.snapshots = append(l.snapshots, e.Snapshot)
 	default:
 		panic(fmt.Sprintf("executor_test: %+v tells nothing", e))
 	}
@@ -381,6 +395,13 @@ func (j *scarceJob) Reserve(arena graph.Bytes) error {
 		return errFull
 	}
 	return j.Job.Reserve(arena)
+}
+
+func (j *scarceJob) Snapshot() (device.Snapshot, error) {
+	if j.name == j.device.gone && !j.device.stuck {
+		return nil, errFull
+	}
+	return j.Job.Snapshot()
 }
 
 func (j *scarceJob) Close() error {

@@ -29,9 +29,14 @@ type task struct {
 	inputs []graph.StorageID // images and labels
 	set    *data.Dataset
 
-	losses  []float32 // written by the job's host lane
-	reports []*executor.Report
-	weights map[string][]float32
+	aside       bool                 // its programs have a snapshot section
+	link        cost.BytesPerSecond  // that its plans are made for; 0: an a6000's
+	begin       int                  // complete iterations it starts with
+	state       map[string][]float32 // what these came to; nil: the first weights
+	transitions int                  // ways through Home in between
+	losses      []float32            // from begin on; written by the job's host lane
+	reports     []*executor.Report
+	weights     map[string][]float32
 }
 
 func newTask(t testing.TB, name, model string, c models.Config, seed uint64) *task {
@@ -55,23 +60,29 @@ func newTask(t testing.TB, name, model string, c models.Config, seed uint64) *ta
 
 // again is the task before it was trained.
 func (k *task) again() *task {
-	return &task{t: k.t, name: k.name, g: k.g, seed: k.seed, inputs: k.inputs, set: k.set}
+	return &task{t: k.t, name: k.name, g: k.g, seed: k.seed, inputs: k.inputs, set: k.set, aside: k.aside}
 }
 
 func (k *task) spec(iterations int) executor.Spec {
 	images := make([]float32, k.g.Storages[k.inputs[0]].Bytes/graph.ElementBytes)
 	labels := make([]float32, k.g.Storages[k.inputs[1]].Bytes/graph.ElementBytes)
-	return executor.Spec{Graph: k.g, Iterations: iterations,
-		Init: func(s graph.Storage, to []float32) { weights.Initialise(s, k.seed, to) },
+	return executor.Spec{Graph: k.g, Begin: k.begin, Iterations: iterations,
+		Init: func(s graph.Storage, to []float32) {
+			if k.state == nil {
+				weights.Initialise(s, k.seed, to)
+			} else if copy(to, k.state[s.Name]) != len(to) {
+				k.t.Errorf("job %s: the snapshot has %d elements of %s", k.name, len(k.state[s.Name]), s.Name)
+			}
+		},
 		JobOptions: device.JobOptions{Name: k.name, Seed: k.seed, Input: func(iteration int, s graph.StorageID,
 			to device.Memory) {
 			k.set.Fill(iteration, images, labels)
 			copy(to.Float32(), map[graph.StorageID][]float32{k.inputs[0]: images, k.inputs[1]: labels}[s])
 		},
 			Output: func(iteration int, _ graph.StorageID, from []float32) {
-				if iteration != len(k.losses) {
+				if iteration != k.begin+len(k.losses) {
 					k.t.Errorf("job %s: the loss of iteration %d came, want that of %d", k.name, iteration,
-						len(k.losses))
+						k.begin+len(k.losses))
 				}
 				k.losses = append(k.losses, from[0])
 			},
@@ -179,6 +190,9 @@ func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (prog
 	if err != nil {
 		return program.Proven{}, err
 	}
+	if k.link > 0 {
+		facts.Out.Rate, facts.In.Rate = k.link, k.link
+	}
 	result, err := policies.Schedule(scheduler.Request{Policy: policy, Jobs: []scheduler.Job{k.job(d, facts)},
 		Budget: budget,
 		Out:    facts.Out, In: facts.In, Align: d.Align()}, nil)
@@ -186,7 +200,8 @@ func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (prog
 		return program.Proven{}, err
 	}
 	scheduled := result.Jobs[0]
-	return program.Prove(k.g, scheduled.Plan, scheduled.Layout, program.Options{Poison: policy != "none-live"})
+	return program.Prove(k.g, scheduled.Plan, scheduled.Layout, program.Options{Poison: policy != "none-live",
+		Snapshot: k.aside, Durations: program.Durations{Out: facts.Out, In: facts.In, Host: facts.Host}})
 }
 
 func (k *task) job(d device.Device, facts cost.Facts) scheduler.Job {

@@ -43,6 +43,12 @@ func (t Task) File(iterations int, contents map[graph.StorageID][]float32) weigh
 				Data: content})
 		}
 	}
+	for _, s := range g.Storages { // no tensor is all of it
+		if content, ok := contents[s.ID]; ok && !saved[s.ID] {
+			file.Tensors = append(file.Tensors, weights.Tensor{Name: s.Name, Shape: graph.Shape{len(content)},
+				Data: content})
+		}
+	}
 	return file
 }
 

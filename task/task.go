@@ -86,6 +86,29 @@ func (t *Task) Begin(path string) error {
 	return nil
 }
 
+// Restore has a task start with the tensors of a checkpoint, and returns an error unless there is one of the right size
+// for each persistent storage.
+func (t *Task) Restore(tensors []weights.Tensor) error {
+	first := make(map[string][]float32)
+	for _, x := range tensors {
+		first[x.Name] = x.Data
+	}
+	for _, s := range t.Graph.Storages {
+		if !s.Role.Persistent() {
+			continue
+		}
+		content, found := first[s.Name]
+		if want := int(s.Bytes / graph.ElementBytes); !found {
+			return fmt.Errorf("there is no tensor %s, which graph %s has", s.Name, t.Graph.Name)
+		} else if len(content) != want {
+			return fmt.Errorf("tensor %s has %d elements, and graph %s wants %d", s.Name, len(content), t.Graph.Name,
+				want)
+		}
+	}
+	t.First = first
+	return nil
+}
+
 // Reader returns a reader of a task's outputs, which hands on the loss of every iteration: the first element of the
 // first output.
 func (t Task) Reader(each func(iteration int, loss float32)) func(iteration int, s graph.StorageID, from []float32) {

@@ -16,7 +16,7 @@ func raw(header string, data int) []byte {
 func written(t testing.TB, f File) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := encode(&b, f); err != nil {
+	if err := Encode(&b, f); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

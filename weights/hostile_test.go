@@ -25,7 +25,7 @@ func TestHostileHeadersAllocateLittle(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := decode(bytes.NewReader(file), int64(len(file)))
+		_, err := Decode(bytes.NewReader(file), int64(len(file)))
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%s: no error", name)
@@ -40,7 +40,7 @@ func TestHostileHeadersAllocateLittle(t *testing.T) {
 func TestReadOfAShrinkingFile(t *testing.T) {
 	file := written(t, File{Tensors: []Tensor{{"a", graph.Shape{2}, []float32{1, 2}}}})
 	for cut := range file {
-		if f, err := decode(bytes.NewReader(file[:cut]), int64(len(file))); err == nil {
+		if f, err := Decode(bytes.NewReader(file[:cut]), int64(len(file))); err == nil {
 			t.Errorf("%d of %d bytes were read as %v", cut, len(file), f)
 		}
 	}
@@ -61,7 +61,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(raw(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0))
 	f.Add(raw(`{"\ud800":{"dtype":"F32","shape":[0,-0],"data_offsets":[0,1e1]}}`, 8))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		first, err := decode(bytes.NewReader(file), int64(len(file)))
+		first, err := Decode(bytes.NewReader(file), int64(len(file)))
 		if err != nil {
 			return
 		}
@@ -69,7 +69,7 @@ func FuzzRead(f *testing.F) {
 			first.Metadata = nil // an empty map is not written
 		}
 		again := written(t, first)
-		second, err := decode(bytes.NewReader(again), int64(len(again)))
+		second, err := Decode(bytes.NewReader(again), int64(len(again)))
 		if err != nil {
 			t.Fatalf("%q was accepted, but not written again as %q: %v", file, again, err)
 		}

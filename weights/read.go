@@ -26,15 +26,15 @@ func Read(path string) (File, error) {
 	if !info.Mode().IsRegular() {
 		return File{}, fmt.Errorf("read weights %s: is no regular file: name a safetensors file", path)
 	}
-	f, err := decode(file, info.Size())
+	f, err := Decode(file, info.Size())
 	if err != nil {
 		return File{}, fmt.Errorf("read weights %s: %w", path, err)
 	}
 	return f, nil
 }
 
-// decode reads a file of the given size.
-func decode(r io.ReaderAt, size int64) (File, error) {
+// Decode reads a file of the given size. Errors are those of Read, without a path.
+func Decode(r io.ReaderAt, size int64) (File, error) {
 	text, err := headerText(r, size)
 	if err != nil {
 		return File{}, err

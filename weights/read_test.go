@@ -65,7 +65,7 @@ func TestReadOfOtherWriters(t *testing.T) {
 	for _, v := range []float32{1, 2, 3} {
 		file = binary.LittleEndian.AppendUint32(file, math.Float32bits(v))
 	}
-	got, err := decode(bytes.NewReader(file), int64(len(file)))
+	got, err := Decode(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
 	}

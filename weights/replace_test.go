@@ -136,11 +136,11 @@ func (f *failing) Write(p []byte) (int, error) {
 func TestEncodeReturnsWriteErrors(t *testing.T) {
 	f := File{Tensors: []Tensor{{"a", graph.Shape{chunkBytes}, make([]float32, chunkBytes)}}}
 	for left := range 5 { // the header and four chunks
-		if err := encode(&failing{left}, f); !errors.Is(err, io.ErrShortWrite) {
+		if err := Encode(&failing{left}, f); !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("disk full after %d writes: error %v", left, err)
 		}
 	}
-	if err := encode(&failing{5}, f); err != nil {
+	if err := Encode(&failing{5}, f); err != nil {
 		t.Errorf("disk not full: error %v", err)
 	}
 }

@@ -24,14 +24,14 @@ type entry struct {
 // and no crash ever meets half a file; when it fails, the old file stays and nothing else is left. If the path is a
 // link, what it points at is replaced. Errors: contents that the format cannot hold, and those of the file system.
 func Write(path string, f File) error {
-	if err := replace(path, func(w io.Writer) error { return encode(w, f) }); err != nil {
+	if err := replace(path, func(w io.Writer) error { return Encode(w, f) }); err != nil {
 		return fmt.Errorf("write weights %s: %w", path, err)
 	}
 	return nil
 }
 
-// encode writes the file's bytes.
-func encode(w io.Writer, f File) error {
+// Encode writes the file's bytes. Errors: contents that the format cannot hold, and those of w.
+func Encode(w io.Writer, f File) error {
 	if err := f.check(); err != nil {
 		return err
 	}

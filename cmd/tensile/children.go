@@ -40,6 +40,7 @@ func newChildren(server *bus.Server, dir string, device *planFlags, bound bool) 
 	if device.noOpenBLAS {
 		flags = append(flags, "--no-openblas")
 	}
+	flags = append(flags, "--checkpoints", filepath.Join(dir, checkpointsName))
 	return &children{server: server, dir: dir, flags: flags, bound: bound, running: make(map[string]*child)}
 }
 

@@ -32,6 +32,7 @@ type controllerFlags struct {
 	drift  float64
 	keep   int
 	record string
+	quota  folderFlags
 }
 
 // anyPort is where a controller listens unless told otherwise: at a port that is free at its first start.
@@ -55,6 +56,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	f.plan.registerReplan(c)
 	f.plan.latency.register(c)
 	registerState(c, &f.state)
+	f.quota.registerQuota(c)
 	c.Flags().StringVar(&f.plan.budget, "budget", "",
 		"device memory for all jobs: a size such as 8GiB (default: no limit)")
 	c.Flags().StringVar(&f.listen, "listen", anyPort,
@@ -92,6 +94,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("unknown policy %q: known are %s", f.plan.policy, strings.Join(known, ", "))
 	}
 	if err := checkState(f.state); err != nil {
+		return err
+	}
+	if _, err := f.quota.folder(); err != nil {
 		return err
 	}
 	var budget graph.Bytes
@@ -139,6 +144,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		recorder = controller.NewRecorder(file, func(err error) { log(fmt.Sprintf("%s: %v", f.record, err)) })
 	}
 	executors := newChildren(server, f.state, &f.plan, false)
+	if f.quota.quota != "" {
+		executors.flags = append(executors.flags, "--checkpoint-quota", f.quota.quota)
+	}
 	o := controller.Options{Config: f.plan.controllerConfig(budget), On: planner.Of(d, f.plan.latencies(d)), Log: log,
 		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))

@@ -29,6 +29,7 @@ type executorFlags struct {
 	url         string
 	credentials string
 	record      string
+	checkpoints folderFlags
 	bound       string
 	paced       bool
 	locked      bool
@@ -44,13 +45,15 @@ must be the one that the controller plans for. While the controller is away the 
 their plans. The file of credentials comes from tensile credentials NAME where the controller runs;
 it is as good as a password.
 
-A signal (Ctrl-C, SIGTERM, SIGHUP) has the jobs end after the iterations in flight; those submitted
-with --save are saved. A second one ends the executor at once.`,
+A signal (Ctrl-C, SIGTERM, SIGHUP) has the jobs leave after the iterations in flight, with a
+checkpoint from which they go on elsewhere. Those of which no checkpoints are taken end; if they were
+submitted with --save they are saved. A second one ends the executor at once.`,
 		Example: "  tensile executor --credentials lab2.json --nats nats://10.0.0.5:4222",
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) },
 	}
 	f.device.registerDevice(c)
+	f.checkpoints.register(c)
 	c.Flags().StringVar(&f.url, "nats", "",
 		"address of the controller, such as nats://HOST:4222 (default: the one in the credentials)")
 	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials")
@@ -91,6 +94,10 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		credentials.URL = f.url
+	}
+	folder, err := f.checkpoints.folder()
+	if err != nil {
+		return err
 	}
 	line := stamped(os.Stderr)
 	lock, err := f.lock(name, credentials)
@@ -143,8 +150,8 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	defer conn.Close()
 	say(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
-	o := agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log, Interrupt: ctx.Done(), Notice: say,
-		Record: recorder}
+	o := agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log, Checkpoints: folder,
+		Interrupt: ctx.Done(), Notice: say, Record: recorder}
 	if lock != nil {
 		o.Life, o.Dead = rand.Text(), lock.Dead()
 		if err := lock.Sign(agent.Here(), time.Now(), o.Life); err != nil {

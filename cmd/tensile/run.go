@@ -22,6 +22,7 @@ import (
 type runFlags struct {
 	workloadFlags
 	planFlags
+	checkpointFlags
 	iterations int
 	compare    bool
 	measured   bool
@@ -46,6 +47,8 @@ func runCommand() *cobra.Command {
 	f.workloadFlags.register(c)
 	f.planFlags.register(c)
 	f.planFlags.registerReplan(c)
+	f.checkpointFlags.register(c)
+	c.Flags().StringVar(&f.from, "from", "", strings.TrimSuffix(fromHelp, ","))
 	f.latency.eager = true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().BoolVar(&f.compare, "compare", false,
@@ -66,6 +69,9 @@ func runCommand() *cobra.Command {
 
 func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error {
 	if err := checkIterations(f.iterations); err != nil {
+		return err
+	}
+	if err := f.checkpointFlags.check(names); err != nil {
 		return err
 	}
 	if f.share && f.isolate {

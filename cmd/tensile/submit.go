@@ -20,6 +20,7 @@ import (
 // submission describes jobs to be submitted.
 type submission struct {
 	workloadFlags
+	checkpointFlags
 	name       string
 	iterations int
 	priority   int
@@ -75,6 +76,8 @@ func submitCommand() *cobra.Command {
 	})
 	f.register(c)
 	s.workloadFlags.register(c)
+	s.checkpointFlags.register(c)
+	c.Flags().StringVar(&s.from, "from", "", fromHelp+" where the executor runs")
 	c.Flags().StringVar(&s.name, "name", "",
 		"name of the job (default: that of its MODEL); copies are NAME.1, NAME.2 and so on")
 	c.Flags().IntVar(&s.iterations, "iterations", 20, "iterations of each job")
@@ -100,6 +103,9 @@ func (s *submission) check(models []string) error {
 	}
 	if s.priority < 1 || s.priority > scheduler.MaxWeight {
 		return fmt.Errorf("--priority %d: give 1 to %d", s.priority, scheduler.MaxWeight)
+	}
+	if err := s.checkpointFlags.check(models); err != nil {
+		return err
 	}
 	if !(s.swapRate >= 0 && s.swapRate <= 1) {
 		return fmt.Errorf("--max-swap-rate %v: give a share from 0 (no limit) to 1", s.swapRate)
@@ -144,9 +150,12 @@ func (s *submission) job(t task.Task, jobs int) (newJob, error) {
 		return newJob{}, err
 	}
 	data, err := absolute(s.dataDir)
-	return newJob{wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed,
-		Iterations: s.iterations, Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save,
-		Weights: weights}, t.Graph}, err
+	if err != nil {
+		return newJob{}, err
+	}
+	spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations,
+		Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save, Weights: weights}
+	return newJob{spec, t.Graph}, s.checkpointFlags.into(&spec)
 }
 
 // submit asks for all jobs at once, which are taken or refused together. Graphs that the controller lacks are handed

@@ -44,7 +44,8 @@ func (t *training) run(ctx context.Context) (*report.Run, error) {
 		return run, t.interrupted(err)
 	}
 	run, err := local.Train(ctx, t.session.device, t.device(), t.session.workload, local.Options{Config: t.config(),
-		Iterations: t.flags.iterations, Priorities: t.session.priorities, SwapRates: t.session.swapRates,
+		Iterations: t.flags.iterations, From: t.flags.from,
+		AnyDevice: t.flags.anyDevice, Priorities: t.session.priorities, SwapRates: t.session.swapRates,
 		Plan: t.planner().Plan,
 		Observe: func(it local.Iterated) {
 			t.screen.applied(it.Job, it.SlotPeak)
@@ -265,7 +266,8 @@ func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record
 
 // submission is what is asked for a job.
 func (t *training) submission(job int) *submission {
-	s := &submission{workloadFlags: t.flags.workloadFlags, iterations: t.flags.iterations}
+	s := &submission{workloadFlags: t.flags.workloadFlags, checkpointFlags: t.flags.checkpointFlags,
+		iterations: t.flags.iterations}
 	if t.session.priorities != nil {
 		s.priority = t.session.priorities[job]
 	}

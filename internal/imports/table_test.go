@@ -16,6 +16,7 @@ var rows = [][]string{
 	{"program"},
 	{"passes"},
 	{"weights"},
+	{"checkpoint"},
 	{"predictor", "predictor/correct"},
 	{"scheduler"},
 	{"internal/replay"},
@@ -93,7 +94,7 @@ var foreignInTests = map[string]string{
 }
 
 // timeless are the packages that read no clock and start no goroutine.
-var timeless = append([]string{"executor", "data", "weights", "device", "device/sim", "predictor"}, pure...)
+var timeless = append([]string{"executor", "data", "weights", "checkpoint", "device", "device/sim", "predictor"}, pure...)
 
 // clocks are the functions of the package time that read a clock or wait for one.
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"tensile/agent"
 	"tensile/controller"
@@ -69,7 +70,7 @@ func (l *loop) submit() {
 	in := controller.Input{From: 1}
 	for i, j := range l.jobs {
 		s := wire.Spec{Name: j.task.Name, Model: j.task.Model, Graph: j.task.Graph.Digest(), Seed: j.task.Seed,
-			Iterations: l.options.Iterations}
+			Iterations: l.options.Iterations, From: l.options.From, AnyDevice: l.options.AnyDevice}
 		if l.options.Priorities != nil {
 			s.Priority = l.options.Priorities[i]
 		}
@@ -166,8 +167,7 @@ func (l *loop) order(in agent.Input) error {
 	for _, o := range l.agent.Step(l.device.Now(), in) {
 		switch {
 		case o.Prepare != nil:
-			l.tell(agent.Input{Prepared: &agent.Prepared{Ticket: o.Prepare.Ticket,
-				Task: l.byName[o.Prepare.Spec.Name].task}})
+			l.tell(agent.Input{Prepared: l.prepare(o.Prepare)})
 		case o.Fetch != nil:
 			layout := l.layouts[wire.LayoutObject(o.Fetch.Job, o.Fetch.ID, o.Fetch.Epoch)]
 			l.tell(agent.Input{Fetched: o.Fetch.Prove(layout, l.device.Align())})
@@ -195,15 +195,32 @@ func (l *loop) order(in agent.Input) error {
 	return nil
 }
 
+// prepare finds where a job begins.
+func (l *loop) prepare(p *agent.Prepare) *agent.Prepared {
+	j := l.byName[p.Spec.Name]
+	checkpoints := agent.Checkpoints{Device: l.device.Identity(), NoData: strings.HasPrefix(l.device.Name(), "sim:")}
+	begin, _, err := checkpoints.Start(p, &j.task)
+	if begin != nil {
+		for i := range begin.Losses {
+			j.losses[i] = (*wire.Loss)(&begin.Losses[i])
+		}
+	}
+	return &agent.Prepared{Ticket: p.Ticket, Task: j.task, Begin: begin, Err: err}
+}
+
 // tell puts an input of the agent on its way.
 func (l *loop) tell(in agent.Input) { l.send(func() error { return l.order(in) }) }
 
 // open submits a job to the host.
 func (l *loop) open(o *agent.Open) {
 	j := l.byName[o.Spec.Name]
-	l.host.Submit(l.spec(o.Task, o.Spec.Iterations, func(iteration int, loss float32) {
+	spec := l.spec(o.Task, o.Spec.Iterations, func(iteration int, loss float32) {
 		j.losses[iteration] = (*wire.Loss)(&loss)
-	}), o.Proven)
+	})
+	if o.Begin != nil {
+		spec.Begin = o.Begin.Iteration
+	}
+	l.host.Submit(spec, o.Proven)
 }
 
 // heard are the losses of a job that has ended; nil without data.

@@ -21,6 +21,8 @@ type Options struct {
 	controller.Config
 
 	Iterations int       // of each task
+	From       string    // the checkpoint that the only task begins with; "": none
+	AnyDevice  bool      // also one of a device where other bits come out
 	Priorities []int     // per task; nil: all the same
 	SwapRates  []float64 // per task: the max swap rate; nil: no limit
 

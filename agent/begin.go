@@ -1,0 +1,138 @@
+package agent
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"tensile/checkpoint"
+	"tensile/task"
+	"tensile/wire"
+)
+
+// Checkpoints is where the checkpoints of an executor's jobs are, and what they are of.
+type Checkpoints struct {
+	checkpoint.Folder        // without a Dir there are none
+	Host              string // that the folder is on
+	Device            string // its identity
+	NoData            bool   // that device has none: checkpoints have no tensors
+}
+
+var errNoFolder = errors.New("this executor has no folder for checkpoints: start it with --checkpoints")
+
+// Start finds where a job begins: at the newest whole checkpoint of its own, at that of its spec, or, as nil, with no
+// iteration. Then its task begins with that content.
+func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []string, err error) {
+	s := &p.Spec
+	if c.Dir == "" && (s.Checkpoint != wire.Interval{} || p.From > 0) {
+		return nil, nil, errNoFolder
+	}
+	var found checkpoint.Found
+	if c.Dir != "" {
+		if err := c.Begin(s.Name, s.ID, p.Incarnation); err != nil {
+			notes = append(notes, err.Error())
+		}
+		if found, err = c.Newest(s.Name, s.ID, p.Incarnation, p.owns); err != nil {
+			return nil, notes, err
+		}
+	}
+	for _, passed := range found.Passed {
+		notes = append(notes, fmt.Sprintf("checkpoint %s is passed over: %v", filepath.Join(c.Dir, passed.File), passed.Err))
+	}
+	state := found.State
+	switch {
+	case state != nil:
+		begin = &Begin{File: filepath.Join(c.Dir, found.Is.File), Checkpoint: c.written(state, found.Is)}
+		if state.Iteration < p.From {
+			notes = append(notes, fmt.Sprintf("the checkpoint after %d iterations is not here any more, the newest is "+
+				"that after %d", p.From, state.Iteration))
+		}
+	case len(found.Passed) == 0 && p.From > 0:
+		return nil, notes, fmt.Errorf("its checkpoint after %d iterations is not in %s on %s: start an executor where "+
+			"it is, or let both use one folder (--checkpoints)", p.From, c.Dir, c.Host)
+	case s.From != "":
+		if state, err = checkpoint.Read(s.From); err != nil {
+			return nil, notes, err
+		}
+		begin = &Begin{File: s.From}
+	default:
+		if len(found.Passed) > 0 {
+			notes = append(notes, "no checkpoint of it is whole: it begins again")
+		}
+		return nil, notes, nil
+	}
+	note, err := c.fits(s, t, state)
+	if err != nil {
+		return nil, notes, fmt.Errorf("checkpoint %s: %w", begin.File, err)
+	}
+	if note != "" {
+		notes = append(notes, note)
+	}
+	if begin.Iteration = state.Iteration; !c.NoData {
+		begin.Losses = state.Losses
+	}
+	return begin, notes, nil
+}
+
+// owns returns an error unless a checkpoint was taken of the job: one of another controller may be called the same.
+func (p *Prepare) owns(c *checkpoint.State) error {
+	s := &p.Spec
+	if c.Graph != s.Graph || c.Seed != s.Seed || c.Data != s.Data || c.Weights != s.Weights || c.From != s.From {
+		return errors.New("it is of another job that was called the same")
+	}
+	return nil
+}
+
+// fits has a task begin with a checkpoint, and returns what the owner is to know of that, or the error why the job
+// cannot go on from there.
+func (c *Checkpoints) fits(s *wire.Spec, t *task.Task, state *checkpoint.State) (note string, err error) {
+	switch {
+	case state.Graph != s.Graph:
+		return "", fmt.Errorf("it is of another graph, that of %s: submit the network that it is of, or take its tensors "+
+			"alone by --weights", state.Model)
+	case state.Seed != s.Seed:
+		return "", fmt.Errorf("its seed is %d, that of the job is %d: submit the job with --seed %[1]d", state.Seed,
+			s.Seed)
+	case state.Iteration > s.Iterations:
+		return "", fmt.Errorf("it has %d iterations, the job is to have %d: submit it with more --iterations",
+			state.Iteration, s.Iterations)
+	case state.Device != c.Device && !s.AnyDevice:
+		return "", fmt.Errorf("it is of device %s, this is %s, where other bits come out: submit the job with "+
+			"--any-device to go on all the same", state.Device, c.Device)
+	case state.Device != c.Device:
+		note = fmt.Sprintf("its checkpoint is of device %s, this is %s: bits may differ from here on", state.Device,
+			c.Device)
+	}
+	if c.NoData {
+		return note, nil
+	}
+	return note, t.Restore(state.Tensors)
+}
+
+// Write writes a checkpoint, and releases its snapshot. losses are those of its iterations; none without data.
+func (c *Checkpoints) Write(w *Write, losses []float32) *Written {
+	defer w.Snapshot.Release()
+	if c.Dir == "" {
+		return &Written{Ticket: w.Ticket, Err: errNoFolder}
+	}
+	file := w.Task.File(w.Snapshot.Iteration, w.Snapshot.Contents)
+	s := &checkpoint.State{Job: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, Iteration: w.Snapshot.Iteration,
+		Seed: w.Spec.Seed, Graph: w.Spec.Graph, Device: c.Device, Model: w.Spec.Model,
+		Optimizer: file.Metadata["optimizer"], Losses: losses, Tensors: file.Tensors,
+		Data: w.Spec.Data, Weights: w.Spec.Weights, From: w.Spec.From}
+	const keep = 2
+	is, err := c.Folder.Write(s, cmp.Or(w.Spec.Keep, keep))
+	if err != nil {
+		return &Written{Ticket: w.Ticket, Err: err}
+	}
+	return &Written{Ticket: w.Ticket, Checkpoint: c.written(s, is)}
+}
+
+// written is a checkpoint as others are told of it.
+func (c *Checkpoints) written(s *checkpoint.State, is checkpoint.Written) *wire.Checkpoint {
+	return &wire.Checkpoint{Iteration: s.Iteration, File: filepath.Join(c.Dir, is.File), Host: c.Host, Bytes: is.Bytes}
+}
+
+// Discard removes the checkpoints of a job that is over.
+func (c *Checkpoints) Discard(d *Discard) error { return c.Remove(d.Job, d.ID, d.Incarnation) }
