@@ -77,6 +77,9 @@ func TestEverythingTogether(t *testing.T) {
 	for seed := *first; seed < *first+*seeds; seed++ {
 		w := newWorld(t, seed, seed%2 == 0, openSim(seed))
 		w.config.Budget = graph.Bytes(12_000 + 500*(seed%40))
+		if seed%3 == 1 {
+			w.config.HostMemory = graph.Bytes(70+10*(seed%20)) * 4096
+		}
 		w.restart()
 		for range 3000 {
 			w.chaos()
