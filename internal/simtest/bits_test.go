@@ -73,6 +73,7 @@ func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.D
 	w.calm = true
 	w.config.Budget = budget
 	w.restart()
+	w.every = 2
 	for i, g := range graphs {
 		w.submitGraph(g, 12)
 		for range 40 * (i + 1) {
@@ -100,6 +101,10 @@ func (w *world) wander(mishaps bool) {
 	switch pick := w.rng.IntN(100); {
 	case pick < 1 && mishaps:
 		w.restart()
+	case pick < 2 && mishaps && len(names) > 0:
+		w.processes[names[w.rng.IntN(len(names))]].end("killed")
+	case pick < 3 && mishaps:
+		w.tear()
 	case pick < 10 && len(names) > 0:
 		w.processes[names[w.rng.IntN(len(names))]].step(agent.Input{Tick: true})
 	case pick < 50 && len(names) > 0:

@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"errors"
 	"flag"
 	"maps"
 	"slices"
@@ -37,6 +38,7 @@ func (w *world) chaos() {
 	switch pick := w.rng.IntN(1000); {
 	case pick < 8:
 		if w.names < 6 {
+			w.every = w.rng.IntN(8)
 			w.submit(1 + w.rng.IntN(40))
 		}
 	case pick < 9:
@@ -56,6 +58,14 @@ func (w *world) chaos() {
 		if len(names) > 0 && w.processes[names[0]+"/2"] == nil {
 			w.launch(w.processes[names[0]].name, names[0]+"/2")
 		}
+	case pick < 17:
+		if w.rng.IntN(3) == 0 {
+			w.tear()
+		}
+	case pick < 18 && len(names) > 0:
+		if w.rng.IntN(3) == 0 {
+			some().step(agent.Input{Drain: errors.New("its executor was interrupted")})
+		}
 	case pick < 60 && len(names) > 0:
 		some().step(agent.Input{Tick: true})
 	case pick < 70 && len(names) > 0:
@@ -73,7 +83,7 @@ func (w *world) chaos() {
 // it was smaller, and every layout that is told to be used is there and proven.
 func TestEverythingTogether(t *testing.T) {
 	phases := make(map[wire.JobState]int)
-	var plans, drifts, refused, shrunk, seconds int
+	var plans, drifts, refused, shrunk, seconds, restarted int
 	for seed := *first; seed < *first+*seeds; seed++ {
 		w := newWorld(t, seed, seed%2 == 0, openSim(seed))
 		w.config.Budget = graph.Bytes(12_000 + 500*(seed%40))
@@ -104,6 +114,9 @@ func TestEverythingTogether(t *testing.T) {
 			if e.Kind == controller.Shrinking {
 				shrunk++
 			}
+			if e.Kind == controller.Restarted && e.Iterations > 0 {
+				restarted++
+			}
 		}
 		seconds += w.refused
 		for _, a := range w.answers {
@@ -113,8 +126,11 @@ func TestEverythingTogether(t *testing.T) {
 		}
 	}
 	t.Logf("%v, %d plans, %d of them for drift, %d refused, %d times jobs shrank for a smaller budget, %d second "+
-		"processes refused",
-		phases, plans, drifts, refused, shrunk, seconds)
+		"processes refused, %d times jobs went on from a checkpoint",
+		phases, plans, drifts, refused, shrunk, seconds, restarted)
+	if restarted < int(*seeds)/10 {
+		t.Errorf("jobs went on from checkpoints %d times", restarted)
+	}
 	if shrunk < int(*seeds)/10 || seconds < int(*seeds)/10 {
 		t.Errorf("jobs shrank %d times for a smaller budget, %d second processes were refused", shrunk, seconds)
 	}

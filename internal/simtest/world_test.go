@@ -6,10 +6,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"tensile/agent"
+	"tensile/checkpoint"
 	"tensile/controller"
 	"tensile/device"
 	"tensile/executor"
@@ -43,6 +45,8 @@ type world struct {
 	orders  map[string]wire.Orders
 	results map[string]wire.Result // by key and object
 	learnt  *wire.Learnt
+	disk    disk
+	every   int // iterations between checkpoints of the next job; 0: none are taken
 
 	answers []wire.Answer
 	reports []wire.Report
@@ -63,15 +67,18 @@ type process struct {
 	arenas map[string]graph.Bytes // what its jobs have now
 	losses map[string][]float32
 	epochs map[string]int64
+	parked map[string]bool
 	events []executor.Event // that the agent has not heard yet
 	left   bool
+
+	checkpoints agent.Checkpoints
 }
 
 func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) *world {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 91)), open: open, processes: map[string]*process{},
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{},
-		results: map[string]wire.Result{},
+		results: map[string]wire.Result{}, disk: disk{},
 		dropped: map[string]bool{}}
 	d := open()
 	defer d.Close()
@@ -209,7 +216,10 @@ func (w *world) order(o wire.Orders) {
 func (w *world) launch(name, key string) {
 	w.lives++
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(),
-		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
+		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{},
+		parked: map[string]bool{}}
+	p.checkpoints = agent.Checkpoints{Folder: checkpoint.Folder{Dir: "checkpoints", Disk: w.disk}, Host: "host",
+		Device: p.device.Identity(), NoData: strings.HasPrefix(p.device.Name(), "sim:")}
 	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
 	p.host = executor.NewHost(p.device, p.observe)
 	w.processes[key] = p
@@ -220,7 +230,9 @@ func (w *world) launch(name, key string) {
 // step is the agent's runner.
 func (p *process) step(in agent.Input) {
 	w := p.w
-	for _, o := range p.agent.Step(w.clock, in) {
+	outputs := p.agent.Step(w.clock, in)
+	in.Spare(outputs)
+	for _, o := range outputs {
 		switch {
 		case o.Prepare != nil:
 			w.surely(func() { p.alive(agent.Input{Prepared: p.prepare(o.Prepare)}) })
@@ -234,6 +246,18 @@ func (p *process) step(in agent.Input) {
 			p.host.Stop(o.Stop)
 		case o.Remove != "":
 			p.host.Remove(o.Remove)
+		case o.Park != "":
+			p.host.Park(o.Park)
+		case o.Resume != "":
+			p.host.Resume(o.Resume)
+		case o.Take != "":
+			p.host.Checkpoint(o.Take)
+		case o.Write != nil:
+			p.write(o.Write)
+		case o.Discard != nil:
+			if err := p.checkpoints.Discard(o.Discard); err != nil {
+				w.t.Fatal(err)
+			}
 		case o.Keep != nil:
 			p.keep(o.Keep)
 		case o.Store != nil:
@@ -268,7 +292,26 @@ func (p *process) prepare(o *agent.Prepare) *agent.Prepared {
 	}
 	t, err := task.Open(p.w.graphs[o.Spec.Graph], o.Spec.Seed, o.Spec.Data)
 	t.Name = o.Spec.Name
-	return &agent.Prepared{Ticket: o.Ticket, Task: t, Err: err}
+	if err != nil {
+		return &agent.Prepared{Ticket: o.Ticket, Err: err}
+	}
+	begin, notes, err := p.checkpoints.Start(o, &t)
+	return &agent.Prepared{Ticket: o.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}
+}
+
+// write writes a checkpoint, which takes a while. A process that dies meanwhile leaves a part of it.
+func (p *process) write(o *agent.Write) {
+	losses := slices.Clone(p.losses[o.Spec.Name])
+	losses = losses[:min(len(losses), o.Snapshot.Iteration)]
+	p.w.surely(func() {
+		if p.w.processes[p.key] == p {
+			p.step(agent.Input{Written: p.checkpoints.Write(o, losses)})
+			return
+		}
+		o.Snapshot.Release()
+		p.w.disk[fmt.Sprintf("checkpoints/%s-%d/%d-%d.safetensors.writing", o.Spec.Name, o.Spec.ID, o.Incarnation,
+			o.Snapshot.Iteration)] = []byte("half")
+	})
 }
 
 func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
@@ -300,9 +343,13 @@ func (p *process) submit(o *agent.Open) {
 		}
 	}
 	p.losses[name] = nil
-	p.host.Submit(executor.SpecOf(o.Task, o.Spec.Iterations, func(_ int, loss float32) {
+	spec := executor.SpecOf(o.Task, o.Spec.Iterations, func(_ int, loss float32) {
 		p.losses[name] = append(p.losses[name], loss)
-	}), o.Proven)
+	})
+	if o.Begin != nil {
+		spec.Begin, p.losses[name] = o.Begin.Iteration, slices.Clone(o.Begin.Losses)
+	}
+	p.host.Submit(spec, o.Proven)
 }
 
 func (p *process) keep(k *agent.Keep) {
@@ -314,10 +361,12 @@ func (p *process) keep(k *agent.Keep) {
 func (p *process) observe(e executor.Event) {
 	switch {
 	case e.Applied != nil:
-		if e.Applied.Epoch <= p.epochs[e.Job] {
+		if e.Applied.Epoch < p.epochs[e.Job] || e.Applied.Epoch == p.epochs[e.Job] && !p.parked[e.Job] {
 			p.w.t.Fatalf("job %s went back from epoch %d to %d", e.Job, p.epochs[e.Job], e.Applied.Epoch)
 		}
-		p.arenas[e.Job], p.epochs[e.Job] = e.Applied.Arena, e.Applied.Epoch
+		p.arenas[e.Job], p.epochs[e.Job], p.parked[e.Job] = e.Applied.Arena, e.Applied.Epoch, false
+	case e.Parked:
+		p.parked[e.Job] = true
 	case e.Home:
 		p.arenas[e.Job] = 0
 	case e.Refused != nil:
@@ -423,7 +472,8 @@ func (w *world) submitGraph(g *graph.Graph, iterations int) {
 	w.graphs[g.Digest()] = g
 	spec := wire.Spec{Name: fmt.Sprintf("job%d", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
 		Iterations: iterations,
-		Priority:   w.rng.IntN(3)}
+		Priority:   w.rng.IntN(3),
+		Checkpoint: wire.Interval{Iterations: w.every}, Restarts: 3}
 	w.step(controller.Input{Submit: []controller.Submission{{Spec: spec, Graph: g}}})
 }
 
@@ -441,6 +491,8 @@ func (w *world) settle() {
 		}
 		w.clock += time.Second
 		w.step(controller.Input{Tick: &controller.Tick{}})
+		w.forget()
+		w.enlarge()
 		for _, name := range names {
 			w.processes[name].step(agent.Input{Tick: true})
 			for range 10 {
@@ -451,6 +503,31 @@ func (w *world) settle() {
 		}
 	}
 	w.t.Fatalf("%d processes have not left; jobs: %+v", len(w.processes), w.controller.Records())
+}
+
+// enlarge is the administrator too: jobs that do not fit a budget which became smaller wait for a larger one.
+func (w *world) enlarge() {
+	waits := func(r wire.Record) bool { return strings.HasPrefix(r.Why, "waits for a larger budget") }
+	if slices.ContainsFunc(w.controller.Records(), waits) {
+		w.config.Budget = 60_000
+		w.step(controller.Input{Request: &wire.Request{Verb: wire.SetBudget, Budget: w.config.Budget}})
+	}
+}
+
+// forget is the administrator: where an executor had two processes nobody else knows that both have ended.
+func (w *world) forget() {
+	dead := make(map[string]bool)
+	for _, r := range w.controller.Records() {
+		for _, h := range r.Held {
+			dead[h.Executor] = true
+		}
+	}
+	for _, p := range w.processes {
+		delete(dead, p.name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(dead)) {
+		w.step(controller.Input{Request: &wire.Request{Verb: wire.Forget, Executor: name}})
+	}
 }
 
 func (w *world) stop() {
