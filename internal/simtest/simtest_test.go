@@ -38,7 +38,7 @@ func (w *world) chaos() {
 	switch pick := w.rng.IntN(1000); {
 	case pick < 8:
 		if w.names < 6 {
-			w.every = w.rng.IntN(8)
+			w.every = w.rng.IntN(4)
 			w.submit(1 + w.rng.IntN(40))
 		}
 	case pick < 9:

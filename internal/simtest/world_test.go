@@ -474,6 +474,9 @@ func (w *world) submitGraph(g *graph.Graph, iterations int) {
 		Iterations: iterations,
 		Priority:   w.rng.IntN(3),
 		Checkpoint: wire.Interval{Iterations: w.every}, Restarts: 3}
+	if w.every == 0 {
+		spec.Restarts = 0
+	}
 	w.step(controller.Input{Submit: []controller.Submission{{Spec: spec, Graph: g}}})
 }
 
