@@ -90,6 +90,10 @@ type Job interface {
 	// a previous run of the section are reached.
 	Issue(s *program.Section, iteration int, drain bool)
 
+	// Snapshot reserves host memory for the state of the job, and binds the snapshot region of what is issued from now
+	// on to it. Nothing that was issued may use that region any more. It fails if the host has no memory for it.
+	Snapshot() (Snapshot, error)
+
 	// Host returns the host slot of a storage that lives on the host, nil of others and on a device without data. It
 	// may be used while nothing is issued.
 	Host(s graph.StorageID) []float32
@@ -98,6 +102,16 @@ type Job interface {
 	Touched() graph.Bytes
 
 	Close() error
+}
+
+// Snapshot is memory on the host for the state of a job. It belongs to whoever asked for it until Release, also when the
+// job or the device is closed before. Any goroutine may call its methods.
+type Snapshot interface {
+	// Content returns the place of a persistent storage, nil of others and on a device without data. What the snapshot
+	// section of a program copies there is there when all of the section has ended.
+	Content(s graph.StorageID) []float32
+
+	Release() // a second call does nothing
 }
 
 // Event tells that a command has ended. Times are of the device's clock.

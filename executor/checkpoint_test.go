@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/executor"
+	"tensile/graph"
 	"tensile/models"
 	"tensile/program"
 )
@@ -30,14 +32,25 @@ func varied(t *testing.T) []*task {
 // A job that begins with the state of another at a boundary goes on as that one would have, to the bit: its losses and
 // its weights, under plans that keep everything, swap and recompute. Taking the state changes nothing of the job it is
 // taken of.
-func TestBeginFromSnapshot(t *testing.T) { engines(t, beginFromSnapshot) }
+func TestBeginFromSnapshot(t *testing.T) {
+	t.Run("home", func(t *testing.T) {
+		engines(t, func(t *testing.T, d *cpu.Device) { beginFromSnapshot(t, d, false) })
+	})
+	t.Run("aside", func(t *testing.T) {
+		engines(t, func(t *testing.T, d *cpu.Device) { beginFromSnapshot(t, d, true) })
+	})
+}
 
-func beginFromSnapshot(t *testing.T, d *cpu.Device) {
+func beginFromSnapshot(t *testing.T, d *cpu.Device, aside bool) {
 	const iterations = 12
 	for _, k := range varied(t) {
+		k.aside = aside
 		plain := k.vanilla(d, iterations)
 		var swaps, recomputes bool
 		for i, p := range k.demanding(d) {
+			if has := len(p.Program().Snapshot.Commands) > 0; has != aside {
+				t.Fatalf("job %s, plan %d has a snapshot section: %t", k.name, i, has)
+			}
 			swaps = swaps || len(p.Program().Plan.Moves) > len(k.inputs)+1
 			recomputes = recomputes || len(p.Program().Plan.Steps) > len(k.g.Ops)
 			watched := k.again()
@@ -45,6 +58,9 @@ func beginFromSnapshot(t *testing.T, d *cpu.Device) {
 			watched.same(plain)
 			if len(taken) < 2 {
 				t.Fatalf("job %s, plan %d: %d snapshots", k.name, i, len(taken))
+			}
+			if n := watched.transitions; aside != (n == 0) {
+				t.Errorf("job %s, plan %d: %d ways through Home for %d snapshots", k.name, i, n, len(taken))
 			}
 			for _, s := range taken {
 				k.resumed(d, p, s, iterations).continues(plain)
@@ -70,7 +86,8 @@ func (k *task) demanding(d device.Device) []program.Proven {
 // checkpointed trains the task and returns snapshots of it, one asked for after every third iteration.
 func (k *task) checkpointed(d device.Device, p program.Proven, iterations int) []*executor.Snapshot {
 	k.t.Helper()
-	l := newHeard(d)
+	w := &counted{Device: d, p: p.Program()}
+	l := newHeard(w)
 	defer closeHost(k.t, l.host)
 	l.each = func(e executor.Event) {
 		if r := e.Report; r != nil && r.Iteration%3 == 2 {
@@ -82,12 +99,47 @@ func (k *task) checkpointed(d device.Device, p program.Proven, iterations int) [
 		k.t.Fatal(err)
 	}
 	k.take(l.ends[k.name])
+	k.transitions = w.prologues - 1
 	for _, s := range l.snapshots {
 		if s.Err != nil {
 			k.t.Fatal(s.Err)
 		}
 	}
 	return l.snapshots
+}
+
+// counted is a device of one job that counts the prologues.
+type counted struct {
+	device.Device
+	p         *program.Program
+	job       *countedJob
+	prologues int
+}
+
+type countedJob struct {
+	device.Job
+	d *counted
+}
+
+func (d *counted) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) {
+	j, err := d.Device.Open(g, o)
+	d.job = &countedJob{j, d}
+	return d.job, err
+}
+
+func (d *counted) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event, error) {
+	events, err := d.Device.Next(ctx, wake)
+	for i := range events {
+		events[i].Job = d.job
+	}
+	return events, err
+}
+
+func (j *countedJob) Issue(s *program.Section, iteration int, drain bool) {
+	if s == &j.d.p.Prologue {
+		j.d.prologues++
+	}
+	j.Job.Issue(s, iteration, drain)
 }
 
 // resumed trains the task from a snapshot on, which is given back before its first iteration has ended.
@@ -193,6 +245,25 @@ func TestSnapshotOfFailed(t *testing.T) {
 	l.check(t, "bad", len(k.losses), "applied 1", fmt.Sprintf("snapshot of %d", len(k.losses)), "failed: full")
 	plain := k.again().vanilla(d, len(k.losses))
 	plain.equals(l.snapshots[0])
+}
+
+// A job of which no snapshot can be made, for want of memory, trains on.
+func TestNoMemoryForSnapshot(t *testing.T) {
+	d := openCPU(t)
+	k := named(t, "bad")
+	scarce := &scarce{Device: d, jobs: map[device.Job]*scarceJob{}}
+	l := newHeard(scarce)
+	defer closeHost(t, l.host)
+	l.on["bad iteration 2 of epoch 1"] = func() { scarce.gone = "bad"; l.host.Checkpoint("bad") }
+	l.on["bad iteration 5 of epoch 1"] = func() { scarce.gone = ""; l.host.Checkpoint("bad"); l.host.Checkpoint("bad") }
+	l.host.Submit(k.spec(10), k.epoch(d, 1))
+	if err := run(t.Context(), l.host); err != nil {
+		t.Fatal(err)
+	}
+	l.check(t, "bad", 10, "applied 1", "no snapshot: full", fmt.Sprintf("snapshot of %d", l.snapshots[0].Iteration),
+		"home", "ended after 10")
+	k.take(l.ends["bad"])
+	k.same(k.vanilla(d, 10))
 }
 
 // What the contents of a snapshot are does not follow the job, also when that has been closed.

@@ -50,22 +50,36 @@ func (h *Host) Resume(name string) {
 }
 
 // Checkpoint takes the state of a job at the next iteration boundary, which is at once if it is in Home. The observer
-// hears of it exactly once (Event.Snapshot), with an error if there is no such job or it has ended. A Checkpoint while
-// another of the job is wanted joins that one. A job that is told to change, park or stop meanwhile goes Home, which is
-// such a boundary.
+// hears of it exactly once (Event.Snapshot), with an error if there is none: there is no such job, it has ended, the
+// host has no memory for its state. A Checkpoint while another of the job is under way joins that one. A job that is
+// told to change, park or stop meanwhile goes Home, which is such a boundary.
+//
+// If the job's program has a snapshot section, the job trains on meanwhile, and the observer hears of the state when
+// the first iteration after the boundary is complete. Else the job goes Home and leaves it again at once.
 func (h *Host) Checkpoint(name string) {
 	h.command(name, func() error {
 		j := h.find(name)
-		switch {
-		case j == nil:
-			h.observer(Event{Job: name, Snapshot: &Snapshot{Err: fmt.Errorf("there is no job %s", name)}})
+		if j != nil && j.taking != nil {
 			return nil
-		case j.machine.State() == Finished:
-			h.observer(Event{Job: name, Snapshot: &Snapshot{Err: fmt.Errorf("job %s has ended", name)}})
+		}
+		if err := j.reserve(name); err != nil {
+			h.observer(Event{Job: name, Snapshot: &Snapshot{Err: err}})
 			return nil
 		}
 		return h.step(j, Input{Checkpoint: true})
 	})
+}
+
+// reserve gets memory for the state of a job, which may be nil.
+func (j *job) reserve(name string) (err error) {
+	switch {
+	case j == nil:
+		return fmt.Errorf("there is no job %s", name)
+	case j.machine.State() == Finished:
+		return fmt.Errorf("job %s has ended", name)
+	}
+	j.taking, err = j.place.Snapshot()
+	return err
 }
 
 // Until has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing of

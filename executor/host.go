@@ -175,8 +175,8 @@ func (h *Host) step(j *job, in Input) error {
 				return nil
 			}
 			h.observer(Event{Job: j.name, Home: true})
-		case out.Snapshot:
-			h.observer(Event{Job: j.name, Snapshot: j.snapshot()})
+		case out.Snapshot != nil:
+			h.observer(Event{Job: j.name, Snapshot: j.take(out.Snapshot)})
 		case out.Parked:
 			h.observer(Event{Job: j.name, Parked: true})
 		case out.Finished:
@@ -207,6 +207,9 @@ func (h *Host) Close() error {
 	var problems []error
 	for _, j := range h.jobs {
 		problems = append(problems, j.close())
+		if j.taking != nil {
+			j.taking.Release()
+		}
 	}
 	return errors.Join(problems...)
 }

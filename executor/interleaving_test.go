@@ -18,7 +18,7 @@ func TestInterleavings(t *testing.T) {
 	if testing.Short() || RaceEnabled {
 		seeds = 500
 	}
-	var changed, stopped, empty, parked, snapshots int
+	var changed, stopped, empty, parked, snapshots, aside int
 	for seed := range seeds {
 		w := &world{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0))}
 		w.run()
@@ -31,11 +31,12 @@ func TestInterleavings(t *testing.T) {
 		}
 		parked += w.rests
 		snapshots += w.snapshots
+		aside += w.aside
 	}
 	if changed < int(seeds)/2 || stopped < int(seeds)/20 || empty < int(seeds)/20 || parked < int(seeds)/20 ||
-		snapshots < int(seeds)/4 {
+		snapshots < int(seeds)/8 || aside < int(seeds)/20 {
 		t.Errorf("%d seeds made %d changes, %d stops amid training, %d runs with empty sections, %d rests, %d "+
-			"snapshots: too few to show much", seeds, changed, stopped, empty, parked, snapshots)
+			"snapshots in Home and %d aside: too few to show much", seeds, changed, stopped, empty, parked, snapshots, aside)
 	}
 }
 
@@ -62,6 +63,7 @@ type world struct {
 	parked, resting  bool // told to park; in Home and said so
 	wanted           bool // a snapshot
 	rests, snapshots int
+	aside            int              // snapshots that were taken while it trained
 	loaded           *program.Program // the last that was
 	rested           bool             // parked since then, in Home
 	atHome           bool             // with its arena, which it is to give back
@@ -103,7 +105,7 @@ func (w *world) run() {
 			w.parked, w.resting = false, false
 			w.step(Input{Resume: true})
 		case n == 9:
-			w.wanted = true
+			w.wanted = w.wanted || !w.takes()
 			w.step(Input{Checkpoint: true})
 		case len(w.flying) > 0:
 			w.end()
@@ -129,15 +131,21 @@ func (w *world) check(ok bool, format string, args ...any) {
 func (w *world) program() *program.Program {
 	p := &program.Program{Arena: graph.Bytes(1+w.r.IntN(9)) * graph.KiB, Plan: &plan.Plan{Epoch: w.r.Int64()}}
 	for _, s := range p.Sections() {
-		n := w.r.IntN(6)
-		if s == &p.Body {
+		n, last := w.r.IntN(6), program.Poison
+		if s == &p.Snapshot {
+			if w.r.IntN(2) == 0 {
+				continue
+			}
+			last = program.Keep
+		}
+		if s == &p.Body || s == &p.Snapshot {
 			add(s, program.Kernel, p.Plan)
 		} else if n == 0 {
 			w.empties++
 		}
 		for range n {
-			k := program.Kind(w.r.IntN(int(program.Poison) + 1))
-			if s != &p.Body && k == program.Kernel {
+			k := program.Kind(w.r.IntN(int(last) + 1))
+			if s != &p.Body && s != &p.Snapshot && k == program.Kernel {
 				k = program.In
 			}
 			add(s, k, p.Plan)
@@ -193,8 +201,8 @@ func (w *world) step(in Input) {
 			w.report(out.Report)
 		case out.Home:
 			w.home()
-		case out.Snapshot:
-			w.snapshot()
+		case out.Snapshot != nil:
+			w.snapshot(out.Snapshot)
 		case out.Parked:
 			w.check(w.parked && !w.resting && w.present == nil && !w.stopped, "parked, of a job that is not")
 			w.resting, w.rested = true, true
@@ -244,7 +252,8 @@ func (w *world) issue(i *Issue) {
 	w.check(!w.atHome, "a job that was to give its arena back goes on")
 	w.check(i.Iteration == w.issued, "section of iteration %d issued, want %d", i.Iteration, w.issued)
 	w.check(w.present != nil, "a section issued at home")
-	phase := map[*program.Section]int{&w.present.Prologue: 1, &w.present.Body: 2, &w.present.Epilogue: 3}[i.Section]
+	phase := map[*program.Section]int{&w.present.Prologue: 1, &w.present.Body: 2, &w.present.Epilogue: 3,
+		&w.present.Snapshot: 2}[i.Section]
 	w.check(phase > w.phase || phase == 2 && w.phase == 2, "section %d after section %d", phase, w.phase)
 	w.check(i.Drain == (len(w.flying) == 0), "drain is %t with %d sections in flight", i.Drain, len(w.flying))
 	w.check(phase == 2 || len(w.flying) == 0, "prologue or epilogue with %d sections in flight", len(w.flying))
@@ -257,7 +266,12 @@ func (w *world) issue(i *Issue) {
 		if w.phase < 2 {
 			w.arrive()
 		}
-		w.check(w.given == nil && !w.stopped && !w.parked && !(w.wanted && w.trained),
+		aside := len(w.present.Snapshot.Commands) > 0
+		if i.Section == &w.present.Snapshot {
+			w.check(w.wanted && !w.takes(), "a snapshot issued that is not wanted (%t)", w.wanted)
+			w.wanted = false
+		}
+		w.check(w.given == nil && !w.stopped && !w.parked && !(w.wanted && (w.trained || aside)),
 			"a body issued with another program waiting, after a stop (%t) or Park (%t), or with a snapshot wanted (%t)",
 			w.stopped, w.parked, w.wanted)
 		w.trained = true
@@ -303,8 +317,26 @@ func (w *world) arriveHome() {
 	w.left = w.last
 }
 
-// snapshot is taken in Home. A job that goes on by the same program keeps its arena.
-func (w *world) snapshot() {
+// takes reports whether a snapshot section is in flight.
+func (w *world) takes() bool {
+	for _, f := range w.bodies {
+		if f.Section == &w.present.Snapshot {
+			return true
+		}
+	}
+	return false
+}
+
+// snapshot was taken by the iteration that is reported next, or in Home. There a job that goes on by the same program
+// keeps its arena.
+func (w *world) snapshot(taken *Taken) {
+	if !taken.Home {
+		w.check(len(w.bodies) > 0 && w.bodies[0].Section == &w.present.Snapshot && w.bodies[0].left == 0 &&
+			taken.Iteration == w.reported, "a snapshot of %d iterations, %d are reported", taken.Iteration, w.reported)
+		w.aside++
+		return
+	}
+	w.check(taken.Iteration == w.reported, "a snapshot of %d iterations, %d are reported", taken.Iteration, w.reported)
 	w.check(w.wanted && len(w.flying) == 0 && len(w.bodies) == 0, "a snapshot that is not wanted (%t), or with %d "+
 		"sections in flight", w.wanted, len(w.flying))
 	w.wanted = false
@@ -340,6 +372,9 @@ func (w *world) report(r *Report) {
 					e.End-e.Start)
 			}
 		case program.CopyIn, program.CopyOut:
+			if c.Kind == program.Save {
+				continue
+			}
 			got := r.Copies[copies]
 			w.check(got.Kind == c.Kind && got.Ready == e.Ready && got.Start == e.Start && got.End == e.End,
 				"copy %d is %+v, want %+v", copies, got, e)

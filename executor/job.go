@@ -17,7 +17,8 @@ type job struct {
 	place   device.Job
 	given   []program.Proven // to the machine: the one in force first, if there is one
 	touched graph.Bytes
-	leaves  bool // to be removed when it has ended
+	taking  device.Snapshot // for a Checkpoint that is under way; nil: none is
+	leaves  bool            // to be removed when it has ended
 }
 
 // runnable checks that the device can execute a program, and that the job can change to it.
@@ -48,13 +49,23 @@ func (j *job) close() error {
 	return nil
 }
 
-// snapshot copies the state of a job in Home.
-func (j *job) snapshot() *Snapshot {
-	s := &Snapshot{Iteration: j.machine.Iterations(), Contents: j.weights()}
-	for id, content := range s.Contents {
-		s.Contents[id] = slices.Clone(content)
+// take hands out the memory of a checkpoint, which holds the job's state then.
+func (j *job) take(t *Taken) *Snapshot {
+	s := &Snapshot{Iteration: t.Iteration, Release: j.taking.Release}
+	for _, storage := range j.graph.Storages {
+		content := j.taking.Content(storage.ID)
+		if content == nil {
+			continue
+		}
+		if t.Home {
+			copy(content, j.place.Host(storage.ID))
+		}
+		if s.Contents == nil {
+			s.Contents = make(map[graph.StorageID][]float32)
+		}
+		s.Contents[storage.ID] = content
 	}
-	s.Release = func() { s.Contents = nil }
+	j.taking = nil
 	return s
 }
 

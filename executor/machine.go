@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tensile/device"
@@ -33,7 +34,7 @@ type Input struct {
 	Resume  bool             // leave Home by the newest program
 	Event   *device.Event    // a command has ended
 
-	// take the state of the job at the next iteration boundary; another one before that changes nothing
+	// take the state of the job at the next iteration boundary; another one before that was taken changes nothing
 	Checkpoint bool
 }
 
@@ -43,9 +44,15 @@ type Output struct {
 	Issue    *Issue           // a section of the program that was loaded last
 	Report   *Report
 	Home     bool // the job is in Home; a Load of the next program follows at once if there is one
-	Snapshot bool // it is in Home: its host slots hold the state that a Checkpoint wants
+	Snapshot *Taken
 	Parked   bool // it is in Home and stays there until a Resume or Stop
 	Finished bool // it has trained all iterations, or was stopped, and stays in Home
+}
+
+// Taken is the state that a Checkpoint wants.
+type Taken struct {
+	Iteration int  // complete ones
+	Home      bool // it is in the host slots, of a job in Home; else the snapshot section has copied it out
 }
 
 // Issue hands a section to the device.
@@ -136,7 +143,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	case in.Resume:
 		m.parked, m.said = false, false
 	case in.Checkpoint:
-		m.wanted = true
+		m.wanted = m.wanted || !m.takes()
 	}
 	return m.advance(now, out)
 }
@@ -169,6 +176,9 @@ func (m *Machine) complete() []Output {
 		m.runs = m.runs[1:]
 		switch m.state {
 		case Training, Draining:
+			if r.section == &m.program.Snapshot {
+				out = append(out, Output{Snapshot: &Taken{Iteration: r.iteration}})
+			}
 			out = append(out, Output{Report: m.report(r)})
 			m.before = r.events
 			m.ended++
@@ -214,15 +224,19 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 			m.away += m.begin - m.departed
 			m.before, m.state = nil, Training
 		case Training:
-			if m.next != nil || m.stop || m.parked || m.wanted && m.issued > m.left ||
-				m.issued >= min(m.iterations, m.until) {
+			if m.next != nil || m.stop || m.parked || m.issued >= min(m.iterations, m.until) || m.wanted && !m.aside() &&
+				m.issued > m.left {
 				m.state = Draining
 				continue
 			}
 			if len(m.runs) == window {
 				return out
 			}
-			out = m.issue(out, &m.program.Body, m.issued, m.issued == m.ended)
+			section := &m.program.Body
+			if m.wanted && m.aside() {
+				m.wanted, section = false, &m.program.Snapshot
+			}
+			out = m.issue(out, section, m.issued, m.issued == m.ended)
 			m.issued++
 		case Draining:
 			if len(m.runs) > 0 {
@@ -260,9 +274,17 @@ func (m *Machine) pauses() bool { return m.parked || m.ended >= m.until }
 func (m *Machine) snapshot(out []Output) []Output {
 	if m.wanted {
 		m.wanted = false
-		out = append(out, Output{Snapshot: true})
+		out = append(out, Output{Snapshot: &Taken{m.ended, true}})
 	}
 	return out
+}
+
+// aside reports whether the program takes snapshots while the job trains.
+func (m *Machine) aside() bool { return len(m.program.Snapshot.Commands) > 0 }
+
+// takes reports whether a snapshot section is in flight.
+func (m *Machine) takes() bool {
+	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.section == &m.program.Snapshot })
 }
 
 // depart leaves Home by the program that is loaded.

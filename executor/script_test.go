@@ -19,7 +19,9 @@ import (
 //
 //	job iterations=N [begin=N]            a new machine, at home
 //	program name=P arena=KIB [prologue=(KIND, ...)] [body=(KIND, ...)] [epilogue=(KIND, ...)]
-//	                                      a program of commands: kernel, poison, in, out, load, read
+//	        [snapshot=(KIND, ...)]
+//	                                      a program of commands: kernel, poison, in, out, load, read,
+//	                                      save, keep
 //	give program=P at=TIME                the program goes to the machine
 //	end lane=L from=TIME to=TIME          the first command of a lane that has not ended ran in that time
 //	stop                                  the machine is told to stop
@@ -105,7 +107,7 @@ func (s *script) define(t *testing.T, d *datadriven.TestData) {
 	p := &program.Program{Arena: graph.Bytes(intArg(t, d, "arena")) * graph.KiB,
 		Plan: &plan.Plan{Epoch: int64(len(s.programs) + 1)}}
 	sections := p.Sections()
-	for i, part := range []string{"prologue", "body", "epilogue"} {
+	for i, part := range []string{"prologue", "body", "epilogue", "snapshot"} {
 		s.names[sections[i]] = part + " of " + name
 		var words []string
 		d.MaybeScanArgs(t, part, &words)
@@ -122,7 +124,7 @@ func (s *script) define(t *testing.T, d *datadriven.TestData) {
 
 var kinds = map[string]program.Kind{"kernel": program.Kernel, "poison": program.Poison, "in": program.In,
 	"out":  program.Out,
-	"load": program.Load, "read": program.Read}
+	"load": program.Load, "read": program.Read, "save": program.Save, "keep": program.Keep}
 
 // add appends a command of a kind to a section, on the stream of its unit, and a step to the plan if it is a kernel.
 func add(section *program.Section, k program.Kind, p *plan.Plan) {
@@ -186,8 +188,9 @@ func (s *script) step(in Input) {
 			s.report(out.Report)
 		case out.Home:
 			s.out.WriteString("home\n")
-		case out.Snapshot:
-			fmt.Fprintf(&s.out, "snapshot of %d iterations\n", s.m.Iterations())
+		case out.Snapshot != nil:
+			fmt.Fprintf(&s.out, "snapshot of %d iterations%s\n", out.Snapshot.Iteration,
+				map[bool]string{true: ", in home"}[out.Snapshot.Home])
 		case out.Parked:
 			s.out.WriteString("parked\n")
 		case out.Finished:

@@ -397,6 +397,13 @@ func (j *scarceJob) Reserve(arena graph.Bytes) error {
 	return j.Job.Reserve(arena)
 }
 
+func (j *scarceJob) Snapshot() (device.Snapshot, error) {
+	if j.name == j.device.gone && !j.device.stuck {
+		return nil, errFull
+	}
+	return j.Job.Snapshot()
+}
+
 func (j *scarceJob) Close() error {
 	j.device.closed++
 	return j.Job.Close()

@@ -29,12 +29,14 @@ type task struct {
 	inputs []graph.StorageID // images and labels
 	set    *data.Dataset
 
-	link    cost.BytesPerSecond  // that its plans are made for; 0: an a6000's
-	begin   int                  // complete iterations it starts with
-	state   map[string][]float32 // what these came to; nil: the first weights
-	losses  []float32            // from begin on; written by the job's host lane
-	reports []*executor.Report
-	weights map[string][]float32
+	aside       bool                 // its programs have a snapshot section
+	link        cost.BytesPerSecond  // that its plans are made for; 0: an a6000's
+	begin       int                  // complete iterations it starts with
+	state       map[string][]float32 // what these came to; nil: the first weights
+	transitions int                  // ways through Home in between
+	losses      []float32            // from begin on; written by the job's host lane
+	reports     []*executor.Report
+	weights     map[string][]float32
 }
 
 func newTask(t testing.TB, name, model string, c models.Config, seed uint64) *task {
@@ -58,7 +60,7 @@ func newTask(t testing.TB, name, model string, c models.Config, seed uint64) *ta
 
 // again is the task before it was trained.
 func (k *task) again() *task {
-	return &task{t: k.t, name: k.name, g: k.g, seed: k.seed, inputs: k.inputs, set: k.set}
+	return &task{t: k.t, name: k.name, g: k.g, seed: k.seed, inputs: k.inputs, set: k.set, aside: k.aside}
 }
 
 func (k *task) spec(iterations int) executor.Spec {
@@ -198,7 +200,8 @@ func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (prog
 		return program.Proven{}, err
 	}
 	scheduled := result.Jobs[0]
-	return program.Prove(k.g, scheduled.Plan, scheduled.Layout, program.Options{Poison: policy != "none-live"})
+	return program.Prove(k.g, scheduled.Plan, scheduled.Layout, program.Options{Poison: policy != "none-live",
+		Snapshot: k.aside, Durations: program.Durations{Out: facts.Out, In: facts.In, Host: facts.Host}})
 }
 
 func (k *task) job(d device.Device, facts cost.Facts) scheduler.Job {

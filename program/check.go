@@ -20,22 +20,26 @@ var (
 )
 
 // Check proves a program without trust in Compile. It carries out Prologue, Body, Body and Epilogue in list order, and
-// Prologue and Epilogue alone, since a job may be told to stop before its first body. For every byte of all regions it
-// keeps who used it last and what it holds.
+// Prologue and Epilogue alone, since a job may be told to stop before its first body. With a snapshot section it carries
+// out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and Epilogue as well. For
+// every byte of all regions it keeps who used it last and what it holds.
 //
 //   - Every command is of a kind that its section has, on a stream of its kind's unit, and within its regions at
 //     aligned places. Loads are of inputs, reads of outputs. An update in place writes where it reads. No copy is held
 //     for longer than the plan's iteration.
-//   - The kernels of the body are the steps of the plan, in its order: ops, variants, outputs wanted and scratch.
+//   - The kernels of the body and of the snapshot are the steps of the plan, in its order: ops, variants, outputs wanted and scratch.
 //   - Every wait names an earlier command, so the list can be carried out under any timing.
 //   - Two uses of the same bytes, one of them a write, are ordered by streams and waits (vector clocks), so every
 //     execution gives the results of the list order.
 //   - In list order every command finds the content that it reads: the right version, of the right iteration, whole.
-//   - Every output's last version is handed to the job in every body.
+//   - Every output's last version is handed to the job in every body and snapshot.
 //   - After the epilogue the host slots of persistent storages hold their newest version: Home.
+//   - After the snapshot its region holds the content that every persistent storage had when it began. What the epilogue
+//     copies is on the device, and what it does not copy is on the host, as after a body.
 //
 // The third body is like the second: the waits are the same and so is the state after a body. One body is like two:
-// what the epilogue reads is written in every body, or never.
+// what the epilogue reads is written in every body, or never. The body after a snapshot and a body is like the one after
+// two bodies, since every byte that a snapshot uses and a body writes is written in the first of them.
 //
 // The meaning of waits is that of Lanes, which devices use too. The graph must be valid. The program must not be
 // changed afterwards.
@@ -44,22 +48,31 @@ func Check(p *Program) (Proven, error) {
 		return Proven{}, fmt.Errorf("program: %w", err)
 	}
 	c := newChecker(p)
-	c.train(2)
-	for _, s := range p.Graph.Storages {
-		if s.Role == graph.Output && !slices.ContainsFunc(p.Body.Commands, func(cmd Command) bool {
-			return cmd.Kind == Read && cmd.Storage == s.ID && cmd.Version == c.last[s.ID]
-		}) {
-			c.say("body", ErrContent, "version %d of output %s is never read", c.last[s.ID], s.Name)
-		}
+	body, snapshot := &p.Body, &p.Snapshot
+	if len(snapshot.Commands) == 0 {
+		c.train(body, body)
+	} else {
+		c.train(body, body, snapshot, body)
+		c.train(snapshot, body)
+		c.outputs(snapshot)
 	}
-	if len(c.problems) == 0 {
-		c.reset()
-		c.train(0)
-	}
+	c.outputs(body)
+	c.train()
 	if len(c.problems) > 0 {
 		return Proven{}, errors.Join(c.problems...)
 	}
 	return Proven{p}, nil
+}
+
+// outputs checks that an iteration hands every output to the job.
+func (c *checker) outputs(section *Section) {
+	for _, s := range c.g.Storages {
+		if s.Role == graph.Output && !slices.ContainsFunc(section.Commands, func(cmd Command) bool {
+			return cmd.Kind == Read && cmd.Storage == s.ID && cmd.Version == c.last[s.ID]
+		}) {
+			c.say(c.nameOf(section), ErrContent, "version %d of output %s is never read", c.last[s.ID], s.Name)
+		}
+	}
 }
 
 // checkTables checks what does not depend on commands.
@@ -68,15 +81,19 @@ func checkTables(p *Program) error {
 		return fmt.Errorf("%w: there is no plan or no graph", ErrPlan)
 	}
 	if p.Align <= 0 || p.Arena < 0 || p.Arena > graph.MaxTotal || p.Arena%p.Align != 0 ||
-		p.Host < 0 || p.Host > graph.MaxTotal {
-		return fmt.Errorf("%w: an arena of %d bytes aligned to %d, %d bytes of the host", ErrBounds, p.Arena, p.Align,
-			p.Host)
+		p.Host < 0 || p.Host > graph.MaxTotal || p.Saved < 0 || p.Saved > graph.MaxTotal {
+		return fmt.Errorf("%w: an arena of %d bytes aligned to %d, %d bytes of the host, %d of the snapshot", ErrBounds,
+			p.Arena, p.Align, p.Host, p.Saved)
 	}
 	if slices.ContainsFunc(p.Streams, func(u Unit) bool { return u >= Units }) {
 		return fmt.Errorf("%w: streams of %v, a unit is one up to %v", ErrCommand, p.Streams, Units-1)
 	}
-	if sorted := slices.Sorted(slices.Values(p.Regions)); !slices.Equal(sorted, []Memory{Arena, HostMemory}) {
-		return fmt.Errorf("%w: regions of %v, want %v and %v once each", ErrBounds, p.Regions, Arena, HostMemory)
+	want := []Memory{Arena, HostMemory}
+	if len(p.Snapshot.Commands) > 0 {
+		want = append(want, SnapshotMemory)
+	}
+	if sorted := slices.Sorted(slices.Values(p.Regions)); !slices.Equal(sorted, want) {
+		return fmt.Errorf("%w: regions of %v, want %v once each", ErrBounds, p.Regions, want)
 	}
 	return nil
 }
@@ -89,6 +106,7 @@ type checker struct {
 	p     *Program
 	last  []int
 	slots []Address     // of storages on the host; at an offset of -1 where the plan has none
+	saved []Address     // of persistent storages in the snapshot; nil without one
 	sizes []graph.Bytes // per region
 	limit time.Duration // that a copy may be held
 
@@ -109,10 +127,15 @@ func newChecker(p *Program) *checker {
 		c.slots[s] = Address{host, hosts[s]}
 	}
 	for _, m := range p.Regions {
-		c.sizes = append(c.sizes, [Memories]graph.Bytes{Arena: p.Arena, HostMemory: p.Host}[m])
+		c.sizes = append(c.sizes, [Memories]graph.Bytes{Arena: p.Arena, HostMemory: p.Host, SnapshotMemory: p.Saved}[m])
+	}
+	if region := slices.Index(p.Regions, SnapshotMemory); region >= 0 {
+		slots, _ := SnapshotSlots(g)
+		for _, offset := range slots {
+			c.saved = append(c.saved, Address{Region(region), offset})
+		}
 	}
 	c.bytes = c.newBytes()
-	c.reset()
 	return c
 }
 
@@ -129,30 +152,71 @@ func (c *checker) reset() {
 	}
 }
 
-// train carries out a stay away from Home with a number of bodies.
-func (c *checker) train(bodies int) {
-	p := c.p
+// train carries out a stay away from Home with some iterations, unless there are problems already.
+func (c *checker) train(iterations ...*Section) {
+	if len(c.problems) > 0 {
+		return
+	}
+	c.reset()
+	p, n := c.p, len(iterations)
 	home := "epilogue"
-	if bodies == 0 {
+	if n == 0 {
 		home = "epilogue without a body"
 	}
 	c.section(&p.Prologue, "prologue", 0, true)
-	for i := range bodies {
-		c.section(&p.Body, "body", i, i == 0)
+	for i, s := range iterations {
+		c.section(s, c.nameOf(s), i, i == 0)
+		if s == &p.Snapshot && len(c.problems) == 0 {
+			c.taken(i)
+		}
 	}
-	c.section(&p.Epilogue, home, bodies, true)
+	c.section(&p.Epilogue, home, n, true)
 	if len(c.problems) > 0 {
 		return
+	}
+	for _, s := range c.g.Storages {
+		if s.Role.Persistent() {
+			c.holds(fmt.Sprintf("end after %d iterations", n), c.slots[s.ID], s.ID, n*c.last[s.ID])
+		}
+	}
+}
+
+// taken checks what a snapshot has left: in its region the content with which the iteration began, on device and host
+// the newest content where it is after a body.
+func (c *checker) taken(iteration int) {
+	copied := make([]bool, len(c.g.Storages)) // by the epilogue
+	for i := range c.p.Epilogue.Commands {
+		cmd := &c.p.Epilogue.Commands[i]
+		if cmd.Kind == Out && c.flaw(cmd) == "" && c.fits(&use{at: cmd.Device, size: cmd.Bytes}) {
+			copied[cmd.Storage] = true
+			c.holds("end of the snapshot, on the device", cmd.Device, cmd.Storage,
+				c.generation(cmd.Storage, cmd.Version, iteration+1))
+		}
 	}
 	for _, s := range c.g.Storages {
 		if !s.Role.Persistent() {
 			continue
 		}
-		cells, newest := c.bytes.span(c.slots[s.ID], s.Bytes), bodies*c.last[s.ID]
-		if x := cells.other(s.ID, newest, c.slots[s.ID].Offset); x != nil {
-			c.sayContent(fmt.Sprintf("end after %d bodies", bodies), x, s.ID, newest)
+		c.holds("end of the snapshot", c.saved[s.ID], s.ID, c.generation(s.ID, 0, iteration))
+		if !copied[s.ID] {
+			c.holds("end of the snapshot, on the host", c.slots[s.ID], s.ID, c.generation(s.ID, 0, iteration+1))
 		}
 	}
+}
+
+// holds checks that a place holds a storage in a generation.
+func (c *checker) holds(where string, at Address, s graph.StorageID, generation int) {
+	cells := c.bytes.span(at, c.g.Storages[s].Bytes)
+	if x := cells.other(s, generation, at.Offset); x != nil {
+		c.sayContent(where, x, s, generation)
+	}
+}
+
+func (c *checker) nameOf(s *Section) string {
+	if s == &c.p.Snapshot {
+		return "snapshot"
+	}
+	return "body"
 }
 
 func (c *checker) say(where any, kind error, format string, args ...any) {
@@ -193,7 +257,8 @@ func (c *checker) section(s *Section, name string, iteration int, drain bool) {
 		}
 		where := place{c, name, i, cmd}
 		switch {
-		case s == &c.p.Prologue && cmd.Kind != In, s == &c.p.Epilogue && cmd.Kind != Out:
+		case s == &c.p.Prologue && cmd.Kind != In, s == &c.p.Epilogue && cmd.Kind != Out,
+			s == &c.p.Body && (cmd.Kind == Save || cmd.Kind == Keep):
 			c.say(where, ErrCommand, "no such command belongs in a %s", name)
 		case cmd.Kind == Kernel:
 			c.step(where, cmd, slot)
@@ -203,7 +268,7 @@ func (c *checker) section(s *Section, name string, iteration int, drain bool) {
 		counts[cmd.Stream]++
 		c.useAll(where, cmd, iteration, at)
 	}
-	if s == &c.p.Body && slot != len(c.p.Plan.Steps) {
+	if (s == &c.p.Body || s == &c.p.Snapshot) && slot != len(c.p.Plan.Steps) {
 		c.say(name, ErrPlan, "the kernels end before step %d of %d", slot, len(c.p.Plan.Steps))
 	}
 	if !slices.Equal(counts, s.Counts) {

@@ -38,6 +38,11 @@ func (c *checker) newBytes() checkBytes {
 			mark(c.slots[s], c.g.Storages[s].Bytes)
 		}
 	}
+	for s, at := range c.saved {
+		if c.g.Storages[s].Role.Persistent() {
+			mark(at, c.g.Storages[s].Bytes)
+		}
+	}
 	for _, section := range c.p.Sections() {
 		for i := range section.Commands {
 			if cmd := &section.Commands[i]; c.flaw(cmd) == "" {

@@ -43,6 +43,10 @@ func (c *checker) uses(cmd *Command, iteration int) []use {
 		return []use{of(cmd.Host, cmd.Storage, 0, true)}
 	case Read:
 		return []use{of(cmd.Host, cmd.Storage, cmd.Version, false)}
+	case Save:
+		return []use{of(cmd.Device, cmd.Storage, 0, false), of(cmd.Snapshot, cmd.Storage, 0, true)}
+	case Keep:
+		return []use{of(cmd.Host, cmd.Storage, 0, false), of(cmd.Snapshot, cmd.Storage, 0, true)}
 	case Poison:
 		return []use{{at: cmd.Device, size: cmd.Bytes, write: true, storage: nothing}}
 	}

@@ -8,6 +8,10 @@ import (
 // Options are switches of Compile; the zero value is the recommended setting.
 type Options struct {
 	Poison bool // fill dropped ranges with NaN, so that a use after a drop shows in the results
+
+	Snapshot bool // make a snapshot section, unless the way through Home is predicted to cost less
+	// by which it is made and judged; without Steps the latencies that the plan was made for. They change nothing else.
+	Durations Durations
 }
 
 // Compile writes the program of a valid plan at the places of a layout. Plan, layout and graph must belong together;
@@ -35,7 +39,11 @@ func Compile(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *Program {
 		Arena: l.Arena, Align: l.Align, Host: host, Prologue: newSection(), Body: c.section,
 		Epilogue: newSection()}
 	c.prologue(&out.Prologue)
-	c.epilogue(&out.Epilogue)
+	stale := c.stale()
+	c.epilogue(&out.Epilogue, stale)
+	if o.Snapshot {
+		c.snapshot(out, stale)
+	}
 	return out
 }
 
@@ -64,6 +72,9 @@ type compiler struct {
 	now     []int // per storage: its residency, or -1
 	version []int // per storage: newest version made
 	sync    []Point
+	saver   *saver // of the snapshot section; nil while a body is written
+
+	durations Durations // of the snapshot section
 }
 
 // body writes one iteration.
@@ -78,11 +89,14 @@ func (c *compiler) body() {
 				need{})
 		}
 	}
+	c.saver.keep(c)
 	moves := c.follow(c.moves, -1)
 	for slot, step := range c.p.Steps {
+		c.saver.before(c, slot)
 		c.kernel(slot, step)
 		moves = c.follow(moves, slot)
 	}
+	c.saver.before(c, len(c.p.Steps))
 }
 
 // emit appends a command, with the accesses it makes on the host and the waits that n and those demand.
@@ -91,14 +105,14 @@ func (c *compiler) emit(cmd Command, n need) Point {
 	switch cmd.Kind {
 	case Load, Out:
 		n.toWrite(host)
-	case In, Read:
+	case In, Read, Keep:
 		n.toRead(host)
 	}
 	at := c.append(cmd, n)
 	switch cmd.Kind {
 	case Load, Out:
 		host.wrote(at)
-	case In, Read:
+	case In, Read, Keep:
 		host.read(at)
 	}
 	return at
@@ -198,10 +212,12 @@ func (c *compiler) move(m folded) {
 	n.point(Point{compute, c.section.Counts[compute] + c.origin[compute]}) // the trigger
 	switch m.Kind {
 	case plan.Out:
+		c.saver.beforeOut(c, m, &n)
 		cmd.Kind, cmd.Stream, cmd.Device = Out, streamOf(Out), c.place(s)
 		n.toRead(c.stayUses[c.now[s]])
 		at := c.emit(cmd, n)
 		c.stayUses[c.now[s]].read(at)
+		c.saver.afterOut(c, m)
 		if m.Sync {
 			c.sync = append(c.sync, at)
 		}
@@ -238,8 +254,8 @@ func (c *compiler) prologue(section *Section) {
 }
 
 // epilogue copies out what the host does not have at the end of a body. Everything waits for the whole body.
-func (c *compiler) epilogue(section *Section) {
-	for _, s := range c.stale() {
+func (c *compiler) epilogue(section *Section, stale []graph.StorageID) {
+	for _, s := range stale {
 		section.append(Command{Kind: Out, Stream: streamOf(Out), Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
 			Device: Address{regionOf(Arena), c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
 	}

@@ -15,6 +15,12 @@
 // current versions, nothing on the device, streams idle) to the plan's Entry, Body is one iteration from Entry to
 // Entry, Epilogue leads back to Home. All streams drain between sections; consecutive bodies overlap.
 //
+// A program may have a fourth, Snapshot ([Options].Snapshot). It takes the place of a body, does all that a body does,
+// and copies the content that the persistent storages have when it begins to a region of its own: the state at that
+// iteration boundary, while the job trains on. What the host has is copied from the host slot before the plan overwrites
+// the slot (Keep), what only the device has is copied out before the step that updates it (Save). [TimeSnapshot]
+// predicts what that costs.
+//
 // A program knows its graph and nothing of where it runs. Streams and regions are numbers; tables in the program say
 // that a stream is of the compute unit, a copy direction or the host ([Unit]), and that a region is the arena or the
 // host slots ([Memory]). A device that loads a program for a job binds them: every stream to a lane of that job, every
@@ -24,8 +30,9 @@
 // [Lanes] is the arithmetic of waits: which command may start when others have ended. The devices run by it, and Check
 // and Time go by it. Compile does not: what it writes is proven by the meaning that devices give it.
 //
-// [Check] proves, over Prologue Body Body Epilogue, and Prologue Epilogue, without trust in Compile, that any two
-// uses of the same bytes are ordered, and that every command finds the content that it should. [Prove] does that from
-// a plan and a layout that nobody trusts. Both return a [Proven], the only thing that a host or a device takes.
-// [Time] predicts when each command runs.
+// [Check] proves, over Prologue Body Body Epilogue, and Prologue Epilogue, with a snapshot also over Prologue Body Body
+// Snapshot Body Epilogue, and Prologue Snapshot Body Epilogue, without trust in Compile, that any two uses of the same
+// bytes are ordered, and that every command finds the content that it should. [Prove] does that from a plan and a
+// layout that nobody trusts. Both return a [Proven], the only thing that a host or a device takes. [Time] predicts when
+// each command runs.
 package program

@@ -46,6 +46,20 @@ func HostBytes(b graph.Bytes) graph.Bytes {
 	return (b + page - 1) / page * page
 }
 
+// SnapshotSlots returns the offset of every persistent storage in the snapshot region, -1 of other storages, and the
+// region's size. They are the same in all graphs that Match pairs.
+func SnapshotSlots(g *graph.Graph) (slots []graph.Bytes, size graph.Bytes) {
+	const align = 256
+	slots = slices.Repeat([]graph.Bytes{-1}, len(g.Storages))
+	for _, s := range onHost(g) {
+		if s.Role.Persistent() {
+			slots[s.ID] = size
+			size += (s.Bytes + align - 1) / align * align
+		}
+	}
+	return slots, size
+}
+
 func livesOnHost(s *graph.Storage) bool { return s.Role.FromHost() || s.Role == graph.Output }
 
 // onHost returns the storages that live on the host, by name.

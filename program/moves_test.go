@@ -21,7 +21,7 @@ func TestMovesFollowTheirSteps(t *testing.T) {
 		s := random(t, seed, randgraph.Options{Ops: 16})
 		p := *s.c
 		p.Prologue, p.Epilogue = program.Section{}, program.Section{}
-		nodes := unroll(s.g, &p, 2)
+		nodes := unroll(s.g, &p, []*program.Section{&p.Body, &p.Body})
 		n := len(p.Body.Commands)
 		before := func(i, j int) bool {
 			reached := make([]bool, len(nodes))

@@ -293,7 +293,8 @@ var programMutations = []mutation{
 	}},
 	{"regions of one another's memory", check, []error{program.ErrCommand}, func(s subject) []subject {
 		b := s.withProgram()
-		b.c.Regions = []program.Memory{program.HostMemory, program.Arena}
+		b.c.Regions = slices.Clone(b.c.Regions)
+		b.c.Regions[0], b.c.Regions[1] = b.c.Regions[1], b.c.Regions[0]
 		return []subject{b}
 	}},
 	{"another graph", check, []error{program.ErrCommand, program.ErrPlan, program.ErrContent, program.ErrBounds},
@@ -306,7 +307,7 @@ var programMutations = []mutation{
 			return bad
 		}},
 	{"command of no kind", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
-		s.c.Body.Commands[i].Kind = program.Poison + 1
+		s.c.Body.Commands[i].Kind = program.Keep + 1
 		return true
 	})},
 	{"update in another place", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {

@@ -68,7 +68,7 @@ func TestMutations(t *testing.T) {
 			t.Fatalf("%s: %v", s.name, err)
 		}
 	}
-	for _, m := range slices.Concat(planMutations, layoutMutations, programMutations) {
+	for _, m := range slices.Concat(planMutations, layoutMutations, programMutations, snapshotMutations) {
 		t.Run(m.name, func(t *testing.T) {
 			tried := 0
 			for _, s := range all {

@@ -10,7 +10,7 @@ import (
 	"tensile/program"
 )
 
-// node is one command of the run Prologue, Body, ..., Body, Epilogue.
+// node is one command of the run Prologue, bodies and snapshots, Epilogue.
 type node struct {
 	cmd    *program.Command
 	before []int // nodes that end before it begins: its lane's last one, what it waits for, or all before a drain
@@ -26,8 +26,8 @@ type span struct {
 
 // raceFree is the slow oracle of Check: for every two commands that use the same byte, one of them to write it, it
 // looks for a path from the first to the second along lanes, waits and drains.
-func raceFree(g *graph.Graph, p *program.Program, bodies int) bool {
-	nodes := unroll(g, p, bodies)
+func raceFree(g *graph.Graph, p *program.Program, iterations ...*program.Section) bool {
+	nodes := unroll(g, p, iterations)
 	for i := range nodes {
 		var reached []bool
 		for j := range i {
@@ -67,7 +67,7 @@ func conflict(a, b []span) bool {
 	return false
 }
 
-func unroll(g *graph.Graph, p *program.Program, bodies int) []node {
+func unroll(g *graph.Graph, p *program.Program, iterations []*program.Section) []node {
 	var nodes []node
 	var lanes [streams][]int // nodes
 	section := func(s *program.Section, drained int) {
@@ -95,8 +95,8 @@ func unroll(g *graph.Graph, p *program.Program, bodies int) []node {
 	}
 	section(&p.Prologue, 0)
 	drained := len(nodes)
-	for range bodies {
-		section(&p.Body, drained)
+	for _, s := range iterations {
+		section(s, drained)
 	}
 	section(&p.Epilogue, len(nodes))
 	return nodes
@@ -122,6 +122,10 @@ func spans(g *graph.Graph, p *program.Program, cmd *program.Command) []span {
 		return []span{host(false), at(cmd.Device, cmd.Bytes, true)}
 	case program.Poison:
 		return []span{at(cmd.Device, cmd.Bytes, true)}
+	case program.Save:
+		return []span{at(cmd.Device, cmd.Bytes, false), at(cmd.Snapshot, cmd.Bytes, true)}
+	case program.Keep:
+		return []span{host(false), at(cmd.Snapshot, cmd.Bytes, true)}
 	}
 	var all []span
 	operands := func(ids []graph.TensorID, addresses []program.Address, write bool) {
@@ -141,13 +145,14 @@ func spans(g *graph.Graph, p *program.Program, cmd *program.Command) []span {
 }
 
 // TestCheckAgainstOracle changes the waits of random programs at random and compares Check's verdict on races with the
-// oracle's, for two bodies and for three: the third is like the second.
+// oracle's, for two bodies and for three: the third is like the second. With snapshots among them it does so for the
+// runs that Check goes through and for longer ones.
 func TestCheckAgainstOracle(t *testing.T) {
 	seeds := uint64(1500)
 	if testing.Short() || raceEnabled {
 		seeds = 150
 	}
-	racy := 0
+	racy, snapshots := 0, 0
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{Ops: 14})
 		if err := check(s); err != nil {
@@ -163,24 +168,37 @@ func TestCheckAgainstOracle(t *testing.T) {
 			if !got {
 				racy++
 			}
-			for _, bodies := range []int{2, 3} {
-				if want := raceFree(bad.g, bad.c, bodies); got != want {
-					t.Fatalf("%s, %d changes: Check says race-free %v, the oracle over %d bodies %v\n%s", s.name,
-						change, got, bodies, want, bad.c.Text())
+			body, snapshot := &bad.c.Body, &bad.c.Snapshot
+			short, long := []*program.Section{body, body}, []*program.Section{body, body, body}
+			alone := true
+			if len(snapshot.Commands) > 0 {
+				snapshots++
+				short = append(short, snapshot, body)
+				long = append(long, snapshot, body, body, snapshot, body)
+				alone = raceFree(bad.g, bad.c, snapshot, body)
+			}
+			for _, run := range [][]*program.Section{short, long} {
+				if want := alone && raceFree(bad.g, bad.c, run...); got != want {
+					t.Fatalf("%s, %d changes: Check says race-free %v, the oracle over %d iterations %v\n%s", s.name,
+						change, got, len(run), want, bad.c.Text())
 				}
 			}
 		}
 	}
-	t.Logf("%d of %d programs race", racy, 3*seeds)
-	if racy < int(seeds)/2 {
-		t.Errorf("%d of %d programs race", racy, 3*seeds)
+	t.Logf("%d of %d programs race, %d have snapshots", racy, 3*seeds, snapshots)
+	if racy < int(seeds)/2 || snapshots < int(seeds) {
+		t.Errorf("%d of %d programs race, %d have snapshots", racy, 3*seeds, snapshots)
 	}
 }
 
-// shake removes a wait of the body, or lets it be reached a little earlier.
+// shake removes a wait of the body or the snapshot, or lets it be reached a little earlier.
 func (s subject) shake(rng *rand.Rand) {
 	for range 100 {
-		cmd := &s.c.Body.Commands[rng.IntN(len(s.c.Body.Commands))]
+		section := &s.c.Body
+		if len(s.c.Snapshot.Commands) > 0 && rng.IntN(2) == 0 {
+			section = &s.c.Snapshot
+		}
+		cmd := &section.Commands[rng.IntN(len(section.Commands))]
 		if len(cmd.Waits) == 0 {
 			continue
 		}

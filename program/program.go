@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tensile/graph"
@@ -36,14 +37,15 @@ type Region int
 type Memory uint8
 
 const (
-	Arena      Memory = iota // on the device
-	HostMemory               // the job's slots on the host
-	Memories                 // how many there are
+	Arena          Memory = iota // on the device
+	HostMemory                   // the job's slots on the host
+	SnapshotMemory               // what a snapshot is copied to, on the host
+	Memories                     // how many there are
 )
 
 func (m Memory) String() string {
 	if m < Memories {
-		return [...]string{"arena", "host"}[m]
+		return [...]string{"arena", "host", "snapshot"}[m]
 	}
 	return fmt.Sprintf("memory %d", uint8(m))
 }
@@ -77,17 +79,20 @@ const (
 	Load               // the loader writes an input's content of this iteration to Host
 	Read               // the job takes an output's content from Host
 	Poison             // fills Bytes at Device with NaN; only on request
+	Save               // copies Bytes from Device to Snapshot
+	Keep               // copies Bytes from Host to Snapshot
 	kinds              // how many there are
 )
 
 func (k Kind) String() string {
-	return [...]string{"kernel", "out", "in", "load", "read", "poison"}[k]
+	return [...]string{"kernel", "out", "in", "load", "read", "poison", "save", "keep"}[k]
 }
 
 // Unit is the unit that carries out commands of a kind.
 func (k Kind) Unit() Unit { return unitOf[k] }
 
-var unitOf = [kinds]Unit{Kernel: Compute, Out: CopyOut, In: CopyIn, Load: Host, Read: Host, Poison: Compute}
+var unitOf = [kinds]Unit{Kernel: Compute, Out: CopyOut, In: CopyIn, Load: Host, Read: Host, Poison: Compute,
+	Save: CopyOut, Keep: Host}
 
 // Command is one thing that a stream does.
 type Command struct {
@@ -110,6 +115,8 @@ type Command struct {
 	Device  Address
 	Host    Address
 	Bytes   graph.Bytes
+	// of saves and keeps
+	Snapshot Address
 	// pause before a copy that nothing waits for yet, Plan.Length at most; a device may leave it out
 	Hold time.Duration
 }
@@ -134,20 +141,31 @@ type Program struct {
 	Graph    *graph.Graph
 	Plan     *plan.Plan
 	Streams  []Unit      // per stream
-	Regions  []Memory    // per region; each memory once
+	Regions  []Memory    // per region; each memory once, SnapshotMemory only with a Snapshot
 	Arena    graph.Bytes // bytes of the device that the commands use
 	Align    graph.Bytes // storages and scratch on the device lie at multiples of it, and Arena is one
 	Host     graph.Bytes // bytes of the host region
+	Saved    graph.Bytes // bytes of the snapshot region; 0: there is none
 	Prologue Section
 	Body     Section
 	Epilogue Section
+
+	// In the place of a body: an iteration that also copies the content that the persistent storages have when it
+	// begins to the snapshot region. Without commands: the program was made without (Options.Snapshot). Between two of
+	// them there is a body, or all that was issued has ended.
+	Snapshot Section
 }
 
-// Sections returns the three, in the order in which they are carried out.
-func (p *Program) Sections() [3]*Section { return [3]*Section{&p.Prologue, &p.Body, &p.Epilogue} }
+// Sections returns all four, the snapshot last.
+func (p *Program) Sections() [4]*Section {
+	return [4]*Section{&p.Prologue, &p.Body, &p.Epilogue, &p.Snapshot}
+}
 
-// Has reports whether a section is one of the three.
-func (p *Program) Has(s *Section) bool { return s == &p.Prologue || s == &p.Body || s == &p.Epilogue }
+// Has reports whether a section is one of the program's.
+func (p *Program) Has(s *Section) bool {
+	all := p.Sections()
+	return slices.Contains(all[:], s)
+}
 
 // Reach returns the end of the highest range of the arena that a command uses.
 func (p *Program) Reach(c *Command) graph.Bytes {
@@ -169,7 +187,7 @@ func (p *Program) Reach(c *Command) graph.Bytes {
 		if c.ScratchBytes > 0 {
 			reach(c.Scratch, c.ScratchBytes)
 		}
-	case Out, In, Poison:
+	case Out, In, Poison, Save:
 		reach(c.Device, c.Bytes)
 	}
 	return end
@@ -179,7 +197,10 @@ func (p *Program) Reach(c *Command) graph.Bytes {
 func (p *Program) Text() string {
 	var b []byte
 	for i, s := range p.Sections() {
-		b = fmt.Appendf(b, "%s\n", [...]string{"prologue", "body", "epilogue"}[i])
+		if s == &p.Snapshot && len(s.Commands) == 0 {
+			continue
+		}
+		b = fmt.Appendf(b, "%s\n", [...]string{"prologue", "body", "epilogue", "snapshot"}[i])
 		for _, c := range s.Commands {
 			what := ""
 			switch c.Kind {

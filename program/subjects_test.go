@@ -53,7 +53,13 @@ func random(t testing.TB, seed uint64, o randgraph.Options) subject {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	return subject{fmt.Sprintf("seed %d", seed), g, p, l,
-		program.Compile(g, p, l, program.Options{Poison: seed%2 == 1})}
+		program.Compile(g, p, l, optionsOf(seed))}
+}
+
+// optionsOf varies what a program is made with: two of three seeds have a snapshot, with a link that is fast or slow.
+func optionsOf(seed uint64) program.Options {
+	return program.Options{Poison: seed%2 == 1, Snapshot: seed%3 > 0,
+		Durations: program.Durations{Out: cost.Link{Rate: cost.BytesPerSecond(1e6 * (seed % 5))}}}
 }
 
 // network returns a model planned by the policy tensile at a share of what it needs without.
@@ -84,7 +90,7 @@ func network(t testing.TB, model string, percent int) subject {
 		t.Fatal(err)
 	}
 	s := tight.Jobs[0]
-	c := program.Compile(g, s.Plan, s.Layout, program.Options{})
+	c := program.Compile(g, s.Plan, s.Layout, program.Options{Snapshot: true, Durations: program.Durations{Out: facts.Out}})
 	return subject{fmt.Sprintf("%s at %d%%", model, percent), g, s.Plan, s.Layout, c}
 }
 
@@ -117,7 +123,7 @@ func (s subject) withPlan() subject {
 // withProgram returns a copy whose program may be changed, the operands and waits of commands included.
 func (s subject) withProgram() subject {
 	c := *s.c
-	for _, section := range []*program.Section{&c.Prologue, &c.Body, &c.Epilogue} {
+	for _, section := range c.Sections() {
 		section.Commands, section.Counts = slices.Clone(section.Commands), slices.Clone(section.Counts)
 		for i := range section.Commands {
 			cmd := &section.Commands[i]

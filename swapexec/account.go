@@ -20,16 +20,18 @@ type Copy struct {
 	Stall   time.Duration // how long the compute stream stood still for it
 }
 
-// Account returns the copies of a section that has ended, in list order. events holds one event per command; before
-// those of the previous run of the section, nil if it was drained before.
+// Account returns the copies that its plan has in a section that has ended, in list order; those of a snapshot are not
+// among them. events holds one event per command; before those of the section before, nil if it was drained before.
 func Account(s *program.Section, events, before []device.Event) []Copy {
-	a := accountant{events: events, before: before, streams: make([][]int, len(s.Counts))}
+	a := accountant{events: events, before: before, streams: streamsOf(s)}
+	if len(before) > 0 {
+		a.last = streamsOf(before[0].Section)
+	}
 	var copies []Copy
 	at := make(map[int]int) // index of a command to its place in copies
 	for i := range s.Commands {
 		c := &s.Commands[i]
-		a.streams[c.Stream] = append(a.streams[c.Stream], i)
-		if e := events[i]; isCopy(c) {
+		if e := events[i]; c.Kind == program.Out || c.Kind == program.In {
 			at[i] = len(copies)
 			copies = append(copies, Copy{c.Kind, c.Storage, c.Slot, c.Bytes, e.Ready, e.Start, e.End, 0})
 		}
@@ -50,11 +52,20 @@ func Account(s *program.Section, events, before []device.Event) []Copy {
 
 type accountant struct {
 	events, before []device.Event
-	streams        [][]int // commands by stream
+	streams, last  [][]int // commands by stream, of the section and of the one before; last is nil if there was none
+}
+
+func streamsOf(s *program.Section) [][]int {
+	streams := make([][]int, len(s.Counts))
+	for i := range s.Commands {
+		c := &s.Commands[i]
+		streams[c.Stream] = append(streams[c.Stream], i)
+	}
+	return streams
 }
 
 // stall returns the command of this section that a command waited for longest, and how long; -1 if it waited for none,
-// or longest for one of the previous run. previous is the point that its stream reaches before it.
+// or longest for one of the section before. previous is the point that its stream reaches before it.
 func (a *accountant) stall(previous program.Point, command int, waits []program.Point) (last int, stall time.Duration) {
 	start := a.events[command].Start
 	_, free, ok := a.behind(previous)
@@ -71,16 +82,18 @@ func (a *accountant) stall(previous program.Point, command int, waits []program.
 	return last, start - free
 }
 
-// behind returns the command that reaches a point, -1 if it is of the previous run, and when it ended; false if there
+// behind returns the command that reaches a point, -1 if it is of the section before, and when it ended; false if there
 // was no such command or its end is not known.
 func (a *accountant) behind(p program.Point) (i int, end time.Duration, ok bool) {
-	stream := a.streams[p.Stream]
 	if p.Count > 0 {
-		i = stream[p.Count-1]
+		i = a.streams[p.Stream][p.Count-1]
 		return i, a.events[i].End, true
 	}
-	if at := len(stream) - 1 + p.Count; at >= 0 && a.before != nil {
-		return -1, a.before[stream[at]].End, true
+	if a.last != nil {
+		stream := a.last[p.Stream]
+		if at := len(stream) - 1 + p.Count; at >= 0 {
+			return -1, a.before[stream[at]].End, true
+		}
 	}
 	return -1, 0, false
 }

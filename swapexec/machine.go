@@ -45,4 +45,6 @@ func (m *Machine) Ended(c *program.Command) {
 // Queue returns the state of a unit's copies.
 func (m *Machine) Queue(u program.Unit) Queue { return m.queues[u] }
 
-func isCopy(c *program.Command) bool { return c.Kind == program.Out || c.Kind == program.In }
+func isCopy(c *program.Command) bool {
+	return c.Kind == program.Out || c.Kind == program.In || c.Kind == program.Save
+}

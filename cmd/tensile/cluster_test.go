@@ -107,7 +107,7 @@ func TestClusterLosesExecutor(t *testing.T) {
 	c.end()
 }
 
-// Of jobs that are over the newest are remembered, with their graphs.
+// Of jobs that are over the newest are remembered, with their graphs and logs.
 func TestClusterForgets(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB, "--keep", "1")
@@ -129,6 +129,18 @@ func TestClusterForgets(t *testing.T) {
 	defer conn.Close()
 	if _, err := conn.Load(t.Context(), wire.Graphs, wire.GraphObject(jobs["second"].Spec.Graph)); err != nil {
 		t.Error(err)
+	}
+	lines := func(job string) (n int) {
+		stop, err := conn.Follow(t.Context(), wire.LogSubject("*", job), func([]byte) { n++ })
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		return n
+	}
+	c.until("the log of the first job to go", func(map[string]wire.Record) bool { return lines("first") == 0 })
+	if lines("second") == 0 {
+		t.Error("the log of the second job has gone")
 	}
 	c.until("the graph of the first job to go", func(map[string]wire.Record) bool {
 		_, err := conn.Load(t.Context(), wire.Graphs, wire.GraphObject(first.Spec.Graph))

@@ -40,11 +40,17 @@ func start(t *testing.T, dir string, args ...string) *family {
 // startWith is start with more variables of the environment.
 func startWith(t *testing.T, dir string, environment []string, args ...string) *family {
 	t.Helper()
+	return startCommand(t, dir, environment, append([]string{"tensile"}, args...)...)
+}
+
+// startCommand is startWith for any command line, which may end in one of ours.
+func startCommand(t *testing.T, dir string, environment []string, words ...string) *family {
+	t.Helper()
 	alive, held, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &family{t: t, dir: dir, command: exec.Command("tensile", args...), alive: alive}
+	p := &family{t: t, dir: dir, command: exec.Command(words[0], words[1:]...), alive: alive}
 	p.command.Dir = dir
 	p.command.Env = slices.Concat(os.Environ(), []string{"GORACE=" + noPause, "TMPDIR=" + dir}, environment)
 	// which executors inherit, so that who is the last closes it; file 3 is the lock of each

@@ -30,11 +30,14 @@ func available() graph.Bytes {
 // claim books memory that a job will use. Mappings alone would not fail: their pages appear when they are used, and a
 // machine that runs out of them kills the process.
 func (d *Device) claim(job string, what string, size graph.Bytes) error {
-	if d.memory > 0 && d.claimed+size > d.memory {
+	if claimed := graph.Bytes(d.claimed.Load()); d.memory > 0 && claimed+size > d.memory {
 		return fmt.Errorf("job %s: %s of %s does not fit beside the %s in use; %s are available: "+
 			"take a smaller batch, fewer jobs or a smaller budget",
-			job, what, size, d.claimed, d.memory)
+			job, what, size, claimed, d.memory)
 	}
-	d.claimed += size
+	d.claimed.Add(int64(size))
 	return nil
 }
+
+// unclaim gives back what was claimed. Unlike claim, any goroutine may call it.
+func (d *Device) unclaim(size graph.Bytes) { d.claimed.Add(-int64(size)) }

@@ -44,8 +44,8 @@ func TestCloseInTheMiddle(t *testing.T) {
 			t.Errorf("%s still has %d bytes", what, len(m.bytes))
 		}
 	}
-	if d.claimed != 0 {
-		t.Errorf("%s are still claimed", d.claimed)
+	if n := d.claimed.Load(); n != 0 {
+		t.Errorf("%d bytes are still claimed", n)
 	}
 	// The device serves other jobs, and tells nothing of this one.
 	other := lay(t, d, nil)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tensile/cost"
@@ -39,8 +40,8 @@ type Device struct {
 	lanes  int                    // of all jobs
 	trace  func(trace.Event)
 
-	memory  graph.Bytes // available when the device was opened; 0: unknown
-	claimed graph.Bytes // by arenas and host slots of all jobs
+	memory  graph.Bytes  // available when the device was opened; 0: unknown
+	claimed atomic.Int64 // bytes, by arenas, host slots and snapshots of all jobs
 
 	mu       sync.Mutex
 	events   []device.Event

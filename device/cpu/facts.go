@@ -24,6 +24,7 @@ func measure(engine *gemm.Engine) cost.Facts {
 		ComputeShare:   1,
 		BandwidthShare: 0.5, // scalar loops, seen on elementwise kernels
 		Launch:         2 * time.Microsecond,
+		Host:           cost.Link{Rate: cost.BytesPerSecond(4 * large / copied.Seconds())},
 	}
 }
 

@@ -24,6 +24,7 @@ type job struct {
 	arena      memory
 	populating sync.WaitGroup // the arena
 	loaded     *loaded        // what is bound; nil before the first
+	snapshot   *snapshot      // the last that was asked for; nil: none was
 	workers    []*lane        // per stream of the program with the most that was loaded
 	running    sync.WaitGroup
 
@@ -47,7 +48,7 @@ func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
 	var err error
 	j.slots, kept = program.HostSlots(g)
 	if j.kept, err = reserve(kept); err != nil {
-		d.claimed -= j.resident
+		d.unclaim(j.resident)
 		return nil, fmt.Errorf("job %s: %w", o.Name, err)
 	}
 	return j, nil
@@ -65,7 +66,7 @@ func (j *job) Reserve(arena graph.Bytes) error {
 	}
 	var err error
 	if j.arena, err = reserve(arena); err != nil {
-		j.device.claimed -= arena
+		j.device.unclaim(arena)
 		return fmt.Errorf("job %s: %w", j.options.Name, err)
 	}
 	j.populating.Go(func() { populate(j.arena) }) // beside the prologue's copies
@@ -81,7 +82,7 @@ func (j *job) drop() {
 		j.recorder.home()
 	}
 	j.populating.Wait()
-	j.device.claimed -= graph.Bytes(len(j.arena.bytes))
+	j.device.unclaim(graph.Bytes(len(j.arena.bytes)))
 	j.arena.free()
 	j.touched = 0
 }
@@ -108,6 +109,8 @@ func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 	} else if arena := graph.Bytes(len(j.arena.bytes)); l.program.Arena > arena {
 		panic(fmt.Sprintf("cpu: Issue to job %q: its program uses %d bytes of an arena of %d",
 			j.options.Name, l.program.Arena, arena))
+	} else if s == &l.program.Snapshot && j.snapshot == nil {
+		panic(fmt.Sprintf("cpu: Issue to job %q of a snapshot section, and there is no memory for it", j.options.Name))
 	}
 	j.issue(s, iteration, drain)
 }
@@ -157,7 +160,7 @@ func (j *job) Close() error {
 		j.loaded.spilled.free()
 	}
 	j.kept.free()
-	j.device.claimed -= j.resident
+	j.device.unclaim(j.resident)
 	j.device.lanes -= len(j.workers)
 	return nil
 }

@@ -145,6 +145,10 @@ func (l *lane) execute(it *item) {
 		j.device.links[c.Kind].copy(j.at(c.Host, elements), j.at(c.Device, elements))
 	case program.In:
 		j.device.links[c.Kind].copy(j.at(c.Device, elements), j.at(c.Host, elements))
+	case program.Save:
+		j.device.links[program.Out].copy(j.at(c.Snapshot, elements), j.at(c.Device, elements))
+	case program.Keep:
+		copy(j.at(c.Snapshot, elements), j.at(c.Host, elements))
 	case program.Load:
 		j.options.Input(it.iteration, j.loaded.ids[c.Storage], j.bytes(c.Host, c.Bytes))
 	case program.Read:

@@ -94,6 +94,8 @@ func (j *job) bytes(a program.Address, size graph.Bytes) device.Memory {
 	switch l := j.loaded; {
 	case l.program.Regions[a.Region] == program.Arena:
 		return j.arena.at(a.Offset, size)
+	case l.program.Regions[a.Region] == program.SnapshotMemory:
+		return j.snapshot.memory.at(a.Offset, size)
 	case a.Offset < l.end:
 		return j.kept.at(a.Offset, size)
 	default:

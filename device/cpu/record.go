@@ -47,7 +47,7 @@ func (r *recorder) touches(c *program.Command) []touch {
 	switch c.Kind {
 	case program.In:
 		return []touch{{storage: c.Storage, fresh: true, write: true}}
-	case program.Out:
+	case program.Out, program.Save:
 		return []touch{{storage: c.Storage, read: true}}
 	case program.Kernel:
 		return r.operands(c)

@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) device.Device) {
 		{"deliveries", deliveries},
 		{"bits", bits},
 		{"switch", switchPlans},
+		{"snapshots", snapshots},
 		{"graphs", changeGraphs},
 		{"numbers", numbers},
 	}

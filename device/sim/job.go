@@ -118,6 +118,15 @@ func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 	j.lanes.Issue(s, iteration, drain)
 }
 
+// Snapshot returns one without memory: there is no data.
+func (j *job) Snapshot() (device.Snapshot, error) { return snapshot{}, nil }
+
+// snapshot implements device.Snapshot.
+type snapshot struct{}
+
+func (snapshot) Content(graph.StorageID) []float32 { return nil }
+func (snapshot) Release()                          {}
+
 // Host returns nil: there is no data.
 func (j *job) Host(graph.StorageID) []float32 { return nil }
 

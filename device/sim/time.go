@@ -110,10 +110,12 @@ func (d *Device) duration(j *job, s program.Stream) time.Duration {
 	case program.Kernel:
 		r, index := j.lanes.Head(s)
 		return d.noisy(j.name, r.Iteration, index, j.latency[c.Op])
-	case program.Out:
+	case program.Out, program.Save:
 		return d.facts.Out.Time(c.Bytes)
 	case program.In:
 		return d.facts.In.Time(c.Bytes)
+	case program.Keep:
+		return d.facts.Host.Time(c.Bytes)
 	}
 	return 0
 }

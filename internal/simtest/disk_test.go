@@ -2,8 +2,10 @@ package simtest
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,92 +14,102 @@ import (
 	"tensile/graph"
 )
 
-// disk is a checkpoint.Disk in memory, which all processes of a world see.
-type disk map[string][]byte // by path
+// disk is a folder that all executors see. It may be full, and what was written before a process died may be torn.
+type disk struct {
+	rng   *rand.Rand
+	files map[string]*bytes.Buffer
+	calm  *bool
+}
 
-func (d disk) List(dir string) ([]checkpoint.Entry, error) {
-	found := make(map[string]checkpoint.Entry)
-	for path, content := range d {
-		rest, below := strings.CutPrefix(path, dir+"/")
+var errFull = errors.New("no space left on device")
+
+// full reports whether something can not be done just now.
+func (d *disk) full() bool { return !*d.calm && d.rng.IntN(30) == 0 }
+
+func (d *disk) List(dir string) ([]checkpoint.Entry, error) {
+	var entries []checkpoint.Entry
+	folders := make(map[string]bool)
+	for _, path := range slices.Sorted(maps.Keys(d.files)) {
+		rest, below := strings.CutPrefix(path, dir+string(filepath.Separator))
 		if !below {
 			continue
 		}
-		if name, _, deeper := strings.Cut(rest, "/"); deeper {
-			found[name] = checkpoint.Entry{Name: name, Dir: true}
-		} else {
-			found[name] = checkpoint.Entry{Name: name, Bytes: graph.Bytes(len(content))}
+		name, _, deep := strings.Cut(rest, string(filepath.Separator))
+		if deep && !folders[name] {
+			folders[name] = true
+			entries = append(entries, checkpoint.Entry{Name: name, Dir: true})
+		} else if !deep {
+			entries = append(entries, checkpoint.Entry{Name: name, Bytes: graph.Bytes(d.files[path].Len())})
 		}
 	}
-	var list []checkpoint.Entry
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		list = append(list, found[name])
-	}
-	return list, nil
+	return entries, nil
 }
 
-func (d disk) Create(path string) (checkpoint.File, error) {
-	if _, there := d[path]; there {
-		return nil, fs.ErrExist
+func (d *disk) Create(path string) (checkpoint.File, error) {
+	if d.full() {
+		return nil, errFull
 	}
-	d[path] = nil
-	return &diskFile{d, path}, nil
+	d.files[path] = new(bytes.Buffer)
+	return writing{d, d.files[path]}, nil
 }
 
-func (d disk) Open(path string) (checkpoint.Opened, error) {
-	content, there := d[path]
-	if !there {
+type writing struct {
+	d *disk
+	*bytes.Buffer
+}
+
+func (w writing) Write(b []byte) (int, error) {
+	if w.d.full() {
+		n, _ := w.Buffer.Write(b[:len(b)/2])
+		return n, errFull
+	}
+	return w.Buffer.Write(b)
+}
+func (writing) Sync() error  { return nil }
+func (writing) Close() error { return nil }
+
+func (d *disk) Open(path string) (checkpoint.Opened, error) {
+	f := d.files[path]
+	if f == nil {
 		return nil, fs.ErrNotExist
 	}
-	return diskReader{bytes.NewReader(content)}, nil
+	return reading{bytes.NewReader(bytes.Clone(f.Bytes()))}, nil
 }
 
-func (d disk) Rename(from, to string) error {
-	d[to] = d[from]
-	delete(d, from)
-	return nil
-}
+type reading struct{ *bytes.Reader }
 
-func (d disk) Remove(path string) error {
-	delete(d, path)
-	return nil
-}
+func (r reading) Size() (int64, error) { return r.Reader.Size(), nil }
+func (reading) Close() error           { return nil }
 
-type diskFile struct {
-	d    disk
-	path string
-}
-
-func (f *diskFile) Write(b []byte) (int, error) {
-	f.d[f.path] = append(f.d[f.path], b...)
-	return len(b), nil
-}
-
-func (f *diskFile) Sync() error  { return nil }
-func (f *diskFile) Close() error { return nil }
-
-type diskReader struct{ *bytes.Reader }
-
-func (r diskReader) Size() (int64, error) { return r.Reader.Size(), nil }
-func (r diskReader) Close() error         { return nil }
-
-// tear damages a checkpoint: it is cut short, or a bit of it is another. It reports whether there was one.
-func (w *world) tear() bool {
-	var paths []string
-	for _, path := range slices.Sorted(maps.Keys(w.disk)) {
-		if filepath.Ext(path) == ".safetensors" && len(w.disk[path]) > 0 {
-			paths = append(paths, path)
-		}
+func (d *disk) Rename(from, to string) error {
+	if d.full() || d.files[from] == nil {
+		return errFull
 	}
+	d.files[to] = d.files[from]
+	delete(d.files, from)
+	return nil
+}
+
+func (d *disk) Remove(path string) error {
+	if d.files[path] == nil {
+		return fs.ErrNotExist
+	}
+	delete(d.files, path)
+	return nil
+}
+
+// damage flips a bit of a file, or cuts it short.
+func (d *disk) damage() {
+	paths := slices.Sorted(maps.Keys(d.files))
 	if len(paths) == 0 {
-		return false
+		return
 	}
-	path := paths[w.rng.IntN(len(paths))]
-	content := slices.Clone(w.disk[path])
-	if at := w.rng.IntN(len(content)); w.rng.IntN(2) == 0 {
-		content = content[:at]
-	} else {
-		content[at] ^= 1 << w.rng.IntN(8)
+	f := d.files[paths[d.rng.IntN(len(paths))]]
+	switch {
+	case f.Len() == 0:
+	case d.rng.IntN(2) == 0:
+		f.Bytes()[d.rng.IntN(f.Len())] ^= 1 << d.rng.IntN(8)
+	default:
+		f.Truncate(d.rng.IntN(f.Len()))
 	}
-	w.disk[path] = content
-	return true
 }
