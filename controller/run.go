@@ -149,7 +149,8 @@ func (r *runner) take(in input) error {
 	if in.list {
 		o := &r.options
 		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: o.Trouble(), Device: o.Device, Budget: r.machine.Budget(),
-			Link: wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}
+			HostMemory: o.HostMemory,
+			Link:       wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}
 		return nil
 	}
 	if in.answer != nil {

@@ -103,6 +103,9 @@ func TestEverythingTogether(t *testing.T) {
 		w.config.Budget = graph.Bytes(12_000 + 500*(seed%40))
 		w.config.Watched, w.config.Preempt = seed%3 > 0, seed%4 > 1
 		w.config.GiveUp, w.config.Turn = time.Minute, 2*time.Second
+		if seed%3 == 1 {
+			w.config.HostMemory = graph.Bytes(70+10*(seed%20)) * 4096
+		}
 		w.restart()
 		for range 3000 {
 			w.chaos()

@@ -35,6 +35,7 @@ type world struct {
 	controller *controller.Machine
 	processes  map[string]*process // by key
 	claims     graph.Bytes         // of all jobs, a moment ago
+	onHost     graph.Bytes         // what they claimed there
 	mail       []func()            // on its way, in any order
 	calm       bool                // nothing is lost or doubled, nobody dies any more
 	lives      int
@@ -69,6 +70,8 @@ type process struct {
 	key    string // in the world; another than name for one that was started by hand, with the same credentials
 	life   string
 	arenas map[string]graph.Bytes // what its jobs have now
+	hosts  map[string]graph.Bytes // what their host slots take
+	loads  map[string]graph.Bytes // what they take under the programs that jobs were given, by job and epoch
 	losses map[string][]float32
 	epochs map[string]int64
 	events []executor.Event // that the agent has not heard yet
@@ -218,6 +221,7 @@ func (w *world) order(o wire.Orders) {
 func (w *world) launch(name, key string) {
 	w.lives++
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(),
+		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
 		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
 	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
 	p.host = executor.NewHost(p.device, p.observe)
@@ -240,6 +244,7 @@ func (p *process) step(in agent.Input) {
 		case o.Open != nil:
 			p.submit(o.Open)
 		case o.Change != nil:
+			p.given(o.Change.Job, o.Change.Proven)
 			p.host.Change(o.Change.Job, o.Change.Proven)
 		case o.Stop != "":
 			p.host.Stop(o.Stop)
@@ -331,7 +336,7 @@ func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
 	case !p.w.calm && p.w.rng.IntN(6) == 0:
 		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrAway, Again: true}
 	}
-	fetched := o.Prove(l, p.device.Align())
+	fetched := o.Prove(l, p.device)
 	if fetched.Err != nil {
 		p.w.t.Fatalf("layout %d of job %s is refused: %v", o.Epoch, o.Job, fetched.Err)
 	}
@@ -346,6 +351,7 @@ func (p *process) submit(o *agent.Open) {
 		}
 	}
 	p.losses[name] = nil
+	p.given(name, o.Proven)
 	spec := executor.SpecOf(o.Task, o.Spec.Iterations, func(_ int, loss float32) {
 		p.losses[name] = append(p.losses[name], loss)
 	})
@@ -368,12 +374,14 @@ func (p *process) observe(e executor.Event) {
 			p.w.t.Fatalf("job %s went back from epoch %d to %d", e.Job, p.epochs[e.Job], e.Applied.Epoch)
 		}
 		p.arenas[e.Job], p.epochs[e.Job] = e.Applied.Arena, e.Applied.Epoch
+		p.hosts[e.Job] = p.loads[fmt.Sprint(e.Job, " ", e.Applied.Epoch)]
 	case e.Home:
 		p.arenas[e.Job] = 0
 	case e.Refused != nil:
 		p.w.t.Fatalf("job %s: %v", e.Job, e.Refused)
 	case e.Removed:
 		delete(p.arenas, e.Job)
+		delete(p.hosts, e.Job)
 		delete(p.epochs, e.Job)
 	}
 	p.w.check()
@@ -438,6 +446,7 @@ func (w *world) check() {
 		w.t.Fatalf("arenas of %s, claims of %s and %s a moment ago, the budget is %s", arenas, claims, w.claims, budget)
 	}
 	w.claims = claims
+	w.checkHost()
 }
 
 // restart kills the controller, and starts another with what is stored.
