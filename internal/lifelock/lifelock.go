@@ -155,22 +155,13 @@ func Ended(folder, name string) []string {
 	return lives
 }
 
-// Remove removes the file of a lock that nobody holds. It leaves that of a process that lives.
+// Remove removes the file of a lock, for a name that nobody asks for again: a process that has left may still hold it for
+// a moment.
 func Remove(folder, name string) error {
-	f, err := os.OpenFile(path(folder, name), os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
+	if err := os.Remove(path(folder, name)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	defer f.Close()
-	if held, err := lock(f); held || err != nil {
-		return err
-	}
-	if removed(f, f.Name()) {
-		return nil
-	}
-	return os.Remove(f.Name())
+	return nil
 }
 
 // lock locks a file, or reports that another holds it.
