@@ -60,7 +60,7 @@ func (r *runner) fetch(f *Fetch) *Fetched {
 	if err != nil {
 		return &Fetched{Ticket: f.Ticket, Epoch: f.Epoch, Err: err}
 	}
-	return f.Prove(&l, r.Device.Align())
+	return f.Prove(&l, r.Device)
 }
 
 // store puts a result where the controller finds it.

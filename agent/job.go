@@ -112,7 +112,8 @@ func (m *Machine) next(j *job) {
 func (m *Machine) fetch(j *job) {
 	if !j.busy && !j.again && j.epoch > j.settled {
 		j.busy = true
-		m.say(Output{Fetch: &Fetch{j.ticket, j.spec.Name, j.spec.ID, j.epoch, *j.task}})
+		m.say(Output{Fetch: &Fetch{j.ticket, j.spec.Name, j.spec.ID, j.epoch, *j.task,
+			j.spec.Checkpoint != wire.Interval{}}})
 	}
 }
 

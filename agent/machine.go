@@ -21,7 +21,6 @@ type Machine struct {
 	drain   error    // the process was interrupted: jobs end, and none begins
 	account []string // what has become of jobs since then, a line each
 	left    bool
-	dead    []string // lives of this name that have ended, as far as this process knows
 
 	online bool
 	alone  time.Duration // since when there is neither a connection nor work
@@ -198,7 +197,7 @@ func (m *Machine) quit(why error) {
 // close says last that the life of this process is over: its name and what its jobs had are free.
 func (m *Machine) close() {
 	if m.online && m.sent == "" {
-		m.dead = []string{m.process.Life}
+		m.process.Dead = append(slices.Clone(m.process.Dead), m.process.Life)
 		m.report()
 	}
 }
@@ -209,7 +208,7 @@ func (m *Machine) report() {
 	m.said, m.news = m.said+1, false
 	p := &m.process
 	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host,
-		Since: p.Since, Orders: m.orders, Dead: slices.Concat(p.Dead, m.dead),
+		Since: p.Since, Orders: m.orders, Dead: p.Dead,
 		Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
 		if j.next != nil {

@@ -99,6 +99,8 @@ type Fetch struct {
 	ID     int64 // of the spec
 	Epoch  int64
 	Task   task.Task
+
+	Checkpoints bool // the job takes some: its program is to have a snapshot section
 }
 
 // Fetched answers it.

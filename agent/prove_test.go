@@ -17,6 +17,7 @@ import (
 	"tensile/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -60,7 +61,7 @@ func TestProve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proven, err := Prove(g, "a", 3, &decoded, align)
+	proven, err := Prove(g, "a", 3, &decoded, align, program.Options{Poison: invariants.Enabled})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +70,25 @@ func TestProve(t *testing.T) {
 		program.Options{Poison: invariants.Enabled})
 	if diff := cmp.Diff(want, proven.Program()); diff != "" {
 		t.Errorf("program (-want +got):\n%s", diff)
+	}
+}
+
+// The program of a job that takes checkpoints has a snapshot section, for the rates of the device.
+func TestProveWithCheckpoints(t *testing.T) {
+	g, l := layoutOf(t)
+	facts, err := cost.Device("v100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, checkpoints := range []bool{false, true} {
+		f := &Fetch{Job: "a", Epoch: 3, Task: task.Task{Graph: g}, Checkpoints: checkpoints}
+		answer := f.Prove(&l, sim.New(facts, sim.Options{}))
+		if answer.Err != nil {
+			t.Fatal(answer.Err)
+		}
+		if has := len(answer.Proven.Program().Snapshot.Commands) > 0; has != checkpoints {
+			t.Errorf("of a job that takes checkpoints (%t) the program has a snapshot section: %t", checkpoints, has)
+		}
 	}
 }
 
@@ -115,7 +135,7 @@ func TestProveRefuses(t *testing.T) {
 	} {
 		l := copyOf(t, good)
 		test.spoil(&l)
-		proven, err := Prove(g, "a", 3, &l, align)
+		proven, err := Prove(g, "a", 3, &l, align, program.Options{})
 		if proven != (program.Proven{}) || err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want it to contain %q", test.name, err, test.want)
 		}

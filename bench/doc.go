@@ -2,6 +2,7 @@
 //
 //   - [MeasurePlanner]: what planning, packing and proving cost, and what each part of the planner brings (ablation).
 //   - [MeasurePool]: the methods of packing on published instances and on plans of networks.
+//   - [MeasureCheckpoints]: what a checkpoint costs the job that it is taken of, while it trains and in Home.
 //   - [MeasureController]: a controller with many executors and reports, on a server of its own.
 //
 // Nothing but that command imports it: what the product itself needs is in workload, planner and report.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -269,7 +270,8 @@ func (r *runner) store(o Output) error {
 	case o.Drop != nil && o.Drop.Result != "":
 		return r.bus.Remove(r.ctx, wire.Results, o.Drop.Result)
 	case o.Drop != nil:
-		return r.bus.Delete(r.ctx, wire.RecordKey(o.Drop.Job))
+		return errors.Join(r.bus.Delete(r.ctx, wire.RecordKey(o.Drop.Job)),
+			r.bus.Clear(r.ctx, wire.LogSubject("*", o.Drop.Job)))
 	}
 	panic(fmt.Sprintf("controller: an output that says nothing: %+v", o))
 }

@@ -24,15 +24,16 @@ func (c *checker) flaw(cmd *Command) string {
 		return "no such storage"
 	}
 	device := cmd.Kind == Out || cmd.Kind == In || cmd.Kind == Poison || cmd.Kind == Save
+	host := cmd.Kind != Poison && cmd.Kind != Save
 	snapshot := cmd.Kind == Save || cmd.Kind == Keep
 	switch s := &c.g.Storages[cmd.Storage]; {
 	case cmd.Bytes != s.Bytes:
 		return fmt.Sprintf("about %d bytes of the %d of %s", cmd.Bytes, s.Bytes, s.Name)
 	case device && c.misplaced(cmd.Device):
 		return "not at an aligned place of the arena"
-	case cmd.Kind != Poison && cmd.Kind != Save && c.slots[s.ID].Offset < 0:
+	case host && c.slots[s.ID].Offset < 0:
 		return "no copy out of " + s.Name + " in the plan: it has no host slot"
-	case cmd.Kind != Poison && cmd.Kind != Save && cmd.Host != c.slots[s.ID]:
+	case host && cmd.Host != c.slots[s.ID]:
 		return "not at the host slot of " + s.Name
 	case snapshot && (!s.Role.Persistent() || cmd.Version != 0):
 		return fmt.Sprintf("version %d of %s %s is no part of a snapshot", cmd.Version, s.Role, s.Name)

@@ -18,14 +18,14 @@ func benchCommand() *cobra.Command {
 		Short: "Measure and compare, on fixed inputs",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan or controller", c.CommandPath(),
+				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, checkpoint or controller", c.CommandPath(),
 					args[0])
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error { return c.Help() },
 	}
-	c.AddCommand(benchPoolCommand(), benchPlanCommand(), benchControllerCommand())
+	c.AddCommand(benchPoolCommand(), benchPlanCommand(), benchCheckpointCommand(), benchControllerCommand())
 	return c
 }
 
@@ -105,6 +105,55 @@ right ones. Nothing runs. Expect a minute or two.`,
 	c.Flags().StringVar(&o.Device, "device", "a6000", "a known device: "+simNames())
 	c.Flags().BoolVar(&o.Small, "small", false, "plan again for four small jobs, not for four of a thousand ops")
 	c.Flags().IntVar(&o.Times, "times", 5, "how often each planning is timed; the least time counts")
+	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	return c
+}
+
+func benchCheckpointCommand() *cobra.Command {
+	var o bench.CheckpointOptions
+	var device planFlags
+	var json bool
+	c := &cobra.Command{
+		Use:   "checkpoint",
+		Short: "Measure what a checkpoint costs the job that it is taken of, while it trains and in Home",
+		Long: `Train networks one at a time and take checkpoints in both ways: by a section of the program
+that copies the state out while the job trains, and by the way through Home. On a device with data
+measure both without a file and with one written beside. Times are medians; the share is that of one
+checkpoint in five minutes.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.Every < 10 || o.Every > endless || o.Times < 1 || o.Times > endless {
+				return fmt.Errorf("--every %d --times %d: give 10 to %d and 1 to %d", o.Every, o.Times, endless, endless)
+			}
+			for _, percent := range o.Budgets {
+				if percent < 1 || percent > 100 {
+					return fmt.Errorf("--budgets %d: give 1 to 100", percent)
+				}
+			}
+			d, _, err := openDevice(&device)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			r, err := bench.MeasureCheckpoints(c.Context(), d, o)
+			if err != nil {
+				return err
+			}
+			if json {
+				return printJSON(c.OutOrStdout(), r)
+			}
+			return r.WriteTable(c.OutOrStdout())
+		},
+	}
+	device.registerDevice(c)
+	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"mlp", "lenet"}, "networks to train")
+	c.Flags().IntVar(&o.Settings.Image, "image", 0, "height and width of their images (default: the networks' own)")
+	c.Flags().IntVar(&o.Settings.Batch, "batch", 0, "examples per iteration (default 16)")
+	c.Flags().IntSliceVar(&o.Budgets, "budgets", []int{100, 60},
+		"device memory, in percent of what a network needs with every tensor freed after its last use")
+	c.Flags().IntVar(&o.Every, "every", 20, "iterations between two checkpoints")
+	c.Flags().IntVar(&o.Times, "times", 10, "checkpoints that are taken in each way")
+	c.Flags().StringVar(&o.Dir, "dir", "", "folder for the files (default: none are written)")
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
 	return c
 }

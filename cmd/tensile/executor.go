@@ -77,6 +77,10 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		return errors.New("executor: name a file with --credentials; tensile credentials NAME makes one where the " +
 			"controller runs")
 	}
+	folder, err := f.checkpoints.folder()
+	if err != nil {
+		return err
+	}
 	credentials, err := bus.ReadCredentials(f.credentials)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("executor: there is no file %s; tensile credentials NAME makes one where the controller runs",
@@ -94,10 +98,6 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		credentials.URL = f.url
-	}
-	folder, err := f.checkpoints.folder()
-	if err != nil {
-		return err
 	}
 	line := stamped(os.Stderr)
 	lock, err := f.lock(name, credentials)

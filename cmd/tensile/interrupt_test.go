@@ -63,7 +63,7 @@ func TestSecondSignal(t *testing.T) {
 	p.nothing()
 }
 
-// An executor that gets a signal saves its job, tells its controller, and ends.
+// An executor that gets a signal saves a job of which no checkpoints are taken, tells its controller, and ends.
 func TestExecutorInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"interrupt": syscall.SIGINT, "hang up": syscall.SIGHUP,
@@ -79,7 +79,7 @@ func TestExecutorInterrupted(t *testing.T) {
 			c.line(`^executor lab has joined$`)
 			saved := filepath.Join(c.files, "w.safetensors")
 			c.tell("submit", "lenet", "--batch", "2", "--image", "12", "--iterations", forever, "--save",
-				"w.safetensors")
+				"w.safetensors", "--checkpoint", "none")
 			lab.line(`^job lenet begun: 1000000 iterations of lenet$`)
 			c.train(nil, "lenet")
 			lab.signal(signal)

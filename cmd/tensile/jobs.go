@@ -28,8 +28,8 @@ func jobsCommand() *cobra.Command {
 		Long: `List the jobs of a controller. IT/S is how many iterations a job does in a second,
 LEFT how long it still takes at that rate, ARENA the device memory of the plan with which it trains,
 AGE the time since it was submitted. OWNER, where jobs have several, is the user who submitted a job;
-- is an administrator. With --wide, SLOT PEAK is the peak of the plan in force, and PLANS how many
-have come into force.`,
+- is an administrator. With --wide, SLOT PEAK is the peak of the plan in force, PLANS how many have
+come into force, and CHECKPOINT after how many iterations the newest checkpoint was taken.`,
 		Args: noArguments,
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
@@ -130,7 +130,7 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	heads, more := "JOB\tSTATE\tITERATION\tIT/S\tLEFT\tLOSS\tARENA\tPRIORITY\tAGE\t", ""
 	if wide {
-		more = "SLOT PEAK\tHOST\tPLANS\t"
+		more = "SLOT PEAK\tHOST\tPLANS\tCHECKPOINT\t"
 	}
 	owners := wide || slices.ContainsFunc(a.Jobs, func(r wire.Record) bool {
 		return r.Spec.Owner != a.Jobs[0].Spec.Owner
@@ -145,7 +145,7 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.State, r.Iteration, r.Spec.Iterations,
 			rate, left, lastLoss(r), inForce(r), max(1, r.Spec.Priority), age(r, now))
 		if wide {
-			fmt.Fprintf(w, "%s\t%s\t%d\t", r.SlotPeak, r.Host, r.Plans)
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, checkpointed(r))
 		}
 		if owners {
 			fmt.Fprintf(w, "%s\t", cmp.Or(r.Spec.Owner, "-"))
@@ -193,6 +193,14 @@ func used(a wire.Answer) string {
 		line += "; the controller is in trouble: " + a.Trouble
 	}
 	return line + "; device " + a.Device
+}
+
+// checkpointed is after how many iterations the newest checkpoint of a job was taken.
+func checkpointed(r *wire.Record) string {
+	if r.Checkpoint == nil {
+		return "-"
+	}
+	return fmt.Sprint(r.Checkpoint.Iteration)
 }
 
 // inForce is the arena of the plan with which a job trains now.

@@ -94,7 +94,7 @@ func showLive(ctx context.Context, conn wire.Bus, job string, s show, out io.Wri
 
 // prove returns the program of the plan.
 func (p *livePlan) prove() (*program.Program, error) {
-	proven, err := agent.Prove(p.graph, p.Job, p.Epoch, &p.layout, 1)
+	proven, err := agent.Prove(p.graph, p.Job, p.Epoch, &p.layout, 1, program.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("plan %d of job %s: %w", p.Epoch, p.Job, err)
 	}

@@ -13,9 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tensile/agent"
 	"tensile/planner"
 	"tensile/report"
 	"tensile/weights"
+	"tensile/wire"
 )
 
 // runFlags describe a run.
@@ -105,6 +107,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 			return err
 		}
 	}
+	if err := f.begins(s); err != nil {
+		return err
+	}
 	screen := newScreen(out, s, f.json, f.iterations)
 	screen.head(f.policy)
 
@@ -134,6 +139,19 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	return differs(r)
+}
+
+// begins finds out before the training whether the job can begin with the checkpoint of --from.
+func (f *runFlags) begins(s *session) error {
+	if f.from == "" {
+		return nil
+	}
+	t := s.workload[0]
+	spec := wire.Spec{Name: t.Name, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: f.iterations, From: f.from,
+		AnyDevice: f.anyDevice}
+	checkpoints := agent.Checkpoints{Device: s.device.Identity(), NoData: f.simulated()}
+	_, _, err := checkpoints.Start(&agent.Prepare{Spec: spec}, &t)
+	return err
 }
 
 // trained trains the jobs as planned and, to compare, without a plan. Where time is real the two runs alternate, a

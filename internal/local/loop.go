@@ -170,7 +170,7 @@ func (l *loop) order(in agent.Input) error {
 			l.tell(agent.Input{Prepared: l.prepare(o.Prepare)})
 		case o.Fetch != nil:
 			layout := l.layouts[wire.LayoutObject(o.Fetch.Job, o.Fetch.ID, o.Fetch.Epoch)]
-			l.tell(agent.Input{Fetched: o.Fetch.Prove(layout, l.device.Align())})
+			l.tell(agent.Input{Fetched: o.Fetch.Prove(layout, l.device)})
 		case o.Open != nil:
 			l.open(o.Open)
 		case o.Change != nil:

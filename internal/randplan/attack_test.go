@@ -14,7 +14,6 @@ import (
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
-	"tensile/internal/invariants"
 	"tensile/internal/randgraph"
 	"tensile/plan"
 	"tensile/program"
@@ -61,7 +60,7 @@ func (m *mistaken) sections() []*program.Section {
 
 // section is mostly the body.
 func (m *mistaken) section() *program.Section {
-	if s := m.sections()[m.rng.IntN(3)]; len(s.Commands) > 0 {
+	if s := m.sections()[m.rng.IntN(4)]; len(s.Commands) > 0 {
 		return s
 	}
 	return &m.Body
@@ -82,7 +81,7 @@ func (m *mistaken) near() int {
 func (m *mistaken) address(a program.Address) program.Address {
 	switch m.rng.IntN(8) {
 	case 0:
-		a.Region = program.Region(m.rng.IntN(3))
+		a.Region = program.Region(m.rng.IntN(4))
 	case 1, 2, 3:
 		a.Offset += m.Align * graph.Bytes(m.near())
 	case 4:
@@ -132,16 +131,18 @@ func (m *mistaken) mistake() {
 			c.Outputs[k] = m.address(c.Outputs[k])
 		case rng.IntN(4) == 0:
 			c.Host = m.address(c.Host)
+		case rng.IntN(4) == 0:
+			c.Snapshot = m.address(c.Snapshot)
 		default:
 			c.Device = m.address(c.Device)
 		}
 	case 11:
 		c.Version += []int{-1, 1}[rng.IntN(2)]
 	case 12: // a command of another kind, well formed if it can be
-		kind := program.Kind(rng.IntN(7))
+		kind := program.Kind(rng.IntN(9))
 		if c.Kind != program.Kernel {
 			if c.Kind = kind; rng.IntN(4) > 0 {
-				c.Stream = []program.Stream{0, 1, 2, 3, 3, 0, 0}[kind]
+				c.Stream = []program.Stream{0, 1, 2, 3, 3, 0, 1, 3, 0}[kind]
 			}
 		}
 	case 13:
@@ -149,7 +150,7 @@ func (m *mistaken) mistake() {
 	case 14: // another section
 		moved := *c
 		s.Commands = slices.Delete(s.Commands, i, i+1)
-		to := m.sections()[rng.IntN(3)]
+		to := m.sections()[rng.IntN(4)]
 		to.Commands = slices.Insert(to.Commands, rng.IntN(len(to.Commands)+1), moved)
 	case 15: // another storage, from and to its own host slot
 		if c.Kind != program.Kernel {
@@ -157,6 +158,8 @@ func (m *mistaken) mistake() {
 			c.Storage = graph.StorageID(rng.IntN(len(m.g.Storages)))
 			c.Bytes, c.Host = m.g.Storages[c.Storage].Bytes, program.Address{Region: program.Region(program.HostMemory),
 				Offset: hosts[c.Storage]}
+			slots, _ := program.SnapshotSlots(m.g)
+			c.Snapshot.Offset = slots[c.Storage]
 		}
 	case 16:
 		switch rng.IntN(5) {
@@ -200,24 +203,30 @@ func (m *mistaken) merge(c *program.Command) {
 	}
 }
 
-// attacked is a graph, a plan and the bits that they must give.
-func attacked(t *testing.T, d device.Device, seed uint64) (*rand.Rand, *graph.Graph, *plan.Plan, outcome) {
+// attacked is a graph, a plan and the bits that they must give after each number of iterations, up to the last.
+func attacked(t *testing.T, d device.Device, seed uint64, last int) (*rand.Rand, *graph.Graph, *plan.Plan, []outcome) {
 	rng, g := seeded(seed, randgraph.Options{Ops: 16})
 	what := fmt.Sprintf("seed %d", seed)
-	return rng, g, New(rng, g, scratchOf(d, g)),
-		train(t, d, 3, what, job{g: g, seed: seed, programs: programs(t, d, what, g, vanilla(t, d, g))})[0]
+	p := New(rng, g, scratchOf(d, g))
+	var want []outcome
+	plain := job{g: g, seed: seed, programs: programs(t, d, what, g, vanilla(t, d, g))}
+	for n := range last + 1 {
+		want = append(want, train(t, d, n, what, plain)[0])
+	}
+	return rng, g, p, want
 }
 
-// Random mistakes are made in compiled programs. Whatever Check accepts gives the right bits, and harms nothing.
+// Random mistakes are made in compiled programs. Whatever Check accepts gives the right bits, in snapshots too, and
+// harms nothing. Five iterations have a snapshot at first and one later, with bodies before and after it.
 func TestAttackCheck(t *testing.T) {
 	seeds := *attacks
 	if testing.Short() || raceEnabled {
 		seeds = min(seeds, 20)
 	}
 	engines(t, func(t *testing.T, d *cpu.Device) {
-		tried, accepted := 0, 0
+		tried, accepted, taken := 0, 0, 0
 		for seed := range seeds {
-			rng, g, p, want := attacked(t, d, seed)
+			rng, g, p, want := attacked(t, d, seed, 5)
 			what := fmt.Sprintf("seed %d", seed)
 			good := proven(t, d, g, p, what).Program()
 			for k := range 40 {
@@ -229,16 +238,16 @@ func TestAttackCheck(t *testing.T) {
 				}
 				accepted++
 				what := fmt.Sprintf("seed %d, mistakes %d", seed, k)
-				if diff := cmp.Diff(want,
-					train(t, d, 3, what, job{g: g, seed: seed, programs: []program.Proven{wrong}})[0]); diff != "" {
+				if diff := cmp.Diff(want[5], train(t, d, 5, what, job{g: g, seed: seed, before: want, taken: &taken,
+					programs: []program.Proven{wrong}})[0]); diff != "" {
 					t.Fatalf("%s: Check accepts a program that gives other bits (-want +got):\n%s\nprogram (-right "+
 						"+wrong):\n%s", what, diff, cmp.Diff(good, bad))
 				}
 			}
 		}
-		if t.Logf("%d programs with mistakes, %d accepted, all with the right bits", tried,
-			accepted); accepted < tried/50 {
-			t.Errorf("%d accepted of %d", accepted, tried)
+		if t.Logf("%d programs with mistakes, %d accepted, all with the right bits, and in %d snapshots", tried,
+			accepted, taken); accepted < tried/50 || taken < accepted {
+			t.Errorf("%d accepted of %d, %d snapshots", accepted, tried, taken)
 		}
 	})
 }
@@ -313,7 +322,7 @@ func TestAttackValidate(t *testing.T) {
 	engines(t, func(t *testing.T, d *cpu.Device) {
 		tried, accepted, ran := 0, 0, 0
 		for seed := range seeds {
-			rng, g, p, want := attacked(t, d, seed)
+			rng, g, p, want := attacked(t, d, seed, 3)
 			for k := range 60 {
 				bad := *p
 				bad.Steps, bad.Moves, bad.Entry, bad.Made = slices.Clone(p.Steps), slices.Clone(p.Moves),
@@ -332,7 +341,7 @@ func TestAttackValidate(t *testing.T) {
 				}
 				accepted++
 				what := fmt.Sprintf("seed %d, mistakes %d", seed, k)
-				c, err := program.Prove(g, &bad, layout, program.Options{Poison: invariants.Enabled})
+				c, err := program.Prove(g, &bad, layout, optionsOf(d))
 				if err != nil {
 					t.Fatalf("%s: Validate accepts what Check does not: %v\n%s", what, err, bad.Text(g))
 				}
@@ -340,7 +349,7 @@ func TestAttackValidate(t *testing.T) {
 					continue
 				}
 				ran++
-				if diff := cmp.Diff(want,
+				if diff := cmp.Diff(want[3],
 					train(t, d, 3, what, job{g: g, seed: seed, programs: []program.Proven{c}})[0]); diff != "" {
 					t.Fatalf("%s: a valid plan gives other bits (-want +got):\n%s\n%s", what, diff, bad.Text(g))
 				}

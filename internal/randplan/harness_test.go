@@ -71,6 +71,12 @@ func request(d device.Device, policy string, graphs ...*graph.Graph) scheduler.R
 	return r
 }
 
+// optionsOf makes programs with snapshot sections.
+func optionsOf(d device.Device) program.Options {
+	return program.Options{Poison: invariants.Enabled, Snapshot: true,
+		Durations: program.Durations{Out: d.Facts().Out, In: d.Facts().In, Host: d.Facts().Host}}
+}
+
 // proven turns a plan into a program through every proof.
 func proven(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, what string) program.Proven {
 	t.Helper()
@@ -81,7 +87,7 @@ func proven(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, what st
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", what, err, p.Text(g))
 	}
-	compiled := program.Compile(g, p, layout, program.Options{Poison: invariants.Enabled})
+	compiled := program.Compile(g, p, layout, optionsOf(d))
 	checked, err := program.Check(compiled)
 	if err != nil {
 		t.Fatalf("%s: %s\n%s%s", what, err, p.Text(g), compiled.Text())
@@ -95,6 +101,29 @@ type job struct {
 	seed     uint64
 	programs []program.Proven
 	changes  []int // for each program but the first, the iteration whose report brings it
+
+	// Per number of iterations what a run of as many comes to. If it is set snapshots are taken, at the first boundary
+	// and soon after the first iteration, and their weights compared.
+	before []outcome
+	taken  *int // counts them; nil: nobody does
+}
+
+// compare compares a snapshot with the weights of a run that ended there.
+func (j *job) compare(t testing.TB, what string, s *executor.Snapshot) {
+	t.Helper()
+	if s.Err != nil {
+		t.Fatalf("%s: %v", what, s.Err)
+	}
+	defer s.Release()
+	for id, want := range j.before[s.Iteration].Weights {
+		if !slices.Equal(bits(s.Contents[id]), want) {
+			t.Fatalf("%s: the snapshot after %d iterations has other bits of %s", what, s.Iteration,
+				j.g.Storages[id].Name)
+		}
+	}
+	if j.taken != nil {
+		*j.taken++
+	}
 }
 
 // outcome is all that a job's user gets to see, as bits.
@@ -126,6 +155,15 @@ func train(t testing.TB, d device.Device, iterations int, what string, jobs ...j
 				next[i]++
 				h.Change(e.Job, j.programs[next[i]])
 			}
+			if jobs[i].before != nil && e.Report.Iteration == 0 {
+				h.Checkpoint(e.Job)
+			}
+		case e.Applied != nil:
+			if jobs[slices.Index(names, e.Job)].before != nil {
+				h.Checkpoint(e.Job)
+			}
+		case e.Snapshot != nil:
+			jobs[slices.Index(names, e.Job)].compare(t, what, e.Snapshot)
 		case e.Ended != nil:
 			ended[e.Job] = e.Ended
 		case e.Refused != nil:
@@ -135,7 +173,7 @@ func train(t testing.TB, d device.Device, iterations int, what string, jobs ...j
 	outcomes := make([]outcome, len(jobs))
 	for i, j := range jobs {
 		names[i] = fmt.Sprintf("job%d", i)
-		out := outcome{map[graph.StorageID][]uint32{}, map[string][]uint32{}}
+		out := outcome{Weights: map[graph.StorageID][]uint32{}, Outputs: map[string][]uint32{}}
 		outcomes[i] = out
 		h.Submit(executor.Spec{Graph: j.g, Iterations: iterations, Init: randgraph.Init(j.seed),
 			JobOptions: device.JobOptions{Name: names[i], Seed: j.seed, Input: randgraph.Input(j.g, j.seed),
