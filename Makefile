@@ -26,12 +26,15 @@ test: ## the whole suite; its last line says what was skipped because the machin
 	$(GO) run ./internal/testrun -timeout 30m ./...
 
 SOAK ?= 5000
-soak: ## machines under mishaps, attacks on the proofs and killed processes, for SOAK seeds; keep what it prints in bench/results
+SOAKKILL ?= 5m
+soak: ## machines under mishaps, attacks on the proofs and killed processes, for SOAK seeds and SOAKKILL; keep what it prints in bench/results
 	@echo "commit $$(git rev-parse --short HEAD), $$($(GO) version), $$(nproc) CPUs, $(SOAK) seeds"
 	$(GO) test -count=1 -timeout 12h -v ./controller -run 'UnderFire' -seeds $(SOAK)
 	$(GO) test -count=1 -timeout 12h -v ./internal/simtest -run 'Everything' -seeds $(SOAK)
 	$(GO) test -count=1 -timeout 12h -v ./internal/randplan -run 'Attack|SameBits' -attacks $(SOAK) -seeds $(SOAK)
-	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run Kills -kills $$(($(SOAK)/50))
+	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run 'TestKills$$' -kills $$(($(SOAK)/50))
+	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run ClusterKills -kill-for $(SOAKKILL)
+	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run HostCutOff -cuts
 
 mutants: ## one change at a time in what proves plans: is there a test that notices?
 	$(GO) run ./internal/mutants

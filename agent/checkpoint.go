@@ -84,15 +84,16 @@ func (m *Machine) written(w *Written) {
 	m.event(Event{Kind: Checkpointed, Job: j.spec.Name, Iterations: w.Checkpoint.Iteration, File: w.Checkpoint.File})
 }
 
-// rest has a job rest in Home, or go on, as it was ordered.
+// rest has a job rest in Home, or go on, as it was ordered. It goes on with the layout that was ordered with that: the
+// memory of the one before may be another job's by now.
 func (m *Machine) rest(j *job) {
-	if wants := j.park != ""; wants != j.parks {
-		j.parks, j.rests = wants, false
-		if wants {
-			m.say(Output{Park: j.spec.Name})
-		} else {
-			m.say(Output{Resume: j.spec.Name})
-		}
+	switch {
+	case j.park != "" && !j.parks:
+		j.parks, j.rests = true, false
+		m.say(Output{Park: j.spec.Name})
+	case j.park == "" && j.parks && j.settled == j.epoch:
+		j.parks, j.rests = false, false
+		m.say(Output{Resume: j.spec.Name})
 	}
 }
 

@@ -205,6 +205,8 @@ func (m *Machine) fetched(f *Fetched) {
 		j.again = true
 		m.trouble(j, fmt.Errorf("layout %d: %w", f.Epoch, f.Err))
 		return
+	case f.Err != nil && j.parks: // it must not go on with the layout before
+		m.fail(j, fmt.Errorf("layout %d is refused: %w", f.Epoch, f.Err))
 	case f.Err != nil:
 		m.trouble(j, fmt.Errorf("layout %d is refused: %w", f.Epoch, f.Err))
 	case j.hosted:

@@ -11,12 +11,15 @@ import (
 
 // Config says what a controller plans for, and how.
 type Config struct {
-	Device  string      `json:"device"`      // its identity: executors with another device are sent away
-	Align   graph.Bytes `json:"align_bytes"` // of offsets
-	Out     cost.Link   `json:"out"`         // of the device; jobs share it
-	In      cost.Link   `json:"in"`
-	Budget  graph.Bytes `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
-	Policy  string      `json:"policy"`
+	Device string      `json:"device"`      // its identity: executors with another device are sent away
+	Align  graph.Bytes `json:"align_bytes"` // of offsets
+	Out    cost.Link   `json:"out"`         // of the device; jobs share it
+	In     cost.Link   `json:"in"`
+	Budget graph.Bytes `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
+	// for what all jobs have on the host together; 0: no limit
+	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"`
+
+	Policy  string `json:"policy"`
 	Options scheduler.Options
 	Share   bool `json:"share"`   // one executor for all jobs; otherwise one each
 	Limited bool `json:"limited"` // the link is no faster than Out and In: executors are told their part

@@ -54,7 +54,8 @@ func (m *Machine) ask() {
 		m.want.admission = false
 	}
 	m.want.better, m.want.must = "", false // an admission plans for all
-	p := &Plan{Ticket: e.ticket, Admitted: e.admitted, Budget: m.config.Budget, Reserved: m.reserved(), Line: m.line}
+	p := &Plan{Ticket: e.ticket, Admitted: e.admitted, Budget: m.config.Budget, Reserved: m.reserved(), Line: m.line,
+		HostMemory: m.config.HostMemory, HostReserved: m.hostReserved(e.jobs)}
 	for _, j := range e.jobs {
 		if j.profile == nil && p.Learnt == nil {
 			p.Learnt = m.learnt.latencies()
@@ -71,6 +72,9 @@ func (m *Machine) candidate(j *job) Candidate {
 	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, Profile: j.profile,
 		Latency: slices.Clone(j.latency), Slack: j.slack(), Measured: j.learnt, Last: j.last, Fresh: j.fresh,
 		Left: min(m.config.Horizon, j.record.Spec.Iterations-j.record.Iteration)}
+	if c.Beside = j.beside; !j.active() {
+		c.Rests = j.hostClaim()
+	}
 	if last := j.newest(); last != nil {
 		c.Has = &last.ProvenLayout
 	}
@@ -192,7 +196,11 @@ func waits(jobs []*job) []*job {
 func (m *Machine) wait(j *job, why *NoPlan) {
 	before := j.record.Why
 	j.record.Need, j.record.Why = 0, why.Why
-	if why.Need > 0 {
+	switch {
+	case why.OnHost:
+		j.record.Why = fmt.Sprintf("waits for %s of host memory: it and the running jobs need %s of %s",
+			why.Need-why.Budget, why.Need, why.Budget)
+	case why.Need > 0:
 		j.record.Need = why.Need - why.Budget
 		j.record.Why = fmt.Sprintf("waits for %s: it and the running jobs need %s of %s", j.record.Need, why.Need,
 			why.Budget)
@@ -231,7 +239,7 @@ func (m *Machine) improve(e *errand, jobs []PlannedJob) {
 	m.noPlan = ""
 	plans := m.standing(e, jobs)
 	if m.overfull() {
-		if held := m.claims(); held > m.config.Budget {
+		if held := m.claims(); m.config.Budget > 0 && held > m.config.Budget {
 			m.event(Event{Kind: Shrinking, Bytes: held, Budget: m.config.Budget})
 		}
 		m.adopt(plans, Event{Reason: e.reason})
@@ -311,7 +319,7 @@ func (m *Machine) overfull() bool {
 			sum += l.Wire.Arena
 		}
 	}
-	return m.config.Budget > 0 && sum+m.reserved() > m.config.Budget
+	return m.config.Budget > 0 && sum+m.reserved() > m.config.Budget || m.hostFull()
 }
 
 // bare reports whether an admitted job has no plan, as one that was planned for just before a controller died.

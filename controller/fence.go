@@ -107,7 +107,8 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 		n := len(j.record.Held)
 		j.record.Held = slices.DeleteFunc(j.record.Held, func(h wire.Holding) bool {
 			has := slices.ContainsFunc(s.Jobs, func(js wire.JobStatus) bool {
-				return js.Name == j.record.Spec.Name && js.Arena > 0 &&
+				return js.Name == j.record.Spec.Name &&
+					(js.Arena > 0 || m.config.HostMemory > 0 && !js.State.Over()) &&
 					(js.Incarnation == h.Incarnation || js.State == wire.Waiting)
 			})
 			return h.Executor == x.name && h.Life == x.life && !has
@@ -179,9 +180,10 @@ func (m *Machine) giveUp(x *executor) {
 			continue
 		}
 		m.changed = true
-		if claim := j.claim(); claim > 0 && x.life != "" {
+		claim, host := j.claim(), j.hostClaim()
+		if (claim > 0 || host > 0 && m.config.HostMemory > 0) && x.life != "" {
 			j.record.Held = append(j.record.Held, wire.Holding{Executor: x.name, Life: x.life,
-				Incarnation: j.record.Incarnation, Bytes: claim})
+				Incarnation: j.record.Incarnation, Bytes: claim, Host: host})
 		}
 		switch j.record.State {
 		case wire.Unknown:

@@ -18,8 +18,8 @@ func (m *Machine) grant() {
 			if l == nil || l.granted || !j.goesOn() {
 				continue
 			}
-			grows := l.Wire.Arena - j.claim()
-			if grows > 0 && (shrink || m.config.Budget > 0 && m.claims()+grows > m.config.Budget) {
+			grows, onHost := l.Wire.Arena-j.claim(), j.onHost(l)-j.hostClaim()
+			if (grows > 0 || onHost > 0 && m.config.HostMemory > 0) && shrink || !m.room(grows, onHost) {
 				continue
 			}
 			l.granted = true
@@ -31,10 +31,17 @@ func (m *Machine) grant() {
 		if l := j.newest(); j.record.State == wire.Starting && l != nil {
 			j.record.Why, j.record.Need = "its executor starts", 0
 			if !l.granted {
-				j.record.Why = fmt.Sprintf("waits for %s that other jobs are giving back", l.Wire.Arena)
+				j.record.Why = m.waitsFor(j, l)
 			}
 		}
 	}
+	m.untie()
+}
+
+// room reports whether a job may have so many bytes more on the device and on the host.
+func (m *Machine) room(device, host graph.Bytes) bool {
+	return (device <= 0 || m.config.Budget == 0 || m.claims()+device <= m.config.Budget) &&
+		(host <= 0 || m.config.HostMemory == 0 || m.hostClaims()+host <= m.config.HostMemory)
 }
 
 // claims is what all jobs count with together, and what executors out of reach may have. It is above the budget only

@@ -33,6 +33,8 @@ type job struct {
 	begun   time.Duration // when it began to train, or went on
 	follow  bool          // the policy wants a report of the newest layout
 	last    *wire.Report  // which is this; nil: none has come
+	home    graph.Bytes   // that it has on the host, whatever its plan
+	beside  graph.Bytes   // of that: beside its host slots
 	former  *layout       // that was in force before; commands compare the present one with it
 	layouts []*layout     // those that may be in force or become so, oldest first; the last is the newest plan
 }

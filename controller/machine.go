@@ -127,7 +127,7 @@ func (m *Machine) Records() []wire.Record {
 			continue
 		}
 		r := j.record
-		r.Claim = j.claim()
+		r.Claim, r.Host = j.claim(), j.hostClaim()
 		r.Pace, r.Loss = j.pace, j.heard.last
 		records = append(records, r)
 	}
@@ -162,7 +162,7 @@ func (m *Machine) write() {
 		if j.batch != nil {
 			continue // it may yet be refused
 		}
-		j.record.Claim = j.claim()
+		j.record.Claim, j.record.Host = j.claim(), j.hostClaim()
 		now := j.record
 		now.Iteration = j.written.Iteration // not worth a write of its own
 		if !reflect.DeepEqual(now, j.written) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,11 +19,14 @@ var seeds = flag.Uint64("seeds", 100, "seeds of TestMachineUnderFire")
 // messages are lost, doubled and late. No budget is ever exceeded, and in the end every job is over.
 func TestMachineUnderFire(t *testing.T) {
 	phases, happened := make(map[wire.JobState]int), make(map[EventKind]int)
-	var replans, refused, queued int
+	var replans, refused, queued, forHost int
 	for seed := range *seeds {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
 		w.config.Watched = seed%3 > 0
 		w.config.GiveUp, w.config.Turn = time.Minute, 2*time.Second
+		if seed%3 == 1 {
+			w.config.HostMemory = graph.Bytes(60+10*(seed%20)) * 4096
+		}
 		w.machine = NewMachine(w.config)
 		w.profile = signedProfile
 		if seed%10 == 0 {
@@ -38,6 +42,9 @@ func TestMachineUnderFire(t *testing.T) {
 		w.replay()
 		for _, e := range w.events {
 			happened[e.Kind]++
+			if e.Kind == Queued && strings.Contains(e.Reason, "of host memory") {
+				forHost++
+			}
 		}
 		for _, r := range w.machine.Records() {
 			phases[r.State]++
@@ -51,7 +58,11 @@ func TestMachineUnderFire(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%v, %v, %d plans, %d refused, %d queued", phases, happened, replans, refused, queued)
+	t.Logf("%v, %v, %d plans, %d refused, %d queued, %d for host memory", phases, happened, replans, refused,
+		queued, forHost)
+	if forHost < int(*seeds)/50 {
+		t.Errorf("jobs waited %d times for host memory", forHost)
+	}
 	for _, kind := range []EventKind{Restarted, Rested, Preempted, OutOfReach, Back, Freed} {
 		if n := happened[kind]; n < int(*seeds)/20 {
 			t.Errorf("%s only %d times", kind, n)

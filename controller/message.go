@@ -33,8 +33,9 @@ type Submission struct {
 
 // Gone tells that the process of an executor has ended, as whoever launched it knows.
 type Gone struct {
-	Executor string `json:"executor"`
-	Why      string `json:"why"`
+	Executor string   `json:"executor"`
+	Lives    []string `json:"lives,omitempty"` // of that name that have ended; nil: they are not known
+	Why      string   `json:"why"`
 }
 
 // Tick tells that time has passed. It comes every second or so.
@@ -84,12 +85,16 @@ type Collection struct {
 
 // Plan is an errand: plans for jobs together, which take seconds to make. Machines have one made at a time.
 type Plan struct {
-	Ticket   int64        `json:"ticket"`
-	Jobs     []Candidate  `json:"jobs"`
-	Admitted int          `json:"admitted"`                // so many are planned for; of the others as many as fit, in turn
-	Budget   graph.Bytes  `json:"budget_bytes,omitzero"`   // for the arenas of all jobs together; 0: no limit
-	Reserved graph.Bytes  `json:"reserved_bytes,omitzero"` // of that, for nobody: executors out of reach may have it
-	Line     correct.Line `json:"line"`                    // by which profiles are wrong on the device
+	Ticket   int64       `json:"ticket"`
+	Jobs     []Candidate `json:"jobs"`
+	Admitted int         `json:"admitted"`                // so many are planned for; of the others as many as fit, in turn
+	Budget   graph.Bytes `json:"budget_bytes,omitzero"`   // for the arenas of all jobs together; 0: no limit
+	Reserved graph.Bytes `json:"reserved_bytes,omitzero"` // of that, for nobody: executors out of reach may have it
+
+	HostMemory   graph.Bytes `json:"host_memory_bytes,omitzero"`   // 0: no limit
+	HostReserved graph.Bytes `json:"host_reserved_bytes,omitzero"` // of that, what others have
+
+	Line correct.Line `json:"line"` // by which profiles are wrong on the device
 
 	// Learnt are the latencies that were learnt, for candidates without a profile; nil: all have one.
 	Learnt map[graph.Signature]time.Duration `json:"-"`
@@ -108,6 +113,8 @@ type Candidate struct {
 	Fresh    bool             `json:"fresh"`         // whether it fits alone is not known yet
 	Left     int              `json:"left"`          // iterations over which a better plan can pay
 	Has      *ProvenLayout    `json:"has,omitempty"` // its newest; nil: none
+	Beside   graph.Bytes      `json:"-"`             // that it has on the host beside its slots
+	Rests    graph.Bytes      `json:"-"`             // that it has on the host also if it is not admitted
 	Last     *wire.Report     `json:"-"`             // of an iteration with that, if the policy has asked for it
 }
 
@@ -137,11 +144,13 @@ type NoPlan struct {
 	Why    string      `json:"why"`
 	Need   graph.Bytes `json:"need_bytes,omitzero"` // 0: it is not for want of memory
 	Budget graph.Bytes `json:"budget_bytes,omitzero"`
+	OnHost bool        `json:"on_host,omitzero"` // they are of host memory
 }
 
 // ProvenLayout is a plan with offsets, proven.
 type ProvenLayout struct {
 	Wire    *wire.Layout     `json:"wire"`
 	Peak    graph.Bytes      `json:"peak_bytes"` // of its slots
+	Host    graph.Bytes      `json:"host_bytes"` // of its host slots
 	program *program.Program // nil where it comes from a recording
 }

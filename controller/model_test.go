@@ -12,6 +12,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/randgraph"
 	"tensile/planner"
+	"tensile/program"
 	"tensile/wire"
 )
 
@@ -46,8 +47,10 @@ type world struct {
 	lines   []string
 	events  []Event
 	claims  graph.Bytes // of all jobs, a moment ago
-	slow    float64     // how much slower ops are than their profile
-	peak    graph.Bytes
+
+	hostClaims graph.Bytes // likewise
+	slow       float64     // how much slower ops are than their profile
+	peak       graph.Bytes
 
 	disk map[int64]wire.Checkpoint // the newest per ID of a job
 	lost map[string]bool           // processes that have ended without anybody's knowing, by life
@@ -71,6 +74,7 @@ type fakeJob struct {
 	status wire.JobStatus
 	order  wire.Assignment
 	steps  int
+	host   graph.Bytes // that it has there in Home, and under its plan
 }
 
 // profile gives each op a latency that depends on nothing but its number.
@@ -286,10 +290,15 @@ func (w *world) work(x *fakeExecutor) {
 		s.State, s.Arena = wire.Suspended, 0
 	case j.order.Park == wire.InMemory:
 		s.State, s.Arena = wire.Resting, 0
+		if j.host > 0 {
+			_, j.host = program.HostSlots(w.graphs[j.order.Spec.Graph])
+		}
 	case j.order.Epoch > s.Epoch && w.givenUp(s): // the layout may be there no more
 	case j.order.Epoch > s.Epoch || s.State == wire.Resting:
 		l := w.layout(s.Name, j.order.Epoch)
 		s.State, s.Epoch, s.Arena, j.steps = wire.Running, l.Plan.Epoch, l.Arena, len(l.Plan.Steps)
+		_, j.host = program.SlotsOf(w.graphs[j.order.Spec.Graph], l.Plan)
+		j.host += snapshot(&j.order.Spec, w.graphs[j.order.Spec.Graph])
 	case s.State == wire.Waiting:
 	case s.Iteration == j.order.Spec.Iterations:
 		s.State, s.Arena, s.Result = wire.Finished, 0, &wire.Result{}
@@ -336,18 +345,21 @@ func (w *world) layout(job string, epoch int64) *wire.Layout {
 // end is the end of a process.
 func (w *world) end(x *fakeExecutor, why string) {
 	delete(w.executors, x.name)
-	w.mail = append(w.mail, func() { w.step(Input{Gone: &Gone{x.name, why}}) })
+	w.mail = append(w.mail, func() { w.step(Input{Gone: &Gone{Executor: x.name, Why: why}}) })
 }
 
 // check holds what must be true at any moment.
 func (w *world) check() {
 	w.t.Helper()
-	var arenas graph.Bytes
+	var arenas, hosts graph.Bytes
 	for _, x := range w.executors {
 		for _, j := range x.jobs {
-			arenas += j.status.Arena
+			if arenas += j.status.Arena; !j.status.State.Over() {
+				hosts += j.host
+			}
 		}
 	}
+	w.checkHost(hosts)
 	claims, budget := w.machine.claims(), w.config.Budget
 	if w.peak = max(w.peak, arenas); budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
 		for _, e := range w.events[max(0, len(w.events)-12):] {
@@ -362,6 +374,19 @@ func (w *world) check() {
 	}
 	w.claims = claims
 	w.checkLink()
+}
+
+// checkHost holds that jobs have no more on the host than they may, by what they claim and by what executors have.
+func (w *world) checkHost(hosts graph.Bytes) {
+	w.t.Helper()
+	claims, budget := w.machine.hostClaims(), w.config.HostMemory
+	if budget > 0 && (hosts > max(budget, claims) || claims > max(budget, w.hostClaims)) {
+		for _, e := range w.events[max(0, len(w.events)-12):] {
+			w.t.Log(e)
+		}
+		w.t.Fatalf("%s on the host, claims of %s and %s a moment ago, the budget is %s", hosts, claims, w.hostClaims, budget)
+	}
+	w.hostClaims = claims
 }
 
 // checkLink holds that executors copy no faster together than the link does, one with a job at all.

@@ -87,7 +87,7 @@ func (w *work) profile() {
 		j := c.Profile.Job(c.Spec.Name, c.Epoch, c.Graph)
 		j.Latency, j.Slack, j.Measured, j.Weight, j.MaxSwapRate = c.Latency, c.Slack, c.Measured, c.Spec.Priority,
 			c.Spec.SwapRate
-		j.Last = reported(&c)
+		j.Last, j.OnHost = reported(&c), c.Beside
 		w.jobs = append(w.jobs, j)
 	}
 }
@@ -116,7 +116,11 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	planned, err := w.plans(w.request(w.jobs[:n], w.plan.Reserved))
+	host := w.plan.HostReserved
+	for _, c := range w.plan.Jobs[n:] {
+		host += c.Rests
+	}
+	planned, err := w.plans(w.request(w.jobs[:n], w.plan.Reserved, host))
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +128,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	jobs := make([]PlannedJob, n)
 	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]
-		l := &ProvenLayout{Peak: s.Footprint.Peak, program: planned.Programs[i].Program(),
+		l := &ProvenLayout{Peak: s.Footprint.Peak, Host: s.Host - c.Beside, program: planned.Programs[i].Program(),
 			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch,
 				Arena: s.Layout.Arena}}
 		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In}
@@ -145,12 +149,15 @@ func (w *work) plans(r scheduler.Request) (*planner.Planned, error) {
 	return planner.Plan(w.ctx, r)
 }
 
-// request is for jobs in the budget but for the bytes that are reserved.
-func (w *work) request(jobs []scheduler.Job, reserved graph.Bytes) scheduler.Request {
+// request is for jobs in the budgets but for the bytes that are reserved.
+func (w *work) request(jobs []scheduler.Job, reserved, host graph.Bytes) scheduler.Request {
 	r := w.On.Request(jobs...)
 	r.Policy, r.Options = w.Policy, w.Options
 	if w.plan.Budget > 0 {
 		r.Budget = max(1, w.plan.Budget-reserved)
+	}
+	if w.plan.HostMemory > 0 {
+		r.HostBudget = max(1, w.plan.HostMemory-host)
 	}
 	return r
 }
@@ -160,16 +167,17 @@ func (w *work) possible() {
 	type kind struct {
 		graph    graph.Digest
 		swapRate float64
+		beside   graph.Bytes
 	}
 	tried := make(map[kind]string)
 	for i, c := range w.plan.Jobs[w.plan.Admitted:] {
 		if !c.Fresh {
 			continue
 		}
-		at, k := w.plan.Admitted+i, kind{c.Spec.Graph, c.Spec.SwapRate}
+		at, k := w.plan.Admitted+i, kind{c.Spec.Graph, c.Spec.SwapRate, c.Beside}
 		why, known := tried[k]
 		if !known {
-			if _, err := planner.Schedule(w.ctx, w.request(w.jobs[at:at+1], 0)); err != nil {
+			if _, err := planner.Schedule(w.ctx, w.request(w.jobs[at:at+1], 0, 0)); err != nil {
 				why = w.alone(at, err)
 			}
 			tried[k] = why
@@ -182,6 +190,9 @@ func (w *work) possible() {
 
 // alone says why a candidate can never run here.
 func (w *work) alone(candidate int, err error) string {
+	if over, ok := errors.AsType[*scheduler.OverHostError](err); ok {
+		return fmt.Sprintf("it needs %s of host memory, of which there are %s: %s", over.Need, over.Budget, over.Why)
+	}
 	over, ok := errors.AsType[*scheduler.OverBudgetError](err)
 	if !ok {
 		return err.Error()
@@ -214,6 +225,9 @@ func noPlan(err error) *NoPlan {
 	n := &NoPlan{Why: err.Error()}
 	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 		n.Need, n.Budget = over.Need, over.Budget
+	}
+	if over, ok := errors.AsType[*scheduler.OverHostError](err); ok {
+		n.Need, n.Budget, n.OnHost = over.Need, over.Budget, true
 	}
 	return n
 }

@@ -46,6 +46,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if j.profile = s.Profiles[r.Spec.Graph]; j.profile == nil {
 			return nil, fmt.Errorf("job %s has no profile", r.Spec.Name)
 		}
+		j.findHome()
 		m.expect(j)
 		j.assumed = j.latencySum()
 		if err := j.restore(c.Align, s.Layouts[r.Spec.Name]); err != nil {
@@ -77,7 +78,9 @@ func (m *Machine) Resume(now time.Duration) []Output {
 	if m.bare() {
 		m.want.better = "the controller was started again"
 	}
-	m.rebudget()
+	if m.rebudget(); m.want.better == "" && m.hostFull() {
+		m.want.better = fmt.Sprintf("there are %s of host memory", m.config.HostMemory)
+	}
 	return m.end()
 }
 
@@ -118,7 +121,8 @@ func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
 		if err != nil {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}
-		l := &ProvenLayout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, program: proven.Program()}
+		l := &ProvenLayout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, Host: proven.Program().Host,
+			program: proven.Program()}
 		j.layouts = append(j.layouts, &layout{*l, true, true})
 	}
 	slices.SortFunc(j.layouts, func(a, b *layout) int { return int(a.epoch() - b.epoch()) })

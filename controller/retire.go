@@ -9,7 +9,7 @@ import (
 
 // Drop is what is of no use any more.
 type Drop struct {
-	Job    string       `json:"job,omitzero"`    // whose record it is; "": none
+	Job    string       `json:"job,omitzero"`    // whose record and log it is; "": none
 	Result string       `json:"result,omitzero"` // the object; "": none
 	Graph  graph.Digest `json:"graph,omitzero"`  // "": none
 

@@ -20,8 +20,8 @@ import (
 // TestScripts plays the scripts in testdata to a machine, by datadriven. Each command takes a second of the machine's
 // time and is answered by what the machine wants done. The commands, with what stands in their input:
 //
-//	new [budget=BYTES] [share] [keep=N] [no-replan] [preempt]    a machine without jobs
-//	restart [budget=BYTES]                   another, from what the one before had stored
+//	new [budget=BYTES] [host=BYTES] [share] [keep=N] [no-replan] [preempt]    a machine without jobs
+//	restart [budget=BYTES] [host=BYTES]      another, from what the one before had stored
 //	submit [by=USER]                         a line "JOB [priority=N] [iterations=N] [restarts=N] [checkpoints]
 //	                                         [owner=WHO]" for each job; 10 iterations if it does not say, and WHO is what
 //	                                         the message says
@@ -32,8 +32,9 @@ import (
 //	                                         [checkpoint=N] [error=TEXT]" per job; 1 if it does not say which incarnation
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
-//	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES]
-//	                                         a line "JOB arena=BYTES [gain=D transition=D] [never=TEXT]" for each job
+//	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES [host]]
+//	                                         a line "JOB arena=BYTES [host=BYTES] [gain=D transition=D] [never=TEXT]" for each
+//	                                         job
 //	tick [after=D] [deaf | asleep]           so much time has passed, with a tick each second; or with one at its end
 //	jobs                                     answered by the records
 //
@@ -79,6 +80,9 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 			fmt.Fprintf(&s.out, "%s %s, claim %s, epochs %d %d %d at %q: %s\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
 				r.Granted, r.Applied,
 				r.Executor, r.Why)
+			if s.config.HostMemory > 0 {
+				fmt.Fprintf(&s.out, "  %s on the host\n", r.Host)
+			}
 			for _, h := range r.Held {
 				fmt.Fprintf(&s.out, "  %s may have %s\n", h.Executor, h.Bytes)
 			}
@@ -98,6 +102,10 @@ func (s *script) budget(t *testing.T, d *datadriven.TestData) {
 	var budget int64
 	if d.MaybeScanArgs(t, "budget", &budget) {
 		s.config.Budget = graph.Bytes(budget)
+	}
+	var host int64
+	if d.MaybeScanArgs(t, "host", &host) {
+		s.config.HostMemory = graph.Bytes(host)
 	}
 }
 
@@ -266,6 +274,7 @@ func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
 		p.Why = &NoPlan{Why: why}
 		d.MaybeScanArgs(t, "need", &p.Why.Need)
 		d.MaybeScanArgs(t, "of", &p.Why.Budget)
+		p.Why.OnHost = d.HasArg("host")
 	}
 	for _, line := range lines(t, d) {
 		at := slices.IndexFunc(s.asked.Jobs, func(c Candidate) bool { return c.Spec.Name == line.Cmd })
@@ -305,6 +314,10 @@ func (s *script) plannedJob(t *testing.T, line *datadriven.TestData, c *Candidat
 		line.Fatalf(t, "the plan needs %d", int64(need))
 	}
 	j.Layout.Wire.Arena = graph.Bytes(arena)
+	var host int64
+	if line.MaybeScanArgs(t, "host", &host) {
+		j.Layout.Host = graph.Bytes(host)
+	}
 	for name, to := range map[string]*time.Duration{"gain": &j.Gain, "transition": &j.Transition} {
 		if value := word(t, line, name); value != "" {
 			long, err := time.ParseDuration(value)

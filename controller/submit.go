@@ -43,6 +43,9 @@ func (m *Machine) submit(from int64, by string, list []Submission) {
 			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
 				Waiting: m.now, Budget: m.config.Budget}})
 	}
+	for _, j := range b.jobs {
+		j.findHome()
+	}
 	m.jobs = append(m.jobs, b.jobs...)
 	m.want.admission = true
 }

@@ -45,7 +45,7 @@ func peaks(ctx context.Context, r scheduler.Request, policy string) ([]graph.Byt
 
 // unplanned schedules by a policy that moves nothing, and packs by the quickest method: peaks do not depend on it.
 func unplanned(ctx context.Context, r scheduler.Request, policy string) (*Planned, error) {
-	r.Policy, r.Budget = policy, 0
+	r.Policy, r.Budget, r.HostBudget = policy, 0, 0
 	r.Options.Pack = "size"
 	return Schedule(ctx, r)
 }

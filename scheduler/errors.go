@@ -26,6 +26,19 @@ func (e *OverBudgetError) Error() string {
 
 func (e *OverBudgetError) Unwrap() error { return ErrNoPlan }
 
+// OverHostError says that the budget of host memory is too small, and by how much.
+type OverHostError struct {
+	Need   graph.Bytes // with which there is a plan, or below which there is none
+	Budget graph.Bytes
+	Why    string
+}
+
+func (e *OverHostError) Error() string {
+	return fmt.Sprintf("host memory of %s is too little: %s needed: %s", e.Budget, e.Need, e.Why)
+}
+
+func (e *OverHostError) Unwrap() error { return ErrNoPlan }
+
 // WorkLimitError says that planning used up its work before it found a plan that fits.
 type WorkLimitError struct {
 	Work int64 // the limit, in steps

@@ -18,12 +18,17 @@ type Request struct {
 	In     cost.Link   // from host to device
 	Align  graph.Bytes // of every storage in an arena
 
+	HostBudget graph.Bytes // for what all jobs together have on the host; 0: no limit
+
 	Explain bool // decisions also say why the storages that are on the device at the peak stay there
 	Options Options
 }
 
 // Check returns an error that names the first setting without a meaning.
 func (r *Request) Check() error {
+	if r.HostBudget < 0 {
+		return fmt.Errorf("%d bytes of host memory: give 1 or more, or 0 for no limit", r.HostBudget)
+	}
 	if r.Options.Work < 0 {
 		return fmt.Errorf("%d steps of planning: give 1 or more, or 0 for %d", r.Options.Work, int64(DefaultWork))
 	}
@@ -51,6 +56,9 @@ type Job struct {
 	Last *Report
 	// Measured says that the latencies follow what ops took in this run; else they were predicted (TENSILE, IV-E).
 	Measured bool
+
+	// OnHost is what the job has on the host beside its host slots (program.SlotsOf), whatever its plan.
+	OnHost graph.Bytes
 
 	// Weight says how much the job's time is worth: a second that it loses counts as so many seconds of a job of
 	// weight 1. From 1 to MaxWeight; 0: 1.

@@ -15,6 +15,7 @@ type Result struct {
 	Jobs     []Scheduled // per job of the request
 	SlotPeak graph.Bytes // sum over jobs
 	Arena    graph.Bytes // sum over jobs
+	Host     graph.Bytes // sum over jobs
 	Rounds   int         // of packing, for all orders of the ops and all shares of the link that were tried
 	Work     int64       // steps that planning and packing took: the same on every machine
 	Again    bool        // the policy asks to be called again after an iteration, with its report in Job.Last
@@ -26,6 +27,7 @@ type Scheduled struct {
 	Plan      *plan.Plan
 	Layout    *program.Placement
 	Footprint peak.Footprint
+	Host      graph.Bytes // that the job has on the host: the slots of the plan, and Job.OnHost
 	Decisions []Decision
 	Bounds    Bounds
 	Latencies string        // ColdStart or Updated

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tensile/graph"
+	"tensile/program"
 )
 
 // WorkingSet is the largest memory that a single step of a job needs: no plan with the first variant of every op is
@@ -57,6 +58,30 @@ func (r *Request) CheckWorkingSets() (sum graph.Bytes, err error) {
 		return sum, &OverBudgetError{sum, r.Budget, "the largest steps need it: " + why}
 	}
 	return sum, nil
+}
+
+// HomeOf is what a job has on the host under any plan: the slots of what lives there, and Job.OnHost.
+func HomeOf(j Job) graph.Bytes {
+	_, kept := program.HostSlots(j.Graph)
+	return kept + j.OnHost
+}
+
+// CheckHost returns an *OverHostError if no plan fits the budget of host memory, since what lives there needs more.
+func (r *Request) CheckHost() error {
+	if r.HostBudget == 0 {
+		return nil
+	}
+	var sum graph.Bytes
+	var words []string
+	for _, j := range r.Jobs {
+		home := HomeOf(j)
+		sum += home
+		words = append(words, fmt.Sprintf("job %s keeps %s there", j.Name, home))
+	}
+	if sum > r.HostBudget {
+		return &OverHostError{sum, r.HostBudget, Abridge(words)}
+	}
+	return nil
 }
 
 // Abridge joins what is said about each of several jobs into a line of bearable length.

@@ -52,6 +52,9 @@ type Bus interface {
 	// Append adds a line to a log, which keeps the newest lines.
 	Append(ctx context.Context, log string, line []byte) error
 
+	// Clear removes the lines of a log, in which "*" stands for any token. A log without any is no error.
+	Clear(ctx context.Context, log string) error
+
 	// Follow reports the lines of a log, in which "*" stands for any token: those there are, all of which have been
 	// reported when it returns, then each new one, until stop is called or the bus closed, whatever becomes of ctx.
 	Follow(ctx context.Context, log string, each func(line []byte)) (stop func(), err error)

@@ -302,6 +302,7 @@ func (a Answer) check() error {
 	c := new(checker)
 	c.short("device", a.Device)
 	atLeast(c, "budget_bytes", a.Budget, 0)
+	atLeast(c, "host_memory_bytes", a.HostMemory, 0)
 	c.rates(a.Link)
 	for i := range a.Jobs {
 		c.record(&a.Jobs[i])
@@ -326,6 +327,7 @@ func (c *checker) record(r *Record) {
 		c.short("life that holds bytes", h.Life)
 		atLeast(c, "incarnation that holds bytes", h.Incarnation, 0)
 		atLeast(c, "held bytes", h.Bytes, 0)
+		atLeast(c, "held host_bytes", h.Host, 0)
 	}
 	if r.Executor != "" {
 		c.name("executor", r.Executor)
@@ -338,7 +340,7 @@ func (c *checker) record(r *Record) {
 		{"need_bytes", int64(r.Need)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
 		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.PlansMade)},
 		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", r.Incarnation}, {"from", int64(r.From)},
-		{"restarts", int64(r.Restarts)},
+		{"restarts", int64(r.Restarts)}, {"host_bytes", int64(r.Host)},
 		{"submitted_ns", int64(r.Submitted)}, {"waiting_ns", int64(r.Waiting)}, {"pace_ns", int64(r.Pace)},
 	} {
 		atLeast(c, n.what, n.n, 0)

@@ -231,6 +231,8 @@ type Answer struct {
 	Device string      `json:"device,omitzero"`       // for Jobs: what is planned for
 	Budget graph.Bytes `json:"budget_bytes,omitzero"` // 0: no limit
 	Link   Rates       `json:"link,omitzero"`         // of the device, that all jobs share
+	// for Jobs: for what all jobs have on the host; 0: no limit
+	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"`
 }
 
 // Holding is memory of an incarnation of a job whose executor cannot be reached, and may have it still.
@@ -239,6 +241,7 @@ type Holding struct {
 	Life        string      `json:"life,omitzero"` // of its process
 	Incarnation int64       `json:"incarnation"`
 	Bytes       graph.Bytes `json:"bytes"`
+	Host        graph.Bytes `json:"host_bytes,omitzero"`
 }
 
 // JobState is where a job is in its life at the controller.
@@ -285,6 +288,7 @@ type Record struct {
 	Granted   int64         `json:"granted_epoch,omitzero"`   // of the layout that it was told to train with
 	Applied   int64         `json:"applied_epoch,omitzero"`   // of the layout that it was last heard to train with
 	Claim     graph.Bytes   `json:"claim_bytes,omitzero"`     // what it counts with: the larger of old and new arena
+	Host      graph.Bytes   `json:"host_bytes,omitzero"`      // what it counts with on the host
 	Arena     graph.Bytes   `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
 	SlotPeak  graph.Bytes   `json:"slot_peak_bytes,omitzero"` // of that layout
 	Plans     int           `json:"plans,omitzero"`           // that it was heard to train with

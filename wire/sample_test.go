@@ -32,9 +32,9 @@ func samples() []Message {
 	}
 	record := Record{
 		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1, From: 10, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true, Waiting: 1700000001 * time.Second,
-		Held: []Holding{{Executor: "e0", Life: "4710-1", Incarnation: 1, Bytes: 4096}}, Epoch: 3,
+		Held: []Holding{{Executor: "e0", Life: "4710-1", Incarnation: 1, Bytes: 4096, Host: 8192}}, Epoch: 3,
 		Cleared: 1, Granted: 2, Applied: 1,
-		Claim: 8192, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated", Reason: "drift",
+		Claim: 8192, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated", Reason: "drift",
 		Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
 		Loss: &loss,
@@ -72,7 +72,7 @@ func samples() []Message {
 			Budget: 1 << 30, Device: "cpu"},
 		Answer{Error: "job lenet.1: there is one of that name", Missing: true, Jobs: []Record{record},
 			Trouble: "the controller's disk is full",
-			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}},
+			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}, HostMemory: 1 << 31},
 		record,
 		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),
 			Latency: 2 * time.Millisecond, Reports: 16}}},

@@ -22,16 +22,18 @@ type checkpointFlags struct {
 	restarts  int
 	anyDevice bool
 	from      string
-	interval  wire.Interval // as every says
+	isSet     func(flag string) bool // whether a flag stands on the command line
+	interval  wire.Interval          // as every says
 }
 
 // fromHelp explains --from.
 const fromHelp = "begin with the checkpoint in this FILE, of a job of the same MODEL, sizes and seed,"
 
 func (f *checkpointFlags) register(c *cobra.Command) {
+	f.isSet = c.Flags().Changed
 	c.Flags().StringVar(&f.every, "checkpoint", "5m",
 		"time or iterations between checkpoints, from which a job goes on whose executor was lost, such as 5m or "+
-			"100it; none: a job that loses its executor has failed")
+			"100it; none: a job that loses its executor has failed, unless --restarts has it begin again")
 	complete(c, "checkpoint", "5m", "100it", "none")
 	c.Flags().IntVar(&f.keep, "keep-checkpoints", 2, "checkpoints of each job that stay: the newest")
 	c.Flags().IntVar(&f.restarts, "restarts", 5,
@@ -50,6 +52,9 @@ func (f *checkpointFlags) check(models []string) (err error) {
 	}
 	if f.restarts < 0 {
 		return fmt.Errorf("--restarts %d: give 0 or more", f.restarts)
+	}
+	if f.interval == (wire.Interval{}) && !f.isSet("restarts") {
+		f.restarts = 0
 	}
 	if f.from == "" {
 		return nil

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,5 +108,128 @@ func TestFromElsewhere(t *testing.T) {
 		"w"})...)
 	if !bytes.Equal(read(t, alone.Saved), read(t, filepath.Join(dir, "w"))) {
 		t.Error("the file that run saves differs")
+	}
+}
+
+// outlives wants a job to have the losses, weights and saved file of one that nothing disturbed.
+func (c *cluster) outlives(job string, iterations int) {
+	c.t.Helper()
+	c.tell(slices.Concat([]string{"submit"}, small, []string{"--iterations", fmt.Sprint(iterations), "--name", "alone",
+		"--save", "alone", "--checkpoint", "none", "--wait"})...)
+	jobs := c.jobs()
+	alone, got := jobs["alone"].Result, jobs[job].Result
+	if diff := cmp.Diff(alone.Losses, got.Losses); diff != "" || len(got.Losses) != iterations {
+		c.t.Errorf("%d losses (-undisturbed +killed):\n%s", len(got.Losses), diff)
+	}
+	if diff := cmp.Diff(alone.Weights, got.Weights); diff != "" || len(got.Weights) == 0 {
+		c.t.Errorf("digests of weights (-undisturbed +killed):\n%s", diff)
+	}
+	if !bytes.Equal(read(c.t, alone.Saved), read(c.t, got.Saved)) {
+		c.t.Error("the saved files differ")
+	}
+	if left, err := filepath.Glob(filepath.Join(c.state, "checkpoints", "*")); err != nil || len(left) > 0 {
+		c.t.Errorf("of jobs that have finished there is %q: %v", left, err)
+	}
+}
+
+// checkpointed waits until a job that trains in some incarnation has a checkpoint of that.
+func (c *cluster) checkpointed(job string, incarnation int64) wire.Record {
+	c.t.Helper()
+	name := fmt.Sprintf("%d-", incarnation)
+	return c.until("a checkpoint of incarnation "+name, func(jobs map[string]wire.Record) bool {
+		r := jobs[job]
+		return r.State == wire.Training && r.Checkpoint != nil && strings.HasPrefix(filepath.Base(r.Checkpoint.File), name)
+	})[job]
+}
+
+// A job whose executor is killed goes on from its newest checkpoint by itself, again and again, and comes to what a job
+// comes to that nothing disturbs.
+func TestKilledGoesOn(t *testing.T) {
+	t.Parallel()
+	const iterations = 3000
+	c := startCluster(t, 2*graph.MiB)
+	c.tell(slices.Concat([]string{"submit"}, small, []string{"--iterations", fmt.Sprint(iterations), "--name", "job",
+		"--save", "job", "--checkpoint", "20it"})...)
+	for incarnation := range int64(2) {
+		r := c.checkpointed("job", 1+incarnation)
+		kill(t, executors(t, c.dir)[r.Executor])
+	}
+	if r := c.in(wire.Done, "job"); r.Incarnation != 3 {
+		t.Errorf("the job has had %d executors, want 3", r.Incarnation)
+	}
+	if said := c.tell("logs", "job"); !strings.Contains(said, "\ngoes on after ") {
+		t.Errorf("the log does not say where it went on: %s", said)
+	}
+	c.outlives("job", iterations)
+	c.end()
+}
+
+// An executor that was started by hand is killed, its newest checkpoint is torn, and it is started again: the job goes
+// on from the one before.
+func TestTornGoesOn(t *testing.T) {
+	t.Parallel()
+	const iterations = 3000
+	c := startCluster(t, 2*graph.MiB)
+	credentials, folder := filepath.Join(c.files, "lab.json"), filepath.Join(c.state, "checkpoints")
+	c.tell("credentials", "lab", "--output", credentials)
+	begin := func() *family {
+		return start(t, c.files, "executor", "--credentials", credentials, "--checkpoints", folder)
+	}
+	lab := begin()
+	c.line(`^executor lab has joined$`)
+	c.tell(slices.Concat([]string{"submit"}, small, []string{"--iterations", fmt.Sprint(iterations), "--name", "job",
+		"--save", "job", "--checkpoint", "20it"})...)
+	c.checkpointed("job", 1)
+	lab.signal(syscall.SIGKILL)
+	lab.ends(-1, "")
+	found, err := checkpoint.Folder{Dir: folder}.Newest("job", 1, 1, nil)
+	if err != nil || found.State == nil {
+		t.Fatalf("there is %+v: %v", found, err)
+	}
+	torn := filepath.Join(folder, found.Is.File)
+	if err := os.Truncate(torn, int64(found.Is.Bytes)/2); err != nil {
+		t.Fatal(err)
+	}
+	begin()
+	c.in(wire.Done, "job")
+	if said := c.tell("logs", "job"); !strings.Contains(said, "\ncheckpoint "+torn+" is passed over: ") {
+		t.Errorf("the log does not say that %s is passed over: %s", torn, said)
+	}
+	c.outlives("job", iterations)
+}
+
+// A job of an executor that is interrupted goes on elsewhere: none of its iterations is lost.
+func TestInterruptedGoesOn(t *testing.T) {
+	t.Parallel()
+	const iterations = 3000
+	c := startCluster(t, 2*graph.MiB)
+	credentials := filepath.Join(c.files, "lab.json")
+	c.tell("credentials", "lab", "--output", credentials)
+	lab := start(t, c.files, "executor", "--credentials", credentials, "--checkpoints",
+		filepath.Join(c.state, "checkpoints"))
+	c.line(`^executor lab has joined$`)
+	c.tell(slices.Concat([]string{"submit"}, small, []string{"--iterations", fmt.Sprint(iterations), "--name", "job",
+		"--save", "job"})...)
+	c.train(nil, "job")
+	lab.signal(syscall.SIGTERM)
+	lab.ends(130, `^tensile: interrupted: job job suspended after [0-9]+ iterations; it goes on from checkpoint `+c.state)
+	if r := c.in(wire.Done, "job"); r.Executor == "lab" || r.Checkpoint == nil {
+		t.Errorf("the job has ended as %+v", r)
+	}
+	c.outlives("job", iterations)
+	c.end()
+}
+
+// A run goes on although one of its executors is killed, and saves what an undisturbed run saves.
+func TestRunGoesOn(t *testing.T) {
+	t.Parallel()
+	p, found := startRun(t, "--iterations", "2000", "--checkpoint", "20it", "--save", "w.safetensors")
+	kill(t, found["x2"])
+	p.ends(0, "")
+	p.vanishes()
+	for i, job := range []string{"lenet.1", "lenet.2"} {
+		if !bytes.Equal(read(t, filepath.Join(p.dir, "w-"+job+".safetensors")), undisturbed(t, 1+i, "2000")) {
+			t.Errorf("what was saved of %s is not what an undisturbed run saves", job)
+		}
 	}
 }

@@ -81,11 +81,12 @@ func TestClusterReplans(t *testing.T) {
 	c.end()
 }
 
-// An executor that is killed takes its own job with it, and no other. Its bytes are free again.
+// An executor that is killed takes its own job with it if no checkpoints are taken of it, and no other. Its bytes are
+// free again.
 func TestClusterLosesExecutor(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
-	c.submit("lenet", "--name", "lenet.1")
+	c.submit("lenet", "--name", "lenet.1", "--checkpoint", "none")
 	c.train(nil, "lenet.1")
 	c.submit("lenet", "--name", "lenet.2") // the first one is planned for again
 	before := c.train(nil, "lenet.1", "lenet.2")
@@ -106,7 +107,7 @@ func TestClusterLosesExecutor(t *testing.T) {
 	c.end()
 }
 
-// Of jobs that are over the newest are remembered, with their graphs.
+// Of jobs that are over the newest are remembered, with their graphs and logs.
 func TestClusterForgets(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB, "--keep", "1")
@@ -128,6 +129,18 @@ func TestClusterForgets(t *testing.T) {
 	defer conn.Close()
 	if _, err := conn.Load(t.Context(), wire.Graphs, wire.GraphObject(jobs["second"].Spec.Graph)); err != nil {
 		t.Error(err)
+	}
+	lines := func(job string) (n int) {
+		stop, err := conn.Follow(t.Context(), wire.LogSubject("*", job), func([]byte) { n++ })
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		return n
+	}
+	c.until("the log of the first job to go", func(map[string]wire.Record) bool { return lines("first") == 0 })
+	if lines("second") == 0 {
+		t.Error("the log of the second job has gone")
 	}
 	c.until("the graph of the first job to go", func(map[string]wire.Record) bool {
 		_, err := conn.Load(t.Context(), wire.Graphs, wire.GraphObject(first.Spec.Graph))

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,11 +33,17 @@ type controllerFlags struct {
 	drift  float64
 	keep   int
 	record string
-	quota  folderFlags
+
+	silence, giveUp time.Duration
+	preempt         bool
+	quota           folderFlags
 }
 
 // anyPort is where a controller listens unless told otherwise: at a port that is free at its first start.
 const anyPort = "127.0.0.1:0"
+
+// minSilence is a few heartbeats.
+const minSilence = 3 * time.Second
 
 func controllerCommand() *cobra.Command {
 	var f controllerFlags
@@ -59,6 +66,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	f.quota.registerQuota(c)
 	c.Flags().StringVar(&f.plan.budget, "budget", "",
 		"device memory for all jobs: a size such as 8GiB (default: no limit)")
+	f.plan.host.register(c)
 	c.Flags().StringVar(&f.listen, "listen", anyPort,
 		"address to take connections at; port 0 is any free one, and the same after a restart")
 	c.Flags().BoolVar(&f.tls, "tls", false, "encrypt connections, with a certificate made in the state folder")
@@ -68,6 +76,12 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	c.Flags().Float64Var(&f.drift, "threshold", 0.1,
 		"change of a job's latency, as a fraction, from which on all jobs are planned again")
 	c.Flags().IntVar(&f.keep, "keep", 200, "jobs that are over and still listed; older ones are forgotten (0: none is)")
+	c.Flags().DurationVar(&f.silence, "silence", 15*time.Second,
+		"how long an executor may say nothing before it counts as out of reach")
+	c.Flags().DurationVar(&f.giveUp, "give-up", 5*time.Minute,
+		"how long the jobs of an executor that is out of reach wait for it before they go on elsewhere")
+	c.Flags().BoolVar(&f.preempt, "preempt", false,
+		"park jobs of lower priority for one that waits, when shrinking is not enough; they come back")
 	c.Flags().StringVar(&f.record, "record", "",
 		"write all that the controller is told and answers to this file, for tensile debug replay")
 	c.PreRunE = func(*cobra.Command, []string) error {
@@ -89,6 +103,12 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	if f.keep < 0 {
 		return fmt.Errorf("--keep %d: give 0 or more", f.keep)
+	}
+	if f.silence < minSilence {
+		return fmt.Errorf("--silence %v: executors are heard once a second: give %v or more", f.silence, minSilence)
+	}
+	if f.giveUp < f.silence {
+		return fmt.Errorf("--give-up %v: give --silence, %v, or more", f.giveUp, f.silence)
 	}
 	if known := policies.Names(); !slices.Contains(known, f.plan.policy) {
 		return fmt.Errorf("unknown policy %q: known are %s", f.plan.policy, strings.Join(known, ", "))
@@ -112,6 +132,10 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 			return fmt.Errorf("--budget %s: %d bytes are enough for no job: give a unit, such as 8GiB", f.plan.budget,
 				int64(budget))
 		}
+	}
+	host, err := f.plan.host.limit(f.plan.simulated())
+	if err != nil {
+		return err
 	}
 	d, link, err := openDevice(&f.plan)
 	if err != nil {
@@ -152,7 +176,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
 		}}
+	o.HostMemory = host
 	o.Trouble, o.Record = server.Trouble, recorder
+	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
 		return err

@@ -4,9 +4,16 @@ package main
 
 import (
 	"flag"
+	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
+	"time"
+
+	"tensile/graph"
+	"tensile/wire"
 )
 
 var kills = flag.Int("kills", 3, "rounds of TestKills")
@@ -18,7 +25,7 @@ func TestKills(t *testing.T) {
 	for round := range *kills {
 		rng := rand.New(rand.NewPCG(uint64(round), 21))
 		budget := []string{"60%", "70%", "80%"}[rng.IntN(3)]
-		p, found := startRun(t, "--iterations", "1000000", "--budget", budget)
+		p, found := startRun(t, "--iterations", "1000000", "--budget", budget, "--checkpoint", "none")
 		for range rng.IntN(3) {
 			p.line(`^  lenet\.[12] .* it/s `)
 		}
@@ -42,4 +49,78 @@ func TestKills(t *testing.T) {
 			t.Fatalf("round %d", round)
 		}
 	}
+}
+
+var (
+	killFor   = flag.Duration("kill-for", 0, "how long TestClusterKills kills; 0: six times")
+	killEvery = flag.Duration("kill-every", 4*time.Second, "between two kills, about, with -kill-for")
+	killSeed  = flag.Uint64("kill-seed", 1, "of what TestClusterKills kills, and when")
+)
+
+// Executors and the controller are killed again and again, while three jobs train that take checkpoints. All end, with
+// the bits of one that nothing disturbs, and at no time do they claim more than the budget.
+func TestClusterKills(t *testing.T) {
+	t.Parallel()
+	iterations := 4000
+	if *killFor > 0 {
+		iterations = 20_000
+	}
+	want := becalmed(t, iterations)
+	rng := rand.New(rand.NewPCG(*killSeed, 22))
+	c := startCluster(t, 8*graph.MiB, "--threshold", "100")
+	saved := make(map[string]string)
+	fill := func(jobs map[string]wire.Record) { // three jobs that are not over, if there is to be more
+		for n := countActive(jobs); n < 3; n++ {
+			name := fmt.Sprint("job", len(saved)+1)
+			saved[name] = c.saves(name, iterations, "--checkpoint", "50it", "--restarts", "20")
+		}
+	}
+	fill(nil)
+	kills := make(map[string]int)
+	begin := time.Now()
+	for n := 0; *killFor == 0 && n < 6 || time.Since(begin) < *killFor; n++ {
+		before := c.jobs()
+		c.until("a job to train", func(now map[string]wire.Record) bool {
+			return slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(name string) bool {
+				return now[name].State == wire.Training && now[name].Iteration > before[name].Iteration
+			}) || countActive(now) == 0
+		})
+		if *killFor > 0 {
+			time.Sleep(*killEvery/2 + time.Duration(rng.Int64N(int64(*killEvery))))
+		}
+		victims := executors(t, c.dir)
+		names := append(slices.Sorted(maps.Keys(victims)), "controller")
+		victim := names[rng.IntN(len(names))]
+		t.Logf("%v: kill -9 of %s of %q", time.Since(begin).Round(time.Second), victim, names)
+		if victim == "controller" {
+			c.signal(syscall.SIGKILL)
+			c.ends(-1, "")
+			c = c.restart("--threshold", "100")
+			kills["controller"]++
+		} else {
+			syscall.Kill(victims[victim], syscall.SIGKILL) // it may have ended by itself just now
+			kills["executors"]++
+		}
+		if *killFor > 0 {
+			fill(c.jobs())
+		}
+	}
+	jobs := c.until("all jobs to be over", func(jobs map[string]wire.Record) bool { return countActive(jobs) == 0 })
+	starts := int64(0)
+	for name, path := range saved {
+		c.whole(jobs[name], path, want)
+		starts += jobs[name].Incarnation
+	}
+	t.Logf("seed %d: %d jobs in %d incarnations, after kills of %v", *killSeed, len(saved), starts, kills)
+	c.end()
+}
+
+// countActive is the number of jobs that are not over.
+func countActive(jobs map[string]wire.Record) (n int) {
+	for _, r := range jobs {
+		if !r.State.Over() {
+			n++
+		}
+	}
+	return n
 }

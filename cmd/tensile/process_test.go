@@ -40,11 +40,17 @@ func start(t *testing.T, dir string, args ...string) *family {
 // startWith is start with more variables of the environment.
 func startWith(t *testing.T, dir string, environment []string, args ...string) *family {
 	t.Helper()
+	return startCommand(t, dir, environment, append([]string{"tensile"}, args...)...)
+}
+
+// startCommand is startWith for any command line, which may end in one of ours.
+func startCommand(t *testing.T, dir string, environment []string, words ...string) *family {
+	t.Helper()
 	alive, held, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &family{t: t, dir: dir, command: exec.Command("tensile", args...), alive: alive}
+	p := &family{t: t, dir: dir, command: exec.Command(words[0], words[1:]...), alive: alive}
 	p.command.Dir = dir
 	p.command.Env = slices.Concat(os.Environ(), []string{"GORACE=" + noPause, "TMPDIR=" + dir}, environment)
 	// which executors inherit, so that who is the last closes it; file 3 is the lock of each
@@ -231,10 +237,10 @@ func TestRunInterrupted(t *testing.T) {
 	p.nothing()
 }
 
-// A run can not be finished without one of its jobs. It says which, and why.
+// A run can not be finished without one of its jobs, if that does not go on from a checkpoint. It says which, and why.
 func TestRunLosesExecutor(t *testing.T) {
 	t.Parallel()
-	p, found := startRun(t, "--iterations", "1000000", "--budget", "70%")
+	p, found := startRun(t, "--iterations", "1000000", "--budget", "70%", "--checkpoint", "none")
 	kill(t, found["x2"])
 	p.ends(1, `^tensile: job lenet\.2 failed after [0-9]+ iterations: its executor ended: signal: killed$`)
 	p.nothing()

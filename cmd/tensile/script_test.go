@@ -24,7 +24,7 @@ import (
 var cacheHome string
 
 // TestMain makes the test binary serve as the command tensile where it is run under that name.
-// No test sees the models of whoever runs it: plans would depend on them. The locks of executors are those of the tests.
+// No test sees the models of whoever runs it: plans would depend on them. Executors have locks of their own there.
 func TestMain(m *testing.M) {
 	cacheHome = os.Getenv("XDG_CACHE_HOME")
 	os.Setenv("XDG_CACHE_HOME", "/nowhere")

@@ -298,6 +298,18 @@ func (c *Conn) Append(ctx context.Context, log string, line []byte) error {
 	return nil
 }
 
+// Clear removes the lines of a log, in which "*" stands for any token; for a controller alone.
+func (c *Conn) Clear(ctx context.Context, log string) error {
+	p, err := logPlace(log)
+	if err == nil {
+		err = c.purge(ctx, p)
+	}
+	if err != nil {
+		return fmt.Errorf("clear %s: %w", log, err)
+	}
+	return nil
+}
+
 // Follow reports the lines of a log, then each new one, as [wire.Bus] says. The newest 10,000 lines of a log are kept.
 func (c *Conn) Follow(ctx context.Context, log string, each func(line []byte)) (func(), error) {
 	p, err := logPlace(log)

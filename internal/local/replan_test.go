@@ -185,9 +185,9 @@ func swapping(t *testing.T, d *counted, w []task.Task, iterations int) (o Option
 		answer := &controller.Planned{Ticket: q.Ticket, New: map[int]planner.Profile{}, Again: true}
 		for i, c := range q.Jobs {
 			share := map[bool]graph.Bytes{true: large, false: small}[(q.Ticket+int64(len(c.Spec.Name))+int64(i))%2 == 0]
-			one := controller.Planner{Config: controller.Config{Policy: "tensile", Budget: share}, On: on(d)}
+			one := controller.Planner{Config: controller.Config{Policy: "tensile"}, On: on(d)}
 			planned := one.Plan(ctx, &controller.Plan{Ticket: q.Ticket, Jobs: []controller.Candidate{c},
-				Admitted: min(1, q.Admitted), Line: q.Line})
+				Admitted: min(1, q.Admitted), Budget: share, Line: q.Line})
 			if len(planned.Jobs) != 1 {
 				panic(fmt.Sprintf("no plan of %s within %s: %+v", c.Spec.Name, share, planned))
 			}

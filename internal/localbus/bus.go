@@ -249,6 +249,14 @@ func (b *Bus) Append(_ context.Context, log string, line []byte) error {
 	return nil
 }
 
+// Clear implements [wire.Bus].
+func (b *Bus) Clear(_ context.Context, log string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.logs, func(name string, _ [][]byte) bool { return matches(log, name) })
+	return nil
+}
+
 // Follow implements [wire.Bus].
 func (b *Bus) Follow(_ context.Context, log string, each func(line []byte)) (func(), error) {
 	b.mu.Lock()

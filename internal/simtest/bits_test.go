@@ -15,8 +15,8 @@ import (
 	"tensile/wire"
 )
 
-// Jobs that train real numbers, are planned for again and again within a tight budget, and whose controller dies, come
-// to the losses and weights of jobs that nobody disturbs, to the bit.
+// Jobs that train real numbers, are planned for again and again within a tight budget, parked and resumed, and whose
+// executors and controller die, come to the losses and weights of jobs that nobody disturbs, to the bit.
 func TestBits(t *testing.T) {
 	for _, engine := range []string{"gonum", "openblas"} {
 		t.Run("engine="+engine, func(t *testing.T) {
@@ -38,14 +38,15 @@ func TestBits(t *testing.T) {
 }
 
 func sameBits(t *testing.T, open func() device.Device) {
-	var compared, plans, weights int
-	for seed := range uint64(8) {
-		alone, _ := outcome(t, seed, 0, open)
+	var compared, plans, weights, resumed int
+	for seed := range uint64(12) {
+		alone, _, _ := outcome(t, seed, 0, open)
 		var need graph.Bytes
 		for _, r := range alone {
 			need += r.Arena
 		}
-		disturbed, replans := outcome(t, seed, need*8/10, open)
+		disturbed, replans, begun := outcome(t, seed, need*8/10, open)
+		resumed += begun
 		for name, r := range disturbed {
 			if r.State != wire.Done {
 				continue // it did not fit, or was hit
@@ -61,13 +62,15 @@ func sameBits(t *testing.T, open func() device.Device) {
 			weights += len(r.Result.Weights)
 		}
 	}
-	if t.Logf("%d jobs with %d weights compared, %d plans", compared, weights, plans); compared < 8 || weights < 20 {
-		t.Errorf("only %d jobs compared", compared)
+	t.Logf("%d jobs with %d weights compared, %d plans, %d began with a checkpoint", compared, weights, plans, resumed)
+	if compared < 8 || weights < 20 || resumed < 4 {
+		t.Errorf("only %d jobs compared, %d began with a checkpoint", compared, resumed)
 	}
 }
 
 // outcome runs three jobs to their end, undisturbed without a budget.
-func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.Device) (map[string]wire.Record, int) {
+func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.Device) (
+	byName map[string]wire.Record, plans, resumed int) {
 	w := newWorld(t, seed, false, open)
 	graphs := w.graphsOf(3)
 	w.calm = true
@@ -81,7 +84,6 @@ func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.D
 	}
 	w.settle()
 	records := make(map[string]wire.Record)
-	plans := 0
 	for _, r := range w.controller.Records() {
 		if r.Result != nil && r.Result.Stored != "" {
 			whole := w.results[r.Result.Stored]
@@ -90,16 +92,27 @@ func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.D
 		records[r.Spec.Name] = r
 		plans += r.PlansMade
 	}
-	return records, plans
+	return records, plans, w.resumed
 }
 
-// wander lets something happen, and with mishaps messages be lost and the controller die.
+// wander lets something happen, and with mishaps messages be lost, processes die and jobs be parked.
 func (w *world) wander(mishaps bool) {
 	w.calm = !mishaps
 	names := slices.Sorted(maps.Keys(w.processes))
 	switch pick := w.rng.IntN(100); {
 	case pick < 1 && mishaps:
 		w.restart()
+	case pick < 3 && mishaps && len(names) > 0 && w.rng.IntN(2) == 0:
+		p := w.processes[names[w.rng.IntN(len(names))]]
+		if w.rng.IntN(2) == 0 {
+			p.end("killed")
+		} else {
+			p.step(agent.Input{Drain: errInterrupted})
+		}
+	case pick < 4 && mishaps && w.names > 0:
+		w.ask()
+	case pick < 5 && mishaps:
+		w.pass(2)
 	case pick < 10 && len(names) > 0:
 		w.processes[names[w.rng.IntN(len(names))]].step(agent.Input{Tick: true})
 	case pick < 50 && len(names) > 0:

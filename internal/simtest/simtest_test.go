@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"errors"
 	"flag"
 	"maps"
 	"slices"
@@ -16,6 +17,9 @@ import (
 	"tensile/graph"
 	"tensile/wire"
 )
+
+// errInterrupted is why a process is to end.
+var errInterrupted = errors.New("interrupted")
 
 var (
 	seeds = flag.Uint64("seeds", 100, "how many seeds TestEverythingTogether tries")
@@ -44,15 +48,34 @@ func (w *world) chaos() {
 			w.stop()
 		}
 	case pick < 11:
+		if w.names > 0 {
+			w.ask()
+		}
+	case pick < 12:
+		w.pass(1 + w.rng.IntN(8))
+	case pick < 13:
+		if len(names) > 0 {
+			p := some()
+			if p.cut = !p.cut; !p.cut {
+				p.heal()
+			}
+		}
+	case pick < 14:
+		if len(names) > 0 {
+			some().step(agent.Input{Drain: errInterrupted})
+		}
+	case pick < 15:
+		w.disk.damage()
+	case pick < 18:
 		if len(names) > 0 && w.rng.IntN(3) == 0 {
 			some().end("killed")
 		}
-	case pick < 14:
+	case pick < 21:
 		if w.rng.IntN(3) == 0 {
 			w.config.Budget = graph.Bytes(3_000 + w.rng.IntN(40_000))
 		}
 		w.restart()
-	case pick < 15:
+	case pick < 22:
 		if len(names) > 0 && w.processes[names[0]+"/2"] == nil {
 			w.launch(w.processes[names[0]].name, names[0]+"/2")
 		}
@@ -73,10 +96,16 @@ func (w *world) chaos() {
 // it was smaller, and every layout that is told to be used is there and proven.
 func TestEverythingTogether(t *testing.T) {
 	phases := make(map[wire.JobState]int)
-	var plans, drifts, refused, shrunk, seconds int
+	happened := make(map[controller.EventKind]int)
+	var plans, drifts, refused, shrunk, seconds, resumed int
 	for seed := *first; seed < *first+*seeds; seed++ {
 		w := newWorld(t, seed, seed%2 == 0, openSim(seed))
 		w.config.Budget = graph.Bytes(12_000 + 500*(seed%40))
+		w.config.Watched, w.config.Preempt = seed%3 > 0, seed%4 > 1
+		w.config.GiveUp, w.config.Turn = time.Minute, 2*time.Second
+		if seed%3 == 1 {
+			w.config.HostMemory = graph.Bytes(70+10*(seed%20)) * 4096
+		}
 		w.restart()
 		for range 3000 {
 			w.chaos()
@@ -92,12 +121,18 @@ func TestEverythingTogether(t *testing.T) {
 			if !r.State.Over() || r.Claim > 0 {
 				t.Fatalf("seed %d: job %s is %s (%s) with %s", seed, r.Spec.Name, r.State, r.Why, r.Claim)
 			}
+			if r.State == wire.Broken && !legitimate(r) {
+				t.Fatalf("seed %d: job %s failed after %d of %d restarts: %s", seed, r.Spec.Name, r.Restarts,
+					r.Spec.Restarts, r.Why)
+			}
 			if r.State == wire.Done && r.Iteration != r.Spec.Iterations {
 				t.Fatalf("seed %d: job %s finished after %d of %d iterations", seed, r.Spec.Name, r.Iteration,
 					r.Spec.Iterations)
 			}
 		}
+		resumed += w.resumed
 		for _, e := range w.events {
+			happened[e.Kind]++
 			if e.Kind == controller.Adopted && strings.HasPrefix(e.Reason, "the latency of") {
 				drifts++
 			}
@@ -111,6 +146,16 @@ func TestEverythingTogether(t *testing.T) {
 				refused++
 			}
 		}
+	}
+	t.Logf("%v, %d began with a checkpoint, %v", phases, resumed, happened)
+	for kind, few := range map[controller.EventKind]uint64{controller.Restarted: 1, controller.Rested: 4,
+		controller.OutOfReach: 4, controller.Back: 4, controller.Preempted: 60} {
+		if happened[kind] < int(*seeds/few) {
+			t.Errorf("%s only %d times", kind, happened[kind])
+		}
+	}
+	if resumed < int(*seeds)/4 {
+		t.Errorf("only %d jobs began with a checkpoint", resumed)
 	}
 	t.Logf("%v, %d plans, %d of them for drift, %d refused, %d times jobs shrank for a smaller budget, %d second "+
 		"processes refused",
@@ -126,4 +171,11 @@ func TestEverythingTogether(t *testing.T) {
 	if plans < 2*int(*seeds) {
 		t.Errorf("%d plans", plans)
 	}
+}
+
+// legitimate reports whether a job had to fail: it never fits, went on as often as it may, or takes no checkpoints and
+// its executor was interrupted.
+func legitimate(r wire.Record) bool {
+	return strings.Contains(r.Why, "cannot run here") || r.Restarts >= r.Spec.Restarts ||
+		r.Spec.Checkpoint == wire.Interval{} && strings.Contains(r.Why, errInterrupted.Error())
 }

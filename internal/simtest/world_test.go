@@ -1,15 +1,18 @@
 package simtest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"tensile/agent"
+	"tensile/checkpoint"
 	"tensile/controller"
 	"tensile/device"
 	"tensile/executor"
@@ -32,6 +35,7 @@ type world struct {
 	controller *controller.Machine
 	processes  map[string]*process // by key
 	claims     graph.Bytes         // of all jobs, a moment ago
+	onHost     graph.Bytes         // what they claimed there
 	mail       []func()            // on its way, in any order
 	calm       bool                // nothing is lost or doubled, nobody dies any more
 	lives      int
@@ -44,11 +48,15 @@ type world struct {
 	results map[string]wire.Result // by key and object
 	learnt  *wire.Learnt
 
+	disk *disk // with the checkpoints of all executors
+
 	answers []wire.Answer
 	reports []wire.Report
 	events  []controller.Event
 	names   int
-	refused int // second processes of an executor
+	refused int      // second processes of an executor
+	resumed int      // jobs that began with a checkpoint
+	unknown []func() // tell of processes that have ended without anybody's knowing
 }
 
 // process is an executor process.
@@ -58,9 +66,12 @@ type process struct {
 	agent  *agent.Machine
 	device device.Device
 	host   *executor.Host
+	cut    bool   // no message passes
 	key    string // in the world; another than name for one that was started by hand, with the same credentials
 	life   string
 	arenas map[string]graph.Bytes // what its jobs have now
+	hosts  map[string]graph.Bytes // what their host slots take
+	loads  map[string]graph.Bytes // what they take under the programs that jobs were given, by job and epoch
 	losses map[string][]float32
 	epochs map[string]int64
 	events []executor.Event // that the agent has not heard yet
@@ -76,6 +87,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 	d := open()
 	defer d.Close()
 	facts := d.Facts()
+	w.disk = &disk{rng: w.rng, files: map[string]*bytes.Buffer{}, calm: &w.calm}
 	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
 		Policy: "tensile", Share: share, Horizon: 1000,
 		Watched: true}
@@ -199,7 +211,7 @@ func again[T wire.Message](t *testing.T, m T) T {
 
 func (w *world) order(o wire.Orders) {
 	for _, key := range slices.Sorted(maps.Keys(w.processes)) {
-		if p := w.processes[key]; p != nil && p.name == o.Executor {
+		if p := w.processes[key]; p != nil && p.name == o.Executor && !p.cut {
 			p.step(agent.Input{Orders: &o})
 		}
 	}
@@ -209,6 +221,7 @@ func (w *world) order(o wire.Orders) {
 func (w *world) launch(name, key string) {
 	w.lives++
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(),
+		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
 		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
 	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
 	p.host = executor.NewHost(p.device, p.observe)
@@ -220,7 +233,9 @@ func (w *world) launch(name, key string) {
 // step is the agent's runner.
 func (p *process) step(in agent.Input) {
 	w := p.w
-	for _, o := range p.agent.Step(w.clock, in) {
+	outputs := p.agent.Step(w.clock, in)
+	in.Spare(outputs)
+	for _, o := range outputs {
 		switch {
 		case o.Prepare != nil:
 			w.surely(func() { p.alive(agent.Input{Prepared: p.prepare(o.Prepare)}) })
@@ -229,22 +244,41 @@ func (p *process) step(in agent.Input) {
 		case o.Open != nil:
 			p.submit(o.Open)
 		case o.Change != nil:
+			p.given(o.Change.Job, o.Change.Proven)
 			p.host.Change(o.Change.Job, o.Change.Proven)
 		case o.Stop != "":
 			p.host.Stop(o.Stop)
 		case o.Remove != "":
 			p.host.Remove(o.Remove)
+		case o.Park != "":
+			p.host.Park(o.Park)
+		case o.Resume != "":
+			p.host.Resume(o.Resume)
+		case o.Take != "":
+			p.host.Checkpoint(o.Take)
+		case o.Write != nil:
+			losses := slices.Clone(p.losses[o.Write.Spec.Name])
+			w.surely(func() { p.alive(agent.Input{Written: p.checkpoints().Write(o.Write, upTo(losses, o.Write))}) })
+		case o.Discard != nil:
+			if err := p.checkpoints().Discard(o.Discard); err != nil {
+				w.t.Fatal(err)
+			}
 		case o.Keep != nil:
 			p.keep(o.Keep)
 		case o.Store != nil:
 			w.results[o.Store.Key] = again(w.t, *o.Store.Result)
 			w.surely(func() { p.alive(agent.Input{Stored: &agent.Stored{Ticket: o.Store.Ticket}}) })
 		case o.Status != nil:
+			if p.cut {
+				continue
+			}
 			s := again(w.t, *o.Status)
 			w.send(func() { w.step(controller.Input{Status: &s}) })
 		case o.Report != nil:
 			r := again(w.t, *o.Report)
-			w.reports = append(w.reports, r)
+			if w.reports = append(w.reports, r); p.cut {
+				continue
+			}
 			w.send(func() { w.step(controller.Input{Report: &r}) })
 		case o.Leave:
 			p.left = true
@@ -267,8 +301,25 @@ func (p *process) prepare(o *agent.Prepare) *agent.Prepared {
 		return &agent.Prepared{Ticket: o.Ticket, Err: wire.ErrAway, Again: true}
 	}
 	t, err := task.Open(p.w.graphs[o.Spec.Graph], o.Spec.Seed, o.Spec.Data)
-	t.Name = o.Spec.Name
-	return &agent.Prepared{Ticket: o.Ticket, Task: t, Err: err}
+	if t.Name = o.Spec.Name; err != nil {
+		p.w.t.Fatal(err)
+	}
+	begin, notes, err := p.checkpoints().Start(o, &t)
+	if begin != nil {
+		p.w.resumed++
+	}
+	return &agent.Prepared{Ticket: o.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}
+}
+
+// checkpoints is the folder of an executor.
+func (p *process) checkpoints() *agent.Checkpoints {
+	return &agent.Checkpoints{Folder: checkpoint.Folder{Dir: "checkpoints", Disk: p.w.disk}, Host: "here",
+		Device: p.device.Identity(), NoData: strings.HasPrefix(p.device.Name(), "sim:")}
+}
+
+// upTo are the losses of the iterations of a checkpoint.
+func upTo(losses []float32, w *agent.Write) []float32 {
+	return losses[:min(len(losses), w.Snapshot.Iteration)]
 }
 
 func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
@@ -300,9 +351,14 @@ func (p *process) submit(o *agent.Open) {
 		}
 	}
 	p.losses[name] = nil
-	p.host.Submit(executor.SpecOf(o.Task, o.Spec.Iterations, func(_ int, loss float32) {
+	p.given(name, o.Proven)
+	spec := executor.SpecOf(o.Task, o.Spec.Iterations, func(_ int, loss float32) {
 		p.losses[name] = append(p.losses[name], loss)
-	}), o.Proven)
+	})
+	if o.Begin != nil {
+		spec.Begin, p.losses[name] = o.Begin.Iteration, slices.Clone(o.Begin.Losses)
+	}
+	p.host.Submit(spec, o.Proven)
 }
 
 func (p *process) keep(k *agent.Keep) {
@@ -314,16 +370,18 @@ func (p *process) keep(k *agent.Keep) {
 func (p *process) observe(e executor.Event) {
 	switch {
 	case e.Applied != nil:
-		if e.Applied.Epoch <= p.epochs[e.Job] {
+		if e.Applied.Epoch < p.epochs[e.Job] {
 			p.w.t.Fatalf("job %s went back from epoch %d to %d", e.Job, p.epochs[e.Job], e.Applied.Epoch)
 		}
 		p.arenas[e.Job], p.epochs[e.Job] = e.Applied.Arena, e.Applied.Epoch
+		p.hosts[e.Job] = p.loads[fmt.Sprint(e.Job, " ", e.Applied.Epoch)]
 	case e.Home:
 		p.arenas[e.Job] = 0
 	case e.Refused != nil:
 		p.w.t.Fatalf("job %s: %v", e.Job, e.Refused)
 	case e.Removed:
 		delete(p.arenas, e.Job)
+		delete(p.hosts, e.Job)
 		delete(p.epochs, e.Job)
 	}
 	p.w.check()
@@ -345,16 +403,27 @@ func (p *process) work() {
 	}
 }
 
-// end is the end of a process. Its memory is free when the controller hears of it, and not before. One that was started
-// by hand is given up when it has been silent for long.
+// end is the end of a process. Its memory is free when the controller hears of it, and not before: from itself, if it
+// leaves, from whoever has launched it, or from the lock that it held.
 func (p *process) end(why string) {
 	if err := p.host.Close(); err != nil {
 		p.w.t.Fatal(err)
 	}
+	if clear(p.arenas); p.left {
+		p.step(agent.Input{Closed: true})
+	}
 	p.device.Close()
 	delete(p.w.processes, p.key)
-	if p.key == p.name {
-		p.w.surely(func() { p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Why: why}}) })
+	tell := func() {
+		if p.key == p.name {
+			p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Lives: []string{p.life},
+				Why: why}})
+		}
+	}
+	if p.w.config.Watched || p.w.rng.IntN(2) == 0 {
+		p.w.surely(tell)
+	} else {
+		p.w.unknown = append(p.w.unknown, tell)
 	}
 }
 
@@ -370,11 +439,15 @@ func (w *world) check() {
 	var claims graph.Bytes
 	for _, r := range w.controller.Records() {
 		claims += r.Claim
+		for _, h := range r.Held {
+			claims += h.Bytes
+		}
 	}
 	if budget := w.config.Budget; budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
 		w.t.Fatalf("arenas of %s, claims of %s and %s a moment ago, the budget is %s", arenas, claims, w.claims, budget)
 	}
 	w.claims = claims
+	w.checkHost()
 }
 
 // restart kills the controller, and starts another with what is stored.
@@ -422,15 +495,71 @@ func (w *world) submitGraph(g *graph.Graph, iterations int) {
 	w.names++
 	w.graphs[g.Digest()] = g
 	spec := wire.Spec{Name: fmt.Sprintf("job%d", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
-		Iterations: iterations,
-		Priority:   w.rng.IntN(3)}
+		Iterations: iterations, Priority: w.rng.IntN(3), Restarts: w.rng.IntN(8), Keep: 1 + w.rng.IntN(3)}
+	if w.rng.IntN(4) > 0 {
+		spec.Checkpoint.Iterations = 1 + w.rng.IntN(5)
+	}
 	w.step(controller.Input{Submit: []controller.Submission{{Spec: spec, Graph: g}}})
 }
 
-// settle goes on without mishaps until every job is over and every process has left.
+// ask asks for something.
+func (w *world) ask() {
+	q := &wire.Request{Job: fmt.Sprintf("job%d", 1+w.rng.IntN(w.names))}
+	switch w.rng.IntN(6) {
+	case 0:
+		q.Verb, q.Place = wire.Park, wire.InMemory
+	case 1:
+		q.Verb, q.Place = wire.Park, wire.OnDisk
+	case 2, 3:
+		q.Verb = wire.Resume
+	case 4:
+		q.Verb, q.Priority = wire.SetWeight, 1+w.rng.IntN(5)
+	case 5:
+		w.config.Budget = graph.Bytes(3_000 + w.rng.IntN(40_000))
+		q.Verb, q.Budget = wire.SetBudget, w.config.Budget
+	}
+	w.step(controller.Input{Request: q})
+}
+
+// pass lets time pass.
+func (w *world) pass(ticks int) {
+	for range ticks {
+		w.clock += time.Duration(1+w.rng.IntN(4)) * time.Second
+		w.step(controller.Input{Tick: &controller.Tick{}})
+	}
+}
+
+// heal has messages reach a process again.
+func (p *process) heal() {
+	p.cut = false
+	p.step(agent.Input{Tick: true})
+	if o, ok := p.w.orders[p.name]; ok {
+		p.step(agent.Input{Orders: &o})
+	}
+}
+
+// settle goes on without mishaps until every job is over and every process has left. What is parked goes on, and of
+// those that have died somebody tells.
 func (w *world) settle() {
 	w.calm = true
-	for range 50_000 {
+	for _, name := range slices.Sorted(maps.Keys(w.processes)) {
+		w.processes[name].heal()
+	}
+	for _, tell := range w.unknown {
+		tell()
+	}
+	if w.config.Budget > 0 {
+		w.config.Budget = max(w.config.Budget, 40_000)
+		w.step(controller.Input{Request: &wire.Request{Verb: wire.SetBudget, Budget: w.config.Budget}})
+	}
+	for i := range 50_000 {
+		if i%100 == 0 {
+			for _, r := range w.controller.Records() {
+				if r.State == wire.Parked || r.State == wire.Parking {
+					w.step(controller.Input{Request: &wire.Request{Verb: wire.Resume, Job: r.Spec.Name}})
+				}
+			}
+		}
 		for len(w.mail) > 0 {
 			w.deliver()
 		}
@@ -450,7 +579,15 @@ func (w *world) settle() {
 			}
 		}
 	}
-	w.t.Fatalf("%d processes have not left; jobs: %+v", len(w.processes), w.controller.Records())
+	for _, r := range w.controller.Records() {
+		w.t.Logf("job %s is %s: %s; at %s, parked %q, claims %s and %s, held %v", r.Spec.Name, r.State, r.Why, r.Executor,
+			r.Park, r.Claim, r.Host, r.Held)
+	}
+	for _, e := range w.events[max(0, len(w.events)-10):] {
+		w.t.Log(e)
+	}
+	w.t.Fatalf("%d processes have not left, budget %s, host memory %s", len(w.processes), w.config.Budget,
+		w.config.HostMemory)
 }
 
 func (w *world) stop() {

@@ -27,6 +27,7 @@ type Draft struct {
 	gapLists              // between the accesses
 	lanes                 // what is booked for the gaps
 	swapLimit             // how many storages may be swapped
+	host      *account    // what the draft and those beside it may swap to; nil: no limit
 	curve     *peak.Curve // the footprint
 	small     graph.Bytes // storages below that are not swapped for their own sake
 }
@@ -319,8 +320,10 @@ func (d *Draft) count(x *Gap, by int32) {
 	switch after := before + by; {
 	case before == 0 && after > 0:
 		d.swaps++
+		d.host.take(d.spills[x.storage])
 	case before > 0 && after == 0:
 		d.swaps--
+		d.host.take(-d.spills[x.storage])
 	}
 }
 
@@ -362,18 +365,22 @@ func (d *Draft) Clone() *Draft {
 			c.append(y)
 		}
 	}
-	c.lanes = d.lanes.clone()
+	c.lanes, c.host = d.lanes.clone(), d.host.clone()
 	c.swapped = slices.Clone(d.swapped)
 	c.curve = d.curve.Clone()
 	c.steps = slices.Clone(d.steps)
 	return &c
 }
 
-// Clones returns a clone of each draft.
+// Clones returns a clone of each draft. They share what is left of the host as the originals do, apart from these.
 func Clones(jobs []*Draft) []*Draft {
 	all := make([]*Draft, len(jobs))
 	for i, d := range jobs {
 		all[i] = d.Clone()
+		if i == 0 {
+			all[0].host = d.host.clone()
+		}
+		all[i].host = all[0].host
 	}
 	return all
 }

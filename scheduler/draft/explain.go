@@ -90,6 +90,8 @@ func (d *Draft) whyKept(x *Gap, at int) (string, time.Duration) {
 	switch {
 	case fits && d.bytes[x.storage] < d.small:
 		return "it is too small to matter", cost
+	case !d.MaySwap(x) && d.underRate():
+		return "there is no host memory for it; " + instead, cost
 	case !d.MaySwap(x):
 		return "as many storages are swapped as the max swap rate allows; " + instead, cost
 	case fits:

@@ -103,8 +103,23 @@ func (p *placing) add(i int, made *plan.Plan) {
 		}
 		f = peak.Of(g, made)
 	}
-	p.result.Jobs = append(p.result.Jobs, scheduler.Scheduled{Plan: made, Footprint: f})
-	p.result.SlotPeak += f.Peak
+	host := p.host(i, made)
+	p.result.Jobs = append(p.result.Jobs, scheduler.Scheduled{Plan: made, Footprint: f, Host: host})
+	p.result.SlotPeak, p.result.Host = p.result.SlotPeak+f.Peak, p.result.Host+host
+}
+
+// host is what job i has on the host under a plan.
+func (p *placing) host(i int, made *plan.Plan) graph.Bytes {
+	w := p.wirings[i]
+	size := w.home + p.Request.Jobs[i].OnHost
+	seen := make([]bool, len(w.spills))
+	for _, m := range made.Moves {
+		if m.Kind == plan.Out && !seen[m.Storage] {
+			seen[m.Storage] = true
+			size += w.spills[m.Storage]
+		}
+	}
+	return size
 }
 
 // pack packs the plan of job i until it is no higher than its peak and its spare bytes.

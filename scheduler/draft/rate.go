@@ -54,11 +54,14 @@ func (d *Draft) swappable() int {
 	return n
 }
 
-// MaySwap reports whether the max swap rate leaves room for the swap of a gap. A storage that is swapped in another gap
-// counts once.
+// MaySwap reports whether the max swap rate and the host leave room for the swap of a gap. A storage that is swapped in
+// another gap counts once.
 func (d *Draft) MaySwap(x *Gap) bool {
-	return d.limit < 0 || x.Arrival() || d.swapped[x.storage] > 0 || d.swaps < d.limit
+	return x.Arrival() || d.swapped[x.storage] > 0 || d.underRate() && d.host.allows(d.spills[x.storage])
 }
+
+// underRate reports whether the max swap rate leaves room for another storage.
+func (d *Draft) underRate() bool { return d.limit < 0 || d.swaps < d.limit }
 
 // AtSwapLimit names the jobs that may swap no more, as a part of an error's line; "" if there are none.
 func AtSwapLimit(jobs []*Draft) string {

@@ -20,6 +20,7 @@ type Session struct {
 	digests []graph.Digest    // per job
 	shares  []scheduler.Share // per job
 	rounds  int               // of packing so far
+	denied  bool              // a swap, for want of host memory
 	meter   *meter
 	stage   func(scheduler.Stage)
 }
@@ -128,6 +129,7 @@ func (s *Session) Drafts(order func(*graph.Graph) []graph.OpID, style Style) []*
 		s.meter.count(4 * len(s.Request.Jobs[i].Graph.Ops))
 		jobs[i] = s.Draft(i, FirstSteps(order(s.Request.Jobs[i].Graph)), style)
 	}
+	s.Together(jobs)
 	return jobs
 }
 

@@ -249,7 +249,7 @@ func SwapFreely(jobs []*Draft, target graph.Bytes) int {
 		if best == nil {
 			return swapped
 		}
-		ok := best.Try(best.gap)
+		ok := best.MaySwap(best.gap) && best.Try(best.gap) // another job may have taken what was left of the host
 		best.tried(best.gap, best.rank, ok)
 		if ok {
 			swapped++

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tensile/graph"
+	"tensile/program"
 	"tensile/scheduler"
 )
 
@@ -14,12 +15,20 @@ type wiring struct {
 	touches lists[graph.StorageID] // per op: the storages that it reads or makes
 	makes   lists[graph.StorageID] // per op: the storages that it makes a version of
 	pure    []bool                 // per op
+	home    graph.Bytes            // of the host: the slots of what lives there
+	spills  []graph.Bytes          // per storage: what a slot takes of the host if it is swapped; 0 for what lives there
 }
 
 func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
 	w := &wiring{g: g, bytes: make([]graph.Bytes, len(g.Storages)), pure: make([]bool, len(g.Ops))}
+	var slots []graph.Bytes
+	slots, w.home = program.HostSlots(g)
+	w.spills = make([]graph.Bytes, len(g.Storages))
 	for i := range g.Storages {
 		w.bytes[i] = scheduler.RoundUp(g.Storages[i].Bytes, align)
+		if slots[i] < 0 {
+			w.spills[i] = program.HostBytes(g.Storages[i].Bytes)
+		}
 	}
 	operands := 0
 	for i := range g.Ops {

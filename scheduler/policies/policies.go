@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -51,7 +53,7 @@ func (t Table) Names() []string {
 }
 
 // Schedule decides for all jobs of the request by its policy, one of All. An expected refusal unwraps to
-// scheduler.ErrNoPlan and is a *scheduler.OverBudgetError or a *scheduler.WorkLimitError.
+// scheduler.ErrNoPlan and is a *scheduler.OverBudgetError, a *scheduler.OverHostError or a *scheduler.WorkLimitError.
 //
 // stop is asked every fraction of a millisecond, by the caller's goroutine; once it reports true Schedule returns
 // scheduler.ErrStopped. nil: never. Results do not depend on how often it was asked.
@@ -65,7 +67,7 @@ func Schedule(r scheduler.Request, stop func() bool) (scheduler.Result, error) {
 
 // Schedule decides for all jobs of the request by its policy, one of the table.
 func (t Table) Schedule(r scheduler.Request, w scheduler.Watch) (scheduler.Result, error) {
-	if err := r.Check(); err != nil {
+	if err := cmp.Or(r.Check(), r.CheckHost()); err != nil {
 		return scheduler.Result{}, err
 	}
 	i := slices.IndexFunc(t, func(row Row) bool { return row.Name == r.Policy })
@@ -76,7 +78,30 @@ func (t Table) Schedule(r scheduler.Request, w scheduler.Watch) (scheduler.Resul
 	if !t.takes(r.Options.Own) {
 		return scheduler.Result{}, fmt.Errorf("options of type %T: no policy has such options", r.Options.Own)
 	}
-	return draft.Open(r, w, func(s *draft.Session) (scheduler.Result, error) { return balanced(s, t[i].Policy) })
+	return t[i].schedule(r, w)
+}
+
+// schedule decides by the row's policy, within the budget of host memory. If the policy finds nothing because it may
+// not swap more, it is asked what it would need.
+func (row *Row) schedule(r scheduler.Request, w scheduler.Watch) (scheduler.Result, error) {
+	denied := false
+	result, err := draft.Open(r, w, func(s *draft.Session) (scheduler.Result, error) {
+		defer func() { denied = s.Denied() }()
+		return balanced(s, row.Policy)
+	})
+	if denied && errors.Is(err, scheduler.ErrNoPlan) {
+		unlimited := r
+		unlimited.HostBudget = 0
+		work := result.Work
+		result, err = row.schedule(unlimited, w)
+		result.Work += work
+	}
+	if err == nil && r.HostBudget > 0 && result.Host > r.HostBudget {
+		err = &scheduler.OverHostError{Need: result.Host, Budget: r.HostBudget,
+			Why: fmt.Sprintf("the plans of policy %s that fit the device take that", r.Policy)}
+		result = scheduler.Result{Work: result.Work}
+	}
+	return result, err
 }
 
 // takes reports whether own is nil or the options of one of the table's policies.

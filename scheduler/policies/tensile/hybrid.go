@@ -69,6 +69,7 @@ func (h *hybrid) plan(k int, target graph.Bytes) []*draft.Draft {
 		}
 		jobs[i] = h.s.Draft(i, steps, h.options.style())
 	}
+	h.s.Together(jobs)
 	if !h.options.NoSwap {
 		draft.SwapFreely(jobs, target)
 	}

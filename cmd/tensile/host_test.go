@@ -1,0 +1,154 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"tensile/graph"
+	"tensile/internal/needs"
+	"tensile/wire"
+)
+
+var cuts = flag.Bool("cuts", false, "TestHostCutOff for 10 s and for two minutes, by the times that executors have by default")
+
+// smallJob are flags of a job whose iterations take less than a millisecond.
+var smallJob = []string{"lenet", "--batch", "4", "--image", "12"}
+
+// calm is what a job comes to that nothing disturbs.
+type calm struct {
+	iterations int
+	saved      []byte
+	losses     wire.Losses
+}
+
+// becalmed trains the small job at a controller of its own.
+func becalmed(t *testing.T, iterations int) *calm {
+	t.Helper()
+	c := startCluster(t, 8*graph.MiB)
+	path := c.saves("calm", iterations)
+	r := c.in(wire.Done, "calm")
+	c.end()
+	return &calm{iterations, read(t, path), r.Result.Losses}
+}
+
+// distant starts an executor on another host, with a state home of its own, and waits until it has joined. Its
+// checkpoints lie in the folder of the controller's.
+func (c *cluster) distant(h *needs.Host) *family {
+	c.t.Helper()
+	path := filepath.Join(c.files, "lab.json")
+	c.tell("credentials", "lab", "--output", path)
+	lab := startCommand(c.t, c.files, []string{"XDG_STATE_HOME=" + c.t.TempDir()}, h.On("tensile", "executor",
+		"--credentials", path, "--checkpoints", filepath.Join(c.state, "checkpoints"))...)
+	c.line(`^executor lab has joined$`)
+	return lab
+}
+
+// saves submits the small job, and returns the file that it saves at its end.
+func (c *cluster) saves(name string, iterations int, more ...string) string {
+	c.t.Helper()
+	path := filepath.Join(c.files, name+".safetensors")
+	args := append(append([]string{"submit"}, smallJob...), "--name", name, "--iterations", fmt.Sprint(iterations),
+		"--save", path)
+	c.tell(append(args, more...)...)
+	return path
+}
+
+// whole wants a job to have come to what one comes to that nothing disturbs, to the bit.
+func (c *cluster) whole(r wire.Record, saved string, want *calm) {
+	c.t.Helper()
+	if r.State != wire.Done || r.Iteration != want.iterations || r.Result == nil {
+		c.t.Errorf("job %s is %s after %d iterations: %s", r.Spec.Name, r.State, r.Iteration, r.Why)
+		return
+	}
+	if !slices.Equal(r.Result.Losses, want.losses) {
+		c.t.Errorf("job %s has other losses than an undisturbed one, %d of them", r.Spec.Name, len(r.Result.Losses))
+	}
+	if !bytes.Equal(read(c.t, saved), want.saved) {
+		c.t.Errorf("job %s has saved something else than an undisturbed one", r.Spec.Name)
+	}
+}
+
+// An executor on another host is cut off, and the cable comes back before its jobs are given up: they are unknown
+// meanwhile, and nothing is lost or trained twice.
+func TestHostCutOff(t *testing.T) {
+	t.Parallel()
+	h := needs.AnotherHost(t)
+	iterations, times := 12_000, []string{"--silence", "3s", "--give-up", "1h"}
+	if *cuts {
+		iterations, times = 250_000, nil
+	}
+	want := becalmed(t, iterations)
+	c := startCluster(t, 8*graph.MiB, append(times, "--listen", h.Here+":0")...)
+	lab := c.distant(h)
+	saved := c.saves("a", iterations, "--checkpoint", "1000it")
+	c.train(nil, "a")
+	if *cuts {
+		h.Cut()
+		time.Sleep(10 * time.Second)
+		h.Heal()
+		c.train(c.jobs(), "a")
+		h.Cut()
+		time.Sleep(2 * time.Minute)
+	} else {
+		h.Cut()
+	}
+	c.line(`^executor lab cannot be reached: `)
+	if r := c.jobs()["a"]; r.State != wire.Unknown || r.Claim == 0 {
+		t.Errorf("the job of an executor that cannot be reached: %+v", r)
+	}
+	h.Heal()
+	c.line(`^executor lab is back$`)
+	r := c.in(wire.Done, "a")
+	c.whole(r, saved, want)
+	if r.Incarnation != 1 || r.Restarts != 0 || r.Executor != "lab" {
+		t.Errorf("the job was started again: %+v", r)
+	}
+	lab.signal(syscall.SIGTERM)
+	lab.ends(130, "^tensile: interrupted")
+	c.end()
+}
+
+// The jobs of an executor that is cut off for longer go on elsewhere, from their checkpoints. What the executor has
+// stays reserved until it is back, and what it trains meanwhile counts for nothing.
+func TestHostGivenUp(t *testing.T) {
+	t.Parallel()
+	h := needs.AnotherHost(t)
+	const iterations = 12_000
+	want := becalmed(t, iterations)
+	c := startCluster(t, 8*graph.MiB, "--silence", "3s", "--give-up", "3s", "--listen", h.Here+":0")
+	lab := c.distant(h)
+	saved := c.saves("a", iterations, "--checkpoint", "100it")
+	c.until("a checkpoint", func(jobs map[string]wire.Record) bool { return jobs["a"].Checkpoint != nil })
+	h.Cut()
+	c.line(`^executor lab cannot be reached: `)
+	c.line(`^job a goes on from iteration [0-9]+: executor lab is given up: `)
+	c.until("the job to train elsewhere", func(jobs map[string]wire.Record) bool {
+		r := jobs["a"]
+		if r.Executor == "lab" || r.State != wire.Training && r.State != wire.Done {
+			return false
+		}
+		if len(r.Held) != 1 || r.Held[0].Executor != "lab" || r.Held[0].Bytes == 0 {
+			t.Errorf("what the executor may have is not reserved: %+v", r)
+		}
+		return true
+	})
+	h.Heal()
+	c.line(`^what executor lab had is free: ` + regexp.QuoteMeta("it is back"))
+	r := c.in(wire.Done, "a")
+	c.whole(r, saved, want)
+	if r.Incarnation != 2 || r.Executor == "lab" || len(r.Held) > 0 {
+		t.Errorf("the job has not gone on elsewhere, once: %+v", r)
+	}
+	lab.signal(syscall.SIGTERM)
+	lab.ends(130, "^tensile: interrupted")
+	c.end()
+}

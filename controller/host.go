@@ -1,0 +1,134 @@
+package controller
+
+import (
+	"fmt"
+
+	"tensile/graph"
+	"tensile/program"
+	"tensile/wire"
+)
+
+// Host memory is claimed as arenas are: a job counts with the most that it may have there by what it was granted. From
+// its first grant on it keeps Home there, and room for a snapshot if it takes checkpoints; what its plan copies out
+// within an iteration comes on top. A job that is parked in memory keeps Home.
+
+// snapshot is what a job's checkpoints need beside its host slots: its persistent storages once more.
+func snapshot(spec *wire.Spec, g *graph.Graph) graph.Bytes {
+	if spec.Checkpoint == (wire.Interval{}) {
+		return 0
+	}
+	_, size := program.SnapshotSlots(g)
+	return program.HostBytes(size)
+}
+
+// findHome works out what the job has on the host wherever it is, whatever its plan.
+func (j *job) findHome() {
+	j.beside = snapshot(&j.record.Spec, j.graph)
+	_, kept := program.HostSlots(j.graph)
+	j.home = kept + j.beside
+}
+
+// onHost is what the job has on the host under a layout.
+func (j *job) onHost(l *layout) graph.Bytes { return l.Host + j.beside }
+
+// hostClaim is what the job counts with on the host.
+func (j *job) hostClaim() graph.Bytes {
+	var largest graph.Bytes
+	switch {
+	case j.record.State.Over():
+		return 0
+	case j.rests():
+		largest = j.home
+	}
+	for _, l := range j.layouts {
+		if l.granted {
+			largest = max(largest, j.onHost(l))
+		}
+	}
+	return largest
+}
+
+// rests reports whether the job is parked in memory, or waits there to go on.
+func (j *job) rests() bool {
+	return j.record.Executor != "" && j.record.Park == wire.InMemory
+}
+
+// heldHost is what older incarnations of the job may still have on the host.
+func (j *job) heldHost() (sum graph.Bytes) {
+	for _, h := range j.record.Held {
+		sum += h.Host
+	}
+	return sum
+}
+
+// hostClaims is what all jobs count with on the host, and what executors out of reach may have there.
+func (m *Machine) hostClaims() (sum graph.Bytes) {
+	for _, j := range m.jobs {
+		sum += j.hostClaim() + j.heldHost()
+	}
+	return sum
+}
+
+// hostReserved is the part of the budget of host memory that jobs have which are not among those that are planned for.
+func (m *Machine) hostReserved(planned []*job) (sum graph.Bytes) {
+	among := make(map[*job]bool, len(planned))
+	for _, j := range planned {
+		among[j] = true
+	}
+	for _, j := range m.jobs {
+		if sum += j.heldHost(); !among[j] {
+			sum += j.hostClaim()
+		}
+	}
+	return sum
+}
+
+// hostFull reports whether the newest plans of all jobs do not fit the host together.
+func (m *Machine) hostFull() bool {
+	if m.config.HostMemory == 0 {
+		return false
+	}
+	planned := m.reachable()
+	sum := m.hostReserved(planned)
+	for _, j := range planned {
+		if l := j.newest(); l != nil {
+			sum += j.onHost(l)
+		}
+	}
+	return sum > m.config.HostMemory
+}
+
+// untie parks a job whose plan takes more of one memory and less of the other, while another waits for what it has and
+// has what it waits for. It goes on with the plans that are made then.
+func (m *Machine) untie() {
+	if m.config.HostMemory == 0 || m.errand != nil {
+		return
+	}
+	var tied, other *job
+	for _, j := range m.active() {
+		l := j.newest()
+		switch {
+		case !j.goesOn() || j.record.Granted > j.record.Applied:
+			return // it is about to give something back, or to take what it was granted
+		case l == nil || l.granted:
+		case j.record.State == wire.Training && (j.claim() > l.Wire.Arena || j.hostClaim() > j.onHost(l)) && tied == nil:
+			tied = j
+		default:
+			other = j
+		}
+	}
+	if tied == nil || other == nil {
+		return
+	}
+	tied.record.Preempted, m.changed = true, true
+	m.goHome(tied, wire.InMemory)
+	m.event(Event{Kind: Preempted, Job: tied.record.Spec.Name, Reason: other.record.Spec.Name})
+}
+
+// waitsFor is why a job that has a plan waits for other jobs.
+func (m *Machine) waitsFor(j *job, l *layout) string {
+	if grows := l.Wire.Arena - j.claim(); m.config.Budget > 0 && m.claims()+grows > m.config.Budget {
+		return fmt.Sprintf("waits for %s that other jobs are giving back", l.Wire.Arena)
+	}
+	return fmt.Sprintf("waits for %s of host memory that other jobs are giving back", j.onHost(l))
+}
