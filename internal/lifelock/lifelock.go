@@ -141,22 +141,27 @@ func Lives(folder, name string) (lives, known bool) {
 	return held, err == nil
 }
 
-// Remove removes the file of a lock that nobody holds. It leaves that of a process that lives.
-func Remove(folder, name string) error {
-	f, err := os.OpenFile(path(folder, name), os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+// Ended returns the lives that have held the lock of a name, the newest first, if nobody holds it.
+func Ended(folder, name string) []string {
+	f, err := os.Open(path(folder, name))
+	if err != nil {
 		return nil
-	} else if err != nil {
-		return err
 	}
-	defer f.Close()
+	defer f.Close() // releases the lock that lock takes
 	if held, err := lock(f); held || err != nil {
-		return err
-	}
-	if removed(f, f.Name()) {
 		return nil
 	}
-	return os.Remove(f.Name())
+	_, lives, _ := read(f) // without them less is known
+	return lives
+}
+
+// Remove removes the file of a lock, for a name that nobody asks for again: a process that has left may still hold it for
+// a moment.
+func Remove(folder, name string) error {
+	if err := os.Remove(path(folder, name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // lock locks a file, or reports that another holds it.

@@ -110,8 +110,6 @@ func TestLives(t *testing.T) {
 	first.signal(syscall.SIGSTOP)
 	first.stopped()
 	wantLives(t, folder, true, true)
-	must(t, Remove(folder, "a"))
-	wantLives(t, folder, true, true)
 	first.signal(syscall.SIGKILL)
 	first.ends()
 	wantLives(t, folder, false, true)
