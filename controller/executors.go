@@ -20,19 +20,19 @@ func (r *runner) storeGraph(bucket string, g *graph.Graph) error {
 
 // launch starts an executor, whose end becomes an input.
 func (r *runner) launch(executor string) {
-	ended := func(why string) {
+	ended := func(why string, lives []string) {
 		go func() {
 			if s, err := r.lastWords(executor); err == nil && s != nil {
 				r.put(input{Input: Input{Status: s}})
 			}
-			r.put(input{Input: Input{Gone: &Gone{executor, why}}})
+			r.put(input{Input: Input{Gone: &Gone{executor, lives, why}}})
 		}()
 	}
 	if r.options.Launch == nil {
 		return // it has to be started by hand
 	}
 	if err := r.options.Launch(executor, ended); err != nil {
-		ended(err.Error())
+		ended(err.Error(), nil)
 	}
 }
 
@@ -58,7 +58,8 @@ func (r *runner) bury() error {
 		if r.options.Lives == nil {
 			return nil
 		}
-		if lives, known := r.options.Lives(name); lives || !known {
+		ended, lives, known := r.options.Lives(name)
+		if lives || !known {
 			continue
 		}
 		s, err := r.lastWords(name)
@@ -71,7 +72,7 @@ func (r *runner) bury() error {
 			}
 		}
 		why := "its executor has ended: it no longer holds its lock"
-		if err := r.step(clock.Now(), Input{Gone: &Gone{name, why}}); err != nil {
+		if err := r.step(clock.Now(), Input{Gone: &Gone{name, ended, why}}); err != nil {
 			return err
 		}
 	}

@@ -13,16 +13,12 @@ import (
 // within an iteration comes on top. A job that is parked in memory keeps Home.
 
 // snapshot is what a job's checkpoints need beside its host slots: its persistent storages once more.
-func snapshot(spec *wire.Spec, g *graph.Graph) (sum graph.Bytes) {
+func snapshot(spec *wire.Spec, g *graph.Graph) graph.Bytes {
 	if spec.Checkpoint == (wire.Interval{}) {
 		return 0
 	}
-	for i := range g.Storages {
-		if s := &g.Storages[i]; s.Role.Persistent() {
-			sum += program.HostBytes(s.Bytes)
-		}
-	}
-	return sum
+	_, size := program.SnapshotSlots(g)
+	return program.HostBytes(size)
 }
 
 // findHome works out what the job has on the host wherever it is, whatever its plan.

@@ -57,8 +57,8 @@ func openShop(t *testing.T, share bool) *shop {
 		defer close(ended)
 		o := controller.Options{Config: controller.Config{Policy: "none-live", NoReplan: true, Keep: kept, Share: share},
 			On: planner.Of(d, planner.Roofline(facts)), Log: func(string) {}, Ready: func() { close(ready) },
-			Launch: func(name string, gone func(string)) error {
-				s.executors.Go(func() { gone(s.executor(ctx, name, sim.New(facts, sim.Options{}))) })
+			Launch: func(name string, gone func(string, []string)) error {
+				s.executors.Go(func() { gone(s.executor(ctx, name, sim.New(facts, sim.Options{})), nil) })
 				return nil
 			}}
 		if err := controller.Run(ctx, conn, o); !errors.Is(err, context.Canceled) {

@@ -33,8 +33,9 @@ type Submission struct {
 
 // Gone tells that the process of an executor has ended, as whoever launched it knows.
 type Gone struct {
-	Executor string `json:"executor"`
-	Why      string `json:"why"`
+	Executor string   `json:"executor"`
+	Lives    []string `json:"lives,omitempty"` // of that name that have ended; nil: they are not known
+	Why      string   `json:"why"`
 }
 
 // Tick tells that time has passed. It comes every second or so.

@@ -345,7 +345,7 @@ func (w *world) layout(job string, epoch int64) *wire.Layout {
 // end is the end of a process.
 func (w *world) end(x *fakeExecutor, why string) {
 	delete(w.executors, x.name)
-	w.mail = append(w.mail, func() { w.step(Input{Gone: &Gone{x.name, why}}) })
+	w.mail = append(w.mail, func() { w.step(Input{Gone: &Gone{Executor: x.name, Why: why}}) })
 }
 
 // check holds what must be true at any moment.

@@ -28,6 +28,7 @@ func (m *Machine) rank(j *job) int64 {
 // enqueue has a job wait in the queue.
 func (m *Machine) enqueue(j *job, why string) {
 	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
+	j.fresh = true // the budget may have become smaller since it was admitted
 	m.want.admission, m.changed = true, true
 }
 

@@ -233,13 +233,16 @@ func (m *Machine) orphans() []string {
 	return names
 }
 
-// ended is told that the process that was launched as an executor has ended. Where two processes had its name, that may
-// have been the one that was refused: then silence decides about the other.
+// ended is told that a process has ended that was called as an executor is. Where two had its name and it is not known
+// which one it was, that may have been the one that was refused: then silence decides about the other.
 func (m *Machine) ended(g *Gone) {
+	for _, life := range g.Lives {
+		m.died(g.Executor, life, g.Why)
+	}
 	x := m.executors[g.Executor]
 	switch {
 	case x == nil || x.gone:
-	case x.refused != nil:
+	case x.life != "" && len(g.Lives) > 0 || x.refused != nil: // it was another process
 		x.launched = false
 	default:
 		m.bury(x, g.Why)

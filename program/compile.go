@@ -1,6 +1,8 @@
 package program
 
 import (
+	"time"
+
 	"tensile/graph"
 	"tensile/plan"
 )
@@ -17,9 +19,36 @@ type Options struct {
 // Compile writes the program of a valid plan at the places of a layout. Plan, layout and graph must belong together;
 // Check proves the result.
 func Compile(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *Program {
+	out := newCompiler(g, p, l, o).program()
+	if !o.Snapshot {
+		return out
+	}
+	best, cost := out, TimeHome(out, o.durations(p))
+	for _, early := range []bool{true, false} {
+		with := newCompiler(g, p, l, o).withSnapshot(early)
+		if t := TimeSnapshot(with, o.durations(p)); t < cost || t == cost && best == out {
+			best, cost = with, t
+		}
+	}
+	return best
+}
+
+// durations are those of the options, with the latencies of a plan where they have none.
+func (o *Options) durations(p *plan.Plan) Durations {
+	d := o.Durations
+	if len(d.Steps) == 0 {
+		d.Steps = p.Made
+	}
+	if len(d.Steps) == 0 {
+		d.Steps = make([]time.Duration, len(p.Steps))
+	}
+	return d
+}
+
+// newCompiler returns one that has written nothing.
+func newCompiler(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *compiler {
 	c := &compiler{g: g, p: p, l: l, options: o, moves: fold(g, p), last: g.LastVersions(), section: newSection()}
-	var host graph.Bytes
-	c.hosts, host = SlotsOf(g, p)
+	c.hosts, c.hostSize = SlotsOf(g, p)
 	// Waits on the previous body are known once there was one: the second body is the one that repeats.
 	c.hostUses = make([]uses, len(g.Storages))
 	c.stayUses = make([]*uses, len(l.Stays.Residencies))
@@ -30,20 +59,21 @@ func Compile(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *Program {
 		r := l.Stays.Entry[s]
 		c.device.occupy(l.Offsets[r], l.Offsets[r]+g.Storages[s].Bytes, c.stayUses[r], new(need))
 	}
+	return c
+}
+
+// program writes a program without a snapshot.
+func (c *compiler) program() *Program {
 	c.body()
 	c.origin = need(c.section.Counts)
 	c.section = newSection()
 	c.body()
-	out := &Program{Graph: g, Plan: p,
+	out := &Program{Graph: c.g, Plan: c.p,
 		Streams: []Unit{Compute, CopyOut, CopyIn, Host}, Regions: []Memory{Arena, HostMemory},
-		Arena: l.Arena, Align: l.Align, Host: host, Prologue: newSection(), Body: c.section,
+		Arena: c.l.Arena, Align: c.l.Align, Host: c.hostSize, Prologue: newSection(), Body: c.section,
 		Epilogue: newSection()}
 	c.prologue(&out.Prologue)
-	stale := c.stale()
-	c.epilogue(&out.Epilogue, stale)
-	if o.Snapshot {
-		c.snapshot(out, stale)
-	}
+	c.epilogue(&out.Epilogue)
 	return out
 }
 
@@ -62,6 +92,8 @@ type compiler struct {
 	hosts   []graph.Bytes
 	last    []int
 
+	hostSize graph.Bytes
+
 	section  Section
 	origin   need // counts of the sections before
 	device   occupancy
@@ -73,8 +105,6 @@ type compiler struct {
 	version []int // per storage: newest version made
 	sync    []Point
 	saver   *saver // of the snapshot section; nil while a body is written
-
-	durations Durations // of the snapshot section
 }
 
 // body writes one iteration.
@@ -254,8 +284,8 @@ func (c *compiler) prologue(section *Section) {
 }
 
 // epilogue copies out what the host does not have at the end of a body. Everything waits for the whole body.
-func (c *compiler) epilogue(section *Section, stale []graph.StorageID) {
-	for _, s := range stale {
+func (c *compiler) epilogue(section *Section) {
+	for _, s := range c.stale() {
 		section.append(Command{Kind: Out, Stream: streamOf(Out), Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
 			Device: Address{regionOf(Arena), c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
 	}

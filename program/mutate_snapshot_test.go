@@ -10,10 +10,10 @@ import (
 // snapshotMutations are mistakes in snapshot sections: Check must see them.
 var snapshotMutations = []mutation{
 	{"overwritten before it is saved", check, []error{program.ErrRace}, eachOfSnapshot(func(s subject, i int) bool {
-		return s.unordered(i, program.Save)
+		return s.unawaited(i, program.Save)
 	})},
 	{"slot overwritten before it is kept", check, []error{program.ErrRace}, eachOfSnapshot(func(s subject, i int) bool {
-		return s.unordered(i, program.Keep)
+		return s.unawaited(i, program.Keep)
 	})},
 	{"saved before it is made", check, []error{program.ErrRace}, eachOfSnapshot(func(s subject, i int) bool {
 		cmd := &s.c.Snapshot.Commands[i]
@@ -215,48 +215,27 @@ func (s subject) overwritten(i int) bool {
 	return false
 }
 
-// unordered lets a command that overwrites what was saved or kept wait for nothing on the stream of that, and reports
-// whether that leaves them without an order: no other command between them waits for that stream.
-func (s subject) unordered(i int, kind program.Kind) bool {
-	commands := s.c.Snapshot.Commands
-	cmd := &commands[i]
-	on := onCopyOut
-	if kind == program.Keep {
-		on = onHost
-	}
-	at := slices.IndexFunc(cmd.Waits, func(w program.Point) bool { return w.Stream == on && w.Count > 0 })
-	if at < 0 {
+// unawaited lets nothing in the snapshot section wait for a copy of the state or a later command of its stream, and
+// reports whether it was one of that kind whose storage is overwritten.
+func (s subject) unawaited(i int, kind program.Kind) bool {
+	cmd := s.c.Snapshot.Commands[i]
+	if cmd.Kind != kind || !s.overwritten(i) {
 		return false
 	}
-	from := s.nthOfSnapshot(on, cmd.Waits[at].Count)
-	if commands[from].Kind != kind || !s.overwrites(i, from) {
-		return false
+	before := 0
+	for _, c := range s.c.Snapshot.Commands[:i] {
+		if c.Stream == cmd.Stream {
+			before++
+		}
 	}
-	for k := range commands[:i] {
-		for _, w := range commands[k].Waits {
-			if w.Stream == on && w.Count >= cmd.Waits[at].Count {
-				return false
+	for k := range s.c.Snapshot.Commands {
+		for j := range s.c.Snapshot.Commands[k].Waits {
+			if w := &s.c.Snapshot.Commands[k].Waits[j]; w.Stream == cmd.Stream {
+				w.Count = min(w.Count, before)
 			}
 		}
 	}
-	cmd.Waits = slices.Delete(cmd.Waits, at, at+1)
 	return true
-}
-
-// overwrites reports whether a command of the snapshot section writes what an earlier one copies.
-func (s subject) overwrites(i, from int) bool {
-	c, copied := s.c.Snapshot.Commands[i], s.c.Snapshot.Commands[from].Storage
-	switch c.Kind {
-	case program.Out:
-		return c.Storage == copied
-	case program.Kernel:
-		for k, w := range s.g.Writes(c.Op) {
-			if w.Storage == copied && c.Outputs[k] != program.Nowhere {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // waitForLess lets what waits for a stream in the snapshot section wait for one command less.
@@ -268,16 +247,4 @@ func (s subject) waitForLess(l program.Stream) {
 			}
 		}
 	}
-}
-
-// nthOfSnapshot returns the index of the n-th command of a stream of the snapshot section.
-func (s subject) nthOfSnapshot(l program.Stream, n int) int {
-	for i, c := range s.c.Snapshot.Commands {
-		if c.Stream == l {
-			if n--; n == 0 {
-				return i
-			}
-		}
-	}
-	return -1
 }

@@ -5,41 +5,38 @@ import (
 	"slices"
 	"time"
 
+	"tensile/cost"
 	"tensile/graph"
 	"tensile/plan"
 )
 
-// snapshot writes the section that copies the state out while it carries out an iteration. What the host has is copied
-// from its slot, on the host's stream, before the first copy out that overwrites the slot. What only the device has
-// when the iteration begins, stale, is copied out before it is overwritten there: the kernel that does so waits. Where
-// the plan copies that content out anyway, early in the iteration, it is copied from the host slot after that, and the
-// last copy of the plan waits for it: the next body overwrites the slot and does not know of snapshots.
-func (c *compiler) snapshot(out *Program, stale []graph.StorageID) {
+// withSnapshot writes a program with a section that copies the state out while it carries out an iteration. What the
+// host has is copied from its slot, on the host's stream, before the first copy out that overwrites the slot. What only
+// the device has when the iteration begins is copied out before it is overwritten there: the kernel that does so waits.
+// Where the plan copies that content out anyway, early in the iteration, it is copied from the host slot after that, and
+// the last copy of the plan waits for it: the next body overwrites the slot and does not know of snapshots.
+//
+// Which of the places that a saver knows costs less depends on the plan, so that Compile tries both: early, and between
+// the copies of the plan. The first may delay the plan's first copies, the second may come too late for large storages.
+func (c *compiler) withSnapshot(early bool) *Program {
+	out := c.program()
+	stale := c.stale()
 	for s, n := range c.section.Counts {
 		c.origin[s] += n
 	}
-	c.durations = c.options.Durations
-	if len(c.durations.Steps) == 0 {
-		c.durations.Steps = c.p.Made
-	}
-	if len(c.durations.Steps) == 0 {
-		c.durations.Steps = make([]time.Duration, len(c.p.Steps))
-	}
+	body := c.section
 	c.section = newSection()
-	c.saver = newSaver(c, stale, &out.Body)
+	c.saver = newSaver(c, stale, &body, early)
 	c.body()
-	with := *out
-	with.Snapshot, with.Saved = c.section, c.saver.size
-	with.Regions = append(slices.Clone(out.Regions), SnapshotMemory)
-	if TimeSnapshot(&with, c.durations) <= TimeHome(&with, c.durations) {
-		*out = with
-	}
+	out.Snapshot, out.Saved = c.section, c.saver.size
+	out.Regions = append(out.Regions, SnapshotMemory)
+	return out
 }
 
 // saver places the copies of a snapshot among the commands of an iteration. Where on the copy-out stream those of the
-// device's content stand decides what they delay: each stands before the first copy of the plan that leaves so much
-// time before it, by the latencies of Options.Durations, or before one that would make it late for the step that
-// overwrites its content. Those that are overwritten first go first.
+// device's content stand decides what they delay: all stand before the first copy of the plan, or each before the first
+// one that leaves so much time before it, by the latencies of Options.Durations, or before one that would make it late
+// for the step that overwrites its content. Those that are overwritten first go first.
 type saver struct {
 	slots []graph.Bytes
 	size  graph.Bytes
@@ -49,8 +46,10 @@ type saver struct {
 	kepts need              // those so far
 	last  int               // the plan's last copy out, by its index there
 
-	ends []time.Duration // per step: when it ends, as predicted
-	free time.Duration   // when the copy-out stream is, so far
+	early bool
+	out   cost.Link
+	ends  []time.Duration // per step: when it ends, as predicted
+	free  time.Duration   // when the copy-out stream is, so far
 }
 
 type saving struct {
@@ -59,8 +58,8 @@ type saving struct {
 	took    time.Duration
 }
 
-func newSaver(c *compiler, stale []graph.StorageID, body *Section) *saver {
-	v := &saver{after: make([]bool, len(c.g.Storages))}
+func newSaver(c *compiler, stale []graph.StorageID, body *Section, early bool) *saver {
+	v := &saver{after: make([]bool, len(c.g.Storages)), early: early, out: c.options.Durations.Out}
 	v.slots, v.size = SnapshotSlots(c.g)
 	for _, m := range c.moves {
 		if m.Kind == plan.Out {
@@ -86,7 +85,7 @@ func newSaver(c *compiler, stale []graph.StorageID, body *Section) *saver {
 			continue
 		}
 		if _, found := slices.BinarySearch(stale, s.ID); found {
-			v.saved = append(v.saved, saving{s.ID, written[s.ID], c.durations.Out.Time(s.Bytes)})
+			v.saved = append(v.saved, saving{s.ID, written[s.ID], v.out.Time(s.Bytes)})
 		} else {
 			v.kept = append(v.kept, s.ID)
 		}
@@ -94,7 +93,7 @@ func newSaver(c *compiler, stale []graph.StorageID, body *Section) *saver {
 	slices.SortStableFunc(v.saved, func(a, b saving) int { return cmp.Compare(a.slot, b.slot) })
 	slices.SortStableFunc(v.kept, func(a, b graph.StorageID) int { return cmp.Compare(copied[a], copied[b]) })
 	var now time.Duration
-	for _, d := range c.durations.Steps {
+	for _, d := range c.options.durations(c.p).Steps {
 		now += d
 		v.ends = append(v.ends, now)
 	}
@@ -140,7 +139,7 @@ func (v *saver) at(slot int) time.Duration {
 
 // copied counts a copy of the plan.
 func (v *saver) copied(c *compiler, m folded) {
-	v.free = max(v.free, v.at(m.After)+m.Delay) + c.durations.Out.Time(c.g.Storages[m.Storage].Bytes)
+	v.free = max(v.free, v.at(m.After)+m.Delay) + v.out.Time(c.g.Storages[m.Storage].Bytes)
 }
 
 // keep copies what the host has. The nil saver, of a body, copies nothing.
@@ -187,7 +186,7 @@ func (v *saver) beforeOut(c *compiler, m folded, n *need) {
 	}
 	start := v.at(m.After) + m.Delay
 	for i := 0; i < len(v.saved); {
-		if v.free+v.saved[i].took <= start || i == 0 && v.late(c, m, start) {
+		if v.early || v.free+v.saved[i].took <= start || i == 0 && v.late(c, m, start) {
 			v.save(c, i, m.After)
 		} else {
 			i++
@@ -204,7 +203,7 @@ func (v *saver) late(c *compiler, m folded, start time.Duration) bool {
 		return false
 	}
 	due := v.at(first.slot - 1)
-	after := max(v.free, start) + c.durations.Out.Time(c.g.Storages[m.Storage].Bytes) + first.took
+	after := max(v.free, start) + v.out.Time(c.g.Storages[m.Storage].Bytes) + first.took
 	return v.free+first.took <= due && after > due
 }
 

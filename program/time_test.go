@@ -63,9 +63,9 @@ func TestTime(t *testing.T) {
 // TestTimeSnapshot compares the cost of a snapshot with a slow oracle: the longest path through many bodies, with a
 // snapshot in the place of one of them and without.
 func TestTimeSnapshot(t *testing.T) {
-	seeds := uint64(600)
+	seeds := uint64(200)
 	if testing.Short() || raceEnabled {
-		seeds = 100
+		seeds = 50
 	}
 	costly, free := 0, 0
 	for seed := range seeds {
@@ -74,6 +74,7 @@ func TestTimeSnapshot(t *testing.T) {
 			continue
 		}
 		d := durations(s, rand.New(rand.NewPCG(seed, 9)))
+		d.Out.Rate /= 50
 		got := program.TimeSnapshot(s.c, d)
 		run := slices.Repeat([]*program.Section{&s.c.Body}, 24)
 		without := longestOf(s, d, run)

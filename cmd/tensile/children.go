@@ -44,8 +44,8 @@ func newChildren(server *bus.Server, dir string, device *planFlags, bound bool) 
 	return &children{server: server, dir: dir, flags: flags, bound: bound, running: make(map[string]*child)}
 }
 
-// launch starts an executor. ended is called once, when it has ended.
-func (c *children) launch(name string, ended func(why string)) error {
+// launch starts an executor. ended is called once, when it has ended, with the reason and the lives of that name.
+func (c *children) launch(name string, ended func(why string, lives []string)) error {
 	binary, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the program that executors are: %w", err)
@@ -99,21 +99,24 @@ func (c *children) launch(name string, ended func(why string)) error {
 		c.mu.Lock()
 		delete(c.running, name)
 		c.mu.Unlock()
-		ended(ending(err, problems))
+		ended(ending(err, problems), lifelock.Ended(c.folder(), name))
 	})
 	return nil
 }
 
 // lives reports whether an executor lives that was started from this folder of state, by this process or by one before
-// it.
-func (c *children) lives(name string) (lives, known bool) {
+// it, and if not, which lives of that name have ended.
+func (c *children) lives(name string) (ended []string, lives, known bool) {
 	c.mu.Lock()
 	running := c.running[name] != nil
 	c.mu.Unlock()
 	if running {
-		return true, true // whose end is told otherwise
+		return nil, true, true // whose end is told otherwise
 	}
-	return lifelock.Lives(c.folder(), name)
+	if lives, known = lifelock.Lives(c.folder(), name); known && !lives {
+		ended = lifelock.Ended(c.folder(), name)
+	}
+	return ended, lives, known
 }
 
 // train has the executors, and those that are started later, train up to an iteration.

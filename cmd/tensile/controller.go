@@ -66,6 +66,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	f.quota.registerQuota(c)
 	c.Flags().StringVar(&f.plan.budget, "budget", "",
 		"device memory for all jobs: a size such as 8GiB (default: no limit)")
+	f.plan.host.register(c)
 	c.Flags().StringVar(&f.listen, "listen", anyPort,
 		"address to take connections at; port 0 is any free one, and the same after a restart")
 	c.Flags().BoolVar(&f.tls, "tls", false, "encrypt connections, with a certificate made in the state folder")
@@ -132,6 +133,10 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 				int64(budget))
 		}
 	}
+	host, err := f.plan.host.limit(f.plan.simulated())
+	if err != nil {
+		return err
+	}
 	d, link, err := openDevice(&f.plan)
 	if err != nil {
 		return err
@@ -171,6 +176,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
 		}}
+	o.HostMemory = host
 	o.Trouble, o.Record = server.Trouble, recorder
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep

@@ -88,6 +88,7 @@ type planFlags struct {
 	noOpenBLAS bool
 	policy     string
 	budget     string
+	host       hostMemoryFlag
 	json       bool
 	wide       bool
 	priority   string
@@ -97,6 +98,7 @@ type planFlags struct {
 	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
 
+	trains  bool // what is planned is trained: --host-memory limits it
 	lowest  bool // without a budget plan as low as the policy goes
 	explain bool // ask why what stays does
 }
@@ -229,7 +231,10 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest,
 		p.explain
 	s.prefer(priorities, swapRates)
-	s.request.Budget, err = s.parseBudget(ctx, p.budget)
+	if s.request.Budget, err = s.parseBudget(ctx, p.budget); err != nil || !p.trains {
+		return err
+	}
+	s.request.HostBudget, err = p.host.limit(p.simulated())
 	return err
 }
 

@@ -130,7 +130,7 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	heads, more := "JOB\tSTATE\tITERATION\tIT/S\tLEFT\tLOSS\tARENA\tPRIORITY\tAGE\t", ""
 	if wide {
-		more = "SLOT PEAK\tPLANS\tCHECKPOINT\t"
+		more = "SLOT PEAK\tHOST\tPLANS\tCHECKPOINT\t"
 	}
 	owners := wide || slices.ContainsFunc(a.Jobs, func(r wire.Record) bool {
 		return r.Spec.Owner != a.Jobs[0].Spec.Owner
@@ -145,7 +145,7 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.State, r.Iteration, r.Spec.Iterations,
 			rate, left, lastLoss(r), inForce(r), max(1, r.Spec.Priority), age(r, now))
 		if wide {
-			fmt.Fprintf(w, "%s\t%d\t%s\t", r.SlotPeak, r.Plans, checkpointed(r))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, checkpointed(r))
 		}
 		if owners {
 			fmt.Fprintf(w, "%s\t", cmp.Or(r.Spec.Owner, "-"))
@@ -165,10 +165,11 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 
 // used says in a line what the jobs have of the budget, and how many there are.
 func used(a wire.Answer) string {
-	var used, need graph.Bytes
+	var used, host, need graph.Bytes
 	running, waiting := 0, 0
 	for _, r := range a.Jobs {
 		used += r.Claim
+		host += r.Host
 		switch {
 		case r.State == wire.Queued:
 			waiting++
@@ -184,6 +185,9 @@ func used(a wire.Answer) string {
 	line += fmt.Sprintf(" used, %d running, %d waiting", running, waiting)
 	if need > 0 {
 		line += " for " + need.String()
+	}
+	if a.HostMemory > 0 {
+		line += fmt.Sprintf("; %s of %s of host memory", host, a.HostMemory)
 	}
 	if a.Trouble != "" {
 		line += "; the controller is in trouble: " + a.Trouble

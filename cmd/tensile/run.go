@@ -51,7 +51,8 @@ func runCommand() *cobra.Command {
 	f.planFlags.registerReplan(c)
 	f.checkpointFlags.register(c)
 	c.Flags().StringVar(&f.from, "from", "", strings.TrimSuffix(fromHelp, ","))
-	f.latency.eager = true
+	f.host.register(c)
+	f.latency.eager, f.trains = true, true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().BoolVar(&f.compare, "compare", false,
 		"train the same jobs without a plan too, in turns; gives EOR, and compares every bit")

@@ -62,7 +62,7 @@ func (t *training) device() planner.Device {
 // config is what the controller plans by.
 func (t *training) config() controller.Config {
 	c := t.flags.controllerConfig(t.budget)
-	c.Policy = t.policy
+	c.Policy, c.HostMemory = t.policy, t.session.request.HostBudget
 	return c
 }
 

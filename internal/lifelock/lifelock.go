@@ -141,6 +141,20 @@ func Lives(folder, name string) (lives, known bool) {
 	return held, err == nil
 }
 
+// Ended returns the lives that have held the lock of a name, the newest first, if nobody holds it.
+func Ended(folder, name string) []string {
+	f, err := os.Open(path(folder, name))
+	if err != nil {
+		return nil
+	}
+	defer f.Close() // releases the lock that lock takes
+	if held, err := lock(f); held || err != nil {
+		return nil
+	}
+	_, lives, _ := read(f) // without them less is known
+	return lives
+}
+
 // Remove removes the file of a lock, for a name that nobody asks for again: a process that has left may still hold it for
 // a moment.
 func Remove(folder, name string) error {

@@ -416,7 +416,8 @@ func (p *process) end(why string) {
 	delete(p.w.processes, p.key)
 	tell := func() {
 		if p.key == p.name {
-			p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Why: why}})
+			p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Lives: []string{p.life},
+				Why: why}})
 		}
 	}
 	if p.w.config.Watched || p.w.rng.IntN(2) == 0 {
@@ -578,7 +579,15 @@ func (w *world) settle() {
 			}
 		}
 	}
-	w.t.Fatalf("%d processes have not left; jobs: %+v", len(w.processes), w.controller.Records())
+	for _, r := range w.controller.Records() {
+		w.t.Logf("job %s is %s: %s; at %s, parked %q, claims %s and %s, held %v", r.Spec.Name, r.State, r.Why, r.Executor,
+			r.Park, r.Claim, r.Host, r.Held)
+	}
+	for _, e := range w.events[max(0, len(w.events)-10):] {
+		w.t.Log(e)
+	}
+	w.t.Fatalf("%d processes have not left, budget %s, host memory %s", len(w.processes), w.config.Budget,
+		w.config.HostMemory)
 }
 
 func (w *world) stop() {

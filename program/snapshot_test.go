@@ -1,0 +1,94 @@
+package program_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"tensile/cost"
+	"tensile/internal/randgraph"
+	"tensile/program"
+)
+
+// A program has a snapshot section unless the way through Home is predicted to cost less, and what its copies delay is
+// no more than if they stood before all others. By some durations one of both happens, by others the other.
+func TestSnapshotCostsLess(t *testing.T) {
+	seeds := uint64(400)
+	if testing.Short() || raceEnabled {
+		seeds = 80
+	}
+	sections, home, better := 0, 0, 0
+	for seed := range seeds {
+		s := random(t, seed, randgraph.Options{})
+		d := durations(s, rand.New(rand.NewPCG(seed, 11)))
+		switch seed % 3 {
+		case 0:
+			d.Out.Rate /= 50
+		case 1: // many small copies on the host cost more than one of them all
+			d.Host = cost.Link{Latency: 50 * d.Host.Latency}
+			fallthrough
+		case 2:
+			for i := range d.Steps {
+				d.Steps[i] /= 50
+			}
+		}
+		compiled := func(o program.Options) *program.Program {
+			p := program.Compile(s.g, s.p, s.l, o)
+			if _, err := program.Check(p); err != nil {
+				t.Fatalf("%s: %v", s.name, err)
+			}
+			return p
+		}
+		first := compiled(program.Options{Snapshot: true}) // in no time all that there is goes first
+		got := compiled(program.Options{Snapshot: true, Durations: d})
+		early, there := program.TimeSnapshot(first, d), program.TimeHome(first, d)
+		if len(got.Snapshot.Commands) == 0 {
+			if home++; early < there {
+				t.Errorf("%s: no snapshot section, which costs %v, and the way through Home %v", s.name, early, there)
+			}
+			continue
+		}
+		sections++
+		took := program.TimeSnapshot(got, d)
+		if took > early || took > there {
+			t.Errorf("%s: a snapshot costs %v, with its copies before all others %v, in Home %v", s.name, took, early,
+				there)
+		}
+		if took < early {
+			better++
+		}
+	}
+	if t.Logf("%d programs with a section, %d without, %d with copies in between", sections, home,
+		better); sections < int(seeds)/4 || home == 0 || better == 0 {
+		t.Errorf("%d programs with a section, %d without, %d with copies in between", sections, home, better)
+	}
+}
+
+// TimeHome is the epilogue, the copy on the host, the prologue, and the gap in what iterations overlap.
+func TestTimeHome(t *testing.T) {
+	for seed := range uint64(100) {
+		s := random(t, seed, randgraph.Options{})
+		d := durations(s, rand.New(rand.NewPCG(seed, 12)))
+		_, size := program.SnapshotSlots(s.g)
+		least := d.Host.Time(size)
+		for _, c := range s.c.Epilogue.Commands {
+			least += d.Out.Time(c.Bytes)
+		}
+		for _, c := range s.c.Prologue.Commands {
+			least += d.In.Time(c.Bytes)
+		}
+		most := least
+		for i := range s.c.Body.Commands {
+			switch c := &s.c.Body.Commands[i]; c.Kind {
+			case program.Kernel:
+				most += d.Steps[c.Slot]
+			case program.Out:
+				most += d.Out.Time(c.Bytes)
+			case program.In:
+				most += d.In.Time(c.Bytes)
+			}
+		}
+		if got := program.TimeHome(s.c, d); got < least || got > most {
+			t.Errorf("%s: the way through Home costs %v, want %v to %v", s.name, got, least, most)
+		}
+	}
+}
