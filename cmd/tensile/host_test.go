@@ -82,7 +82,7 @@ func (c *cluster) whole(r wire.Record, saved string, want *calm) {
 func TestHostCutOff(t *testing.T) {
 	t.Parallel()
 	h := needs.AnotherHost(t)
-	iterations, times := 12_000, []string{"--silence", "3s", "--give-up", "1h"}
+	iterations, times := 4000, []string{"--silence", "3s", "--give-up", "1h"}
 	if *cuts {
 		iterations, times = 250_000, nil
 	}
@@ -122,7 +122,7 @@ func TestHostCutOff(t *testing.T) {
 func TestHostGivenUp(t *testing.T) {
 	t.Parallel()
 	h := needs.AnotherHost(t)
-	const iterations = 12_000
+	const iterations = 4000
 	want := becalmed(t, iterations)
 	c := startCluster(t, 8*graph.MiB, "--silence", "3s", "--give-up", "3s", "--listen", h.Here+":0")
 	lab := c.distant(h)

@@ -182,7 +182,7 @@ func TestClusterCommandKilled(t *testing.T) {
 // is given up; what it had stays reserved until somebody says that it has ended.
 func TestClusterRevoked(t *testing.T) {
 	t.Parallel()
-	want := becalmed(t, 12_000)
+	want := becalmed(t, 4000)
 	c := startCluster(t, 8*graph.MiB, "--silence", "3s", "--give-up", "3s")
 	path := filepath.Join(c.files, "lab.json")
 	c.tell("credentials", "lab", "--output", path)
