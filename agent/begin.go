@@ -38,7 +38,8 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 		}
 	}
 	for _, passed := range found.Passed {
-		notes = append(notes, fmt.Sprintf("checkpoint %s is passed over: %v", filepath.Join(c.Dir, passed.File), passed.Err))
+		notes = append(notes, fmt.Sprintf("checkpoint %s is passed over: %v", filepath.Join(c.Dir, passed.File),
+			passed.Err))
 	}
 	state := found.State
 	switch {
@@ -89,8 +90,9 @@ func (p *Prepare) owns(c *checkpoint.State) error {
 func (c *Checkpoints) fits(s *wire.Spec, t *task.Task, state *checkpoint.State) (note string, err error) {
 	switch {
 	case state.Graph != s.Graph:
-		return "", fmt.Errorf("it is of another graph, that of %s: submit the network that it is of, or take its tensors "+
-			"alone by --weights", state.Model)
+		return "",
+			fmt.Errorf("it is of another graph, that of %s: submit the network that it is of, or take its tensors "+
+				"alone by --weights", state.Model)
 	case state.Seed != s.Seed:
 		return "", fmt.Errorf("its seed is %d, that of the job is %d: submit the job with --seed %[1]d", state.Seed,
 			s.Seed)

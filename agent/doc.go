@@ -10,7 +10,7 @@
 //	   |                             |                  ^ |  ^ |---> stopped
 //	   |                             |      park, resume| |  +-+ newer layouts, checkpoints
 //	   |                             |                  | v
-//	   |                             |                resting ----> suspended: parked on disk, or its process is to end
+//	   |                             |                resting ---> suspended: parked on disk, or its process is to end
 //	   +---- failed <----------------+------------------+
 //
 // Invariants:

@@ -14,7 +14,8 @@ type EventKind string
 
 const (
 	Joined EventKind = "joined" // the controller was heard of: Executor
-	// Job trains with the layout of Epoch in Arena; with its first, Iterations of Model begin, of which Done are complete
+	// Job trains with the layout of Epoch in Arena; with its first, Iterations of Model begin, of which Done are
+	// complete
 	Applied EventKind = "applied"
 	// Job has ended iteration Iterations, which took Took, stalled for Stall and had Loss
 	Iterated     EventKind = "iterated"

@@ -112,7 +112,8 @@ func toldOf(in Input) *told {
 		t.Saved = in.Written.Checkpoint
 	case in.Event != nil:
 		e := in.Event
-		t.Job, t.Report, t.Applied, t.Home, t.Parked, t.Removed = e.Job, e.Report, e.Applied, e.Home, e.Parked, e.Removed
+		t.Job, t.Report, t.Applied, t.Home, t.Parked, t.Removed = e.Job, e.Report, e.Applied, e.Home, e.Parked,
+			e.Removed
 		t.Refused, t.Err = e.Refused != nil, textOfErr(e.Refused)
 		if e.Ended != nil {
 			ended := *e.Ended

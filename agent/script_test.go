@@ -22,7 +22,8 @@ import (
 //
 //	new                                  a new machine, online
 //	online | offline | tick | drain | quit | closed
-//	orders number=N [link=(OUT, IN)] [leave] [refused]   a line "JOB epoch=N [seed=N] [stop]" per job of 10 iterations;
+//	orders number=N [link=(OUT, IN)] [leave] [refused]   a line "JOB epoch=N [seed=N] [stop]" per job;
+//	                                     10 iterations each;
 //	                                     link in bytes per second; more of the line:
 //	    [seconds=N] [it=N]               between checkpoints
 //	    [from=N] [incarnation=N]         the newest checkpoint that is known, and who begins there

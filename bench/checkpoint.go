@@ -216,8 +216,8 @@ type checkpointedRun struct {
 
 // fill works out what checkpoints cost. An iteration takes from the end of the one before to its own end, ways through
 // Home included. A checkpoint may make those longer that are in flight before it and those after it, while a file of it
-// is written as well. They are compared with the ones from there to the next checkpoint: other work on the machine comes
-// and goes.
+// is written as well. They are compared with the ones from there to the next checkpoint: other work on the machine
+// comes and goes.
 func (r *checkpointedRun) fill(row *CheckpointRow) {
 	took := make([]time.Duration, len(r.reports))
 	for i := 1; i < len(took); i++ {
@@ -323,12 +323,14 @@ func (m *checkpointed) write(s *executor.Snapshot) written {
 func (r *CheckpointReport) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "%s: what a checkpoint costs; ms\n", r.Device)
-	fmt.Fprintln(t, "model\tbudget\tarena\tway\tfile\ttaken\tstate\tover the link\titeration\twhile taken\tcheckpoint\t"+
-		"predicted\twriting\tof 5 min\t")
+	fmt.Fprintln(t,
+		"model\tbudget\tarena\tway\tfile\ttaken\tstate\tover the link\titeration\twhile taken\tcheckpoint\t"+
+			"predicted\twriting\tof 5 min\t")
 	for _, c := range r.Rows {
 		file := map[bool]string{true: "yes", false: "no"}[c.File]
 		fmt.Fprintf(t, "%s\t%d%%\t%s\t%s\t%s\t%d\t%s\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%.4f%%\t\n", c.Model, c.Budget,
-			c.Arena, c.Way, file, c.Taken, c.Bytes, c.Linked, c.Without, c.While, c.Cost, c.Predicted, c.Write, 100*c.Share)
+			c.Arena, c.Way, file, c.Taken, c.Bytes, c.Linked, c.Without, c.While, c.Cost, c.Predicted, c.Write,
+			100*c.Share)
 	}
 	return t.Flush()
 }

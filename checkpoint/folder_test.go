@@ -175,7 +175,8 @@ func TestStrangers(t *testing.T) {
 		passed = append(passed, fmt.Sprintf("%s: %v", p.File, p.Err))
 	}
 	want := []string{`a job-7/1-5.safetensors: its format is "", not "tensile checkpoint 1": it is no checkpoint, or ` +
-		`one of another release`, "a job-7/1-4.safetensors: it is checkpoint a job-7/1-3.safetensors under another name"}
+		`one of another release`,
+		"a job-7/1-4.safetensors: it is checkpoint a job-7/1-3.safetensors under another name"}
 	if diff := cmp.Diff(want, passed); diff != "" || bits(got.State) != bits(stateOf(1, 1, 3)) {
 		t.Errorf("passed over (-want +got):\n%s; the newest is %+v", diff, got.Is)
 	}
@@ -373,7 +374,8 @@ func TestQuota(t *testing.T) {
 	}
 	f.Quota = size * 3 / 2
 	_, err := f.Write(stateOf(5, 1, 24), 3)
-	if err == nil || !strings.Contains(err.Error(), "raise --checkpoint-quota, or remove folders of jobs that are over") {
+	if err == nil || !strings.Contains(err.Error(),
+		"raise --checkpoint-quota, or remove folders of jobs that are over") {
 		t.Errorf("error %v", err)
 	}
 	if diff := cmp.Diff([]string{"1-22.safetensors", "1-23.safetensors"}, names(t, f)); diff != "" {

@@ -15,8 +15,9 @@ func TestAbsurdReports(t *testing.T) {
 	w.run(5)
 	j := w.machine.find("first")
 	for i := 1; i <= 60; i++ {
-		r := wire.Report{Executor: j.record.Executor, Job: "first", Incarnation: 1, Epoch: j.record.Applied, Iteration: i,
-			Wall: math.MaxInt64}
+		r := wire.Report{Executor: j.record.Executor, Job: "first", Incarnation: 1, Epoch: j.record.Applied,
+			Iteration: i,
+			Wall:      math.MaxInt64}
 		for range j.newest().Wire.Plan.Steps {
 			r.Steps = append(r.Steps, math.MaxInt64)
 		}

@@ -96,8 +96,8 @@ func (m *Machine) freed(name, why string) {
 	}
 }
 
-// holds takes back what an executor does not have any more, as it says itself. s must be an answer to its newest orders:
-// what it hears of only later it may take up.
+// holds takes back what an executor does not have any more, as it says itself. s must be an answer to its newest
+// orders: what it hears of only later it may take up.
 func (m *Machine) holds(x *executor, s *wire.Status) {
 	if s.Orders < x.orders.Number {
 		return

@@ -94,8 +94,9 @@ func (m *Machine) executorFor(j *job) string {
 func (m *Machine) vacant(j *job) string {
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
-		if !x.gone && !x.silent && !x.orders.Leave && !slices.Contains(j.tried, name) && (m.config.Share || x.joined && !x.own &&
-			!m.busy(name)) {
+		if !x.gone && !x.silent && !x.orders.Leave && !slices.Contains(j.tried, name) && (m.config.Share ||
+			x.joined && !x.own &&
+				!m.busy(name)) {
 			return name
 		}
 	}

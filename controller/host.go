@@ -112,7 +112,8 @@ func (m *Machine) untie() {
 		case !j.goesOn() || j.record.Granted > j.record.Applied:
 			return // it is about to give something back, or to take what it was granted
 		case l == nil || l.granted:
-		case j.record.State == wire.Training && (j.claim() > l.Wire.Arena || j.hostClaim() > j.onHost(l)) && tied == nil:
+		case j.record.State == wire.Training && (j.claim() > l.Wire.Arena || j.hostClaim() > j.onHost(l)) &&
+			tied == nil:
 			tied = j
 		default:
 			other = j

@@ -87,7 +87,7 @@ func TestSecondJobIsMeasured(t *testing.T) {
 	for op, o := range j.graph.Ops {
 		known := math.Abs(float64(j.latency[op])/float64(took[op])-1) < 0.03 && j.slack()[op] == 0
 		if want := o.Phase == graph.Optimize; known != want {
-			t.Errorf("%s of another batch size: known is %v, want %v; it is taken to take %v, %v more at most, and takes %v",
+			t.Errorf("%s of another batch size: known is %v, want %v; it is to take %v, %v more at most, and takes %v",
 				o.Name, known, want, j.latency[op], j.slack()[op], took[op])
 		}
 	}
@@ -236,7 +236,8 @@ func TestLearntBounds(t *testing.T) {
 			}
 			for s, x := range k.lessons {
 				if x.latency < least[s] || x.latency > most[s] {
-					t.Fatalf("seed %d: %s takes %v, of %v to %v that were reported", seed, s, x.latency, least[s], most[s])
+					t.Fatalf("seed %d: %s takes %v, of %v to %v that were reported", seed, s, x.latency, least[s],
+						most[s])
 				}
 			}
 		}

@@ -14,7 +14,8 @@ func TestLostIsFresh(t *testing.T) {
 	s := &script{graph: randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})}
 	for _, c := range []struct{ line, input string }{
 		{"new budget=8192", ""}, {"submit", "a restarts=2"}, {"planned ticket=1", "a arena=4096"},
-		{"status executor=x1 number=1 orders=1", "a id=1 state=running epoch=1 arena=4096"}, {"restart budget=2048", ""},
+		{"status executor=x1 number=1 orders=1", "a id=1 state=running epoch=1 arena=4096"}, {"restart budget=2048",
+			""},
 		{"planned ticket=1 why=too_much", ""}, {"ended executor=x1 why=killed", ""}, {"tick after=3s", ""},
 	} {
 		command, args, err := datadriven.ParseLine(c.line)

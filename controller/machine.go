@@ -63,7 +63,8 @@ type reply struct {
 
 // NewMachine returns the machine of a controller without jobs.
 func NewMachine(c Config) *Machine {
-	return &Machine{config: c.withDefaults(), executors: make(map[string]*executor), learnt: restoreLearnt(c.Device, nil)}
+	return &Machine{config: c.withDefaults(), executors: make(map[string]*executor), learnt: restoreLearnt(c.Device,
+		nil)}
 }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It

@@ -15,8 +15,8 @@ import (
 
 var seeds = flag.Uint64("seeds", 100, "seeds of TestMachineUnderFire")
 
-// Jobs come, run, crash, are stopped, parked and resumed, executors and the controller die, are interrupted and cut off,
-// messages are lost, doubled and late. No budget is ever exceeded, and in the end every job is over.
+// Jobs come, run, crash, are stopped, parked and resumed, executors and the controller die, are interrupted and cut
+// off, messages are lost, doubled and late. No budget is ever exceeded, and in the end every job is over.
 func TestMachineUnderFire(t *testing.T) {
 	phases, happened := make(map[wire.JobState]int), make(map[EventKind]int)
 	var replans, refused, queued, forHost int

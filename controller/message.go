@@ -85,9 +85,10 @@ type Collection struct {
 
 // Plan is an errand: plans for jobs together, which take seconds to make. Machines have one made at a time.
 type Plan struct {
-	Ticket   int64       `json:"ticket"`
-	Jobs     []Candidate `json:"jobs"`
-	Admitted int         `json:"admitted"`                // so many are planned for; of the others as many as fit, in turn
+	Ticket int64       `json:"ticket"`
+	Jobs   []Candidate `json:"jobs"`
+	// so many are planned for; of the others as many as fit, in turn
+	Admitted int         `json:"admitted"`
 	Budget   graph.Bytes `json:"budget_bytes,omitzero"`   // for the arenas of all jobs together; 0: no limit
 	Reserved graph.Bytes `json:"reserved_bytes,omitzero"` // of that, for nobody: executors out of reach may have it
 

@@ -384,7 +384,8 @@ func (w *world) checkHost(hosts graph.Bytes) {
 		for _, e := range w.events[max(0, len(w.events)-12):] {
 			w.t.Log(e)
 		}
-		w.t.Fatalf("%s on the host, claims of %s and %s a moment ago, the budget is %s", hosts, claims, w.hostClaims, budget)
+		w.t.Fatalf("%s on the host, claims of %s and %s a moment ago, the budget is %s", hosts, claims,
+			w.hostClaims, budget)
 	}
 	w.hostClaims = claims
 }

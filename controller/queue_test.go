@@ -29,7 +29,8 @@ func TestNobodyStarves(t *testing.T) {
 				length = endless
 			}
 			submit := func(name string, priority, iterations int) {
-				w.step(Input{Submit: []Submission{{Graph: g, Spec: wire.Spec{Name: name, Model: "same", Graph: g.Digest(),
+				w.step(Input{Submit: []Submission{{Graph: g, Spec: wire.Spec{Name: name, Model: "same",
+					Graph:    g.Digest(),
 					Priority: priority, Iterations: iterations}}}})
 			}
 			submit("high0", 1+above, length)

@@ -26,14 +26,13 @@ type Options struct {
 	Plan func(ctx context.Context, q *Plan) *Planned
 
 	// Launch starts an executor process by this name, which joins by itself; ended is called once when it has ended,
-	// with the reason in one line and the lives of that name that are known to have ended. Nil: executors are started by
-	// hand.
+	// with the reason in one line and the lives of that name that are known to have ended. Nil: executors are started
+	// by hand.
 	Launch func(executor string, ended func(why string, lives []string)) error
 
-	// Lives reports whether the process of an executor that was started here lives, if that is known, and if it does not,
-	// which lives of that name have ended. It is asked, once
-	// a second, about those that a controller before this one has launched: of the end of others it is told by Launch.
-	// Nil: it is known of none.
+	// Lives reports whether the process of an executor that was started here lives, if that is known, and if it does
+	// not, which lives of that name have ended. It is asked, once a second, about those that a controller before this
+	// one has launched: of the end of others it is told by Launch. Nil: it is known of none.
 	Lives func(executor string) (ended []string, lives, known bool)
 
 	// Forgotten is told that an executor has left for good; may be nil.
@@ -153,7 +152,8 @@ func (r *runner) loop() error {
 func (r *runner) take(in input) error {
 	if in.list {
 		o := &r.options
-		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: o.Trouble(), Device: o.Device, Budget: r.machine.Budget(),
+		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: o.Trouble(), Device: o.Device,
+			Budget:     r.machine.Budget(),
 			HostMemory: o.HostMemory,
 			Link:       wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}
 		return nil

@@ -264,7 +264,8 @@ func TestLearntOnTheBus(t *testing.T) {
 		bus := localbus.New()
 		defer bus.Close()
 		object := wire.LearntObject("model")
-		known := wire.Learnt{Device: "model", Ops: []wire.LearntOp{{Signature: graph.Signature(strings.Repeat("ab", 16)),
+		known := wire.Learnt{Device: "model", Ops: []wire.LearntOp{{Signature: graph.Signature(strings.Repeat("ab",
+			16)),
 			Latency: 7, Reports: 2}}}
 		store := func(data []byte) {
 			if err := bus.Store(t.Context(), wire.Lessons, object, data); err != nil {
@@ -280,8 +281,10 @@ func TestLearntOnTheBus(t *testing.T) {
 			{"nothing", nil, "", 0},
 			{"all of it", wire.Encode(known), "", 1},
 			{"half of it", wire.Encode(known)[:80], "are passed over: decode message: ", 0},
-			{"another message", wire.Encode(wire.Request{Verb: wire.Jobs}), "are passed over: decode message: it is of kind", 0},
-			{"of another device", wire.Encode(wire.Learnt{Device: "other"}), "are passed over: it is of device other", 0},
+			{"another message", wire.Encode(wire.Request{Verb: wire.Jobs}),
+				"are passed over: decode message: it is of kind", 0},
+			{"of another device", wire.Encode(wire.Learnt{Device: "other"}),
+				"are passed over: it is of device other", 0},
 		} {
 			if test.stored != nil {
 				store(test.stored)
@@ -296,7 +299,8 @@ func TestLearntOnTheBus(t *testing.T) {
 			if got := len(r.machine.learnt.lessons); got != test.want {
 				t.Errorf("%s: the machine knows %d signatures, want %d", test.what, got, test.want)
 			}
-			if said := strings.Join(lines, "\n"); (said == "") != (test.line == "") || !strings.Contains(said, test.line) {
+			if said := strings.Join(lines, "\n"); (said == "") != (test.line == "") || !strings.Contains(said,
+				test.line) {
 				t.Errorf("%s: the controller says %q, want %q", test.what, said, test.line)
 			}
 			r.machine.begin(0)
@@ -308,7 +312,8 @@ func TestLearntOnTheBus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if l, err := wire.DecodeAs[wire.Learnt](data); err != nil || l.Device != "model" || len(l.Ops) != test.want {
+			if l, err := wire.DecodeAs[wire.Learnt](data); err != nil || l.Device != "model" ||
+				len(l.Ops) != test.want {
 				t.Errorf("%s: then %+v is stored: %v", test.what, l, err)
 			}
 		}

@@ -23,18 +23,19 @@ import (
 //	new [budget=BYTES] [host=BYTES] [share] [keep=N] [no-replan] [preempt]    a machine without jobs
 //	restart [budget=BYTES] [host=BYTES]      another, from what the one before had stored
 //	submit [by=USER]                         a line "JOB [priority=N] [iterations=N] [restarts=N] [checkpoints]
-//	                                         [owner=WHO]" for each job; 10 iterations if it does not say, and WHO is what
-//	                                         the message says
+//	                                         [owner=WHO]" for each job; 10 iterations if it does not say, and WHO
+//	                                         is what the message says
 //	stop job=J [by=USER]
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X]    another request
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L]
-//	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES] [iteration=N]
-//	                                         [checkpoint=N] [error=TEXT]" per job; 1 if it does not say which incarnation
+//	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
+//	                                         [iteration=N] [checkpoint=N] [error=TEXT]" per job; incarnation 1 if it
+//	                                         does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
 //	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES [host]]
-//	                                         a line "JOB arena=BYTES [host=BYTES] [gain=D transition=D] [never=TEXT]" for each
-//	                                         job
+//	                                         a line "JOB arena=BYTES [host=BYTES] [gain=D transition=D] [never=TEXT]"
+//	                                         for each job
 //	tick [after=D] [deaf | asleep]           so much time has passed, with a tick each second; or with one at its end
 //	jobs                                     answered by the records
 //
@@ -66,8 +67,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "new":
 		s.config = Config{Device: "gpu", Align: 64, Out: cost.Link{Rate: 1e6}, In: cost.Link{Rate: 1e6},
-			Policy: "none-live", Share: d.HasArg("share"), NoReplan: d.HasArg("no-replan"), Preempt: d.HasArg("preempt"),
-			Watched: true, Settle: 1, Alpha: 1}
+			Policy: "none-live", Share: d.HasArg("share"), NoReplan: d.HasArg("no-replan"),
+			Preempt: d.HasArg("preempt"), Watched: true, Settle: 1, Alpha: 1}
 		d.MaybeScanArgs(t, "keep", &s.config.Keep)
 		s.budget(t, d)
 		s.m = NewMachine(s.config)
@@ -172,8 +173,8 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 	case "stop":
 		return Input{From: 1, By: word(t, d, "by"), Request: &wire.Request{Verb: wire.Stop, Job: word(t, d, "job")}}
 	case "ask":
-		q := &wire.Request{Verb: wire.Verb(word(t, d, "verb")), Job: word(t, d, "job"), Executor: word(t, d, "executor"),
-			Place: wire.Place(word(t, d, "place"))}
+		q := &wire.Request{Verb: wire.Verb(word(t, d, "verb")), Job: word(t, d, "job"),
+			Executor: word(t, d, "executor"), Place: wire.Place(word(t, d, "place"))}
 		d.MaybeScanArgs(t, "priority", &q.Priority)
 		var budget int64
 		d.MaybeScanArgs(t, "budget", &budget)

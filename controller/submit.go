@@ -140,7 +140,8 @@ func (m *Machine) collect(j *job, result *wire.Result) {
 	c := Collection{Heard: heard, Object: wire.ResultObject(j.record.Spec.Name, j.record.Spec.ID)}
 	if result != nil {
 		r := *result
-		if key := wire.ResultKey(j.record.Executor, j.record.Spec.ID, j.record.Incarnation); r.Stored == key { // and no other executor's
+		// and no other executor's
+		if key := wire.ResultKey(j.record.Executor, j.record.Spec.ID, j.record.Incarnation); r.Stored == key {
 			c.Key = key
 		}
 		r.Stored, r.Losses, r.Weights = "", nil, nil // which belong to what is stored

@@ -87,7 +87,8 @@ func TestCannotBegin(t *testing.T) {
 	w.submit("a", endless)
 	w.run(9)
 	r := w.recordOf("a")
-	if r.State != wire.Broken || r.Why != "data folder /d does not exist" || r.Incarnation != 1+maxMoves || r.Iteration != 0 {
+	if r.State != wire.Broken || r.Why != "data folder /d does not exist" || r.Incarnation != 1+maxMoves ||
+		r.Iteration != 0 {
 		t.Errorf("job a is %s after %d executors: %s", r.State, r.Incarnation, r.Why)
 	}
 	tried := 0

@@ -58,7 +58,8 @@ func (f Facts) Roofline(c graph.Cost) time.Duration {
 
 // devices holds float32 peak rates, memory bandwidths and sizes from the makers' data sheets, and for the host link the
 // rate per direction that pinned copies reach over the device's PCIe generation (24 GB/s on 4.0 x16, 12 GB/s on 3.0
-// x16). Host is what a thread of a server copies within its memory. The shares of the peaks are those under which a ResNet-50 step of batch 16 on an A6000 takes about 40 ms.
+// x16). Host is what a thread of a server copies within its memory. The shares of the peaks are those under which a
+// ResNet-50 step of batch 16 on an A6000 takes about 40 ms.
 var devices = []Facts{
 	{Name: "a6000", Compute: 38.7e12, Bandwidth: 768e9, Memory: 48e9, Out: Link{Rate: 24e9}, In: Link{Rate: 24e9},
 		Host:         Link{Rate: 10e9},

@@ -104,8 +104,8 @@ type Job interface {
 	Close() error
 }
 
-// Snapshot is memory on the host for the state of a job. It belongs to whoever asked for it until Release, also when the
-// job or the device is closed before. Any goroutine may call its methods.
+// Snapshot is memory on the host for the state of a job. It belongs to whoever asked for it until Release, also when
+// the job or the device is closed before. Any goroutine may call its methods.
 type Snapshot interface {
 	// Content returns the place of a persistent storage, nil of others and on a device without data. What the snapshot
 	// section of a program copies there is there when all of the section has ended.

@@ -25,8 +25,8 @@ type Snapshot struct {
 	Err       error // there is none, and why; then nothing else is set
 	Iteration int   // complete iterations
 
-	// of persistent storages, by their IDs in the job's graph; nil on a device without data. They stay as they are until
-	// Release, whatever becomes of the job.
+	// of persistent storages, by their IDs in the job's graph; nil on a device without data. They stay as they are
+	// until Release, whatever becomes of the job.
 	Contents map[graph.StorageID][]float32
 
 	// Release gives the memory of the contents back. Any goroutine may call it, also after the job or the device was

@@ -15,8 +15,9 @@ import (
 // Spec is a job to be trained: its options for the device, and what the host does with it.
 type Spec struct {
 	device.JobOptions
-	Graph      *graph.Graph
-	Begin      int                                 // complete iterations with which the job begins: Init fills in what they came to
+	Graph *graph.Graph
+	// complete iterations with which the job begins: Init fills in what they came to
+	Begin      int
 	Iterations int                                 // complete ones with which it ends
 	Init       func(s graph.Storage, to []float32) // fills a persistent storage's host slot
 }
@@ -28,8 +29,9 @@ func SpecOf(t task.Task, iterations int, loss func(iteration int, loss float32))
 		Graph: t.Graph, Iterations: iterations, Init: t.Init}
 }
 
-// Host trains jobs on one device. Serve or Poll are called by one goroutine; Submit, Change, Park, Resume, Checkpoint, Stop,
-// Remove and Until by any. It takes any program that it is given: the controller sees to it that the arenas of all jobs fit together.
+// Host trains jobs on one device. Serve or Poll are called by one goroutine; Submit, Change, Park, Resume, Checkpoint,
+// Stop, Remove and Until by any. It takes any program that it is given: the controller sees to it that the arenas of
+// all jobs fit together.
 type Host struct {
 	device   device.Device
 	jobs     []*job

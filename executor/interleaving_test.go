@@ -36,7 +36,8 @@ func TestInterleavings(t *testing.T) {
 	if changed < int(seeds)/2 || stopped < int(seeds)/20 || empty < int(seeds)/20 || parked < int(seeds)/20 ||
 		snapshots < int(seeds)/8 || aside < int(seeds)/20 {
 		t.Errorf("%d seeds made %d changes, %d stops amid training, %d runs with empty sections, %d rests, %d "+
-			"snapshots in Home and %d aside: too few to show much", seeds, changed, stopped, empty, parked, snapshots, aside)
+			"snapshots in Home and %d aside: too few to show much", seeds, changed, stopped, empty, parked,
+			snapshots, aside)
 	}
 }
 
@@ -272,7 +273,7 @@ func (w *world) issue(i *Issue) {
 			w.wanted = false
 		}
 		w.check(w.given == nil && !w.stopped && !w.parked && !(w.wanted && (w.trained || aside)),
-			"a body issued with another program waiting, after a stop (%t) or Park (%t), or with a snapshot wanted (%t)",
+			"a body issued with another program waiting, after a stop (%t) or Park (%t), or a snapshot wanted (%t)",
 			w.stopped, w.parked, w.wanted)
 		w.trained = true
 		w.bodies = append(w.bodies, f)

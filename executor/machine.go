@@ -224,7 +224,8 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 			m.away += m.begin - m.departed
 			m.before, m.state = nil, Training
 		case Training:
-			if m.next != nil || m.stop || m.parked || m.issued >= min(m.iterations, m.until) || m.wanted && !m.aside() &&
+			if m.next != nil || m.stop || m.parked || m.issued >= min(m.iterations, m.until) || m.wanted &&
+				!m.aside() &&
 				m.issued > m.left {
 				m.state = Draining
 				continue

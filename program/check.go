@@ -20,26 +20,27 @@ var (
 )
 
 // Check proves a program without trust in Compile. It carries out Prologue, Body, Body and Epilogue in list order, and
-// Prologue and Epilogue alone, since a job may be told to stop before its first body. With a snapshot section it carries
-// out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and Epilogue as well. For
+// Prologue and Epilogue alone, since a job may be told to stop before its first body. With a snapshot section it
+// carries out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and Epilogue as well. For
 // every byte of all regions it keeps who used it last and what it holds.
 //
 //   - Every command is of a kind that its section has, on a stream of its kind's unit, and within its regions at
 //     aligned places. Loads are of inputs, reads of outputs. An update in place writes where it reads. No copy is held
 //     for longer than the plan's iteration.
-//   - The kernels of the body and of the snapshot are the steps of the plan, in its order: ops, variants, outputs wanted and scratch.
+//   - The kernels of the body and of the snapshot are the steps of the plan, in its order: ops, variants, outputs wanted
+//     and scratch.
 //   - Every wait names an earlier command, so the list can be carried out under any timing.
 //   - Two uses of the same bytes, one of them a write, are ordered by streams and waits (vector clocks), so every
 //     execution gives the results of the list order.
 //   - In list order every command finds the content that it reads: the right version, of the right iteration, whole.
 //   - Every output's last version is handed to the job in every body and snapshot.
 //   - After the epilogue the host slots of persistent storages hold their newest version: Home.
-//   - After the snapshot its region holds the content that every persistent storage had when it began. What the epilogue
-//     copies is on the device, and what it does not copy is on the host, as after a body.
+//   - After the snapshot its region holds the content that every persistent storage had when it began. What the
+//     epilogue copies is on the device, and what it does not copy is on the host, as after a body.
 //
 // The third body is like the second: the waits are the same and so is the state after a body. One body is like two:
-// what the epilogue reads is written in every body, or never. The body after a snapshot and a body is like the one after
-// two bodies, since every byte that a snapshot uses and a body writes is written in the first of them.
+// what the epilogue reads is written in every body, or never. The body after a snapshot and a body is like the one
+// after two bodies, since every byte that a snapshot uses and a body writes is written in the first of them.
 //
 // The meaning of waits is that of Lanes, which devices use too. The graph must be valid. The program must not be
 // changed afterwards.

@@ -17,9 +17,9 @@
 //
 // A program may have a fourth, Snapshot ([Options].Snapshot). It takes the place of a body, does all that a body does,
 // and copies the content that the persistent storages have when it begins to a region of its own: the state at that
-// iteration boundary, while the job trains on. What the host has is copied from the host slot before the plan overwrites
-// the slot (Keep), what only the device has is copied out before the step that updates it (Save). [TimeSnapshot]
-// predicts what that costs.
+// iteration boundary, while the job trains on. What the host has is copied from the host slot before the plan
+// overwrites the slot (Keep), what only the device has is copied out before the step that updates it (Save).
+// [TimeSnapshot] predicts what that costs.
 //
 // A program knows its graph and nothing of where it runs. Streams and regions are numbers; tables in the program say
 // that a stream is of the compute unit, a copy direction or the host ([Unit]), and that a region is the arena or the

@@ -57,7 +57,8 @@ var snapshotMutations = []mutation{
 		s.c.Snapshot.Commands[i].Snapshot.Region = hostRegion
 		return s.copiesState(i)
 	})},
-	{"kept from another storage's slot", check, []error{program.ErrCommand}, eachOfSnapshot(func(s subject, i int) bool {
+	{"kept from another storage's slot", check, []error{program.ErrCommand}, eachOfSnapshot(func(s subject,
+		i int) bool {
 		s.c.Snapshot.Commands[i].Host.Offset += 4096
 		return s.c.Snapshot.Commands[i].Kind == program.Keep
 	})},
@@ -66,7 +67,8 @@ var snapshotMutations = []mutation{
 			s.c.Snapshot.Commands[i].Device.Offset += align
 			return s.c.Snapshot.Commands[i].Kind == program.Save
 		})},
-	{"kept from a stale slot", check, []error{program.ErrContent, program.ErrRace}, eachOfSnapshot(func(s subject, i int) bool {
+	{"kept from a stale slot", check, []error{program.ErrContent, program.ErrRace}, eachOfSnapshot(func(s subject,
+		i int) bool {
 		cmd := &s.c.Snapshot.Commands[i]
 		if cmd.Kind != program.Save || s.g.LastVersions()[cmd.Storage] == 0 {
 			return false
@@ -83,7 +85,8 @@ var snapshotMutations = []mutation{
 		s.c.Snapshot.Commands[i].Bytes /= 2
 		return s.copiesState(i)
 	})},
-	{"snapshot of what does not persist", check, []error{program.ErrCommand}, eachOfSnapshot(func(s subject, i int) bool {
+	{"snapshot of what does not persist", check, []error{program.ErrCommand}, eachOfSnapshot(func(s subject,
+		i int) bool {
 		cmd := &s.c.Snapshot.Commands[i]
 		if cmd.Kind != program.Load {
 			return false
@@ -148,7 +151,8 @@ var snapshotMutations = []mutation{
 		s.c.Snapshot.Counts[onHost]--
 		return true
 	})},
-	{"snapshot without a last copy out", check, []error{program.ErrContent}, eachOfSnapshot(func(s subject, i int) bool {
+	{"snapshot without a last copy out", check, []error{program.ErrContent}, eachOfSnapshot(func(s subject,
+		i int) bool {
 		cmd := &s.c.Snapshot.Commands[i]
 		last := s.g.LastVersions()
 		if cmd.Kind != program.Out || !s.g.Storages[cmd.Storage].Role.Persistent() || last[cmd.Storage] == 0 ||

@@ -13,8 +13,8 @@ import (
 // withSnapshot writes a program with a section that copies the state out while it carries out an iteration. What the
 // host has is copied from its slot, on the host's stream, before the first copy out that overwrites the slot. What only
 // the device has when the iteration begins is copied out before it is overwritten there: the kernel that does so waits.
-// Where the plan copies that content out anyway, early in the iteration, it is copied from the host slot after that, and
-// the last copy of the plan waits for it: the next body overwrites the slot and does not know of snapshots.
+// Where the plan copies that content out anyway, early in the iteration, it is copied from the host slot after that,
+// and the last copy of the plan waits for it: the next body overwrites the slot and does not know of snapshots.
 //
 // Which of the places that a saver knows costs less depends on the plan, so that Compile tries both: early, and between
 // the copies of the plan. The first may delay the plan's first copies, the second may come too late for large storages.

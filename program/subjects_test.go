@@ -90,7 +90,8 @@ func network(t testing.TB, model string, percent int) subject {
 		t.Fatal(err)
 	}
 	s := tight.Jobs[0]
-	c := program.Compile(g, s.Plan, s.Layout, program.Options{Snapshot: true, Durations: program.Durations{Out: facts.Out}})
+	c := program.Compile(g, s.Plan, s.Layout, program.Options{Snapshot: true,
+		Durations: program.Durations{Out: facts.Out}})
 	return subject{fmt.Sprintf("%s at %d%%", model, percent), g, s.Plan, s.Layout, c}
 }
 

@@ -336,10 +336,12 @@ func (c *checker) record(r *Record) {
 		what string
 		n    int64
 	}{
-		{"order", r.Seq}, {"epoch", r.Epoch}, {"cleared_epoch", r.Cleared}, {"granted_epoch", r.Granted}, {"applied_epoch", r.Applied},
+		{"order", r.Seq}, {"epoch", r.Epoch}, {"cleared_epoch", r.Cleared}, {"granted_epoch", r.Granted},
+		{"applied_epoch", r.Applied},
 		{"need_bytes", int64(r.Need)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
 		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.PlansMade)},
-		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", r.Incarnation}, {"from", int64(r.From)},
+		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", r.Incarnation}, {"from",
+			int64(r.From)},
 		{"restarts", int64(r.Restarts)}, {"host_bytes", int64(r.Host)},
 		{"submitted_ns", int64(r.Submitted)}, {"waiting_ns", int64(r.Waiting)}, {"pace_ns", int64(r.Pace)},
 	} {

@@ -29,7 +29,7 @@ type Spec struct {
 	Data    string `json:"data,omitzero"`
 	Save    string `json:"save,omitzero"` // file for parameters and state, where the executor runs
 
-	From       string   `json:"from,omitzero"`             // checkpoint to begin with, where the executor runs; "": none
+	From       string   `json:"from,omitzero"`             // checkpoint to begin with, at the executor; "": none
 	Checkpoint Interval `json:"checkpoint,omitzero"`       // between checkpoints; zero: none are taken
 	Keep       int      `json:"keep_checkpoints,omitzero"` // so many of the newest stay; 0 is 2
 	Restarts   int      `json:"restarts,omitzero"`         // of executors that were lost without progress in between
@@ -78,7 +78,7 @@ type Rates struct {
 // Assignment is what a job is to do.
 type Assignment struct {
 	Spec        Spec  `json:"spec"`
-	Incarnation int64 `json:"incarnation,omitzero"` // the larger is the newer: it rises each time the job gets an executor
+	Incarnation int64 `json:"incarnation,omitzero"` // it rises each time that the job gets an executor
 	From        int   `json:"from,omitzero"`        // iterations of the newest checkpoint that is known; 0: none is
 	Epoch       int64 `json:"epoch,omitzero"`       // of the layout to train with; 0: none yet, the job waits in Home
 	Stop        bool  `json:"stop,omitzero"`        // to end after the iterations in flight

@@ -31,22 +31,27 @@ func samples() []Message {
 		Saved: "out/lenet.safetensors",
 	}
 	record := Record{
-		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1, From: 10, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true, Waiting: 1700000001 * time.Second,
-		Held: []Holding{{Executor: "e0", Life: "4710-1", Incarnation: 1, Bytes: 4096, Host: 8192}}, Epoch: 3,
+		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1,
+		From: 10, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true,
+		Waiting: 1700000001 * time.Second,
+		Held:    []Holding{{Executor: "e0", Life: "4710-1", Incarnation: 1, Bytes: 4096, Host: 8192}}, Epoch: 3,
 		Cleared: 1, Granted: 2, Applied: 1,
-		Claim: 8192, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated", Reason: "drift",
+		Claim: 8192, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated",
+		Reason: "drift",
 		Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
 		Loss: &loss,
 	}
 	return []Message{
-		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10, Park: InMemory, Epoch: 3, Stop: true, Copies: true}},
+		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10, Park: InMemory,
+			Epoch: 3, Stop: true, Copies: true}},
 			Leave: true, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000,
 			Orders: 9, Dead: []string{"4711-0"}, Jobs: []JobStatus{{
-				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3, Arena: 4096, Iteration: 12,
+				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
+				Arena: 4096, Iteration: 12,
 				Error:  "device: out of memory",
 				Result: result,
 			}}},
@@ -151,8 +156,9 @@ func (r maker) record() Record {
 		Spec: r.spec(), Seq: r.number(), Why: r.text(), Need: r.bytes(), Epoch: r.number(), Granted: r.number(),
 		Applied: r.number(), Claim: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Iteration: int(r.number()),
 		PlansMade: r.IntN(9), Reason: r.text(), Result: r.result(), Plans: r.IntN(9), Device: r.line(),
-		Budget:      r.bytes(),
-		State:       []JobState{Queued, Starting, Training, Unknown, Parking, Parked, Ending, Done, Halted, Broken}[r.IntN(10)],
+		Budget: r.bytes(),
+		State: []JobState{Queued, Starting, Training, Unknown, Parking, Parked, Ending, Done, Halted,
+			Broken}[r.IntN(10)],
 		Incarnation: r.number(), Restarts: r.IntN(9), Checkpoint: r.checkpoint(), Park: r.place(),
 	}
 	if r.IntN(2) == 0 {
@@ -199,13 +205,15 @@ func (r maker) message() Message {
 				Name: r.name() + string(rune(97+i)), ID: r.number(), Incarnation: r.number(),
 				State:      []State{Waiting, Running, Resting, Finished, Stopped, Failed, Suspended}[r.IntN(7)],
 				Checkpoint: r.checkpoint(),
-				Epoch:      r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(), Result: r.result(),
+				Epoch:      r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(),
+				Result: r.result(),
 			})
 		}
 		return s
 	case 2:
-		report := Report{Executor: r.name(), Job: r.name(), Incarnation: r.number(), Epoch: r.number(), Iteration: r.IntN(99),
-			Stall: r.duration(), Wall: r.duration()}
+		report := Report{Executor: r.name(), Job: r.name(), Incarnation: r.number(), Epoch: r.number(),
+			Iteration: r.IntN(99),
+			Stall:     r.duration(), Wall: r.duration()}
 		for range r.IntN(9) {
 			report.Steps = append(report.Steps, r.duration())
 		}

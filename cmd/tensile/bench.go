@@ -18,7 +18,8 @@ func benchCommand() *cobra.Command {
 		Short: "Measure and compare, on fixed inputs",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, checkpoint or controller", c.CommandPath(),
+				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, checkpoint or controller",
+					c.CommandPath(),
 					args[0])
 			}
 			return nil
@@ -123,7 +124,8 @@ checkpoint in five minutes.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.Every < 10 || o.Every > endless || o.Times < 1 || o.Times > endless {
-				return fmt.Errorf("--every %d --times %d: give 10 to %d and 1 to %d", o.Every, o.Times, endless, endless)
+				return fmt.Errorf("--every %d --times %d: give 10 to %d and 1 to %d", o.Every, o.Times, endless,
+					endless)
 			}
 			for _, percent := range o.Budgets {
 				if percent < 1 || percent > 100 {

@@ -82,7 +82,8 @@ func parseInterval(text string) (wire.Interval, error) {
 	} else if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return wire.Interval{Every: d}, nil
 	}
-	return wire.Interval{}, fmt.Errorf("--checkpoint %q: give a time such as 5m, iterations such as 100it, or none", text)
+	return wire.Interval{}, fmt.Errorf("--checkpoint %q: give a time such as 5m, iterations such as 100it, or none",
+		text)
 }
 
 // into sets what the flags say of a job.
@@ -99,8 +100,9 @@ const checkpointsName = "checkpoints"
 type folderFlags struct{ dir, quota string }
 
 func (f *folderFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.dir, "checkpoints", "", "folder for checkpoints of jobs; executors that share one go on with "+
-		"each other's jobs (default: that of executors by hand in $XDG_STATE_HOME/tensile or ~/.local/state/tensile)")
+	c.Flags().StringVar(&f.dir, "checkpoints", "",
+		"folder for checkpoints of jobs; executors that share one go on with each other's jobs (default: that of "+
+			"executors by hand in $XDG_STATE_HOME/tensile or ~/.local/state/tensile)")
 	f.registerQuota(c)
 }
 

@@ -138,7 +138,8 @@ func (c *cluster) checkpointed(job string, incarnation int64) wire.Record {
 	name := fmt.Sprintf("%d-", incarnation)
 	return c.until("a checkpoint of incarnation "+name, func(jobs map[string]wire.Record) bool {
 		r := jobs[job]
-		return r.State == wire.Training && r.Checkpoint != nil && strings.HasPrefix(filepath.Base(r.Checkpoint.File), name)
+		return r.State == wire.Training && r.Checkpoint != nil &&
+			strings.HasPrefix(filepath.Base(r.Checkpoint.File), name)
 	})[job]
 }
 
@@ -212,7 +213,8 @@ func TestInterruptedGoesOn(t *testing.T) {
 		"--save", "job"})...)
 	c.train(nil, "job")
 	lab.signal(syscall.SIGTERM)
-	lab.ends(130, `^tensile: interrupted: job job suspended after [0-9]+ iterations; it goes on from checkpoint `+c.state)
+	lab.ends(130,
+		`^tensile: interrupted: job job suspended after [0-9]+ iterations; it goes on from checkpoint `+c.state)
 	if r := c.in(wire.Done, "job"); r.Executor == "lab" || r.Checkpoint == nil {
 		t.Errorf("the job has ended as %+v", r)
 	}

@@ -98,7 +98,8 @@ type planFlags struct {
 	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
 
-	// what a job that is trained has on the host beside its slots; nil: none is trained, and --host-memory limits nothing
+	// what a job that is trained has on the host beside its slots; nil: none is trained, and --host-memory limits
+	// nothing
 	onHost func(*graph.Graph) graph.Bytes
 
 	lowest  bool // without a budget plan as low as the policy goes

@@ -139,8 +139,8 @@ func TestClusterDiskFull(t *testing.T) {
 	c.end()
 }
 
-// What the ops of a job have taken is known to a controller that is started again after a kill: it plans for the next job
-// of the same network as if that had been measured. With another batch size it predicts.
+// What the ops of a job have taken is known to a controller that is started again after a kill: it plans for the next
+// job of the same network as if that had been measured. With another batch size it predicts.
 func TestClusterLearns(t *testing.T) {
 	t.Parallel()
 	first := startCluster(t, 64*graph.MiB, "--no-replan")
@@ -178,8 +178,8 @@ func TestClusterCommandKilled(t *testing.T) {
 	c.end()
 }
 
-// An executor whose credentials were revoked is not heard any more, and let in no more. Its jobs go on elsewhere when it
-// is given up; what it had stays reserved until somebody says that it has ended.
+// An executor whose credentials were revoked is not heard any more, and let in no more. Its jobs go on elsewhere when
+// it is given up; what it had stays reserved until somebody says that it has ended.
 func TestClusterRevoked(t *testing.T) {
 	t.Parallel()
 	want := becalmed(t, 4000)

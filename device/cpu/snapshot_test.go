@@ -9,8 +9,8 @@ import (
 	"tensile/graph"
 )
 
-// The memory of a snapshot is claimed until its Release, which any goroutine may call, more than once, also when the job
-// was closed before. A snapshot for which there is no memory is refused with what to do.
+// The memory of a snapshot is claimed until its Release, which any goroutine may call, more than once, also when the
+// job was closed before. A snapshot for which there is no memory is refused with what to do.
 func TestSnapshotMemory(t *testing.T) {
 	d := open(t)
 	b := lay(t, d, nil)
@@ -32,7 +32,8 @@ func TestSnapshotMemory(t *testing.T) {
 	}
 	second.Content(parameter)[elements-1] = 1
 	d.memory = graph.Bytes(d.claimed.Load()) + 4*elements - 1
-	if _, err := b.Snapshot(); err == nil || !strings.Contains(err.Error(), "job bed: a snapshot of 256KiB does not fit") {
+	if _, err := b.Snapshot(); err == nil || !strings.Contains(err.Error(),
+		"job bed: a snapshot of 256KiB does not fit") {
 		t.Errorf("error %v", err)
 	}
 	b.close()

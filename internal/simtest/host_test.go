@@ -31,7 +31,8 @@ func (w *world) checkHost() {
 		}
 	}
 	if budget := w.config.HostMemory; budget > 0 && (hosts > max(budget, claims) || claims > max(budget, w.onHost)) {
-		w.t.Fatalf("%s on the host, claims of %s and %s a moment ago, the budget is %s", hosts, claims, w.onHost, budget)
+		w.t.Fatalf("%s on the host, claims of %s and %s a moment ago, the budget is %s", hosts, claims, w.onHost,
+			budget)
 	}
 	w.onHost = claims
 }

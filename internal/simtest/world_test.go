@@ -580,7 +580,8 @@ func (w *world) settle() {
 		}
 	}
 	for _, r := range w.controller.Records() {
-		w.t.Logf("job %s is %s: %s; at %s, parked %q, claims %s and %s, held %v", r.Spec.Name, r.State, r.Why, r.Executor,
+		w.t.Logf("job %s is %s: %s; at %s, parked %q, claims %s and %s, held %v", r.Spec.Name, r.State, r.Why,
+			r.Executor,
 			r.Park, r.Claim, r.Host, r.Held)
 	}
 	for _, e := range w.events[max(0, len(w.events)-10):] {

@@ -16,7 +16,8 @@ type wiring struct {
 	makes   lists[graph.StorageID] // per op: the storages that it makes a version of
 	pure    []bool                 // per op
 	home    graph.Bytes            // of the host: the slots of what lives there
-	spills  []graph.Bytes          // per storage: what a slot takes of the host if it is swapped; 0 for what lives there
+	// per storage: what a slot takes of the host if it is swapped; 0 for what lives there
+	spills []graph.Bytes
 }
 
 func newWiring(g *graph.Graph, align graph.Bytes) *wiring {

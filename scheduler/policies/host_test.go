@@ -120,9 +120,10 @@ func TestLessHostRecomputesMore(t *testing.T) {
 			}
 		}
 		spilled := result.Host - home
-		t.Logf("%s of host memory beside what lives there: %s used, %d steps are repeated", r.HostBudget-home, spilled, steps)
+		t.Logf("%s of host memory beside what lives there: %s used, %d steps are repeated", r.HostBudget-home,
+			spilled, steps)
 		if i > 0 && (spilled >= swapped || steps < again) {
-			t.Errorf("with %d %% of the host memory %s is swapped and %d steps are repeated, with more it was %s and %d",
+			t.Errorf("with %d %% of the host memory %s is swapped and %d steps are repeated, with more %s and %d",
 				percent, spilled, steps, swapped, again)
 		}
 		swapped, again = spilled, steps
