@@ -55,8 +55,8 @@ func openShop(t *testing.T, share bool) *shop {
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		o := controller.Options{Config: controller.Config{Policy: "none-live", NoReplan: true, Keep: kept, Share: share},
-			On: planner.Of(d, planner.Roofline(facts)), Log: func(string) {}, Ready: func() { close(ready) },
+		config := controller.Config{Policy: "none-live", NoReplan: true, Keep: kept, Share: share}
+		o := controller.Options{Config: config, On: planner.Of(d, planner.Roofline(facts)), Log: func(string) {}, Ready: func() { close(ready) },
 			Launch: func(name string, gone func(string, []string)) error {
 				s.executors.Go(func() { gone(s.executor(ctx, name, sim.New(facts, sim.Options{})), nil) })
 				return nil
@@ -182,8 +182,8 @@ func (s *shop) usage() (u usage) {
 }
 
 // TestNothingIsLeft trains jobs, and then many more: goroutines, descriptors and files go back to where they were.
-// Memory and disk do but for a margin for each job: caches and blocks of the store, which it compacts at 2 MiB, and, where
-// each job has an executor of its own, the account of that, which the server never forgets.
+// Memory and disk do but for a margin for each job: caches and blocks of the store, which it compacts at 2 MiB, and,
+// where each job has an executor of its own, the account of that, which the server never forgets.
 func TestNothingIsLeft(t *testing.T) {
 	const few, many = 30, 200
 	for _, test := range []struct {

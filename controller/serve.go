@@ -220,8 +220,6 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 	switch q.Verb {
 	case wire.Jobs:
 		in.list = true
-	default:
-		in.Request = &q
 	case wire.Submit:
 		graphs := make(map[graph.Digest]*graph.Graph)
 		for _, spec := range q.Specs {
@@ -235,6 +233,8 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 			}
 			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: g, At: clock.Now()})
 		}
+	default:
+		in.Request = &q
 	}
 	r.put(in)
 	look := time.NewTicker(time.Second / 4)

@@ -178,8 +178,8 @@ func TestClusterCommandKilled(t *testing.T) {
 	c.end()
 }
 
-// An executor whose credentials were revoked is not heard any more, and let in no more. Its jobs go on elsewhere when it
-// is given up; what it had stays reserved until somebody says that it has ended.
+// An executor whose credentials were revoked is not heard any more, and let in no more. Its jobs go on elsewhere when
+// it is given up; what it had stays reserved until somebody says that it has ended.
 func TestClusterRevoked(t *testing.T) {
 	t.Parallel()
 	want := becalmed(t, 4000)

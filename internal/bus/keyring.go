@@ -41,8 +41,8 @@ func Issues(dir string) ([]Issued, error) {
 	}
 	var list []Issued
 	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("%s: %w: restore it from a copy; without it, what was revoked would be valid again", path,
-			err)
+		return nil, fmt.Errorf("%s: %w: restore it from a copy; without it, what was revoked would be valid again",
+			path, err)
 	}
 	return list, nil
 }

@@ -155,8 +155,8 @@ func Ended(folder, name string) []string {
 	return lives
 }
 
-// Remove removes the file of a lock, for a name that nobody asks for again: a process that has left may still hold it for
-// a moment.
+// Remove removes the file of a lock, for a name that nobody asks for again: a process that has left may still hold it
+// for a moment.
 func Remove(folder, name string) error {
 	if err := os.Remove(path(folder, name)); !errors.Is(err, fs.ErrNotExist) {
 		return err
