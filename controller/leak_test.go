@@ -55,9 +55,8 @@ func openShop(t *testing.T, share bool) *shop {
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		o := controller.Options{Config: controller.Config{Policy: "none-live", NoReplan: true, Keep: kept,
-			Share: share},
-			On: planner.Of(d, planner.Roofline(facts)), Log: func(string) {}, Ready: func() { close(ready) },
+		config := controller.Config{Policy: "none-live", NoReplan: true, Keep: kept, Share: share}
+		o := controller.Options{Config: config, On: planner.Of(d, planner.Roofline(facts)), Log: func(string) {}, Ready: func() { close(ready) },
 			Launch: func(name string, gone func(string, []string)) error {
 				s.executors.Go(func() { gone(s.executor(ctx, name, sim.New(facts, sim.Options{})), nil) })
 				return nil

@@ -21,14 +21,14 @@ var (
 
 // Check proves a program without trust in Compile. It carries out Prologue, Body, Body and Epilogue in list order, and
 // Prologue and Epilogue alone, since a job may be told to stop before its first body. With a snapshot section it
-// carries out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and Epilogue as well. For
-// every byte of all regions it keeps who used it last and what it holds.
+// carries out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and Epilogue as
+// well. For every byte of all regions it keeps who used it last and what it holds.
 //
 //   - Every command is of a kind that its section has, on a stream of its kind's unit, and within its regions at
 //     aligned places. Loads are of inputs, reads of outputs. An update in place writes where it reads. No copy is held
 //     for longer than the plan's iteration.
-//   - The kernels of the body and of the snapshot are the steps of the plan, in its order: ops, variants, outputs wanted
-//     and scratch.
+//   - The kernels of the body and of the snapshot are the steps of the plan, in its order: ops, variants, outputs
+//     wanted and scratch.
 //   - Every wait names an earlier command, so the list can be carried out under any timing.
 //   - Two uses of the same bytes, one of them a write, are ordered by streams and waits (vector clocks), so every
 //     execution gives the results of the list order.

@@ -18,8 +18,7 @@ import (
 	"tensile/wire"
 )
 
-var cuts = flag.Bool("cuts", false,
-	"TestHostCutOff for 10 s and for two minutes, by the times that executors have by default")
+var cuts = flag.Bool("cuts", false, "TestHostCutOff cuts off for 10 s and for two minutes, by default times")
 
 // smallJob are flags of a job whose iterations take less than a millisecond.
 var smallJob = []string{"lenet", "--batch", "4", "--image", "12"}

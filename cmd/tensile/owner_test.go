@@ -64,8 +64,8 @@ func TestClusterForgedOwner(t *testing.T) {
 		t.Errorf("a job of another's name: %v", err)
 	}
 	for _, q := range []wire.Request{{Verb: wire.SetBudget, Budget: graph.GiB}, {Verb: wire.Forget, Executor: "x1"}} {
-		if _, err := ask(t.Context(), ada, q); err == nil || !strings.HasPrefix(err.Error(),
-			"ada is no administrator") {
+		_, err := ask(t.Context(), ada, q)
+		if err == nil || !strings.HasPrefix(err.Error(), "ada is no administrator") {
 			t.Errorf("%s by a user: %v", q.Verb, err)
 		}
 	}

@@ -61,10 +61,8 @@ func BenchmarkAsk(b *testing.B) {
 	for _, link := range links {
 		b.Run("link="+link.name, func(b *testing.B) {
 			s, client := link.join(b, Client)
-			_, err := rule(b, s).Serve(wire.ControlSubject, func(_ string, data []byte,
-				reply func([]byte)) {
-				reply(data)
-			})
+			_, err := rule(b, s).Serve(wire.ControlSubject,
+				func(_ string, data []byte, reply func([]byte)) { reply(data) })
 			must(b, err)
 			for b.Loop() {
 				if _, err := client.Ask(context.Background(), wire.ControlSubject, []byte("x")); err != nil {

@@ -53,13 +53,13 @@
 // The password of a user is the HMAC of its name under the secret in the server's directory; if its credentials were
 // revoked, the name is followed by a line break and how often. Users are "controller", "client" (the administrator's
 // command lines), u-USER (those of a person) and x-EXECUTOR. Each has a NATS account of its own, into which only its
-// own subjects are imported. Every account has a subject control: the server imports it as control.USER, and so a
-// controller that serves control.* knows who asks.
+// own subjects are imported. Accounts of command lines have a subject control, which the server imports as
+// control.USER: so a controller that serves control.* knows who asks.
 //
 // A list of permissions in one account would not do: the server sends an answer, such as the acknowledgement of a
 // stored message, to any subject that the request names as its reply, with the server's authority. Here that is a
-// subject of the asking account, where nobody else listens. A consumer has a delivery subject for the same use, so no
-// account but the controller's may create one.
+// subject of the asking account, where nobody else listens. A consumer has a delivery subject for the same use, so no account but the
+// controller's may create one.
 //
 // The streams of keys and logs refuse the header by which one message replaces others (Nats-Rollup). Object stores need
 // it, and only the controller may write to those of executors. A command line may write to the store of graphs: it can

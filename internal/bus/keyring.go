@@ -42,8 +42,7 @@ func Issues(dir string) ([]Issued, error) {
 	var list []Issued
 	if err := json.Unmarshal(text, &list); err != nil {
 		return nil, fmt.Errorf("%s: %w: restore it from a copy; without it, what was revoked would be valid again",
-			path,
-			err)
+			path, err)
 	}
 	return list, nil
 }

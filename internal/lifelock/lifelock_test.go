@@ -80,8 +80,8 @@ func (c *child) signal(s syscall.Signal) {
 func (c *child) stopped() {
 	c.t.Helper()
 	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(c.command.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil ||
-		!status.Stopped() {
+	_, err := syscall.Wait4(c.command.Process.Pid, &status, syscall.WUNTRACED, nil)
+	if err != nil || !status.Stopped() {
 		c.t.Fatalf("the process has not stopped: %v, %v", status, err)
 	}
 }
