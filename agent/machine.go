@@ -184,10 +184,15 @@ func (m *Machine) retry() {
 	}
 }
 
-// quit counts all jobs that are not over as failed.
+// quit ends all jobs that are not over: those that take checkpoints can go on from the newest one elsewhere.
 func (m *Machine) quit(why error) {
 	for _, j := range m.jobs {
-		if j.hosted = false; !j.status.State.Over() {
+		switch j.hosted = false; {
+		case j.status.State.Over():
+		case j.takes() && !j.stop:
+			j.status.Error = line(why)
+			m.over(j, wire.Suspended, j.status.Error)
+		default:
 			m.fail(j, why)
 		}
 	}

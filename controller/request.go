@@ -85,7 +85,7 @@ func (m *Machine) forget(name string) error {
 	any := m.release(name, "", why)
 	if x != nil && !x.gone {
 		m.bury(x, why)
-		any = true
+		x.dead, any = false, true // if it is heard of again, it is told to end its jobs
 	}
 	if !any {
 		return fmt.Errorf("there is no executor %s, and none of that name has memory", name)

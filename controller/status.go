@@ -206,7 +206,8 @@ func (m *Machine) trains(j *job) {
 	}
 }
 
-// suspended takes down that a job has left its executor, and can go on from its checkpoint.
+// suspended takes down that a job has left its executor, for some trouble or in peace, and can go on from its
+// checkpoint.
 func (m *Machine) suspended(j *job, s wire.JobStatus) {
 	switch {
 	case j.record.State == wire.Ending:
@@ -215,23 +216,32 @@ func (m *Machine) suspended(j *job, s wire.JobStatus) {
 		m.displace(j)
 		j.record.Park = wire.OnDisk
 		m.parked(j)
+	case s.Error != "":
+		if !m.restart(j, s.Error) {
+			m.over(j, wire.Broken, s.Error, s.Result)
+		}
 	default:
-		why := cmp.Or(s.Error, "its executor has left")
+		const why = "its executor has left"
 		m.displace(j)
 		m.enqueue(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
 		m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
 	}
 }
 
-// orphans are the executors that a controller before this one had launched, in the order of their names.
+// orphans are the executors that a controller before this one had launched, and those that may have memory although
+// they were given up, in the order of their names.
 func (m *Machine) orphans() []string {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
-		if x := m.executors[name]; x.own && !x.launched && !x.gone {
-			names = append(names, name)
+	names := make(map[string]bool)
+	for name, x := range m.executors {
+		names[name] = x.own && !x.launched && !x.gone
+	}
+	for _, j := range m.jobs {
+		for _, h := range j.record.Held {
+			names[h.Executor] = names[h.Executor] || wire.Owned(h.Executor)
 		}
 	}
-	return names
+	maps.DeleteFunc(names, func(_ string, orphan bool) bool { return !orphan })
+	return slices.Sorted(maps.Keys(names))
 }
 
 // ended is told that a process has ended that was called as an executor is. Where two had its name and it is not known

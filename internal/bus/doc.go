@@ -58,8 +58,8 @@
 //
 // A list of permissions in one account would not do: the server sends an answer, such as the acknowledgement of a
 // stored message, to any subject that the request names as its reply, with the server's authority. Here that is a
-// subject of the asking account, where nobody else listens. A consumer has a delivery subject for the same use, so no account but the
-// controller's may create one.
+// subject of the asking account, where nobody else listens. A consumer has a delivery subject for the same use, so no
+// account but the controller's may create one.
 //
 // The streams of keys and logs refuse the header by which one message replaces others (Nats-Rollup). Object stores need
 // it, and only the controller may write to those of executors. A command line may write to the store of graphs: it can
