@@ -31,6 +31,9 @@ func Restore(c Config, s Stored) (*Machine, error) {
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
 		j := &job{record: r, written: r, fresh: r.State == wire.Queued, fitted: r.State == wire.Queued}
+		if j.record.Waiting == 0 { // as the release before left it
+			j.record.Waiting = r.Submitted
+		}
 		m.jobs, m.last = append(m.jobs, j), max(m.last, r.Seq)
 		if r.State.Over() {
 			continue

@@ -53,7 +53,7 @@ func (m *Machine) status(s *wire.Status) {
 	}
 	for _, js := range s.Jobs {
 		if j := m.find(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name &&
-			j.record.Incarnation == js.Incarnation && !j.record.State.Over() {
+			j.is(js.Incarnation) && !j.record.State.Over() {
 			m.jobStatus(j, js, s.Orders >= x.orders.Number)
 		}
 	}
@@ -284,7 +284,7 @@ func (m *Machine) elsewhere(j *job, why string) bool {
 func (m *Machine) report(r *wire.Report) {
 	j := m.find(r.Job)
 	if j == nil || j.record.Executor != r.Executor || j.record.State.Over() || r.ID != 0 && r.ID != j.record.Spec.ID ||
-		r.Incarnation != j.record.Incarnation {
+		!j.is(r.Incarnation) {
 		return
 	}
 	j.heard.add(r.Iteration, r.Loss)
