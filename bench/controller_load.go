@@ -133,8 +133,9 @@ func (s *rig) load(ctx context.Context, jobs map[string]*fakeExecutor, r *Contro
 			}
 			name := names[n%len(names)]
 			d := jobs[name]
-			rep := wire.Report{Executor: d.name, Job: name, Epoch: d.epoch(name), Iteration: sent[name],
-				Steps: s.profile.Latency, Wall: time.Millisecond}
+			rep := wire.Report{Executor: d.name, Job: name, Incarnation: 1, Epoch: d.epoch(name),
+				Iteration: sent[name],
+				Steps:     s.profile.Latency, Wall: time.Millisecond}
 			if err := d.conn.Publish(wire.ReportSubject(d.name, name), wire.Encode(rep)); err != nil {
 				done <- err
 				return

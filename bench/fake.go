@@ -42,7 +42,8 @@ func (d *fakeExecutor) tell(ctx context.Context) error {
 	s := wire.Status{Executor: d.name, Number: d.number, Life: "1", Device: "sim:" + networkDevice,
 		Orders: d.orders.Number, Jobs: []wire.JobStatus{}}
 	for _, o := range d.orders.Jobs {
-		s.Jobs = append(s.Jobs, wire.JobStatus{Name: o.Spec.Name, ID: o.Spec.ID, State: wire.Running, Epoch: o.Epoch})
+		s.Jobs = append(s.Jobs, wire.JobStatus{Name: o.Spec.Name, ID: o.Spec.ID, Incarnation: o.Incarnation,
+			State: wire.Running, Epoch: o.Epoch})
 	}
 	d.mu.Unlock()
 	return d.conn.Put(ctx, wire.StatusKey(d.name), wire.Encode(s))

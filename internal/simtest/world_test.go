@@ -329,7 +329,7 @@ func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
 		p.w.t.Fatalf("job %s was told to train with layout %d, which is not stored", o.Job, o.Epoch)
 	case l == nil: // what told it so was late
 		r := p.w.records[o.Job]
-		if r.Spec.ID == o.ID && r.Executor == p.name && !r.State.Over() && o.Epoch >= r.Applied {
+		if first, _ := r.Epochs(); r.Spec.ID == o.ID && r.Executor == p.name && !r.State.Over() && o.Epoch >= first {
 			p.w.t.Fatalf("layout %d of job %s was dropped, and is wanted: %+v", o.Epoch, o.Job, r)
 		}
 		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrNotFound, Again: true}
