@@ -12,9 +12,10 @@ import (
 // its first grant on it keeps Home there, and room for a snapshot if it takes checkpoints; what its plan copies out
 // within an iteration comes on top. A job that is parked in memory keeps Home.
 
-// snapshot is what a job's checkpoints need beside its host slots: its persistent storages once more.
-func snapshot(spec *wire.Spec, g *graph.Graph) graph.Bytes {
-	if spec.Checkpoint == (wire.Interval{}) {
+// Snapshot is what checkpoints of a job at such an interval need beside its host slots: its persistent storages once
+// more.
+func Snapshot(every wire.Interval, g *graph.Graph) graph.Bytes {
+	if every == (wire.Interval{}) {
 		return 0
 	}
 	_, size := program.SnapshotSlots(g)
@@ -23,7 +24,7 @@ func snapshot(spec *wire.Spec, g *graph.Graph) graph.Bytes {
 
 // findHome works out what the job has on the host wherever it is, whatever its plan.
 func (j *job) findHome() {
-	j.beside = snapshot(&j.record.Spec, j.graph)
+	j.beside = Snapshot(j.record.Spec.Checkpoint, j.graph)
 	_, kept := program.HostSlots(j.graph)
 	j.home = kept + j.beside
 }

@@ -97,8 +97,8 @@ func (x *lesson) add(took time.Duration, at int64) {
 	x.reports, x.heard, x.sum, x.steps = x.reports+1, at, 0, 0
 }
 
-// lessonsOf returns the lesson of each signature of a list. Where it makes new ones those that were heard of longest ago
-// are forgotten if there are too many: a job that has such a one still teaches it, but in vain.
+// lessonsOf returns the lesson of each signature of a list. Where it makes new ones those that were heard of longest
+// ago are forgotten if there are too many: a job that has such a one still teaches it, but in vain.
 func (k *learnt) lessonsOf(signatures []graph.Signature) []*lesson {
 	list := make([]*lesson, len(signatures))
 	for i, s := range signatures {

@@ -298,7 +298,7 @@ func (w *world) work(x *fakeExecutor) {
 		l := w.layout(s.Name, j.order.Epoch)
 		s.State, s.Epoch, s.Arena, j.steps = wire.Running, l.Plan.Epoch, l.Arena, len(l.Plan.Steps)
 		_, j.host = program.SlotsOf(w.graphs[j.order.Spec.Graph], l.Plan)
-		j.host += snapshot(&j.order.Spec, w.graphs[j.order.Spec.Graph])
+		j.host += Snapshot(j.order.Spec.Checkpoint, w.graphs[j.order.Spec.Graph])
 	case s.State == wire.Waiting:
 	case s.Iteration == j.order.Spec.Iterations:
 		s.State, s.Arena, s.Result = wire.Finished, 0, &wire.Result{}

@@ -9,9 +9,9 @@ import (
 	"tensile/plan"
 )
 
-// HostSlots returns the offsets in the host region of the storages that live there, by name: persistent storages, inputs
-// and outputs. They take the first kept bytes, and lie at the same places in all graphs that Match pairs. Other storages
-// have none: -1.
+// HostSlots returns the offsets in the host region of the storages that live there, by name: persistent storages,
+// inputs and outputs. They take the first kept bytes, and lie at the same places in all graphs that Match pairs. Other
+// storages have none: -1.
 func HostSlots(g *graph.Graph) (slots []graph.Bytes, kept graph.Bytes) {
 	slots = slices.Repeat([]graph.Bytes{-1}, len(g.Storages))
 	for _, s := range onHost(g) {

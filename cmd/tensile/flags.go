@@ -98,7 +98,9 @@ type planFlags struct {
 	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
 
-	trains  bool // what is planned is trained: --host-memory limits it
+	// what a job that is trained has on the host beside its slots; nil: none is trained, and --host-memory limits nothing
+	onHost func(*graph.Graph) graph.Bytes
+
 	lowest  bool // without a budget plan as low as the policy goes
 	explain bool // ask why what stays does
 }
@@ -231,8 +233,11 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest,
 		p.explain
 	s.prefer(priorities, swapRates)
-	if s.request.Budget, err = s.parseBudget(ctx, p.budget); err != nil || !p.trains {
+	if s.request.Budget, err = s.parseBudget(ctx, p.budget); err != nil || p.onHost == nil {
 		return err
+	}
+	for i := range s.request.Jobs {
+		s.request.Jobs[i].OnHost = p.onHost(s.request.Jobs[i].Graph)
 	}
 	s.request.HostBudget, err = p.host.limit(p.simulated())
 	return err

@@ -43,7 +43,8 @@ func TestClusterHostMemory(t *testing.T) {
 		t.Errorf("of a job that never fits it is said: %s", line)
 	}
 	head, _, _ := strings.Cut(c.tell("jobs", "--wide"), "\n")
-	if !strings.Contains(head, "1 running, 1 waiting; ") || !strings.Contains(head, "MiB of 64MiB of host memory; device ") {
+	if !strings.Contains(head, "1 running, 1 waiting; ") ||
+		!strings.Contains(head, "MiB of 64MiB of host memory; device ") {
 		t.Errorf("jobs begins with %q", head)
 	}
 	c.tell("stop", "first")

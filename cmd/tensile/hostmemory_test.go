@@ -66,7 +66,8 @@ func TestHostMemoryFlag(t *testing.T) {
 	} {
 		f := hostMemoryFlag{test.text}
 		got, err := f.limit(test.simulated)
-		if got != test.want || (err == nil) != (test.wrong == "") || err != nil && !strings.Contains(err.Error(), test.wrong) {
+		if got != test.want || (err == nil) != (test.wrong == "") ||
+			err != nil && !strings.Contains(err.Error(), test.wrong) {
 			t.Errorf("--host-memory %q: %v, %v; want %v, %q", test.text, got, err, test.want, test.wrong)
 		}
 	}

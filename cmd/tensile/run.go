@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/agent"
+	"tensile/controller"
+	"tensile/graph"
 	"tensile/planner"
 	"tensile/report"
 	"tensile/weights"
@@ -52,7 +54,7 @@ func runCommand() *cobra.Command {
 	f.checkpointFlags.register(c)
 	c.Flags().StringVar(&f.from, "from", "", strings.TrimSuffix(fromHelp, ","))
 	f.host.register(c)
-	f.latency.eager, f.trains = true, true
+	f.latency.eager = true
 	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
 	c.Flags().BoolVar(&f.compare, "compare", false,
 		"train the same jobs without a plan too, in turns; gives EOR, and compares every bit")
@@ -76,6 +78,12 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	}
 	if err := f.checkpointFlags.check(names); err != nil {
 		return err
+	}
+	f.onHost = func(g *graph.Graph) graph.Bytes {
+		if f.here() {
+			return 0 // where time is virtual no checkpoints are taken
+		}
+		return controller.Snapshot(f.interval, g)
 	}
 	if f.share && f.isolate {
 		return errors.New("--share and --isolate exclude each other: choose one")

@@ -39,7 +39,7 @@ type training struct {
 
 // run trains all jobs to their end: in this process where time is virtual, so that a run is the same every time.
 func (t *training) run(ctx context.Context) (*report.Run, error) {
-	if !t.flags.simulated() || t.flags.share || t.flags.isolate {
+	if !t.flags.here() {
 		run, err := t.processes(ctx)
 		return run, t.interrupted(err)
 	}
@@ -53,6 +53,9 @@ func (t *training) run(ctx context.Context) (*report.Run, error) {
 		}})
 	return run, t.interrupted(err)
 }
+
+// here reports whether this process trains, with no executors: where time is virtual, unless they are asked for.
+func (f *runFlags) here() bool { return f.simulated() && !f.share && !f.isolate }
 
 // device is what plans are made for.
 func (t *training) device() planner.Device {

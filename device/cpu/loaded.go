@@ -71,8 +71,8 @@ func (j *job) prepare(g *graph.Graph) *loaded {
 	return l
 }
 
-// spill has a job's memory for what a program copies out within an iteration be of a size. What another program has left
-// there is given back: in Home nobody reads it any more.
+// spill has a job's memory for what a program copies out within an iteration be of a size. What another program has
+// left there is given back: in Home nobody reads it any more.
 func (j *job) spill(l *loaded, size graph.Bytes) error {
 	if j.loaded != nil && graph.Bytes(len(j.loaded.spilled.bytes)) == size {
 		l.spilled = j.loaded.spilled

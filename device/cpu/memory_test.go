@@ -190,8 +190,8 @@ func TestTouched(t *testing.T) {
 	check("a small copy out", 16)
 }
 
-// A job has as much host memory for what it copies out within an iteration as its newest program says, and what an older
-// one has left there is given back.
+// A job has as much host memory for what it copies out within an iteration as its newest program says, and what an
+// older one has left there is given back.
 func TestSpilledFollowsProgram(t *testing.T) {
 	d := open(t)
 	b := lay(t, d, nil)
