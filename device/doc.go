@@ -10,6 +10,9 @@
 // A job may load another program whenever it is in Home, also one of another graph, as long as the two graphs keep the
 // same storages on the host (program.Match).
 //
+// [Job.Snapshot] reserves memory for the state of a job, to which the snapshot section of a program copies it. That
+// memory is its owner's and not the job's: it stays until its Release.
+//
 // device/sim keeps virtual time and no data, device/cpu computes in float32. devicetest holds the suite that every
 // device passes.
 package device
