@@ -21,7 +21,7 @@ func TestChaos(t *testing.T) {
 	if testing.Short() {
 		seeds = 400
 	}
-	var ran, finished, stopped, failed, refused int
+	var ran, finished, stopped, failed, refused, written int
 	for seed := range seeds {
 		w := newChaos(t, seed)
 		w.run()
@@ -39,14 +39,15 @@ func TestChaos(t *testing.T) {
 				ran++
 			}
 		}
+		written += w.written
 		if steps, err := Replay(&w.recording); err != nil || w.recorder != nil && steps == 0 {
 			t.Fatalf("seed %d: replayed in %d steps: %v", seed, steps, err)
 		}
 	}
-	if min(ran, finished, stopped, failed, refused) < int(seeds)/100 {
+	if min(ran, finished, stopped, failed, refused, written) < int(seeds)/100 {
 		t.Errorf("of %d seeds %d jobs ran in the end, %d had finished, %d were stopped, %d had failed, %d had a "+
-			"layout refused: too few to show much",
-			seeds, ran, finished, stopped, failed, refused)
+			"layout refused, %d checkpoints: too few to show much",
+			seeds, ran, finished, stopped, failed, refused, written)
 	}
 }
 
@@ -68,7 +69,9 @@ type chaos struct {
 	events  []*executor.Event    // on their way, in order
 	busy    map[Ticket]bool      // something is being fetched
 	keeping map[string]bool      // what is being read
-	status  wire.Status          // the newest
+	writing map[Ticket]string    // whose checkpoints
+	written int
+	status  wire.Status // the newest
 
 	now       time.Duration
 	recording bytes.Buffer
@@ -87,7 +90,8 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	p := Process{Executor: "x1", Life: "life", Device: "device"}
 	w := &chaos{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), m: NewMachine(p),
 		hosted: map[string]*chaosJob{}, busy: map[Ticket]bool{}, owners: map[int64]uint64{}, keeping: map[string]bool{},
-		sent: []*wire.Orders{{Executor: "x1"}}}
+		writing: map[Ticket]string{},
+		sent:    []*wire.Orders{{Executor: "x1"}}}
 	if seed%20 == 0 {
 		w.recorder = NewRecorder(&w.recording, func(err error) { t.Error(err) })
 		w.recorder.begin(p)
@@ -137,6 +141,7 @@ func (w *chaos) ordered() *wire.Orders {
 		i := slices.IndexFunc(last.Jobs, func(j wire.Assignment) bool { return j.Spec.Name == name })
 		w.seeds++ // no two jobs of a name are alike
 		job := wire.Assignment{Spec: wire.Spec{Name: name, Iterations: 4, Seed: w.seeds}}
+		job.Spec.Checkpoint.Iterations = int(w.seed % 3)
 		switch n := w.r.IntN(10); {
 		case i < 0 && n < 5, i >= 0 && n < 2:
 			continue
@@ -192,6 +197,9 @@ func (w *chaos) fetched() {
 		in.Stored = &Stored{in.Stored.Ticket, errScript}
 	case in.Kept != nil:
 		delete(w.keeping, in.Kept.Weights[0])
+	case in.Written != nil:
+		w.written++
+		delete(w.writing, in.Written.Ticket)
 	}
 	w.step(in)
 }
@@ -229,6 +237,12 @@ func (w *chaos) heed() {
 			}
 			w.apply(name, epoch)
 		}
+	case o.Take != "":
+		s := &executor.Snapshot{Err: errScript}
+		if j := w.hosted[o.Take]; j != nil && !j.over {
+			s = &executor.Snapshot{Iteration: j.iterations}
+		}
+		w.tell(executor.Event{Job: o.Take, Snapshot: s})
 	case o.Stop != "":
 		if j := w.hosted[o.Stop]; j == nil {
 			w.tell(executor.Event{Job: o.Stop, Refused: errScript})
@@ -308,6 +322,16 @@ func (w *chaos) step(in Input) {
 			w.keeping[o.Keep.Spec.Name] = true
 			w.fetches = append(w.fetches,
 				Input{Kept: &Kept{Ticket: o.Keep.Ticket, Weights: map[int32]string{0: o.Keep.Spec.Name}}})
+		case o.Write != nil:
+			w.check(w.writing[o.Write.Ticket] == "" && o.Write.Snapshot.Iteration > 0, "job %s is written after %d",
+				o.Write.Spec.Name, o.Write.Snapshot.Iteration)
+			w.writing[o.Write.Ticket] = o.Write.Spec.Name
+			c := &wire.Checkpoint{Iteration: o.Write.Snapshot.Iteration}
+			w.fetches = append(w.fetches, Input{Written: &Written{Ticket: o.Write.Ticket, Checkpoint: c}})
+		case o.Discard != nil:
+			for _, job := range w.writing {
+				w.check(job != o.Discard.Job, "checkpoints of %s go while one is written", job)
+			}
 		case o.Store != nil:
 			w.check(w.online, "a result is stored nowhere")
 			w.fetches = append(w.fetches, Input{Stored: &Stored{Ticket: o.Store.Ticket}})

@@ -5,10 +5,13 @@
 // time for a heartbeat, and answers with what is to be fetched, done and said. It starts nothing and reads no clock.
 // [Run] is the runner: a device, a host, a bus and the machine between them.
 //
-//	         graph and data        first layout
-//	ordered --------------> waiting ----------> running ----> finished
-//	   |                      |                   |  ^ |---> stopped
-//	   +---- failed <---------+-------------------+  +-+ newer layouts
+//	         graph, data, checkpoint      first layout
+//	ordered ---------------------> waiting ----------> running ----> finished
+//	   |                             |                  ^ |  ^ |---> stopped
+//	   |                             |      park, resume| |  +-+ newer layouts, checkpoints
+//	   |                             |                  | v
+//	   |                             |                resting ----> suspended: parked on disk, or its process is to end
+//	   +---- failed <----------------+------------------+
 //
 // Invariants:
 //   - orders and statuses are whole: what is lost, doubled or late does no harm. Orders that are not newer than the
@@ -18,6 +21,8 @@
 //   - orders that do not name a job end it at once, through Home, and it is forgotten. A job of that name that is
 //     ordered later begins when the old one is gone. What a status says of a job that its orders name is never about
 //     the old one;
+//   - a job begins at the newest whole checkpoint of its own, at that of its spec, or with no iteration. One checkpoint
+//     of it is written at a time; that it cannot be written is trouble which the job survives;
 //   - a job that is over stays in the status, with what it came to, until the orders do not name it any more;
 //   - while the controller is away, jobs go on as they were ordered.
 package agent

@@ -200,7 +200,7 @@ func (m *checkpointed) row(p *program.Program, way string, file bool,
 	if row.Taken = len(run.taken); row.Taken == 0 {
 		return row, fmt.Errorf("no checkpoint was taken in %d iterations", len(run.reports))
 	}
-	run.fill(&row, m.options.Every)
+	run.fill(&row)
 	row.Predicted = report.Milliseconds(predicted)
 	row.Share = row.Cost / report.Milliseconds(5*time.Minute)
 	return row, nil
@@ -209,53 +209,44 @@ func (m *checkpointed) row(p *program.Program, way string, file bool,
 // checkpointedRun is what was heard of a training.
 type checkpointedRun struct {
 	reports []*executor.Report
-	taken   []int // iterations that were complete then
-	wrote   []time.Duration
+	taken   []int           // iterations that were complete then
+	wrote   []time.Duration // per file, and how many iterations were complete when it was there
+	written []int
 }
 
 // fill works out what checkpoints cost. An iteration takes from the end of the one before to its own end, ways through
-// Home included. A checkpoint may make those longer that come after it until the next one is asked for, and those in
-// flight before it.
-func (r *checkpointedRun) fill(row *CheckpointRow, every int) {
+// Home included. A checkpoint may make those longer that are in flight before it and those after it, while a file of it
+// is written as well. They are compared with the ones from there to the next checkpoint: other work on the machine comes
+// and goes.
+func (r *checkpointedRun) fill(row *CheckpointRow) {
 	took := make([]time.Duration, len(r.reports))
 	for i := 1; i < len(took); i++ {
 		took[i] = r.reports[i].End - r.reports[i-1].End
 	}
 	const before, after = 1, 4
-	touched := after
-	if row.File {
-		touched = every - before - 1 // the writing goes on for long
-	}
-	free := make([]bool, len(took))
-	for i := range free {
-		free[i] = i > 2
-	}
-	for _, at := range r.taken {
-		for i := at - before; i < min(len(free), at+after); i++ {
-			free[i] = false
-		}
-	}
 	var without, while, cost []time.Duration
-	for i := range took {
-		if free[i] && !row.File {
-			without = append(without, took[i])
+	for i, at := range r.taken {
+		from, to, next := at-before, at+after, len(took)
+		if i < len(r.written) {
+			to = max(to, r.written[i])
 		}
-	}
-	if row.File { // while nothing is written: before the first checkpoint
-		without = slices.Clone(took[2 : r.taken[0]-before])
-	}
-	usual := median(without)
-	for _, at := range r.taken {
-		if at+touched > len(took) {
+		if i+1 < len(r.taken) {
+			next = r.taken[i+1] - before
+		}
+		if to >= next || row.File && i >= len(r.written) {
 			continue
 		}
+		usual := median(slices.Clone(took[to:next]))
 		var sum time.Duration
-		for _, t := range took[at-before : at+touched] {
+		for _, t := range took[from:to] {
 			sum += t - usual
 		}
-		while, cost = append(while, took[at]), append(cost, sum)
+		without, while, cost = append(without, took[to:next]...), append(while, took[at]), append(cost, sum)
 	}
-	row.Without, row.While = report.Milliseconds(usual), report.Milliseconds(median(while))
+	if len(cost) == 0 {
+		return
+	}
+	row.Without, row.While = report.Milliseconds(median(without)), report.Milliseconds(median(while))
 	row.Cost = report.Milliseconds(median(cost))
 	if len(r.wrote) > 0 {
 		row.Write = report.Milliseconds(median(r.wrote))
@@ -278,6 +269,7 @@ func (m *checkpointed) train(p program.Proven, iterations int, taking, file bool
 			select {
 			case w := <-wrote:
 				run.wrote, busy = append(run.wrote, w.took), false
+				run.written = append(run.written, len(run.reports))
 				failed = cmp.Or(failed, w.err)
 			default:
 			}

@@ -49,6 +49,9 @@ type Options struct {
 	Ready  func()            // called once when requests are taken
 }
 
+// maxInputs is how many inputs may wait for the machine.
+const maxInputs = 1024
+
 // beat is how often the machine is told the time.
 const beat = time.Second
 
@@ -64,7 +67,7 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 		o.Plan = (&Planner{Config: o.Config, On: o.On}).Plan
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, 1024),
+	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, maxInputs),
 		waiting: make(map[int64]chan<- wire.Answer), removed: make(map[graph.Digest]bool)}
 	defer r.errands.Wait()
 	defer cancel()

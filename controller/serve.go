@@ -170,6 +170,9 @@ func (r *runner) listen() (stop func(), err error) {
 		r.put(input{Input: Input{Status: &s}})
 	}))
 	keep(r.bus.Subscribe(wire.ReportSubject("*", "*"), func(subject string, data []byte) {
+		if len(r.inputs) > maxInputs/2 {
+			return // one that is lost costs little, and heartbeats must not wait for them
+		}
 		report, err := wire.DecodeAs[wire.Report](data)
 		if err == nil && subject != wire.ReportSubject(report.Executor, report.Job) {
 			err = fmt.Errorf("it names job %s of executor %s", report.Job, report.Executor)

@@ -136,9 +136,10 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 	switch s.State {
 	case wire.Running:
 		m.trains(j)
-		if s.Error != "" && s.Error != j.record.Why {
-			j.record.Why, m.changed = s.Error, true
-			m.event(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: s.Error})
+		if (s.Error != "" || j.record.State == wire.Training) && s.Error != j.record.Why {
+			if j.record.Why, m.changed = s.Error, true; s.Error != "" {
+				m.event(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: s.Error})
+			}
 		}
 	case wire.Resting:
 		if j.record.State == wire.Parking && s.Arena == 0 && answers {

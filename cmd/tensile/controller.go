@@ -83,7 +83,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	c.Flags().BoolVar(&f.preempt, "preempt", false,
 		"park jobs of lower priority for one that waits, when shrinking is not enough; they come back")
 	c.Flags().StringVar(&f.record, "record", "",
-		"write all that the controller is told and answers to this file, for tensile debug replay")
+		"write all that the controller is told and answers to this new file, for tensile debug replay")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if f.share && *isolate {
 			return errors.New("--share and --isolate exclude each other")

@@ -58,7 +58,7 @@ submitted with --save they are saved. A second one ends the executor at once.`,
 		"address of the controller, such as nats://HOST:4222 (default: the one in the credentials)")
 	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials")
 	c.Flags().StringVar(&f.record, "record", "",
-		"write all that the executor is told and answers to this file, for tensile debug replay")
+		"write all that the executor is told and answers to this new file, for tensile debug replay")
 	c.Flags().StringVar(&f.bound, "bound", "", "end when the standard input ends, and remove this folder then")
 	c.Flags().MarkHidden("bound")
 	c.Flags().BoolVar(&f.paced, "paced", false,

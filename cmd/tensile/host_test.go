@@ -82,7 +82,7 @@ func (c *cluster) whole(r wire.Record, saved string, want *calm) {
 func TestHostCutOff(t *testing.T) {
 	t.Parallel()
 	h := needs.AnotherHost(t)
-	iterations, times := 12_000, []string{"--silence", "3s", "--give-up", "1h"}
+	iterations, times := 4000, []string{"--silence", "3s", "--give-up", "1h"}
 	if *cuts {
 		iterations, times = 250_000, nil
 	}
@@ -122,7 +122,7 @@ func TestHostCutOff(t *testing.T) {
 func TestHostGivenUp(t *testing.T) {
 	t.Parallel()
 	h := needs.AnotherHost(t)
-	const iterations = 12_000
+	const iterations = 4000
 	want := becalmed(t, iterations)
 	c := startCluster(t, 8*graph.MiB, "--silence", "3s", "--give-up", "3s", "--listen", h.Here+":0")
 	lab := c.distant(h)
@@ -150,5 +150,35 @@ func TestHostGivenUp(t *testing.T) {
 	}
 	lab.signal(syscall.SIGTERM)
 	lab.ends(130, "^tensile: interrupted")
+	c.end()
+}
+
+// Of a host that is gone for good only a person knows: what an executor had there is free as soon as an administrator
+// says so, and not while the executor is heard.
+func TestHostForgotten(t *testing.T) {
+	t.Parallel()
+	h := needs.AnotherHost(t)
+	want := becalmed(t, 4000)
+	c := startCluster(t, 8*graph.MiB, "--silence", "3s", "--give-up", "1h", "--listen", h.Here+":0")
+	lab := c.distant(h)
+	saved := c.saves("a", want.iterations, "--checkpoint", "50it")
+	c.until("a checkpoint", func(jobs map[string]wire.Record) bool { return jobs["a"].Checkpoint != nil })
+	said := c.refused("forget", "lab", "--state", c.state)
+	if !regexp.MustCompile(`^tensile: executor lab was heard of .* ago: it has not ended$`).MatchString(said) {
+		t.Errorf("of an executor that is heard forget says: %s", said)
+	}
+	h.Cut()
+	lab.signal(syscall.SIGKILL)
+	lab.ends(-1, "")
+	c.line(`^executor lab cannot be reached: `)
+	if said := c.tell("forget", "lab"); said != "executor lab has ended, as you say; its jobs can go on elsewhere\n" {
+		t.Errorf("forget says %q", said)
+	}
+	c.line(`^executor lab has gone: an administrator says that it has ended$`)
+	r := c.in(wire.Done, "a")
+	c.whole(r, saved, want)
+	if r.Incarnation != 2 || len(r.Held) > 0 {
+		t.Errorf("the job has not gone on elsewhere: %+v", r)
+	}
 	c.end()
 }

@@ -25,11 +25,12 @@ func jobsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "List the jobs of a controller",
-		Long: `List the jobs of a controller. IT/S is how many iterations a job does in a second,
-LEFT how long it still takes at that rate, ARENA the device memory of the plan with which it trains,
-AGE the time since it was submitted. OWNER, where jobs have several, is the user who submitted a job;
-- is an administrator. With --wide, SLOT PEAK is the peak of the plan in force, PLANS how many have
-come into force, and CHECKPOINT after how many iterations the newest checkpoint was taken.`,
+		Long: `List the jobs of a controller. IT/S is how many iterations a job does in a second of the
+device's time, which is virtual on sim, LEFT how long it still takes at that rate, ARENA the device
+memory of the plan with which it trains, AGE the time since it was submitted. OWNER, where jobs have
+several, is the user who submitted a job; - is an administrator. With --wide, SLOT PEAK is the peak
+of the plan in force, PLANS how many have come into force, and CHECKPOINT after how many iterations
+the newest checkpoint was taken.`,
 		Args: noArguments,
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {

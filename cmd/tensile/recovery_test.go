@@ -162,3 +162,51 @@ func TestClusterLearns(t *testing.T) {
 	c.tell("stop", "second", "other")
 	c.end()
 }
+
+// A command that is killed takes no job with it.
+func TestClusterCommandKilled(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2*graph.MiB)
+	submit := start(t, c.files, "submit", "lenet", "--batch", "4", "--image", "12", "--iterations", "3000", "--wait",
+		"--state", c.state)
+	submit.line(`^job lenet is starting`)
+	submit.signal(syscall.SIGKILL)
+	submit.ends(-1, "")
+	if r := c.in(wire.Done, "lenet"); r.Iteration != 3000 || r.Incarnation != 1 {
+		t.Errorf("the job of a command that was killed: %+v", r)
+	}
+	c.end()
+}
+
+// An executor whose credentials were revoked is not heard any more, and let in no more. Its jobs go on elsewhere when it
+// is given up; what it had stays reserved until somebody says that it has ended.
+func TestClusterRevoked(t *testing.T) {
+	t.Parallel()
+	want := becalmed(t, 4000)
+	c := startCluster(t, 8*graph.MiB, "--silence", "3s", "--give-up", "3s")
+	path := filepath.Join(c.files, "lab.json")
+	c.tell("credentials", "lab", "--output", path)
+	args := []string{"executor", "--credentials", path, "--checkpoints", filepath.Join(c.state, "checkpoints")}
+	lab := start(t, c.files, args...)
+	c.line(`^executor lab has joined$`)
+	saved := c.saves("a", want.iterations, "--checkpoint", "50it")
+	c.until("a checkpoint", func(jobs map[string]wire.Record) bool { return jobs["a"].Checkpoint != nil })
+	c.tell("credentials", "lab", "--revoke")
+	c.line(`^the credentials of user "x-lab" were revoked: its connections are closed$`)
+	c.line(`^job a goes on from iteration [0-9]+: executor lab is given up: `)
+	r := c.in(wire.Done, "a")
+	c.whole(r, saved, want)
+	if r.Incarnation != 2 || len(r.Held) != 1 || r.Held[0].Executor != "lab" {
+		t.Errorf("the job of an executor that was revoked: %+v", r)
+	}
+	lab.signal(syscall.SIGTERM)
+	for lab.lines.Scan() { // until it has ended
+	}
+	start(t, c.files, args...).ends(1, `user "x-lab" is refused`)
+	c.tell("forget", "lab")
+	c.line(`^what executor lab had is free: an administrator says that it has ended$`)
+	if r := c.jobs()["a"]; len(r.Held) > 0 {
+		t.Errorf("what an executor had that has ended is still reserved: %+v", r)
+	}
+	c.end()
+}

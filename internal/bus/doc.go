@@ -21,7 +21,7 @@
 //	result.EXECUTOR.ID        result    key-value store "result", key EXECUTOR.ID: until the controller has taken it
 //	record.JOB                record    key-value store "record", key JOB
 //	report.EXECUTOR.JOB       report    a plain message, at most once
-//	control                   request   a plain request, whose reply is an answer
+//	control                   request   a plain request, whose reply is an answer; see below
 //	log.EXECUTOR.JOB          text      stream LOG, a message per line, the newest 10,000 of each subject
 //	graph-DIGEST              a graph   object store "graphs": a graph in its JSON form
 //	graph-DIGEST              a graph   object store "x-EXECUTOR": the same, for the executor that trains it
@@ -50,11 +50,15 @@
 //
 // # Who may do what
 //
-// The password of a user is the HMAC of its name under the secret in the server's directory. Each executor has a NATS
-// account of its own, and so have the command lines together; only their own subjects are imported into it. A list of
-// permissions in one account would not do: the server sends an answer, such as the acknowledgement of a stored message,
-// to any subject that the request names as its reply, with the server's authority. Here that is a subject of the asking
-// account, where nobody else listens. A consumer has a delivery subject for the same use, so no account but the
+// The password of a user is the HMAC of its name under the secret in the server's directory; if its credentials were
+// revoked, the name is followed by a line break and how often. Users are "controller", "client" (the administrator's
+// command lines), u-USER (those of a person) and x-EXECUTOR. Each has a NATS account of its own, into which only its own
+// subjects are imported. Every account has a subject control: the server imports it as control.USER, and so a controller
+// that serves control.* knows who asks.
+//
+// A list of permissions in one account would not do: the server sends an answer, such as the acknowledgement of a stored
+// message, to any subject that the request names as its reply, with the server's authority. Here that is a subject of the
+// asking account, where nobody else listens. A consumer has a delivery subject for the same use, so no account but the
 // controller's may create one.
 //
 // The streams of keys and logs refuse the header by which one message replaces others (Nats-Rollup). Object stores need
