@@ -227,6 +227,7 @@ func TestReplayDiffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newOffice(t)
 		f.beat("lab", 1)
+		synctest.Wait() // it is heard before the job comes
 		answer := f.submit("a", 1)
 		<-f.plans
 		f.let <- struct{}{}
