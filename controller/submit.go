@@ -140,9 +140,11 @@ func (m *Machine) collect(j *job, result *wire.Result) {
 	c := Collection{Heard: heard, Object: wire.ResultObject(j.record.Spec.Name, j.record.Spec.ID)}
 	if result != nil {
 		r := *result
-		// and no other executor's
-		if key := wire.ResultKey(j.record.Executor, j.record.Spec.ID, j.record.Incarnation); r.Stored == key {
-			c.Key = key
+		for _, incarnation := range [...]int64{j.record.Incarnation, 0} {
+			key := wire.ResultKey(j.record.Executor, j.record.Spec.ID, incarnation)
+			if r.Stored == key && j.is(incarnation) { // and no other executor's
+				c.Key = key
+			}
 		}
 		r.Stored, r.Losses, r.Weights = "", nil, nil // which belong to what is stored
 		j.record.Result = &r
