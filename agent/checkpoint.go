@@ -60,7 +60,9 @@ func (m *Machine) ask(j *job) {
 
 // taken has a state written that is still wanted: not that of a job which ends, but for one that goes on elsewhere.
 func (m *Machine) taken(j *job, s *executor.Snapshot) {
-	j.taking = none
+	if j.taking = none; s.Err != nil && !j.status.State.Over() {
+		m.missed(j, s.Err)
+	}
 	if s.Err != nil || !j.named || j.stop || j.told || j.status.State.Over() || s.Iteration >= j.spec.Iterations {
 		return
 	}
@@ -76,12 +78,17 @@ func (m *Machine) written(w *Written) {
 	}
 	j.taking, j.failed, m.news = none, "", true
 	if w.Err != nil {
-		j.failed, j.tried.last = line(w.Err), m.drain != nil
-		m.event(Event{Kind: Troubled, Job: j.spec.Name, Why: j.failed})
+		m.missed(j, w.Err)
 		return
 	}
 	j.status.Checkpoint = w.Checkpoint
 	m.event(Event{Kind: Checkpointed, Job: j.spec.Name, Iterations: w.Checkpoint.Iteration, File: w.Checkpoint.File})
+}
+
+// missed notes that a checkpoint could not be taken.
+func (m *Machine) missed(j *job, err error) {
+	j.failed, j.tried.last, m.news = line(err), m.drain != nil, true
+	m.event(Event{Kind: Troubled, Job: j.spec.Name, Why: j.failed})
 }
 
 // rest has a job rest in Home, or go on, as it was ordered. It goes on with the layout that was ordered with that: the
@@ -137,7 +144,7 @@ func (m *Machine) suspend(j *job) {
 // failed stay, for whoever wants to go on from them.
 func (m *Machine) discard(j *job) {
 	well := j.status.State == wire.Finished || j.status.State == wire.Stopped
-	if well && (j.takes() || j.status.Checkpoint != nil) && (j.next == nil || j.next.Spec.ID != j.spec.ID) {
+	if well && !j.elsewhere && (j.takes() || j.status.Checkpoint != nil) && (j.next == nil || j.next.Spec.ID != j.spec.ID) {
 		m.say(Output{Discard: &Discard{j.spec.Name, j.spec.ID, j.number}})
 	}
 }

@@ -15,14 +15,16 @@ import (
 type job struct {
 	ticket Ticket
 	spec   wire.Spec
-	number int64            // of the incarnation
-	named  bool             // by the newest orders
-	epoch  int64            // that it is to train with
-	stop   bool             // ordered
-	from   int              // iterations of the newest checkpoint that the controller knew of at the beginning
-	park   wire.Place       // ordered: where it is to rest; "": it is to train
-	copies bool             // ordered: reports say what each copy took
-	next   *wire.Assignment // of another job of its name, which begins when this one is gone
+	number int64 // of the incarnation
+	named  bool  // by the newest orders
+	epoch  int64 // that it is to train with
+	stop   bool  // ordered
+	// it goes on elsewhere, from its checkpoints
+	elsewhere bool
+	from      int              // iterations of the newest checkpoint that the controller knew of at the beginning
+	park      wire.Place       // ordered: where it is to rest; "": it is to train
+	copies    bool             // ordered: reports say what each copy took
+	next      *wire.Assignment // of another job of its name, which begins when this one is gone
 
 	task    *task.Task // nil: not there yet
 	begin   *Begin     // nil: with no iteration

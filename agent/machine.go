@@ -136,6 +136,7 @@ func (m *Machine) order(o *wire.Orders) {
 		switch {
 		case i < 0:
 			j.named, j.next = false, nil
+			j.elsewhere = j.elsewhere || slices.Contains(o.Elsewhere, j.spec.ID)
 		case j.named && same(j.spec, o.Jobs[i].Spec) && j.number == o.Jobs[i].Incarnation:
 			j.epoch, j.stop = max(j.epoch, o.Jobs[i].Epoch), j.stop || o.Jobs[i].Stop
 			j.copies, j.park = o.Jobs[i].Copies, o.Jobs[i].Park

@@ -24,6 +24,7 @@ type errand struct {
 	must     bool   // the plans are to be adopted whatever they gain
 	reason   string // why those that are admitted are planned for again, if nothing else is
 	asked    time.Duration
+	budget   graph.Bytes // of then
 }
 
 // restFactor is how many times as long as plans were made no drift of latencies has plans made again, so that planning
@@ -48,7 +49,7 @@ func (m *Machine) ask() {
 	}
 	m.ticket++
 	e := &errand{ticket: m.ticket, jobs: active, admitted: len(active), reason: m.want.better, must: m.want.must,
-		asked: m.now}
+		asked: m.now, budget: m.config.Budget}
 	if admit {
 		e.jobs = append(e.jobs, waiting...)
 		m.want.admission = false
@@ -133,6 +134,9 @@ func (m *Machine) planned(p *Planned) {
 // never refuses jobs that can not even run alone, or has them fail if they were taken already. The others of the errand
 // are tried again.
 func (m *Machine) never(e *errand, why map[int]string) {
+	if e.budget != m.config.Budget {
+		why = nil // within another budget they may
+	}
 	for i, j := range e.jobs[e.admitted:] {
 		text, never := why[e.admitted+i]
 		switch {
@@ -167,8 +171,11 @@ func (m *Machine) enter(e *errand, p *Planned) {
 		j.record.State, j.record.Why, j.record.Need, j.record.Preempted = wire.Starting, "", 0, false
 	}
 	why := p.Why
-	for _, j := range waits(e.jobs[fits:]) {
-		m.wait(j, why)
+	for i, j := range waits(e.jobs[fits:]) {
+		if m.wait(j, why); i == 0 && fits == 0 && why.Need > 0 && m.reserved() > 0 {
+			j.record.Why += ", but for what executors may have that cannot be reached"
+			j.stuck, m.want.admission = true, true // it holds nobody up
+		}
 		why = &NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
 	}
 	if len(begun) == 0 { // none fits, or all were stopped meanwhile, for which others would shrink in vain

@@ -32,20 +32,24 @@ func (m *Machine) reserved() (sum graph.Bytes) {
 // bury takes an executor out whose process has ended. What its jobs had is free, and they go on from their checkpoints.
 func (m *Machine) bury(x *executor, why string) {
 	x.gone, x.dead, m.changed = true, true, true
+	m.unstick()
 	m.event(Event{Kind: Left, Executor: x.name, Why: why})
 	for _, j := range m.jobs {
 		if j.record.Executor == x.name && j.placed() {
 			m.lost(j, why)
 		}
 	}
-	if x.life != "" {
-		m.release(x.name, x.life, why)
-	}
+	m.release(x.name, func(life string) bool { return life == x.life }, why)
 	m.say(Output{Forget: x.name})
 }
 
 // lost has a job of a dead executor go on as far as it may.
 func (m *Machine) lost(j *job, why string) {
+	rests := j.record.State == wire.Queued || j.record.State == wire.Parked || j.record.State == wire.Parking
+	if rests && j.record.Iteration > 0 && j.record.Checkpoint == nil && j.record.Spec.Restarts == 0 {
+		m.over(j, wire.Broken, why, nil) // it would begin again
+		return
+	}
 	switch j.record.State {
 	case wire.Queued:
 		m.displace(j)
@@ -70,15 +74,15 @@ func (m *Machine) died(name, life, why string) {
 	if x := m.executors[name]; x != nil && !x.gone && x.life == life {
 		m.bury(x, why)
 	}
-	m.release(name, life, why)
+	m.release(name, func(l string) bool { return l == life }, why)
 }
 
-// release gives back what a process may have had, or all of an executor's name; it reports whether there was any.
-func (m *Machine) release(name, life, why string) (any bool) {
+// release gives back what some processes of an executor's name may have had; it reports whether there was any.
+func (m *Machine) release(name string, ended func(life string) bool, why string) (any bool) {
 	for _, j := range m.jobs {
 		n := len(j.record.Held)
 		j.record.Held = slices.DeleteFunc(j.record.Held, func(h wire.Holding) bool {
-			return h.Executor == name && (life == "" || h.Life == life)
+			return h.Executor == name && ended(h.Life)
 		})
 		any = any || len(j.record.Held) < n
 	}
@@ -90,6 +94,7 @@ func (m *Machine) release(name, life, why string) (any bool) {
 
 func (m *Machine) freed(name, why string) {
 	m.changed, m.want.admission = true, true
+	m.unstick()
 	m.event(Event{Kind: Freed, Executor: name, Why: why})
 	if !m.config.NoReplan {
 		m.want.better = fmt.Sprintf("executor %s has given its memory back", name)
@@ -106,12 +111,13 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 	for _, j := range m.jobs {
 		n := len(j.record.Held)
 		j.record.Held = slices.DeleteFunc(j.record.Held, func(h wire.Holding) bool {
-			has := slices.ContainsFunc(s.Jobs, func(js wire.JobStatus) bool {
-				return js.Name == j.record.Spec.Name &&
-					(js.Arena > 0 || m.config.HostMemory > 0 && !js.State.Over()) &&
-					(js.Incarnation == h.Incarnation || js.State == wire.Waiting)
-			})
-			return h.Executor == x.name && h.Life == x.life && !has
+			named := func(a wire.Assignment) bool { return a.Spec.ID == h.ID && a.Incarnation == h.Incarnation }
+			has := func(js wire.JobStatus) bool {
+				return (js.Arena > 0 || m.config.HostMemory > 0 && !js.State.Over()) &&
+					(js.ID == h.ID && js.Incarnation == h.Incarnation || js.ID == 0 && js.Name == j.record.Spec.Name)
+			}
+			return h.Executor == x.name && h.Life == x.life && !slices.ContainsFunc(x.orders.Jobs, named) &&
+				!slices.ContainsFunc(s.Jobs, has)
 		})
 		any = any || len(j.record.Held) < n
 	}
@@ -159,6 +165,7 @@ func silentFor(d time.Duration) string {
 // back takes down that an executor is heard of again.
 func (m *Machine) back(x *executor) {
 	x.silent, m.changed = false, true
+	m.unstick()
 	m.event(Event{Kind: Back, Executor: x.name})
 	for _, j := range m.jobs {
 		if j.record.Executor != x.name || !j.active() {
@@ -182,7 +189,7 @@ func (m *Machine) giveUp(x *executor) {
 		m.changed = true
 		claim, host := j.claim(), j.hostClaim()
 		if (claim > 0 || host > 0 && m.config.HostMemory > 0) && x.life != "" {
-			j.record.Held = append(j.record.Held, wire.Holding{Executor: x.name, Life: x.life,
+			j.record.Held = append(j.record.Held, wire.Holding{Executor: x.name, Life: x.life, ID: j.record.Spec.ID,
 				Incarnation: j.record.Incarnation, Bytes: claim, Host: host})
 		}
 		switch j.record.State {

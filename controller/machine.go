@@ -203,6 +203,13 @@ func (m *Machine) order(x *executor) {
 				Copies: j.follow})
 		}
 	}
+	for _, j := range m.jobs {
+		for _, h := range j.record.Held {
+			if h.Executor == x.name && h.Life == x.life {
+				orders.Elsewhere = append(orders.Elsewhere, h.ID)
+			}
+		}
+	}
 	orders.Link = m.linkOf(x)
 	orders.Leave = x.own && len(orders.Jobs) == 0
 	if orders.Number = x.orders.Number; x.orders.Number > 0 && reflect.DeepEqual(orders, x.orders) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/graph"
 	"tensile/wire"
 )
 
@@ -17,6 +18,15 @@ func (m *Machine) waiting() []*job {
 	})
 	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(m.rank(b), m.rank(a)) })
 	return waiting
+}
+
+// unstick has the jobs looked at again that did not fit beside what executors out of reach may have.
+func (m *Machine) unstick() {
+	for _, j := range m.jobs {
+		if j.stuck {
+			j.stuck, j.fresh, m.want.admission = false, true, true
+		}
+	}
 }
 
 // rank is the priority of a job that waits: it rises by one with each Config.Aging. So only jobs of higher priority
@@ -96,6 +106,7 @@ func (m *Machine) goHome(j *job, to wire.Place) {
 // parked takes down that a job rests.
 func (m *Machine) parked(j *job) {
 	m.clear(j, false)
+	j.record.Arena, j.record.SlotPeak = 0, 0
 	m.changed, m.want.admission = true, true
 	if j.record.Preempted {
 		m.enqueue(j, "gave way to a job of higher priority")
@@ -137,16 +148,21 @@ func (m *Machine) preempt() {
 	}
 	first, rank := waiting[0], m.rank(waiting[0])
 	var victim *job
+	var most graph.Bytes // that may come of it
 	for _, j := range m.active() {
+		lower := j.record.State == wire.Training && int64(j.priority()) < rank
+		if lower {
+			most += j.claim()
+		}
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
 			return // which gives bytes back
-		case j.record.State != wire.Training || int64(j.priority()) >= rank || m.now-j.begun < m.config.Turn:
+		case !lower || m.now-j.begun < m.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
 			victim = j
 		}
 	}
-	if victim == nil {
+	if victim == nil || most < first.record.Need {
 		return
 	}
 	victim.record.Preempted, m.changed = true, true

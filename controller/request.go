@@ -75,20 +75,23 @@ func (m *Machine) setBudget(q *wire.Request) error {
 	return nil
 }
 
-// forget takes an executor for dead, which an administrator knows to have ended. One that is heard of is not.
+// forget takes the processes of an executor for dead, which an administrator knows to have ended. One that is heard of
+// is not.
 func (m *Machine) forget(name string) error {
 	x := m.executors[name]
-	if x != nil && !x.gone && !x.silent {
-		return fmt.Errorf("executor %s was heard of %v ago: it has not ended", name, m.now-x.heard)
-	}
+	lives := x != nil && !x.gone && !x.silent
 	const why = "an administrator says that it has ended"
-	any := m.release(name, "", why)
-	if x != nil && !x.gone {
+	any := m.release(name, func(life string) bool { return !lives || life != x.life }, why)
+	if x != nil && !x.gone && !lives {
 		m.bury(x, why)
 		x.dead, any = false, true // if it is heard of again, it is told to end its jobs
 	}
-	if !any {
+	switch {
+	case any:
+		return nil
+	case lives:
+		return fmt.Errorf("executor %s was heard of %v ago: it has not ended", name, m.now-x.heard)
+	default:
 		return fmt.Errorf("there is no executor %s, and none of that name has memory", name)
 	}
-	return nil
 }

@@ -30,7 +30,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 	m.stored, m.learnt = s.Orders, restoreLearnt(c.Device, s.Learnt)
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
-		j := &job{record: r, written: r, fresh: r.State == wire.Queued, fitted: r.State == wire.Queued}
+		j := &job{record: r, written: r, fresh: r.State == wire.Queued, fitted: true}
 		if j.record.Waiting == 0 { // as the release before left it
 			j.record.Waiting = r.Submitted
 		}

@@ -125,10 +125,12 @@ func where(host string) string {
 
 // jobStatus takes over what an executor says of a job, in answer to its newest orders or to older ones.
 func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
-	j.record.Iteration = max(j.record.Iteration, s.Iteration)
-	if c, old := s.Checkpoint, j.record.Checkpoint; c != nil && (old == nil || c.Iteration > old.Iteration) {
-		j.record.Checkpoint, j.record.Restarts, m.changed = c, 0, true
+	s.Iteration = min(s.Iteration, j.record.Spec.Iterations)
+	if j.record.Iteration = max(j.record.Iteration, s.Iteration); s.State == wire.Running &&
+		j.record.State == wire.Starting {
+		j.record.Iteration = s.Iteration // it may have begun at an older checkpoint than was known
 	}
+	m.checkpointed(j, s.Checkpoint)
 	if s.Epoch > j.record.Applied && j.mayApply(s.Epoch) {
 		m.discard(j, j.applied(s.Epoch), false)
 		m.changed = true
@@ -142,7 +144,7 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 			}
 		}
 	case wire.Resting:
-		if j.record.State == wire.Parking && s.Arena == 0 && answers {
+		if j.record.State == wire.Parking && j.record.Park == wire.InMemory && s.Arena == 0 && answers {
 			m.parked(j)
 		}
 	case wire.Suspended:
@@ -199,6 +201,19 @@ func (m *Machine) tick(t *Tick) {
 	}
 }
 
+// checkpointed takes down the newest checkpoint of a job's present incarnation. It is a progress if it is newer than the
+// one before.
+func (m *Machine) checkpointed(j *job, c *wire.Checkpoint) {
+	old := j.record.Checkpoint
+	if c == nil || c.Iteration > j.record.Spec.Iterations || old != nil && *old == *c {
+		return
+	}
+	if old == nil || c.Iteration > old.Iteration {
+		j.record.Restarts = 0
+	}
+	j.record.Checkpoint, m.changed = c, true
+}
+
 // trains takes down that a job trains.
 func (m *Machine) trains(j *job) {
 	if j.record.State == wire.Starting {
@@ -212,10 +227,8 @@ func (m *Machine) suspended(j *job, s wire.JobStatus) {
 	switch {
 	case j.record.State == wire.Ending:
 		m.over(j, wire.Halted, "", s.Result)
-	case j.record.State == wire.Parking:
-		m.displace(j)
-		j.record.Park = wire.OnDisk
-		m.parked(j)
+	case j.record.State == wire.Parking || j.record.State == wire.Parked || j.record.State == wire.Queued:
+		m.lost(j, cmp.Or(s.Error, "its executor has left"))
 	case s.Error != "":
 		if !m.restart(j, s.Error) {
 			m.over(j, wire.Broken, s.Error, s.Result)

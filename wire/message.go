@@ -57,8 +57,10 @@ type Orders struct {
 	Number   int64        `json:"number"` // the larger is the newer, over restarts of the controller too
 	Jobs     []Assignment `json:"jobs"`   // those that are not named are to end at once, and to be forgotten
 	Leave    bool         `json:"leave,omitzero"`
-	Life     string       `json:"life,omitzero"` // if set, they are for no other process of that name
-	Link     Rates        `json:"link,omitzero"` // of all its jobs together
+	// IDs of jobs that it had, and that go on elsewhere from their checkpoints: these are to stay
+	Elsewhere []int64 `json:"elsewhere,omitempty"`
+	Life      string  `json:"life,omitzero"` // if set, they are for no other process of that name
+	Link      Rates   `json:"link,omitzero"` // of all its jobs together
 
 	Refused *Refusal `json:"refused,omitempty"` // a process of that name that is to end
 }
@@ -239,6 +241,7 @@ type Answer struct {
 type Holding struct {
 	Executor    string      `json:"executor"`
 	Life        string      `json:"life,omitzero"` // of its process
+	ID          int64       `json:"id,omitzero"`   // of the job's spec
 	Incarnation int64       `json:"incarnation"`
 	Bytes       graph.Bytes `json:"bytes"`
 	Host        graph.Bytes `json:"host_bytes,omitzero"`

@@ -34,7 +34,7 @@ func samples() []Message {
 		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1,
 		From: 10, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true,
 		Waiting: 1700000001 * time.Second,
-		Held:    []Holding{{Executor: "e0", Life: "4710-1", Incarnation: 1, Bytes: 4096, Host: 8192}}, Epoch: 3,
+		Held:    []Holding{{Executor: "e0", Life: "4710-1", ID: 6, Incarnation: 1, Bytes: 4096, Host: 8192}}, Epoch: 3,
 		Cleared: 1, Granted: 2, Applied: 1,
 		Claim: 8192, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated",
 		Reason: "drift",
@@ -45,7 +45,7 @@ func samples() []Message {
 	return []Message{
 		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10, Park: InMemory,
 			Epoch: 3, Stop: true, Copies: true}},
-			Leave: true, Life: "4711-1",
+			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000,

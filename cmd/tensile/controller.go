@@ -81,7 +81,8 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	c.Flags().DurationVar(&f.giveUp, "give-up", 5*time.Minute,
 		"how long the jobs of an executor that is out of reach wait for it before they go on elsewhere")
 	c.Flags().BoolVar(&f.preempt, "preempt", false,
-		"park jobs of lower priority for one that waits, when shrinking is not enough; they come back")
+		"park jobs of lower priority that have trained for a minute for one that waits, when shrinking is not "+
+			"enough; they come back")
 	c.Flags().StringVar(&f.record, "record", "",
 		"write all that the controller is told and answers to this new file, for tensile debug replay")
 	c.PreRunE = func(*cobra.Command, []string) error {

@@ -166,12 +166,17 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 
 // used says in a line what the jobs have of the budget, and how many there are.
 func used(a wire.Answer) string {
-	var used, host, need graph.Bytes
-	running, waiting := 0, 0
+	var used, held, host, need graph.Bytes
+	running, waiting, parked := 0, 0, 0
 	for _, r := range a.Jobs {
 		used += r.Claim
 		host += r.Host
+		for _, h := range r.Held {
+			held, host = held+h.Bytes, host+h.Host
+		}
 		switch {
+		case r.State == wire.Parked:
+			parked++
 		case r.State == wire.Queued:
 			waiting++
 			need = cmp.Or(need, r.Need)
@@ -179,13 +184,19 @@ func used(a wire.Answer) string {
 			running++
 		}
 	}
-	line := used.String()
+	line := (used + held).String()
 	if a.Budget > 0 {
 		line += " of " + a.Budget.String()
 	}
 	line += fmt.Sprintf(" used, %d running, %d waiting", running, waiting)
 	if need > 0 {
 		line += " for " + need.String()
+	}
+	if parked > 0 {
+		line += fmt.Sprintf(", %d parked", parked)
+	}
+	if held > 0 {
+		line += fmt.Sprintf("; executors that cannot be reached may have %s of it", held)
 	}
 	if a.HostMemory > 0 {
 		line += fmt.Sprintf("; %s of %s of host memory", host, a.HostMemory)
