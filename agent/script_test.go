@@ -22,7 +22,7 @@ import (
 //
 //	new                                  a new machine, online
 //	online | offline | tick | drain | quit | closed
-//	orders number=N [link=(OUT, IN)] [leave] [refused]   a line "JOB epoch=N [seed=N] [stop]" per job;
+//	orders number=N [link=(OUT, IN)] [leave] [refused] [elsewhere]   a line "JOB epoch=N [seed=N] [stop]" per job;
 //	                                     10 iterations each;
 //	                                     link in bytes per second; more of the line:
 //	    [seconds=N] [it=N]               between checkpoints
@@ -176,6 +176,9 @@ func eventOf(t *testing.T, job string, d *datadriven.TestData) *executor.Event {
 // ordersOf reads orders, one job per line of the input.
 func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Orders {
 	o := &wire.Orders{Executor: executor, Number: intArg(t, d, "number"), Leave: d.HasArg("leave")}
+	if d.HasArg("elsewhere") { // as is every job here
+		o.Elsewhere = []int64{7}
+	}
 	if d.HasArg("refused") {
 		o.Refused = &wire.Refusal{Life: "life", Why: "it is not wanted"}
 	}
