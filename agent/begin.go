@@ -79,7 +79,8 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 // owns returns an error unless a checkpoint was taken of the job: one of another controller may be called the same.
 func (p *Prepare) owns(c *checkpoint.State) error {
 	s := &p.Spec
-	if c.Graph != s.Graph || c.Seed != s.Seed || c.Iteration > s.Iterations || c.Data != s.Data || c.Weights != s.Weights || c.From != s.From {
+	if c.Graph != s.Graph || c.Seed != s.Seed || c.Iteration > s.Iterations || c.Data != s.Data ||
+		c.Weights != s.Weights || c.From != s.From {
 		return errors.New("it is of another job that was called the same")
 	}
 	return nil

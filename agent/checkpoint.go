@@ -144,7 +144,8 @@ func (m *Machine) suspend(j *job) {
 // failed stay, for whoever wants to go on from them.
 func (m *Machine) discard(j *job) {
 	well := j.status.State == wire.Finished || j.status.State == wire.Stopped
-	if well && !j.elsewhere && (j.takes() || j.status.Checkpoint != nil) && (j.next == nil || j.next.Spec.ID != j.spec.ID) {
+	follows := j.next != nil && j.next.Spec.ID == j.spec.ID
+	if well && !j.elsewhere && !follows && (j.takes() || j.status.Checkpoint != nil) {
 		m.say(Output{Discard: &Discard{j.spec.Name, j.spec.ID, j.number}})
 	}
 }

@@ -292,7 +292,8 @@ func (s *rig) report(ctx context.Context, d *fakeExecutor, job string, epoch int
 	if err != nil {
 		return err
 	}
-	rep := wire.Report{Executor: d.name, Job: job, Incarnation: 1, Epoch: epoch, Iteration: s.reports, Wall: time.Millisecond}
+	rep := wire.Report{Executor: d.name, Job: job, Incarnation: 1, Epoch: epoch, Iteration: s.reports,
+		Wall: time.Millisecond}
 	for _, step := range l.Plan.Steps {
 		rep.Steps = append(rep.Steps, time.Duration(times*float64(s.profile.Latency[step.Op])))
 	}

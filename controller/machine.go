@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -133,6 +134,15 @@ func (m *Machine) Records() []wire.Record {
 		records = append(records, r)
 	}
 	return records
+}
+
+// Trouble says why nothing else begins, in one line; "": it does.
+func (m *Machine) Trouble() string {
+	if held := m.claims(); m.config.Budget > 0 && held > m.config.Budget && m.noPlan != "" {
+		return fmt.Sprintf("jobs hold %s of %s, and cannot shrink that far: nothing else begins until some have ended "+
+			"or are parked", held, m.config.Budget)
+	}
+	return ""
 }
 
 // Budget is what the arenas of all jobs may take together; 0: there is no limit.

@@ -81,6 +81,9 @@ func TestTooSmallBudget(t *testing.T) {
 		"until some have ended", held)) {
 		t.Errorf("the controller says:\n%s", lines)
 	}
+	if trouble := w.machine.Trouble(); !strings.HasPrefix(trouble, fmt.Sprintf("jobs hold %s of 64B", held)) {
+		t.Errorf("the trouble is %q", trouble)
+	}
 	if r := w.recordOf("b"); r.State != wire.Queued || !strings.HasPrefix(r.Why,
 		"waits for a larger budget: job b cannot run here, even alone: it needs ") {
 		t.Errorf("b is %s: %s", r.State, r.Why)

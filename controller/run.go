@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,7 +153,8 @@ func (r *runner) loop() error {
 func (r *runner) take(in input) error {
 	if in.list {
 		o := &r.options
-		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: o.Trouble(), Device: o.Device,
+		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: cmp.Or(o.Trouble(), r.machine.Trouble()),
+			Device:     o.Device,
 			Budget:     r.machine.Budget(),
 			HostMemory: o.HostMemory,
 			Link:       wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}

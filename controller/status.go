@@ -201,8 +201,8 @@ func (m *Machine) tick(t *Tick) {
 	}
 }
 
-// checkpointed takes down the newest checkpoint of a job's present incarnation. It is a progress if it is newer than the
-// one before.
+// checkpointed takes down the newest checkpoint of a job's present incarnation. It is a progress if it is newer than
+// the one before.
 func (m *Machine) checkpointed(j *job, c *wire.Checkpoint) {
 	old := j.record.Checkpoint
 	if c == nil || c.Iteration > j.record.Spec.Iterations || old != nil && *old == *c {

@@ -239,7 +239,8 @@ func connectError(to Credentials, err, dialed error) error {
 		err, remedy = dialed, "start a controller there (tensile controller --listen), or correct the URL"
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
 		err = fmt.Errorf("user %q is refused", to.User)
-		remedy = "use the credentials that the controller wrote into its state directory"
+		remedy = "use the credentials that the controller wrote into its state directory, or ask an administrator " +
+			"for new ones if these were revoked"
 	case untrusted:
 		remedy = "use the credentials that the controller wrote, which hold the certificate (ca) that signed the " +
 			"server's"
