@@ -405,6 +405,9 @@ func (s *script) do(outputs []Output) {
 		case o.Plan != nil:
 			s.asked = o.Plan
 			fmt.Fprintf(&s.out, "plan %d:", o.Plan.Ticket)
+			if o.Plan.Reserved > 0 {
+				fmt.Fprintf(&s.out, " but for %s", o.Plan.Reserved)
+			}
 			for i, c := range o.Plan.Jobs {
 				if i == o.Plan.Admitted {
 					s.out.WriteString(" and perhaps")
