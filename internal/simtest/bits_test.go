@@ -102,16 +102,16 @@ func (w *world) wander(mishaps bool) {
 	switch pick := w.rng.IntN(100); {
 	case pick < 1 && mishaps:
 		w.restart()
-	case pick < 3 && mishaps && len(names) > 0 && w.rng.IntN(2) == 0:
+	case pick < 4 && mishaps && len(names) > 0:
 		p := w.processes[names[w.rng.IntN(len(names))]]
 		if w.rng.IntN(2) == 0 {
 			p.end("killed")
 		} else {
 			p.step(agent.Input{Drain: errInterrupted})
 		}
-	case pick < 4 && mishaps && w.names > 0:
+	case pick < 5 && mishaps && w.names > 0:
 		w.ask()
-	case pick < 5 && mishaps:
+	case pick < 6 && mishaps:
 		w.pass(2)
 	case pick < 10 && len(names) > 0:
 		w.processes[names[w.rng.IntN(len(names))]].step(agent.Input{Tick: true})
