@@ -28,7 +28,7 @@ type job struct {
 	batch   *batch        // with which it was submitted; nil: it was taken
 	fresh   bool          // whether it fits the budget alone is not known yet
 	fitted  bool          // it once did
-	stuck   bool          // it does not, and waits for a larger one
+	stuck   bool          // it waits for a larger budget, or for what executors out of reach have, and holds nobody up
 	ready   time.Duration // it waits at least until then, after its executor was lost
 	begun   time.Duration // when it began to train, or went on
 	follow  bool          // the policy wants a report of the newest layout

@@ -20,7 +20,7 @@ func (m *Machine) waiting() []*job {
 	return waiting
 }
 
-// unstick has the jobs looked at again that did not fit beside what executors out of reach may have.
+// unstick has the jobs looked at again that wait for a larger budget, or for what executors out of reach may have.
 func (m *Machine) unstick() {
 	for _, j := range m.jobs {
 		if j.stuck {
@@ -38,7 +38,7 @@ func (m *Machine) rank(j *job) int64 {
 // enqueue has a job wait in the queue.
 func (m *Machine) enqueue(j *job, why string) {
 	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
-	j.fresh = true // the budget may have become smaller since it was admitted
+	j.fresh, j.stuck = true, false // the budget may have become smaller since it was admitted
 	m.want.admission, m.changed = true, true
 }
 
@@ -123,7 +123,6 @@ func (m *Machine) parked(j *job) {
 func (m *Machine) resume(j *job) error {
 	switch j.record.State {
 	case wire.Parked:
-		j.fresh, j.stuck = true, false // the budget may have become smaller
 		m.enqueue(j, "is being planned for")
 	case wire.Parking:
 		j.record.Park, j.record.Preempted = "", false
