@@ -6,6 +6,7 @@ import "slices"
 const (
 	ReLU       Kind = "relu"       // x -> y
 	ReLUDX     Kind = "relu_dx"    // x y dy -> dx, as cudnnActivationBackward reads them
+	ReLUYDX    Kind = "relu_y_dx"  // y dy -> dx: dy where y is positive, as x is there
 	GELU       Kind = "gelu"       // x -> x*Φ(x), by the error function
 	GELUDX     Kind = "gelu_dx"    // x dy -> dx
 	Sigmoid    Kind = "sigmoid"    // x -> y
@@ -25,6 +26,7 @@ const (
 var elementwise = map[Kind]kind{
 	ReLU:      {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(1)},
 	ReLUDX:    {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(1)},
+	ReLUYDX:   {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(1)},
 	GELU:      {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(10)},
 	GELUDX:    {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(16)},
 	Sigmoid:   {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(4)},
@@ -42,6 +44,13 @@ var elementwise = map[Kind]kind{
 	Accumulate: {inputs: [2]int{2, 2}, outputs: []int{0}, shapes: likeFirst(1), flops: perOutput(1)},
 	Scale: {inputs: [2]int{1, 1}, outputs: []int{0}, shapes: likeFirst(1), flops: perOutput(1),
 		attrs: names("factor")},
+}
+
+// overwrites are the operands in whose place the first output of an op may be made (Attrs.InPlace), per kind: the kernel
+// has read what it needs of an element, and of all that follow, when it writes one.
+var overwrites = map[Kind][]int{
+	ReLU: {0}, ReLUDX: {2}, ReLUYDX: {1}, GELUDX: {1}, Sigmoid: {0}, SigmoidDX: {1}, Tanh: {0}, TanhDX: {1},
+	Dropout: {0}, DropoutDX: {0}, Add: {0, 1},
 }
 
 // likeFirst is the rule of an elementwise op: all operands and outputs are alike.

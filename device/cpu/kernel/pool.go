@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"unsafe"
+
 	"tensile/device/cpu/gemm"
 	"tensile/graph"
 )
@@ -81,6 +83,58 @@ func firstEqual[T gemm.Float](x []T, best T, width, top, bottom, left, right int
 		}
 	}
 	return -1
+}
+
+// maxPoolIndices: x -> y indices. Windows give what maxPool does, and where firstEqual finds it.
+func maxPoolIndices[T gemm.Float](c *Call[T]) {
+	maxPool(c)
+	g := poolingOf(c.Attrs, c.InShapes[0], c.OutShapes[0])
+	y, indices := c.Out[0], bytesOf(c.Out[1])
+	i := 0
+	for n := range g.planes {
+		x := item(c.In[0], n, g.planes)
+		for p := range g.p {
+			top, bottom := g.window(0, p, g.h)
+			for q := range g.q {
+				left, right := g.window(1, q, g.w)
+				index := byte(graph.NoMaximum)
+				if at := firstEqual(x, y[i], g.w, top, bottom, left, right); at >= 0 {
+					index = byte((at/g.w-top)*(right-left) + at%g.w - left)
+				}
+				indices[i] = index
+				i++
+			}
+		}
+	}
+}
+
+// maxPoolIndicesDX: indices dy -> dx. Windows give their gradient in the order of indices, each to one element, or to
+// none.
+func maxPoolIndicesDX[T gemm.Float](c *Call[T]) {
+	g := poolingOf(c.Attrs, c.OutShapes[0], c.InShapes[0])
+	indices, dy := bytesOf(c.In[0]), c.In[1]
+	clear(c.Out[0])
+	i := 0
+	for n := range g.planes {
+		dx := item(c.Out[0], n, g.planes)
+		for p := range g.p {
+			top, _ := g.window(0, p, g.h)
+			for q := range g.q {
+				left, right := g.window(1, q, g.w)
+				if index := int(indices[i]); index != graph.NoMaximum {
+					columns := right - left
+					dx[(top+index/columns)*g.w+left+index%columns] += dy[i]
+				}
+				i++
+			}
+		}
+	}
+}
+
+// bytesOf shows the memory of an operand that holds bytes.
+func bytesOf[T gemm.Float](x []T) []byte {
+	var zero T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(zero)))
 }
 
 // divisor is what the sum of a window with so many rows and columns of the image is divided by.
