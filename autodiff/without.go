@@ -23,6 +23,7 @@ var without = map[graph.Kind]string{
 	graph.BlendGrad: second, graph.SoftmaxDX: second, graph.AdditiveScoresGrad: second, graph.LSTMGrad: second,
 
 	graph.ReLUYDX: later, graph.MaxPoolIndices: later, graph.MaxPoolIndicesDX: later,
+	graph.AvgPoolDYDX: later,
 
 	graph.BatchNormStats:  notAlone,
 	graph.BatchNormUpdate: update, graph.SGD: update, graph.Momentum: update, graph.Adam: update,

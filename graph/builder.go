@@ -107,8 +107,7 @@ func (b *Builder) Op(name string, kind Kind, attrs Attrs, inputs ...TensorID) []
 			continue
 		}
 		op.Outputs = append(op.Outputs,
-			b.tensor(label, b.storage(label, role, whole(Bytes(shape.Elements())*types[i].Bytes())), 0, 0, shape,
-				types[i]))
+			b.tensor(label, b.storage(label, role, StorageBytes(shape, types[i])), 0, 0, shape, types[i]))
 	}
 	b.g.Ops = append(doubled(b.g.Ops), op)
 	return op.Outputs
@@ -118,9 +117,6 @@ func (b *Builder) Op(name string, kind Kind, attrs Attrs, inputs ...TensorID) []
 func (b *Builder) Output(t TensorID) {
 	b.g.Storages[b.g.Tensors[t].Storage].Role = Output
 }
-
-// whole rounds up to the unit of a storage's size.
-func whole(size Bytes) Bytes { return (size + ElementBytes - 1) / ElementBytes * ElementBytes }
 
 func (b *Builder) storage(name string, role Role, size Bytes) StorageID {
 	id := StorageID(len(b.g.Storages))

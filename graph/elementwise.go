@@ -46,11 +46,13 @@ var elementwise = map[Kind]kind{
 		attrs: names("factor")},
 }
 
-// overwrites are the operands in whose place the first output of an op may be made (Attrs.InPlace), per kind: the kernel
-// has read what it needs of an element, and of all that follow, when it writes one.
+// overwrites are the operands in whose place the first output of an op may be made (Attrs.InPlace), per kind. A kernel
+// reads what it needs of an element of them before it writes that element. Of a normalisation or a softmax, which sum
+// over a channel or a row first, it reads all of that before it writes any.
 var overwrites = map[Kind][]int{
-	ReLU: {0}, ReLUDX: {2}, ReLUYDX: {1}, GELUDX: {1}, Sigmoid: {0}, SigmoidDX: {1}, Tanh: {0}, TanhDX: {1},
-	Dropout: {0}, DropoutDX: {0}, Add: {0, 1},
+	ReLU: {0}, Sigmoid: {0}, Tanh: {0}, Dropout: {0}, Add: {0, 1}, Mul: {0, 1}, Bias: {0}, Softmax: {0},
+	ReLUDX: {2}, ReLUYDX: {1}, GELUDX: {1}, SigmoidDX: {1}, TanhDX: {1}, DropoutDX: {0}, SoftmaxDX: {1},
+	BatchNormGrad: {4, 0}, LayerNormGrad: {4},
 }
 
 // likeFirst is the rule of an elementwise op: all operands and outputs are alike.

@@ -21,7 +21,7 @@ type kind struct {
 	inputs [2]int // min and max number
 	// per output: the input that it updates in place, or fresh; nil: Opaque
 	outputs []int
-	inPlace []int                                      // of overwrites
+	inPlace []int                                      // see overwrites
 	shapes  func(a Attrs, in []Shape) ([]Shape, error) // of the outputs
 	flops   func(a Attrs, in, out []Shape) int64
 	dtypes  func(in []DType, outputs int) ([]DType, error) // of the outputs; nil: alike

@@ -11,8 +11,9 @@ const (
 	MaxPoolIndices   Kind = "max_pool_indices"
 	MaxPoolIndicesDX Kind = "max_pool_indices_dx" // indices dy -> dx, as MaxPoolDX; Extent is (H,W)
 	// x[N,C,H,W] -> y; padding counts as zeros, the divisor is R*S; with Inside, the pixels inside of x
-	AvgPool   Kind = "avg_pool"
-	AvgPoolDX Kind = "avg_pool_dx" // x y dy -> dx
+	AvgPool     Kind = "avg_pool"
+	AvgPoolDX   Kind = "avg_pool_dx"    // x y dy -> dx
+	AvgPoolDYDX Kind = "avg_pool_dy_dx" // dy -> dx, as AvgPoolDX; Extent is (H,W)
 )
 
 // NoMaximum is the index of a window that has no element equal to its maximum, and the most elements of a window whose
@@ -32,6 +33,8 @@ var pooling = map[Kind]kind{
 		attrs: names("kernel", "stride", "pad", "inside")},
 	AvgPoolDX: {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: poolDXShapes, flops: poolDXFLOPs,
 		attrs: names("kernel", "stride", "pad", "inside")},
+	AvgPoolDYDX: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: poolDYDXShapes, flops: poolDYDXFLOPs,
+		attrs: names("kernel", "stride", "pad", "inside", "extent")},
 }
 
 func poolShapes(a Attrs, in []Shape) ([]Shape, error) {
@@ -79,16 +82,32 @@ func poolIndicesTypes(in []DType, _ int) ([]DType, error) {
 }
 
 func poolIndicesDXShapes(a Attrs, in []Shape) ([]Shape, error) {
-	indices := in[0]
-	if err := first(wants("indices", indices, -1, -1, -1, -1), wants("dy", in[1], indices...)); err != nil {
+	if err := wants("indices", in[0], -1, -1, -1, -1); err != nil {
 		return nil, err
 	}
-	x := Shape{indices[0], indices[1], a.Extent[0], a.Extent[1]}
+	x, err := poolDYDXShapes(a, in[1:])
+	if err != nil {
+		return nil, err
+	}
+	return x, wants("indices", in[0], in[1]...)
+}
+
+// poolDYDXShapes is the rule of a gradient that reads no x: Extent says how large that is.
+func poolDYDXShapes(a Attrs, in []Shape) ([]Shape, error) {
+	dy := in[0]
+	if err := wants("dy", dy, -1, -1, -1, -1); err != nil {
+		return nil, err
+	}
+	x := Shape{dy[0], dy[1], a.Extent[0], a.Extent[1]}
 	y, err := poolShapes(a, []Shape{x})
 	if err != nil {
 		return nil, err
 	}
-	return []Shape{x}, wants("indices", indices, y[0]...)
+	return []Shape{x}, wants("dy", dy, y[0]...)
+}
+
+func poolDYDXFLOPs(a Attrs, in, _ []Shape) int64 {
+	return times(int64(in[0].Elements()), int64(a.Kernel[0]*a.Kernel[1]))
 }
 
 func indicesCheck(a Attrs) error {

@@ -18,7 +18,13 @@ type pass struct {
 }
 
 // table lists the passes in the order in which they run.
-var table = []pass{}
+var table = []pass{
+	{"pooling", "max-pooling keeps a byte per window, and gradients of pools read neither x nor y", pooling},
+	{"activations", "gradients of ReLUs read y, not x; ReLU, add and other elementwise ops in place", activations},
+	{"dropout", "dropout and its gradient in place", dropout},
+	{"gradients", "additions of gradients in place; dx of elementwise ops and normalisations in place of dy",
+		gradients},
+}
 
 // Outcome says what one pass did to a graph.
 type Outcome struct {

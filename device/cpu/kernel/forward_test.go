@@ -104,6 +104,24 @@ func testPoolIndices[T gemm.Float](t *testing.T) {
 	})
 }
 
+// The gradient of an average that is told the extent of x has the bits of the one that is given x and y.
+func TestAvgPoolGradientOfExtent(t *testing.T) {
+	forEachGeometry(t, func(t *testing.T, i int) {
+		g, rng := geometries[i], randoms(uint64(i))
+		for _, inside := range []bool{false, true} {
+			a := g.attrs
+			a.Inside = inside
+			x := normal[float32](rng, g.n, g.c, g.h, g.w)
+			y := apply(t, job{}, graph.AvgPool, a, x)[0]
+			dy := normal[float32](rng, y.shape...)
+			want := apply(t, job{}, graph.AvgPoolDX, a, x, y, dy)[0].data
+			if got := apply(t, job{}, graph.AvgPoolDYDX, onto(a, g.h, g.w), dy)[0].data; !sameBits(got, want) {
+				t.Fatalf("inside %v: dx = %v, want %v", inside, got, want)
+			}
+		}
+	})
+}
+
 func TestPoolIndices(t *testing.T) {
 	t.Run("float32", testPoolIndices[float32])
 	t.Run("float64", testPoolIndices[float64])

@@ -76,7 +76,7 @@ func call[T gemm.Float](t testing.TB, j job, kind graph.Kind, attrs graph.Attrs,
 			size = len(asBytes[T](make([]byte, size)...))
 		}
 		out := slices.Repeat([]T{garbage}, size)
-		if places != nil {
+		if i < len(places) {
 			out = slices.Clone(c.In[places[i]])
 			c.In[places[i]] = out
 		}

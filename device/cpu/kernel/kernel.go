@@ -54,10 +54,11 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 
 		graph.MaxPool:          {run: maxPool[T]},
 		graph.MaxPoolDX:        {run: maxPoolDX[T]},
-		graph.MaxPoolIndices:   {run: maxPoolIndices[T], out: operand{1, 1}},
+		graph.MaxPoolIndices:   {run: maxPoolIndices[T], partial: true, out: operand{1, 1}},
 		graph.MaxPoolIndicesDX: {run: maxPoolIndicesDX[T], in: operand{0, 1}},
 		graph.AvgPool:          {run: avgPool[T]},
 		graph.AvgPoolDX:        {run: avgPoolDX[T]},
+		graph.AvgPoolDYDX:      {run: avgPoolDYDX[T]},
 
 		graph.Pad:   {run: pad[T]},
 		graph.LRN:   {run: lrn[T]},

@@ -66,6 +66,7 @@ func examples[T gemm.Float]() []example[T] {
 		}},
 		{graph.AvgPool, poolAttrs, normals(image)},
 		{graph.AvgPoolDX, poolAttrs, normals(image, pooled, pooled)},
+		{graph.AvgPoolDYDX, onto(poolAttrs, 9, 8), normals(pooled)},
 		{graph.Pad, graph.Attrs{Pad: [2]int{1, -2}, Extent: [2]int{12, 9}}, normals(image)},
 		{graph.LRN, lrnAttrs, normals(image)},
 		{graph.LRNDX, lrnAttrs, normals(image, image, image)},
