@@ -13,7 +13,7 @@ import (
 // random returns the graph and the plan of a seed.
 func random(seed uint64) (*graph.Graph, *plan.Plan) {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	g := randgraph.New(rng, randgraph.Options{})
+	g := randgraph.New(rng, randgraph.Options{Passes: seed/2%2 == 1})
 	scratch := make([]graph.Bytes, len(g.Ops))
 	for i := range scratch {
 		scratch[i] = 4 * graph.Bytes(rng.IntN(64))
