@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tensile/graph"
+	"tensile/models"
 )
 
 // TestParse reads choices of passes, and refuses what is none.
@@ -20,5 +23,47 @@ func TestParse(t *testing.T) {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), "unknown pass") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// TestApply runs passes in the order of the table, whatever order they are named in, once each, and leaves the graph as
+// it was.
+func TestApply(t *testing.T) {
+	g, err := models.Build("lenet", models.Config{Batch: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := g.Digest()
+	if same, outcomes, err := Apply(g, nil); same != g || outcomes != nil || err != nil {
+		t.Errorf("no passes: %v, %v", outcomes, err)
+	}
+	if _, _, err := Apply(g, []string{"pooling", "fast"}); err == nil || !strings.Contains(err.Error(), `"fast"`) {
+		t.Errorf("an unknown pass: %v", err)
+	}
+	first, outcomes, err := Apply(g, []string{"gradients", "pooling"})
+	if err != nil || len(outcomes) != 2 || outcomes[0].Pass != "pooling" || outcomes[1].Pass != "gradients" {
+		t.Fatalf("%v, %v", outcomes, err)
+	}
+	rest, outcomes, err := Apply(first, Names())
+	if err != nil || len(outcomes) != len(Names())-2 || len(rest.Passes) != len(Names()) {
+		t.Errorf("the other passes: %v, %v, %v", outcomes, rest.Passes, err)
+	}
+	if again, outcomes, err := Apply(rest, Names()); again != rest || len(outcomes) > 0 || err != nil {
+		t.Errorf("all passes again: %v, %v", outcomes, err)
+	}
+	if g.Digest() != before || g.Passes != nil || rest.Digest() == first.Digest() || first.Digest() == before {
+		t.Error("digests do not tell graphs apart, or the first graph was changed")
+	}
+}
+
+// TestOutcomeText is the line that users see.
+func TestOutcomeText(t *testing.T) {
+	o := Outcome{Pass: "pooling", Changed: 3, Saved: 2 * graph.MiB}
+	if got := o.String(); got != "pooling: 3 changed, 2MiB saved" {
+		t.Error(got)
+	}
+	o.Refused = make([]Refusal, 2)
+	if got := o.String(); got != "pooling: 3 changed, 2MiB saved, 2 refused" {
+		t.Error(got)
 	}
 }
