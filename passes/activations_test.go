@@ -32,8 +32,8 @@ func TestActivations(t *testing.T) {
 	}
 	wantInPlace(t, g, "relu", 0)
 	wantInPlace(t, g, "gate", 0)
-	if o.Changed != 3 || o.Saved != 2*2*16*graph.ElementBytes {
-		t.Errorf("%d places changed, %d bytes saved", o.Changed, o.Saved)
+	if o.Changed != 3 || o.All != 2*2*16*graph.ElementBytes {
+		t.Errorf("%d places changed, %d bytes saved", o.Changed, o.All)
 	}
 	wantRefused(t, o, Refusal{"a", "x is of role input"}, Refusal{"sum", "x is of role input"},
 		Refusal{"twice", "dx reads gate later"}, Refusal{"part", "half is a part of twice"},

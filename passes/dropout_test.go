@@ -22,7 +22,7 @@ func TestDropout(t *testing.T) {
 	wantInPlace(t, g, "e", 0)
 	wantInPlace(t, g, "dd", 0)
 	wantRefused(t, o, Refusal{"d", "de reads h later"})
-	if o.Changed != 2 || o.Saved != 2*2*16*graph.ElementBytes {
-		t.Errorf("%d places changed, %d bytes saved", o.Changed, o.Saved)
+	if o.Changed != 2 || o.All != 2*2*16*graph.ElementBytes {
+		t.Errorf("%d places changed, %d bytes saved", o.Changed, o.All)
 	}
 }

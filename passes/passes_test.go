@@ -58,12 +58,13 @@ func TestApply(t *testing.T) {
 
 // TestOutcomeText is the line that users see.
 func TestOutcomeText(t *testing.T) {
-	o := Outcome{Pass: "pooling", Changed: 3, Saved: 2 * graph.MiB}
-	if got := o.String(); got != "pooling: 3 changed, 2MiB saved" {
+	o := Outcome{Pass: "pooling", Changed: 3, Live: 2 * graph.MiB, All: -8}
+	want := "pooling: 3 changed, 2MiB less at the live peak, 8B more with nothing freed"
+	if got := o.String(); got != want {
 		t.Error(got)
 	}
-	o.Refused = make([]Refusal, 2)
-	if got := o.String(); got != "pooling: 3 changed, 2MiB saved, 2 refused" {
+	o.Kept = 2
+	if got := o.String(); got != want+", 2 refused" {
 		t.Error(got)
 	}
 }

@@ -27,8 +27,8 @@ func TestPooling(t *testing.T) {
 	n.one("dx of avg", graph.AvgPoolDX, a, x, mean, y)
 	g, o := n.after("pooling")
 
-	if o.Changed != 3 || o.Saved != -8 { // two images give 8 windows
-		t.Errorf("%d places changed, %d bytes saved", o.Changed, o.Saved)
+	if o.Changed != 3 || o.All != -8 { // two images give 8 windows
+		t.Errorf("%d places changed, %d bytes saved", o.Changed, o.All)
 	}
 	wantRefused(t, o, Refusal{"dx of others", "max was not pooled from other"},
 		Refusal{"dx of all", "a window of 16x16 has more than 255 elements"})

@@ -101,8 +101,14 @@ func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, expl
 	p := planned.Jobs[i]
 	out, in := p.Plan.Copied(t.Graph)
 	j := JobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors),
-		Passes: t.Passes, Steps: len(p.Plan.Steps), PlanFigures: PlanFigures{saved, out, in}, Phase: p.Latencies,
+		Steps: len(p.Plan.Steps), PlanFigures: PlanFigures{saved, out, in}, Phase: p.Latencies,
 		SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation())}
+	for _, o := range t.Passes {
+		if !explain {
+			o.Refused = nil
+		}
+		j.Passes = append(j.Passes, o)
+	}
 	for _, d := range p.Decisions {
 		switch d.Kind {
 		case scheduler.Swap:
@@ -173,6 +179,9 @@ func (r *Plan) WriteTable(out io.Writer, wide bool) error {
 	for _, j := range r.Jobs {
 		for _, o := range j.Passes {
 			fmt.Fprintf(out, "%s: pass %v\n", j.Job, o)
+			for _, place := range o.Refused {
+				fmt.Fprintf(out, "%s: pass %s refused %s: %s\n", j.Job, o.Pass, place.Op, place.Reason)
+			}
 		}
 	}
 	for _, j := range r.Jobs {
