@@ -242,9 +242,10 @@ func (g *Graph) sizes(ids []TensorID) []Bytes {
 func (g *Graph) Cost(op OpID) Cost {
 	o := &g.Ops[op]
 	k := kinds[o.Kind]
+	shapes := g.Shapes(o.Inputs)
 	return Cost{
-		FLOPs: k.flops(o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs)),
-		Bytes: k.moves(g.sizes(o.Inputs), g.sizes(o.Outputs)),
+		FLOPs: k.flops(o.Attrs, shapes, g.Shapes(o.Outputs)),
+		Bytes: k.moves(o.Attrs, shapes, g.sizes(o.Inputs), g.sizes(o.Outputs)),
 	}
 }
 
