@@ -101,6 +101,7 @@ type Graph struct {
 	Storages []Storage `json:"storages"`
 	Tensors  []Tensor  `json:"tensors"`
 	Ops      []Op      `json:"ops"`
+	Passes   []string  `json:"passes,omitempty"` // rewrites that it has been through, by name, in order
 }
 
 // Version is one content of a storage within an iteration.

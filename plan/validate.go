@@ -73,6 +73,9 @@ func (v *validator) form() bool {
 	if d := g.Digest(); p.Graph != d {
 		v.say(-1, -1, ErrForm, "made for graph %.12s, not for %.12s", p.Graph, d)
 	}
+	if !slices.Equal(p.Passes, g.Passes) {
+		v.say(-1, -1, ErrForm, "made for a graph after passes %q, not after %q", p.Passes, g.Passes)
+	}
 	if len(p.Made) != 0 && len(p.Made) != len(p.Steps) {
 		v.say(-1, -1, ErrForm, "%d latencies for %d steps", len(p.Made), len(p.Steps))
 	}
