@@ -115,7 +115,7 @@ func TestValidateRejects(t *testing.T) {
 		{"types of inputs", func(g *Graph) { g.Tensors[1].DType, g.Tensors[1].Shape = Int64, Shape{1} },
 			"op loss: softmax_xent: labels has shape"},
 		{"storage that no op makes", func(g *Graph) {
-			g.Storages = append(g.Storages, Storage{10, "lost", Gradient, 4, nil, Anything})
+			g.Storages = append(g.Storages, Storage{ID: 10, Name: "lost", Role: Gradient, Bytes: 4})
 		}, "storage lost is never made"},
 		{"version that no op makes", func(g *Graph) {
 			g.Tensors = append(g.Tensors, Tensor{11, "x2", 0, 1, 0, Shape{2, 3}, Float32})

@@ -18,7 +18,9 @@ type pass struct {
 }
 
 // table lists the passes in the order in which they run.
-var table = []pass{}
+var table = []pass{
+	{"tiles", "gradients of parameters above 16 MiB are made, and the parameters updated, some rows at a time", tiles},
+}
 
 // Outcome says what one pass did to a graph.
 type Outcome struct {
@@ -103,17 +105,24 @@ func Apply(g *graph.Graph, names []string) (*graph.Graph, []Outcome, error) {
 		if slices.Contains(g.Passes, name) {
 			continue
 		}
-		r := newRewrite(g)
-		table[slices.Index(Names(), name)].run(r)
-		next := r.finish(name)
-		if err := next.Validate(); err != nil {
-			return nil, nil, fmt.Errorf("pass %s is wrong, please report this: %w", name, err)
+		var o Outcome
+		if g, o, err = apply(g, &table[slices.Index(Names(), name)]); err != nil {
+			return nil, nil, err
 		}
-		outcomes = append(outcomes, Outcome{Pass: name, Changed: r.changed, Saved: size(g) - size(next),
-			Refused: r.refused})
-		g = next
+		outcomes = append(outcomes, o)
 	}
 	return g, outcomes, nil
+}
+
+// apply rewrites a copy of the graph by one pass.
+func apply(g *graph.Graph, p *pass) (*graph.Graph, Outcome, error) {
+	r := newRewrite(g)
+	p.run(r)
+	next := r.finish(p.name)
+	if err := next.Validate(); err != nil {
+		return nil, Outcome{}, fmt.Errorf("pass %s is wrong, please report this: %w", p.name, err)
+	}
+	return next, Outcome{Pass: p.name, Changed: r.changed, Saved: size(g) - size(next), Refused: r.refused}, nil
 }
 
 // size is the sum of all storages.

@@ -11,6 +11,8 @@ import (
 // Options bound what New makes. The zero value is the recommended setting.
 type Options struct {
 	Ops int // about the most ops; 0: 28
+	// parameters of several rows are updated by gradients of their own, as networks do it; otherwise that is rare
+	Trained bool
 }
 
 // maxElements is the largest number of elements of a tensor.
@@ -37,6 +39,10 @@ func New(rng *rand.Rand, o Options) *graph.Graph {
 		ops := tables[min(done, 2)]
 		if rng.IntN(6) == 0 {
 			ops = tables[rng.IntN(len(tables))] // updates in between, activations late
+		}
+		if o.Trained && done > 0 && rng.IntN(3) == 0 {
+			trained(m)
+			continue
 		}
 		ops[rng.IntN(len(ops))](m)
 	}

@@ -15,9 +15,10 @@ func GraphOrder(g *graph.Graph) []graph.OpID {
 	return order
 }
 
-// EarlyUpdates moves every op of the optimizer to the first place where it may stand: after what makes its inputs and
-// after the last reader of what it overwrites. Where an update has to wait for that reader, and its gradient is larger
-// than what making it sets free, the gradient is made just before the update. So gradients live for a step or two.
+// EarlyUpdates moves every op of the optimizer to the first place where it may stand: after what makes its inputs,
+// updates of other parts of the same parameter among that, and after the last reader of what it overwrites. Where an
+// update has to wait for that reader, and its gradient is larger than what making it sets free, the gradient is made just
+// before the update. So gradients live for a step or two.
 func EarlyUpdates(g *graph.Graph) []graph.OpID {
 	d := dependencies(g)
 	first := graph.OpID(len(g.Ops))
@@ -29,12 +30,14 @@ func EarlyUpdates(g *graph.Graph) []graph.OpID {
 	}
 	following := make([][]graph.OpID, first) // per op: what is moved to just after it
 	moved := make([]bool, first)
+	anchors := make([]graph.OpID, 0, len(g.Ops)-int(first)) // of updates
 	for i := range g.Ops[first:] {
 		op := &g.Ops[int(first)+i]
-		anchor := d.anchor(op.ID)
+		anchor := d.anchor(op.ID, anchors)
 		if op.Phase != graph.Optimize || anchor == graph.NoOp || anchor >= first {
 			return GraphOrder(g) // the optimizer is not a last phase of independent updates: leave the order
 		}
+		anchors = append(anchors, anchor)
 		for _, p := range d.gradients(op.ID) {
 			if p < anchor && !moved[p] && following[p] == nil && d.movable(p, anchor, op.ID) {
 				moved[p] = true
@@ -138,11 +141,19 @@ func (d *uses) content(t graph.TensorID) int32 {
 	return d.first[tensor.Storage] + int32(tensor.Version)
 }
 
-// anchor returns the last op that must come before an update, or NoOp.
-func (d *uses) anchor(update graph.OpID) graph.OpID {
-	anchor := graph.NoOp
+// anchor returns the last op that must come before an update, or NoOp. An update of another part of the same storage does
+// not count, only what that comes after: anchors has the anchors of the updates before this one, and those that share
+// one are placed in their order.
+func (d *uses) anchor(update graph.OpID, anchors []graph.OpID) graph.OpID {
+	anchor, first := graph.NoOp, update-graph.OpID(len(anchors))
+	part := &d.g.Tensors[d.g.Ops[update].Outputs[0]]
+	divided := part.Bytes() < d.g.Storages[part.Storage].Bytes
 	for _, c := range d.reads.of(int(update)) {
-		anchor = max(anchor, d.writer[c])
+		w := d.writer[c]
+		if w >= first && divided && d.g.Tensors[d.g.Ops[w].Outputs[0]].Storage == part.Storage {
+			w = anchors[w-first]
+		}
+		anchor = max(anchor, w)
 	}
 	for _, t := range d.g.Ops[update].Outputs {
 		if d.g.Tensors[t].Version == 0 {
@@ -169,8 +180,9 @@ func (d *uses) gradients(update graph.OpID) []graph.OpID {
 }
 
 // movable reports whether op may be executed after a later op, just before the update that reads its output, and
-// whether that keeps less memory in between: its output is larger than the storages that it is the last to read. What
-// it reads may be overwritten by that update alone, since others may have moved to an earlier place.
+// whether that keeps less memory in between: its output is larger than the storages that it is the last to read, or
+// those of all parts together if the update is of a part of a parameter. What it reads may be overwritten by that update
+// alone, since others may have moved to an earlier place.
 func (d *uses) movable(op, after, update graph.OpID) bool {
 	var kept graph.Bytes
 	for _, t := range d.g.Ops[op].Inputs {
@@ -186,5 +198,10 @@ func (d *uses) movable(op, after, update graph.OpID) bool {
 			kept += storage.Bytes
 		}
 	}
-	return d.g.Storages[d.g.Tensors[d.g.Ops[op].Outputs[0]].Storage].Bytes > kept
+	size := d.g.Storages[d.g.Tensors[d.g.Ops[op].Outputs[0]].Storage].Bytes
+	w := &d.g.Tensors[d.g.Ops[update].Outputs[0]]
+	if whole := d.g.Storages[w.Storage].Bytes; w.Bytes() < whole {
+		size = whole
+	}
+	return size > kept
 }
