@@ -188,8 +188,8 @@ func (t *tiler) other(v graph.Version, reader graph.OpID) string {
 	return t.g.Ops[t.readers[v][i]].Name
 }
 
-// rebuild writes the list of ops again. Ops of one parameter that stand together take turns: all of one tile, then all
-// of the next.
+// rebuild writes the list of ops again. Ops of one parameter and phase that stand together take turns: all of one tile,
+// then all of the next.
 func (t *tiler) rebuild() {
 	old := t.g.Ops
 	t.g.Ops = nil
@@ -201,7 +201,7 @@ func (t *tiler) rebuild() {
 			from = to
 			continue
 		}
-		for to < len(old) && t.of[to] == x {
+		for to < len(old) && t.of[to] == x && old[to].Phase == old[from].Phase {
 			to++
 		}
 		for tile := range x.tiles() {
