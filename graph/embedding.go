@@ -11,9 +11,9 @@ const (
 
 var embeddings = map[Kind]kind{
 	Embedding: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingShapes, flops: none,
-		dtypes: indexedBy(1), traffic: embeddingTraffic},
+		dtypes: indexedBy(1, Int64), traffic: embeddingTraffic},
 	EmbeddingDW: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingDWShapes, flops: embeddingDWFLOPs,
-		dtypes: indexedBy(0), traffic: embeddingDWTraffic, attrs: names("extent", "begin", "length")},
+		dtypes: indexedBy(0, Int64), traffic: embeddingDWTraffic, attrs: names("extent", "begin", "length")},
 }
 
 func embeddingShapes(_ Attrs, in []Shape) ([]Shape, error) {

@@ -215,7 +215,7 @@ func (v *validator) ops() {
 			case in == fresh && !g.Fresh(op.ID, i):
 				v.say("op %s: output %s must be a fresh storage, not version %d of %s", op.Name, out.Name, out.Version,
 					g.Storages[out.Storage].Name)
-			case in == fresh && (out.Offset != 0 || out.Bytes() != g.Storages[out.Storage].Bytes):
+			case in == fresh && (out.Offset != 0 || whole(out.Bytes()) != g.Storages[out.Storage].Bytes):
 				v.say("op %s: fresh output %s must cover its whole storage", op.Name, out.Name)
 			case in != fresh:
 				of := g.Tensors[op.Inputs[in]]

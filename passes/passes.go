@@ -19,6 +19,11 @@ type pass struct {
 
 // table lists the passes in the order in which they run.
 var table = []pass{
+	{"pooling", "max-pooling keeps a byte per window, and gradients of pools read neither x nor y", pooling},
+	{"activations", "gradients of ReLUs read y, not x; ReLU, add and other elementwise ops in place", activations},
+	{"dropout", "dropout and its gradient in place", dropout},
+	{"gradients", "additions of gradients in place; dx of elementwise ops and normalisations in place of dy",
+		gradients},
 	{"tiles", "gradients of parameters above 16 MiB are made, and the parameters updated, some rows at a time", tiles},
 }
 
