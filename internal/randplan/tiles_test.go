@@ -171,6 +171,8 @@ func TestTilesOfRandomGraphs(t *testing.T) {
 	changed, refused := 0, 0
 	for seed := range uint64(seeds) {
 		rng, g := seeded(seed, randgraph.Options{Trained: true})
+		// some have been through all passes, this one among them, for which they have no parameters that are large enough
+		g.Passes = slices.DeleteFunc(g.Passes, func(name string) bool { return name == "tiles" })
 		tiled, outcome, err := passes.Tiles(g, halves)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
