@@ -129,7 +129,7 @@ func (t *tiler) update(x *tiling, op *graph.Op) string {
 		case before.Number != 0 || len(t.readers[after]) > 0:
 			return fmt.Sprintf("%s is used in this iteration before and after it is updated", s.Name)
 		case !t.isWhole(in, x):
-			return fmt.Sprintf("it updates a part of %s", s.Name)
+			return fmt.Sprintf("it updates a part of %s, or sees it in another shape", s.Name)
 		case i == 0:
 		case s.Role != graph.State:
 			return fmt.Sprintf("what it keeps in %s is of role %s", s.Name, s.Role)

@@ -156,7 +156,7 @@ func TestTilesOfLargeParameter(t *testing.T) {
 		t.Fatal(err)
 	}
 	engines(t, func(t *testing.T, d *cpu.Device) {
-		if outcome := checkTiles(t, d, g, nil, 3); outcome.Changed != 1 {
+		if outcome := checkTiles(t, d, g, nil, 2); outcome.Changed != 1 {
 			t.Errorf("%+v, want one parameter in tiles", outcome)
 		}
 	})
