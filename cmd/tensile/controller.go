@@ -18,7 +18,6 @@ import (
 	"tensile/controller"
 	"tensile/graph"
 	"tensile/internal/bus"
-	"tensile/planner"
 	"tensile/scheduler/policies"
 )
 
@@ -172,7 +171,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if f.quota.quota != "" {
 		executors.flags = append(executors.flags, "--checkpoint-quota", f.quota.quota)
 	}
-	o := controller.Options{Config: f.plan.controllerConfig(budget), On: planner.Of(d, f.plan.latencies(d)), Log: log,
+	o := controller.Options{Config: f.plan.controllerConfig(budget), On: f.plan.on(d), Log: log,
 		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
