@@ -28,8 +28,8 @@ type latencyFlags struct {
 	noCalibrate bool
 	eager       bool // a person at a terminal gets a quick calibration if there is no model
 
-	model    *predictor.Model // nil: roofline
-	load     float64          // share of the device that others use, measured while no job of ours runs
+	model    *predictor.Model                 // nil: roofline
+	load     float64                          // share of the device that others use, measured while no job of ours runs
 	measured map[graph.Digest][]time.Duration // by digest of the graph: known, and nothing is predicted
 }
 
