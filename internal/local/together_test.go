@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +158,55 @@ func TestColdPlansOfSeveral(t *testing.T) {
 		if eor > 1.075 || math.Abs(eor-planEOR) > 0.04 {
 			t.Errorf("job %d: EOR %v, predicted %v, want 1.075 at most", i, eor, planEOR)
 		}
+	}
+}
+
+// Plans of several jobs that lose no time in virtual time are not below the bound of plans that do not, of any job and
+// of all together.
+func TestZeroStallOfSeveral(t *testing.T) {
+	if raceEnabled || testing.Short() {
+		t.Skip("long")
+	}
+	w := several(t, "resnet50 x4", 16, "adam")
+	d := deviceOf(t, "a6000", 0)
+	r := asked(t, w, d)
+	peaks, err := planner.Vanilla(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Policy = "tensile"
+	plain := slices.Max(iterations(t, d, w, "none-live", 0, 8))
+	free := 0
+	for _, percent := range []graph.Bytes{90, 75, 65} {
+		r.Budget = 0
+		for _, live := range peaks.Live {
+			r.Budget += live * percent / 100
+		}
+		planned, err := planner.Plan(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := slices.Max(iterations(t, d, w, "tensile", r.Budget, 12))
+		eor := float64(took) / float64(plain)
+		t.Logf("at %d %%: EOR %.4f, slot peaks %d, bound %d", percent, eor, planned.SlotPeak, planned.ZeroStall)
+		if eor > 1.0005 {
+			continue
+		}
+		free++
+		var sum graph.Bytes
+		for i, j := range planned.Jobs {
+			if sum += j.Bounds.ZeroStall; j.Footprint.Peak < j.Bounds.ZeroStall {
+				t.Errorf("at %d %%: job %d has %d bytes at its peak, the bound is %d", percent, i, j.Footprint.Peak,
+					j.Bounds.ZeroStall)
+			}
+		}
+		if planned.SlotPeak < planned.ZeroStall || planned.ZeroStall < sum {
+			t.Errorf("at %d %%: slot peaks of %d, a bound of %d, and bounds of the jobs of %d", percent, planned.SlotPeak,
+				planned.ZeroStall, sum)
+		}
+	}
+	if free < 2 {
+		t.Errorf("only %d plans lose no time", free)
 	}
 }
 

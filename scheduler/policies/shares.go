@@ -22,13 +22,16 @@ func balanced(s *draft.Session, policy Policy) (scheduler.Result, error) {
 	}
 	s.Stage(scheduler.Packing)
 	s.Divide(sharesOf(&best))
+	kept := make([]graph.Bytes, len(best.Jobs))
 	for i := range best.Jobs {
 		j := &best.Jobs[i]
-		j.Bounds, j.Unplanned, j.Latencies = s.Bounds(i, j.Plan), s.UnplannedTime(i), scheduler.ColdStart
+		j.Bounds, kept[i] = s.Bounds(i, j.Plan)
+		j.Unplanned, j.Latencies = s.UnplannedTime(i), scheduler.ColdStart
 		if s.Request.Jobs[i].Measured {
 			j.Latencies = scheduler.Updated
 		}
 	}
+	best.ZeroStall = zeroStall(best.Jobs, kept, s.Request.In)
 	return best, nil
 }
 
