@@ -88,7 +88,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		if f.share && *isolate {
 			return errors.New("--share and --isolate exclude each other")
 		}
-		f.share = f.share || f.plan.simulated() && !*isolate
+		f.share, f.plan.apart = f.share || f.plan.simulated() && !*isolate, *isolate
 		return nil
 	}
 	return c

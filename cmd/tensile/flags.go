@@ -103,6 +103,7 @@ type planFlags struct {
 	onHost func(*graph.Graph) graph.Bytes
 
 	lowest  bool // without a budget plan as low as the policy goes
+	apart   bool // where time is virtual: each job has a device of its own
 	explain bool // ask why what stays does
 }
 

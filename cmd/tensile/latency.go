@@ -41,9 +41,13 @@ func (f *latencyFlags) register(c *cobra.Command) {
 	c.Flags().BoolVar(&f.noCalibrate, "no-calibrate", false, "take roofline times, and no model")
 }
 
-// on describes the device for plans. Of latencies that a model predicts it also knows what they are under a load.
+// on describes the device for plans. Of latencies that a model predicts it also knows what they are under a load. Jobs
+// with a simulated device each do not slow one another down.
 func (f *planFlags) on(d device.Device) planner.Device {
 	on := planner.Of(d, f.latencies(d))
+	if f.apart && f.simulated() {
+		on.Sharing = cost.Sharing{}
+	}
 	if f.latency.model != nil && f.latency.measured == nil {
 		on.Loaded = func(g *graph.Graph, load float64) []time.Duration {
 			latency, _ := f.latency.predict(g, load)

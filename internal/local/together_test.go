@@ -79,8 +79,9 @@ func iterations(t *testing.T, d *sim.Device, w []task.Task, policy string, budge
 	return means
 }
 
-// TestStretchAsSimulated compares what requests take ops to last beside other jobs with what they last in virtual time,
-// where nothing is swapped, and holds the gain of running together that docs/simulator.md tells.
+// TestStretchAsSimulated compares what requests take ops to last beside other jobs with what they last in virtual time
+// with noise, where nothing is swapped, and holds the gains of running together that docs/simulator.md tells: with noise,
+// and without, where equal jobs keep in step.
 func TestStretchAsSimulated(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		t.Skip("long")
@@ -88,40 +89,45 @@ func TestStretchAsSimulated(t *testing.T) {
 	for _, test := range []struct {
 		networks string
 		batch    int
-		low      float64 // throughput of jobs together over that of one after the other
-		high     float64
+		want     [2]float64 // throughput of jobs together over that of one after the other: in step, with noise
 	}{
-		{"resnet50 x2", 16, 1.06, 1.10},
-		{"bert x2", 16, 1.04, 1.07},
-		{"rhn x2", 64, 1.57, 1.67},
-		{"resnet110-cifar, nasnet-mobile", 16, 1.70, 1.78},
-		{"resnet50 x4", 16, 1.08, 1.12},
+		{"resnet50 x2", 16, [2]float64{1.034, 1.08}},
+		{"bert x2", 16, [2]float64{1.028, 1.055}},
+		{"gnmt x2", 16, [2]float64{1.124, 1.24}},
+		{"rhn x2", 64, [2]float64{1.374, 1.62}},
+		{"nasnet-mobile x2", 64, [2]float64{1.08, 1.15}},
+		{"resnet110-cifar, nasnet-mobile", 16, [2]float64{1.74, 1.74}},
+		{"resnet50 x4", 16, [2]float64{1.058, 1.095}},
 	} {
 		w := several(t, test.networks, test.batch, "sgd")
-		d := deviceOf(t, "a6000", 0.05) // without noise equal jobs keep in step
-		r := asked(t, w, d)
-		var gain float64
-		var line strings.Builder
-		for i, took := range iterations(t, d, w, "none-live", 0, 10) {
-			var alone, beside time.Duration
-			profile, err := on(d).Profile(w[i].Graph)
-			if err != nil {
-				t.Fatal(err)
+		for k, noise := range []float64{0, 0.05} {
+			d := deviceOf(t, "a6000", noise)
+			r := asked(t, w, d)
+			var gain float64
+			var line strings.Builder
+			for i, took := range iterations(t, d, w, "none-live", 0, 10) {
+				var beside time.Duration
+				profile, err := on(d).Profile(w[i].Graph)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, l := range r.Jobs[i].Latency {
+					beside += l
+				}
+				alone := on(d).Sharing.Use(profile.Latency)
+				gain += float64(alone.Launch+alone.Work) / float64(took)
+				off := float64(beside)/float64(took) - 1
+				fmt.Fprintf(&line, " %+.3f (busy %.2f)", off, alone.Busy())
+				if noise > 0 && math.Abs(off) > 0.05 {
+					t.Errorf("%s: job %d takes %v, and %v by prediction", test.networks, i, took, beside)
+				}
 			}
-			for op, l := range profile.Latency {
-				alone, beside = alone+l, beside+r.Jobs[i].Latency[op]
+			t.Logf("%s, batch %d, noise %v: throughput %.3f, predicted latencies off by%v", test.networks, test.batch,
+				noise, gain, &line)
+			if math.Abs(gain-test.want[k]) > 0.02 {
+				t.Errorf("%s, noise %v: %v times the throughput of one after the other, want %v", test.networks, noise,
+					gain, test.want[k])
 			}
-			off := float64(beside)/float64(took) - 1
-			if math.Abs(off) > 0.04 {
-				t.Errorf("%s: job %d takes %v, and %v by prediction", test.networks, i, took, beside)
-			}
-			gain += float64(alone) / float64(took)
-			fmt.Fprintf(&line, " %+.3f", off)
-		}
-		t.Logf("%s, batch %d: throughput %.3f, predicted latencies off by%v", test.networks, test.batch, gain, &line)
-		if gain < test.low || gain > test.high {
-			t.Errorf("%s: %v times the throughput of one after the other, want %v to %v", test.networks, gain, test.low,
-				test.high)
 		}
 	}
 }
