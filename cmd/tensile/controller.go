@@ -144,6 +144,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	f.plan.link = link.flag()
 	defer d.Close()
 	log := stamped(out)
+	f.plan.latency.ours = anyLives(executorsIn(f.state))
 	latencies, err := f.plan.findModel(d)
 	if err != nil {
 		return err
