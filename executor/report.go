@@ -12,6 +12,7 @@ type Report struct {
 	Job       string
 	Epoch     int64
 	Iteration int
+	Left      time.Duration // when the job left Home last, or the way through Home began by which its plan changed
 	// end of the last kernel of the iteration before, or of the prologue; of the device's clock
 	Begin  time.Duration
 	End    time.Duration   // end of the last kernel
@@ -22,7 +23,7 @@ type Report struct {
 
 // report measures a body that is complete.
 func (m *Machine) report(r *run) *Report {
-	rep := &Report{Job: m.name, Epoch: m.program.Plan.Epoch, Iteration: r.iteration, Begin: m.begin,
+	rep := &Report{Job: m.name, Epoch: m.program.Plan.Epoch, Iteration: r.iteration, Left: m.departed, Begin: m.begin,
 		Steps: make([]time.Duration, len(m.program.Plan.Steps))}
 	free := m.begin
 	for i := range r.section.Commands {
