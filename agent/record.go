@@ -54,7 +54,7 @@ type told struct {
 	Report   *executor.Report  `json:"report,omitzero"`
 	Applied  *executor.Applied `json:"applied,omitzero"`
 	Home     bool              `json:"home,omitzero"`
-	Parked   bool              `json:"parked,omitzero"`
+	Parked   int64             `json:"parked,omitzero"`
 	Refused  bool              `json:"refused,omitzero"`
 	Removed  bool              `json:"removed,omitzero"`
 	Ended    *executor.Ended   `json:"ended,omitzero"` // without error and weights
@@ -185,6 +185,7 @@ type said struct {
 	Ticket Ticket       `json:"ticket,omitzero"`
 	Job    string       `json:"job,omitzero"`
 	Epoch  int64        `json:"epoch,omitzero"`
+	Number int64        `json:"number,omitzero"`
 	Status *wire.Status `json:"status,omitzero"`
 	Report *wire.Report `json:"report,omitzero"`
 	Event  *Event       `json:"event,omitzero"`
@@ -207,8 +208,8 @@ func saidOf(outputs []Output) []said {
 			*s = said{Do: "change", Job: o.Change.Job}
 		case o.Stop != "":
 			*s = said{Do: "stop", Job: o.Stop}
-		case o.Park != "":
-			*s = said{Do: "park", Job: o.Park}
+		case o.Park != nil:
+			*s = said{Do: "park", Job: o.Park.Job, Number: o.Park.Number}
 		case o.Resume != "":
 			*s = said{Do: "resume", Job: o.Resume}
 		case o.Take != "":

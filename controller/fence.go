@@ -102,7 +102,7 @@ func (m *Machine) freed(name, why string) {
 }
 
 // holds takes back what an executor does not have any more, as it says itself. s must be an answer to its newest
-// orders: what it hears of only later it may take up.
+// orders: what it hears of only later it may take up. A job without an arena may be between two of them.
 func (m *Machine) holds(x *executor, s *wire.Status) {
 	if s.Orders < x.orders.Number {
 		return
@@ -113,8 +113,8 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 		j.record.Held = slices.DeleteFunc(j.record.Held, func(h wire.Holding) bool {
 			named := func(a wire.Assignment) bool { return a.Spec.ID == h.ID && a.Incarnation == h.Incarnation }
 			has := func(js wire.JobStatus) bool {
-				return (js.Arena > 0 || m.config.HostMemory > 0 && !js.State.Over()) &&
-					(js.ID == h.ID && js.Incarnation == h.Incarnation || js.ID == 0 && js.Name == j.record.Spec.Name)
+				old := js.ID == 0 && js.Name == j.record.Spec.Name // it is to go, and another of its name follows
+				return !js.State.Over() && (old || js.ID == h.ID && js.Incarnation == h.Incarnation)
 			}
 			return h.Executor == x.name && h.Life == x.life && !slices.ContainsFunc(x.orders.Jobs, named) &&
 				!slices.ContainsFunc(s.Jobs, has)

@@ -127,7 +127,7 @@ type JobStatus struct {
 type State string
 
 const (
-	Waiting  State = "waiting" // in Home, for its first layout
+	Waiting  State = "waiting" // in Home, for its first layout, or for its arena after a rest
 	Running  State = "running"
 	Resting  State = "resting" // in Home, parked in memory
 	Finished State = "finished"

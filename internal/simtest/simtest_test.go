@@ -98,7 +98,13 @@ func TestEverythingTogether(t *testing.T) {
 	phases := make(map[wire.JobState]int)
 	happened := make(map[controller.EventKind]int)
 	var plans, drifts, refused, shrunk, seconds, resumed int
-	for seed := *first; seed < *first+*seeds; seed++ {
+	seed := *first
+	defer func() {
+		if t.Failed() && seed < *first+*seeds {
+			t.Logf("this seed again: go test ./internal/simtest -run EverythingTogether -args -seeds 1 -first %d", seed)
+		}
+	}()
+	for ; seed < *first+*seeds; seed++ {
 		w := newWorld(t, seed, seed%2 == 0, openSim(seed))
 		w.config.Budget = graph.Bytes(12_000 + 500*(seed%40))
 		w.config.Watched, w.config.Preempt = seed%3 > 0, seed%4 > 1

@@ -57,6 +57,8 @@ type world struct {
 	refused int      // second processes of an executor
 	resumed int      // jobs that began with a checkpoint
 	unknown []func() // tell of processes that have ended without anybody's knowing
+
+	ended map[string]bool // lives of those that were started by hand and have ended: only an administrator knows
 }
 
 // process is an executor process.
@@ -83,7 +85,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{},
 		results: map[string]wire.Result{},
-		dropped: map[string]bool{}}
+		dropped: map[string]bool{}, ended: map[string]bool{}}
 	d := open()
 	defer d.Close()
 	facts := d.Facts()
@@ -250,8 +252,8 @@ func (p *process) step(in agent.Input) {
 			p.host.Stop(o.Stop)
 		case o.Remove != "":
 			p.host.Remove(o.Remove)
-		case o.Park != "":
-			p.host.Park(o.Park)
+		case o.Park != nil:
+			p.host.Park(o.Park.Job, o.Park.Number)
 		case o.Resume != "":
 			p.host.Resume(o.Resume)
 		case o.Take != "":
@@ -414,11 +416,12 @@ func (p *process) end(why string) {
 	}
 	p.device.Close()
 	delete(p.w.processes, p.key)
+	if p.key != p.name {
+		p.w.ended[p.life] = true
+		return
+	}
 	tell := func() {
-		if p.key == p.name {
-			p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Lives: []string{p.life},
-				Why: why}})
-		}
+		p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Lives: []string{p.life}, Why: why}})
 	}
 	if p.w.config.Watched || p.w.rng.IntN(2) == 0 {
 		p.w.surely(tell)
@@ -444,6 +447,7 @@ func (w *world) check() {
 		}
 	}
 	if budget := w.config.Budget; budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
+		w.tell()
 		w.t.Fatalf("arenas of %s, claims of %s and %s a moment ago, the budget is %s", arenas, claims, w.claims, budget)
 	}
 	w.claims = claims
@@ -538,8 +542,8 @@ func (p *process) heal() {
 	}
 }
 
-// settle goes on without mishaps until every job is over and every process has left. What is parked goes on, and of
-// those that have died somebody tells.
+// settle goes on without mishaps until every job is over and every process has left. What is parked goes on, of those
+// that have died somebody tells, and an administrator forgets executors that were started by hand and never come back.
 func (w *world) settle() {
 	w.calm = true
 	for _, name := range slices.Sorted(maps.Keys(w.processes)) {
@@ -558,6 +562,7 @@ func (w *world) settle() {
 				if r.State == wire.Parked || r.State == wire.Parking {
 					w.step(controller.Input{Request: &wire.Request{Verb: wire.Resume, Job: r.Spec.Name}})
 				}
+				w.forget(r.Held)
 			}
 		}
 		for len(w.mail) > 0 {
@@ -579,16 +584,38 @@ func (w *world) settle() {
 			}
 		}
 	}
-	for _, r := range w.controller.Records() {
-		w.t.Logf("job %s is %s: %s; at %s, parked %q, claims %s and %s, held %v", r.Spec.Name, r.State, r.Why,
-			r.Executor,
-			r.Park, r.Claim, r.Host, r.Held)
-	}
-	for _, e := range w.events[max(0, len(w.events)-10):] {
-		w.t.Log(e)
-	}
+	w.tell()
 	w.t.Fatalf("%d processes have not left, budget %s, host memory %s", len(w.processes), w.config.Budget,
 		w.config.HostMemory)
+}
+
+// tell logs what jobs and processes have, and what has happened last.
+func (w *world) tell() {
+	w.t.Helper()
+	for _, r := range w.controller.Records() {
+		w.t.Logf("job %s is %s: %s; incarnation %d at %s, parked %q, epochs %d and %d in force, claims %s and %s, held %v",
+			r.Spec.Name, r.State, r.Why, r.Incarnation, r.Executor, r.Park, r.Granted, r.Applied, r.Claim, r.Host, r.Held)
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.processes)) {
+		p := w.processes[key]
+		w.t.Logf("process %s of executor %s, cut off: %v, has arenas %v in epochs %v, on the host %v", p.life, p.name,
+			p.cut, p.arenas, p.epochs, p.hosts)
+	}
+	for _, e := range w.events[max(0, len(w.events)-30):] {
+		w.t.Log(e)
+	}
+}
+
+// forget has an administrator say that executors have ended that may have something.
+func (w *world) forget(held []wire.Holding) {
+	for _, h := range held {
+		lives := slices.ContainsFunc(slices.Collect(maps.Values(w.processes)), func(p *process) bool {
+			return p.name == h.Executor
+		})
+		if w.ended[h.Life] && !lives {
+			w.step(controller.Input{Request: &wire.Request{Verb: wire.Forget, Executor: h.Executor}})
+		}
+	}
 }
 
 func (w *world) stop() {
