@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 
 	"tensile/executor"
@@ -200,6 +201,7 @@ func (m *Machine) prepared(p *Prepared) {
 		j.again = true
 		m.trouble(j, p.Err)
 	default:
+		_, j.status.Lacks = errors.AsType[lackingError](p.Err)
 		m.fail(j, p.Err)
 	}
 }

@@ -32,6 +32,7 @@ func TestToldIsWhole(t *testing.T) {
 	for name, in := range map[string]Input{
 		"Begin": {Prepared: &Prepared{Ticket: 1, Notes: []string{"why"},
 			Begin: &Begin{Iteration: 3, File: "f", Checkpoint: &wire.Checkpoint{Iteration: 3}}}},
+		"Lacking":  {Prepared: &Prepared{Ticket: 1, Err: lackingError{why}}},
 		"Parked":   {Event: &executor.Event{Job: "a", Parked: 2}},
 		"Snapshot": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Iteration: 3}}},
 		"no state": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Err: why}}},

@@ -25,6 +25,7 @@ type job struct {
 	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
 	heard   losses
 	tried   []string      // executors at which it could not begin
+	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
 	batch   *batch        // with which it was submitted; nil: it was taken
 	fresh   bool          // whether it fits the budget alone is not known yet
 	fitted  bool          // it once did

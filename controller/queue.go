@@ -14,7 +14,7 @@ import (
 // they came.
 func (m *Machine) waiting() []*job {
 	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool {
-		return j.record.State != wire.Queued || j.stuck || j.ready > m.now
+		return j.record.State != wire.Queued || j.stuck || j.ready > m.now || j.lacking > 0 && m.vacant(j) == ""
 	})
 	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(m.rank(b), m.rank(a)) })
 	return waiting
@@ -38,7 +38,7 @@ func (m *Machine) rank(j *job) int64 {
 // enqueue has a job wait in the queue.
 func (m *Machine) enqueue(j *job, why string) {
 	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
-	j.fresh, j.stuck = true, false // the budget may have become smaller since it was admitted
+	j.fresh, j.stuck, j.lacking = true, false, 0 // the budget may have become smaller since it was admitted
 	m.want.admission, m.changed = true, true
 }
 
@@ -59,6 +59,44 @@ func (m *Machine) restart(j *job, why string) bool {
 		j.record.Restarts, j.record.Spec.Restarts, why))
 	m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
 	return true
+}
+
+// lacks has a job that has found no checkpoint of its own at an executor begin at another, or, as long as no other can
+// take it, wait for one that has it: the host where that is may come back. It reports whether it does.
+func (m *Machine) lacks(j *job, x *executor, why string) bool {
+	c := j.record.Checkpoint
+	switch {
+	case c == nil:
+		return false
+	case j.record.State == wire.Parking || j.record.State == wire.Ending:
+		m.lost(j, why)
+		return true
+	case j.record.State != wire.Starting:
+		return false
+	}
+	if j.tried = append(j.tried, x.name); m.vacant(j) != "" {
+		m.move(j, why)
+		return true
+	}
+	until := cmp.Or(j.lacking, m.now+m.config.GiveUp)
+	m.displace(j)
+	m.enqueue(j, fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", c.File, c.Host))
+	j.lacking = until
+	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	return true
+}
+
+// missLong has jobs fail for whose checkpoints nobody has come.
+func (m *Machine) missLong() {
+	for _, j := range m.jobs {
+		planned := m.errand != nil && slices.Contains(m.errand.jobs, j)
+		if j.record.State == wire.Queued && j.lacking > 0 && j.lacking <= m.now && !planned {
+			c := j.record.Checkpoint
+			m.over(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: start one "+
+				"there with that folder (--checkpoints), or copy the file, and submit the job again with --from FILE",
+				c.Iteration, c.File, c.Host), nil)
+		}
+	}
 }
 
 // displace takes a job from its executor. What is left of it is its newest checkpoint.

@@ -27,9 +27,9 @@ import (
 //	                                         is what the message says
 //	stop job=J [by=USER]
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X]    another request
-//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L]
+//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
-//	                                         [iteration=N] [checkpoint=N] [error=TEXT]" per job; incarnation 1 if it
+//	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks]" per job; incarnation 1 if it
 //	                                         does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
@@ -217,13 +217,14 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	d.ScanArgs(t, "number", &w.Number)
 	d.MaybeScanArgs(t, "life", &w.Life)
 	d.MaybeScanArgs(t, "device", &w.Device)
+	w.Host = word(t, d, "host")
 	d.MaybeScanArgs(t, "orders", &w.Orders)
 	if dead := word(t, d, "dead"); dead != "" {
 		w.Dead = []string{dead}
 	}
 	for _, line := range lines(t, d) {
 		j := wire.JobStatus{Name: line.Cmd, Incarnation: 1, Result: resultOf(t, line), Error: word(t, line, "error"),
-			State: wire.State(word(t, line, "state"))}
+			State: wire.State(word(t, line, "state")), Lacks: line.HasArg("lacks")}
 		line.ScanArgs(t, "id", &j.ID)
 		line.MaybeScanArgs(t, "incarnation", &j.Incarnation)
 		line.MaybeScanArgs(t, "epoch", &j.Epoch)
@@ -234,6 +235,7 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 		if line.HasArg("checkpoint") {
 			j.Checkpoint = new(wire.Checkpoint)
 			line.ScanArgs(t, "checkpoint", &j.Checkpoint.Iteration)
+			j.Checkpoint.File, j.Checkpoint.Host = "FILE", "lab's host"
 		}
 		w.Jobs = append(w.Jobs, j)
 	}

@@ -120,6 +120,7 @@ type JobStatus struct {
 	Iteration   int         `json:"iteration"`            // complete iterations
 	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"` // the newest
 	Error       string      `json:"error,omitzero"`
+	Lacks       bool        `json:"lacks,omitzero"`   // it has failed: its newest checkpoint is elsewhere
 	Result      *Result     `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
 }
 

@@ -53,6 +53,7 @@ func samples() []Message {
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
 				Arena: 4096, Iteration: 12,
 				Error:  "device: out of memory",
+				Lacks:  true,
 				Result: result,
 			}}},
 		*result,
@@ -206,7 +207,7 @@ func (r maker) message() Message {
 				State:      []State{Waiting, Running, Resting, Finished, Stopped, Failed, Suspended}[r.IntN(7)],
 				Checkpoint: r.checkpoint(),
 				Epoch:      r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(),
-				Result: r.result(),
+				Lacks: r.IntN(2) == 0, Result: r.result(),
 			})
 		}
 		return s

@@ -37,6 +37,7 @@ type world struct {
 	claims     graph.Bytes         // of all jobs, a moment ago
 	onHost     graph.Bytes         // what they claimed there
 	mail       []func()            // on its way, in any order
+	apart      bool                // some processes are on another host, with other checkpoints
 	calm       bool                // nothing is lost or doubled, nobody dies any more
 	lives      int
 
@@ -71,6 +72,7 @@ type process struct {
 	cut    bool   // no message passes
 	key    string // in the world; another than name for one that was started by hand, with the same credentials
 	life   string
+	far    bool // it is on another host
 	arenas map[string]graph.Bytes // what its jobs have now
 	hosts  map[string]graph.Bytes // what their host slots take
 	loads  map[string]graph.Bytes // what they take under the programs that jobs were given, by job and epoch
@@ -223,6 +225,7 @@ func (w *world) order(o wire.Orders) {
 func (w *world) launch(name, key string) {
 	w.lives++
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(),
+		far: w.apart && w.lives%3 == 2,
 		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
 		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
 	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
@@ -313,9 +316,13 @@ func (p *process) prepare(o *agent.Prepare) *agent.Prepared {
 	return &agent.Prepared{Ticket: o.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}
 }
 
-// checkpoints is the folder of an executor.
+// checkpoints is the folder of an executor. Some are on another host.
 func (p *process) checkpoints() *agent.Checkpoints {
-	return &agent.Checkpoints{Folder: checkpoint.Folder{Dir: "checkpoints", Disk: p.w.disk}, Host: "here",
+	dir := "checkpoints"
+	if p.far {
+		dir = "elsewhere"
+	}
+	return &agent.Checkpoints{Folder: checkpoint.Folder{Dir: dir, Disk: p.w.disk}, Host: "here",
 		Device: p.device.Identity(), NoData: strings.HasPrefix(p.device.Name(), "sim:")}
 }
 
