@@ -57,6 +57,7 @@ type script struct {
 	records map[string]wire.Record
 	layouts map[string][]*wire.Layout
 	orders  map[string]wire.Orders
+	set     *wire.Settings
 	out     strings.Builder
 }
 
@@ -73,6 +74,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.budget(t, d)
 		s.m = NewMachine(s.config)
 		s.records, s.layouts, s.orders = map[string]wire.Record{}, map[string][]*wire.Layout{}, map[string]wire.Orders{}
+		s.set = nil
 	case "restart":
 		s.budget(t, d)
 		s.restart(t)
@@ -113,7 +115,7 @@ func (s *script) budget(t *testing.T, d *datadriven.TestData) {
 // restart begins another machine with what is stored.
 func (s *script) restart(t *testing.T) {
 	stored := Stored{Graphs: map[graph.Digest]*graph.Graph{s.graph.Digest(): s.graph}, Layouts: s.layouts,
-		Orders:   s.orders,
+		Orders: s.orders, Settings: s.set,
 		Profiles: map[graph.Digest]*planner.Profile{s.graph.Digest(): s.profile()}}
 	for _, r := range s.records {
 		stored.Records = append(stored.Records, r)
@@ -362,6 +364,9 @@ func (s *script) do(outputs []Output) {
 				fmt.Fprintf(&s.out, ", %d losses were heard", len(o.Result.Heard.Losses))
 			}
 			fmt.Fprintln(&s.out)
+		case o.Set != nil:
+			s.set = o.Set
+			fmt.Fprintf(&s.out, "store budget %s for %s\n", o.Set.Budget, o.Set.Device)
 		case o.Orders != nil:
 			s.orders[o.Orders.Executor] = *o.Orders
 			fmt.Fprintf(&s.out, "orders %d to %s:", o.Orders.Number, o.Orders.Executor)
@@ -397,6 +402,9 @@ func (s *script) do(outputs []Output) {
 		case o.Drop != nil && o.Drop.Job != "":
 			delete(s.records, o.Drop.Job)
 			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Job)
+		case o.Drop != nil && o.Drop.Settings != "":
+			s.set = nil
+			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Settings)
 		case o.Drop != nil && o.Drop.Executor != "":
 			object, _, _ := strings.Cut(o.Drop.Object, string(s.graph.Digest()))
 			fmt.Fprintf(&s.out, "drop %s at %s\n", object, o.Drop.Executor)

@@ -8,7 +8,7 @@ import (
 	"tensile/plan"
 )
 
-// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record and Learnt.
+// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Learnt and Settings.
 type Message interface {
 	kind() string
 	check() error
@@ -314,6 +314,12 @@ type Record struct {
 
 // Epochs are those of the layouts that may be in force, or come into force, from first to last.
 func (r *Record) Epochs() (first, last int64) { return max(r.Applied, r.Cleared+1), r.Granted }
+
+// Settings are what an administrator has set while a controller ran. A controller finds them again after a restart.
+type Settings struct {
+	Device string      `json:"device"`       // its identity
+	Budget graph.Bytes `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
+}
 
 // Learnt is what ops have taken on a device, whatever job they were in. A controller finds it again after a restart.
 type Learnt struct {

@@ -80,6 +80,7 @@ func samples() []Message {
 			Trouble: "the controller's disk is full",
 			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}, HostMemory: 1 << 31},
 		record,
+		Settings{Device: "cpu", Budget: 1 << 20},
 		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),
 			Latency: 2 * time.Millisecond, Reports: 16}}},
 	}
@@ -185,7 +186,7 @@ func (r maker) layout() Layout {
 }
 
 func (r maker) message() Message {
-	switch r.IntN(8) {
+	switch r.IntN(9) {
 	case 0:
 		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0,
 			Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
@@ -243,6 +244,8 @@ func (r maker) message() Message {
 				Latency: r.duration() % MaxLatency, Reports: 1 + r.IntN(99)})
 		}
 		return l
+	case 7:
+		return Settings{Device: r.line(), Budget: r.bytes()}
 	default:
 		return r.record()
 	}

@@ -48,6 +48,7 @@ type world struct {
 	orders  map[string]wire.Orders
 	results map[string]wire.Result // by key and object
 	learnt  *wire.Learnt
+	set     *wire.Settings
 
 	disk *disk // with the checkpoints of all executors
 
@@ -72,7 +73,7 @@ type process struct {
 	cut    bool   // no message passes
 	key    string // in the world; another than name for one that was started by hand, with the same credentials
 	life   string
-	far    bool // it is on another host
+	far    bool                   // it is on another host
 	arenas map[string]graph.Bytes // what its jobs have now
 	hosts  map[string]graph.Bytes // what their host slots take
 	loads  map[string]graph.Bytes // what they take under the programs that jobs were given, by job and epoch
@@ -168,10 +169,15 @@ func (w *world) carryOut(outputs []controller.Output) {
 		case o.Learnt != nil:
 			l := again(w.t, o.Learnt.Wire)
 			w.learnt = &l
+		case o.Set != nil:
+			set := again(w.t, *o.Set)
+			w.set = &set
 		case o.Orders != nil:
 			orders := again(w.t, *o.Orders)
 			w.orders[orders.Executor] = orders
 			w.send(func() { w.order(orders) })
+		case o.Drop != nil && o.Drop.Settings != "":
+			w.set = nil
 		case o.Drop != nil:
 			delete(w.records, o.Drop.Job)
 			delete(w.graphs, o.Drop.Graph)
@@ -225,7 +231,7 @@ func (w *world) order(o wire.Orders) {
 func (w *world) launch(name, key string) {
 	w.lives++
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(),
-		far: w.apart && w.lives%3 == 2,
+		far:   w.apart && w.lives%3 == 2,
 		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
 		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
 	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
@@ -464,7 +470,7 @@ func (w *world) check() {
 // restart kills the controller, and starts another with what is stored.
 func (w *world) restart() {
 	s := controller.Stored{Graphs: w.graphs, Layouts: map[string][]*wire.Layout{}, Orders: maps.Clone(w.orders),
-		Learnt:   w.learnt,
+		Learnt: w.learnt, Settings: w.set,
 		Profiles: map[graph.Digest]*planner.Profile{}}
 	for digest, g := range w.graphs {
 		p, err := w.profile(g)
@@ -482,7 +488,11 @@ func (w *world) restart() {
 			}
 		}
 	}
-	m, err := controller.Restore(w.config, s)
+	c := w.config
+	if w.set != nil && w.set.Budget == c.Budget {
+		c.Budget = 0 // it was set while a controller ran, and is found again
+	}
+	m, err := controller.Restore(c, s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
