@@ -30,6 +30,7 @@ type job struct {
 	fresh   bool          // whether it fits the budget alone is not known yet
 	fitted  bool          // it once did
 	stuck   bool          // it waits for a larger budget, or for what executors out of reach have, and holds nobody up
+	wants   graph.Bytes   // on the host, for which it waits
 	ready   time.Duration // it waits at least until then, after its executor was lost
 	begun   time.Duration // when it began to train, or went on
 	follow  bool          // the policy wants a report of the newest layout

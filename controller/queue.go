@@ -38,7 +38,7 @@ func (m *Machine) rank(j *job) int64 {
 // enqueue has a job wait in the queue.
 func (m *Machine) enqueue(j *job, why string) {
 	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
-	j.fresh, j.stuck, j.lacking = true, false, 0 // the budget may have become smaller since it was admitted
+	j.fresh, j.stuck, j.lacking, j.wants = true, false, 0, 0 // the budget may have become smaller since it was admitted
 	m.want.admission, m.changed = true, true
 }
 
@@ -173,36 +173,52 @@ func (m *Machine) resume(j *job) error {
 	return nil
 }
 
-// preempt parks the job of the lowest priority for the first one that waits for bytes, if that has a higher one. It
-// does so once at a time: plans show whether that was enough.
+// preempt parks the job of the lowest priority for the first one that waits for memory, if that has a higher one. It
+// does so once at a time: plans show whether that was enough. For device memory it rests in host memory; for that it
+// leaves with a checkpoint.
 func (m *Machine) preempt() {
 	if !m.config.Preempt || m.errand != nil || m.want.admission {
 		return
 	}
 	waiting := m.waiting()
-	if len(waiting) == 0 || waiting[0].record.Need == 0 {
+	if len(waiting) == 0 {
 		return
 	}
 	first, rank := waiting[0], m.rank(waiting[0])
+	need, gives, place := first.record.Need, (*job).claim, wire.InMemory
+	if need == 0 {
+		need, gives, place = first.wants, (*job).hostGives, wire.OnDisk
+	}
+	if need == 0 {
+		return
+	}
 	var victim *job
 	var most graph.Bytes // that may come of it
 	for _, j := range m.active() {
 		lower := j.record.State == wire.Training && int64(j.priority()) < rank
 		if lower {
-			most += j.claim()
+			most += gives(j)
 		}
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
 			return // which gives bytes back
-		case !lower || m.now-j.begun < m.config.Turn:
+		case !lower || gives(j) == 0 || m.now-j.begun < m.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
 			victim = j
 		}
 	}
-	if victim == nil || most < first.record.Need {
+	if victim == nil || most < need {
 		return
 	}
 	victim.record.Preempted, m.changed = true, true
-	m.goHome(victim, wire.InMemory)
+	m.goHome(victim, place)
 	m.event(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
+}
+
+// hostGives is what a job has on the host that it can give back: one without checkpoints keeps all of it.
+func (j *job) hostGives() graph.Bytes {
+	if j.record.Spec.Checkpoint == (wire.Interval{}) {
+		return 0
+	}
+	return j.hostClaim()
 }
