@@ -166,7 +166,7 @@ func (m *Machine) enter(e *errand, p *Planned) {
 			m.take(j.batch)
 		}
 	}
-	begun := waits(e.jobs[e.admitted:fits])
+	begun := slices.DeleteFunc(waits(e.jobs[e.admitted:fits]), m.away)
 	for _, j := range begun {
 		j.record.State, j.record.Why, j.record.Need, j.record.Preempted = wire.Starting, "", 0, false
 	}

@@ -52,7 +52,11 @@ func (m *Machine) lost(j *job, why string) {
 	}
 	switch j.record.State {
 	case wire.Queued:
-		m.displace(j)
+		away := m.away(j)
+		if m.displace(j); away { // while it was nobody planned for it
+			m.want.admission = true
+			j.record.Why = fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why)
+		}
 	case wire.Parked:
 		m.displace(j)
 		j.record.Park = wire.OnDisk
@@ -158,13 +162,19 @@ func (j *job) known() {
 	}
 }
 
+// away reports whether a job rests at an executor that cannot be reached.
+func (m *Machine) away(j *job) bool {
+	x := m.executors[j.record.Executor]
+	return x != nil && x.silent
+}
+
 func silentFor(d time.Duration) string {
 	return fmt.Sprintf("it has not been heard of for %v", d.Round(time.Second))
 }
 
 // back takes down that an executor is heard of again.
 func (m *Machine) back(x *executor) {
-	x.silent, m.changed = false, true
+	x.silent, m.changed, m.want.admission = false, true, true // jobs that rest there may go on
 	m.unstick()
 	m.event(Event{Kind: Back, Executor: x.name})
 	for _, j := range m.jobs {
@@ -192,13 +202,11 @@ func (m *Machine) giveUp(x *executor) {
 			j.record.Held = append(j.record.Held, wire.Holding{Executor: x.name, Life: x.life, ID: j.record.Spec.ID,
 				Incarnation: j.record.Incarnation, Bytes: claim, Host: host})
 		}
-		switch j.record.State {
-		case wire.Unknown:
-			if !m.restart(j, why) {
-				m.over(j, wire.Broken, why, nil)
-			}
-		default:
+		switch {
+		case j.record.State != wire.Unknown && !j.goesOn():
 			m.lost(j, why)
+		case !m.restart(j, why): // also one that has not begun: what it was granted there is no other's
+			m.over(j, wire.Broken, why, nil)
 		}
 	}
 	if x.rival != nil { // it takes the name

@@ -54,6 +54,7 @@ type executor struct {
 	dead     bool          // it is gone, and its process has ended for sure
 	silent   bool          // it cannot be reached
 	orders   wire.Orders   // the newest
+	rivals   []string      // lives of other processes of that name, as it was said
 	rival    *wire.Status  // of another process of that name, until it is known whether the first one lives
 	refused  *wire.Refusal // of the last such process
 }

@@ -14,7 +14,8 @@ import (
 // they came.
 func (m *Machine) waiting() []*job {
 	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool {
-		return j.record.State != wire.Queued || j.stuck || j.ready > m.now || j.lacking > 0 && m.vacant(j) == ""
+		return j.record.State != wire.Queued || j.stuck || j.ready > m.now || m.away(j) ||
+			j.lacking > 0 && m.vacant(j) == ""
 	})
 	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(m.rank(b), m.rank(a)) })
 	return waiting
@@ -162,6 +163,9 @@ func (m *Machine) resume(j *job) error {
 	switch j.record.State {
 	case wire.Parked:
 		m.enqueue(j, "is being planned for")
+		if m.away(j) {
+			j.record.Why = fmt.Sprintf("rests at executor %s, which cannot be reached", j.record.Executor)
+		}
 	case wire.Parking:
 		j.record.Park, j.record.Preempted = "", false
 		if j.known(); m.executors[j.record.Executor].silent {

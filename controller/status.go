@@ -99,7 +99,8 @@ func (m *Machine) compete(x *executor, s *wire.Status) {
 		m.say(Output{Orders: &again}) // they may have been lost
 		return
 	}
-	if x.rival == nil || x.rival.Life != s.Life {
+	if !slices.Contains(x.rivals, s.Life) {
+		x.rivals = append(x.rivals, s.Life)
 		m.event(Event{Kind: Doubled, Executor: x.name, Host: s.Host})
 	}
 	x.rival = s

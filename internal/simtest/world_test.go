@@ -345,6 +345,7 @@ func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
 	case l == nil: // what told it so was late
 		r := p.w.records[o.Job]
 		if first, _ := r.Epochs(); r.Spec.ID == o.ID && r.Executor == p.name && !r.State.Over() && o.Epoch >= first {
+			p.w.tell()
 			p.w.t.Fatalf("layout %d of job %s was dropped, and is wanted: %+v", o.Epoch, o.Job, r)
 		}
 		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrNotFound, Again: true}
