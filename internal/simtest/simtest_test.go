@@ -109,6 +109,9 @@ func TestEverythingTogether(t *testing.T) {
 		w.config.Budget = graph.Bytes(12_000 + 500*(seed%40))
 		w.config.Watched, w.config.Preempt = seed%3 > 0, seed%4 > 1
 		w.apart = seed%5 == 0
+		if seed%7 > 0 {
+			w.config.Options.Pack = "greedy" // the machines are tried here, not the packing, which takes most of the time
+		}
 		w.config.GiveUp, w.config.Turn = time.Minute, 2*time.Second
 		if seed%3 == 1 {
 			w.config.HostMemory = graph.Bytes(70+10*(seed%20)) * 4096
