@@ -228,7 +228,9 @@ func (d *Draft) findGaps() {
 					d.append(Gap{storage: s, from: -1, to: slot, made: -1, kind: swap, drop: -1, in: -1})
 				}
 			case s == step.Want:
-				d.append(x.gap(s, Gap{to: slot, kind: recompute, drop: int(x.last), in: slot - 1}))
+				if slot > int(x.last)+1 { // or else its next version follows the one before
+					d.append(x.gap(s, Gap{to: slot, kind: recompute, drop: int(x.last), in: slot - 1}))
+				}
 				x.made = int32(slot + 1)
 			case slot > int(x.last)+1:
 				d.append(x.gap(s, Gap{to: slot}))

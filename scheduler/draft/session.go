@@ -158,8 +158,10 @@ func (s *Session) UnplannedTime(i int) time.Duration {
 // whatever its share.
 func (s *Session) Bounds(i int, p *plan.Plan) (bounds scheduler.Bounds, kept graph.Bytes) {
 	var steps []Step
+	ran := make([]bool, len(s.Request.Jobs[i].Graph.Ops))
 	for _, step := range p.Steps {
-		if step.Want == 0 {
+		if !ran[step.Op] {
+			ran[step.Op] = true
 			steps = append(steps, Step{Op: step.Op, Want: -1})
 		}
 	}
