@@ -72,3 +72,17 @@ func (m *meter) search(limit int64, do func()) (ended bool) {
 	do()
 	return true
 }
+
+// stoppable does something unless the watch stops it: then the error is scheduler.ErrStopped.
+func (m *meter) stoppable(do func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if _, stopped := p.(workStopped); !stopped {
+				panic(p)
+			}
+			err = scheduler.ErrStopped
+		}
+	}()
+	do()
+	return nil
+}

@@ -6,7 +6,6 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
-	"tensile/plan"
 	"tensile/scheduler"
 )
 
@@ -149,19 +148,4 @@ func (s *Session) Draft(i int, steps []Step, style Style) *Draft {
 // UnplannedTime is what an iteration of job i takes when nothing is swapped or recomputed.
 func (s *Session) UnplannedTime(i int) time.Duration {
 	return s.Draft(i, FirstSteps(GraphOrder(s.Request.Jobs[i].Graph)), Style{}).period
-}
-
-// Bounds works out the bounds of job i, for the order in which its plan executes the ops first.
-func (s *Session) Bounds(i int, p *plan.Plan) scheduler.Bounds {
-	var steps []Step
-	for _, step := range p.Steps {
-		if step.Want == 0 {
-			steps = append(steps, Step{step.Op, -1})
-		}
-	}
-	workingSet := scheduler.WorkingSetOf(s.Request.Jobs[i], 1).Bytes
-	return scheduler.Bounds{
-		WorkingSet: scheduler.WorkingSetOf(s.Request.Jobs[i], s.Request.Align).Bytes,
-		ZeroStall:  max(workingSet, s.Draft(i, steps, Style{}).zeroStall()),
-	}
 }
