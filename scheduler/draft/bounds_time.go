@@ -32,7 +32,7 @@ type Limits struct {
 }
 
 // NewLimits prepares the limits of the plans of a request's job that execute the ops first in the order in which p does.
-// It takes n log n, as Peak and EOR do. Once stop reports true it returns scheduler.ErrStopped; nil: never.
+// It takes n log n, as Peak and EOR do. Once the watch stops them, their error is scheduler.ErrStopped.
 func NewLimits(r *scheduler.Request, job int, p *plan.Plan, w scheduler.Watch) (*Limits, error) {
 	var l *Limits
 	j := &r.Jobs[job]
@@ -68,11 +68,13 @@ func firstSteps(g *graph.Graph, p *plan.Plan) []Step {
 func (l *Limits) Vanilla() time.Duration { return l.vanilla }
 
 // Peak returns the least arena of plans whose iterations take at most 1+eps times as long as vanilla.
-func (l *Limits) Peak(eps float64) graph.Bytes {
+func (l *Limits) Peak(eps float64) (bound graph.Bytes, err error) {
 	longer := time.Duration(math.Ceil(eps * float64(l.vanilla)))
-	bound := l.floor
-	l.b.sweep(func(s *sight) { bound = max(bound, s.kept-l.away(s, longer)) })
-	return bound
+	bound = l.floor
+	err = l.b.meter.stoppable(func() {
+		l.b.sweep(func(s *sight) { bound = max(bound, s.kept-l.away(s, longer)) })
+	})
+	return bound, err
 }
 
 // away is the most that can be away of a slot.
@@ -85,11 +87,17 @@ const forever = time.Duration(1) << 50
 
 // EOR returns the least time of plans whose arena is at most the budget, over that of vanilla: 1 at least, and +Inf if
 // a step works on more.
-func (l *Limits) EOR(budget graph.Bytes) float64 {
+func (l *Limits) EOR(budget graph.Bytes) (eor float64, err error) {
 	if budget < l.floor {
-		return math.Inf(1)
+		return math.Inf(1), nil
 	}
 	var longer time.Duration
+	err = l.b.meter.stoppable(func() { longer = l.longer(budget) })
+	return 1 + float64(longer)/float64(max(1, l.vanilla)), err
+}
+
+// longer returns by how much iterations are longer at least within a budget that is not below the floor.
+func (l *Limits) longer(budget graph.Bytes) (longer time.Duration) {
 	l.b.sweep(func(s *sight) {
 		fits := func(t time.Duration) bool { return s.kept-l.away(s, t) <= budget }
 		if fits(longer) {
@@ -110,7 +118,7 @@ func (l *Limits) EOR(budget graph.Bytes) float64 {
 		}
 		longer = high
 	})
-	return 1 + float64(longer)/float64(max(1, l.vanilla))
+	return longer
 }
 
 // knapsack holds what can be made again of what is idle in a slot: the most bytes within a time. Storages lie in the

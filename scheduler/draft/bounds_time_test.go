@@ -128,7 +128,7 @@ func TestLimits(t *testing.T) {
 		_, kept := d.Peak()
 		last := kept
 		for _, eps := range []float64{0, 0.001, 0.02, 0.1, 0.5, 3, 100} {
-			got, want := l.Peak(eps), slowLimit(d, time.Duration(math.Ceil(eps*float64(d.period))))
+			got, want := below(t, l, eps), slowLimit(d, time.Duration(math.Ceil(eps*float64(d.period))))
 			const rounding = 16
 			if got > want || got < want-rounding {
 				t.Fatalf("seed %d, %v times longer: bound %d, want %d", seed, eps, got, want)
@@ -140,17 +140,17 @@ func TestLimits(t *testing.T) {
 		}
 		for range 5 {
 			budget := l.floor + graph.Bytes(rng.Int64N(int64(max(1, kept-l.floor))))
-			eor := l.EOR(budget)
+			eor := least(t, l, budget)
 			ns := 1 / float64(d.period)
-			if l.Peak(eor-1+ns) > budget || eor > 1 && l.Peak(max(0, eor-1-2*ns)) <= budget {
-				t.Fatalf("seed %d: %d bytes take %v: %d, in less time %d", seed, budget, eor, l.Peak(eor-1+ns),
-					l.Peak(eor-1-2*ns))
+			if below(t, l, eor-1+ns) > budget || eor > 1 && below(t, l, max(0, eor-1-2*ns)) <= budget {
+				t.Fatalf("seed %d: %d bytes take %v: %d, in less time %d", seed, budget, eor, below(t, l, eor-1+ns),
+					below(t, l, eor-1-2*ns))
 			}
 			if eor > 1 {
 				tight++
 			}
 		}
-		if got := l.EOR(l.floor - 1); !math.IsInf(got, 1) {
+		if got := least(t, l, l.floor-1); !math.IsInf(got, 1) {
 			t.Fatalf("seed %d: less than a step works on takes %v", seed, got)
 		}
 	}
@@ -167,4 +167,35 @@ func TestLimitsStop(t *testing.T) {
 	if _, err := NewLimits(&s.Request, 0, p, stop); !errors.Is(err, scheduler.ErrStopped) {
 		t.Errorf("stopped at once: %v", err)
 	}
+	stopped := false
+	stop.Stop = func(int64) bool { return stopped }
+	l, err := NewLimits(&s.Request, 0, p, stop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped = true
+	if _, err := l.Peak(0); !errors.Is(err, scheduler.ErrStopped) {
+		t.Errorf("stopped in a bound of memory: %v", err)
+	}
+	if _, err := l.EOR(l.floor); !errors.Is(err, scheduler.ErrStopped) {
+		t.Errorf("stopped in a bound of time: %v", err)
+	}
+}
+
+func below(t *testing.T, l *Limits, eps float64) graph.Bytes {
+	t.Helper()
+	b, err := l.Peak(eps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func least(t *testing.T, l *Limits, budget graph.Bytes) float64 {
+	t.Helper()
+	eor, err := l.EOR(budget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return eor
 }

@@ -38,14 +38,22 @@ func withinLimits(t *testing.T, what string, r scheduler.Request, p *plan.Plan, 
 	vanilla := limits.Vanilla()
 	eor := float64(timing.Iteration) / float64(max(1, vanilla))
 	ns := 1 / float64(max(1, vanilla))
-	if low := limits.Peak(eor - 1 + ns); l.Arena < low {
+	low, err := limits.Peak(eor - 1 + ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Arena < low {
 		t.Fatalf("%s: an arena of %d at %v times vanilla is below the bound of %d\n%s", what, l.Arena, eor, low,
 			p.Text(g))
 	}
-	if low := limits.EOR(l.Arena); eor < low-ns {
-		t.Fatalf("%s: %v times vanilla in %d bytes is below the bound of %v", what, eor, l.Arena, low)
+	least, err := limits.EOR(l.Arena)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return float64(l.Arena) / float64(max(1, limits.Peak(eor-1))), eor
+	if eor < least-ns {
+		t.Fatalf("%s: %v times vanilla in %d bytes is below the bound of %v", what, eor, l.Arena, least)
+	}
+	return float64(l.Arena) / float64(max(1, low)), eor
 }
 
 // No plan of a policy is below the bound at its own time, on random graphs and on the small forms of networks.
