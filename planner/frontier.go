@@ -37,7 +37,7 @@ type Curve struct {
 	Request scheduler.Request // its budget does not matter
 	Live    graph.Bytes       // what the jobs need with every tensor freed after its last use; budgets are shares of it
 	Step    float64           // between two budgets, as a share of Live
-	Down    bool              // refusals do not end the curve: it goes on down to the working sets
+	Every   bool              // every budget is planned, down to the working sets, whatever became of those before
 	Clock   Clock             // nil: that of the wall
 
 	limits limits
@@ -50,8 +50,8 @@ type Refusal struct {
 }
 
 // Points plans without a limit and then within budgets that fall from Live by one step each, down to the largest
-// working sets. A budget that the plan before keeps to as well is left out. Two refusals in a row end the curve, unless
-// it goes Down; where a refusal says what would be enough, that is tried last. No plan is proven yet: see Prove.
+// working sets. Unless it plans Every budget, it leaves out those that the plan before keeps to as well, two refusals in
+// a row end the curve, and what a refusal says would be enough is tried last. No plan is proven yet: see Prove.
 func (c *Curve) Points(ctx context.Context) (points []Point, refused []Refusal, err error) {
 	workingSets, _ := c.Request.WorkingSets()
 	step := max(1, graph.Bytes(c.Step*float64(c.Live)))
@@ -76,9 +76,9 @@ func (c *Curve) Points(ctx context.Context) (points []Point, refused []Refusal, 
 		return nil, nil, err
 	}
 	inARow := 0
-	for n := graph.Bytes(0); c.Live-n*step >= workingSets && (inARow < 2 || c.Down); n++ {
+	for n := graph.Bytes(0); c.Live-n*step >= workingSets && (inARow < 2 || c.Every); n++ {
 		budget := c.Live - n*step
-		if last > 0 && budget >= last {
+		if !c.Every && 0 < last && last <= budget {
 			continue
 		}
 		before := len(refused)
@@ -89,7 +89,7 @@ func (c *Curve) Points(ctx context.Context) (points []Point, refused []Refusal, 
 			inARow = 0
 		}
 	}
-	if len(points) > 0 && 0 < need && need < points[len(points)-1].Budget && inARow > 0 {
+	if !c.Every && inARow > 0 && len(points) > 0 && 0 < need && need < points[len(points)-1].Budget {
 		err = try(need)
 	}
 	return points, refused, err

@@ -25,13 +25,18 @@ func parseBytes(flag, text string) (graph.Bytes, error) {
 
 // parsePercent reads a percentage such as 60%; ok is false when there is no percent sign.
 func parsePercent(text string) (percent float64, ok bool, err error) {
+	return parseShare("--budget", text)
+}
+
+// parseShare reads the percentage that a flag gives; ok is false when there is no percent sign.
+func parseShare(flag, text string) (percent float64, ok bool, err error) {
 	number, ok := strings.CutSuffix(text, "%")
 	if !ok {
 		return 0, false, nil
 	}
 	percent, err = strconv.ParseFloat(number, 64)
 	if err != nil || !(percent > 0) || percent > 1000 {
-		return 0, true, fmt.Errorf("--budget %q: give a percentage such as 60%%", text)
+		return 0, true, fmt.Errorf("%s %q: give a percentage such as 60%%", flag, text)
 	}
 	return percent, true, nil
 }
