@@ -142,7 +142,8 @@ func (r *FrontierReport) measure(ctx context.Context, s FrontierSetting, o Front
 		}
 		r.Table = append(r.Table, lineOf(r.Rows[from:]))
 		if o.Sweep {
-			r.Violations = append(r.Violations, s.violations(&request, r.Rows[from:], points, none)...)
+			link := min(float64(request.Out.Rate), float64(request.In.Rate)) * points[0].Jobs[0].Unplanned.Seconds()
+			r.Violations = append(r.Violations, violations(r.Rows[from:], none, link)...)
 		}
 	}
 	return nil
@@ -188,26 +189,24 @@ const (
 )
 
 // violations lists where less memory takes less time, or jumps: more than a fiftieth of vanilla beside one and a half
-// times what it takes to copy what the budgets differ by. It leaves out what is below the limits of the sweep.
-func (s *FrontierSetting) violations(r *scheduler.Request, rows []FrontierRow, points []planner.Point,
-	none []planner.Refusal) []FrontierViolation {
+// times what it takes to copy what the budgets differ by. link is what one direction carries in a vanilla iteration. What
+// is below the limits of the sweep is left out. There is one row at least.
+func violations(rows []FrontierRow, none []planner.Refusal, link float64) []FrontierViolation {
 	const (
 		step     = 0.02
 		slope    = 1.5
 		rounding = 1e-6
 	)
 	var all []FrontierViolation
-	rate := min(float64(r.Out.Rate), float64(r.In.Rate))
-	for i := range rows {
-		if i == 0 || rows[i-1].Budget == 0 || float64(rows[i].Budget) < sweptWorkingSets*float64(rows[i].WorkingSet) ||
-			rows[i].BoundEOR >= sweptBound {
+	s, policy, workingSet := rows[0].FrontierSetting, rows[0].Policy, float64(rows[0].WorkingSet)
+	for i := 1; i < len(rows); i++ {
+		a, b := &rows[i-1], &rows[i]
+		if a.Budget == 0 || float64(b.Budget) < sweptWorkingSets*workingSet || b.BoundEOR >= sweptBound {
 			continue
 		}
-		a, b := &rows[i-1], &rows[i]
-		seconds := points[i].Jobs[0].Unplanned.Seconds()
-		most := a.EOR + step + slope*float64(a.Budget-b.Budget)/(rate*seconds)
-		v := FrontierViolation{FrontierSetting: *s, Policy: b.Policy, Before: a.Budget, Budget: b.Budget, EOR: b.EOR,
-			Commands: [2]string{s.plan(a.Policy, a.Budget), s.plan(b.Policy, b.Budget)}}
+		most := a.EOR + step + slope*float64(a.Budget-b.Budget)/link
+		v := FrontierViolation{FrontierSetting: s, Policy: policy, Before: a.Budget, Budget: b.Budget, EOR: b.EOR,
+			Commands: [2]string{s.plan(policy, a.Budget), s.plan(policy, b.Budget)}}
 		switch {
 		case b.EOR < a.EOR-rounding:
 			v.What, v.By = faster, a.EOR-b.EOR
@@ -219,9 +218,9 @@ func (s *FrontierSetting) violations(r *scheduler.Request, rows []FrontierRow, p
 		all = append(all, v)
 	}
 	for _, x := range none {
-		if len(rows) > 0 && float64(x.Budget) >= plannedWorkingSets*float64(rows[0].WorkingSet) {
-			all = append(all, FrontierViolation{FrontierSetting: *s, Policy: rows[0].Policy, What: refused,
-				Budget: x.Budget, Commands: [2]string{"", s.plan(rows[0].Policy, x.Budget)}})
+		if float64(x.Budget) >= plannedWorkingSets*workingSet {
+			all = append(all, FrontierViolation{FrontierSetting: s, Policy: policy, What: refused, Budget: x.Budget,
+				Commands: [2]string{"", s.plan(policy, x.Budget)}})
 		}
 	}
 	return all

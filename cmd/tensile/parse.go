@@ -41,6 +41,19 @@ func parseShare(flag, text string) (percent float64, ok bool, err error) {
 	return percent, true, nil
 }
 
+// parseOverhead reads --max-overhead as a share of the time without a plan: 0.05 for 5% and for 1.05.
+func parseOverhead(text string) (float64, error) {
+	percent, isPercent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(percent, 64)
+	if v /= 100; !isPercent {
+		v = v*100 - 1
+	}
+	if text != "" && (err != nil || !(v >= 0 && v <= 100)) {
+		return 0, fmt.Errorf("--max-overhead %q: give a percentage such as 5%%, or a factor such as 1.05", text)
+	}
+	return v, nil
+}
+
 // listValue reads one value of a list; want says which there are.
 type listValue[T any] struct {
 	parse func(string) (T, bool)
