@@ -12,6 +12,7 @@ import (
 	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/device"
+	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/models"
 	"tensile/planner"
@@ -98,6 +99,7 @@ type planFlags struct {
 	options    scheduler.Options
 	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
+	wrong      sim.Options // of a simulated device: noise, and latencies that are mispredicted
 
 	// what a job that is trained has on the host beside its slots; nil: none is trained, and --host-memory limits
 	// nothing

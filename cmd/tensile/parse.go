@@ -140,7 +140,7 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 		if link.rate > 0 {
 			facts.Out.Rate, facts.In.Rate = link.rate, link.rate
 		}
-		return sim.New(facts, sim.Options{}), link, nil
+		return sim.New(facts, f.wrong), link, nil
 	}
 	switch kind, _, _ := strings.Cut(f.device, ":"); {
 	case f.device == "cpu":
