@@ -14,8 +14,8 @@ func TestMistime(t *testing.T) {
 	t.Parallel()
 	run := func(flags ...string) report.Training {
 		var r report.Training
-		document(t, tensile(t, t.TempDir(), append([]string{"run", "resnet50", "--batch", "4", "--image", "64",
-			"--iterations", "12", "--budget", "55%", "--link", "4GB/s", "--compare", "--json", "--device", "sim:a6000",
+		document(t, tensile(t, t.TempDir(), append([]string{"run", "lenet", "--batch", "16",
+			"--iterations", "12", "--budget", "60%", "--link", "1GB/s", "--compare", "--json", "--device", "sim:a6000",
 			"--no-replan"},
 			flags...)...), &r)
 		return r
