@@ -107,10 +107,14 @@ func (c *Curve) At(ctx context.Context, budget graph.Bytes) (*Point, error) {
 		return nil, err
 	}
 	p := &Point{Policy: r.Policy, Budget: budget, Planned: planned}
-	for i, j := range planned.Jobs {
-		compiled := program.Compile(r.Jobs[i].Graph, j.Plan, j.Layout, program.Options{})
-		timing := program.Time(compiled, program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
-		p.EOR = max(p.EOR, float64(timing.Iteration)/float64(max(1, j.Unplanned)))
+	if unlessDone(ctx, func(tick func(int)) {
+		for i, j := range planned.Jobs {
+			compiled := program.Compile(r.Jobs[i].Graph, j.Plan, j.Layout, program.Options{Tick: tick})
+			timing := program.Time(compiled, program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
+			p.EOR = max(p.EOR, float64(timing.Iteration)/float64(max(1, j.Unplanned)))
+		}
+	}) {
+		return nil, context.Cause(ctx)
 	}
 	if len(r.Jobs) == 1 {
 		p.BoundEOR, err = c.limits.eor(ctx, &r, planned, cmp.Or(budget, planned.Arena))

@@ -41,10 +41,11 @@ func (p *Planned) prove(ctx context.Context, r *scheduler.Request) error {
 	since := time.Now()
 	p.Programs = nil
 	for i, j := range p.Jobs {
-		if err := context.Cause(ctx); err != nil {
-			return err
+		var proven program.Proven
+		var err error
+		if stopped := unlessDone(ctx, func(tick func(int)) { proven, err = prove(r.Jobs[i].Graph, j, tick) }); stopped {
+			return context.Cause(ctx)
 		}
-		proven, err := prove(r.Jobs[i].Graph, j)
 		if err != nil {
 			return err
 		}
@@ -55,8 +56,8 @@ func (p *Planned) prove(ctx context.Context, r *scheduler.Request) error {
 }
 
 // prove proves a plan.
-func prove(g *graph.Graph, s scheduler.Scheduled) (program.Proven, error) {
-	proven, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled})
+func prove(g *graph.Graph, s scheduler.Scheduled, tick func(int)) (program.Proven, error) {
+	proven, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled, Tick: tick})
 	if err != nil {
 		return program.Proven{}, fmt.Errorf("the plan of job %s is wrong, please report this: %w", s.Plan.Job, err)
 	}

@@ -55,7 +55,7 @@ type bounded struct {
 // bounded looks through a draft in which nothing is decided.
 func (d *Draft) bounded(again *knapsack) *bounded {
 	n := len(d.steps)
-	d.meter.count(8*n + 8*len(d.gaps))
+	d.meter.count(8 * n)
 	b := &bounded{Draft: d, latest: make([]time.Duration, n+1), begin: make([][]piece, n+1), end: make([][]piece, n+1),
 		again: again}
 	size := func(s graph.StorageID) graph.Bytes { return d.g.Storages[s].Bytes } // as copied, not as placed
@@ -65,6 +65,7 @@ func (d *Draft) bounded(again *knapsack) *bounded {
 		b.latest[slot] = b.latest[slot+1] - d.latency[d.steps[slot].Op]
 	}
 	for _, x := range d.gaps {
+		d.meter.count(16)
 		clean := d.clean(x)
 		for _, p := range pieces(x, n) {
 			p.clean = clean

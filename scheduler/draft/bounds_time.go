@@ -40,7 +40,7 @@ func NewLimits(r *scheduler.Request, job int, p *plan.Plan, w scheduler.Watch) (
 		meter: newMeter(w), shares: []scheduler.Share{{Out: scheduler.Whole, In: scheduler.Whole}}}
 	err := s.meter.stoppable(func() {
 		s.first = []*chosen{choose(j, nil)}
-		s.wirings = []*wiring{newWiring(j.Graph, r.Align)}
+		s.wirings = []*wiring{newWiring(j.Graph, r.Align, s.meter.tick)}
 		d := s.Draft(0, firstSteps(j.Graph, p), Style{})
 		l = &Limits{b: d.bounded(newKnapsack(d)), floor: scheduler.WorkingSetOf(*j, 1).Bytes, vanilla: d.period}
 		l.free = d.period - d.starts[0]
@@ -154,6 +154,7 @@ func newKnapsack(d *Draft) *knapsack {
 	}
 	var order []graph.StorageID
 	for op := range d.g.Ops {
+		d.meter.tick(16)
 		if !d.pure[op] {
 			continue
 		}
@@ -166,11 +167,13 @@ func newKnapsack(d *Draft) *knapsack {
 			}
 		}
 	}
-	density := func(s graph.StorageID) float64 {
-		return float64(ticks(s, maker[s])) / float64(max(1, d.g.Storages[s].Bytes))
+	density := make([]float64, d.Storages())
+	for _, s := range order {
+		density[s] = float64(ticks(s, maker[s])) / float64(max(1, d.g.Storages[s].Bytes))
 	}
 	slices.SortFunc(order, func(a, b graph.StorageID) int {
-		return cmp.Or(cmp.Compare(density(a), density(b)), cmp.Compare(a, b))
+		d.meter.tick(2)
+		return cmp.Or(cmp.Compare(density[a], density[b]), cmp.Compare(a, b))
 	})
 	k.items = make([]item, len(order)+1)
 	for i, s := range order {

@@ -62,7 +62,7 @@ func (s *Session) prepare() {
 			s.wirings[i] = s.wirings[j]
 			continue
 		}
-		s.wirings[i] = newWiring(jobs[i].Graph, s.Request.Align)
+		s.wirings[i] = newWiring(jobs[i].Graph, s.Request.Align, s.meter.tick)
 		s.meter.count(4 * len(s.wirings[i].touches.all))
 	}
 	s.stage(scheduler.Packing) // a digest is part of the proof, not of planning
@@ -71,7 +71,7 @@ func (s *Session) prepare() {
 			s.digests[i] = s.digests[j]
 			continue
 		}
-		s.digests[i] = jobs[i].Graph.Digest()
+		s.digests[i] = jobs[i].Graph.DigestBy(s.meter.tick)
 		s.meter.count(8 * len(jobs[i].Graph.Ops))
 	}
 }
@@ -87,6 +87,9 @@ func (s *Session) sameGraph(i int) int {
 // Count adds steps to the work so far. A policy calls it in its loops, so that planning can be stopped or limited
 // there.
 func (s *Session) Count(steps int) { s.meter.count(steps) }
+
+// Tick is Count for work that is not counted: planning can be stopped there, and has no limit.
+func (s *Session) Tick(steps int) { s.meter.tick(steps) }
 
 // Work is the limit of the request's work, in steps.
 func (s *Session) Work() int64 {

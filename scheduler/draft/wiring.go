@@ -20,7 +20,7 @@ type wiring struct {
 	spills []graph.Bytes
 }
 
-func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
+func newWiring(g *graph.Graph, align graph.Bytes, tick func(steps int)) *wiring {
 	w := &wiring{g: g, bytes: make([]graph.Bytes, len(g.Storages)), pure: make([]bool, len(g.Ops))}
 	var slots []graph.Bytes
 	slots, w.home = program.HostSlots(g)
@@ -38,6 +38,7 @@ func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
 	w.touches = newLists[graph.StorageID](len(g.Ops), operands)
 	w.makes = newLists[graph.StorageID](len(g.Ops), operands)
 	for i := range g.Ops {
+		tick(64)
 		op := &g.Ops[i]
 		from := len(w.touches.all)
 		touch := func(t graph.TensorID) {
