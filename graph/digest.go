@@ -34,6 +34,9 @@ func (g *Graph) DigestBy(tick func(steps int)) Digest {
 	for i := range g.Ops {
 		w.op(&g.Ops[i])
 	}
+	for _, name := range g.Passes {
+		w.text(name)
+	}
 	w.flush(0)
 	return Digest(hex.EncodeToString(w.hash.Sum(nil)))
 }

@@ -10,9 +10,9 @@ const (
 
 var embeddings = map[Kind]kind{
 	Embedding: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingShapes, flops: none,
-		dtypes: indexedBy(1), traffic: embeddingTraffic},
+		dtypes: indexedBy(1, Int64), traffic: embeddingTraffic},
 	EmbeddingDW: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingDWShapes, flops: perSecond(1),
-		dtypes: indexedBy(0), attrs: names("extent")},
+		dtypes: indexedBy(0, Int64), attrs: names("extent")},
 }
 
 func embeddingShapes(_ Attrs, in []Shape) ([]Shape, error) {

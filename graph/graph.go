@@ -101,6 +101,7 @@ type Graph struct {
 	Storages []Storage `json:"storages"`
 	Tensors  []Tensor  `json:"tensors"`
 	Ops      []Op      `json:"ops"`
+	Passes   []string  `json:"passes,omitempty"` // rewrites that it has been through, by name, in order
 }
 
 // Version is one content of a storage within an iteration.
@@ -124,8 +125,8 @@ func (g *Graph) Fresh(op OpID, i int) bool {
 // Updated returns the input that output i of an op updates in place, or -1 if the output is fresh.
 func (g *Graph) Updated(op OpID, i int) int {
 	o := &g.Ops[op]
-	if updates := kinds[o.Kind].outputs; updates != nil {
-		return updates[i]
+	if k := kinds[o.Kind]; k.outputs != nil {
+		return k.updated(o.Attrs, i)
 	}
 	out := g.Tensors[o.Outputs[i]]
 	return slices.IndexFunc(o.Inputs, func(t TensorID) bool {
@@ -135,14 +136,30 @@ func (g *Graph) Updated(op OpID, i int) int {
 	})
 }
 
-// Pure reports whether the op makes only fresh storages and may be executed again. Only pure ops may run twice in one
-// iteration.
+// Pure reports whether the op makes only fresh storages and may be executed again wherever its inputs are.
 func (g *Graph) Pure(op OpID) bool {
 	if g.Ops[op].Attrs.Once {
 		return false
 	}
 	for i := range g.Ops[op].Outputs {
 		if !g.Fresh(op, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Repeatable reports whether the op may be executed more than once in an iteration: it is pure, or updates in place
+// only activations and gradients. An update needs the version before it, which is gone after the first time: such a
+// storage is made again from version 0, by repeating the ops that wrote it in their order. Persistent storages are
+// updated once, and so are outputs.
+func (g *Graph) Repeatable(op OpID) bool {
+	if g.Ops[op].Attrs.Once {
+		return false
+	}
+	for i, t := range g.Ops[op].Outputs {
+		role := g.Storages[g.Tensors[t].Storage].Role
+		if !g.Fresh(op, i) && role != Activation && role != Gradient {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/smallnet"
 	"tensile/models"
+	"tensile/passes"
 )
 
 // network is a training graph.
@@ -21,11 +22,20 @@ func network(t testing.TB, name string, image, batch int) *graph.Graph {
 	return g
 }
 
-// The calls of a graph do the arithmetic and the traffic that the graph's own rules say.
+// The calls of a graph, rewritten by passes too, do the arithmetic and the traffic that the graph's own rules say.
 func TestCallsOf(t *testing.T) {
 	forms := make(map[Form]int)
+	var graphs []*graph.Graph
 	for _, name := range []string{"resnet50", "vgg16", "lenet", "mlp"} {
 		g := network(t, name, 32, 4)
+		rewritten, _, err := passes.Apply(g, passes.Names())
+		if err != nil {
+			t.Fatal(err)
+		}
+		graphs = append(graphs, g, rewritten)
+	}
+	for _, g := range graphs {
+		name := g.Name
 		for i, c := range CallsOf(g, 0.25) {
 			want := g.Cost(graph.OpID(i))
 			forms[c.Form]++

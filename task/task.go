@@ -7,6 +7,7 @@ import (
 	"tensile/data"
 	"tensile/device"
 	"tensile/graph"
+	"tensile/passes"
 	"tensile/weights"
 )
 
@@ -15,8 +16,11 @@ type Task struct {
 	Name  string // of the job
 	Model string // what the graph was made from
 	Graph *graph.Graph
-	Seed  uint64        // of weights, dropout and noise
-	Data  *data.Dataset // nil: the graph's inputs are not images and labels; sentences are made up, or noise
+
+	Passes []passes.Outcome // what was rewritten to make the graph
+
+	Seed uint64        // of weights, dropout and noise
+	Data *data.Dataset // nil: the graph's inputs are not images and labels; sentences are made up, or noise
 
 	// First are first contents of persistent storages by their names; others are made up as the graph says.
 	First map[string][]float32

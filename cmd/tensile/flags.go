@@ -15,6 +15,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/models"
+	"tensile/passes"
 	"tensile/planner"
 	"tensile/report"
 	"tensile/scheduler"
@@ -30,6 +31,7 @@ type workloadFlags struct {
 	image, channels, classes    int
 	sequence, vocabulary, batch int
 	optimizer                   string
+	passes                      string
 	rate                        float64
 	seed                        uint64
 	dataDir                     string
@@ -53,7 +55,25 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
 	complete(c, "optimizer", "sgd", "momentum", "adam")
 	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate (default: the optimizer's)")
+	registerPasses(c, &f.passes)
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
+}
+
+// registerPasses registers the flag that chooses passes.
+func registerPasses(c *cobra.Command, to *string) {
+	c.Flags().StringVar(to, "passes", passes.None,
+		"rewrite the networks so that they need less memory and train to the same bits: "+passes.None+", "+passes.All+
+			", or some of "+strings.Join(passes.Names(), ", ")+" with commas in between")
+	complete(c, "passes", append([]string{passes.None, passes.All}, passes.Names()...)...)
+}
+
+// parsePasses reads what that flag says.
+func parsePasses(text string) ([]string, error) {
+	names, err := passes.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("--passes: %w", err)
+	}
+	return names, nil
 }
 
 func (f *workloadFlags) load(names []string) ([]task.Task, error) {
@@ -76,8 +96,12 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	rewrites, err := parsePasses(f.passes)
+	if err != nil {
+		return nil, err
+	}
 	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
-		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Seed: f.seed,
+		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites, Seed: f.seed,
 		DataDir: f.dataDir})
 }
 

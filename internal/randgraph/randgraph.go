@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	"tensile/graph"
+	"tensile/passes"
 )
 
 // Options bound what New makes. The zero value is the recommended setting.
 type Options struct {
-	Ops int // about the most ops; 0: 28
+	Ops    int  // about the most ops; 0: 28
+	Passes bool // rewrite the graph by all passes
 }
 
 // maxElements is the largest number of elements of a tensor.
@@ -48,7 +50,14 @@ func New(rng *rand.Rand, o Options) *graph.Graph {
 	if err != nil {
 		panic(fmt.Sprintf("randgraph: %v", err))
 	}
-	return g
+	if !o.Passes {
+		return g
+	}
+	rewritten, _, err := passes.Apply(g, passes.Names())
+	if err != nil {
+		panic(fmt.Sprintf("randgraph: %v", err))
+	}
+	return rewritten
 }
 
 // maker appends ops at random.
