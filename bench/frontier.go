@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/passes"
 	"tensile/planner"
 	"tensile/report"
 	"tensile/scheduler"
@@ -23,6 +25,7 @@ type FrontierOptions struct {
 	Optimizers []string
 	Devices    []string              // known ones, simulated
 	Links      []cost.BytesPerSecond // each way; 0: the device's own
+	Passes     []string              // choices of passes, as passes.Parse reads them
 	Step       float64               // between two budgets, as a share of what is needed with all freed after its last use
 	Sweep      bool                  // plan every budget, and look for cliffs
 }
@@ -42,24 +45,27 @@ type FrontierSetting struct {
 	Optimizer string              `json:"optimizer"`
 	Device    string              `json:"device"`
 	Link      cost.BytesPerSecond `json:"link_bytes_per_second"` // 0: the device's own
+	Passes    string              `json:"passes"`                // that the graph has been through
 }
 
 // plan is the command that plans within a budget.
 func (s *FrontierSetting) plan(policy string, budget graph.Bytes) string {
 	link := ""
+	if s.Passes != passes.None {
+		link = " --passes " + s.Passes
+	}
 	if s.Link > 0 {
-		link = fmt.Sprintf(" --link %.0fB/s", float64(s.Link))
+		link += fmt.Sprintf(" --link %.0fB/s", float64(s.Link))
 	}
 	return fmt.Sprintf("tensile plan %s --batch %d --optimizer %s --device sim:%s%s --policy %s --budget %d", s.Model,
 		s.Batch, s.Optimizer, s.Device, link, policy, budget)
 }
 
-// FrontierRow is a plan within a budget. What it saves is by arena.
+// FrontierRow is a plan within a budget. What it saves is by arena, against the peaks of the graph without passes.
 type FrontierRow struct {
 	FrontierSetting
 	Budget     graph.Bytes `json:"budget_bytes"` // 0: none
 	Policy     string      `json:"policy"`
-	Passes     string      `json:"passes"`
 	Arena      graph.Bytes `json:"arena_bytes"`
 	WorkingSet graph.Bytes `json:"working_set_bound_bytes"`
 	MSRAll     float64     `json:"msr_all"`
@@ -91,9 +97,6 @@ const (
 	refused = "refused"
 )
 
-// noPasses is the name of planning for the graph as it is.
-const noPasses = "none"
-
 // MeasureFrontier plans and proves within budgets that fall by steps.
 func MeasureFrontier(ctx context.Context, o FrontierOptions) (*FrontierReport, error) {
 	r := &FrontierReport{Sweep: o.Sweep, Rows: []FrontierRow{}, Violations: []FrontierViolation{}}
@@ -102,9 +105,11 @@ func MeasureFrontier(ctx context.Context, o FrontierOptions) (*FrontierReport, e
 			for _, optimizer := range o.Optimizers {
 				for _, batch := range o.Batches {
 					for _, model := range o.Models {
-						s := FrontierSetting{model, batch, optimizer, device, link}
-						if err := r.measure(ctx, s, o); err != nil {
-							return nil, err
+						for _, choice := range o.Passes {
+							s := FrontierSetting{model, batch, optimizer, device, link, choice}
+							if err := r.measure(ctx, s, o); err != nil {
+								return nil, err
+							}
 						}
 					}
 				}
@@ -116,17 +121,25 @@ func MeasureFrontier(ctx context.Context, o FrontierOptions) (*FrontierReport, e
 
 // measure adds the rows of a setting.
 func (r *FrontierReport) measure(ctx context.Context, s FrontierSetting, o FrontierOptions) error {
-	request, err := s.request()
+	request, err := s.request(s.Passes)
 	if err != nil {
 		return err
 	}
-	vanilla, err := planner.Vanilla(ctx, request)
+	plain, err := s.plain(ctx)
 	if err != nil {
 		return err
+	}
+	live := plain.vanilla.Live[0]
+	if s.Passes != passes.None {
+		vanilla, err := planner.Vanilla(ctx, request)
+		if err != nil {
+			return err
+		}
+		live = vanilla.Live[0]
 	}
 	for _, policy := range o.Policies {
 		request.Policy = policy
-		c := planner.Curve{Request: request, Live: vanilla.Live[0], Step: o.Step, Every: o.Sweep, Clock: processorTime}
+		c := planner.Curve{Request: request, Live: live, Step: o.Step, Every: o.Sweep, Clock: processorTime}
 		points, none, err := c.Points(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.plan(policy, 0), err)
@@ -137,7 +150,7 @@ func (r *FrontierReport) measure(ctx context.Context, s FrontierSetting, o Front
 			if err := c.Prove(ctx, p); err != nil {
 				return err
 			}
-			r.Rows = append(r.Rows, s.row(p, vanilla))
+			r.Rows = append(r.Rows, s.row(p, plain))
 			p.Programs, p.Result.Jobs[0].Plan = nil, nil // a curve has many
 		}
 		r.Table = append(r.Table, lineOf(r.Rows[from:]))
@@ -149,13 +162,41 @@ func (r *FrontierReport) measure(ctx context.Context, s FrontierSetting, o Front
 	return nil
 }
 
-// request asks for plans of the setting.
-func (s *FrontierSetting) request() (scheduler.Request, error) {
+// plainGraph is what the graph without passes needs and takes without a plan.
+type plainGraph struct {
+	vanilla   planner.Peaks
+	iteration time.Duration
+}
+
+func (s *FrontierSetting) plain(ctx context.Context) (p plainGraph, err error) {
+	r, err := s.request(passes.None)
+	if err != nil {
+		return p, err
+	}
+	if p.vanilla, err = planner.Vanilla(ctx, r); err != nil {
+		return p, err
+	}
+	r.Policy = "none-live"
+	planned, err := planner.Schedule(ctx, r)
+	if err != nil {
+		return p, err
+	}
+	p.iteration = planned.Jobs[0].Unplanned
+	return p, nil
+}
+
+// request asks for plans of the setting, after these passes.
+func (s *FrontierSetting) request(choice string) (scheduler.Request, error) {
+	names, err := passes.Parse(choice)
+	if err != nil {
+		return scheduler.Request{}, err
+	}
 	optimizer, err := autodiff.ParseOptimizer(s.Optimizer, 0)
 	if err != nil {
 		return scheduler.Request{}, err
 	}
-	w, err := workload.Load([]string{s.Model}, workload.Settings{Batch: s.Batch, Optimizer: optimizer})
+	w, err := workload.Load([]string{s.Model}, workload.Settings{Batch: s.Batch, Optimizer: optimizer,
+		Passes: names})
 	if err != nil {
 		return scheduler.Request{}, err
 	}
@@ -170,11 +211,12 @@ func (s *FrontierSetting) request() (scheduler.Request, error) {
 }
 
 // row is a point of a curve.
-func (s *FrontierSetting) row(p *planner.Point, vanilla planner.Peaks) FrontierRow {
+func (s *FrontierSetting) row(p *planner.Point, plain plainGraph) FrontierRow {
+	vanilla := plain.vanilla
 	saved := func(of graph.Bytes) float64 { return float64(of-p.Arena) / float64(max(1, of)) }
-	row := FrontierRow{FrontierSetting: *s, Budget: p.Budget, Policy: p.Policy, Passes: noPasses, Arena: p.Arena,
+	row := FrontierRow{FrontierSetting: *s, Budget: p.Budget, Policy: p.Policy, Arena: p.Arena,
 		WorkingSet: p.Jobs[0].Bounds.WorkingSet, MSRAll: saved(vanilla.All[0]), MSRLive: saved(vanilla.Live[0]),
-		EOR: p.EOR, EORPlain: p.EOR, BoundEOR: p.BoundEOR,
+		EOR: p.EOR, EORPlain: p.EOR * float64(p.Jobs[0].Unplanned) / float64(max(1, plain.iteration)), BoundEOR: p.BoundEOR,
 		Plan: report.Milliseconds(p.PlanTime), Pack: report.Milliseconds(p.PackTime)}
 	row.CBRAll = row.MSRAll / row.EOR
 	return row
@@ -233,7 +275,6 @@ var FrontierLimits = [...]float64{1.005, 1.02, 1.05, 1.10, 1.15}
 type FrontierLine struct {
 	FrontierSetting
 	Policy string          `json:"policy"`
-	Passes string          `json:"passes"`
 	Within []FrontierPoint `json:"within"` // per limit
 	CBRAll float64         `json:"best_cbr_all"`
 	Lowest FrontierPoint   `json:"lowest"` // the least arena of all
@@ -249,7 +290,7 @@ type FrontierPoint struct {
 
 // lineOf sums up the rows of a policy in a setting, one at least.
 func lineOf(rows []FrontierRow) FrontierLine {
-	line := FrontierLine{FrontierSetting: rows[0].FrontierSetting, Policy: rows[0].Policy, Passes: rows[0].Passes}
+	line := FrontierLine{FrontierSetting: rows[0].FrontierSetting, Policy: rows[0].Policy}
 	least := func(limit float64) (p FrontierPoint) {
 		for _, row := range rows {
 			if row.EOR <= limit && (p.Arena == 0 || row.Arena < p.Arena) {

@@ -67,7 +67,7 @@ func (r *FrontierReport) WriteTables(w io.Writer) error {
 			fmt.Fprintf(t, "%.0f\t%.3f\t", float64(p.Arena)/1e6, p.MSRAll)
 		}
 		fmt.Fprintf(t, "%.3f\t%.0f\t%.3f\t\n", line.CBRAll, float64(line.Lowest.Arena)/1e6, line.Lowest.EOR)
-		last := i+1 == len(r.Table) || r.Table[i+1].FrontierSetting != line.FrontierSetting
+		last := i+1 == len(r.Table) || r.Table[i+1].title() != line.title() // passes may differ
 		if !last || !marked(line.FrontierSetting) {
 			continue
 		}

@@ -26,23 +26,26 @@ func frontier(t *testing.T, o FrontierOptions) *FrontierReport {
 func TestMeasureFrontier(t *testing.T) {
 	r := frontier(t, FrontierOptions{Models: []string{"lenet", "mlp"}, Policies: []string{"tensile", "none-live"},
 		Batches: []int{16, 64}, Optimizers: []string{"adam"}, Devices: []string{"a6000"},
-		Links: []cost.BytesPerSecond{0, 5e9}, Step: 0.05})
-	if len(r.Table) != 2*2*2*2 || len(r.Rows) < len(r.Table) || len(r.Violations) > 0 {
+		Links: []cost.BytesPerSecond{0, 5e9}, Passes: []string{"none", "all"}, Step: 0.05})
+	if len(r.Table) != 2*2*2*2*2 || len(r.Rows) < len(r.Table) || len(r.Violations) > 0 {
 		t.Fatalf("%d lines of %d rows, %d violations", len(r.Table), len(r.Rows), len(r.Violations))
 	}
-	slower := 0
+	slower, passed := 0, 0
 	for _, row := range r.Rows {
 		if row.Arena <= 0 || row.Budget > 0 && row.Arena > row.Budget || row.Arena < row.WorkingSet ||
-			row.EOR < row.BoundEOR-1e-6 || row.EOR != row.EORPlain || row.Passes != "none" ||
+			row.EOR < row.BoundEOR-1e-6 || row.Passes == "none" && row.EOR != row.EORPlain ||
 			math.Abs(row.CBRAll*row.EOR-row.MSRAll) > 1e-9 || row.MSRAll < row.MSRLive {
 			t.Errorf("%+v", row)
 		}
 		if row.EOR > 1.01 {
 			slower++
 		}
+		if row.EOR != row.EORPlain {
+			passed++
+		}
 	}
-	if slower == 0 {
-		t.Error("no plan loses time")
+	if slower == 0 || passed == 0 {
+		t.Errorf("%d plans lose time, %d are of graphs that passes made faster or slower", slower, passed)
 	}
 	for _, line := range r.Table {
 		for i, p := range line.Within {
@@ -66,7 +69,7 @@ func TestMeasureFrontier(t *testing.T) {
 // Violations are budgets out of order, beyond what the link explains, down to the limits of the sweep.
 func TestFrontierViolations(t *testing.T) {
 	row := func(budget graph.Bytes, eor, bound float64) FrontierRow {
-		return FrontierRow{FrontierSetting: FrontierSetting{"lenet", 4, "sgd", "v100", 12e9}, Policy: "tensile",
+		return FrontierRow{FrontierSetting: FrontierSetting{"lenet", 4, "sgd", "v100", 12e9, "none"}, Policy: "tensile",
 			Budget: budget, WorkingSet: 1000, EOR: eor, BoundEOR: bound}
 	}
 	const link = 10_000 // 100 bytes allow .015
@@ -102,7 +105,7 @@ func TestSweep(t *testing.T) {
 	const most = 8
 	r := frontier(t, FrontierOptions{Models: []string{"resnet:1,1,1,1", "vgg11"}, Policies: []string{"tensile"},
 		Batches: []int{16}, Optimizers: []string{"adam"}, Devices: []string{"a6000"}, Links: []cost.BytesPerSecond{0},
-		Step: 0.02, Sweep: true})
+		Passes: []string{"none"}, Step: 0.02, Sweep: true})
 	for _, v := range r.Violations {
 		t.Logf("%s: %s by %.4f at EOR %.4f: %s", v.title(), v.What, v.By, v.EOR, v.Commands[1])
 	}

@@ -12,6 +12,7 @@ import (
 	"tensile/bench"
 	"tensile/cost"
 	"tensile/models"
+	"tensile/passes"
 	"tensile/pool"
 	"tensile/scheduler/policies"
 )
@@ -160,6 +161,11 @@ less takes much more, and where there is no plan.`,
 				}
 				o.Links = append(o.Links, link.rate)
 			}
+			for _, choice := range o.Passes {
+				if _, err := parsePasses(choice); err != nil {
+					return err
+				}
+			}
 			report, err := bench.MeasureFrontier(c.Context(), o)
 			if err != nil {
 				return err
@@ -180,6 +186,8 @@ less takes much more, and where there is no plan.`,
 	c.Flags().StringSliceVar(&o.Devices, "device", []string{"a6000"}, "known devices, simulated: "+simNames())
 	c.Flags().StringSliceVar(&links, "link", []string{"none"},
 		"limits of each copy direction, such as 12GB/s; none: the device's own")
+	c.Flags().StringArrayVar(&o.Passes, "passes", []string{passes.None},
+		"rewrites of the networks, as run has them; may be given several times: each choice is measured")
 	c.Flags().BoolVar(&o.Sweep, "sweep", false, "plan every budget, and list what is out of order")
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
 	return c
