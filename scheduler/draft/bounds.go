@@ -48,7 +48,8 @@ type bounded struct {
 	*Draft
 	latest     []time.Duration // per slot: when it starts at the latest in an iteration that takes no longer than vanilla
 	kept       []graph.Bytes   // per slot: what is there if nothing is away
-	begin, end [][]piece       // per slot: parts of gaps that begin there, and that ended before it
+	pieces     []piece         // the parts of gaps
+	begin, end lists[int32]    // per slot: pieces that begin there, and that ended before it
 	again      *knapsack       // what can be made again; nil: nothing
 }
 
@@ -56,8 +57,8 @@ type bounded struct {
 func (d *Draft) bounded(again *knapsack) *bounded {
 	n := len(d.steps)
 	d.meter.count(8 * n)
-	b := &bounded{Draft: d, latest: make([]time.Duration, n+1), begin: make([][]piece, n+1), end: make([][]piece, n+1),
-		again: again}
+	b := &bounded{Draft: d, latest: make([]time.Duration, n+1), again: again,
+		pieces: make([]piece, 0, len(d.gaps)+len(d.gaps)/4)}
 	size := func(s graph.StorageID) graph.Bytes { return d.g.Storages[s].Bytes } // as copied, not as placed
 	b.kept = d.footprint(size, func(op graph.OpID) graph.Bytes { return d.scratch[op] })
 	b.latest[n] = d.period
@@ -66,13 +67,35 @@ func (d *Draft) bounded(again *knapsack) *bounded {
 	}
 	for _, x := range d.gaps {
 		d.meter.count(16)
-		clean := d.clean(x)
-		for _, p := range pieces(x, n) {
-			p.clean = clean
-			b.begin[p.from], b.end[p.to] = append(b.begin[p.from], p), append(b.end[p.to], p)
+		from, to, clean := x.from+1, x.to, d.clean(x)
+		if from < n {
+			b.pieces = append(b.pieces, piece{x, from, min(to, n), 0, clean})
+		}
+		if to > n {
+			b.pieces = append(b.pieces, piece{x, max(from, n) - n, to - n, n, clean})
 		}
 	}
+	b.begin = listed(n+1, b.pieces, func(p *piece) int { return p.from })
+	b.end = listed(n+1, b.pieces, func(p *piece) int { return p.to })
 	return b
+}
+
+// listed lists the numbers of pieces by a slot of each.
+func listed(slots int, pieces []piece, slot func(*piece) int) lists[int32] {
+	l := lists[int32]{make([]int32, slots+2), make([]int32, len(pieces))}
+	next := l.begin[1:]
+	for i := range pieces {
+		next[slot(&pieces[i])+1]++
+	}
+	for i := range slots {
+		next[i+1] += next[i]
+	}
+	for i := range pieces {
+		at := slot(&pieces[i])
+		l.all[next[at]] = int32(i)
+		next[at]++
+	}
+	return l
 }
 
 // sight is what a sweep sees of a slot.
@@ -96,7 +119,7 @@ func (b *bounded) sweep(show func(*sight)) {
 	outs := newFlow(n, b.out, func(i int) time.Duration { return b.Draft.end(i - n) }, 1)
 	ins := newFlow(n, b.in, func(i int) time.Duration { return b.latest[i%n] + time.Duration(i/n)*b.period }, -1)
 	s := sight{again: b.again}
-	change := func(p piece, sign graph.Bytes) {
+	change := func(p *piece, sign graph.Bytes) {
 		bytes := sign * b.g.Storages[p.gap.storage].Bytes
 		if bytes < b.small/smallTensor && -bytes < b.small/smallTensor {
 			s.tiny += bytes
@@ -112,12 +135,13 @@ func (b *bounded) sweep(show func(*sight)) {
 		b.again.add(p.gap, sign)
 	}
 	for slot := range n {
-		b.meter.count(8 + 20*(len(b.end[slot])+len(b.begin[slot])))
-		for _, p := range b.end[slot] {
-			change(p, -1)
+		ended, begun := b.end.of(slot), b.begin.of(slot)
+		b.meter.count(8 + 20*(len(ended)+len(begun)))
+		for _, i := range ended {
+			change(&b.pieces[i], -1)
 		}
-		for _, p := range b.begin[slot] {
-			change(p, 1)
+		for _, i := range begun {
+			change(&b.pieces[i], 1)
 		}
 		s.kept = b.kept[slot]
 		s.out, s.in = outs.carries(0, slot+n, b.latest[slot]), ins.carries(slot+1, 2*n, b.Draft.end(slot))
@@ -130,18 +154,6 @@ type piece struct {
 	gap             *Gap
 	from, to, shift int
 	clean           bool // no copy out is needed
-}
-
-func pieces(x *Gap, n int) []piece {
-	from, to := x.from+1, x.to
-	var all []piece
-	if from < n {
-		all = append(all, piece{gap: x, from: from, to: min(to, n)})
-	}
-	if to > n {
-		all = append(all, piece{gap: x, from: max(from, n) - n, to: to - n, shift: n})
-	}
-	return all
 }
 
 // flow is what a lane that never idles can carry between the times at which its loads become ready and one at which it

@@ -140,3 +140,34 @@ func TestRandomPlansWithinLimits(t *testing.T) {
 		t.Errorf("%d plans recompute", again)
 	}
 }
+
+// TestLimitsOfNetworks compares the bounds of five networks, in bytes, with those that another program worked out. That
+// one counts a vanilla iteration without its wait for inputs, up to a hundredth, and no part of an op's time per output.
+func TestLimitsOfNetworks(t *testing.T) {
+	for network, want := range map[string][4]float64{
+		"vgg16":       {3013e6, 2290e6, 1685e6, 1644e6},
+		"inceptionv3": {1682e6, 1325e6, 830e6, 354e6},
+		"inceptionv4": {2906e6, 2233e6, 1279e6, 354e6},
+		"resnet50":    {1702e6, 1362e6, 969e6, 390e6},
+		"densenet121": {2654e6, 2325e6, 1849e6, 1072e6},
+	} {
+		r := randjobs.Network(t, network, 16)
+		p := &plan.Plan{}
+		for _, op := range draft.EarlyUpdates(r.Jobs[0].Graph) {
+			p.Steps = append(p.Steps, plan.Step{Op: op})
+		}
+		l, err := draft.NewLimits(&r, 0, p, scheduler.Watch{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, eps := range []float64{0, 0.02, 0.05, 0.1} {
+			got, err := l.Peak(eps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ratio := float64(got) / want[i]; ratio < 0.97 || ratio > 1.005 {
+				t.Errorf("%s, %v times longer: %d bytes, %.3f of what was worked out before", network, eps, got, ratio)
+			}
+		}
+	}
+}
