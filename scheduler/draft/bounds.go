@@ -123,3 +123,17 @@ func (f *flow) carries(from, to int, by time.Duration) graph.Bytes {
 	const rounding = 2
 	return max(0, min(f.loads, f.sign*f.allows(by)-f.curve.Max(from, to)+rounding))
 }
+
+// Unswapped estimates, per slot, what swaps that cost no time leave on the device: the footprint less what both
+// lanes can carry, out before the slot begins and in after its end.
+func (d *Draft) Unswapped() []graph.Bytes {
+	slots := d.curve.Slots()
+	carry := func(l cost.Link, t time.Duration) graph.Bytes {
+		return graph.Bytes(float64(l.Rate) * float64(t) / 1e9)
+	}
+	for slot := range slots {
+		away := min(carry(d.out, d.start(slot)), carry(d.in, d.period-d.end(slot)))
+		slots[slot] -= away
+	}
+	return slots
+}

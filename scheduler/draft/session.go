@@ -156,7 +156,7 @@ func (s *Session) Bounds(i int, p *plan.Plan) scheduler.Bounds {
 	var steps []Step
 	for _, step := range p.Steps {
 		if step.Want == 0 {
-			steps = append(steps, Step{step.Op, -1})
+			steps = append(steps, Step{Op: step.Op, Want: -1})
 		}
 	}
 	workingSet := scheduler.WorkingSetOf(s.Request.Jobs[i], 1).Bytes
