@@ -127,13 +127,13 @@ func Apply(g *graph.Graph, names []string) (*graph.Graph, []Outcome, error) {
 		r := newRewrite(g)
 		table[slices.Index(Names(), name)].run(r)
 		next := r.finish(name)
-		if err := next.Validate(); err != nil {
-			return nil, nil, fmt.Errorf("pass %s is wrong, please report this: %w", name, err)
-		}
 		nextAll, nextLive := peak.Vanilla(next)
 		outcomes = append(outcomes, Outcome{Pass: name, Changed: r.changed, Live: live - nextLive, All: all - nextAll,
 			Kept: len(r.refused), Refused: r.refused})
 		g, all, live = next, nextAll, nextLive
+	}
+	if err := g.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("passes %s are wrong, please report this: %w", strings.Join(names, ", "), err)
 	}
 	return g, outcomes, nil
 }

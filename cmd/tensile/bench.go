@@ -196,6 +196,7 @@ less takes much more, and where there is no plan.`,
 func benchCheckpointCommand() *cobra.Command {
 	var o bench.CheckpointOptions
 	var device planFlags
+	var rewrites string
 	var json bool
 	c := &cobra.Command{
 		Use:   "checkpoint",
@@ -205,7 +206,10 @@ that copies the state out while the job trains, and by the way through Home. On 
 measure both without a file and with one written beside. Times are medians; the share is that of one
 checkpoint in five minutes.`,
 		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if o.Settings.Passes, err = parsePasses(rewrites); err != nil {
+				return err
+			}
 			if o.Every < 10 || o.Every > endless || o.Times < 1 || o.Times > endless {
 				return fmt.Errorf("--every %d --times %d: give 10 to %d and 1 to %d", o.Every, o.Times, endless,
 					endless)
@@ -234,6 +238,7 @@ checkpoint in five minutes.`,
 	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"mlp", "lenet"}, "networks to train")
 	c.Flags().IntVar(&o.Settings.Image, "image", 0, "height and width of their images (default: the networks' own)")
 	c.Flags().IntVar(&o.Settings.Batch, "batch", 0, "examples per iteration (default 16)")
+	registerPasses(c, &rewrites)
 	c.Flags().IntSliceVar(&o.Budgets, "budgets", []int{100, 60},
 		"device memory, in percent of what a network needs with every tensor freed after its last use")
 	c.Flags().IntVar(&o.Every, "every", 20, "iterations between two checkpoints")

@@ -174,8 +174,6 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().BoolVar(&f.tensile.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
 	c.Flags().BoolVar(&f.tensile.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")
 	c.Flags().BoolVar(&f.tensile.NoRecompute, "no-recompute", false, "recompute nothing")
-	c.Flags().BoolVar(&f.tensile.NoHybrid, "no-hybrid", false,
-		"recompute only what swapping left above the budget, one storage after the other")
 	c.Flags().BoolVar(&f.tensile.NoChains, "no-chains", false,
 		"recompute nothing whose inputs have to be recomputed for it")
 	c.Flags().BoolVar(&f.tensile.NoStall, "no-stalls", false, "plan no swaps that stall")
@@ -184,8 +182,8 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().BoolVar(&f.tensile.OneChannel, "one-channel", false,
 		"plan both copy directions on one channel, as TENSILE does")
 	c.Flags().BoolVar(&f.tensile.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
-	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-hybrid", "no-chains", "no-stalls", "late-out",
-		"one-channel", "no-relax")
+	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-chains", "no-stalls", "late-out", "one-channel",
+		"no-relax")
 }
 
 // registerReplan registers the flag of what is planned again while jobs train.

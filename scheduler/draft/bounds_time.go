@@ -58,7 +58,7 @@ func firstSteps(g *graph.Graph, p *plan.Plan) []Step {
 	for _, step := range p.Steps {
 		if !ran[step.Op] {
 			ran[step.Op] = true
-			steps = append(steps, Step{step.Op, -1})
+			steps = append(steps, Step{Op: step.Op, Want: -1})
 		}
 	}
 	return steps
