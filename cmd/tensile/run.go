@@ -121,6 +121,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err := f.mistime(); err != nil {
 		return err
 	}
+	f.apart = f.isolate
 	if f.measured && !f.compare {
 		return errors.New("--measured takes latencies from the run of --compare: give both")
 	}

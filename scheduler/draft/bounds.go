@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"slices"
 	"time"
 
 	"tensile/cost"
@@ -13,13 +14,17 @@ import (
 // smallTensor is the part of Draft.small below which a storage does not count at all.
 const smallTensor = 64
 
-// Bounds works out the bounds of job i, for the order in which its plan executes the ops first.
-func (s *Session) Bounds(i int, p *plan.Plan) scheduler.Bounds {
+// Bounds works out the bounds of job i, for the order in which its plan executes the ops first, and what that order has
+// on the device at its peak if nothing is swapped. The job may have the whole link whenever the others do not use it,
+// whatever its share.
+func (s *Session) Bounds(i int, p *plan.Plan) (bounds scheduler.Bounds, kept graph.Bytes) {
 	workingSet := scheduler.WorkingSetOf(s.Request.Jobs[i], 1).Bytes
+	d := s.Draft(i, firstSteps(s.Request.Jobs[i].Graph, p), Style{})
+	d.out, d.in = s.Request.Out, s.Request.In
 	return scheduler.Bounds{
 		WorkingSet: scheduler.WorkingSetOf(s.Request.Jobs[i], s.Request.Align).Bytes,
-		ZeroStall:  max(workingSet, s.Draft(i, firstSteps(s.Request.Jobs[i].Graph, p), Style{}).zeroStall()),
-	}
+		ZeroStall:  max(workingSet, d.zeroStall()),
+	}, slices.Max(d.unswapped())
 }
 
 // zeroStall returns a lower bound of the arenas of all plans with the steps of a draft, in which nothing is decided,
@@ -59,8 +64,7 @@ func (d *Draft) bounded(again *knapsack) *bounded {
 	d.meter.count(8 * n)
 	b := &bounded{Draft: d, latest: make([]time.Duration, n+1), again: again,
 		pieces: make([]piece, 0, len(d.gaps)+len(d.gaps)/4)}
-	size := func(s graph.StorageID) graph.Bytes { return d.g.Storages[s].Bytes } // as copied, not as placed
-	b.kept = d.footprint(size, func(op graph.OpID) graph.Bytes { return d.scratch[op] })
+	b.kept = d.unswapped()
 	b.latest[n] = d.period
 	for slot := n - 1; slot >= 0; slot-- {
 		b.latest[slot] = b.latest[slot+1] - d.latency[d.steps[slot].Op]
@@ -120,7 +124,7 @@ func (b *bounded) sweep(show func(*sight)) {
 	ins := newFlow(n, b.in, func(i int) time.Duration { return b.latest[i%n] + time.Duration(i/n)*b.period }, -1)
 	s := sight{again: b.again}
 	change := func(p *piece, sign graph.Bytes) {
-		bytes := sign * b.g.Storages[p.gap.storage].Bytes
+		bytes := sign * b.copied(p.gap.storage)
 		if bytes < b.small/smallTensor && -bytes < b.small/smallTensor {
 			s.tiny += bytes
 			return
@@ -147,6 +151,14 @@ func (b *bounded) sweep(show func(*sight)) {
 		s.out, s.in = outs.carries(0, slot+n, b.latest[slot]), ins.carries(slot+1, 2*n, b.Draft.end(slot))
 		show(&s)
 	}
+}
+
+// copied is the size of a storage as copied, not as placed.
+func (d *Draft) copied(s graph.StorageID) graph.Bytes { return d.g.Storages[s].Bytes }
+
+// unswapped returns what the steps have on the device if nothing leaves it in gaps, per slot, without alignment.
+func (d *Draft) unswapped() []graph.Bytes {
+	return d.footprint(d.copied, func(op graph.OpID) graph.Bytes { return d.scratch[op] })
 }
 
 // piece is the part of a gap's slots, [from, to), that lies in one iteration: shift slots after that in which it began.
