@@ -102,7 +102,7 @@ func TestSweep(t *testing.T) {
 	if raceEnabled {
 		t.Skip("planning is slow under the race detector")
 	}
-	const most = 8
+	const most = 2
 	r := frontier(t, FrontierOptions{Models: []string{"resnet:1,1,1,1", "vgg11"}, Policies: []string{"tensile"},
 		Batches: []int{16}, Optimizers: []string{"adam"}, Devices: []string{"a6000"}, Links: []cost.BytesPerSecond{0},
 		Passes: []string{"none"}, Step: 0.02, Sweep: true})

@@ -21,14 +21,14 @@ func TestMistime(t *testing.T) {
 		return r
 	}
 	timeless := func(r report.Training) report.Training {
-		r.PlanTime, r.PackTime, r.Proof = 0, 0, 0
+		r.PlanTime, r.PackTime, r.Proof, r.FirstEOR, r.StartEOR = 0, 0, 0, nil, nil
 		still := func(m *report.Metrics) {
 			m.EOR, m.EORLow, m.EORHigh, m.CBR, m.Stall, m.Transition = nil, nil, nil, nil, 0, 0
 		}
 		jobs := []report.JobMetrics{}
 		for _, j := range r.Jobs {
 			still(&j.Metrics)
-			j.FirstEOR, j.Prediction = nil, nil
+			j.FirstEOR, j.StartEOR, j.Start, j.Prediction = nil, nil, nil, nil
 			jobs = append(jobs, j)
 		}
 		still(&r.Total)
