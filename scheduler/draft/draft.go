@@ -197,6 +197,7 @@ func (d *Draft) findWrites() {
 	}
 	d.lastUse = slices.Repeat([]int32{-1}, n)
 	for slot, step := range d.steps {
+		d.meter.tick(16)
 		if step.Want < 0 {
 			for _, s := range d.makes.of(int(step.Op)) {
 				d.writes.slots[begin[s]] = int32(slot)
@@ -219,6 +220,7 @@ func (d *Draft) findGaps() {
 	d.gaps = make([]*Gap, 0, len(d.touches.all)/2)
 	seen := make([]seen, len(storages))
 	for slot, step := range d.steps {
+		d.meter.tick(32)
 		for _, s := range d.Touched(step) {
 			x := &seen[s]
 			switch {

@@ -6,7 +6,6 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
-	"tensile/plan"
 	"tensile/scheduler"
 )
 
@@ -65,7 +64,7 @@ func (s *Session) prepare() {
 			s.wirings[i] = s.wirings[j]
 			continue
 		}
-		s.wirings[i] = newWiring(jobs[i].Graph, s.Request.Align)
+		s.wirings[i] = newWiring(jobs[i].Graph, s.Request.Align, s.meter.tick)
 		s.meter.count(4 * len(s.wirings[i].touches.all))
 	}
 	s.stage(scheduler.Packing) // a digest is part of the proof, not of planning
@@ -74,7 +73,7 @@ func (s *Session) prepare() {
 			s.digests[i] = s.digests[j]
 			continue
 		}
-		s.digests[i] = jobs[i].Graph.Digest()
+		s.digests[i] = jobs[i].Graph.DigestBy(s.meter.tick)
 		s.meter.count(8 * len(jobs[i].Graph.Ops))
 	}
 }
@@ -90,6 +89,9 @@ func (s *Session) sameGraph(i int) int {
 // Count adds steps to the work so far. A policy calls it in its loops, so that planning can be stopped or limited
 // there.
 func (s *Session) Count(steps int) { s.meter.count(steps) }
+
+// Tick is Count for work that is not counted: planning can be stopped there, and has no limit.
+func (s *Session) Tick(steps int) { s.meter.tick(steps) }
 
 // Work is the limit of the request's work, in steps.
 func (s *Session) Work() int64 {
@@ -151,25 +153,4 @@ func (s *Session) Draft(i int, steps []Step, style Style) *Draft {
 // UnplannedTime is what an iteration of job i takes when nothing is swapped or recomputed.
 func (s *Session) UnplannedTime(i int) time.Duration {
 	return s.Draft(i, FirstSteps(GraphOrder(s.Request.Jobs[i].Graph)), Style{}).period
-}
-
-// Bounds works out the bounds of job i, for the order in which its plan executes the ops first, and what that order has
-// on the device at its peak if nothing is swapped. The job may have the whole link whenever the others do not use it,
-// whatever its share.
-func (s *Session) Bounds(i int, p *plan.Plan) (bounds scheduler.Bounds, kept graph.Bytes) {
-	var steps []Step
-	ran := make([]bool, len(s.Request.Jobs[i].Graph.Ops))
-	for _, step := range p.Steps {
-		if !ran[step.Op] {
-			ran[step.Op] = true
-			steps = append(steps, Step{Op: step.Op, Want: -1})
-		}
-	}
-	workingSet := scheduler.WorkingSetOf(s.Request.Jobs[i], 1).Bytes
-	d := s.Draft(i, steps, Style{})
-	d.out, d.in = s.Request.Out, s.Request.In
-	return scheduler.Bounds{
-		WorkingSet: scheduler.WorkingSetOf(s.Request.Jobs[i], s.Request.Align).Bytes,
-		ZeroStall:  max(workingSet, d.zeroStall()),
-	}, slices.Max(d.unswapped())
 }

@@ -21,7 +21,7 @@ type wiring struct {
 	spills []graph.Bytes
 }
 
-func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
+func newWiring(g *graph.Graph, align graph.Bytes, tick func(steps int)) *wiring {
 	w := &wiring{g: g, bytes: make([]graph.Bytes, len(g.Storages)), pure: make([]bool, len(g.Ops)),
 		again: make([]bool, len(g.Ops))}
 	var slots []graph.Bytes
@@ -40,6 +40,7 @@ func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
 	w.touches = newLists[graph.StorageID](len(g.Ops), operands)
 	w.makes = newLists[graph.StorageID](len(g.Ops), operands)
 	for i := range g.Ops {
+		tick(64)
 		op := &g.Ops[i]
 		from := len(w.touches.all)
 		touch := func(t graph.TensorID) {

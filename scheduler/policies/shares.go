@@ -200,7 +200,7 @@ func compile(s *draft.Session, result *scheduler.Result) []*program.Program {
 	programs := make([]*program.Program, len(result.Jobs))
 	for i, j := range result.Jobs {
 		s.Count(8 * len(j.Plan.Steps))
-		programs[i] = program.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{})
+		programs[i] = program.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{Tick: s.Tick})
 	}
 	return programs
 }
