@@ -21,6 +21,9 @@ func TestEveryNetworkKeepsItsBits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if raceEnabled && len(g.Ops) > 300 {
+				t.Skip("the race detector makes deep networks slow, and shallower ones go the same ways")
+			}
 			want := trained(t, g, 2)
 			for _, choice := range append(passes.Names(), passes.All) {
 				names, err := passes.Parse(choice)
@@ -57,7 +60,11 @@ func TestEveryNetworkKeepsItsBits(t *testing.T) {
 // wherever they may be.
 func TestRandomGraphsKeepTheirBits(t *testing.T) {
 	changed := make(map[string]int)
-	for seed := range uint64(600) {
+	seeds := uint64(600)
+	if raceEnabled {
+		seeds = 200
+	}
+	for seed := range seeds {
 		g := randgraph.New(randoms(seed), randgraph.Options{})
 		want := trainedRandom(t, g, 2)
 		for _, choice := range append(passes.Names(), passes.All) {
@@ -80,7 +87,7 @@ func TestRandomGraphsKeepTheirBits(t *testing.T) {
 	}
 	t.Logf("places changed: %v", changed)
 	for _, name := range passes.Names() {
-		if changed[name] < 20 {
+		if changed[name] < int(seeds)/30 {
 			t.Errorf("pass %s changed %d places", name, changed[name])
 		}
 	}
