@@ -72,6 +72,11 @@ func (w *digestWriter) storage(s *Storage) {
 		w.number(-1)
 	}
 	w.text(string(s.Holds))
+	if s.PartOf != "" || s.Begin != 0 {
+		w.number(-1) // no id or count, as would follow otherwise
+		w.text(s.PartOf)
+		w.number(int(s.Begin))
+	}
 	w.flush(1 << 12)
 }
 

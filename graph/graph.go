@@ -1,6 +1,9 @@
 package graph
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // StorageID, TensorID and OpID are positions in the slices of a Graph.
 type (
@@ -64,6 +67,11 @@ type Storage struct {
 	Bytes Bytes     `json:"bytes"`
 	Init  *Init     `json:"init,omitempty"`  // persistent storages only
 	Holds Holds     `json:"holds,omitempty"` // inputs only
+
+	// Of a persistent storage that is a part of something larger, which files hold in one piece: the name of that, and
+	// where the part begins in it. The parts of one name follow one another without gaps.
+	PartOf string `json:"part_of,omitempty"`
+	Begin  Bytes  `json:"begin,omitempty"`
 }
 
 // Tensor is one version of a storage, or a view of a part of it, seen with a shape. Elements are dense, in row-major
@@ -259,9 +267,10 @@ func (g *Graph) sizes(ids []TensorID) []Bytes {
 func (g *Graph) Cost(op OpID) Cost {
 	o := &g.Ops[op]
 	k := kinds[o.Kind]
+	shapes := g.Shapes(o.Inputs)
 	return Cost{
-		FLOPs: k.flops(o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs)),
-		Bytes: k.moves(g.sizes(o.Inputs), g.sizes(o.Outputs)),
+		FLOPs: k.flops(o.Attrs, shapes, g.Shapes(o.Outputs)),
+		Bytes: k.moves(o.Attrs, shapes, g.sizes(o.Inputs), g.sizes(o.Outputs)),
 	}
 }
 
@@ -284,6 +293,29 @@ func (g *Graph) Parameters() int64 {
 		}
 	}
 	return n
+}
+
+// Parts returns, of each thing that persistent storages are parts of, those in the order in which they lie in it; the
+// things in the order of their first parts.
+func (g *Graph) Parts() [][]StorageID {
+	var all [][]StorageID
+	places := make(map[string]int)
+	for i := range g.Storages {
+		s := &g.Storages[i]
+		if s.PartOf == "" {
+			continue
+		}
+		place, ok := places[s.PartOf]
+		if !ok {
+			place = len(all)
+			places[s.PartOf], all = place, append(all, nil)
+		}
+		all[place] = append(all[place], s.ID)
+	}
+	for _, parts := range all {
+		slices.SortStableFunc(parts, func(a, b StorageID) int { return cmp.Compare(g.Storages[a].Begin, g.Storages[b].Begin) })
+	}
+	return all
 }
 
 // OutputStorage returns the first storage whose role is output, or -1.

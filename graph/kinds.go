@@ -25,9 +25,11 @@ type kind struct {
 	shapes  func(a Attrs, in []Shape) ([]Shape, error) // of the outputs
 	flops   func(a Attrs, in, out []Shape) int64
 	dtypes  func(in []DType, outputs int) ([]DType, error) // of the outputs; nil: alike
-	traffic func(in, out []Bytes) Bytes                    // nil: each operand is read or written once, from end to end
-	attrs   attrSet                                        // attributes that it has; others are refused
-	check   func(a Attrs) error                            // nil: any finite attributes will do
+	// of inputs of these shapes and sizes and outputs of these sizes; nil: each operand is read or written once, from end
+	// to end
+	traffic func(a Attrs, shapes []Shape, in, out []Bytes) Bytes
+	attrs   attrSet             // attributes that it has; others are refused
+	check   func(a Attrs) error // nil: any finite attributes will do
 }
 
 // fresh marks an output that is a new storage.
@@ -134,11 +136,16 @@ type Cost struct {
 	Bytes Bytes // read and written: each operand once, or the part of it that the op touches
 }
 
-// moves returns the traffic of an op with operands of these sizes.
-func (k *kind) moves(in, out []Bytes) Bytes {
+// moves returns the traffic of an op with inputs of these shapes and operands of these sizes.
+func (k *kind) moves(a Attrs, shapes []Shape, in, out []Bytes) Bytes {
 	if k.traffic != nil {
-		return k.traffic(in, out)
+		return k.traffic(a, shapes, in, out)
 	}
+	return sumOf(in, out)
+}
+
+// sumOf is the traffic of an op that reads or writes each operand once, from end to end.
+func sumOf(in, out []Bytes) Bytes {
 	var sum Bytes
 	for _, sizes := range [2][]Bytes{in, out} {
 		for _, s := range sizes {

@@ -128,6 +128,31 @@ func (v *validator) storages() {
 	if room < 0 {
 		v.say("the storages have more than %d bytes together", MaxTotal)
 	}
+	v.parts()
+}
+
+// parts checks that the parts of each whole follow one another, and that no other persistent storage has its name.
+func (v *validator) parts() {
+	ends := make(map[string]Bytes)
+	for _, parts := range v.g.Parts() {
+		for _, p := range parts {
+			s := &v.g.Storages[p]
+			if s.Begin != ends[s.PartOf] {
+				v.say("storage %s: it begins at byte %d of %s, the parts before it end at %d", s.Name, s.Begin, s.PartOf,
+					ends[s.PartOf])
+			}
+			ends[s.PartOf] = s.Begin + s.Bytes
+		}
+	}
+	for _, s := range v.g.Storages {
+		_, divided := ends[s.Name]
+		switch {
+		case s.PartOf == "" && s.Begin != 0, s.PartOf != "" && !s.Role.Persistent():
+			v.say("storage %s: parts of something are persistent and say of what", s.Name)
+		case divided && s.Role.Persistent():
+			v.say("storage %s: others are parts of something of its name", s.Name)
+		}
+	}
 }
 
 func (v *validator) tensors() {

@@ -11,6 +11,9 @@ import (
 	"tensile/program"
 )
 
+// large is the pass for parameters above 16 MiB, which the graphs here are without: internal/randplan has its tests.
+const large = "tiles"
+
 // TestEveryNetworkKeepsItsBits trains the small form of every network, with batches from 2 to 5, as it is, after each
 // pass that changes it, and after all of them: losses and weights are the same, bit for bit.
 func TestEveryNetworkKeepsItsBits(t *testing.T) {
@@ -50,7 +53,7 @@ func TestEveryNetworkKeepsItsBits(t *testing.T) {
 		})
 	}
 	for _, name := range passes.Names() {
-		if changed[name] < 2 {
+		if name != large && changed[name] < 2 {
 			t.Errorf("pass %s changes %d networks", name, changed[name])
 		}
 	}
@@ -87,7 +90,7 @@ func TestRandomGraphsKeepTheirBits(t *testing.T) {
 	}
 	t.Logf("places changed: %v", changed)
 	for _, name := range passes.Names() {
-		if changed[name] < int(seeds)/30 {
+		if name != large && changed[name] < int(seeds)/30 {
 			t.Errorf("pass %s changed %d places", name, changed[name])
 		}
 	}

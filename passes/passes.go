@@ -25,6 +25,7 @@ var table = []pass{
 	{"dropout", "dropout and its gradient in place", dropout},
 	{"gradients", "additions of gradients in place; dx of elementwise ops and normalisations in place of dy",
 		gradients},
+	{"tiles", "gradients of parameters above 16 MiB are made, and the parameters updated, some rows at a time", tiles},
 }
 
 // Outcome says what one pass did to a graph. Bytes are what it needs less without a plan, negative if that is more.
@@ -119,21 +120,32 @@ func Apply(g *graph.Graph, names []string) (*graph.Graph, []Outcome, error) {
 		return g, nil, nil
 	}
 	var outcomes []Outcome
-	all, live := peak.Vanilla(g)
 	for _, name := range names {
 		if slices.Contains(g.Passes, name) {
 			continue
 		}
-		r := newRewrite(g)
-		table[slices.Index(Names(), name)].run(r)
-		next := r.finish(name)
-		nextAll, nextLive := peak.Vanilla(next)
-		outcomes = append(outcomes, Outcome{Pass: name, Changed: r.changed, Live: live - nextLive, All: all - nextAll,
-			Kept: len(r.refused), Refused: r.refused})
-		g, all, live = next, nextAll, nextLive
+		var o Outcome
+		g, o = apply(g, &table[slices.Index(Names(), name)])
+		outcomes = append(outcomes, o)
 	}
+	return g, outcomes, valid(g)
+}
+
+// valid reports a mistake of a pass.
+func valid(g *graph.Graph) error {
 	if err := g.Validate(); err != nil {
-		return nil, nil, fmt.Errorf("passes %s are wrong, please report this: %w", strings.Join(names, ", "), err)
+		return fmt.Errorf("one of the passes %s is wrong, please report this: %w", strings.Join(g.Passes, ", "), err)
 	}
-	return g, outcomes, nil
+	return nil
+}
+
+// apply rewrites a copy of the graph by one pass.
+func apply(g *graph.Graph, p *pass) (*graph.Graph, Outcome) {
+	r := newRewrite(g)
+	p.run(r)
+	next := r.finish(p.name)
+	all, live := peak.Vanilla(g)
+	nextAll, nextLive := peak.Vanilla(next)
+	return next, Outcome{Pass: p.name, Changed: r.changed, Live: live - nextLive, All: all - nextAll,
+		Kept: len(r.refused), Refused: r.refused}
 }

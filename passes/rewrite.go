@@ -12,6 +12,7 @@ type rewrite struct {
 	g       *graph.Graph // a copy: ops, tensors and storages may be changed and appended
 	changed int
 	refused []Refusal
+	removed map[graph.StorageID]bool // storages that outlive an iteration and are not to stay
 }
 
 // newRewrite copies a graph.
@@ -22,7 +23,7 @@ func newRewrite(g *graph.Graph) *rewrite {
 		op := &next.Ops[i]
 		op.Inputs, op.Outputs = slices.Clone(op.Inputs), slices.Clone(op.Outputs)
 	}
-	return &rewrite{g: next}
+	return &rewrite{g: next, removed: make(map[graph.StorageID]bool)}
 }
 
 // refuse notes a place that stays as it is.
@@ -44,10 +45,10 @@ func (r *rewrite) finish(name string) *graph.Graph {
 		}
 	}
 	for i, s := range g.Storages { // those that the job has stay, used or not
-		storages[i] = storages[i] || livesOnHost(s.Role)
+		storages[i] = storages[i] || livesOnHost(s.Role) && !r.removed[s.ID]
 	}
-	for i, t := range g.Tensors {
-		tensors[i] = tensors[i] || storages[t.Storage] && livesOnHost(g.Storages[t.Storage].Role)
+	for i, t := range g.Tensors { // what is there before the first op stays, used or not
+		tensors[i] = tensors[i] || storages[t.Storage] && t.Version == 0 && g.Storages[t.Storage].Role.FromHost()
 	}
 	next := &graph.Graph{Name: g.Name, Ops: g.Ops, Passes: append(g.Passes, name)}
 	newStorage, newTensor := make([]graph.StorageID, len(g.Storages)), make([]graph.TensorID, len(g.Tensors))

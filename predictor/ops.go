@@ -29,6 +29,10 @@ func CallOf(g *graph.Graph, id graph.OpID, load float64) Call {
 		c.Form, c.Dims = Conv, windows(op.Attrs, out, in(1), in(0))
 	default:
 		c.Form, c.Dims = Stream, elements(g, op, int(g.Cost(id).FLOPs))
+		if op.Kind == graph.EmbeddingDW && op.Attrs.Length > 0 { // some rows of the table: dy's share of them
+			dy := in(1).Elements()
+			c.Dims.Read -= dy - dy*op.Attrs.Length/op.Attrs.Extent[0]
+		}
 	}
 	return c
 }

@@ -107,6 +107,38 @@ func BenchmarkPredict(b *testing.B) {
 	}
 }
 
+// A tile of a gradient is a call of its part: the product of its rows, and the share of dy that falls into it.
+func TestCallsOfTiles(t *testing.T) {
+	g, err := models.Build("gpt:1,8,2", models.Config{Sequence: 4, Vocabulary: 12, Batch: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiled, o, err := passes.Tiles(g, func(s graph.Shape) int {
+		if s[0] == 12 {
+			return 4
+		}
+		return s[0]
+	})
+	if err != nil || o.Changed != 1 {
+		t.Fatalf("%d parameters in tiles, %v", o.Changed, err)
+	}
+	calls := make(map[string]Call)
+	for i, c := range CallsOf(tiled, 0) {
+		calls[tiled.Ops[i].Name] = c
+	}
+	if got, want := calls["head.dw.tile1"].Dims, (Dims{B: 1, M: 4, N: 8, K: 8}); got != want {
+		t.Errorf("a tile of a product: %+v, want %+v", got, want)
+	}
+	// 8 ids and a third of dy's 8 rows of 8 are read, and 4 rows of 8 written
+	got := calls["embedding.dw.tile1"].Dims
+	if got.Read != 8+64*4/12 || got.Write != 32 || got.Ops != 64*4/12 {
+		t.Errorf("a tile of a table: %+v", got)
+	}
+	if got := calls["words.update.tile1"].Dims; got.Read != 4*32 || got.Write != 3*32 {
+		t.Errorf("an update of a tile: %+v", got)
+	}
+}
+
 // What is known of the ops of every network is finite: copies without arithmetic, windows in groups, and single values
 // too.
 func TestFeaturesAreFinite(t *testing.T) {

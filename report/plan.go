@@ -93,6 +93,7 @@ func NewPlan(tasks []task.Task, p *planner.Planned, saved []Memory, explain bool
 		r.Total.add(j.PlanFigures)
 		r.Jobs = append(r.Jobs, j)
 	}
+	r.Total.ZeroStall = p.ZeroStall
 	return r
 }
 

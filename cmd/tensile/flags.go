@@ -127,6 +127,7 @@ type planFlags struct {
 	onHost func(*graph.Graph) graph.Bytes
 
 	lowest  bool // without a budget plan as low as the policy goes
+	apart   bool // where time is virtual: each job has a device of its own
 	explain bool // ask why what stays does
 }
 
@@ -250,7 +251,7 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 	if s.latency, err = p.findModel(s.device); err != nil {
 		return err
 	}
-	if s.request, err = planner.Of(s.device, p.latencies(s.device)).First(s.workload); err != nil {
+	if s.request, err = p.on(s.device).First(s.workload); err != nil {
 		return err
 	}
 	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest,

@@ -13,6 +13,8 @@ import (
 type Options struct {
 	Ops    int  // about the most ops; 0: 28
 	Passes bool // rewrite the graph by all passes
+	// parameters of several rows are updated by gradients of their own, as networks do it; otherwise that is rare
+	Trained bool
 }
 
 // maxElements is the largest number of elements of a tensor.
@@ -39,6 +41,10 @@ func New(rng *rand.Rand, o Options) *graph.Graph {
 		ops := tables[min(done, 2)]
 		if rng.IntN(6) == 0 {
 			ops = tables[rng.IntN(len(tables))] // updates in between, activations late
+		}
+		if o.Trained && done > 0 && rng.IntN(3) == 0 {
+			trained(m)
+			continue
 		}
 		ops[rng.IntN(len(ops))](m)
 	}

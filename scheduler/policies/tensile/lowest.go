@@ -17,7 +17,7 @@ const allowance = 100
 // allowance are tried too: what is recomputed early may lie in the way later. The lowest that keeps to the allowance by
 // program.Time is taken.
 func (p *planner) lowest() (scheduler.Result, error) {
-	order := draft.EarlyUpdates
+	order := p.EarlyUpdates
 	if p.options.KeepOrder {
 		order = draft.GraphOrder
 	}

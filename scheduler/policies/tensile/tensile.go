@@ -42,7 +42,7 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 
 // within plans until the packed plans fit the budget.
 func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
-	orders := []func(*graph.Graph) []graph.OpID{draft.EarlyUpdates, draft.GraphOrder}
+	orders := []func(*graph.Graph) []graph.OpID{p.EarlyUpdates, draft.GraphOrder}
 	if p.options.KeepOrder {
 		orders = orders[1:]
 	}
