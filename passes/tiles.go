@@ -13,7 +13,8 @@ func Tiles(g *graph.Graph, rows func(graph.Shape) int) (*graph.Graph, Outcome, e
 	if rows == nil {
 		rows = graph.Shape.TileRows
 	}
-	return apply(g, &pass{name: "tiles", run: func(r *rewrite) { tile(r, rows) }})
+	tiled, o := apply(g, &pass{name: "tiles", run: func(r *rewrite) { tile(r, rows) }})
+	return tiled, o, valid(tiled)
 }
 
 // tiles makes the gradient of a large parameter, and updates the parameter, some rows at a time. Each op that has a part

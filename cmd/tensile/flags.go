@@ -101,8 +101,8 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 		return nil, err
 	}
 	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
-		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites, Seed: f.seed,
-		DataDir: f.dataDir})
+		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites,
+		Seed: f.seed, DataDir: f.dataDir})
 }
 
 // planFlags describe the device and what is planned for it.
