@@ -110,6 +110,16 @@ type Graph struct {
 	Tensors  []Tensor  `json:"tensors"`
 	Ops      []Op      `json:"ops"`
 	Passes   []string  `json:"passes,omitempty"` // rewrites that it has been through, by name, in order
+	// digest of the graph before those passes; "" without passes, and of graphs from files that do not say it
+	Plain Digest `json:"plain,omitempty"`
+}
+
+// Network identifies what the graph was before its passes, which change neither what it learns nor what files hold of it.
+func (g *Graph) Network() Digest {
+	if g.Plain != "" {
+		return g.Plain
+	}
+	return g.Digest()
 }
 
 // Version is one content of a storage within an iteration.
