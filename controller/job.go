@@ -26,10 +26,12 @@ type job struct {
 	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
 	heard   losses
 	tried   []string      // executors at which it could not begin
+	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
 	batch   *batch        // with which it was submitted; nil: it was taken
 	fresh   bool          // whether it fits the budget alone is not known yet
 	fitted  bool          // it once did
 	stuck   bool          // it waits for a larger budget, or for what executors out of reach have, and holds nobody up
+	wants   graph.Bytes   // on the host, for which it waits
 	ready   time.Duration // it waits at least until then, after its executor was lost
 	begun   time.Duration // when it began to train, or went on
 	follow  bool          // the policy wants a report of the newest layout

@@ -38,9 +38,13 @@ var (
 //   - After the snapshot its region holds the content that every persistent storage had when it began. What the
 //     epilogue copies is on the device, and what it does not copy is on the host, as after a body.
 //
-// The third body is like the second: the waits are the same and so is the state after a body. One body is like two:
-// what the epilogue reads is written in every body, or never. The body after a snapshot and a body is like the one
-// after two bodies, since every byte that a snapshot uses and a body writes is written in the first of them.
+// Bodies are not drained before: they may begin while the prologue goes on. A snapshot begins when the prologue has
+// ended, and the epilogue when all has.
+//
+// The third body is like the second: the waits are the same and so is the state after a body. What uses bytes of the
+// prologue is ordered after it in the first body, and a later one has the same waits. One body is like two: what the
+// epilogue reads is written in every body, or never. The body after a snapshot and a body is like the one after two
+// bodies, since every byte that a snapshot uses and a body writes is written in the first of them.
 //
 // The meaning of waits is that of Lanes, which devices use too. The graph must be valid. The program must not be
 // changed afterwards.
@@ -166,7 +170,7 @@ func (c *checker) train(iterations ...*Section) {
 	}
 	c.section(&p.Prologue, "prologue", 0, true)
 	for i, s := range iterations {
-		c.section(s, c.nameOf(s), i, i == 0)
+		c.section(s, c.nameOf(s), i, i == 0 && s == &p.Snapshot)
 		if s == &p.Snapshot && len(c.problems) == 0 {
 			c.taken(i)
 		}
@@ -236,7 +240,7 @@ type place struct {
 }
 
 func (p place) String() string {
-	return fmt.Sprintf("%s command %d (%s %s)", p.section, p.index, p.c.p.Streams[p.cmd.Stream], p.c.subject(p.cmd))
+	return fmt.Sprintf("%s command %d (%s %s)", p.section, p.index, p.c.p.StreamName(p.cmd.Stream), p.c.subject(p.cmd))
 }
 
 func (c *checker) subject(cmd *Command) string {

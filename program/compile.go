@@ -1,6 +1,8 @@
 package program
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"tensile/graph"
@@ -64,17 +66,34 @@ func newCompiler(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *compile
 
 // program writes a program without a snapshot.
 func (c *compiler) program() *Program {
-	c.body()
-	c.origin = need(c.section.Counts)
-	c.section = newSection()
-	c.body()
 	out := &Program{Graph: c.g, Plan: c.p,
-		Streams: []Unit{Compute, CopyOut, CopyIn, Host}, Regions: []Memory{Arena, HostMemory},
-		Arena: c.l.Arena, Align: c.l.Align, Host: c.hostSize, Prologue: newSection(), Body: c.section,
-		Epilogue: newSection()}
-	c.prologue(&out.Prologue)
+		Streams: []Unit{Compute, CopyOut, CopyIn, Host, entryStream: CopyIn}, Regions: []Memory{Arena, HostMemory},
+		Arena: c.l.Arena, Align: c.l.Align, Host: c.hostSize, Epilogue: newSection()}
+	c.prologue()
+	out.Prologue = c.next()
+	c.body()
+	first := c.next()
+	c.body()
+	out.Body = c.section
 	c.epilogue(&out.Epilogue)
+	for i := range first.Commands {
+		for _, w := range first.Commands[i].Waits {
+			if w.Stream == entryStream {
+				out.Body.Commands[i].Waits = append(out.Body.Commands[i].Waits, w)
+			}
+		}
+	}
 	return out
+}
+
+// next begins a new section and returns the one that is written.
+func (c *compiler) next() Section {
+	written := c.section
+	for s, n := range written.Counts {
+		c.origin[s] += n
+	}
+	c.section = newSection()
+	return written
 }
 
 // streamOf and regionOf are the numbers that Compile gives to streams and regions.
@@ -275,12 +294,33 @@ func (c *compiler) move(m folded) {
 	}
 }
 
-// prologue copies the storages of Entry in.
-func (c *compiler) prologue(section *Section) {
-	for _, s := range c.p.Entry {
-		section.append(Command{Kind: In, Stream: streamOf(In), Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
-			Device: Address{regionOf(Arena), c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
+// prologue copies the storages of Entry in, those first that the body uses first. Its copies have a stream of their
+// own, so that the body's copies in need not come after all of them.
+func (c *compiler) prologue() {
+	used := c.used()
+	entry := slices.Clone(c.p.Entry)
+	slices.SortStableFunc(entry, func(a, b graph.StorageID) int { return cmp.Compare(used[a], used[b]) })
+	for _, s := range entry {
+		r := c.l.Stays.Entry[s]
+		at := c.emit(Command{Kind: In, Stream: entryStream, Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
+			Device: Address{regionOf(Arena), c.l.Offsets[r]}, Host: c.host(s)}, need{})
+		c.stayUses[r].wrote(at)
 	}
+}
+
+// used returns, per storage, the first step that touches it or that a move of it follows; the number of steps of those
+// that an iteration leaves alone.
+func (c *compiler) used() []int {
+	used := slices.Repeat([]int{len(c.p.Steps)}, len(c.g.Storages))
+	for _, m := range c.p.Moves {
+		used[m.Storage] = min(used[m.Storage], m.After)
+	}
+	for slot, step := range c.p.Steps {
+		for _, s := range c.g.Touches(step.Op) {
+			used[s] = min(used[s], slot)
+		}
+	}
+	return used
 }
 
 // epilogue copies out what the host does not have at the end of a body. Everything waits for the whole body.

@@ -34,7 +34,8 @@ const (
 	onCopyOut  = program.Stream(program.CopyOut)
 	onCopyIn   = program.Stream(program.CopyIn)
 	onHost     = program.Stream(program.Host)
-	streams    = program.Stream(program.Units)
+	onEntry    = program.Stream(program.Units)
+	streams    = onEntry + 1
 	hostRegion = program.Region(program.HostMemory)
 )
 

@@ -135,6 +135,8 @@ func (c *checker) result(r *Result) {
 	}
 	atLeast(c, "begin_ns", r.Begin, 0)
 	atLeast(c, "end_ns", r.End, r.Begin)
+	atLeast(c, "left_ns", r.Left, 0)
+	atLeast(c, "first_ns", r.First, 0)
 	atLeast(c, "stall_ns", r.Stall, 0)
 	atLeast(c, "touched_bytes", r.Touched, 0)
 	atLeast(c, "arena_bytes", r.Arena, 0)
@@ -351,6 +353,13 @@ func (c *checker) record(r *Record) {
 	c.short("latencies", r.Latencies)
 	c.short("device", r.Device)
 	c.result(r.Result)
+}
+
+func (s Settings) check() error {
+	c := new(checker)
+	c.short("device", s.Device)
+	atLeast(c, "budget_bytes", s.Budget, 0)
+	return c.err
 }
 
 // MaxLatency bounds what an op may have taken on average: a graph of them can be added.

@@ -8,7 +8,7 @@ import (
 	"tensile/plan"
 )
 
-// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record and Learnt.
+// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Learnt and Settings.
 type Message interface {
 	kind() string
 	check() error
@@ -120,6 +120,7 @@ type JobStatus struct {
 	Iteration   int         `json:"iteration"`            // complete iterations
 	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"` // the newest
 	Error       string      `json:"error,omitzero"`
+	Lacks       bool        `json:"lacks,omitzero"`   // it has failed: its newest checkpoint is elsewhere
 	Result      *Result     `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
 }
 
@@ -127,7 +128,7 @@ type JobStatus struct {
 type State string
 
 const (
-	Waiting  State = "waiting" // in Home, for its first layout
+	Waiting  State = "waiting" // in Home, for its first layout, or for its arena after a rest
 	Running  State = "running"
 	Resting  State = "resting" // in Home, parked in memory
 	Finished State = "finished"
@@ -152,7 +153,9 @@ type Result struct {
 	Weights map[int32]string `json:"weights,omitempty"` // per persistent storage a digest of its bytes
 	// of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
 	Begin      time.Duration `json:"begin_ns"`
-	End        time.Duration `json:"end_ns"` // of the last
+	End        time.Duration `json:"end_ns"`            // of the last
+	Left       time.Duration `json:"left_ns,omitzero"`  // when the job left Home for the first iteration
+	First      time.Duration `json:"first_ns,omitzero"` // when that ended
 	Stall      time.Duration `json:"stall_ns"`
 	Touched    graph.Bytes   `json:"touched_bytes"`
 	Arena      graph.Bytes   `json:"arena_bytes"`     // the largest of all plans
@@ -313,6 +316,12 @@ type Record struct {
 
 // Epochs are those of the layouts that may be in force, or come into force, from first to last.
 func (r *Record) Epochs() (first, last int64) { return max(r.Applied, r.Cleared+1), r.Granted }
+
+// Settings are what an administrator has set while a controller ran. A controller finds them again after a restart.
+type Settings struct {
+	Device string      `json:"device"`       // its identity
+	Budget graph.Bytes `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
+}
 
 // Learnt is what ops have taken on a device, whatever job they were in. A controller finds it again after a restart.
 type Learnt struct {

@@ -64,7 +64,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	registerState(c, &f.state)
 	f.quota.registerQuota(c)
 	c.Flags().StringVar(&f.plan.budget, "budget", "",
-		"device memory for all jobs: a size such as 8GiB (default: no limit)")
+		"device memory for all jobs: a size such as 8GiB (default: what tensile budget has set, else no limit)")
 	f.plan.host.register(c)
 	c.Flags().StringVar(&f.listen, "listen", anyPort,
 		"address to take connections at; port 0 is any free one, and the same after a restart")

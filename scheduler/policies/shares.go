@@ -122,7 +122,7 @@ func interchangeable(a, b *scheduler.Job) bool {
 	same := func(a, b []time.Duration) bool {
 		return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 	}
-	return a.Worth() == b.Worth() && a.MaxSwapRate == b.MaxSwapRate && a.OnHost == b.OnHost && a.Last == b.Last &&
+	return a.Worth() == b.Worth() && a.SwapLimit() == b.SwapLimit() && a.OnHost == b.OnHost && a.Last == b.Last &&
 		same(a.Latency, b.Latency) && same(a.Slack, b.Slack)
 }
 
