@@ -114,7 +114,8 @@ type Graph struct {
 	Plain Digest `json:"plain,omitempty"`
 }
 
-// Network identifies what the graph was before its passes, which change neither what it learns nor what files hold of it.
+// Network identifies what the graph was before its passes, which change neither what it learns nor what files hold of
+// it.
 func (g *Graph) Network() Digest {
 	if g.Plain != "" {
 		return g.Plain
@@ -323,7 +324,9 @@ func (g *Graph) Parts() [][]StorageID {
 		all[place] = append(all[place], s.ID)
 	}
 	for _, parts := range all {
-		slices.SortStableFunc(parts, func(a, b StorageID) int { return cmp.Compare(g.Storages[a].Begin, g.Storages[b].Begin) })
+		slices.SortStableFunc(parts, func(a, b StorageID) int {
+			return cmp.Compare(g.Storages[a].Begin, g.Storages[b].Begin)
+		})
 	}
 	return all
 }

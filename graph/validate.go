@@ -145,8 +145,8 @@ func (v *validator) parts() {
 		for _, p := range parts {
 			s := &v.g.Storages[p]
 			if s.Begin != ends[s.PartOf] {
-				v.say("storage %s: it begins at byte %d of %s, the parts before it end at %d", s.Name, s.Begin, s.PartOf,
-					ends[s.PartOf])
+				v.say("storage %s: it begins at byte %d of %s, the parts before it end at %d", s.Name, s.Begin,
+					s.PartOf, ends[s.PartOf])
 			}
 			ends[s.PartOf] = s.Begin + s.Bytes
 		}

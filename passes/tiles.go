@@ -16,10 +16,10 @@ func Tiles(g *graph.Graph, rows func(graph.Shape) int) (*graph.Graph, Outcome, e
 	return apply(g, &pass{name: "tiles", run: func(r *rewrite) { tile(r, rows) }})
 }
 
-// tiles makes the gradient of a large parameter, and updates the parameter, some rows at a time. Each op that has a part
-// in the gradient, and the update, becomes an op per tile. The parameter stays one storage, of which each update writes
-// some rows: it has as many versions as tiles. Gradients and what the optimizer remembers become a storage per tile, so
-// that an update works on the parameter and a tile of the rest.
+// tiles makes the gradient of a large parameter, and updates the parameter, some rows at a time. Each op that has a
+// part in the gradient, and the update, becomes an op per tile. The parameter stays one storage, of which each update
+// writes some rows: it has as many versions as tiles. Gradients and what the optimizer remembers become a storage per
+// tile, so that an update works on the parameter and a tile of the rest.
 //
 // That holds for what treats each element by itself (sgd, sgd_momentum, adam; add, accumulate, scale) of gradients that
 // can be made in parts (linear_dw, embedding_dw) and that nothing else reads.
@@ -237,8 +237,8 @@ func (t *tiler) part(x *tiling, op graph.Op, tile int) graph.Op {
 	return op
 }
 
-// tensors returns the parts of tensors that belong to a tile. Of the parameter, which each tile makes a version of, that
-// is the one before it, or after it: 0 or 1.
+// tensors returns the parts of tensors that belong to a tile. Of the parameter, which each tile makes a version of,
+// that is the one before it, or after it: 0 or 1.
 func (t *tiler) tensors(x *tiling, ids []graph.TensorID, tile, after int) []graph.TensorID {
 	parts := make([]graph.TensorID, len(ids))
 	for i, id := range ids {
