@@ -53,7 +53,8 @@ func (v *validator) ids() {
 		}
 	}
 	if g.Plain != "" && (len(g.Passes) == 0 || !isDigest(g.Plain)) {
-		v.say("the digest before passes is %.70q: it is 64 hexadecimal digits, and only of graphs after passes", g.Plain)
+		v.say("the digest before passes is %.70q: it is 64 hexadecimal digits, and only of graphs after passes",
+			g.Plain)
 	}
 	for i, s := range g.Storages {
 		if int(s.ID) != i {

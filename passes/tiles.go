@@ -159,7 +159,8 @@ func (t *tiler) gradient(x *tiling, tensor graph.TensorID, reader graph.OpID) st
 	switch {
 	case slices.Contains(x.ops, op.ID): // both operands of a sum
 	case slices.Contains(leaves, op.Kind) && op.Attrs.Length == 0:
-		if slices.ContainsFunc(op.Inputs, func(in graph.TensorID) bool { return t.g.Tensors[in].Storage == x.parameter }) {
+		ofItself := func(in graph.TensorID) bool { return t.g.Tensors[in].Storage == x.parameter }
+		if slices.ContainsFunc(op.Inputs, ofItself) {
 			return fmt.Sprintf("%s makes its gradient of %s itself", op.Name, t.g.Storages[x.parameter].Name)
 		}
 		x.ops = append(x.ops, op.ID)
