@@ -16,7 +16,8 @@ import (
 type Draft struct {
 	*wiring // the graph
 	job     *scheduler.Job
-	*chosen // variants of its ops
+	copies  graph.Bytes // equal jobs that it stands for
+	*chosen             // variants of its ops
 	align   graph.Bytes
 	style   Style
 	meter   *meter
@@ -321,10 +322,10 @@ func (d *Draft) count(x *Gap, by int32) {
 	switch after := before + by; {
 	case before == 0 && after > 0:
 		d.swaps++
-		d.host.take(d.spills[x.storage])
+		d.host.take(d.copies * d.spills[x.storage])
 	case before > 0 && after == 0:
 		d.swaps--
-		d.host.take(-d.spills[x.storage])
+		d.host.take(-d.copies * d.spills[x.storage])
 	}
 }
 

@@ -19,6 +19,7 @@ type Session struct {
 	first   []*chosen         // per job: the first variants
 	digests []graph.Digest    // per job
 	shares  []scheduler.Share // per job
+	groups  [][]int           // of equal jobs
 	rounds  int               // of packing so far
 	denied  bool              // a swap, for want of host memory
 	meter   *meter
@@ -46,6 +47,7 @@ func Open(r scheduler.Request, w scheduler.Watch,
 		}
 		result.Work = s.meter.steps
 	}()
+	s.groups = equals(r.Jobs)
 	s.prepare()
 	result, err = do(s)
 	result.Limited = err == nil && s.meter.spent
@@ -136,7 +138,7 @@ func (s *Session) Drafts(order func(*graph.Graph) []graph.OpID, style Style) []*
 // Draft begins a draft of job i with these steps, in which nothing is decided.
 func (s *Session) Draft(i int, steps []Step, style Style) *Draft {
 	j := &s.Request.Jobs[i]
-	d := &Draft{wiring: s.wirings[i], job: j, chosen: s.first[i], align: s.Request.Align, steps: steps,
+	d := &Draft{wiring: s.wirings[i], job: j, copies: 1, chosen: s.first[i], align: s.Request.Align, steps: steps,
 		style: style, meter: s.meter}
 	if style.Variants != nil {
 		d.chosen = choose(j, style.Variants)

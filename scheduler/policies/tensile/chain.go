@@ -51,7 +51,7 @@ const maxDepth = 16
 // recomputable is a storage that can be recomputed, with what that takes when all before it in the sequence are
 // recomputed too.
 type recomputable struct {
-	job     int
+	group   int // of equal jobs
 	storage graph.StorageID
 	class   int // in classes of time per byte, less first
 	bytes   graph.Bytes
@@ -303,7 +303,7 @@ func (c *chains) dearest() perGiB {
 // first. The cost of a storage is what it takes more when everything before it is recomputed too. So the last tensors
 // of a long chain are chosen last and usually stay resident. The cost counts weight times, relative to the smallest
 // weight of all jobs.
-func (c *chains) sequence(job int, weight, minWeight int) []recomputable {
+func (c *chains) sequence(group int, weight, minWeight int) []recomputable {
 	var order []graph.StorageID
 	for s, x := range c.gaps {
 		if x != nil {
@@ -322,7 +322,7 @@ func (c *chains) sequence(job int, weight, minWeight int) []recomputable {
 			if c.chosen[s] || c.noChains && len(c.needs[s]) > 0 {
 				continue
 			}
-			c.trial = recomputable{job: job, storage: s, class: class, bytes: c.Bytes(s)}
+			c.trial = recomputable{group: group, storage: s, class: class, bytes: c.Bytes(s)}
 			allowed := limit.of(c.Bytes(s)) * time.Duration(minWeight) / time.Duration(weight)
 			if c.try(s, allowed, limit) {
 				c.choose(s)
