@@ -8,7 +8,8 @@
 //	blocked --waits reached--> held --pause over, or a lane waits for it--> running --> ended
 //
 // Commands of different lanes that run on the same unit divide the compute unit or the link direction evenly: n of them
-// progress at 1/n each. A copy's latency counts as work too. Loads, reads and poisoning take no time.
+// progress at 1/n each. A copy's latency counts as work too. Loads, reads and poisoning take no time. A copy of a
+// prologue that is held may also yield to copies of other lanes (program.Arrivals), until something has ended.
 //
 // Invariants:
 //   - a single job without noise and holds runs exactly as program.Time says, to the nanosecond;
