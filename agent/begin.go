@@ -19,13 +19,19 @@ type Checkpoints struct {
 	NoData            bool   // that device has none: checkpoints have no tensors
 }
 
+// lackingError is why a job cannot go on here: its newest checkpoint is elsewhere.
+type lackingError struct{ error }
+
 var errNoFolder = errors.New("this executor has no folder for checkpoints: start it with --checkpoints")
 
 // Start finds where a job begins: at the newest whole checkpoint of its own, at that of its spec, or, as nil, with no
 // iteration. Then its task begins with that content.
 func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []string, err error) {
 	s := &p.Spec
-	if c.Dir == "" && (s.Checkpoint != wire.Interval{} || p.From > 0) {
+	switch {
+	case c.Dir == "" && p.From > 0:
+		return nil, nil, lackingError{errNoFolder}
+	case c.Dir == "" && s.Checkpoint != wire.Interval{}:
 		return nil, nil, errNoFolder
 	}
 	var found checkpoint.Found
@@ -50,8 +56,8 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 				"that after %d", p.From, state.Iteration))
 		}
 	case len(found.Passed) == 0 && p.From > 0:
-		return nil, notes, fmt.Errorf("its checkpoint after %d iterations is not in %s on %s: start an executor where "+
-			"it is, or let both use one folder (--checkpoints)", p.From, c.Dir, c.Host)
+		return nil, notes, lackingError{fmt.Errorf("its checkpoint after %d iterations is not in %s on %s: start an "+
+			"executor where it is, or let both use one folder (--checkpoints)", p.From, c.Dir, c.Host)}
 	case s.From != "":
 		if state, err = checkpoint.Read(s.From); err != nil {
 			return nil, notes, err

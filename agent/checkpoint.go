@@ -96,17 +96,25 @@ func (m *Machine) missed(j *job, err error) {
 func (m *Machine) rest(j *job) {
 	switch {
 	case j.park != "" && !j.parks:
-		j.parks, j.rests = true, false
-		m.say(Output{Park: j.spec.Name})
+		m.park(j)
 	case j.park == "" && j.parks && j.settled == j.epoch:
-		j.parks, j.rests = false, false
+		if j.parks, j.rests = false, false; j.status.State == wire.Resting {
+			m.state(j, wire.Waiting) // for the arena
+		}
 		m.say(Output{Resume: j.spec.Name})
 	}
 }
 
-// parked notes that a job rests in Home.
-func (m *Machine) parked(j *job) {
-	if j.parks && !j.status.State.Over() {
+// park has the host park a job.
+func (m *Machine) park(j *job) {
+	j.parkings++
+	j.parks, j.rests = true, false
+	m.say(Output{Park: &Park{j.spec.Name, j.parkings}})
+}
+
+// parked notes that a job rests in Home, as it was told by the Park of a number. It may have been resumed since.
+func (m *Machine) parked(j *job, number int64) {
+	if j.parks && number == j.parkings && !j.status.State.Over() {
 		j.rests, j.status.Arena = true, 0
 		m.state(j, wire.Resting)
 		m.event(Event{Kind: Rested, Job: j.spec.Name, Iterations: j.status.Iteration})
@@ -127,8 +135,7 @@ func (m *Machine) suspend(j *job) {
 	case !j.hosted:
 		m.over(j, wire.Suspended, "")
 	case !j.parks:
-		j.parks = true
-		m.say(Output{Park: j.spec.Name})
+		m.park(j)
 	case !j.rests || j.taking != none:
 	case c != nil && c.Iteration == j.status.Iteration || j.status.Iteration == 0:
 		m.over(j, wire.Suspended, "")

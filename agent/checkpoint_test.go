@@ -173,14 +173,31 @@ func TestTornCheckpoints(t *testing.T) {
 		s, w, p := r.last()
 		r.logs(s, "no checkpoint of it is whole: it begins again")
 		r.finishes(s, w, p)
+	})
+}
 
-		r.number, r.newest = 9, wire.Checkpoint{Iteration: 7}
-		s, _, _ = r.begin()
-		want := fmt.Sprintf("its checkpoint after 7 iterations is not in %s on ", r.folder)
-		if j := s.bus.awaitState(t, "job", wire.Failed); !strings.HasPrefix(j.Error, want) {
-			t.Errorf("the job is %+v, want error %q", j, want)
+// A job whose checkpoint is elsewhere fails, and its status says that this is why; also where there is no folder. A job
+// that is to take checkpoints fails for good there.
+func TestLacking(t *testing.T) {
+	both(t, 10, func(t *testing.T, r *relay) {
+		const noFolder = "this executor has no folder for checkpoints"
+		for _, test := range []struct {
+			folder string
+			from   int
+			want   string
+		}{
+			{r.folder, 7, fmt.Sprintf("its checkpoint after 7 iterations is not in %s on ", r.folder)},
+			{"", 7, noFolder},
+			{"", 0, noFolder},
+		} {
+			r.folder, r.newest.Iteration = test.folder, test.from
+			s, _, _ := r.begin()
+			j := s.bus.awaitState(t, "job", wire.Failed)
+			if !strings.HasPrefix(j.Error, test.want) || j.Lacks != (test.from > 0) {
+				t.Errorf("the job is %+v, want error %q", j, test.want)
+			}
+			s.leave()
 		}
-		s.leave()
 	})
 }
 

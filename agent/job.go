@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 
 	"tensile/executor"
@@ -35,17 +36,19 @@ type job struct {
 	hosted  bool // the host has it, or may have
 	told    bool // the host was told to stop it
 	removed bool // the host was told to remove it
+	lingers bool // it has failed, and the host may have it train until it is removed
 	keeping bool // what it has come to is being taken
 	status  wire.JobStatus
 	outcome outcome
 	result  *wire.Result // with losses and weights, which is still to be stored; nil: nothing is
 	storing bool         // that is being done
 
-	parks  bool   // the host was told to park it, and not to resume it since
-	rests  bool   // it is in Home since
-	taking taking // how far the present checkpoint is
-	tried  tried  // the newest one
-	failed string // why it was not written, in a line; "": it was
+	parks    bool   // the host was told to park it, and not to resume it since
+	parkings int64  // how often it was told so
+	rests    bool   // it is in Home since the last time
+	taking   taking // how far the present checkpoint is
+	tried    tried  // the newest one
+	failed   string // why it was not written, in a line; "": it was
 }
 
 // same reports whether two specs are those of one job. What only planners look at may change.
@@ -151,6 +154,12 @@ func (m *Machine) fail(j *job, err error) {
 	m.over(j, wire.Failed, j.status.Error)
 }
 
+// expel has a job fail that the host has. That is said when it has it no more: until then it may have its arena.
+func (m *Machine) expel(j *job, err error) {
+	j.lingers = true
+	m.fail(j, err)
+}
+
 // cutShort ends a job that was not over when the process was interrupted. To its owner it has failed.
 func (m *Machine) cutShort(j *job) {
 	saved := "not saved"
@@ -192,6 +201,7 @@ func (m *Machine) prepared(p *Prepared) {
 		j.again = true
 		m.trouble(j, p.Err)
 	default:
+		_, j.status.Lacks = errors.AsType[lackingError](p.Err)
 		m.fail(j, p.Err)
 	}
 }
@@ -208,7 +218,7 @@ func (m *Machine) fetched(f *Fetched) {
 		m.trouble(j, fmt.Errorf("layout %d: %w", f.Epoch, f.Err))
 		return
 	case f.Err != nil && j.parks: // it must not go on with the layout before
-		m.fail(j, fmt.Errorf("layout %d is refused: %w", f.Epoch, f.Err))
+		m.expel(j, fmt.Errorf("layout %d is refused: %w", f.Epoch, f.Err))
 	case f.Err != nil:
 		m.trouble(j, fmt.Errorf("layout %d is refused: %w", f.Epoch, f.Err))
 	case j.hosted:
@@ -235,10 +245,13 @@ func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 		m.applied(j, e.Applied)
 	case e.Home:
 		j.status.Arena, m.news = 0, true
-	case e.Parked:
-		m.parked(j)
+	case e.Parked != 0:
+		m.parked(j, e.Parked)
 	case e.Snapshot != nil:
 		m.taken(j, e.Snapshot)
+	case e.Refused != nil && !j.status.State.Over() && (j.parks || j.status.State == wire.Waiting &&
+		j.status.Epoch > 0):
+		m.expel(j, e.Refused) // it must not go on with the layout before
 	case e.Refused != nil && !j.status.State.Over():
 		m.trouble(j, e.Refused)
 	case e.Ended != nil:
@@ -342,13 +355,14 @@ func (m *Machine) stored(s *Stored) {
 	j.status.Result.Stored, j.result, m.news = wire.ResultKey(m.process.Executor, j.spec.ID, j.number), nil, true
 }
 
-// said is what is said of a job: that it is over when its result is stored, and not before.
+// said is what is said of a job: that it is over when its result is stored and the host has given back what it had, and
+// not before.
 func (j *job) said() wire.JobStatus {
 	s := j.status
 	if s.Error == "" && !s.State.Over() {
 		s.Error = j.failed
 	}
-	if j.result != nil {
+	if j.result != nil || j.lingers && j.hosted {
 		s.State, s.Error, s.Result = wire.Running, "", nil
 	}
 	return s

@@ -32,7 +32,7 @@ type Output struct {
 	Open    *Open   // a job is to be submitted to the host
 	Change  *Change // it is to train with another program
 	Stop    string  // the host is to stop the job of that name
-	Park    string  // it is to have it rest in Home
+	Park    *Park   // it is to have it rest in Home
 	Resume  string  // it is to have it go on
 	Take    string  // it is to take its state for a checkpoint
 	Remove  string
@@ -90,6 +90,12 @@ type Begin struct {
 	File      string    // the checkpoint
 	// that as one of the job's own; nil: it is that of the spec
 	Checkpoint *wire.Checkpoint
+}
+
+// Park has a job rest in Home. The host names the number when it does: what it said of an earlier one may come late.
+type Park struct {
+	Job    string
+	Number int64
 }
 
 // Fetch asks for a layout, to be proven.

@@ -45,6 +45,7 @@ type told struct {
 	Epoch    int64             `json:"epoch,omitzero"`
 	Peak     graph.Bytes       `json:"peak_bytes,omitzero"`
 	Again    bool              `json:"again,omitzero"`
+	Lacks    bool              `json:"lacks,omitzero"`  // the error says that a checkpoint is elsewhere
 	Result   *wire.Result      `json:"result,omitzero"` // losses, weights and file of what was kept
 	Begin    *begun            `json:"begin,omitzero"`
 	Notes    []string          `json:"notes,omitzero"`
@@ -54,7 +55,7 @@ type told struct {
 	Report   *executor.Report  `json:"report,omitzero"`
 	Applied  *executor.Applied `json:"applied,omitzero"`
 	Home     bool              `json:"home,omitzero"`
-	Parked   bool              `json:"parked,omitzero"`
+	Parked   int64             `json:"parked,omitzero"`
 	Refused  bool              `json:"refused,omitzero"`
 	Removed  bool              `json:"removed,omitzero"`
 	Ended    *executor.Ended   `json:"ended,omitzero"` // without error and weights
@@ -94,6 +95,7 @@ func toldOf(in Input) *told {
 	case in.Prepared != nil:
 		p := in.Prepared
 		t.Prepared, t.Ticket, t.Notes, t.Again, t.Err = true, p.Ticket, p.Notes, p.Again, textOfErr(p.Err)
+		_, t.Lacks = errors.AsType[lackingError](p.Err)
 		if b := p.Begin; b != nil {
 			t.Begin = &begun{b.Iteration, b.File, b.Checkpoint}
 		}
@@ -148,6 +150,9 @@ func (t *told) input() Input {
 	in := Input{Orders: t.Orders, Loss: t.Loss, Online: t.Online, Tick: t.Tick, Closed: t.Closed}
 	switch {
 	case t.Prepared:
+		if t.Lacks {
+			err = lackingError{err}
+		}
 		in.Prepared = &Prepared{Ticket: t.Ticket, Notes: t.Notes, Err: err, Again: t.Again}
 		if b := t.Begin; b != nil {
 			in.Prepared.Begin = &Begin{Iteration: b.Iteration, File: b.File, Checkpoint: b.Checkpoint}
@@ -185,6 +190,7 @@ type said struct {
 	Ticket Ticket       `json:"ticket,omitzero"`
 	Job    string       `json:"job,omitzero"`
 	Epoch  int64        `json:"epoch,omitzero"`
+	Number int64        `json:"number,omitzero"`
 	Status *wire.Status `json:"status,omitzero"`
 	Report *wire.Report `json:"report,omitzero"`
 	Event  *Event       `json:"event,omitzero"`
@@ -207,8 +213,8 @@ func saidOf(outputs []Output) []said {
 			*s = said{Do: "change", Job: o.Change.Job}
 		case o.Stop != "":
 			*s = said{Do: "stop", Job: o.Stop}
-		case o.Park != "":
-			*s = said{Do: "park", Job: o.Park}
+		case o.Park != nil:
+			*s = said{Do: "park", Job: o.Park.Job, Number: o.Park.Number}
 		case o.Resume != "":
 			*s = said{Do: "resume", Job: o.Resume}
 		case o.Take != "":

@@ -32,7 +32,8 @@ func TestToldIsWhole(t *testing.T) {
 	for name, in := range map[string]Input{
 		"Begin": {Prepared: &Prepared{Ticket: 1, Notes: []string{"why"},
 			Begin: &Begin{Iteration: 3, File: "f", Checkpoint: &wire.Checkpoint{Iteration: 3}}}},
-		"Parked":   {Event: &executor.Event{Job: "a", Parked: true}},
+		"Lacking":  {Prepared: &Prepared{Ticket: 1, Err: lackingError{why}}},
+		"Parked":   {Event: &executor.Event{Job: "a", Parked: 2}},
 		"Snapshot": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Iteration: 3}}},
 		"no state": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Err: why}}},
 	} {

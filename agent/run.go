@@ -284,8 +284,8 @@ func (r *runner) do(out Output) {
 		r.host.Change(out.Change.Job, out.Change.Proven)
 	case out.Stop != "":
 		r.host.Stop(out.Stop)
-	case out.Park != "":
-		r.host.Park(out.Park)
+	case out.Park != nil:
+		r.host.Park(out.Park.Job, out.Park.Number)
 	case out.Resume != "":
 		r.host.Resume(out.Resume)
 	case out.Take != "":

@@ -34,7 +34,8 @@ import (
 //	layout job=J epoch=N [again | broken]  a layout was proven; or could not be fetched, or is wrong
 //	late job=J epoch=N                   a layout came for the job before the present one of that name
 //	applied job=J epoch=N arena=BYTES    the host trains with a layout
-//	home | parked | refused | failed | removed job=J     what else the host says
+//	home | refused | failed | removed job=J     what else the host says
+//	parked job=J [number=N]              as it was told last, or the Nth time
 //	snapshot job=J [iteration=N]         the state of a job at an iteration boundary; or there is none
 //	written job=J [iteration=N]          a checkpoint was written; or could not be
 //	report job=J iteration=N epoch=N
@@ -55,6 +56,7 @@ type script struct {
 	now     time.Duration
 	tickets map[string]Ticket // of the youngest job of each name
 	before  map[string]Ticket // of the one before that
+	parks   map[string]int64  // how often the host was told to park a job
 	out     strings.Builder   // the answer to the present command
 }
 
@@ -66,6 +68,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "new" {
 		s.m, s.tickets, s.before = NewMachine(Process{Executor: "x1", Life: "life", Device: "device"}),
 			map[string]Ticket{}, map[string]Ticket{}
+		s.parks = map[string]int64{}
 	}
 	s.step(s.input(t, d))
 	return s.out.String()
@@ -134,7 +137,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		}
 		return Input{Written: &Written{Ticket: s.tickets[job], Checkpoint: checkpointOf(intArg(t, d, "iteration"))}}
 	}
-	return Input{Event: eventOf(t, job, d)}
+	return Input{Event: s.event(t, job, d)}
 }
 
 // checkpointOf is the checkpoint after some iterations.
@@ -142,8 +145,8 @@ func checkpointOf(iterations int64) *wire.Checkpoint {
 	return &wire.Checkpoint{Iteration: int(iterations), File: fmt.Sprint("FILE", iterations)}
 }
 
-// eventOf returns what the host observed of a job.
-func eventOf(t *testing.T, job string, d *datadriven.TestData) *executor.Event {
+// event returns what the host observed of a job.
+func (s *script) event(t *testing.T, job string, d *datadriven.TestData) *executor.Event {
 	e := &executor.Event{Job: job}
 	switch d.Cmd {
 	case "applied":
@@ -151,7 +154,8 @@ func eventOf(t *testing.T, job string, d *datadriven.TestData) *executor.Event {
 	case "home":
 		e.Home = true
 	case "parked":
-		e.Parked = true
+		e.Parked = s.parks[job]
+		d.MaybeScanArgs(t, "number", &e.Parked)
 	case "snapshot":
 		if e.Snapshot = (&executor.Snapshot{Err: errScript}); d.HasArg("iteration") {
 			e.Snapshot = &executor.Snapshot{Iteration: int(intArg(t, d, "iteration"))}
@@ -232,6 +236,9 @@ func (s *script) step(in Input) {
 			s.before[p.Spec.Name] = s.tickets[p.Spec.Name]
 			s.tickets[p.Spec.Name] = p.Ticket
 		}
+		if out.Park != nil {
+			s.parks[out.Park.Job] = out.Park.Number
+		}
 		fmt.Fprintln(&s.out, textOf(out))
 		if err := s.m.Farewell(); out.Leave && err != nil {
 			fmt.Fprintln(&s.out, err)
@@ -259,8 +266,12 @@ func textOf(o Output) string {
 		return fmt.Sprintf("change %s to %d", o.Change.Job, o.Change.Proven.Program().Plan.Epoch)
 	case o.Stop != "":
 		return "stop " + o.Stop
-	case o.Park != "":
-		return "park " + o.Park
+	case o.Park != nil:
+		text := "park " + o.Park.Job
+		if o.Park.Number > 1 {
+			text += fmt.Sprintf(", number %d", o.Park.Number)
+		}
+		return text
 	case o.Resume != "":
 		return "resume " + o.Resume
 	case o.Take != "":

@@ -166,7 +166,7 @@ func (m *Machine) enter(e *errand, p *Planned) {
 			m.take(j.batch)
 		}
 	}
-	begun := waits(e.jobs[e.admitted:fits])
+	begun := slices.DeleteFunc(waits(e.jobs[e.admitted:fits]), m.away)
 	for _, j := range begun {
 		j.record.State, j.record.Why, j.record.Need, j.record.Preempted = wire.Starting, "", 0, false
 	}
@@ -202,11 +202,12 @@ func waits(jobs []*job) []*job {
 // wait says why a job waits.
 func (m *Machine) wait(j *job, why *NoPlan) {
 	before := j.record.Why
-	j.record.Need, j.record.Why = 0, why.Why
+	j.record.Need, j.wants, j.record.Why = 0, 0, why.Why
 	switch {
 	case why.OnHost:
-		j.record.Why = fmt.Sprintf("waits for %s of host memory: it and the running jobs need %s of %s",
-			why.Need-why.Budget, why.Need, why.Budget)
+		j.wants = why.Need - why.Budget
+		j.record.Why = fmt.Sprintf("waits for %s of host memory: it and the running jobs need %s of %s", j.wants,
+			why.Need, why.Budget)
 	case why.Need > 0:
 		j.record.Need = why.Need - why.Budget
 		j.record.Why = fmt.Sprintf("waits for %s: it and the running jobs need %s of %s", j.record.Need, why.Need,

@@ -31,6 +31,7 @@ const (
 	Preempted  EventKind = "preempted"  // Job is parked for a job of higher priority: Reason
 	Troubled   EventKind = "troubled"   // Job goes on in spite of Why
 	Ended      EventKind = "ended"      // Job is over: State, Iterations; Why
+	Budgeted   EventKind = "budgeted"   // which budget counts after a restart: Reason
 	Rebudgeted EventKind = "rebudgeted" // all jobs are planned for again: Reason
 	Shrinking  EventKind = "shrinking"  // jobs hold Bytes of Budget, and are to give some back
 	Stuck      EventKind = "stuck"      // jobs hold Bytes of Budget, and cannot shrink; Why
@@ -107,6 +108,8 @@ func (e Event) String() string {
 			line += ": " + e.Why
 		}
 		return line
+	case Budgeted:
+		return e.Reason
 	case Rebudgeted:
 		return e.Reason + ": all jobs are planned for again"
 	case Shrinking:

@@ -52,7 +52,11 @@ func (m *Machine) lost(j *job, why string) {
 	}
 	switch j.record.State {
 	case wire.Queued:
-		m.displace(j)
+		away := m.away(j)
+		if m.displace(j); away { // while it was nobody planned for it
+			m.want.admission = true
+			j.record.Why = fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why)
+		}
 	case wire.Parked:
 		m.displace(j)
 		j.record.Park = wire.OnDisk
@@ -102,7 +106,7 @@ func (m *Machine) freed(name, why string) {
 }
 
 // holds takes back what an executor does not have any more, as it says itself. s must be an answer to its newest
-// orders: what it hears of only later it may take up.
+// orders: what it hears of only later it may take up. A job without an arena may be between two of them.
 func (m *Machine) holds(x *executor, s *wire.Status) {
 	if s.Orders < x.orders.Number {
 		return
@@ -113,8 +117,8 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 		j.record.Held = slices.DeleteFunc(j.record.Held, func(h wire.Holding) bool {
 			named := func(a wire.Assignment) bool { return a.Spec.ID == h.ID && a.Incarnation == h.Incarnation }
 			has := func(js wire.JobStatus) bool {
-				return (js.Arena > 0 || m.config.HostMemory > 0 && !js.State.Over()) &&
-					(js.ID == h.ID && js.Incarnation == h.Incarnation || js.ID == 0 && js.Name == j.record.Spec.Name)
+				old := js.ID == 0 && js.Name == j.record.Spec.Name // it is to go, and another of its name follows
+				return !js.State.Over() && (old || js.ID == h.ID && js.Incarnation == h.Incarnation)
 			}
 			return h.Executor == x.name && h.Life == x.life && !slices.ContainsFunc(x.orders.Jobs, named) &&
 				!slices.ContainsFunc(s.Jobs, has)
@@ -158,13 +162,19 @@ func (j *job) known() {
 	}
 }
 
+// away reports whether a job rests at an executor that cannot be reached.
+func (m *Machine) away(j *job) bool {
+	x := m.executors[j.record.Executor]
+	return x != nil && x.silent
+}
+
 func silentFor(d time.Duration) string {
 	return fmt.Sprintf("it has not been heard of for %v", d.Round(time.Second))
 }
 
 // back takes down that an executor is heard of again.
 func (m *Machine) back(x *executor) {
-	x.silent, m.changed = false, true
+	x.silent, m.changed, m.want.admission = false, true, true // jobs that rest there may go on
 	m.unstick()
 	m.event(Event{Kind: Back, Executor: x.name})
 	for _, j := range m.jobs {
@@ -192,13 +202,11 @@ func (m *Machine) giveUp(x *executor) {
 			j.record.Held = append(j.record.Held, wire.Holding{Executor: x.name, Life: x.life, ID: j.record.Spec.ID,
 				Incarnation: j.record.Incarnation, Bytes: claim, Host: host})
 		}
-		switch j.record.State {
-		case wire.Unknown:
-			if !m.restart(j, why) {
-				m.over(j, wire.Broken, why, nil)
-			}
-		default:
+		switch {
+		case j.record.State != wire.Unknown && !j.goesOn():
 			m.lost(j, why)
+		case !m.restart(j, why): // also one that has not begun: what it was granted there is no other's
+			m.over(j, wire.Broken, why, nil)
 		}
 	}
 	if x.rival != nil { // it takes the name

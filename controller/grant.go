@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"tensile/graph"
 	"tensile/wire"
@@ -90,17 +92,21 @@ func (m *Machine) executorFor(j *job) string {
 	return name
 }
 
-// vacant is an executor that can take a job, "" if there is none. One that was told to leave cannot.
-func (m *Machine) vacant(j *job) string {
+// vacant is an executor that can take a job, "" if there is none: one on the host of the job's newest checkpoint before
+// others. One that was told to leave cannot.
+func (m *Machine) vacant(j *job) (found string) {
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
-		if !x.gone && !x.silent && !x.orders.Leave && !slices.Contains(j.tried, name) && (m.config.Share ||
-			x.joined && !x.own &&
-				!m.busy(name)) {
+		if x.gone || x.silent || x.orders.Leave || slices.Contains(j.tried, name) ||
+			!m.config.Share && (!x.joined || x.own || m.busy(name)) {
+			continue
+		}
+		if host, _, _ := strings.Cut(x.host, ", "); j.record.Checkpoint != nil && j.record.Checkpoint.Host == host {
 			return name
 		}
+		found = cmp.Or(found, name)
 	}
-	return ""
+	return found
 }
 
 func (m *Machine) busy(executor string) bool {

@@ -15,7 +15,8 @@ type job struct {
 	written wire.Record // as it was stored last
 	graph   *graph.Graph
 	profile *planner.Profile // nil: not made yet
-	latency []time.Duration  // per op: the profile, and then a moving average of what was measured
+	latency []time.Duration  // per op, as if it ran alone: the profile, then a moving average of what was measured
+	stretch float64          // how many times as long as alone its work takes beside the other jobs that train
 	spare   []time.Duration  // per op: by how much the latency may be off, before anything was measured; may be nil
 	assumed time.Duration    // the sum of latencies when plans were last asked for (s of TENSILE, section IV-E)
 	reports int              // since then
@@ -25,10 +26,12 @@ type job struct {
 	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
 	heard   losses
 	tried   []string      // executors at which it could not begin
+	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
 	batch   *batch        // with which it was submitted; nil: it was taken
 	fresh   bool          // whether it fits the budget alone is not known yet
 	fitted  bool          // it once did
 	stuck   bool          // it waits for a larger budget, or for what executors out of reach have, and holds nobody up
+	wants   graph.Bytes   // on the host, for which it waits
 	ready   time.Duration // it waits at least until then, after its executor was lost
 	begun   time.Duration // when it began to train, or went on
 	follow  bool          // the policy wants a report of the newest layout

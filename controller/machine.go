@@ -22,12 +22,16 @@ type Machine struct {
 	last      int64        // Record.Order of the youngest job
 	line      correct.Line // by which profiles are wrong on the device, as the jobs so far have shown
 	learnt    learnt
+	training  []*job // those whose stretches are worked out
 
 	errand *errand       // the plans that are being made; nil: none
 	ticket int64         // of the newest errand
 	rest   time.Duration // until when no drift of latencies has plans made
 	want   wants
 	noPlan string // why there were no new plans, as it was said last
+
+	given    graph.Bytes    // the budget with which this controller was started; 0: none
+	settings *wire.Settings // that were set while a controller ran; nil: none
 
 	stored  map[string]wire.Orders // of a controller before this one
 	changed bool                   // in this step: something that others are to know
@@ -51,6 +55,7 @@ type executor struct {
 	dead     bool          // it is gone, and its process has ended for sure
 	silent   bool          // it cannot be reached
 	orders   wire.Orders   // the newest
+	rivals   []string      // lives of other processes of that name, as it was said
 	rival    *wire.Status  // of another process of that name, until it is known whether the first one lives
 	refused  *wire.Refusal // of the last such process
 }
@@ -64,8 +69,8 @@ type reply struct {
 
 // NewMachine returns the machine of a controller without jobs.
 func NewMachine(c Config) *Machine {
-	return &Machine{config: c.withDefaults(), executors: make(map[string]*executor), learnt: restoreLearnt(c.Device,
-		nil)}
+	return &Machine{config: c.withDefaults(), given: c.Budget, executors: make(map[string]*executor),
+		learnt: restoreLearnt(c.Device, nil)}
 }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It

@@ -46,19 +46,20 @@ type Tick struct {
 
 // Output is what a machine wants done; one field is set. Outputs are to be carried out in their order.
 type Output struct {
-	Answer *Answer      `json:"answer,omitzero"` // to a Submit or Request
-	Record *wire.Record `json:"record,omitzero"` // to be stored under the name of its job
-	Graph  *Delivery    `json:"graph,omitzero"`  // to be stored where an executor finds it
-	Layout *Delivery    `json:"layout,omitzero"`
-	Result *Collection  `json:"result,omitzero"` // to be stored for whoever submitted the job
-	Orders *wire.Orders `json:"orders,omitzero"` // to an executor
-	Launch string       `json:"launch,omitzero"` // an executor is to be started by this name
-	Forget string       `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
-	Learnt *Learnt      `json:"learnt,omitzero"` // to be stored
-	Drop   *Drop        `json:"drop,omitzero"`   // of a job that is over and not remembered any more
-	Plan   *Plan        `json:"plan,omitzero"`   // an errand, to be answered by a Planned
-	Cancel int64        `json:"cancel,omitzero"` // the errand of that ticket: its answer would be ignored
-	Event  *Event       `json:"event,omitzero"`  // for the log
+	Answer *Answer        `json:"answer,omitzero"` // to a Submit or Request
+	Record *wire.Record   `json:"record,omitzero"` // to be stored under the name of its job
+	Graph  *Delivery      `json:"graph,omitzero"`  // to be stored where an executor finds it
+	Layout *Delivery      `json:"layout,omitzero"`
+	Result *Collection    `json:"result,omitzero"` // to be stored for whoever submitted the job
+	Orders *wire.Orders   `json:"orders,omitzero"` // to an executor
+	Launch string         `json:"launch,omitzero"` // an executor is to be started by this name
+	Forget string         `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
+	Learnt *Learnt        `json:"learnt,omitzero"` // to be stored
+	Set    *wire.Settings `json:"set,omitzero"`    // to be stored
+	Drop   *Drop          `json:"drop,omitzero"`   // of a job that is over and not remembered any more
+	Plan   *Plan          `json:"plan,omitzero"`   // an errand, to be answered by a Planned
+	Cancel int64          `json:"cancel,omitzero"` // the errand of that ticket: its answer would be ignored
+	Event  *Event         `json:"event,omitzero"`  // for the log
 }
 
 // Answer is what comes of a Submit or Request.
@@ -108,7 +109,7 @@ type Candidate struct {
 	Epoch    int64            `json:"epoch"` // of the plan
 	Graph    *graph.Graph     `json:"-"`
 	Profile  *planner.Profile `json:"-"`             // nil: it is to be made
-	Latency  []time.Duration  `json:"-"`             // per op; nil without a profile
+	Latency  []time.Duration  `json:"-"`             // per op, as if it ran alone; nil without a profile
 	Slack    []time.Duration  `json:"-"`             // per op: by how much the latency may be off; may be nil
 	Measured bool             `json:"measured"`      // latencies follow what ops took here, in this job or others
 	Fresh    bool             `json:"fresh"`         // whether it fits alone is not known yet

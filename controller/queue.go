@@ -14,7 +14,8 @@ import (
 // they came.
 func (m *Machine) waiting() []*job {
 	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool {
-		return j.record.State != wire.Queued || j.stuck || j.ready > m.now
+		return j.record.State != wire.Queued || j.stuck || j.ready > m.now || m.away(j) ||
+			j.lacking > 0 && m.vacant(j) == ""
 	})
 	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(m.rank(b), m.rank(a)) })
 	return waiting
@@ -38,7 +39,7 @@ func (m *Machine) rank(j *job) int64 {
 // enqueue has a job wait in the queue.
 func (m *Machine) enqueue(j *job, why string) {
 	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
-	j.fresh, j.stuck = true, false // the budget may have become smaller since it was admitted
+	j.fresh, j.stuck, j.lacking, j.wants = true, false, 0, 0 // the budget may have become smaller since it was admitted
 	m.want.admission, m.changed = true, true
 }
 
@@ -59,6 +60,44 @@ func (m *Machine) restart(j *job, why string) bool {
 		j.record.Restarts, j.record.Spec.Restarts, why))
 	m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
 	return true
+}
+
+// lacks has a job that has found no checkpoint of its own at an executor begin at another, or, as long as no other can
+// take it, wait for one that has it: the host where that is may come back. It reports whether it does.
+func (m *Machine) lacks(j *job, x *executor, why string) bool {
+	c := j.record.Checkpoint
+	switch {
+	case c == nil:
+		return false
+	case j.record.State == wire.Parking || j.record.State == wire.Ending:
+		m.lost(j, why)
+		return true
+	case j.record.State != wire.Starting:
+		return false
+	}
+	if j.tried = append(j.tried, x.name); m.vacant(j) != "" {
+		m.move(j, why)
+		return true
+	}
+	until := cmp.Or(j.lacking, m.now+m.config.GiveUp)
+	m.displace(j)
+	m.enqueue(j, fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", c.File, c.Host))
+	j.lacking = until
+	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	return true
+}
+
+// missLong has jobs fail for whose checkpoints nobody has come.
+func (m *Machine) missLong() {
+	for _, j := range m.jobs {
+		planned := m.errand != nil && slices.Contains(m.errand.jobs, j)
+		if j.record.State == wire.Queued && j.lacking > 0 && j.lacking <= m.now && !planned {
+			c := j.record.Checkpoint
+			m.over(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: start one "+
+				"there with that folder (--checkpoints), or copy the file, and submit the job again with --from FILE",
+				c.Iteration, c.File, c.Host), nil)
+		}
+	}
 }
 
 // displace takes a job from its executor. What is left of it is its newest checkpoint.
@@ -124,6 +163,9 @@ func (m *Machine) resume(j *job) error {
 	switch j.record.State {
 	case wire.Parked:
 		m.enqueue(j, "is being planned for")
+		if m.away(j) {
+			j.record.Why = fmt.Sprintf("rests at executor %s, which cannot be reached", j.record.Executor)
+		}
 	case wire.Parking:
 		j.record.Park, j.record.Preempted = "", false
 		if j.known(); m.executors[j.record.Executor].silent {
@@ -135,36 +177,52 @@ func (m *Machine) resume(j *job) error {
 	return nil
 }
 
-// preempt parks the job of the lowest priority for the first one that waits for bytes, if that has a higher one. It
-// does so once at a time: plans show whether that was enough.
+// preempt parks the job of the lowest priority for the first one that waits for memory, if that has a higher one. It
+// does so once at a time: plans show whether that was enough. For device memory it rests in host memory; for that it
+// leaves with a checkpoint.
 func (m *Machine) preempt() {
 	if !m.config.Preempt || m.errand != nil || m.want.admission {
 		return
 	}
 	waiting := m.waiting()
-	if len(waiting) == 0 || waiting[0].record.Need == 0 {
+	if len(waiting) == 0 {
 		return
 	}
 	first, rank := waiting[0], m.rank(waiting[0])
+	need, gives, place := first.record.Need, (*job).claim, wire.InMemory
+	if need == 0 {
+		need, gives, place = first.wants, (*job).hostGives, wire.OnDisk
+	}
+	if need == 0 {
+		return
+	}
 	var victim *job
 	var most graph.Bytes // that may come of it
 	for _, j := range m.active() {
 		lower := j.record.State == wire.Training && int64(j.priority()) < rank
 		if lower {
-			most += j.claim()
+			most += gives(j)
 		}
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
 			return // which gives bytes back
-		case !lower || m.now-j.begun < m.config.Turn:
+		case !lower || gives(j) == 0 || m.now-j.begun < m.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
 			victim = j
 		}
 	}
-	if victim == nil || most < first.record.Need {
+	if victim == nil || most < need {
 		return
 	}
 	victim.record.Preempted, m.changed = true, true
-	m.goHome(victim, wire.InMemory)
+	m.goHome(victim, place)
 	m.event(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
+}
+
+// hostGives is what a job has on the host that it can give back: one without checkpoints keeps all of it.
+func (j *job) hostGives() graph.Bytes {
+	if j.record.Spec.Checkpoint == (wire.Interval{}) {
+		return 0
+	}
+	return j.hostClaim()
 }

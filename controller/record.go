@@ -47,6 +47,7 @@ type stored struct {
 	Orders   map[string]wire.Orders            `json:"orders"`
 	Profiles map[graph.Digest]*planner.Profile `json:"profiles"`
 	Learnt   *wire.Learnt                      `json:"learnt,omitempty"`
+	Settings *wire.Settings                    `json:"settings,omitempty"`
 }
 
 // begin writes what a machine starts from.
@@ -60,7 +61,7 @@ func (r *Recorder) begin(c Config, s Stored) {
 			r.graph(record.Spec.Graph, g)
 		}
 	}
-	r.to.Write(line{Config: &c, Stored: &stored{s.Records, s.Layouts, s.Orders, s.Profiles, s.Learnt}})
+	r.to.Write(line{Config: &c, Stored: &stored{s.Records, s.Layouts, s.Orders, s.Profiles, s.Learnt, s.Settings}})
 }
 
 func (r *Recorder) graph(digest graph.Digest, g *graph.Graph) {
@@ -113,7 +114,7 @@ func Replay(in io.Reader) (steps int, err error) {
 			continue
 		case l.Config != nil && l.Stored != nil:
 			m, err = Restore(*l.Config, Stored{l.Stored.Records, graphs, l.Stored.Layouts, l.Stored.Orders,
-				l.Stored.Profiles, l.Stored.Learnt})
+				l.Stored.Profiles, l.Stored.Settings, l.Stored.Learnt})
 			if err != nil {
 				return steps, r.Errorf("%w", err)
 			}

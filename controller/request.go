@@ -70,6 +70,8 @@ func (m *Machine) setBudget(q *wire.Request) error {
 		return fmt.Errorf("this controller plans for %s, not for %s", m.config.Device, q.Device)
 	}
 	m.config.Budget, m.changed = q.Budget, true
+	m.settings = &wire.Settings{Device: m.config.Device, Budget: q.Budget}
+	m.say(Output{Set: m.settings})
 	m.rebudget()
 	m.want.admission = true
 	return nil

@@ -20,6 +20,7 @@ type Stored struct {
 	Orders  map[string]wire.Orders    // per executor, the newest
 
 	Profiles map[graph.Digest]*planner.Profile // of the graphs
+	Settings *wire.Settings                    // nil: nobody has set any, for this device
 	Learnt   *wire.Learnt                      // nil: nothing was, of this device
 }
 
@@ -27,7 +28,10 @@ type Stored struct {
 // were started for jobs are awaited as if this controller had started them. The error names what is missing of a job.
 func Restore(c Config, s Stored) (*Machine, error) {
 	m := NewMachine(c)
-	m.stored, m.learnt = s.Orders, restoreLearnt(c.Device, s.Learnt)
+	m.stored, m.learnt, m.settings = s.Orders, restoreLearnt(c.Device, s.Learnt), s.Settings
+	if s.Settings != nil && c.Budget == 0 {
+		m.config.Budget = s.Settings.Budget
+	}
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
 		j := &job{record: r, written: r, fresh: r.State == wire.Queued, fitted: true}
@@ -72,6 +76,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 func (m *Machine) Resume(now time.Duration) []Output {
 	m.begin(now)
 	m.changed, m.want.admission = true, true
+	m.budgeted()
 	for _, j := range m.jobs {
 		j.begun = now
 	}
@@ -85,6 +90,25 @@ func (m *Machine) Resume(now time.Duration) []Output {
 		m.want.better = fmt.Sprintf("there are %s of host memory", m.config.HostMemory)
 	}
 	return m.end()
+}
+
+// budgeted says which budget counts where an administrator has set one of a controller before this one. That with which
+// this controller was started comes before it, and is the newer word.
+func (m *Machine) budgeted() {
+	set := m.settings
+	switch {
+	case set == nil:
+		return
+	case m.given == 0:
+		m.event(Event{Kind: Budgeted, Reason: fmt.Sprintf("the budget is %s, as tensile budget has set it: --budget "+
+			"at the start would come before that", words(set.Budget))})
+		return
+	case m.given != set.Budget:
+		m.event(Event{Kind: Budgeted, Reason: fmt.Sprintf("the budget is %s, by --budget; that which tensile "+
+			"budget had set, %s, counts no more", words(m.given), words(set.Budget))})
+	}
+	m.settings = nil
+	m.say(Output{Drop: &Drop{Settings: wire.SettingsObject(m.config.Device)}})
 }
 
 // rebudget has all jobs planned for again if a controller before this one had another budget.

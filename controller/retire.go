@@ -13,6 +13,8 @@ type Drop struct {
 	Result string       `json:"result,omitzero"` // the object; "": none
 	Graph  graph.Digest `json:"graph,omitzero"`  // "": none
 
+	Settings string `json:"settings,omitzero"` // the object; "": none
+
 	// Executor, if set, is the one in whose bucket an Object is of no use any more.
 	Executor string `json:"executor,omitzero"`
 	Object   string `json:"object,omitzero"`

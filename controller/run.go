@@ -57,7 +57,7 @@ const beat = time.Second
 
 // Run is a controller on a bus, until ctx is done. It takes up what one before it has stored there.
 func Run(ctx context.Context, bus wire.Bus, o Options) error {
-	o.Device, o.Align, o.Out, o.In = o.On.Identity, o.On.Align, o.On.Out, o.On.In
+	o.Device, o.Align, o.Out, o.In, o.Sharing = o.On.Identity, o.On.Align, o.On.Out, o.On.In, o.On.Sharing
 	o.Config = o.Config.withDefaults()
 	o.Watched = o.Launch != nil
 	if o.Trouble == nil {
@@ -265,6 +265,8 @@ func (r *runner) store(o Output) error {
 		return r.collect(o.Result)
 	case o.Learnt != nil:
 		return r.bus.Store(r.ctx, wire.Lessons, wire.LearntObject(o.Learnt.Wire.Device), wire.Encode(o.Learnt.Wire))
+	case o.Set != nil:
+		return r.bus.Store(r.ctx, wire.Administration, wire.SettingsObject(o.Set.Device), wire.Encode(*o.Set))
 	case o.Orders != nil:
 		return r.bus.Put(r.ctx, wire.OrdersKey(o.Orders.Executor), wire.Encode(*o.Orders))
 	case o.Forget != "":
@@ -276,6 +278,8 @@ func (r *runner) store(o Output) error {
 		return r.bus.Remove(r.ctx, wire.Bucket(o.Drop.Executor), o.Drop.Object)
 	case o.Drop != nil && o.Drop.Result != "":
 		return r.bus.Remove(r.ctx, wire.Results, o.Drop.Result)
+	case o.Drop != nil && o.Drop.Settings != "":
+		return r.bus.Remove(r.ctx, wire.Administration, o.Drop.Settings)
 	case o.Drop != nil:
 		return errors.Join(r.bus.Delete(r.ctx, wire.RecordKey(o.Drop.Job)),
 			r.bus.Clear(r.ctx, wire.LogSubject("*", o.Drop.Job)))

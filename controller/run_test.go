@@ -27,6 +27,7 @@ type office struct {
 	plans     chan *Plan    // that are being made
 	let       chan struct{} // lets a plan be made
 	forgotten []string
+	lines     []string // of the log
 	recording bytes.Buffer
 	end       func(why error)
 	ended     chan error
@@ -38,16 +39,23 @@ func newOffice(t *testing.T) *office {
 	f := &office{t: t, bus: localbus.New(), planner: plannerOf(c, profile), plans: make(chan *Plan, 1),
 		let:   make(chan struct{}),
 		ended: make(chan error, 1)}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	f.end = cancel
-	ready := make(chan struct{})
-	o := Options{Config: c, On: f.planner.On, Plan: f.plan, Log: func(string) {}, Ready: func() { close(ready) },
-		Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) },
-		Record:    NewRecorder(&f.recording, func(err error) { t.Error(err) })}
-	go func() { f.ended <- Run(ctx, f.bus, o) }()
-	<-ready
+	f.begin(c)
 	return f
 }
+
+// begin starts a controller on the bus.
+func (f *office) begin(c Config) {
+	ctx, cancel := context.WithCancelCause(f.t.Context())
+	f.end = cancel
+	ready := make(chan struct{})
+	o := Options{Config: c, On: f.planner.On, Plan: f.plan, Log: f.log, Ready: func() { close(ready) },
+		Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) },
+		Record:    NewRecorder(&f.recording, func(err error) { f.t.Error(err) })}
+	go func() { f.ended <- Run(ctx, f.bus, o) }()
+	<-ready
+}
+
+func (f *office) log(line string) { f.lines = append(f.lines, line) }
 
 // plan is a planner that waits until it is let on, or nobody wants its plan any more.
 func (f *office) plan(ctx context.Context, p *Plan) *Planned {
@@ -60,15 +68,21 @@ func (f *office) plan(ctx context.Context, p *Plan) *Planned {
 	}
 }
 
-// close ends the controller.
+// close ends the controller and the bus.
 func (f *office) close() {
+	f.t.Helper()
+	f.stop()
+	f.bus.Close()
+}
+
+// stop ends the controller.
+func (f *office) stop() {
 	f.t.Helper()
 	why := errors.New("it is over")
 	f.end(why)
 	if err := <-f.ended; !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
 		f.t.Error(err)
 	}
-	f.bus.Close()
 }
 
 // beat has an executor say that it lives.
@@ -121,6 +135,37 @@ func (f *office) jobs() map[string]wire.Record {
 		f.t.Errorf("a request took %v", took)
 	}
 	return records
+}
+
+// A budget that was set while a controller ran counts after its restart, and the log says so; one that is given at the
+// start comes before it for good. What is damaged is passed over with a line.
+func TestBudgetOutlives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOffice(t)
+		defer f.close()
+		c := f.planner.Config
+		f.ask(wire.Request{Verb: wire.SetBudget, Budget: 4 * graph.MiB})
+		again := func(budget, want graph.Bytes, line string) {
+			t.Helper()
+			f.stop()
+			f.lines, c.Budget = nil, budget
+			f.begin(c)
+			if got := f.ask(wire.Request{Verb: wire.Jobs}).Budget; got != want {
+				t.Errorf("after a restart with --budget %s the budget is %s, want %s", budget, got, want)
+			}
+			if text := strings.Join(f.lines, "\n"); !strings.Contains(text, line) || line == "" && text != "" {
+				t.Errorf("after a restart with --budget %s the log has %q, want %q", budget, text, line)
+			}
+		}
+		again(0, 4*graph.MiB, "the budget is 4MiB, as tensile budget has set it")
+		again(8*graph.MiB, 8*graph.MiB, "the budget is 8MiB, by --budget; that which tensile budget had set, 4MiB")
+		again(0, 0, "")
+		object := wire.SettingsObject(c.Device)
+		if err := f.bus.Store(t.Context(), wire.Administration, object, []byte("torn")); err != nil {
+			t.Fatal(err)
+		}
+		again(0, 0, "what tensile budget has set is passed over")
+	})
 }
 
 // While a plan is made for longer than an executor may be silent, every heartbeat is heard and every request answered.

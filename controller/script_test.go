@@ -27,9 +27,9 @@ import (
 //	                                         is what the message says
 //	stop job=J [by=USER]
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X]    another request
-//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L]
+//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
-//	                                         [iteration=N] [checkpoint=N] [error=TEXT]" per job; incarnation 1 if it
+//	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks]" per job; incarnation 1 if it
 //	                                         does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
@@ -57,6 +57,7 @@ type script struct {
 	records map[string]wire.Record
 	layouts map[string][]*wire.Layout
 	orders  map[string]wire.Orders
+	set     *wire.Settings
 	out     strings.Builder
 }
 
@@ -73,6 +74,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.budget(t, d)
 		s.m = NewMachine(s.config)
 		s.records, s.layouts, s.orders = map[string]wire.Record{}, map[string][]*wire.Layout{}, map[string]wire.Orders{}
+		s.set = nil
 	case "restart":
 		s.budget(t, d)
 		s.restart(t)
@@ -113,7 +115,7 @@ func (s *script) budget(t *testing.T, d *datadriven.TestData) {
 // restart begins another machine with what is stored.
 func (s *script) restart(t *testing.T) {
 	stored := Stored{Graphs: map[graph.Digest]*graph.Graph{s.graph.Digest(): s.graph}, Layouts: s.layouts,
-		Orders:   s.orders,
+		Orders: s.orders, Settings: s.set,
 		Profiles: map[graph.Digest]*planner.Profile{s.graph.Digest(): s.profile()}}
 	for _, r := range s.records {
 		stored.Records = append(stored.Records, r)
@@ -217,13 +219,14 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	d.ScanArgs(t, "number", &w.Number)
 	d.MaybeScanArgs(t, "life", &w.Life)
 	d.MaybeScanArgs(t, "device", &w.Device)
+	w.Host = word(t, d, "host")
 	d.MaybeScanArgs(t, "orders", &w.Orders)
 	if dead := word(t, d, "dead"); dead != "" {
 		w.Dead = []string{dead}
 	}
 	for _, line := range lines(t, d) {
 		j := wire.JobStatus{Name: line.Cmd, Incarnation: 1, Result: resultOf(t, line), Error: word(t, line, "error"),
-			State: wire.State(word(t, line, "state"))}
+			State: wire.State(word(t, line, "state")), Lacks: line.HasArg("lacks")}
 		line.ScanArgs(t, "id", &j.ID)
 		line.MaybeScanArgs(t, "incarnation", &j.Incarnation)
 		line.MaybeScanArgs(t, "epoch", &j.Epoch)
@@ -234,6 +237,7 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 		if line.HasArg("checkpoint") {
 			j.Checkpoint = new(wire.Checkpoint)
 			line.ScanArgs(t, "checkpoint", &j.Checkpoint.Iteration)
+			j.Checkpoint.File, j.Checkpoint.Host = "FILE", "lab's host"
 		}
 		w.Jobs = append(w.Jobs, j)
 	}
@@ -360,6 +364,9 @@ func (s *script) do(outputs []Output) {
 				fmt.Fprintf(&s.out, ", %d losses were heard", len(o.Result.Heard.Losses))
 			}
 			fmt.Fprintln(&s.out)
+		case o.Set != nil:
+			s.set = o.Set
+			fmt.Fprintf(&s.out, "store budget %s for %s\n", o.Set.Budget, o.Set.Device)
 		case o.Orders != nil:
 			s.orders[o.Orders.Executor] = *o.Orders
 			fmt.Fprintf(&s.out, "orders %d to %s:", o.Orders.Number, o.Orders.Executor)
@@ -395,6 +402,9 @@ func (s *script) do(outputs []Output) {
 		case o.Drop != nil && o.Drop.Job != "":
 			delete(s.records, o.Drop.Job)
 			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Job)
+		case o.Drop != nil && o.Drop.Settings != "":
+			s.set = nil
+			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Settings)
 		case o.Drop != nil && o.Drop.Executor != "":
 			object, _, _ := strings.Cut(o.Drop.Object, string(s.graph.Digest()))
 			fmt.Fprintf(&s.out, "drop %s at %s\n", object, o.Drop.Executor)

@@ -46,6 +46,9 @@ func (r *runner) restore() error {
 	if err == nil {
 		s.Learnt, err = r.learnt()
 	}
+	if err == nil {
+		s.Settings, err = r.settings()
+	}
 	if err = errors.Join(append(problems, err)...); err != nil {
 		return err
 	}
@@ -89,6 +92,26 @@ func (r *runner) learnt() (*wire.Learnt, error) {
 		return nil, nil
 	}
 	return &l, nil
+}
+
+// settings loads what an administrator has set for the device. What is damaged is passed over, with a line.
+func (r *runner) settings() (*wire.Settings, error) {
+	data, err := r.bus.Load(r.ctx, wire.Administration, wire.SettingsObject(r.options.Device))
+	if errors.Is(err, wire.ErrNotFound) {
+		return nil, nil
+	}
+	var s wire.Settings
+	if err == nil {
+		s, err = wire.DecodeAs[wire.Settings](data)
+	}
+	switch {
+	case r.ctx.Err() != nil:
+		return nil, context.Cause(r.ctx)
+	case err != nil:
+		r.options.Log(fmt.Sprintf("what tensile budget has set is passed over: %v", err))
+		return nil, nil
+	}
+	return &s, nil
 }
 
 // objects loads the graph of a job, and the layouts that may be in force.

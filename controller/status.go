@@ -83,6 +83,10 @@ func (m *Machine) join(s *wire.Status) *executor {
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true
+	for _, j := range m.jobs { // this process may have what the one before of its name lacked
+		j.tried = slices.DeleteFunc(j.tried, func(name string) bool { return name == x.name })
+		m.want.admission = m.want.admission || j.lacking > 0
+	}
 	m.event(Event{Kind: Joined, Executor: s.Executor})
 	return x
 }
@@ -95,7 +99,8 @@ func (m *Machine) compete(x *executor, s *wire.Status) {
 		m.say(Output{Orders: &again}) // they may have been lost
 		return
 	}
-	if x.rival == nil || x.rival.Life != s.Life {
+	if !slices.Contains(x.rivals, s.Life) {
+		x.rivals = append(x.rivals, s.Life)
 		m.event(Event{Kind: Doubled, Executor: x.name, Host: s.Host})
 	}
 	x.rival = s
@@ -154,7 +159,11 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 	case wire.Stopped:
 		m.over(j, wire.Halted, "", s.Result)
 	case wire.Failed:
-		if x := m.executors[j.record.Executor]; !x.own && m.elsewhere(j, s.Error) {
+		x := m.executors[j.record.Executor]
+		switch {
+		case s.Lacks && m.lacks(j, x, s.Error):
+			return
+		case !x.own && m.elsewhere(j, s.Error):
 			j.tried = append(j.tried, x.name) // another machine may have what it lacks
 			return
 		}
@@ -199,6 +208,7 @@ func (m *Machine) tick(t *Tick) {
 			j.ready, m.want.admission = 0, true
 		}
 	}
+	m.missLong()
 }
 
 // checkpointed takes down the newest checkpoint of a job's present incarnation. It is a progress if it is newer than
@@ -218,6 +228,7 @@ func (m *Machine) checkpointed(j *job, c *wire.Checkpoint) {
 func (m *Machine) trains(j *job) {
 	if j.record.State == wire.Starting {
 		j.record.State, j.record.Why, j.begun, m.changed = wire.Training, "", m.now, true
+		j.lacking = 0
 	}
 }
 
@@ -283,13 +294,18 @@ func (m *Machine) elsewhere(j *job, why string) bool {
 		return false
 	}
 	j.record.Restarts++
+	m.move(j, why)
+	return true
+}
+
+// move has a job that has not begun get another executor.
+func (m *Machine) move(j *job, why string) {
 	m.discard(j, j.given(), true)
 	j.record.Executor, m.changed = "", true
 	for _, l := range j.layouts {
 		l.delivered = false
 	}
 	m.event(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
-	return true
 }
 
 // report corrects a job's latencies by what was measured, and has all jobs planned again when they have changed by more
@@ -306,11 +322,12 @@ func (m *Machine) report(r *wire.Report) {
 		return // of a plan that is over
 	}
 	m.trains(j) // its status may still be on its way
+	alone := m.alone(j, r.Steps)
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
-		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
+		j.latency[s.Op] = correct.Latency(j.latency[s.Op], alone[i], m.config.Alpha, r.Iteration == 0)
 	}
-	m.learn(j, j.layouts[at], r)
-	m.learnt.listen(j, j.layouts[at], r)
+	m.learn(j, j.layouts[at], r.Iteration, alone)
+	m.learnt.listen(j, j.layouts[at], alone)
 	j.learnt = true
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)

@@ -187,7 +187,7 @@ func park(t *testing.T, d device.Device, data bool) {
 	l := newHeard(w)
 	defer closeHost(t, l.host)
 	do := map[string]func(){
-		"guest iteration 2 of epoch 1": func() { l.host.Park("guest") },
+		"guest iteration 2 of epoch 1": func() { l.host.Park("guest", 1) },
 		"guest parked": func() {
 			for _, j := range w.jobs {
 				if j.name == "guest" && j.arena != 0 {
@@ -199,7 +199,7 @@ func park(t *testing.T, d device.Device, data bool) {
 			l.host.Submit(other.spec(3), one)
 		},
 		"other ended after 3":          func() { l.host.Resume("guest"); l.host.Resume("guest") },
-		"guest iteration 7 of epoch 2": func() { l.host.Park("guest"); l.host.Stop("guest") },
+		"guest iteration 7 of epoch 2": func() { l.host.Park("guest", 1); l.host.Stop("guest") },
 		"guest removed":                func() { l.host.Checkpoint("guest") },
 	}
 	maps.Copy(l.on, do)
@@ -226,6 +226,37 @@ func park(t *testing.T, d device.Device, data bool) {
 	k.resumed(d, one, l.snapshots[0], n).continues(plain)
 }
 
+// A job that is given a program and resumed at once goes on by that, and not for a moment by the one before, whose arena
+// may be another's by then; nor after it was to change to one that is refused.
+func TestResumeWithChange(t *testing.T) {
+	d := openSim(t)
+	k := named(t, "guest")
+	l := newHeard(d)
+	defer closeHost(t, l.host)
+	stays := "refused: job guest stays parked: its newest program was refused"
+	number := int64(0)
+	l.on["guest iteration 2 of epoch 1"] = func() { l.host.Park("guest", 1) }
+	l.on["guest iteration 5 of epoch 2"] = func() { l.host.Park("guest", 2) }
+	l.on["guest parked"] = func() {
+		if number++; number == 1 {
+			l.host.Change("guest", k.epoch(d, 2))
+		} else {
+			l.host.Change("guest", program.Proven{})
+		}
+		l.host.Resume("guest")
+	}
+	l.on["guest "+stays] = func() {
+		l.host.Change("guest", k.epoch(d, 3))
+		l.host.Resume("guest")
+	}
+	l.host.Submit(k.spec(12), k.epoch(d, 1))
+	if err := run(t.Context(), l.host); err != nil {
+		t.Fatal(err)
+	}
+	l.check(t, "guest", 12, "applied 1", "home", "parked", "applied 2", "home", "parked",
+		"refused: job guest: its program was not proven", stays, "applied 3", "home", "ended after 12")
+}
+
 // The state of a job is taken in Home before it can fail there, since no arena is taken back of it.
 func TestSnapshotOfFailed(t *testing.T) {
 	d := openCPU(t)
@@ -236,7 +267,7 @@ func TestSnapshotOfFailed(t *testing.T) {
 	l.on["bad iteration 2 of epoch 1"] = func() {
 		scarce.gone, scarce.stuck = "bad", true
 		l.host.Checkpoint("bad")
-		l.host.Park("bad")
+		l.host.Park("bad", 1)
 	}
 	l.host.Submit(k.spec(100), k.epoch(d, 1))
 	if err := run(t.Context(), l.host); err != nil {

@@ -29,7 +29,13 @@ func (h *Host) Submit(s Spec, p program.Proven) {
 // Change gives a job a new program, to be applied at an iteration boundary. Called from the observer it is carried out
 // before the next event.
 func (h *Host) Change(name string, p program.Proven) {
-	h.command(name, func() error { return h.on(name, func(j *job) error { return h.change(j, p) }) })
+	h.command(name, func() error {
+		return h.on(name, func(j *job) error {
+			err := h.change(j, p)
+			j.refused = err != nil && j.machine.parked != 0
+			return err
+		})
+	})
 }
 
 // Stop lets a job end after the iterations in flight.
@@ -38,15 +44,27 @@ func (h *Host) Stop(name string) {
 }
 
 // Park lets a job rest in Home after the iterations in flight, with nothing of the device, until Resume or Stop. The
-// observer hears when it has come to rest (Event.Parked). A Change meanwhile is taken for later.
-func (h *Host) Park(name string) {
-	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Park: true}) }) })
+// observer hears when it has come to rest (Event.Parked), with the number of this wish, which is above 0: one of a Park
+// before a Resume may come late. A Change meanwhile is taken for later.
+func (h *Host) Park(name string, number int64) {
+	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Park: number}) }) })
 }
 
-// Resume lets a parked job go on by its newest program, which the observer hears to be applied (Event.Applied), also if
-// it was in force before. Of a job that is not parked nothing changes.
+// Resume lets a parked job go on by its newest program, that of a Change before this included, which the observer hears
+// to be applied (Event.Applied), also if it was in force before: the arena of an older one may be too large. So it is
+// refused after a Change that was refused of the parked job. Of a job that is not parked nothing changes.
 func (h *Host) Resume(name string) {
-	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Resume: true}) }) })
+	h.command(name, func() error {
+		return h.on(name, func(j *job) error {
+			if j.refused {
+				return fmt.Errorf("job %s stays parked: its newest program was refused", name)
+			}
+			if err := h.give(func(w wanted) bool { return w.job == j }); err != nil || h.find(name) != j {
+				return err
+			}
+			return h.step(j, Input{Resume: true})
+		})
+	})
 }
 
 // Checkpoint takes the state of a job at the next iteration boundary, which is at once if it is in Home. The observer
@@ -134,7 +152,7 @@ func (h *Host) drain() error {
 			h.observer(Event{Job: c.job, Refused: err})
 		}
 	}
-	return h.give()
+	return h.give(func(wanted) bool { return true })
 }
 
 // on does something with a job that has not ended.

@@ -143,11 +143,11 @@ func (h *Host) forget(j *job) {
 	h.wanted = slices.DeleteFunc(h.wanted, func(w wanted) bool { return w.job == j })
 }
 
-// give gives jobs the programs that are wanted for them.
-func (h *Host) give() error {
-	for len(h.wanted) > 0 {
-		w := h.wanted[0]
-		h.wanted = h.wanted[1:]
+// give gives jobs the programs that are wanted for them: those that which names.
+func (h *Host) give(which func(wanted) bool) error {
+	for at := slices.IndexFunc(h.wanted, which); at >= 0; at = slices.IndexFunc(h.wanted, which) {
+		w := h.wanted[at]
+		h.wanted = slices.Delete(h.wanted, at, at+1)
 		w.job.given = append(w.job.given, w.proven)
 		if err := h.step(w.job, Input{Program: w.proven.Program()}); err != nil {
 			return err
@@ -179,8 +179,8 @@ func (h *Host) step(j *job, in Input) error {
 			h.observer(Event{Job: j.name, Home: true})
 		case out.Snapshot != nil:
 			h.observer(Event{Job: j.name, Snapshot: j.take(out.Snapshot)})
-		case out.Parked:
-			h.observer(Event{Job: j.name, Parked: true})
+		case out.Parked != 0:
+			h.observer(Event{Job: j.name, Parked: out.Parked})
 		case out.Finished:
 			return h.finish(j)
 		}

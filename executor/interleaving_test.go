@@ -62,8 +62,9 @@ type world struct {
 	plans   int
 	empties int
 
-	parked, resting  bool // told to park; in Home and said so
-	wanted           bool // a snapshot
+	parked, resting  bool  // told to park; in Home and said so
+	number           int64 // of the last time that it was
+	wanted           bool  // a snapshot
 	rests, snapshots int
 	aside            int              // snapshots that were taken while it trained
 	loaded           *program.Program // the last that was
@@ -102,8 +103,8 @@ func (w *world) run() {
 			w.stopped = true
 			w.step(Input{Stop: true})
 		case n == 6 && !w.parked:
-			w.parked, w.returns = true, true
-			w.step(Input{Park: true})
+			w.parked, w.returns, w.number = true, true, w.number+1
+			w.step(Input{Park: w.number})
 		case n < 9 && w.parked:
 			w.parked, w.resting = false, false
 			w.step(Input{Resume: true})
@@ -206,8 +207,9 @@ func (w *world) step(in Input) {
 			w.home()
 		case out.Snapshot != nil:
 			w.snapshot(out.Snapshot)
-		case out.Parked:
-			w.check(w.parked && !w.resting && w.present == nil && !w.stopped, "parked, of a job that is not")
+		case out.Parked != 0:
+			w.check(w.parked && out.Parked == w.number && !w.resting && w.present == nil && !w.stopped,
+				"parked, of a job that is not")
 			w.resting, w.rested = true, true
 			w.rests++
 		case out.Finished:

@@ -19,6 +19,7 @@ type job struct {
 	touched graph.Bytes
 	taking  device.Snapshot // for a Checkpoint that is under way; nil: none is
 	leaves  bool            // to be removed when it has ended
+	refused bool            // parked, it was to change to a program that was refused
 }
 
 // runnable checks that the device can execute a program, and that the job can change to it.

@@ -29,7 +29,7 @@ type Input struct {
 	Program *program.Program // train with it from the next iteration on
 	Stop    bool             // go Home after the iterations in flight and finish
 	Until   *int             // rest in Home when so many iterations are complete, until a later one is given
-	Park    bool             // go Home after the iterations in flight and rest there until a Resume
+	Park    int64            // go Home after the iterations in flight and rest there until a Resume; the number of this wish
 	Resume  bool             // leave Home by the newest program
 	Event   *device.Event    // a command has ended
 
@@ -44,8 +44,8 @@ type Output struct {
 	Report   *Report
 	Home     bool // the job is in Home; a Load of the next program follows at once if there is one
 	Snapshot *Taken
-	Parked   bool // it is in Home and stays there until a Resume or Stop
-	Finished bool // it has trained all iterations, or was stopped, and stays in Home
+	Parked   int64 // it is in Home and stays there until a Resume or Stop, as the Park of this number wants
+	Finished bool  // it has trained all iterations, or was stopped, and stays in Home
 }
 
 // Taken is the state that a Checkpoint wants.
@@ -71,10 +71,10 @@ type Machine struct {
 	program *program.Program
 	next    *program.Program // for the next stay in Home
 	stop    bool
-	rests   bool // in Home, until more iterations are wanted or it is resumed
-	parked  bool // since the last Park there was no Resume
-	said    bool // that it is parked
-	wanted  bool // a snapshot
+	rests   bool  // in Home, until more iterations are wanted or it is resumed
+	parked  int64 // number of the last Park; 0: since then there was a Resume
+	said    bool  // that it is parked
+	wanted  bool  // a snapshot
 
 	issued   int    // iterations handed over, with those before the job began
 	left     int    // iterations complete when it left Home last
@@ -137,10 +137,10 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.stop = true
 	case in.Until != nil:
 		m.until = *in.Until
-	case in.Park:
-		m.parked = true
+	case in.Park != 0:
+		m.parked, m.said = in.Park, false
 	case in.Resume:
-		m.parked, m.said = false, false
+		m.parked, m.said = 0, false
 	case in.Checkpoint:
 		m.wanted = m.wanted || !m.takes()
 	}
@@ -200,9 +200,9 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 			if m.next == nil {
 				m.next = m.program // after a rest it goes on as before
 			}
-			if m.parked && !m.said {
+			if m.parked != 0 && !m.said {
 				m.said = true
-				out = append(out, Output{Parked: true})
+				out = append(out, Output{Parked: m.parked})
 			}
 			if m.rests = m.rests || m.pauses(); m.next == nil || m.pauses() {
 				return out
@@ -216,7 +216,7 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 			m.program, m.next = m.next, nil
 			out = m.depart(append(out, Output{Load: m.program}))
 		case Training:
-			if m.next != nil || m.stop || m.parked || m.issued >= min(m.iterations, m.until) || m.wanted &&
+			if m.next != nil || m.stop || m.parked != 0 || m.issued >= min(m.iterations, m.until) || m.wanted &&
 				!m.aside() &&
 				m.issued > m.left {
 				m.state = Draining
@@ -261,7 +261,7 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 func (m *Machine) over() bool { return m.stop || m.ended >= m.iterations }
 
 // pauses reports whether a job in Home is to stay there for now.
-func (m *Machine) pauses() bool { return m.parked || m.ended >= m.until }
+func (m *Machine) pauses() bool { return m.parked != 0 || m.ended >= m.until }
 
 // snapshot has the state of a job in Home taken if that is wanted.
 func (m *Machine) snapshot(out []Output) []Output {

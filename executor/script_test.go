@@ -45,6 +45,7 @@ type script struct {
 	flying   []*flight
 	out      strings.Builder // the answer to the present command
 	state    string          // the machine's, as it was said last
+	parks    int64           // how often it was told to park
 }
 
 // flight is a section that was issued, with the number of commands that have ended per lane.
@@ -58,7 +59,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	s.out.Reset()
 	switch d.Cmd {
 	case "job":
-		s.m, s.flying, s.now = NewMachine("job", begin(t, d), intArg(t, d, "iterations")), nil, 0
+		s.m, s.flying, s.now, s.parks = NewMachine("job", begin(t, d), intArg(t, d, "iterations")), nil, 0, 0
 		s.programs, s.names = map[string]*program.Program{}, map[*program.Section]string{}
 	case "program":
 		s.define(t, d)
@@ -72,7 +73,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.now = timeArg(t, d, "at")
 		s.step(Input{Until: &n})
 	case "park":
-		s.step(Input{Park: true})
+		s.parks++
+		s.step(Input{Park: s.parks})
 	case "resume":
 		s.now = timeArg(t, d, "at")
 		s.step(Input{Resume: true})
@@ -191,8 +193,8 @@ func (s *script) step(in Input) {
 		case out.Snapshot != nil:
 			fmt.Fprintf(&s.out, "snapshot of %d iterations%s\n", out.Snapshot.Iteration,
 				map[bool]string{true: ", in home"}[out.Snapshot.Home])
-		case out.Parked:
-			s.out.WriteString("parked\n")
+		case out.Parked != 0:
+			fmt.Fprintf(&s.out, "parked, as told the %d. time\n", out.Parked)
 		case out.Finished:
 			s.out.WriteString("finished\n")
 		}

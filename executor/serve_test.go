@@ -59,7 +59,7 @@ func (l *heard) hear(e executor.Event) {
 		line += "refused: " + e.Refused.Error()
 	case e.Removed:
 		line += "removed"
-	case e.Parked:
+	case e.Parked != 0:
 		line += "parked"
 	case e.Snapshot != nil && e.Snapshot.Err != nil:
 		line += "no snapshot: " + e.Snapshot.Err.Error()

@@ -30,6 +30,9 @@ func (g *Graph) Digest() Digest {
 	for i := range g.Ops {
 		w.op(&g.Ops[i])
 	}
+	for _, name := range g.Passes {
+		w.text(name)
+	}
 	w.flush(0)
 	return Digest(hex.EncodeToString(w.hash.Sum(nil)))
 }
@@ -69,6 +72,11 @@ func (w *digestWriter) storage(s *Storage) {
 		w.number(-1)
 	}
 	w.text(string(s.Holds))
+	if s.PartOf != "" || s.Begin != 0 {
+		w.number(-1) // no id or count, as would follow otherwise
+		w.text(s.PartOf)
+		w.number(int(s.Begin))
+	}
 	w.flush(1 << 12)
 }
 

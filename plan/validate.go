@@ -50,7 +50,7 @@ type validator struct {
 
 	device  []int // version on the device, or absent
 	host    []int // version on the host, or absent
-	current []int // newest version made, or absent
+	current []int // version made last, or absent; made again from version 0, a storage goes through all of them again
 	ran     []bool
 }
 
@@ -72,6 +72,9 @@ func (v *validator) form() bool {
 	g, p := v.g, v.p
 	if d := g.Digest(); p.Graph != d {
 		v.say(-1, -1, ErrForm, "made for graph %.12s, not for %.12s", p.Graph, d)
+	}
+	if !slices.Equal(p.Passes, g.Passes) {
+		v.say(-1, -1, ErrForm, "made for a graph after passes %q, not after %q", p.Passes, g.Passes)
 	}
 	if len(p.Made) != 0 && len(p.Made) != len(p.Steps) {
 		v.say(-1, -1, ErrForm, "%d latencies for %d steps", len(p.Made), len(p.Steps))
@@ -170,9 +173,9 @@ func (v *validator) step(slot int, step Step) {
 				v.name(r.Storage), v.device[r.Storage])
 		}
 	}
-	if pure := g.Pure(op.ID); !pure && v.ran[op.ID] {
+	if v.ran[op.ID] && !g.Repeatable(op.ID) {
 		v.say(slot, -1, ErrImpure, "%s", op.Name)
-	} else if !pure && step.Want != 0 {
+	} else if step.Want != 0 && !g.Pure(op.ID) {
 		v.say(slot, -1, ErrForm, "%s updates in place and must make all outputs", op.Name)
 	}
 	v.ran[op.ID] = true
@@ -180,15 +183,8 @@ func (v *validator) step(slot int, step Step) {
 		if !step.Want.Has(i) {
 			continue
 		}
-		if g.Fresh(op.ID, i) {
-			if v.device[w.Storage] != absent {
-				v.say(slot, w.Storage, ErrResident, "%s makes %s", op.Name, v.name(w.Storage))
-			}
-			if v.current[w.Storage] > 0 {
-				v.say(slot, w.Storage, ErrVersion, "%s makes version 0 of %s again, whose version is %d by now",
-					op.Name, v.name(w.Storage), v.current[w.Storage])
-				continue
-			}
+		if g.Fresh(op.ID, i) && v.device[w.Storage] != absent {
+			v.say(slot, w.Storage, ErrResident, "%s makes %s", op.Name, v.name(w.Storage))
 		}
 		v.device[w.Storage], v.current[w.Storage] = w.Number, w.Number
 	}

@@ -121,7 +121,7 @@ type compiler struct {
 	order    order
 
 	now     []int // per storage: its residency, or -1
-	version []int // per storage: newest version made
+	version []int // per storage: the version made last
 	sync    []Point
 	saver   *saver // of the snapshot section; nil while a body is written
 }
@@ -232,7 +232,7 @@ func (c *compiler) kernel(slot int, step plan.Step) {
 	for i, t := range op.Outputs {
 		if s := g.Tensors[t].Storage; step.Want.Has(i) {
 			c.stayUses[c.now[s]].wrote(at)
-			c.version[s] = max(c.version[s], g.Tensors[t].Version)
+			c.version[s] = g.Tensors[t].Version
 		}
 	}
 }

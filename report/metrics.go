@@ -95,6 +95,7 @@ func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph
 		}
 		r.Jobs = append(r.Jobs, j)
 	}
+	r.Total.ZeroStall = p.ZeroStall
 	if budget > 0 {
 		r.Total.limit(budget)
 	}

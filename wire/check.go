@@ -355,6 +355,13 @@ func (c *checker) record(r *Record) {
 	c.result(r.Result)
 }
 
+func (s Settings) check() error {
+	c := new(checker)
+	c.short("device", s.Device)
+	atLeast(c, "budget_bytes", s.Budget, 0)
+	return c.err
+}
+
 // MaxLatency bounds what an op may have taken on average: a graph of them can be added.
 const MaxLatency = time.Hour
 

@@ -24,15 +24,16 @@ type envelope struct {
 
 // readers read the body of each kind of message.
 var readers = map[string]func(json.RawMessage) (Message, error){
-	Orders{}.kind():  read[Orders],
-	Status{}.kind():  read[Status],
-	Result{}.kind():  read[Result],
-	Report{}.kind():  read[Report],
-	Layout{}.kind():  read[Layout],
-	Request{}.kind(): read[Request],
-	Answer{}.kind():  read[Answer],
-	Record{}.kind():  read[Record],
-	Learnt{}.kind():  read[Learnt],
+	Orders{}.kind():   read[Orders],
+	Status{}.kind():   read[Status],
+	Result{}.kind():   read[Result],
+	Report{}.kind():   read[Report],
+	Layout{}.kind():   read[Layout],
+	Request{}.kind():  read[Request],
+	Answer{}.kind():   read[Answer],
+	Record{}.kind():   read[Record],
+	Learnt{}.kind():   read[Learnt],
+	Settings{}.kind(): read[Settings],
 }
 
 func read[T Message](body json.RawMessage) (Message, error) {
@@ -117,12 +118,13 @@ func kinds() string {
 	return strings.Join(names, ", ")
 }
 
-func (Orders) kind() string  { return "orders" }
-func (Status) kind() string  { return "status" }
-func (Result) kind() string  { return "result" }
-func (Report) kind() string  { return "report" }
-func (Layout) kind() string  { return "layout" }
-func (Request) kind() string { return "request" }
-func (Answer) kind() string  { return "answer" }
-func (Record) kind() string  { return "record" }
-func (Learnt) kind() string  { return "learnt" }
+func (Orders) kind() string   { return "orders" }
+func (Status) kind() string   { return "status" }
+func (Result) kind() string   { return "result" }
+func (Report) kind() string   { return "report" }
+func (Layout) kind() string   { return "layout" }
+func (Request) kind() string  { return "request" }
+func (Answer) kind() string   { return "answer" }
+func (Record) kind() string   { return "record" }
+func (Learnt) kind() string   { return "learnt" }
+func (Settings) kind() string { return "settings" }

@@ -8,7 +8,7 @@ import (
 	"tensile/plan"
 )
 
-// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record and Learnt.
+// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Learnt and Settings.
 type Message interface {
 	kind() string
 	check() error
@@ -120,6 +120,7 @@ type JobStatus struct {
 	Iteration   int         `json:"iteration"`            // complete iterations
 	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"` // the newest
 	Error       string      `json:"error,omitzero"`
+	Lacks       bool        `json:"lacks,omitzero"`   // it has failed: its newest checkpoint is elsewhere
 	Result      *Result     `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
 }
 
@@ -127,7 +128,7 @@ type JobStatus struct {
 type State string
 
 const (
-	Waiting  State = "waiting" // in Home, for its first layout
+	Waiting  State = "waiting" // in Home, for its first layout, or for its arena after a rest
 	Running  State = "running"
 	Resting  State = "resting" // in Home, parked in memory
 	Finished State = "finished"
@@ -315,6 +316,12 @@ type Record struct {
 
 // Epochs are those of the layouts that may be in force, or come into force, from first to last.
 func (r *Record) Epochs() (first, last int64) { return max(r.Applied, r.Cleared+1), r.Granted }
+
+// Settings are what an administrator has set while a controller ran. A controller finds them again after a restart.
+type Settings struct {
+	Device string      `json:"device"`       // its identity
+	Budget graph.Bytes `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
+}
 
 // Learnt is what ops have taken on a device, whatever job they were in. A controller finds it again after a restart.
 type Learnt struct {

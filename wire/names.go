@@ -81,6 +81,12 @@ const Lessons = "learnt"
 // LearntObject is the name of the [Learnt] of a device in that bucket, by the device's identity.
 func LearntObject(device string) string { return "learnt-" + token(device) }
 
+// Administration is the bucket with what administrators have set.
+const Administration = "settings"
+
+// SettingsObject is the name of the [Settings] for a device in that bucket, by the device's identity.
+func SettingsObject(device string) string { return "settings-" + token(device) }
+
 // token turns a name into one token of a key, which may stand in the name of a NATS bucket too: what is no letter,
 // digit or "-" of ASCII becomes "_" and two hexadecimal digits for each byte.
 func token(name string) string {

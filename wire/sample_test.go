@@ -53,6 +53,7 @@ func samples() []Message {
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
 				Arena: 4096, Iteration: 12,
 				Error:  "device: out of memory",
+				Lacks:  true,
 				Result: result,
 			}}},
 		*result,
@@ -79,6 +80,7 @@ func samples() []Message {
 			Trouble: "the controller's disk is full",
 			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}, HostMemory: 1 << 31},
 		record,
+		Settings{Device: "cpu", Budget: 1 << 20},
 		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),
 			Latency: 2 * time.Millisecond, Reports: 16}}},
 	}
@@ -184,7 +186,7 @@ func (r maker) layout() Layout {
 }
 
 func (r maker) message() Message {
-	switch r.IntN(8) {
+	switch r.IntN(9) {
 	case 0:
 		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0,
 			Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
@@ -206,7 +208,7 @@ func (r maker) message() Message {
 				State:      []State{Waiting, Running, Resting, Finished, Stopped, Failed, Suspended}[r.IntN(7)],
 				Checkpoint: r.checkpoint(),
 				Epoch:      r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(),
-				Result: r.result(),
+				Lacks: r.IntN(2) == 0, Result: r.result(),
 			})
 		}
 		return s
@@ -242,6 +244,8 @@ func (r maker) message() Message {
 				Latency: r.duration() % MaxLatency, Reports: 1 + r.IntN(99)})
 		}
 		return l
+	case 7:
+		return Settings{Device: r.line(), Budget: r.bytes()}
 	default:
 		return r.record()
 	}

@@ -72,6 +72,7 @@ the minimum of three times, or the only one if it is over a second. Expect a few
 
 func benchPlanCommand() *cobra.Command {
 	o := bench.PlannerOptions{}
+	var rewrites string
 	var json bool
 	c := &cobra.Command{
 		Use:   "plan",
@@ -81,7 +82,10 @@ four jobs after new latencies; plan networks as low as the policy goes and withi
 their memory, each time without one part of the planner; and plan with wrong latencies and then with
 right ones. Nothing runs. Expect a minute or two.`,
 		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if o.Passes, err = parsePasses(rewrites); err != nil {
+				return err
+			}
 			if o.Times < 1 || o.Times > endless {
 				return fmt.Errorf("--times %d: give 1 to %d", o.Times, endless)
 			}
@@ -104,6 +108,7 @@ right ones. Nothing runs. Expect a minute or two.`,
 	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"resnet50", "vgg16"},
 		"networks for the rest, with a batch of 16")
 	c.Flags().StringVar(&o.Device, "device", "a6000", "a known device: "+simNames())
+	registerPasses(c, &rewrites)
 	c.Flags().BoolVar(&o.Small, "small", false, "plan again for four small jobs, not for four of a thousand ops")
 	c.Flags().IntVar(&o.Times, "times", 5, "how often each planning is timed; the least time counts")
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")

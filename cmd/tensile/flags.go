@@ -14,6 +14,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/models"
+	"tensile/passes"
 	"tensile/planner"
 	"tensile/report"
 	"tensile/scheduler"
@@ -29,6 +30,7 @@ type workloadFlags struct {
 	image, channels, classes    int
 	sequence, vocabulary, batch int
 	optimizer                   string
+	passes                      string
 	rate                        float64
 	seed                        uint64
 	dataDir                     string
@@ -52,7 +54,25 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
 	complete(c, "optimizer", "sgd", "momentum", "adam")
 	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate (default: the optimizer's)")
+	registerPasses(c, &f.passes)
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
+}
+
+// registerPasses registers the flag that chooses passes.
+func registerPasses(c *cobra.Command, to *string) {
+	c.Flags().StringVar(to, "passes", passes.None,
+		"rewrite the networks so that they need less memory and train to the same bits: "+passes.None+", "+passes.All+
+			", or some of "+strings.Join(passes.Names(), ", ")+" with commas in between")
+	complete(c, "passes", append([]string{passes.None, passes.All}, passes.Names()...)...)
+}
+
+// parsePasses reads what that flag says.
+func parsePasses(text string) ([]string, error) {
+	names, err := passes.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("--passes: %w", err)
+	}
+	return names, nil
 }
 
 func (f *workloadFlags) load(names []string) ([]task.Task, error) {
@@ -75,8 +95,12 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	rewrites, err := parsePasses(f.passes)
+	if err != nil {
+		return nil, err
+	}
 	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
-		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Seed: f.seed,
+		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites, Seed: f.seed,
 		DataDir: f.dataDir})
 }
 
@@ -103,6 +127,7 @@ type planFlags struct {
 	onHost func(*graph.Graph) graph.Bytes
 
 	lowest  bool // without a budget plan as low as the policy goes
+	apart   bool // where time is virtual: each job has a device of its own
 	explain bool // ask why what stays does
 }
 
@@ -144,8 +169,6 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().BoolVar(&f.tensile.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
 	c.Flags().BoolVar(&f.tensile.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")
 	c.Flags().BoolVar(&f.tensile.NoRecompute, "no-recompute", false, "recompute nothing")
-	c.Flags().BoolVar(&f.tensile.NoHybrid, "no-hybrid", false,
-		"recompute only what swapping left above the budget, one storage after the other")
 	c.Flags().BoolVar(&f.tensile.NoChains, "no-chains", false,
 		"recompute nothing whose inputs have to be recomputed for it")
 	c.Flags().BoolVar(&f.tensile.NoStall, "no-stalls", false, "plan no swaps that stall")
@@ -154,8 +177,8 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().BoolVar(&f.tensile.OneChannel, "one-channel", false,
 		"plan both copy directions on one channel, as TENSILE does")
 	c.Flags().BoolVar(&f.tensile.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
-	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-hybrid", "no-chains", "no-stalls", "late-out",
-		"one-channel", "no-relax")
+	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-chains", "no-stalls", "late-out", "one-channel",
+		"no-relax")
 }
 
 // registerReplan registers the flag of what is planned again while jobs train.
@@ -228,7 +251,7 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 	if s.latency, err = p.findModel(s.device); err != nil {
 		return err
 	}
-	if s.request, err = planner.Of(s.device, p.latencies(s.device)).First(s.workload); err != nil {
+	if s.request, err = p.on(s.device).First(s.workload); err != nil {
 		return err
 	}
 	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest,

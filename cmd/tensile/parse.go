@@ -108,12 +108,25 @@ func (l linkRate) flag() string {
 	return fmt.Sprintf("%.0fB/s", max(1, float64(l.rate)))
 }
 
+// simulatedFacts are those of a device that is simulated, by the value of --device.
+func simulatedFacts(device string) (cost.Facts, error) {
+	name, ok := strings.CutPrefix(device, "sim:")
+	if !ok {
+		return cost.Facts{}, fmt.Errorf("--device %q: give sim:NAME (%s)", device, simNames())
+	}
+	facts, err := cost.Device(name)
+	if err != nil {
+		return cost.Facts{}, fmt.Errorf("--device %q: %w", device, err)
+	}
+	return facts, nil
+}
+
 // openDevice opens the device that --device names, with the limit of --link.
 func openDevice(f *planFlags) (device.Device, linkRate, error) {
-	if name, ok := strings.CutPrefix(f.device, "sim:"); ok {
-		facts, err := cost.Device(name)
+	if f.simulated() {
+		facts, err := simulatedFacts(f.device)
 		if err != nil {
-			return nil, linkRate{}, fmt.Errorf("--device %q: %w", f.device, err)
+			return nil, linkRate{}, err
 		}
 		link, err := parseLink(f.link, cost.Facts{})
 		if err != nil {

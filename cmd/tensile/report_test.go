@@ -211,6 +211,10 @@ func TestPlanReport(t *testing.T) {
 			t.Errorf("%s: predicted iteration of %v ms, eor %v", j.Job, j.Iteration, j.EOR)
 		}
 	}
+	if p.Total.ZeroStall < sum.ZeroStall {
+		t.Errorf("the zero-stall bound of all jobs is %d, the sum of theirs %d", p.Total.ZeroStall, sum.ZeroStall)
+	}
+	sum.ZeroStall = p.Total.ZeroStall // each of the jobs could have the whole link
 	if diff := cmp.Diff(sum, p.Total); diff != "" {
 		t.Errorf("total is not the sum of the jobs (-sum +total):\n%s", diff)
 	}

@@ -88,6 +88,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if f.share && f.isolate {
 		return errors.New("--share and --isolate exclude each other: choose one")
 	}
+	f.apart = f.isolate
 	if f.measured && !f.compare {
 		return errors.New("--measured takes latencies from the run of --compare: give both")
 	}

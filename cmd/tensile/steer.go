@@ -154,7 +154,8 @@ func budgetCommand() *cobra.Command {
 		Use:   "budget SIZE",
 		Short: "Change the device memory for all jobs while they train",
 		Long: `Change the device memory for all jobs while they train; none lifts the limit. Jobs shrink
-or grow after the iterations in flight. Only an administrator may.`,
+or grow after the iterations in flight. It counts for controllers to come on this state folder,
+too, up to one that is started with --budget. Only an administrator may.`,
 		Args:    needOne("SIZE"),
 		Example: "  tensile budget 4GiB",
 	}, func(args []string) ([]wire.Request, error) {

@@ -45,7 +45,7 @@ func TestEqualsTime(t *testing.T) {
 
 type latencies = func(*graph.Graph, graph.OpID) time.Duration
 
-// randomDevice has random latencies, some of them 0, and links of random rates.
+// randomDevice has random latencies, some of them 0 and some no longer than a launch, and links of random rates.
 func randomDevice(r *rand.Rand) (*sim.Device, latencies) {
 	link := func() cost.Link {
 		return cost.Link{Rate: cost.BytesPerSecond(r.IntN(3)) * 4e9, Latency: time.Duration(r.IntN(100))}
@@ -54,7 +54,8 @@ func randomDevice(r *rand.Rand) (*sim.Device, latencies) {
 	latency := func(_ *graph.Graph, op graph.OpID) time.Duration {
 		return max(0, time.Duration(rand.New(rand.NewPCG(seed, uint64(op))).IntN(2000)-100))
 	}
-	return sim.New(cost.Facts{Out: link(), In: link()}, sim.Options{Latency: latency}), latency
+	facts := cost.Facts{Out: link(), In: link(), Launch: time.Duration(seed % 1500)}
+	return sim.New(facts, sim.Options{Latency: latency}), latency
 }
 
 func durations(d *sim.Device, g *graph.Graph, p *program.Program, latency latencies) program.Durations {

@@ -27,6 +27,8 @@
 //	graph-DIGEST              a graph   object store "x-EXECUTOR": the same, for the executor that trains it
 //	layout-JOB-EPOCH          layout    object store "x-EXECUTOR"
 //	result-JOB-ID             result    object store "results": what a job that is over came to
+//	learnt-DEVICE             learnt    object store "learnt": what ops have taken on a device
+//	settings-DEVICE           settings  object store "settings": what an administrator has set for a device
 //
 // Key-value stores and object stores have the layout of NATS's own, so `nats object get x-e1 layout-a-1`, ObjectStore
 // of nats.go and of nats.py read and write them. An object's info is the newest message of $O.BUCKET.M.NAME, NAME in

@@ -31,6 +31,7 @@ func (w *world) checkHost() {
 		}
 	}
 	if budget := w.config.HostMemory; budget > 0 && (hosts > max(budget, claims) || claims > max(budget, w.onHost)) {
+		w.tell()
 		w.t.Fatalf("%s on the host, claims of %s and %s a moment ago, the budget is %s", hosts, claims, w.onHost,
 			budget)
 	}

@@ -37,6 +37,7 @@ type world struct {
 	claims     graph.Bytes         // of all jobs, a moment ago
 	onHost     graph.Bytes         // what they claimed there
 	mail       []func()            // on its way, in any order
+	apart      bool                // some processes are on another host, with other checkpoints
 	calm       bool                // nothing is lost or doubled, nobody dies any more
 	lives      int
 
@@ -47,6 +48,7 @@ type world struct {
 	orders  map[string]wire.Orders
 	results map[string]wire.Result // by key and object
 	learnt  *wire.Learnt
+	set     *wire.Settings
 
 	disk *disk // with the checkpoints of all executors
 
@@ -57,6 +59,8 @@ type world struct {
 	refused int      // second processes of an executor
 	resumed int      // jobs that began with a checkpoint
 	unknown []func() // tell of processes that have ended without anybody's knowing
+
+	ended map[string]bool // lives of those that were started by hand and have ended: only an administrator knows
 }
 
 // process is an executor process.
@@ -69,6 +73,7 @@ type process struct {
 	cut    bool   // no message passes
 	key    string // in the world; another than name for one that was started by hand, with the same credentials
 	life   string
+	far    bool                   // it is on another host
 	arenas map[string]graph.Bytes // what its jobs have now
 	hosts  map[string]graph.Bytes // what their host slots take
 	loads  map[string]graph.Bytes // what they take under the programs that jobs were given, by job and epoch
@@ -83,7 +88,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{},
 		results: map[string]wire.Result{},
-		dropped: map[string]bool{}}
+		dropped: map[string]bool{}, ended: map[string]bool{}}
 	d := open()
 	defer d.Close()
 	facts := d.Facts()
@@ -164,10 +169,15 @@ func (w *world) carryOut(outputs []controller.Output) {
 		case o.Learnt != nil:
 			l := again(w.t, o.Learnt.Wire)
 			w.learnt = &l
+		case o.Set != nil:
+			set := again(w.t, *o.Set)
+			w.set = &set
 		case o.Orders != nil:
 			orders := again(w.t, *o.Orders)
 			w.orders[orders.Executor] = orders
 			w.send(func() { w.order(orders) })
+		case o.Drop != nil && o.Drop.Settings != "":
+			w.set = nil
 		case o.Drop != nil:
 			delete(w.records, o.Drop.Job)
 			delete(w.graphs, o.Drop.Graph)
@@ -221,6 +231,7 @@ func (w *world) order(o wire.Orders) {
 func (w *world) launch(name, key string) {
 	w.lives++
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(),
+		far:   w.apart && w.lives%3 == 2,
 		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
 		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
 	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
@@ -250,8 +261,8 @@ func (p *process) step(in agent.Input) {
 			p.host.Stop(o.Stop)
 		case o.Remove != "":
 			p.host.Remove(o.Remove)
-		case o.Park != "":
-			p.host.Park(o.Park)
+		case o.Park != nil:
+			p.host.Park(o.Park.Job, o.Park.Number)
 		case o.Resume != "":
 			p.host.Resume(o.Resume)
 		case o.Take != "":
@@ -311,9 +322,13 @@ func (p *process) prepare(o *agent.Prepare) *agent.Prepared {
 	return &agent.Prepared{Ticket: o.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}
 }
 
-// checkpoints is the folder of an executor.
+// checkpoints is the folder of an executor. Some are on another host.
 func (p *process) checkpoints() *agent.Checkpoints {
-	return &agent.Checkpoints{Folder: checkpoint.Folder{Dir: "checkpoints", Disk: p.w.disk}, Host: "here",
+	dir := "checkpoints"
+	if p.far {
+		dir = "elsewhere"
+	}
+	return &agent.Checkpoints{Folder: checkpoint.Folder{Dir: dir, Disk: p.w.disk}, Host: "here",
 		Device: p.device.Identity(), NoData: strings.HasPrefix(p.device.Name(), "sim:")}
 }
 
@@ -330,6 +345,7 @@ func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
 	case l == nil: // what told it so was late
 		r := p.w.records[o.Job]
 		if first, _ := r.Epochs(); r.Spec.ID == o.ID && r.Executor == p.name && !r.State.Over() && o.Epoch >= first {
+			p.w.tell()
 			p.w.t.Fatalf("layout %d of job %s was dropped, and is wanted: %+v", o.Epoch, o.Job, r)
 		}
 		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrNotFound, Again: true}
@@ -414,11 +430,12 @@ func (p *process) end(why string) {
 	}
 	p.device.Close()
 	delete(p.w.processes, p.key)
+	if p.key != p.name {
+		p.w.ended[p.life] = true
+		return
+	}
 	tell := func() {
-		if p.key == p.name {
-			p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Lives: []string{p.life},
-				Why: why}})
-		}
+		p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Lives: []string{p.life}, Why: why}})
 	}
 	if p.w.config.Watched || p.w.rng.IntN(2) == 0 {
 		p.w.surely(tell)
@@ -444,6 +461,7 @@ func (w *world) check() {
 		}
 	}
 	if budget := w.config.Budget; budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
+		w.tell()
 		w.t.Fatalf("arenas of %s, claims of %s and %s a moment ago, the budget is %s", arenas, claims, w.claims, budget)
 	}
 	w.claims = claims
@@ -453,7 +471,7 @@ func (w *world) check() {
 // restart kills the controller, and starts another with what is stored.
 func (w *world) restart() {
 	s := controller.Stored{Graphs: w.graphs, Layouts: map[string][]*wire.Layout{}, Orders: maps.Clone(w.orders),
-		Learnt:   w.learnt,
+		Learnt: w.learnt, Settings: w.set,
 		Profiles: map[graph.Digest]*planner.Profile{}}
 	for digest, g := range w.graphs {
 		p, err := w.profile(g)
@@ -471,7 +489,11 @@ func (w *world) restart() {
 			}
 		}
 	}
-	m, err := controller.Restore(w.config, s)
+	c := w.config
+	if w.set != nil && w.set.Budget == c.Budget {
+		c.Budget = 0 // it was set while a controller ran, and is found again
+	}
+	m, err := controller.Restore(c, s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -538,8 +560,8 @@ func (p *process) heal() {
 	}
 }
 
-// settle goes on without mishaps until every job is over and every process has left. What is parked goes on, and of
-// those that have died somebody tells.
+// settle goes on without mishaps until every job is over and every process has left. What is parked goes on, of those
+// that have died somebody tells, and an administrator forgets executors that were started by hand and never come back.
 func (w *world) settle() {
 	w.calm = true
 	for _, name := range slices.Sorted(maps.Keys(w.processes)) {
@@ -558,6 +580,7 @@ func (w *world) settle() {
 				if r.State == wire.Parked || r.State == wire.Parking {
 					w.step(controller.Input{Request: &wire.Request{Verb: wire.Resume, Job: r.Spec.Name}})
 				}
+				w.forget(r.Held)
 			}
 		}
 		for len(w.mail) > 0 {
@@ -579,16 +602,38 @@ func (w *world) settle() {
 			}
 		}
 	}
-	for _, r := range w.controller.Records() {
-		w.t.Logf("job %s is %s: %s; at %s, parked %q, claims %s and %s, held %v", r.Spec.Name, r.State, r.Why,
-			r.Executor,
-			r.Park, r.Claim, r.Host, r.Held)
-	}
-	for _, e := range w.events[max(0, len(w.events)-10):] {
-		w.t.Log(e)
-	}
+	w.tell()
 	w.t.Fatalf("%d processes have not left, budget %s, host memory %s", len(w.processes), w.config.Budget,
 		w.config.HostMemory)
+}
+
+// tell logs what jobs and processes have, and what has happened last.
+func (w *world) tell() {
+	w.t.Helper()
+	for _, r := range w.controller.Records() {
+		w.t.Logf("job %s is %s: %s; incarnation %d at %s, parked %q, epochs %d and %d in force, claims %s and %s, held %v",
+			r.Spec.Name, r.State, r.Why, r.Incarnation, r.Executor, r.Park, r.Granted, r.Applied, r.Claim, r.Host, r.Held)
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.processes)) {
+		p := w.processes[key]
+		w.t.Logf("process %s of executor %s, cut off: %v, has arenas %v in epochs %v, on the host %v", p.life, p.name,
+			p.cut, p.arenas, p.epochs, p.hosts)
+	}
+	for _, e := range w.events[max(0, len(w.events)-30):] {
+		w.t.Log(e)
+	}
+}
+
+// forget has an administrator say that executors have ended that may have something.
+func (w *world) forget(held []wire.Holding) {
+	for _, h := range held {
+		lives := slices.ContainsFunc(slices.Collect(maps.Values(w.processes)), func(p *process) bool {
+			return p.name == h.Executor
+		})
+		if w.ended[h.Life] && !lives {
+			w.step(controller.Input{Request: &wire.Request{Verb: wire.Forget, Executor: h.Executor}})
+		}
+	}
 }
 
 func (w *world) stop() {

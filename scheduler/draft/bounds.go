@@ -21,8 +21,7 @@ const smallTensor = 64
 func (d *Draft) zeroStall() graph.Bytes {
 	n := len(d.steps)
 	d.meter.count(8*n + 40*len(d.gaps))
-	size := func(s graph.StorageID) graph.Bytes { return d.g.Storages[s].Bytes } // as copied, not as placed
-	kept := d.footprint(size, func(op graph.OpID) graph.Bytes { return d.scratch[op] })
+	kept := d.unswapped()
 	begin, end := make([][]piece, n+1), make([][]piece, n+1)
 	for _, x := range d.gaps {
 		clean := d.clean(x)
@@ -34,7 +33,7 @@ func (d *Draft) zeroStall() graph.Bytes {
 	outs, ins := newFlow(d, d.out, -n, d.end, 1), newFlow(d, d.in, 0, d.start, -1)
 	var clean, tiny, bound graph.Bytes
 	change := func(p piece, sign graph.Bytes) {
-		bytes := sign * size(p.gap.storage)
+		bytes := sign * d.copied(p.gap.storage)
 		if bytes < d.small/smallTensor && -bytes < d.small/smallTensor {
 			tiny += bytes // taken to be away at no cost, for speed
 			return
@@ -57,6 +56,14 @@ func (d *Draft) zeroStall() graph.Bytes {
 		bound = max(bound, kept[slot]-away-tiny)
 	}
 	return bound
+}
+
+// copied is the size of a storage as copied, not as placed.
+func (d *Draft) copied(s graph.StorageID) graph.Bytes { return d.g.Storages[s].Bytes }
+
+// unswapped returns what the steps have on the device if nothing leaves it in gaps, per slot, without alignment.
+func (d *Draft) unswapped() []graph.Bytes {
+	return d.footprint(d.copied, func(op graph.OpID) graph.Bytes { return d.scratch[op] })
 }
 
 // piece is the part of a gap's slots, [from, to), that lies in one iteration: shift slots after that in which it began.
@@ -122,4 +129,18 @@ func (f *flow) carries(from, to int, by time.Duration) graph.Bytes {
 	}
 	const rounding = 2
 	return max(0, min(f.loads, f.sign*f.allows(by)-f.curve.Max(from, to)+rounding))
+}
+
+// Unswapped estimates, per slot, what swaps that cost no time leave on the device: the footprint less what both
+// lanes can carry, out before the slot begins and in after its end.
+func (d *Draft) Unswapped() []graph.Bytes {
+	slots := d.curve.Slots()
+	carry := func(l cost.Link, t time.Duration) graph.Bytes {
+		return graph.Bytes(float64(l.Rate) * float64(t) / 1e9)
+	}
+	for slot := range slots {
+		away := min(carry(d.out, d.start(slot)), carry(d.in, d.period-d.end(slot)))
+		slots[slot] -= away
+	}
+	return slots
 }

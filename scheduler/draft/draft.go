@@ -45,6 +45,7 @@ type Style struct {
 type Step struct {
 	Op   graph.OpID
 	Want graph.StorageID // of a recomputation: the storage that it is for; -1 for the first execution
+	Wait time.Duration   // before it begins: idle time in which copies catch up
 }
 
 // chosen are the variants that steps take, per op.
@@ -149,7 +150,7 @@ func (w *writes) of(s graph.StorageID) []int32 { return w.slots[w.begin[s]:w.beg
 func FirstSteps(order []graph.OpID) []Step {
 	steps := make([]Step, len(order))
 	for i, op := range order {
-		steps[i] = Step{op, -1}
+		steps[i] = Step{Op: op, Want: -1}
 	}
 	return steps
 }

@@ -12,14 +12,11 @@ import (
 	"tensile/scheduler"
 )
 
-// Finish writes and packs drafts, with swaps relaxed up to the target, or up to the drafts' peaks if it is 0, unless
-// they are to stay as tight as they are.
-func (s *Session) Finish(jobs []*Draft, target graph.Bytes, tight bool) (scheduler.Result, error) {
-	if target == 0 {
-		target = SumOfPeaks(jobs)
-	}
-	if !tight {
-		relax(jobs, target)
+// Finish writes and packs drafts, with swaps relaxed as far as the sum of the peaks stays at most at a limit, and no
+// slot of a job comes above its part of that; 0: they stay as they are.
+func (s *Session) Finish(jobs []*Draft, limit graph.Bytes) (scheduler.Result, error) {
+	if limit > 0 {
+		relax(jobs, limit)
 	}
 	plans := make([]*plan.Plan, len(jobs))
 	for i, d := range jobs {
@@ -39,16 +36,21 @@ func (s *Session) Finish(jobs []*Draft, target graph.Bytes, tight bool) (schedul
 	return result, nil
 }
 
-// relax relaxes the jobs' swaps up to their peaks, and what the target leaves above them: to each job by its weight.
-func relax(jobs []*Draft, target graph.Bytes) {
+// relax relaxes the jobs' swaps up to parts of the limit: in proportion to their peaks if it is below the sum of these;
+// what it leaves above the peaks goes to each job by its weight.
+func relax(jobs []*Draft, limit graph.Bytes) {
 	var weights graph.Bytes
 	for _, d := range jobs {
 		weights += graph.Bytes(d.job.Worth())
 	}
-	spare := max(0, target-SumOfPeaks(jobs))
+	sum := SumOfPeaks(jobs)
 	for _, d := range jobs {
 		_, peak := d.Peak()
-		d.relax(peak + spare*graph.Bytes(d.job.Worth())/weights)
+		if limit < sum {
+			d.relax(Portion(peak, limit, sum))
+		} else {
+			d.relax(peak + (limit-sum)*graph.Bytes(d.job.Worth())/weights)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ func (l *swapLimit) Swaps() int { return l.swaps }
 
 // maxSwaps returns how many of the job's storages may be swapped by its rate, rounded down; negative: all.
 func (d *Draft) maxSwaps() int {
-	if d.job.MaxSwapRate == 0 {
+	if d.job.SwapLimit() == 1 {
 		return -1
 	}
 	return int(d.job.MaxSwapRate * float64(d.swappable()))

@@ -151,17 +151,21 @@ func (s *Session) UnplannedTime(i int) time.Duration {
 	return s.Draft(i, FirstSteps(GraphOrder(s.Request.Jobs[i].Graph)), Style{}).period
 }
 
-// Bounds works out the bounds of job i, for the order in which its plan executes the ops first.
-func (s *Session) Bounds(i int, p *plan.Plan) scheduler.Bounds {
+// Bounds works out the bounds of job i, for the order in which its plan executes the ops first, and what that order has
+// on the device at its peak if nothing is swapped. The job may have the whole link whenever the others do not use it,
+// whatever its share.
+func (s *Session) Bounds(i int, p *plan.Plan) (bounds scheduler.Bounds, kept graph.Bytes) {
 	var steps []Step
 	for _, step := range p.Steps {
 		if step.Want == 0 {
-			steps = append(steps, Step{step.Op, -1})
+			steps = append(steps, Step{Op: step.Op, Want: -1})
 		}
 	}
 	workingSet := scheduler.WorkingSetOf(s.Request.Jobs[i], 1).Bytes
+	d := s.Draft(i, steps, Style{})
+	d.out, d.in = s.Request.Out, s.Request.In
 	return scheduler.Bounds{
 		WorkingSet: scheduler.WorkingSetOf(s.Request.Jobs[i], s.Request.Align).Bytes,
-		ZeroStall:  max(workingSet, s.Draft(i, steps, Style{}).zeroStall()),
-	}
+		ZeroStall:  max(workingSet, d.zeroStall()),
+	}, slices.Max(d.unswapped())
 }

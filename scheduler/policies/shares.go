@@ -22,13 +22,16 @@ func balanced(s *draft.Session, policy Policy) (scheduler.Result, error) {
 	}
 	s.Stage(scheduler.Packing)
 	s.Divide(sharesOf(&best))
+	kept := make([]graph.Bytes, len(best.Jobs))
 	for i := range best.Jobs {
 		j := &best.Jobs[i]
-		j.Bounds, j.Unplanned, j.Latencies = s.Bounds(i, j.Plan), s.UnplannedTime(i), scheduler.ColdStart
+		j.Bounds, kept[i] = s.Bounds(i, j.Plan)
+		j.Unplanned, j.Latencies = s.UnplannedTime(i), scheduler.ColdStart
 		if s.Request.Jobs[i].Measured {
 			j.Latencies = scheduler.Updated
 		}
 	}
+	best.ZeroStall = zeroStall(best.Jobs, kept, s.Request.In)
 	return best, nil
 }
 
@@ -75,7 +78,7 @@ func settle(s *draft.Session, result *scheduler.Result) (lost int64) {
 type demand struct{ out, in int64 }
 
 // demands returns what the jobs' plans copy, over the sum of their steps' latencies: stalls left out, since they are
-// what a share is to avoid.
+// what a share is to avoid. Equal jobs have the mean of theirs, so that shares do not make them unequal.
 func demands(s *draft.Session, result *scheduler.Result) []demand {
 	demands := make([]demand, len(result.Jobs))
 	for i, j := range result.Jobs {
@@ -83,7 +86,44 @@ func demands(s *draft.Session, result *scheduler.Result) []demand {
 		out, in := j.Plan.Copied(s.Request.Jobs[i].Graph)
 		demands[i] = demand{perSecond(out, took), perSecond(in, took)}
 	}
+	for _, equal := range equalJobs(s.Request.Jobs) {
+		var mean demand
+		n := int64(len(equal))
+		for _, i := range equal {
+			mean.out, mean.in = mean.out+demands[i].out/n, mean.in+demands[i].in/n
+		}
+		for _, i := range equal {
+			demands[i] = mean
+		}
+	}
 	return demands
+}
+
+// equalJobs groups jobs that differ in name and epoch alone, in the order of the first ones.
+func equalJobs(jobs []scheduler.Job) [][]int {
+	var groups [][]int
+	of := make(map[*graph.Graph][]int) // groups of each graph
+	for i := range jobs {
+		j := &jobs[i]
+		known := of[j.Graph]
+		k := slices.IndexFunc(known, func(g int) bool { return interchangeable(&jobs[groups[g][0]], j) })
+		if k < 0 {
+			of[j.Graph] = append(known, len(groups))
+			groups = append(groups, []int{i})
+			continue
+		}
+		groups[known[k]] = append(groups[known[k]], i)
+	}
+	return groups
+}
+
+// interchangeable reports whether two jobs of a graph may swap their plans.
+func interchangeable(a, b *scheduler.Job) bool {
+	same := func(a, b []time.Duration) bool {
+		return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
+	}
+	return a.Worth() == b.Worth() && a.SwapLimit() == b.SwapLimit() && a.OnHost == b.OnHost && a.Last == b.Last &&
+		same(a.Latency, b.Latency) && same(a.Slack, b.Slack)
 }
 
 func perSecond(b graph.Bytes, d time.Duration) int64 {
