@@ -12,6 +12,8 @@ import (
 type outcome struct {
 	reports    int
 	begin, end time.Duration // of the first iteration, of the last
+	left       time.Duration // when it left Home first
+	first      time.Duration // end of the first iteration
 	stall      time.Duration
 	peaks      map[int64]graph.Bytes // slot peaks of the plans that the host was given, by epoch
 	peak       graph.Bytes           // the highest of those that came into force
@@ -38,7 +40,7 @@ func (o *outcome) applied(a *executor.Applied) {
 // iteration adds one, and reports whether none was logged within the last second.
 func (o *outcome) iteration(r *executor.Report, now time.Duration) (log bool) {
 	if o.reports++; o.reports == 1 {
-		o.begin = r.Begin
+		o.left, o.begin, o.first = r.Left, r.Begin, r.End
 	}
 	o.end = r.End
 	o.stall += r.Stall
@@ -48,8 +50,8 @@ func (o *outcome) iteration(r *executor.Report, now time.Duration) (log bool) {
 // result is all that there is to say of a job that has ended, and the same with its losses and weights, nil if there
 // are none. origin is that of the device's clock.
 func (o *outcome) result(k *Kept, origin time.Duration) (result, full *wire.Result) {
-	result = &wire.Result{Begin: origin + o.begin, End: origin + o.end, Stall: o.stall, Touched: o.touched,
-		Arena: o.arena, SlotPeak: o.peak,
+	result = &wire.Result{Left: origin + o.left, Begin: origin + o.begin, First: origin + o.first,
+		End: origin + o.end, Stall: o.stall, Touched: o.touched, Arena: o.arena, SlotPeak: o.peak,
 		Plans: o.plans, Transition: o.transition, Saved: k.Saved}
 	if n := len(k.Losses); n > 0 {
 		last := wire.Loss(k.Losses[n-1])

@@ -7,6 +7,7 @@ const (
 	second   = "it is a gradient, and second derivatives are not taken"
 	update   = "it is an update of a persistent storage"
 	inPlace  = "it overwrites what its gradient would be of"
+	later    = "passes put it in the place of others after gradients were taken"
 	notAlone = "how statistics depend on x is part of the gradient of " + string(graph.BatchNorm)
 )
 
@@ -20,6 +21,9 @@ var without = map[graph.Kind]string{
 	graph.EmbeddingDW: second, graph.LayerNormGrad: second, graph.GELUDX: second, graph.SigmoidDX: second,
 	graph.TanhDX:    second,
 	graph.BlendGrad: second, graph.SoftmaxDX: second, graph.AdditiveScoresGrad: second, graph.LSTMGrad: second,
+
+	graph.ReLUYDX: later, graph.MaxPoolIndices: later, graph.MaxPoolIndicesDX: later,
+	graph.AvgPoolDYDX: later,
 
 	graph.BatchNormStats:  notAlone,
 	graph.BatchNormUpdate: update, graph.SGD: update, graph.Momentum: update, graph.Adam: update,

@@ -47,7 +47,6 @@ var ablations = []struct {
 	{"stalling swaps", "tensile", scheduler.Options{Own: tensile.Options{NoStall: true}}},
 	{"recomputation", "tensile", scheduler.Options{Own: tensile.Options{NoRecompute: true}}},
 	{"chains", "tensile", scheduler.Options{Own: tensile.Options{NoChains: true}}},
-	{"recomputing and swapping together", "tensile", scheduler.Options{Own: tensile.Options{NoHybrid: true}}},
 	{"relaxing", "tensile", scheduler.Options{Own: tensile.Options{NoRelax: true}}},
 	{"all but the paper's method", "tensile-paper", scheduler.Options{}},
 }

@@ -25,6 +25,7 @@ type PlannerOptions struct {
 	Scaling  []string // models of growing size, whose swaps are planned
 	Batch    int      // of these
 	Networks []string // models for the ablation and the phases, with a batch of 16
+	Passes   []string // rewrites of all of them, by name
 	Device   string   // a known device, simulated
 	Times    int      // that each planning is timed, small networks ten times as often; the shortest time counts
 	Small    bool     // plan again for four jobs of a small network, not of a thousand ops
@@ -33,6 +34,7 @@ type PlannerOptions struct {
 // PlannerReport is what planning costs and what each part of it brings.
 type PlannerReport struct {
 	Device   string        `json:"device"`
+	Passes   []string      `json:"passes,omitempty"`
 	Scaling  []PlanCost    `json:"scaling"`
 	Replan   []ReplanCost  `json:"replan"`
 	Ablation []AblationRow `json:"ablation"`
@@ -65,7 +67,7 @@ func MeasurePlanner(ctx context.Context, o PlannerOptions) (*PlannerReport, erro
 	}
 	d := sim.New(facts, sim.Options{})
 	defer d.Close()
-	r := &PlannerReport{Device: d.Name()}
+	r := &PlannerReport{Device: d.Name(), Passes: o.Passes}
 	for _, model := range o.Scaling {
 		row, err := measureScaling(ctx, model, d, o)
 		if err != nil {
@@ -77,7 +79,7 @@ func MeasurePlanner(ctx context.Context, o PlannerOptions) (*PlannerReport, erro
 		return nil, err
 	}
 	for _, model := range o.Networks {
-		w, err := workload.Load([]string{model}, workload.Settings{Batch: 16})
+		w, err := workload.Load([]string{model}, workload.Settings{Batch: 16, Passes: o.Passes})
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +103,7 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 	if !slices.Contains(o.Scaling[1:], model) {
 		batch = 16 // the first is the network as it is trained
 	}
-	w, err := workload.Load([]string{model}, workload.Settings{Batch: batch})
+	w, err := workload.Load([]string{model}, workload.Settings{Batch: batch, Passes: o.Passes})
 	if err != nil {
 		return PlanCost{}, err
 	}
@@ -177,7 +179,8 @@ func measureReplan(ctx context.Context, d device.Device, o PlannerOptions) ([]Re
 	if o.Small {
 		model = "lenet"
 	}
-	w, err := workload.Load([]string{fmt.Sprintf("%s:%d", model, jobs)}, workload.Settings{Batch: 8})
+	w, err := workload.Load([]string{fmt.Sprintf("%s:%d", model, jobs)}, workload.Settings{Batch: 8,
+		Passes: o.Passes})
 	if err != nil {
 		return nil, err
 	}

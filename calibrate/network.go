@@ -8,11 +8,22 @@ import (
 	"tensile/autodiff"
 	"tensile/graph"
 	"tensile/models"
+	"tensile/passes"
 )
 
 // Network is a training graph with layers of random kinds and sizes: forward, backward and optimizer ops. Most read
-// images.
+// images. Every other one is rewritten by all passes.
 func Network(rng *rand.Rand) (*graph.Graph, error) {
+	g, err := layers(rng)
+	if err != nil || rng.IntN(2) == 0 {
+		return g, err
+	}
+	g, _, err = passes.Apply(g, passes.Names())
+	return g, err
+}
+
+// layers is a network as it is differentiated.
+func layers(rng *rand.Rand) (*graph.Graph, error) {
 	if rng.IntN(4) == 0 {
 		return sentences(rng)
 	}

@@ -15,7 +15,9 @@ type Config struct {
 	Align  graph.Bytes `json:"align_bytes"` // of offsets
 	Out    cost.Link   `json:"out"`         // of the device; jobs share it
 	In     cost.Link   `json:"in"`
-	Budget graph.Bytes `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
+	// Sharing is how jobs slow one another down on the device; zero: they do not.
+	Sharing cost.Sharing `json:"sharing,omitzero"`
+	Budget  graph.Bytes  `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
 	// for what all jobs have on the host together; 0: no limit
 	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"`
 

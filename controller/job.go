@@ -15,7 +15,8 @@ type job struct {
 	written wire.Record // as it was stored last
 	graph   *graph.Graph
 	profile *planner.Profile // nil: not made yet
-	latency []time.Duration  // per op: the profile, and then a moving average of what was measured
+	latency []time.Duration  // per op, as if it ran alone: the profile, then a moving average of what was measured
+	stretch float64          // how many times as long as alone its work takes beside the other jobs that train
 	spare   []time.Duration  // per op: by how much the latency may be off, before anything was measured; may be nil
 	assumed time.Duration    // the sum of latencies when plans were last asked for (s of TENSILE, section IV-E)
 	reports int              // since then

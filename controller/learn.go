@@ -1,6 +1,10 @@
 package controller
 
 import (
+	"slices"
+	"time"
+
+	"tensile/cost"
 	"tensile/predictor/correct"
 	"tensile/wire"
 )
@@ -8,16 +12,40 @@ import (
 // lessons is how many iterations of a job, after the first, teach by what profiles are wrong on the device.
 const lessons = 8
 
-// learn compares a report with the profile of its job, and moves the line by which profiles of coming jobs are
-// corrected.
-func (m *Machine) learn(j *job, l *layout, r *wire.Report) {
-	if r.Iteration < 1 || r.Iteration > lessons {
+// alone are steps that a job has reported, as if it had run alone: without what the other jobs that train have slowed
+// it down. Latencies are kept so, and a request has what they become beside the jobs that it is for.
+func (m *Machine) alone(j *job, steps []time.Duration) []time.Duration {
+	training := slices.DeleteFunc(m.active(), func(j *job) bool { return j.record.State != wire.Training })
+	if !slices.Equal(training, m.training) {
+		m.training = training
+		uses := make([]cost.Use, len(training))
+		for i, j := range training {
+			uses[i] = m.config.Sharing.Use(j.latency)
+		}
+		for i, stretch := range m.config.Sharing.Stretches(uses) {
+			training[i].stretch = stretch
+		}
+	}
+	if j.record.State != wire.Training || j.stretch == 1 {
+		return steps
+	}
+	alone := make([]time.Duration, len(steps))
+	for i, took := range steps {
+		alone[i] = m.config.Sharing.Alone(took, j.stretch)
+	}
+	return alone
+}
+
+// learn compares the steps of an iteration, as if the job had run alone, with its profile, and moves the line by which
+// profiles of coming jobs are corrected.
+func (m *Machine) learn(j *job, l *layout, iteration int, steps []time.Duration) {
+	if iteration < 1 || iteration > lessons {
 		return
 	}
-	reports := make([]correct.Report, len(r.Steps))
+	reports := make([]correct.Report, len(steps))
 	for i, s := range l.Wire.Plan.Steps {
 		p := &reports[i]
-		p.Class, p.Predicted, p.Measured = string(j.graph.Ops[s.Op].Kind), j.profile.Latency[s.Op], r.Steps[i]
+		p.Class, p.Predicted, p.Measured = string(j.graph.Ops[s.Op].Kind), j.profile.Latency[s.Op], steps[i]
 		if j.profile.Slack != nil {
 			p.P95 = p.Predicted + j.profile.Slack[s.Op]
 		}

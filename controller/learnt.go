@@ -22,7 +22,7 @@ const (
 	storeEvery = time.Minute
 )
 
-// learnt is what ops take on the device, by their signatures, as the reports of all jobs have shown.
+// learnt is what ops take on the device while nothing else of ours runs there, by their signatures, as the reports of all jobs have shown.
 type learnt struct {
 	lessons map[graph.Signature]*lesson // at most wire.MaxLearnt
 	count   int64                       // reports that taught something
@@ -53,9 +53,9 @@ func restoreLearnt(device string, stored *wire.Learnt) learnt {
 	return l
 }
 
-// listen learns from a report of a job that trains with a layout. The first one of an incarnation shows a process that
-// warms up, and teaches nothing.
-func (k *learnt) listen(j *job, l *layout, r *wire.Report) {
+// listen learns from the steps of an iteration of a job that trains with a layout, as if it had run alone. The first
+// ones of an incarnation show a process that warms up, and teach nothing.
+func (k *learnt) listen(j *job, l *layout, steps []time.Duration) {
 	if j.warm != j.record.Incarnation {
 		j.warm = j.record.Incarnation
 		return
@@ -71,7 +71,7 @@ func (k *learnt) listen(j *job, l *layout, r *wire.Report) {
 	for i, s := range l.Wire.Plan.Steps {
 		if s.Variant == firstVariant(j.profile, s.Op) {
 			x := j.lessons[s.Op]
-			x.sum, x.steps = x.sum+min(r.Steps[i], wire.MaxLatency), x.steps+1
+			x.sum, x.steps = x.sum+min(steps[i], wire.MaxLatency), x.steps+1
 		}
 	}
 	for _, x := range j.lessons { // one that several ops share is done at the first of them

@@ -158,7 +158,7 @@ func TestWarmUpTeachesNothing(t *testing.T) {
 	j := &job{profile: profile, record: wire.Record{Incarnation: 1}}
 	l := &layout{ProvenLayout: ProvenLayout{Wire: &wire.Layout{Plan: &plan.Plan{
 		Steps: []plan.Step{{Op: 0}, {Op: 1, Variant: "another"}, {Op: 2}}}}}}
-	hear := func(took time.Duration) { k.listen(j, l, &wire.Report{Steps: []time.Duration{took, took, 3 * took}}) }
+	hear := func(took time.Duration) { k.listen(j, l, []time.Duration{took, took, 3 * took}) }
 	hear(time.Second)
 	if len(k.lessons) != 0 {
 		t.Errorf("the first report has taught %v", k.lessons)
@@ -229,7 +229,7 @@ func TestLearntBounds(t *testing.T) {
 				most[s], heard[s] = max(most[s], took), round
 			}
 			for range 1 + rng.IntN(3) {
-				k.listen(j, l, r)
+				k.listen(j, l, r.Steps)
 			}
 			if len(k.lessons) > wire.MaxLearnt {
 				t.Fatalf("seed %d: %d signatures are kept", seed, len(k.lessons))

@@ -22,6 +22,7 @@ type Machine struct {
 	last      int64        // Record.Order of the youngest job
 	line      correct.Line // by which profiles are wrong on the device, as the jobs so far have shown
 	learnt    learnt
+	training  []*job // those whose stretches are worked out
 
 	errand *errand       // the plans that are being made; nil: none
 	ticket int64         // of the newest errand

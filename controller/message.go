@@ -109,7 +109,7 @@ type Candidate struct {
 	Epoch    int64            `json:"epoch"` // of the plan
 	Graph    *graph.Graph     `json:"-"`
 	Profile  *planner.Profile `json:"-"`             // nil: it is to be made
-	Latency  []time.Duration  `json:"-"`             // per op; nil without a profile
+	Latency  []time.Duration  `json:"-"`             // per op, as if it ran alone; nil without a profile
 	Slack    []time.Duration  `json:"-"`             // per op: by how much the latency may be off; may be nil
 	Measured bool             `json:"measured"`      // latencies follow what ops took here, in this job or others
 	Fresh    bool             `json:"fresh"`         // whether it fits alone is not known yet

@@ -120,7 +120,8 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	for _, c := range w.plan.Jobs[n:] {
 		host += c.Rests
 	}
-	planned, err := w.plans(w.request(w.jobs[:n], w.plan.Reserved, host))
+	r := w.request(w.jobs[:n], w.plan.Reserved, host)
+	planned, err := w.plans(r)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In}
 		if c.Has == nil || !same(c.Has.Wire, l.Wire) {
 			jobs[i].Layout = l
-			jobs[i].Gain, jobs[i].Transition = gain(c, l, w.jobs[i].Latency, s.Out, s.In)
+			jobs[i].Gain, jobs[i].Transition = gain(c, l, r.Jobs[i].Latency, s.Out, s.In)
 		}
 	}
 	return jobs, nil

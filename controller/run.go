@@ -57,7 +57,7 @@ const beat = time.Second
 
 // Run is a controller on a bus, until ctx is done. It takes up what one before it has stored there.
 func Run(ctx context.Context, bus wire.Bus, o Options) error {
-	o.Device, o.Align, o.Out, o.In = o.On.Identity, o.On.Align, o.On.Out, o.On.In
+	o.Device, o.Align, o.Out, o.In, o.Sharing = o.On.Identity, o.On.Align, o.On.Out, o.On.In, o.On.Sharing
 	o.Config = o.Config.withDefaults()
 	o.Watched = o.Launch != nil
 	if o.Trouble == nil {

@@ -322,11 +322,12 @@ func (m *Machine) report(r *wire.Report) {
 		return // of a plan that is over
 	}
 	m.trains(j) // its status may still be on its way
+	alone := m.alone(j, r.Steps)
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
-		j.latency[s.Op] = correct.Latency(j.latency[s.Op], r.Steps[i], m.config.Alpha, r.Iteration == 0)
+		j.latency[s.Op] = correct.Latency(j.latency[s.Op], alone[i], m.config.Alpha, r.Iteration == 0)
 	}
-	m.learn(j, j.layouts[at], r)
-	m.learnt.listen(j, j.layouts[at], r)
+	m.learn(j, j.layouts[at], r.Iteration, alone)
+	m.learnt.listen(j, j.layouts[at], alone)
 	j.learnt = true
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)

@@ -46,6 +46,7 @@ type Facts struct {
 	ComputeShare   float64       // of the peak that ops reach
 	BandwidthShare float64       // of the peak that ops reach
 	Launch         time.Duration // fixed time of an op
+	Parallel       int           // so many jobs compute at once without slowing one another down; 0: 1
 }
 
 // Roofline predicts how long an op takes: the larger of its arithmetic and its traffic at the rates the device

@@ -4,11 +4,11 @@
 // what to issue. It starts nothing and reads no clock. A [Host] is the runner: one goroutine that owns a device and the
 // machines of its jobs, waits on device.Next, steps the machine that an event belongs to and does what it says.
 //
-//	        program                 prologue ended              window free
-//	Home ------------> Prologue -----------------> Training --------------+
-//	 ^                                              |   ^-----------------+ issue a body
-//	 |  epilogue ended              bodies ended    | new program, park, checkpoint, stop, last iteration issued
-//	 +------------------- Epilogue <------------ Draining
+//	        program: issue the prologue              window free
+//	Home ------------------------------------> Training --------------+
+//	 ^                                          |   ^-----------------+ issue a body
+//	 |  epilogue ended          bodies ended    | new program, park, checkpoint, stop, last iteration issued
+//	 +------------------- Epilogue <-------- Draining
 //
 // Jobs come and go while others train: Submit, Change, Park, Resume, Checkpoint, Stop and Remove are commands, of any
 // goroutine, that the host's own carries out between two events, and an observer hears what came of them ([Event]).

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,6 +72,7 @@ type world struct {
 	atHome           bool             // with its arena, which it is to give back
 	returns          bool             // told to park since then, so that it may go on by the same program
 	trained          bool             // a body was issued since it left Home
+	arrives          bool             // and none was reported
 
 	issued, reported int
 	begin, last      time.Duration // of the next iteration; end of everything so far
@@ -258,7 +260,7 @@ func (w *world) issue(i *Issue) {
 	phase := map[*program.Section]int{&w.present.Prologue: 1, &w.present.Body: 2, &w.present.Epilogue: 3,
 		&w.present.Snapshot: 2}[i.Section]
 	w.check(phase > w.phase || phase == 2 && w.phase == 2, "section %d after section %d", phase, w.phase)
-	w.check(i.Drain == (len(w.flying) == 0), "drain is %t with %d sections in flight", i.Drain, len(w.flying))
+	w.check(i.Drain == (phase != 2), "drain is %t of section %d", i.Drain, phase)
 	w.check(phase == 2 || len(w.flying) == 0, "prologue or epilogue with %d sections in flight", len(w.flying))
 	w.check(len(i.Section.Commands) > 0, "an empty section issued")
 	w.check(w.phase >= 1 || phase == 1 || len(w.present.Prologue.Commands) == 0, "the prologue was left out")
@@ -266,14 +268,13 @@ func (w *world) issue(i *Issue) {
 	w.flying = append(w.flying, f)
 	switch phase {
 	case 2:
-		if w.phase < 2 {
-			w.arrive()
-		}
+		w.arrives = w.arrives || w.phase < 2
 		aside := len(w.present.Snapshot.Commands) > 0
 		if i.Section == &w.present.Snapshot {
 			w.check(w.wanted && !w.takes(), "a snapshot issued that is not wanted (%t)", w.wanted)
 			w.wanted = false
 		}
+		w.check(i.Section != &w.present.Snapshot || w.trained, "a snapshot before a body")
 		w.check(w.given == nil && !w.stopped && !w.parked && !(w.wanted && (w.trained || aside)),
 			"a body issued with another program waiting, after a stop (%t) or Park (%t), or a snapshot wanted (%t)",
 			w.stopped, w.parked, w.wanted)
@@ -288,16 +289,15 @@ func (w *world) issue(i *Issue) {
 	w.phase = phase
 }
 
-// arrive ends the time away; depart begins it.
-func (w *world) arrive() {
-	w.begin = max(w.last, w.left)
+// arrive ends the time away, at the start of the first kernel of the first body; depart begins it.
+func (w *world) arrive(f *ride) {
+	i := slices.IndexFunc(f.Section.Commands, func(c program.Command) bool { return c.Kind.Unit() == program.Compute })
+	w.begin, w.arrives = f.events[i].Start, false
 	w.away += w.begin - w.left
 }
 
 func (w *world) depart() {
-	if w.phase < 2 { // it was never in training
-		w.arrive()
-	}
+	w.check(w.phase == 2 && !w.arrives, "departed before a body was complete")
 	w.check(len(w.bodies) == 0, "departed with %d bodies in flight", len(w.bodies))
 	w.left = w.last
 }
@@ -360,6 +360,9 @@ func (w *world) report(r *Report) {
 		"report of iteration %d of epoch %d of %q, want iteration %d",
 		r.Iteration, r.Epoch, r.Job, w.reported)
 	w.reported++
+	if w.arrives {
+		w.arrive(f)
+	}
 	var stall, busy time.Duration
 	end := w.begin
 	copies := 0

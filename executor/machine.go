@@ -15,7 +15,6 @@ type State string
 
 const (
 	Home     State = "home"
-	Prologue State = "prologue"
 	Training State = "training"
 	Draining State = "draining"
 	Epilogue State = "epilogue"
@@ -82,7 +81,7 @@ type Machine struct {
 	ended    int    // iterations complete
 	runs     []*run // in flight, oldest first
 	before   []device.Event
-	begin    time.Duration // of the next iteration: when the last one's kernels, or the prologue, ended
+	begin    time.Duration // of the next iteration: when the last one's kernels ended
 	last     time.Duration // end of the last section
 	departed time.Duration // since when the job has not been training
 	away     time.Duration // sum of those times
@@ -174,15 +173,15 @@ func (m *Machine) complete() []Output {
 	for len(m.runs) > 0 && m.runs[0].left == 0 {
 		r := m.runs[0]
 		m.runs = m.runs[1:]
-		switch m.state {
-		case Training, Draining:
-			if r.section == &m.program.Snapshot {
-				out = append(out, Output{Snapshot: &Taken{Iteration: r.iteration}})
-			}
+		switch r.section {
+		case &m.program.Snapshot:
+			out = append(out, Output{Snapshot: &Taken{Iteration: r.iteration}})
+			fallthrough
+		case &m.program.Body:
 			out = append(out, Output{Report: m.report(r)})
-			m.before = r.events
 			m.ended++
 		}
+		m.before = r.events
 		m.last = max(m.last, latest(r.events))
 	}
 	return out
@@ -216,13 +215,6 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 			}
 			m.program, m.next = m.next, nil
 			out = m.depart(append(out, Output{Load: m.program}))
-		case Prologue:
-			if len(m.runs) > 0 {
-				return out
-			}
-			m.begin = max(m.last, m.departed)
-			m.away += m.begin - m.departed
-			m.before, m.state = nil, Training
 		case Training:
 			if m.next != nil || m.stop || m.parked != 0 || m.issued >= min(m.iterations, m.until) || m.wanted &&
 				!m.aside() &&
@@ -230,14 +222,14 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 				m.state = Draining
 				continue
 			}
-			if len(m.runs) == window {
+			if m.issued-m.ended == window {
 				return out
 			}
 			section := &m.program.Body
 			if m.wanted && m.aside() {
 				m.wanted, section = false, &m.program.Snapshot
 			}
-			out = m.issue(out, section, m.issued, m.issued == m.ended)
+			out = m.issue(out, section, m.issued, false)
 			m.issued++
 		case Draining:
 			if len(m.runs) > 0 {
@@ -288,9 +280,10 @@ func (m *Machine) takes() bool {
 	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.section == &m.program.Snapshot })
 }
 
-// depart leaves Home by the program that is loaded.
+// depart leaves Home by the program that is loaded. Bodies follow the prologue at once: their commands wait for what
+// they use of it.
 func (m *Machine) depart(out []Output) []Output {
-	m.state, m.left = Prologue, m.ended
+	m.state, m.left, m.before = Training, m.ended, nil
 	return m.issue(out, &m.program.Prologue, m.issued, true)
 }
 

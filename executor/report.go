@@ -12,7 +12,9 @@ type Report struct {
 	Job       string
 	Epoch     int64
 	Iteration int
-	// end of the last kernel of the iteration before, or of the prologue; of the device's clock
+	Left      time.Duration // when the job left Home last, or the way through Home began by which its plan changed
+	// end of the last kernel of the iteration before; of the first one after Home the start of its own first kernel,
+	// which may come before the end of the prologue; of the device's clock
 	Begin  time.Duration
 	End    time.Duration   // end of the last kernel
 	Steps  []time.Duration // latency of each step of the plan, waits left out
@@ -22,7 +24,11 @@ type Report struct {
 
 // report measures a body that is complete.
 func (m *Machine) report(r *run) *Report {
-	rep := &Report{Job: m.name, Epoch: m.program.Plan.Epoch, Iteration: r.iteration, Begin: m.begin,
+	if r.iteration == m.left {
+		m.begin = m.out(r)
+		m.away += m.begin - m.departed
+	}
+	rep := &Report{Job: m.name, Epoch: m.program.Plan.Epoch, Iteration: r.iteration, Left: m.departed, Begin: m.begin,
 		Steps: make([]time.Duration, len(m.program.Plan.Steps))}
 	free := m.begin
 	for i := range r.section.Commands {
@@ -39,4 +45,14 @@ func (m *Machine) report(r *run) *Report {
 	rep.End, m.begin = free, free
 	rep.Copies = swapexec.Account(r.section, r.events, m.before)
 	return rep
+}
+
+// out is when the way out of Home ended: when the first command of the first body that computes started.
+func (m *Machine) out(r *run) time.Duration {
+	for i := range r.section.Commands {
+		if r.section.Commands[i].Kind.Unit() == program.Compute {
+			return r.events[i].Start
+		}
+	}
+	return m.departed
 }

@@ -30,8 +30,10 @@ type Attrs struct {
 	Beta1        float64 `json:"beta1,omitzero"`
 	Beta2        float64 `json:"beta2,omitzero"`
 	Epsilon      float64 `json:"epsilon,omitzero"`
-	FLOPs        int64   `json:"flops,omitzero"` // of an opaque op
-	Once         bool    `json:"once,omitzero"`  // an opaque op that may not be executed again
+	// 1 + the operand in whose storage the first output is made, as its next version; 0: in a storage of its own
+	InPlace int   `json:"in_place,omitzero"`
+	FLOPs   int64 `json:"flops,omitzero"` // of an opaque op
+	Once    bool  `json:"once,omitzero"`  // an opaque op that may not be executed again
 
 	TransposeA bool `json:"transpose_a,omitzero"` // a matmul's first matrix is stored as its transpose
 	TransposeB bool `json:"transpose_b,omitzero"` // its second

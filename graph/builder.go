@@ -101,13 +101,13 @@ func (b *Builder) Op(name string, kind Kind, attrs Attrs, inputs ...TensorID) []
 		if len(shapes) > 1 {
 			label = fmt.Sprintf("%s.%d", name, i)
 		}
-		if in := k.outputs[i]; in != fresh {
+		if in := k.updated(attrs, i); in != fresh {
 			of := b.g.Tensors[inputs[in]]
 			op.Outputs = append(op.Outputs, b.tensor(of.Name, of.Storage, of.Version+1, of.Offset, shape, of.DType))
 			continue
 		}
 		op.Outputs = append(op.Outputs,
-			b.tensor(label, b.storage(label, role, Bytes(shape.Elements())*types[i].Bytes()), 0, 0, shape, types[i]))
+			b.tensor(label, b.storage(label, role, StorageBytes(shape, types[i])), 0, 0, shape, types[i]))
 	}
 	b.g.Ops = append(doubled(b.g.Ops), op)
 	return op.Outputs

@@ -10,12 +10,12 @@ import (
 func TestBuilder(t *testing.T) {
 	g := tiny(t)
 	storages := []Storage{
-		{0, "x", Input, 24, nil, Anything}, {1, "labels", Input, 8, nil, Anything},
-		{2, "w", Parameter, 48, &Init{InitNormal, 0.5}, Anything},
-		{3, "fc", Activation, 32, nil, Anything}, {4, "relu", Activation, 32, nil, Anything},
-		{5, "loss.0", Output, 4, nil, Anything}, {6, "loss.1", Activation, 32, nil, Anything},
-		{7, "loss.dx", Gradient, 32, nil, Anything}, {8, "relu.dx", Gradient, 32, nil, Anything},
-		{9, "fc.dw", Gradient, 48, nil, Anything},
+		{ID: 0, Name: "x", Role: Input, Bytes: 24}, {ID: 1, Name: "labels", Role: Input, Bytes: 8},
+		{ID: 2, Name: "w", Role: Parameter, Bytes: 48, Init: &Init{InitNormal, 0.5}},
+		{ID: 3, Name: "fc", Role: Activation, Bytes: 32}, {ID: 4, Name: "relu", Role: Activation, Bytes: 32},
+		{ID: 5, Name: "loss.0", Role: Output, Bytes: 4}, {ID: 6, Name: "loss.1", Role: Activation, Bytes: 32},
+		{ID: 7, Name: "loss.dx", Role: Gradient, Bytes: 32}, {ID: 8, Name: "relu.dx", Role: Gradient, Bytes: 32},
+		{ID: 9, Name: "fc.dw", Role: Gradient, Bytes: 48},
 	}
 	if diff := cmp.Diff(storages, g.Storages); diff != "" {
 		t.Errorf("storages (-want +got):\n%s", diff)

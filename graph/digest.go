@@ -15,8 +15,12 @@ import (
 type Digest string
 
 // Digest returns the graph's digest. It takes about a microsecond for three storages, tensors or ops.
-func (g *Graph) Digest() Digest {
-	w := &digestWriter{hash: sha256.New()}
+func (g *Graph) Digest() Digest { return g.DigestBy(nil) }
+
+// DigestBy is Digest for a caller who may want to stop: tick is told of every few steps of the work, of some nanoseconds
+// each, and may panic. nil: nobody is told.
+func (g *Graph) DigestBy(tick func(steps int)) Digest {
+	w := &digestWriter{hash: sha256.New(), tick: tick}
 	w.text(g.Name)
 	w.number(len(g.Storages))
 	for i := range g.Storages {
@@ -30,6 +34,9 @@ func (g *Graph) Digest() Digest {
 	for i := range g.Ops {
 		w.op(&g.Ops[i])
 	}
+	for _, name := range g.Passes {
+		w.text(name)
+	}
 	w.flush(0)
 	return Digest(hex.EncodeToString(w.hash.Sum(nil)))
 }
@@ -38,11 +45,15 @@ func (g *Graph) Digest() Digest {
 type digestWriter struct {
 	hash    hash.Hash
 	pending []byte
+	tick    func(steps int) // nil: nobody is told
 }
 
 // flush hashes what is pending if there is more than a limit.
 func (w *digestWriter) flush(limit int) {
 	if len(w.pending) > limit {
+		if w.tick != nil {
+			w.tick(len(w.pending))
+		}
 		w.hash.Write(w.pending) // a hash takes everything
 		w.pending = w.pending[:0]
 	}
@@ -69,6 +80,11 @@ func (w *digestWriter) storage(s *Storage) {
 		w.number(-1)
 	}
 	w.text(string(s.Holds))
+	if s.PartOf != "" || s.Begin != 0 {
+		w.number(-1) // no id or count, as would follow otherwise
+		w.text(s.PartOf)
+		w.number(int(s.Begin))
+	}
 	w.flush(1 << 12)
 }
 

@@ -12,9 +12,10 @@ const (
 	Float32 DType = ""
 	Float64 DType = "float64"
 	Int64   DType = "int64" // tokens, which tables are indexed by
+	Uint8   DType = "uint8" // positions in the windows of a pooling
 )
 
-var dtypeBytes = map[DType]Bytes{Float32: 4, Float64: 8, Int64: 8}
+var dtypeBytes = map[DType]Bytes{Float32: 4, Float64: 8, Int64: 8, Uint8: 1}
 
 // Bytes is the size of an element, 0 of an unknown type.
 func (d DType) Bytes() Bytes { return dtypeBytes[d] }
@@ -32,7 +33,7 @@ func (d *DType) UnmarshalText(text []byte) error {
 		*d = Float32
 	}
 	if d.Bytes() == 0 {
-		return fmt.Errorf("unknown dtype %q: float32, float64, int64", text)
+		return fmt.Errorf("unknown dtype %q: float32, float64, int64, uint8", text)
 	}
 	return nil
 }
@@ -62,12 +63,12 @@ func floatOf(d DType) DType {
 	return Float32
 }
 
-// indexedBy is the rule of types of kinds one of whose inputs holds indices. The other inputs and the outputs are
-// alike.
-func indexedBy(index int) func(in []DType, outputs int) ([]DType, error) {
+// indexedBy is the rule of types of kinds one of whose inputs holds indices of a type. The other inputs and the outputs
+// are alike.
+func indexedBy(index int, dtype DType) func(in []DType, outputs int) ([]DType, error) {
 	return func(in []DType, outputs int) ([]DType, error) {
-		if in[index] != Int64 {
-			return nil, fmt.Errorf("input %d is of type %v, want int64", index, in[index])
+		if in[index] != dtype {
+			return nil, fmt.Errorf("input %d is of type %v, want %v", index, in[index], dtype)
 		}
 		return alike(slices.Delete(slices.Clone(in), index, index+1), outputs)
 	}

@@ -6,6 +6,7 @@ import "slices"
 const (
 	ReLU       Kind = "relu"       // x -> y
 	ReLUDX     Kind = "relu_dx"    // x y dy -> dx, as cudnnActivationBackward reads them
+	ReLUYDX    Kind = "relu_y_dx"  // y dy -> dx: dy where y is positive, as x is there
 	GELU       Kind = "gelu"       // x -> x*Φ(x), by the error function
 	GELUDX     Kind = "gelu_dx"    // x dy -> dx
 	Sigmoid    Kind = "sigmoid"    // x -> y
@@ -25,6 +26,7 @@ const (
 var elementwise = map[Kind]kind{
 	ReLU:      {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(1)},
 	ReLUDX:    {inputs: [2]int{3, 3}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(1)},
+	ReLUYDX:   {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(1)},
 	GELU:      {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(10)},
 	GELUDX:    {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(16)},
 	Sigmoid:   {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(4)},
@@ -42,6 +44,15 @@ var elementwise = map[Kind]kind{
 	Accumulate: {inputs: [2]int{2, 2}, outputs: []int{0}, shapes: likeFirst(1), flops: perOutput(1)},
 	Scale: {inputs: [2]int{1, 1}, outputs: []int{0}, shapes: likeFirst(1), flops: perOutput(1),
 		attrs: names("factor")},
+}
+
+// overwrites are the operands in whose place the first output of an op may be made (Attrs.InPlace), per kind. A kernel
+// reads what it needs of an element of them before it writes that element. Of a normalisation or a softmax, which sum
+// over a channel or a row first, it reads all of that before it writes any.
+var overwrites = map[Kind][]int{
+	ReLU: {0}, Sigmoid: {0}, Tanh: {0}, Dropout: {0}, Add: {0, 1}, Mul: {0, 1}, Bias: {0}, Softmax: {0},
+	ReLUDX: {2}, ReLUYDX: {1}, GELUDX: {1}, SigmoidDX: {1}, TanhDX: {1}, DropoutDX: {0}, SoftmaxDX: {1},
+	BatchNormGrad: {4, 0}, LayerNormGrad: {4},
 }
 
 // likeFirst is the rule of an elementwise op: all operands and outputs are alike.

@@ -4,15 +4,16 @@ import "fmt"
 
 // Tables whose rows are looked up. Operand orders are part of a kind's meaning.
 const (
-	Embedding   Kind = "embedding"    // table[V,D] ids[N] -> y[N,D]; an id is a whole number below V
-	EmbeddingDW Kind = "embedding_dw" // ids dy -> dtable: rows of equal id are added in their order; Extent[0] is V
+	Embedding Kind = "embedding" // table[V,D] ids[N] -> y[N,D]; an id is a whole number below V
+	// ids dy -> dtable: rows of equal id are added in their order; Extent[0] is V; Begin and Length: these rows alone
+	EmbeddingDW Kind = "embedding_dw"
 )
 
 var embeddings = map[Kind]kind{
 	Embedding: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingShapes, flops: none,
-		dtypes: indexedBy(1), traffic: embeddingTraffic},
-	EmbeddingDW: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingDWShapes, flops: perSecond(1),
-		dtypes: indexedBy(0), attrs: names("extent")},
+		dtypes: indexedBy(1, Int64), traffic: embeddingTraffic},
+	EmbeddingDW: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingDWShapes, flops: embeddingDWFLOPs,
+		dtypes: indexedBy(0, Int64), traffic: embeddingDWTraffic, attrs: names("extent", "begin", "length")},
 }
 
 func embeddingShapes(_ Attrs, in []Shape) ([]Shape, error) {
@@ -32,7 +33,17 @@ func embeddingDWShapes(a Attrs, in []Shape) ([]Shape, error) {
 	if a.Extent[0] < 1 {
 		return nil, fmt.Errorf("a table of %d rows: the extent must be positive", a.Extent[0])
 	}
-	return []Shape{{a.Extent[0], in[1][1]}}, nil
+	rows, err := a.rows(a.Extent[0])
+	return []Shape{{rows, in[1][1]}}, err
 }
 
-func embeddingTraffic(in, out []Bytes) Bytes { return in[1] + 2*out[0] }
+// embeddingDWFLOPs counts, for a tile, the share of dy's rows that fall into it if ids are spread evenly.
+func embeddingDWFLOPs(a Attrs, in, _ []Shape) int64 {
+	return part(a, int64(in[1].Elements()), a.Extent[0])
+}
+
+func embeddingTraffic(_ Attrs, _ []Shape, in, out []Bytes) Bytes { return in[1] + 2*out[0] }
+
+func embeddingDWTraffic(a Attrs, _ []Shape, in, out []Bytes) Bytes {
+	return in[0] + part(a, in[1], a.Extent[0]) + out[0]
+}

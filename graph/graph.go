@@ -1,6 +1,9 @@
 package graph
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // StorageID, TensorID and OpID are positions in the slices of a Graph.
 type (
@@ -64,6 +67,11 @@ type Storage struct {
 	Bytes Bytes     `json:"bytes"`
 	Init  *Init     `json:"init,omitempty"`  // persistent storages only
 	Holds Holds     `json:"holds,omitempty"` // inputs only
+
+	// Of a persistent storage that is a part of something larger, which files hold in one piece: the name of that, and
+	// where the part begins in it. The parts of one name follow one another without gaps.
+	PartOf string `json:"part_of,omitempty"`
+	Begin  Bytes  `json:"begin,omitempty"`
 }
 
 // Tensor is one version of a storage, or a view of a part of it, seen with a shape. Elements are dense, in row-major
@@ -101,6 +109,7 @@ type Graph struct {
 	Storages []Storage `json:"storages"`
 	Tensors  []Tensor  `json:"tensors"`
 	Ops      []Op      `json:"ops"`
+	Passes   []string  `json:"passes,omitempty"` // rewrites that it has been through, by name, in order
 }
 
 // Version is one content of a storage within an iteration.
@@ -124,8 +133,8 @@ func (g *Graph) Fresh(op OpID, i int) bool {
 // Updated returns the input that output i of an op updates in place, or -1 if the output is fresh.
 func (g *Graph) Updated(op OpID, i int) int {
 	o := &g.Ops[op]
-	if updates := kinds[o.Kind].outputs; updates != nil {
-		return updates[i]
+	if k := kinds[o.Kind]; k.outputs != nil {
+		return k.updated(o.Attrs, i)
 	}
 	out := g.Tensors[o.Outputs[i]]
 	return slices.IndexFunc(o.Inputs, func(t TensorID) bool {
@@ -135,14 +144,30 @@ func (g *Graph) Updated(op OpID, i int) int {
 	})
 }
 
-// Pure reports whether the op makes only fresh storages and may be executed again. Only pure ops may run twice in one
-// iteration.
+// Pure reports whether the op makes only fresh storages and may be executed again wherever its inputs are.
 func (g *Graph) Pure(op OpID) bool {
 	if g.Ops[op].Attrs.Once {
 		return false
 	}
 	for i := range g.Ops[op].Outputs {
 		if !g.Fresh(op, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Repeatable reports whether the op may be executed more than once in an iteration: it is pure, or updates in place
+// only activations and gradients. An update needs the version before it, which is gone after the first time: such a
+// storage is made again from version 0, by repeating the ops that wrote it in their order. Persistent storages are
+// updated once, and so are outputs.
+func (g *Graph) Repeatable(op OpID) bool {
+	if g.Ops[op].Attrs.Once {
+		return false
+	}
+	for i, t := range g.Ops[op].Outputs {
+		role := g.Storages[g.Tensors[t].Storage].Role
+		if !g.Fresh(op, i) && role != Activation && role != Gradient {
 			return false
 		}
 	}
@@ -242,9 +267,10 @@ func (g *Graph) sizes(ids []TensorID) []Bytes {
 func (g *Graph) Cost(op OpID) Cost {
 	o := &g.Ops[op]
 	k := kinds[o.Kind]
+	shapes := g.Shapes(o.Inputs)
 	return Cost{
-		FLOPs: k.flops(o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs)),
-		Bytes: k.moves(g.sizes(o.Inputs), g.sizes(o.Outputs)),
+		FLOPs: k.flops(o.Attrs, shapes, g.Shapes(o.Outputs)),
+		Bytes: k.moves(o.Attrs, shapes, g.sizes(o.Inputs), g.sizes(o.Outputs)),
 	}
 }
 
@@ -267,6 +293,29 @@ func (g *Graph) Parameters() int64 {
 		}
 	}
 	return n
+}
+
+// Parts returns, of each thing that persistent storages are parts of, those in the order in which they lie in it; the
+// things in the order of their first parts.
+func (g *Graph) Parts() [][]StorageID {
+	var all [][]StorageID
+	places := make(map[string]int)
+	for i := range g.Storages {
+		s := &g.Storages[i]
+		if s.PartOf == "" {
+			continue
+		}
+		place, ok := places[s.PartOf]
+		if !ok {
+			place = len(all)
+			places[s.PartOf], all = place, append(all, nil)
+		}
+		all[place] = append(all[place], s.ID)
+	}
+	for _, parts := range all {
+		slices.SortStableFunc(parts, func(a, b StorageID) int { return cmp.Compare(g.Storages[a].Begin, g.Storages[b].Begin) })
+	}
+	return all
 }
 
 // OutputStorage returns the first storage whose role is output, or -1.

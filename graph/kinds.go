@@ -1,6 +1,9 @@
 package graph
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Kind names an operator. Each family of kinds has a file of its own, which holds everything that the graph knows of
 // them: operands, outputs in place, shapes, arithmetic, traffic and attributes. Kernels, autodiff and planners rely on
@@ -18,12 +21,15 @@ type kind struct {
 	inputs [2]int // min and max number
 	// per output: the input that it updates in place, or fresh; nil: Opaque
 	outputs []int
+	inPlace []int                                      // see overwrites
 	shapes  func(a Attrs, in []Shape) ([]Shape, error) // of the outputs
 	flops   func(a Attrs, in, out []Shape) int64
 	dtypes  func(in []DType, outputs int) ([]DType, error) // of the outputs; nil: alike
-	traffic func(in, out []Bytes) Bytes                    // nil: each operand is read or written once, from end to end
-	attrs   attrSet                                        // attributes that it has; others are refused
-	check   func(a Attrs) error                            // nil: any finite attributes will do
+	// of inputs of these shapes and sizes and outputs of these sizes; nil: each operand is read or written once, from end
+	// to end
+	traffic func(a Attrs, shapes []Shape, in, out []Bytes) Bytes
+	attrs   attrSet             // attributes that it has; others are refused
+	check   func(a Attrs) error // nil: any finite attributes will do
 }
 
 // fresh marks an output that is a new storage.
@@ -36,6 +42,7 @@ var kinds = func() map[Kind]*kind {
 			if all[name] != nil {
 				panic(fmt.Sprintf("graph: kind %s has two rows", name))
 			}
+			k.inPlace = overwrites[name]
 			all[name] = &k
 		}
 	}
@@ -91,6 +98,13 @@ func inferTypes(name Kind, in []DType) ([]DType, error) {
 
 // accepts returns an error unless an op of the kind can have these attributes.
 func (k *kind) accepts(a Attrs) error {
+	if a.InPlace != 0 && k.inPlace != nil {
+		if !slices.Contains(k.inPlace, a.InPlace-1) {
+			return fmt.Errorf("in_place %d: its output may take the place of operands %v, counted from 0", a.InPlace,
+				k.inPlace)
+		}
+		a.InPlace = 0
+	}
 	if stray := a.set() &^ k.attrs; stray != 0 {
 		return fmt.Errorf("has no attribute %s", stray)
 	}
@@ -103,17 +117,35 @@ func (k *kind) accepts(a Attrs) error {
 	return k.check(a)
 }
 
+// updated returns the input that output i updates in place, or fresh. The kind is not Opaque.
+func (k *kind) updated(a Attrs, i int) int {
+	if i == 0 && a.InPlace > 0 {
+		return a.InPlace - 1
+	}
+	return k.outputs[i]
+}
+
+// MayOverwrite returns the inputs of an op of a kind in whose place its first output may be made (Attrs.InPlace).
+func MayOverwrite(name Kind) []int {
+	return slices.Clone(overwrites[name])
+}
+
 // Cost is what an op does in the roofline's terms.
 type Cost struct {
 	FLOPs int64
 	Bytes Bytes // read and written: each operand once, or the part of it that the op touches
 }
 
-// moves returns the traffic of an op with operands of these sizes.
-func (k *kind) moves(in, out []Bytes) Bytes {
+// moves returns the traffic of an op with inputs of these shapes and operands of these sizes.
+func (k *kind) moves(a Attrs, shapes []Shape, in, out []Bytes) Bytes {
 	if k.traffic != nil {
-		return k.traffic(in, out)
+		return k.traffic(a, shapes, in, out)
 	}
+	return sumOf(in, out)
+}
+
+// sumOf is the traffic of an op that reads or writes each operand once, from end to end.
+func sumOf(in, out []Bytes) Bytes {
 	var sum Bytes
 	for _, sizes := range [2][]Bytes{in, out} {
 		for _, s := range sizes {

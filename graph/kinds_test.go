@@ -55,6 +55,10 @@ var calls = []call{
 	{BiasDB, Attrs{}, []Shape{{2, 5, 3, 3}}, []Shape{{5}}, 90},
 	{ReLU, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 10},
 	{ReLUDX, Attrs{}, []Shape{{2, 5}, {2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
+	{ReLUYDX, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
+	{MaxPoolIndices, window, []Shape{{2, 3, 7, 5}}, []Shape{{2, 3, 4, 4}, {2, 3, 4, 4}}, 96 * 6},
+	{MaxPoolIndicesDX, onto, []Shape{{2, 3, 4, 4}, {2, 3, 4, 4}}, []Shape{{2, 3, 7, 5}}, 96},
+	{AvgPoolDYDX, onto, []Shape{{2, 3, 4, 4}}, []Shape{{2, 3, 7, 5}}, 96 * 6},
 	{MaxPool, window, []Shape{{2, 3, 7, 5}}, []Shape{{2, 3, 4, 4}}, 96 * 6},
 	{MaxPoolDX, window, []Shape{{2, 3, 7, 5}, {2, 3, 4, 4}, {2, 3, 4, 4}}, []Shape{{2, 3, 7, 5}}, 96 * 6},
 	{AvgPool, window, []Shape{{2, 3, 7, 5}}, []Shape{{2, 3, 4, 4}}, 96 * 6},
@@ -119,23 +123,28 @@ var calls = []call{
 	{Scale, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 10},
 }
 
-// touched is the traffic in calls of the kinds that touch a part of an operand: 24 elements are read and written, or
-// read twice and written; 5 ids and as many rows of 3 are read, and the rows written.
+// touched is the traffic in calls of the kinds that touch a part of an operand, or have one of another type: 24
+// elements are read and written, or read twice and written; 5 ids and as many rows of 3 are read, and the rows written;
+// indices are bytes.
 var touched = map[Kind]Bytes{
 	Slice: 2 * 24 * ElementBytes, SliceAccumulate: 3 * 24 * ElementBytes, Embedding: 5*8 + (15+15)*ElementBytes,
-	EmbeddingDW: 5*8 + (15+21)*ElementBytes,
+	EmbeddingDW: 5*8 + (15+21)*ElementBytes, MaxPoolIndices: 96 + (210+96)*ElementBytes,
+	MaxPoolIndicesDX: 96 + (210+96)*ElementBytes,
 }
 
-// indexed names the input of a kind that holds indices.
-var indexed = map[Kind]int{Embedding: 1, EmbeddingDW: 0}
+// indexed names the input of a kind that holds indices, and their type.
+var indexed = map[Kind]struct {
+	input int
+	dtype DType
+}{Embedding: {1, Int64}, EmbeddingDW: {0, Int64}, MaxPoolIndicesDX: {0, Uint8}}
 
 // use builds a graph of one op of the kind on persistent storages.
 func use(kind Kind, attrs Attrs, in []Shape) *Builder {
 	b := NewBuilder("use")
 	var ids []TensorID
 	for i, shape := range in {
-		if index, ok := indexed[kind]; ok && i == index {
-			ids = append(ids, b.Input("index", Anything, Int64, shape))
+		if index, ok := indexed[kind]; ok && i == index.input {
+			ids = append(ids, b.Input("index", Anything, index.dtype, shape))
 			continue
 		}
 		ids = append(ids, b.Persistent(fmt.Sprintf("in%d", i), State, shape, Init{Kind: InitOne}))
@@ -238,6 +247,9 @@ func TestKindsRejectShapes(t *testing.T) {
 		{LRNDX, across, []Shape{x, y, x}, "y has shape [2 3 4 4], want [2 3 7 5]"},
 		{Linear, Attrs{}, []Shape{{2, 3}, {5, 3}, {3}}, "b has shape [3], want [5]"},
 		{LinearDW, Attrs{}, []Shape{{2, 3}, {3, 5}}, "dy has shape [3 5], want [2 -1]"},
+		{LinearDW, Attrs{Begin: 3, Length: 3}, []Shape{{2, 3}, {2, 5}}, "3 rows from 3 on do not lie within 5"},
+		{LinearDW, Attrs{Begin: 3}, []Shape{{2, 3}, {2, 5}}, "0 rows from 3 on do not lie within 5"},
+		{LinearDW, Attrs{Begin: -1, Length: 2}, []Shape{{2, 3}, {2, 5}}, "2 rows from -1 on do not lie within 5"},
 		{LinearDX, Attrs{}, []Shape{{2, 5}, {3, 5}}, "dy has shape [2 5], want [-1 3]"},
 		{BiasDB, Attrs{}, []Shape{{5}}, "dy has shape [5], want at least two dimensions"},
 		{MaxPool, with(6, 1, 0), []Shape{x}, "a window of [3 6] does not fit into 7x5 with pad [0 0]"},
@@ -246,6 +258,14 @@ func TestKindsRejectShapes(t *testing.T) {
 		{MaxPool, with(2, 1, -1), []Shape{x}, "pad [0 -1] not negative"},
 		{AvgPool, with(2, 1, 2), []Shape{x}, "pad [0 2] must be smaller than kernel [3 2]"},
 		{MaxPoolDX, window, []Shape{x, y, {2, 3, 4, 5}}, "dy has shape [2 3 4 5], want [2 3 4 4]"},
+		{MaxPoolIndices, Attrs{Kernel: [2]int{16, 16}, Stride: [2]int{1, 1}}, []Shape{{1, 1, 20, 20}},
+			"a window of 16x16 has more than 255 elements, and indices are bytes"},
+		{MaxPoolIndicesDX, onto, []Shape{y, {2, 3, 4, 5}}, "dy has shape [2 3 4 5], want [2 3 4 4]"},
+		{MaxPoolIndicesDX, onto, []Shape{{2, 3, 5, 4}, y}, "indices has shape [2 3 5 4], want [2 3 4 4]"},
+		{AvgPoolDYDX, onto, []Shape{{2, 3, 5, 4}}, "dy has shape [2 3 5 4], want [2 3 4 4]"},
+		{Add, Attrs{InPlace: 3}, []Shape{x, x}, "in_place 3: its output may take the place of operands [0 1]"},
+		{ReLU, Attrs{InPlace: -1}, []Shape{x}, "in_place -1: its output may take the place of operands [0]"},
+		{MatMul, Attrs{InPlace: 1}, []Shape{{1, 2, 2}, {1, 2, 2}}, "has no attribute in_place"},
 		{AvgPoolDX, window, []Shape{x, {2, 2, 4, 4}, y}, "y has shape [2 2 4 4], want [2 3 4 4]"},
 		{BatchNorm, Attrs{Epsilon: 1e-5}, []Shape{x, {3}, {3}, {3}, {2}}, "beta has shape [2], want [3]"},
 		{BatchNorm, Attrs{Epsilon: 1e-5}, []Shape{x, {3}, {2}, {3}, {3}}, "variance has shape [2], want [3]"},
@@ -269,6 +289,8 @@ func TestKindsRejectShapes(t *testing.T) {
 		{Embedding, Attrs{}, []Shape{{7, 3}, {5, 1}}, "ids has shape [5 1], want [-1]"},
 		{EmbeddingDW, Attrs{Extent: [2]int{7}}, []Shape{{5}, {4, 3}}, "dy has shape [4 3], want [5 -1]"},
 		{EmbeddingDW, Attrs{}, []Shape{{5}, {5, 3}}, "a table of 0 rows: the extent must be positive"},
+		{EmbeddingDW, Attrs{Extent: [2]int{7}, Begin: math.MaxInt, Length: 1}, []Shape{{5}, {5, 3}},
+			"1 rows from 9223372036854775807 on do not lie within 7"},
 		{Bias, Attrs{}, []Shape{{2, 5}, {2}}, "b has shape [2], want [5]"},
 		{LayerNorm, Attrs{Epsilon: 1}, []Shape{{2, 5}, {5}, {2}}, "beta has shape [2], want [5]"},
 		{LayerNormGrad, Attrs{}, []Shape{{2, 5}, {2}, {5}, {5}, {2, 5}}, "scale has shape [5], want [2]"},
@@ -372,6 +394,12 @@ func TestKindsRefuseStrayAttributes(t *testing.T) {
 				f.Index(1).SetInt(1)
 			}
 			_, err := Infer(c.kind, a, c.in)
+			if may := MayOverwrite(c.kind); name == "in_place" && may != nil {
+				if slices.Contains(may, 0) != (err == nil) {
+					t.Errorf("%s in place of operand 0: error %v", c.kind, err)
+				}
+				continue
+			}
 			if want := fmt.Sprintf("%s: has no attribute %s", c.kind, name); err == nil || err.Error() != want {
 				t.Errorf("error %v, want %s", err, want)
 			}

@@ -77,9 +77,9 @@ func sliceAccumulateShapes(a Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{in[0]}, wants("dy", in[1], y[0]...)
 }
 
-func sliceTraffic(_, out []Bytes) Bytes { return 2 * out[0] }
+func sliceTraffic(_ Attrs, _ []Shape, _, out []Bytes) Bytes { return 2 * out[0] }
 
-func sliceAccumulateTraffic(in, _ []Bytes) Bytes { return 3 * in[1] }
+func sliceAccumulateTraffic(_ Attrs, _ []Shape, in, _ []Bytes) Bytes { return 3 * in[1] }
 
 // along checks that a tensor has the dimension Dim.
 func (a Attrs) along(what string, s Shape) error {

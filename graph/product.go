@@ -5,7 +5,7 @@ import "fmt"
 // Products of matrices, and the sums of rows that go with them. Operand orders are part of a kind's meaning.
 const (
 	Linear   Kind = "linear"    // x[N,I] w[O,I] (b[O]) -> y[N,O]
-	LinearDW Kind = "linear_dw" // x dy -> dw
+	LinearDW Kind = "linear_dw" // x dy -> dw; Begin and Length: these rows of it alone
 	LinearDX Kind = "linear_dx" // dy w -> dx
 	Bias     Kind = "bias"      // x[N,K] b[K] -> x + b in every row
 	BiasDB   Kind = "bias_db"   // dy[N,K,...] -> db[K]: sums over every dimension but the second
@@ -14,8 +14,9 @@ const (
 )
 
 var products = map[Kind]kind{
-	Linear:   {inputs: [2]int{2, 3}, outputs: []int{fresh}, shapes: linearShapes, flops: linearFLOPs},
-	LinearDW: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: linearDWShapes, flops: linearDWFLOPs},
+	Linear: {inputs: [2]int{2, 3}, outputs: []int{fresh}, shapes: linearShapes, flops: linearFLOPs},
+	LinearDW: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: linearDWShapes, flops: linearDWFLOPs,
+		traffic: linearDWTraffic, attrs: names("begin", "length")},
 	LinearDX: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: linearDXShapes, flops: linearDXFLOPs},
 	Bias:     {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: biasAddShapes, flops: perOutput(1)},
 	BiasDB:   {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: biasShapes, flops: perInput(1)},
@@ -39,7 +40,7 @@ func linearShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{{x[0], w[0]}}, nil
 }
 
-func linearDWShapes(_ Attrs, in []Shape) ([]Shape, error) {
+func linearDWShapes(a Attrs, in []Shape) ([]Shape, error) {
 	x, dy := in[0], in[1]
 	if err := wants("x", x, -1, -1); err != nil {
 		return nil, err
@@ -47,7 +48,8 @@ func linearDWShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	if err := wants("dy", dy, x[0], -1); err != nil {
 		return nil, err
 	}
-	return []Shape{{dy[1], x[1]}}, nil
+	rows, err := a.rows(dy[1])
+	return []Shape{{rows, x[1]}}, err
 }
 
 func linearDXShapes(_ Attrs, in []Shape) ([]Shape, error) {
@@ -64,6 +66,11 @@ func linearDXShapes(_ Attrs, in []Shape) ([]Shape, error) {
 func linearFLOPs(_ Attrs, in, out []Shape) int64 { return matrix(out[0], in[0][1]) }
 
 func linearDWFLOPs(_ Attrs, in, out []Shape) int64 { return matrix(out[0], in[0][0]) }
+
+// linearDWTraffic: a tile reads all of x, and the columns of dy that its rows are made of.
+func linearDWTraffic(a Attrs, shapes []Shape, in, out []Bytes) Bytes {
+	return in[0] + part(a, in[1], shapes[1][1]) + out[0]
+}
 
 func linearDXFLOPs(_ Attrs, in, out []Shape) int64 { return matrix(out[0], in[0][1]) }
 

@@ -15,7 +15,8 @@ const SignatureDigits = sha256.Size
 
 // Signature returns the signature of an op that is executed in one of a device's ways, which have names: of its kind,
 // its attributes, the shapes and element types of its operands, which of them are the same tensor and which are updated
-// in place. The key of a generator and the learning rate cost nothing, and do not count. It takes about a microsecond.
+// in place. The key of a generator, the learning rate, and where the rows of a gradient
+// begin cost nothing, and do not count. It takes about a microsecond.
 func (g *Graph) Signature(op OpID, variant string) Signature {
 	o := &g.Ops[op]
 	w := &digestWriter{hash: sha256.New()}
@@ -23,6 +24,9 @@ func (g *Graph) Signature(op OpID, variant string) Signature {
 	w.text(variant)
 	attrs := o.Attrs
 	attrs.Key, attrs.LearningRate = 0, 0
+	if o.Kind == LinearDW || o.Kind == EmbeddingDW {
+		attrs.Begin = 0
+	}
 	w.attrs(&attrs)
 	w.number(len(o.Inputs))
 	for _, t := range o.Inputs {

@@ -19,6 +19,9 @@ const (
 // ElementBytes is the size of a float32, and the unit of a storage's size.
 const ElementBytes Bytes = 4
 
+// whole rounds up to the unit of a storage's size.
+func whole(size Bytes) Bytes { return (size + ElementBytes - 1) / ElementBytes * ElementBytes }
+
 // String prints the amount with a binary unit and at most two decimals.
 func (b Bytes) String() string {
 	units := []struct {
@@ -70,6 +73,9 @@ func (s Shape) Elements() int {
 	}
 	return n
 }
+
+// StorageBytes is the size of a storage for a dense tensor of this shape and type.
+func StorageBytes(s Shape, d DType) Bytes { return whole(Bytes(s.Elements()) * d.Bytes()) }
 
 // Bytes is the size of a dense float32 tensor of this shape.
 func (s Shape) Bytes() Bytes { return Bytes(s.Elements()) * ElementBytes }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // MaxBytes bounds a storage, or the scratch of a step. MaxTotal bounds the storages of a graph together, an arena and a
@@ -46,6 +47,11 @@ func (v *validator) ids() {
 	if len(g.Ops) == 0 {
 		v.say("there are no ops, so there is nothing to train")
 	}
+	for i, name := range g.Passes {
+		if !isPassName(name) || slices.Contains(g.Passes[:i], name) {
+			v.say("pass %d is called %.40q: names differ, and have 1 to 40 lower-case letters", i, name)
+		}
+	}
 	for i, s := range g.Storages {
 		if int(s.ID) != i {
 			v.say("storage %d (%s) has id %d", i, s.Name, s.ID)
@@ -79,6 +85,11 @@ func (v *validator) ids() {
 			}
 		}
 	}
+}
+
+// isPassName reports whether a rewrite may be called so.
+func isPassName(name string) bool {
+	return name != "" && len(name) <= 40 && !strings.ContainsFunc(name, func(r rune) bool { return r < 'a' || r > 'z' })
 }
 
 func (v *validator) storages() {
@@ -116,6 +127,31 @@ func (v *validator) storages() {
 	}
 	if room < 0 {
 		v.say("the storages have more than %d bytes together", MaxTotal)
+	}
+	v.parts()
+}
+
+// parts checks that the parts of each whole follow one another, and that no other persistent storage has its name.
+func (v *validator) parts() {
+	ends := make(map[string]Bytes)
+	for _, parts := range v.g.Parts() {
+		for _, p := range parts {
+			s := &v.g.Storages[p]
+			if s.Begin != ends[s.PartOf] {
+				v.say("storage %s: it begins at byte %d of %s, the parts before it end at %d", s.Name, s.Begin, s.PartOf,
+					ends[s.PartOf])
+			}
+			ends[s.PartOf] = s.Begin + s.Bytes
+		}
+	}
+	for _, s := range v.g.Storages {
+		_, divided := ends[s.Name]
+		switch {
+		case s.PartOf == "" && s.Begin != 0, s.PartOf != "" && !s.Role.Persistent():
+			v.say("storage %s: parts of something are persistent and say of what", s.Name)
+		case divided && s.Role.Persistent():
+			v.say("storage %s: others are parts of something of its name", s.Name)
+		}
 	}
 }
 
@@ -179,7 +215,7 @@ func (v *validator) ops() {
 			case in == fresh && !g.Fresh(op.ID, i):
 				v.say("op %s: output %s must be a fresh storage, not version %d of %s", op.Name, out.Name, out.Version,
 					g.Storages[out.Storage].Name)
-			case in == fresh && (out.Offset != 0 || out.Bytes() != g.Storages[out.Storage].Bytes):
+			case in == fresh && (out.Offset != 0 || whole(out.Bytes()) != g.Storages[out.Storage].Bytes):
 				v.say("op %s: fresh output %s must cover its whole storage", op.Name, out.Name)
 			case in != fresh:
 				of := g.Tensors[op.Inputs[in]]

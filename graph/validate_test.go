@@ -103,6 +103,14 @@ func TestValidateRejects(t *testing.T) {
 			`storage x: it holds "movies", which is not known; leave it out`},
 		{"content of a parameter", func(g *Graph) { g.Storages[2].Holds = Images },
 			"storage w: only inputs say what they hold"},
+		{"part without a whole", func(g *Graph) { g.Storages[2].Begin = 4 },
+			"storage w: parts of something are persistent and say of what"},
+		{"part that is forgotten", func(g *Graph) { g.Storages[3].PartOf = "table" },
+			"storage fc: parts of something are persistent and say of what"},
+		{"part with a gap before it", func(g *Graph) { g.Storages[2].PartOf, g.Storages[2].Begin = "table", 4 },
+			"storage w: it begins at byte 4 of table, the parts before it end at 0"},
+		{"whole beside its part", func(g *Graph) { g.Storages[2].PartOf = "w" },
+			"storage w: others are parts of something of its name"},
 		{"unknown type", func(g *Graph) { g.Tensors[0].DType = "int4" }, `tensor x: unknown dtype "int4"`},
 		{"two types of a storage", func(g *Graph) {
 			g.Tensors = append(g.Tensors, Tensor{11, "x2", 0, 0, 0, Shape{3}, Int64})
@@ -115,7 +123,7 @@ func TestValidateRejects(t *testing.T) {
 		{"types of inputs", func(g *Graph) { g.Tensors[1].DType, g.Tensors[1].Shape = Int64, Shape{1} },
 			"op loss: softmax_xent: labels has shape"},
 		{"storage that no op makes", func(g *Graph) {
-			g.Storages = append(g.Storages, Storage{10, "lost", Gradient, 4, nil, Anything})
+			g.Storages = append(g.Storages, Storage{ID: 10, Name: "lost", Role: Gradient, Bytes: 4})
 		}, "storage lost is never made"},
 		{"version that no op makes", func(g *Graph) {
 			g.Tensors = append(g.Tensors, Tensor{11, "x2", 0, 1, 0, Shape{2, 3}, Float32})

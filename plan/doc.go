@@ -19,6 +19,7 @@
 // the iteration can be repeated. A residency that reaches the last slot of a storage in Entry goes on in slot 0 of the
 // next iteration and keeps its place.
 //
-// [Validate] proves a plan without any time: every op runs, with its inputs in the right version on the device; only
-// pure ops run twice; no stale host copy is copied in; nothing is lost; the iteration ends as it began.
+// [Validate] proves a plan without any time: every op runs, with its inputs in the right version on the device; an op
+// that updates what outlives the iteration runs once, a storage of several versions is made again from the first on; no
+// stale host copy is copied in; nothing is lost; the iteration ends as it began.
 package plan

@@ -15,8 +15,12 @@ import (
 // The proof walks the iteration in issue order. Host copies that are valid when slot 0 begins are those valid in Home
 // (all persistent ones) as well as after the last slot; the walk is repeated until that set no longer shrinks, so that
 // the first iteration and every later one are covered.
-func Validate(g *graph.Graph, p *Plan) error {
-	v := &validator{g: g, p: p, last: g.LastVersions()}
+func Validate(g *graph.Graph, p *Plan) error { return ValidateBy(g, p, func(int) {}) }
+
+// ValidateBy is Validate for a caller who may want to stop: tick is told of every few steps of the work, of some
+// nanoseconds each, and may panic.
+func ValidateBy(g *graph.Graph, p *Plan, tick func(steps int)) error {
+	v := &validator{g: g, p: p, last: g.LastVersions(), tick: tick}
 	if !v.form() {
 		return v.err()
 	}
@@ -40,17 +44,21 @@ func Validate(g *graph.Graph, p *Plan) error {
 
 const absent = -1
 
+// stepTicks is what a step of a plan and the moves behind it take about, in steps of work.
+const stepTicks = 32
+
 type validator struct {
 	g        *graph.Graph
 	p        *Plan
 	last     []int // versions
 	problems []*Problem
+	tick     func(steps int)
 
 	redundant []*Problem // of the last walk: the first iterations after Home may find more host copies than later ones
 
 	device  []int // version on the device, or absent
 	host    []int // version on the host, or absent
-	current []int // newest version made, or absent
+	current []int // version made last, or absent; made again from version 0, a storage goes through all of them again
 	ran     []bool
 }
 
@@ -70,8 +78,11 @@ func (v *validator) name(s graph.StorageID) string { return v.g.Storages[s].Name
 // form checks ids, ranges and orders.
 func (v *validator) form() bool {
 	g, p := v.g, v.p
-	if d := g.Digest(); p.Graph != d {
+	if d := g.DigestBy(v.tick); p.Graph != d {
 		v.say(-1, -1, ErrForm, "made for graph %.12s, not for %.12s", p.Graph, d)
+	}
+	if !slices.Equal(p.Passes, g.Passes) {
+		v.say(-1, -1, ErrForm, "made for a graph after passes %q, not after %q", p.Passes, g.Passes)
 	}
 	if len(p.Made) != 0 && len(p.Made) != len(p.Steps) {
 		v.say(-1, -1, ErrForm, "%d latencies for %d steps", len(p.Made), len(p.Steps))
@@ -146,6 +157,7 @@ func (v *validator) walk(valid []bool) []bool {
 	}
 	moves := v.moves(p.Moves, -1)
 	for slot, step := range p.Steps {
+		v.tick(stepTicks)
 		v.step(slot, step)
 		moves = v.moves(moves, slot)
 	}
@@ -170,9 +182,9 @@ func (v *validator) step(slot int, step Step) {
 				v.name(r.Storage), v.device[r.Storage])
 		}
 	}
-	if pure := g.Pure(op.ID); !pure && v.ran[op.ID] {
+	if v.ran[op.ID] && !g.Repeatable(op.ID) {
 		v.say(slot, -1, ErrImpure, "%s", op.Name)
-	} else if !pure && step.Want != 0 {
+	} else if step.Want != 0 && !g.Pure(op.ID) {
 		v.say(slot, -1, ErrForm, "%s updates in place and must make all outputs", op.Name)
 	}
 	v.ran[op.ID] = true
@@ -180,15 +192,8 @@ func (v *validator) step(slot int, step Step) {
 		if !step.Want.Has(i) {
 			continue
 		}
-		if g.Fresh(op.ID, i) {
-			if v.device[w.Storage] != absent {
-				v.say(slot, w.Storage, ErrResident, "%s makes %s", op.Name, v.name(w.Storage))
-			}
-			if v.current[w.Storage] > 0 {
-				v.say(slot, w.Storage, ErrVersion, "%s makes version 0 of %s again, whose version is %d by now",
-					op.Name, v.name(w.Storage), v.current[w.Storage])
-				continue
-			}
+		if g.Fresh(op.ID, i) && v.device[w.Storage] != absent {
+			v.say(slot, w.Storage, ErrResident, "%s makes %s", op.Name, v.name(w.Storage))
 		}
 		v.device[w.Storage], v.current[w.Storage] = w.Number, w.Number
 	}

@@ -14,12 +14,17 @@ type Device struct {
 	Identity string      // devices of equal identity execute the same plans
 	Align    graph.Bytes // of offsets
 	Out, In  cost.Link   // to the host and back; jobs share them
+	Sharing  cost.Sharing
 
 	// Profile returns what a graph's ops take, or an error if the device cannot execute one of them.
 	Profile func(*graph.Graph) (Profile, error)
+
+	// Loaded predicts what a graph's ops take while our other jobs use a share of the device, 0 to 1. nil: by Sharing.
+	Loaded func(g *graph.Graph, load float64) []time.Duration
 }
 
-// Profile is what each op of a graph takes on a device, before anything was measured. Slices have an entry per op.
+// Profile is what each op of a graph takes on a device that no other job of ours uses, before anything was measured.
+// Slices have an entry per op.
 type Profile struct {
 	Latency  []time.Duration       // of the first variant
 	Slack    []time.Duration       // by how much the latency may be off; may be nil
@@ -30,7 +35,8 @@ type Profile struct {
 	Signatures []graph.Signature
 }
 
-// Latencies predicts how long a graph's ops take, and by how much each prediction may be off; slack may be nil.
+// Latencies predicts how long a graph's ops take while no other job of ours runs, and by how much each prediction may
+// be off; slack may be nil.
 type Latencies func(*graph.Graph) (latency, slack []time.Duration)
 
 // Roofline predicts latencies by the roofline model. It knows no slack.
@@ -48,6 +54,7 @@ func Roofline(facts cost.Facts) Latencies {
 func Of(d device.Device, latencies Latencies) Device {
 	facts := d.Facts()
 	return Device{Identity: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
+		Sharing: facts.Sharing(),
 		Profile: func(g *graph.Graph) (Profile, error) {
 			if err := device.Supports(d, g); err != nil {
 				return Profile{}, err

@@ -13,9 +13,10 @@ func (p Profile) Job(name string, epoch int64, g *graph.Graph) scheduler.Job {
 		Latency: p.Latency, Slack: p.Slack, Variants: p.Variants}
 }
 
-// Request asks for plans of jobs that share the device. Policy, budget and switches are the caller's to set.
+// Request asks for plans of jobs that share the device. Their latencies are as if each ran alone; the request has what
+// ops take beside the other jobs. Policy, budget and switches are the caller's to set.
 func (d Device) Request(jobs ...scheduler.Job) scheduler.Request {
-	return scheduler.Request{Jobs: jobs, Out: d.Out, In: d.In, Align: d.Align}
+	return scheduler.Request{Jobs: d.together(jobs), Out: d.Out, In: d.In, Align: d.Align}
 }
 
 // First asks for the first plans of tasks. It returns an error if the device cannot execute one of them.

@@ -29,6 +29,10 @@ func CallOf(g *graph.Graph, id graph.OpID, load float64) Call {
 		c.Form, c.Dims = Conv, windows(op.Attrs, out, in(1), in(0))
 	default:
 		c.Form, c.Dims = Stream, elements(g, op, int(g.Cost(id).FLOPs))
+		if op.Kind == graph.EmbeddingDW && op.Attrs.Length > 0 { // some rows of the table: dy's share of them
+			dy := in(1).Elements()
+			c.Dims.Read -= dy - dy*op.Attrs.Length/op.Attrs.Extent[0]
+		}
 	}
 	return c
 }
@@ -58,6 +62,9 @@ func elements(g *graph.Graph, op *graph.Op, flops int) Dims {
 	count := func(t graph.TensorID) int {
 		s := g.Tensors[t].Shape
 		n := int(s.Bytes() / 4)
+		if g.Tensors[t].DType == graph.Uint8 {
+			n /= 4 // a quarter of the traffic
+		}
 		if largest == nil || n > int(largest.Bytes()/4) {
 			largest = s
 		}
@@ -84,14 +91,18 @@ func elements(g *graph.Graph, op *graph.Op, flops int) Dims {
 	return d
 }
 
-// equivalents are the public kinds that stand for kinds of graph of which there are no public measurements: the same
-// product or convolution with operands exchanged, the same traffic through an elementwise kernel.
+// equivalents are the kinds that stand for others of which there are no measurements. Public ones stand for kinds of
+// graph: the same product or convolution with operands exchanged, the same traffic through an elementwise kernel. Kinds
+// that passes make are stood for by those whose place they take.
 var equivalents = map[graph.Kind]string{
 	graph.Linear: "linear", graph.LinearDW: "linear", graph.LinearDX: "linear",
 	graph.Conv2D: "conv", graph.Conv2DDW: "conv", graph.Conv2DDX: "conv",
 	graph.ReLU: "relu", graph.Add: "add", graph.Mul: "mul", graph.SoftmaxXent: "softmax", graph.BatchNorm: "ln",
 	graph.MatMul: "bmm", graph.LayerNorm: "ln", graph.Softmax: "softmax", graph.GELU: "gelu", graph.Tanh: "tanh",
 	graph.Bias: "addu",
+
+	graph.ReLUYDX: string(graph.ReLUDX), graph.MaxPoolIndices: string(graph.MaxPool),
+	graph.MaxPoolIndicesDX: string(graph.MaxPoolDX), graph.AvgPoolDYDX: string(graph.AvgPoolDX),
 }
 
 // equivalent are the kinds that may stand for a call of a kind that was not trained on, the best first.

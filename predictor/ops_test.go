@@ -9,6 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/smallnet"
 	"tensile/models"
+	"tensile/passes"
 )
 
 // network is a training graph.
@@ -21,11 +22,20 @@ func network(t testing.TB, name string, image, batch int) *graph.Graph {
 	return g
 }
 
-// The calls of a graph do the arithmetic and the traffic that the graph's own rules say.
+// The calls of a graph, rewritten by passes too, do the arithmetic and the traffic that the graph's own rules say.
 func TestCallsOf(t *testing.T) {
 	forms := make(map[Form]int)
+	var graphs []*graph.Graph
 	for _, name := range []string{"resnet50", "vgg16", "lenet", "mlp"} {
 		g := network(t, name, 32, 4)
+		rewritten, _, err := passes.Apply(g, passes.Names())
+		if err != nil {
+			t.Fatal(err)
+		}
+		graphs = append(graphs, g, rewritten)
+	}
+	for _, g := range graphs {
+		name := g.Name
 		for i, c := range CallsOf(g, 0.25) {
 			want := g.Cost(graph.OpID(i))
 			forms[c.Form]++
@@ -94,6 +104,38 @@ func BenchmarkPredict(b *testing.B) {
 			}
 			b.ReportMetric(float64(len(g.Ops)), "ops")
 		})
+	}
+}
+
+// A tile of a gradient is a call of its part: the product of its rows, and the share of dy that falls into it.
+func TestCallsOfTiles(t *testing.T) {
+	g, err := models.Build("gpt:1,8,2", models.Config{Sequence: 4, Vocabulary: 12, Batch: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiled, o, err := passes.Tiles(g, func(s graph.Shape) int {
+		if s[0] == 12 {
+			return 4
+		}
+		return s[0]
+	})
+	if err != nil || o.Changed != 1 {
+		t.Fatalf("%d parameters in tiles, %v", o.Changed, err)
+	}
+	calls := make(map[string]Call)
+	for i, c := range CallsOf(tiled, 0) {
+		calls[tiled.Ops[i].Name] = c
+	}
+	if got, want := calls["head.dw.tile1"].Dims, (Dims{B: 1, M: 4, N: 8, K: 8}); got != want {
+		t.Errorf("a tile of a product: %+v, want %+v", got, want)
+	}
+	// 8 ids and a third of dy's 8 rows of 8 are read, and 4 rows of 8 written
+	got := calls["embedding.dw.tile1"].Dims
+	if got.Read != 8+64*4/12 || got.Write != 32 || got.Ops != 64*4/12 {
+		t.Errorf("a tile of a table: %+v", got)
+	}
+	if got := calls["words.update.tile1"].Dims; got.Read != 4*32 || got.Write != 3*32 {
+		t.Errorf("an update of a tile: %+v", got)
 	}
 }
 

@@ -38,17 +38,24 @@ var (
 //   - After the snapshot its region holds the content that every persistent storage had when it began. What the
 //     epilogue copies is on the device, and what it does not copy is on the host, as after a body.
 //
-// The third body is like the second: the waits are the same and so is the state after a body. One body is like two:
-// what the epilogue reads is written in every body, or never. The body after a snapshot and a body is like the one
-// after two bodies, since every byte that a snapshot uses and a body writes is written in the first of them.
+// Bodies are not drained before: they may begin while the prologue goes on. A snapshot begins when the prologue has
+// ended, and the epilogue when all has.
+//
+// The third body is like the second: the waits are the same and so is the state after a body. What uses bytes of the
+// prologue is ordered after it in the first body, and a later one has the same waits. One body is like two: what the
+// epilogue reads is written in every body, or never. The body after a snapshot and a body is like the one after two
+// bodies, since every byte that a snapshot uses and a body writes is written in the first of them.
 //
 // The meaning of waits is that of Lanes, which devices use too. The graph must be valid. The program must not be
 // changed afterwards.
-func Check(p *Program) (Proven, error) {
+func Check(p *Program) (Proven, error) { return check(p, func(int) {}) }
+
+// check is Check with ticks as in Options.
+func check(p *Program, tick func(steps int)) (Proven, error) {
 	if err := checkTables(p); err != nil {
 		return Proven{}, fmt.Errorf("program: %w", err)
 	}
-	c := newChecker(p)
+	c := newChecker(p, tick)
 	body, snapshot := &p.Body, &p.Snapshot
 	if len(snapshot.Commands) == 0 {
 		c.train(body, body)
@@ -68,6 +75,7 @@ func Check(p *Program) (Proven, error) {
 // outputs checks that an iteration hands every output to the job.
 func (c *checker) outputs(section *Section) {
 	for _, s := range c.g.Storages {
+		c.tick(checkTicks)
 		if s.Role == graph.Output && !slices.ContainsFunc(section.Commands, func(cmd Command) bool {
 			return cmd.Kind == Read && cmd.Storage == s.ID && cmd.Version == c.last[s.ID]
 		}) {
@@ -117,11 +125,12 @@ type checker struct {
 	reads, writes []use // of the present command, for kernelUses
 
 	problems []error
+	tick     func(steps int)
 }
 
-func newChecker(p *Program) *checker {
+func newChecker(p *Program, tick func(steps int)) *checker {
 	g := p.Graph
-	c := &checker{g: g, p: p, last: g.LastVersions(), slots: make([]Address, len(g.Storages)), limit: p.Plan.Length()}
+	c := &checker{tick: tick, g: g, p: p, last: g.LastVersions(), slots: make([]Address, len(g.Storages)), limit: p.Plan.Length()}
 	hosts, _ := SlotsOf(g, p.Plan)
 	host := Region(slices.Index(p.Regions, HostMemory))
 	for s := range g.Storages {
@@ -136,6 +145,7 @@ func newChecker(p *Program) *checker {
 			c.saved = append(c.saved, Address{Region(region), offset})
 		}
 	}
+	c.tick(tableTicks * len(p.Plan.Steps))
 	c.bytes = c.newBytes()
 	return c
 }
@@ -146,6 +156,7 @@ func (c *checker) reset() {
 	c.order = newCheckOrder(c.p.Streams)
 	c.bytes.forget()
 	for _, s := range c.g.Storages {
+		c.tick(checkTicks)
 		if s.Role.Persistent() {
 			cells := c.bytes.span(c.slots[s.ID], s.Bytes)
 			cells.fill(cell{storage: s.ID, base: c.slots[s.ID].Offset})
@@ -166,7 +177,7 @@ func (c *checker) train(iterations ...*Section) {
 	}
 	c.section(&p.Prologue, "prologue", 0, true)
 	for i, s := range iterations {
-		c.section(s, c.nameOf(s), i, i == 0)
+		c.section(s, c.nameOf(s), i, i == 0 && s == &p.Snapshot)
 		if s == &p.Snapshot && len(c.problems) == 0 {
 			c.taken(i)
 		}
@@ -176,6 +187,7 @@ func (c *checker) train(iterations ...*Section) {
 		return
 	}
 	for _, s := range c.g.Storages {
+		c.tick(checkTicks)
 		if s.Role.Persistent() {
 			c.holds(fmt.Sprintf("end after %d iterations", n), c.slots[s.ID], s.ID, n*c.last[s.ID])
 		}
@@ -236,7 +248,7 @@ type place struct {
 }
 
 func (p place) String() string {
-	return fmt.Sprintf("%s command %d (%s %s)", p.section, p.index, p.c.p.Streams[p.cmd.Stream], p.c.subject(p.cmd))
+	return fmt.Sprintf("%s command %d (%s %s)", p.section, p.index, p.c.p.StreamName(p.cmd.Stream), p.c.subject(p.cmd))
 }
 
 func (c *checker) subject(cmd *Command) string {
@@ -252,6 +264,7 @@ func (c *checker) section(s *Section, name string, iteration int, drain bool) {
 	slot := 0
 	for i := range s.Commands {
 		cmd := &s.Commands[i]
+		c.tick(checkTicks)
 		if flaw := c.flaw(cmd); flaw != "" {
 			c.say(fmt.Sprintf("%s command %d", name, i), ErrCommand, "%s: %+v", flaw, *cmd)
 			return

@@ -117,7 +117,7 @@ func (c *checker) use(where place, u *use, at Point) {
 	cells := c.bytes.span(u.at, u.size)
 	if other, what := c.order.unordered(&cells, u.write, at); what != "" {
 		c.say(where, ErrRace, "%s of %s may come before the %s at %s:%d of the same bytes",
-			access(u.write), c.name(u.storage), what, c.p.Streams[other.Stream], other.Count)
+			access(u.write), c.name(u.storage), what, c.p.StreamName(other.Stream), other.Count)
 	}
 	if u.write {
 		cells.fill(cell{storage: u.storage, generation: u.generation, base: u.at.Offset, write: at})

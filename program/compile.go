@@ -1,6 +1,8 @@
 package program
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"tensile/graph"
@@ -10,6 +12,10 @@ import (
 // Options are switches of Compile; the zero value is the recommended setting.
 type Options struct {
 	Poison bool // fill dropped ranges with NaN, so that a use after a drop shows in the results
+
+	// Tick is told of every few steps of the work, of some nanoseconds each, and may panic: that ends Compile or Prove.
+	// nil: nobody is.
+	Tick func(steps int)
 
 	Snapshot bool // make a snapshot section, unless the way through Home is predicted to cost less
 	// by which it is made and judged; without Steps the latencies that the plan was made for. They change nothing else.
@@ -47,6 +53,10 @@ func (o *Options) durations(p *plan.Plan) Durations {
 
 // newCompiler returns one that has written nothing.
 func newCompiler(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *compiler {
+	if o.Tick == nil {
+		o.Tick = func(int) {}
+	}
+	o.Tick(tableTicks * len(p.Steps))
 	c := &compiler{g: g, p: p, l: l, options: o, moves: fold(g, p), last: g.LastVersions(), section: newSection()}
 	c.hosts, c.hostSize = SlotsOf(g, p)
 	// Waits on the previous body are known once there was one: the second body is the one that repeats.
@@ -64,17 +74,36 @@ func newCompiler(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *compile
 
 // program writes a program without a snapshot.
 func (c *compiler) program() *Program {
-	c.body()
-	c.origin = need(c.section.Counts)
-	c.section = newSection()
-	c.body()
 	out := &Program{Graph: c.g, Plan: c.p,
-		Streams: []Unit{Compute, CopyOut, CopyIn, Host}, Regions: []Memory{Arena, HostMemory},
-		Arena: c.l.Arena, Align: c.l.Align, Host: c.hostSize, Prologue: newSection(), Body: c.section,
-		Epilogue: newSection()}
-	c.prologue(&out.Prologue)
+		Streams: []Unit{Compute, CopyOut, CopyIn, Host, entryStream: CopyIn}, Regions: []Memory{Arena, HostMemory},
+		Arena: c.l.Arena, Align: c.l.Align, Host: c.hostSize, Epilogue: newSection()}
+	c.prologue()
+	out.Prologue = c.next()
+	c.body()
+	first := c.next()
+	c.body()
+	out.Body = c.section
+	c.options.Tick(tableTicks * len(c.p.Steps))
 	c.epilogue(&out.Epilogue)
+	c.options.Tick(tableTicks * len(c.p.Steps))
+	for i := range first.Commands {
+		for _, w := range first.Commands[i].Waits {
+			if w.Stream == entryStream {
+				out.Body.Commands[i].Waits = append(out.Body.Commands[i].Waits, w)
+			}
+		}
+	}
 	return out
+}
+
+// next begins a new section and returns the one that is written.
+func (c *compiler) next() Section {
+	written := c.section
+	for s, n := range written.Counts {
+		c.origin[s] += n
+	}
+	c.section = newSection()
+	return written
 }
 
 // streamOf and regionOf are the numbers that Compile gives to streams and regions.
@@ -82,6 +111,13 @@ func streamOf(k Kind) Stream   { return Stream(k.Unit()) }
 func regionOf(m Memory) Region { return Region(m) }
 
 func newSection() Section { return Section{Counts: make([]int, streams)} }
+
+// What parts of the work take about, in the steps of Options.Tick.
+const (
+	tableTicks = 16 // to make a table, per step of the plan
+	stepTicks  = 64 // to compile a step of the plan and the moves behind it
+	checkTicks = 64 // to check a command
+)
 
 type compiler struct {
 	g       *graph.Graph
@@ -102,7 +138,7 @@ type compiler struct {
 	order    order
 
 	now     []int // per storage: its residency, or -1
-	version []int // per storage: newest version made
+	version []int // per storage: the version made last
 	sync    []Point
 	saver   *saver // of the snapshot section; nil while a body is written
 }
@@ -122,6 +158,7 @@ func (c *compiler) body() {
 	c.saver.keep(c)
 	moves := c.follow(c.moves, -1)
 	for slot, step := range c.p.Steps {
+		c.options.Tick(stepTicks)
 		c.saver.before(c, slot)
 		c.kernel(slot, step)
 		moves = c.follow(moves, slot)
@@ -213,7 +250,7 @@ func (c *compiler) kernel(slot int, step plan.Step) {
 	for i, t := range op.Outputs {
 		if s := g.Tensors[t].Storage; step.Want.Has(i) {
 			c.stayUses[c.now[s]].wrote(at)
-			c.version[s] = max(c.version[s], g.Tensors[t].Version)
+			c.version[s] = g.Tensors[t].Version
 		}
 	}
 }
@@ -275,12 +312,33 @@ func (c *compiler) move(m folded) {
 	}
 }
 
-// prologue copies the storages of Entry in.
-func (c *compiler) prologue(section *Section) {
-	for _, s := range c.p.Entry {
-		section.append(Command{Kind: In, Stream: streamOf(In), Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
-			Device: Address{regionOf(Arena), c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
+// prologue copies the storages of Entry in, those first that the body uses first. Its copies have a stream of their
+// own, so that the body's copies in need not come after all of them.
+func (c *compiler) prologue() {
+	used := c.used()
+	entry := slices.Clone(c.p.Entry)
+	slices.SortStableFunc(entry, func(a, b graph.StorageID) int { return cmp.Compare(used[a], used[b]) })
+	for _, s := range entry {
+		r := c.l.Stays.Entry[s]
+		at := c.emit(Command{Kind: In, Stream: entryStream, Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
+			Device: Address{regionOf(Arena), c.l.Offsets[r]}, Host: c.host(s)}, need{})
+		c.stayUses[r].wrote(at)
 	}
+}
+
+// used returns, per storage, the first step that touches it or that a move of it follows; the number of steps of those
+// that an iteration leaves alone.
+func (c *compiler) used() []int {
+	used := slices.Repeat([]int{len(c.p.Steps)}, len(c.g.Storages))
+	for _, m := range c.p.Moves {
+		used[m.Storage] = min(used[m.Storage], m.After)
+	}
+	for slot, step := range c.p.Steps {
+		for _, s := range c.g.Touches(step.Op) {
+			used[s] = min(used[s], slot)
+		}
+	}
+	return used
 }
 
 // epilogue copies out what the host does not have at the end of a body. Everything waits for the whole body.

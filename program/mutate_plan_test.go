@@ -139,8 +139,31 @@ var planMutations = []mutation{
 	{"repeated impure op", validate, []error{plan.ErrImpure}, eachStep(func(s subject, slot int) bool {
 		op := s.p.Steps[slot].Op
 		insertStep(s.p, slot+1, s.p.Steps[slot])
-		return !s.g.Pure(op)
+		return !s.g.Repeatable(op)
 	})},
+	{"op in place repeated without the version before", validate, []error{plan.ErrVersion},
+		eachStep(func(s subject, slot int) bool {
+			op := s.p.Steps[slot].Op
+			repeat(s.p, slot)
+			return s.g.Repeatable(op) && !s.g.Pure(op)
+		})},
+	{"versions made again in another order", validate, []error{plan.ErrVersion, plan.ErrNotResident, plan.ErrResident},
+		eachStep(func(s subject, slot int) bool {
+			next := s.chainAfter(slot)
+			if next < 0 {
+				return false
+			}
+			s.p.Steps[slot], s.p.Steps[next] = s.p.Steps[next], s.p.Steps[slot]
+			return true
+		})},
+	{"an old version copied in", validate, []error{plan.ErrStale}, func(s subject) (bad []subject) {
+		for slot := range s.p.Steps {
+			if b := s.withPlan(); oldIn(b, slot) {
+				bad = append(bad, b)
+			}
+		}
+		return bad
+	}},
 	{"part of an impure op", validate, []error{plan.ErrForm}, eachStep(func(s subject, slot int) bool {
 		s.p.Steps[slot].Want = 1
 		return !s.g.Pure(s.p.Steps[slot].Op)
@@ -152,13 +175,7 @@ var planMutations = []mutation{
 	{"repeated op over what it made", validate, []error{plan.ErrResident, plan.ErrVersion},
 		eachStep(func(s subject, slot int) bool {
 			op := s.p.Steps[slot].Op
-			insertStep(s.p, slot+1, s.p.Steps[slot])
-			for i := range s.p.Moves {
-				if s.p.Moves[i].After == slot { // what is dropped after the first execution stays for the second
-					s.p.Moves[i].After++
-				}
-			}
-			plan.Sort(s.p.Moves)
+			repeat(s.p, slot)
 			return s.g.Pure(op) && len(s.g.Reads(op)) > 0
 		})},
 	{"missing step", validate, []error{plan.ErrMissing}, eachStep(func(s subject, slot int) bool {
@@ -198,6 +215,59 @@ var planMutations = []mutation{
 		return []subject{b, c}
 	}},
 	{"larger storage, to the plan", validate, []error{plan.ErrForm}, larger},
+}
+
+// repeat executes a step a second time, just after the first. What is dropped after the first stays for the second.
+func repeat(p *plan.Plan, slot int) {
+	insertStep(p, slot+1, p.Steps[slot])
+	for i := range p.Moves {
+		if p.Moves[i].After == slot {
+			p.Moves[i].After++
+		}
+	}
+	plan.Sort(p.Moves)
+}
+
+// chainAfter returns the step that repeats the next version of the storage that a step makes again, or -1.
+func (s subject) chainAfter(slot int) int {
+	op := s.p.Steps[slot].Op
+	if !slices.ContainsFunc(s.p.Steps[:slot], func(step plan.Step) bool { return step.Op == op }) || !s.g.Pure(op) {
+		return -1
+	}
+	for i, w := range s.g.Writes(op) {
+		if !s.p.Steps[slot].Want.Has(i) {
+			continue
+		}
+		next := graph.Version{Storage: w.Storage, Number: w.Number + 1}
+		for later := slot + 1; later < len(s.p.Steps); later++ {
+			if s.writes(later, w.Storage) {
+				if slices.Contains(s.g.Writes(s.p.Steps[later].Op), next) {
+					return later
+				}
+				break
+			}
+		}
+	}
+	return -1
+}
+
+// oldIn copies a storage out before a step updates it in place, and in again after it. It reports whether it could.
+func oldIn(s subject, slot int) bool {
+	op := s.p.Steps[slot].Op
+	if slot == 0 || s.g.Pure(op) || !s.g.Repeatable(op) {
+		return false
+	}
+	storage := s.g.Writes(op)[0].Storage
+	if slices.ContainsFunc(s.p.Moves, func(m plan.Move) bool {
+		return m.Storage == storage && (m.After == slot-1 || m.After == slot)
+	}) {
+		return false
+	}
+	s.p.Moves = append(s.p.Moves, plan.Move{Kind: plan.Out, Storage: storage, After: slot - 1},
+		plan.Move{Kind: plan.Drop, Storage: storage, After: slot}, plan.Move{Kind: plan.In, Storage: storage,
+			After: slot})
+	plan.Sort(s.p.Moves)
+	return true
 }
 
 // eachStep returns a mutation that changes one step at a time.

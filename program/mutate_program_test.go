@@ -30,6 +30,48 @@ var programMutations = []mutation{
 		cmd.Waits[at].Count--
 		return true
 	})},
+	{"missing wait on the prologue", check, []error{program.ErrRace}, eachCommand(func(s subject, i int) bool {
+		cmd := &s.c.Body.Commands[i]
+		at := slices.IndexFunc(cmd.Waits, func(w program.Point) bool { return w.Stream == onEntry })
+		if at < 0 {
+			return false
+		}
+		cmd.Waits = slices.Delete(cmd.Waits, at, at+1)
+		return true
+	})},
+	{"wait for one copy of the prologue less", check, []error{program.ErrRace},
+		eachCommand(func(s subject, i int) bool {
+			cmd := &s.c.Body.Commands[i]
+			at := slices.IndexFunc(cmd.Waits, func(w program.Point) bool { return w.Stream == onEntry })
+			if at < 0 {
+				return false
+			}
+			cmd.Waits[at].Count--
+			return true
+		})},
+	{"wait for more than the prologue has", check, []error{program.ErrOrder},
+		eachCommand(func(s subject, i int) bool {
+			cmd := &s.c.Body.Commands[i]
+			at := slices.IndexFunc(cmd.Waits, func(w program.Point) bool { return w.Stream == onEntry })
+			if at < 0 {
+				return false
+			}
+			cmd.Waits[at].Count = 1
+			return true
+		})},
+	{"prologue in the order in which nothing is needed", check, []error{program.ErrRace},
+		func(s subject) (bad []subject) {
+			b := s.withProgram()
+			waits := slices.ContainsFunc(s.c.Body.Commands, func(cmd program.Command) bool {
+				return slices.ContainsFunc(cmd.Waits, func(w program.Point) bool {
+					return w.Stream == onEntry && w.Count < 0
+				})
+			})
+			if slices.Reverse(b.c.Prologue.Commands); waits {
+				bad = append(bad, b)
+			}
+			return bad
+		}},
 	{"trigger before the last use", check, []error{program.ErrRace}, eachCommand(func(s subject, i int) bool {
 		return s.c.Body.Commands[i].Kind == program.Out && s.triggerOfMaker(i)
 	})},
@@ -202,7 +244,7 @@ var programMutations = []mutation{
 		b.c.Host = 0
 		return []subject{b}
 	}},
-	{"prologue without a copy", check, []error{program.ErrContent}, func(s subject) (bad []subject) {
+	{"prologue without a copy", check, []error{program.ErrContent, program.ErrRace}, func(s subject) (bad []subject) {
 		for i, cmd := range s.c.Prologue.Commands {
 			if b := s.withProgram(); s.usedAtFirst(cmd.Storage) {
 				b.c.Prologue.Commands = slices.Delete(b.c.Prologue.Commands, i, i+1)

@@ -94,7 +94,10 @@ func unroll(g *graph.Graph, p *program.Program, iterations []*program.Section) [
 		}
 	}
 	section(&p.Prologue, 0)
-	drained := len(nodes)
+	drained := 0
+	if len(iterations) > 0 && iterations[0] == &p.Snapshot {
+		drained = len(nodes)
+	}
 	for _, s := range iterations {
 		section(s, drained)
 	}

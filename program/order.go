@@ -1,7 +1,10 @@
 package program
 
-// streams is how many streams Compile writes: one per unit, of its number.
-const streams = Stream(Units)
+// Compile writes a stream per unit, of its number, and one more for the copies of the prologue.
+const (
+	entryStream = Stream(Units)
+	streams     = entryStream + 1
+)
 
 // clock says, per stream, how many commands are known to have ended.
 type clock [streams]int

@@ -60,8 +60,8 @@ type Address struct {
 var Nowhere = Address{Offset: -1}
 
 // Point is reached when the first Count commands of a stream in this section have ended. A Count of zero or less lies
-// in the previous run of the same section: -1 leaves out that run's last command. A point that names a run which never
-// was is reached.
+// before the section, in what was issued to the stream until then: -1 leaves out the last command of that. A point
+// before everything that was issued is reached.
 type Point struct {
 	Stream Stream
 	Count  int
@@ -151,8 +151,8 @@ type Program struct {
 	Epilogue Section
 
 	// In the place of a body: an iteration that also copies the content that the persistent storages have when it
-	// begins to the snapshot region. Without commands: the program was made without (Options.Snapshot). Between two of
-	// them there is a body, or all that was issued has ended.
+	// begins to the snapshot region. Without commands: the program was made without (Options.Snapshot). It is issued
+	// when the prologue has ended; between two of them there is a body, or all that was issued has ended.
 	Snapshot Section
 }
 
@@ -193,7 +193,21 @@ func (p *Program) Reach(c *Command) graph.Bytes {
 	return end
 }
 
-// Text prints a program for people, a command per line with its waits. Streams are called by their units.
+// StreamName is what people call a stream: by its unit, and those of one unit from the second on with a number.
+func (p *Program) StreamName(s Stream) string {
+	nth := 1
+	for _, u := range p.Streams[:s] {
+		if u == p.Streams[s] {
+			nth++
+		}
+	}
+	if nth == 1 {
+		return p.Streams[s].String()
+	}
+	return fmt.Sprintf("%s%d", p.Streams[s], nth)
+}
+
+// Text prints a program for people, a command per line with its waits.
 func (p *Program) Text() string {
 	var b []byte
 	for i, s := range p.Sections() {
@@ -209,9 +223,9 @@ func (p *Program) Text() string {
 			default:
 				what = p.Graph.Storages[c.Storage].Name
 			}
-			b = fmt.Appendf(b, "  %-7s %-6s %s", p.Streams[c.Stream], c.Kind, what)
+			b = fmt.Appendf(b, "  %-7s %-6s %s", p.StreamName(c.Stream), c.Kind, what)
 			for _, w := range c.Waits {
-				b = fmt.Appendf(b, " %s:%d", p.Streams[w.Stream], w.Count)
+				b = fmt.Appendf(b, " %s:%d", p.StreamName(w.Stream), w.Count)
 			}
 			b = append(b, '\n')
 		}

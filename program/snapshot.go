@@ -21,11 +21,7 @@ import (
 func (c *compiler) withSnapshot(early bool) *Program {
 	out := c.program()
 	stale := c.stale()
-	for s, n := range c.section.Counts {
-		c.origin[s] += n
-	}
-	body := c.section
-	c.section = newSection()
+	body := c.next()
 	c.saver = newSaver(c, stale, &body, early)
 	c.body()
 	out.Snapshot, out.Saved = c.section, c.saver.size

@@ -34,7 +34,8 @@ const (
 	onCopyOut  = program.Stream(program.CopyOut)
 	onCopyIn   = program.Stream(program.CopyIn)
 	onHost     = program.Stream(program.Host)
-	streams    = program.Stream(program.Units)
+	onEntry    = program.Stream(program.Units)
+	streams    = onEntry + 1
 	hostRegion = program.Region(program.HostMemory)
 )
 
@@ -42,6 +43,7 @@ const (
 func random(t testing.TB, seed uint64, o randgraph.Options) subject {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 4))
+	o.Passes = seed/2%2 == 1
 	g := randgraph.New(rng, o)
 	scratch := make([]graph.Bytes, len(g.Ops))
 	for i := range scratch {

@@ -41,12 +41,14 @@ func TimeSnapshot(p *Program, d Durations) time.Duration {
 }
 
 // TimeHome predicts by how much longer training takes for a snapshot that is taken in Home: the epilogue, a copy of all
-// persistent storages within host memory, the prologue, and what is lost because no iterations overlap there.
+// persistent storages within host memory, what the first iteration waits for of the prologue, and what is lost because
+// no iterations overlap there.
 func TimeHome(p *Program, d Durations) time.Duration {
 	r := newReplay(p)
 	usual, _ := steady(p, d, r)
 	before := r.computed
 	r.drained(&p.Epilogue, d)
+	r.drain()
 	_, state := SnapshotSlots(p.Graph)
 	r.floor += d.Host.Time(state)
 	r.drained(&p.Prologue, d)
@@ -54,14 +56,13 @@ func TimeHome(p *Program, d Durations) time.Duration {
 	return r.computed - before - time.Duration(after)*usual.Iteration
 }
 
-// drained carries out a section before and after which all streams drain.
+// drained carries out a section before which all streams drain.
 func (r *replay) drained(s *Section, d Durations) {
 	r.drain()
 	run := r.lanes.Start(s, 0, true)
 	for i := range s.Commands {
 		r.command(run, &s.Commands[i], d.of(&s.Commands[i]))
 	}
-	r.drain()
 }
 
 // drain lets nothing begin before all has ended.

@@ -10,7 +10,7 @@ import (
 )
 
 // TestWaitsNameEarlierCommands shows the form of waits: at most one per lane, none on the own lane, and every one on a
-// command that stands earlier in the list.
+// command that stands earlier in the list: of this body, of the one before, or of the prologue.
 func TestWaitsNameEarlierCommands(t *testing.T) {
 	all := subjects(t)
 	for seed := range uint64(500) {
@@ -24,12 +24,14 @@ func TestWaitsNameEarlierCommands(t *testing.T) {
 				}
 			}
 		}
+		before := slices.Clone(s.c.Body.Counts)
+		before[onEntry] = s.c.Prologue.Counts[onEntry]
 		var so [streams]int
 		for i, cmd := range s.c.Body.Commands {
 			var waits [streams]bool
 			for _, w := range cmd.Waits {
 				if w.Stream == cmd.Stream || waits[w.Stream] || w.Count > so[w.Stream] ||
-					w.Count <= -s.c.Body.Counts[w.Stream] {
+					w.Count <= -before[w.Stream] {
 					t.Fatalf("%s: command %d waits for %v with %v issued", s.name, i, cmd.Waits, so)
 				}
 				waits[w.Stream] = true

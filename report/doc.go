@@ -10,6 +10,7 @@
 //   - MSR compares slot peaks: (V - E)/V, with V of the policy none-all or none-live and E of the plan. Both include
 //     scratch.
 //   - EOR compares times: E/V of the mean iteration, block by block, without the first iteration of a block.
+//   - Start EOR compares the time from when the first of all jobs leaves Home to the end of a job's first iteration.
 //   - CBR is MSR (live) divided by EOR.
 //
 // A report is a value whose JSON form is the output of --json, with a method that prints it as a table.

@@ -33,7 +33,11 @@ type JobMetrics struct {
 	LossLast     *float64 `json:"loss_last"`
 	BitIdentical *bool    `json:"bit_identical"`
 	FirstEOR     *float64 `json:"first_iteration_eor"`
-	Prediction   *float64 `json:"predictor_mape"` // mean relative error of the latencies of the first plan
+	// from when the first of all jobs left Home to the end of this one's first iteration, and the same against the
+	// vanilla run
+	Start      *float64 `json:"start_ms"`
+	StartEOR   *float64 `json:"start_eor"`
+	Prediction *float64 `json:"predictor_mape"` // mean relative error of the latencies of the first plan
 	// share of the test images whose class the trained network names; nil without a test set
 	Accuracy   *float64 `json:"accuracy"`
 	TestImages int      `json:"test_images"`
@@ -52,6 +56,8 @@ type Training struct {
 	Proof    float64      `json:"prove_ms"`
 	Work     int64        `json:"planning_steps"`
 	Limited  bool         `json:"planning_limited"` // the search for the first plan ended at its limit of steps
+	FirstEOR *float64     `json:"worst_first_iteration_eor"`
+	StartEOR *float64     `json:"worst_start_eor"`
 	Jobs     []JobMetrics `json:"jobs"`
 	Total    Metrics      `json:"total"`
 }
@@ -74,15 +80,22 @@ func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph
 		if losses := run.Jobs[i].Losses; len(losses) > 0 {
 			j.LossFirst, j.LossLast = number(losses[0]), number(losses[len(losses)-1])
 		}
+		if start, ok := run.start(i); ok {
+			ms := Milliseconds(start)
+			j.Start = &ms
+		}
 		j.Prediction = run.Jobs[i].Watched.Error(p.Jobs[i].Plan)
 		r.Total.add(j.Metrics)
 		if vanilla != nil {
 			j.relate(run.overhead(vanilla, i))
 			j.BitIdentical = identical(&run.Jobs[i], &vanilla.Jobs[i])
 			j.FirstEOR = firstEOR(&run.Jobs[i].Watched, &vanilla.Jobs[i].Watched)
+			j.StartEOR = run.startEOR(vanilla, i)
+			r.FirstEOR, r.StartEOR = worse(r.FirstEOR, j.FirstEOR), worse(r.StartEOR, j.StartEOR)
 		}
 		r.Jobs = append(r.Jobs, j)
 	}
+	r.Total.ZeroStall = p.ZeroStall
 	if budget > 0 {
 		r.Total.limit(budget)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/text"
+	"tensile/passes"
 	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/task"
@@ -48,14 +49,17 @@ type JobPlan struct {
 	Stall     float64 `json:"predicted_stall_ms"`
 	// predicted: against an iteration in which nothing is planned
 	EOR       float64     `json:"eor"`
+	BoundEOR  float64     `json:"bound_eor"`               // below which no plan gets in that memory: the caller's to set
 	Phase     string      `json:"phase"`                   // cold-start or updated: where the latencies come from
 	SwapBytes graph.Bytes `json:"swap_bytes"`              // that swaps copy in an iteration, both ways
 	Recompute float64     `json:"recompute_ms"`            // of an iteration
 	Priority  *int        `json:"priority,omitempty"`      // if given
 	SwapRate  *float64    `json:"max_swap_rate,omitempty"` // if given
-	Peak      []Holder    `json:"peak,omitempty"`
-	Decisions []Decision  `json:"decisions,omitempty"`
-	Kept      []Decision  `json:"kept,omitempty"` // what is on the device at the peak, and why
+	// what was rewritten to make the graph
+	Passes    []passes.Outcome `json:"passes,omitempty"`
+	Peak      []Holder         `json:"peak,omitempty"`
+	Decisions []Decision       `json:"decisions,omitempty"`
+	Kept      []Decision       `json:"kept,omitempty"` // what is on the device at the peak, and why
 
 	StepList    []string `json:"step_list,omitempty"`    // with --steps: its lines
 	CommandList []string `json:"command_list,omitempty"` // with --commands: its lines
@@ -90,6 +94,7 @@ func NewPlan(tasks []task.Task, p *planner.Planned, saved []Memory, explain bool
 		r.Total.add(j.PlanFigures)
 		r.Jobs = append(r.Jobs, j)
 	}
+	r.Total.ZeroStall = p.ZeroStall
 	return r
 }
 
@@ -100,6 +105,12 @@ func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, expl
 	j := JobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors),
 		Steps: len(p.Plan.Steps), PlanFigures: PlanFigures{saved, out, in}, Phase: p.Latencies,
 		SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation())}
+	for _, o := range t.Passes {
+		if !explain {
+			o.Refused = nil
+		}
+		j.Passes = append(j.Passes, o)
+	}
 	for _, d := range p.Decisions {
 		switch d.Kind {
 		case scheduler.Swap:
@@ -168,6 +179,14 @@ func (r *Plan) WriteTable(out io.Writer, wide bool) error {
 		return err
 	}
 	for _, j := range r.Jobs {
+		for _, o := range j.Passes {
+			fmt.Fprintf(out, "%s: pass %v\n", j.Job, o)
+			for _, place := range o.Refused {
+				fmt.Fprintf(out, "%s: pass %s refused %s: %s\n", j.Job, o.Pass, place.Op, place.Reason)
+			}
+		}
+	}
+	for _, j := range r.Jobs {
 		for _, line := range slices.Concat(j.StepList, j.CommandList) {
 			fmt.Fprintln(out, line)
 		}
@@ -208,7 +227,7 @@ func (r *Plan) narrow() [][]string {
 
 func (r *Plan) wide() [][]string {
 	head := []string{"JOB", "OPS", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "WORKING SET", "ZERO STALL",
-		"MSR ALL", "MSR LIVE", "OUT", "IN", "SWAPS", "RECOMPUTES", "ITERATION MS", "STALL MS", "EOR"}
+		"MSR ALL", "MSR LIVE", "OUT", "IN", "SWAPS", "RECOMPUTES", "ITERATION MS", "STALL MS", "EOR", "BOUND EOR"}
 	if r.Jobs[0].Priority != nil {
 		head = append(head, "PRIORITY")
 	}
@@ -227,7 +246,7 @@ func (r *Plan) wide() [][]string {
 	}
 	for _, j := range r.Jobs {
 		rest := []string{fmt.Sprint(j.Swaps), fmt.Sprint(j.Recomputes), fmt.Sprintf("%.1f", j.Iteration),
-			fmt.Sprintf("%.1f", j.Stall), fmt.Sprintf("%.3f", j.EOR)}
+			fmt.Sprintf("%.1f", j.Stall), fmt.Sprintf("%.3f", j.EOR), fmt.Sprintf("%.3f", j.BoundEOR)}
 		if j.Priority != nil {
 			rest = append(rest, fmt.Sprint(*j.Priority))
 		}

@@ -69,7 +69,7 @@ func (r *Training) narrow() [][]string {
 // wide has all columns.
 func (r *Training) wide() [][]string {
 	rows := [][]string{{"JOB", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "TOUCHED", "MSR ALL", "MSR LIVE",
-		"EOR", "CBR", "STALL MS", "PLANS", "TRANSITION MS", "FIRST EOR", "PREDICTION ERROR", "LOSS", "BITS"}}
+		"EOR", "CBR", "STALL MS", "PLANS", "TRANSITION MS", "START EOR", "FIRST EOR", "PREDICTION ERROR", "LOSS", "BITS"}}
 	size := r.sizes()
 	row := func(name string, m Metrics, rest ...string) {
 		cells := []string{name}
@@ -81,9 +81,9 @@ func (r *Training) wide() [][]string {
 		rows = append(rows, append(cells, rest...))
 	}
 	for _, j := range r.Jobs {
-		row(j.Job, j.Metrics, ratio(j.FirstEOR), percent(j.Prediction), j.losses(), j.bits())
+		row(j.Job, j.Metrics, ratio(j.StartEOR), ratio(j.FirstEOR), percent(j.Prediction), j.losses(), j.bits())
 	}
-	row("total", r.Total)
+	row("total", r.Total, ratio(r.StartEOR), ratio(r.FirstEOR))
 	return rows
 }
 

@@ -18,9 +18,9 @@ func TestWriteTable(t *testing.T) {
 		EORHigh: pointer(1.375), CBR: pointer(0.4), Stall: 12.34, Plans: 1, Transition: 5}
 	unmeasured := base
 	unmeasured.EOR, unmeasured.EORLow, unmeasured.EORHigh, unmeasured.CBR = nil, nil, nil, nil
-	r := Training{Total: base, Jobs: []JobMetrics{
+	r := Training{Total: base, StartEOR: pointer(1.25), FirstEOR: pointer(1.5), Jobs: []JobMetrics{
 		{Job: "same", Metrics: base, LossFirst: pointer(2.5), LossLast: pointer(0.12345), BitIdentical: &yes,
-			FirstEOR: pointer(1.5), Prediction: pointer(0.125)},
+			StartEOR: pointer(1.25), FirstEOR: pointer(1.5), Prediction: pointer(0.125)},
 		{Job: "other", Metrics: base, LossFirst: pointer(2), LossLast: pointer(1), BitIdentical: &no},
 		{Job: "no data", Metrics: unmeasured},
 		{Job: "diverged", Metrics: unmeasured, LossFirst: pointer(2), BitIdentical: &yes},

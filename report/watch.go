@@ -89,6 +89,38 @@ func (w *Watched) Error(p *plan.Plan) *float64 {
 	return &mean
 }
 
+// start is the time from when the first of all jobs left Home to the end of a job's first iteration: what the job's
+// user waits for, prologues included. It is not known of a job that has completed none.
+func (r *Run) start(job int) (time.Duration, bool) {
+	left := r.Jobs[job].Left
+	for _, j := range r.Jobs {
+		if j.First > 0 {
+			left = min(left, j.Left)
+		}
+	}
+	first := r.Jobs[job].First
+	return first - left, first > left
+}
+
+// startEOR compares the starts of a job in a planned and a vanilla run.
+func (r *Run) startEOR(vanilla *Run, job int) *float64 {
+	planned, ok := r.start(job)
+	plain, known := vanilla.start(job)
+	if !ok || !known {
+		return nil
+	}
+	eor := float64(planned) / float64(plain)
+	return &eor
+}
+
+// worse is the larger of two ratios; nil is not known.
+func worse(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}
+
 // firstEOR compares the first iterations of a planned and a vanilla run, which both start cold.
 func firstEOR(planned, vanilla *Watched) *float64 {
 	if planned.First <= 0 || vanilla.First <= 0 {

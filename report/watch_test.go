@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tensile/plan"
+	"tensile/wire"
 )
 
 func TestWatchedError(t *testing.T) {
@@ -27,6 +28,35 @@ func TestWatchedError(t *testing.T) {
 	}
 	if w.First != time.Second {
 		t.Errorf("the first iteration took %v", w.First)
+	}
+}
+
+// A start goes from when the first of all jobs left Home to the end of the job's first iteration.
+func TestStart(t *testing.T) {
+	run := func(left, first [2]time.Duration) *Run {
+		var r Run
+		for i := range left {
+			r.Jobs = append(r.Jobs, JobRun{Result: wire.Result{Left: left[i], First: first[i]}})
+		}
+		return &r
+	}
+	planned := run([2]time.Duration{100, 120}, [2]time.Duration{160, 220})
+	vanilla := run([2]time.Duration{10, 5}, [2]time.Duration{25, 65})
+	for job, want := range []struct {
+		start time.Duration
+		eor   float64
+	}{{60, 3}, {120, 2}} {
+		start, ok := planned.start(job)
+		if eor := planned.startEOR(vanilla, job); !ok || start != want.start || eor == nil || *eor != want.eor {
+			t.Errorf("job %d: start %v, EOR %v; want %v, %v", job, start, eor, want.start, want.eor)
+		}
+	}
+	ended := run([2]time.Duration{100, 0}, [2]time.Duration{160, 0}) // the second before its first iteration
+	if start, ok := ended.start(0); !ok || start != 60 {
+		t.Errorf("beside a job without an iteration: start %v", start)
+	}
+	if _, ok := ended.start(1); ok || ended.startEOR(vanilla, 1) != nil || vanilla.startEOR(ended, 1) != nil {
+		t.Error("a job without an iteration has a start")
 	}
 }
 

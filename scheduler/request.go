@@ -76,6 +76,14 @@ const MaxWeight = 1000
 // Worth is the weight with which the job's time counts, 1 at least.
 func (j *Job) Worth() int { return max(1, j.Weight) }
 
+// SwapLimit is the largest share of the job's swappable storages that may be swapped; 1: no limit.
+func (j *Job) SwapLimit() float64 {
+	if j.MaxSwapRate == 0 {
+		return 1
+	}
+	return j.MaxSwapRate
+}
+
 // check refuses a weight or rate that means nothing.
 func (j *Job) check() error {
 	if j.Weight < 0 || j.Weight > MaxWeight {

@@ -16,10 +16,15 @@ type Result struct {
 	SlotPeak graph.Bytes // sum over jobs
 	Arena    graph.Bytes // sum over jobs
 	Host     graph.Bytes // sum over jobs
-	Rounds   int         // of packing, for all orders of the ops and all shares of the link that were tried
-	Work     int64       // steps that planning and packing took: the same on every machine
-	Again    bool        // the policy asks to be called again after an iteration, with its report in Job.Last
-	Limited  bool        // the search ended at its limit of work: a longer one may find better plans
+
+	// ZeroStall is a lower bound of SlotPeak for plans of all jobs that are as Bounds.ZeroStall says. It is no less than
+	// the sum of those of the jobs, each of which could have the whole link.
+	ZeroStall graph.Bytes
+
+	Rounds  int   // of packing, for all orders of the ops and all shares of the link that were tried
+	Work    int64 // steps that planning and packing took: the same on every machine
+	Again   bool  // the policy asks to be called again after an iteration, with its report in Job.Last
+	Limited bool  // the search ended at its limit of work: a longer one may find better plans
 }
 
 // Scheduled is the plan of one job.
@@ -52,6 +57,7 @@ const Whole = 720720
 // Bounds are lower bounds of the peak of a job's plans.
 type Bounds struct {
 	WorkingSet graph.Bytes // the largest memory that a single step needs, storages and scratch as placed
-	// ZeroStall holds for plans that execute the ops in this order, swap without losing time and do not recompute.
+	// ZeroStall holds for plans that execute the ops in this order, swap without losing time and do not recompute, if
+	// ops take as long as the request says; also where the job has the whole link.
 	ZeroStall graph.Bytes
 }

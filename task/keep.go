@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 
 	"tensile/graph"
 	"tensile/weights"
@@ -27,29 +28,58 @@ func Digest(content []float32) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// File is what is kept of a task that was trained for a number of iterations: its persistent storages, and as metadata
-// what they came from. step is the number of updates, one an iteration, and optimizer what made them, as --optimizer
-// names it.
+// File is what is kept of a task that was trained for a number of iterations: its persistent storages, parts of one
+// thing in one piece, and as metadata what they came from. step is the number of updates, one an iteration, and
+// optimizer what made them, as --optimizer names it.
 func (t Task) File(iterations int, contents map[graph.StorageID][]float32) weights.File {
 	g := t.Graph
 	file := weights.File{Metadata: map[string]string{
 		"model": g.Name, "iterations": fmt.Sprint(iterations), "step": fmt.Sprint(iterations),
 		"seed": fmt.Sprint(t.Seed), "optimizer": optimizer(g)}}
-	saved := make(map[graph.StorageID]bool)
+	shapes := make(map[graph.StorageID]graph.Shape) // of those of which a tensor shows all
 	for _, t := range g.Tensors {
-		if content, ok := contents[t.Storage]; ok && !saved[t.Storage] && t.Bytes() == g.Storages[t.Storage].Bytes {
-			saved[t.Storage] = true
-			file.Tensors = append(file.Tensors, weights.Tensor{Name: g.Storages[t.Storage].Name, Shape: t.Shape,
-				Data: content})
+		if _, seen := shapes[t.Storage]; !seen && t.Bytes() == g.Storages[t.Storage].Bytes {
+			shapes[t.Storage] = t.Shape
 		}
 	}
-	for _, s := range g.Storages { // no tensor is all of it
-		if content, ok := contents[s.ID]; ok && !saved[s.ID] {
-			file.Tensors = append(file.Tensors, weights.Tensor{Name: s.Name, Shape: graph.Shape{len(content)},
-				Data: content})
+	for _, s := range g.Storages {
+		if content, ok := contents[s.ID]; ok && s.PartOf == "" {
+			file.Tensors = append(file.Tensors, tensorOf(s.Name, content, shapes[s.ID]))
+		}
+	}
+	for _, parts := range g.Parts() {
+		if whole, ok := join(g, parts, contents, shapes); ok {
+			file.Tensors = append(file.Tensors, whole)
 		}
 	}
 	return file
+}
+
+// tensorOf returns a tensor of this shape, or of one dimension if the shape has other elements.
+func tensorOf(name string, content []float32, shape graph.Shape) weights.Tensor {
+	if shape.Elements() != len(content) {
+		shape = graph.Shape{len(content)}
+	}
+	return weights.Tensor{Name: name, Shape: shape, Data: content}
+}
+
+// join returns the tensor that storages are the parts of, one after the other along the first dimension; none if a part
+// is not kept.
+func join(g *graph.Graph, parts []graph.StorageID, contents map[graph.StorageID][]float32,
+	shapes map[graph.StorageID]graph.Shape) (weights.Tensor, bool) {
+	var all []float32
+	for _, s := range parts {
+		content, ok := contents[s]
+		if !ok {
+			return weights.Tensor{}, false
+		}
+		all = append(all, content...)
+	}
+	shape := slices.Clone(shapes[parts[0]])
+	if len(shape) > 0 {
+		shape[0] = len(all) / max(1, shape.Elements()/shape[0])
+	}
+	return tensorOf(g.Storages[parts[0]].PartOf, all, shape), true
 }
 
 // optimizer names what updates a graph's parameters; "" if nothing does.

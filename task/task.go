@@ -7,6 +7,7 @@ import (
 	"tensile/data"
 	"tensile/device"
 	"tensile/graph"
+	"tensile/passes"
 	"tensile/weights"
 )
 
@@ -15,10 +16,14 @@ type Task struct {
 	Name  string // of the job
 	Model string // what the graph was made from
 	Graph *graph.Graph
-	Seed  uint64        // of weights, dropout and noise
-	Data  *data.Dataset // nil: the graph's inputs are not images and labels; sentences are made up, or noise
 
-	// First are first contents of persistent storages by their names; others are made up as the graph says.
+	Passes []passes.Outcome // what was rewritten to make the graph
+
+	Seed uint64        // of weights, dropout and noise
+	Data *data.Dataset // nil: the graph's inputs are not images and labels; sentences are made up, or noise
+
+	// First are first contents of persistent storages by their names, or of what they are parts of; others are made up
+	// as the graph says.
 	First map[string][]float32
 }
 
@@ -39,8 +44,8 @@ func Open(g *graph.Graph, seed uint64, folder string) (Task, error) {
 
 // Init fills a persistent storage with its first content.
 func (t Task) Init(s graph.Storage, to []float32) {
-	if content, ok := t.First[s.Name]; ok {
-		copy(to, content)
+	if content, ok := t.First[nameOf(&s)]; ok {
+		copy(to, content[s.Begin/graph.ElementBytes:])
 		return
 	}
 	weights.Initialise(s, t.Seed, to)
@@ -61,22 +66,24 @@ func (t *Task) Begin(path string) error {
 	for _, x := range file.Tensors {
 		tensors[x.Name] = x
 	}
+	sizes := elements(t.Graph)
 	for _, s := range t.Graph.Storages {
 		if !s.Role.Persistent() {
 			continue
 		}
-		x, found := tensors[s.Name]
-		switch want := int(s.Bytes / graph.ElementBytes); {
+		name := nameOf(&s)
+		x, found := tensors[name]
+		switch want := sizes[name]; {
 		case !found && s.Init.Kind == graph.InitFile && path == "":
 			return fmt.Errorf("graph %s has the first content of %s in a file: name that file with --weights",
-				t.Graph.Name, s.Name)
+				t.Graph.Name, name)
 		case !found && s.Init.Kind == graph.InitFile:
-			return fmt.Errorf("%s: there is no tensor %s, which graph %s begins with", path, s.Name, t.Graph.Name)
+			return fmt.Errorf("%s: there is no tensor %s, which graph %s begins with", path, name, t.Graph.Name)
 		case found && len(x.Data) != want:
 			return fmt.Errorf("%s: tensor %s has %d elements, and graph %s wants %d: it is of another network",
-				path, s.Name, len(x.Data), t.Graph.Name, want)
+				path, name, len(x.Data), t.Graph.Name, want)
 		case found:
-			t.First[s.Name] = x.Data
+			t.First[name] = x.Data
 		}
 	}
 	if path != "" && len(t.First) == 0 {
@@ -93,20 +100,40 @@ func (t *Task) Restore(tensors []weights.Tensor) error {
 	for _, x := range tensors {
 		first[x.Name] = x.Data
 	}
+	sizes := elements(t.Graph)
 	for _, s := range t.Graph.Storages {
 		if !s.Role.Persistent() {
 			continue
 		}
-		content, found := first[s.Name]
-		if want := int(s.Bytes / graph.ElementBytes); !found {
-			return fmt.Errorf("there is no tensor %s, which graph %s has", s.Name, t.Graph.Name)
-		} else if len(content) != want {
-			return fmt.Errorf("tensor %s has %d elements, and graph %s wants %d", s.Name, len(content), t.Graph.Name,
+		name := nameOf(&s)
+		if content, found := first[name]; !found {
+			return fmt.Errorf("there is no tensor %s, which graph %s has", name, t.Graph.Name)
+		} else if want := sizes[name]; len(content) != want {
+			return fmt.Errorf("tensor %s has %d elements, and graph %s wants %d", name, len(content), t.Graph.Name,
 				want)
 		}
 	}
 	t.First = first
 	return nil
+}
+
+// nameOf is the name under which files hold a persistent storage.
+func nameOf(s *graph.Storage) string {
+	if s.PartOf != "" {
+		return s.PartOf
+	}
+	return s.Name
+}
+
+// elements returns the number of elements of each tensor that files hold of a graph.
+func elements(g *graph.Graph) map[string]int {
+	sizes := make(map[string]int)
+	for _, s := range g.Storages {
+		if s.Role.Persistent() {
+			sizes[nameOf(&s)] += int(s.Bytes / graph.ElementBytes)
+		}
+	}
+	return sizes
 }
 
 // Reader returns a reader of a task's outputs, which hands on the loss of every iteration: the first element of the

@@ -135,6 +135,8 @@ func (c *checker) result(r *Result) {
 	}
 	atLeast(c, "begin_ns", r.Begin, 0)
 	atLeast(c, "end_ns", r.End, r.Begin)
+	atLeast(c, "left_ns", r.Left, 0)
+	atLeast(c, "first_ns", r.First, 0)
 	atLeast(c, "stall_ns", r.Stall, 0)
 	atLeast(c, "touched_bytes", r.Touched, 0)
 	atLeast(c, "arena_bytes", r.Arena, 0)

@@ -242,6 +242,8 @@ func TestCheck(t *testing.T) {
 		{result(func(r *Result) { r.Begin = -1 }), "begin_ns"},
 		{job(func(j *JobStatus) { j.Error = strings.Repeat("<", maxText+1) }), "error has 8193 bytes"},
 		{result(func(r *Result) { r.End = r.Begin - 1 }), "end_ns is 0, and cannot be less than 1"},
+		{result(func(r *Result) { r.Left = -1 }), "left_ns"},
+		{result(func(r *Result) { r.First = -1 }), "first_ns"},
 		{result(func(r *Result) { r.Stall = -1 }), "stall_ns"},
 		{result(func(r *Result) { r.Touched = -1 }), "touched_bytes"},
 		{result(func(r *Result) { r.Arena = -1 }), "arena_bytes"},

@@ -153,7 +153,9 @@ type Result struct {
 	Weights map[int32]string `json:"weights,omitempty"` // per persistent storage a digest of its bytes
 	// of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
 	Begin      time.Duration `json:"begin_ns"`
-	End        time.Duration `json:"end_ns"` // of the last
+	End        time.Duration `json:"end_ns"`            // of the last
+	Left       time.Duration `json:"left_ns,omitzero"`  // when the job left Home for the first iteration
+	First      time.Duration `json:"first_ns,omitzero"` // when that ended
 	Stall      time.Duration `json:"stall_ns"`
 	Touched    graph.Bytes   `json:"touched_bytes"`
 	Arena      graph.Bytes   `json:"arena_bytes"`     // the largest of all plans

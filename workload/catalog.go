@@ -1,6 +1,9 @@
 package workload
 
 import (
+	"time"
+
+	"tensile/cost"
 	"tensile/graph"
 	"tensile/models"
 	"tensile/peak"
@@ -19,10 +22,18 @@ type Network struct {
 	Tensors     int         `json:"tensors"`
 	VanillaAll  graph.Bytes `json:"vanilla_peak_all_bytes"`
 	VanillaLive graph.Bytes `json:"vanilla_peak_live_bytes"`
+
+	Alone *Alone `json:"alone,omitempty"` // nil: no device was named
 }
 
-// Catalog describes every network that has a name.
-func Catalog() ([]Network, error) {
+// Alone is what an iteration without a plan takes by the roofline of a device that it has for itself, without copies.
+type Alone struct {
+	Milliseconds float64 `json:"iteration_ms"`
+	Busy         float64 `json:"busy_share"` // of that: work, which other jobs compete for; the rest is launches
+}
+
+// Catalog describes every network that has a name; on, unless it is nil, is the device that they are to run on.
+func Catalog(on *cost.Facts) ([]Network, error) {
 	var all []Network
 	for _, name := range models.Names() {
 		g, err := models.Build(name, models.Config{Batch: CatalogBatch})
@@ -32,7 +43,19 @@ func Catalog() ([]Network, error) {
 		n := Network{Name: name, Params: g.Parameters(), Ops: len(g.Ops), Tensors: len(g.Tensors),
 			GMACs: float64(models.MACs(g)) / CatalogBatch / 1e9} // each example does the same
 		n.VanillaAll, n.VanillaLive = peak.Vanilla(g)
+		if on != nil {
+			n.Alone = aloneOn(*on, g)
+		}
 		all = append(all, n)
 	}
 	return all, nil
+}
+
+func aloneOn(f cost.Facts, g *graph.Graph) *Alone {
+	sharing := f.Sharing()
+	var u cost.Use
+	for op := range g.Ops {
+		sharing.Add(&u, f.Roofline(g.Cost(graph.OpID(op))))
+	}
+	return &Alone{float64(u.Launch+u.Work) / float64(time.Millisecond), u.Busy()}
 }

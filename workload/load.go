@@ -6,6 +6,7 @@ import (
 
 	"tensile/autodiff"
 	"tensile/data"
+	"tensile/passes"
 	"tensile/task"
 )
 
@@ -15,8 +16,9 @@ type Settings struct {
 	Sequence, Vocabulary     int // of networks that read sequences
 	Batch                    int
 	Optimizer                autodiff.Optimizer
-	Seed                     uint64 // of the first task: weights, dropout and the order of examples
-	DataDir                  string // "": a synthetic set per job
+	Passes                   []string // rewrites of the graphs, by name
+	Seed                     uint64   // of the first task: weights, dropout and the order of examples
+	DataDir                  string   // "": a synthetic set per job
 }
 
 // Load builds the tasks that names describe. A name is MODEL[:N]: a network or the path of a .json graph, and how many
@@ -46,8 +48,13 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 				return nil, err
 			}
 		}
+		g, outcomes, err := passes.Apply(g, s.Passes)
+		if err != nil {
+			return nil, err
+		}
 		for range copies[i] {
-			t := task.Task{Name: g.Name, Model: g.Name, Graph: g, Seed: s.Seed + uint64(len(tasks)), Data: set}
+			t := task.Task{Name: g.Name, Model: g.Name, Graph: g, Passes: outcomes, Seed: s.Seed + uint64(len(tasks)),
+				Data: set}
 			if t.Data == nil {
 				t.Data = task.Synthetic(g, t.Seed)
 			}

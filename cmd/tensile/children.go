@@ -130,7 +130,19 @@ func (c *children) train(until int) {
 }
 
 // folder is where the files of executors are.
-func (c *children) folder() string { return filepath.Join(c.dir, "executors") }
+func (c *children) folder() string { return executorsIn(c.dir) }
+
+// executorsIn is where the files of executors are in a controller's folder.
+func executorsIn(dir string) string { return filepath.Join(dir, "executors") }
+
+// anyLives reports whether an executor that has its files in a folder holds its lock.
+func anyLives(folder string) bool {
+	locks, _ := filepath.Glob(filepath.Join(folder, "*.lock"))
+	return slices.ContainsFunc(locks, func(path string) bool {
+		lives, known := lifelock.Lives(folder, strings.TrimSuffix(filepath.Base(path), ".lock"))
+		return lives && known
+	})
+}
 
 // files are those of an executor: its credentials, what it writes to stdout, and to stderr.
 func (c *children) files(name string) (credentials, log, problems string) {

@@ -18,7 +18,6 @@ import (
 	"tensile/controller"
 	"tensile/graph"
 	"tensile/internal/bus"
-	"tensile/planner"
 	"tensile/scheduler/policies"
 )
 
@@ -89,7 +88,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		if f.share && *isolate {
 			return errors.New("--share and --isolate exclude each other")
 		}
-		f.share = f.share || f.plan.simulated() && !*isolate
+		f.share, f.plan.apart = f.share || f.plan.simulated() && !*isolate, *isolate
 		return nil
 	}
 	return c
@@ -145,6 +144,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	f.plan.link = link.flag()
 	defer d.Close()
 	log := stamped(out)
+	f.plan.latency.ours = anyLives(executorsIn(f.state))
 	latencies, err := f.plan.findModel(d)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if f.quota.quota != "" {
 		executors.flags = append(executors.flags, "--checkpoint-quota", f.quota.quota)
 	}
-	o := controller.Options{Config: f.plan.controllerConfig(budget), On: planner.Of(d, f.plan.latencies(d)), Log: log,
+	o := controller.Options{Config: f.plan.controllerConfig(budget), On: f.plan.on(d), Log: log,
 		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)

@@ -12,8 +12,10 @@ import (
 	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/device"
+	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/models"
+	"tensile/passes"
 	"tensile/planner"
 	"tensile/report"
 	"tensile/scheduler"
@@ -29,6 +31,7 @@ type workloadFlags struct {
 	image, channels, classes    int
 	sequence, vocabulary, batch int
 	optimizer                   string
+	passes                      string
 	rate                        float64
 	seed                        uint64
 	dataDir                     string
@@ -52,7 +55,25 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
 	complete(c, "optimizer", "sgd", "momentum", "adam")
 	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate (default: the optimizer's)")
+	registerPasses(c, &f.passes)
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
+}
+
+// registerPasses registers the flag that chooses passes.
+func registerPasses(c *cobra.Command, to *string) {
+	c.Flags().StringVar(to, "passes", passes.None,
+		"rewrite the networks so that they need less memory and train to the same bits: "+passes.None+", "+passes.All+
+			", or some of "+strings.Join(passes.Names(), ", ")+" with commas in between")
+	complete(c, "passes", append([]string{passes.None, passes.All}, passes.Names()...)...)
+}
+
+// parsePasses reads what that flag says.
+func parsePasses(text string) ([]string, error) {
+	names, err := passes.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("--passes: %w", err)
+	}
+	return names, nil
 }
 
 func (f *workloadFlags) load(names []string) ([]task.Task, error) {
@@ -75,9 +96,13 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	rewrites, err := parsePasses(f.passes)
+	if err != nil {
+		return nil, err
+	}
 	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
-		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Seed: f.seed,
-		DataDir: f.dataDir})
+		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites,
+		Seed: f.seed, DataDir: f.dataDir})
 }
 
 // planFlags describe the device and what is planned for it.
@@ -88,6 +113,7 @@ type planFlags struct {
 	noOpenBLAS bool
 	policy     string
 	budget     string
+	overhead   string
 	host       hostMemoryFlag
 	json       bool
 	wide       bool
@@ -97,12 +123,14 @@ type planFlags struct {
 	options    scheduler.Options
 	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
+	wrong      sim.Options // of a simulated device: noise, and latencies that are mispredicted
 
 	// what a job that is trained has on the host beside its slots; nil: none is trained, and --host-memory limits
 	// nothing
 	onHost func(*graph.Graph) graph.Bytes
 
 	lowest  bool // without a budget plan as low as the policy goes
+	apart   bool // where time is virtual: each job has a device of its own
 	explain bool // ask why what stays does
 }
 
@@ -112,6 +140,9 @@ func (f *planFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.budget, "budget", "",
 		"device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor "+
 			"freed after its last use (default: no limit)")
+	c.Flags().StringVar(&f.overhead, "max-overhead", "",
+		"plan for the least memory with which no job takes so much longer than without a plan, by prediction: a "+
+			"percentage such as 5%, or a factor such as 1.05 (default: for the least time within --budget)")
 	c.Flags().StringVar(&f.priority, "priority", "",
 		"what the jobs' time is worth: whole numbers such as 4,1, one per MODEL or one for all (default: all the same)")
 	c.Flags().StringVar(&f.swapRate, "max-swap-rate", "",
@@ -144,8 +175,6 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().BoolVar(&f.tensile.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
 	c.Flags().BoolVar(&f.tensile.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")
 	c.Flags().BoolVar(&f.tensile.NoRecompute, "no-recompute", false, "recompute nothing")
-	c.Flags().BoolVar(&f.tensile.NoHybrid, "no-hybrid", false,
-		"recompute only what swapping left above the budget, one storage after the other")
 	c.Flags().BoolVar(&f.tensile.NoChains, "no-chains", false,
 		"recompute nothing whose inputs have to be recomputed for it")
 	c.Flags().BoolVar(&f.tensile.NoStall, "no-stalls", false, "plan no swaps that stall")
@@ -154,8 +183,8 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().BoolVar(&f.tensile.OneChannel, "one-channel", false,
 		"plan both copy directions on one channel, as TENSILE does")
 	c.Flags().BoolVar(&f.tensile.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
-	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-hybrid", "no-chains", "no-stalls", "late-out",
-		"one-channel", "no-relax")
+	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-chains", "no-stalls", "late-out", "one-channel",
+		"no-relax")
 }
 
 // registerReplan registers the flag of what is planned again while jobs train.
@@ -192,6 +221,45 @@ type session struct {
 
 // open loads the workload, opens the device and plans, until ctx ends. The caller closes the device.
 func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (*session, error) {
+	overhead, err := parseOverhead(p.overhead)
+	if err != nil {
+		return nil, err
+	}
+	s, err := unplanned(ctx, names, w, p)
+	if err != nil {
+		return nil, err
+	}
+	if p.overhead != "" {
+		err = s.least(ctx, p, overhead)
+	} else if s.planned, err = planner.Plan(ctx, s.request); err != nil {
+		err = perhapsPercent(p.budget, err)
+	}
+	if err != nil {
+		s.device.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// least plans for the least memory with which no job takes more than an overhead longer, and makes that the budget.
+func (s *session) least(ctx context.Context, p *planFlags, overhead float64) error {
+	peaks, err := s.unplanned(ctx)
+	if err != nil {
+		return err
+	}
+	c := planner.Curve{Request: s.request, Live: sumOf(peaks.Live)}
+	point, err := c.Least(ctx, overhead, s.request.Budget)
+	if slow, ok := errors.AsType[*planner.SlowError](err); ok {
+		return fmt.Errorf("--max-overhead %s, --budget %s: %w", p.overhead, p.budget, slow)
+	} else if err != nil {
+		return perhapsPercent(p.budget, err)
+	}
+	s.planned, s.request.Budget, s.request.Lowest = point.Planned, point.Budget, false
+	return nil
+}
+
+// unplanned loads the workload, opens the device and makes the request. The caller closes the device.
+func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (*session, error) {
 	var s session
 	priorities, err := parsePerModel("--priority", p.priority, len(names), priorityValue)
 	if err != nil {
@@ -211,10 +279,6 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 		s.device.Close()
 		return nil, err
 	}
-	if s.planned, err = planner.Plan(ctx, s.request); err != nil {
-		s.device.Close()
-		return nil, perhapsPercent(p.budget, err)
-	}
 	return &s, nil
 }
 
@@ -228,7 +292,7 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 	if s.latency, err = p.findModel(s.device); err != nil {
 		return err
 	}
-	if s.request, err = planner.Of(s.device, p.latencies(s.device)).First(s.workload); err != nil {
+	if s.request, err = p.on(s.device).First(s.workload); err != nil {
 		return err
 	}
 	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest,
@@ -307,11 +371,14 @@ func (s *session) parseBudget(ctx context.Context, text string) (graph.Bytes, er
 	if err != nil {
 		return 0, err
 	}
-	var sum graph.Bytes
-	for _, b := range peaks.Live {
+	return max(1, graph.Bytes(float64(sumOf(peaks.Live))*percent/100)), nil // 0 would be no limit
+}
+
+func sumOf(all []graph.Bytes) (sum graph.Bytes) {
+	for _, b := range all {
 		sum += b
 	}
-	return max(1, graph.Bytes(float64(sum)*percent/100)), nil // 0 would be no limit
+	return sum
 }
 
 // perhapsPercent asks whether a percentage was meant where a budget of a few bytes is too small.

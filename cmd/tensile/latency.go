@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/calibrate"
+	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
@@ -26,9 +27,10 @@ type latencyFlags struct {
 	calibrate   bool
 	noCalibrate bool
 	eager       bool // a person at a terminal gets a quick calibration if there is no model
+	ours        bool // jobs of ours run already, so that what others use cannot be measured
 
-	model    *predictor.Model // nil: roofline
-	load     float64
+	model    *predictor.Model                 // nil: roofline
+	load     float64                          // share of the device that others use, measured while no job of ours runs; 0: not known
 	measured map[graph.Digest][]time.Duration // by digest of the graph: known, and nothing is predicted
 }
 
@@ -40,38 +42,75 @@ func (f *latencyFlags) register(c *cobra.Command) {
 	c.Flags().BoolVar(&f.noCalibrate, "no-calibrate", false, "take roofline times, and no model")
 }
 
-// latencies are those that a graph's ops are taken to have on the device, and by how much they may be off: what p95 is
-// above p50. The slack of the roofline is not known, that of measured ones is none: nil.
+// on describes the device for plans. Of latencies that a model predicts it also knows what they are under a load. Jobs
+// with a simulated device each do not slow one another down.
+func (f *planFlags) on(d device.Device) planner.Device {
+	on := planner.Of(d, f.latencies(d))
+	if f.apart && f.simulated() {
+		on.Sharing = cost.Sharing{}
+	}
+	if f.latency.model != nil && f.latency.measured == nil {
+		on.Loaded = func(g *graph.Graph, load float64) []time.Duration {
+			latency, _ := f.latency.predict(g, load)
+			return latency
+		}
+	}
+	return on
+}
+
+// latencies are those that a graph's ops are taken to have on the device while no other job of ours runs, and by how
+// much they may be off: what p95 is above p50. The slack of the roofline is not known, that of measured ones is none:
+// nil.
 func (f *planFlags) latencies(d device.Device) planner.Latencies {
 	roofline := planner.Roofline(d.Facts())
-	m := f.latency.model
 	return func(g *graph.Graph) (latency, slack []time.Duration) {
 		if known := f.latency.measured[g.Digest()]; known != nil {
 			return known, nil
 		}
-		if m == nil {
+		if f.latency.model == nil {
 			return roofline(g)
 		}
-		latency = make([]time.Duration, len(g.Ops))
-		slack = make([]time.Duration, len(g.Ops))
-		for op, p := range m.Predict(&m.Devices[0], predictor.CallsOf(g, f.latency.load)) {
-			latency[op], slack[op] = p.P50, p.P95-p.P50
-		}
-		return latency, slack
+		return f.latency.predict(g, 0)
 	}
 }
 
-// measured plans again, with the latencies that a run of the same jobs has measured.
+// predict asks the model what a graph's ops take while our other jobs use a share of the device, beside what others do
+// there.
+func (f *latencyFlags) predict(g *graph.Graph, load float64) (latency, slack []time.Duration) {
+	m := f.model
+	latency, slack = make([]time.Duration, len(g.Ops)), make([]time.Duration, len(g.Ops))
+	for op, p := range m.Predict(&m.Devices[0], predictor.CallsOf(g, min(1, f.load+load))) {
+		latency[op], slack[op] = p.P50, p.P95-p.P50
+	}
+	return latency, slack
+}
+
+// measured plans again, with the latencies that a run of the same jobs has measured. They are kept as if each job ran
+// alone, as predicted ones are: a request has what ops take beside the other jobs.
 func (s *session) measured(ctx context.Context, p *planFlags, run *report.Run, planned *planner.Planned) error {
+	on := p.on(s.device)
+	uses := make([]cost.Use, len(s.workload))
+	for i, t := range s.workload {
+		profile, err := on.Profile(t.Graph)
+		if err != nil {
+			return err
+		}
+		uses[i] = on.Sharing.Use(profile.Latency)
+	}
+	stretch := on.Sharing.Stretches(uses)
 	p.latency.measured = make(map[graph.Digest][]time.Duration)
 	for i, t := range s.workload {
 		latency := run.Jobs[i].Watched.Latencies(planned.Jobs[i].Plan, len(t.Graph.Ops))
 		if latency == nil {
 			return fmt.Errorf("job %s: not every op was measured; --measured wants more --iterations", t.Name)
 		}
+		for op := range latency {
+			latency[op] = on.Sharing.Alone(latency[op], stretch[i])
+		}
 		p.latency.measured[t.Graph.Digest()] = latency
 		s.request.Jobs[i].Latency, s.request.Jobs[i].Slack = latency, nil
 	}
+	s.request.Jobs = p.on(s.device).Request(s.request.Jobs...).Jobs
 	s.latency = "measured in the vanilla run"
 	var err error
 	s.planned, err = planner.Plan(ctx, s.request)
@@ -112,6 +151,9 @@ func (p *planFlags) findModel(d device.Device) (string, error) {
 		}
 	}
 	f.model = m
+	if f.ours {
+		return fmt.Sprintf("predictor %s; jobs train already, so what others use of the machine is not known", path), nil
+	}
 	var meter cpu.Meter
 	meter.Load() // begins; without it the load is taken to be 0
 	time.Sleep(loadWindow)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"tensile/agent"
@@ -28,9 +29,10 @@ type livePlan struct {
 	State    wire.JobState   `json:"state"`
 	Why      string          `json:"why,omitempty"`
 	Epoch    int64           `json:"epoch"`
-	Newest   int64           `json:"newest_epoch"` // another, if that waits for bytes that other jobs are giving back
-	Reason   string          `json:"reason"`       // of the newest plan
-	Phase    string          `json:"phase"`        // and for which latencies: cold-start, updated
+	Newest   int64           `json:"newest_epoch"`     // another, if that waits for bytes of other jobs
+	Reason   string          `json:"reason"`           // of the newest plan
+	Phase    string          `json:"phase"`            // and for which latencies: cold-start, updated
+	Passes   []string        `json:"passes,omitempty"` // that the graph has been through
 	Steps    int             `json:"steps"`
 	Ops      int             `json:"ops"`
 	Swaps    int             `json:"swaps"`
@@ -73,6 +75,9 @@ func showLive(ctx context.Context, conn wire.Bus, job string, s show, out io.Wri
 		p.Reason)
 	fmt.Fprintf(out, "%d steps for %d ops, %d swaps, slot peak %s, arena %s\n", p.Steps, p.Ops, p.Swaps, p.SlotPeak,
 		p.Arena)
+	if len(p.Passes) > 0 {
+		fmt.Fprintf(out, "the graph is rewritten by passes %s\n", strings.Join(p.Passes, ", "))
+	}
 	if p.Since > 0 {
 		fmt.Fprintf(out, "%d changes since plan %d\n", len(p.Changes), p.Since)
 	}
@@ -158,6 +163,7 @@ func readLive(ctx context.Context, conn wire.Bus, job string) (*livePlan, error)
 	}
 	p.plan, p.layout, p.link = layout.Plan, layout, r.Link
 	p.Epoch, p.Steps, p.Ops, p.Arena = layout.Plan.Epoch, len(layout.Plan.Steps), len(p.graph.Ops), layout.Arena
+	p.Passes = layout.Plan.Passes
 	p.Swaps, p.SlotPeak = report.Swaps(p.graph, layout.Plan), peak.Of(p.graph, layout.Plan).Peak
 	for epoch := r.Granted - 1; epoch > 0; epoch-- { // a plan that was never granted was not stored
 		before, err := loadLayout(ctx, conn, r, epoch)

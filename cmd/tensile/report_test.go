@@ -16,12 +16,12 @@ import (
 // The keys of run --json. Programs depend on them.
 const (
 	reportKeys = "device policy budget_bytes link_bytes_per_second latencies plan_ms pack_ms prove_ms " +
-		"planning_steps planning_limited jobs total"
+		"planning_steps planning_limited worst_first_iteration_eor worst_start_eor jobs total"
 	metricsKeys = "vanilla_peak_all_bytes vanilla_peak_live_bytes slot_peak_bytes arena_bytes touched_bytes " +
 		"working_set_bound_bytes zero_stall_bound_bytes " +
 		"msr_all msr_live eor eor_low eor_high cbr stall_ms plans transition_ms"
-	jobKeys = "job model iterations loss_first loss_last bit_identical first_iteration_eor predictor_mape accuracy " +
-		"test_images " + metricsKeys
+	jobKeys = "job model iterations loss_first loss_last bit_identical first_iteration_eor start_ms start_eor " +
+		"predictor_mape accuracy test_images " + metricsKeys
 )
 
 func checkKeys(t *testing.T, where string, object map[string]any, want string) {
@@ -211,6 +211,10 @@ func TestPlanReport(t *testing.T) {
 			t.Errorf("%s: predicted iteration of %v ms, eor %v", j.Job, j.Iteration, j.EOR)
 		}
 	}
+	if p.Total.ZeroStall < sum.ZeroStall {
+		t.Errorf("the zero-stall bound of all jobs is %d, the sum of theirs %d", p.Total.ZeroStall, sum.ZeroStall)
+	}
+	sum.ZeroStall = p.Total.ZeroStall // each of the jobs could have the whole link
 	if diff := cmp.Diff(sum, p.Total); diff != "" {
 		t.Errorf("total is not the sum of the jobs (-sum +total):\n%s", diff)
 	}

@@ -113,6 +113,9 @@ func (s *submission) check(models []string) error {
 	if err := s.checkpointFlags.check(models); err != nil {
 		return err
 	}
+	if _, err := parsePasses(s.passes); err != nil {
+		return err
+	}
 	if !(s.swapRate >= 0 && s.swapRate <= 1) {
 		return fmt.Errorf("--max-swap-rate %v: give a share from 0 (no limit) to 1", s.swapRate)
 	}

@@ -59,7 +59,7 @@ func (f *runFlags) here() bool { return f.simulated() && !f.share && !f.isolate 
 
 // device is what plans are made for.
 func (t *training) device() planner.Device {
-	return planner.Of(t.session.device, t.flags.latencies(t.session.device))
+	return t.flags.on(t.session.device)
 }
 
 // config is what the controller plans by.

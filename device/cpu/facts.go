@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"runtime"
 	"time"
 
 	"tensile/cost"
@@ -24,6 +25,7 @@ func measure(engine *gemm.Engine) cost.Facts {
 		ComputeShare:   1,
 		BandwidthShare: 0.5, // scalar loops, seen on elementwise kernels
 		Launch:         2 * time.Microsecond,
+		Parallel:       max(1, runtime.NumCPU()/engine.Threads()),
 		Host:           cost.Link{Rate: cost.BytesPerSecond(4 * large / copied.Seconds())},
 	}
 }

@@ -165,11 +165,16 @@ func (l *lane) kernel(c *program.Command, iteration int) {
 	call.InShapes, call.OutShapes = j.loaded.inputs[c.Op], j.loaded.outputs[c.Op]
 	call.In, call.Out = call.In[:0], call.Out[:0]
 	for i, a := range c.Inputs {
-		call.In = append(call.In, j.at(a, int(g.Tensors[op.Inputs[i]].Bytes()/graph.ElementBytes)))
+		call.In = append(call.In, j.at(a, elementsOf(&g.Tensors[op.Inputs[i]])))
 	}
 	for i, a := range c.Outputs {
-		call.Out = append(call.Out, j.at(a, call.OutShapes[i].Elements()))
+		call.Out = append(call.Out, j.at(a, elementsOf(&g.Tensors[op.Outputs[i]])))
 	}
 	call.Scratch = j.at(c.Scratch, int(c.ScratchBytes/graph.ElementBytes))
 	kernel.Run(call)
+}
+
+// elementsOf is how many float32 the elements of a tensor fill, the last perhaps in part.
+func elementsOf(t *graph.Tensor) int {
+	return int((t.Bytes() + graph.ElementBytes - 1) / graph.ElementBytes)
 }

@@ -61,7 +61,8 @@ func Swapped(g *graph.Graph) *plan.Plan {
 
 // empty is a plan that runs every op once and moves nothing.
 func empty(g *graph.Graph, policy string) *plan.Plan {
-	p := &plan.Plan{Job: g.Name, Policy: policy, Graph: g.Digest(), Steps: make([]plan.Step, len(g.Ops))}
+	p := &plan.Plan{Job: g.Name, Policy: policy, Graph: g.Digest(), Passes: g.Passes,
+		Steps: make([]plan.Step, len(g.Ops))}
 	for op := range g.Ops {
 		p.Steps[op].Op = graph.OpID(op)
 	}

@@ -27,12 +27,14 @@ func Zoo() *graph.Graph {
 		variance)
 	r := z.one("relu", graph.ReLU, none, n)
 	p1 := z.one("pool1", graph.MaxPool, pool, r)
-	gate := z.one("gate", graph.Mul, none, p1, p1)
-	sum := z.one("sum", graph.Add, none, p1, gate)
+	indexed := z.Op("pool1 again", graph.MaxPoolIndices, pool, r)
+	gate := z.one("gate", graph.Mul, none, p1, indexed[0])
+	sum := z.one("sum", graph.Add, graph.Attrs{InPlace: 2}, p1, gate)
 	sum = z.blur(z.cut(sum))
 	p2 := z.one("pool2", graph.AvgPool, pool, sum)
 	z.Output(p2)
 	d := z.one("dropout", graph.Dropout, drop, p2)
+	d = z.one("relu in place", graph.ReLU, graph.Attrs{InPlace: 1}, d)
 	flat := z.View("flat", d, 0, graph.Shape{2, 16})
 	logits := z.one("logits", graph.Linear, none, flat, v, c)
 	loss := z.Op("loss", graph.SoftmaxXent, none, logits, labels)
@@ -42,14 +44,22 @@ func Zoo() *graph.Graph {
 	dlogits := z.one("dlogits", graph.SoftmaxXentDX, none, loss[1], labels)
 	dv, dc := z.one("dv", graph.LinearDW, none, flat, dlogits), z.one("dc", graph.BiasDB, none, dlogits)
 	dd := z.View("dd", z.one("dflat", graph.LinearDX, none, dlogits, v), 0, graph.Shape{2, 4, 2, 2})
+	dd = z.one("drelu in place", graph.ReLUYDX, graph.Attrs{InPlace: 2}, d, dd)
 	dp2 := z.one("dp2", graph.DropoutDX, drop, dd)
-	dsum := z.one("dsum", graph.AvgPoolDX, pool, sum, p2, dp2)
+	onto := pool
+	onto.Extent = [2]int{4, 4}
+	dsum := z.one("half of dsum", graph.AvgPoolDX, pool, sum, p2, dp2)
+	dsum = z.one("dsum", graph.Add, graph.Attrs{InPlace: 2}, dsum,
+		z.one("other half of dsum", graph.AvgPoolDYDX, onto, dp2))
 	dsum = z.cutGrad(z.blurGrad(sum, dsum))
 	half := z.one("dgate", graph.Mul, none, dsum, p1) // of p1*p1: twice this
 	twice := z.one("twice", graph.Scale, graph.Attrs{Factor: 2}, half)
 	dp1 := z.one("dp1", graph.Accumulate, none, twice, dsum)
 	dr := z.one("dr", graph.MaxPoolDX, pool, r, p1, dp1)
 	dn := z.one("dn", graph.ReLUDX, none, n, r, dr)
+	onto.Extent = [2]int{8, 8}
+	dr = z.one("dr again", graph.MaxPoolIndicesDX, onto, indexed[1], dp1)
+	dn = z.one("dn twice", graph.Add, graph.Attrs{InPlace: 1}, dn, z.one("dn again", graph.ReLUYDX, none, r, dr))
 	dy := z.Op("dy", graph.BatchNormGrad, norm, y, stats[0], stats[1], gamma, dn)
 	dw, db := z.one("dw", graph.Conv2DDW, conv, x, dy[0]), z.one("db", graph.BiasDB, none, dy[0])
 	conv.Extent = [2]int{8, 8}

@@ -1,14 +1,16 @@
 // Package sim is a device in virtual time, without data: what program.Time predicts for one job, and beside it what the
-// prediction leaves out: noise, contention between jobs, and the pauses before copies.
+// prediction leaves out: noise, latencies that are wrong, contention between jobs, and the pauses before copies.
 //
 // A [Device] is a discrete-event simulation that [Device.Next] drives. Every job has a lane per stream of its program
 // (program.Lanes). The first command of a lane is blocked until its waits are reached, then, if it is a copy with a
-// Hold, held, then it runs:
+// Hold, held, then, if it is a kernel, launched, then it runs:
 //
-//	blocked --waits reached--> held --pause over, or a lane waits for it--> running --> ended
+//	blocked --waits reached--> held --pause over, or a lane waits for it--> launching --> running --> ended
 //
-// Commands of different lanes that run on the same unit divide the compute unit or the link direction evenly: n of them
-// progress at 1/n each. A copy's latency counts as work too. Loads, reads and poisoning take no time.
+// A kernel's time is launch and work: the part up to cost.Facts.Launch, and the rest. Launches do not compete. The
+// commands that run on the same unit divide the compute unit or the link direction evenly: n of them progress at 1/n
+// each. A copy's latency counts as work too. Loads, reads and poisoning take no time. docs/simulator.md tells what
+// follows from that and what does not.
 //
 // Invariants:
 //   - a single job without noise and holds runs exactly as program.Time says, to the nanosecond;

@@ -29,7 +29,8 @@ type head struct {
 	unit         program.Unit
 	state        state
 	ready, start time.Duration
-	left         int64 // work to do, in grains
+	launch       time.Duration // that is left
+	left         int64         // work to do, in grains
 }
 
 type state uint8
@@ -37,6 +38,7 @@ type state uint8
 const (
 	blocked state = iota // the queue is empty, or a wait is not reached
 	held                 // pauses
+	launching
 	running
 )
 

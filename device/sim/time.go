@@ -27,7 +27,7 @@ func (d *Device) settle() {
 // step brings a lane of a job forward if it can be at this instant, and reports whether anything changed.
 func (d *Device) step(j *job, s program.Stream) bool {
 	h := &j.heads[s]
-	if h.state == running || j.lanes.Queued(s) == 0 {
+	if h.state == launching || h.state == running || j.lanes.Queued(s) == 0 {
 		return false
 	}
 	if h.state == blocked {
@@ -40,12 +40,23 @@ func (d *Device) step(j *job, s program.Stream) bool {
 	if d.now-h.ready < c.Hold && !j.lanes.Hurried(s) {
 		return false
 	}
-	h.state, h.start, h.left = running, d.now, grain*int64(d.duration(j, s))
+	launch, work := d.duration(j, s)
+	h.state, h.start, h.launch, h.left = launching, d.now, launch, grain*int64(work)
 	j.touched = max(j.touched, j.program.Reach(c))
-	if h.left == 0 {
+	d.work(j, s)
+	return true
+}
+
+// work has a launched command do its work, or end if it has none. One that is still launching goes on with that.
+func (d *Device) work(j *job, s program.Stream) {
+	h := &j.heads[s]
+	switch {
+	case h.launch > 0:
+	case h.left > 0:
+		h.state = running
+	default:
 		d.end(j, s)
 	}
-	return true
 }
 
 // end takes the first command of a lane from its queue and reports it.
@@ -58,7 +69,7 @@ func (d *Device) end(j *job, s program.Stream) {
 		Ready: h.ready, Start: h.start, End: d.now})
 }
 
-// users returns how many lanes have a running command, per unit.
+// users returns how many lanes have a running command, per unit. A command that is being launched uses no unit.
 func (d *Device) users() [program.Units]int64 {
 	var n [program.Units]int64
 	for _, j := range d.jobs {
@@ -71,14 +82,16 @@ func (d *Device) users() [program.Units]int64 {
 	return n
 }
 
-// pause returns the time until the next running command or hold ends, rounded up to nanoseconds, and whether there is
-// one.
+// pause returns the time until the next launch, running command or hold ends, rounded up to nanoseconds, and whether
+// there is one.
 func (d *Device) pause() (time.Duration, bool) {
 	users := d.users()
 	pause, found := time.Duration(math.MaxInt64), false
 	for _, j := range d.jobs {
 		for s := range j.heads {
 			switch h := &j.heads[s]; h.state {
+			case launching:
+				pause, found = min(pause, h.launch), true
 			case running:
 				pause, found = min(pause, time.Duration((h.left*users[h.unit]+grain-1)/grain)), true
 			case held:
@@ -95,7 +108,11 @@ func (d *Device) advance(pause time.Duration) {
 	d.now += pause
 	for _, j := range d.jobs {
 		for s := range j.heads {
-			if h := &j.heads[s]; h.state == running {
+			switch h := &j.heads[s]; h.state {
+			case launching:
+				h.launch -= pause
+				d.work(j, program.Stream(s))
+			case running:
 				if h.left -= int64(pause) * grain / users[h.unit]; h.left <= 0 {
 					d.end(j, program.Stream(s))
 				}
@@ -104,18 +121,21 @@ func (d *Device) advance(pause time.Duration) {
 	}
 }
 
-// duration returns how long the first command of a lane takes when it has its unit for itself.
-func (d *Device) duration(j *job, s program.Stream) time.Duration {
+// duration returns how long the first command of a lane takes when it has its unit for itself, in two parts. The launch
+// comes first, and only kernels have one: the part of their duration up to Facts.Launch.
+func (d *Device) duration(j *job, s program.Stream) (launch, work time.Duration) {
 	switch c := j.command(s); c.Kind {
 	case program.Kernel:
 		r, index := j.lanes.Head(s)
-		return d.noisy(j.name, r.Iteration, index, j.latency[c.Op])
+		alone := d.noisy(j.name, r.Iteration, index, j.latency[c.Op])
+		launch = min(alone, d.facts.Launch)
+		return launch, alone - launch
 	case program.Out, program.Save:
-		return d.facts.Out.Time(c.Bytes)
+		return 0, d.facts.Out.Time(c.Bytes)
 	case program.In:
-		return d.facts.In.Time(c.Bytes)
+		return 0, d.facts.In.Time(c.Bytes)
 	case program.Keep:
-		return d.facts.Host.Time(c.Bytes)
+		return 0, d.facts.Host.Time(c.Bytes)
 	}
-	return 0
+	return 0, 0
 }

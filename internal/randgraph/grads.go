@@ -128,3 +128,36 @@ func decay(m *maker) {
 		m.op(graph.Scale, graph.Attrs{Factor: 0.75}, m.bound(a), a)
 	}
 }
+
+// trained appends a gradient, mostly of one product, and the update by it of a parameter.
+func trained(m *maker) {
+	x, ok := m.matrix()
+	if !ok {
+		return
+	}
+	rows := 2 + m.rng.IntN(5)
+	dy, ok := m.like(graph.Shape{2, rows}, tame)
+	bound := 2 * m.bound(x) * m.bound(dy)
+	if !ok || bound > tame/2 {
+		return
+	}
+	product := func() graph.TensorID { return m.op(graph.LinearDW, graph.Attrs{}, bound, x, dy)[0] }
+	dw := product()
+	if m.rng.IntN(3) == 0 {
+		kind := []graph.Kind{graph.Add, graph.Accumulate}[m.rng.IntN(2)]
+		dw = m.op(kind, graph.Attrs{}, 2*bound, dw, product())[0]
+	}
+	w := m.parameter(rows, m.Shape(x)[1])
+	switch rate := 0.1 / (1 + m.bound(dw)); m.rng.IntN(3) {
+	case 0:
+		m.op(graph.SGD, graph.Attrs{LearningRate: rate}, weight, w, dw)
+	case 1:
+		a := graph.Attrs{LearningRate: 0.01 / tame, Momentum: 0.9}
+		m.op(graph.Momentum, a, weight, w, dw, m.state(m.Shape(w), dw))
+	default:
+		a := graph.Attrs{LearningRate: 0.01, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-3}
+		first := m.state(m.Shape(w), dw)
+		second := m.source("v", graph.State, &m.second, moment, m.Shape(w), dw)
+		m.op(graph.Adam, a, weight, w, dw, first, second)
+	}
+}

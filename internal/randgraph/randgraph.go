@@ -6,11 +6,15 @@ import (
 	"slices"
 
 	"tensile/graph"
+	"tensile/passes"
 )
 
 // Options bound what New makes. The zero value is the recommended setting.
 type Options struct {
-	Ops int // about the most ops; 0: 28
+	Ops    int  // about the most ops; 0: 28
+	Passes bool // rewrite the graph by all passes
+	// parameters of several rows are updated by gradients of their own, as networks do it; otherwise that is rare
+	Trained bool
 }
 
 // maxElements is the largest number of elements of a tensor.
@@ -38,6 +42,10 @@ func New(rng *rand.Rand, o Options) *graph.Graph {
 		if rng.IntN(6) == 0 {
 			ops = tables[rng.IntN(len(tables))] // updates in between, activations late
 		}
+		if o.Trained && done > 0 && rng.IntN(3) == 0 {
+			trained(m)
+			continue
+		}
 		ops[rng.IntN(len(ops))](m)
 	}
 	m.outputs()
@@ -48,7 +56,14 @@ func New(rng *rand.Rand, o Options) *graph.Graph {
 	if err != nil {
 		panic(fmt.Sprintf("randgraph: %v", err))
 	}
-	return g
+	if !o.Passes {
+		return g
+	}
+	rewritten, _, err := passes.Apply(g, passes.Names())
+	if err != nil {
+		panic(fmt.Sprintf("randgraph: %v", err))
+	}
+	return rewritten
 }
 
 // maker appends ops at random.

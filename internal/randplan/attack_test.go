@@ -44,9 +44,9 @@ func spoiled(rng *rand.Rand, g *graph.Graph, p *program.Program) *program.Progra
 	}
 	if rng.IntN(20) > 0 { // else wrong counts are one more mistake
 		for _, s := range m.sections() {
-			s.Counts = make([]int, program.Units)
+			s.Counts = make([]int, len(m.Streams))
 			for _, c := range s.Commands {
-				s.Counts[min(c.Stream, program.Stream(program.Units)-1)]++
+				s.Counts[min(c.Stream, program.Stream(len(m.Streams))-1)]++
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func (m *mistaken) mistake() {
 			c.Waits[rng.IntN(len(c.Waits))].Count += m.near()
 		}
 	case 4:
-		c.Waits = append(c.Waits, program.Point{Stream: program.Stream(rng.IntN(5)), Count: rng.IntN(9) - 4})
+		c.Waits = append(c.Waits, program.Point{Stream: program.Stream(rng.IntN(len(m.Streams) + 1)), Count: rng.IntN(9) - 4})
 	case 5, 6: // another place in the list
 		j := min(len(s.Commands)-1, max(0, i+rng.IntN(9)-4))
 		moved := *c
@@ -146,7 +146,7 @@ func (m *mistaken) mistake() {
 			}
 		}
 	case 13:
-		c.Stream = program.Stream(rng.IntN(5))
+		c.Stream = program.Stream(rng.IntN(len(m.Streams) + 1))
 	case 14: // another section
 		moved := *c
 		s.Commands = slices.Delete(s.Commands, i, i+1)
@@ -217,7 +217,7 @@ func attacked(t *testing.T, d device.Device, seed uint64, last int) (*rand.Rand,
 }
 
 // Random mistakes are made in compiled programs. Whatever Check accepts gives the right bits, in snapshots too, and
-// harms nothing. Five iterations have a snapshot at first and one later, with bodies before and after it.
+// harms nothing. Five iterations have a snapshot after the two that are issued first, and one after two more.
 func TestAttackCheck(t *testing.T) {
 	seeds := *attacks
 	if testing.Short() || raceEnabled {

@@ -5,11 +5,12 @@
 // later.
 //
 //	boundary:  outs, then drops, then ins      of whatever a coin says, where it does no harm
-//	step:      fetch what the op reads:        In where the host copy is current, else run its maker again, whose
+//	step:      fetch what the op reads:        In where the host copy is current, else run its makers again, whose
 //	                                           reads are fetched in the same way
 //
 // A storage may be dropped when it is needed no more, when the host has its current version, or when it can be made
-// again where it is needed next; in the last case everything that making it again reads is needed until then as well.
+// again where it is needed next, from version 0 up to the one that it had; in the last case everything that making it
+// again reads is needed until then as well.
 // After the last step a repair brings about the state in which the iteration began.
 //
 // Persistent storages begin on the device or not, with a valid host copy or not; a host copy that is not valid in the

@@ -1,6 +1,11 @@
 package randplan
 
-import "tensile/graph"
+import (
+	"fmt"
+	"slices"
+
+	"tensile/graph"
+)
 
 // mayLose reports whether a storage may be neither on the device nor on the host until it is needed next, from a place
 // on: it can be made again then, or nobody needs it.
@@ -22,28 +27,42 @@ func (w *walker) nextFrom(s graph.StorageID, from int) (int, bool) {
 	return 0, false
 }
 
-// possible reports whether a storage can be recomputed just before a place in the order, by an op that has run: what
-// its maker reads has the right version there, and is there or can be recomputed as well.
+// possible reports whether a storage can be recomputed just before a place in the order, by ops that have run: what its
+// makers read has the right version there, and is there or can be recomputed as well.
 func (w *walker) possible(s graph.StorageID, at int) bool {
-	if !w.holds(version{Storage: s}, at) {
+	makers := w.makers(s)
+	if !w.holds(version{Storage: s, Number: len(makers) - 1}, at) {
 		return false
 	}
-	op := w.maker(s)
-	if !w.g.Pure(op) {
-		return false
-	}
-	for _, r := range w.g.Reads(op) {
-		if !w.holds(r, at) {
+	for i, op := range makers {
+		if i == 0 && !w.g.Pure(op) || !w.g.Repeatable(op) || i > 0 && len(w.g.Ops[op].Outputs) > 1 {
 			return false
 		}
-		if w.safe(r.Storage) {
-			continue
-		}
-		if r.Number > 0 || !w.possible(r.Storage, at) {
-			return false
+		for _, r := range w.readsBeside(op, s) {
+			if !w.holds(r, at) || !w.safe(r.Storage) && !w.possible(r.Storage, at) {
+				return false
+			}
 		}
 	}
 	return true
+}
+
+// makers returns the ops that make the versions of a storage up to the current one, version 0 if there is none.
+func (w *walker) makers(s graph.StorageID) []graph.OpID {
+	var ops []graph.OpID
+	for v := range max(0, w.current[s]) + 1 {
+		at, ok := w.writers[version{Storage: s, Number: v}]
+		if !ok {
+			panic(fmt.Sprintf("randplan: %s is lost, and no op makes version %d", w.g.Storages[s].Name, v))
+		}
+		ops = append(ops, w.order[at])
+	}
+	return ops
+}
+
+// readsBeside returns what an op reads of other storages.
+func (w *walker) readsBeside(op graph.OpID, s graph.StorageID) []version {
+	return slices.DeleteFunc(w.g.Reads(op), func(r version) bool { return r.Storage == s })
 }
 
 // holds reports whether a version has been made and is not overwritten before a place in the order.
@@ -69,10 +88,12 @@ func (w *walker) lose(s graph.StorageID, from int) {
 
 // reserve makes everything that making s again reads needed at a place.
 func (w *walker) reserve(s graph.StorageID, at int) {
-	for _, r := range w.g.Reads(w.maker(s)) {
-		w.need(r.Storage, at)
-		if !w.safe(r.Storage) {
-			w.reserve(r.Storage, at)
+	for _, op := range w.makers(s) {
+		for _, r := range w.readsBeside(op, s) {
+			w.need(r.Storage, at)
+			if !w.safe(r.Storage) {
+				w.reserve(r.Storage, at)
+			}
 		}
 	}
 }

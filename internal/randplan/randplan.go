@@ -31,7 +31,7 @@ func newStyle(rng *rand.Rand) style {
 // New returns a random plan that plan.Validate accepts. scratch holds the bytes that each op needs.
 func New(rng *rand.Rand, g *graph.Graph, scratch []graph.Bytes) *plan.Plan {
 	w := &walker{rng: rng, g: g, style: newStyle(rng), scratch: scratch, last: g.LastVersions(),
-		plan: &plan.Plan{Job: g.Name, Policy: "random", Graph: g.Digest()}, order: graphOrder(g)}
+		plan: &plan.Plan{Job: g.Name, Policy: "random", Graph: g.Digest(), Passes: g.Passes}, order: graphOrder(g)}
 	if rng.IntN(3) > 0 {
 		w.order = shuffled(rng, g)
 	}

@@ -13,7 +13,7 @@ import (
 // random returns the graph and the plan of a seed.
 func random(seed uint64) (*graph.Graph, *plan.Plan) {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	g := randgraph.New(rng, randgraph.Options{})
+	g := randgraph.New(rng, randgraph.Options{Passes: seed/2%2 == 1})
 	scratch := make([]graph.Bytes, len(g.Ops))
 	for i := range scratch {
 		scratch[i] = 4 * graph.Bytes(rng.IntN(64))
@@ -65,6 +65,7 @@ func features(g *graph.Graph, p *plan.Plan) map[string]bool {
 	first := graph.OpID(-1)
 	for slot, step := range p.Steps {
 		has["repeated op"] = has["repeated op"] || ran[step.Op]
+		has["versions made again"] = has["versions made again"] || ran[step.Op] && !g.Pure(step.Op)
 		if n := len(g.Ops[step.Op].Outputs); n > 1 && step.Want != 0 {
 			has["part of the outputs at first"] = has["part of the outputs at first"] || !ran[step.Op]
 			has["part of the outputs again"] = has["part of the outputs again"] || ran[step.Op]

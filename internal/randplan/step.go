@@ -1,8 +1,6 @@
 package randplan
 
 import (
-	"fmt"
-
 	"tensile/graph"
 	"tensile/plan"
 )
@@ -32,22 +30,33 @@ func (w *walker) fetch(s graph.StorageID) {
 	}
 }
 
-// remake runs the op again that makes a lost storage, unless that happened while its reads were fetched.
+// remake runs the ops again that make a lost storage, unless that happened while their reads were fetched. No random
+// moves come between its versions.
 func (w *walker) remake(s graph.StorageID) {
-	op := w.maker(s)
-	w.fetchReads(op)
-	w.release(op)
-	if w.device[s] == absent {
-		w.step(op, w.againWant(op, s))
+	makers := w.makers(s)
+	var reads []version
+	for _, op := range makers {
+		reads = append(reads, w.readsBeside(op, s)...)
 	}
-}
-
-func (w *walker) maker(s graph.StorageID) graph.OpID {
-	at, ok := w.writers[version{Storage: s}]
-	if !ok {
-		panic(fmt.Sprintf("randplan: %s is lost, and no op makes it", w.g.Storages[s].Name))
+	for _, r := range reads {
+		w.pinned[r.Storage]++
+		w.fetch(r.Storage)
 	}
-	return w.order[at]
+	calm := w.calm
+	for i, op := range makers {
+		if i == 0 && w.device[s] != absent {
+			break
+		}
+		if w.calm = calm || i < len(makers)-1; i > 0 {
+			w.step(op, 0)
+		} else {
+			w.step(op, w.againWant(op, s))
+		}
+	}
+	w.calm = calm
+	for _, r := range reads {
+		w.pinned[r.Storage]--
+	}
 }
 
 // firstWant is the set of outputs that the first execution of an op makes. What it leaves out is lost from the start.

@@ -229,7 +229,7 @@ func (r *replay) move(kind plan.MoveKind, s graph.StorageID, after int) {
 
 // plan writes the last iteration, which began with the entry on the device.
 func (r *replay) plan(policy string, entry []bool) *plan.Plan {
-	p := &plan.Plan{Job: r.job.Name, Epoch: r.job.Epoch, Policy: policy, Graph: r.g.Digest(),
+	p := &plan.Plan{Job: r.job.Name, Epoch: r.job.Epoch, Policy: policy, Graph: r.g.Digest(), Passes: r.g.Passes,
 		Moves: slices.Clone(r.moves)}
 	plan.Sort(p.Moves)
 	for op := range r.g.Ops {

@@ -35,13 +35,21 @@ var forms = map[string]small{
 func Build(name string) (*graph.Graph, error) { return BuildFor(name, nil) }
 
 // BuildFor is Build with an optimizer; nil means the form's own.
-func BuildFor(name string, o autodiff.Optimizer) (*graph.Graph, error) {
+func BuildFor(name string, o autodiff.Optimizer) (*graph.Graph, error) { return build(name, 0, o) }
+
+// BuildBatch is Build with another batch.
+func BuildBatch(name string, batch int) (*graph.Graph, error) { return build(name, batch, nil) }
+
+func build(name string, batch int, o autodiff.Optimizer) (*graph.Graph, error) {
 	form, ok := forms[name]
 	if !ok {
 		form.config = models.Config{Image: 32, Batch: 4, Thin: 16}
 	}
 	if form.name == "" {
 		form.name = name
+	}
+	if batch > 0 {
+		form.config.Batch = batch
 	}
 	if o != nil {
 		form.config.Optimizer = o

@@ -13,11 +13,11 @@ import (
 func (d *Draft) Plan(policy string) *plan.Plan {
 	d.meter.count(len(d.steps) + 2*len(d.gaps))
 	g := d.g
-	p := &plan.Plan{Job: d.job.Name, Epoch: d.job.Epoch, Policy: policy,
+	p := &plan.Plan{Job: d.job.Name, Epoch: d.job.Epoch, Policy: policy, Passes: d.g.Passes,
 		Steps: make([]plan.Step, 0, len(d.steps)), Made: make([]time.Duration, 0, len(d.steps))}
 	for _, s := range d.steps {
 		step := plan.Step{Op: s.Op, Variant: d.variant[s.Op], Scratch: d.scratch[s.Op]}
-		if s.Want >= 0 {
+		if s.Want >= 0 && d.pure[s.Op] { // what updates in place makes all its outputs
 			step.Want = wanted(g, s.Op, s.Want)
 		}
 		p.Steps = append(p.Steps, step)

@@ -68,6 +68,7 @@ func (d *Draft) findTimes() {
 	arrivals := d.arrivals()
 	var arrived time.Duration
 	for slot, s := range d.steps {
+		d.starts[slot] += s.Wait
 		for len(arrivals) > 0 && arrivals[0].to == slot {
 			arrived += d.in.Time(d.g.Storages[arrivals[0].storage].Bytes)
 			arrivals = arrivals[1:]

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tensile/graph"
+	"tensile/scheduler"
 )
 
 // GraphOrder executes every op once, in the order of the graph.
@@ -15,10 +16,22 @@ func GraphOrder(g *graph.Graph) []graph.OpID {
 	return order
 }
 
-// EarlyUpdates moves every op of the optimizer to the first place where it may stand: after what makes its inputs and
-// after the last reader of what it overwrites. Where an update has to wait for that reader, and its gradient is larger
-// than what making it sets free, the gradient is made just before the update. So gradients live for a step or two.
-func EarlyUpdates(g *graph.Graph) []graph.OpID {
+// EarlyUpdates moves every op of the optimizer to the first place where it may stand: after what makes its inputs,
+// updates of other parts of the same parameter among that, and after the last reader of what it overwrites. Where an
+// update has to wait for that reader, and its gradient is larger than what making it sets free, the gradient is made just
+// before the update. So gradients live for a step or two.
+func EarlyUpdates(g *graph.Graph) []graph.OpID { return earlyUpdates(g, nil) }
+
+// EarlyUpdates is the function of that name for the graph of one of the session's jobs, with the updates of the parts of
+// a parameter apart: see pace.
+func (s *Session) EarlyUpdates(g *graph.Graph) []graph.OpID {
+	i := slices.IndexFunc(s.Request.Jobs, func(j scheduler.Job) bool { return j.Graph == g })
+	out, in := s.Links(i)
+	return earlyUpdates(g, &pace{s.Request.Jobs[i].Latency, out, in})
+}
+
+// earlyUpdates leaves no time between updates without a pace.
+func earlyUpdates(g *graph.Graph, p *pace) []graph.OpID {
 	d := dependencies(g)
 	first := graph.OpID(len(g.Ops))
 	for i := range g.Ops {
@@ -27,21 +40,29 @@ func EarlyUpdates(g *graph.Graph) []graph.OpID {
 			break
 		}
 	}
-	following := make([][]graph.OpID, first) // per op: what is moved to just after it
-	moved := make([]bool, first)
+	anchors := make([]graph.OpID, 0, len(g.Ops)-int(first)) // of updates
 	for i := range g.Ops[first:] {
 		op := &g.Ops[int(first)+i]
-		anchor := d.anchor(op.ID)
+		anchor := d.anchor(op.ID, anchors)
 		if op.Phase != graph.Optimize || anchor == graph.NoOp || anchor >= first {
 			return GraphOrder(g) // the optimizer is not a last phase of independent updates: leave the order
 		}
-		for _, p := range d.gradients(op.ID) {
-			if p < anchor && !moved[p] && following[p] == nil && d.movable(p, anchor, op.ID) {
+		anchors = append(anchors, anchor)
+	}
+	if p != nil {
+		p.spread(d, first, anchors)
+	}
+	following := make([][]graph.OpID, first) // per op: what is moved to just after it
+	moved := make([]bool, first)
+	for i, anchor := range anchors {
+		update := first + graph.OpID(i)
+		for _, p := range d.gradients(update) {
+			if p < anchor && !moved[p] && following[p] == nil && d.movable(p, anchor, update) {
 				moved[p] = true
 				following[anchor] = append(following[anchor], p)
 			}
 		}
-		following[anchor] = append(following[anchor], op.ID)
+		following[anchor] = append(following[anchor], update)
 	}
 	order := make([]graph.OpID, 0, len(g.Ops))
 	for op := range first {
@@ -138,11 +159,18 @@ func (d *uses) content(t graph.TensorID) int32 {
 	return d.first[tensor.Storage] + int32(tensor.Version)
 }
 
-// anchor returns the last op that must come before an update, or NoOp.
-func (d *uses) anchor(update graph.OpID) graph.OpID {
-	anchor := graph.NoOp
+// anchor returns the last op that must come before an update, or NoOp. An update of another part of the same storage does
+// not count, only what that comes after: anchors has the anchors of the updates before this one, and those that share
+// one are placed in their order.
+func (d *uses) anchor(update graph.OpID, anchors []graph.OpID) graph.OpID {
+	anchor, first := graph.NoOp, update-graph.OpID(len(anchors))
+	part := d.part(update)
 	for _, c := range d.reads.of(int(update)) {
-		anchor = max(anchor, d.writer[c])
+		w := d.writer[c]
+		if w >= first && part != nil && d.g.Tensors[d.g.Ops[w].Outputs[0]].Storage == part.Storage {
+			w = anchors[w-first]
+		}
+		anchor = max(anchor, w)
 	}
 	for _, t := range d.g.Ops[update].Outputs {
 		if d.g.Tensors[t].Version == 0 {
@@ -153,6 +181,15 @@ func (d *uses) anchor(update graph.OpID) graph.OpID {
 		}
 	}
 	return anchor
+}
+
+// part returns what an update overwrites of a parameter, or nil if that is all of it.
+func (d *uses) part(update graph.OpID) *graph.Tensor {
+	w := &d.g.Tensors[d.g.Ops[update].Outputs[0]]
+	if w.Bytes() == d.g.Storages[w.Storage].Bytes {
+		return nil
+	}
+	return w
 }
 
 // gradients returns the ops whose only output is read by the update alone.
@@ -169,22 +206,33 @@ func (d *uses) gradients(update graph.OpID) []graph.OpID {
 }
 
 // movable reports whether op may be executed after a later op, just before the update that reads its output, and
-// whether that keeps less memory in between: its output is larger than the storages that it is the last to read. What
-// it reads may be overwritten by that update alone, since others may have moved to an earlier place.
+// whether that keeps less memory in between: its output is larger than the storages that it is the last to read, or
+// those of all parts together if the update is of a part of a parameter. What it reads may be overwritten by that update
+// alone, since others may have moved to an earlier place.
 func (d *uses) movable(op, after, update graph.OpID) bool {
+	size := d.g.Storages[d.g.Tensors[d.g.Ops[op].Outputs[0]].Storage].Bytes
+	parts := graph.Bytes(1)
+	if part := d.part(update); part != nil {
+		size = d.g.Storages[part.Storage].Bytes
+		parts = (size + part.Bytes() - 1) / part.Bytes()
+	}
 	var kept graph.Bytes
 	for _, t := range d.g.Ops[op].Inputs {
 		c := d.content(t)
 		last := op
-		for _, reader := range d.readers.of(int(c)) {
+		readers := d.readers.of(int(c))
+		for _, reader := range readers {
 			last = max(last, reader)
 		}
 		storage := &d.g.Storages[d.g.Tensors[t].Storage]
 		if w := d.writer[c+1]; w != graph.NoOp && w != update {
 			return false
 		} else if !storage.Role.Persistent() && last <= after {
+			if len(readers) == 1 { // the others have one like it
+				kept += (parts - 1) * storage.Bytes
+			}
 			kept += storage.Bytes
 		}
 	}
-	return d.g.Storages[d.g.Tensors[d.g.Ops[op].Outputs[0]].Storage].Bytes > kept
+	return size > kept
 }

@@ -12,14 +12,11 @@ import (
 	"tensile/scheduler"
 )
 
-// Finish writes and packs drafts, with swaps relaxed up to the target, or up to the drafts' peaks if it is 0, unless
-// they are to stay as tight as they are.
-func (s *Session) Finish(jobs []*Draft, target graph.Bytes, tight bool) (scheduler.Result, error) {
-	if target == 0 {
-		target = SumOfPeaks(jobs)
-	}
-	if !tight {
-		relax(jobs, target)
+// Finish writes and packs drafts, with swaps relaxed as far as the sum of the peaks stays at most at a limit, and no
+// slot of a job comes above its part of that; 0: they stay as they are.
+func (s *Session) Finish(jobs []*Draft, limit graph.Bytes) (scheduler.Result, error) {
+	if limit > 0 {
+		relax(jobs, limit)
 	}
 	plans := make([]*plan.Plan, len(jobs))
 	for i, d := range jobs {
@@ -39,16 +36,21 @@ func (s *Session) Finish(jobs []*Draft, target graph.Bytes, tight bool) (schedul
 	return result, nil
 }
 
-// relax relaxes the jobs' swaps up to their peaks, and what the target leaves above them: to each job by its weight.
-func relax(jobs []*Draft, target graph.Bytes) {
+// relax relaxes the jobs' swaps up to parts of the limit: in proportion to their peaks if it is below the sum of these;
+// what it leaves above the peaks goes to each job by its weight.
+func relax(jobs []*Draft, limit graph.Bytes) {
 	var weights graph.Bytes
 	for _, d := range jobs {
 		weights += graph.Bytes(d.job.Worth())
 	}
-	spare := max(0, target-SumOfPeaks(jobs))
+	sum := SumOfPeaks(jobs)
 	for _, d := range jobs {
 		_, peak := d.Peak()
-		d.relax(peak + spare*graph.Bytes(d.job.Worth())/weights)
+		if limit < sum {
+			d.relax(Portion(peak, limit, sum))
+		} else {
+			d.relax(peak + (limit-sum)*graph.Bytes(d.job.Worth())/weights)
+		}
 	}
 }
 
@@ -98,10 +100,10 @@ func (p *placing) add(i int, made *plan.Plan) {
 	} else {
 		g := p.Request.Jobs[i].Graph
 		p.meter.count(8 * (len(made.Steps) + len(made.Moves)))
-		if err := plan.Validate(g, made); err != nil {
+		if err := plan.ValidateBy(g, made, p.meter.tick); err != nil {
 			panic(fmt.Sprintf("scheduler: %v\n%s", err, made.Text(g)))
 		}
-		f = peak.Of(g, made)
+		f = peak.OfStays(g, made, plan.StaysBy(g, made, p.meter.tick))
 	}
 	host := p.host(i, made)
 	p.result.Jobs = append(p.result.Jobs, scheduler.Scheduled{Plan: made, Footprint: f, Host: host})
@@ -159,15 +161,13 @@ func (p *placing) lower(i int) error {
 // packUntil packs the plan of job i until it is no higher than enough.
 func (p *placing) packUntil(i int, enough graph.Bytes) (err error) {
 	j := &p.result.Jobs[i]
-	stopped := false
 	o := pool.Options{Method: p.Request.Options.Pack, Enough: int64(enough), Stop: func() bool {
-		stopped = stopped || p.meter.stop != nil && p.meter.stop(p.meter.steps)
-		return stopped
+		if p.meter.stop != nil && p.meter.stop(p.meter.steps) {
+			panic(workStopped{})
+		}
+		return false
 	}}
 	j.Layout, err = program.PlaceBy(p.Request.Jobs[i].Graph, j.Plan, p.Request.Align, o)
-	if stopped {
-		panic(workStopped{})
-	}
 	if err == nil {
 		p.meter.count(j.Layout.Work)
 	}

@@ -19,7 +19,7 @@ func (l *swapLimit) Swaps() int { return l.swaps }
 
 // maxSwaps returns how many of the job's storages may be swapped by its rate, rounded down; negative: all.
 func (d *Draft) maxSwaps() int {
-	if d.job.MaxSwapRate == 0 {
+	if d.job.SwapLimit() == 1 {
 		return -1
 	}
 	return int(d.job.MaxSwapRate * float64(d.swappable()))
@@ -57,7 +57,7 @@ func (d *Draft) swappable() int {
 // MaySwap reports whether the max swap rate and the host leave room for the swap of a gap. A storage that is swapped in
 // another gap counts once.
 func (d *Draft) MaySwap(x *Gap) bool {
-	return x.Arrival() || d.swapped[x.storage] > 0 || d.underRate() && d.host.allows(d.spills[x.storage])
+	return x.Arrival() || d.swapped[x.storage] > 0 || d.underRate() && d.host.allows(d.copies*d.spills[x.storage])
 }
 
 // underRate reports whether the max swap rate leaves room for another storage.

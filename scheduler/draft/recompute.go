@@ -46,7 +46,7 @@ func (d *Draft) unchanged(s graph.StorageID, from, to int) bool {
 func (d *Draft) recompute(r Remedy) {
 	x := r.Gap
 	at := x.to
-	again := Step{d.steps[d.writes.of(x.storage)[0]].Op, x.storage}
+	again := Step{Op: d.steps[d.writes.of(x.storage)[0]].Op, Want: x.storage}
 	d.exact = false
 	d.shift(at)
 	d.steps = slices.Insert(d.steps, at, again)

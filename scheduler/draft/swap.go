@@ -2,6 +2,7 @@ package draft
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 func (d *Draft) worthwhile(peak graph.Bytes) graph.Bytes {
 	return peak / graph.Bytes(max(1024, len(d.steps)))
 }
+
+// smallest is the part of a job's target below which a storage is not swapped for its own sake.
+const smallest = 1 << 14
 
 // Picker finds the largest gap of a job at a slot, among those that are kept and that Remove has not taken out.
 type Picker struct {
@@ -238,6 +242,10 @@ func SwapFreely(jobs []*Draft, target graph.Bytes) int {
 	if sum <= target {
 		return 0
 	}
+	for _, d := range jobs {
+		_, peak := d.Peak()
+		d.small = min(d.small, Portion(peak, target, sum)/smallest)
+	}
 	all := make([]candidate, len(jobs))
 	for i, d := range jobs {
 		all[i].Picker = NewPicker(d)
@@ -256,7 +264,7 @@ func SwapFreely(jobs []*Draft, target graph.Bytes) int {
 		}
 		before := best.high
 		best.find()
-		sum += best.high - before
+		sum += (best.high - before) * best.copies
 	}
 	return swapped
 }
@@ -301,11 +309,19 @@ func largest(all []candidate) *candidate {
 	return best
 }
 
+// SumOfPeaks adds up the peaks of all jobs.
 func SumOfPeaks(jobs []*Draft) graph.Bytes {
 	var sum graph.Bytes
 	for _, d := range jobs {
 		_, peak := d.Peak()
-		sum += peak
+		sum += peak * d.copies
 	}
 	return sum
+}
+
+// Portion returns bytes*part/whole, where the part is at most the whole.
+func Portion(bytes, part, whole graph.Bytes) graph.Bytes {
+	high, low := bits.Mul64(uint64(bytes), uint64(part))
+	quotient, _ := bits.Div64(high, low, uint64(whole))
+	return graph.Bytes(quotient)
 }

@@ -139,7 +139,7 @@ func fastestVariants(s *draft.Session) (scheduler.Result, error) {
 			jobs = append(jobs, d)
 		}
 		if r.Budget == 0 || draft.SumOfPeaks(jobs) <= r.Budget {
-			result, err := s.Finish(jobs, 0, true)
+			result, err := s.Finish(jobs, 0)
 			if err != nil || r.Budget == 0 || result.Arena <= r.Budget {
 				return result, err
 			}

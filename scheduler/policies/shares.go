@@ -22,13 +22,16 @@ func balanced(s *draft.Session, policy Policy) (scheduler.Result, error) {
 	}
 	s.Stage(scheduler.Packing)
 	s.Divide(sharesOf(&best))
+	kept := make([]graph.Bytes, len(best.Jobs))
 	for i := range best.Jobs {
 		j := &best.Jobs[i]
-		j.Bounds, j.Unplanned, j.Latencies = s.Bounds(i, j.Plan), s.UnplannedTime(i), scheduler.ColdStart
+		j.Bounds, kept[i] = s.Bounds(i, j.Plan)
+		j.Unplanned, j.Latencies = s.UnplannedTime(i), scheduler.ColdStart
 		if s.Request.Jobs[i].Measured {
 			j.Latencies = scheduler.Updated
 		}
 	}
+	best.ZeroStall = zeroStall(best.Jobs, kept, s.Request.In)
 	return best, nil
 }
 
@@ -75,13 +78,23 @@ func settle(s *draft.Session, result *scheduler.Result) (lost int64) {
 type demand struct{ out, in int64 }
 
 // demands returns what the jobs' plans copy, over the sum of their steps' latencies: stalls left out, since they are
-// what a share is to avoid.
+// what a share is to avoid. Equal jobs have the mean of theirs, so that shares do not make them unequal.
 func demands(s *draft.Session, result *scheduler.Result) []demand {
 	demands := make([]demand, len(result.Jobs))
 	for i, j := range result.Jobs {
 		took := sumOf(j.Plan.Made)
 		out, in := j.Plan.Copied(s.Request.Jobs[i].Graph)
 		demands[i] = demand{perSecond(out, took), perSecond(in, took)}
+	}
+	for _, equal := range s.Groups() {
+		var mean demand
+		n := int64(len(equal))
+		for _, i := range equal {
+			mean.out, mean.in = mean.out+demands[i].out/n, mean.in+demands[i].in/n
+		}
+		for _, i := range equal {
+			demands[i] = mean
+		}
 	}
 	return demands
 }
@@ -187,7 +200,7 @@ func compile(s *draft.Session, result *scheduler.Result) []*program.Program {
 	programs := make([]*program.Program, len(result.Jobs))
 	for i, j := range result.Jobs {
 		s.Count(8 * len(j.Plan.Steps))
-		programs[i] = program.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{})
+		programs[i] = program.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{Tick: s.Tick})
 	}
 	return programs
 }

@@ -89,6 +89,55 @@ func TestDivideExamples(t *testing.T) {
 	}
 }
 
+// Equal jobs have equal shares and equal plans; one that is worth more or another network is not equal.
+func TestEqualJobs(t *testing.T) {
+	moved := 0
+	for seed := range uint64(25) {
+		rng := rand.New(rand.NewPCG(seed, 14))
+		r := scheduler.Request{Policy: "tensile", Out: cost.Link{Rate: 2e7}, In: cost.Link{Rate: 2e7}, Align: 64}
+		graphs := []*graph.Graph{randgraph.New(rng, randgraph.Options{}), randgraph.New(rng, randgraph.Options{})}
+		latencies := make(map[*graph.Graph][]time.Duration)
+		for _, g := range graphs {
+			for range g.Ops {
+				latencies[g] = append(latencies[g], time.Duration(1+rng.IntN(20000)))
+			}
+		}
+		for i, g := range []*graph.Graph{graphs[0], graphs[1], graphs[0], graphs[0], graphs[0]} {
+			r.Jobs = append(r.Jobs, scheduler.Job{Name: fmt.Sprint(i), Graph: g, Latency: slices.Clone(latencies[g])})
+		}
+		r.Jobs[3].Weight = 2
+		plain, err := draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
+			if want := [][]int{{0, 2, 4}, {1}, {3}}; fmt.Sprint(s.Groups()) != fmt.Sprint(want) {
+				t.Fatalf("equal are jobs %v, want %v", s.Groups(), want)
+			}
+			return none.Live(s)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Budget = plain.Arena * graph.Bytes(60+rng.IntN(35)) / 100
+		got, err := Schedule(r, nil)
+		if err != nil {
+			continue
+		}
+		if a, b, c := got.Jobs[0], got.Jobs[2], got.Jobs[4]; a.Share != b.Share || b.Share != c.Share || a.Out != c.Out {
+			t.Errorf("seed %d: equal jobs have shares of %v, %v and %v", seed, a.Share, b.Share, c.Share)
+		}
+		a := got.Jobs[0].Plan
+		for _, i := range []int{2, 4} {
+			if b := got.Jobs[i].Plan; !slices.Equal(a.Moves, b.Moves) || !slices.Equal(a.Steps, b.Steps) {
+				t.Errorf("seed %d: equal jobs have plans\n%s%s", seed, a.Text(graphs[0]), b.Text(graphs[0]))
+			}
+		}
+		if a.Swapped(graphs[0]) > 0 {
+			moved++
+		}
+	}
+	if moved < 10 {
+		t.Errorf("only %d plans swap something", moved)
+	}
+}
+
 // TestNoWorseThanEvenShares compares the predicted slowdown with that of plans made and run with even shares.
 func TestNoWorseThanEvenShares(t *testing.T) {
 	better, equal, planned := 0, 0, 0

@@ -30,13 +30,17 @@ func embedding[T gemm.Float](c *Call[T]) {
 	}
 }
 
-// embeddingDW: ids dy -> dtable. Rows of the same id are added in the order of ids.
+// embeddingDW: ids dy -> dtable, or some rows of it. Rows of the same id are added in the order of ids.
 func embeddingDW[T gemm.Float](c *Call[T]) {
 	ids, dy, dtable := indices(c.In[0]), c.In[1], c.Out[0]
-	n, v := len(ids), c.OutShapes[0][0]
+	n, rows := len(ids), c.OutShapes[0][0]
 	clear(dtable)
 	for r, id := range ids {
-		from, to := item(dy, r, n), item(dtable, row(id, v), v)
+		at := row(id, c.Attrs.Extent[0]) - c.Attrs.Begin
+		if at < 0 || at >= rows {
+			continue
+		}
+		from, to := item(dy, r, n), item(dtable, at, rows)
 		to = to[:len(from)]
 		for i, d := range from {
 			to[i] += d

@@ -76,6 +76,57 @@ func TestMaxPoolTies(t *testing.T) {
 	}
 }
 
+// The gradient by indices has the bits of the one that looks for the maximum again, where elements are equal, zeros
+// have either sign, or one is NaN, too. The forward op has the bits of max_pool.
+func testPoolIndices[T gemm.Float](t *testing.T) {
+	ties := []T{-1, T(math.Copysign(0, -1)), 0, 1, 1, T(math.Inf(-1)), T(math.NaN())}
+	forEachGeometry(t, func(t *testing.T, i int) {
+		g, rng := geometries[i], randoms(uint64(i))
+		for _, kinds := range []int{0, 3, 5, 7} { // 0: all differ
+			x := normal[T](rng, g.n, g.c, g.h, g.w)
+			for k := range x.data {
+				if kinds > 0 {
+					x.data[k] = ties[rng.IntN(kinds)]
+				}
+			}
+			y := apply(t, job{}, graph.MaxPool, g.attrs, x)[0]
+			dy := normal[T](rng, y.shape...)
+			dx := apply(t, job{}, graph.MaxPoolDX, g.attrs, x, y, dy)[0]
+			both := apply(t, job{}, graph.MaxPoolIndices, g.attrs, x)
+			if !sameBits(both[0].data, y.data) {
+				t.Fatalf("%d kinds: y = %v, want %v", kinds, both[0].data, y.data)
+			}
+			got := apply(t, job{}, graph.MaxPoolIndicesDX, onto(g.attrs, g.h, g.w), both[1], dy)[0]
+			if !sameBits(got.data, dx.data) {
+				t.Fatalf("%d kinds: dx = %v, want %v", kinds, got.data, dx.data)
+			}
+		}
+	})
+}
+
+// The gradient of an average that is told the extent of x has the bits of the one that is given x and y.
+func TestAvgPoolGradientOfExtent(t *testing.T) {
+	forEachGeometry(t, func(t *testing.T, i int) {
+		g, rng := geometries[i], randoms(uint64(i))
+		for _, inside := range []bool{false, true} {
+			a := g.attrs
+			a.Inside = inside
+			x := normal[float32](rng, g.n, g.c, g.h, g.w)
+			y := apply(t, job{}, graph.AvgPool, a, x)[0]
+			dy := normal[float32](rng, y.shape...)
+			want := apply(t, job{}, graph.AvgPoolDX, a, x, y, dy)[0].data
+			if got := apply(t, job{}, graph.AvgPoolDYDX, onto(a, g.h, g.w), dy)[0].data; !sameBits(got, want) {
+				t.Fatalf("inside %v: dx = %v, want %v", inside, got, want)
+			}
+		}
+	})
+}
+
+func TestPoolIndices(t *testing.T) {
+	t.Run("float32", testPoolIndices[float32])
+	t.Run("float64", testPoolIndices[float64])
+}
+
 func testLinear[T gemm.Float](t *testing.T, library string, tolerance float64) {
 	rng, j := randoms(1), job{engine: engine(t, library)}
 	x, w, b := normal[T](rng, 5, 70), normal[T](rng, 6, 70), normal[T](rng, 6)
@@ -165,6 +216,8 @@ func TestPointwise(t *testing.T) {
 		{graph.ReLU, []tensor[float32]{vector(-1, 0, 3, nan, float32(math.Inf(-1)))}, []float32{0, 0, 3, nan, 0}},
 		{graph.ReLUDX, []tensor[float32]{vector(-1, 0, 3), vector(0, 0, 3), vector(nan, 5, -1e-40)},
 			[]float32{0, 0, -1e-40}},
+		{graph.ReLUYDX, []tensor[float32]{vector(0, 0, 3, nan), vector(nan, 5, -1e-40, 7)},
+			[]float32{0, 0, -1e-40, 0}},
 		{graph.Add, []tensor[float32]{vector(1, 2, 3), vector(10, 20, 30)}, []float32{11, 22, 33}},
 		{graph.Mul, []tensor[float32]{vector(1, 2, 3), vector(10, 20, 30)}, []float32{10, 40, 90}},
 		{graph.Accumulate, []tensor[float32]{vector(1, 2, 3), vector(10, 20, 30)}, []float32{11, 22, 33}},

@@ -25,6 +25,14 @@ var inPlace = map[graph.Kind][]int{
 	graph.Accumulate: {0}, graph.Scale: {0}, graph.SliceAccumulate: {0},
 }
 
+// placesOf is what inPlace says of a kind, or its attributes do.
+func placesOf(kind graph.Kind, attrs graph.Attrs) []int {
+	if attrs.InPlace > 0 {
+		return []int{attrs.InPlace - 1}
+	}
+	return inPlace[kind]
+}
+
 func engine(t testing.TB, library string) *gemm.Engine {
 	t.Helper()
 	e, err := gemm.Open(1, gemm.Options{NoOpenBLAS: library == "gonum"})
@@ -61,9 +69,14 @@ func call[T gemm.Float](t testing.TB, j job, kind graph.Kind, attrs graph.Attrs,
 	if c.OutShapes, err = graph.Infer(kind, attrs, c.InShapes); err != nil {
 		t.Fatal(err)
 	}
+	places := placesOf(kind, attrs)
 	for i, shape := range c.OutShapes {
-		out := slices.Repeat([]T{garbage}, shape.Elements())
-		if places, ok := inPlace[kind]; ok {
+		size := shape.Elements()
+		if kind == graph.MaxPoolIndices && i == 1 {
+			size = len(asBytes[T](make([]byte, size)...))
+		}
+		out := slices.Repeat([]T{garbage}, size)
+		if i < len(places) {
 			out = slices.Clone(c.In[places[i]])
 			c.In[places[i]] = out
 		}
@@ -121,6 +134,15 @@ func labels[T gemm.Float](rng *rand.Rand, n, count int) tensor[T] {
 func asIndices[T gemm.Float](of ...int64) []T {
 	var zero T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(of))), len(of)*8/int(unsafe.Sizeof(zero)))
+}
+
+// asBytes returns bytes as the memory that a kernel is given, filled up with zeros.
+func asBytes[T gemm.Float](of ...byte) []T {
+	var zero T
+	size := int(unsafe.Sizeof(zero))
+	memory := make([]T, (len(of)+size-1)/size)
+	copy(bytesOf(memory), of)
+	return memory
 }
 
 // randomIndices returns n indices below count.

@@ -13,7 +13,8 @@ import (
 type Call[T gemm.Float] struct {
 	Kind  graph.Kind
 	Attrs graph.Attrs
-	// operands in the kind's order, int64 ones as the memory they are; an entry of Out may be nil, see package comment
+	// operands in the kind's order, those of other types as the memory they are; an entry of Out may be nil, see
+	// package comment
 	In, Out   [][]T
 	InShapes  []graph.Shape // of In
 	OutShapes []graph.Shape // of Out
@@ -28,9 +29,12 @@ type kernel[T gemm.Float] struct {
 	run     func(c *Call[T])
 	scratch func(a graph.Attrs, in, out []graph.Shape) int // nil: none
 	partial bool                                           // outputs may be nil
-	// 1 + the position of the input that holds int64; 0: none does
-	index int
+	in, out operand                                        // one of each that holds another type
 }
+
+// operand says of an input or output at a position that its elements have another size than floats. With size 0 there
+// is none.
+type operand struct{ at, size int }
 
 var kernels32, kernels64 = kernels[float32](), kernels[float64]()
 
@@ -45,13 +49,17 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 		graph.LinearDX: {run: linearDX[T]},
 		graph.BiasDB:   {run: biasDB[T]},
 
-		graph.ReLU:   {run: relu[T]},
-		graph.ReLUDX: {run: reluDX[T]},
+		graph.ReLU:    {run: relu[T]},
+		graph.ReLUDX:  {run: reluDX[T]},
+		graph.ReLUYDX: {run: reluYDX[T]},
 
-		graph.MaxPool:   {run: maxPool[T]},
-		graph.MaxPoolDX: {run: maxPoolDX[T]},
-		graph.AvgPool:   {run: avgPool[T]},
-		graph.AvgPoolDX: {run: avgPoolDX[T]},
+		graph.MaxPool:          {run: maxPool[T]},
+		graph.MaxPoolDX:        {run: maxPoolDX[T]},
+		graph.MaxPoolIndices:   {run: maxPoolIndices[T], partial: true, out: operand{1, 1}},
+		graph.MaxPoolIndicesDX: {run: maxPoolIndicesDX[T], in: operand{0, 1}},
+		graph.AvgPool:          {run: avgPool[T]},
+		graph.AvgPoolDX:        {run: avgPoolDX[T]},
+		graph.AvgPoolDYDX:      {run: avgPoolDYDX[T]},
 
 		graph.Pad:   {run: pad[T]},
 		graph.LRN:   {run: lrn[T]},
@@ -78,8 +86,8 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 		graph.SoftmaxXent:   {run: softmaxXent[T], partial: true},
 		graph.SoftmaxXentDX: {run: softmaxXentDX[T]},
 
-		graph.Embedding:   {run: embedding[T], index: 2},
-		graph.EmbeddingDW: {run: embeddingDW[T], index: 1},
+		graph.Embedding:   {run: embedding[T], in: operand{1, 8}},
+		graph.EmbeddingDW: {run: embeddingDW[T], in: operand{0, 8}},
 		graph.Bias:        {run: bias[T]},
 
 		graph.LayerNorm:     {run: layerNorm[T], partial: true},
@@ -132,26 +140,31 @@ func run[T gemm.Float](table map[graph.Kind]kernel[T], c *Call[T]) {
 	if !ok {
 		panic(fmt.Sprintf("kernel: there is no kernel for %q", c.Kind))
 	}
-	fits(c, "input", c.In, c.InShapes, false, k.index-1)
-	fits(c, "output", c.Out, c.OutShapes, k.partial, -1)
+	fits(c, "input", c.In, c.InShapes, false, k.in)
+	fits(c, "output", c.Out, c.OutShapes, k.partial, k.out)
 	if k.scratch != nil {
 		if need := k.scratch(c.Attrs, c.InShapes, c.OutShapes); len(c.Scratch) < need {
 			panic(fmt.Sprintf("kernel: %s got %d elements of scratch, needs %d", c.Kind, len(c.Scratch), need))
 		}
 	}
+	if c.Attrs.InPlace > 0 {
+		c.updated(0, c.Attrs.InPlace-1)
+	}
 	k.run(c)
 }
 
-// fits panics unless every operand is as long as its shape says, or nil where that is allowed. One may hold int64.
-func fits[T gemm.Float](c *Call[T], what string, operands [][]T, shapes []graph.Shape, partial bool, index int) {
+// fits panics unless every operand is as long as its shape says, or nil where that is allowed. One may hold another
+// type: it is as long as the memory that its elements fill, the last float perhaps in part.
+func fits[T gemm.Float](c *Call[T], what string, operands [][]T, shapes []graph.Shape, partial bool, other operand) {
 	var zero T
+	float := int(unsafe.Sizeof(zero))
 	if len(operands) != len(shapes) {
 		panic(fmt.Sprintf("kernel: %s got %d %ss and %d shapes", c.Kind, len(operands), what, len(shapes)))
 	}
 	for i, o := range operands {
 		size := shapes[i].Elements()
-		if i == index {
-			size *= 8 / int(unsafe.Sizeof(zero))
+		if i == other.at && other.size > 0 {
+			size = (size*other.size + float - 1) / float
 		}
 		if len(o) != size && !(partial && o == nil) {
 			panic(fmt.Sprintf("kernel: %s: %s %d has %d elements, want %d of shape %v", c.Kind, what, i, len(o), size,

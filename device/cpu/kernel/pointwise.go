@@ -24,6 +24,15 @@ func reluDX[T gemm.Float](c *Call[T]) {
 	}
 }
 
+// reluYDX: y dy -> dx: dy where y is positive.
+func reluYDX[T gemm.Float](c *Call[T]) {
+	y, dy, dx := c.In[0], c.In[1], c.Out[0]
+	dy, dx = dy[:len(y)], dx[:len(y)]
+	for i, v := range y {
+		dx[i] = keepIf(v > 0, dy[i])
+	}
+}
+
 // keepIf is v or zero, without a branch that random data would mispredict: integers are chosen by a conditional move.
 func keepIf[T gemm.Float](keep bool, v T) T {
 	bits, kept := math.Float64bits(float64(v)), uint64(0)

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"unsafe"
+
 	"tensile/device/cpu/gemm"
 	"tensile/graph"
 )
@@ -38,16 +40,21 @@ func maxPool[T gemm.Float](c *Call[T]) {
 			top, bottom := g.window(0, p, g.h)
 			for q := range g.q {
 				left, right := g.window(1, q, g.w)
-				best := x[top*g.w+left]
-				for h := top; h < bottom; h++ {
-					for _, v := range x[h*g.w+left : h*g.w+right] {
-						best = max(best, v)
-					}
-				}
-				y[0], y = best, y[1:]
+				y[0], y = largest(x, g.w, top, bottom, left, right), y[1:]
 			}
 		}
 	}
+}
+
+// largest returns the window's largest element, or NaN.
+func largest[T gemm.Float](x []T, width, top, bottom, left, right int) T {
+	best := x[top*width+left]
+	for h := top; h < bottom; h++ {
+		for _, v := range x[h*width+left : h*width+right] {
+			best = max(best, v)
+		}
+	}
+	return best
 }
 
 // maxPoolDX: x y dy -> dx. Windows give their gradient in the order of y, each to the first element equal to y, and to
@@ -83,6 +90,65 @@ func firstEqual[T gemm.Float](x []T, best T, width, top, bottom, left, right int
 	return -1
 }
 
+// maxPoolIndices: x -> y indices. Windows give what maxPool does, and where firstEqual finds it.
+func maxPoolIndices[T gemm.Float](c *Call[T]) {
+	g := poolingOf(c.Attrs, c.InShapes[0], c.OutShapes[0])
+	y, indices := c.Out[0], bytesOf(c.Out[1])
+	i := 0
+	for n := range g.planes {
+		x := item(c.In[0], n, g.planes)
+		for p := range g.p {
+			top, bottom := g.window(0, p, g.h)
+			for q := range g.q {
+				left, right := g.window(1, q, g.w)
+				best := largest(x, g.w, top, bottom, left, right)
+				if y != nil {
+					y[i] = best
+				}
+				if indices != nil {
+					indices[i] = graph.NoMaximum
+					if at := firstEqual(x, best, g.w, top, bottom, left, right); at >= 0 {
+						indices[i] = byte((at/g.w-top)*(right-left) + at%g.w - left)
+					}
+				}
+				i++
+			}
+		}
+	}
+}
+
+// maxPoolIndicesDX: indices dy -> dx. Windows give their gradient in the order of indices, each to one element, or to
+// none.
+func maxPoolIndicesDX[T gemm.Float](c *Call[T]) {
+	g := poolingOf(c.Attrs, c.OutShapes[0], c.InShapes[0])
+	indices, dy := bytesOf(c.In[0]), c.In[1]
+	clear(c.Out[0])
+	i := 0
+	for n := range g.planes {
+		dx := item(c.Out[0], n, g.planes)
+		for p := range g.p {
+			top, _ := g.window(0, p, g.h)
+			for q := range g.q {
+				left, right := g.window(1, q, g.w)
+				if index := int(indices[i]); index != graph.NoMaximum {
+					columns := right - left
+					dx[(top+index/columns)*g.w+left+index%columns] += dy[i]
+				}
+				i++
+			}
+		}
+	}
+}
+
+// bytesOf shows the memory of an operand that holds bytes.
+func bytesOf[T gemm.Float](x []T) []byte {
+	if x == nil {
+		return nil
+	}
+	var zero T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(zero)))
+}
+
 // divisor is what the sum of a window with so many rows and columns of the image is divided by.
 func (g *pooling) divisor(rows, columns int) int {
 	if g.inside {
@@ -113,13 +179,21 @@ func avgPool[T gemm.Float](c *Call[T]) {
 	}
 }
 
-// avgPoolDX: x y dy -> dx. Windows give their gradient in the order of y.
+// avgPoolDX: x y dy -> dx.
 func avgPoolDX[T gemm.Float](c *Call[T]) {
-	g := poolingOf(c.Attrs, c.InShapes[0], c.InShapes[1])
-	dy := c.In[2]
-	clear(c.Out[0])
+	avgPoolGradient(poolingOf(c.Attrs, c.InShapes[0], c.InShapes[1]), c.In[2], c.Out[0])
+}
+
+// avgPoolDYDX: dy -> dx.
+func avgPoolDYDX[T gemm.Float](c *Call[T]) {
+	avgPoolGradient(poolingOf(c.Attrs, c.OutShapes[0], c.InShapes[0]), c.In[0], c.Out[0])
+}
+
+// avgPoolGradient writes all of dx. Windows give their gradient in the order of dy.
+func avgPoolGradient[T gemm.Float](g pooling, dy, to []T) {
+	clear(to)
 	for n := range g.planes {
-		dx := item(c.Out[0], n, g.planes)
+		dx := item(to, n, g.planes)
 		for p := range g.p {
 			top, bottom := g.window(0, p, g.h)
 			for q := range g.q {

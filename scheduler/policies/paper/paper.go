@@ -42,7 +42,7 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 		if r.Budget > 0 && !s.Search(func() { enough = recomputeUntil(jobs, target, o.NoRecompute) }) {
 			return scheduler.Result{}, &scheduler.WorkLimitError{Work: s.Work()}
 		}
-		result, err := s.Finish(jobs, 0, true)
+		result, err := s.Finish(jobs, 0)
 		if err != nil || r.Budget == 0 || result.Arena <= r.Budget {
 			return result, err
 		}

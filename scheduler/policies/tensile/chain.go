@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/peak"
 	"tensile/scheduler/draft"
 )
 
@@ -14,60 +15,105 @@ import (
 // released too and have to be made again first. TENSILE excludes such storages (IV-D). With them, nothing of a run of
 // cheap ops between two kept storages has to be kept.
 //
-// Slots are those of the steps without recomputations.
+// Slots are those of the steps without recomputations. A storage that is recomputed is away in one gap of it, the one
+// over the turn from the forward to the backward pass or over the peak. Another storage's chain may need it before that gap ends. Then
+// it stays from there on, or, if there is no room for it (brief), it is made for this chain alone, and once more later.
+// An input that no step uses any more is made again too, or, where that costs less, kept alive.
 type chains struct {
 	*draft.Draft
-	longest  []*draft.Gap // per storage: its longest gap, if it can be recomputed in it
-	chosen   []bool       // per storage: it is recomputed in its longest gap
-	needed   []bool       // per storage: an op that makes a chosen one reads it
+	gaps     []*draft.Gap // per storage: the gap in which it can be recomputed; nil: none
 	noChains bool         // an op whose inputs are not there is not repeated
+
+	// What is chosen, per storage.
+	chosen []bool // it is recomputed in its gap
+	brief  []bool // what others' chains make of it does not stay until its gap ends
+	alive  []bool // it is kept after its last use, for chains
+
+	// What the sequence is made by. See price.
+	estimate *peak.Curve
+	highest  graph.Bytes       // of the estimate, now
+	since    []int             // per chosen storage: the slot from which on it is there again
+	needs    [][]int           // per storage: the slots before which chains read it
+	trial    recomputable      // the choice that is being priced
+	made     []graph.StorageID // by the chain that is being priced
+	read     []need
+}
+
+// need says that a chain reads or makes a storage before a slot.
+type need struct {
+	storage graph.StorageID
+	at      int
 }
 
 // maxDepth is the largest number of ops in a chain.
 const maxDepth = 16
 
-// recomputable is a storage that can be recomputed.
+// recomputable is a storage that can be recomputed, with what that takes when all before it in the sequence are
+// recomputed too.
 type recomputable struct {
-	job     int
+	group   int // of equal jobs
 	storage graph.StorageID
 	class   int // in classes of time per byte, less first
 	bytes   graph.Bytes
+	since   []need            // itself, and what is made earlier for it and stays
+	brief   []graph.StorageID // that become brief for it
+	alive   []graph.StorageID // that are kept alive for it
 }
 
 func newChains(d *draft.Draft, noChains bool) *chains {
 	n := d.Storages()
-	c := &chains{Draft: d, longest: make([]*draft.Gap, n), chosen: make([]bool, n), needed: make([]bool, n),
-		noChains: noChains}
+	c := &chains{Draft: d, gaps: make([]*draft.Gap, n), chosen: make([]bool, n), since: make([]int, n),
+		brief: make([]bool, n), alive: make([]bool, n), noChains: noChains}
 	d.Count(len(d.Gaps()))
+	phase := func(slot int) graph.Phase { return d.Graph().Ops[d.Steps()[slot].Op].Phase }
+	highest, _ := d.Peak()
 	for _, x := range d.Gaps() {
 		s := x.Storage()
 		role := d.Graph().Storages[s].Role
-		if role.FromHost() || role == graph.Output || x.To()-x.From() < 3 || !c.repeatable(s) {
+		if role.FromHost() || role == graph.Output || x.To()-x.From() < 3 || !c.repeatable(s) ||
+			int(c.Writes(s)[len(c.Writes(s))-1]) > x.From() {
 			continue
 		}
-		if y := c.longest[s]; y == nil || y.To()-y.From() < x.To()-x.From() {
-			c.longest[s] = x
+		turns := phase(x.From()) == graph.Forward && phase(x.To()) != graph.Forward
+		if !turns && !(x.From() < highest && highest < x.To()) {
+			continue // a recomputation there frees nothing where memory is short
+		}
+		if y := c.gaps[s]; y == nil || y.To()-y.From() < x.To()-x.From() {
+			c.gaps[s] = x
 		}
 	}
 	return c
 }
 
-// repeatable reports whether a storage has one version, made by a pure op.
+// repeatable reports whether a storage can be made again: by the ops that made its versions, each of this one alone if
+// it updates in place.
 func (c *chains) repeatable(s graph.StorageID) bool {
 	made := c.Writes(s)
-	return len(made) == 1 && c.Pure(c.Steps()[made[0]].Op)
+	for i, slot := range made {
+		op := c.Steps()[slot].Op
+		if !c.Repeatable(op) || i > 0 && len(c.Makes(op)) > 1 {
+			return false
+		}
+	}
+	return len(made) > 0
 }
 
-// maker is the op that makes a repeatable storage.
-func (c *chains) maker(s graph.StorageID) graph.OpID { return c.Steps()[c.Writes(s)[0]].Op }
+// takes is how long the ops take that make a storage.
+func (c *chains) takes(s graph.StorageID) (sum time.Duration) {
+	for _, slot := range c.Writes(s) {
+		sum += c.Latency(c.Steps()[slot].Op)
+	}
+	return sum
+}
 
 // absence is what has to be done before a storage can be read at a slot.
 type absence int
 
 const (
 	present absence = iota
-	remade          // it has to be made again
-	lost            // that is not possible
+	away            // it is recomputed, and not there yet
+	dead            // nothing uses it any more
+	lost            // what it held is overwritten
 )
 
 // absent says how the storage, read by an op that ran in slot made, is found before slot at.
@@ -77,51 +123,179 @@ func (c *chains) absent(s graph.StorageID, made, at int) absence {
 			return lost
 		}
 	}
-	switch x := c.longest[s]; {
+	switch x := c.gaps[s]; {
 	case c.Graph().Storages[s].Role.FromHost():
 		return present
-	case c.LastUse(s) < at && c.repeatable(s):
-		return remade
+	case c.LastUse(s) < at && c.alive[s]:
+		return present
 	case c.LastUse(s) < at:
-		return lost
+		return dead
 	case c.chosen[s] && x.From() < at-1 && at <= x.To():
-		return remade
+		return away
 	}
 	return present
 }
 
-// cost returns how long it takes to make a storage again just before a slot, including all that has to be made for
-// it. It returns false if that is not possible or takes longer than the limit.
-func (c *chains) cost(s graph.StorageID, at, depth int, limit time.Duration) (time.Duration, bool) {
-	op := c.maker(s)
-	sum := c.Latency(op)
+// price returns how long it takes to make a storage again just before a slot, beside what the chosen ones take
+// already: its ops, what has to be made for it, and the bytes at this rate that have to be kept for it. It returns
+// false if that is not possible or takes longer than the limit. What was found is in the trial.
+func (c *chains) price(s graph.StorageID, at, depth int, limit time.Duration, rate perGiB) (time.Duration, bool) {
+	sum := c.takes(s)
 	if sum > limit {
 		return 0, false
 	}
-	c.Count(2 + 4*len(c.Touches(op)))
-	made := int(c.Writes(s)[0])
-	for _, y := range c.Touches(op) {
-		if slices.Contains(c.Makes(op), y) {
-			continue
-		}
-		switch c.absent(y, made, at) {
-		case lost:
-			return 0, false
-		case remade:
-			if depth == maxDepth || c.noChains {
+	c.made = append(c.made, s)
+	for _, slot := range c.Writes(s) {
+		op := c.Steps()[slot].Op
+		c.Count(2 + 4*len(c.Touches(op)))
+		for _, y := range c.Touches(op) {
+			if slices.Contains(c.Makes(op), y) || y == s {
+				continue
+			}
+			how := c.absent(y, int(slot), at)
+			if how == away && c.back(y) <= at {
+				how = present
+			}
+			switch {
+			case how != lost && (slices.Contains(c.made, y) || slices.Contains(c.trial.alive, y)):
+				continue
+			case how == present:
+				c.read = append(c.read, need{y, at})
+				continue
+			case how == lost || c.noChains:
 				return 0, false
 			}
-			more, ok := c.cost(y, at, depth+1, limit-sum)
-			if !ok {
+			more, ok := c.priceInput(y, how, at, depth, limit-sum, rate)
+			if sum += more; !ok || sum > limit {
 				return 0, false
 			}
-			sum += more
-		}
-		if sum > limit {
-			return 0, false
 		}
 	}
-	return sum, sum <= limit
+	return sum, true
+}
+
+// priceInput prices an input that is away or dead. One that is away is made before it is needed itself; if there is
+// room for it until then, that is no second execution. One that is dead is made again or kept alive.
+func (c *chains) priceInput(y graph.StorageID, how absence, at, depth int, limit time.Duration,
+	rate perGiB) (more time.Duration, ok bool) {
+	made, read, before := len(c.made), len(c.read), c.trial
+	if depth < maxDepth && c.repeatable(y) {
+		stays := how == away && !c.brief[y] && c.fits(y, at, c.back(y))
+		if stays {
+			limit += c.takes(y)
+		}
+		more, ok = c.price(y, at, depth+1, limit, rate)
+		switch {
+		case ok && stays:
+			c.trial.since = append(c.trial.since, need{y, at})
+			return more - c.takes(y), true
+		case ok && how == away:
+			c.trial.brief = append(c.trial.brief, y)
+			return more, true
+		}
+	}
+	if keep := rate.of(c.Bytes(y)); how == dead && (!ok || keep < more) {
+		c.made, c.read, c.trial = c.made[:made], c.read[:read], before
+		c.trial.alive = append(c.trial.alive, y)
+		return keep, true
+	}
+	return more, ok
+}
+
+// back is the slot from which on a chosen storage is there again, by what is chosen and by the trial.
+func (c *chains) back(s graph.StorageID) int {
+	at := c.since[s]
+	for _, n := range c.trial.since {
+		if n.storage == s {
+			at = min(at, n.at)
+		}
+	}
+	return at
+}
+
+// fits reports whether a storage can stay in the slots [from, to) without making the estimate's peak higher.
+func (c *chains) fits(s graph.StorageID, from, to int) bool {
+	c.Count(estimateSteps)
+	return c.estimate.Max(from, to)+c.Bytes(s) <= c.highest
+}
+
+// estimateSteps is the work that a look at the estimate counts as.
+const estimateSteps = 10
+
+// try prices a storage that is not chosen. It returns false if that costs more than what is allowed. Chains that read it
+// in its gap have it made before the first of them.
+func (c *chains) try(s graph.StorageID, allowed time.Duration, rate perGiB) bool {
+	x := c.gaps[s]
+	times := []int{x.To()}
+	for _, slot := range c.needs[s] {
+		if x.From() < slot-1 && slot < x.To() && !slices.Contains(times, slot) {
+			times = append(times, slot)
+		}
+	}
+	c.trial.since, c.trial.brief, c.trial.alive, c.read = nil, nil, nil, c.read[:0]
+	if first := slices.Min(times); first == x.To() || c.fits(s, first, x.To()) {
+		c.made = c.made[:0]
+		c.trial.since = []need{{s, first}}
+		_, ok := c.price(s, first, 1, allowed, rate)
+		return ok
+	}
+	c.trial.since, c.trial.brief = []need{{s, x.To()}}, []graph.StorageID{s}
+	for _, at := range times { // for each of them, and once more for itself
+		c.made = c.made[:0]
+		took, ok := c.price(s, at, 1, allowed, rate)
+		if !ok {
+			return false
+		}
+		allowed -= took
+	}
+	return true
+}
+
+// choose marks what was tried last as recomputed.
+func (c *chains) choose(s graph.StorageID) {
+	x := c.gaps[s]
+	c.estimate.Add(x.From()+1, x.To(), -c.Bytes(s))
+	for _, y := range c.trial.alive {
+		if !c.alive[y] {
+			c.estimate.Add(c.LastUse(y)+1, x.To(), c.Bytes(y))
+		}
+	}
+	c.since[s] = x.To()
+	for _, n := range c.trial.since {
+		if was := c.since[n.storage]; n.at < was {
+			c.estimate.Add(n.at, was, c.Bytes(n.storage))
+		}
+		c.since[n.storage] = min(c.since[n.storage], n.at)
+	}
+	for _, r := range c.read {
+		if !c.Graph().Storages[r.storage].Role.FromHost() {
+			c.needs[r.storage] = append(c.needs[r.storage], r.at)
+		}
+	}
+	c.Count(estimateSteps * (2 + len(c.read) + len(c.trial.alive) + len(c.trial.since)))
+	_, c.highest = c.estimate.Peak()
+	c.mark(&c.trial)
+}
+
+// mark marks a storage of the sequence as recomputed.
+func (c *chains) mark(r *recomputable) {
+	c.chosen[r.storage], c.since[r.storage] = true, c.gaps[r.storage].To()
+	for _, n := range r.since {
+		c.since[n.storage] = min(c.since[n.storage], n.at)
+	}
+	for _, y := range r.brief {
+		c.brief[y] = true
+	}
+	for _, y := range r.alive {
+		c.alive[y] = true
+	}
+}
+
+// clear marks nothing as recomputed.
+func (c *chains) clear() {
+	clear(c.chosen)
+	clear(c.brief)
+	clear(c.alive)
 }
 
 // perGiB is the cost of freeing bytes: time for 2^30 of them.
@@ -139,56 +313,64 @@ func (c *chains) dearest() perGiB {
 	return perGiB(out.Time(1<<30) - out.Latency + in.Time(1<<30) - in.Latency)
 }
 
-// choose marks a storage as recomputed.
-func (c *chains) choose(s graph.StorageID) {
-	c.chosen[s] = true
-	for _, y := range c.Touches(c.maker(s)) {
-		c.needed[y] = true
-	}
-}
-
 // sequence lists what can be recomputed, cheapest per byte first: in cost classes 25 % apart, and in a class the larger
-// first. A storage is costed together with what has to be made for it when everything before it is recomputed too. So
-// the last tensors of a long chain are chosen last and usually stay resident. The cost counts weight times, relative
-// to the smallest weight of all jobs.
-func (c *chains) sequence(job int, weight, minWeight int) []recomputable {
+// first. The cost of a storage is what it takes more when everything before it is recomputed too. So the last tensors
+// of a long chain are chosen last and usually stay resident. The cost counts weight times, relative to the smallest
+// weight of all jobs.
+func (c *chains) sequence(group int, weight, minWeight int) []recomputable {
 	var order []graph.StorageID
-	for s, x := range c.longest {
+	for s, x := range c.gaps {
 		if x != nil {
 			order = append(order, graph.StorageID(s))
 		}
 	}
-	slices.SortFunc(order, func(a, b graph.StorageID) int { return cmp.Compare(c.Writes(a)[0], c.Writes(b)[0]) })
+	slices.SortFunc(order, func(a, b graph.StorageID) int {
+		return cmp.Or(cmp.Compare(c.Bytes(b), c.Bytes(a)), cmp.Compare(c.Writes(a)[0], c.Writes(b)[0]))
+	})
+	c.begin()
 	var all []recomputable
 	limit := perGiB(1 << 20)
 	for class := 0; limit <= c.dearest(); class++ {
 		c.Count(len(order))
 		for _, s := range order {
-			if c.chosen[s] || c.noChains && c.needed[s] {
+			if c.chosen[s] || c.noChains && len(c.needs[s]) > 0 {
 				continue
 			}
+			c.trial = recomputable{group: group, storage: s, class: class, bytes: c.Bytes(s)}
 			allowed := limit.of(c.Bytes(s)) * time.Duration(minWeight) / time.Duration(weight)
-			if _, ok := c.cost(s, c.longest[s].To(), 1, allowed); ok {
+			if c.try(s, allowed, limit) {
 				c.choose(s)
-				all = append(all, recomputable{job, s, class, c.Bytes(s)})
+				all = append(all, c.trial)
 			}
 		}
 		limit += limit / 4
 	}
-	clear(c.chosen)
+	c.clear()
 	return all
 }
 
-// insert returns the steps with the recomputations of the chosen storages, each just before the access behind its gap.
+// begin makes what choosing a sequence needs.
+func (c *chains) begin() {
+	c.needs = make([][]int, c.Storages())
+	c.estimate = peak.NewCurve(c.Unswapped())
+	_, c.highest = c.estimate.Peak()
+}
+
+// insert returns the steps with the recomputations of the chosen storages, each just before the access behind its gap
+// or before the chain that reads it first.
 func (c *chains) insert() (steps []draft.Step, took time.Duration) {
-	c.Count(2*c.Operands() + c.Storages())
+	c.Count(2*c.Operands() + 2*c.Storages())
 	w := &chainWriter{chains: c, last: slices.Repeat([]int{-2}, c.Storages()), made: make([]bool, c.Storages())}
+	back := make([][]graph.StorageID, len(c.Steps())+1) // per slot
+	for s, chosen := range c.chosen {
+		if chosen {
+			back[c.since[s]] = append(back[c.since[s]], graph.StorageID(s))
+		}
+	}
 	for slot, s := range c.Steps() {
 		w.group = len(w.steps) - 1
-		for _, y := range c.Touched(s) {
-			if c.chosen[y] && c.longest[y].To() == slot && !w.made[y] {
-				w.make(y, slot)
-			}
+		for _, y := range back[slot] {
+			w.make(y, slot)
 		}
 		w.emit(s)
 	}
@@ -200,7 +382,7 @@ type chainWriter struct {
 	steps []draft.Step
 	took  time.Duration // of all recomputations
 	last  []int         // per storage: the last of the steps that touches it
-	made  []bool        // per storage: it was made again in its longest gap
+	made  []bool        // per storage: it was made again and stays until its gap ends
 	group int           // the last step before those that are inserted at the present slot
 }
 
@@ -213,21 +395,28 @@ func (w *chainWriter) emit(s draft.Step) {
 
 // make makes a storage again before a slot, and before that what has to be made for it.
 func (w *chainWriter) make(s graph.StorageID, at int) {
-	alive := at <= w.LastUse(s)
-	if w.made[s] && alive {
+	if w.made[s] && at <= w.LastUse(s) {
 		return
 	}
-	w.made[s] = w.made[s] || alive
-	op := w.maker(s)
-	for _, y := range w.Touches(op) {
-		if !slices.Contains(w.Makes(op), y) && w.absent(y, int(w.Writes(s)[0]), at) == remade {
-			w.make(y, at)
-		}
-	}
-	w.Count(4 * len(w.Touches(op)))
+	w.made[s] = w.made[s] || at <= w.LastUse(s) && w.since[s] <= at
 	if w.last[s] >= w.group {
 		return // it is there for a step just before
 	}
-	w.emit(draft.Step{Op: op, Want: s})
-	w.took += w.Latency(op)
+	for _, slot := range w.Writes(s) {
+		op := w.Steps()[slot].Op
+		w.Count(4 * len(w.Touches(op)))
+		for _, y := range w.Touches(op) {
+			if slices.Contains(w.Makes(op), y) || y == s {
+				continue
+			}
+			if how := w.absent(y, int(slot), at); how == away || how == dead {
+				w.make(y, at)
+			}
+		}
+	}
+	for _, slot := range w.Writes(s) {
+		op := w.Steps()[slot].Op
+		w.emit(draft.Step{Op: op, Want: s})
+		w.took += w.Latency(op)
+	}
 }

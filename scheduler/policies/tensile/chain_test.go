@@ -38,12 +38,13 @@ func TestChainsAreValid(t *testing.T) {
 		s, o := randomJobs(rng, 1)
 		c := newChains(s.Drafts(draft.GraphOrder, o.style())[0], rng.IntN(4) == 0)
 		share := rng.IntN(4)
+		c.begin()
 		for _, op := range draft.GraphOrder(c.Graph()) {
 			for _, s := range c.Makes(op) {
-				if c.longest[s] == nil || rng.IntN(4) < share || c.noChains && c.needed[s] {
+				if c.gaps[s] == nil || c.chosen[s] || rng.IntN(4) < share || c.noChains && len(c.needs[s]) > 0 {
 					continue
 				}
-				if _, ok := c.cost(s, c.longest[s].To(), 1, time.Hour); ok {
+				if c.trial = (recomputable{storage: s}); c.try(s, time.Hour, perGiB(rng.Int64N(int64(time.Hour)))) {
 					c.choose(s)
 				}
 			}

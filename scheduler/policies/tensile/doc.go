@@ -9,13 +9,13 @@
 //     still read it;
 //  3. if that is not enough, storages are recomputed, cheapest per byte first and as few as possible, and swaps are
 //     planned again around the steps that this inserts (chain, hybrid). What a repeated op reads may itself have to be
-//     made again;
-//  4. what then is above the target is forced, by whatever costs least for the bytes and steps that it frees: a swap
-//     that stalls, or one recomputation more (force).
+//     made again, or is kept for it;
+//  4. if that is not enough either, or costs more than waiting for copies, steps wait where the peaks are, so that
+//     more swaps fit onto the lanes (draft.Stretch), and swaps are planned between these.
 //
-// Swaps are then relaxed: evicted later and prefetched earlier where memory is free anyway (Session.Finish). The plans
-// are packed; if the arenas do not fit the budget, the target is lowered by what is missing and the loop goes on
-// (tighten).
+// The plans are packed, with swaps relaxed where they then still fit: evicted later and prefetched earlier where memory
+// is free anyway (Session.Finish). If the arenas do not fit the budget, the target is lowered by what is missing; if
+// they leave much of it unused, it is raised again; of the plans that fit the one that loses least is taken (tighten).
 //
 // Without a budget nothing is moved, or, if Request.Lowest asks for it, all swaps that cost no time and recomputations
 // that cost a hundredth of it (lowest).

@@ -12,24 +12,30 @@ import (
 
 // hybrid plans recomputations and swaps together. It recomputes a prefix of one sequence, ordered by time per byte, so
 // only the length of the prefix is searched for. Each trial writes the steps with these recomputations in them and then
-// fills the free link time with swaps.
+// fills the free link time with swaps. Where no prefix is enough, steps wait, so that the link has more time.
 type hybrid struct {
 	s        *draft.Session
 	options  Options
-	base     [][]draft.Step // per job
+	base     [][]draft.Step // per group of equal jobs, like what follows
 	chains   []*chains
 	sequence []recomputable
 
-	best   []*draft.Draft // of what was tried for the present target
-	lowest graph.Bytes
-	length int // of its prefix
-	last   int // the prefix that was found for the target before; 0: none
+	best *trial // for the present target
+	last int    // the prefix that was found for the target before; 0: none
+}
+
+// trial is what came of planning with a prefix of the sequence.
+type trial struct {
+	jobs []*draft.Draft
+	k    int         // length of the prefix
+	peak graph.Bytes // sum over jobs
+	lost int64       // nanoseconds that the jobs' steps take more than without a plan, by weight
 }
 
 func newHybrid(s *draft.Session, o Options, order func(*graph.Graph) []graph.OpID) *hybrid {
 	h := &hybrid{s: s, options: o}
-	for i := range s.Request.Jobs {
-		g := s.Request.Jobs[i].Graph
+	for _, group := range s.Groups() {
+		g := s.Request.Jobs[group[0]].Graph
 		s.Count(4 * len(g.Ops))
 		h.base = append(h.base, draft.FirstSteps(order(g)))
 	}
@@ -41,33 +47,46 @@ func (h *hybrid) prepare() {
 	if h.chains != nil {
 		return
 	}
-	minWeight := scheduler.MaxWeight
-	for i := range h.s.Request.Jobs {
-		minWeight = min(minWeight, h.s.Request.Jobs[i].Worth())
-	}
-	for i := range h.s.Request.Jobs {
-		c := newChains(h.s.Draft(i, h.base[i], h.options.style()), h.options.NoChains)
+	minWeight := h.minWeight()
+	for i := range h.base {
+		c := newChains(h.s.Group(i, h.base[i], h.options.style()), h.options.NoChains)
 		h.chains = append(h.chains, c)
-		if !h.options.NoRecompute && !h.options.NoHybrid {
-			h.sequence = append(h.sequence, c.sequence(i, h.s.Request.Jobs[i].Worth(), minWeight)...)
+		if !h.options.NoRecompute {
+			h.sequence = append(h.sequence, c.sequence(i, c.Job().Worth(), minWeight)...)
 		}
 	}
 	slices.SortStableFunc(h.sequence, func(a, b recomputable) int {
-		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.job, b.job),
-			cmp.Compare(a.storage, b.storage))
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.bytes, a.bytes))
 	})
+}
+
+// minWeight is the smallest weight of all jobs.
+func (h *hybrid) minWeight() int {
+	smallest := scheduler.MaxWeight
+	for i := range h.s.Request.Jobs {
+		smallest = min(smallest, h.s.Request.Jobs[i].Worth())
+	}
+	return smallest
 }
 
 // plan recomputes the first k of the sequence and swaps what costs no time, until the sum of the peaks is at the
 // target.
 func (h *hybrid) plan(k int, target graph.Bytes) []*draft.Draft {
 	touched := h.choose(k)
-	jobs := make([]*draft.Draft, len(h.base))
-	for i, steps := range h.base {
+	steps := slices.Clone(h.base)
+	for i := range steps {
 		if touched[i] {
-			steps, _ = h.chains[i].insert()
+			steps[i], _ = h.chains[i].insert()
 		}
-		jobs[i] = h.s.Draft(i, steps, h.options.style())
+	}
+	return h.swap(steps, target)
+}
+
+// swap swaps what costs no time between the steps of each group.
+func (h *hybrid) swap(steps [][]draft.Step, target graph.Bytes) []*draft.Draft {
+	jobs := make([]*draft.Draft, len(steps))
+	for i := range jobs {
+		jobs[i] = h.s.Group(i, steps[i], h.options.style())
 	}
 	h.s.Together(jobs)
 	if !h.options.NoSwap {
@@ -76,122 +95,218 @@ func (h *hybrid) plan(k int, target graph.Bytes) []*draft.Draft {
 	return jobs
 }
 
-// choose marks the first k of the sequence as recomputed, and returns which jobs have one.
+// choose marks the first k of the sequence as recomputed, and returns which groups have one.
 func (h *hybrid) choose(k int) []bool {
 	for _, c := range h.chains {
-		clear(c.chosen)
+		c.clear()
 	}
 	jobs := make([]bool, len(h.base))
 	h.s.Count(k + len(h.chains))
-	for _, s := range h.sequence[:k] {
-		h.chains[s.job].chosen[s.storage] = true
-		jobs[s.job] = true
+	for i := range h.sequence[:k] {
+		r := &h.sequence[i]
+		h.chains[r.group].mark(r)
+		jobs[r.group] = true
 	}
 	return jobs
 }
 
-// reach returns drafts whose peaks add up to at most the target, with as short a prefix as possible, or else the lowest
-// that were tried. The search starts where the prefix recomputes as many bytes as must be saved, or where the search
-// for the last target ended, and doubles its steps from there: the number of trials is logarithmic in the sequence.
-func (h *hybrid) reach(target graph.Bytes) []*draft.Draft {
+// reach returns drafts whose peaks add up to at most the target and that lose as little time as was found, or else the
+// lowest that were tried.
+func (h *hybrid) reach(target graph.Bytes) *trial {
 	h.best = nil
 	if h.last == 0 {
-		h.best, h.lowest = h.plan(0, target), 0
-		if h.lowest = draft.SumOfPeaks(h.best); h.lowest <= target {
+		if t := h.try(0, target); t.peak <= target {
 			return h.best
-		}
-		h.prepare()
-		h.last = h.guess(h.lowest - target)
-	}
-	h.best, h.lowest = nil, 0
-	low, high := -1, len(h.sequence) // low is not enough; high is, or nothing is
-	k := min(h.last, high)
-	for step := 1; low < k && k < high; step *= 2 { // away from the guess, until what is wanted lies between
-		if h.try(k, target) {
-			high = k
-			k = max(low+1, k-step)
-			if low >= 0 {
-				break
-			}
 		} else {
-			low = k
-			if high < len(h.sequence) {
-				break
-			}
-			k = min(high, k+step)
+			h.prepare()
+			h.last = h.guess(t.peak - target)
 		}
 	}
-	if high == len(h.sequence) && !h.try(high, target) {
-		h.force(target)
-		return h.best
+	tried := append(h.shortest(target), h.try(0, target))
+	if !h.options.NoStall {
+		h.stretchSome(tried, target)
 	}
-	for low+1 < high {
-		if k := (low + 1 + high) / 2; h.try(k, target) {
-			high = k
-		} else {
-			low = k
-		}
-	}
-	h.last = high
 	return h.best
 }
 
-// force tries parts of the sequence and forces down what they leave above the target. It keeps the drafts that lose the
-// least time, or the lowest ones if none reaches the target.
-func (h *hybrid) force(target graph.Bytes) {
-	const parts = 4
-	var leastLost time.Duration
-	h.best = nil
-	for part := parts; part > 0; part-- {
-		jobs := h.plan(len(h.sequence)*part/parts, target)
-		enough := force(jobs, target, h.options)
-		peak, lost := draft.SumOfPeaks(jobs), loss(jobs)
-		if h.best == nil || enough && (h.lowest > target || lost < leastLost) || !enough && h.lowest > target &&
-			peak < h.lowest {
-			h.best, h.lowest, leastLost = jobs, peak, lost
+// shortest looks for the shortest prefix that reaches the target, and returns what it tried. The search starts where the
+// prefix recomputes as many bytes as must be saved, or where the search for the last target ended, and doubles its steps
+// from there. What is recomputed late may hold the peak itself; so where the search ends above the target, it tries a
+// few prefixes more.
+func (h *hybrid) shortest(target graph.Bytes) []*trial {
+	var tried []*trial
+	try := func(k int) bool {
+		t := h.try(k, target)
+		tried = append(tried, t)
+		return t.peak <= target
+	}
+	low, high := -1, len(h.sequence)+1 // low is not enough; high is, or nothing is
+	k0 := min(h.last, len(h.sequence))
+	k := k0
+	for step := 1 + len(h.sequence)/64; ; step *= 2 { // away from the guess, until what is wanted lies between
+		if try(k) {
+			high = k
+			if low >= 0 || k == 0 {
+				break
+			}
+			k = max(0, k-step)
+		} else {
+			low = k
+			if high <= len(h.sequence) || k == len(h.sequence) {
+				break
+			}
+			k = min(len(h.sequence), k+step)
 		}
 	}
-	h.last = len(h.sequence)
+	if high > len(h.sequence) {
+		high = h.around(k0, try)
+		low = -1
+		for _, t := range tried {
+			if t.k < high && t.peak > target {
+				low = max(low, t.k)
+			}
+		}
+	}
+	for high <= len(h.sequence) && low+1 < high {
+		if k := (low + 1 + high) / 2; try(k) {
+			high = k
+		} else {
+			low = k
+		}
+	}
+	if high <= len(h.sequence) {
+		h.last = high
+	}
+	return tried
 }
 
-// loss is what the decisions of jobs are expected to cost, weighed.
-func loss(jobs []*draft.Draft) (sum time.Duration) {
-	for _, d := range jobs {
-		var lost time.Duration
-		for _, s := range d.Steps() {
-			if s.Want >= 0 {
-				lost += d.Latency(s.Op)
-			}
+// around tries prefixes above and below one until one is enough. It returns that, or more than the sequence has.
+func (h *hybrid) around(k int, try func(int) bool) int {
+	const parts = 8
+	for part := 1; part < parts; part++ {
+		above, below := k+(len(h.sequence)-k)*part/parts, k-k*part/(4*parts)
+		if above > k && try(above) {
+			return above
 		}
-		for _, x := range d.Gaps() {
-			if x.Kind() == scheduler.Swap {
-				lost += x.Cost()
-			}
+		if below < k && try(below) {
+			return below
 		}
-		sum += lost * time.Duration(d.Job().Worth())
 	}
-	return sum
+	return len(h.sequence) + 1
+}
+
+// stretchSome lets steps wait where a prefix that was tried is not enough, for the prefixes that promise to lose least
+// time: what they recompute, and twice the time that the link needs for the bytes above the target.
+func (h *hybrid) stretchSome(tried []*trial, target graph.Bytes) {
+	const most = 3
+	out, in := h.s.Request.Out, h.s.Request.In
+	promised := func(t *trial) int64 {
+		over := max(0, t.peak-target)
+		return t.lost + int64(out.Time(over)+in.Time(over))*int64(h.minWeight())
+	}
+	slices.SortStableFunc(tried, func(a, b *trial) int {
+		return cmp.Or(cmp.Compare(promised(a), promised(b)), cmp.Compare(a.k, b.k))
+	})
+	n := 0
+	for i, t := range tried {
+		if t.peak <= target || i > 0 && t.k == tried[i-1].k {
+			continue
+		}
+		if n++; h.best.peak <= target && (n > most || h.best.lost <= t.lost+(promised(t)-t.lost)/2) {
+			break
+		}
+		h.stretch(t, target)
+	}
+}
+
+// stretch lets steps of a trial wait until its peaks are at the target. How long is estimated; so swaps are planned
+// anew, a few times if need be. If they never reach the target, those of the estimate do.
+func (h *hybrid) stretch(t *trial, target graph.Bytes) {
+	const rounds = 6
+	jobs := t.jobs
+	for round := 1; ; round++ {
+		stretched := stretchAll(jobs, target)
+		if round == rounds || h.options.NoSwap {
+			h.keep(stretched, t.k, target)
+			return
+		}
+		steps := make([][]draft.Step, len(jobs))
+		for i, d := range stretched {
+			steps[i] = d.Steps()
+		}
+		jobs = h.swap(steps, target)
+		next := h.keep(jobs, t.k, target)
+		if next.peak <= target || h.best.peak <= target && next.lost >= h.best.lost {
+			return
+		}
+	}
+}
+
+// stretchAll stretches drafts until the sum of their peaks is at the target. Of what is above it each job is to free a
+// part in proportion to its peak, the less the more weight it has; what some cannot do is left to the others.
+func stretchAll(jobs []*draft.Draft, target graph.Bytes) []*draft.Draft {
+	all := slices.Clone(jobs)
+	stuck := make([]bool, len(all))
+	parts := make([]graph.Bytes, len(all))
+	for range all {
+		var whole graph.Bytes
+		for i, d := range all {
+			_, peak := d.Peak()
+			parts[i] = d.Copies() * peak * scheduler.MaxWeight / graph.Bytes(d.Job().Worth())
+			if !stuck[i] {
+				whole += parts[i]
+			}
+		}
+		over := draft.SumOfPeaks(all) - target
+		if over <= 0 || whole == 0 {
+			break
+		}
+		for i, d := range all {
+			if !stuck[i] {
+				_, peak := d.Peak()
+				var reached bool
+				all[i], reached = d.Stretch(peak - draft.Portion(over, parts[i], whole)/d.Copies() - 1)
+				stuck[i] = !reached
+			}
+		}
+	}
+	return all
 }
 
 // guess returns a prefix that recomputes so many bytes, 1 at least.
 func (h *hybrid) guess(bytes graph.Bytes) int {
 	for k, s := range h.sequence {
-		if bytes -= s.bytes; bytes <= 0 {
+		if bytes -= s.bytes * h.chains[s.group].Copies(); bytes <= 0 {
 			return k + 1
 		}
 	}
 	return max(1, len(h.sequence))
 }
 
-// try plans with a prefix and reports whether that reaches the target. It keeps what reaches it with the shortest
-// prefix that was tried, or else what is lowest.
-func (h *hybrid) try(k int, target graph.Bytes) bool {
-	jobs := h.plan(k, target)
-	peak := draft.SumOfPeaks(jobs)
-	enough := peak <= target
-	if h.best == nil || enough && (h.lowest > target || k < h.length) || !enough && h.lowest > target &&
-		peak < h.lowest {
-		h.best, h.lowest, h.length = jobs, peak, k
+// try plans with a prefix.
+func (h *hybrid) try(k int, target graph.Bytes) *trial { return h.keep(h.plan(k, target), k, target) }
+
+// keep remembers what reaches the target and loses least, or else what is lowest.
+func (h *hybrid) keep(jobs []*draft.Draft, k int, target graph.Bytes) *trial {
+	t := &trial{jobs: jobs, k: k, peak: draft.SumOfPeaks(jobs), lost: h.lost(jobs)}
+	switch b := h.best; {
+	case b == nil, t.peak <= target && (b.peak > target || t.lost < b.lost), b.peak > target && t.peak < b.peak:
+		h.best = t
 	}
-	return enough
+	return t
+}
+
+// lost is what drafts take more than the steps without a plan, by weight.
+func (h *hybrid) lost(jobs []*draft.Draft) (sum int64) {
+	for _, d := range jobs {
+		var lost time.Duration
+		for _, s := range d.Steps() {
+			lost += s.Wait
+			if s.Want >= 0 {
+				lost += d.Latency(s.Op)
+			}
+		}
+		sum += int64(lost) * int64(d.Job().Worth()) * int64(d.Copies())
+	}
+	return sum
 }

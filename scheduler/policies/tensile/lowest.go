@@ -17,7 +17,7 @@ const allowance = 100
 // allowance are tried too: what is recomputed early may lie in the way later. The lowest that keeps to the allowance by
 // program.Time is taken.
 func (p *planner) lowest() (scheduler.Result, error) {
-	order := draft.EarlyUpdates
+	order := p.EarlyUpdates
 	if p.options.KeepOrder {
 		order = draft.GraphOrder
 	}
@@ -25,14 +25,14 @@ func (p *planner) lowest() (scheduler.Result, error) {
 	h := newHybrid(p.Session, p.options, order)
 	var tried [][]*draft.Draft
 	if !p.Search(func() {
-		if !p.options.NoRecompute && !p.options.NoHybrid {
+		if !p.options.NoRecompute {
 			h.prepare()
 		}
 		last := -1
 		for part := parts; part >= 0; part-- {
 			if k := h.within(part, parts); k != last {
 				last = k
-				tried = append(tried, h.plan(k, 0))
+				tried = append(tried, p.Ungroup(h.plan(k, 0)))
 			}
 		}
 	}) {
@@ -43,7 +43,11 @@ func (p *planner) lowest() (scheduler.Result, error) {
 			draft.SumOfPeaks(b))
 	})
 	for i, jobs := range tried {
-		result, err := p.Finish(jobs, 0, p.options.NoRelax)
+		relaxed := draft.SumOfPeaks(jobs)
+		if p.options.NoRelax {
+			relaxed = 0
+		}
+		result, err := p.Finish(jobs, relaxed)
 		if err != nil || i == len(tried)-1 || affordable(p.Session, &result, jobs) {
 			return result, err
 		}

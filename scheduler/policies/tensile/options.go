@@ -7,7 +7,6 @@ type Options struct {
 	KeepOrder   bool // leave updates at the end of the iteration
 	NoSwap      bool // plan no swaps that fit into free link time; those that stall stay possible
 	NoRecompute bool
-	NoHybrid    bool // recompute only what swapping left above the budget, one storage after the other
 	NoChains    bool // recompute nothing whose inputs have to be recomputed for it
 	NoStall     bool // plan no swaps that stall
 	LateOut     bool // copy out after the access before the gap, not as soon as the content is made

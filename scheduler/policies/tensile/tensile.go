@@ -31,7 +31,7 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 	}
 	plain := p.Drafts(draft.GraphOrder, p.options.style())
 	if r.Budget == 0 || draft.SumOfPeaks(plain) <= r.Budget {
-		result, err := p.Finish(plain, r.Budget, p.options.NoRelax)
+		result, err := p.Finish(plain, 0)
 		if err != nil || r.Budget == 0 || result.Arena <= r.Budget {
 			return result, err
 		}
@@ -40,91 +40,121 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 	return p.within(workingSets)
 }
 
-// within plans until the packed plans fit the budget. No target is below the working sets.
+// within plans until the packed plans fit the budget.
 func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
-	orders := []func(*graph.Graph) []graph.OpID{draft.EarlyUpdates, draft.GraphOrder}
+	orders := []func(*graph.Graph) []graph.OpID{p.EarlyUpdates, draft.GraphOrder}
 	if p.options.KeepOrder {
 		orders = orders[1:]
 	}
 	var refused error
 	for _, order := range orders {
-		for _, alone := range []bool{p.options.NoHybrid, true} {
-			result, err := p.tighten(order, workingSets, alone)
-			if !errors.Is(err, scheduler.ErrNoPlan) {
-				return result, err
-			}
-			if limit := (*scheduler.WorkLimitError)(nil); errors.As(err, &limit) {
-				limit.Last = cmp.Or(limit.Last, refused)
-				return scheduler.Result{}, limit
-			}
-			if refused == nil {
-				refused = err
-			}
-			if alone {
-				break
-			}
-			p.Stage(scheduler.Planning)
+		result, err := p.tighten(order, workingSets)
+		if !errors.Is(err, scheduler.ErrNoPlan) {
+			return result, err
 		}
+		if limit := (*scheduler.WorkLimitError)(nil); errors.As(err, &limit) {
+			limit.Last = cmp.Or(limit.Last, refused)
+			return scheduler.Result{}, limit
+		}
+		if refused == nil {
+			refused = err
+		}
+		p.Stage(scheduler.Planning)
 	}
 	return scheduler.Result{}, refused
 }
 
-// tighten plans, packs and lowers the target by the bytes that the packed plans are over the budget, until they fit
-// (Complete Scheduling, TENSILE Algorithm 3, with packing in the loop). No plan is below the working sets. Swaps that
-// cost no time come first, then, unless alone is set, recomputations planned together with swaps; what is still above
-// the target is forced.
-func (p *planner) tighten(order func(*graph.Graph) []graph.OpID, workingSets graph.Bytes,
-	alone bool) (scheduler.Result, error) {
+// tighten plans for targets and packs, until a plan fits the budget and leaves little of it unused (Complete
+// Scheduling, TENSILE Algorithm 3, with packing in the loop). The target is lowered by what a packed plan is over the
+// budget, and raised again, half of the way, if a plan that fits leaves too much unused. Of all plans that fit, the one
+// that loses least time is kept. No target is below the working sets.
+func (p *planner) tighten(order func(*graph.Graph) []graph.OpID, workingSets graph.Bytes) (scheduler.Result, error) {
 	h, r := newHybrid(p.Session, p.options, order), &p.Request
-	target := max(workingSets, r.Budget-r.Budget/packing)
 	rounds := p.options.MaxRounds
 	if rounds == 0 {
 		rounds = 12
 	}
-	var jobs []*draft.Draft
+	target := max(workingSets, r.Budget-r.Budget/packing)
+	tooHigh := r.Budget + 1 // the lowest target that did not fit
+	var best scheduler.Result
+	var lost int64 // by the best
 	var last error
 	for round := 1; ; round++ {
-		fits := false
-		if !p.Search(func() {
-			switch {
-			case !alone:
-				jobs = h.reach(target)
-			case jobs == nil:
-				jobs = h.plan(0, target)
-			case !p.options.NoSwap:
-				draft.SwapFreely(jobs, target)
+		p.Search(func() { h.reach(target) })
+		if h.best == nil || p.Spent() && h.best.peak > target {
+			if best.Jobs != nil {
+				return best, nil
 			}
-			fits = force(jobs, target, p.options)
-		}) {
-			if alone || h.best == nil || h.lowest > target {
-				return scheduler.Result{}, &scheduler.WorkLimitError{Work: p.Work(), Last: last}
-			}
-			jobs, fits = h.best, true
-		}
-		final := jobs
-		if alone {
-			final = draft.Clones(jobs) // these are worked on in the next round
-		}
-		result, err := p.Finish(final, target, p.options.NoRelax)
-		if err != nil || result.Arena <= r.Budget {
-			return result, err
-		}
-		if !fits || target <= workingSets || round == rounds {
-			_, why := r.WorkingSets()
-			last = &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
-				Why: "the tightest plan found packs into that" + draft.AtSwapLimit(jobs) +
-					"; the largest steps alone: " + why}
-			return scheduler.Result{}, last
-		}
-		last = &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
-			Why: "the tightest plan found packs into that"}
-		if p.Spent() {
 			return scheduler.Result{}, &scheduler.WorkLimitError{Work: p.Work(), Last: last}
 		}
-		target = max(workingSets, target-(result.Arena-r.Budget))
+		found := h.best
+		result, err := p.pack(found.jobs, target)
+		if err != nil {
+			return scheduler.Result{}, err
+		}
+		fits := result.Arena <= r.Budget
+		if fits && (best.Jobs == nil || found.lost < lost) {
+			best, lost = result, found.lost
+		}
+		if p.Spent() || best.Jobs != nil && (round >= enough || !fits || !p.wasteful(&best, lost)) {
+			break
+		}
+		if fits {
+			next := target + (min(tooHigh, r.Budget)-target)/2
+			if target == next {
+				break
+			}
+			target = next
+			continue
+		}
+		tooHigh = target
+		why := "the tightest plan found packs into that"
+		if found.peak > target || target <= workingSets || round == rounds {
+			_, largest := r.WorkingSets()
+			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
+				Why: why + draft.AtSwapLimit(p.Ungroup(found.jobs)) + "; the largest steps alone: " + largest}
+		}
+		last = &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget, Why: why}
+		target = max(workingSets, min(target, found.peak)-max(result.Arena-r.Budget, r.Budget/least))
 		p.Stage(scheduler.Planning)
 	}
+	if best.Jobs == nil {
+		return scheduler.Result{}, &scheduler.WorkLimitError{Work: p.Work(), Last: last}
+	}
+	best.Rounds = p.Rounds()
+	return best, nil
 }
+
+// least is the part of the budget by which a target is lowered at least.
+const least = 512
+
+// enough is after how many rounds a plan that fits is taken, whatever it leaves unused.
+const enough = 4
+
+// wasteful reports whether a plan that loses more than a hundredth of the time leaves more than a fiftieth of the
+// budget unused.
+func (p *planner) wasteful(result *scheduler.Result, lost int64) bool {
+	var took int64
+	for i := range p.Request.Jobs {
+		took += int64(p.UnplannedTime(i)) * int64(p.Request.Jobs[i].Worth())
+	}
+	return lost > took/100 && result.Arena < p.Request.Budget-p.Request.Budget/50
+}
+
+// pack packs drafts with swaps relaxed, or, where that does not fit, as they are: relaxed swaps hold more memory beside
+// the peak, and a plan that is full everywhere is hard to pack.
+func (p *planner) pack(jobs []*draft.Draft, target graph.Bytes) (scheduler.Result, error) {
+	if !p.options.NoRelax {
+		result, err := p.Finish(p.Ungroup(jobs), target-target/relaxed)
+		if err != nil || result.Arena <= p.Request.Budget {
+			return result, err
+		}
+	}
+	return p.Finish(p.Ungroup(jobs), 0)
+}
+
+// relaxed is the part of a target that relaxed swaps leave free.
+const relaxed = 8
 
 // packing is the part of the budget that is left for what packing wastes, to begin with.
 const packing = 256

@@ -1,0 +1,97 @@
+package passes_test
+
+import (
+	"fmt"
+	"testing"
+
+	"tensile/internal/randgraph"
+	"tensile/internal/smallnet"
+	"tensile/models"
+	"tensile/passes"
+	"tensile/program"
+)
+
+// large is the pass for parameters above 16 MiB, which the graphs here are without: internal/randplan has its tests.
+const large = "tiles"
+
+// TestEveryNetworkKeepsItsBits trains the small form of every network, with batches from 2 to 5, as it is, after each
+// pass that changes it, and after all of them: losses and weights are the same, bit for bit.
+func TestEveryNetworkKeepsItsBits(t *testing.T) {
+	changed := make(map[string]int)
+	for i, name := range models.Names() {
+		t.Run(name, func(t *testing.T) {
+			g, err := smallnet.BuildBatch(name, 2+i%4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if raceEnabled && len(g.Ops) > 300 {
+				t.Skip("the race detector makes deep networks slow, and shallower ones go the same ways")
+			}
+			want := trained(t, g, 2)
+			for _, choice := range append(passes.Names(), passes.All) {
+				names, err := passes.Parse(choice)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rewritten, outcomes, err := passes.Apply(g, names)
+				if err != nil {
+					t.Fatal(err)
+				}
+				places := 0
+				for _, o := range outcomes {
+					places += o.Changed
+				}
+				if places == 0 {
+					continue
+				}
+				changed[choice]++
+				if _, err := program.Match(g, rewritten); err != nil {
+					t.Errorf("%s: %v", choice, err)
+				}
+				trained(t, rewritten, 2).equal(t, choice, want)
+			}
+		})
+	}
+	for _, name := range passes.Names() {
+		if name != large && changed[name] < 2 {
+			t.Errorf("pass %s changes %d networks", name, changed[name])
+		}
+	}
+}
+
+// TestRandomGraphsKeepTheirBits is the same for random graphs, which have views, updates in place and several outputs
+// wherever they may be.
+func TestRandomGraphsKeepTheirBits(t *testing.T) {
+	changed := make(map[string]int)
+	seeds := uint64(600)
+	if raceEnabled {
+		seeds = 200
+	}
+	for seed := range seeds {
+		g := randgraph.New(randoms(seed), randgraph.Options{})
+		want := trainedRandom(t, g, 2)
+		for _, choice := range append(passes.Names(), passes.All) {
+			names, err := passes.Parse(choice)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rewritten, outcomes, err := passes.Apply(g, names)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			for _, o := range outcomes {
+				changed[o.Pass] += o.Changed
+			}
+			trainedRandom(t, rewritten, 2).equal(t, fmt.Sprintf("seed %d, %s", seed, choice), want)
+			if t.Failed() {
+				t.FailNow()
+			}
+		}
+	}
+	t.Logf("places changed: %v", changed)
+	for _, name := range passes.Names() {
+		if name != large && changed[name] < int(seeds)/30 {
+			t.Errorf("pass %s changed %d places", name, changed[name])
+		}
+	}
+}
