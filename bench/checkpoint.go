@@ -328,9 +328,25 @@ func (r *CheckpointReport) WriteTable(w io.Writer) error {
 			"predicted\twriting\tof 5 min\t")
 	for _, c := range r.Rows {
 		file := map[bool]string{true: "yes", false: "no"}[c.File]
-		fmt.Fprintf(t, "%s\t%d%%\t%s\t%s\t%s\t%d\t%s\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%.4f%%\t\n", c.Model, c.Budget,
-			c.Arena, c.Way, file, c.Taken, c.Bytes, c.Linked, c.Without, c.While, c.Cost, c.Predicted, c.Write,
-			100*c.Share)
+		fmt.Fprintf(t, "%s\t%d%%\t%s\t%s\t%s\t%d\t%s\t%s", c.Model, c.Budget, c.Arena, c.Way, file, c.Taken, c.Bytes,
+			c.Linked)
+		compared := c.Without > 0
+		for _, cell := range []string{
+			measured(compared, "%.2f", c.Without), measured(compared, "%.2f", c.While),
+			measured(compared, "%.2f", c.Cost), fmt.Sprintf("%.2f", c.Predicted), measured(c.Write > 0, "%.0f", c.Write),
+			measured(compared, "%.4f%%", 100*c.Share),
+		} {
+			fmt.Fprintf(t, "\t%s", cell)
+		}
+		fmt.Fprintln(t, "\t")
 	}
 	return t.Flush()
+}
+
+// measured is a number of a table, "-" where it was not measured.
+func measured(was bool, format string, n float64) string {
+	if !was {
+		return "-"
+	}
+	return fmt.Sprintf(format, n)
 }

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"tensile/cost"
@@ -8,6 +10,26 @@ import (
 	"tensile/device/sim"
 	"tensile/workload"
 )
+
+// Where no checkpoint could be compared with iterations without one the table has no numbers.
+func TestCheckpointTable(t *testing.T) {
+	r := CheckpointReport{Device: "cpu", Rows: []CheckpointRow{
+		{Model: "lenet", Budget: 70, Way: "aside", Taken: 2, Predicted: 1.5},
+		{Model: "lenet", Budget: 70, Way: "home", File: true, Taken: 2, Without: 3, While: 4, Cost: 5, Write: 6,
+			Share: 0.01}}}
+	var text strings.Builder
+	if err := r.WriteTable(&text); err != nil {
+		t.Fatal(err)
+	}
+	var ends []string
+	for line := range strings.Lines(text.String()) {
+		fields := strings.Fields(line)
+		ends = append(ends, strings.Join(fields[max(0, len(fields)-6):], " "))
+	}
+	if want := []string{"- - - 1.50 - -", "3.00 4.00 5.00 0.00 6 1.0000%"}; !slices.Equal(ends[2:], want) {
+		t.Errorf("rows end with %q, want %q", ends[2:], want)
+	}
+}
 
 // Checkpoints are taken in both ways. In virtual time the one that is taken while the job trains costs what was
 // predicted; on a device with data files are written.

@@ -153,6 +153,16 @@ func (m *Machine) Trouble() string {
 // Budget is what the arenas of all jobs may take together; 0: there is no limit.
 func (m *Machine) Budget() graph.Bytes { return m.config.Budget }
 
+// ByHand reports whether executors that were not started here take jobs.
+func (m *Machine) ByHand() bool {
+	for _, x := range m.executors {
+		if x.joined && !x.own && !x.gone {
+			return true
+		}
+	}
+	return false
+}
+
 func (m *Machine) say(o Output) { m.out = append(m.out, o) }
 
 func (m *Machine) event(e Event) { m.say(Output{Event: &e}) }

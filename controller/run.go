@@ -157,6 +157,7 @@ func (r *runner) take(in input) error {
 			Device:     o.Device,
 			Budget:     r.machine.Budget(),
 			HostMemory: o.HostMemory,
+			ByHand:     r.machine.ByHand(),
 			Link:       wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}
 		return nil
 	}

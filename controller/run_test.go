@@ -168,6 +168,26 @@ func TestBudgetOutlives(t *testing.T) {
 	})
 }
 
+// Who asks learns whether executors were started by hand: files may be on their machines.
+func TestByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOffice(t)
+		defer f.close()
+		if f.ask(wire.Request{Verb: wire.Jobs}).ByHand {
+			t.Error("nobody has started an executor")
+		}
+		f.beat("lab", 1)
+		synctest.Wait()
+		if !f.ask(wire.Request{Verb: wire.Jobs}).ByHand {
+			t.Error("lab was started by hand")
+		}
+		time.Sleep(time.Minute)
+		if f.ask(wire.Request{Verb: wire.Jobs}).ByHand {
+			t.Error("lab has gone")
+		}
+	})
+}
+
 // While a plan is made for longer than an executor may be silent, every heartbeat is heard and every request answered.
 // An executor that beats is kept, one that does not is given up.
 func TestPlanningHoldsNothingUp(t *testing.T) {

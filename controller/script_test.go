@@ -89,6 +89,9 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 			for _, h := range r.Held {
 				fmt.Fprintf(&s.out, "  %s may have %s\n", h.Executor, h.Bytes)
 			}
+			if r.Preempted {
+				fmt.Fprintf(&s.out, "  %s gave way\n", r.Spec.Name)
+			}
 			if r.Spec.Owner != "" {
 				fmt.Fprintf(&s.out, "  %s belongs to %s\n", r.Spec.Name, r.Spec.Owner)
 			}

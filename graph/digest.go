@@ -15,8 +15,12 @@ import (
 type Digest string
 
 // Digest returns the graph's digest. It takes about a microsecond for three storages, tensors or ops.
-func (g *Graph) Digest() Digest {
-	w := &digestWriter{hash: sha256.New()}
+func (g *Graph) Digest() Digest { return g.DigestBy(nil) }
+
+// DigestBy is Digest for a caller who may want to stop: tick is told of every few steps of the work, of some nanoseconds
+// each, and may panic. nil: nobody is told.
+func (g *Graph) DigestBy(tick func(steps int)) Digest {
+	w := &digestWriter{hash: sha256.New(), tick: tick}
 	w.text(g.Name)
 	w.number(len(g.Storages))
 	for i := range g.Storages {
@@ -33,6 +37,10 @@ func (g *Graph) Digest() Digest {
 	for _, name := range g.Passes {
 		w.text(name)
 	}
+	if g.Plain != "" {
+		w.number(-1) // no length
+		w.text(string(g.Plain))
+	}
 	w.flush(0)
 	return Digest(hex.EncodeToString(w.hash.Sum(nil)))
 }
@@ -41,11 +49,15 @@ func (g *Graph) Digest() Digest {
 type digestWriter struct {
 	hash    hash.Hash
 	pending []byte
+	tick    func(steps int) // nil: nobody is told
 }
 
 // flush hashes what is pending if there is more than a limit.
 func (w *digestWriter) flush(limit int) {
 	if len(w.pending) > limit {
+		if w.tick != nil {
+			w.tick(len(w.pending))
+		}
 		w.hash.Write(w.pending) // a hash takes everything
 		w.pending = w.pending[:0]
 	}

@@ -14,8 +14,8 @@
 //	                   adam ----> w.1   (same storage as w.0)
 //
 // Ops are listed in an order in which they can be executed. An op that makes only fresh storages is pure
-// ([Graph.Pure]) and may be executed again in the same iteration. An op that updates an activation or a gradient in place
-// may be so after the version before was made again ([Graph.Repeatable]), any other update may not.
+// ([Graph.Pure]) and may be executed again in the same iteration. An op that updates an activation or a gradient in
+// place may be executed again after the version before was made again ([Graph.Repeatable]). Other updates happen once.
 //
 // What follows from an op's [Kind] (shapes, outputs in place, arithmetic and traffic) is in one table per family.
 // [Builder] makes graphs by it and [Graph.Validate] checks any graph, read from JSON for example, against it.

@@ -123,9 +123,9 @@ var calls = []call{
 	{Scale, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 10},
 }
 
-// touched is the traffic in calls of the kinds that touch a part of an operand, or have one of another type: 24 elements
-// are read and written, or read twice and written; 5 ids and as many rows of 3 are read, and the rows written; indices
-// are bytes.
+// touched is the traffic in calls of the kinds that touch a part of an operand, or have one of another type: 24
+// elements are read and written, or read twice and written; 5 ids and as many rows of 3 are read, and the rows written;
+// indices are bytes.
 var touched = map[Kind]Bytes{
 	Slice: 2 * 24 * ElementBytes, SliceAccumulate: 3 * 24 * ElementBytes, Embedding: 5*8 + (15+15)*ElementBytes,
 	EmbeddingDW: 5*8 + (15+21)*ElementBytes, MaxPoolIndices: 96 + (210+96)*ElementBytes,

@@ -112,8 +112,8 @@ func poolDYDXFLOPs(a Attrs, in, _ []Shape) int64 {
 
 func indicesCheck(a Attrs) error {
 	if a.Kernel[0] > NoMaximum || a.Kernel[1] > NoMaximum || a.Kernel[0]*a.Kernel[1] > NoMaximum {
-		return fmt.Errorf("a window of %dx%d has more than %d elements, and indices are bytes", a.Kernel[0], a.Kernel[1],
-			NoMaximum)
+		return fmt.Errorf("a window of %dx%d has more than %d elements, and indices are bytes", a.Kernel[0],
+			a.Kernel[1], NoMaximum)
 	}
 	return nil
 }

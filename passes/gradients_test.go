@@ -6,8 +6,8 @@ import (
 	"tensile/graph"
 )
 
-// TestGradients adds three gradients up in place of the first that is forgotten, makes a ReLU's gradient in place of dy,
-// and keeps a dy that another op reads later.
+// TestGradients adds three gradients up in place of the first that is forgotten, makes a ReLU's gradient in place of
+// dy, and keeps a dy that another op reads later.
 func TestGradients(t *testing.T) {
 	n := newNet(t)
 	x := n.images("x")

@@ -59,7 +59,8 @@ func wantInPlace(t *testing.T, g *graph.Graph, name string, operand int) {
 	t.Helper()
 	op := opOf(t, g, name)
 	if got := g.Updated(op.ID, 0); got != operand || op.Attrs.InPlace != operand+1 {
-		t.Errorf("%s is made in place of operand %d, attribute %d; want operand %d", name, got, op.Attrs.InPlace, operand)
+		t.Errorf("%s is made in place of operand %d, attribute %d; want operand %d", name, got, op.Attrs.InPlace,
+			operand)
 	}
 }
 

@@ -24,6 +24,9 @@ func TestEveryNetworkKeepsItsBits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if raceEnabled && len(g.Ops) > 300 {
+				t.Skip("the race detector makes deep networks slow, and shallower ones go the same ways")
+			}
 			want := trained(t, g, 2)
 			for _, choice := range append(passes.Names(), passes.All) {
 				names, err := passes.Parse(choice)
@@ -60,7 +63,11 @@ func TestEveryNetworkKeepsItsBits(t *testing.T) {
 // wherever they may be.
 func TestRandomGraphsKeepTheirBits(t *testing.T) {
 	changed := make(map[string]int)
-	for seed := range uint64(600) {
+	seeds := uint64(600)
+	if raceEnabled {
+		seeds = 200
+	}
+	for seed := range seeds {
 		g := randgraph.New(randoms(seed), randgraph.Options{})
 		want := trainedRandom(t, g, 2)
 		for _, choice := range append(passes.Names(), passes.All) {
@@ -83,7 +90,7 @@ func TestRandomGraphsKeepTheirBits(t *testing.T) {
 	}
 	t.Logf("places changed: %v", changed)
 	for _, name := range passes.Names() {
-		if name != large && changed[name] < 20 {
+		if name != large && changed[name] < int(seeds)/30 {
 			t.Errorf("pass %s changed %d places", name, changed[name])
 		}
 	}

@@ -125,24 +125,27 @@ func Apply(g *graph.Graph, names []string) (*graph.Graph, []Outcome, error) {
 			continue
 		}
 		var o Outcome
-		if g, o, err = apply(g, &table[slices.Index(Names(), name)]); err != nil {
-			return nil, nil, err
-		}
+		g, o = apply(g, &table[slices.Index(Names(), name)])
 		outcomes = append(outcomes, o)
 	}
-	return g, outcomes, nil
+	return g, outcomes, valid(g)
+}
+
+// valid reports a mistake of a pass.
+func valid(g *graph.Graph) error {
+	if err := g.Validate(); err != nil {
+		return fmt.Errorf("one of the passes %s is wrong, please report this: %w", strings.Join(g.Passes, ", "), err)
+	}
+	return nil
 }
 
 // apply rewrites a copy of the graph by one pass.
-func apply(g *graph.Graph, p *pass) (*graph.Graph, Outcome, error) {
+func apply(g *graph.Graph, p *pass) (*graph.Graph, Outcome) {
 	r := newRewrite(g)
 	p.run(r)
 	next := r.finish(p.name)
-	if err := next.Validate(); err != nil {
-		return nil, Outcome{}, fmt.Errorf("pass %s is wrong, please report this: %w", p.name, err)
-	}
 	all, live := peak.Vanilla(g)
 	nextAll, nextLive := peak.Vanilla(next)
 	return next, Outcome{Pass: p.name, Changed: r.changed, Live: live - nextLive, All: all - nextAll,
-		Kept: len(r.refused), Refused: r.refused}, nil
+		Kept: len(r.refused), Refused: r.refused}
 }

@@ -10,9 +10,9 @@ import (
 	"tensile/scheduler/draft"
 )
 
-// published are what five networks need at batch 16 with Adam, in MB: by an independent count for ReLUs in place, forward
-// and backward, gradients added up in place, a byte per window of a pool, updates next to their gradients, and parameters
-// above 16 MiB in tiles.
+// published are what five networks need at batch 16 with Adam, in MB: by an independent count for ReLUs in place,
+// forward and backward, gradients added up in place, a byte per window of a pool, updates next to their gradients, and
+// parameters above 16 MiB in tiles.
 var published = []struct {
 	model     string
 	live, all graph.Bytes
@@ -21,9 +21,9 @@ var published = []struct {
 	{"densenet121", 2119, 4962},
 }
 
-// TestPeaks compares what the networks need after all passes with what was published. The live peak is the same within a
-// thousandth. With nothing freed they need less: the gradients of normalisations and the sums of residuals are made in
-// place as well.
+// TestPeaks compares what the networks need after all passes with what was published. The live peak is the same within
+// a thousandth. With nothing freed they need less: the gradients of normalisations and the sums of residuals are made
+// in place as well.
 func TestPeaks(t *testing.T) {
 	const mb = 1_000_000
 	for _, want := range published {

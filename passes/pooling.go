@@ -58,7 +58,7 @@ func (r *rewrite) pools(op, dx *graph.Op) bool {
 	x, of := r.g.Tensors[op.Inputs[0]], r.g.Tensors[dx.Inputs[0]]
 	y, made := r.g.Tensors[op.Outputs[0]], r.g.Tensors[dx.Inputs[1]]
 	same := func(a, b graph.Tensor) bool {
-		return a.Storage == b.Storage && a.Version == b.Version && a.Offset == b.Offset && slices.Equal(a.Shape, b.Shape)
+		return r.g.Version(a.ID) == r.g.Version(b.ID) && a.Offset == b.Offset && slices.Equal(a.Shape, b.Shape)
 	}
 	return same(x, of) && same(y, made)
 }
@@ -69,7 +69,8 @@ func (r *rewrite) index(pool *graph.Op) {
 	y := g.Tensors[pool.Outputs[0]]
 	s := graph.Storage{ID: graph.StorageID(len(g.Storages)), Name: pool.Name + ".indices", Role: graph.Activation,
 		Bytes: graph.StorageBytes(y.Shape, graph.Uint8)}
-	t := graph.Tensor{ID: graph.TensorID(len(g.Tensors)), Name: s.Name, Storage: s.ID, Shape: y.Shape, DType: graph.Uint8}
+	t := graph.Tensor{ID: graph.TensorID(len(g.Tensors)), Name: s.Name, Storage: s.ID, Shape: y.Shape,
+		DType: graph.Uint8}
 	g.Storages, g.Tensors = append(g.Storages, s), append(g.Tensors, t)
 	pool.Kind, pool.Outputs = graph.MaxPoolIndices, append(pool.Outputs, t.ID)
 }

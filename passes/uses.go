@@ -68,8 +68,6 @@ func (u *uses) keepsOperand(op *graph.Op, operand int) string {
 		return fmt.Sprintf("%s is of role %s, %s of role %s", x.Name, of.Role, y.Name, into.Role)
 	case x.Bytes() != of.Bytes:
 		return fmt.Sprintf("%s is a part of %s", x.Name, of.Name)
-	case into.Bytes != of.Bytes:
-		return fmt.Sprintf("%s has another size than %s", y.Name, x.Name)
 	case x.Version != u.last[of.ID]:
 		return fmt.Sprintf("%s is updated by another op", x.Name)
 	case last != op.ID:

@@ -15,8 +15,12 @@ import (
 // The proof walks the iteration in issue order. Host copies that are valid when slot 0 begins are those valid in Home
 // (all persistent ones) as well as after the last slot; the walk is repeated until that set no longer shrinks, so that
 // the first iteration and every later one are covered.
-func Validate(g *graph.Graph, p *Plan) error {
-	v := &validator{g: g, p: p, last: g.LastVersions()}
+func Validate(g *graph.Graph, p *Plan) error { return ValidateBy(g, p, func(int) {}) }
+
+// ValidateBy is Validate for a caller who may want to stop: tick is told of every few steps of the work, of some
+// nanoseconds each, and may panic.
+func ValidateBy(g *graph.Graph, p *Plan, tick func(steps int)) error {
+	v := &validator{g: g, p: p, last: g.LastVersions(), tick: tick}
 	if !v.form() {
 		return v.err()
 	}
@@ -40,11 +44,15 @@ func Validate(g *graph.Graph, p *Plan) error {
 
 const absent = -1
 
+// stepTicks is what a step of a plan and the moves behind it take about, in steps of work.
+const stepTicks = 32
+
 type validator struct {
 	g        *graph.Graph
 	p        *Plan
 	last     []int // versions
 	problems []*Problem
+	tick     func(steps int)
 
 	redundant []*Problem // of the last walk: the first iterations after Home may find more host copies than later ones
 
@@ -70,7 +78,7 @@ func (v *validator) name(s graph.StorageID) string { return v.g.Storages[s].Name
 // form checks ids, ranges and orders.
 func (v *validator) form() bool {
 	g, p := v.g, v.p
-	if d := g.Digest(); p.Graph != d {
+	if d := g.DigestBy(v.tick); p.Graph != d {
 		v.say(-1, -1, ErrForm, "made for graph %.12s, not for %.12s", p.Graph, d)
 	}
 	if !slices.Equal(p.Passes, g.Passes) {
@@ -149,6 +157,7 @@ func (v *validator) walk(valid []bool) []bool {
 	}
 	moves := v.moves(p.Moves, -1)
 	for slot, step := range p.Steps {
+		v.tick(stepTicks)
 		v.step(slot, step)
 		moves = v.moves(moves, slot)
 	}

@@ -30,24 +30,34 @@ func Plan(ctx context.Context, r scheduler.Request) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.prove(ctx, &r); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// prove proves the plan of each job of a request.
+func (p *Planned) prove(ctx context.Context, r *scheduler.Request) error {
 	since := time.Now()
+	p.Programs = nil
 	for i, j := range p.Jobs {
-		if err := context.Cause(ctx); err != nil {
-			return nil, err
+		var proven program.Proven
+		var err error
+		if stopped := unlessDone(ctx, func(tick func(int)) { proven, err = prove(r.Jobs[i].Graph, j, tick) }); stopped {
+			return context.Cause(ctx)
 		}
-		proven, err := prove(r.Jobs[i].Graph, j)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.Programs = append(p.Programs, proven)
 	}
 	p.Proof = time.Since(since)
-	return p, nil
+	return nil
 }
 
 // prove proves a plan.
-func prove(g *graph.Graph, s scheduler.Scheduled) (program.Proven, error) {
-	proven, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled})
+func prove(g *graph.Graph, s scheduler.Scheduled, tick func(int)) (program.Proven, error) {
+	proven, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled, Tick: tick})
 	if err != nil {
 		return program.Proven{}, fmt.Errorf("the plan of job %s is wrong, please report this: %w", s.Plan.Job, err)
 	}
@@ -56,12 +66,17 @@ func prove(g *graph.Graph, s scheduler.Scheduled) (program.Proven, error) {
 
 // Schedule is Plan without the proof: there are no programs.
 func Schedule(ctx context.Context, r scheduler.Request) (*Planned, error) {
+	return schedule(ctx, r, wall())
+}
+
+// schedule is Schedule with times by a clock.
+func schedule(ctx context.Context, r scheduler.Request, clock Clock) (*Planned, error) {
 	var p Planned
 	times := map[scheduler.Stage]*time.Duration{scheduler.Planning: &p.PlanTime, scheduler.Packing: &p.PackTime}
-	stage, since := new(time.Duration), time.Now()
+	stage, since := new(time.Duration), clock()
 	next := func(to *time.Duration) {
-		now := time.Now()
-		*stage += now.Sub(since)
+		now := clock()
+		*stage += now - since
 		stage, since = to, now
 	}
 	var err error

@@ -219,14 +219,14 @@ func TestVanillaOfEveryNetwork(t *testing.T) {
 func TestProve(t *testing.T) {
 	r := twoJobs(t, "tensile", tight)
 	s := planned(t, r).Jobs[0]
-	if _, err := prove(r.Jobs[0].Graph, s); err != nil {
+	if _, err := prove(r.Jobs[0].Graph, s, func(int) {}); err != nil {
 		t.Errorf("a plan that was proven before: %v", err)
 	}
 	in := slices.IndexFunc(s.Plan.Moves, func(m plan.Move) bool { return m.Kind == plan.In })
 	wrong := *s.Plan
 	wrong.Moves = slices.Delete(slices.Clone(wrong.Moves), in, in+1)
 	s.Plan = &wrong
-	_, err := prove(r.Jobs[0].Graph, s)
+	_, err := prove(r.Jobs[0].Graph, s, func(int) {})
 	if _, ok := errors.AsType[*plan.InvalidError](err); !ok {
 		t.Errorf("a plan without one of its copies in: %v", err)
 	}

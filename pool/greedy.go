@@ -21,7 +21,11 @@ type greedy struct {
 	placed  placed
 	offsets []int64 // bytes, per item; of the last run
 	query   query
+	ask     func() bool // asked every asking items: whether to give a run up; nil: never
 }
+
+// asking is how many items are looked at between two questions whether to stop: some tenths of a millisecond.
+const asking = 256
 
 func newGreedy(p *problem) *greedy {
 	g := &greedy{problem: p, placed: &flat{}, offsets: make([]int64, len(p.items))}
@@ -58,6 +62,9 @@ func (g *greedy) place(r run) (height int64, stopped int) {
 		it := &g.problem.items[n]
 		if it.fixed || r.at != nil && r.at[n] >= 0 {
 			continue
+		}
+		if i%asking == asking-1 && g.ask != nil && g.ask() {
+			return 0, i
 		}
 		at := g.find(it, r)
 		if it.size > r.limit-at {

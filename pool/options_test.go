@@ -126,3 +126,37 @@ func TestPackRounds(t *testing.T) {
 		}
 	}
 }
+
+// Pack asks whether to stop every few buffers, also while it makes the first layout and before. A Stop that panics ends
+// it there.
+func TestPackAsks(t *testing.T) {
+	buffers := trainingStep(3000, 5)
+	for _, method := range []string{"size", "search"} {
+		asked := 0
+		if _, err := Pack(buffers, Options{Method: method, Stop: func() bool { asked++; return true }}); err != nil {
+			t.Fatal(err)
+		}
+		if least := 2 * len(buffers) / asking; asked < least {
+			t.Errorf("%s: asked %d times for %d buffers, want %d", method, asked, len(buffers), least)
+		}
+		for last := 1; last <= asked; last += 1 + asked/20 {
+			n := 0
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s: nothing ended at question %d", method, last)
+					}
+				}()
+				Pack(buffers, Options{Method: method, Stop: func() bool {
+					if n++; n == last {
+						panic("stopped")
+					}
+					return false
+				}})
+			}()
+			if n != last {
+				t.Errorf("%s: %d questions, stopped at %d", method, n, last)
+			}
+		}
+	}
+}

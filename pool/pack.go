@@ -22,8 +22,8 @@ type Options struct {
 	// Rounds bounds the work of a search: a round takes 5 to 20 ms for a thousand buffers. 0 means 1.
 	Rounds int
 
-	// Stop is asked now and then, and ends a search early when it reports true; the layout is then no longer the same
-	// each time. nil: never.
+	// Stop is asked every fraction of a millisecond, by the caller's goroutine, and ends a search early when it reports
+	// true; the layout is then no longer the same each time. It may panic: nothing is kept of the search then. nil: never.
 	Stop func() bool
 }
 
@@ -74,7 +74,7 @@ func Pack(buffers []Buffer, o Options) (Layout, error) {
 	if err := check(buffers).err(); err != nil {
 		return Layout{}, err
 	}
-	p := newProblem(buffers)
+	p := prepare(buffers, o.Stop)
 	if err := p.clash(); err != nil {
 		return Layout{}, err
 	}

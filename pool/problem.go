@@ -38,13 +38,28 @@ type item struct {
 type area struct{ hi, lo uint64 }
 
 // newProblem prepares buffers that check finds nothing wrong with.
-func newProblem(buffers []Buffer) *problem {
+func newProblem(buffers []Buffer) *problem { return prepare(buffers, nil) }
+
+// prepare is newProblem with questions to stop, which may end it by a panic alone.
+func prepare(buffers []Buffer, stop func() bool) *problem {
+	ask := func() {
+		if stop != nil {
+			stop()
+		}
+	}
+	ask()
 	merged, members := mergeGroups(buffers)
+	ask()
 	cols := newColumns(merged)
+	ask()
 	loads := newPeaks(columnLoads(cols, merged))
+	ask()
 	p := &problem{columns: cols.count(), load: Load(buffers), unit: math.MaxInt64, exact: true}
 	even := true // all alignments are equal
 	for i, b := range merged {
+		if i%asking == 0 {
+			ask()
+		}
 		if b.Size == 0 {
 			continue
 		}

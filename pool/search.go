@@ -45,6 +45,8 @@ func newSearch(p *problem, o Options) *search {
 	if s.stop == nil {
 		s.stop = func() bool { return false }
 	}
+	s.greedy.ask = func() bool { return s.stop() && s.placed } // the first layout is always made
+	s.stop()
 	s.round = max(fewSteps, min(stepsPerFew*len(p.items), usualSteps), stepsPerMany*len(p.items))
 	s.allowance = s.round / simpleTries
 	s.steps = s.round * min(max(1, o.Rounds), math.MaxInt/64/s.round)

@@ -48,11 +48,14 @@ var (
 //
 // The meaning of waits is that of Lanes, which devices use too. The graph must be valid. The program must not be
 // changed afterwards.
-func Check(p *Program) (Proven, error) {
+func Check(p *Program) (Proven, error) { return check(p, func(int) {}) }
+
+// check is Check with ticks as in Options.
+func check(p *Program, tick func(steps int)) (Proven, error) {
 	if err := checkTables(p); err != nil {
 		return Proven{}, fmt.Errorf("program: %w", err)
 	}
-	c := newChecker(p)
+	c := newChecker(p, tick)
 	body, snapshot := &p.Body, &p.Snapshot
 	if len(snapshot.Commands) == 0 {
 		c.train(body, body)
@@ -72,6 +75,7 @@ func Check(p *Program) (Proven, error) {
 // outputs checks that an iteration hands every output to the job.
 func (c *checker) outputs(section *Section) {
 	for _, s := range c.g.Storages {
+		c.tick(checkTicks)
 		if s.Role == graph.Output && !slices.ContainsFunc(section.Commands, func(cmd Command) bool {
 			return cmd.Kind == Read && cmd.Storage == s.ID && cmd.Version == c.last[s.ID]
 		}) {
@@ -121,11 +125,12 @@ type checker struct {
 	reads, writes []use // of the present command, for kernelUses
 
 	problems []error
+	tick     func(steps int)
 }
 
-func newChecker(p *Program) *checker {
+func newChecker(p *Program, tick func(steps int)) *checker {
 	g := p.Graph
-	c := &checker{g: g, p: p, last: g.LastVersions(), slots: make([]Address, len(g.Storages)), limit: p.Plan.Length()}
+	c := &checker{tick: tick, g: g, p: p, last: g.LastVersions(), slots: make([]Address, len(g.Storages)), limit: p.Plan.Length()}
 	hosts, _ := SlotsOf(g, p.Plan)
 	host := Region(slices.Index(p.Regions, HostMemory))
 	for s := range g.Storages {
@@ -140,6 +145,7 @@ func newChecker(p *Program) *checker {
 			c.saved = append(c.saved, Address{Region(region), offset})
 		}
 	}
+	c.tick(tableTicks * len(p.Plan.Steps))
 	c.bytes = c.newBytes()
 	return c
 }
@@ -150,6 +156,7 @@ func (c *checker) reset() {
 	c.order = newCheckOrder(c.p.Streams)
 	c.bytes.forget()
 	for _, s := range c.g.Storages {
+		c.tick(checkTicks)
 		if s.Role.Persistent() {
 			cells := c.bytes.span(c.slots[s.ID], s.Bytes)
 			cells.fill(cell{storage: s.ID, base: c.slots[s.ID].Offset})
@@ -180,6 +187,7 @@ func (c *checker) train(iterations ...*Section) {
 		return
 	}
 	for _, s := range c.g.Storages {
+		c.tick(checkTicks)
 		if s.Role.Persistent() {
 			c.holds(fmt.Sprintf("end after %d iterations", n), c.slots[s.ID], s.ID, n*c.last[s.ID])
 		}
@@ -256,6 +264,7 @@ func (c *checker) section(s *Section, name string, iteration int, drain bool) {
 	slot := 0
 	for i := range s.Commands {
 		cmd := &s.Commands[i]
+		c.tick(checkTicks)
 		if flaw := c.flaw(cmd); flaw != "" {
 			c.say(fmt.Sprintf("%s command %d", name, i), ErrCommand, "%s: %+v", flaw, *cmd)
 			return

@@ -45,6 +45,7 @@ func (c *checker) newBytes() checkBytes {
 	}
 	for _, section := range c.p.Sections() {
 		for i := range section.Commands {
+			c.tick(checkTicks / 4)
 			if cmd := &section.Commands[i]; c.flaw(cmd) == "" {
 				for _, u := range c.uses(cmd, 0) {
 					if c.fits(&u) {
@@ -59,6 +60,7 @@ func (c *checker) newBytes() checkBytes {
 		b.bounds[r] = slices.Compact(b.bounds[r])
 		b.cells[r] = make([]cell, len(b.bounds[r]))
 		b.reads[r] = make([]int, len(b.bounds[r])*b.streams)
+		c.tick(checkTicks * len(b.bounds[r]))
 	}
 	return b
 }

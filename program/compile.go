@@ -13,6 +13,10 @@ import (
 type Options struct {
 	Poison bool // fill dropped ranges with NaN, so that a use after a drop shows in the results
 
+	// Tick is told of every few steps of the work, of some nanoseconds each, and may panic: that ends Compile or Prove.
+	// nil: nobody is.
+	Tick func(steps int)
+
 	Snapshot bool // make a snapshot section, unless the way through Home is predicted to cost less
 	// by which it is made and judged; without Steps the latencies that the plan was made for. They change nothing else.
 	Durations Durations
@@ -49,6 +53,10 @@ func (o *Options) durations(p *plan.Plan) Durations {
 
 // newCompiler returns one that has written nothing.
 func newCompiler(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *compiler {
+	if o.Tick == nil {
+		o.Tick = func(int) {}
+	}
+	o.Tick(tableTicks * len(p.Steps))
 	c := &compiler{g: g, p: p, l: l, options: o, moves: fold(g, p), last: g.LastVersions(), section: newSection()}
 	c.hosts, c.hostSize = SlotsOf(g, p)
 	// Waits on the previous body are known once there was one: the second body is the one that repeats.
@@ -75,7 +83,9 @@ func (c *compiler) program() *Program {
 	first := c.next()
 	c.body()
 	out.Body = c.section
+	c.options.Tick(tableTicks * len(c.p.Steps))
 	c.epilogue(&out.Epilogue)
+	c.options.Tick(tableTicks * len(c.p.Steps))
 	for i := range first.Commands {
 		for _, w := range first.Commands[i].Waits {
 			if w.Stream == entryStream {
@@ -101,6 +111,13 @@ func streamOf(k Kind) Stream   { return Stream(k.Unit()) }
 func regionOf(m Memory) Region { return Region(m) }
 
 func newSection() Section { return Section{Counts: make([]int, streams)} }
+
+// What parts of the work take about, in the steps of Options.Tick.
+const (
+	tableTicks = 16 // to make a table, per step of the plan
+	stepTicks  = 64 // to compile a step of the plan and the moves behind it
+	checkTicks = 64 // to check a command
+)
 
 type compiler struct {
 	g       *graph.Graph
@@ -141,6 +158,7 @@ func (c *compiler) body() {
 	c.saver.keep(c)
 	moves := c.follow(c.moves, -1)
 	for slot, step := range c.p.Steps {
+		c.options.Tick(stepTicks)
 		c.saver.before(c, slot)
 		c.kernel(slot, step)
 		moves = c.follow(moves, slot)

@@ -49,7 +49,14 @@ func Place(g *graph.Graph, p *plan.Plan, align graph.Bytes) (*Placement, error) 
 
 // PlaceBy is Place with a choice of how to pack.
 func PlaceBy(g *graph.Graph, p *plan.Plan, align graph.Bytes, o pool.Options) (*Placement, error) {
-	stays := plan.StaysOf(g, p)
+	const asking = 1 << 14
+	steps := 0
+	stays := plan.StaysBy(g, p, func(n int) {
+		if steps += n; o.Stop != nil && steps >= asking {
+			steps = 0
+			o.Stop() // which may panic; the first layout is made in any case
+		}
+	})
 	packed, err := pool.Pack(buffersOf(g, p, stays, align), o)
 	if err != nil {
 		return nil, fmt.Errorf("place the residencies of job %q: %w", p.Job, err)

@@ -22,18 +22,22 @@ func Prove(g *graph.Graph, p *plan.Plan, l *Placement, o Options) (Proven, error
 	if p == nil {
 		return Proven{}, fmt.Errorf("the layout has no plan")
 	}
-	if err := plan.Validate(g, p); err != nil {
+	if o.Tick == nil {
+		o.Tick = func(int) {}
+	}
+	if err := plan.ValidateBy(g, p, o.Tick); err != nil {
 		return Proven{}, err
 	}
+	o.Tick(tableTicks * len(p.Steps))
 	placed := *l
-	placed.Stays = plan.StaysOf(g, p)
+	placed.Stays = plan.StaysBy(g, p, o.Tick)
 	if len(l.Scratch) == 0 {
 		placed.Scratch = make([]graph.Bytes, len(p.Steps))
 	}
 	if err := placed.check(g, p); err != nil {
 		return Proven{}, err
 	}
-	return Check(Compile(g, p, &placed, o))
+	return check(Compile(g, p, &placed, o), o.Tick)
 }
 
 // check reports what of a valid plan has no place in its arena.

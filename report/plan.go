@@ -49,6 +49,7 @@ type JobPlan struct {
 	Stall     float64 `json:"predicted_stall_ms"`
 	// predicted: against an iteration in which nothing is planned
 	EOR       float64     `json:"eor"`
+	BoundEOR  float64     `json:"bound_eor"`               // below which no plan gets in that memory: the caller's to set
 	Phase     string      `json:"phase"`                   // cold-start or updated: where the latencies come from
 	SwapBytes graph.Bytes `json:"swap_bytes"`              // that swaps copy in an iteration, both ways
 	Recompute float64     `json:"recompute_ms"`            // of an iteration
@@ -226,7 +227,7 @@ func (r *Plan) narrow() [][]string {
 
 func (r *Plan) wide() [][]string {
 	head := []string{"JOB", "OPS", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "WORKING SET", "ZERO STALL",
-		"MSR ALL", "MSR LIVE", "OUT", "IN", "SWAPS", "RECOMPUTES", "ITERATION MS", "STALL MS", "EOR"}
+		"MSR ALL", "MSR LIVE", "OUT", "IN", "SWAPS", "RECOMPUTES", "ITERATION MS", "STALL MS", "EOR", "BOUND EOR"}
 	if r.Jobs[0].Priority != nil {
 		head = append(head, "PRIORITY")
 	}
@@ -245,7 +246,7 @@ func (r *Plan) wide() [][]string {
 	}
 	for _, j := range r.Jobs {
 		rest := []string{fmt.Sprint(j.Swaps), fmt.Sprint(j.Recomputes), fmt.Sprintf("%.1f", j.Iteration),
-			fmt.Sprintf("%.1f", j.Stall), fmt.Sprintf("%.3f", j.EOR)}
+			fmt.Sprintf("%.1f", j.Stall), fmt.Sprintf("%.3f", j.EOR), fmt.Sprintf("%.3f", j.BoundEOR)}
 		if j.Priority != nil {
 			rest = append(rest, fmt.Sprint(*j.Priority))
 		}

@@ -238,6 +238,8 @@ type Answer struct {
 	Link   Rates       `json:"link,omitzero"`         // of the device, that all jobs share
 	// for Jobs: for what all jobs have on the host; 0: no limit
 	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"`
+	// for Jobs: executors that were not started by the controller take jobs, perhaps on other machines
+	ByHand bool `json:"by_hand,omitzero"`
 }
 
 // Holding is memory of an incarnation of a job whose executor cannot be reached, and may have it still.

@@ -3,13 +3,18 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tensile/bench"
+	"tensile/cost"
+	"tensile/models"
+	"tensile/passes"
 	"tensile/pool"
+	"tensile/scheduler/policies"
 )
 
 func benchCommand() *cobra.Command {
@@ -18,7 +23,7 @@ func benchCommand() *cobra.Command {
 		Short: "Measure and compare, on fixed inputs",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, checkpoint or controller",
+				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint or controller",
 					c.CommandPath(),
 					args[0])
 			}
@@ -26,7 +31,7 @@ func benchCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error { return c.Help() },
 	}
-	c.AddCommand(benchPoolCommand(), benchPlanCommand(), benchCheckpointCommand(), benchControllerCommand())
+	c.AddCommand(benchPoolCommand(), benchPlanCommand(), benchFrontierCommand(), benchCheckpointCommand(), benchControllerCommand())
 	return c
 }
 
@@ -115,9 +120,83 @@ right ones. Nothing runs. Expect a minute or two.`,
 	return c
 }
 
+func benchFrontierCommand() *cobra.Command {
+	var o bench.FrontierOptions
+	var links []string
+	var step string
+	var json bool
+	c := &cobra.Command{
+		Use:   "frontier",
+		Short: "Measure what policies make of every budget: memory against time",
+		Long: `Plan networks within budgets that fall from what they need with every tensor freed after its
+last use, by steps, and prove each plan; print the least memory with which no more time is lost than some
+limits, beside goals and what was reached before. Memory is that of the arena. Nothing runs. Expect minutes.
+
+With --sweep each budget is planned, and it is listed where less memory takes less time, where a step
+less takes much more, and where there is no plan.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			percent, ok, err := parseShare("--step", step)
+			if err != nil || !ok || percent > 100 {
+				return fmt.Errorf("--step %q: give a percentage such as 1%%, up to 100%%", step)
+			}
+			o.Step = percent / 100
+			for _, batch := range o.Batches {
+				if batch < 1 || batch > models.MaxBatch {
+					return fmt.Errorf("--batch %d: give 1 to %d", batch, models.MaxBatch)
+				}
+			}
+			for _, policy := range o.Policies {
+				if !slices.Contains(policies.Names(), policy) {
+					return fmt.Errorf("--policy %q: known are %s", policy, strings.Join(policies.Names(), ", "))
+				}
+			}
+			for i, device := range o.Devices {
+				o.Devices[i] = strings.TrimPrefix(device, "sim:")
+			}
+			for _, text := range links {
+				link, err := parseLink(text, cost.Facts{})
+				if err != nil {
+					return err
+				}
+				o.Links = append(o.Links, link.rate)
+			}
+			for _, choice := range o.Passes {
+				if _, err := parsePasses(choice); err != nil {
+					return err
+				}
+			}
+			report, err := bench.MeasureFrontier(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			if json {
+				return printJSON(c.OutOrStdout(), report)
+			}
+			return report.WriteTables(c.OutOrStdout())
+		},
+	}
+	c.Flags().StringSliceVar(&o.Models, "model", []string{"vgg16", "inceptionv3", "inceptionv4", "resnet50",
+		"densenet121"}, "networks")
+	c.Flags().StringSliceVar(&o.Policies, "policy", []string{"tensile", "tensile-paper", "none-live"}, "policies, of "+
+		strings.Join(policies.Names(), ", "))
+	c.Flags().StringVar(&step, "step", "1%", "between two budgets, of what a network needs")
+	c.Flags().IntSliceVar(&o.Batches, "batch", []int{16}, "images or sequences per iteration; several are measured each")
+	c.Flags().StringSliceVar(&o.Optimizers, "optimizer", []string{"adam"}, "of sgd, momentum and adam")
+	c.Flags().StringSliceVar(&o.Devices, "device", []string{"a6000"}, "known devices, simulated: "+simNames())
+	c.Flags().StringSliceVar(&links, "link", []string{"none"},
+		"limits of each copy direction, such as 12GB/s; none: the device's own")
+	c.Flags().StringArrayVar(&o.Passes, "passes", []string{passes.None},
+		"rewrites of the networks, as run has them; may be given several times: each choice is measured")
+	c.Flags().BoolVar(&o.Sweep, "sweep", false, "plan every budget, and list what is out of order")
+	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	return c
+}
+
 func benchCheckpointCommand() *cobra.Command {
 	var o bench.CheckpointOptions
 	var device planFlags
+	var rewrites string
 	var json bool
 	c := &cobra.Command{
 		Use:   "checkpoint",
@@ -127,7 +206,10 @@ that copies the state out while the job trains, and by the way through Home. On 
 measure both without a file and with one written beside. Times are medians; the share is that of one
 checkpoint in five minutes.`,
 		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if o.Settings.Passes, err = parsePasses(rewrites); err != nil {
+				return err
+			}
 			if o.Every < 10 || o.Every > endless || o.Times < 1 || o.Times > endless {
 				return fmt.Errorf("--every %d --times %d: give 10 to %d and 1 to %d", o.Every, o.Times, endless,
 					endless)
@@ -156,6 +238,7 @@ checkpoint in five minutes.`,
 	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"mlp", "lenet"}, "networks to train")
 	c.Flags().IntVar(&o.Settings.Image, "image", 0, "height and width of their images (default: the networks' own)")
 	c.Flags().IntVar(&o.Settings.Batch, "batch", 0, "examples per iteration (default 16)")
+	registerPasses(c, &rewrites)
 	c.Flags().IntSliceVar(&o.Budgets, "budgets", []int{100, 60},
 		"device memory, in percent of what a network needs with every tensor freed after its last use")
 	c.Flags().IntVar(&o.Every, "every", 20, "iterations between two checkpoints")

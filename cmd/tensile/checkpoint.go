@@ -33,7 +33,8 @@ func (f *checkpointFlags) register(c *cobra.Command) {
 	f.isSet = c.Flags().Changed
 	c.Flags().StringVar(&f.every, "checkpoint", "5m",
 		"time or iterations between checkpoints, from which a job goes on whose executor was lost, such as 5m or "+
-			"100it; none: a job that loses its executor has failed, unless --restarts has it begin again")
+			"100it; none or 0: none are taken, and a job that loses its executor has failed, unless --restarts has "+
+			"it begin again")
 	complete(c, "checkpoint", "5m", "100it", "none")
 	c.Flags().IntVar(&f.keep, "keep-checkpoints", 2, "checkpoints of each job that stay: the newest")
 	c.Flags().IntVar(&f.restarts, "restarts", 5,
@@ -82,8 +83,8 @@ func parseInterval(text string) (wire.Interval, error) {
 	} else if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return wire.Interval{Every: d}, nil
 	}
-	return wire.Interval{}, fmt.Errorf("--checkpoint %q: give a time such as 5m, iterations such as 100it, or none",
-		text)
+	return wire.Interval{}, fmt.Errorf("--checkpoint %q: give a time such as 5m, iterations such as 100it, or none "+
+		"(0 is the same)", text)
 }
 
 // into sets what the flags say of a job.

@@ -12,6 +12,7 @@ import (
 	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/device"
+	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/models"
 	"tensile/passes"
@@ -100,8 +101,8 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 		return nil, err
 	}
 	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
-		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites, Seed: f.seed,
-		DataDir: f.dataDir})
+		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites,
+		Seed: f.seed, DataDir: f.dataDir})
 }
 
 // planFlags describe the device and what is planned for it.
@@ -112,6 +113,7 @@ type planFlags struct {
 	noOpenBLAS bool
 	policy     string
 	budget     string
+	overhead   string
 	host       hostMemoryFlag
 	json       bool
 	wide       bool
@@ -121,6 +123,7 @@ type planFlags struct {
 	options    scheduler.Options
 	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
+	wrong      sim.Options // of a simulated device: noise, and latencies that are mispredicted
 
 	// what a job that is trained has on the host beside its slots; nil: none is trained, and --host-memory limits
 	// nothing
@@ -137,6 +140,9 @@ func (f *planFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.budget, "budget", "",
 		"device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor "+
 			"freed after its last use (default: no limit)")
+	c.Flags().StringVar(&f.overhead, "max-overhead", "",
+		"plan for the least memory with which no job takes so much longer than without a plan, by prediction: a "+
+			"percentage such as 5%, or a factor such as 1.05 (default: for the least time within --budget)")
 	c.Flags().StringVar(&f.priority, "priority", "",
 		"what the jobs' time is worth: whole numbers such as 4,1, one per MODEL or one for all (default: all the same)")
 	c.Flags().StringVar(&f.swapRate, "max-swap-rate", "",
@@ -215,6 +221,45 @@ type session struct {
 
 // open loads the workload, opens the device and plans, until ctx ends. The caller closes the device.
 func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (*session, error) {
+	overhead, err := parseOverhead(p.overhead)
+	if err != nil {
+		return nil, err
+	}
+	s, err := unplanned(ctx, names, w, p)
+	if err != nil {
+		return nil, err
+	}
+	if p.overhead != "" {
+		err = s.least(ctx, p, overhead)
+	} else if s.planned, err = planner.Plan(ctx, s.request); err != nil {
+		err = perhapsPercent(p.budget, err)
+	}
+	if err != nil {
+		s.device.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// least plans for the least memory with which no job takes more than an overhead longer, and makes that the budget.
+func (s *session) least(ctx context.Context, p *planFlags, overhead float64) error {
+	peaks, err := s.unplanned(ctx)
+	if err != nil {
+		return err
+	}
+	c := planner.Curve{Request: s.request, Live: sumOf(peaks.Live)}
+	point, err := c.Least(ctx, overhead, s.request.Budget)
+	if slow, ok := errors.AsType[*planner.SlowError](err); ok {
+		return fmt.Errorf("--max-overhead %s, --budget %s: %w", p.overhead, p.budget, slow)
+	} else if err != nil {
+		return perhapsPercent(p.budget, err)
+	}
+	s.planned, s.request.Budget, s.request.Lowest = point.Planned, point.Budget, false
+	return nil
+}
+
+// unplanned loads the workload, opens the device and makes the request. The caller closes the device.
+func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (*session, error) {
 	var s session
 	priorities, err := parsePerModel("--priority", p.priority, len(names), priorityValue)
 	if err != nil {
@@ -233,10 +278,6 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 	if err := s.ask(ctx, p, priorities, swapRates); err != nil {
 		s.device.Close()
 		return nil, err
-	}
-	if s.planned, err = planner.Plan(ctx, s.request); err != nil {
-		s.device.Close()
-		return nil, perhapsPercent(p.budget, err)
 	}
 	return &s, nil
 }
@@ -330,11 +371,14 @@ func (s *session) parseBudget(ctx context.Context, text string) (graph.Bytes, er
 	if err != nil {
 		return 0, err
 	}
-	var sum graph.Bytes
-	for _, b := range peaks.Live {
+	return max(1, graph.Bytes(float64(sumOf(peaks.Live))*percent/100)), nil // 0 would be no limit
+}
+
+func sumOf(all []graph.Bytes) (sum graph.Bytes) {
+	for _, b := range all {
 		sum += b
 	}
-	return max(1, graph.Bytes(float64(sum)*percent/100)), nil // 0 would be no limit
+	return sum
 }
 
 // perhapsPercent asks whether a percentage was meant where a budget of a few bytes is too small.

@@ -29,7 +29,7 @@ type livePlan struct {
 	State    wire.JobState   `json:"state"`
 	Why      string          `json:"why,omitempty"`
 	Epoch    int64           `json:"epoch"`
-	Newest   int64           `json:"newest_epoch"`     // another, if that waits for bytes that other jobs are giving back
+	Newest   int64           `json:"newest_epoch"`     // another, if that waits for bytes of other jobs
 	Reason   string          `json:"reason"`           // of the newest plan
 	Phase    string          `json:"phase"`            // and for which latencies: cold-start, updated
 	Passes   []string        `json:"passes,omitempty"` // that the graph has been through

@@ -25,15 +25,33 @@ func parseBytes(flag, text string) (graph.Bytes, error) {
 
 // parsePercent reads a percentage such as 60%; ok is false when there is no percent sign.
 func parsePercent(text string) (percent float64, ok bool, err error) {
+	return parseShare("--budget", text)
+}
+
+// parseShare reads the percentage that a flag gives; ok is false when there is no percent sign.
+func parseShare(flag, text string) (percent float64, ok bool, err error) {
 	number, ok := strings.CutSuffix(text, "%")
 	if !ok {
 		return 0, false, nil
 	}
 	percent, err = strconv.ParseFloat(number, 64)
 	if err != nil || !(percent > 0) || percent > 1000 {
-		return 0, true, fmt.Errorf("--budget %q: give a percentage such as 60%%", text)
+		return 0, true, fmt.Errorf("%s %q: give a percentage such as 60%%", flag, text)
 	}
 	return percent, true, nil
+}
+
+// parseOverhead reads --max-overhead as a share of the time without a plan: 0.05 for 5% and for 1.05.
+func parseOverhead(text string) (float64, error) {
+	percent, isPercent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(percent, 64)
+	if v /= 100; !isPercent {
+		v = v*100 - 1
+	}
+	if text != "" && (err != nil || !(v >= 0 && v <= 100)) {
+		return 0, fmt.Errorf("--max-overhead %q: give a percentage such as 5%%, or a factor such as 1.05", text)
+	}
+	return v, nil
 }
 
 // listValue reads one value of a list; want says which there are.
@@ -135,7 +153,7 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 		if link.rate > 0 {
 			facts.Out.Rate, facts.In.Rate = link.rate, link.rate
 		}
-		return sim.New(facts, sim.Options{}), link, nil
+		return sim.New(facts, f.wrong), link, nil
 	}
 	switch kind, _, _ := strings.Cut(f.device, ":"); {
 	case f.device == "cpu":

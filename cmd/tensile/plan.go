@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"tensile/internal/bus"
 	"tensile/planner"
 	"tensile/report"
+	"tensile/scheduler/policies"
 )
 
 func planCommand() *cobra.Command {
@@ -22,7 +24,7 @@ func planCommand() *cobra.Command {
 	var p planFlags
 	var live clientFlags
 	var job, svg string
-	var steps, commands bool
+	var steps, commands, frontier bool
 	c := &cobra.Command{
 		Use:   "plan MODEL... | --job JOB",
 		Short: "Print what would be done and why, without running it",
@@ -45,6 +47,9 @@ func planCommand() *cobra.Command {
 				return live.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 					return showLive(ctx, conn, job, show{p.json, steps, commands, svg}, out)
 				})(c, nil)
+			}
+			if frontier {
+				return printFrontier(c, args, &w, &p, svg)
 			}
 			p.lowest = true
 			s, err := open(c.Context(), args, &w, &p)
@@ -86,9 +91,82 @@ func planCommand() *cobra.Command {
 	c.Flags().StringVar(&svg, "svg", "",
 		"draw memory over the steps, before and after, and the lanes below it, into this file (several jobs: "+
 			"FILE-JOB.svg each)")
+	c.Flags().BoolVar(&frontier, "frontier", false,
+		"print what every policy, or each of --policy A,B, makes of every budget: memory against time; --svg draws it")
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
 	c.Flags().BoolVar(&commands, "commands", false, "list the commands of the program, with their lanes and waits")
 	return c
+}
+
+// printFrontier prints, and perhaps draws, what policies make of every budget.
+func printFrontier(c *cobra.Command, models []string, w *workloadFlags, p *planFlags, svg string) error {
+	for _, flag := range []string{"budget", "max-overhead", "explain", "steps", "commands", "wide"} {
+		if c.Flags().Changed(flag) {
+			return fmt.Errorf("--frontier plans within every budget and prints no plan: leave out --%s", flag)
+		}
+	}
+	names := policies.Names()
+	if c.Flags().Changed("policy") {
+		names = strings.Split(p.policy, ",")
+	}
+	for _, name := range names {
+		if !slices.Contains(policies.Names(), name) {
+			return fmt.Errorf("--policy %q: known are %s", name, strings.Join(policies.Names(), ", "))
+		}
+	}
+	s, err := unplanned(c.Context(), models, w, p)
+	if err != nil {
+		return err
+	}
+	defer s.device.Close()
+	r, err := s.frontier(c.Context(), names, p)
+	if err != nil {
+		return err
+	}
+	if svg != "" {
+		var drawing bytes.Buffer
+		r.Draw(&drawing)
+		if err := os.WriteFile(svg, drawing.Bytes(), 0o666); err != nil {
+			return fmt.Errorf("--svg: %w", err)
+		}
+	}
+	if p.json {
+		return printJSON(c.OutOrStdout(), r)
+	}
+	return r.WriteTable(c.OutOrStdout())
+}
+
+// frontier plans by policies within budgets that fall by a fiftieth of what the jobs need, and proves what is best.
+func (s *session) frontier(ctx context.Context, names []string, p *planFlags) (*report.Frontier, error) {
+	const step = 0.02
+	peaks, err := s.unplanned(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []planner.Point
+	for _, p.policy = range names {
+		s.request.Policy, s.request.Options = p.policy, p.planning()
+		c := planner.Curve{Request: s.request, Live: sumOf(peaks.Live), Step: step}
+		points, _, err := c.Points(ctx)
+		if err != nil {
+			return nil, err
+		}
+		points = planner.Staircase(points)
+		for i := range points {
+			if err := c.Prove(ctx, &points[i]); err != nil {
+				return nil, err
+			}
+			points[i].Programs = nil // a curve has many
+		}
+		all = append(all, points...)
+	}
+	var jobs []string
+	for _, t := range s.workload {
+		jobs = append(jobs, t.Name)
+	}
+	r := report.NewFrontier(jobs, all, peaks)
+	r.Device = s.device.Name()
+	return r, nil
 }
 
 // onlyLive refuses flags of a plan that is made here for one that a controller has made.
@@ -116,6 +194,13 @@ func (s *session) report(ctx context.Context, policy string, explain bool) (*rep
 	r := report.NewPlan(s.workload, s.planned, saved, explain)
 	r.Device, r.Policy, r.Budget = s.device.Name(), policy, s.request.Budget
 	for i := range r.Jobs {
+		within := s.planned.Jobs[i].Layout.Arena
+		if len(r.Jobs) == 1 {
+			within = max(within, s.request.Budget)
+		}
+		if r.Jobs[i].BoundEOR, err = s.planned.BoundEOR(ctx, &s.request, i, within); err != nil {
+			return nil, err
+		}
 		if s.priorities != nil {
 			r.Jobs[i].Priority = &s.priorities[i]
 		}

@@ -33,6 +33,8 @@ type runFlags struct {
 	save       string
 	share      bool
 	isolate    bool
+	noise      string
+	mispredict float64
 }
 
 func runCommand() *cobra.Command {
@@ -69,7 +71,35 @@ func runCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.share, "share", false,
 		"one executor process for all jobs (default on sim: none, this process does it)")
 	c.Flags().BoolVar(&f.isolate, "isolate", false, "one executor process for each job (default on cpu)")
+	c.Flags().StringVar(&f.noise, "noise", "",
+		"on sim: by how much the time of every kernel varies both ways, such as 5%, from --seed")
+	c.Flags().Float64Var(&f.mispredict, "mispredict", 0,
+		"on sim: by how much ops take longer or shorter than is planned with, always by the same, from --seed: the "+
+			"standard deviation of the logarithms of two factors, of the op's kind and its own, such as 0.1")
 	return c
+}
+
+// mistime sets by how much the times of a simulated device are off.
+func (f *runFlags) mistime() error {
+	if f.noise == "" && f.mispredict == 0 {
+		return nil
+	}
+	if !f.here() {
+		return errors.New("--noise and --mispredict are for --device sim:NAME without --share and --isolate, where this " +
+			"process simulates: leave them out")
+	}
+	if f.noise != "" {
+		percent, ok, err := parseShare("--noise", f.noise)
+		if err != nil || !ok || percent > 100 {
+			return fmt.Errorf("--noise %q: give a percentage such as 5%%, up to 100%%", f.noise)
+		}
+		f.wrong.Noise = percent / 100
+	}
+	if !(f.mispredict >= 0 && f.mispredict <= 1) {
+		return fmt.Errorf("--mispredict %v: give a number up to 1, such as 0.1", f.mispredict)
+	}
+	f.wrong.Mispredicted, f.wrong.Seed = f.mispredict, f.seed
+	return nil
 }
 
 func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error {
@@ -87,6 +117,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	}
 	if f.share && f.isolate {
 		return errors.New("--share and --isolate exclude each other: choose one")
+	}
+	if err := f.mistime(); err != nil {
+		return err
 	}
 	f.apart = f.isolate
 	if f.measured && !f.compare {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,11 @@ func submitCommand() *cobra.Command {
 		w, err := s.load(args)
 		if err != nil {
 			return err
+		}
+		if f.credentials == "" {
+			if err := s.checkFrom(ctx, conn); err != nil {
+				return err
+			}
 		}
 		asked := make([]newJob, len(w))
 		for i, t := range w {
@@ -123,6 +129,22 @@ func (s *submission) check(models []string) error {
 		return fmt.Errorf("--name: %w", err)
 	}
 	return nil
+}
+
+// checkFrom looks for the checkpoint of --from, which the executor reads, where all executors are on this machine: those
+// that a controller of a state folder here has started.
+func (s *submission) checkFrom(ctx context.Context, conn wire.Bus) error {
+	if s.from == "" {
+		return nil
+	}
+	_, err := os.Stat(s.from)
+	if err == nil {
+		return nil
+	}
+	if a, asked := ask(ctx, conn, wire.Request{Verb: wire.Jobs}); asked != nil || a.ByHand {
+		return asked // it may be where one was started by hand
+	}
+	return fmt.Errorf("--from %s: %w", s.from, reason(err))
 }
 
 // load builds the networks. Their data set is read where the executor runs; if it is here too, the sizes of the images

@@ -48,7 +48,8 @@ func Zoo() *graph.Graph {
 	dp2 := z.one("dp2", graph.DropoutDX, drop, dd)
 	onto := pool
 	onto.Extent = [2]int{4, 4}
-	dsum := z.one("dsum", graph.Add, graph.Attrs{InPlace: 2}, z.one("half of dsum", graph.AvgPoolDX, pool, sum, p2, dp2),
+	dsum := z.one("half of dsum", graph.AvgPoolDX, pool, sum, p2, dp2)
+	dsum = z.one("dsum", graph.Add, graph.Attrs{InPlace: 2}, dsum,
 		z.one("other half of dsum", graph.AvgPoolDYDX, onto, dp2))
 	dsum = z.cutGrad(z.blurGrad(sum, dsum))
 	half := z.one("dgate", graph.Mul, none, dsum, p1) // of p1*p1: twice this

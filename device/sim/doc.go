@@ -1,5 +1,5 @@
 // Package sim is a device in virtual time, without data: what program.Time predicts for one job, and beside it what the
-// prediction leaves out: noise, contention between jobs, and the pauses before copies.
+// prediction leaves out: noise, latencies that are wrong, contention between jobs, and the pauses before copies.
 //
 // A [Device] is a discrete-event simulation that [Device.Next] drives. Every job has a lane per stream of its program
 // (program.Lanes). The first command of a lane is blocked until its waits are reached, then, if it is a copy with a

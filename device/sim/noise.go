@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"tensile/graph"
 )
 
 // noisy varies a kernel's duration by up to the share Options.Noise. What comes out depends on the seed, the job's
@@ -28,4 +30,17 @@ func (d *Device) noisy(job string, iteration, index int, alone time.Duration) ti
 	unit := 2*rand.New(rand.NewPCG(d.options.Seed, h.Sum64())).Float64() - 1
 	vary := float64(d.options.Noise * unit) // the conversion keeps machines from fusing it with the sum
 	return time.Duration(math.Round(float64(alone) * (1 + vary)))
+}
+
+// mispredicted returns what an op takes that should take a latency. The factors depend on the seed, the kind and the
+// op's place in its graph alone: jobs of one graph have the same.
+func (d *Device) mispredicted(g *graph.Graph, op graph.OpID, latency time.Duration) time.Duration {
+	if d.options.Mispredicted == 0 {
+		return latency
+	}
+	normal := func(of uint64) float64 { return rand.New(rand.NewPCG(d.options.Seed, of)).NormFloat64() }
+	kind := fnv.New64a()
+	io.WriteString(kind, string(g.Ops[op].Kind))
+	exponent := d.options.Mispredicted * (normal(kind.Sum64()) + normal(uint64(op)))
+	return time.Duration(math.Round(float64(latency) * math.Exp(exponent)))
 }

@@ -15,7 +15,12 @@ import (
 // Options are the settings of the device; the zero value is the recommended one.
 type Options struct {
 	Noise float64 // share in [0, 1] by which a kernel's duration varies both ways; 0: none
-	Seed  uint64  // of the noise
+	Seed  uint64  // of the noise and of what is mispredicted
+
+	// Mispredicted is by how much every op takes longer or shorter than Latency says, always by the same: latencies are
+	// multiplied by two factors, one of the op's kind and one of its own, whose logarithms have this standard deviation,
+	// up to 1. 0: ops take what Latency says.
+	Mispredicted float64
 
 	// Latency says how long an op takes alone on the device; nil: the roofline of the device's facts.
 	Latency func(g *graph.Graph, op graph.OpID) time.Duration
@@ -44,6 +49,9 @@ const align graph.Bytes = 512
 func New(f cost.Facts, o Options) *Device {
 	if !(o.Noise >= 0 && o.Noise <= 1) {
 		panic(fmt.Sprintf("sim: New with a noise of %v, want 0 to 1", o.Noise))
+	}
+	if !(o.Mispredicted >= 0 && o.Mispredicted <= 1) {
+		panic(fmt.Sprintf("sim: New with latencies mispredicted by %v, want 0 to 1", o.Mispredicted))
 	}
 	if o.Latency == nil {
 		if !(f.Compute > 0 && f.Bandwidth > 0 && f.ComputeShare > 0 && f.BandwidthShare > 0) {
@@ -91,6 +99,7 @@ func (d *Device) latencies(g *graph.Graph, job string) []time.Duration {
 		if all[op] = d.options.Latency(g, graph.OpID(op)); all[op] < 0 {
 			panic(fmt.Sprintf("sim: op %s of job %q has a latency of %v", g.Ops[op].Name, job, all[op]))
 		}
+		all[op] = d.mispredicted(g, graph.OpID(op), all[op])
 	}
 	return all
 }

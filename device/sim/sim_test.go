@@ -261,6 +261,9 @@ func TestPanics(t *testing.T) {
 			sim.New(cost.Facts{},
 				sim.Options{Noise: 2})
 		},
+		"sim: New with latencies mispredicted by -1": func(*sim.Device, device.Job) {
+			sim.New(cost.Facts{}, sim.Options{Mispredicted: -1})
+		},
 		"sim: New of \"\" without a latency": func(*sim.Device, device.Job) { sim.New(cost.Facts{}, sim.Options{}) },
 	} {
 		func() {

@@ -1,7 +1,10 @@
 package sim_test
 
 import (
+	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -217,5 +220,71 @@ func TestNoise(t *testing.T) {
 	}
 	if cmp.Equal(first, run("a", 2)) || cmp.Equal(first, run("b", 1)) {
 		t.Error("seed or name make no difference")
+	}
+}
+
+// What is mispredicted is so by the same for every iteration, job and device of a seed; kinds and ops differ, by as much
+// as was asked for.
+func TestMispredicted(t *testing.T) {
+	const ops = 600
+	b := graph.NewBuilder("ops")
+	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{100_000})
+	var s program.Section
+	for i := range ops {
+		kind := []graph.Kind{graph.ReLU, graph.Tanh}[i/(ops/2)]
+		x = b.Op(fmt.Sprint("y", i), kind, graph.Attrs{}, x)[0]
+		c := kernel()
+		c.Op = graph.OpID(i)
+		s.Commands = append(s.Commands, c)
+	}
+	b.Output(x)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(o sim.Options, name string) []time.Duration {
+		d := plain(0, o)
+		j := open(t, d, g, name)
+		var took []time.Duration
+		for i := range 2 {
+			sim.Issue(j, section(s.Commands...), i, false)
+		}
+		for _, e := range events(t, d, 2*ops) {
+			took = append(took, e.End-e.Start)
+		}
+		if !slices.Equal(took[:ops], took[ops:]) {
+			t.Errorf("%+v: the second iteration is not as the first", o)
+		}
+		return took[:ops]
+	}
+	mean := func(took []time.Duration) (mean, deviation float64) {
+		for _, d := range took {
+			mean += math.Log(float64(d)/1e6) / float64(len(took))
+		}
+		for _, d := range took {
+			deviation += math.Pow(math.Log(float64(d)/1e6)-mean, 2) / float64(len(took))
+		}
+		return mean, math.Sqrt(deviation)
+	}
+	first := run(sim.Options{Mispredicted: 0.1, Seed: 1}, "a")
+	relu, spread := mean(first[:ops/2])
+	tanh, spreadToo := mean(first[ops/2:])
+	if min(spread, spreadToo) < 0.09 || max(spread, spreadToo) > 0.11 {
+		t.Errorf("ops of a kind differ by %v and %v, want 0.1", spread, spreadToo)
+	}
+	if math.Abs(relu-tanh) < 0.02 || max(math.Abs(relu), math.Abs(tanh)) > 0.4 {
+		t.Errorf("kinds are off by %v and %v", relu, tanh)
+	}
+	if !slices.Equal(first, run(sim.Options{Mispredicted: 0.1, Seed: 1}, "b")) {
+		t.Error("another job has other errors")
+	}
+	if slices.Equal(first, run(sim.Options{Mispredicted: 0.1, Seed: 2}, "a")) {
+		t.Error("another seed has the same errors")
+	}
+	if _, none := mean(run(sim.Options{Seed: 1}, "a")); none != 0 {
+		t.Errorf("ops differ by %v where nothing is mispredicted", none)
+	}
+	if _, more := mean(run(sim.Options{Mispredicted: 0.3, Seed: 1}, "a")[:ops/2]); more < 0.27 || more > 0.33 {
+		t.Errorf("ops of a kind differ by %v, want 0.3", more)
 	}
 }

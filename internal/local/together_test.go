@@ -16,6 +16,7 @@ import (
 	"tensile/graph"
 	"tensile/planner"
 	"tensile/scheduler"
+	"tensile/scheduler/policies/tensile"
 	"tensile/task"
 	"tensile/workload"
 )
@@ -50,10 +51,11 @@ func deviceOf(t *testing.T, name string, noise float64) *sim.Device {
 
 // iterations trains tasks with their first plans and returns the mean iteration of each, without the first, while all
 // of them train.
-func iterations(t *testing.T, d *sim.Device, w []task.Task, policy string, budget graph.Bytes, n int) []time.Duration {
+func iterations(t *testing.T, d *sim.Device, w []task.Task, c controller.Config, n int) []time.Duration {
 	t.Helper()
 	walls := make([][]time.Duration, len(w))
-	o := Options{Config: controller.Config{Policy: policy, Budget: budget, NoReplan: true}, Iterations: n,
+	c.NoReplan = true
+	o := Options{Config: c, Iterations: n,
 		Observe: func(i Iterated) { walls[i.Job] = append(walls[i.Job], i.Report.Wall) }}
 	if _, err := Train(t.Context(), d, on(d), w, o); err != nil {
 		t.Fatal(err)
@@ -105,7 +107,7 @@ func TestStretchAsSimulated(t *testing.T) {
 			r := asked(t, w, d)
 			var gain float64
 			var line strings.Builder
-			for i, took := range iterations(t, d, w, "none-live", 0, 10) {
+			for i, took := range iterations(t, d, w, controller.Config{Policy: "none-live"}, 10) {
 				var beside time.Duration
 				profile, err := on(d).Profile(w[i].Graph)
 				if err != nil {
@@ -133,8 +135,7 @@ func TestStretchAsSimulated(t *testing.T) {
 }
 
 // The first plans of four copies of resnet50 within 40 % of their memory take as long as predicted, within 4 %, and lose
-// no more than 7.5 % against the run without plans. EOR is within 5 points of what is predicted: planned jobs are out of
-// step from their prologues on and those without plans are not, by which they gain up to 3 %.
+// no more than 7.5 % against the run without plans.
 func TestColdPlansOfSeveral(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		t.Skip("long")
@@ -154,22 +155,23 @@ func TestColdPlansOfSeveral(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := iterations(t, d, w, "none-live", 0, 8)
-	for i, took := range iterations(t, d, w, "tensile", r.Budget, 12) {
+	plain := iterations(t, d, w, controller.Config{Policy: "none-live"}, 8)
+	for i, took := range iterations(t, d, w, controller.Config{Policy: "tensile", Budget: r.Budget}, 12) {
 		predicted, eor := planned.Timing(i).Iteration, float64(took)/float64(plain[i])
 		planEOR := float64(predicted) / float64(planned.Jobs[i].Unplanned)
 		t.Logf("job %d: %v, predicted %v; EOR %.4f, predicted %.4f", i, took, predicted, eor, planEOR)
 		if off := float64(predicted)/float64(took) - 1; math.Abs(off) > 0.04 {
 			t.Errorf("job %d: an iteration takes %v, and %v by prediction", i, took, predicted)
 		}
-		if eor > 1.075 || math.Abs(eor-planEOR) > 0.05 {
-			t.Errorf("job %d: EOR %v, predicted %v, want 1.075 at most", i, eor, planEOR)
+		if eor > 1.075 || eor > planEOR+0.01 { // less, as the run without plans is in step
+			t.Errorf("job %d: EOR %v, predicted %v, want 1.075 and no more than predicted", i, eor, planEOR)
 		}
 	}
 }
 
 // Plans of several jobs that lose no time in virtual time are not below the bound of plans that do not, of any job and
-// of all together.
+// of all together. (The bound is for plans that swap alone. Plans that also recompute may get below it where jobs that
+// are out of step gain what that costs.)
 func TestZeroStallOfSeveral(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		t.Skip("long")
@@ -182,10 +184,10 @@ func TestZeroStallOfSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Policy = "tensile"
-	plain := slices.Max(iterations(t, d, w, "none-live", 0, 8))
+	plain := slices.Max(iterations(t, d, w, controller.Config{Policy: "none-live"}, 8))
 	free := 0
-	for _, percent := range []graph.Bytes{90, 75, 65} {
-		r.Budget = 0
+	for percent, swaps := range map[graph.Bytes]bool{90: true, 85: true, 80: false, 75: false, 65: false} {
+		r.Budget, r.Options.Own = 0, tensile.Options{NoRecompute: swaps}
 		for _, live := range peaks.Live {
 			r.Budget += live * percent / 100
 		}
@@ -193,7 +195,7 @@ func TestZeroStallOfSeveral(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		took := slices.Max(iterations(t, d, w, "tensile", r.Budget, 12))
+		took := slices.Max(iterations(t, d, w, controller.Config{Policy: r.Policy, Budget: r.Budget, Options: r.Options}, 12))
 		eor := float64(took) / float64(plain)
 		t.Logf("at %d %%: EOR %.4f, slot peaks %d, bound %d", percent, eor, planned.SlotPeak, planned.ZeroStall)
 		if eor > 1.0005 {

@@ -37,7 +37,8 @@ var targets = []struct {
 	{"peak/peak.go", []string{"./peak"}},
 	{"controller/grant.go", []string{"./controller"}},
 	{"swapexec/account.go", []string{"./swapexec"}},
-	{"scheduler/draft/bounds.go", []string{"./scheduler/draft", "-run", "ZeroStall|WorkingSet"}},
+	{"scheduler/draft/bounds.go", []string{"./scheduler/draft", "-run", "ZeroStall|WorkingSet|Limits"}},
+	{"scheduler/draft/bounds_time.go", []string{"./scheduler/draft", "-run", "Limits"}},
 }
 
 //go:embed survivors.txt

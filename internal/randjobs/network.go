@@ -16,6 +16,12 @@ func Network(t testing.TB, model string, batch int) scheduler.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return Of(t, g)
+}
+
+// Of returns a request for a graph on an A6000, with roofline latencies.
+func Of(t testing.TB, g *graph.Graph) scheduler.Request {
+	t.Helper()
 	facts, err := cost.Device("a6000")
 	if err != nil {
 		t.Fatal(err)

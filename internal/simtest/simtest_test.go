@@ -113,6 +113,9 @@ func TestEverythingTogether(t *testing.T) {
 			w.config.Options.Pack = "greedy" // the machines are tried here, not the packing, which takes most of the time
 		}
 		w.config.GiveUp, w.config.Turn = time.Minute, 2*time.Second
+		if seed%4 == 3 {
+			w.config.Aging = 5 * time.Second
+		}
 		if seed%3 == 1 {
 			w.config.HostMemory = graph.Bytes(70+10*(seed%20)) * 4096
 		}

@@ -94,7 +94,8 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 	facts := d.Facts()
 	w.disk = &disk{rng: w.rng, files: map[string]*bytes.Buffer{}, calm: &w.calm}
 	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
-		Policy: "tensile", Share: share, Horizon: 1000,
+		Sharing: facts.Sharing(),
+		Policy:  "tensile", Share: share, Horizon: 1000,
 		Watched: true}
 	w.profile = func(g *graph.Graph) (planner.Profile, error) {
 		d := open()
@@ -142,7 +143,8 @@ func (w *world) step(in controller.Input) {
 func (w *world) plan(p *controller.Plan) {
 	m := w.controller
 	c := w.config
-	on := planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Profile: w.profile}
+	on := planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Sharing: c.Sharing,
+		Profile: w.profile}
 	w.surely(func() {
 		if w.controller == m {
 			planner := controller.Planner{Config: c, On: on}

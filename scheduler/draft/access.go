@@ -14,6 +14,9 @@ import (
 func (d *Draft) Job() *scheduler.Job { return d.job }
 func (d *Draft) Graph() *graph.Graph { return d.g }
 
+// Copies returns how many equal jobs the draft stands for.
+func (d *Draft) Copies() graph.Bytes { return d.copies }
+
 // Steps returns the executions of ops, in issue order.
 func (d *Draft) Steps() []Step { return d.steps }
 

@@ -21,7 +21,7 @@ func BenchmarkSwap(b *testing.B) {
 			var alone time.Duration // SwapFreely without what comes before it
 			swaps := 0
 			for b.Loop() {
-				s.wirings[0] = newWiring(s.Request.Jobs[0].Graph, s.Request.Align)
+				s.wirings[0] = newWiring(s.Request.Jobs[0].Graph, s.Request.Align, s.meter.tick)
 				d = s.Draft(0, FirstSteps(EarlyUpdates(s.Request.Jobs[0].Graph)), Style{})
 				since := time.Now()
 				swaps = SwapFreely([]*Draft{d}, 0)

@@ -33,6 +33,13 @@ func slowZeroStall(d *Draft) graph.Bytes {
 		}
 		return graph.Bytes(lowest)
 	}
+	latest := func(slot int) time.Duration { // if the iteration ends with what follows from there on
+		at := d.period
+		for _, step := range d.steps[slot%n:] {
+			at -= d.latency[step.Op]
+		}
+		return at + time.Duration(slot/n)*d.period
+	}
 	var bound graph.Bytes
 	for slot, kept := range d.curve.Slots() { // alignment is 4: sizes are as they are
 		outs, ins := map[time.Duration]graph.Bytes{}, map[time.Duration]graph.Bytes{}
@@ -48,9 +55,9 @@ func slowZeroStall(d *Draft) graph.Bytes {
 			} else {
 				outs[d.end(x.made)-shift] += d.bytes[x.storage]
 			}
-			ins[-(d.start(x.to) - shift)] += d.bytes[x.storage]
+			ins[-(latest(x.to) - shift)] += d.bytes[x.storage]
 		}
-		away := min(clean+carry(d.out, d.start(slot), outs), carry(d.in, -d.end(slot), ins))
+		away := min(clean+carry(d.out, latest(slot), outs), carry(d.in, -d.end(slot), ins))
 		bound = max(bound, kept-away)
 	}
 	return bound

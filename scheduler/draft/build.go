@@ -17,7 +17,7 @@ func (d *Draft) Plan(policy string) *plan.Plan {
 		Steps: make([]plan.Step, 0, len(d.steps)), Made: make([]time.Duration, 0, len(d.steps))}
 	for _, s := range d.steps {
 		step := plan.Step{Op: s.Op, Variant: d.variant[s.Op], Scratch: d.scratch[s.Op]}
-		if s.Want >= 0 {
+		if s.Want >= 0 && d.pure[s.Op] { // what updates in place makes all its outputs
 			step.Want = wanted(g, s.Op, s.Want)
 		}
 		p.Steps = append(p.Steps, step)

@@ -16,7 +16,8 @@ import (
 type Draft struct {
 	*wiring // the graph
 	job     *scheduler.Job
-	*chosen // variants of its ops
+	copies  graph.Bytes // equal jobs that it stands for
+	*chosen             // variants of its ops
 	align   graph.Bytes
 	style   Style
 	meter   *meter
@@ -196,6 +197,7 @@ func (d *Draft) findWrites() {
 	}
 	d.lastUse = slices.Repeat([]int32{-1}, n)
 	for slot, step := range d.steps {
+		d.meter.tick(16)
 		if step.Want < 0 {
 			for _, s := range d.makes.of(int(step.Op)) {
 				d.writes.slots[begin[s]] = int32(slot)
@@ -218,6 +220,7 @@ func (d *Draft) findGaps() {
 	d.gaps = make([]*Gap, 0, len(d.touches.all)/2)
 	seen := make([]seen, len(storages))
 	for slot, step := range d.steps {
+		d.meter.tick(32)
 		for _, s := range d.Touched(step) {
 			x := &seen[s]
 			switch {
@@ -227,7 +230,9 @@ func (d *Draft) findGaps() {
 					d.append(Gap{storage: s, from: -1, to: slot, made: -1, kind: swap, drop: -1, in: -1})
 				}
 			case s == step.Want:
-				d.append(x.gap(s, Gap{to: slot, kind: recompute, drop: int(x.last), in: slot - 1}))
+				if slot > int(x.last)+1 { // or else its next version follows the one before
+					d.append(x.gap(s, Gap{to: slot, kind: recompute, drop: int(x.last), in: slot - 1}))
+				}
 				x.made = int32(slot + 1)
 			case slot > int(x.last)+1:
 				d.append(x.gap(s, Gap{to: slot}))
@@ -321,10 +326,10 @@ func (d *Draft) count(x *Gap, by int32) {
 	switch after := before + by; {
 	case before == 0 && after > 0:
 		d.swaps++
-		d.host.take(d.spills[x.storage])
+		d.host.take(d.copies * d.spills[x.storage])
 	case before > 0 && after == 0:
 		d.swaps--
-		d.host.take(-d.spills[x.storage])
+		d.host.take(-d.copies * d.spills[x.storage])
 	}
 }
 

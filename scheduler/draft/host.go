@@ -32,7 +32,7 @@ func (a *account) clone() *account {
 	return &c
 }
 
-// Together has drafts of all jobs share what the request's budget of host memory leaves beside what they have there
+// Together has drafts of all jobs, or of all groups, share what the request's budget of host memory leaves beside what they have there
 // already. It belongs before any of them is decided about.
 func (s *Session) Together(jobs []*Draft) {
 	if s.Request.HostBudget == 0 {
@@ -40,10 +40,10 @@ func (s *Session) Together(jobs []*Draft) {
 	}
 	a := &account{s.Request.HostBudget, &s.denied}
 	for _, d := range jobs {
-		a.take(d.home + d.job.OnHost)
+		a.take(d.copies * (d.home + d.job.OnHost))
 		for storage, n := range d.swapped {
 			if n > 0 {
-				a.take(d.spills[storage])
+				a.take(d.copies * d.spills[storage])
 			}
 		}
 		d.host = a

@@ -13,6 +13,7 @@ type meter struct {
 	limit int64                  // steps; 0: none at present
 	steps int64
 	next  int64 // when to look at limit and stop again
+	ticks int64 // since the last question by tick
 	spent bool  // the limit was reached
 }
 
@@ -36,6 +37,16 @@ type (
 func (m *meter) count(steps int) {
 	if m.steps += int64(steps); m.steps >= m.next {
 		m.look()
+	}
+}
+
+// tick asks whether to stop, as often as count does, for work that counts otherwise.
+func (m *meter) tick(steps int) {
+	if m.ticks += int64(steps); m.ticks >= m.every {
+		m.ticks = 0
+		if m.stop != nil && m.stop(m.steps) {
+			panic(workStopped{})
+		}
 	}
 }
 
@@ -71,4 +82,18 @@ func (m *meter) search(limit int64, do func()) (ended bool) {
 	}()
 	do()
 	return true
+}
+
+// stoppable does something unless the watch stops it: then the error is scheduler.ErrStopped.
+func (m *meter) stoppable(do func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if _, stopped := p.(workStopped); !stopped {
+				panic(p)
+			}
+			err = scheduler.ErrStopped
+		}
+	}()
+	do()
+	return nil
 }

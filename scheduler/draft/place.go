@@ -100,10 +100,10 @@ func (p *placing) add(i int, made *plan.Plan) {
 	} else {
 		g := p.Request.Jobs[i].Graph
 		p.meter.count(8 * (len(made.Steps) + len(made.Moves)))
-		if err := plan.Validate(g, made); err != nil {
+		if err := plan.ValidateBy(g, made, p.meter.tick); err != nil {
 			panic(fmt.Sprintf("scheduler: %v\n%s", err, made.Text(g)))
 		}
-		f = peak.Of(g, made)
+		f = peak.OfStays(g, made, plan.StaysBy(g, made, p.meter.tick))
 	}
 	host := p.host(i, made)
 	p.result.Jobs = append(p.result.Jobs, scheduler.Scheduled{Plan: made, Footprint: f, Host: host})
@@ -161,15 +161,13 @@ func (p *placing) lower(i int) error {
 // packUntil packs the plan of job i until it is no higher than enough.
 func (p *placing) packUntil(i int, enough graph.Bytes) (err error) {
 	j := &p.result.Jobs[i]
-	stopped := false
 	o := pool.Options{Method: p.Request.Options.Pack, Enough: int64(enough), Stop: func() bool {
-		stopped = stopped || p.meter.stop != nil && p.meter.stop(p.meter.steps)
-		return stopped
+		if p.meter.stop != nil && p.meter.stop(p.meter.steps) {
+			panic(workStopped{})
+		}
+		return false
 	}}
 	j.Layout, err = program.PlaceBy(p.Request.Jobs[i].Graph, j.Plan, p.Request.Align, o)
-	if stopped {
-		panic(workStopped{})
-	}
 	if err == nil {
 		p.meter.count(j.Layout.Work)
 	}

@@ -57,7 +57,7 @@ func (d *Draft) swappable() int {
 // MaySwap reports whether the max swap rate and the host leave room for the swap of a gap. A storage that is swapped in
 // another gap counts once.
 func (d *Draft) MaySwap(x *Gap) bool {
-	return x.Arrival() || d.swapped[x.storage] > 0 || d.underRate() && d.host.allows(d.spills[x.storage])
+	return x.Arrival() || d.swapped[x.storage] > 0 || d.underRate() && d.host.allows(d.copies*d.spills[x.storage])
 }
 
 // underRate reports whether the max swap rate leaves room for another storage.

@@ -6,7 +6,6 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
-	"tensile/plan"
 	"tensile/scheduler"
 )
 
@@ -19,6 +18,7 @@ type Session struct {
 	first   []*chosen         // per job: the first variants
 	digests []graph.Digest    // per job
 	shares  []scheduler.Share // per job
+	groups  [][]int           // of equal jobs
 	rounds  int               // of packing so far
 	denied  bool              // a swap, for want of host memory
 	meter   *meter
@@ -46,6 +46,7 @@ func Open(r scheduler.Request, w scheduler.Watch,
 		}
 		result.Work = s.meter.steps
 	}()
+	s.groups = equals(r.Jobs)
 	s.prepare()
 	result, err = do(s)
 	result.Limited = err == nil && s.meter.spent
@@ -63,7 +64,7 @@ func (s *Session) prepare() {
 			s.wirings[i] = s.wirings[j]
 			continue
 		}
-		s.wirings[i] = newWiring(jobs[i].Graph, s.Request.Align)
+		s.wirings[i] = newWiring(jobs[i].Graph, s.Request.Align, s.meter.tick)
 		s.meter.count(4 * len(s.wirings[i].touches.all))
 	}
 	s.stage(scheduler.Packing) // a digest is part of the proof, not of planning
@@ -72,7 +73,7 @@ func (s *Session) prepare() {
 			s.digests[i] = s.digests[j]
 			continue
 		}
-		s.digests[i] = jobs[i].Graph.Digest()
+		s.digests[i] = jobs[i].Graph.DigestBy(s.meter.tick)
 		s.meter.count(8 * len(jobs[i].Graph.Ops))
 	}
 }
@@ -88,6 +89,9 @@ func (s *Session) sameGraph(i int) int {
 // Count adds steps to the work so far. A policy calls it in its loops, so that planning can be stopped or limited
 // there.
 func (s *Session) Count(steps int) { s.meter.count(steps) }
+
+// Tick is Count for work that is not counted: planning can be stopped there, and has no limit.
+func (s *Session) Tick(steps int) { s.meter.tick(steps) }
 
 // Work is the limit of the request's work, in steps.
 func (s *Session) Work() int64 {
@@ -136,7 +140,7 @@ func (s *Session) Drafts(order func(*graph.Graph) []graph.OpID, style Style) []*
 // Draft begins a draft of job i with these steps, in which nothing is decided.
 func (s *Session) Draft(i int, steps []Step, style Style) *Draft {
 	j := &s.Request.Jobs[i]
-	d := &Draft{wiring: s.wirings[i], job: j, chosen: s.first[i], align: s.Request.Align, steps: steps,
+	d := &Draft{wiring: s.wirings[i], job: j, copies: 1, chosen: s.first[i], align: s.Request.Align, steps: steps,
 		style: style, meter: s.meter}
 	if style.Variants != nil {
 		d.chosen = choose(j, style.Variants)
@@ -149,23 +153,4 @@ func (s *Session) Draft(i int, steps []Step, style Style) *Draft {
 // UnplannedTime is what an iteration of job i takes when nothing is swapped or recomputed.
 func (s *Session) UnplannedTime(i int) time.Duration {
 	return s.Draft(i, FirstSteps(GraphOrder(s.Request.Jobs[i].Graph)), Style{}).period
-}
-
-// Bounds works out the bounds of job i, for the order in which its plan executes the ops first, and what that order has
-// on the device at its peak if nothing is swapped. The job may have the whole link whenever the others do not use it,
-// whatever its share.
-func (s *Session) Bounds(i int, p *plan.Plan) (bounds scheduler.Bounds, kept graph.Bytes) {
-	var steps []Step
-	for _, step := range p.Steps {
-		if step.Want == 0 {
-			steps = append(steps, Step{Op: step.Op, Want: -1})
-		}
-	}
-	workingSet := scheduler.WorkingSetOf(s.Request.Jobs[i], 1).Bytes
-	d := s.Draft(i, steps, Style{})
-	d.out, d.in = s.Request.Out, s.Request.In
-	return scheduler.Bounds{
-		WorkingSet: scheduler.WorkingSetOf(s.Request.Jobs[i], s.Request.Align).Bytes,
-		ZeroStall:  max(workingSet, d.zeroStall()),
-	}, slices.Max(d.unswapped())
 }

@@ -264,7 +264,7 @@ func SwapFreely(jobs []*Draft, target graph.Bytes) int {
 		}
 		before := best.high
 		best.find()
-		sum += best.high - before
+		sum += (best.high - before) * best.copies
 	}
 	return swapped
 }
@@ -309,11 +309,12 @@ func largest(all []candidate) *candidate {
 	return best
 }
 
+// SumOfPeaks adds up the peaks of all jobs.
 func SumOfPeaks(jobs []*Draft) graph.Bytes {
 	var sum graph.Bytes
 	for _, d := range jobs {
 		_, peak := d.Peak()
-		sum += peak
+		sum += peak * d.copies
 	}
 	return sum
 }

@@ -15,13 +15,15 @@ type wiring struct {
 	touches lists[graph.StorageID] // per op: the storages that it reads or makes
 	makes   lists[graph.StorageID] // per op: the storages that it makes a version of
 	pure    []bool                 // per op
+	again   []bool                 // per op: it may be repeated
 	home    graph.Bytes            // of the host: the slots of what lives there
 	// per storage: what a slot takes of the host if it is swapped; 0 for what lives there
 	spills []graph.Bytes
 }
 
-func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
-	w := &wiring{g: g, bytes: make([]graph.Bytes, len(g.Storages)), pure: make([]bool, len(g.Ops))}
+func newWiring(g *graph.Graph, align graph.Bytes, tick func(steps int)) *wiring {
+	w := &wiring{g: g, bytes: make([]graph.Bytes, len(g.Storages)), pure: make([]bool, len(g.Ops)),
+		again: make([]bool, len(g.Ops))}
 	var slots []graph.Bytes
 	slots, w.home = program.HostSlots(g)
 	w.spills = make([]graph.Bytes, len(g.Storages))
@@ -38,6 +40,7 @@ func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
 	w.touches = newLists[graph.StorageID](len(g.Ops), operands)
 	w.makes = newLists[graph.StorageID](len(g.Ops), operands)
 	for i := range g.Ops {
+		tick(64)
 		op := &g.Ops[i]
 		from := len(w.touches.all)
 		touch := func(t graph.TensorID) {
@@ -54,7 +57,7 @@ func newWiring(g *graph.Graph, align graph.Bytes) *wiring {
 		}
 		w.touches.close()
 		w.makes.close()
-		w.pure[i] = g.Pure(op.ID)
+		w.pure[i], w.again[i] = g.Pure(op.ID), g.Repeatable(op.ID)
 	}
 	return w
 }
@@ -74,5 +77,6 @@ func (w *wiring) Makes(op graph.OpID) []graph.StorageID { return w.makes.of(int(
 // Operands is the length of all lists of Touches together.
 func (w *wiring) Operands() int { return len(w.touches.all) }
 
-// Pure reports whether an op may be executed again.
-func (w *wiring) Pure(op graph.OpID) bool { return w.pure[op] }
+// Repeatable reports whether an op may be executed again; if it updates in place, after the ops that made the versions
+// before.
+func (w *wiring) Repeatable(op graph.OpID) bool { return w.again[op] }

@@ -72,6 +72,7 @@ func TestMaxSwapRate(t *testing.T) {
 	for seed := range seeds(120) {
 		rng := rand.New(rand.NewPCG(seed, 13))
 		r := equals(rng, 1+rng.IntN(2))
+		r.Jobs[0].OnHost = 1 // it is not equal to the other one, with a limit or without
 		r.Budget = liveArena(t, r) * 85 / 100
 		what := fmt.Sprintf("seed %d", seed)
 		free, err := attempt(t, what, r)

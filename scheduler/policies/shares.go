@@ -86,7 +86,7 @@ func demands(s *draft.Session, result *scheduler.Result) []demand {
 		out, in := j.Plan.Copied(s.Request.Jobs[i].Graph)
 		demands[i] = demand{perSecond(out, took), perSecond(in, took)}
 	}
-	for _, equal := range equalJobs(s.Request.Jobs) {
+	for _, equal := range s.Groups() {
 		var mean demand
 		n := int64(len(equal))
 		for _, i := range equal {
@@ -97,33 +97,6 @@ func demands(s *draft.Session, result *scheduler.Result) []demand {
 		}
 	}
 	return demands
-}
-
-// equalJobs groups jobs that differ in name and epoch alone, in the order of the first ones.
-func equalJobs(jobs []scheduler.Job) [][]int {
-	var groups [][]int
-	of := make(map[*graph.Graph][]int) // groups of each graph
-	for i := range jobs {
-		j := &jobs[i]
-		known := of[j.Graph]
-		k := slices.IndexFunc(known, func(g int) bool { return interchangeable(&jobs[groups[g][0]], j) })
-		if k < 0 {
-			of[j.Graph] = append(known, len(groups))
-			groups = append(groups, []int{i})
-			continue
-		}
-		groups[known[k]] = append(groups[known[k]], i)
-	}
-	return groups
-}
-
-// interchangeable reports whether two jobs of a graph may swap their plans.
-func interchangeable(a, b *scheduler.Job) bool {
-	same := func(a, b []time.Duration) bool {
-		return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
-	}
-	return a.Worth() == b.Worth() && a.SwapLimit() == b.SwapLimit() && a.OnHost == b.OnHost && a.Last == b.Last &&
-		same(a.Latency, b.Latency) && same(a.Slack, b.Slack)
 }
 
 func perSecond(b graph.Bytes, d time.Duration) int64 {
@@ -227,7 +200,7 @@ func compile(s *draft.Session, result *scheduler.Result) []*program.Program {
 	programs := make([]*program.Program, len(result.Jobs))
 	for i, j := range result.Jobs {
 		s.Count(8 * len(j.Plan.Steps))
-		programs[i] = program.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{})
+		programs[i] = program.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{Tick: s.Tick})
 	}
 	return programs
 }

@@ -89,10 +89,9 @@ func TestDivideExamples(t *testing.T) {
 	}
 }
 
-// Equal jobs have equal shares, although their plans copy unequal amounts; one that is worth more or another
-// network is not equal.
-func TestEqualJobsShareEvenly(t *testing.T) {
-	uneven := 0
+// Equal jobs have equal shares and equal plans; one that is worth more or another network is not equal.
+func TestEqualJobs(t *testing.T) {
+	moved := 0
 	for seed := range uint64(25) {
 		rng := rand.New(rand.NewPCG(seed, 14))
 		r := scheduler.Request{Policy: "tensile", Out: cost.Link{Rate: 2e7}, In: cost.Link{Rate: 2e7}, Align: 64}
@@ -107,10 +106,12 @@ func TestEqualJobsShareEvenly(t *testing.T) {
 			r.Jobs = append(r.Jobs, scheduler.Job{Name: fmt.Sprint(i), Graph: g, Latency: slices.Clone(latencies[g])})
 		}
 		r.Jobs[3].Weight = 2
-		if want := [][]int{{0, 2, 4}, {1}, {3}}; fmt.Sprint(equalJobs(r.Jobs)) != fmt.Sprint(want) {
-			t.Fatalf("equal are jobs %v, want %v", equalJobs(r.Jobs), want)
-		}
-		plain, err := draft.Open(r, scheduler.Watch{}, none.Live)
+		plain, err := draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
+			if want := [][]int{{0, 2, 4}, {1}, {3}}; fmt.Sprint(s.Groups()) != fmt.Sprint(want) {
+				t.Fatalf("equal are jobs %v, want %v", s.Groups(), want)
+			}
+			return none.Live(s)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,11 +123,19 @@ func TestEqualJobsShareEvenly(t *testing.T) {
 		if a, b, c := got.Jobs[0], got.Jobs[2], got.Jobs[4]; a.Share != b.Share || b.Share != c.Share || a.Out != c.Out {
 			t.Errorf("seed %d: equal jobs have shares of %v, %v and %v", seed, a.Share, b.Share, c.Share)
 		}
-		if a, b := got.Jobs[0].Plan, got.Jobs[2].Plan; !slices.Equal(a.Moves, b.Moves) {
-			uneven++
+		a := got.Jobs[0].Plan
+		for _, i := range []int{2, 4} {
+			if b := got.Jobs[i].Plan; !slices.Equal(a.Moves, b.Moves) || !slices.Equal(a.Steps, b.Steps) {
+				t.Errorf("seed %d: equal jobs have plans\n%s%s", seed, a.Text(graphs[0]), b.Text(graphs[0]))
+			}
+		}
+		if a.Swapped(graphs[0]) > 0 {
+			moved++
 		}
 	}
-	t.Logf("%d plans of equal jobs differ", uneven)
+	if moved < 10 {
+		t.Errorf("only %d plans swap something", moved)
+	}
 }
 
 // TestNoWorseThanEvenShares compares the predicted slowdown with that of plans made and run with even shares.

@@ -76,8 +76,8 @@ func TestMaxPoolTies(t *testing.T) {
 	}
 }
 
-// The gradient by indices has the bits of the one that looks for the maximum again, where elements are equal, zeros have
-// either sign, or one is NaN, too. The forward op has the bits of max_pool.
+// The gradient by indices has the bits of the one that looks for the maximum again, where elements are equal, zeros
+// have either sign, or one is NaN, too. The forward op has the bits of max_pool.
 func testPoolIndices[T gemm.Float](t *testing.T) {
 	ties := []T{-1, T(math.Copysign(0, -1)), 0, 1, 1, T(math.Inf(-1)), T(math.NaN())}
 	forEachGeometry(t, func(t *testing.T, i int) {

@@ -13,7 +13,8 @@ import (
 type Call[T gemm.Float] struct {
 	Kind  graph.Kind
 	Attrs graph.Attrs
-	// operands in the kind's order, those of other types as the memory they are; an entry of Out may be nil, see package comment
+	// operands in the kind's order, those of other types as the memory they are; an entry of Out may be nil, see
+	// package comment
 	In, Out   [][]T
 	InShapes  []graph.Shape // of In
 	OutShapes []graph.Shape // of Out

@@ -51,7 +51,7 @@ const maxDepth = 16
 // recomputable is a storage that can be recomputed, with what that takes when all before it in the sequence are
 // recomputed too.
 type recomputable struct {
-	job     int
+	group   int // of equal jobs
 	storage graph.StorageID
 	class   int // in classes of time per byte, less first
 	bytes   graph.Bytes
@@ -70,7 +70,8 @@ func newChains(d *draft.Draft, noChains bool) *chains {
 	for _, x := range d.Gaps() {
 		s := x.Storage()
 		role := d.Graph().Storages[s].Role
-		if role.FromHost() || role == graph.Output || x.To()-x.From() < 3 || !c.repeatable(s) {
+		if role.FromHost() || role == graph.Output || x.To()-x.From() < 3 || !c.repeatable(s) ||
+			int(c.Writes(s)[len(c.Writes(s))-1]) > x.From() {
 			continue
 		}
 		turns := phase(x.From()) == graph.Forward && phase(x.To()) != graph.Forward
@@ -84,14 +85,26 @@ func newChains(d *draft.Draft, noChains bool) *chains {
 	return c
 }
 
-// repeatable reports whether a storage has one version, made by a pure op.
+// repeatable reports whether a storage can be made again: by the ops that made its versions, each of this one alone if
+// it updates in place.
 func (c *chains) repeatable(s graph.StorageID) bool {
 	made := c.Writes(s)
-	return len(made) == 1 && c.Pure(c.Steps()[made[0]].Op)
+	for i, slot := range made {
+		op := c.Steps()[slot].Op
+		if !c.Repeatable(op) || i > 0 && len(c.Makes(op)) > 1 {
+			return false
+		}
+	}
+	return len(made) > 0
 }
 
-// maker is the op that makes a repeatable storage.
-func (c *chains) maker(s graph.StorageID) graph.OpID { return c.Steps()[c.Writes(s)[0]].Op }
+// takes is how long the ops take that make a storage.
+func (c *chains) takes(s graph.StorageID) (sum time.Duration) {
+	for _, slot := range c.Writes(s) {
+		sum += c.Latency(c.Steps()[slot].Op)
+	}
+	return sum
+}
 
 // absence is what has to be done before a storage can be read at a slot.
 type absence int
@@ -124,37 +137,38 @@ func (c *chains) absent(s graph.StorageID, made, at int) absence {
 }
 
 // price returns how long it takes to make a storage again just before a slot, beside what the chosen ones take
-// already: its op, what has to be made for it, and the bytes at this rate that have to be kept for it. It returns
+// already: its ops, what has to be made for it, and the bytes at this rate that have to be kept for it. It returns
 // false if that is not possible or takes longer than the limit. What was found is in the trial.
 func (c *chains) price(s graph.StorageID, at, depth int, limit time.Duration, rate perGiB) (time.Duration, bool) {
-	op := c.maker(s)
-	sum := c.Latency(op)
+	sum := c.takes(s)
 	if sum > limit {
 		return 0, false
 	}
-	c.Count(2 + 4*len(c.Touches(op)))
 	c.made = append(c.made, s)
-	made := int(c.Writes(s)[0])
-	for _, y := range c.Touches(op) {
-		if slices.Contains(c.Makes(op), y) {
-			continue
-		}
-		how := c.absent(y, made, at)
-		if how == away && c.back(y) <= at {
-			how = present
-		}
-		switch {
-		case how != lost && (slices.Contains(c.made, y) || slices.Contains(c.trial.alive, y)):
-			continue
-		case how == present:
-			c.read = append(c.read, need{y, at})
-			continue
-		case how == lost || c.noChains:
-			return 0, false
-		}
-		more, ok := c.priceInput(y, how, at, depth, limit-sum, rate)
-		if sum += more; !ok || sum > limit {
-			return 0, false
+	for _, slot := range c.Writes(s) {
+		op := c.Steps()[slot].Op
+		c.Count(2 + 4*len(c.Touches(op)))
+		for _, y := range c.Touches(op) {
+			if slices.Contains(c.Makes(op), y) || y == s {
+				continue
+			}
+			how := c.absent(y, int(slot), at)
+			if how == away && c.back(y) <= at {
+				how = present
+			}
+			switch {
+			case how != lost && (slices.Contains(c.made, y) || slices.Contains(c.trial.alive, y)):
+				continue
+			case how == present:
+				c.read = append(c.read, need{y, at})
+				continue
+			case how == lost || c.noChains:
+				return 0, false
+			}
+			more, ok := c.priceInput(y, how, at, depth, limit-sum, rate)
+			if sum += more; !ok || sum > limit {
+				return 0, false
+			}
 		}
 	}
 	return sum, true
@@ -168,13 +182,13 @@ func (c *chains) priceInput(y graph.StorageID, how absence, at, depth int, limit
 	if depth < maxDepth && c.repeatable(y) {
 		stays := how == away && !c.brief[y] && c.fits(y, at, c.back(y))
 		if stays {
-			limit += c.Latency(c.maker(y))
+			limit += c.takes(y)
 		}
 		more, ok = c.price(y, at, depth+1, limit, rate)
 		switch {
 		case ok && stays:
 			c.trial.since = append(c.trial.since, need{y, at})
-			return more - c.Latency(c.maker(y)), true
+			return more - c.takes(y), true
 		case ok && how == away:
 			c.trial.brief = append(c.trial.brief, y)
 			return more, true
@@ -303,7 +317,7 @@ func (c *chains) dearest() perGiB {
 // first. The cost of a storage is what it takes more when everything before it is recomputed too. So the last tensors
 // of a long chain are chosen last and usually stay resident. The cost counts weight times, relative to the smallest
 // weight of all jobs.
-func (c *chains) sequence(job int, weight, minWeight int) []recomputable {
+func (c *chains) sequence(group int, weight, minWeight int) []recomputable {
 	var order []graph.StorageID
 	for s, x := range c.gaps {
 		if x != nil {
@@ -322,7 +336,7 @@ func (c *chains) sequence(job int, weight, minWeight int) []recomputable {
 			if c.chosen[s] || c.noChains && len(c.needs[s]) > 0 {
 				continue
 			}
-			c.trial = recomputable{job: job, storage: s, class: class, bytes: c.Bytes(s)}
+			c.trial = recomputable{group: group, storage: s, class: class, bytes: c.Bytes(s)}
 			allowed := limit.of(c.Bytes(s)) * time.Duration(minWeight) / time.Duration(weight)
 			if c.try(s, allowed, limit) {
 				c.choose(s)
@@ -385,19 +399,24 @@ func (w *chainWriter) make(s graph.StorageID, at int) {
 		return
 	}
 	w.made[s] = w.made[s] || at <= w.LastUse(s) && w.since[s] <= at
-	op := w.maker(s)
-	for _, y := range w.Touches(op) {
-		if slices.Contains(w.Makes(op), y) {
-			continue
-		}
-		if how := w.absent(y, int(w.Writes(s)[0]), at); how == away || how == dead {
-			w.make(y, at)
-		}
-	}
-	w.Count(4 * len(w.Touches(op)))
 	if w.last[s] >= w.group {
 		return // it is there for a step just before
 	}
-	w.emit(draft.Step{Op: op, Want: s})
-	w.took += w.Latency(op)
+	for _, slot := range w.Writes(s) {
+		op := w.Steps()[slot].Op
+		w.Count(4 * len(w.Touches(op)))
+		for _, y := range w.Touches(op) {
+			if slices.Contains(w.Makes(op), y) || y == s {
+				continue
+			}
+			if how := w.absent(y, int(slot), at); how == away || how == dead {
+				w.make(y, at)
+			}
+		}
+	}
+	for _, slot := range w.Writes(s) {
+		op := w.Steps()[slot].Op
+		w.emit(draft.Step{Op: op, Want: s})
+		w.took += w.Latency(op)
+	}
 }

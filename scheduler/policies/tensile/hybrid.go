@@ -16,7 +16,7 @@ import (
 type hybrid struct {
 	s        *draft.Session
 	options  Options
-	base     [][]draft.Step // per job
+	base     [][]draft.Step // per group of equal jobs, like what follows
 	chains   []*chains
 	sequence []recomputable
 
@@ -34,8 +34,8 @@ type trial struct {
 
 func newHybrid(s *draft.Session, o Options, order func(*graph.Graph) []graph.OpID) *hybrid {
 	h := &hybrid{s: s, options: o}
-	for i := range s.Request.Jobs {
-		g := s.Request.Jobs[i].Graph
+	for _, group := range s.Groups() {
+		g := s.Request.Jobs[group[0]].Graph
 		s.Count(4 * len(g.Ops))
 		h.base = append(h.base, draft.FirstSteps(order(g)))
 	}
@@ -48,11 +48,11 @@ func (h *hybrid) prepare() {
 		return
 	}
 	minWeight := h.minWeight()
-	for i := range h.s.Request.Jobs {
-		c := newChains(h.s.Draft(i, h.base[i], h.options.style()), h.options.NoChains)
+	for i := range h.base {
+		c := newChains(h.s.Group(i, h.base[i], h.options.style()), h.options.NoChains)
 		h.chains = append(h.chains, c)
 		if !h.options.NoRecompute {
-			h.sequence = append(h.sequence, c.sequence(i, h.s.Request.Jobs[i].Worth(), minWeight)...)
+			h.sequence = append(h.sequence, c.sequence(i, c.Job().Worth(), minWeight)...)
 		}
 	}
 	slices.SortStableFunc(h.sequence, func(a, b recomputable) int {
@@ -82,11 +82,11 @@ func (h *hybrid) plan(k int, target graph.Bytes) []*draft.Draft {
 	return h.swap(steps, target)
 }
 
-// swap swaps what costs no time between these steps.
+// swap swaps what costs no time between the steps of each group.
 func (h *hybrid) swap(steps [][]draft.Step, target graph.Bytes) []*draft.Draft {
 	jobs := make([]*draft.Draft, len(steps))
 	for i := range jobs {
-		jobs[i] = h.s.Draft(i, steps[i], h.options.style())
+		jobs[i] = h.s.Group(i, steps[i], h.options.style())
 	}
 	h.s.Together(jobs)
 	if !h.options.NoSwap {
@@ -95,7 +95,7 @@ func (h *hybrid) swap(steps [][]draft.Step, target graph.Bytes) []*draft.Draft {
 	return jobs
 }
 
-// choose marks the first k of the sequence as recomputed, and returns which jobs have one.
+// choose marks the first k of the sequence as recomputed, and returns which groups have one.
 func (h *hybrid) choose(k int) []bool {
 	for _, c := range h.chains {
 		c.clear()
@@ -104,8 +104,8 @@ func (h *hybrid) choose(k int) []bool {
 	h.s.Count(k + len(h.chains))
 	for i := range h.sequence[:k] {
 		r := &h.sequence[i]
-		h.chains[r.job].mark(r)
-		jobs[r.job] = true
+		h.chains[r.group].mark(r)
+		jobs[r.group] = true
 	}
 	return jobs
 }
@@ -252,7 +252,7 @@ func stretchAll(jobs []*draft.Draft, target graph.Bytes) []*draft.Draft {
 		var whole graph.Bytes
 		for i, d := range all {
 			_, peak := d.Peak()
-			parts[i] = peak * scheduler.MaxWeight / graph.Bytes(d.Job().Worth())
+			parts[i] = d.Copies() * peak * scheduler.MaxWeight / graph.Bytes(d.Job().Worth())
 			if !stuck[i] {
 				whole += parts[i]
 			}
@@ -265,7 +265,7 @@ func stretchAll(jobs []*draft.Draft, target graph.Bytes) []*draft.Draft {
 			if !stuck[i] {
 				_, peak := d.Peak()
 				var reached bool
-				all[i], reached = d.Stretch(peak - draft.Portion(over, parts[i], whole) - 1)
+				all[i], reached = d.Stretch(peak - draft.Portion(over, parts[i], whole)/d.Copies() - 1)
 				stuck[i] = !reached
 			}
 		}
@@ -276,7 +276,7 @@ func stretchAll(jobs []*draft.Draft, target graph.Bytes) []*draft.Draft {
 // guess returns a prefix that recomputes so many bytes, 1 at least.
 func (h *hybrid) guess(bytes graph.Bytes) int {
 	for k, s := range h.sequence {
-		if bytes -= s.bytes; bytes <= 0 {
+		if bytes -= s.bytes * h.chains[s.group].Copies(); bytes <= 0 {
 			return k + 1
 		}
 	}
@@ -306,7 +306,7 @@ func (h *hybrid) lost(jobs []*draft.Draft) (sum int64) {
 				lost += d.Latency(s.Op)
 			}
 		}
-		sum += int64(lost) * int64(d.Job().Worth())
+		sum += int64(lost) * int64(d.Job().Worth()) * int64(d.Copies())
 	}
 	return sum
 }

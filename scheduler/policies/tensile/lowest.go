@@ -32,7 +32,7 @@ func (p *planner) lowest() (scheduler.Result, error) {
 		for part := parts; part >= 0; part-- {
 			if k := h.within(part, parts); k != last {
 				last = k
-				tried = append(tried, h.plan(k, 0))
+				tried = append(tried, p.Ungroup(h.plan(k, 0)))
 			}
 		}
 	}) {

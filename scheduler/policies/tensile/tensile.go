@@ -112,7 +112,7 @@ func (p *planner) tighten(order func(*graph.Graph) []graph.OpID, workingSets gra
 		if found.peak > target || target <= workingSets || round == rounds {
 			_, largest := r.WorkingSets()
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
-				Why: why + draft.AtSwapLimit(found.jobs) + "; the largest steps alone: " + largest}
+				Why: why + draft.AtSwapLimit(p.Ungroup(found.jobs)) + "; the largest steps alone: " + largest}
 		}
 		last = &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget, Why: why}
 		target = max(workingSets, min(target, found.peak)-max(result.Arena-r.Budget, r.Budget/least))
@@ -145,12 +145,12 @@ func (p *planner) wasteful(result *scheduler.Result, lost int64) bool {
 // the peak, and a plan that is full everywhere is hard to pack.
 func (p *planner) pack(jobs []*draft.Draft, target graph.Bytes) (scheduler.Result, error) {
 	if !p.options.NoRelax {
-		result, err := p.Finish(draft.Clones(jobs), target-target/relaxed)
+		result, err := p.Finish(p.Ungroup(jobs), target-target/relaxed)
 		if err != nil || result.Arena <= p.Request.Budget {
 			return result, err
 		}
 	}
-	return p.Finish(draft.Clones(jobs), 0)
+	return p.Finish(p.Ungroup(jobs), 0)
 }
 
 // relaxed is the part of a target that relaxed swaps leave free.

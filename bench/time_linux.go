@@ -1,0 +1,15 @@
+package bench
+
+import (
+	"syscall"
+	"time"
+)
+
+// processorTime is what this process has had of all processors.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
