@@ -92,8 +92,10 @@ func (m *Machine) join(s *wire.Status) *executor {
 }
 
 // compete hears of a second process that is called as an executor is, as with the same credentials started twice. It is
-// refused when the first is heard again, and taken in when that is given up.
+// refused when the first is heard again, and taken in when that is given up. Where one of them was launched from here
+// it is not known which: silence decides from now on.
 func (m *Machine) compete(x *executor, s *wire.Status) {
+	x.launched = false
 	if x.refused != nil && x.refused.Life == s.Life {
 		again := x.orders
 		m.say(Output{Orders: &again}) // they may have been lost
