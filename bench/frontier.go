@@ -231,8 +231,8 @@ const (
 )
 
 // violations lists where less memory takes less time, or jumps: more than a fiftieth of vanilla beside one and a half
-// times what it takes to copy what the budgets differ by. link is what one direction carries in a vanilla iteration. What
-// is below the limits of the sweep is left out. There is one row at least.
+// times what it takes to copy what the budgets differ by. link is what one direction carries in a vanilla iteration.
+// What is below the limits of the sweep is left out. There is one row at least.
 func violations(rows []FrontierRow, none []planner.Refusal, link float64) []FrontierViolation {
 	const (
 		step     = 0.02

@@ -22,7 +22,8 @@ const (
 	storeEvery = time.Minute
 )
 
-// learnt is what ops take on the device while nothing else of ours runs there, by their signatures, as the reports of all jobs have shown.
+// learnt is what ops take on the device while nothing else of ours runs there, by their signatures, as the reports of
+// all jobs have shown.
 type learnt struct {
 	lessons map[graph.Signature]*lesson // at most wire.MaxLearnt
 	count   int64                       // reports that taught something

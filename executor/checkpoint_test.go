@@ -226,8 +226,8 @@ func park(t *testing.T, d device.Device, data bool) {
 	k.resumed(d, one, l.snapshots[0], n).continues(plain)
 }
 
-// A job that is given a program and resumed at once goes on by that, and not for a moment by the one before, whose arena
-// may be another's by then; nor after it was to change to one that is refused.
+// A job that is given a program and resumed at once goes on by that, and not for a moment by the one before, whose
+// arena may be another's by then; nor after it was to change to one that is refused.
 func TestResumeWithChange(t *testing.T) {
 	d := openSim(t)
 	k := named(t, "guest")

@@ -17,8 +17,8 @@ type Digest string
 // Digest returns the graph's digest. It takes about a microsecond for three storages, tensors or ops.
 func (g *Graph) Digest() Digest { return g.DigestBy(nil) }
 
-// DigestBy is Digest for a caller who may want to stop: tick is told of every few steps of the work, of some nanoseconds
-// each, and may panic. nil: nobody is told.
+// DigestBy is Digest for a caller who may want to stop: tick is told of every few steps of the work, of some
+// nanoseconds each, and may panic. nil: nobody is told.
 func (g *Graph) DigestBy(tick func(steps int)) Digest {
 	w := &digestWriter{hash: sha256.New(), tick: tick}
 	w.text(g.Name)

@@ -5,7 +5,7 @@
 // the table, and says of each what it changed and what it refused ([Outcome]). The names stay in the graph (its field
 // Passes), and so in its digest: every process that has the graph trains the rewritten one.
 //
-// A pass changes no parameter, input or output, and no state but by dividing it into parts (graph.Storage.PartOf), which
-// are whole again in files: checkpoints and weights of one graph fit the other. Where it divides nothing, program.Match
-// pairs the rewritten graph with the one before.
+// A pass changes no parameter, input or output, and no state but by dividing it into parts (graph.Storage.PartOf),
+// which are whole again in files: checkpoints and weights of one graph fit the other. Where it divides nothing,
+// program.Match pairs the rewritten graph with the one before.
 package passes

@@ -22,8 +22,8 @@ type Stays struct {
 // StaysOf returns the residencies of a plan that Validate accepts, first those of Entry, then the others as they begin.
 func StaysOf(g *graph.Graph, p *Plan) *Stays { return StaysBy(g, p, func(int) {}) }
 
-// StaysBy is StaysOf for a caller who may want to stop: tick is told of every few steps of the work, of some nanoseconds
-// each, and may panic.
+// StaysBy is StaysOf for a caller who may want to stop: tick is told of every few steps of the work, of some
+// nanoseconds each, and may panic.
 func StaysBy(g *graph.Graph, p *Plan, tick func(steps int)) *Stays {
 	w := &stayWalk{
 		Stays: Stays{Entry: make([]int, len(g.Storages)), Made: make([][]int, len(p.Steps)),

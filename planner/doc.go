@@ -9,5 +9,6 @@
 //
 // The command line, the controller and the benchmarks plan through it, so that all of them ask the scheduler the same
 // question about the same job. A request is plain data: the caller sets policy, budget, priorities and switches in its
-// fields. A [Curve] asks it for many budgets. [Plan] reads the clock only to say how long planning, packing and proving took.
+// fields. A [Curve] asks it for many budgets. [Plan] reads the clock only to say how long planning, packing and proving
+// took.
 package planner

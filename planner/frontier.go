@@ -50,8 +50,8 @@ type Refusal struct {
 }
 
 // Points plans without a limit and then within budgets that fall from Live by one step each, down to the largest
-// working sets. Unless it plans Every budget, it leaves out those that the plan before keeps to as well, two refusals in
-// a row end the curve, and what a refusal says would be enough is tried last. No plan is proven yet: see Prove.
+// working sets. Unless it plans Every budget, it leaves out those that the plan before keeps to as well, two refusals
+// in a row end the curve, and what a refusal says would be enough is tried last. No plan is proven yet: see Prove.
 func (c *Curve) Points(ctx context.Context) (points []Point, refused []Refusal, err error) {
 	workingSets, _ := c.Request.WorkingSets()
 	step := max(1, graph.Bytes(c.Step*float64(c.Live)))

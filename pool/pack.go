@@ -23,7 +23,8 @@ type Options struct {
 	Rounds int
 
 	// Stop is asked every fraction of a millisecond, by the caller's goroutine, and ends a search early when it reports
-	// true; the layout is then no longer the same each time. It may panic: nothing is kept of the search then. nil: never.
+	// true; the layout is then no longer the same each time. It may panic: nothing is kept of the search then. nil:
+	// never.
 	Stop func() bool
 }
 

@@ -8,8 +8,8 @@ import (
 	"tensile/plan"
 )
 
-// arriving is a prologue of copies that are due after some seconds, at a byte a second, and whose iteration has steps of
-// ten seconds.
+// arriving is a prologue of copies that are due after some seconds, at a byte a second, and whose iteration has steps
+// of ten seconds.
 func arriving(a *Arrivals, due ...time.Duration) *Arrival {
 	p := &Program{Plan: &plan.Plan{Made: []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second}}}
 	for _, d := range due {

@@ -14,8 +14,9 @@
 // A [Program] has three sections. Prologue takes the job from Home (host slots of persistent storages hold their
 // current versions, nothing on the device, streams idle) to the plan's Entry, Body is one iteration from Entry to
 // Entry, Epilogue leads back to Home. All streams drain before the prologue and before the epilogue; consecutive bodies
-// overlap, and so do the prologue and the first ones. The prologue copies first what the body uses first, on a stream of
-// its own, and commands of the body wait for what they use of it. For later bodies these waits name what ended long ago.
+// overlap, and so do the prologue and the first ones. The prologue copies first what the body uses first, on a stream
+// of its own, and commands of the body wait for what they use of it. For later bodies these waits name what ended long
+// ago.
 //
 // A program may have a fourth, Snapshot ([Options].Snapshot). It takes the place of a body, does all that a body does,
 // and copies the content that the persistent storages have when it begins to a region of its own: the state at that

@@ -17,8 +17,8 @@ type Result struct {
 	Arena    graph.Bytes // sum over jobs
 	Host     graph.Bytes // sum over jobs
 
-	// ZeroStall is a lower bound of SlotPeak for plans of all jobs that are as Bounds.ZeroStall says. It is no less than
-	// the sum of those of the jobs, each of which could have the whole link.
+	// ZeroStall is a lower bound of SlotPeak for plans of all jobs that are as Bounds.ZeroStall says. It is no less
+	// than the sum of those of the jobs, each of which could have the whole link.
 	ZeroStall graph.Bytes
 
 	Rounds  int   // of packing, for all orders of the ops and all shares of the link that were tried

@@ -233,8 +233,9 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
-// TestStarts simulates two networks that start together. Their first iterations run beside their prologues, so that both
-// are over before the copies of the prologues and the iterations could be, one after the other: after 19 ms and not 26.
+// TestStarts simulates two networks that start together. Their first iterations run beside their prologues, so that
+// both are over before the copies of the prologues and the iterations could be, one after the other: after 19 ms and
+// not 26.
 func TestStarts(t *testing.T) {
 	t.Parallel()
 	var r report.Training

@@ -131,8 +131,8 @@ func (s *submission) check(models []string) error {
 	return nil
 }
 
-// checkFrom looks for the checkpoint of --from, which the executor reads, where all executors are on this machine: those
-// that a controller of a state folder here has started.
+// checkFrom looks for the checkpoint of --from, which the executor reads, where all executors are on this machine:
+// those that a controller of a state folder here has started.
 func (s *submission) checkFrom(ctx context.Context, conn wire.Bus) error {
 	if s.from == "" {
 		return nil

@@ -26,9 +26,10 @@ func TestLaunch(t *testing.T) {
 	long, short := open(t, d, chain(t, 3), "long"), open(t, d, chain(t, 1), "short")
 	sim.Issue(long, section(kernel()), 0, false)
 	sim.Issue(short, section(kernel(), kernel(), kernel()), 0, false)
-	// Both launch from 0 to 6. The long kernel has 24 ns of work, each of the short ones 4. The first of these shares the
-	// unit from 6 to 14, the second from 20 to 28, the third is launched at 34. The long one has worked 4 by 14, alone 10
-	// by 20, 14 by 28, alone 20 by 34, and has 4 left: both end at 42.
+	// Both launch from 0 to 6. The long kernel has 24 ns of work, each of the short ones 4. The first of these shares
+	// the unit from 6 to 14, the second from 20 to 28, the third is launched at 34. The long one has worked 4 by 14,
+	// alone
+	// 10 by 20, 14 by 28, alone 20 by 34, and has 4 left: both end at 42.
 	want := `short 0.0 kernel 0..14
 short 0.1 kernel 14..28
 long  0.0 kernel 0..42

@@ -18,8 +18,8 @@ type Options struct {
 	Seed  uint64  // of the noise and of what is mispredicted
 
 	// Mispredicted is by how much every op takes longer or shorter than Latency says, always by the same: latencies are
-	// multiplied by two factors, one of the op's kind and one of its own, whose logarithms have this standard deviation,
-	// up to 1. 0: ops take what Latency says.
+	// multiplied by two factors, one of the op's kind and one of its own, whose logarithms have this standard
+	// deviation, up to 1. 0: ops take what Latency says.
 	Mispredicted float64
 
 	// Latency says how long an op takes alone on the device; nil: the roofline of the device's facts.

@@ -223,8 +223,8 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// What is mispredicted is so by the same for every iteration, job and device of a seed; kinds and ops differ, by as much
-// as was asked for.
+// What is mispredicted is so by the same for every iteration, job and device of a seed; kinds and ops differ, by as
+// much as was asked for.
 func TestMispredicted(t *testing.T) {
 	const ops = 600
 	b := graph.NewBuilder("ops")

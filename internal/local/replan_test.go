@@ -23,8 +23,8 @@ import (
 	"tensile/workload"
 )
 
-// noisy opens a simulated device whose kernels take up to a third more or less each time, whose ops always take far more
-// or less than the roofline says, and whose link is slow enough for that to change plans.
+// noisy opens a simulated device whose kernels take up to a third more or less each time, whose ops always take far
+// more or less than the roofline says, and whose link is slow enough for that to change plans.
 func noisy(t *testing.T, seed uint64) *counted {
 	t.Helper()
 	facts, err := cost.Device("v100")

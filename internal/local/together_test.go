@@ -82,8 +82,8 @@ func iterations(t *testing.T, d *sim.Device, w []task.Task, c controller.Config,
 }
 
 // TestStretchAsSimulated compares what requests take ops to last beside other jobs with what they last in virtual time
-// with noise, where nothing is swapped, and holds the gains of running together that docs/simulator.md tells: with noise,
-// and without, where equal jobs keep in step unless their prologues bring them out of it.
+// with noise, where nothing is swapped, and holds the gains of running together that docs/simulator.md tells: with
+// noise, and without, where equal jobs keep in step unless their prologues bring them out of it.
 func TestStretchAsSimulated(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		t.Skip("long")
@@ -134,8 +134,8 @@ func TestStretchAsSimulated(t *testing.T) {
 	}
 }
 
-// The first plans of four copies of resnet50 within 40 % of their memory take as long as predicted, within 4 %, and lose
-// no more than 7.5 % against the run without plans.
+// The first plans of four copies of resnet50 within 40 % of their memory take as long as predicted, within 4 %, and
+// lose no more than 7.5 % against the run without plans.
 func TestColdPlansOfSeveral(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		t.Skip("long")

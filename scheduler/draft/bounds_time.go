@@ -12,15 +12,16 @@ import (
 )
 
 // Limits bound what a job's plans need at least, in memory and in time. They hold for the arenas of all plans that
-// execute the ops first in one order, in whole and in their first variants, with one job's latencies and at most the whole link of
-// the request, in the steady state of program.Time. What a plan does beside that is its own: swaps with or without
-// stalls, of any part of a storage; recomputations at any place, of any number of storages.
+// execute the ops first in one order, in whole and in their first variants, with one job's latencies and at most the
+// whole link of the request, in the steady state of program.Time. What a plan does beside that is its own: swaps with
+// or without stalls, of any part of a storage; recomputations at any place, of any number of storages.
 //
 // An iteration that takes eps times vanilla longer gives each direction of the link that much more time (see bounded),
 // and has that much time for recomputations. So in each slot there may be away what the links can have carried, and of
-// the rest what can be made again in that time: parts of storages, those with the least time per byte first, each at the
-// cost of the op that made its content and of none before it. No slot is below what its step works on. The bound knows
-// no chains, and every slot has lanes and time for itself: where much is recomputed it is far from what can be reached.
+// the rest what can be made again in that time: parts of storages, those with the least time per byte first, each at
+// the cost of the op that made its content and of none before it. No slot is below what its step works on. The bound
+// knows no chains, and every slot has lanes and time for itself: where much is recomputed it is far from what can be
+// reached.
 //
 // It may be above a plan's slot peak, which counts a storage as away once it is dropped, although its bytes lie in the
 // arena until its copy out has ended.
@@ -31,8 +32,8 @@ type Limits struct {
 	free    time.Duration // that a vanilla iteration leaves for recomputations: it waits for inputs
 }
 
-// NewLimits prepares the limits of the plans of a request's job that execute the ops first in the order in which p does.
-// It takes n log n, as Peak and EOR do. Once the watch stops them, their error is scheduler.ErrStopped.
+// NewLimits prepares the limits of the plans of a request's job that execute the ops first in the order in which p
+// does. It takes n log n, as Peak and EOR do. Once the watch stops them, their error is scheduler.ErrStopped.
 func NewLimits(r *scheduler.Request, job int, p *plan.Plan, w scheduler.Watch) (*Limits, error) {
 	var l *Limits
 	j := &r.Jobs[job]

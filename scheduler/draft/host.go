@@ -32,8 +32,8 @@ func (a *account) clone() *account {
 	return &c
 }
 
-// Together has drafts of all jobs, or of all groups, share what the request's budget of host memory leaves beside what they have there
-// already. It belongs before any of them is decided about.
+// Together has drafts of all jobs, or of all groups, share what the request's budget of host memory leaves beside what
+// they have there already. It belongs before any of them is decided about.
 func (s *Session) Together(jobs []*Draft) {
 	if s.Request.HostBudget == 0 {
 		return

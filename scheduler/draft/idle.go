@@ -8,11 +8,11 @@ import (
 	"tensile/graph"
 )
 
-// Stretch swaps in a copy of the draft, at one peak after the other, what wants the least idle time for its bytes, until
-// the footprint is at the goal. A copy that finds no free time on its lane is carried while a step waits: the one behind
-// the access before the gap, or the one at the gap's end. Idle time that is there already serves the copies of both
-// lanes. It returns the copy, whose steps wait that long and whose lanes are not booked exactly; and false if a slot
-// stays above the goal whatever is swapped.
+// Stretch swaps in a copy of the draft, at one peak after the other, what wants the least idle time for its bytes,
+// until the footprint is at the goal. A copy that finds no free time on its lane is carried while a step waits: the one
+// behind the access before the gap, or the one at the gap's end. Idle time that is there already serves the copies of
+// both lanes. It returns the copy, whose steps wait that long and whose lanes are not booked exactly; and false if a
+// slot stays above the goal whatever is swapped.
 //
 // What the copy needs is an estimate. Swaps that are planned freely between steps that wait as these do take place as
 // they are booked.
@@ -136,7 +136,8 @@ func (w *idler) place(x *Gap, at int) late {
 	return l
 }
 
-// widen has a swap that is planned already free one slot more: the copy that is in its way is carried while a step waits.
+// widen has a swap that is planned already free one slot more: the copy that is in its way is carried while a step
+// waits.
 func (w *idler) widen(l late) late {
 	x := l.gap
 	l.placed = placed{drop: x.drop, in: x.in, send: x.send, fetch: x.fetch}

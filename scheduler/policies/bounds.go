@@ -11,8 +11,8 @@ import (
 
 // zeroStall is a lower bound of the sum of the slot peaks of jobs that swap without a stall, recompute nothing, and
 // begin an iteration every Unplanned. No job is below its own bound, with the whole link. What a job has less than kept
-// at its peak was away there, and is copied in in each iteration: over all jobs that takes no more than the link's time.
-// A byte of the job with the longest iteration takes the least of it.
+// at its peak was away there, and is copied in in each iteration: over all jobs that takes no more than the link's
+// time. A byte of the job with the longest iteration takes the least of it.
 func zeroStall(jobs []scheduler.Scheduled, kept []graph.Bytes, in cost.Link) graph.Bytes {
 	order := make([]int, len(jobs))
 	for i := range order {

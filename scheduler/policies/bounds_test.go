@@ -30,8 +30,8 @@ func slowZeroStall(jobs []scheduler.Scheduled, kept []graph.Bytes, in cost.Link,
 	return lowest
 }
 
-// TestZeroStallTogether compares the bound with the slow one, which it is below by no more than a byte per job, and with
-// the sum of the jobs' own. A link without a limit makes it that sum.
+// TestZeroStallTogether compares the bound with the slow one, which it is below by no more than a byte per job, and
+// with the sum of the jobs' own. A link without a limit makes it that sum.
 func TestZeroStallTogether(t *testing.T) {
 	above := 0
 	for seed := range uint64(500) {

@@ -142,7 +142,8 @@ func TestRandomPlansWithinLimits(t *testing.T) {
 }
 
 // TestLimitsOfNetworks compares the bounds of five networks, in bytes, with those that another program worked out. That
-// one counts a vanilla iteration without its wait for inputs, up to a hundredth, and no part of an op's time per output.
+// one counts a vanilla iteration without its wait for inputs, up to a hundredth, and no part of an op's time per
+// output.
 func TestLimitsOfNetworks(t *testing.T) {
 	for network, want := range map[string][4]float64{
 		"vgg16":       {3013e6, 2290e6, 1685e6, 1644e6},

@@ -16,9 +16,9 @@ import (
 // cheap ops between two kept storages has to be kept.
 //
 // Slots are those of the steps without recomputations. A storage that is recomputed is away in one gap of it, the one
-// over the turn from the forward to the backward pass or over the peak. Another storage's chain may need it before that gap ends. Then
-// it stays from there on, or, if there is no room for it (brief), it is made for this chain alone, and once more later.
-// An input that no step uses any more is made again too, or, where that costs less, kept alive.
+// over the turn from the forward to the backward pass or over the peak. Another storage's chain may need it before that
+// gap ends. Then it stays from there on, or, if there is no room for it (brief), it is made for this chain alone, and
+// once more later. An input that no step uses any more is made again too, or, where that costs less, kept alive.
 type chains struct {
 	*draft.Draft
 	gaps     []*draft.Gap // per storage: the gap in which it can be recomputed; nil: none
@@ -224,8 +224,8 @@ func (c *chains) fits(s graph.StorageID, from, to int) bool {
 // estimateSteps is the work that a look at the estimate counts as.
 const estimateSteps = 10
 
-// try prices a storage that is not chosen. It returns false if that costs more than what is allowed. Chains that read it
-// in its gap have it made before the first of them.
+// try prices a storage that is not chosen. It returns false if that costs more than what is allowed. Chains that read
+// it in its gap have it made before the first of them.
 func (c *chains) try(s graph.StorageID, allowed time.Duration, rate perGiB) bool {
 	x := c.gaps[s]
 	times := []int{x.To()}

@@ -149,10 +149,10 @@ func (h *hybrid) reach(target graph.Bytes) *trial {
 // for others stays only where there is room for it. That costs more time, and prefixes come lower.
 const roomy = graph.Bytes(1) << 62
 
-// shortest looks for the shortest prefix that reaches the target, and returns what it tried. The search starts where the
-// prefix recomputes as many bytes as must be saved, or where the search for the last target ended, and doubles its steps
-// from there. What is recomputed late may hold the peak itself; so where the search ends above the target, it tries a
-// few prefixes more.
+// shortest looks for the shortest prefix that reaches the target, and returns what it tried. The search starts where
+// the prefix recomputes as many bytes as must be saved, or where the search for the last target ended, and doubles its
+// steps from there. What is recomputed late may hold the peak itself; so where the search ends above the target, it
+// tries a few prefixes more.
 func (h *hybrid) shortest(target graph.Bytes) []*trial {
 	var tried []*trial
 	try := func(k int) bool {

@@ -65,8 +65,8 @@ func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
 	return scheduler.Result{}, refused
 }
 
-// better plans by a sequence that takes no heed of how much memory there is, and, if no prefix of it reaches a target, by
-// one that does. It returns the plan that takes less time.
+// better plans by a sequence that takes no heed of how much memory there is, and, if no prefix of it reaches a target,
+// by one that does. It returns the plan that takes less time.
 func (p *planner) better(order func(*graph.Graph) []graph.OpID, workingSets graph.Bytes) (scheduler.Result, error) {
 	h := newHybrid(p.Session, p.options, order)
 	first, err := p.tighten(h, workingSets)
