@@ -26,7 +26,7 @@ type FrontierOptions struct {
 	Devices    []string              // known ones, simulated
 	Links      []cost.BytesPerSecond // each way; 0: the device's own
 	Passes     []string              // choices of passes, as passes.Parse reads them
-	Step       float64               // between two budgets, as a share of what is needed with all freed after its last use
+	Step       float64               // between two budgets, as a share of the live peak
 	Sweep      bool                  // plan every budget, and look for cliffs
 }
 
@@ -216,8 +216,9 @@ func (s *FrontierSetting) row(p *planner.Point, plain plainGraph) FrontierRow {
 	saved := func(of graph.Bytes) float64 { return float64(of-p.Arena) / float64(max(1, of)) }
 	row := FrontierRow{FrontierSetting: *s, Budget: p.Budget, Policy: p.Policy, Arena: p.Arena,
 		WorkingSet: p.Jobs[0].Bounds.WorkingSet, MSRAll: saved(vanilla.All[0]), MSRLive: saved(vanilla.Live[0]),
-		EOR: p.EOR, EORPlain: p.EOR * float64(p.Jobs[0].Unplanned) / float64(max(1, plain.iteration)), BoundEOR: p.BoundEOR,
-		Plan: report.Milliseconds(p.PlanTime), Pack: report.Milliseconds(p.PackTime)}
+		EOR: p.EOR, EORPlain: p.EOR * float64(p.Jobs[0].Unplanned) / float64(max(1, plain.iteration)),
+		BoundEOR: p.BoundEOR,
+		Plan:     report.Milliseconds(p.PlanTime), Pack: report.Milliseconds(p.PackTime)}
 	row.CBRAll = row.MSRAll / row.EOR
 	return row
 }

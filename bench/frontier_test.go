@@ -90,7 +90,8 @@ func TestFrontierViolations(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("violations %v, want %v", got, want)
 	}
-	command := "tensile plan lenet --batch 4 --optimizer sgd --device sim:v100 --link 12000000000B/s --policy tensile " +
+	command := "tensile plan lenet --batch 4 --optimizer sgd --device sim:v100 --link 12000000000B/s --policy " +
+		"tensile " +
 		"--budget 1800"
 	if v := violations(rows, none, link)[0]; v.Commands[1] != command || v.title() != "lenet b4 sgd v100 12GB/s" {
 		t.Errorf("%s: %s, want %s", v.title(), v.Commands[1], command)

@@ -29,8 +29,8 @@ import (
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X]    another request
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
-//	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks]" per job; incarnation 1 if it
-//	                                         does not say which
+//	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks]" per job; incarnation 1
+//	                                         if it does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
 //	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES [host]]

@@ -29,7 +29,7 @@ type Input struct {
 	Program *program.Program // train with it from the next iteration on
 	Stop    bool             // go Home after the iterations in flight and finish
 	Until   *int             // rest in Home when so many iterations are complete, until a later one is given
-	Park    int64            // go Home after the iterations in flight and rest there until a Resume; the number of this wish
+	Park    int64            // go Home after the iterations in flight, rest there until a Resume: the wish's number
 	Resume  bool             // leave Home by the newest program
 	Event   *device.Event    // a command has ended
 

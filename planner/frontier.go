@@ -19,7 +19,7 @@ type Point struct {
 	Policy   string
 	Budget   graph.Bytes // that was asked for; 0: no limit
 	EOR      float64     // predicted, the largest of the jobs'
-	BoundEOR float64     // below which no plan gets within the budget; 0: several jobs share it, or it was not asked for
+	BoundEOR float64     // below which no plan gets within the budget; 0: several jobs share it, or it was not asked
 	*Planned
 }
 
@@ -151,7 +151,8 @@ type SlowError struct {
 }
 
 func (e *SlowError) Error() string {
-	return fmt.Sprintf("the best plans found within %s take %.2f %% longer than without a plan, and %.4g %% are allowed: "+
+	return fmt.Sprintf("the best plans found within %s take %.2f %% longer than without a plan, and %.4g %% "+
+		"are allowed: "+
 		"give a larger budget or a larger overhead", e.Budget, 100*(e.EOR-1), 100*e.Overhead)
 }
 

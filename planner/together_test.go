@@ -62,7 +62,8 @@ func TestRequestLoaded(t *testing.T) {
 	predicted := scheduler.Job{Name: "predicted", Latency: []time.Duration{7, 40, 60}, Slack: []time.Duration{0, 10, 0}}
 	measured := scheduler.Job{Name: "measured", Latency: []time.Duration{7, 40, 60}, Measured: true}
 	r := d.Request(predicted, measured, measured) // each finds two others at work, of which the device has room for one
-	if got, want := r.Jobs[0].Latency, []time.Duration{7, 80, 120}; !slices.Equal(got, want) || r.Jobs[0].Slack[1] != 20 {
+	if got, want := r.Jobs[0].Latency, []time.Duration{7, 80, 120}; !slices.Equal(got, want) ||
+		r.Jobs[0].Slack[1] != 20 {
 		t.Errorf("predicted latencies are %v under load, want %v, with a slack of %v", got, want, r.Jobs[0].Slack)
 	}
 	if got, want := r.Jobs[1].Latency, []time.Duration{11, 60, 90}; !slices.Equal(got, want) {

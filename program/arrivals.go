@@ -21,7 +21,7 @@ type Arrivals struct {
 type Arrival struct {
 	program *Program
 	made    []time.Duration // per step
-	latest  []time.Duration // per copy: when it has to begin, alone on the link, for it and those after it to be in time
+	latest  []time.Duration // per copy: when it has to begin, alone on the link, for all from it on to be in time
 	ended   int             // copies
 	come    time.Duration   // how far the first iteration has come
 	swaps   int             // copies in of bodies of the job that are under way

@@ -130,7 +130,8 @@ type checker struct {
 
 func newChecker(p *Program, tick func(steps int)) *checker {
 	g := p.Graph
-	c := &checker{tick: tick, g: g, p: p, last: g.LastVersions(), slots: make([]Address, len(g.Storages)), limit: p.Plan.Length()}
+	c := &checker{tick: tick, g: g, p: p, last: g.LastVersions(), slots: make([]Address, len(g.Storages)),
+		limit: p.Plan.Length()}
 	hosts, _ := SlotsOf(g, p.Plan)
 	host := Region(slices.Index(p.Regions, HostMemory))
 	for s := range g.Storages {

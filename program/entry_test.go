@@ -33,7 +33,8 @@ func TestPrologueByNeed(t *testing.T) {
 		copies := s.c.Prologue.Commands
 		for nth := 1; nth < len(copies); nth++ {
 			if a, b := copies[nth-1].Storage, copies[nth].Storage; s.firstUse(a) > s.firstUse(b) {
-				t.Fatalf("%s: %s, used by step %d, is copied after %s of step %d", s.name, s.g.Storages[b].Name, s.firstUse(b),
+				t.Fatalf("%s: %s, used by step %d, is copied after %s of step %d", s.name, s.g.Storages[b].Name,
+					s.firstUse(b),
 					s.g.Storages[a].Name, s.firstUse(a))
 			}
 		}

@@ -172,9 +172,10 @@ func (l *Lanes) End(s Stream) {
 // Awaited reports whether the head of a lane of the compute unit waits for a stream: the job stands still for it.
 func (l *Lanes) Awaited(s Stream) bool {
 	return slices.ContainsFunc(l.lanes, func(x lane) bool {
-		return x.unit == Compute && len(x.queue) > 0 && slices.ContainsFunc(x.queue[0].command().Waits, func(w Point) bool {
-			return w.Stream == s && !l.Reached(x.queue[0].run, w)
-		})
+		return x.unit == Compute && len(x.queue) > 0 && slices.ContainsFunc(x.queue[0].command().Waits,
+			func(w Point) bool {
+				return w.Stream == s && !l.Reached(x.queue[0].run, w)
+			})
 	})
 }
 

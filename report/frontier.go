@@ -67,7 +67,8 @@ func (f *Frontier) WriteTable(out io.Writer) error {
 		amounts = append(amounts, p.Arena)
 	}
 	size := text.SameUnit(amounts...)
-	fmt.Fprintf(out, "device %s, %s: %s with all kept, %s with all freed after its last use; the largest step works on "+
+	fmt.Fprintf(out, "device %s, %s: %s with all kept, %s with all freed after its last use; the largest step "+
+		"works on "+
 		"%s\n", f.Device, strings.Join(f.Jobs, ", "), size(f.VanillaAll), size(f.VanillaLive), size(f.WorkingSet))
 	rows := [][]string{{"POLICY", "BUDGET", "ARENA", "MSR ALL", "MSR LIVE", "EOR", "BOUND EOR", "CBR ALL"}}
 	for _, p := range f.Points {
@@ -109,8 +110,8 @@ func (f *Frontier) Draw(w io.Writer) {
 	d.text(drawLeft, 24, "start", strings.Join(f.Jobs, ", ")+": time over that without a plan, against memory")
 	for i := range 5 {
 		share := float64(i) / 4
-		fmt.Fprintf(w, "<path stroke=\"#00000022\" d=\"M%.1f %.1fH%.1fM%.1f %.1fV%.1f\"/>\n", drawLeft, y(1+share*(top-1)),
-			drawLeft+width, drawLeft+share*width, drawTop, drawTop+height)
+		fmt.Fprintf(w, "<path stroke=\"#00000022\" d=\"M%.1f %.1fH%.1fM%.1f %.1fV%.1f\"/>\n", drawLeft,
+			y(1+share*(top-1)), drawLeft+width, drawLeft+share*width, drawTop, drawTop+height)
 		d.text(drawLeft-6, y(1+share*(top-1))+4, "end", fmt.Sprintf("%.3f", 1+share*(top-1)))
 		d.text(drawLeft+share*width, drawTop+height+18, "middle", graph.Bytes(share*float64(most)).String())
 	}

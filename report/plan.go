@@ -49,7 +49,7 @@ type JobPlan struct {
 	Stall     float64 `json:"predicted_stall_ms"`
 	// predicted: against an iteration in which nothing is planned
 	EOR       float64     `json:"eor"`
-	BoundEOR  float64     `json:"bound_eor"`               // below which no plan gets in that memory: the caller's to set
+	BoundEOR  float64     `json:"bound_eor"`               // below which no plan gets there: the caller's to set
 	Phase     string      `json:"phase"`                   // cold-start or updated: where the latencies come from
 	SwapBytes graph.Bytes `json:"swap_bytes"`              // that swaps copy in an iteration, both ways
 	Recompute float64     `json:"recompute_ms"`            // of an iteration

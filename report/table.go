@@ -69,7 +69,8 @@ func (r *Training) narrow() [][]string {
 // wide has all columns.
 func (r *Training) wide() [][]string {
 	rows := [][]string{{"JOB", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "TOUCHED", "MSR ALL", "MSR LIVE",
-		"EOR", "CBR", "STALL MS", "PLANS", "TRANSITION MS", "START EOR", "FIRST EOR", "PREDICTION ERROR", "LOSS", "BITS"}}
+		"EOR", "CBR", "STALL MS", "PLANS", "TRANSITION MS", "START EOR", "FIRST EOR", "PREDICTION ERROR",
+		"LOSS", "BITS"}}
 	size := r.sizes()
 	row := func(name string, m Metrics, rest ...string) {
 		cells := []string{name}

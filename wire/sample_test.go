@@ -26,7 +26,8 @@ func samples() []Message {
 	result := &Result{
 		Losses:  []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)},
 		Weights: map[int32]string{0: "ab12", 7: "cd34"},
-		Begin:   1, End: 5 * time.Second, Left: 1, First: 700 * time.Millisecond, Stall: 3 * time.Millisecond, Touched: 4096, Arena: 8192, SlotPeak: 6144,
+		Begin:   1, End: 5 * time.Second, Left: 1, First: 700 * time.Millisecond, Stall: 3 * time.Millisecond,
+		Touched: 4096, Arena: 8192, SlotPeak: 6144,
 		Plans: 2, Transition: 700, Last: &loss, Stored: "result-lenet_2e1-6",
 		Saved: "out/lenet.safetensors",
 	}
@@ -141,7 +142,8 @@ func (r maker) result() *Result {
 		return nil
 	}
 	result := &Result{
-		Begin: r.duration() / 2, Left: r.duration(), First: r.duration(), Stall: r.duration(), Touched: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(),
+		Begin: r.duration() / 2, Left: r.duration(), First: r.duration(), Stall: r.duration(),
+		Touched: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(),
 		Plans: r.IntN(9), Transition: r.duration(), Saved: r.line(),
 		Weights: map[int32]string{},
 	}

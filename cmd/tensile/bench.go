@@ -31,7 +31,8 @@ func benchCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error { return c.Help() },
 	}
-	c.AddCommand(benchPoolCommand(), benchPlanCommand(), benchFrontierCommand(), benchCheckpointCommand(), benchControllerCommand())
+	c.AddCommand(benchPoolCommand(), benchPlanCommand(), benchFrontierCommand(), benchCheckpointCommand(),
+		benchControllerCommand())
 	return c
 }
 
@@ -181,7 +182,8 @@ less takes much more, and where there is no plan.`,
 	c.Flags().StringSliceVar(&o.Policies, "policy", []string{"tensile", "tensile-paper", "none-live"}, "policies, of "+
 		strings.Join(policies.Names(), ", "))
 	c.Flags().StringVar(&step, "step", "1%", "between two budgets, of what a network needs")
-	c.Flags().IntSliceVar(&o.Batches, "batch", []int{16}, "images or sequences per iteration; several are measured each")
+	c.Flags().IntSliceVar(&o.Batches, "batch", []int{16},
+		"images or sequences per iteration; several are measured each")
 	c.Flags().StringSliceVar(&o.Optimizers, "optimizer", []string{"adam"}, "of sgd, momentum and adam")
 	c.Flags().StringSliceVar(&o.Devices, "device", []string{"a6000"}, "known devices, simulated: "+simNames())
 	c.Flags().StringSliceVar(&links, "link", []string{"none"},

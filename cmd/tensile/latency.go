@@ -30,7 +30,7 @@ type latencyFlags struct {
 	ours        bool // jobs of ours run already, so that what others use cannot be measured
 
 	model    *predictor.Model                 // nil: roofline
-	load     float64                          // share of the device that others use, measured while no job of ours runs; 0: not known
+	load     float64                          // share that others use, measured while no job of ours runs; 0: not known
 	measured map[graph.Digest][]time.Duration // by digest of the graph: known, and nothing is predicted
 }
 
@@ -152,7 +152,8 @@ func (p *planFlags) findModel(d device.Device) (string, error) {
 	}
 	f.model = m
 	if f.ours {
-		return fmt.Sprintf("predictor %s; jobs train already, so what others use of the machine is not known", path), nil
+		return fmt.Sprintf("predictor %s; jobs train already, so what others use of the machine is not known",
+			path), nil
 	}
 	var meter cpu.Meter
 	meter.Load() // begins; without it the load is taken to be 0

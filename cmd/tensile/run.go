@@ -85,7 +85,8 @@ func (f *runFlags) mistime() error {
 		return nil
 	}
 	if !f.here() {
-		return errors.New("--noise and --mispredict are for --device sim:NAME without --share and --isolate, where this " +
+		return errors.New("--noise and --mispredict are for --device sim:NAME without --share and --isolate, " +
+			"where this " +
 			"process simulates: leave them out")
 	}
 	if f.noise != "" {

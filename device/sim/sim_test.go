@@ -94,7 +94,8 @@ func at(u program.Unit, count int) program.Point {
 
 // loose returns a program of no commands for sections that are of none.
 func loose(g *graph.Graph) *program.Program {
-	return &program.Program{Graph: g, Plan: new(plan.Plan), Streams: []program.Unit{program.Compute, program.CopyOut, program.CopyIn,
+	return &program.Program{Graph: g, Plan: new(plan.Plan), Streams: []program.Unit{program.Compute,
+		program.CopyOut, program.CopyIn,
 		program.Host},
 		Regions: []program.Memory{program.Arena, program.HostMemory}}
 }

@@ -195,7 +195,8 @@ func TestZeroStallOfSeveral(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		took := slices.Max(iterations(t, d, w, controller.Config{Policy: r.Policy, Budget: r.Budget, Options: r.Options}, 12))
+		took := slices.Max(iterations(t, d, w, controller.Config{Policy: r.Policy, Budget: r.Budget,
+			Options: r.Options}, 12))
 		eor := float64(took) / float64(plain)
 		t.Logf("at %d %%: EOR %.4f, slot peaks %d, bound %d", percent, eor, planned.SlotPeak, planned.ZeroStall)
 		if eor > 1.0005 {
@@ -210,8 +211,8 @@ func TestZeroStallOfSeveral(t *testing.T) {
 			}
 		}
 		if planned.SlotPeak < planned.ZeroStall || planned.ZeroStall < sum {
-			t.Errorf("at %d %%: slot peaks of %d, a bound of %d, and bounds of the jobs of %d", percent, planned.SlotPeak,
-				planned.ZeroStall, sum)
+			t.Errorf("at %d %%: slot peaks of %d, a bound of %d, and bounds of the jobs of %d", percent,
+				planned.SlotPeak, planned.ZeroStall, sum)
 		}
 	}
 	if free < 2 {

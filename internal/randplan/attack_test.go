@@ -112,7 +112,8 @@ func (m *mistaken) mistake() {
 			c.Waits[rng.IntN(len(c.Waits))].Count += m.near()
 		}
 	case 4:
-		c.Waits = append(c.Waits, program.Point{Stream: program.Stream(rng.IntN(len(m.Streams) + 1)), Count: rng.IntN(9) - 4})
+		c.Waits = append(c.Waits, program.Point{Stream: program.Stream(rng.IntN(len(m.Streams) + 1)),
+			Count: rng.IntN(9) - 4})
 	case 5, 6: // another place in the list
 		j := min(len(s.Commands)-1, max(0, i+rng.IntN(9)-4))
 		moved := *c

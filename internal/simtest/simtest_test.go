@@ -110,7 +110,7 @@ func TestEverythingTogether(t *testing.T) {
 		w.config.Watched, w.config.Preempt = seed%3 > 0, seed%4 > 1
 		w.apart = seed%5 == 0
 		if seed%7 > 0 {
-			w.config.Options.Pack = "greedy" // the machines are tried here, not the packing, which takes most of the time
+			w.config.Options.Pack = "greedy" // the machines are tried, not packing, which takes most time
 		}
 		w.config.GiveUp, w.config.Turn = time.Minute, 2*time.Second
 		if seed%4 == 3 {

@@ -51,7 +51,7 @@ func (d *Draft) zeroStall() graph.Bytes {
 // A sweep takes n log n: as slots go by, gaps begin and end, and two flows keep what their lanes can carry.
 type bounded struct {
 	*Draft
-	latest     []time.Duration // per slot: when it starts at the latest in an iteration that takes no longer than vanilla
+	latest     []time.Duration // per slot: when it starts at the latest in an iteration as long as vanilla
 	kept       []graph.Bytes   // per slot: what is there if nothing is away
 	pieces     []piece         // the parts of gaps
 	begin, end lists[int32]    // per slot: pieces that begin there, and that ended before it

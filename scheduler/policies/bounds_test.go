@@ -47,7 +47,8 @@ func TestZeroStallTogether(t *testing.T) {
 		}
 		got, want := zeroStall(jobs, kept, in), slowZeroStall(jobs, kept, in, 0)
 		if got > want || got < want-graph.Bytes(len(jobs)) || got < sum || in.Rate == 0 && got != sum {
-			t.Errorf("seed %d: %v that keep %v have a bound of %d together, want %d; the sum of theirs is %d", seed, jobs,
+			t.Errorf("seed %d: %v that keep %v have a bound of %d together, want %d; the sum of theirs is %d", seed,
+				jobs,
 				kept, got, want, sum)
 		}
 		if got > sum {

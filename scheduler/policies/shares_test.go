@@ -120,7 +120,8 @@ func TestEqualJobs(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if a, b, c := got.Jobs[0], got.Jobs[2], got.Jobs[4]; a.Share != b.Share || b.Share != c.Share || a.Out != c.Out {
+		if a, b, c := got.Jobs[0], got.Jobs[2], got.Jobs[4]; a.Share != b.Share || b.Share != c.Share ||
+			a.Out != c.Out {
 			t.Errorf("seed %d: equal jobs have shares of %v, %v and %v", seed, a.Share, b.Share, c.Share)
 		}
 		a := got.Jobs[0].Plan

@@ -18,7 +18,8 @@ func TestAffordable(t *testing.T) {
 		s, o := randomJobs(rng, 1+rng.IntN(2))
 		h := newHybrid(s, o, draft.EarlyUpdates)
 		h.prepare(roomy)
-		jobs := s.Ungroup(h.plan(h.within(4+rng.IntN(300), 8), draft.SumOfPeaks(s.Drafts(draft.EarlyUpdates, o.style()))*7/10))
+		target := draft.SumOfPeaks(s.Drafts(draft.EarlyUpdates, o.style())) * 7 / 10
+		jobs := s.Ungroup(h.plan(h.within(4+rng.IntN(300), 8), target))
 		result, err := s.Finish(jobs, draft.SumOfPeaks(jobs))
 		if err != nil {
 			continue
