@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"tensile/checkpoint"
+	"tensile/graph"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -39,7 +40,9 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 		if err := c.Begin(s.Name, s.ID, p.Incarnation); err != nil {
 			notes = append(notes, err.Error())
 		}
-		if found, err = c.Newest(s.Name, s.ID, p.Incarnation, p.owns); err != nil {
+		if found, err = c.Newest(s.Name, s.ID, p.Incarnation, func(c *checkpoint.State) error {
+			return p.owns(c, networkOf(s, t.Graph))
+		}); err != nil {
 			return nil, notes, err
 		}
 	}
@@ -82,10 +85,20 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 	return begin, notes, nil
 }
 
-// owns returns an error unless a checkpoint was taken of the job: one of another controller may be called the same.
-func (p *Prepare) owns(c *checkpoint.State) error {
+// networkOf is what checkpoints say of the graph that a job trains: its digest before passes, so that they fit the job
+// with other passes.
+func networkOf(s *wire.Spec, g *graph.Graph) graph.Digest {
+	if len(g.Passes) == 0 {
+		return s.Graph
+	}
+	return g.Network()
+}
+
+// owns returns an error unless a checkpoint was taken of the job, which trains this network: one of another controller
+// may be called the same.
+func (p *Prepare) owns(c *checkpoint.State, network graph.Digest) error {
 	s := &p.Spec
-	if c.Graph != s.Graph || c.Seed != s.Seed || c.Iteration > s.Iterations || c.Data != s.Data ||
+	if c.Graph != network || c.Seed != s.Seed || c.Iteration > s.Iterations || c.Data != s.Data ||
 		c.Weights != s.Weights || c.From != s.From {
 		return errors.New("it is of another job that was called the same")
 	}
@@ -96,7 +109,7 @@ func (p *Prepare) owns(c *checkpoint.State) error {
 // cannot go on from there.
 func (c *Checkpoints) fits(s *wire.Spec, t *task.Task, state *checkpoint.State) (note string, err error) {
 	switch {
-	case state.Graph != s.Graph:
+	case state.Graph != networkOf(s, t.Graph):
 		return "",
 			fmt.Errorf("it is of another graph, that of %s: submit the network that it is of, or take its tensors "+
 				"alone by --weights", state.Model)
@@ -127,7 +140,7 @@ func (c *Checkpoints) Write(w *Write, losses []float32) *Written {
 	}
 	file := w.Task.File(w.Snapshot.Iteration, w.Snapshot.Contents)
 	s := &checkpoint.State{Job: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, Iteration: w.Snapshot.Iteration,
-		Seed: w.Spec.Seed, Graph: w.Spec.Graph, Device: c.Device, Model: w.Spec.Model,
+		Seed: w.Spec.Seed, Graph: networkOf(&w.Spec, w.Task.Graph), Device: c.Device, Model: w.Spec.Model,
 		Optimizer: file.Metadata["optimizer"], Losses: losses, Tensors: file.Tensors,
 		Data: w.Spec.Data, Weights: w.Spec.Weights, From: w.Spec.From}
 	const keep = 2

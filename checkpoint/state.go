@@ -26,8 +26,8 @@ type State struct {
 	Incarnation int64
 	Iteration   int // complete iterations
 	Seed        uint64
-	Graph       graph.Digest
-	Device      string // its identity: the rest has the same bits on devices of an equal one
+	Graph       graph.Digest // before passes
+	Device      string       // its identity: the rest has the same bits on devices of an equal one
 	Model       string
 	Optimizer   string
 	Data        string // folder of its examples; "": a synthetic set

@@ -37,6 +37,10 @@ func (g *Graph) DigestBy(tick func(steps int)) Digest {
 	for _, name := range g.Passes {
 		w.text(name)
 	}
+	if g.Plain != "" {
+		w.number(-1) // no length
+		w.text(string(g.Plain))
+	}
 	w.flush(0)
 	return Digest(hex.EncodeToString(w.hash.Sum(nil)))
 }

@@ -110,6 +110,17 @@ type Graph struct {
 	Tensors  []Tensor  `json:"tensors"`
 	Ops      []Op      `json:"ops"`
 	Passes   []string  `json:"passes,omitempty"` // rewrites that it has been through, by name, in order
+	// digest of the graph before those passes; "" without passes, and of graphs from files that do not say it
+	Plain Digest `json:"plain,omitempty"`
+}
+
+// Network identifies what the graph was before its passes, which change neither what it learns nor what files hold of
+// it.
+func (g *Graph) Network() Digest {
+	if g.Plain != "" {
+		return g.Plain
+	}
+	return g.Digest()
 }
 
 // Version is one content of a storage within an iteration.
@@ -313,7 +324,9 @@ func (g *Graph) Parts() [][]StorageID {
 		all[place] = append(all[place], s.ID)
 	}
 	for _, parts := range all {
-		slices.SortStableFunc(parts, func(a, b StorageID) int { return cmp.Compare(g.Storages[a].Begin, g.Storages[b].Begin) })
+		slices.SortStableFunc(parts, func(a, b StorageID) int {
+			return cmp.Compare(g.Storages[a].Begin, g.Storages[b].Begin)
+		})
 	}
 	return all
 }

@@ -25,8 +25,8 @@ type kind struct {
 	shapes  func(a Attrs, in []Shape) ([]Shape, error) // of the outputs
 	flops   func(a Attrs, in, out []Shape) int64
 	dtypes  func(in []DType, outputs int) ([]DType, error) // of the outputs; nil: alike
-	// of inputs of these shapes and sizes and outputs of these sizes; nil: each operand is read or written once, from end
-	// to end
+	// of inputs of these shapes and sizes and outputs of these sizes; nil: each operand is read or written once, from
+	// end to end
 	traffic func(a Attrs, shapes []Shape, in, out []Bytes) Bytes
 	attrs   attrSet             // attributes that it has; others are refused
 	check   func(a Attrs) error // nil: any finite attributes will do

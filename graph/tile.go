@@ -11,8 +11,8 @@ const TileBytes = 16 * MiB
 // TileRows returns how many rows, entries of the first dimension, of a gradient of this shape are computed at once: all
 // of them up to TileBytes, else as many as fit into it, a multiple of 16 if there are that many, the last tile having
 // what is left. It follows from the shape alone. Kernels that make the gradient of a linear layer's weights call the
-// matrix product once for each of these tiles, so that a tile that is made by itself (Begin and Length) has the bits that
-// it has in the whole.
+// matrix product once for each of these tiles, so that a tile that is made by itself (Begin and Length) has the bits
+// that it has in the whole.
 func (s Shape) TileRows() int {
 	if len(s) == 0 || s.Bytes() <= TileBytes {
 		return s.rows()

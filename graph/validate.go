@@ -52,6 +52,10 @@ func (v *validator) ids() {
 			v.say("pass %d is called %.40q: names differ, and have 1 to 40 lower-case letters", i, name)
 		}
 	}
+	if g.Plain != "" && (len(g.Passes) == 0 || !isDigest(g.Plain)) {
+		v.say("the digest before passes is %.70q: it is 64 hexadecimal digits, and only of graphs after passes",
+			g.Plain)
+	}
 	for i, s := range g.Storages {
 		if int(s.ID) != i {
 			v.say("storage %d (%s) has id %d", i, s.Name, s.ID)
@@ -85,6 +89,10 @@ func (v *validator) ids() {
 			}
 		}
 	}
+}
+
+func isDigest(d Digest) bool {
+	return len(d) == 64 && strings.Trim(string(d), "0123456789abcdef") == ""
 }
 
 // isPassName reports whether a rewrite may be called so.
@@ -138,8 +146,8 @@ func (v *validator) parts() {
 		for _, p := range parts {
 			s := &v.g.Storages[p]
 			if s.Begin != ends[s.PartOf] {
-				v.say("storage %s: it begins at byte %d of %s, the parts before it end at %d", s.Name, s.Begin, s.PartOf,
-					ends[s.PartOf])
+				v.say("storage %s: it begins at byte %d of %s, the parts before it end at %d", s.Name, s.Begin,
+					s.PartOf, ends[s.PartOf])
 			}
 			ends[s.PartOf] = s.Begin + s.Bytes
 		}

@@ -7,6 +7,9 @@ import (
 )
 
 // TestValidateRejects breaks a good graph in one place at a time; each is to be found, and named by what it is.
+// tinyDigest has the form of one.
+const tinyDigest = Digest("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
+
 func TestValidateRejects(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -103,6 +106,11 @@ func TestValidateRejects(t *testing.T) {
 			`storage x: it holds "movies", which is not known; leave it out`},
 		{"content of a parameter", func(g *Graph) { g.Storages[2].Holds = Images },
 			"storage w: only inputs say what they hold"},
+		{"digest without passes", func(g *Graph) { g.Plain = tinyDigest }, "only of graphs after passes"},
+		{"short digest", func(g *Graph) { g.Passes, g.Plain = []string{"tiles"}, tinyDigest[1:] },
+			"it is 64 hexadecimal digits"},
+		{"digest of letters", func(g *Graph) { g.Passes, g.Plain = []string{"tiles"}, "x"+tinyDigest[1:] },
+			"it is 64 hexadecimal digits"},
 		{"part without a whole", func(g *Graph) { g.Storages[2].Begin = 4 },
 			"storage w: parts of something are persistent and say of what"},
 		{"part that is forgotten", func(g *Graph) { g.Storages[3].PartOf = "table" },

@@ -18,7 +18,10 @@ type rewrite struct {
 // newRewrite copies a graph.
 func newRewrite(g *graph.Graph) *rewrite {
 	next := &graph.Graph{Name: g.Name, Storages: slices.Clone(g.Storages), Tensors: slices.Clone(g.Tensors),
-		Ops: slices.Clone(g.Ops), Passes: slices.Clone(g.Passes)}
+		Ops: slices.Clone(g.Ops), Passes: slices.Clone(g.Passes), Plain: g.Plain}
+	if len(g.Passes) == 0 {
+		next.Plain = g.Digest()
+	}
 	for i := range next.Ops {
 		op := &next.Ops[i]
 		op.Inputs, op.Outputs = slices.Clone(op.Inputs), slices.Clone(op.Outputs)
@@ -50,7 +53,7 @@ func (r *rewrite) finish(name string) *graph.Graph {
 	for i, t := range g.Tensors { // what is there before the first op stays, used or not
 		tensors[i] = tensors[i] || storages[t.Storage] && t.Version == 0 && g.Storages[t.Storage].Role.FromHost()
 	}
-	next := &graph.Graph{Name: g.Name, Ops: g.Ops, Passes: append(g.Passes, name)}
+	next := &graph.Graph{Name: g.Name, Ops: g.Ops, Passes: append(g.Passes, name), Plain: g.Plain}
 	newStorage, newTensor := make([]graph.StorageID, len(g.Storages)), make([]graph.TensorID, len(g.Tensors))
 	for i, s := range g.Storages {
 		if storages[i] {

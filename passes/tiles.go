@@ -17,10 +17,10 @@ func Tiles(g *graph.Graph, rows func(graph.Shape) int) (*graph.Graph, Outcome, e
 	return tiled, o, valid(tiled)
 }
 
-// tiles makes the gradient of a large parameter, and updates the parameter, some rows at a time. Each op that has a part
-// in the gradient, and the update, becomes an op per tile. The parameter stays one storage, of which each update writes
-// some rows: it has as many versions as tiles. Gradients and what the optimizer remembers become a storage per tile, so
-// that an update works on the parameter and a tile of the rest.
+// tiles makes the gradient of a large parameter, and updates the parameter, some rows at a time. Each op that has a
+// part in the gradient, and the update, becomes an op per tile. The parameter stays one storage, of which each update
+// writes some rows: it has as many versions as tiles. Gradients and what the optimizer remembers become a storage per
+// tile, so that an update works on the parameter and a tile of the rest.
 //
 // That holds for what treats each element by itself (sgd, sgd_momentum, adam; add, accumulate, scale) of gradients that
 // can be made in parts (linear_dw, embedding_dw) and that nothing else reads.
@@ -160,7 +160,8 @@ func (t *tiler) gradient(x *tiling, tensor graph.TensorID, reader graph.OpID) st
 	switch {
 	case slices.Contains(x.ops, op.ID): // both operands of a sum
 	case slices.Contains(leaves, op.Kind) && op.Attrs.Length == 0:
-		if slices.ContainsFunc(op.Inputs, func(in graph.TensorID) bool { return t.g.Tensors[in].Storage == x.parameter }) {
+		ofItself := func(in graph.TensorID) bool { return t.g.Tensors[in].Storage == x.parameter }
+		if slices.ContainsFunc(op.Inputs, ofItself) {
 			return fmt.Sprintf("%s makes its gradient of %s itself", op.Name, t.g.Storages[x.parameter].Name)
 		}
 		x.ops = append(x.ops, op.ID)
@@ -238,8 +239,8 @@ func (t *tiler) part(x *tiling, op graph.Op, tile int) graph.Op {
 	return op
 }
 
-// tensors returns the parts of tensors that belong to a tile. Of the parameter, which each tile makes a version of, that
-// is the one before it, or after it: 0 or 1.
+// tensors returns the parts of tensors that belong to a tile. Of the parameter, which each tile makes a version of,
+// that is the one before it, or after it: 0 or 1.
 func (t *tiler) tensors(x *tiling, ids []graph.TensorID, tile, after int) []graph.TensorID {
 	parts := make([]graph.TensorID, len(ids))
 	for i, id := range ids {

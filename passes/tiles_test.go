@@ -14,8 +14,8 @@ import (
 	"tensile/passes"
 )
 
-// TestTilesOfLargeNetworks: the parameters above 16 MiB are in tiles, no gradient or state of one is larger than a tile,
-// and with Adam an update works on the parameter and three of them. What files hold keeps its names and sizes.
+// TestTilesOfLargeNetworks: the parameters above 16 MiB are in tiles, no gradient or state of one is larger than a
+// tile, and with Adam an update works on the parameter and three of them. What files hold keeps its names and sizes.
 func TestTilesOfLargeNetworks(t *testing.T) {
 	for _, test := range []struct {
 		model string

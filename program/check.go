@@ -272,7 +272,7 @@ func (c *checker) section(s *Section, name string, iteration int, drain bool) {
 		where := place{c, name, i, cmd}
 		switch {
 		case s == &c.p.Prologue && cmd.Kind != In, s == &c.p.Epilogue && cmd.Kind != Out,
-			s == &c.p.Body && (cmd.Kind == Save || cmd.Kind == Keep):
+			s == &c.p.Body && (cmd.Kind == Save || cmd.Kind == Keep), s != &c.p.Prologue && cmd.Due != 0:
 			c.say(where, ErrCommand, "no such command belongs in a %s", name)
 		case cmd.Kind == Kernel:
 			c.step(where, cmd, slot)

@@ -18,6 +18,8 @@ func (c *checker) flaw(cmd *Command) string {
 		return "no such slot"
 	case cmd.Hold != 0 && cmd.Kind != In && cmd.Kind != Out, cmd.Hold < 0, cmd.Hold > c.limit:
 		return fmt.Sprintf("held for %v, the limit is %v, for copies", cmd.Hold, c.limit)
+	case cmd.Due != 0 && cmd.Kind != In, cmd.Due < 0, cmd.Due > c.limit:
+		return fmt.Sprintf("due after %v, the limit is %v, for copies in", cmd.Due, c.limit)
 	case cmd.Kind == Kernel:
 		return c.kernelFlaw(cmd)
 	case cmd.Storage < 0 || int(cmd.Storage) >= len(c.g.Storages):

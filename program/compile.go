@@ -312,20 +312,6 @@ func (c *compiler) move(m folded) {
 	}
 }
 
-// prologue copies the storages of Entry in, those first that the body uses first. Its copies have a stream of their
-// own, so that the body's copies in need not come after all of them.
-func (c *compiler) prologue() {
-	used := c.used()
-	entry := slices.Clone(c.p.Entry)
-	slices.SortStableFunc(entry, func(a, b graph.StorageID) int { return cmp.Compare(used[a], used[b]) })
-	for _, s := range entry {
-		r := c.l.Stays.Entry[s]
-		at := c.emit(Command{Kind: In, Stream: entryStream, Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
-			Device: Address{regionOf(Arena), c.l.Offsets[r]}, Host: c.host(s)}, need{})
-		c.stayUses[r].wrote(at)
-	}
-}
-
 // used returns, per storage, the first step that touches it or that a move of it follows; the number of steps of those
 // that an iteration leaves alone.
 func (c *compiler) used() []int {
@@ -339,6 +325,25 @@ func (c *compiler) used() []int {
 		}
 	}
 	return used
+}
+
+// prologue copies the storages of Entry in, those first that the body uses first. Its copies have a stream of their
+// own, so that the body's copies in need not come after all of them.
+func (c *compiler) prologue() {
+	used := c.used()
+	entry := slices.Clone(c.p.Entry)
+	slices.SortStableFunc(entry, func(a, b graph.StorageID) int { return cmp.Compare(used[a], used[b]) })
+	var due time.Duration
+	slot := 0
+	for _, s := range entry {
+		for ; slot < used[s] && slot < len(c.p.Made); slot++ {
+			due += c.p.Made[slot]
+		}
+		r := c.l.Stays.Entry[s]
+		at := c.emit(Command{Kind: In, Stream: entryStream, Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
+			Device: Address{regionOf(Arena), c.l.Offsets[r]}, Host: c.host(s), Due: due}, need{})
+		c.stayUses[r].wrote(at)
+	}
 }
 
 // epilogue copies out what the host does not have at the end of a body. Everything waits for the whole body.

@@ -169,6 +169,15 @@ func (l *Lanes) End(s Stream) {
 	x.ended++
 }
 
+// Awaited reports whether the head of a lane of the compute unit waits for a stream: the job stands still for it.
+func (l *Lanes) Awaited(s Stream) bool {
+	return slices.ContainsFunc(l.lanes, func(x lane) bool {
+		return x.unit == Compute && len(x.queue) > 0 && slices.ContainsFunc(x.queue[0].command().Waits, func(w Point) bool {
+			return w.Stream == s && !l.Reached(x.queue[0].run, w)
+		})
+	})
+}
+
 // Hurried reports whether the head of a lane is not to pause: something waits for it.
 func (l *Lanes) Hurried(s Stream) bool { return l.lanes[s].ended < l.lanes[s].hurried }
 

@@ -498,6 +498,19 @@ var programMutations = []mutation{
 		cmd.Hold = s.p.Length() + 1
 		return cmd.Kind == program.Out || cmd.Kind == program.In
 	})},
+	{"due of more than an iteration, or negative", check, []error{program.ErrCommand}, func(s subject) (bad []subject) {
+		for i := range s.c.Prologue.Commands {
+			late, early := s.withProgram(), s.withProgram()
+			late.c.Prologue.Commands[i].Due = s.p.Length() + 1
+			early.c.Prologue.Commands[i].Due = -1
+			bad = append(bad, late, early)
+		}
+		return bad
+	}},
+	{"due of what is not the prologue's", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
+		s.c.Body.Commands[i].Due = 1
+		return s.p.Length() > 0
+	})},
 	{"hold of what is no copy, or negative", check, []error{program.ErrCommand},
 		eachCommand(func(s subject, i int) bool {
 			cmd := &s.c.Body.Commands[i]

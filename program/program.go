@@ -119,6 +119,9 @@ type Command struct {
 	Snapshot Address
 	// pause before a copy that nothing waits for yet, Plan.Length at most; a device may leave it out
 	Hold time.Duration
+	// of a copy of the prologue: when the iteration first uses the storage, after its begin and by the latencies that
+	// the plan was made for
+	Due time.Duration
 }
 
 // Section is a list of commands that is issued as a whole.

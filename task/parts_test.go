@@ -39,8 +39,8 @@ func numbered(task Task) map[graph.StorageID][]float32 {
 	return contents
 }
 
-// Files hold what is divided in one piece, of the same shape, so that a graph begins with the weights or the checkpoint of
-// another one of the same network in other parts, and comes to the same file again.
+// Files hold what is divided in one piece, of the same shape, so that a graph begins with the weights or the checkpoint
+// of another one of the same network in other parts, and comes to the same file again.
 func TestPartsInFiles(t *testing.T) {
 	g, tiled := divided(t)
 	for _, test := range []struct {
@@ -80,8 +80,8 @@ func TestPartsInFiles(t *testing.T) {
 func TestPartsThatDoNotFit(t *testing.T) {
 	g, tiled := divided(t)
 	file := Task{Graph: g}.File(5, numbered(Task{Graph: g}))
-	i := slices.IndexFunc(file.Tensors, func(x weights.Tensor) bool { return x.Name == tiled.Storages[tiled.Parts()[0][0]].PartOf })
-	name := file.Tensors[i].Name
+	name := tiled.Storages[tiled.Parts()[0][0]].PartOf
+	i := slices.IndexFunc(file.Tensors, func(x weights.Tensor) bool { return x.Name == name })
 	short := slices.Clone(file.Tensors)
 	short[i].Data = short[i].Data[1:]
 	for what, tensors := range map[string][]weights.Tensor{

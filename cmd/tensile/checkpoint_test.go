@@ -109,6 +109,11 @@ func TestFromElsewhere(t *testing.T) {
 	if !bytes.Equal(read(t, alone.Saved), read(t, filepath.Join(dir, "w"))) {
 		t.Error("the file that run saves differs")
 	}
+	tensile(t, dir, slices.Concat([]string{"run"}, small, []string{"--iterations", iterations, "--from", path, "--save",
+		"rewritten", "--passes", "all"})...)
+	if !bytes.Equal(read(t, alone.Saved), read(t, filepath.Join(dir, "rewritten"))) {
+		t.Error("with passes the file that run saves differs")
+	}
 }
 
 // outlives wants a job to have the losses, weights and saved file of one that nothing disturbed.

@@ -232,3 +232,17 @@ func TestDiffers(t *testing.T) {
 		t.Errorf("differs of a run that went wrong: %v", err)
 	}
 }
+
+// TestStarts simulates two networks that start together. Their first iterations run beside their prologues, so that both
+// are over before the copies of the prologues and the iterations could be, one after the other: after 19 ms and not 26.
+func TestStarts(t *testing.T) {
+	t.Parallel()
+	var r report.Training
+	document(t, tensile(t, t.TempDir(), "run", "resnet50", "densenet121", "--image", "64", "--batch", "4", "--device",
+		"sim:a6000", "--budget", "60%", "--iterations", "3", "--no-calibrate", "--compare", "--json"), &r)
+	for _, j := range r.Jobs {
+		if j.Start == nil || *j.Start <= 0 || *j.Start > 21 || j.StartEOR == nil || *j.StartEOR > *r.StartEOR {
+			t.Errorf("%s: a start of %v ms, %v of the vanilla run's", j.Job, j.Start, j.StartEOR)
+		}
+	}
+}

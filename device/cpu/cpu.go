@@ -38,6 +38,7 @@ type Device struct {
 	start  time.Time
 	links  map[program.Kind]*link // Out and In
 	lanes  int                    // of all jobs
+	enters *arrivals
 	trace  func(trace.Event)
 
 	memory  graph.Bytes  // available when the device was opened; 0: unknown
@@ -58,7 +59,7 @@ func New(o Options) (*Device, error) {
 		return nil, fmt.Errorf("open the cpu device: %w", err)
 	}
 	d := &Device{engine: engine, start: time.Now(), memory: available(), happened: make(chan struct{}, 1),
-		trace: o.Trace}
+		trace: o.Trace, enters: newArrivals()}
 	d.facts = measure(engine)
 	d.facts.Memory = d.memory
 	d.LimitLink(o.Link)

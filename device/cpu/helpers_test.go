@@ -6,6 +6,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
+	"tensile/plan"
 	"tensile/program"
 )
 
@@ -70,7 +71,7 @@ func lay(t *testing.T, d *Device, loads map[int]func()) *bed {
 // bind binds a program without commands, for sections that no proof lets pass.
 func (b *bed) bind(g *graph.Graph) {
 	b.t.Helper()
-	p := &program.Program{Graph: g, Streams: []program.Unit{program.Compute, program.CopyOut, program.CopyIn,
+	p := &program.Program{Graph: g, Plan: new(plan.Plan), Streams: []program.Unit{program.Compute, program.CopyOut, program.CopyIn,
 		program.Host},
 		Regions: []program.Memory{program.Arena, program.HostMemory}}
 	ids, err := program.Match(g, g)

@@ -25,7 +25,8 @@ type job struct {
 	populating sync.WaitGroup // the arena
 	loaded     *loaded        // what is bound; nil before the first
 	snapshot   *snapshot      // the last that was asked for; nil: none was
-	workers    []*lane        // per stream of the program with the most that was loaded
+	entry      entry
+	workers    []*lane // per stream of the program with the most that was loaded
 	running    sync.WaitGroup
 
 	mu      sync.Mutex
@@ -35,7 +36,7 @@ type job struct {
 }
 
 func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
-	j := &job{device: d, g: g, options: o, lanes: program.NewLanes(nil)}
+	j := &job{device: d, g: g, options: o, lanes: program.NewLanes(nil), entry: entry{arrivals: d.enters}}
 	for _, s := range g.Storages {
 		if s.Role.FromHost() || s.Role == graph.Output {
 			j.resident += s.Bytes
@@ -121,6 +122,7 @@ func (j *job) issue(s *program.Section, iteration int, drain bool) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.entry.issue(s)
 	j.lanes.Issue(s, iteration, drain)
 	j.wakeLanes()
 }
@@ -152,8 +154,10 @@ func (j *job) Close() error {
 	j.mu.Lock()
 	j.closed = true
 	j.wakeLanes()
+	j.entry.close()
 	j.mu.Unlock()
 	j.running.Wait()
+	j.entry.leave()
 	j.device.forget(j)
 	j.drop()
 	if j.loaded != nil {

@@ -30,6 +30,7 @@ type lane struct {
 	wake   sync.Cond // the queue, a count that is awaited, the pauses, the time or closed has changed
 	awaits bool      // has a command that is not ready
 	untold bool      // events were recorded that Next was not woken for
+	stands bool      // computes, and waits for a copy of the prologue
 }
 
 func newLane(j *job, s program.Stream) *lane {
@@ -57,10 +58,12 @@ func (l *lane) next() (item, bool) {
 	for !j.closed && (!l.bound() || !j.lanes.Ready(l.stream)) {
 		if l.awaits = l.bound() && j.lanes.Queued(l.stream) > 0; l.awaits {
 			l.hurry()
+			l.stand()
 		}
 		l.wait()
 	}
 	l.awaits = false
+	l.stand()
 	if j.closed {
 		return item{}, false
 	}
@@ -70,7 +73,44 @@ func (l *lane) next() (item, bool) {
 	if it.start = it.ready; it.command.Hold > 0 {
 		it.start = l.hold(&it)
 	}
+	if it.command.Kind == program.In {
+		l.arrive(&it)
+	}
 	return it, !j.closed
+}
+
+// stand tells the device whether the lane, if it computes, waits for a copy of the prologue.
+func (l *lane) stand() {
+	j := l.job
+	if j.closed || j.loaded.program.Streams[l.stream] != program.Compute {
+		return
+	}
+	awaited := false
+	for s := range j.loaded.program.Streams {
+		r, _ := j.lanes.Head(program.Stream(s))
+		awaited = awaited || l.awaits && r != nil && r.Section == &j.loaded.program.Prologue &&
+			j.lanes.Awaited(program.Stream(s))
+	}
+	if awaited != l.stands {
+		l.stands = awaited
+		j.entry.stand(awaited)
+	}
+}
+
+// arrive begins a copy in. One of the prologue waits until it has the link. The caller holds the job's mutex, which is
+// free meanwhile.
+func (l *lane) arrive(it *item) {
+	j := l.job
+	if it.section == &j.loaded.program.Prologue {
+		l.tell()
+		j.mu.Unlock()
+		j.entry.wait()
+		j.mu.Lock()
+		it.start = j.device.Now()
+	}
+	if !j.closed {
+		j.entry.begin(it.section, it.command)
+	}
 }
 
 // bound reports whether the loaded program has a stream for the lane.
@@ -85,11 +125,16 @@ func (l *lane) hurry() {
 
 // wait blocks the lane until something has changed. Nothing that it has done stays untold meanwhile.
 func (l *lane) wait() {
+	l.tell()
+	l.wake.Wait()
+}
+
+// tell has Next learn what was recorded.
+func (l *lane) tell() {
 	if l.untold {
 		l.untold = false
 		l.job.device.wakeNext()
 	}
-	l.wake.Wait()
 }
 
 // hold pauses before a copy until its time has come or another lane waits for it, and returns when that was. The caller
@@ -119,6 +164,9 @@ func (l *lane) finish(it *item) {
 	defer j.mu.Unlock()
 	last := j.lanes.Last(l.stream)
 	j.lanes.End(l.stream)
+	if k := it.command.Kind; k == program.In || k == program.Kernel {
+		j.entry.end(it.section, it.command)
+	}
 	j.touched = max(j.touched, j.loaded.program.Reach(it.command))
 	j.device.record(event) // before anyone who waits for it can end and be told of
 	if l.untold = !last; last {

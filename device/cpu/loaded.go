@@ -44,6 +44,7 @@ func (j *job) bind(p *program.Program, ids []graph.StorageID) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	l.program, l.ids = p, ids
+	j.entry.load(program.NewArrival(p, j.device.facts.In))
 	j.loaded, j.lanes = l, program.NewLanes(p.Streams)
 	for s := len(j.workers); s < len(p.Streams); s++ {
 		w := newLane(j, program.Stream(s))

@@ -11,6 +11,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/invariants"
+	"tensile/plan"
 	"tensile/program"
 )
 
@@ -202,7 +203,7 @@ func TestSpilledFollowsProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, spilled := range []graph.Bytes{0, 8192, 8192, 1 << 20, 4096, 0} {
-		p := &program.Program{Graph: b.g, Host: kept + spilled, Streams: []program.Unit{program.Host},
+		p := &program.Program{Graph: b.g, Plan: new(plan.Plan), Host: kept + spilled, Streams: []program.Unit{program.Host},
 			Regions: []program.Memory{program.Arena, program.HostMemory}}
 		if err := b.job.bind(p, ids); err != nil {
 			t.Fatal(err)

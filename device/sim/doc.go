@@ -10,7 +10,8 @@
 // A kernel's time is launch and work: the part up to cost.Facts.Launch, and the rest. Launches do not compete. The
 // commands that run on the same unit divide the compute unit or the link direction evenly: n of them progress at 1/n
 // each. A copy's latency counts as work too. Loads, reads and poisoning take no time. docs/simulator.md tells what
-// follows from that and what does not.
+// follows from that and what does not. A copy of a prologue that is held may also yield to copies of other lanes
+// (program.Arrivals), until something has ended.
 //
 // Invariants:
 //   - a single job without noise and holds runs exactly as program.Time says, to the nanosecond;

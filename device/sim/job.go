@@ -19,6 +19,7 @@ type job struct {
 	latency []time.Duration  // per op of its graph
 
 	arena, touched graph.Bytes
+	entry          *program.Arrival // of the loaded program
 	lanes          *program.Lanes
 	heads          []head // per stream
 	closed         bool
@@ -68,6 +69,7 @@ func (j *job) bind(p *program.Program) {
 		j.latency = j.device.latencies(p.Graph, j.name)
 	}
 	j.program, j.lanes, j.heads = p, program.NewLanes(p.Streams), make([]head, len(p.Streams))
+	j.entry = program.NewArrival(p, j.device.facts.In)
 	for s, u := range p.Streams {
 		j.heads[s].unit = u
 	}
@@ -117,6 +119,7 @@ func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 		panic(fmt.Sprintf("sim: Issue to job %q: its program uses %d bytes of an arena of %d", j.name, p.Arena,
 			j.arena))
 	}
+	j.device.entries.Issue(j.entry, s)
 	j.lanes.Issue(s, iteration, drain)
 }
 
@@ -138,6 +141,7 @@ func (j *job) Touched() graph.Bytes { return j.touched }
 // Close takes the job from the device, its memory included. What has not ended is given up.
 func (j *job) Close() error {
 	j.closed = true
+	j.device.entries.Close(j.entry)
 	j.device.jobs = slices.DeleteFunc(j.device.jobs, func(other *job) bool { return other == j })
 	return nil
 }

@@ -36,6 +36,7 @@ type Device struct {
 	options Options
 	now     time.Duration
 	jobs    []*job // in the order of their opening
+	entries program.Arrivals
 	events  []device.Event
 	closed  bool
 }

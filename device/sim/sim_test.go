@@ -13,6 +13,7 @@ import (
 	"tensile/device/devicetest"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/plan"
 	"tensile/program"
 )
 
@@ -93,7 +94,7 @@ func at(u program.Unit, count int) program.Point {
 
 // loose returns a program of no commands for sections that are of none.
 func loose(g *graph.Graph) *program.Program {
-	return &program.Program{Graph: g, Streams: []program.Unit{program.Compute, program.CopyOut, program.CopyIn,
+	return &program.Program{Graph: g, Plan: new(plan.Plan), Streams: []program.Unit{program.Compute, program.CopyOut, program.CopyIn,
 		program.Host},
 		Regions: []program.Memory{program.Arena, program.HostMemory}}
 }

@@ -37,9 +37,10 @@ func (d *Device) step(j *job, s program.Stream) bool {
 		h.state, h.ready = held, d.now
 	}
 	c := j.command(s)
-	if d.now-h.ready < c.Hold && !j.lanes.Hurried(s) {
+	if d.now-h.ready < c.Hold && !j.lanes.Hurried(s) || d.yields(j, s) {
 		return false
 	}
+	d.entries.Begin(j.entry, j.section(s), c)
 	launch, work := d.duration(j, s)
 	h.state, h.start, h.launch, h.left = launching, d.now, launch, grain*int64(work)
 	j.touched = max(j.touched, j.program.Reach(c))
@@ -59,10 +60,22 @@ func (d *Device) work(j *job, s program.Stream) {
 	}
 }
 
+// section returns that of the first command of a lane that has one.
+func (j *job) section(s program.Stream) *program.Section {
+	r, _ := j.lanes.Head(s)
+	return r.Section
+}
+
+// yields reports whether the first command of a lane is a copy of a prologue that leaves the link to others.
+func (d *Device) yields(j *job, s program.Stream) bool {
+	return j.section(s) == &j.program.Prologue && d.entries.Yields(j.entry, j.lanes.Awaited(s))
+}
+
 // end takes the first command of a lane from its queue and reports it.
 func (d *Device) end(j *job, s program.Stream) {
 	h := &j.heads[s]
 	r, index := j.lanes.Head(s)
+	d.entries.End(j.entry, r.Section, &r.Section.Commands[index])
 	j.lanes.End(s)
 	h.state = blocked
 	d.events = append(d.events, device.Event{Job: j, Section: r.Section, Iteration: r.Iteration, Index: index,
@@ -95,7 +108,10 @@ func (d *Device) pause() (time.Duration, bool) {
 			case running:
 				pause, found = min(pause, time.Duration((h.left*users[h.unit]+grain-1)/grain)), true
 			case held:
-				pause, found = min(pause, j.command(program.Stream(s)).Hold-(d.now-h.ready)), true
+				left := j.command(program.Stream(s)).Hold - (d.now - h.ready)
+				if left > 0 { // else it yields until something has ended
+					pause, found = min(pause, left), true
+				}
 			}
 		}
 	}

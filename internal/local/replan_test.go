@@ -23,8 +23,8 @@ import (
 	"tensile/workload"
 )
 
-// noisy opens a simulated device whose kernels take up to a third more or less than the roofline says, and whose link
-// is slow enough for that to change plans.
+// noisy opens a simulated device whose kernels take up to a third more or less each time, whose ops always take far more
+// or less than the roofline says, and whose link is slow enough for that to change plans.
 func noisy(t *testing.T, seed uint64) *counted {
 	t.Helper()
 	facts, err := cost.Device("v100")
@@ -32,7 +32,7 @@ func noisy(t *testing.T, seed uint64) *counted {
 		t.Fatal(err)
 	}
 	facts.Out.Rate, facts.In.Rate = facts.Out.Rate/10, facts.In.Rate/10
-	return newCounted(sim.New(facts, sim.Options{Noise: 0.3, Seed: seed}))
+	return newCounted(sim.New(facts, sim.Options{Noise: 0.3, Seed: seed, Mispredicted: 0.6}))
 }
 
 // mixed are jobs of different sizes, two of them alike.

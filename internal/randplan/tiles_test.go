@@ -162,8 +162,8 @@ func TestTilesOfLargeParameter(t *testing.T) {
 	})
 }
 
-// TestTilesOfRandomGraphs: so it is with graphs in which gradients, parameters and states are used in any way, where the
-// pass does not refuse them.
+// TestTilesOfRandomGraphs: so it is with graphs in which gradients, parameters and states are used in any way, where
+// the pass does not refuse them.
 func TestTilesOfRandomGraphs(t *testing.T) {
 	const seeds = 400
 	d := openCPU(t)
@@ -171,7 +171,8 @@ func TestTilesOfRandomGraphs(t *testing.T) {
 	changed, refused := 0, 0
 	for seed := range uint64(seeds) {
 		rng, g := seeded(seed, randgraph.Options{Trained: true})
-		// some have been through all passes, this one among them, for which they have no parameters that are large enough
+		// some have been through all passes, this one among them, for which they have no parameters that are large
+		// enough
 		g.Passes = slices.DeleteFunc(g.Passes, func(name string) bool { return name == "tiles" })
 		tiled, outcome, err := passes.Tiles(g, halves)
 		if err != nil {

@@ -18,12 +18,12 @@ func GraphOrder(g *graph.Graph) []graph.OpID {
 
 // EarlyUpdates moves every op of the optimizer to the first place where it may stand: after what makes its inputs,
 // updates of other parts of the same parameter among that, and after the last reader of what it overwrites. Where an
-// update has to wait for that reader, and its gradient is larger than what making it sets free, the gradient is made just
-// before the update. So gradients live for a step or two.
+// update has to wait for that reader, and its gradient is larger than what making it sets free, the gradient is made
+// just before the update. So gradients live for a step or two.
 func EarlyUpdates(g *graph.Graph) []graph.OpID { return earlyUpdates(g, nil) }
 
-// EarlyUpdates is the function of that name for the graph of one of the session's jobs, with the updates of the parts of
-// a parameter apart: see pace.
+// EarlyUpdates is the function of that name for the graph of one of the session's jobs, with the updates of the parts
+// of a parameter apart: see pace.
 func (s *Session) EarlyUpdates(g *graph.Graph) []graph.OpID {
 	i := slices.IndexFunc(s.Request.Jobs, func(j scheduler.Job) bool { return j.Graph == g })
 	out, in := s.Links(i)
@@ -159,9 +159,9 @@ func (d *uses) content(t graph.TensorID) int32 {
 	return d.first[tensor.Storage] + int32(tensor.Version)
 }
 
-// anchor returns the last op that must come before an update, or NoOp. An update of another part of the same storage does
-// not count, only what that comes after: anchors has the anchors of the updates before this one, and those that share
-// one are placed in their order.
+// anchor returns the last op that must come before an update, or NoOp. An update of another part of the same storage
+// does not count, only what that comes after: anchors has the anchors of the updates before this one, and those that
+// share one are placed in their order.
 func (d *uses) anchor(update graph.OpID, anchors []graph.OpID) graph.OpID {
 	anchor, first := graph.NoOp, update-graph.OpID(len(anchors))
 	part := d.part(update)
@@ -207,8 +207,8 @@ func (d *uses) gradients(update graph.OpID) []graph.OpID {
 
 // movable reports whether op may be executed after a later op, just before the update that reads its output, and
 // whether that keeps less memory in between: its output is larger than the storages that it is the last to read, or
-// those of all parts together if the update is of a part of a parameter. What it reads may be overwritten by that update
-// alone, since others may have moved to an earlier place.
+// those of all parts together if the update is of a part of a parameter. What it reads may be overwritten by that
+// update alone, since others may have moved to an earlier place.
 func (d *uses) movable(op, after, update graph.OpID) bool {
 	size := d.g.Storages[d.g.Tensors[d.g.Ops[op].Outputs[0]].Storage].Bytes
 	parts := graph.Bytes(1)

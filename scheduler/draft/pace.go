@@ -12,16 +12,16 @@ import (
 // pace is what it takes to keep updates of the parts of a large parameter apart. An update is much faster than the link
 // brings what it keeps of the gradients before and takes it away, so that a parameter of several hundred MB that is
 // updated in one go has all of that on the device at once, or waits for the link. Its parts can be updated at any time
-// from its last use on, since making their gradients again later needs little: what is between two of them gives the link
-// the time for one.
+// from its last use on, since making their gradients again later needs little: what is between two of them gives the
+// link the time for one.
 type pace struct {
 	latency []time.Duration // per op
 	out, in cost.Link
 }
 
-// spread moves the anchors of such updates to later ops, of those before the op first: each comes when the link may have
-// copied the state of the one before, or, if there is not as much time before the last op, in even shares of what there
-// is. Parts whose gradients had to be kept for that stay where they are.
+// spread moves the anchors of such updates to later ops, of those before the op first: each comes when the link may
+// have copied the state of the one before, or, if there is not as much time before the last op, in even shares of what
+// there is. Parts whose gradients had to be kept for that stay where they are.
 func (p *pace) spread(d *uses, first graph.OpID, anchors []graph.OpID) {
 	var parts []graph.OpID // updates that may wait
 	var needed time.Duration

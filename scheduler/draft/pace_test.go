@@ -39,8 +39,8 @@ func placesOf(g *graph.Graph, order []graph.OpID, prefix string) []int {
 	return places
 }
 
-// Updates of the parts of a parameter stand one after the other, each behind the gradient of its part, after the last op
-// that reads the parameter.
+// Updates of the parts of a parameter stand one after the other, each behind the gradient of its part, after the last
+// op that reads the parameter.
 func TestEarlyUpdatesOfParts(t *testing.T) {
 	g := tiledVGG(t, nil)
 	order := EarlyUpdates(g)
@@ -85,8 +85,8 @@ func sum(counts []int) (all int) {
 	return all
 }
 
-// Updates of parts are as far apart as the link needs for what Adam keeps of a part; where there is not the time for that
-// they share what there is, and updates that keep nothing follow at once.
+// Updates of parts are as far apart as the link needs for what Adam keeps of a part; where there is not the time for
+// that they share what there is, and updates that keep nothing follow at once.
 func TestUpdatesKeepApart(t *testing.T) {
 	g := tiledVGG(t, nil)
 	state := 2 * 160 * 25088 * graph.ElementBytes

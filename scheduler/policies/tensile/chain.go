@@ -31,7 +31,9 @@ type chains struct {
 
 	// What the sequence is made by. See price.
 	estimate *peak.Curve
-	highest  graph.Bytes       // of the estimate, now
+	goal     graph.Bytes       // of the estimate
+	roomy    bool              // the goal is what the estimate has come down to
+	sparing  graph.Bytes       // of 1024 bytes that are not chosen yet, those that the estimate leaves out
 	since    []int             // per chosen storage: the slot from which on it is there again
 	needs    [][]int           // per storage: the slots before which chains read it
 	trial    recomputable      // the choice that is being priced
@@ -213,10 +215,10 @@ func (c *chains) back(s graph.StorageID) int {
 	return at
 }
 
-// fits reports whether a storage can stay in the slots [from, to) without making the estimate's peak higher.
+// fits reports whether there is room for a storage in the slots [from, to).
 func (c *chains) fits(s graph.StorageID, from, to int) bool {
 	c.Count(estimateSteps)
-	return c.estimate.Max(from, to)+c.Bytes(s) <= c.highest
+	return c.estimate.Max(from, to)+c.Bytes(s) <= c.goal
 }
 
 // estimateSteps is the work that a look at the estimate counts as.
@@ -254,7 +256,7 @@ func (c *chains) try(s graph.StorageID, allowed time.Duration, rate perGiB) bool
 // choose marks what was tried last as recomputed.
 func (c *chains) choose(s graph.StorageID) {
 	x := c.gaps[s]
-	c.estimate.Add(x.From()+1, x.To(), -c.Bytes(s))
+	c.estimate.Add(x.From()+1, x.To(), -c.Bytes(s)+c.spared(s))
 	for _, y := range c.trial.alive {
 		if !c.alive[y] {
 			c.estimate.Add(c.LastUse(y)+1, x.To(), c.Bytes(y))
@@ -273,7 +275,9 @@ func (c *chains) choose(s graph.StorageID) {
 		}
 	}
 	c.Count(estimateSteps * (2 + len(c.read) + len(c.trial.alive) + len(c.trial.since)))
-	_, c.highest = c.estimate.Peak()
+	if c.roomy {
+		_, c.goal = c.estimate.Peak()
+	}
 	c.mark(&c.trial)
 }
 
@@ -317,7 +321,7 @@ func (c *chains) dearest() perGiB {
 // first. The cost of a storage is what it takes more when everything before it is recomputed too. So the last tensors
 // of a long chain are chosen last and usually stay resident. The cost counts weight times, relative to the smallest
 // weight of all jobs.
-func (c *chains) sequence(group int, weight, minWeight int) []recomputable {
+func (c *chains) sequence(group int, goal graph.Bytes, weight, minWeight int) []recomputable {
 	var order []graph.StorageID
 	for s, x := range c.gaps {
 		if x != nil {
@@ -327,7 +331,7 @@ func (c *chains) sequence(group int, weight, minWeight int) []recomputable {
 	slices.SortFunc(order, func(a, b graph.StorageID) int {
 		return cmp.Or(cmp.Compare(c.Bytes(b), c.Bytes(a)), cmp.Compare(c.Writes(a)[0], c.Writes(b)[0]))
 	})
-	c.begin()
+	c.begin(goal)
 	var all []recomputable
 	limit := perGiB(1 << 20)
 	for class := 0; limit <= c.dearest(); class++ {
@@ -349,12 +353,28 @@ func (c *chains) sequence(group int, weight, minWeight int) []recomputable {
 	return all
 }
 
-// begin makes what choosing a sequence needs.
-func (c *chains) begin() {
+// begin makes what choosing a sequence for a goal needs: an estimate of the footprint, per slot, when the sequence has
+// been chosen so far that the goal is reached. Until then all that can be recomputed counts with the part that the goal
+// is of the footprint without recomputations. A goal above all footprints stands for the peak of what is chosen.
+func (c *chains) begin(goal graph.Bytes) {
 	c.needs = make([][]int, c.Storages())
 	c.estimate = peak.NewCurve(c.Unswapped())
-	_, c.highest = c.estimate.Peak()
+	_, highest := c.estimate.Peak()
+	c.roomy = goal >= highest
+	if c.goal, c.sparing = highest, 0; !c.roomy {
+		const parts = 16 // that the sequences for close goals are the same
+		c.goal = (goal*parts/highest + 1) * highest / parts
+		c.sparing = 1024 - 1024*c.goal/highest
+	}
+	for s, x := range c.gaps {
+		if x != nil {
+			c.estimate.Add(x.From()+1, x.To(), -c.spared(graph.StorageID(s)))
+		}
+	}
 }
+
+// spared is what the estimate leaves out of a storage that is not chosen yet.
+func (c *chains) spared(s graph.StorageID) graph.Bytes { return c.Bytes(s) * c.sparing / 1024 }
 
 // insert returns the steps with the recomputations of the chosen storages, each just before the access behind its gap
 // or before the chain that reads it first.

@@ -38,7 +38,7 @@ func TestChainsAreValid(t *testing.T) {
 		s, o := randomJobs(rng, 1)
 		c := newChains(s.Drafts(draft.GraphOrder, o.style())[0], rng.IntN(4) == 0)
 		share := rng.IntN(4)
-		c.begin()
+		c.begin(0)
 		for _, op := range draft.GraphOrder(c.Graph()) {
 			for _, s := range c.Makes(op) {
 				if c.gaps[s] == nil || c.chosen[s] || rng.IntN(4) < share || c.noChains && len(c.needs[s]) > 0 {

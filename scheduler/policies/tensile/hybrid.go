@@ -22,6 +22,9 @@ type hybrid struct {
 
 	best *trial // for the present target
 	last int    // the prefix that was found for the target before; 0: none
+
+	tight  bool // the sequence is made for the first target
+	missed bool // no prefix reached a target
 }
 
 // trial is what came of planning with a prefix of the sequence.
@@ -42,17 +45,27 @@ func newHybrid(s *draft.Session, o Options, order func(*graph.Graph) []graph.OpI
 	return h
 }
 
-// prepare finds what can be recomputed.
-func (h *hybrid) prepare() {
+// prepare finds what can be recomputed, in an order for a target.
+func (h *hybrid) prepare(target graph.Bytes) {
 	if h.chains != nil {
 		return
 	}
 	minWeight := h.minWeight()
+	var sum graph.Bytes
+	peaks := make([]graph.Bytes, len(h.base))
 	for i := range h.base {
 		c := newChains(h.s.Group(i, h.base[i], h.options.style()), h.options.NoChains)
 		h.chains = append(h.chains, c)
+		_, peaks[i] = c.Peak()
+		sum += peaks[i] * c.Copies()
+	}
+	for i, c := range h.chains {
+		goal := roomy
+		if target < sum {
+			goal = draft.Portion(peaks[i], target, sum)
+		}
 		if !h.options.NoRecompute {
-			h.sequence = append(h.sequence, c.sequence(i, c.Job().Worth(), minWeight)...)
+			h.sequence = append(h.sequence, c.sequence(i, goal, c.Job().Worth(), minWeight)...)
 		}
 	}
 	slices.SortStableFunc(h.sequence, func(a, b recomputable) int {
@@ -115,19 +128,26 @@ func (h *hybrid) choose(k int) []bool {
 func (h *hybrid) reach(target graph.Bytes) *trial {
 	h.best = nil
 	if h.last == 0 {
-		if t := h.try(0, target); t.peak <= target {
+		t := h.try(0, target)
+		if t.peak <= target {
 			return h.best
-		} else {
-			h.prepare()
-			h.last = h.guess(t.peak - target)
 		}
+		if h.tight {
+			h.prepare(target)
+		} else {
+			h.prepare(roomy)
+		}
+		h.last = h.guess(t.peak - target)
 	}
 	tried := append(h.shortest(target), h.try(0, target))
-	if !h.options.NoStall {
-		h.stretchSome(tried, target)
-	}
+	h.missed = h.missed || h.best.peak > target
+	h.stretchSome(tried, target)
 	return h.best
 }
+
+// roomy is a target for a sequence that takes no heed of how much memory there is. In one that does, what is made early
+// for others stays only where there is room for it. That costs more time, and prefixes come lower.
+const roomy = graph.Bytes(1) << 62
 
 // shortest looks for the shortest prefix that reaches the target, and returns what it tried. The search starts where the
 // prefix recomputes as many bytes as must be saved, or where the search for the last target ended, and doubles its steps
@@ -198,6 +218,9 @@ func (h *hybrid) around(k int, try func(int) bool) int {
 // stretchSome lets steps wait where a prefix that was tried is not enough, for the prefixes that promise to lose least
 // time: what they recompute, and twice the time that the link needs for the bytes above the target.
 func (h *hybrid) stretchSome(tried []*trial, target graph.Bytes) {
+	if h.options.NoStall {
+		return
+	}
 	const most = 3
 	out, in := h.s.Request.Out, h.s.Request.In
 	promised := func(t *trial) int64 {

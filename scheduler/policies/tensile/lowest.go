@@ -26,7 +26,7 @@ func (p *planner) lowest() (scheduler.Result, error) {
 	var tried [][]*draft.Draft
 	if !p.Search(func() {
 		if !p.options.NoRecompute {
-			h.prepare()
+			h.prepare(roomy)
 		}
 		last := -1
 		for part := parts; part >= 0; part-- {

@@ -17,7 +17,7 @@ func TestAffordable(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 66))
 		s, o := randomJobs(rng, 1+rng.IntN(2))
 		h := newHybrid(s, o, draft.EarlyUpdates)
-		h.prepare()
+		h.prepare(roomy)
 		jobs := s.Ungroup(h.plan(h.within(4+rng.IntN(300), 8), draft.SumOfPeaks(s.Drafts(draft.EarlyUpdates, o.style()))*7/10))
 		result, err := s.Finish(jobs, draft.SumOfPeaks(jobs))
 		if err != nil {

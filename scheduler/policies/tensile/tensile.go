@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tensile/graph"
+	"tensile/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 )
@@ -48,7 +49,7 @@ func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
 	}
 	var refused error
 	for _, order := range orders {
-		result, err := p.tighten(order, workingSets)
+		result, err := p.better(order, workingSets)
 		if !errors.Is(err, scheduler.ErrNoPlan) {
 			return result, err
 		}
@@ -64,12 +65,43 @@ func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
 	return scheduler.Result{}, refused
 }
 
+// better plans by a sequence that takes no heed of how much memory there is, and, if no prefix of it reaches a target, by
+// one that does. It returns the plan that takes less time.
+func (p *planner) better(order func(*graph.Graph) []graph.OpID, workingSets graph.Bytes) (scheduler.Result, error) {
+	h := newHybrid(p.Session, p.options, order)
+	first, err := p.tighten(h, workingSets)
+	if !h.missed || p.options.NoRecompute || p.Spent() || err != nil && !errors.Is(err, scheduler.ErrNoPlan) {
+		return first, err
+	}
+	p.Stage(scheduler.Planning)
+	h = newHybrid(p.Session, p.options, order)
+	h.tight = true
+	second, other := p.tighten(h, workingSets)
+	if errors.Is(other, scheduler.ErrNoPlan) || err == nil && other == nil && p.took(&first) <= p.took(&second) {
+		return first, err
+	}
+	return second, other
+}
+
+// took is what the jobs' iterations take, by weight.
+func (p *planner) took(result *scheduler.Result) (sum int64) {
+	for i := range result.Jobs {
+		j := &result.Jobs[i]
+		p.Count(8 * len(j.Plan.Steps))
+		c := program.Compile(p.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{})
+		out, in := p.Links(i)
+		timing := program.Time(c, program.Durations{Steps: j.Plan.Made, Out: out, In: in})
+		sum += int64(timing.Iteration) * int64(p.Request.Jobs[i].Worth())
+	}
+	return sum
+}
+
 // tighten plans for targets and packs, until a plan fits the budget and leaves little of it unused (Complete
 // Scheduling, TENSILE Algorithm 3, with packing in the loop). The target is lowered by what a packed plan is over the
 // budget, and raised again, half of the way, if a plan that fits leaves too much unused. Of all plans that fit, the one
 // that loses least time is kept. No target is below the working sets.
-func (p *planner) tighten(order func(*graph.Graph) []graph.OpID, workingSets graph.Bytes) (scheduler.Result, error) {
-	h, r := newHybrid(p.Session, p.options, order), &p.Request
+func (p *planner) tighten(h *hybrid, workingSets graph.Bytes) (scheduler.Result, error) {
+	r := &p.Request
 	rounds := p.options.MaxRounds
 	if rounds == 0 {
 		rounds = 12
