@@ -22,7 +22,7 @@ func TestMachineUnderFire(t *testing.T) {
 	var replans, refused, queued, forHost int
 	for seed := range *seeds {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
-		w.config.Watched = seed%3 > 0
+		w.config.Watched, w.config.Preempt = seed%3 > 0, seed%4 > 1
 		w.config.GiveUp, w.config.Turn = time.Minute, 2*time.Second
 		if seed%3 == 1 {
 			w.config.HostMemory = graph.Bytes(60+10*(seed%20)) * 4096

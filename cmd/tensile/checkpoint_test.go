@@ -152,7 +152,7 @@ func (c *cluster) checkpointed(job string, incarnation int64) wire.Record {
 // comes to that nothing disturbs.
 func TestKilledGoesOn(t *testing.T) {
 	t.Parallel()
-	const iterations = 3000
+	const iterations = 10_000 // seconds, in which a busy machine sees its checkpoints
 	c := startCluster(t, 2*graph.MiB)
 	c.tell(slices.Concat([]string{"submit"}, small, []string{"--iterations", fmt.Sprint(iterations), "--name", "job",
 		"--save", "job", "--checkpoint", "20it"})...)
