@@ -139,7 +139,7 @@ func (f *planFlags) register(c *cobra.Command) {
 	f.registerPolicy(c)
 	c.Flags().StringVar(&f.budget, "budget", "",
 		"device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor "+
-			"freed after its last use (default: no limit)")
+			"freed after its last use, as rewritten by --passes (default: no limit)")
 	c.Flags().StringVar(&f.overhead, "max-overhead", "",
 		"plan for the least memory with which no job takes so much longer than without a plan, by prediction: a "+
 			"percentage such as 5%, or a factor such as 1.05 (default: for the least time within --budget)")
