@@ -3,6 +3,7 @@ package cost
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -27,10 +28,7 @@ func TestOthers(t *testing.T) {
 		for i := range jobs {
 			jobs[i] = Use{time.Duration(r.IntN(5)), time.Duration(r.IntN(9))}
 		}
-		var uses []Use
-		for _, u := range jobs {
-			uses = append(uses, u)
-		}
+		uses := slices.Clone(jobs)
 		ones := make([]int, len(uses))
 		for i := range ones {
 			ones[i] = 1

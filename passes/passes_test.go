@@ -19,9 +19,10 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"fast", "all,none", ",", " all"} {
-		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), "unknown pass") {
-			t.Errorf("%q: %v", text, err)
+	for text, want := range map[string]string{"fast": "unknown pass", "all,none": "stands alone", ",": "unknown pass",
+		" all": "unknown pass", "pooling,none": "stands alone"} {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 }

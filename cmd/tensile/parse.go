@@ -41,12 +41,16 @@ func parseShare(flag, text string) (percent float64, ok bool, err error) {
 	return percent, true, nil
 }
 
-// parseOverhead reads --max-overhead as a share of the time without a plan: 0.05 for 5% and for 1.05.
+// parseOverhead reads --max-overhead as a share of the time without a plan: 0.05 for 5% and for 1.05. A factor is below
+// 2, so that 5 is not taken for one.
 func parseOverhead(text string) (float64, error) {
 	percent, isPercent := strings.CutSuffix(text, "%")
 	v, err := strconv.ParseFloat(percent, 64)
 	if v /= 100; !isPercent {
 		v = v*100 - 1
+	}
+	if text != "" && err == nil && !isPercent && v >= 1 {
+		return 0, fmt.Errorf("--max-overhead %s: is %[1]s%% meant? A factor is from 1 to 2, as 1.05", text)
 	}
 	if text != "" && (err != nil || !(v >= 0 && v <= 100)) {
 		return 0, fmt.Errorf("--max-overhead %q: give a percentage such as 5%%, or a factor such as 1.05", text)

@@ -247,3 +247,29 @@ func TestEqualRequests(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingTakesTime plans ops that take no time, on a link that takes none.
+func TestNothingTakesTime(t *testing.T) {
+	swapped := 0
+	for seed := range seeds(60) {
+		r := random(rand.New(rand.NewPCG(seed, 13)))
+		r.Out, r.In, r.Options.Own = cost.Link{}, cost.Link{}, nil
+		for i := range r.Jobs {
+			clear(r.Jobs[i].Latency)
+		}
+		live := r
+		live.Policy = "none-live"
+		r.Budget = schedule(t, fmt.Sprintf("seed %d", seed), live).Arena * 3 / 4
+		result, err := attempt(t, fmt.Sprintf("seed %d", seed), r)
+		if err != nil {
+			continue // refused
+		}
+		mustHold(t, fmt.Sprintf("seed %d", seed), r, result)
+		for i, j := range result.Jobs {
+			swapped += swappedOf(r.Jobs[i].Graph, j.Plan)
+		}
+	}
+	if swapped == 0 {
+		t.Error("nothing is swapped")
+	}
+}
