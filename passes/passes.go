@@ -101,7 +101,7 @@ func ordered(names []string) ([]string, error) {
 	all := Names()
 	for _, name := range names {
 		if name == All || name == None {
-			return nil, fmt.Errorf("passes %q and others: %[1]s stands alone", name)
+			return nil, fmt.Errorf("%q stands alone: leave it or the others out", name)
 		}
 		if !slices.Contains(all, name) {
 			return nil, fmt.Errorf("unknown pass %q: choose %s, %s, or some of %s with commas in between", name, None,
