@@ -225,17 +225,3 @@ type carried struct {
 func (c carried) after(longer time.Duration) graph.Bytes {
 	return max(0, min(c.loads, c.most+graph.Bytes(c.rate*float64(longer))))
 }
-
-// Unswapped estimates, per slot, what swaps that cost no time leave on the device: the footprint less what both
-// lanes can carry, out before the slot begins and in after its end.
-func (d *Draft) Unswapped() []graph.Bytes {
-	slots := d.curve.Slots()
-	carry := func(l cost.Link, t time.Duration) graph.Bytes {
-		return graph.Bytes(float64(l.Rate) * float64(t) / 1e9)
-	}
-	for slot := range slots {
-		away := min(carry(d.out, d.start(slot)), carry(d.in, d.period-d.end(slot)))
-		slots[slot] -= away
-	}
-	return slots
-}

@@ -55,5 +55,6 @@ func interchangeable(a, b *scheduler.Job) bool {
 		return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 	}
 	return a.Worth() == b.Worth() && a.SwapLimit() == b.SwapLimit() && a.OnHost == b.OnHost && a.Last == b.Last &&
-		same(a.Latency, b.Latency) && same(a.Slack, b.Slack)
+		same(a.Latency, b.Latency) && same(a.Slack, b.Slack) &&
+		slices.EqualFunc(a.Variants, b.Variants, slices.Equal[[]scheduler.Variant])
 }

@@ -2,22 +2,23 @@ package draft
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 
 	"tensile/graph"
 )
 
-// Stretch swaps in a copy of the draft, at one peak after the other, what wants the least idle time for its bytes,
+// Stretch swaps, at one peak after the other, what wants the least idle time for the bytes and slots that it frees,
 // until the footprint is at the goal. A copy that finds no free time on its lane is carried while a step waits: the one
 // behind the access before the gap, or the one at the gap's end. Idle time that is there already serves the copies of
-// both lanes. It returns the copy, whose steps wait that long and whose lanes are not booked exactly; and false if a
-// slot stays above the goal whatever is swapped.
+// both lanes. The steps wait that long then, and lanes are not booked exactly. It returns false if a slot stays above
+// the goal whatever is swapped.
 //
-// What the copy needs is an estimate. Swaps that are planned freely between steps that wait as these do take place as
+// How long steps wait is an estimate. Swaps that are planned freely between steps that wait as these do take place as
 // they are booked.
-func (d *Draft) Stretch(goal graph.Bytes) (*Draft, bool) {
-	w := &idler{Draft: d.Clone(), idle: make([]time.Duration, len(d.steps))}
+func (d *Draft) Stretch(goal graph.Bytes) bool {
+	w := &idler{Draft: d, idle: make([]time.Duration, len(d.steps))}
 	w.exact = false
 	_, highest := w.Peak()
 	const levels = 8
@@ -35,7 +36,7 @@ func (d *Draft) Stretch(goal graph.Bytes) (*Draft, bool) {
 	for slot, wait := range w.idle {
 		w.steps[slot].Wait += wait
 	}
-	return w.Draft, reached
+	return reached
 }
 
 type idler struct {
@@ -55,18 +56,25 @@ type room struct {
 type late struct {
 	gap            *Gap
 	at             int
-	gain           float64
+	gain           uint64 // bytes times slots above the goal that it frees
 	placed         placed
 	out, in        time.Duration // of the copies that find no free time
 	before, behind time.Duration // idle time that there is not yet
 	size           graph.Bytes
 }
 
+// compare is negative if a swap wants less idle time than another for what it frees.
+func (l *late) compare(other *late) int {
+	high, low := bits.Mul64(uint64(l.before+l.behind), other.gain)
+	otherHigh, otherLow := bits.Mul64(uint64(other.before+other.behind), l.gain)
+	return cmp.Or(cmp.Compare(high, otherHigh), cmp.Compare(low, otherLow))
+}
+
 // lower swaps at a peak what costs least until it is at the goal or somewhere else.
 func (w *idler) lower(at int) bool {
 	n := len(w.steps)
 	w.meter.count(n + len(w.gaps))
-	above := make([]int32, 2*n+1)
+	above := make([]uint64, 2*n+1) // per unrolled slot: how many before it are above the goal
 	slots := w.curve.Slots()
 	for i := range 2 * n {
 		above[i+1] = above[i]
@@ -81,13 +89,13 @@ func (w *idler) lower(at int) bool {
 			continue
 		}
 		l := w.place(x, slot)
-		l.gain = float64(l.size) * float64(above[l.placed.in+1]-above[l.placed.drop+1])
+		l.gain = uint64(l.size) * (above[l.placed.in+1] - above[l.placed.drop+1])
 		all = append(all, l)
 	}
 	w.meter.count(len(all) * 2 * FitSteps)
 	slices.SortFunc(all, func(a, b late) int {
-		return cmp.Or(cmp.Compare(float64(a.before+a.behind)/a.gain, float64(b.before+b.behind)/b.gain),
-			cmp.Compare(b.size, a.size), cmp.Compare(a.gap.storage, b.gap.storage), cmp.Compare(a.gap.from, b.gap.from))
+		return cmp.Or(a.compare(&b), cmp.Compare(b.size, a.size), cmp.Compare(a.gap.storage, b.gap.storage),
+			cmp.Compare(a.gap.from, b.gap.from))
 	})
 	done := false
 	for i := range all {

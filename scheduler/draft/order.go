@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"tensile/graph"
-	"tensile/scheduler"
 )
 
 // GraphOrder executes every op once, in the order of the graph.
@@ -22,12 +21,13 @@ func GraphOrder(g *graph.Graph) []graph.OpID {
 // just before the update. So gradients live for a step or two.
 func EarlyUpdates(g *graph.Graph) []graph.OpID { return earlyUpdates(g, nil) }
 
-// EarlyUpdates is the function of that name for the graph of one of the session's jobs, with the updates of the parts
-// of a parameter apart: see pace.
-func (s *Session) EarlyUpdates(g *graph.Graph) []graph.OpID {
-	i := slices.IndexFunc(s.Request.Jobs, func(j scheduler.Job) bool { return j.Graph == g })
+// GraphOrder is the function of that name for job i.
+func (s *Session) GraphOrder(i int) []graph.OpID { return GraphOrder(s.Request.Jobs[i].Graph) }
+
+// EarlyUpdates is the function of that name for job i, with the updates of the parts of a parameter apart: see pace.
+func (s *Session) EarlyUpdates(i int) []graph.OpID {
 	out, in := s.Links(i)
-	return earlyUpdates(g, &pace{s.Request.Jobs[i].Latency, out, in})
+	return earlyUpdates(s.Request.Jobs[i].Graph, &pace{s.Request.Jobs[i].Latency, out, in})
 }
 
 // earlyUpdates leaves no time between updates without a pace.

@@ -41,10 +41,7 @@ func (p *pace) spread(d *uses, first graph.OpID, anchors []graph.OpID) {
 	for op := at + 1; op < first; op++ {
 		left += p.latency[op]
 	}
-	share := 1.0
-	if needed > left {
-		share = float64(left) / float64(needed)
-	}
+	left = min(left, needed)    // of what is needed
 	var now, next time.Duration // since at
 	for _, update := range parts {
 		for at+1 < first && (at < *anchor(update) || now < next) {
@@ -52,7 +49,10 @@ func (p *pace) spread(d *uses, first graph.OpID, anchors []graph.OpID) {
 			now += p.latency[at]
 		}
 		*anchor(update) = at
-		next = max(next, now) + time.Duration(share*float64(p.copies(d.g, update)))
+		next = max(next, now)
+		if needed > 0 {
+			next += Portion(p.copies(d.g, update), left, needed)
+		}
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 
 // relax gives swaps more time where memory is free anyway, so that a wrong prediction need not stall: storages are
 // evicted later and prefetched earlier, as long as no slot exceeds the limit. It changes neither which gaps are swapped
-// nor, below the limit, the peak. Where steps take no time, nor do copies that fit in between: none has an order to keep.
+// nor, below the limit, the peak. Where steps take no time, nor do copies that fit in between: none has an order to
+// keep.
 func (d *Draft) relax(limit graph.Bytes) {
 	d.meter.count(len(d.gaps))
 	var swaps []*Gap

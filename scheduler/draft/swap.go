@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/cost"
 	"tensile/graph"
 )
 
@@ -319,9 +320,26 @@ func SumOfPeaks(jobs []*Draft) graph.Bytes {
 	return sum
 }
 
-// Portion returns bytes*part/whole, where the part is at most the whole.
-func Portion(bytes, part, whole graph.Bytes) graph.Bytes {
-	high, low := bits.Mul64(uint64(bytes), uint64(part))
+// AfterSwaps estimates, per slot, what swaps that cost no time leave on the device: the footprint less what both lanes
+// can carry, out before the slot begins and in after its end.
+func (d *Draft) AfterSwaps() []graph.Bytes {
+	slots := d.curve.Slots()
+	carries := func(l cost.Link, t time.Duration) graph.Bytes {
+		if l.Rate <= 0 {
+			return graph.Bytes(never)
+		}
+		return graph.Bytes(float64(l.Rate) / 1e9 * float64(t))
+	}
+	for slot := range slots {
+		away := min(carries(d.out, d.start(slot)), carries(d.in, d.period-d.end(slot)))
+		slots[slot] = max(0, slots[slot]-away)
+	}
+	return slots
+}
+
+// Portion returns x*part/whole, where the part is at most the whole.
+func Portion[T ~int64](x, part, whole T) T {
+	high, low := bits.Mul64(uint64(x), uint64(part))
 	quotient, _ := bits.Div64(high, low, uint64(whole))
-	return graph.Bytes(quotient)
+	return T(quotient)
 }

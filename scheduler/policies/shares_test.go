@@ -89,7 +89,8 @@ func TestDivideExamples(t *testing.T) {
 	}
 }
 
-// Equal jobs have equal shares and equal plans; one that is worth more or another network is not equal.
+// Equal jobs have equal shares and equal plans; one that is worth more, whose ops need scratch, or another network is
+// not equal.
 func TestEqualJobs(t *testing.T) {
 	moved := 0
 	for seed := range uint64(25) {
@@ -102,12 +103,13 @@ func TestEqualJobs(t *testing.T) {
 				latencies[g] = append(latencies[g], time.Duration(1+rng.IntN(20000)))
 			}
 		}
-		for i, g := range []*graph.Graph{graphs[0], graphs[1], graphs[0], graphs[0], graphs[0]} {
+		for i, g := range []*graph.Graph{graphs[0], graphs[1], graphs[0], graphs[0], graphs[0], graphs[0]} {
 			r.Jobs = append(r.Jobs, scheduler.Job{Name: fmt.Sprint(i), Graph: g, Latency: slices.Clone(latencies[g])})
 		}
 		r.Jobs[3].Weight = 2
+		r.Jobs[5].Variants = scheduler.OneVariant(slices.Repeat([]graph.Bytes{64}, len(graphs[0].Ops)))
 		plain, err := draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
-			if want := [][]int{{0, 2, 4}, {1}, {3}}; fmt.Sprint(s.Groups()) != fmt.Sprint(want) {
+			if want := [][]int{{0, 2, 4}, {1}, {3}, {5}}; fmt.Sprint(s.Groups()) != fmt.Sprint(want) {
 				t.Fatalf("equal are jobs %v, want %v", s.Groups(), want)
 			}
 			return none.Live(s)

@@ -2,6 +2,7 @@ package tensile
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func proven(t *testing.T, seed uint64, d *draft.Draft) {
 
 // TestChainsAreValid recomputes random sets of what can be recomputed: every plan is proven, with and without swaps.
 func TestChainsAreValid(t *testing.T) {
-	again, chained := 0, 0
+	again, chained, alone := 0, 0, 0
 	for seed := range uint64(1000) {
 		rng := rand.New(rand.NewPCG(seed, 62))
 		s, o := randomJobs(rng, 1)
@@ -47,6 +48,15 @@ func TestChainsAreValid(t *testing.T) {
 				if c.trial = (recomputable{storage: s}); c.try(s, time.Hour, perGiB(rng.Int64N(int64(time.Hour)))) {
 					c.choose(s)
 				}
+			}
+		}
+		for s, chosen := range c.chosen {
+			if chosen && c.Graph().Storages[s].Role == graph.Output {
+				t.Fatalf("seed %d: output %d is recomputed", seed, s)
+			}
+			if chosen && c.noChains {
+				alone++
+				resident(t, seed, c, graph.StorageID(s))
 			}
 		}
 		steps, took := c.insert()
@@ -70,7 +80,23 @@ func TestChainsAreValid(t *testing.T) {
 		proven(t, seed, d)
 	}
 	t.Logf("%d recomputations, %d just behind another", again, chained)
-	if again < 600 || chained < 100 {
-		t.Errorf("%d recomputations, %d just behind another", again, chained)
+	if again < 600 || chained < 100 || alone < 100 {
+		t.Errorf("%d recomputations, %d just behind another, %d without chains", again, chained, alone)
+	}
+}
+
+// resident checks that what is read to make a storage again is there when its gap ends, whatever else is made again.
+func resident(t *testing.T, seed uint64, c *chains, s graph.StorageID) {
+	t.Helper()
+	at := c.gaps[s].To()
+	for _, slot := range c.Writes(s) {
+		for _, y := range c.Touches(c.Steps()[slot].Op) {
+			x := c.gaps[y]
+			away := c.chosen[y] && x.From() < at-1 && at <= x.To() && c.since[y] > at
+			gone := c.LastUse(y) < at && !c.Graph().Storages[y].Role.FromHost()
+			if made := slices.Contains(c.Makes(c.Steps()[slot].Op), y); !made && (away || gone) {
+				t.Fatalf("seed %d: without chains %d is made again of %d, which is not there", seed, s, y)
+			}
+		}
 	}
 }

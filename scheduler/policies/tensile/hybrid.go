@@ -35,12 +35,11 @@ type trial struct {
 	lost int64       // nanoseconds that the jobs' steps take more than without a plan, by weight
 }
 
-func newHybrid(s *draft.Session, o Options, order func(*graph.Graph) []graph.OpID) *hybrid {
+func newHybrid(s *draft.Session, o Options, order func(job int) []graph.OpID) *hybrid {
 	h := &hybrid{s: s, options: o}
 	for _, group := range s.Groups() {
-		g := s.Request.Jobs[group[0]].Graph
-		s.Count(4 * len(g.Ops))
-		h.base = append(h.base, draft.FirstSteps(order(g)))
+		s.Count(4 * len(s.Request.Jobs[group[0]].Graph.Ops))
+		h.base = append(h.base, draft.FirstSteps(order(group[0])))
 	}
 	return h
 }
@@ -123,26 +122,25 @@ func (h *hybrid) choose(k int) []bool {
 	return jobs
 }
 
-// reach returns drafts whose peaks add up to at most the target and that lose as little time as was found, or else the
-// lowest that were tried.
-func (h *hybrid) reach(target graph.Bytes) *trial {
+// reach looks for drafts whose peaks add up to at most the target and that lose as little time as can be found, or else
+// for the lowest: they are the best.
+func (h *hybrid) reach(target graph.Bytes) {
 	h.best = nil
-	if h.last == 0 {
-		t := h.try(0, target)
-		if t.peak <= target {
-			return h.best
-		}
-		if h.tight {
-			h.prepare(target)
-		} else {
-			h.prepare(roomy)
-		}
-		h.last = h.guess(t.peak - target)
+	plain := h.try(0, target)
+	if plain.peak <= target {
+		return
 	}
-	tried := append(h.shortest(target), h.try(0, target))
+	if h.tight {
+		h.prepare(target)
+	} else {
+		h.prepare(roomy)
+	}
+	if h.last == 0 {
+		h.last = h.guess(plain.peak - target)
+	}
+	tried := append(h.shortest(target), plain)
 	h.missed = h.missed || h.best.peak > target
 	h.stretchSome(tried, target)
-	return h.best
 }
 
 // roomy is a target for a sequence that takes no heed of how much memory there is. In one that does, what is made early
@@ -268,7 +266,7 @@ func (h *hybrid) stretch(t *trial, target graph.Bytes) {
 // stretchAll stretches drafts until the sum of their peaks is at the target. Of what is above it each job is to free a
 // part in proportion to its peak, the less the more weight it has; what some cannot do is left to the others.
 func stretchAll(jobs []*draft.Draft, target graph.Bytes) []*draft.Draft {
-	all := slices.Clone(jobs)
+	all := draft.Clones(jobs)
 	stuck := make([]bool, len(all))
 	parts := make([]graph.Bytes, len(all))
 	for range all {
@@ -287,9 +285,8 @@ func stretchAll(jobs []*draft.Draft, target graph.Bytes) []*draft.Draft {
 		for i, d := range all {
 			if !stuck[i] {
 				_, peak := d.Peak()
-				var reached bool
-				all[i], reached = d.Stretch(peak - draft.Portion(over, parts[i], whole)/d.Copies() - 1)
-				stuck[i] = !reached
+				free := draft.Portion(over, parts[i], whole)/d.Copies() + 1 // rounded up
+				stuck[i] = !d.Stretch(peak - free)
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"tensile/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 )
@@ -19,7 +18,7 @@ const allowance = 100
 func (p *planner) lowest() (scheduler.Result, error) {
 	order := p.EarlyUpdates
 	if p.options.KeepOrder {
-		order = draft.GraphOrder
+		order = p.GraphOrder
 	}
 	const parts = 8
 	h := newHybrid(p.Session, p.options, order)
@@ -39,8 +38,7 @@ func (p *planner) lowest() (scheduler.Result, error) {
 		tried = append(tried, p.Drafts(draft.GraphOrder, p.options.style())) // what costs nothing is there in any case
 	}
 	slices.SortStableFunc(tried, func(a, b []*draft.Draft) int {
-		return cmp.Compare(draft.SumOfPeaks(a),
-			draft.SumOfPeaks(b))
+		return cmp.Compare(draft.SumOfPeaks(a), draft.SumOfPeaks(b))
 	})
 	for i, jobs := range tried {
 		relaxed := draft.SumOfPeaks(jobs)
@@ -48,7 +46,7 @@ func (p *planner) lowest() (scheduler.Result, error) {
 			relaxed = 0
 		}
 		result, err := p.Finish(jobs, relaxed)
-		if err != nil || i == len(tried)-1 || affordable(p.Session, &result, jobs) {
+		if err != nil || i == len(tried)-1 || affordable(p.Session, &result) {
 			return result, err
 		}
 		p.Stage(scheduler.Planning)
@@ -57,14 +55,9 @@ func (p *planner) lowest() (scheduler.Result, error) {
 }
 
 // affordable reports whether no job loses more than its allowance.
-func affordable(s *draft.Session, result *scheduler.Result, jobs []*draft.Draft) bool {
-	for i, d := range jobs {
-		s.Count(8 * len(d.Steps()))
-		j := &result.Jobs[i]
-		c := program.Compile(d.Graph(), j.Plan, j.Layout, program.Options{})
-		out, in := d.Links()
-		timing := program.Time(c, program.Durations{Steps: j.Plan.Made, Out: out, In: in})
-		if alone := s.UnplannedTime(i); timing.Iteration > alone+alone/allowance {
+func affordable(s *draft.Session, result *scheduler.Result) bool {
+	for i := range result.Jobs {
+		if alone := s.UnplannedTime(i); iteration(s, result, i) > alone+alone/allowance {
 			return false
 		}
 	}

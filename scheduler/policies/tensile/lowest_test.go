@@ -16,7 +16,7 @@ func TestAffordable(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 66))
 		s, o := randomJobs(rng, 1+rng.IntN(2))
-		h := newHybrid(s, o, draft.EarlyUpdates)
+		h := newHybrid(s, o, s.EarlyUpdates)
 		h.prepare(roomy)
 		target := draft.SumOfPeaks(s.Drafts(draft.EarlyUpdates, o.style())) * 7 / 10
 		jobs := s.Ungroup(h.plan(h.within(4+rng.IntN(300), 8), target))
@@ -40,7 +40,7 @@ func TestAffordable(t *testing.T) {
 			}
 			want = want && took <= alone+alone/100
 		}
-		if got := affordable(s, &result, jobs); got != want {
+		if got := affordable(s, &result); got != want {
 			t.Errorf("seed %d: affordable %v, want %v", seed, got, want)
 		}
 	}

@@ -3,6 +3,7 @@ package tensile
 import (
 	"cmp"
 	"errors"
+	"time"
 
 	"tensile/graph"
 	"tensile/program"
@@ -43,7 +44,7 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 
 // within plans until the packed plans fit the budget.
 func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
-	orders := []func(*graph.Graph) []graph.OpID{p.EarlyUpdates, draft.GraphOrder}
+	orders := []func(job int) []graph.OpID{p.EarlyUpdates, p.GraphOrder}
 	if p.options.KeepOrder {
 		orders = orders[1:]
 	}
@@ -67,7 +68,7 @@ func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
 
 // better plans by a sequence that takes no heed of how much memory there is, and, if no prefix of it reaches a target,
 // by one that does. It returns the plan that takes less time.
-func (p *planner) better(order func(*graph.Graph) []graph.OpID, workingSets graph.Bytes) (scheduler.Result, error) {
+func (p *planner) better(order func(job int) []graph.OpID, workingSets graph.Bytes) (scheduler.Result, error) {
 	h := newHybrid(p.Session, p.options, order)
 	first, err := p.tighten(h, workingSets)
 	if !h.missed || p.options.NoRecompute || p.Spent() || err != nil && !errors.Is(err, scheduler.ErrNoPlan) {
@@ -86,14 +87,18 @@ func (p *planner) better(order func(*graph.Graph) []graph.OpID, workingSets grap
 // took is what the jobs' iterations take, by weight.
 func (p *planner) took(result *scheduler.Result) (sum int64) {
 	for i := range result.Jobs {
-		j := &result.Jobs[i]
-		p.Count(8 * len(j.Plan.Steps))
-		c := program.Compile(p.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{})
-		out, in := p.Links(i)
-		timing := program.Time(c, program.Durations{Steps: j.Plan.Made, Out: out, In: in})
-		sum += int64(timing.Iteration) * int64(p.Request.Jobs[i].Worth())
+		sum += int64(iteration(p.Session, result, i)) * int64(p.Request.Jobs[i].Worth())
 	}
 	return sum
+}
+
+// iteration is how long an iteration of job i takes with its present share of the link.
+func iteration(s *draft.Session, result *scheduler.Result, i int) time.Duration {
+	j := &result.Jobs[i]
+	s.Count(8 * len(j.Plan.Steps))
+	c := program.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{Tick: s.Tick})
+	out, in := s.Links(i)
+	return program.Time(c, program.Durations{Steps: j.Plan.Made, Out: out, In: in}).Iteration
 }
 
 // tighten plans for targets and packs, until a plan fits the budget and leaves little of it unused (Complete
