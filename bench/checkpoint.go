@@ -333,8 +333,8 @@ func (r *CheckpointReport) WriteTable(w io.Writer) error {
 		compared := c.Without > 0
 		for _, cell := range []string{
 			measured(compared, "%.2f", c.Without), measured(compared, "%.2f", c.While),
-			measured(compared, "%.2f", c.Cost), fmt.Sprintf("%.2f", c.Predicted), measured(c.Write > 0, "%.0f",
-				c.Write),
+			measured(compared, "%.2f", c.Cost), fmt.Sprintf("%.2f", c.Predicted),
+			measured(c.Write > 0, "%.0f", c.Write),
 			measured(compared, "%.4f%%", 100*c.Share),
 		} {
 			fmt.Fprintf(t, "\t%s", cell)

@@ -90,8 +90,7 @@ func (r *FrontierReport) WriteTables(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintf(w, "\n%d violations: less memory that takes less time (faster), or more than a step (cliff), "+
-		"or has no "+
-		"plan (refused)\n", len(r.Violations))
+		"or has no plan (refused)\n", len(r.Violations))
 	for _, v := range r.Violations {
 		fmt.Fprintf(w, "%s\t%s by %.4f at EOR %.4f: %s\n", v.title(), v.What, v.By, v.EOR, v.Commands[1])
 		if v.Commands[0] != "" {

@@ -91,8 +91,7 @@ func TestFrontierViolations(t *testing.T) {
 		t.Errorf("violations %v, want %v", got, want)
 	}
 	command := "tensile plan lenet --batch 4 --optimizer sgd --device sim:v100 --link 12000000000B/s --policy " +
-		"tensile " +
-		"--budget 1800"
+		"tensile --budget 1800"
 	if v := violations(rows, none, link)[0]; v.Commands[1] != command || v.title() != "lenet b4 sgd v100 12GB/s" {
 		t.Errorf("%s: %s, want %s", v.title(), v.Commands[1], command)
 	}
@@ -101,7 +100,7 @@ func TestFrontierViolations(t *testing.T) {
 // TestSweep sweeps a part of what the benchmark does. The most violations that are known are to become none.
 func TestSweep(t *testing.T) {
 	if raceEnabled {
-		t.Skip("planning is slow under the race detector")
+		t.Skip("planning is slow under the race detector: run without -race")
 	}
 	const most = 2
 	r := frontier(t, FrontierOptions{Models: []string{"resnet:1,1,1,1", "vgg11"}, Policies: []string{"tensile"},

@@ -94,9 +94,8 @@ func (m *Machine) missLong() {
 		if j.record.State == wire.Queued && j.lacking > 0 && j.lacking <= m.now && !planned {
 			c := j.record.Checkpoint
 			m.over(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: "+
-				"start one "+
-				"there with that folder (--checkpoints), or copy the file, and submit the job again with --from FILE",
-				c.Iteration, c.File, c.Host), nil)
+				"start one there with that folder (--checkpoints), or copy the file, and submit the job again "+
+				"with --from FILE", c.Iteration, c.File, c.Host), nil)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestEveryNetworkKeepsItsBits(t *testing.T) {
 				t.Fatal(err)
 			}
 			if raceEnabled && len(g.Ops) > 300 {
-				t.Skip("the race detector makes deep networks slow, and shallower ones go the same ways")
+				t.Skip("the race detector makes deep networks slow: run without -race")
 			}
 			want := trained(t, g, 2)
 			for _, choice := range append(passes.Names(), passes.All) {

@@ -152,8 +152,7 @@ type SlowError struct {
 
 func (e *SlowError) Error() string {
 	return fmt.Sprintf("the best plans found within %s take %.2f %% longer than without a plan, and %.4g %% "+
-		"are allowed: "+
-		"give a larger budget or a larger overhead", e.Budget, 100*(e.EOR-1), 100*e.Overhead)
+		"are allowed: give a larger budget or a larger overhead", e.Budget, 100*(e.EOR-1), 100*e.Overhead)
 }
 
 func (e *SlowError) Unwrap() error { return scheduler.ErrNoPlan }

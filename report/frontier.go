@@ -68,8 +68,8 @@ func (f *Frontier) WriteTable(out io.Writer) error {
 	}
 	size := text.SameUnit(amounts...)
 	fmt.Fprintf(out, "device %s, %s: %s with all kept, %s with all freed after its last use; the largest step "+
-		"works on "+
-		"%s\n", f.Device, strings.Join(f.Jobs, ", "), size(f.VanillaAll), size(f.VanillaLive), size(f.WorkingSet))
+		"works on %s\n", f.Device, strings.Join(f.Jobs, ", "), size(f.VanillaAll), size(f.VanillaLive),
+		size(f.WorkingSet))
 	rows := [][]string{{"POLICY", "BUDGET", "ARENA", "MSR ALL", "MSR LIVE", "EOR", "BOUND EOR", "CBR ALL"}}
 	for _, p := range f.Points {
 		budget, bound := "none", "-"

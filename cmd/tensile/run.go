@@ -86,8 +86,7 @@ func (f *runFlags) mistime() error {
 	}
 	if !f.here() {
 		return errors.New("--noise and --mispredict are for --device sim:NAME without --share and --isolate, " +
-			"where this " +
-			"process simulates: leave them out")
+			"where this process simulates: leave them out")
 	}
 	if f.noise != "" {
 		percent, ok, err := parseShare("--noise", f.noise)

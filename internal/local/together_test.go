@@ -86,7 +86,7 @@ func iterations(t *testing.T, d *sim.Device, w []task.Task, c controller.Config,
 // noise, and without, where equal jobs keep in step unless their prologues bring them out of it.
 func TestStretchAsSimulated(t *testing.T) {
 	if raceEnabled || testing.Short() {
-		t.Skip("long")
+		t.Skip("it simulates for seconds: run without -short and -race")
 	}
 	for _, test := range []struct {
 		networks string
@@ -138,7 +138,7 @@ func TestStretchAsSimulated(t *testing.T) {
 // lose no more than 7.5 % against the run without plans.
 func TestColdPlansOfSeveral(t *testing.T) {
 	if raceEnabled || testing.Short() {
-		t.Skip("long")
+		t.Skip("it simulates for seconds: run without -short and -race")
 	}
 	w := several(t, "resnet50 x4", 16, "adam")
 	d := deviceOf(t, "a6000", 0)
@@ -174,7 +174,7 @@ func TestColdPlansOfSeveral(t *testing.T) {
 // are out of step gain what that costs.)
 func TestZeroStallOfSeveral(t *testing.T) {
 	if raceEnabled || testing.Short() {
-		t.Skip("long")
+		t.Skip("it simulates for seconds: run without -short and -race")
 	}
 	w := several(t, "resnet50 x4", 16, "adam")
 	d := deviceOf(t, "a6000", 0)

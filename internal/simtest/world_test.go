@@ -614,8 +614,8 @@ func (w *world) tell() {
 	w.t.Helper()
 	for _, r := range w.controller.Records() {
 		w.t.Logf("job %s is %s: %s; incarnation %d at %s, parked %q, epochs %d and %d in force, claims %s and "+
-			"%s, held %v", r.Spec.Name, r.State, r.Why, r.Incarnation, r.Executor, r.Park, r.Granted, r.Applied, r.Claim,
-			r.Host, r.Held)
+			"%s, held %v", r.Spec.Name, r.State, r.Why, r.Incarnation, r.Executor, r.Park, r.Granted, r.Applied,
+			r.Claim, r.Host, r.Held)
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.processes)) {
 		p := w.processes[key]
