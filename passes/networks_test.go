@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"tensile/graph"
 	"tensile/internal/randgraph"
 	"tensile/internal/smallnet"
 	"tensile/models"
@@ -13,6 +14,22 @@ import (
 
 // large is the pass for parameters above 16 MiB, which the graphs here are without: internal/randplan has its tests.
 const large = "tiles"
+
+// each rewrites a graph by each pass alone, and by all of them.
+func each(t *testing.T, g *graph.Graph, do func(choice string, rewritten *graph.Graph, outcomes []passes.Outcome)) {
+	t.Helper()
+	for _, choice := range append(passes.Names(), passes.All) {
+		names, err := passes.Parse(choice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rewritten, outcomes, err := passes.Apply(g, names)
+		if err != nil {
+			t.Fatalf("%s: %v", choice, err)
+		}
+		do(choice, rewritten, outcomes)
+	}
+}
 
 // TestEveryNetworkKeepsItsBits trains the small form of every network, with batches from 2 to 5, as it is, after each
 // pass that changes it, and after all of them: losses and weights are the same, bit for bit.
@@ -28,28 +45,20 @@ func TestEveryNetworkKeepsItsBits(t *testing.T) {
 				t.Skip("the race detector makes deep networks slow: run without -race")
 			}
 			want := trained(t, g, 2)
-			for _, choice := range append(passes.Names(), passes.All) {
-				names, err := passes.Parse(choice)
-				if err != nil {
-					t.Fatal(err)
-				}
-				rewritten, outcomes, err := passes.Apply(g, names)
-				if err != nil {
-					t.Fatal(err)
-				}
+			each(t, g, func(choice string, rewritten *graph.Graph, outcomes []passes.Outcome) {
 				places := 0
 				for _, o := range outcomes {
 					places += o.Changed
 				}
 				if places == 0 {
-					continue
+					return
 				}
 				changed[choice]++
 				if _, err := program.Match(g, rewritten); err != nil {
 					t.Errorf("%s: %v", choice, err)
 				}
 				trained(t, rewritten, 2).equal(t, choice, want)
-			}
+			})
 		})
 	}
 	for _, name := range passes.Names() {
@@ -70,15 +79,7 @@ func TestRandomGraphsKeepTheirBits(t *testing.T) {
 	for seed := range seeds {
 		g := randgraph.New(randoms(seed), randgraph.Options{})
 		want := trainedRandom(t, g, 2)
-		for _, choice := range append(passes.Names(), passes.All) {
-			names, err := passes.Parse(choice)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rewritten, outcomes, err := passes.Apply(g, names)
-			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
+		each(t, g, func(choice string, rewritten *graph.Graph, outcomes []passes.Outcome) {
 			for _, o := range outcomes {
 				changed[o.Pass] += o.Changed
 			}
@@ -86,7 +87,7 @@ func TestRandomGraphsKeepTheirBits(t *testing.T) {
 			if t.Failed() {
 				t.FailNow()
 			}
-		}
+		})
 	}
 	t.Logf("places changed: %v", changed)
 	for _, name := range passes.Names() {

@@ -134,23 +134,31 @@ func TestStretchAsSimulated(t *testing.T) {
 	}
 }
 
+// fourCopies are four copies of resnet50, their request, and what they need with every tensor freed after its last use.
+func fourCopies(t *testing.T) (w []task.Task, d *sim.Device, r scheduler.Request,
+	live graph.Bytes) {
+	t.Helper()
+	w, d = several(t, "resnet50 x4", 16, "adam"), deviceOf(t, "a6000", 0)
+	r = asked(t, w, d)
+	r.Policy = "tensile"
+	peaks, err := planner.Vanilla(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, peak := range peaks.Live {
+		live += peak
+	}
+	return w, d, r, live
+}
+
 // The first plans of four copies of resnet50 within 40 % of their memory take as long as predicted, within 4 %, and
 // lose no more than 7.5 % against the run without plans.
 func TestColdPlansOfSeveral(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		t.Skip("it simulates for seconds: run without -short and -race")
 	}
-	w := several(t, "resnet50 x4", 16, "adam")
-	d := deviceOf(t, "a6000", 0)
-	r := asked(t, w, d)
-	peaks, err := planner.Vanilla(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Policy = "tensile"
-	for _, live := range peaks.Live {
-		r.Budget += live * 4 / 10
-	}
+	w, d, r, live := fourCopies(t)
+	r.Budget = live * 4 / 10
 	planned, err := planner.Plan(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -176,21 +184,11 @@ func TestZeroStallOfSeveral(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		t.Skip("it simulates for seconds: run without -short and -race")
 	}
-	w := several(t, "resnet50 x4", 16, "adam")
-	d := deviceOf(t, "a6000", 0)
-	r := asked(t, w, d)
-	peaks, err := planner.Vanilla(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Policy = "tensile"
+	w, d, r, live := fourCopies(t)
 	plain := slices.Max(iterations(t, d, w, controller.Config{Policy: "none-live"}, 8))
 	free := 0
 	for percent, swaps := range map[graph.Bytes]bool{90: true, 85: true, 80: false, 75: false, 65: false} {
-		r.Budget, r.Options.Own = 0, tensile.Options{NoRecompute: swaps}
-		for _, live := range peaks.Live {
-			r.Budget += live * percent / 100
-		}
+		r.Budget, r.Options.Own = live*percent/100, tensile.Options{NoRecompute: swaps}
 		planned, err := planner.Plan(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
