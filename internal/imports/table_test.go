@@ -8,6 +8,7 @@ const module = "tensile"
 var rows = [][]string{
 	{"internal/invariants"},
 	{"graph"},
+	{"internal/ptx"},
 	{"internal/text"},
 	{"pool", "pool/trace"},
 	{"cost"},
@@ -26,6 +27,8 @@ var rows = [][]string{
 	{"autodiff", "models", "onnx"},
 	{"data"},
 	{"device", "device/..."},
+	{"internal/fakecuda"},
+	{"internal/fakecuda/bridge"},
 	{"task"}, // what a device is fed
 	{"workload", "planner"},
 	{"swapexec"},
@@ -44,13 +47,14 @@ var rows = [][]string{
 
 // within are the imports between packages of one row.
 var within = map[string][]string{
-	"pool/trace":        {"pool"},
-	"predictor":         {"predictor/correct"},
-	"models":            {"autodiff"},
-	"device/sim":        {"device"},
-	"device/cpu":        {"device", "device/cpu/gemm", "device/cpu/kernel"},
-	"device/cpu/kernel": {"device/cpu/gemm"},
-	"device/cuda":       {"device"},
+	"pool/trace":         {"pool"},
+	"predictor":          {"predictor/correct"},
+	"models":             {"autodiff"},
+	"device/sim":         {"device"},
+	"device/cpu":         {"device", "device/cpu/gemm", "device/cpu/kernel"},
+	"device/cpu/kernel":  {"device/cpu/gemm"},
+	"device/cuda":        {"device", "device/cuda/kernels"},
+	"device/cuda/driver": {"device/cuda"},
 }
 
 // strangers are packages that must not know each other although their rows would allow it.
@@ -80,6 +84,7 @@ var foreign = map[string][]string{
 	"gonum.org/v1/gonum/blas":            {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
 	"github.com/nats-io":                 {"internal/bus"},
 	"gorgonia.org":                       {"predictor"},
+	"gorgonia.org/cu":                    {"device/cuda/driver"},
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
