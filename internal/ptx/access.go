@@ -158,9 +158,19 @@ func (w *warp) readable(in *instruction, lane int, r *region, offset, size, atom
 		return w.fail(in, lane, Unwritten, r.begin+offset, "reads %d bytes of a %s, of which not all were written", size, r.name)
 	}
 	thread := uint64(w.number*32 + uint32(lane))
+	now := w.r.s.now | thread | atomic
 	cells := r.cellsOf(w, offset, size)
 	for i := range cells {
 		c := &cells[i]
+		if c.write < r.since {
+			if old := c.read; old < r.since {
+				c.read = now
+				continue
+			} else if (old^now)&^(markWarp|31) == 0 { // threads of this warp, since the last barrier
+				c.read = old | ((old^now)&31+31)&32<<5
+				continue
+			}
+		}
 		if mark := w.reads(c, r, thread, atomic); mark != 0 {
 			return w.race(in, lane, r, r.begin+offset, mark, "reads what is written in the same launch")
 		}
@@ -216,6 +226,17 @@ func poke(b []byte, size uint8, value uint64) {
 func loading(w *warp, in *instruction, m uint32) bool {
 	mem := in.mem
 	size := mem.bytes()
+	if m == everyLane {
+		if s, ok := w.stretch(in, &w.registers[in.a], size); ok {
+			if from := s.load(w, in, size); from != nil {
+				for j, slot := range in.more {
+					mem.spread(&w.registers[slot], from[j*int(mem.typ.size):], int(size))
+					w.written[slot] = everyLane
+				}
+				return true
+			}
+		}
+	}
 	addresses := w.registers[in.a] // a copy: the result may go to the same register
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest) & 31
@@ -248,6 +269,32 @@ func loading(w *warp, in *instruction, m uint32) bool {
 	return true
 }
 
+// spread loads an element of each lane, which are so many bytes apart.
+func (a *access) spread(d *lanes, from []byte, apart int) {
+	if a.typ.size == 4 && a.typ == a.wide {
+		for i := range d {
+			d[i] = uint64(binary.LittleEndian.Uint32(from[i*apart:]))
+		}
+		return
+	}
+	for i := range d {
+		d[i] = a.typ.extend(peek(from[i*apart:], a.typ.size)) & a.wide.mask()
+	}
+}
+
+// collect stores an element of each lane.
+func (a *access) collect(to []byte, from *lanes, apart int) {
+	if a.typ.size == 4 {
+		for i := range from {
+			binary.LittleEndian.PutUint32(to[i*apart:], uint32(from[i]))
+		}
+		return
+	}
+	for i := range from {
+		poke(to[i*apart:], a.typ.size, from[i])
+	}
+}
+
 // storing is st to any space.
 func storing(w *warp, in *instruction, m uint32) bool {
 	mem := in.mem
@@ -256,6 +303,16 @@ func storing(w *warp, in *instruction, m uint32) bool {
 		return false
 	}
 	addresses := &w.registers[in.a]
+	if m == everyLane {
+		if s, ok := w.stretch(in, addresses, size); ok {
+			if to := s.store(w, size); to != nil {
+				for j, slot := range in.more {
+					mem.collect(to[j*int(mem.typ.size):], &w.registers[slot], int(size))
+				}
+				return true
+			}
+		}
+	}
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest) & 31
 		address := addresses[i] + mem.offset

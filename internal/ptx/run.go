@@ -207,6 +207,9 @@ func (r *run) oneBlock() error {
 			}
 		}
 		r.since = r.s.advance()
+		for _, region := range r.shared {
+			region.since = r.since // what was before is ordered before all that comes
+		}
 		for _, w := range r.warps {
 			w.waits = false
 			w.since = r.since
@@ -224,9 +227,9 @@ type warp struct {
 	lanes  uint32 // that exist
 	fault  *Fault
 
-	registers  [][32]uint64 // by slot
-	written    []uint32     // by slot, in which lanes
-	predicates []uint32     // by number, in which lanes they hold
+	registers  []lanes  // by slot
+	written    []uint32 // by slot, in which lanes
+	predicates []uint32 // by number, in which lanes they hold
 	preWritten []uint32
 	carry      uint32
 	carryKnown uint32
@@ -262,7 +265,7 @@ func newWarp(r *run, number uint32) *warp {
 	if rest := r.threads - 32*number; rest < 32 {
 		w.lanes = 1<<rest - 1
 	}
-	w.registers = make([][32]uint64, k.slots)
+	w.registers = make([]lanes, k.slots)
 	w.written = make([]uint32, k.slots)
 	w.predicates = make([]uint32, k.preds)
 	w.preWritten = make([]uint32, k.preds)
