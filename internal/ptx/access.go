@@ -163,11 +163,17 @@ func (w *warp) readable(in *instruction, lane int, r *region, offset, size, atom
 	for i := range cells {
 		c := &cells[i]
 		if c.write < r.since {
-			if old := c.read; old < r.since {
+			old := c.read
+			if old < r.since {
 				c.read = now
 				continue
-			} else if (old^now)&^(markWarp|31) == 0 { // threads of this warp, since the last barrier
-				c.read = old | ((old^now)&31+31)&32<<5
+			}
+			if old>>markTime == now>>markTime && (old|now)&markAtomic == 0 {
+				if differ := (old ^ now) & markThread; differ >= 32 {
+					c.read = old | markMany
+				} else if differ != 0 {
+					c.read = old | markWarp
+				}
 				continue
 			}
 		}
@@ -179,6 +185,18 @@ func (w *warp) readable(in *instruction, lane int, r *region, offset, size, atom
 		}
 	}
 	return true
+}
+
+// readAgain marks that another thread of the warp, too, reads what the lane before has just read.
+func (w *warp) readAgain(in *instruction, address, size uint64) {
+	r := w.r.cached[in.index]
+	if r.constant {
+		return
+	}
+	cells := r.cellsOf(w, address-r.begin, size)
+	for i := range cells {
+		cells[i].read |= markWarp
+	}
 }
 
 // writable checks and marks a write to a region.
@@ -237,12 +255,14 @@ func loading(w *warp, in *instruction, m uint32) bool {
 			}
 		}
 	}
-	addresses := w.registers[in.a] // a copy: the result may go to the same register
+	addresses := w.registers[in.a]          // a copy: the result may go to the same register
+	before, there := uint64(0), []byte(nil) // the address of the lane before, and its bytes
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest) & 31
 		address := addresses[i] + mem.offset
-		var from []byte
-		if mem.space == local || mem.space == generic && address>>48 == localBase>>48 {
+		from := there
+		switch {
+		case mem.space == local || mem.space == generic && address>>48 == localBase>>48:
 			at, ok := w.localAt(in, i, address, size)
 			if !ok {
 				return false
@@ -251,12 +271,21 @@ func loading(w *warp, in *instruction, m uint32) bool {
 				return w.fail(in, i, Unwritten, address, "reads local memory of which not all was written")
 			}
 			from = w.local[at : at+size]
-		} else {
+		case address == before && there != nil:
+			w.readAgain(in, address, size)
+		default:
 			r, offset := w.at(in, i, address, size)
 			if r == nil || !w.readable(in, i, r, offset, size, 0) {
 				return false
 			}
 			from = r.bytes[offset : offset+size]
+			before, there = address, from
+		}
+		if mem.typ.size == 4 && mem.wide.size == 4 {
+			for j, slot := range in.more {
+				w.registers[slot][i] = uint64(binary.LittleEndian.Uint32(from[4*j:]))
+			}
+			continue
 		}
 		for j, slot := range in.more {
 			value := peek(from[j*int(mem.typ.size):], mem.typ.size)
