@@ -17,7 +17,7 @@ type generator struct {
 }
 
 // generators are by family, as the kinds are.
-var generators = []map[graph.Kind]generator{elementwiseGenerators}
+var generators = []map[graph.Kind]generator{elementwiseGenerators, productGenerators, convolutionGenerators}
 
 const rounds = 20
 
