@@ -63,7 +63,7 @@ func (d *Driver) step() bool {
 	d.queue = d.queue[:len(d.queue)-1]
 	n.end = start
 	if n.unit != none {
-		n.end += n.time()
+		n.end += n.time(n)
 		d.free[n.unit] = n.end
 	}
 	n.isTimed = true
@@ -104,7 +104,7 @@ func (d *Driver) Ended(e cuda.Event) (bool, error) {
 	if err := d.enter(call); err != nil {
 		return false, err
 	}
-	of, err := d.recorded(call, e)
+	of, err := d.reached(call, e)
 	if err != nil {
 		return false, err
 	}
@@ -129,7 +129,7 @@ func (d *Driver) Between(a, b cuda.Event) (time.Duration, error) {
 	}
 	var ends [2]time.Duration
 	for i, e := range []cuda.Event{a, b} {
-		of, err := d.recorded(call, e)
+		of, err := d.reached(call, e)
 		if err != nil {
 			return 0, err
 		}

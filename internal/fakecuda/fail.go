@@ -18,6 +18,7 @@ const (
 	invalidDevice     cuda.Code = 101
 	invalidHandle     cuda.Code = 400
 	unjoinedCapture   cuda.Code = 904
+	captureIsolation  cuda.Code = 905
 	alreadyRegistered cuda.Code = 712
 	notRegistered     cuda.Code = 713
 )

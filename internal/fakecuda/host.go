@@ -29,7 +29,7 @@ func (d *Driver) Watch(s cuda.Stream, e cuda.Event, number uint64) {
 	}
 	var of *event
 	if err == nil {
-		of, err = d.recorded(call, e)
+		of, err = d.reached(call, e)
 	}
 	if err == nil && of.record.stream != s {
 		err = refuse(call, cuda.InvalidValue, "event %d was recorded on stream %d, not on %d", e, of.record.stream, s)

@@ -7,8 +7,13 @@ import (
 	"tensile/internal/ptx"
 )
 
-// clock is a vector clock: per lane, the tick of the last operation that is known to have ended. Lane 0 is the host, each
-// stream has a lane of its own.
+// lane is where operations follow one another: lane 0 is the host, each stream has one, each operation of a graph has one.
+type lane struct {
+	number int
+	tick   uint32 // of the latest operation, or of the one whose place it is
+}
+
+// clock is a vector clock: per lane, the tick of the last operation that is known to have ended.
 type clock []uint32
 
 // with returns the least clock that knows all that c and o know. It may be c itself, changed.
@@ -16,14 +21,23 @@ func (c clock) with(o clock) clock {
 	for len(c) < len(o) {
 		c = append(c, 0)
 	}
-	for lane, tick := range o {
-		c[lane] = max(c[lane], tick)
+	for number, tick := range o {
+		c[number] = max(c[number], tick)
 	}
 	return c
 }
 
+// at returns c, changed, as the clock of an operation.
+func (c clock) at(l lane) clock {
+	for len(c) <= l.number {
+		c = append(c, 0)
+	}
+	c[l.number] = l.tick
+	return c
+}
+
 // knows reports whether an operation comes before all that have the clock.
-func (c clock) knows(o *node) bool { return o.lane < len(c) && c[o.lane] >= o.tick }
+func (c clock) knows(o *node) bool { return o.number < len(c) && c[o.number] >= o.tick }
 
 // shadow holds who has used which bytes of an allocation, of pinned memory or, as one byte, of a module.
 type shadow struct {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"tensile/device/cuda"
@@ -16,13 +17,13 @@ type node struct {
 	what   string // for messages
 	call   int    // the number of the call that put it
 	stream cuda.Stream
-	lane   int
-	tick   uint32
-	clock  clock
+	lane
+	clock   clock  // what comes before it, and itself
+	capture *Graph // that it is a part of, instead of being put; nil: none
 
 	run  func(*node) // its effect; nil: none
 	unit unit
-	time func() time.Duration // how long it takes the unit
+	time func(*node) time.Duration // how long it takes the unit
 
 	after           []*node // those that wait for it
 	undone, untimed int     // how many of those before it are not carried out, and have no times
@@ -52,10 +53,10 @@ type streams struct {
 }
 
 type stream struct {
-	lane    int
-	tick    uint32
-	clock   clock   // what the next operation waits for
-	waits   []*node // the last operation, and records that were awaited since
+	lane    lane
+	waits   []*node // what the next operation waits for: the one before it, and records that were awaited since
+	capture *Graph  // that takes what is put; nil: none
+	outside []*node // waits as they were before the capture
 	refused bool
 }
 
@@ -72,7 +73,7 @@ func (d *Driver) NewStream() (cuda.Stream, error) {
 	}
 	d.handles++
 	d.lanes++
-	d.streamOf[cuda.Stream(d.handles)] = &stream{lane: d.lanes}
+	d.streamOf[cuda.Stream(d.handles)] = &stream{lane: lane{number: d.lanes}}
 	return cuda.Stream(d.handles), nil
 }
 
@@ -146,6 +147,15 @@ func (d *Driver) recorded(call string, e cuda.Event) (*event, error) {
 	return of, err
 }
 
+// reached is recorded, with an error for one that was recorded in a capture.
+func (d *Driver) reached(call string, e cuda.Event) (*event, error) {
+	of, err := d.recorded(call, e)
+	if err == nil && of.record.capture != nil {
+		err = refuse(call, cuda.StreamCaptureBad, "event %d was recorded in a capture", e)
+	}
+	return of, err
+}
+
 // CopyIn implements cuda.Driver.
 func (d *Driver) CopyIn(s cuda.Stream, to cuda.Address, from []byte) error {
 	const call = "cuMemcpyHtoDAsync"
@@ -183,10 +193,10 @@ func (d *Driver) copy(call string, s cuda.Stream, address cuda.Address, host []b
 	here := ptx.Range{}
 	here.Begin, here.End = rangeOf(host)
 	n := &node{what: fmt.Sprintf("copy out of %d bytes from %s", size, hex(begin)), stream: s, unit: out,
-		time: func() time.Duration { return d.facts.Out.Time(bytesOf(size)) }}
+		time: func(*node) time.Duration { return d.facts.Out.Time(bytesOf(size)) }}
 	if in {
 		n.what, n.unit = fmt.Sprintf("copy in of %d bytes to %s", size, hex(begin)), inward
-		n.time = func() time.Duration { return d.facts.In.Time(bytesOf(size)) }
+		n.time = func(*node) time.Duration { return d.facts.In.Time(bytesOf(size)) }
 	}
 	n.run = func(n *node) {
 		d.use(&p.shadow, p.begin, here, n, !in)
@@ -226,7 +236,7 @@ func (d *Driver) Fill(s cuda.Stream, to cuda.Address, word uint32, words int) er
 		return refuse(call, cuda.InvalidValue, "%#x is not the address of a word", begin)
 	}
 	d.put(of, &node{what: fmt.Sprintf("fill of %d bytes at %s", size, hex(begin)), stream: s, unit: compute,
-		time: func() time.Duration { return d.roofline(0, int64(size)) },
+		time: func(*node) time.Duration { return d.roofline(0, int64(size)) },
 		run: func(n *node) {
 			d.use(&a.shadow, a.begin, ptx.Range{Begin: begin, End: begin + uint64(size)}, n, true)
 			if d.options.Dry || d.failed != nil {
@@ -276,27 +286,33 @@ func (d *Driver) Wait(s cuda.Stream, e cuda.Event) error {
 	if err != nil {
 		return err
 	}
+	if err := of.join(call, from.record.capture); err != nil {
+		return err
+	}
 	of.waits = append(of.waits, from.record)
-	of.clock = of.clock.with(from.record.clock)
 	return nil
 }
 
-// put gives a node its place: after the operation before it on its stream, what the stream waits for, and what the host
-// knows.
+// put gives a node its place on a stream.
 func (d *Driver) put(s *stream, n *node) {
-	s.tick++
-	s.clock = s.clock.with(d.host)
-	n.lane, n.tick = s.lane, s.tick
-	n.clock = append(make(clock, 0, d.lanes+1), s.clock...).with(make(clock, s.lane+1))
-	n.clock[s.lane] = s.tick
-	s.clock = s.clock.with(n.clock)
-	d.add(n, s.waits)
-	s.waits = append(s.waits[:0], n)
+	n.call = d.count
+	if s.capture != nil {
+		s.capture.take(s, n)
+	} else {
+		d.add(&s.lane, n, s.waits)
+	}
+	s.waits = []*node{n}
 }
 
-// add makes a node come after others.
-func (d *Driver) add(n *node, before []*node) {
-	n.call, n.ready = d.count, d.now
+// add makes a node come after others and after all that the host knows to have ended.
+func (d *Driver) add(l *lane, n *node, before []*node) {
+	l.tick++
+	n.lane, n.ready = *l, d.now
+	n.clock = append(make(clock, 0, d.lanes+1), d.host...)
+	for _, b := range before {
+		n.clock = n.clock.with(b.clock)
+	}
+	n.clock = n.clock.at(*l)
 	d.all = d.all.with(n.clock)
 	d.unfinished++
 	for _, b := range before {
@@ -327,11 +343,11 @@ func (d *Driver) carryOut() {
 	n := d.streams.ready[i]
 	d.streams.ready[i] = d.streams.ready[last]
 	d.streams.ready = d.streams.ready[:last]
-	if n.run != nil && (d.failed == nil || n.lane == 0) {
+	if n.run != nil && (d.failed == nil || n.lane.number == 0) {
 		n.run(n)
 	}
 	n.isDone = true
-	if n.lane != 0 {
+	if n.lane.number != 0 {
 		d.unfinished--
 	}
 	for _, next := range n.after {
@@ -369,7 +385,7 @@ func (d *Driver) runAll() {
 // byHost returns an operation of the host itself, which knows what the host knows now.
 func (d *Driver) byHost(what string) *node {
 	d.host[0]++
-	return &node{what: what, tick: d.host[0], clock: append(clock{}, d.host...)}
+	return &node{what: what, lane: lane{tick: d.host[0]}, clock: slices.Clone(d.host)}
 }
 
 // learn has the host know that an operation has ended.
@@ -383,6 +399,11 @@ func (d *Driver) Synchronize() error {
 	const call = "cuCtxSynchronize"
 	if err := d.enter(call); err != nil {
 		return err
+	}
+	for _, s := range d.streamOf {
+		if s.capture != nil {
+			return refuse(call, cuda.StreamCaptureBad, "a stream is being captured")
+		}
 	}
 	d.runAll()
 	d.host = d.host.with(d.all)
