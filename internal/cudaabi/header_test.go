@@ -43,9 +43,11 @@ func TestCompare(t *testing.T) {
 	for _, test := range []struct{ old, new, want string }{
 		{"", "", ""},
 		{"CUDA_ERROR_NOT_FOUND = 500", "CUDA_ERROR_NOT_FOUND = 501", "CUDA_ERROR_NOT_FOUND"},
-		{"size_t Width, Height, Depth;\n\tCUarray", "size_t Height, Width, Depth;\n\tCUarray", "CUDA_ARRAY3D_DESCRIPTOR"},
+		{"size_t Width, Height, Depth;\n\tCUarray", "size_t Height, Width, Depth;\n\tCUarray",
+			"CUDA_ARRAY3D_DESCRIPTOR"},
 		{"typedef int CUdevice;", "typedef long CUdevice;", "CUdevice"},
-		{"cuMemAlloc(CUdeviceptr *address, size_t bytes)", "cuMemAlloc(CUdeviceptr *address, int bytes)", "cuMemAlloc_v2"},
+		{"cuMemAlloc(CUdeviceptr *address, size_t bytes)", "cuMemAlloc(CUdeviceptr *address, int bytes)",
+			"cuMemAlloc_v2"},
 		{"#define cuMemFree cuMemFree_v2\n", "", "cuMemFree_v2"},
 	} {
 		dir := t.TempDir()
@@ -154,8 +156,8 @@ func layout(name string, typ dwarf.Type) []fact {
 		for _, f := range s.Field {
 			facts = append(facts, fact{name + "." + f.Name,
 				fmt.Sprintf("enum { ask_%s_%s = offsetof(%[1]s, %[2]s) };", name, f.Name),
-				fmt.Sprintf("_Static_assert(offsetof(%s, %s) == %d && sizeof(((%[1]s *)0)->%[2]s) == %[4]d, \"\");", name,
-					f.Name, f.ByteOffset, f.Type.Size())})
+				fmt.Sprintf("_Static_assert(offsetof(%s, %s) == %d && sizeof(((%[1]s *)0)->%[2]s) == %[4]d, \"\");",
+					name, f.Name, f.ByteOffset, f.Type.Size())})
 		}
 	}
 	return facts

@@ -86,8 +86,8 @@ var foreign = map[string][]string{
 	"github.com/nats-io":                 {"internal/bus"},
 	"gorgonia.org":                       {"predictor"},
 	"gorgonia.org/cu":                    {"device/cuda/driver"},
-	"C":                                  {"device/cuda/driver", "internal/fakecuda/bridge"}, // CUDA's driver
-	"go4.org/unsafe/assume-no-moving-gc": {"predictor"},                                      // gorgonia does not start without it
+	"C":                                  {"device/cuda/driver", "internal/fakecuda/bridge"},
+	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is

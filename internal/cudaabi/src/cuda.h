@@ -392,8 +392,7 @@ typedef enum CUfilter_mode_enum {
 // The toolkit's header has these as macros.
 enum {
 	CU_TRSF_READ_AS_INTEGER = 1,
-	CU_TRSF_NORMALIZED_COORDINATES = 2,
-	CU_MEMHOSTREGISTER_PORTABLE = 1
+	CU_TRSF_NORMALIZED_COORDINATES = 2
 };
 
 typedef struct CUDA_ARRAY_DESCRIPTOR_st {
