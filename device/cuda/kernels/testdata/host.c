@@ -1,0 +1,103 @@
+// Executes launches of the kernels on the CPU. The kernels are compiled from the same sources, and table.c, which the
+// test writes, names them. Threads of a block are fibers that take turns at SYNC, blocks follow one another.
+//
+// A job on the standard input is words of 8 bytes: base and size of the memory, which is mapped at its address; its
+// content; the number of launches; for each, 64 bytes of the kernel's name, grid[3], threads, number of arguments, the
+// arguments. The answer is the content of the memory.
+
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+typedef unsigned long word;
+extern const struct { const char *name; void (*run)(const word *); } table[];
+
+long host_thread, host_threads, host_block[3], host_blocks;
+
+enum { most = 1024, stack = 1 << 15 };
+static ucontext_t scheduler, fibers[most];
+static char *stacks;
+static int live[most];
+static void (*kernel)(const word *);
+static word args[64];
+
+void host_sync(void) { swapcontext(&fibers[host_thread], &scheduler); }
+
+static void fiber(void) {
+	kernel(args);
+	live[host_thread] = 0;
+}
+
+static void block(void) {
+	for (long t = 0; t < host_threads; t++) {
+		getcontext(&fibers[t]);
+		fibers[t].uc_stack.ss_sp = stacks + t * stack;
+		fibers[t].uc_stack.ss_size = stack;
+		fibers[t].uc_link = &scheduler;
+		makecontext(&fibers[t], fiber, 0);
+		live[t] = 1;
+	}
+	for (long left = host_threads; left > 0;) {
+		left = 0;
+		for (long t = 0; t < host_threads; t++) {
+			if (live[t]) {
+				host_thread = t;
+				swapcontext(&scheduler, &fibers[t]);
+				left += live[t];
+			}
+		}
+	}
+}
+
+static void get(void *to, size_t bytes) {
+	if (fread(to, 1, bytes, stdin) != bytes)
+		exit(2);
+}
+
+static word number(void) {
+	word w;
+	get(&w, 8);
+	return w;
+}
+
+static void launch(void) {
+	char name[64];
+	get(name, sizeof name);
+	long grid[3] = {number(), number(), number()};
+	host_threads = number(), host_blocks = grid[0];
+	word n = number();
+	get(args, 8 * n);
+	int i = 0;
+	while (strcmp(table[i].name, name) != 0)
+		if (table[++i].name == 0) {
+			fprintf(stderr, "no kernel %s\n", name);
+			exit(3);
+		}
+	kernel = table[i].run;
+	for (host_block[2] = 0; host_block[2] < grid[2]; host_block[2]++)
+		for (host_block[1] = 0; host_block[1] < grid[1]; host_block[1]++)
+			for (host_block[0] = 0; host_block[0] < grid[0]; host_block[0]++)
+				block();
+}
+
+int main(void) {
+	stacks = malloc((size_t)most * stack);
+	word base;
+	while (fread(&base, 8, 1, stdin) == 1) {
+		word size = number();
+		char *memory = mmap((void *)base, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		if (memory != (char *)base)
+			return 4;
+		get(memory, size);
+		for (word n = number(); n > 0; n--)
+			launch();
+		fwrite(memory, 1, size, stdout);
+		fflush(stdout);
+		munmap(memory, size);
+	}
+	return 0;
+}
