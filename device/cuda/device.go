@@ -40,16 +40,10 @@ type Device struct {
 	arrivals program.Arrivals
 
 	jobs   []*job
-	tokens map[uint64]token
-	token  uint64 // the last that was given
+	tokens map[uint64]*sent // what the driver is to tell of: the command, and with it all of its lane before it, has ended
+	token  uint64           // the last that was given
 	ended  []device.Event
 	err    error // of the driver; nothing goes on after it
-}
-
-// token is what the driver tells of: all commands of a lane up to a count have ended.
-type token struct {
-	lane  *lane
-	count int
 }
 
 // align is that of Driver.Alloc.
@@ -58,7 +52,7 @@ const align graph.Bytes = 256
 // New opens a device of the driver, which it closes in the end, loads the kernels, and measures the rates of the link
 // in some milliseconds. If that fails the driver is closed.
 func New(driver Driver, o Options) (*Device, error) {
-	d := &Device{driver: driver, functions: make(map[string]Function), tokens: make(map[uint64]token),
+	d := &Device{driver: driver, functions: make(map[string]Function), tokens: make(map[uint64]*sent),
 		events: eventPool{driver: driver}, memory: &pinnedPool{driver: driver, limit: o.Pinned}}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -169,27 +163,20 @@ func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event
 	return nil, d.err
 }
 
-// watch has the driver tell when an event of a lane was reached, before which count commands of the lane end.
-func (d *Device) watch(l *lane, e Event, count int) {
-	d.driver.Watch(l.handle, e, d.expect(l, count))
-}
-
 // expect returns a new token.
-func (d *Device) expect(l *lane, count int) uint64 {
+func (d *Device) expect(s *sent) uint64 {
 	d.token++
-	d.tokens[d.token] = token{l, count}
+	d.tokens[d.token] = s
 	return d.token
 }
 
-// take takes note of what a token tells.
-func (d *Device) take(number uint64) {
-	t, ok := d.tokens[number]
-	if !ok {
-		return // of a job that was closed
-	}
-	delete(d.tokens, number)
-	if err := t.lane.reach(t.count); err != nil {
-		d.fail(err)
+// take takes note of what a token tells. An event that was watched may be used again only now.
+func (d *Device) take(token uint64) {
+	s := d.tokens[token]
+	delete(d.tokens, token)
+	d.fail(s.lane.reach(s.count))
+	if s.watched {
+		d.events.put(s.end)
 	}
 }
 

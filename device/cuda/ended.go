@@ -32,7 +32,9 @@ func (l *lane) end() error {
 		return fmt.Errorf("job %s, iteration %d: %s: %w", j.options.Name, s.round.iteration, j.what(c), err)
 	}
 	j.device.events.put(s.start)
-	j.device.events.put(s.end)
+	if !s.watched {
+		j.device.events.put(s.end)
+	}
 	s.after = nil
 	l.sent, l.last, s.ended = l.sent[1:], e.End, e.End
 	j.touched = max(j.touched, j.loaded.program.Reach(c))

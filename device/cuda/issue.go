@@ -269,7 +269,7 @@ func (s *sent) launch() error {
 func (j *job) watch(s *sent) {
 	if !s.watched && s.lane.unit != program.Host {
 		s.watched = true
-		j.device.watch(s.lane, s.end, s.count)
+		j.device.driver.Watch(s.lane.handle, s.end, j.device.expect(s))
 	}
 }
 
@@ -296,14 +296,16 @@ func (j *job) run(s *sent) {
 		if !j.closed {
 			do()
 		}
-	}, j.device.expect(s.lane, s.count))
+	}, j.device.expect(s))
 }
 
 // close gives back what a lane has.
 func (l *lane) close() error {
 	for _, s := range l.sent {
 		l.job.device.events.put(s.start)
-		l.job.device.events.put(s.end)
+		if !s.watched {
+			l.job.device.events.put(s.end)
+		}
 	}
 	l.sent = nil
 	if l.handle == 0 {

@@ -158,24 +158,7 @@ func (j *job) Close() error {
 	j.host.Lock() // waits for a command of the host lane; those after it find that the job is closed
 	j.closed = true
 	j.host.Unlock()
-	for d.err == nil && slices.ContainsFunc(j.lanes, (*lane).busy) {
-		token, _, err := d.driver.Next(context.Background(), nil)
-		if err != nil {
-			d.fail(fmt.Errorf("close job %s: %w", j.options.Name, err))
-			break
-		}
-		d.take(token)
-		d.advance() // other jobs
-	}
-	var problems []error
-	if d.err != nil {
-		problems = append(problems, d.driver.Synchronize())
-	}
-	for number, t := range d.tokens {
-		if t.lane.job == j {
-			delete(d.tokens, number)
-		}
-	}
+	problems := []error{j.wait()}
 	for _, r := range j.rounds {
 		d.events.put(r.base)
 	}
@@ -192,6 +175,37 @@ func (j *job) Close() error {
 	d.advance() // prologues of others may have waited for this one's
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("job %s: %w", j.options.Name, err)
+	}
+	return nil
+}
+
+// wait waits until nothing of a job that was closed is on streams, and nothing of it watched or run.
+func (j *job) wait() error {
+	d := j.device
+	waits := func() bool {
+		for _, s := range d.tokens {
+			if s.lane.job == j {
+				return true
+			}
+		}
+		return false
+	}
+	for waits() {
+		token, _, err := d.driver.Next(context.Background(), nil)
+		if err != nil {
+			d.fail(fmt.Errorf("wait for the device: %w", err))
+			break
+		}
+		d.take(token)
+		d.advance() // other jobs
+	}
+	for token, s := range d.tokens {
+		if s.lane.job == j {
+			delete(d.tokens, token)
+		}
+	}
+	if d.err != nil { // something may be on streams of which nobody will tell
+		return d.driver.Synchronize()
 	}
 	return nil
 }
