@@ -88,14 +88,14 @@ func startHost(t *testing.T) *host {
 	return &host{in, out}
 }
 
-var entryLine = regexp.MustCompile(`(?s)\.visible \.entry (\w+)\((.*?)\)`)
+var entryText = regexp.MustCompile(`(?s)\.visible \.entry (\w+)\((.*?)\)(.*?)-- End function`)
 
 // tableOf is the C source that names the kernels of the texts. It calls each with words of 8 bytes, which go where
 // longs and pointers do, or as doubles.
 func tableOf(texts []Text) string {
 	var functions, rows strings.Builder
 	for _, text := range texts {
-		for _, m := range entryLine.FindAllStringSubmatch(text.PTX, -1) {
+		for _, m := range entryText.FindAllStringSubmatch(text.PTX, -1) {
 			name := m[1]
 			var types, values []string
 			for i := range strings.Count(m[2], ".param") {
@@ -107,11 +107,15 @@ func tableOf(texts []Text) string {
 			}
 			fmt.Fprintf(&functions, "void %s(%s);\nstatic void run_%s(const word *a) { %s(%s); }\n", name,
 				strings.Join(types, ", "), name, name, strings.Join(values, ", "))
-			fmt.Fprintf(&rows, "\t{\"%s\", run_%s},\n", name, name)
+			barriers := 0
+			if strings.Contains(m[3], "bar.sync") {
+				barriers = 1
+			}
+			fmt.Fprintf(&rows, "\t{\"%s\", run_%s, %d},\n", name, name, barriers)
 		}
 	}
 	return "typedef unsigned long word;\n" + functions.String() +
-		"const struct { const char *name; void (*run)(const word *); } table[] = {\n" + rows.String() + "\t{0, 0},\n};\n"
+		"const struct { const char *name; void (*run)(const word *); int barriers; } table[] = {\n" + rows.String() + "\t{0, 0, 0},\n};\n"
 }
 
 // execute carries launches out one after the other, on memory.

@@ -1,5 +1,6 @@
 // Executes launches of the kernels on the CPU. The kernels are compiled from the same sources, and table.c, which the
-// test writes, names them. Threads of a block are fibers that take turns at SYNC, blocks follow one another.
+// test writes, names them. Blocks follow one another, and so do the threads of a block, as fibers that take turns at SYNC if the
+// kernel has barriers.
 //
 // A job on the standard input is words of 8 bytes: base and size of the memory, which is mapped at its address; its
 // content; the number of launches; for each, 64 bytes of the kernel's name, grid[3], threads, number of arguments, the
@@ -13,7 +14,7 @@
 #include <ucontext.h>
 
 typedef unsigned long word;
-extern const struct { const char *name; void (*run)(const word *); } table[];
+extern const struct { const char *name; void (*run)(const word *); int barriers; } table[];
 
 long host_thread, host_threads, host_block[3], host_blocks;
 
@@ -31,7 +32,11 @@ static void fiber(void) {
 	live[host_thread] = 0;
 }
 
-static void block(void) {
+static void block(int barriers) {
+	for (host_thread = 0; !barriers && host_thread < host_threads; host_thread++)
+		kernel(args);
+	if (!barriers)
+		return;
 	for (long t = 0; t < host_threads; t++) {
 		getcontext(&fibers[t]);
 		fibers[t].uc_stack.ss_sp = stacks + t * stack;
@@ -80,7 +85,7 @@ static void launch(void) {
 	for (host_block[2] = 0; host_block[2] < grid[2]; host_block[2]++)
 		for (host_block[1] = 0; host_block[1] < grid[1]; host_block[1]++)
 			for (host_block[0] = 0; host_block[0] < grid[0]; host_block[0]++)
-				block();
+				block(table[i].barriers);
 }
 
 int main(void) {
