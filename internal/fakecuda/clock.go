@@ -1,6 +1,7 @@
 package fakecuda
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -140,5 +141,5 @@ func (d *Driver) Between(a, b cuda.Event) (time.Duration, error) {
 		ends[i] = of.record.end
 	}
 	milliseconds := float32(float64(ends[1]-ends[0]) / 1e6)
-	return time.Duration(float64(milliseconds) * 1e6), d.settle(call)
+	return time.Duration(math.Round(float64(milliseconds) * 1e6)), d.settle(call)
 }

@@ -7,7 +7,8 @@ import (
 	"tensile/device/cuda"
 )
 
-// Failure is a call that fails instead of doing anything. A code from 700 to 719 is sticky: every later call fails, too.
+// Failure is a call that fails instead of doing anything. A code from 700 to 719 is sticky: every later call fails,
+// too.
 type Failure struct {
 	Call int // counted from 1, all calls that Calls counts together; 0: none
 	Code cuda.Code
@@ -31,8 +32,8 @@ type failing struct {
 	dead   *cuda.Error // what every call returns
 }
 
-// Calls returns how often each function of CUDA's driver was called so far. A Watch counts as a cuEventSynchronize; Next,
-// Run and Now count as nothing.
+// Calls returns how often each function of CUDA's driver was called so far. A Watch counts as a cuEventSynchronize;
+// Next, Run and Now count as nothing.
 func (d *Driver) Calls() map[string]int { return maps.Clone(d.calls) }
 
 // begin counts a call and returns the error with which it fails at once.
@@ -52,6 +53,9 @@ func (d *Driver) begin(call string) error {
 	}
 	return err
 }
+
+// hasFailed reports whether the call that is to fail has been made.
+func (d *Driver) hasFailed() bool { return d.options.Fail.Call > 0 && d.count >= d.options.Fail.Call }
 
 // enter is begin for calls that need a device.
 func (d *Driver) enter(call string) error {

@@ -62,9 +62,9 @@ func (d *Driver) delay() time.Duration {
 	return time.Duration(d.late.IntN(1 << 14))
 }
 
-// Next implements cuda.Driver. Time goes on to the end of the first that is watched or run, and a little further; of all
-// that have ended then, the seed picks one, but the first on its stream. When there is none it waits for wake or ctx,
-// and with no wake it is an error.
+// Next implements cuda.Driver. Time goes on to the end of the first that is watched or run, and a little further; of
+// all that have ended then, the seed picks one, in order on each stream. When nothing is watched or run it waits for
+// wake or ctx, and fails if wake is nil.
 func (d *Driver) Next(ctx context.Context, wake <-chan struct{}) (number uint64, ok bool, err error) {
 	const call = "cuEventSynchronize"
 	if err := d.settleNext(call); err != nil {

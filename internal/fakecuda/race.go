@@ -7,7 +7,8 @@ import (
 	"tensile/internal/ptx"
 )
 
-// lane is where operations follow one another: lane 0 is the host, each stream has one, each operation of a graph has one.
+// lane is where operations follow one another. The host has lane 0, each stream and each operation of a graph one of
+// its own.
 type lane struct {
 	number int
 	tick   uint32 // of the latest operation, or of the one whose place it is

@@ -11,8 +11,8 @@ import (
 	"tensile/internal/ptx"
 )
 
-// node is an operation that was put on a stream, or a function that Run was given. It is carried out once all operations
-// before it have been, at a point that the seed picks; its times are worked out apart from that (clock.go).
+// node is an operation that was put on a stream, or a function that Run was given. It is carried out when all before it
+// have been, at a point that the seed picks; its times are worked out apart from that (clock.go).
 type node struct {
 	what   string // for messages
 	call   int    // the number of the call that put it
@@ -382,8 +382,12 @@ func (d *Driver) runAll() {
 	d.now = max(d.now, d.latest)
 }
 
-// byHost returns an operation of the host itself, which knows what the host knows now.
+// byHost returns an operation of the host itself, which knows what the host knows now. After a call that has failed as
+// it was told to, the host is not blamed for what it can not know.
 func (d *Driver) byHost(what string) *node {
+	if d.hasFailed() {
+		d.host = d.host.with(d.all)
+	}
 	d.host[0]++
 	return &node{what: what, lane: lane{tick: d.host[0]}, clock: slices.Clone(d.host)}
 }
