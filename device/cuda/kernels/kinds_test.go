@@ -17,7 +17,9 @@ type generator struct {
 }
 
 // generators are by family, as the kinds are.
-var generators = []map[graph.Kind]generator{elementwiseGenerators}
+var generators = []map[graph.Kind]generator{
+	elementwiseGenerators, moveGenerators, optimizerGenerators, poolingGenerators,
+}
 
 const rounds = 20
 
@@ -81,7 +83,7 @@ func TestAgainstCPU(t *testing.T) {
 	forEachExample(t, func(t *testing.T, g generator, e example) {
 		p := e.prepare(t)
 		h.execute(t, p.memory, Launches(&p.call))
-		want := e.reference(t)
+		want := e.compute()
 		for i, got := range p.results() {
 			what := fmt.Sprintf("%v: output %d", e, i)
 			if outputType(e.kind, i) == graph.Uint8 {
