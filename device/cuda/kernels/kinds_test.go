@@ -18,7 +18,7 @@ type generator struct {
 
 // generators are by family, as the kinds are.
 var generators = []map[graph.Kind]generator{
-	elementwiseGenerators, moveGenerators, optimizerGenerators, poolingGenerators,
+	elementwiseGenerators, moveGenerators, optimizerGenerators, poolingGenerators, productGenerators, convolutionGenerators,
 }
 
 const rounds = 20
