@@ -71,7 +71,7 @@ type sumOrder struct {
 func sumsOf(e example, out graph.Shape) sumOrder {
 	x, y := floatsOf(e.in[0].bytes), floatsOf(e.in[1].bytes)
 	xs, ys := e.in[0].shape, e.in[1].shape
-	s := sumsIn{elements: out.Elements(), bias: func(int) float32 { return 0 }}
+	s := sumOrder{elements: out.Elements(), bias: func(int) float32 { return 0 }}
 	switch e.kind {
 	case graph.Linear:
 		n, i, o := xs[0], xs[1], ys[0]
@@ -145,7 +145,7 @@ func convolutionSums(e example, out graph.Shape) sumOrder {
 		}
 		return x[((n*all+c)*g.h+h)*g.w+w]
 	}
-	s := sumsIn{elements: out.Elements(), bias: func(int) float32 { return 0 }}
+	s := sumOrder{elements: out.Elements(), bias: func(int) float32 { return 0 }}
 	switch e.kind {
 	case graph.Conv2D:
 		s.terms = func(at int) terms {
