@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo release test race lint golden bench fuzz soak mutants clean
+.PHONY: build demo release test race lint golden ptx bench fuzz soak mutants clean
 
 build: ## bin/tensile
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -51,6 +51,10 @@ lint: ## staticcheck, formatting, order of imports, lines of at most 120 columns
 golden: ## rewrite the testdata of all tests that use internal/golden or datadriven; read the diff
 	$(GO) test $$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
 		grep -E 'internal/golden|cockroachdb/datadriven' | cut -d ' ' -f 1) -rewrite
+
+ptx: ## compile the CUDA kernels anew with clang-19; read the diff, and commit the text
+	rm -f device/cuda/kernels/ptx/*.ptx
+	scripts/ptx.sh device/cuda/kernels/ptx
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, one after the other, FUZZTIME each

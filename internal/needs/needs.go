@@ -36,7 +36,13 @@ func Describe() (string, error) {
 		}
 		return nil
 	})
-	return fmt.Sprintf("torch=%s data=%x", torch(), sum.Sum64()), nil
+	var programs []string
+	for _, name := range []string{"clang-19", "gcc"} {
+		if path, err := exec.LookPath(name); err == nil {
+			programs = append(programs, path)
+		}
+	}
+	return fmt.Sprintf("torch=%s data=%x programs=%v", torch(), sum.Sum64(), programs), nil
 }
 
 // Data returns the path of a file or folder of the shared data, which lies beside the project, and skips the test where
@@ -92,6 +98,15 @@ func Torch(t testing.TB) string {
 		t.Skip("needs PyTorch: install Debian's python3-torch")
 	}
 	return python
+}
+
+// Program skips a test where a program is not installed, which Debian has in a package of a name.
+func Program(t testing.TB, name, debian string) {
+	t.Helper()
+	os.Getenv(Found)
+	if _, err := exec.LookPath(name); err != nil {
+		t.Skipf("needs %s: install Debian's %s", name, debian)
+	}
 }
 
 var torch = sync.OnceValue(func() string {

@@ -1,0 +1,153 @@
+package kernels
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"tensile/internal/needs"
+)
+
+// host executes launches on the CPU, by the kernels' sources compiled with gcc (testdata/host.c).
+type host struct {
+	in  io.Writer
+	out io.Reader
+}
+
+// hostProgram compiles the program once for all tests.
+var hostProgram = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "tensile-kernels")
+	if err != nil {
+		return "", err
+	}
+	table := filepath.Join(dir, "table.c")
+	if err := os.WriteFile(table, []byte(tableOf(Texts())), 0o600); err != nil {
+		return "", err
+	}
+	for _, folder := range []string{"src", "testdata"} { // copied, so that the go command knows what the test reads
+		if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
+			return "", err
+		}
+	}
+	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, "host")
+	args := append([]string{"-std=gnu11", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing",
+		"-fno-builtin", "-Wall", "-Werror", "-o", program}, sources...)
+	if out, err := exec.Command("gcc", append(args, "-lm")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("gcc: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if hostCompiled {
+		if program, err := hostProgram(); err == nil {
+			os.RemoveAll(filepath.Dir(program))
+		}
+	}
+	os.Exit(code)
+}
+
+var hostCompiled bool
+
+// startHost starts the program for a test, and skips it where there is no gcc.
+func startHost(t *testing.T) *host {
+	t.Helper()
+	needs.Program(t, "gcc", "gcc")
+	hostCompiled = true
+	program, err := hostProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &host{in, out}
+}
+
+var entryText = regexp.MustCompile(`(?s)\.visible \.entry (\w+)\((.*?)\)(.*?)-- End function`)
+
+// tableOf is the C source that names the kernels of the texts. It calls each with words of 8 bytes, which go where
+// longs and pointers do, or as doubles.
+func tableOf(texts []Text) string {
+	var functions, rows strings.Builder
+	for _, text := range texts {
+		for _, m := range entryText.FindAllStringSubmatch(text.PTX, -1) {
+			name := m[1]
+			var types, values []string
+			for i := range strings.Count(m[2], ".param") {
+				if strings.Contains(strings.Split(m[2], ",")[i], ".f64") {
+					types, values = append(types, "double"), append(values, fmt.Sprintf("*(double *)&a[%d]", i))
+				} else {
+					types, values = append(types, "word"), append(values, fmt.Sprintf("a[%d]", i))
+				}
+			}
+			fmt.Fprintf(&functions, "void %s(%s);\nstatic void run_%s(const word *a) { %s(%s); }\n", name,
+				strings.Join(types, ", "), name, name, strings.Join(values, ", "))
+			barriers := 0
+			if strings.Contains(m[3], "bar.sync") {
+				barriers = 1
+			}
+			fmt.Fprintf(&rows, "\t{\"%s\", run_%s, %d},\n", name, name, barriers)
+		}
+	}
+	return "typedef unsigned long word;\n" + functions.String() +
+		"const struct { const char *name; void (*run)(const word *); int barriers; } table[] = {\n" + rows.String() + "\t{0, 0, 0},\n};\n"
+}
+
+// execute carries launches out one after the other, on memory.
+func (h *host) execute(t *testing.T, m *memory, launches []Launch) {
+	t.Helper()
+	var job bytes.Buffer
+	put := func(words ...uint64) {
+		for _, w := range words {
+			job.Write(binary.LittleEndian.AppendUint64(nil, w))
+		}
+	}
+	content := m.flat()
+	put(memoryBase, uint64(len(content)))
+	job.Write(content)
+	put(uint64(len(launches)))
+	for _, l := range launches {
+		name := make([]byte, 64)
+		copy(name, l.Kernel)
+		job.Write(name)
+		put(uint64(l.Grid[0]), uint64(l.Grid[1]), uint64(l.Grid[2]), uint64(l.Block[0]), uint64(len(l.Args)))
+		put(l.Args...)
+	}
+	if _, err := h.in.Write(job.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(h.out, content); err != nil {
+		t.Fatal(err)
+	}
+	m.set(content)
+}

@@ -1,0 +1,152 @@
+package kernels
+
+import (
+	"embed"
+	"fmt"
+	"math"
+	"strings"
+
+	"tensile/graph"
+)
+
+// Call is one execution of an op of float32.
+type Call struct {
+	Kind  graph.Kind
+	Attrs graph.Attrs
+	// addresses of the operands on the device, in the kind's order; in Out, 0 is a fresh output that is not wanted
+	In, Out             []uint64
+	InShapes, OutShapes []graph.Shape
+	Scratch             uint64 // address of at least Scratch(...) bytes of any content, at a multiple of 8
+	Seed                uint64 // of the job's generator
+	Iteration           uint64 // address of an int64, the iteration from 0 on
+}
+
+// Launch is one launch of a kernel.
+type Launch struct {
+	Kernel string
+	Grid   [3]uint32
+	Block  [3]uint32
+	Args   []uint64 // of eight bytes each: an address, an integer, or the bits of a float64
+}
+
+// entry is how an op of a kind is executed.
+type entry struct {
+	launches func(c *Call) []Launch                                 // in their order
+	scratch  func(a graph.Attrs, in, out []graph.Shape) graph.Bytes // nil: none
+}
+
+// families are all kinds. Each family has a file of its own, and its kernels one in src.
+var families = []map[graph.Kind]entry{
+	elementwise, moves, optimizers, pooling, embeddings, recurrent, sums, norms, attention, losses, linearKinds,
+	convolutionKinds,
+}
+
+var entries = func() map[graph.Kind]entry {
+	all := make(map[graph.Kind]entry)
+	for _, family := range families {
+		for kind, e := range family {
+			if _, ok := all[kind]; ok {
+				panic(fmt.Sprintf("kernels: kind %s has two rows", kind))
+			}
+			all[kind] = e
+		}
+	}
+	return all
+}()
+
+// Has reports whether there are kernels for ops of a kind, whose operands are of float32 but for indices.
+func Has(kind graph.Kind) bool {
+	_, ok := entries[kind]
+	return ok
+}
+
+// Launches returns what is launched, one after the other, to execute an op. The kernels, grids and blocks follow from
+// the kind, the attributes and the shapes, and which outputs are not wanted leaves the bits of the others as they are.
+// An index or a label that is out of range makes NaN.
+func Launches(c *Call) []Launch {
+	return entryOf(c.Kind).launches(c)
+}
+
+// Scratch is how many bytes of scratch an op needs, a multiple of 8.
+func Scratch(kind graph.Kind, a graph.Attrs, in, out []graph.Shape) graph.Bytes {
+	e := entryOf(kind)
+	if e.scratch == nil {
+		return 0
+	}
+	return e.scratch(a, in, out)
+}
+
+func entryOf(kind graph.Kind) entry {
+	e, ok := entries[kind]
+	if !ok {
+		panic(fmt.Sprintf("kernels: there is no kernel for %q", kind))
+	}
+	return e
+}
+
+//go:embed ptx/*.ptx
+var embedded embed.FS
+
+// Text is a module of kernels.
+type Text struct {
+	Name    string // of the file in src, without .c
+	PTX     string
+	Kernels []string // that it defines, each in one module alone
+}
+
+// Texts returns all modules, by name.
+func Texts() []Text {
+	files, err := embedded.ReadDir("ptx")
+	if err != nil {
+		panic(err)
+	}
+	texts := make([]Text, 0, len(files))
+	for _, f := range files {
+		ptx, err := embedded.ReadFile("ptx/" + f.Name())
+		if err != nil {
+			panic(err)
+		}
+		t := Text{Name: strings.TrimSuffix(f.Name(), ".ptx"), PTX: string(ptx)}
+		for line := range strings.Lines(t.PTX) {
+			if name, ok := strings.CutPrefix(line, ".visible .entry "); ok {
+				name, _, _ = strings.Cut(name, "(")
+				t.Kernels = append(t.Kernels, name)
+			}
+		}
+		texts = append(texts, t)
+	}
+	return texts
+}
+
+// threads of the blocks of most kernels.
+const threads = 256
+
+// maxBlocks bounds the grids whose threads take several elements each. It is the same on every chip.
+const maxBlocks = 8192
+
+// each is a launch of a kernel that treats n elements alike (EACH).
+func each(kernel string, n int, args ...any) Launch {
+	blocks := min((n+threads-1)/threads, maxBlocks)
+	return launch(kernel, blocks, threads, args...)
+}
+
+// launch is a launch of so many blocks in one dimension. Arguments are addresses (uint64), int, int64 and float64.
+func launch(kernel string, blocks, threads int, args ...any) Launch {
+	if blocks < 1 || blocks > math.MaxInt32 {
+		panic(fmt.Sprintf("kernels: %s in %d blocks", kernel, blocks))
+	}
+	l := Launch{Kernel: kernel, Grid: [3]uint32{uint32(blocks), 1, 1}, Block: [3]uint32{uint32(threads), 1, 1}}
+	for _, a := range args {
+		switch a := a.(type) {
+		case uint64:
+			l.Args = append(l.Args, a)
+		case int:
+			l.Args = append(l.Args, uint64(a))
+		case float64:
+			l.Args = append(l.Args, math.Float64bits(a))
+		default:
+			panic(fmt.Sprintf("kernels: %s with an argument of type %T", kernel, a))
+		}
+	}
+	return l
+}
