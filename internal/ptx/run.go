@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"strings"
 	"sync"
 )
 
@@ -276,7 +277,17 @@ func newWarp(r *run, number uint32) *warp {
 			w.registers[c.slot][i] = c.value
 		}
 	}
+	for _, s := range k.specials {
+		w.fill(s)
+	}
 	return w
+}
+
+// fill sets the slot of a special register.
+func (w *warp) fill(s special) {
+	for lane := range uint32(32) {
+		w.registers[s.slot][lane] = w.special(s.name, lane)
+	}
 }
 
 // reset prepares the warp for the next block.
@@ -291,8 +302,8 @@ func (w *warp) reset() {
 	}
 	for _, s := range w.k.specials {
 		w.written[s.slot] = everyLane
-		for lane := range uint32(32) {
-			w.registers[s.slot][lane] = w.special(s.name, lane)
+		if strings.HasPrefix(s.name, "%ctaid") {
+			w.fill(s)
 		}
 	}
 	w.carryKnown, w.steps, w.since, w.waits = 0, 0, w.r.blockBegin, false

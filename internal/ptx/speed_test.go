@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"math"
+	"os"
 	"syscall"
 	"testing"
 )
@@ -35,6 +36,28 @@ func BenchmarkCollatz(b *testing.B) {
 	px, py := m.add(bytesOf(x)), m.empty(4*n)
 	benchmark(b, kernels(b).Kernel("collatz"), Launch{Grid: [3]uint32{n / 256, 1, 1}, Block: [3]uint32{256, 1, 1},
 		Args: []uint64{py, px, n}, Memory: m})
+}
+
+// BenchmarkLaunch is a small launch: what each costs at least.
+func BenchmarkLaunch(b *testing.B) {
+	m := &memory{}
+	x, y := m.add(bytesOf(randomFloats(1, 32))), m.add(bytesOf(randomFloats(2, 32)))
+	benchmark(b, kernels(b).Kernel("axpy"), Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{256, 1, 1},
+		Args: []uint64{y, x, 0, 32}, Memory: m})
+}
+
+// BenchmarkParse reads the text of all kernels.
+func BenchmarkParse(b *testing.B) {
+	text, err := os.ReadFile("testdata/kernels.ptx")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := Parse(string(text)); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // benchmark reports the least nanoseconds of CPU of any run per instruction of a thread.
