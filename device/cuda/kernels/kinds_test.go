@@ -19,6 +19,7 @@ type generator struct {
 // generators are by family, as the kinds are.
 var generators = []map[graph.Kind]generator{
 	elementwiseGenerators, moveGenerators, optimizerGenerators, poolingGenerators, normGenerators, sequenceGenerators,
+	productGenerators, convolutionGenerators,
 }
 
 const rounds = 20
