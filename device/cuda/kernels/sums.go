@@ -2,7 +2,7 @@ package kernels
 
 import "tensile/graph"
 
-var rowSums = map[graph.Kind]entry{
+var sums = map[graph.Kind]entry{
 	graph.BiasDB: {launches: biasDB, scratch: biasDBScratch},
 }
 
