@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"tensile/graph"
@@ -100,20 +101,31 @@ func logarithm(x float64) float64 {
 	return float64(e*0.6931471805599453) + float64(2*math.FMA(p, s, s))
 }
 
-// orders computes the outputs of kinds whose kernels have barriers. x are the inputs.
-var orders = map[graph.Kind]func(e example, x [][]float32) [][]float32{
-	graph.BiasDB: func(e example, x [][]float32) [][]float32 {
+// summation is what an op makes: its outputs, and the float64 that its scratch begins with, in which an order shows that
+// float32 would hide.
+type summation struct {
+	out  [][]float32
+	sums []float64
+}
+
+// orders computes ops of kinds whose kernels have barriers. x are the inputs.
+var orders = map[graph.Kind]func(e example, x [][]float32) summation{
+	graph.BiasDB: func(e example, x [][]float32) summation {
 		ch := channelsOf(e.in[0].shape)
-		return [][]float32{ch.each(func(k int) float32 {
+		db, all := make([]float32, ch.c), []float64(nil)
+		for k := range ch.c {
 			if ch.size == 1 {
-				return float32(columnSum(ch.n, func(r int) float64 { return float64(x[0][r*ch.c+k]) }))
+				db[k] = float32(columnSum(ch.n, func(r int) float64 { return float64(x[0][r*ch.c+k]) }))
+				continue
 			}
-			return float32(total(chunkSums(ch.count(), func(_, i int) float64 { return float64(x[0][ch.at(k, i)]) })))
-		})}
+			sums := chunkSums(ch.count(), func(_, i int) float64 { return float64(x[0][ch.at(k, i)]) })
+			db[k], all = float32(total(sums)), append(all, sums...)
+		}
+		return summation{[][]float32{db}, all}
 	},
-	graph.BatchNormStats: func(e example, x [][]float32) [][]float32 {
+	graph.BatchNormStats: func(e example, x [][]float32) summation {
 		ch := channelsOf(e.in[0].shape)
-		mean, variance := make([]float32, ch.c), make([]float32, ch.c)
+		mean, variance, all := make([]float32, ch.c), make([]float32, ch.c), []float64(nil)
 		for k := range ch.c {
 			element := func(i int) float64 { return float64(x[0][ch.at(k, i)]) }
 			length := func(chunk int) float64 { return float64(min(chunkSize, ch.count()-chunk*chunkSize)) }
@@ -124,22 +136,28 @@ var orders = map[graph.Kind]func(e example, x [][]float32) [][]float32{
 			})
 			centre := total(sums) / float64(ch.count())
 			for i, s := range sums {
+				all = append(all, s, squares[i])
 				d := s/length(i) - centre
 				squares[i] += float64(length(i) * d * d)
 			}
 			mean[k], variance[k] = float32(centre), float32(total(squares)/float64(ch.count()))
 		}
-		return [][]float32{mean, variance}
+		return summation{[][]float32{mean, variance}, all}
 	},
-	graph.BatchNormGrad: func(e example, in [][]float32) [][]float32 {
+	graph.BatchNormGrad: func(e example, in [][]float32) summation {
 		x, mean, variance, gamma, dy := in[0], in[1], in[2], in[3], in[4]
 		ch, count := channelsOf(e.in[0].shape), float64(channelsOf(e.in[0].shape).count())
 		dx, dgamma, dbeta := make([]float32, len(x)), make([]float32, ch.c), make([]float32, ch.c)
+		var all []float64
 		for k := range ch.c {
-			sum := total(chunkSums(ch.count(), func(_, i int) float64 { return float64(dy[ch.at(k, i)]) }))
-			product := total(chunkSums(ch.count(), func(_, i int) float64 {
+			sums := chunkSums(ch.count(), func(_, i int) float64 { return float64(dy[ch.at(k, i)]) })
+			products := chunkSums(ch.count(), func(_, i int) float64 {
 				return float64((float64(x[ch.at(k, i)]) - float64(mean[k])) * float64(dy[ch.at(k, i)]))
-			}))
+			})
+			for i, s := range sums {
+				all = append(all, s, products[i])
+			}
+			sum, product := total(sums), total(products)
 			inverse := 1 / math.Sqrt(float64(variance[k])+e.attrs.Epsilon)
 			dgamma[k], dbeta[k] = float32(product*inverse), float32(sum)
 			factor, shift := float32(float64(gamma[k])*inverse), float32(sum/count)
@@ -149,9 +167,9 @@ var orders = map[graph.Kind]func(e example, x [][]float32) [][]float32{
 				dx[at] = factor * (dy[at] - shift - float32((x[at]-mean[k])*slope))
 			}
 		}
-		return [][]float32{dx, dgamma, dbeta}
+		return summation{[][]float32{dx, dgamma, dbeta}, all}
 	},
-	graph.LayerNorm: func(e example, in [][]float32) [][]float32 {
+	graph.LayerNorm: func(e example, in [][]float32) summation {
 		rows, width := e.in[0].shape[0], e.in[0].shape[1]
 		y, mean, scale := make([]float32, rows*width), make([]float32, rows), make([]float32, rows)
 		for r := range rows {
@@ -167,9 +185,9 @@ var orders = map[graph.Kind]func(e example, x [][]float32) [][]float32{
 				y[r*width+i] = float32(float32((float64(v)-centre)*inverse)*in[1][i]) + in[2][i]
 			}
 		}
-		return [][]float32{y, mean, scale}
+		return summation{[][]float32{y, mean, scale}, nil}
 	},
-	graph.LayerNormGrad: func(e example, in [][]float32) [][]float32 {
+	graph.LayerNormGrad: func(e example, in [][]float32) summation {
 		x, mean, scale, gamma, dy := in[0], in[1], in[2], in[3], in[4]
 		rows, width := e.in[0].shape[0], e.in[0].shape[1]
 		dx, dgamma, dbeta := make([]float32, rows*width), make([]float32, width), make([]float32, width)
@@ -191,9 +209,9 @@ var orders = map[graph.Kind]func(e example, x [][]float32) [][]float32{
 			}))
 			dbeta[i] = float32(columnSum(rows, func(r int) float64 { return float64(dy[r*width+i]) }))
 		}
-		return [][]float32{dx, dgamma, dbeta}
+		return summation{[][]float32{dx, dgamma, dbeta}, nil}
 	},
-	graph.Softmax: func(e example, in [][]float32) [][]float32 {
+	graph.Softmax: func(e example, in [][]float32) summation {
 		s := e.in[0].shape
 		y := make([]float32, s.Elements())
 		for r := range s[0] * s[1] {
@@ -203,9 +221,9 @@ var orders = map[graph.Kind]func(e example, x [][]float32) [][]float32{
 			}
 			softmaxRow(y[r*s[2]:][:seen], in[0][r*s[2]:][:seen], float32(e.attrs.Factor), s[2])
 		}
-		return [][]float32{y}
+		return summation{[][]float32{y}, nil}
 	},
-	graph.SoftmaxDX: func(e example, in [][]float32) [][]float32 {
+	graph.SoftmaxDX: func(e example, in [][]float32) summation {
 		s := e.in[0].shape
 		dx := make([]float32, s.Elements())
 		for r := range s[0] * s[1] {
@@ -215,9 +233,9 @@ var orders = map[graph.Kind]func(e example, x [][]float32) [][]float32{
 				dx[r*s[2]+i] = float32(e.attrs.Factor * float64(v) * (float64(dy[i]) - product))
 			}
 		}
-		return [][]float32{dx}
+		return summation{[][]float32{dx}, nil}
 	},
-	graph.SoftmaxXent: func(e example, in [][]float32) [][]float32 {
+	graph.SoftmaxXent: func(e example, in [][]float32) summation {
 		rows, classes := e.in[0].shape[0], e.in[0].shape[1]
 		probabilities, losses := make([]float32, rows*classes), make([]float64, rows)
 		count := 0.0
@@ -229,34 +247,25 @@ var orders = map[graph.Kind]func(e example, x [][]float32) [][]float32{
 				losses[r] = logarithm(sum) - (float64(x[int(label)]) - float64(top))
 			}
 		}
-		return [][]float32{{float32(total(losses) / max(1, count))}, probabilities}
+		return summation{[][]float32{{float32(total(losses) / max(1, count))}, probabilities}, losses}
 	},
-	graph.MeanSquare: func(_ example, in [][]float32) [][]float32 {
+	graph.MeanSquare: func(_ example, in [][]float32) summation {
 		sums := chunkSums(len(in[0]), func(_, i int) float64 {
 			d := float64(in[0][i]) - float64(in[1][i])
 			return float64(d * d)
 		})
-		return [][]float32{{float32(total(sums) / float64(len(in[0])))}}
+		return summation{[][]float32{{float32(total(sums) / float64(len(in[0])))}}, sums}
 	},
-	graph.SigmoidXent: func(_ example, in [][]float32) [][]float32 {
+	graph.SigmoidXent: func(_ example, in [][]float32) summation {
 		sums := chunkSums(len(in[0]), func(_, i int) float64 {
 			x := in[0][i]
 			return float64(max(x, 0)) - float64(float64(x)*float64(in[1][i])) + float64(log1pexp(-max(x, -x)))
 		})
-		return [][]float32{{float32(total(sums) / float64(len(in[0])))}}
+		return summation{[][]float32{{float32(total(sums) / float64(len(in[0])))}}, sums}
 	},
 }
 
-// each is a number per channel.
-func (ch channels) each(of func(k int) float32) []float32 {
-	out := make([]float32, ch.c)
-	for k := range out {
-		out[k] = of(k)
-	}
-	return out
-}
-
-// softmaxRow writes a row's probabilities, made by a block for rows of width, and returns its largest element and the
+// softmaxRow writes a row's probabilities, summation by a block for rows of width, and returns its largest element and the
 // sum.
 func softmaxRow(y, x []float32, factor float32, width int) (top float32, sum float64) {
 	top = x[0]
@@ -270,26 +279,54 @@ func softmaxRow(y, x []float32, factor float32, width int) (top float32, sum flo
 	return top, sum
 }
 
+// cancelling returns an example in which every other pair of elements of an operand is large and adds up to zero: what
+// it is added to loses its last bits, others in each order.
+func cancelling(e example, operand int) example {
+	large := floatsOf(e.in[operand].bytes)
+	for i := 3; i < len(large); i += 4 {
+		large[i-1], large[i] = 1<<40, -1<<40
+	}
+	i := -1
+	e.in = slices.Clone(e.in)
+	e.in[operand] = floatOperand(e.in[operand].shape, func() float64 { i++; return float64(large[i]) })
+	return e
+}
+
+// summed are the operands of kinds that are added up as they are.
+var summed = map[graph.Kind]int{
+	graph.BiasDB: 0, graph.BatchNormStats: 0, graph.BatchNormGrad: 4, graph.LayerNorm: 0, graph.LayerNormGrad: 4,
+}
+
+func checkOrder(t *testing.T, e example) {
+	t.Helper()
+	var in [][]float32
+	for _, o := range e.in {
+		in = append(in, floatsOf(o.bytes))
+	}
+	want, got := orders[e.kind](e, in), e.interpreted(t)
+	for i, out := range want.out {
+		var bytes []byte
+		for _, v := range out {
+			bytes = binary.LittleEndian.AppendUint32(bytes, math.Float32bits(v))
+		}
+		sameBits(t, fmt.Sprintf("%v: output %d", e, i), graph.Float32, got.results()[i], bytes)
+	}
+	if bytes := bytesOf(want.sums); !slices.Equal(got.scratch()[:len(bytes)], bytes) {
+		t.Errorf("%v: the sums in scratch have other bits", e)
+	}
+}
+
 // The kernels with barriers add up in the order that is written down here.
 func TestOrderOfBlockSums(t *testing.T) {
 	tested := 0
 	forEachExample(t, func(t *testing.T, _ generator, e example) {
-		order, ok := orders[e.kind]
-		if !ok {
+		if orders[e.kind] == nil {
 			return
 		}
 		tested++
-		var in [][]float32
-		for _, o := range e.in {
-			in = append(in, floatsOf(o.bytes))
-		}
-		got := e.interpreted(t).results()
-		for i, want := range order(e, in) {
-			var bytes []byte
-			for _, v := range want {
-				bytes = binary.LittleEndian.AppendUint32(bytes, math.Float32bits(v))
-			}
-			sameBits(t, fmt.Sprintf("%v: output %d", e, i), graph.Float32, got[i], bytes)
+		checkOrder(t, e)
+		if operand, ok := summed[e.kind]; ok {
+			checkOrder(t, cancelling(e, operand))
 		}
 	})
 	if tested != len(orders)*rounds {
