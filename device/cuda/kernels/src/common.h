@@ -12,6 +12,7 @@
 
 #define KERNEL __attribute__((nvptx_kernel)) void
 #define SHARED static __attribute__((address_space(3), loader_uninitialized))
+#define SHARED_POINTER(type) __attribute__((address_space(3))) type *
 #define SYNC() __syncthreads()
 
 #define THREAD ((long)__nvvm_read_ptx_sreg_tid_x()) // of the block
@@ -25,6 +26,7 @@
 
 #define KERNEL void
 #define SHARED static __attribute__((unused))
+#define SHARED_POINTER(type) type *
 #define SYNC() host_sync()
 
 extern long host_thread, host_threads, host_block[3], host_blocks;
