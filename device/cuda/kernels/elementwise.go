@@ -3,27 +3,58 @@ package kernels
 import "tensile/graph"
 
 var elementwise = map[graph.Kind]entry{
-	graph.ReLU:    {launches: alike("relu")},
-	graph.ReLUDX:  {launches: func(c *Call) []Launch { return one("relu_dx", c, c.In[1], c.In[2], c.Out[0]) }},
-	graph.ReLUYDX: {launches: alike("relu_dx")},
+	graph.ReLU:       {launches: alike("relu")},
+	graph.ReLUDX:     {launches: reluDX},
+	graph.ReLUYDX:    {launches: alike("relu_dx")},
+	graph.Add:        {launches: alike("add")},
+	graph.Mul:        {launches: alike("mul")},
+	graph.Accumulate: {launches: alike("add")},
+	graph.Scale:      {launches: scale},
+	graph.GELU:       {launches: alike("gelu")},
+	graph.GELUDX:     {launches: alike("gelu_dx")},
+	graph.Sigmoid:    {launches: alike("sigmoid")},
+	graph.SigmoidDX:  {launches: alike("sigmoid_dx")},
+	graph.Tanh:       {launches: alike("hyperbolic_tangent")},
+	graph.TanhDX:     {launches: alike("tanh_dx")},
+	graph.Blend:      {launches: alike("blend")},
+	graph.BlendGrad:  {launches: alike("blend_grad")},
+	graph.Dropout:    {launches: dropout},
+	graph.DropoutDX:  {launches: dropout},
 }
 
-// alike is the launch of a kernel that reads an element of every input to make one of every output.
+// reluDX does not read x.
+func reluDX(c *Call) []Launch {
+	n := c.OutShapes[0].Elements()
+	return []Launch{each("relu_dx", n, c.In[1], c.In[2], c.Out[0], n)}
+}
+
+func scale(c *Call) []Launch {
+	n := c.OutShapes[0].Elements()
+	return []Launch{each("scale", n, c.Out[0], n, c.Attrs.Factor)}
+}
+
+// dropout draws the mask as the CPU's kernel does.
+func dropout(c *Call) []Launch {
+	n, rate := c.OutShapes[0].Elements(), c.Attrs.Rate
+	return []Launch{each("dropout", n, c.In[0], c.Out[0], n, c.Iteration, c.Seed, c.Attrs.Key, uint64(rate*(1<<53)),
+		1/(1-rate))}
+}
+
+// alike is one launch of a kernel that takes all operands, and treats each element alike.
 func alike(kernel string) func(c *Call) []Launch {
 	return func(c *Call) []Launch {
-		var args []any
-		for _, a := range c.In {
-			args = append(args, a)
-		}
-		for _, a := range c.Out {
-			args = append(args, a)
-		}
-		return one(kernel, c, args...)
+		n := c.OutShapes[0].Elements()
+		return []Launch{each(kernel, n, operands(c, n)...)}
 	}
 }
 
-// one is one launch of a kernel that treats the elements of the first input alike.
-func one(kernel string, c *Call, args ...any) []Launch {
-	n := c.InShapes[0].Elements()
-	return []Launch{each(kernel, n, append(args, n)...)}
+// operands are the addresses of the inputs and the outputs, and more arguments.
+func operands(c *Call, more ...any) []any {
+	var args []any
+	for _, addresses := range [2][]uint64{c.In, c.Out} {
+		for _, a := range addresses {
+			args = append(args, a)
+		}
+	}
+	return append(args, more...)
 }

@@ -7,9 +7,23 @@ import (
 )
 
 var elementwiseGenerators = map[graph.Kind]generator{
-	graph.ReLU:    {0, likes(1, nil)},
-	graph.ReLUDX:  {0, likes(3, nil)},
-	graph.ReLUYDX: {0, likes(2, nil)},
+	graph.ReLU:       {0, likes(1, nil)},
+	graph.ReLUDX:     {0, likes(3, nil)},
+	graph.ReLUYDX:    {0, likes(2, nil)},
+	graph.Add:        {2e-7, likes(2, nil)},
+	graph.Mul:        {2e-7, likes(2, nil)},
+	graph.Accumulate: {2e-7, likes(2, nil)},
+	graph.Scale:      {2e-7, likes(1, func(rng *rand.Rand) graph.Attrs { return graph.Attrs{Factor: rng.NormFloat64()} })},
+	graph.GELU:       {5e-7, likes(1, nil)},
+	graph.GELUDX:     {5e-7, likes(2, nil)},
+	graph.Sigmoid:    {3e-7, likes(1, nil)},
+	graph.SigmoidDX:  {3e-7, likes(2, nil)},
+	graph.Tanh:       {3e-7, likes(1, nil)},
+	graph.TanhDX:     {3e-7, likes(2, nil)},
+	graph.Blend:      {3e-7, likes(3, nil)},
+	graph.BlendGrad:  {3e-7, likes(4, nil)},
+	graph.Dropout:    {2e-7, likes(1, rates)},
+	graph.DropoutDX:  {2e-7, likes(1, rates)},
 }
 
 // likes makes operands of one shape, of normal elements.
@@ -44,4 +58,8 @@ func upTo(rng *rand.Rand, round, n int) int {
 		return 1
 	}
 	return 1 + rng.IntN(n)
+}
+
+func rates(rng *rand.Rand) graph.Attrs {
+	return graph.Attrs{Rate: []float64{0, 0.1, 0.5, 0.99}[rng.IntN(4)], Key: rng.Uint64()}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"tensile/device/cpu/gemm"
@@ -118,7 +119,7 @@ func (e example) String() string {
 	return fmt.Sprintf("%s %+v of %v without %v", e.kind, e.attrs, shapes, e.unwanted)
 }
 
-// dtypes are the types of operands that are not float32: of inputs and of outputs, by position.
+// inputTypes are the types of inputs that are not float32.
 var inputTypes = map[graph.Kind]map[int]graph.DType{
 	graph.Embedding: {1: graph.Int64}, graph.EmbeddingDW: {0: graph.Int64}, graph.MaxPoolIndicesDX: {0: graph.Uint8},
 }
@@ -207,7 +208,7 @@ func (p *prepared) results() [][]byte {
 	return all
 }
 
-// onHost executes an example by the gcc program and returns its outputs.
+// outputs executes an example by the gcc program and returns its outputs.
 func (h *host) outputs(t *testing.T, e example) [][]byte {
 	t.Helper()
 	p := e.prepare(t)
@@ -215,14 +216,18 @@ func (h *host) outputs(t *testing.T, e example) [][]byte {
 	return p.results()
 }
 
-// reference computes an example by the CPU's kernels in float64. Outputs that are not floats are nil.
-func (e example) reference(t *testing.T) [][]float64 {
-	t.Helper()
-	engine, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
+var engine = sync.OnceValue(func() *gemm.Engine {
+	e, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	c := kernel.Call[float64]{Kind: e.kind, Attrs: e.attrs, Seed: e.seed, Iteration: int(e.iteration), GEMM: engine}
+	return e
+})
+
+// compute returns what the CPU's kernels make of an example in float64. Outputs that are not floats are the memory that
+// they are.
+func (e example) compute() [][]float64 {
+	c := kernel.Call[float64]{Kind: e.kind, Attrs: e.attrs, Seed: e.seed, Iteration: int(e.iteration), GEMM: engine()}
 	for i, o := range e.in {
 		var data []float64
 		switch inputTypes[e.kind][i] {
@@ -238,8 +243,9 @@ func (e example) reference(t *testing.T) [][]float64 {
 		}
 		c.In, c.InShapes = append(c.In, data), append(c.InShapes, o.shape)
 	}
+	var err error
 	if c.OutShapes, err = graph.Infer(e.kind, e.attrs, c.InShapes); err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	for i, shape := range c.OutShapes {
 		switch at := e.place(i); {

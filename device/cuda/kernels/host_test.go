@@ -32,13 +32,18 @@ var hostProgram = sync.OnceValues(func() (string, error) {
 	if err := os.WriteFile(table, []byte(tableOf(Texts())), 0o600); err != nil {
 		return "", err
 	}
-	sources, err := filepath.Glob("src/*.c")
+	for _, folder := range []string{"src", "testdata"} { // copied, so that the go command knows what the test reads
+		if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
+			return "", err
+		}
+	}
+	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
 	if err != nil {
 		return "", err
 	}
 	program := filepath.Join(dir, "host")
 	args := append([]string{"-std=gnu11", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing",
-		"-fno-builtin", "-Wall", "-Werror", "-o", program, table, "testdata/host.c"}, sources...)
+		"-fno-builtin", "-Wall", "-Werror", "-o", program}, sources...)
 	if out, err := exec.Command("gcc", append(args, "-lm")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("gcc: %w\n%s", err, out)
 	}
@@ -88,14 +93,14 @@ func startHost(t *testing.T) *host {
 	return &host{in, out}
 }
 
-var entryLine = regexp.MustCompile(`(?s)\.visible \.entry (\w+)\((.*?)\)`)
+var entryText = regexp.MustCompile(`(?s)\.visible \.entry (\w+)\((.*?)\)(.*?)-- End function`)
 
 // tableOf is the C source that names the kernels of the texts. It calls each with words of 8 bytes, which go where
 // longs and pointers do, or as doubles.
 func tableOf(texts []Text) string {
 	var functions, rows strings.Builder
 	for _, text := range texts {
-		for _, m := range entryLine.FindAllStringSubmatch(text.PTX, -1) {
+		for _, m := range entryText.FindAllStringSubmatch(text.PTX, -1) {
 			name := m[1]
 			var types, values []string
 			for i := range strings.Count(m[2], ".param") {
@@ -107,11 +112,15 @@ func tableOf(texts []Text) string {
 			}
 			fmt.Fprintf(&functions, "void %s(%s);\nstatic void run_%s(const word *a) { %s(%s); }\n", name,
 				strings.Join(types, ", "), name, name, strings.Join(values, ", "))
-			fmt.Fprintf(&rows, "\t{\"%s\", run_%s},\n", name, name)
+			barriers := 0
+			if strings.Contains(m[3], "bar.sync") {
+				barriers = 1
+			}
+			fmt.Fprintf(&rows, "\t{\"%s\", run_%s, %d},\n", name, name, barriers)
 		}
 	}
 	return "typedef unsigned long word;\n" + functions.String() +
-		"const struct { const char *name; void (*run)(const word *); } table[] = {\n" + rows.String() + "\t{0, 0},\n};\n"
+		"const struct { const char *name; void (*run)(const word *); int barriers; } table[] = {\n" + rows.String() + "\t{0, 0, 0},\n};\n"
 }
 
 // execute carries launches out one after the other, on memory.
