@@ -238,6 +238,7 @@ func (s *additions) check(t *testing.T, what string, got []float32, part func(p 
 	}
 }
 
+// additionsOf are those of an example of any product.
 func additionsOf(e example, out graph.Shape) additions {
 	if _, ok := convolutions[e.kind]; ok {
 		return convolutionAdditions(e, out)

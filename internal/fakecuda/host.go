@@ -1,0 +1,151 @@
+package fakecuda
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tensile/device/cuda"
+)
+
+type tokens struct {
+	owed  []*token
+	wrong error // what Watch found, which Next returns
+}
+
+// token is what Next is to return once.
+type token struct {
+	number uint64
+	node   *node  // a record, or a function
+	event  *event // of the record
+}
+
+// Watch implements cuda.Driver. Its errors are those of Next.
+func (d *Driver) Watch(s cuda.Stream, e cuda.Event, number uint64) {
+	const call = "cuEventSynchronize"
+	err := d.enter(call)
+	if err == nil {
+		_, err = d.stream(call, s)
+	}
+	var of *event
+	if err == nil {
+		of, err = d.reached(call, e)
+	}
+	if err == nil && of.record.stream != s {
+		err = refuse(call, cuda.InvalidValue, "event %d was recorded on stream %d, not on %d", e, of.record.stream, s)
+	}
+	if err != nil {
+		if d.wrong == nil {
+			d.wrong = err
+		}
+		return
+	}
+	of.watched++
+	d.owed = append(d.owed, &token{number, of.record, of})
+}
+
+// Run implements cuda.Driver: f is executed within a call of the driver, Next at the latest, whenever the seed picks it
+// among the operations that may be carried out.
+func (d *Driver) Run(f func(), number uint64) {
+	n := &node{what: fmt.Sprintf("function %d", number), run: func(*node) { f() }, isTimed: true,
+		end: d.now + d.delay()}
+	d.streams.ready = append(d.streams.ready, n)
+	d.owed = append(d.owed, &token{number, n, nil})
+}
+
+// delay is how long the host takes for something, up to 16 microseconds. A dry driver, which is there for its times,
+// takes none.
+func (d *Driver) delay() time.Duration {
+	if d.options.Dry {
+		return 0
+	}
+	return time.Duration(d.late.IntN(1 << 14))
+}
+
+// Next implements cuda.Driver. Time goes on to the end of the first that is watched or run, and a little further; of
+// all that have ended then, the seed picks one, in order on each stream. When nothing is watched or run it waits for
+// wake or ctx, and fails if wake is nil.
+func (d *Driver) Next(ctx context.Context, wake <-chan struct{}) (number uint64, ok bool, err error) {
+	const call = "cuEventSynchronize"
+	if err := d.settleNext(call); err != nil {
+		return 0, false, err
+	}
+	select {
+	case <-wake:
+		return 0, false, nil
+	default:
+	}
+	if ctx.Err() != nil {
+		return 0, false, nil
+	}
+	if len(d.owed) == 0 {
+		if wake == nil {
+			return 0, false, refuse(call, cuda.Unknown, "nothing is watched or run, and no wake can come; %s",
+				d.standing())
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+		}
+		return 0, false, nil
+	}
+	d.now = max(d.now, d.firstEnd()) + d.delay()
+	d.until(d.now)
+	t := d.pick()
+	d.need(t.node)
+	if t.event != nil {
+		t.event.watched--
+		d.learn(t.node)
+	}
+	return t.number, true, d.settleNext(call)
+}
+
+// settleNext is settle, with what Watch found, which is told once.
+func (d *Driver) settleNext(call string) error {
+	if wrong := d.wrong; wrong != nil {
+		d.wrong = nil
+		return wrong
+	}
+	return d.settle(call)
+}
+
+// firstEnd returns when the first of what is owed ends. It gives times to no operation that starts later.
+func (d *Driver) firstEnd() time.Duration {
+	for {
+		first, found := time.Duration(0), false
+		for _, t := range d.owed {
+			if t.node.isTimed && (!found || t.node.end < first) {
+				first, found = t.node.end, true
+			}
+		}
+		if i, start := d.following(); i < 0 || found && first <= start {
+			return first
+		}
+		d.step()
+	}
+}
+
+// pick takes one out of what is owed and has ended.
+func (d *Driver) pick() *token {
+	var due []int
+	seen := make(map[cuda.Stream]bool)
+	for i, t := range d.owed {
+		stream := t.node.stream
+		if t.node.isTimed && t.node.end <= d.now && !seen[stream] {
+			due = append(due, i)
+		}
+		seen[stream] = stream != 0
+	}
+	i := due[d.order.IntN(len(due))]
+	t := d.owed[i]
+	d.owed = append(d.owed[:i], d.owed[i+1:]...)
+	return t
+}
+
+// standing says what the streams have that nobody waits for.
+func (d *Driver) standing() string {
+	if d.unfinished == 0 {
+		return "the streams are empty"
+	}
+	return fmt.Sprintf("the streams have %d operations, one of them %s", d.unfinished, d.streams.ready[0])
+}
