@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"tensile/device"
 	"tensile/graph"
@@ -34,6 +35,7 @@ type job struct {
 	lanes  []*lane        // per stream of the program
 	spare  []*lane        // of the programs before, whose streams are used again
 	rounds map[*program.Run]*round
+	floor  time.Duration // end of what ended before the last section that drained
 
 	host   sync.Mutex // is held while a command of the host lane is carried out
 	closed bool
