@@ -57,7 +57,7 @@ type Usage struct {
 type Compute struct {
 	Capability string      `json:"capability"`
 	Processors int         `json:"multiprocessors"`
-	Context    graph.Bytes `json:"context_bytes,omitempty"` // of memory that a process takes by opening it; 0: not measured
+	Context    graph.Bytes `json:"context_bytes,omitempty"` // that a process takes by opening it; 0: not measured
 }
 
 // CUDADevice is a device of CUDA's, and what a process takes of its memory by opening it.
@@ -69,8 +69,8 @@ type CUDADevice struct {
 // least is the compute capability that the kernels need.
 const least = 6
 
-// NewDevices puts together what is known of this machine: the GPUs of NVML and CUDA, which have the same PCI bus id, and
-// what kept either from being asked.
+// NewDevices puts together what is known of this machine: the GPUs of NVML and CUDA, which have the same PCI bus id,
+// and what kept either from being asked.
 func NewDevices(cpu CPU, seen []nvml.GPU, usable []CUDADevice, missing ...error) Devices {
 	d := Devices{GPUs: []GPU{}, CPU: cpu, Missing: []string{}}
 	for _, err := range missing {
@@ -84,8 +84,8 @@ func NewDevices(cpu CPU, seen []nvml.GPU, usable []CUDADevice, missing ...error)
 		d.GPUs = append(d.GPUs, GPU{Device: Device{fmt.Sprintf("cuda:%d", i), u.Memory}, Name: u.Name, UUID: u.UUID,
 			Bus: u.Bus, CUDA: &Compute{fmt.Sprintf("%d.%d", u.Major, u.Minor), u.Processors, u.Context}})
 		if u.Major < least {
-			d.Missing = append(d.Missing, fmt.Sprintf("cuda:%d (%s) has compute capability %d.%d: the kernels need %d.0",
-				i, u.Name, u.Major, u.Minor, least))
+			d.Missing = append(d.Missing, fmt.Sprintf("cuda:%d (%s) has compute capability %d.%d: the kernels need "+
+				"%d.0", i, u.Name, u.Major, u.Minor, least))
 		}
 	}
 	for _, s := range seen {
@@ -94,8 +94,8 @@ func NewDevices(cpu CPU, seen []nvml.GPU, usable []CUDADevice, missing ...error)
 			i = len(d.GPUs)
 			d.GPUs = append(d.GPUs, GPU{Device: Device{"", s.Memory}, Name: s.Name, UUID: s.UUID, Bus: s.Bus})
 			if len(usable) > 0 {
-				d.Missing = append(d.Missing, fmt.Sprintf("CUDA does not have the GPU at %s (%s): see CUDA_VISIBLE_DEVICES",
-					s.Bus, s.Name))
+				d.Missing = append(d.Missing, fmt.Sprintf("CUDA does not have the GPU at %s (%s): see "+
+					"CUDA_VISIBLE_DEVICES", s.Bus, s.Name))
 			}
 		}
 		d.GPUs[i].NVML = &Usage{s.Used, s.Load, s.Link, s.MaxLink, s.Processes}

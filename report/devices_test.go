@@ -17,7 +17,8 @@ import (
 func TestDevices(t *testing.T) {
 	load := 0.07
 	seen := []nvml.GPU{
-		{Name: "Tesla T4", UUID: "GPU-1", Bus: "00000000:65:00.0", Memory: 16 * graph.GiB, Used: 2 * graph.GiB, Load: &load,
+		{Name: "Tesla T4", UUID: "GPU-1", Bus: "00000000:65:00.0", Memory: 16 * graph.GiB, Used: 2 * graph.GiB,
+			Load: &load,
 			Link: nvml.Link{Generation: 1, Width: 8}, MaxLink: nvml.Link{Generation: 3, Width: 16},
 			Processes: []nvml.Process{{ID: 70, Name: "/usr/bin/python3", Memory: graph.GiB}, {ID: 7}}},
 		{Name: "hidden", UUID: "GPU-2", Bus: "00000000:66:00.0", Memory: 8 * graph.GiB},

@@ -125,8 +125,8 @@ const add = `.version 6.0
 }
 `
 
-// Bytes go to the device, are filled in part, changed by a kernel, and come back, over three streams with events between
-// them.
+// Bytes go to the device, are filled in part, changed by a kernel, and come back, over three streams with events
+// between them.
 func TestCopies(t *testing.T) {
 	for seed := range uint64(4) {
 		r := newRig(t, fakecuda.Options{Seed: seed})
