@@ -58,9 +58,9 @@ func inParts(all terms, part int) float32 {
 	return total
 }
 
-// sums says what each element of the output adds up, and its bias. The length of the parts of k follows from the shapes
+// sumOrder says what each element of the output adds up, and its bias. The length of the parts of k follows from the shapes
 // of the product that an element belongs to.
-type sums struct {
+type sumOrder struct {
 	elements int
 	terms    func(element int) terms
 	bias     func(element int) float32
@@ -68,10 +68,10 @@ type sums struct {
 }
 
 // sumsOf are those of an example of a matrix product.
-func sumsOf(e example, out graph.Shape) sums {
+func sumsOf(e example, out graph.Shape) sumOrder {
 	x, y := floatsOf(e.in[0].bytes), floatsOf(e.in[1].bytes)
 	xs, ys := e.in[0].shape, e.in[1].shape
-	s := sums{elements: out.Elements(), bias: func(int) float32 { return 0 }}
+	s := sumOrder{elements: out.Elements(), bias: func(int) float32 { return 0 }}
 	switch e.kind {
 	case graph.Linear:
 		n, i, o := xs[0], xs[1], ys[0]
@@ -125,7 +125,7 @@ func dot(k int, at func(element, k int) (a, b float32)) func(element int) terms 
 
 // convolutionSums are those of an example of a convolution. Where a window reaches beyond the image, a term is 0 times
 // the weight (or the gradient); narrow groups leave such terms out, which makes no difference but for infinities.
-func convolutionSums(e example, out graph.Shape) sums {
+func convolutionSums(e example, out graph.Shape) sumOrder {
 	x, w := floatsOf(e.in[0].bytes), floatsOf(e.in[1].bytes) // or dy and w, or x and dy
 	xs, ys := e.in[0].shape, out
 	switch e.kind {
@@ -145,7 +145,7 @@ func convolutionSums(e example, out graph.Shape) sums {
 		}
 		return x[((n*all+c)*g.h+h)*g.w+w]
 	}
-	s := sums{elements: out.Elements(), bias: func(int) float32 { return 0 }}
+	s := sumOrder{elements: out.Elements(), bias: func(int) float32 { return 0 }}
 	switch e.kind {
 	case graph.Conv2D:
 		s.terms = func(at int) terms {
@@ -227,7 +227,7 @@ func samePhase(extent, kernel, stride, pad, h int) (pixels, weights int) {
 }
 
 // check compares an output with the sums, whose parts are as long as part says of a product.
-func (s *sums) check(t *testing.T, what string, got []float32, part func(p product) int) {
+func (s *sumOrder) check(t *testing.T, what string, got []float32, part func(p product) int) {
 	t.Helper()
 	for at := range s.elements {
 		want := inParts(s.terms(at), part(s.product(at))) + s.bias(at)
@@ -238,7 +238,7 @@ func (s *sums) check(t *testing.T, what string, got []float32, part func(p produ
 	}
 }
 
-func sumsOfExample(e example, out graph.Shape) sums {
+func sumsOfExample(e example, out graph.Shape) sumOrder {
 	if _, ok := convolutionKinds[e.kind]; ok {
 		return convolutionSums(e, out)
 	}
