@@ -26,6 +26,7 @@ type Options struct {
 // Device implements device.Device.
 type Device struct {
 	driver     Driver
+	isOpen     bool
 	properties Properties
 	facts      cost.Facts
 	identity   string
@@ -75,6 +76,7 @@ func (d *Device) open(index int) error {
 	if err := d.driver.Open(index); err != nil {
 		return err
 	}
+	d.isOpen = true
 	if err := d.driver.Enter(); err != nil {
 		return err
 	}
@@ -216,17 +218,24 @@ func (d *Device) advance() {
 
 // Close ends the device, and jobs that were not closed.
 func (d *Device) Close() error {
+	before := d.err
 	defer d.enter()()
 	var problems []error
 	for len(d.jobs) > 0 {
 		problems = append(problems, d.jobs[0].Close())
+	}
+	if before == nil {
+		problems = append(problems, d.err)
 	}
 	return errors.Join(append(problems, d.release())...)
 }
 
 // release gives back all that the device has, and closes the driver.
 func (d *Device) release() error {
-	problems := []error{d.events.close(), d.memory.close()}
+	if !d.isOpen {
+		return nil
+	}
+	problems := []error{d.driver.Synchronize(), d.events.close(), d.memory.close()}
 	for _, m := range d.modules {
 		problems = append(problems, d.driver.Unload(m))
 	}

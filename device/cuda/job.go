@@ -154,7 +154,7 @@ func (j *job) Touched() graph.Bytes { return j.touched }
 
 // Close drops what is queued, waits for what is on streams, and gives everything back.
 func (j *job) Close() error {
-	d := j.device
+	d, before := j.device, j.device.err
 	defer d.enter()()
 	j.queue = nil
 	j.host.Lock() // waits for a command of the host lane; those after it find that the job is closed
@@ -175,6 +175,9 @@ func (j *job) Close() error {
 	d.jobs = slices.DeleteFunc(d.jobs, func(other *job) bool { return other == j })
 	d.ended = slices.DeleteFunc(d.ended, func(e device.Event) bool { return e.Job == j })
 	d.advance() // prologues of others may have waited for this one's
+	if before == nil {
+		problems = append(problems, d.err)
+	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("job %s: %w", j.options.Name, err)
 	}
