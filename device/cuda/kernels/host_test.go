@@ -42,7 +42,7 @@ var hostProgram = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	program := filepath.Join(dir, "host")
-	args := append([]string{"-std=gnu11", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing",
+	args := append([]string{"-std=gnu11", "-O1", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing",
 		"-fno-builtin", "-Wall", "-Werror", "-o", program}, sources...)
 	if out, err := exec.Command("gcc", append(args, "-lm")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("gcc: %w\n%s", err, out)
