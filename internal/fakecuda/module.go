@@ -105,6 +105,15 @@ func (d *Driver) Function(m cuda.Module, name string) (cuda.Function, error) {
 	return cuda.Function(d.handles), nil
 }
 
+// Params returns how many parameters a kernel has: a caller in C does not say. It is no call of the driver.
+func (d *Driver) Params(f cuda.Function) int {
+	of := d.functionOf[f]
+	if of == nil {
+		return 0
+	}
+	return len(of.kernel.Params)
+}
+
 // Launch implements cuda.Driver. Parameters that are not of eight bytes are an error.
 func (d *Driver) Launch(s cuda.Stream, l cuda.Launch) error {
 	const call = "cuLaunchKernel"
