@@ -26,14 +26,14 @@ type lane struct {
 // sent is a command that was put on a stream, or runs on the host.
 type sent struct {
 	lane       *lane
-	count      int // of commands of its lane, with it
 	round      *round
 	index      int
 	after      []*sent       // commands of other lanes that it waits for
-	ready      time.Duration // end of those that had ended before it was put
+	ready      time.Duration // end of what it waits for and had ended before it was put
 	start, end Event         // start: 0 where it starts when what it waits for has ended
 	watched    bool
-	ended      time.Duration // once it is known to have
+	done       bool          // it is known to have ended
+	ended      time.Duration // when
 }
 
 func (s *sent) command() *program.Command { return &s.round.section.Commands[s.index] }
@@ -91,6 +91,11 @@ func (j *job) admit() error {
 		if _, err := j.prepare(is.section); err != nil {
 			return err
 		}
+		if is.drain {
+			for _, l := range j.lanes {
+				j.floor = max(j.floor, l.last)
+			}
+		}
 		j.put.Issue(is.section, is.iteration, is.drain)
 		j.ended.Issue(is.section, is.iteration, is.drain)
 		j.device.arrivals.Issue(j.loaded.arrival, is.section)
@@ -129,7 +134,7 @@ func (l *lane) next() error {
 			left: len(run.Section.Commands), joined: make([]bool, len(j.lanes))}
 		j.rounds[run] = r
 	}
-	s := &sent{lane: l, count: j.ended.Ended(l.stream) + len(l.sent) + 1, round: r, index: index}
+	s := &sent{lane: l, round: r, index: index, ready: j.floor}
 	if l.unit == program.Host {
 		l.sent = append(l.sent, s)
 		s.ready = j.device.Now()
