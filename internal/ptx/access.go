@@ -63,7 +63,7 @@ func (r *run) find(address uint64) *region {
 		return nil
 	}
 	if a.Address%16 != 0 || len(a.Written)*64 < len(a.Bytes) {
-		panic(fmt.Sprintf("ptx: the allocation at 0x%x is not aligned to 16, or tells of %d of %d bytes which are written",
+		panic(fmt.Sprintf("ptx: the allocation at 0x%x is not aligned to 16, or has bits for %d of its %d bytes",
 			a.Address, len(a.Written)*64, len(a.Bytes)))
 	}
 	region := newRegion("the allocation", a.Address, a.Bytes, a.Written)

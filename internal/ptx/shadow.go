@@ -33,8 +33,8 @@ type page struct {
 	cells []cell
 }
 
-// shadow lends pages, and registers, from one launch to the next. Pages keep their marks, which are older than anything in
-// the next launch.
+// shadow lends pages, and registers, from one launch to the next. Pages keep their marks, which are older than anything
+// in the next launch.
 type shadow struct {
 	now       uint64 // a mark's time
 	pages     []*page
