@@ -285,8 +285,13 @@ func newWarp(r *run, number uint32) *warp {
 
 // fill sets the slot of a special register.
 func (w *warp) fill(s special) {
+	varies := strings.HasPrefix(s.name, "%tid") || strings.HasPrefix(s.name, "%lane")
+	value := w.special(s.name, 0)
 	for lane := range uint32(32) {
-		w.registers[s.slot][lane] = w.special(s.name, lane)
+		if varies {
+			value = w.special(s.name, lane)
+		}
+		w.registers[s.slot][lane] = value
 	}
 }
 
