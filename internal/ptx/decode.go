@@ -144,7 +144,8 @@ func decode(f *function, functions map[string]*function) (*Kernel, error) {
 	}
 	if sum > maxShared || k.localBytes > maxLocal {
 		return nil, errorAt(f.line,
-			"kernel %s has %d bytes of shared memory, at most %d, and %d of local memory, at most %d", f.name, sum, maxShared, k.localBytes, maxLocal)
+			"kernel %s has %d bytes of shared memory, at most %d, and %d of local memory, at most %d",
+			f.name, sum, maxShared, k.localBytes, maxLocal)
 	}
 	if len(k.code) == 0 || k.code[len(k.code)-1].flow != leave || k.code[len(k.code)-1].guard != 0 {
 		fr.emit(instruction{flow: leave}, &statement{line: f.line, text: "the end of " + f.name})
