@@ -96,8 +96,8 @@ func startHost(t *testing.T) *host {
 
 var entryText = regexp.MustCompile(`(?s)\.visible \.entry (\w+)\((.*?)\)(.*?)-- End function`)
 
-// tableOf is the C source that names the kernels of the texts, and of testdata/functions.c. It calls each with words of 8 bytes, which go where
-// longs and pointers do, or as doubles.
+// tableOf is the C source that names the kernels of the texts, and of testdata/functions.c. It calls each with
+// words of 8 bytes, which go where longs and pointers do, or as doubles.
 func tableOf(texts []Text) string {
 	var declarations, rows strings.Builder
 	for _, text := range texts {
@@ -126,12 +126,13 @@ func tableOf(texts []Text) string {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		fmt.Fprintf(&declarations, "void %s(word, word, word);\nstatic void run_%s(const word *a) { %s(a[0], a[1], a[2]); }\n",
-			name, name, name)
+		fmt.Fprintf(&declarations, "void %s(word, word, word);\n"+
+			"static void run_%s(const word *a) { %s(a[0], a[1], a[2]); }\n", name, name, name)
 		fmt.Fprintf(&rows, "\t{\"%s\", run_%s, 0},\n", name, name)
 	}
 	return "typedef unsigned long word;\n" + declarations.String() +
-		"const struct { const char *name; void (*run)(const word *); int barriers; } table[] = {\n" + rows.String() + "\t{0, 0, 0},\n};\n"
+		"const struct { const char *name; void (*run)(const word *); int barriers; } table[] = {\n" + rows.String() +
+		"\t{0, 0, 0},\n};\n"
 }
 
 // execute carries launches out one after the other, on memory.

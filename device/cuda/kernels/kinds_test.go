@@ -13,7 +13,8 @@ import (
 
 // generator makes random ops of a kind. Round 0 has the smallest shapes, the other rounds ragged ones.
 type generator struct {
-	// of the outputs against the float64 kernels, relative to the largest element; 0: they only move or compare elements
+	// of the outputs against the float64 kernels, relative to the larger of 1 and the largest element; 0: elements are
+	// moved or compared, and nothing more
 	tolerance float64
 	make      func(rng *rand.Rand, round int) (graph.Attrs, []operand)
 }
@@ -42,8 +43,8 @@ func forEachExample(t *testing.T, check func(t *testing.T, g generator, e exampl
 	}
 }
 
-// forEachVariation calls check for an example with an output in place of each operand that it may overwrite, and without
-// each set of its fresh outputs.
+// forEachVariation calls check for an example with an output in place of each operand that it may overwrite, and
+// without each set of its fresh outputs.
 func forEachVariation(e example, check func(e example)) {
 	for _, operand := range graph.MayOverwrite(e.kind) {
 		v := e

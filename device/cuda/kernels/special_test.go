@@ -75,7 +75,8 @@ func TestOutOfRange(t *testing.T) {
 	for _, label := range []float64{2, 0.5, math.NaN(), math.Inf(1), 1e30} {
 		labels := floatOperand(graph.Shape{1}, func() float64 { return label })
 		both := []operand{normalOperand(rng, 1, 2), labels}
-		if loss := floatsOf(example{kind: graph.SoftmaxXent, in: both}.interpreted(t).results()[0]); loss[0] == loss[0] {
+		loss := floatsOf(example{kind: graph.SoftmaxXent, in: both}.interpreted(t).results()[0])
+		if loss[0] == loss[0] {
 			t.Errorf("the loss with label %v of 2 classes is %v", label, loss)
 		}
 		dx := floatsOf(example{kind: graph.SoftmaxXentDX, in: both}.interpreted(t).results()[0])
