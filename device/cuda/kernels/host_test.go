@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -63,10 +64,19 @@ func TestMain(m *testing.M) {
 
 var hostCompiled bool
 
-// startHost starts the program for a test, and skips it where there is no gcc.
+// hasHost reports whether there is what the program needs: gcc, and Linux, which maps memory where it is told.
+func hasHost() bool {
+	_, err := exec.LookPath("gcc")
+	return err == nil && runtime.GOOS == "linux"
+}
+
+// startHost starts the program for a test, and skips it where that cannot be.
 func startHost(t *testing.T) *host {
 	t.Helper()
 	needs.Program(t, "gcc", "gcc")
+	if !hasHost() {
+		t.Skip("needs Linux: the kernels' host program maps memory at given addresses")
+	}
 	hostCompiled = true
 	program, err := hostProgram()
 	if err != nil {

@@ -85,3 +85,17 @@ func TestOutOfRange(t *testing.T) {
 		}
 	}
 }
+
+// Rows of a table's gradient that are made by themselves have the bits that they have in the whole.
+func TestEmbeddingTile(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	const n, rows, width = 40, 11, 5
+	in := []operand{anyIDs(rng, n, rows), normalOperand(rng, n, width)}
+	all := graph.Attrs{Extent: [2]int{rows}}
+	whole := example{kind: graph.EmbeddingDW, attrs: all, in: in}.interpreted(t).results()[0]
+	for begin := 0; begin < rows; begin += 3 {
+		a := graph.Attrs{Extent: [2]int{rows}, Begin: begin, Length: min(3, rows-begin)}
+		tile := example{kind: graph.EmbeddingDW, attrs: a, in: in}.interpreted(t).results()[0]
+		sameBits(t, fmt.Sprintf("rows from %d on", begin), graph.Float32, tile, whole[4*width*begin:][:len(tile)])
+	}
+}
