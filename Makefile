@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: build demo release test race lint golden ptx bench fuzz soak mutants clean
+.PHONY: build demo release test race lint golden ptx ptx-check bench fuzz soak mutants clean
 
 build: ## bin/tensile
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -55,6 +55,9 @@ golden: ## rewrite the testdata of all tests that use internal/golden or datadri
 ptx: ## compile the CUDA kernels anew with clang-19; read the diff, and commit the text
 	rm -f device/cuda/kernels/ptx/*.ptx
 	scripts/ptx.sh device/cuda/kernels/ptx
+
+ptx-check: ## registers and spills of the CUDA kernels, where ptxas is installed
+	scripts/ptx-check.sh
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, one after the other, FUZZTIME each
