@@ -83,6 +83,7 @@ type Job interface {
 	Load(p program.Proven) error
 
 	// Reserve makes the arena this large, a multiple of Align; its content is lost. Everything issued must have ended.
+	// A device whose memory others use too returns an *OutOfMemoryError when they have left it too little.
 	Reserve(arena graph.Bytes) error
 
 	// Issue hands over a section of the loaded program, for which the arena must be large enough, to be executed in an
@@ -103,6 +104,21 @@ type Job interface {
 
 	Close() error
 }
+
+// OutOfMemoryError tells that a device has no room for an arena now.
+type OutOfMemoryError struct {
+	Job, Device string
+	Arena       graph.Bytes
+	Free, Total graph.Bytes // of the device; other programs may have the rest
+	Err         error       // of the device's driver
+}
+
+func (e *OutOfMemoryError) Error() string {
+	return fmt.Sprintf("job %s: no room for an arena of %s: %s of the %s of %s are free: end other programs there or "+
+		"give a smaller budget: %v", e.Job, e.Arena, e.Free, e.Total, e.Device, e.Err)
+}
+
+func (e *OutOfMemoryError) Unwrap() error { return e.Err }
 
 // Snapshot is memory on the host for the state of a job. It belongs to whoever asked for it until Release, also when
 // the job or the device is closed before. Any goroutine may call its methods.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -231,9 +232,9 @@ checkpoint in five minutes.`,
 				return err
 			}
 			if json {
-				return printJSON(c.OutOrStdout(), r)
+				return device.printJSON(c.OutOrStdout(), r)
 			}
-			return r.WriteTable(c.OutOrStdout())
+			return cmp.Or(r.WriteTable(c.OutOrStdout()), device.notReal(c.OutOrStdout()))
 		},
 	}
 	device.registerDevice(c)

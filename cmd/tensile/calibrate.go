@@ -56,6 +56,9 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 		return fmt.Errorf("--device %s: its time is the roofline's already; calibrate a real device, such as cpu",
 			f.plan.device)
 	}
+	if f.plan.fake {
+		return errors.New("--fake has the times of the roofline already; calibrate a real device, such as cpu")
+	}
 	if f.time <= 0 || f.time > time.Hour {
 		return errors.New("--time: give more than 0, up to 1h")
 	}

@@ -40,6 +40,9 @@ func newChildren(server *bus.Server, dir string, device *planFlags, bound bool) 
 	if device.noOpenBLAS {
 		flags = append(flags, "--no-openblas")
 	}
+	if device.fake {
+		flags = append(flags, "--fake")
+	}
 	flags = append(flags, "--checkpoints", filepath.Join(dir, checkpointsName))
 	return &children{server: server, dir: dir, flags: flags, bound: bound, running: make(map[string]*child)}
 }

@@ -108,6 +108,7 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 // planFlags describe the device and what is planned for it.
 type planFlags struct {
 	device     string
+	fake       bool
 	link       string
 	threads    int
 	noOpenBLAS bool
@@ -158,6 +159,9 @@ func (f *planFlags) registerDevice(c *cobra.Command) {
 	c.Flags().StringVar(&f.device, "device", "cpu",
 		"cpu, or sim:NAME for virtual time on a known device ("+simNames()+")")
 	complete(c, "device", append([]string{"cpu"}, simDevices()...)...)
+	c.Flags().BoolVar(&f.fake, "fake", false,
+		"on cuda: a driver without a GPU, which executes the kernels slowly, in virtual time")
+	c.Flags().MarkHidden("fake")
 	c.Flags().StringVar(&f.link, "link", "none", "limit of each copy direction: "+linkForms())
 	complete(c, "link", append([]string{"none"}, cost.Names()...)...)
 	c.Flags().IntVar(&f.threads, "threads", 1,

@@ -126,7 +126,9 @@ func (p *planFlags) findModel(d device.Device) (string, error) {
 	case p.simulated() && (f.calibrate || f.file != ""):
 		return "", fmt.Errorf("--device %s is simulated by the roofline: --predictor and --calibrate are for "+
 			"--device cpu", p.device)
-	case p.simulated(), f.noCalibrate:
+	case p.fake && (f.calibrate || f.file != ""):
+		return "", errors.New("--fake has the times of the roofline: leave out --predictor and --calibrate")
+	case p.simulated(), p.fake, f.noCalibrate:
 		return "roofline", nil
 	}
 	path, asked := f.file, f.file != ""

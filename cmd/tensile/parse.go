@@ -160,10 +160,15 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 		return sim.New(facts, f.wrong), link, nil
 	}
 	switch kind, _, _ := strings.Cut(f.device, ":"); {
-	case f.device == "cpu":
 	case kind == "cuda":
-		return nil, linkRate{}, fmt.Errorf("--device %s: this build has no CUDA device; use cpu or sim:NAME (%s)",
-			f.device, simNames())
+		d, err := openCUDA(f)
+		if err != nil {
+			return nil, linkRate{}, err
+		}
+		return d, linkRate{}, nil
+	case f.fake:
+		return nil, linkRate{}, fmt.Errorf("--fake: a driver without a GPU is for --device cuda, not for %s", f.device)
+	case f.device == "cpu":
 	default:
 		return nil, linkRate{}, fmt.Errorf("--device %q: use cpu or sim:NAME (%s)", f.device, simNames())
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +77,9 @@ func planCommand() *cobra.Command {
 				}
 			}
 			if p.json {
-				return printJSON(c.OutOrStdout(), r)
+				return p.printJSON(c.OutOrStdout(), r)
 			}
-			return r.WriteTable(c.OutOrStdout(), p.wide)
+			return cmp.Or(r.WriteTable(c.OutOrStdout(), p.wide), p.notReal(c.OutOrStdout()))
 		},
 	}
 	w.register(c)
@@ -131,9 +132,9 @@ func printFrontier(c *cobra.Command, models []string, w *workloadFlags, p *planF
 		}
 	}
 	if p.json {
-		return printJSON(c.OutOrStdout(), r)
+		return p.printJSON(c.OutOrStdout(), r)
 	}
-	return r.WriteTable(c.OutOrStdout())
+	return cmp.Or(r.WriteTable(c.OutOrStdout()), p.notReal(c.OutOrStdout()))
 }
 
 // frontier plans by policies within budgets that fall by a fiftieth of what the jobs need, and proves what is best.

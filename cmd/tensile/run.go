@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -170,12 +171,13 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	}
 	r.Device, r.Policy, r.Link, r.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
 	if f.json {
-		err = printJSON(out, r)
+		err = f.printJSON(out, r)
 	} else {
 		err = r.WriteTable(out, f.wide)
 		if err == nil {
 			_, err = fmt.Fprintln(out, r.Sentence())
 		}
+		err = cmp.Or(err, f.notReal(out))
 	}
 	if err != nil {
 		return err

@@ -345,7 +345,7 @@ func (d *Driver) carryOut() {
 	n := d.streams.ready[i]
 	d.streams.ready[i] = d.streams.ready[last]
 	d.streams.ready = d.streams.ready[:last]
-	if n.run != nil && (d.failed == nil || n.lane.number == 0) {
+	if n.run != nil && (d.failed == nil && d.dead == nil || n.lane.number == 0) {
 		n.run(n)
 	}
 	n.isDone = true

@@ -56,13 +56,17 @@ func isForeign(to string) bool {
 }
 
 func (c *checker) foreign(to string, isTest bool) {
-	for library, doors := range foreign {
-		if below(to, library) {
-			if !slices.Contains(doors, c.pkg) {
-				c.say("imports %s, which enters through %s", to, strings.Join(doors, " and "))
-			}
-			return
+	door := "" // the longest prefix: gorgonia.org/cu has doors of its own
+	for library := range foreign {
+		if below(to, library) && len(library) > len(door) {
+			door = library
 		}
+	}
+	if door != "" {
+		if doors := foreign[door]; !slices.Contains(doors, c.pkg) {
+			c.say("imports %s, which enters through %s", to, strings.Join(doors, " and "))
+		}
+		return
 	}
 	for library, door := range foreignInTests {
 		if below(to, library) {

@@ -95,7 +95,12 @@ func TestCheck(t *testing.T) {
 			"the table of foreign libraries"},
 		{"bench", `import "example.org/x"`, "bench imports example.org/x, which is not in the table of foreign " +
 			"libraries"},
-		{"bench", `import "C"`, "bench imports C, which is not in the table of foreign libraries"},
+		{"bench", `import "C"`, "bench imports C, which enters through device/cuda/driver and " +
+			"internal/fakecuda/bridge"},
+		{"predictor", `import "gorgonia.org/cu"`, "predictor imports gorgonia.org/cu, which enters through " +
+			"device/cuda/driver"},
+		{"predictor", `import "gorgonia.org/gorgonia"`, ""},
+		{"device/cuda/driver", `import ("C"; "gorgonia.org/cu")`, ""},
 		{"bench", `import "github.com/google/go-cmp/cmp"`, "bench imports github.com/google/go-cmp/cmp, which is " +
 			"for tests"},
 

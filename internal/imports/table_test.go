@@ -10,6 +10,7 @@ var rows = [][]string{
 	{"graph"},
 	{"internal/ptx"},
 	{"internal/text"},
+	{"internal/cudaabi"},
 	{"pool", "pool/trace"},
 	{"cost"},
 	{"plan"},
@@ -85,6 +86,7 @@ var foreign = map[string][]string{
 	"github.com/nats-io":                 {"internal/bus"},
 	"gorgonia.org":                       {"predictor"},
 	"gorgonia.org/cu":                    {"device/cuda/driver"},
+	"C":                                  {"device/cuda/driver", "internal/fakecuda/bridge"},
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole

@@ -1,0 +1,249 @@
+package cuda
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"tensile/cost"
+	"tensile/device"
+	"tensile/device/cuda/kernels"
+	"tensile/graph"
+	"tensile/program"
+)
+
+// Options are the settings of the device; the zero value is the recommended one.
+type Options struct {
+	Index  int         // of the device in Driver.Devices
+	Pinned graph.Bytes // limit of the host memory that is pinned, by all jobs; 0: none
+}
+
+// Device implements device.Device.
+type Device struct {
+	driver     Driver
+	isOpen     bool
+	properties Properties
+	facts      cost.Facts
+	identity   string
+
+	modules   []Module
+	moduleOf  map[string]Module // by kernel
+	functions map[string]Function
+
+	clock    Stream // on which nothing but the events lie that times are measured against
+	events   eventPool
+	memory   *pinnedPool
+	arrivals program.Arrivals
+
+	jobs   []*job
+	tokens map[uint64]*sent // what the driver is to tell of: the command, and with it all of its lane before it, has ended
+	token  uint64           // the last that was given
+	stale  int              // of the tokens: of commands that are known to have ended
+	ended  []device.Event
+	err    error // of the driver; nothing goes on after it
+}
+
+// align is that of Driver.Alloc.
+const align graph.Bytes = 256
+
+// New opens a device of the driver, which it closes in the end, loads the kernels, and measures the rates of the link
+// in some milliseconds. If that fails the driver is closed.
+func New(driver Driver, o Options) (*Device, error) {
+	d := &Device{driver: driver, functions: make(map[string]Function), tokens: make(map[uint64]*sent),
+		events: eventPool{driver: driver}, memory: &pinnedPool{driver: driver, limit: o.Pinned}}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := d.open(o.Index); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the cuda device: %w", err), d.release())
+	}
+	return d, nil
+}
+
+func (d *Device) open(index int) error {
+	all, err := d.driver.Devices()
+	if err != nil {
+		return err
+	}
+	if index < 0 || index >= len(all) {
+		return fmt.Errorf("there is no device %d: the driver has %d", index, len(all))
+	}
+	d.properties = all[index]
+	if err := d.driver.Open(index); err != nil {
+		return err
+	}
+	d.isOpen = true
+	if err := d.driver.Enter(); err != nil {
+		return err
+	}
+	if err := d.load(kernels.Texts()); err != nil {
+		return err
+	}
+	if d.clock, err = d.driver.NewStream(); err != nil {
+		return err
+	}
+	d.facts, err = d.measure()
+	return err
+}
+
+// enter prepares the calling thread for calls of the driver. What it returns ends that.
+func (d *Device) enter() (leave func()) {
+	runtime.LockOSThread()
+	if err := d.driver.Enter(); err != nil {
+		d.fail(err)
+	}
+	return runtime.UnlockOSThread
+}
+
+// fail notes the first error of the driver, after which nothing more is put on streams.
+func (d *Device) fail(err error) {
+	if d.err == nil && err != nil {
+		d.err = fmt.Errorf("cuda: %w", err)
+	}
+}
+
+// Name is what the driver calls the device.
+func (d *Device) Name() string { return "cuda (" + d.properties.Name + ")" }
+
+// Identity is a digest of the kernels' text: their bits are those of any GPU.
+func (d *Device) Identity() string { return d.identity }
+
+// digest identifies the text of kernels.
+func digest(texts []kernels.Text) string {
+	sum := sha256.New()
+	for _, t := range texts {
+		fmt.Fprintf(sum, "%s %d\n%s", t.Name, len(t.PTX), t.PTX)
+	}
+	return "cuda/ptx/" + hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+func (d *Device) Facts() cost.Facts  { return d.facts }
+func (d *Device) Align() graph.Bytes { return align }
+
+// Properties are those of the device that was opened.
+func (d *Device) Properties() Properties { return d.properties }
+
+// Variants returns the one way in which the device computes an op, none of one that is opaque or of float64.
+func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
+	o := &g.Ops[op]
+	isDouble := func(t graph.TensorID) bool { return g.Tensors[t].DType == graph.Float64 }
+	if !kernels.Has(o.Kind) || slices.ContainsFunc(o.Inputs, isDouble) || slices.ContainsFunc(o.Outputs, isDouble) {
+		return nil
+	}
+	scratch := kernels.Scratch(o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs))
+	return device.Variants{{Name: "ptx", Scratch: scratch, Bits: "ptx"}}
+}
+
+// Now is the driver's clock.
+func (d *Device) Now() time.Duration { return d.driver.Now() }
+
+// Next implements device.Device. It fails with the first error of the driver that there was.
+func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event, error) {
+	defer d.enter()()
+	for d.err == nil {
+		if len(d.ended) > 0 && d.stale == 0 { // else tokens would pile up
+			events := d.ended
+			d.ended = nil
+			return events, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if len(d.tokens) == 0 {
+			if d.fail(d.stuck()); d.err != nil {
+				break
+			}
+			select {
+			case <-wake:
+				return nil, nil
+			case <-ctx.Done():
+				continue
+			}
+		}
+		switch token, ok, err := d.driver.Next(ctx, wake); {
+		case err != nil:
+			d.fail(fmt.Errorf("wait for the device: %w", err))
+		case ok:
+			d.take(token)
+			d.advance()
+		case ctx.Err() == nil:
+			return nil, nil
+		}
+	}
+	return nil, d.err
+}
+
+// stuck returns an error if a job has something to do, given that nothing is under way.
+func (d *Device) stuck() error {
+	for _, j := range d.jobs {
+		if !j.rests() {
+			return fmt.Errorf("job %s stands still: nothing of it is under way, and what is left of it waits for that",
+				j.options.Name)
+		}
+	}
+	return nil
+}
+
+// expect returns a new token.
+func (d *Device) expect(s *sent) uint64 {
+	d.token++
+	d.tokens[d.token] = s
+	return d.token
+}
+
+// take takes note of what a token tells, which may be known already, since another lane has waited for that. An event
+// that was watched may be used again only now.
+func (d *Device) take(token uint64) {
+	s := d.tokens[token]
+	delete(d.tokens, token)
+	d.fail(s.reach())
+	if s.watched {
+		d.stale--
+		d.events.put(s.end)
+	}
+}
+
+// advance puts all that can be put on streams, and starts what can start on host lanes.
+func (d *Device) advance() {
+	for _, j := range d.jobs {
+		if d.err == nil {
+			d.fail(j.advance())
+		}
+	}
+}
+
+// Close ends the device, and jobs that were not closed.
+func (d *Device) Close() error {
+	before := d.err
+	defer d.enter()()
+	var problems []error
+	for len(d.jobs) > 0 {
+		problems = append(problems, d.jobs[0].Close())
+	}
+	if before == nil {
+		problems = append(problems, d.err)
+	}
+	return errors.Join(append(problems, d.release())...)
+}
+
+// release gives back all that the device has, and closes the driver.
+func (d *Device) release() error {
+	if !d.isOpen {
+		return nil
+	}
+	problems := []error{d.driver.Synchronize(), d.events.close(), d.memory.close()}
+	for _, m := range d.modules {
+		problems = append(problems, d.driver.Unload(m))
+	}
+	if d.clock != 0 {
+		problems = append(problems, d.driver.DestroyStream(d.clock))
+	}
+	if err := errors.Join(append(problems, d.driver.Close())...); err != nil {
+		return fmt.Errorf("close the cuda device: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package cuda
+
+import (
+	"fmt"
+	"time"
+
+	"tensile/device"
+	"tensile/program"
+)
+
+// reach takes note that a command has ended, and so all before it on its lane.
+func (s *sent) reach() error {
+	for !s.done {
+		if err := s.lane.end(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end takes note that the first command on a lane has ended, and, before that, everything that it has waited for.
+func (l *lane) end() error {
+	j, s := l.job, l.sent[0]
+	c := s.command()
+	for _, before := range s.after {
+		if err := before.reach(); err != nil {
+			return err
+		}
+	}
+	e := device.Event{Job: j, Section: s.round.section, Iteration: s.round.iteration, Index: s.index}
+	if err := s.times(&e); err != nil {
+		return fmt.Errorf("job %s, iteration %d: %s: %w", j.options.Name, s.round.iteration, j.what(c), err)
+	}
+	j.device.events.put(s.start)
+	if !s.watched {
+		j.device.events.put(s.end)
+	} else {
+		j.device.stale++
+	}
+	s.after = nil
+	l.sent, l.last, s.ended, s.done = l.sent[1:], e.End, e.End, true
+	j.touched = max(j.touched, j.loaded.program.Reach(c))
+	j.device.ended = append(j.device.ended, e)
+
+	l.tell(c, s.round.section)
+	if l.unit == program.Host {
+		j.put.End(l.stream)
+	}
+	j.ended.End(l.stream)
+	if s.round.left--; s.round.left == 0 {
+		j.device.events.put(s.round.base)
+		delete(j.rounds, s.round.run)
+	}
+	return nil
+}
+
+// times fills in when a command that has ended was ready, started and ended. The clocks of streams and of the host
+// differ by microseconds, so that nothing is before what it came after, nor after now.
+func (s *sent) times(e *device.Event) (err error) {
+	now := s.lane.job.device.Now()
+	e.Ready = max(s.ready, s.lane.last)
+	for _, before := range s.after {
+		e.Ready = max(e.Ready, before.ended)
+	}
+	start, end := e.Ready, now // on the host
+	if s.start != 0 {
+		if start, err = s.since(s.start); err != nil {
+			return err
+		}
+	}
+	if s.end != 0 {
+		if end, err = s.since(s.end); err != nil {
+			return err
+		}
+	}
+	e.Start = min(max(start, e.Ready), now)
+	e.End = min(max(end, e.Start), now)
+	return nil
+}
+
+// since returns when an event of a stream was reached.
+func (s *sent) since(e Event) (time.Duration, error) {
+	after, err := s.lane.job.device.driver.Between(s.round.base, e)
+	return s.round.at + after, err
+}
+
+// tell tells the order of prologues that a command has ended. The copies of prologues were told of when they were put.
+func (l *lane) tell(c *program.Command, section *program.Section) {
+	j := l.job
+	switch {
+	case c.Kind == program.Kernel:
+		j.device.arrivals.End(j.loaded.arrival, section, c)
+	case c.Kind == program.In && section != &j.loaded.program.Prologue:
+		if !l.begun {
+			j.device.arrivals.Begin(j.loaded.arrival, section, c)
+		}
+		l.begun = false
+		j.device.arrivals.End(j.loaded.arrival, section, c)
+	}
+}
+
+// begin tells the order of prologues which copies of bodies are under way: all that they wait for has ended.
+func (j *job) begin() {
+	for _, l := range j.lanes {
+		if l.unit != program.CopyIn || l.begun || !l.busy() || !j.ended.Ready(l.stream) {
+			continue
+		}
+		if s := l.sent[0]; s.round.section != &j.loaded.program.Prologue {
+			l.begun = true
+			j.device.arrivals.Begin(j.loaded.arrival, s.round.section, s.command())
+		}
+	}
+}

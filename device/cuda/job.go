@@ -1,0 +1,216 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"tensile/device"
+	"tensile/graph"
+	"tensile/program"
+)
+
+// job implements device.Job.
+type job struct {
+	device  *Device
+	g       *graph.Graph // that it was opened with
+	options device.JobOptions
+	kept    *pinned       // host slots of what lives on the host; they stay where they are whatever is loaded
+	slots   []graph.Bytes // per storage of g, where they are in kept
+	word    Address       // of the iteration, an int64, on the device
+
+	loaded   *loaded // nil before the first
+	snapshot *snapshot
+	arena    Address
+	reserved graph.Bytes // its size
+	touched  graph.Bytes
+	prepared map[*program.Section][]prepared // for the loaded program and the arena
+
+	queue  []issue        // that wait for all before to end
+	put    *program.Lanes // commands count as ended when they were put on a stream, or have ended on the host lane
+	ended  *program.Lanes // commands that are known to have ended
+	lanes  []*lane        // per stream of the program
+	spare  []*lane        // of the programs before, whose streams are used again
+	rounds map[*program.Run]*round
+	floor  time.Duration // end of what ended before the last section that drained
+
+	host   sync.Mutex // is held while a command of the host lane is carried out
+	closed bool
+}
+
+// issue is a section that was issued.
+type issue struct {
+	section   *program.Section
+	iteration int
+	drain     bool
+}
+
+// Open makes a place for a job, with pinned memory for what it keeps on the host.
+func (d *Device) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) {
+	defer d.enter()()
+	if d.err != nil {
+		return nil, d.err
+	}
+	j := &job{device: d, g: g, options: o, put: program.NewLanes(nil), ended: program.NewLanes(nil)}
+	var size graph.Bytes
+	j.slots, size = program.HostSlots(g)
+	var err error
+	if j.kept, err = d.memory.get(size); err != nil {
+		return nil, fmt.Errorf("job %s: %w", o.Name, err)
+	}
+	if j.word, err = d.driver.Alloc(align); err != nil {
+		return nil, errors.Join(fmt.Errorf("job %s: %w", o.Name, err), d.memory.put(j.kept))
+	}
+	d.jobs = append(d.jobs, j)
+	return j, nil
+}
+
+// Reserve implements device.Job. It returns a device.OutOfMemoryError if the device has no room for the arena.
+func (j *job) Reserve(arena graph.Bytes) error {
+	j.mustRest("Reserve")
+	if arena < 0 || arena%align != 0 {
+		panic(fmt.Sprintf("cuda: Reserve(%d) of job %q: not a multiple of %d", arena, j.options.Name, align))
+	}
+	defer j.device.enter()()
+	if j.device.err != nil {
+		return j.device.err
+	}
+	if err := j.drop(); err != nil || arena == 0 {
+		return err
+	}
+	d := j.device
+	a, err := d.driver.Alloc(arena)
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == OutOfMemory {
+		free, total, unknown := d.driver.Free()
+		if unknown != nil {
+			return errors.Join(err, unknown)
+		}
+		return &device.OutOfMemoryError{Job: j.options.Name, Device: d.Name(), Arena: arena, Free: free, Total: total,
+			Err: err}
+	} else if err != nil {
+		return fmt.Errorf("job %s: reserve an arena of %s: %w", j.options.Name, arena, err)
+	}
+	j.arena, j.reserved = a, arena
+	return nil
+}
+
+// drop gives the arena back.
+func (j *job) drop() error {
+	arena := j.arena
+	j.arena, j.reserved, j.touched, j.prepared = 0, 0, 0, nil
+	if arena == 0 {
+		return nil
+	}
+	if err := j.device.driver.Release(arena); err != nil {
+		return fmt.Errorf("job %s: give the arena back: %w", j.options.Name, err)
+	}
+	return nil
+}
+
+// rests reports whether everything issued has ended.
+func (j *job) rests() bool { return len(j.queue) == 0 && j.ended.Idle() }
+
+func (j *job) mustRest(what string) {
+	if j.closed || !j.rests() {
+		panic(fmt.Sprintf("cuda: %s of job %q, which is closed or has commands that have not ended", what,
+			j.options.Name))
+	}
+}
+
+// Issue implements device.Job. It panics unless the section is of the loaded program, and the arena large enough.
+func (j *job) Issue(s *program.Section, iteration int, drain bool) {
+	switch l := j.loaded; {
+	case j.closed:
+		panic(fmt.Sprintf("cuda: Issue to job %q, which is closed", j.options.Name))
+	case l == nil || !l.program.Has(s):
+		panic(fmt.Sprintf("cuda: Issue to job %q of a section that is not of the program that it has loaded",
+			j.options.Name))
+	case l.program.Arena > j.reserved:
+		panic(fmt.Sprintf("cuda: Issue to job %q: its program uses %d bytes of an arena of %d", j.options.Name,
+			l.program.Arena, j.reserved))
+	case s == &l.program.Snapshot && j.snapshot == nil:
+		panic(fmt.Sprintf("cuda: Issue to job %q of a snapshot section, and there is no memory for it",
+			j.options.Name))
+	}
+	defer j.device.enter()()
+	j.queue = append(j.queue, issue{s, iteration, drain})
+	j.device.advance()
+}
+
+// Host implements device.Job.
+func (j *job) Host(s graph.StorageID) []float32 {
+	j.mustRest("Host")
+	if j.slots[s] < 0 {
+		return nil // of what exists within an iteration alone
+	}
+	return j.kept.at(j.slots[s], j.g.Storages[s].Bytes).Float32()
+}
+
+// Touched implements device.Job.
+func (j *job) Touched() graph.Bytes { return j.touched }
+
+// Close drops what is queued, waits for what is on streams, and gives everything back.
+func (j *job) Close() error {
+	d, before := j.device, j.device.err
+	defer d.enter()()
+	j.queue = nil
+	j.host.Lock() // waits for a command of the host lane; those after it find that the job is closed
+	j.closed = true
+	j.host.Unlock()
+	problems := []error{j.wait()}
+	for _, r := range j.rounds {
+		d.events.put(r.base)
+	}
+	for _, l := range slices.Concat(j.lanes, j.spare) {
+		problems = append(problems, l.close())
+	}
+	problems = append(problems, j.drop(), d.driver.Release(j.word), d.memory.put(j.kept))
+	if j.loaded != nil {
+		problems = append(problems, d.memory.put(j.loaded.spilled))
+		d.arrivals.Close(j.loaded.arrival)
+	}
+	d.jobs = slices.DeleteFunc(d.jobs, func(other *job) bool { return other == j })
+	d.ended = slices.DeleteFunc(d.ended, func(e device.Event) bool { return e.Job == j })
+	d.advance() // prologues of others may have waited for this one's
+	if before == nil {
+		problems = append(problems, d.err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("job %s: %w", j.options.Name, err)
+	}
+	return nil
+}
+
+// wait waits until nothing of a job that was closed is on streams, and nothing of it watched or run.
+func (j *job) wait() error {
+	d := j.device
+	waits := func() bool {
+		for _, s := range d.tokens {
+			if s.lane.job == j {
+				return true
+			}
+		}
+		return false
+	}
+	for waits() {
+		token, _, err := d.driver.Next(context.Background(), nil)
+		if err != nil {
+			d.fail(fmt.Errorf("wait for the device: %w", err))
+			break
+		}
+		d.take(token)
+		d.advance() // other jobs
+	}
+	for token, s := range d.tokens {
+		if s.lane.job == j {
+			delete(d.tokens, token)
+		}
+	}
+	if d.err != nil { // something may be on streams of which nobody will tell
+		return d.driver.Synchronize()
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+
+	"tensile/device"
+	"tensile/device/cuda/kernels"
+	"tensile/graph"
+	"tensile/program"
+)
+
+// loaded is a program as it is bound to a job.
+type loaded struct {
+	program *program.Program
+	ids     []graph.StorageID // per storage of its graph: the job's, or -1
+	end     graph.Bytes       // of the host slots that the job keeps; those after it are in spilled
+	spilled *pinned           // host slots of what the plan copies out within an iteration
+	arrival *program.Arrival
+	awaited []bool // per storage: a command of the host lane uses its slot
+}
+
+// Load implements device.Job.
+func (j *job) Load(proven program.Proven) error {
+	d := j.device
+	if err := device.Runnable(d, proven); err != nil {
+		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)
+	}
+	p := proven.Program()
+	ids, err := program.Match(j.g, p.Graph)
+	if err != nil {
+		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)
+	}
+	j.mustRest("Load")
+	defer d.enter()()
+	if d.err != nil {
+		return d.err
+	}
+	return j.bind(p, ids)
+}
+
+// bind binds the regions of a program to the job's memory, and its streams to lanes.
+func (j *job) bind(p *program.Program, ids []graph.StorageID) error {
+	l := &loaded{program: p, ids: ids, arrival: program.NewArrival(p, j.device.facts.In),
+		awaited: make([]bool, len(p.Graph.Storages))}
+	_, l.end = program.HostSlots(p.Graph)
+	for _, s := range p.Sections() {
+		for i := range s.Commands {
+			if c := &s.Commands[i]; c.Kind.Unit() == program.Host {
+				l.awaited[c.Storage] = true
+			}
+		}
+	}
+	if err := j.spill(l, max(0, p.Host-l.end)); err != nil {
+		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)
+	}
+	if err := j.streams(p.Streams); err != nil {
+		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)
+	}
+	j.loaded, j.prepared, j.rounds = l, nil, make(map[*program.Run]*round)
+	j.put, j.ended = program.NewLanes(p.Streams), program.NewLanes(p.Streams)
+	return nil
+}
+
+// spill gets memory for what a program copies out within an iteration. What another program has left there is given
+// back: in Home nobody reads it any more.
+func (j *job) spill(l *loaded, size graph.Bytes) error {
+	if before := j.loaded; before != nil {
+		spilled := before.spilled
+		before.spilled = nil
+		if err := j.device.memory.put(spilled); err != nil {
+			return err
+		}
+	}
+	var err error
+	l.spilled, err = j.device.memory.get(size)
+	return err
+}
+
+// streams makes a lane per stream of a program, each on a stream of the driver but those of the host.
+func (j *job) streams(units []program.Unit) error {
+	j.spare = append(j.spare, j.lanes...)
+	j.lanes = nil
+	for s, u := range units {
+		l, err := j.lane(u)
+		if err != nil {
+			return err
+		}
+		l.stream = program.Stream(s)
+		l.seen = make([]int, len(units))
+		j.lanes = append(j.lanes, l)
+	}
+	return nil
+}
+
+// lane returns one for a unit.
+func (j *job) lane(u program.Unit) (*lane, error) {
+	if i := slices.IndexFunc(j.spare, func(l *lane) bool { return l.unit == u }); i >= 0 {
+		l := j.spare[i]
+		j.spare = slices.Delete(j.spare, i, i+1)
+		return l, nil
+	}
+	l := &lane{job: j, unit: u}
+	if u == program.Host {
+		return l, nil
+	}
+	var err error
+	l.handle, err = j.device.driver.NewStream()
+	return l, err
+}
+
+// prepared is what a command launches.
+type prepared []Launch
+
+// prepare returns the launches of a section for the job's arena, those of the loaded program.
+func (j *job) prepare(s *program.Section) ([]prepared, error) {
+	if all, ok := j.prepared[s]; ok {
+		return all, nil
+	}
+	all := make([]prepared, len(s.Commands))
+	for i := range s.Commands {
+		if c := &s.Commands[i]; c.Kind == program.Kernel {
+			var err error
+			if all[i], err = j.launches(c); err != nil {
+				return nil, fmt.Errorf("job %s: %s: %w", j.options.Name, j.what(c), err)
+			}
+		}
+	}
+	if j.prepared == nil {
+		j.prepared = make(map[*program.Section][]prepared)
+	}
+	j.prepared[s] = all
+	return all, nil
+}
+
+// launches returns those of an op.
+func (j *job) launches(c *program.Command) (prepared, error) {
+	g := j.loaded.program.Graph
+	op := &g.Ops[c.Op]
+	call := kernels.Call{Kind: op.Kind, Attrs: op.Attrs, InShapes: g.Shapes(op.Inputs),
+		OutShapes: g.Shapes(op.Outputs), Scratch: uint64(j.at(c.Scratch)), Seed: j.options.Seed,
+		Iteration: uint64(j.word)}
+	for _, a := range c.Inputs {
+		call.In = append(call.In, uint64(j.at(a)))
+	}
+	for _, a := range c.Outputs {
+		call.Out = append(call.Out, uint64(j.at(a)))
+	}
+	var all prepared
+	for _, l := range kernels.Launches(&call) {
+		f, err := j.device.function(l.Kernel)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Launch{Function: f, Op: op.Name, Grid: l.Grid, Block: l.Block, Args: l.Args})
+	}
+	return all, nil
+}
+
+// at returns the address of a place in the arena; 0 for Nowhere.
+func (j *job) at(a program.Address) Address {
+	if a == program.Nowhere {
+		return 0
+	}
+	if r := j.loaded.program.Regions[a.Region]; r != program.Arena {
+		panic(fmt.Sprintf("cuda: job %q: a kernel or copy with the device's end in the %s memory", j.options.Name, r))
+	}
+	return j.arena + Address(a.Offset)
+}
+
+// bytes returns the memory of the host behind an address.
+func (j *job) bytes(a program.Address, size graph.Bytes) device.Memory {
+	l := j.loaded
+	switch r := l.program.Regions[a.Region]; {
+	case r == program.SnapshotMemory:
+		return j.snapshot.memory.at(a.Offset, size)
+	case r != program.HostMemory:
+		panic(fmt.Sprintf("cuda: job %q: a copy with the host's end in the %s memory", j.options.Name, r))
+	case a.Offset < l.end:
+		return j.kept.at(a.Offset, size)
+	}
+	return l.spilled.at(a.Offset-l.end, size)
+}
+
+// what names a command for messages.
+func (j *job) what(c *program.Command) string {
+	g := j.loaded.program.Graph
+	if c.Kind == program.Kernel {
+		return fmt.Sprintf("op %s", g.Ops[c.Op].Name)
+	}
+	return fmt.Sprintf("%s of %s", c.Kind, g.Storages[c.Storage].Name)
+}
