@@ -124,8 +124,8 @@ func TestProductBoundMutants(t *testing.T) {
 	}
 }
 
-// runOnce executes the first launch of an example with a kernel of the same family, with that kernel's tile. One argument
-// is one more than it should be, none if it is -1.
+// runOnce executes the first launch of an example with a kernel of the same family, with that kernel's tile. One
+// argument is one more than it should be, none if it is -1.
 func (e example) runOnce(t *testing.T, k *ptx.Kernel, argument int) error {
 	p := e.prepare(t)
 	l := Launches(&p.call)[0]
