@@ -35,7 +35,7 @@ func forEachExample(t *testing.T, check func(t *testing.T, g generator, e exampl
 					rng := rand.New(rand.NewPCG(uint64(round), 7))
 					attrs, in := g.make(rng, round)
 					check(t, g, example{kind: kind, attrs: attrs, in: in, seed: rng.Uint64(),
-						iteration: rng.Int64N(50)})
+						iteration: rng.Int64N(1 << rng.IntN(21))})
 				}
 			})
 		}
