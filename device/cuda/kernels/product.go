@@ -58,7 +58,7 @@ const (
 	minPart    = 128           // of k
 	maxPart    = 1 << 14       // of k: rounding errors grow with the length of a chain
 	maxScratch = 8 * graph.MiB // for parts that only fill the grid
-	partUnit   = 16            // parts are multiples of it, so that they begin where four elements can be loaded at once
+	partUnit   = 16            // parts are multiples of it, so that four elements can be loaded at once
 )
 
 // split is how a product is made: by blocks of a tile, of parts of k.
@@ -170,7 +170,8 @@ func made(list func(c *Call) []product) entry {
 			return all
 		},
 		scratch: func(a graph.Attrs, in, out []graph.Shape) (size graph.Bytes) {
-			c := &Call{Attrs: a, InShapes: in, OutShapes: out, In: make([]uint64, len(in)), Out: make([]uint64, len(out))}
+			c := &Call{Attrs: a, InShapes: in, OutShapes: out}
+			c.In, c.Out = make([]uint64, len(in)), make([]uint64, len(out))
 			for _, p := range list(c) {
 				size = max(size, p.scratch())
 			}
