@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"tensile/device"
 	"tensile/graph"
 	"tensile/program"
 )
@@ -285,16 +286,17 @@ func (j *job) watch(s *sent) {
 func (j *job) run(s *sent) {
 	c, iteration := s.command(), s.round.iteration
 	do := func() {}
+	var reads, writes device.Memory
 	switch id := j.loaded.ids[c.Storage]; c.Kind {
 	case program.Load:
-		to := j.bytes(c.Host, c.Bytes)
-		do = func() { j.options.Input(iteration, id, to) }
+		writes = j.bytes(c.Host, c.Bytes)
+		do = func() { j.options.Input(iteration, id, writes) }
 	case program.Read:
-		from := j.bytes(c.Host, c.Bytes).Float32()
-		do = func() { j.options.Output(iteration, id, from) }
+		reads = j.bytes(c.Host, c.Bytes)
+		do = func() { j.options.Output(iteration, id, reads.Float32()) }
 	case program.Keep:
-		to, from := j.bytes(c.Snapshot, c.Bytes), j.bytes(c.Host, c.Bytes)
-		do = func() { copy(to, from) }
+		writes, reads = j.bytes(c.Snapshot, c.Bytes), j.bytes(c.Host, c.Bytes)
+		do = func() { copy(writes, reads) }
 	default:
 		panic(fmt.Sprintf("cuda: a command of kind %s on the host lane", c.Kind))
 	}
@@ -304,7 +306,7 @@ func (j *job) run(s *sent) {
 		if !j.closed {
 			do()
 		}
-	}, j.device.expect(s))
+	}, reads, writes, j.device.expect(s))
 }
 
 // close gives back what a lane has.

@@ -164,7 +164,9 @@ func (d *Driver) Unpin(memory []byte) error {
 		p.refused = true
 		return err
 	}
-	d.runAll()
+	for d.runAll(); len(d.streams.ready) > 0; { // functions
+		d.carryOut()
+	}
 	d.use(&p.shadow, begin, ptx.Range{Begin: begin, End: end}, d.byHost("its Unpin"), true)
 	d.pins = slices.DeleteFunc(d.pins, func(q *pin) bool { return p == q })
 	return d.settle(call)

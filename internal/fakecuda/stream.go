@@ -345,11 +345,11 @@ func (d *Driver) carryOut() {
 	n := d.streams.ready[i]
 	d.streams.ready[i] = d.streams.ready[last]
 	d.streams.ready = d.streams.ready[:last]
-	if n.run != nil && (d.failed == nil && d.dead == nil || n.lane.number == 0) {
+	if n.run != nil && (d.failed == nil && d.dead == nil || n.stream == 0) {
 		n.run(n)
 	}
 	n.isDone = true
-	if n.lane.number != 0 {
+	if n.stream != 0 {
 		d.unfinished--
 	}
 	for _, next := range n.after {
