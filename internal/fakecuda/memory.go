@@ -2,7 +2,6 @@ package fakecuda
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"slices"
 	"unsafe"
@@ -235,6 +234,3 @@ func (a *allocation) read(begin uint64, size int) (bytes []byte, missing int) {
 	}
 	return a.content.Bytes[begin-a.begin:][:size], -1
 }
-
-// hex shows an address in messages.
-func hex(address uint64) string { return fmt.Sprintf("%#x", address) }
