@@ -12,6 +12,7 @@
 
 #define KERNEL __attribute__((nvptx_kernel)) void
 #define SHARED static __attribute__((address_space(3), loader_uninitialized))
+#define SHARED_POINTER(type) __attribute__((address_space(3))) type *
 #define SYNC() __syncthreads()
 
 // BOUNDS tells the driver's compiler how many threads a block has, and how many blocks there should be at least on a
@@ -30,6 +31,7 @@
 
 #define KERNEL void
 #define SHARED static __attribute__((unused))
+#define SHARED_POINTER(type) type *
 #define SYNC() host_sync()
 #define BOUNDS(threads, blocks)
 
