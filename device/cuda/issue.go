@@ -178,10 +178,18 @@ func (s *sent) put(run *program.Run) error {
 	if s.end, err = d.mark(l.handle); err != nil {
 		return err
 	}
-	if c := s.command(); (c.Kind == program.In || c.Kind == program.Out) && j.loaded.awaited[c.Storage] {
+	if j.telling(s) {
 		j.watch(s)
 	}
 	return nil
+}
+
+// telling reports whether the host wants to know at once when a copy has ended: a command of the host lane may wait for
+// it, or the next copy of the prologue does.
+func (j *job) telling(s *sent) bool {
+	c := s.command()
+	isCopy := c.Kind == program.In || c.Kind == program.Out
+	return isCopy && (j.loaded.awaited[c.Storage] || s.round.section == &j.loaded.program.Prologue)
 }
 
 // mark records an event of the pool.

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRefused has texts that are no PTX, that compile to code whose results depend on the chip, or that are not supported.
-// Each is an error that names the line.
+// TestRefused has texts that are no PTX, that compile to code whose results depend on the chip, or that are not
+// supported. Each is an error that names the line.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ line, says string }{
 		{"frob.u32 %r2, %r0;", "unknown instruction frob.u32"},

@@ -243,8 +243,8 @@ type warp struct {
 	barrier    uint64 // at which
 	alive      uint32 // lanes that have not ended
 
-	// Lanes that are together at pc, and the other groups of lanes. What is at meet is a pc where the current group may find
-	// another.
+	// Lanes that are together at pc, and the other groups of lanes. What is at meet is a pc where the current group may
+	// find another.
 	pc     int32
 	active uint32
 	meet   int32

@@ -2,11 +2,11 @@ package ptx
 
 import "slices"
 
-// The shadow of memory says for every word who read and who wrote it last, and when: what it takes to find races, and the
-// footprint. A page of it, of words, becomes one of bytes at the first access to a part of a word.
+// The shadow of memory says for every word who read and who wrote it last, and when: what it takes to find races, and
+// the footprint. A page of it, of words, becomes one of bytes at the first access to a part of a word.
 //
-// Time rises with every block and every barrier. Two accesses of different threads are ordered if they are in one block and
-// a barrier was between them. Blocks run one after the other, so that a time tells the block, too.
+// Time rises with every block and every barrier. Two accesses of different threads are ordered if they are in one block
+// and a barrier was between them. Blocks run one after the other, so that a time tells the block, too.
 
 const (
 	pageBytes = 4096

@@ -75,6 +75,11 @@ func kernelAlone(text, name string) string {
 	head, _, _ := strings.Cut(text, "\t// .globl")
 	_, rest, _ := strings.Cut(text, ".visible .entry "+name+"(")
 	body, _, _ := strings.Cut(rest, "\n}\n")
+	for _, line := range regexp.MustCompile(`(?m)^\.shared .*\n`).FindAllString(text, -1) {
+		if !strings.Contains(head, line) {
+			head += line
+		}
+	}
 	return head + ".visible .entry " + name + "(" + body + "\n}\n"
 }
 

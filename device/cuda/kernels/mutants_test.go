@@ -11,28 +11,14 @@ import (
 	"tensile/internal/ptx"
 )
 
-// barrierKernels are the texts of the kernels of some modules that have barriers, each with what its module declares.
+// barrierKernels are the texts of the kernels of some modules that have barriers.
 func barrierKernels(modules ...string) map[string]string {
 	all := make(map[string]string)
 	for _, text := range Texts() {
-		if !slices.Contains(modules, text.Name) {
-			continue
-		}
-		parts := strings.Split(text.PTX, "\t// .globl\t")
-		var shared strings.Builder
-		for line := range strings.Lines(text.PTX) {
-			if strings.HasPrefix(line, ".shared") {
-				shared.WriteString(line)
-			}
-		}
-		for _, part := range parts[1:] {
-			name, _, _ := strings.Cut(part, " ")
-			if strings.Contains(part, "bar.sync") {
-				lines := slices.DeleteFunc(strings.SplitAfter(parts[0]+"\t// "+part, "\n"), func(line string) bool {
-					return strings.HasPrefix(line, ".shared")
-				})
-				all[strings.TrimSpace(name)] = strings.Replace(strings.Join(lines, ""), ".address_size 64\n",
-					".address_size 64\n"+shared.String(), 1)
+		for _, name := range text.Kernels {
+			if alone := kernelAlone(text.PTX, name); slices.Contains(modules, text.Name) &&
+				strings.Contains(alone, "bar.sync") {
+				all[name] = alone
 			}
 		}
 	}
