@@ -158,12 +158,12 @@ func TestOpening(t *testing.T) {
 // TestLeaks shows that Close lists what was not given back.
 func TestLeaks(t *testing.T) {
 	b := newBench(t, 0)
-	e := b.event()
+	b.event()
 	b.refused(b.d.Close(), cuda.InvalidValue, "left at Close: 4", " at 0x7000",
 		"of pinned memory, stream 1, stream 2, event 3")
 
 	b = newBench(t, 0)
-	e = b.event()
+	e := b.event()
 	b.do(b.d.Release(b.a))
 	b.do(b.d.Unpin(b.host))
 	b.do(b.d.DestroyStream(b.one))
