@@ -82,6 +82,17 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// TestWrongWatch shows that what is wrong with a Watch is told once, and that others keep their tokens.
+func TestWrongWatch(t *testing.T) {
+	b := newBench(t, 0)
+	b.d.Watch(b.one, b.mark(b.one), 5)
+	b.d.Watch(b.one, b.event(), 6)
+	b.refused(next(b), invalidHandle, "never recorded")
+	if token, ok, err := b.d.Next(t.Context(), nil); token != 5 || !ok || err != nil {
+		t.Errorf("Next = %d, %v, %v, want token 5", token, ok, err)
+	}
+}
+
 // TestWake shows what Next does without a token to return.
 func TestWake(t *testing.T) {
 	r := newRig(t, Options{})

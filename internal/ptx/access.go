@@ -158,9 +158,25 @@ func (w *warp) readable(in *instruction, lane int, r *region, offset, size, atom
 		return w.fail(in, lane, Unwritten, r.begin+offset, "reads %d bytes of a %s, of which not all were written", size, r.name)
 	}
 	thread := uint64(w.number*32 + uint32(lane))
+	now := w.r.s.now | thread | atomic
 	cells := r.cellsOf(w, offset, size)
 	for i := range cells {
 		c := &cells[i]
+		if c.write < r.since {
+			old := c.read
+			if old < r.since {
+				c.read = now
+				continue
+			}
+			if old>>markTime == now>>markTime && (old|now)&markAtomic == 0 {
+				if differ := (old ^ now) & markThread; differ >= 32 {
+					c.read = old | markMany
+				} else if differ != 0 {
+					c.read = old | markWarp
+				}
+				continue
+			}
+		}
 		if mark := w.reads(c, r, thread, atomic); mark != 0 {
 			return w.race(in, lane, r, r.begin+offset, mark, "reads what is written in the same launch")
 		}
@@ -169,6 +185,18 @@ func (w *warp) readable(in *instruction, lane int, r *region, offset, size, atom
 		}
 	}
 	return true
+}
+
+// readAgain marks that another thread of the warp, too, reads what the lane before has just read.
+func (w *warp) readAgain(in *instruction, address, size uint64) {
+	r := w.r.cached[in.index]
+	if r.constant {
+		return
+	}
+	cells := r.cellsOf(w, address-r.begin, size)
+	for i := range cells {
+		cells[i].read |= markWarp
+	}
 }
 
 // writable checks and marks a write to a region.
@@ -216,12 +244,25 @@ func poke(b []byte, size uint8, value uint64) {
 func loading(w *warp, in *instruction, m uint32) bool {
 	mem := in.mem
 	size := mem.bytes()
-	addresses := w.registers[in.a] // a copy: the result may go to the same register
+	if m == everyLane {
+		if s, ok := w.stretch(in, &w.registers[in.a], size); ok {
+			if from := s.load(w, in, size); from != nil {
+				for j, slot := range in.more {
+					mem.spread(&w.registers[slot], from[j*int(mem.typ.size):], int(size))
+					w.written[slot] = everyLane
+				}
+				return true
+			}
+		}
+	}
+	addresses := w.registers[in.a]          // a copy: the result may go to the same register
+	before, there := uint64(0), []byte(nil) // the address of the lane before, and its bytes
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest) & 31
 		address := addresses[i] + mem.offset
-		var from []byte
-		if mem.space == local || mem.space == generic && address>>48 == localBase>>48 {
+		from := there
+		switch {
+		case mem.space == local || mem.space == generic && address>>48 == localBase>>48:
 			at, ok := w.localAt(in, i, address, size)
 			if !ok {
 				return false
@@ -230,12 +271,21 @@ func loading(w *warp, in *instruction, m uint32) bool {
 				return w.fail(in, i, Unwritten, address, "reads local memory of which not all was written")
 			}
 			from = w.local[at : at+size]
-		} else {
+		case address == before && there != nil:
+			w.readAgain(in, address, size)
+		default:
 			r, offset := w.at(in, i, address, size)
 			if r == nil || !w.readable(in, i, r, offset, size, 0) {
 				return false
 			}
 			from = r.bytes[offset : offset+size]
+			before, there = address, from
+		}
+		if mem.typ.size == 4 && mem.wide.size == 4 {
+			for j, slot := range in.more {
+				w.registers[slot][i] = uint64(binary.LittleEndian.Uint32(from[4*j:]))
+			}
+			continue
 		}
 		for j, slot := range in.more {
 			value := peek(from[j*int(mem.typ.size):], mem.typ.size)
@@ -248,6 +298,32 @@ func loading(w *warp, in *instruction, m uint32) bool {
 	return true
 }
 
+// spread loads an element of each lane, which are so many bytes apart.
+func (a *access) spread(d *lanes, from []byte, apart int) {
+	if a.typ.size == 4 && a.typ == a.wide {
+		for i := range d {
+			d[i] = uint64(binary.LittleEndian.Uint32(from[i*apart:]))
+		}
+		return
+	}
+	for i := range d {
+		d[i] = a.typ.extend(peek(from[i*apart:], a.typ.size)) & a.wide.mask()
+	}
+}
+
+// collect stores an element of each lane.
+func (a *access) collect(to []byte, from *lanes, apart int) {
+	if a.typ.size == 4 {
+		for i := range from {
+			binary.LittleEndian.PutUint32(to[i*apart:], uint32(from[i]))
+		}
+		return
+	}
+	for i := range from {
+		poke(to[i*apart:], a.typ.size, from[i])
+	}
+}
+
 // storing is st to any space.
 func storing(w *warp, in *instruction, m uint32) bool {
 	mem := in.mem
@@ -256,6 +332,16 @@ func storing(w *warp, in *instruction, m uint32) bool {
 		return false
 	}
 	addresses := &w.registers[in.a]
+	if m == everyLane {
+		if s, ok := w.stretch(in, addresses, size); ok {
+			if to := s.store(w, size); to != nil {
+				for j, slot := range in.more {
+					mem.collect(to[j*int(mem.typ.size):], &w.registers[slot], int(size))
+				}
+				return true
+			}
+		}
+	}
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest) & 31
 		address := addresses[i] + mem.offset

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"strings"
 	"sync"
 )
 
@@ -207,6 +208,9 @@ func (r *run) oneBlock() error {
 			}
 		}
 		r.since = r.s.advance()
+		for _, region := range r.shared {
+			region.since = r.since // what was before is ordered before all that comes
+		}
 		for _, w := range r.warps {
 			w.waits = false
 			w.since = r.since
@@ -224,9 +228,9 @@ type warp struct {
 	lanes  uint32 // that exist
 	fault  *Fault
 
-	registers  [][32]uint64 // by slot
-	written    []uint32     // by slot, in which lanes
-	predicates []uint32     // by number, in which lanes they hold
+	registers  []lanes  // by slot
+	written    []uint32 // by slot, in which lanes
+	predicates []uint32 // by number, in which lanes they hold
 	preWritten []uint32
 	carry      uint32
 	carryKnown uint32
@@ -262,7 +266,7 @@ func newWarp(r *run, number uint32) *warp {
 	if rest := r.threads - 32*number; rest < 32 {
 		w.lanes = 1<<rest - 1
 	}
-	w.registers = make([][32]uint64, k.slots)
+	w.registers = make([]lanes, k.slots)
 	w.written = make([]uint32, k.slots)
 	w.predicates = make([]uint32, k.preds)
 	w.preWritten = make([]uint32, k.preds)
@@ -273,7 +277,17 @@ func newWarp(r *run, number uint32) *warp {
 			w.registers[c.slot][i] = c.value
 		}
 	}
+	for _, s := range k.specials {
+		w.fill(s)
+	}
 	return w
+}
+
+// fill sets the slot of a special register.
+func (w *warp) fill(s special) {
+	for lane := range uint32(32) {
+		w.registers[s.slot][lane] = w.special(s.name, lane)
+	}
 }
 
 // reset prepares the warp for the next block.
@@ -288,8 +302,8 @@ func (w *warp) reset() {
 	}
 	for _, s := range w.k.specials {
 		w.written[s.slot] = everyLane
-		for lane := range uint32(32) {
-			w.registers[s.slot][lane] = w.special(s.name, lane)
+		if strings.HasPrefix(s.name, "%ctaid") {
+			w.fill(s)
 		}
 	}
 	w.carryKnown, w.steps, w.since, w.waits = 0, 0, w.r.blockBegin, false

@@ -2,7 +2,7 @@ package kernels
 
 import "tensile/graph"
 
-var convolutionKinds = map[graph.Kind]entry{
+var convolutions = map[graph.Kind]entry{
 	graph.Conv2D: convolved(func(c *Call) convolution {
 		return convolutionOf(c.Attrs, c.InShapes[0], c.OutShapes[0])
 	}, conv2D, grouped),
@@ -33,11 +33,11 @@ func convolutionOf(a graph.Attrs, x, y graph.Shape) convolution {
 }
 
 // convolved is the entry of a kind that is made of products, or without them where groups are narrow.
-func convolved(of func(c *Call) convolution, products func(c *Call, g *convolution) []product,
+func convolved(of func(c *Call) convolution, list func(c *Call, g *convolution) []product,
 	grouped func(c *Call, g *convolution) Launch) entry {
 	e := made(func(c *Call) []product {
 		if g := of(c); !g.narrow() {
-			return products(c, &g)
+			return list(c, &g)
 		}
 		return nil
 	})

@@ -3,10 +3,12 @@ package kernels
 import (
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"slices"
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/needs"
 )
 
 // generator makes random ops of a kind. Round 0 has the smallest shapes, the other rounds ragged ones.
@@ -78,36 +80,52 @@ func freshOutputs(e example) int {
 }
 
 // Every kind computes what the CPU's kernels compute in float64, within the tolerance of its generator, and leaves its
-// inputs as they are.
-func TestAgainstCPU(t *testing.T) {
-	h := startHost(t)
+// inputs as they are. The text, executed by the interpreter, computes what gcc makes of the sources, to the bit.
+func TestKinds(t *testing.T) {
+	var h *host
+	if _, err := exec.LookPath("gcc"); err == nil {
+		h = startHost(t)
+	}
 	forEachExample(t, func(t *testing.T, g generator, e example) {
-		p := e.prepare(t)
-		h.execute(t, p.memory, Launches(&p.call))
-		want := e.compute()
-		for i, got := range p.results() {
-			what := fmt.Sprintf("%v: output %d", e, i)
-			if outputType(e.kind, i) == graph.Uint8 {
-				sameBits(t, what, graph.Uint8, got, bytesOf(want[i])[:len(got)])
-			} else {
-				near(t, what, got, want[i], g.tolerance)
-			}
-		}
+		p := e.interpreted(t)
+		compareToCPU(t, g, p)
 		for i, a := range p.in {
 			if !slices.Contains(p.out, a) && !slices.Equal(a.Bytes, e.in[i].bytes) {
 				t.Errorf("%v: input %d was written", e, i)
 			}
 		}
+		if h == nil {
+			return
+		}
+		for i, want := range h.outputs(t, e) {
+			sameBits(t, fmt.Sprintf("%v: output %d, as gcc has it", e, i), outputType(e.kind, i), p.results()[i], want)
+		}
 	})
+	t.Run("gcc", func(t *testing.T) { needs.Program(t, "gcc", "gcc") }) // says what was left out
+}
+
+func compareToCPU(t *testing.T, g generator, p *prepared) {
+	t.Helper()
+	want := p.compute()
+	for i, got := range p.results() {
+		what := fmt.Sprintf("%v: output %d", p.example, i)
+		if outputType(p.kind, i) == graph.Uint8 {
+			sameBits(t, what, graph.Uint8, got, bytesOf(want[i])[:len(got)])
+		} else {
+			near(t, what, got, want[i], g.tolerance)
+		}
+	}
 }
 
 // An output has the same bits in place of an operand, and whatever other outputs are wanted.
 func TestVariations(t *testing.T) {
-	h := startHost(t)
 	forEachExample(t, func(t *testing.T, _ generator, e example) {
-		want := h.outputs(t, e)
+		var want [][]byte
 		forEachVariation(e, func(v example) {
-			for i, got := range h.outputs(t, v) {
+			if want == nil {
+				want = e.interpreted(t).results()
+			}
+			for i, got := range v.interpreted(t).results() {
 				if got != nil {
 					sameBits(t, fmt.Sprintf("%v: output %d", v, i), outputType(e.kind, i), got, want[i])
 				}

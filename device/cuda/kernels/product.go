@@ -161,17 +161,17 @@ func (p *product) by(s split, scratch uint64) []Launch {
 }
 
 // made is the entry of a kind that is made of products, one after the other.
-func made(products func(c *Call) []product) entry {
+func made(list func(c *Call) []product) entry {
 	return entry{
 		launches: func(c *Call) (all []Launch) {
-			for _, p := range products(c) {
+			for _, p := range list(c) {
 				all = append(all, p.launches(c.Scratch)...)
 			}
 			return all
 		},
 		scratch: func(a graph.Attrs, in, out []graph.Shape) (size graph.Bytes) {
 			c := &Call{Attrs: a, InShapes: in, OutShapes: out, In: make([]uint64, len(in)), Out: make([]uint64, len(out))}
-			for _, p := range products(c) {
+			for _, p := range list(c) {
 				size = max(size, p.scratch())
 			}
 			return size

@@ -9,6 +9,7 @@
 
 #define PRODUCT_OF(name, T, D, R, A, B) \
 	KERNEL name(OPERANDS, IMAGE) { \
+		BOUNDS(T / R * (T / R), 1); \
 		SHARED ALIGNED float memory[4 * D * (T + 4)]; \
 		struct product p = {OPERANDS_OF, {IMAGE_OF, 0, 0, 0}}; \
 		product(T, D, R, A, B, p, memory); \
@@ -24,6 +25,7 @@ PRODUCT(conv_dw, ROWS, POSITIONS)
 #define PRODUCT_OF(name, T, D, R, A, B) \
 	KERNEL name(OPERANDS, IMAGE, long f_outer, long f_j, long f_i, long out_width, long pitch, long top, long left, \
 	            long down, long right) { \
+		BOUNDS(T / R * (T / R), 1); \
 		SHARED ALIGNED float memory[4 * D * (T + 4)]; \
 		struct product p = {OPERANDS_OF, {IMAGE_OF, f_outer, f_j, f_i}}; \
 		p.out.lattice = (struct lattice){out_width, pitch, top, left, down, right}; \

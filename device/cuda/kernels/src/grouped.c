@@ -61,6 +61,7 @@ KERNEL grouped_dx(const float *w, const float *dy, float *dx, GROUPED) {
 // grouped_dw: dy x -> dw. A block makes one weight: each of its 128 threads a chain over every 128th pixel of dy, in all
 // images, and then halves of these sums are added to each other.
 KERNEL grouped_dw(const float *dy, const float *x, float *dw, long images, GROUPED) {
+	BOUNDS(128, 1);
 	SHARED float sums[128];
 	int t = (int)THREAD, weight = (int)BLOCK, s = weight % (int)ss, r = weight / (int)ss % (int)rs;
 	int c = weight / (int)(ss * rs) % (int)group_channels, filter = weight / (int)(ss * rs * group_channels);

@@ -2,6 +2,7 @@
 
 #define PRODUCT_OF(name, T, D, R, A, B) \
 	KERNEL name(OPERANDS) { \
+		BOUNDS(T / R * (T / R), 2); \
 		SHARED ALIGNED float memory[4 * D * (T + 4)]; \
 		struct product p = {OPERANDS_OF, {0}}; \
 		product(T, D, R, A, B, p, memory); \
