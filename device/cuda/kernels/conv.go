@@ -1,6 +1,10 @@
 package kernels
 
-import "tensile/graph"
+import (
+	"fmt"
+
+	"tensile/graph"
+)
 
 var convolutions = map[graph.Kind]entry{
 	graph.Conv2D: convolved(func(c *Call) convolution {
@@ -36,7 +40,11 @@ func convolutionOf(a graph.Attrs, x, y graph.Shape) convolution {
 func convolved(of func(c *Call) convolution, list func(c *Call, g *convolution) []product,
 	grouped func(c *Call, g *convolution) Launch) entry {
 	e := made(func(c *Call) []product {
-		if g := of(c); !g.narrow() {
+		g := of(c)
+		if max(g.c*g.h*g.w, g.k*g.p*g.q, g.k*g.c*g.r*g.s) > maxIndex {
+			panic(fmt.Sprintf("kernels: a convolution of %+v: an image or the filters of a group are too large", g))
+		}
+		if !g.narrow() {
 			return list(c, &g)
 		}
 		return nil

@@ -52,6 +52,9 @@ type tile struct {
 
 var tiles = []tile{{128, 256, 16}, {64, 256, 5}, {16, 64, 1}}
 
+// maxIndex bounds what kernels count in 32 bits.
+const maxIndex = 1<<31 - 256
+
 const (
 	processors = 128           // of the chip that products are split for, whatever chip there is
 	fullGrid   = 2 * 128       // blocks from which on k is not split to have more
@@ -116,9 +119,8 @@ func (p *product) launches(scratch uint64) []Launch { return p.by(p.split(), scr
 
 // by makes the product with a split.
 func (p *product) by(s split, scratch uint64) []Launch {
-	const limit = 1<<31 - 256 // for indices of 32 bits
 	blocks := p.batch * s.parts * ceil(p.m, s.tile.size) * ceil(p.n, s.tile.size)
-	if max(p.m, p.n, p.k, blocks) > limit || s.parts > 1 && p.batch*p.m*p.n > limit {
+	if max(p.m, p.n, p.k, blocks) > maxIndex || s.parts > 1 && p.batch*p.m*p.n > maxIndex {
 		panic(fmt.Sprintf("kernels: %s of %dx%dx%d, %d times", p.kernel, p.m, p.n, p.k, p.batch))
 	}
 	c, c_part := p.c, 0
