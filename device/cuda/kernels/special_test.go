@@ -75,12 +75,27 @@ func TestOutOfRange(t *testing.T) {
 	for _, label := range []float64{2, 0.5, math.NaN(), math.Inf(1), 1e30} {
 		labels := floatOperand(graph.Shape{1}, func() float64 { return label })
 		both := []operand{normalOperand(rng, 1, 2), labels}
-		if loss := floatsOf(example{kind: graph.SoftmaxXent, in: both}.interpreted(t).results()[0]); loss[0] == loss[0] {
+		loss := floatsOf(example{kind: graph.SoftmaxXent, in: both}.interpreted(t).results()[0])
+		if loss[0] == loss[0] {
 			t.Errorf("the loss with label %v of 2 classes is %v", label, loss)
 		}
 		dx := floatsOf(example{kind: graph.SoftmaxXentDX, in: both}.interpreted(t).results()[0])
 		if !slices.Equal(nan(dx), []bool{true, true}) {
 			t.Errorf("the gradient with label %v of 2 classes is %v", label, dx)
 		}
+	}
+}
+
+// Rows of a table's gradient that are made by themselves have the bits that they have in the whole.
+func TestEmbeddingTile(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	const n, rows, width = 40, 11, 5
+	in := []operand{anyIDs(rng, n, rows), normalOperand(rng, n, width)}
+	all := graph.Attrs{Extent: [2]int{rows}}
+	whole := example{kind: graph.EmbeddingDW, attrs: all, in: in}.interpreted(t).results()[0]
+	for begin := 0; begin < rows; begin += 3 {
+		a := graph.Attrs{Extent: [2]int{rows}, Begin: begin, Length: min(3, rows-begin)}
+		tile := example{kind: graph.EmbeddingDW, attrs: a, in: in}.interpreted(t).results()[0]
+		sameBits(t, fmt.Sprintf("rows from %d on", begin), graph.Float32, tile, whole[4*width*begin:][:len(tile)])
 	}
 }
