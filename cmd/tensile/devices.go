@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tensile/device/cuda"
 	"tensile/device/nvml"
 	"tensile/graph"
 	"tensile/report"
@@ -23,7 +24,7 @@ GPU lowers the generation of its link. What is missing, and how to get it, is sa
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			seen, errNVML := nvml.List()
-			usable, errCUDA := cudaDevices()
+			usable, errCUDA := cudaDevices(cudaDriver, usedOf)
 			all := report.NewDevices(cpuDevice(), seen, usable, errNVML, errCUDA)
 			if json {
 				return printJSON(c.OutOrStdout(), all)
@@ -43,9 +44,10 @@ func cpuDevice() report.CPU {
 	return report.CPU{Device: "cpu", Cores: runtime.NumCPU(), Available: available}
 }
 
-// cudaDevices lists CUDA's devices and opens each, to see what that takes of its memory.
-func cudaDevices() ([]report.CUDADevice, error) {
-	d, err := cudaDriver()
+// cudaDevices lists CUDA's devices and opens each, to see by how much that raises what is used of its memory.
+func cudaDevices(driver func() (cuda.Driver, error), used func(bus string) (graph.Bytes, bool)) ([]report.CUDADevice,
+	error) {
+	d, err := driver()
 	if err != nil {
 		return nil, err
 	}
@@ -57,35 +59,26 @@ func cudaDevices() ([]report.CUDADevice, error) {
 	}
 	var found []report.CUDADevice
 	for i, p := range all {
-		context, err := contextOf(i, p.Bus)
-		if err != nil {
+		own := report.CUDADevice{Properties: p}
+		before, known := used(p.Bus)
+		if d, err = driver(); err != nil {
 			return found, err
 		}
-		found = append(found, report.CUDADevice{Properties: p, Context: context})
+		if err := d.Open(i); err != nil {
+			return found, err
+		}
+		if after, still := used(p.Bus); known && still {
+			own.Context = max(0, after-before)
+		}
+		if err := d.Close(); err != nil {
+			return found, err
+		}
+		found = append(found, own)
 	}
 	return found, nil
 }
 
-// contextOf returns what the used memory of a device rises by while it is open, 0 where NVML does not say.
-func contextOf(i int, bus string) (graph.Bytes, error) {
-	before, known := usedOf(bus)
-	d, err := cudaDriver()
-	if err != nil {
-		return 0, err
-	}
-	if err := d.Open(i); err != nil {
-		return 0, err
-	}
-	after, still := usedOf(bus)
-	if err := d.Close(); err != nil {
-		return 0, err
-	}
-	if !known || !still {
-		return 0, nil
-	}
-	return max(0, after-before), nil
-}
-
+// usedOf returns how much of a GPU's memory is used, as NVML says.
 func usedOf(bus string) (graph.Bytes, bool) {
 	all, err := nvml.List()
 	i := slices.IndexFunc(all, func(g nvml.GPU) bool { return g.Bus == bus })
