@@ -63,10 +63,10 @@ func (r *run) find(address uint64) *region {
 		return nil
 	}
 	if a.Address%16 != 0 || len(a.Written)*64 < len(a.Bytes) {
-		panic(fmt.Sprintf("ptx: the allocation at 0x%x is not aligned to 16, or tells of %d of %d bytes which are written",
+		panic(fmt.Sprintf("ptx: the allocation at 0x%x is not aligned to 16, or has bits for %d of its %d bytes",
 			a.Address, len(a.Written)*64, len(a.Bytes)))
 	}
-	region := newRegion("allocation", a.Address, a.Bytes, a.Written)
+	region := newRegion("the allocation", a.Address, a.Bytes, a.Written)
 	region.since = r.launchBegin
 	region.allocation = a
 	r.regions = append(r.regions, region)
@@ -93,7 +93,7 @@ func (w *warp) at(in *instruction, lane int, address, size uint64) (*region, uin
 	offset := address - r.begin
 	if size > uint64(len(r.bytes))-offset {
 		w.fail(in, lane, BadAddress, address,
-			"accesses %d bytes, %d of them past the end of the %s of %d bytes at 0x%x",
+			"accesses %d bytes, %d of them past the end of %s of %d bytes at 0x%x",
 			size, size-(uint64(len(r.bytes))-offset), r.name, len(r.bytes), r.begin)
 		return nil, 0
 	}
@@ -107,7 +107,7 @@ func (w *warp) at(in *instruction, lane int, address, size uint64) (*region, uin
 		ok = r.constant
 	}
 	if !ok {
-		w.fail(in, lane, BadAddress, address, "this address is of a %s, not of the %s space", r.name, in.mem.space)
+		w.fail(in, lane, BadAddress, address, "this address is of %s, not of the %s space", r.name, in.mem.space)
 		return nil, 0
 	}
 	w.r.cached[in.index] = r
@@ -157,7 +157,7 @@ func (w *warp) readable(in *instruction, lane int, r *region, offset, size, atom
 	}
 	bytes := (uint64(1)<<size - 1) << (offset & 63)
 	if r.written[offset>>6]&bytes != bytes {
-		return w.fail(in, lane, Unwritten, r.begin+offset, "reads %d bytes of a %s, of which not all were written",
+		return w.fail(in, lane, Unwritten, r.begin+offset, "reads %d bytes of %s, of which not all were written",
 			size, r.name)
 	}
 	thread := uint64(w.number*32 + uint32(lane))

@@ -116,7 +116,7 @@ func hostProgram(t *testing.T) string {
 		return ""
 	}
 	file := filepath.Join(t.TempDir(), "host")
-	out, err := exec.Command("gcc", "-O2", "-std=gnu11", "-w", "-fwrapv", "-ffp-contract=off", "-march=x86-64-v3",
+	out, err := exec.Command("gcc", "-O2", "-std=gnu11", "-w", "-fwrapv", "-ffp-contract=off",
 		"-o", file,
 		"testdata/host.c", "-lm").CombinedOutput()
 	if err != nil {

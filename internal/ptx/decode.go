@@ -138,6 +138,15 @@ func decode(f *function, functions map[string]*function) (*Kernel, error) {
 	if err := fr.copy(); err != nil {
 		return nil, err
 	}
+	sum := uint64(0)
+	for _, v := range k.shared {
+		sum += (v.size + v.align - 1) / v.align * v.align
+	}
+	if sum > maxShared || k.localBytes > maxLocal {
+		return nil, errorAt(f.line,
+			"kernel %s has %d bytes of shared memory, at most %d, and %d of local memory, at most %d",
+			f.name, sum, maxShared, k.localBytes, maxLocal)
+	}
 	if len(k.code) == 0 || k.code[len(k.code)-1].flow != leave || k.code[len(k.code)-1].guard != 0 {
 		fr.emit(instruction{flow: leave}, &statement{line: f.line, text: "the end of " + f.name})
 	}

@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -47,6 +48,12 @@ func runSnippet(body string, l launch) (*memory, Footprint, error) {
 		Block: [3]uint32{max(l.threads, 1), 1, 1},
 		Args:  args, Memory: m}, 100_000)
 	return m, f, err
+}
+
+// twice executes an instruction at %rd8 = %rd4 + begin, and once more so many bytes further.
+func twice(instruction string, begin, further int) string {
+	return fmt.Sprintf(`add.s64 %%rd8, %%rd4, %d; mov.u32 %%r20, 0; AGAIN: %s add.s64 %%rd8, %%rd8, %d;
+		add.u32 %%r20, %%r20, 1; setp.lt.u32 %%p9, %%r20, 2; @%%p9 bra AGAIN;`, begin, instruction, further)
 }
 
 // TestFaults has for each check a kernel that fails it, and the like that does not.
@@ -178,6 +185,24 @@ func TestFaults(t *testing.T) {
 		{"shuffle from the absent", launch{1, 20}, "shfl.sync.down.b32 %r2, %r0, 4, 31, -1;", Divergent,
 			"from thread 20"},
 		{"shuffle inside", launch{1, 20}, "shfl.sync.up.b32 %r2, %r0, 4, 0, -1;", 0, ""},
+
+		// whole warps at what follows one another, where an instruction has been before
+		{"warps of blocks write", launch{3, 32}, "st.global.u32 [%rd4], 1;", Race, "the order of blocks is not known"},
+		{"warps of blocks write own", launch{2, 32}, "mad.wide.u32 %rd8, %r1, 128, %rd4; st.global.u32 [%rd8], 1;", 0, ""},
+		{"warp reads on", launch{1, 32}, twice("ld.global.u32 %r2, [%rd8];", 0, 128), 0, ""},
+		{"warp reads beyond", launch{1, 32}, twice("ld.global.u32 %r2, [%rd8];", 0, 132), BadAddress, "[31 0 0]"},
+		{"warp writes beyond", launch{1, 32}, twice("st.global.u32 [%rd8], 2;", 0, 132), BadAddress, "[31 0 0]"},
+		{"warp reads askew", launch{1, 32}, twice("ld.global.u32 %r2, [%rd8];", 0, 126), Misaligned, ""},
+		{"warp reads unwritten", launch{1, 32}, "add.s64 %rd4, %rd1, %rd5; st.global.u32 [%rd4], 1;" +
+			"bar.warp.sync -1;" + twice("ld.global.u32 %r2, [%rd8];", 0, 64), Unwritten, "thread [16 0 0]"},
+		{"warp reads another block's", launch{2, 32}, "setp.eq.u32 %p2, %r1, 0; @%p2 st.global.u32 [%rd4], 1;" +
+			twice("ld.global.u32 %r2, [%rd8];", 128, -128), Race, "block"},
+		{"warp reads nc what is written", launch{1, 32}, "st.global.u32 [%rd4], 1;" +
+			twice("ld.global.nc.u32 %r2, [%rd8];", 128, -128), Race, "ld.global.nc"},
+		{"warp reads its neighbour's", launch{1, 32}, "st.global.u32 [%rd4], 1;" +
+			twice("ld.global.u32 %r2, [%rd8];", 128, -124), Race, "without a barrier"},
+		{"warp writes what its neighbour reads", launch{1, 32}, "ld.global.u32 %r2, [%rd4];" +
+			twice("st.global.u32 [%rd8], 2;", 128, -124), Race, "without a barrier"},
 
 		{"endless", launch{}, "L: bra L;", Endless, "does not end"},
 		{"trap", launch{}, "trap;", Trap, ""},

@@ -135,6 +135,12 @@ func TestModules(t *testing.T) {
 		{head + ".global .b32 x[2] = {1, 2, 3};", "more values"},
 		{head + ".global .b32 x[20000000];", "elements"},
 		{".version 6.0\n.target sm_60\n.address_size 32\n", "not 64"},
+		{head + ".shared .b8 a[30000]; .shared .b8 b[30000];" +
+			".entry k() { .reg .b64 %a; mov.u64 %a, a; mov.u64 %a, b; ret; }",
+			"60000 bytes of shared memory, at most 49152"},
+		{head + ".entry k() { .local .b8 a[60000]; .local .b8 b[60000];" +
+			".reg .b64 %a; mov.u64 %a, a; mov.u64 %a, b; ret; }",
+			"of local memory, at most 65536"},
 		{head + ".entry k() .maxclusterrank 3 { ret; }", "unknown directive"},
 	} {
 		if _, err := Parse(c.text); err == nil || !strings.Contains(err.Error(), c.says) {

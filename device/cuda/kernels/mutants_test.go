@@ -59,7 +59,7 @@ func TestBarrierMutants(t *testing.T) {
 				interpret(t, p.memory, launches[:at])
 				l := launches[at]
 				l.Block[0], l.Grid[0] = max(64, l.Block[0]), min(3, l.Grid[0])
-				_, err = m.Kernel(l.Kernel).Run(ptx.Launch{Grid: l.Grid, Block: l.Block, Args: l.Args, Memory: p.memory})
+				_, err = m.Kernel(l.Kernel).Run(onMemory(l, p.memory))
 				fault, ok := errors.AsType[*ptx.Fault](err)
 				found[l.Kernel][k] = ok && (fault.Kind == ptx.Race || fault.Kind == ptx.Unwritten)
 				p = e.prepare(t)
@@ -92,7 +92,7 @@ func TestBoundMutants(t *testing.T) {
 			for _, l := range Launches(&p.call) {
 				bound := slices.Index(l.Args, n)
 				l.Args[bound]++
-				_, err := kernels[l.Kernel].Run(ptx.Launch{Grid: l.Grid, Block: l.Block, Args: l.Args, Memory: p.memory})
+				_, err := kernels[l.Kernel].Run(onMemory(l, p.memory))
 				if fault, ok := errors.AsType[*ptx.Fault](err); !ok || fault.Kind != ptx.BadAddress {
 					t.Errorf("%s of %d elements for %d: %v", l.Kernel, n+1, n, err)
 				}

@@ -7,8 +7,8 @@ import (
 	"tensile/internal/ptx"
 )
 
-// In the loop of the largest tile, where operands are aligned, at least so many of 100 instructions of the text are fma.
-// The package comment has the exact numbers.
+// In the loop of the largest tile, where operands are aligned, at least so many of 100 instructions of the text are
+// fma. The package comment has the exact numbers.
 func TestShareOfFMA(t *testing.T) {
 	least := map[string]int64{"product_nn_128": 84, "product_nt_128": 83, "product_tn_128": 85, "product_tt_128": 84,
 		"conv_128": 75, "conv_dw_128": 78, "conv_dx_128": 72}
@@ -24,7 +24,8 @@ func TestShareOfFMA(t *testing.T) {
 			{Kind: graph.MatMul, Attrs: flip(true, false), InShapes: []graph.Shape{tall, tall}},
 			{Kind: graph.MatMul, Attrs: flip(true, true), InShapes: []graph.Shape{tall, wide}},
 			{Kind: graph.Conv2D, Attrs: window, InShapes: []graph.Shape{{1, k / 8, 8, 16}, {128, k / 8, 3, 3}}},
-			{Kind: graph.Conv2DDW, Attrs: window, InShapes: []graph.Shape{{k / 256, 15, 16, 16}, {k / 256, 128, 16, 16}}},
+			{Kind: graph.Conv2DDW, Attrs: window,
+				InShapes: []graph.Shape{{k / 256, 15, 16, 16}, {k / 256, 128, 16, 16}}},
 			{Kind: graph.Conv2DDX, Attrs: onto, InShapes: []graph.Shape{{1, k / 8, 16, 16}, {k / 8, 128, 3, 3}}},
 		}
 	}

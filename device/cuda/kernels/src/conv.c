@@ -35,6 +35,6 @@ PRODUCT(conv_dw, ROWS, POSITIONS)
 		product(T, D, R, A, B, p, memory, (struct table){taps, filters}); \
 	}
 
-// conv_dx: w dy -> dx, of the pixels of dx that lie at the same place between two windows. m is the channel, n the image
-// and the pixel, k the filter and those of its weights that meet these pixels.
+// conv_dx: w dy -> dx, of the pixels of dx that lie at the same place between two windows. m is the channel, n the
+// image and the pixel, k the filter and those of its weights that meet these pixels.
 PRODUCT(conv_dx, FILTERS, WINDOWS)

@@ -15,7 +15,8 @@ KERNEL grouped(const float *x, const float *w, const float *bias, float *y, GROU
 		return;
 	}
 	int top = pixel / (int)q * (int)y_stride - (int)y_pad, left = pixel % (int)q * (int)x_stride - (int)x_pad;
-	const float *from = x + (plane / (int)filters * channels + filter / (int)group_filters * group_channels) * height * width;
+	long channel = plane / (int)filters * channels + filter / (int)group_filters * group_channels;
+	const float *from = x + channel * height * width;
 	const float *weight = w + filter * group_channels * rs * ss;
 	float sum = 0;
 	for (int c = 0; c < (int)group_channels; c++) {
@@ -68,8 +69,8 @@ INLINE struct place place_of(int i, int p, int q) {
 	return at;
 }
 
-// grouped_dw: dy x -> dw. A block makes one weight: each of its 128 threads a chain over every 128th pixel of dy, in all
-// images, and then halves of these sums are added to each other.
+// grouped_dw: dy x -> dw. A block makes one weight: each of its 128 threads a chain over every 128th pixel of dy, in
+// all images, and then halves of these sums are added to each other.
 KERNEL grouped_dw(const float *dy, const float *x, float *dw, long images, GROUPED) {
 	BOUNDS(128, 1);
 	SHARED float sums[128];

@@ -5,9 +5,9 @@
 // elements of each operand's next slice into registers, and puts them into the other half of shared memory then. So
 // there is one barrier a step.
 //
-// An element of c is one chain of fma over k in rising order, whatever T, D and R are. What lies beyond k, m or n counts
-// as zero and is never read. Zeros after the end of a chain turn a -0 into +0, so each gets + 0 in the end. Where k is split, a block makes the chain of one part, and
-// product_sum adds the parts in their order.
+// An element of c is one chain of fma over k in rising order, whatever T, D and R are. What lies beyond k, m or n
+// counts as zero and is never read. Zeros after the end of a chain turn a -0 into +0, so each gets + 0 in the end.
+// Where k is split, a block makes the chain of one part, and product_sum adds the parts in their order.
 
 #ifndef PRODUCT_H
 #define PRODUCT_H
@@ -33,9 +33,9 @@ enum {
 	POSITIONS // b: pixels under windows of an image, k the windows: four of n, at one k
 };
 
-// OPERANDS are the parameters that every product has. Distances are in elements. Where a dimension of an operand is made
-// of images, plane is its extent in one image, and image the distance between two images; otherwise plane is 1 << 30. Four
-// elements of COLS must lie in one image.
+// OPERANDS are the parameters that every product has. Distances are in elements. Where a dimension of an operand is
+// made of images, plane is its extent in one image, and image the distance between two images; otherwise plane is 1 <<
+// 30. Four elements of COLS must lie in one image.
 #define OPERANDS \
 	const float *a, const float *b, float *c, const float *bias, long m, long n, long k, long part, long parts, \
 	long a_stride, long a_image, long a_batch, long b_stride, long b_image, long b_batch, long k_plane, long n_plane, \
@@ -58,8 +58,9 @@ struct output {
 	struct lattice lattice;
 };
 
-// image says how k and n are made of a convolution's dimensions. k is (channel or image, j, i), n is (outer, y, x), each
-// with the last fastest. The pixel of k and n is at row y*y_step + y_first + j*j_step of an image, and at a column alike.
+// image says how k and n are made of a convolution's dimensions. k is (channel or image, j, i), n is (outer, y, x),
+// each with the last fastest. The pixel of k and n is at row y*y_step + y_first + j*j_step of an image, and at a column
+// alike.
 struct image {
 	long height, width;  // of the image that is read
 	long js, is;         // extents of j and i
@@ -96,7 +97,8 @@ struct table {
 };
 
 // tabulated writes the entry of this thread, of N: k is counted from the block's first one on.
-INLINE void tabulated(const int N, const int A, const struct product *p, struct table table, int k, int begin, int end) {
+INLINE void tabulated(const int N, const int A, const struct product *p, struct table table, int k, int begin,
+                      int end) {
 	const struct image *g = &p->image;
 	k += (int)THREAD;
 	int of = begin + k, is = (int)g->is, js = (int)g->js, rows = of / is, outer = rows / js, j = rows % js, i = of % is;
@@ -136,8 +138,8 @@ INLINE int inside(const struct image *g, const struct loader *l, int s, tap t) {
 
 // opened returns the loader of the operand at x, whose tile begins at row (of a) or column (of b) first of count.
 // extent is that of an image, in the direction in which ROWS or COLS run.
-INLINE struct loader opened(const int T, const int D, const int N, const int form, const struct product *p, const float *x,
-                            long stride, long image, long extent, long first, long count, int k, int end) {
+INLINE struct loader opened(const int T, const int D, const int N, const int form, const struct product *p,
+                            const float *x, long stride, long image, long extent, long first, long count, int k, int end) {
 	struct loader l = {0};
 	unsigned t = (unsigned)THREAD;
 	int plane = (int)extent;
@@ -182,8 +184,8 @@ INLINE struct loader opened(const int T, const int D, const int N, const int for
 }
 
 // loaded returns the next four elements.
-INLINE vector loaded(const int D, const int N, const int form, const struct product *p, struct loader *l, struct table table,
-                     long stride, long image) {
+INLINE vector loaded(const int D, const int N, const int form, const struct product *p, struct loader *l,
+                     struct table table, long stride, long image) {
 	vector v = {0, 0, 0, 0};
 	const struct image *g = &p->image;
 	if (form == ROWS) {
@@ -277,7 +279,8 @@ INLINE void put(const int T, const int D, const int N, const int form, IN_SHARED
 	}
 }
 
-// fragment loads what a thread needs of a row of a slice: R elements, in groups of up to four that lie half a tile apart.
+// fragment loads what a thread needs of a row of a slice: R elements, in groups of up to four that lie half a tile
+// apart.
 INLINE void fragment(const int T, const int R, const IN_SHARED float *row, float *to) {
 	if (R == 2) {
 		pair v = *(const IN_SHARED pair *)row;
@@ -301,7 +304,8 @@ INLINE long place(const struct output *o, int n) {
 	return image * o->image + rest;
 }
 
-// A sum gets the bias of its row, or of its column, and +0 for the other: the bits of c are those of (sum + row) + column.
+// A sum gets the bias of its row, or of its column, and +0 for the other: the bits of c are those of (sum + row) +
+// column.
 INLINE float row_bias(const struct product *p, long batch, long m) {
 	const struct output *o = &p->out;
 	return p->bias && o->bias_m ? p->bias[batch * o->bias_batch + m] : 0;
@@ -313,7 +317,8 @@ INLINE float column_bias(const struct product *p, long batch, long n) {
 }
 
 // stored puts a thread's elements of c where they belong.
-INLINE void stored(const int T, const int R, const struct product *p, long batch, long part, int m, int n, float sum[]) {
+INLINE void stored(const int T, const int R, const struct product *p, long batch, long part, int m, int n,
+                   float sum[]) {
 	const struct output *o = &p->out;
 	const int G = R < 4 ? R : 4; // elements that lie side by side
 	float *c = p->c + batch * o->batch + part * o->part;
@@ -385,8 +390,9 @@ INLINE void spot(const int T, const int R, unsigned thread, int *m, int *n) {
 #define REREAD(name, value) ((unsigned)(value))
 #endif
 
-// product makes the tile of this block. It needs 4*D*(T+4) floats of shared memory, for a convolution a table, and blocks of T*T/(R*R) threads. The
-// blocks are one for each tile of c, part of k and entry of the batch, the tiles of a column of tiles next to each other.
+// product makes the tile of this block. It needs 4*D*(T+4) floats of shared memory, for a convolution a table, and
+// blocks of T*T/(R*R) threads. The blocks are one for each tile of c, part of k and entry of the batch, the tiles of a
+// column of tiles next to each other.
 INLINE void product(const int T, const int D, const int R, const int A, const int B, struct product p,
                     IN_SHARED float *memory, struct table table) {
 	const int N = T / R * (T / R), CONVOLUTION = B == WINDOWS || B == POSITIONS, SLICE = D * (T + 4);
@@ -418,7 +424,8 @@ INLINE void product(const int T, const int D, const int R, const int A, const in
 		int half = step % 2 * SLICE;
 		vector next_a = {0}, next_b = {0};
 		if (CONVOLUTION && step % (N / D) == 0) {
-			tabulated(N, A, &p, table, step * D + N, begin, end); // nobody reads that half of the ring before two barriers
+			// It is half a ring ahead: what stood there was last read two barriers ago.
+			tabulated(N, A, &p, table, step * D + N, begin, end);
 		}
 		if (step + 1 < steps) {
 			next_a = loaded(D, N, A, &p, &a, table, p.a_stride, p.a_image);
