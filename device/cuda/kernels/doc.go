@@ -19,8 +19,8 @@
 //   - Which outputs are wanted, and in place of which operand the first is made, changes no bit of the others.
 //   - What outputs and scratch held before does not matter. Inputs that are not updated in place are never written.
 //   - Nothing that is launched depends on the iteration: kernels read it from the device.
-//   - Indices are of 64 bits, within an image or a matrix of a product of 32. An id or a label out of range makes NaN, since a
-//     kernel cannot say more.
+//   - Indices are of 64 bits, within an image or a matrix of a product of 32, which refuses what they cannot count. An
+//     id or a label out of range makes NaN, since a kernel cannot say more.
 //
 // # Products and convolutions
 //
