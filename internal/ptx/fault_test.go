@@ -188,9 +188,10 @@ func TestFaults(t *testing.T) {
 
 		// whole warps at what follows one another, where an instruction has been before
 		{"warps of blocks write", launch{3, 32}, "st.global.u32 [%rd4], 1;", Race, "the order of blocks is not known"},
-		{"warps of blocks write own", launch{2, 32}, "mad.wide.u32 %rd8, %r1, 128, %rd4; st.global.u32 [%rd8], 1;", 0, ""},
+		{"warps of blocks write own", launch{2, 32}, "mad.wide.u32 %rd8, %r1, 128, %rd4; st.global.u32 [%rd8], 1;",
+			0, ""},
 		{"warp reads on", launch{1, 32}, twice("ld.global.u32 %r2, [%rd8];", 0, 128), 0, ""},
-		{"warp reads beyond", launch{1, 32}, twice("ld.global.u32 %r2, [%rd8];", 0, 132), BadAddress, "[31 0 0]"},
+		{"warp reads beyond", launch{1, 32}, twice("ld.global.u32 %r2, [%rd8];", 0, 132), BadAddress, "31"},
 		{"warp writes beyond", launch{1, 32}, twice("st.global.u32 [%rd8], 2;", 0, 132), BadAddress, "[31 0 0]"},
 		{"warp reads askew", launch{1, 32}, twice("ld.global.u32 %r2, [%rd8];", 0, 126), Misaligned, ""},
 		{"warp reads unwritten", launch{1, 32}, "add.s64 %rd4, %rd1, %rd5; st.global.u32 [%rd4], 1;" +
@@ -203,6 +204,30 @@ func TestFaults(t *testing.T) {
 			twice("ld.global.u32 %r2, [%rd8];", 128, -124), Race, "without a barrier"},
 		{"warp writes what its neighbour reads", launch{1, 32}, "ld.global.u32 %r2, [%rd4];" +
 			twice("st.global.u32 [%rd8], 2;", 128, -124), Race, "without a barrier"},
+
+		// whichever comes first
+		{"register of block 0", launch{2, 1}, "setp.eq.u32 %p1, %r1, 0; @%p1 mov.u32 %r2, 1; add.u32 %r3, %r2, 1;",
+			Unwritten, ""},
+		{"predicate of block 0", launch{2, 1}, "setp.eq.u32 %p1, %r1, 0; @%p1 setp.eq.u32 %p2, 1, 1; @%p2 ret;",
+			Unwritten, ""},
+		{"shared memory of block 0", launch{2, 1}, "setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [buffer], 1;" +
+			"ld.shared.u32 %r2, [buffer];", Unwritten, ""},
+		{"local memory of block 0", launch{2, 1}, "mov.u64 %rd8, depot; setp.eq.u32 %p1, %r1, 0;" +
+			"@%p1 st.local.u32 [%rd8], 1; ld.local.u32 %r2, [%rd8];", Unwritten, ""},
+		{"register of block 1", launch{2, 1}, "setp.eq.u32 %p1, %r1, 1; @%p1 mov.u32 %r2, 1; add.u32 %r3, %r2, 1;",
+			Unwritten, ""},
+		{"predicate of block 1", launch{2, 1}, "setp.eq.u32 %p1, %r1, 1; @%p1 setp.eq.u32 %p2, 1, 1; @%p2 ret;",
+			Unwritten, ""},
+		{"shared memory of block 1", launch{2, 1}, "setp.eq.u32 %p1, %r1, 1; @%p1 st.shared.u32 [buffer], 1;" +
+			"ld.shared.u32 %r2, [buffer];", Unwritten, ""},
+		{"local memory of block 1", launch{2, 1}, "mov.u64 %rd8, depot; setp.eq.u32 %p1, %r1, 1;" +
+			"@%p1 st.local.u32 [%rd8], 1; ld.local.u32 %r2, [%rd8];", Unwritten, ""},
+		{"read by warps, written by 0", launch{1, 64}, "ld.global.u32 %r2, [%rd0]; setp.eq.u32 %p1, %r0, 0;" +
+			"@%p1 st.global.u32 [%rd0], 1;", Race, ""},
+		{"read by warps, written by 32", launch{1, 64}, "ld.global.u32 %r2, [%rd0]; setp.eq.u32 %p1, %r0, 32;" +
+			"@%p1 st.global.u32 [%rd0], 1;", Race, ""},
+		{"read by a warp, written by 0", launch{1, 32}, "ld.global.u32 %r2, [%rd0]; setp.eq.u32 %p1, %r0, 0;" +
+			"@%p1 st.global.u32 [%rd0], 1;", Race, ""},
 
 		{"endless", launch{}, "L: bra L;", Endless, "does not end"},
 		{"trap", launch{}, "trap;", Trap, ""},
