@@ -44,7 +44,7 @@ func TestGraph(t *testing.T) {
 			b.refused(b.d.Wait(b.one, lastEvent(b)), captureIsolation, "not recorded in the capture")
 			for range 3 {
 				b.do(b.d.LaunchGraph(b.one, g))
-				b.do(b.d.Fill(b.one, b.a+16, 1, 1)) // in order with the launches
+				b.do(b.d.Fill(b.one, b.a, 9, 2)) // in order with the launches
 			}
 			switch err := b.d.Synchronize(); {
 			case without == 1 || without == 2:
@@ -57,6 +57,23 @@ func TestGraph(t *testing.T) {
 					t.Errorf("seed %d: %q came out", seed, got)
 				}
 			}
+		}
+	}
+}
+
+// TestEmptyGraph shows that what is put after a graph without operations comes after what was before it.
+func TestEmptyGraph(t *testing.T) {
+	for seed := range uint64(8) {
+		b := newBench(t, seed)
+		b.do(b.d.BeginCapture(b.one))
+		g, err := b.d.EndCapture(b.one)
+		b.do(err)
+		b.do(b.d.Fill(b.one, b.a, 1, 1))
+		b.do(b.d.LaunchGraph(b.one, g))
+		b.do(b.d.CopyOut(b.one, b.host[:1], b.a))
+		b.do(b.d.Synchronize())
+		if b.host[0] != 1 {
+			t.Errorf("seed %d: %d came out", seed, b.host[0])
 		}
 	}
 }
