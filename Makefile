@@ -11,7 +11,7 @@ GPU = gpu
 WITH = $(SETTINGS)
 endif
 
-.PHONY: build gpu demo release test test-gpu-fake race lint golden ptx bench fuzz soak mutants clean
+.PHONY: build gpu demo release test test-gpu-fake race lint golden ptx ptx-check bench fuzz soak mutants clean
 
 build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -74,6 +74,9 @@ golden: ## rewrite the testdata of all tests that use internal/golden or datadri
 ptx: ## compile the CUDA kernels anew with clang-19; read the diff, and commit the text
 	rm -f device/cuda/kernels/ptx/*.ptx
 	scripts/ptx.sh device/cuda/kernels/ptx
+
+ptx-check: ## registers and spills of the CUDA kernels, where ptxas is installed
+	scripts/ptx-check.sh
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, one after the other, FUZZTIME each

@@ -39,7 +39,7 @@ func failing(t *testing.T, driver cuda.Driver) (err error) {
 	return nil
 }
 
-// TestFailures fails each call of the driver in a short training, once as an error of that call alone and once for good.
+// TestFailures fails each call of the driver in a short training, once for that call alone and once for good.
 func TestFailures(t *testing.T) {
 	whole := fakecuda.New(fakecuda.Options{})
 	if err := failing(t, whole); err != nil {

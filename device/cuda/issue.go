@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"tensile/device"
 	"tensile/graph"
 	"tensile/program"
 )
@@ -177,10 +178,18 @@ func (s *sent) put(run *program.Run) error {
 	if s.end, err = d.mark(l.handle); err != nil {
 		return err
 	}
-	if c := s.command(); (c.Kind == program.In || c.Kind == program.Out) && j.loaded.awaited[c.Storage] {
+	if j.telling(s) {
 		j.watch(s)
 	}
 	return nil
+}
+
+// telling reports whether the host wants to know at once when a copy has ended: a command of the host lane may wait for
+// it, or the next copy of the prologue does.
+func (j *job) telling(s *sent) bool {
+	c := s.command()
+	isCopy := c.Kind == program.In || c.Kind == program.Out
+	return isCopy && (j.loaded.awaited[c.Storage] || s.round.section == &j.loaded.program.Prologue)
 }
 
 // mark records an event of the pool.
@@ -285,16 +294,17 @@ func (j *job) watch(s *sent) {
 func (j *job) run(s *sent) {
 	c, iteration := s.command(), s.round.iteration
 	do := func() {}
+	var reads, writes device.Memory
 	switch id := j.loaded.ids[c.Storage]; c.Kind {
 	case program.Load:
-		to := j.bytes(c.Host, c.Bytes)
-		do = func() { j.options.Input(iteration, id, to) }
+		writes = j.bytes(c.Host, c.Bytes)
+		do = func() { j.options.Input(iteration, id, writes) }
 	case program.Read:
-		from := j.bytes(c.Host, c.Bytes).Float32()
-		do = func() { j.options.Output(iteration, id, from) }
+		reads = j.bytes(c.Host, c.Bytes)
+		do = func() { j.options.Output(iteration, id, reads.Float32()) }
 	case program.Keep:
-		to, from := j.bytes(c.Snapshot, c.Bytes), j.bytes(c.Host, c.Bytes)
-		do = func() { copy(to, from) }
+		writes, reads = j.bytes(c.Snapshot, c.Bytes), j.bytes(c.Host, c.Bytes)
+		do = func() { copy(writes, reads) }
 	default:
 		panic(fmt.Sprintf("cuda: a command of kind %s on the host lane", c.Kind))
 	}
@@ -304,7 +314,7 @@ func (j *job) run(s *sent) {
 		if !j.closed {
 			do()
 		}
-	}, j.device.expect(s))
+	}, reads, writes, j.device.expect(s))
 }
 
 // close gives back what a lane has.

@@ -158,12 +158,12 @@ func TestOpening(t *testing.T) {
 // TestLeaks shows that Close lists what was not given back.
 func TestLeaks(t *testing.T) {
 	b := newBench(t, 0)
-	e := b.event()
+	b.event()
 	b.refused(b.d.Close(), cuda.InvalidValue, "left at Close: 4", " at 0x7000",
 		"of pinned memory, stream 1, stream 2, event 3")
 
 	b = newBench(t, 0)
-	e = b.event()
+	e := b.event()
 	b.do(b.d.Release(b.a))
 	b.do(b.d.Unpin(b.host))
 	b.do(b.d.DestroyStream(b.one))
@@ -190,8 +190,11 @@ func TestMemory(t *testing.T) {
 	if c := r.alloc(1000); c == a {
 		t.Error("an address is used twice")
 	}
-	_, err = r.d.Alloc(10 * graph.MiB)
+	_, err = r.d.Alloc(10 * graph.MiB) // c and b are there
 	r.refused(err, cuda.OutOfMemory, "10485760 bytes are wanted, 10484750 of 10485760 are free")
+	r.alloc(10*graph.MiB - 1010)
+	_, err = r.d.Alloc(1)
+	r.refused(err, cuda.OutOfMemory, "1 bytes are wanted, 0 of 10485760 are free")
 }
 
 // training is a short program that uses every kind of call. At its first error it gives back what it has; left is what

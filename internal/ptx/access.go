@@ -63,10 +63,10 @@ func (r *run) find(address uint64) *region {
 		return nil
 	}
 	if a.Address%16 != 0 || len(a.Written)*64 < len(a.Bytes) {
-		panic(fmt.Sprintf("ptx: the allocation at 0x%x is not aligned to 16, or tells of %d of its %d bytes which are written",
+		panic(fmt.Sprintf("ptx: the allocation at 0x%x is not aligned to 16, or has bits for %d of its %d bytes",
 			a.Address, len(a.Written)*64, len(a.Bytes)))
 	}
-	region := newRegion("allocation", a.Address, a.Bytes, a.Written)
+	region := newRegion("the allocation", a.Address, a.Bytes, a.Written)
 	region.since = r.launchBegin
 	region.allocation = a
 	r.regions = append(r.regions, region)
@@ -92,7 +92,8 @@ func (w *warp) at(in *instruction, lane int, address, size uint64) (*region, uin
 	}
 	offset := address - r.begin
 	if size > uint64(len(r.bytes))-offset {
-		w.fail(in, lane, BadAddress, address, "accesses %d bytes, %d of them past the end of the %s of %d bytes at 0x%x",
+		w.fail(in, lane, BadAddress, address,
+			"accesses %d bytes, %d of them past the end of %s of %d bytes at 0x%x",
 			size, size-(uint64(len(r.bytes))-offset), r.name, len(r.bytes), r.begin)
 		return nil, 0
 	}
@@ -106,7 +107,7 @@ func (w *warp) at(in *instruction, lane int, address, size uint64) (*region, uin
 		ok = r.constant
 	}
 	if !ok {
-		w.fail(in, lane, BadAddress, address, "this address is of a %s, not of the %s space", r.name, in.mem.space)
+		w.fail(in, lane, BadAddress, address, "this address is of %s, not of the %s space", r.name, in.mem.space)
 		return nil, 0
 	}
 	w.r.cached[in.index] = r
@@ -116,7 +117,8 @@ func (w *warp) at(in *instruction, lane int, address, size uint64) (*region, uin
 // localAt returns the index in the warp's local memory, and false if the access is wrong.
 func (w *warp) localAt(in *instruction, lane int, address, size uint64) (uint64, bool) {
 	if address&(size-1) != 0 {
-		return 0, w.fail(in, lane, Misaligned, address, "accesses %d bytes at an address that is no multiple of that", size)
+		return 0, w.fail(in, lane, Misaligned, address,
+			"accesses %d bytes at an address that is no multiple of that", size)
 	}
 	for _, v := range w.k.locals {
 		if offset := address - v.address; offset < v.size && size <= v.size-offset {
@@ -155,7 +157,8 @@ func (w *warp) readable(in *instruction, lane int, r *region, offset, size, atom
 	}
 	bytes := (uint64(1)<<size - 1) << (offset & 63)
 	if r.written[offset>>6]&bytes != bytes {
-		return w.fail(in, lane, Unwritten, r.begin+offset, "reads %d bytes of a %s, of which not all were written", size, r.name)
+		return w.fail(in, lane, Unwritten, r.begin+offset, "reads %d bytes of %s, of which not all were written",
+			size, r.name)
 	}
 	thread := uint64(w.number*32 + uint32(lane))
 	now := w.r.s.now | thread | atomic
@@ -202,7 +205,8 @@ func (w *warp) readAgain(in *instruction, address, size uint64) {
 // writable checks and marks a write to a region.
 func (w *warp) writable(in *instruction, lane int, r *region, offset, size, atomic uint64) bool {
 	if r.constant {
-		return w.fail(in, lane, BadAddress, r.begin+offset, "writes to a variable of the module, which is not supported")
+		return w.fail(in, lane, BadAddress, r.begin+offset,
+			"writes to a variable of the module, which is not supported")
 	}
 	thread := uint64(w.number*32 + uint32(lane))
 	cells := r.cellsOf(w, offset, size)
@@ -376,7 +380,8 @@ func updating(w *warp, in *instruction, m uint32) bool {
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest) & 31
 		r, offset := w.at(in, i, w.registers[in.a][i]+mem.offset, size)
-		if r == nil || !w.readable(in, i, r, offset, size, markAtomic) || !w.writable(in, i, r, offset, size, markAtomic) {
+		if r == nil || !w.readable(in, i, r, offset, size, markAtomic) || !w.writable(in, i, r, offset, size,
+			markAtomic) {
 			return false
 		}
 		to := r.bytes[offset : offset+size]
@@ -437,7 +442,8 @@ func (f *frame) access(s *statement, in *instruction, at int) error {
 			mem.count = uint64(name[1] - '0')
 		}
 	}
-	if mem.readOnly && (mem.space != global || s.op[0] != "ld") || mem.bytes() > 16 || last == 1 && s.op[1] == "relaxed" {
+	if mem.readOnly && (mem.space != global || s.op[0] != "ld") || mem.bytes() > 16 || last == 1 &&
+		s.op[1] == "relaxed" {
 		return unknown(s)
 	}
 	return f.address(s, in, at)
@@ -547,8 +553,8 @@ func (f *frame) store(s *statement, in instruction) error {
 	return nil
 }
 
-// atomic decodes atom{.relaxed}{.scope}{.space}.op.type d, [a], b{, c} and red, which has no d. Floats are refused: their
-// sums depend on the order of threads.
+// atomic decodes atom{.relaxed}{.scope}{.space}.op.type d, [a], b{, c} and red, which has no d. Floats are refused:
+// their sums depend on the order of threads.
 func (f *frame) atomic(s *statement, in instruction) error {
 	if len(s.op) < 3 {
 		return unknown(s)
@@ -562,7 +568,8 @@ func (f *frame) atomic(s *statement, in instruction) error {
 	last := 0
 	for _, name := range s.op[1 : len(s.op)-2] {
 		rank := accessModifiers[name]
-		if rank <= last || rank > 3 || name == "weak" || name == "volatile" || rank == 3 && name != "global" && name != "shared" {
+		if rank <= last || rank > 3 || name == "weak" || name == "volatile" || rank == 3 && name != "global" &&
+			name != "shared" {
 			return unknown(s)
 		}
 		if last = rank; rank == 3 {

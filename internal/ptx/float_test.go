@@ -164,15 +164,16 @@ func TestConversions(t *testing.T) {
 						x := someBits(r, from)
 						got, want := f(x), converted(x, to, from, mode, saturate)
 						if got != want {
-							t.Fatalf("cvt.%s.%v.%s.%s of %#x is %#x, want %#x", mode, saturate, toName, fromName, x, got, want)
+							t.Fatalf("cvt.%s.%v.%s.%s of %#x is %#x, want %#x", mode, saturate, toName, fromName, x,
+								got, want)
 						}
 					}
 				}
 			}
 		}
 	}
-	// 8 integer types among themselves; to and from 3 float types in 4 modes; floats narrower in 4 modes, wider in none,
-	// the same in none and 4; all with and without .sat
+	// 8 integer types among themselves; to and from 3 float types in 4 modes; floats narrower in 4 modes, wider in
+	// none, the same in none and 4; all with and without .sat
 	if want := 2 * (8*8 + 2*8*3*4 + 3*4 + 3 + 3*5); count != want {
 		t.Errorf("%d conversions, want %d", count, want)
 	}

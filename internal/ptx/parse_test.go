@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRefused has texts that are no PTX, that compile to code whose results depend on the chip, or that are not supported.
-// Each is an error that names the line.
+// TestRefused has texts that are no PTX, that compile to code whose results depend on the chip, or that are not
+// supported. Each is an error that names the line.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ line, says string }{
 		{"frob.u32 %r2, %r0;", "unknown instruction frob.u32"},
@@ -135,6 +135,12 @@ func TestModules(t *testing.T) {
 		{head + ".global .b32 x[2] = {1, 2, 3};", "more values"},
 		{head + ".global .b32 x[20000000];", "elements"},
 		{".version 6.0\n.target sm_60\n.address_size 32\n", "not 64"},
+		{head + ".shared .b8 a[30000]; .shared .b8 b[30000];" +
+			".entry k() { .reg .b64 %a; mov.u64 %a, a; mov.u64 %a, b; ret; }",
+			"60000 bytes of shared memory, at most 49152"},
+		{head + ".entry k() { .local .b8 a[60000]; .local .b8 b[60000];" +
+			".reg .b64 %a; mov.u64 %a, a; mov.u64 %a, b; ret; }",
+			"of local memory, at most 65536"},
 		{head + ".entry k() .maxclusterrank 3 { ret; }", "unknown directive"},
 	} {
 		if _, err := Parse(c.text); err == nil || !strings.Contains(err.Error(), c.says) {

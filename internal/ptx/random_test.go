@@ -102,7 +102,8 @@ func forms() []form {
 				return wrapped(new(big.Int).Mul(value(x[0]), value(x[1])), 2*width)
 			})
 			add("mad.wide."+t, double+" "+t+" "+t+" "+double, func(x []uint64) uint64 {
-				return wrapped(new(big.Int).Add(new(big.Int).Mul(value(x[0]), value(x[1])), integerOf(double, x[2])), 2*width)
+				return wrapped(new(big.Int).Add(new(big.Int).Mul(value(x[0]), value(x[1])), integerOf(double,
+					x[2])), 2*width)
 			})
 		}
 		if t[0] == 's' {
@@ -120,7 +121,8 @@ func forms() []form {
 			add("setp."+c+"."+t, "p "+t+" "+t, compare)
 			for _, combine := range []string{"and", "or", "xor"} {
 				add("setp."+c+"."+combine+"."+t, "p "+t+" "+t+" p", func(x []uint64) uint64 {
-					return map[string]uint64{"and": compare(x) & x[2], "or": compare(x) | x[2], "xor": compare(x) ^ x[2]}[combine]
+					return map[string]uint64{"and": compare(x) & x[2], "or": compare(x) | x[2],
+						"xor": compare(x) ^ x[2]}[combine]
 				})
 			}
 			if c := map[string]string{"lt": "lo", "le": "ls", "gt": "hi", "ge": "hs"}[c]; c != "" && t[0] == 'u' {
@@ -284,7 +286,10 @@ func floatForms(t string) []form {
 			func(v []float64) float64 { return v[0] * v[1] })
 	})
 	add("fma.rn."+t, three, func(x []uint64) uint64 {
-		return result(x, func(v []*big.Float) *big.Float { return new(big.Float).Add(new(big.Float).Mul(v[0], v[1]), v[2]) },
+		return result(x, func(v []*big.Float) *big.Float {
+			return new(big.Float).Add(new(big.Float).Mul(v[0], v[1]),
+				v[2])
+		},
 			func(v []float64) float64 { return math.FMA(v[0], v[1], v[2]) })
 	})
 	quotient := func(v []*big.Float) *big.Float {
@@ -370,12 +375,6 @@ func floatForms(t string) []form {
 	add("mov."+t, t+" "+t, func(x []uint64) uint64 { return x[0] })
 	slices.SortFunc(all, func(a, b form) int { return strings.Compare(a.text, b.text) })
 	return all
-}
-
-// program is a random one: its text, and what it does to the registers of a thread.
-type program struct {
-	text string
-	run  func(registers map[string]uint64)
 }
 
 const perClass = 6 // registers of a class

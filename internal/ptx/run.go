@@ -117,10 +117,10 @@ func newRun(k *Kernel, l *Launch, s *shadow, limit int64) *run {
 	}
 	r.launchBegin = s.advance()
 	for _, v := range k.shared {
-		r.shared = append(r.shared, newRegion("shared variable "+v.name, v.address, make([]byte, v.size), nil))
+		r.shared = append(r.shared, newRegion("the shared variable "+v.name, v.address, make([]byte, v.size), nil))
 	}
 	for _, v := range k.module {
-		region := newRegion("variable "+v.name, v.address, v.content, nil)
+		region := newRegion("the variable "+v.name, v.address, v.content, nil)
 		region.constant = true
 		r.module = append(r.module, region)
 	}
@@ -243,8 +243,8 @@ type warp struct {
 	barrier    uint64 // at which
 	alive      uint32 // lanes that have not ended
 
-	// Lanes that are together at pc, and the other groups of lanes. What is at meet is a pc where the current group may find
-	// another.
+	// Lanes that are together at pc, and the other groups of lanes. What is at meet is a pc where the current group may
+	// find another.
 	pc     int32
 	active uint32
 	meet   int32
@@ -266,7 +266,7 @@ func newWarp(r *run, number uint32) *warp {
 	if rest := r.threads - 32*number; rest < 32 {
 		w.lanes = 1<<rest - 1
 	}
-	w.registers = make([]lanes, k.slots)
+	w.registers = r.s.take(k.slots)
 	w.written = make([]uint32, k.slots)
 	w.predicates = make([]uint32, k.preds)
 	w.preWritten = make([]uint32, k.preds)
@@ -285,8 +285,13 @@ func newWarp(r *run, number uint32) *warp {
 
 // fill sets the slot of a special register.
 func (w *warp) fill(s special) {
+	varies := strings.HasPrefix(s.name, "%tid") || strings.HasPrefix(s.name, "%lane")
+	value := w.special(s.name, 0)
 	for lane := range uint32(32) {
-		w.registers[s.slot][lane] = w.special(s.name, lane)
+		if varies {
+			value = w.special(s.name, lane)
+		}
+		w.registers[s.slot][lane] = value
 	}
 }
 

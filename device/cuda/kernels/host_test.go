@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -63,10 +64,19 @@ func TestMain(m *testing.M) {
 
 var hostCompiled bool
 
-// startHost starts the program for a test, and skips it where there is no gcc.
+// hasHost reports whether there is what the program needs: gcc, and Linux, which maps memory where it is told.
+func hasHost() bool {
+	_, err := exec.LookPath("gcc")
+	return err == nil && runtime.GOOS == "linux"
+}
+
+// startHost starts the program for a test, and skips it where that cannot be.
 func startHost(t *testing.T) *host {
 	t.Helper()
 	needs.Program(t, "gcc", "gcc")
+	if !hasHost() {
+		t.Skip("needs Linux: the kernels' host program maps memory at given addresses")
+	}
 	hostCompiled = true
 	program, err := hostProgram()
 	if err != nil {
@@ -96,8 +106,8 @@ func startHost(t *testing.T) *host {
 
 var entryText = regexp.MustCompile(`(?s)\.visible \.entry (\w+)\((.*?)\)(.*?)-- End function`)
 
-// tableOf is the C source that names the kernels of the texts, and of testdata/functions.c. It calls each with words of 8 bytes, which go where
-// longs and pointers do, or as doubles.
+// tableOf is the C source that names the kernels of the texts, and of testdata/functions.c. It calls each with
+// words of 8 bytes, which go where longs and pointers do, or as doubles.
 func tableOf(texts []Text) string {
 	var declarations, rows strings.Builder
 	for _, text := range texts {
@@ -126,12 +136,13 @@ func tableOf(texts []Text) string {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		fmt.Fprintf(&declarations, "void %s(word, word, word);\nstatic void run_%s(const word *a) { %s(a[0], a[1], a[2]); }\n",
-			name, name, name)
+		fmt.Fprintf(&declarations, "void %s(word, word, word);\n"+
+			"static void run_%s(const word *a) { %s(a[0], a[1], a[2]); }\n", name, name, name)
 		fmt.Fprintf(&rows, "\t{\"%s\", run_%s, 0},\n", name, name)
 	}
 	return "typedef unsigned long word;\n" + declarations.String() +
-		"const struct { const char *name; void (*run)(const word *); int barriers; } table[] = {\n" + rows.String() + "\t{0, 0, 0},\n};\n"
+		"const struct { const char *name; void (*run)(const word *); int barriers; } table[] = {\n" + rows.String() +
+		"\t{0, 0, 0},\n};\n"
 }
 
 // execute carries launches out one after the other, on memory.

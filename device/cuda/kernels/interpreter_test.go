@@ -31,11 +31,16 @@ func interpret(t *testing.T, m *memory, launches []Launch) {
 		t.Fatal(err)
 	}
 	for i, l := range launches {
-		if _, err := kernels[l.Kernel].Run(ptx.Launch{Grid: l.Grid, Block: l.Block, Args: l.Args, Seed: uint64(i),
-			Memory: m}); err != nil {
+		on := onMemory(l, m)
+		on.Seed = uint64(i)
+		if _, err := kernels[l.Kernel].Run(on); err != nil {
 			t.Fatalf("launch %d: %+v: %v", i, l, err)
 		}
 	}
+}
+
+func onMemory(l Launch, m *memory) ptx.Launch {
+	return ptx.Launch{Grid: l.Grid, Block: l.Block, Args: l.Args, Memory: m}
 }
 
 // interpreted prepares an example and executes it.

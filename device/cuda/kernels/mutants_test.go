@@ -11,28 +11,14 @@ import (
 	"tensile/internal/ptx"
 )
 
-// barrierKernels are the texts of the kernels of some modules that have barriers, each with what its module declares.
+// barrierKernels are the texts of the kernels of some modules that have barriers.
 func barrierKernels(modules ...string) map[string]string {
 	all := make(map[string]string)
 	for _, text := range Texts() {
-		if !slices.Contains(modules, text.Name) {
-			continue
-		}
-		parts := strings.Split(text.PTX, "\t// .globl\t")
-		var shared strings.Builder
-		for line := range strings.Lines(text.PTX) {
-			if strings.HasPrefix(line, ".shared") {
-				shared.WriteString(line)
-			}
-		}
-		for _, part := range parts[1:] {
-			name, _, _ := strings.Cut(part, " ")
-			if strings.Contains(part, "bar.sync") {
-				lines := slices.DeleteFunc(strings.SplitAfter(parts[0]+"\t// "+part, "\n"), func(line string) bool {
-					return strings.HasPrefix(line, ".shared")
-				})
-				all[strings.TrimSpace(name)] = strings.Replace(strings.Join(lines, ""), ".address_size 64\n",
-					".address_size 64\n"+shared.String(), 1)
+		for _, name := range text.Kernels {
+			if alone := kernelAlone(text.PTX, name); slices.Contains(modules, text.Name) &&
+				strings.Contains(alone, "bar.sync") {
+				all[name] = alone
 			}
 		}
 	}
@@ -73,7 +59,7 @@ func TestBarrierMutants(t *testing.T) {
 				interpret(t, p.memory, launches[:at])
 				l := launches[at]
 				l.Block[0], l.Grid[0] = max(64, l.Block[0]), min(3, l.Grid[0])
-				_, err = m.Kernel(l.Kernel).Run(ptx.Launch{Grid: l.Grid, Block: l.Block, Args: l.Args, Memory: p.memory})
+				_, err = m.Kernel(l.Kernel).Run(onMemory(l, p.memory))
 				fault, ok := errors.AsType[*ptx.Fault](err)
 				found[l.Kernel][k] = ok && (fault.Kind == ptx.Race || fault.Kind == ptx.Unwritten)
 				p = e.prepare(t)
@@ -106,7 +92,7 @@ func TestBoundMutants(t *testing.T) {
 			for _, l := range Launches(&p.call) {
 				bound := slices.Index(l.Args, n)
 				l.Args[bound]++
-				_, err := kernels[l.Kernel].Run(ptx.Launch{Grid: l.Grid, Block: l.Block, Args: l.Args, Memory: p.memory})
+				_, err := kernels[l.Kernel].Run(onMemory(l, p.memory))
 				if fault, ok := errors.AsType[*ptx.Fault](err); !ok || fault.Kind != ptx.BadAddress {
 					t.Errorf("%s of %d elements for %d: %v", l.Kernel, n+1, n, err)
 				}

@@ -58,8 +58,8 @@ func inParts(all terms, part int) float32 {
 	return total
 }
 
-// additions say what each element of the output adds up, and its bias. The length of the parts of k follows from the shapes
-// of the product that an element belongs to.
+// additions say what each element of the output adds up, and its bias. The length of the parts of k follows from the
+// shapes of the product that an element belongs to.
 type additions struct {
 	elements int
 	terms    func(element int) terms
@@ -123,8 +123,8 @@ func dot(k int, at func(element, k int) (a, b float32)) func(element int) terms 
 	}
 }
 
-// convolutionAdditions are those of an example of a convolution. Where a window reaches beyond the image, a term is 0 times
-// the weight (or the gradient); narrow groups leave such terms out, which makes no difference but for infinities.
+// convolutionAdditions are those of an example of a convolution. Where a window reaches beyond the image, a term is 0
+// times the weight (or the gradient); narrow groups leave such terms out, which makes no difference but for infinities.
 func convolutionAdditions(e example, out graph.Shape) additions {
 	x, w := floatsOf(e.in[0].bytes), floatsOf(e.in[1].bytes) // or dy and w, or x and dy
 	xs, ys := e.in[0].shape, out
@@ -180,7 +180,8 @@ func convolutionAdditions(e example, out graph.Shape) additions {
 		}
 	case graph.Conv2DDX:
 		dy := x
-		// the weights in one direction that meet a pixel are first, first+stride, ..., whether or not their window is there
+		// the weights in one direction that meet a pixel are first, first+stride, ..., whether or not their window is
+		// there
 		first := func(h, direction int) int { return (h + g.pad[direction]) % g.stride[direction] }
 		s.terms = func(at int) terms {
 			x, y, c, n := at%g.w, at/g.w%g.h, at/(g.w*g.h)%all, at/(g.w*g.h*all)
@@ -310,8 +311,9 @@ func TestOrderOfSums(t *testing.T) {
 	}
 }
 
-// forEachProduct calls check for examples of every kind that is a product, and of the kind's kernels if forms is set: there
-// is a kernel that only products with both operands transposed have, and one only convolutions that are not of pixels.
+// forEachProduct calls check for examples of every kind that is a product, and of the kind's kernels if forms is set:
+// there is a kernel that only products with both operands transposed have, and one only convolutions that are not of
+// pixels.
 func forEachProduct(t *testing.T, forms bool, check func(t *testing.T, round int, e example)) {
 	for _, family := range []map[graph.Kind]generator{productGenerators, convolutionGenerators} {
 		for kind, g := range family {
@@ -356,8 +358,8 @@ func TestOrderOfSumsAsLaunched(t *testing.T) {
 	})
 }
 
-// inHalves adds terms up as grouped_dw does: 128 chains, each over every 128th term, then the second half of them to the
-// first, until one is left.
+// inHalves adds terms up as grouped_dw does: 128 chains, each over every 128th term, then the second half of them to
+// the first, until one is left.
 func inHalves(all terms) float32 {
 	chains := make([]float32, groupedDWThreads)
 	i := 0
@@ -466,16 +468,17 @@ func TestFMA(t *testing.T) {
 	}
 }
 
-// A chain that ends in -0 is +0 however many zeros follow it in a tile.
+// A chain that ends in -0 is +0, whether or not zeros follow it in a tile.
 func TestNegativeZero(t *testing.T) {
-	tiny := floatOperand(graph.Shape{1, 3}, func() float64 { return 0x1p-120 })
-	minus := floatOperand(graph.Shape{1, 3}, func() float64 { return -0x1p-120 })
 	bias := floatOperand(graph.Shape{1}, func() float64 { return math.Copysign(0, -1) })
-	for _, in := range [][]operand{{tiny, minus}, {tiny, minus, bias}} {
-		p := example{kind: graph.Linear, in: in}.prepare(t)
-		interpret(t, p.memory, Launches(&p.call))
-		if out := p.out[0].Bytes; binary.LittleEndian.Uint32(out) != 0 {
-			t.Errorf("%d inputs: %v", len(in), out)
+	for _, k := range []int{3, 16, 2000} { // 2000: in parts
+		tiny := floatOperand(graph.Shape{1, k}, func() float64 { return 0x1p-120 })
+		minus := floatOperand(graph.Shape{1, k}, func() float64 { return -0x1p-120 })
+		for _, in := range [][]operand{{tiny, minus}, {tiny, minus, bias}} {
+			p := example{kind: graph.Linear, in: in}.interpreted(t)
+			if out := binary.LittleEndian.Uint32(p.out[0].Bytes); out != 0 {
+				t.Errorf("k %d, %d inputs: %#x", k, len(in), out)
+			}
 		}
 	}
 }

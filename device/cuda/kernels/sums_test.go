@@ -101,8 +101,8 @@ func logarithm(x float64) float64 {
 	return float64(e*0.6931471805599453) + float64(2*math.FMA(p, s, s))
 }
 
-// summation is what an op makes: its outputs, and the float64 that its scratch begins with, in which an order shows that
-// float32 would hide.
+// summation is what an op makes: its outputs, and the float64 that its scratch begins with, in which an order shows
+// that float32 would hide.
 type summation struct {
 	out  [][]float32
 	sums []float64
@@ -265,8 +265,8 @@ var orders = map[graph.Kind]func(e example, x [][]float32) summation{
 	},
 }
 
-// softmaxRow writes a row's probabilities, summation by a block for rows of width, and returns its largest element and the
-// sum.
+// softmaxRow writes a row's probabilities, as a block for rows of width makes them, and returns its largest element and
+// the sum.
 func softmaxRow(y, x []float32, factor float32, width int) (top float32, sum float64) {
 	top = x[0]
 	for _, v := range x {

@@ -22,8 +22,8 @@ var (
 )
 
 // objections lists what a text has that would make its results depend on the chip or on the driver's compiler: another
-// version or target, approximate functions, denormals taken for zero, arithmetic that does not say how it rounds and may
-// therefore be fused, atomic sums of floats; and parameters that are not of eight bytes.
+// version or target, approximate functions, denormals taken for zero, arithmetic that does not say how it rounds and
+// may therefore be fused, atomic sums of floats; and parameters that are not of eight bytes.
 func objections(text string) []string {
 	var found []string
 	for _, header := range []string{".version 6.0", ".target sm_60", ".address_size 64"} {
@@ -112,7 +112,8 @@ func TestTextMutants(t *testing.T) {
 		{".version 6.0", ".version 7.0"}, {".target sm_60", ".target sm_90"}, {".address_size 64", ".address_size 32"},
 		{".param .u64", ".param .u32"}, {".param .f64", ".param .f32"}, {".param .u64", ".param .align 8 .b8"},
 		{"add.rn.f32", "add.f32"}, {"add.rn.f32", "add.ftz.f32"}, {"add.rn.f32", "add.rn.ftz.f32"},
-		{"add.rn.f32", "add.rz.f32"}, {"add.rn.f32", "sub.f32"}, {"mul.rn.f64", "mul.f64"}, {"fma.rn.f32", "fma.rz.f32"},
+		{"add.rn.f32", "add.rz.f32"}, {"add.rn.f32", "sub.f32"}, {"mul.rn.f64", "mul.f64"},
+		{"fma.rn.f32", "fma.rz.f32"},
 		{"fma.rn.f32", "mad.f32"}, {"div.rn.f32", "div.approx.f32"}, {"div.rn.f32", "div.full.f32"},
 		{"sqrt.rn.f32", "sqrt.approx.f32"}, {"sqrt.rn.f32", "rsqrt.approx.f32"}, {"sqrt.rn.f32", "rcp.approx.ftz.f32"},
 		{"sqrt.rn.f32", "ex2.approx.f32"}, {"sqrt.rn.f32", "tanh.f32"}, {"cvt.rn.f32.f64", "cvt.f32.f64"},
@@ -130,7 +131,8 @@ func TestTextMutants(t *testing.T) {
 func TestTextIsCurrent(t *testing.T) {
 	needs.Program(t, "clang-19", "clang-19")
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "sources"), os.DirFS("src")); err != nil { // the go command sees what is read
+	// the go command sees what is read
+	if err := os.CopyFS(filepath.Join(dir, "sources"), os.DirFS("src")); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("../../../scripts/ptx.sh", dir).CombinedOutput(); err != nil {

@@ -232,7 +232,7 @@ func TestTokens(t *testing.T) {
 			r.d.Watch(s, r.mark(s), 1000*uint64(k)+i)
 		}
 		ran := make(chan struct{})
-		r.d.Run(func() { close(ran) }, 2000+i)
+		r.d.Run(func() { close(ran) }, nil, nil, 2000+i)
 		<-ran
 	}
 	next := map[uint64]uint64{}

@@ -49,8 +49,8 @@ KERNEL additive_scores(const float *q, const float *k, const float *v, float *e,
 }
 
 // additive_scores_dq: q k v de -> dq, of n elements, and its share of dv per query; either may be 0.
-KERNEL additive_scores_dq(const float *q, const float *k, const float *v, const float *de, float *dq, double *dv, long n,
-	long queries, long keys, long features) {
+KERNEL additive_scores_dq(const float *q, const float *k, const float *v, const float *de, float *dq, double *dv,
+	long n, long queries, long keys, long features) {
 	EACH(i, n) {
 		long f = i % features, query = i / features;
 		const float *right = k + query / queries * keys * features + f, *d = de + query * keys;

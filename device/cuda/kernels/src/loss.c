@@ -9,8 +9,8 @@ INLINE long class_of(float label, long classes) {
 	return (float)k == label && k < classes ? k : -1;
 }
 
-// softmax_xent: logits labels -> the losses of the rows, 0 of one that does not count, and probabilities, which may be 0.
-// A block for each row.
+// softmax_xent: logits labels -> the losses of the rows, 0 of one that does not count, and probabilities, which may be
+// 0. A block for each row.
 KERNEL softmax_xent(const float *logits, const float *labels, double *losses, float *probabilities, long rows,
 	long classes) {
 	EACH_ROW(r, rows) {

@@ -102,8 +102,8 @@ KERNEL grads(const double *sums, const float *variance, const float *gamma, floa
 }
 
 // batch_norm_dx: x mean dy -> dx, of n elements.
-KERNEL batch_norm_dx(const float *x, const float *mean, const float *dy, float *dx, const float *factors, long n, long c,
-	long size) {
+KERNEL batch_norm_dx(const float *x, const float *mean, const float *dy, float *dx, const float *factors, long n,
+	long c, long size) {
 	EACH(i, n) {
 		long k = i / size % c;
 		const float *f = factors + 3 * k;
