@@ -61,7 +61,8 @@ race: ## the suite with the race detector, self-checks on and dropped memory poi
 	$(WITH) $(GO) test -race -tags invariants ./...
 
 lint: ## staticcheck, formatting, order of imports, lines of at most 120 columns
-	$(GO) tool staticcheck ./...
+	$(WITH) $(GO) tool staticcheck ./...
+	$(if $(GPU),$(WITH) $(GO) tool staticcheck -tags gpu ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./cmd/tensile)
 	@files=$$($(GO) tool goimports -local tensile -l .) && test -z "$$files" || \
 		{ echo "goimports -local tensile -w is due for:"; echo "$$files"; exit 1; }
 	scripts/lines.sh .

@@ -124,9 +124,6 @@ func digest(texts []kernels.Text) string {
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }
 
-// Properties are those of the device that was opened.
-func (d *Device) Properties() Properties { return d.properties }
-
 // Variants returns the one way in which the device computes an op, none of one that is opaque or of float64.
 func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 	o := &g.Ops[op]

@@ -51,62 +51,51 @@ func (j *job) bind(p *program.Program, ids []graph.StorageID) error {
 			}
 		}
 	}
-	if err := j.spill(l, max(0, p.Host-l.end)); err != nil {
+	lanes, spare, err := j.streams(p.Streams)
+	if err != nil {
 		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)
 	}
-	if err := j.streams(p.Streams); err != nil {
+	if l.spilled, err = j.spill(max(0, p.Host-l.end)); err != nil {
 		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)
 	}
 	j.loaded, j.prepared, j.rounds = l, nil, make(map[*program.Run]*round)
+	j.lanes, j.spare = lanes, spare
+	for s, l := range lanes {
+		l.stream, l.seen = program.Stream(s), make([]int, len(lanes))
+	}
 	j.put, j.ended = program.NewLanes(p.Streams), program.NewLanes(p.Streams)
 	return nil
 }
 
 // spill gets memory for what a program copies out within an iteration. What another program has left there is given
 // back: in Home nobody reads it any more.
-func (j *job) spill(l *loaded, size graph.Bytes) error {
-	if before := j.loaded; before != nil {
-		spilled := before.spilled
-		before.spilled = nil
-		if err := j.device.memory.put(spilled); err != nil {
-			return err
-		}
+func (j *job) spill(size graph.Bytes) (*pinned, error) {
+	spilled, err := j.device.memory.get(size)
+	if err != nil || j.loaded == nil {
+		return spilled, err
 	}
-	var err error
-	l.spilled, err = j.device.memory.get(size)
-	return err
+	return spilled, j.device.memory.put(j.loaded.spilled)
 }
 
-// streams makes a lane per stream of a program, each on a stream of the driver but those of the host.
-func (j *job) streams(units []program.Unit) error {
-	j.spare = append(j.spare, j.lanes...)
-	j.lanes = nil
-	for s, u := range units {
-		l, err := j.lane(u)
-		if err != nil {
-			return err
+// streams returns a lane per stream of a program, each on a stream of the driver but those of the host, and the lanes
+// of the job that are left.
+func (j *job) streams(units []program.Unit) (lanes, spare []*lane, err error) {
+	spare = slices.Concat(j.lanes, j.spare)
+	for _, u := range units {
+		i := slices.IndexFunc(spare, func(l *lane) bool { return l.unit == u })
+		if i >= 0 {
+			lanes, spare = append(lanes, spare[i]), slices.Delete(spare, i, i+1)
+			continue
 		}
-		l.stream = program.Stream(s)
-		l.seen = make([]int, len(units))
-		j.lanes = append(j.lanes, l)
+		l := &lane{job: j, unit: u}
+		if u != program.Host {
+			if l.handle, err = j.device.driver.NewStream(); err != nil {
+				return nil, nil, err
+			}
+		}
+		j.spare, lanes = append(j.spare, l), append(lanes, l)
 	}
-	return nil
-}
-
-// lane returns one for a unit.
-func (j *job) lane(u program.Unit) (*lane, error) {
-	if i := slices.IndexFunc(j.spare, func(l *lane) bool { return l.unit == u }); i >= 0 {
-		l := j.spare[i]
-		j.spare = slices.Delete(j.spare, i, i+1)
-		return l, nil
-	}
-	l := &lane{job: j, unit: u}
-	if u == program.Host {
-		return l, nil
-	}
-	var err error
-	l.handle, err = j.device.driver.NewStream()
-	return l, err
+	return lanes, spare, nil
 }
 
 // prepared is what a command launches.

@@ -12,6 +12,7 @@ import (
 	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/internal/fakecuda"
+	"tensile/program"
 )
 
 // TestOutOfMemory reserves more than the device has, and less afterwards.
@@ -60,13 +61,15 @@ func TestOutOfMemory(t *testing.T) {
 
 // TestPinned bounds the host memory that is pinned. What jobs give back is used again.
 func TestPinned(t *testing.T) {
+	const most = 100
+	g := devicetest.Tiny()
+	_, kept := program.HostSlots(g)
 	driver := fakecuda.New(fakecuda.Options{})
-	d, err := cuda.New(driver, cuda.Options{Pinned: 3 * graph.MiB})
+	d, err := cuda.New(driver, cuda.Options{Pinned: most * kept})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closed(t, d)
-	g := devicetest.Tiny()
 	var jobs []device.Job
 	for err == nil {
 		var j device.Job
@@ -74,10 +77,27 @@ func TestPinned(t *testing.T) {
 			jobs = append(jobs, j)
 		}
 	}
-	if !strings.Contains(err.Error(), "the limit is 3MiB") || len(jobs) < 10 {
+	if limit := (most * kept).String(); !strings.Contains(err.Error(), "the limit is "+limit) || len(jobs) != most {
 		t.Errorf("after %d jobs: %v", len(jobs), err)
 	}
-	if err := jobs[0].Close(); err != nil {
+	first := jobs[0]
+	keep := keepAll(t, d)
+	p := keep.Program()
+	if err := errors.Join(first.Load(keep), first.Reserve(p.Arena)); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Load(swapped(t, d)); err == nil || !strings.Contains(err.Error(), "load a program of job job: pin ") {
+		t.Errorf("a program that spills more than can be pinned: %v", err)
+	}
+	first.Issue(&p.Prologue, 0, true) // of the program that is bound still
+	for left := len(p.Prologue.Commands); left > 0; {
+		events, err := d.Next(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left -= len(events)
+	}
+	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	before := driver.Calls()["cuMemHostRegister"]
