@@ -1,0 +1,571 @@
+package ptx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// access is what an instruction does with memory.
+type access struct {
+	space    space
+	typ      typ
+	wide     typ    // of the registers
+	count    uint64 // elements of a vector, or 1
+	offset   uint64 // added to the address
+	readOnly bool   // ld.global.nc: nothing may write it in the launch
+	update   func(old, b, c uint64) uint64
+}
+
+func (a *access) bytes() uint64 { return a.count * uint64(a.typ.size) }
+
+// region is memory that a block can use: an allocation, a shared variable, a variable of the module.
+type region struct {
+	name       string
+	begin      uint64
+	bytes      []byte
+	written    []uint64 // a bit per byte
+	constant   bool     // all is written, and nothing may write it
+	shared     bool
+	pages      []*page
+	since      uint64 // marks before this are of earlier uses of the memory
+	allocation *Allocation
+}
+
+func newRegion(name string, begin uint64, content []byte, written []uint64) *region {
+	if written == nil {
+		written = make([]uint64, (len(content)+63)/64)
+	}
+	return &region{name: name, begin: begin, bytes: content, written: written,
+		pages: make([]*page, (len(content)+pageBytes-1)/pageBytes), shared: begin >= sharedBase}
+}
+
+// find returns the region that holds an address, nil if there is none.
+func (r *run) find(address uint64) *region {
+	among := r.regions
+	switch address >> 48 {
+	case sharedBase >> 48:
+		among = r.shared
+	case moduleBase >> 48:
+		among = r.module
+	}
+	for _, region := range among {
+		if address-region.begin < uint64(len(region.bytes)) {
+			return region
+		}
+	}
+	if address >= moduleBase || r.l.Memory == nil {
+		return nil
+	}
+	a := r.l.Memory.Find(address)
+	if a == nil || address-a.Address >= uint64(len(a.Bytes)) {
+		return nil
+	}
+	if a.Address%16 != 0 || len(a.Written)*64 < len(a.Bytes) {
+		panic(fmt.Sprintf("ptx: the allocation at 0x%x is not aligned to 16, or tells of %d of its %d bytes which are written",
+			a.Address, len(a.Written)*64, len(a.Bytes)))
+	}
+	region := newRegion("allocation", a.Address, a.Bytes, a.Written)
+	region.since = r.launchBegin
+	region.allocation = a
+	r.regions = append(r.regions, region)
+	return region
+}
+
+// at returns the region that an access of a lane lies in, and the offset in it; nil if the access is wrong.
+func (w *warp) at(in *instruction, lane int, address, size uint64) (*region, uint64) {
+	if address&(size-1) != 0 {
+		w.fail(in, lane, Misaligned, address, "accesses %d bytes at an address that is no multiple of that", size)
+		return nil, 0
+	}
+	r := w.r.cached[in.index]
+	if r != nil {
+		if offset := address - r.begin; offset < uint64(len(r.bytes)) && size <= uint64(len(r.bytes))-offset {
+			return r, offset
+		}
+	}
+	r = w.r.find(address)
+	if r == nil {
+		w.fail(in, lane, BadAddress, address, "accesses %d bytes where nothing is allocated", size)
+		return nil, 0
+	}
+	offset := address - r.begin
+	if size > uint64(len(r.bytes))-offset {
+		w.fail(in, lane, BadAddress, address, "accesses %d bytes, %d of them past the end of the %s of %d bytes at 0x%x",
+			size, size-(uint64(len(r.bytes))-offset), r.name, len(r.bytes), r.begin)
+		return nil, 0
+	}
+	ok := true
+	switch in.mem.space {
+	case global:
+		ok = !r.shared
+	case shared:
+		ok = r.shared
+	case constant:
+		ok = r.constant
+	}
+	if !ok {
+		w.fail(in, lane, BadAddress, address, "this address is of a %s, not of the %s space", r.name, in.mem.space)
+		return nil, 0
+	}
+	w.r.cached[in.index] = r
+	return r, offset
+}
+
+// localAt returns the index in the warp's local memory, and false if the access is wrong.
+func (w *warp) localAt(in *instruction, lane int, address, size uint64) (uint64, bool) {
+	if address&(size-1) != 0 {
+		return 0, w.fail(in, lane, Misaligned, address, "accesses %d bytes at an address that is no multiple of that", size)
+	}
+	for _, v := range w.k.locals {
+		if offset := address - v.address; offset < v.size && size <= v.size-offset {
+			return uint64(lane)*w.k.localBytes + address - localBase, true
+		}
+	}
+	return 0, w.fail(in, lane, BadAddress, address, "accesses %d bytes of local memory that are of no variable", size)
+}
+
+// race fails with a race, and tells with what.
+func (w *warp) race(in *instruction, lane int, r *region, address, mark uint64, what string) bool {
+	who := ""
+	switch {
+	case r.allocation != nil && mark < w.r.blockBegin:
+		i, found := slices.BinarySearch(w.r.begins, mark&^(markTick-1))
+		if !found {
+			i--
+		}
+		who = fmt.Sprintf("block %v, and the order of blocks is not known", w.r.coordinates(w.r.order[i]))
+	case mark&markOthers != 0:
+		who = "another block, and the order of blocks is not known"
+	case mark&markMany != 0:
+		who = "threads of several warps, without a barrier between"
+	case mark&markWarp != 0:
+		who = fmt.Sprintf("threads of warp %d, without a barrier between", mark&markThread/32)
+	default:
+		who = fmt.Sprintf("thread %v, without a barrier between", w.r.thread(uint32(mark&markThread)))
+	}
+	return w.fail(in, lane, Race, address, "race: %s, and so did %s", what, who)
+}
+
+// readable checks and marks a read of a region.
+func (w *warp) readable(in *instruction, lane int, r *region, offset, size, atomic uint64) bool {
+	if r.constant {
+		return true
+	}
+	bytes := (uint64(1)<<size - 1) << (offset & 63)
+	if r.written[offset>>6]&bytes != bytes {
+		return w.fail(in, lane, Unwritten, r.begin+offset, "reads %d bytes of a %s, of which not all were written", size, r.name)
+	}
+	thread := uint64(w.number*32 + uint32(lane))
+	cells := r.cellsOf(w, offset, size)
+	for i := range cells {
+		c := &cells[i]
+		if mark := w.reads(c, r, thread, atomic); mark != 0 {
+			return w.race(in, lane, r, r.begin+offset, mark, "reads what is written in the same launch")
+		}
+		if in.mem.readOnly && c.write >= r.since {
+			return w.fail(in, lane, Race, r.begin+offset, "ld.global.nc reads what is written in the same launch")
+		}
+	}
+	return true
+}
+
+// writable checks and marks a write to a region.
+func (w *warp) writable(in *instruction, lane int, r *region, offset, size, atomic uint64) bool {
+	if r.constant {
+		return w.fail(in, lane, BadAddress, r.begin+offset, "writes to a variable of the module, which is not supported")
+	}
+	thread := uint64(w.number*32 + uint32(lane))
+	cells := r.cellsOf(w, offset, size)
+	for i := range cells {
+		if mark := w.writes(&cells[i], r, thread, atomic); mark != 0 {
+			return w.race(in, lane, r, r.begin+offset, mark, "writes what is used in the same launch")
+		}
+	}
+	r.written[offset>>6] |= (uint64(1)<<size - 1) << (offset & 63)
+	return true
+}
+
+func peek(b []byte, size uint8) uint64 {
+	switch size {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+func poke(b []byte, size uint8, value uint64) {
+	switch size {
+	case 1:
+		b[0] = byte(value)
+	case 2:
+		binary.LittleEndian.PutUint16(b, uint16(value))
+	case 4:
+		binary.LittleEndian.PutUint32(b, uint32(value))
+	default:
+		binary.LittleEndian.PutUint64(b, value)
+	}
+}
+
+// loading is ld from any space but that of the kernel's parameters.
+func loading(w *warp, in *instruction, m uint32) bool {
+	mem := in.mem
+	size := mem.bytes()
+	addresses := w.registers[in.a] // a copy: the result may go to the same register
+	for rest := m; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros32(rest) & 31
+		address := addresses[i] + mem.offset
+		var from []byte
+		if mem.space == local || mem.space == generic && address>>48 == localBase>>48 {
+			at, ok := w.localAt(in, i, address, size)
+			if !ok {
+				return false
+			}
+			if slices.Contains(w.localKnown[at:at+size], false) {
+				return w.fail(in, i, Unwritten, address, "reads local memory of which not all was written")
+			}
+			from = w.local[at : at+size]
+		} else {
+			r, offset := w.at(in, i, address, size)
+			if r == nil || !w.readable(in, i, r, offset, size, 0) {
+				return false
+			}
+			from = r.bytes[offset : offset+size]
+		}
+		for j, slot := range in.more {
+			value := peek(from[j*int(mem.typ.size):], mem.typ.size)
+			w.registers[slot][i] = mem.typ.extend(value) & mem.wide.mask()
+		}
+	}
+	for _, slot := range in.more {
+		w.written[slot] |= m
+	}
+	return true
+}
+
+// storing is st to any space.
+func storing(w *warp, in *instruction, m uint32) bool {
+	mem := in.mem
+	size := mem.bytes()
+	if !w.moreWritten(in, m) {
+		return false
+	}
+	addresses := &w.registers[in.a]
+	for rest := m; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros32(rest) & 31
+		address := addresses[i] + mem.offset
+		var to []byte
+		if mem.space == local || mem.space == generic && address>>48 == localBase>>48 {
+			at, ok := w.localAt(in, i, address, size)
+			if !ok {
+				return false
+			}
+			for j := range size {
+				w.localKnown[at+j] = true
+			}
+			to = w.local[at : at+size]
+		} else {
+			r, offset := w.at(in, i, address, size)
+			if r == nil || !w.writable(in, i, r, offset, size, 0) {
+				return false
+			}
+			to = r.bytes[offset : offset+size]
+		}
+		for j, slot := range in.more {
+			poke(to[j*int(mem.typ.size):], mem.typ.size, w.registers[slot][i])
+		}
+	}
+	return true
+}
+
+// updating is atom and red: b, and c if there is one, are what is done to the memory; d is what was there.
+func updating(w *warp, in *instruction, m uint32) bool {
+	mem := in.mem
+	size := mem.bytes()
+	for rest := m; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros32(rest) & 31
+		r, offset := w.at(in, i, w.registers[in.a][i]+mem.offset, size)
+		if r == nil || !w.readable(in, i, r, offset, size, markAtomic) || !w.writable(in, i, r, offset, size, markAtomic) {
+			return false
+		}
+		to := r.bytes[offset : offset+size]
+		old := peek(to, mem.typ.size)
+		poke(to, mem.typ.size, mem.update(old, w.registers[in.b][i], w.registers[in.c][i]))
+		w.registers[in.d][i] = old
+	}
+	return true
+}
+
+// loadingParam is ld of a parameter of the kernel, which is at the same place for all lanes.
+func loadingParam(w *warp, in *instruction, m uint32) bool {
+	mem := in.mem
+	for j, slot := range in.more {
+		value := peek(w.r.params[mem.offset+uint64(j)*uint64(mem.typ.size):], mem.typ.size)
+		value = mem.typ.extend(value) & mem.wide.mask()
+		for rest := m; rest != 0; rest &= rest - 1 {
+			w.registers[slot][bits.TrailingZeros32(rest)&31] = value
+		}
+		w.written[slot] |= m
+	}
+	return true
+}
+
+// Modifiers of ld and st in the order in which they stand.
+var accessModifiers = map[string]int{
+	"weak": 1, "volatile": 1, "relaxed": 1, "cta": 2, "gpu": 2, "sys": 2,
+	"global": 3, "const": 3, "shared": 3, "local": 3, "param": 3,
+	"ca": 4, "cg": 4, "cs": 4, "lu": 4, "cv": 4, "wb": 4, "wt": 4, "nc": 5, "v2": 6, "v4": 6,
+}
+
+// access reads the modifiers of ld or st and its address, which is operand number at.
+func (f *frame) access(s *statement, in *instruction, at int) error {
+	mem := &access{count: 1}
+	in.mem = mem
+	_, t, err := s.form()
+	if err != nil || t.class == predicate {
+		return unknown(s)
+	}
+	mem.typ = t
+	last := 0
+	for _, name := range s.op[1 : len(s.op)-1] {
+		rank := accessModifiers[name]
+		if rank <= last || (rank == 2) != (last == 1 && s.op[1] == "relaxed") {
+			return unknown(s)
+		}
+		last = rank
+		switch rank {
+		case 3:
+			mem.space = spaceNames[name]
+		case 4:
+			if store := name[0] == 'w'; store != (s.op[0] == "st") && name != "cg" && name != "cs" {
+				return unknown(s)
+			}
+		case 5:
+			mem.readOnly = true
+		case 6:
+			mem.count = uint64(name[1] - '0')
+		}
+	}
+	if mem.readOnly && (mem.space != global || s.op[0] != "ld") || mem.bytes() > 16 || last == 1 && s.op[1] == "relaxed" {
+		return unknown(s)
+	}
+	return f.address(s, in, at)
+}
+
+// address fills in what is needed of operand number at.
+func (f *frame) address(s *statement, in *instruction, at int) error {
+	mem, o := in.mem, s.operands[at]
+	if o.kind != addressed {
+		return errorAt(s.line, "want an address in brackets: %q", s.text)
+	}
+	v := s.scope.variable(o.name)
+	switch {
+	case v != nil:
+		v = f.located(v)
+		if mem.space != generic && mem.space != v.space && !(mem.space == param && v.space == local) {
+			return errorAt(s.line, "%s is in the %s space, not in the %s space: %q", o.name, v.space, mem.space, s.text)
+		}
+		if o.value > v.size || mem.bytes() > v.size-o.value || (v.address+o.value)%mem.bytes() != 0 {
+			return errorAt(s.line, "%s has %d bytes and no %d aligned ones at %d: %q",
+				o.name, v.size, mem.bytes(), int64(o.value), s.text)
+		}
+		mem.space = v.space
+		if v.space == param {
+			mem.offset = v.address + o.value
+			return nil
+		}
+		in.a = f.number(v.address + o.value)
+		return nil
+	case mem.space == param:
+		return errorAt(s.line, "%s is no parameter here: %q", o.name, s.text)
+	}
+	if o.name == "" {
+		in.a = f.number(o.value)
+		return nil
+	}
+	mem.offset = o.value
+	var err error
+	in.a, err = f.source(s, operand{kind: named, name: o.name}, typ{untyped, 8}, false)
+	return err
+}
+
+// elements reads the registers that are loaded or stored.
+func (f *frame) elements(s *statement, in *instruction, o operand, write bool) error {
+	all := []operand{o}
+	if in.mem.count > 1 {
+		if o.kind != vector {
+			return errorAt(s.line, "want %d registers: %q", in.mem.count, s.text)
+		}
+		all = o.elements
+	}
+	if uint64(len(all)) != in.mem.count {
+		return errorAt(s.line, "want %d registers: %q", in.mem.count, s.text)
+	}
+	in.mem.wide = in.mem.typ
+	for _, o := range all {
+		var at int32
+		var err error
+		if write {
+			at, in.mem.wide, err = f.target(s, o, in.mem.typ, true)
+		} else {
+			at, err = f.source(s, o, in.mem.typ, true)
+		}
+		if err != nil {
+			return err
+		}
+		in.more = append(in.more, at)
+	}
+	return nil
+}
+
+func (f *frame) load(s *statement, in instruction) error {
+	err := s.count(2, 2)
+	if err == nil {
+		err = f.access(s, &in, 1)
+	}
+	if err == nil {
+		err = f.elements(s, &in, s.operands[0], true)
+	}
+	if err != nil {
+		return err
+	}
+	in.exec = loading
+	if in.mem.space == param {
+		in.exec = loadingParam
+	}
+	f.emit(in, s)
+	return nil
+}
+
+func (f *frame) store(s *statement, in instruction) error {
+	err := s.count(2, 2)
+	if err == nil {
+		err = f.access(s, &in, 0)
+	}
+	if err == nil {
+		err = f.elements(s, &in, s.operands[1], false)
+	}
+	if err != nil {
+		return err
+	}
+	if in.mem.space == param || in.mem.space == constant {
+		return errorAt(s.line, "the %s space cannot be written: %q", in.mem.space, s.text)
+	}
+	in.exec = storing
+	f.emit(in, s)
+	return nil
+}
+
+// atomic decodes atom{.relaxed}{.scope}{.space}.op.type d, [a], b{, c} and red, which has no d. Floats are refused: their
+// sums depend on the order of threads.
+func (f *frame) atomic(s *statement, in instruction) error {
+	if len(s.op) < 3 {
+		return unknown(s)
+	}
+	_, t, err := s.form()
+	if err != nil || t.size < 4 || t.class == float {
+		return unknown(s)
+	}
+	op := s.op[len(s.op)-2]
+	in.mem = &access{count: 1, typ: t, wide: t, update: update(op, t)}
+	last := 0
+	for _, name := range s.op[1 : len(s.op)-2] {
+		rank := accessModifiers[name]
+		if rank <= last || rank > 3 || name == "weak" || name == "volatile" || rank == 3 && name != "global" && name != "shared" {
+			return unknown(s)
+		}
+		if last = rank; rank == 3 {
+			in.mem.space = spaceNames[name]
+		}
+	}
+	at := 1
+	if s.op[0] == "red" {
+		at = 0
+	}
+	sources := []typ{t}
+	if op == "cas" {
+		sources = append(sources, t)
+	}
+	if in.mem.update == nil || at == 0 && (op == "cas" || op == "exch") {
+		return unknown(s)
+	}
+	if err := s.count(at+1+len(sources), at+1+len(sources)); err != nil {
+		return err
+	}
+	if in.d = f.slot(); at == 1 {
+		if in.d, _, err = f.target(s, s.operands[0], t, false); err != nil {
+			return err
+		}
+	}
+	if err := f.address(s, &in, at); err != nil {
+		return err
+	}
+	address := in.a
+	if err := f.sources(s, &in, at+1, sources...); err != nil {
+		return err
+	}
+	in.a, in.b, in.c = address, in.a, in.b
+	if op != "cas" {
+		in.c = 0
+	}
+	in.exec = updating
+	f.emit(in, s)
+	return nil
+}
+
+// update returns what an atomic operation makes of memory, nil if there is none such.
+func update(op string, t typ) func(old, b, c uint64) uint64 {
+	var f func(a, b uint64) uint64
+	switch op {
+	case "add":
+		if t != (typ{signed, 8}) {
+			f = arithmetic(op, t)
+		}
+	case "min", "max":
+		f = arithmetic(op, t)
+	case "and", "or", "xor":
+		if t.class == untyped {
+			f = logical(op, t)
+		}
+	case "exch":
+		if t.class == untyped {
+			f = func(_, b uint64) uint64 { return b }
+		}
+	case "cas":
+		if t.class == untyped {
+			return func(old, b, c uint64) uint64 {
+				if old == b {
+					return c
+				}
+				return old
+			}
+		}
+	case "inc":
+		if t == tU32 {
+			f = func(old, b uint64) uint64 {
+				if old >= b {
+					return 0
+				}
+				return old + 1
+			}
+		}
+	case "dec":
+		if t == tU32 {
+			f = func(old, b uint64) uint64 {
+				if old == 0 || old > b {
+					return b
+				}
+				return old - 1
+			}
+		}
+	}
+	if f == nil {
+		return nil
+	}
+	return func(old, b, _ uint64) uint64 { return f(old, b) }
+}
