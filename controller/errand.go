@@ -62,7 +62,7 @@ func (m *Machine) ask() {
 			p.Learnt = m.learnt.latencies()
 		}
 		p.Jobs = append(p.Jobs, m.candidate(j))
-		j.assumed, j.reports = j.latencySum(), 0
+		j.assumed, j.reports = slices.Clone(j.latency), 0
 	}
 	m.errand = e
 	m.say(Output{Plan: p})
@@ -116,7 +116,7 @@ func (m *Machine) planned(p *Planned) {
 		if j := e.jobs[i]; j.profile == nil && !j.record.State.Over() {
 			j.profile = &profile
 			m.expect(j)
-			j.assumed = j.latencySum()
+			j.assumed = slices.Clone(j.latency)
 		}
 	}
 	switch {

@@ -18,7 +18,7 @@ type job struct {
 	latency []time.Duration  // per op, as if it ran alone: the profile, then a moving average of what was measured
 	stretch float64          // how many times as long as alone its work takes beside the other jobs that train
 	spare   []time.Duration  // per op: by how much the latency may be off, before anything was measured; may be nil
-	assumed time.Duration    // the sum of latencies when plans were last asked for (s of TENSILE, section IV-E)
+	assumed []time.Duration  // latencies when plans were last asked for (s of TENSILE, section IV-E)
 	reports int              // since then
 	learnt  bool             // latencies were measured, of this job or of others with the same ops
 	lessons []*lesson        // per op: what its reports teach; nil: none has yet
@@ -149,15 +149,6 @@ func (j *job) plan(l *ProvenLayout, reason string) {
 	j.layouts = append(j.layouts, &layout{ProvenLayout: *l})
 	j.record.Epoch = l.epoch()
 	j.record.PlansMade, j.record.Reason = j.record.PlansMade+1, reason
-}
-
-// latencySum is s' of TENSILE, section IV-E.
-func (j *job) latencySum() time.Duration {
-	var sum time.Duration
-	for _, l := range j.latency {
-		sum += l
-	}
-	return sum
 }
 
 func (j *job) priority() int { return max(1, j.record.Spec.Priority) }

@@ -69,11 +69,9 @@ func (m *Machine) lacks(j *job, x *executor, why string) bool {
 	switch {
 	case c == nil:
 		return false
-	case j.record.State == wire.Parking || j.record.State == wire.Ending:
+	case j.record.State != wire.Starting: // it was told to rest or to stop before it had begun
 		m.lost(j, why)
 		return true
-	case j.record.State != wire.Starting:
-		return false
 	}
 	if j.tried = append(j.tried, x.name); m.vacant(j) != "" {
 		m.move(j, why)

@@ -55,7 +55,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		}
 		j.findHome()
 		m.expect(j)
-		j.assumed = j.latencySum()
+		j.assumed = slices.Clone(j.latency)
 		if err := j.restore(c.Align, s.Layouts[r.Spec.Name]); err != nil {
 			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
 		}

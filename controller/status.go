@@ -343,7 +343,7 @@ func (m *Machine) report(r *wire.Report) {
 	if j.reports++; m.config.NoReplan || j.reports < m.config.Settle || r.Epoch != j.record.Epoch || m.now < m.rest {
 		return
 	}
-	if rate := correct.Drift(j.latencySum(), j.assumed); rate > m.config.Threshold {
-		m.want.better = fmt.Sprintf("the latency of job %s has changed by %.0f %%", r.Job, 100*rate)
+	if rate := correct.Drift(j.latency, j.assumed); rate > m.config.Threshold {
+		m.want.better = fmt.Sprintf("the latencies of job %s have changed by %.0f %%", r.Job, 100*rate)
 	}
 }

@@ -22,6 +22,7 @@ const (
 	captureIsolation  cuda.Code = 905
 	alreadyRegistered cuda.Code = 712
 	notRegistered     cuda.Code = 713
+	misalignedAddress cuda.Code = 716
 )
 
 type failing struct {

@@ -100,10 +100,11 @@ func (d *Driver) Next(ctx context.Context, wake <-chan struct{}) (number uint64,
 	return t.number, true, d.settleNext(call)
 }
 
-// settleNext is settle, with what Watch found.
+// settleNext is settle, with what Watch found, which is told once.
 func (d *Driver) settleNext(call string) error {
-	if d.wrong != nil {
-		return d.wrong
+	if wrong := d.wrong; wrong != nil {
+		d.wrong = nil
+		return wrong
 	}
 	return d.settle(call)
 }

@@ -2,6 +2,10 @@ package fakecuda
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"tensile/device/cuda"
 	"tensile/internal/ptx"
@@ -16,12 +20,14 @@ type modules struct {
 }
 
 type module struct {
+	code    *ptx.Module
 	shadow  shadow // of one byte, which launches read and Unload writes
 	refused bool
 }
 
 type function struct {
 	name   string
+	kernel *ptx.Kernel
 	module *module
 }
 
@@ -31,7 +37,16 @@ func (d *Driver) Load(text string) (cuda.Module, error) {
 	if err := d.enter(call); err != nil {
 		return 0, err
 	}
-	return 0, refuse(call, cuda.InvalidPTX, "not yet")
+	code, err := ptx.Parse(text)
+	if err != nil {
+		return 0, refuse(call, cuda.InvalidPTX, "%v", err)
+	}
+	if reason, ok := d.options.Refuse[code.Target]; ok {
+		return 0, refuse(call, reason, "the driver compiles nothing for .target %s", code.Target)
+	}
+	d.handles++
+	d.moduleOf[cuda.Module(d.handles)] = &module{code: code}
+	return cuda.Module(d.handles), nil
 }
 
 // Unload implements cuda.Driver. It waits for all streams, and objects as Release does.
@@ -62,17 +77,107 @@ func (d *Driver) Function(m cuda.Module, name string) (cuda.Function, error) {
 	if err := d.enter(call); err != nil {
 		return 0, err
 	}
-	if d.moduleOf[m] == nil {
+	of := d.moduleOf[m]
+	if of == nil {
 		return 0, refuse(call, invalidHandle, "there is no module %d", m)
 	}
-	return 0, refuse(call, cuda.NotFound, "the module has no kernel %q", name)
+	kernel := of.code.Kernel(name)
+	if kernel == nil {
+		return 0, refuse(call, cuda.NotFound, "the module has no kernel %q", name)
+	}
+	d.handles++
+	d.functionOf[cuda.Function(d.handles)] = &function{name, kernel, of}
+	return cuda.Function(d.handles), nil
 }
 
-// Launch implements cuda.Driver.
+// Launch implements cuda.Driver. Parameters that are not of eight bytes are an error.
 func (d *Driver) Launch(s cuda.Stream, l cuda.Launch) error {
 	const call = "cuLaunchKernel"
 	if err := d.enter(call); err != nil {
 		return err
 	}
-	return refuse(call, invalidHandle, "there is no function %d", l.Function)
+	of, err := d.stream(call, s)
+	if err != nil {
+		return err
+	}
+	f := d.functionOf[l.Function]
+	if f == nil {
+		return refuse(call, invalidHandle, "%s: there is no function %d", l.Op, l.Function)
+	}
+	if err := f.check(l); err != nil {
+		return refuse(call, cuda.InvalidValue, "%s: kernel %s: %v", l.Op, f.name, err)
+	}
+	l.Args = slices.Clone(l.Args)
+	n := &node{what: fmt.Sprintf("launch of %s (kernel %s)", l.Op, f.name), stream: s, unit: compute,
+		run: func(n *node) { d.execute(n, f, l) },
+		time: func(n *node) time.Duration {
+			d.need(n)
+			return d.roofline(n.instructions, n.touched)
+		}}
+	if latency := d.options.Latency; latency != nil {
+		n.time = func(*node) time.Duration { return latency(l) }
+	}
+	d.put(of, n)
+	return nil
+}
+
+// check returns what CUDA, or the fake, refuses of a launch.
+func (f *function) check(l cuda.Launch) error {
+	if len(l.Args) != len(f.kernel.Params) {
+		return fmt.Errorf("%d arguments for %d parameters", len(l.Args), len(f.kernel.Params))
+	}
+	for i, size := range f.kernel.Params {
+		if size != 8 {
+			return fmt.Errorf("parameter %d has %d bytes, want 8", i, size)
+		}
+	}
+	threads := uint64(1)
+	for i := range 3 {
+		if l.Grid[i] == 0 || l.Block[i] == 0 || l.Grid[i] >= 1<<31 || i > 0 && l.Grid[i] >= 1<<16 ||
+			l.Block[i] > maxThreads {
+			return fmt.Errorf("a grid of %v blocks of %v threads", l.Grid, l.Block)
+		}
+		threads *= uint64(l.Block[i])
+	}
+	if threads > maxThreads || l.Block[2] > 64 {
+		return fmt.Errorf("blocks of %v threads", l.Block)
+	}
+	return nil
+}
+
+// execute carries out a launch.
+func (d *Driver) execute(n *node, f *function, l cuda.Launch) {
+	d.use(&f.module.shadow, 0, ptx.Range{Begin: 0, End: 1}, n, false)
+	if d.options.Dry {
+		return
+	}
+	did, err := f.kernel.Run(ptx.Launch{Grid: l.Grid, Block: l.Block, Args: l.Args, Seed: d.order.Uint64(), Memory: d})
+	n.instructions = did.Instructions
+	for _, r := range did.Reads {
+		d.touch(n, r, false)
+	}
+	for _, r := range did.Writes {
+		d.touch(n, r, true)
+	}
+	if err != nil { // after a race, which may be why
+		d.found(codeOf(err), "%s: %v", n, err)
+	}
+}
+
+// codeOf returns the code of a launch that went wrong. CUDA reports nothing but bad addresses.
+func codeOf(err error) cuda.Code {
+	switch fault, ok := errors.AsType[*ptx.Fault](err); {
+	case ok && fault.Kind == ptx.BadAddress:
+		return cuda.IllegalAddress
+	case ok && fault.Kind == ptx.Misaligned:
+		return misalignedAddress
+	}
+	return cuda.LaunchFailed
+}
+
+// touch notes a range that a kernel has used.
+func (d *Driver) touch(n *node, r ptx.Range, writes bool) {
+	n.touched += int64(r.End - r.Begin)
+	a := d.allocationAt(r.Begin)
+	d.use(&a.shadow, a.begin, r, n, writes)
 }

@@ -148,7 +148,7 @@ func TestShadow(t *testing.T) {
 			writes bool
 		}
 		var fast shadow
-		slow := make([][]use, 24)
+		slow := make([][]use, 24) // per byte
 		ticks := make([]uint32, 3)
 		clocks := make([]clock, 3)
 		for range 30 {
@@ -187,28 +187,34 @@ func TestShadow(t *testing.T) {
 
 // op is one of a random program: what it does, and which of those before it must have ended.
 type op struct {
-	stream, kind int // kinds: copy in, copy out, fill
+	stream, kind int // kinds: copy in, copy out, fill, and a kernel that adds what is at host of the device
 	at, host     int // bytes of device and host memory
 	size         int
 	after        []int // on other streams, none of which implies another
 	heard        int   // an op that the host waits for before this is put, -1: none
 }
 
-// uses returns what an op reads or writes of device and host memory.
-func (o op) uses() (ranges [2][2]int, writes [2]bool) {
-	ranges = [2][2]int{{o.at, o.at + o.size}, {o.host, o.host + o.size}}
+// use is a range of device memory, or of host memory, which is apart.
+type use struct {
+	isHost, writes bool
+	begin, end     int
+}
+
+func (o op) uses() []use {
+	device := use{begin: o.at, end: o.at + o.size, writes: o.kind != 1}
+	other := use{isHost: o.kind < 2, begin: o.host, end: o.host + o.size, writes: o.kind == 1}
 	if o.kind == 2 {
-		ranges[1] = [2]int{}
+		return []use{device}
 	}
-	return ranges, [2]bool{o.kind != 1, o.kind == 1}
+	return []use{device, other}
 }
 
 func conflicts(a, b op) bool {
-	ra, wa := a.uses()
-	rb, wb := b.uses()
-	for i := range 2 {
-		if max(ra[i][0], rb[i][0]) < min(ra[i][1], rb[i][1]) && (wa[i] || wb[i]) {
-			return true
+	for _, x := range a.uses() {
+		for _, y := range b.uses() {
+			if x.isHost == y.isHost && max(x.begin, y.begin) < min(x.end, y.end) && (x.writes || y.writes) {
+				return true
+			}
 		}
 	}
 	return false
@@ -226,8 +232,11 @@ func randomProgram(seed uint64) []op {
 	}
 	known := make(map[int]bool)
 	for i := range 10 + rng.IntN(15) {
-		o := op{stream: rng.IntN(count), kind: rng.IntN(3), at: 4 * rng.IntN(48), host: rng.IntN(192),
+		o := op{stream: rng.IntN(count), kind: rng.IntN(4), at: 4 * rng.IntN(48), host: 4 * rng.IntN(48),
 			size: 4 * (1 + rng.IntN(16)), heard: -1}
+		if o.kind == 3 { // whose threads must not use one another's words
+			o.at, o.host, o.size = o.at%96, 128+o.host%96, min(o.size, 32)
+		}
 		if i > 0 && rng.IntN(6) == 0 {
 			o.heard = rng.IntN(i)
 			known[o.heard] = true
@@ -264,6 +273,7 @@ func randomProgram(seed uint64) []op {
 func play(t *testing.T, ops []op, without int, seed uint64) (string, error) {
 	r := newRig(t, Options{Seed: seed})
 	host, device := r.pin(2), r.alloc(256)
+	add, _ := r.adder()
 	for i := range host {
 		host[i] = byte(i * 13)
 	}
@@ -296,6 +306,8 @@ func play(t *testing.T, ops []op, without int, seed uint64) (string, error) {
 			r.do(r.d.CopyOut(all[o.stream], here, at))
 		case 2:
 			r.do(r.d.Fill(all[o.stream], at, uint32(i)*0x01020304, o.size/4))
+		case 3:
+			r.do(r.add(all[o.stream], add, at, device+cuda.Address(o.host), o.size/4))
 		}
 		records[i] = r.mark(all[o.stream])
 	}

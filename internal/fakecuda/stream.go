@@ -102,7 +102,8 @@ func (d *Driver) NewEvent() (cuda.Event, error) {
 	return cuda.Event(d.handles), nil
 }
 
-// DestroyEvent implements cuda.Driver. An event whose token Next still owes is an error.
+// DestroyEvent implements cuda.Driver. An event whose token Next still owes is an error, but where a call has failed as
+// it was told to.
 func (d *Driver) DestroyEvent(e cuda.Event) error {
 	const call = "cuEventDestroy"
 	err := d.enter(call)
@@ -112,9 +113,10 @@ func (d *Driver) DestroyEvent(e cuda.Event) error {
 	} else if err != nil {
 		of.refused = true
 		return err
-	} else if of.watched > 0 {
+	} else if of.watched > 0 && !d.hasFailed() {
 		return refuse(call, cuda.InvalidValue, "event %d is watched", e)
 	}
+	d.owed = slices.DeleteFunc(d.owed, func(t *token) bool { return t.event == of })
 	delete(d.eventOf, e)
 	return nil
 }

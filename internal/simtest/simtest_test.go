@@ -146,7 +146,7 @@ func TestEverythingTogether(t *testing.T) {
 		resumed += w.resumed
 		for _, e := range w.events {
 			happened[e.Kind]++
-			if e.Kind == controller.Adopted && strings.HasPrefix(e.Reason, "the latency of") {
+			if e.Kind == controller.Adopted && strings.HasPrefix(e.Reason, "the latencies of") {
 				drifts++
 			}
 			if e.Kind == controller.Shrinking {

@@ -30,7 +30,13 @@ func Latency(known, reported time.Duration, alpha float64, first bool) time.Dura
 	return time.Duration(math.Round(min(old+alpha*(seen-old), max(old, float64(longest)))))
 }
 
-// Drift is by which part the latency of a job differs from the one that its plan was made with: |s'-s|/s.
-func Drift(now, planned time.Duration) float64 {
-	return math.Abs(float64(now-planned)) / max(float64(planned), 1)
+// Drift is by which part the latencies of a job's ops differ from those that its plan was made with: |s'-s|/s, summed up
+// over ops, so that one that has become slower does not hide another that has become faster.
+func Drift(now, planned []time.Duration) float64 {
+	var off, sum float64
+	for op, s := range planned {
+		off += math.Abs(float64(now[op] - s))
+		sum += float64(s)
+	}
+	return off / max(sum, 1)
 }

@@ -35,25 +35,35 @@ func TestLatencyFollows(t *testing.T) {
 	for range 20 {
 		known = Latency(known, 500*time.Millisecond, 0.3, false)
 	}
-	if Drift(known, 500*time.Millisecond) > 0.01 {
+	near := func(want time.Duration) bool {
+		return Drift([]time.Duration{known}, []time.Duration{want}) <= 0.01
+	}
+	if !near(500 * time.Millisecond) {
 		t.Errorf("after 20 reports of 500 ms: %v", known)
 	}
 	known = Latency(time.Millisecond, time.Second, 0.3, false)
 	for range 20 {
 		known = Latency(known, time.Millisecond, 0.3, false)
 	}
-	if Drift(known, time.Millisecond) > 0.01 {
+	if !near(time.Millisecond) {
 		t.Errorf("20 reports after an outlier: %v", known)
 	}
 }
 
 func TestDrift(t *testing.T) {
 	for _, test := range []struct {
-		now, planned time.Duration
+		now, planned []time.Duration
 		want         float64
-	}{{110, 100, 0.1}, {90, 100, 0.1}, {100, 100, 0}, {5, 0, 5}} {
+	}{
+		{[]time.Duration{110}, []time.Duration{100}, 0.1},
+		{[]time.Duration{90}, []time.Duration{100}, 0.1},
+		{[]time.Duration{100}, []time.Duration{100}, 0},
+		{[]time.Duration{5}, []time.Duration{0}, 5},
+		{[]time.Duration{90, 10}, []time.Duration{80, 20}, 0.2}, // not hidden by each other
+		{nil, nil, 0},
+	} {
 		if got := Drift(test.now, test.planned); got != test.want {
-			t.Errorf("Drift(%d, %d) = %v, want %v", test.now, test.planned, got, test.want)
+			t.Errorf("Drift(%v, %v) = %v, want %v", test.now, test.planned, got, test.want)
 		}
 	}
 }

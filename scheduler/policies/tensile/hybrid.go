@@ -18,6 +18,7 @@ type hybrid struct {
 	options  Options
 	base     [][]draft.Step // per group of equal jobs, like what follows
 	chains   []*chains
+	took     []time.Duration // without a plan; nil: not asked for yet
 	sequence []recomputable
 
 	best *trial // for the present target
@@ -316,15 +317,29 @@ func (h *hybrid) keep(jobs []*draft.Draft, k int, target graph.Bytes) *trial {
 	return t
 }
 
-// lost is what drafts take more than the steps without a plan, by weight.
+// unplanned is what an iteration of the jobs of a group takes without a plan.
+func (h *hybrid) unplanned(group int) time.Duration {
+	if h.took == nil {
+		for _, jobs := range h.s.Groups() {
+			h.took = append(h.took, h.s.UnplannedTime(jobs[0]))
+		}
+	}
+	return h.took[group]
+}
+
+// lost is what drafts take more than the steps without a plan, by weight: what is planned, or, where copies are not
+// booked exactly, what a replay says.
 func (h *hybrid) lost(jobs []*draft.Draft) (sum int64) {
-	for _, d := range jobs {
+	for i, d := range jobs {
 		var lost time.Duration
 		for _, s := range d.Steps() {
 			lost += s.Wait
 			if s.Want >= 0 {
 				lost += d.Latency(s.Op)
 			}
+		}
+		if !d.Exact() {
+			lost = d.Replay() - h.unplanned(i)
 		}
 		sum += int64(lost) * int64(d.Job().Worth()) * int64(d.Copies())
 	}
