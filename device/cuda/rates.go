@@ -160,7 +160,7 @@ type square struct {
 }
 
 func (m *meter) call(side int) square {
-	shape := graph.Shape{side, side}
+	shape := graph.Shape{1, side, side} // a batch of one
 	c := kernels.Call{Kind: graph.MatMul, InShapes: []graph.Shape{shape, shape}, OutShapes: []graph.Shape{shape},
 		In: []uint64{uint64(m.a), uint64(m.b)}, Out: []uint64{uint64(m.c)}, Scratch: uint64(m.scratch)}
 	return square{c, kernels.Scratch(c.Kind, c.Attrs, c.InShapes, c.OutShapes)}
