@@ -101,7 +101,10 @@ func (j *job) admit() error {
 // may reports whether the next command of a lane may be put on its stream, or start on the host.
 func (l *lane) may() bool {
 	j := l.job
-	if !j.put.Ready(l.stream) || l.unit == program.Host && l.busy() {
+	if l.unit == program.Host {
+		return j.ended.Ready(l.stream) && !l.busy()
+	}
+	if !j.put.Ready(l.stream) {
 		return false
 	}
 	run, index := j.put.Head(l.stream)

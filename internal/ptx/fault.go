@@ -23,13 +23,13 @@ type Fault struct {
 	Text    string // the instruction
 	Block   [3]uint32
 	Thread  [3]uint32
-	Address uint64 // 0 if it was no access
+	Address uint64 // of an access
 	What    string
 }
 
 func (f *Fault) Error() string {
 	at := ""
-	if f.Address != 0 {
+	if f.Address != 0 || f.Kind == BadAddress {
 		at = fmt.Sprintf(" at address 0x%x", f.Address)
 	}
 	return fmt.Sprintf("ptx: kernel %s, line %d, %q: block %v, thread %v%s: %s",

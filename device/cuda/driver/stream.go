@@ -17,8 +17,13 @@ func (d *Driver) NewStream() (cuda.Stream, error) {
 	if err != nil {
 		return 0, wrap("cuStreamCreate", err)
 	}
+	w, err := newWaiter(d.context, d.ended)
+	if err != nil {
+		made.Destroy() // the waiter's error tells more
+		return 0, err
+	}
 	s := cuda.Stream(number(made))
-	d.streams[s] = newWaiter(d.context, d.ended)
+	d.streams[s] = w
 	return s, nil
 }
 

@@ -71,12 +71,14 @@ type watched struct {
 // outstanding, since streams themselves hold about a thousand commands.
 const backlog = 4096
 
-func newWaiter(context cu.CUContext, to *ended) *waiter {
+func newWaiter(context cu.CUContext, to *ended) (*waiter, error) {
 	w := &waiter{watched: make(chan watched, backlog), done: make(chan struct{})}
+	entered := make(chan error)
 	go func() {
 		defer close(w.done)
 		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine, and its context with it
 		err := wrap("cuCtxSetCurrent", cu.SetCurrentContext(context))
+		entered <- err
 		for next := range w.watched {
 			if err == nil {
 				err = wrap("cuEventSynchronize", handle[cu.Event](next.event).Synchronize())
@@ -84,7 +86,11 @@ func newWaiter(context cu.CUContext, to *ended) *waiter {
 			to.put(end{next.token, err}) // an error is the context's, and stays
 		}
 	}()
-	return w
+	if err := <-entered; err != nil {
+		w.stop()
+		return nil, err
+	}
+	return w, nil
 }
 
 // stop ends the waiter when all that it watches has ended.

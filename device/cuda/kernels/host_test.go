@@ -32,13 +32,18 @@ var hostProgram = sync.OnceValues(func() (string, error) {
 	if err := os.WriteFile(table, []byte(tableOf(Texts())), 0o600); err != nil {
 		return "", err
 	}
-	sources, err := filepath.Glob("src/*.c")
+	for _, folder := range []string{"src", "testdata"} { // copied, so that the go command knows what the test reads
+		if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
+			return "", err
+		}
+	}
+	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
 	if err != nil {
 		return "", err
 	}
 	program := filepath.Join(dir, "host")
 	args := append([]string{"-std=gnu11", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing",
-		"-fno-builtin", "-Wall", "-Werror", "-o", program, table, "testdata/host.c"}, sources...)
+		"-fno-builtin", "-Wall", "-Werror", "-o", program}, sources...)
 	if out, err := exec.Command("gcc", append(args, "-lm")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("gcc: %w\n%s", err, out)
 	}

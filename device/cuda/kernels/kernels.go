@@ -36,7 +36,10 @@ type entry struct {
 }
 
 // families are all kinds. Each family has a file of its own, and its kernels one in src.
-var families = []map[graph.Kind]entry{elementwise, moves, optimizers, pooling, linearKinds, convolutionKinds}
+var families = []map[graph.Kind]entry{
+	elementwise, moves, optimizers, pooling, embeddings, recurrent, sums, norms, attention, losses, linearKinds,
+	convolutionKinds,
+}
 
 var entries = func() map[graph.Kind]entry {
 	all := make(map[graph.Kind]entry)

@@ -18,7 +18,8 @@ type generator struct {
 
 // generators are by family, as the kinds are.
 var generators = []map[graph.Kind]generator{
-	elementwiseGenerators, moveGenerators, optimizerGenerators, poolingGenerators, productGenerators, convolutionGenerators,
+	elementwiseGenerators, moveGenerators, optimizerGenerators, poolingGenerators, normGenerators, sequenceGenerators,
+	productGenerators, convolutionGenerators,
 }
 
 const rounds = 20

@@ -53,11 +53,12 @@ type tile struct {
 var tiles = []tile{{128, 256, 16}, {64, 256, 5}, {16, 64, 1}}
 
 const (
-	processors = 128     // of the chip that products are split for, whatever chip there is
-	fullGrid   = 2 * 128 // blocks from which on k is not split to have more
-	minPart    = 128     // of k
-	maxPart    = 1 << 14 // of k: rounding errors grow with the length of a chain
-	partUnit   = 16      // parts are multiples of it, so that they begin where four elements can be loaded at once
+	processors = 128           // of the chip that products are split for, whatever chip there is
+	fullGrid   = 2 * 128       // blocks from which on k is not split to have more
+	minPart    = 128           // of k
+	maxPart    = 1 << 14       // of k: rounding errors grow with the length of a chain
+	maxScratch = 8 * graph.MiB // for parts that only fill the grid
+	partUnit   = 16            // parts are multiples of it, so that they begin where four elements can be loaded at once
 )
 
 // split is how a product is made: by blocks of a tile, of parts of k.
@@ -83,7 +84,7 @@ func (p *product) split() split {
 			if best.parts == 0 || cost < least {
 				best, least = s, cost
 			}
-			if (parts+1)*blocks > fullGrid || p.k/(parts+1) < minPart {
+			if next := parts + 1; next*blocks > fullGrid || p.k/next < minPart || p.memory(next) > maxScratch {
 				break
 			}
 		}
@@ -104,8 +105,11 @@ func (p *product) scratch() graph.Bytes {
 	if s.parts == 1 {
 		return 0
 	}
-	return (graph.Bytes(4*p.batch*s.parts*p.m*p.n) + 7) &^ 7
+	return (p.memory(s.parts) + 7) &^ 7
 }
+
+// memory is what so many parts of c take.
+func (p *product) memory(parts int) graph.Bytes { return graph.Bytes(4 * p.batch * parts * p.m * p.n) }
 
 // launches makes the product with the split that follows from its extents.
 func (p *product) launches(scratch uint64) []Launch { return p.by(p.split(), scratch) }

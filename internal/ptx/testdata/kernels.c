@@ -71,9 +71,9 @@ KERNEL integers(long *y, const long *x, long n)
 	long *out = y + 24 * i;
 	out[0] = a + b;
 	out[1] = a * b - (a ^ b);
-	out[2] = b ? a / (b | 1) : a % 7;
+	out[2] = b ? (a >> 1) / (b | 1) : a % 7;
 	out[3] = (long)(ua % (ub | 1));
-	out[4] = c / (d | 1);
+	out[4] = (c >> 1) / (d | 1);
 	out[5] = (unsigned)c % ((unsigned)d | 1);
 	out[6] = a >> (b & 63);
 	out[7] = (long)(ua << (b & 63));

@@ -24,7 +24,7 @@
 #else
 
 #define KERNEL void
-#define SHARED static
+#define SHARED static __attribute__((unused))
 #define SYNC() host_sync()
 
 extern long host_thread, host_threads, host_block[3], host_blocks;

@@ -371,25 +371,46 @@ INLINE void stored(const int T, const int R, const struct product *p, long batch
 	}
 }
 
+// tile is what a block makes.
+struct tile {
+	int m, n; // its first element
+	long part, batch;
+};
+
+INLINE struct tile tile_of(const int T, const struct product *p, unsigned block) {
+	unsigned down = ((unsigned)p->m + T - 1) / T, across = ((unsigned)p->n + T - 1) / T, rest = block / down / across;
+	struct tile t = {block % down * T, block / down % across * T, rest % (unsigned)p->parts, rest / (unsigned)p->parts};
+	return t;
+}
+
+// spot returns where a thread's elements are in a tile. A warp is 4 by 8 threads.
+INLINE void spot(const int T, const int R, int thread, int *m, int *n) {
+	const int W = T / R / 8, G = R < 4 ? R : 4;
+	int lane = thread % 32, warp = thread / 32;
+	*m = (warp / W * 4 + lane / 8) * G;
+	*n = (warp % W * 8 + lane % 8) * G;
+}
+
+// REREAD reads a special register another time, so that what follows from it takes no registers in between.
+#ifdef __NVPTX__
+#define REREAD(name, value) ({ int v; __asm__ volatile("mov.u32 %0, %%" name ";" : "=r"(v)); v; })
+#else
+#define REREAD(name, value) (value)
+#endif
+
 // product makes the tile of this block. It needs 4*D*(T+4) floats of shared memory, and blocks of T*T/(R*R) threads. The
 // blocks are one for each tile of c, part of k and entry of the batch, the tiles of a column of tiles next to each other.
 INLINE void product(const int T, const int D, const int R, const int A, const int B, struct product p,
                     IN_SHARED float *memory) {
-	const int N = T / R * (T / R), W = T / R / 8, SLICE = D * (T + 4), G = R < 4 ? R : 4;
-	unsigned block = (unsigned)BLOCK, down = ((unsigned)p.m + T - 1) / T, across = ((unsigned)p.n + T - 1) / T;
-	long m0 = block % down * T, n0 = block / down % across * T;
-	block = block / down / across;
-	long part = block % (unsigned)p.parts, batch = block / (unsigned)p.parts;
-
-	long begin = part * p.part, end = begin + p.part < p.k ? begin + p.part : p.k;
+	const int N = T / R * (T / R), SLICE = D * (T + 4);
+	struct tile tile = tile_of(T, &p, (unsigned)BLOCK);
+	long begin = tile.part * p.part, end = begin + p.part < p.k ? begin + p.part : p.k;
 	long a_plane = A == ROWS ? p.k_plane : 1 << 30, b_plane = B == ROWS ? p.k_plane : p.n_plane;
-	const float *at_a = p.a + batch * p.a_batch, *at_b = p.b + batch * p.b_batch;
-	struct loader a = opened(T, D, N, A, &p, at_a, p.a_stride, p.a_image, a_plane, m0, p.m, begin, end);
-	struct loader b = opened(T, D, N, B, &p, at_b, p.b_stride, p.b_image, b_plane, n0, p.n, begin, end);
-
-	// A warp is 4 by 8 threads.
-	int t = (int)THREAD, lane = t % 32, warp = t / 32;
-	int m = (warp / W * 4 + lane / 8) * G, n = (warp % W * 8 + lane % 8) * G;
+	const float *at_a = p.a + tile.batch * p.a_batch, *at_b = p.b + tile.batch * p.b_batch;
+	struct loader a = opened(T, D, N, A, &p, at_a, p.a_stride, p.a_image, a_plane, tile.m, p.m, begin, end);
+	struct loader b = opened(T, D, N, B, &p, at_b, p.b_stride, p.b_image, b_plane, tile.n, p.n, begin, end);
+	int m, n;
+	spot(T, R, (int)THREAD, &m, &n);
 
 	float sum[64];
 #pragma GCC unroll 64
@@ -428,7 +449,9 @@ INLINE void product(const int T, const int D, const int R, const int A, const in
 			SYNC();
 		}
 	}
-	stored(T, R, &p, batch, part, (int)m0 + m, (int)n0 + n, sum);
+	tile = tile_of(T, &p, (unsigned)REREAD("ctaid.x", BLOCK));
+	spot(T, R, REREAD("tid.x", (int)THREAD), &m, &n);
+	stored(T, R, &p, tile.batch, tile.part, tile.m + m, tile.n + n, sum);
 }
 
 // PRODUCT makes three kernels, whose tiles are of 16, 64 and 128 rows and columns.

@@ -1,12 +1,13 @@
 // Executes launches of the kernels on the CPU. The kernels are compiled from the same sources, and table.c, which the
-// test writes, names them. Blocks follow one another, and so do the threads of a block, as fibers that take turns at SYNC if the
-// kernel has barriers.
+// test writes, names them. Blocks follow one another, and so do the threads of a block; in a kernel with barriers they
+// are fibers that take turns at SYNC.
 //
 // A job on the standard input is words of 8 bytes: base and size of the memory, which is mapped at its address; its
 // content; the number of launches; for each, 64 bytes of the kernel's name, grid[3], threads, number of arguments, the
 // arguments. The answer is the content of the memory.
 
 #define _GNU_SOURCE
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +20,38 @@ extern const struct { const char *name; void (*run)(const word *); int barriers;
 long host_thread, host_threads, host_block[3], host_blocks;
 
 enum { most = 1024, stack = 1 << 15 };
-static ucontext_t scheduler, fibers[most];
-static char *stacks;
-static int live[most];
+static jmp_buf scheduler, fibers[most];
+static int started, live[most];
 static void (*kernel)(const word *);
 static word args[64];
 
-void host_sync(void) { swapcontext(&fibers[host_thread], &scheduler); }
+void host_sync(void) {
+	if (_setjmp(fibers[host_thread]) == 0)
+		_longjmp(scheduler, 1);
+}
 
+// fiber executes the kernel once for every block.
 static void fiber(void) {
-	kernel(args);
-	live[host_thread] = 0;
+	for (;;) {
+		kernel(args);
+		live[host_thread] = 0;
+		host_sync();
+	}
+}
+
+// resume lets a fiber run up to its next SYNC, or to its end.
+static void resume(void) {
+	if (_setjmp(scheduler) != 0)
+		return;
+	if (host_thread < started)
+		_longjmp(fibers[host_thread], 1);
+	started++;
+	ucontext_t first;
+	getcontext(&first);
+	first.uc_stack.ss_sp = malloc(stack);
+	first.uc_stack.ss_size = stack;
+	makecontext(&first, fiber, 0);
+	setcontext(&first);
 }
 
 static void block(int barriers) {
@@ -37,23 +59,15 @@ static void block(int barriers) {
 		kernel(args);
 	if (!barriers)
 		return;
-	for (long t = 0; t < host_threads; t++) {
-		getcontext(&fibers[t]);
-		fibers[t].uc_stack.ss_sp = stacks + t * stack;
-		fibers[t].uc_stack.ss_size = stack;
-		fibers[t].uc_link = &scheduler;
-		makecontext(&fibers[t], fiber, 0);
+	for (long t = 0; t < host_threads; t++)
 		live[t] = 1;
-	}
 	for (long left = host_threads; left > 0;) {
 		left = 0;
-		for (long t = 0; t < host_threads; t++) {
-			if (live[t]) {
-				host_thread = t;
-				swapcontext(&scheduler, &fibers[t]);
-				left += live[t];
+		for (host_thread = 0; host_thread < host_threads; host_thread++)
+			if (live[host_thread]) {
+				resume();
+				left += live[host_thread];
 			}
-		}
 	}
 }
 
@@ -89,7 +103,6 @@ static void launch(void) {
 }
 
 int main(void) {
-	stacks = malloc((size_t)most * stack);
 	word base;
 	while (fread(&base, 8, 1, stdin) == 1) {
 		word size = number();

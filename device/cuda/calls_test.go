@@ -1,0 +1,69 @@
+package cuda_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"tensile/device/devicetest"
+	"tensile/internal/fakecuda"
+	"tensile/program"
+)
+
+// TestCalls counts the driver's calls per body: none waits for the device on the thread that issues, and what is waited
+// for elsewhere is a few events per lane and not each op.
+func TestCalls(t *testing.T) {
+	g := devicetest.Zoo()
+	for plan := range uint64(3) {
+		var perBody []map[string]float64
+		var p *program.Program
+		for _, bodies := range []int{4, 8} { // against twice as many
+			counts := map[string]float64{}
+			for _, n := range []int{bodies, 2 * bodies} {
+				driver := fakecuda.New(fakecuda.Options{})
+				d := open(t, driver)
+				proven := devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{})
+				if plan > 0 {
+					proven = shuffled(t, d, g, plan)
+				}
+				p = proven.Program()
+				if _, err := train(t, d, proven, n); err != nil {
+					t.Fatal(err)
+				}
+				for call, count := range driver.Calls() {
+					if n == bodies {
+						count = -count
+					}
+					counts[call] += float64(count) / float64(bodies)
+				}
+				closed(t, d)
+			}
+			perBody = append(perBody, counts)
+		}
+		waits, kernels := 0, 0
+		for _, c := range p.Body.Commands {
+			waits += len(c.Waits)
+			if c.Kind == program.Kernel {
+				kernels++
+			}
+		}
+		t.Logf("plan %d: %d kernels, %d waits, %d commands; calls per body:", plan, kernels, waits, len(p.Body.Commands))
+		for _, call := range slices.Sorted(maps.Keys(perBody[1])) {
+			n := perBody[1][call]
+			if n != 0 {
+				t.Logf("  %-24s %6.2f", call, n)
+			}
+			switch call {
+			case "cuCtxSynchronize", "cuMemAlloc", "cuMemFree", "cuMemHostRegister", "cuEventQuery",
+				"cuStreamSynchronize", "cuStreamCreate":
+				if n != 0 || perBody[0][call] != 0 {
+					t.Errorf("plan %d: %v calls of %s per body, want none", plan, n, call)
+				}
+			case "cuEventSynchronize": // a Watch: by another thread
+				if limit := float64(waits + len(p.Streams)); n > limit {
+					t.Errorf("plan %d: %v events are watched per body, want %v at most", plan, n, limit)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package cuda_test
+
+import (
+	"strings"
+	"testing"
+
+	"tensile/cost"
+	"tensile/device/cuda"
+	"tensile/device/cuda/kernels"
+	"tensile/internal/fakecuda"
+)
+
+// TestRetarget has drivers refuse the text as it stands: it is loaded for the device's own chip. Where that is refused
+// as well, or nothing newer fits the chip, the error is the driver's.
+func TestRetarget(t *testing.T) {
+	for _, test := range []struct {
+		card   string
+		refuse map[string]cuda.Code
+		loads  bool
+	}{
+		{"a6000", map[string]cuda.Code{"sm_60": cuda.InvalidPTX}, true},
+		{"h200", map[string]cuda.Code{"sm_60": cuda.UnsupportedPTX}, true},
+		{"h200", map[string]cuda.Code{"sm_60": cuda.NoBinaryForGPU}, true},
+		{"h200", map[string]cuda.Code{"sm_60": cuda.InvalidPTX, "sm_90": cuda.InvalidPTX}, false},
+		{"a6000", map[string]cuda.Code{"sm_60": cuda.OutOfMemory}, false},
+		{"v100", map[string]cuda.Code{"sm_60": cuda.InvalidPTX}, false},
+	} {
+		facts, err := cost.Device(test.card)
+		if err != nil {
+			t.Fatal(err)
+		}
+		driver := fakecuda.New(fakecuda.Options{Facts: facts, Refuse: test.refuse})
+		d, err := cuda.New(driver, cuda.Options{})
+		if (err == nil) != test.loads {
+			t.Errorf("%s, which refuses %v: %v", test.card, test.refuse, err)
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), "load the kernels of ") || strings.Contains(err.Error(), "left at") {
+				t.Errorf("%s: %v", test.card, err)
+			}
+			continue
+		}
+		if want := fake(t, 0); d.Identity() != want.Identity() {
+			t.Errorf("%s: identity %s, want %s", test.card, d.Identity(), want.Identity())
+		}
+		if _, err := train(t, d, keepAll(t, d), 1); err != nil {
+			t.Errorf("%s: %v", test.card, err)
+		}
+		closed(t, d)
+	}
+}
+
+// TestRetargetText changes two lines.
+func TestRetargetText(t *testing.T) {
+	text := kernels.Texts()[0].PTX
+	for _, test := range []struct {
+		major, minor    int
+		version, target string
+	}{
+		{6, 1, "", ""}, {7, 0, "", ""}, {7, 5, "6.3", "sm_75"}, {8, 0, "7.0", "sm_80"}, {8, 9, "7.0", "sm_80"},
+		{9, 0, "7.8", "sm_90"}, {12, 0, "7.8", "sm_90"},
+	} {
+		got := cuda.Retarget(text, test.major, test.minor)
+		if test.version == "" {
+			if got != text {
+				t.Errorf("sm_%d%d: the text has changed", test.major, test.minor)
+			}
+			continue
+		}
+		old, lines := strings.Split(text, "\n"), strings.Split(got, "\n")
+		changed := 0
+		for i := range old {
+			if old[i] != lines[i] {
+				changed++
+			}
+		}
+		if changed != 2 || !strings.Contains(got, "\n.version "+test.version+"\n.target "+test.target+"\n") {
+			t.Errorf("sm_%d%d: %d lines have changed", test.major, test.minor, changed)
+		}
+	}
+}
+
+// TestFacts compares what a device says of itself with the card that the fake is.
+func TestFacts(t *testing.T) {
+	for _, name := range cost.Names() {
+		want, err := cost.Device(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.In.Latency, want.Out.Latency = 9000, 7000
+		want.Out.Rate /= 2
+		d := open(t, fakecuda.New(fakecuda.Options{Facts: want}))
+		got := d.Facts()
+		near := func(what string, got, want float64) {
+			t.Helper()
+			if got < 0.98*want || got > 1.02*want {
+				t.Errorf("%s: %s is %v, want %v", name, what, got, want)
+			}
+		}
+		near("compute", float64(got.Compute), float64(want.Compute))
+		near("bandwidth", float64(got.Bandwidth), float64(want.Bandwidth))
+		near("in", float64(got.In.Rate), float64(want.In.Rate))
+		near("out", float64(got.Out.Rate), float64(want.Out.Rate))
+		near("latency in", float64(got.In.Latency), float64(want.In.Latency))
+		near("latency out", float64(got.Out.Latency), float64(want.Out.Latency))
+		near("memory", float64(got.Memory), float64(want.Memory))
+		closed(t, d)
+	}
+}
