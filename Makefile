@@ -2,15 +2,27 @@
 
 GO ?= go
 
-.PHONY: build demo release test race lint golden ptx bench fuzz soak mutants clean
+# What the tag gpu needs of cgo (internal/cudaabi). Where gcc is there, builds and tests without the tag have the same
+# settings, so that the go command compiles for both once.
+SETTINGS = settings=$$(internal/cudaabi/build.sh) && eval "$$settings" &&
+MACHINE := $(shell $(GO) env GOOS GOARCH CGO_ENABLED) $(if $(shell command -v gcc),gcc)
+ifeq ($(MACHINE),linux amd64 1 gcc)
+GPU = gpu
+WITH = $(SETTINGS)
+endif
 
-build: ## bin/tensile
+.PHONY: build gpu demo release test test-gpu-fake race lint golden ptx ptx-check bench fuzz soak mutants clean
+
+build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
-	$(GO) build -o bin/tensile ./cmd/tensile
+	$(WITH) $(GO) build $(GPU:%=-tags %) -o bin/tensile ./cmd/tensile
 
-release: ## bin/release: the stripped binary without paths of this machine, with all licences
+gpu: ## bin/tensile with the CUDA device; wants gcc, on linux/amd64 or linux/arm64, and nothing of NVIDIA's
+	$(SETTINGS) $(GO) build -tags gpu -o bin/tensile ./cmd/tensile
+
+release: ## bin/release: the stripped binary without paths of this machine and without CUDA (see NOTICE), with all licences
 	rm -rf bin/release
-	$(GO) build -trimpath -buildvcs=auto -ldflags "-s -w" -o bin/release/tensile ./cmd/tensile
+	$(WITH) $(GO) build -trimpath -buildvcs=auto -ldflags "-s -w" -o bin/release/tensile ./cmd/tensile
 	cp LICENSE NOTICE CHANGELOG.md bin/release/
 	GO="$(GO)" scripts/licenses.sh bin/release/licenses
 	@bin/release/tensile --version
@@ -22,8 +34,14 @@ demo: build ## two networks at once, in 60 % of the memory they need, compared w
 	bin/tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 12 --budget 60% --compare
 
 test: ## the whole suite; its last line says what was skipped because the machine lacks data or programs
-	$(GO) vet ./...
-	$(GO) run ./internal/testrun -timeout 30m ./...
+	$(WITH) $(GO) vet ./...
+	$(if $(GPU),$(MAKE) --no-print-directory test-gpu-fake)
+	$(WITH) $(GO) run ./internal/testrun -timeout 30m ./...
+
+test-gpu-fake: ## what needs the tag gpu, on a driver without a GPU
+	$(SETTINGS) $(GO) vet -tags gpu ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./cmd/tensile
+	$(SETTINGS) $(GO) run ./internal/testrun -tags gpu -timeout 10m \
+		./internal/cudaabi ./internal/fakecuda/bridge
 
 SOAK ?= 5000
 SOAKKILL ?= 5m
@@ -40,7 +58,7 @@ mutants: ## one change at a time in what proves plans: is there a test that noti
 	$(GO) run ./internal/mutants
 
 race: ## the suite with the race detector, self-checks on and dropped memory poisoned
-	$(GO) test -race -tags invariants ./...
+	$(WITH) $(GO) test -race -tags invariants ./...
 
 lint: ## staticcheck, formatting, order of imports, lines of at most 120 columns
 	$(GO) tool staticcheck ./...
@@ -55,6 +73,9 @@ golden: ## rewrite the testdata of all tests that use internal/golden or datadri
 ptx: ## compile the CUDA kernels anew with clang-19; read the diff, and commit the text
 	rm -f device/cuda/kernels/ptx/*.ptx
 	scripts/ptx.sh device/cuda/kernels/ptx
+
+ptx-check: ## registers and spills of the CUDA kernels, where ptxas is installed
+	scripts/ptx-check.sh
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, one after the other, FUZZTIME each

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tensile/device"
 	"tensile/executor"
 	"tensile/internal/text"
 	"tensile/plan"
@@ -316,6 +317,9 @@ func (m *Machine) ended(j *job, e *executor.Ended) {
 	j.outcome.plans, j.outcome.transition, j.outcome.touched = e.Plans, e.Transition, e.Touched
 	switch {
 	case e.Err != nil:
+		if full, ok := errors.AsType[*device.OutOfMemoryError](e.Err); ok {
+			j.status.Free = &full.Free
+		}
 		m.fail(j, e.Err)
 	case j.named && !j.removed:
 		j.keeping = true

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"tensile/device"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/recording"
@@ -45,8 +46,9 @@ type told struct {
 	Epoch    int64             `json:"epoch,omitzero"`
 	Peak     graph.Bytes       `json:"peak_bytes,omitzero"`
 	Again    bool              `json:"again,omitzero"`
-	Lacks    bool              `json:"lacks,omitzero"`  // the error says that a checkpoint is elsewhere
-	Result   *wire.Result      `json:"result,omitzero"` // losses, weights and file of what was kept
+	Lacks    bool              `json:"lacks,omitzero"`       // the error says that a checkpoint is elsewhere
+	Free     *graph.Bytes      `json:"free_bytes,omitempty"` // of the device, which has no room for an arena
+	Result   *wire.Result      `json:"result,omitzero"`      // losses, weights and file of what was kept
 	Begin    *begun            `json:"begin,omitzero"`
 	Notes    []string          `json:"notes,omitzero"`
 	Saved    *wire.Checkpoint  `json:"checkpoint,omitzero"` // that was written
@@ -67,6 +69,15 @@ type told struct {
 	Closed   bool              `json:"closed,omitzero"`
 	Err      *string           `json:"err,omitzero"`
 }
+
+// recordedError is an error with the text that was recorded of it.
+type recordedError struct {
+	error
+	text string
+}
+
+func (e recordedError) Error() string { return e.text }
+func (e recordedError) Unwrap() error { return e.error }
 
 // begun is where a job begins, without losses.
 type begun struct {
@@ -119,6 +130,9 @@ func toldOf(in Input) *told {
 		t.Refused, t.Err = e.Refused != nil, textOfErr(e.Refused)
 		if e.Ended != nil {
 			ended := *e.Ended
+			if full, ok := errors.AsType[*device.OutOfMemoryError](ended.Err); ok {
+				t.Free = &full.Free
+			}
 			t.Err, ended.Err, ended.Weights = textOfErr(ended.Err), nil, nil
 			t.Ended = &ended
 		}
@@ -170,7 +184,9 @@ func (t *told) input() Input {
 		in.Event = &executor.Event{Job: t.Job, Report: t.Report, Applied: t.Applied, Home: t.Home, Parked: t.Parked,
 			Removed: t.Removed, Ended: t.Ended}
 		if t.Ended != nil {
-			t.Ended.Err = err
+			if t.Ended.Err = err; t.Free != nil {
+				t.Ended.Err = recordedError{&device.OutOfMemoryError{Free: *t.Free}, *t.Err}
+			}
 		} else if t.Snapshot != nil {
 			in.Event.Snapshot = &executor.Snapshot{Iteration: *t.Snapshot, Err: err}
 		} else if t.Refused {

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"tensile/device"
 	"tensile/executor"
 	"tensile/wire"
 )
@@ -35,6 +36,8 @@ func TestToldIsWhole(t *testing.T) {
 		"Lacking":  {Prepared: &Prepared{Ticket: 1, Err: lackingError{why}}},
 		"Parked":   {Event: &executor.Event{Job: "a", Parked: 2}},
 		"Snapshot": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Iteration: 3}}},
+		"crowded": {Event: &executor.Event{Job: "a", Ended: &executor.Ended{
+			Err: recordedError{&device.OutOfMemoryError{Free: 5}, "why"}}}},
 		"no state": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Err: why}}},
 	} {
 		if got := toldOf(in).input(); !reflect.DeepEqual(got, in) {

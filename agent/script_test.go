@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"tensile/cost"
+	"tensile/device"
 	"tensile/device/devicetest"
 	"tensile/executor"
 	"tensile/graph"
@@ -35,6 +36,7 @@ import (
 //	late job=J epoch=N                   a layout came for the job before the present one of that name
 //	applied job=J epoch=N arena=BYTES    the host trains with a layout
 //	home | refused | failed | removed job=J     what else the host says
+//	failed job=J free=BYTES              the device had no room for its arena, but for so much
 //	parked job=J [number=N]              as it was told last, or the Nth time
 //	snapshot job=J [iteration=N]         the state of a job at an iteration boundary; or there is none
 //	written job=J [iteration=N]          a checkpoint was written; or could not be
@@ -164,6 +166,9 @@ func (s *script) event(t *testing.T, job string, d *datadriven.TestData) *execut
 		e.Refused = errScript
 	case "failed":
 		e.Ended = &executor.Ended{Err: errScript}
+		if d.HasArg("free") {
+			e.Ended.Err = recordedError{&device.OutOfMemoryError{Free: graph.Bytes(intArg(t, d, "free"))}, "no room"}
+		}
 	case "ended":
 		e.Ended = &executor.Ended{Iterations: int(intArg(t, d, "iterations"))}
 	case "removed":
@@ -313,6 +318,9 @@ func textOf(o Output) string {
 	}
 	for _, j := range o.Status.Jobs {
 		text += fmt.Sprintf("\n  %s %s epoch %d arena %d iteration %d", j.Name, j.State, j.Epoch, j.Arena, j.Iteration)
+		if j.Free != nil {
+			text += fmt.Sprintf(", %d bytes are free", *j.Free)
+		}
 		if j.Checkpoint != nil {
 			text += fmt.Sprintf(", checkpoint %d", j.Checkpoint.Iteration)
 		}

@@ -85,6 +85,24 @@ func (m *Machine) lacks(j *job, x *executor, why string) bool {
 	return true
 }
 
+// crowded has all jobs planned for again within what is really free, when the device has no room for the arena of one:
+// programs that are not ours have the rest. That job goes on from its newest checkpoint. It reports whether it does.
+func (m *Machine) crowded(j *job, free graph.Bytes, why string) bool {
+	if s := j.record.State; s != wire.Starting && s != wire.Training ||
+		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
+		return false
+	}
+	j.record.Restarts++
+	m.displace(j)
+	if room := max(1, m.claims()+free); m.config.Budget == 0 || room < m.config.Budget {
+		m.config.Budget = room
+		m.rebudget()
+	}
+	m.enqueue(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
+	m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
+	return true
+}
+
 // missLong has jobs fail for whose checkpoints nobody has come.
 func (m *Machine) missLong() {
 	for _, j := range m.jobs {

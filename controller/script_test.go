@@ -29,8 +29,8 @@ import (
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X]    another request
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
-//	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks]" per job; incarnation 1
-//	                                         if it does not say which
+//	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks] [free=BYTES]" per job;
+//	                                         incarnation 1 if it does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
 //	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES [host]]
@@ -237,6 +237,11 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 		var arena int64
 		line.MaybeScanArgs(t, "arena", &arena)
 		j.Arena = graph.Bytes(arena)
+		if line.HasArg("free") {
+			var free int64
+			line.ScanArgs(t, "free", &free)
+			j.Free = (*graph.Bytes)(&free)
+		}
 		if line.HasArg("checkpoint") {
 			j.Checkpoint = new(wire.Checkpoint)
 			line.ScanArgs(t, "checkpoint", &j.Checkpoint.Iteration)

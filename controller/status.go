@@ -165,6 +165,8 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 		switch {
 		case s.Lacks && m.lacks(j, x, s.Error):
 			return
+		case s.Free != nil && m.crowded(j, *s.Free, s.Error):
+			return
 		case !x.own && m.elsewhere(j, s.Error):
 			j.tried = append(j.tried, x.name) // another machine may have what it lacks
 			return

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tries to install the Debian packages that some tests want: OpenBLAS, PyTorch, a browser. Takes five minutes at most, prints one
+# Tries to install the Debian packages that some tests want: OpenBLAS, PyTorch, a browser, clang. Takes five minutes at most, prints one
 # line of what is there afterwards, and never fails: without them those tests are skipped, and `make test` says so.
 set -u
 
-packages=(libopenblas0 python3-torch chromium)
+packages=(libopenblas0 python3-torch chromium clang-19)
 deadline=$((SECONDS + 290))
 log=$(mktemp) || exit 0
 trap 'rm -f "$log"' EXIT

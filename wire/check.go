@@ -208,6 +208,9 @@ func (s Status) check() error {
 		c.checkpoint(j.Checkpoint)
 		atLeast(c, "epoch", j.Epoch, 0)
 		atLeast(c, "arena_bytes", j.Arena, 0)
+		if j.Free != nil {
+			atLeast(c, "free_bytes", *j.Free, 0)
+		}
 		atLeast(c, "iteration", j.Iteration, 0)
 		if len(j.Error) > maxText {
 			c.fail("error has %d bytes, and %d at most", len(j.Error), maxText)

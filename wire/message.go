@@ -121,7 +121,9 @@ type JobStatus struct {
 	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"` // the newest
 	Error       string      `json:"error,omitzero"`
 	Lacks       bool        `json:"lacks,omitzero"`   // it has failed: its newest checkpoint is elsewhere
-	Result      *Result     `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
+	// it has failed: the device has no room for its arena now, but for so many bytes; nil: that was not the reason
+	Free   *graph.Bytes `json:"free_bytes,omitempty"`
+	Result *Result      `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
 }
 
 // State is where a job is in its life at an executor.

@@ -31,6 +31,7 @@ func samples() []Message {
 		Plans: 2, Transition: 700, Last: &loss, Stored: "result-lenet_2e1-6",
 		Saved: "out/lenet.safetensors",
 	}
+	free := graph.Bytes(2048)
 	record := Record{
 		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1,
 		From: 10, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true,
@@ -55,6 +56,7 @@ func samples() []Message {
 				Arena: 4096, Iteration: 12,
 				Error:  "device: out of memory",
 				Lacks:  true,
+				Free:   &free,
 				Result: result,
 			}}},
 		*result,
@@ -212,6 +214,9 @@ func (r maker) message() Message {
 				Epoch:      r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(),
 				Lacks: r.IntN(2) == 0, Result: r.result(),
 			})
+			if free := r.bytes(); r.IntN(2) == 0 {
+				s.Jobs[i].Free = &free
+			}
 		}
 		return s
 	case 2:

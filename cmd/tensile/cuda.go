@@ -30,8 +30,8 @@ func openCUDA(f *planFlags) (*cuda.Device, error) {
 	}
 	var driver cuda.Driver = fakecuda.New(fakecuda.Options{})
 	if !f.fake {
-		if driver, err = cudaDriver(f.device); err != nil {
-			return nil, err
+		if driver, err = cudaDriver(); err != nil {
+			return nil, fmt.Errorf("--device %s: %w, or use cpu or sim:NAME (%s)", f.device, err, simNames())
 		}
 	}
 	d, err := cuda.New(driver, o)

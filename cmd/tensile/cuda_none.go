@@ -3,13 +3,12 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 
 	"tensile/device/cuda"
 )
 
 // cudaDriver returns CUDA's driver, which this build is without.
-func cudaDriver(device string) (cuda.Driver, error) {
-	return nil, fmt.Errorf("--device %s: this build has no CUDA driver: build with make gpu, or use cpu or sim:NAME (%s)",
-		device, simNames())
+func cudaDriver() (cuda.Driver, error) {
+	return nil, errors.New("this build has no CUDA driver: build with make gpu")
 }

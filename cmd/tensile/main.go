@@ -100,9 +100,9 @@ without a plan.`,
 	c.SetFlagErrorFunc(flagError)
 	plain := c.UsageFunc()
 	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, plain) })
-	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), poolCommand(), benchCommand(),
-		predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(), credentialsCommand(),
-		submitCommand(), jobsCommand(), waitCommand(), stopCommand(), parkCommand(), resumeCommand(),
-		priorityCommand(), budgetCommand(), forgetCommand(), logsCommand(), debugCommand())
+	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), devicesCommand(), poolCommand(),
+		benchCommand(), predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(),
+		credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), parkCommand(),
+		resumeCommand(), priorityCommand(), budgetCommand(), forgetCommand(), logsCommand(), debugCommand())
 	return c
 }

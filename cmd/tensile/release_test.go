@@ -21,14 +21,14 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// NOTICE names every module that is linked, and no other.
+// NOTICE names every module that is linked, with the CUDA device or without, and no other.
 func TestNotice(t *testing.T) {
 	notice, err := os.ReadFile("../../NOTICE")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := goCommand(t, ".", "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}",
-		".")
+	out := goCommand(t, ".", "go", "list", "-tags", "gpu", "-deps", "-f",
+		"{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", ".")
 	linked := make(map[string]bool)
 	for _, module := range strings.Fields(out) {
 		linked[module] = true

@@ -26,6 +26,7 @@ type Options struct {
 // Device implements device.Device.
 type Device struct {
 	driver     Driver
+	isOpen     bool
 	properties Properties
 	facts      cost.Facts
 	identity   string
@@ -42,6 +43,7 @@ type Device struct {
 	jobs   []*job
 	tokens map[uint64]*sent // what the driver is to tell of: the command, and with it all of its lane before it, has ended
 	token  uint64           // the last that was given
+	stale  int              // of the tokens: of commands that are known to have ended
 	ended  []device.Event
 	err    error // of the driver; nothing goes on after it
 }
@@ -74,6 +76,7 @@ func (d *Device) open(index int) error {
 	if err := d.driver.Open(index); err != nil {
 		return err
 	}
+	d.isOpen = true
 	if err := d.driver.Enter(); err != nil {
 		return err
 	}
@@ -142,13 +145,24 @@ func (d *Device) Now() time.Duration { return d.driver.Now() }
 func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event, error) {
 	defer d.enter()()
 	for d.err == nil {
-		if len(d.ended) > 0 {
+		if len(d.ended) > 0 && d.stale == 0 { // else tokens would pile up
 			events := d.ended
 			d.ended = nil
 			return events, nil
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		if len(d.tokens) == 0 {
+			if d.fail(d.stuck()); d.err != nil {
+				break
+			}
+			select {
+			case <-wake:
+				return nil, nil
+			case <-ctx.Done():
+				continue
+			}
 		}
 		switch token, ok, err := d.driver.Next(ctx, wake); {
 		case err != nil:
@@ -163,6 +177,17 @@ func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event
 	return nil, d.err
 }
 
+// stuck returns an error if a job has something to do, given that nothing is under way.
+func (d *Device) stuck() error {
+	for _, j := range d.jobs {
+		if !j.rests() {
+			return fmt.Errorf("job %s stands still: nothing of it is under way, and what is left of it waits for that",
+				j.options.Name)
+		}
+	}
+	return nil
+}
+
 // expect returns a new token.
 func (d *Device) expect(s *sent) uint64 {
 	d.token++
@@ -170,12 +195,14 @@ func (d *Device) expect(s *sent) uint64 {
 	return d.token
 }
 
-// take takes note of what a token tells. An event that was watched may be used again only now.
+// take takes note of what a token tells, which may be known already, since another lane has waited for that. An event
+// that was watched may be used again only now.
 func (d *Device) take(token uint64) {
 	s := d.tokens[token]
 	delete(d.tokens, token)
-	d.fail(s.lane.reach(s.count))
+	d.fail(s.reach())
 	if s.watched {
+		d.stale--
 		d.events.put(s.end)
 	}
 }
@@ -191,17 +218,24 @@ func (d *Device) advance() {
 
 // Close ends the device, and jobs that were not closed.
 func (d *Device) Close() error {
+	before := d.err
 	defer d.enter()()
 	var problems []error
 	for len(d.jobs) > 0 {
 		problems = append(problems, d.jobs[0].Close())
+	}
+	if before == nil {
+		problems = append(problems, d.err)
 	}
 	return errors.Join(append(problems, d.release())...)
 }
 
 // release gives back all that the device has, and closes the driver.
 func (d *Device) release() error {
-	problems := []error{d.events.close(), d.memory.close()}
+	if !d.isOpen {
+		return nil
+	}
+	problems := []error{d.driver.Synchronize(), d.events.close(), d.memory.close()}
 	for _, m := range d.modules {
 		problems = append(problems, d.driver.Unload(m))
 	}

@@ -54,9 +54,9 @@ type Driver interface {
 
 	// Watch has Next return the token once when the event, recorded on the stream, has ended. Run has another thread
 	// execute f, and Next return the token once when f has returned. Those that are watched on one stream end in their
-	// order.
+	// order. reads and writes are the pinned memory that f uses; a driver may check that nothing else uses it then.
 	Watch(s Stream, e Event, token uint64)
-	Run(f func(), token uint64)
+	Run(f func(), reads, writes []byte, token uint64)
 
 	// Next waits for one of those. It returns false when wake is signalled first or ctx is done, and an error when the
 	// driver failed.

@@ -8,10 +8,10 @@ import (
 	"tensile/program"
 )
 
-// reach takes note that the first count commands of a lane have ended.
-func (l *lane) reach(count int) error {
-	for l.job.ended.Ended(l.stream) < count {
-		if err := l.end(); err != nil {
+// reach takes note that a command has ended, and so all before it on its lane.
+func (s *sent) reach() error {
+	for !s.done {
+		if err := s.lane.end(); err != nil {
 			return err
 		}
 	}
@@ -23,7 +23,7 @@ func (l *lane) end() error {
 	j, s := l.job, l.sent[0]
 	c := s.command()
 	for _, before := range s.after {
-		if err := before.lane.reach(before.count); err != nil {
+		if err := before.reach(); err != nil {
 			return err
 		}
 	}
@@ -34,9 +34,11 @@ func (l *lane) end() error {
 	j.device.events.put(s.start)
 	if !s.watched {
 		j.device.events.put(s.end)
+	} else {
+		j.device.stale++
 	}
 	s.after = nil
-	l.sent, l.last, s.ended = l.sent[1:], e.End, e.End
+	l.sent, l.last, s.ended, s.done = l.sent[1:], e.End, e.End, true
 	j.touched = max(j.touched, j.loaded.program.Reach(c))
 	j.device.ended = append(j.device.ended, e)
 

@@ -2,31 +2,44 @@ package cuda_test
 
 import (
 	"errors"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"tensile/device"
 	"tensile/device/cuda"
 	"tensile/device/devicetest"
 	"tensile/internal/fakecuda"
 	"tensile/program"
 )
 
-// failing trains a little on a driver, with a snapshot on the way, and closes everything. It returns all errors.
+// failing trains a little on a driver, gets memory for a snapshot, and closes everything. It returns all errors.
 func failing(t *testing.T, driver cuda.Driver) (err error) {
 	d, err := cuda.New(driver, cuda.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	if _, err = train(t, d, keepAll(t, d), 1); err != nil {
+	g := devicetest.Tiny()
+	plan := devicetest.Build(t, d, g, devicetest.Swapped(g), program.Options{Poison: true})
+	if _, err = train(t, d, plan, 2); err != nil {
 		return err
 	}
-	_, err = train(t, d, devicetest.Build(t, d, devicetest.Tiny(), devicetest.Swapped(devicetest.Tiny()),
-		program.Options{Poison: true}), 3)
-	return err
+	j, err := d.Open(g, device.JobOptions{Name: "second"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	s, err := j.Snapshot()
+	if err != nil {
+		return err
+	}
+	s.Release()
+	return nil
 }
 
-// TestFailures fails each call of the driver in a short training, once as an error of that call alone and once for good.
+// TestFailures fails each call of the driver in a short training, once for that call alone and once for good.
 func TestFailures(t *testing.T) {
 	whole := fakecuda.New(fakecuda.Options{})
 	if err := failing(t, whole); err != nil {
@@ -41,8 +54,8 @@ func TestFailures(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		step = 17
 	}
-	for _, code := range []cuda.Code{cuda.InvalidValue, cuda.OutOfMemory, cuda.LaunchFailed} {
-		for k := 1; k <= calls; k += step {
+	for k := 1; k <= calls; k += step {
+		for _, code := range []cuda.Code{cuda.InvalidValue, cuda.LaunchFailed} {
 			driver := fakecuda.New(fakecuda.Options{Fail: fakecuda.Failure{Call: k, Code: code}})
 			err := failing(t, driver)
 			e, ok := errors.AsType[*cuda.Error](err)
@@ -53,10 +66,18 @@ func TestFailures(t *testing.T) {
 			if strings.Contains(err.Error(), "left at Close") {
 				t.Errorf("call %d fails with %d: %v", k, code, err)
 			}
-			named := strings.Contains(err.Error(), "op ") || strings.Contains(err.Error(), " of ")
-			if e.Call == "cuLaunchKernel" && !named {
-				t.Errorf("call %d fails: the error names no op: %v", k, err)
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			if slices.Contains(put, e.Call) && !named.MatchString(first) {
+				t.Errorf("call %d fails: the error names no op or copy: %s", k, first)
 			}
 		}
 	}
 }
+
+// put are the calls that put something on a stream, and named is what their errors begin with.
+var (
+	put = []string{"cuLaunchKernel", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemsetD32Async", "cuStreamWaitEvent",
+		"cuEventRecord"}
+	named = regexp.MustCompile(`^open the cuda device: measure the link: |` +
+		`^cuda: job job, iteration [0-9]+: (op|in of|out of|poison of) [a-z0-9. ]+: cu`)
+)

@@ -69,6 +69,7 @@ func (o outcome) differs(other outcome) string {
 // trainer trains a graph on a device.
 type trainer struct {
 	g       *graph.Graph
+	dry     bool // there is no data
 	mu      sync.Mutex
 	outputs outcome
 	events  []device.Event
@@ -93,7 +94,7 @@ func (r *trainer) train(t testing.TB, d device.Device, proven program.Proven, it
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	for _, s := range r.g.Storages {
-		if s.Role.Persistent() {
+		if s.Role.Persistent() && !r.dry {
 			fill(j.Host(s.ID), uint64(s.ID))
 		}
 	}
@@ -131,7 +132,7 @@ func (r *trainer) train(t testing.TB, d device.Device, proven program.Proven, it
 		return nil, nil, err
 	}
 	for _, s := range r.g.Storages {
-		if s.Role.Persistent() {
+		if s.Role.Persistent() && !r.dry {
 			r.outputs.keep(s.Name, j.Host(s.ID))
 		}
 	}
@@ -139,6 +140,9 @@ func (r *trainer) train(t testing.TB, d device.Device, proven program.Proven, it
 }
 
 func (r *trainer) input(iteration int, s graph.StorageID, to device.Memory) {
+	if r.dry {
+		return
+	}
 	if r.g.DTypes()[s] == graph.Int64 {
 		for i := range to.Int64() {
 			to.Int64()[i] = int64((iteration + i) % 3)

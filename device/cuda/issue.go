@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"tensile/device"
 	"tensile/graph"
 	"tensile/program"
 )
@@ -26,14 +27,14 @@ type lane struct {
 // sent is a command that was put on a stream, or runs on the host.
 type sent struct {
 	lane       *lane
-	count      int // of commands of its lane, with it
 	round      *round
 	index      int
 	after      []*sent       // commands of other lanes that it waits for
-	ready      time.Duration // end of those that had ended before it was put
+	ready      time.Duration // end of what it waits for and had ended before it was put
 	start, end Event         // start: 0 where it starts when what it waits for has ended
 	watched    bool
-	ended      time.Duration // once it is known to have
+	done       bool          // it is known to have ended
+	ended      time.Duration // when
 }
 
 func (s *sent) command() *program.Command { return &s.round.section.Commands[s.index] }
@@ -91,6 +92,11 @@ func (j *job) admit() error {
 		if _, err := j.prepare(is.section); err != nil {
 			return err
 		}
+		if is.drain {
+			for _, l := range j.lanes {
+				j.floor = max(j.floor, l.last)
+			}
+		}
 		j.put.Issue(is.section, is.iteration, is.drain)
 		j.ended.Issue(is.section, is.iteration, is.drain)
 		j.device.arrivals.Issue(j.loaded.arrival, is.section)
@@ -129,7 +135,7 @@ func (l *lane) next() error {
 			left: len(run.Section.Commands), joined: make([]bool, len(j.lanes))}
 		j.rounds[run] = r
 	}
-	s := &sent{lane: l, count: j.ended.Ended(l.stream) + len(l.sent) + 1, round: r, index: index}
+	s := &sent{lane: l, round: r, index: index, ready: j.floor}
 	if l.unit == program.Host {
 		l.sent = append(l.sent, s)
 		s.ready = j.device.Now()
@@ -172,10 +178,18 @@ func (s *sent) put(run *program.Run) error {
 	if s.end, err = d.mark(l.handle); err != nil {
 		return err
 	}
-	if c := s.command(); (c.Kind == program.In || c.Kind == program.Out) && j.loaded.awaited[c.Storage] {
+	if j.telling(s) {
 		j.watch(s)
 	}
 	return nil
+}
+
+// telling reports whether the host wants to know at once when a copy has ended: a command of the host lane may wait for
+// it, or the next copy of the prologue does.
+func (j *job) telling(s *sent) bool {
+	c := s.command()
+	isCopy := c.Kind == program.In || c.Kind == program.Out
+	return isCopy && (j.loaded.awaited[c.Storage] || s.round.section == &j.loaded.program.Prologue)
 }
 
 // mark records an event of the pool.
@@ -280,16 +294,17 @@ func (j *job) watch(s *sent) {
 func (j *job) run(s *sent) {
 	c, iteration := s.command(), s.round.iteration
 	do := func() {}
+	var reads, writes device.Memory
 	switch id := j.loaded.ids[c.Storage]; c.Kind {
 	case program.Load:
-		to := j.bytes(c.Host, c.Bytes)
-		do = func() { j.options.Input(iteration, id, to) }
+		writes = j.bytes(c.Host, c.Bytes)
+		do = func() { j.options.Input(iteration, id, writes) }
 	case program.Read:
-		from := j.bytes(c.Host, c.Bytes).Float32()
-		do = func() { j.options.Output(iteration, id, from) }
+		reads = j.bytes(c.Host, c.Bytes)
+		do = func() { j.options.Output(iteration, id, reads.Float32()) }
 	case program.Keep:
-		to, from := j.bytes(c.Snapshot, c.Bytes), j.bytes(c.Host, c.Bytes)
-		do = func() { copy(to, from) }
+		writes, reads = j.bytes(c.Snapshot, c.Bytes), j.bytes(c.Host, c.Bytes)
+		do = func() { copy(writes, reads) }
 	default:
 		panic(fmt.Sprintf("cuda: a command of kind %s on the host lane", c.Kind))
 	}
@@ -299,7 +314,7 @@ func (j *job) run(s *sent) {
 		if !j.closed {
 			do()
 		}
-	}, j.device.expect(s))
+	}, reads, writes, j.device.expect(s))
 }
 
 // close gives back what a lane has.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"tensile/device"
 	"tensile/graph"
@@ -34,6 +35,7 @@ type job struct {
 	lanes  []*lane        // per stream of the program
 	spare  []*lane        // of the programs before, whose streams are used again
 	rounds map[*program.Run]*round
+	floor  time.Duration // end of what ended before the last section that drained
 
 	host   sync.Mutex // is held while a command of the host lane is carried out
 	closed bool
@@ -152,7 +154,7 @@ func (j *job) Touched() graph.Bytes { return j.touched }
 
 // Close drops what is queued, waits for what is on streams, and gives everything back.
 func (j *job) Close() error {
-	d := j.device
+	d, before := j.device, j.device.err
 	defer d.enter()()
 	j.queue = nil
 	j.host.Lock() // waits for a command of the host lane; those after it find that the job is closed
@@ -173,6 +175,9 @@ func (j *job) Close() error {
 	d.jobs = slices.DeleteFunc(d.jobs, func(other *job) bool { return other == j })
 	d.ended = slices.DeleteFunc(d.ended, func(e device.Event) bool { return e.Job == j })
 	d.advance() // prologues of others may have waited for this one's
+	if before == nil {
+		problems = append(problems, d.err)
+	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("job %s: %w", j.options.Name, err)
 	}

@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -30,29 +31,47 @@ func latencies(g *graph.Graph, facts cost.Facts) func(cuda.Launch) time.Duration
 
 func ones(n int) []uint64 { return slices.Repeat([]uint64{1}, n) }
 
-// oneStream is a driver on which all streams of a job are one.
+// oneStream is a driver on which copies lie on the compute stream of the job, in the order in which they are issued.
 type oneStream struct {
 	*fakecuda.Driver
-	made   []cuda.Stream
-	shared int // how often the last was handed out
+	streams []cuda.Stream // the clock's, then the compute stream's
+	events  []cuda.Event
 }
 
 func (o *oneStream) NewStream() (cuda.Stream, error) {
-	if len(o.made) == 2 { // the clock's and one more
-		o.shared++
-		return o.made[1], nil
-	}
 	s, err := o.Driver.NewStream()
-	o.made = append(o.made, s)
+	o.streams = append(o.streams, s)
 	return s, err
 }
 
-func (o *oneStream) DestroyStream(s cuda.Stream) error {
-	if s == o.made[1] && o.shared > 0 {
-		o.shared--
-		return nil
+func (o *oneStream) CopyIn(s cuda.Stream, to cuda.Address, from []byte) error {
+	return o.compute(s, func(s cuda.Stream) error { return o.Driver.CopyIn(s, to, from) })
+}
+
+func (o *oneStream) CopyOut(s cuda.Stream, to []byte, from cuda.Address) error {
+	return o.compute(s, func(s cuda.Stream) error { return o.Driver.CopyOut(s, to, from) })
+}
+
+// compute has a copy wait for its stream, and its stream for the copy.
+func (o *oneStream) compute(s cuda.Stream, copy func(cuda.Stream) error) error {
+	if len(o.streams) < 2 {
+		return copy(s)
 	}
-	return o.Driver.DestroyStream(s)
+	return errors.Join(o.order(s, o.streams[1]), copy(o.streams[1]), o.order(o.streams[1], s))
+}
+
+func (o *oneStream) order(from, to cuda.Stream) error {
+	e, err := o.NewEvent()
+	o.events = append(o.events, e)
+	return errors.Join(err, o.Record(from, e), o.Wait(to, e))
+}
+
+func (o *oneStream) Close() error {
+	var problems []error
+	for _, e := range o.events {
+		problems = append(problems, o.DestroyEvent(e))
+	}
+	return errors.Join(append(problems, o.Driver.Close())...)
 }
 
 // course is how some iterations went.
@@ -152,7 +171,7 @@ func TestOverlap(t *testing.T) {
 			free, vanilla := plan("none-live", 0)
 			half, predicted := plan("tensile", peaks.Live[0]/2)
 			run := func(d *cuda.Device, proven program.Proven) course {
-				events, _, err := (&trainer{}).train(t, d, proven, iterations)
+				events, _, err := (&trainer{dry: true}).train(t, d, proven, iterations)
 				if err != nil {
 					t.Fatal(err)
 				}

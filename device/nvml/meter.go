@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
@@ -12,7 +13,11 @@ import (
 type library interface {
 	Init() nvml.Return
 	Shutdown() nvml.Return
+	DeviceGetCount() (int, nvml.Return)
 	DeviceGetHandleByIndex(index int) (nvml.Device, nvml.Return)
+	DeviceGetHandleByUUID(uuid string) (nvml.Device, nvml.Return)
+	DeviceGetHandleByPciBusId(bus string) (nvml.Device, nvml.Return)
+	SystemGetProcessName(pid int) (string, nvml.Return)
 }
 
 // Meter measures the load of one GPU.
@@ -22,22 +27,26 @@ type Meter struct {
 	name    string
 }
 
-// Open finds a GPU by its index. The caller closes the meter.
-func Open(index int) (*Meter, error) { return open(nvml.New(), index) }
+// Open finds a GPU by its UUID (GPU-...) or its PCI bus id (00000000:65:00.0). The caller closes the meter.
+func Open(id string) (*Meter, error) { return open(nvml.New(), id) }
 
-func open(l library, index int) (*Meter, error) {
-	if r := l.Init(); r != nvml.SUCCESS {
-		return nil, fmt.Errorf("NVML does not start: %w; is the NVIDIA driver installed?", r)
+func open(l library, id string) (*Meter, error) {
+	if err := start(l); err != nil {
+		return nil, err
 	}
-	d, r := l.DeviceGetHandleByIndex(index)
+	find := l.DeviceGetHandleByPciBusId
+	if strings.HasPrefix(id, "GPU-") {
+		find = l.DeviceGetHandleByUUID
+	}
+	d, r := find(id)
 	if r != nvml.SUCCESS {
 		l.Shutdown()
-		return nil, fmt.Errorf("NVML: GPU %d: %w", index, r)
+		return nil, fmt.Errorf("NVML: GPU %s: %w", id, r)
 	}
 	name, r := d.GetName()
 	if r != nvml.SUCCESS {
 		l.Shutdown()
-		return nil, fmt.Errorf("NVML: name of GPU %d: %w", index, r)
+		return nil, fmt.Errorf("NVML: name of GPU %s: %w", id, r)
 	}
 	return &Meter{library: l, device: d, name: name}, nil
 }
@@ -52,7 +61,7 @@ func (m *Meter) Load() (float64, error) {
 	if r != nvml.SUCCESS {
 		return 0, fmt.Errorf("NVML: load of %s: %w", m.name, r)
 	}
-	return min(float64(u.Gpu)/100, 1), nil
+	return share(u), nil
 }
 
 // Close lets NVML go.

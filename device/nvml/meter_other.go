@@ -7,8 +7,13 @@ import "errors"
 // Meter measures the load of one GPU. In a build without cgo, or not for Linux, there is none.
 type Meter struct{}
 
+var errNone = errors.New("built without NVML: it needs Linux and cgo")
+
 // Open returns an error in this build.
-func Open(int) (*Meter, error) { return nil, errors.New("built without NVML: it needs Linux and cgo") }
+func Open(string) (*Meter, error) { return nil, errNone }
+
+// List returns an error in this build.
+func List() ([]GPU, error) { return nil, errNone }
 
 // Name is "" in this build.
 func (m *Meter) Name() string { return "" }

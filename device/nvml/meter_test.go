@@ -22,21 +22,27 @@ func fake(load *uint32, closed *int) *mock.Interface {
 		},
 	}
 	return &mock.Interface{
-		InitFunc:     func() nvml.Return { return nvml.SUCCESS },
-		ShutdownFunc: func() nvml.Return { *closed++; return nvml.SUCCESS },
-		DeviceGetHandleByIndexFunc: func(index int) (nvml.Device, nvml.Return) {
-			if index != 0 {
-				return nil, nvml.ERROR_INVALID_ARGUMENT
-			}
-			return gpu, nvml.SUCCESS
-		},
+		InitFunc:                      func() nvml.Return { return nvml.SUCCESS },
+		ShutdownFunc:                  func() nvml.Return { *closed++; return nvml.SUCCESS },
+		DeviceGetHandleByUUIDFunc:     find(gpu, "GPU-1"),
+		DeviceGetHandleByPciBusIdFunc: find(gpu, "00000000:65:00.0"),
+	}
+}
+
+// find hands a GPU out by its id.
+func find(gpu nvml.Device, id string) func(string) (nvml.Device, nvml.Return) {
+	return func(asked string) (nvml.Device, nvml.Return) {
+		if asked != id {
+			return nil, nvml.ERROR_NOT_FOUND
+		}
+		return gpu, nvml.SUCCESS
 	}
 }
 
 func TestMeter(t *testing.T) {
 	var load uint32
 	var closed int
-	m, err := open(fake(&load, &closed), 0)
+	m, err := open(fake(&load, &closed), "GPU-1")
 	if err != nil || m.Name() != "Tesla T4" {
 		t.Fatalf("got %+v, %v", m, err)
 	}
@@ -61,12 +67,18 @@ func TestMeter(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	var load uint32
 	var closed int
-	if _, err := open(fake(&load, &closed), 3); err == nil || !strings.Contains(err.Error(), "GPU 3") || closed != 1 {
-		t.Errorf("a GPU that is not there: %v, closed %d times", err, closed)
+	for i, id := range []string{"GPU-3", "00000000:66:00.0"} {
+		_, err := open(fake(&load, &closed), id)
+		if err == nil || !strings.Contains(err.Error(), "GPU "+id) || closed != i+1 {
+			t.Errorf("a GPU that is not there: %v, closed %d times", err, closed)
+		}
+	}
+	if m, err := open(fake(&load, &closed), "00000000:65:00.0"); err != nil || m.Name() != "Tesla T4" {
+		t.Errorf("by its bus id: %+v, %v", m, err)
 	}
 	none := fake(&load, &closed)
 	none.InitFunc = func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND }
-	if _, err := open(none, 0); err == nil || !strings.Contains(err.Error(), "driver") {
+	if _, err := open(none, "GPU-1"); err == nil || !strings.Contains(err.Error(), "driver") {
 		t.Errorf("no driver: %v", err)
 	}
 }

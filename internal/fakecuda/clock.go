@@ -96,8 +96,6 @@ func (d *Driver) roofline(instructions, bytes int64) time.Duration {
 	return d.facts.Roofline(graph.Cost{FLOPs: 2 * instructions, Bytes: graph.Bytes(bytes)})
 }
 
-func bytesOf(size int) graph.Bytes { return graph.Bytes(size) }
-
 // Ended implements cuda.Driver. When it returns false, time goes on to where the next operation starts or the event is
 // reached, so that one who asks again and again comes to an end.
 func (d *Driver) Ended(e cuda.Event) (bool, error) {

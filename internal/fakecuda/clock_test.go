@@ -79,6 +79,44 @@ func TestLaterIsNotEarlier(t *testing.T) {
 	}
 }
 
+// TestFirstCome shows that an engine serves in the order in which operations become ready, those of one instant in that
+// of their calls, also when the host puts some of them later.
+func TestFirstCome(t *testing.T) {
+	r := newRig(t, Options{Facts: card, Dry: true, Latency: func(cuda.Launch) time.Duration { return 0 }})
+	a, host := r.alloc(1<<20), r.pin(1)
+	streams := []cuda.Stream{r.stream(), r.stream(), r.stream(), r.stream(), r.stream()}
+	part := func(i int) (cuda.Address, []byte) { return a + cuda.Address(4096*i), host[400*i:][:400] }
+	var ends []cuda.Event
+	copyIn := func(i int) {
+		to, from := part(i)
+		r.do(r.d.CopyIn(streams[i], to, from)) // 200 ns
+		ends = append(ends, r.mark(streams[i]))
+	}
+	start := r.mark(streams[0])
+	r.do(r.d.Fill(streams[3], a+65536, 0, 50)) // 200 ns
+	copyIn(0)
+	copyIn(3) // ready at 200 ns
+	copyIn(1)
+	copyIn(2)
+	r.d.Watch(streams[2], ends[3], 2)
+	r.d.Watch(streams[0], ends[0], 1)
+	for want := uint64(1); want <= 2; want++ {
+		token, _, err := r.d.Next(t.Context(), nil)
+		if r.do(err); token != want || r.d.Now() != time.Duration(want*400-200) {
+			t.Fatalf("Next = %d at %v, want %d", token, r.d.Now(), want)
+		}
+		if want == 1 {
+			copyIn(4) // at 200 ns, after what was put to be ready then
+		}
+	}
+	r.do(r.d.Synchronize())
+	for i, want := range []time.Duration{200, 800, 400, 600, 1000} {
+		if got := r.since(start, ends[i]); got != want {
+			t.Errorf("copy %d ends after %v, want %v", i, got, want)
+		}
+	}
+}
+
 // TestBetween shows that times have the precision of CUDA's.
 func TestBetween(t *testing.T) {
 	slow := card

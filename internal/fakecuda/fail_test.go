@@ -44,7 +44,11 @@ func TestMisuse(t *testing.T) {
 			b.do(b.d.CopyOut(b.one, b.host[:600], a))
 			return b.d.Synchronize()
 		}, cuda.Unknown, "its byte 400 was never written"},
-		{"stream 0", func(b *bench) error { return b.d.CopyIn(0, b.a, b.host) }, invalidHandle, "stream 0"},
+		{"copy out of a first byte that was never written", func(b *bench) error {
+			b.do(b.d.CopyOut(b.one, b.host[:1], b.alloc(1)))
+			return b.d.Synchronize()
+		}, cuda.Unknown, "its byte 0 was never written"},
+		{"stream 0", func(b *bench) error { return b.d.CopyIn(0, b.a, b.host) }, invalidHandle, "the default stream"},
 		{"unknown stream", func(b *bench) error { return b.d.Fill(99, b.a, 0, 1) }, invalidHandle, "no stream 99"},
 		{"stream after its end", func(b *bench) error {
 			b.do(b.d.DestroyStream(b.one))
@@ -74,6 +78,12 @@ func TestMisuse(t *testing.T) {
 			b.d.Watch(b.two, b.mark(b.one), 1)
 			return next(b)
 		}, cuda.InvalidValue, "recorded on stream 1, not on 2"},
+		{"watch on a stream after its end", func(b *bench) error {
+			e := b.mark(b.one)
+			b.do(b.d.DestroyStream(b.one))
+			b.d.Watch(b.one, e, 1)
+			return next(b)
+		}, invalidHandle, "no stream 1"},
 		{"record an event that is watched", func(b *bench) error {
 			e := b.mark(b.one)
 			b.d.Watch(b.one, e, 1)
@@ -148,12 +158,12 @@ func TestOpening(t *testing.T) {
 // TestLeaks shows that Close lists what was not given back.
 func TestLeaks(t *testing.T) {
 	b := newBench(t, 0)
-	e := b.event()
+	b.event()
 	b.refused(b.d.Close(), cuda.InvalidValue, "left at Close: 4", " at 0x7000",
 		"of pinned memory, stream 1, stream 2, event 3")
 
 	b = newBench(t, 0)
-	e = b.event()
+	e := b.event()
 	b.do(b.d.Release(b.a))
 	b.do(b.d.Unpin(b.host))
 	b.do(b.d.DestroyStream(b.one))
@@ -180,18 +190,29 @@ func TestMemory(t *testing.T) {
 	if c := r.alloc(1000); c == a {
 		t.Error("an address is used twice")
 	}
-	_, err = r.d.Alloc(10 * graph.MiB)
+	_, err = r.d.Alloc(10 * graph.MiB) // c and b are there
 	r.refused(err, cuda.OutOfMemory, "10485760 bytes are wanted, 10484750 of 10485760 are free")
+	r.alloc(10*graph.MiB - 1010)
+	_, err = r.d.Alloc(1)
+	r.refused(err, cuda.OutOfMemory, "1 bytes are wanted, 0 of 10485760 are free")
 }
 
-// training is a short program that uses every kind of call; at a failure it gives back what it has.
-func training(d *Driver, t *testing.T) (err error) {
+// training is a short program that uses every kind of call. At its first error it gives back what it has; left is what
+// Close says.
+func training(d *Driver, t *testing.T) (err, left error) {
+	err = train(d, t)
+	if left = d.Close(); err == nil {
+		err = left
+	}
+	return err, left
+}
+
+func train(d *Driver, t *testing.T) (err error) {
 	try := func(e error) {
 		if err == nil {
 			err = e
 		}
 	}
-	defer func() { try(d.Close()) }()
 	if _, err := d.Devices(); err != nil {
 		return err
 	}
@@ -258,7 +279,7 @@ func training(d *Driver, t *testing.T) (err error) {
 // not sticky leaves everything else as it was.
 func TestFailures(t *testing.T) {
 	d := New(Options{})
-	if err := training(d, t); err != nil {
+	if err, _ := training(d, t); err != nil {
 		t.Fatal(err)
 	}
 	calls := d.Calls()
@@ -273,13 +294,16 @@ func TestFailures(t *testing.T) {
 	for k := 1; k <= total; k++ {
 		for _, code := range []cuda.Code{cuda.Unknown, cuda.LaunchFailed} {
 			d := New(Options{Fail: Failure{k, code}})
-			err := training(d, t)
+			err, left := training(d, t)
 			e, ok := err.(*cuda.Error)
 			if !ok || e.Code != code || calls[e.Call] == 0 {
 				t.Errorf("call %d: got error %v, want code %d", k, err, code)
 				continue
 			}
 			failed[e.Call] = true
+			if mayClose := k > 2 && k < total && code == cuda.Unknown; mayClose && left != nil {
+				t.Errorf("call %d: Close says %v", k, left)
+			}
 			after, ok := d.Synchronize().(*cuda.Error)
 			if isDead := ok && after.Code == code; isDead != (code == cuda.LaunchFailed) {
 				t.Errorf("call %d, code %d: %v afterwards", k, code, after)

@@ -3,14 +3,17 @@ package fakecuda
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"tensile/device/cuda"
+	"tensile/internal/ptx"
 )
 
 type tokens struct {
-	owed  []*token
-	wrong error // what Watch found, which Next returns
+	owed    []*token
+	wrong   error  // what Watch or Run found, which Next returns
+	threads []lane // of functions that have returned
 }
 
 // token is what Next is to return once.
@@ -45,12 +48,46 @@ func (d *Driver) Watch(s cuda.Stream, e cuda.Event, number uint64) {
 }
 
 // Run implements cuda.Driver: f is executed within a call of the driver, Next at the latest, whenever the seed picks it
-// among the operations that may be carried out.
-func (d *Driver) Run(f func(), number uint64) {
-	n := &node{what: fmt.Sprintf("function %d", number), run: func(*node) { f() }, isTimed: true,
-		end: d.now + d.delay()}
+// among the operations that may be carried out. That reads or writes are not pinned is an error of Next.
+func (d *Driver) Run(f func(), reads, writes []byte, number uint64) {
+	n := &node{what: fmt.Sprintf("function %d of the host", number), call: d.count, isTimed: true, end: d.now + d.delay()}
+	var pins [2]*pin
+	for i, memory := range [][]byte{reads, writes} {
+		if len(memory) == 0 {
+			continue
+		}
+		p, err := d.pinned("Run", memory)
+		if err != nil && d.wrong == nil {
+			d.wrong = err
+		}
+		pins[i] = p
+	}
+	n.run = func(n *node) {
+		for i, memory := range [][]byte{reads, writes} {
+			if p := pins[i]; p != nil {
+				var r ptx.Range
+				r.Begin, r.End = rangeOf(memory)
+				d.use(&p.shadow, p.begin, r, n, i == 1)
+			}
+		}
+		f()
+	}
+	n.lane = d.thread()
+	n.clock = slices.Clone(d.host).at(n.lane)
 	d.streams.ready = append(d.streams.ready, n)
 	d.owed = append(d.owed, &token{number, n, nil})
+}
+
+// thread returns a place in a lane whose last function the host knows to have returned.
+func (d *Driver) thread() lane {
+	if len(d.threads) == 0 {
+		d.lanes++
+		d.threads = append(d.threads, lane{number: d.lanes})
+	}
+	l := d.threads[len(d.threads)-1]
+	d.threads = d.threads[:len(d.threads)-1]
+	l.tick++
+	return l
 }
 
 // delay is how long the host takes for something, up to 16 microseconds. A dry driver, which is there for its times,
@@ -92,15 +129,16 @@ func (d *Driver) Next(ctx context.Context, wake <-chan struct{}) (number uint64,
 	d.now = max(d.now, d.firstEnd()) + d.delay()
 	d.until(d.now)
 	t := d.pick()
-	d.need(t.node)
+	d.learn(t.node)
 	if t.event != nil {
 		t.event.watched--
-		d.learn(t.node)
+	} else {
+		d.threads = append(d.threads, t.node.lane)
 	}
 	return t.number, true, d.settleNext(call)
 }
 
-// settleNext is settle, with what Watch found, which is told once.
+// settleNext is settle, with what Watch or Run found, which is told once.
 func (d *Driver) settleNext(call string) error {
 	if wrong := d.wrong; wrong != nil {
 		d.wrong = nil

@@ -17,7 +17,7 @@ func TestRun(t *testing.T) {
 			r := newRig(t, Options{Seed: seed})
 			var order string
 			for i := range 3 {
-				r.d.Run(func() { order += fmt.Sprint("f", i) }, uint64(i))
+				r.d.Run(func() { order += fmt.Sprint("f", i) }, nil, nil, uint64(i))
 			}
 			for range 3 {
 				token, ok, err := r.d.Next(t.Context(), nil)
@@ -82,13 +82,98 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// TestWrongWatch shows that what is wrong with a Watch is told once, and that others keep their tokens.
+func TestWrongWatch(t *testing.T) {
+	b := newBench(t, 0)
+	b.d.Watch(b.one, b.mark(b.one), 5)
+	b.d.Watch(b.one, b.event(), 6)
+	b.refused(next(b), invalidHandle, "never recorded")
+	if token, ok, err := b.d.Next(t.Context(), nil); token != 5 || !ok || err != nil {
+		t.Errorf("Next = %d, %v, %v, want token 5", token, ok, err)
+	}
+}
+
+// TestRunRaces shows that the memory that a function uses is judged as that of copies is, whatever the order.
+func TestRunRaces(t *testing.T) {
+	in := func(b *bench) error { return b.d.CopyIn(b.one, b.a, b.host[:64]) }
+	out := func(b *bench) error { return b.d.CopyOut(b.one, b.host[:64], b.a) }
+	reads := func(b *bench) error {
+		b.d.Run(func() {}, b.host[60:70], nil, 9)
+		return nil
+	}
+	writes := func(b *bench) error {
+		b.d.Run(func() {}, nil, b.host[60:70], 9)
+		return nil
+	}
+	watch := func(b *bench) error {
+		b.d.Watch(b.one, b.mark(b.one), 8)
+		return nil
+	}
+	none := func(*bench) error { return nil }
+	type step func(*bench) error
+	for _, c := range []struct {
+		name        string
+		first, last step
+		hear        []step // between them, for which the host has to wait
+		isRace      bool
+	}{
+		{"copy out, then read", out, reads, []step{watch, next}, true},
+		{"copy out, then write", out, writes, []step{watch, next}, true},
+		{"copy in, then write", in, writes, []step{watch, next}, true},
+		{"copy in, then read", in, reads, []step{none}, false},
+		{"read, then copy out", reads, out, []step{next}, true},
+		{"write, then copy out", writes, out, []step{next}, true},
+		{"write, then copy in", writes, in, []step{next}, true},
+		{"read, then read", reads, reads, []step{none}, false},
+		{"read, then write", reads, writes, []step{next}, true},
+		{"write, then write", writes, writes, []step{next}, true},
+		{"read, then Unpin", reads, func(b *bench) error { return b.d.Unpin(b.host) }, []step{next}, true},
+	} {
+		for seed := range uint64(8) {
+			for _, isOrdered := range []bool{true, false} {
+				b := newBench(t, seed)
+				steps := []step{c.first, c.last, watch, (*bench).rest, (*bench).synchronize}
+				if isOrdered {
+					steps = append(append([]step{c.first}, c.hear...), c.last, (*bench).synchronize, (*bench).rest)
+				}
+				var err error
+				for _, do := range steps {
+					if err = do(b); err != nil {
+						break
+					}
+				}
+				if isRace := err != nil; isRace != (c.isRace && !isOrdered) {
+					t.Errorf("%s, seed %d, ordered: %v: got error %v", c.name, seed, isOrdered, err)
+				} else if isRace {
+					b.refused(err, cuda.Unknown, "race", "function 9 of the host")
+				}
+			}
+		}
+	}
+	b := newBench(t, 0)
+	b.d.Run(func() {}, make([]byte, 10), nil, 1)
+	b.refused(next(b), cuda.InvalidValue, "10 bytes of host memory", "not pinned")
+}
+
+func (b *bench) synchronize() error { return b.d.Synchronize() }
+
+// rest hears of all that the host has not heard of.
+func (b *bench) rest() error {
+	for len(b.d.owed) > 0 {
+		if err := next(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // TestWake shows what Next does without a token to return.
 func TestWake(t *testing.T) {
 	r := newRig(t, Options{})
 	wake := make(chan struct{}, 1)
 	wake <- struct{}{}
 	ran := false
-	r.d.Run(func() { ran = true }, 1)
+	r.d.Run(func() { ran = true }, nil, nil, 1)
 	if _, ok, err := r.d.Next(t.Context(), wake); ok || err != nil || ran {
 		t.Errorf("Next = %v, %v with a wake, ran: %v", ok, err, ran)
 	}

@@ -103,7 +103,7 @@ func TestKernelRaces(t *testing.T) {
 			}, nil},
 		} {
 			b := newBench(t, seed)
-			f, m := b.adder()
+			f, _ := b.adder()
 			more := b.alloc(4096)
 			b.do(b.d.Fill(b.one, more, 3, 1024))
 			b.do(b.d.Synchronize())
@@ -117,7 +117,7 @@ func TestKernelRaces(t *testing.T) {
 			b.refused(err, cuda.Unknown, append(c.words, "race")...)
 
 			b = newBench(t, seed)
-			f, m = b.adder()
+			f, m := b.adder()
 			b.do(b.add(b.one, f, b.a, b.a+2048, 10))
 			b.refused(b.d.Unload(m), cuda.Unknown, "its Unload", "launch of sum")
 		}

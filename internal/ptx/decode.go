@@ -60,8 +60,8 @@ const (
 	barrier             // bar.sync
 )
 
-// instruction is decoded for a warp: exec computes it for the lanes of a mask, and false means that the warp has failed.
-// Slot 0 stands for no operand, and predicate 0 is always true.
+// instruction is decoded for a warp: exec computes it for the lanes of a mask, and false means that the warp has
+// failed. Slot 0 stands for no operand, and predicate 0 is always true.
 type instruction struct {
 	exec     execution
 	d        int32
@@ -125,7 +125,8 @@ func decode(f *function, functions map[string]*function) (*Kernel, error) {
 	fr := d.frame(f, 0)
 	for _, v := range f.params {
 		if v.size > 8 {
-			return nil, errorAt(f.line, "parameter %s of kernel %s has %d bytes; at most 8 are supported", v.name, f.name, v.size)
+			return nil, errorAt(f.line, "parameter %s of kernel %s has %d bytes; at most 8 are supported", v.name,
+				f.name, v.size)
 		}
 		at := *v
 		at.address = (k.paramBytes + v.align - 1) / v.align * v.align
@@ -137,6 +138,15 @@ func decode(f *function, functions map[string]*function) (*Kernel, error) {
 	if err := fr.copy(); err != nil {
 		return nil, err
 	}
+	sum := uint64(0)
+	for _, v := range k.shared {
+		sum += (v.size + v.align - 1) / v.align * v.align
+	}
+	if sum > maxShared || k.localBytes > maxLocal {
+		return nil, errorAt(f.line,
+			"kernel %s has %d bytes of shared memory, at most %d, and %d of local memory, at most %d",
+			f.name, sum, maxShared, k.localBytes, maxLocal)
+	}
 	if len(k.code) == 0 || k.code[len(k.code)-1].flow != leave || k.code[len(k.code)-1].guard != 0 {
 		fr.emit(instruction{flow: leave}, &statement{line: f.line, text: "the end of " + f.name})
 	}
@@ -144,7 +154,8 @@ func decode(f *function, functions map[string]*function) (*Kernel, error) {
 }
 
 func (d *decoder) frame(f *function, depth int) *frame {
-	return &frame{decoder: d, f: f, depth: depth, registers: map[registerName]int32{}, variables: map[*variable]*variable{}}
+	return &frame{decoder: d, f: f, depth: depth, registers: map[registerName]int32{},
+		variables: map[*variable]*variable{}}
 }
 
 // copy decodes the function's statements behind the code so far.
@@ -157,7 +168,8 @@ func (f *frame) copy() error {
 			return err
 		}
 		if len(f.k.code) > maxCode || f.k.slots+f.k.preds > maxRegisters {
-			return errorAt(s.line, "kernel %s needs more than %d instructions or %d registers", f.k.Name, maxCode, maxRegisters)
+			return errorAt(s.line, "kernel %s needs more than %d instructions or %d registers", f.k.Name, maxCode,
+				maxRegisters)
 		}
 	}
 	starts[len(f.f.body)] = int32(len(f.k.code))
@@ -292,7 +304,8 @@ func (f *frame) source(s *statement, o operand, t typ, wider bool) (int32, error
 	return at, err
 }
 
-// fits tells whether a register may be an operand of type t; wider, as ld, st and cvt take it, also if it has more bits.
+// fits tells whether a register may be an operand of type t; wider, as ld, st and cvt take it, also if it has more
+// bits.
 func fits(t, register typ, wider bool) bool {
 	if !wider || t.class == predicate || register.class == predicate {
 		return t.takes(register)
@@ -387,7 +400,8 @@ var decoders map[string]func(f *frame, s *statement, in instruction) error
 
 func init() {
 	decoders = map[string]func(f *frame, s *statement, in instruction) error{
-		"setp": (*frame).setp, "testp": (*frame).testp, "selp": (*frame).selp, "slct": (*frame).slct, "bfi": (*frame).bfi,
+		"setp": (*frame).setp, "testp": (*frame).testp, "selp": (*frame).selp, "slct": (*frame).slct,
+		"bfi": (*frame).bfi,
 		"mov": (*frame).mov, "cvt": (*frame).cvt, "cvta": (*frame).cvta,
 		"ld": (*frame).load, "st": (*frame).store, "atom": (*frame).atomic, "red": (*frame).atomic,
 		"shfl": (*frame).shuffle, "vote": (*frame).vote, "activemask": (*frame).active,
@@ -409,9 +423,8 @@ func init() {
 }
 
 var (
-	tU32  = typ{unsigned, 4}
-	tB32  = typ{untyped, 4}
-	tPred = typ{predicate, 1}
+	tU32 = typ{unsigned, 4}
+	tB32 = typ{untyped, 4}
 )
 
 func (f *frame) binary(s *statement, in instruction) error {
@@ -694,7 +707,8 @@ func (f *frame) slct(s *statement, in instruction) error {
 	return err
 }
 
-// mov decodes moves between registers, of numbers, special registers, addresses, and to and from the parts of a register.
+// mov decodes moves between registers, of numbers, special registers, addresses, and to and from the parts of a
+// register.
 func (f *frame) mov(s *statement, in instruction) error {
 	key, t, err := s.form()
 	if err != nil || key != "mov" {

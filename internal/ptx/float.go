@@ -224,8 +224,8 @@ func toInteger(v float64, t typ) uint64 {
 	return uint64(v)
 }
 
-// conversion returns what cvt does: from and to are types, mode a modifier such as rn or rzi, "" if there is none. It is
-// nil if there is no such conversion.
+// conversion returns what cvt does: from and to are types, mode a modifier such as rn or rzi, "" if there is none. It
+// is nil if there is no such conversion.
 func conversion(to, from typ, mode string, saturate bool) func(uint64) uint64 {
 	integerMode := len(mode) == 3 && mode[2] == 'i'
 	if integerMode {

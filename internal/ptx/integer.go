@@ -7,8 +7,8 @@ import (
 
 // Registers hold integers zero-extended to 64 bits. What follows takes and returns them so.
 
-// arithmetic returns what an instruction on two operands of type t computes, nil if there is none. A division by zero is
-// found before.
+// arithmetic returns what an instruction on two operands of type t computes, nil if there is none. A division by zero
+// is found before.
 func arithmetic(op string, t typ) func(a, b uint64) uint64 {
 	mask, sign := t.mask(), t.class == signed
 	ext := t.extend

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// assembled tells whether all lanes that the lanes m name, and that have not ended, are here; ok is false on a fault. Lanes
-// may name different sets, of which each is on its own.
+// assembled tells whether all lanes that the lanes m name, and that have not ended, are here; ok is false on a fault.
+// Lanes may name different sets, of which each is on its own.
 func (w *warp) assembled(in *instruction, m uint32) (all, ok bool) {
 	if missing := m &^ w.written[in.named]; missing != 0 {
 		return false, w.unwritten(in, ^missing)
@@ -21,7 +21,8 @@ func (w *warp) assembled(in *instruction, m uint32) (all, ok bool) {
 		}
 		for rest := named & m; rest != 0; rest &= rest - 1 {
 			if j := bits.TrailingZeros32(rest); all && uint32(w.registers[in.named][j]) != named {
-				return false, w.fail(in, i, Divergent, 0, "names the threads 0x%x, of which thread %d names others", named, j)
+				return false, w.fail(in, i, Divergent, 0, "names the threads 0x%x, of which thread %d names others",
+					named, j)
 			}
 		}
 	}
@@ -40,8 +41,8 @@ func (w *warp) sets(in *instruction, m uint32) func(yield func(lane int, named u
 	}
 }
 
-// shuffling is shfl.sync: every lane gets a, of another lane that b says, within bounds that c says. PTX leaves undefined
-// what a lane gets that takes no part.
+// shuffling is shfl.sync: every lane gets a, of another lane that b says, within bounds that c says. PTX leaves
+// undefined what a lane gets that takes no part.
 func shuffling(mode string, second bool) execution {
 	return func(w *warp, in *instruction, m uint32) bool {
 		if known := w.written[in.a] & w.written[in.b] & w.written[in.c]; known&m != m {
@@ -75,7 +76,8 @@ func shuffling(mode string, second bool) execution {
 				inside |= 1 << i
 			}
 			if named&m>>j&1 == 0 {
-				return w.fail(in, i, Divergent, 0, "takes from thread %d of the warp, which takes no part or has ended", j)
+				return w.fail(in, i, Divergent, 0,
+					"takes from thread %d of the warp, which takes no part or has ended", j)
 			}
 			to[i] = from[j]
 		}
@@ -140,7 +142,8 @@ func (w *warp) arrive(in *instruction) bool {
 				w.registers[in.a][i], lane, w.barrier)
 		}
 		if in.b != 0 && w.registers[in.b][bits.TrailingZeros32(rest)] != uint64(len(w.r.warps)*32) {
-			return w.fail(in, lane, Divergent, 0, "waits for %d threads; only barriers for all %d of the block are supported",
+			return w.fail(in, lane, Divergent, 0, "waits for %d threads;"+
+				"only barriers for all %d of the block are supported",
 				w.registers[in.b][lane], len(w.r.warps)*32)
 		}
 	}

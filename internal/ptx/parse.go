@@ -111,8 +111,8 @@ type operand struct {
 	elements []operand
 }
 
-// Parse reads a module. An instruction, type or modifier that it does not know, or that does not fit its operands, is an
-// error that names the line.
+// Parse reads a module. An instruction, type or modifier that it does not know, or that does not fit its operands, is
+// an error that names the line.
 func Parse(text string) (*Module, error) {
 	p := &parser{lexer: lexer{text: text, line: 1}, functions: map[string]*function{}}
 	p.module = &scope{variables: map[string]*variable{}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"strings"
 	"sync"
 )
 
@@ -116,10 +117,10 @@ func newRun(k *Kernel, l *Launch, s *shadow, limit int64) *run {
 	}
 	r.launchBegin = s.advance()
 	for _, v := range k.shared {
-		r.shared = append(r.shared, newRegion("shared variable "+v.name, v.address, make([]byte, v.size), nil))
+		r.shared = append(r.shared, newRegion("the shared variable "+v.name, v.address, make([]byte, v.size), nil))
 	}
 	for _, v := range k.module {
-		region := newRegion("variable "+v.name, v.address, v.content, nil)
+		region := newRegion("the variable "+v.name, v.address, v.content, nil)
 		region.constant = true
 		r.module = append(r.module, region)
 	}
@@ -207,6 +208,9 @@ func (r *run) oneBlock() error {
 			}
 		}
 		r.since = r.s.advance()
+		for _, region := range r.shared {
+			region.since = r.since // what was before is ordered before all that comes
+		}
 		for _, w := range r.warps {
 			w.waits = false
 			w.since = r.since
@@ -224,9 +228,9 @@ type warp struct {
 	lanes  uint32 // that exist
 	fault  *Fault
 
-	registers  [][32]uint64 // by slot
-	written    []uint32     // by slot, in which lanes
-	predicates []uint32     // by number, in which lanes they hold
+	registers  []lanes  // by slot
+	written    []uint32 // by slot, in which lanes
+	predicates []uint32 // by number, in which lanes they hold
 	preWritten []uint32
 	carry      uint32
 	carryKnown uint32
@@ -239,8 +243,8 @@ type warp struct {
 	barrier    uint64 // at which
 	alive      uint32 // lanes that have not ended
 
-	// Lanes that are together at pc, and the other groups of lanes. What is at meet is a pc where the current group may find
-	// another.
+	// Lanes that are together at pc, and the other groups of lanes. What is at meet is a pc where the current group may
+	// find another.
 	pc     int32
 	active uint32
 	meet   int32
@@ -262,7 +266,7 @@ func newWarp(r *run, number uint32) *warp {
 	if rest := r.threads - 32*number; rest < 32 {
 		w.lanes = 1<<rest - 1
 	}
-	w.registers = make([][32]uint64, k.slots)
+	w.registers = r.s.take(k.slots)
 	w.written = make([]uint32, k.slots)
 	w.predicates = make([]uint32, k.preds)
 	w.preWritten = make([]uint32, k.preds)
@@ -273,7 +277,22 @@ func newWarp(r *run, number uint32) *warp {
 			w.registers[c.slot][i] = c.value
 		}
 	}
+	for _, s := range k.specials {
+		w.fill(s)
+	}
 	return w
+}
+
+// fill sets the slot of a special register.
+func (w *warp) fill(s special) {
+	varies := strings.HasPrefix(s.name, "%tid") || strings.HasPrefix(s.name, "%lane")
+	value := w.special(s.name, 0)
+	for lane := range uint32(32) {
+		if varies {
+			value = w.special(s.name, lane)
+		}
+		w.registers[s.slot][lane] = value
+	}
 }
 
 // reset prepares the warp for the next block.
@@ -288,8 +307,8 @@ func (w *warp) reset() {
 	}
 	for _, s := range w.k.specials {
 		w.written[s.slot] = everyLane
-		for lane := range uint32(32) {
-			w.registers[s.slot][lane] = w.special(s.name, lane)
+		if strings.HasPrefix(s.name, "%ctaid") {
+			w.fill(s)
 		}
 	}
 	w.carryKnown, w.steps, w.since, w.waits = 0, 0, w.r.blockBegin, false

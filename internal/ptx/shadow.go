@@ -2,11 +2,11 @@ package ptx
 
 import "slices"
 
-// The shadow of memory says for every word who read and who wrote it last, and when: what it takes to find races, and the
-// footprint. A page of it, of words, becomes one of bytes at the first access to a part of a word.
+// The shadow of memory says for every word who read and who wrote it last, and when: what it takes to find races, and
+// the footprint. A page of it, of words, becomes one of bytes at the first access to a part of a word.
 //
-// Time rises with every block and every barrier. Two accesses of different threads are ordered if they are in one block and
-// a barrier was between them. Blocks run one after the other, so that a time tells the block, too.
+// Time rises with every block and every barrier. Two accesses of different threads are ordered if they are in one block
+// and a barrier was between them. Blocks run one after the other, so that a time tells the block, too.
 
 const (
 	pageBytes = 4096
@@ -33,11 +33,14 @@ type page struct {
 	cells []cell
 }
 
-// shadow lends pages. They keep their marks, which are older than anything in the next launch.
+// shadow lends pages, and registers, from one launch to the next. Pages keep their marks, which are older than anything
+// in the next launch.
 type shadow struct {
-	now   uint64 // a mark's time
-	pages []*page
-	used  int
+	now       uint64 // a mark's time
+	pages     []*page
+	used      int
+	registers []lanes
+	taken     int
 }
 
 func (s *shadow) advance() uint64 {
@@ -53,11 +56,20 @@ func (s *shadow) page() *page {
 	return s.pages[s.used-1]
 }
 
-// giveBack ends the use of all pages. Those that became bytes are dropped.
+// take returns so many registers; what they hold is of no meaning.
+func (s *shadow) take(count int) []lanes {
+	if len(s.registers)-s.taken < count {
+		s.registers, s.taken = make([]lanes, max(count, 2*len(s.registers))), 0 // earlier ones stay with their warps
+	}
+	s.taken += count
+	return s.registers[s.taken-count : s.taken : s.taken]
+}
+
+// giveBack ends the use of all registers and pages. Those that became bytes are dropped.
 func (s *shadow) giveBack() {
-	s.used = 0
+	s.used, s.taken = 0, 0
 	s.pages = slices.DeleteFunc(s.pages, func(p *page) bool { return p.shift == bytePage })
-	s.pages = s.pages[:min(len(s.pages), 1<<13)]
+	s.pages = s.pages[:min(len(s.pages), 1<<12)]
 }
 
 // split makes a page one of bytes.

@@ -1,6 +1,8 @@
 package ptx
 
 import (
+	"math"
+	"os"
 	"syscall"
 	"testing"
 )
@@ -36,18 +38,40 @@ func BenchmarkCollatz(b *testing.B) {
 		Args: []uint64{py, px, n}, Memory: m})
 }
 
-// benchmark reports nanoseconds of CPU per instruction of a thread.
-func benchmark(b *testing.B, k *Kernel, l Launch) {
-	instructions := int64(0)
-	begin := cpuTime()
+// BenchmarkLaunch is a small launch: what each costs at least.
+func BenchmarkLaunch(b *testing.B) {
+	m := &memory{}
+	x, y := m.add(bytesOf(randomFloats(1, 32))), m.add(bytesOf(randomFloats(2, 32)))
+	benchmark(b, kernels(b).Kernel("axpy"), Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{256, 1, 1},
+		Args: []uint64{y, x, 0, 32}, Memory: m})
+}
+
+// BenchmarkParse reads the text of all kernels.
+func BenchmarkParse(b *testing.B) {
+	text, err := os.ReadFile("testdata/kernels.ptx")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(text)))
 	for b.Loop() {
+		if _, err := Parse(string(text)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// benchmark reports the least nanoseconds of CPU of any run per instruction of a thread.
+func benchmark(b *testing.B, k *Kernel, l Launch) {
+	least := math.Inf(1)
+	for b.Loop() {
+		begin := cpuTime()
 		f, err := k.Run(l)
 		if err != nil {
 			b.Fatal(err)
 		}
-		instructions += f.Instructions
+		least = min(least, float64(cpuTime()-begin)/float64(f.Instructions))
 	}
-	b.ReportMetric(float64(cpuTime()-begin)/float64(instructions), "cpu-ns/instruction")
+	b.ReportMetric(least, "least-cpu-ns/instruction")
 }
 
 func cpuTime() int64 {

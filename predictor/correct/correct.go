@@ -30,8 +30,8 @@ func Latency(known, reported time.Duration, alpha float64, first bool) time.Dura
 	return time.Duration(math.Round(min(old+alpha*(seen-old), max(old, float64(longest)))))
 }
 
-// Drift is by which part the latencies of a job's ops differ from those that its plan was made with: |s'-s|/s, summed up
-// over ops, so that one that has become slower does not hide another that has become faster.
+// Drift is by which part the latencies of a job's ops differ from those that its plan was made with: |s'-s|/s, both
+// summed up over ops, so that one that has become slower does not hide another that has become faster.
 func Drift(now, planned []time.Duration) float64 {
 	var off, sum float64
 	for op, s := range planned {

@@ -60,7 +60,7 @@ func (d *Driver) Function(m cuda.Module, name string) (cuda.Function, error) {
 
 // Launch puts a launch of a kernel on a stream.
 func (d *Driver) Launch(s cuda.Stream, l cuda.Launch) error {
-	code := C.tensileLaunch(C.uintptr_t(l.Function), C.uintptr_t(s), (*C.uint32_t)(&l.Grid[0]), (*C.uint32_t)(&l.Block[0]),
-		(*C.uint64_t)(unsafe.SliceData(l.Args)), C.int(len(l.Args)))
+	code := C.tensileLaunch(C.uintptr_t(l.Function), C.uintptr_t(s), (*C.uint32_t)(&l.Grid[0]),
+		(*C.uint32_t)(&l.Block[0]), (*C.uint64_t)(unsafe.SliceData(l.Args)), C.int(len(l.Args)))
 	return failed("cuLaunchKernel", int(code), l.Op)
 }

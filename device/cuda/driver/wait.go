@@ -105,7 +105,7 @@ func (d *Driver) Watch(s cuda.Stream, e cuda.Event, token uint64) {
 }
 
 // Run executes f beside the caller, and has Next return the token when it has returned.
-func (d *Driver) Run(f func(), token uint64) {
+func (d *Driver) Run(f func(), _, _ []byte, token uint64) {
 	d.ended.running.Go(func() {
 		f()
 		d.ended.put(end{token: token})

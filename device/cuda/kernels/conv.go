@@ -1,8 +1,12 @@
 package kernels
 
-import "tensile/graph"
+import (
+	"fmt"
 
-var convolutionKinds = map[graph.Kind]entry{
+	"tensile/graph"
+)
+
+var convolutions = map[graph.Kind]entry{
 	graph.Conv2D: convolved(func(c *Call) convolution {
 		return convolutionOf(c.Attrs, c.InShapes[0], c.OutShapes[0])
 	}, conv2D, grouped),
@@ -33,11 +37,15 @@ func convolutionOf(a graph.Attrs, x, y graph.Shape) convolution {
 }
 
 // convolved is the entry of a kind that is made of products, or without them where groups are narrow.
-func convolved(of func(c *Call) convolution, products func(c *Call, g *convolution) []product,
+func convolved(of func(c *Call) convolution, list func(c *Call, g *convolution) []product,
 	grouped func(c *Call, g *convolution) Launch) entry {
 	e := made(func(c *Call) []product {
-		if g := of(c); !g.narrow() {
-			return products(c, &g)
+		g := of(c)
+		if max(g.c*g.h*g.w, g.k*g.p*g.q, g.k*g.c*g.r*g.s) > maxIndex {
+			panic(fmt.Sprintf("kernels: a convolution of %+v: an image or the filters of a group are too large", g))
+		}
+		if !g.narrow() {
+			return list(c, &g)
 		}
 		return nil
 	})
@@ -100,7 +108,8 @@ func conv2D(c *Call, g *convolution) []product {
 	p.image = &image{
 		height: g.h, width: g.w,
 		js: g.r, is: g.s, kOuter: g.h * g.w, jStep: 1, iStep: 1,
-		ys: g.p, xs: g.q, nOuter: p.b.image, yStep: g.stride[0], xStep: g.stride[1], yFirst: -g.pad[0], xFirst: -g.pad[1],
+		ys: g.p, xs: g.q, nOuter: p.b.image,
+		yStep: g.stride[0], xStep: g.stride[1], yFirst: -g.pad[0], xFirst: -g.pad[1],
 	}
 	return []product{p}
 }
@@ -142,8 +151,9 @@ func conv2DDX(c *Call, g *convolution) (all []product) {
 			}
 			w := g.weights(floats(c.In[1], v*g.s+u))
 			p := product{
-				kernel: "conv_dx", m: g.c, n: g.n * rows.count * cols.count, k: g.k * rows.taps * cols.taps, batch: g.groups,
-				a: matrix{address: w.address, stride: g.r * g.s, batch: w.batch}, b: g.y(c.In[0]), kPlane: none, nPlane: none,
+				kernel: "conv_dx", m: g.c, n: g.n * rows.count * cols.count, k: g.k * rows.taps * cols.taps,
+				batch: g.groups, a: matrix{address: w.address, stride: g.r * g.s, batch: w.batch}, b: g.y(c.In[0]),
+				kPlane: none, nPlane: none,
 				c: g.x(c.Out[0]).images(rows.count * cols.count),
 				image: &image{
 					height: g.p, width: g.q,
@@ -204,6 +214,7 @@ func groupedDW(c *Call, g *convolution) Launch {
 
 func (g *convolution) args() []any {
 	return []any{
-		g.groups * g.k, g.groups * g.c, g.k, g.c, g.h, g.w, g.p, g.q, g.r, g.s, g.stride[0], g.stride[1], g.pad[0], g.pad[1],
+		g.groups * g.k, g.groups * g.c, g.k, g.c, g.h, g.w, g.p, g.q,
+		g.r, g.s, g.stride[0], g.stride[1], g.pad[0], g.pad[1],
 	}
 }

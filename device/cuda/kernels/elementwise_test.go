@@ -13,7 +13,7 @@ var elementwiseGenerators = map[graph.Kind]generator{
 	graph.Add:        {2e-7, likes(2, nil)},
 	graph.Mul:        {2e-7, likes(2, nil)},
 	graph.Accumulate: {2e-7, likes(2, nil)},
-	graph.Scale:      {2e-7, likes(1, func(rng *rand.Rand) graph.Attrs { return graph.Attrs{Factor: rng.NormFloat64()} })},
+	graph.Scale:      {2e-7, likes(1, factors)},
 	graph.GELU:       {5e-7, likes(1, nil)},
 	graph.GELUDX:     {5e-7, likes(2, nil)},
 	graph.Sigmoid:    {3e-7, likes(1, nil)},
@@ -63,3 +63,5 @@ func upTo(rng *rand.Rand, round, n int) int {
 func rates(rng *rand.Rand) graph.Attrs {
 	return graph.Attrs{Rate: []float64{0, 0.1, 0.5, 0.99}[rng.IntN(4)], Key: rng.Uint64()}
 }
+
+func factors(rng *rand.Rand) graph.Attrs { return graph.Attrs{Factor: rng.NormFloat64()} }

@@ -208,6 +208,14 @@ func (p *prepared) results() [][]byte {
 	return all
 }
 
+// scratch is the content of the scratch.
+func (p *prepared) scratch() []byte {
+	if a := p.memory.Find(p.call.Scratch); a != nil {
+		return a.Bytes
+	}
+	return nil
+}
+
 // outputs executes an example by the gcc program and returns its outputs.
 func (h *host) outputs(t *testing.T, e example) [][]byte {
 	t.Helper()

@@ -37,8 +37,8 @@ type entry struct {
 
 // families are all kinds. Each family has a file of its own, and its kernels one in src.
 var families = []map[graph.Kind]entry{
-	elementwise, moves, optimizers, pooling, embeddings, recurrent, sums, norms, attention, losses, linearKinds,
-	convolutionKinds,
+	elementwise, moves, optimizers, pooling, embeddings, recurrent, sums, norms, attention, losses,
+	products, convolutions,
 }
 
 var entries = func() map[graph.Kind]entry {

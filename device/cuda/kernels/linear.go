@@ -2,7 +2,7 @@ package kernels
 
 import "tensile/graph"
 
-var linearKinds = map[graph.Kind]entry{
+var products = map[graph.Kind]entry{
 	graph.Linear:   made(linear),
 	graph.LinearDW: made(linearDW),
 	graph.LinearDX: made(linearDX),

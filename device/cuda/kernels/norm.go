@@ -52,9 +52,10 @@ func batchNormGrad(c *Call) []Launch {
 	count, chunks := ch.count(), chunksOf(ch.count())
 	factors := c.Scratch + uint64(ch.pairs())
 	launches := []Launch{
-		launch("grad_chunks", chunks*ch.c, threadsForChunk(count), x, mean, dy, c.Scratch, count, ch.c, ch.size, chunks),
-		launch("grads", ch.c, threadsFor(chunks), c.Scratch, variance, gamma, c.Out[1], c.Out[2], factors, count, chunks,
-			c.Attrs.Epsilon),
+		launch("grad_chunks", chunks*ch.c, threadsForChunk(count), x, mean, dy, c.Scratch, count, ch.c, ch.size,
+			chunks),
+		launch("grads", ch.c, threadsFor(chunks), c.Scratch, variance, gamma, c.Out[1], c.Out[2], factors, count,
+			chunks, c.Attrs.Epsilon),
 	}
 	if c.Out[0] == 0 {
 		return launches

@@ -84,7 +84,7 @@ func anyRows(rng *rand.Rand, round int) (rows, width int) {
 	case rounds - 1:
 		return 130, 33
 	case rounds - 2:
-		return 65, 3000
+		return 65, 1100
 	}
 	return upTo(rng, round, 20), upTo(rng, round, 90)
 }

@@ -58,20 +58,20 @@ func inParts(all terms, part int) float32 {
 	return total
 }
 
-// sumOrder says what each element of the output adds up, and its bias. The length of the parts of k follows from the shapes
-// of the product that an element belongs to.
-type sumOrder struct {
+// additions say what each element of the output adds up, and its bias. The length of the parts of k follows from the
+// shapes of the product that an element belongs to.
+type additions struct {
 	elements int
 	terms    func(element int) terms
 	bias     func(element int) float32
 	product  func(element int) product // extents alone
 }
 
-// sumsOf are those of an example of a matrix product.
-func sumsOf(e example, out graph.Shape) sumOrder {
+// productAdditions are those of an example of a matrix product.
+func productAdditions(e example, out graph.Shape) additions {
 	x, y := floatsOf(e.in[0].bytes), floatsOf(e.in[1].bytes)
 	xs, ys := e.in[0].shape, e.in[1].shape
-	s := sumOrder{elements: out.Elements(), bias: func(int) float32 { return 0 }}
+	s := additions{elements: out.Elements(), bias: func(int) float32 { return 0 }}
 	switch e.kind {
 	case graph.Linear:
 		n, i, o := xs[0], xs[1], ys[0]
@@ -123,9 +123,9 @@ func dot(k int, at func(element, k int) (a, b float32)) func(element int) terms 
 	}
 }
 
-// convolutionSums are those of an example of a convolution. Where a window reaches beyond the image, a term is 0 times
-// the weight (or the gradient); narrow groups leave such terms out, which makes no difference but for infinities.
-func convolutionSums(e example, out graph.Shape) sumOrder {
+// convolutionAdditions are those of an example of a convolution. Where a window reaches beyond the image, a term is 0
+// times the weight (or the gradient); narrow groups leave such terms out, which makes no difference but for infinities.
+func convolutionAdditions(e example, out graph.Shape) additions {
 	x, w := floatsOf(e.in[0].bytes), floatsOf(e.in[1].bytes) // or dy and w, or x and dy
 	xs, ys := e.in[0].shape, out
 	switch e.kind {
@@ -145,7 +145,7 @@ func convolutionSums(e example, out graph.Shape) sumOrder {
 		}
 		return x[((n*all+c)*g.h+h)*g.w+w]
 	}
-	s := sumOrder{elements: out.Elements(), bias: func(int) float32 { return 0 }}
+	s := additions{elements: out.Elements(), bias: func(int) float32 { return 0 }}
 	switch e.kind {
 	case graph.Conv2D:
 		s.terms = func(at int) terms {
@@ -180,7 +180,8 @@ func convolutionSums(e example, out graph.Shape) sumOrder {
 		}
 	case graph.Conv2DDX:
 		dy := x
-		// the weights in one direction that meet a pixel are first, first+stride, ..., whether or not their window is there
+		// the weights in one direction that meet a pixel are first, first+stride, ..., whether or not their window is
+		// there
 		first := func(h, direction int) int { return (h + g.pad[direction]) % g.stride[direction] }
 		s.terms = func(at int) terms {
 			x, y, c, n := at%g.w, at/g.w%g.h, at/(g.w*g.h)%all, at/(g.w*g.h*all)
@@ -227,7 +228,7 @@ func samePhase(extent, kernel, stride, pad, h int) (pixels, weights int) {
 }
 
 // check compares an output with the sums, whose parts are as long as part says of a product.
-func (s *sumOrder) check(t *testing.T, what string, got []float32, part func(p product) int) {
+func (s *additions) check(t *testing.T, what string, got []float32, part func(p product) int) {
 	t.Helper()
 	for at := range s.elements {
 		want := inParts(s.terms(at), part(s.product(at))) + s.bias(at)
@@ -238,11 +239,12 @@ func (s *sumOrder) check(t *testing.T, what string, got []float32, part func(p p
 	}
 }
 
-func sumsOfExample(e example, out graph.Shape) sumOrder {
-	if _, ok := convolutionKinds[e.kind]; ok {
-		return convolutionSums(e, out)
+// additionsOf are those of an example of any product.
+func additionsOf(e example, out graph.Shape) additions {
+	if _, ok := convolutions[e.kind]; ok {
+		return convolutionAdditions(e, out)
 	}
-	return sumsOf(e, out)
+	return productAdditions(e, out)
 }
 
 // productsOf are the products of a call.
@@ -269,84 +271,95 @@ func productsOf(c *Call) []product {
 	panic(c.Kind)
 }
 
-// Every product has the bits of chains of fma over k, with each tile and with k in one part or several. Convolutions
-// with narrow groups are made as products as well.
+// Every product has the bits of chains of fma over k, with each tile, and with k in one part or several.
 func TestOrderOfSums(t *testing.T) {
-	h := startHost(t)
-	kernels := make(map[string]int) // examples of each
-	forEachProduct(t, func(t *testing.T, e example) {
+	examples := make(map[string]int) // of each kernel
+	forEachProduct(t, true, func(t *testing.T, round int, e example) {
+		parts := 1 + round%3
+		p := e.prepare(t)
+		list := productsOf(&p.call)
+		size := 0 // of scratch
+		for _, q := range list {
+			size = max(size, int(q.memory(parts)))
+		}
+		scratch := p.memory.add(slices.Repeat([]byte{0xff}, size), false)
+		var first []byte
 		for _, tile := range tiles {
-			for _, parts := range []int{1, 2, 3} {
-				p := e.prepare(t)
-				of := func(p product) split { return splitOf(tile, p.k, parts) }
-				var launches []Launch
-				var scratch uint64
-				for _, q := range productsOf(&p.call) {
-					s := of(q)
-					if s.parts > 1 && scratch == 0 {
-						size := int(4 * max(q.memory(parts), graph.Bytes(4*parts*p.call.OutShapes[0].Elements())))
-						scratch = p.memory.add(slices.Repeat([]byte{0xff}, size), false).Address
-					}
-					made := q.by(s, scratch)
-					kernels[made[0].Kernel]++
-					launches = append(launches, made...)
-				}
-				h.execute(t, p.memory, launches)
-				s := sumsOfExample(e, p.call.OutShapes[0])
-				s.check(t, fmt.Sprintf("%v, tile %d, %d parts", e, tile.size, parts), floatsOf(p.results()[0]),
-					func(p product) int { return of(p).part })
+			clear(p.out[0].Written)
+			for _, q := range list {
+				clear(scratch.Written)
+				launches := q.by(splitOf(tile, q.k, parts), scratch.Address)
+				interpret(t, p.memory, launches)
+				examples[launches[0].Kernel]++
+			}
+			what := fmt.Sprintf("%v, tile %d, %d parts", e, tile.size, parts)
+			if first == nil {
+				first = slices.Clone(p.out[0].Bytes)
+				s := additionsOf(e, p.call.OutShapes[0])
+				s.check(t, what, floatsOf(first), func(p product) int { return splitOf(tile, p.k, parts).part })
+			} else {
+				sameBits(t, what, graph.Float32, p.out[0].Bytes, first)
 			}
 		}
 	})
 	for _, text := range Texts() {
 		for _, name := range text.Kernels {
-			if (text.Name == "product" || text.Name == "conv") && name != "product_sum" && kernels[name] < 5 {
-				t.Errorf("%d examples of %s", kernels[name], name)
+			if (text.Name == "product" || text.Name == "conv") && name != "product_sum" && examples[name] < 20 {
+				t.Errorf("%d examples of %s", examples[name], name)
 			}
 		}
 	}
 }
 
-// forEachProduct calls check for examples of every kind that is a product.
-func forEachProduct(t *testing.T, check func(t *testing.T, e example)) {
+// forEachProduct calls check for examples of every kind that is a product, and of the kind's kernels if forms is set:
+// there is a kernel that only products with both operands transposed have, and one only convolutions that are not of
+// pixels.
+func forEachProduct(t *testing.T, forms bool, check func(t *testing.T, round int, e example)) {
 	for _, family := range []map[graph.Kind]generator{productGenerators, convolutionGenerators} {
 		for kind, g := range family {
+			first, step, end := 0, 1, rounds
+			switch {
+			case !forms:
+			case kind == graph.MatMul:
+				first, step, end = 3, 4, 4*rounds
+			case family[graph.Conv2D].make != nil:
+				end = rounds * 3 / 2
+			}
 			t.Run(string(kind), func(t *testing.T) {
-				for round := range rounds {
+				for round := first; round < end; round += step {
 					rng := rand.New(rand.NewPCG(uint64(round), 8))
 					attrs, in := g.make(rng, round)
-					check(t, example{kind: kind, attrs: attrs, in: in})
+					check(t, round, example{kind: kind, attrs: attrs, in: in})
 				}
 			})
 		}
 	}
 }
 
-// What Launches chooses has the bits of the split that follows from the shapes, and of kernels for narrow groups.
+// What Launches chooses has the bits of the split that follows from the shapes, and of the kernels for narrow groups.
 func TestOrderOfSumsAsLaunched(t *testing.T) {
-	h := startHost(t)
-	forEachProduct(t, func(t *testing.T, e example) {
+	forEachProduct(t, false, func(t *testing.T, round int, e example) {
 		p := e.prepare(t)
-		h.execute(t, p.memory, Launches(&p.call))
-		got := floatsOf(p.results()[0])
-		s := sumsOfExample(e, p.call.OutShapes[0])
-		part := func(p product) int { return p.split().part }
-		if l := Launches(&p.call)[0].Kernel; l == "grouped_dw" {
+		launches := Launches(&p.call)
+		interpret(t, p.memory, launches)
+		got, s := floatsOf(p.out[0].Bytes), additionsOf(e, p.call.OutShapes[0])
+		switch launches[0].Kernel {
+		case "grouped_dw":
 			for at := range s.elements {
 				if want := inHalves(s.terms(at)); math.Float32bits(got[at]) != math.Float32bits(want) {
 					t.Fatalf("%v: element %d is %v, want %v", e, at, got[at], want)
 				}
 			}
-			return
-		} else if l == "grouped" || l == "grouped_dx" {
-			part = func(product) int { return math.MaxInt }
+		case "grouped", "grouped_dx":
+			s.check(t, e.String(), got, func(product) int { return math.MaxInt })
+		default:
+			s.check(t, e.String(), got, func(p product) int { return p.split().part })
 		}
-		s.check(t, e.String(), got, part)
 	})
 }
 
-// inHalves adds terms up as grouped_dw does: 128 chains, each over every 128th term, then the second half of them to the
-// first, until one is left.
+// inHalves adds terms up as grouped_dw does: 128 chains, each over every 128th term, then the second half of them to
+// the first, until one is left.
 func inHalves(all terms) float32 {
 	chains := make([]float32, groupedDWThreads)
 	i := 0
@@ -455,15 +468,17 @@ func TestFMA(t *testing.T) {
 	}
 }
 
-// A chain that ends in -0 is +0 however many zeros follow it in a tile.
+// A chain that ends in -0 is +0, whether or not zeros follow it in a tile.
 func TestNegativeZero(t *testing.T) {
-	h := startHost(t)
-	tiny := floatOperand(graph.Shape{1, 3}, func() float64 { return 0x1p-120 })
-	minus := floatOperand(graph.Shape{1, 3}, func() float64 { return -0x1p-120 })
 	bias := floatOperand(graph.Shape{1}, func() float64 { return math.Copysign(0, -1) })
-	for _, in := range [][]operand{{tiny, minus}, {tiny, minus, bias}} {
-		if out := h.outputs(t, example{kind: graph.Linear, in: in})[0]; binary.LittleEndian.Uint32(out) != 0 {
-			t.Errorf("%d inputs: %v", len(in), out)
+	for _, k := range []int{3, 16, 2000} { // 2000: in parts
+		tiny := floatOperand(graph.Shape{1, k}, func() float64 { return 0x1p-120 })
+		minus := floatOperand(graph.Shape{1, k}, func() float64 { return -0x1p-120 })
+		for _, in := range [][]operand{{tiny, minus}, {tiny, minus, bias}} {
+			p := example{kind: graph.Linear, in: in}.interpreted(t)
+			if out := binary.LittleEndian.Uint32(p.out[0].Bytes); out != 0 {
+				t.Errorf("k %d, %d inputs: %#x", k, len(in), out)
+			}
 		}
 	}
 }

@@ -52,13 +52,16 @@ type tile struct {
 
 var tiles = []tile{{128, 256, 16}, {64, 256, 5}, {16, 64, 1}}
 
+// maxIndex bounds what kernels count in 32 bits.
+const maxIndex = 1<<31 - 256
+
 const (
 	processors = 128           // of the chip that products are split for, whatever chip there is
 	fullGrid   = 2 * 128       // blocks from which on k is not split to have more
 	minPart    = 128           // of k
 	maxPart    = 1 << 14       // of k: rounding errors grow with the length of a chain
 	maxScratch = 8 * graph.MiB // for parts that only fill the grid
-	partUnit   = 16            // parts are multiples of it, so that they begin where four elements can be loaded at once
+	partUnit   = 16            // parts are multiples of it, so that four elements can be loaded at once
 )
 
 // split is how a product is made: by blocks of a tile, of parts of k.
@@ -116,9 +119,8 @@ func (p *product) launches(scratch uint64) []Launch { return p.by(p.split(), scr
 
 // by makes the product with a split.
 func (p *product) by(s split, scratch uint64) []Launch {
-	const limit = 1<<31 - 256 // for indices of 32 bits
 	blocks := p.batch * s.parts * ceil(p.m, s.tile.size) * ceil(p.n, s.tile.size)
-	if max(p.m, p.n, p.k, blocks) > limit || s.parts > 1 && p.batch*p.m*p.n > limit {
+	if max(p.m, p.n, p.k, blocks) > maxIndex || s.parts > 1 && p.batch*p.m*p.n > maxIndex {
 		panic(fmt.Sprintf("kernels: %s of %dx%dx%d, %d times", p.kernel, p.m, p.n, p.k, p.batch))
 	}
 	c, c_part := p.c, 0
@@ -161,17 +163,18 @@ func (p *product) by(s split, scratch uint64) []Launch {
 }
 
 // made is the entry of a kind that is made of products, one after the other.
-func made(products func(c *Call) []product) entry {
+func made(list func(c *Call) []product) entry {
 	return entry{
 		launches: func(c *Call) (all []Launch) {
-			for _, p := range products(c) {
+			for _, p := range list(c) {
 				all = append(all, p.launches(c.Scratch)...)
 			}
 			return all
 		},
 		scratch: func(a graph.Attrs, in, out []graph.Shape) (size graph.Bytes) {
-			c := &Call{Attrs: a, InShapes: in, OutShapes: out, In: make([]uint64, len(in)), Out: make([]uint64, len(out))}
-			for _, p := range products(c) {
+			c := &Call{Attrs: a, InShapes: in, OutShapes: out}
+			c.In, c.Out = make([]uint64, len(in)), make([]uint64, len(out))
+			for _, p := range list(c) {
 				size = max(size, p.scratch())
 			}
 			return size

@@ -8,7 +8,7 @@ import (
 
 var productGenerators = map[graph.Kind]generator{
 	graph.Linear: {3e-6, func(rng *rand.Rand, round int) (a graph.Attrs, in []operand) {
-		n, i, o := extent(rng, round), extent(rng, round), extent(rng, round)
+		n, i, o := extents(rng, round)
 		in = []operand{normalOperand(rng, n, i), normalOperand(rng, o, i)}
 		if round%2 == 1 {
 			in = append(in, normalOperand(rng, o))
@@ -16,7 +16,7 @@ var productGenerators = map[graph.Kind]generator{
 		return a, in
 	}},
 	graph.LinearDW: {3e-6, func(rng *rand.Rand, round int) (a graph.Attrs, in []operand) {
-		n, i, o := extent(rng, round), extent(rng, round), extent(rng, round)
+		i, n, o := extents(rng, round)
 		if round%3 == 2 {
 			a.Begin = rng.IntN(o)
 			a.Length = 1 + rng.IntN(o-a.Begin)
@@ -24,12 +24,12 @@ var productGenerators = map[graph.Kind]generator{
 		return a, []operand{normalOperand(rng, n, i), normalOperand(rng, n, o)}
 	}},
 	graph.LinearDX: {3e-6, func(rng *rand.Rand, round int) (a graph.Attrs, in []operand) {
-		n, i, o := extent(rng, round), extent(rng, round), extent(rng, round)
+		n, o, i := extents(rng, round)
 		return a, []operand{normalOperand(rng, n, o), normalOperand(rng, o, i)}
 	}},
 	graph.MatMul: {3e-6, func(rng *rand.Rand, round int) (a graph.Attrs, in []operand) {
-		m, n, k := extent(rng, round), extent(rng, round), extent(rng, round)
-		batch := upTo(rng, round, 4)
+		m, k, n := extents(rng, round)
+		batch := upTo(rng, round, 3)
 		x, y := graph.Shape{batch, m, k}, graph.Shape{batch, k, n}
 		if a.TransposeA = round%2 == 1; a.TransposeA {
 			x[1], x[2] = x[2], x[1]
@@ -41,17 +41,25 @@ var productGenerators = map[graph.Kind]generator{
 	}},
 }
 
-// extent is one of a matrix: 1 in round 0, else ragged, or now and then a multiple of four, or long.
-func extent(rng *rand.Rand, round int) int {
-	switch {
-	case round == 0:
-		return 1
-	case rng.IntN(6) == 0:
-		return 200 + rng.IntN(400)
-	case rng.IntN(3) == 0:
-		return 4 * (1 + rng.IntN(20))
+// extents are m, k and n of a product: 1 in round 0, else ragged or multiples of four. Some are longer than every tile,
+// some have a k that is split.
+func extents(rng *rand.Rand, round int) (m, k, n int) {
+	all := [3]int{1, 1, 1}
+	if round > 0 {
+		for i := range all {
+			all[i] = 1 + rng.IntN(60)
+			if rng.IntN(3) == 0 {
+				all[i] = 4 * (1 + rng.IntN(16))
+			}
+		}
+		switch long := round % 5; long {
+		case 0, 2:
+			all[long] = 129 + rng.IntN(60)
+		case 1:
+			all[long] = 260 + rng.IntN(200)
+		}
 	}
-	return 1 + rng.IntN(80)
+	return all[0], all[1], all[2]
 }
 
 var convolutionGenerators = map[graph.Kind]generator{

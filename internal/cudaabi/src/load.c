@@ -24,7 +24,7 @@ static int success(void) { return SUCCESS; }
 
 // The slots are in the same object as the jumps: another object's slots could be left out of a program by the linker.
 #define SYMBOL(name, first) \
-	__attribute__((used, visibility("hidden"))) void *tensileSlot_##name = first; \
+	__attribute__((used, visibility("hidden"))) void *tensileSlot_##name = (void *)first; \
 	__asm__(".text\n.globl " #name "\n.type " #name ", %function\n" #name ":\n" JUMP("tensileSlot_" #name) \
 		".size " #name ", .-" #name "\n");
 #include "symbols.h"
@@ -60,7 +60,7 @@ static void *find(void *library, const char *name) {
 	for (int i = 0; found == NULL && i < (int)(sizeof same / sizeof same[0]); i++)
 		if (strcmp(same[i][0], name) == 0)
 			found = dlsym(library, same[i][1]);
-	return found != NULL ? found : missing;
+	return found != NULL ? found : (void *)missing;
 }
 
 int tensileCudaOpen(const char *name, char **problem) {

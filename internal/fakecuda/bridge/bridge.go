@@ -22,12 +22,10 @@ import (
 // behind is what is behind the C interface.
 var behind struct {
 	sync.Mutex
-	fake    *fakecuda.Driver
-	pins    map[unsafe.Pointer]C.size_t
-	kernels map[cuda.Module]map[string]int // how many parameters a kernel has
-	params  map[cuda.Function]int
-	texts   map[C.CUresult]string // what the fake said last of a code
-	words   map[string]*C.char    // as C has them; a text is never freed
+	fake  *fakecuda.Driver
+	pins  map[unsafe.Pointer]C.size_t
+	texts map[C.CUresult]string // what the fake said last of a code
+	words map[string]*C.char    // as C has them; a text is never freed
 }
 
 // Install has the calls of CUDA's driver go to a fake. It takes the place of any other driver, and of any other fake.
@@ -36,8 +34,6 @@ func Install(fake *fakecuda.Driver) {
 	defer behind.Unlock()
 	behind.fake = fake
 	behind.pins = make(map[unsafe.Pointer]C.size_t)
-	behind.kernels = make(map[cuda.Module]map[string]int)
-	behind.params = make(map[cuda.Function]int)
 	behind.texts = make(map[C.CUresult]string)
 	if behind.words == nil {
 		behind.words = make(map[string]*C.char)

@@ -100,10 +100,38 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// Bytes go to the device, are filled in part, and come back, over three streams with events between them.
+// add has each thread add a number to a word.
+const add = `.version 6.0
+.target sm_60
+.address_size 64
+.visible .entry add(
+	.param .u64 add_param_0,
+	.param .u64 add_param_1
+)
+{
+	.reg .b32 %r<5>;
+	.reg .b64 %rd<6>;
+	ld.param.u64 %rd1, [add_param_0];
+	ld.param.u64 %rd2, [add_param_1];
+	cvta.to.global.u64 %rd3, %rd1;
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %rd4, %r1, 4;
+	add.s64 %rd5, %rd3, %rd4;
+	ld.global.u32 %r2, [%rd5];
+	cvt.u32.u64 %r3, %rd2;
+	add.s32 %r4, %r2, %r3;
+	st.global.u32 [%rd5], %r4;
+	ret;
+}
+`
+
+// Bytes go to the device, are filled in part, changed by a kernel, and come back, over three streams with events
+// between them.
 func TestCopies(t *testing.T) {
 	for seed := range uint64(4) {
 		r := newRig(t, fakecuda.Options{Seed: seed})
+		m := must[cuda.Module](r)(r.d.Load(add))
+		f := must[cuda.Function](r)(r.d.Function(m, "add"))
 		in, fill, out, memory := r.stream(), r.stream(), r.stream(), r.pin(2)
 		a := must[cuda.Address](r)(r.d.Alloc(4096))
 		from, to := memory[:4096], memory[4096:][:4096]
@@ -113,6 +141,8 @@ func TestCopies(t *testing.T) {
 		r.do(r.d.CopyIn(in, a, from))
 		r.do(r.d.Wait(fill, r.mark(in)))
 		r.do(r.d.Fill(fill, a+256, 0x01020304, 16))
+		r.do(r.d.Launch(fill, cuda.Launch{Function: f, Op: "add", Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{16, 1, 1},
+			Args: []uint64{uint64(a) + 256, 0x10}}))
 		r.do(r.d.Wait(out, r.mark(fill)))
 		r.do(r.d.CopyOut(out, to, a))
 		r.d.Watch(out, r.mark(out), 7)
@@ -120,7 +150,7 @@ func TestCopies(t *testing.T) {
 			t.Fatalf("seed %d: Next = %d, %v, %v", seed, token, ok, err)
 		}
 		want := bytes.Clone(from)
-		copy(want[256:], bytes.Repeat([]byte{4, 3, 2, 1}, 16))
+		copy(want[256:], bytes.Repeat([]byte{0x14, 3, 2, 1}, 16))
 		if !bytes.Equal(to, want) {
 			t.Errorf("seed %d: other bytes came back", seed)
 		}
@@ -162,7 +192,10 @@ func TestErrors(t *testing.T) {
 	_, err := r.d.Alloc(1 << 60)
 	r.refused(err, "cuMemAlloc", cuda.OutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY", "are free")
 	_, err = r.d.Load("not a text")
-	r.refused(err, "cuModuleLoadDataEx", cuda.InvalidPTX, "CUDA_ERROR_INVALID_PTX")
+	r.refused(err, "cuModuleLoadDataEx", cuda.InvalidPTX, "CUDA_ERROR_INVALID_PTX", ": ptx: ")
+	m := must[cuda.Module](r)(r.d.Load(add))
+	_, err = r.d.Function(m, "subtract")
+	r.refused(err, "cuModuleGetFunction", cuda.NotFound, "CUDA_ERROR_NOT_FOUND", "subtract")
 	s, a := r.stream(), must[cuda.Address](r)(r.d.Alloc(4096))
 	r.refused(r.d.CopyIn(s, a, make([]byte, 64)), "cuMemcpyHtoDAsync", cuda.InvalidValue, "not pinned")
 	never := must[cuda.Event](r)(r.d.NewEvent())
@@ -199,7 +232,7 @@ func TestTokens(t *testing.T) {
 			r.d.Watch(s, r.mark(s), 1000*uint64(k)+i)
 		}
 		ran := make(chan struct{})
-		r.d.Run(func() { close(ran) }, 2000+i)
+		r.d.Run(func() { close(ran) }, nil, nil, 2000+i)
 		<-ran
 	}
 	next := map[uint64]uint64{}

@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"errors"
-	"regexp"
 	"unsafe"
 
 	"tensile/device/cuda"
@@ -18,13 +17,11 @@ import (
 func fakeModuleLoadDataEx(m *C.CUmodule, image unsafe.Pointer, n C.uint, options *C.CUjit_option,
 	values *unsafe.Pointer) C.CUresult {
 	return inContext(func(d *fakecuda.Driver) error {
-		text := C.GoString((*C.char)(image))
-		made, err := d.Load(text)
+		made, err := d.Load(C.GoString((*C.char)(image)))
 		if err != nil {
 			tell(err, unsafe.Slice(options, n), unsafe.Slice((*uintptr)(unsafe.Pointer(values)), n))
 			return err
 		}
-		behind.kernels[made] = kernelsOf(text)
 		*m = handle[C.CUmodule](made)
 		return nil
 	})
@@ -59,7 +56,6 @@ func fakeModuleGetFunction(f *C.CUfunction, m C.CUmodule, name *C.char) C.CUresu
 		if err != nil {
 			return err
 		}
-		behind.params[made] = behind.kernels[number[cuda.Module](m)][C.GoString(name)]
 		*f = handle[C.CUfunction](made)
 		return nil
 	})
@@ -75,23 +71,9 @@ func fakeLaunchKernel(f C.CUfunction, gridX, gridY, gridZ, blockX, blockY, block
 		l := cuda.Launch{Function: number[cuda.Function](f), Op: "a launch through C",
 			Grid:  [3]uint32{uint32(gridX), uint32(gridY), uint32(gridZ)},
 			Block: [3]uint32{uint32(blockX), uint32(blockY), uint32(blockZ)}}
-		for _, p := range unsafe.Slice(parameters, behind.params[l.Function]) {
+		for _, p := range unsafe.Slice(parameters, d.Params(l.Function)) {
 			l.Args = append(l.Args, *(*uint64)(p))
 		}
 		return d.Launch(number[cuda.Stream](s), l)
 	})
-}
-
-var (
-	entry     = regexp.MustCompile(`\.entry\s+([\w$]+)\s*\(([^)]*)\)`)
-	parameter = regexp.MustCompile(`\.param\s`)
-)
-
-// kernelsOf returns how many parameters each kernel of a text has: C's caller does not say. Each is of eight bytes.
-func kernelsOf(text string) map[string]int {
-	kernels := make(map[string]int)
-	for _, m := range entry.FindAllStringSubmatch(text, -1) {
-		kernels[m[1]] = len(parameter.FindAllString(m[2], -1))
-	}
-	return kernels
 }

@@ -18,7 +18,7 @@ KERNEL softmax(const float *x, float *y, long rows, long width, double by, long 
 			sum += e;
 			to[i] = e;
 		}
-		float total = (float)block_sum(sum);
+		float total = (float)block_sum(0, sum);
 		STRIDED(i, width) to[i] = i < seen ? to[i] / total : 0;
 	}
 }
@@ -29,8 +29,9 @@ KERNEL softmax_dx(const float *y, const float *dy, float *dx, long rows, long wi
 		long begin = r * width;
 		double product = 0;
 		STRIDED(i, width) product += (double)y[begin + i] * dy[begin + i];
-		product = block_sum(product);
+		product = block_sum(0, product);
 		STRIDED(i, width) dx[begin + i] = (float)(factor * y[begin + i] * (dy[begin + i] - product));
+		SYNC(); // before the next sum
 	}
 }
 
@@ -48,8 +49,8 @@ KERNEL additive_scores(const float *q, const float *k, const float *v, float *e,
 }
 
 // additive_scores_dq: q k v de -> dq, of n elements, and its share of dv per query; either may be 0.
-KERNEL additive_scores_dq(const float *q, const float *k, const float *v, const float *de, float *dq, double *dv, long n,
-	long queries, long keys, long features) {
+KERNEL additive_scores_dq(const float *q, const float *k, const float *v, const float *de, float *dq, double *dv,
+	long n, long queries, long keys, long features) {
 	EACH(i, n) {
 		long f = i % features, query = i / features;
 		const float *right = k + query / queries * keys * features + f, *d = de + query * keys;

@@ -5,27 +5,27 @@
 
 #include "common.h"
 
-SHARED double block_sums[256];
+SHARED double block_sums[2][256];
 SHARED float block_tops[256];
 
 // block_sum adds up one number of each thread, which all get: halves of the block are added, until one number is left.
-INLINE double block_sum(double v) {
+// Sums that follow one another take turns between the two memories, so that none overwrites what is still being read.
+INLINE double block_sum(int memory, double v) {
+	SHARED_POINTER(double) sums = block_sums[memory];
 	long t = THREAD;
-	block_sums[t] = v;
+	sums[t] = v;
 	SYNC();
 	for (long half = THREADS / 2; half > 0; half /= 2) {
 		if (t < half)
-			block_sums[t] += block_sums[t + half];
+			sums[t] += sums[t + half];
 		SYNC();
 	}
-	v = block_sums[0];
-	SYNC();
-	return v;
+	return sums[0];
 }
 
 INLINE float larger(float a, float b) { return b > a || b != b ? b : a; } // NaN wins
 
-// block_max is the largest of one number of each thread, or NaN.
+// block_max is the largest of one number of each thread, or NaN. A block_sum must come before the next.
 INLINE float block_max(float v) {
 	long t = THREAD;
 	block_tops[t] = v;
@@ -35,9 +35,7 @@ INLINE float block_max(float v) {
 			block_tops[t] = larger(block_tops[t], block_tops[t + half]);
 		SYNC();
 	}
-	v = block_tops[0];
-	SYNC();
-	return v;
+	return block_tops[0];
 }
 
 // EACH_ROW runs r over the rows of this block.

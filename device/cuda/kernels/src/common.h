@@ -12,7 +12,13 @@
 
 #define KERNEL __attribute__((nvptx_kernel)) void
 #define SHARED static __attribute__((address_space(3), loader_uninitialized))
+#define SHARED_POINTER(type) __attribute__((address_space(3))) type *
 #define SYNC() __syncthreads()
+
+// BOUNDS tells the driver's compiler how many threads a block has, and how many blocks there should be at least on a
+// multiprocessor, which bounds the registers of a thread: a kernel's first statement. scripts/ptx.sh moves it.
+#define BOUNDS(threads, blocks) \
+	__asm__ volatile("//bounds .maxntid %0, 1, 1 .minnctapersm %1" : : "n"(threads), "n"(blocks))
 
 #define THREAD ((long)__nvvm_read_ptx_sreg_tid_x()) // of the block
 #define THREADS ((long)__nvvm_read_ptx_sreg_ntid_x()) // of a block
@@ -25,7 +31,9 @@
 
 #define KERNEL void
 #define SHARED static __attribute__((unused))
+#define SHARED_POINTER(type) type *
 #define SYNC() host_sync()
+#define BOUNDS(threads, blocks)
 
 extern long host_thread, host_threads, host_block[3], host_blocks;
 void host_sync(void);

@@ -99,8 +99,8 @@ INLINE unsigned long mix(unsigned long z) {
 	return z ^ z >> 31;
 }
 
-// dropout: x -> y. The mask is that of the CPU's kernel: element i is kept by a hash of seed, iteration, key and i, when
-// its 53 bits are not below the threshold.
+// dropout: x -> y. The mask is that of the CPU's kernel: element i is kept by a hash of seed, iteration, key and i,
+// when its 53 bits are not below the threshold.
 KERNEL dropout(const float *x, float *y, long n, const long *iteration, unsigned long seed, unsigned long key,
 	unsigned long threshold, double factor) {
 	const unsigned long golden = 0x9e3779b97f4a7c15; // 2⁶⁴ divided by the golden ratio, made odd

@@ -1,4 +1,4 @@
-#include "product.h"
+#include "common.h"
 
 // Convolutions with so few filters or channels in a group that tiles of a product would be nearly empty, those with
 // groups of one channel above all. The order of sums is that of conv.c, without the weights that meet no pixel.
@@ -15,7 +15,8 @@ KERNEL grouped(const float *x, const float *w, const float *bias, float *y, GROU
 		return;
 	}
 	int top = pixel / (int)q * (int)y_stride - (int)y_pad, left = pixel % (int)q * (int)x_stride - (int)x_pad;
-	const float *from = x + (plane / (int)filters * channels + filter / (int)group_filters * group_channels) * height * width;
+	long channel = plane / (int)filters * channels + filter / (int)group_filters * group_channels;
+	const float *from = x + channel * height * width;
 	const float *weight = w + filter * group_channels * rs * ss;
 	float sum = 0;
 	for (int c = 0; c < (int)group_channels; c++) {
@@ -58,24 +59,44 @@ KERNEL grouped_dx(const float *w, const float *dy, float *dx, GROUPED) {
 	dx[(long)plane * pixels + pixel] = sum + 0.0f;
 }
 
-// grouped_dw: dy x -> dw. A block makes one weight: each of its 128 threads a chain over every 128th pixel of dy, in all
-// images, and then halves of these sums are added to each other.
+// place is a pixel of dy.
+struct place {
+	int image, row, col;
+};
+
+INLINE struct place place_of(int i, int p, int q) {
+	struct place at = {i / q / p, i / q % p, i % q};
+	return at;
+}
+
+// grouped_dw: dy x -> dw. A block makes one weight: each of its 128 threads a chain over every 128th pixel of dy, in
+// all images, and then halves of these sums are added to each other.
 KERNEL grouped_dw(const float *dy, const float *x, float *dw, long images, GROUPED) {
+	BOUNDS(128, 1);
 	SHARED float sums[128];
 	int t = (int)THREAD, weight = (int)BLOCK, s = weight % (int)ss, r = weight / (int)ss % (int)rs;
 	int c = weight / (int)(ss * rs) % (int)group_channels, filter = weight / (int)(ss * rs * group_channels);
 	const float *from = x + (filter / (int)group_filters * group_channels + c) * height * width;
 	const float *gradient = dy + filter * p * q;
-	struct image g = {.js = p, .is = q};
-	struct taps at = taps_at(&g, t), by = taps_at(&g, 128);
+	struct place at = place_of(t, (int)p, (int)q), by = place_of(128, (int)p, (int)q);
 	float sum = 0;
-	while (at.outer < (int)images) {
-		int row = at.j * (int)y_stride - (int)y_pad + r, col = at.i * (int)x_stride - (int)x_pad + s;
+	while (at.image < (int)images) {
+		int row = at.row * (int)y_stride - (int)y_pad + r, col = at.col * (int)x_stride - (int)x_pad + s;
 		if ((unsigned)row < (unsigned)height && (unsigned)col < (unsigned)width) {
-			sum = __builtin_fmaf(gradient[at.outer * filters * p * q + at.j * (int)q + at.i],
-			                     from[at.outer * channels * height * width + row * (int)width + col], sum);
+			sum = __builtin_fmaf(gradient[at.image * filters * p * q + at.row * (int)q + at.col],
+			                     from[at.image * channels * height * width + row * (int)width + col], sum);
 		}
-		taps_move(&g, &at, by);
+		at.col += by.col;
+		if (at.col >= (int)q) {
+			at.col -= (int)q;
+			at.row++;
+		}
+		at.row += by.row;
+		if (at.row >= (int)p) {
+			at.row -= (int)p;
+			at.image++;
+		}
+		at.image += by.image;
 	}
 	sums[t] = sum + 0.0f;
 	for (int half = 64; half > 0; half /= 2) {

@@ -9,8 +9,8 @@ INLINE long class_of(float label, long classes) {
 	return (float)k == label && k < classes ? k : -1;
 }
 
-// softmax_xent: logits labels -> the losses of the rows, 0 of one that does not count, and probabilities, which may be 0.
-// A block for each row.
+// softmax_xent: logits labels -> the losses of the rows, 0 of one that does not count, and probabilities, which may be
+// 0. A block for each row.
 KERNEL softmax_xent(const float *logits, const float *labels, double *losses, float *probabilities, long rows,
 	long classes) {
 	EACH_ROW(r, rows) {
@@ -21,7 +21,7 @@ KERNEL softmax_xent(const float *logits, const float *labels, double *losses, fl
 		top = block_max(top);
 		double sum = 0;
 		STRIDED(i, classes) sum += exp32(from[i] - top);
-		sum = block_sum(sum);
+		sum = block_sum(0, sum);
 		float total = (float)sum, label = labels[r];
 		if (to)
 			STRIDED(i, classes) to[i] = exp32(from[i] - top) / total;
@@ -36,7 +36,7 @@ KERNEL softmax_xent(const float *logits, const float *labels, double *losses, fl
 INLINE double labels_counted(const float *labels, long rows) {
 	double count = 0;
 	STRIDED(i, rows) count += labels[i] < 0 ? 0 : 1;
-	count = block_sum(count);
+	count = block_sum(0, count);
 	return count > 1 ? count : 1;
 }
 
@@ -44,7 +44,7 @@ INLINE double labels_counted(const float *labels, long rows) {
 KERNEL xent_mean(const double *losses, const float *labels, float *loss, long rows) {
 	double count = labels_counted(labels, rows), sum = 0;
 	STRIDED(i, rows) sum += losses[i];
-	sum = block_sum(sum);
+	sum = block_sum(1, sum);
 	if (THREAD == 0)
 		*loss = (float)(sum / count);
 }
@@ -80,7 +80,7 @@ KERNEL xent_chunks(const float *logits, const float *targets, double *sums, long
 		float x = logits[at];
 		sum += (x > 0 ? x : 0) - (double)x * targets[at] + log1pexp32(x > 0 ? -x : x);
 	}
-	sum = block_sum(sum);
+	sum = block_sum(0, sum);
 	if (THREAD == 0)
 		sums[BLOCK] = sum;
 }

@@ -6,13 +6,13 @@ KERNEL stats_chunks(const float *x, double *sums, long count, long c, long size,
 	long k = BLOCK / chunks, chunk = BLOCK % chunks;
 	double sum = 0, squares = 0;
 	EACH_OF_CHUNK(at, chunk, count, k, c, size) sum += x[at];
-	sum = block_sum(sum);
+	sum = block_sum(0, sum);
 	double mean = sum / (double)chunk_length(chunk, count);
 	EACH_OF_CHUNK(at, chunk, count, k, c, size) {
 		double d = x[at] - mean;
 		squares += d * d;
 	}
-	squares = block_sum(squares);
+	squares = block_sum(1, squares);
 	if (THREAD == 0) {
 		sums[2 * BLOCK] = sum;
 		sums[2 * BLOCK + 1] = squares;
@@ -25,12 +25,12 @@ KERNEL stats(const double *sums, float *mean, float *variance, long count, long 
 	sums += 2 * BLOCK * chunks;
 	double sum = 0, squares = 0;
 	STRIDED(i, chunks) sum += sums[2 * i];
-	double centre = block_sum(sum) / (double)count;
+	double centre = block_sum(0, sum) / (double)count;
 	STRIDED(i, chunks) {
 		double n = (double)chunk_length(i, count), d = sums[2 * i] / n - centre;
 		squares += sums[2 * i + 1] + n * d * d;
 	}
-	squares = block_sum(squares);
+	squares = block_sum(1, squares);
 	if (THREAD == 0 && mean)
 		mean[BLOCK] = (float)centre;
 	if (THREAD == 0 && variance)
@@ -68,8 +68,8 @@ KERNEL grad_chunks(const float *x, const float *mean, const float *dy, double *s
 		sum += d;
 		product += (x[at] - centre) * d;
 	}
-	sum = block_sum(sum);
-	product = block_sum(product);
+	sum = block_sum(0, sum);
+	product = block_sum(1, product);
 	if (THREAD == 0) {
 		sums[2 * BLOCK] = sum;
 		sums[2 * BLOCK + 1] = product;
@@ -86,8 +86,8 @@ KERNEL grads(const double *sums, const float *variance, const float *gamma, floa
 		sum += sums[2 * i];
 		product += sums[2 * i + 1];
 	}
-	sum = block_sum(sum);
-	product = block_sum(product);
+	sum = block_sum(0, sum);
+	product = block_sum(1, product);
 	if (THREAD != 0)
 		return;
 	double inverse = 1 / __builtin_sqrt(variance[BLOCK] + epsilon);
@@ -102,8 +102,8 @@ KERNEL grads(const double *sums, const float *variance, const float *gamma, floa
 }
 
 // batch_norm_dx: x mean dy -> dx, of n elements.
-KERNEL batch_norm_dx(const float *x, const float *mean, const float *dy, float *dx, const float *factors, long n, long c,
-	long size) {
+KERNEL batch_norm_dx(const float *x, const float *mean, const float *dy, float *dx, const float *factors, long n,
+	long c, long size) {
 	EACH(i, n) {
 		long k = i / size % c;
 		const float *f = factors + 3 * k;
@@ -118,12 +118,12 @@ KERNEL layer_norm(const float *x, const float *gamma, const float *beta, float *
 		const float *row = x + r * width;
 		double sum = 0, squares = 0;
 		STRIDED(i, width) sum += row[i];
-		double centre = block_sum(sum) / (double)width;
+		double centre = block_sum(0, sum) / (double)width;
 		STRIDED(i, width) {
 			double d = row[i] - centre;
 			squares += d * d;
 		}
-		double inverse = 1 / __builtin_sqrt(block_sum(squares) / (double)width + epsilon);
+		double inverse = 1 / __builtin_sqrt(block_sum(1, squares) / (double)width + epsilon);
 		if (THREAD == 0 && mean)
 			mean[r] = (float)centre;
 		if (THREAD == 0 && scale)
@@ -163,8 +163,8 @@ KERNEL layer_norm_dx(const float *x, const float *mean, const float *scale, cons
 			sum += g;
 			product += g * (x[begin + i] - centre) * by;
 		}
-		sum = block_sum(sum) / (double)width;
-		product = block_sum(product) / (double)width;
+		sum = block_sum(0, sum) / (double)width;
+		product = block_sum(1, product) / (double)width;
 		STRIDED(i, width) {
 			double g = (double)gamma[i] * dy[begin + i];
 			dx[begin + i] = (float)(by * (g - sum - (x[begin + i] - centre) * by * product));

@@ -2,9 +2,10 @@
 
 #define PRODUCT_OF(name, T, D, R, A, B) \
 	KERNEL name(OPERANDS) { \
+		BOUNDS(T / R * (T / R), 2); \
 		SHARED ALIGNED float memory[4 * D * (T + 4)]; \
 		struct product p = {OPERANDS_OF, {0}}; \
-		product(T, D, R, A, B, p, memory); \
+		product(T, D, R, A, B, p, memory, (struct table){0}); \
 	}
 
 // a and b as they stand (n), or stored the other way round (t). A dimension of images can be k of nt, in both operands

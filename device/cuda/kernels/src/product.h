@@ -5,9 +5,9 @@
 // elements of each operand's next slice into registers, and puts them into the other half of shared memory then. So
 // there is one barrier a step.
 //
-// An element of c is one chain of fma over k in rising order, whatever T, D and R are. What lies beyond k, m or n counts
-// as zero and is never read. Zeros after the end of a chain turn a -0 into +0, so each gets + 0 in the end. Where k is split, a block makes the chain of one part, and
-// product_sum adds the parts in their order.
+// An element of c is one chain of fma over k in rising order, whatever T, D and R are. What lies beyond k, m or n
+// counts as zero and is never read. Zeros after the end of a chain turn a -0 into +0, so each gets + 0 in the end.
+// Where k is split, a block makes the chain of one part, and product_sum adds the parts in their order.
 
 #ifndef PRODUCT_H
 #define PRODUCT_H
@@ -33,9 +33,9 @@ enum {
 	POSITIONS // b: pixels under windows of an image, k the windows: four of n, at one k
 };
 
-// OPERANDS are the parameters that every product has. Distances are in elements. Where a dimension of an operand is made
-// of images, plane is its extent in one image, and image the distance between two images; otherwise plane is 1 << 30. Four
-// elements of COLS must lie in one image.
+// OPERANDS are the parameters that every product has. Distances are in elements. Where a dimension of an operand is
+// made of images, plane is its extent in one image, and image the distance between two images; otherwise plane is 1 <<
+// 30. Four elements of COLS must lie in one image.
 #define OPERANDS \
 	const float *a, const float *b, float *c, const float *bias, long m, long n, long k, long part, long parts, \
 	long a_stride, long a_image, long a_batch, long b_stride, long b_image, long b_batch, long k_plane, long n_plane, \
@@ -58,8 +58,9 @@ struct output {
 	struct lattice lattice;
 };
 
-// image says how k and n are made of a convolution's dimensions. k is (channel or image, j, i), n is (outer, y, x), each
-// with the last fastest. The pixel of k and n is at row y*y_step + y_first + j*j_step of an image, and at a column alike.
+// image says how k and n are made of a convolution's dimensions. k is (channel or image, j, i), n is (outer, y, x),
+// each with the last fastest. The pixel of k and n is at row y*y_step + y_first + j*j_step of an image, and at a column
+// alike.
 struct image {
 	long height, width;  // of the image that is read
 	long js, is;         // extents of j and i
@@ -82,70 +83,66 @@ struct product {
 	struct image image;
 };
 
-// taps is a place in k, of a convolution.
-struct taps {
-	int outer, j, i;
+// tap is what a k of a convolution means: how far its pixel is from that of j = i = 0 of the first channel or image, in
+// elements and, in both halves of the second number, in rows and columns. A block tabulates it for as many k as it has
+// threads, in a ring of two such tables, so that nobody divides in the loop. An end of k lies above every image.
+typedef long tap __attribute__((vector_size(16)));
+
+enum { OUTSIDE = -(1 << 30) };
+
+// table is the ring; filters are distances of FILTERS, -1 where k has ended.
+struct table {
+	IN_SHARED tap *taps;
+	IN_SHARED int *filters;
 };
 
-INLINE struct taps taps_at(const struct image *g, int k) {
-	int is = (int)g->is, js = (int)g->js, rows = k / is;
-	struct taps t = {rows / js, rows % js, k % is};
-	return t;
-}
-
-// taps_move adds a distance that is smaller than j's and i's extents in its j and i.
-INLINE void taps_move(const struct image *g, struct taps *t, struct taps by) {
-	t->i += by.i;
-	if (t->i >= (int)g->is) {
-		t->i -= (int)g->is;
-		t->j++;
-	}
-	t->j += by.j;
-	if (t->j >= (int)g->js) {
-		t->j -= (int)g->js;
-		t->outer++;
-	}
-	t->outer += by.outer;
-}
-
-INLINE void taps_next(const struct image *g, struct taps *t) {
-	t->i++;
-	if (t->i == (int)g->is) {
-		t->i = 0;
-		t->j++;
-		if (t->j == (int)g->js) {
-			t->j = 0;
-			t->outer++;
-		}
+// tabulated writes the entry of this thread, of N: k is counted from the block's first one on.
+INLINE void tabulated(const int N, const int A, const struct product *p, struct table table, int k, int begin,
+                      int end) {
+	const struct image *g = &p->image;
+	k += (int)THREAD;
+	int of = begin + k, is = (int)g->is, js = (int)g->js, rows = of / is, outer = rows / js, j = rows % js, i = of % is;
+	int down = of < end ? j * (int)g->j_step : OUTSIDE, right = i * (int)g->i_step, at = k & (2 * N - 1);
+	tap t = {outer * g->k_outer + down * g->width + right, (long)right << 32 | (unsigned)down};
+	table.taps[at] = t;
+	if (A == FILTERS) {
+		table.filters[at] = of < end ? outer * (int)g->f_outer + j * (int)g->f_j + i * (int)g->f_i : -1;
 	}
 }
 
-// loader is what a thread knows of the operand that it loads from: of the four forms, only what it needs.
+// loader is what a thread knows of the operand that it loads from: of the five forms, only what it needs.
 struct loader {
-	const float *at; // the next element: of ROWS and COLS the one to load, else the image or filter
-	int k, end;      // the next k, and the one that it ends before
+	const float *at; // of ROWS and COLS the next element; of WINDOWS the pixel at j = i = 0; else the operand
+	int k, end;      // the next k, and the one that it ends before; of a convolution counted from the block's first
 	int place;       // of ROWS: k within its image
-	int left;        // of COLS: how many columns there are from this one on
+	int left;        // of COLS: how many columns there are from this one on; of FILTERS: whether there is this row
 	int aligned;     // whether four elements can be loaded at once
-	struct taps taps, step;
-	int row[4], col[4], base[4]; // of WINDOWS (the first) and POSITIONS: the pixel at j = i = 0, and its image's place
+	int row[4], col[4], base[4]; // of WINDOWS (the first) and POSITIONS: the pixel at j = i = 0, and where it lies
 };
 
-// pixel places the window or position n of an image at index s.
-INLINE void pixel(const struct image *g, struct loader *l, int s, long n, long count) {
-	int x = (int)n % (int)g->xs, rest = (int)n / (int)g->xs;
-	int y = rest % (int)g->ys;
-	l->base[s] = rest / (int)g->ys;
-	l->row[s] = n < count ? y * (int)g->y_step + (int)g->y_first : -(1 << 30); // above the image if there is none
-	l->col[s] = x * (int)g->x_step + (int)g->x_first;
+// pixel places window n of count at index s, and returns the number of its image or channel.
+INLINE int pixel(const struct image *g, struct loader *l, int s, int n, int count) {
+	int rest = n / (int)g->xs, x = n % (int)g->xs, y = rest % (int)g->ys;
+	int row = y * (int)g->y_step + (int)g->y_first, col = x * (int)g->x_step + (int)g->x_first;
+	l->base[s] = row * (int)g->width + col;
+	l->row[s] = n < count ? row : OUTSIDE;
+	l->col[s] = col;
+	return rest / (int)g->ys;
+}
+
+// inside reports whether there is the pixel of a tap.
+INLINE int inside(const struct image *g, const struct loader *l, int s, tap t) {
+	int row = l->row[s] + (int)t[1], col = l->col[s] + (int)(t[1] >> 32);
+	return (unsigned)row < (unsigned)g->height && (unsigned)col < (unsigned)g->width;
 }
 
 // opened returns the loader of the operand at x, whose tile begins at row (of a) or column (of b) first of count.
 // extent is that of an image, in the direction in which ROWS or COLS run.
-INLINE struct loader opened(const int T, const int D, const int N, const int form, const struct product *p, const float *x,
-                            long stride, long image, long extent, long first, long count, int k, int end) {
+INLINE struct loader opened(const int T, const int D, const int N, const int form, const struct product *p,
+                            const float *x, long stride, long image, long extent, long first, long count, int k, int end) {
 	struct loader l = {0};
-	int t = (int)THREAD, plane = (int)extent;
+	unsigned t = (unsigned)THREAD;
+	int plane = (int)extent;
 	const struct image *g = &p->image;
 	if (form == ROWS) {
 		long row = first + t / (D / 4);
@@ -165,36 +162,30 @@ INLINE struct loader opened(const int T, const int D, const int N, const int for
 		l.at = x + l.k * stride + of * image + (col - of * plane);
 		l.aligned = (((long)x | stride * 4 | image * 4) & 15) == 0;
 	}
-	if (form == WINDOWS || form == FILTERS) {
-		long col = first + t % T;
-		l.k = k + t / T * 4;
-		l.end = end;
-		l.taps = taps_at(g, l.k);
-		l.step = taps_at(g, D);
-		if (form == WINDOWS) {
-			pixel(g, &l, 0, col, count);
-			l.at = x + l.base[0] * g->n_outer;
-		} else {
-			l.end = col < count ? end : 0;
-			l.at = x + col * stride;
-		}
+	if (form == WINDOWS) {
+		l.k = t / T * 4;
+		int outer = pixel(g, &l, 0, (int)first + t % T, (int)count);
+		l.at = x + outer * g->n_outer + l.base[0];
+	}
+	if (form == FILTERS) {
+		l.k = t / T * 4;
+		l.left = first + t % T < count;
+		l.at = x + (first + t % T) * stride;
 	}
 	if (form == POSITIONS) {
-		l.k = k + t % D;
-		l.end = end;
+		l.k = t % D;
 		l.at = x;
-		l.taps = taps_at(g, l.k);
-		l.step = taps_at(g, D);
 		for (int s = 0; s < 4; s++) {
-			pixel(g, &l, s, first + t / D + s * (N / D), count);
-			l.base[s] *= (int)g->n_outer;
+			int outer = pixel(g, &l, s, (int)first + t / D + s * (N / D), (int)count);
+			l.base[s] += outer * (int)g->n_outer;
 		}
 	}
 	return l;
 }
 
 // loaded returns the next four elements.
-INLINE vector loaded(const int D, const int form, const struct product *p, struct loader *l, long stride, long image) {
+INLINE vector loaded(const int D, const int N, const int form, const struct product *p, struct loader *l,
+                     struct table table, long stride, long image) {
 	vector v = {0, 0, 0, 0};
 	const struct image *g = &p->image;
 	if (form == ROWS) {
@@ -240,31 +231,29 @@ INLINE vector loaded(const int D, const int form, const struct product *p, struc
 		l->at += D * stride;
 	}
 	if (form == WINDOWS || form == FILTERS) {
-		struct taps t = l->taps;
+		const IN_SHARED tap *taps = table.taps + (l->k & (2 * N - 1));
+		const IN_SHARED int *filters = table.filters + (l->k & (2 * N - 1));
 		for (int s = 0; s < 4; s++) {
-			int row = l->row[0] + t.j * (int)g->j_step, col = l->col[0] + t.i * (int)g->i_step;
 			if (form == FILTERS) {
-				if (l->k + s < l->end) {
-					v[s] = l->at[t.outer * (int)g->f_outer + t.j * (int)g->f_j + t.i * (int)g->f_i];
+				if (l->left && filters[s] >= 0) {
+					v[s] = l->at[filters[s]];
 				}
-			} else if (l->k + s < l->end && (unsigned)row < (unsigned)g->height && (unsigned)col < (unsigned)g->width) {
-				v[s] = l->at[t.outer * (int)g->k_outer + row * (int)g->width + col];
+			} else {
+				tap t = taps[s];
+				if (inside(g, l, 0, t)) {
+					v[s] = l->at[t[0]];
+				}
 			}
-			taps_next(g, &t);
 		}
-		taps_move(g, &l->taps, l->step);
 		l->k += D;
 	}
 	if (form == POSITIONS) {
-		const float *at = l->at + l->taps.outer * g->k_outer;
-		int down = l->taps.j * (int)g->j_step, right = l->taps.i * (int)g->i_step;
+		tap t = table.taps[l->k & (2 * N - 1)];
 		for (int s = 0; s < 4; s++) {
-			int row = l->row[s] + down, col = l->col[s] + right;
-			if (l->k < l->end && (unsigned)row < (unsigned)g->height && (unsigned)col < (unsigned)g->width) {
-				v[s] = at[l->base[s] + row * (int)g->width + col];
+			if (inside(g, l, s, t)) {
+				v[s] = (l->at + t[0])[l->base[s]];
 			}
 		}
-		taps_move(g, &l->taps, l->step);
 		l->k += D;
 	}
 	return v;
@@ -273,7 +262,7 @@ INLINE vector loaded(const int D, const int form, const struct product *p, struc
 // put stores a thread's four elements into a slice, which has k as its rows.
 INLINE void put(const int T, const int D, const int N, const int form, IN_SHARED float *slice, vector v) {
 	const int S = T + 4; // the distance of two rows: with T alone, the threads of a warp would meet in the same bank
-	int t = (int)THREAD;
+	unsigned t = (unsigned)THREAD;
 	if (form == COLS) {
 		*(IN_SHARED vector *)&slice[t / (T / 4) * S + t % (T / 4) * 4] = v;
 	}
@@ -290,7 +279,8 @@ INLINE void put(const int T, const int D, const int N, const int form, IN_SHARED
 	}
 }
 
-// fragment loads what a thread needs of a row of a slice: R elements, in groups of up to four that lie half a tile apart.
+// fragment loads what a thread needs of a row of a slice: R elements, in groups of up to four that lie half a tile
+// apart.
 INLINE void fragment(const int T, const int R, const IN_SHARED float *row, float *to) {
 	if (R == 2) {
 		pair v = *(const IN_SHARED pair *)row;
@@ -314,7 +304,8 @@ INLINE long place(const struct output *o, int n) {
 	return image * o->image + rest;
 }
 
-// A sum gets the bias of its row, or of its column, and +0 for the other: the bits of c are those of (sum + row) + column.
+// A sum gets the bias of its row, or of its column, and +0 for the other: the bits of c are those of (sum + row) +
+// column.
 INLINE float row_bias(const struct product *p, long batch, long m) {
 	const struct output *o = &p->out;
 	return p->bias && o->bias_m ? p->bias[batch * o->bias_batch + m] : 0;
@@ -326,7 +317,8 @@ INLINE float column_bias(const struct product *p, long batch, long n) {
 }
 
 // stored puts a thread's elements of c where they belong.
-INLINE void stored(const int T, const int R, const struct product *p, long batch, long part, int m, int n, float sum[]) {
+INLINE void stored(const int T, const int R, const struct product *p, long batch, long part, int m, int n,
+                   float sum[]) {
 	const struct output *o = &p->out;
 	const int G = R < 4 ? R : 4; // elements that lie side by side
 	float *c = p->c + batch * o->batch + part * o->part;
@@ -384,25 +376,26 @@ INLINE struct tile tile_of(const int T, const struct product *p, unsigned block)
 }
 
 // spot returns where a thread's elements are in a tile. A warp is 4 by 8 threads.
-INLINE void spot(const int T, const int R, int thread, int *m, int *n) {
+INLINE void spot(const int T, const int R, unsigned thread, int *m, int *n) {
 	const int W = T / R / 8, G = R < 4 ? R : 4;
-	int lane = thread % 32, warp = thread / 32;
+	unsigned lane = thread % 32, warp = thread / 32;
 	*m = (warp / W * 4 + lane / 8) * G;
 	*n = (warp % W * 8 + lane % 8) * G;
 }
 
 // REREAD reads a special register another time, so that what follows from it takes no registers in between.
 #ifdef __NVPTX__
-#define REREAD(name, value) ({ int v; __asm__ volatile("mov.u32 %0, %%" name ";" : "=r"(v)); v; })
+#define REREAD(name, value) ({ unsigned v; __asm__ volatile("mov.u32 %0, %%" name ";" : "=r"(v)); v; })
 #else
-#define REREAD(name, value) (value)
+#define REREAD(name, value) ((unsigned)(value))
 #endif
 
-// product makes the tile of this block. It needs 4*D*(T+4) floats of shared memory, and blocks of T*T/(R*R) threads. The
-// blocks are one for each tile of c, part of k and entry of the batch, the tiles of a column of tiles next to each other.
+// product makes the tile of this block. It needs 4*D*(T+4) floats of shared memory, for a convolution a table, and
+// blocks of T*T/(R*R) threads. The blocks are one for each tile of c, part of k and entry of the batch, the tiles of a
+// column of tiles next to each other.
 INLINE void product(const int T, const int D, const int R, const int A, const int B, struct product p,
-                    IN_SHARED float *memory) {
-	const int N = T / R * (T / R), SLICE = D * (T + 4);
+                    IN_SHARED float *memory, struct table table) {
+	const int N = T / R * (T / R), CONVOLUTION = B == WINDOWS || B == POSITIONS, SLICE = D * (T + 4);
 	struct tile tile = tile_of(T, &p, (unsigned)BLOCK);
 	long begin = tile.part * p.part, end = begin + p.part < p.k ? begin + p.part : p.k;
 	long a_plane = A == ROWS ? p.k_plane : 1 << 30, b_plane = B == ROWS ? p.k_plane : p.n_plane;
@@ -410,7 +403,7 @@ INLINE void product(const int T, const int D, const int R, const int A, const in
 	struct loader a = opened(T, D, N, A, &p, at_a, p.a_stride, p.a_image, a_plane, tile.m, p.m, begin, end);
 	struct loader b = opened(T, D, N, B, &p, at_b, p.b_stride, p.b_image, b_plane, tile.n, p.n, begin, end);
 	int m, n;
-	spot(T, R, (int)THREAD, &m, &n);
+	spot(T, R, (unsigned)THREAD, &m, &n);
 
 	float sum[64];
 #pragma GCC unroll 64
@@ -418,17 +411,25 @@ INLINE void product(const int T, const int D, const int R, const int A, const in
 		sum[i] = 0;
 	}
 	int steps = (int)(end - begin + D - 1) / D;
+	if (CONVOLUTION) {
+		tabulated(N, A, &p, table, 0, begin, end);
+		SYNC();
+	}
 	if (steps > 0) {
-		put(T, D, N, A, memory, loaded(D, A, &p, &a, p.a_stride, p.a_image));
-		put(T, D, N, B, memory + 2 * SLICE, loaded(D, B, &p, &b, p.b_stride, p.b_image));
+		put(T, D, N, A, memory, loaded(D, N, A, &p, &a, table, p.a_stride, p.a_image));
+		put(T, D, N, B, memory + 2 * SLICE, loaded(D, N, B, &p, &b, table, p.b_stride, p.b_image));
 		SYNC();
 	}
 	for (int step = 0; step < steps; step++) {
 		int half = step % 2 * SLICE;
 		vector next_a = {0}, next_b = {0};
+		if (CONVOLUTION && step % (N / D) == 0) {
+			// It is half a ring ahead: what stood there was last read two barriers ago.
+			tabulated(N, A, &p, table, step * D + N, begin, end);
+		}
 		if (step + 1 < steps) {
-			next_a = loaded(D, A, &p, &a, p.a_stride, p.a_image);
-			next_b = loaded(D, B, &p, &b, p.b_stride, p.b_image);
+			next_a = loaded(D, N, A, &p, &a, table, p.a_stride, p.a_image);
+			next_b = loaded(D, N, B, &p, &b, table, p.b_stride, p.b_image);
 		}
 #pragma GCC unroll 16
 		for (int k = 0; k < D; k++) {
@@ -449,8 +450,8 @@ INLINE void product(const int T, const int D, const int R, const int A, const in
 			SYNC();
 		}
 	}
-	tile = tile_of(T, &p, (unsigned)REREAD("ctaid.x", BLOCK));
-	spot(T, R, REREAD("tid.x", (int)THREAD), &m, &n);
+	tile = tile_of(T, &p, REREAD("ctaid.x", BLOCK));
+	spot(T, R, REREAD("tid.x", THREAD), &m, &n);
 	stored(T, R, &p, tile.batch, tile.part, tile.m + m, tile.n + n, sum);
 }
 

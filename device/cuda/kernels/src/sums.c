@@ -5,7 +5,7 @@ KERNEL chunk_sums(const float *x, double *sums, long count, long c, long size, l
 	long k = BLOCK / chunks, chunk = BLOCK % chunks;
 	double sum = 0;
 	EACH_OF_CHUNK(at, chunk, count, k, c, size) sum += x[at];
-	sum = block_sum(sum);
+	sum = block_sum(0, sum);
 	if (THREAD == 0)
 		sums[BLOCK] = sum;
 }
@@ -14,7 +14,7 @@ KERNEL chunk_sums(const float *x, double *sums, long count, long c, long size, l
 KERNEL sum_chunks(const double *sums, float *total, long chunks, double divisor) {
 	double sum = 0;
 	STRIDED(i, chunks) sum += sums[BLOCK * chunks + i];
-	sum = block_sum(sum);
+	sum = block_sum(0, sum);
 	if (THREAD == 0)
 		total[BLOCK] = (float)(sum / divisor);
 }
@@ -48,7 +48,7 @@ KERNEL square_chunks(const float *a, const float *b, double *sums, long n) {
 		double d = (double)a[at] - b[at];
 		sum += d * d;
 	}
-	sum = block_sum(sum);
+	sum = block_sum(0, sum);
 	if (THREAD == 0)
 		sums[BLOCK] = sum;
 }

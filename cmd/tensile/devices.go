@@ -1,0 +1,89 @@
+package main
+
+import (
+	"runtime"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"tensile/device/cuda"
+	"tensile/device/nvml"
+	"tensile/graph"
+	"tensile/report"
+)
+
+func devicesCommand() *cobra.Command {
+	var json bool
+	c := &cobra.Command{
+		Use:   "devices",
+		Short: "Show this machine's devices: GPUs with their memory, load, link and processes, the CPU, simulated ones",
+		Long: `Show what --device can name on this machine. GPUs are asked for by NVML (memory, share of time with a
+kernel, PCIe generation and lanes, processes) and by CUDA (number, compute capability, and CONTEXT:
+the memory that each process takes by opening the device); the two are matched by PCI bus id. An idle
+GPU lowers the generation of its link. What is missing, and how to get it, is said in a line each.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			seen, errNVML := nvml.List()
+			usable, errCUDA := cudaDevices(cudaDriver, usedOf)
+			all := report.NewDevices(cpuDevice(), seen, usable, errNVML, errCUDA)
+			if json {
+				return printJSON(c.OutOrStdout(), all)
+			}
+			return all.WriteTable(c.OutOrStdout())
+		},
+	}
+	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	return c
+}
+
+func cpuDevice() report.CPU {
+	available, err := availableMemory("/")
+	if err != nil {
+		available = 0 // a system that does not say
+	}
+	return report.CPU{Device: "cpu", Cores: runtime.NumCPU(), Available: available}
+}
+
+// cudaDevices lists CUDA's devices and opens each, to see by how much that raises what is used of its memory.
+func cudaDevices(driver func() (cuda.Driver, error), used func(bus string) (graph.Bytes, bool)) ([]report.CUDADevice,
+	error) {
+	d, err := driver()
+	if err != nil {
+		return nil, err
+	}
+	runtime.LockOSThread() // the thread that a device is opened on has its context
+	defer runtime.UnlockOSThread()
+	all, err := d.Devices()
+	if err != nil {
+		return nil, err
+	}
+	var found []report.CUDADevice
+	for i, p := range all {
+		own := report.CUDADevice{Properties: p}
+		before, known := used(p.Bus)
+		if d, err = driver(); err != nil {
+			return found, err
+		}
+		if err := d.Open(i); err != nil {
+			return found, err
+		}
+		if after, still := used(p.Bus); known && still {
+			own.Context = max(0, after-before)
+		}
+		if err := d.Close(); err != nil {
+			return found, err
+		}
+		found = append(found, own)
+	}
+	return found, nil
+}
+
+// usedOf returns how much of a GPU's memory is used, as NVML says.
+func usedOf(bus string) (graph.Bytes, bool) {
+	all, err := nvml.List()
+	i := slices.IndexFunc(all, func(g nvml.GPU) bool { return g.Bus == bus })
+	if err != nil || i < 0 {
+		return 0, false
+	}
+	return all[i].Used, true
+}
