@@ -72,7 +72,7 @@ func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph
 	r := &Training{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime),
 		Proof: Milliseconds(p.Proof), Work: p.Work, Limited: p.Limited}
 	for i, t := range tasks {
-		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations, Digest: run.Jobs[i].digest()}
+		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations, Digest: run.Jobs[i].Digest()}
 		memory := saved[i]
 		memory.Arena, memory.SlotPeak = run.Jobs[i].Arena, run.Jobs[i].SlotPeak // plans may have changed
 		j.Metrics = Metrics{Touched: run.Jobs[i].Touched, Stall: Milliseconds(run.Jobs[i].Stall),
