@@ -1,9 +1,13 @@
 package wire
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -60,4 +64,20 @@ func (l *Losses) UnmarshalJSON(text []byte) error {
 		*l = append(*l, float32(f))
 	}
 	return nil
+}
+
+// Digest identifies what a job has trained: two results have one digest if all losses and weights have the same bits.
+// It is empty without data.
+func (r *Result) Digest() string {
+	if r.Weights == nil {
+		return ""
+	}
+	sum := sha256.New()
+	for _, loss := range r.Losses {
+		fmt.Fprintf(sum, "%08x\n", math.Float32bits(loss))
+	}
+	for _, storage := range slices.Sorted(maps.Keys(r.Weights)) {
+		fmt.Fprintf(sum, "%d %s\n", storage, r.Weights[storage])
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }

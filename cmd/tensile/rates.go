@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tensile/device/cuda"
+	"tensile/graph"
+	"tensile/internal/text"
+)
+
+func ratesCommand() *cobra.Command {
+	var f planFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "rates",
+		Short: "Measure how fast a GPU copies and multiplies, and whether it does both at once",
+		Long: `Measure, by the GPU's own events, how long copies of pinned memory take in each direction and in
+both at once, how long products of square matrices take, and both beside each other.`,
+		Example: "  tensile debug rates --device cuda",
+		Args:    noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return f.rates(c.OutOrStdout(), asJSON)
+		},
+	}
+	c.Flags().StringVar(&f.device, "device", "cuda", "cuda, or cuda:N with the number of a GPU from 0 on")
+	c.Flags().BoolVar(&f.fake, "fake", false, "take a driver without a GPU")
+	c.Flags().MarkHidden("fake")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of tables")
+	return c
+}
+
+// rates measures the device and prints what it found. On a driver without a GPU it takes small matrices.
+func (f *planFlags) rates(out io.Writer, asJSON bool) error {
+	if kind, _, _ := strings.Cut(f.device, ":"); kind != "cuda" {
+		return fmt.Errorf("--device %s: only a GPU is measured so: give cuda, or cuda:N", f.device)
+	}
+	d, err := openCUDA(f)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	sizes := []graph.Bytes{64 * graph.KiB, graph.MiB, 16 * graph.MiB, 256 * graph.MiB}
+	sides := []int{512, 1024, 2048, 4096, 8192}
+	if f.fake {
+		sizes, sides = sizes[:2], []int{32, 64}
+	}
+	r, err := d.Rates(sizes, sides)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return f.printJSON(out, struct {
+			Device string `json:"device"`
+			cuda.Rates
+		}{d.Name(), r})
+	}
+	fmt.Fprintf(out, "device %s\n", d.Name())
+	return errors.Join(text.Table(out, ratesTable(&r)), text.Table(out, overlapTable(&r.Overlap)), f.notReal(out))
+}
+
+// ratesTable has a line per size of copies and products.
+func ratesTable(r *cuda.Rates) [][]string {
+	perSecond := func(amount float64, took time.Duration) string {
+		return fmt.Sprintf("%.3g", amount/max(1, float64(took)))
+	}
+	table := [][]string{{"COPY OF", "OUT GB/s", "IN GB/s", "OUT BESIDE IN", "IN BESIDE OUT"}}
+	for _, c := range r.Copies {
+		b := float64(c.Bytes)
+		table = append(table, []string{c.Bytes.String(), perSecond(b, c.Out), perSecond(b, c.In),
+			perSecond(b, c.BothOut), perSecond(b, c.BothIn)})
+	}
+	table = append(table, []string{"PRODUCT OF", "TFLOP/s", "", "", ""})
+	for _, p := range r.Products {
+		n := float64(p.Side)
+		table = append(table, []string{fmt.Sprintf("%d x %[1]d", p.Side), perSecond(2*n*n*n/1e3, p.Took), "", "", ""})
+	}
+	return table
+}
+
+// overlapTable says what copies beside a product cost.
+func overlapTable(o *cuda.Overlap) [][]string {
+	return [][]string{
+		{"BESIDE EACH OTHER", "PRODUCT", "COPIES", "BOTH", "HIDDEN"},
+		{fmt.Sprintf("%d x %[1]d, %s each way", o.Side, o.Bytes), o.Product.String(), o.Copies.String(),
+			o.Together.String(), text.Percent(o.Hidden())},
+	}
+}
