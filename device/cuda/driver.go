@@ -52,9 +52,9 @@ type Driver interface {
 	// Now is the host's clock, or that of a driver with a time of its own.
 	Now() time.Duration
 
-	// Watch has Next return the token once when the event, recorded on the stream, has ended. Run has another thread
-	// execute f, and Next return the token once when f has returned. Those that are watched on one stream end in their
-	// order. reads and writes are the pinned memory that f uses; a driver may check that nothing else uses it then.
+	// Watch has Next return the token once when the event, recorded on the stream, has ended; until then the event is
+	// neither recorded again nor destroyed. Run has another thread execute f, and Next return the token once when f has
+	// returned. Events of one stream are watched, and end, in the order in which they were recorded. reads and writes are the pinned memory that f uses; a driver may check that nothing else uses it then.
 	Watch(s Stream, e Event, token uint64)
 	Run(f func(), reads, writes []byte, token uint64)
 
