@@ -46,6 +46,7 @@ type Device struct {
 	stale  int              // of the tokens: of commands that are known to have ended
 	ended  []device.Event
 	err    error // of the driver; nothing goes on after it
+	told   bool  // somebody has got err
 }
 
 // align is that of Driver.Alloc.
@@ -104,6 +105,20 @@ func (d *Device) fail(err error) {
 	if d.err == nil && err != nil {
 		d.err = fmt.Errorf("cuda: %w", err)
 	}
+}
+
+// failure returns the first error of the driver, to somebody who gets to see it.
+func (d *Device) failure() error {
+	d.told = d.told || d.err != nil
+	return d.err
+}
+
+// untold is failure if nobody has got that error yet.
+func (d *Device) untold() error {
+	if d.told {
+		return nil
+	}
+	return d.failure()
 }
 
 // Name is what the driver calls the device.
@@ -176,7 +191,7 @@ func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event
 			return nil, nil
 		}
 	}
-	return nil, d.err
+	return nil, d.failure()
 }
 
 // stuck returns an error if a job has something to do, given that nothing is under way.
@@ -218,18 +233,14 @@ func (d *Device) advance() {
 	}
 }
 
-// Close ends the device, and jobs that were not closed.
+// Close ends the device, and jobs that were not closed. An error of the driver that nobody has got yet is one of Close.
 func (d *Device) Close() error {
-	before := d.err
 	defer d.enter()()
 	var problems []error
 	for len(d.jobs) > 0 {
 		problems = append(problems, d.jobs[0].Close())
 	}
-	if before == nil {
-		problems = append(problems, d.err)
-	}
-	return errors.Join(append(problems, d.release())...)
+	return errors.Join(append(problems, d.untold(), d.release())...)
 }
 
 // release gives back all that the device has, and closes the driver.

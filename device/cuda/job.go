@@ -52,7 +52,7 @@ type issue struct {
 func (d *Device) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) {
 	defer d.enter()()
 	if d.err != nil {
-		return nil, d.err
+		return nil, d.failure()
 	}
 	j := &job{device: d, g: g, options: o, put: program.NewLanes(nil), ended: program.NewLanes(nil)}
 	var size graph.Bytes
@@ -76,7 +76,7 @@ func (j *job) Reserve(arena graph.Bytes) error {
 	}
 	defer j.device.enter()()
 	if j.device.err != nil {
-		return j.device.err
+		return j.device.failure()
 	}
 	if err := j.drop(); err != nil || arena == 0 {
 		return err
@@ -154,7 +154,7 @@ func (j *job) Touched() graph.Bytes { return j.touched }
 
 // Close drops what is queued, waits for what is on streams, and gives everything back.
 func (j *job) Close() error {
-	d, before := j.device, j.device.err
+	d := j.device
 	defer d.enter()()
 	j.queue = nil
 	j.host.Lock() // waits for a command of the host lane; those after it find that the job is closed
@@ -175,10 +175,7 @@ func (j *job) Close() error {
 	d.jobs = slices.DeleteFunc(d.jobs, func(other *job) bool { return other == j })
 	d.ended = slices.DeleteFunc(d.ended, func(e device.Event) bool { return e.Job == j })
 	d.advance() // prologues of others may have waited for this one's
-	if before == nil {
-		problems = append(problems, d.err)
-	}
-	if err := errors.Join(problems...); err != nil {
+	if err := errors.Join(append(problems, d.untold())...); err != nil {
 		return fmt.Errorf("job %s: %w", j.options.Name, err)
 	}
 	return nil

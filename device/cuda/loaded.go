@@ -34,7 +34,7 @@ func (j *job) Load(proven program.Proven) error {
 	j.mustRest("Load")
 	defer d.enter()()
 	if d.err != nil {
-		return d.err
+		return d.failure()
 	}
 	return j.bind(p, ids)
 }

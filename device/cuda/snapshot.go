@@ -21,7 +21,7 @@ type snapshot struct {
 func (j *job) Snapshot() (device.Snapshot, error) {
 	defer j.device.enter()()
 	if j.device.err != nil {
-		return nil, j.device.err
+		return nil, j.device.failure()
 	}
 	s := &snapshot{g: j.g}
 	var size graph.Bytes
