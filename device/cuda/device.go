@@ -121,6 +121,9 @@ func digest(texts []kernels.Text) string {
 	return "cuda/ptx/" + hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
+// UUID names the GPU to other programs, as NVML does: GPU-...
+func (d *Device) UUID() string { return d.properties.UUID }
+
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }
 
