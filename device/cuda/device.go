@@ -40,10 +40,11 @@ type Device struct {
 	memory   *pinnedPool
 	arrivals program.Arrivals
 
-	jobs   []*job
-	tokens map[uint64]*sent // what the driver is to tell of: the command, and with it all of its lane before it, has ended
-	token  uint64           // the last that was given
-	stale  int              // of the tokens: of commands that are known to have ended
+	jobs []*job
+	// what the driver is to tell of: the command, and with it all of its lane before it, has ended
+	tokens map[uint64]*sent
+	token  uint64 // the last that was given
+	stale  int    // of the tokens: of commands that are known to have ended
 	ended  []device.Event
 	err    error // of the driver; nothing goes on after it
 }
