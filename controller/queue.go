@@ -156,6 +156,9 @@ func (m *Machine) goHome(j *job, to wire.Place) {
 	if j.placed() && j.claim() == 0 && j.hostClaim() == 0 {
 		m.displace(j)
 	}
+	if !j.placed() {
+		to = wire.OnDisk // nothing of it is in memory
+	}
 	j.record.Park, j.record.Why, j.record.Need = to, "", 0
 	if j.record.State = wire.Parking; !j.placed() {
 		m.parked(j)
