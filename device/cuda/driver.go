@@ -53,8 +53,10 @@ type Driver interface {
 	Now() time.Duration
 
 	// Watch has Next return the token once when the event, recorded on the stream, has ended; until then the event is
-	// neither recorded again nor destroyed. Run has another thread execute f, and Next return the token once when f has
-	// returned. Events of one stream are watched, and end, in the order in which they were recorded. reads and writes are the pinned memory that f uses; a driver may check that nothing else uses it then.
+	// neither recorded again nor destroyed. Events of one stream are watched in the order in which they were recorded.
+	//
+	// Run has another thread execute f, and Next return the token once when f has returned. reads and writes are the
+	// pinned memory that f uses; a driver may check that nothing else uses it then.
 	Watch(s Stream, e Event, token uint64)
 	Run(f func(), reads, writes []byte, token uint64)
 
@@ -84,7 +86,7 @@ type Launch struct {
 // Properties describe a device.
 type Properties struct {
 	Name            string
-	UUID            string
+	UUID            string // GPU-...; empty: the driver does not say
 	Bus             string // PCI bus id: 00000000:65:00.0
 	Major, Minor    int    // compute capability
 	Processors      int    // multiprocessors
