@@ -40,10 +40,11 @@ type Device struct {
 	memory   *pinnedPool
 	arrivals program.Arrivals
 
-	jobs   []*job
-	tokens map[uint64]*sent // what the driver is to tell of: the command, and with it all of its lane before it, has ended
-	token  uint64           // the last that was given
-	stale  int              // of the tokens: of commands that are known to have ended
+	jobs []*job
+	// what the driver is to tell of: the command, and with it all of its lane before it, has ended
+	tokens map[uint64]*sent
+	token  uint64 // the last that was given
+	stale  int    // of the tokens: of commands that are known to have ended
 	ended  []device.Event
 	err    error // of the driver; nothing goes on after it
 }
@@ -127,6 +128,9 @@ func digest(texts []kernels.Text) string {
 	}
 	return "cuda/ptx/" + hex.EncodeToString(sum.Sum(nil)[:8])
 }
+
+// UUID names the GPU to other programs, as NVML does: GPU-...
+func (d *Device) UUID() string { return d.properties.UUID }
 
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }
