@@ -129,8 +129,8 @@ func digest(texts []kernels.Text) string {
 	return "cuda/ptx/" + hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// UUID names the GPU to other programs, as NVML does: GPU-...
-func (d *Device) UUID() string { return d.properties.UUID }
+// Bus is where the GPU is on PCI, as NVML writes it: 00000000:65:00.0.
+func (d *Device) Bus() string { return d.properties.Bus }
 
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }
