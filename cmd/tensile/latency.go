@@ -177,7 +177,7 @@ func foreignLoad(d device.Device, fake bool) float64 {
 	if fake {
 		return 0
 	}
-	meter, err := nvml.Open(gpu.UUID())
+	meter, err := nvml.Open(gpu.Bus())
 	if err != nil {
 		return 0
 	}

@@ -20,7 +20,7 @@ import (
 // Options are the settings of the device; the zero value is the recommended one.
 type Options struct {
 	Index  int         // of the device in Driver.Devices
-	Pinned graph.Bytes // limit of the host memory that is pinned, by all jobs; 0: none
+	Pinned graph.Bytes // limit of the host memory that is pinned, by all jobs; 0: no limit
 }
 
 // Device implements device.Device.
@@ -49,6 +49,9 @@ type Device struct {
 	err    error // of the driver; nothing goes on after it
 }
 
+// LeastCapability is the major number of the compute capability that the kernels need.
+const LeastCapability = 6
+
 // align is that of Driver.Alloc.
 const align graph.Bytes = 256
 
@@ -71,9 +74,13 @@ func (d *Device) open(index int) error {
 		return err
 	}
 	if index < 0 || index >= len(all) {
-		return fmt.Errorf("there is no device %d: the driver has %d", index, len(all))
+		return fmt.Errorf("there is no device %d: the driver has %d; tensile devices lists them", index, len(all))
 	}
 	d.properties = all[index]
+	if p := d.properties; p.Major < LeastCapability {
+		return fmt.Errorf("%s has compute capability %d.%d, the kernels need %d.0: give another GPU", p.Name, p.Major,
+			p.Minor, LeastCapability)
+	}
 	if err := d.driver.Open(index); err != nil {
 		return err
 	}
@@ -122,8 +129,8 @@ func digest(texts []kernels.Text) string {
 	return "cuda/ptx/" + hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// UUID names the GPU to other programs, as NVML does: GPU-...
-func (d *Device) UUID() string { return d.properties.UUID }
+// Bus is where the GPU is on PCI, as NVML writes it: 00000000:65:00.0.
+func (d *Device) Bus() string { return d.properties.Bus }
 
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }

@@ -87,7 +87,7 @@ type Launch struct {
 // Properties describe a device.
 type Properties struct {
 	Name            string
-	UUID            string
+	UUID            string // GPU-...; empty: the driver does not say
 	Bus             string // PCI bus id: 00000000:65:00.0
 	Major, Minor    int    // compute capability
 	Processors      int    // multiprocessors

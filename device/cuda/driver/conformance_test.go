@@ -13,8 +13,11 @@ import (
 
 // TestDevice runs the suite of devices on this machine's first GPU.
 func TestDevice(t *testing.T) {
-	if _, err := driver.New().Devices(); err != nil {
+	if err := driver.Load(); err != nil {
 		t.Skipf("needs an NVIDIA GPU and its driver: %v", err)
+	}
+	if _, err := driver.New().Devices(); err != nil {
+		t.Fatal(err)
 	}
 	devicetest.Run(t, func(t *testing.T) device.Device {
 		d, err := cuda.New(driver.New(), cuda.Options{})
