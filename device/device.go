@@ -170,8 +170,8 @@ func Supports(d Device, g *graph.Graph) error {
 	for _, op := range g.Ops {
 		if len(d.Variants(g, op.ID)) == 0 {
 			return fmt.Errorf(
-				"device %s cannot execute op %s of %s, which is of kind %s or works on another type than "+
-					"float32: use --device sim:a6000", d.Name(), op.Name, g.Name, op.Kind)
+				"device %s cannot execute op %s of %s, which is of kind %s, works on another type than float32 or is "+
+					"too large for its kernels: use --device sim:a6000", d.Name(), op.Name, g.Name, op.Kind)
 		}
 	}
 	return nil

@@ -135,14 +135,19 @@ func (d *Device) Bus() string { return d.properties.Bus }
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }
 
-// Variants returns the one way in which the device computes an op, none of one that is opaque or of float64.
+// Variants returns the one way in which the device computes an op, none of one that is opaque, of float64 or too large
+// for the kernels.
 func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 	o := &g.Ops[op]
 	isDouble := func(t graph.TensorID) bool { return g.Tensors[t].DType == graph.Float64 }
-	if !kernels.Has(o.Kind) || slices.ContainsFunc(o.Inputs, isDouble) || slices.ContainsFunc(o.Outputs, isDouble) {
+	if slices.ContainsFunc(o.Inputs, isDouble) || slices.ContainsFunc(o.Outputs, isDouble) {
 		return nil
 	}
-	scratch := kernels.Scratch(o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs))
+	in, out := g.Shapes(o.Inputs), g.Shapes(o.Outputs)
+	if kernels.Fit(o.Kind, o.Attrs, in, out) != nil {
+		return nil
+	}
+	scratch := kernels.Scratch(o.Kind, o.Attrs, in, out)
 	return device.Variants{{Name: "ptx", Scratch: scratch, Bits: "ptx"}}
 }
 

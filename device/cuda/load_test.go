@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"tensile/cost"
+	"tensile/device"
 	"tensile/device/cuda"
 	"tensile/device/cuda/kernels"
+	"tensile/graph"
 	"tensile/internal/fakecuda"
 )
 
@@ -124,5 +126,28 @@ func TestFacts(t *testing.T) {
 		near("latency out", float64(got.Out.Latency), float64(want.Out.Latency))
 		near("memory", float64(got.Memory), float64(want.Memory))
 		closed(t, d)
+	}
+}
+
+// An op that is too large for the kernels is refused before anything runs.
+func TestTooLarge(t *testing.T) {
+	d := fake(t, 1)
+	defer closed(t, d)
+	for columns, fits := range map[int]bool{1 << 30: true, 1<<30 + 4: false} {
+		b := graph.NewBuilder("large")
+		x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{1, 4})
+		w := b.Persistent("w", graph.Parameter, graph.Shape{columns, 4}, graph.Init{})
+		b.Output(b.Op("wide", graph.Linear, graph.Attrs{}, x, w)[0])
+		g, err := b.Graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch err := device.Supports(d, g); {
+		case fits && err != nil:
+			t.Errorf("%d columns: %v", columns, err)
+		case !fits && (err == nil || !strings.Contains(err.Error(), "op wide of large") ||
+			strings.Contains(err.Error(), "\n")):
+			t.Errorf("%d columns: got error %v", columns, err)
+		}
 	}
 }

@@ -48,6 +48,12 @@ func TestMisuse(t *testing.T) {
 			b.do(b.d.CopyOut(b.one, b.host[:1], b.alloc(1)))
 			return b.d.Synchronize()
 		}, cuda.Unknown, "its byte 0 was never written"},
+		{"copy out of a word that was never written after one that was in part", func(b *bench) error {
+			a := b.alloc(32)
+			b.do(b.d.CopyIn(b.one, a, b.host[:27]))
+			b.do(b.d.CopyOut(b.one, b.host[:32], a))
+			return b.d.Synchronize()
+		}, cuda.Unknown, "its byte 27 was never written"},
 		{"stream 0", func(b *bench) error { return b.d.CopyIn(0, b.a, b.host) }, invalidHandle, "the default stream"},
 		{"unknown stream", func(b *bench) error { return b.d.Fill(99, b.a, 0, 1) }, invalidHandle, "no stream 99"},
 		{"stream after its end", func(b *bench) error {

@@ -196,3 +196,21 @@ func TestWake(t *testing.T) {
 	_, _, err = r.d.Next(t.Context(), nil)
 	r.refused(err, cuda.Unknown, "1 operations", "fill of 40 bytes")
 }
+
+// A tensor of bytes is written by element, and copied by word.
+func TestCopyOfBytes(t *testing.T) {
+	r := newRig(t, Options{})
+	a, s, host := r.alloc(32), r.stream(), r.pin(1)
+	for size := 29; size <= 32; size++ {
+		copy(host, "thirty bytes, and two more at the end"[32-size:])
+		want := string(host[:size])
+		r.do(r.d.CopyIn(s, a, host[:size]))
+		r.do(r.d.Synchronize())
+		clear(host)
+		r.do(r.d.CopyOut(s, host[:32], a))
+		r.do(r.d.Synchronize())
+		if got := string(host[:size]); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

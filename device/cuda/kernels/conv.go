@@ -1,10 +1,6 @@
 package kernels
 
-import (
-	"fmt"
-
-	"tensile/graph"
-)
+import "tensile/graph"
 
 var convolutions = map[graph.Kind]entry{
 	graph.Conv2D: convolved(func(c *Call) convolution {
@@ -41,9 +37,7 @@ func convolved(of func(c *Call) convolution, list func(c *Call, g *convolution) 
 	grouped func(c *Call, g *convolution) Launch) entry {
 	e := made(func(c *Call) []product {
 		g := of(c)
-		if max(g.c*g.h*g.w, g.k*g.p*g.q, g.k*g.c*g.r*g.s) > maxIndex {
-			panic(fmt.Sprintf("kernels: a convolution of %+v: an image or the filters of a group are too large", g))
-		}
+		g.check()
 		if !g.narrow() {
 			return list(c, &g)
 		}
@@ -52,11 +46,22 @@ func convolved(of func(c *Call) convolution, list func(c *Call, g *convolution) 
 	launches := e.launches
 	e.launches = func(c *Call) []Launch {
 		if g := of(c); g.narrow() {
+			g.check()
 			return []Launch{grouped(c, &g)}
 		}
 		return launches(c)
 	}
 	return e
+}
+
+// check refuses a convolution whose places in an image, or in the filters of a group, cannot be counted.
+func (g *convolution) check() {
+	const stride = 1 << 10 // conv2DDX has a product for each place between two windows
+	if max(g.c*g.h*g.w, g.k*g.p*g.q, g.k*g.c*g.r*g.s) > maxIndex || g.p > none ||
+		max(g.stride[0], g.stride[1]) > stride {
+		refuse("a convolution with kernels of %dx%d and a stride of %dx%d, of images of %dx%dx%d to ones of %dx%dx%d "+
+			"for each of %d groups, is too large", g.r, g.s, g.stride[0], g.stride[1], g.c, g.h, g.w, g.k, g.p, g.q, g.groups)
+	}
 }
 
 // narrow reports whether groups have so few filters or channels that tiles would be nearly empty.

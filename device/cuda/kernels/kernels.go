@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"tensile/graph"
@@ -54,15 +55,37 @@ var entries = func() map[graph.Kind]entry {
 	return all
 }()
 
-// Has reports whether there are kernels for ops of a kind, whose operands are of float32 but for indices.
-func Has(kind graph.Kind) bool {
-	_, ok := entries[kind]
-	return ok
+// Fit returns an error if there are no kernels for an op, whose operands are of float32 but for indices, or if it is too
+// large for them.
+func Fit(kind graph.Kind, a graph.Attrs, in, out []graph.Shape) (err error) {
+	e, ok := entries[kind]
+	if !ok {
+		return fmt.Errorf("kernels: there is no kernel for %q", kind)
+	}
+	defer func() {
+		if problem := recover(); problem != nil {
+			if err, ok = problem.(tooLarge); !ok {
+				panic(problem)
+			}
+		}
+	}()
+	const anywhere = 256 // no output is unwanted
+	e.launches(&Call{Kind: kind, Attrs: a, InShapes: in, OutShapes: out, In: slices.Repeat([]uint64{anywhere}, len(in)),
+		Out: slices.Repeat([]uint64{anywhere}, len(out)), Scratch: anywhere})
+	return nil
 }
+
+// tooLarge is what entries panic with.
+type tooLarge string
+
+func (e tooLarge) Error() string { return "kernels: " + string(e) }
+
+// refuse says of an op why its kernels cannot compute it.
+func refuse(format string, args ...any) { panic(tooLarge(fmt.Sprintf(format, args...))) }
 
 // Launches returns what is launched, one after the other, to execute an op. The kernels, grids and blocks follow from
 // the kind, the attributes and the shapes, and which outputs are not wanted leaves the bits of the others as they are.
-// An index or a label that is out of range makes NaN.
+// An index or a label that is out of range makes NaN. It panics where Fit returns an error, as Scratch may.
 func Launches(c *Call) []Launch {
 	return entryOf(c.Kind).launches(c)
 }
@@ -133,7 +156,7 @@ func each(kernel string, n int, args ...any) Launch {
 // launch is a launch of so many blocks in one dimension. Arguments are addresses (uint64), int, int64 and float64.
 func launch(kernel string, blocks, threads int, args ...any) Launch {
 	if blocks < 1 || blocks > math.MaxInt32 {
-		panic(fmt.Sprintf("kernels: %s in %d blocks", kernel, blocks))
+		refuse("%s in %d blocks, of which there may be %d", kernel, blocks, math.MaxInt32)
 	}
 	l := Launch{Kernel: kernel, Grid: [3]uint32{uint32(blocks), 1, 1}, Block: [3]uint32{uint32(threads), 1, 1}}
 	for _, a := range args {

@@ -40,7 +40,7 @@ type product struct {
 	filter         *[3]int // f_outer, f_j, f_i of src/product.h; nil: the kernel has none, and no lattice
 }
 
-// none is the plane of a dimension that is not made of images.
+// none is the plane of a dimension that is not made of images, which has no more elements than that.
 const none = 1 << 30
 
 // A tile is a kernel's rows and columns of c in a block. The choice of the tile does not change bits.
@@ -69,6 +69,25 @@ type split struct {
 	tile  tile
 	parts int
 	part  int // length of each but the last
+}
+
+// check refuses a product whose rows, columns or steps cannot be counted.
+func (p *product) check() {
+	n, k := none, none
+	if p.c.plane != none && (p.image != nil || p.nPlane != none) {
+		n = maxIndex
+	}
+	if p.kPlane != none {
+		k = maxIndex
+	}
+	const elements = 1 << 46 // of c; more are in no memory, and further products of them might not fit an int
+	if p.m > none || p.n > n || p.k > k || p.batch > maxIndex || p.batch > elements/p.m/p.n {
+		p.refuse()
+	}
+}
+
+func (p *product) refuse() {
+	refuse("a product of %d rows, %d columns and %d summands, %d times, is too large", p.m, p.n, p.k, p.batch)
 }
 
 // split follows from the extents alone. It weighs the time that the blocks of each tile take on so many processors, a
@@ -120,8 +139,8 @@ func (p *product) launches(scratch uint64) []Launch { return p.by(p.split(), scr
 // by makes the product with a split.
 func (p *product) by(s split, scratch uint64) []Launch {
 	blocks := p.batch * s.parts * ceil(p.m, s.tile.size) * ceil(p.n, s.tile.size)
-	if max(p.m, p.n, p.k, blocks) > maxIndex || s.parts > 1 && p.batch*p.m*p.n > maxIndex {
-		panic(fmt.Sprintf("kernels: %s of %dx%dx%d, %d times", p.kernel, p.m, p.n, p.k, p.batch))
+	if blocks > maxIndex || s.parts > 1 && (p.n > none || p.batch*p.m*p.n > maxIndex) {
+		p.refuse()
 	}
 	c, c_part := p.c, 0
 	if s.parts > 1 {
@@ -167,6 +186,7 @@ func made(list func(c *Call) []product) entry {
 	return entry{
 		launches: func(c *Call) (all []Launch) {
 			for _, p := range list(c) {
+				p.check()
 				all = append(all, p.launches(c.Scratch)...)
 			}
 			return all
