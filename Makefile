@@ -11,7 +11,7 @@ GPU = gpu
 WITH = $(SETTINGS)
 endif
 
-.PHONY: build gpu demo release test test-gpu-fake race lint golden ptx ptx-check bench fuzz soak mutants clean
+.PHONY: build gpu demo release test test-gpu-fake gpu-check race lint golden ptx ptx-check bench fuzz soak mutants clean
 
 build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -41,7 +41,15 @@ test: ## the whole suite; its last line says what was skipped because the machin
 test-gpu-fake: ## what needs the tag gpu, on a driver without a GPU
 	$(SETTINGS) $(GO) vet -tags gpu ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./cmd/tensile
 	$(SETTINGS) $(GO) run ./internal/testrun -tags gpu -timeout 10m \
-		./internal/cudaabi ./internal/fakecuda/bridge
+		./internal/cudaabi ./internal/fakecuda/bridge ./device/cuda/driver
+
+gpu-check: ## bin/gpu-check: a folder to take to a machine with an NVIDIA GPU and without Go; gpu-check.sh in it tries everything there
+	rm -rf bin/gpu-check
+	mkdir -p bin/gpu-check
+	$(SETTINGS) $(GO) build -tags gpu -ldflags "-s -w" -o bin/gpu-check/tensile ./cmd/tensile
+	$(SETTINGS) $(GO) test -c -tags gpu -ldflags "-s -w" -o bin/gpu-check/conformance.test ./device/cuda/driver
+	cp scripts/gpu-check.sh scripts/torch_step.py device/cuda/kernels/testdata/digests.txt bin/gpu-check/
+	@ls -l bin/gpu-check
 
 SOAK ?= 5000
 SOAKKILL ?= 5m

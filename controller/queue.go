@@ -150,11 +150,14 @@ func (m *Machine) park(j *job, to wire.Place) error {
 	return nil
 }
 
-// goHome has a job leave the device: one that no executor has, or that was granted nothing where it is, at once, another
-// when it has come Home.
+// goHome has a job leave the device: one that no executor has, or that was granted nothing where it is, at once,
+// another when it has come Home.
 func (m *Machine) goHome(j *job, to wire.Place) {
 	if j.placed() && j.claim() == 0 && j.hostClaim() == 0 {
 		m.displace(j)
+	}
+	if !j.placed() {
+		to = wire.OnDisk // nothing of it is in memory
 	}
 	j.record.Park, j.record.Why, j.record.Need = to, "", 0
 	if j.record.State = wire.Parking; !j.placed() {

@@ -66,9 +66,6 @@ type CUDADevice struct {
 	Context graph.Bytes
 }
 
-// least is the compute capability that the kernels need.
-const least = 6
-
 // NewDevices puts together what is known of this machine: the GPUs of NVML and CUDA, which have the same PCI bus id,
 // and what kept either from being asked.
 func NewDevices(cpu CPU, seen []nvml.GPU, usable []CUDADevice, missing ...error) Devices {
@@ -83,9 +80,9 @@ func NewDevices(cpu CPU, seen []nvml.GPU, usable []CUDADevice, missing ...error)
 		at[u.Bus] = len(d.GPUs)
 		d.GPUs = append(d.GPUs, GPU{Device: Device{fmt.Sprintf("cuda:%d", i), u.Memory}, Name: u.Name, UUID: u.UUID,
 			Bus: u.Bus, CUDA: &Compute{fmt.Sprintf("%d.%d", u.Major, u.Minor), u.Processors, u.Context}})
-		if u.Major < least {
+		if u.Major < cuda.LeastCapability {
 			d.Missing = append(d.Missing, fmt.Sprintf("cuda:%d (%s) has compute capability %d.%d: the kernels need "+
-				"%d.0", i, u.Name, u.Major, u.Minor, least))
+				"%d.0", i, u.Name, u.Major, u.Minor, cuda.LeastCapability))
 		}
 	}
 	for _, s := range seen {
@@ -98,6 +95,7 @@ func NewDevices(cpu CPU, seen []nvml.GPU, usable []CUDADevice, missing ...error)
 					"CUDA_VISIBLE_DEVICES", s.Bus, s.Name))
 			}
 		}
+		d.GPUs[i].UUID = cmp.Or(d.GPUs[i].UUID, s.UUID)
 		d.GPUs[i].NVML = &Usage{s.Used, s.Load, s.Link, s.MaxLink, s.Processes}
 	}
 	for _, name := range cost.Names() {

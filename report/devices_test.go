@@ -13,7 +13,7 @@ import (
 	"tensile/graph"
 )
 
-// NVML and CUDA have the GPUs in other orders, and each one that the other has not.
+// NVML and CUDA have the GPUs in other orders, and each one that the other has not. One has its UUID from NVML alone.
 func TestDevices(t *testing.T) {
 	load := 0.07
 	seen := []nvml.GPU{
@@ -30,7 +30,7 @@ func TestDevices(t *testing.T) {
 			Memory: 140 * graph.GiB}, 512 * graph.MiB},
 		{cuda.Properties{Name: "GTX 980", UUID: "GPU-4", Bus: "00000000:68:00.0", Major: 5, Minor: 2,
 			Memory: 4 * graph.GiB}, 0},
-		{cuda.Properties{Name: "Tesla T4", UUID: "GPU-1", Bus: "00000000:65:00.0", Major: 7, Minor: 5,
+		{cuda.Properties{Name: "Tesla T4", Bus: "00000000:65:00.0", Major: 7, Minor: 5,
 			Memory: 15 * graph.GiB}, 100 * graph.MiB},
 	}
 	d := NewDevices(CPU{"cpu", 4, 3 * graph.GiB}, seen, usable, nil, errors.New("a line"))

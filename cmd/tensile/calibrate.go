@@ -13,7 +13,6 @@ import (
 
 	"tensile/calibrate"
 	"tensile/device"
-	"tensile/device/cpu"
 	"tensile/predictor"
 )
 
@@ -77,8 +76,9 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 			return fmt.Errorf("no folder for the model: %w; name a file with --output", err)
 		}
 	}
-	m, samples, err := calibrateDevice(ctx, d, f.plan.modelName(d), calibrate.Options{Time: f.time, Seed: f.seed,
-		Meter: &cpu.Meter{}}, 0.15, progress)
+	o := calibration(d)
+	o.Time, o.Seed = f.time, f.seed
+	m, samples, err := calibrateDevice(ctx, d, f.plan.modelName(d), o, 0.15, progress)
 	if err != nil {
 		return err
 	}

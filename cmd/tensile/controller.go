@@ -70,7 +70,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		"address to take connections at; port 0 is any free one, and the same after a restart")
 	c.Flags().BoolVar(&f.tls, "tls", false, "encrypt connections, with a certificate made in the state folder")
 	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim)")
-	isolate := c.Flags().Bool("isolate", false, "one executor process for each job (default on cpu)")
+	isolate := c.Flags().Bool("isolate", false, "one executor process for each job (default but on sim)")
 	c.Flags().Float64Var(&f.alpha, "alpha", 0.3, "weight of a new latency in the moving average of each operator")
 	c.Flags().Float64Var(&f.drift, "threshold", 0.1,
 		"change of a job's latency, as a fraction, from which on all jobs are planned again")

@@ -31,7 +31,7 @@ func openCUDA(f *planFlags) (*cuda.Device, error) {
 	var driver cuda.Driver = fakecuda.New(fakecuda.Options{})
 	if !f.fake {
 		if driver, err = cudaDriver(); err != nil {
-			return nil, fmt.Errorf("--device %s: %w, or use cpu or sim:NAME (%s)", f.device, err, simNames())
+			return nil, fmt.Errorf("--device %s: %w; cpu and sim:NAME (%s) need no GPU", f.device, err, simNames())
 		}
 	}
 	d, err := cuda.New(driver, o)
@@ -65,6 +65,6 @@ func (f *planFlags) notReal(out io.Writer) error {
 	if !f.fake {
 		return nil
 	}
-	_, err := fmt.Fprintln(out, "fake: no GPU was used; the kernels were executed by an interpreter, in virtual time")
+	_, err := fmt.Fprintln(out, "fake: no GPU was used; kernels are executed by an interpreter, in virtual time")
 	return err
 }

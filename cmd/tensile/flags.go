@@ -157,8 +157,8 @@ func (f *planFlags) register(c *cobra.Command) {
 // registerDevice registers the flags of a device.
 func (f *planFlags) registerDevice(c *cobra.Command) {
 	c.Flags().StringVar(&f.device, "device", "cpu",
-		"cpu, or sim:NAME for virtual time on a known device ("+simNames()+")")
-	complete(c, "device", append([]string{"cpu"}, simDevices()...)...)
+		"cpu, cuda or cuda:N for an NVIDIA GPU, or sim:NAME for virtual time on a known device ("+simNames()+")")
+	complete(c, "device", append([]string{"cpu", "cuda"}, simDevices()...)...)
 	c.Flags().BoolVar(&f.fake, "fake", false,
 		"on cuda: a driver without a GPU, which executes the kernels slowly, in virtual time")
 	c.Flags().MarkHidden("fake")

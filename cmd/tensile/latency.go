@@ -15,6 +15,8 @@ import (
 	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
+	"tensile/device/cuda"
+	"tensile/device/nvml"
 	"tensile/graph"
 	"tensile/planner"
 	"tensile/predictor"
@@ -157,11 +159,40 @@ func (p *planFlags) findModel(d device.Device) (string, error) {
 		return fmt.Sprintf("predictor %s; jobs train already, so what others use of the machine is not known",
 			path), nil
 	}
-	var meter cpu.Meter
-	meter.Load() // begins; without it the load is taken to be 0
-	time.Sleep(loadWindow)
-	f.load, _ = meter.Load()
+	f.load = foreignLoad(d, p.fake)
 	return fmt.Sprintf("predictor %s, others use %.0f %% of the machine", path, 100*f.load), nil
+}
+
+// foreignLoad is the share of a device that others use while no job of ours runs on it: of a GPU by NVML, of the cpu
+// device by the system. Where neither tells it is 0.
+func foreignLoad(d device.Device, fake bool) float64 {
+	gpu, ok := d.(*cuda.Device)
+	if !ok {
+		var meter cpu.Meter
+		meter.Load() // begins
+		time.Sleep(loadWindow)
+		load, _ := meter.Load()
+		return load
+	}
+	if fake {
+		return 0
+	}
+	meter, err := nvml.Open(gpu.Bus())
+	if err != nil {
+		return 0
+	}
+	defer meter.Close()
+	load, _ := meter.Load()
+	return load
+}
+
+// calibration is how ops are measured on a device: on the cpu device beside threads that are busy as well. On a GPU
+// those change nothing, and NVML does not tell others' kernels from ours, so others are taken to leave it alone.
+func calibration(d device.Device) calibrate.Options {
+	if _, ok := d.(*cuda.Device); ok {
+		return calibrate.Options{Background: []int{0}}
+	}
+	return calibrate.Options{Meter: &cpu.Meter{}}
 }
 
 // loadWindow is how long the load of the machine is looked at before a plan.
@@ -169,8 +200,9 @@ const loadWindow = 100 * time.Millisecond
 
 // quickModel calibrates in a few seconds and keeps the model.
 func (p *planFlags) quickModel(d device.Device, path string) (*predictor.Model, error) {
-	m, _, err := calibrateDevice(context.Background(), d, p.modelName(d),
-		calibrate.Options{Time: 3 * time.Second, Background: []int{0}, Meter: &cpu.Meter{}}, 0.05, os.Stderr)
+	o := calibration(d)
+	o.Time, o.Background = 3*time.Second, []int{0}
+	m, _, err := calibrateDevice(context.Background(), d, p.modelName(d), o, 0.05, os.Stderr)
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w; --no-calibrate takes roofline times", err)
 	}

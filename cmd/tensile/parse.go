@@ -145,6 +145,10 @@ func simulatedFacts(device string) (cost.Facts, error) {
 
 // openDevice opens the device that --device names, with the limit of --link.
 func openDevice(f *planFlags) (device.Device, linkRate, error) {
+	kind, _, _ := strings.Cut(f.device, ":")
+	if f.fake && kind != "cuda" {
+		return nil, linkRate{}, fmt.Errorf("--fake: a driver without a GPU is for --device cuda, not for %s", f.device)
+	}
 	if f.simulated() {
 		facts, err := simulatedFacts(f.device)
 		if err != nil {
@@ -159,18 +163,16 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 		}
 		return sim.New(facts, f.wrong), link, nil
 	}
-	switch kind, _, _ := strings.Cut(f.device, ":"); {
+	switch {
 	case kind == "cuda":
 		d, err := openCUDA(f)
 		if err != nil {
 			return nil, linkRate{}, err
 		}
 		return d, linkRate{}, nil
-	case f.fake:
-		return nil, linkRate{}, fmt.Errorf("--fake: a driver without a GPU is for --device cuda, not for %s", f.device)
 	case f.device == "cpu":
 	default:
-		return nil, linkRate{}, fmt.Errorf("--device %q: use cpu or sim:NAME (%s)", f.device, simNames())
+		return nil, linkRate{}, fmt.Errorf("--device %q: use cpu, cuda or sim:NAME (%s)", f.device, simNames())
 	}
 	const maxThreads = 1024
 	if f.threads < 1 || f.threads > maxThreads {

@@ -71,7 +71,7 @@ func runCommand() *cobra.Command {
 		"write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
 	c.Flags().BoolVar(&f.share, "share", false,
 		"one executor process for all jobs (default on sim: none, this process does it)")
-	c.Flags().BoolVar(&f.isolate, "isolate", false, "one executor process for each job (default on cpu)")
+	c.Flags().BoolVar(&f.isolate, "isolate", false, "one executor process for each job (default but on sim)")
 	c.Flags().StringVar(&f.noise, "noise", "",
 		"on sim: by how much the time of every kernel varies both ways, such as 5%, from --seed")
 	c.Flags().Float64Var(&f.mispredict, "mispredict", 0,

@@ -55,6 +55,11 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
+			root, err := filepath.Abs("../..")
+			if err != nil {
+				return err
+			}
+			e.Setenv("REPO", root) // for scripts of the repository
 			e.Setenv("GORACE", noPause)
 			return nil
 		},

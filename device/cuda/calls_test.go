@@ -47,7 +47,8 @@ func TestCalls(t *testing.T) {
 				kernels++
 			}
 		}
-		t.Logf("plan %d: %d kernels, %d waits, %d commands; calls per body:", plan, kernels, waits, len(p.Body.Commands))
+		t.Logf("plan %d: %d kernels, %d waits, %d commands; calls per body:", plan, kernels, waits,
+			len(p.Body.Commands))
 		for _, call := range slices.Sorted(maps.Keys(perBody[1])) {
 			n := perBody[1][call]
 			if n != 0 {

@@ -20,7 +20,7 @@ import (
 // Options are the settings of the device; the zero value is the recommended one.
 type Options struct {
 	Index  int         // of the device in Driver.Devices
-	Pinned graph.Bytes // limit of the host memory that is pinned, by all jobs; 0: none
+	Pinned graph.Bytes // limit of the host memory that is pinned, by all jobs; 0: no limit
 }
 
 // Device implements device.Device.
@@ -40,14 +40,18 @@ type Device struct {
 	memory   *pinnedPool
 	arrivals program.Arrivals
 
-	jobs   []*job
-	tokens map[uint64]*sent // what the driver is to tell of: the command, and with it all of its lane before it, has ended
-	token  uint64           // the last that was given
-	stale  int              // of the tokens: of commands that are known to have ended
+	jobs []*job
+	// what the driver is to tell of: the command, and with it all of its lane before it, has ended
+	tokens map[uint64]*sent
+	token  uint64 // the last that was given
+	stale  int    // of the tokens: of commands that are known to have ended
 	ended  []device.Event
 	err    error // of the driver; nothing goes on after it
 	told   bool  // somebody has got err
 }
+
+// LeastCapability is the major number of the compute capability that the kernels need.
+const LeastCapability = 6
 
 // align is that of Driver.Alloc.
 const align graph.Bytes = 256
@@ -71,9 +75,13 @@ func (d *Device) open(index int) error {
 		return err
 	}
 	if index < 0 || index >= len(all) {
-		return fmt.Errorf("there is no device %d: the driver has %d", index, len(all))
+		return fmt.Errorf("there is no device %d: the driver has %d; tensile devices lists them", index, len(all))
 	}
 	d.properties = all[index]
+	if p := d.properties; p.Major < LeastCapability {
+		return fmt.Errorf("%s has compute capability %d.%d, the kernels need %d.0: give another GPU", p.Name, p.Major,
+			p.Minor, LeastCapability)
+	}
 	if err := d.driver.Open(index); err != nil {
 		return err
 	}
@@ -135,6 +143,9 @@ func digest(texts []kernels.Text) string {
 	}
 	return "cuda/ptx/" + hex.EncodeToString(sum.Sum(nil)[:8])
 }
+
+// Bus is where the GPU is on PCI, as NVML writes it: 00000000:65:00.0.
+func (d *Device) Bus() string { return d.properties.Bus }
 
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }

@@ -47,15 +47,18 @@ type Driver interface {
 
 	Synchronize() error                        // until all streams are empty
 	Ended(e Event) (bool, error)               // whether its latest Record has been reached
-	Between(a, b Event) (time.Duration, error) // both ended; exact to half a microsecond within a second, see Time
+	Between(a, b Event) (time.Duration, error) // both ended; exact to half a microsecond within a second
 
 	// Now is the host's clock, or that of a driver with a time of its own.
 	Now() time.Duration
 
 	// Watch has Next return the token once when the event, recorded on the stream, has ended; until then the event is
-	// neither recorded again nor destroyed. Run has another thread execute f, and Next return the token once when f has
-	// returned. Events of one stream are watched, and end, in the order in which they were recorded. reads and writes are the pinned memory that f uses; a driver may check that nothing else uses it then.
+	// neither recorded again nor destroyed. Events of one stream are watched, and end, in the order in which they were
+	// recorded.
 	Watch(s Stream, e Event, token uint64)
+
+	// Run has another thread execute f, and Next return the token once when f has returned. reads and writes are the
+	// pinned memory that f uses; a driver may check that nothing else uses it then.
 	Run(f func(), reads, writes []byte, token uint64)
 
 	// Next waits for one of those. It returns false when wake is signalled first or ctx is done, and an error when the
@@ -84,7 +87,7 @@ type Launch struct {
 // Properties describe a device.
 type Properties struct {
 	Name            string
-	UUID            string
+	UUID            string // GPU-...; empty: the driver does not say
 	Bus             string // PCI bus id: 00000000:65:00.0
 	Major, Minor    int    // compute capability
 	Processors      int    // multiprocessors

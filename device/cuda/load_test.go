@@ -52,6 +52,25 @@ func TestRetarget(t *testing.T) {
 	}
 }
 
+// old is a driver whose device has a compute capability that the kernels do not run on.
+type old struct{ cuda.Driver }
+
+func (o old) Devices() ([]cuda.Properties, error) {
+	all, err := o.Driver.Devices()
+	for i := range all {
+		all[i].Major, all[i].Minor = 5, 2
+	}
+	return all, err
+}
+
+func TestTooOld(t *testing.T) {
+	_, err := cuda.New(old{fakecuda.New(fakecuda.Options{})}, cuda.Options{})
+	const want = "open the cuda device: fake a6000 has compute capability 5.2, the kernels need 6.0: give another GPU"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // TestRetargetText changes two lines.
 func TestRetargetText(t *testing.T) {
 	text := kernels.Texts()[0].PTX

@@ -41,7 +41,8 @@ func TestOutOfMemory(t *testing.T) {
 	if !ok {
 		t.Fatalf("got error %v, want an OutOfMemoryError", err)
 	}
-	if full.Arena != 32*graph.MiB || full.Free >= 24*graph.MiB || full.Free < 23*graph.MiB || full.Total != facts.Memory {
+	if full.Arena != 32*graph.MiB || full.Free >= 24*graph.MiB || full.Free < 23*graph.MiB ||
+		full.Total != facts.Memory {
 		t.Errorf("got %+v", full)
 	}
 	for _, word := range []string{"second", "32MiB", "64MiB", "cuMemAlloc"} {
@@ -86,7 +87,8 @@ func TestPinned(t *testing.T) {
 	if err := errors.Join(first.Load(keep), first.Reserve(p.Arena)); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Load(swapped(t, d)); err == nil || !strings.Contains(err.Error(), "load a program of job job: pin ") {
+	if err := first.Load(swapped(t, d)); err == nil ||
+		!strings.Contains(err.Error(), "load a program of job job: pin ") {
 		t.Errorf("a program that spills more than can be pinned: %v", err)
 	}
 	first.Issue(&p.Prologue, 0, true) // of the program that is bound still

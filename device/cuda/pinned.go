@@ -36,7 +36,7 @@ func (p *pinned) size() graph.Bytes {
 // called by any goroutine, the rest by that of the device.
 type pinnedPool struct {
 	driver Driver
-	limit  graph.Bytes // 0: none
+	limit  graph.Bytes // 0: no limit
 	total  graph.Bytes
 	idle   []*pinned
 

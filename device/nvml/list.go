@@ -8,13 +8,19 @@ import (
 	"math"
 	"slices"
 
+	"github.com/NVIDIA/go-nvml/pkg/dl"
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"tensile/graph"
 )
 
 // List returns the GPUs of this machine, in NVML's order.
-func List() ([]GPU, error) { return list(nvml.New()) }
+func List() ([]GPU, error) {
+	if err := check(name); err != nil {
+		return nil, err
+	}
+	return list(nvml.New())
+}
 
 func list(l library) ([]GPU, error) {
 	if err := start(l); err != nil {
@@ -37,6 +43,23 @@ func list(l library) ([]GPU, error) {
 		}
 	}
 	return gpus, nil
+}
+
+// name is that of the library.
+const name = "libnvidia-ml.so.1"
+
+// check returns an error if a library is there and is not NVML: a call of go-nvml would end the process. One that is
+// not there is left to start.
+func check(name string) error {
+	l := dl.New(name, dl.RTLD_LAZY)
+	if l.Open() != nil {
+		return nil
+	}
+	defer l.Close()
+	if l.Lookup("nvmlInit_v2") != nil {
+		return fmt.Errorf("%s is another library (it has no nvmlInit_v2): install NVIDIA's driver to use a GPU", name)
+	}
+	return nil
 }
 
 func start(l library) error {

@@ -3,13 +3,18 @@
 package nvml
 
 import (
+	"fmt"
 	"math"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 	"github.com/google/go-cmp/cmp"
+
+	"tensile/internal/needs"
 )
 
 // told is a question that is answered, and hidden one that is not.
@@ -20,6 +25,30 @@ func told[T any](v T) func() (T, nvml.Return) {
 func hidden[T any]() (T, nvml.Return) {
 	var none T
 	return none, nvml.ERROR_NOT_SUPPORTED
+}
+
+// A library that is not NVML is refused before go-nvml calls it; one that is not there is not.
+func TestCheck(t *testing.T) {
+	if err := check("/nowhere/libnvidia-ml.so.1"); err != nil {
+		t.Error(err)
+	}
+	needs.Program(t, "gcc", "gcc")
+	dir := t.TempDir()
+	for source, want := range map[string]string{
+		"int nvmlInit_v2(void) { return 0; }": "",
+		"int other;":                          " is another library (it has no nvmlInit_v2): install NVIDIA's driver",
+	} {
+		library := filepath.Join(dir, fmt.Sprintf("%d.so", len(want)))
+		gcc := exec.Command("gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", library)
+		gcc.Stdin = strings.NewReader(source)
+		if out, err := gcc.CombinedOutput(); err != nil {
+			t.Fatalf("gcc: %v\n%s", err, out)
+		}
+		err := check(library)
+		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) {
+			t.Errorf("%s: got %v, want %q", source, err, want)
+		}
+	}
 }
 
 func TestList(t *testing.T) {

@@ -28,7 +28,12 @@ type Meter struct {
 }
 
 // Open finds a GPU by its UUID (GPU-...) or its PCI bus id (00000000:65:00.0). The caller closes the meter.
-func Open(id string) (*Meter, error) { return open(nvml.New(), id) }
+func Open(id string) (*Meter, error) {
+	if err := check(name); err != nil {
+		return nil, err
+	}
+	return open(nvml.New(), id)
+}
 
 func open(l library, id string) (*Meter, error) {
 	if err := start(l); err != nil {

@@ -27,6 +27,8 @@ int main(int argc, char **argv) {
 	show("first");
 	int none = tensileCudaOpen("/nowhere/libcuda.so.1", &problem);
 	printf("none: %d, %d\n", none, problem != NULL);
+	none = tensileCudaOpen(argv[2], &problem);
+	printf("other: %d, %s\n", none, problem);
 	show("still");
 	printf("open: %d\n", tensileCudaOpen(argv[1], &problem));
 	show("then");
@@ -45,6 +47,7 @@ int cuDevicePrimaryCtxRelease(int device) { return 10 * device; }
 
 const want = `first: cuInit 0, cuMemAlloc 500 0, cuMemFree 500, cuDevicePrimaryCtxRelease 500
 none: -1, 1
+other: -1, ./other.so is another library: it has no cuInit
 still: cuInit 0, cuMemAlloc 500 0, cuMemFree 500, cuDevicePrimaryCtxRelease 500
 open: 100
 then: cuInit 100, cuMemAlloc 0 1006, cuMemFree 500, cuDevicePrimaryCtxRelease 40
@@ -65,8 +68,11 @@ func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	library, binary := filepath.Join(dir, "driver.so"), filepath.Join(dir, "program")
 	gcc(t, driver, "-shared", "-fPIC", "-x", "c", "-", "-o", library)
+	gcc(t, "int nothing;", "-shared", "-fPIC", "-x", "c", "-", "-o", filepath.Join(dir, "other.so"))
 	gcc(t, program, "-O2", "-Wall", "-I"+lib[1], "-x", "c", "-", "-L"+lib[1], "-lcuda", "-o", binary)
-	got, err := exec.Command(binary, library).CombinedOutput()
+	run := exec.Command(binary, library, "./other.so")
+	run.Dir = dir
+	got, err := run.CombinedOutput()
 	if err != nil || string(got) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}

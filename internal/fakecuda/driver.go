@@ -73,9 +73,12 @@ func New(o Options) *Driver {
 // cards are the properties of the devices of package cost. Their rates are those of cost.Facts: clock x processors x
 // cores x 2, and memory clock x bus width x 2.
 var cards = map[string]cuda.Properties{
-	"a6000": {Major: 8, Minor: 6, Processors: 84, Clock: 1800000, MemoryClock: 8001000, BusWidth: 384, CopyEngines: 2},
-	"v100":  {Major: 7, Minor: 0, Processors: 80, Clock: 1530000, MemoryClock: 877000, BusWidth: 4096, CopyEngines: 6},
-	"h200":  {Major: 9, Minor: 0, Processors: 132, Clock: 1980000, MemoryClock: 3125000, BusWidth: 6144, CopyEngines: 3},
+	"a6000": {Major: 8, Minor: 6, Processors: 84, Clock: 1800000,
+		MemoryClock: 8001000, BusWidth: 384, CopyEngines: 2},
+	"v100": {Major: 7, Minor: 0, Processors: 80, Clock: 1530000,
+		MemoryClock: 877000, BusWidth: 4096, CopyEngines: 6},
+	"h200": {Major: 9, Minor: 0, Processors: 132, Clock: 1980000,
+		MemoryClock: 3125000, BusWidth: 6144, CopyEngines: 3},
 }
 
 // Devices implements cuda.Driver: there is one. Of a card that package cost does not know, all but name and memory is

@@ -50,7 +50,8 @@ func (d *Driver) Watch(s cuda.Stream, e cuda.Event, number uint64) {
 // Run implements cuda.Driver: f is executed within a call of the driver, Next at the latest, whenever the seed picks it
 // among the operations that may be carried out. That reads or writes are not pinned is an error of Next.
 func (d *Driver) Run(f func(), reads, writes []byte, number uint64) {
-	n := &node{what: fmt.Sprintf("function %d of the host", number), call: d.count, isTimed: true, end: d.now + d.delay()}
+	n := &node{what: fmt.Sprintf("function %d of the host", number), call: d.count, isTimed: true,
+		end: d.now + d.delay()}
 	var pins [2]*pin
 	for i, memory := range [][]byte{reads, writes} {
 		if len(memory) == 0 {

@@ -167,7 +167,8 @@ func TestLaunchMisuse(t *testing.T) {
 		l     cuda.Launch
 		words string
 	}{
-		{cuda.Launch{Function: f, Grid: one, Block: one, Args: args[:2]}, "op: kernel add: 2 arguments for 3 parameters"},
+		{cuda.Launch{Function: f, Grid: one, Block: one, Args: args[:2]},
+			"op: kernel add: 2 arguments for 3 parameters"},
 		{cuda.Launch{Function: f, Grid: [3]uint32{0, 1, 1}, Block: one, Args: args}, "a grid of [0 1 1] blocks"},
 		{cuda.Launch{Function: f, Grid: [3]uint32{1, 1 << 16, 1}, Block: one, Args: args}, "a grid of"},
 		{cuda.Launch{Function: f, Grid: one, Block: [3]uint32{64, 32, 1}, Args: args}, "blocks of [64 32 1] threads"},

@@ -142,7 +142,7 @@ func (d *Driver) Pin(memory []byte) error {
 	if page := uint64(os.Getpagesize()); begin == end || begin%page != 0 || end%page != 0 {
 		return refuse(call, cuda.InvalidValue, "%d bytes of host memory at %#x are not whole pages", end-begin, begin)
 	}
-	i, _ := slices.BinarySearchFunc(d.pins, begin, func(p *pin, begin uint64) int { return cmp.Compare(p.end, begin+1) })
+	i, _ := slices.BinarySearchFunc(d.pins, begin+1, func(p *pin, end uint64) int { return cmp.Compare(p.end, end) })
 	if i < len(d.pins) && d.pins[i].begin < end {
 		return refuse(call, alreadyRegistered, "%d bytes of host memory at %#x are pinned in part", end-begin, begin)
 	}

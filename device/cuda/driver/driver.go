@@ -77,15 +77,17 @@ func properties(i int) (cuda.Properties, error) {
 	if err != nil {
 		return cuda.Properties{}, wrap("cuDeviceGetName", err)
 	}
-	id, err := device.UUID()
-	if err != nil {
+	uuid := "" // drivers before 396 do not say
+	if id, err := device.UUID(); err == nil {
+		uuid = "GPU-" + id.String()
+	} else if codeOf(err) != int(cuda.NotFound) {
 		return cuda.Properties{}, wrap("cuDeviceGetUuid", err)
 	}
 	total, err := device.TotalMem()
 	if err != nil {
 		return cuda.Properties{}, wrap("cuDeviceTotalMem", err)
 	}
-	p := cuda.Properties{Name: name, UUID: "GPU-" + id.String(), Memory: graph.Bytes(total)}
+	p := cuda.Properties{Name: name, UUID: uuid, Memory: graph.Bytes(total)}
 	if p.Bus, err = bus(device); err != nil {
 		return cuda.Properties{}, err
 	}

@@ -28,7 +28,7 @@ var load = sync.OnceValue(func() error {
 		defer C.free(unsafe.Pointer(problem))
 		return fmt.Errorf("no NVIDIA driver (%s): install it to use a GPU", C.GoString(problem))
 	case code != C.CUDA_SUCCESS:
-		return failed("cuInit", int(code))
+		return fmt.Errorf("%w: see whether nvidia-smi lists a GPU", failed("cuInit", int(code)))
 	}
 	return nil
 })

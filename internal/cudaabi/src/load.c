@@ -70,6 +70,13 @@ int tensileCudaOpen(const char *name, char **problem) {
 		*problem = strdup(text != NULL ? text : "no reason given");
 		return -1;
 	}
+	if (dlsym(library, "cuInit") == NULL) {
+		char text[256];
+		snprintf(text, sizeof text, "%s is another library: it has no cuInit", name);
+		*problem = strdup(text);
+		dlclose(library);
+		return -1;
+	}
 	for (int i = 0; i < SYMBOLS; i++)
 		*symbols[i].slot = find(library, symbols[i].name);
 	return ((int (*)(unsigned int))tensileSlot_cuInit)(0);

@@ -100,6 +100,27 @@ func TestDevices(t *testing.T) {
 	}
 }
 
+// Drivers before 396 lack the call for the UUID, which is left out. Every other call that a driver lacks is an error.
+func TestNoUUID(t *testing.T) {
+	without := 0
+	for call := 1; ; call++ {
+		fake := fakecuda.New(fakecuda.Options{Fail: fakecuda.Failure{Call: call, Code: cuda.NotFound}})
+		Install(fake)
+		got, err := driver.New().Devices()
+		if made := fake.Calls()["cuDeviceGet"]; made < call {
+			break
+		}
+		if err == nil && got[0].UUID == "" && got[0].Bus != "" {
+			without++
+		} else if err == nil {
+			t.Errorf("call %d fails: got %+v", call, got)
+		}
+	}
+	if without != 1 {
+		t.Errorf("without %d of the calls the devices are listed, want 1", without)
+	}
+}
+
 // add has each thread add a number to a word.
 const add = `.version 6.0
 .target sm_60
