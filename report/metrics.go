@@ -32,7 +32,7 @@ type JobMetrics struct {
 	LossFirst    *float64 `json:"loss_first"`
 	LossLast     *float64 `json:"loss_last"`
 	BitIdentical *bool    `json:"bit_identical"`
-	Digest       string   `json:"digest,omitzero"` // of all losses and weights; none without data
+	Digest       *string  `json:"digest"` // of all losses and weights; nil without data
 	FirstEOR     *float64 `json:"first_iteration_eor"`
 	// from when the first of all jobs left Home to the end of this one's first iteration, and the same against the
 	// vanilla run
@@ -72,7 +72,7 @@ func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph
 	r := &Training{Budget: budget, PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime),
 		Proof: Milliseconds(p.Proof), Work: p.Work, Limited: p.Limited}
 	for i, t := range tasks {
-		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations, Digest: run.Jobs[i].Digest()}
+		j := JobMetrics{Job: t.Name, Model: t.Model, Iterations: run.Jobs[i].Iterations}
 		memory := saved[i]
 		memory.Arena, memory.SlotPeak = run.Jobs[i].Arena, run.Jobs[i].SlotPeak // plans may have changed
 		j.Metrics = Metrics{Touched: run.Jobs[i].Touched, Stall: Milliseconds(run.Jobs[i].Stall),
@@ -84,6 +84,9 @@ func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph
 		if start, ok := run.start(i); ok {
 			ms := Milliseconds(start)
 			j.Start = &ms
+		}
+		if digest := run.Jobs[i].Digest(); digest != "" {
+			j.Digest = &digest
 		}
 		j.Prediction = run.Jobs[i].Watched.Error(p.Jobs[i].Plan)
 		r.Total.add(j.Metrics)

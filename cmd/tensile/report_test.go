@@ -20,7 +20,7 @@ const (
 	metricsKeys = "vanilla_peak_all_bytes vanilla_peak_live_bytes slot_peak_bytes arena_bytes touched_bytes " +
 		"working_set_bound_bytes zero_stall_bound_bytes " +
 		"msr_all msr_live eor eor_low eor_high cbr stall_ms plans transition_ms"
-	jobKeys = "job model iterations loss_first loss_last bit_identical first_iteration_eor start_ms start_eor " +
+	jobKeys = "job model iterations loss_first loss_last bit_identical digest first_iteration_eor start_ms start_eor " +
 		"predictor_mape accuracy test_images " + metricsKeys
 )
 

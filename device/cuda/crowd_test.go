@@ -14,7 +14,8 @@ import (
 )
 
 // crowd trains two jobs side by side, one of which takes a snapshot and gets a larger arena and another program in the
-// end, closes the other in the middle of a body, and the device in the middle of the first one's. It returns all errors.
+// end, closes the other in the middle of a body, and the device in the middle of the first one's. It returns all
+// errors.
 func crowd(t *testing.T, driver cuda.Driver) (err error) {
 	d, err := cuda.New(driver, cuda.Options{})
 	if err != nil {

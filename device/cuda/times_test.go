@@ -113,7 +113,8 @@ func TestTimes(t *testing.T) {
 		t.Fatalf("the first body has ended at %v, the other job's prologue at %v", last.End, now)
 	}
 	if first.Ready != last.End || first.Start < now {
-		t.Errorf("an op that is issued at %v, on a lane that was free from %v on, was ready at %v and starts at %v", now,
+		t.Errorf("an op that is issued at %v, on a lane that was free from %v on, was ready at %v and starts at %v",
+			now,
 			last.End, first.Ready, first.Start)
 	}
 }

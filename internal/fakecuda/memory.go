@@ -221,8 +221,8 @@ func (a *allocation) write(begin uint64, size int) []byte {
 	return a.content.Bytes[begin-a.begin:][:size]
 }
 
-// read returns bytes, and the first that was not written, -1 if all were. Bytes behind the written ones of the last word
-// do not count: they round the size of a tensor of bytes up to whole words.
+// read returns bytes, and the first that was not written, -1 if all were. Bytes behind the written ones of the last
+// word do not count: they round the size of a tensor of bytes up to whole words.
 func (a *allocation) read(begin uint64, size int) (bytes []byte, missing int) {
 	for i := begin - a.begin; i < begin-a.begin+uint64(size); i++ {
 		if i%64 == 0 && a.content.Written[i/64] == ^uint64(0) {

@@ -60,7 +60,8 @@ func (g *convolution) check() {
 	if max(g.c*g.h*g.w, g.k*g.p*g.q, g.k*g.c*g.r*g.s) > maxIndex || g.p > none ||
 		max(g.stride[0], g.stride[1]) > stride {
 		refuse("a convolution with kernels of %dx%d and a stride of %dx%d, of images of %dx%dx%d to ones of %dx%dx%d "+
-			"for each of %d groups, is too large", g.r, g.s, g.stride[0], g.stride[1], g.c, g.h, g.w, g.k, g.p, g.q, g.groups)
+			"for each of %d groups, is too large", g.r, g.s, g.stride[0], g.stride[1],
+			g.c, g.h, g.w, g.k, g.p, g.q, g.groups)
 	}
 }
 

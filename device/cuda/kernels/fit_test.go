@@ -7,8 +7,8 @@ import (
 	"tensile/graph"
 )
 
-// What kernels count in 32 bits is refused beyond that, in a line, and fits up to there. A dimension that is not made of
-// images is counted as one of 2³⁰.
+// What kernels count in 32 bits is refused beyond that, in a line, and fits up to there. A dimension that is not made
+// of images is counted as one of 2³⁰.
 func TestFit(t *testing.T) {
 	const (
 		giga = 1 << 30
@@ -58,16 +58,20 @@ func TestFit(t *testing.T) {
 		{"image", graph.Conv2D, three, []graph.Shape{{1, 32, 1 << 13, 1 << 13}, {4, 32, 3, 3}}, false},
 		{"image", graph.Conv2DDW, three, []graph.Shape{{1, 32, 1 << 13, 1 << 13}, {1, 4, 1 << 13, 1 << 13}}, false},
 		{"rows of an image", graph.Conv2D, three, []graph.Shape{{1, 1, giga, 1}, {1, 1, 3, 3}}, true},
-		{"rows of an image made", graph.Conv2D, graph.Attrs{Kernel: [2]int{5, 1}, Stride: [2]int{1, 1}, Pad: [2]int{4, 0}},
+		{"rows of an image made", graph.Conv2D,
+			graph.Attrs{Kernel: [2]int{5, 1}, Stride: [2]int{1, 1}, Pad: [2]int{4, 0}},
 			[]graph.Shape{{1, 1, giga, 1}, {1, 1, 5, 1}}, false},
 		{"stride", graph.Conv2D, strided(three, 1<<10), []graph.Shape{{1, 1, 9, 9}, {1, 1, 3, 3}}, true},
 		{"stride", graph.Conv2D, strided(three, 1<<11), []graph.Shape{{1, 1, 9, 9}, {1, 1, 3, 3}}, false},
-		{"stride", graph.Conv2DDX, extent(strided(three, 1<<11), 9, 9), []graph.Shape{{1, 1, 1, 1}, {1, 1, 3, 3}}, false},
+		{"stride", graph.Conv2DDX, extent(strided(three, 1<<11), 9, 9),
+			[]graph.Shape{{1, 1, 1, 1}, {1, 1, 3, 3}}, false},
 		{"stride of groups", graph.Conv2D, grouped(strided(three, 1<<11), 2), []graph.Shape{{1, 2, 9, 9}, {2, 1, 3, 3}},
 			false},
-		{"blocks of groups", graph.Conv2D, grouped(three, 1<<20), []graph.Shape{{1 << 11, 1 << 20, 1, 1}, {1 << 20, 1, 3, 3}},
+		{"blocks of groups", graph.Conv2D, grouped(three, 1<<20),
+			[]graph.Shape{{1 << 11, 1 << 20, 1, 1}, {1 << 20, 1, 3, 3}},
 			false},
-		{"blocks of groups", graph.Conv2D, grouped(three, 1<<20), []graph.Shape{{1 << 10, 1 << 20, 1, 1}, {1 << 20, 1, 3, 3}},
+		{"blocks of groups", graph.Conv2D, grouped(three, 1<<20),
+			[]graph.Shape{{1 << 10, 1 << 20, 1, 1}, {1 << 20, 1, 3, 3}},
 			true},
 		{"channels", graph.BatchNormStats, graph.Attrs{}, []graph.Shape{{1, 1 << 31, 1, 1}}, false},
 		{"channels", graph.BiasDB, graph.Attrs{}, []graph.Shape{{1, 1<<31 - 1, 2}}, true},

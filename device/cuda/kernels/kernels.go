@@ -55,8 +55,8 @@ var entries = func() map[graph.Kind]entry {
 	return all
 }()
 
-// Fit returns an error if there are no kernels for an op, whose operands are of float32 but for indices, or if it is too
-// large for them.
+// Fit returns an error if there are no kernels for an op, whose operands are of float32 but for indices, or if it is
+// too large for them.
 func Fit(kind graph.Kind, a graph.Attrs, in, out []graph.Shape) (err error) {
 	e, ok := entries[kind]
 	if !ok {

@@ -100,7 +100,8 @@ func extended(a graph.Attrs, x operand) graph.Attrs {
 
 var torchKinds = map[graph.Kind]torchKind{
 	graph.Conv2D: withGradients(1, func(do doer, a graph.Attrs, in, out, dy []operand) []operand {
-		grads := []operand{do(graph.Conv2DDX, extended(a, in[0]), dy[0], in[1])[0], do(graph.Conv2DDW, a, in[0], dy[0])[0]}
+		grads := []operand{do(graph.Conv2DDX, extended(a, in[0]), dy[0], in[1])[0],
+			do(graph.Conv2DDW, a, in[0], dy[0])[0]}
 		if len(in) == 3 {
 			grads = append(grads, do(graph.BiasDB, graph.Attrs{}, dy[0])[0])
 		}
