@@ -106,9 +106,9 @@ func TestCompare(t *testing.T) {
 	sum.EOR, sum.EORLow, sum.EORHigh, sum.CBR = &eor, &eor, &eor, &cbr
 	want := &Training{PlanTime: 1.5, PackTime: 2, Proof: 3, Work: planned.Work, Total: sum, Jobs: []JobMetrics{
 		{Job: "lenet.1", Model: "lenet", Iterations: 12, LossFirst: pointer(3), LossLast: pointer(1),
-			BitIdentical: &yes, Digest: "ea82e20008778473754813de6b811d33", Metrics: first},
+			BitIdentical: &yes, Digest: new("ea82e20008778473754813de6b811d33"), Metrics: first},
 		{Job: "lenet.2", Model: "lenet", Iterations: 12, LossFirst: pointer(9), LossLast: pointer(7),
-			BitIdentical: &yes, Digest: "8875cd40eb013245338f48901f18e852", Metrics: second},
+			BitIdentical: &yes, Digest: new("8875cd40eb013245338f48901f18e852"), Metrics: second},
 	}}
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
 	if diff := cmp.Diff(want, got, near); diff != "" {
