@@ -120,7 +120,7 @@ type JobStatus struct {
 	Iteration   int         `json:"iteration"`            // complete iterations
 	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"` // the newest
 	Error       string      `json:"error,omitzero"`
-	Lacks       bool        `json:"lacks,omitzero"`   // it has failed: its newest checkpoint is elsewhere
+	Lacks       bool        `json:"lacks,omitzero"` // it has failed: its newest checkpoint is elsewhere
 	// it has failed: the device has no room for its arena now, but for so many bytes; nil: that was not the reason
 	Free   *graph.Bytes `json:"free_bytes,omitempty"`
 	Result *Result      `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
