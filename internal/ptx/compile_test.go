@@ -23,7 +23,7 @@ var clang = strings.Fields("clang-19 --target=nvptx64-nvidia-cuda -march=sm_60 -
 // TestCompiled holds that kernels.ptx is of kernels.c.
 func TestCompiled(t *testing.T) {
 	if _, err := exec.LookPath(clang[0]); err != nil {
-		t.Skip("needs clang-19 to compile testdata/kernels.c")
+		t.Skip("needs clang-19 to compile testdata/kernels.c: install Debian's clang-19")
 	}
 	file := filepath.Join(t.TempDir(), "kernels.ptx")
 	command := append(clang[1:len(clang):len(clang)], "-o", file, "testdata/kernels.c")
@@ -106,7 +106,7 @@ func TestSameBitsAsGCC(t *testing.T) {
 	}
 	golden.Compare(t, "testdata/digests.txt", digests)
 	if gcc == "" {
-		t.Skip("needs gcc to compare byte by byte; the digests were compared")
+		t.Skip("needs gcc to compare byte by byte: install it; the digests were compared")
 	}
 }
 
