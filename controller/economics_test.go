@@ -97,14 +97,15 @@ func TestThreshold(t *testing.T) {
 	if len(seen) != len(planned) {
 		t.Fatalf("the plan runs %d of %d ops", len(seen), len(planned))
 	}
-	report := func(factor float64) {
+	mixed := func(factor, other float64) { // every second step by the other factor
 		r := &wire.Report{Executor: j.record.Executor, Job: "a", Incarnation: 1, Epoch: j.record.Epoch, Iteration: 50}
-		for _, s := range steps {
-			r.Steps = append(r.Steps, time.Duration(float64(planned[s.Op])*factor))
+		for i, s := range steps {
+			r.Steps = append(r.Steps, time.Duration(float64(planned[s.Op])*[2]float64{factor, other}[i%2]))
 		}
 		w.errand(Input{Report: r})
 		m.errand = nil // no matter what came of it
 	}
+	report := func(factor float64) { mixed(factor, factor) }
 	before := j.assumed
 	for _, factor := range []float64{1, 1.09, 0.91, 1.09} {
 		if report(factor); !slices.Equal(j.assumed, before) {
@@ -118,5 +119,10 @@ func TestThreshold(t *testing.T) {
 	steps = j.newest().Wire.Plan.Steps
 	if report(0.88); slices.Equal(j.assumed, before) {
 		t.Error("not planned again after a change by a factor of 0.88")
+	}
+	before, planned = j.assumed, append([]time.Duration(nil), j.latency...)
+	steps = j.newest().Wire.Plan.Steps
+	if mixed(1.2, 0.8); slices.Equal(j.assumed, before) {
+		t.Error("not planned again after some steps became slower and others faster")
 	}
 }

@@ -183,16 +183,16 @@ func (m *Machine) parked(j *job) {
 
 // resume has a parked job wait for its turn.
 func (m *Machine) resume(j *job) error {
-	switch rested := j.record.State == wire.Parking && j.claim() == 0; {
-	case rested, j.record.State == wire.Parked:
-		if rested { // in memory, and was to leave
-			j.record.Park, j.record.Preempted = wire.InMemory, false
-		}
+	if j.record.State == wire.Parking && j.claim() == 0 { // it rests in memory already, and was to leave
+		j.record.State, j.record.Park, j.record.Preempted = wire.Parked, wire.InMemory, false
+	}
+	switch j.record.State {
+	case wire.Parked:
 		m.enqueue(j, "is being planned for")
 		if m.away(j) {
 			j.record.Why = fmt.Sprintf("rests at executor %s, which cannot be reached", j.record.Executor)
 		}
-	case j.record.State == wire.Parking:
+	case wire.Parking:
 		j.record.Park, j.record.Preempted = "", false
 		if j.known(); m.executors[j.record.Executor].silent {
 			j.unknown(m.executors[j.record.Executor])

@@ -28,11 +28,11 @@ func openCUDA(f *planFlags) (*cuda.Device, error) {
 	if o.Pinned, err = f.host.limit(false); err != nil {
 		return nil, err
 	}
-	var driver cuda.Driver = fakecuda.New(fakecuda.Options{})
-	if !f.fake {
-		if driver, err = cudaDriver(); err != nil {
-			return nil, fmt.Errorf("--device %s: %w; cpu and sim:NAME (%s) need no GPU", f.device, err, simNames())
-		}
+	var driver cuda.Driver
+	if f.fake {
+		driver = fakecuda.New(fakecuda.Options{})
+	} else if driver, err = cudaDriver(); err != nil {
+		return nil, fmt.Errorf("--device %s: %w; cpu and sim:NAME (%s) need no GPU", f.device, err, simNames())
 	}
 	d, err := cuda.New(driver, o)
 	if err != nil {

@@ -12,9 +12,9 @@
 //	Issue --> queue of lane --> put on its stream --> watched event --> ended --> Event from Next
 //	                        \-> host lane: runs ------------------------^
 //
-// Which event is watched is a matter of how soon the host must know: the last one that a lane has for now, the one
-// before a command that waits for another lane, and copies that the host lane may wait for. All commands of the lane
-// before a watched one have ended with it (ended.go).
+// Which events are watched follows from how soon the host must know: the newest of each lane, the one before a command
+// that waits for another lane, and copies that the host lane may wait for. All commands of the lane before a watched
+// one have ended with it (ended.go).
 //
 // A section that drains is put when all before it has ended. Pauses before copies are left out. Copies of a prologue
 // give way to others by program.Arrivals when they are put, and only few of them are on the stream at a time.

@@ -130,7 +130,7 @@ func courseOf(p *program.Program, events []device.Event, iterations int) course 
 // compute as the plan has it. On one stream they would not.
 func TestOverlap(t *testing.T) {
 	if raceEnabled {
-		t.Skip("one goroutine, much to do")
+		t.Skip("the race detector makes the simulation slow, which has one goroutine: run without -race")
 	}
 	const iterations = 6
 	for _, name := range []string{"resnet50", "vgg16"} {

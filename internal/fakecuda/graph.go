@@ -19,19 +19,25 @@ type Graph struct {
 
 // BeginCapture has a graph take what is put on a stream from now on, and on streams that come to wait for that.
 func (d *Driver) BeginCapture(s cuda.Stream) error {
-	const call = "cuStreamBeginCapture"
-	if err := d.enter(call); err != nil {
-		return err
-	}
-	of, err := d.stream(call, s)
+	of, err := d.uncaptured("cuStreamBeginCapture", s)
 	if err != nil {
 		return err
-	} else if of.capture != nil {
-		return refuse(call, cuda.StreamCaptureBad, "stream %d is being captured", s)
 	}
 	g := &Graph{origin: of}
 	g.begin(of)
 	return nil
+}
+
+// uncaptured counts a call, and returns its stream unless that is being captured.
+func (d *Driver) uncaptured(call string, s cuda.Stream) (*stream, error) {
+	if err := d.enter(call); err != nil {
+		return nil, err
+	}
+	of, err := d.stream(call, s)
+	if err == nil && of.capture != nil {
+		err = refuse(call, cuda.StreamCaptureBad, "stream %d is being captured", s)
+	}
+	return of, err
 }
 
 func (g *Graph) begin(s *stream) {
@@ -103,15 +109,9 @@ func (d *Driver) EndCapture(s cuda.Stream) (*Graph, error) {
 
 // LaunchGraph puts the operations of a graph on a stream as one.
 func (d *Driver) LaunchGraph(s cuda.Stream, g *Graph) error {
-	const call = "cuGraphLaunch"
-	if err := d.enter(call); err != nil {
-		return err
-	}
-	of, err := d.stream(call, s)
+	of, err := d.uncaptured("cuGraphLaunch", s)
 	if err != nil {
 		return err
-	} else if of.capture != nil {
-		return refuse(call, cuda.StreamCaptureBad, "stream %d is being captured", s)
 	}
 	first := append(slices.Clone(of.waits), g.last...)
 	copies, isLast := make(map[*node]*node), make(map[*node]bool)

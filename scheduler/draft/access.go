@@ -31,11 +31,10 @@ func (d *Draft) LastUse(s graph.StorageID) int    { return int(d.lastUse[s]) }
 
 // Latency returns how long an op takes, Period an iteration in which no swap stalls.
 func (d *Draft) Latency(op graph.OpID) time.Duration { return d.latency[op] }
+func (d *Draft) Period() time.Duration               { return d.period }
 
 // Exact reports whether copies take place as they are booked.
 func (d *Draft) Exact() bool { return d.exact }
-
-func (d *Draft) Period() time.Duration { return d.period }
 
 // Links returns the job's share of the link.
 func (d *Draft) Links() (out, in cost.Link) { return d.out, d.in }

@@ -29,6 +29,19 @@ func proven(t testing.TB, seed uint64, d *Draft) (*plan.Plan, program.Timing) {
 	return p, program.Time(c.Program(), program.Durations{Steps: p.Made, Out: d.out, In: d.in})
 }
 
+// withoutOutputs is a draft of a random job whose outputs stay on the device, with a lane each way.
+func withoutOutputs(rng *rand.Rand) *Draft {
+	s, style := randomJobs(rng, 1)
+	style.OneChannel = false
+	storages := s.Request.Jobs[0].Graph.Storages
+	for i := range storages {
+		if storages[i].Role == graph.Output {
+			storages[i].Role = graph.Activation
+		}
+	}
+	return opened(s.Request).Drafts(EarlyUpdates, style)[0]
+}
+
 // TestFreeSwapsCostNothing plans all swaps that fit into free link time and shows that the program, whose lanes and
 // places know nothing of what was booked, takes exactly as long as planned: what the inputs make it wait for, and no
 // more. Relaxing them changes nothing in that. Outputs are left out of account: where they are dropped is not for
@@ -37,15 +50,7 @@ func TestFreeSwapsCostNothing(t *testing.T) {
 	swaps, wraps, early := 0, 0, 0
 	for seed := range uint64(1000) {
 		rng := rand.New(rand.NewPCG(seed, 61))
-		s, style := randomJobs(rng, 1)
-		style.OneChannel = false
-		storages := s.Request.Jobs[0].Graph.Storages
-		for i := range storages {
-			if storages[i].Role == graph.Output {
-				storages[i].Role = graph.Activation
-			}
-		}
-		d := opened(s.Request).Drafts(EarlyUpdates, style)[0]
+		d := withoutOutputs(rng)
 		SwapFreely([]*Draft{d}, 0)
 		for _, relaxed := range []bool{false, true} {
 			if relaxed {

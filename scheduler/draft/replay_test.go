@@ -15,15 +15,7 @@ func TestReplay(t *testing.T) {
 	equal := 0
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 67))
-		s, style := randomJobs(rng, 1)
-		style.OneChannel = false
-		storages := s.Request.Jobs[0].Graph.Storages
-		for i := range storages {
-			if storages[i].Role == graph.Output {
-				storages[i].Role = graph.Activation
-			}
-		}
-		d := opened(s.Request).Drafts(EarlyUpdates, style)[0]
+		d := withoutOutputs(rng)
 		_, peak := d.Peak()
 		d.Stretch(peak * graph.Bytes(30+rng.IntN(60)) / 100)
 		planned := d.Period()
