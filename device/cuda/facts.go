@@ -53,55 +53,22 @@ func (d *Device) links() (out, in cost.Link, err error) {
 		return out, in, err
 	}
 	defer func() { err = errors.Join(err, d.driver.Release(there)) }()
-	one := func(copy func(size graph.Bytes) error) (cost.Link, error) {
+	one := func(copy func(s Stream, size graph.Bytes) error) (cost.Link, error) {
 		var took [2]time.Duration
 		for i, size := range []graph.Bytes{small, large} {
-			if took[i], err = d.best(func() error { return copy(size) }); err != nil {
+			best, err := d.best([]Stream{d.clock}, func(s Stream) error { return copy(s, size) })
+			if err != nil {
 				return cost.Link{}, fmt.Errorf("measure the link: %w", err)
 			}
+			took[i] = best[0]
 		}
 		rate := float64(large-small) / max(1, float64(took[1]-took[0])) * 1e9
 		fixed := took[0] - time.Duration(float64(small)/rate*1e9)
 		return cost.Link{Rate: cost.BytesPerSecond(rate), Latency: max(0, fixed)}, nil
 	}
-	in, err = one(func(size graph.Bytes) error { return d.driver.CopyIn(d.clock, there, host.bytes[:size]) })
+	in, err = one(func(s Stream, size graph.Bytes) error { return d.driver.CopyIn(s, there, host.bytes[:size]) })
 	if err == nil {
-		out, err = one(func(size graph.Bytes) error { return d.driver.CopyOut(d.clock, host.bytes[:size], there) })
+		out, err = one(func(s Stream, size graph.Bytes) error { return d.driver.CopyOut(s, host.bytes[:size], there) })
 	}
 	return out, in, err
-}
-
-// best returns the shortest time on the clock's stream of what f puts there, of a few.
-func (d *Device) best(f func() error) (time.Duration, error) {
-	var shortest time.Duration
-	for range 3 {
-		var events [2]Event
-		for i := range events {
-			e, err := d.events.get()
-			if err != nil {
-				return 0, err
-			}
-			defer d.events.put(e)
-			events[i] = e
-			if err := d.driver.Record(d.clock, e); err != nil {
-				return 0, err
-			}
-			if i == 0 {
-				if err := f(); err != nil {
-					return 0, err
-				}
-			}
-		}
-		if err := d.driver.Synchronize(); err != nil {
-			return 0, err
-		}
-		took, err := d.driver.Between(events[0], events[1])
-		if err != nil {
-			return 0, err
-		}
-		if shortest == 0 || took < shortest {
-			shortest = took
-		}
-	}
-	return shortest, nil
 }

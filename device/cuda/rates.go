@@ -142,9 +142,6 @@ func (m *meter) close() error {
 	return errors.Join(problems...)
 }
 
-// work puts something on a stream.
-type work func(s Stream) error
-
 func (m *meter) out(size graph.Bytes) work {
 	return func(s Stream) error { return m.d.driver.CopyOut(s, m.hosts[0].at(0, size), m.there[0]) }
 }
@@ -183,54 +180,14 @@ func (m *meter) product(side int) work {
 	}
 }
 
-// best is how long work takes that begins together on streams of its own: of a few runs, after one that warms up, that
-// in which all of it had ended first.
+// best is how long work takes that begins together, each on a stream of its own.
 func (m *meter) best(all ...work) []time.Duration {
-	const runs = 4
-	best := make([]time.Duration, len(all))
-	for run := range runs {
-		took := make([]time.Duration, len(all))
-		if m.err = m.time(all, took); m.err != nil {
-			return took
-		}
-		if run == 1 || run > 1 && slices.Max(took) < slices.Max(best) {
-			best = took
+	took := make([]time.Duration, len(all))
+	if m.err == nil {
+		var err error
+		if took, err = m.d.best(m.streams[:len(all)], all...); err != nil {
+			m.err, took = err, make([]time.Duration, len(all))
 		}
 	}
-	return best
-}
-
-// time puts work on streams that all wait for one event, and measures when each has ended after that.
-func (m *meter) time(all []work, took []time.Duration) error {
-	if m.err != nil {
-		return m.err
-	}
-	d := m.d
-	begin, err := d.mark(d.clock)
-	if err != nil {
-		return err
-	}
-	defer d.events.put(begin)
-	ends := make([]Event, len(all))
-	for i, w := range all {
-		if err := d.driver.Wait(m.streams[i], begin); err != nil {
-			return err
-		}
-		if err := w(m.streams[i]); err != nil {
-			return err
-		}
-		if ends[i], err = d.mark(m.streams[i]); err != nil {
-			return err
-		}
-		defer d.events.put(ends[i])
-	}
-	if err := d.driver.Synchronize(); err != nil {
-		return err
-	}
-	for i, e := range ends {
-		if took[i], err = d.driver.Between(begin, e); err != nil {
-			return err
-		}
-	}
-	return nil
+	return took
 }

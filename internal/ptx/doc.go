@@ -5,16 +5,16 @@
 // know is an error with the line, and so is what has no bits of its own: arithmetic that is approximate, that flushes
 // small numbers or that an assembler may fuse, and atomic sums of floats. [Kernel.Run] executes a launch a warp at a
 // time. Blocks run one after the other and the warps of a block in turns, in orders of a seed that no result may depend
-// on. By PTX's rules results have the bits that they have on any GPU; the one exception is which NaN a float64 operation
-// gives, of which PTX says nothing.
+// on. By PTX's rules results have the bits that they have on any GPU; the one exception is which NaN a float64
+// operation gives, of which PTX says nothing.
 //
 //	text -> lex, parse, operand, scope: statements
-//	                                     |
-//	           decode, forms_*: instructions over slots, a register of 32 lanes each
-//	                                     |
-//	           run, warp: blocks, warps, lanes that part and meet again  ->  exec, quick, access, meet: what each computes
-//	                                     |
-//	           shadow: who used each word when  ->  faults, and the Footprint of the launch
+//	          |
+//	        decode, forms_*: instructions over slots, a register of 32 lanes each
+//	          |
+//	        run, warp: blocks, warps, lanes that part and meet  ->  exec, quick, access, meet: what each computes
+//	          |
+//	        shadow: who used each word when  ->  faults, and the Footprint of the launch
 //
 // The first thing that a kernel does wrong ends the launch with a [Fault]:
 //   - an access that is not wholly within an allocation or a variable, is misaligned or reads bytes that nothing has
