@@ -163,6 +163,7 @@ var quiet = []string{
 	"disk quota exceeded",
 	"took too long", // on a busy machine
 	"Readloop processing time",
+	"connection closed", // a client left while it was let in, or the server ended then
 }
 
 func (l logger) say(level, format string, v []any) {

@@ -17,6 +17,7 @@ func TestLogger(t *testing.T) {
 	l.Warnf("Filestore [KV_status] Stream state detected prior state, could not locate msg block %d", 3)
 	l.Warnf("Filestore [KV_status] Recovering stream state from index errored: %v", "prior state file")
 	l.Errorf("JetStream failed to store a msg on stream '$G > LOG': write x: no space left on device")
+	l.Errorf(`127.0.0.1:4711 - cid:33 - Problem registering with account %q: %v`, "x-x1", "connection closed")
 	l.Noticef("Listening")
 	if len(got) > 0 {
 		t.Errorf("it logs %q", got)
