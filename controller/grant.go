@@ -61,7 +61,7 @@ func (m *Machine) place() {
 	for _, j := range m.active() {
 		if j.record.Executor == "" && j.goesOn() {
 			if !m.mayStart(j) {
-				j.record.Why = fmt.Sprintf("waits for %s for its executor, that others are giving back", m.config.Context)
+				j.record.Why = fmt.Sprintf("its executor waits for %s that others are giving back", m.config.Context)
 				continue
 			}
 			j.record.Executor = m.executorFor(j)
