@@ -109,7 +109,7 @@ func (m *Machine) taken() graph.Bytes { return m.claims() + m.contexts().Sum() }
 // recount has jobs planned for again when the processes that have the device open have become more, and plans do not
 // fit beside them, or fewer.
 func (m *Machine) recount() {
-	if m.config.Context == 0 {
+	if m.config.Context == 0 || m.config.Budget == 0 {
 		return
 	}
 	now := m.staying()
