@@ -1,12 +1,10 @@
 package program
 
 import (
-import (
 	"fmt"
 	"slices"
 
 	"tensile/graph"
-)
 )
 
 // Lanes is what a job's streams are bound to where a program runs: a queue of commands per stream, and the arithmetic
