@@ -11,9 +11,17 @@ type Options struct {
 	// Overtakes is how often requests behind a First or Join that does not fit may be granted before it; 0: 8.
 	// More use the memory better, fewer shorten the wait of jobs with large groups.
 	Overtakes int
+	// Still is how long a job may hold pages that others wait for without a word, and without waiting itself. Then it
+	// is told to drain, and after as long again the others do without its pages, until it says something.
+	// 0: 10 s; negative: for ever. Where a job holds all of its memory for a turn of many iterations
+	// it is the length of a turn.
+	Still time.Duration
 }
 
-const defaultOvertakes = 8
+const (
+	defaultOvertakes = 8
+	defaultStill     = 10 * time.Second
+)
 
 // Machine is the lease of one device's pages. It is not safe for concurrent use.
 type Machine struct {
@@ -23,6 +31,7 @@ type Machine struct {
 	jobs     map[Job]*holder
 	joined   []*holder // by their Join's grant
 	order    []*holder // those whose iteration has begun and waits for more groups, oldest first
+	live     int       // so many of the order go on; the others are aside, or in need of what those hold
 	queue    []*holder // those whose Join or First waits
 	arrivals int64
 	served   int64         // of the newest that came out of the queue: those that join start there
@@ -36,7 +45,7 @@ type holder struct {
 	joined bool
 	began  bool // it is in the order
 	hold   int
-	rest   int // while began
+	rest   int // while began: the most that a group needs, from the newest that was granted or asked for
 	want   Want
 	asking bool // want is not granted yet
 
@@ -45,13 +54,18 @@ type holder struct {
 	served    int64         // microseconds x pages / weight
 	charged   time.Duration // until when served counts
 
+	heard    time.Duration // when it said something, or was granted something, or told to drain
 	draining bool
+	aside    bool // it stands still, and nobody counts on it
 }
 
 // NewMachine returns a machine that knows of no jobs, and of no capacity.
 func NewMachine(o Options) *Machine {
 	if o.Overtakes == 0 {
 		o.Overtakes = defaultOvertakes
+	}
+	if o.Still == 0 {
+		o.Still = defaultStill
 	}
 	return &Machine{options: o, jobs: make(map[Job]*holder), left: make(map[Job]int64)}
 }
@@ -72,10 +86,28 @@ func (m *Machine) Step(in Input) []Output {
 	case in.Capacity != nil:
 		m.resize(in.Capacity.Pages)
 	}
+	m.grants()
+	if m.watch() {
+		m.grants()
+	}
+	return m.out
+}
+
+// grants grants all that can be granted.
+func (m *Machine) grants() {
+	m.arrange()
 	for m.grantGroups() {
 	}
 	m.grantQueue()
-	return m.out
+}
+
+// hear returns a job of an input, nil if there is none.
+func (m *Machine) hear(job Job) *holder {
+	k := m.jobs[job]
+	if k != nil {
+		k.heard, k.aside = m.now, false
+	}
+	return k
 }
 
 func (m *Machine) say(kind Kind, job Job, why string) {
@@ -104,7 +136,7 @@ func (m *Machine) join(j *Join) {
 }
 
 func (m *Machine) want(w *Want) {
-	k := m.jobs[w.Job]
+	k := m.hear(w.Job)
 	switch {
 	case k == nil || !k.joined:
 		m.refuse(w.Job, "it wants a group, and has not joined")
@@ -121,6 +153,9 @@ func (m *Machine) want(w *Want) {
 	default:
 		queued := k.asking && !k.began
 		k.want, k.asking = *w, true
+		if k.began {
+			k.rest = w.Rest // what was granted is in its hold
+		}
 		if w.First && !queued {
 			m.enqueue(k)
 		}
@@ -128,7 +163,7 @@ func (m *Machine) want(w *Want) {
 }
 
 func (m *Machine) passed(p *Passed) {
-	k := m.jobs[p.Job]
+	k := m.hear(p.Job)
 	switch {
 	case k == nil || !k.joined:
 		m.refuse(p.Job, "it has passed a group, and has not joined")
@@ -149,7 +184,9 @@ func (m *Machine) leave(job Job) {
 	m.charge(k)
 	is := func(other *holder) bool { return other == k }
 	m.joined = slices.DeleteFunc(m.joined, is)
-	m.order = slices.DeleteFunc(m.order, is)
+	if i := slices.Index(m.order, k); i >= 0 {
+		m.drop(i)
+	}
 	m.queue = slices.DeleteFunc(m.queue, is)
 	delete(m.jobs, job)
 	m.remember(k)
@@ -180,17 +217,17 @@ func (m *Machine) grantGroups() (again bool) {
 			more := hold - k.hold
 			before, after := beside+max(k.rest, k.hold), beside+max(k.want.Rest, hold)
 			limit := m.capacity // of the sum
-			if i == 0 {
+			if i == 0 && m.live == len(m.order) {
 				limit = max(limit, before) // a promise that was made before the capacity fell
 			}
 			if (after <= before || after <= m.capacity) && (more == 0 || more <= room && total+more <= limit) {
 				m.charge(k)
 				k.hold, k.rest, k.asking = hold, k.want.Rest, false
 				total, room = total+more, room-more
+				k.heard = m.now
 				m.say(Grant, k.Job, "")
 				if k.want.Last {
-					k.began = false
-					m.order = slices.Delete(m.order, i, i+1)
+					m.drop(i)
 					idle += k.Base
 					again = true
 					continue
@@ -204,20 +241,30 @@ func (m *Machine) grantGroups() (again bool) {
 	return again
 }
 
-// sums returns the sum of all holds, of the bases of idle jobs, and of the holds of the order.
+// drop takes a job out of the order.
+func (m *Machine) drop(i int) {
+	m.order[i].began = false
+	m.order = slices.Delete(m.order, i, i+1)
+	if i < m.live {
+		m.live--
+	}
+}
+
+// sums returns the sum of all holds, of what idle jobs come to hold by themselves, and of the holds of the order.
 func (m *Machine) sums() (total, idle, began int) {
 	for _, k := range m.joined {
 		total += k.hold
 		if k.began {
 			began += k.hold
 		} else {
-			idle += k.Base
+			idle += k.rests()
 		}
 	}
 	return total, idle, began
 }
 
-// fits reports whether (T) and (S) allow a First, or a Join if the job has not joined.
+// fits reports whether (T) and (S) allow a First, as the youngest of those that go on, or a Join if the job has not
+// joined. For those behind these a First changes nothing, and could has looked at them for a Join.
 func (m *Machine) fits(k *holder) bool {
 	total, idle, younger := m.sums()
 	hold, rest := k.next()
@@ -225,20 +272,31 @@ func (m *Machine) fits(k *holder) bool {
 		return false
 	}
 	if k.joined {
-		idle -= k.Base
+		idle -= k.rests()
 		younger += hold
 	} else {
 		idle += k.Base
 	}
 	older := 0
-	for _, i := range m.order {
+	for n, i := range m.order {
+		if n == m.live {
+			break
+		}
 		younger -= i.hold
 		if idle+older+max(i.rest, i.hold)+younger > m.capacity {
 			return false
 		}
 		older += i.Base
 	}
-	return !k.joined || idle+older+max(rest, hold) <= m.capacity
+	return !k.joined || idle+older+max(rest, hold)+younger-hold <= m.capacity
+}
+
+// rests returns what an idle job comes to hold by itself: its Base, or what it holds if it stands still.
+func (k *holder) rests() int {
+	if k.aside {
+		return max(k.Base, k.hold)
+	}
+	return k.Base
 }
 
 // next returns what a job of the queue would hold, and the most that it would need until its iteration ends.
