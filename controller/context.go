@@ -9,8 +9,8 @@ import (
 
 // Each process that has the device open takes Config.Context of its memory: this one, and every executor, whether it
 // trains or not, until it is known to have ended. These contexts come off the budget. Plans are made for the processes
-// that stay and those that are to be started; layouts are granted, and executors started, only when there is room beside
-// the processes that there are.
+// that stay and those that are to be started; layouts are granted, and executors started, only when there is room
+// beside the processes that there are.
 
 // contexts are those of this process and of all executors that are not known to have ended.
 func (m *Machine) contexts() wire.Contexts {
