@@ -14,9 +14,12 @@ import (
 
 // contexts are those of this process and of all executors that are not known to have ended.
 func (m *Machine) contexts() wire.Contexts {
+	if m.config.Context == 0 {
+		return wire.Contexts{}
+	}
 	c := m.staying()
 	for _, x := range m.executors {
-		if m.config.Context > 0 && m.leaves(x) {
+		if m.leaves(x) {
 			c.Processes++
 		}
 	}
@@ -65,8 +68,8 @@ func (m *Machine) outOfReach() wire.Contexts {
 	return wire.Contexts{Processes: len(away), Each: m.config.Context}
 }
 
-// starts says of each of some jobs whether an executor is to be started for it: where it has none and none is vacant.
-// Without contexts nobody needs to know.
+// starts says of each of some jobs whether an executor is to be started for it, which takes a context: where it has none
+// and none is vacant.
 func (m *Machine) starts(jobs []*job) []bool {
 	starts := make([]bool, len(jobs))
 	if m.config.Context == 0 {
@@ -88,6 +91,9 @@ func (m *Machine) starts(jobs []*job) []bool {
 
 // toStart are the contexts of executors that are to be started for jobs that are admitted.
 func (m *Machine) toStart() wire.Contexts {
+	if m.config.Context == 0 {
+		return wire.Contexts{}
+	}
 	c := wire.Contexts{Each: m.config.Context}
 	for _, start := range m.starts(m.active()) {
 		if start {
