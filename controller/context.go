@@ -68,8 +68,8 @@ func (m *Machine) outOfReach() wire.Contexts {
 	return wire.Contexts{Processes: len(away), Each: m.config.Context}
 }
 
-// starts says of each of some jobs whether an executor is to be started for it, which takes a context: where it has none
-// and none is vacant.
+// starts says of each of some jobs whether an executor is to be started for it, which takes a context: where it has
+// none and none is vacant.
 func (m *Machine) starts(jobs []*job) []bool {
 	starts := make([]bool, len(jobs))
 	if m.config.Context == 0 {

@@ -2,8 +2,8 @@ package simtest
 
 import "tensile/graph"
 
-// checkContexts holds that, when everybody has been heard, the controller counts with all processes that have the device
-// open, and that these and the arenas in them fit the budget.
+// checkContexts holds that, when everybody has been heard, the controller counts with all processes that have the
+// device open, and that these and the arenas in them fit the budget.
 func (w *world) checkContexts() {
 	w.t.Helper()
 	open, arenas := 1, graph.Bytes(0) // the controller
@@ -20,8 +20,8 @@ func (w *world) checkContexts() {
 	if budget := w.config.Budget; known.Each > 0 && (open > known.Processes ||
 		budget > 0 && w.taken <= budget && arenas+graph.Bytes(open)*known.Each > budget) {
 		w.tell()
-		w.t.Fatalf("%d processes have the device open, the controller knows of %s; arenas of %s, the budget is %s", open,
-			known, arenas, budget)
+		w.t.Fatalf("%d processes have the device open, the controller knows of %s; arenas of %s, the budget is %s",
+			open, known, arenas, budget)
 	}
 }
 
