@@ -38,8 +38,8 @@ func TestPlannerContexts(t *testing.T) {
 	if len(got.Jobs) != 2 || got.Why != nil || budgets[0] != 2*arena {
 		t.Errorf("got plans for %d jobs within %v, want 2 within %v; %+v", len(got.Jobs), budgets, 2*arena, got.Why)
 	}
-	got, budgets = ask(Plan{Budget: all, Contexts: contexts}, 3) // the third one has a context, too
-	if len(got.Jobs) != 2 || budgets[0] != 2*arena-context {
+	got, budgets = ask(Plan{Budget: all, Contexts: contexts}, 4) // the third and fourth have contexts, too
+	if len(got.Jobs) != 2 || budgets[0] != 2*arena-2*context {
 		t.Errorf("got plans for %d jobs within %v", len(got.Jobs), budgets)
 	}
 	want := NoPlan{Need: 3*arena + 4*context, Budget: all, Contexts: wire.Contexts{Processes: 4, Each: context}}
