@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -27,6 +28,10 @@ const (
 type Machine struct {
 	options  Options
 	capacity int
+	newest   int64 // number of the capacity
+	open     bool  // there was one
+	// bound is what jobs may hold at most: the capacity, or what was promised to iterations that began before it fell.
+	bound    int
 	now      time.Duration
 	jobs     map[Job]*holder
 	joined   []*holder // by their Join's grant
@@ -34,6 +39,7 @@ type Machine struct {
 	live     int       // so many of the order go on; the others are aside, or in need of what those hold
 	queue    []*holder // those whose Join or First waits
 	arrivals int64
+	begun    int64         // the newest seniority
 	served   int64         // of the newest that came out of the queue: those that join start there
 	left     map[Job]int64 // what jobs that have left were served, where it is more
 	out      []Output
@@ -45,7 +51,8 @@ type holder struct {
 	joined bool
 	began  bool // it is in the order
 	hold   int
-	rest   int // while began: the most that a group needs, from the newest that was granted or asked for
+	rest   int   // while began: the most that a group needs, from the newest that was granted or asked for
+	senior int64 // its seniority while began
 	want   Want
 	asking bool // want is not granted yet
 
@@ -84,7 +91,12 @@ func (m *Machine) Step(in Input) []Output {
 	case in.Leave != nil:
 		m.leave(in.Leave.Job)
 	case in.Capacity != nil:
-		m.resize(in.Capacity.Pages)
+		m.resize(in.Capacity)
+	case in.Rejoin != nil:
+		m.rejoin(in.Rejoin)
+	}
+	if !m.open {
+		return m.out
 	}
 	m.grants()
 	if m.watch() {
@@ -95,7 +107,12 @@ func (m *Machine) Step(in Input) []Output {
 
 // grants grants all that can be granted.
 func (m *Machine) grants() {
-	m.arrange()
+	if slices.ContainsFunc(m.joined, func(k *holder) bool { return k.aside }) {
+		m.arrange()
+	} else {
+		m.live = len(m.order)
+	}
+	m.lower()
 	for m.grantGroups() {
 	}
 	m.grantQueue()
@@ -119,6 +136,13 @@ func (m *Machine) refuse(job Job, format string, args ...any) {
 }
 
 func (m *Machine) join(j *Join) {
+	if k := m.enter(j); k != nil {
+		m.enqueue(k)
+	}
+}
+
+// enter returns a new job, nil if it is refused.
+func (m *Machine) enter(j *Join) *holder {
 	switch {
 	case m.jobs[j.Job] != nil:
 		m.refuse(j.Job, "it has asked to join already")
@@ -131,7 +155,33 @@ func (m *Machine) join(j *Join) {
 		k.Weight = max(k.Weight, 1)
 		delete(m.left, j.Job)
 		m.jobs[j.Job] = k
-		m.enqueue(k)
+		return k
+	}
+	return nil
+}
+
+// rejoin takes a job as it is.
+func (m *Machine) rejoin(r *Rejoin) {
+	switch {
+	case m.open:
+		m.refuse(r.Job, "it rejoins after the first capacity")
+	case r.Hold < 0 || r.Hold > MaxPages:
+		m.refuse(r.Job, "hold %d is not from 0 to %d pages", r.Hold, MaxPages)
+	case r.Seniority < 0 || r.Seniority > 0 && (r.Rest < r.Base || r.Rest > r.Peak):
+		m.refuse(r.Job, "seniority %d, rest %d: a rest is from its base %d to its peak %d", r.Seniority, r.Rest, r.Base,
+			r.Peak)
+	default:
+		k := m.enter(&r.Join)
+		if k == nil {
+			return
+		}
+		k.joined, k.hold, k.heard = true, r.Hold, m.now
+		m.joined = append(m.joined, k)
+		if r.Seniority > 0 {
+			k.began, k.senior, k.rest = true, r.Seniority, r.Rest
+			m.begun = max(m.begun, r.Seniority)
+			m.order = append(m.order, k)
+		}
 	}
 }
 
@@ -192,13 +242,39 @@ func (m *Machine) leave(job Job) {
 	m.remember(k)
 }
 
-func (m *Machine) resize(pages int) {
-	if pages < 0 || pages > MaxPages {
-		m.refuse("", "capacity %d is not from 0 to %d pages", pages, MaxPages)
+func (m *Machine) resize(c *Capacity) {
+	switch {
+	case c.Pages < 0 || c.Pages > MaxPages:
+		m.refuse("", "capacity %d is not from 0 to %d pages", c.Pages, MaxPages)
+		return
+	case c.Number < m.newest:
 		return
 	}
-	m.capacity = pages
+	if !m.open {
+		// Jobs that were aside may have lost their place in the order: any in which (S) holds will do.
+		m.open, m.bound = true, MaxPages
+		slices.SortStableFunc(m.order, func(a, b *holder) int { return cmp.Compare(a.senior, b.senior) })
+		m.capacity = c.Pages
+		m.arrange()
+	}
+	m.capacity, m.newest = c.Pages, c.Number
 	m.shed()
+}
+
+// lower has the bound fall to the capacity as far as what was promised allows, or rise to it.
+func (m *Machine) lower() {
+	if m.bound <= m.capacity {
+		m.bound = m.capacity
+		return
+	}
+	total, idle, younger := m.sums()
+	promised, older := total, 0
+	for _, k := range m.order {
+		younger -= k.hold
+		promised = max(promised, idle+older+max(k.rest, k.hold)+younger)
+		older += k.Base
+	}
+	m.bound = max(m.capacity, min(m.bound, promised))
 }
 
 // grantGroups grants what the jobs of the order ask for, where (T) and (S) allow it. One pass from the oldest to the
@@ -217,8 +293,8 @@ func (m *Machine) grantGroups() (again bool) {
 			more := hold - k.hold
 			before, after := beside+max(k.rest, k.hold), beside+max(k.want.Rest, hold)
 			limit := m.capacity // of the sum
-			if i == 0 && m.live == len(m.order) {
-				limit = max(limit, before) // a promise that was made before the capacity fell
+			if i == 0 {
+				limit = m.bound
 			}
 			if (after <= before || after <= m.capacity) && (more == 0 || more <= room && total+more <= limit) {
 				m.charge(k)

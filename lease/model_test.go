@@ -156,7 +156,7 @@ type system struct {
 
 func newSystem(capacity int, o Options, shapes []shape, ahead int) *system {
 	s := &system{m: NewMachine(o)}
-	s.m.Step(Input{Capacity: &Capacity{capacity}})
+	s.m.Step(Input{Capacity: &Capacity{Pages: capacity}})
 	for i, shape := range shapes {
 		s.clients = append(s.clients, client{shape: shape, name: Job(string(rune('a' + i))), ahead: ahead})
 	}

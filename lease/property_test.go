@@ -158,7 +158,7 @@ func (w *world) run() string {
 		case 4:
 			pages := least*(1+w.r.IntN(4))/3 + w.r.IntN(3)
 			w.bound = max(w.bound, pages)
-			problem = w.tell(Input{Capacity: &Capacity{pages}})
+			problem = w.tell(Input{Capacity: &Capacity{Pages: pages}})
 		case 5:
 			w.m.now += time.Duration(w.r.IntN(4000)) * time.Millisecond
 			problem = w.tell(Input{})
@@ -178,7 +178,7 @@ func (w *world) run() string {
 	}
 	clear(w.stopped)
 	w.bound = max(w.bound, least)
-	if problem := w.tell(Input{Capacity: &Capacity{least}}); problem != "" {
+	if problem := w.tell(Input{Capacity: &Capacity{Pages: least}}); problem != "" {
 		return problem
 	}
 	if problem := w.settle(); problem != "" {

@@ -54,18 +54,20 @@ func (m *Machine) begin(k *holder) {
 	k.served = add(k.served, 1) // so that not even jobs that take no time are always first
 	hold, rest := k.next()
 	k.hold, k.heard = hold, m.now
-	m.say(Grant, k.Job, "")
 	if !k.joined {
 		k.joined = true
 		m.joined = append(m.joined, k)
+		m.say(Grant, k.Job, "")
 		return
 	}
+	m.begun++
 	k.rest, k.asking = rest, false
 	if !k.want.Last {
-		k.began = true
+		k.began, k.senior = true, m.begun
 		m.order = slices.Insert(m.order, m.live, k)
 		m.live++
 	}
+	m.out = append(m.out, Output{Kind: Grant, Job: k.Job, Seniority: m.begun})
 }
 
 // could reports whether a request of the queue would be granted when all iterations that go on had ended.

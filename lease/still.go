@@ -58,16 +58,8 @@ func (m *Machine) Wake() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// arrange orders the iterations anew while a job is aside.
+// arrange puts those that can end without the jobs aside first, in their present order, and counts them.
 func (m *Machine) arrange() {
-	aside := false
-	for _, k := range m.joined {
-		aside = aside || k.aside
-	}
-	if !aside {
-		m.live = len(m.order)
-		return
-	}
 	_, idle, younger := m.sums()
 	m.live = 0
 	for older := 0; ; {

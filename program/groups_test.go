@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/golden"
 	"tensile/internal/randgraph"
 	"tensile/program"
 )
@@ -223,8 +224,8 @@ func TestDivide(t *testing.T) {
 			if !slices.EqualFunc(of, want, func(a, b program.Group) bool {
 				return a.From == b.From && a.To == b.To && slices.Equal(a.Need, b.Need)
 			}) {
-				t.Fatalf("%s, pages of %d, every %d: groups of section %d are\n%v, want\n%v", s.name, page, every, i, of,
-					want)
+				t.Fatalf("%s, pages of %d, every %d: groups of section %d are\n%v, want\n%v", s.name, page, every, i,
+					of, want)
 			}
 			groups += len(of)
 		}
@@ -259,6 +260,35 @@ func TestDivideOnce(t *testing.T) {
 	}
 }
 
+// testdata/groups.txt shows the commands of a small network that swaps, and its groups.
+func TestDivideGolden(t *testing.T) {
+	s := network(t, "mlp", 60)
+	d := program.Divide(s.c, 64*graph.KiB, 4*graph.MiB)
+	golden.Compare(t, "testdata/groups.txt", d.Text()+s.c.Text())
+}
+
+// A group may need more than it uses, and be cut where nothing has changed: that is safe.
+func TestMoreThanNeeded(t *testing.T) {
+	for _, s := range subjects(t) {
+		d := s.divided().d
+		last := int((s.c.Arena - 1) / d.Page)
+		for _, groups := range []*[]program.Group{&d.Body, &d.Snapshot} {
+			for i := 0; i < len(*groups); i += 2 {
+				g := &(*groups)[i]
+				g.Need = g.Need.Union(program.Pages{{From: last - last/(i+1), To: last + 1}})
+				if half := (g.From + g.To) / 2; half > g.From {
+					second := *g
+					g.To, second.From = half, half
+					*groups = slices.Insert(*groups, i+1, second)
+				}
+			}
+		}
+		if err := program.CheckGroups(s.c, d); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+}
+
 // CheckGroups accepts groups, cut anywhere, with pages taken away and added at random, if and only if the oracle does.
 func TestCheckGroupsAgainstOracle(t *testing.T) {
 	seeds := uint64(600)
@@ -280,8 +310,8 @@ func TestCheckGroupsAgainstOracle(t *testing.T) {
 			}
 			err := program.CheckGroups(s.c, &changed)
 			if want := o.accepts(&changed); (err == nil) != want {
-				t.Fatalf("%s, pages of %d: CheckGroups says %v, the oracle %v\n%v\nof fewest pages\n%v", s.name, page, err,
-					want, changed, *d)
+				t.Fatalf("%s, pages of %d: CheckGroups says %v, the oracle %v\n%v\nof fewest pages\n%v", s.name, page,
+					err, want, changed, *d)
 			}
 			if err == nil {
 				accepted++

@@ -74,8 +74,8 @@ func (l *Placement) within(offset, size graph.Bytes, what string) error {
 	return nil
 }
 
-// Divided is a program that may run, in groups that may be held: CheckGroups has accepted them. Only Proven.Divide makes
-// one. The zero value holds neither.
+// Divided is a program that may run, in groups that may be held: CheckGroups has accepted them. Only Proven.Divide
+// makes one. The zero value holds neither.
 type Divided struct {
 	proven Proven
 	groups *Groups
