@@ -23,23 +23,16 @@ type Sharing struct {
 	// whole iterations. Without, a job holds what its groups need, on a device that is a device.Pager.
 	Turns bool
 
-	// Every is by how much memory grows or shrinks within a group; 0: a default. Smaller groups leave more of the
-	// memory to others, and ask the lease more often.
+	// Every is by how much memory grows or shrinks within a group; 0: as program.Divide recommends. Smaller groups leave
+	// more of the memory to others, and ask the lease more often.
 	Every graph.Bytes
 }
-
-const defaultEvery = 32 * graph.MiB
 
 // unpaged is the unit in which a lease counts the memory of a device that has no pages.
 const unpaged = 2 * graph.MiB
 
 // Share puts the jobs of a host under a lease. It is called before the first Submit.
-func (h *Host) Share(s Sharing) {
-	if s.Every == 0 {
-		s.Every = defaultEvery
-	}
-	h.sharing = s
-}
+func (h *Host) Share(s Sharing) { h.sharing = s }
 
 // Answer hands over what a lease in another process says. Any goroutine may call it.
 func (h *Host) Answer(answers ...lease.Output) {
