@@ -382,3 +382,12 @@ func (k *holder) next() (hold, rest int) {
 	}
 	return max(k.hold, k.want.Hold), k.want.Rest
 }
+
+// Holds returns how many pages a job that has joined holds.
+func (m *Machine) Holds(job Job) (pages int, ok bool) {
+	k := m.jobs[job]
+	if k == nil || !k.joined {
+		return 0, false
+	}
+	return k.hold, true
+}
