@@ -22,6 +22,8 @@ type job struct {
 	recorder *recorder     // nil: nothing is recorded
 
 	arena      memory
+	paged      bool           // the arena is backed in part
+	held       program.Pages  // of such an arena
 	populating sync.WaitGroup // the arena
 	loaded     *loaded        // what is bound; nil before the first
 	snapshot   *snapshot      // the last that was asked for; nil: none was
@@ -55,17 +57,23 @@ func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
 	return j, nil
 }
 
-// Reserve implements device.Job. With the invariants tag the new arena is full of NaN.
+// Reserve implements device.Job. With the invariants tag an arena that is backed is full of NaN.
 func (j *job) Reserve(arena graph.Bytes) error {
 	j.mustRest("Reserve")
 	if arena < 0 || arena%align != 0 {
 		panic(fmt.Sprintf("cpu: Reserve(%d): not a multiple of %d", arena, align))
 	}
 	j.drop()
+	var err error
+	if j.paged {
+		if j.arena, err = reserveUnbacked(arena, j.device.page); err != nil {
+			return fmt.Errorf("job %s: %w", j.options.Name, err)
+		}
+		return nil
+	}
 	if err := j.device.claim(j.options.Name, "an arena", arena); err != nil {
 		return err
 	}
-	var err error
 	if j.arena, err = reserve(arena); err != nil {
 		j.device.unclaim(arena)
 		return fmt.Errorf("job %s: %w", j.options.Name, err)
@@ -83,9 +91,29 @@ func (j *job) drop() {
 		j.recorder.home()
 	}
 	j.populating.Wait()
-	j.device.unclaim(graph.Bytes(len(j.arena.bytes)))
+	if j.paged {
+		j.device.unclaim(j.bytesIn(j.held))
+		j.held = nil
+	} else {
+		j.device.unclaim(graph.Bytes(len(j.arena.bytes)))
+	}
 	j.arena.free()
 	j.touched = 0
+}
+
+// pages returns the memory of a range of pages of the arena, up to the end of the system's page in which that ends.
+func (j *job) pages(r program.PageRange) []byte {
+	page := int(j.device.page)
+	return j.arena.bytes[r.From*page : min(r.To*page, cap(j.arena.bytes))]
+}
+
+// bytesIn is how much memory pages of the arena take.
+func (j *job) bytesIn(pages program.Pages) graph.Bytes {
+	n := 0
+	for _, r := range pages {
+		n += len(j.pages(r))
+	}
+	return graph.Bytes(n)
 }
 
 func poison(f []float32) {
@@ -103,7 +131,7 @@ func (j *job) mustRest(what string) {
 }
 
 // Issue implements device.Job. It panics unless the section is of the loaded program, and the arena large enough.
-func (j *job) Issue(s *program.Section, iteration int, drain bool) {
+func (j *job) Issue(s *program.Section, from, to, iteration int, drain bool) {
 	if l := j.loaded; l == nil || !l.program.Has(s) {
 		panic(fmt.Sprintf("cpu: Issue to job %q of a section that is not of the program that it has loaded",
 			j.options.Name))
@@ -113,17 +141,19 @@ func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 	} else if s == &l.program.Snapshot && j.snapshot == nil {
 		panic(fmt.Sprintf("cpu: Issue to job %q of a snapshot section, and there is no memory for it", j.options.Name))
 	}
-	j.issue(s, iteration, drain)
+	j.issue(s, from, to, iteration, drain)
 }
 
-func (j *job) issue(s *program.Section, iteration int, drain bool) {
-	if j.recorder != nil {
+func (j *job) issue(s *program.Section, from, to, iteration int, drain bool) {
+	if j.recorder != nil && from == 0 {
 		j.recorder.section(s)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.entry.issue(s)
-	j.lanes.Issue(s, iteration, drain)
+	if from == 0 {
+		j.entry.issue(s)
+	}
+	j.lanes.Issue(s, from, to, iteration, drain)
 	j.wakeLanes()
 }
 
