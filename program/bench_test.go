@@ -53,7 +53,7 @@ func BenchmarkDivide(b *testing.B) {
 	}{{"resnet50", 0}, {"resnet50", 50}, {"bert", 0}, {"bert", 50}, {"vgg16", 0}, {"vgg16", 50},
 		{"nasnet-mobile", 0}, {"nasnet-mobile", 50}, {"nasnet-large", 0}} {
 		s := networkOn(b, "a6000", of.model, 16, of.percent)
-		for _, every := range []graph.Bytes{0, 32, 64, 256} {
+		for _, every := range []graph.Bytes{0, 2, 32, 64, 256} {
 			b.Run(fmt.Sprintf("model=%s/budget=%d/every=%d", of.model, of.percent, every), func(b *testing.B) {
 				var d *program.Groups
 				for b.Loop() {
