@@ -42,7 +42,7 @@ func (m *Machine) grant() {
 
 // room reports whether a job may have so many bytes more on the device and on the host.
 func (m *Machine) room(device, host graph.Bytes) bool {
-	return (device <= 0 || m.config.Budget == 0 || m.claims()+device <= m.config.Budget) &&
+	return (device <= 0 || m.config.Budget == 0 || m.taken()+m.toStart().Sum()+device <= m.config.Budget) &&
 		(host <= 0 || m.config.HostMemory == 0 || m.hostClaims()+host <= m.config.HostMemory)
 }
 
@@ -60,6 +60,10 @@ func (m *Machine) claims() graph.Bytes {
 func (m *Machine) place() {
 	for _, j := range m.active() {
 		if j.record.Executor == "" && j.goesOn() {
+			if !m.mayStart(j) {
+				j.record.Why = fmt.Sprintf("its executor waits for %s that others are giving back", m.config.Context)
+				continue
+			}
 			j.record.Executor = m.executorFor(j)
 			m.say(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID,
 				Graph: j.graph}})
@@ -80,7 +84,7 @@ func (m *Machine) executorFor(j *job) string {
 	if c := j.record.Checkpoint; c != nil {
 		j.record.From = c.Iteration
 	}
-	if name := m.vacant(j); name != "" {
+	if name := m.vacant(j, nil); name != "" {
 		return name
 	}
 	name := fmt.Sprintf("x%d", j.record.Seq)
@@ -94,10 +98,10 @@ func (m *Machine) executorFor(j *job) string {
 
 // vacant is an executor that can take a job, "" if there is none: one on the host of the job's newest checkpoint before
 // others. One that was told to leave cannot.
-func (m *Machine) vacant(j *job) (found string) {
+func (m *Machine) vacant(j *job, taken map[string]bool) (found string) {
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
-		if x.gone || x.silent || x.orders.Leave || slices.Contains(j.tried, name) ||
+		if x.gone || x.silent || x.orders.Leave || taken[name] || slices.Contains(j.tried, name) ||
 			!m.config.Share && (!x.joined || x.own || m.busy(name)) {
 			continue
 		}

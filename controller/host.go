@@ -129,7 +129,7 @@ func (m *Machine) untie() {
 
 // waitsFor is why a job that has a plan waits for other jobs.
 func (m *Machine) waitsFor(j *job, l *layout) string {
-	if grows := l.Wire.Arena - j.claim(); m.config.Budget > 0 && m.claims()+grows > m.config.Budget {
+	if grows := l.Wire.Arena - j.claim(); m.config.Budget > 0 && m.taken()+m.toStart().Sum()+grows > m.config.Budget {
 		return fmt.Sprintf("waits for %s that other jobs are giving back", l.Wire.Arena)
 	}
 	return fmt.Sprintf("waits for %s of host memory that other jobs are giving back", j.onHost(l))

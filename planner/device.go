@@ -15,6 +15,11 @@ type Device struct {
 	Align    graph.Bytes // of offsets
 	Out, In  cost.Link   // to the host and back; jobs share them
 	Sharing  cost.Sharing
+	// Gates says that jobs share memory by gates. Requests are then for jobs that need the device one at a time: with
+	// latencies of a job alone and the whole link. Where two use the device at once, both compute and link are shared,
+	// so that a copy still takes as long as the same ops; only launches, which do not compete, are then shorter for it.
+	Gates bool
+	Page  graph.Bytes // of device memory, for Gates; 0: Align
 
 	// Profile returns what a graph's ops take, or an error if the device cannot execute one of them.
 	Profile func(*graph.Graph) (Profile, error)
