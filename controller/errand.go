@@ -247,7 +247,7 @@ func (m *Machine) improve(e *errand, jobs []PlannedJob) {
 	m.noPlan = ""
 	plans := m.standing(e, jobs)
 	if m.overfull() {
-		if held := m.claims(); m.config.Budget > 0 && held > m.config.Budget {
+		if held := m.claims().Bytes(); m.config.Budget > 0 && held > m.config.Budget {
 			m.event(Event{Kind: Shrinking, Bytes: held, Budget: m.config.Budget})
 		}
 		m.adopt(plans, Event{Reason: e.reason})
@@ -273,7 +273,7 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 	}
 	if m.overfull() {
 		m.noPlan = why.Why
-		m.event(Event{Kind: Stuck, Bytes: m.claims(), Budget: m.config.Budget, Why: why.Why})
+		m.event(Event{Kind: Stuck, Bytes: m.claims().Bytes(), Budget: m.config.Budget, Why: why.Why})
 		return
 	}
 	if m.noPlan != why.Why { // jobs that cannot shrink would say so with every drift
@@ -286,7 +286,7 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 // fit the budget that there is now.
 func (m *Machine) requeue(reason string) (any bool) {
 	for _, j := range m.active() {
-		if j.record.State == wire.Starting && j.claim() == 0 {
+		if j.record.State == wire.Starting && j.claim().none() {
 			m.discard(j, j.given(), j.record.Park == "")
 			j.record.State, j.record.Why, j.layouts = wire.Queued, reason, nil
 			if j.record.Park == "" {
@@ -321,13 +321,13 @@ func (m *Machine) adopt(plans []adoption, e Event) {
 
 // overfull reports whether the newest plans of all jobs do not fit the budget together, which was larger before.
 func (m *Machine) overfull() bool {
-	var sum graph.Bytes
+	var sum Together
 	for _, j := range m.reachable() {
 		if l := j.newest(); l != nil {
-			sum += l.Wire.Arena
+			sum = sum.With(l.claim())
 		}
 	}
-	return m.config.Budget > 0 && sum+m.reserved() > m.config.Budget || m.hostFull()
+	return m.config.Budget > 0 && sum.Bytes()+m.reserved() > m.config.Budget || m.hostFull()
 }
 
 // bare reports whether an admitted job has no plan, as one that was planned for just before a controller died.

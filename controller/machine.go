@@ -134,7 +134,7 @@ func (m *Machine) Records() []wire.Record {
 			continue
 		}
 		r := j.record
-		r.Claim, r.Host = j.claim(), j.hostClaim()
+		m.claimed(j, &r)
 		r.Pace, r.Loss = j.pace, j.heard.last
 		records = append(records, r)
 	}
@@ -143,7 +143,7 @@ func (m *Machine) Records() []wire.Record {
 
 // Trouble says why nothing else begins, in one line; "": it does.
 func (m *Machine) Trouble() string {
-	if held := m.claims(); m.config.Budget > 0 && held > m.config.Budget && m.noPlan != "" {
+	if held := m.claims().Bytes(); m.config.Budget > 0 && held > m.config.Budget && m.noPlan != "" {
 		return fmt.Sprintf("jobs hold %s of %s, and cannot shrink that far: nothing else begins until some have ended "+
 			"or are parked", held, m.config.Budget)
 	}
@@ -188,7 +188,7 @@ func (m *Machine) write() {
 		if j.batch != nil {
 			continue // it may yet be refused
 		}
-		j.record.Claim, j.record.Host = j.claim(), j.hostClaim()
+		m.claimed(j, &j.record)
 		now := j.record
 		now.Iteration = j.written.Iteration // not worth a write of its own
 		if !reflect.DeepEqual(now, j.written) {
@@ -201,6 +201,14 @@ func (m *Machine) write() {
 		if x := m.executors[name]; !x.gone {
 			m.order(x)
 		}
+	}
+}
+
+// claimed says in a record what a job counts with.
+func (m *Machine) claimed(j *job, r *wire.Record) {
+	c := j.claim()
+	if r.Claim, r.Host = c.Arena, j.hostClaim(); m.config.MemorySharing != wire.NoSharing {
+		r.Sharing, r.Base = m.config.MemorySharing, c.Base
 	}
 }
 

@@ -152,7 +152,8 @@ type NoPlan struct {
 // ProvenLayout is a plan with offsets, proven.
 type ProvenLayout struct {
 	Wire    *wire.Layout     `json:"wire"`
-	Peak    graph.Bytes      `json:"peak_bytes"` // of its slots
-	Host    graph.Bytes      `json:"host_bytes"` // of its host slots
+	Peak    graph.Bytes      `json:"peak_bytes"`      // of its slots
+	Host    graph.Bytes      `json:"host_bytes"`      // of its host slots
+	Claim   *Claim           `json:"claim,omitempty"` // nil: an arena of its own
 	program *program.Program // nil where it comes from a recording
 }
