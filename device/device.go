@@ -32,7 +32,7 @@ type Device interface {
 	Now() time.Duration
 
 	// Next waits until something has ended, and returns that in the order in which it ended. An event may wait for
-	// later ones of its lane, at most until the section's part of the lane has ended or the lane has to wait. Next
+	// later ones of its lane, at most until the last command of that lane has ended which was issued with it. Next
 	// returns no events when wake is signalled first, and an error when ctx is done or the device failed.
 	Next(ctx context.Context, wake <-chan struct{}) ([]Event, error)
 	Close() error
@@ -86,10 +86,12 @@ type Job interface {
 	// A device whose memory others use too returns an *OutOfMemoryError when they have left it too little.
 	Reserve(arena graph.Bytes) error
 
-	// Issue hands over a section of the loaded program, for which the arena must be large enough, to be executed in an
-	// iteration, after what was issued before. With drain, it begins only when all of that has ended, and its waits on
-	// a previous run of the section are reached.
-	Issue(s *program.Section, iteration int, drain bool)
+	// Issue hands over commands [from, to) of a section of the loaded program, for which the arena must be large enough,
+	// to be executed in an iteration, after what was issued before. The first part of a section is from 0; each further
+	// one goes on where that before it ended, until the section is whole. With drain, the section begins only when all
+	// before it has ended, and its waits on a previous run of the section are reached; in further parts iteration and
+	// drain are those of the first.
+	Issue(s *program.Section, from, to, iteration int, drain bool)
 
 	// Snapshot reserves host memory for the state of the job, and binds the snapshot region of what is issued from now
 	// on to it. Nothing that was issued may use that region any more. It fails if the host has no memory for it.

@@ -135,11 +135,11 @@ func (d *counted) Next(ctx context.Context, wake <-chan struct{}) ([]device.Even
 	return events, err
 }
 
-func (j *countedJob) Issue(s *program.Section, iteration int, drain bool) {
-	if s == &j.d.p.Prologue {
+func (j *countedJob) Issue(s *program.Section, from, to, iteration int, drain bool) {
+	if s == &j.d.p.Prologue && from == 0 {
 		j.d.prologues++
 	}
-	j.Job.Issue(s, iteration, drain)
+	j.Job.Issue(s, from, to, iteration, drain)
 }
 
 // resumed trains the task from a snapshot on, which is given back before its first iteration has ended.

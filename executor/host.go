@@ -167,7 +167,8 @@ func (h *Host) step(j *job, in Input) error {
 			}
 			h.observer(Event{Job: j.name, Applied: &Applied{j.machine.Epoch(), out.Load.Arena}})
 		case out.Issue != nil:
-			j.place.Issue(out.Issue.Section, out.Issue.Iteration, out.Issue.Drain)
+			s := out.Issue.Section
+			j.place.Issue(s, 0, len(s.Commands), out.Issue.Iteration, out.Issue.Drain)
 		case out.Report != nil:
 			h.observer(Event{Job: j.name, Report: out.Report})
 		case out.Home:

@@ -87,7 +87,7 @@ func (j *watchedJob) Reserve(arena graph.Bytes) error {
 	return j.Job.Reserve(arena)
 }
 
-func (j *watchedJob) Issue(s *program.Section, iteration int, drain bool) {
+func (j *watchedJob) Issue(s *program.Section, from, to, iteration int, drain bool) {
 	j.flying += len(s.Commands)
 	for i := range s.Commands {
 		c := &s.Commands[i]
@@ -97,7 +97,7 @@ func (j *watchedJob) Issue(s *program.Section, iteration int, drain bool) {
 			}
 		}
 	}
-	j.Job.Issue(s, iteration, drain)
+	j.Job.Issue(s, from, to, iteration, drain)
 }
 
 // plans returns how many programs a job was given memory for.

@@ -117,7 +117,7 @@ func TestAwaited(t *testing.T) {
 	if l.Awaited(1) {
 		t.Error("idle lanes wait")
 	}
-	l.Issue(s, 0, false)
+	l.Issue(s, 0, len(s.Commands), 0, false)
 	if !l.Awaited(1) || l.Awaited(2) {
 		t.Errorf("the kernel waits for the copy in: %t, out: %t", l.Awaited(1), l.Awaited(2))
 	}

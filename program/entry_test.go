@@ -67,8 +67,8 @@ func TestBodyBeginsInPrologue(t *testing.T) {
 	s := network(t, "lenet", 100)
 	entry := func(copies int) *program.Lanes {
 		lanes := program.NewLanes(s.c.Streams)
-		lanes.Issue(&s.c.Prologue, 0, true)
-		lanes.Issue(&s.c.Body, 0, false)
+		lanes.Issue(&s.c.Prologue, 0, len(s.c.Prologue.Commands), 0, true)
+		lanes.Issue(&s.c.Body, 0, len(s.c.Body.Commands), 0, false)
 		for range copies {
 			lanes.End(onEntry)
 		}

@@ -1,6 +1,9 @@
 package program
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Lanes is what a job's streams are bound to where a program runs: a queue of commands per stream, and the arithmetic
 // of which command may start. It is a pure machine, which a device tells what was issued and what has ended:
@@ -10,9 +13,10 @@ import "slices"
 // Check and Time, which go through commands in list order, need no queues: Start begins a section, Reached tells of a
 // wait, and Pass issues and ends a command at once.
 type Lanes struct {
-	lanes []lane
-	floor []int // per lane: commands that must have ended before anything of the newest run begins
-	holds int   // queued commands with a pause
+	lanes  []lane
+	newest *Run
+	floor  []int // per lane: commands that must have ended before anything of the newest run begins
+	holds  int   // queued commands with a pause
 }
 
 type lane struct {
@@ -25,6 +29,7 @@ type lane struct {
 type queued struct {
 	run   *Run
 	index int
+	last  bool // of its lane in what was issued with it
 }
 
 func (q queued) command() *Command { return &q.run.Section.Commands[q.index] }
@@ -34,6 +39,7 @@ type Run struct {
 	Section   *Section
 	Iteration int
 
+	issued int   // commands
 	origin []int // per lane: commands issued before the section, from which its points count
 	floor  []int // per lane: commands that must have ended before anything of it begins; nil: known to have
 }
@@ -59,19 +65,35 @@ func (l *Lanes) Start(s *Section, iteration int, drain bool) *Run {
 	if drain {
 		l.floor = r.origin
 	}
-	r.floor = l.floor
+	r.floor, l.newest = l.floor, r
 	return r
 }
 
-// Issue puts the commands of a section into the queues of their lanes.
-func (l *Lanes) Issue(s *Section, iteration int, drain bool) {
-	r := l.Start(s, iteration, drain)
-	for i := range s.Commands {
-		c := &s.Commands[i]
+// Issue puts the commands [from, to) of a section into the queues of their lanes. A part from 0 begins a run of the
+// section, with an iteration and perhaps a drain; each further one goes on where that before it ended, and the next
+// section begins when this one was issued whole. It panics when a part does not follow, or is empty in a section that is
+// not.
+func (l *Lanes) Issue(s *Section, from, to, iteration int, drain bool) {
+	r := l.newest
+	whole := r == nil || r.issued == len(r.Section.Commands)
+	if from == 0 && whole {
+		r, whole = l.Start(s, iteration, drain), false
+	}
+	if whole || r.Section != s || r.issued != from || to <= from && to < len(s.Commands) {
+		panic(fmt.Sprintf("program: Issue of commands %d to %d, which do not follow what was issued before", from, to))
+	}
+	r.issued = to
+	for i := range s.Commands[from:to] {
+		c := &s.Commands[from+i]
 		q := &l.lanes[c.Stream].queue
-		*q = append(*q, queued{r, i})
+		*q = append(*q, queued{run: r, index: from + i})
 		if c.Hold > 0 {
 			l.holds++
+		}
+	}
+	for i := range l.lanes {
+		if q := l.lanes[i].queue; len(q) > 0 {
+			q[len(q)-1].last = true
 		}
 	}
 }
@@ -108,12 +130,8 @@ func (l *Lanes) Head(s Stream) (r *Run, index int) {
 	return q.run, q.index
 }
 
-// Last reports whether the head of a lane is the last command of its section there.
-func (l *Lanes) Last(s Stream) bool {
-	x := &l.lanes[s]
-	r := x.queue[0].run
-	return x.ended+1-r.origin[s] == r.Section.Counts[s]
-}
+// Last reports whether the head of a lane is the last command there of what was issued with it.
+func (l *Lanes) Last(s Stream) bool { return l.lanes[s].queue[0].last }
 
 // Ready reports whether there is a head of a lane that waits for nothing.
 func (l *Lanes) Ready(s Stream) bool {

@@ -22,8 +22,9 @@ type history struct {
 	drained  []int   // per section: how many commands were issued when the latest drain came
 }
 
-// issue adds a section. The oracle names every command that one waits for; that is all that it knows of counts.
-func (h *history) issue(s *Section, streams int, drain bool) {
+// issue adds a part of a section. The oracle names every command that one waits for; that is all that it knows of
+// counts.
+func (h *history) issue(s *Section, from, to, streams int, drain bool) {
 	of := make([][]int, streams) // issued commands per stream
 	for i, c := range h.commands {
 		of[c.cmd.Stream] = append(of[c.cmd.Stream], i)
@@ -32,17 +33,23 @@ func (h *history) issue(s *Section, streams int, drain bool) {
 	if n := len(h.drained); n > 0 {
 		floor = h.drained[n-1]
 	}
-	if drain {
-		floor = len(h.commands)
+	if from == 0 {
+		if drain {
+			floor = len(h.commands)
+		}
+		h.drained = append(h.drained, floor)
+		starts := make([]int, streams)
+		for i := range of {
+			starts[i] = len(of[i])
+		}
+		h.starts = append(h.starts, starts)
 	}
-	h.drained = append(h.drained, floor)
-	starts := make([]int, streams)
-	for i := range of {
-		starts[i] = len(of[i])
+	starts := h.starts[len(h.starts)-1]
+	left := make([]int, streams)
+	for _, c := range s.Commands[from:to] {
+		left[c.Stream]++
 	}
-	h.starts = append(h.starts, starts)
-	left := append([]int(nil), s.Counts...)
-	for i := range s.Commands {
+	for i := from; i < to; i++ {
 		c := &issuedCommand{cmd: &s.Commands[i], section: len(h.starts) - 1}
 		for k := range floor {
 			c.after = append(c.after, k)
@@ -94,8 +101,8 @@ func randomSectionOf(r *rand.Rand, streams int) *Section {
 	return s
 }
 
-// Random sections are issued, with drains and without, while commands end in a random order. Which commands may start
-// is what the slow oracle says, and everything ends.
+// Random sections are issued in random parts, with drains and without, while commands end in a random order. Which
+// commands may start is what the slow oracle says, and everything ends.
 func TestLanes(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 15))
@@ -103,12 +110,24 @@ func TestLanes(t *testing.T) {
 		l := NewLanes(make([]Unit, streams))
 		h := &history{}
 		sections := []*Section{randomSectionOf(r, streams), randomSectionOf(r, streams)}
+		var s *Section
+		var from int
+		var drain bool
 		for issued := 0; issued < 12 || !l.Idle(); {
 			if issued < 12 && r.IntN(4) == 0 {
-				s, drain := sections[r.IntN(2)], r.IntN(3) == 0
-				l.Issue(s, issued, drain)
-				h.issue(s, streams, drain)
-				issued++
+				if from == 0 {
+					s, drain = sections[r.IntN(2)], r.IntN(3) == 0
+				}
+				to := len(s.Commands)
+				if r.IntN(2) == 0 && from < to {
+					to = from + 1 + r.IntN(to-from)
+				}
+				l.Issue(s, from, to, issued, drain)
+				h.issue(s, from, to, streams, drain)
+				if from = to; from == len(s.Commands) {
+					from = 0
+					issued++
+				}
 			}
 			var choices []Stream
 			for s := range Stream(streams) {
@@ -132,9 +151,9 @@ func TestLanes(t *testing.T) {
 				}
 				continue
 			}
-			s := choices[r.IntN(len(choices))]
-			h.ready(s).ended = true
-			l.End(s)
+			ends := choices[r.IntN(len(choices))]
+			h.ready(ends).ended = true
+			l.End(ends)
 		}
 	}
 }
@@ -144,8 +163,8 @@ func TestLanesBlocker(t *testing.T) {
 	l := NewLanes([]Unit{Compute, CopyIn})
 	first := &Section{Commands: []Command{{Kind: Kernel}, {Kind: In, Stream: 1, Waits: []Point{{0, 1}}}},
 		Counts: []int{1, 1}}
-	l.Issue(first, 0, false)
-	l.Issue(first, 1, true)
+	l.Issue(first, 0, len(first.Commands), 0, false)
+	l.Issue(first, 0, len(first.Commands), 1, true)
 	for _, want := range []struct {
 		stream Stream
 		at     Point
@@ -172,7 +191,7 @@ func TestLanesHurry(t *testing.T) {
 	l := NewLanes([]Unit{Compute, CopyOut, Host})
 	l.Issue(&Section{Commands: []Command{{Kind: Kernel}, {Kind: Out, Stream: 1, Hold: hold},
 		{Kind: Out, Stream: 1, Hold: hold, Waits: []Point{{0, 1}}},
-		{Kind: Read, Stream: 2, Waits: []Point{{1, 2}}}}, Counts: []int{1, 2, 1}}, 0, true)
+		{Kind: Read, Stream: 2, Waits: []Point{{1, 2}}}}, Counts: []int{1, 2, 1}}, 0, 4, 0, true)
 	if l.Hurry(2) || l.Hurried(1) {
 		t.Error("the reader hurries a copy that waits for a kernel")
 	}
@@ -190,5 +209,37 @@ func TestLanesHurry(t *testing.T) {
 	l.End(1)
 	if l.Hurried(1) || l.Hurry(2) {
 		t.Error("there is nothing left to hurry")
+	}
+}
+
+// A part that does not follow what was issued is a mistake of the caller.
+func TestLanesParts(t *testing.T) {
+	one := &Section{Commands: make([]Command, 3), Counts: []int{3}}
+	other := &Section{Commands: make([]Command, 3), Counts: []int{3}}
+	type part struct {
+		s        *Section
+		from, to int
+	}
+	for name, parts := range map[string][]part{
+		"it leaves commands out":         {{one, 0, 1}, {one, 2, 3}},
+		"it comes twice":                 {{one, 0, 1}, {one, 0, 2}},
+		"its section did not begin":      {{one, 1, 3}},
+		"it is of another section":       {{one, 0, 1}, {other, 1, 2}},
+		"another section begins":         {{one, 0, 2}, {other, 0, 3}},
+		"its section was issued whole":   {{one, 0, 3}, {one, 3, 3}},
+		"it is empty":                    {{one, 0, 1}, {one, 1, 1}},
+		"it ends after the last command": {{one, 0, 4}},
+	} {
+		func() {
+			l := NewLanes([]Unit{Compute})
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: it is taken", name)
+				}
+			}()
+			for _, p := range parts {
+				l.Issue(p.s, p.from, p.to, 0, false)
+			}
+		}()
 	}
 }

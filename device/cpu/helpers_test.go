@@ -85,7 +85,9 @@ func (b *bed) bind(g *graph.Graph) {
 }
 
 // issue issues a section that is of no program.
-func (b *bed) issue(s *program.Section, iteration int, drain bool) { b.job.issue(s, iteration, drain) }
+func (b *bed) issue(s *program.Section, iteration int, drain bool) {
+	b.job.issue(s, 0, len(s.Commands), iteration, drain)
+}
 
 func (b *bed) reserve(arena graph.Bytes) {
 	b.t.Helper()

@@ -103,7 +103,7 @@ func (j *job) mustRest(what string) {
 }
 
 // Issue implements device.Job. It panics unless the section is of the loaded program, and the arena large enough.
-func (j *job) Issue(s *program.Section, iteration int, drain bool) {
+func (j *job) Issue(s *program.Section, from, to, iteration int, drain bool) {
 	if l := j.loaded; l == nil || !l.program.Has(s) {
 		panic(fmt.Sprintf("cpu: Issue to job %q of a section that is not of the program that it has loaded",
 			j.options.Name))
@@ -113,17 +113,19 @@ func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 	} else if s == &l.program.Snapshot && j.snapshot == nil {
 		panic(fmt.Sprintf("cpu: Issue to job %q of a snapshot section, and there is no memory for it", j.options.Name))
 	}
-	j.issue(s, iteration, drain)
+	j.issue(s, from, to, iteration, drain)
 }
 
-func (j *job) issue(s *program.Section, iteration int, drain bool) {
-	if j.recorder != nil {
+func (j *job) issue(s *program.Section, from, to, iteration int, drain bool) {
+	if j.recorder != nil && from == 0 {
 		j.recorder.section(s)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.entry.issue(s)
-	j.lanes.Issue(s, iteration, drain)
+	if from == 0 {
+		j.entry.issue(s)
+	}
+	j.lanes.Issue(s, from, to, iteration, drain)
 	j.wakeLanes()
 }
 

@@ -71,11 +71,11 @@ func train(t *testing.T, d *Device, g *graph.Graph, proven program.Proven, itera
 		t.Fatal(err)
 	}
 	b.reserve(p.Arena)
-	b.Issue(&p.Prologue, 0, true)
+	b.Issue(&p.Prologue, 0, len(p.Prologue.Commands), 0, true)
 	for i := range iterations {
-		b.Issue(&p.Body, i, i == 0)
+		b.Issue(&p.Body, 0, len(p.Body.Commands), i, i == 0)
 	}
-	b.Issue(&p.Epilogue, iterations, true)
+	b.Issue(&p.Epilogue, 0, len(p.Epilogue.Commands), iterations, true)
 	next(t, d, len(p.Prologue.Commands)+iterations*len(p.Body.Commands)+len(p.Epilogue.Commands), b)
 	b.reserve(0)
 	b.close()

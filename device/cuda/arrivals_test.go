@@ -66,7 +66,7 @@ func TestArrivals(t *testing.T) {
 		}
 		for _, s := range []*program.Section{&p.Prologue, &p.Body} {
 			left += len(s.Commands)
-			j.Issue(s, 0, s == &p.Prologue)
+			j.Issue(s, 0, len(s.Commands), 0, s == &p.Prologue)
 		}
 		jobs[j] = name
 	}

@@ -27,7 +27,7 @@ func crowd(t *testing.T, driver cuda.Driver) (err error) {
 	left := make(map[device.Job]int)
 	issue := func(j device.Job, s *program.Section, iteration int, drain bool) {
 		left[j] += len(s.Commands)
-		j.Issue(s, iteration, drain)
+		j.Issue(s, 0, len(s.Commands), iteration, drain)
 	}
 	wait := func(j device.Job) error {
 		for left[j] > 0 {

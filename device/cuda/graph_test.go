@@ -45,7 +45,7 @@ func TestGraph(t *testing.T) {
 		left := 0
 		for _, s := range sections {
 			left += len(s.Commands)
-			j.Issue(s, iteration, true)
+			j.Issue(s, 0, len(s.Commands), iteration, true)
 		}
 		for left > 0 {
 			events, err := d.Next(t.Context(), nil)

@@ -107,7 +107,7 @@ func (r *trainer) train(t testing.TB, d device.Device, proven program.Proven, it
 	left := 0
 	issue := func(s *program.Section, iteration int, drain bool) {
 		left += len(s.Commands)
-		j.Issue(s, iteration, drain)
+		j.Issue(s, 0, len(s.Commands), iteration, drain)
 	}
 	issue(&p.Prologue, 0, true)
 	wait := func(until int) error {

@@ -86,20 +86,22 @@ func (j *job) advance() error {
 
 // admit issues the sections that need not wait for all before them to end.
 func (j *job) admit() error {
-	for len(j.queue) > 0 && (!j.queue[0].drain || j.ended.Idle()) {
+	for len(j.queue) > 0 && (!j.queue[0].drain || j.queue[0].from > 0 || j.ended.Idle()) {
 		is := j.queue[0]
 		j.queue = j.queue[1:]
 		if _, err := j.prepare(is.section); err != nil {
 			return err
 		}
-		if is.drain {
+		if is.drain && is.from == 0 {
 			for _, l := range j.lanes {
 				j.floor = max(j.floor, l.last)
 			}
 		}
-		j.put.Issue(is.section, is.iteration, is.drain)
-		j.ended.Issue(is.section, is.iteration, is.drain)
-		j.device.arrivals.Issue(j.loaded.arrival, is.section)
+		j.put.Issue(is.section, is.from, is.to, is.iteration, is.drain)
+		j.ended.Issue(is.section, is.from, is.to, is.iteration, is.drain)
+		if is.from == 0 {
+			j.device.arrivals.Issue(j.loaded.arrival, is.section)
+		}
 	}
 	return nil
 }

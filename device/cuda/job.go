@@ -41,9 +41,10 @@ type job struct {
 	closed bool
 }
 
-// issue is a section that was issued.
+// issue is a part of a section that was issued.
 type issue struct {
 	section   *program.Section
+	from, to  int
 	iteration int
 	drain     bool
 }
@@ -121,7 +122,7 @@ func (j *job) mustRest(what string) {
 }
 
 // Issue implements device.Job. It panics unless the section is of the loaded program, and the arena large enough.
-func (j *job) Issue(s *program.Section, iteration int, drain bool) {
+func (j *job) Issue(s *program.Section, from, to, iteration int, drain bool) {
 	switch l := j.loaded; {
 	case j.closed:
 		panic(fmt.Sprintf("cuda: Issue to job %q, which is closed", j.options.Name))
@@ -136,7 +137,7 @@ func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 			j.options.Name))
 	}
 	defer j.device.enter()()
-	j.queue = append(j.queue, issue{s, iteration, drain})
+	j.queue = append(j.queue, issue{s, from, to, iteration, drain})
 	j.device.advance()
 }
 

@@ -91,7 +91,7 @@ func TestPinned(t *testing.T) {
 		!strings.Contains(err.Error(), "load a program of job job: pin ") {
 		t.Errorf("a program that spills more than can be pinned: %v", err)
 	}
-	first.Issue(&p.Prologue, 0, true) // of the program that is bound still
+	first.Issue(&p.Prologue, 0, len(p.Prologue.Commands), 0, true) // of the program that is bound still
 	for left := len(p.Prologue.Commands); left > 0; {
 		events, err := d.Next(t.Context(), nil)
 		if err != nil {

@@ -93,14 +93,14 @@ func TestTimes(t *testing.T) {
 	}
 	long, short := seats[0], seats[1]
 	ended := past{}
-	short.j.Issue(&short.p.Prologue, 0, true)
+	short.j.Issue(&short.p.Prologue, 0, len(short.p.Prologue.Commands), 0, true)
 	ended.wait(t, d, short, &short.p.Prologue, 0)
-	long.j.Issue(&long.p.Prologue, 0, true) // 48 ms
-	short.j.Issue(&short.p.Body, 0, false)
+	long.j.Issue(&long.p.Prologue, 0, len(long.p.Prologue.Commands), 0, true) // 48 ms
+	short.j.Issue(&short.p.Body, 0, len(short.p.Body.Commands), 0, false)
 	ended.wait(t, d, short, &short.p.Body, 0)
 	ended.wait(t, d, long, &long.p.Prologue, 0)
 	now := d.Now()
-	short.j.Issue(&short.p.Body, 1, false)
+	short.j.Issue(&short.p.Body, 0, len(short.p.Body.Commands), 1, false)
 	ended.wait(t, d, short, &short.p.Body, 1)
 	for _, op := range []string{"first", "sum1"} {
 		e := ended.kernel(short, 1, op)
@@ -132,7 +132,7 @@ func TestTold(t *testing.T) {
 	defer closed(t, d)
 	g := devicetest.Tiny()
 	s := sit(t, d, devicetest.Build(t, d, g, devicetest.Swapped(g), program.Options{}))
-	s.j.Issue(&s.p.Prologue, 0, true)
+	s.j.Issue(&s.p.Prologue, 0, len(s.p.Prologue.Commands), 0, true)
 	ended := past{}
 	ended.wait(t, d, s, &s.p.Prologue, 0)
 	for e, told := range ended {
@@ -143,7 +143,7 @@ func TestTold(t *testing.T) {
 	if len(ended) < 2 {
 		t.Errorf("a prologue of %d copies", len(ended))
 	}
-	s.j.Issue(&s.p.Body, 0, false)
+	s.j.Issue(&s.p.Body, 0, len(s.p.Body.Commands), 0, false)
 	ended.wait(t, d, s, &s.p.Body, 0)
 	waited, read := 0, 0
 	for i := range s.p.Body.Commands {

@@ -79,7 +79,7 @@ func (s *seat) reserve(arena graph.Bytes) {
 func (s *seat) issue(p *program.Program, section *program.Section, iteration int, drain bool) {
 	s.issued = append(s.issued, issue{p, section, iteration, drain})
 	s.left += len(section.Commands)
-	s.Issue(section, iteration, drain)
+	s.Issue(section, 0, len(section.Commands), iteration, drain)
 }
 
 // train issues a program for the iterations [from, to), from Home to Home, and does not wait.

@@ -10,5 +10,5 @@ func Bind(j device.Job, p *program.Program) { j.(*job).bind(p) }
 
 // Issue issues a section that is of no program.
 func Issue(j device.Job, s *program.Section, iteration int, drain bool) {
-	j.(*job).lanes.Issue(s, iteration, drain)
+	j.(*job).lanes.Issue(s, 0, len(s.Commands), iteration, drain)
 }

@@ -109,7 +109,7 @@ func (j *job) mustRest(what string) {
 }
 
 // Issue implements device.Job. It panics unless the section is of the loaded program, and the arena large enough.
-func (j *job) Issue(s *program.Section, iteration int, drain bool) {
+func (j *job) Issue(s *program.Section, from, to, iteration int, drain bool) {
 	switch p := j.program; {
 	case j.closed:
 		panic(fmt.Sprintf("sim: Issue to job %q, which is closed", j.name))
@@ -119,8 +119,10 @@ func (j *job) Issue(s *program.Section, iteration int, drain bool) {
 		panic(fmt.Sprintf("sim: Issue to job %q: its program uses %d bytes of an arena of %d", j.name, p.Arena,
 			j.arena))
 	}
-	j.device.entries.Issue(j.entry, s)
-	j.lanes.Issue(s, iteration, drain)
+	if from == 0 {
+		j.device.entries.Issue(j.entry, s)
+	}
+	j.lanes.Issue(s, from, to, iteration, drain)
 }
 
 // Snapshot returns one without memory: there is no data.

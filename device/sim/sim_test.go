@@ -244,15 +244,14 @@ func TestPanics(t *testing.T) {
 			p := loose(g)
 			p.Arena = 5120
 			sim.Bind(j, p)
-			j.Issue(&p.Body, 0, false)
+			j.Issue(&p.Body, 0, len(p.Body.Commands), 0, false)
 		},
 		"a section that is not of the program": func(d *sim.Device, j device.Job) {
-			j.Issue(section(kernel()), 0,
-				false)
+			j.Issue(section(kernel()), 0, 1, 0, false)
 		},
 		"sim: Issue to job \"a\", which is closed": func(d *sim.Device, j device.Job) {
 			j.Close()
-			j.Issue(section(kernel()), 0, false)
+			j.Issue(section(kernel()), 0, 1, 0, false)
 		},
 		"sim: Reserve of job \"a\", which is closed": func(d *sim.Device, j device.Job) {
 			j.Close()

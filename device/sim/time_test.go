@@ -82,9 +82,9 @@ func fourth(t *testing.T, d *sim.Device, g *graph.Graph, proven program.Proven) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.Issue(&p.Prologue, 0, true)
+	j.Issue(&p.Prologue, 0, len(p.Prologue.Commands), 0, true)
 	for i := range 4 {
-		j.Issue(&p.Body, i, i == 0)
+		j.Issue(&p.Body, 0, len(p.Body.Commands), i, i == 0)
 	}
 	n := len(p.Body.Commands)
 	timing := program.Timing{Start: make([]time.Duration, n), End: make([]time.Duration, n)}
