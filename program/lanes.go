@@ -3,6 +3,8 @@ package program
 import (
 	"fmt"
 	"slices"
+
+	"tensile/graph"
 )
 
 // Lanes is what a job's streams are bound to where a program runs: a queue of commands per stream, and the arithmetic
@@ -114,6 +116,19 @@ func (l *Lanes) Ended(s Stream) int { return l.lanes[s].ended }
 
 // Queued returns how many commands of a stream were issued and have not ended.
 func (l *Lanes) Queued(s Stream) int { return len(l.lanes[s].queue) }
+
+// Using returns a command that was issued, has not ended, and uses one of some pages of a size; nil if there is none. p
+// is the program that the commands are of.
+func (l *Lanes) Using(p *Program, pages Pages, page graph.Bytes) *Command {
+	for _, x := range l.lanes {
+		for _, q := range x.queue {
+			if p.touches(q.command(), pages, page) {
+				return q.command()
+			}
+		}
+	}
+	return nil
+}
 
 // Idle reports whether everything issued has ended.
 func (l *Lanes) Idle() bool {

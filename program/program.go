@@ -170,30 +170,55 @@ func (p *Program) Has(s *Section) bool {
 	return slices.Contains(all[:], s)
 }
 
-// Reach returns the end of the highest range of the arena that a command uses.
-func (p *Program) Reach(c *Command) graph.Bytes {
-	var end graph.Bytes
-	reach := func(a Address, size graph.Bytes) {
+// Ranges calls yield with each range [from, to) of the arena that a command uses.
+func (p *Program) Ranges(c *Command, yield func(from, to graph.Bytes)) {
+	use := func(a Address, size graph.Bytes) {
 		if p.Regions[a.Region] == Arena && a != Nowhere {
-			end = max(end, a.Offset+size)
+			yield(a.Offset, a.Offset+size)
 		}
 	}
 	switch c.Kind {
 	case Kernel:
 		op := &p.Graph.Ops[c.Op]
 		for i, t := range op.Inputs {
-			reach(c.Inputs[i], p.Graph.Tensors[t].Bytes())
+			use(c.Inputs[i], p.Graph.Tensors[t].Bytes())
 		}
 		for i, t := range op.Outputs {
-			reach(c.Outputs[i], p.Graph.Tensors[t].Bytes())
+			use(c.Outputs[i], p.Graph.Tensors[t].Bytes())
 		}
 		if c.ScratchBytes > 0 {
-			reach(c.Scratch, c.ScratchBytes)
+			use(c.Scratch, c.ScratchBytes)
 		}
 	case Out, In, Poison, Save:
-		reach(c.Device, c.Bytes)
+		use(c.Device, c.Bytes)
 	}
+}
+
+// Reach returns the end of the highest range of the arena that a command uses.
+func (p *Program) Reach(c *Command) graph.Bytes {
+	var end graph.Bytes
+	p.Ranges(c, func(_, to graph.Bytes) { end = max(end, to) })
 	return end
+}
+
+// Within reports whether all that a command uses of the arena lies in pages of a size.
+func (p *Program) Within(c *Command, pages Pages, page graph.Bytes) bool {
+	within := true
+	p.Ranges(c, func(from, to graph.Bytes) {
+		within = within && (from == to || pages.Contains(Pages{{int(from / page), int((to + page - 1) / page)}}))
+	})
+	return within
+}
+
+// touches reports whether a command uses some of the bytes of pages of a size.
+func (p *Program) touches(c *Command, pages Pages, page graph.Bytes) bool {
+	touches := false
+	p.Ranges(c, func(from, to graph.Bytes) {
+		for _, r := range pages {
+			touches = touches || from < graph.Bytes(r.To)*page && graph.Bytes(r.From)*page < to
+		}
+	})
+	return touches
 }
 
 // StreamName is what people call a stream: by its unit, and those of one unit from the second on with a number.

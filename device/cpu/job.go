@@ -22,6 +22,8 @@ type job struct {
 	recorder *recorder     // nil: nothing is recorded
 
 	arena      memory
+	paged      bool           // the arena is backed in part
+	held       program.Pages  // of such an arena
 	populating sync.WaitGroup // the arena
 	loaded     *loaded        // what is bound; nil before the first
 	snapshot   *snapshot      // the last that was asked for; nil: none was
@@ -55,17 +57,23 @@ func newJob(d *Device, g *graph.Graph, o device.JobOptions) (*job, error) {
 	return j, nil
 }
 
-// Reserve implements device.Job. With the invariants tag the new arena is full of NaN.
+// Reserve implements device.Job. With the invariants tag an arena that is backed is full of NaN.
 func (j *job) Reserve(arena graph.Bytes) error {
 	j.mustRest("Reserve")
 	if arena < 0 || arena%align != 0 {
 		panic(fmt.Sprintf("cpu: Reserve(%d): not a multiple of %d", arena, align))
 	}
 	j.drop()
+	var err error
+	if j.paged {
+		if j.arena, err = reserveUnbacked(arena, j.device.page); err != nil {
+			return fmt.Errorf("job %s: %w", j.options.Name, err)
+		}
+		return nil
+	}
 	if err := j.device.claim(j.options.Name, "an arena", arena); err != nil {
 		return err
 	}
-	var err error
 	if j.arena, err = reserve(arena); err != nil {
 		j.device.unclaim(arena)
 		return fmt.Errorf("job %s: %w", j.options.Name, err)
@@ -83,9 +91,29 @@ func (j *job) drop() {
 		j.recorder.home()
 	}
 	j.populating.Wait()
-	j.device.unclaim(graph.Bytes(len(j.arena.bytes)))
+	if j.paged {
+		j.device.unclaim(j.bytesIn(j.held))
+		j.held = nil
+	} else {
+		j.device.unclaim(graph.Bytes(len(j.arena.bytes)))
+	}
 	j.arena.free()
 	j.touched = 0
+}
+
+// pages returns the memory of a range of pages of the arena, up to the end of the system's page in which that ends.
+func (j *job) pages(r program.PageRange) []byte {
+	page := int(j.device.page)
+	return j.arena.bytes[r.From*page : min(r.To*page, cap(j.arena.bytes))]
+}
+
+// bytesIn is how much memory pages of the arena take.
+func (j *job) bytesIn(pages program.Pages) graph.Bytes {
+	n := 0
+	for _, r := range pages {
+		n += len(j.pages(r))
+	}
+	return graph.Bytes(n)
 }
 
 func poison(f []float32) {

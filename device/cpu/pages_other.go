@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package cpu
+
+// adviseLarge does nothing here.
+func adviseLarge([]byte) {}

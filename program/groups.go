@@ -1,0 +1,59 @@
+package program
+
+import "tensile/graph"
+
+// Group is the commands [From, To) of a section, which a host issues together, and the pages of the arena that it must
+// hold from when it issues them until all commands of the section before To have ended: those that the commands use, and
+// those with content that was written before and is read after them.
+type Group struct {
+	From, To int
+	Need     Pages
+}
+
+// Groups divides the sections of a program that train into groups. A job that holds no page that its groups in flight
+// do not need leaves the others to other jobs.
+//
+// Base are the pages with content over the boundary between two iterations, and those that prologue and epilogue use.
+// Prologue and epilogue use no other page, so that they may run while the job holds Base alone. The first and the last
+// group of a section need Base.
+//
+// A command that fills what was dropped with NaN (Options.Poison) uses it like any other.
+type Groups struct {
+	Page     graph.Bytes // the size of a page
+	Base     Pages
+	Body     []Group
+	Snapshot []Group // none if the program has no such section
+}
+
+// Of returns the groups of a section of p; nil for prologue and epilogue, which need Base.
+func (d *Groups) Of(p *Program, s *Section) []Group {
+	switch s {
+	case &p.Body:
+		return d.Body
+	case &p.Snapshot:
+		return d.Snapshot
+	}
+	return nil
+}
+
+// Peak returns the most pages that a group needs, at least those of Base.
+func (d *Groups) Peak() int {
+	most := d.Base.Count()
+	for _, groups := range [][]Group{d.Body, d.Snapshot} {
+		for _, g := range groups {
+			most = max(most, g.Need.Count())
+		}
+	}
+	return most
+}
+
+// Rests returns, per group of a section, the most pages that it or one after it in the section needs.
+func Rests(groups []Group) []int {
+	rests := make([]int, len(groups))
+	most := 0
+	for i := len(groups) - 1; i >= 0; i-- {
+		most = max(most, groups[i].Need.Count())
+		rests[i] = most
+	}
+	return rests
+}
