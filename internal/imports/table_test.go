@@ -12,6 +12,7 @@ var rows = [][]string{
 	{"internal/text"},
 	{"internal/cudaabi"},
 	{"pool", "pool/trace"},
+	{"lease"},
 	{"cost"},
 	{"plan"},
 	{"peak"},
@@ -108,7 +109,8 @@ var timeless = append([]string{"executor", "data", "weights", "checkpoint", "dev
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
-var pure = []string{"graph", "pool", "pool/trace", "cost", "plan", "peak", "program", "passes", "predictor/correct",
+var pure = []string{"graph", "pool", "pool/trace", "lease", "cost", "plan", "peak", "program", "passes",
+	"predictor/correct",
 	"scheduler", "internal/replay", "scheduler/draft", "scheduler/policies", "scheduler/policies/...",
 	"autodiff", "models", "swapexec"}
 

@@ -1,0 +1,49 @@
+// Package lease decides which jobs hold how many pages of one device's memory, and when. Its [Machine] is pure: it is
+// told inputs and answers with outputs, reads no clock, and knows nothing of programs. Only counts of pages reach it.
+//
+//	        Join            First of an iteration        Last of it             Leave
+//	Home ----------> idle -----------------------> begun -----------> idle ------------> Home
+//	                 holds Base                    holds what its     its hold falls to Base by itself,
+//	                                               groups ask for     for it needs no grant any more
+//
+// A job asks for each group of its iteration: [Want]. It holds what it was granted until it says [Passed] with less.
+// Groups that are in flight end by themselves, and so does an iteration whose last group was granted.
+//
+// # The rule
+//
+// The order is that of the iterations that have begun (their First was granted) and wait for more groups (their Last was
+// not), oldest first. All other jobs that have joined are idle. A Want is granted if, with hold and rest of the job
+// that asks as they would be,
+//
+//	(T)  sum of all holds  <=  C
+//	(S)  sum of Base, idle jobs  +  sum of Base, jobs older than i  +  max(rest(i), hold(i))
+//	     +  sum of hold, jobs younger than i  <=  C         for each i of the order no younger than the job that asks
+//
+// where rest(i) is the largest number of pages that a group of i still needs. A First appends its job as youngest; a Join
+// adds its Base to the idle ones. (S) of i says: when all that is older than i has ended, i can end even if nothing
+// younger gives anything back.
+//
+// # What holds under any timing
+//
+// P0, never above the capacity: a grant that raises a hold keeps (T), and nothing else raises one.
+//
+// P4, no deadlock and no starvation:
+//   - (S) is invariant. A grant to k raises hold(k) alone: the jobs older than k are checked, those younger see Base(k)
+//     as before. Passed lowers holds. A First is checked against all. When the Last of k is granted, k becomes idle:
+//     younger jobs saw Base(k) before and do now, older ones saw hold(k) and now see Base(k), which is no more, since
+//     the last group of an iteration needs Base (a Want that says otherwise is refused).
+//   - So the oldest ends. Nobody is older, so (S) lets it have any group while none of its own is in flight: such a
+//     group needs at most rest. (T) follows from (S) of the oldest once the idle jobs have fallen to their Base, which
+//     they do by themselves. Then the next is oldest.
+//   - A First or Join does not wait for ever. They wait in one queue, least served first (pages x time / weight). What
+//     fits may be granted before one that does not, but only [Options].Overtakes times; from then on nothing
+//     behind it is granted, the order empties, and with an empty order it fits. That it would is checked first: a
+//     request that could not be granted even then (the bases of others are in its way) holds up nobody.
+//
+// # A lower capacity
+//
+// Nothing is revoked. (S) was a promise to every iteration that has begun: the oldest one may still use it, all
+// else is measured against the new capacity. So the sum of holds falls to it as fast as the iterations end.
+// Jobs that cannot begin another iteration within the new capacity beside the bases of the others are told to Drain:
+// those whose Peak alone is above it, then the youngest by their Join, until the others fit.
+package lease

@@ -1,0 +1,27 @@
+package lease
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Two jobs whose peaks do not fit together are granted groups in turn: the younger waits where its group would be in
+// the way of the older one.
+func TestTwo(t *testing.T) {
+	m := NewMachine(Options{})
+	step := func(in Input, want string) {
+		t.Helper()
+		if got := fmt.Sprint(m.Step(in)); got != want {
+			t.Errorf("%+v: %s, want %s", in, got, want)
+		}
+	}
+	step(Input{Capacity: &Capacity{10}}, "[]")
+	step(Input{Join: &Join{Job: "a", Base: 1, Peak: 8}}, "[grant a]")
+	step(Input{Join: &Join{Job: "b", Base: 1, Peak: 8}}, "[grant b]")
+	step(Input{Want: &Want{Job: "a", First: true, Rest: 8, Hold: 2}}, "[grant a]")
+	step(Input{Want: &Want{Job: "b", First: true, Rest: 8, Hold: 2}}, "[grant b]")
+	step(Input{Want: &Want{Job: "b", Rest: 8, Hold: 3}}, "[]")
+	step(Input{Want: &Want{Job: "a", Rest: 8, Hold: 8}}, "[grant a]")
+	step(Input{Want: &Want{Job: "a", Last: true, Rest: 2, Hold: 8}}, "[grant a]")
+	step(Input{Passed: &Passed{Job: "a", Hold: 1}}, "[grant b]")
+}

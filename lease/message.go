@@ -1,0 +1,92 @@
+package lease
+
+import (
+	"fmt"
+	"time"
+)
+
+// Job names a job.
+type Job string
+
+// Limits of what an input may say.
+const (
+	MaxPages  = 1 << 40
+	MaxWeight = 1000
+)
+
+// Input is what a machine is told: the time, and at most one of the other fields. An input that says nothing but the
+// time is a tick: a runner sends one at [Machine.Wake].
+type Input struct {
+	Now time.Duration // never falls
+
+	Join     *Join
+	Want     *Want
+	Passed   *Passed
+	Leave    *Leave
+	Capacity *Capacity
+}
+
+// Join says that a job wants to leave Home. From the grant on it holds Base.
+type Join struct {
+	Job    Job
+	Base   int // pages that it holds over the boundary between iterations
+	Peak   int // the most pages that a group of it needs; at least Base
+	Weight int // its share of the device against others, from 1 to MaxWeight; 0: 1
+}
+
+// Want asks for the next group of a job. It takes the place of one of the job that was not granted yet: ask again
+// with a lower Hold when groups in flight have passed.
+type Want struct {
+	Job   Job
+	First bool // of an iteration
+	Last  bool // of that iteration
+	Rest  int  // the most pages that a group of the iteration needs, from this one on; from Base to Peak, never rising
+	// Hold is what the job would hold: the union of the pages of the groups in flight and of this one. First and last
+	// groups hold Base at least. While groups are in flight it may be above Rest and Peak, and is granted if it fits.
+	// With none in flight it is at most Rest: such a request never waits for the job's own groups.
+	Hold int
+}
+
+// Passed says that a job holds fewer pages now: the others have been given back to the system already.
+type Passed struct {
+	Job  Job
+	Hold int
+}
+
+// Leave says that a job holds nothing any more: it is in Home, or its process is dead.
+type Leave struct{ Job Job }
+
+// Capacity says how many pages all jobs may hold together. Until the first one there are none.
+type Capacity struct{ Pages int }
+
+// Output is one thing that follows from an input.
+type Output struct {
+	Kind Kind
+	Job  Job
+	Why  string // of Drain and Refuse
+}
+
+// Kind is what an output says.
+type Kind uint8
+
+// The kinds of outputs.
+const (
+	// Grant is the answer to the job's Join, or to its newest Want.
+	Grant Kind = iota
+	// Drain asks the job to go Home at the next boundary that allows it, and to Leave. It is granted no further
+	// iteration before it has; the one that it is in goes on.
+	Drain
+	// Refuse says that the input was wrong and had no effect.
+	Refuse
+)
+
+var kinds = [...]string{"grant", "drain", "refuse"}
+
+func (k Kind) String() string { return kinds[k] }
+
+func (o Output) String() string {
+	if o.Why == "" {
+		return fmt.Sprintf("%v %s", o.Kind, o.Job)
+	}
+	return fmt.Sprintf("%v %s: %s", o.Kind, o.Job, o.Why)
+}

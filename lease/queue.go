@@ -1,0 +1,157 @@
+package lease
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// enqueue has a Join or First wait for its turn.
+func (m *Machine) enqueue(k *holder) {
+	m.charge(k)
+	k.served = max(k.served, m.served) // who had nothing to ask for saves no turns up
+	m.arrivals++
+	k.arrival, k.overtaken = m.arrivals, 0
+	m.queue = append(m.queue, k)
+}
+
+// grantQueue grants what fits of the queue, least served first. What does not fit lets others pass for so many times.
+func (m *Machine) grantQueue() {
+	if len(m.queue) == 0 {
+		return
+	}
+	for _, k := range m.queue {
+		m.charge(k)
+	}
+	slices.SortFunc(m.queue, func(a, b *holder) int {
+		return cmp.Or(cmp.Compare(a.served, b.served), cmp.Compare(a.arrival, b.arrival))
+	})
+	for i := 0; i < len(m.queue); {
+		k := m.queue[i]
+		switch {
+		case !m.could(k):
+			i++
+		case m.fits(k):
+			m.queue = slices.Delete(m.queue, i, i+1)
+			m.begin(k)
+			for _, before := range m.queue[:i] {
+				before.overtaken++
+			}
+		default:
+			if k.overtaken >= m.options.Overtakes {
+				return
+			}
+			i++
+		}
+	}
+}
+
+// begin grants a Join or First.
+func (m *Machine) begin(k *holder) {
+	m.charge(k)
+	m.served = max(m.served, k.served)
+	k.served = add(k.served, 1) // so that not even jobs that take no time are always first
+	hold, rest := k.next()
+	k.hold = hold
+	m.say(Grant, k.Job, "")
+	if !k.joined {
+		k.joined = true
+		m.joined = append(m.joined, k)
+		return
+	}
+	k.rest, k.asking = rest, false
+	if !k.want.Last {
+		k.began = true
+		m.order = append(m.order, k)
+	}
+}
+
+// could reports whether a request of the queue would be granted if all iterations that have begun had ended.
+func (m *Machine) could(k *holder) bool {
+	bases, spread := 0, 0
+	for _, i := range m.joined {
+		bases += i.Base
+		if !i.draining {
+			spread = max(spread, i.Peak-i.Base)
+		}
+	}
+	if !k.joined {
+		return bases+k.Base+max(spread, k.Peak-k.Base) <= m.capacity
+	}
+	return !k.draining && bases-k.Base+max(k.want.Rest, k.want.Hold) <= m.capacity
+}
+
+// shed tells jobs to drain that cannot begin another iteration within the capacity: those that could not even alone,
+// then the youngest by their Join, until the others fit.
+func (m *Machine) shed() {
+	for _, k := range m.joined {
+		if k.Peak > m.capacity {
+			m.drain(k, "the capacity is below its peak")
+		}
+	}
+	for {
+		bases, spread, youngest := 0, 0, (*holder)(nil)
+		for _, k := range m.joined {
+			if !k.draining {
+				bases += k.Base
+				spread = max(spread, k.Peak-k.Base)
+				youngest = k
+			}
+		}
+		if bases+spread <= m.capacity {
+			return
+		}
+		m.drain(youngest, "the capacity is below what the jobs need together")
+	}
+}
+
+func (m *Machine) drain(k *holder, why string) {
+	if !k.draining {
+		k.draining = true
+		m.say(Drain, k.Job, why)
+	}
+}
+
+// charge counts what a job was served up to now. While it waits in the queue its Base is free, so that what it was
+// served comes to rest.
+func (m *Machine) charge(k *holder) {
+	if k.joined {
+		pages := k.hold
+		if k.asking && !k.began {
+			pages = max(0, pages-k.Base)
+		}
+		k.served = add(k.served, times(pages, m.now-k.charged)/int64(k.Weight))
+	}
+	k.charged = m.now
+}
+
+// times returns pages x time, in microseconds, or the largest number if it is more.
+func times(pages int, d time.Duration) int64 {
+	us := d.Microseconds()
+	if us > 0 && int64(pages) > math.MaxInt64/us {
+		return math.MaxInt64
+	}
+	return int64(pages) * us
+}
+
+// add returns the sum of two numbers of which neither is negative, or the largest number if it is more.
+func add(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// remember keeps what a job was served, if it leaves with more than others, for when it joins again.
+func (m *Machine) remember(k *holder) {
+	const most = 64
+	for job, served := range m.left {
+		if served <= m.served {
+			delete(m.left, job)
+		}
+	}
+	if k.served > m.served && len(m.left) < most {
+		m.left[k.Job] = k.served
+	}
+}
