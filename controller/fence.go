@@ -146,6 +146,9 @@ func (m *Machine) silence(x *executor) {
 			j.unknown(x)
 		}
 	}
+	if m.config.shares() && m.overfull() { // by what it may hold beside the others from now on
+		m.want.better = fmt.Sprintf("executor %s cannot be reached", x.name)
+	}
 }
 
 // unknown takes down that a job may be training at an executor that cannot be reached.

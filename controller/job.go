@@ -97,7 +97,16 @@ func (j *job) newest() *layout {
 
 // claim is what the job counts with: the largest arena that it may have now or come to have by what it was granted.
 // Where gates share memory one that cannot be reached counts whole: it may hold its arena for as long as that lasts.
-func (j *job) claim() (c Claim) {
+func (j *job) claim() Claim {
+	c := j.granted()
+	if j.record.State == wire.Unknown {
+		return whole(c.Arena)
+	}
+	return c
+}
+
+// granted is what the job may have by what it was granted.
+func (j *job) granted() (c Claim) {
 	if j.record.State.Over() {
 		return c
 	}
@@ -105,9 +114,6 @@ func (j *job) claim() (c Claim) {
 		if l.granted {
 			c = c.or(l.claim())
 		}
-	}
-	if j.record.State == wire.Unknown {
-		return whole(c.Arena)
 	}
 	return c
 }

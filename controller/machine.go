@@ -30,6 +30,8 @@ type Machine struct {
 	want   wants
 	noPlan string // why there were no new plans, as it was said last
 
+	lease wire.Lease // what leases have to give; zero where jobs share no memory
+
 	given    graph.Bytes    // the budget with which this controller was started; 0: none
 	settings *wire.Settings // that were set while a controller ran; nil: none
 
@@ -49,6 +51,7 @@ type executor struct {
 	seen     int64         // number of its newest status
 	heard    time.Duration // when it was last heard of
 	launched bool          // this controller had it started
+	killed   bool          // it was told to end at once
 	joined   bool          // it was heard of
 	own      bool          // it was started for certain jobs and is to leave when they are over
 	gone     bool
@@ -197,6 +200,7 @@ func (m *Machine) write() {
 			m.say(Output{Record: &stored})
 		}
 	}
+	m.lend()
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		if x := m.executors[name]; !x.gone {
 			m.order(x)
@@ -207,7 +211,7 @@ func (m *Machine) write() {
 // claimed says in a record what a job counts with.
 func (m *Machine) claimed(j *job, r *wire.Record) {
 	c := j.claim()
-	if r.Claim, r.Host = c.Arena, j.hostClaim(); m.config.MemorySharing != wire.NoSharing {
+	if r.Claim, r.Host = c.Arena, j.hostClaim(); m.config.shares() {
 		r.Sharing, r.Base = m.config.MemorySharing, c.Base
 	}
 }
@@ -243,7 +247,10 @@ func (m *Machine) order(x *executor) {
 			}
 		}
 	}
-	orders.Link = m.linkOf(x)
+	if orders.Link = m.linkOf(x); m.config.shares() {
+		lease := m.lease
+		orders.Lease = &lease
+	}
 	orders.Leave = x.own && len(orders.Jobs) == 0
 	if orders.Number = x.orders.Number; x.orders.Number > 0 && reflect.DeepEqual(orders, x.orders) {
 		return

@@ -53,6 +53,7 @@ type Output struct {
 	Result *Collection    `json:"result,omitzero"` // to be stored for whoever submitted the job
 	Orders *wire.Orders   `json:"orders,omitzero"` // to an executor
 	Launch string         `json:"launch,omitzero"` // an executor is to be started by this name
+	Kill   string         `json:"kill,omitzero"`   // the process of an executor that was launched is to be ended
 	Forget string         `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
 	Learnt *Learnt        `json:"learnt,omitzero"` // to be stored
 	Set    *wire.Settings `json:"set,omitzero"`    // to be stored

@@ -130,6 +130,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]
 		l := &ProvenLayout{Peak: s.Footprint.Peak, Host: s.Host - c.Beside, program: planned.Programs[i].Program(),
+			Claim: w.claimOf(planned.Programs[i].Program()),
 			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch,
 				Arena: s.Layout.Arena}}
 		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In}

@@ -52,6 +52,12 @@ func (r *runner) restore() error {
 	if err = errors.Join(append(problems, err)...); err != nil {
 		return err
 	}
+	if r.options.InForce {
+		r.options.Config = r.options.inForce(s.Records)
+	}
+	if r.options.shares() {
+		r.options.Page = r.options.On.Page
+	}
 	if r.machine, err = Restore(r.options.Config, s); err == nil {
 		r.options.Record.begin(r.options.Config, s)
 	}

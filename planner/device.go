@@ -15,6 +15,7 @@ type Device struct {
 	Align    graph.Bytes // of offsets
 	Out, In  cost.Link   // to the host and back; jobs share them
 	Sharing  cost.Sharing
+	Page     graph.Bytes // in which the device backs arenas; 0: it backs whole ones alone
 
 	// Profile returns what a graph's ops take, or an error if the device cannot execute one of them.
 	Profile func(*graph.Graph) (Profile, error)
@@ -53,8 +54,12 @@ func Roofline(facts cost.Facts) Latencies {
 // Of describes a device for plans. It keeps the device: profiles can be asked for until that is closed.
 func Of(d device.Device, latencies Latencies) Device {
 	facts := d.Facts()
+	var page graph.Bytes
+	if pager, ok := d.(device.Pager); ok {
+		page = pager.Page()
+	}
 	return Device{Identity: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
-		Sharing: facts.Sharing(),
+		Sharing: facts.Sharing(), Page: page,
 		Profile: func(g *graph.Graph) (Profile, error) {
 			if err := device.Supports(d, g); err != nil {
 				return Profile{}, err

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"time"
 
 	"tensile/cost"
@@ -94,6 +95,8 @@ const (
 	Gates     Sharing = "gates"  // a lease grants the pages of one group of commands after the other
 	Slices    Sharing = "slices" // a lease grants whole arenas in turns, from Home to Home
 )
+
+func (s Sharing) String() string { return cmp.Or(string(s), "none") }
 
 // Assignment is what a job is to do.
 type Assignment struct {
