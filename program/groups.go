@@ -3,8 +3,8 @@ package program
 import "tensile/graph"
 
 // Group is the commands [From, To) of a section, which a host issues together, and the pages of the arena that it must
-// hold from when it issues them until all commands of the section before To have ended: those that the commands use, and
-// those with content that was written before and is read after them.
+// hold from when it issues them until all commands of the section before To have ended: those that the commands use,
+// and those with content that was written before and is read after them.
 type Group struct {
 	From, To int
 	Need     Pages

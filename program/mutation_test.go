@@ -68,7 +68,8 @@ func TestMutations(t *testing.T) {
 			t.Fatalf("%s: %v", s.name, err)
 		}
 	}
-	for _, m := range slices.Concat(planMutations, layoutMutations, programMutations, snapshotMutations) {
+	for _, m := range slices.Concat(planMutations, layoutMutations, programMutations, snapshotMutations,
+		groupMutations) {
 		t.Run(m.name, func(t *testing.T) {
 			tried := 0
 			for _, s := range all {

@@ -93,7 +93,9 @@ func (p Pages) Contains(q Pages) bool {
 }
 
 // from returns the first range that ends after a page; len(p) if none does.
-func (p Pages) from(page int) int { return sort.Search(len(p), func(i int) bool { return p[i].To > page }) }
+func (p Pages) from(page int) int {
+	return sort.Search(len(p), func(i int) bool { return p[i].To > page })
+}
 
 // wellFormed reports whether p is a set of pages as the type demands, all from 0 to below limit.
 func (p Pages) wellFormed(limit int) bool {

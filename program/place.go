@@ -49,6 +49,26 @@ func Place(g *graph.Graph, p *plan.Plan, align graph.Bytes) (*Placement, error) 
 
 // PlaceBy is Place with a choice of how to pack.
 func PlaceBy(g *graph.Graph, p *plan.Plan, align graph.Bytes, o pool.Options) (*Placement, error) {
+	return placeBy(g, p, align, o, pool.Pack)
+}
+
+// PlaceAbove is PlaceBy with what is never away at the bottom of the arena, side by side: so that it takes as few pages
+// as it can. The rest lies above.
+func PlaceAbove(g *graph.Graph, p *plan.Plan, align graph.Bytes, o pool.Options) (*Placement, error) {
+	return placeBy(g, p, align, o, func(buffers []pool.Buffer, o pool.Options) (pool.Layout, error) {
+		var at int64
+		for i := range buffers {
+			if b := &buffers[i]; b.Spans[0] == (pool.Span{From: 0, To: len(p.Steps)}) {
+				b.Fixed, b.At = true, at
+				at += b.Size
+			}
+		}
+		return pool.Pack(buffers, o)
+	})
+}
+
+func placeBy(g *graph.Graph, p *plan.Plan, align graph.Bytes, o pool.Options,
+	pack func([]pool.Buffer, pool.Options) (pool.Layout, error)) (*Placement, error) {
 	const asking = 1 << 14
 	steps := 0
 	stays := plan.StaysBy(g, p, func(n int) {
@@ -57,7 +77,7 @@ func PlaceBy(g *graph.Graph, p *plan.Plan, align graph.Bytes, o pool.Options) (*
 			o.Stop() // which may panic; the first layout is made in any case
 		}
 	})
-	packed, err := pool.Pack(buffersOf(g, p, stays, align), o)
+	packed, err := pack(buffersOf(g, p, stays, align), o)
 	if err != nil {
 		return nil, fmt.Errorf("place the residencies of job %q: %w", p.Job, err)
 	}

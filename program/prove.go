@@ -73,3 +73,28 @@ func (l *Placement) within(offset, size graph.Bytes, what string) error {
 	}
 	return nil
 }
+
+// Divided is a program that may run, in groups that may be held: CheckGroups has accepted them. Only Proven.Divide
+// makes one. The zero value holds neither.
+type Divided struct {
+	proven Proven
+	groups *Groups
+}
+
+// Proven returns the program.
+func (d Divided) Proven() Proven { return d.proven }
+
+// Groups returns the groups, which must not be changed; nil for the zero value.
+func (d Divided) Groups() *Groups { return d.groups }
+
+// Divide divides a program into groups, as Divide does, and proves them. An error is a mistake of Divide.
+func (p Proven) Divide(page, every graph.Bytes) (Divided, error) {
+	if p.program == nil {
+		return Divided{}, fmt.Errorf("program: there is none to divide")
+	}
+	d := Divide(p.program, page, every)
+	if err := CheckGroups(p.program, d); err != nil {
+		return Divided{}, fmt.Errorf("program: groups for pages of %s, cut every %s: %w", page, every, err)
+	}
+	return Divided{p, d}, nil
+}

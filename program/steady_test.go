@@ -49,7 +49,7 @@ func pile(t *testing.T) subject {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return subject{"pile", g, p, l, c.Program()}
+	return subject{"pile", g, p, l, c.Program(), nil}
 }
 
 // Where copies pile up, the second body is not yet like later ones: its first update waits for one copy, that of the

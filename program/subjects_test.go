@@ -24,6 +24,7 @@ type subject struct {
 	p    *plan.Plan
 	l    *program.Placement
 	c    *program.Program
+	d    *program.Groups // of the program; nil but for mistakes in groups
 }
 
 const align = 64
@@ -54,8 +55,7 @@ func random(t testing.TB, seed uint64, o randgraph.Options) subject {
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	return subject{fmt.Sprintf("seed %d", seed), g, p, l,
-		program.Compile(g, p, l, optionsOf(seed))}
+	return subject{fmt.Sprintf("seed %d", seed), g, p, l, program.Compile(g, p, l, optionsOf(seed)), nil}
 }
 
 // optionsOf varies what a program is made with: two of three seeds have a snapshot, with a link that is fast or slow.
@@ -94,7 +94,7 @@ func network(t testing.TB, model string, percent int) subject {
 	s := tight.Jobs[0]
 	c := program.Compile(g, s.Plan, s.Layout, program.Options{Snapshot: true,
 		Durations: program.Durations{Out: facts.Out}})
-	return subject{fmt.Sprintf("%s at %d%%", model, percent), g, s.Plan, s.Layout, c}
+	return subject{fmt.Sprintf("%s at %d%%", model, percent), g, s.Plan, s.Layout, c, nil}
 }
 
 // subjects are what mutations are tried on; each passes every check as it is.

@@ -20,6 +20,12 @@ type Request struct {
 
 	HostBudget graph.Bytes // for what all jobs together have on the host; 0: no limit
 
+	// Together says that the jobs share memory by gates: one at a time has its peak, each of the others at least what
+	// it holds between two iterations, its base. The budget is then for the sum of the bases and the largest of what the
+	// jobs need above theirs; latencies are those of a job alone, and each job has the whole link.
+	Together bool
+	Page     graph.Bytes // of device memory: with Together, bases and arenas are whole pages; 0: Align
+
 	Explain bool // decisions also say why the storages that are on the device at the peak stay there
 	Options Options
 }
@@ -28,6 +34,9 @@ type Request struct {
 func (r *Request) Check() error {
 	if r.HostBudget < 0 {
 		return fmt.Errorf("%d bytes of host memory: give 1 or more, or 0 for no limit", r.HostBudget)
+	}
+	if r.Page < 0 {
+		return fmt.Errorf("pages of %d bytes: give 1 or more, or 0 for the alignment", r.Page)
 	}
 	if r.Options.Work < 0 {
 		return fmt.Errorf("%d steps of planning: give 1 or more, or 0 for %d", r.Options.Work, int64(DefaultWork))

@@ -15,6 +15,7 @@ type Result struct {
 	Jobs     []Scheduled // per job of the request
 	SlotPeak graph.Bytes // sum over jobs
 	Arena    graph.Bytes // sum over jobs
+	Least    graph.Bytes // that the jobs need: Arena; with Request.Together, the bases and the largest rest of an arena
 	Host     graph.Bytes // sum over jobs
 
 	// ZeroStall is a lower bound of SlotPeak for plans of all jobs that are as Bounds.ZeroStall says. It is no less
@@ -32,6 +33,7 @@ type Scheduled struct {
 	Plan      *plan.Plan
 	Layout    *program.Placement
 	Footprint peak.Footprint
+	Base      graph.Bytes // with Request.Together: what the pages take that hold something between two iterations
 	Host      graph.Bytes // that the job has on the host: the slots of the plan, and Job.OnHost
 	Decisions []Decision
 	Bounds    Bounds

@@ -39,12 +39,15 @@ func (j *Job) scratch(op int) graph.Bytes {
 	return j.Variants[op][0].Scratch
 }
 
-// WorkingSets sums the working sets of the request's jobs and names the largest of each, for an error's line.
+// WorkingSets sums the working sets of the request's jobs and names the largest of each, for an error's line. Of jobs
+// that share memory the largest counts.
 func (r *Request) WorkingSets() (sum graph.Bytes, why string) {
 	var words []string
 	for _, j := range r.Jobs {
 		w := WorkingSetOf(j, r.Align)
-		sum += w.Bytes
+		if sum += w.Bytes; r.Together {
+			sum = max(sum-w.Bytes, w.Bytes)
+		}
 		words = append(words, fmt.Sprintf("%s of job %s works on %s", j.Graph.Ops[w.Op].Name, j.Name, w.Bytes))
 	}
 	return sum, Abridge(words)

@@ -42,7 +42,9 @@ func (l *lane) end() error {
 	j.touched = max(j.touched, j.loaded.program.Reach(c))
 	j.device.ended = append(j.device.ended, e)
 
-	l.tell(c, s.round.section)
+	if c.Kind == program.Kernel {
+		j.device.arrivals.End(j.loaded.arrival, s.round.section, c)
+	}
 	if l.unit == program.Host {
 		j.put.End(l.stream)
 	}
@@ -82,32 +84,4 @@ func (s *sent) times(e *device.Event) (err error) {
 func (s *sent) since(e Event) (time.Duration, error) {
 	after, err := s.lane.job.device.driver.Between(s.round.base, e)
 	return s.round.at + after, err
-}
-
-// tell tells the order of prologues that a command has ended. The copies of prologues were told of when they were put.
-func (l *lane) tell(c *program.Command, section *program.Section) {
-	j := l.job
-	switch {
-	case c.Kind == program.Kernel:
-		j.device.arrivals.End(j.loaded.arrival, section, c)
-	case c.Kind == program.In && section != &j.loaded.program.Prologue:
-		if !l.begun {
-			j.device.arrivals.Begin(j.loaded.arrival, section, c)
-		}
-		l.begun = false
-		j.device.arrivals.End(j.loaded.arrival, section, c)
-	}
-}
-
-// begin tells the order of prologues which copies of bodies are under way: all that they wait for has ended.
-func (j *job) begin() {
-	for _, l := range j.lanes {
-		if l.unit != program.CopyIn || l.begun || !l.busy() || !j.ended.Ready(l.stream) {
-			continue
-		}
-		if s := l.sent[0]; s.round.section != &j.loaded.program.Prologue {
-			l.begun = true
-			j.device.arrivals.Begin(j.loaded.arrival, s.round.section, s.command())
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"tensile/device"
@@ -18,10 +19,9 @@ type lane struct {
 	handle Stream // none on the host
 	stream program.Stream
 
-	sent  []*sent       // on the stream and not known to have ended; on the host the one that runs
-	seen  []int         // per lane: how many commands this one waits for, or has waited for
-	last  time.Duration // end of the last one that is known to have ended
-	begun bool          // the first command that has not ended, a copy in, is under way
+	sent []*sent       // on the stream and not known to have ended; on the host the one that runs
+	seen []int         // per lane: how many commands this one waits for, or has waited for
+	last time.Duration // end of the last one that is known to have ended
 }
 
 // sent is a command that was put on a stream, or runs on the host.
@@ -32,6 +32,7 @@ type sent struct {
 	after      []*sent       // commands of other lanes that it waits for
 	ready      time.Duration // end of what it waits for and had ended before it was put
 	start, end Event         // start: 0 where it starts when what it waits for has ended
+	last       bool          // of its lane in what was issued with it
 	watched    bool
 	done       bool          // it is known to have ended
 	ended      time.Duration // when
@@ -75,13 +76,19 @@ func (j *job) advance() error {
 			}
 		}
 	}
-	for _, l := range j.lanes {
-		if n := len(l.sent); n > 0 {
-			j.watch(l.sent[n-1])
-		}
+	if j.arrives() {
+		j.watchAll()
 	}
-	j.begin()
 	return nil
+}
+
+// arrives reports whether copies of the prologue are to be put yet. Which of all jobs' goes next follows from how far
+// each job has come, and whether it stands still.
+func (j *job) arrives() bool {
+	return slices.ContainsFunc(j.lanes, func(l *lane) bool {
+		run, _ := j.put.Head(l.stream)
+		return run != nil && run.Section == &j.loaded.program.Prologue
+	})
 }
 
 // admit issues the sections that need not wait for all before them to end.
@@ -137,7 +144,7 @@ func (l *lane) next() error {
 			left: len(run.Section.Commands), joined: make([]bool, len(j.lanes))}
 		j.rounds[run] = r
 	}
-	s := &sent{lane: l, round: r, index: index, ready: j.floor}
+	s := &sent{lane: l, round: r, index: index, ready: j.floor, last: j.put.Last(l.stream)}
 	if l.unit == program.Host {
 		l.sent = append(l.sent, s)
 		s.ready = j.device.Now()
@@ -148,8 +155,8 @@ func (l *lane) next() error {
 		return fmt.Errorf("job %s, iteration %d: %s: %w", j.options.Name, r.iteration, j.what(s.command()), err)
 	}
 	j.put.End(l.stream)
-	if c := s.command(); c.Kind == program.In && r.section == &j.loaded.program.Prologue {
-		j.device.arrivals.End(j.loaded.arrival, r.section, c)
+	if r.section == &j.loaded.program.Prologue {
+		j.device.arrivals.End(j.loaded.arrival, r.section, s.command())
 	}
 	return nil
 }
@@ -157,7 +164,7 @@ func (l *lane) next() error {
 // put puts a command on its stream, between the waits that it needs and an event.
 func (s *sent) put(run *program.Run) error {
 	l, j, d := s.lane, s.lane.job, s.lane.job.device
-	alone := !l.busy()
+	still := !l.busy() || l.sent[len(l.sent)-1].last // the stream may have stood still, as far as the host knows
 	if err := s.join(); err != nil {
 		return err
 	}
@@ -165,11 +172,8 @@ func (s *sent) put(run *program.Run) error {
 	if err != nil {
 		return err
 	}
-	if waits && !alone {
-		j.watch(l.sent[len(l.sent)-1])
-	}
 	l.sent = append(l.sent, s) // from here on it holds events
-	if waits || alone {
+	if waits || still {
 		if s.start, err = d.mark(l.handle); err != nil {
 			return err
 		}
@@ -180,18 +184,11 @@ func (s *sent) put(run *program.Run) error {
 	if s.end, err = d.mark(l.handle); err != nil {
 		return err
 	}
-	if j.telling(s) {
+	if section := s.round.section; s.last || j.loaded.awaited[section][s.index] ||
+		section == &j.loaded.program.Prologue {
 		j.watch(s)
 	}
 	return nil
-}
-
-// telling reports whether the host wants to know at once when a copy has ended: a command of the host lane may wait for
-// it, or the next copy of the prologue does.
-func (j *job) telling(s *sent) bool {
-	c := s.command()
-	isCopy := c.Kind == program.In || c.Kind == program.Out
-	return isCopy && (j.loaded.awaited[c.Storage] || s.round.section == &j.loaded.program.Prologue)
 }
 
 // mark records an event of the pool.
@@ -227,20 +224,18 @@ func (s *sent) await(run *program.Run) (waits bool, err error) {
 	for _, w := range s.command().Waits {
 		from, count := j.lanes[w.Stream], run.Count(w)
 		ended := j.ended.Ended(w.Stream)
-		switch {
-		case from == l:
-		case count <= ended:
+		if count <= ended {
 			s.ready = max(s.ready, from.last)
-		default:
-			to := from.sent[count-ended-1]
-			s.after, waits = append(s.after, to), true
-			if l.seen[w.Stream] >= count {
-				continue
-			}
-			l.seen[w.Stream] = count
-			if err := j.device.driver.Wait(l.handle, to.end); err != nil {
-				return true, err
-			}
+			continue
+		}
+		to := from.sent[count-ended-1]
+		s.after, waits = append(s.after, to), true
+		if l.seen[w.Stream] >= count {
+			continue
+		}
+		l.seen[w.Stream] = count
+		if err := j.device.driver.Wait(l.handle, to.end); err != nil {
+			return true, err
 		}
 	}
 	return waits, nil
@@ -284,11 +279,20 @@ func (s *sent) launch() error {
 	return nil
 }
 
-// watch has Next learn when a command has ended.
+// watch has Next learn when a command has ended, and with it all before it on its stream.
 func (j *job) watch(s *sent) {
 	if !s.watched && s.lane.unit != program.Host {
 		s.watched = true
 		j.device.driver.Watch(s.lane.handle, s.end, j.device.expect(s))
+	}
+}
+
+// watchAll has Next learn when all that is on streams has ended.
+func (j *job) watchAll() {
+	for _, l := range j.lanes {
+		if l.busy() {
+			j.watch(l.sent[len(l.sent)-1])
+		}
 	}
 }
 

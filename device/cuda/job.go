@@ -161,6 +161,9 @@ func (j *job) Close() error {
 	j.host.Lock() // waits for a command of the host lane; those after it find that the job is closed
 	j.closed = true
 	j.host.Unlock()
+	if d.err == nil {
+		j.watchAll()
+	}
 	problems := []error{j.wait()}
 	for _, r := range j.rounds {
 		d.events.put(r.base)

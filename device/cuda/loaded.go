@@ -17,7 +17,7 @@ type loaded struct {
 	end     graph.Bytes       // of the host slots that the job keeps; those after it are in spilled
 	spilled *pinned           // host slots of what the plan copies out within an iteration
 	arrival *program.Arrival
-	awaited []bool // per storage: a command of the host lane uses its slot
+	awaited map[*program.Section][]bool // per command: one of the host lane waits for it
 }
 
 // Load implements device.Job.
@@ -41,16 +41,8 @@ func (j *job) Load(proven program.Proven) error {
 
 // bind binds the regions of a program to the job's memory, and its streams to lanes.
 func (j *job) bind(p *program.Program, ids []graph.StorageID) error {
-	l := &loaded{program: p, ids: ids, arrival: program.NewArrival(p, j.device.facts.In),
-		awaited: make([]bool, len(p.Graph.Storages))}
+	l := &loaded{program: p, ids: ids, arrival: program.NewArrival(p, j.device.facts.In), awaited: awaited(p)}
 	_, l.end = program.HostSlots(p.Graph)
-	for _, s := range p.Sections() {
-		for i := range s.Commands {
-			if c := &s.Commands[i]; c.Kind.Unit() == program.Host {
-				l.awaited[c.Storage] = true
-			}
-		}
-	}
 	lanes, spare, err := j.streams(p.Streams)
 	if err != nil {
 		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)
@@ -65,6 +57,41 @@ func (j *job) bind(p *program.Program, ids []graph.StorageID) error {
 	}
 	j.put, j.ended = program.NewLanes(p.Streams), program.NewLanes(p.Streams)
 	return nil
+}
+
+// awaited returns which commands those of the host lane wait for: in their own section, or, counted from its end, in
+// the one before, which may be any.
+func awaited(p *program.Program) map[*program.Section][]bool {
+	all := make(map[*program.Section][]bool)
+	places := make(map[*program.Section][][]int) // per stream: the commands
+	for _, s := range p.Sections() {
+		all[s], places[s] = make([]bool, len(s.Commands)), make([][]int, len(p.Streams))
+		for i, c := range s.Commands {
+			places[s][c.Stream] = append(places[s][c.Stream], i)
+		}
+	}
+	mark := func(s *program.Section, of program.Stream, count int) {
+		if count > 0 {
+			all[s][places[s][of][count-1]] = true
+		}
+	}
+	for _, s := range p.Sections() {
+		for _, c := range s.Commands {
+			if c.Kind.Unit() != program.Host {
+				continue
+			}
+			for _, w := range c.Waits {
+				if w.Count > 0 {
+					mark(s, w.Stream, w.Count)
+					continue
+				}
+				for before, of := range places {
+					mark(before, w.Stream, len(of[w.Stream])+w.Count)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // spill gets memory for what a program copies out within an iteration. What another program has left there is given

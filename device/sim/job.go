@@ -19,6 +19,9 @@ type job struct {
 	latency []time.Duration  // per op of its graph
 
 	arena, touched graph.Bytes
+	has            graph.Bytes      // of the device's memory
+	paged          bool             // the arena is backed in part
+	held           program.Pages    // of such an arena
 	entry          *program.Arrival // of the loaded program
 	lanes          *program.Lanes
 	heads          []head // per stream
@@ -81,15 +84,12 @@ func (j *job) Reserve(arena graph.Bytes) error {
 	if arena < 0 || arena%align != 0 {
 		panic(fmt.Sprintf("sim: Reserve(%d) of job %q: not a multiple of %d", arena, j.name, align))
 	}
-	free := j.device.facts.Memory
-	for _, other := range j.device.jobs {
-		if other != j {
-			free -= other.arena
-		}
+	has := arena
+	if j.paged {
+		has, j.held = 0, nil
 	}
-	if memory := j.device.facts.Memory; memory > 0 && arena > free {
-		return fmt.Errorf("sim: reserve %s for job %q: %s of the %s of %s are free; give the job a smaller budget",
-			arena, j.name, free, memory, j.device.Name())
+	if err := j.have(has); err != nil {
+		return err
 	}
 	j.arena, j.touched = arena, 0
 	return nil
@@ -119,6 +119,7 @@ func (j *job) Issue(s *program.Section, from, to, iteration int, drain bool) {
 		panic(fmt.Sprintf("sim: Issue to job %q: its program uses %d bytes of an arena of %d", j.name, p.Arena,
 			j.arena))
 	}
+	j.mustHold(s.Commands[from:to])
 	if from == 0 {
 		j.device.entries.Issue(j.entry, s)
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,9 @@ type Options struct {
 	// Pace says how many times as long as alone a kernel takes that starts now: the load that others put on the device.
 	// nil: once.
 	Pace func(now time.Duration) float64
+
+	// in which arenas are backed in part; 0: 2 MiB, as CUDA's devices have
+	Page graph.Bytes
 }
 
 // Device implements device.Device.
@@ -38,6 +42,8 @@ type Device struct {
 	jobs    []*job // in the order of their opening
 	entries program.Arrivals
 	events  []device.Event
+	page    graph.Bytes
+	most    graph.Bytes // of the memory that all jobs had together
 	closed  bool
 }
 
@@ -59,7 +65,10 @@ func New(f cost.Facts, o Options) *Device {
 		}
 		o.Latency = func(g *graph.Graph, op graph.OpID) time.Duration { return f.Roofline(g.Cost(op)) }
 	}
-	return &Device{facts: f, options: o}
+	if o.Page < 0 {
+		panic(fmt.Sprintf("sim: New with pages of %d bytes", o.Page))
+	}
+	return &Device{facts: f, options: o, page: cmp.Or(o.Page, defaultPage)}
 }
 
 // Name is that of the facts.

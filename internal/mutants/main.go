@@ -29,6 +29,8 @@ var targets = []struct {
 	{"program/check_order.go", []string{"./program"}},
 	{"program/check_use.go", []string{"./program"}},
 	{"program/check_bytes.go", []string{"./program"}},
+	{"program/check_groups.go", []string{"./program", "-run", "Groups|Divide|Mutations"}},
+	{"program/pages.go", []string{"./program", "-run", "Groups|Divide|Pages"}},
 	{"program/lanes.go", []string{"./program", "./device/sim"}},
 	{"program/host.go", []string{"./program"}},
 	{"program/prove.go", []string{"./program"}},

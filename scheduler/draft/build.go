@@ -132,7 +132,7 @@ func (b *builder) gap(x *Gap) {
 	in, to, begin := x.in, x.to, x.fetch
 	if in >= n-1 && to >= n {
 		in, to, begin = in-n, to-n, begin-b.period
-		b.resident[x.storage] = x.drop >= n
+		b.resident[x.storage] = !b.between(x)
 	}
 	if b.exact && !x.Arrival() {
 		b.copy(fetch, x.storage, in, begin)

@@ -31,6 +31,8 @@ type Draft struct {
 	host      *account    // what the draft and those beside it may swap to; nil: no limit
 	curve     *peak.Curve // the footprint
 	small     graph.Bytes // storages below that are not swapped for their own sake
+	base      graph.Bytes // of what stays on the device from one iteration to the next
+	beside    graph.Bytes // what one of the other jobs may need above its base; 0: jobs share no memory
 }
 
 // Style is how a policy has its drafts made. The zero value is the recommended one.
@@ -308,11 +310,17 @@ func (d *Draft) set(x *Gap, k scheduler.Kind, drop, in int) {
 	if x.kind != keep {
 		d.add(x.storage, x.drop+1, x.in, 1)
 	}
+	if d.between(x) {
+		d.base += d.bytes[x.storage]
+	}
 	d.count(x, -1)
 	x.kind, x.drop, x.in = k, drop, in
 	d.count(x, 1)
 	if x.kind != keep {
 		d.add(x.storage, x.drop+1, x.in, -1)
+	}
+	if d.between(x) {
+		d.base -= d.bytes[x.storage]
 	}
 }
 

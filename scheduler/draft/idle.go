@@ -20,14 +20,14 @@ import (
 func (d *Draft) Stretch(goal graph.Bytes) bool {
 	w := &idler{Draft: d, idle: make([]time.Duration, len(d.steps))}
 	w.exact = false
-	_, highest := w.Peak()
+	_, highest := w.High()
 	const levels = 8
 	reached := true
 	for level := graph.Bytes(1); level <= levels && reached; level++ {
 		w.goal = highest - (highest-goal)*level/levels
 		for reached {
-			at, peak := w.Peak()
-			if peak <= w.goal {
+			at, high := w.High()
+			if high <= w.goal {
 				break
 			}
 			reached = w.lower(at)
@@ -84,12 +84,15 @@ func (w *idler) lower(at int) bool {
 	}
 	var all []late
 	for _, x := range w.gaps {
-		slot, ok := w.Covers(x, at)
-		if !ok || x.kind == recompute || x.Away(slot) || w.bytes[x.storage] < w.small || !w.MaySwap(x) {
+		slot, ok := w.covers(x, at)
+		if !ok || x.kind == recompute || x.Away(slot) && at != Boundary || w.bytes[x.storage] < w.small || !w.MaySwap(x) {
 			continue
 		}
 		l := w.place(x, slot)
 		l.gain = uint64(l.size) * (above[l.placed.in+1] - above[l.placed.drop+1])
+		if at == Boundary {
+			l.gain += uint64(l.size)
+		}
 		all = append(all, l)
 	}
 	w.meter.count(len(all) * 2 * FitSteps)
@@ -104,7 +107,7 @@ func (w *idler) lower(at int) bool {
 		}
 		w.swap(w.place(all[i].gap, all[i].at))
 		done = true
-		if now, peak := w.Peak(); now != at || peak <= w.goal {
+		if now, high := w.High(); now != at || high <= w.goal {
 			return true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 // measure computes step times and footprint from the steps and gaps.
 func (d *Draft) measure() {
 	d.findTimes()
+	d.findBase()
 	d.curve = peak.NewCurve(d.footprint(
 		func(s graph.StorageID) graph.Bytes { return d.bytes[s] },
 		func(op graph.OpID) graph.Bytes { return scheduler.RoundUp(d.scratch[op], d.align) }))

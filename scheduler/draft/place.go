@@ -12,10 +12,13 @@ import (
 	"tensile/scheduler"
 )
 
-// Finish writes and packs drafts, with swaps relaxed as far as the sum of the peaks stays at most at a limit, and no
-// slot of a job comes above its part of that; 0: they stay as they are.
+// Finish writes and packs drafts, with swaps relaxed as far as what they need stays at most at a limit, and no slot of
+// a job comes above its part of that; 0: they stay as they are.
 func (s *Session) Finish(jobs []*Draft, limit graph.Bytes) (scheduler.Result, error) {
-	if limit > 0 {
+	switch {
+	case limit > 0 && s.Request.Together:
+		relaxTogether(jobs, limit)
+	case limit > 0:
 		relax(jobs, limit)
 	}
 	plans := make([]*plan.Plan, len(jobs))
@@ -54,12 +57,22 @@ func relax(jobs []*Draft, limit graph.Bytes) {
 	}
 }
 
+// relaxTogether relaxes the swaps of jobs that share memory, each up to what the others' bases leave of the limit.
+func relaxTogether(jobs []*Draft, limit graph.Bytes) {
+	for _, d := range jobs {
+		limit -= d.base
+	}
+	for _, d := range jobs {
+		d.relax(d.base + limit)
+	}
+}
+
 // nearly is the part of its peak by which a packed plan may be higher where no budget asks for less.
 const nearly = 128
 
 // Place validates and packs a plan per job and sums them up. Each is packed until it is no higher than its peak and an
-// even share of what the budget leaves above all peaks; if that is not enough for all, each as low as it gets. It sets
-// Plan.Graph. The result may be over the budget, and its jobs have no Decisions: those are what Finish adds, from
+// even share of what the budget leaves above all peaks, or, where jobs share memory, than the others' bases allow; if
+// that is not enough for all, each as low as it gets. It sets Plan.Graph. The result may be over the budget, and its jobs have no Decisions: those are what Finish adds, from
 // drafts. An invalid plan is a mistake of the policy: Place panics.
 func (s *Session) Place(plans []*plan.Plan) (scheduler.Result, error) {
 	s.stage(scheduler.Packing)
@@ -68,16 +81,18 @@ func (s *Session) Place(plans []*plan.Plan) (scheduler.Result, error) {
 	for i := range plans {
 		p.add(i, plans[i])
 	}
-	p.spare = max(0, s.Request.Budget-p.result.SlotPeak) / graph.Bytes(max(1, len(plans)))
+	p.share()
 	for i := range plans {
 		if err := p.pack(i); err != nil {
 			return scheduler.Result{}, err
 		}
 	}
+	p.need()
 	for i := range plans {
 		if err := p.lower(i); err != nil {
 			return scheduler.Result{}, err
 		}
+		p.need()
 	}
 	return p.result, nil
 }
@@ -87,7 +102,7 @@ type placing struct {
 	*Session
 	result  scheduler.Result
 	twins   []int
-	spare   graph.Bytes                // per job, above its peak
+	enough  []graph.Bytes              // per job: an arena of no more need not be packed lower
 	lowered map[int]*program.Placement // by twin
 }
 
@@ -127,7 +142,7 @@ func (p *placing) host(i int, made *plan.Plan) graph.Bytes {
 // pack packs the plan of job i until it is no higher than its peak and its spare bytes.
 func (p *placing) pack(i int) error {
 	j := &p.result.Jobs[i]
-	enough := min(p.Request.Budget, j.Footprint.Peak+p.spare)
+	enough := min(p.Request.Budget, p.enough[i])
 	if p.Request.Budget == 0 && p.Request.Lowest {
 		enough = j.Footprint.Peak + j.Footprint.Peak/nearly
 	}
@@ -143,8 +158,8 @@ func (p *placing) pack(i int) error {
 // lower packs the plan of job i as low as it gets, if that may help.
 func (p *placing) lower(i int) error {
 	j := &p.result.Jobs[i]
-	if p.result.Arena <= p.Request.Budget || p.Request.Budget == 0 || j.Layout.Arena > j.Footprint.Peak+p.spare ||
-		j.Layout.Arena == j.Layout.Load {
+	if p.result.Least <= p.Request.Budget || p.Request.Budget == 0 || j.Layout.Arena > p.enough[i] ||
+		j.Layout.Arena == j.Layout.Load || p.Request.Together && !p.tallest(i) {
 		return nil
 	}
 	p.result.Arena -= j.Layout.Arena
@@ -167,7 +182,11 @@ func (p *placing) packUntil(i int, enough graph.Bytes) (err error) {
 		}
 		return false
 	}}
-	j.Layout, err = program.PlaceBy(p.Request.Jobs[i].Graph, j.Plan, p.Request.Align, o)
+	place := program.PlaceBy
+	if p.Request.Together {
+		place = program.PlaceAbove
+	}
+	j.Layout, err = place(p.Request.Jobs[i].Graph, j.Plan, p.Request.Align, o)
 	if err == nil {
 		p.meter.count(j.Layout.Work)
 	}

@@ -36,7 +36,7 @@ func (d *Draft) loosen(swaps []*Gap, limit graph.Bytes) {
 			continue
 		}
 		until := x.send + 2*d.out.Time(d.g.Storages[x.storage].Bytes)
-		for d.end(x.drop) < until && x.drop+1 < x.in && d.room(x, x.drop+1, limit) {
+		for d.end(x.drop) < until && x.drop+1 < x.in && d.room(x, x.drop+1, limit) && d.mayRelax(x, x.drop+1, x.in) {
 			d.set(x, swap, x.drop+1, x.in)
 		}
 	}
@@ -48,7 +48,8 @@ func (d *Draft) loosen(swaps []*Gap, limit graph.Bytes) {
 		took := d.in.Time(d.g.Storages[x.storage].Bytes)
 		shift := x.fetch - x.fetch%d.period
 		begin := max(free, x.fetch-shift-took) + shift
-		for x.in > max(x.drop+1, -1) && d.start(x.in) >= begin && d.room(x, x.in, limit) {
+		for x.in > max(x.drop+1, -1) && d.start(x.in) >= begin && d.room(x, x.in, limit) &&
+			d.mayRelax(x, x.drop, x.in-1) {
 			d.set(x, swap, x.drop, x.in-1)
 		}
 		if x.in >= 0 {
@@ -70,7 +71,7 @@ func (d *Draft) dropLater(swaps []*Gap, limit graph.Bytes) {
 			continue
 		}
 		free = max(free, d.end(x.from)) + d.out.Time(d.g.Storages[x.storage].Bytes)
-		for d.end(x.drop) < free && x.drop+1 < x.in && d.room(x, x.drop+1, limit) {
+		for d.end(x.drop) < free && x.drop+1 < x.in && d.room(x, x.drop+1, limit) && d.mayRelax(x, x.drop+1, x.in) {
 			d.set(x, swap, x.drop+1, x.in)
 		}
 	}
@@ -89,7 +90,8 @@ func (d *Draft) fetchEarlier(swaps []*Gap, limit graph.Bytes) {
 		if x.to >= n {
 			begin += d.period
 		}
-		for x.in > max(x.drop+1, -1) && d.end(x.in) > begin && d.room(x, x.in, limit) {
+		for x.in > max(x.drop+1, -1) && d.end(x.in) > begin && d.room(x, x.in, limit) &&
+			d.mayRelax(x, x.drop, x.in-1) {
 			d.set(x, swap, x.drop, x.in-1)
 		}
 	}

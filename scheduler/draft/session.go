@@ -25,7 +25,8 @@ type Session struct {
 	stage   func(scheduler.Stage)
 }
 
-// Open makes the session of a valid request, with even shares of the link, and hands it to do. If the watch stops
+// Open makes the session of a valid request, with even shares of the link, or with the whole link for each job where
+// jobs share memory, and hands it to do. If the watch stops
 // planning, do does not return, and the error is scheduler.ErrStopped.
 func Open(r scheduler.Request, w scheduler.Watch,
 	do func(*Session) (scheduler.Result, error)) (result scheduler.Result, err error) {
@@ -35,6 +36,9 @@ func Open(r scheduler.Request, w scheduler.Watch,
 	}
 	for i := range s.shares {
 		even := scheduler.Whole / int64(len(r.Jobs))
+		if r.Together {
+			even = scheduler.Whole
+		}
 		s.shares[i] = scheduler.Share{Out: even, In: even}
 	}
 	defer func() {

@@ -23,6 +23,7 @@ const smallest = 1 << 14
 type Picker struct {
 	*Draft
 	gaps   []*Gap // by rank
+	wraps  []*Gap // that are still to be tried for the time between two iterations, largest storage first
 	ranges []stay // of those tried in vain: where they could still be away
 	index  *stabbing
 	rounds int
@@ -50,6 +51,9 @@ func NewPicker(d *Draft) *Picker {
 		}
 	}
 	p.rank(all)
+	if d.beside > 0 {
+		p.wraps = d.wraps(p.gaps)
+	}
 	return p
 }
 
@@ -89,27 +93,36 @@ func (p *Picker) rank(all []stay) {
 
 // Largest returns the largest gap that covers a slot, and its rank; nil if there is none.
 func (p *Picker) Largest(at int) (*Gap, int32) {
+	if at == Boundary {
+		return p.largestWrap(), wrapped
+	}
 	for {
 		p.meter.count(p.index.levels)
 		rank := p.index.best(at)
 		if rank == gone {
 			return nil, 0
 		}
-		if x := p.gaps[rank]; p.MaySwap(x) {
+		if x := p.gaps[rank]; x.kind == keep && p.MaySwap(x) {
 			return x, rank
 		}
-		p.index.remove(rank) // as many storages are swapped as may be: it will not be allowed later either
+		p.index.remove(rank) // it is swapped; or as many storages are as may be: it will not be allowed later either
 	}
 }
 
 // Remove takes the gap of a rank out of the candidates.
-func (p *Picker) Remove(rank int32) { p.index.remove(rank) }
+func (p *Picker) Remove(rank int32) {
+	if rank == wrapped {
+		p.wraps = p.wraps[1:]
+		return
+	}
+	p.index.remove(rank)
+}
 
 // tried removes a gap from the candidates. If it could not be swapped at this peak, the slots where it could be are
 // remembered for later peaks.
 func (p *Picker) tried(x *Gap, rank int32, swapped bool) {
 	p.Remove(rank)
-	if swapped {
+	if swapped || rank == wrapped {
 		return
 	}
 	if f, ok := p.fit(x, x.from+1, true); ok && f.drop < f.in {
@@ -206,9 +219,12 @@ func (d *Draft) slack(to int) time.Duration {
 // FitSteps is the work that looking for two places on the lanes counts as.
 const FitSteps = 40
 
-// Try swaps a gap if that costs no time and the storage is then away at the peak.
+// Try swaps a gap if that costs no time and the storage is then away where the draft needs the most.
 func (d *Draft) Try(x *Gap) bool {
-	at, _ := d.Peak()
+	at, _ := d.High()
+	if at == Boundary {
+		return d.tryBetween(x)
+	}
 	at, _ = d.Covers(x, at)
 	p, ok := d.fit(x, at, false)
 	if ok {
@@ -244,8 +260,8 @@ func SwapFreely(jobs []*Draft, target graph.Bytes) int {
 		return 0
 	}
 	for _, d := range jobs {
-		_, peak := d.Peak()
-		d.small = min(d.small, Portion(peak, target, sum)/smallest)
+		_, high := d.High()
+		d.small = min(d.small, Portion(high, target, sum)/smallest)
 	}
 	all := make([]candidate, len(jobs))
 	for i, d := range jobs {
@@ -276,12 +292,12 @@ type candidate struct {
 	gap  *Gap
 	rank int32
 	size graph.Bytes
-	high graph.Bytes // the job's peak
+	high graph.Bytes // what the job needs
 }
 
 // find looks for the next one. It stays the same until something of the job is tried.
 func (c *candidate) find() {
-	at, high := c.Peak()
+	at, high := c.High()
 	c.high = high
 	c.gap, c.rank = c.Largest(at)
 	if c.gap == nil && c.retry() {
@@ -310,12 +326,12 @@ func largest(all []candidate) *candidate {
 	return best
 }
 
-// SumOfPeaks adds up the peaks of all jobs.
+// SumOfPeaks adds up the peaks of all jobs, or what they need where they have others beside them.
 func SumOfPeaks(jobs []*Draft) graph.Bytes {
 	var sum graph.Bytes
 	for _, d := range jobs {
-		_, peak := d.Peak()
-		sum += peak * d.copies
+		_, high := d.High()
+		sum += high * d.copies
 	}
 	return sum
 }

@@ -31,7 +31,12 @@ func balanced(s *draft.Session, policy Policy) (scheduler.Result, error) {
 			j.Latencies = scheduler.Updated
 		}
 	}
-	best.ZeroStall = zeroStall(best.Jobs, kept, s.Request.In)
+	if best.ZeroStall = zeroStall(best.Jobs, kept, s.Request.In); s.Request.Together {
+		best.ZeroStall = 0
+		for i := range best.Jobs {
+			best.ZeroStall += best.Jobs[i].Bounds.ZeroStall
+		}
+	}
 	return best, nil
 }
 
@@ -42,6 +47,9 @@ func lessLost(s *draft.Session, policy Policy) (scheduler.Result, error) {
 		return scheduler.Result{}, err
 	}
 	lost := settle(s, &best)
+	if s.Request.Together {
+		return best, nil // one at a time: each has the whole link
+	}
 	shares := divide(nil, demands(s, &best))
 	if s.Spent() || !decided(&best) || !differ(s.Shares(), shares) {
 		return best, nil
@@ -62,7 +70,7 @@ func lessLost(s *draft.Session, policy Policy) (scheduler.Result, error) {
 // what is lost. A single job has the whole link.
 func settle(s *draft.Session, result *scheduler.Result) (lost int64) {
 	assign(s, result, s.Shares())
-	if len(s.Request.Jobs) < 2 {
+	if len(s.Request.Jobs) < 2 || s.Request.Together {
 		return 0
 	}
 	programs := compile(s, result)

@@ -35,8 +35,8 @@ func unplanned(s *draft.Session, write func(*draft.Draft) *plan.Plan) (scheduler
 		plans = append(plans, write(s.Draft(i, draft.FirstSteps(draft.GraphOrder(r.Jobs[i].Graph)), draft.Style{})))
 	}
 	result, err := s.Place(plans)
-	if err == nil && r.Budget > 0 && result.Arena > r.Budget {
-		err = &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
+	if err == nil && r.Budget > 0 && result.Least > r.Budget {
+		err = &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget,
 			Why: fmt.Sprintf("policy %s moves nothing; policy tensile does", r.Policy)}
 	}
 	return result, err

@@ -39,19 +39,19 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 	target := r.Budget
 	for {
 		enough := true
-		if r.Budget > 0 && !s.Search(func() { enough = recomputeUntil(jobs, target, o.NoRecompute) }) {
+		if r.Budget > 0 && !s.Search(func() { enough = recomputeUntil(s, jobs, target, o.NoRecompute) }) {
 			return scheduler.Result{}, &scheduler.WorkLimitError{Work: s.Work()}
 		}
 		result, err := s.Finish(jobs, 0)
-		if err != nil || r.Budget == 0 || result.Arena <= r.Budget {
+		if err != nil || r.Budget == 0 || result.Least <= r.Budget {
 			return result, err
 		}
 		if !enough || target <= workingSets {
-			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
+			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget,
 				Why: "what the paper's method leaves packs into that" + draft.AtSwapLimit(jobs) +
 					"; policy tensile goes lower"}
 		}
-		target = max(workingSets, target-(result.Arena-r.Budget))
+		target = max(workingSets, target-(result.Least-r.Budget))
 		s.Stage(scheduler.Planning)
 	}
 }
@@ -123,8 +123,8 @@ func swapOthers(d *draft.Draft, x *draft.Gap) {
 
 // recomputeUntil recomputes storages at the peaks, those first whose memory saving per second (MSPS, Equation 4) is
 // largest, until the sum of the peaks is at most the target (IV-D). It reports whether it got there.
-func recomputeUntil(jobs []*draft.Draft, target graph.Bytes, never bool) bool {
-	for draft.SumOfPeaks(jobs) > target {
+func recomputeUntil(s *draft.Session, jobs []*draft.Draft, target graph.Bytes, never bool) bool {
+	for s.Needed(jobs) > target {
 		var best draft.Remedy
 		var of *draft.Draft
 		for _, d := range jobs {
