@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/program"
 	"tensile/wire"
 )
@@ -15,6 +16,14 @@ import (
 
 // shares reports whether jobs share memory.
 func (c *Config) shares() bool { return c.MemorySharing != wire.NoSharing }
+
+// Shared describes a device for jobs that share its memory as the configuration says, and takes down its page.
+func (c *Config) Shared(d planner.Device) planner.Device {
+	if d.Gates, d.Turns = c.MemorySharing == wire.Gates, c.MemorySharing == wire.Slices; c.shares() {
+		c.Page = d.Page
+	}
+	return d
+}
 
 // claimOf works out what a job counts with that trains with a proven program, from that alone; nil: with its arena.
 func (c *Config) claimOf(p *program.Program) *Claim {

@@ -55,9 +55,7 @@ func (r *runner) restore() error {
 	if r.options.InForce {
 		r.options.Config = r.options.inForce(s.Records)
 	}
-	if r.options.shares() {
-		r.options.Page = r.options.On.Page
-	}
+	r.options.On = r.options.Shared(r.options.On)
 	if r.machine, err = Restore(r.options.Config, s); err == nil {
 		r.options.Record.begin(r.options.Config, s)
 	}

@@ -16,6 +16,8 @@ type Device struct {
 	Out, In  cost.Link   // to the host and back; jobs share them
 	Sharing  cost.Sharing
 	Page     graph.Bytes // in which the device backs arenas; 0: it backs whole ones alone
+	Gates    bool        // jobs share memory by gates
+	Turns    bool        // jobs take turns on the device, from Home to Home
 
 	// Profile returns what a graph's ops take, or an error if the device cannot execute one of them.
 	Profile func(*graph.Graph) (Profile, error)

@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/task"
@@ -14,9 +16,17 @@ func (p Profile) Job(name string, epoch int64, g *graph.Graph) scheduler.Job {
 }
 
 // Request asks for plans of jobs that share the device. Their latencies are as if each ran alone; the request has what
-// ops take beside the other jobs. Policy, budget and switches are the caller's to set.
+// ops take beside the other jobs, or, where jobs share memory, those latencies themselves. Policy, budget and switches are
+// the caller's to set.
 func (d Device) Request(jobs ...scheduler.Job) scheduler.Request {
-	return scheduler.Request{Jobs: d.together(jobs), Out: d.Out, In: d.In, Align: d.Align}
+	r := scheduler.Request{Jobs: slices.Clone(jobs), Out: d.Out, In: d.In, Align: d.Align, Together: d.Gates}
+	if d.Gates {
+		r.Page = d.Page
+	}
+	if !d.Gates && !d.Turns {
+		r.Jobs = d.together(jobs)
+	}
+	return r
 }
 
 // First asks for the first plans of tasks. It returns an error if the device cannot execute one of them.

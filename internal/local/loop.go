@@ -51,6 +51,7 @@ type job struct {
 func newLoop(ctx context.Context, d device.Device, on planner.Device, tasks []task.Task, o Options, spec specOf) *loop {
 	o.Device, o.Align, o.Out, o.In, o.Sharing = on.Identity, on.Align, on.Out, on.In, on.Sharing
 	o.Share, o.Watched = true, true
+	on = o.Shared(on)
 	if o.Plan == nil {
 		o.Plan = (&controller.Planner{Config: o.Config, On: on}).Plan
 	}
