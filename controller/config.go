@@ -18,7 +18,9 @@ type Config struct {
 	In     cost.Link   `json:"in"`
 	// Sharing is how jobs slow one another down on the device; zero: they do not.
 	Sharing cost.Sharing `json:"sharing,omitzero"`
-	Budget  graph.Bytes  `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
+	Budget  graph.Bytes  `json:"budget_bytes"` // for the arenas of all jobs and contexts together; 0: no limit
+	// Context is what a process takes of the device's memory, and so of the budget, by opening it.
+	Context graph.Bytes `json:"context_bytes,omitzero"`
 	// for what all jobs have on the host together; 0: no limit
 	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"`
 	// MemorySharing is how jobs share the budget. Page is what the device backs memory by, in bytes; 0 if it cannot.

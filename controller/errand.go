@@ -56,12 +56,14 @@ func (m *Machine) ask() {
 	}
 	m.want.better, m.want.must = "", false // an admission plans for all
 	p := &Plan{Ticket: e.ticket, Admitted: e.admitted, Budget: m.config.Budget, Reserved: m.reserved(), Line: m.line,
-		HostMemory: m.config.HostMemory, HostReserved: m.hostReserved(e.jobs)}
-	for _, j := range e.jobs {
+		HostMemory: m.config.HostMemory, HostReserved: m.hostReserved(e.jobs), Contexts: m.staying()}
+	starts := m.starts(e.jobs)
+	for i, j := range e.jobs {
 		if j.profile == nil && p.Learnt == nil {
 			p.Learnt = m.learnt.latencies()
 		}
 		p.Jobs = append(p.Jobs, m.candidate(j))
+		p.Jobs[i].Starts = starts[i]
 		j.assumed, j.reports = slices.Clone(j.latency), 0
 	}
 	m.errand = e
@@ -210,8 +212,8 @@ func (m *Machine) wait(j *job, why *NoPlan) {
 			why.Need, why.Budget)
 	case why.Need > 0:
 		j.record.Need = why.Need - why.Budget
-		j.record.Why = fmt.Sprintf("waits for %s: it and the running jobs need %s of %s", j.record.Need, why.Need,
-			why.Budget)
+		j.record.Why = fmt.Sprintf("waits for %s: it and the running jobs need %s of %s%s", j.record.Need, why.Need,
+			why.Budget, with(why.Contexts))
 	}
 	if j.record.Why == before {
 		return
@@ -247,8 +249,8 @@ func (m *Machine) improve(e *errand, jobs []PlannedJob) {
 	m.noPlan = ""
 	plans := m.standing(e, jobs)
 	if m.overfull() {
-		if held := m.claims().Bytes(); m.config.Budget > 0 && held > m.config.Budget {
-			m.event(Event{Kind: Shrinking, Bytes: held, Budget: m.config.Budget})
+		if held := m.taken(); m.config.Budget > 0 && held > m.config.Budget {
+			m.event(Event{Kind: Shrinking, Bytes: held, Budget: m.config.Budget, Contexts: m.contexts()})
 		}
 		m.adopt(plans, Event{Reason: e.reason})
 		return
@@ -273,7 +275,8 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 	}
 	if m.overfull() {
 		m.noPlan = why.Why
-		m.event(Event{Kind: Stuck, Bytes: m.claims().Bytes(), Budget: m.config.Budget, Why: why.Why})
+		m.event(Event{Kind: Stuck, Bytes: m.taken(), Budget: m.config.Budget, Contexts: m.contexts(),
+			Why: why.Why})
 		return
 	}
 	if m.noPlan != why.Why { // jobs that cannot shrink would say so with every drift
@@ -286,7 +289,10 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 // fit the budget that there is now.
 func (m *Machine) requeue(reason string) (any bool) {
 	for _, j := range m.active() {
-		if j.record.State == wire.Starting && j.claim().none() {
+		if j.record.State == wire.Starting && (j.claim().none() || j.record.Executor == "") {
+			if !j.claim().none() { // as one whose executor is still to be started
+				m.clear(j, true)
+			}
 			m.discard(j, j.given(), j.record.Park == "")
 			j.record.State, j.record.Why, j.layouts = wire.Queued, reason, nil
 			if j.record.Park == "" {
@@ -327,7 +333,8 @@ func (m *Machine) overfull() bool {
 			sum = sum.With(l.claim())
 		}
 	}
-	return m.config.Budget > 0 && sum.Bytes()+m.reserved() > m.config.Budget || m.hostFull()
+	taken := sum.Bytes() + m.reserved() + m.staying().Sum() + m.toStart().Sum()
+	return m.config.Budget > 0 && taken > m.config.Budget || m.hostFull()
 }
 
 // bare reports whether an admitted job has no plan, as one that was planned for just before a controller died.

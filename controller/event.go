@@ -34,8 +34,8 @@ const (
 	Ended      EventKind = "ended"      // Job is over: State, Iterations; Why
 	Budgeted   EventKind = "budgeted"   // which budget counts after a restart: Reason
 	Rebudgeted EventKind = "rebudgeted" // all jobs are planned for again: Reason
-	Shrinking  EventKind = "shrinking"  // jobs hold Bytes of Budget, and are to give some back
-	Stuck      EventKind = "stuck"      // jobs hold Bytes of Budget, and cannot shrink; Why
+	Shrinking  EventKind = "shrinking"  // jobs and Contexts hold Bytes of Budget, and are to give some back
+	Stuck      EventKind = "stuck"      // jobs and Contexts hold Bytes of Budget, and cannot shrink; Why
 )
 
 // Event is something that a machine has decided or been told, for logs and counters. Which fields are set stands beside
@@ -51,6 +51,7 @@ type Event struct {
 	Plans      int           `json:"plans,omitzero"`
 	Bytes      graph.Bytes   `json:"bytes,omitzero"`
 	Budget     graph.Bytes   `json:"budget_bytes,omitzero"`
+	Contexts   wire.Contexts `json:"contexts,omitzero"`
 	Gain       time.Duration `json:"gain_ns,omitzero"`
 	Transition time.Duration `json:"transition_ns,omitzero"`
 	Reason     string        `json:"reason,omitzero"`
@@ -116,10 +117,10 @@ func (e Event) String() string {
 	case Rebudgeted:
 		return e.Reason + ": all jobs are planned for again"
 	case Shrinking:
-		return fmt.Sprintf("jobs hold %s of %s; they shrink", e.Bytes, e.Budget)
+		return fmt.Sprintf("jobs hold %s of %s%s; they shrink", e.Bytes, e.Budget, with(e.Contexts))
 	case Stuck:
-		return fmt.Sprintf("jobs hold %s of %s, and cannot shrink that far; nothing else begins until some have "+
-			"ended: %s", e.Bytes, e.Budget, e.Why)
+		return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far; nothing else begins until some have "+
+			"ended: %s", e.Bytes, e.Budget, with(e.Contexts), e.Why)
 	}
 	panic("controller: an event of unknown kind " + string(e.Kind))
 }

@@ -19,14 +19,14 @@ func (m *Machine) reachable() []*job {
 	return slices.DeleteFunc(m.active(), func(j *job) bool { return j.record.State == wire.Unknown })
 }
 
-// reserved is the part of the budget that executors out of reach may have.
+// reserved is the part of the budget that executors out of reach may have, with their contexts.
 func (m *Machine) reserved() (sum graph.Bytes) {
 	for _, j := range m.jobs {
 		if sum += j.held(); j.record.State == wire.Unknown {
 			sum += j.claim().Arena
 		}
 	}
-	return sum
+	return sum + m.outOfReach().Sum()
 }
 
 // bury takes an executor out whose process has ended. What its jobs had is free, and they go on from their checkpoints.
@@ -130,10 +130,11 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 	}
 }
 
-// silence takes down that an executor cannot be reached. If it has jobs, it may be training.
+// silence takes down that an executor cannot be reached. If it has jobs, it may be training; also one that has none
+// may have a context.
 func (m *Machine) silence(x *executor) {
 	m.changed = true
-	if !m.busy(x.name) {
+	if !m.busy(x.name) && m.config.Context == 0 {
 		x.gone = true
 		m.event(Event{Kind: Left, Executor: x.name, Why: silentFor(m.now - x.heard)})
 		m.say(Output{Forget: x.name})
@@ -201,7 +202,7 @@ func (m *Machine) giveUp(x *executor) {
 		}
 		m.changed = true
 		claim, host := j.claim().Arena, j.hostClaim()
-		if (claim > 0 || host > 0 && m.config.HostMemory > 0) && x.life != "" {
+		if (claim > 0 || m.config.Context > 0 || host > 0 && m.config.HostMemory > 0) && x.life != "" {
 			j.record.Held = append(j.record.Held, wire.Holding{Executor: x.name, Life: x.life, ID: j.record.Spec.ID,
 				Incarnation: j.record.Incarnation, Bytes: claim, Host: host})
 		}

@@ -50,7 +50,7 @@ func (m *Machine) room(j *job, l *layout) bool {
 func (m *Machine) fits(j *job, c Claim) bool {
 	has := j.claim()
 	return c.within(has) || m.config.Budget == 0 ||
-		m.claims().Without(has).With(has.or(c)).Bytes() <= m.config.Budget
+		m.claims().Without(has).With(has.or(c)).Bytes()+m.contexts().Sum()+m.toStart().Sum() <= m.config.Budget
 }
 
 // claims is what all jobs count with together, and what executors out of reach may have. It is above the budget only
@@ -66,6 +66,10 @@ func (m *Machine) claims() (sum Together) {
 func (m *Machine) place() {
 	for _, j := range m.active() {
 		if j.record.Executor == "" && j.goesOn() {
+			if !m.mayStart(j) {
+				j.record.Why = fmt.Sprintf("its executor waits for %s that others are giving back", m.config.Context)
+				continue
+			}
 			j.record.Executor = m.executorFor(j)
 			m.say(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID,
 				Graph: j.graph}})
@@ -86,7 +90,7 @@ func (m *Machine) executorFor(j *job) string {
 	if c := j.record.Checkpoint; c != nil {
 		j.record.From = c.Iteration
 	}
-	if name := m.vacant(j); name != "" {
+	if name := m.vacant(j, nil); name != "" {
 		return name
 	}
 	name := fmt.Sprintf("x%d", j.record.Seq)
@@ -100,10 +104,10 @@ func (m *Machine) executorFor(j *job) string {
 
 // vacant is an executor that can take a job, "" if there is none: one on the host of the job's newest checkpoint before
 // others. One that was told to leave cannot.
-func (m *Machine) vacant(j *job) (found string) {
+func (m *Machine) vacant(j *job, taken map[string]bool) (found string) {
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
-		if x.gone || x.silent || x.orders.Leave || slices.Contains(j.tried, name) ||
+		if x.gone || x.silent || x.orders.Leave || taken[name] || slices.Contains(j.tried, name) ||
 			!m.config.Share && (!x.joined || x.own || m.busy(name)) {
 			continue
 		}

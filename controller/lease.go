@@ -48,7 +48,8 @@ func (m *Machine) lend() {
 		if before == 0 {
 			before = math.MaxInt64
 		}
-		l.Capacity = max(m.config.Budget, min(before, m.promised()))
+		left := max(1, m.config.Budget-m.contexts().Sum()-m.toStart().Sum())
+		l.Capacity = max(left, min(before, m.promised()))
 	}
 	if l != m.lease || l.Number == 0 {
 		l.Number = max(l.Number+1, int64(m.now/time.Microsecond))

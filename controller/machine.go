@@ -29,6 +29,7 @@ type Machine struct {
 	rest   time.Duration // until when no drift of latencies has plans made
 	want   wants
 	noPlan string // why there were no new plans, as it was said last
+	opened int    // processes that had the device open, or were to, at the end of the last step
 
 	lease wire.Lease // what leases have to give; zero where jobs share no memory
 
@@ -112,6 +113,7 @@ func (m *Machine) end() []Output {
 		m.place()
 		m.write()
 		m.retire()
+		m.recount()
 	}
 	m.out = append(m.out, m.drops...) // after the records that do not need them any more
 	m.ask()
@@ -146,15 +148,18 @@ func (m *Machine) Records() []wire.Record {
 
 // Trouble says why nothing else begins, in one line; "": it does.
 func (m *Machine) Trouble() string {
-	if held := m.claims().Bytes(); m.config.Budget > 0 && held > m.config.Budget && m.noPlan != "" {
-		return fmt.Sprintf("jobs hold %s of %s, and cannot shrink that far: nothing else begins until some have ended "+
-			"or are parked", held, m.config.Budget)
+	if held := m.taken(); m.config.Budget > 0 && held > m.config.Budget && m.noPlan != "" {
+		return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far: nothing else begins until some have "+
+			"ended or are parked", held, m.config.Budget, with(m.contexts()))
 	}
 	return ""
 }
 
-// Budget is what the arenas of all jobs may take together; 0: there is no limit.
+// Budget is what the arenas of all jobs, and contexts, may take together; 0: there is no limit.
 func (m *Machine) Budget() graph.Bytes { return m.config.Budget }
+
+// Contexts are what this process and all executors that may live take of that by having the device open.
+func (m *Machine) Contexts() wire.Contexts { return m.contexts() }
 
 // ByHand reports whether executors that were not started here take jobs.
 func (m *Machine) ByHand() bool {

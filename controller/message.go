@@ -93,6 +93,8 @@ type Plan struct {
 	Admitted int         `json:"admitted"`
 	Budget   graph.Bytes `json:"budget_bytes,omitzero"`   // for the arenas of all jobs together; 0: no limit
 	Reserved graph.Bytes `json:"reserved_bytes,omitzero"` // of that, for nobody: executors out of reach may have it
+	// of that, those of processes that stay, but for what is reserved and what candidates start
+	Contexts wire.Contexts `json:"contexts,omitzero"`
 
 	HostMemory   graph.Bytes `json:"host_memory_bytes,omitzero"`   // 0: no limit
 	HostReserved graph.Bytes `json:"host_reserved_bytes,omitzero"` // of that, what others have
@@ -118,6 +120,7 @@ type Candidate struct {
 	Has      *ProvenLayout    `json:"has,omitempty"` // its newest; nil: none
 	Beside   graph.Bytes      `json:"-"`             // that it has on the host beside its slots
 	Rests    graph.Bytes      `json:"-"`             // that it has on the host also if it is not admitted
+	Starts   bool             `json:"-"`             // a process is started for it, which has a context
 	Last     *wire.Report     `json:"-"`             // of an iteration with that, if the policy has asked for it
 }
 
@@ -148,6 +151,8 @@ type NoPlan struct {
 	Need   graph.Bytes `json:"need_bytes,omitzero"` // 0: it is not for want of memory
 	Budget graph.Bytes `json:"budget_bytes,omitzero"`
 	OnHost bool        `json:"on_host,omitzero"` // they are of host memory
+	// that Need has, and what else it has is the jobs'
+	Contexts wire.Contexts `json:"contexts,omitzero"`
 }
 
 // ProvenLayout is a plan with offsets, proven.

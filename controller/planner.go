@@ -44,7 +44,7 @@ func (p *Planner) Plan(ctx context.Context, q *Plan) *Planned {
 	}
 	w.answer.Jobs = jobs
 	if len(jobs) < all {
-		w.answer.Why = noPlan(err)
+		w.answer.Why = w.noPlan(err)
 	}
 	return w.answer
 }
@@ -57,6 +57,7 @@ type work struct {
 	answer   *Planned
 	profiles map[graph.Digest]*planner.Profile // that were made
 	jobs     []scheduler.Job                   // per candidate
+	failed   int                               // for so many there was no plan, when there was none last
 }
 
 // profile gives candidates what they have not: profiles, and latencies by these and by what other jobs have taught.
@@ -120,9 +121,10 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	for _, c := range w.plan.Jobs[n:] {
 		host += c.Rests
 	}
-	r := w.request(w.jobs[:n], w.plan.Reserved, host)
+	r := w.request(w.jobs[:n], w.plan.Reserved+w.contexts(n).Sum(), host)
 	planned, err := w.plans(r)
 	if err != nil {
+		w.failed = n
 		return nil, err
 	}
 	w.answer.Again = planned.Again
@@ -178,6 +180,17 @@ func (w *work) made(r scheduler.Request) (*planner.Planned, error) {
 	return w.On.Plan(w.ctx, r)
 }
 
+// contexts are those that there are with the first n candidates.
+func (w *work) contexts(n int) wire.Contexts {
+	c := w.plan.Contexts
+	for i := range w.plan.Jobs[:n] {
+		if w.plan.Jobs[i].Starts {
+			c.Processes++
+		}
+	}
+	return c
+}
+
 // request is for jobs in the budgets but for the bytes that are reserved.
 func (w *work) request(jobs []scheduler.Job, reserved, host graph.Bytes) scheduler.Request {
 	r := w.On.Request(jobs...)
@@ -209,7 +222,7 @@ func (w *work) possible() {
 		at, k := w.plan.Admitted+i, kind{c.Spec.Graph, c.Spec.SwapRate, c.Beside}
 		why, known := tried[k]
 		if !known {
-			if _, err := planner.Schedule(w.ctx, w.request(w.jobs[at:at+1], 0, 0)); err != nil {
+			if _, err := planner.Schedule(w.ctx, w.request(w.jobs[at:at+1], w.apart().Sum(), 0)); err != nil {
 				why = w.alone(at, err)
 			}
 			tried[k] = why
@@ -219,6 +232,9 @@ func (w *work) possible() {
 		}
 	}
 }
+
+// apart are the contexts that there are beside a job that is alone: those of the controller and its executor.
+func (w *work) apart() wire.Contexts { return wire.Contexts{Processes: 2, Each: w.plan.Contexts.Each} }
 
 // alone says why a candidate can never run here.
 func (w *work) alone(candidate int, err error) string {
@@ -233,8 +249,11 @@ func (w *work) alone(candidate int, err error) string {
 	if s := scheduler.WorkingSetOf(w.jobs[candidate], w.On.Align); s.Bytes == over.Need {
 		at, why = " at "+w.plan.Jobs[candidate].Graph.Ops[s.Op].Name, ""
 	}
-	return fmt.Sprintf("it needs %s%s and the budget is %s%s; try a smaller --batch or --image", over.Need, at,
-		over.Budget, why)
+	need, budget := over.Need, over.Budget
+	if c := w.apart(); c.Sum() > 0 {
+		need, budget, at = need+c.Sum(), w.plan.Budget, at+with(c)+","
+	}
+	return fmt.Sprintf("it needs %s%s and the budget is %s%s; try a smaller --batch or --image", need, at, budget, why)
 }
 
 // bisect finds how many of the candidates fit, from the first on, given why all do not.
@@ -253,10 +272,14 @@ func (w *work) bisect(err error) ([]PlannedJob, error) {
 	return plans, err
 }
 
-func noPlan(err error) *NoPlan {
+func (w *work) noPlan(err error) *NoPlan {
 	n := &NoPlan{Why: err.Error()}
 	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 		n.Need, n.Budget = over.Need, over.Budget
+		if c := w.contexts(w.failed); c.Sum() > 0 {
+			n.Contexts, n.Need, n.Budget = c, over.Need+c.Sum(), max(0, w.plan.Budget-w.plan.Reserved)
+			n.Why += fmt.Sprintf(" (the budget but for %s)", c)
+		}
 	}
 	if over, ok := errors.AsType[*scheduler.OverHostError](err); ok {
 		n.Need, n.Budget, n.OnHost = over.Need, over.Budget, true

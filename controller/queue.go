@@ -15,7 +15,7 @@ import (
 func (m *Machine) waiting() []*job {
 	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool {
 		return j.record.State != wire.Queued || j.stuck || j.ready > m.now || m.away(j) ||
-			j.lacking > 0 && m.vacant(j) == ""
+			j.lacking > 0 && m.vacant(j, nil) == ""
 	})
 	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(m.rank(b), m.rank(a)) })
 	return waiting
@@ -73,7 +73,7 @@ func (m *Machine) lacks(j *job, x *executor, why string) bool {
 		m.lost(j, why)
 		return true
 	}
-	if j.tried = append(j.tried, x.name); m.vacant(j) != "" {
+	if j.tried = append(j.tried, x.name); m.vacant(j, nil) != "" {
 		m.move(j, why)
 		return true
 	}
@@ -94,7 +94,7 @@ func (m *Machine) crowded(j *job, free graph.Bytes, why string) bool {
 	}
 	j.record.Restarts++
 	m.displace(j)
-	if room := max(1, m.claims().Bytes()+free); m.config.Budget == 0 || room < m.config.Budget {
+	if room := max(1, m.taken()+free); m.config.Budget == 0 || room < m.config.Budget {
 		m.config.Budget = room
 		m.rebudget()
 	}

@@ -176,7 +176,8 @@ func (c Candidate) MarshalJSON() ([]byte, error) {
 		Fresh    bool      `json:"fresh"`
 		Left     int       `json:"left"`
 		Has      int64     `json:"has,omitzero"` // epoch
-	}{Spec: c.Spec, Epoch: c.Epoch, Measured: c.Measured, Fresh: c.Fresh, Left: c.Left}
+		Starts   bool      `json:"starts,omitzero"`
+	}{Spec: c.Spec, Epoch: c.Epoch, Measured: c.Measured, Fresh: c.Fresh, Left: c.Left, Starts: c.Starts}
 	form.Reckons = recording.Digest([]any{c.Profile, c.Latency, c.Slack, c.Last})
 	if c.Has != nil {
 		form.Has = c.Has.epoch()

@@ -163,6 +163,7 @@ func (r *runner) take(in input) error {
 		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: cmp.Or(o.Trouble(), r.machine.Trouble()),
 			Device:     o.Device,
 			Budget:     r.machine.Budget(),
+			Contexts:   r.machine.Contexts(),
 			HostMemory: o.HostMemory,
 			ByHand:     r.machine.ByHand(),
 			Link:       wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}

@@ -20,8 +20,8 @@ import (
 // TestScripts plays the scripts in testdata to a machine, by datadriven. Each command takes a second of the machine's
 // time and is answered by what the machine wants done. The commands, with what stands in their input:
 //
-//	new [budget=BYTES] [host=BYTES] [share] [keep=N] [no-replan] [preempt]    a machine without jobs
-//	restart [budget=BYTES] [host=BYTES]      another, from what the one before had stored
+//	new [budget=BYTES] [host=BYTES] [context=BYTES] [share] [keep=N] [no-replan] [preempt]    a machine without jobs
+//	restart [budget=BYTES] [host=BYTES] [context=BYTES]    another, from what the one before had stored
 //	submit [by=USER]                         a line "JOB [priority=N] [iterations=N] [restarts=N] [checkpoints]
 //	                                         [owner=WHO]" for each job; 10 iterations if it does not say, and WHO
 //	                                         is what the message says
@@ -33,7 +33,7 @@ import (
 //	                                         incarnation 1 if it does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
-//	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES [host]]
+//	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES [host | contexts=N]]
 //	                                         a line "JOB arena=BYTES [host=BYTES] [gain=D transition=D] [never=TEXT]"
 //	                                         for each job
 //	tick [after=D] [deaf | asleep]           so much time has passed, with a tick each second; or with one at its end
@@ -79,6 +79,12 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.budget(t, d)
 		s.restart(t)
 	case "jobs":
+		if c := s.m.Contexts(); c.Sum() > 0 {
+			fmt.Fprintln(&s.out, c)
+		}
+		if trouble := s.m.Trouble(); trouble != "" && s.config.Context > 0 {
+			fmt.Fprintln(&s.out, trouble)
+		}
 		for _, r := range s.m.Records() {
 			fmt.Fprintf(&s.out, "%s %s, claim %s, epochs %d %d %d at %q: %s\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
 				r.Granted, r.Applied,
@@ -112,6 +118,10 @@ func (s *script) budget(t *testing.T, d *datadriven.TestData) {
 	var host int64
 	if d.MaybeScanArgs(t, "host", &host) {
 		s.config.HostMemory = graph.Bytes(host)
+	}
+	var context int64
+	if d.MaybeScanArgs(t, "context", &context) {
+		s.config.Context = graph.Bytes(context)
 	}
 }
 
@@ -288,6 +298,9 @@ func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
 		d.MaybeScanArgs(t, "need", &p.Why.Need)
 		d.MaybeScanArgs(t, "of", &p.Why.Budget)
 		p.Why.OnHost = d.HasArg("host")
+		if d.MaybeScanArgs(t, "contexts", &p.Why.Contexts.Processes) {
+			p.Why.Contexts.Each = s.config.Context
+		}
 	}
 	for _, line := range lines(t, d) {
 		at := slices.IndexFunc(s.asked.Jobs, func(c Candidate) bool { return c.Spec.Name == line.Cmd })
@@ -426,11 +439,17 @@ func (s *script) do(outputs []Output) {
 			if o.Plan.Reserved > 0 {
 				fmt.Fprintf(&s.out, " but for %s", o.Plan.Reserved)
 			}
+			if o.Plan.Contexts.Sum() > 0 {
+				fmt.Fprintf(&s.out, " beside %s", o.Plan.Contexts)
+			}
 			for i, c := range o.Plan.Jobs {
 				if i == o.Plan.Admitted {
 					s.out.WriteString(" and perhaps")
 				}
 				fmt.Fprintf(&s.out, " %s", c.Spec.Name)
+				if c.Starts {
+					s.out.WriteString(" in another")
+				}
 				if c.Last != nil {
 					fmt.Fprintf(&s.out, " with a report of %d", c.Last.Epoch)
 				}

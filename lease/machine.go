@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -11,20 +12,34 @@ type Options struct {
 	// Overtakes is how often requests behind a First or Join that does not fit may be granted before it; 0: 8.
 	// More use the memory better, fewer shorten the wait of jobs with large groups.
 	Overtakes int
+	// Still is how long a job may hold pages that others wait for without a word, and without waiting itself. Then it
+	// is told to drain, and after as long again the others do without its pages, until it says something.
+	// 0: 10 s; negative: for ever. Where a job holds all of its memory for a turn of many iterations
+	// it is the length of a turn.
+	Still time.Duration
 }
 
-const defaultOvertakes = 8
+const (
+	defaultOvertakes = 8
+	defaultStill     = 10 * time.Second
+)
 
 // Machine is the lease of one device's pages. It is not safe for concurrent use.
 type Machine struct {
 	options  Options
 	capacity int
+	newest   int64 // number of the capacity
+	open     bool  // there was one
+	// bound is what jobs may hold at most: the capacity, or what was promised to iterations that began before it fell.
+	bound    int
 	now      time.Duration
 	jobs     map[Job]*holder
 	joined   []*holder // by their Join's grant
 	order    []*holder // those whose iteration has begun and waits for more groups, oldest first
+	live     int       // so many of the order go on; the others are aside, or in need of what those hold
 	queue    []*holder // those whose Join or First waits
 	arrivals int64
+	begun    int64         // the newest seniority
 	served   int64         // of the newest that came out of the queue: those that join start there
 	left     map[Job]int64 // what jobs that have left were served, where it is more
 	out      []Output
@@ -36,7 +51,8 @@ type holder struct {
 	joined bool
 	began  bool // it is in the order
 	hold   int
-	rest   int // while began
+	rest   int   // while began: the most that a group needs, from the newest that was granted or asked for
+	senior int64 // its seniority while began
 	want   Want
 	asking bool // want is not granted yet
 
@@ -45,13 +61,18 @@ type holder struct {
 	served    int64         // microseconds x pages / weight
 	charged   time.Duration // until when served counts
 
+	heard    time.Duration // when it said something, or was granted something, or told to drain
 	draining bool
+	aside    bool // it stands still, and nobody counts on it
 }
 
 // NewMachine returns a machine that knows of no jobs, and of no capacity.
 func NewMachine(o Options) *Machine {
 	if o.Overtakes == 0 {
 		o.Overtakes = defaultOvertakes
+	}
+	if o.Still == 0 {
+		o.Still = defaultStill
 	}
 	return &Machine{options: o, jobs: make(map[Job]*holder), left: make(map[Job]int64)}
 }
@@ -70,12 +91,40 @@ func (m *Machine) Step(in Input) []Output {
 	case in.Leave != nil:
 		m.leave(in.Leave.Job)
 	case in.Capacity != nil:
-		m.resize(in.Capacity.Pages)
+		m.resize(in.Capacity)
+	case in.Rejoin != nil:
+		m.rejoin(in.Rejoin)
 	}
+	if !m.open {
+		return m.out
+	}
+	m.grants()
+	if m.watch() {
+		m.grants()
+	}
+	return m.out
+}
+
+// grants grants all that can be granted.
+func (m *Machine) grants() {
+	if slices.ContainsFunc(m.joined, func(k *holder) bool { return k.aside }) {
+		m.arrange()
+	} else {
+		m.live = len(m.order)
+	}
+	m.lower()
 	for m.grantGroups() {
 	}
 	m.grantQueue()
-	return m.out
+}
+
+// hear returns a job of an input, nil if there is none.
+func (m *Machine) hear(job Job) *holder {
+	k := m.jobs[job]
+	if k != nil {
+		k.heard, k.aside = m.now, false
+	}
+	return k
 }
 
 func (m *Machine) say(kind Kind, job Job, why string) {
@@ -87,6 +136,13 @@ func (m *Machine) refuse(job Job, format string, args ...any) {
 }
 
 func (m *Machine) join(j *Join) {
+	if k := m.enter(j); k != nil {
+		m.enqueue(k)
+	}
+}
+
+// enter returns a new job, nil if it is refused.
+func (m *Machine) enter(j *Join) *holder {
 	switch {
 	case m.jobs[j.Job] != nil:
 		m.refuse(j.Job, "it has asked to join already")
@@ -99,12 +155,38 @@ func (m *Machine) join(j *Join) {
 		k.Weight = max(k.Weight, 1)
 		delete(m.left, j.Job)
 		m.jobs[j.Job] = k
-		m.enqueue(k)
+		return k
+	}
+	return nil
+}
+
+// rejoin takes a job as it is.
+func (m *Machine) rejoin(r *Rejoin) {
+	switch {
+	case m.open:
+		m.refuse(r.Job, "it rejoins after the first capacity")
+	case r.Hold < 0 || r.Hold > MaxPages:
+		m.refuse(r.Job, "hold %d is not from 0 to %d pages", r.Hold, MaxPages)
+	case r.Seniority < 0 || r.Seniority > 0 && (r.Rest < r.Base || r.Rest > r.Peak):
+		m.refuse(r.Job, "seniority %d, rest %d: a rest is from its base %d to its peak %d", r.Seniority, r.Rest, r.Base,
+			r.Peak)
+	default:
+		k := m.enter(&r.Join)
+		if k == nil {
+			return
+		}
+		k.joined, k.hold, k.heard = true, r.Hold, m.now
+		m.joined = append(m.joined, k)
+		if r.Seniority > 0 {
+			k.began, k.senior, k.rest = true, r.Seniority, r.Rest
+			m.begun = max(m.begun, r.Seniority)
+			m.order = append(m.order, k)
+		}
 	}
 }
 
 func (m *Machine) want(w *Want) {
-	k := m.jobs[w.Job]
+	k := m.hear(w.Job)
 	switch {
 	case k == nil || !k.joined:
 		m.refuse(w.Job, "it wants a group, and has not joined")
@@ -121,6 +203,9 @@ func (m *Machine) want(w *Want) {
 	default:
 		queued := k.asking && !k.began
 		k.want, k.asking = *w, true
+		if k.began {
+			k.rest = w.Rest // what was granted is in its hold
+		}
 		if w.First && !queued {
 			m.enqueue(k)
 		}
@@ -128,7 +213,7 @@ func (m *Machine) want(w *Want) {
 }
 
 func (m *Machine) passed(p *Passed) {
-	k := m.jobs[p.Job]
+	k := m.hear(p.Job)
 	switch {
 	case k == nil || !k.joined:
 		m.refuse(p.Job, "it has passed a group, and has not joined")
@@ -149,19 +234,47 @@ func (m *Machine) leave(job Job) {
 	m.charge(k)
 	is := func(other *holder) bool { return other == k }
 	m.joined = slices.DeleteFunc(m.joined, is)
-	m.order = slices.DeleteFunc(m.order, is)
+	if i := slices.Index(m.order, k); i >= 0 {
+		m.drop(i)
+	}
 	m.queue = slices.DeleteFunc(m.queue, is)
 	delete(m.jobs, job)
 	m.remember(k)
 }
 
-func (m *Machine) resize(pages int) {
-	if pages < 0 || pages > MaxPages {
-		m.refuse("", "capacity %d is not from 0 to %d pages", pages, MaxPages)
+func (m *Machine) resize(c *Capacity) {
+	switch {
+	case c.Pages < 0 || c.Pages > MaxPages:
+		m.refuse("", "capacity %d is not from 0 to %d pages", c.Pages, MaxPages)
+		return
+	case c.Number < m.newest:
 		return
 	}
-	m.capacity = pages
+	if !m.open {
+		// Jobs that were aside may have lost their place in the order: any in which (S) holds will do.
+		m.open, m.bound = true, MaxPages
+		slices.SortStableFunc(m.order, func(a, b *holder) int { return cmp.Compare(a.senior, b.senior) })
+		m.capacity = c.Pages
+		m.arrange()
+	}
+	m.capacity, m.newest = c.Pages, c.Number
 	m.shed()
+}
+
+// lower has the bound fall to the capacity as far as what was promised allows, or rise to it.
+func (m *Machine) lower() {
+	if m.bound <= m.capacity {
+		m.bound = m.capacity
+		return
+	}
+	total, idle, younger := m.sums()
+	promised, older := total, 0
+	for _, k := range m.order {
+		younger -= k.hold
+		promised = max(promised, idle+older+max(k.rest, k.hold)+younger)
+		older += k.Base
+	}
+	m.bound = max(m.capacity, min(m.bound, promised))
 }
 
 // grantGroups grants what the jobs of the order ask for, where (T) and (S) allow it. One pass from the oldest to the
@@ -181,16 +294,16 @@ func (m *Machine) grantGroups() (again bool) {
 			before, after := beside+max(k.rest, k.hold), beside+max(k.want.Rest, hold)
 			limit := m.capacity // of the sum
 			if i == 0 {
-				limit = max(limit, before) // a promise that was made before the capacity fell
+				limit = m.bound
 			}
 			if (after <= before || after <= m.capacity) && (more == 0 || more <= room && total+more <= limit) {
 				m.charge(k)
 				k.hold, k.rest, k.asking = hold, k.want.Rest, false
 				total, room = total+more, room-more
+				k.heard = m.now
 				m.say(Grant, k.Job, "")
 				if k.want.Last {
-					k.began = false
-					m.order = slices.Delete(m.order, i, i+1)
+					m.drop(i)
 					idle += k.Base
 					again = true
 					continue
@@ -204,20 +317,30 @@ func (m *Machine) grantGroups() (again bool) {
 	return again
 }
 
-// sums returns the sum of all holds, of the bases of idle jobs, and of the holds of the order.
+// drop takes a job out of the order.
+func (m *Machine) drop(i int) {
+	m.order[i].began = false
+	m.order = slices.Delete(m.order, i, i+1)
+	if i < m.live {
+		m.live--
+	}
+}
+
+// sums returns the sum of all holds, of what idle jobs come to hold by themselves, and of the holds of the order.
 func (m *Machine) sums() (total, idle, began int) {
 	for _, k := range m.joined {
 		total += k.hold
 		if k.began {
 			began += k.hold
 		} else {
-			idle += k.Base
+			idle += k.rests()
 		}
 	}
 	return total, idle, began
 }
 
-// fits reports whether (T) and (S) allow a First, or a Join if the job has not joined.
+// fits reports whether (T) and (S) allow a First, as the youngest of those that go on, or a Join if the job has not
+// joined. For those behind these a First changes nothing, and could has looked at them for a Join.
 func (m *Machine) fits(k *holder) bool {
 	total, idle, younger := m.sums()
 	hold, rest := k.next()
@@ -225,20 +348,31 @@ func (m *Machine) fits(k *holder) bool {
 		return false
 	}
 	if k.joined {
-		idle -= k.Base
+		idle -= k.rests()
 		younger += hold
 	} else {
 		idle += k.Base
 	}
 	older := 0
-	for _, i := range m.order {
+	for n, i := range m.order {
+		if n == m.live {
+			break
+		}
 		younger -= i.hold
 		if idle+older+max(i.rest, i.hold)+younger > m.capacity {
 			return false
 		}
 		older += i.Base
 	}
-	return !k.joined || idle+older+max(rest, hold) <= m.capacity
+	return !k.joined || idle+older+max(rest, hold)+younger-hold <= m.capacity
+}
+
+// rests returns what an idle job comes to hold by itself: its Base, or what it holds if it stands still.
+func (k *holder) rests() int {
+	if k.aside {
+		return max(k.Base, k.hold)
+	}
+	return k.Base
 }
 
 // next returns what a job of the queue would hold, and the most that it would need until its iteration ends.

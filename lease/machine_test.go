@@ -15,7 +15,7 @@ func TestTwo(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", in, got, want)
 		}
 	}
-	step(Input{Capacity: &Capacity{10}}, "[]")
+	step(Input{Capacity: &Capacity{Pages: 10}}, "[]")
 	step(Input{Join: &Join{Job: "a", Base: 1, Peak: 8}}, "[grant a]")
 	step(Input{Join: &Join{Job: "b", Base: 1, Peak: 8}}, "[grant b]")
 	step(Input{Want: &Want{Job: "a", First: true, Rest: 8, Hold: 2}}, "[grant a]")

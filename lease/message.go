@@ -23,6 +23,7 @@ type Input struct {
 	Want     *Want
 	Passed   *Passed
 	Leave    *Leave
+	Rejoin   *Rejoin
 	Capacity *Capacity
 }
 
@@ -56,14 +57,28 @@ type Passed struct {
 // Leave says that a job holds nothing any more: it is in Home, or its process is dead.
 type Leave struct{ Job Job }
 
-// Capacity says how many pages all jobs may hold together. Until the first one there are none.
-type Capacity struct{ Pages int }
+// Rejoin says what a job holds by the grants of a machine that is no more. Tell them all before the first Capacity.
+type Rejoin struct {
+	Join
+	Hold      int
+	Seniority int64 // of the iteration that it is in; 0: it is idle
+	Rest      int   // of that iteration
+}
+
+// Capacity says how many pages all jobs may hold together. Until the first one nothing is granted.
+type Capacity struct {
+	Pages  int
+	Number int64 // one that is lower than that of an earlier input is ignored
+}
 
 // Output is one thing that follows from an input.
 type Output struct {
 	Kind Kind
 	Job  Job
 	Why  string // of Drain and Refuse
+	// Seniority is the place in the order that a First was granted: older iterations have lower numbers. It is what a
+	// Rejoin says.
+	Seniority int64
 }
 
 // Kind is what an output says.

@@ -53,33 +53,66 @@ func (m *Machine) begin(k *holder) {
 	m.served = max(m.served, k.served)
 	k.served = add(k.served, 1) // so that not even jobs that take no time are always first
 	hold, rest := k.next()
-	k.hold = hold
-	m.say(Grant, k.Job, "")
+	k.hold, k.heard = hold, m.now
 	if !k.joined {
 		k.joined = true
 		m.joined = append(m.joined, k)
+		m.say(Grant, k.Job, "")
 		return
 	}
+	m.begun++
 	k.rest, k.asking = rest, false
 	if !k.want.Last {
-		k.began = true
-		m.order = append(m.order, k)
+		k.began, k.senior = true, m.begun
+		m.order = slices.Insert(m.order, m.live, k)
+		m.live++
 	}
+	m.out = append(m.out, Output{Kind: Grant, Job: k.Job, Seniority: m.begun})
 }
 
-// could reports whether a request of the queue would be granted if all iterations that have begun had ended.
+// could reports whether a request of the queue would be granted when all iterations that go on had ended.
 func (m *Machine) could(k *holder) bool {
-	bases, spread := 0, 0
+	others, spread := 0, 0 // what the others hold then
 	for _, i := range m.joined {
-		bases += i.Base
 		if !i.draining {
 			spread = max(spread, i.Peak-i.Base)
 		}
+		switch {
+		case i == k:
+		case i.began:
+			others += i.Base
+		default:
+			others += i.rests()
+		}
 	}
-	if !k.joined {
-		return bases+k.Base+max(spread, k.Peak-k.Base) <= m.capacity
+	for _, i := range m.order[m.live:] {
+		others += max(i.hold-i.Base, 0)
 	}
-	return !k.draining && bases-k.Base+max(k.want.Rest, k.want.Hold) <= m.capacity
+	if k.joined {
+		return !k.draining && others+max(k.want.Rest, k.want.Hold) <= m.capacity
+	}
+	return others+k.Base+max(spread, k.Peak-k.Base) <= m.capacity && m.keeps(k.Base)
+}
+
+// keeps reports whether (S) would hold for the jobs behind those that go on if these had ended, all stood still no more,
+// and one with a Base joined.
+func (m *Machine) keeps(base int) bool {
+	behind := 0
+	for _, k := range m.joined {
+		base += k.Base
+	}
+	for _, i := range m.order[m.live:] {
+		base -= i.Base
+		behind += i.hold
+	}
+	for _, i := range m.order[m.live:] {
+		behind -= i.hold
+		if base+max(i.rest, i.hold)+behind > m.capacity {
+			return false
+		}
+		base += i.Base
+	}
+	return true
 }
 
 // shed tells jobs to drain that cannot begin another iteration within the capacity: those that could not even alone,

@@ -15,9 +15,12 @@ type Device struct {
 	Align    graph.Bytes // of offsets
 	Out, In  cost.Link   // to the host and back; jobs share them
 	Sharing  cost.Sharing
-	Page     graph.Bytes // in which the device backs arenas; 0: it backs whole ones alone
-	Gates    bool        // jobs share memory by gates
-	Turns    bool        // jobs take turns on the device, from Home to Home
+	// Gates says that jobs share memory by gates. Requests are then for jobs that need the device one at a time: with
+	// latencies of a job alone and the whole link. Where two use the device at once, both compute and link are shared,
+	// so that a copy still takes as long as the same ops; only launches, which do not compete, are then shorter for it.
+	Gates bool
+	Turns bool        // jobs take turns on the device, from Home to Home: requests are as with Gates
+	Page  graph.Bytes // in which the device backs arenas; 0: it backs whole ones alone
 
 	// Profile returns what a graph's ops take, or an error if the device cannot execute one of them.
 	Profile func(*graph.Graph) (Profile, error)

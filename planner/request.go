@@ -1,8 +1,6 @@
 package planner
 
 import (
-	"slices"
-
 	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/task"
@@ -16,17 +14,15 @@ func (p Profile) Job(name string, epoch int64, g *graph.Graph) scheduler.Job {
 }
 
 // Request asks for plans of jobs that share the device. Their latencies are as if each ran alone; the request has what
-// ops take beside the other jobs, or, where jobs share memory, those latencies themselves. Policy, budget and switches are
-// the caller's to set.
+// ops take beside the other jobs, or, with Gates or Turns, these. Policy, budget and switches are the caller's to set.
 func (d Device) Request(jobs ...scheduler.Job) scheduler.Request {
-	r := scheduler.Request{Jobs: slices.Clone(jobs), Out: d.Out, In: d.In, Align: d.Align, Together: d.Gates}
-	if d.Gates {
-		r.Page = d.Page
+	switch {
+	case d.Gates:
+		return scheduler.Request{Jobs: jobs, Out: d.Out, In: d.In, Align: d.Align, Together: true, Page: d.Page}
+	case d.Turns:
+		return scheduler.Request{Jobs: jobs, Out: d.Out, In: d.In, Align: d.Align}
 	}
-	if !d.Gates && !d.Turns {
-		r.Jobs = d.together(jobs)
-	}
-	return r
+	return scheduler.Request{Jobs: d.together(jobs), Out: d.Out, In: d.In, Align: d.Align}
 }
 
 // First asks for the first plans of tasks. It returns an error if the device cannot execute one of them.

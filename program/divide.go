@@ -10,12 +10,16 @@ import (
 // Divide divides a proven program into groups for pages of a size. A group ends before a command with which the pages
 // that the group needs would exceed by every bytes or more those that one of its commands alone needs: memory has grown
 // or shrunk by so much within it. A group of more than one command thus holds less than every bytes that one of them
-// could do without, and with every at least the arena a section is one group. every is 1 or more.
+// could do without, and with every above all pages of the arena a section is one group. At 0 every is a 32nd of the
+// arena, or a page if that is more: most networks have 30 to 150 groups then, whatever their size.
 //
 // CheckGroups proves the result.
 func Divide(p *Program, page, every graph.Bytes) *Groups {
-	if page <= 0 || every <= 0 {
+	if page <= 0 || every < 0 {
 		panic(fmt.Sprintf("program: groups for pages of %d bytes, a cut every %d bytes", page, every))
+	}
+	if every == 0 {
+		every = max(page, p.Arena/32)
 	}
 	d := &divider{p: p, page: page, every: every, access: accessOf(p)}
 	d.lives()

@@ -1,6 +1,10 @@
 package program
 
-import "tensile/graph"
+import (
+	"fmt"
+
+	"tensile/graph"
+)
 
 // Group is the commands [From, To) of a section, which a host issues together, and the pages of the arena that it must
 // hold from when it issues them until all commands of the section before To have ended: those that the commands use,
@@ -56,4 +60,23 @@ func Rests(groups []Group) []int {
 		rests[i] = most
 	}
 	return rests
+}
+
+// Text prints groups for people, a group per line. Commands are counted from 0, as in errors of Check.
+func (d *Groups) Text() string {
+	say := func(pages Pages) string {
+		n := pages.Count()
+		return fmt.Sprintf("%d pages (%s)", n, graph.Bytes(n)*d.Page)
+	}
+	b := fmt.Appendf(nil, "pages of %s, the most at a time %d\nbase: %s %v\n", d.Page, d.Peak(), say(d.Base), d.Base)
+	for i, groups := range [][]Group{d.Body, d.Snapshot} {
+		if len(groups) == 0 {
+			continue
+		}
+		b = fmt.Appendf(b, "%s\n", [...]string{"body", "snapshot"}[i])
+		for k, g := range groups {
+			b = fmt.Appendf(b, "  group %d: commands %d to %d, %s %v\n", k, g.From, g.To-1, say(g.Need), g.Need)
+		}
+	}
+	return string(b)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/golden"
 	"tensile/internal/randgraph"
 	"tensile/program"
 )
@@ -257,6 +258,13 @@ func TestDivideOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// testdata/groups.txt shows the commands of a small network that swaps, and its groups.
+func TestDivideGolden(t *testing.T) {
+	s := network(t, "mlp", 60)
+	d := program.Divide(s.c, 64*graph.KiB, 4*graph.MiB)
+	golden.Compare(t, "testdata/groups.txt", d.Text()+s.c.Text())
 }
 
 // A group may need more than it uses, and be cut where nothing has changed: that is safe.

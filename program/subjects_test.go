@@ -66,12 +66,17 @@ func optionsOf(seed uint64) program.Options {
 
 // network returns a model planned by the policy tensile at a share of what it needs without.
 func network(t testing.TB, model string, percent int) subject {
+	return networkOn(t, "v100", model, 4, percent)
+}
+
+// networkOn is network for a device and a batch. At 0 percent it is none-live's plan.
+func networkOn(t testing.TB, device, model string, batch, percent int) subject {
 	t.Helper()
-	g, err := models.Build(model, models.Config{Batch: 4})
+	g, err := models.Build(model, models.Config{Batch: batch})
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, err := cost.Device("v100")
+	facts, err := cost.Device(device)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,16 +87,17 @@ func network(t testing.TB, model string, percent int) subject {
 		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: graph.Bytes(op%3) * 256}})
 	}
 	r.Jobs = []scheduler.Job{j}
-	live, err := policies.Schedule(r, nil)
+	planned, err := policies.Schedule(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Policy, r.Budget = "tensile", live.Arena*graph.Bytes(percent)/100
-	tight, err := policies.Schedule(r, nil)
-	if err != nil {
-		t.Fatal(err)
+	if percent > 0 {
+		r.Policy, r.Budget = "tensile", planned.Arena*graph.Bytes(percent)/100
+		if planned, err = policies.Schedule(r, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	s := tight.Jobs[0]
+	s := planned.Jobs[0]
 	c := program.Compile(g, s.Plan, s.Layout, program.Options{Snapshot: true,
 		Durations: program.Durations{Out: facts.Out}})
 	return subject{fmt.Sprintf("%s at %d%%", model, percent), g, s.Plan, s.Layout, c, nil}

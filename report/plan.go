@@ -27,6 +27,7 @@ type Plan struct {
 	Validated bool        `json:"validated"`
 	Jobs      []JobPlan   `json:"jobs"`
 	Total     PlanFigures `json:"total"`
+	Least     graph.Bytes `json:"least_bytes,omitempty"` // with which jobs that share memory by gates can run
 }
 
 // PlanFigures are the figures of one job's plan, or of all together.
@@ -45,8 +46,9 @@ type JobPlan struct {
 	Swaps      int    `json:"swaps"`
 	Recomputes int    `json:"recomputes"`
 	PlanFigures
-	Iteration float64 `json:"predicted_iteration_ms"`
-	Stall     float64 `json:"predicted_stall_ms"`
+	Base      graph.Bytes `json:"base_bytes,omitempty"` // with gates: held between two iterations
+	Iteration float64     `json:"predicted_iteration_ms"`
+	Stall     float64     `json:"predicted_stall_ms"`
 	// predicted: against an iteration in which nothing is planned
 	EOR       float64     `json:"eor"`
 	BoundEOR  float64     `json:"bound_eor"`               // below which no plan gets there: the caller's to set
@@ -95,6 +97,9 @@ func NewPlan(tasks []task.Task, p *planner.Planned, saved []Memory, explain bool
 		r.Jobs = append(r.Jobs, j)
 	}
 	r.Total.ZeroStall = p.ZeroStall
+	if p.Together {
+		r.Least = p.Least
+	}
 	return r
 }
 
@@ -104,7 +109,7 @@ func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, expl
 	out, in := p.Plan.Copied(t.Graph)
 	j := JobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors),
 		Steps: len(p.Plan.Steps), PlanFigures: PlanFigures{saved, out, in}, Phase: p.Latencies,
-		SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation())}
+		SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation()), Base: p.Base}
 	for _, o := range t.Passes {
 		if !explain {
 			o.Refused = nil

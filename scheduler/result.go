@@ -15,6 +15,7 @@ type Result struct {
 	Jobs     []Scheduled // per job of the request
 	SlotPeak graph.Bytes // sum over jobs
 	Arena    graph.Bytes // sum over jobs
+	Together bool        // as in the request
 	Least    graph.Bytes // that the jobs need: Arena; with Request.Together, the bases and the largest rest of an arena
 	Host     graph.Bytes // sum over jobs
 

@@ -300,7 +300,7 @@ func TestCheck(t *testing.T) {
 		{record(func(r *Record) { r.Applied = -1 }), "applied_epoch is -1"},
 		{record(func(r *Record) { r.Claim = -1 }), "claim_bytes is -1"},
 		{record(func(r *Record) { r.Base = r.Claim + 1 }), "base_bytes is 8193, and cannot be more than claim_bytes"},
-		{record(func(r *Record) { r.Sharing = "all" }), `no memory sharing "all" (there are [ gates slices])`},
+		{record(func(r *Record) { r.Sharing = "all" }), `no memory sharing "all" (there are [none gates slices])`},
 		{record(func(r *Record) { r.Result.Plans = -1 }), "plans"},
 		{Settings{Device: "a\nb"}, "device"},
 		{Settings{Device: "a", Budget: -1}, "budget_bytes is -1"},

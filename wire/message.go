@@ -261,6 +261,8 @@ type Answer struct {
 	Device string      `json:"device,omitzero"`       // for Jobs: what is planned for
 	Budget graph.Bytes `json:"budget_bytes,omitzero"` // 0: no limit
 	Link   Rates       `json:"link,omitzero"`         // of the device, that all jobs share
+	// for Jobs: what processes take of the budget by having the device open
+	Contexts Contexts `json:"contexts,omitzero"`
 	// for Jobs: for what all jobs have on the host; 0: no limit
 	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"`
 	// for Jobs: executors that were not started by the controller take jobs, perhaps on other machines

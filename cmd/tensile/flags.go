@@ -124,6 +124,7 @@ type planFlags struct {
 	options    scheduler.Options
 	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
+	sharing    string      // of memory: none or gates
 	wrong      sim.Options // of a simulated device: noise, and latencies that are mispredicted
 
 	// what a job that is trained has on the host beside its slots; nil: none is trained, and --host-memory limits
@@ -189,6 +190,20 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().BoolVar(&f.tensile.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
 	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-chains", "no-stalls", "late-out", "one-channel",
 		"no-relax")
+}
+
+// How jobs share memory.
+const (
+	sharingNone  = "none"
+	sharingGates = "gates"
+)
+
+// registerSharing registers the flag of how jobs share memory.
+func (f *planFlags) registerSharing(c *cobra.Command) {
+	c.Flags().StringVar(&f.sharing, "memory-sharing", sharingNone,
+		"how jobs share memory: none, each has an arena of its own; or gates, one at a time has its peak, and each of "+
+			"the others what it holds between two iterations")
+	complete(c, "memory-sharing", sharingGates, sharingNone)
 }
 
 // registerReplan registers the flag of what is planned again while jobs train.

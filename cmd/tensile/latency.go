@@ -48,6 +48,7 @@ func (f *latencyFlags) register(c *cobra.Command) {
 // with a simulated device each do not slow one another down.
 func (f *planFlags) on(d device.Device) planner.Device {
 	on := planner.Of(d, f.latencies(d))
+	on.Gates = f.sharing == sharingGates
 	if f.apart && f.simulated() {
 		on.Sharing = cost.Sharing{}
 	}

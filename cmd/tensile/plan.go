@@ -84,6 +84,7 @@ func planCommand() *cobra.Command {
 	}
 	w.register(c)
 	p.register(c)
+	p.registerSharing(c)
 	live.register(c)
 	c.Flags().StringVar(&job, "job", "",
 		"print the plan that this job of a controller trains with, and what has changed since the one before")

@@ -170,7 +170,7 @@ func (p *placing) need() {
 		j.Base = baseOf(j, p.Request.Jobs[i].Graph, p.page())
 		bases, rest = bases+j.Base, max(rest, p.rest(i))
 	}
-	r.Least = bases + rest
+	r.Together, r.Least = true, bases+rest
 }
 
 // rest is what job i needs above its base.

@@ -16,13 +16,17 @@ import (
 type hybrid struct {
 	s        *draft.Session
 	options  Options
-	base     [][]draft.Step // per group of equal jobs, like what follows
+	groups   []int          // of equal jobs, that are planned; what follows has an entry for each
+	base     [][]draft.Step // without recomputations
 	chains   []*chains
 	took     []time.Duration // without a plan; nil: not asked for yet
 	sequence []recomputable
 
 	best *trial // for the present target
 	last int    // the prefix that was found for the target before; 0: none
+
+	// What one of the jobs that are not planned here needs above its base; 0: the jobs share no memory. See draft.Beside.
+	beside graph.Bytes
 
 	tight  bool // the sequence is made for the first target
 	missed bool // no prefix reached a target
@@ -32,17 +36,28 @@ type hybrid struct {
 type trial struct {
 	jobs []*draft.Draft
 	k    int         // length of the prefix
-	peak graph.Bytes // sum over jobs
+	peak graph.Bytes // sum over jobs, or what they need together
 	lost int64       // nanoseconds that the jobs' steps take more than without a plan, by weight
 }
 
-func newHybrid(s *draft.Session, o Options, order func(job int) []graph.OpID) *hybrid {
-	h := &hybrid{s: s, options: o}
-	for _, group := range s.Groups() {
-		s.Count(4 * len(s.Request.Jobs[group[0]].Graph.Ops))
-		h.base = append(h.base, draft.FirstSteps(order(group[0])))
+// newHybrid plans some groups of equal jobs.
+func newHybrid(s *draft.Session, o Options, order func(job int) []graph.OpID, groups []int) *hybrid {
+	h := &hybrid{s: s, options: o, groups: groups}
+	for _, group := range groups {
+		first := s.Groups()[group][0]
+		s.Count(4 * len(s.Request.Jobs[first].Graph.Ops))
+		h.base = append(h.base, draft.FirstSteps(order(first)))
 	}
 	return h
+}
+
+// allGroups are those of the session.
+func allGroups(s *draft.Session) []int {
+	all := make([]int, len(s.Groups()))
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // prepare finds what can be recomputed, in an order for a target.
@@ -54,7 +69,7 @@ func (h *hybrid) prepare(target graph.Bytes) {
 	var sum graph.Bytes
 	peaks := make([]graph.Bytes, len(h.base))
 	for i := range h.base {
-		c := newChains(h.s.Group(i, h.base[i], h.options.style()), h.options.NoChains)
+		c := newChains(h.s.Group(h.groups[i], h.base[i], h.options.style()), h.options.NoChains)
 		h.chains = append(h.chains, c)
 		_, peaks[i] = c.Peak()
 		sum += peaks[i] * c.Copies()
@@ -99,7 +114,8 @@ func (h *hybrid) plan(k int, target graph.Bytes) []*draft.Draft {
 func (h *hybrid) swap(steps [][]draft.Step, target graph.Bytes) []*draft.Draft {
 	jobs := make([]*draft.Draft, len(steps))
 	for i := range jobs {
-		jobs[i] = h.s.Group(i, steps[i], h.options.style())
+		jobs[i] = h.s.Group(h.groups[i], steps[i], h.options.style())
+		jobs[i].Beside(h.beside)
 	}
 	h.s.Together(jobs)
 	if !h.options.NoSwap {
@@ -143,6 +159,10 @@ func (h *hybrid) reach(target graph.Bytes) {
 	h.missed = h.missed || h.best.peak > target
 	h.stretchSome(tried, target)
 }
+
+func (h *hybrid) found() *trial { return h.best }
+
+func (h *hybrid) hasMissed() bool { return h.missed }
 
 // roomy is a target for a sequence that takes no heed of how much memory there is. In one that does, what is made early
 // for others stays only where there is room for it. That costs more time, and prefixes come lower.
@@ -273,8 +293,8 @@ func stretchAll(jobs []*draft.Draft, target graph.Bytes) []*draft.Draft {
 	for range all {
 		var whole graph.Bytes
 		for i, d := range all {
-			_, peak := d.Peak()
-			parts[i] = d.Copies() * peak * scheduler.MaxWeight / graph.Bytes(d.Job().Worth())
+			_, high := d.High()
+			parts[i] = d.Copies() * high * scheduler.MaxWeight / graph.Bytes(d.Job().Worth())
 			if !stuck[i] {
 				whole += parts[i]
 			}
@@ -285,9 +305,9 @@ func stretchAll(jobs []*draft.Draft, target graph.Bytes) []*draft.Draft {
 		}
 		for i, d := range all {
 			if !stuck[i] {
-				_, peak := d.Peak()
+				_, high := d.High()
 				free := draft.Portion(over, parts[i], whole)/d.Copies() + 1 // rounded up
-				stuck[i] = !d.Stretch(peak - free)
+				stuck[i] = !d.Stretch(high - free)
 			}
 		}
 	}
@@ -320,8 +340,8 @@ func (h *hybrid) keep(jobs []*draft.Draft, k int, target graph.Bytes) *trial {
 // unplanned is what an iteration of the jobs of a group takes without a plan.
 func (h *hybrid) unplanned(group int) time.Duration {
 	if h.took == nil {
-		for _, jobs := range h.s.Groups() {
-			h.took = append(h.took, h.s.UnplannedTime(jobs[0]))
+		for _, group := range h.groups {
+			h.took = append(h.took, h.s.UnplannedTime(h.s.Groups()[group][0]))
 		}
 	}
 	return h.took[group]

@@ -21,7 +21,7 @@ func (p *planner) lowest() (scheduler.Result, error) {
 		order = p.GraphOrder
 	}
 	const parts = 8
-	h := newHybrid(p.Session, p.options, order)
+	h := newHybrid(p.Session, p.options, order, allGroups(p.Session))
 	var tried [][]*draft.Draft
 	if !p.Search(func() {
 		if !p.options.NoRecompute {

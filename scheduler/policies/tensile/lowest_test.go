@@ -16,7 +16,7 @@ func TestAffordable(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 66))
 		s, o := randomJobs(rng, 1+rng.IntN(2))
-		h := newHybrid(s, o, s.EarlyUpdates)
+		h := newHybrid(s, o, s.EarlyUpdates, allGroups(s))
 		h.prepare(roomy)
 		target := draft.SumOfPeaks(s.Drafts(draft.EarlyUpdates, o.style())) * 7 / 10
 		jobs := s.Ungroup(h.plan(h.within(4+rng.IntN(300), 8), target))

@@ -32,9 +32,9 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 		return p.lowest()
 	}
 	plain := p.Drafts(draft.GraphOrder, p.options.style())
-	if r.Budget == 0 || draft.SumOfPeaks(plain) <= r.Budget {
+	if r.Budget == 0 || p.Needed(plain) <= r.Budget {
 		result, err := p.Finish(plain, 0)
-		if err != nil || r.Budget == 0 || result.Arena <= r.Budget {
+		if err != nil || r.Budget == 0 || result.Least <= r.Budget {
 			return result, err
 		}
 		p.Stage(scheduler.Planning)
@@ -69,19 +69,36 @@ func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
 // better plans by a sequence that takes no heed of how much memory there is, and, if no prefix of it reaches a target,
 // by one that does. It returns the plan that takes less time.
 func (p *planner) better(order func(job int) []graph.OpID, workingSets graph.Bytes) (scheduler.Result, error) {
-	h := newHybrid(p.Session, p.options, order)
+	h := p.search(order, false)
 	first, err := p.tighten(h, workingSets)
-	if !h.missed || p.options.NoRecompute || p.Spent() || err != nil && !errors.Is(err, scheduler.ErrNoPlan) {
+	if !h.hasMissed() || p.options.NoRecompute || p.Spent() || err != nil && !errors.Is(err, scheduler.ErrNoPlan) {
 		return first, err
 	}
 	p.Stage(scheduler.Planning)
-	h = newHybrid(p.Session, p.options, order)
-	h.tight = true
-	second, other := p.tighten(h, workingSets)
+	second, other := p.tighten(p.search(order, true), workingSets)
 	if errors.Is(other, scheduler.ErrNoPlan) || err == nil && other == nil && p.took(&first) <= p.took(&second) {
 		return first, err
 	}
 	return second, other
+}
+
+// searcher looks for drafts.
+type searcher interface {
+	// reach looks for drafts that need at most the target and lose as little time as can be found, or else for the
+	// lowest.
+	reach(target graph.Bytes)
+	found() *trial   // by the last reach; nil: it did not come so far
+	hasMissed() bool // a reach was above its target with all that recomputation can do
+}
+
+// search looks for drafts with the ops in some order. If tight, what is recomputed is chosen for the first target.
+func (p *planner) search(order func(job int) []graph.OpID, tight bool) searcher {
+	if p.Request.Together && len(p.Request.Jobs) > 1 {
+		return newTogether(p.Session, p.options, order, tight)
+	}
+	h := newHybrid(p.Session, p.options, order, allGroups(p.Session))
+	h.tight = tight
+	return h
 }
 
 // took is what the jobs' iterations take, by weight.
@@ -105,7 +122,7 @@ func iteration(s *draft.Session, result *scheduler.Result, i int) time.Duration 
 // Scheduling, TENSILE Algorithm 3, with packing in the loop). The target is lowered by what a packed plan is over the
 // budget, and raised again, half of the way, if a plan that fits leaves too much unused. Of all plans that fit, the one
 // that loses least time is kept. No target is below the working sets.
-func (p *planner) tighten(h *hybrid, workingSets graph.Bytes) (scheduler.Result, error) {
+func (p *planner) tighten(h searcher, workingSets graph.Bytes) (scheduler.Result, error) {
 	r := &p.Request
 	rounds := p.options.MaxRounds
 	if rounds == 0 {
@@ -118,18 +135,18 @@ func (p *planner) tighten(h *hybrid, workingSets graph.Bytes) (scheduler.Result,
 	var last error
 	for round := 1; ; round++ {
 		p.Search(func() { h.reach(target) })
-		if h.best == nil || p.Spent() && h.best.peak > target {
+		found := h.found()
+		if found == nil || p.Spent() && found.peak > target {
 			if best.Jobs != nil {
 				return best, nil
 			}
 			return scheduler.Result{}, &scheduler.WorkLimitError{Work: p.Work(), Last: last}
 		}
-		found := h.best
 		result, err := p.pack(found.jobs, target)
 		if err != nil {
 			return scheduler.Result{}, err
 		}
-		fits := result.Arena <= r.Budget
+		fits := result.Least <= r.Budget
 		if fits && (best.Jobs == nil || found.lost < lost) {
 			best, lost = result, found.lost
 		}
@@ -148,11 +165,11 @@ func (p *planner) tighten(h *hybrid, workingSets graph.Bytes) (scheduler.Result,
 		why := "the tightest plan found packs into that"
 		if found.peak > target || target <= workingSets || round == rounds {
 			_, largest := r.WorkingSets()
-			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
+			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget,
 				Why: why + draft.AtSwapLimit(p.Ungroup(found.jobs)) + "; the largest steps alone: " + largest}
 		}
-		last = &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget, Why: why}
-		target = max(workingSets, min(target, found.peak)-max(result.Arena-r.Budget, r.Budget/least))
+		last = &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget, Why: why}
+		target = max(workingSets, min(target, found.peak)-max(result.Least-r.Budget, r.Budget/least))
 		p.Stage(scheduler.Planning)
 	}
 	if best.Jobs == nil {
@@ -175,7 +192,7 @@ func (p *planner) wasteful(result *scheduler.Result, lost int64) bool {
 	for i := range p.Request.Jobs {
 		took += int64(p.UnplannedTime(i)) * int64(p.Request.Jobs[i].Worth())
 	}
-	return lost > took/100 && result.Arena < p.Request.Budget-p.Request.Budget/50
+	return lost > took/100 && result.Least < p.Request.Budget-p.Request.Budget/50
 }
 
 // pack packs drafts with swaps relaxed, or, where that does not fit, as they are: relaxed swaps hold more memory beside
@@ -183,7 +200,7 @@ func (p *planner) wasteful(result *scheduler.Result, lost int64) bool {
 func (p *planner) pack(jobs []*draft.Draft, target graph.Bytes) (scheduler.Result, error) {
 	if !p.options.NoRelax {
 		result, err := p.Finish(p.Ungroup(jobs), target-target/relaxed)
-		if err != nil || result.Arena <= p.Request.Budget {
+		if err != nil || result.Least <= p.Request.Budget {
 			return result, err
 		}
 	}

@@ -1,0 +1,67 @@
+package controller
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"tensile/graph"
+	"tensile/internal/randgraph"
+	"tensile/planner"
+	"tensile/scheduler"
+	"tensile/wire"
+)
+
+// Of a budget jobs get what contexts leave: those of processes that there are, and of those that they start. What does
+// not fit is told with the contexts.
+func TestPlannerContexts(t *testing.T) {
+	g := randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})
+	p := plannerOf(Config{Policy: "none-live", Align: 64}, profile)
+	ask := func(q Plan, jobs int) (*Planned, []graph.Bytes) {
+		for i := range jobs {
+			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: string('a' + rune(i)), Iterations: 1},
+				Graph: g, Epoch: 1, Fresh: true, Starts: i != 1})
+		}
+		var budgets []graph.Bytes
+		p.Known = func(r scheduler.Request) *planner.Planned {
+			budgets = append(budgets, r.Budget)
+			return nil
+		}
+		return p.Plan(t.Context(), &q), budgets
+	}
+	one, _ := ask(Plan{}, 1)
+	arena := one.Jobs[0].Layout.Wire.Arena
+	const context = 1000
+	contexts := wire.Contexts{Processes: 2, Each: context}
+	all := 2*arena + 3*context
+	got, budgets := ask(Plan{Budget: all, Contexts: contexts}, 2)
+	if len(got.Jobs) != 2 || got.Why != nil || budgets[0] != 2*arena {
+		t.Errorf("got plans for %d jobs within %v, want 2 within %v; %+v", len(got.Jobs), budgets, 2*arena, got.Why)
+	}
+	got, budgets = ask(Plan{Budget: all, Contexts: contexts}, 3) // the third one has a context, too
+	if len(got.Jobs) != 2 || budgets[0] != 2*arena-context {
+		t.Errorf("got plans for %d jobs within %v", len(got.Jobs), budgets)
+	}
+	want := NoPlan{Need: 3*arena + 4*context, Budget: all, Contexts: wire.Contexts{Processes: 4, Each: context}}
+	why := *got.Why
+	if text := "(the budget but for 4 contexts of 1000B each)"; !strings.HasSuffix(why.Why, text) {
+		t.Errorf("got %q, want %q", why.Why, text)
+	}
+	if why.Why = ""; why != want {
+		t.Errorf("got %+v, want %+v", why, want)
+	}
+	// Those that cannot be reached leave less; what is told is of what is left.
+	got, budgets = ask(Plan{Budget: all, Contexts: contexts, Reserved: 64}, 2)
+	if budgets[0] != 2*arena-64 || got.Why.Need != all || got.Why.Budget != all-64 {
+		t.Errorf("got %v, %+v", budgets, got.Why)
+	}
+	// A job is alone with the controller, whatever other processes there are.
+	got, _ = ask(Plan{Budget: arena + 2*context - 1, Contexts: contexts}, 1)
+	if text := ", with 2 contexts of 1000B each, and the budget is "; !strings.Contains(got.Never[0], text) ||
+		!strings.Contains(got.Never[0], "it needs "+(arena+2*context).String()) {
+		t.Errorf("got %q, want %q", got.Never[0], text)
+	}
+	if got, _ = ask(Plan{Budget: arena + 2*context, Contexts: contexts}, 1); len(got.Never) > 0 || got.Why.Need == 0 {
+		t.Errorf("got %+v", got)
+	}
+}
