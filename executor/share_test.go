@@ -69,7 +69,7 @@ func TestGatesKeepBits(t *testing.T) {
 	w.capacity = least(t, smallPage, smallEvery, plans...)
 	c := &grantor{t: t, machine: lease.NewMachine(lease.Options{Still: -1})}
 	h.Share(executor.Sharing{Lease: c, Every: smallEvery})
-	h.Capacity(graph.Bytes(w.capacity) * smallPage)
+	h.Capacity(graph.Bytes(w.capacity)*smallPage, 0)
 	for i, k := range tasks {
 		h.Submit(k.spec(iterations), plans[i])
 	}
