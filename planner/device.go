@@ -63,8 +63,8 @@ func Of(d device.Device, latencies Latencies) Device {
 	if pager, ok := d.(device.Pager); ok {
 		page = pager.Page()
 	}
-	return Device{Identity: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
-		Sharing: facts.Sharing(), Page: page,
+	return Device{Page: page, Identity: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
+		Sharing: facts.Sharing(),
 		Profile: func(g *graph.Graph) (Profile, error) {
 			if err := device.Supports(d, g); err != nil {
 				return Profile{}, err
