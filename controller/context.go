@@ -60,7 +60,7 @@ func (m *Machine) outOfReach() wire.Contexts {
 	}
 	for _, j := range m.jobs {
 		for _, h := range j.record.Held {
-			if x := m.executors[h.Executor]; x == nil || x.gone || x.life != h.Life {
+			if x := m.executors[h.Executor]; x == nil || x.life != h.Life {
 				away[process{h.Executor, h.Life}] = true
 			}
 		}
