@@ -70,7 +70,7 @@ func gated(t testing.TB, w *pagesWatch, every graph.Bytes, capacity int, each fu
 	c := &grantor{t: t, machine: lease.NewMachine(lease.Options{Still: -1})}
 	h.Share(executor.Sharing{Lease: c, Every: every})
 	w.capacity = capacity
-	h.Capacity(graph.Bytes(capacity) * w.Page())
+	h.Capacity(graph.Bytes(capacity)*w.Page(), 0)
 	return h, c
 }
 
@@ -297,7 +297,7 @@ func TestTurns(t *testing.T) {
 	defer closeHost(t, h.Host)
 	c := &grantor{t: t, machine: lease.NewMachine(lease.Options{Still: 100 * time.Microsecond})}
 	h.Share(executor.Sharing{Lease: c, Turns: true})
-	h.Capacity(graph.Bytes(w.capacity) * w.Page())
+	h.Capacity(graph.Bytes(w.capacity)*w.Page(), 0)
 	for _, name := range []string{"a", "b", "c"} {
 		s := k.spec(iterations)
 		s.Name = name
