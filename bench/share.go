@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/executor"
@@ -37,6 +38,20 @@ type ShareSet struct {
 	Settings workload.Settings
 	// capacities that gates are measured at, in percent of the least; spatial and alternating are measured beside
 	Percent []int
+}
+
+// ShareSets are the sets that are measured unless others are named; the first alone if it is to be quick.
+func ShareSets(o autodiff.Optimizer, passes []string, quick bool) []ShareSet {
+	set := func(batch int, jobs ...string) ShareSet {
+		return ShareSet{Jobs: jobs, Settings: workload.Settings{Batch: batch, Optimizer: o, Passes: passes},
+			Percent: []int{100, 130}}
+	}
+	sets := []ShareSet{set(16, "resnet50:2"), set(16, "resnet50:4"), set(16, "bert:2"), set(64, "rhn:2"),
+		set(64, "nasnet-mobile:2"), set(16, "resnet110-cifar", "nasnet-mobile")}
+	if quick {
+		return sets[:1]
+	}
+	return sets
 }
 
 // ShareReport is what jobs lose and save that share a device's memory.
