@@ -27,15 +27,15 @@ type Driver interface {
 	Alloc(size graph.Bytes) (Address, error)    // at a multiple of 256
 	Release(Address) error                      // of what Alloc returned
 
-	// Addresses of which each page (Properties.Page) has memory or has not. Both ends of a range, and the sizes of memory,
-	// are multiples of a page.
+	// Addresses, of which each page (Properties.Page) has memory or has not. All addresses and sizes are multiples of a
+	// page.
 	ReserveAddresses(size graph.Bytes) (Address, error) // without memory
 	ReleaseAddresses(a Address, size graph.Bytes) error // as they were reserved; none of them has memory
 	CreateMemory(size graph.Bytes) (Memory, error)      // of any content
 	ReleaseMemory(Memory) error                         // it stays where it is mapped, and ends when it is nowhere
 	Map(a Address, size graph.Bytes, m Memory) error    // all of m
-	Access(a Address, size graph.Bytes) error           // lets the device use what was mapped
-	Unmap(a Address, size graph.Bytes) error            // whole memories, of which nothing on a stream uses any more
+	Access(a Address, size graph.Bytes) error           // lets the device use what was mapped, by one Map or several
+	Unmap(a Address, size graph.Bytes) error            // what one Map has mapped, and nothing on a stream uses any more
 
 	Pin(memory []byte) error   // whole pages
 	Unpin(memory []byte) error // of what was pinned, as a whole

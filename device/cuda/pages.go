@@ -139,10 +139,11 @@ func (d *Device) mapPage(arena Address, n int) error {
 
 // unmap gives the memory of pages back.
 func (d *Device) unmap(arena Address, r program.PageRange) error {
-	if r.From == r.To {
-		return nil
+	var problems []error
+	for n := r.From; n < r.To; n++ {
+		problems = append(problems, d.driver.Unmap(d.pages(arena, program.PageRange{From: n, To: n + 1})))
 	}
-	return d.driver.Unmap(d.pages(arena, r))
+	return errors.Join(problems...)
 }
 
 // pages returns where pages of an arena are.

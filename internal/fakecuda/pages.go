@@ -216,12 +216,15 @@ func (d *Driver) Access(a cuda.Address, size graph.Bytes) error {
 	return nil
 }
 
-// Unmap implements cuda.Driver. It objects if an operation uses the memory that the host does not know to have ended,
+// Unmap implements cuda.Driver. More than one Map has mapped is an error; CUDA does not say. It objects if an operation uses the memory that the host does not know to have ended,
 // and forgets what was written there.
 func (d *Driver) Unmap(a cuda.Address, size graph.Bytes) error {
 	const call = "cuMemUnmap"
 	err := d.enter(call)
 	r, from, to, wrong := d.mappings(call, a, size)
+	if wrong == nil && to > from+1 {
+		wrong = refuse(call, cuda.InvalidValue, "%d bytes at %#x are not what one call has mapped", size, a)
+	}
 	if wrong != nil {
 		return cmp.Or(err, wrong)
 	} else if err != nil {
@@ -233,10 +236,9 @@ func (d *Driver) Unmap(a cuda.Address, size graph.Bytes) error {
 	}
 	begin, end := uint64(a), uint64(a)+uint64(size)
 	d.use(r.shadow, r.begin, ptx.Range{Begin: begin, End: end}, d.byHost("its Unmap"), true)
-	for _, m := range r.mapped[from:to] {
-		m.memory.isMapped = false
-		d.giveBack(m.memory)
-	}
+	m := r.mapped[from].memory
+	m.isMapped = false
+	d.giveBack(m)
 	r.mapped = slices.Delete(r.mapped, from, to)
 	if !d.options.Dry {
 		clear(r.content.Written[(begin-r.begin)/64 : (end-r.begin)/64])

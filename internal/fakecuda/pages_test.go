@@ -44,6 +44,14 @@ func (p *paged) unmap(from, to int) error {
 	return p.d.Unmap(p.page(from), graph.Bytes(to-from)*testPage)
 }
 
+// unmapEach unmaps pages, each its own.
+func (p *paged) unmapEach(from, to int) {
+	p.Helper()
+	for n := from; n < to; n++ {
+		p.do(p.unmap(n, n+1))
+	}
+}
+
 // free is how much memory of the device is.
 func (p *paged) free() graph.Bytes {
 	free, _, err := p.d.Free()
@@ -70,7 +78,7 @@ func TestPages(t *testing.T) {
 		if !bytes.Equal(host[:4*testPage-8], want) {
 			t.Errorf("seed %d: other bytes came back", seed)
 		}
-		p.do(p.unmap(1, 3))
+		p.unmapEach(1, 3)
 		if now := p.free(); now != free {
 			t.Errorf("%d bytes are free, then %d", free, now)
 		}
@@ -171,6 +179,8 @@ func TestPagesMisuse(t *testing.T) {
 			p.do(p.d.Map(p.page(2), 2*testPage, must[cuda.Memory](p.rig)(p.d.CreateMemory(2*testPage))))
 			return p.unmap(2, 3)
 		}, cuda.InvalidValue, "not what was mapped"},
+		{"unmap two memories at once", func(p *paged) error { return p.unmap(0, 2) },
+			cuda.InvalidValue, "not what one call has mapped"},
 		{"release memory twice", func(p *paged) error {
 			m := must[cuda.Memory](p.rig)(p.d.CreateMemory(testPage))
 			p.do(p.d.ReleaseMemory(m))
