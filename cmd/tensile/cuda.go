@@ -41,6 +41,11 @@ func openCUDA(f *planFlags) (*cuda.Device, error) {
 	return d, nil
 }
 
+// gpu is a device that is on PCI: a cuda.Device or cuda.Pager.
+type gpu interface{ Bus() string }
+
+var _ gpu = cuda.Pager{}
+
 // printJSON prints a document of what a device has done, with "fake": true if that had a driver without a GPU.
 func (f *planFlags) printJSON(out io.Writer, document any) error {
 	if f.fake {

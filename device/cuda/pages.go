@@ -89,7 +89,7 @@ func (j *job) mustHold(part []program.Command) {
 
 // mustNotUse panics if a command that was issued and has not ended uses pages that are to be given back.
 func (j *job) mustNotUse(held, dropped program.Pages) {
-	if len(dropped) == 0 {
+	if len(dropped) == 0 || j.rests() {
 		return
 	}
 	p, page := j.loaded.program, j.device.properties.Page
