@@ -289,10 +289,7 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 // fit the budget that there is now.
 func (m *Machine) requeue(reason string) (any bool) {
 	for _, j := range m.active() {
-		if j.record.State == wire.Starting && (j.claim() == 0 || j.record.Executor == "") {
-			if j.claim() > 0 { // as one whose executor is still to be started
-				m.clear(j, true)
-			}
+		if j.record.State == wire.Starting && j.claim() == 0 {
 			m.discard(j, j.given(), j.record.Park == "")
 			j.record.State, j.record.Why, j.layouts = wire.Queued, reason, nil
 			if j.record.Park == "" {

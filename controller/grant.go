@@ -61,6 +61,7 @@ func (m *Machine) place() {
 	for _, j := range m.active() {
 		if j.record.Executor == "" && j.goesOn() {
 			if !m.mayStart(j) {
+				j.revoke()
 				j.record.Why = fmt.Sprintf("its executor waits for %s that others are giving back", m.config.Context)
 				continue
 			}

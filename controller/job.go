@@ -151,6 +151,13 @@ func (j *job) plan(l *ProvenLayout, reason string) {
 	j.record.PlansMade, j.record.Reason = j.record.PlansMade+1, reason
 }
 
+// revoke takes back what a job was granted that no executor has.
+func (j *job) revoke() {
+	if l := j.newest(); l != nil {
+		l.granted, j.layouts, j.record.Granted = false, []*layout{l}, 0
+	}
+}
+
 func (j *job) priority() int { return max(1, j.record.Spec.Priority) }
 
 // slack is by how much latencies may be off: nothing once they are measured.

@@ -58,7 +58,11 @@ func Roofline(facts cost.Facts) Latencies {
 // Of describes a device for plans. It keeps the device: profiles can be asked for until that is closed.
 func Of(d device.Device, latencies Latencies) Device {
 	facts := d.Facts()
-	return Device{Identity: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
+	var page graph.Bytes
+	if pager, ok := d.(device.Pager); ok {
+		page = pager.Page()
+	}
+	return Device{Page: page, Identity: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
 		Sharing: facts.Sharing(),
 		Profile: func(g *graph.Graph) (Profile, error) {
 			if err := device.Supports(d, g); err != nil {

@@ -299,6 +299,9 @@ func TestCheckGroupsAgainstOracle(t *testing.T) {
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{Ops: 16})
 		rng := rand.New(rand.NewPCG(seed, 18))
+		if seed%2 == 0 {
+			s = s.copiesAll(t)
+		}
 		page, _ := pagesFor(rng, s)
 		o := newPageOracle(s, page)
 		d := &program.Groups{Page: page, Base: o.base.pages(), Body: o.anyGroups(rng, 0), Snapshot: o.anyGroups(rng, 1)}
@@ -323,6 +326,65 @@ func TestCheckGroupsAgainstOracle(t *testing.T) {
 	t.Logf("%d accepted, %d rejected", accepted, rejected)
 	if accepted < int(seeds) || rejected < int(seeds) {
 		t.Errorf("%d accepted, %d rejected, of %d programs", accepted, rejected, seeds)
+	}
+}
+
+// copiesAll returns a copy whose epilogue also copies out what the host has: then there is content that is read by the
+// epilogue alone.
+func (s subject) copiesAll(t *testing.T) subject {
+	s = s.withProgram()
+	have := make(map[graph.StorageID]bool)
+	for _, cmd := range s.c.Epilogue.Commands {
+		have[cmd.Storage] = true
+	}
+	for _, cmd := range s.c.Body.Commands {
+		if cmd.Kind != program.Out || have[cmd.Storage] || !slices.Contains(s.p.Entry, cmd.Storage) {
+			continue
+		}
+		have[cmd.Storage] = true
+		cmd.Waits, cmd.Hold, cmd.Slot, cmd.Version = nil, 0, -1, 0
+		cmd.Device.Offset = s.l.Offsets[s.l.Stays.Entry[cmd.Storage]]
+		s.c.Epilogue.Commands = append(s.c.Epilogue.Commands, cmd)
+		s.c.Epilogue.Counts[onCopyOut]++
+	}
+	if err := check(s); err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	return s
+}
+
+// Of groups of the fewest pages, cut anywhere, none may leave out a page.
+func TestCheckGroupsMissesNoPage(t *testing.T) {
+	seeds := uint64(100)
+	if testing.Short() || raceEnabled {
+		seeds = 40
+	}
+	tried := 0
+	for seed := range seeds {
+		s := random(t, seed, randgraph.Options{Ops: 12}).copiesAll(t)
+		o := newPageOracle(s, 1+s.c.Arena/24)
+		rng := rand.New(rand.NewPCG(seed, 19))
+		d := &program.Groups{Page: o.page, Base: o.base.pages(), Body: o.anyGroups(rng, 0),
+			Snapshot: o.anyGroups(rng, 1)}
+		if err := program.CheckGroups(s.c, d); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		for section, groups := range [][]program.Group{d.Body, d.Snapshot} {
+			for i := range groups {
+				whole := groups[i].Need
+				for page := range onePage(whole) {
+					groups[i].Need = whole.Without(page)
+					if err := program.CheckGroups(s.c, d); err == nil {
+						t.Fatalf("%s: section %d, group %d: page %v is not missed in %v", s.name, section, i, page, *d)
+					}
+					tried++
+				}
+				groups[i].Need = whole
+			}
+		}
+	}
+	if t.Logf("%d pages", tried); tried < 50*int(seeds) {
+		t.Errorf("%d pages", tried)
 	}
 }
 

@@ -176,6 +176,10 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
+			if f.plan.context > 0 {
+				log(fmt.Sprintf("this process and every executor take %s of the device's memory each, by opening it; "+
+					"that comes off the budget", f.plan.context))
+			}
 		}}
 	o.HostMemory = host
 	o.Trouble, o.Record = server.Trouble, recorder
@@ -222,7 +226,8 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 
 // controllerConfig is what a controller plans by.
 func (f *planFlags) controllerConfig(budget graph.Bytes) controller.Config {
-	return controller.Config{Budget: budget, Policy: f.policy, Options: f.planning(), NoReplan: f.noReplan}
+	return controller.Config{Budget: budget, Context: f.context, Policy: f.policy, Options: f.planning(),
+		NoReplan: f.noReplan}
 }
 
 // checkAddress returns the error of a --nats that cannot be that of the controller of these credentials.

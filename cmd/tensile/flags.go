@@ -23,6 +23,7 @@ import (
 	"tensile/scheduler/policies/paper"
 	tensilepolicy "tensile/scheduler/policies/tensile"
 	"tensile/task"
+	"tensile/wire"
 	"tensile/workload"
 )
 
@@ -131,6 +132,9 @@ type planFlags struct {
 	// nothing
 	onHost func(*graph.Graph) graph.Bytes
 
+	context graph.Bytes // that a process takes of the memory of the device, once that is open
+	shared  bool        // one process trains all jobs
+
 	lowest  bool // without a budget plan as low as the policy goes
 	apart   bool // where time is virtual: each job has a device of its own
 	explain bool // ask why what stays does
@@ -231,6 +235,7 @@ type session struct {
 	request  scheduler.Request
 	planned  *planner.Planned
 	vanilla  *planner.Peaks // nil: not needed yet
+	contexts wire.Contexts  // of all processes, on the device beside what is in the request's budget
 	link     linkRate
 	latency  string // where the plan's latencies come from
 
@@ -255,9 +260,17 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 	}
 	if err != nil {
 		s.device.Close()
-		return nil, err
+		return nil, s.beside(err)
 	}
 	return s, nil
+}
+
+// beside says of a budget that is too small what comes off it.
+func (s *session) beside(err error) error {
+	if _, ok := errors.AsType[*scheduler.OverBudgetError](err); ok && s.contexts.Sum() > 0 {
+		return fmt.Errorf("%w (for the jobs, beside %s)", err, s.contexts)
+	}
+	return err
 }
 
 // least plans for the least memory with which no job takes more than an overhead longer, and makes that the budget.
@@ -317,6 +330,11 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest,
 		p.explain
 	s.prefer(priorities, swapRates)
+	if s.contexts.Each = p.context; p.context > 0 {
+		if s.contexts.Processes = 1 + len(s.workload); p.shared {
+			s.contexts.Processes = 2
+		}
+	}
 	if s.request.Budget, err = s.parseBudget(ctx, p.budget); err != nil || p.onHost == nil {
 		return err
 	}
@@ -377,14 +395,19 @@ func perJob[T any](values []T, w []task.Task) []T {
 	return all
 }
 
-// parseBudget reads a budget; percentages are of the sum of the jobs' slot peaks under none-live.
+// parseBudget reads a budget for the jobs. Percentages are of the sum of their slot peaks under none-live; of a size
+// contexts come off.
 func (s *session) parseBudget(ctx context.Context, text string) (graph.Bytes, error) {
 	percent, ok, err := parsePercent(text)
 	if err != nil || text == "" {
 		return 0, err
 	}
 	if !ok {
-		return parseBytes("--budget", text)
+		b, err := parseBytes("--budget", text)
+		if taken := s.contexts.Sum(); err == nil && taken > 0 && b <= taken {
+			return 0, fmt.Errorf("--budget %s: %s take all of it: give more than %s", text, s.contexts, taken)
+		}
+		return b - s.contexts.Sum(), err
 	}
 	peaks, err := s.unplanned(ctx)
 	if err != nil {

@@ -184,11 +184,15 @@ func used(a wire.Answer) string {
 			running++
 		}
 	}
-	line := (used + held).String()
+	line := (used + held + a.Contexts.Sum()).String()
 	if a.Budget > 0 {
 		line += " of " + a.Budget.String()
 	}
-	line += fmt.Sprintf(" used, %d running, %d waiting", running, waiting)
+	line += " used"
+	if a.Contexts.Sum() > 0 {
+		line += fmt.Sprintf(" with %s", a.Contexts)
+	}
+	line += fmt.Sprintf(", %d running, %d waiting", running, waiting)
 	if need > 0 {
 		line += " for " + need.String()
 	}

@@ -122,7 +122,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err := f.mistime(); err != nil {
 		return err
 	}
-	f.apart = f.isolate
+	f.apart, f.shared = f.isolate, f.share
 	if f.measured && !f.compare {
 		return errors.New("--measured takes latencies from the run of --compare: give both")
 	}

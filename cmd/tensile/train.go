@@ -66,6 +66,9 @@ func (t *training) device() planner.Device {
 func (t *training) config() controller.Config {
 	c := t.flags.controllerConfig(t.budget)
 	c.Policy, c.HostMemory = t.policy, t.session.request.HostBudget
+	if c.Budget > 0 {
+		c.Budget += t.session.contexts.Sum()
+	}
 	return c
 }
 
