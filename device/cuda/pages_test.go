@@ -327,8 +327,9 @@ func TestHoldPanics(t *testing.T) {
 			j.Reserve(p.Arena)
 			j.Hold(nil)
 		},
-		"Hold of pages [999]": func(_ *cuda.Device, j device.PagedJob, p *program.Program) {
-			errors.Join(j.Hold(nil), j.Reserve(p.Arena), j.Hold(program.Pages{{From: 999, To: 1000}}))
+		"Hold of pages [1-2] by job \"job\", in an arena of 512 bytes": func(_ *cuda.Device, j device.PagedJob,
+			_ *program.Program) {
+			errors.Join(j.Hold(nil), j.Reserve(2*smallPage), j.Hold(program.Pages{{From: 1, To: 3}}))
 		},
 		"uses other pages than the job holds": func(_ *cuda.Device, j device.PagedJob, p *program.Program) {
 			errors.Join(j.Hold(nil), j.Reserve(p.Arena), j.Hold(program.Pages{{From: 0, To: 1}}))
