@@ -202,7 +202,7 @@ func (m *shared) train(jobs []int, sharing executor.Sharing, capacity graph.Byte
 	})
 	h.Share(sharing)
 	if capacity > 0 {
-		h.Capacity(capacity)
+		h.Capacity(capacity, 0)
 	}
 	for _, j := range jobs {
 		h.Submit(executor.SpecOf(m.tasks[j], 1<<30, func(int, float32) {}), m.programs[j])

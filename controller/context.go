@@ -110,7 +110,7 @@ func (m *Machine) mayStart(j *job) bool {
 }
 
 // taken is what jobs and contexts have of the budget.
-func (m *Machine) taken() graph.Bytes { return m.claims() + m.contexts().Sum() }
+func (m *Machine) taken() graph.Bytes { return m.claims().Bytes() + m.contexts().Sum() }
 
 // recount has jobs planned for again when the processes that have the device open have become more, and plans do not
 // fit beside them, or fewer.

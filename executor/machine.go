@@ -34,7 +34,7 @@ type Input struct {
 	Park    int64            // go Home after the iterations in flight, rest there until a Resume: the wish's number
 	Resume  bool             // leave Home by the newest program
 	Event   *device.Event    // a command has ended
-	Granted bool             // the lease grants what was asked for last
+	Granted int64            // the lease grants what was asked for by this number
 	Drain   bool             // go Home after the iterations in flight: the lease wants what the job holds
 
 	// take the state of the job at the next iteration boundary; another one before that was taken changes nothing
@@ -106,6 +106,8 @@ type Machine struct {
 	joins     *gates // with which it has joined, or asked to; nil: it has not
 	joined    bool
 	drains    bool
+	ask       int64            // number of what was asked for last
+	seen      int64            // of the last grant
 	want      *lease.Want      // that was not granted yet
 	begins    *program.Section // of which that is
 	asked     time.Duration    // when something was asked for first that was not granted yet
@@ -165,8 +167,8 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		if in.Groups != nil {
 			m.nextGates = newGates(in.Groups)
 		}
-	case in.Granted:
-		out = m.granted(out)
+	case in.Granted != 0:
+		out = m.granted(in.Granted, out)
 	case in.Drain:
 		m.drains = true
 	case in.Stop:
@@ -278,7 +280,7 @@ func (m *Machine) advance(out []Output) []Output {
 				section = r.section
 			}
 			if m.gates != nil && m.gates.asks {
-				return m.ask(out, section)
+				return m.asks(out, section)
 			}
 			m.wanted = m.wanted && section == &m.program.Body
 			out = m.issue(out, section, m.issued, false)

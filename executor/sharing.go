@@ -31,8 +31,24 @@ type Sharing struct {
 // unpaged is the unit in which a lease counts the memory of a device that has no pages.
 const unpaged = 2 * graph.MiB
 
-// Share puts the jobs of a host under a lease. It is called before the first Submit.
-func (h *Host) Share(s Sharing) { h.sharing = s }
+// Share puts the jobs of a host under a lease, or, without a Lease, no longer. It is for those that are submitted after
+// it: the caller sees to it that there are no others. Any goroutine may call it.
+func (h *Host) Share(s Sharing) {
+	h.command("", func() error {
+		h.sharing = s
+		return nil
+	})
+}
+
+// Weigh says what a job is worth under a lease, when it leaves Home next. Any goroutine may call it.
+func (h *Host) Weigh(name string, weight int) {
+	h.command(name, func() error {
+		if j := h.find(name); j != nil { // it may have ended
+			j.machine.weight = weight
+		}
+		return nil
+	})
+}
 
 // Answer hands over what a lease in another process says. Any goroutine may call it.
 func (h *Host) Answer(answers ...lease.Output) {
@@ -42,10 +58,12 @@ func (h *Host) Answer(answers ...lease.Output) {
 	})
 }
 
-// Capacity tells the host's lease how much memory the jobs may hold together. Any goroutine may call it.
-func (h *Host) Capacity(size graph.Bytes) {
+// Capacity tells the host's lease how much memory the jobs may hold together. Of two, also of different hosts, that of
+// the larger number counts. Any goroutine may call it.
+func (h *Host) Capacity(size graph.Bytes, number int64) {
 	h.command("", func() error {
-		h.tell(lease.Input{Capacity: &lease.Capacity{Pages: int(size / h.page())}})
+		pages := min(int(size/h.page()), lease.MaxPages)
+		h.tell(lease.Input{Capacity: &lease.Capacity{Pages: pages, Number: number}})
 		return h.settle()
 	})
 }
@@ -93,7 +111,7 @@ func (h *Host) settle() error {
 			panic(fmt.Sprintf("executor: the lease refuses what job %s said: %s", a.Job, a.Why))
 		case j == nil: // it was removed meanwhile
 		case a.Kind == lease.Grant:
-			if err := h.carry(j, Input{Granted: true}); err != nil {
+			if err := h.carry(j, Input{Granted: a.Ask}); err != nil {
 				return err
 			}
 		case a.Kind == lease.Drain:

@@ -125,8 +125,8 @@ type planFlags struct {
 	options    scheduler.Options
 	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
-	sharing    string      // of memory: none or gates
-	wrong      sim.Options // of a simulated device: noise, and latencies that are mispredicted
+	sharing    sharingValue // of memory
+	wrong      sim.Options  // of a simulated device: noise, and latencies that are mispredicted
 
 	// what a job that is trained has on the host beside its slots; nil: none is trained, and --host-memory limits
 	// nothing
@@ -196,18 +196,42 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 		"no-relax")
 }
 
-// How jobs share memory.
-const (
-	sharingNone  = "none"
-	sharingGates = "gates"
-)
-
 // registerSharing registers the flag of how jobs share memory.
 func (f *planFlags) registerSharing(c *cobra.Command) {
-	c.Flags().StringVar(&f.sharing, "memory-sharing", sharingNone,
-		"how jobs share memory: none, each has an arena of its own; or gates, one at a time has its peak, and each of "+
-			"the others what it holds between two iterations")
-	complete(c, "memory-sharing", sharingGates, sharingNone)
+	c.Flags().Var(&f.sharing, "memory-sharing",
+		"how jobs share memory: none, each has an arena of its own; gates, one at a time has its peak, and each of "+
+			"the others what it holds between two iterations; or slices, one at a time has its arena, and the others rest")
+	complete(c, "memory-sharing", "gates", "slices", "none")
+}
+
+// sharingValue is a way to share memory.
+type sharingValue struct{ wire.Sharing }
+
+func (*sharingValue) Type() string { return "string" }
+
+func (v *sharingValue) Set(text string) error {
+	if text == wire.NoSharing.String() {
+		text = ""
+	}
+	s := wire.Sharing(text)
+	if s != wire.NoSharing && s != wire.Gates && s != wire.Slices {
+		return errors.New("give gates, slices or none")
+	}
+	v.Sharing = s
+	return nil
+}
+
+// checkSharing returns an error if jobs of a device cannot share memory as they are to.
+func (f *planFlags) checkSharing(d device.Device) error {
+	switch _, pages := d.(device.Pager); {
+	case f.sharing.Sharing == wire.NoSharing:
+	case !pages:
+		return fmt.Errorf("--memory-sharing %s: %s gives memory by whole arenas alone: leave it out", f.sharing, d.Name())
+	case f.apart && f.simulated():
+		return fmt.Errorf("--memory-sharing %s: with --isolate each job simulates a device of its own: leave one of the "+
+			"two out", f.sharing)
+	}
+	return nil
 }
 
 // registerReplan registers the flag of what is planned again while jobs train.
@@ -255,7 +279,7 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 	}
 	if p.overhead != "" {
 		err = s.least(ctx, p, overhead)
-	} else if s.planned, err = planner.Plan(ctx, s.request); err != nil {
+	} else if s.planned, err = p.on(s.device).Plan(ctx, s.request); err != nil {
 		err = perhapsPercent(p.budget, err)
 	}
 	if err != nil {
@@ -307,7 +331,10 @@ func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFla
 	if s.device, s.link, err = openDevice(p); err != nil {
 		return nil, err
 	}
-	if err := s.ask(ctx, p, priorities, swapRates); err != nil {
+	if err = p.checkSharing(s.device); err == nil {
+		err = s.ask(ctx, p, priorities, swapRates)
+	}
+	if err != nil {
 		s.device.Close()
 		return nil, err
 	}
@@ -335,8 +362,14 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 			s.contexts.Processes = 2
 		}
 	}
-	if s.request.Budget, err = s.parseBudget(ctx, p.budget); err != nil || p.onHost == nil {
+	if s.request.Budget, err = s.parseBudget(ctx, p.budget); err != nil {
 		return err
+	}
+	if page := p.on(s.device).Page; p.sharing.Sharing != wire.NoSharing && s.request.Budget > 0 {
+		s.request.Budget = max(1, s.request.Budget/page*page) // leases grant whole pages
+	}
+	if p.onHost == nil {
+		return nil
 	}
 	for i := range s.request.Jobs {
 		s.request.Jobs[i].OnHost = p.onHost(s.request.Jobs[i].Graph)
