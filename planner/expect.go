@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -19,8 +20,8 @@ type Together struct {
 	Capacity graph.Bytes // within which they run
 	Least    graph.Bytes // with which they can: see scheduler.Result.Least
 	// EOR is the time in which the jobs do what they would do in a second if they took turns, each alone and without a
-	// plan: below 1 they are faster than that. Per job it is by how much its iterations take longer than a round of
-	// such turns.
+	// plan: below 1 they are faster than that. Jobs has, per job, how long an iteration of it takes in rounds of such
+	// turns.
 	EOR  float64
 	Jobs []float64
 }
@@ -99,9 +100,53 @@ func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, er
 	return f.measure(), nil
 }
 
-// Expect says what is expected of planned jobs within a capacity of at least Planned.Least. It goes through some
-// iterations of theirs, so it takes some milliseconds.
-func (d *Device) Expect(ctx context.Context, p *Planned, weights []int, capacity graph.Bytes) (*Together, error) {
+// PlanTogether plans and proves a request with Gates for the least expected time within its budget, and says what is
+// expected; without a budget, within the least memory that the plans need. Plans that lose less time need more memory,
+// so that jobs wait longer for each other: where jobs leave the device idle, and waiting costs them more than a
+// hundredth, plans for smaller budgets are tried too.
+func (d Device) PlanTogether(ctx context.Context, r scheduler.Request) (*Planned, *Together, error) {
+	best, err := Plan(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	capacity := r.Budget
+	if capacity == 0 {
+		capacity = best.Least
+	}
+	expected, err := d.Expect(ctx, best, &r, capacity)
+	if err != nil || r.Budget == 0 {
+		return best, expected, err
+	}
+	roomy, err := d.Expect(ctx, best, &r, max(capacity, best.Arena+graph.Bytes(len(r.Jobs))*max(d.Page, d.Align)))
+	if err != nil {
+		return nil, nil, err
+	}
+	const eighths, waiting = 8, 0.01
+	for part := graph.Bytes(eighths - 1); part >= eighths/2 && expected.EOR-roomy.EOR > waiting; part-- {
+		lower := r
+		lower.Budget = r.Budget / eighths * part
+		p, err := Plan(ctx, lower)
+		if errors.Is(err, scheduler.ErrNoPlan) {
+			break
+		} else if err != nil {
+			return nil, nil, err
+		}
+		next, err := d.Expect(ctx, p, &r, capacity)
+		if err != nil {
+			return nil, nil, err
+		}
+		if next.EOR >= expected.EOR {
+			break
+		}
+		best, expected = p, next
+	}
+	return best, expected, nil
+}
+
+// Expect says what is expected of a request's planned jobs within a capacity of at least Planned.Least. It goes through
+// some iterations of theirs, which takes some milliseconds.
+func (d Device) Expect(ctx context.Context, p *Planned, r *scheduler.Request, capacity graph.Bytes) (*Together,
+	error) {
 	courses := make([]Course, len(p.Jobs))
 	page := max(1, d.Page, d.Align)
 	var round time.Duration
@@ -111,7 +156,7 @@ func (d *Device) Expect(ctx context.Context, p *Planned, weights []int, capacity
 		}
 		compiled := p.Programs[i].Program()
 		courses[i] = CourseOf(&p.Jobs[i], compiled, program.Divide(compiled, page, max(page, Every)), d.Sharing)
-		courses[i].Weight = weights[i]
+		courses[i].Weight = r.Jobs[i].Worth()
 		round += courses[i].Alone
 	}
 	rates, err := Expect(courses, int(capacity/page), d.Sharing)

@@ -230,7 +230,8 @@ type session struct {
 	device   device.Device
 	request  scheduler.Request
 	planned  *planner.Planned
-	vanilla  *planner.Peaks // nil: not needed yet
+	together *planner.Together // with gates
+	vanilla  *planner.Peaks    // nil: not needed yet
 	link     linkRate
 	latency  string // where the plan's latencies come from
 
@@ -249,7 +250,12 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 		return nil, err
 	}
 	if p.overhead != "" {
-		err = s.least(ctx, p, overhead)
+		if err = s.least(ctx, p, overhead); err == nil && s.request.Together {
+			s.together, err = p.on(s.device).Expect(ctx, s.planned, &s.request, s.planned.Least)
+		}
+	} else if s.request.Together {
+		s.planned, s.together, err = p.on(s.device).PlanTogether(ctx, s.request)
+		err = perhapsPercent(p.budget, err)
 	} else if s.planned, err = planner.Plan(ctx, s.request); err != nil {
 		err = perhapsPercent(p.budget, err)
 	}
