@@ -321,15 +321,22 @@ func (f *fold) step() {
 	f.next(at)
 }
 
+// How many iterations of each job pass before measuring, and how many are measured at least: more than twice as many as
+// may overtake others in the lease's queue.
+const (
+	before   = 2
+	measured = 20
+)
+
 // measure lets some iterations pass and then measures over some more.
 func (f *fold) measure() []float64 {
-	const before, measured, maxSteps = 2, 8, 1 << 17
+	const maxSteps = 1 << 17
 	least := func() float64 {
 		done := math.Inf(1)
 		for i := range f.jobs {
 			done = min(done, f.jobs[i].done)
 		}
-		return done
+		return done + 1e-9
 	}
 	steps := 0
 	for ; least() < before && steps < maxSteps; steps++ {
