@@ -193,7 +193,8 @@ func (m *Machine) tick(t *Tick) {
 		if x.gone && m.now-x.heard > forgetAfter {
 			delete(m.executors, name) // nothing that it has said is on its way any more
 		}
-		if x.gone || x.launched && m.config.Watched {
+		ours := x.launched && m.config.Watched // its end is told: it may be silent, unless others wait for its pages
+		if x.gone || ours && !(m.config.shares() && x.joined) {
 			continue
 		}
 		if deaf {
@@ -203,8 +204,14 @@ func (m *Machine) tick(t *Tick) {
 		if silent > m.config.Silence && !x.silent {
 			m.silence(x)
 		}
-		if silent > m.config.GiveUp {
+		switch {
+		case silent <= m.config.GiveUp:
+		case !ours:
 			m.giveUp(x)
+		case !x.killed:
+			x.killed = true
+			m.event(Event{Kind: Killed, Executor: x.name, Why: silentFor(silent)})
+			m.say(Output{Kill: x.name})
 		}
 	}
 	for _, j := range m.jobs {

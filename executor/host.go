@@ -3,11 +3,13 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
 	"tensile/device"
 	"tensile/graph"
+	"tensile/lease"
 	"tensile/program"
 	"tensile/task"
 )
@@ -20,6 +22,7 @@ type Spec struct {
 	Begin      int
 	Iterations int                                 // complete ones with which it ends
 	Init       func(s graph.Storage, to []float32) // fills a persistent storage's host slot
+	Weight     int                                 // its share of the device against others, under a lease; 0: 1
 }
 
 // SpecOf is a task as a host trains it. loss takes the loss of each iteration, on the job's host lane: what it writes
@@ -38,6 +41,9 @@ type Host struct {
 	wanted   []wanted // in the order in which they were asked for
 	observer func(Event)
 	until    *int // complete iterations after which jobs rest; nil: they do not
+	sharing  Sharing
+	answers  []lease.Output // of the lease, to be carried out
+	dropped  []device.Job   // since the device was asked for events last
 
 	mu       sync.Mutex
 	commands []command
@@ -48,6 +54,7 @@ type Host struct {
 type wanted struct {
 	job    *job
 	proven program.Proven
+	groups *program.Groups // nil without a lease
 }
 
 // NewHost returns a host for jobs on a device. The goroutine in Serve or Poll tells observer all that becomes of them.
@@ -59,6 +66,7 @@ func NewHost(d device.Device, observer func(Event)) *Host {
 // no such job.
 func (h *Host) add(s Spec, p program.Proven) error {
 	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Begin, s.Iterations)}
+	j.machine.weight = s.Weight
 	if h.until != nil {
 		j.machine.Step(0, Input{Until: h.until}) // it has no program yet, so that nothing comes of it
 	}
@@ -79,6 +87,11 @@ func (h *Host) add(s Spec, p program.Proven) error {
 		}
 	}
 	j.place = place
+	if h.pages() {
+		if err := h.hold(j, nil); err != nil {
+			return errors.Join(err, h.drop(j))
+		}
+	}
 	h.jobs = append(h.jobs, j)
 	return nil
 }
@@ -116,7 +129,11 @@ func (h *Host) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	h.dropped = h.dropped[:0]
 	for i := range events {
+		if slices.Contains(h.dropped, events[i].Job) {
+			continue
+		}
 		if err := h.step(h.owner(events[i].Job), Input{Event: &events[i]}); err != nil {
 			return err
 		}
@@ -133,8 +150,12 @@ func (h *Host) change(j *job, p program.Proven) error {
 	if err := h.runnable(j, p); err != nil {
 		return err
 	}
+	groups, err := h.divide(p)
+	if err != nil {
+		return fmt.Errorf("job %s: %w", j.name, err)
+	}
 	h.forget(j)
-	h.wanted = append(h.wanted, wanted{j, p})
+	h.wanted = append(h.wanted, wanted{j, p, groups})
 	return nil
 }
 
@@ -149,15 +170,23 @@ func (h *Host) give(which func(wanted) bool) error {
 		w := h.wanted[at]
 		h.wanted = slices.Delete(h.wanted, at, at+1)
 		w.job.given = append(w.job.given, w.proven)
-		if err := h.step(w.job, Input{Program: w.proven.Program()}); err != nil {
+		if err := h.step(w.job, Input{Program: w.proven.Program(), Groups: w.groups}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// step steps a job's machine and does what it says.
+// step steps a job's machine, does what it says, and what follows from that by the lease.
 func (h *Host) step(j *job, in Input) error {
+	if err := h.carry(j, in); err != nil {
+		return err
+	}
+	return h.settle()
+}
+
+// carry steps a job's machine and does what it says.
+func (h *Host) carry(j *job, in Input) error {
 	for _, out := range j.machine.Step(h.device.Now(), in) {
 		switch {
 		case out.Load != nil:
@@ -167,9 +196,19 @@ func (h *Host) step(j *job, in Input) error {
 			}
 			h.observer(Event{Job: j.name, Applied: &Applied{j.machine.Epoch(), out.Load.Arena}})
 		case out.Issue != nil:
-			s := out.Issue.Section
-			j.place.Issue(s, 0, len(s.Commands), out.Issue.Iteration, out.Issue.Drain)
+			i := out.Issue
+			j.place.Issue(i.Section, i.From, i.To, i.Iteration, i.Drain)
+		case out.Hold != nil:
+			if err := h.hold(j, out.Hold.Pages); err != nil {
+				h.fail(j, err)
+				return nil
+			}
+		case out.Lease != nil:
+			h.tell(*out.Lease)
 		case out.Report != nil:
+			if h.sharing.Lease != nil {
+				h.tell(lease.Input{}) // the time, by which turns end
+			}
 			h.observer(Event{Job: j.name, Report: out.Report})
 		case out.Home:
 			j.touched = max(j.touched, j.place.Touched())
@@ -189,7 +228,15 @@ func (h *Host) step(j *job, in Input) error {
 	return nil
 }
 
-// owner returns the job of a place. A place is closed in Home only, when all events of it have come.
+// hold has the device back pages of a job's arena.
+func (h *Host) hold(j *job, pages program.Pages) error {
+	if !h.pages() {
+		return nil
+	}
+	return j.place.(device.PagedJob).Hold(pages)
+}
+
+// owner returns the job of a place that was not dropped.
 func (h *Host) owner(place device.Job) *job {
 	i := slices.IndexFunc(h.jobs, func(j *job) bool { return j.place == place })
 	if i < 0 {

@@ -39,5 +39,10 @@ func (h *Host) remove(j *job) error {
 func (h *Host) drop(j *job) error {
 	h.forget(j)
 	h.jobs = slices.DeleteFunc(h.jobs, func(other *job) bool { return other == j })
-	return j.close()
+	h.dropped = append(h.dropped, j.place)
+	err := j.close()
+	for _, out := range j.machine.leave(nil) {
+		h.tell(*out.Lease) // that its pages are free, now that it has closed
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tensile/device"
+	"tensile/lease"
 	"tensile/program"
 	"tensile/swapexec"
 )
@@ -27,11 +28,14 @@ const window = 2
 // Input is what a machine is told.
 type Input struct {
 	Program *program.Program // train with it from the next iteration on
+	Groups  *program.Groups  // with a Program: under a lease, with these groups; nil: without one
 	Stop    bool             // go Home after the iterations in flight and finish
 	Until   *int             // rest in Home when so many iterations are complete, until a later one is given
 	Park    int64            // go Home after the iterations in flight, rest there until a Resume: the wish's number
 	Resume  bool             // leave Home by the newest program
 	Event   *device.Event    // a command has ended
+	Granted int64            // the lease grants what was asked for by this number
+	Drain   bool             // go Home after the iterations in flight: the lease wants what the job holds
 
 	// take the state of the job at the next iteration boundary; another one before that was taken changes nothing
 	Checkpoint bool
@@ -40,7 +44,9 @@ type Input struct {
 // Output is what a machine wants done; exactly one field is set.
 type Output struct {
 	Load     *program.Program // bind it to the job, and make its arena as large as it wants
-	Issue    *Issue           // a section of the program that was loaded last
+	Hold     *Hold            // of that arena these pages, no others
+	Issue    *Issue           // a part of a section of the program that was loaded last
+	Lease    *lease.Input     // tell the lease, with the time. At most one of these asks for something: the last
 	Report   *Report
 	Home     bool // the job is in Home; a Load of the next program follows at once if there is one
 	Snapshot *Taken
@@ -54,9 +60,13 @@ type Taken struct {
 	Home      bool // it is in the host slots, of a job in Home; else the snapshot section has copied it out
 }
 
-// Issue hands a section to the device.
+// Hold says which pages of its arena a job needs.
+type Hold struct{ Pages program.Pages }
+
+// Issue hands commands [From, To) of a section to the device.
 type Issue struct {
 	Section   *program.Section
+	From, To  int
 	Iteration int
 	Drain     bool
 }
@@ -70,6 +80,7 @@ type Machine struct {
 	state   State
 	program *program.Program
 	next    *program.Program // for the next stay in Home
+	now     time.Duration
 	stop    bool
 	rests   bool  // in Home, until more iterations are wanted or it is resumed
 	parked  int64 // number of the last Park; 0: since then there was a Resume
@@ -87,6 +98,22 @@ type Machine struct {
 	away     time.Duration // sum of those times
 	plans    int
 	swap     swapexec.Machine
+
+	// Under a lease.
+	weight    int
+	gates     *gates // of the program; nil: there is no lease
+	nextGates *gates
+	joins     *gates // with which it has joined, or asked to; nil: it has not
+	joined    bool
+	drains    bool
+	ask       int64            // number of what was asked for last
+	seen      int64            // of the last grant
+	want      *lease.Want      // that was not granted yet
+	begins    *program.Section // of which that is
+	asked     time.Duration    // when something was asked for first that was not granted yet
+	held      program.Pages
+	busy      int  // groups in flight with commands of the compute lane that have not ended
+	passed    bool // something has ended, after which the job may need less
 }
 
 // run is a section in flight.
@@ -95,6 +122,9 @@ type run struct {
 	iteration int
 	events    []device.Event
 	left      int
+	issued    int    // commands
+	gates     []gate // nil: it is issued as a whole
+	parts     []part // of the gates, those that were issued
 }
 
 // NewMachine returns the machine of a job in Home that has begin complete iterations and trains until there are as many
@@ -127,12 +157,20 @@ func (m *Machine) Queue(u program.Unit) swapexec.Queue { return m.swap.Queue(u) 
 
 // Step takes one input and returns what is to be done, in order.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
+	m.now = now
 	var out []Output
 	switch {
 	case in.Event != nil:
 		out = m.event(in.Event)
 	case in.Program != nil:
-		m.next = in.Program
+		m.next, m.nextGates = in.Program, nil
+		if in.Groups != nil {
+			m.nextGates = newGates(in.Groups)
+		}
+	case in.Granted != 0:
+		out = m.granted(in.Granted, out)
+	case in.Drain:
+		m.drains = true
 	case in.Stop:
 		m.stop = true
 	case in.Until != nil:
@@ -144,7 +182,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	case in.Checkpoint:
 		m.wanted = m.wanted || !m.takes()
 	}
-	return m.advance(now, out)
+	return m.advance(out)
 }
 
 // event records an ended command and completes the oldest section when it was its last.
@@ -154,7 +192,10 @@ func (m *Machine) event(e *device.Event) []Output {
 			m.swap.Ended(&r.section.Commands[e.Index])
 			r.events[e.Index] = *e
 			r.left--
-			return m.complete()
+			if r.gates != nil {
+				m.passes(r, e.Index)
+			}
+			return m.release(m.complete())
 		}
 	}
 	panic(fmt.Sprintf("executor: job %s: command %d of iteration %d ended, which is not in flight",
@@ -164,7 +205,7 @@ func (m *Machine) event(e *device.Event) []Output {
 // awaits reports whether an event's command belongs to the section and has not ended before.
 func (r *run) awaits(e *device.Event) bool {
 	return r.section == e.Section && r.iteration == e.Iteration &&
-		e.Index >= 0 && e.Index < len(r.events) && r.events[e.Index].Section == nil
+		e.Index >= 0 && e.Index < r.issued && r.events[e.Index].Section == nil
 }
 
 // complete takes finished sections off the front.
@@ -172,7 +213,7 @@ func (m *Machine) complete() []Output {
 	var out []Output
 	for len(m.runs) > 0 && m.runs[0].left == 0 {
 		r := m.runs[0]
-		m.runs = m.runs[1:]
+		m.runs, m.passed = m.runs[1:], true
 		switch r.section {
 		case &m.program.Snapshot:
 			out = append(out, Output{Snapshot: &Taken{Iteration: r.iteration}})
@@ -188,54 +229,69 @@ func (m *Machine) complete() []Output {
 }
 
 // advance goes through the states as far as it can without waiting.
-func (m *Machine) advance(now time.Duration, out []Output) []Output {
+func (m *Machine) advance(out []Output) []Output {
 	for {
 		switch m.state {
 		case Home:
 			out = m.snapshot(out)
 			if m.over() {
 				m.state = Finished
-				return append(out, Output{Finished: true})
+				return append(m.leave(out), Output{Finished: true})
 			}
 			if m.next == nil {
-				m.next = m.program // after a rest it goes on as before
+				m.next, m.nextGates = m.program, m.gates // after a rest it goes on as before
 			}
 			if m.parked != 0 && !m.said {
 				m.said = true
 				out = append(out, Output{Parked: m.parked})
 			}
 			if m.rests = m.rests || m.pauses(); m.next == nil || m.pauses() {
+				return m.leave(out)
+			}
+			var admitted bool
+			if out, admitted = m.admitted(out); !admitted {
 				return out
 			}
 			if m.plans == 0 || m.rests {
-				m.departed, m.rests = now, false
+				m.departed, m.rests = m.now, false
+			} else if m.joins != nil {
+				m.departed += m.now - m.asked
 			}
 			if m.next != m.program {
 				m.plans++
 			}
-			m.program, m.next = m.next, nil
+			m.program, m.gates, m.next, m.nextGates = m.next, m.nextGates, nil, nil
 			out = m.depart(append(out, Output{Load: m.program}))
 		case Training:
-			if m.next != nil || m.stop || m.parked != 0 || m.issued >= min(m.iterations, m.until) || m.wanted &&
-				!m.aside() &&
-				m.issued > m.left {
-				m.state = Draining
+			r := m.partial()
+			if r == nil && (m.next != nil || m.stop || m.drains || m.parked != 0 ||
+				m.issued >= min(m.iterations, m.until) || m.wanted && !m.aside() && m.issued > m.left) {
+				m.state, m.want = Draining, nil
 				continue
 			}
-			if m.issued-m.ended == window {
+			if r == nil && m.issued-m.ended == window {
 				return out
 			}
 			section := &m.program.Body
 			if m.wanted && m.aside() {
-				m.wanted, section = false, &m.program.Snapshot
+				section = &m.program.Snapshot
 			}
+			if r != nil {
+				section = r.section
+			}
+			if m.gates != nil && m.gates.asks {
+				return m.asks(out, section)
+			}
+			m.wanted = m.wanted && section == &m.program.Body
 			out = m.issue(out, section, m.issued, false)
 			m.issued++
 		case Draining:
 			if len(m.runs) > 0 {
 				return out
 			}
-			m.departed, m.state = m.last, Epilogue
+			if m.state = Epilogue; m.ended > m.left {
+				m.departed = m.last
+			}
 			out = m.issue(out, &m.program.Epilogue, m.issued, true)
 		case Epilogue:
 			if len(m.runs) > 0 {
@@ -243,14 +299,15 @@ func (m *Machine) advance(now time.Duration, out []Output) []Output {
 			}
 			m.away += m.last - m.departed
 			m.departed, m.state = m.last, Home
-			if m.wanted {
+			if m.wanted && m.gates == nil {
 				out = m.snapshot(out)
 				if m.next == nil && !m.over() && !m.pauses() {
 					out = m.depart(out) // with the arena and the program that it has
 					continue
 				}
 			}
-			out = append(out, Output{Home: true})
+			m.rests, m.drains = m.drains, false
+			out = m.leave(append(out, Output{Home: true}))
 		case Finished:
 			return out
 		}
@@ -284,6 +341,10 @@ func (m *Machine) takes() bool {
 // they use of it.
 func (m *Machine) depart(out []Output) []Output {
 	m.state, m.left, m.before = Training, m.ended, nil
+	if m.gates != nil {
+		m.held = m.gates.Base
+		out = append(out, Output{Hold: &Hold{m.held}})
+	}
 	return m.issue(out, &m.program.Prologue, m.issued, true)
 }
 
@@ -292,9 +353,16 @@ func (m *Machine) issue(out []Output, s *program.Section, iteration int, drain b
 	if len(s.Commands) == 0 {
 		return out
 	}
-	m.swap.Issued(s)
-	m.runs = append(m.runs, &run{s, iteration, make([]device.Event, len(s.Commands)), len(s.Commands)})
-	return append(out, Output{Issue: &Issue{s, iteration, drain}})
+	m.swap.Issued(s.Commands)
+	m.start(s, iteration).issued = len(s.Commands)
+	return append(out, Output{Issue: &Issue{s, 0, len(s.Commands), iteration, drain}})
+}
+
+// start makes a run of a section, in flight.
+func (m *Machine) start(s *program.Section, iteration int) *run {
+	r := &run{section: s, iteration: iteration, events: make([]device.Event, len(s.Commands)), left: len(s.Commands)}
+	m.runs = append(m.runs, r)
+	return r
 }
 
 func latest(events []device.Event) time.Duration {

@@ -18,7 +18,8 @@ type Report struct {
 	Begin  time.Duration
 	End    time.Duration   // end of the last kernel
 	Steps  []time.Duration // latency of each step of the plan, waits left out
-	Stall  time.Duration   // of the compute stream: sum over kernels of start(k) - end(k-1)
+	Stall  time.Duration   // of the compute stream: sum over kernels of start(k) - end(k-1), Gate left out
+	Gate   time.Duration   `json:",omitzero"` // of the compute stream: nothing was issued to it because a group waited for its grant
 	Copies []swapexec.Copy
 }
 
@@ -30,7 +31,7 @@ func (m *Machine) report(r *run) *Report {
 	}
 	rep := &Report{Job: m.name, Epoch: m.program.Plan.Epoch, Iteration: r.iteration, Left: m.departed, Begin: m.begin,
 		Steps: make([]time.Duration, len(m.program.Plan.Steps))}
-	free := m.begin
+	free, group, gated := m.begin, -1, make([]time.Duration, len(r.section.Commands))
 	for i := range r.section.Commands {
 		c, e := &r.section.Commands[i], r.events[i]
 		if c.Kind.Unit() != program.Compute {
@@ -39,11 +40,16 @@ func (m *Machine) report(r *run) *Report {
 		if c.Kind == program.Kernel {
 			rep.Steps[c.Slot] = e.End - e.Start
 		}
-		rep.Stall += max(0, e.Start-free)
+		gap := max(0, e.Start-free)
+		if r.gates != nil {
+			gated[i] = min(gap, r.waited(&group, i, free))
+		}
+		rep.Gate += gated[i]
+		rep.Stall += gap - gated[i]
 		free = e.End
 	}
 	rep.End, m.begin = free, free
-	rep.Copies = swapexec.Account(r.section, r.events, m.before)
+	rep.Copies = swapexec.Account(r.section, r.events, m.before, gated)
 	return rep
 }
 

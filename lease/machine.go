@@ -49,7 +49,8 @@ type Machine struct {
 type holder struct {
 	Join
 	joined bool
-	began  bool // it is in the order
+	began  bool  // it is in the order
+	asked  int64 // the Ask of its newest grant
 	hold   int
 	rest   int   // while began: the most that a group needs, from the newest that was granted or asked for
 	senior int64 // its seniority while began
@@ -148,6 +149,8 @@ func (m *Machine) enter(j *Join) *holder {
 		m.refuse(j.Job, "it has asked to join already")
 	case j.Base < 0 || j.Peak < j.Base || j.Peak > MaxPages:
 		m.refuse(j.Job, "base %d, peak %d: a peak is from its base to %d pages", j.Base, j.Peak, MaxPages)
+	case j.Ask <= 0:
+		m.refuse(j.Job, "it numbers what it asks for %d, and not from 1", j.Ask)
 	case j.Weight < 0 || j.Weight > MaxWeight:
 		m.refuse(j.Job, "weight %d: give 1 to %d, or 0 for 1", j.Weight, MaxWeight)
 	default:
@@ -175,7 +178,7 @@ func (m *Machine) rejoin(r *Rejoin) {
 		if k == nil {
 			return
 		}
-		k.joined, k.hold, k.heard = true, r.Hold, m.now
+		k.joined, k.asked, k.hold, k.heard = true, r.Ask, r.Hold, m.now
 		m.joined = append(m.joined, k)
 		if r.Seniority > 0 {
 			k.began, k.senior, k.rest = true, r.Seniority, r.Rest
@@ -190,6 +193,13 @@ func (m *Machine) want(w *Want) {
 	switch {
 	case k == nil || !k.joined:
 		m.refuse(w.Job, "it wants a group, and has not joined")
+	case w.Ask < k.asked:
+		m.refuse(w.Job, "it asks by number %d after %d", w.Ask, k.asked)
+	case w.Ask == k.asked: // the grant is on its way
+		if w.Hold >= 0 && w.Hold < k.hold {
+			m.charge(k)
+			k.hold = w.Hold
+		}
 	case w.First == k.began:
 		m.refuse(w.Job, "it wants a group that is first of an iteration: %v, and is within one: %v", w.First, k.began)
 	case w.Rest < k.Base || w.Rest > k.Peak:
@@ -217,6 +227,9 @@ func (m *Machine) passed(p *Passed) {
 	switch {
 	case k == nil || !k.joined:
 		m.refuse(p.Job, "it has passed a group, and has not joined")
+	case p.Seen < k.asked:
+	case p.Seen > k.asked:
+		m.refuse(p.Job, "it has seen grant %d, after %d", p.Seen, k.asked)
 	case p.Hold < 0 || p.Hold > k.hold:
 		m.refuse(p.Job, "its hold goes from %d to %d, and falls only", k.hold, p.Hold)
 	default:
@@ -300,8 +313,8 @@ func (m *Machine) grantGroups() (again bool) {
 				m.charge(k)
 				k.hold, k.rest, k.asking = hold, k.want.Rest, false
 				total, room = total+more, room-more
-				k.heard = m.now
-				m.say(Grant, k.Job, "")
+				k.asked, k.heard = k.want.Ask, m.now
+				m.out = append(m.out, Output{Kind: Grant, Job: k.Job, Ask: k.asked})
 				if k.want.Last {
 					m.drop(i)
 					idle += k.Base
@@ -381,4 +394,13 @@ func (k *holder) next() (hold, rest int) {
 		return k.Base, k.Base
 	}
 	return max(k.hold, k.want.Hold), k.want.Rest
+}
+
+// Holds returns how many pages a job that has joined holds.
+func (m *Machine) Holds(job Job) (pages int, ok bool) {
+	k := m.jobs[job]
+	if k == nil || !k.joined {
+		return 0, false
+	}
+	return k.hold, true
 }

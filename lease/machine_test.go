@@ -16,12 +16,12 @@ func TestTwo(t *testing.T) {
 		}
 	}
 	step(Input{Capacity: &Capacity{Pages: 10}}, "[]")
-	step(Input{Join: &Join{Job: "a", Base: 1, Peak: 8}}, "[grant a]")
-	step(Input{Join: &Join{Job: "b", Base: 1, Peak: 8}}, "[grant b]")
-	step(Input{Want: &Want{Job: "a", First: true, Rest: 8, Hold: 2}}, "[grant a]")
-	step(Input{Want: &Want{Job: "b", First: true, Rest: 8, Hold: 2}}, "[grant b]")
-	step(Input{Want: &Want{Job: "b", Rest: 8, Hold: 3}}, "[]")
-	step(Input{Want: &Want{Job: "a", Rest: 8, Hold: 8}}, "[grant a]")
-	step(Input{Want: &Want{Job: "a", Last: true, Rest: 2, Hold: 8}}, "[grant a]")
-	step(Input{Passed: &Passed{Job: "a", Hold: 1}}, "[grant b]")
+	step(Input{Join: &Join{Job: "a", Ask: 1, Base: 1, Peak: 8}}, "[grant a]")
+	step(Input{Join: &Join{Job: "b", Ask: 1, Base: 1, Peak: 8}}, "[grant b]")
+	step(Input{Want: &Want{Job: "a", Ask: 2, First: true, Rest: 8, Hold: 2}}, "[grant a]")
+	step(Input{Want: &Want{Job: "b", Ask: 2, First: true, Rest: 8, Hold: 2}}, "[grant b]")
+	step(Input{Want: &Want{Job: "b", Ask: 3, Rest: 8, Hold: 3}}, "[]")
+	step(Input{Want: &Want{Job: "a", Ask: 3, Rest: 8, Hold: 8}}, "[grant a]")
+	step(Input{Want: &Want{Job: "a", Ask: 4, Last: true, Rest: 2, Hold: 8}}, "[grant a]")
+	step(Input{Passed: &Passed{Job: "a", Seen: 4, Hold: 1}}, "[grant b]")
 }

@@ -28,17 +28,22 @@ type Input struct {
 }
 
 // Join says that a job wants to leave Home. From the grant on it holds Base.
+//
+// A job numbers what it asks for, its Joins and Wants, from 1 up, and goes on after a Leave. What is asked again keeps
+// its number. Grants name the number, and Passed the newest that the job has seen: messages may cross.
 type Join struct {
 	Job    Job
+	Ask    int64
 	Base   int // pages that it holds over the boundary between iterations
 	Peak   int // the most pages that a group of it needs; at least Base
 	Weight int // its share of the device against others, from 1 to MaxWeight; 0: 1
 }
 
-// Want asks for the next group of a job. It takes the place of one of the job that was not granted yet: ask again
-// with a lower Hold when groups in flight have passed.
+// Want asks for the next group of a job. While it is not granted the job asks again, by the same number, whenever its
+// Hold falls because groups in flight have passed.
 type Want struct {
 	Job   Job
+	Ask   int64
 	First bool // of an iteration
 	Last  bool // of that iteration
 	Rest  int  // the most pages that a group of the iteration needs, from this one on; from Base to Peak, never rising
@@ -48,9 +53,11 @@ type Want struct {
 	Hold int
 }
 
-// Passed says that a job holds fewer pages now: the others have been given back to the system already.
+// Passed says that a job holds fewer pages now: the others have been given back to the system already. If it has not
+// seen its newest grant this is of no effect: a Want by the number of that grant says what it will hold.
 type Passed struct {
 	Job  Job
+	Seen int64 // the Ask of the newest grant that the job has seen
 	Hold int
 }
 
@@ -59,7 +66,7 @@ type Leave struct{ Job Job }
 
 // Rejoin says what a job holds by the grants of a machine that is no more. Tell them all before the first Capacity.
 type Rejoin struct {
-	Join
+	Join      // with the Ask of its newest grant
 	Hold      int
 	Seniority int64 // of the iteration that it is in; 0: it is idle
 	Rest      int   // of that iteration
@@ -76,6 +83,7 @@ type Output struct {
 	Kind Kind
 	Job  Job
 	Why  string // of Drain and Refuse
+	Ask  int64  // of a Grant
 	// Seniority is the place in the order that a First was granted: older iterations have lower numbers. It is what a
 	// Rejoin says.
 	Seniority int64

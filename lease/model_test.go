@@ -58,6 +58,8 @@ type client struct {
 	ahead  int
 	joined bool
 	asking bool // for its Join, or the next group
+	asks   int64
+	seen   int64
 	drain  bool
 	body   int // iterations whose last group was granted
 	group  int // the next group of the iteration
@@ -94,15 +96,16 @@ func (c *client) do(move int) Input {
 	switch move {
 	case ask:
 		c.asking = true
+		c.asks++
 		if !c.joined {
-			return Input{Join: &Join{Job: c.name, Base: c.shape.base.count(), Peak: c.shape.peak(),
+			return Input{Join: &Join{Job: c.name, Ask: c.asks, Base: c.shape.base.count(), Peak: c.shape.peak(),
 				Weight: c.shape.weight}}
 		}
 		return Input{Want: c.want()}
 	case pass:
 		c.flight = slices.Delete(slices.Clone(c.flight), 0, 1)
 		c.keep()
-		return Input{Passed: &Passed{c.name, c.kept.count()}}
+		return Input{Passed: &Passed{c.name, c.seen, c.kept.count()}}
 	default:
 		c.joined, c.asking, c.drain, c.kept = false, false, false, 0
 		c.done = c.body == c.shape.bodies
@@ -112,7 +115,7 @@ func (c *client) do(move int) Input {
 
 func (c *client) want() *Want {
 	n := len(c.shape.groups)
-	return &Want{Job: c.name, First: c.group == 0, Last: c.group == n-1, Rest: c.shape.rest(c.group),
+	return &Want{Job: c.name, Ask: c.asks, First: c.group == 0, Last: c.group == n-1, Rest: c.shape.rest(c.group),
 		Hold: (c.kept | c.shape.groups[c.group]).count()}
 }
 
@@ -129,11 +132,11 @@ func (c *client) keep() {
 }
 
 // granted tells a client that it got what it asked for.
-func (c *client) granted() {
-	if !c.asking {
+func (c *client) granted(ask int64) {
+	if !c.asking || ask != c.asks {
 		panic("it did not ask")
 	}
-	c.asking = false
+	c.asking, c.seen = false, ask
 	if !c.joined {
 		c.joined, c.kept = true, c.shape.base
 		return
@@ -215,14 +218,16 @@ func (s *system) key() string {
 }
 
 // step tells the machine and its clients; it returns a refusal.
-func (s *system) step(in Input) (refused string) {
-	for _, out := range s.m.Step(in) {
+func (s *system) step(in Input) (refused string) { return s.hear(s.m.Step(in)) }
+
+func (s *system) hear(outs []Output) (refused string) {
+	for _, out := range outs {
 		i := slices.IndexFunc(s.clients, func(c client) bool { return c.name == out.Job })
 		switch {
 		case out.Kind == Refuse:
 			refused = out.String()
 		case out.Kind == Grant:
-			s.clients[i].granted()
+			s.clients[i].granted(out.Ask)
 			s.grants++
 		default:
 			s.clients[i].drain = true
@@ -231,16 +236,17 @@ func (s *system) step(in Input) (refused string) {
 	return refused
 }
 
-// do has a client make a move. One that still waits when a group has passed asks again, for less.
+// do has a client make a move. One that waits when a group has passed asks again, for less, and hears only then
+// what the lease said to what it had passed.
 func (s *system) do(i, move int) (refused string) {
 	c := &s.clients[i]
 	in := c.do(move)
 	in.Now = s.m.now
-	refused = s.step(in)
-	if refused == "" && move == pass && c.joined && c.asking {
-		refused = s.step(Input{Now: s.m.now, Want: c.want()})
+	outs := s.m.Step(in)
+	if move == pass && c.joined && c.asking {
+		outs = append(outs, s.m.Step(Input{Now: s.m.now, Want: c.want()})...)
 	}
-	return refused
+	return s.hear(outs)
 }
 
 // wrong says what must never be: that more is held than there is, or more than the machine knows, or that what the

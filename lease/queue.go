@@ -55,19 +55,19 @@ func (m *Machine) begin(k *holder) {
 	hold, rest := k.next()
 	k.hold, k.heard = hold, m.now
 	if !k.joined {
-		k.joined = true
+		k.joined, k.asked = true, k.Ask
 		m.joined = append(m.joined, k)
-		m.say(Grant, k.Job, "")
+		m.out = append(m.out, Output{Kind: Grant, Job: k.Job, Ask: k.asked})
 		return
 	}
 	m.begun++
-	k.rest, k.asking = rest, false
+	k.rest, k.asked, k.asking = rest, k.want.Ask, false
 	if !k.want.Last {
 		k.began, k.senior = true, m.begun
 		m.order = slices.Insert(m.order, m.live, k)
 		m.live++
 	}
-	m.out = append(m.out, Output{Kind: Grant, Job: k.Job, Seniority: m.begun})
+	m.out = append(m.out, Output{Kind: Grant, Job: k.Job, Ask: k.asked, Seniority: m.begun})
 }
 
 // could reports whether a request of the queue would be granted when all iterations that go on had ended.

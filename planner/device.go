@@ -19,7 +19,8 @@ type Device struct {
 	// latencies of a job alone and the whole link. Where two use the device at once, both compute and link are shared,
 	// so that a copy still takes as long as the same ops; only launches, which do not compete, are then shorter for it.
 	Gates bool
-	Page  graph.Bytes // of device memory, for Gates; 0: Align
+	Turns bool        // jobs take turns on the device, from Home to Home: requests are as with Gates
+	Page  graph.Bytes // in which the device backs arenas; 0: it backs whole ones alone
 
 	// Profile returns what a graph's ops take, or an error if the device cannot execute one of them.
 	Profile func(*graph.Graph) (Profile, error)

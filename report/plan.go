@@ -65,6 +65,7 @@ type JobPlan struct {
 
 	StepList    []string `json:"step_list,omitempty"`    // with --steps: its lines
 	CommandList []string `json:"command_list,omitempty"` // with --commands: its lines
+	GroupList   []string `json:"group_list,omitempty"`   // with --commands, on a device that can back a part of an arena
 }
 
 // Holder is a storage on the device at the peak.
@@ -192,7 +193,7 @@ func (r *Plan) WriteTable(out io.Writer, wide bool) error {
 		}
 	}
 	for _, j := range r.Jobs {
-		for _, line := range slices.Concat(j.StepList, j.CommandList) {
+		for _, line := range slices.Concat(j.StepList, j.CommandList, j.GroupList) {
 			fmt.Fprintln(out, line)
 		}
 	}

@@ -21,9 +21,10 @@ type Copy struct {
 }
 
 // Account returns the copies that its plan has in a section that has ended, in list order; those of a snapshot are not
-// among them. events holds one event per command; before those of the section before, nil if it was drained before.
-func Account(s *program.Section, events, before []device.Event) []Copy {
-	a := accountant{events: events, before: before, streams: streamsOf(s)}
+// among them. events holds one event per command; before those of the section before, nil if it was drained before;
+// gated, of each command, how long its stream had nothing issued before it, which no copy is the cause of; nil: never.
+func Account(s *program.Section, events, before []device.Event, gated []time.Duration) []Copy {
+	a := accountant{events: events, before: before, gated: gated, streams: streamsOf(s)}
 	if len(before) > 0 {
 		a.last = streamsOf(before[0].Section)
 	}
@@ -52,6 +53,7 @@ func Account(s *program.Section, events, before []device.Event) []Copy {
 
 type accountant struct {
 	events, before []device.Event
+	gated          []time.Duration
 	streams, last  [][]int // commands by stream, of the section and of the one before; last is nil if there was none
 }
 
@@ -79,7 +81,11 @@ func (a *accountant) stall(previous program.Point, command int, waits []program.
 			last, latest = i, end
 		}
 	}
-	return last, start - free
+	stall = start - free
+	if a.gated != nil {
+		stall -= a.gated[command]
+	}
+	return last, stall
 }
 
 // behind returns the command that reaches a point, -1 if it is of the section before, and when it ended; false if there

@@ -33,7 +33,7 @@ func TestPassiveAndPrefetched(t *testing.T) {
 		{Kind: program.In, Storage: 2, Slot: 2, Bytes: 4, Ready: 9, Start: 9, End: 25, Stall: 5},
 		{Kind: program.Out, Storage: 4, Slot: 4, Bytes: 16, Ready: 20, Start: 20, End: 40, Stall: 10},
 	}
-	if diff := cmp.Diff(want, Account(s, events, nil)); diff != "" {
+	if diff := cmp.Diff(want, Account(s, events, nil, nil)); diff != "" {
 		t.Errorf("copies (-want +got):\n%s", diff)
 	}
 }
@@ -46,11 +46,11 @@ func TestBlame(t *testing.T) {
 			{Stream: program.Stream(program.CopyIn), Count: 1}, {Stream: program.Stream(program.Host), Count: 1}}
 		before := timeline(s, 0, 0, 0, 0, 0, 0, 0, 5)
 		start := max(in, 30)
-		copies := Account(s, timeline(s, 5, 10, 10, in, 10, 30, start, start+1), before)
+		copies := Account(s, timeline(s, 5, 10, 10, in, 10, 30, start, start+1), before, nil)
 		if got := []time.Duration{copies[0].Stall, copies[1].Stall}; !cmp.Equal(got, want) {
 			t.Errorf("in ends at %d: stalls %v, want %v", in, got, want)
 		}
-		late := Account(s, timeline(s, 5, 50, 10, in, 10, 30, 50, 51), before)
+		late := Account(s, timeline(s, 5, 50, 10, in, 10, 30, 50, 51), before, nil)
 		if late[0].Stall+late[1].Stall != 0 {
 			t.Errorf("in ends at %d, load at 50: stalls %v and %v of the copies", in, late[0].Stall, late[1].Stall)
 		}
@@ -63,10 +63,13 @@ func TestFirstCommand(t *testing.T) {
 	s := section("in", "kernel")
 	s.Commands[1].Waits = []program.Point{{Stream: program.Stream(program.CopyIn), Count: 1}}
 	before, events := timeline(s, 0, 5, 5, 10), timeline(s, 5, 14, 16, 20)
-	if got := Account(s, events, before)[0].Stall; got != 6 {
+	if got := Account(s, events, before, nil)[0].Stall; got != 6 {
 		t.Errorf("after another body: stall %v, want 6ns", got)
 	}
-	if got := Account(s, events, nil)[0].Stall; got != 0 {
+	if got := Account(s, events, before, []time.Duration{0, 2})[0].Stall; got != 4 {
+		t.Errorf("after another body, 2ns of it with nothing issued: stall %v, want 4ns", got)
+	}
+	if got := Account(s, events, nil, nil)[0].Stall; got != 0 {
 		t.Errorf("after a drain: stall %v, want none", got)
 	}
 }
@@ -103,7 +106,7 @@ func TestAccountAgainstSlow(t *testing.T) {
 				free = events[i].End
 			}
 			w.previous = free
-			copies := Account(s, events, before)
+			copies := Account(s, events, before, nil)
 			for i, c := range s.Commands {
 				if !isCopy(&c) {
 					continue

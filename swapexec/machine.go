@@ -18,10 +18,10 @@ type Queue struct {
 	Bytes  graph.Bytes
 }
 
-// Issued records that the copies of a section were handed to the device.
-func (m *Machine) Issued(s *program.Section) {
-	for i := range s.Commands {
-		if c := &s.Commands[i]; isCopy(c) {
+// Issued records that the copies among some commands were handed to the device.
+func (m *Machine) Issued(commands []program.Command) {
+	for i := range commands {
+		if c := &commands[i]; isCopy(c) {
 			m.queues[c.Kind.Unit()].Copies++
 			m.queues[c.Kind.Unit()].Bytes += c.Bytes
 		}

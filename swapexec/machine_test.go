@@ -37,9 +37,9 @@ func TestQueues(t *testing.T) {
 		}
 	}
 	check(Queue{}, Queue{})
-	m.Issued(s)
+	m.Issued(s.Commands)
 	check(Queue{2, 2 + 16}, Queue{1, 8})
-	m.Issued(s)
+	m.Issued(s.Commands)
 	check(Queue{4, 36}, Queue{2, 16})
 	for i := range s.Commands {
 		m.Ended(&s.Commands[i])
@@ -53,14 +53,14 @@ func TestEndOfWhatWasNotIssued(t *testing.T) {
 	in, out := section("in", "in"), section("out")
 	tests := map[string]func(m *Machine){
 		"nothing issued": func(m *Machine) { m.Ended(&in.Commands[0]) },
-		"another lane":   func(m *Machine) { m.Issued(in); m.Ended(&out.Commands[0]) },
+		"another lane":   func(m *Machine) { m.Issued(in.Commands); m.Ended(&out.Commands[0]) },
 		"once too often": func(m *Machine) {
-			m.Issued(out)
+			m.Issued(out.Commands)
 			m.Ended(&out.Commands[0])
 			m.Ended(&out.Commands[0])
 		},
 		"more bytes than issued": func(m *Machine) {
-			m.Issued(in)
+			m.Issued(in.Commands)
 			m.Ended(&in.Commands[1])
 			m.Ended(&in.Commands[1])
 		},

@@ -24,7 +24,7 @@ func TestBlameOfTies(t *testing.T) {
 	} {
 		s := section("load", "in", "out", "kernel")
 		s.Commands[3].Waits = test.waits
-		copies := Account(s, timeline(s, 5, 30, 10, 30, 10, 30, 30, 31), timeline(s, 0, 0, 0, 0, 0, 0, 0, 5))
+		copies := Account(s, timeline(s, 5, 30, 10, 30, 10, 30, 30, 31), timeline(s, 0, 0, 0, 0, 0, 0, 0, 5), nil)
 		if copies[0].Stall != time.Duration(test.in) || copies[1].Stall != time.Duration(test.out) {
 			t.Errorf("waits %v: stalls %v and %v, want %d and %d", test.waits, copies[0].Stall, copies[1].Stall,
 				test.in, test.out)

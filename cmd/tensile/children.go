@@ -107,6 +107,15 @@ func (c *children) launch(name string, ended func(why string, lives []string)) e
 	return nil
 }
 
+// kill ends an executor that was started by this process. That it has ended is told as ever.
+func (c *children) kill(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.running[name]; k != nil {
+		_ = k.command.Process.Kill() // it may just have ended
+	}
+}
+
 // lives reports whether an executor lives that was started from this folder of state, by this process or by one before
 // it, and if not, which lives of that name have ended.
 func (c *children) lives(name string) (ended []string, lives, known bool) {

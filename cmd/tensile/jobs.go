@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tensile/controller"
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/wire"
@@ -166,10 +167,11 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 
 // used says in a line what the jobs have of the budget, and how many there are.
 func used(a wire.Answer) string {
-	var used, held, host, need graph.Bytes
+	var held, host, need graph.Bytes
+	var used controller.Together
 	running, waiting, parked := 0, 0, 0
 	for _, r := range a.Jobs {
-		used += r.Claim
+		used = used.With(controller.ClaimOf(&r))
 		host += r.Host
 		for _, h := range r.Held {
 			held, host = held+h.Bytes, host+h.Host
@@ -184,11 +186,15 @@ func used(a wire.Answer) string {
 			running++
 		}
 	}
-	line := (used + held).String()
+	line := (used.Bytes() + held + a.Contexts.Sum()).String()
 	if a.Budget > 0 {
 		line += " of " + a.Budget.String()
 	}
-	line += fmt.Sprintf(" used, %d running, %d waiting", running, waiting)
+	line += " used"
+	if a.Contexts.Sum() > 0 {
+		line += fmt.Sprintf(" with %s", a.Contexts)
+	}
+	line += fmt.Sprintf(", %d running, %d waiting", running, waiting)
 	if need > 0 {
 		line += " for " + need.String()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/calibrate"
+	"tensile/controller"
 	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
@@ -47,8 +48,8 @@ func (f *latencyFlags) register(c *cobra.Command) {
 // on describes the device for plans. Of latencies that a model predicts it also knows what they are under a load. Jobs
 // with a simulated device each do not slow one another down.
 func (f *planFlags) on(d device.Device) planner.Device {
-	on := planner.Of(d, f.latencies(d))
-	on.Gates = f.sharing == sharingGates
+	c := controller.Config{MemorySharing: f.sharing.Sharing}
+	on := c.Shared(planner.Of(d, f.latencies(d)))
 	if f.apart && f.simulated() {
 		on.Sharing = cost.Sharing{}
 	}
@@ -116,7 +117,7 @@ func (s *session) measured(ctx context.Context, p *planFlags, run *report.Run, p
 	s.request.Jobs = p.on(s.device).Request(s.request.Jobs...).Jobs
 	s.latency = "measured in the vanilla run"
 	var err error
-	s.planned, err = planner.Plan(ctx, s.request)
+	s.planned, err = on.Plan(ctx, s.request)
 	return err
 }
 

@@ -39,6 +39,9 @@ func (s *screen) head(policy string) {
 	budget := "no budget"
 	if s.session.request.Budget > 0 {
 		budget = "budget " + s.session.request.Budget.String()
+		if c := s.session.contexts; c.Sum() > 0 {
+			budget += fmt.Sprintf(" beside %s", c)
+		}
 	}
 	fmt.Fprintf(s.out, "device %s, policy %s, %s: slot peak %s, arena %s, planned in %.1f ms, packed in %.1f ms, "+
 		"proven in %.1f ms\n", s.session.device.Name(), policy, budget, p.SlotPeak, p.Arena,

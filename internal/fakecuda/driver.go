@@ -25,6 +25,8 @@ type Options struct {
 	// then, so that networks fit that would not fit into the memory of this machine.
 	Dry bool
 
+	Context graph.Bytes // that the driver takes of the card's memory while it is open
+
 	Fail   Failure              // a call that fails; zero: none
 	Refuse map[string]cuda.Code // the code with which Load refuses a text, by the text's .target
 }
@@ -70,6 +72,9 @@ func New(o Options) *Driver {
 	return d
 }
 
+// Bus is the PCI bus id of the device.
+const Bus = "00000000:65:00.0"
+
 // cards are the properties of the devices of package cost. Their rates are those of cost.Facts: clock x processors x
 // cores x 2, and memory clock x bus width x 2.
 var cards = map[string]cuda.Properties{
@@ -92,7 +97,7 @@ func (d *Driver) Devices() ([]cuda.Properties, error) {
 		p = cards["a6000"]
 	}
 	p.Name, p.Memory = "fake "+d.facts.Name, d.facts.Memory
-	p.UUID, p.Bus = "GPU-00000000-0000-0000-0000-00000000fa4e", "00000000:65:00.0"
+	p.UUID, p.Bus = "GPU-00000000-0000-0000-0000-00000000fa4e", Bus
 	p.ThreadsPerBlock = maxThreads
 	return []cuda.Properties{p}, nil
 }
@@ -108,7 +113,11 @@ func (d *Driver) Open(device int) error {
 	case d.isOpen || d.isClosed:
 		return refuse(call, cuda.InvalidValue, "the driver has been opened already")
 	}
-	d.isOpen = true
+	if d.options.Context > d.facts.Memory {
+		return refuse(call, cuda.OutOfMemory, "out of memory: a context takes %d bytes of %d", d.options.Context,
+			d.facts.Memory)
+	}
+	d.isOpen, d.used = true, d.options.Context
 	return nil
 }
 
@@ -138,6 +147,7 @@ func (d *Driver) Close() error {
 	d.runAll()
 	left := d.left()
 	d.isOpen, d.isEntered, d.isClosed = false, false, true
+	d.used -= d.options.Context
 	switch err := d.settle(call); {
 	case err != nil:
 		return err

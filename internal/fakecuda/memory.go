@@ -50,6 +50,9 @@ func (d *Driver) Free() (free, total graph.Bytes, err error) {
 	return d.facts.Memory - d.used, d.facts.Memory, nil
 }
 
+// Used is how much of the card's memory is used, as NVML would say.
+func (d *Driver) Used() graph.Bytes { return d.used }
+
 // Alloc implements cuda.Driver. What is allocated has not been written: to read it is an error.
 func (d *Driver) Alloc(size graph.Bytes) (cuda.Address, error) {
 	const call = "cuMemAlloc"

@@ -119,6 +119,9 @@ func TestEverythingTogether(t *testing.T) {
 		if seed%3 == 1 {
 			w.config.HostMemory = graph.Bytes(70+10*(seed%20)) * 4096
 		}
+		if seed%5 < 2 {
+			w.config.Context = graph.Bytes(100 + 50*(seed%8))
+		}
 		w.restart()
 		for range 3000 {
 			w.chaos()

@@ -34,7 +34,7 @@ type world struct {
 	clock      time.Duration
 	controller *controller.Machine
 	processes  map[string]*process // by key
-	claims     graph.Bytes         // of all jobs, a moment ago
+	taken      graph.Bytes         // by claims of all jobs and contexts, a moment ago
 	onHost     graph.Bytes         // what they claimed there
 	mail       []func()            // on its way, in any order
 	apart      bool                // some processes are on another host, with other checkpoints
@@ -462,11 +462,13 @@ func (w *world) check() {
 			claims += h.Bytes
 		}
 	}
-	if budget := w.config.Budget; budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
+	taken := claims + w.controller.Contexts().Sum()
+	if budget := w.config.Budget; budget > 0 && (arenas > max(budget, claims) || taken > max(budget, w.taken)) {
 		w.tell()
-		w.t.Fatalf("arenas of %s, claims of %s and %s a moment ago, the budget is %s", arenas, claims, w.claims, budget)
+		w.t.Fatalf("arenas of %s, claims of %s, with contexts %s and %s a moment ago, the budget is %s", arenas, claims,
+			taken, w.taken, budget)
 	}
-	w.claims = claims
+	w.taken = taken
 	w.checkHost()
 }
 
@@ -588,6 +590,7 @@ func (w *world) settle() {
 		for len(w.mail) > 0 {
 			w.deliver()
 		}
+		w.checkContexts()
 		names := slices.Sorted(maps.Keys(w.processes))
 		left := func(r wire.Record) bool { return !r.State.Over() }
 		if len(names) == 0 && !slices.ContainsFunc(w.controller.Records(), left) {

@@ -1,0 +1,238 @@
+package executor
+
+import (
+	"sort"
+	"time"
+
+	"tensile/graph"
+	"tensile/lease"
+	"tensile/program"
+)
+
+// ahead is how many groups with kernels that have not ended a job has on the device, so that the next one is there when
+// the compute lane comes to it.
+const ahead = 2
+
+// gates is how a program is issued under a lease.
+type gates struct {
+	*program.Groups
+	peak           int
+	asks           bool // some group needs more than Base
+	body, snapshot []gate
+}
+
+// gate is a group.
+type gate struct {
+	program.Group
+	stays program.Pages // of those it needs, what may hold content for the groups after it
+	rest  int           // the most pages that a group needs from this one on
+	last  bool          // of its section
+}
+
+func newGates(d *program.Groups) *gates {
+	g := &gates{Groups: d, peak: d.Peak()}
+	of := func(groups []program.Group) []gate {
+		all := make([]gate, len(groups))
+		rests := program.Rests(groups)
+		for i, group := range groups {
+			all[i] = gate{Group: group, rest: rests[i], last: i == len(groups)-1, stays: d.Base}
+			if !all[i].last {
+				all[i].stays = group.Need.Without(group.Need.Without(groups[i+1].Need))
+			}
+			g.asks = g.asks || !d.Base.Contains(group.Need)
+		}
+		return all
+	}
+	g.body, g.snapshot = of(d.Body), of(d.Snapshot)
+	return g
+}
+
+// whole returns the groups of a program that is issued by sections and holds all of its arena.
+func whole(p *program.Program, page graph.Bytes) *program.Groups {
+	all := program.Pages{{From: 0, To: int((p.Arena + page - 1) / page)}}
+	if p.Arena == 0 {
+		all = nil
+	}
+	one := func(s *program.Section) []program.Group {
+		if len(s.Commands) == 0 {
+			return nil
+		}
+		return []program.Group{{From: 0, To: len(s.Commands), Need: all}}
+	}
+	return &program.Groups{Page: page, Base: all, Body: one(&p.Body), Snapshot: one(&p.Snapshot)}
+}
+
+// part is a group of a run.
+type part struct {
+	left          int // commands that have not ended
+	computes      int // of those on the compute lane
+	asked, issued time.Duration
+}
+
+// partial returns the run of which some groups are to be issued yet, or nil.
+func (m *Machine) partial() *run {
+	if n := len(m.runs); n > 0 && m.runs[n-1].whole() {
+		return nil
+	} else if n > 0 {
+		return m.runs[n-1]
+	}
+	return nil
+}
+
+// whole reports whether all of a section was issued.
+func (r *run) whole() bool { return r.issued == len(r.section.Commands) }
+
+// group returns the number of the group that a command is of.
+func (r *run) group(index int) int {
+	return sort.Search(len(r.gates), func(g int) bool { return r.gates[g].To > index })
+}
+
+// gatesOf returns the groups of a section.
+func (m *Machine) gatesOf(s *program.Section) []gate {
+	if s == &m.program.Snapshot {
+		return m.gates.snapshot
+	}
+	return m.gates.body
+}
+
+// asks asks for the next group, of a section that has begun or is to begin, unless enough of them are in flight. While
+// it waits what the job would hold with it may fall; then it asks again.
+func (m *Machine) asks(out []Output, s *program.Section) []Output {
+	if m.want == nil && m.busy >= ahead {
+		return out
+	}
+	next := 0
+	if r := m.partial(); r != nil {
+		next = len(r.parts)
+	}
+	if m.want == nil {
+		m.ask++
+		m.asked, m.begins = m.now, s
+	}
+	g := &m.gatesOf(m.begins)[next]
+	w := lease.Want{Job: lease.Job(m.name), Ask: m.ask, First: next == 0, Last: g.last, Rest: g.rest,
+		Hold: m.held.Union(g.Need).Count()}
+	if m.want != nil && *m.want == w {
+		return out
+	}
+	m.want = &w
+	return append(out, Output{Lease: &lease.Input{Want: &w}})
+}
+
+// granted goes on with what the lease has granted. A job that goes Home does not begin the iteration that it asked for.
+func (m *Machine) granted(ask int64, out []Output) []Output {
+	if ask != m.ask {
+		return out
+	}
+	m.seen = ask
+	switch {
+	case m.joins != nil && !m.joined:
+		m.joined = true
+		return out
+	case m.want == nil:
+		return out
+	}
+	r := m.partial()
+	if r == nil {
+		r = m.start(m.begins, m.issued)
+		r.gates = m.gatesOf(r.section)
+		m.issued++
+		m.wanted = m.wanted && r.section != &m.program.Snapshot
+	}
+	g := &r.gates[len(r.parts)]
+	p := part{left: g.To - g.From, asked: m.asked, issued: m.now}
+	commands := r.section.Commands[g.From:g.To]
+	for i := range commands {
+		if commands[i].Kind.Unit() == program.Compute {
+			p.computes++
+		}
+	}
+	if p.computes > 0 {
+		m.busy++
+	}
+	m.swap.Issued(commands)
+	r.parts, r.issued, m.want = append(r.parts, p), g.To, nil
+	m.held = m.needed()
+	return append(out, Output{Hold: &Hold{m.held}}, Output{Issue: &Issue{r.section, g.From, g.To, r.iteration, false}})
+}
+
+// passes counts a command of a group that has ended.
+func (m *Machine) passes(r *run, index int) {
+	p := &r.parts[r.group(index)]
+	if p.left--; p.left == 0 {
+		m.passed = true
+	}
+	if r.section.Commands[index].Kind.Unit() == program.Compute {
+		if p.computes--; p.computes == 0 {
+			m.busy--
+		}
+	}
+}
+
+// release gives back what the job needs no more, now that something has ended.
+func (m *Machine) release(out []Output) []Output {
+	if m.gates == nil || !m.passed {
+		return out
+	}
+	m.passed = false
+	pages := m.needed()
+	if pages.Contains(m.held) {
+		return out
+	}
+	m.held = pages
+	return append(out, Output{Hold: &Hold{pages}},
+		Output{Lease: &lease.Input{Passed: &lease.Passed{Job: lease.Job(m.name), Seen: m.seen,
+			Hold: pages.Count()}}})
+}
+
+// needed is what the sections and groups in flight need, and what may hold content for those after them.
+func (m *Machine) needed() program.Pages {
+	pages := m.gates.Base
+	if r := m.partial(); r != nil {
+		pages = r.gates[len(r.parts)-1].stays
+	}
+	for _, r := range m.runs {
+		if r.gates == nil {
+			pages = pages.Union(m.gates.Base)
+		}
+		for i := range r.parts {
+			if r.parts[i].left > 0 {
+				pages = pages.Union(r.gates[i].Need)
+			}
+		}
+	}
+	return pages
+}
+
+// admitted reports whether a job in Home may leave it by its next program. Under a lease it asks for that.
+func (m *Machine) admitted(out []Output) ([]Output, bool) {
+	if m.nextGates == nil || m.joins == m.nextGates {
+		return out, m.nextGates == nil || m.joined
+	}
+	out = m.leave(out)
+	m.ask++
+	m.joins, m.asked = m.nextGates, m.now
+	return append(out, Output{Lease: &lease.Input{Join: &lease.Join{Job: lease.Job(m.name), Ask: m.ask, Base: m.joins.Base.Count(),
+		Peak: m.joins.peak, Weight: m.weight}}}), false
+}
+
+// leave tells the lease that the job holds nothing, and asks for nothing.
+func (m *Machine) leave(out []Output) []Output {
+	if m.joins == nil {
+		return out
+	}
+	m.joins, m.joined, m.held, m.want = nil, false, nil, nil
+	return append(out, Output{Lease: &lease.Input{Leave: &lease.Leave{Job: lease.Job(m.name)}}})
+}
+
+// waited returns for how long before a command of the compute lane, since the one before had ended at free, the lane had
+// nothing issued because groups up to the command's waited for their grants. group is the last one that was counted.
+func (r *run) waited(group *int, index int, free time.Duration) time.Duration {
+	var waited time.Duration
+	for to := r.group(index); *group < to; {
+		*group++
+		p := &r.parts[*group]
+		waited += max(0, p.issued-max(p.asked, free))
+	}
+	return waited
+}

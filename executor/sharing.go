@@ -1,0 +1,124 @@
+package executor
+
+import (
+	"fmt"
+
+	"tensile/device"
+	"tensile/graph"
+	"tensile/lease"
+	"tensile/program"
+)
+
+// Lease decides when jobs may use how much of a device's memory: a lease.Machine of this process, or one in another
+// process, whose answers come by Host.Answer.
+type Lease interface {
+	Step(in lease.Input) []lease.Output
+}
+
+// Sharing is how the jobs of a host use memory that others use as well.
+type Sharing struct {
+	Lease Lease
+
+	// Turns has a job hold all of its arena from when it leaves Home until the lease wants it back: jobs take turns of
+	// whole iterations. Without, a job holds what its groups need, on a device that is a device.Pager.
+	Turns bool
+
+	// Every is by how much memory grows or shrinks within a group; 0: as program.Divide recommends. Smaller groups leave
+	// more of the memory to others, and ask the lease more often.
+	Every graph.Bytes
+}
+
+// unpaged is the unit in which a lease counts the memory of a device that has no pages.
+const unpaged = 2 * graph.MiB
+
+// Share puts the jobs of a host under a lease, or, without a Lease, no longer. It is for those that are submitted after
+// it: the caller sees to it that there are no others. Any goroutine may call it.
+func (h *Host) Share(s Sharing) {
+	h.command("", func() error {
+		h.sharing = s
+		return nil
+	})
+}
+
+// Weigh says what a job is worth under a lease, when it leaves Home next. Any goroutine may call it.
+func (h *Host) Weigh(name string, weight int) {
+	h.command(name, func() error {
+		if j := h.find(name); j != nil { // it may have ended
+			j.machine.weight = weight
+		}
+		return nil
+	})
+}
+
+// Answer hands over what a lease in another process says. Any goroutine may call it.
+func (h *Host) Answer(answers ...lease.Output) {
+	h.command("", func() error {
+		h.answers = append(h.answers, answers...)
+		return h.settle()
+	})
+}
+
+// Capacity tells the host's lease how much memory the jobs may hold together. Of two, also of different hosts, that of
+// the larger number counts. Any goroutine may call it.
+func (h *Host) Capacity(size graph.Bytes, number int64) {
+	h.command("", func() error {
+		pages := min(int(size/h.page()), lease.MaxPages)
+		h.tell(lease.Input{Capacity: &lease.Capacity{Pages: pages, Number: number}})
+		return h.settle()
+	})
+}
+
+// page is the unit in which the host's lease counts.
+func (h *Host) page() graph.Bytes {
+	if p, ok := h.device.(device.Pager); ok {
+		return p.Page()
+	}
+	return unpaged
+}
+
+// pages reports whether jobs hold parts of their arenas.
+func (h *Host) pages() bool {
+	_, ok := h.device.(device.Pager)
+	return ok && h.sharing.Lease != nil && !h.sharing.Turns
+}
+
+// divide returns the groups of a program under the host's lease, nil without one.
+func (h *Host) divide(p program.Proven) (*program.Groups, error) {
+	switch {
+	case h.sharing.Lease == nil:
+		return nil, nil
+	case !h.pages():
+		return whole(p.Program(), h.page()), nil
+	}
+	d, err := p.Divide(h.page(), h.sharing.Every)
+	return d.Groups(), err
+}
+
+// tell steps the lease. What it answers is carried out by settle, when the machine that spoke has said all.
+func (h *Host) tell(in lease.Input) {
+	in.Now = h.device.Now()
+	h.answers = append(h.answers, h.sharing.Lease.Step(in)...)
+}
+
+// settle carries out what the lease has answered.
+func (h *Host) settle() error {
+	for len(h.answers) > 0 {
+		a := h.answers[0]
+		h.answers = h.answers[1:]
+		j := h.find(string(a.Job))
+		switch {
+		case a.Kind == lease.Refuse:
+			panic(fmt.Sprintf("executor: the lease refuses what job %s said: %s", a.Job, a.Why))
+		case j == nil: // it was removed meanwhile
+		case a.Kind == lease.Grant:
+			if err := h.carry(j, Input{Granted: a.Ask}); err != nil {
+				return err
+			}
+		case a.Kind == lease.Drain:
+			if err := h.carry(j, Input{Drain: true}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
