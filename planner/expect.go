@@ -88,7 +88,7 @@ func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, er
 		}
 		f.jobs[i].took = max(1, f.jobs[i].took)
 		base := courses[i].Base.Count()
-		f.tell(lease.Input{Join: &lease.Join{Job: f.jobs[i].name, Base: base, Peak: max(base, courses[i].Peak),
+		f.tell(lease.Input{Join: &lease.Join{Job: f.jobs[i].name, Ask: 1, Base: base, Peak: max(base, courses[i].Peak),
 			Weight: courses[i].Weight}})
 	}
 	for i := range f.jobs {
@@ -201,6 +201,9 @@ func (j *folded) part(group int) *Part { return &j.Parts[group%len(j.Parts)] }
 // working reports whether the unit has a group of the job.
 func (j *folded) working() bool { return j.begun > j.passed+len(j.ends) }
 
+// asks is the number of the newest grant: the Join has the first.
+func (j *folded) asks() int64 { return int64(j.granted + 1) }
+
 // hold is how many pages the job has with groups granted up to one.
 func (j *folded) hold(granted int) int {
 	if j.passed == granted {
@@ -243,7 +246,7 @@ func (f *fold) want(i int) {
 	}
 	j.asking = true
 	n := j.granted % len(j.Parts)
-	f.tell(lease.Input{Want: &lease.Want{Job: j.name, First: n == 0, Last: n == len(j.Parts)-1, Rest: j.part(n).Rest,
+	f.tell(lease.Input{Want: &lease.Want{Job: j.name, Ask: j.asks() + 1, First: n == 0, Last: n == len(j.Parts)-1, Rest: j.part(n).Rest,
 		Hold: j.hold(j.granted + 1)}})
 }
 
@@ -306,7 +309,7 @@ func (f *fold) step() {
 	if lagging {
 		j.ends = j.ends[1:]
 		j.passed++
-		f.tell(lease.Input{Passed: &lease.Passed{Job: j.name, Hold: j.hold(j.granted)}})
+		f.tell(lease.Input{Passed: &lease.Passed{Job: j.name, Seen: j.asks(), Hold: j.hold(j.granted)}})
 		if j.asking || !j.working() {
 			f.want(at)
 		}
