@@ -106,12 +106,13 @@ func (m *Machine) ask(out []Output, s *program.Section) []Output {
 		next = len(r.parts)
 	}
 	g := &m.gatesOf(s)[next]
-	w := lease.Want{Job: lease.Job(m.name), First: next == 0, Last: g.last, Rest: g.rest,
-		Hold: m.held.Union(g.Need).Count()}
-	switch {
-	case m.want == nil:
+	if m.want == nil {
+		m.asks++
 		m.asked = m.now
-	case *m.want == w && m.begins == s:
+	}
+	w := lease.Want{Job: lease.Job(m.name), Ask: m.asks, First: next == 0, Last: g.last, Rest: g.rest,
+		Hold: m.held.Union(g.Need).Count()}
+	if m.want != nil && *m.want == w {
 		return out
 	}
 	m.want, m.begins = &w, s
@@ -119,7 +120,11 @@ func (m *Machine) ask(out []Output, s *program.Section) []Output {
 }
 
 // granted goes on with what the lease has granted. A job that goes Home does not begin the iteration that it asked for.
-func (m *Machine) granted(out []Output) []Output {
+func (m *Machine) granted(out []Output, ask int64) []Output {
+	if ask != m.asks {
+		return out // of an earlier stay
+	}
+	m.seen = ask
 	switch {
 	case m.joins != nil && !m.joined:
 		m.joined = true
@@ -176,7 +181,8 @@ func (m *Machine) release(out []Output) []Output {
 	}
 	m.held = pages
 	return append(out, Output{Hold: &Hold{pages}},
-		Output{Lease: &lease.Input{Passed: &lease.Passed{Job: lease.Job(m.name), Hold: pages.Count()}}})
+		Output{Lease: &lease.Input{Passed: &lease.Passed{Job: lease.Job(m.name), Seen: m.seen,
+			Hold: pages.Count()}}})
 }
 
 // needed is what the sections and groups in flight need, and what may hold content for those after them.
@@ -205,8 +211,9 @@ func (m *Machine) admitted(out []Output) ([]Output, bool) {
 	}
 	out = m.leave(out)
 	m.joins, m.asked = m.nextGates, m.now
-	return append(out, Output{Lease: &lease.Input{Join: &lease.Join{Job: lease.Job(m.name), Base: m.joins.Base.Count(),
-		Peak: m.joins.peak, Weight: m.weight}}}), false
+	m.asks++
+	return append(out, Output{Lease: &lease.Input{Join: &lease.Join{Job: lease.Job(m.name), Ask: m.asks,
+		Base: m.joins.Base.Count(), Peak: m.joins.peak, Weight: m.weight}}}), false
 }
 
 // leave tells the lease that the job holds nothing, and asks for nothing.

@@ -34,7 +34,7 @@ type Input struct {
 	Park    int64            // go Home after the iterations in flight, rest there until a Resume: the wish's number
 	Resume  bool             // leave Home by the newest program
 	Event   *device.Event    // a command has ended
-	Granted bool             // the lease grants what was asked for last
+	Granted int64            // the lease grants what was asked for by that number
 	Drain   bool             // go Home after the iterations in flight: the lease wants what the job holds
 
 	// take the state of the job at the next iteration boundary; another one before that was taken changes nothing
@@ -109,6 +109,8 @@ type Machine struct {
 	want      *lease.Want      // that was not granted yet
 	begins    *program.Section // of which that is
 	asked     time.Duration    // when something was asked for first that was not granted yet
+	asks      int64            // the number of what was asked for last
+	seen      int64            // and of what was granted last
 	held      program.Pages
 	busy      int  // groups in flight with commands of the compute lane that have not ended
 	passed    bool // something has ended, after which the job may need less
@@ -165,8 +167,8 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		if in.Groups != nil {
 			m.nextGates = newGates(in.Groups)
 		}
-	case in.Granted:
-		out = m.granted(out)
+	case in.Granted != 0:
+		out = m.granted(out, in.Granted)
 	case in.Drain:
 		m.drains = true
 	case in.Stop:
@@ -276,6 +278,8 @@ func (m *Machine) advance(out []Output) []Output {
 			}
 			if r != nil {
 				section = r.section
+			} else if m.want != nil {
+				section = m.begins // which the lease may have granted
 			}
 			if m.gates != nil && m.gates.asks {
 				return m.ask(out, section)

@@ -93,7 +93,7 @@ func (h *Host) settle() error {
 			panic(fmt.Sprintf("executor: the lease refuses what job %s said: %s", a.Job, a.Why))
 		case j == nil: // it was removed meanwhile
 		case a.Kind == lease.Grant:
-			if err := h.carry(j, Input{Granted: true}); err != nil {
+			if err := h.carry(j, Input{Granted: a.Ask}); err != nil {
 				return err
 			}
 		case a.Kind == lease.Drain:
