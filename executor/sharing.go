@@ -2,6 +2,8 @@ package executor
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"tensile/device"
 	"tensile/graph"
@@ -10,9 +12,14 @@ import (
 )
 
 // Lease decides when jobs may use how much of a device's memory: a lease.Machine of this process, or one in another
-// process, whose answers come by Host.Answer.
+// process, whose answers come by Host.Answer. One with the method Wake of lease.Machine is told the time when it wants to
+// know it.
 type Lease interface {
 	Step(in lease.Input) []lease.Output
+}
+
+type sleeper interface {
+	Wake() (at time.Duration, ok bool)
 }
 
 // Sharing is how the jobs of a host use memory that others use as well.
@@ -98,6 +105,31 @@ func (h *Host) divide(p program.Proven) (*program.Groups, error) {
 func (h *Host) tell(in lease.Input) {
 	in.Now = h.device.Now()
 	h.answers = append(h.answers, h.sharing.Lease.Step(in)...)
+}
+
+// tick tells the lease the time if it wants to know it now.
+func (h *Host) tick() error {
+	if l, ok := h.sharing.Lease.(sleeper); ok {
+		if at, ok := l.Wake(); ok && at <= h.device.Now() {
+			h.tell(lease.Input{})
+		}
+	}
+	return h.settle()
+}
+
+// alarm has Next return when the lease wants to know the time, and returns what stops that. Virtual time does not pass
+// while nothing ends.
+func (h *Host) alarm() (stop func()) {
+	l, ok := h.sharing.Lease.(sleeper)
+	if !ok || strings.HasPrefix(h.device.Name(), "sim:") {
+		return func() {}
+	}
+	at, ok := l.Wake()
+	if !ok {
+		return func() {}
+	}
+	timer := time.AfterFunc(at-h.device.Now(), h.nudge)
+	return func() { timer.Stop() }
 }
 
 // settle carries out what the lease has answered.
