@@ -135,11 +135,6 @@ func (h *Host) command(job string, do func() error) {
 	h.mu.Lock()
 	h.commands = append(h.commands, command{job, do})
 	h.mu.Unlock()
-	h.nudge()
-}
-
-// nudge has Next return.
-func (h *Host) nudge() {
 	select {
 	case h.wake <- struct{}{}:
 	default:

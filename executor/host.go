@@ -125,9 +125,7 @@ func (h *Host) Poll(ctx context.Context) (bool, error) {
 
 // turn waits for the device or a command, and takes what the device has to tell.
 func (h *Host) turn(ctx context.Context) error {
-	stop := h.alarm()
-	events, err := h.device.Next(ctx, h.wake)
-	stop()
+	events, err := h.next(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,7 @@ func gated(t testing.TB, w *pagesWatch, every graph.Bytes, capacity int, each fu
 func TestGatesKeepBits(t *testing.T) {
 	engines(t, func(t *testing.T, d *cpu.Device) {
 		const iterations = 6
+		d = openEngine(t, cpu.Options{NoOpenBLAS: strings.Contains(d.Name(), "gonum"), Page: smallPage})
 		tasks := small(t)
 		var plans []program.Proven
 		for _, k := range tasks {

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -117,19 +118,23 @@ func (h *Host) tick() error {
 	return h.settle()
 }
 
-// alarm has Next return when the lease wants to know the time, and returns what stops that. Virtual time does not pass
-// while nothing ends.
-func (h *Host) alarm() (stop func()) {
+// next waits for the device, or until the lease wants to know the time. Virtual time does not pass while nothing ends.
+func (h *Host) next(ctx context.Context) ([]device.Event, error) {
 	l, ok := h.sharing.Lease.(sleeper)
 	if !ok || strings.HasPrefix(h.device.Name(), "sim:") {
-		return func() {}
+		return h.device.Next(ctx, h.wake)
 	}
 	at, ok := l.Wake()
 	if !ok {
-		return func() {}
+		return h.device.Next(ctx, h.wake)
 	}
-	timer := time.AfterFunc(at-h.device.Now(), h.nudge)
-	return func() { timer.Stop() }
+	until, cancel := context.WithTimeout(ctx, at-h.device.Now())
+	defer cancel()
+	events, err := h.device.Next(until, h.wake)
+	if until.Err() != nil && ctx.Err() == nil {
+		err = nil
+	}
+	return events, err
 }
 
 // settle carries out what the lease has answered.
