@@ -116,7 +116,7 @@ func (h *Host) Poll(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, j := range h.jobs {
-		if len(j.machine.runs) > 0 {
+		if j.machine.inFlight() {
 			return true, h.turn(ctx)
 		}
 	}
