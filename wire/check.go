@@ -183,6 +183,9 @@ func (o Orders) check() error {
 		among(c, "memory sharing", o.Lease.Sharing, Gates, Slices)
 		atLeast(c, "capacity_bytes", o.Lease.Capacity, 0)
 		atLeast(c, "number of the capacity", o.Lease.Number, 0)
+		if o.Lease.Name != "" {
+			c.name("lease", o.Lease.Name)
+		}
 	}
 	if o.Refused != nil {
 		c.name("refused life", o.Refused.Life)
