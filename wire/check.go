@@ -361,6 +361,7 @@ func (c *checker) record(r *Record) {
 			int64(r.From)},
 		{"restarts", int64(r.Restarts)}, {"host_bytes", int64(r.Host)},
 		{"submitted_ns", int64(r.Submitted)}, {"waiting_ns", int64(r.Waiting)}, {"pace_ns", int64(r.Pace)},
+		{"gate_ns", int64(r.Gate)},
 	} {
 		atLeast(c, n.what, n.n, 0)
 	}

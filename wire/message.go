@@ -343,6 +343,7 @@ type Record struct {
 
 	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
 	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
+	Gate      time.Duration `json:"gate_ns,omitzero"`      // of an iteration: waits for the lease, as the pace
 	Loss      *Loss         `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
 }
 

@@ -5,42 +5,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"tensile/agent"
 	"tensile/internal/bus"
-	"tensile/internal/lifelock"
 	"tensile/lease"
 	"tensile/lease/process"
 	"tensile/wire"
 )
-
-// leaseCommand is what executors start: the process that has the lease of a device's memory on this host.
-func leaseCommand() *cobra.Command {
-	var linger time.Duration
-	c := &cobra.Command{
-		Use:    "lease FOLDER",
-		Short:  "Share a device's memory between executors on this host",
-		Hidden: true,
-		Args:   needOne("FOLDER"),
-		RunE: func(c *cobra.Command, args []string) error {
-			err := process.Serve(c.Context(), args[0], process.ServeOptions{Linger: linger, Log: stamped(os.Stderr)})
-			if _, held := errors.AsType[*lifelock.HeldError](err); held {
-				return nil // another was started at the same time
-			}
-			return err
-		},
-	}
-	c.Flags().DurationVar(&linger, "linger", 0, "how long it stays when nobody needs it (default 30s)")
-	return c
-}
 
 // leaseName is what the lease of a controller's jobs is called on every host.
 func leaseName(server *bus.Server) string {
@@ -83,7 +59,7 @@ func (h *hostLeases) open(l *wire.Lease, answer func(...lease.Output)) (agent.Ho
 	c := &leaseOf{end: cancel, Client: process.NewClient(process.Options{Folder: folder, Log: h.log,
 		Answer: func(o lease.Output) { answer(o) },
 		Start: func() error {
-			return process.Detach(filepath.Join(folder, "log"), binary, "lease", folder, "--linger", h.linger.String())
+			return process.Detach(filepath.Join(folder, "log"), binary, "lease", "--folder", folder, "--linger", h.linger.String())
 		}})}
 	c.done.Go(func() {
 		if err := c.Run(ctx); err != nil {
