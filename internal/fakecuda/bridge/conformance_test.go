@@ -20,6 +20,6 @@ func TestDevice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return d
+		return d.Paging()
 	})
 }
