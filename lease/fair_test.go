@@ -98,7 +98,7 @@ func hostileOf(t *testing.T, seed uint64) {
 	m := NewMachine(Options{})
 	asks := map[Job]int64{}
 	var now time.Duration
-	trail := ""
+	var trail []any
 	for range 300 {
 		now += time.Duration(r.IntN(5000)-100) * time.Millisecond
 		in := Input{Now: now}
@@ -131,11 +131,10 @@ func hostileOf(t *testing.T, seed uint64) {
 		bound, open := m.bound, m.open
 		before, _, _ := m.sums()
 		outs := m.Step(in)
-		trail += fmt.Sprintf("%+v %+v %+v %+v %+v %+v: %v\n", in.Join, in.Want, in.Passed, in.Leave, in.Rejoin,
-			in.Capacity, outs)
+		trail = append(trail, in.Join, in.Want, in.Passed, in.Leave, in.Rejoin, in.Capacity, outs, "\n")
 		after, _, _ := m.sums()
 		if limit := max(bound, m.capacity); open && after > before && after > limit {
-			t.Fatalf("seed %d: holds rise from %d to %d of %d\n%s%s", seed, before, after, limit, trail, m)
+			t.Fatalf("seed %d: holds rise from %d to %d of %d\n%+v%s", seed, before, after, limit, trail, m)
 		}
 		if m.live > len(m.order) || m.String() == "" {
 			t.Fatalf("seed %d: %s", seed, m)

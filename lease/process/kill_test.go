@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"tensile/internal/lifelock"
@@ -29,7 +30,8 @@ func TestMain(m *testing.M) {
 	words := strings.Split(os.Getenv(asChild), "|")
 	switch words[0] {
 	case "serve":
-		err := Serve(context.Background(), words[1], ServeOptions{})
+		linger, _ := time.ParseDuration(words[2])
+		err := Serve(context.Background(), words[1], ServeOptions{Linger: linger})
 		if _, held := errors.AsType[*lifelock.HeldError](err); err != nil && !held {
 			fmt.Println(err)
 			os.Exit(1)
@@ -192,7 +194,7 @@ func (g *rig) child(words ...string) *exec.Cmd {
 
 // serve starts a process of the lease: it ends by itself if there is one.
 func (g *rig) serve() {
-	c := g.child("serve", g.folder)
+	c := g.child("serve", g.folder, "1m")
 	c.Stdout = os.Stderr
 	must(g.t, c.Start())
 	g.servers = append(g.servers, c)
@@ -285,6 +287,69 @@ func TestKill(t *testing.T) {
 	if counts["done"] == 0 {
 		t.Error("no client has ended by itself")
 	}
+}
+
+// A client starts the process that it needs, which outlives it for a while.
+func TestDetach(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), strings.Repeat("long/", 30)) // longer than the address of a socket may be
+	t.Setenv(asChild, "serve|"+folder+"|500ms")
+	answers := make(chan lease.Output)
+	c := NewClient(Options{Folder: folder, Answer: func(out lease.Output) { answers <- out }, Start: func() error {
+		return Detach(filepath.Join(folder, "log"), os.Args[0])
+	}})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error)
+	c.Step(lease.Input{Capacity: &lease.Capacity{Pages: 3}})
+	c.Step(lease.Input{Join: &lease.Join{Job: "a", Ask: 1, Base: 1, Peak: 3}})
+	go func() { ended <- c.Run(ctx) }()
+	if out := <-answers; out.Kind != lease.Grant || out.Ask != 1 {
+		t.Errorf("the answer is %v", out)
+	}
+	lock, err := os.Open(filepath.Join(folder, lockName+".lock"))
+	must(t, err)
+	defer lock.Close()
+	held := func(how int) error { return syscall.Flock(int(lock.Fd()), how) }
+	if err := held(syscall.LOCK_EX | syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+		t.Errorf("nobody serves: %v", err)
+	}
+	c.Step(lease.Input{Leave: &lease.Leave{Job: "a"}})
+	cancel()
+	must(t, <-ended)
+	must(t, held(syscall.LOCK_EX)) // waits until the process ends
+	if text, err := os.ReadFile(filepath.Join(folder, "log")); err != nil || len(text) > 0 {
+		t.Errorf("it prints %q, %v", text, err)
+	}
+}
+
+// BenchmarkRoundTrip is how long a job waits for a grant that there is room for, over the socket.
+func BenchmarkRoundTrip(b *testing.B) {
+	folder := b.TempDir()
+	answers := make(chan lease.Output, 1)
+	c := NewClient(Options{Folder: folder, Answer: func(out lease.Output) { answers <- out }})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	c.options.Start = func() error {
+		go func() { ended <- Serve(ctx, folder, ServeOptions{}) }()
+		return nil
+	}
+	go func() { ended <- c.Run(ctx) }()
+	c.Step(lease.Input{Capacity: &lease.Capacity{Pages: 10}})
+	c.Step(lease.Input{Join: &lease.Join{Job: "a", Ask: 1, Base: 1, Peak: 10}})
+	<-answers
+	ask := int64(2)
+	c.Step(lease.Input{Want: &lease.Want{Job: "a", Ask: ask, First: true, Rest: 10, Hold: 5}})
+	<-answers
+	for b.Loop() {
+		ask++
+		c.Step(lease.Input{Want: &lease.Want{Job: "a", Ask: ask, Rest: 10, Hold: 5}})
+		if out := <-answers; out.Kind != lease.Grant {
+			b.Fatal(out)
+		}
+	}
+	cancel()
+	<-ended
+	<-ended
 }
 
 func must(t *testing.T, err error) {

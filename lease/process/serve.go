@@ -164,8 +164,20 @@ func (s *server) now() time.Duration { return time.Since(s.start) }
 
 // run carries out events until nobody needs the process.
 func (s *server) run() {
-	var wake, probe, linger <-chan time.Time
+	var linger <-chan time.Time
 	for {
+		var wake, probe <-chan time.Time
+		if at, ok := s.hub.m.Wake(); ok {
+			wake = time.After(at - s.now())
+		}
+		if len(s.unknown()) > 0 {
+			probe = time.After(probeEvery)
+		}
+		if len(s.all) > 0 || probe != nil {
+			linger = nil
+		} else if linger == nil {
+			linger = time.After(s.options.Linger)
+		}
 		select {
 		case <-s.done:
 			return
@@ -179,18 +191,6 @@ func (s *server) run() {
 			s.probe()
 		}
 		s.post()
-		wake, probe = nil, nil
-		if at, ok := s.hub.m.Wake(); ok {
-			wake = time.After(at - s.now())
-		}
-		if len(s.unknown()) > 0 {
-			probe = time.After(probeEvery)
-		}
-		if idle := len(s.all) == 0 && probe == nil; !idle {
-			linger = nil
-		} else if linger == nil {
-			linger = time.After(s.options.Linger)
-		}
 	}
 }
 
