@@ -17,7 +17,8 @@ const (
 	// Job trains with the layout of Epoch in Arena; with its first, Iterations of Model begin, of which Done are
 	// complete
 	Applied EventKind = "applied"
-	// Job has ended iteration Iterations, which took Took, stalled for Stall and had Loss
+	// Job has ended iteration Iterations, which took Took, stalled for Stall, waited at gates for Gate and had
+	// Loss
 	Iterated     EventKind = "iterated"
 	Troubled     EventKind = "troubled"     // Job goes on in spite of Why
 	Over         EventKind = "over"         // Job is in State after Iterations; its weights are Saved, or in File; Why
@@ -43,6 +44,7 @@ type Event struct {
 	Arena      graph.Bytes   `json:"arena_bytes,omitzero"`
 	Took       time.Duration `json:"took_ns,omitzero"`
 	Stall      time.Duration `json:"stall_ns,omitzero"`
+	Gate       time.Duration `json:"gate_ns,omitzero"`
 	Loss       *wire.Loss    `json:"loss,omitzero"`
 	Saved      string        `json:"saved,omitzero"`
 	File       string        `json:"file,omitzero"` // a checkpoint
@@ -56,6 +58,9 @@ func (e Event) Log() string {
 		return fmt.Sprintf("trains with layout %d in %s", e.Epoch, e.Arena)
 	case Iterated:
 		line := fmt.Sprintf("iteration %d: %v, stall %v", e.Iterations, text.Duration(e.Took), text.Duration(e.Stall))
+		if e.Gate > 0 {
+			line += fmt.Sprintf(", gate %v", text.Duration(e.Gate))
+		}
 		if e.Loss != nil {
 			line += fmt.Sprintf(", loss %.4g", *e.Loss)
 		}

@@ -270,12 +270,12 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	if j.outcome.iteration(r, m.now) || r.Iteration+1 == j.spec.Iterations {
 		j.outcome.logged = m.now
 		m.event(Event{Kind: Iterated, Job: j.spec.Name, Iterations: r.Iteration, Took: r.End - r.Begin, Stall: r.Stall,
-			Loss: loss})
+			Gate: r.Gate, Loss: loss})
 	}
 	if m.online {
 		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, ID: j.spec.ID,
 			Incarnation: j.number, Epoch: r.Epoch, Iteration: r.Iteration, Steps: r.Steps, Stall: r.Stall,
-			Wall: r.End - r.Begin, Loss: loss, Copies: j.copiesOf(r)}})
+			Gate: r.Gate, Wall: r.End - r.Begin, Loss: loss, Copies: j.copiesOf(r)}})
 	}
 }
 

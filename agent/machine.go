@@ -16,10 +16,11 @@ type Machine struct {
 	ticket  Ticket // of the youngest
 	orders  int64  // number of the newest
 	link    wire.Rates
-	leave   bool     // ordered
-	sent    string   // away: why this process is refused
-	drain   error    // the process was interrupted: jobs end, and none begins
-	account []string // what has become of jobs since then, a line each
+	lease   wire.Lease // zero: jobs share no memory
+	leave   bool       // ordered
+	sent    string     // away: why this process is refused
+	drain   error      // the process was interrupted: jobs end, and none begins
+	account []string   // what has become of jobs since then, a line each
 	left    bool
 
 	online bool
@@ -131,6 +132,10 @@ func (m *Machine) order(o *wire.Orders) {
 		m.link = o.Link
 		m.say(Output{Link: &o.Link})
 	}
+	if lease := leaseOf(o); lease != m.lease {
+		m.lease = lease
+		m.say(Output{Lend: &lease})
+	}
 	for _, j := range m.jobs {
 		i := slices.IndexFunc(o.Jobs, func(w wire.Assignment) bool { return w.Spec.Name == j.spec.Name })
 		switch {
@@ -140,6 +145,7 @@ func (m *Machine) order(o *wire.Orders) {
 		case j.named && same(j.spec, o.Jobs[i].Spec) && j.number == o.Jobs[i].Incarnation:
 			j.epoch, j.stop = max(j.epoch, o.Jobs[i].Epoch), j.stop || o.Jobs[i].Stop
 			j.copies, j.park = o.Jobs[i].Copies, o.Jobs[i].Park
+			m.weigh(j, o.Jobs[i].Spec.Priority)
 		default: // another of the name, or another incarnation
 			j.named, j.next = false, &o.Jobs[i]
 		}
@@ -148,6 +154,24 @@ func (m *Machine) order(o *wire.Orders) {
 		if m.find(w.Spec.Name) == nil {
 			m.begin(w)
 		}
+	}
+}
+
+// leaseOf is how jobs get memory by some orders.
+func leaseOf(o *wire.Orders) wire.Lease {
+	if o.Lease == nil {
+		return wire.Lease{}
+	}
+	return *o.Lease
+}
+
+// weigh takes down what a job is worth where that counts.
+func (m *Machine) weigh(j *job, priority int) {
+	if m.lease.Sharing == wire.NoSharing || priority == j.spec.Priority {
+		return
+	}
+	if j.spec.Priority = priority; j.hosted {
+		m.say(Output{Weigh: &Weigh{j.spec.Name, priority}})
 	}
 }
 

@@ -43,6 +43,8 @@ type Output struct {
 	Status  *wire.Status
 	Report  *wire.Report
 	Link    *wire.Rates // what copies may take has changed
+	Lend    *wire.Lease // how jobs get memory has changed; before one of them is opened. See Lend
+	Weigh   *Weigh      // what a job is worth has changed, where jobs share memory
 	Event   *Event      // for logs
 	Leave   bool        // the process is to end
 	Refused string      // it is to end at once: why the controller does not want it
@@ -96,6 +98,12 @@ type Begin struct {
 type Park struct {
 	Job    string
 	Number int64
+}
+
+// Weigh says what a job is worth against others when it asks for memory.
+type Weigh struct {
+	Job    string
+	Weight int
 }
 
 // Fetch asks for a layout, to be proven.

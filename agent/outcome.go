@@ -15,6 +15,7 @@ type outcome struct {
 	left       time.Duration // when it left Home first
 	first      time.Duration // end of the first iteration
 	stall      time.Duration
+	gate       time.Duration
 	peaks      map[int64]graph.Bytes // slot peaks of the plans that the host was given, by epoch
 	peak       graph.Bytes           // the highest of those that came into force
 	arena      graph.Bytes           // the largest of theirs
@@ -44,6 +45,7 @@ func (o *outcome) iteration(r *executor.Report, now time.Duration) (log bool) {
 	}
 	o.end = r.End
 	o.stall += r.Stall
+	o.gate += r.Gate
 	return o.reports == 1 || now-o.logged >= time.Second
 }
 
@@ -51,7 +53,7 @@ func (o *outcome) iteration(r *executor.Report, now time.Duration) (log bool) {
 // are none. origin is that of the device's clock.
 func (o *outcome) result(k *Kept, origin time.Duration) (result, full *wire.Result) {
 	result = &wire.Result{Left: origin + o.left, Begin: origin + o.begin, First: origin + o.first,
-		End: origin + o.end, Stall: o.stall, Touched: o.touched, Arena: o.arena, SlotPeak: o.peak,
+		End: origin + o.end, Stall: o.stall, Gate: o.gate, Touched: o.touched, Arena: o.arena, SlotPeak: o.peak,
 		Plans: o.plans, Transition: o.transition, Saved: k.Saved}
 	if n := len(k.Losses); n > 0 {
 		last := wire.Loss(k.Losses[n-1])

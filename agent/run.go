@@ -16,6 +16,7 @@ import (
 	"tensile/device"
 	"tensile/executor"
 	"tensile/internal/clock"
+	"tensile/lease"
 	"tensile/wire"
 )
 
@@ -48,6 +49,11 @@ type Options struct {
 	// if they are to be, and Run returns an InterruptedError.
 	Interrupt <-chan struct{}
 
+	// Lease opens the lease of the device's host, whose answers go to answer, from any goroutine. It is called once, when
+	// jobs share memory first; what it returns is closed when Run returns. Nil: no other process uses this device, and
+	// the lease is one of this process.
+	Lease func(l *wire.Lease, answer func(...lease.Output)) (HostLease, error)
+
 	// Notice is told in a line what a person who started the executor wants to know: that it has joined, what becomes
 	// of jobs. Nil: nobody is there. One goroutine calls it.
 	Notice func(line string)
@@ -65,12 +71,14 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	p := Process{Executor: o.Executor, Life: cmp.Or(o.Life, rand.Text()), Dead: o.Dead, Device: o.Device.Identity(),
 		Host: Here(), Since: int64(clock.Now())}
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		p.Origin = clock.Now() - o.Device.Now()
 	}
-	r := &runner{Options: o, machine: NewMachine(p), sender: newSender(&o), ready: make(chan struct{}, 1),
+	r := &runner{Options: o, cancel: cancel, machine: NewMachine(p), sender: newSender(&o), ready: make(chan struct{}, 1),
 		losses: make(map[string]*losses), checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(),
 			Device: p.Device, NoData: simulated(o.Device)}}
 	o.Record.begin(p)
@@ -87,6 +95,9 @@ func Run(ctx context.Context, o Options) error {
 	why := r.run(ctx)
 	stop()
 	closing := r.host.Close()
+	if r.lease != nil {
+		closing = errors.Join(closing, r.lease.Close())
+	}
 	r.step(clock.Now(), Input{Closed: true})
 	r.sender.close()
 	return errors.Join(why, closing)
@@ -115,6 +126,7 @@ type arrival struct {
 // runner is a machine and all that it drives. Its own goroutine alone touches the machine, and losses.
 type runner struct {
 	Options
+	cancel  func(error) // ends the process
 	machine *Machine
 	host    *executor.Host
 	sender  *sender
@@ -123,6 +135,7 @@ type runner struct {
 	losses  map[string]*losses // of the jobs that the host has
 	online  bool
 	sent    string // away: why
+	lease   HostLease
 
 	checkpoints *Checkpoints
 
@@ -317,6 +330,10 @@ func (r *runner) do(out Output) {
 		if text := out.Event.Notice(); text != "" && r.Notice != nil {
 			r.Notice(text)
 		}
+	case out.Lend != nil:
+		r.lend(out.Lend)
+	case out.Weigh != nil:
+		r.host.Weigh(out.Weigh.Job, out.Weigh.Weight)
 	case out.Link != nil:
 		if d, ok := r.Device.(device.LinkSharer); ok {
 			d.ShareLink(out.Link.Out, out.Link.In)

@@ -58,6 +58,7 @@ func (l *losses) first(iterations int) []float32 {
 func (r *runner) open(o *Open) {
 	l := new(losses)
 	spec := executor.SpecOf(o.Task, o.Spec.Iterations, l.set)
+	spec.Weight = o.Spec.Priority
 	if o.Begin != nil {
 		spec.Begin, l.values = o.Begin.Iteration, o.Begin.Losses
 	}

@@ -7,6 +7,7 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/scheduler"
+	"tensile/wire"
 )
 
 // Config says what a controller plans for, and how.
@@ -22,6 +23,10 @@ type Config struct {
 	Context graph.Bytes `json:"context_bytes,omitzero"`
 	// for what all jobs have on the host together; 0: no limit
 	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"`
+	// MemorySharing is how jobs share the budget. Page is what the device backs memory by, in bytes; 0 if it cannot.
+	MemorySharing wire.Sharing `json:"memory_sharing,omitzero"`
+	Lease         string       `json:"lease,omitzero"` // the name of the lease at each host; "": executors choose
+	Page          graph.Bytes  `json:"page_bytes,omitzero"`
 
 	Policy  string `json:"policy"`
 	Options scheduler.Options

@@ -9,14 +9,17 @@ import (
 
 // Each process that has the device open takes Config.Context of its memory: this one, and every executor, whether it
 // trains or not, until it is known to have ended. These contexts come off the budget. Plans are made for the processes
-// that stay and those that are to be started; layouts are granted, and executors started, only when there is room beside
-// the processes that there are.
+// that stay and those that are to be started; layouts are granted, and executors started, only when there is room
+// beside the processes that there are.
 
 // contexts are those of this process and of all executors that are not known to have ended.
 func (m *Machine) contexts() wire.Contexts {
+	if m.config.Context == 0 {
+		return wire.Contexts{}
+	}
 	c := m.staying()
 	for _, x := range m.executors {
-		if m.config.Context > 0 && m.leaves(x) {
+		if m.leaves(x) {
 			c.Processes++
 		}
 	}
@@ -57,7 +60,7 @@ func (m *Machine) outOfReach() wire.Contexts {
 	}
 	for _, j := range m.jobs {
 		for _, h := range j.record.Held {
-			if x := m.executors[h.Executor]; x == nil || x.gone || x.life != h.Life {
+			if x := m.executors[h.Executor]; x == nil || x.life != h.Life {
 				away[process{h.Executor, h.Life}] = true
 			}
 		}
@@ -65,8 +68,8 @@ func (m *Machine) outOfReach() wire.Contexts {
 	return wire.Contexts{Processes: len(away), Each: m.config.Context}
 }
 
-// starts says of each of some jobs whether an executor is to be started for it: where it has none and none is vacant.
-// Without contexts nobody needs to know.
+// starts says of each of some jobs whether an executor is to be started for it, which takes a context: where it has
+// none and none is vacant.
 func (m *Machine) starts(jobs []*job) []bool {
 	starts := make([]bool, len(jobs))
 	if m.config.Context == 0 {
@@ -88,6 +91,9 @@ func (m *Machine) starts(jobs []*job) []bool {
 
 // toStart are the contexts of executors that are to be started for jobs that are admitted.
 func (m *Machine) toStart() wire.Contexts {
+	if m.config.Context == 0 {
+		return wire.Contexts{}
+	}
 	c := wire.Contexts{Each: m.config.Context}
 	for _, start := range m.starts(m.active()) {
 		if start {
@@ -104,22 +110,21 @@ func (m *Machine) mayStart(j *job) bool {
 }
 
 // taken is what jobs and contexts have of the budget.
-func (m *Machine) taken() graph.Bytes { return m.claims() + m.contexts().Sum() }
+func (m *Machine) taken() graph.Bytes { return m.claims().Bytes() + m.contexts().Sum() }
 
-// recount has jobs planned for again when the processes that have the device open have become more, and plans do not
-// fit beside them, or fewer.
+// recount has jobs planned for again when more processes have the device open than before, beside which plans do not
+// fit, or when fewer have.
 func (m *Machine) recount() {
-	if m.config.Context == 0 {
+	if m.config.Context == 0 || m.config.Budget == 0 || m.errand != nil { // whose plans are to come first
 		return
 	}
 	now := m.staying()
 	now.Processes += m.toStart().Processes + m.outOfReach().Processes
 	before := m.opened
 	m.opened = now.Processes
-	more := now.Processes > before && (m.errand != nil || m.overfull())
+	more := now.Processes > before && m.overfull()
 	fewer := now.Processes < before
 	if fewer {
-		m.unstick()
 		m.want.admission = true
 	}
 	if m.want.better == "" && (more || fewer && !m.config.NoReplan) {

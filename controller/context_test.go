@@ -31,20 +31,20 @@ func TestPlannerContexts(t *testing.T) {
 	}
 	one, _ := ask(Plan{}, 1)
 	arena := one.Jobs[0].Layout.Wire.Arena
-	const context = 1000
+	const context = 100
 	contexts := wire.Contexts{Processes: 2, Each: context}
 	all := 2*arena + 3*context
 	got, budgets := ask(Plan{Budget: all, Contexts: contexts}, 2)
 	if len(got.Jobs) != 2 || got.Why != nil || budgets[0] != 2*arena {
 		t.Errorf("got plans for %d jobs within %v, want 2 within %v; %+v", len(got.Jobs), budgets, 2*arena, got.Why)
 	}
-	got, budgets = ask(Plan{Budget: all, Contexts: contexts}, 3) // the third one has a context, too
-	if len(got.Jobs) != 2 || budgets[0] != 2*arena-context {
+	got, budgets = ask(Plan{Budget: all, Contexts: contexts}, 4) // the third and fourth have contexts, too
+	if len(got.Jobs) != 2 || budgets[0] != 2*arena-2*context {
 		t.Errorf("got plans for %d jobs within %v", len(got.Jobs), budgets)
 	}
 	want := NoPlan{Need: 3*arena + 4*context, Budget: all, Contexts: wire.Contexts{Processes: 4, Each: context}}
 	why := *got.Why
-	if text := "(the budget but for 4 contexts of 1000B each)"; !strings.HasSuffix(why.Why, text) {
+	if text := "(the budget but for 4 contexts of 100B each)"; !strings.HasSuffix(why.Why, text) {
 		t.Errorf("got %q, want %q", why.Why, text)
 	}
 	if why.Why = ""; why != want {
@@ -57,7 +57,7 @@ func TestPlannerContexts(t *testing.T) {
 	}
 	// A job is alone with the controller, whatever other processes there are.
 	got, _ = ask(Plan{Budget: arena + 2*context - 1, Contexts: contexts}, 1)
-	if text := ", with 2 contexts of 1000B each, and the budget is "; !strings.Contains(got.Never[0], text) ||
+	if text := ", with 2 contexts of 100B each, and the budget is "; !strings.Contains(got.Never[0], text) ||
 		!strings.Contains(got.Never[0], "it needs "+(arena+2*context).String()) {
 		t.Errorf("got %q, want %q", got.Never[0], text)
 	}

@@ -32,13 +32,13 @@ func TestInventedEpoch(t *testing.T) {
 	w.submit("a", endless)
 	w.run(5)
 	j := w.machine.find("a")
-	claim, applied := j.claim(), j.record.Applied
+	claim, applied := j.claim().Arena, j.record.Applied
 	if j.record.State != wire.Training || claim == 0 {
 		t.Fatalf("job a is %s with %s", j.record.State, claim)
 	}
 	w.lie(w.executors[j.record.Executor])
 	w.run(1)
-	if got := j.claim(); got != claim || j.record.Applied != applied {
+	if got := j.claim().Arena; got != claim || j.record.Applied != applied {
 		t.Errorf("after an invented epoch the job claims %s in epoch %d, before %s in epoch %d", got, j.record.Applied,
 			claim, applied)
 	}

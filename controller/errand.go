@@ -289,10 +289,7 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 // fit the budget that there is now.
 func (m *Machine) requeue(reason string) (any bool) {
 	for _, j := range m.active() {
-		if j.record.State == wire.Starting && (j.claim() == 0 || j.record.Executor == "") {
-			if j.claim() > 0 { // as one whose executor is still to be started
-				m.clear(j, true)
-			}
+		if j.record.State == wire.Starting && j.claim().none() {
 			m.discard(j, j.given(), j.record.Park == "")
 			j.record.State, j.record.Why, j.layouts = wire.Queued, reason, nil
 			if j.record.Park == "" {
@@ -327,14 +324,14 @@ func (m *Machine) adopt(plans []adoption, e Event) {
 
 // overfull reports whether the newest plans of all jobs do not fit the budget together, which was larger before.
 func (m *Machine) overfull() bool {
-	var sum graph.Bytes
+	var sum Together
 	for _, j := range m.reachable() {
 		if l := j.newest(); l != nil {
-			sum += l.Wire.Arena
+			sum = sum.With(l.claim())
 		}
 	}
-	sum += m.reserved() + m.staying().Sum() + m.toStart().Sum()
-	return m.config.Budget > 0 && sum > m.config.Budget || m.hostFull()
+	taken := sum.Bytes() + m.reserved() + m.staying().Sum() + m.toStart().Sum()
+	return m.config.Budget > 0 && taken > m.config.Budget || m.hostFull()
 }
 
 // bare reports whether an admitted job has no plan, as one that was planned for just before a controller died.

@@ -18,6 +18,7 @@ const (
 	Left       EventKind = "left"       // the process of Executor has ended, or another takes its name; Why
 	OutOfReach EventKind = "silent"     // Executor cannot be reached, and may be training; Why
 	Back       EventKind = "back"       // Executor is heard of again
+	Killed     EventKind = "killed"     // the process of Executor is ended, since others wait for its memory; Why
 	Freed      EventKind = "freed"      // what Executor may have had is free; Why
 	Doubled    EventKind = "doubled"    // Executor has a second process, at Host
 	Repelled   EventKind = "repelled"   // the second process of Executor, at Host; Reason
@@ -75,6 +76,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("executor %s cannot be reached: %s; what it may have stays reserved", e.Executor, e.Why)
 	case Back:
 		return fmt.Sprintf("executor %s is back", e.Executor)
+	case Killed:
+		return fmt.Sprintf("executor %s is killed, so that its memory is free: %s", e.Executor, e.Why)
 	case Freed:
 		return fmt.Sprintf("what executor %s had is free: %s", e.Executor, e.Why)
 	case Restarted:

@@ -23,7 +23,7 @@ func (m *Machine) reachable() []*job {
 func (m *Machine) reserved() (sum graph.Bytes) {
 	for _, j := range m.jobs {
 		if sum += j.held(); j.record.State == wire.Unknown {
-			sum += j.claim()
+			sum += j.claim().Arena
 		}
 	}
 	return sum + m.outOfReach().Sum()
@@ -147,6 +147,9 @@ func (m *Machine) silence(x *executor) {
 			j.unknown(x)
 		}
 	}
+	if m.config.shares() && m.overfull() { // by what it may hold beside the others from now on
+		m.want.better = fmt.Sprintf("executor %s cannot be reached", x.name)
+	}
 }
 
 // unknown takes down that a job may be training at an executor that cannot be reached.
@@ -198,7 +201,7 @@ func (m *Machine) giveUp(x *executor) {
 			continue
 		}
 		m.changed = true
-		claim, host := j.claim(), j.hostClaim()
+		claim, host := j.claim().Arena, j.hostClaim()
 		if (claim > 0 || m.config.Context > 0 || host > 0 && m.config.HostMemory > 0) && x.life != "" {
 			j.record.Held = append(j.record.Held, wire.Holding{Executor: x.name, Life: x.life, ID: j.record.Spec.ID,
 				Incarnation: j.record.Incarnation, Bytes: claim, Host: host})

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"tensile/graph"
 	"tensile/wire"
 )
 
@@ -20,8 +19,8 @@ func (m *Machine) grant() {
 			if l == nil || l.granted || !j.goesOn() {
 				continue
 			}
-			grows, onHost := l.Wire.Arena-j.claim(), j.onHost(l)-j.hostClaim()
-			if (grows > 0 || onHost > 0 && m.config.HostMemory > 0) && shrink || !m.room(grows, onHost) {
+			grows, onHost := !l.claim().within(j.claim()), j.onHost(l)-j.hostClaim()
+			if (grows || onHost > 0 && m.config.HostMemory > 0) && shrink || !m.room(j, l) {
 				continue
 			}
 			l.granted = true
@@ -40,18 +39,25 @@ func (m *Machine) grant() {
 	m.untie()
 }
 
-// room reports whether a job may have so many bytes more on the device and on the host.
-func (m *Machine) room(device, host graph.Bytes) bool {
-	return (device <= 0 || m.config.Budget == 0 || m.taken()+m.toStart().Sum()+device <= m.config.Budget) &&
+// room reports whether a job may change to a layout beside what all jobs may have.
+func (m *Machine) room(j *job, l *layout) bool {
+	host := j.onHost(l) - j.hostClaim()
+	return m.fits(j, l.claim()) &&
 		(host <= 0 || m.config.HostMemory == 0 || m.hostClaims()+host <= m.config.HostMemory)
 }
 
+// fits reports whether a job may have another claim beside what it has, as it may while it changes.
+func (m *Machine) fits(j *job, c Claim) bool {
+	has := j.claim()
+	return c.within(has) || m.config.Budget == 0 ||
+		m.claims().Without(has).With(has.or(c)).Bytes()+m.contexts().Sum()+m.toStart().Sum() <= m.config.Budget
+}
+
 // claims is what all jobs count with together, and what executors out of reach may have. It is above the budget only
-// after that was made smaller, and then only falls until it is not.
-func (m *Machine) claims() graph.Bytes {
-	var sum graph.Bytes
+// after that was made smaller, or an executor with gates fell silent, and then only falls until it is not.
+func (m *Machine) claims() (sum Together) {
 	for _, j := range m.jobs {
-		sum += j.claim() + j.held()
+		sum = sum.With(j.claim()).With(whole(j.held()))
 	}
 	return sum
 }
@@ -61,6 +67,7 @@ func (m *Machine) place() {
 	for _, j := range m.active() {
 		if j.record.Executor == "" && j.goesOn() {
 			if !m.mayStart(j) {
+				j.revoke()
 				j.record.Why = fmt.Sprintf("its executor waits for %s that others are giving back", m.config.Context)
 				continue
 			}

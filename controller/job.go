@@ -24,6 +24,7 @@ type job struct {
 	lessons []*lesson        // per op: what its reports teach; nil: none has yet
 	warm    int64            // the incarnation of which a report has come
 	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
+	gate    time.Duration    // that it waits for the lease in an iteration: likewise
 	heard   losses
 	tried   []string      // executors at which it could not begin
 	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
@@ -50,6 +51,14 @@ type layout struct {
 }
 
 func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }
+
+// claim is what a job counts with while it trains with the layout.
+func (l *ProvenLayout) claim() Claim {
+	if l.Claim == nil {
+		return whole(l.Wire.Arena)
+	}
+	return *l.Claim
+}
 
 // active reports whether the job is planned for.
 func (j *job) active() bool {
@@ -88,17 +97,26 @@ func (j *job) newest() *layout {
 }
 
 // claim is what the job counts with: the largest arena that it may have now or come to have by what it was granted.
-func (j *job) claim() graph.Bytes {
-	var largest graph.Bytes
+// Where gates share memory one that cannot be reached counts whole: it may hold its arena for as long as that lasts.
+func (j *job) claim() Claim {
+	c := j.granted()
+	if j.record.State == wire.Unknown {
+		return whole(c.Arena)
+	}
+	return c
+}
+
+// granted is what the job may have by what it was granted.
+func (j *job) granted() (c Claim) {
 	if j.record.State.Over() {
-		return 0
+		return c
 	}
 	for _, l := range j.layouts {
 		if l.granted {
-			largest = max(largest, l.Wire.Arena)
+			c = c.or(l.claim())
 		}
 	}
-	return largest
+	return c
 }
 
 // mayApply reports whether a layout was granted that has not been superseded. An executor that names another epoch is
@@ -149,6 +167,13 @@ func (j *job) plan(l *ProvenLayout, reason string) {
 	j.layouts = append(j.layouts, &layout{ProvenLayout: *l})
 	j.record.Epoch = l.epoch()
 	j.record.PlansMade, j.record.Reason = j.record.PlansMade+1, reason
+}
+
+// revoke takes back what a job was granted that no executor has.
+func (j *job) revoke() {
+	if l := j.newest(); l != nil {
+		l.granted, j.layouts, j.record.Granted = false, []*layout{l}, 0
+	}
 }
 
 func (j *job) priority() int { return max(1, j.record.Spec.Priority) }

@@ -79,8 +79,8 @@ func TestArrivalAndDeparture(t *testing.T) {
 		}
 		w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "c"}})
 		w.run(5)
-		if c := w.machine.find("c"); c.record.State != wire.Halted || c.claim() != 0 {
-			t.Errorf("seed %d: c is %s, with %s", seed, c.record.State, c.claim())
+		if c := w.machine.find("c"); c.record.State != wire.Halted || c.claim().Arena != 0 {
+			t.Errorf("seed %d: c is %s, with %s", seed, c.record.State, c.claim().Arena)
 		}
 		if w.newest("a") > a || w.newest("b") > b {
 			grown++
@@ -217,8 +217,8 @@ func TestCrash(t *testing.T) {
 	w.end(w.executors[w.recordOf("a").Executor], "signal: killed; its last lines: ...")
 	w.run(3)
 	if r := w.recordOf("a"); r.State != wire.Broken || !strings.HasPrefix(r.Why, "signal: killed") ||
-		w.machine.find("a").claim() != 0 {
-		t.Errorf("a is %s (%s) with %s", r.State, r.Why, w.machine.find("a").claim())
+		w.machine.find("a").claim().Arena != 0 {
+		t.Errorf("a is %s (%s) with %s", r.State, r.Why, w.machine.find("a").claim().Arena)
 	}
 	if r := w.recordOf("b"); r.State != wire.Training {
 		t.Errorf("b is %s: %s", r.State, r.Why)

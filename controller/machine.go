@@ -31,6 +31,8 @@ type Machine struct {
 	noPlan string // why there were no new plans, as it was said last
 	opened int    // processes that had the device open, or were to, at the end of the last step
 
+	lease wire.Lease // what leases have to give; zero where jobs share no memory
+
 	given    graph.Bytes    // the budget with which this controller was started; 0: none
 	settings *wire.Settings // that were set while a controller ran; nil: none
 
@@ -50,6 +52,7 @@ type executor struct {
 	seen     int64         // number of its newest status
 	heard    time.Duration // when it was last heard of
 	launched bool          // this controller had it started
+	killed   bool          // it was told to end at once
 	joined   bool          // it was heard of
 	own      bool          // it was started for certain jobs and is to leave when they are over
 	gone     bool
@@ -136,8 +139,8 @@ func (m *Machine) Records() []wire.Record {
 			continue
 		}
 		r := j.record
-		r.Claim, r.Host = j.claim(), j.hostClaim()
-		r.Pace, r.Loss = j.pace, j.heard.last
+		m.claimed(j, &r)
+		r.Pace, r.Gate, r.Loss = j.pace, j.gate, j.heard.last
 		records = append(records, r)
 	}
 	return records
@@ -193,7 +196,7 @@ func (m *Machine) write() {
 		if j.batch != nil {
 			continue // it may yet be refused
 		}
-		j.record.Claim, j.record.Host = j.claim(), j.hostClaim()
+		m.claimed(j, &j.record)
 		now := j.record
 		now.Iteration = j.written.Iteration // not worth a write of its own
 		if !reflect.DeepEqual(now, j.written) {
@@ -202,10 +205,19 @@ func (m *Machine) write() {
 			m.say(Output{Record: &stored})
 		}
 	}
+	m.lend()
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		if x := m.executors[name]; !x.gone {
 			m.order(x)
 		}
+	}
+}
+
+// claimed says in a record what a job counts with.
+func (m *Machine) claimed(j *job, r *wire.Record) {
+	c := j.claim()
+	if r.Claim, r.Host = c.Arena, j.hostClaim(); m.config.shares() {
+		r.Sharing, r.Base = m.config.MemorySharing, c.Base
 	}
 }
 
@@ -240,7 +252,10 @@ func (m *Machine) order(x *executor) {
 			}
 		}
 	}
-	orders.Link = m.linkOf(x)
+	if orders.Link = m.linkOf(x); m.config.shares() {
+		lease := m.lease
+		orders.Lease = &lease
+	}
 	orders.Leave = x.own && len(orders.Jobs) == 0
 	if orders.Number = x.orders.Number; x.orders.Number > 0 && reflect.DeepEqual(orders, x.orders) {
 		return

@@ -53,6 +53,7 @@ type Output struct {
 	Result *Collection    `json:"result,omitzero"` // to be stored for whoever submitted the job
 	Orders *wire.Orders   `json:"orders,omitzero"` // to an executor
 	Launch string         `json:"launch,omitzero"` // an executor is to be started by this name
+	Kill   string         `json:"kill,omitzero"`   // the process of an executor that was launched is to be ended
 	Forget string         `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
 	Learnt *Learnt        `json:"learnt,omitzero"` // to be stored
 	Set    *wire.Settings `json:"set,omitzero"`    // to be stored
@@ -157,7 +158,8 @@ type NoPlan struct {
 // ProvenLayout is a plan with offsets, proven.
 type ProvenLayout struct {
 	Wire    *wire.Layout     `json:"wire"`
-	Peak    graph.Bytes      `json:"peak_bytes"` // of its slots
-	Host    graph.Bytes      `json:"host_bytes"` // of its host slots
+	Peak    graph.Bytes      `json:"peak_bytes"`      // of its slots
+	Host    graph.Bytes      `json:"host_bytes"`      // of its host slots
+	Claim   *Claim           `json:"claim,omitempty"` // nil: an arena of its own
 	program *program.Program // nil where it comes from a recording
 }

@@ -360,7 +360,7 @@ func (w *world) check() {
 		}
 	}
 	w.checkHost(hosts)
-	claims, budget := w.machine.claims(), w.config.Budget
+	claims, budget := w.machine.claims().Bytes(), w.config.Budget
 	if w.peak = max(w.peak, arenas); budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
 		for _, e := range w.events[max(0, len(w.events)-12):] {
 			w.t.Log(e)

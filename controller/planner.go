@@ -132,6 +132,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]
 		l := &ProvenLayout{Peak: s.Footprint.Peak, Host: s.Host - c.Beside, program: planned.Programs[i].Program(),
+			Claim: w.claimOf(planned.Programs[i].Program()),
 			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch,
 				Arena: s.Layout.Arena}}
 		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In}
@@ -143,13 +144,40 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	return jobs, nil
 }
 
+// plans has plans made until what jobs claim by their programs fits the budget. Policies reckon with whole pages, too, but
+// pack arenas last: one that ends in another page needs a second attempt with so much less.
 func (w *work) plans(r scheduler.Request) (*planner.Planned, error) {
+	budget := r.Budget
+	for range maxAttempts {
+		p, err := w.made(r)
+		if err != nil || budget == 0 || !w.shares() {
+			return p, err
+		}
+		var sum Together
+		for i := range p.Programs {
+			sum = sum.With(*w.claimOf(p.Programs[i].Program()))
+		}
+		over := sum.Bytes() - budget
+		if over <= 0 {
+			return p, nil
+		}
+		r.Budget = max(1, r.Budget-over)
+	}
+	return nil, &scheduler.OverBudgetError{Need: budget + w.Page, Budget: budget,
+		Why: fmt.Sprintf("in whole pages of %s", w.Page)}
+}
+
+// maxAttempts is how often at most plans are made for one request.
+const maxAttempts = 3
+
+// made are plans for a request, which may be made already.
+func (w *work) made(r scheduler.Request) (*planner.Planned, error) {
 	if w.Known != nil {
 		if p := w.Known(r); p != nil {
 			return p, nil
 		}
 	}
-	return planner.Plan(w.ctx, r)
+	return w.On.Plan(w.ctx, r)
 }
 
 // contexts are those that there are with the first n candidates.
@@ -169,6 +197,9 @@ func (w *work) request(jobs []scheduler.Job, reserved, host graph.Bytes) schedul
 	r.Policy, r.Options = w.Policy, w.Options
 	if w.plan.Budget > 0 {
 		r.Budget = max(1, w.plan.Budget-reserved)
+		if w.shares() { // leases grant whole pages
+			r.Budget = max(1, r.Budget/w.Page*w.Page)
+		}
 	}
 	if w.plan.HostMemory > 0 {
 		r.HostBudget = max(1, w.plan.HostMemory-host)

@@ -153,7 +153,7 @@ func (m *Machine) park(j *job, to wire.Place) error {
 // goHome has a job leave the device: one that no executor has, or that was granted nothing where it is, at once,
 // another when it has come Home.
 func (m *Machine) goHome(j *job, to wire.Place) {
-	if j.placed() && j.claim() == 0 && j.hostClaim() == 0 {
+	if j.placed() && j.claim().none() && j.hostClaim() == 0 {
 		m.displace(j)
 	}
 	if !j.placed() {
@@ -183,7 +183,7 @@ func (m *Machine) parked(j *job) {
 
 // resume has a parked job wait for its turn.
 func (m *Machine) resume(j *job) error {
-	if j.record.State == wire.Parking && j.claim() == 0 { // it rests in memory already, and was to leave
+	if j.record.State == wire.Parking && j.claim().none() { // it rests in memory already, and was to leave
 		j.record.State, j.record.Park, j.record.Preempted = wire.Parked, wire.InMemory, false
 	}
 	switch j.record.State {
@@ -215,29 +215,29 @@ func (m *Machine) preempt() {
 		return
 	}
 	first, rank := waiting[0], m.rank(waiting[0])
-	need, gives, place := first.record.Need, (*job).claim, wire.InMemory
+	need, gives, place := first.record.Need, m.gives, wire.InMemory
 	if need == 0 {
-		need, gives, place = first.wants, (*job).hostGives, wire.OnDisk
+		need, gives, place = first.wants, hostGives, wire.OnDisk
 	}
 	if need == 0 {
 		return
 	}
 	var victim *job
-	var most graph.Bytes // that may come of it
+	var lower []*job
 	for _, j := range m.active() {
-		lower := j.record.State == wire.Training && int64(j.priority()) < rank
-		if lower {
-			most += gives(j)
+		below := j.record.State == wire.Training && int64(j.priority()) < rank
+		if below {
+			lower = append(lower, j)
 		}
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
 			return // which gives bytes back
-		case !lower || gives(j) == 0 || m.now-j.begun < m.config.Turn:
+		case !below || gives(j) == 0 || m.now-j.begun < m.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
 			victim = j
 		}
 	}
-	if victim == nil || most < need {
+	if victim == nil || gives(lower...) < need {
 		return
 	}
 	victim.record.Preempted, m.changed = true, true
@@ -245,10 +245,23 @@ func (m *Machine) preempt() {
 	m.event(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
 }
 
-// hostGives is what a job has on the host that it can give back: one without checkpoints keeps all of it.
-func (j *job) hostGives() graph.Bytes {
-	if j.record.Spec.Checkpoint == (wire.Interval{}) {
-		return 0
+// gives is what would be free of the device without some jobs.
+func (m *Machine) gives(jobs ...*job) graph.Bytes {
+	var left Together
+	for _, j := range m.jobs {
+		if left = left.With(whole(j.held())); !slices.Contains(jobs, j) {
+			left = left.With(j.claim())
+		}
 	}
-	return j.hostClaim()
+	return m.claims().Bytes() - left.Bytes()
+}
+
+// hostGives is what jobs have on the host that they can give back: those without checkpoints keep all of it.
+func hostGives(jobs ...*job) (sum graph.Bytes) {
+	for _, j := range jobs {
+		if j.record.Spec.Checkpoint != (wire.Interval{}) {
+			sum += j.hostClaim()
+		}
+	}
+	return sum
 }

@@ -29,6 +29,11 @@ type Stored struct {
 func Restore(c Config, s Stored) (*Machine, error) {
 	m := NewMachine(c)
 	m.stored, m.learnt, m.settings = s.Orders, restoreLearnt(c.Device, s.Learnt), s.Settings
+	for _, o := range s.Orders {
+		if o.Lease != nil && o.Lease.Number > m.lease.Number {
+			m.lease = *o.Lease
+		}
+	}
 	if s.Settings != nil && c.Budget == 0 {
 		m.config.Budget = s.Settings.Budget
 	}
@@ -47,6 +52,10 @@ func Restore(c Config, s Stored) (*Machine, error) {
 				"stop the jobs with one that is",
 				r.Spec.Name, r.Device, c.Device)
 		}
+		if j.placed() && r.Sharing != c.MemorySharing {
+			return nil, fmt.Errorf("job %s runs with memory sharing %s, and this controller is for %s: start it with "+
+				"--memory-sharing %[2]s, or stop the jobs with one that is", r.Spec.Name, r.Sharing, c.MemorySharing)
+		}
 		if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
 			return nil, fmt.Errorf("the graph of job %s is not in the state directory", r.Spec.Name)
 		}
@@ -56,7 +65,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		j.findHome()
 		m.expect(j)
 		j.assumed = slices.Clone(j.latency)
-		if err := j.restore(c.Align, s.Layouts[r.Spec.Name]); err != nil {
+		if err := j.restore(&c, s.Layouts[r.Spec.Name]); err != nil {
 			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
 		}
 		if name := r.Executor; name != "" && m.executors[name] == nil {
@@ -135,21 +144,32 @@ func words(budget graph.Bytes) string {
 	return budget.String()
 }
 
+// inForce is the configuration with the memory sharing with which jobs run, if some do.
+func (c Config) inForce(records []wire.Record) Config {
+	for _, r := range records {
+		if j := (job{record: r}); j.placed() && r.Sharing != c.MemorySharing {
+			c.MemorySharing = r.Sharing
+			break
+		}
+	}
+	return c
+}
+
 // restore takes up the layouts from the one that was granted last on. The claim that was stored stands until an
 // executor says which is in force.
-func (j *job) restore(align graph.Bytes, layouts []*wire.Layout) error {
+func (j *job) restore(c *Config, layouts []*wire.Layout) error {
 	first, last := j.record.Epochs()
 	for _, w := range layouts {
 		if w.Plan.Epoch < first || w.Plan.Epoch > last || !j.active() {
 			continue
 		}
-		placed := program.Placement{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: align}
+		placed := program.Placement{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: c.Align}
 		proven, err := program.Prove(j.graph, w.Plan, &placed, program.Options{})
 		if err != nil {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}
 		l := &ProvenLayout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, Host: proven.Program().Host,
-			program: proven.Program()}
+			Claim: c.claimOf(proven.Program()), program: proven.Program()}
 		j.layouts = append(j.layouts, &layout{*l, true, true})
 	}
 	slices.SortFunc(j.layouts, func(a, b *layout) int { return int(a.epoch() - b.epoch()) })

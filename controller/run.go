@@ -20,6 +20,9 @@ import (
 type Options struct {
 	Config
 
+	// InForce: MemorySharing is for when no jobs run. If some do, theirs goes on.
+	InForce bool
+
 	On planner.Device // what is planned for; Config.Device, Align, Out and In follow from it
 
 	// Plan makes plans, on a goroutine of its own, until ctx is done: then nobody wants them any more. Nil: a Planner
@@ -30,6 +33,10 @@ type Options struct {
 	// with the reason in one line and the lives of that name that are known to have ended. Nil: executors are started
 	// by hand.
 	Launch func(executor string, ended func(why string, lives []string)) error
+
+	// Kill ends the process of an executor that Launch has started, which does not answer; ended is called as ever. Nil:
+	// such a process stays.
+	Kill func(executor string)
 
 	// Lives reports whether the process of an executor that was started here lives, if that is known, and if it does
 	// not, which lives of that name have ended. It is asked, once a second, about those that a controller before this
@@ -63,9 +70,6 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	if o.Trouble == nil {
 		o.Trouble = func() string { return "" }
 	}
-	if o.Plan == nil {
-		o.Plan = (&Planner{Config: o.Config, On: o.On}).Plan
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, maxInputs),
 		waiting: make(map[int64]chan<- wire.Answer), removed: make(map[graph.Digest]bool)}
@@ -73,6 +77,9 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	defer cancel()
 	if err := r.restore(); err != nil {
 		return fmt.Errorf("take up what is stored: %w", err)
+	}
+	if o = r.options; o.Plan == nil {
+		r.options.Plan = (&Planner{Config: o.Config, On: o.On}).Plan
 	}
 	if err := r.resume(); err != nil {
 		return err
@@ -241,6 +248,10 @@ func (r *runner) do(o Output) error {
 		r.stop()
 	case o.Launch != "":
 		r.launch(o.Launch)
+	case o.Kill != "":
+		if r.options.Kill != nil {
+			r.options.Kill(o.Kill)
+		}
 	case o.Event != nil:
 		r.options.Log(o.Event.String())
 		if r.options.Events != nil {

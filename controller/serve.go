@@ -52,6 +52,10 @@ func (r *runner) restore() error {
 	if err = errors.Join(append(problems, err)...); err != nil {
 		return err
 	}
+	if r.options.InForce {
+		r.options.Config = r.options.inForce(s.Records)
+	}
+	r.options.On = r.options.Shared(r.options.On)
 	if r.machine, err = Restore(r.options.Config, s); err == nil {
 		r.options.Record.begin(r.options.Config, s)
 	}

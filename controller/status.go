@@ -193,7 +193,8 @@ func (m *Machine) tick(t *Tick) {
 		if x.gone && m.now-x.heard > forgetAfter {
 			delete(m.executors, name) // nothing that it has said is on its way any more
 		}
-		if x.gone || x.launched && m.config.Watched {
+		ours := x.launched && m.config.Watched // its end is told: it may be silent, unless others wait for its pages
+		if x.gone || ours && !(m.config.shares() && x.joined) {
 			continue
 		}
 		if deaf {
@@ -203,8 +204,14 @@ func (m *Machine) tick(t *Tick) {
 		if silent > m.config.Silence && !x.silent {
 			m.silence(x)
 		}
-		if silent > m.config.GiveUp {
+		switch {
+		case silent <= m.config.GiveUp:
+		case !ours:
 			m.giveUp(x)
+		case !x.killed:
+			x.killed = true
+			m.event(Event{Kind: Killed, Executor: x.name, Why: silentFor(silent)})
+			m.say(Output{Kill: x.name})
 		}
 	}
 	for _, j := range m.jobs {
@@ -334,6 +341,7 @@ func (m *Machine) report(r *wire.Report) {
 	m.learnt.listen(j, j.layouts[at], alone)
 	j.learnt = true
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
+	j.gate = correct.Latency(j.gate, r.Gate, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
 	if j.follow && r.Epoch == j.record.Epoch && r.Iteration > 0 {
 		j.follow, j.last, m.changed = false, r, true

@@ -95,9 +95,9 @@ func (m *Machine) gatesOf(s *program.Section) []gate {
 	return m.gates.body
 }
 
-// ask asks for the next group, of a section that has begun or is to begin, unless enough of them are in flight. While
+// asks asks for the next group, of a section that has begun or is to begin, unless enough of them are in flight. While
 // it waits what the job would hold with it may fall; then it asks again.
-func (m *Machine) ask(out []Output, s *program.Section) []Output {
+func (m *Machine) asks(out []Output, s *program.Section) []Output {
 	if m.want == nil && m.busy >= ahead {
 		return out
 	}
@@ -105,24 +105,24 @@ func (m *Machine) ask(out []Output, s *program.Section) []Output {
 	if r := m.partial(); r != nil {
 		next = len(r.parts)
 	}
-	g := &m.gatesOf(s)[next]
 	if m.want == nil {
-		m.asks++
-		m.asked = m.now
+		m.ask++
+		m.asked, m.begins = m.now, s
 	}
-	w := lease.Want{Job: lease.Job(m.name), Ask: m.asks, First: next == 0, Last: g.last, Rest: g.rest,
+	g := &m.gatesOf(m.begins)[next]
+	w := lease.Want{Job: lease.Job(m.name), Ask: m.ask, First: next == 0, Last: g.last, Rest: g.rest,
 		Hold: m.held.Union(g.Need).Count()}
 	if m.want != nil && *m.want == w {
 		return out
 	}
-	m.want, m.begins = &w, s
+	m.want = &w
 	return append(out, Output{Lease: &lease.Input{Want: &w}})
 }
 
 // granted goes on with what the lease has granted. A job that goes Home does not begin the iteration that it asked for.
-func (m *Machine) granted(out []Output, ask int64) []Output {
-	if ask != m.asks {
-		return out // of an earlier stay
+func (m *Machine) granted(ask int64, out []Output) []Output {
+	if ask != m.ask {
+		return out
 	}
 	m.seen = ask
 	switch {
@@ -210,10 +210,10 @@ func (m *Machine) admitted(out []Output) ([]Output, bool) {
 		return out, m.nextGates == nil || m.joined
 	}
 	out = m.leave(out)
+	m.ask++
 	m.joins, m.asked = m.nextGates, m.now
-	m.asks++
-	return append(out, Output{Lease: &lease.Input{Join: &lease.Join{Job: lease.Job(m.name), Ask: m.asks,
-		Base: m.joins.Base.Count(), Peak: m.joins.peak, Weight: m.weight}}}), false
+	return append(out, Output{Lease: &lease.Input{Join: &lease.Join{Job: lease.Job(m.name), Ask: m.ask, Base: m.joins.Base.Count(),
+		Peak: m.joins.peak, Weight: m.weight}}}), false
 }
 
 // leave tells the lease that the job holds nothing, and asks for nothing.

@@ -34,7 +34,7 @@ type Input struct {
 	Park    int64            // go Home after the iterations in flight, rest there until a Resume: the wish's number
 	Resume  bool             // leave Home by the newest program
 	Event   *device.Event    // a command has ended
-	Granted int64            // the lease grants what was asked for by that number
+	Granted int64            // the lease grants what was asked for by this number
 	Drain   bool             // go Home after the iterations in flight: the lease wants what the job holds
 
 	// take the state of the job at the next iteration boundary; another one before that was taken changes nothing
@@ -106,11 +106,11 @@ type Machine struct {
 	joins     *gates // with which it has joined, or asked to; nil: it has not
 	joined    bool
 	drains    bool
+	ask       int64            // number of what was asked for last
+	seen      int64            // of the last grant
 	want      *lease.Want      // that was not granted yet
 	begins    *program.Section // of which that is
 	asked     time.Duration    // when something was asked for first that was not granted yet
-	asks      int64            // the number of what was asked for last
-	seen      int64            // and of what was granted last
 	held      program.Pages
 	busy      int  // groups in flight with commands of the compute lane that have not ended
 	passed    bool // something has ended, after which the job may need less
@@ -168,7 +168,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 			m.nextGates = newGates(in.Groups)
 		}
 	case in.Granted != 0:
-		out = m.granted(out, in.Granted)
+		out = m.granted(in.Granted, out)
 	case in.Drain:
 		m.drains = true
 	case in.Stop:
@@ -206,6 +206,11 @@ func (m *Machine) event(e *device.Event) []Output {
 func (r *run) awaits(e *device.Event) bool {
 	return r.section == e.Section && r.iteration == e.Iteration &&
 		e.Index >= 0 && e.Index < r.issued && r.events[e.Index].Section == nil
+}
+
+// inFlight reports whether a command that was issued has not ended. A section of which none is may wait for the lease.
+func (m *Machine) inFlight() bool {
+	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.issued+r.left > len(r.section.Commands) })
 }
 
 // complete takes finished sections off the front.
@@ -278,11 +283,9 @@ func (m *Machine) advance(out []Output) []Output {
 			}
 			if r != nil {
 				section = r.section
-			} else if m.want != nil {
-				section = m.begins // which the lease may have granted
 			}
 			if m.gates != nil && m.gates.asks {
-				return m.ask(out, section)
+				return m.asks(out, section)
 			}
 			m.wanted = m.wanted && section == &m.program.Body
 			out = m.issue(out, section, m.issued, false)

@@ -19,7 +19,7 @@ type Report struct {
 	End    time.Duration   // end of the last kernel
 	Steps  []time.Duration // latency of each step of the plan, waits left out
 	Stall  time.Duration   // of the compute stream: sum over kernels of start(k) - end(k-1), Gate left out
-	Gate   time.Duration   // of the compute stream: nothing was issued to it because a group waited for its grant
+	Gate   time.Duration   `json:",omitzero"` // of the compute stream: nothing was issued to it because a group waited for its grant
 	Copies []swapexec.Copy
 }
 

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
+	"tensile/lease"
 	"tensile/plan"
 	"tensile/program"
 )
@@ -19,14 +21,17 @@ import (
 //
 //	job iterations=N [begin=N]            a new machine, at home
 //	program name=P arena=KIB [prologue=(KIND, ...)] [body=(KIND, ...)] [epilogue=(KIND, ...)]
-//	        [snapshot=(KIND, ...)]
+//	        [snapshot=(KIND, ...)] [base=PAGES groups=(N:PAGES, ...)]
 //	                                      a program of commands: kernel, poison, in, out, load, read,
-//	                                      save, keep
+//	                                      save, keep; with groups of N commands of the body, it is for a lease.
+//	                                      PAGES is FROM-TO, both included, or several with a + between
 //	give program=P at=TIME                the program goes to the machine
 //	end lane=L from=TIME to=TIME          the first command of a lane that has not ended ran in that time
 //	stop                                  the machine is told to stop
 //	until iterations=N at=TIME            the machine is told to rest after N iterations
 //	park, resume at=TIME, checkpoint      the machine is told so
+//	grant at=TIME [ask=N]                 the lease grants what was asked for last, or by a number
+//	drain at=TIME                         the lease wants the job Home
 //
 // An answer ends with the machine's state where that has changed.
 func TestMachine(t *testing.T) {
@@ -41,6 +46,8 @@ type script struct {
 	m        *Machine
 	now      time.Duration
 	programs map[string]*program.Program
+	groups   map[*program.Program]*program.Groups
+	ask      int64 // number of what the machine has asked the lease for last
 	names    map[*program.Section]string
 	flying   []*flight
 	out      strings.Builder // the answer to the present command
@@ -48,7 +55,7 @@ type script struct {
 	parks    int64           // how often it was told to park
 }
 
-// flight is a section that was issued, with the number of commands that have ended per lane.
+// flight is a part of a section that was issued, with the number of commands that have ended per lane.
 type flight struct {
 	Issue
 	ended [program.Units]int
@@ -61,13 +68,24 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "job":
 		s.m, s.flying, s.now, s.parks = NewMachine("job", begin(t, d), intArg(t, d, "iterations")), nil, 0, 0
 		s.programs, s.names = map[string]*program.Program{}, map[*program.Section]string{}
+		s.groups = map[*program.Program]*program.Groups{}
 	case "program":
 		s.define(t, d)
 	case "give":
 		var name string
 		d.ScanArgs(t, "program", &name)
 		s.now = timeArg(t, d, "at")
-		s.step(Input{Program: s.programs[name]})
+		s.step(Input{Program: s.programs[name], Groups: s.groups[s.programs[name]]})
+	case "grant":
+		ask := s.ask
+		if d.HasArg("ask") {
+			ask = int64(intArg(t, d, "ask"))
+		}
+		s.now = timeArg(t, d, "at")
+		s.step(Input{Granted: ask})
+	case "drain":
+		s.now = timeArg(t, d, "at")
+		s.step(Input{Drain: true})
 	case "until":
 		n := intArg(t, d, "iterations")
 		s.now = timeArg(t, d, "at")
@@ -122,6 +140,47 @@ func (s *script) define(t *testing.T, d *datadriven.TestData) {
 		}
 	}
 	s.programs[name] = p
+	if d.HasArg("groups") {
+		s.groups[p] = groupsOf(t, d)
+	}
+}
+
+// groupsOf reads the groups of a body.
+func groupsOf(t *testing.T, d *datadriven.TestData) *program.Groups {
+	t.Helper()
+	var base string
+	var words []string
+	d.ScanArgs(t, "base", &base)
+	d.ScanArgs(t, "groups", &words)
+	groups := &program.Groups{Page: graph.KiB, Base: pagesOf(t, base)}
+	for _, word := range words {
+		count, pages, _ := strings.Cut(word, ":")
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := 0
+		if len(groups.Body) > 0 {
+			from = groups.Body[len(groups.Body)-1].To
+		}
+		groups.Body = append(groups.Body, program.Group{From: from, To: from + n, Need: pagesOf(t, pages)})
+	}
+	return groups
+}
+
+// pagesOf reads a set of pages.
+func pagesOf(t *testing.T, text string) program.Pages {
+	t.Helper()
+	var pages program.Pages
+	for part := range strings.SplitSeq(text, "+") {
+		var r program.PageRange
+		if _, err := fmt.Sscanf(part, "%d-%d", &r.From, &r.To); err != nil {
+			t.Fatalf("%q: %v", part, err)
+		}
+		r.To++
+		pages = append(pages, r)
+	}
+	return pages
 }
 
 var kinds = map[string]program.Kind{"kernel": program.Kernel, "poison": program.Poison, "in": program.In,
@@ -148,7 +207,7 @@ func (s *script) end(t *testing.T, d *datadriven.TestData) {
 	d.ScanArgs(t, "lane", &lane)
 	for l := range program.Units {
 		for _, f := range s.flying {
-			if l.String() != lane || f.ended[l] == f.Section.Counts[l] {
+			if l.String() != lane || !f.more(l) {
 				continue
 			}
 			e := f.next(l)
@@ -161,16 +220,27 @@ func (s *script) end(t *testing.T, d *datadriven.TestData) {
 	d.Fatalf(t, "nothing is in flight on lane %q", lane)
 }
 
+// more reports whether a command of a lane has not ended.
+func (f *flight) more(l program.Unit) bool {
+	n := 0
+	for _, c := range f.Section.Commands[f.From:f.To] {
+		if c.Kind.Unit() == l {
+			n++
+		}
+	}
+	return f.ended[l] < n
+}
+
 // next counts the next command of a lane as ended and returns its event, without times.
 func (f *flight) next(l program.Unit) device.Event {
 	skip := f.ended[l]
 	f.ended[l]++
-	for i, c := range f.Section.Commands {
+	for i, c := range f.Section.Commands[f.From:f.To] {
 		if c.Kind.Unit() != l {
 			continue
 		}
 		if skip == 0 {
-			return device.Event{Section: f.Section, Iteration: f.Iteration, Index: i}
+			return device.Event{Section: f.Section, Iteration: f.Iteration, Index: f.From + i}
 		}
 		skip--
 	}
@@ -184,8 +254,16 @@ func (s *script) step(in Input) {
 			fmt.Fprintf(&s.out, "reserve %s\n", out.Load.Arena)
 		case out.Issue != nil:
 			s.flying = append(s.flying, &flight{Issue: *out.Issue})
-			fmt.Fprintf(&s.out, "issue %s, iteration %d%s\n", s.names[out.Issue.Section], out.Issue.Iteration,
-				map[bool]string{true: ", drained"}[out.Issue.Drain])
+			i, part := out.Issue, ""
+			if n := len(i.Section.Commands); i.To-i.From < n {
+				part = fmt.Sprintf("commands %d to %d of ", i.From, i.To-1)
+			}
+			fmt.Fprintf(&s.out, "issue %s%s, iteration %d%s\n", part, s.names[i.Section], i.Iteration,
+				map[bool]string{true: ", drained"}[i.Drain])
+		case out.Hold != nil:
+			fmt.Fprintf(&s.out, "hold %v\n", out.Hold.Pages)
+		case out.Lease != nil:
+			s.lease(out.Lease)
 		case out.Report != nil:
 			s.report(out.Report)
 		case out.Home:
@@ -201,9 +279,30 @@ func (s *script) step(in Input) {
 	}
 }
 
+// lease prints what the lease is told.
+func (s *script) lease(in *lease.Input) {
+	switch {
+	case in.Join != nil:
+		s.ask = in.Join.Ask
+		fmt.Fprintf(&s.out, "lease: ask %d to join with base %d, peak %d\n", in.Join.Ask, in.Join.Base, in.Join.Peak)
+	case in.Want != nil:
+		w := in.Want
+		s.ask = w.Ask
+		fmt.Fprintf(&s.out, "lease: ask %d for%s%s group with %d pages, rest %d\n", w.Ask,
+			map[bool]string{true: " first"}[w.First], map[bool]string{true: " last"}[w.Last], w.Hold, w.Rest)
+	case in.Passed != nil:
+		fmt.Fprintf(&s.out, "lease: %d pages now, grant %d was seen\n", in.Passed.Hold, in.Passed.Seen)
+	case in.Leave != nil:
+		s.out.WriteString("lease: leave\n")
+	}
+}
+
 func (s *script) report(r *Report) {
 	fmt.Fprintf(&s.out, "report iteration %d of epoch %d: %v to %v, steps %v, stall %v", r.Iteration, r.Epoch, r.Begin,
 		r.End, r.Steps, r.Stall)
+	if r.Gate > 0 {
+		fmt.Fprintf(&s.out, ", gate %v", r.Gate)
+	}
 	for _, c := range r.Copies {
 		fmt.Fprintf(&s.out, ", %s %v to %v", c.Kind, c.Start, c.End)
 	}

@@ -1,7 +1,10 @@
 package executor
 
 import (
+	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"tensile/device"
 	"tensile/graph"
@@ -10,9 +13,14 @@ import (
 )
 
 // Lease decides when jobs may use how much of a device's memory: a lease.Machine of this process, or one in another
-// process, whose answers come by Host.Answer.
+// process, whose answers come by Host.Answer. One with the method Wake of lease.Machine is told the time when it wants to
+// know it.
 type Lease interface {
 	Step(in lease.Input) []lease.Output
+}
+
+type sleeper interface {
+	Wake() (at time.Duration, ok bool)
 }
 
 // Sharing is how the jobs of a host use memory that others use as well.
@@ -31,8 +39,24 @@ type Sharing struct {
 // unpaged is the unit in which a lease counts the memory of a device that has no pages.
 const unpaged = 2 * graph.MiB
 
-// Share puts the jobs of a host under a lease. It is called before the first Submit.
-func (h *Host) Share(s Sharing) { h.sharing = s }
+// Share puts the jobs of a host under a lease, or, without a Lease, no longer. It is for those that are submitted after
+// it: the caller sees to it that there are no others. Any goroutine may call it.
+func (h *Host) Share(s Sharing) {
+	h.command("", func() error {
+		h.sharing = s
+		return nil
+	})
+}
+
+// Weigh says what a job is worth under a lease, when it leaves Home next. Any goroutine may call it.
+func (h *Host) Weigh(name string, weight int) {
+	h.command(name, func() error {
+		if j := h.find(name); j != nil { // it may have ended
+			j.machine.weight = weight
+		}
+		return nil
+	})
+}
 
 // Answer hands over what a lease in another process says. Any goroutine may call it.
 func (h *Host) Answer(answers ...lease.Output) {
@@ -42,10 +66,12 @@ func (h *Host) Answer(answers ...lease.Output) {
 	})
 }
 
-// Capacity tells the host's lease how much memory the jobs may hold together. Any goroutine may call it.
-func (h *Host) Capacity(size graph.Bytes) {
+// Capacity tells the host's lease how much memory the jobs may hold together. Of two, also of different hosts, that of
+// the larger number counts. Any goroutine may call it.
+func (h *Host) Capacity(size graph.Bytes, number int64) {
 	h.command("", func() error {
-		h.tell(lease.Input{Capacity: &lease.Capacity{Pages: int(size / h.page())}})
+		pages := min(int(size/h.page()), lease.MaxPages)
+		h.tell(lease.Input{Capacity: &lease.Capacity{Pages: pages, Number: number}})
 		return h.settle()
 	})
 }
@@ -80,6 +106,35 @@ func (h *Host) divide(p program.Proven) (*program.Groups, error) {
 func (h *Host) tell(in lease.Input) {
 	in.Now = h.device.Now()
 	h.answers = append(h.answers, h.sharing.Lease.Step(in)...)
+}
+
+// tick tells the lease the time if it wants to know it now.
+func (h *Host) tick() error {
+	if l, ok := h.sharing.Lease.(sleeper); ok {
+		if at, ok := l.Wake(); ok && at <= h.device.Now() {
+			h.tell(lease.Input{})
+		}
+	}
+	return h.settle()
+}
+
+// next waits for the device, or until the lease wants to know the time. Virtual time does not pass while nothing ends.
+func (h *Host) next(ctx context.Context) ([]device.Event, error) {
+	l, ok := h.sharing.Lease.(sleeper)
+	if !ok || strings.HasPrefix(h.device.Name(), "sim:") {
+		return h.device.Next(ctx, h.wake)
+	}
+	at, ok := l.Wake()
+	if !ok {
+		return h.device.Next(ctx, h.wake)
+	}
+	until, cancel := context.WithTimeout(ctx, at-h.device.Now())
+	defer cancel()
+	events, err := h.device.Next(until, h.wake)
+	if until.Err() != nil && ctx.Err() == nil {
+		err = nil
+	}
+	return events, err
 }
 
 // settle carries out what the lease has answered.

@@ -19,7 +19,8 @@ type Device struct {
 	// latencies of a job alone and the whole link. Where two use the device at once, both compute and link are shared,
 	// so that a copy still takes as long as the same ops; only launches, which do not compete, are then shorter for it.
 	Gates bool
-	Page  graph.Bytes // of device memory, for Gates; 0: Align
+	Turns bool        // jobs take turns on the device, from Home to Home: requests are as with Gates
+	Page  graph.Bytes // in which the device backs arenas; 0: it backs whole ones alone
 
 	// Profile returns what a graph's ops take, or an error if the device cannot execute one of them.
 	Profile func(*graph.Graph) (Profile, error)
@@ -58,7 +59,11 @@ func Roofline(facts cost.Facts) Latencies {
 // Of describes a device for plans. It keeps the device: profiles can be asked for until that is closed.
 func Of(d device.Device, latencies Latencies) Device {
 	facts := d.Facts()
-	return Device{Identity: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
+	var page graph.Bytes
+	if pager, ok := d.(device.Pager); ok {
+		page = pager.Page()
+	}
+	return Device{Page: page, Identity: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
 		Sharing: facts.Sharing(),
 		Profile: func(g *graph.Graph) (Profile, error) {
 			if err := device.Supports(d, g); err != nil {

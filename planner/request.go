@@ -14,10 +14,13 @@ func (p Profile) Job(name string, epoch int64, g *graph.Graph) scheduler.Job {
 }
 
 // Request asks for plans of jobs that share the device. Their latencies are as if each ran alone; the request has what
-// ops take beside the other jobs, or, with Gates, these. Policy, budget and switches are the caller's to set.
+// ops take beside the other jobs, or, with Gates or Turns, these. Policy, budget and switches are the caller's to set.
 func (d Device) Request(jobs ...scheduler.Job) scheduler.Request {
-	if d.Gates {
+	switch {
+	case d.Gates:
 		return scheduler.Request{Jobs: jobs, Out: d.Out, In: d.In, Align: d.Align, Together: true, Page: d.Page}
+	case d.Turns:
+		return scheduler.Request{Jobs: jobs, Out: d.Out, In: d.In, Align: d.Align}
 	}
 	return scheduler.Request{Jobs: d.together(jobs), Out: d.Out, In: d.In, Align: d.Align}
 }

@@ -37,14 +37,15 @@ func BenchmarkProgram(b *testing.B) {
 	})
 }
 
-// BenchmarkDivide divides programs for pages of 2 MiB and checks the groups. Beside the time it reports MiB of the body:
+// BenchmarkDivide divides programs for pages of 2 MiB and checks the groups. Beside the time it reports MiB of the
+// body:
 //
 //   - arena, and of that base: what is held over the boundary;
 //   - peak: the most that a group holds, and used: the most bytes that a command of the body needs;
 //   - idle and worst: what is held above the bytes that are needed, as the mean over all commands and at most;
 //
 // and how many groups there are, the ranges of neighbouring pages that an iteration maps and unmaps (runs), and how
-// many that would be if each boundary of groups mapped one range or unmapped one, or both (ends).
+// many would be if each boundary of groups mapped one range or unmapped one, or both (ends).
 func BenchmarkDivide(b *testing.B) {
 	for _, of := range []struct {
 		model   string
@@ -52,7 +53,7 @@ func BenchmarkDivide(b *testing.B) {
 	}{{"resnet50", 0}, {"resnet50", 50}, {"bert", 0}, {"bert", 50}, {"vgg16", 0}, {"vgg16", 50},
 		{"nasnet-mobile", 0}, {"nasnet-mobile", 50}, {"nasnet-large", 0}} {
 		s := networkOn(b, "a6000", of.model, 16, of.percent)
-		for _, every := range []graph.Bytes{0, 32, 64, 256} {
+		for _, every := range []graph.Bytes{0, 2, 32, 64, 256} {
 			b.Run(fmt.Sprintf("model=%s/budget=%d/every=%d", of.model, of.percent, every), func(b *testing.B) {
 				var d *program.Groups
 				for b.Loop() {

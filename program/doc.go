@@ -33,9 +33,18 @@
 // [Lanes] is the arithmetic of waits: which command may start when others have ended. The devices run by it, and Check
 // and Time go by it. Compile does not: what it writes is proven by the meaning that devices give it.
 //
+// A job that shares memory with others need not hold its whole arena all the time. [Divide] cuts the lists of body and
+// snapshot into groups ([Group]), each with the [Pages] of the arena that its commands use or that hold content across
+// them, and names those with content over the iteration boundary, Base. [CheckGroups] proves groups: it carries the
+// sections out byte by byte, and knows nothing of how Divide found them.
+//
+//	list   in x  f0     f1  out a    f2  b2     in a  b1  b0
+//	group  0            1            2          3
+//	need   Base x a     Base a b     Base b     Base a
+//
 // [Check] proves, over Prologue Body Body Epilogue, and Prologue Epilogue, with a snapshot also over Prologue Body Body
 // Snapshot Body Epilogue, and Prologue Snapshot Body Epilogue, without trust in Compile, that any two uses of the same
 // bytes are ordered, and that every command finds the content that it should. [Prove] does that from a plan and a
-// layout that nobody trusts. Both return a [Proven], the only thing that a host or a device takes. [Time] predicts when
-// each command runs.
+// layout that nobody trusts. Both return a [Proven], the only thing that a host or a device takes; with groups that
+// were checked it is a [Divided]. [Time] predicts when each command runs.
 package program

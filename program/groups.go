@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 
 	"tensile/graph"
 )
@@ -79,4 +80,40 @@ func (d *Groups) Text() string {
 		}
 	}
 	return string(b)
+}
+
+// RestsInFlight returns, per group of a section, the most pages that a job needs from that group on: those of a group,
+// and of the groups before it whose copies something in it or after it may still wait for. A job that was promised what
+// its groups need one by one (Rests) has to wait for its own copies, where others have taken the rest.
+func RestsInFlight(p *Program, s *Section, groups []Group) []int {
+	copied := make([][]int, len(p.Streams)) // per command of a stream: its group
+	until := make([]int, len(groups))       // the last group in which something waits for a copy of this one
+	for g := range groups {
+		for i := groups[g].From; i < groups[g].To; i++ {
+			c := &s.Commands[i]
+			copied[c.Stream] = append(copied[c.Stream], g)
+			for _, w := range c.Waits {
+				if w.Count > 0 && p.Streams[w.Stream] != Compute {
+					from := copied[w.Stream][w.Count-1]
+					until[from] = max(until[from], g)
+				}
+			}
+		}
+	}
+	rests := make([]int, len(groups))
+	var flying []int // groups of which a copy may be in flight
+	for g := range groups {
+		need := groups[g].Need
+		flying = slices.DeleteFunc(flying, func(k int) bool { return until[k] < g })
+		for _, k := range flying {
+			need = need.Union(groups[k].Need)
+		}
+		rests[g] = need.Count()
+		flying = append(flying, g) // the next one is issued before it has ended
+		until[g] = max(until[g], g+1)
+	}
+	for g := len(groups) - 2; g >= 0; g-- {
+		rests[g] = max(rests[g], rests[g+1])
+	}
+	return rests
 }

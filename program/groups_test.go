@@ -205,39 +205,79 @@ func TestDivide(t *testing.T) {
 	}
 	groups, snapshots := 0, 0
 	for seed := range seeds {
-		s := random(t, seed, randgraph.Options{Ops: 16})
-		page, every := pagesFor(rand.New(rand.NewPCG(seed, 17)), s)
-		proven, err := program.Check(s.c)
-		if err != nil {
-			t.Fatalf("%s: %v", s.name, err)
-		}
-		divided, err := proven.Divide(page, every)
-		if err != nil {
-			t.Fatalf("%s: %v", s.name, err)
-		}
-		got, o := divided.Groups(), newPageOracle(s, page)
-		if want := o.base.pages(); !slices.Equal(got.Base, want) {
-			t.Fatalf("%s, pages of %d: Base is %v, want %v", s.name, page, got.Base, want)
-		}
-		for i, of := range [][]program.Group{got.Body, got.Snapshot} {
-			want := o.groups(i, every)
-			if !slices.EqualFunc(of, want, func(a, b program.Group) bool {
-				return a.From == b.From && a.To == b.To && slices.Equal(a.Need, b.Need)
-			}) {
-				t.Fatalf("%s, pages of %d, every %d: groups of section %d are\n%v, want\n%v", s.name, page, every, i,
-					of, want)
-			}
-			groups += len(of)
-		}
-		if len(got.Snapshot) > 0 {
+		d := dividedOf(t, seed)
+		groups += len(d.Body) + len(d.Snapshot)
+		if len(d.Snapshot) > 0 {
 			snapshots++
-		}
-		if got.Page != page {
-			t.Fatalf("%s: pages of %d, want %d", s.name, got.Page, page)
 		}
 	}
 	if t.Logf("%d groups, %d snapshots", groups, snapshots); groups < 4*int(seeds) || snapshots < int(seeds)/3 {
 		t.Errorf("%d groups, %d snapshots of %d programs", groups, snapshots, seeds)
+	}
+}
+
+func FuzzDivide(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { dividedOf(t, seed) })
+}
+
+// dividedOf divides the program of a seed and compares the groups with those of the oracle.
+func dividedOf(t *testing.T, seed uint64) *program.Groups {
+	s := random(t, seed, randgraph.Options{Ops: 16})
+	page, every := pagesFor(rand.New(rand.NewPCG(seed, 17)), s)
+	proven, err := program.Check(s.c)
+	if err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	divided, err := proven.Divide(page, every)
+	if err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	if divided.Proven() != proven {
+		t.Fatalf("%s: groups of another program", s.name)
+	}
+	d, o := divided.Groups(), newPageOracle(s, page)
+	if want := o.base.pages(); d.Page != page || !slices.Equal(d.Base, want) {
+		t.Fatalf("%s: Base is %v of %d bytes, want %v of %d", s.name, d.Base, d.Page, want, page)
+	}
+	peak := o.base.count()
+	for i, section := range []*program.Section{&s.c.Body, &s.c.Snapshot} {
+		got, want := d.Of(s.c, section), o.groups(i, every)
+		if !slices.EqualFunc(got, want, func(a, b program.Group) bool {
+			return a.From == b.From && a.To == b.To && slices.Equal(a.Need, b.Need)
+		}) {
+			t.Fatalf("%s, pages of %d, every %d: groups of section %d are\n%v, want\n%v", s.name, page, every, i, got,
+				want)
+		}
+		for k, rest := range program.Rests(got) {
+			most := 0
+			for _, g := range want[k:] {
+				most = max(most, o.need(i, g.From, g.To).count())
+			}
+			if peak = max(peak, most); rest != most {
+				t.Fatalf("%s: from group %d of section %d on the most is %d pages, want %d", s.name, k, i, rest, most)
+			}
+		}
+	}
+	if d.Peak() != peak {
+		t.Fatalf("%s: the most pages of a group are %d, want %d", s.name, d.Peak(), peak)
+	}
+	return d
+}
+
+// Without a distance of cuts it is a 32nd of the arena, or a page. A program that was not proven has no groups.
+func TestDivideByItself(t *testing.T) {
+	for seed := range uint64(40) {
+		s := random(t, seed, randgraph.Options{Ops: 16})
+		for _, page := range []graph.Bytes{1, s.c.Arena/32 + 1} {
+			got, want := program.Divide(s.c, page, 0), program.Divide(s.c, page, max(s.c.Arena/32, page))
+			if got.Text() != want.Text() {
+				t.Fatalf("%s: groups are\n%s, want\n%s", s.name, got.Text(), want.Text())
+			}
+		}
+	}
+	if _, err := (program.Proven{}).Divide(1, 0); err == nil {
+		t.Error("groups of no program")
 	}
 }
 
@@ -299,6 +339,9 @@ func TestCheckGroupsAgainstOracle(t *testing.T) {
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{Ops: 16})
 		rng := rand.New(rand.NewPCG(seed, 18))
+		if seed%2 == 0 {
+			s = s.copiesAll(t)
+		}
 		page, _ := pagesFor(rng, s)
 		o := newPageOracle(s, page)
 		d := &program.Groups{Page: page, Base: o.base.pages(), Body: o.anyGroups(rng, 0), Snapshot: o.anyGroups(rng, 1)}
@@ -323,6 +366,65 @@ func TestCheckGroupsAgainstOracle(t *testing.T) {
 	t.Logf("%d accepted, %d rejected", accepted, rejected)
 	if accepted < int(seeds) || rejected < int(seeds) {
 		t.Errorf("%d accepted, %d rejected, of %d programs", accepted, rejected, seeds)
+	}
+}
+
+// copiesAll returns a copy whose epilogue also copies out what the host has: then there is content that is read by the
+// epilogue alone.
+func (s subject) copiesAll(t *testing.T) subject {
+	s = s.withProgram()
+	have := make(map[graph.StorageID]bool)
+	for _, cmd := range s.c.Epilogue.Commands {
+		have[cmd.Storage] = true
+	}
+	for _, cmd := range s.c.Body.Commands {
+		if cmd.Kind != program.Out || have[cmd.Storage] || !slices.Contains(s.p.Entry, cmd.Storage) {
+			continue
+		}
+		have[cmd.Storage] = true
+		cmd.Waits, cmd.Hold, cmd.Slot, cmd.Version = nil, 0, -1, 0
+		cmd.Device.Offset = s.l.Offsets[s.l.Stays.Entry[cmd.Storage]]
+		s.c.Epilogue.Commands = append(s.c.Epilogue.Commands, cmd)
+		s.c.Epilogue.Counts[onCopyOut]++
+	}
+	if err := check(s); err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	return s
+}
+
+// Of groups of the fewest pages, cut anywhere, none may leave out a page.
+func TestCheckGroupsMissesNoPage(t *testing.T) {
+	seeds := uint64(100)
+	if testing.Short() || raceEnabled {
+		seeds = 40
+	}
+	tried := 0
+	for seed := range seeds {
+		s := random(t, seed, randgraph.Options{Ops: 12}).copiesAll(t)
+		o := newPageOracle(s, 1+s.c.Arena/24)
+		rng := rand.New(rand.NewPCG(seed, 19))
+		d := &program.Groups{Page: o.page, Base: o.base.pages(), Body: o.anyGroups(rng, 0),
+			Snapshot: o.anyGroups(rng, 1)}
+		if err := program.CheckGroups(s.c, d); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		for section, groups := range [][]program.Group{d.Body, d.Snapshot} {
+			for i := range groups {
+				whole := groups[i].Need
+				for page := range onePage(whole) {
+					groups[i].Need = whole.Without(page)
+					if err := program.CheckGroups(s.c, d); err == nil {
+						t.Fatalf("%s: section %d, group %d: page %v is not missed in %v", s.name, section, i, page, *d)
+					}
+					tried++
+				}
+				groups[i].Need = whole
+			}
+		}
+	}
+	if t.Logf("%d pages", tried); tried < 50*int(seeds) {
+		t.Errorf("%d pages", tried)
 	}
 }
 

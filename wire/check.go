@@ -138,6 +138,7 @@ func (c *checker) result(r *Result) {
 	atLeast(c, "left_ns", r.Left, 0)
 	atLeast(c, "first_ns", r.First, 0)
 	atLeast(c, "stall_ns", r.Stall, 0)
+	atLeast(c, "gate_ns", r.Gate, 0)
 	atLeast(c, "touched_bytes", r.Touched, 0)
 	atLeast(c, "arena_bytes", r.Arena, 0)
 	atLeast(c, "slot_peak_bytes", r.SlotPeak, 0)
@@ -178,6 +179,14 @@ func (o Orders) check() error {
 	}
 	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
 	c.rates(o.Link)
+	if o.Lease != nil {
+		among(c, "memory sharing", o.Lease.Sharing, Gates, Slices)
+		atLeast(c, "capacity_bytes", o.Lease.Capacity, 0)
+		atLeast(c, "number of the capacity", o.Lease.Number, 0)
+		if o.Lease.Name != "" {
+			c.name("lease", o.Lease.Name)
+		}
+	}
 	if o.Refused != nil {
 		c.name("refused life", o.Refused.Life)
 		c.text("refusal", o.Refused.Why)
@@ -234,6 +243,8 @@ func (r Report) check() error {
 	}
 	atLeast(c, "stall_ns", r.Stall, 0)
 	atMost(c, "stall_ns", r.Stall, maxNumber)
+	atLeast(c, "gate_ns", r.Gate, 0)
+	atMost(c, "gate_ns", r.Gate, maxNumber)
 	atLeast(c, "wall_ns", r.Wall, 0)
 	atMost(c, "wall_ns", r.Wall, maxNumber)
 	for _, m := range r.Copies {
@@ -326,6 +337,7 @@ func (c *checker) record(r *Record) {
 	c.spec(&r.Spec)
 	among(c, "phase", r.State, Queued, Starting, Training, Unknown, Parking, Parked, Ending, Done, Halted, Broken)
 	among(c, "place to park", r.Park, "", InMemory, OnDisk)
+	among(c, "memory sharing", r.Sharing, NoSharing, Gates, Slices)
 	c.checkpoint(r.Checkpoint)
 	for _, h := range r.Held {
 		c.name("executor that holds bytes", h.Executor)
@@ -343,14 +355,18 @@ func (c *checker) record(r *Record) {
 	}{
 		{"order", r.Seq}, {"epoch", r.Epoch}, {"cleared_epoch", r.Cleared}, {"granted_epoch", r.Granted},
 		{"applied_epoch", r.Applied},
-		{"need_bytes", int64(r.Need)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
+		{"need_bytes", int64(r.Need)}, {"base_bytes", int64(r.Base)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
 		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.PlansMade)},
 		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", r.Incarnation}, {"from",
 			int64(r.From)},
 		{"restarts", int64(r.Restarts)}, {"host_bytes", int64(r.Host)},
 		{"submitted_ns", int64(r.Submitted)}, {"waiting_ns", int64(r.Waiting)}, {"pace_ns", int64(r.Pace)},
+		{"gate_ns", int64(r.Gate)},
 	} {
 		atLeast(c, n.what, n.n, 0)
+	}
+	if r.Base > r.Claim {
+		c.fail("base_bytes is %d, and cannot be more than claim_bytes, %d", int64(r.Base), int64(r.Claim))
 	}
 	c.rates(r.Link)
 	c.short("latencies", r.Latencies)

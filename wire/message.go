@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"time"
 
 	"tensile/cost"
@@ -63,6 +64,16 @@ type Orders struct {
 	Link      Rates   `json:"link,omitzero"` // of all its jobs together
 
 	Refused *Refusal `json:"refused,omitempty"` // a process of that name that is to end
+	Lease   *Lease   `json:"lease,omitempty"`   // nil: each job has its arena for itself
+}
+
+// Lease is how the jobs of an executor get memory of its device, beside those of other executors there.
+type Lease struct {
+	Sharing  Sharing     `json:"memory_sharing"`
+	Capacity graph.Bytes `json:"capacity_bytes,omitzero"` // for all jobs of the device together; 0: no limit
+	// of the capacity: the larger is the newer, whichever executor hears of it, over restarts of the controller too
+	Number int64  `json:"number"`
+	Name   string `json:"name,omitzero"` // that it has at every host; "": the executor chooses
 }
 
 // Refusal tells a process that it is not wanted: another of its name runs, or its device is another.
@@ -76,6 +87,17 @@ type Rates struct {
 	Out cost.BytesPerSecond `json:"out"`
 	In  cost.BytesPerSecond `json:"in"`
 }
+
+// Sharing is how the jobs of a device share its memory.
+type Sharing string
+
+const (
+	NoSharing Sharing = ""       // each has its arena for as long as it is not in Home
+	Gates     Sharing = "gates"  // a lease grants the pages of one group of commands after the other
+	Slices    Sharing = "slices" // a lease grants whole arenas in turns, from Home to Home
+)
+
+func (s Sharing) String() string { return cmp.Or(string(s), "none") }
 
 // Assignment is what a job is to do.
 type Assignment struct {
@@ -159,6 +181,7 @@ type Result struct {
 	Left       time.Duration `json:"left_ns,omitzero"`  // when the job left Home for the first iteration
 	First      time.Duration `json:"first_ns,omitzero"` // when that ended
 	Stall      time.Duration `json:"stall_ns"`
+	Gate       time.Duration `json:"gate_ns,omitzero"` // waits for the lease
 	Touched    graph.Bytes   `json:"touched_bytes"`
 	Arena      graph.Bytes   `json:"arena_bytes"`     // the largest of all plans
 	SlotPeak   graph.Bytes   `json:"slot_peak_bytes"` // the highest
@@ -177,6 +200,7 @@ type Report struct {
 	Iteration   int             `json:"iteration"`
 	Steps       []time.Duration `json:"steps_ns"` // per step of the plan, waits left out
 	Stall       time.Duration   `json:"stall_ns"`
+	Gate        time.Duration   `json:"gate_ns,omitzero"` // waits for the lease: part of neither steps nor stall
 	Wall        time.Duration   `json:"wall_ns"`
 	Loss        *Loss           `json:"loss,omitempty"`
 	Copies      []Copy          `json:"copies,omitempty"` // in the order of their streams; only if they were ordered
@@ -300,6 +324,8 @@ type Record struct {
 	Granted   int64         `json:"granted_epoch,omitzero"`   // of the layout that it was told to train with
 	Applied   int64         `json:"applied_epoch,omitzero"`   // of the layout that it was last heard to train with
 	Claim     graph.Bytes   `json:"claim_bytes,omitzero"`     // what it counts with: the larger of old and new arena
+	Base      graph.Bytes   `json:"base_bytes,omitzero"`      // of the claim: for as long as it is not in Home
+	Sharing   Sharing       `json:"memory_sharing,omitzero"`  // by which base and claim count; none: all of the claim
 	Host      graph.Bytes   `json:"host_bytes,omitzero"`      // what it counts with on the host
 	Arena     graph.Bytes   `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
 	SlotPeak  graph.Bytes   `json:"slot_peak_bytes,omitzero"` // of that layout
@@ -317,6 +343,7 @@ type Record struct {
 
 	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
 	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
+	Gate      time.Duration `json:"gate_ns,omitzero"`      // of an iteration: waits for the lease, as the pace
 	Loss      *Loss         `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
 }
 

@@ -27,6 +27,7 @@ func samples() []Message {
 		Losses:  []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)},
 		Weights: map[int32]string{0: "ab12", 7: "cd34"},
 		Begin:   1, End: 5 * time.Second, Left: 1, First: 700 * time.Millisecond, Stall: 3 * time.Millisecond,
+		Gate:    4 * time.Millisecond,
 		Touched: 4096, Arena: 8192, SlotPeak: 6144,
 		Plans: 2, Transition: 700, Last: &loss, Stored: "result-lenet_2e1-6",
 		Saved: "out/lenet.safetensors",
@@ -38,10 +39,10 @@ func samples() []Message {
 		Waiting: 1700000001 * time.Second,
 		Held:    []Holding{{Executor: "e0", Life: "4710-1", ID: 6, Incarnation: 1, Bytes: 4096, Host: 8192}}, Epoch: 3,
 		Cleared: 1, Granted: 2, Applied: 1,
-		Claim: 8192, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated",
+		Claim: 8192, Base: 4096, Sharing: Gates, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated",
 		Reason: "drift",
 		Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
-		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
+		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond, Gate: time.Millisecond,
 		Loss: &loss,
 	}
 	return []Message{
@@ -49,7 +50,8 @@ func samples() []Message {
 			Epoch: 3, Stop: true, Copies: true}},
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
-				Why: "e1 runs already on lab since 12:01"}},
+				Why: "e1 runs already on lab since 12:01"},
+			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000, Name: "ab12"}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000,
 			Orders: 9, Dead: []string{"4711-0"}, Jobs: []JobStatus{{
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
@@ -63,8 +65,8 @@ func samples() []Message {
 		Report{
 			Executor: "e1", Job: "lenet.1", ID: 6, Incarnation: 2, Epoch: 3, Iteration: 12,
 			Steps: []time.Duration{1000, 0, 2000},
-			Stall: 5,
-			Wall:  3100, Loss: &loss, Copies: []Copy{{Kind: plan.In, Storage: 5, After: 1, Start: 10, End: 30,
+			Stall: 5, Gate: 7,
+			Wall: 3100, Loss: &loss, Copies: []Copy{{Kind: plan.In, Storage: 5, After: 1, Start: 10, End: 30,
 				Stall: 4}},
 		},
 		Layout{

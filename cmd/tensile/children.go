@@ -43,7 +43,7 @@ func newChildren(server *bus.Server, dir string, device *planFlags, bound bool) 
 	if device.fake {
 		flags = append(flags, "--fake")
 	}
-	flags = append(flags, "--checkpoints", filepath.Join(dir, checkpointsName))
+	flags = append(flags, "--checkpoints", filepath.Join(dir, checkpointsName), "--lease", filepath.Join(dir, "lease"))
 	return &children{server: server, dir: dir, flags: flags, bound: bound, running: make(map[string]*child)}
 }
 
@@ -105,6 +105,15 @@ func (c *children) launch(name string, ended func(why string, lives []string)) e
 		ended(ending(err, problems), lifelock.Ended(c.folder(), name))
 	})
 	return nil
+}
+
+// kill ends an executor that was started by this process. That it has ended is told as ever.
+func (c *children) kill(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.running[name]; k != nil {
+		_ = k.command.Process.Kill() // it may just have ended
+	}
 }
 
 // lives reports whether an executor lives that was started from this folder of state, by this process or by one before

@@ -35,6 +35,7 @@ type controllerFlags struct {
 
 	silence, giveUp time.Duration
 	preempt         bool
+	inForce         bool // no memory sharing was asked for: that of jobs which run goes on
 	quota           folderFlags
 }
 
@@ -60,6 +61,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	f.plan.registerDevice(c)
 	f.plan.registerPolicy(c)
 	f.plan.registerReplan(c)
+	f.plan.registerSharing(c)
 	f.plan.latency.register(c)
 	registerState(c, &f.state)
 	f.quota.registerQuota(c)
@@ -85,6 +87,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	c.Flags().StringVar(&f.record, "record", "",
 		"write all that the controller is told and answers to this new file, for tensile debug replay")
 	c.PreRunE = func(*cobra.Command, []string) error {
+		f.inForce = !c.Flags().Changed("memory-sharing")
 		if f.share && *isolate {
 			return errors.New("--share and --isolate exclude each other")
 		}
@@ -143,6 +146,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	f.plan.link = link.flag()
 	defer d.Close()
+	if err := f.plan.checkSharing(d); err != nil {
+		return err
+	}
 	log := stamped(out)
 	f.plan.latency.ours = anyLives(executorsIn(f.state))
 	latencies, err := f.plan.findModel(d)
@@ -176,9 +182,14 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
 			log("latencies before anything was measured: " + latencies)
+			if f.plan.context > 0 {
+				log(fmt.Sprintf("this process and every executor take %s of the device's memory each, by opening it; "+
+					"that comes off the budget", f.plan.context))
+			}
 		}}
 	o.HostMemory = host
-	o.Trouble, o.Record = server.Trouble, recorder
+	o.Config.Lease = leaseName(server)
+	o.Trouble, o.Record, o.InForce, o.Kill = server.Trouble, recorder, f.inForce, executors.kill
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
@@ -222,7 +233,8 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 
 // controllerConfig is what a controller plans by.
 func (f *planFlags) controllerConfig(budget graph.Bytes) controller.Config {
-	return controller.Config{Budget: budget, Policy: f.policy, Options: f.planning(), NoReplan: f.noReplan}
+	return controller.Config{Budget: budget, MemorySharing: f.sharing.Sharing, Context: f.context, Policy: f.policy,
+		Options: f.planning(), NoReplan: f.noReplan}
 }
 
 // checkAddress returns the error of a --nats that cannot be that of the controller of these credentials.

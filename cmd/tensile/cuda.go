@@ -4,15 +4,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"tensile/device/cuda"
+	"tensile/device/nvml"
+	"tensile/graph"
 	"tensile/internal/fakecuda"
 )
 
+// fakeContext is what a process takes of the memory of the device without a GPU.
+const fakeContext = 256 * graph.MiB
+
 // openCUDA opens the device that --device cuda or cuda:N names, the first being 0; with --fake on a driver without a
-// GPU.
+// GPU. It takes down what this process takes of the device's memory by that.
 func openCUDA(f *planFlags) (*cuda.Device, error) {
 	var o cuda.Options
 	if _, number, ok := strings.Cut(f.device, ":"); ok {
@@ -29,16 +36,47 @@ func openCUDA(f *planFlags) (*cuda.Device, error) {
 		return nil, err
 	}
 	var driver cuda.Driver
+	gpus := seenGPUs
 	if f.fake {
-		driver = fakecuda.New(fakecuda.Options{})
+		fake := fakecuda.New(fakecuda.Options{Context: fakeContext})
+		driver, gpus = fake, func() []nvml.GPU { return []nvml.GPU{{Bus: fakecuda.Bus, Used: fake.Used()}} }
 	} else if driver, err = cudaDriver(); err != nil {
 		return nil, fmt.Errorf("--device %s: %w; cpu and sim:NAME (%s) need no GPU", f.device, err, simNames())
 	}
+	before := gpus()
 	d, err := cuda.New(driver, o)
 	if err != nil {
 		return nil, fmt.Errorf("--device %s: %w", f.device, err)
 	}
+	f.context = contextOf(d.Bus(), os.Getpid(), before, gpus())
 	return d, nil
+}
+
+// gpu is a device that is on PCI: a cuda.Device or cuda.Pager.
+type gpu interface{ Bus() string }
+
+var _ gpu = cuda.Pager{}
+
+// seenGPUs are those that NVML sees; none without it.
+func seenGPUs() []nvml.GPU {
+	all, _ := nvml.List()
+	return all
+}
+
+// contextOf is what a process takes of the memory of the GPU at a PCI bus id by opening it: what NVML says that it has,
+// or, as in a container where NVML does not know it, by how much more is used than before; 0 where nobody says.
+func contextOf(bus string, process int, before, after []nvml.GPU) graph.Bytes {
+	at := func(g nvml.GPU) bool { return g.Bus == bus }
+	was, is := slices.IndexFunc(before, at), slices.IndexFunc(after, at)
+	if was < 0 || is < 0 {
+		return 0
+	}
+	for _, p := range after[is].Processes {
+		if p.ID == process && p.Memory > 0 {
+			return p.Memory // others may have taken or given back some meanwhile
+		}
+	}
+	return max(0, after[is].Used-before[was].Used)
 }
 
 // printJSON prints a document of what a device has done, with "fake": true if that had a driver without a GPU.

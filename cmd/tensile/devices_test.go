@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tensile/device/cuda"
+	"tensile/device/nvml"
 	"tensile/graph"
 	"tensile/internal/fakecuda"
 )
@@ -33,5 +34,30 @@ func TestContext(t *testing.T) {
 	none := errors.New("no driver")
 	if got, err := cudaDevices(func() (cuda.Driver, error) { return nil, none }, unknown); got != nil || err != none {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// Where NVML says how much of a GPU a process has, that is its context; else what is used more than before is.
+func TestContextOf(t *testing.T) {
+	gpu := func(bus string, used graph.Bytes, p ...nvml.Process) nvml.GPU {
+		return nvml.GPU{Bus: bus, Used: used, Processes: p}
+	}
+	before := []nvml.GPU{gpu("a", 100), gpu("b", 200)}
+	for _, test := range []struct {
+		bus   string
+		after []nvml.GPU
+		want  graph.Bytes
+	}{
+		{"a", []nvml.GPU{gpu("a", 109), gpu("b", 900)}, 9},
+		{"b", []nvml.GPU{gpu("a", 109), gpu("b", 900)}, 700},
+		{"a", []nvml.GPU{gpu("a", 999, nvml.Process{ID: 6, Memory: 90}, nvml.Process{ID: 7, Memory: 8})}, 8},
+		{"a", []nvml.GPU{gpu("a", 109, nvml.Process{ID: 7})}, 9},
+		{"a", []nvml.GPU{gpu("a", 90)}, 0},
+		{"c", []nvml.GPU{gpu("c", 90)}, 0},
+		{"a", nil, 0},
+	} {
+		if got := contextOf(test.bus, 7, before, test.after); got != test.want {
+			t.Errorf("the context at %s beside %+v is %v, want %v", test.bus, test.after, got, test.want)
+		}
 	}
 }

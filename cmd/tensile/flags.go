@@ -23,6 +23,7 @@ import (
 	"tensile/scheduler/policies/paper"
 	tensilepolicy "tensile/scheduler/policies/tensile"
 	"tensile/task"
+	"tensile/wire"
 	"tensile/workload"
 )
 
@@ -124,14 +125,18 @@ type planFlags struct {
 	options    scheduler.Options
 	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags
-	sharing    string      // of memory: none or gates
-	wrong      sim.Options // of a simulated device: noise, and latencies that are mispredicted
+	sharing    sharingValue // of memory
+	wrong      sim.Options  // of a simulated device: noise, and latencies that are mispredicted
 
 	// what a job that is trained has on the host beside its slots; nil: none is trained, and --host-memory limits
 	// nothing
 	onHost func(*graph.Graph) graph.Bytes
 
+	context graph.Bytes // that a process takes of the memory of the device, once that is open
+	shared  bool        // one process trains all jobs
+
 	lowest  bool // without a budget plan as low as the policy goes
+	expect  bool // of jobs that share memory by gates: say how fast they are together
 	apart   bool // where time is virtual: each job has a device of its own
 	explain bool // ask why what stays does
 }
@@ -192,18 +197,42 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 		"no-relax")
 }
 
-// How jobs share memory.
-const (
-	sharingNone  = "none"
-	sharingGates = "gates"
-)
-
 // registerSharing registers the flag of how jobs share memory.
 func (f *planFlags) registerSharing(c *cobra.Command) {
-	c.Flags().StringVar(&f.sharing, "memory-sharing", sharingNone,
-		"how jobs share memory: none, each has an arena of its own; or gates, one at a time has its peak, and each of "+
-			"the others what it holds between two iterations")
-	complete(c, "memory-sharing", sharingGates, sharingNone)
+	c.Flags().Var(&f.sharing, "memory-sharing",
+		"how jobs share memory: none, each has an arena of its own; gates, one at a time has its peak, and each of "+
+			"the others what it holds between two iterations; or slices, one at a time has its arena, and the others rest")
+	complete(c, "memory-sharing", "gates", "slices", "none")
+}
+
+// sharingValue is a way to share memory.
+type sharingValue struct{ wire.Sharing }
+
+func (*sharingValue) Type() string { return "string" }
+
+func (v *sharingValue) Set(text string) error {
+	if text == wire.NoSharing.String() {
+		text = ""
+	}
+	s := wire.Sharing(text)
+	if s != wire.NoSharing && s != wire.Gates && s != wire.Slices {
+		return errors.New("give gates, slices or none")
+	}
+	v.Sharing = s
+	return nil
+}
+
+// checkSharing returns an error if jobs of a device cannot share memory as they are to.
+func (f *planFlags) checkSharing(d device.Device) error {
+	switch _, pages := d.(device.Pager); {
+	case f.sharing.Sharing == wire.NoSharing:
+	case !pages:
+		return fmt.Errorf("--memory-sharing %s: %s gives memory by whole arenas alone: leave it out", f.sharing, d.Name())
+	case f.apart && f.simulated():
+		return fmt.Errorf("--memory-sharing %s: with --isolate each job simulates a device of its own: leave one of the "+
+			"two out", f.sharing)
+	}
+	return nil
 }
 
 // registerReplan registers the flag of what is planned again while jobs train.
@@ -230,7 +259,9 @@ type session struct {
 	device   device.Device
 	request  scheduler.Request
 	planned  *planner.Planned
-	vanilla  *planner.Peaks // nil: not needed yet
+	together *planner.Together // with gates, for tensile plan
+	vanilla  *planner.Peaks    // nil: not needed yet
+	contexts wire.Contexts     // of all processes, on the device beside what is in the request's budget
 	link     linkRate
 	latency  string // where the plan's latencies come from
 
@@ -249,15 +280,28 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 		return nil, err
 	}
 	if p.overhead != "" {
-		err = s.least(ctx, p, overhead)
-	} else if s.planned, err = planner.Plan(ctx, s.request); err != nil {
+		if err = s.least(ctx, p, overhead); err == nil && s.request.Together && p.expect {
+			s.together, err = p.on(s.device).Expect(ctx, s.planned, &s.request, s.planned.Least)
+		}
+	} else if s.request.Together && p.expect {
+		s.planned, s.together, err = p.on(s.device).PlanTogether(ctx, s.request)
+		err = perhapsPercent(p.budget, err)
+	} else if s.planned, err = p.on(s.device).Plan(ctx, s.request); err != nil {
 		err = perhapsPercent(p.budget, err)
 	}
 	if err != nil {
 		s.device.Close()
-		return nil, err
+		return nil, s.beside(err)
 	}
 	return s, nil
+}
+
+// beside says of a budget that is too small what comes off it.
+func (s *session) beside(err error) error {
+	if _, ok := errors.AsType[*scheduler.OverBudgetError](err); ok && s.contexts.Sum() > 0 {
+		return fmt.Errorf("%w (for the jobs, beside %s)", err, s.contexts)
+	}
+	return err
 }
 
 // least plans for the least memory with which no job takes more than an overhead longer, and makes that the budget.
@@ -294,7 +338,10 @@ func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFla
 	if s.device, s.link, err = openDevice(p); err != nil {
 		return nil, err
 	}
-	if err := s.ask(ctx, p, priorities, swapRates); err != nil {
+	if err = p.checkSharing(s.device); err == nil {
+		err = s.ask(ctx, p, priorities, swapRates)
+	}
+	if err != nil {
 		s.device.Close()
 		return nil, err
 	}
@@ -317,8 +364,19 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest,
 		p.explain
 	s.prefer(priorities, swapRates)
-	if s.request.Budget, err = s.parseBudget(ctx, p.budget); err != nil || p.onHost == nil {
+	if s.contexts.Each = p.context; p.context > 0 {
+		if s.contexts.Processes = 1 + len(s.workload); p.shared {
+			s.contexts.Processes = 2
+		}
+	}
+	if s.request.Budget, err = s.parseBudget(ctx, p.budget); err != nil {
 		return err
+	}
+	if page := p.on(s.device).Page; p.sharing.Sharing != wire.NoSharing && s.request.Budget > 0 {
+		s.request.Budget = max(1, s.request.Budget/page*page) // leases grant whole pages
+	}
+	if p.onHost == nil {
+		return nil
 	}
 	for i := range s.request.Jobs {
 		s.request.Jobs[i].OnHost = p.onHost(s.request.Jobs[i].Graph)
@@ -377,14 +435,19 @@ func perJob[T any](values []T, w []task.Task) []T {
 	return all
 }
 
-// parseBudget reads a budget; percentages are of the sum of the jobs' slot peaks under none-live.
+// parseBudget reads a budget for the jobs. Percentages are of the sum of their slot peaks under none-live; of a size
+// contexts come off.
 func (s *session) parseBudget(ctx context.Context, text string) (graph.Bytes, error) {
 	percent, ok, err := parsePercent(text)
 	if err != nil || text == "" {
 		return 0, err
 	}
 	if !ok {
-		return parseBytes("--budget", text)
+		b, err := parseBytes("--budget", text)
+		if taken := s.contexts.Sum(); err == nil && taken > 0 && b <= taken {
+			return 0, fmt.Errorf("--budget %s: %s take all of it: give more than %s", text, s.contexts, taken)
+		}
+		return b - s.contexts.Sum(), err
 	}
 	peaks, err := s.unplanned(ctx)
 	if err != nil {

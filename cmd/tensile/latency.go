@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/calibrate"
+	"tensile/controller"
 	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
-	"tensile/device/cuda"
 	"tensile/device/nvml"
 	"tensile/graph"
 	"tensile/planner"
@@ -47,8 +47,8 @@ func (f *latencyFlags) register(c *cobra.Command) {
 // on describes the device for plans. Of latencies that a model predicts it also knows what they are under a load. Jobs
 // with a simulated device each do not slow one another down.
 func (f *planFlags) on(d device.Device) planner.Device {
-	on := planner.Of(d, f.latencies(d))
-	on.Gates = f.sharing == sharingGates
+	c := controller.Config{MemorySharing: f.sharing.Sharing}
+	on := c.Shared(planner.Of(d, f.latencies(d)))
 	if f.apart && f.simulated() {
 		on.Sharing = cost.Sharing{}
 	}
@@ -116,7 +116,7 @@ func (s *session) measured(ctx context.Context, p *planFlags, run *report.Run, p
 	s.request.Jobs = p.on(s.device).Request(s.request.Jobs...).Jobs
 	s.latency = "measured in the vanilla run"
 	var err error
-	s.planned, err = planner.Plan(ctx, s.request)
+	s.planned, err = on.Plan(ctx, s.request)
 	return err
 }
 
@@ -167,7 +167,7 @@ func (p *planFlags) findModel(d device.Device) (string, error) {
 // foreignLoad is the share of a device that others use while no job of ours runs on it: of a GPU by NVML, of the cpu
 // device by the system. Where neither tells it is 0.
 func foreignLoad(d device.Device, fake bool) float64 {
-	gpu, ok := d.(*cuda.Device)
+	g, ok := d.(gpu)
 	if !ok {
 		var meter cpu.Meter
 		meter.Load() // begins
@@ -178,7 +178,7 @@ func foreignLoad(d device.Device, fake bool) float64 {
 	if fake {
 		return 0
 	}
-	meter, err := nvml.Open(gpu.Bus())
+	meter, err := nvml.Open(g.Bus())
 	if err != nil {
 		return 0
 	}
@@ -190,7 +190,7 @@ func foreignLoad(d device.Device, fake bool) float64 {
 // calibration is how ops are measured on a device: on the cpu device beside threads that are busy as well. On a GPU
 // those change nothing, and NVML does not tell others' kernels from ours, so others are taken to leave it alone.
 func calibration(d device.Device) calibrate.Options {
-	if _, ok := d.(*cuda.Device); ok {
+	if _, ok := d.(gpu); ok {
 		return calibrate.Options{Background: []int{0}}
 	}
 	return calibrate.Options{Meter: &cpu.Meter{}}

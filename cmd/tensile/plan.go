@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"tensile/device"
 	"tensile/internal/bus"
 	"tensile/planner"
+	"tensile/program"
 	"tensile/report"
 	"tensile/scheduler/policies"
 )
@@ -52,7 +54,7 @@ func planCommand() *cobra.Command {
 			if frontier {
 				return printFrontier(c, args, &w, &p, svg)
 			}
-			p.lowest = true
+			p.lowest, p.expect = true, true
 			s, err := open(c.Context(), args, &w, &p)
 			if err != nil {
 				return err
@@ -72,8 +74,9 @@ func planCommand() *cobra.Command {
 					r.Jobs[i].StepList = strings.Split(strings.TrimSpace(s.planned.Jobs[i].Plan.Text(t.Graph)), "\n")
 				}
 				if commands {
-					r.Jobs[i].CommandList = strings.Split(strings.TrimSpace(s.planned.Programs[i].Program().Text()),
-						"\n")
+					if err := listCommands(s.device, s.planned.Programs[i], &r.Jobs[i]); err != nil {
+						return err
+					}
 				}
 			}
 			if p.json {
@@ -96,8 +99,24 @@ func planCommand() *cobra.Command {
 	c.Flags().BoolVar(&frontier, "frontier", false,
 		"print what every policy, or each of --policy A,B, makes of every budget: memory against time; --svg draws it")
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
-	c.Flags().BoolVar(&commands, "commands", false, "list the commands of the program, with their lanes and waits")
+	c.Flags().BoolVar(&commands, "commands", false, "list the commands of the program, with their lanes and waits, and their groups")
 	return c
+}
+
+// listCommands adds the commands of a program to a report, and the groups that they are in where a device can back a
+// part of an arena.
+func listCommands(d device.Device, p program.Proven, r *report.JobPlan) error {
+	r.CommandList = strings.Split(strings.TrimSpace(p.Program().Text()), "\n")
+	pager, ok := d.(device.Pager)
+	if !ok {
+		return nil
+	}
+	divided, err := p.Divide(pager.Page(), 0)
+	if err != nil {
+		return err
+	}
+	r.GroupList = strings.Split(strings.TrimSpace(divided.Groups().Text()), "\n")
+	return nil
 }
 
 // printFrontier prints, and perhaps draws, what policies make of every budget.
@@ -194,10 +213,13 @@ func (s *session) report(ctx context.Context, policy string, explain bool) (*rep
 		return nil, err
 	}
 	r := report.NewPlan(s.workload, s.planned, saved, explain)
+	if s.together != nil {
+		r.Share(s.planned, s.together)
+	}
 	r.Device, r.Policy, r.Budget = s.device.Name(), policy, s.request.Budget
 	for i := range r.Jobs {
 		within := s.planned.Jobs[i].Layout.Arena
-		if len(r.Jobs) == 1 {
+		if len(r.Jobs) == 1 && !s.request.Together {
 			within = max(within, s.request.Budget)
 		}
 		if r.Jobs[i].BoundEOR, err = s.planned.BoundEOR(ctx, &s.request, i, within); err != nil {

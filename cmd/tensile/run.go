@@ -54,6 +54,7 @@ func runCommand() *cobra.Command {
 	f.workloadFlags.register(c)
 	f.planFlags.register(c)
 	f.planFlags.registerReplan(c)
+	f.planFlags.registerSharing(c)
 	f.checkpointFlags.register(c)
 	c.Flags().StringVar(&f.from, "from", "", strings.TrimSuffix(fromHelp, ","))
 	f.host.register(c)
@@ -122,7 +123,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err := f.mistime(); err != nil {
 		return err
 	}
-	f.apart = f.isolate
+	f.apart, f.shared = f.isolate, f.share
 	if f.measured && !f.compare {
 		return errors.New("--measured takes latencies from the run of --compare: give both")
 	}
@@ -215,12 +216,12 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 		return run, nil, planned, err
 	}
 	request := s.request
-	request.Policy, request.Budget = "none-live", 0
+	request.Policy, request.Budget, request.Together, request.Page = "none-live", 0, false, 0
 	plain, err := planner.Plan(ctx, request)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	free := &training{session: s, flags: f, policy: "none-live", planned: plain, request: request}
+	free := &training{session: s, flags: f, policy: "none-live", plain: true, planned: plain, request: request}
 	if !f.simulated() && !f.measured {
 		runs, err := alternate(ctx, [2]*training{free, planned}, [2]func(){begin(free, "vanilla"),
 			begin(planned, f.policy)})

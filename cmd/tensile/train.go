@@ -26,6 +26,7 @@ type training struct {
 	session *session
 	flags   *runFlags
 	policy  string
+	plain   bool // jobs share no memory
 	budget  graph.Bytes
 	planned *planner.Planned  // the first plans
 	request scheduler.Request // for them
@@ -59,13 +60,24 @@ func (f *runFlags) here() bool { return f.simulated() && !f.share && !f.isolate 
 
 // device is what plans are made for.
 func (t *training) device() planner.Device {
-	return t.flags.on(t.session.device)
+	on := t.flags.on(t.session.device)
+	if t.plain {
+		on.Gates, on.Turns = false, false
+	}
+	return on
 }
 
 // config is what the controller plans by.
 func (t *training) config() controller.Config {
 	c := t.flags.controllerConfig(t.budget)
 	c.Policy, c.HostMemory = t.policy, t.session.request.HostBudget
+	if c.Budget > 0 {
+		c.Budget += t.session.contexts.Sum()
+	}
+	if t.plain {
+		c.MemorySharing = wire.NoSharing
+	}
+	c.Shared(t.device())
 	return c
 }
 

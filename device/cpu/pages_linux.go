@@ -58,7 +58,7 @@ func (j *job) Hold(pages program.Pages) error {
 
 // mustNotUse panics if a command that was issued and has not ended uses one of some pages.
 func (j *job) mustNotUse(pages program.Pages) {
-	if len(pages) == 0 {
+	if len(pages) == 0 || j.loaded == nil {
 		return
 	}
 	j.mu.Lock()

@@ -146,3 +146,34 @@ func TestSnapshotOutlivesDevice(t *testing.T) {
 	s.Release()
 	s.Release()
 }
+
+// A job is closed when ops of it are on a stream, behind which others wait for the loader: its memory is given back
+// when those have ended.
+func TestCloseBehindLoader(t *testing.T) {
+	b := graph.NewBuilder("behind")
+	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{4})
+	sum := b.Persistent("w", graph.Parameter, graph.Shape{4}, graph.Init{})
+	for _, name := range []string{"first", "second"} {
+		sum = b.Op(name, graph.Add, graph.Attrs{}, sum, sum)[0]
+	}
+	b.Output(b.Op("last", graph.Add, graph.Attrs{}, sum, x)[0])
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver := fakecuda.New(fakecuda.Options{Seed: 1})
+	d := open(t, driver)
+	defer closed(t, d)
+	s := sit(t, d, devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{}))
+	ended := past{}
+	s.j.Issue(&s.p.Prologue, 0, len(s.p.Prologue.Commands), 0, true)
+	ended.wait(t, d, s, &s.p.Prologue, 0)
+	before := driver.Calls()["cuLaunchKernel"]
+	s.j.Issue(&s.p.Body, 0, len(s.p.Body.Commands), 0, false)
+	if n := driver.Calls()["cuLaunchKernel"] - before; n != 2 {
+		t.Errorf("%d ops are on the stream, want the 2 that need no input", n)
+	}
+	if err := s.j.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -119,23 +120,74 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// A body is issued in parts. What a lane has done of a part is told when it has done all of it. Copies of a prologue,
-// and what the host lane waits for, are told at once.
-func TestTold(t *testing.T) {
+// pass lets milliseconds pass in which no job is told of anything.
+func pass(t *testing.T, driver *fakecuda.Driver) {
+	t.Helper()
+	const size = 4 * graph.GiB
+	s, noStream := driver.NewStream()
+	a, noMemory := driver.Alloc(size)
+	if err := errors.Join(noStream, noMemory, driver.Fill(s, a, 0, int(size/4)), driver.Synchronize(),
+		driver.Release(a), driver.DestroyStream(s)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A part is issued when the lanes have stood still for a while, which the host was told of late: its ops take as long
+// as they take the device.
+func TestTimesOfParts(t *testing.T) {
+	driver := fakecuda.New(fakecuda.Options{Dry: true,
+		Latency: func(l cuda.Launch) time.Duration { return time.Millisecond }})
+	d := open(t, driver)
+	defer closed(t, d)
+	g := sums(t, "first", 4)
+	s := sit(t, d, devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{}))
+	ended := past{}
+	s.j.Issue(&s.p.Prologue, 0, len(s.p.Prologue.Commands), 0, true)
+	ended.wait(t, d, s, &s.p.Prologue, 0)
+	s.j.Issue(&s.p.Body, 0, 2, 0, false)
+	if err := driver.Synchronize(); err != nil {
+		t.Fatal(err)
+	}
+	pass(t, driver)
+	issued := d.Now()
+	s.j.Issue(&s.p.Body, 2, len(s.p.Body.Commands), 0, false)
+	ended.wait(t, d, s, &s.p.Body, 0)
+	for _, op := range []string{"first", "sum1", "sum2"} {
+		if e := ended.kernel(s, 0, op); e.End-e.Start > 1020*time.Microsecond {
+			t.Errorf("%s took %v, want a millisecond", op, e.End-e.Start)
+		}
+	}
+	if before, after := ended.kernel(s, 0, "sum1"), ended.kernel(s, 0, "sum2"); before.End >= issued ||
+		after.Start < issued {
+		t.Errorf("the first part has ended at %v, the second is issued at %v and begins at %v", before.End, issued,
+			after.Start)
+	}
+}
+
+// atOnce is how late the host may hear of something in a dry driver.
+const atOnce = 10 * time.Microsecond
+
+// slow opens a dry device with a link on which a weight of devicetest.Tiny takes 120 microseconds, and ops that take
+// one.
+func slow(t *testing.T) *cuda.Device {
 	facts, err := cost.Device("a6000")
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts.Out.Rate, facts.In.Rate = 1e6, 1e6 // a weight takes 120 microseconds
-	d := open(t, fakecuda.New(fakecuda.Options{Facts: facts, Dry: true,
+	facts.Out.Rate, facts.In.Rate = 1e6, 1e6
+	return open(t, fakecuda.New(fakecuda.Options{Facts: facts, Dry: true,
 		Latency: func(cuda.Launch) time.Duration { return time.Microsecond }}))
+}
+
+// A body is issued in parts. What a lane has done of a part is told when it has done all of it, and copies of a
+// prologue are told of at once.
+func TestTold(t *testing.T) {
+	d := slow(t)
 	defer closed(t, d)
-	g := devicetest.Tiny()
-	s := sit(t, d, devicetest.Build(t, d, g, devicetest.Swapped(g), program.Options{}))
+	s := sit(t, d, swapped(t, d))
 	s.j.Issue(&s.p.Prologue, 0, len(s.p.Prologue.Commands), 0, true)
 	ended := past{}
 	ended.wait(t, d, s, &s.p.Prologue, 0)
-	const atOnce = 10 * time.Microsecond
 	for e, told := range ended {
 		if late := told.at - told.End; late > atOnce {
 			t.Errorf("copy %d of the prologue has ended at %v and is told at %v", e.Index, told.End, told.at)
@@ -146,34 +198,67 @@ func TestTold(t *testing.T) {
 	}
 	body := s.p.Body.Commands
 	cuts := []int{0, len(body) / 3, 2 * len(body) / 3, len(body)}
-	for i := range cuts[1:] {
-		s.j.Issue(&s.p.Body, cuts[i], cuts[i+1], 0, false)
+	for i, to := range cuts[1:] {
+		s.j.Issue(&s.p.Body, cuts[i], to, 0, false)
 	}
 	ended.wait(t, d, s, &s.p.Body, 0)
-	read := 0
 	for i, to := range cuts[1:] {
-		last := make(map[program.Stream]told)
-		for index, c := range slices.Backward(body[:to]) {
-			if index < cuts[i] {
-				break
+		last := make(map[program.Stream]time.Duration)
+		for index := to - 1; index >= cuts[i]; index-- {
+			lane, e := body[index].Stream, ended.of(s, 0, index)
+			if _, ok := last[lane]; !ok {
+				last[lane] = e.End
 			}
-			e := ended.of(s, 0, index)
-			if _, ok := last[c.Stream]; !ok {
-				last[c.Stream] = e
-			}
-			if end := last[c.Stream].End; e.at > end+atOnce {
-				t.Errorf("part %d: what command %d has done is told at %v, and its lane's last has ended at %v", i, index,
-					e.at, end)
-			}
-			if c.Kind == program.Out && g.Storages[c.Storage].Role == graph.Output {
-				read++
-				if late := e.at - e.End; late > atOnce {
-					t.Errorf("the host can read %s at %v and is told at %v", g.Storages[c.Storage].Name, e.End, e.at)
-				}
+			if e.at > last[lane]+atOnce {
+				t.Errorf("part %d: what command %d has done is told at %v, and the last of its lane has ended at %v", i,
+					index, e.at, last[lane])
 			}
 		}
 	}
-	if read == 0 {
-		t.Error("no outputs are read")
+}
+
+// A command of the host lane starts when what it waits for has ended, also where later copies of the same lane have
+// not.
+func TestHostLane(t *testing.T) {
+	d := slow(t)
+	defer closed(t, d)
+	early := map[bool]int{} // that wait for a copy that is not its lane's last, of the same body or of the one before
+	for plan := range uint64(8) {
+		s := sit(t, d, randomTiny(t, d, plan))
+		body := s.p.Body.Commands
+		s.j.Issue(&s.p.Prologue, 0, len(s.p.Prologue.Commands), 0, true)
+		for i := range 3 {
+			s.j.Issue(&s.p.Body, 0, len(body), i, false)
+		}
+		ended := past{}
+		for i := range 3 {
+			ended.wait(t, d, s, &s.p.Body, i)
+		}
+		of := make([][]told, len(s.p.Streams)) // per stream
+		for i := range 3 {
+			for index, c := range body {
+				e := ended.of(s, i, index)
+				if c.Kind.Unit() == program.Host && i == 2 {
+					free := of[c.Stream][len(of[c.Stream])-1].End
+					for _, w := range c.Waits {
+						before := 2*s.p.Body.Counts[w.Stream] + w.Count
+						if w.Count%s.p.Body.Counts[w.Stream] != 0 {
+							early[w.Count > 0]++
+						}
+						free = max(free, of[w.Stream][before-1].End)
+					}
+					if e.Start > free+atOnce {
+						t.Errorf("plan %d: a %s may start at %v and starts at %v", plan, c.Kind, free, e.Start)
+					}
+				}
+				of[c.Stream] = append(of[c.Stream], e)
+			}
+		}
+		if err := s.j.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if early[false] == 0 || early[true] == 0 {
+		t.Errorf("nothing that is waited for is early: %v", early)
 	}
 }

@@ -22,6 +22,8 @@ func Run(t *testing.T, open func(t *testing.T) device.Device) {
 		{"variants", variants},
 		{"order", order},
 		{"drain", drain},
+		{"parts", parts},
+		{"pages", holds},
 		{"jobs", jobs},
 		{"memory", memory},
 		{"hold", hold},

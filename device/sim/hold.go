@@ -33,7 +33,7 @@ func (j *job) Hold(pages program.Pages) error {
 			j.arena, page))
 	}
 	j.paged = true
-	if dropped := j.held.Without(pages); len(dropped) > 0 {
+	if dropped := j.held.Without(pages); len(dropped) > 0 && j.program != nil {
 		if c := j.lanes.Using(j.program, dropped, page); c != nil {
 			panic(fmt.Sprintf("sim: Hold by job %q takes pages %v, which a %s that was issued uses", j.name, dropped,
 				c.Kind))

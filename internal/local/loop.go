@@ -11,6 +11,7 @@ import (
 	"tensile/controller"
 	"tensile/device"
 	"tensile/executor"
+	"tensile/lease"
 	"tensile/planner"
 	"tensile/report"
 	"tensile/task"
@@ -24,6 +25,7 @@ type loop struct {
 	spec       specOf
 	device     device.Device
 	host       *executor.Host
+	lease      *lease.Machine
 	controller *controller.Machine
 	agent      *agent.Machine // nil: not launched yet
 	jobs       []*job
@@ -51,12 +53,13 @@ type job struct {
 func newLoop(ctx context.Context, d device.Device, on planner.Device, tasks []task.Task, o Options, spec specOf) *loop {
 	o.Device, o.Align, o.Out, o.In, o.Sharing = on.Identity, on.Align, on.Out, on.In, on.Sharing
 	o.Share, o.Watched = true, true
+	on = o.Shared(on)
 	if o.Plan == nil {
 		o.Plan = (&controller.Planner{Config: o.Config, On: on}).Plan
 	}
 	l := &loop{ctx: ctx, options: o, spec: spec, device: d, controller: controller.NewMachine(o.Config),
 		byName: make(map[string]*job), layouts: make(map[string]*wire.Layout), results: make(map[string]*wire.Result)}
-	l.host = executor.NewHost(d, l.observe)
+	l.host, l.lease = executor.NewHost(d, l.observe), lease.NewMachine(lease.Options{Still: -1})
 	for i, t := range tasks {
 		j := &job{index: i, task: t, losses: make([]*wire.Loss, o.Iterations)}
 		l.jobs, l.byName[t.Name] = append(l.jobs, j), j
@@ -188,6 +191,8 @@ func (l *loop) order(in agent.Input) error {
 			l.host.Stop(o.Stop)
 		case o.Remove != "":
 			l.host.Remove(o.Remove)
+		case o.Lend != nil:
+			agent.Lend(l.host, o.Lend, l.lease)
 		case o.Keep != nil:
 			l.tell(agent.Input{Kept: o.Keep.Take(l.byName[o.Keep.Spec.Name].heard(o.Keep.Ended))})
 		case o.Store != nil:
@@ -226,6 +231,7 @@ func (l *loop) open(o *agent.Open) {
 	spec := l.spec(o.Task, o.Spec.Iterations, func(iteration int, loss float32) {
 		j.losses[iteration] = (*wire.Loss)(&loss)
 	})
+	spec.Weight = o.Spec.Priority
 	if o.Begin != nil {
 		spec.Begin = o.Begin.Iteration
 	}

@@ -1,0 +1,65 @@
+package controller
+
+import (
+	"tensile/graph"
+	"tensile/wire"
+)
+
+// Claim is what a job may have of the device: Base from when it leaves Home until it is back, and up to Arena within an
+// iteration. Jobs take what lies between the two in turns where gates share memory; where nothing does, Base is Arena.
+type Claim struct {
+	Base  graph.Bytes `json:"base_bytes"`
+	Arena graph.Bytes `json:"arena_bytes"`
+}
+
+// whole is the claim of what has an arena for itself.
+func whole(arena graph.Bytes) Claim { return Claim{arena, arena} }
+
+// ClaimOf is what a job claims by its record.
+func ClaimOf(r *wire.Record) Claim {
+	if r.Sharing == wire.NoSharing {
+		return whole(r.Claim)
+	}
+	return Claim{r.Base, r.Claim}
+}
+
+// or is the claim of a job that has the one or the other: together with others it takes what the worse of the two
+// would, whatever these claim.
+func (c Claim) or(d Claim) Claim { return Claim{max(c.Base, d.Base), max(c.Arena, d.Arena)} }
+
+// within reports whether a job that claims d may have c at once.
+func (c Claim) within(d Claim) bool { return c.Base <= d.Base && c.Arena <= d.Arena }
+
+func (c Claim) none() bool { return c == Claim{} }
+
+func (c Claim) rest() graph.Bytes { return c.Arena - c.Base }
+
+// Together adds claims: jobs that share a device take the sum of their bases, and the largest of the rests.
+type Together struct {
+	base          graph.Bytes
+	largest, next graph.Bytes // rests
+}
+
+// With is the sum with one more claim.
+func (t Together) With(c Claim) Together {
+	t.base += c.Base
+	switch rest := c.rest(); {
+	case rest > t.largest:
+		t.largest, t.next = rest, t.largest
+	case rest > t.next:
+		t.next = rest
+	}
+	return t
+}
+
+// Without is the sum without one of its claims. Another cannot be taken out of that.
+func (t Together) Without(c Claim) Together {
+	t.base -= c.Base
+	if c.rest() == t.largest {
+		t.largest = t.next
+	}
+	return t
+}
+
+// Bytes is what the claims take together.
+func (t Together) Bytes() graph.Bytes { return t.base + t.largest }

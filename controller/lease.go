@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"math"
+	"time"
+
+	"tensile/graph"
+	"tensile/planner"
+	"tensile/program"
+	"tensile/wire"
+)
+
+// Where jobs share memory a lease at the device says who may hold how much of it when, so that a controller that is
+// away stops nobody. The controller says how much there is. That falls to a smaller budget only as fast as the plans in
+// force do: each iteration that has begun was promised what its plan needs.
+
+// shares reports whether jobs share memory.
+func (c *Config) shares() bool { return c.MemorySharing != wire.NoSharing }
+
+// Shared describes a device for jobs that share its memory as the configuration says, and takes down its page.
+func (c *Config) Shared(d planner.Device) planner.Device {
+	d.Gates, d.Turns = c.MemorySharing == wire.Gates, c.MemorySharing == wire.Slices
+	if c.Page = d.Page; !c.shares() {
+		c.Page, c.Lease = 0, ""
+	}
+	return d
+}
+
+// claimOf works out what a job counts with that trains with a proven program, from that alone; nil: with its arena.
+func (c *Config) claimOf(p *program.Program) *Claim {
+	if !c.shares() {
+		return nil
+	}
+	claim := &Claim{Arena: (p.Arena + c.Page - 1) / c.Page * c.Page}
+	if c.MemorySharing == wire.Gates {
+		claim.Base = c.Page * graph.Bytes(program.Divide(p, c.Page, max(p.Arena, c.Page)).Base.Count())
+	}
+	return claim
+}
+
+// lend says what leases have to give.
+func (m *Machine) lend() {
+	if !m.config.shares() {
+		return
+	}
+	l := wire.Lease{Sharing: m.config.MemorySharing, Number: m.lease.Number, Name: m.config.Lease}
+	if m.config.Budget > 0 {
+		before := m.lease.Capacity
+		if before == 0 {
+			before = math.MaxInt64
+		}
+		left := max(1, m.config.Budget-m.contexts().Sum()-m.toStart().Sum())
+		l.Capacity = max(left, min(before, m.promised()))
+	}
+	if l != m.lease || l.Number == 0 {
+		l.Number = max(l.Number+1, int64(m.now/time.Microsecond))
+		m.lease = l
+	}
+}
+
+// promised is what leases need for what all jobs were granted, and for what executors out of reach may have.
+func (m *Machine) promised() graph.Bytes {
+	var sum Together
+	for _, j := range m.jobs {
+		sum = sum.With(j.granted()).With(whole(j.held()))
+	}
+	return sum.Bytes()
+}

@@ -1,0 +1,29 @@
+package simtest
+
+import "tensile/graph"
+
+// checkContexts holds that, when everybody has been heard, the controller counts with all processes that have the
+// device open, and that these and the arenas in them fit the budget.
+func (w *world) checkContexts() {
+	w.t.Helper()
+	open, arenas := 1, graph.Bytes(0) // the controller
+	for _, p := range w.processes {
+		if p.key != p.name && !w.heard(p) {
+			continue // it is refused, or has to wait until the first of its name is given up
+		}
+		open++
+		for _, a := range p.arenas {
+			arenas += a
+		}
+	}
+	known := w.controller.Contexts()
+	if budget := w.config.Budget; known.Each > 0 && (open > known.Processes ||
+		budget > 0 && w.taken <= budget && arenas+graph.Bytes(open)*known.Each > budget) {
+		w.tell()
+		w.t.Fatalf("%d processes have the device open, the controller knows of %s; arenas of %s, the budget is %s",
+			open, known, arenas, budget)
+	}
+}
+
+// heard reports whether the controller orders something of this very process.
+func (w *world) heard(p *process) bool { return w.orders[p.name].Life == p.life }

@@ -1,0 +1,362 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/lease"
+	"tensile/program"
+	"tensile/scheduler"
+)
+
+// Together is what is expected of jobs that share memory by gates.
+type Together struct {
+	Capacity graph.Bytes // within which they run
+	Least    graph.Bytes // with which they can: see scheduler.Result.Least
+	// EOR is the time in which the jobs do what they would do in a second if they took turns, each alone and without a
+	// plan: below 1 they are faster than that. Jobs has, per job, how long an iteration of it takes in rounds of such
+	// turns.
+	EOR  float64
+	Jobs []float64
+}
+
+// Every is by how much memory grows or shrinks within a group of commands, for expectations.
+const Every = 32 * graph.MiB
+
+// Course is how a job goes through an iteration alone, by the groups of its program.
+type Course struct {
+	Weight int           // as in lease.Join
+	Alone  time.Duration // of an iteration without a plan
+	Base   program.Pages
+	Peak   int
+	Parts  []Part // per group
+}
+
+// Part is the course of a group: how long the compute unit has it, and how long after that all of it has ended.
+type Part struct {
+	Need program.Pages
+	Rest int      // see program.RestsInFlight
+	Use  cost.Use // Launch: also what the unit stands still
+	Lag  time.Duration
+}
+
+// Took is how long the compute unit has the group.
+func (p *Part) Took() time.Duration { return p.Use.Launch + p.Use.Work }
+
+// CourseOf returns the course of a job with its groups, by the latencies that its plan was made with.
+func CourseOf(s *scheduler.Scheduled, p *program.Program, d *program.Groups, sharing cost.Sharing) Course {
+	t := program.Time(p, program.Durations{Steps: s.Plan.Made, Out: s.Out, In: s.In})
+	rests := program.RestsInFlight(p, &p.Body, d.Body)
+	c := Course{Alone: s.Unplanned, Base: d.Base, Peak: max(d.Peak(), rests[0])}
+	var computed, ended time.Duration
+	for i, g := range d.Body {
+		part := Part{Need: g.Need, Rest: rests[i]}
+		from := computed
+		for k := g.From; k < g.To; k++ {
+			command := &p.Body.Commands[k]
+			ended = max(ended, t.End[k])
+			if command.Kind.Unit() == program.Compute {
+				computed = max(computed, t.End[k])
+				sharing.Add(&part.Use, t.End[k]-t.Start[k])
+			}
+		}
+		part.Use.Launch = max(0, computed-from-part.Use.Work)
+		part.Lag = max(0, ended-computed)
+		c.Parts = append(c.Parts, part)
+	}
+	return c
+}
+
+// Expect says how fast jobs get on within a capacity, a number of pages. It goes through their courses in virtual time:
+// a lease grants their groups, one ahead of the one that the compute unit has, and the unit is shared by those that
+// have one. Where the copies of two jobs overlap, the link is taken to be shared as the unit is. It returns how much
+// each gets done in a unit of time, as a share of what it gets done alone and without a plan; an error if the jobs do
+// not fit.
+func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, error) {
+	f := &fold{machine: lease.NewMachine(lease.Options{Still: -1}), sharing: sharing,
+		jobs: make([]folded, len(courses))}
+	f.tell(lease.Input{Capacity: &lease.Capacity{Pages: capacity}})
+	for i := range courses {
+		f.jobs[i] = folded{Course: &courses[i], name: lease.Job(fmt.Sprint(i))}
+		for k := range courses[i].Parts {
+			f.jobs[i].took += float64(courses[i].Parts[k].Took())
+		}
+		f.jobs[i].took = max(1, f.jobs[i].took)
+		base := courses[i].Base.Count()
+		f.tell(lease.Input{Join: &lease.Join{Job: f.jobs[i].name, Ask: 1, Base: base, Peak: max(base, courses[i].Peak),
+			Weight: courses[i].Weight}})
+	}
+	for i := range f.jobs {
+		if !f.jobs[i].joined {
+			return nil, fmt.Errorf("planner: job %d does not fit into %d pages beside the others", i, capacity)
+		}
+		f.want(i)
+	}
+	return f.measure(), nil
+}
+
+// PlanTogether plans and proves a request with Gates for the least expected time within its budget, and says what is
+// expected; without a budget, within the least memory that the plans need. Plans that lose less time need more memory,
+// so that jobs wait longer for each other: where jobs leave the device idle, and waiting costs them more than a
+// hundredth, plans for smaller budgets are tried too.
+func (d Device) PlanTogether(ctx context.Context, r scheduler.Request) (*Planned, *Together, error) {
+	best, err := Plan(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	capacity := r.Budget
+	if capacity == 0 {
+		capacity = best.Least
+	}
+	expected, err := d.Expect(ctx, best, &r, capacity)
+	if err != nil || r.Budget == 0 {
+		return best, expected, err
+	}
+	roomy, err := d.Expect(ctx, best, &r, max(capacity, best.Arena+graph.Bytes(len(r.Jobs))*max(d.Page, d.Align)))
+	if err != nil {
+		return nil, nil, err
+	}
+	const eighths, waiting = 8, 0.01
+	for part := graph.Bytes(eighths - 1); part >= eighths/2 && expected.EOR-roomy.EOR > waiting; part-- {
+		lower := r
+		lower.Budget = r.Budget / eighths * part
+		p, err := Plan(ctx, lower)
+		if errors.Is(err, scheduler.ErrNoPlan) {
+			break
+		} else if err != nil {
+			return nil, nil, err
+		}
+		next, err := d.Expect(ctx, p, &r, capacity)
+		if err != nil {
+			return nil, nil, err
+		}
+		if next.EOR >= expected.EOR {
+			break
+		}
+		best, expected = p, next
+	}
+	return best, expected, nil
+}
+
+// Expect says what is expected of a request's planned jobs within a capacity of at least Planned.Least. It goes through
+// some iterations of theirs, which takes some milliseconds.
+func (d Device) Expect(ctx context.Context, p *Planned, r *scheduler.Request, capacity graph.Bytes) (*Together,
+	error) {
+	courses := make([]Course, len(p.Jobs))
+	page := max(1, d.Page, d.Align)
+	var round time.Duration
+	for i := range p.Jobs {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		compiled := p.Programs[i].Program()
+		courses[i] = CourseOf(&p.Jobs[i], compiled, program.Divide(compiled, page, max(page, Every)), d.Sharing)
+		courses[i].Weight = r.Jobs[i].Worth()
+		round += courses[i].Alone
+	}
+	rates, err := Expect(courses, int(capacity/page), d.Sharing)
+	if err != nil {
+		return nil, err
+	}
+	t := &Together{Capacity: capacity, Least: p.Least, Jobs: make([]float64, len(rates))}
+	for i, rate := range rates {
+		t.EOR += rate
+		t.Jobs[i] = float64(courses[i].Alone) / float64(rate*float64(round))
+	}
+	t.EOR = 1 / t.EOR
+	return t, nil
+}
+
+// fold is the virtual time of Expect, in nanoseconds.
+type fold struct {
+	machine *lease.Machine
+	sharing cost.Sharing
+	jobs    []folded
+	now     float64
+}
+
+// folded is a job in virtual time. Its groups are counted over all iterations.
+type folded struct {
+	*Course
+	name    lease.Job
+	joined  bool
+	asking  bool      // for the group after those that were granted
+	granted int       // groups that were granted
+	begun   int       // groups that the unit has got
+	passed  int       // groups of which all has ended
+	left    float64   // that the unit needs for the group that it has, alone
+	ends    []float64 // of the groups that the unit is done with and that have not passed
+	took    float64   // by an iteration, alone
+	done    float64   // iterations
+}
+
+// part returns a group.
+func (j *folded) part(group int) *Part { return &j.Parts[group%len(j.Parts)] }
+
+// working reports whether the unit has a group of the job.
+func (j *folded) working() bool { return j.begun > j.passed+len(j.ends) }
+
+// asks is the number of the newest grant: the Join has the first.
+func (j *folded) asks() int64 { return int64(j.granted + 1) }
+
+// hold is how many pages the job has with groups granted up to one.
+func (j *folded) hold(granted int) int {
+	if j.passed == granted {
+		if granted%len(j.Parts) == 0 {
+			return j.Base.Count()
+		}
+		before := j.part(granted - 1).Need
+		return before.Without(before.Without(j.part(granted).Need)).Count() // with what is read later
+	}
+	var held program.Pages
+	for g := j.passed; g < granted; g++ {
+		held = held.Union(j.part(g).Need)
+	}
+	return held.Count()
+}
+
+// tell tells the lease something, and carries out what it answers.
+func (f *fold) tell(in lease.Input) {
+	in.Now = time.Duration(f.now)
+	for _, out := range f.machine.Step(in) {
+		i := slices.IndexFunc(f.jobs, func(j folded) bool { return j.name == out.Job })
+		j := &f.jobs[i]
+		switch {
+		case out.Kind != lease.Grant:
+			panic(fmt.Sprintf("planner: the lease says %v", out))
+		case !j.joined:
+			j.joined = true
+		default:
+			j.granted, j.asking = j.granted+1, false
+			f.next(i)
+		}
+	}
+}
+
+// want asks for the next group of a job, if none is ahead of the one that the unit has.
+func (f *fold) want(i int) {
+	j := &f.jobs[i]
+	if j.granted > j.begun {
+		return
+	}
+	j.asking = true
+	n := j.granted % len(j.Parts)
+	f.tell(lease.Input{Want: &lease.Want{Job: j.name, Ask: j.asks() + 1, First: n == 0, Last: n == len(j.Parts)-1,
+		Rest: j.part(n).Rest, Hold: j.hold(j.granted + 1)}})
+}
+
+// next gives the unit the next group of a job, if it was granted and the one before is done.
+func (f *fold) next(i int) {
+	j := &f.jobs[i]
+	if j.working() || j.granted == j.begun {
+		return
+	}
+	j.left = float64(j.part(j.begun).Took())
+	j.begun++
+	f.want(i)
+}
+
+// speeds returns how fast each job gets on with the group that the unit has, against alone.
+func (f *fold) speeds() []float64 {
+	speeds := make([]float64, len(f.jobs))
+	var working []int
+	var uses []cost.Use
+	for i := range f.jobs {
+		if j := &f.jobs[i]; j.working() {
+			working, uses = append(working, i), append(uses, j.part(j.begun-1).Use)
+		}
+	}
+	for k, stretch := range f.sharing.Stretches(uses) {
+		u := uses[k]
+		beside := float64(u.Launch) + float64(stretch*float64(u.Work))
+		speeds[working[k]] = float64(u.Launch+u.Work) / max(1, beside)
+	}
+	return speeds
+}
+
+// step goes on to the next end of a group.
+func (f *fold) step() {
+	speeds := f.speeds()
+	wait, at, lagging := math.Inf(1), -1, false
+	for i := range f.jobs {
+		j := &f.jobs[i]
+		if j.working() {
+			if t := j.left / max(speeds[i], 1e-9); t < wait {
+				wait, at, lagging = t, i, false
+			}
+		}
+		if len(j.ends) > 0 && j.ends[0]-f.now < wait {
+			wait, at, lagging = max(0, j.ends[0]-f.now), i, true
+		}
+	}
+	if at < 0 {
+		panic("planner: all jobs wait for the lease")
+	}
+	f.now += wait
+	for i := range f.jobs {
+		if j := &f.jobs[i]; j.working() {
+			did := min(j.left, float64(wait*speeds[i]))
+			j.left -= did
+			j.done += did / j.took
+		}
+	}
+	j := &f.jobs[at]
+	if lagging {
+		j.ends = j.ends[1:]
+		j.passed++
+		f.tell(lease.Input{Passed: &lease.Passed{Job: j.name, Seen: j.asks(), Hold: j.hold(j.granted)}})
+		if j.asking || !j.working() {
+			f.want(at)
+		}
+		return
+	}
+	j.left = 0
+	end := f.now + float64(j.part(j.begun-1).Lag)
+	if n := len(j.ends); n > 0 {
+		end = max(end, j.ends[n-1])
+	}
+	j.ends = append(j.ends, end)
+	f.next(at)
+}
+
+// How many iterations of each job pass before measuring, and how many are measured at least: more than twice as many as
+// may overtake others in the lease's queue.
+const (
+	before   = 2
+	measured = 20
+)
+
+// measure lets some iterations pass and then measures over some more.
+func (f *fold) measure() []float64 {
+	const maxSteps = 1 << 17
+	least := func() float64 {
+		done := math.Inf(1)
+		for i := range f.jobs {
+			done = min(done, f.jobs[i].done)
+		}
+		return done + 1e-9
+	}
+	steps := 0
+	for ; least() < before && steps < maxSteps; steps++ {
+		f.step()
+	}
+	since := f.now
+	for i := range f.jobs {
+		f.jobs[i].done = 0
+	}
+	for ; least() < measured && steps < 2*maxSteps; steps++ {
+		f.step()
+	}
+	rates := make([]float64, len(f.jobs))
+	for i := range f.jobs {
+		j := &f.jobs[i]
+		rates[i] = float64(j.done*float64(j.Alone)) / max(1, f.now-since)
+	}
+	return rates
+}
