@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -19,8 +20,8 @@ type Together struct {
 	Capacity graph.Bytes // within which they run
 	Least    graph.Bytes // with which they can: see scheduler.Result.Least
 	// EOR is the time in which the jobs do what they would do in a second if they took turns, each alone and without a
-	// plan: below 1 they are faster than that. Per job it is by how much its iterations take longer than a round of
-	// such turns.
+	// plan: below 1 they are faster than that. Jobs has, per job, how long an iteration of it takes in rounds of such
+	// turns.
 	EOR  float64
 	Jobs []float64
 }
@@ -78,7 +79,8 @@ func CourseOf(s *scheduler.Scheduled, p *program.Program, d *program.Groups, sha
 // each gets done in a unit of time, as a share of what it gets done alone and without a plan; an error if the jobs do
 // not fit.
 func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, error) {
-	f := &fold{machine: lease.NewMachine(lease.Options{Still: -1}), sharing: sharing, jobs: make([]folded, len(courses))}
+	f := &fold{machine: lease.NewMachine(lease.Options{Still: -1}), sharing: sharing,
+		jobs: make([]folded, len(courses))}
 	f.tell(lease.Input{Capacity: &lease.Capacity{Pages: capacity}})
 	for i := range courses {
 		f.jobs[i] = folded{Course: &courses[i], name: lease.Job(fmt.Sprint(i))}
@@ -87,7 +89,7 @@ func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, er
 		}
 		f.jobs[i].took = max(1, f.jobs[i].took)
 		base := courses[i].Base.Count()
-		f.tell(lease.Input{Join: &lease.Join{Job: f.jobs[i].name, Base: base, Peak: max(base, courses[i].Peak),
+		f.tell(lease.Input{Join: &lease.Join{Job: f.jobs[i].name, Ask: 1, Base: base, Peak: max(base, courses[i].Peak),
 			Weight: courses[i].Weight}})
 	}
 	for i := range f.jobs {
@@ -99,9 +101,53 @@ func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, er
 	return f.measure(), nil
 }
 
-// Expect says what is expected of planned jobs within a capacity of at least Planned.Least. It goes through some
-// iterations of theirs, so it takes some milliseconds.
-func (d *Device) Expect(ctx context.Context, p *Planned, weights []int, capacity graph.Bytes) (*Together, error) {
+// PlanTogether plans and proves a request with Gates for the least expected time within its budget, and says what is
+// expected; without a budget, within the least memory that the plans need. Plans that lose less time need more memory,
+// so that jobs wait longer for each other: where jobs leave the device idle, and waiting costs them more than a
+// hundredth, plans for smaller budgets are tried too.
+func (d Device) PlanTogether(ctx context.Context, r scheduler.Request) (*Planned, *Together, error) {
+	best, err := Plan(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	capacity := r.Budget
+	if capacity == 0 {
+		capacity = best.Least
+	}
+	expected, err := d.Expect(ctx, best, &r, capacity)
+	if err != nil || r.Budget == 0 {
+		return best, expected, err
+	}
+	roomy, err := d.Expect(ctx, best, &r, max(capacity, best.Arena+graph.Bytes(len(r.Jobs))*max(d.Page, d.Align)))
+	if err != nil {
+		return nil, nil, err
+	}
+	const eighths, waiting = 8, 0.01
+	for part := graph.Bytes(eighths - 1); part >= eighths/2 && expected.EOR-roomy.EOR > waiting; part-- {
+		lower := r
+		lower.Budget = r.Budget / eighths * part
+		p, err := Plan(ctx, lower)
+		if errors.Is(err, scheduler.ErrNoPlan) {
+			break
+		} else if err != nil {
+			return nil, nil, err
+		}
+		next, err := d.Expect(ctx, p, &r, capacity)
+		if err != nil {
+			return nil, nil, err
+		}
+		if next.EOR >= expected.EOR {
+			break
+		}
+		best, expected = p, next
+	}
+	return best, expected, nil
+}
+
+// Expect says what is expected of a request's planned jobs within a capacity of at least Planned.Least. It goes through
+// some iterations of theirs, which takes some milliseconds.
+func (d Device) Expect(ctx context.Context, p *Planned, r *scheduler.Request, capacity graph.Bytes) (*Together,
+	error) {
 	courses := make([]Course, len(p.Jobs))
 	page := max(1, d.Page, d.Align)
 	var round time.Duration
@@ -111,7 +157,7 @@ func (d *Device) Expect(ctx context.Context, p *Planned, weights []int, capacity
 		}
 		compiled := p.Programs[i].Program()
 		courses[i] = CourseOf(&p.Jobs[i], compiled, program.Divide(compiled, page, max(page, Every)), d.Sharing)
-		courses[i].Weight = weights[i]
+		courses[i].Weight = r.Jobs[i].Worth()
 		round += courses[i].Alone
 	}
 	rates, err := Expect(courses, int(capacity/page), d.Sharing)
@@ -156,6 +202,9 @@ func (j *folded) part(group int) *Part { return &j.Parts[group%len(j.Parts)] }
 // working reports whether the unit has a group of the job.
 func (j *folded) working() bool { return j.begun > j.passed+len(j.ends) }
 
+// asks is the number of the newest grant: the Join has the first.
+func (j *folded) asks() int64 { return int64(j.granted + 1) }
+
 // hold is how many pages the job has with groups granted up to one.
 func (j *folded) hold(granted int) int {
 	if j.passed == granted {
@@ -198,8 +247,8 @@ func (f *fold) want(i int) {
 	}
 	j.asking = true
 	n := j.granted % len(j.Parts)
-	f.tell(lease.Input{Want: &lease.Want{Job: j.name, First: n == 0, Last: n == len(j.Parts)-1, Rest: j.part(n).Rest,
-		Hold: j.hold(j.granted + 1)}})
+	f.tell(lease.Input{Want: &lease.Want{Job: j.name, Ask: j.asks() + 1, First: n == 0, Last: n == len(j.Parts)-1,
+		Rest: j.part(n).Rest, Hold: j.hold(j.granted + 1)}})
 }
 
 // next gives the unit the next group of a job, if it was granted and the one before is done.
@@ -261,7 +310,7 @@ func (f *fold) step() {
 	if lagging {
 		j.ends = j.ends[1:]
 		j.passed++
-		f.tell(lease.Input{Passed: &lease.Passed{Job: j.name, Hold: j.hold(j.granted)}})
+		f.tell(lease.Input{Passed: &lease.Passed{Job: j.name, Seen: j.asks(), Hold: j.hold(j.granted)}})
 		if j.asking || !j.working() {
 			f.want(at)
 		}
@@ -276,15 +325,22 @@ func (f *fold) step() {
 	f.next(at)
 }
 
+// How many iterations of each job pass before measuring, and how many are measured at least: more than twice as many as
+// may overtake others in the lease's queue.
+const (
+	before   = 2
+	measured = 20
+)
+
 // measure lets some iterations pass and then measures over some more.
 func (f *fold) measure() []float64 {
-	const before, measured, maxSteps = 2, 8, 1 << 17
+	const maxSteps = 1 << 17
 	least := func() float64 {
 		done := math.Inf(1)
 		for i := range f.jobs {
 			done = min(done, f.jobs[i].done)
 		}
-		return done
+		return done + 1e-9
 	}
 	steps := 0
 	for ; least() < before && steps < maxSteps; steps++ {

@@ -56,12 +56,12 @@ func (c *Curve) Points(ctx context.Context) (points []Point, refused []Refusal, 
 	workingSets, _ := c.Request.WorkingSets()
 	step := max(1, graph.Bytes(c.Step*float64(c.Live)))
 	var need graph.Bytes
-	last := graph.Bytes(0) // the arena of the plan before; 0: there is none
+	last := graph.Bytes(0) // what the plan before needs; 0: there is none
 	try := func(budget graph.Bytes) error {
 		p, err := c.At(ctx, budget)
 		switch over := (*scheduler.OverBudgetError)(nil); {
 		case err == nil:
-			points, last = append(points, *p), p.Arena
+			points, last = append(points, *p), p.Least
 		case errors.As(err, &over):
 			need = over.Need
 			fallthrough
@@ -130,7 +130,7 @@ func (c *Curve) Prove(ctx context.Context, p *Point) error { return p.prove(ctx,
 func Staircase(points []Point) []Point {
 	stairs := slices.Clone(points)
 	slices.SortStableFunc(stairs, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Arena, b.Arena), cmp.Compare(a.EOR, b.EOR))
+		return cmp.Or(cmp.Compare(a.Least, b.Least), cmp.Compare(a.EOR, b.EOR))
 	})
 	n := 0
 	for _, p := range stairs {
@@ -169,7 +169,7 @@ func (c *Curve) Least(ctx context.Context, overhead float64, budget graph.Bytes)
 		return nil, &SlowError{budget, best.EOR, overhead}
 	}
 	low, _ := c.Request.WorkingSets() // below which nothing is planned
-	high := best.Arena
+	high := best.Least
 	if budget == 0 {
 		high = min(high, c.Live)
 	}
@@ -178,7 +178,7 @@ func (c *Curve) Least(ctx context.Context, overhead float64, budget graph.Bytes)
 		p, err := c.At(ctx, middle)
 		switch {
 		case err == nil && p.EOR <= 1+overhead:
-			best, high = p, p.Arena
+			best, high = p, p.Least
 		case err == nil || errors.Is(err, scheduler.ErrNoPlan):
 			low = middle
 		default:

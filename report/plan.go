@@ -27,7 +27,7 @@ type Plan struct {
 	Validated bool        `json:"validated"`
 	Jobs      []JobPlan   `json:"jobs"`
 	Total     PlanFigures `json:"total"`
-	Least     graph.Bytes `json:"least_bytes,omitempty"` // with which jobs that share memory by gates can run
+	*Gates
 }
 
 // PlanFigures are the figures of one job's plan, or of all together.
@@ -46,9 +46,9 @@ type JobPlan struct {
 	Swaps      int    `json:"swaps"`
 	Recomputes int    `json:"recomputes"`
 	PlanFigures
-	Base      graph.Bytes `json:"base_bytes,omitempty"` // with gates: held between two iterations
-	Iteration float64     `json:"predicted_iteration_ms"`
-	Stall     float64     `json:"predicted_stall_ms"`
+	*JobGates
+	Iteration float64 `json:"predicted_iteration_ms"`
+	Stall     float64 `json:"predicted_stall_ms"`
 	// predicted: against an iteration in which nothing is planned
 	EOR       float64     `json:"eor"`
 	BoundEOR  float64     `json:"bound_eor"`               // below which no plan gets there: the caller's to set
@@ -98,9 +98,6 @@ func NewPlan(tasks []task.Task, p *planner.Planned, saved []Memory, explain bool
 		r.Jobs = append(r.Jobs, j)
 	}
 	r.Total.ZeroStall = p.ZeroStall
-	if p.Together {
-		r.Least = p.Least
-	}
 	return r
 }
 
@@ -110,7 +107,7 @@ func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, expl
 	out, in := p.Plan.Copied(t.Graph)
 	j := JobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors),
 		Steps: len(p.Plan.Steps), PlanFigures: PlanFigures{saved, out, in}, Phase: p.Latencies,
-		SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation()), Base: p.Base}
+		SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation())}
 	for _, o := range t.Passes {
 		if !explain {
 			o.Refused = nil
@@ -184,6 +181,9 @@ func (r *Plan) WriteTable(out io.Writer, wide bool) error {
 	if err := text.Table(out, rows); err != nil {
 		return err
 	}
+	if r.Gates != nil {
+		r.Gates.write(out)
+	}
 	for _, j := range r.Jobs {
 		for _, o := range j.Passes {
 			fmt.Fprintf(out, "%s: pass %v\n", j.Job, o)
@@ -224,8 +224,15 @@ func (r *Plan) narrow() [][]string {
 	row := func(name string, f PlanFigures, rest ...string) {
 		rows = append(rows, append([]string{name, size(f.VanillaLive), size(f.Arena), Saved(f.Memory)}, rest...))
 	}
+	if r.Gates != nil {
+		rows[0] = append(rows[0], "BETWEEN ITERATIONS")
+	}
 	for _, j := range r.Jobs {
-		row(j.Job, j.PlanFigures, SlowerBy(&j.EOR), fmt.Sprintf("%d, %d", j.Swaps, j.Recomputes))
+		rest := []string{SlowerBy(&j.EOR), fmt.Sprintf("%d, %d", j.Swaps, j.Recomputes)}
+		if j.JobGates != nil {
+			rest = append(rest, size(j.Base))
+		}
+		row(j.Job, j.PlanFigures, rest...)
 	}
 	row("total", r.Total)
 	return rows
@@ -234,6 +241,9 @@ func (r *Plan) narrow() [][]string {
 func (r *Plan) wide() [][]string {
 	head := []string{"JOB", "OPS", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "WORKING SET", "ZERO STALL",
 		"MSR ALL", "MSR LIVE", "OUT", "IN", "SWAPS", "RECOMPUTES", "ITERATION MS", "STALL MS", "EOR", "BOUND EOR"}
+	if r.Gates != nil {
+		head = append(head, "BASE", "EOR TOGETHER")
+	}
 	if r.Jobs[0].Priority != nil {
 		head = append(head, "PRIORITY")
 	}
@@ -253,6 +263,9 @@ func (r *Plan) wide() [][]string {
 	for _, j := range r.Jobs {
 		rest := []string{fmt.Sprint(j.Swaps), fmt.Sprint(j.Recomputes), fmt.Sprintf("%.1f", j.Iteration),
 			fmt.Sprintf("%.1f", j.Stall), fmt.Sprintf("%.3f", j.EOR), fmt.Sprintf("%.3f", j.BoundEOR)}
+		if j.JobGates != nil {
+			rest = append(rest, size(j.Base), fmt.Sprintf("%.3f", j.EORTogether))
+		}
 		if j.Priority != nil {
 			rest = append(rest, fmt.Sprint(*j.Priority))
 		}

@@ -136,6 +136,7 @@ type planFlags struct {
 	shared  bool        // one process trains all jobs
 
 	lowest  bool // without a budget plan as low as the policy goes
+	expect  bool // of jobs that share memory by gates: say how fast they are together
 	apart   bool // where time is virtual: each job has a device of its own
 	explain bool // ask why what stays does
 }
@@ -258,8 +259,9 @@ type session struct {
 	device   device.Device
 	request  scheduler.Request
 	planned  *planner.Planned
-	vanilla  *planner.Peaks // nil: not needed yet
-	contexts wire.Contexts  // of all processes, on the device beside what is in the request's budget
+	together *planner.Together // with gates, for tensile plan
+	vanilla  *planner.Peaks    // nil: not needed yet
+	contexts wire.Contexts     // of all processes, on the device beside what is in the request's budget
 	link     linkRate
 	latency  string // where the plan's latencies come from
 
@@ -278,7 +280,12 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 		return nil, err
 	}
 	if p.overhead != "" {
-		err = s.least(ctx, p, overhead)
+		if err = s.least(ctx, p, overhead); err == nil && s.request.Together && p.expect {
+			s.together, err = p.on(s.device).Expect(ctx, s.planned, &s.request, s.planned.Least)
+		}
+	} else if s.request.Together && p.expect {
+		s.planned, s.together, err = p.on(s.device).PlanTogether(ctx, s.request)
+		err = perhapsPercent(p.budget, err)
 	} else if s.planned, err = p.on(s.device).Plan(ctx, s.request); err != nil {
 		err = perhapsPercent(p.budget, err)
 	}

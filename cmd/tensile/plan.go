@@ -54,7 +54,7 @@ func planCommand() *cobra.Command {
 			if frontier {
 				return printFrontier(c, args, &w, &p, svg)
 			}
-			p.lowest = true
+			p.lowest, p.expect = true, true
 			s, err := open(c.Context(), args, &w, &p)
 			if err != nil {
 				return err
@@ -213,10 +213,13 @@ func (s *session) report(ctx context.Context, policy string, explain bool) (*rep
 		return nil, err
 	}
 	r := report.NewPlan(s.workload, s.planned, saved, explain)
+	if s.together != nil {
+		r.Share(s.planned, s.together)
+	}
 	r.Device, r.Policy, r.Budget = s.device.Name(), policy, s.request.Budget
 	for i := range r.Jobs {
 		within := s.planned.Jobs[i].Layout.Arena
-		if len(r.Jobs) == 1 {
+		if len(r.Jobs) == 1 && !s.request.Together {
 			within = max(within, s.request.Budget)
 		}
 		if r.Jobs[i].BoundEOR, err = s.planned.BoundEOR(ctx, &s.request, i, within); err != nil {

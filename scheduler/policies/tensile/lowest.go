@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 )
@@ -19,6 +20,9 @@ func (p *planner) lowest() (scheduler.Result, error) {
 	order := p.EarlyUpdates
 	if p.options.KeepOrder {
 		order = p.GraphOrder
+	}
+	if p.Request.Together && len(p.Request.Jobs) > 1 {
+		return p.lowestTogether(order)
 	}
 	const parts = 8
 	h := newHybrid(p.Session, p.options, order, allGroups(p.Session))
@@ -52,6 +56,43 @@ func (p *planner) lowest() (scheduler.Result, error) {
 		p.Stage(scheduler.Planning)
 	}
 	panic("scheduler: a plan without recomputations is always tried")
+}
+
+// lowestTogether is lowest for jobs that share memory. The least target is searched for that all jobs keep to.
+func (p *planner) lowestTogether(order func(job int) []graph.OpID) (scheduler.Result, error) {
+	const rounds = 8
+	jobs := p.Drafts(draft.GraphOrder, p.options.style())
+	high := p.Needed(jobs)
+	low, _ := p.Request.WorkingSets()
+	t := newTogether(p.Session, p.options, order, false)
+	p.Search(func() {
+		for range rounds {
+			target := low + (high-low)/2
+			t.kept = nil
+			t.reach(target)
+			if t.best.peak <= target && t.affordable() {
+				jobs, high = p.Ungroup(t.best.jobs), t.best.peak
+			} else {
+				low = target
+			}
+		}
+	})
+	relaxed := p.Needed(jobs)
+	if p.options.NoRelax {
+		relaxed = 0
+	}
+	return p.Finish(jobs, relaxed)
+}
+
+// affordable reports whether no job loses more than its allowance by the best plan.
+func (t *together) affordable() bool {
+	for i, d := range t.best.jobs {
+		m := t.members[i].search
+		if m.lost([]*draft.Draft{d}) > int64(m.unplanned(0)/allowance)*int64(d.Job().Worth())*int64(d.Copies()) {
+			return false
+		}
+	}
+	return true
 }
 
 // affordable reports whether no job loses more than its allowance.

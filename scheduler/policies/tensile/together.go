@@ -1,6 +1,9 @@
 package tensile
 
 import (
+	"cmp"
+	"slices"
+
 	"tensile/graph"
 	"tensile/scheduler/draft"
 )
@@ -12,26 +15,25 @@ import (
 type together struct {
 	s       *draft.Session
 	members []member
+	kept    []graph.Bytes // what the members keep of their bases, in parts, by the first reach; nil: there was none
 	best    *trial
 	missed  bool
 }
 
 // member is a group of equal jobs.
 type member struct {
-	*hybrid
+	search *hybrid
 	copies graph.Bytes
 	base   graph.Bytes // without a plan
-	peak   graph.Bytes // without a plan
 }
 
 func newTogether(s *draft.Session, o Options, order func(job int) []graph.OpID, tight bool) *together {
 	t := &together{s: s}
 	for i := range s.Groups() {
-		m := member{hybrid: newHybrid(s, o, order, []int{i})}
-		m.tight = tight
-		d := s.Group(i, m.hybrid.base[0], o.style())
+		m := member{search: newHybrid(s, o, order, []int{i})}
+		m.search.tight = tight
+		d := s.Group(i, m.search.base[0], o.style())
 		m.copies, m.base = d.Copies(), d.Base()
-		_, m.peak = d.Peak()
 		t.members = append(t.members, m)
 	}
 	return t
@@ -42,45 +44,104 @@ func (t *together) found() *trial { return t.best }
 func (t *together) hasMissed() bool { return t.missed }
 
 // parts is how finely it is searched how much of their bases jobs keep.
-const parts = 4
+const parts = 16
 
-// reach looks for the division of the target with which the jobs lose least.
+// reach looks for the division of the target with which the jobs lose least. All keep equal parts of their bases at
+// first; then those that lose least by it give up more. Divisions for later targets, which are close to the first, are
+// the same.
 func (t *together) reach(target graph.Bytes) {
 	t.best = nil
-	for part := graph.Bytes(parts); part >= 0; part-- {
-		rest := target
-		for _, m := range t.members {
-			rest -= m.copies * (m.base * part / parts)
+	if t.kept != nil {
+		t.best = t.try(t.kept, target).trial
+		return
+	}
+	var best *divided
+	for part := graph.Bytes(parts); part >= 0; part -= parts / 4 {
+		next := t.try(slices.Repeat([]graph.Bytes{part}, len(t.members)), target)
+		if best == nil || next.better(best, target) {
+			best = next
 		}
-		if rest <= 0 {
-			continue
-		}
-		jobs, lost := make([]*draft.Draft, len(t.members)), int64(0)
-		for i := range t.members {
-			m := &t.members[i]
-			found := m.plan(m.base*part/parts, rest)
-			jobs[i], lost = found.jobs[0], lost+found.lost
-			t.missed = t.missed || m.missed
-		}
-		t.keep(&trial{jobs: jobs, peak: draft.LeastTogether(jobs), lost: lost}, target)
-		if t.best.peak <= target && t.best.lost <= 0 {
+		t.best = best.trial
+		if best.peak <= target && best.lost <= 0 {
 			break
 		}
 	}
-}
-
-// keep remembers what reaches the target and loses least, or else what is lowest.
-func (t *together) keep(next *trial, target graph.Bytes) {
-	switch b := t.best; {
-	case b == nil, next.peak <= target && (b.peak > target || next.lost < b.lost),
-		b.peak > target && next.peak < b.peak:
-		t.best = next
+	for step := graph.Bytes(parts / 8); step > 0 && !(best.peak <= target && best.lost <= 0); step /= 2 {
+		best = t.refine(best, step, target)
+		t.best = best.trial
 	}
+	t.kept = best.kept
 }
 
-// plan plans the group with no more than a base between two iterations, when others need a rest above theirs.
-func (m *member) plan(base, rest graph.Bytes) *trial {
-	m.beside = rest
-	m.reach(m.copies * (base + rest))
-	return m.best
+// divided is what came of a division of a target.
+type divided struct {
+	*trial
+	kept []graph.Bytes // per member
+	rest graph.Bytes
+	each []int64 // per member: what it loses
+}
+
+// better reports whether d is to be preferred: it reaches the target and loses less, or it comes closer to it.
+func (d *divided) better(other *divided, target graph.Bytes) bool {
+	if d.peak <= target && other.peak <= target {
+		return d.lost < other.lost
+	}
+	return d.peak < other.peak
+}
+
+// try plans with so many parts of their bases for the members.
+func (t *together) try(kept []graph.Bytes, target graph.Bytes) *divided {
+	d := &divided{trial: &trial{}, kept: kept, rest: target, each: make([]int64, len(t.members))}
+	for i, m := range t.members {
+		d.rest -= m.copies * m.part(kept[i])
+	}
+	d.rest = max(d.rest, 1)
+	for i := range t.members {
+		found := t.plan(i, kept[i], d.rest)
+		d.jobs = append(d.jobs, found.jobs[0])
+		d.each[i] = found.lost
+		d.lost += found.lost
+	}
+	d.peak = draft.LeastTogether(d.jobs)
+	return d
+}
+
+// plan plans a member with so many parts of its base, when others need a rest above theirs.
+func (t *together) plan(i int, kept, rest graph.Bytes) *trial {
+	m := &t.members[i]
+	m.search.beside = rest
+	m.search.reach(m.copies * (m.part(kept) + rest))
+	t.missed = t.missed || m.search.missed
+	return m.search.best
+}
+
+// part is so many parts of the base.
+func (m *member) part(kept graph.Bytes) graph.Bytes { return m.base * kept / parts }
+
+// refine has members give up a step of their bases, one after the other, for a larger rest: those first that lose least
+// for it. It ends where that is no better; then one may keep a step more.
+func (t *together) refine(best *divided, step, target graph.Bytes) *divided {
+	type offer struct {
+		member int
+		cost   float64 // nanoseconds a byte
+	}
+	var offers []offer
+	for i, m := range t.members {
+		given := m.copies * (m.part(best.kept[i]) - m.part(best.kept[i]-step))
+		if best.kept[i] >= step && given > target/256 {
+			lost := t.plan(i, best.kept[i]-step, best.rest).lost - best.each[i]
+			offers = append(offers, offer{i, float64(lost) / float64(given)})
+		}
+	}
+	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(a.cost, b.cost) })
+	kept := slices.Clone(best.kept)
+	for _, o := range offers {
+		kept[o.member] -= step
+		next := t.try(slices.Clone(kept), target)
+		if !next.better(best, target) {
+			break
+		}
+		best = next
+	}
+	return best
 }
