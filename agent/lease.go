@@ -44,7 +44,7 @@ func (r *runner) lend(l *wire.Lease) {
 	case r.Lease == nil:
 		r.lease = own{lease.NewMachine(lease.Options{})}
 	default:
-		r.lease, err = r.Lease(r.host.Answer)
+		r.lease, err = r.Lease(l, r.host.Answer)
 	}
 	if err != nil {
 		r.cancel(fmt.Errorf("the lease of this device's memory: %w", err))

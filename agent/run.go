@@ -52,7 +52,7 @@ type Options struct {
 	// Lease opens the lease of the device's host, whose answers go to answer, from any goroutine. It is called once, when
 	// jobs share memory first; what it returns is closed when Run returns. Nil: no other process uses this device, and
 	// the lease is one of this process.
-	Lease func(answer func(...lease.Output)) (HostLease, error)
+	Lease func(l *wire.Lease, answer func(...lease.Output)) (HostLease, error)
 
 	// Notice is told in a line what a person who started the executor wants to know: that it has joined, what becomes
 	// of jobs. Nil: nobody is there. One goroutine calls it.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/executor"
@@ -36,6 +38,20 @@ type ShareSet struct {
 	Settings workload.Settings
 	// capacities that gates are measured at, in percent of the least; spatial and alternating are measured beside
 	Percent []int
+}
+
+// ShareSets are the sets that are measured unless others are named; the first alone if it is to be quick.
+func ShareSets(o autodiff.Optimizer, passes []string, quick bool) []ShareSet {
+	set := func(batch int, jobs ...string) ShareSet {
+		return ShareSet{Jobs: jobs, Settings: workload.Settings{Batch: batch, Optimizer: o, Passes: passes},
+			Percent: []int{100, 130}}
+	}
+	sets := []ShareSet{set(16, "resnet50:2"), set(16, "resnet50:4"), set(16, "bert:2"), set(64, "rhn:2"),
+		set(64, "nasnet-mobile:2"), set(16, "resnet110-cifar", "nasnet-mobile")}
+	if quick {
+		return sets[:1]
+	}
+	return sets
 }
 
 // ShareReport is what jobs lose and save that share a device's memory.
@@ -144,11 +160,22 @@ func (m *shared) rows() (rows []ShareRow, err error) {
 		spread = max(spread, graph.Bytes(peak-base)*m.device().Page())
 	}
 	least := bases + spread
+	largest := slices.MaxFunc(m.programs, func(a, b program.Proven) int {
+		return cmp.Compare(a.Program().Arena, b.Program().Arena)
+	}).Program().Arena
 	spatial, err := m.train(jobs, executor.Sharing{}, 0)
 	if err != nil {
 		return nil, err
 	}
 	rows = append(rows, m.row("none", arenas, least, spatial, spatial))
+	const turn = 10 // iterations of the slowest job
+	largest = (largest + m.device().Page() - 1) / m.device().Page() * m.device().Page()
+	turns, err := m.train(jobs, executor.Sharing{Turns: true,
+		Lease: lease.NewMachine(lease.Options{Still: turn * slices.Max(m.solo)})}, largest)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, m.row("slices", largest, least, turns, spatial))
 	for _, percent := range m.set.Percent {
 		capacity := (least*graph.Bytes(percent)/100 + m.device().Page() - 1) / m.device().Page() * m.device().Page()
 		gates, err := m.train(jobs, executor.Sharing{Lease: lease.NewMachine(lease.Options{Still: -1}),
@@ -164,7 +191,7 @@ func (m *shared) rows() (rows []ShareRow, err error) {
 func (m *shared) row(sharing string, capacity, least graph.Bytes, run, spatial *sharedRun) ShareRow {
 	throughput := func(r *sharedRun) (sum float64) {
 		for i, took := range r.iteration {
-			sum += float64(m.solo[i]) / float64(took)
+			sum += float64(m.solo[i]) / float64(max(took, 1))
 		}
 		return sum
 	}
@@ -207,8 +234,10 @@ func (m *shared) train(jobs []int, sharing executor.Sharing, capacity graph.Byte
 	for _, j := range jobs {
 		h.Submit(executor.SpecOf(m.tasks[j], 1<<30, func(int, float32) {}), m.programs[j])
 	}
-	enough := func(r []*executor.Report) bool { return len(r) <= warm+m.options.Iterations }
-	for slices.ContainsFunc(reports, enough) && failed == nil {
+	wanting := func(r []*executor.Report) bool {
+		return len(r) <= warm+m.options.Iterations || sharing.Turns && len(turnsOf(r)) < 5
+	}
+	for slices.ContainsFunc(reports, wanting) && failed == nil {
 		if _, err := h.Poll(m.ctx); err != nil {
 			failed = err
 		}
@@ -223,6 +252,10 @@ func (m *shared) train(jobs []int, sharing executor.Sharing, capacity graph.Byte
 	var iterations int
 	var gate time.Duration
 	for _, r := range reports {
+		if sharing.Turns {
+			run.iteration = append(run.iteration, perTurn(r))
+			continue
+		}
 		r = r[min(len(r), warm):]
 		for len(r) > 1 && r[0].End < first {
 			r = r[1:]
@@ -241,6 +274,26 @@ func (m *shared) train(jobs []int, sharing executor.Sharing, capacity graph.Byte
 		failed = err
 	}
 	return run, failed
+}
+
+// turnsOf returns the first iteration of each turn.
+func turnsOf(reports []*executor.Report) (first []int) {
+	for i, r := range reports {
+		if i == 0 || r.Left != reports[i-1].Left {
+			first = append(first, i)
+		}
+	}
+	return first
+}
+
+// perTurn is the time of an iteration, on average over turns and the waits between them; the first turn is left out.
+func perTurn(reports []*executor.Report) time.Duration {
+	turns := turnsOf(reports)
+	if len(turns) < 3 {
+		return 0
+	}
+	from, to := turns[1], turns[len(turns)-1]
+	return (reports[to].Left - reports[from].Left) / time.Duration(to-from)
 }
 
 // WriteTable prints the report for people.

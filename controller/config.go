@@ -25,6 +25,7 @@ type Config struct {
 	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"`
 	// MemorySharing is how jobs share the budget. Page is what the device backs memory by, in bytes; 0 if it cannot.
 	MemorySharing wire.Sharing `json:"memory_sharing,omitzero"`
+	Lease         string       `json:"lease,omitzero"` // the name of the lease at each host; "": executors choose
 	Page          graph.Bytes  `json:"page_bytes,omitzero"`
 
 	Policy  string `json:"policy"`

@@ -60,7 +60,7 @@ func (m *Machine) outOfReach() wire.Contexts {
 	}
 	for _, j := range m.jobs {
 		for _, h := range j.record.Held {
-			if x := m.executors[h.Executor]; x == nil || x.gone || x.life != h.Life {
+			if x := m.executors[h.Executor]; x == nil || x.life != h.Life {
 				away[process{h.Executor, h.Life}] = true
 			}
 		}
@@ -112,20 +112,19 @@ func (m *Machine) mayStart(j *job) bool {
 // taken is what jobs and contexts have of the budget.
 func (m *Machine) taken() graph.Bytes { return m.claims().Bytes() + m.contexts().Sum() }
 
-// recount has jobs planned for again when the processes that have the device open have become more, and plans do not
-// fit beside them, or fewer.
+// recount has jobs planned for again when more processes have the device open than before, beside which plans do not
+// fit, or when fewer have.
 func (m *Machine) recount() {
-	if m.config.Context == 0 || m.config.Budget == 0 {
+	if m.config.Context == 0 || m.config.Budget == 0 || m.errand != nil { // whose plans are to come first
 		return
 	}
 	now := m.staying()
 	now.Processes += m.toStart().Processes + m.outOfReach().Processes
 	before := m.opened
 	m.opened = now.Processes
-	more := now.Processes > before && (m.errand != nil || m.overfull())
+	more := now.Processes > before && m.overfull()
 	fewer := now.Processes < before
 	if fewer {
-		m.unstick()
 		m.want.admission = true
 	}
 	if m.want.better == "" && (more || fewer && !m.config.NoReplan) {

@@ -24,6 +24,7 @@ type job struct {
 	lessons []*lesson        // per op: what its reports teach; nil: none has yet
 	warm    int64            // the incarnation of which a report has come
 	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
+	gate    time.Duration    // that it waits for the lease in an iteration: likewise
 	heard   losses
 	tried   []string      // executors at which it could not begin
 	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not

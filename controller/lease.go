@@ -19,8 +19,9 @@ func (c *Config) shares() bool { return c.MemorySharing != wire.NoSharing }
 
 // Shared describes a device for jobs that share its memory as the configuration says, and takes down its page.
 func (c *Config) Shared(d planner.Device) planner.Device {
-	if d.Gates, d.Turns = c.MemorySharing == wire.Gates, c.MemorySharing == wire.Slices; c.shares() {
-		c.Page = d.Page
+	d.Gates, d.Turns = c.MemorySharing == wire.Gates, c.MemorySharing == wire.Slices
+	if c.Page = d.Page; !c.shares() {
+		c.Page, c.Lease = 0, ""
 	}
 	return d
 }
@@ -42,7 +43,7 @@ func (m *Machine) lend() {
 	if !m.config.shares() {
 		return
 	}
-	l := wire.Lease{Sharing: m.config.MemorySharing, Number: m.lease.Number}
+	l := wire.Lease{Sharing: m.config.MemorySharing, Number: m.lease.Number, Name: m.config.Lease}
 	if m.config.Budget > 0 {
 		before := m.lease.Capacity
 		if before == 0 {

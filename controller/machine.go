@@ -140,7 +140,7 @@ func (m *Machine) Records() []wire.Record {
 		}
 		r := j.record
 		m.claimed(j, &r)
-		r.Pace, r.Loss = j.pace, j.heard.last
+		r.Pace, r.Gate, r.Loss = j.pace, j.gate, j.heard.last
 		records = append(records, r)
 	}
 	return records

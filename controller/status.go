@@ -341,6 +341,7 @@ func (m *Machine) report(r *wire.Report) {
 	m.learnt.listen(j, j.layouts[at], alone)
 	j.learnt = true
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
+	j.gate = correct.Latency(j.gate, r.Gate, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
 	if j.follow && r.Epoch == j.record.Epoch && r.Iteration > 0 {
 		j.follow, j.last, m.changed = false, r, true

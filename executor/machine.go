@@ -208,6 +208,11 @@ func (r *run) awaits(e *device.Event) bool {
 		e.Index >= 0 && e.Index < r.issued && r.events[e.Index].Section == nil
 }
 
+// inFlight reports whether a command that was issued has not ended. A section of which none is may wait for the lease.
+func (m *Machine) inFlight() bool {
+	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.issued+r.left > len(r.section.Commands) })
+}
+
 // complete takes finished sections off the front.
 func (m *Machine) complete() []Output {
 	var out []Output

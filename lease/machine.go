@@ -40,7 +40,7 @@ type Machine struct {
 	queue    []*holder // those whose Join or First waits
 	arrivals int64
 	begun    int64         // the newest seniority
-	served   int64         // of the newest that came out of the queue: those that join start there
+	served   int64         // by the least served of those that have something to do; who joins them starts there
 	left     map[Job]int64 // what jobs that have left were served, where it is more
 	out      []Output
 }
@@ -200,8 +200,10 @@ func (m *Machine) want(w *Want) {
 			m.charge(k)
 			k.hold = w.Hold
 		}
-	case w.First == k.began:
-		m.refuse(w.Job, "it wants a group that is first of an iteration: %v, and is within one: %v", w.First, k.began)
+	case w.First && k.began:
+		m.refuse(w.Job, "it wants the first group of an iteration, and is within one")
+	case !w.First && !k.began:
+		m.refuse(w.Job, "it wants another group of an iteration, and is in none")
 	case w.Rest < k.Base || w.Rest > k.Peak:
 		m.refuse(w.Job, "rest %d is not from its base %d to its peak %d", w.Rest, k.Base, k.Peak)
 	case k.began && w.Rest > k.rest:

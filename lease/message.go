@@ -1,9 +1,6 @@
 package lease
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Job names a job.
 type Job string
@@ -108,8 +105,12 @@ var kinds = [...]string{"grant", "drain", "refuse"}
 func (k Kind) String() string { return kinds[k] }
 
 func (o Output) String() string {
-	if o.Why == "" {
-		return fmt.Sprintf("%v %s", o.Kind, o.Job)
+	text := o.Kind.String()
+	if o.Job != "" {
+		text += " " + string(o.Job)
 	}
-	return fmt.Sprintf("%v %s: %s", o.Kind, o.Job, o.Why)
+	if o.Why != "" {
+		text += ": " + o.Why
+	}
+	return text
 }

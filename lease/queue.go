@@ -49,8 +49,13 @@ func (m *Machine) grantQueue() {
 
 // begin grants a Join or First.
 func (m *Machine) begin(k *holder) {
-	m.charge(k)
-	m.served = max(m.served, k.served)
+	least := k.served
+	for _, i := range m.joined {
+		if m.charge(i); i.began || i.asking || i.hold > i.Base {
+			least = min(least, i.served)
+		}
+	}
+	m.served = max(m.served, least)
 	k.served = add(k.served, 1) // so that not even jobs that take no time are always first
 	hold, rest := k.next()
 	k.hold, k.heard = hold, m.now

@@ -20,6 +20,7 @@ type Metrics struct {
 	EORHigh    *float64    `json:"eor_high"` // the max
 	CBR        *float64    `json:"cbr"`
 	Stall      float64     `json:"stall_ms"`
+	Gate       float64     `json:"gate_ms,omitzero"` // waits for memory that other jobs had
 	Plans      int         `json:"plans"`
 	Transition float64     `json:"transition_ms"`
 }
@@ -76,7 +77,7 @@ func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph
 		memory := saved[i]
 		memory.Arena, memory.SlotPeak = run.Jobs[i].Arena, run.Jobs[i].SlotPeak // plans may have changed
 		j.Metrics = Metrics{Touched: run.Jobs[i].Touched, Stall: Milliseconds(run.Jobs[i].Stall),
-			Plans: run.Jobs[i].Plans, Transition: Milliseconds(run.Jobs[i].Transition)}
+			Gate: Milliseconds(run.Jobs[i].Gate), Plans: run.Jobs[i].Plans, Transition: Milliseconds(run.Jobs[i].Transition)}
 		j.Memory.Add(memory)
 		if losses := run.Jobs[i].Losses; len(losses) > 0 {
 			j.LossFirst, j.LossLast = number(losses[0]), number(losses[len(losses)-1])
@@ -113,6 +114,7 @@ func (m *Metrics) add(n Metrics) {
 	m.Memory.Add(n.Memory)
 	m.Touched += n.Touched
 	m.Stall += n.Stall
+	m.Gate += n.Gate
 	m.Plans += n.Plans
 	m.Transition += n.Transition
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"tensile/graph"
@@ -66,11 +67,17 @@ func (r *Training) narrow() [][]string {
 	return rows
 }
 
+// gateColumn is where waits for memory stand in the wide table, if there are any.
+const gateColumn = 11
+
 // wide has all columns.
 func (r *Training) wide() [][]string {
 	rows := [][]string{{"JOB", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "TOUCHED", "MSR ALL", "MSR LIVE",
 		"EOR", "CBR", "STALL MS", "PLANS", "TRANSITION MS", "START EOR", "FIRST EOR", "PREDICTION ERROR",
 		"LOSS", "BITS"}}
+	if r.Total.Gate > 0 {
+		rows[0] = slices.Insert(rows[0], gateColumn, "GATE MS")
+	}
 	size := r.sizes()
 	row := func(name string, m Metrics, rest ...string) {
 		cells := []string{name}
@@ -79,6 +86,9 @@ func (r *Training) wide() [][]string {
 		}
 		cells = append(cells, fmt.Sprintf("%.3f", m.MSRAll), fmt.Sprintf("%.3f", m.MSRLive), m.eor(), ratio(m.CBR),
 			fmt.Sprintf("%.1f", m.Stall), fmt.Sprint(m.Plans), fmt.Sprintf("%.1f", m.Transition))
+		if r.Total.Gate > 0 {
+			cells = slices.Insert(cells, gateColumn, fmt.Sprintf("%.1f", m.Gate))
+		}
 		rows = append(rows, append(cells, rest...))
 	}
 	for _, j := range r.Jobs {

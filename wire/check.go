@@ -183,6 +183,9 @@ func (o Orders) check() error {
 		among(c, "memory sharing", o.Lease.Sharing, Gates, Slices)
 		atLeast(c, "capacity_bytes", o.Lease.Capacity, 0)
 		atLeast(c, "number of the capacity", o.Lease.Number, 0)
+		if o.Lease.Name != "" {
+			c.name("lease", o.Lease.Name)
+		}
 	}
 	if o.Refused != nil {
 		c.name("refused life", o.Refused.Life)
@@ -358,6 +361,7 @@ func (c *checker) record(r *Record) {
 			int64(r.From)},
 		{"restarts", int64(r.Restarts)}, {"host_bytes", int64(r.Host)},
 		{"submitted_ns", int64(r.Submitted)}, {"waiting_ns", int64(r.Waiting)}, {"pace_ns", int64(r.Pace)},
+		{"gate_ns", int64(r.Gate)},
 	} {
 		atLeast(c, n.what, n.n, 0)
 	}

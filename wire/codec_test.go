@@ -214,6 +214,7 @@ func TestCheck(t *testing.T) {
 		{orders(func(o *Orders) { o.Link.Out = -1 }), "link is -1 bytes a second"},
 		{orders(func(o *Orders) { o.Lease.Sharing = NoSharing }), `no memory sharing "" (there are [gates slices])`},
 		{orders(func(o *Orders) { o.Lease.Capacity = -1 }), "capacity_bytes is -1"},
+		{orders(func(o *Orders) { o.Lease.Name = "../a" }), "lease: the name"},
 		{orders(func(o *Orders) { o.Lease.Number = -1 }), "number of the capacity is -1"},
 		{orders(func(o *Orders) { o.Jobs = append(o.Jobs, o.Jobs[0]) }), `job "lenet.1" is there twice`},
 		{spec(func(s *Spec) { s.Name = "\n" }), "job: the name"},

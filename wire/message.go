@@ -72,7 +72,8 @@ type Lease struct {
 	Sharing  Sharing     `json:"memory_sharing"`
 	Capacity graph.Bytes `json:"capacity_bytes,omitzero"` // for all jobs of the device together; 0: no limit
 	// of the capacity: the larger is the newer, whichever executor hears of it, over restarts of the controller too
-	Number int64 `json:"number"`
+	Number int64  `json:"number"`
+	Name   string `json:"name,omitzero"` // that it has at every host; "": the executor chooses
 }
 
 // Refusal tells a process that it is not wanted: another of its name runs, or its device is another.
@@ -342,6 +343,7 @@ type Record struct {
 
 	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
 	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
+	Gate      time.Duration `json:"gate_ns,omitzero"`      // of an iteration: waits for the lease, as the pace
 	Loss      *Loss         `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
 }
 

@@ -42,7 +42,7 @@ func samples() []Message {
 		Claim: 8192, Base: 4096, Sharing: Gates, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated",
 		Reason: "drift",
 		Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
-		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
+		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond, Gate: time.Millisecond,
 		Loss: &loss,
 	}
 	return []Message{
@@ -51,7 +51,7 @@ func samples() []Message {
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"},
-			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000}},
+			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000, Name: "ab12"}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000,
 			Orders: 9, Dead: []string{"4711-0"}, Jobs: []JobStatus{{
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,

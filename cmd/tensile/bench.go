@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tensile/autodiff"
 	"tensile/bench"
 	"tensile/cost"
 	"tensile/models"
@@ -24,7 +25,7 @@ func benchCommand() *cobra.Command {
 		Short: "Measure and compare, on fixed inputs",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint or controller",
+				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint, share or controller",
 					c.CommandPath(),
 					args[0])
 			}
@@ -33,7 +34,7 @@ func benchCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return c.Help() },
 	}
 	c.AddCommand(benchPoolCommand(), benchPlanCommand(), benchFrontierCommand(), benchCheckpointCommand(),
-		benchControllerCommand())
+		benchShareCommand(), benchControllerCommand())
 	return c
 }
 
@@ -192,6 +193,57 @@ less takes much more, and where there is no plan.`,
 	c.Flags().StringArrayVar(&o.Passes, "passes", []string{passes.None},
 		"rewrites of the networks, as run has them; may be given several times: each choice is measured")
 	c.Flags().BoolVar(&o.Sweep, "sweep", false, "plan every budget, and list what is out of order")
+	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	return c
+}
+
+func benchShareCommand() *cobra.Command {
+	var o bench.ShareOptions
+	var device, optimizer, rewrites string
+	var quick, json bool
+	c := &cobra.Command{
+		Use:   "share",
+		Short: "Measure jobs that share the memory of a simulated device: by gates, in turns, each its own",
+		Long: `Train sets of jobs together on a simulated device, without plans that move anything: each with its
+own memory (none), in turns of ten iterations from host memory to host memory (slices), and by gates at the least
+capacity and at 1.3 times of it. Throughput is compared with the same jobs one after the other, and side by side.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if o.Iterations < 2 || o.Iterations > endless {
+				return fmt.Errorf("--iterations %d: give 2 to %d", o.Iterations, endless)
+			}
+			name, simulated := strings.CutPrefix(device, "sim:")
+			if !simulated {
+				return fmt.Errorf("--device %s: give a simulated one, such as sim:a6000", device)
+			}
+			if o.Facts, err = cost.Device(name); err != nil {
+				return fmt.Errorf("--device %s: %w", device, err)
+			}
+			passes, err := parsePasses(rewrites)
+			if err != nil {
+				return err
+			}
+			rule, err := autodiff.ParseOptimizer(optimizer, 0)
+			if err != nil {
+				return fmt.Errorf("--optimizer: %w", err)
+			}
+			o.Sets = bench.ShareSets(rule, passes, quick)
+			r, err := bench.MeasureShare(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			if json {
+				return printJSON(c.OutOrStdout(), r)
+			}
+			return r.WriteTable(c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&device, "device", "sim:a6000", "the device, simulated")
+	c.Flags().StringVar(&optimizer, "optimizer", "adam", "sgd, momentum or adam")
+	complete(c, "optimizer", "sgd", "momentum", "adam")
+	registerPasses(c, &rewrites)
+	c.Flags().IntVar(&o.Iterations, "iterations", 40, "iterations of each job that are measured")
+	c.Flags().BoolVar(&quick, "quick", false, "measure one set of jobs")
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
 	return c
 }

@@ -43,7 +43,7 @@ func newChildren(server *bus.Server, dir string, device *planFlags, bound bool) 
 	if device.fake {
 		flags = append(flags, "--fake")
 	}
-	flags = append(flags, "--checkpoints", filepath.Join(dir, checkpointsName))
+	flags = append(flags, "--checkpoints", filepath.Join(dir, checkpointsName), "--lease", filepath.Join(dir, "lease"))
 	return &children{server: server, dir: dir, flags: flags, bound: bound, running: make(map[string]*child)}
 }
 

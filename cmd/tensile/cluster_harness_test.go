@@ -85,15 +85,13 @@ func (c *cluster) jobs() map[string]wire.Record {
 	var records []wire.Record
 	document(c.t, []byte(c.tell("jobs", "--json")), &records)
 	named := make(map[string]wire.Record)
-	var claims graph.Bytes
 	for _, r := range records {
 		named[r.Spec.Name] = r
-		claims += r.Claim
 		if r.Claim > 0 && (r.State.Over() || r.State == wire.Queued) {
 			c.t.Errorf("job %s is %s and claims %s", r.Spec.Name, r.State, r.Claim)
 		}
 	}
-	if claims > c.budget {
+	if claims := together(named); claims > c.budget {
 		c.t.Errorf("claims of %s exceed the budget of %s: %+v", claims, c.budget, records)
 	}
 	return named

@@ -188,6 +188,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 			}
 		}}
 	o.HostMemory = host
+	o.Config.Lease = leaseName(server)
 	o.Trouble, o.Record, o.InForce, o.Kill = server.Trouble, recorder, f.inForce, executors.kill
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep

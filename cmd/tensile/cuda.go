@@ -52,6 +52,11 @@ func openCUDA(f *planFlags) (*cuda.Device, error) {
 	return d, nil
 }
 
+// gpu is a device that is on PCI: a cuda.Device or cuda.Pager.
+type gpu interface{ Bus() string }
+
+var _ gpu = cuda.Pager{}
+
 // seenGPUs are those that NVML sees; none without it.
 func seenGPUs() []nvml.GPU {
 	all, _ := nvml.List()

@@ -33,6 +33,7 @@ type executorFlags struct {
 	bound       string
 	paced       bool
 	locked      bool
+	lease       string
 }
 
 func executorCommand() *cobra.Command {
@@ -64,6 +65,8 @@ submitted with --save they are saved. A second one ends the executor at once.`,
 	c.Flags().BoolVar(&f.paced, "paced", false,
 		"train up to the iteration that the last line of the standard input names, and rest there")
 	c.Flags().MarkHidden("paced")
+	c.Flags().StringVar(&f.lease, "lease", "", "folder of the lease of this device's memory, where the controller names none")
+	c.Flags().MarkHidden("lease")
 	c.Flags().BoolVar(&f.locked, "locked", false, "file 3 is the lock that shows that this executor lives")
 	c.Flags().MarkHidden("locked")
 	return c
@@ -152,6 +155,13 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	say(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
 	o := agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log, Checkpoints: folder,
 		Interrupt: ctx.Done(), Notice: say, Record: recorder}
+	if !f.device.simulated() { // whose memory is this process's own
+		leases := hostLeases{folder: f.lease, log: line, failed: cancel}
+		if f.bound != "" {
+			leases.linger = time.Second
+		}
+		o.Lease = leases.open
+	}
 	if lock != nil {
 		o.Life, o.Dead = rand.Text(), lock.Dead()
 		if err := lock.Sign(agent.Here(), time.Now(), o.Life); err != nil {

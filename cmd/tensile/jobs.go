@@ -17,6 +17,7 @@ import (
 	"tensile/controller"
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/internal/text"
 	"tensile/wire"
 )
 
@@ -31,7 +32,8 @@ device's time, which is virtual on sim, LEFT how long it still takes at that rat
 memory of the plan with which it trains, AGE the time since it was submitted. OWNER, where jobs have
 several, is the user who submitted a job; - is an administrator. With --wide, SLOT PEAK is the peak
 of the plan in force, PLANS how many have come into force, and CHECKPOINT after how many iterations
-the newest checkpoint was taken.`,
+the newest checkpoint was taken. Where jobs share memory, BASE is what a job holds between two
+iterations, and GATE how long it waits for the memory of others in an iteration.`,
 		Args: noArguments,
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
@@ -134,6 +136,10 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 	if wide {
 		more = "SLOT PEAK\tHOST\tPLANS\tCHECKPOINT\t"
 	}
+	shared := wide && slices.ContainsFunc(a.Jobs, func(r wire.Record) bool { return r.Sharing != wire.NoSharing })
+	if shared {
+		more += "BASE\tGATE\t"
+	}
 	owners := wide || slices.ContainsFunc(a.Jobs, func(r wire.Record) bool {
 		return r.Spec.Owner != a.Jobs[0].Spec.Owner
 	})
@@ -148,6 +154,9 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 			rate, left, lastLoss(r), inForce(r), max(1, r.Spec.Priority), age(r, now))
 		if wide {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, checkpointed(r))
+		}
+		if shared {
+			fmt.Fprintf(w, "%s\t%v\t", r.Base, text.Duration(r.Gate))
 		}
 		if owners {
 			fmt.Fprintf(w, "%s\t", cmp.Or(r.Spec.Owner, "-"))

@@ -16,7 +16,6 @@ import (
 	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
-	"tensile/device/cuda"
 	"tensile/device/nvml"
 	"tensile/graph"
 	"tensile/planner"
@@ -168,7 +167,7 @@ func (p *planFlags) findModel(d device.Device) (string, error) {
 // foreignLoad is the share of a device that others use while no job of ours runs on it: of a GPU by NVML, of the cpu
 // device by the system. Where neither tells it is 0.
 func foreignLoad(d device.Device, fake bool) float64 {
-	gpu, ok := d.(*cuda.Device)
+	g, ok := d.(gpu)
 	if !ok {
 		var meter cpu.Meter
 		meter.Load() // begins
@@ -179,7 +178,7 @@ func foreignLoad(d device.Device, fake bool) float64 {
 	if fake {
 		return 0
 	}
-	meter, err := nvml.Open(gpu.Bus())
+	meter, err := nvml.Open(g.Bus())
 	if err != nil {
 		return 0
 	}
@@ -191,7 +190,7 @@ func foreignLoad(d device.Device, fake bool) float64 {
 // calibration is how ops are measured on a device: on the cpu device beside threads that are busy as well. On a GPU
 // those change nothing, and NVML does not tell others' kernels from ours, so others are taken to leave it alone.
 func calibration(d device.Device) calibrate.Options {
-	if _, ok := d.(*cuda.Device); ok {
+	if _, ok := d.(gpu); ok {
 		return calibrate.Options{Background: []int{0}}
 	}
 	return calibrate.Options{Meter: &cpu.Meter{}}

@@ -169,7 +169,7 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 		if err != nil {
 			return nil, linkRate{}, err
 		}
-		return d, linkRate{}, nil
+		return d.Paging(), linkRate{}, nil
 	case f.device == "cpu":
 	default:
 		return nil, linkRate{}, fmt.Errorf("--device %q: use cpu, cuda or sim:NAME (%s)", f.device, simNames())

@@ -117,8 +117,12 @@ func line(name string, r *wire.Report, iterations int, resident graph.Bytes) str
 	if r.Loss != nil {
 		loss = fmt.Sprintf("  loss %.4f", *r.Loss)
 	}
-	return fmt.Sprintf("  %-12s %*d/%d  %7.2f it/s%s  resident %s  stall %.1f ms", name, len(fmt.Sprint(iterations)),
-		r.Iteration+1, iterations, 1/max(took, 1e-9), loss, resident, report.Milliseconds(r.Stall))
+	gate := ""
+	if r.Gate > 0 {
+		gate = fmt.Sprintf("  gate %.1f ms", report.Milliseconds(r.Gate))
+	}
+	return fmt.Sprintf("  %-12s %*d/%d  %7.2f it/s%s  resident %s  stall %.1f ms%s", name, len(fmt.Sprint(iterations)),
+		r.Iteration+1, iterations, 1/max(took, 1e-9), loss, resident, report.Milliseconds(r.Stall), gate)
 }
 
 // draw shows a job's new line. Without a terminal it keeps silent for a second after each line, but for the last.

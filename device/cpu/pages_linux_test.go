@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/invariants"
 	"tensile/program"
@@ -29,6 +30,16 @@ func residentBytes(t *testing.T, b []byte) graph.Bytes {
 		n += int(v & 1)
 	}
 	return graph.Bytes(n * page)
+}
+
+// Resident returns how much of the machine a job's arena takes, and how much of it the job holds.
+func Resident(t *testing.T, place device.Job) (resident, held graph.Bytes) {
+	t.Helper()
+	j := place.(*job)
+	if len(j.arena.bytes) == 0 {
+		return 0, 0
+	}
+	return residentBytes(t, j.arena.bytes[:cap(j.arena.bytes)]), j.bytesIn(j.held)
 }
 
 // paged lays a bed with an arena of so many large pages and a quarter, of which nothing is held.

@@ -16,7 +16,7 @@ func TestDevice(t *testing.T) {
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			devicetest.Run(t, func(t *testing.T) device.Device { return fake(t, seed) })
+			devicetest.Run(t, func(t *testing.T) device.Device { return paged(t, seed).Paging() })
 		})
 	}
 }

@@ -12,12 +12,16 @@
 //	Issue --> queue of lane --> put on its stream --> watched event --> ended --> Event from Next
 //	                        \-> host lane: runs ------------------------^
 //
-// Which events are watched follows from how soon the host must know: the newest of each lane, the one before a command
-// that waits for another lane, and copies that the host lane may wait for. All commands of the lane before a watched
-// one have ended with it (ended.go).
+// Which events are watched follows from how soon the host must know: the last of each lane in what was issued with it,
+// those that the host lane waits for, and copies of a prologue. All commands of the lane before a watched one have
+// ended with it (ended.go).
 //
 // A section that drains is put when all before it has ended. Pauses before copies are left out. Copies of a prologue
-// give way to others by program.Arrivals when they are put, and only few of them are on the stream at a time.
+// give way to those of other prologues by program.Arrivals when they are put, and only few of them are on the stream at
+// a time. Meanwhile the newest command of each lane is watched too, so that it is known how far the job has come.
+//
+// The arena of a job is one allocation, or, once the job has called Hold, reserved addresses to whose pages memory is
+// mapped (pages.go). [Device.Paging] is the device as a device.Pager, if its driver can do that.
 //
 // Times come from an event after each command, and one before it where the stream may have stood still, measured
 // against an event at the section's begin.

@@ -26,8 +26,19 @@ type Driver interface {
 	Free() (free, total graph.Bytes, err error) // memory of the device
 	Alloc(size graph.Bytes) (Address, error)    // at a multiple of 256
 	Release(Address) error                      // of what Alloc returned
-	Pin(memory []byte) error                    // whole pages
-	Unpin(memory []byte) error                  // of what was pinned, as a whole
+
+	// Addresses, of which each page (Properties.Page) has memory or has not. All addresses and sizes are multiples of a
+	// page.
+	ReserveAddresses(size graph.Bytes) (Address, error) // without memory
+	ReleaseAddresses(a Address, size graph.Bytes) error // as they were reserved; none of them has memory
+	CreateMemory(size graph.Bytes) (Memory, error)      // of any content
+	ReleaseMemory(Memory) error                         // it stays where it is mapped, and ends when it is nowhere
+	Map(a Address, size graph.Bytes, m Memory) error    // all of m
+	Access(a Address, size graph.Bytes) error           // lets the device use what was mapped, by one Map or several
+	Unmap(a Address, size graph.Bytes) error            // what one Map has mapped, and nothing on a stream uses yet
+
+	Pin(memory []byte) error   // whole pages
+	Unpin(memory []byte) error // of what was pinned, as a whole
 
 	Load(ptx string) (Module, error) // the driver compiles it; the error holds its log
 	Unload(Module) error
@@ -69,6 +80,7 @@ type Driver interface {
 // The driver's handles; zero is none.
 type (
 	Address  uint64 // of device memory, in bytes
+	Memory   uint64 // memory of the device without an address
 	Module   uint64
 	Function uint64
 	Stream   uint64
@@ -97,6 +109,7 @@ type Properties struct {
 	CopyEngines     int
 	Memory          graph.Bytes
 	ThreadsPerBlock int
+	Page            graph.Bytes // the unit in which memory is mapped; 0: it can not be
 }
 
 // Code is the driver's number of an error.

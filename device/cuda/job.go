@@ -25,10 +25,13 @@ type job struct {
 	loaded   *loaded // nil before the first
 	snapshot *snapshot
 	arena    Address
-	reserved graph.Bytes // its size
+	reserved graph.Bytes   // its size
+	paged    bool          // it is backed by Hold
+	held     program.Pages // of a paged arena
 	touched  graph.Bytes
 	prepared map[*program.Section][]prepared // for the loaded program and the arena
 
+	newest issue          // the last part that was issued
 	queue  []issue        // that wait for all before to end
 	put    *program.Lanes // commands count as ended when they were put on a stream, or have ended on the host lane
 	ended  *program.Lanes // commands that are known to have ended
@@ -47,6 +50,18 @@ type issue struct {
 	from, to  int
 	iteration int
 	drain     bool
+}
+
+// follows reports whether a part may be issued after another one, the zero issue being none.
+func (is issue) follows(before issue) bool {
+	n := len(is.section.Commands)
+	if is.to > n || is.to <= is.from && is.to < n {
+		return false
+	}
+	if before.section == nil || before.to == len(before.section.Commands) {
+		return is.from == 0
+	}
+	return is.section == before.section && is.from == before.to
 }
 
 // Open makes a place for a job, with pinned memory for what it keeps on the host.
@@ -83,29 +98,49 @@ func (j *job) Reserve(arena graph.Bytes) error {
 		return err
 	}
 	d := j.device
-	a, err := d.driver.Alloc(arena)
-	if e, ok := errors.AsType[*Error](err); ok && e.Code == OutOfMemory {
-		free, total, unknown := d.driver.Free()
-		if unknown != nil {
-			return errors.Join(err, unknown)
-		}
-		return &device.OutOfMemoryError{Job: j.options.Name, Device: d.Name(), Arena: arena, Free: free, Total: total,
-			Err: err}
-	} else if err != nil {
-		return fmt.Errorf("job %s: reserve an arena of %s: %w", j.options.Name, arena, err)
+	reserve := d.driver.Alloc
+	if j.paged {
+		reserve = func(size graph.Bytes) (Address, error) { return d.driver.ReserveAddresses(d.wholePages(size)) }
+	}
+	a, err := reserve(arena)
+	if err != nil {
+		return j.noRoom(arena, err)
 	}
 	j.arena, j.reserved = a, arena
 	return nil
 }
 
+// noRoom returns the error of a job that does not get memory for an arena, or for what it is to hold of one.
+func (j *job) noRoom(size graph.Bytes, err error) error {
+	d := j.device
+	if e, ok := errors.AsType[*Error](err); !ok || e.Code != OutOfMemory {
+		return fmt.Errorf("job %s: reserve an arena of %s: %w", j.options.Name, size, err)
+	}
+	free, total, unknown := d.driver.Free()
+	if unknown != nil {
+		return errors.Join(err, unknown)
+	}
+	return &device.OutOfMemoryError{Job: j.options.Name, Device: d.Name(), Arena: size, Free: free, Total: total,
+		Err: err}
+}
+
 // drop gives the arena back.
 func (j *job) drop() error {
-	arena := j.arena
-	j.arena, j.reserved, j.touched, j.prepared = 0, 0, 0, nil
+	arena, size, held := j.arena, j.reserved, j.held
+	j.arena, j.reserved, j.held, j.touched, j.prepared = 0, 0, nil, 0, nil
 	if arena == 0 {
 		return nil
 	}
-	if err := j.device.driver.Release(arena); err != nil {
+	var err error
+	if d := j.device; j.paged {
+		for _, r := range held {
+			err = errors.Join(err, d.unmap(arena, r))
+		}
+		err = errors.Join(err, d.driver.ReleaseAddresses(arena, d.wholePages(size)))
+	} else {
+		err = d.driver.Release(arena)
+	}
+	if err != nil {
 		return fmt.Errorf("job %s: give the arena back: %w", j.options.Name, err)
 	}
 	return nil
@@ -136,8 +171,15 @@ func (j *job) Issue(s *program.Section, from, to, iteration int, drain bool) {
 		panic(fmt.Sprintf("cuda: Issue to job %q of a snapshot section, and there is no memory for it",
 			j.options.Name))
 	}
+	is := issue{s, from, to, iteration, drain}
+	if !is.follows(j.newest) {
+		panic(fmt.Sprintf("cuda: Issue to job %q of commands %d to %d, which do not follow what was issued before",
+			j.options.Name, from, to))
+	}
+	j.mustHold(s.Commands[from:to])
+	j.newest = is
 	defer j.device.enter()()
-	j.queue = append(j.queue, issue{s, from, to, iteration, drain})
+	j.queue = append(j.queue, is)
 	j.device.advance()
 }
 

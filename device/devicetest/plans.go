@@ -37,6 +37,28 @@ func KeepAll(g *graph.Graph) *plan.Plan {
 	return p
 }
 
+// Freed plans an iteration as KeepAll does, but that what does not persist is dropped after its last use.
+func Freed(g *graph.Graph) *plan.Plan {
+	p := KeepAll(g)
+	p.Policy = "none-live"
+	last := make([]int, len(g.Storages))
+	for slot, step := range p.Steps {
+		for _, r := range g.Reads(step.Op) {
+			last[r.Storage] = slot
+		}
+		for _, w := range g.Writes(step.Op) {
+			last[w.Storage] = slot
+		}
+	}
+	for i := range p.Moves {
+		if m := &p.Moves[i]; m.Kind == plan.Drop {
+			m.After = last[m.Storage]
+		}
+	}
+	plan.Sort(p.Moves)
+	return p
+}
+
 // Swapped plans Tiny with the least memory that swaps give: w2 is not on the device at the boundary and comes in twice,
 // the activations h and r and the input x are away in between, and all else is dropped after its last use.
 func Swapped(g *graph.Graph) *plan.Plan {

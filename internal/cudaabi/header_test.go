@@ -70,6 +70,36 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// Layouts of mapped memory are those of NVIDIA's documentation.
+func TestLayouts(t *testing.T) {
+	said := make(map[string]bool)
+	for _, f := range factsOf(t, ours(t)) {
+		said[f.says] = true
+	}
+	for _, want := range []string{
+		"sizeof(CUmemGenericAllocationHandle) == 8",
+		"sizeof(CUmemLocation) == 8",
+		"offsetof(CUmemLocation, type) == 0 && sizeof(((CUmemLocation *)0)->type) == 4",
+		"offsetof(CUmemLocation, id) == 4 && sizeof(((CUmemLocation *)0)->id) == 4",
+		"sizeof(CUmemAllocationProp) == 32",
+		"offsetof(CUmemAllocationProp, type) == 0 && sizeof(((CUmemAllocationProp *)0)->type) == 4",
+		"offsetof(CUmemAllocationProp, requestedHandleTypes) == 4 && " +
+			"sizeof(((CUmemAllocationProp *)0)->requestedHandleTypes) == 4",
+		"offsetof(CUmemAllocationProp, location) == 8 && sizeof(((CUmemAllocationProp *)0)->location) == 8",
+		"offsetof(CUmemAllocationProp, win32HandleMetaData) == 16 && " +
+			"sizeof(((CUmemAllocationProp *)0)->win32HandleMetaData) == 8",
+		"offsetof(CUmemAllocationProp, allocFlags) == 24 && sizeof(((CUmemAllocationProp *)0)->allocFlags) == 8",
+		"sizeof(CUmemAccessDesc) == 12",
+		"offsetof(CUmemAccessDesc, location) == 0 && sizeof(((CUmemAccessDesc *)0)->location) == 8",
+		"offsetof(CUmemAccessDesc, flags) == 8 && sizeof(((CUmemAccessDesc *)0)->flags) == 4",
+		"CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED == 102",
+	} {
+		if !said["_Static_assert("+want+`, "");`] {
+			t.Errorf("the header does not say %s", want)
+		}
+	}
+}
+
 func ours(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {

@@ -53,7 +53,7 @@ func (d *Driver) copy(call string, s cuda.Stream, address cuda.Address, host []b
 	}
 	n.run = func(n *node) {
 		d.use(&p.shadow, p.begin, here, n, !in)
-		d.use(&a.shadow, a.begin, there, n, in)
+		d.use(a.shadow, a.begin, there, n, in)
 		switch {
 		case d.options.Dry || d.failed != nil:
 		case in:
@@ -91,7 +91,7 @@ func (d *Driver) Fill(s cuda.Stream, to cuda.Address, word uint32, words int) er
 	d.put(of, &node{what: fmt.Sprintf("fill of %d bytes at %#x", size, begin), stream: s, unit: compute,
 		time: func(*node) time.Duration { return d.roofline(0, int64(size)) },
 		run: func(n *node) {
-			d.use(&a.shadow, a.begin, ptx.Range{Begin: begin, End: begin + uint64(size)}, n, true)
+			d.use(a.shadow, a.begin, ptx.Range{Begin: begin, End: begin + uint64(size)}, n, true)
 			if d.options.Dry || d.failed != nil {
 				return
 			}

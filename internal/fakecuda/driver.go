@@ -1,6 +1,7 @@
 package fakecuda
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -25,6 +26,10 @@ type Options struct {
 	// then, so that networks fit that would not fit into the memory of this machine.
 	Dry bool
 
+	// Page is the unit in which memory is mapped, a multiple of 256; 0: 2 MiB. NoPages is a device that maps none.
+	Page    graph.Bytes
+	NoPages bool
+
 	Context graph.Bytes // that the driver takes of the card's memory while it is open
 
 	Fail   Failure              // a call that fails; zero: none
@@ -35,10 +40,12 @@ type Options struct {
 type Driver struct {
 	options Options
 	facts   cost.Facts
+	page    graph.Bytes // 0: no memory is mapped
 
 	isOpen, isEntered, isClosed bool
 	failing                     // counts of calls, and what has failed
 	memory
+	paging
 	modules
 	streams
 	timeline
@@ -60,7 +67,11 @@ func New(o Options) *Driver {
 		}
 		d.facts = facts
 	}
+	if !o.NoPages {
+		d.page = cmp.Or(o.Page, defaultPage)
+	}
 	d.calls = make(map[string]int)
+	d.memoryOf = make(map[cuda.Memory]*physical)
 	d.order = rand.New(rand.NewPCG(o.Seed, 1))
 	d.late = rand.New(rand.NewPCG(o.Seed, 2))
 	d.next = firstAddress
@@ -98,7 +109,7 @@ func (d *Driver) Devices() ([]cuda.Properties, error) {
 	}
 	p.Name, p.Memory = "fake "+d.facts.Name, d.facts.Memory
 	p.UUID, p.Bus = "GPU-00000000-0000-0000-0000-00000000fa4e", Bus
-	p.ThreadsPerBlock = maxThreads
+	p.ThreadsPerBlock, p.Page = maxThreads, d.page
 	return []cuda.Properties{p}, nil
 }
 
@@ -161,7 +172,7 @@ func (d *Driver) Close() error {
 func (d *Driver) left() []string {
 	var left []string
 	for _, a := range d.allocations {
-		if !a.refused {
+		if !a.refused && a.within == nil {
 			left = append(left, fmt.Sprintf("%s at %#x", graph.Bytes(a.size), a.begin))
 		}
 	}
@@ -170,6 +181,7 @@ func (d *Driver) left() []string {
 			left = append(left, fmt.Sprintf("%s of pinned memory", graph.Bytes(p.end-p.begin)))
 		}
 	}
+	left = append(left, d.leftPages()...)
 	type handle struct {
 		number uint64
 		name   string
@@ -188,6 +200,11 @@ func (d *Driver) left() []string {
 	for h, m := range d.moduleOf {
 		if !m.refused {
 			handles = append(handles, handle{uint64(h), fmt.Sprintf("module %d", h)})
+		}
+	}
+	for h, m := range d.memoryOf {
+		if !m.refused {
+			handles = append(handles, handle{uint64(h), fmt.Sprintf("memory %d", h)})
 		}
 	}
 	slices.SortFunc(handles, func(a, b handle) int { return int(a.number) - int(b.number) })

@@ -23,6 +23,7 @@ const (
 	alreadyRegistered cuda.Code = 712
 	notRegistered     cuda.Code = 713
 	misalignedAddress cuda.Code = 716
+	notSupported      cuda.Code = 801
 )
 
 type failing struct {

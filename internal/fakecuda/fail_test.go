@@ -236,6 +236,28 @@ func train(d *Driver, t *testing.T) (err error) {
 		return err
 	}
 	defer func() { try(d.Release(a)) }()
+	page := d.page
+	at, err := d.ReserveAddresses(page)
+	if err != nil {
+		return err
+	}
+	defer func() { try(d.ReleaseAddresses(at, page)) }()
+	m, err := d.CreateMemory(page)
+	if err != nil {
+		return err
+	}
+	if err := d.Map(at, page, m); err != nil {
+		try(err)
+		try(d.ReleaseMemory(m))
+		return err
+	}
+	defer func() { try(d.Unmap(at, page)) }()
+	if err := d.ReleaseMemory(m); err != nil {
+		return err
+	}
+	if err := d.Access(at, page); err != nil {
+		return err
+	}
 	host := pages(1)
 	if err := d.Pin(host); err != nil {
 		return err

@@ -31,8 +31,9 @@ type allocation struct {
 	begin, end uint64
 	size       graph.Bytes
 	refused    bool // its Release was, as Options.Fail had it
-	shadow     shadow
+	shadow     *shadow
 	content    ptx.Allocation // without bytes in a dry driver
+	within     *reservation   // that it is mapped to; nil: it was allocated
 }
 
 // pin is pinned memory of the host.
@@ -59,24 +60,31 @@ func (d *Driver) Alloc(size graph.Bytes) (cuda.Address, error) {
 	if err := d.enter(call); err != nil {
 		return 0, err
 	}
-	free := d.facts.Memory - d.used
-	switch {
-	case size <= 0:
+	if size <= 0 {
 		return 0, refuse(call, cuda.InvalidValue, "an allocation of %d bytes", size)
-	case size > free:
-		return 0, refuse(call, cuda.OutOfMemory, "out of memory: %d bytes are wanted, %d of %d are free", size, free,
-			d.facts.Memory)
 	}
-	a := &allocation{begin: d.next, end: d.next + uint64(size), size: size}
+	if err := d.take(call, size); err != nil {
+		return 0, err
+	}
+	a := &allocation{begin: d.next, end: d.next + uint64(size), size: size, shadow: &shadow{}}
 	a.content.Address = a.begin
 	if !d.options.Dry {
 		a.content.Bytes = make([]byte, size)
 		a.content.Written = make([]uint64, (size+63)/64)
 	}
-	d.used += size
 	d.next = (a.end + guard + alignment - 1) / alignment * alignment
 	d.allocations = append(d.allocations, a)
 	return cuda.Address(a.begin), nil
+}
+
+// take counts memory of the device as used, if it is free.
+func (d *Driver) take(call string, size graph.Bytes) error {
+	if free := d.facts.Memory - d.used; size > free {
+		return refuse(call, cuda.OutOfMemory, "out of memory: %d bytes are wanted, %d of %d are free", size, free,
+			d.facts.Memory)
+	}
+	d.used += size
+	return nil
 }
 
 // Release implements cuda.Driver. It waits for all streams, as CUDA's does, and objects if an operation has used the
@@ -85,14 +93,14 @@ func (d *Driver) Release(address cuda.Address) error {
 	const call = "cuMemFree"
 	err := d.enter(call)
 	a := d.allocationAt(uint64(address))
-	if a == nil || a.begin != uint64(address) {
+	if a == nil || a.begin != uint64(address) || a.within != nil {
 		return cmp.Or(err, error(refuse(call, cuda.InvalidValue, "no allocation begins at %#x", address)))
 	} else if err != nil {
 		a.refused = true
 		return err
 	}
 	d.runAll()
-	d.use(&a.shadow, a.begin, ptx.Range{Begin: a.begin, End: a.end}, d.byHost("its release"), true)
+	d.use(a.shadow, a.begin, ptx.Range{Begin: a.begin, End: a.end}, d.byHost("its release"), true)
 	d.used -= a.size
 	d.allocations = slices.DeleteFunc(d.allocations, func(b *allocation) bool { return a == b })
 	return d.settle(call)

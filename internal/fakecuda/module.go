@@ -203,5 +203,5 @@ func codeOf(err error) cuda.Code {
 func (d *Driver) touch(n *node, r ptx.Range, writes bool) {
 	n.touched += int64(r.End - r.Begin)
 	a := d.allocationAt(r.Begin)
-	d.use(&a.shadow, a.begin, r, n, writes)
+	d.use(a.shadow, a.begin, r, n, writes)
 }

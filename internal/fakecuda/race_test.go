@@ -18,8 +18,10 @@ type bench struct {
 	host     []byte       // a page
 }
 
-func newBench(t *testing.T, seed uint64) *bench {
-	b := &bench{rig: newRig(t, Options{Seed: seed})}
+func newBench(t *testing.T, seed uint64) *bench { return newBenchOf(t, Options{Seed: seed}) }
+
+func newBenchOf(t *testing.T, o Options) *bench {
+	b := &bench{rig: newRig(t, o)}
 	b.one, b.two, b.a, b.host = b.stream(), b.stream(), b.alloc(4096), b.pin(1)[:4096]
 	b.do(b.d.Fill(b.one, b.a, 7, 1024))
 	b.do(b.d.Synchronize())

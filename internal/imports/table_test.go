@@ -37,6 +37,7 @@ var rows = [][]string{
 	{"executor"},
 	{"wire"},
 	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock"},
+	{"lease/process"},
 	{"agent"},
 	{"controller"},
 	{"internal/bus"},

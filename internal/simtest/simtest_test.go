@@ -31,7 +31,9 @@ func openSim(seed uint64) func() device.Device {
 	facts := cost.Facts{Name: "test", Compute: 1e9, Bandwidth: 1e9, ComputeShare: 0.5, BandwidthShare: 0.5,
 		Launch: time.Microsecond,
 		Out:    cost.Link{Rate: 2e8, Latency: time.Microsecond}, In: cost.Link{Rate: 2e8, Latency: time.Microsecond}}
-	return func() device.Device { return sim.New(facts, sim.Options{Noise: 0.05, Seed: seed}) }
+	return func() device.Device {
+		return sim.New(facts, sim.Options{Noise: 0.05, Seed: seed, Page: 64 << (seed % 5)})
+	}
 }
 
 // chaos lets something happen.
@@ -70,6 +72,13 @@ func (w *world) chaos() {
 		if len(names) > 0 && w.rng.IntN(3) == 0 {
 			some().end("killed")
 		}
+	case pick < 19 && w.lease != nil && len(names) > 0:
+		p := some()
+		if p.stands = !p.stands; !p.stands {
+			p.heal()
+		} else if p.cut = true; w.rng.IntN(4) == 0 {
+			w.goOn(25)
+		}
 	case pick < 21:
 		if w.rng.IntN(3) == 0 {
 			w.config.Budget = graph.Bytes(3_000 + w.rng.IntN(40_000))
@@ -98,6 +107,7 @@ func TestEverythingTogether(t *testing.T) {
 	phases := make(map[wire.JobState]int)
 	happened := make(map[controller.EventKind]int)
 	var plans, drifts, refused, shrunk, seconds, resumed, missed int
+	var gated, drained, killed int
 	seed := *first
 	defer func() {
 		if t.Failed() && seed < *first+*seeds {
@@ -122,6 +132,7 @@ func TestEverythingTogether(t *testing.T) {
 		if seed%5 < 2 {
 			w.config.Context = graph.Bytes(100 + 50*(seed%8))
 		}
+		w.share([]wire.Sharing{wire.NoSharing, wire.Gates, wire.NoSharing, wire.Slices, wire.Gates}[seed/3%5])
 		w.restart()
 		for range 3000 {
 			w.chaos()
@@ -147,6 +158,15 @@ func TestEverythingTogether(t *testing.T) {
 			}
 		}
 		resumed += w.resumed
+		if w.lease != nil && w.config.MemorySharing == wire.Gates {
+			for _, r := range w.reports {
+				if r.Gate > 0 {
+					gated++
+				}
+			}
+			drained += w.lease.drained
+		}
+		killed += w.killed
 		for _, e := range w.events {
 			happened[e.Kind]++
 			if e.Kind == controller.Adopted && strings.HasPrefix(e.Reason, "the latencies of") {
@@ -175,6 +195,12 @@ func TestEverythingTogether(t *testing.T) {
 	}
 	if resumed < int(*seeds)/4 {
 		t.Errorf("only %d jobs began with a checkpoint", resumed)
+	}
+	t.Logf("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors that did not answer were "+
+		"killed", gated, drained, killed)
+	if *seeds >= 20 && (gated < int(*seeds) || drained < int(*seeds)/20 || killed < int(*seeds)/20) {
+		t.Errorf("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors were killed", gated,
+			drained, killed)
 	}
 	t.Logf("%v, %d plans, %d of them for drift, %d refused, %d times jobs shrank for a smaller budget, %d second "+
 		"processes refused",

@@ -18,6 +18,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/lease"
 	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/task"
@@ -50,6 +51,8 @@ type world struct {
 	learnt  *wire.Learnt
 	set     *wire.Settings
 
+	lease *hostLease // nil: jobs share no memory
+
 	disk *disk // with the checkpoints of all executors
 
 	answers []wire.Answer
@@ -57,6 +60,7 @@ type world struct {
 	events  []controller.Event
 	names   int
 	refused int      // second processes of an executor
+	killed  int      // processes that did not answer
 	resumed int      // jobs that began with a checkpoint
 	unknown []func() // tell of processes that have ended without anybody's knowing
 
@@ -81,6 +85,11 @@ type process struct {
 	epochs map[string]int64
 	events []executor.Event // that the agent has not heard yet
 	left   bool
+	dead   bool
+	stands bool // it does nothing, and hears nothing, for now
+
+	asks    []lease.Input // on their way to the lease
+	answers []lease.Output
 }
 
 func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) *world {
@@ -143,8 +152,8 @@ func (w *world) step(in controller.Input) {
 func (w *world) plan(p *controller.Plan) {
 	m := w.controller
 	c := w.config
-	on := planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Sharing: c.Sharing,
-		Profile: w.profile}
+	on := c.Shared(planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Sharing: c.Sharing,
+		Page: c.Page, Profile: w.profile})
 	w.surely(func() {
 		if w.controller == m {
 			planner := controller.Planner{Config: c, On: on}
@@ -189,6 +198,11 @@ func (w *world) carryOut(outputs []controller.Output) {
 			}
 		case o.Launch != "":
 			w.launch(o.Launch, o.Launch)
+		case o.Kill != "":
+			if p := w.processes[o.Kill]; p != nil {
+				w.killed++
+				p.end("it does not answer")
+			}
 		case o.Plan != nil:
 			w.plan(o.Plan)
 		case o.Event != nil:
@@ -263,6 +277,10 @@ func (p *process) step(in agent.Input) {
 			p.host.Stop(o.Stop)
 		case o.Remove != "":
 			p.host.Remove(o.Remove)
+		case o.Lend != nil:
+			agent.Lend(p.host, o.Lend, p)
+		case o.Weigh != nil:
+			p.host.Weigh(o.Weigh.Job, o.Weigh.Weight)
 		case o.Park != nil:
 			p.host.Park(o.Park.Job, o.Park.Number)
 		case o.Resume != "":
@@ -413,6 +431,9 @@ func (p *process) observe(e executor.Event) {
 
 // work lets a process's device go on for an instant.
 func (p *process) work() {
+	if p.stands {
+		return
+	}
 	if _, err := p.host.Poll(context.Background()); err != nil {
 		p.w.t.Fatalf("executor %s: %v", p.name, err)
 	}
@@ -426,6 +447,9 @@ func (p *process) work() {
 func (p *process) end(why string) {
 	if err := p.host.Close(); err != nil {
 		p.w.t.Fatal(err)
+	}
+	if w := p.w; w.lease != nil {
+		w.lease.died(p)
 	}
 	if clear(p.arenas); p.left {
 		p.step(agent.Input{Closed: true})
@@ -455,14 +479,13 @@ func (w *world) check() {
 			arenas += a
 		}
 	}
-	var claims graph.Bytes
-	for _, r := range w.controller.Records() {
-		claims += r.Claim
-		for _, h := range r.Held {
-			claims += h.Bytes
+	claims, unknown := together(w.controller.Records())
+	taken := claims + w.controller.Contexts().Sum()
+	if w.lease != nil {
+		if arenas = 0; unknown {
+			w.taken = max(w.taken, taken)
 		}
 	}
-	taken := claims + w.controller.Contexts().Sum()
 	if budget := w.config.Budget; budget > 0 && (arenas > max(budget, claims) || taken > max(budget, w.taken)) {
 		w.tell()
 		w.t.Fatalf("arenas of %s, claims of %s, with contexts %s and %s a moment ago, the budget is %s", arenas, claims,
@@ -557,7 +580,7 @@ func (w *world) pass(ticks int) {
 
 // heal has messages reach a process again.
 func (p *process) heal() {
-	p.cut = false
+	p.cut, p.stands = false, false
 	p.step(agent.Input{Tick: true})
 	if o, ok := p.w.orders[p.name]; ok {
 		p.step(agent.Input{Orders: &o})

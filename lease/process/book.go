@@ -7,18 +7,19 @@ import (
 	"tensile/lease"
 )
 
-// book is what a client knows of its jobs: enough to tell a lease that knows nothing of them.
+// book is what a client knows of its jobs: enough to tell a lease that knows nothing of them. It goes by what the jobs
+// say, as the lease does: a job counts with what it was granted until it says that it holds less.
 type book struct {
 	client   string
 	jobs     map[lease.Job]*entry
-	stays    int64
 	capacity *lease.Capacity
 }
 
 // entry is a job of a book.
 type entry struct {
 	standing
-	asking *lease.Want // not granted yet
+	joining lease.Join  // as it was asked
+	asking  *lease.Want // not granted yet
 }
 
 func newBook(client string) *book { return &book{client: client, jobs: make(map[lease.Job]*entry)} }
@@ -42,57 +43,56 @@ func (b *book) told(in lease.Input) (out request, refused *lease.Output) {
 	case t.Join != nil && e != nil:
 		return out, &lease.Output{Kind: lease.Refuse, Job: job, Why: "it has asked to join already"}
 	case t.Join != nil:
-		b.stays++
-		e = &entry{standing: standing{Rejoin: lease.Rejoin{Join: *t.Join}, Stay: b.stays}}
-		b.jobs[job] = e
+		b.jobs[job] = &entry{standing: standing{Rejoin: lease.Rejoin{Join: *t.Join}}, joining: *t.Join}
 	case e == nil:
 		return out, &lease.Output{Kind: lease.Refuse, Job: job, Why: "it has not joined"}
 	case t.Want != nil:
-		e.asking = new(*t.Want)
-		if e.Seniority > 0 {
-			e.Rest = t.Want.Rest
-		}
+		e.want(*t.Want)
 	case t.Passed != nil:
-		if t.Passed.Hold >= 0 {
+		if t.Passed.Seen == e.Ask && t.Passed.Hold >= 0 {
 			e.Hold = min(e.Hold, t.Passed.Hold)
 		}
 	default:
 		delete(b.jobs, job)
 	}
-	t.Stay, t.Seen = e.Stay, e.Seen
 	return request{Told: &t}, nil
+}
+
+func (e *entry) want(w lease.Want) {
+	switch {
+	case !e.Joined:
+	case w.Ask > e.Ask:
+		e.asking = &w
+		if e.Seniority > 0 {
+			e.Rest = w.Rest
+		}
+	case w.Hold >= 0: // it was granted already
+		e.Hold = min(e.Hold, w.Hold)
+	}
 }
 
 // heard notes an answer and returns what the job is to be told; false: nothing, since it comes late or twice.
 func (b *book) heard(a answer) (lease.Output, bool) {
 	e := b.jobs[a.Output.Job]
-	if e == nil || e.Stay != a.Stay {
+	if e == nil {
 		return lease.Output{}, false
 	}
-	switch a.Output.Kind {
-	case lease.Grant:
-		if a.Count != e.Seen+1 {
-			return lease.Output{}, false
+	switch w := e.asking; {
+	case a.Output.Kind == lease.Refuse && !e.Joined:
+		delete(b.jobs, a.Output.Job)
+	case a.Output.Kind != lease.Grant:
+	case !e.Joined && a.Output.Ask == e.Ask:
+		e.Joined, e.Hold = true, e.Base
+	case e.Joined && w != nil && a.Output.Ask == w.Ask:
+		e.Ask, e.Hold, e.Rest, e.asking = w.Ask, max(e.Hold, w.Hold), w.Rest, nil
+		if w.First {
+			e.Seniority = a.Output.Seniority
 		}
-		e.Seen++
-		switch w := e.asking; {
-		case !e.Joined:
-			e.Joined, e.Hold = true, e.Base
-		case w == nil:
-			return lease.Output{}, false // the lease would have to be wrong
-		default:
-			e.Hold, e.Rest, e.asking = max(e.Hold, w.Hold), w.Rest, nil
-			if w.First {
-				e.Seniority = a.Output.Seniority
-			}
-			if w.Last {
-				e.Seniority = 0
-			}
+		if w.Last {
+			e.Seniority = 0
 		}
-	case lease.Refuse:
-		if !e.Joined {
-			delete(b.jobs, a.Output.Job)
-		}
+	default:
+		return lease.Output{}, false // of an earlier stay, or sent again
 	}
 	return a.Output, true
 }
@@ -103,15 +103,15 @@ func (b *book) requests() []request {
 	for _, e := range b.jobs {
 		entries = append(entries, e)
 	}
-	slices.SortFunc(entries, func(x, y *entry) int { return cmp.Compare(x.Stay, y.Stay) })
+	slices.SortFunc(entries, func(x, y *entry) int { return cmp.Compare(x.Job, y.Job) })
 	h := &hello{Version: version, Client: b.client, Capacity: b.capacity}
 	out := []request{{Hello: h}}
 	for _, e := range entries {
 		h.Jobs = append(h.Jobs, e.standing)
 		if !e.Joined {
-			out = append(out, request{Told: &told{Stay: e.Stay, Seen: e.Seen, Join: &e.Join}})
+			out = append(out, request{Told: &told{Join: &e.joining}})
 		} else if e.asking != nil {
-			out = append(out, request{Told: &told{Stay: e.Stay, Seen: e.Seen, Want: e.asking}})
+			out = append(out, request{Told: &told{Want: e.asking}})
 		}
 	}
 	return out

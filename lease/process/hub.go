@@ -32,9 +32,8 @@ type member struct {
 
 // seat is a job of a client, in one stay.
 type seat struct {
-	stay    int64
-	granted int64
-	last    answer // the newest grant
+	joined int64        // the Ask of its Join, 0: not known
+	last   lease.Output // the newest grant
 }
 
 type owner struct {
@@ -69,15 +68,10 @@ func (h *hub) step(in lease.Input) {
 		if !ok {
 			continue // of a capacity that makes no sense
 		}
-		s := o.member.jobs[o.job]
-		out.Job = o.job
-		a := answer{Stay: s.stay, Output: out}
-		if out.Kind == lease.Grant {
-			s.granted++
-			a.Count = s.granted
-			s.last = a
+		if out.Job = o.job; out.Kind == lease.Grant {
+			o.member.jobs[o.job].last = out
 		}
-		h.out = append(h.out, letter{o.member.id, a})
+		h.out = append(h.out, letter{o.member.id, answer{Output: out}})
 	}
 }
 
@@ -120,27 +114,25 @@ func (h *hub) greet(now time.Duration, hi *hello) {
 // stands compares what a client says of a job with what is known of it.
 func (h *hub) stands(m *member, job standing) {
 	s := m.jobs[job.Job]
-	if s != nil && s.stay != job.Stay {
-		h.leave(m, job.Job)
-		s = nil
-	}
+	own := name(m.id, job.Job)
 	switch {
-	case s != nil && job.Seen < s.granted: // a grant was lost with the connection
-		h.out = append(h.out, letter{m.id, s.last})
-	case s != nil && job.Joined:
-		if now, ok := h.m.Holds(name(m.id, job.Job)); ok && job.Hold >= 0 && job.Hold < now {
-			h.step(lease.Input{Passed: &lease.Passed{Job: name(m.id, job.Job), Hold: job.Hold}})
-		}
 	case s == nil && job.Joined:
-		h.sit(m, job.Job, job.Stay, job.Seen)
+		h.sit(m, job.Job, 0)
 		r := job.Rejoin
-		r.Job = name(m.id, job.Job)
+		r.Job = own
 		h.step(lease.Input{Rejoin: &r})
+	case s == nil: // its Join follows
+	case !job.Joined && s.last.Ask == job.Ask || job.Joined && s.last.Ask > job.Ask:
+		h.out = append(h.out, letter{m.id, answer{Output: s.last}}) // it was lost with the connection
+	case job.Joined && job.Ask == s.last.Ask:
+		if held, ok := h.m.Holds(own); ok && job.Hold >= 0 && job.Hold < held {
+			h.step(lease.Input{Passed: &lease.Passed{Job: own, Seen: job.Ask, Hold: job.Hold}})
+		}
 	}
 }
 
-func (h *hub) sit(m *member, job lease.Job, stay, granted int64) {
-	m.jobs[job] = &seat{stay: stay, granted: granted}
+func (h *hub) sit(m *member, job lease.Job, joined int64) {
+	m.jobs[job] = &seat{joined: joined}
 	h.owners[name(m.id, job)] = owner{m, job}
 }
 
@@ -170,29 +162,26 @@ func (h *hub) told(now time.Duration, client string, t *told) error {
 	s := m.jobs[job]
 	own := name(client, job)
 	switch {
-	case t.Join != nil && s != nil && s.stay == t.Stay: // said again after the connection was lost
+	case t.Join != nil && s != nil && s.joined == t.Join.Ask: // said again, since the connection was lost
 	case t.Join != nil:
 		if s != nil {
-			h.leave(m, job)
+			h.leave(m, job) // which was lost
 		}
-		h.sit(m, job, t.Stay, 0)
+		h.sit(m, job, t.Join.Ask)
 		j := *t.Join
 		j.Job = own
 		h.step(lease.Input{Join: &j})
-	case s == nil || s.stay != t.Stay: // of a stay that is over
-	case t.Seen > s.granted:
-		return fmt.Errorf("job %s has seen %d grants of %d", job, t.Seen, s.granted)
+	case s == nil: // the machine has refused its Join
 	case t.Leave != nil:
 		h.leave(m, job)
-	case t.Want != nil && t.Seen == s.granted:
+	case t.Want != nil:
 		w := *t.Want
 		w.Job = own
 		h.step(lease.Input{Want: &w})
-	case t.Passed != nil && t.Seen == s.granted:
-		h.step(lease.Input{Passed: &lease.Passed{Job: own, Hold: t.Passed.Hold}})
 	default:
-		// Said before the job had seen its newest grant: a Want for that group, or a Passed that does not count its pages.
-		// Until its next Passed it counts with what it was granted, which is no less than it holds.
+		p := *t.Passed
+		p.Job = own
+		h.step(lease.Input{Passed: &p})
 	}
 	return nil
 }
@@ -226,7 +215,7 @@ func (h *hub) String() string {
 	members := slices.SortedFunc(maps.Values(h.members), func(x, y *member) int { return cmp.Compare(x.id, y.id) })
 	for _, m := range members {
 		for _, job := range slices.Sorted(maps.Keys(m.jobs)) {
-			fmt.Fprintf(&b, "%s of client %s: stay %d, %d grants\n", job, m.id, m.jobs[job].stay, m.jobs[job].granted)
+			fmt.Fprintf(&b, "%s of client %s, last told %v\n", job, m.id, m.jobs[job].last)
 		}
 	}
 	return b.String()

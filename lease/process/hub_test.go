@@ -26,6 +26,7 @@ type worker struct {
 	ahead  int
 
 	joined, asking, drain, done bool
+	asks, seen, left            int64 // left: asks when it left
 	body, group                 int
 	flight                      []pages
 	kept                        pages
@@ -68,7 +69,7 @@ func (w *worker) want() lease.Input {
 	for _, g := range w.groups[w.group:] {
 		rest = max(rest, g.count())
 	}
-	return lease.Input{Want: &lease.Want{Job: w.job, First: w.group == 0, Last: w.group == len(w.groups)-1, Rest: rest,
+	return lease.Input{Want: &lease.Want{Job: w.job, Ask: w.asks, First: w.group == 0, Last: w.group == len(w.groups)-1, Rest: rest,
 		Hold: (w.kept | w.groups[w.group]).count()}}
 }
 
@@ -80,15 +81,17 @@ func (w *worker) ask(tell func(lease.Input)) (moved bool) {
 		return false
 	case !w.joined:
 		w.asking = true
-		tell(lease.Input{Join: &lease.Join{Job: w.job, Base: w.base.count(), Peak: w.peak()}})
+		w.asks++
+		tell(lease.Input{Join: &lease.Join{Job: w.job, Ask: w.asks, Base: w.base.count(), Peak: w.peak()}})
 		return true
 	case over && len(w.flight) == 0:
-		w.joined, w.drain, w.asking, w.kept = false, false, false, 0
+		w.joined, w.drain, w.asking, w.kept, w.left = false, false, false, 0, w.asks
 		w.done = w.body == w.bodies
 		tell(lease.Input{Leave: &lease.Leave{Job: w.job}})
 		return true
 	case !over && len(w.flight) < w.ahead:
 		w.asking = true
+		w.asks++
 		tell(w.want())
 		return true
 	}
@@ -108,8 +111,11 @@ func (w *worker) pass(tell func(lease.Input)) (moved bool) {
 	for _, g := range w.flight {
 		keep |= g
 	}
+	if w.kept&^keep == 0 {
+		return true
+	}
 	w.kept &= keep
-	tell(lease.Input{Passed: &lease.Passed{Job: w.job, Hold: w.kept.count()}})
+	tell(lease.Input{Passed: &lease.Passed{Job: w.job, Seen: w.seen, Hold: w.kept.count()}})
 	if w.asking && w.joined {
 		tell(w.want())
 	}
@@ -124,10 +130,12 @@ func (w *worker) hear(out lease.Output) error {
 	case out.Kind == lease.Drain:
 		w.drain = w.joined
 		return nil
-	case !w.asking:
+	case out.Ask <= w.left:
+		return nil // of an earlier stay
+	case !w.asking || out.Ask != w.asks:
 		return fmt.Errorf("%s is granted what it did not ask for", w.job)
 	}
-	w.asking = false
+	w.asking, w.seen = false, out.Ask
 	if !w.joined {
 		w.joined, w.kept = true, w.base
 		return nil
@@ -147,6 +155,7 @@ type party struct {
 	online  bool
 	up      []request
 	down    []answer
+	inbox   []lease.Output // that the worker has not looked at
 	dead    bool
 	problem error
 }
@@ -212,7 +221,7 @@ func (c *city) deliver(p *party, up bool) error {
 		p.down = p.down[1:]
 		if out, ok := p.book.heard(a); ok {
 			c.grants++
-			return p.hear(out)
+			p.inbox = append(p.inbox, out)
 		}
 	}
 	return nil
@@ -276,7 +285,7 @@ func (c *city) act(mishaps bool) error {
 				if err := c.cut(p); err != nil {
 					return err
 				}
-				p.worker = worker{job: p.job, done: true}
+				p.worker, p.inbox = worker{job: p.job, done: true}, nil
 				p.dead = true
 				c.hub.gone(c.now, p.book.client)
 				c.post()
@@ -288,7 +297,13 @@ func (c *city) act(mishaps bool) error {
 		return nil
 	}
 	err := error(nil)
-	switch c.r.IntN(4) {
+	switch c.r.IntN(5) {
+	case 4:
+		if len(p.inbox) > 0 {
+			out := p.inbox[0]
+			p.inbox = p.inbox[1:]
+			err = p.hear(out)
+		}
 	case 0:
 		if mishaps && p.joined && c.r.IntN(20) == 0 {
 			p.drain = true // it leaves between two iterations, and joins again

@@ -24,20 +24,14 @@ type hello struct {
 	Capacity *lease.Capacity `json:"capacity,omitempty"` // the newest that it knows
 }
 
-// standing is a job as its client knows it.
+// standing is a job as its client knows it. Its Ask is that of the newest grant, or of the Join before there is one.
 type standing struct {
 	lease.Rejoin
-	Stay   int64 `json:"stay"`
-	Seen   int64 `json:"seen"`
-	Joined bool  `json:"joined"`
+	Joined bool `json:"joined"`
 }
 
 // told is an input of a client's job.
 type told struct {
-	// Stay counts the Joins of a client, so that a message that comes late is not taken for one of another stay.
-	Stay int64 `json:"stay"`
-	// Seen is how many grants the client had received in this stay when it said this. A grant may be on its way.
-	Seen   int64         `json:"seen"`
 	Join   *lease.Join   `json:"join,omitempty"`
 	Want   *lease.Want   `json:"want,omitempty"`
 	Passed *lease.Passed `json:"passed,omitempty"`
@@ -67,8 +61,6 @@ func (t *told) job() (job lease.Job, err error) {
 
 // answer is a line to a client.
 type answer struct {
-	Stay   int64        `json:"stay,omitempty"`
-	Count  int64        `json:"count,omitempty"` // of a grant, within the stay
 	Output lease.Output `json:"output"`
 	Error  string       `json:"error,omitempty"` // the connection ends
 }

@@ -24,6 +24,6 @@ func TestDevice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return d
+		return d.Paging()
 	})
 }

@@ -27,7 +27,8 @@ type Driver struct {
 	context cu.CUContext
 	open    bool
 
-	memory  map[cuda.Address]struct{}
+	memory map[cuda.Address]struct{}
+	paging
 	pinned  map[uintptr]struct{} // where it begins
 	modules map[cuda.Module]struct{}
 	events  map[cuda.Event]struct{}
@@ -108,7 +109,8 @@ func properties(i int) (cuda.Properties, error) {
 			return cuda.Properties{}, wrap("cuDeviceGetAttribute", err)
 		}
 	}
-	return p, nil
+	p.Page, err = page(device)
+	return p, err
 }
 
 // bus returns where a device is on PCI, as NVML writes it: the domain of eight digits, not four.
@@ -140,7 +142,7 @@ func (d *Driver) Open(i int) error {
 		return wrap("cuDevicePrimaryCtxRetain", err)
 	}
 	*d = Driver{start: d.start, device: device, context: context, open: true,
-		memory: make(map[cuda.Address]struct{}), pinned: make(map[uintptr]struct{}),
+		memory: make(map[cuda.Address]struct{}), paging: newPaging(), pinned: make(map[uintptr]struct{}),
 		modules: make(map[cuda.Module]struct{}), events: make(map[cuda.Event]struct{}),
 		streams: make(map[cuda.Stream]*waiter), ended: newEnded()}
 	return d.Enter()
@@ -171,6 +173,15 @@ func (d *Driver) Close() error {
 	}
 	for _, a := range keys(d.memory) {
 		keep(d.Release(a))
+	}
+	for _, a := range keys(d.mapped) {
+		keep(d.Unmap(a, d.mapped[a]))
+	}
+	for _, m := range keys(d.created) {
+		keep(d.ReleaseMemory(m))
+	}
+	for _, a := range keys(d.reserved) {
+		keep(d.ReleaseAddresses(a, d.reserved[a]))
 	}
 	for _, p := range keys(d.pinned) {
 		keep(d.unpin(p))

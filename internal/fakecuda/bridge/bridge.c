@@ -33,6 +33,14 @@ void tensileFakeInstall(void) {
 	PUT(cuMemGetInfo, fakeMemGetInfo);
 	PUT(cuMemAlloc, fakeMemAlloc);
 	PUT(cuMemFree, fakeMemFree);
+	PUT(cuMemGetAllocationGranularity, fakeMemGetAllocationGranularity);
+	PUT(cuMemAddressReserve, fakeMemAddressReserve);
+	PUT(cuMemAddressFree, fakeMemAddressFree);
+	PUT(cuMemCreate, fakeMemCreate);
+	PUT(cuMemRelease, fakeMemRelease);
+	PUT(cuMemMap, fakeMemMap);
+	PUT(cuMemSetAccess, fakeMemSetAccess);
+	PUT(cuMemUnmap, fakeMemUnmap);
 	PUT(cuMemHostRegister, fakeMemHostRegister);
 	PUT(cuMemHostUnregister, fakeMemHostUnregister);
 	PUT(cuMemcpyHtoDAsync, fakeMemcpyHtoDAsync);

@@ -14,6 +14,7 @@ import (
 
 	"tensile/device/cuda"
 	"tensile/device/cuda/driver"
+	"tensile/graph"
 	"tensile/internal/fakecuda"
 )
 
@@ -100,24 +101,51 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// Drivers before 396 lack the call for the UUID, which is left out. Every other call that a driver lacks is an error.
-func TestNoUUID(t *testing.T) {
-	without := 0
-	for call := 1; ; call++ {
+// Drivers before 396 lack the call for the UUID, which is left out, those before CUDA 10.2 all that maps memory. Every
+// other call that a driver lacks is an error.
+func TestOldDrivers(t *testing.T) {
+	whole, lacking := cuda.Properties{}, map[string]int{}
+	for call := 0; ; call++ {
 		fake := fakecuda.New(fakecuda.Options{Fail: fakecuda.Failure{Call: call, Code: cuda.NotFound}})
 		Install(fake)
 		got, err := driver.New().Devices()
+		if call == 0 {
+			whole = got[0]
+			continue
+		}
 		if made := fake.Calls()["cuDeviceGet"]; made < call {
 			break
 		}
-		if err == nil && got[0].UUID == "" && got[0].Bus != "" {
-			without++
-		} else if err == nil {
+		if err != nil {
+			continue
+		}
+		uuid, page := whole, whole
+		uuid.UUID, page.Page = "", 0
+		switch got[0] {
+		case uuid:
+			lacking["UUID"]++
+		case page:
+			lacking["page"]++
+		default:
 			t.Errorf("call %d fails: got %+v", call, got)
 		}
 	}
-	if without != 1 {
-		t.Errorf("without %d of the calls the devices are listed, want 1", without)
+	if lacking["UUID"] != 1 || lacking["page"] != 1 {
+		t.Errorf("one call each can be left out, got %v", lacking)
+	}
+	for code, want := range map[cuda.Code]bool{cuda.InvalidValue: true, cuda.LaunchFailed: false} {
+		// the last attribute is one that those drivers do not know
+		fake := fakecuda.New(fakecuda.Options{NoPages: true})
+		Install(fake)
+		if _, err := driver.New().Devices(); err != nil {
+			t.Fatal(err)
+		}
+		last := fake.Calls()["cuDeviceGet"]
+		Install(fakecuda.New(fakecuda.Options{Fail: fakecuda.Failure{Call: last, Code: code}}))
+		got, err := driver.New().Devices()
+		if (err == nil) != want || want && got[0].Page != 0 {
+			t.Errorf("an unknown attribute, code %d: got %+v, %v", code, got, err)
+		}
 	}
 }
 
@@ -205,6 +233,51 @@ func TestMemory(t *testing.T) {
 	}
 	r.do(r.d.Release(a))
 	r.do(r.d.Close())
+}
+
+// Memory is mapped to addresses, used, unmapped, and free again; what is left at Close is given back.
+func TestPages(t *testing.T) {
+	r := newRig(t, fakecuda.Options{})
+	all, err := r.d.Devices()
+	r.do(err)
+	page := all[0].Page
+	free, _, err := r.d.Free()
+	r.do(err)
+	used := func() graph.Bytes {
+		now, _, err := r.d.Free()
+		r.do(err)
+		return free - now
+	}
+	at := must[cuda.Address](r)(r.d.ReserveAddresses(4 * page))
+	place := func(n int) cuda.Address { return at + cuda.Address(n)*cuda.Address(page) }
+	for n := 1; n < 3; n++ {
+		m := must[cuda.Memory](r)(r.d.CreateMemory(page))
+		r.do(r.d.Map(place(n), page, m))
+		r.do(r.d.ReleaseMemory(m))
+	}
+	s := r.stream()
+	r.refused(r.d.Fill(s, place(1), 7, 1), "cuMemsetD32Async", cuda.InvalidValue, "in no allocation")
+	r.do(r.d.Access(place(1), 2*page))
+	host := r.pin(1)
+	r.do(r.d.Fill(s, place(2)-256, 7, 128))
+	r.do(r.d.CopyOut(s, host[:512], place(2)-256))
+	r.do(r.d.Synchronize())
+	if !bytes.Equal(host[:512], bytes.Repeat([]byte{7, 0, 0, 0}, 128)) || used() != 2*page {
+		t.Errorf("%d bytes of the device are used, %v came back", used(), host[:512])
+	}
+	r.do(r.d.Unmap(place(1), page))
+	if used() != page {
+		t.Errorf("%d bytes of the device are used, want a page of %d", used(), page)
+	}
+	_, err = r.d.CreateMemory(free / page * page)
+	r.refused(err, "cuMemCreate", cuda.OutOfMemory, "out of memory")
+	r.refused(r.d.Unmap(place(1), page), "cuMemUnmap", cuda.InvalidValue, "not what was mapped")
+	r.refused(r.d.ReleaseAddresses(at, 4*page), "cuMemAddressFree", cuda.InvalidValue, "is mapped")
+	r.do(r.d.Unmap(place(2), page))
+	r.do(r.d.ReleaseAddresses(at, 4*page))
+	at = must[cuda.Address](r)(r.d.ReserveAddresses(2 * page))
+	r.do(r.d.Map(at, page, must[cuda.Memory](r)(r.d.CreateMemory(page))))
+	r.do(r.d.Close()) // of the fake, which objects to what it still holds
 }
 
 // Errors have cu's code, the name and text of the driver, and the name of the call.

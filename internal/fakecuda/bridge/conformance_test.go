@@ -15,11 +15,11 @@ import (
 // TestDevice runs the conformance suite on the device through cu.
 func TestDevice(t *testing.T) {
 	devicetest.Run(t, func(t *testing.T) device.Device {
-		Install(fakecuda.New(fakecuda.Options{Seed: 1}))
+		Install(fakecuda.New(fakecuda.Options{Seed: 1, Page: 1024}))
 		d, err := cuda.New(driver.New(), cuda.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return d
+		return d.Paging()
 	})
 }

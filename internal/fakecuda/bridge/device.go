@@ -87,6 +87,10 @@ func fakeDeviceTotalMem(bytes *C.size_t, device C.CUdevice) C.CUresult {
 //export fakeDeviceGetAttribute
 func fakeDeviceGetAttribute(value *C.int, attribute C.CUdevice_attribute, device C.CUdevice) C.CUresult {
 	return ask(device, func(p cuda.Properties) error {
+		maps := 0
+		if p.Page > 0 {
+			maps = 1
+		}
 		v, ok := map[C.CUdevice_attribute]int{
 			C.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: p.Major,
 			C.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: p.Minor,
@@ -96,6 +100,8 @@ func fakeDeviceGetAttribute(value *C.int, attribute C.CUdevice_attribute, device
 			C.CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:  p.BusWidth,
 			C.CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:       p.CopyEngines,
 			C.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:    p.ThreadsPerBlock,
+
+			C.CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: maps,
 		}[attribute]
 		if !ok {
 			return refuse(cuda.InvalidValue, "the fake has no attribute %d", attribute)

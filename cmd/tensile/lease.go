@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tensile/internal/lifelock"
+	"tensile/lease/process"
+)
+
+// leaseCommand is the process of a device's lease. Executors start it.
+func leaseCommand() *cobra.Command {
+	var folder string
+	var linger time.Duration
+	c := &cobra.Command{
+		Use:    "lease",
+		Short:  "Grant the jobs of a device their memory, for the executors that share it",
+		Hidden: true,
+		Args:   noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if folder == "" {
+				return errors.New("lease: name the folder of a device's lease with --folder")
+			}
+			err := process.Serve(c.Context(), folder, process.ServeOptions{Linger: linger, Log: stamped(os.Stderr)})
+			if _, held := errors.AsType[*lifelock.HeldError](err); held || errors.Is(err, context.Canceled) {
+				return nil // executors may start one each
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&folder, "folder", "", "folder of the device's lease")
+	c.Flags().DurationVar(&linger, "linger", 0, "end when nobody was connected for so long (default 30s)")
+	return c
+}

@@ -1,0 +1,97 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tensile/controller"
+	"tensile/graph"
+	"tensile/wire"
+)
+
+// medium is a network whose arena has a page more than it holds between two iterations, on the cpu.
+var medium = []string{"lenet", "--batch", "32"}
+
+// together is what jobs claim together.
+func together(jobs map[string]wire.Record) graph.Bytes {
+	var sum controller.Together
+	for _, r := range jobs {
+		sum = sum.With(controller.ClaimOf(&r))
+	}
+	return sum.Bytes()
+}
+
+// Processes of their own that share memory train to the bits of a run without a plan, within a budget in which their
+// arenas would not fit beside each other.
+func TestRunSharesMemory(t *testing.T) {
+	t.Parallel()
+	for _, sharing := range []string{"gates", "slices"} {
+		t.Run(sharing, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, t.TempDir(), append([]string{"run", "mlp", "--iterations", "20", "--budget", "29MiB", "--compare",
+				"--memory-sharing", sharing}, medium...)...)
+			if n := strings.Count(p.ends(0, ""), "  identical\n"); n != 2 {
+				t.Errorf("the table says of %d jobs that their bits are identical, want 2", n)
+			}
+			p.nothing()
+		})
+	}
+}
+
+// Executors that share memory by gates are killed, and the controller: the others go on, and all jobs come to the bits
+// of one that nothing disturbs. While the controller is away gates work as before.
+func TestClusterGates(t *testing.T) {
+	t.Parallel()
+	const iterations = 120
+	submit := func(c *cluster, name string) string {
+		path := fmt.Sprintf("%s/%s.safetensors", c.files, name)
+		c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", fmt.Sprint(iterations),
+			"--save", path, "--checkpoint", "10it", "--restarts", "20")...)
+		return path
+	}
+	c := startCluster(t, 16*graph.MiB)
+	path := submit(c, "calm")
+	r := c.in(wire.Done, "calm")
+	c.end()
+	want := &calm{iterations, read(t, path), r.Result.Losses}
+
+	flags := []string{"--memory-sharing", "gates", "--threshold", "100"}
+	c = startCluster(t, 8*graph.MiB, flags...) // of 12 MiB that three arenas take
+	saved := make(map[string]string)
+	for _, name := range []string{"a", "b", "c"} {
+		saved[name] = submit(c, name)
+	}
+	jobs := c.until("all to train", func(jobs map[string]wire.Record) bool {
+		return !slices.ContainsFunc([]string{"a", "b", "c"}, func(name string) bool {
+			return jobs[name].State == wire.Starting || jobs[name].State == wire.Queued
+		})
+	})
+	var arenas graph.Bytes
+	for _, r := range jobs {
+		arenas += r.Claim
+	}
+	if least := together(jobs); arenas <= c.budget || least > c.budget {
+		t.Errorf("jobs claim %s, together %s, of %s", arenas, least, c.budget)
+	}
+	victims := executors(t, c.dir)
+	syscall.Kill(victims[jobs["b"].Executor], syscall.SIGKILL) // it may have ended
+	c.signal(syscall.SIGKILL)
+	c.ends(-1, "")
+	syscall.Kill(victims[jobs["c"].Executor], syscall.SIGKILL)
+	c = c.restart(flags...)
+	jobs = c.until("all jobs to be over", func(jobs map[string]wire.Record) bool {
+		if least := together(jobs); least > c.budget {
+			t.Errorf("jobs claim %s of %s", least, c.budget)
+		}
+		return countActive(jobs) == 0
+	})
+	for name, path := range saved {
+		c.whole(jobs[name], path, want)
+	}
+	c.end()
+}

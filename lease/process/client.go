@@ -1,0 +1,230 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"tensile/internal/lifelock"
+	"tensile/lease"
+)
+
+// Options are the settings of a [Client].
+type Options struct {
+	Folder string // of the device's lease
+	// Start starts a process that serves the folder, and does not wait for it. It is called when nobody answers there,
+	// and need not mind whether another was started at the same time. See [Detach].
+	Start func() error
+	// Answer is told what the lease says, in order, by a goroutine of Run.
+	Answer func(lease.Output)
+	Log    func(string) // nil: nobody
+}
+
+// Client is the lease of a device as a process sees it whose jobs train there. Step may be called by any goroutine; Run is
+// called once, and the answers come by Options.Answer while it runs.
+type Client struct {
+	options Options
+	id      string
+
+	mu     sync.Mutex
+	book   *book
+	lock   *lifelock.Lock // from the first Join on
+	queue  []request      // to be sent, while connected
+	online bool
+	wake   chan struct{} // something was put into the queue
+}
+
+// NewClient returns a client that is not connected yet.
+func NewClient(o Options) *Client {
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	id := rand.Text()
+	return &Client{options: o, id: id, book: newBook(id), wake: make(chan struct{}, 1)}
+}
+
+// Step tells the lease an input; its time is of no matter. It returns at once, with nothing but a refusal if the input
+// makes no sense.
+func (c *Client) Step(in lease.Input) []lease.Output {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if in == (lease.Input{Now: in.Now}) {
+		return nil // the lease has a clock of its own
+	}
+	if in.Join != nil && c.lock == nil {
+		lock, err := takeLock(filepath.Join(c.options.Folder, clientsName), c.id)
+		if err != nil {
+			return []lease.Output{{Kind: lease.Refuse, Job: in.Join.Job, Why: err.Error()}}
+		}
+		c.lock = lock
+	}
+	r, refused := c.book.told(in)
+	if refused != nil {
+		return []lease.Output{*refused}
+	}
+	if c.online {
+		c.queue = append(c.queue, r)
+		c.poke()
+	}
+	return nil
+}
+
+// takeLock takes a lock whose name is nobody else's: who has it for a moment looks whether it is held.
+func takeLock(folder, id string) (*lifelock.Lock, error) {
+	for {
+		lock, err := lifelock.Take(folder, id)
+		if _, held := errors.AsType[*lifelock.HeldError](err); !held {
+			return lock, err
+		}
+	}
+}
+
+func (c *Client) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Times between attempts to find a process that serves.
+const (
+	minPause = 5 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+	perStart = 500 * time.Millisecond // a process that was started is given so long to listen
+)
+
+// Run keeps the client connected until ctx ends, by when its jobs hold nothing: have them Leave first. The error is for
+// a lease that does not understand this client.
+func (c *Client) Run(ctx context.Context) error {
+	defer c.release()
+	var started time.Time
+	pause := minPause
+	for ctx.Err() == nil {
+		conn, err := within(c.options.Folder, func(path string) (net.Conn, error) { return net.Dial("unix", path) })
+		if err == nil {
+			if err := c.session(ctx, conn); err != nil {
+				return err
+			}
+			pause, started = minPause, time.Time{}
+			continue
+		}
+		if time.Since(started) > perStart {
+			started = time.Now()
+			if err := c.launch(); err != nil {
+				c.options.Log(fmt.Sprintf("start the lease of %s: %v", c.options.Folder, err))
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+			pause = min(2*pause, maxPause)
+		}
+	}
+	return nil
+}
+
+func (c *Client) launch() error {
+	if err := os.MkdirAll(c.options.Folder, 0o700); err != nil {
+		return err
+	}
+	return c.options.Start()
+}
+
+func (c *Client) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lock != nil {
+		c.lock.Release()
+	}
+}
+
+// session uses a connection until it ends. The error is what the lease has said at its end.
+func (c *Client) session(ctx context.Context, conn net.Conn) error {
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	c.mu.Lock()
+	c.online, c.queue = true, c.book.requests()
+	c.poke()
+	c.mu.Unlock()
+	var writer sync.WaitGroup
+	writer.Go(func() { c.write(conn, ended) })
+	err := c.read(conn)
+	c.mu.Lock()
+	c.online, c.queue = false, nil
+	c.mu.Unlock()
+	close(ended)
+	stop()
+	conn.Close()
+	writer.Wait()
+	return err
+}
+
+// write sends the queue until the connection ends. If it cannot, the reader has yet to take what has come.
+func (c *Client) write(conn net.Conn, ended <-chan struct{}) {
+	to := json.NewEncoder(conn)
+	for {
+		select {
+		case <-ended:
+			return
+		case <-c.wake:
+		}
+		c.mu.Lock()
+		queue := c.queue
+		c.queue = nil
+		c.mu.Unlock()
+		for _, r := range queue {
+			if err := to.Encode(r); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (c *Client) read(conn net.Conn) error {
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var a answer
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			c.options.Log(fmt.Sprintf("the lease of %s says what cannot be read: %v", c.options.Folder, err))
+			return nil
+		}
+		if a.Error != "" {
+			return fmt.Errorf("the lease of %s: %s", c.options.Folder, a.Error)
+		}
+		c.mu.Lock()
+		out, ok := c.book.heard(a)
+		c.mu.Unlock()
+		if ok {
+			c.options.Answer(out)
+		}
+	}
+	return nil
+}
+
+// Detach starts a program that outlives this process and its terminal. What it prints goes to a file.
+func Detach(log string, program string, args ...string) error {
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	command := exec.Command(program, args...)
+	command.Stdout, command.Stderr = file, file
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	go command.Wait() // so that it leaves nothing behind if this process outlives it
+	return nil
+}

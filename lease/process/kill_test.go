@@ -1,0 +1,360 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"tensile/internal/lifelock"
+	"tensile/lease"
+)
+
+// asChild is the variable that makes the test binary a client or the process of a lease.
+const asChild = "LEASE_CHILD"
+
+func TestMain(m *testing.M) {
+	words := strings.Split(os.Getenv(asChild), "|")
+	switch words[0] {
+	case "serve":
+		linger, _ := time.ParseDuration(words[2])
+		err := Serve(context.Background(), words[1], ServeOptions{Linger: linger})
+		if _, held := errors.AsType[*lifelock.HeldError](err); err != nil && !held {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	case "train":
+		if err := train(words[1], words[2], words[3], words[4]); err != nil {
+			fmt.Println("problem", err)
+			os.Exit(1)
+		}
+		fmt.Println("done")
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// slots are what every client holds as it knows itself, in memory that all share, each beside the client's process.
+type slots []atomic.Int64
+
+const maxSlots = 1024
+
+func openSlots(path string) (slots, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	const size = maxSlots * 16
+	if err := f.Truncate(size); err != nil {
+		return nil, err
+	}
+	b, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*atomic.Int64)(unsafe.Pointer(&b[0])), 2*maxSlots), nil
+}
+
+// sum returns what all clients hold at some moment; where that is more than there is, without those that have ended.
+func (s slots) sum(capacity int64) (sum int64) {
+	for _, ended := range []func(pid int64) bool{func(int64) bool { return false }, hasEnded} {
+		held := s.read(ended)
+		for {
+			again := s.read(ended)
+			if slices.Equal(held, again) { // so it was so between the two
+				break
+			}
+			held = again
+		}
+		sum = 0
+		for _, pages := range held {
+			sum += pages
+		}
+		if sum <= capacity {
+			break
+		}
+	}
+	return sum
+}
+
+func (s slots) read(ended func(pid int64) bool) (held []int64) {
+	for i := 0; i < len(s); i += 2 {
+		pages := s[i].Load()
+		if pages > 0 && ended(s[i+1].Load()) {
+			pages = 0
+		}
+		held = append(held, pages)
+	}
+	return held
+}
+
+// hasEnded reports whether no thread of a process has an address space any more. It need not be a zombie yet.
+func hasEnded(pid int64) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/statm", pid))
+	if err != nil {
+		panic(err)
+	}
+	for _, path := range threads {
+		if text, err := os.ReadFile(path); err == nil && !strings.HasPrefix(string(text), "0 0 0 ") {
+			return false
+		}
+	}
+	return true
+}
+
+// train is a client: it trains the job of a seed.
+func train(folder, number, seed, capacity string) error {
+	slot, _ := strconv.Atoi(number)
+	n, _ := strconv.ParseUint(seed, 10, 64)
+	pages, _ := strconv.ParseInt(capacity, 10, 64)
+	all, err := openSlots(filepath.Join(folder, "slots"))
+	if err != nil {
+		return err
+	}
+	all[2*slot+1].Store(int64(os.Getpid()))
+	w := randomWorker(rand.New(rand.NewPCG(n, 1)), lease.Job("j"+number), 6)
+	w.bodies = 40 // as far as it is not killed
+	answers := make(chan lease.Output, 16)
+	c := NewClient(Options{Folder: folder, Answer: func(out lease.Output) { answers <- out }, Start: func() error {
+		fmt.Println("start")
+		return nil
+	}})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error)
+	go func() { ended <- c.Run(ctx) }()
+	problem := error(nil)
+	tell := func(in lease.Input) {
+		all[2*slot].Store(int64(w.kept.count())) // before it is told
+		if out := c.Step(in); len(out) > 0 {
+			problem = fmt.Errorf("%v", out)
+		}
+	}
+	tell(lease.Input{Capacity: &lease.Capacity{Pages: int(pages), Number: 1}})
+	for !w.done && problem == nil {
+		if w.ask(tell) || w.pass(tell) {
+			continue
+		}
+		select {
+		case out := <-answers:
+			problem = w.hear(out)
+			all[2*slot].Store(int64(w.kept.count()))
+			if sum := all.sum(pages); sum > pages {
+				problem = fmt.Errorf("%d pages are held of %d", sum, pages)
+			}
+			fmt.Println("granted", w.body)
+		case err := <-ended:
+			return err
+		}
+	}
+	cancel()
+	return errors.Join(problem, <-ended)
+}
+
+var kills = flag.Int("kills", 20, "how many processes are killed")
+
+// rig starts and kills the processes of a test.
+type rig struct {
+	t        *testing.T
+	r        *rand.Rand
+	folder   string
+	capacity int
+	lines    chan line
+	clients  map[int]*exec.Cmd
+	servers  []*exec.Cmd
+	number   int
+}
+
+// line is what a client says; "": it has ended.
+type line struct {
+	client int
+	text   string
+}
+
+func (g *rig) child(words ...string) *exec.Cmd {
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), asChild+"="+strings.Join(words, "|"))
+	c.Stderr = os.Stderr
+	return c
+}
+
+// serve starts a process of the lease: it ends by itself if there is one.
+func (g *rig) serve() {
+	c := g.child("serve", g.folder, "1m")
+	c.Stdout = os.Stderr
+	must(g.t, c.Start())
+	g.servers = append(g.servers, c)
+	g.t.Cleanup(kill(c))
+}
+
+func kill(c *exec.Cmd) func() {
+	return func() {
+		c.Process.Kill()
+		c.Wait()
+	}
+}
+
+// train starts a client.
+func (g *rig) train() {
+	g.number++
+	n := g.number
+	c := g.child("train", g.folder, fmt.Sprint(n), fmt.Sprint(n%5), fmt.Sprint(g.capacity))
+	out, err := c.StdoutPipe()
+	must(g.t, err)
+	must(g.t, c.Start())
+	g.clients[n] = c
+	g.t.Cleanup(kill(c))
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			g.lines <- line{n, lines.Text()}
+		}
+		g.lines <- line{client: n}
+	}()
+}
+
+// TestKill kills clients and the process of their lease at random points. What the clients hold by what each knows itself
+// never exceeds the capacity, and those that are not killed end.
+func TestKill(t *testing.T) {
+	r := rand.New(rand.NewPCG(uint64(*kills), 8))
+	var workers []worker
+	for n := range uint64(5) {
+		workers = append(workers, randomWorker(rand.New(rand.NewPCG(n, 1)), "", 6))
+	}
+	g := &rig{t: t, r: r, folder: t.TempDir(), capacity: least(workers[:]), lines: make(chan line, 64),
+		clients: make(map[int]*exec.Cmd)}
+	for range 3 {
+		g.train()
+	}
+	left := *kills
+	until := 30 // lines until the next kill
+	counts := map[string]int{}
+	for len(g.clients) > 0 {
+		l := <-g.lines
+		words := strings.Fields(l.text + " ")
+		switch {
+		case l.text == "":
+			c := g.clients[l.client]
+			delete(g.clients, l.client)
+			if err := c.Wait(); err != nil && c.ProcessState.Exited() {
+				t.Fatalf("client %d: %v", l.client, err)
+			}
+			if left > 0 {
+				g.train()
+			}
+			continue
+		case words[0] == "start":
+			g.serve()
+		case words[0] == "problem":
+			t.Errorf("client %d: %s", l.client, l.text)
+		}
+		counts[words[0]]++
+		if until--; until > 0 || left == 0 {
+			continue
+		}
+		until = 1 + r.IntN(60)
+		left--
+		which := r.IntN(3)
+		if which != 0 {
+			for _, c := range g.servers {
+				kill(c)()
+			}
+			g.servers = nil
+		}
+		if which != 1 {
+			for n, c := range g.clients {
+				if n >= l.client {
+					c.Process.Kill()
+					break
+				}
+			}
+		}
+	}
+	t.Logf("%v, %d clients", counts, g.number)
+	if counts["done"] == 0 {
+		t.Error("no client has ended by itself")
+	}
+}
+
+// A client starts the process that it needs, which outlives it for a while.
+func TestDetach(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), strings.Repeat("long/", 30)) // longer than the address of a socket may be
+	t.Setenv(asChild, "serve|"+folder+"|500ms")
+	answers := make(chan lease.Output)
+	c := NewClient(Options{Folder: folder, Answer: func(out lease.Output) { answers <- out }, Start: func() error {
+		return Detach(filepath.Join(folder, "log"), os.Args[0])
+	}})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error)
+	c.Step(lease.Input{Capacity: &lease.Capacity{Pages: 3}})
+	c.Step(lease.Input{Join: &lease.Join{Job: "a", Ask: 1, Base: 1, Peak: 3}})
+	go func() { ended <- c.Run(ctx) }()
+	if out := <-answers; out.Kind != lease.Grant || out.Ask != 1 {
+		t.Errorf("the answer is %v", out)
+	}
+	lock, err := os.Open(filepath.Join(folder, lockName+".lock"))
+	must(t, err)
+	defer lock.Close()
+	held := func(how int) error { return syscall.Flock(int(lock.Fd()), how) }
+	if err := held(syscall.LOCK_EX | syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+		t.Errorf("nobody serves: %v", err)
+	}
+	c.Step(lease.Input{Leave: &lease.Leave{Job: "a"}})
+	cancel()
+	must(t, <-ended)
+	must(t, held(syscall.LOCK_EX)) // waits until the process ends
+	if text, err := os.ReadFile(filepath.Join(folder, "log")); err != nil || len(text) > 0 {
+		t.Errorf("it prints %q, %v", text, err)
+	}
+}
+
+// BenchmarkRoundTrip is how long a job waits for a grant that there is room for, over the socket.
+func BenchmarkRoundTrip(b *testing.B) {
+	folder := b.TempDir()
+	answers := make(chan lease.Output, 1)
+	c := NewClient(Options{Folder: folder, Answer: func(out lease.Output) { answers <- out }})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	c.options.Start = func() error {
+		go func() { ended <- Serve(ctx, folder, ServeOptions{}) }()
+		return nil
+	}
+	go func() { ended <- c.Run(ctx) }()
+	c.Step(lease.Input{Capacity: &lease.Capacity{Pages: 10}})
+	c.Step(lease.Input{Join: &lease.Join{Job: "a", Ask: 1, Base: 1, Peak: 10}})
+	<-answers
+	ask := int64(2)
+	c.Step(lease.Input{Want: &lease.Want{Job: "a", Ask: ask, First: true, Rest: 10, Hold: 5}})
+	<-answers
+	for b.Loop() {
+		ask++
+		c.Step(lease.Input{Want: &lease.Want{Job: "a", Ask: ask, Rest: 10, Hold: 5}})
+		if out := <-answers; out.Kind != lease.Grant {
+			b.Fatal(out)
+		}
+	}
+	cancel()
+	<-ended
+	<-ended
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

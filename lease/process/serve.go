@@ -1,0 +1,332 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tensile/internal/lifelock"
+	"tensile/lease"
+)
+
+const (
+	lockName    = "lease"
+	socketName  = "socket"
+	clientsName = "clients"
+
+	maxLine  = 1 << 20 // bytes
+	maxQueue = 256     // answers to a client that does not read
+
+	probeEvery = 10 * time.Millisecond // while it is not known whether a client lives
+)
+
+// ServeOptions are the settings of [Serve].
+type ServeOptions struct {
+	Lease  lease.Options
+	Linger time.Duration // it ends when for so long nobody was connected and nobody held anything; 0: 30 s
+	Log    func(string)  // nil: nobody
+}
+
+const defaultLinger = 30 * time.Second
+
+// server carries out what a hub says. All but the connections' goroutines is of the one that runs Serve.
+type server struct {
+	options ServeOptions
+	folder  string
+	start   time.Time
+	hub     *hub
+	conns   map[string]*connection // by client
+	all     map[*connection]bool
+	events  chan func()
+	done    <-chan struct{}
+	work    sync.WaitGroup
+}
+
+// connection is one with a client.
+type connection struct {
+	net.Conn
+	client string // "": it has not said
+	out    chan answer
+}
+
+// Serve is the process of the lease of a folder: it returns when nobody has needed it for a while, or when ctx ends. The
+// error is a *lifelock.HeldError if another process serves the folder.
+func Serve(ctx context.Context, folder string, o ServeOptions) error {
+	if o.Linger == 0 {
+		o.Linger = defaultLinger
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	lock, err := lifelock.Take(folder, lockName)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	if err := lock.Sign(fmt.Sprintf("this host, process %d", os.Getpid()), time.Now(), rand.Text()); err != nil {
+		return err
+	}
+	awaited, err := clientsOf(filepath.Join(folder, clientsName))
+	if err != nil {
+		return err
+	}
+	listener, err := listen(folder)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &server{options: o, folder: folder, start: time.Now(), hub: newHub(o.Lease, awaited),
+		conns: make(map[string]*connection), all: make(map[*connection]bool), events: make(chan func()),
+		done: ctx.Done()}
+	s.work.Go(func() { s.accept(listener) })
+	s.run()
+	cancel()
+	listener.Close()
+	for c := range s.all {
+		c.Close()
+		close(c.out)
+	}
+	s.work.Wait()
+	return nil
+}
+
+// clientsOf returns the clients that hold a lock, and removes the files of those that have ended.
+func clientsOf(folder string) (ids []string, err error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".lock")
+		switch {
+		case !ok:
+		case ended(folder, id):
+			lifelock.Remove(folder, id)
+		default:
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// ended reports whether a client is known to hold nothing any more: nobody has its lock, or it has removed that.
+func ended(folder, id string) bool {
+	lives, known := lifelock.Lives(folder, id)
+	if !known {
+		_, err := os.Stat(filepath.Join(folder, id+".lock"))
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return !lives
+}
+
+// within calls open with a short path of a folder: those of sockets are limited to 107 bytes.
+func within[T any](folder string, open func(path string) (T, error)) (t T, err error) {
+	dir, err := os.Open(folder)
+	if err != nil {
+		return t, err
+	}
+	defer dir.Close()
+	t, err = open(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketName))
+	runtime.KeepAlive(dir)
+	return t, err
+}
+
+// listen takes the place of a process that has ended.
+func listen(folder string) (net.Listener, error) {
+	if err := os.Remove(filepath.Join(folder, socketName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return within(folder, func(path string) (net.Listener, error) {
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			return nil, fmt.Errorf("listen at %s: %w", filepath.Join(folder, socketName), err)
+		}
+		l.(*net.UnixListener).SetUnlinkOnClose(false) // that path is not its own any more
+		return l, nil
+	})
+}
+
+func (s *server) now() time.Duration { return time.Since(s.start) }
+
+// run carries out events until nobody needs the process.
+func (s *server) run() {
+	var linger <-chan time.Time
+	for {
+		var wake, probe <-chan time.Time
+		if at, ok := s.hub.m.Wake(); ok {
+			wake = time.After(at - s.now())
+		}
+		if len(s.unknown()) > 0 {
+			probe = time.After(probeEvery)
+		}
+		if len(s.all) > 0 || probe != nil {
+			linger = nil
+		} else if linger == nil {
+			linger = time.After(s.options.Linger)
+		}
+		select {
+		case <-s.done:
+			return
+		case <-linger:
+			return
+		case f := <-s.events:
+			f()
+		case <-wake:
+			s.hub.tick(s.now())
+		case <-probe:
+			s.probe()
+		}
+		s.post()
+	}
+}
+
+// post sends what the hub has to say. What is for a client that is not connected it says again when it is.
+func (s *server) post() {
+	for _, l := range s.hub.letters() {
+		c := s.conns[l.client]
+		if c == nil {
+			continue
+		}
+		select {
+		case c.out <- l.answer:
+		default:
+			s.options.Log(fmt.Sprintf("client %s does not read", l.client))
+			c.Close()
+		}
+	}
+}
+
+// unknown returns the clients that may hold something, and are not connected.
+func (s *server) unknown() (ids []string) {
+	for id := range s.hub.awaited {
+		ids = append(ids, id)
+	}
+	for id := range s.hub.members {
+		if s.conns[id] == nil {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// probe looks which of the clients that are not connected have ended.
+func (s *server) probe() {
+	folder := filepath.Join(s.folder, clientsName)
+	for _, id := range s.unknown() {
+		if ended(folder, id) {
+			lifelock.Remove(folder, id)
+			s.hub.gone(s.now(), id)
+		}
+	}
+}
+
+// do has the goroutine of Serve call f.
+func (s *server) do(f func()) (ok bool) {
+	select {
+	case s.events <- f:
+		return true
+	case <-s.done:
+		return false
+	}
+}
+
+func (s *server) accept(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		c := &connection{Conn: conn, out: make(chan answer, maxQueue)}
+		if !s.do(func() {
+			s.all[c] = true
+			s.work.Go(func() { s.read(c) })
+			s.work.Go(func() { s.write(c) })
+		}) {
+			conn.Close()
+		}
+	}
+}
+
+// write sends answers until the connection is closed.
+func (s *server) write(c *connection) {
+	to := json.NewEncoder(c)
+	for a := range c.out {
+		if err := to.Encode(a); err != nil || a.Error != "" {
+			c.Close() // the reader sees that
+		}
+	}
+}
+
+// read takes what a client says until the connection ends.
+func (s *server) read(c *connection) {
+	lines := bufio.NewScanner(c)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var r request
+		err := json.Unmarshal(lines.Bytes(), &r)
+		if !s.do(func() {
+			if err == nil {
+				err = s.take(c, &r)
+			}
+			if err != nil {
+				s.options.Log(fmt.Sprintf("client %s: %v", c.client, err))
+				select {
+				case c.out <- answer{Error: err.Error()}:
+				default:
+					c.Close()
+				}
+			}
+		}) {
+			return
+		}
+	}
+	s.do(func() {
+		c.Close()
+		close(c.out)
+		delete(s.all, c)
+		if s.conns[c.client] == c {
+			delete(s.conns, c.client)
+		}
+	})
+}
+
+// take takes one line of a client.
+func (s *server) take(c *connection, r *request) error {
+	switch {
+	case r.Hello != nil && c.client == "":
+		hi := r.Hello
+		if hi.Version != version {
+			return fmt.Errorf("the lease speaks version %d and a client %d: end what trains on this device, then run "+
+				"the same release", version, hi.Version)
+		}
+		if old := s.conns[hi.Client]; old != nil {
+			old.Close()
+		}
+		c.client, s.conns[hi.Client] = hi.Client, c
+		s.hub.greet(s.now(), hi)
+	case c.client == "" || s.conns[c.client] != c:
+		return errors.New("a message before its hello")
+	case r.Told != nil:
+		return s.hub.told(s.now(), c.client, r.Told)
+	case r.Capacity != nil:
+		s.hub.resize(s.now(), r.Capacity)
+	default:
+		return errors.New("an empty message")
+	}
+	return nil
+}
