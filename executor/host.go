@@ -125,7 +125,7 @@ func (h *Host) Poll(ctx context.Context) (bool, error) {
 
 // turn waits for the device or a command, and takes what the device has to tell.
 func (h *Host) turn(ctx context.Context) error {
-	events, err := h.device.Next(ctx, h.wake)
+	events, err := h.next(ctx)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (h *Host) turn(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return h.tick()
 }
 
 // change has a job train with a program that the device can execute, once all commands are carried out. It takes the
@@ -206,9 +206,6 @@ func (h *Host) carry(j *job, in Input) error {
 		case out.Lease != nil:
 			h.tell(*out.Lease)
 		case out.Report != nil:
-			if h.sharing.Lease != nil {
-				h.tell(lease.Input{}) // the time, by which turns end
-			}
 			h.observer(Event{Job: j.name, Report: out.Report})
 		case out.Home:
 			j.touched = max(j.touched, j.place.Touched())

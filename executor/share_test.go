@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,8 @@ func (c *grantor) Step(in lease.Input) []lease.Output {
 	}
 	return out
 }
+
+func (c *grantor) Wake() (time.Duration, bool) { return c.machine.Wake() }
 
 // least is the smallest capacity at which jobs can train together, in pages.
 func least(t testing.TB, page, every graph.Bytes, all ...program.Proven) int {
@@ -79,6 +82,7 @@ func gated(t testing.TB, w *pagesWatch, every graph.Bytes, capacity int, each fu
 func TestGatesKeepBits(t *testing.T) {
 	engines(t, func(t *testing.T, d *cpu.Device) {
 		const iterations = 6
+		d = openEngine(t, cpu.Options{NoOpenBLAS: strings.Contains(d.Name(), "gonum"), Page: smallPage})
 		tasks := small(t)
 		var plans []program.Proven
 		for _, k := range tasks {
@@ -247,6 +251,45 @@ func TestGatesAfterFailure(t *testing.T) {
 		if j.held != 0 {
 			t.Errorf("%d pages are held in the end", j.held)
 		}
+	}
+}
+
+// A job whose loader does not return holds up another one only until the lease has noticed, which nothing that ends on
+// the device tells of: the host wakes it. When the loader returns the job goes on.
+func TestGatesBesideOneThatStandsStill(t *testing.T) {
+	const iterations = 6
+	d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
+	stands, goes := named(t, "stands"), named(t, "goes")
+	p := goes.plan(d, "none-live", 0)
+	divided, err := p.Divide(smallPage, smallEvery)
+	if err != nil {
+		t.Fatal(err)
+	}
+	returns := make(chan struct{})
+	var h *host
+	h, c := gated(t, watchPages(t, d), smallEvery, 2*divided.Groups().Peak()-1, func(r *executor.Report) {
+		if r.Job == goes.name && r.Iteration == iterations-1 {
+			close(returns)
+		}
+	})
+	c.machine = lease.NewMachine(lease.Options{Still: time.Millisecond})
+	defer closeHost(t, h.Host)
+	spec := stands.spec(iterations)
+	input := spec.Input
+	spec.Input = func(iteration int, s graph.StorageID, to device.Memory) {
+		if iteration == 2 {
+			<-returns
+		}
+		input(iteration, s, to)
+	}
+	h.Submit(spec, p)
+	h.Submit(goes.spec(iterations), p)
+	if err := run(t.Context(), h.Host); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []*task{stands, goes} {
+		k.take(h.ended[k.name])
+		k.same(k.vanilla(d, iterations))
 	}
 }
 

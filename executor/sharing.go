@@ -1,7 +1,10 @@
 package executor
 
 import (
+	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"tensile/device"
 	"tensile/graph"
@@ -10,9 +13,14 @@ import (
 )
 
 // Lease decides when jobs may use how much of a device's memory: a lease.Machine of this process, or one in another
-// process, whose answers come by Host.Answer.
+// process, whose answers come by Host.Answer. One with the method Wake of lease.Machine is told the time when it wants to
+// know it.
 type Lease interface {
 	Step(in lease.Input) []lease.Output
+}
+
+type sleeper interface {
+	Wake() (at time.Duration, ok bool)
 }
 
 // Sharing is how the jobs of a host use memory that others use as well.
@@ -98,6 +106,35 @@ func (h *Host) divide(p program.Proven) (*program.Groups, error) {
 func (h *Host) tell(in lease.Input) {
 	in.Now = h.device.Now()
 	h.answers = append(h.answers, h.sharing.Lease.Step(in)...)
+}
+
+// tick tells the lease the time if it wants to know it now.
+func (h *Host) tick() error {
+	if l, ok := h.sharing.Lease.(sleeper); ok {
+		if at, ok := l.Wake(); ok && at <= h.device.Now() {
+			h.tell(lease.Input{})
+		}
+	}
+	return h.settle()
+}
+
+// next waits for the device, or until the lease wants to know the time. Virtual time does not pass while nothing ends.
+func (h *Host) next(ctx context.Context) ([]device.Event, error) {
+	l, ok := h.sharing.Lease.(sleeper)
+	if !ok || strings.HasPrefix(h.device.Name(), "sim:") {
+		return h.device.Next(ctx, h.wake)
+	}
+	at, ok := l.Wake()
+	if !ok {
+		return h.device.Next(ctx, h.wake)
+	}
+	until, cancel := context.WithTimeout(ctx, at-h.device.Now())
+	defer cancel()
+	events, err := h.device.Next(until, h.wake)
+	if until.Err() != nil && ctx.Err() == nil {
+		err = nil
+	}
+	return events, err
 }
 
 // settle carries out what the lease has answered.

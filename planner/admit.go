@@ -36,8 +36,8 @@ func (a *Admission) Verdict() (Verdict, string) {
 		return AtOnce, fmt.Sprintf("all jobs fit into %s together, of %s, and take %.3f of the time of turns", a.Least,
 			a.Budget, a.EOR)
 	case a.Least <= a.Budget:
-		return Alternating, fmt.Sprintf("all jobs fit into %s together, of %s, but would take %.3f of the time of turns",
-			a.Least, a.Budget, a.EOR)
+		return Alternating, fmt.Sprintf("all jobs fit into %s together, of %s, but would take %.3f of the time of "+
+			"turns", a.Least, a.Budget, a.EOR)
 	case a.Turns:
 		return Alternating, fmt.Sprintf("all jobs together need %s, of %s; each alone has enough", a.Least, a.Budget)
 	}

@@ -79,7 +79,8 @@ func CourseOf(s *scheduler.Scheduled, p *program.Program, d *program.Groups, sha
 // each gets done in a unit of time, as a share of what it gets done alone and without a plan; an error if the jobs do
 // not fit.
 func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, error) {
-	f := &fold{machine: lease.NewMachine(lease.Options{Still: -1}), sharing: sharing, jobs: make([]folded, len(courses))}
+	f := &fold{machine: lease.NewMachine(lease.Options{Still: -1}), sharing: sharing,
+		jobs: make([]folded, len(courses))}
 	f.tell(lease.Input{Capacity: &lease.Capacity{Pages: capacity}})
 	for i := range courses {
 		f.jobs[i] = folded{Course: &courses[i], name: lease.Job(fmt.Sprint(i))}
@@ -246,8 +247,8 @@ func (f *fold) want(i int) {
 	}
 	j.asking = true
 	n := j.granted % len(j.Parts)
-	f.tell(lease.Input{Want: &lease.Want{Job: j.name, Ask: j.asks() + 1, First: n == 0, Last: n == len(j.Parts)-1, Rest: j.part(n).Rest,
-		Hold: j.hold(j.granted + 1)}})
+	f.tell(lease.Input{Want: &lease.Want{Job: j.name, Ask: j.asks() + 1, First: n == 0, Last: n == len(j.Parts)-1,
+		Rest: j.part(n).Rest, Hold: j.hold(j.granted + 1)}})
 }
 
 // next gives the unit the next group of a job, if it was granted and the one before is done.

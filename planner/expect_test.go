@@ -148,12 +148,14 @@ type stepped struct {
 
 type stepGroup struct{ number, left, lag int }
 
+func name(i int) lease.Job { return lease.Job(fmt.Sprint(i)) }
+
 func newStepper(t *testing.T, seed uint64, courses []Course, capacity int) *stepper {
 	s := &stepper{t: t, seed: seed, machine: lease.NewMachine(lease.Options{Still: -1}), capacity: capacity}
 	s.machine.Step(lease.Input{Capacity: &lease.Capacity{Pages: capacity}})
 	for i, c := range courses {
 		s.jobs = append(s.jobs, &stepped{Course: c})
-		s.machine.Step(lease.Input{Join: &lease.Join{Job: lease.Job(fmt.Sprint(i)), Ask: 1, Base: c.Base.Count(), Peak: c.Peak}})
+		s.machine.Step(lease.Input{Join: &lease.Join{Job: name(i), Ask: 1, Base: c.Base.Count(), Peak: c.Peak}})
 	}
 	for i := range s.jobs {
 		s.ask(i)
@@ -216,7 +218,7 @@ func (s *stepper) ask(i int) {
 	}
 	n := j.next % len(j.Parts)
 	j.asking = true
-	s.tell(lease.Input{Want: &lease.Want{Job: lease.Job(fmt.Sprint(i)), Ask: int64(j.next + 2), First: n == 0, Last: n == len(j.Parts)-1,
+	s.tell(lease.Input{Want: &lease.Want{Job: name(i), Ask: int64(j.next + 2), First: n == 0, Last: n == len(j.Parts)-1,
 		Rest: j.Parts[n].Rest, Hold: j.holds(j.next + 1)}})
 }
 
@@ -255,7 +257,7 @@ func (s *stepper) event() bool {
 			return true
 		case len(j.groups) > 0 && j.groups[0].left == 0 && j.groups[0].lag <= s.now:
 			j.groups, j.passed = j.groups[1:], j.passed+1
-			s.tell(lease.Input{Passed: &lease.Passed{Job: lease.Job(fmt.Sprint(i)), Seen: int64(j.next + 1), Hold: j.holds(j.next)}})
+			s.tell(lease.Input{Passed: &lease.Passed{Job: name(i), Seen: int64(j.next + 1), Hold: j.holds(j.next)}})
 			if j.asking {
 				s.ask(i)
 			}

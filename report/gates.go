@@ -35,6 +35,6 @@ func (r *Plan) Share(p *planner.Planned, t *planner.Together) {
 
 // write prints them in a line.
 func (g *Gates) write(out io.Writer) {
-	fmt.Fprintf(out, "Together they need %s; within %s they are expected to take %.3f of the time of turns, each alone "+
-		"without a plan.\n", g.Least, g.Capacity, g.EORTogether)
+	fmt.Fprintf(out, "Together they need %s; within %s they are expected to take %.3f of the time of turns, each "+
+		"alone without a plan.\n", g.Least, g.Capacity, g.EORTogether)
 }

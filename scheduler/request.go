@@ -21,8 +21,8 @@ type Request struct {
 	HostBudget graph.Bytes // for what all jobs together have on the host; 0: no limit
 
 	// Together says that the jobs share memory by gates: one at a time has its peak, each of the others at least what
-	// it holds between two iterations, its base. The budget is then for the sum of the bases and the largest of what the
-	// jobs need above theirs; latencies are those of a job alone, and each job has the whole link.
+	// it holds between two iterations, its base. The budget is then for the sum of the bases and the largest of what
+	// the jobs need above theirs; latencies are those of a job alone, and each job has the whole link.
 	Together bool
 	Page     graph.Bytes // of device memory: with Together, bases and arenas are whole pages; 0: Align
 

@@ -78,7 +78,7 @@ func TestResidentUnderGates(t *testing.T) {
 		}
 	})
 	h.Share(executor.Sharing{Lease: l, Every: d.Page()})
-	h.Capacity(l.capacity)
+	h.Capacity(l.capacity, 1)
 	for _, name := range []string{"a", "b"} {
 		h.Submit(executor.Spec{Graph: g, Iterations: 4, Init: func(graph.Storage, []float32) {},
 			JobOptions: device.JobOptions{Name: name, Input: func(int, graph.StorageID, device.Memory) {},

@@ -72,8 +72,8 @@ func TestCalls(t *testing.T) {
 					constant = limit
 				}
 				if n > float64(limit) || n != perBody[0][call] || limit != constant {
-					t.Errorf("plan %d: %v events are watched per body, and %v of fewer bodies, want %v at most", plan, n,
-						perBody[0][call], limit)
+					t.Errorf("plan %d: %v events are watched per body, and %v of fewer bodies, want %v at most", plan,
+						n, perBody[0][call], limit)
 				}
 			}
 		}

@@ -35,7 +35,7 @@ type Driver interface {
 	ReleaseMemory(Memory) error                         // it stays where it is mapped, and ends when it is nowhere
 	Map(a Address, size graph.Bytes, m Memory) error    // all of m
 	Access(a Address, size graph.Bytes) error           // lets the device use what was mapped, by one Map or several
-	Unmap(a Address, size graph.Bytes) error            // what one Map has mapped, and nothing on a stream uses any more
+	Unmap(a Address, size graph.Bytes) error            // what one Map has mapped, and nothing on a stream uses yet
 
 	Pin(memory []byte) error   // whole pages
 	Unpin(memory []byte) error // of what was pinned, as a whole

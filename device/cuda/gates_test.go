@@ -65,9 +65,12 @@ func TestGates(t *testing.T) {
 				r := &trainer{g: g, outputs: outcome{}}
 				name := fmt.Sprint("job", i)
 				trainers[name] = r
-				h.Submit(executor.Spec{JobOptions: device.JobOptions{Name: name, Seed: 3, Input: r.input, Output: r.output},
-					Graph: g, Iterations: iterations,
-					Init: func(s graph.Storage, to []float32) { fill(to, uint64(s.ID)) }}, p)
+				h.Submit(executor.Spec{
+					JobOptions: device.JobOptions{Name: name, Seed: 3, Input: r.input, Output: r.output},
+					Graph:      g,
+					Iterations: iterations,
+					Init:       func(s graph.Storage, to []float32) { fill(to, uint64(s.ID)) },
+				}, p)
 			}
 			for busy := true; busy; {
 				var err error

@@ -31,6 +31,7 @@ type job struct {
 	touched  graph.Bytes
 	prepared map[*program.Section][]prepared // for the loaded program and the arena
 
+	newest issue          // the last part that was issued
 	queue  []issue        // that wait for all before to end
 	put    *program.Lanes // commands count as ended when they were put on a stream, or have ended on the host lane
 	ended  *program.Lanes // commands that are known to have ended
@@ -49,6 +50,18 @@ type issue struct {
 	from, to  int
 	iteration int
 	drain     bool
+}
+
+// follows reports whether a part may be issued after another one, the zero issue being none.
+func (is issue) follows(before issue) bool {
+	n := len(is.section.Commands)
+	if is.to > n || is.to <= is.from && is.to < n {
+		return false
+	}
+	if before.section == nil || before.to == len(before.section.Commands) {
+		return is.from == 0
+	}
+	return is.section == before.section && is.from == before.to
 }
 
 // Open makes a place for a job, with pinned memory for what it keeps on the host.
@@ -158,9 +171,15 @@ func (j *job) Issue(s *program.Section, from, to, iteration int, drain bool) {
 		panic(fmt.Sprintf("cuda: Issue to job %q of a snapshot section, and there is no memory for it",
 			j.options.Name))
 	}
+	is := issue{s, from, to, iteration, drain}
+	if !is.follows(j.newest) {
+		panic(fmt.Sprintf("cuda: Issue to job %q of commands %d to %d, which do not follow what was issued before",
+			j.options.Name, from, to))
+	}
 	j.mustHold(s.Commands[from:to])
+	j.newest = is
 	defer j.device.enter()()
-	j.queue = append(j.queue, issue{s, from, to, iteration, drain})
+	j.queue = append(j.queue, is)
 	j.device.advance()
 }
 

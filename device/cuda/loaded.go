@@ -50,7 +50,7 @@ func (j *job) bind(p *program.Program, ids []graph.StorageID) error {
 	if l.spilled, err = j.spill(max(0, p.Host-l.end)); err != nil {
 		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)
 	}
-	j.loaded, j.prepared, j.rounds = l, nil, make(map[*program.Run]*round)
+	j.loaded, j.prepared, j.newest, j.rounds = l, nil, issue{}, make(map[*program.Run]*round)
 	j.lanes, j.spare = lanes, spare
 	for s, l := range lanes {
 		l.stream, l.seen = program.Stream(s), make([]int, len(lanes))

@@ -147,8 +147,8 @@ func TestSnapshotOutlivesDevice(t *testing.T) {
 	s.Release()
 }
 
-// A job is closed when ops of it are on a stream, behind which others wait for the loader: its memory is given back when
-// those have ended.
+// A job is closed when ops of it are on a stream, behind which others wait for the loader: its memory is given back
+// when those have ended.
 func TestCloseBehindLoader(t *testing.T) {
 	b := graph.NewBuilder("behind")
 	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{4})

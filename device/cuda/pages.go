@@ -102,8 +102,8 @@ func (j *job) mustNotUse(held, dropped program.Pages) {
 		}
 	}
 	if c != nil {
-		panic(fmt.Sprintf("cuda: Hold by job %q takes pages %v, which a %s that was issued uses", j.options.Name, dropped,
-			c.Kind))
+		panic(fmt.Sprintf("cuda: Hold by job %q takes pages %v, which a %s that was issued uses", j.options.Name,
+			dropped, c.Kind))
 	}
 }
 

@@ -191,7 +191,8 @@ func TestParts(t *testing.T) {
 				t.Errorf("plan %d, %s: %d events of %d commands, want %d", plan, name, len(events), len(ended), n)
 			}
 			if name == "groups" {
-				t.Logf("plan %d: at most %d of %d pages are held, %d at the boundary", plan, most, arena, c.base.Count())
+				t.Logf("plan %d: at most %d of %d pages are held, %d at the boundary", plan, most, arena,
+					c.base.Count())
 				held, all = held+most, all+arena
 			}
 			closed(t, d)

@@ -132,8 +132,8 @@ func pass(t *testing.T, driver *fakecuda.Driver) {
 	}
 }
 
-// A part is issued when the lanes have stood still for a while, which the host was told of late: its ops take as long as
-// they take the device.
+// A part is issued when the lanes have stood still for a while, which the host was told of late: its ops take as long
+// as they take the device.
 func TestTimesOfParts(t *testing.T) {
 	driver := fakecuda.New(fakecuda.Options{Dry: true,
 		Latency: func(l cuda.Launch) time.Duration { return time.Millisecond }})
@@ -222,7 +222,7 @@ func TestTold(t *testing.T) {
 func TestHostLane(t *testing.T) {
 	d := slow(t)
 	defer closed(t, d)
-	early := map[bool]int{} // those that wait for a copy that is not its lane's last, of the same body or of the one before
+	early := map[bool]int{} // that wait for a copy that is not its lane's last, of the same body or of the one before
 	for plan := range uint64(8) {
 		s := sit(t, d, randomTiny(t, d, plan))
 		body := s.p.Body.Commands

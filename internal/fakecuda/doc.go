@@ -9,6 +9,6 @@
 //
 // Whatever the order was, two uses of the same bytes that nothing orders are an error (race.go), and so is what CUDA
 // leaves undefined or does not report: copies from memory that is not pinned, waits for events that were never
-// recorded, addresses after their release or without memory, memory that is unmapped while something uses it, handles that
-// are left at Close.
+// recorded, addresses after their release or without memory, memory that is unmapped while something uses it, handles
+// that are left at Close.
 package fakecuda

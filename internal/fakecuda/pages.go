@@ -81,7 +81,8 @@ func (d *Driver) ReleaseAddresses(a cuda.Address, size graph.Bytes) error {
 	r := d.reservationAt(uint64(a), size)
 	switch {
 	case r == nil || r.begin != uint64(a) || r.end != r.begin+uint64(size):
-		return cmp.Or(err, error(refuse(call, cuda.InvalidValue, "no %d bytes were reserved at %#x as a whole", size, a)))
+		return cmp.Or(err, error(refuse(call, cuda.InvalidValue, "no %d bytes were reserved at %#x as a whole", size,
+			a)))
 	case err != nil:
 		r.refused = true
 		return err
@@ -216,8 +217,8 @@ func (d *Driver) Access(a cuda.Address, size graph.Bytes) error {
 	return nil
 }
 
-// Unmap implements cuda.Driver. More than one Map has mapped is an error; CUDA does not say. It objects if an operation uses the memory that the host does not know to have ended,
-// and forgets what was written there.
+// Unmap implements cuda.Driver. More than one Map has mapped is an error: CUDA does not promise to take it. It
+// objects if an operation uses the memory that the host does not know to have ended, and forgets what was written there.
 func (d *Driver) Unmap(a cuda.Address, size graph.Bytes) error {
 	const call = "cuMemUnmap"
 	err := d.enter(call)

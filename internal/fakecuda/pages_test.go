@@ -2,6 +2,7 @@ package fakecuda
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"tensile/device/cuda"
@@ -74,7 +75,8 @@ func TestPages(t *testing.T) {
 		p.do(p.d.Fill(p.one, p.page(2)-8, 5, 2*testPage/4))
 		p.do(p.d.CopyOut(p.one, host[:4*testPage-8], p.at))
 		p.do(p.d.Synchronize())
-		want := append(bytes.Repeat([]byte{4, 3, 2, 1}, (2*testPage-8)/4), bytes.Repeat([]byte{5, 0, 0, 0}, 2*testPage/4)...)
+		want := slices.Concat(bytes.Repeat([]byte{4, 3, 2, 1}, (2*testPage-8)/4),
+			bytes.Repeat([]byte{5, 0, 0, 0}, 2*testPage/4))
 		if !bytes.Equal(host[:4*testPage-8], want) {
 			t.Errorf("seed %d: other bytes came back", seed)
 		}
@@ -85,7 +87,8 @@ func TestPages(t *testing.T) {
 		p.do(p.d.CopyOut(p.one, host[:testPage], p.at))
 		p.do(p.d.CopyOut(p.one, host[testPage:][:testPage-8], p.page(3)))
 		p.do(p.d.Synchronize())
-		if !bytes.Equal(host[:testPage], want[:testPage]) || !bytes.Equal(host[testPage:][:testPage-8], want[3*testPage:]) {
+		if !bytes.Equal(host[:testPage], want[:testPage]) ||
+			!bytes.Equal(host[testPage:][:testPage-8], want[3*testPage:]) {
 			t.Errorf("seed %d: the pages that stay hold other bytes", seed)
 		}
 		m := must[cuda.Memory](p.rig)(p.d.CreateMemory(2 * testPage)) // one for two pages

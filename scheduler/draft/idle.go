@@ -85,7 +85,8 @@ func (w *idler) lower(at int) bool {
 	var all []late
 	for _, x := range w.gaps {
 		slot, ok := w.covers(x, at)
-		if !ok || x.kind == recompute || x.Away(slot) && at != Boundary || w.bytes[x.storage] < w.small || !w.MaySwap(x) {
+		if !ok || x.kind == recompute || x.Away(slot) && at != Boundary || w.bytes[x.storage] < w.small ||
+			!w.MaySwap(x) {
 			continue
 		}
 		l := w.place(x, slot)

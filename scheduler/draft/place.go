@@ -72,8 +72,9 @@ const nearly = 128
 
 // Place validates and packs a plan per job and sums them up. Each is packed until it is no higher than its peak and an
 // even share of what the budget leaves above all peaks, or, where jobs share memory, than the others' bases allow; if
-// that is not enough for all, each as low as it gets. It sets Plan.Graph. The result may be over the budget, and its jobs have no Decisions: those are what Finish adds, from
-// drafts. An invalid plan is a mistake of the policy: Place panics.
+// that is not enough for all, each as low as it gets. It sets Plan.Graph. The result may be over the budget, and its
+// jobs have no Decisions: those are what Finish adds, from drafts. An invalid plan is a mistake of the policy: Place
+// panics.
 func (s *Session) Place(plans []*plan.Plan) (scheduler.Result, error) {
 	s.stage(scheduler.Packing)
 	s.rounds++

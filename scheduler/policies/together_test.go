@@ -55,7 +55,8 @@ func mustHoldTogether(t testing.TB, what string, r scheduler.Request, result sch
 		}
 		pages := (s.Layout.Arena + page - 1) / page
 		if rests := program.RestsInFlight(c, &c.Body, d.Body); graph.Bytes(max(d.Peak(), rests[0])) > pages {
-			t.Fatalf("%s: job %d needs %d pages, and %d with copies in flight, of %d", what, i, d.Peak(), rests[0], pages)
+			t.Fatalf("%s: job %d needs %d pages, and %d with copies in flight, of %d", what, i, d.Peak(), rests[0],
+				pages)
 		}
 		if whole := (scheduler.Share{Out: scheduler.Whole, In: scheduler.Whole}); s.Share != whole {
 			t.Fatalf("%s: job %d has the share %+v of the link", what, i, s.Share)

@@ -20,7 +20,8 @@ package driver
 // }
 //
 // static CUresult tensileAccess(CUdevice device, CUdeviceptr address, size_t bytes) {
-// 	CUmemAccessDesc access = {.location = tensileMemory(device).location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+// 	CUmemAccessDesc access = {.location = tensileMemory(device).location,
+// 		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 // 	return cuMemSetAccess(address, bytes, &access, 1);
 // }
 import "C"

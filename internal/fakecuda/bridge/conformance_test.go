@@ -15,7 +15,7 @@ import (
 // TestDevice runs the conformance suite on the device through cu.
 func TestDevice(t *testing.T) {
 	devicetest.Run(t, func(t *testing.T) device.Device {
-		Install(fakecuda.New(fakecuda.Options{Seed: 1}))
+		Install(fakecuda.New(fakecuda.Options{Seed: 1, Page: 1024}))
 		d, err := cuda.New(driver.New(), cuda.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -25,7 +25,8 @@ type hybrid struct {
 	best *trial // for the present target
 	last int    // the prefix that was found for the target before; 0: none
 
-	// What one of the jobs that are not planned here needs above its base; 0: the jobs share no memory. See draft.Beside.
+	// What one of the jobs that are not planned here needs above its base; 0: the jobs share no memory. See
+	// draft.Beside.
 	beside graph.Bytes
 
 	tight  bool // the sequence is made for the first target

@@ -127,7 +127,8 @@ func (t *together) refine(best *divided, step, target graph.Bytes) *divided {
 	}
 	var offers []offer
 	for i, m := range t.members {
-		if given := m.copies * (m.part(best.kept[i]) - m.part(best.kept[i]-step)); best.kept[i] >= step && given > target/256 {
+		given := m.copies * (m.part(best.kept[i]) - m.part(best.kept[i]-step))
+		if best.kept[i] >= step && given > target/256 {
 			lost := t.plan(i, best.kept[i]-step, best.rest).lost - best.each[i]
 			offers = append(offers, offer{i, float64(lost) / float64(given)})
 		}
