@@ -129,8 +129,9 @@ func (w *world) step(in Input) {
 
 // plannerOf is a planner of a device as a machine's configuration has it.
 func plannerOf(c Config, profile func(*graph.Graph) (planner.Profile, error)) *Planner {
-	return &Planner{Config: c, On: planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In,
-		Profile: profile}}
+	on := c.Shared(planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Page: c.Page,
+		Profile: profile})
+	return &Planner{Config: c, On: on}
 }
 
 // plan does an errand of the machine that there is now.
@@ -360,6 +361,11 @@ func (w *world) check() {
 		}
 	}
 	w.checkHost(hosts)
+	if w.config.shares() {
+		if arenas = 0; w.machine.reserved() > 0 { // a lease sees to arenas; what is out of reach counts whole
+			w.claims = max(w.claims, w.machine.claims().Bytes())
+		}
+	}
 	claims, budget := w.machine.claims().Bytes(), w.config.Budget
 	if w.peak = max(w.peak, arenas); budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
 		for _, e := range w.events[max(0, len(w.events)-12):] {

@@ -21,7 +21,7 @@ func TestBits(t *testing.T) {
 	for _, engine := range []string{"gonum", "openblas"} {
 		t.Run("engine="+engine, func(t *testing.T) {
 			open := func() device.Device {
-				d, err := cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: engine == "gonum"})
+				d, err := cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: engine == "gonum", Page: 4 * graph.KiB})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -32,20 +32,33 @@ func TestBits(t *testing.T) {
 				defer d.Close()
 				needs.OpenBLAS(t, d.Name())
 			}
-			sameBits(t, open)
+			sameBits(t, open, wire.NoSharing, 80)
 		})
 	}
 }
 
-func sameBits(t *testing.T, open func() device.Device) {
+// The same with jobs that share memory by gates.
+func TestBitsByGates(t *testing.T) {
+	open := func() device.Device {
+		d, err := cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: true, Page: 4 * graph.KiB})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	sameBits(t, open, wire.Gates, 75)
+}
+
+// sameBits compares jobs alone with such that are disturbed, within a share of what they had.
+func sameBits(t *testing.T, open func() device.Device, sharing wire.Sharing, percent int) {
 	var compared, plans, weights, resumed int
 	for seed := range uint64(12) {
-		alone, _, _ := outcome(t, seed, 0, open)
+		alone, _, _ := outcome(t, seed, 0, open, wire.NoSharing)
 		var need graph.Bytes
 		for _, r := range alone {
 			need += r.Arena
 		}
-		disturbed, replans, begun := outcome(t, seed, need*8/10, open)
+		disturbed, replans, begun := outcome(t, seed, need*graph.Bytes(percent)/100, open, sharing)
 		resumed += begun
 		for name, r := range disturbed {
 			if r.State != wire.Done {
@@ -69,12 +82,13 @@ func sameBits(t *testing.T, open func() device.Device) {
 }
 
 // outcome runs three jobs to their end, undisturbed without a budget.
-func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.Device) (
+func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.Device, sharing wire.Sharing) (
 	byName map[string]wire.Record, plans, resumed int) {
 	w := newWorld(t, seed, false, open)
 	graphs := w.graphsOf(3)
 	w.calm = true
 	w.config.Budget = budget
+	w.share(sharing)
 	w.restart()
 	for i, g := range graphs {
 		w.submitGraph(g, 12)

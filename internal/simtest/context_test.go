@@ -16,6 +16,9 @@ func (w *world) checkContexts() {
 			arenas += a
 		}
 	}
+	if w.lease != nil { // it sees to it that arenas share what is claimed
+		arenas, _ = together(w.controller.Records())
+	}
 	known := w.controller.Contexts()
 	if budget := w.config.Budget; known.Each > 0 && (open > known.Processes ||
 		budget > 0 && w.taken <= budget && arenas+graph.Bytes(open)*known.Each > budget) {

@@ -24,7 +24,7 @@ type hostLease struct {
 	jobs     map[lease.Job]*process    // that it knows, by their names in the machine
 	capacity []lease.Capacity          // those that it heard of, the newest last
 	wants    map[lease.Job]*lease.Want // the newest
-	began    map[lease.Job]int         // iterations that go on: how many capacities it had heard of when they were granted
+	began    map[lease.Job]int         // iterations that go on: how many capacities there were when they began
 	granted  int                       // pages, a moment ago
 	drained  int
 }
@@ -134,8 +134,8 @@ func (l *hostLease) forget(job lease.Job) {
 	delete(l.began, job)
 }
 
-// check holds that jobs were granted no more pages than the lease has, or had when the oldest iteration that goes on was
-// promised what it needs, but for what they had a moment ago.
+// check holds that jobs were granted no more pages than the lease has, or had when the oldest iteration that goes on
+// was promised what it needs, but for what they had a moment ago.
 func (l *hostLease) check() {
 	l.w.t.Helper()
 	granted := 0

@@ -196,11 +196,11 @@ func TestEverythingTogether(t *testing.T) {
 	if resumed < int(*seeds)/4 {
 		t.Errorf("only %d jobs began with a checkpoint", resumed)
 	}
-	t.Logf("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors that did not answer were "+
-		"killed", gated, drained, killed)
+	t.Logf("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors that did not answer "+
+		"were killed", gated, drained, killed)
 	if *seeds >= 20 && (gated < int(*seeds) || drained < int(*seeds)/20 || killed < int(*seeds)/20) {
-		t.Errorf("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors were killed", gated,
-			drained, killed)
+		t.Errorf("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors were killed",
+			gated, drained, killed)
 	}
 	t.Logf("%v, %d plans, %d of them for drift, %d refused, %d times jobs shrank for a smaller budget, %d second "+
 		"processes refused",

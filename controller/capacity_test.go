@@ -1,0 +1,167 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tensile/graph"
+	"tensile/wire"
+)
+
+// sharing is a world without mishaps whose jobs share memory by gates.
+func sharing(t *testing.T, seed uint64, budget graph.Bytes) *world {
+	w := calmWorld(t, seed, budget)
+	w.config.MemorySharing, w.config.Page, w.config.Limited = wire.Gates, 64, false
+	w.machine = NewMachine(w.config)
+	return w
+}
+
+// lent are the capacities that an executor was told, each once.
+func lent(w *world, before []wire.Lease) []wire.Lease {
+	for _, name := range []string{"x1", "x2", "x3"} {
+		if o, ok := w.orders[name]; ok && o.Lease != nil && !slices.Contains(before, *o.Lease) {
+			before = append(before, *o.Lease)
+		}
+	}
+	return before
+}
+
+// The budget goes from 100 to 70 % and back while jobs train. The lease's capacity follows as fast as plans shrink: never
+// below what the plans in force need together, at the end the budget; its number rises, also over a restart.
+func TestCapacityFollowsPlans(t *testing.T) {
+	fell, late := 0, 0
+	for seed := range uint64(40) {
+		w := sharing(t, seed, 0)
+		for _, name := range []string{"a", "b", "c"} {
+			w.submit(name, endless)
+		}
+		w.run(5)
+		all := w.machine.claims().Bytes()
+		if got := w.machine.lease; got.Capacity != 0 || got.Sharing != wire.Gates {
+			t.Fatalf("seed %d: without a budget the lease is %+v", seed, got)
+		}
+		var told []wire.Lease
+		for _, percent := range []graph.Bytes{100, 70, 100} {
+			budget := all * percent / 100
+			w.config.Budget = budget
+			w.step(Input{Request: &wire.Request{Verb: wire.SetBudget, Budget: budget}})
+			for range 8 {
+				if told = lent(w, told); len(told) > 0 {
+					now := told[len(told)-1]
+					needs := w.machine.promised()
+					if now.Capacity < min(needs, all) || now.Capacity > max(budget, needs) {
+						t.Fatalf("seed %d: a capacity of %s, plans need %s, the budget is %s", seed, now.Capacity, needs,
+							budget)
+					}
+					if now.Capacity > budget {
+						late++
+					}
+				}
+				w.run(1)
+			}
+			if w.machine.promised() > budget {
+				break // they cannot shrink so far
+			}
+			if told = lent(w, told); told[len(told)-1].Capacity != budget {
+				t.Fatalf("seed %d: a capacity of %s at last, the budget is %s", seed, told[len(told)-1].Capacity, budget)
+			}
+			if percent == 70 {
+				fell++
+				w.restart()
+				w.run(1)
+				if told = lent(w, told); told[len(told)-1].Capacity != budget {
+					t.Fatalf("seed %d: a capacity of %s after a restart", seed, told[len(told)-1].Capacity)
+				}
+			}
+		}
+		for i := range told[1:] {
+			if told[i+1].Number <= told[i].Number {
+				t.Errorf("seed %d: capacity %+v after %+v", seed, told[i+1], told[i])
+			}
+		}
+	}
+	t.Logf("the capacity fell for %d seeds, later than the budget %d times", fell, late)
+	if fell < 10 || late < 10 {
+		t.Errorf("the capacity fell for %d seeds, later than the budget %d times", fell, late)
+	}
+}
+
+// An executor that was launched and does not answer counts with its whole arena, and is killed after the time to give
+// up; its job goes on elsewhere then. Where each job has its own arena it is waited for.
+func TestStandsStill(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		w := sharing(t, 1, 0)
+		w.config.GiveUp = time.Minute
+		if !shared {
+			w.config.MemorySharing = wire.NoSharing
+		}
+		w.machine = NewMachine(w.config)
+		w.calm = false
+		w.submit("a", endless)
+		w.calm = true
+		w.machine.find("a").record.Spec.Restarts = 3
+		w.run(3)
+		if r := w.recordOf("a"); r.State != wire.Training {
+			t.Fatalf("a is %s", r.State)
+		}
+		w.executors["x1"].cut = true
+		base := w.machine.find("a").claim().Base
+		for range 6 {
+			w.clock += 4 * time.Second
+			w.step(Input{Tick: &Tick{}})
+		}
+		j := w.machine.find("a")
+		if want := shared; (j.record.State == wire.Unknown) != want {
+			t.Errorf("shared %v: a is %s", shared, j.record.State)
+		}
+		if c := j.claim(); shared && (c.Base != c.Arena || base >= c.Base) {
+			t.Errorf("a claims %+v, and had a base of %s", c, base)
+		}
+		killed := func() bool {
+			return slices.ContainsFunc(w.events, func(e Event) bool { return e.Kind == Killed && e.Executor == "x1" })
+		}
+		for range 16 {
+			if killed() {
+				break
+			}
+			w.clock += 4 * time.Second
+			w.step(Input{Tick: &Tick{}})
+		}
+		if killed() != shared {
+			t.Errorf("shared %v: killed %v", shared, killed())
+		}
+		if !shared {
+			continue
+		}
+		w.end(w.executors["x1"], "signal: killed")
+		w.run(2)
+		w.clock += 4 * time.Second
+		w.step(Input{Tick: &Tick{}})
+		w.run(3)
+		if r := w.recordOf("a"); r.State != wire.Training || r.Executor != "x1.2" || len(r.Held) > 0 {
+			t.Errorf("a is %s at %s with %v", r.State, r.Executor, r.Held)
+		}
+	}
+}
+
+// A controller for another way of sharing than that of jobs which run does not start, unless it was to take theirs.
+func TestOtherSharing(t *testing.T) {
+	w := sharing(t, 1, 0)
+	w.submit("a", endless)
+	w.run(3)
+	s := w.stored()
+	for _, r := range w.records {
+		s.Records = append(s.Records, r)
+	}
+	c := w.config
+	c.MemorySharing = wire.NoSharing
+	const want = "job a runs with memory sharing gates, and this controller is for none: start it with --memory-sharing gates"
+	if _, err := Restore(c, s); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if got := c.inForce(s.Records).MemorySharing; got != wire.Gates {
+		t.Errorf("what is in force is %s", got)
+	}
+}
