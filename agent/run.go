@@ -79,8 +79,9 @@ func Run(ctx context.Context, o Options) error {
 		p.Origin = clock.Now() - o.Device.Now()
 	}
 	r := &runner{Options: o, cancel: cancel, machine: NewMachine(p), sender: newSender(&o),
-		ready: make(chan struct{}, 1), losses: make(map[string]*losses), checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(),
-			Device: p.Device, NoData: simulated(o.Device)}}
+		ready: make(chan struct{}, 1), losses: make(map[string]*losses),
+		checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(), Device: p.Device,
+			NoData: simulated(o.Device)}}
 	o.Record.begin(p)
 	r.host = executor.NewHost(o.Device, func(e executor.Event) { r.tell(Input{Event: &e}) })
 	if o.Until != nil {
