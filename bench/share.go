@@ -300,11 +300,12 @@ func perTurn(reports []*executor.Report) time.Duration {
 func (r *ShareReport) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "%s: jobs that share memory\n", r.Device)
-	fmt.Fprintln(t, "jobs\tsharing\tcapacity\tof least\theld\tMSR all\tEOR\tEOR together\tvs alternating\tvs spatial\tgate ms\t")
+	fmt.Fprintln(t, "jobs\tsharing\tcapacity\tof least\theld\tMSR all\tEOR\tEOR together\tvs alternating\t"+
+		"vs spatial\tgate ms\t")
 	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.3f\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.2f\t\n", row.Jobs, row.Sharing, row.Capacity,
-			float64(row.Capacity)/float64(row.Least), row.Touched, row.MSRAll, row.EOR, row.EORTogether, row.Alternating,
-			row.Spatial, row.Gate)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.3f\t%s\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.2f\t\n", row.Jobs, row.Sharing,
+			row.Capacity, float64(row.Capacity)/float64(row.Least), row.Touched, row.MSRAll, row.EOR, row.EORTogether,
+			row.Alternating, row.Spatial, row.Gate)
 	}
 	return t.Flush()
 }

@@ -71,9 +71,7 @@ type part struct {
 
 // partial returns the run of which some groups are to be issued yet, or nil.
 func (m *Machine) partial() *run {
-	if n := len(m.runs); n > 0 && m.runs[n-1].whole() {
-		return nil
-	} else if n > 0 {
+	if n := len(m.runs); n > 0 && !m.runs[n-1].whole() {
 		return m.runs[n-1]
 	}
 	return nil

@@ -302,6 +302,7 @@ func (m *Machine) advance(out []Output) []Output {
 			if len(m.runs) > 0 {
 				return out
 			}
+			m.last = max(m.last, m.departed) // without a command on the way out and back
 			m.away += m.last - m.departed
 			m.departed, m.state = m.last, Home
 			if m.wanted && m.gates == nil {

@@ -171,6 +171,9 @@ func groupsOf(t *testing.T, d *datadriven.TestData) *program.Groups {
 // pagesOf reads a set of pages.
 func pagesOf(t *testing.T, text string) program.Pages {
 	t.Helper()
+	if text == "" {
+		return nil
+	}
 	var pages program.Pages
 	for part := range strings.SplitSeq(text, "+") {
 		var r program.PageRange

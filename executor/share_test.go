@@ -106,8 +106,8 @@ func TestGatesKeepBits(t *testing.T) {
 	})
 }
 
-// Jobs under random plans and a random capacity change their plans, take checkpoints, park and are stopped at random
-// times. None hangs, none loses a bit, and together they never hold more than the capacity.
+// Jobs under random plans and a random capacity, which changes, change their plans, take checkpoints, park and are
+// stopped at random times. None hangs, none loses a bit, and together they never hold more than the capacity.
 func TestGatesAtRandom(t *testing.T) {
 	seeds := uint64(12)
 	if executor.RaceEnabled || testing.Short() {
@@ -139,7 +139,8 @@ func TestGatesAtRandom(t *testing.T) {
 		capacity := leastOf(t, smallPage, every, programs) + r.IntN(2)*r.IntN(sum)
 		stopped := r.IntN(2) == 0
 		var h *host
-		h, _ = gated(t, watchPages(t, d), every, capacity, func(rep *executor.Report) {
+		w, number := watchPages(t, d), int64(9)
+		h, _ = gated(t, w, every, capacity, func(rep *executor.Report) {
 			switch name := fmt.Sprint("job", r.IntN(len(tasks))); r.IntN(12) {
 			case 0:
 				h.Change(name, programs[name][r.IntN(3)])
@@ -148,6 +149,11 @@ func TestGatesAtRandom(t *testing.T) {
 			case 2:
 				h.Park(name, int64(rep.Iteration+1))
 				h.Resume(name)
+			case 4:
+				number++
+				pages := capacity + r.IntN(sum)
+				w.capacity = max(w.capacity, pages) // what was granted stays
+				h.Capacity(graph.Bytes(pages)*smallPage, number)
 			case 3:
 				if stopped && rep.Iteration > 2 {
 					h.Stop("job0")

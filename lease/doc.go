@@ -40,6 +40,12 @@
 //     behind it is granted, the order empties, and with an empty order it fits. That it would is checked first: a
 //     request that could not be granted even then (the bases of others are in its way) holds up nobody.
 //
+// # A job that stands still
+//
+// One that holds what others wait for and says nothing for Options.Still, though it does not wait itself, is told to Drain. After
+// as long again nobody counts on it: the others go before it in the order, each if (S) holds for it there. Nothing is
+// taken from it. What it says next puts it back among those that go on (still.go).
+//
 // # A lower capacity
 //
 // Nothing is revoked. (S) was a promise to every iteration that has begun: the oldest one may still use it, all

@@ -114,8 +114,7 @@ func (m *Machine) grants() {
 		m.live = len(m.order)
 	}
 	m.lower()
-	for m.grantGroups() {
-	}
+	m.grantGroups()
 	m.grantQueue()
 }
 
@@ -293,9 +292,8 @@ func (m *Machine) lower() {
 }
 
 // grantGroups grants what the jobs of the order ask for, where (T) and (S) allow it. One pass from the oldest to the
-// youngest does, since a grant leaves the others with less; but after the last group of an iteration, which leaves more to
-// those older than it, it reports that there should be another.
-func (m *Machine) grantGroups() (again bool) {
+// youngest does, since a grant leaves the others with no more.
+func (m *Machine) grantGroups() {
 	total, idle, younger := m.sums()
 	room := MaxPages // by how much holds may rise, for all of the order that was passed
 	older := 0
@@ -320,7 +318,6 @@ func (m *Machine) grantGroups() (again bool) {
 				if k.want.Last {
 					m.drop(i)
 					idle += k.Base
-					again = true
 					continue
 				}
 			}
@@ -329,7 +326,6 @@ func (m *Machine) grantGroups() (again bool) {
 		older += k.Base
 		i++
 	}
-	return again
 }
 
 // drop takes a job out of the order.
@@ -355,10 +351,10 @@ func (m *Machine) sums() (total, idle, began int) {
 }
 
 // fits reports whether (T) and (S) allow a First, as the youngest of those that go on, or a Join if the job has not
-// joined. For those behind these a First changes nothing, and could has looked at them for a Join.
+// joined, for the jobs that go on. could has looked at the rest: (S) of the job itself, and for a Join that of the jobs behind.
 func (m *Machine) fits(k *holder) bool {
 	total, idle, younger := m.sums()
-	hold, rest := k.next()
+	hold, _ := k.next()
 	if total-k.hold+hold > m.capacity {
 		return false
 	}
@@ -379,7 +375,7 @@ func (m *Machine) fits(k *holder) bool {
 		}
 		older += i.Base
 	}
-	return !k.joined || idle+older+max(rest, hold)+younger-hold <= m.capacity
+	return true
 }
 
 // rests returns what an idle job comes to hold by itself: its Base, or what it holds if it stands still.

@@ -20,7 +20,7 @@ const (
 type Admission struct {
 	Budget graph.Bytes // of the device, for all jobs
 	Least  graph.Bytes // with which all can run together; larger than the budget if that is what plans would need
-	EOR    float64     // expected of all together, against taking turns; as Together.EOR
+	EOR    float64     // expected of all together, against taking turns; as Together.ExpectedEOR
 	Alone  graph.Bytes // with which the last one can run alone
 	Turns  bool        // jobs may take turns: all go Home between them
 }

@@ -19,11 +19,11 @@ import (
 type Together struct {
 	Capacity graph.Bytes // within which they run
 	Least    graph.Bytes // with which they can: see scheduler.Result.Least
-	// EOR is the time in which the jobs do what they would do in a second if they took turns, each alone and without a
+	// ExpectedEOR is the time in which the jobs do what they would do in a second if they took turns, each alone and without a
 	// plan: below 1 they are faster than that. Jobs has, per job, how long an iteration of it takes in rounds of such
 	// turns.
-	EOR  float64
-	Jobs []float64
+	ExpectedEOR float64
+	Jobs        []float64
 }
 
 // Every is by how much memory grows or shrinks within a group of commands, for expectations.
@@ -123,7 +123,7 @@ func (d Device) PlanTogether(ctx context.Context, r scheduler.Request) (*Planned
 		return nil, nil, err
 	}
 	const eighths, waiting = 8, 0.01
-	for part := graph.Bytes(eighths - 1); part >= eighths/2 && expected.EOR-roomy.EOR > waiting; part-- {
+	for part := graph.Bytes(eighths - 1); part >= eighths/2 && expected.ExpectedEOR-roomy.ExpectedEOR > waiting; part-- {
 		lower := r
 		lower.Budget = r.Budget / eighths * part
 		p, err := Plan(ctx, lower)
@@ -136,7 +136,7 @@ func (d Device) PlanTogether(ctx context.Context, r scheduler.Request) (*Planned
 		if err != nil {
 			return nil, nil, err
 		}
-		if next.EOR >= expected.EOR {
+		if next.ExpectedEOR >= expected.ExpectedEOR {
 			break
 		}
 		best, expected = p, next
@@ -166,10 +166,10 @@ func (d Device) Expect(ctx context.Context, p *Planned, r *scheduler.Request, ca
 	}
 	t := &Together{Capacity: capacity, Least: p.Least, Jobs: make([]float64, len(rates))}
 	for i, rate := range rates {
-		t.EOR += rate
+		t.ExpectedEOR += rate
 		t.Jobs[i] = float64(courses[i].Alone) / float64(rate*float64(round))
 	}
-	t.EOR = 1 / t.EOR
+	t.ExpectedEOR = 1 / t.ExpectedEOR
 	return t, nil
 }
 

@@ -12,7 +12,7 @@ import (
 type Gates struct {
 	Least       graph.Bytes `json:"least_bytes"`    // with which they can run: the bases and the largest rest
 	Capacity    graph.Bytes `json:"capacity_bytes"` // for which the time is expected
-	EORTogether float64     `json:"eor_together"`   // against turns, each alone and without a plan
+	ExpectedEOR float64     `json:"expected_eor"`   // against turns, each alone and without a plan
 	MSRAll      float64     `json:"msr_all"`        // by what they need together
 	MSRLive     float64     `json:"msr_live"`
 }
@@ -20,13 +20,13 @@ type Gates struct {
 // JobGates are those of one of the jobs.
 type JobGates struct {
 	Base        graph.Bytes `json:"base_bytes"`   // held between two iterations
-	EORTogether float64     `json:"eor_together"` // of an iteration against a round of turns
+	ExpectedEOR float64     `json:"expected_eor"` // of an iteration against a round of turns
 }
 
 // Share adds the figures of jobs that share memory by gates.
 func (r *Plan) Share(p *planner.Planned, t *planner.Together) {
 	saving := func(of graph.Bytes) float64 { return float64(of-p.Least) / float64(max(of, 1)) }
-	r.Gates = &Gates{Least: p.Least, Capacity: t.Capacity, EORTogether: t.EOR, MSRAll: saving(r.Total.VanillaAll),
+	r.Gates = &Gates{Least: p.Least, Capacity: t.Capacity, ExpectedEOR: t.ExpectedEOR, MSRAll: saving(r.Total.VanillaAll),
 		MSRLive: saving(r.Total.VanillaLive)}
 	for i := range r.Jobs {
 		r.Jobs[i].JobGates = &JobGates{p.Jobs[i].Base, t.Jobs[i]}
@@ -36,5 +36,5 @@ func (r *Plan) Share(p *planner.Planned, t *planner.Together) {
 // write prints them in a line.
 func (g *Gates) write(out io.Writer) {
 	fmt.Fprintf(out, "Together they need %s; within %s they are expected to take %.3f of the time of turns, each "+
-		"alone without a plan.\n", g.Least, g.Capacity, g.EORTogether)
+		"alone without a plan.\n", g.Least, g.Capacity, g.ExpectedEOR)
 }

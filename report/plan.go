@@ -242,7 +242,7 @@ func (r *Plan) wide() [][]string {
 	head := []string{"JOB", "OPS", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "WORKING SET", "ZERO STALL",
 		"MSR ALL", "MSR LIVE", "OUT", "IN", "SWAPS", "RECOMPUTES", "ITERATION MS", "STALL MS", "EOR", "BOUND EOR"}
 	if r.Gates != nil {
-		head = append(head, "BASE", "EOR TOGETHER")
+		head = append(head, "BASE", "EXPECTED EOR")
 	}
 	if r.Jobs[0].Priority != nil {
 		head = append(head, "PRIORITY")
@@ -264,7 +264,7 @@ func (r *Plan) wide() [][]string {
 		rest := []string{fmt.Sprint(j.Swaps), fmt.Sprint(j.Recomputes), fmt.Sprintf("%.1f", j.Iteration),
 			fmt.Sprintf("%.1f", j.Stall), fmt.Sprintf("%.3f", j.EOR), fmt.Sprintf("%.3f", j.BoundEOR)}
 		if j.JobGates != nil {
-			rest = append(rest, size(j.Base), fmt.Sprintf("%.3f", j.EORTogether))
+			rest = append(rest, size(j.Base), fmt.Sprintf("%.3f", j.ExpectedEOR))
 		}
 		if j.Priority != nil {
 			rest = append(rest, fmt.Sprint(*j.Priority))

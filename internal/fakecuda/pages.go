@@ -217,8 +217,8 @@ func (d *Driver) Access(a cuda.Address, size graph.Bytes) error {
 	return nil
 }
 
-// Unmap implements cuda.Driver. More than one Map has mapped is an error: CUDA does not promise to take it. It
-// objects if an operation uses the memory that the host does not know to have ended, and forgets what was written there.
+// Unmap implements cuda.Driver. More than what one Map has mapped is an error: CUDA does not promise to take it. Unmap
+// objects if an operation uses the memory that the host does not know to have ended, and forgets what was written.
 func (d *Driver) Unmap(a cuda.Address, size graph.Bytes) error {
 	const call = "cuMemUnmap"
 	err := d.enter(call)

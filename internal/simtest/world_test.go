@@ -35,7 +35,7 @@ type world struct {
 	clock      time.Duration
 	controller *controller.Machine
 	processes  map[string]*process // by key
-	taken      graph.Bytes         // by claims of all jobs and contexts, a moment ago
+	taken      graph.Bytes         // claims and contexts a moment ago, and those of executors that came since
 	onHost     graph.Bytes         // what they claimed there
 	mail       []func()            // on its way, in any order
 	apart      bool                // some processes are on another host, with other checkpoints
@@ -206,7 +206,9 @@ func (w *world) carryOut(outputs []controller.Output) {
 		case o.Plan != nil:
 			w.plan(o.Plan)
 		case o.Event != nil:
-			w.events = append(w.events, *o.Event)
+			if w.events = append(w.events, *o.Event); o.Event.Kind == controller.Joined {
+				w.taken += w.config.Context // nobody asks whether there is room
+			}
 		}
 	}
 	w.check()
