@@ -49,9 +49,9 @@ type Options struct {
 	// if they are to be, and Run returns an InterruptedError.
 	Interrupt <-chan struct{}
 
-	// Lease opens the lease of the device's host, whose answers go to answer, from any goroutine. It is called once, when
-	// jobs share memory first; what it returns is closed when Run returns. Nil: no other process uses this device, and
-	// the lease is one of this process.
+	// Lease opens the lease of the device's host, whose answers go to answer, from any goroutine. It is called once,
+	// when jobs share memory first; what it returns is closed when Run returns. Nil: no other process uses this device,
+	// and the lease is one of this process.
 	Lease func(l *wire.Lease, answer func(...lease.Output)) (HostLease, error)
 
 	// Notice is told in a line what a person who started the executor wants to know: that it has joined, what becomes
@@ -78,9 +78,10 @@ func Run(ctx context.Context, o Options) error {
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		p.Origin = clock.Now() - o.Device.Now()
 	}
-	r := &runner{Options: o, cancel: cancel, machine: NewMachine(p), sender: newSender(&o), ready: make(chan struct{}, 1),
-		losses: make(map[string]*losses), checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(),
-			Device: p.Device, NoData: simulated(o.Device)}}
+	r := &runner{Options: o, cancel: cancel, machine: NewMachine(p), sender: newSender(&o),
+		ready: make(chan struct{}, 1), losses: make(map[string]*losses),
+		checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(), Device: p.Device,
+			NoData: simulated(o.Device)}}
 	o.Record.begin(p)
 	r.host = executor.NewHost(o.Device, func(e executor.Event) { r.tell(Input{Event: &e}) })
 	if o.Until != nil {

@@ -28,8 +28,8 @@ func lent(w *world, before []wire.Lease) []wire.Lease {
 	return before
 }
 
-// The budget goes from 100 to 70 % and back while jobs train. The lease's capacity follows as fast as plans shrink: never
-// below what the plans in force need together, at the end the budget; its number rises, also over a restart.
+// The budget goes from 100 to 70 % and back while jobs train. The lease's capacity follows as fast as plans shrink:
+// never below what the plans in force need together, at the end the budget; its number rises, also over a restart.
 func TestCapacityFollowsPlans(t *testing.T) {
 	fell, late := 0, 0
 	for seed := range uint64(40) {
@@ -52,8 +52,8 @@ func TestCapacityFollowsPlans(t *testing.T) {
 					now := told[len(told)-1]
 					needs := w.machine.promised()
 					if now.Capacity < min(needs, all) || now.Capacity > max(budget, needs) {
-						t.Fatalf("seed %d: a capacity of %s, plans need %s, the budget is %s", seed, now.Capacity, needs,
-							budget)
+						t.Fatalf("seed %d: a capacity of %s, plans need %s, the budget is %s", seed, now.Capacity,
+							needs, budget)
 					}
 					if now.Capacity > budget {
 						late++
@@ -65,7 +65,8 @@ func TestCapacityFollowsPlans(t *testing.T) {
 				break // they cannot shrink so far
 			}
 			if told = lent(w, told); told[len(told)-1].Capacity != budget {
-				t.Fatalf("seed %d: a capacity of %s at last, the budget is %s", seed, told[len(told)-1].Capacity, budget)
+				t.Fatalf("seed %d: a capacity of %s at last, the budget is %s", seed, told[len(told)-1].Capacity,
+					budget)
 			}
 			if percent == 70 {
 				fell++
@@ -157,7 +158,8 @@ func TestOtherSharing(t *testing.T) {
 	}
 	c := w.config
 	c.MemorySharing = wire.NoSharing
-	const want = "job a runs with memory sharing gates, and this controller is for none: start it with --memory-sharing gates"
+	const want = "job a runs with memory sharing gates, and this controller is for none: start it with " +
+		"--memory-sharing gates"
 	if _, err := Restore(c, s); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}

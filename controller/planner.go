@@ -144,8 +144,8 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	return jobs, nil
 }
 
-// plans has plans made until what jobs claim by their programs fits the budget. Policies reckon with whole pages, too, but
-// pack arenas last: one that ends in another page needs a second attempt with so much less.
+// plans has plans made until what jobs claim by their programs fits the budget. Policies reckon with whole pages, too,
+// but pack arenas last: one that ends in another page needs a second attempt with so much less.
 func (w *work) plans(r scheduler.Request) (*planner.Planned, error) {
 	budget := r.Budget
 	for range maxAttempts {

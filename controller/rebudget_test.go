@@ -37,8 +37,8 @@ func TestSmallerBudget(t *testing.T) {
 		}
 		shrunk++
 		if w.machine.claims().Bytes() != held {
-			t.Errorf("seed %d: claims of %s before an executor has said anything, want %s", seed, w.machine.claims().Bytes(),
-				held)
+			t.Errorf("seed %d: claims of %s before an executor has said anything, want %s", seed,
+				w.machine.claims().Bytes(), held)
 		}
 		w.run(5)
 		if claims := w.machine.claims().Bytes(); claims > w.config.Budget {

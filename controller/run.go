@@ -34,8 +34,8 @@ type Options struct {
 	// by hand.
 	Launch func(executor string, ended func(why string, lives []string)) error
 
-	// Kill ends the process of an executor that Launch has started, which does not answer; ended is called as ever. Nil:
-	// such a process stays.
+	// Kill ends the process of an executor that Launch has started, which does not answer; ended is called as ever.
+	// Nil: such a process stays.
 	Kill func(executor string)
 
 	// Lives reports whether the process of an executor that was started here lives, if that is known, and if it does

@@ -77,7 +77,8 @@ func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph
 		memory := saved[i]
 		memory.Arena, memory.SlotPeak = run.Jobs[i].Arena, run.Jobs[i].SlotPeak // plans may have changed
 		j.Metrics = Metrics{Touched: run.Jobs[i].Touched, Stall: Milliseconds(run.Jobs[i].Stall),
-			Gate: Milliseconds(run.Jobs[i].Gate), Plans: run.Jobs[i].Plans, Transition: Milliseconds(run.Jobs[i].Transition)}
+			Gate: Milliseconds(run.Jobs[i].Gate), Plans: run.Jobs[i].Plans,
+			Transition: Milliseconds(run.Jobs[i].Transition)}
 		j.Memory.Add(memory)
 		if losses := run.Jobs[i].Losses; len(losses) > 0 {
 			j.LossFirst, j.LossLast = number(losses[0]), number(losses[len(losses)-1])

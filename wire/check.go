@@ -355,7 +355,8 @@ func (c *checker) record(r *Record) {
 	}{
 		{"order", r.Seq}, {"epoch", r.Epoch}, {"cleared_epoch", r.Cleared}, {"granted_epoch", r.Granted},
 		{"applied_epoch", r.Applied},
-		{"need_bytes", int64(r.Need)}, {"base_bytes", int64(r.Base)}, {"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
+		{"need_bytes", int64(r.Need)}, {"base_bytes", int64(r.Base)},
+		{"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
 		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.PlansMade)},
 		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", r.Incarnation}, {"from",
 			int64(r.From)},

@@ -39,10 +39,12 @@ func samples() []Message {
 		Waiting: 1700000001 * time.Second,
 		Held:    []Holding{{Executor: "e0", Life: "4710-1", ID: 6, Incarnation: 1, Bytes: 4096, Host: 8192}}, Epoch: 3,
 		Cleared: 1, Granted: 2, Applied: 1,
-		Claim: 8192, Base: 4096, Sharing: Gates, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2, Latencies: "updated",
-		Reason: "drift",
-		Result: result, Link: Rates{Out: 5e9, In: 6.5e9},
-		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond, Gate: time.Millisecond,
+		Claim: 8192, Base: 4096, Sharing: Gates, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2,
+		Latencies: "updated",
+		Reason:    "drift",
+		Result:    result, Link: Rates{Out: 5e9, In: 6.5e9},
+		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
+		Gate: time.Millisecond,
 		Loss: &loss,
 	}
 	return []Message{

@@ -65,7 +65,8 @@ submitted with --save they are saved. A second one ends the executor at once.`,
 	c.Flags().BoolVar(&f.paced, "paced", false,
 		"train up to the iteration that the last line of the standard input names, and rest there")
 	c.Flags().MarkHidden("paced")
-	c.Flags().StringVar(&f.lease, "lease", "", "folder of the lease of this device's memory, where the controller names none")
+	c.Flags().StringVar(&f.lease, "lease", "",
+		"folder of the lease of this device's memory, where the controller names none")
 	c.Flags().MarkHidden("lease")
 	c.Flags().BoolVar(&f.locked, "locked", false, "file 3 is the lock that shows that this executor lives")
 	c.Flags().MarkHidden("locked")

@@ -201,7 +201,8 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 func (f *planFlags) registerSharing(c *cobra.Command) {
 	c.Flags().Var(&f.sharing, "memory-sharing",
 		"how jobs share memory: none, each has an arena of its own; gates, one at a time has its peak, and each of "+
-			"the others what it holds between two iterations; or slices, one at a time has its arena, and the others rest")
+			"the others what it holds between two iterations; or slices, one at a time has its arena, and the "+
+			"others rest")
 	complete(c, "memory-sharing", "gates", "slices", "none")
 }
 
@@ -227,10 +228,11 @@ func (f *planFlags) checkSharing(d device.Device) error {
 	switch _, pages := d.(device.Pager); {
 	case f.sharing.Sharing == wire.NoSharing:
 	case !pages:
-		return fmt.Errorf("--memory-sharing %s: %s gives memory by whole arenas alone: leave it out", f.sharing, d.Name())
+		return fmt.Errorf("--memory-sharing %s: %s gives memory by whole arenas alone: leave it out", f.sharing,
+			d.Name())
 	case f.apart && f.simulated():
-		return fmt.Errorf("--memory-sharing %s: with --isolate each job simulates a device of its own: leave one of the "+
-			"two out", f.sharing)
+		return fmt.Errorf("--memory-sharing %s: with --isolate each job simulates a device of its own: leave one of "+
+			"the two out", f.sharing)
 	}
 	return nil
 }

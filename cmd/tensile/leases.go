@@ -59,7 +59,8 @@ func (h *hostLeases) open(l *wire.Lease, answer func(...lease.Output)) (agent.Ho
 	c := &leaseOf{end: cancel, Client: process.NewClient(process.Options{Folder: folder, Log: h.log,
 		Answer: func(o lease.Output) { answer(o) },
 		Start: func() error {
-			return process.Detach(filepath.Join(folder, "log"), binary, "lease", "--folder", folder, "--linger", h.linger.String())
+			return process.Detach(filepath.Join(folder, "log"), binary, "lease", "--folder", folder, "--linger",
+				h.linger.String())
 		}})}
 	c.done.Go(func() {
 		if err := c.Run(ctx); err != nil {

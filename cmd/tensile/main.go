@@ -103,6 +103,7 @@ without a plan.`,
 	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), devicesCommand(), poolCommand(),
 		benchCommand(), predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(),
 		credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), parkCommand(),
-		resumeCommand(), priorityCommand(), budgetCommand(), forgetCommand(), logsCommand(), debugCommand(), leaseCommand())
+		resumeCommand(), priorityCommand(), budgetCommand(), forgetCommand(), logsCommand(), debugCommand(),
+		leaseCommand())
 	return c
 }

@@ -33,8 +33,8 @@ func TestRunSharesMemory(t *testing.T) {
 	for _, sharing := range []string{"gates", "slices"} {
 		t.Run(sharing, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, t.TempDir(), append([]string{"run", "mlp", "--iterations", "20", "--budget", "29MiB", "--compare",
-				"--memory-sharing", sharing}, medium...)...)
+			p := start(t, t.TempDir(), append([]string{"run", "mlp", "--iterations", "20", "--budget", "29MiB",
+				"--compare", "--memory-sharing", sharing}, medium...)...)
 			if n := strings.Count(p.ends(0, ""), "  identical\n"); n != 2 {
 				t.Errorf("the table says of %d jobs that their bits are identical, want 2", n)
 			}
