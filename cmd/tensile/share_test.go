@@ -95,3 +95,33 @@ func TestClusterGates(t *testing.T) {
 	}
 	c.end()
 }
+
+// The budget becomes smaller and larger again while jobs that share memory train: they go on within it, in the
+// processes that they have, and no iteration is lost.
+func TestClusterBudgetByGates(t *testing.T) {
+	t.Parallel()
+	const iterations = 150
+	c := startCluster(t, 12*graph.MiB, "--memory-sharing", "gates", "--threshold", "100")
+	for _, name := range []string{"a", "b", "c"} {
+		c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", fmt.Sprint(iterations))...)
+	}
+	jobs := c.train(nil, "a", "b", "c")
+	for _, mib := range []graph.Bytes{8, 12} {
+		c.tell("budget", fmt.Sprintf("%dMiB", mib))
+		what := fmt.Sprintf("jobs to fit %d MiB", mib)
+		c.until(what, func(jobs map[string]wire.Record) bool { return together(jobs) <= mib*graph.MiB })
+		if jobs = c.jobs(); countActive(jobs) == 3 {
+			jobs = c.until("iterations", func(now map[string]wire.Record) bool {
+				return now["a"].Iteration > jobs["a"].Iteration || now["a"].State.Over()
+			})
+		}
+	}
+	jobs = c.until("all jobs to be over", func(jobs map[string]wire.Record) bool { return countActive(jobs) == 0 })
+	for name, r := range jobs {
+		if r.State != wire.Done || r.Incarnation != 1 || len(r.Result.Losses) != iterations {
+			t.Errorf("job %s is %s in incarnation %d, with %d losses: %s", name, r.State, r.Incarnation,
+				len(r.Result.Losses), r.Why)
+		}
+	}
+	c.end()
+}
