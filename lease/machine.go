@@ -63,8 +63,6 @@ type holder struct {
 	overtaken int
 	served    int64         // microseconds x pages / weight
 	charged   time.Duration // until when served counts
-	since     int64         // what it was when the newest iteration began
-	turn      int64         // by how much it grew from the beginning of the iteration before to that
 
 	heard    time.Duration // when it said something, or was granted something, or told to drain
 	draining bool
@@ -157,7 +155,7 @@ func (m *Machine) enter(j *Join) *holder {
 	case j.Weight < 0 || j.Weight > MaxWeight:
 		m.refuse(j.Job, "weight %d: give 1 to %d, or 0 for 1", j.Weight, MaxWeight)
 	default:
-		k := &holder{Join: *j, served: m.left[j.Job], since: m.left[j.Job], charged: m.now}
+		k := &holder{Join: *j, served: m.left[j.Job], charged: m.now}
 		k.Weight = max(k.Weight, 1)
 		delete(m.left, j.Job)
 		m.jobs[j.Job] = k

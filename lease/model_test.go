@@ -206,7 +206,7 @@ func (s *system) key() string {
 			number(int(g))
 		}
 		if k := s.m.jobs[c.name]; k != nil {
-			number(k.hold, k.rest, k.overtaken, int(k.served-s.m.served), int(k.served-k.since), int(k.turn))
+			number(k.hold, k.rest, k.overtaken, int(k.served-s.m.served))
 		}
 	}
 	for _, list := range [][]*holder{s.m.joined, s.m.order, s.m.queue} {
