@@ -11,27 +11,27 @@
 //
 // # The rule
 //
-// The order is that of the iterations that have begun (their First was granted) and wait for more groups (their Last was
-// not), oldest first. All other jobs that have joined are idle. A Want is granted if, with hold and rest of the job
-// that asks as they would be,
+// The order is that of the iterations that have begun (their First was granted) and wait for more groups (their Last
+// was not), oldest first. All other jobs that have joined are idle. A Want is granted if, with hold and rest of the
+// job that asks as they would be,
 //
 //	(T)  sum of all holds  <=  C
 //	(S)  sum of Base, idle jobs  +  sum of Base, jobs older than i  +  max(rest(i), hold(i))
 //	     +  sum of hold, jobs younger than i  <=  C         for each i of the order no younger than the job that asks
 //
-// where rest(i) is the largest number of pages that a group of i still needs. A First appends its job as youngest; a Join
-// adds its Base to the idle ones. (S) of i says: when all that is older than i has ended, i can end even if nothing
-// younger gives anything back.
+// where rest(i) is the largest number of pages that a group of i still needs. A First appends its job as youngest; a
+// Join adds its Base to the idle ones. (S) of i says: when all that is older than i has ended, i can end even if
+// nothing younger gives anything back.
 //
 // # What holds under any timing
 //
 // P0, never above the capacity: a grant that raises a hold keeps (T), and nothing else raises one.
 //
 // P4, no deadlock and no starvation:
-//   - (S) is invariant. A grant to k raises hold(k) alone: the jobs older than k are checked, those younger see Base(k)
-//     as before. Passed lowers holds. A First is checked against all. When the Last of k is granted, k becomes idle:
-//     younger jobs saw Base(k) before and do now, older ones saw hold(k) and now see Base(k), which is no more, since
-//     the last group of an iteration needs Base (a Want that says otherwise is refused).
+//   - (S) is invariant. A grant to k raises hold(k) alone: the jobs older than k are checked, those younger see
+//     Base(k) as before. Passed lowers holds. A First is checked against all. When the Last of k is granted, k becomes
+//     idle: younger jobs saw Base(k) before and do now, older ones saw hold(k) and now see Base(k), which is no more,
+//     since the last group of an iteration needs Base (a Want that says otherwise is refused).
 //   - So the oldest ends. Nobody is older, so (S) lets it have any group while none of its own is in flight: such a
 //     group needs at most rest. (T) follows from (S) of the oldest once the idle jobs have fallen to their Base, which
 //     they do by themselves. Then the next is oldest.
@@ -42,9 +42,9 @@
 //
 // # A job that stands still
 //
-// One that holds what others wait for and says nothing for Options.Still, though it does not wait itself, is told to Drain. After
-// as long again nobody counts on it: the others go before it in the order, each if (S) holds for it there. Nothing is
-// taken from it. What it says next puts it back among those that go on (still.go).
+// One that holds what others wait for and says nothing for Options.Still, though it does not wait itself, is told to
+// Drain. After as long again nobody counts on it: the others go before it in the order, each if (S) holds for it
+// there. Nothing is taken from it. What it says next puts it back among those that go on (still.go).
 //
 // # A lower capacity
 //

@@ -28,7 +28,8 @@ func TestWeights(t *testing.T) {
 	}
 	ask := func(i int) {
 		asks[i]++
-		hear(m.Step(Input{Now: now, Want: &Want{Job: jobs[i], Ask: asks[i], First: true, Last: true, Rest: 10, Hold: 10}}))
+		w := Want{Job: jobs[i], Ask: asks[i], First: true, Last: true, Rest: 10, Hold: 10}
+		hear(m.Step(Input{Now: now, Want: &w}))
 	}
 	for i, weight := range []int{1, 3} {
 		asks[i] = 1
@@ -144,7 +145,7 @@ func hostileOf(t *testing.T, seed uint64) {
 }
 
 func TestHostile(t *testing.T) {
-	for seed := range uint64(*systems) * 200 {
+	for seed := range uint64(*systems) * 40 {
 		hostileOf(t, seed)
 	}
 }

@@ -30,7 +30,8 @@ type Machine struct {
 	capacity int
 	newest   int64 // number of the capacity
 	open     bool  // there was one
-	// bound is what jobs may hold at most: the capacity, or what was promised to iterations that began before it fell.
+	// bound is what jobs may hold at most: the capacity, or what was promised to iterations that began before it
+	// fell.
 	bound    int
 	now      time.Duration
 	jobs     map[Job]*holder
@@ -351,7 +352,8 @@ func (m *Machine) sums() (total, idle, began int) {
 }
 
 // fits reports whether (T) and (S) allow a First, as the youngest of those that go on, or a Join if the job has not
-// joined, for the jobs that go on. could has looked at the rest: (S) of the job itself, and for a Join that of the jobs behind.
+// joined, for the jobs that go on. could has looked at the rest: (S) of the job itself, and for a Join that of the
+// jobs behind.
 func (m *Machine) fits(k *holder) bool {
 	total, idle, younger := m.sums()
 	hold, _ := k.next()

@@ -26,8 +26,8 @@ type Input struct {
 
 // Join says that a job wants to leave Home. From the grant on it holds Base.
 //
-// A job numbers what it asks for, its Joins and Wants, from 1 up, and goes on after a Leave. What is asked again keeps
-// its number. Grants name the number, and Passed the newest that the job has seen: messages may cross.
+// A job numbers what it asks for, its Joins and Wants, from 1 up, and goes on after a Leave. What is asked again
+// keeps its number. Grants name the number, and Passed the newest that the job has seen: messages may cross.
 type Join struct {
 	Job    Job
 	Ask    int64

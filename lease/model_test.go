@@ -323,7 +323,8 @@ func safe(m *Machine) bool {
 func randomShape(r *rand.Rand, most, groups, bodies int) shape {
 	all := pages(1)<<most - 1
 	s := shape{bodies: 1 + r.IntN(bodies), weight: 1 + r.IntN(3)}
-	s.base = pages(r.Uint32()) & pages(r.Uint32()) & pages(r.Uint32()) & all
+	few := r.Uint32() & r.Uint32()
+	s.base = pages(few&r.Uint32()) & all
 	for range 1 + r.IntN(groups) {
 		g := pages(r.Uint32()) & all
 		if r.IntN(3) == 0 {

@@ -16,7 +16,8 @@ type tally struct {
 	aside   int // states in which a job stood still
 }
 
-// world is a system whose jobs come, stand still, die and go on at random, while time goes by and the capacity changes.
+// world is a system whose jobs come, stand still, die and go on at random, while time goes by and the capacity
+// changes.
 type world struct {
 	*system
 	r       *rand.Rand

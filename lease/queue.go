@@ -99,8 +99,8 @@ func (m *Machine) could(k *holder) bool {
 	return others+k.Base+max(spread, k.Peak-k.Base) <= m.capacity && m.keeps(k.Base)
 }
 
-// keeps reports whether (S) would hold for the jobs behind those that go on if these had ended, all stood still no more,
-// and one with a Base joined.
+// keeps reports whether (S) would hold for the jobs behind those that go on if these had ended, all stood still no
+// more, and one with a Base joined.
 func (m *Machine) keeps(base int) bool {
 	behind := 0
 	for _, k := range m.joined {

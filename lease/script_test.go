@@ -9,12 +9,12 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestMachine plays the scripts in testdata to a machine, by datadriven. The commands, whose answer is what the machine
-// says and then who holds how much:
+// TestMachine plays the scripts in testdata to a machine, by datadriven. The commands, whose answer is what the
+// machine says and then who holds how much:
 //
 //	new [capacity=N] [overtakes=N] [still=DURATION]   a new machine
 //	join job=J base=N peak=N [weight=N]
-//	first | next | last | only job=J rest=N hold=N     a Want, of an iteration's first, a middle, its last or only group
+//	first | next | last | only job=J rest=N hold=N     a Want of that group of an iteration
 //	again job=J hold=N                                 the newest Want once more
 //	passed job=J hold=N
 //	leave job=J

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// String shows all that the machine knows, for reports of errors: a line for the device and one per job, in the order of
-// seniority, then idle jobs, then the queue.
+// String shows all that the machine knows, for reports of errors: a line for the device and one per job, in the order
+// of seniority, then idle jobs, then the queue.
 func (m *Machine) String() string {
 	var b strings.Builder
 	total, _, _ := m.sums()

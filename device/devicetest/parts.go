@@ -61,7 +61,7 @@ func parts(c *crew) {
 		if hasData(c) {
 			want = c.run(g, 4, Build(c.t, c.d, g, KeepAll(g), program.Options{}))
 		}
-		for seed := range uint64(12) {
+		for seed := range uint64(6) {
 			r := rand.New(rand.NewPCG(seed, 2))
 			s := c.open(g)
 			p := s.load(shuffled(c, g, seed, program.Options{Poison: seed%2 == 1, Snapshot: seed%3 == 0}))

@@ -7,8 +7,8 @@ import (
 	"tensile/lease"
 )
 
-// book is what a client knows of its jobs: enough to tell a lease that knows nothing of them. It goes by what the jobs
-// say, as the lease does: a job counts with what it was granted until it says that it holds less.
+// book is what a client knows of its jobs: enough to tell a lease that knows nothing of them. It goes by what the
+// jobs say, as the lease does: a job counts with what it was granted until it says that it holds less.
 type book struct {
 	client   string
 	jobs     map[lease.Job]*entry
@@ -24,8 +24,8 @@ type entry struct {
 
 func newBook(client string) *book { return &book{client: client, jobs: make(map[lease.Job]*entry)} }
 
-// told notes an input and returns what the lease is to be told. Nothing is to be told of an input that makes no sense:
-// that one is refused.
+// told notes an input and returns what the lease is to be told. Nothing is to be told of an input that makes no
+// sense: that one is refused.
 func (b *book) told(in lease.Input) (out request, refused *lease.Output) {
 	if c := in.Capacity; c != nil {
 		if b.capacity == nil || c.Number >= b.capacity.Number {

@@ -22,16 +22,16 @@ import (
 // Options are the settings of a [Client].
 type Options struct {
 	Folder string // of the device's lease
-	// Start starts a process that serves the folder, and does not wait for it. It is called when nobody answers there,
-	// and need not mind whether another was started at the same time. See [Detach].
+	// Start starts a process that serves the folder, and does not wait for it. It is called when nobody answers
+	// there, and need not mind whether another was started at the same time. See [Detach].
 	Start func() error
 	// Answer is told what the lease says, in order, by a goroutine of Run.
 	Answer func(lease.Output)
 	Log    func(string) // nil: nobody
 }
 
-// Client is the lease of a device as a process sees it whose jobs train there. Step may be called by any goroutine; Run is
-// called once, and the answers come by Options.Answer while it runs.
+// Client is the lease of a device as a process sees it whose jobs train there. Step may be called by any goroutine;
+// Run is called once, and the answers come by Options.Answer while it runs.
 type Client struct {
 	options Options
 	id      string
@@ -53,8 +53,8 @@ func NewClient(o Options) *Client {
 	return &Client{options: o, id: id, book: newBook(id), wake: make(chan struct{}, 1)}
 }
 
-// Step tells the lease an input; its time is of no matter. It returns at once, with nothing but a refusal if the input
-// makes no sense.
+// Step tells the lease an input; its time is of no matter. It returns at once, with nothing but a refusal if the
+// input makes no sense.
 func (c *Client) Step(in lease.Input) []lease.Output {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +103,8 @@ const (
 	perStart = 500 * time.Millisecond // a process that was started is given so long to listen
 )
 
-// Run keeps the client connected until ctx ends, by when its jobs hold nothing: have them Leave first. The error is for
-// a lease that does not understand this client.
+// Run keeps the client connected until ctx ends, by when its jobs hold nothing: have them Leave first. The error is
+// for a lease that does not understand this client.
 func (c *Client) Run(ctx context.Context) error {
 	defer c.release()
 	var started time.Time

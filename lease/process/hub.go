@@ -11,8 +11,8 @@ import (
 	"tensile/lease"
 )
 
-// hub is the lease of a device as a process has it: a machine, and which client each of its jobs is of. Like the machine
-// it is pure.
+// hub is the lease of a device as a process has it: a machine, and which client each of its jobs is of. Like the
+// machine it is pure.
 type hub struct {
 	m       *lease.Machine
 	members map[string]*member

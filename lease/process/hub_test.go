@@ -35,7 +35,8 @@ type worker struct {
 // randomWorker returns a job within 16 pages.
 func randomWorker(r *rand.Rand, job lease.Job, bodies int) worker {
 	w := worker{job: job, bodies: bodies, ahead: 1 + r.IntN(2)}
-	w.base = pages(r.Uint32()) & pages(r.Uint32()) & pages(r.Uint32()) & 0xffff
+	few := r.Uint32() & r.Uint32()
+	w.base = pages(few&r.Uint32()) & 0xffff
 	for range 1 + r.IntN(5) {
 		w.groups = append(w.groups, pages(r.Uint32())&0xffff)
 	}
@@ -69,8 +70,8 @@ func (w *worker) want() lease.Input {
 	for _, g := range w.groups[w.group:] {
 		rest = max(rest, g.count())
 	}
-	return lease.Input{Want: &lease.Want{Job: w.job, Ask: w.asks, First: w.group == 0, Last: w.group == len(w.groups)-1, Rest: rest,
-		Hold: (w.kept | w.groups[w.group]).count()}}
+	return lease.Input{Want: &lease.Want{Job: w.job, Ask: w.asks, First: w.group == 0,
+		Last: w.group == len(w.groups)-1, Rest: rest, Hold: (w.kept | w.groups[w.group]).count()}}
 }
 
 // ask asks for what the worker needs next, if it may.

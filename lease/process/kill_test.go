@@ -226,8 +226,8 @@ func (g *rig) train() {
 	}()
 }
 
-// TestKill kills clients and the process of their lease at random points. What the clients hold by what each knows itself
-// never exceeds the capacity, and those that are not killed end.
+// TestKill kills clients and the process of their lease at random points. What the clients hold by what each knows
+// itself never exceeds the capacity, and those that are not killed end.
 func TestKill(t *testing.T) {
 	r := rand.New(rand.NewPCG(uint64(*kills), 8))
 	var workers []worker

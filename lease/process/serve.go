@@ -61,8 +61,8 @@ type connection struct {
 	out    chan answer
 }
 
-// Serve is the process of the lease of a folder: it returns when nobody has needed it for a while, or when ctx ends. The
-// error is a *lifelock.HeldError if another process serves the folder.
+// Serve is the process of the lease of a folder: it returns when nobody has needed it for a while, or when ctx ends.
+// The error is a *lifelock.HeldError if another process serves the folder.
 func Serve(ctx context.Context, folder string, o ServeOptions) error {
 	if o.Linger == 0 {
 		o.Linger = defaultLinger
