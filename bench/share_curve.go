@@ -16,7 +16,7 @@ type ShareCurve struct {
 	Panel report.SharingPanel
 }
 
-// curve takes from a run what the jobs held while each could do two iterations alone, after all are warm.
+// curve takes from a run what the jobs held while each could do two iterations alone, of turns ten times as long.
 func (m *shared) curve(row *ShareRow, run *sharedRun) ShareCurve {
 	const rounds = 2
 	p := report.SharingPanel{Capacity: row.Capacity, From: run.first,
@@ -24,8 +24,8 @@ func (m *shared) curve(row *ShareRow, run *sharedRun) ShareCurve {
 	for _, alone := range m.solo {
 		p.For += rounds * alone
 	}
-	if run.first == 0 { // turns: they last longer
-		p.From, p.For = p.For, 5*p.For
+	if row.Sharing == takingTurns { // of ten iterations
+		p.For *= 10
 	}
 	for i, t := range m.tasks {
 		steps := []report.Held{{Size: m.programs[i].Program().Arena}} // of none
@@ -40,13 +40,13 @@ func (m *shared) curve(row *ShareRow, run *sharedRun) ShareCurve {
 	return ShareCurve{Jobs: row.Jobs, Panel: p}
 }
 
-// Draw writes an SVG of the memory over time of the first set of jobs: a panel per row.
-func (r *ShareReport) Draw(w io.Writer) {
+// Draw writes an SVG of the memory over time of jobs of the report: a panel per row.
+func (r *ShareReport) Draw(w io.Writer, jobs string) {
 	var panels []report.SharingPanel
 	for _, c := range r.Curves {
-		if c.Jobs == r.Curves[0].Jobs {
+		if c.Jobs == jobs {
 			panels = append(panels, c.Panel)
 		}
 	}
-	report.DrawSharing(w, strings.ReplaceAll(r.Curves[0].Jobs, " ", ", ")+" on "+r.Device, panels)
+	report.DrawSharing(w, strings.ReplaceAll(jobs, " ", ", ")+" on "+r.Device, panels)
 }

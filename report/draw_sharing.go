@@ -52,7 +52,9 @@ func DrawSharing(w io.Writer, title string, panels []SharingPanel) {
 		d.text(drawLeft-6, y(0)+4, "end", "0")
 		d.text(drawLeft-6, y(p.Capacity)+4, "end", p.Capacity.String())
 		d.text(drawLeft+width, y(0)+16, "end", p.For.Round(time.Millisecond).String())
-		d.stack(p, x, y)
+		if p.For > 0 {
+			d.stack(p, x, y)
+		}
 		fmt.Fprintf(w, "<path stroke=\"#cc3311\" d=\"M%.1f %.1fH%.1f\"/>\n<path stroke=\"black\" d=\"M%.1f %.1fH%.1f\"/>"+
 			"\n", drawLeft, y(p.Capacity), drawLeft+width, drawLeft, y(0), drawLeft+width)
 		for k := 0; i == 0 && k < len(p.Jobs); k++ {
@@ -66,44 +68,53 @@ func DrawSharing(w io.Writer, title string, panels []SharingPanel) {
 
 var sharingColours = []string{"#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377"}
 
-// stack draws the jobs of a panel on top of each other: the last one with all below it first, then those below it.
+// stack draws the jobs of a panel on top of each other: the last one with all below it first, then those below it. Of
+// what changes within a column it draws the most.
 func (d *drawing) stack(p SharingPanel, x func(time.Duration) float64, y func(graph.Bytes) float64) {
+	const columns = 400
 	for k := len(p.Jobs) - 1; k >= 0; k-- {
-		fmt.Fprintf(d.w, "<path fill=\"%s\" d=\"M%.1f %.1f", sharingColours[k%len(sharingColours)], x(p.From), y(0))
-		end, last := p.From+p.For, graph.Bytes(-1)
+		var most [columns]graph.Bytes
 		held := make([]graph.Bytes, k+1)
-		for _, c := range changes(p.Jobs[:k+1]) {
+		var sum graph.Bytes
+		all := changes(p.Jobs[:k+1])
+		for i, c := range all {
+			sum += c.Size - held[c.job]
 			held[c.job] = c.Size
-			var sum graph.Bytes
-			for _, size := range held {
-				sum += size
+			until := p.From + p.For
+			if i+1 < len(all) {
+				until = min(until, all[i+1].From)
 			}
-			if c.last && sum != last && c.From < end {
-				fmt.Fprintf(d.w, "H%.1fV%.1f", x(c.From), y(sum))
-				last = sum
+			from := max(0, c.From-p.From)
+			for at := int(from * columns / p.For); c.From < until && at < columns; at++ {
+				if p.From+p.For*time.Duration(at)/columns >= until {
+					break
+				}
+				most[at] = max(most[at], sum)
 			}
 		}
-		fmt.Fprintf(d.w, "H%.1fV%.1fZ\"/>\n", x(end), y(0))
+		fmt.Fprintf(d.w, "<path fill=\"%s\" d=\"M%.0f %.1f", sharingColours[k%len(sharingColours)], x(p.From), y(0))
+		for at, b := range most {
+			if at == 0 || b != most[at-1] {
+				fmt.Fprintf(d.w, "H%.0fV%.1f", x(p.From+p.For*time.Duration(at)/columns), y(b))
+			}
+		}
+		fmt.Fprintf(d.w, "H%.0fV%.1fZ\"/>\n", x(p.From+p.For), y(0))
 	}
 }
 
-// change is what a job holds from a time on. last says that no other change of that time follows.
+// change is what a job holds from a time on.
 type change struct {
 	Held
-	job  int
-	last bool
+	job int
 }
 
 // changes are those of all jobs in the order of time.
 func changes(jobs []SharingJob) (all []change) {
 	for k, j := range jobs {
 		for _, h := range j.Steps {
-			all = append(all, change{Held: h, job: k})
+			all = append(all, change{h, k})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(a.From, b.From) })
-	for i := range all {
-		all[i].last = i+1 == len(all) || all[i+1].From > all[i].From
-	}
 	return all
 }

@@ -27,9 +27,8 @@ func benchCommand() *cobra.Command {
 		Short: "Measure and compare, on fixed inputs",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint, share or controller",
-					c.CommandPath(),
-					args[0])
+				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint, share or "+
+					"controller", c.CommandPath(), args[0])
 			}
 			return nil
 		},
@@ -240,11 +239,7 @@ compared with the same jobs one after the other, and side by side.
 			o.Sets = bench.ShareSets(rule, passes, quick)
 			r, err := bench.MeasureShare(c.Context(), o)
 			if err == nil && svg != "" {
-				var drawing bytes.Buffer
-				r.Draw(&drawing)
-				if err := os.WriteFile(svg, drawing.Bytes(), 0o666); err != nil {
-					return fmt.Errorf("--svg: %w", err)
-				}
+				err = drawShare(r, svg)
 			}
 			return printShare(c.OutOrStdout(), r, json, err)
 		},
@@ -256,9 +251,26 @@ compared with the same jobs one after the other, and side by side.
 	c.Flags().IntVar(&o.Iterations, "iterations", 40, "iterations of each job that are measured")
 	c.Flags().BoolVar(&quick, "quick", false, "measure some of the sets of jobs")
 	c.Flags().BoolVar(&batch, "largest-batch", false, "measure how large a batch jobs can have that share memory")
-	c.Flags().StringVar(&svg, "svg", "", "draw the memory of the first set over time into this file")
+	c.Flags().StringVar(&svg, "svg", "", "draw the memory over time, a file FILE-JOBS.svg per set")
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
 	return c
+}
+
+// drawShare writes a drawing per set of jobs.
+func drawShare(r *bench.ShareReport, path string) error {
+	for i, row := range r.Rows {
+		if i > 0 && r.Rows[i-1].Jobs == row.Jobs {
+			continue
+		}
+		var drawing bytes.Buffer
+		r.Draw(&drawing, row.Jobs)
+		jobs := strings.NewReplacer(":", "-", " ", "-").Replace(row.Jobs)
+		name := fmt.Sprintf("%s-%s.svg", strings.TrimSuffix(path, ".svg"), jobs)
+		if err := os.WriteFile(name, drawing.Bytes(), 0o666); err != nil {
+			return fmt.Errorf("--svg: %w", err)
+		}
+	}
+	return nil
 }
 
 // printShare prints a report, if there is no error.
