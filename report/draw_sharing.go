@@ -33,18 +33,23 @@ type Held struct {
 // DrawSharing writes an SVG of panels below each other, all in the same scale of memory: what each job holds, stacked,
 // and as a line the capacity.
 func DrawSharing(w io.Writer, title string, panels []SharingPanel) {
-	const width, height, gap = 800.0, 150.0, 44.0
+	const width, height, gap = 800.0, 180.0, 44.0
 	d := &drawing{w: w}
-	fmt.Fprintf(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "+
-		"font-size=\"13\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", drawLeft+width+160,
-		drawTop+(height+gap)*float64(len(panels))+6)
-	d.text(drawLeft, 20, "start", title+": memory over time")
+	var all graph.Bytes
 	for _, p := range panels {
 		d.top = max(d.top, p.Capacity)
+		all += p.Capacity
 	}
+	scale := height / float64(max(1, d.top))
+	fmt.Fprintf(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "+
+		"font-size=\"13\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", drawLeft+width+160,
+		drawTop+scale*float64(all)+gap*float64(len(panels)))
+	d.text(drawLeft, 20, "start", title+": memory over time")
+	bottom := drawTop - gap + 16
 	for i, p := range panels {
-		top := drawTop + (height+gap)*float64(i) + 16
-		y := func(b graph.Bytes) float64 { return top + height*(1-float64(b)/float64(max(1, d.top))) }
+		top := bottom + gap
+		bottom = top + scale*float64(p.Capacity)
+		y := func(b graph.Bytes) float64 { return bottom - scale*float64(b) }
 		x := func(t time.Duration) float64 {
 			return drawLeft + width*float64(min(max(0, t-p.From), p.For))/float64(max(1, p.For))
 		}
