@@ -236,8 +236,8 @@ func TestResidentTogether(t *testing.T) {
 		return jobs
 	}
 	var planned report.Plan
-	document(t, tensile(t, t.TempDir(), slices.Concat([]string{"plan"}, without("--iterations"), []string{"--memory-sharing", "gates"})...),
-		&planned)
+	document(t, tensile(t, t.TempDir(), slices.Concat([]string{"plan"}, without("--iterations"),
+		[]string{"--memory-sharing", "gates"})...), &planned)
 	least := planned.Gates.Least
 	run := func(environment, jobs []string, o ...string) *report.Training {
 		p := startWith(t, t.TempDir(), environment, slices.Concat([]string{"run"}, jobs, o,
@@ -262,7 +262,8 @@ func TestResidentTogether(t *testing.T) {
 		alone := run(nil, without("--budget"), "--memory-sharing", "none", "--policy", "none-live")
 		for i, j := range alone.Jobs {
 			if *j.Digest != *shared.Jobs[i].Digest {
-				t.Errorf("job %s has the bits %s, and %s with an arena of its own", j.Job, *shared.Jobs[i].Digest, *j.Digest)
+				t.Errorf("job %s has the bits %s, and %s with an arena of its own", j.Job, *shared.Jobs[i].Digest,
+					*j.Digest)
 			}
 		}
 	}
@@ -271,9 +272,10 @@ func TestResidentTogether(t *testing.T) {
 		arenas += j.VanillaLive
 		t.Logf("%s: arena %s, %s without a plan", j.Job, j.Arena, j.VanillaLive)
 	}
-	t.Logf("resident: at most %s of the %s that are needed, %.3f, on average %s, in %d looks; in each arena at most %s; "+
-		"the least is %.3f of arenas without a plan; beside arenas at most %s", seen.Most, least,
-		float64(seen.Most)/float64(least), seen.Sum/graph.Bytes(seen.Looks), seen.Looks, seen.Each, float64(least)/float64(arenas), seen.Other)
+	t.Logf("resident: at most %s of the %s that are needed, %.3f, on average %s, in %d looks; in each arena at most "+
+		"%s; the least is %.3f of arenas without a plan; beside arenas at most %s", seen.Most, least,
+		float64(seen.Most)/float64(least), seen.Sum/graph.Bytes(seen.Looks), seen.Looks, seen.Each,
+		float64(least)/float64(arenas), seen.Other)
 }
 
 // Executors that share memory by gates are killed at random, one or all, and the process of their lease, and the
@@ -347,8 +349,8 @@ func TestClusterGatesKills(t *testing.T) {
 	if seen.Most > c.budget || seen.Most == 0 {
 		t.Errorf("the arenas of the executors took %s at most, of %s", seen.Most, c.budget)
 	}
-	t.Logf("seed %d: %d incarnations, after kills of %v; the arenas took at most %s of %s, in %d looks", *killSeed, starts,
-		counts, seen.Most, c.budget, seen.Looks)
+	t.Logf("seed %d: %d incarnations, after kills of %v; the arenas took at most %s of %s, in %d looks", *killSeed,
+		starts, counts, seen.Most, c.budget, seen.Looks)
 	c.end()
 }
 
