@@ -112,25 +112,11 @@ func clientsOf(folder string) (ids []string, err error) {
 	}
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".lock")
-		switch {
-		case !ok:
-		case ended(folder, id):
-			lifelock.Remove(folder, id)
-		default:
+		if ok && !lifelock.Sweep(folder, id) {
 			ids = append(ids, id)
 		}
 	}
 	return ids, nil
-}
-
-// ended reports whether a client is known to hold nothing any more: nobody has its lock, or it has removed that.
-func ended(folder, id string) bool {
-	lives, known := lifelock.Lives(folder, id)
-	if !known {
-		_, err := os.Stat(filepath.Join(folder, id+".lock"))
-		return errors.Is(err, fs.ErrNotExist)
-	}
-	return !lives
 }
 
 // within calls open with a short path of a folder: those of sockets are limited to 107 bytes.
@@ -228,8 +214,7 @@ func (s *server) unknown() (ids []string) {
 func (s *server) probe() {
 	folder := filepath.Join(s.folder, clientsName)
 	for _, id := range s.unknown() {
-		if ended(folder, id) {
-			lifelock.Remove(folder, id)
+		if lifelock.Sweep(folder, id) { // it has ended, or has removed its lock: it holds nothing any more
 			s.hub.gone(s.now(), id)
 		}
 	}
