@@ -290,6 +290,12 @@ func (s *server) read(c *connection) {
 	})
 }
 
+// named reports whether a client may have a name, which is also that of a file.
+func named(client string) bool {
+	other := func(c rune) bool { return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') }
+	return client != "" && len(client) <= 64 && !strings.ContainsFunc(client, other)
+}
+
 // take takes one line of a client.
 func (s *server) take(c *connection, r *request) error {
 	switch {
@@ -298,6 +304,9 @@ func (s *server) take(c *connection, r *request) error {
 		if hi.Version != version {
 			return fmt.Errorf("the lease speaks version %d and a client %d: end what trains on this device, then run "+
 				"the same release", version, hi.Version)
+		}
+		if !named(hi.Client) {
+			return fmt.Errorf("a client is named %.70q: a name has 1 to 64 letters and digits", hi.Client)
 		}
 		if old := s.conns[hi.Client]; old != nil {
 			old.Close()
