@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,7 +17,6 @@ import (
 	"tensile/lease"
 	"tensile/planner"
 	"tensile/program"
-	"tensile/report"
 	"tensile/scheduler"
 	"tensile/task"
 	"tensile/workload"
@@ -36,32 +34,55 @@ type ShareOptions struct {
 type ShareSet struct {
 	Jobs     []string // as workload.Load reads them
 	Settings workload.Settings
-	// capacities that gates are measured at, in percent of the least; spatial and alternating are measured beside
-	Percent []int
+
+	// Percent and Saved say at which capacities gates are measured; spatial and alternating are measured beside. Percent
+	// is of the least, without plans that move anything. Saved is for plans by policy tensile: what they save of the
+	// jobs side by side that free nothing, in thousandths.
+	Percent, Saved []int
 }
 
-// ShareSets are the sets that are measured unless others are named; the first alone if it is to be quick.
-func ShareSets(o autodiff.Optimizer, passes []string, quick bool) []ShareSet {
+// ShareSets are the sets that are measured unless others are named, and some of them if it is to be quick.
+func ShareSets(o autodiff.Optimizer, rewrites []string, quick bool) []ShareSet {
 	set := func(batch int, jobs ...string) ShareSet {
-		return ShareSet{Jobs: jobs, Settings: workload.Settings{Batch: batch, Optimizer: o, Passes: passes},
+		return ShareSet{Jobs: jobs, Settings: workload.Settings{Batch: batch, Optimizer: o, Passes: rewrites},
 			Percent: []int{100, 130}}
 	}
-	sets := []ShareSet{set(16, "resnet50:2"), set(16, "resnet50:4"), set(16, "bert:2"), set(64, "rhn:2"),
-		set(64, "nasnet-mobile:2"), set(16, "resnet110-cifar", "nasnet-mobile")}
-	if quick {
-		return sets[:1]
+	planned := func(s ShareSet, saved ...int) ShareSet {
+		if s.Saved = saved; quick {
+			s.Percent, s.Saved = nil, saved[1:2]
+		}
+		return s
 	}
-	return sets
+	four := planned(set(16, "resnet50:4"), 910, 940, 965)
+	five := planned(set(16, "vgg16", "inceptionv3", "inceptionv4", "resnet50", "densenet121"), 885, 910, 930)
+	five.Percent = nil
+	if tiles := "tiles"; !slices.Contains(rewrites, tiles) {
+		five.Settings.Passes = append(slices.Clone(rewrites), tiles)
+	}
+	if quick {
+		return []ShareSet{set(16, "resnet50:2"), four, five}
+	}
+	return []ShareSet{set(16, "resnet50:2"), four, five, set(16, "bert:2"), set(64, "rhn:2"),
+		set(64, "nasnet-mobile:2"), set(16, "resnet110-cifar", "nasnet-mobile")}
 }
 
 // ShareReport is what jobs lose and save that share a device's memory.
 type ShareReport struct {
-	Device string     `json:"device"`
-	Rows   []ShareRow `json:"rows"`
+	Device string       `json:"-"`
+	Rows   []ShareRow   `json:"rows"`
+	Curves []ShareCurve `json:"-"`
 }
 
-// ShareRow is jobs that share memory in one way: none, each has its own arena; slices, they take turns of whole
-// iterations; gates.
+// The ways to share memory in rows: each job has its own arena; they take turns of whole iterations; gates, without
+// plans that move anything and with those of policy tensile.
+const (
+	ownArenas   = "none"
+	takingTurns = "slices"
+	byGates     = "gates"
+	withPlans   = "gates+plans"
+)
+
+// ShareRow is jobs that share memory in one way.
 //
 // Throughput is the work of all jobs together, in time that it takes a job alone. Alternating is jobs one after the
 // other, iteration by iteration, without a pause: it has 1 by definition.
@@ -84,12 +105,11 @@ func MeasureShare(ctx context.Context, o ShareOptions) (*ShareReport, error) {
 	r := &ShareReport{}
 	for _, set := range o.Sets {
 		m := &shared{ctx: ctx, options: o, set: set}
-		rows, err := m.measure()
-		if err != nil {
+		if err := m.measure(); err != nil {
 			return nil, fmt.Errorf("%s: %w", strings.Join(set.Jobs, " "), err)
 		}
 		r.Device = m.device().Name()
-		r.Rows = append(r.Rows, rows...)
+		r.Rows, r.Curves = append(r.Rows, m.rows...), append(r.Curves, m.curves...)
 	}
 	return r, nil
 }
@@ -100,9 +120,13 @@ type shared struct {
 	options  ShareOptions
 	set      ShareSet
 	tasks    []task.Task
-	programs []program.Proven
+	programs []program.Proven // that move nothing
+	planner  planner.Device
 	all      graph.Bytes     // peaks of jobs that free nothing
 	solo     []time.Duration // an iteration of each job alone, without a plan
+	rows     []ShareRow
+	curves   []ShareCurve
+	spatial  *sharedRun
 }
 
 // device returns a fresh one, with as much memory as is needed.
@@ -112,188 +136,136 @@ func (m *shared) device() *sim.Device {
 	return sim.New(f, sim.Options{})
 }
 
-func (m *shared) measure() (rows []ShareRow, err error) {
+// load builds the tasks, and asks for plans of them.
+func (m *shared) load() (r scheduler.Request, err error) {
 	if m.tasks, err = workload.Load(m.set.Jobs, m.set.Settings); err != nil {
-		return nil, err
+		return r, err
 	}
 	d := m.device()
-	r, err := request(m.tasks, d, scheduler.Options{})
+	m.planner = planner.Of(d, planner.Roofline(d.Facts()))
+	m.planner.Gates = true
+	return m.planner.First(m.tasks)
+}
+
+// alone plans without moving anything, and trains each job alone. A request is for all jobs.
+func (m *shared) alone(r scheduler.Request) error {
+	r.Policy, r.Budget = "none-live", 0
+	planned, err := planner.Plan(m.ctx, r)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	m.programs = planned.Programs
+	for i := range m.tasks {
+		if i > 0 && m.tasks[i].Graph == m.tasks[i-1].Graph {
+			m.solo = append(m.solo, m.solo[i-1])
+			continue
+		}
+		run, err := m.train(m.programs[i:i+1], m.tasks[i:i+1], executor.Sharing{}, 0)
+		if err != nil {
+			return err
+		}
+		m.solo = append(m.solo, run.iteration[0])
+	}
+	return nil
+}
+
+func (m *shared) measure() error {
+	r, err := m.load()
+	if err != nil {
+		return err
 	}
 	peaks, err := planner.Vanilla(m.ctx, r)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, p := range peaks.All {
 		m.all += p
 	}
-	r.Policy = "none-live"
-	planned, err := planner.Plan(m.ctx, r)
-	if err != nil {
-		return nil, err
+	if err := m.alone(r); err != nil {
+		return err
 	}
-	m.programs = planned.Programs
-	for i := range m.tasks {
-		alone, err := m.train([]int{i}, executor.Sharing{}, 0)
+	if m.spatial, err = m.train(m.programs, m.tasks, executor.Sharing{}, 0); err != nil {
+		return err
+	}
+	if err := m.unplanned(); err != nil {
+		return err
+	}
+	r.Policy = "tensile"
+	for _, saved := range m.set.Saved {
+		r.Budget = m.paged(m.all * graph.Bytes(1000-saved) / 1000)
+		planned, _, err := m.planner.PlanTogether(m.ctx, r)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		m.solo = append(m.solo, alone.iteration[0])
+		if err := m.gates(withPlans, planned.Programs, r.Budget, planned.Least); err != nil {
+			return err
+		}
 	}
-	return m.rows()
+	return nil
 }
 
-// rows trains the jobs together in all ways.
-func (m *shared) rows() (rows []ShareRow, err error) {
-	var jobs []int
-	var arenas, bases, spread graph.Bytes
-	for i, p := range m.programs {
-		jobs = append(jobs, i)
-		arenas += p.Program().Arena
-		d, err := p.Divide(m.device().Page(), m.options.Every)
+// paged rounds down to pages of the device, as the lease does.
+func (m *shared) paged(size graph.Bytes) graph.Bytes { return size / m.planner.Page * m.planner.Page }
+
+// unplanned trains the jobs together in all ways, with plans that move nothing.
+func (m *shared) unplanned() error {
+	var arenas, bases, spread, largest graph.Bytes
+	for _, p := range m.programs {
+		d, err := p.Divide(m.planner.Page, m.options.Every)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		base, peak := d.Groups().Base.Count(), d.Groups().Peak()
-		bases += graph.Bytes(base) * m.device().Page()
-		spread = max(spread, graph.Bytes(peak-base)*m.device().Page())
+		bases += graph.Bytes(base) * m.planner.Page
+		spread = max(spread, graph.Bytes(peak-base)*m.planner.Page)
+		arenas += p.Program().Arena
+		largest = max(largest, m.paged(p.Program().Arena+m.planner.Page-1))
 	}
 	least := bases + spread
-	largest := slices.MaxFunc(m.programs, func(a, b program.Proven) int {
-		return cmp.Compare(a.Program().Arena, b.Program().Arena)
-	}).Program().Arena
-	spatial, err := m.train(jobs, executor.Sharing{}, 0)
-	if err != nil {
-		return nil, err
-	}
-	rows = append(rows, m.row("none", arenas, least, spatial, spatial))
+	m.row(ownArenas, arenas, least, m.spatial)
 	const turn = 10 // iterations of the slowest job
-	largest = (largest + m.device().Page() - 1) / m.device().Page() * m.device().Page()
-	turns, err := m.train(jobs, executor.Sharing{Turns: true,
-		Lease: lease.NewMachine(lease.Options{Still: turn * slices.Max(m.solo)})}, largest)
+	turns, err := m.train(m.programs, m.tasks, executor.Sharing{Turns: true,
+		Lease: newRecorder(lease.Options{Still: turn * slices.Max(m.solo)})}, largest)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rows = append(rows, m.row("slices", largest, least, turns, spatial))
+	m.row(takingTurns, largest, least, turns)
 	for _, percent := range m.set.Percent {
-		capacity := (least*graph.Bytes(percent)/100 + m.device().Page() - 1) / m.device().Page() * m.device().Page()
-		gates, err := m.train(jobs, executor.Sharing{Lease: lease.NewMachine(lease.Options{Still: -1}),
-			Every: m.options.Every}, capacity)
-		if err != nil {
-			return nil, err
+		capacity := m.paged(least*graph.Bytes(percent)/100 + m.planner.Page - 1)
+		if err := m.gates(byGates, m.programs, capacity, least); err != nil {
+			return err
 		}
-		rows = append(rows, m.row("gates", capacity, least, gates, spatial))
 	}
-	return rows, nil
+	return nil
 }
 
-func (m *shared) row(sharing string, capacity, least graph.Bytes, run, spatial *sharedRun) ShareRow {
-	throughput := func(r *sharedRun) (sum float64) {
-		for i, took := range r.iteration {
-			sum += float64(m.solo[i]) / float64(max(took, 1))
-		}
-		return sum
+// gates trains the jobs together by gates.
+func (m *shared) gates(sharing string, programs []program.Proven, capacity, least graph.Bytes) error {
+	run, err := m.train(programs, m.tasks, executor.Sharing{Lease: newRecorder(lease.Options{Still: -1}),
+		Every: m.options.Every}, capacity)
+	if err != nil {
+		return err
 	}
-	alternating := throughput(run)
-	return ShareRow{Jobs: strings.Join(m.set.Jobs, " "), Sharing: sharing, Capacity: capacity, Least: least,
+	m.row(sharing, capacity, least, run)
+	return nil
+}
+
+// throughput is the work of all jobs together, in time that it takes a job alone.
+func (m *shared) throughput(run *sharedRun) (sum float64) {
+	for i, took := range run.iteration {
+		sum += float64(m.solo[i]) / float64(max(took, 1))
+	}
+	return sum
+}
+
+// row adds what was measured of the jobs, and keeps what they held.
+func (m *shared) row(sharing string, capacity, least graph.Bytes, run *sharedRun) {
+	alternating, spatial := m.throughput(run), m.throughput(m.spatial)
+	row := ShareRow{Jobs: strings.Join(m.set.Jobs, " "), Sharing: sharing, Capacity: capacity, Least: least,
 		Touched: run.touched, MSRAll: 1 - float64(capacity)/float64(m.all), EOR: 1 / alternating,
-		EORTogether: throughput(spatial) / alternating, Alternating: alternating,
-		Spatial: alternating / throughput(spatial), Gate: run.gate}
-}
-
-// sharedRun is what was measured of jobs together.
-type sharedRun struct {
-	iteration []time.Duration // of each job, on average
-	touched   graph.Bytes
-	gate      float64
-}
-
-// train trains some of the jobs together until each has done the iterations that are measured, while all the others
-// train. The first ones of each are left out.
-func (m *shared) train(jobs []int, sharing executor.Sharing, capacity graph.Bytes) (*sharedRun, error) {
-	const warm = 4
-	d := m.device()
-	reports := make([][]*executor.Report, len(jobs))
-	var failed error
-	h := executor.NewHost(d, func(e executor.Event) {
-		switch {
-		case e.Report != nil:
-			i := slices.IndexFunc(jobs, func(j int) bool { return m.tasks[j].Name == e.Job })
-			reports[i] = append(reports[i], e.Report)
-		case e.Ended != nil && e.Ended.Err != nil:
-			failed = e.Ended.Err
-		case e.Refused != nil:
-			failed = e.Refused
-		}
-	})
-	h.Share(sharing)
-	if capacity > 0 {
-		h.Capacity(capacity, 0)
-	}
-	for _, j := range jobs {
-		h.Submit(executor.SpecOf(m.tasks[j], 1<<30, func(int, float32) {}), m.programs[j])
-	}
-	wanting := func(r []*executor.Report) bool {
-		return len(r) <= warm+m.options.Iterations || sharing.Turns && len(turnsOf(r)) < 5
-	}
-	for slices.ContainsFunc(reports, wanting) && failed == nil {
-		if _, err := h.Poll(m.ctx); err != nil {
-			failed = err
-		}
-	}
-	run := &sharedRun{touched: d.Held()}
-	var first time.Duration // when all jobs are warm
-	for _, r := range reports {
-		if len(r) > warm {
-			first = max(first, r[warm].End)
-		}
-	}
-	var iterations int
-	var gate time.Duration
-	for _, r := range reports {
-		if sharing.Turns {
-			run.iteration = append(run.iteration, perTurn(r))
-			continue
-		}
-		r = r[min(len(r), warm):]
-		for len(r) > 1 && r[0].End < first {
-			r = r[1:]
-		}
-		if len(r) < 2 {
-			continue
-		}
-		run.iteration = append(run.iteration, (r[len(r)-1].End-r[0].End)/time.Duration(len(r)-1))
-		for _, each := range r[1:] {
-			gate += each.Gate
-			iterations++
-		}
-	}
-	run.gate = report.Milliseconds(gate) / float64(max(iterations, 1))
-	if err := h.Close(); failed == nil {
-		failed = err
-	}
-	return run, failed
-}
-
-// turnsOf returns the first iteration of each turn.
-func turnsOf(reports []*executor.Report) (first []int) {
-	for i, r := range reports {
-		if i == 0 || r.Left != reports[i-1].Left {
-			first = append(first, i)
-		}
-	}
-	return first
-}
-
-// perTurn is the time of an iteration, on average over turns and the waits between them; the first turn is left out.
-func perTurn(reports []*executor.Report) time.Duration {
-	turns := turnsOf(reports)
-	if len(turns) < 3 {
-		return 0
-	}
-	from, to := turns[1], turns[len(turns)-1]
-	return (reports[to].Left - reports[from].Left) / time.Duration(to-from)
+		EORTogether: spatial / alternating, Alternating: alternating, Spatial: alternating / spatial, Gate: run.gate}
+	m.rows = append(m.rows, row)
+	m.curves = append(m.curves, m.curve(&row, run))
 }
 
 // WriteTable prints the report for people.

@@ -2,10 +2,14 @@ package bench
 
 import (
 	"bytes"
+	"encoding/json"
+	"encoding/xml"
 	"strings"
 	"testing"
+	"time"
 
 	"tensile/cost"
+	"tensile/graph"
 	"tensile/workload"
 )
 
@@ -17,27 +21,93 @@ func TestShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := MeasureShare(t.Context(), ShareOptions{Facts: f, Iterations: 12, Sets: []ShareSet{
-		{Jobs: []string{"resnet50:2"}, Settings: workload.Settings{Batch: 16}, Percent: []int{100, 130}}}})
+		{Jobs: []string{"resnet50:2"}, Settings: workload.Settings{Batch: 16}, Percent: []int{100, 130}, Saved: []int{850}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var table bytes.Buffer
-	if err := r.WriteTable(&table); err != nil || strings.Count(table.String(), "\n") != 6 {
+	if err := r.WriteTable(&table); err != nil || strings.Count(table.String(), "\n") != 7 {
 		t.Errorf("error %v, table\n%s", err, &table)
 	}
 	for i, want := range []struct {
 		sharing     string
 		alternating float64 // at least
 		touched     float64 // of the capacity, at least
-	}{{"none", 1.02, 1}, {"slices", .8, .99}, {"gates", 1.0, .99}, {"gates", 1.04, .9}} {
+	}{{"none", 1.02, 1}, {"slices", .8, .99}, {"gates", 1.0, .99}, {"gates", 1.04, .9}, {"gates+plans", .93, .9}} {
 		row := r.Rows[i]
 		if touched := float64(row.Touched) / float64(row.Capacity); row.Sharing != want.sharing ||
 			row.Alternating < want.alternating || touched < want.touched || touched > 1 {
 			t.Errorf("row %d: %+v, want %+v", i, row, want)
 		}
-		if gates := row.Sharing == "gates"; gates && row.Capacity >= r.Rows[0].Capacity || gates != (row.Gate > 0) {
+		if gates := i >= 2; gates && row.Capacity >= r.Rows[0].Capacity || gates != (row.Gate > 0) {
 			t.Errorf("row %d: %+v beside %+v", i, row, r.Rows[0])
 		}
+	}
+	t.Logf("\n%s", &table)
+
+	// The drawing shows what the device was asked for.
+	for i, c := range r.Curves {
+		held, at := make(map[int]graph.Bytes), make(map[time.Duration]graph.Bytes)
+		for now := c.Panel.From; now < c.Panel.From+c.Panel.For; now += time.Millisecond {
+			for k, j := range c.Panel.Jobs {
+				for _, h := range j.Steps {
+					if h.From <= now {
+						held[k] = h.Size
+					}
+				}
+				at[now] += held[k]
+			}
+			if row := r.Rows[i]; at[now] > row.Capacity || row.Sharing == "gates+plans" && at[now] < row.Capacity/2 {
+				t.Errorf("%s: %v are drawn at %v, of %v", row.Sharing, at[now], now, row.Capacity)
+			}
+		}
+	}
+	var drawing bytes.Buffer
+	r.Draw(&drawing, "resnet50:2")
+	if err := xml.Unmarshal(drawing.Bytes(), new(struct{})); err != nil ||
+		strings.Count(drawing.String(), "#4477aa") != 1+len(r.Rows) {
+		t.Errorf("error %v, drawing\n%s", err, &drawing)
+	}
+}
+
+// The document has the fields that are promised, and no others.
+func TestShareJSON(t *testing.T) {
+	got, err := json.Marshal(&ShareReport{Device: "d", Rows: make([]ShareRow, 1), Curves: make([]ShareCurve, 1)})
+	want := `{"rows":[{"jobs":"","sharing":"","capacity_bytes":0,"least_bytes":0,"touched_bytes":0,"msr_all":0,"eor":0,` +
+		`"eor_together":0,"throughput_vs_alternating":0,"throughput_vs_spatial":0,"gate_ms":0}]}`
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+}
+
+// Two jobs have most of the batch each that one has alone, and all of it with plans; with one more they would not fit.
+func TestBatches(t *testing.T) {
+	f, err := cost.Device("a6000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const memory = 700_000_000
+	r, err := MeasureBatches(t.Context(), BatchOptions{ShareOptions: ShareOptions{Facts: f, Iterations: 4},
+		Sets: []BatchSet{{Network: "resnet18", Copies: 2, Memory: memory, Settings: workload.Settings{Image: 64}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	if err := r.WriteTable(&table); err != nil || strings.Count(table.String(), "\n") != 4 {
+		t.Errorf("error %v, table\n%s", err, &table)
+	}
+	for i, want := range []struct {
+		sharing string
+		share   float64 // at least
+	}{{"gates", .7}, {"gates+plans", 1}} {
+		row := r.Rows[i]
+		if row.Sharing != want.sharing || row.Share < want.share || row.Share > 1 || row.Least > row.Capacity ||
+			row.Touched > row.Capacity || row.Capacity > memory || row.Throughput < .8 {
+			t.Errorf("row %d: %+v, want %+v", i, row, want)
+		}
+	}
+	if full := r.Rows[0].Least; full < memory*95/100 {
+		t.Errorf("the largest batch takes %v of %v", full, graph.Bytes(memory))
 	}
 	t.Logf("\n%s", &table)
 }

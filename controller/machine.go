@@ -216,8 +216,9 @@ func (m *Machine) write() {
 // claimed says in a record what a job counts with.
 func (m *Machine) claimed(j *job, r *wire.Record) {
 	c := j.claim()
-	if r.Claim, r.Host = c.Arena, j.hostClaim(); m.config.shares() {
-		r.Sharing, r.Base = m.config.MemorySharing, c.Base
+	r.Claim, r.Host, r.Sharing, r.Base = c.Arena, j.hostClaim(), m.config.MemorySharing, 0
+	if m.config.shares() {
+		r.Base = c.Base
 	}
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -25,9 +27,8 @@ func benchCommand() *cobra.Command {
 		Short: "Measure and compare, on fixed inputs",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint, share or controller",
-					c.CommandPath(),
-					args[0])
+				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint, share or "+
+					"controller", c.CommandPath(), args[0])
 			}
 			return nil
 		},
@@ -199,14 +200,17 @@ less takes much more, and where there is no plan.`,
 
 func benchShareCommand() *cobra.Command {
 	var o bench.ShareOptions
-	var device, optimizer, rewrites string
-	var quick, json bool
+	var device, optimizer, rewrites, svg string
+	var quick, batch, json bool
 	c := &cobra.Command{
 		Use:   "share",
 		Short: "Measure jobs that share the memory of a simulated device: by gates, in turns, each its own",
-		Long: `Train sets of jobs together on a simulated device, without plans that move anything: each with its
-own memory (none), in turns of ten iterations from host memory to host memory (slices), and by gates at the least
-capacity and at 1.3 times of it. Throughput is compared with the same jobs one after the other, and side by side.`,
+		Long: `Train sets of jobs together on a simulated device. Without plans that move anything: each with its own
+memory (none), in turns of ten iterations from host memory to host memory (slices), and by gates at the least capacity
+and at 1.3 times of it. With plans by policy tensile (gates+plans): at capacities that save so much. Throughput is
+compared with the same jobs one after the other, and side by side.
+
+--largest-batch asks for how large a batch two or four copies of a network can have each, and one copy alone.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if o.Iterations < 2 || o.Iterations > endless {
@@ -227,15 +231,17 @@ capacity and at 1.3 times of it. Throughput is compared with the same jobs one a
 			if err != nil {
 				return fmt.Errorf("--optimizer: %w", err)
 			}
+			if batch {
+				sets := bench.BatchSets(rule, passes, quick)
+				r, err := bench.MeasureBatches(c.Context(), bench.BatchOptions{ShareOptions: o, Sets: sets})
+				return printShare(c.OutOrStdout(), r, json, err)
+			}
 			o.Sets = bench.ShareSets(rule, passes, quick)
 			r, err := bench.MeasureShare(c.Context(), o)
-			if err != nil {
-				return err
+			if err == nil && svg != "" {
+				err = drawShare(r, svg)
 			}
-			if json {
-				return printJSON(c.OutOrStdout(), r)
-			}
-			return r.WriteTable(c.OutOrStdout())
+			return printShare(c.OutOrStdout(), r, json, err)
 		},
 	}
 	c.Flags().StringVar(&device, "device", "sim:a6000", "the device, simulated")
@@ -243,9 +249,39 @@ capacity and at 1.3 times of it. Throughput is compared with the same jobs one a
 	complete(c, "optimizer", "sgd", "momentum", "adam")
 	registerPasses(c, &rewrites)
 	c.Flags().IntVar(&o.Iterations, "iterations", 40, "iterations of each job that are measured")
-	c.Flags().BoolVar(&quick, "quick", false, "measure one set of jobs")
+	c.Flags().BoolVar(&quick, "quick", false, "measure some of the sets of jobs")
+	c.Flags().BoolVar(&batch, "largest-batch", false, "measure how large a batch jobs can have that share memory")
+	c.Flags().StringVar(&svg, "svg", "", "draw the memory over time, a file FILE-JOBS.svg per set")
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
 	return c
+}
+
+// drawShare writes a drawing per set of jobs.
+func drawShare(r *bench.ShareReport, path string) error {
+	for i, row := range r.Rows {
+		if i > 0 && r.Rows[i-1].Jobs == row.Jobs {
+			continue
+		}
+		var drawing bytes.Buffer
+		r.Draw(&drawing, row.Jobs)
+		jobs := strings.NewReplacer(":", "-", " ", "-").Replace(row.Jobs)
+		name := fmt.Sprintf("%s-%s.svg", strings.TrimSuffix(path, ".svg"), jobs)
+		if err := os.WriteFile(name, drawing.Bytes(), 0o666); err != nil {
+			return fmt.Errorf("--svg: %w", err)
+		}
+	}
+	return nil
+}
+
+// printShare prints a report, if there is no error.
+func printShare(w io.Writer, r interface{ WriteTable(io.Writer) error }, json bool, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case json:
+		return printJSON(w, r)
+	}
+	return r.WriteTable(w)
 }
 
 func benchCheckpointCommand() *cobra.Command {

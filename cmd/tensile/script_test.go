@@ -28,8 +28,11 @@ var cacheHome string
 func TestMain(m *testing.M) {
 	cacheHome = os.Getenv("XDG_CACHE_HOME")
 	os.Setenv("XDG_CACHE_HOME", "/nowhere")
-	testscript.Main(tests{m}, map[string]func(){"tensile": main})
+	testscript.Main(tests{m}, map[string]func(){"tensile": command})
 }
+
+// command is what the test binary does as tensile.
+var command = main
 
 // tests are run with hang-ups handled: processes that they start die of one then, also below nohup.
 type tests struct{ *testing.M }
