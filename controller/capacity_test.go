@@ -29,16 +29,20 @@ func lent(w *world, before []wire.Lease) []wire.Lease {
 }
 
 // The budget goes from 100 to 70 % and back while jobs train. The lease's capacity follows as fast as plans shrink:
-// never below what the plans in force need together, at the end the budget; its number rises, also over a restart.
+// never below what the plans in force need together, at the end the budget but for contexts; its number rises, also over
+// a restart.
 func TestCapacityFollowsPlans(t *testing.T) {
 	fell, late := 0, 0
 	for seed := range uint64(40) {
 		w := sharing(t, seed, 0)
+		w.config.Context = 100 * graph.Bytes(seed%2)
+		w.machine = NewMachine(w.config)
 		for _, name := range []string{"a", "b", "c"} {
 			w.submit(name, endless)
 		}
 		w.run(5)
-		all := w.machine.claims().Bytes()
+		contexts := 4 * w.config.Context
+		all := w.machine.claims().Bytes() + contexts
 		if got := w.machine.lease; got.Capacity != 0 || got.Sharing != wire.Gates {
 			t.Fatalf("seed %d: without a budget the lease is %+v", seed, got)
 		}
@@ -51,20 +55,20 @@ func TestCapacityFollowsPlans(t *testing.T) {
 				if told = lent(w, told); len(told) > 0 {
 					now := told[len(told)-1]
 					needs := w.machine.promised()
-					if now.Capacity < min(needs, all) || now.Capacity > max(budget, needs) {
+					if now.Capacity < min(needs, all-contexts) || now.Capacity > max(budget-contexts, needs) {
 						t.Fatalf("seed %d: a capacity of %s, plans need %s, the budget is %s", seed, now.Capacity,
 							needs, budget)
 					}
-					if now.Capacity > budget {
+					if now.Capacity > budget-contexts {
 						late++
 					}
 				}
 				w.run(1)
 			}
-			if w.machine.promised() > budget {
+			if w.machine.promised() > budget-contexts {
 				break // they cannot shrink so far
 			}
-			if told = lent(w, told); told[len(told)-1].Capacity != budget {
+			if told = lent(w, told); told[len(told)-1].Capacity != budget-contexts {
 				t.Fatalf("seed %d: a capacity of %s at last, the budget is %s", seed, told[len(told)-1].Capacity,
 					budget)
 			}
@@ -72,7 +76,7 @@ func TestCapacityFollowsPlans(t *testing.T) {
 				fell++
 				w.restart()
 				w.run(1)
-				if told = lent(w, told); told[len(told)-1].Capacity != budget {
+				if told = lent(w, told); told[len(told)-1].Capacity != budget-contexts {
 					t.Fatalf("seed %d: a capacity of %s after a restart", seed, told[len(told)-1].Capacity)
 				}
 			}
@@ -87,6 +91,44 @@ func TestCapacityFollowsPlans(t *testing.T) {
 	if fell < 10 || late < 10 {
 		t.Errorf("the capacity fell for %d seeds, later than the budget %d times", fell, late)
 	}
+}
+
+// What an executor out of reach may hold is promised as well, but gives nobody more than there was: also not to a
+// controller after this one.
+func TestCapacityOutOfReach(t *testing.T) {
+	m := NewMachine(Config{MemorySharing: wire.Gates, Page: 64, Budget: 1000})
+	train := func(base, arena graph.Bytes) *job {
+		l := &ProvenLayout{Wire: &wire.Layout{Arena: arena}, Claim: &Claim{base, arena}}
+		j := &job{record: wire.Record{State: wire.Training}, layouts: []*layout{{ProvenLayout: *l, granted: true}}}
+		m.jobs = append(m.jobs, j)
+		return j
+	}
+	a := train(100, 700)
+	train(100, 300)
+	number := int64(0)
+	lends := func(what string, want graph.Bytes) {
+		t.Helper()
+		if m.lend(); m.lease.Capacity != want || m.lease.Number < number {
+			t.Errorf("%s: the lease is %+v after number %d, want %s", what, m.lease, number, want)
+		}
+		number = m.lease.Number
+	}
+	lends("the budget", 1000)
+	m.config.Budget = 600
+	lends("a smaller one", 800)
+	a.layouts, a.record.State = nil, wire.Queued
+	a.record.Held = []wire.Holding{{Executor: "x1", Bytes: 700}}
+	lends("what a has is out of reach", 800)
+	before := Stored{Orders: map[string]wire.Orders{"x2": {Lease: &m.lease}}}
+	again, err := Restore(m.config, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.jobs, m = m.jobs, again
+	m.config.Budget = 500
+	lends("another controller, a smaller budget", 800)
+	a.record.Held = nil
+	lends("it is back", 500)
 }
 
 // An executor that was launched and does not answer counts with its whole arena, and is killed after the time to give

@@ -7,6 +7,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/plan"
 	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/wire"
@@ -63,5 +64,23 @@ func TestPlannerContexts(t *testing.T) {
 	}
 	if got, _ = ask(Plan{Budget: arena + 2*context, Contexts: contexts}, 1); len(got.Never) > 0 || got.Why.Need == 0 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// Layouts that are taken back from a job before it has an executor are none that a controller after this one finds.
+func TestRevoke(t *testing.T) {
+	j := &job{}
+	for epoch := range int64(3) {
+		l := &ProvenLayout{Wire: &wire.Layout{Plan: &plan.Plan{Epoch: epoch + 1}}}
+		j.layouts = append(j.layouts, &layout{ProvenLayout: *l, granted: epoch < 2})
+	}
+	j.record.Granted = 2
+	j.revoke()
+	if first, last := j.record.Epochs(); first <= last {
+		t.Errorf("the layouts from %d to %d may be in force, want none", first, last)
+	}
+	j.record.Granted = j.newest().epoch()
+	if first, last := j.record.Epochs(); first != 3 || last != 3 {
+		t.Errorf("the layouts from %d to %d may be in force, want the third", first, last)
 	}
 }

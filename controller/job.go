@@ -172,7 +172,7 @@ func (j *job) plan(l *ProvenLayout, reason string) {
 // revoke takes back what a job was granted that no executor has.
 func (j *job) revoke() {
 	if l := j.newest(); l != nil {
-		l.granted, j.layouts, j.record.Granted = false, []*layout{l}, 0
+		l.granted, j.layouts, j.record.Granted, j.record.Cleared = false, []*layout{l}, 0, l.epoch()-1
 	}
 }
 

@@ -25,15 +25,18 @@ type gates struct {
 type gate struct {
 	program.Group
 	stays program.Pages // of those it needs, what may hold content for the groups after it
-	rest  int           // the most pages that a group needs from this one on
+	rest  int           // the most pages that the job needs from this one on, with copies in flight
 	last  bool          // of its section
 }
 
-func newGates(d *program.Groups) *gates {
+func newGates(p *program.Program, d *program.Groups) *gates {
 	g := &gates{Groups: d, peak: d.Peak()}
-	of := func(groups []program.Group) []gate {
+	of := func(s *program.Section, groups []program.Group) []gate {
 		all := make([]gate, len(groups))
-		rests := program.Rests(groups)
+		rests := program.RestsInFlight(p, s, groups)
+		if len(rests) > 0 {
+			g.peak = max(g.peak, rests[0])
+		}
 		for i, group := range groups {
 			all[i] = gate{Group: group, rest: rests[i], last: i == len(groups)-1, stays: d.Base}
 			if !all[i].last {
@@ -43,7 +46,7 @@ func newGates(d *program.Groups) *gates {
 		}
 		return all
 	}
-	g.body, g.snapshot = of(d.Body), of(d.Snapshot)
+	g.body, g.snapshot = of(&p.Body, d.Body), of(&p.Snapshot, d.Snapshot)
 	return g
 }
 

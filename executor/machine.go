@@ -165,7 +165,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	case in.Program != nil:
 		m.next, m.nextGates = in.Program, nil
 		if in.Groups != nil {
-			m.nextGates = newGates(in.Groups)
+			m.nextGates = newGates(in.Program, in.Groups)
 		}
 	case in.Granted != 0:
 		out = m.granted(in.Granted, out)

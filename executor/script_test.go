@@ -126,6 +126,9 @@ func (s *script) define(t *testing.T, d *datadriven.TestData) {
 	d.ScanArgs(t, "name", &name)
 	p := &program.Program{Arena: graph.Bytes(intArg(t, d, "arena")) * graph.KiB,
 		Plan: &plan.Plan{Epoch: int64(len(s.programs) + 1)}}
+	for u := range program.Units {
+		p.Streams = append(p.Streams, u)
+	}
 	sections := p.Sections()
 	for i, part := range []string{"prologue", "body", "epilogue", "snapshot"} {
 		s.names[sections[i]] = part + " of " + name

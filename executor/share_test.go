@@ -21,15 +21,31 @@ import (
 	"tensile/program"
 )
 
-// grantor is a lease in this process that checks that what was granted together is within the capacity.
+// grantor is a lease in this process that checks that what is given back to it is free on the device already.
 type grantor struct {
-	t        testing.TB
-	machine  *lease.Machine
-	capacity int
-	grants   int
+	t       testing.TB
+	machine *lease.Machine
+	watch   *pagesWatch
+	grants  int
+	joins   []lease.Join
+	told    []lease.Capacity
 }
 
 func (c *grantor) Step(in lease.Input) []lease.Output {
+	switch {
+	case in.Join != nil:
+		c.joins = append(c.joins, *in.Join)
+	case in.Capacity != nil:
+		c.told = append(c.told, *in.Capacity)
+	case in.Passed != nil:
+		if held, _ := c.watch.has(string(in.Passed.Job)); held > in.Passed.Hold {
+			c.t.Errorf("job %s says that it holds %d pages, and holds %d", in.Passed.Job, in.Passed.Hold, held)
+		}
+	case in.Leave != nil:
+		if held, arena := c.watch.has(string(in.Leave.Job)); held > 0 || arena > 0 {
+			c.t.Errorf("job %s leaves with %d pages and an arena of %s", in.Leave.Job, held, arena)
+		}
+	}
 	out := c.machine.Step(in)
 	for _, o := range out {
 		switch o.Kind {
@@ -72,7 +88,7 @@ func gated(t testing.TB, w *pagesWatch, every graph.Bytes, capacity int,
 			each(r)
 		}
 	})
-	c := &grantor{t: t, machine: lease.NewMachine(lease.Options{Still: -1})}
+	c := &grantor{t: t, machine: lease.NewMachine(lease.Options{Still: -1}), watch: w}
 	h.Share(executor.Sharing{Lease: c, Every: every})
 	w.capacity = capacity
 	h.Capacity(graph.Bytes(capacity)*w.Page(), 0)
@@ -332,6 +348,39 @@ func TestGatesTakeNoTime(t *testing.T) {
 	}
 }
 
+// A lease hears of whole pages, by the number of the capacity, and what a job is worth when it leaves Home.
+func TestLeaseHears(t *testing.T) {
+	d := openSim(t)
+	k, p := lenet(t), lenet(t).plan(d, "none-live", 0)
+	w := watchPages(t, d.(device.Pager))
+	w.capacity = int(p.Program().Arena/w.Page()) + 1
+	var h *host
+	h, c := gated(t, w, 0, w.capacity, func(r *executor.Report) {
+		if r.Iteration == 1 {
+			h.Weigh(r.Job, 5)
+			h.Change(r.Job, k.plan(d, "none-live", 0))
+		}
+	})
+	defer closeHost(t, h.Host)
+	h.Capacity(graph.Bytes(w.capacity+1)*w.Page()-1, 3)
+	s := k.spec(6)
+	s.Weight = 2
+	h.Submit(s, p)
+	if err := run(t.Context(), h.Host); err != nil {
+		t.Fatal(err)
+	}
+	if want := []lease.Capacity{{Pages: w.capacity}, {Pages: w.capacity, Number: 3}}; !slices.Equal(c.told, want) {
+		t.Errorf("the lease was told %v, want %v", c.told, want)
+	}
+	var weights []int
+	for _, j := range c.joins {
+		weights = append(weights, j.Weight)
+	}
+	if want := []int{2, 5}; !slices.Equal(weights, want) {
+		t.Errorf("the job joined with weights %v, want %v", weights, want)
+	}
+}
+
 // Jobs whose arenas fit one at a time take turns, of whole iterations from Home to Home.
 func TestTurns(t *testing.T) {
 	const iterations = 9
@@ -346,7 +395,7 @@ func TestTurns(t *testing.T) {
 		alone = max(alone, r.End-r.Begin)
 	})
 	defer closeHost(t, h.Host)
-	c := &grantor{t: t, machine: lease.NewMachine(lease.Options{Still: 100 * time.Microsecond})}
+	c := &grantor{t: t, machine: lease.NewMachine(lease.Options{Still: 100 * time.Microsecond}), watch: w}
 	h.Share(executor.Sharing{Lease: c, Turns: true})
 	h.Capacity(graph.Bytes(w.capacity)*w.Page(), 0)
 	for _, name := range []string{"a", "b", "c"} {
@@ -378,6 +427,7 @@ type pagesWatch struct {
 type pagesJob struct {
 	device.PagedJob
 	w     *pagesWatch
+	name  string
 	held  int
 	arena graph.Bytes
 	fails int // the Hold from now that fails; 0: none does
@@ -390,8 +440,18 @@ func (w *pagesWatch) Open(g *graph.Graph, o device.JobOptions) (device.Job, erro
 	if err != nil {
 		return nil, err
 	}
-	w.jobs = append(w.jobs, &pagesJob{PagedJob: j.(device.PagedJob), w: w})
+	w.jobs = append(w.jobs, &pagesJob{PagedJob: j.(device.PagedJob), w: w, name: o.Name})
 	return w.jobs[len(w.jobs)-1], nil
+}
+
+// has is what the job of a name has.
+func (w *pagesWatch) has(name string) (pages int, arena graph.Bytes) {
+	for _, j := range w.jobs {
+		if j.name == name {
+			pages, arena = pages+j.held, arena+j.arena
+		}
+	}
+	return pages, arena
 }
 
 func (w *pagesWatch) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event, error) {
@@ -431,6 +491,6 @@ func (j *pagesJob) Reserve(arena graph.Bytes) error {
 }
 
 func (j *pagesJob) Close() error {
-	j.held = 0
+	j.held, j.arena = 0, 0
 	return j.PagedJob.Close()
 }

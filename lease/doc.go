@@ -23,6 +23,9 @@
 // Join adds its Base to the idle ones. (S) of i says: when all that is older than i has ended, i can end even if
 // nothing younger gives anything back.
 //
+// A First is not granted while the oldest of the order asks, and (T) alone is in its way: the idle jobs hold more than
+// their Base. Two of them could go on in turns with what each still holds, and never come down to it.
+//
 // # What holds under any timing
 //
 // P0, never above the capacity: a grant that raises a hold keeps (T), and nothing else raises one.
@@ -34,7 +37,8 @@
 //     since the last group of an iteration needs Base (a Want that says otherwise is refused).
 //   - So the oldest ends. Nobody is older, so (S) lets it have any group while none of its own is in flight: such a
 //     group needs at most rest. (T) follows from (S) of the oldest once the idle jobs have fallen to their Base, which
-//     they do by themselves. Then the next is oldest.
+//     they do by themselves: while the oldest waits for that none of them begins another iteration, and each of the
+//     order comes to be idle only once. Then the next is oldest.
 //   - A First or Join does not wait for ever. They wait in one queue, least served first (pages x time / weight). What
 //     fits may be granted before one that does not, but only [Options].Overtakes times; from then on nothing
 //     behind it is granted, the order empties, and with an empty order it fits. That it would is checked first: a

@@ -79,6 +79,61 @@ func TestNoStarvation(t *testing.T) {
 	}
 }
 
+// eager has all clients ask for what they can, and only then one pass the group that was granted first. It returns how
+// many iterations the client with the fewest has begun after so many moves, and a refusal.
+func eager(s *system, moves int) (least int, refused string) {
+	var flying []int // clients, per group in flight, oldest first
+	flights := make([]int, len(s.clients))
+	for next := 0; moves > 0; moves-- {
+		s.m.now += time.Millisecond
+		i, move := -1, ask
+		for range s.clients {
+			if next = (next + 1) % len(s.clients); s.clients[next].can(ask) {
+				i = next
+				break
+			}
+		}
+		if i < 0 {
+			i, move = flying[0], pass
+			flying = flying[1:]
+			flights[i]--
+		}
+		if refused := s.do(i, move); refused != "" {
+			return 0, refused
+		}
+		for k := range s.clients {
+			for ; flights[k] < len(s.clients[k].flight); flights[k]++ {
+				flying = append(flying, k)
+			}
+		}
+	}
+	least = s.clients[0].body
+	for i := range s.clients {
+		least = min(least, s.clients[i].body)
+	}
+	return least, ""
+}
+
+// Where all ask for their next groups before any has passed, so that some job always holds more than its Base, no
+// iteration waits for ever.
+func TestEager(t *testing.T) {
+	for seed := range uint64(*systems) * 50 {
+		r := rand.New(rand.NewPCG(seed, 5))
+		var shapes []shape
+		for range 2 + r.IntN(4) {
+			s := randomShape(r, 4+r.IntN(8), 4, 1)
+			s.bodies = 1 << 30
+			shapes = append(shapes, s)
+		}
+		capacity := least(shapes) + r.IntN(1+least(shapes))
+		s := newSystem(capacity, Options{Still: -1}, shapes, 1+r.IntN(2))
+		if least, refused := eager(s, 4000); refused != "" || least < 8 {
+			t.Fatalf("seed %d, capacity %d, shapes %v: %d iterations %s\n%s", seed, capacity, shapes, least, refused,
+				s.m)
+		}
+	}
+}
+
 // random returns a number that is often small, and seldom makes sense.
 func random(r *rand.Rand) int {
 	switch r.IntN(20) {

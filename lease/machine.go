@@ -38,6 +38,7 @@ type Machine struct {
 	joined   []*holder // by their Join's grant
 	order    []*holder // those whose iteration has begun and waits for more groups, oldest first
 	live     int       // so many of the order go on; the others are aside, or in need of what those hold
+	lacks    bool      // the oldest asks, and waits for nothing but that idle jobs come to hold their Base
 	queue    []*holder // those whose Join or First waits
 	arrivals int64
 	begun    int64         // the newest seniority
@@ -298,6 +299,7 @@ func (m *Machine) grantGroups() {
 	total, idle, younger := m.sums()
 	room := MaxPages // by how much holds may rise, for all of the order that was passed
 	older := 0
+	m.lacks = false
 	for i := 0; i < len(m.order); {
 		k := m.order[i]
 		younger -= k.hold
@@ -310,7 +312,9 @@ func (m *Machine) grantGroups() {
 			if i == 0 {
 				limit = m.bound
 			}
-			if (after <= before || after <= m.capacity) && (more == 0 || more <= room && total+more <= limit) {
+			safe, free := after <= before || after <= m.capacity, more == 0 || more <= room && total+more <= limit
+			m.lacks = m.lacks || i == 0 && safe && !free
+			if safe && free {
 				m.charge(k)
 				k.hold, k.rest, k.asking = hold, k.want.Rest, false
 				total, room = total+more, room-more
@@ -351,13 +355,13 @@ func (m *Machine) sums() (total, idle, began int) {
 	return total, idle, began
 }
 
-// fits reports whether (T) and (S) allow a First, as the youngest of those that go on, or a Join if the job has not
+// fits reports whether the rule allows a First, as the youngest of those that go on, or a Join if the job has not
 // joined, for the jobs that go on. could has looked at the rest: (S) of the job itself, and for a Join that of the
 // jobs behind.
 func (m *Machine) fits(k *holder) bool {
 	total, idle, younger := m.sums()
 	hold, _ := k.next()
-	if total-k.hold+hold > m.capacity {
+	if total-k.hold+hold > m.capacity || k.joined && m.lacks {
 		return false
 	}
 	if k.joined {

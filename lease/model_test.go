@@ -155,6 +155,7 @@ type system struct {
 	m       *Machine
 	clients []client
 	grants  int
+	robbed  string // what was wrong with a grant
 }
 
 func newSystem(capacity int, o Options, shapes []shape, ahead int) *system {
@@ -218,7 +219,16 @@ func (s *system) key() string {
 }
 
 // step tells the machine and its clients; it returns a refusal.
-func (s *system) step(in Input) (refused string) { return s.hear(s.m.Step(in)) }
+func (s *system) step(in Input) (refused string) { return s.hear(s.tell(in)) }
+
+// tell tells the machine alone.
+func (s *system) tell(in Input) []Output {
+	outs := s.m.Step(in)
+	if waits := robbed(s.m, outs); waits != "" && s.robbed == "" {
+		s.robbed = "an iteration begins, and " + waits + " waits for what others hold"
+	}
+	return outs
+}
 
 func (s *system) hear(outs []Output) (refused string) {
 	for _, out := range outs {
@@ -242,11 +252,16 @@ func (s *system) do(i, move int) (refused string) {
 	c := &s.clients[i]
 	in := c.do(move)
 	in.Now = s.m.now
-	outs := s.m.Step(in)
+	var outs []Output
 	if move == pass && c.joined && c.asking {
-		outs = append(outs, s.m.Step(Input{Now: s.m.now, Want: c.want()})...)
+		outs = s.m.Step(in)
+		in = Input{Now: s.m.now, Want: c.want()}
 	}
-	return s.hear(outs)
+	outs = append(outs, s.tell(in)...)
+	if refused = s.hear(outs); refused == "" {
+		refused = s.robbed
+	}
+	return refused
 }
 
 // wrong says what must never be: that more is held than there is, or more than the machine knows, or that what the
@@ -287,6 +302,31 @@ func promises(m *Machine) string {
 		}
 	}
 	return ""
+}
+
+// robbed returns the oldest if another's iteration has begun though it waits, and would wait no more when the idle jobs
+// held their Base; else "".
+func robbed(m *Machine, outs []Output) string {
+	first := func(out Output) bool { return out.Seniority > 0 }
+	if len(m.order) == 0 || !slices.ContainsFunc(outs, first) {
+		return ""
+	}
+	oldest := m.order[0]
+	sum := max(oldest.rest, oldest.hold, oldest.want.Hold)
+	for _, k := range m.joined {
+		switch {
+		case k.aside:
+			return ""
+		case !k.began:
+			sum += k.Base
+		case k != oldest:
+			sum += k.hold
+		}
+	}
+	if !oldest.asking || sum > m.capacity {
+		return ""
+	}
+	return string(oldest.Job)
 }
 
 // safe is the banker's question, answered by search: whether the iterations that have begun can end in some order,

@@ -59,8 +59,8 @@ func (w *world) move() (moved bool, problem string) {
 	return true, w.check()
 }
 
-// tell tells the machine something that no client says.
-func (w *world) tell(in Input) (problem string) {
+// tells tells the machine something that no client says.
+func (w *world) tells(in Input) (problem string) {
 	in.Now = w.m.now
 	if refused := w.step(in); refused != "" {
 		return refused
@@ -154,15 +154,15 @@ func (w *world) run() string {
 		case 3:
 			if c.joined && w.r.IntN(8) == 0 { // its process dies
 				*c = client{shape: c.shape, name: c.name, done: true}
-				problem = w.tell(Input{Leave: &Leave{c.name}})
+				problem = w.tells(Input{Leave: &Leave{c.name}})
 			}
 		case 4:
 			pages := least*(1+w.r.IntN(4))/3 + w.r.IntN(3)
 			w.bound = max(w.bound, pages)
-			problem = w.tell(Input{Capacity: &Capacity{Pages: pages}})
+			problem = w.tells(Input{Capacity: &Capacity{Pages: pages}})
 		case 5:
 			w.m.now += time.Duration(w.r.IntN(4000)) * time.Millisecond
-			problem = w.tell(Input{})
+			problem = w.tells(Input{})
 		default:
 			w.m.now += time.Duration(w.r.IntN(1000)) * time.Microsecond
 			_, problem = w.move()
@@ -179,7 +179,7 @@ func (w *world) run() string {
 	}
 	clear(w.stopped)
 	w.bound = max(w.bound, least)
-	if problem := w.tell(Input{Capacity: &Capacity{Pages: least}}); problem != "" {
+	if problem := w.tells(Input{Capacity: &Capacity{Pages: least}}); problem != "" {
 		return problem
 	}
 	if problem := w.settle(); problem != "" {
@@ -208,7 +208,7 @@ func (w *world) settle() string {
 			return ""
 		}
 		w.m.now = max(w.m.now, at)
-		if problem := w.tell(Input{}); problem != "" {
+		if problem := w.tells(Input{}); problem != "" {
 			return problem
 		}
 	}

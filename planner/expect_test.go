@@ -90,11 +90,8 @@ func randomCourse(rng *rand.Rand) Course {
 }
 
 // What is expected agrees with a simulation nanosecond by nanosecond, on a device where jobs do not slow each other
-// down. Never is more held than there is.
-//
-// Where iterations that begin hold what those before them held, an older one may wait for long; that is left out.
+// down. Never is more held than there is, and nobody waits for ever.
 func TestExpectAgainstSteps(t *testing.T) {
-	starved := 0
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 175))
 		var courses []Course
@@ -112,17 +109,13 @@ func TestExpectAgainstSteps(t *testing.T) {
 		}
 		want := newStepper(t, seed, courses, capacity).rates()
 		if want == nil {
-			starved++
-			continue
+			t.Fatalf("seed %d: a job waits for ever", seed)
 		}
 		for i := range got {
 			if math.Abs(got[i]-want[i]) > 1e-9 {
 				t.Fatalf("seed %d: jobs get on at %v, by steps at %v", seed, got, want)
 			}
 		}
-	}
-	if starved > 3 {
-		t.Errorf("%d times a job waited for ever", starved)
 	}
 }
 
@@ -208,6 +201,9 @@ func (s *stepper) check() {
 func (s *stepper) ask(i int) {
 	j := s.jobs[i]
 	open := 0
+	if j.ended {
+		open++ // the unit is about to hear of it
+	}
 	for _, g := range j.groups {
 		if g.left > 0 {
 			open++

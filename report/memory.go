@@ -29,6 +29,13 @@ func (m *Memory) Add(n Memory) {
 	m.MSRAll, m.MSRLive = saving(m.VanillaAll), saving(m.VanillaLive)
 }
 
+// limit caps the bytes of all jobs at what they had together.
+func (m *Memory) limit(together graph.Bytes) {
+	m.Arena = min(m.Arena, together)
+	m.SlotPeak = min(m.SlotPeak, m.Arena)
+	m.Add(Memory{})
+}
+
 // MemoryOf returns what the plan of each job saves against its vanilla peaks.
 func MemoryOf(p *planner.Planned, vanilla planner.Peaks) []Memory {
 	saved := make([]Memory, len(p.Jobs))

@@ -9,6 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/planner"
 	"tensile/task"
+	"tensile/wire"
 )
 
 // Metrics are the figures of a run of one job, or of all jobs together. Fields that were not measured are nil.
@@ -50,6 +51,7 @@ type JobMetrics struct {
 type Training struct {
 	Device   string       `json:"device"`
 	Policy   string       `json:"policy"`
+	Sharing  wire.Sharing `json:"memory_sharing,omitzero"`
 	Budget   graph.Bytes  `json:"budget_bytes"` // 0: none
 	Link     float64      `json:"link_bytes_per_second"`
 	Latency  string       `json:"latencies"` // what the first plan took them from
@@ -123,9 +125,19 @@ func (m *Metrics) add(n Metrics) {
 // limit caps the sums over jobs at the budget. Where plans have changed, the maxima of the jobs occurred at different
 // times, so that their sum can exceed the budget, which all arenas together never did.
 func (m *Metrics) limit(budget graph.Bytes) {
-	m.Arena = min(m.Arena, budget)
-	m.SlotPeak, m.Touched = min(m.SlotPeak, m.Arena), min(m.Touched, m.Arena)
-	m.Memory.Add(Memory{})
+	m.Memory.limit(budget)
+	m.Touched = min(m.Touched, m.Arena)
+}
+
+// TakeTurns drops how long iterations took against a vanilla run: jobs took turns, each trained alone, and how long it
+// waited for the others is in none of its iterations.
+func (r *Training) TakeTurns() {
+	r.FirstEOR = nil
+	r.Total.EOR, r.Total.EORLow, r.Total.EORHigh, r.Total.CBR = nil, nil, nil, nil
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		j.FirstEOR, j.EOR, j.EORLow, j.EORHigh, j.CBR = nil, nil, nil, nil, nil
+	}
 }
 
 // relate takes EOR (TENSILE, V-A) with its spread, and works out CBR; nil: nothing is known.

@@ -11,22 +11,24 @@ import (
 	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/task"
+	"tensile/wire"
 )
 
-// Plan is what tensile plan prints. Device, Policy and Budget are the caller's to set.
+// Plan is what tensile plan prints. Device, Policy, Sharing and Budget are the caller's to set.
 type Plan struct {
-	Device    string      `json:"device"`
-	Policy    string      `json:"policy"`
-	Budget    graph.Bytes `json:"budget_bytes"`
-	PlanTime  float64     `json:"plan_ms"`
-	PackTime  float64     `json:"pack_ms"`
-	Proof     float64     `json:"prove_ms"`
-	Rounds    int         `json:"rounds"`
-	Work      int64       `json:"planning_steps"`
-	Limited   bool        `json:"planning_limited"` // the search ended at its limit of steps
-	Validated bool        `json:"validated"`
-	Jobs      []JobPlan   `json:"jobs"`
-	Total     PlanFigures `json:"total"`
+	Device    string       `json:"device"`
+	Policy    string       `json:"policy"`
+	Sharing   wire.Sharing `json:"memory_sharing,omitzero"`
+	Budget    graph.Bytes  `json:"budget_bytes"`
+	PlanTime  float64      `json:"plan_ms"`
+	PackTime  float64      `json:"pack_ms"`
+	Proof     float64      `json:"prove_ms"`
+	Rounds    int          `json:"rounds"`
+	Work      int64        `json:"planning_steps"`
+	Limited   bool         `json:"planning_limited"` // the search ended at its limit of steps
+	Validated bool         `json:"validated"`
+	Jobs      []JobPlan    `json:"jobs"`
+	Total     PlanFigures  `json:"total"` // where jobs share memory: of what they need together
 	*Gates
 }
 
@@ -97,6 +99,7 @@ func NewPlan(tasks []task.Task, p *planner.Planned, saved []Memory, explain bool
 		r.Total.add(j.PlanFigures)
 		r.Jobs = append(r.Jobs, j)
 	}
+	r.Total.limit(p.Least)
 	r.Total.ZeroStall = p.ZeroStall
 	return r
 }
@@ -183,6 +186,9 @@ func (r *Plan) WriteTable(out io.Writer, wide bool) error {
 	}
 	if r.Gates != nil {
 		r.Gates.write(out)
+	}
+	if r.Sharing == wire.Slices {
+		fmt.Fprintf(out, "They take turns: one at a time is on the device, and needs at most %s.\n", r.Total.Arena)
 	}
 	for _, j := range r.Jobs {
 		for _, o := range j.Passes {

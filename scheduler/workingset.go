@@ -40,15 +40,18 @@ func (j *Job) scratch(op int) graph.Bytes {
 }
 
 // WorkingSets sums the working sets of the request's jobs and names the largest of each, for an error's line. Of jobs
-// that share memory the largest counts.
+// that share memory the largest counts, and is named alone.
 func (r *Request) WorkingSets() (sum graph.Bytes, why string) {
 	var words []string
 	for _, j := range r.Jobs {
 		w := WorkingSetOf(j, r.Align)
-		if sum += w.Bytes; r.Together {
-			sum = max(sum-w.Bytes, w.Bytes)
+		line := fmt.Sprintf("%s of job %s works on %s", j.Graph.Ops[w.Op].Name, j.Name, w.Bytes)
+		switch {
+		case !r.Together:
+			sum, words = sum+w.Bytes, append(words, line)
+		case w.Bytes > sum:
+			sum, words = w.Bytes, []string{line}
 		}
-		words = append(words, fmt.Sprintf("%s of job %s works on %s", j.Graph.Ops[w.Op].Name, j.Name, w.Bytes))
 	}
 	return sum, Abridge(words)
 }

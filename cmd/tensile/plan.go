@@ -20,6 +20,7 @@ import (
 	"tensile/program"
 	"tensile/report"
 	"tensile/scheduler/policies"
+	"tensile/wire"
 )
 
 func planCommand() *cobra.Command {
@@ -64,6 +65,7 @@ func planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			r.Sharing = p.sharing.Sharing
 			if svg != "" {
 				if err := s.draw(c.Context(), svg); err != nil {
 					return err
@@ -125,6 +127,9 @@ func printFrontier(c *cobra.Command, models []string, w *workloadFlags, p *planF
 		if c.Flags().Changed(flag) {
 			return fmt.Errorf("--frontier plans within every budget and prints no plan: leave out --%s", flag)
 		}
+	}
+	if p.sharing.Sharing != wire.NoSharing {
+		return errors.New("--frontier: its jobs have arenas of their own: leave out --memory-sharing")
 	}
 	names := policies.Names()
 	if c.Flags().Changed("policy") {

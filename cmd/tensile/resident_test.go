@@ -9,6 +9,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,6 +27,7 @@ import (
 	"tensile/internal/lifelock"
 	"tensile/lease/process"
 	"tensile/report"
+	"tensile/wire"
 )
 
 // looksVariable names a file. The process of a lease then looks at the memory of the executors whenever one of them
@@ -33,12 +37,10 @@ const looksVariable = "TENSILE_TEST_LOOKS"
 // looks is what the executors took of the machine.
 type looks struct {
 	Looks int           `json:"looks"`
-	Most  graph.Bytes   `json:"most"` // resident in all arenas together
-	Mean  graph.Bytes   `json:"mean"`
+	Most  graph.Bytes   `json:"most"`  // resident in all arenas together
 	Each  []graph.Bytes `json:"each"`  // the most in an arena
 	Other graph.Bytes   `json:"other"` // the most in the executors' processes beside arenas: Home, heaps, libraries
-
-	sum graph.Bytes
+	Sum   graph.Bytes   `json:"sum"`   // over looks
 }
 
 func init() {
@@ -75,10 +77,19 @@ func watchLease(path string) {
 	orDie(err)
 	orDie(os.Chdir(folder)) // paths of sockets are short
 	orDie(os.MkdirAll("inner", 0o700))
+	for _, path := range []string{"inner/clients", "socket"} {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // of one that was killed
+			orDie(err)
+		}
+	}
 	orDie(os.Symlink("../clients", "inner/clients"))
 	listener, err := net.Listen("unix", "socket")
 	orDie(err)
 	w := &watcher{path: path}
+	if text, err := os.ReadFile(path); err == nil { // of one that was killed
+		_ = json.Unmarshal(text, &w.seen)
+		w.seen.Each = nil
+	}
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -156,24 +167,23 @@ func (w *watcher) look() {
 		w.seen.Each[i] = max(w.seen.Each[i], arena)
 	}
 	w.seen.Looks++
-	w.seen.sum += arenas
+	w.seen.Sum += arenas
 	w.seen.Most, w.seen.Other = max(w.seen.Most, arenas), max(w.seen.Other, others)
-	w.seen.Mean = w.seen.sum / graph.Bytes(w.seen.Looks)
 	text, err := json.Marshal(w.seen)
-	if err == nil {
-		err = os.WriteFile(w.path, text, 0o600)
-	}
 	orDie(err)
+	orDie(os.WriteFile(w.path+".new", text, 0o600))
+	orDie(os.Rename(w.path+".new", w.path)) // it may be killed
 }
 
-// residentOf is how much of the machine an executor takes, for an arena that is backed in part, and else. The mappings
-// of that are the only ones for which large pages are advised, as long as no checkpoints are taken.
+// residentOf is how much of the machine an executor takes, for an arena that is backed in part, and else. An arena is
+// what large pages are advised for from an address on where one can begin; other memory begins behind a guard page.
 func residentOf(pid int) (arena, other graph.Bytes) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/smaps", pid))
 	if err != nil {
 		return 0, 0 // it has ended
 	}
 	defer file.Close()
+	var from, to, end uint64 // of a mapping, and of the last part of an arena
 	var rss graph.Bytes
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		words := strings.Fields(lines.Text())
@@ -182,10 +192,15 @@ func residentOf(pid int) (arena, other graph.Bytes) {
 			kib, _ := strconv.Atoi(words[1])
 			rss = graph.Bytes(kib) * graph.KiB
 		case "VmFlags:":
-			if slices.Contains(words, "hg") {
-				arena += rss
+			const large = 2 << 20
+			if slices.Contains(words, "hg") && (from%large == 0 || from == end) {
+				arena, end = arena+rss, to
 			} else {
 				other += rss
+			}
+		default:
+			if !strings.HasSuffix(words[0], ":") {
+				fmt.Sscanf(words[0], "%x-%x", &from, &to)
 			}
 		}
 	}
@@ -193,27 +208,40 @@ func residentOf(pid int) (arena, other graph.Bytes) {
 }
 
 var (
+	gateKills    = flag.Int("gate-kills", 3, "how often TestClusterGatesKills kills")
 	residentJobs = flag.String("resident-jobs", "mlp lenet --batch 32 --iterations 20",
 		"what TestResidentTogether trains: arguments of tensile run")
 	residentAlone = flag.Bool("resident-alone", true, "compare with the bits of jobs with an arena each")
 )
 
+// seenAt is what the process of a lease has seen.
+func seenAt(t *testing.T, path string) (seen looks) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document(t, text, &seen)
+	return seen
+}
+
 // Two processes take no more of the machine for their arenas than the lease has, which is the least memory that plan
 // says they need, whenever one has given pages back. Their bits are those of jobs with an arena each.
 func TestResidentTogether(t *testing.T) {
 	jobs := slices.Concat(strings.Fields(*residentJobs), []string{"--no-calibrate", "--json"})
-	options := func(o ...string) []string { return append(slices.Clone(jobs), o...) }
-	plan := slices.Clone(jobs)
-	if i := slices.Index(plan, "--iterations"); i >= 0 {
-		plan = slices.Delete(plan, i, i+2)
+	without := func(flag string) []string {
+		if i := slices.Index(jobs, flag); i >= 0 {
+			return slices.Concat(jobs[:i], jobs[i+2:])
+		}
+		return jobs
 	}
 	var planned report.Plan
-	document(t, tensile(t, t.TempDir(), slices.Concat([]string{"plan"}, plan, []string{"--memory-sharing", "gates"})...),
-		&planned)
+	document(t, tensile(t, t.TempDir(), slices.Concat([]string{"plan"}, without("--iterations"),
+		[]string{"--memory-sharing", "gates"})...), &planned)
 	least := planned.Gates.Least
-	run := func(environment []string, o ...string) *report.Training {
-		p := startWith(t, t.TempDir(), environment, append([]string{"run"}, options(append(o, "--checkpoint",
-			"none")...)...)...)
+	run := func(environment, jobs []string, o ...string) *report.Training {
+		p := startWith(t, t.TempDir(), environment, slices.Concat([]string{"run"}, jobs, o,
+			[]string{"--checkpoint", "none"})...)
 		text := p.ends(0, "")
 		p.nothing()
 		var r report.Training
@@ -221,14 +249,9 @@ func TestResidentTogether(t *testing.T) {
 		return &r
 	}
 	path := filepath.Join(t.TempDir(), "looks")
-	shared := run([]string{looksVariable + "=" + path}, "--memory-sharing", "gates", "--budget",
+	shared := run([]string{looksVariable + "=" + path}, jobs, "--memory-sharing", "gates", "--budget",
 		fmt.Sprint(int64(least)))
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var seen looks
-	document(t, text, &seen)
+	seen := seenAt(t, path)
 	if seen.Most > least || seen.Most < least/2 {
 		t.Errorf("%s are resident at most, want up to the %s that are needed, and not much less", seen.Most, least)
 	}
@@ -236,10 +259,11 @@ func TestResidentTogether(t *testing.T) {
 		t.Errorf("%d looks in %d iterations are too few to show much", seen.Looks, iterations)
 	}
 	if *residentAlone {
-		alone := run(nil, "--memory-sharing", "none", "--policy", "none-live")
+		alone := run(nil, without("--budget"), "--memory-sharing", "none", "--policy", "none-live")
 		for i, j := range alone.Jobs {
 			if *j.Digest != *shared.Jobs[i].Digest {
-				t.Errorf("job %s has the bits %s, and %s with an arena of its own", j.Job, *shared.Jobs[i].Digest, *j.Digest)
+				t.Errorf("job %s has the bits %s, and %s with an arena of its own", j.Job, *shared.Jobs[i].Digest,
+					*j.Digest)
 			}
 		}
 	}
@@ -248,7 +272,105 @@ func TestResidentTogether(t *testing.T) {
 		arenas += j.VanillaLive
 		t.Logf("%s: arena %s, %s without a plan", j.Job, j.Arena, j.VanillaLive)
 	}
-	t.Logf("resident: at most %s of the %s that are needed, %.3f, on average %s, in %d looks; in each arena at most %s; "+
-		"the least is %.3f of arenas without a plan; beside arenas at most %s", seen.Most, least,
-		float64(seen.Most)/float64(least), seen.Mean, seen.Looks, seen.Each, float64(least)/float64(arenas), seen.Other)
+	t.Logf("resident: at most %s of the %s that are needed, %.3f, on average %s, in %d looks; in each arena at most "+
+		"%s; the least is %.3f of arenas without a plan; beside arenas at most %s", seen.Most, least,
+		float64(seen.Most)/float64(least), seen.Sum/graph.Bytes(seen.Looks), seen.Looks, seen.Each,
+		float64(least)/float64(arenas), seen.Other)
+}
+
+// Executors that share memory by gates are killed at random, one or all, and the process of their lease, and the
+// controller. All jobs come to the bits of one that nothing disturbs, and the arenas that were there whenever a process
+// had given pages back never took more of the machine than the budget.
+func TestClusterGatesKills(t *testing.T) {
+	iterations := 100 + 60**gateKills
+	c := startCluster(t, 16*graph.MiB)
+	submit := func(name string) string {
+		path := filepath.Join(c.files, name+".safetensors")
+		c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", fmt.Sprint(iterations),
+			"--save", path, "--checkpoint", "10it", "--restarts", "50")...)
+		return path
+	}
+	path := submit("calm")
+	r := c.in(wire.Done, "calm")
+	c.end()
+	want := &calm{iterations, read(t, path), r.Result.Losses}
+
+	path = filepath.Join(t.TempDir(), "looks")
+	t.Setenv(looksVariable, path)
+	flags := []string{"--memory-sharing", "gates", "--threshold", "100"}
+	c = startCluster(t, 8*graph.MiB, flags...)
+	saved := make(map[string]string)
+	for _, name := range []string{"a", "b", "c"} {
+		saved[name] = submit(name)
+	}
+	rng := rand.New(rand.NewPCG(*killSeed, 23))
+	counts := make(map[string]int)
+	for range *gateKills {
+		before := c.jobs()
+		jobs := c.until("a job to train", func(now map[string]wire.Record) bool {
+			return slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(name string) bool {
+				return now[name].State == wire.Training && now[name].Iteration > before[name].Iteration
+			}) || countActive(now) == 0
+		})
+		if countActive(jobs) == 0 {
+			break
+		}
+		time.Sleep(time.Duration(rng.Int64N(int64(100 * time.Millisecond)))) // so that it is anywhere in an iteration
+		what := []string{"executor", "executors", "lease", "lease and executor", "controller"}[rng.IntN(5)]
+		counts[what]++
+		victims := executors(t, c.dir)
+		names := slices.Sorted(maps.Keys(victims))
+		if strings.HasPrefix(what, "lease") {
+			for _, pid := range leases(t) {
+				syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			}
+		}
+		if strings.HasSuffix(what, "executor") && len(names) > 0 {
+			names = names[rng.IntN(len(names)):][:1]
+		}
+		if strings.Contains(what, "executor") {
+			for _, name := range names {
+				syscall.Kill(victims[name], syscall.SIGKILL)
+			}
+		}
+		if what == "controller" {
+			c.signal(syscall.SIGKILL)
+			c.ends(-1, "")
+			c = c.restart(flags...)
+		}
+	}
+	jobs := c.until("all jobs to be over", func(jobs map[string]wire.Record) bool { return countActive(jobs) == 0 })
+	starts := int64(0)
+	for name, path := range saved {
+		c.whole(jobs[name], path, want)
+		starts += jobs[name].Incarnation
+	}
+	seen := seenAt(t, path)
+	if seen.Most > c.budget || seen.Most == 0 {
+		t.Errorf("the arenas of the executors took %s at most, of %s", seen.Most, c.budget)
+	}
+	t.Logf("seed %d: %d incarnations, after kills of %v; the arenas took at most %s of %s, in %d looks", *killSeed,
+		starts, counts, seen.Most, c.budget, seen.Looks)
+	c.end()
+}
+
+// leases returns the processes of leases that executors of this test have started.
+func leases(t *testing.T) (pids []int) {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range lines {
+		text, _ := os.ReadFile(path) // it may have ended
+		args := strings.Split(string(text), "\x00")
+		if len(args) > 3 && args[1] == "lease" && strings.HasPrefix(args[3], os.Getenv("XDG_STATE_HOME")+"/") {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }

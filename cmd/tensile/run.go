@@ -171,6 +171,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	r.Device, r.Policy, r.Link, r.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
+	if r.Sharing = f.sharing.Sharing; r.Sharing == wire.Slices {
+		r.TakeTurns()
+	}
 	if f.json {
 		err = f.printJSON(out, r)
 	} else {

@@ -50,11 +50,25 @@ func TestPages(t *testing.T) {
 	if got := d.Held(); got != 6*page {
 		t.Errorf("%v were held, want %v", got, 6*page)
 	}
-	defer func() {
-		if got := fmt.Sprint(recover()); !strings.HasPrefix(got, `sim: Issue to job "a" of a in that uses other pages`) {
-			t.Errorf("panic %q", got)
-		}
-	}()
+	panics := func(want string, do func()) {
+		t.Helper()
+		defer func() {
+			if got := fmt.Sprint(recover()); !strings.HasPrefix(got, want) {
+				t.Errorf("panic %q, want %q", got, want)
+			}
+		}()
+		do()
+	}
 	body := &p.Program().Body
+	panics(`sim: Issue to job "a" of a in that uses other pages`, func() { a.Issue(body, 0, len(body.Commands), 0, true) })
+
+	// What was issued and has not ended keeps its pages.
+	d.Close()
+	d = plain(0, sim.Options{Page: page})
+	a = paged("a")
+	if got := hold(a, program.PageRange{From: 0, To: 12}); got != "<nil>" {
+		t.Fatal(got)
+	}
 	a.Issue(body, 0, len(body.Commands), 0, true)
+	panics(`sim: Hold by job "a" takes pages [0-11], which a `, func() { hold(a) })
 }

@@ -164,6 +164,21 @@ func Remove(folder, name string) error {
 	return nil
 }
 
+// Sweep removes the file of a lock that nobody holds, and reports whether nobody does. A process that is about to take
+// the lock makes the file anew. Like Lives, Sweep holds the lock for a moment itself.
+func Sweep(folder, name string) (ended bool) {
+	f, err := os.Open(path(folder, name))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close() // releases the lock that lock takes
+	if held, err := lock(f); held || err != nil || removed(f, f.Name()) {
+		return false
+	}
+	os.Remove(f.Name()) // while nobody else can take the lock; the worst is a file that stays
+	return true
+}
+
 // lock locks a file, or reports that another holds it.
 func lock(f *os.File) (held bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

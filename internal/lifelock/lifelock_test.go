@@ -193,3 +193,46 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// A lock that is swept and taken at the same time has a file: the next process that looks for it finds it held.
+func TestSweep(t *testing.T) {
+	folder := t.TempDir()
+	if !Sweep(folder, "a") {
+		t.Error("a lock that nobody took counts as held")
+	}
+	stop, swept := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		defer func() { swept <- n }()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if Sweep(folder, "a") {
+					n++
+				}
+			}
+		}
+	}()
+	for range 1000 {
+		l, err := Take(folder, "a")
+		if _, held := errors.AsType[*HeldError](err); held {
+			continue // by the sweeper
+		}
+		must(t, err)
+		for range 20 {
+			if removed(l.file, path(folder, "a")) {
+				t.Fatal("a lock that is held has no file")
+			}
+		}
+		l.file.Close() // the file stays, for the sweeper
+	}
+	close(stop)
+	if n := <-swept; n == 0 {
+		t.Error("no file was swept")
+	}
+	if !Sweep(folder, "a") {
+		t.Error("a lock that nobody holds counts as held")
+	}
+}

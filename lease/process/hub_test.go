@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"tensile/internal/lifelock"
 	"tensile/lease"
 )
 
@@ -362,7 +364,77 @@ func cityOf(t *testing.T, seed uint64) (grants, restarts int) {
 			fail(fmt.Errorf("not all end"))
 		}
 	}
+	if err := c.rest(); err != nil {
+		fail(err)
+	}
 	return c.grants, c.restarts
+}
+
+// rest has all that live connect, and what they say arrive: nobody holds anything any more.
+func (c *city) rest() error {
+	if c.hub == nil {
+		return nil
+	}
+	for _, p := range c.parties {
+		if p.dead {
+			continue
+		}
+		if !p.online {
+			p.online, p.up = true, p.book.requests()
+		}
+		for len(p.up) > 0 {
+			if err := c.deliver(p, true); err != nil {
+				return err
+			}
+		}
+		if m := c.hub.members[p.book.client]; m != nil && len(m.jobs) > 0 {
+			return fmt.Errorf("the lease knows a job of client %s, whose jobs have left", p.book.client)
+		}
+	}
+	return nil
+}
+
+// A job may hold no more than the newest capacity allows, of whichever client the lease hears it first. The machine hears
+// of it when nobody is awaited.
+func TestNewestCapacity(t *testing.T) {
+	h := newHub(lease.Options{}, []string{"a", "b", "c"})
+	newer, older := newBook("a"), newBook("b")
+	for _, c := range []lease.Capacity{{Pages: 7, Number: 2}, {Pages: 9, Number: 1}} {
+		newer.told(lease.Input{Capacity: &c})
+	}
+	older.told(lease.Input{Capacity: &lease.Capacity{Pages: 9, Number: 1}})
+	for _, b := range []*book{newer, older} {
+		h.greet(0, b.requests()[0].Hello)
+	}
+	if h.gone(0, "c"); h.capacity.Pages != 7 {
+		t.Errorf("the lease has %d pages, want 7", h.capacity.Pages)
+	}
+	for ask, peak := range []int{7, 8} {
+		job := lease.Job(fmt.Sprint("needs", peak))
+		must(t, h.told(0, "b", &told{Join: &lease.Join{Job: job, Ask: int64(ask + 1), Peak: peak}}))
+		if got := len(h.letters()); got != 8-peak {
+			t.Errorf("%d answers to a job that needs %d pages of 7", got, peak)
+		}
+	}
+}
+
+// From the first Join on, before anybody hears of it, it can be seen that a client lives.
+func TestClientLock(t *testing.T) {
+	c := NewClient(Options{Folder: t.TempDir()})
+	lives := func() bool {
+		lives, _ := lifelock.Lives(filepath.Join(c.options.Folder, clientsName), c.id)
+		return lives
+	}
+	c.Step(lease.Input{Capacity: &lease.Capacity{Pages: 1}})
+	if lives() {
+		t.Error("a client has a lock and no job")
+	}
+	if out := c.Step(lease.Input{Join: &lease.Join{Job: "a", Ask: 1}}); len(out) > 0 || !lives() {
+		t.Errorf("a client whose job joins has no lock: %v", out)
+	}
+	if c.release(); lives() {
+		t.Error("a client has a lock after its end")
+	}
 }
 
 var seeds = flag.Int("seeds", 1000, "how many random cities are tried")

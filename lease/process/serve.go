@@ -112,25 +112,11 @@ func clientsOf(folder string) (ids []string, err error) {
 	}
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".lock")
-		switch {
-		case !ok:
-		case ended(folder, id):
-			lifelock.Remove(folder, id)
-		default:
+		if ok && !lifelock.Sweep(folder, id) {
 			ids = append(ids, id)
 		}
 	}
 	return ids, nil
-}
-
-// ended reports whether a client is known to hold nothing any more: nobody has its lock, or it has removed that.
-func ended(folder, id string) bool {
-	lives, known := lifelock.Lives(folder, id)
-	if !known {
-		_, err := os.Stat(filepath.Join(folder, id+".lock"))
-		return errors.Is(err, fs.ErrNotExist)
-	}
-	return !lives
 }
 
 // within calls open with a short path of a folder: those of sockets are limited to 107 bytes.
@@ -228,8 +214,7 @@ func (s *server) unknown() (ids []string) {
 func (s *server) probe() {
 	folder := filepath.Join(s.folder, clientsName)
 	for _, id := range s.unknown() {
-		if ended(folder, id) {
-			lifelock.Remove(folder, id)
+		if lifelock.Sweep(folder, id) { // it has ended, or has removed its lock: it holds nothing any more
 			s.hub.gone(s.now(), id)
 		}
 	}
@@ -305,6 +290,12 @@ func (s *server) read(c *connection) {
 	})
 }
 
+// named reports whether a client may have a name, which is also that of a file.
+func named(client string) bool {
+	other := func(c rune) bool { return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') }
+	return client != "" && len(client) <= 64 && !strings.ContainsFunc(client, other)
+}
+
 // take takes one line of a client.
 func (s *server) take(c *connection, r *request) error {
 	switch {
@@ -313,6 +304,9 @@ func (s *server) take(c *connection, r *request) error {
 		if hi.Version != version {
 			return fmt.Errorf("the lease speaks version %d and a client %d: end what trains on this device, then run "+
 				"the same release", version, hi.Version)
+		}
+		if !named(hi.Client) {
+			return fmt.Errorf("a client is named %.70q: a name has 1 to 64 letters and digits", hi.Client)
 		}
 		if old := s.conns[hi.Client]; old != nil {
 			old.Close()
