@@ -35,9 +35,9 @@ type ShareSet struct {
 	Jobs     []string // as workload.Load reads them
 	Settings workload.Settings
 
-	// Percent and Saved say at which capacities gates are measured; spatial and alternating are measured beside. Percent
-	// is of the least, without plans that move anything. Saved is for plans by policy tensile: what they save of the
-	// jobs side by side that free nothing, in thousandths.
+	// Percent and Saved say at which capacities gates are measured; spatial and alternating are measured beside.
+	// Percent is of the least, without plans that move anything. Saved is for plans by policy tensile: what they save
+	// of the jobs side by side that free nothing, in thousandths.
 	Percent, Saved []int
 }
 

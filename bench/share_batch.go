@@ -135,7 +135,8 @@ func (m *batched) largest(copies int) (int, error) {
 	return low, nil
 }
 
-// measure returns a row without plans that move anything, and one by policy tensile with the batch that a job has alone.
+// measure returns a row without plans that move anything, and one by policy tensile with the batch that a job has
+// alone.
 func (m *batched) measure() ([]BatchRow, error) {
 	alone, err := m.largest(1)
 	if err != nil {
@@ -179,8 +180,8 @@ func (m *batched) train(policy string, batch int) (*BatchRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &BatchRow{Jobs: s.set.Jobs[0], Capacity: r.Budget, Least: planned.Least, Touched: run.touched, Together: batch,
-		Throughput: s.throughput(run)}, nil
+	return &BatchRow{Jobs: s.set.Jobs[0], Capacity: r.Budget, Least: planned.Least, Touched: run.touched,
+		Together: batch, Throughput: s.throughput(run)}, nil
 }
 
 // WriteTable prints the report for people.

@@ -21,7 +21,8 @@ func TestShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := MeasureShare(t.Context(), ShareOptions{Facts: f, Iterations: 12, Sets: []ShareSet{
-		{Jobs: []string{"resnet50:2"}, Settings: workload.Settings{Batch: 16}, Percent: []int{100, 130}, Saved: []int{850}}}})
+		{Jobs: []string{"resnet50:2"}, Settings: workload.Settings{Batch: 16}, Percent: []int{100, 130},
+			Saved: []int{850}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +74,8 @@ func TestShare(t *testing.T) {
 // The document has the fields that are promised, and no others.
 func TestShareJSON(t *testing.T) {
 	got, err := json.Marshal(&ShareReport{Device: "d", Rows: make([]ShareRow, 1), Curves: make([]ShareCurve, 1)})
-	want := `{"rows":[{"jobs":"","sharing":"","capacity_bytes":0,"least_bytes":0,"touched_bytes":0,"msr_all":0,"eor":0,` +
-		`"eor_together":0,"throughput_vs_alternating":0,"throughput_vs_spatial":0,"gate_ms":0}]}`
+	want := `{"rows":[{"jobs":"","sharing":"","capacity_bytes":0,"least_bytes":0,"touched_bytes":0,"msr_all":0,` +
+		`"eor":0,"eor_together":0,"throughput_vs_alternating":0,"throughput_vs_spatial":0,"gate_ms":0}]}`
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}

@@ -28,8 +28,8 @@
 //
 // # Under a lease
 //
-// A host whose jobs use memory that others use as well asks a lease ([Host.Share]). On a device that backs arenas in part
-// (device.Pager) a body is issued in groups (program.Groups), each as the lease grants it:
+// A host whose jobs use memory that others use as well asks a lease ([Host.Share]). On a device that backs arenas in
+// part (device.Pager) a body is issued in groups (program.Groups), each as the lease grants it:
 //
 //	Home --join--> granted: load, hold Base, prologue --> for each group: want --> granted: hold, issue
 //	 ^                                                                               |
@@ -37,15 +37,15 @@
 //	                                                                                      hold less, passed
 //
 // A job holds the union of what its groups in flight need and of what has content for the group after them; between
-// iterations that is Base, which is what prologue and epilogue need as well. It gives memory back to the system before
-// it tells the lease. Two groups with work for the compute lane are on the device, so that it need not wait while there
-// is memory; with more a job holds what others wait for. An iteration that was asked for and not granted may be given up,
-// so that a job that is told to stop, park, change or drain goes Home at the boundary. One that has begun goes on to its
-// end: only from a boundary does an epilogue lead Home. Requests have numbers, since messages of a lease in another
-// process may cross.
+// iterations that is Base, which is what prologue and epilogue need as well. It gives memory back to the system
+// before it tells the lease. Two groups with work for the compute lane are on the device, so that it need not wait
+// while there is memory; with more a job holds what others wait for. An iteration that was asked for and not granted
+// may be given up, so that a job that is told to stop, park, change or drain goes Home at the boundary. One that has
+// begun goes on to its end: only from a boundary does an epilogue lead Home. Requests have numbers, since messages
+// of a lease in another process may cross.
 //
-// Elsewhere, and if jobs are to take turns ([Sharing].Turns), a job holds all of its arena from when it has joined, issues
-// whole sections, and goes Home when the lease tells it to.
+// Elsewhere, and if jobs are to take turns ([Sharing].Turns), a job holds all of its arena from when it has joined,
+// issues whole sections, and goes Home when the lease tells it to.
 //
 // While the compute lane has nothing because a group waits for its grant that is Report.Gate: neither a stall, nor the
 // fault of a copy, nor a part of any op's latency.

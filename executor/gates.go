@@ -213,8 +213,8 @@ func (m *Machine) admitted(out []Output) ([]Output, bool) {
 	out = m.leave(out)
 	m.ask++
 	m.joins, m.asked = m.nextGates, m.now
-	return append(out, Output{Lease: &lease.Input{Join: &lease.Join{Job: lease.Job(m.name), Ask: m.ask, Base: m.joins.Base.Count(),
-		Peak: m.joins.peak, Weight: m.weight}}}), false
+	return append(out, Output{Lease: &lease.Input{Join: &lease.Join{Job: lease.Job(m.name), Ask: m.ask,
+		Base: m.joins.Base.Count(), Peak: m.joins.peak, Weight: m.weight}}}), false
 }
 
 // leave tells the lease that the job holds nothing, and asks for nothing.
@@ -226,8 +226,9 @@ func (m *Machine) leave(out []Output) []Output {
 	return append(out, Output{Lease: &lease.Input{Leave: &lease.Leave{Job: lease.Job(m.name)}}})
 }
 
-// waited returns for how long before a command of the compute lane, since the one before had ended at free, the lane had
-// nothing issued because groups up to the command's waited for their grants. group is the last one that was counted.
+// waited returns for how long before a command of the compute lane, since the one before had ended at free, the lane
+// had nothing issued because groups up to the command's waited for their grants. group is the last one that was
+// counted.
 func (r *run) waited(group *int, index int, free time.Duration) time.Duration {
 	var waited time.Duration
 	for to := r.group(index); *group < to; {

@@ -15,11 +15,12 @@ type Report struct {
 	Left      time.Duration // when the job left Home last, or the way through Home began by which its plan changed
 	// end of the last kernel of the iteration before; of the first one after Home the start of its own first kernel,
 	// which may come before the end of the prologue; of the device's clock
-	Begin  time.Duration
-	End    time.Duration   // end of the last kernel
-	Steps  []time.Duration // latency of each step of the plan, waits left out
-	Stall  time.Duration   // of the compute stream: sum over kernels of start(k) - end(k-1), Gate left out
-	Gate   time.Duration   `json:",omitzero"` // of the compute stream: nothing was issued to it because a group waited for its grant
+	Begin time.Duration
+	End   time.Duration   // end of the last kernel
+	Steps []time.Duration // latency of each step of the plan, waits left out
+	Stall time.Duration   // of the compute stream: sum over kernels of start(k) - end(k-1), Gate left out
+	// Gate is of the compute stream: nothing was issued to it because a group waited for its grant.
+	Gate   time.Duration `json:",omitzero"`
 	Copies []swapexec.Copy
 }
 

@@ -77,10 +77,12 @@ func least(t testing.TB, page, every graph.Bytes, all ...program.Proven) int {
 const smallPage, smallEvery = 4096, 16 << 10
 
 // gated returns a host whose jobs share so many pages of a device by gates.
-func gated(t testing.TB, w *pagesWatch, every graph.Bytes, capacity int, each func(*executor.Report)) (*host, *grantor) {
+func gated(t testing.TB, w *pagesWatch, every graph.Bytes, capacity int,
+	each func(*executor.Report)) (*host, *grantor) {
 	h := newHost(w, func(r *executor.Report) {
 		if r.Gate < 0 || r.Stall < 0 || r.Gate+r.Stall > r.End-r.Begin {
-			t.Errorf("job %s: iteration %d took %v, gate %v, stall %v", r.Job, r.Iteration, r.End-r.Begin, r.Gate, r.Stall)
+			t.Errorf("job %s: iteration %d took %v, gate %v, stall %v", r.Job, r.Iteration, r.End-r.Begin, r.Gate,
+				r.Stall)
 		}
 		if each != nil {
 			each(r)

@@ -13,8 +13,8 @@ import (
 )
 
 // Lease decides when jobs may use how much of a device's memory: a lease.Machine of this process, or one in another
-// process, whose answers come by Host.Answer. One with the method Wake of lease.Machine is told the time when it wants to
-// know it.
+// process, whose answers come by Host.Answer. One with the method Wake of lease.Machine is told the time when it wants
+// to know it.
 type Lease interface {
 	Step(in lease.Input) []lease.Output
 }
@@ -31,8 +31,8 @@ type Sharing struct {
 	// whole iterations. Without, a job holds what its groups need, on a device that is a device.Pager.
 	Turns bool
 
-	// Every is by how much memory grows or shrinks within a group; 0: as program.Divide recommends. Smaller groups leave
-	// more of the memory to others, and ask the lease more often.
+	// Every is by how much memory grows or shrinks within a group; 0: as program.Divide recommends. Smaller groups
+	// leave more of the memory to others, and ask the lease more often.
 	Every graph.Bytes
 }
 

@@ -19,9 +19,9 @@ import (
 type Together struct {
 	Capacity graph.Bytes // within which they run
 	Least    graph.Bytes // with which they can: see scheduler.Result.Least
-	// ExpectedEOR is the time in which the jobs do what they would do in a second if they took turns, each alone and without a
-	// plan: below 1 they are faster than that. Jobs has, per job, how long an iteration of it takes in rounds of such
-	// turns.
+	// ExpectedEOR is the time in which the jobs do what they would do in a second if they took turns, each alone and
+	// without a plan: below 1 they are faster than that. Jobs has, per job, how long an iteration of it takes in rounds
+	// of such turns.
 	ExpectedEOR float64
 	Jobs        []float64
 }
@@ -122,8 +122,11 @@ func (d Device) PlanTogether(ctx context.Context, r scheduler.Request) (*Planned
 	if err != nil {
 		return nil, nil, err
 	}
-	const eighths, waiting = 8, 0.01
-	for part := graph.Bytes(eighths - 1); part >= eighths/2 && expected.ExpectedEOR-roomy.ExpectedEOR > waiting; part-- {
+	const eighths, limit = 8, 0.01
+	for part := graph.Bytes(eighths - 1); part >= eighths/2; part-- {
+		if waiting := expected.ExpectedEOR - roomy.ExpectedEOR; waiting <= limit {
+			break
+		}
 		lower := r
 		lower.Budget = r.Budget / eighths * part
 		p, err := Plan(ctx, lower)

@@ -73,8 +73,8 @@ func (l *Lanes) Start(s *Section, iteration int, drain bool) *Run {
 
 // Issue puts the commands [from, to) of a section into the queues of their lanes. A part from 0 begins a run of the
 // section, with an iteration and perhaps a drain; each further one goes on where that before it ended, and the next
-// section begins when this one was issued whole. It panics when a part does not follow, or is empty in a section that is
-// not.
+// section begins when this one was issued whole. It panics when a part does not follow, or is empty in a section that
+// is not.
 func (l *Lanes) Issue(s *Section, from, to, iteration int, drain bool) {
 	r := l.newest
 	whole := r == nil || r.issued == len(r.Section.Commands)

@@ -60,8 +60,13 @@ func DrawSharing(w io.Writer, title string, panels []SharingPanel) {
 		if p.For > 0 {
 			d.stack(p, x, y)
 		}
-		fmt.Fprintf(w, "<path stroke=\"#cc3311\" d=\"M%.1f %.1fH%.1f\"/>\n<path stroke=\"black\" d=\"M%.1f %.1fH%.1f\"/>"+
-			"\n", drawLeft, y(p.Capacity), drawLeft+width, drawLeft, y(0), drawLeft+width)
+		for _, line := range []struct {
+			colour string
+			at     graph.Bytes
+		}{{"#cc3311", p.Capacity}, {"black", 0}} {
+			fmt.Fprintf(w, "<path stroke=\"%s\" d=\"M%.1f %.1fH%.1f\"/>\n", line.colour, drawLeft, y(line.at),
+				drawLeft+width)
+		}
 		for k := 0; i == 0 && k < len(p.Jobs); k++ {
 			fmt.Fprintf(w, "<rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"10\" fill=\"%s\"/>\n", drawLeft+width+16,
 				top+20*float64(k), sharingColours[k%len(sharingColours)])

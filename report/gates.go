@@ -26,8 +26,8 @@ type JobGates struct {
 // Share adds the figures of jobs that share memory by gates.
 func (r *Plan) Share(p *planner.Planned, t *planner.Together) {
 	saving := func(of graph.Bytes) float64 { return float64(of-p.Least) / float64(max(of, 1)) }
-	r.Gates = &Gates{Least: p.Least, Capacity: t.Capacity, ExpectedEOR: t.ExpectedEOR, MSRAll: saving(r.Total.VanillaAll),
-		MSRLive: saving(r.Total.VanillaLive)}
+	r.Gates = &Gates{Least: p.Least, Capacity: t.Capacity, ExpectedEOR: t.ExpectedEOR,
+		MSRAll: saving(r.Total.VanillaAll), MSRLive: saving(r.Total.VanillaLive)}
 	for i := range r.Jobs {
 		r.Jobs[i].JobGates = &JobGates{p.Jobs[i].Base, t.Jobs[i]}
 	}

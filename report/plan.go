@@ -67,7 +67,7 @@ type JobPlan struct {
 
 	StepList    []string `json:"step_list,omitempty"`    // with --steps: its lines
 	CommandList []string `json:"command_list,omitempty"` // with --commands: its lines
-	GroupList   []string `json:"group_list,omitempty"`   // with --commands, on a device that can back a part of an arena
+	GroupList   []string `json:"group_list,omitempty"`   // with --commands, on a device that backs parts of arenas
 }
 
 // Holder is a storage on the device at the peak.
