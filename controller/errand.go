@@ -273,15 +273,16 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 		m.want.better, m.want.admission = e.reason, true
 		return
 	}
-	if m.noPlan == why.Why { // jobs that cannot shrink would say so with every drift
-		return
-	}
-	if m.noPlan = why.Why; m.overfull() {
+	if m.overfull() {
+		m.noPlan = why.Why
 		m.event(Event{Kind: Stuck, Bytes: m.taken(), Budget: m.config.Budget, Contexts: m.contexts(),
 			Why: why.Why})
 		return
 	}
-	m.event(Event{Kind: Unplanned, Reason: e.reason, Why: why.Why})
+	if m.noPlan != why.Why { // jobs that cannot shrink would say so with every drift
+		m.noPlan = why.Why
+		m.event(Event{Kind: Unplanned, Reason: e.reason, Why: why.Why})
+	}
 }
 
 // requeue has the admitted jobs wait again that have no memory yet, and reports whether there are any. They may never
