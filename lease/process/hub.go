@@ -124,7 +124,7 @@ func (h *hub) stands(m *member, job standing) {
 	case s == nil: // its Join follows
 	case !job.Joined && s.last.Ask == job.Ask || job.Joined && s.last.Ask > job.Ask:
 		h.out = append(h.out, letter{m.id, answer{Output: s.last}}) // it was lost with the connection
-	case job.Joined && job.Ask == s.last.Ask:
+	case job.Joined: // its newest grant is known, from this process or from the one before
 		if held, ok := h.m.Holds(own); ok && job.Hold >= 0 && job.Hold < held {
 			h.step(lease.Input{Passed: &lease.Passed{Job: own, Seen: job.Ask, Hold: job.Hold}})
 		}

@@ -439,6 +439,26 @@ func TestClientLock(t *testing.T) {
 
 var seeds = flag.Int("seeds", 1000, "how many random cities are tried")
 
+// A job that was granted its pages by the process before this one has given some back, which was lost with the
+// connection. When it is back the others have them.
+func TestPassedIsLost(t *testing.T) {
+	h := newHub(lease.Options{}, []string{"c"})
+	job := standing{Joined: true, Rejoin: lease.Rejoin{Hold: 9, Join: lease.Join{Job: "j", Ask: 5, Base: 2, Peak: 9}}}
+	hears := func(want int) {
+		t.Helper()
+		h.greet(0, &hello{Client: "c", Jobs: []standing{job}, Capacity: &lease.Capacity{Pages: 10, Number: 1}})
+		if got, ok := h.m.Holds("j@c"); got != want || !ok {
+			t.Errorf("it holds %d pages, %v, want %d", got, ok, want)
+		}
+	}
+	hears(9)
+	job.Hold = 2
+	hears(2)
+	if out := h.letters(); len(out) > 0 {
+		t.Errorf("it is told %+v", out)
+	}
+}
+
 // Clients and the lease's process are killed, connections are lost with what was on its way: what the clients hold
 // never exceeds the capacity, and all that live end.
 func TestCities(t *testing.T) {

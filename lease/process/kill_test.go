@@ -48,9 +48,19 @@ func TestMain(m *testing.M) {
 }
 
 // slots are what every client holds as it knows itself, in memory that all share, each beside the client's process.
+// What is held has the number of changes above it, so that slots that are equal at two times did not change in between.
 type slots []atomic.Int64
 
-const maxSlots = 1024
+const (
+	maxSlots = 1024
+	oneMore  = 1 << 20 // change
+)
+
+// holds notes what the client of a slot holds now.
+func (s slots) holds(slot int, pages pages) {
+	changes := s[2*slot].Load() / oneMore
+	s[2*slot].Store((changes+1)*oneMore + int64(pages.count()))
+}
 
 func openSlots(path string) (slots, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -82,7 +92,7 @@ func (s slots) sum(capacity int64) (sum int64) {
 		}
 		sum = 0
 		for _, pages := range held {
-			sum += pages
+			sum += pages % oneMore
 		}
 		if sum <= capacity {
 			break
@@ -94,7 +104,7 @@ func (s slots) sum(capacity int64) (sum int64) {
 func (s slots) read(ended func(pid int64) bool) (held []int64) {
 	for i := 0; i < len(s); i += 2 {
 		pages := s[i].Load()
-		if pages > 0 && ended(s[i+1].Load()) {
+		if pages%oneMore > 0 && ended(s[i+1].Load()) {
 			pages = 0
 		}
 		held = append(held, pages)
@@ -139,7 +149,7 @@ func train(folder, number, seed, capacity string) error {
 	go func() { ended <- c.Run(ctx) }()
 	problem := error(nil)
 	tell := func(in lease.Input) {
-		all[2*slot].Store(int64(w.kept.count())) // before it is told
+		all.holds(slot, w.kept) // before it is told
 		if out := c.Step(in); len(out) > 0 {
 			problem = fmt.Errorf("%v", out)
 		}
@@ -152,7 +162,7 @@ func train(folder, number, seed, capacity string) error {
 		select {
 		case out := <-answers:
 			problem = w.hear(out)
-			all[2*slot].Store(int64(w.kept.count()))
+			all.holds(slot, w.kept)
 			if sum := all.sum(pages); sum > pages {
 				problem = fmt.Errorf("%d pages are held of %d", sum, pages)
 			}
