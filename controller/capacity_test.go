@@ -29,8 +29,8 @@ func lent(w *world, before []wire.Lease) []wire.Lease {
 }
 
 // The budget goes from 100 to 70 % and back while jobs train. The lease's capacity follows as fast as plans shrink:
-// never below what the plans in force need together, at the end the budget but for contexts; its number rises, also over
-// a restart.
+// never below what the plans in force need together, at the end the budget but for contexts; its number rises, also
+// over a restart.
 func TestCapacityFollowsPlans(t *testing.T) {
 	fell, late := 0, 0
 	for seed := range uint64(40) {

@@ -273,15 +273,15 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 		m.want.better, m.want.admission = e.reason, true
 		return
 	}
-	if m.noPlan == why.Why { // jobs that cannot shrink would say so with every drift
-		return
+	told := Event{Kind: Unplanned, Reason: e.reason, Why: why.Why}
+	if m.overfull() {
+		told = Event{Kind: Stuck, Bytes: m.taken(), Budget: m.config.Budget, Contexts: m.contexts(), Why: why.Why}
 	}
-	if m.noPlan = why.Why; m.overfull() {
-		m.event(Event{Kind: Stuck, Bytes: m.taken(), Budget: m.config.Budget, Contexts: m.contexts(),
-			Why: why.Why})
-		return
+	said := fmt.Sprint(told.Kind, told.Bytes, told.Budget, told.Contexts, told.Why)
+	if m.noPlan != said { // jobs that cannot shrink would say so with every drift
+		m.noPlan = said
+		m.event(told)
 	}
-	m.event(Event{Kind: Unplanned, Reason: e.reason, Why: why.Why})
 }
 
 // requeue has the admitted jobs wait again that have no memory yet, and reports whether there are any. They may never

@@ -28,7 +28,7 @@ type Machine struct {
 	ticket int64         // of the newest errand
 	rest   time.Duration // until when no drift of latencies has plans made
 	want   wants
-	noPlan string // why there were no new plans, as it was said last
+	noPlan string // that and why there were no new plans, as it was said last; "": there were some
 	opened int    // processes that had the device open, or were to, at the end of the last step
 
 	lease wire.Lease // what leases have to give; zero where jobs share no memory

@@ -124,6 +124,58 @@ func TestGatesKeepBits(t *testing.T) {
 	})
 }
 
+// strict is a lease that refuses what one job says: to join, or later.
+type strict struct {
+	executor.Lease
+	job  lease.Job
+	when func(lease.Input) bool
+}
+
+func (r *strict) Step(in lease.Input) []lease.Output {
+	if r.when(in) {
+		return []lease.Output{{Kind: lease.Refuse, Job: r.job, Why: "its lock file cannot be made"}}
+	}
+	return r.Lease.Step(in)
+}
+
+// A job that the lease refuses ends, with what the lease says. The others go on to the bits of their runs alone.
+func TestGatesRefused(t *testing.T) {
+	const iterations = 3
+	bad := lease.Job(small(t)[0].name)
+	for what, when := range map[string]func(lease.Input) bool{
+		"to join": func(in lease.Input) bool { return in.Join != nil && in.Join.Job == bad },
+		"a group": func(in lease.Input) bool {
+			return in.Want != nil && in.Want.Job == bad && !in.Want.First
+		},
+	} {
+		d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
+		tasks := small(t)
+		var plans []program.Proven
+		for _, k := range tasks {
+			plans = append(plans, k.plan(d, "none-live", 0))
+		}
+		w := watchPages(t, d)
+		h, c := gated(t, w, smallEvery, least(t, d.Page(), smallEvery, plans...), nil)
+		h.Share(executor.Sharing{Lease: &strict{c, bad, when}, Every: smallEvery})
+		h.Capacity(graph.Bytes(w.capacity)*d.Page(), 0)
+		for i, k := range tasks {
+			h.Submit(k.spec(iterations), plans[i])
+		}
+		if err := run(context.Background(), h.Host); err != nil {
+			t.Fatal(err)
+		}
+		want := "job " + string(bad) + ": the lease of the device's memory refuses it: its lock file cannot be made"
+		if e := h.ended[string(bad)]; e == nil || e.Err == nil || e.Err.Error() != want {
+			t.Errorf("refused %s: job %s has ended as %+v, want %q", what, bad, e, want)
+		}
+		for _, k := range tasks[1:] {
+			k.take(h.ended[k.name])
+			k.same(k.vanilla(d, iterations))
+		}
+		closeHost(t, h.Host)
+	}
+}
+
 // Jobs under random plans and a random capacity, which changes, change their plans, take checkpoints, park and are
 // stopped at random times. None hangs, none loses a bit, and together they never hold more than the capacity.
 func TestGatesAtRandom(t *testing.T) {

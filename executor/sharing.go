@@ -144,9 +144,14 @@ func (h *Host) settle() error {
 		h.answers = h.answers[1:]
 		j := h.find(string(a.Job))
 		switch {
-		case a.Kind == lease.Refuse:
-			panic(fmt.Sprintf("executor: the lease refuses what job %s said: %s", a.Job, a.Why))
+		case a.Kind == lease.Refuse && a.Job == "":
+			panic("executor: the lease refuses what the host said: " + a.Why)
 		case j == nil: // it was removed meanwhile
+		case a.Kind == lease.Refuse:
+			if !j.machine.joined {
+				j.machine.joins = nil // what the lease has under this name is not this job
+			}
+			h.fail(j, fmt.Errorf("job %s: the lease of the device's memory refuses it: %s", j.name, a.Why))
 		case a.Kind == lease.Grant:
 			if err := h.carry(j, Input{Granted: a.Ask}); err != nil {
 				return err

@@ -299,7 +299,6 @@ func (m *Machine) grantGroups() {
 	total, idle, younger := m.sums()
 	room := MaxPages // by how much holds may rise, for all of the order that was passed
 	older := 0
-	m.lacks = false
 	for i := 0; i < len(m.order); {
 		k := m.order[i]
 		younger -= k.hold
@@ -312,9 +311,7 @@ func (m *Machine) grantGroups() {
 			if i == 0 {
 				limit = m.bound
 			}
-			safe, free := after <= before || after <= m.capacity, more == 0 || more <= room && total+more <= limit
-			m.lacks = m.lacks || i == 0 && safe && !free
-			if safe && free {
+			if (after <= before || after <= m.capacity) && (more == 0 || more <= room && total+more <= limit) {
 				m.charge(k)
 				k.hold, k.rest, k.asking = hold, k.want.Rest, false
 				total, room = total+more, room-more
@@ -331,6 +328,19 @@ func (m *Machine) grantGroups() {
 		older += k.Base
 		i++
 	}
+	m.lacks = m.lacking()
+}
+
+// lacking reports whether the oldest asks, and (T) alone is in its way.
+func (m *Machine) lacking() bool {
+	if len(m.order) == 0 || !m.order[0].asking {
+		return false
+	}
+	k := m.order[0]
+	_, idle, began := m.sums()
+	beside, hold := idle+began-k.hold, max(k.hold, k.want.Hold)
+	after := beside + max(k.want.Rest, hold)
+	return after <= m.capacity || after <= beside+max(k.rest, k.hold)
 }
 
 // drop takes a job out of the order.

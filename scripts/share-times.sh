@@ -3,11 +3,18 @@
 #
 #	scripts/share-times.sh ROUNDS ITERATIONS MODEL... [flags of tensile run]
 #
-# A line is a run: the way, its budget, wall, user and system seconds of all its processes, from the start to the end.
-# alone: the jobs of MODEL:2 one after the other, each with an arena of its own. TENSILE names the program.
+# A line is a run: the way, wall, user and system seconds of all its processes, from the start to the end,
+# and a digest of all jobs' bits.
+# alone: one job of a MODEL by itself. slices has the largest arena. TENSILE names the program.
 set -euo pipefail
 rounds=$1 iterations=$2
 shift 2
+models=()
+for word in "$@"; do
+	[[ $word == -* ]] && break
+	models+=("$word")
+done
+flags=("${@:${#models[@]}+1}")
 tensile=${TENSILE:-tensile}
 run() { # way, jobs and flags
 	local way=$1
@@ -22,7 +29,8 @@ times=$(mktemp) out=$(mktemp)
 trap 'rm -f "$times" "$out" "$out.md5"' EXIT
 least=$("$tensile" plan "$@" --memory-sharing gates --no-calibrate --json |
 	sed -n 's/^  "least_bytes": \([0-9]*\).*/\1/p')
-largest=$("$tensile" plan "$@" --no-calibrate --json | sed -n 's/^ *"arena_bytes": \([0-9]*\).*/\1/p' | sed '$d' | sort -n | tail -1)
+largest=$("$tensile" plan "$@" --no-calibrate --json |
+	sed -n 's/^ *"arena_bytes": \([0-9]*\).*/\1/p' | sed '$d' | sort -n | tail -1)
 page=$((2 << 20))
 largest=$(((largest + page - 1) / page * page))
 more=$(((least * 11 / 10 + page - 1) / page * page))
@@ -32,6 +40,8 @@ for _ in $(seq "$rounds"); do
 	run none "$@" --memory-sharing none
 	run gates1.1 "$@" --memory-sharing gates --budget "$more"
 	run slices "$@" --memory-sharing slices --budget "$largest"
-	run alone "${@/:2/}" --memory-sharing none
+	for model in "${models[@]}"; do
+		run "alone" "${model%:*}" "${flags[@]}" --memory-sharing none
+	done
 done
 uptime

@@ -8,7 +8,8 @@ func (w *world) checkContexts() {
 	w.t.Helper()
 	open, arenas := 1, graph.Bytes(0) // the controller
 	for _, p := range w.processes {
-		if refusal := w.orders[p.name].Refused; refusal != nil && refusal.Life == p.life || p.key != p.name && !w.heard(p) {
+		refusal := w.orders[p.name].Refused
+		if refusal != nil && refusal.Life == p.life || p.key != p.name && !w.heard(p) {
 			continue // it is refused, or has to wait until the first of its name is given up
 		}
 		open++

@@ -394,7 +394,7 @@ func (c *city) rest() error {
 	return nil
 }
 
-// A job may hold no more than the newest capacity allows, of whichever client the lease hears it first. The machine hears
+// A job may hold no more than the newest capacity allows, whichever client says it first. The machine hears
 // of it when nobody is awaited.
 func TestNewestCapacity(t *testing.T) {
 	h := newHub(lease.Options{}, []string{"a", "b", "c"})
