@@ -13,8 +13,8 @@
 // [Job.Snapshot] reserves memory for the state of a job, to which the snapshot section of a program copies it. That
 // memory is its owner's and not the job's: it stays until its Release.
 //
-// A device that is a [Pager] can back a part of an arena: [PagedJob].Hold says which pages. Sections are issued in parts
-// then, so that a job holds what its commands in flight need, and other jobs use the rest.
+// A device that is a [Pager] can back a part of an arena: [PagedJob].Hold says which pages. Sections are issued in
+// parts then, so that a job holds what its commands in flight need, and other jobs use the rest.
 //
 // device/sim keeps virtual time and no data, device/cpu computes in float32. devicetest holds the suite that every
 // device passes.

@@ -101,7 +101,8 @@ func planCommand() *cobra.Command {
 	c.Flags().BoolVar(&frontier, "frontier", false,
 		"print what every policy, or each of --policy A,B, makes of every budget: memory against time; --svg draws it")
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
-	c.Flags().BoolVar(&commands, "commands", false, "list the commands of the program, with their lanes and waits, and their groups")
+	c.Flags().BoolVar(&commands, "commands", false,
+		"list the commands of the program, with their lanes and waits, and their groups")
 	return c
 }
 

@@ -11,8 +11,8 @@
 // Loading another program (loaded.go) leaves the host slots of what lives on the host where they are, and maps those of
 // what its plan copies out within an iteration again: a job takes no more of the host than its program says.
 //
-// A job that has called Hold has an arena of addresses without memory (pages_linux.go). Pages of 2 MiB that are held get
-// theirs when they are used, by large pages of the system; those that are not cannot be used, and their memory is
+// A job that has called Hold has an arena of addresses without memory (pages_linux.go). Pages of 2 MiB that are held
+// get theirs when they are used, by large pages of the system; those that are not cannot be used, and their memory is
 // the system's again. Such an arena begins at a page, so that its end lies at the guard to the system's page.
 //
 // Kernels (device/cpu/kernel) allocate nothing and take their scratch from the arena. Results do not depend on timing,

@@ -80,7 +80,8 @@ func TestHeldPages(t *testing.T) {
 				kept := step > 0 && was.Contains(program.Pages{{From: at, To: at + 1}})
 				want := map[bool]float32{true: float32(at + 1)}[kept]
 				for _, i := range []int{0, len(page) - 1} {
-					if nan := invariants.Enabled && !kept; page[i] != want && !nan || nan && !math.IsNaN(float64(page[i])) {
+					nan := invariants.Enabled && !kept
+					if page[i] != want && !nan || nan && !math.IsNaN(float64(page[i])) {
 						t.Errorf("step %d: page %d holds %v at %d, kept %t", step, at, page[i], i, kept)
 					}
 				}

@@ -10,7 +10,8 @@ func Paged(page graph.Bytes) *graph.Graph {
 	n := int(page/graph.ElementBytes) * 3 / 4
 	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{4, n / 4})
 	labels := b.Input("labels", graph.Anything, graph.Float32, graph.Shape{4})
-	w := b.Persistent("w", graph.Parameter, graph.Shape{classes, n / 4}, graph.Init{Kind: graph.InitNormal, Scale: 0.01})
+	w := b.Persistent("w", graph.Parameter, graph.Shape{classes, n / 4},
+		graph.Init{Kind: graph.InitNormal, Scale: 0.01})
 	m := b.Persistent("w.m", graph.State, graph.Shape{classes, n / 4}, graph.Init{Kind: graph.InitZero})
 	var chain []graph.TensorID
 	h := x

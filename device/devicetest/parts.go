@@ -53,8 +53,8 @@ func (s *seat) trainParts(r *rand.Rand, p *program.Program, from, to int, late f
 	issue(&p.Epilogue, to, true)
 }
 
-// parts issues sections in parts, cut anywhere, that come at once, when something has ended, or when everything has: the
-// order of commands and all bits are as without.
+// parts issues sections in parts, cut anywhere, that come at once, when something has ended, or when everything has:
+// the order of commands and all bits are as without.
 func parts(c *crew) {
 	for _, g := range []*graph.Graph{Tiny(), Zoo()} {
 		var want finished
@@ -153,8 +153,8 @@ func hasData(c *crew) bool {
 }
 
 // holds trains by many plans with arenas of which only what the groups in flight need is backed, group by group, on a
-// device that can do that: content that stays is kept, what comes back is made anew, and all bits are as without. Misuse
-// panics, and no memory is left behind.
+// device that can do that: content that stays is kept, what comes back is made anew, and all bits are as without.
+// Misuse panics, and no memory is left behind.
 func holds(c *crew) {
 	pager, ok := c.d.(device.Pager)
 	if !ok {
@@ -252,7 +252,9 @@ func mishold(c *crew, g *graph.Graph, page graph.Bytes) {
 	all := int((p.Arena + page - 1) / page)
 	for what, wrong := range map[string]func(s *seat, j device.PagedJob){
 		"a first Hold of an arena that is there": func(s *seat, j device.PagedJob) { s.load(proven); _ = j.Hold(nil) },
-		"a first Hold of pages":                  func(_ *seat, j device.PagedJob) { _ = j.Hold(program.Pages{{From: 0, To: 1}}) },
+		"a first Hold of pages": func(_ *seat, j device.PagedJob) {
+			_ = j.Hold(program.Pages{{From: 0, To: 1}})
+		},
 		"pages beyond the arena": func(s *seat, j device.PagedJob) {
 			_ = j.Hold(nil)
 			s.load(proven)

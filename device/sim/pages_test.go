@@ -60,7 +60,9 @@ func TestPages(t *testing.T) {
 		do()
 	}
 	body := &p.Program().Body
-	panics(`sim: Issue to job "a" of a in that uses other pages`, func() { a.Issue(body, 0, len(body.Commands), 0, true) })
+	panics(`sim: Issue to job "a" of a in that uses other pages`, func() {
+		a.Issue(body, 0, len(body.Commands), 0, true)
+	})
 
 	// What was issued and has not ended keeps its pages.
 	d.Close()
