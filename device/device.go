@@ -89,8 +89,8 @@ type Job interface {
 	// Issue hands over commands [from, to) of a section of the loaded program, for which the arena must be large
 	// enough, to be executed in an iteration, after what was issued before. The first part of a section is from 0; each
 	// further one goes on where that before it ended, until the section is whole. With drain, the section begins only
-	// when all before it has ended, and its waits on a previous run of the section are reached; in further parts iteration and
-	// drain are those of the first.
+	// when all before it has ended, and its waits on a previous run of the section are reached; in further parts
+	// iteration and drain are those of the first.
 	Issue(s *program.Section, from, to, iteration int, drain bool)
 
 	// Snapshot reserves host memory for the state of the job, and binds the snapshot region of what is issued from now
