@@ -26,8 +26,7 @@ import (
 type ShareOptions struct {
 	Facts      cost.Facts // of the simulated device
 	Sets       []ShareSet
-	Every      graph.Bytes // by which memory changes within a group; 0: as program.Divide recommends
-	Iterations int         // of each job that are measured
+	Iterations int // of each job that are measured
 }
 
 // ShareSet is jobs that train together.
@@ -211,7 +210,7 @@ func (m *shared) paged(size graph.Bytes) graph.Bytes { return size / m.planner.P
 func (m *shared) unplanned() error {
 	var arenas, bases, spread, largest graph.Bytes
 	for _, p := range m.programs {
-		d, err := p.Divide(m.planner.Page, m.options.Every)
+		d, err := p.Divide(m.planner.Page, 0)
 		if err != nil {
 			return err
 		}
@@ -241,8 +240,7 @@ func (m *shared) unplanned() error {
 
 // gates trains the jobs together by gates.
 func (m *shared) gates(sharing string, programs []program.Proven, capacity, least graph.Bytes) error {
-	run, err := m.train(programs, m.tasks, executor.Sharing{Lease: newRecorder(lease.Options{Still: -1}),
-		Every: m.options.Every}, capacity)
+	run, err := m.train(programs, m.tasks, executor.Sharing{Lease: newRecorder(lease.Options{Still: -1})}, capacity)
 	if err != nil {
 		return err
 	}

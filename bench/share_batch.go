@@ -175,8 +175,8 @@ func (m *batched) train(policy string, batch int) (*BatchRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := s.train(planned.Programs, s.tasks, executor.Sharing{Lease: newRecorder(lease.Options{Still: -1}),
-		Every: m.options.Every}, r.Budget)
+	run, err := s.train(planned.Programs, s.tasks,
+		executor.Sharing{Lease: newRecorder(lease.Options{Still: -1})}, r.Budget)
 	if err != nil {
 		return nil, err
 	}

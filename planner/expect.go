@@ -26,9 +26,6 @@ type Together struct {
 	Jobs        []float64
 }
 
-// Every is by how much memory grows or shrinks within a group of commands, for expectations.
-const Every = 32 * graph.MiB
-
 // Course is how a job goes through an iteration alone, by the groups of its program.
 type Course struct {
 	Weight int           // as in lease.Join
@@ -159,7 +156,7 @@ func (d Device) Expect(ctx context.Context, p *Planned, r *scheduler.Request, ca
 			return nil, context.Cause(ctx)
 		}
 		compiled := p.Programs[i].Program()
-		courses[i] = CourseOf(&p.Jobs[i], compiled, program.Divide(compiled, page, max(page, Every)), d.Sharing)
+		courses[i] = CourseOf(&p.Jobs[i], compiled, program.Divide(compiled, page, 0), d.Sharing)
 		courses[i].Weight = r.Jobs[i].Worth()
 		round += courses[i].Alone
 	}

@@ -52,17 +52,6 @@ func (d *Groups) Peak() int {
 	return most
 }
 
-// Rests returns, per group of a section, the most pages that it or one after it in the section needs.
-func Rests(groups []Group) []int {
-	rests := make([]int, len(groups))
-	most := 0
-	for i := len(groups) - 1; i >= 0; i-- {
-		most = max(most, groups[i].Need.Count())
-		rests[i] = most
-	}
-	return rests
-}
-
 // Text prints groups for people, a group per line. Commands are counted from 0, as in errors of Check.
 func (d *Groups) Text() string {
 	say := func(pages Pages) string {
@@ -84,7 +73,7 @@ func (d *Groups) Text() string {
 
 // RestsInFlight returns, per group of a section, the most pages that a job needs from that group on: those of a group,
 // and of the groups before it whose copies something in it or after it may still wait for. A job that was promised what
-// its groups need one by one (Rests) has to wait for its own copies, where others have taken the rest.
+// its groups need one by one has to wait for its own copies, where others have taken the rest.
 func RestsInFlight(p *Program, s *Section, groups []Group) []int {
 	copied := make([][]int, len(p.Streams)) // per command of a stream: its group
 	until := make([]int, len(groups))       // the last group in which something waits for a copy of this one

@@ -249,7 +249,7 @@ func dividedOf(t *testing.T, seed uint64) *program.Groups {
 			t.Fatalf("%s, pages of %d, every %d: groups of section %d are\n%v, want\n%v", s.name, page, every, i, got,
 				want)
 		}
-		for k, rest := range program.Rests(got) {
+		for k, rest := range restsOf(got) {
 			most := 0
 			for _, g := range want[k:] {
 				most = max(most, o.need(i, g.From, g.To).count())

@@ -18,7 +18,7 @@ func TestRestsInFlight(t *testing.T) {
 		d := program.Divide(s.c, page, every)
 		for _, section := range []*program.Section{&s.c.Body, &s.c.Snapshot} {
 			groups := d.Of(s.c, section)
-			got, single := program.RestsInFlight(s.c, section, groups), program.Rests(groups)
+			got, single := program.RestsInFlight(s.c, section, groups), restsOf(groups)
 			for g := range groups {
 				want := 0
 				for at := g; at < len(groups); at++ {
@@ -63,4 +63,15 @@ func waitsFor(p *program.Program, s *program.Section, from int, of program.Group
 		}
 	}
 	return false
+}
+
+// restsOf returns, per group, the most pages that it or one after it needs.
+func restsOf(groups []program.Group) []int {
+	rests := make([]int, len(groups))
+	most := 0
+	for i := len(groups) - 1; i >= 0; i-- {
+		most = max(most, groups[i].Need.Count())
+		rests[i] = most
+	}
+	return rests
 }

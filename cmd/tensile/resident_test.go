@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,7 +125,7 @@ func (w *watcher) serve(client *net.UnixConn) {
 	})
 	server, err := net.Dial("unix", "inner/socket")
 	for ; err != nil; server, err = net.Dial("unix", "inner/socket") {
-		time.Sleep(time.Millisecond) // it is about to listen
+		runtime.Gosched() // it is about to listen
 	}
 	go func() {
 		defer client.Close()
@@ -315,7 +316,11 @@ func TestClusterGatesKills(t *testing.T) {
 		if countActive(jobs) == 0 {
 			break
 		}
-		time.Sleep(time.Duration(rng.Int64N(int64(100 * time.Millisecond)))) // so that it is anywhere in an iteration
+		more := rng.IntN(5)
+		c.until("a kill anywhere in an iteration", func(map[string]wire.Record) bool {
+			more--
+			return more < 0
+		})
 		what := []string{"executor", "executors", "lease", "lease and executor", "controller"}[rng.IntN(5)]
 		counts[what]++
 		victims := executors(t, c.dir)
