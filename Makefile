@@ -11,7 +11,7 @@ GPU = gpu
 WITH = $(SETTINGS)
 endif
 
-.PHONY: build gpu demo release test test-gpu-fake gpu-check race lint golden ptx ptx-check bench fuzz soak mutants clean
+.PHONY: build gpu demo release test test-gpu-fake test-torch gpu-check race lint golden ptx ptx-check bench fuzz soak mutants clean
 
 build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -42,6 +42,10 @@ test-gpu-fake: ## what needs the tag gpu, on a driver without a GPU
 	$(SETTINGS) $(GO) vet -tags gpu ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./cmd/tensile
 	$(SETTINGS) $(GO) run ./internal/testrun -tags gpu -timeout 10m \
 		./internal/cudaabi ./internal/fakecuda/bridge ./device/cuda/driver
+
+PYTHON ?= /usr/bin/python3
+test-torch: ## the tests of python/tensile on the PyTorch of PYTHON; adds a row for its version to docs/pytorch.md
+	scripts/test-torch.sh $(PYTHON)
 
 gpu-check: ## bin/gpu-check: a folder to take to a machine with an NVIDIA GPU and without Go; gpu-check.sh in it tries everything there
 	rm -rf bin/gpu-check

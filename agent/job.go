@@ -26,6 +26,7 @@ type job struct {
 	from      int              // iterations of the newest checkpoint that the controller knew of at the beginning
 	park      wire.Place       // ordered: where it is to rest; "": it is to train
 	copies    bool             // ordered: reports say what each copy took
+	trace     wire.Trace       // the newest that was ordered
 	next      *wire.Assignment // of another job of its name, which begins when this one is gone
 
 	task    *task.Task // nil: not there yet
@@ -229,6 +230,9 @@ func (m *Machine) fetched(f *Fetched) {
 		j.outcome.planned(f)
 		j.hosted = true
 		m.say(Output{Open: &Open{j.ticket, j.spec, *j.task, j.begin, f.Proven}})
+		if j.trace.Number > 0 {
+			m.say(Output{Trace: &Trace{j.spec.Name, j.trace.Iterations}})
+		}
 	}
 	j.settled = f.Epoch
 }

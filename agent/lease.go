@@ -6,6 +6,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/lease"
+	"tensile/lease/method"
 	"tensile/wire"
 )
 
@@ -26,7 +27,7 @@ func Lend(h *executor.Host, l *wire.Lease, by executor.Lease) {
 	if capacity == 0 {
 		capacity = graph.MaxTotal
 	}
-	h.Share(executor.Sharing{Lease: by, Turns: l.Sharing == wire.Slices})
+	h.Share(executor.Sharing{Lease: by, Turns: l.Sharing == wire.Slices, Method: l.Sharing.Method()})
 	h.Capacity(capacity, l.Number)
 }
 
@@ -42,7 +43,7 @@ func (r *runner) lend(l *wire.Lease) {
 	switch {
 	case r.lease != nil || l.Sharing == wire.NoSharing:
 	case r.Lease == nil:
-		r.lease = own{lease.NewMachine(lease.Options{})}
+		r.lease = own{lease.NewMachine(lease.Options{Methods: method.Of})}
 	default:
 		r.lease, err = r.Lease(l, r.host.Answer)
 	}

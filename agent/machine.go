@@ -145,6 +145,7 @@ func (m *Machine) order(o *wire.Orders) {
 		case j.named && same(j.spec, o.Jobs[i].Spec) && j.number == o.Jobs[i].Incarnation:
 			j.epoch, j.stop = max(j.epoch, o.Jobs[i].Epoch), j.stop || o.Jobs[i].Stop
 			j.copies, j.park = o.Jobs[i].Copies, o.Jobs[i].Park
+			m.trace(j, o.Jobs[i].Trace)
 			m.weigh(j, o.Jobs[i].Spec.Priority)
 		default: // another of the name, or another incarnation
 			j.named, j.next = false, &o.Jobs[i]
@@ -175,11 +176,22 @@ func (m *Machine) weigh(j *job, priority int) {
 	}
 }
 
+// trace has the host tell what a job does, once for each time that it is wanted.
+func (m *Machine) trace(j *job, t wire.Trace) {
+	if t.Number <= j.trace.Number {
+		return
+	}
+	if j.trace = t; j.hosted {
+		m.say(Output{Trace: &Trace{j.spec.Name, t.Iterations}})
+	}
+}
+
 // begin takes a job up.
 func (m *Machine) begin(w wire.Assignment) {
 	m.ticket++
 	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, number: w.Incarnation, named: true, epoch: w.Epoch,
 		stop: w.Stop, copies: w.Copies, from: w.From, park: w.Park,
+		trace:  w.Trace,
 		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, State: wire.Waiting}})
 	m.news = true
 }

@@ -45,6 +45,7 @@ type Output struct {
 	Link    *wire.Rates // what copies may take has changed
 	Lend    *wire.Lease // how jobs get memory has changed; before one of them is opened. See Lend
 	Weigh   *Weigh      // what a job is worth has changed, where jobs share memory
+	Trace   *Trace      // the host is to tell what a job does
 	Event   *Event      // for logs
 	Leave   bool        // the process is to end
 	Refused string      // it is to end at once: why the controller does not want it
@@ -104,6 +105,12 @@ type Park struct {
 type Weigh struct {
 	Job    string
 	Weight int
+}
+
+// Trace has the host tell what a job does in so many iterations.
+type Trace struct {
+	Job        string
+	Iterations int
 }
 
 // Fetch asks for a layout, to be proven.

@@ -231,6 +231,8 @@ func saidOf(outputs []Output) []said {
 			*s = said{Do: "stop", Job: o.Stop}
 		case o.Park != nil:
 			*s = said{Do: "park", Job: o.Park.Job, Number: o.Park.Number}
+		case o.Trace != nil:
+			*s = said{Do: "trace", Job: o.Trace.Job, Number: int64(o.Trace.Iterations)}
 		case o.Resume != "":
 			*s = said{Do: "resume", Job: o.Resume}
 		case o.Take != "":

@@ -17,6 +17,7 @@ import (
 	"tensile/executor"
 	"tensile/internal/clock"
 	"tensile/lease"
+	"tensile/timeline"
 	"tensile/wire"
 )
 
@@ -83,7 +84,14 @@ func Run(ctx context.Context, o Options) error {
 		checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(), Device: p.Device,
 			NoData: simulated(o.Device)}}
 	o.Record.begin(p)
-	r.host = executor.NewHost(o.Device, func(e executor.Event) { r.tell(Input{Event: &e}) })
+	r.timeline = timeline.Recorder{Device: o.Device.Name(), Origin: p.Origin}
+	r.host = executor.NewHost(o.Device, func(e executor.Event) {
+		if e.Trace != nil {
+			r.traced(e.Job, e.Trace)
+			return
+		}
+		r.tell(Input{Event: &e})
+	})
 	if o.Until != nil {
 		r.host.Until(0)
 		go r.pace(ctx)
@@ -137,6 +145,8 @@ type runner struct {
 	online  bool
 	sent    string // away: why
 	lease   HostLease
+
+	timeline timeline.Recorder // of the goroutine in Serve alone
 
 	checkpoints *Checkpoints
 
@@ -335,6 +345,8 @@ func (r *runner) do(out Output) {
 		r.lend(out.Lend)
 	case out.Weigh != nil:
 		r.host.Weigh(out.Weigh.Job, out.Weigh.Weight)
+	case out.Trace != nil:
+		r.host.Trace(out.Trace.Job, out.Trace.Iterations)
 	case out.Link != nil:
 		if d, ok := r.Device.(device.LinkSharer); ok {
 			d.ShareLink(out.Link.Out, out.Link.In)
@@ -346,5 +358,16 @@ func (r *runner) do(out Output) {
 func (r *runner) publish(report *wire.Report) {
 	if err := r.Bus.Publish(wire.ReportSubject(report.Executor, report.Job), wire.Encode(*report)); err != nil {
 		r.Log.Debug("a report was lost", "job", report.Job, "err", err)
+	}
+}
+
+// traced tells what a section of a job has done, before anything that comes of it is told.
+func (r *runner) traced(job string, t *executor.Trace) {
+	data, err := timeline.Encode(r.timeline.Add(job, t))
+	if err == nil {
+		err = r.Bus.Publish(wire.TraceSubject(r.Executor, job), data)
+	}
+	if err != nil {
+		r.Log.Debug("a part of a trace was lost", "job", job, "err", err)
 	}
 }

@@ -126,13 +126,16 @@ type shared struct {
 	rows     []ShareRow
 	curves   []ShareCurve
 	spatial  *sharedRun
+
+	memory    graph.Bytes // of the device; 0: as much as is needed
+	simulated sim.Options
 }
 
-// device returns a fresh one, with as much memory as is needed.
+// device returns a fresh one.
 func (m *shared) device() *sim.Device {
 	f := m.options.Facts
-	f.Memory = 0
-	return sim.New(f, sim.Options{})
+	f.Memory = m.memory
+	return sim.New(f, m.simulated)
 }
 
 // load builds the tasks, and asks for plans of them.
@@ -192,7 +195,7 @@ func (m *shared) measure() error {
 	r.Policy = "tensile"
 	for _, saved := range m.set.Saved {
 		r.Budget = m.paged(m.all * graph.Bytes(1000-saved) / 1000)
-		planned, _, err := m.planner.PlanTogether(m.ctx, r)
+		planned, err := m.planner.Plan(m.ctx, r)
 		if err != nil {
 			return err
 		}

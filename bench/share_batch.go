@@ -171,7 +171,7 @@ func (m *batched) train(policy string, batch int) (*BatchRow, error) {
 		return nil, err
 	}
 	r.Policy = policy
-	planned, _, err := s.planner.PlanTogether(m.ctx, r)
+	planned, err := s.planner.Plan(m.ctx, r)
 	if err != nil {
 		return nil, err
 	}

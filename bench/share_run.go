@@ -7,6 +7,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/lease"
+	"tensile/lease/method"
 	"tensile/program"
 	"tensile/report"
 	"tensile/task"
@@ -25,6 +26,7 @@ type hold struct {
 }
 
 func newRecorder(o lease.Options) *recorder {
+	o.Methods = method.Of
 	return &recorder{lease.NewMachine(o), make(map[lease.Job][]hold)}
 }
 
@@ -52,7 +54,7 @@ type sharedRun struct {
 }
 
 // train trains some of the jobs together until each has done the iterations that are measured, while all the others
-// train. The first ones of each are left out.
+// train. The first ones of each are left out. Where they share memory by a method, sharing names its word.
 func (m *shared) train(programs []program.Proven, tasks []task.Task, sharing executor.Sharing,
 	capacity graph.Bytes) (*sharedRun, error) {
 	const warm = 4

@@ -8,3 +8,6 @@ var began = time.Now()
 
 // processorTime is the time of the wall, where nothing better is known.
 func processorTime() time.Duration { return time.Since(began) }
+
+// threadTime is the same.
+func threadTime() time.Duration { return processorTime() }

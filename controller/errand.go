@@ -194,6 +194,7 @@ func (m *Machine) enter(e *errand, p *Planned) {
 		reason = fmt.Sprintf("%d jobs have come", len(begun))
 	}
 	m.adopt(m.standing(e, p.Jobs), Event{Reason: reason})
+	m.sayShared()
 }
 
 // waits are those of some jobs that are queued still.
@@ -304,6 +305,7 @@ func (m *Machine) requeue(reason string) (any bool) {
 func (m *Machine) adopt(plans []adoption, e Event) {
 	for _, p := range plans {
 		j := p.job
+		j.record.Speed = p.Speed
 		j.reports = 0
 		j.record.Device = m.config.Device
 		if m.config.Limited {

@@ -24,6 +24,7 @@ const (
 	Repelled   EventKind = "repelled"   // the second process of Executor, at Host; Reason
 	Queued     EventKind = "queued"     // Job waits for Bytes; Reason
 	Adopted    EventKind = "adopted"    // Plans that are new, of all jobs; Reason; Gain and Transition if these decided
+	Shared     EventKind = "shared"     // jobs share memory; Reason is how fast they are expected to be
 	Unplanned  EventKind = "unplanned"  // there are no new plans; Reason is what they were wanted for, Why is why
 	Granted    EventKind = "granted"    // Job may train with the layout of Epoch in Bytes
 	Moved      EventKind = "moved"      // Job, which had not begun, gets another executor; Why
@@ -98,6 +99,8 @@ func (e Event) String() string {
 				text.Duration(e.Transition))
 		}
 		return line
+	case Shared:
+		return e.Reason
 	case Unplanned:
 		return fmt.Sprintf("no new plans after %s: %s", e.Reason, e.Why)
 	case Granted:

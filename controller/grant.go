@@ -30,9 +30,9 @@ func (m *Machine) grant() {
 	}
 	for _, j := range m.active() {
 		if l := j.newest(); j.record.State == wire.Starting && l != nil {
-			j.record.Why, j.record.Need = "its executor starts", 0
+			j.record.Why, j.record.Need = m.starting(j), 0
 			if !l.granted {
-				j.record.Why = m.waitsFor(j, l)
+				j.record.Why = m.waitsFor(j, l) + m.then(j)
 			}
 		}
 	}

@@ -35,6 +35,8 @@ type job struct {
 	wants   graph.Bytes   // on the host, for which it waits
 	ready   time.Duration // it waits at least until then, after its executor was lost
 	begun   time.Duration // when it began to train, or went on
+	there   bool          // its executor has it, and it has not left Home yet
+	trace   wire.Trace    // of what it does, that somebody wants
 	follow  bool          // the policy wants a report of the newest layout
 	last    *wire.Report  // which is this; nil: none has come
 	home    graph.Bytes   // that it has on the host, whatever its plan
@@ -163,6 +165,9 @@ func (j *job) given() []*layout {
 func (j *job) plan(l *ProvenLayout, reason string) {
 	if last := j.newest(); last != nil && !last.granted {
 		j.layouts = j.layouts[:len(j.layouts)-1]
+	}
+	if j.record.Granted == 0 {
+		j.record.Cleared = l.epoch() - 1 // one that was revoked may still lie where it was delivered
 	}
 	j.layouts = append(j.layouts, &layout{ProvenLayout: *l})
 	j.record.Epoch = l.epoch()

@@ -36,6 +36,16 @@ func (m *Machine) alone(j *job, steps []time.Duration) []time.Duration {
 	return alone
 }
 
+// first returns what the steps of a plan would have taken in the first variants of their ops, of which all latencies
+// are.
+func (j *job) first(l *layout, steps []time.Duration) []time.Duration {
+	all := make([]time.Duration, len(steps))
+	for i, s := range l.Wire.Plan.Steps {
+		all[i] = j.profile.First(s, steps[i])
+	}
+	return all
+}
+
 // learn compares the steps of an iteration, as if the job had run alone, with its profile, and moves the line by which
 // profiles of coming jobs are corrected.
 func (m *Machine) learn(j *job, l *layout, iteration int, steps []time.Duration) {

@@ -19,7 +19,7 @@ func (c *Config) shares() bool { return c.MemorySharing != wire.NoSharing }
 
 // Shared describes a device for jobs that share its memory as the configuration says, and takes down its page.
 func (c *Config) Shared(d planner.Device) planner.Device {
-	d.Gates, d.Turns = c.MemorySharing == wire.Gates, c.MemorySharing == wire.Slices
+	d.Gates, d.Turns = c.MemorySharing.Gated(), c.MemorySharing == wire.Slices
 	if c.Page = d.Page; !c.shares() {
 		c.Page, c.Lease = 0, ""
 	}
@@ -32,7 +32,7 @@ func (c *Config) claimOf(p *program.Program) *Claim {
 		return nil
 	}
 	claim := &Claim{Arena: (p.Arena + c.Page - 1) / c.Page * c.Page}
-	if c.MemorySharing == wire.Gates {
+	if c.MemorySharing.Gated() {
 		claim.Base = c.Page * graph.Bytes(program.Divide(p, c.Page, max(p.Arena, c.Page)).Base.Count())
 	}
 	return claim

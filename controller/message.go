@@ -141,6 +141,10 @@ type PlannedJob struct {
 	Out       cost.Link     `json:"out"`             // the job's share of the link
 	In        cost.Link     `json:"in"`
 
+	// Speed is that expected of it beside the others, as a share of its speed alone and without a plan, where jobs
+	// share memory by gates; 0: nothing is expected.
+	Speed float64 `json:"speed,omitzero"`
+
 	Gain       time.Duration `json:"gain_ns"` // that its next iterations take less, times the job's priority
 	Transition time.Duration `json:"transition_ns"`
 }

@@ -136,6 +136,9 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch,
 				Arena: s.Layout.Arena}}
 		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In}
+		if planned.Expected != nil {
+			jobs[i].Speed = planned.Expected.Speed(s.Unplanned, i)
+		}
 		if c.Has == nil || !same(c.Has.Wire, l.Wire) {
 			jobs[i].Layout = l
 			jobs[i].Gain, jobs[i].Transition = gain(c, l, r.Jobs[i].Latency, s.Out, s.In)
@@ -194,11 +197,11 @@ func (w *work) contexts(n int) wire.Contexts {
 // request is for jobs in the budgets but for the bytes that are reserved.
 func (w *work) request(jobs []scheduler.Job, reserved, host graph.Bytes) scheduler.Request {
 	r := w.On.Request(jobs...)
-	r.Policy, r.Options = w.Policy, w.Options
+	r.Policy, r.Options, r.Reports = w.Policy, w.Options, true
 	if w.plan.Budget > 0 {
 		r.Budget = max(1, w.plan.Budget-reserved)
-		if w.shares() { // leases grant whole pages
-			r.Budget = max(1, r.Budget/w.Page*w.Page)
+		if w.shares() && r.Budget >= w.Page { // leases grant whole pages
+			r.Budget = r.Budget / w.Page * w.Page
 		}
 	}
 	if w.plan.HostMemory > 0 {
@@ -246,7 +249,7 @@ func (w *work) alone(candidate int, err error) string {
 		return err.Error()
 	}
 	at, why := "", "; "+over.Why
-	if s := scheduler.WorkingSetOf(w.jobs[candidate], w.On.Align); s.Bytes == over.Need {
+	if s := scheduler.FirstWorkingSetOf(w.jobs[candidate], w.On.Align); s.Bytes == over.Need {
 		at, why = " at "+w.plan.Jobs[candidate].Graph.Ops[s.Op].Name, ""
 	}
 	need, budget := over.Need, over.Budget
@@ -305,7 +308,7 @@ func gain(c *Candidate, l *ProvenLayout, latency []time.Duration, out, in cost.L
 	iteration := func(l *ProvenLayout) time.Duration {
 		d := program.Durations{Out: out, In: in}
 		for _, s := range l.Wire.Plan.Steps {
-			d.Steps = append(d.Steps, latency[s.Op])
+			d.Steps = append(d.Steps, c.Profile.Variant(s.Op, s.Variant).Takes(latency[s.Op]))
 		}
 		return program.Time(l.program, d).Iteration
 	}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"time"
 
 	"tensile/wire"
 )
@@ -44,6 +45,8 @@ func (m *Machine) request(from int64, by string, q *wire.Request) {
 		err = m.park(j, q.Place)
 	case wire.Resume:
 		err = m.resume(j)
+	case wire.TraceJob:
+		j.trace = wire.Trace{Number: max(j.trace.Number+1, int64(m.now/time.Microsecond)), Iterations: q.Iterations}
 	case wire.SetWeight:
 		j.record.Spec.Priority, m.want.admission = q.Priority, true
 		m.want.better = fmt.Sprintf("the priority of job %s is %d", q.Job, q.Priority)

@@ -77,7 +77,20 @@ func Restore(c Config, s Stored) (*Machine, error) {
 			m.executors[r.Executor].silent = true
 		}
 	}
+	if c.Context > 0 {
+		m.awaitIdle()
+	}
 	return m, nil
+}
+
+// awaitIdle counts executors without jobs as out of reach until they are heard: they may have the device open.
+func (m *Machine) awaitIdle() {
+	for name, o := range m.stored {
+		if m.executors[name] == nil {
+			m.executors[name] = &executor{name: name, life: o.Life, own: wire.Owned(name), orders: o,
+				refused: o.Refused, silent: true}
+		}
+	}
 }
 
 // Resume returns what is to be done before the first step. Executors count as heard of now: they may have died with the

@@ -164,9 +164,9 @@ func (r *runner) take(in input) error {
 			Device:     o.Device,
 			Budget:     r.machine.Budget(),
 			Contexts:   r.machine.Contexts(),
-			HostMemory: o.HostMemory,
-			ByHand:     r.machine.ByHand(),
-			Link:       wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}
+			HostMemory: o.HostMemory, Sharing: o.MemorySharing,
+			ByHand: r.machine.ByHand(),
+			Link:   wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}
 		return nil
 	}
 	if in.answer != nil {

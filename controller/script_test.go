@@ -420,6 +420,7 @@ func (s *script) do(outputs []Output) {
 			fmt.Fprintf(&s.out, "launch %s\n", o.Launch)
 		case o.Forget != "":
 			fmt.Fprintf(&s.out, "forget %s\n", o.Forget)
+			delete(s.orders, o.Forget)
 		case o.Drop != nil && o.Drop.Job != "":
 			delete(s.records, o.Drop.Job)
 			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Job)

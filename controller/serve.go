@@ -211,6 +211,11 @@ func (r *runner) listen() (stop func(), err error) {
 		}
 		r.put(input{Input: Input{Report: &report}})
 	}))
+	keep(r.bus.Subscribe(wire.TraceSubject("*", "*"), func(subject string, data []byte) {
+		if executor, job, ok := strings.Cut(strings.TrimPrefix(subject, "trace."), "."); ok {
+			_ = r.bus.Publish("traced."+executor+"."+job, data) // one that is lost is missing in the trace
+		}
+	}))
 	serving := make(chan struct{}, maxRequests)
 	keep(r.bus.Serve(wire.ControlSubject, func(user string, data []byte, reply func([]byte)) {
 		request, err := wire.DecodeAs[wire.Request](data)

@@ -1,7 +1,10 @@
 package controller
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"tensile/cost"
@@ -63,4 +66,56 @@ func claimed(jobs []PlannedJob) (together, arenas graph.Bytes) {
 		arenas += j.Layout.Wire.Arena
 	}
 	return sum.Bytes(), arenas
+}
+
+// Jobs that share memory by gates are told, with the first plans of all, how fast they are expected to be beside the
+// others; one that is alone is told nothing, and jobs with an arena each are not.
+func TestExpectedSpeeds(t *testing.T) {
+	for _, c := range []struct {
+		sharing wire.Sharing
+		say     bool
+	}{{wire.Gates, true}, {wire.NoSharing, false}} {
+		w := sharing(t, 7, 0)
+		w.config.MemorySharing = c.sharing
+		w.machine = NewMachine(w.config)
+		said := func() (lines []string) {
+			for _, e := range w.events {
+				if e.Kind == Shared {
+					lines = append(lines, e.String())
+				}
+			}
+			return lines
+		}
+		w.submit("a", endless)
+		w.run(5)
+		if len(said()) > 0 {
+			t.Errorf("%s: of a job alone is said %q", c.sharing, said())
+		}
+		w.submit("b", endless)
+		why, job := w.recordOf("b").Why, w.machine.find("b")
+		w.machine.jobStatus(job, wire.JobStatus{State: wire.Waiting}, true)
+		there := w.machine.starting(job)
+		w.run(5)
+		a, b := w.recordOf("a").Speed, w.recordOf("b").Speed
+		if !c.say {
+			if a+b > 0 || len(said()) > 0 {
+				t.Errorf("%s: speeds of %v and %v are expected, and %q said", c.sharing, a, b, said())
+			}
+			continue
+		}
+		want := fmt.Sprintf("2 jobs train %s; of their speeds alone are expected: job a %.2f, job b %.2f", how(a+b), a,
+			b)
+		if a <= 0 || b <= 0 || a > 1.01 || b > 1.01 || !slices.Equal(said(), []string{want}) {
+			t.Errorf("%s: speeds of %v and %v are expected, and %q said, want %q", c.sharing, a, b, said(), want)
+		}
+		want = fmt.Sprintf("its executor starts; it is expected to train %s with another job, at %.2f of its speed "+
+			"alone", how(a+b), b)
+		if why != want {
+			t.Errorf("%s: job b waits since %q, want %q", c.sharing, why, want)
+		}
+		want = "its executor gets it ready, or waits until others have given back memory; "
+		if !strings.HasPrefix(there, want) {
+			t.Errorf("%s: at its executor job b waits since %q, want %q", c.sharing, there, want)
+		}
+	}
 }

@@ -142,6 +142,10 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 		m.discard(j, j.applied(s.Epoch), false)
 		m.changed = true
 	}
+	there := s.State == wire.Waiting && j.record.State == wire.Starting
+	if j.there != there {
+		j.there, m.changed = there, true
+	}
 	switch s.State {
 	case wire.Running:
 		m.trains(j)
@@ -333,7 +337,7 @@ func (m *Machine) report(r *wire.Report) {
 		return // of a plan that is over
 	}
 	m.trains(j) // its status may still be on its way
-	alone := m.alone(j, r.Steps)
+	alone := j.first(j.layouts[at], m.alone(j, r.Steps))
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], alone[i], m.config.Alpha, r.Iteration == 0)
 	}

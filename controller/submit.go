@@ -116,7 +116,7 @@ func (m *Machine) reply(to int64, err error, jobs ...*job) {
 // and then to the others.
 func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Result) {
 	active := j.active()
-	j.record.State, j.record.Why = state, why
+	j.record.State, j.record.Why, j.record.Speed = state, why, 0
 	m.discard(j, j.given(), true)
 	j.graph, j.profile, j.latency, j.spare, j.last, j.former, j.layouts = nil, nil, nil, nil, nil, nil, nil
 	if j.lessons = nil; m.learnt.news {

@@ -61,6 +61,11 @@ func (f Facts) Roofline(c graph.Cost) time.Duration {
 // rate per direction that pinned copies reach over the device's PCIe generation (24 GB/s on 4.0 x16, 12 GB/s on 3.0
 // x16). Host is what a thread of a server copies within its memory. The shares of the peaks are those under which a
 // ResNet-50 step of batch 16 on an A6000 takes about 40 ms.
+//
+// The devices of the rivals' papers are all on PCIe 3.0 x16. k40: as told at its announcement (geektopia.es,
+// 18 November 2013). p100: the card for PCIe as NeuSight lists it (shared/data/neusight). rtx2080ti and gtx1080ti:
+// memory, its bandwidth and 4352 and 3584 cores as told at the announcement of the former (3dfxzone.it, news 28580;
+// overclock3d.net), with two operations per core and cycle at 1545 and 1582 MHz.
 var devices = []Facts{
 	{Name: "a6000", Compute: 38.7e12, Bandwidth: 768e9, Memory: 48e9, Out: Link{Rate: 24e9}, In: Link{Rate: 24e9},
 		Host:         Link{Rate: 10e9},
@@ -69,6 +74,18 @@ var devices = []Facts{
 		Host:         Link{Rate: 10e9},
 		ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
 	{Name: "h200", Compute: 67e12, Bandwidth: 4800e9, Memory: 141e9, Out: Link{Rate: 50e9}, In: Link{Rate: 50e9},
+		Host:         Link{Rate: 10e9},
+		ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
+	{Name: "k40", Compute: 4.29e12, Bandwidth: 288e9, Memory: 12e9, Out: Link{Rate: 12e9}, In: Link{Rate: 12e9},
+		Host:         Link{Rate: 10e9},
+		ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
+	{Name: "p100", Compute: 9.52e12, Bandwidth: 732e9, Memory: 16e9, Out: Link{Rate: 12e9}, In: Link{Rate: 12e9},
+		Host:         Link{Rate: 10e9},
+		ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
+	{Name: "rtx2080ti", Compute: 13.45e12, Bandwidth: 616e9, Memory: 11e9, Out: Link{Rate: 12e9}, In: Link{Rate: 12e9},
+		Host:         Link{Rate: 10e9},
+		ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
+	{Name: "gtx1080ti", Compute: 11.34e12, Bandwidth: 484e9, Memory: 11e9, Out: Link{Rate: 12e9}, In: Link{Rate: 12e9},
 		Host:         Link{Rate: 10e9},
 		ComputeShare: 0.55, BandwidthShare: 0.85, Launch: 5 * time.Microsecond},
 }

@@ -99,7 +99,8 @@ func TestDevices(t *testing.T) {
 
 func TestUnknownDevice(t *testing.T) {
 	_, err := Device("a600")
-	if want := `unknown device "a600": known are a6000, v100, h200`; err == nil || err.Error() != want {
+	const want = `unknown device "a600": known are a6000, v100, h200, k40, p100, rtx2080ti, gtx1080ti`
+	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -49,6 +49,16 @@ type Variant struct {
 	Name    string
 	Scratch graph.Bytes
 	Bits    string // variants of one op with equal Bits give equal results to the bit
+	Share   int    // of the time that the first variant takes, in thousandths; 0: as long
+}
+
+// Takes returns how long the variant takes where the first one of the op takes so long.
+func (v Variant) Takes(first time.Duration) time.Duration {
+	if v.Share == 0 {
+		return first
+	}
+	share := time.Duration(v.Share)
+	return first/1000*share + first%1000*share/1000
 }
 
 // Variants are the ways of a device to execute an op, the default first.

@@ -100,6 +100,14 @@ func (j *job) reserve(name string) (err error) {
 	return err
 }
 
+// Trace has the observer told of all that a job does in so many more iterations, of which the next to end is the first,
+// and between them (Event.Trace).
+func (h *Host) Trace(name string, iterations int) {
+	h.command(name, func() error {
+		return h.on(name, func(j *job) error { return h.step(j, Input{Trace: iterations}) })
+	})
+}
+
 // Until has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing of
 // the device. A later call with more has them go on.
 func (h *Host) Until(iterations int) {

@@ -10,6 +10,7 @@ import (
 type Event struct {
 	Job     string
 	Report  *Report  // an iteration is complete
+	Trace   *Trace   // what a section has done, where Host.Trace wants it: of an iteration it follows its Report
 	Applied *Applied // a program has come into force
 	Home    bool     // the job has given its arena back, for good or until the next program
 	Parked  int64    // it is in Home and stays there until it is resumed or stopped: the number of that Park

@@ -16,9 +16,9 @@ const ahead = 2
 // gates is how a program is issued under a lease.
 type gates struct {
 	*program.Groups
-	peak           int
 	asks           bool // some group needs more than Base
 	body, snapshot []gate
+	join           lease.Join // without what differs from Join to Join
 }
 
 // gate is a group.
@@ -27,15 +27,16 @@ type gate struct {
 	stays program.Pages // of those it needs, what may hold content for the groups after it
 	rest  int           // the most pages that the job needs from this one on, with copies in flight
 	last  bool          // of its section
+	time  time.Duration // of its kernels, as the plan expects it
 }
 
 func newGates(p *program.Program, d *program.Groups) *gates {
-	g := &gates{Groups: d, peak: d.Peak()}
+	g := &gates{Groups: d, join: lease.Join{Base: d.Base.Count(), Peak: d.Peak()}}
 	of := func(s *program.Section, groups []program.Group) []gate {
 		all := make([]gate, len(groups))
 		rests := program.RestsInFlight(p, s, groups)
 		if len(rests) > 0 {
-			g.peak = max(g.peak, rests[0])
+			g.join.Peak = max(g.join.Peak, rests[0])
 		}
 		for i, group := range groups {
 			all[i] = gate{Group: group, rest: rests[i], last: i == len(groups)-1, stays: d.Base}
@@ -43,11 +44,43 @@ func newGates(p *program.Program, d *program.Groups) *gates {
 				all[i].stays = group.Need.Without(group.Need.Without(groups[i+1].Need))
 			}
 			g.asks = g.asks || !d.Base.Contains(group.Need)
+			all[i].time = kernels(p, s, group)
 		}
 		return all
 	}
 	g.body, g.snapshot = of(&p.Body, d.Body), of(&p.Snapshot, d.Snapshot)
 	return g
+}
+
+// kernels is how long the kernels of a group take, as the plan expects it; 0 if it does not.
+func kernels(p *program.Program, s *program.Section, group program.Group) (sum time.Duration) {
+	if len(p.Plan.Made) == 0 {
+		return 0
+	}
+	for i := group.From; i < group.To; i++ {
+		if c := &s.Commands[i]; c.Kind == program.Kernel {
+			sum += p.Plan.Made[c.Slot]
+		}
+	}
+	return sum
+}
+
+// tell has the Join say what the groups need, unless they are more than a lease takes.
+func (g *gates) tell() {
+	of := func(all []gate) (groups []lease.Group) {
+		if len(all) > lease.MaxGroups {
+			return nil
+		}
+		for i := range all {
+			need := all[i].Need
+			if i > 0 {
+				need = need.Union(all[i-1].Need)
+			}
+			groups = append(groups, lease.Group{Pages: need.Count(), Time: min(all[i].time, lease.MaxTime)})
+		}
+		return groups
+	}
+	g.join.Body, g.join.Snapshot = of(g.body), of(g.snapshot)
 }
 
 // whole returns the groups of a program that is issued by sections and holds all of its arena.
@@ -113,6 +146,9 @@ func (m *Machine) asks(out []Output, s *program.Section) []Output {
 	g := &m.gatesOf(m.begins)[next]
 	w := lease.Want{Job: lease.Job(m.name), Ask: m.ask, First: next == 0, Last: g.last, Rest: g.rest,
 		Hold: m.held.Union(g.Need).Count()}
+	if j := &m.gates.join; len(j.Body) > 0 || len(j.Snapshot) > 0 {
+		w.Group, w.Snapshot = next, m.begins == &m.program.Snapshot
+	}
 	if m.want != nil && *m.want == w {
 		return out
 	}
@@ -213,8 +249,9 @@ func (m *Machine) admitted(out []Output) ([]Output, bool) {
 	out = m.leave(out)
 	m.ask++
 	m.joins, m.asked = m.nextGates, m.now
-	return append(out, Output{Lease: &lease.Input{Join: &lease.Join{Job: lease.Job(m.name), Ask: m.ask,
-		Base: m.joins.Base.Count(), Peak: m.joins.peak, Weight: m.weight}}}), false
+	join := m.joins.join
+	join.Job, join.Ask, join.Weight = lease.Job(m.name), m.ask, m.weight
+	return append(out, Output{Lease: &lease.Input{Join: &join}}), false
 }
 
 // leave tells the lease that the job holds nothing, and asks for nothing.

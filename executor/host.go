@@ -170,7 +170,8 @@ func (h *Host) give(which func(wanted) bool) error {
 		w := h.wanted[at]
 		h.wanted = slices.Delete(h.wanted, at, at+1)
 		w.job.given = append(w.job.given, w.proven)
-		if err := h.step(w.job, Input{Program: w.proven.Program(), Groups: w.groups}); err != nil {
+		if err := h.step(w.job, Input{Program: w.proven.Program(), Groups: w.groups,
+			Tell: h.sharing.Method != ""}); err != nil {
 			return err
 		}
 	}
@@ -207,6 +208,8 @@ func (h *Host) carry(j *job, in Input) error {
 			h.tell(*out.Lease)
 		case out.Report != nil:
 			h.observer(Event{Job: j.name, Report: out.Report})
+		case out.Trace != nil:
+			h.observer(Event{Job: j.name, Trace: out.Trace})
 		case out.Home:
 			j.touched = max(j.touched, j.place.Touched())
 			if err := j.place.Reserve(0); err != nil {

@@ -29,6 +29,7 @@ const window = 2
 type Input struct {
 	Program *program.Program // train with it from the next iteration on
 	Groups  *program.Groups  // with a Program: under a lease, with these groups; nil: without one
+	Tell    bool             // with Groups: the lease is to know what they are expected to need
 	Stop    bool             // go Home after the iterations in flight and finish
 	Until   *int             // rest in Home when so many iterations are complete, until a later one is given
 	Park    int64            // go Home after the iterations in flight, rest there until a Resume: the wish's number
@@ -36,6 +37,7 @@ type Input struct {
 	Event   *device.Event    // a command has ended
 	Granted int64            // the lease grants what was asked for by this number
 	Drain   bool             // go Home after the iterations in flight: the lease wants what the job holds
+	Trace   int              // tell all that so many more iterations do, and what comes between them
 
 	// take the state of the job at the next iteration boundary; another one before that was taken changes nothing
 	Checkpoint bool
@@ -48,6 +50,7 @@ type Output struct {
 	Issue    *Issue           // a part of a section of the program that was loaded last
 	Lease    *lease.Input     // tell the lease, with the time. At most one of these asks for something: the last
 	Report   *Report
+	Trace    *Trace
 	Home     bool // the job is in Home; a Load of the next program follows at once if there is one
 	Snapshot *Taken
 	Parked   int64 // it is in Home and stays there until a Resume or Stop, as the Park of this number wants
@@ -98,6 +101,7 @@ type Machine struct {
 	away     time.Duration // sum of those times
 	plans    int
 	swap     swapexec.Machine
+	traced   int // iterations still to be told of
 
 	// Under a lease.
 	weight    int
@@ -166,11 +170,16 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.next, m.nextGates = in.Program, nil
 		if in.Groups != nil {
 			m.nextGates = newGates(in.Program, in.Groups)
+			if in.Tell {
+				m.nextGates.tell()
+			}
 		}
 	case in.Granted != 0:
 		out = m.granted(in.Granted, out)
 	case in.Drain:
 		m.drains = true
+	case in.Trace != 0:
+		m.traced = max(m.traced, in.Trace) // one who wanted more before gets it
 	case in.Stop:
 		m.stop = true
 	case in.Until != nil:
@@ -219,13 +228,24 @@ func (m *Machine) complete() []Output {
 	for len(m.runs) > 0 && m.runs[0].left == 0 {
 		r := m.runs[0]
 		m.runs, m.passed = m.runs[1:], true
+		begin, gated := m.begin, []time.Duration(nil)
 		switch r.section {
 		case &m.program.Snapshot:
 			out = append(out, Output{Snapshot: &Taken{Iteration: r.iteration}})
 			fallthrough
 		case &m.program.Body:
-			out = append(out, Output{Report: m.report(r)})
+			var report *Report
+			report, gated = m.report(r)
+			begin = report.Begin
+			out = append(out, Output{Report: report})
 			m.ended++
+		}
+		if m.traced > 0 {
+			out = append(out, Output{Trace: &Trace{Program: m.program, Section: r.section, Iteration: r.iteration,
+				Begin: begin, Events: r.events, Gates: gated}})
+			if gated != nil {
+				m.traced--
+			}
 		}
 		m.before = r.events
 		m.last = max(m.last, latest(r.events))

@@ -38,3 +38,24 @@ func TestEventsThatCannotBe(t *testing.T) {
 		})
 	}
 }
+
+// Of two who want to be told of iterations, the one who wants more is told of all of them, whoever asks last.
+func TestTracedTwice(t *testing.T) {
+	p := &program.Program{Plan: &plan.Plan{}}
+	add(&p.Body, program.Kernel, p.Plan)
+	m := NewMachine("lenet", 0, 6)
+	m.Step(0, Input{Program: p})
+	m.Step(0, Input{Trace: 4})
+	m.Step(0, Input{Trace: 1})
+	told := 0
+	for i := range 6 {
+		for _, out := range m.Step(1, Input{Event: &device.Event{Section: &p.Body, Iteration: i, End: 1}}) {
+			if out.Trace != nil {
+				told++
+			}
+		}
+	}
+	if told != 4 {
+		t.Errorf("told of %d iterations, want 4", told)
+	}
+}

@@ -3,6 +3,7 @@ package executor
 import (
 	"time"
 
+	"tensile/device"
 	"tensile/program"
 	"tensile/swapexec"
 )
@@ -24,8 +25,18 @@ type Report struct {
 	Copies []swapexec.Copy
 }
 
-// report measures a body that is complete.
-func (m *Machine) report(r *run) *Report {
+// Trace is what a section of a job has done, command by command.
+type Trace struct {
+	Program   *program.Program
+	Section   *program.Section
+	Iteration int
+	Begin     time.Duration   // of an iteration, as its Report has it
+	Events    []device.Event  // per command
+	Gates     []time.Duration // per command of an iteration: what its Report counts as Gate before it; else nil
+}
+
+// report measures a body that is complete, and returns the part of Gate that is before each of its commands.
+func (m *Machine) report(r *run) (*Report, []time.Duration) {
 	if r.iteration == m.left {
 		m.begin = m.out(r)
 		m.away += m.begin - m.departed
@@ -51,7 +62,7 @@ func (m *Machine) report(r *run) *Report {
 	}
 	rep.End, m.begin = free, free
 	rep.Copies = swapexec.Account(r.section, r.events, m.before, gated)
-	return rep
+	return rep, gated
 }
 
 // out is when the way out of Home ended: when the first command of the first body that computes started.

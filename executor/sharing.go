@@ -34,6 +34,10 @@ type Sharing struct {
 	// Every is by how much memory grows or shrinks within a group; 0: as program.Divide recommends. Smaller groups
 	// leave more of the memory to others, and ask the lease more often.
 	Every graph.Bytes
+
+	// Method is a word of lease.Options.Methods, which Capacity tells the Lease. Joins say then what the groups of a
+	// job are expected to need. "": the lease grants what its rule allows.
+	Method string
 }
 
 // unpaged is the unit in which a lease counts the memory of a device that has no pages.
@@ -71,7 +75,7 @@ func (h *Host) Answer(answers ...lease.Output) {
 func (h *Host) Capacity(size graph.Bytes, number int64) {
 	h.command("", func() error {
 		pages := min(int(size/h.page()), lease.MaxPages)
-		h.tell(lease.Input{Capacity: &lease.Capacity{Pages: pages, Number: number}})
+		h.tell(lease.Input{Capacity: &lease.Capacity{Pages: pages, Number: number, Method: h.sharing.Method}})
 		return h.settle()
 	})
 }

@@ -34,6 +34,8 @@ type Attrs struct {
 	InPlace int   `json:"in_place,omitzero"`
 	FLOPs   int64 `json:"flops,omitzero"` // of an opaque op
 	Once    bool  `json:"once,omitzero"`  // an opaque op that may not be executed again
+	// of an opaque op: what it allocates beside its outputs and frees before it ends, at most
+	Scratch Bytes `json:"scratch,omitzero"`
 
 	TransposeA bool `json:"transpose_a,omitzero"` // a matmul's first matrix is stored as its transpose
 	TransposeB bool `json:"transpose_b,omitzero"` // its second

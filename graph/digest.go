@@ -89,6 +89,10 @@ func (w *digestWriter) storage(s *Storage) {
 		w.text(s.PartOf)
 		w.number(int(s.Begin))
 	}
+	if s.Until != 0 {
+		w.number(-2) // no id, count or mark of a part
+		w.number(int(s.Until))
+	}
 	w.flush(1 << 12)
 }
 

@@ -72,6 +72,11 @@ type Storage struct {
 	// where the part begins in it. The parts of one name follow one another without gaps.
 	PartOf string `json:"part_of,omitempty"`
 	Begin  Bytes  `json:"begin,omitempty"`
+
+	// Of an activation or gradient that something beside the ops holds after the last one that touches it: the op
+	// before which it is let go, or the number of ops where that is the end of the iteration. Until then its last
+	// content stays on the device or the host. 0: nothing needs it after its last op.
+	Until OpID `json:"until,omitzero"`
 }
 
 // Tensor is one version of a storage, or a view of a part of it, seen with a shape. Elements are dense, in row-major
@@ -243,6 +248,19 @@ func (g *Graph) LastVersions() []int {
 	last := make([]int, len(g.Storages))
 	for _, t := range g.Tensors {
 		last[t.Storage] = max(last[t.Storage], t.Version)
+	}
+	return last
+}
+
+// LastTouches returns per storage the last op that touches it.
+func (g *Graph) LastTouches() []OpID {
+	last := slices.Repeat([]OpID{NoOp}, len(g.Storages))
+	for i := range g.Ops {
+		for _, ids := range [2][]TensorID{g.Ops[i].Inputs, g.Ops[i].Outputs} {
+			for _, t := range ids {
+				last[g.Tensors[t].Storage] = OpID(i)
+			}
+		}
 	}
 	return last
 }

@@ -79,3 +79,54 @@ func TestOpaqueErrors(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// recordedGraph is of what a script did: w of 4 bytes is updated by an a of 9 bytes, which something holds to the end.
+func recordedGraph() *Graph {
+	return &Graph{Name: "recorded",
+		Storages: []Storage{{ID: 0, Name: "w", Role: Parameter, Bytes: 5},
+			{ID: 1, Name: "a", Role: Activation, Bytes: 9, Until: 2}},
+		Tensors: []Tensor{{ID: 0, Name: "w", Storage: 0, Shape: Shape{5}, DType: Uint8},
+			{ID: 1, Name: "a", Storage: 1, Shape: Shape{9}, DType: Uint8},
+			{ID: 2, Name: "w", Storage: 0, Version: 1, Shape: Shape{5}, DType: Uint8}},
+		Ops: []Op{{ID: 0, Name: "make", Kind: Opaque, Inputs: []TensorID{0}, Outputs: []TensorID{1},
+			Attrs: Attrs{Scratch: 7}, Phase: Forward, Forward: NoOp},
+			{ID: 1, Name: "update", Kind: Opaque, Inputs: []TensorID{0, 1}, Outputs: []TensorID{2},
+				Attrs: Attrs{Scratch: 3}, Phase: Optimize, Forward: NoOp}}}
+}
+
+// TestRecorded shows what graphs of opaque ops alone may have, what an op that runs again needs, what digests see.
+func TestRecorded(t *testing.T) {
+	g := recordedGraph()
+	if err := g.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if first, again := g.Scratch(0, false), g.Scratch(0, true); first != 7 || again != 16 {
+		t.Errorf("making a takes %d bytes of scratch, again %d; want 7, 16", first, again)
+	}
+	if again := g.Scratch(1, true); again != 3 {
+		t.Errorf("an update in place takes %d bytes of scratch, want 3", again)
+	}
+	for _, c := range []struct {
+		name, want string // want "": no error, and another digest
+		change     func(*Graph)
+	}{
+		{"held for less", "", func(g *Graph) { g.Storages[1].Until = 0 }},
+		{"other scratch", "", func(g *Graph) { g.Ops[0].Attrs.Scratch = 8 }},
+		{"held too short", "until one after op 1", func(g *Graph) { g.Storages[1].Until = 1 }},
+		{"held too long", "up to 2", func(g *Graph) { g.Storages[1].Until = 3 }},
+		{"a parameter held", "activations and gradients alone", func(g *Graph) { g.Storages[0].Until = 2 }},
+		{"no bytes", "not from 1", func(g *Graph) { g.Storages[1].Bytes = 0 }},
+		{"scratch below 0", "scratch -1", func(g *Graph) { g.Ops[0].Attrs.Scratch = -1 }},
+		{"an op of a known kind", "init", func(g *Graph) { g.Ops[1].Kind = ReLU }},
+	} {
+		other := recordedGraph()
+		c.change(other)
+		err := other.Validate()
+		switch {
+		case c.want == "" && (err != nil || other.Digest() == g.Digest()):
+			t.Errorf("%s: error %v, or the digest is the same", c.name, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
+		}
+	}
+}

@@ -102,6 +102,7 @@ func isPassName(name string) bool {
 
 func (v *validator) storages() {
 	room := MaxTotal
+	opaque := v.g.Opaque()
 	for _, s := range v.g.Storages {
 		if s.Bytes > 0 && room >= 0 {
 			room -= min(s.Bytes, MaxBytes)
@@ -116,9 +117,14 @@ func (v *validator) storages() {
 		} else if s.Holds != Anything && s.Role != Input {
 			v.say("storage %s: only inputs say what they hold", s.Name)
 		}
-		if s.Bytes <= 0 || s.Bytes > MaxBytes || s.Bytes%ElementBytes != 0 {
+		if opaque && (s.Bytes <= 0 || s.Bytes > MaxBytes) {
+			v.say("storage %s: %d bytes is not from 1 to %d", s.Name, s.Bytes, MaxBytes)
+		} else if s.Bytes <= 0 || s.Bytes > MaxBytes || !opaque && s.Bytes%ElementBytes != 0 {
 			v.say("storage %s: %d bytes is not a positive multiple of %d up to %d", s.Name, s.Bytes, ElementBytes,
 				MaxBytes)
+		}
+		if s.Init == nil && opaque {
+			continue
 		}
 		if (s.Init != nil) != s.Role.Persistent() {
 			v.say("storage %s: persistent storages, and no others, have an init", s.Name)
@@ -137,6 +143,28 @@ func (v *validator) storages() {
 		v.say("the storages have more than %d bytes together", MaxTotal)
 	}
 	v.parts()
+	v.holds()
+}
+
+// holds checks until when storages are held.
+func (v *validator) holds() {
+	var last []OpID // per storage: that touches it
+	for _, s := range v.g.Storages {
+		if s.Until == 0 {
+			continue
+		}
+		if last == nil {
+			last = v.g.LastTouches()
+		}
+		switch {
+		case s.Role != Activation && s.Role != Gradient:
+			v.say("storage %s: it has the role %s; activations and gradients alone are held until an op", s.Name,
+				s.Role)
+		case s.Until <= last[s.ID] || int(s.Until) > len(v.g.Ops):
+			v.say("storage %s: it is held until op %d, and must be until one after op %d that touches it, up to %d",
+				s.Name, s.Until, last[s.ID], len(v.g.Ops))
+		}
+	}
 }
 
 // parts checks that the parts of each whole follow one another, and that no other persistent storage has its name.
@@ -166,6 +194,7 @@ func (v *validator) parts() {
 func (v *validator) tensors() {
 	seen := make([]bool, len(v.g.Storages))
 	types := make([]DType, len(v.g.Storages))
+	opaque := v.g.Opaque()
 	for _, t := range v.g.Tensors {
 		s := v.g.Storages[t.Storage]
 		if t.DType.Bytes() == 0 {
@@ -176,7 +205,7 @@ func (v *validator) tensors() {
 			v.say("tensor %s: storage %s has elements of type %v, not %v", t.Name, s.Name, types[s.ID], t.DType)
 		}
 		seen[s.ID], types[s.ID] = true, t.DType
-		if s.Role.Persistent() && !t.DType.isFloat() {
+		if s.Role.Persistent() && !t.DType.isFloat() && !opaque {
 			v.say("tensor %s: storage %s is persistent and of type %v, want float32 or float64", t.Name, s.Name,
 				t.DType)
 		}
@@ -206,6 +235,7 @@ func (v *validator) tensors() {
 // ops checks each op by the rule of its kind: shapes, phases, which outputs are in place.
 func (v *validator) ops() {
 	g := v.g
+	opaque := g.Opaque()
 	for _, op := range g.Ops {
 		switch op.Phase {
 		case Forward, Backward, Optimize:
@@ -223,7 +253,8 @@ func (v *validator) ops() {
 			case in == fresh && !g.Fresh(op.ID, i):
 				v.say("op %s: output %s must be a fresh storage, not version %d of %s", op.Name, out.Name, out.Version,
 					g.Storages[out.Storage].Name)
-			case in == fresh && (out.Offset != 0 || whole(out.Bytes()) != g.Storages[out.Storage].Bytes):
+			case in == fresh && (out.Offset != 0 || whole(out.Bytes()) != g.Storages[out.Storage].Bytes &&
+				(!opaque || out.Bytes() != g.Storages[out.Storage].Bytes)):
 				v.say("op %s: fresh output %s must cover its whole storage", op.Name, out.Name)
 			case in != fresh:
 				of := g.Tensors[op.Inputs[in]]

@@ -40,15 +40,29 @@
 //     they do by themselves: while the oldest waits for that none of them begins another iteration, and each of the
 //     order comes to be idle only once. Then the next is oldest.
 //   - A First or Join does not wait for ever. They wait in one queue, least served first (pages x time / weight). What
-//     fits may be granted before one that does not, but only [Options].Overtakes times; from then on nothing
-//     behind it is granted, the order empties, and with an empty order it fits. That it would is checked first: a
-//     request that could not be granted even then (the bases of others are in its way) holds up nobody.
+//     fits may be granted before one that does not, but only [Options].Overtakes times, and a First only while its job
+//     is ahead by less than one iteration; from then on nothing behind it is granted, the order empties, the jobs that
+//     wait in the queue give back all but their Base, and then it fits. That it would is checked first: a request that
+//     could not be granted even then (the bases of others are in its way) holds up nobody. The first of those held up
+//     is the least served of them, so that some job of the queue is ahead of none.
+//
+// # Methods
+//
+// A [Method] may delay what the rule allows, so (T) and (S) hold whatever it says: P0 and the first two parts of P4
+// stay. A method that delays for ever does not keep a job from going on, by two limits (method.go):
+//   - A delay ends when nobody goes on by himself: each job of the order asks, and no idle job holds more than its
+//     Base. Then the oldest of the order has what it asks for, or, if nobody of the order goes on, the first of the
+//     queue. So some iteration always goes on.
+//   - A delay ends when Options.Overtakes iterations have begun since it began.
+//
+// In the queue a First that is delayed counts as one that does not fit. A Join is never delayed.
 //
 // # A job that stands still
 //
 // One that holds what others wait for and says nothing for Options.Still, though it does not wait itself, is told to
-// Drain. After as long again nobody counts on it: the others go before it in the order, each if (S) holds for it
-// there. Nothing is taken from it. What it says next puts it back among those that go on (still.go).
+// Drain; so is one that waits for its First and still holds more than its Base. After as long again nobody counts on
+// it: the others go before it in the order, each if (S) holds for it there. Nothing is taken from it. What it says next
+// puts it back among those that go on (still.go).
 //
 // # A lower capacity
 //

@@ -17,6 +17,9 @@ type Options struct {
 	// 0: 10 s; negative: for ever. Where a job holds all of its memory for a turn of many iterations
 	// it is the length of a turn.
 	Still time.Duration
+	// Methods returns a new method by the word of a Capacity, nil if there is none by that word. It may be nil: then
+	// there are none.
+	Methods func(word string) Method
 }
 
 const (
@@ -44,6 +47,8 @@ type Machine struct {
 	begun    int64         // the newest seniority
 	served   int64         // by the least served of those that have something to do; who joins them starts there
 	left     map[Job]int64 // what jobs that have left were served, where it is more
+	word     string        // of the method
+	method   Method        // nil: what the rule allows is granted at once
 	out      []Output
 }
 
@@ -58,11 +63,15 @@ type holder struct {
 	senior int64 // its seniority while began
 	want   Want
 	asking bool // want is not granted yet
+	at     Want // the newest that was granted
+	delay       // of want
 
 	arrival   int64 // in the queue
 	overtaken int
 	served    int64         // microseconds x pages / weight
 	charged   time.Duration // until when served counts
+	since     int64         // what it was when the newest iteration began
+	turn      int64         // by how much it grew from the beginning of the iteration before to that
 
 	heard    time.Duration // when it said something, or was granted something, or told to drain
 	draining bool
@@ -76,6 +85,9 @@ func NewMachine(o Options) *Machine {
 	}
 	if o.Still == 0 {
 		o.Still = defaultStill
+	}
+	if o.Methods == nil {
+		o.Methods = func(string) Method { return nil }
 	}
 	return &Machine{options: o, jobs: make(map[Job]*holder), left: make(map[Job]int64)}
 }
@@ -115,9 +127,14 @@ func (m *Machine) grants() {
 	} else {
 		m.live = len(m.order)
 	}
-	m.lower()
-	m.grantGroups()
-	m.grantQueue()
+	for again := true; again; again = m.relents() {
+		for _, k := range m.joined {
+			k.delayed = false
+		}
+		m.lower()
+		m.grantGroups()
+		m.grantQueue()
+	}
 }
 
 // hear returns a job of an input, nil if there is none.
@@ -154,8 +171,11 @@ func (m *Machine) enter(j *Join) *holder {
 		m.refuse(j.Job, "it numbers what it asks for %d, and not from 1", j.Ask)
 	case j.Weight < 0 || j.Weight > MaxWeight:
 		m.refuse(j.Job, "weight %d: give 1 to %d, or 0 for 1", j.Weight, MaxWeight)
+	case !j.known():
+		m.refuse(j.Job, "it has more than %d groups, or some that need more than its peak %d, or take longer than %v",
+			MaxGroups, j.Peak, MaxTime)
 	default:
-		k := &holder{Join: *j, served: m.left[j.Job], charged: m.now}
+		k := &holder{Join: *j, served: m.left[j.Job], since: m.left[j.Job], charged: m.now}
 		k.Weight = max(k.Weight, 1)
 		delete(m.left, j.Job)
 		m.jobs[j.Job] = k
@@ -174,12 +194,15 @@ func (m *Machine) rejoin(r *Rejoin) {
 	case r.Seniority < 0 || r.Seniority > 0 && (r.Rest < r.Base || r.Rest > r.Peak):
 		m.refuse(r.Job, "seniority %d, rest %d: a rest is from its base %d to its peak %d", r.Seniority, r.Rest, r.Base,
 			r.Peak)
+	case r.Group < 0:
+		m.refuse(r.Job, "group %d is below 0", r.Group)
 	default:
 		k := m.enter(&r.Join)
 		if k == nil {
 			return
 		}
 		k.joined, k.asked, k.hold, k.heard = true, r.Ask, r.Hold, m.now
+		k.at = Want{Job: r.Job, Group: r.Group, Snapshot: r.InSnapshot}
 		m.joined = append(m.joined, k)
 		if r.Seniority > 0 {
 			k.began, k.senior, k.rest = true, r.Seniority, r.Rest
@@ -200,6 +223,7 @@ func (m *Machine) want(w *Want) {
 		if w.Hold >= 0 && w.Hold < k.hold {
 			m.charge(k)
 			k.hold = w.Hold
+			m.note(Note{Passed: &Passed{k.Job, k.asked, k.hold}})
 		}
 	case w.First && k.began:
 		m.refuse(w.Job, "it wants the first group of an iteration, and is within one")
@@ -213,8 +237,15 @@ func (m *Machine) want(w *Want) {
 		m.refuse(w.Job, "hold %d is not from 0 to %d pages", w.Hold, MaxPages)
 	case (w.First || w.Last) && w.Hold < k.Base:
 		m.refuse(w.Job, "hold %d is below its base %d in the first or last group", w.Hold, k.Base)
+	case !k.places(w):
+		m.refuse(w.Job, "group %d, first %v, last %v, is not one of the %d of its Join", w.Group, w.First, w.Last,
+			len(k.of(w)))
 	default:
 		queued := k.asking && !k.began
+		if !k.asking || w.Ask != k.want.Ask {
+			k.delay = delay{}
+			m.note(Note{Asked: w})
+		}
 		k.want, k.asking = *w, true
 		if k.began {
 			k.rest = w.Rest // what was granted is in its hold
@@ -238,6 +269,7 @@ func (m *Machine) passed(p *Passed) {
 	default:
 		m.charge(k)
 		k.hold = p.Hold
+		m.note(Note{Passed: p})
 	}
 }
 
@@ -256,6 +288,9 @@ func (m *Machine) leave(job Job) {
 	m.queue = slices.DeleteFunc(m.queue, is)
 	delete(m.jobs, job)
 	m.remember(k)
+	if k.joined {
+		m.note(Note{Left: &Leave{job}})
+	}
 }
 
 func (m *Machine) resize(c *Capacity) {
@@ -264,6 +299,9 @@ func (m *Machine) resize(c *Capacity) {
 		m.refuse("", "capacity %d is not from 0 to %d pages", c.Pages, MaxPages)
 		return
 	case c.Number < m.newest:
+		return
+	case c.Method != "" && c.Method != m.word && m.options.Methods(c.Method) == nil:
+		m.refuse("", "there is no method %q", c.Method)
 		return
 	}
 	if !m.open {
@@ -274,6 +312,8 @@ func (m *Machine) resize(c *Capacity) {
 		m.arrange()
 	}
 	m.capacity, m.newest = c.Pages, c.Number
+	m.adopt(c.Method)
+	m.note(Note{Capacity: c})
 	m.shed()
 }
 
@@ -311,12 +351,15 @@ func (m *Machine) grantGroups() {
 			if i == 0 {
 				limit = m.bound
 			}
-			if (after <= before || after <= m.capacity) && (more == 0 || more <= room && total+more <= limit) {
+			if (after <= before || after <= m.capacity) && (more == 0 || more <= room && total+more <= limit) &&
+				m.allows(k) {
 				m.charge(k)
 				k.hold, k.rest, k.asking = hold, k.want.Rest, false
 				total, room = total+more, room-more
 				k.asked, k.heard = k.want.Ask, m.now
 				m.out = append(m.out, Output{Kind: Grant, Job: k.Job, Ask: k.asked})
+				k.at = k.want
+				m.note(Note{Granted: &k.at})
 				if k.want.Last {
 					m.drop(i)
 					idle += k.Base
@@ -331,9 +374,9 @@ func (m *Machine) grantGroups() {
 	m.lacks = m.lacking()
 }
 
-// lacking reports whether the oldest asks, and (T) alone is in its way.
+// lacking reports whether the oldest of those that go on asks, and (T) alone is in its way, not the method.
 func (m *Machine) lacking() bool {
-	if len(m.order) == 0 || !m.order[0].asking {
+	if m.live == 0 || !m.order[0].asking || m.order[0].delayed {
 		return false
 	}
 	k := m.order[0]

@@ -34,6 +34,10 @@ type Join struct {
 	Base   int // pages that it holds over the boundary between iterations
 	Peak   int // the most pages that a group of it needs; at least Base
 	Weight int // its share of the device against others, from 1 to MaxWeight; 0: 1
+
+	// For a [Method]: the groups of an iteration, and of one that also takes a snapshot. Empty: they are not known.
+	Body     []Group `json:",omitempty"`
+	Snapshot []Group `json:",omitempty"`
 }
 
 // Want asks for the next group of a job. While it is not granted the job asks again, by the same number, whenever its
@@ -43,7 +47,11 @@ type Want struct {
 	Ask   int64
 	First bool // of an iteration
 	Last  bool // of that iteration
-	Rest  int  // the most pages that a group of the iteration needs, from this one on; from Base to Peak, never rising
+	// Which group it is, from 0, and that it is of an iteration with a snapshot; for a Join with Groups.
+	Group    int  `json:",omitempty"`
+	Snapshot bool `json:",omitempty"`
+
+	Rest int // the most pages that a group of the iteration needs, from this one on; from Base to Peak, never rising
 	// Hold is what the job would hold: the union of the pages of the groups in flight and of this one. First and last
 	// groups hold Base at least. While groups are in flight it may be above Rest and Peak, and is granted if it fits.
 	// With none in flight it is at most Rest: such a request never waits for the job's own groups.
@@ -67,12 +75,17 @@ type Rejoin struct {
 	Hold      int
 	Seniority int64 // of the iteration that it is in; 0: it is idle
 	Rest      int   // of that iteration
+	// The group that it was granted last, as in a Want.
+	Group      int  `json:",omitempty"`
+	InSnapshot bool `json:",omitempty"`
 }
 
 // Capacity says how many pages all jobs may hold together. Until the first one nothing is granted.
 type Capacity struct {
 	Pages  int
 	Number int64 // one that is lower than that of an earlier input is ignored
+	// Method is a word of Options.Methods: when to grant what the rule allows. "": at once.
+	Method string `json:",omitempty"`
 }
 
 // Output is one thing that follows from an input.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // pages is a set of pages of a job's arena.
@@ -40,6 +41,14 @@ func (s shape) rest(group int) int {
 		rest = max(rest, g.count())
 	}
 	return rest
+}
+
+// table is what the groups are expected to need: a millisecond per page.
+func (s shape) table() (groups []Group) {
+	for _, g := range s.groups {
+		groups = append(groups, Group{g.count(), time.Duration(g.count()) * time.Millisecond})
+	}
+	return groups
 }
 
 func (s shape) String() string {
@@ -99,7 +108,7 @@ func (c *client) do(move int) Input {
 		c.asks++
 		if !c.joined {
 			return Input{Join: &Join{Job: c.name, Ask: c.asks, Base: c.shape.base.count(), Peak: c.shape.peak(),
-				Weight: c.shape.weight}}
+				Weight: c.shape.weight, Body: c.shape.table()}}
 		}
 		return Input{Want: c.want()}
 	case pass:
@@ -116,7 +125,7 @@ func (c *client) do(move int) Input {
 func (c *client) want() *Want {
 	n := len(c.shape.groups)
 	return &Want{Job: c.name, Ask: c.asks, First: c.group == 0, Last: c.group == n-1, Rest: c.shape.rest(c.group),
-		Hold: (c.kept | c.shape.groups[c.group]).count()}
+		Hold: (c.kept | c.shape.groups[c.group]).count(), Group: c.group}
 }
 
 // keep gives back what no group in flight needs, and no later one has content in.
@@ -206,7 +215,7 @@ func (s *system) key() string {
 			number(int(g))
 		}
 		if k := s.m.jobs[c.name]; k != nil {
-			number(k.hold, k.rest, k.overtaken, int(k.served-s.m.served))
+			number(k.hold, k.rest, k.overtaken, int(k.served-s.m.served), int(k.served-k.since), int(k.turn))
 		}
 	}
 	for _, list := range [][]*holder{s.m.joined, s.m.order, s.m.queue} {
@@ -323,7 +332,7 @@ func robbed(m *Machine, outs []Output) string {
 			sum += k.hold
 		}
 	}
-	if !oldest.asking || sum > m.capacity {
+	if !oldest.asking || oldest.delayed || sum > m.capacity {
 		return ""
 	}
 	return string(oldest.Job)

@@ -26,15 +26,21 @@ type world struct {
 	tally   *tally
 }
 
-// randomWorld returns 2 to 5 jobs at the least capacity for them, or a little above.
-func randomWorld(seed uint64, counts *tally) *world {
+// randomWorld returns 2 to 5 jobs at the least capacity for them, or a little above, under a method or, where that is
+// nil, under none.
+func randomWorld(seed uint64, counts *tally, method func() Method) *world {
 	r := rand.New(rand.NewPCG(seed, 4))
 	shapes := make([]shape, 2+r.IntN(4))
 	for i := range shapes {
 		shapes[i] = randomShape(r, 4+r.IntN(20), 6, 4)
 	}
 	capacity := least(shapes) + r.IntN(4)*r.IntN(4)
-	s := newSystem(capacity, Options{Overtakes: 1 + r.IntN(4)}, shapes, 1+r.IntN(3))
+	o, word := Options{Overtakes: 1 + r.IntN(4)}, ""
+	if method != nil {
+		o.Methods, word = func(string) Method { return method() }, "a method"
+	}
+	s := newSystem(capacity, o, shapes, 1+r.IntN(3))
+	s.m.Step(Input{Capacity: &Capacity{Pages: capacity, Method: word}})
 	return &world{system: s, r: r, stopped: make([]bool, len(shapes)), bound: capacity, tally: counts}
 }
 
@@ -121,12 +127,14 @@ func (w *world) judge() {
 	}
 }
 
-// promise is the left side of (S) for a place in the order.
+// promise is the left side of (S) for a place in the order. An idle job that is aside keeps what it holds.
 func promise(m *Machine, at int) int {
 	sum := max(m.order[at].rest, m.order[at].hold)
 	for _, k := range m.joined {
 		switch pos := slices.Index(m.order, k); {
-		case pos < 0 || pos < at:
+		case pos < 0:
+			sum += k.rests()
+		case pos < at:
 			sum += k.Base
 		case pos > at:
 			sum += k.hold
@@ -159,7 +167,7 @@ func (w *world) run() string {
 		case 4:
 			pages := least*(1+w.r.IntN(4))/3 + w.r.IntN(3)
 			w.bound = max(w.bound, pages)
-			problem = w.tells(Input{Capacity: &Capacity{Pages: pages}})
+			problem = w.tells(Input{Capacity: &Capacity{Pages: pages, Method: w.m.word}})
 		case 5:
 			w.m.now += time.Duration(w.r.IntN(4000)) * time.Millisecond
 			problem = w.tells(Input{})
@@ -179,7 +187,7 @@ func (w *world) run() string {
 	}
 	clear(w.stopped)
 	w.bound = max(w.bound, least)
-	if problem := w.tells(Input{Capacity: &Capacity{Pages: least}}); problem != "" {
+	if problem := w.tells(Input{Capacity: &Capacity{Pages: least, Method: w.m.word}}); problem != "" {
 		return problem
 	}
 	if problem := w.settle(); problem != "" {
@@ -235,8 +243,8 @@ func (w *world) missed() string {
 	return ""
 }
 
-func worldOf(t *testing.T, seed uint64, counts *tally) {
-	w := randomWorld(seed, counts)
+func worldOf(t *testing.T, seed uint64, counts *tally, method func() Method) {
+	w := randomWorld(seed, counts, method)
 	problem := w.run()
 	counts.granted += w.grants
 	if problem != "" {
@@ -253,7 +261,7 @@ func worldOf(t *testing.T, seed uint64, counts *tally) {
 func TestWorlds(t *testing.T) {
 	var counts tally
 	for seed := range uint64(*systems) * 250 {
-		worldOf(t, seed, &counts)
+		worldOf(t, seed, &counts, nil)
 	}
 	t.Logf("%d grants; the banker would have granted %d of %d that waited in some state; in %d states a job was aside",
 		counts.granted, counts.refused, counts.waited, counts.aside)
@@ -263,5 +271,5 @@ func TestWorlds(t *testing.T) {
 }
 
 func FuzzWorlds(f *testing.F) {
-	f.Fuzz(func(t *testing.T, seed uint64) { worldOf(t, seed, new(tally)) })
+	f.Fuzz(func(t *testing.T, seed uint64) { worldOf(t, seed, new(tally), nil) })
 }

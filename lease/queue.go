@@ -10,13 +10,17 @@ import (
 // enqueue has a Join or First wait for its turn.
 func (m *Machine) enqueue(k *holder) {
 	m.charge(k)
-	k.served = max(k.served, m.served) // who had nothing to ask for saves no turns up
+	if saved := m.served - k.served; saved > 0 { // who had nothing to ask for saves no turns up
+		k.served, k.since = m.served, k.since+saved
+	}
 	m.arrivals++
 	k.arrival, k.overtaken = m.arrivals, 0
 	m.queue = append(m.queue, k)
 }
 
-// grantQueue grants what fits of the queue, least served first. What does not fit lets others pass for so many times.
+// grantQueue grants what fits of the queue, least served first. What does not fit lets others pass for so many times,
+// and each only while it is ahead by less than one iteration, of its own or of that which waits: the first group of a
+// job often fits where it holds pages of its last one, so that it would always be before others.
 func (m *Machine) grantQueue() {
 	if len(m.queue) == 0 {
 		return
@@ -27,12 +31,18 @@ func (m *Machine) grantQueue() {
 	slices.SortFunc(m.queue, func(a, b *holder) int {
 		return cmp.Or(cmp.Compare(a.served, b.served), cmp.Compare(a.arrival, b.arrival))
 	})
+	var waits []*holder // that do not fit, and could
+	ahead := func(k *holder) bool {
+		return k.joined && slices.ContainsFunc(waits, func(b *holder) bool {
+			return k.served-b.served >= max(1, k.turn, b.turn)
+		})
+	}
 	for i := 0; i < len(m.queue); {
 		k := m.queue[i]
 		switch {
 		case !m.could(k):
 			i++
-		case m.fits(k):
+		case !ahead(k) && m.fits(k) && (!k.joined || m.allows(k)):
 			m.queue = slices.Delete(m.queue, i, i+1)
 			m.begin(k)
 			for _, before := range m.queue[:i] {
@@ -42,6 +52,7 @@ func (m *Machine) grantQueue() {
 			if k.overtaken >= m.options.Overtakes {
 				return
 			}
+			waits = append(waits, k)
 			i++
 		}
 	}
@@ -63,9 +74,11 @@ func (m *Machine) begin(k *holder) {
 		k.joined, k.asked = true, k.Ask
 		m.joined = append(m.joined, k)
 		m.out = append(m.out, Output{Kind: Grant, Job: k.Job, Ask: k.asked})
+		m.note(Note{Joined: &k.Join})
 		return
 	}
 	m.begun++
+	k.turn, k.since = k.served-k.since, k.served
 	k.rest, k.asked, k.asking = rest, k.want.Ask, false
 	if !k.want.Last {
 		k.began, k.senior = true, m.begun
@@ -73,6 +86,8 @@ func (m *Machine) begin(k *holder) {
 		m.live++
 	}
 	m.out = append(m.out, Output{Kind: Grant, Job: k.Job, Ask: k.asked, Seniority: m.begun})
+	k.at = k.want
+	m.note(Note{Granted: &k.at})
 }
 
 // could reports whether a request of the queue would be granted when all iterations that go on had ended.

@@ -26,9 +26,11 @@ func (m *Machine) watch() (aside bool) {
 	return aside
 }
 
-// hinders reports whether a job holds what others wait for, and does not wait itself.
+// hinders reports whether a job holds what others wait for, and does not wait itself. One that waits to begin gives
+// back all but its Base by itself.
 func (m *Machine) hinders(k *holder) bool {
-	if !k.began && k.hold == 0 || k.asking && k.want.Hold <= max(k.want.Rest, k.hold) {
+	waits := k.asking && k.want.Hold <= max(k.want.Rest, k.hold) && (k.began || k.hold <= k.Base)
+	if waits || !k.began && k.hold == 0 {
 		return false
 	}
 	for _, other := range m.order {
@@ -46,8 +48,13 @@ func (m *Machine) hinders(k *holder) bool {
 
 // Wake returns when the machine wants to be told the time, if no other input comes before; false: it need not be.
 func (m *Machine) Wake() (at time.Duration, ok bool) {
+	for _, k := range m.joined {
+		if k.delayed && k.until != Never && (!ok || k.until < at) {
+			at, ok = k.until, true
+		}
+	}
 	if m.options.Still < 0 {
-		return 0, false
+		return at, ok
 	}
 	for _, k := range m.joined {
 		due := k.heard + m.options.Still

@@ -40,6 +40,12 @@ func (k *holder) String() string {
 		text += fmt.Sprintf(", wants first %v last %v rest %d hold %d", k.want.First, k.want.Last, k.want.Rest,
 			k.want.Hold)
 	}
+	if k.delayed {
+		text += ", delayed"
+		if k.until != Never {
+			text += fmt.Sprintf(" until %v", k.until)
+		}
+	}
 	if k.draining {
 		text += ", drains"
 	}

@@ -21,5 +21,7 @@
 //
 // [Validate] proves a plan without any time: every op runs, with its inputs in the right version on the device; an op
 // that updates what outlives the iteration runs once, a storage of several versions is made again from the first on; no
-// stale host copy is copied in; nothing is lost; the iteration ends as it began.
+// stale host copy is copied in; nothing is lost; the iteration ends as it began. Where all ops are opaque, a script
+// runs them: in their order, with all their outputs and the scratch that the graph says; what it holds
+// (graph.Storage.Until) is there until it lets it go.
 package plan

@@ -30,6 +30,7 @@ type Step struct {
 	Want    Outputs     `json:"want,omitzero"`    // which outputs to make; zero: all
 	Variant string      `json:"variant,omitzero"` // of the device's kernel table; "": its first
 	Scratch graph.Bytes `json:"scratch,omitzero"` // bytes of the arena that the kernel may overwrite during the step
+	Join    bool        `json:"join,omitzero"`    // the next step waits for all copies of moves before this step
 }
 
 // Outputs is a set of outputs of an op: bit i stands for output i. Zero means all of them.
@@ -173,7 +174,11 @@ func (p *Plan) Text(g *graph.Graph) string {
 			again = " (again)"
 		}
 		ran[s.Op] = true
-		fmt.Fprintf(&b, "%4d  %s%s\n", i, g.Ops[s.Op].Name, again)
+		join := ""
+		if s.Join {
+			join = " join"
+		}
+		fmt.Fprintf(&b, "%4d  %s%s%s\n", i, g.Ops[s.Op].Name, again, join)
 		print(i)
 	}
 	return b.String()

@@ -23,6 +23,8 @@ var (
 	// what is on the device after the last slot differs from Entry
 	ErrBoundary    = errors.New("ends not as it began")
 	ErrUndelivered = errors.New("output not on the host") // an output's last version is not copied out
+	ErrOrder       = errors.New("not the script's order") // the ops of a script run as it runs them, and make all
+	ErrScratch     = errors.New("too little scratch")     // less than a script's op allocates
 )
 
 // Problem is one reason why a plan is not valid.

@@ -20,8 +20,8 @@ func Validate(g *graph.Graph, p *Plan) error { return ValidateBy(g, p, func(int)
 // ValidateBy is Validate for a caller who may want to stop: tick is told of every few steps of the work, of some
 // nanoseconds each, and may panic.
 func ValidateBy(g *graph.Graph, p *Plan, tick func(steps int)) error {
-	v := &validator{g: g, p: p, last: g.LastVersions(), tick: tick}
-	if !v.form() {
+	v := &validator{g: g, p: p, last: g.LastVersions(), tick: tick, script: g.Opaque()}
+	if !v.form() || v.script && !v.follows() {
 		return v.err()
 	}
 	valid := make([]bool, len(g.Storages))
@@ -60,6 +60,9 @@ type validator struct {
 	host    []int // version on the host, or absent
 	current []int // version made last, or absent; made again from version 0, a storage goes through all of them again
 	ran     []bool
+
+	script bool                // the ops are what a script does
+	until  [][]graph.StorageID // of a script's graph, per op and for the end: what is held until then
 }
 
 func (v *validator) err() error {
@@ -182,6 +185,12 @@ func (v *validator) step(slot int, step Step) {
 				v.name(r.Storage), v.device[r.Storage])
 		}
 	}
+	if v.script {
+		if need := g.Scratch(op.ID, v.ran[op.ID]); step.Scratch < need {
+			v.say(slot, -1, ErrScratch, "%s needs %d bytes, and has %d", op.Name, need, step.Scratch)
+		}
+	}
+	first := !v.ran[op.ID]
 	if v.ran[op.ID] && !g.Repeatable(op.ID) {
 		v.say(slot, -1, ErrImpure, "%s", op.Name)
 	} else if step.Want != 0 && !g.Pure(op.ID) {
@@ -196,6 +205,9 @@ func (v *validator) step(slot int, step Step) {
 			v.say(slot, w.Storage, ErrResident, "%s makes %s", op.Name, v.name(w.Storage))
 		}
 		v.device[w.Storage], v.current[w.Storage] = w.Number, w.Number
+	}
+	if v.script && first {
+		v.held(slot, op.ID+1)
 	}
 }
 

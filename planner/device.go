@@ -6,6 +6,7 @@ import (
 	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
+	"tensile/plan"
 	"tensile/scheduler"
 )
 
@@ -80,11 +81,32 @@ func Of(d device.Device, latencies Latencies) Device {
 		}}
 }
 
-// variants are the variants of an op as the scheduler takes them.
+// variants are the variants of an op as the scheduler takes them: those that have the bits of the first, so that a
+// plan changes no result.
 func variants(of []device.Variant) []scheduler.Variant {
-	all := make([]scheduler.Variant, len(of))
-	for i, v := range of {
-		all[i] = scheduler.Variant{Name: v.Name, Scratch: v.Scratch}
+	all := make([]scheduler.Variant, 0, len(of))
+	for _, v := range of {
+		if v.Bits == of[0].Bits {
+			all = append(all, scheduler.Variant{Name: v.Name, Scratch: v.Scratch, Share: v.Share})
+		}
 	}
 	return all
+}
+
+// Variant returns the variant of an op that a plan names; the first one, which is like every other, where the profile
+// knows of none.
+func (p Profile) Variant(op graph.OpID, name string) scheduler.Variant {
+	if p.Variants != nil {
+		for _, v := range p.Variants[op] {
+			if v.Name == name {
+				return v
+			}
+		}
+	}
+	return scheduler.Variant{}
+}
+
+// First returns what a step of a plan would have taken in the first variant of its op, which latencies are of.
+func (p Profile) First(s plan.Step, took time.Duration) time.Duration {
+	return p.Variant(s.Op, s.Variant).First(took)
 }

@@ -48,7 +48,8 @@ func TestProfile(t *testing.T) {
 		for op := range g.Ops {
 			for k, v := range d.Variants(g, graph.OpID(op)) {
 				scratch += v.Scratch
-				if got := j.Variants[op][k]; got != (scheduler.Variant{Name: v.Name, Scratch: v.Scratch}) {
+				if got := j.Variants[op][k]; got != (scheduler.Variant{Name: v.Name, Scratch: v.Scratch,
+					Share: v.Share}) {
 					t.Errorf("op %d: variant %d is %+v, want %+v", op, k, got, v)
 				}
 			}

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -24,6 +23,7 @@ type Together struct {
 	// of such turns.
 	ExpectedEOR float64
 	Jobs        []float64
+	Iterations  []time.Duration // per job
 }
 
 // Course is how a job goes through an iteration alone, by the groups of its program.
@@ -33,6 +33,8 @@ type Course struct {
 	Base   program.Pages
 	Peak   int
 	Parts  []Part // per group
+	// Out and In are how long the copies of an iteration take in each direction, with the whole link.
+	Out, In time.Duration
 }
 
 // Part is the course of a group: how long the compute unit has it, and how long after that all of it has ended.
@@ -58,6 +60,12 @@ func CourseOf(s *scheduler.Scheduled, p *program.Program, d *program.Groups, sha
 		for k := g.From; k < g.To; k++ {
 			command := &p.Body.Commands[k]
 			ended = max(ended, t.End[k])
+			switch command.Kind {
+			case program.Out:
+				c.Out += t.End[k] - t.Start[k]
+			case program.In:
+				c.In += t.End[k] - t.Start[k]
+			}
 			if command.Kind.Unit() == program.Compute {
 				computed = max(computed, t.End[k])
 				sharing.Add(&part.Use, t.End[k]-t.Start[k])
@@ -72,9 +80,9 @@ func CourseOf(s *scheduler.Scheduled, p *program.Program, d *program.Groups, sha
 
 // Expect says how fast jobs get on within a capacity, a number of pages. It goes through their courses in virtual time:
 // a lease grants their groups, one ahead of the one that the compute unit has, and the unit is shared by those that
-// have one. Where the copies of two jobs overlap, the link is taken to be shared as the unit is. It returns how much
-// each gets done in a unit of time, as a share of what it gets done alone and without a plan; an error if the jobs do
-// not fit.
+// have one. Where the copies of two jobs overlap, the link is taken to be shared as the unit is; jobs that would copy
+// more than the link can are slower in proportion. It returns how much each gets done in a unit of time, as a share of
+// what it gets done alone and without a plan; an error if the jobs do not fit.
 func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, error) {
 	f := &fold{machine: lease.NewMachine(lease.Options{Still: -1}), sharing: sharing,
 		jobs: make([]folded, len(courses))}
@@ -98,79 +106,50 @@ func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, er
 	return f.measure(), nil
 }
 
-// PlanTogether plans and proves a request with Gates for the least expected time within its budget, and says what is
-// expected; without a budget, within the least memory that the plans need. Plans that lose less time need more memory,
-// so that jobs wait longer for each other: where jobs leave the device idle, and waiting costs them more than a
-// hundredth, plans for smaller budgets are tried too.
-func (d Device) PlanTogether(ctx context.Context, r scheduler.Request) (*Planned, *Together, error) {
-	best, err := Plan(ctx, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	capacity := r.Budget
-	if capacity == 0 {
-		capacity = best.Least
-	}
-	expected, err := d.Expect(ctx, best, &r, capacity)
-	if err != nil || r.Budget == 0 {
-		return best, expected, err
-	}
-	roomy, err := d.Expect(ctx, best, &r, max(capacity, best.Arena+graph.Bytes(len(r.Jobs))*max(d.Page, d.Align)))
-	if err != nil {
-		return nil, nil, err
-	}
-	const eighths, limit = 8, 0.01
-	for part := graph.Bytes(eighths - 1); part >= eighths/2; part-- {
-		if waiting := expected.ExpectedEOR - roomy.ExpectedEOR; waiting <= limit {
-			break
-		}
-		lower := r
-		lower.Budget = r.Budget / eighths * part
-		p, err := Plan(ctx, lower)
-		if errors.Is(err, scheduler.ErrNoPlan) {
-			break
-		} else if err != nil {
-			return nil, nil, err
-		}
-		next, err := d.Expect(ctx, p, &r, capacity)
-		if err != nil {
-			return nil, nil, err
-		}
-		if next.ExpectedEOR >= expected.ExpectedEOR {
-			break
-		}
-		best, expected = p, next
-	}
-	return best, expected, nil
-}
-
 // Expect says what is expected of a request's planned jobs within a capacity of at least Planned.Least. It goes through
 // some iterations of theirs, which takes some milliseconds.
 func (d Device) Expect(ctx context.Context, p *Planned, r *scheduler.Request, capacity graph.Bytes) (*Together,
 	error) {
-	courses := make([]Course, len(p.Jobs))
-	page := max(1, d.Page, d.Align)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	courses := d.courses(p, r)
 	var round time.Duration
-	for i := range p.Jobs {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		compiled := p.Programs[i].Program()
-		courses[i] = CourseOf(&p.Jobs[i], compiled, program.Divide(compiled, page, 0), d.Sharing)
-		courses[i].Weight = r.Jobs[i].Worth()
+	for i := range courses {
 		round += courses[i].Alone
 	}
-	rates, err := Expect(courses, int(capacity/page), d.Sharing)
+	rates, err := Expect(courses, int(capacity/d.page()), d.Sharing)
 	if err != nil {
 		return nil, err
 	}
 	t := &Together{Capacity: capacity, Least: p.Least, Jobs: make([]float64, len(rates))}
 	for i, rate := range rates {
 		t.ExpectedEOR += rate
-		t.Jobs[i] = float64(courses[i].Alone) / float64(rate*float64(round))
+		took := float64(courses[i].Alone) / max(1e-9, rate)
+		t.Jobs[i] = took / float64(round)
+		t.Iterations = append(t.Iterations, time.Duration(took))
 	}
 	t.ExpectedEOR = 1 / t.ExpectedEOR
 	return t, nil
+}
+
+// Speed is how fast a job is expected to be, as a share of its speed when an iteration takes so long, as alone and
+// without a plan.
+func (t *Together) Speed(alone time.Duration, job int) float64 {
+	return float64(alone) / float64(max(1, t.Iterations[job]))
+}
+
+// Taken is how long iterations of a request's planned jobs take together, by weight: as expected of jobs that share
+// memory by gates, else by their plans.
+func (p *Planned) Taken(r *scheduler.Request) (sum time.Duration) {
+	for i := range p.Jobs {
+		took := p.Timing(i).Iteration
+		if p.Expected != nil {
+			took = p.Expected.Iterations[i]
+		}
+		sum += took * time.Duration(r.Jobs[i].Worth())
+	}
+	return sum
 }
 
 // fold is the virtual time of Expect, in nanoseconds.
@@ -353,10 +332,16 @@ func (f *fold) measure() []float64 {
 	for ; least() < measured && steps < 2*maxSteps; steps++ {
 		f.step()
 	}
+	var out, in float64 // how long the link is busy in a unit of time
+	for i := range f.jobs {
+		j := &f.jobs[i]
+		j.done /= max(1, f.now-since)
+		out, in = out+float64(j.done*float64(j.Out)), in+float64(j.done*float64(j.In))
+	}
 	rates := make([]float64, len(f.jobs))
 	for i := range f.jobs {
 		j := &f.jobs[i]
-		rates[i] = float64(j.done*float64(j.Alone)) / max(1, f.now-since)
+		rates[i] = float64(j.done*float64(j.Alone)) / max(1, out, in)
 	}
 	return rates
 }

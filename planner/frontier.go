@@ -145,14 +145,18 @@ func Staircase(points []Point) []Point {
 
 // SlowError says that plans within a budget take longer than they may.
 type SlowError struct {
-	Budget   graph.Bytes
-	EOR      float64 // of the best plans found within the budget
-	Overhead float64 // that was allowed
+	Budget   graph.Bytes // 0: none
+	EOR      float64     // of the best plans found within the budget
+	Overhead float64     // that was allowed
 }
 
 func (e *SlowError) Error() string {
-	return fmt.Sprintf("the best plans found within %s take %.2f %% longer than without a plan, and %.4g %% "+
-		"are allowed: give a larger budget or a larger overhead", e.Budget, 100*(e.EOR-1), 100*e.Overhead)
+	within, remedy := "", "a larger overhead"
+	if e.Budget > 0 {
+		within, remedy = fmt.Sprintf(" within %s", e.Budget), "a larger budget or a larger overhead"
+	}
+	return fmt.Sprintf("the best plans found%s take %.2f %% longer than without a plan, and %.4g %% are allowed: "+
+		"give %s", within, 100*(e.EOR-1), 100*e.Overhead, remedy)
 }
 
 func (e *SlowError) Unwrap() error { return scheduler.ErrNoPlan }

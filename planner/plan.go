@@ -21,6 +21,7 @@ type Planned struct {
 	PlanTime time.Duration
 	PackTime time.Duration
 	Proof    time.Duration // to validate, compile and check all plans
+	Expected *Together     // of jobs that share memory by gates; nil: it was not asked for
 }
 
 // Plan schedules a request and proves the plan of each job. Once ctx is done it returns the cause of that. An expected

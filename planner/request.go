@@ -27,6 +27,16 @@ func (d Device) Request(jobs ...scheduler.Job) scheduler.Request {
 
 // First asks for the first plans of tasks. It returns an error if the device cannot execute one of them.
 func (d Device) First(tasks []task.Task) (scheduler.Request, error) {
+	jobs, err := d.Jobs(tasks)
+	if err != nil {
+		return scheduler.Request{}, err
+	}
+	return d.Request(jobs...), nil
+}
+
+// Jobs are tasks in their first epoch, each as if it had the device for itself. It returns an error if the device
+// cannot execute one of them.
+func (d Device) Jobs(tasks []task.Task) ([]scheduler.Job, error) {
 	jobs := make([]scheduler.Job, len(tasks))
 	profiles := make(map[*graph.Graph]Profile) // copies of a network share theirs
 	for i, t := range tasks {
@@ -34,11 +44,12 @@ func (d Device) First(tasks []task.Task) (scheduler.Request, error) {
 		if !known {
 			var err error
 			if p, err = d.Profile(t.Graph); err != nil {
-				return scheduler.Request{}, err
+				return nil, err
 			}
 			profiles[t.Graph] = p
 		}
 		jobs[i] = p.Job(t.Name, 1, t.Graph)
+		jobs[i].Held, jobs[i].Least = t.Held, t.Least
 	}
-	return d.Request(jobs...), nil
+	return jobs, nil
 }

@@ -10,8 +10,11 @@ import (
 
 // Plan is the function of that name, for jobs as they share the device.
 func (d Device) Plan(ctx context.Context, r scheduler.Request) (*Planned, error) {
-	if d.Turns {
+	switch {
+	case d.Turns:
 		return turns(ctx, r)
+	case d.Gates:
+		return d.gates(ctx, r)
 	}
 	return Plan(ctx, r)
 }

@@ -23,4 +23,6 @@
 // Inside, time is cut down to columns (columns.go), placed bytes stand in a list (flat.go) or, for many buffers, in a
 // segment tree (index.go), a fit chooses among the gaps (fit.go), greedy places in an order (greedy.go, orders.go). A
 // method (pack.go) makes or improves the layout of a search (search.go); another one is another entry in methods.
+//
+// [Online] and [Streams] are allocators that do not know what comes, to compare with.
 package pool

@@ -137,10 +137,10 @@ type compiler struct {
 	hostUses []uses  // per storage
 	order    order
 
-	now     []int // per storage: its residency, or -1
-	version []int // per storage: the version made last
-	sync    []Point
-	saver   *saver // of the snapshot section; nil while a body is written
+	now     []int   // per storage: its residency, or -1
+	version []int   // per storage: the version made last
+	sync    []Point // that the next kernel waits for
+	saver   *saver  // of the snapshot section; nil while a body is written
 }
 
 // body writes one iteration.
@@ -216,6 +216,11 @@ func (c *compiler) kernel(slot int, step plan.Step) {
 		n.point(p)
 	}
 	c.sync = c.sync[:0]
+	if step.Join {
+		for _, s := range [2]Stream{streamOf(Out), streamOf(In)} {
+			c.sync = append(c.sync, Point{s, c.section.Counts[s] + c.origin[s]})
+		}
+	}
 	cmd := Command{Kind: Kernel, Stream: streamOf(Kernel), Slot: slot, Op: op.ID, Variant: step.Variant,
 		Scratch: Nowhere,
 		Storage: -1}

@@ -82,6 +82,7 @@ func onHost(g *graph.Graph) []*graph.Storage {
 func Match(job, g *graph.Graph) ([]graph.StorageID, error) {
 	ids := slices.Repeat([]graph.StorageID{-1}, len(g.Storages))
 	have, want := onHost(g), onHost(job)
+	first, wanted := firstTensors(g), firstTensors(job)
 	for len(have) > 0 || len(want) > 0 {
 		switch {
 		case len(have) == 0 || len(want) > 0 && want[0].Name < have[0].Name:
@@ -92,7 +93,7 @@ func Match(job, g *graph.Graph) ([]graph.StorageID, error) {
 			return nil, fmt.Errorf("graph %q has two storages %s on the host, whose names must differ", g.Name,
 				have[0].Name)
 		}
-		if got, is := describe(g, have[0]), describe(job, want[0]); got != is {
+		if got, is := describe(have[0], first[have[0].ID]), describe(want[0], wanted[want[0].ID]); got != is {
 			return nil, fmt.Errorf("%s is %s in graph %q and %s in the job's", want[0].Name, got, g.Name, is)
 		}
 		ids[have[0].ID] = want[0].ID
@@ -101,11 +102,22 @@ func Match(job, g *graph.Graph) ([]graph.StorageID, error) {
 	return ids, nil
 }
 
-// describe says what must agree of a storage that lives on the host.
-func describe(g *graph.Graph, s *graph.Storage) string {
+// firstTensors returns the first tensor of each storage, nil where there is none.
+func firstTensors(g *graph.Graph) []*graph.Tensor {
+	first := make([]*graph.Tensor, len(g.Storages))
+	for i := range g.Tensors {
+		if t := &g.Tensors[i]; first[t.Storage] == nil {
+			first[t.Storage] = t
+		}
+	}
+	return first
+}
+
+// describe says what must agree of a storage that lives on the host, whose first tensor is t.
+func describe(s *graph.Storage, t *graph.Tensor) string {
 	text := fmt.Sprintf("%s of %d bytes", s.Role, s.Bytes)
-	if i := slices.IndexFunc(g.Tensors, func(t graph.Tensor) bool { return t.Storage == s.ID }); i >= 0 {
-		text += fmt.Sprintf(" of %s", g.Tensors[i].DType)
+	if t != nil {
+		text += fmt.Sprintf(" of %s", t.DType)
 	}
 	if s.Role == graph.Input {
 		text += fmt.Sprintf(" with %q", string(s.Holds))

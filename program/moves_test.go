@@ -9,14 +9,15 @@ import (
 	"tensile/program"
 )
 
-// TestMovesFollowTheirSteps shows that a copy begins after the step that its move names has ended, and a step after the
-// synchronous copies that follow the step before it. It looks for paths through two bodies.
+// TestMovesFollowTheirSteps shows that a copy begins after the step that its move names has ended, a step after the
+// synchronous copies that follow the step before it, and a step after one that joins after all copies before that. It
+// looks for paths through two bodies.
 func TestMovesFollowTheirSteps(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() || raceEnabled {
 		seeds = 50
 	}
-	syncs := 0
+	syncs, joins := 0, 0
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{Ops: 16})
 		p := *s.c
@@ -65,6 +66,22 @@ func TestMovesFollowTheirSteps(t *testing.T) {
 				}
 			}
 		}
+		for slot, step := range s.p.Steps {
+			if !step.Join {
+				continue
+			}
+			joins++
+			next := n + kernels[(slot+1)%len(kernels)]
+			from := n
+			if slot == len(kernels)-1 {
+				from = 0 // the next step is of the next body
+			}
+			for i, cmd := range p.Body.Commands[:kernels[slot]] {
+				if (cmd.Kind == program.Out || cmd.Kind == program.In) && !before(from+i, next) {
+					t.Fatalf("%s: step %d joins, and the next one does not wait for command %d", s.name, slot, i)
+				}
+			}
+		}
 		for kind, left := range copies {
 			for storage, list := range left {
 				if len(list) > 0 {
@@ -74,7 +91,7 @@ func TestMovesFollowTheirSteps(t *testing.T) {
 			}
 		}
 	}
-	if syncs < int(seeds) {
-		t.Errorf("%d synchronous copies in %d plans", syncs, seeds)
+	if syncs < int(seeds) || joins < int(seeds) {
+		t.Errorf("%d synchronous copies and %d steps that join in %d plans", syncs, joins, seeds)
 	}
 }

@@ -45,7 +45,8 @@ func TestWaitsNameEarlierCommands(t *testing.T) {
 }
 
 // TestNoWaitIsNeedless removes every wait of programs, one at a time. Check rejects what is left, or the wait is one
-// that the plan asks for: a move waits for the step that it follows, and the step after a Sync copy waits for the copy.
+// that the plan asks for: a move waits for the step that it follows, the step after a Sync copy waits for the copy, and
+// the step after one with Join for the copies of moves before that.
 func TestNoWaitIsNeedless(t *testing.T) {
 	all := subjects(t)
 	seeds := uint64(200)
@@ -55,7 +56,7 @@ func TestNoWaitIsNeedless(t *testing.T) {
 	for seed := range seeds {
 		all = append(all, random(t, 100+seed, randgraph.Options{Ops: 16}))
 	}
-	var races, triggers, syncs int
+	var races, triggers, syncs, joins int
 	for _, s := range all {
 		for i, cmd := range s.c.Body.Commands {
 			for k, w := range cmd.Waits {
@@ -71,6 +72,8 @@ func TestNoWaitIsNeedless(t *testing.T) {
 					triggers++
 				case isSync(s, i, w):
 					syncs++
+				case isJoin(s, i, w):
+					joins++
 				default:
 					t.Fatalf("%s: command %d (%v %v) does not need to wait for %v\n%s", s.name, i, cmd.Stream, cmd.Kind,
 						w, s.c.Text())
@@ -78,9 +81,10 @@ func TestNoWaitIsNeedless(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("waits: %d against races, %d triggers, %d for Sync", races, triggers, syncs)
-	if races == 0 || triggers == 0 || syncs == 0 {
-		t.Errorf("waits: %d against races, %d triggers, %d for Sync; want some of each", races, triggers, syncs)
+	t.Logf("waits: %d against races, %d triggers, %d for Sync, %d for Join", races, triggers, syncs, joins)
+	if races == 0 || triggers == 0 || syncs == 0 || joins == 0 {
+		t.Errorf("waits: %d against races, %d triggers, %d for Sync, %d for Join; want some of each", races, triggers,
+			syncs, joins)
 	}
 }
 
@@ -115,4 +119,27 @@ func isSync(s subject, i int, w program.Point) bool {
 		}
 	}
 	return false
+}
+
+// isJoin reports whether a kernel waits for the last copy of a stream that stands before the step before it, and that
+// step joins.
+func isJoin(s subject, i int, w program.Point) bool {
+	cmd := s.c.Body.Commands[i]
+	before := (cmd.Slot + len(s.p.Steps) - 1) % len(s.p.Steps)
+	if cmd.Kind != program.Kernel || !s.p.Steps[before].Join {
+		return false
+	}
+	count := 0
+	for _, c := range s.c.Body.Commands {
+		if c.Kind == program.Kernel && c.Slot == before {
+			break
+		}
+		if c.Stream == w.Stream {
+			count++
+		}
+	}
+	if cmd.Slot == 0 { // in the body before
+		count -= s.c.Body.Counts[w.Stream]
+	}
+	return w.Count == count
 }

@@ -46,7 +46,8 @@ cuda:2  Tesla T4   15.00GiB  2.00GiB  100.00MiB   7 %  1 x8 of 3 x16         7.5
 process 70 on cuda:2 uses 1.00GiB: /usr/bin/python3
 process 7 on cuda:2
 cpu: 4 cores, 3.00GiB of memory are available
-in virtual time: sim:a6000 (44.70GiB), sim:v100 (29.80GiB), sim:h200 (131.32GiB)
+in virtual time: sim:a6000 (44.70GiB), sim:v100 (29.80GiB), sim:h200 (131.32GiB), ` +
+		`sim:k40 (11.18GiB), sim:p100 (14.90GiB), sim:rtx2080ti (10.24GiB), sim:gtx1080ti (10.24GiB)
 missing: a line
 missing: cuda:1 (GTX 980) has compute capability 5.2: the kernels need 6.0
 missing: CUDA does not have the GPU at 00000000:66:00.0 (hidden): see CUDA_VISIBLE_DEVICES

@@ -24,7 +24,8 @@ type JobGates struct {
 }
 
 // Share adds the figures of jobs that share memory by gates.
-func (r *Plan) Share(p *planner.Planned, t *planner.Together) {
+func (r *Plan) Share(p *planner.Planned) {
+	t := p.Expected
 	saving := func(of graph.Bytes) float64 { return float64(of-p.Least) / float64(max(of, 1)) }
 	r.Gates = &Gates{Least: p.Least, Capacity: t.Capacity, ExpectedEOR: t.ExpectedEOR,
 		MSRAll: saving(r.Total.VanillaAll), MSRLive: saving(r.Total.VanillaLive)}

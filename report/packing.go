@@ -19,11 +19,12 @@ type Packing struct {
 	Time       float64    `json:"ms"` // of packing alone
 	Valid      bool       `json:"valid"`
 	Iteration  *Iteration `json:"iteration,omitempty"`
+	Swapping   *Swapping  `json:"autoswap,omitempty"`
 	name       string
 }
 
-// NewPacking reports on a layout of some buffers; Valid is the caller's to set. iteration may be nil. name is that of
-// the file, for people.
+// NewPacking reports on a layout of some buffers; Valid and Swapping are the caller's to set. iteration may be nil.
+// name is that of the file, for people.
 func NewPacking(name string, buffers []pool.Buffer, l pool.Layout, took time.Duration, iteration *Iteration) *Packing {
 	return &Packing{name: name, Buffers: len(buffers), LowerBound: l.LowerBound, Height: l.Height, Optimal: l.Optimal,
 		Time: Milliseconds(took), Iteration: iteration}
@@ -38,6 +39,11 @@ func (r *Packing) WriteTable(out io.Writer, capacity int64) error {
 	fmt.Fprintf(out, "%s: %d buffers, packed in %.1f ms, layout %s\n", r.name, r.Buffers, r.Time, valid)
 	if r.Iteration != nil {
 		r.Iteration.write(out)
+	}
+	if r.Swapping != nil {
+		if err := r.Swapping.write(out); err != nil {
+			return err
+		}
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(what string, bytes int64, note string) {

@@ -8,6 +8,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/text"
 	"tensile/passes"
+	"tensile/plan"
 	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/task"
@@ -70,6 +71,21 @@ type JobPlan struct {
 	GroupList   []string `json:"group_list,omitempty"`   // with --commands, on a device that backs parts of arenas
 }
 
+// fetches counts the copies to the device but the first of each input.
+func fetches(g *graph.Graph, p *plan.Plan) (n int) {
+	arrived := make([]bool, len(g.Storages))
+	for _, m := range p.Moves {
+		if m.Kind != plan.In {
+			continue
+		}
+		if g.Storages[m.Storage].Role != graph.Input || arrived[m.Storage] {
+			n++
+		}
+		arrived[m.Storage] = true
+	}
+	return n
+}
+
 // Holder is a storage on the device at the peak.
 type Holder struct {
 	Storage string      `json:"storage"`
@@ -116,6 +132,9 @@ func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, expl
 			o.Refused = nil
 		}
 		j.Passes = append(j.Passes, o)
+	}
+	if len(p.Decisions) == 0 { // of policies that decide nothing gap by gap
+		j.Swaps, j.Recomputes = fetches(t.Graph, p.Plan), len(p.Plan.Steps)-len(t.Graph.Ops)
 	}
 	for _, d := range p.Decisions {
 		switch d.Kind {

@@ -35,11 +35,12 @@ func (w *Watched) Add(iteration int, epoch int64, wall time.Duration, steps []ti
 	}
 }
 
-// Latencies returns the median latency of each op of a plan's graph, which has so many; nil unless all were reported.
-func (w *Watched) Latencies(p *plan.Plan, ops int) []time.Duration {
+// Latencies returns the median latency of each op of a plan's graph, which has so many, in its first variant. That is
+// what first makes of a step and what it took. nil unless all were reported.
+func (w *Watched) Latencies(first func(plan.Step, time.Duration) time.Duration, p *plan.Plan, ops int) []time.Duration {
 	latency := make([]time.Duration, ops)
 	for i, took := range w.medians(p) {
-		latency[p.Steps[i].Op] = took
+		latency[p.Steps[i].Op] = first(p.Steps[i], took)
 	}
 	for _, l := range latency {
 		if l == 0 {

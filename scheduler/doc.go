@@ -10,6 +10,8 @@
 //	    none            none-all, none-live: nothing is moved
 //	    tensile         tensile: swaps and recomputations until the packed plans fit the budget
 //	    paper           tensile-paper: the method as the TENSILE paper has it, on our slots
+//	    checkpoint      checkpoint, sublinear: segments of the forward pass are computed again
+//	    dtr             dtr, dtr-eq: dynamic tensor rematerialization
 //
 // Callers use policies.Schedule. A policy of another package is a row of a policies.Table.
 //

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -25,6 +26,11 @@ type Request struct {
 	// the jobs need above theirs; latencies are those of a job alone, and each job has the whole link.
 	Together bool
 	Page     graph.Bytes // of device memory: with Together, bases and arenas are whole pages; 0: Align
+
+	// Reports says that the jobs will train by the plans and that their reports follow where a policy asks for them
+	// (Result.Again): so it may begin with plans that only observe. Else the plans are the last ones that are
+	// asked for.
+	Reports bool
 
 	Explain bool // decisions also say why the storages that are on the device at the peak stay there
 	Options Options
@@ -65,6 +71,12 @@ type Job struct {
 	Last *Report
 	// Measured says that the latencies follow what ops took in this run; else they were predicted (TENSILE, IV-E).
 	Measured bool
+
+	// Least is the size of the smallest storage that may leave the device before its time; smaller ones are neither
+	// swapped nor recomputed. 0: any may.
+	Least graph.Bytes
+	// Held is what the job has on the device beside its arena, all the time. The budget is for that too.
+	Held graph.Bytes
 
 	// OnHost is what the job has on the host beside its host slots (program.SlotsOf), whatever its plan.
 	OnHost graph.Bytes
@@ -113,6 +125,9 @@ type Options struct {
 	// ignore them, so that the same request can be planned by several policies.
 	Own any
 }
+
+// Steps is the limit of planning.
+func (o *Options) Steps() int64 { return cmp.Or(o.Work, DefaultWork) }
 
 // DefaultWork is the limit of planning that Options.Work stands for when it is 0.
 const DefaultWork = 3_000_000_000

@@ -80,3 +80,40 @@ func TestOptionsOf(t *testing.T) {
 		t.Errorf("options of another policy: %+v", got)
 	}
 }
+
+// TestWorkingSet: the working set of an op is with the variant that needs the least scratch, rounded up, wherever it
+// stands; or with the first. Which op is largest may differ.
+func TestWorkingSet(t *testing.T) {
+	r := randjobs.New(rand.New(rand.NewPCG(1, 1)), 1)
+	j := r.Jobs[0]
+	j.Variants = nil
+	plain := scheduler.WorkingSetOf(j, 512)
+	if first := scheduler.FirstWorkingSetOf(j, 512); first != plain {
+		t.Errorf("without variants %v and %v", plain, first)
+	}
+	j.Variants = scheduler.OneVariant(make([]graph.Bytes, len(j.Graph.Ops)))
+	j.Variants[plain.Op] = []scheduler.Variant{{Scratch: 2000}, {Scratch: 700}, {Scratch: 900}}
+	other := graph.OpID(0)
+	if plain.Op == 0 {
+		other = 1
+	}
+	j.Variants[other] = []scheduler.Variant{{Scratch: 1 << 30}, {}}
+	want := scheduler.WorkingSet{Op: plain.Op, Bytes: plain.Bytes + 1024}
+	if got := scheduler.WorkingSetOf(j, 512); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := scheduler.FirstWorkingSetOf(j, 512); got.Op != other || got.Bytes <= 1<<30 {
+		t.Errorf("with first variants %v, want op %d", got, other)
+	}
+	r.Jobs, r.Align, r.Budget = []scheduler.Job{j, j}, 512, 2*(plain.Bytes+1024)
+	if sum, err := r.CheckWorkingSets(); err != nil || sum != r.Budget {
+		t.Errorf("%v, %v within %v", sum, err, r.Budget)
+	}
+	if _, err := r.CheckFirstWorkingSets(); err == nil {
+		t.Errorf("first variants within %v", r.Budget)
+	}
+	r.Budget--
+	if _, err := r.CheckWorkingSets(); err == nil {
+		t.Errorf("working sets within %v", r.Budget)
+	}
+}

@@ -23,10 +23,12 @@ type Result struct {
 	// than the sum of those of the jobs, each of which could have the whole link.
 	ZeroStall graph.Bytes
 
-	Rounds  int   // of packing, for all orders of the ops and all shares of the link that were tried
-	Work    int64 // steps that planning and packing took: the same on every machine
-	Again   bool  // the policy asks to be called again after an iteration, with its report in Job.Last
-	Limited bool  // the search ended at its limit of work: a longer one may find better plans
+	Rounds int   // of packing, for all orders of the ops and all shares of the link that were tried
+	Work   int64 // steps that planning and packing took: the same on every machine
+	// Again says that the policy asks to be called again after an iteration, with its report in Job.Last; without
+	// Request.Reports, that it would have begun with other plans.
+	Again   bool
+	Limited bool // the search ended at its limit of work: a longer one may find better plans
 }
 
 // Scheduled is the plan of one job.

@@ -11,8 +11,33 @@ import (
 type Variant struct {
 	Name    string        // as in plan.Step
 	Scratch graph.Bytes   // that it needs of the arena during the step
-	Latency time.Duration // 0: that of the job for the op
+	Latency time.Duration // 0: that of the job for the op, by Share
+	Share   int           // of the op's latency that it takes, in thousandths; 0: all of it
 }
+
+// Takes returns how long the variant takes where the first one of the op takes so long.
+func (v Variant) Takes(first time.Duration) time.Duration {
+	switch {
+	case v.Latency > 0:
+		return v.Latency
+	case v.Share == 0:
+		return first
+	}
+	share := time.Duration(v.Share)
+	return max(1, first/1000*share+first%1000*share/1000)
+}
+
+// First returns how long the first variant of the op takes, given how long this one took.
+func (v Variant) First(took time.Duration) time.Duration {
+	if v.Share == 0 {
+		return took
+	}
+	share := time.Duration(v.Share)
+	return took/share*1000 + took%share*1000/share
+}
+
+// maxShare is the largest Variant.Share: a variant takes a thousand times as long as the first.
+const maxShare = 1_000_000
 
 // OneVariant returns Job.Variants for a caller that knows nothing but the scratch of one variant per op.
 func OneVariant(scratch []graph.Bytes) [][]Variant {
@@ -29,15 +54,17 @@ func (j *Job) Variant(op graph.OpID, k int) Variant {
 	if j.Variants != nil {
 		v = j.Variants[op][k]
 	}
-	if v.Latency == 0 {
-		v.Latency = j.Latency[op]
-	}
+	v.Latency = v.Takes(j.Latency[op])
 	return v
 }
 
 // checkLists refuses lists that do not belong to the graph.
 func (j *Job) checkLists() error {
 	ops := len(j.Graph.Ops)
+	if j.Least < 0 || j.Held < 0 {
+		return fmt.Errorf("job %s: storages of %d bytes leave the device, %d bytes are held there: give 0 or more",
+			j.Name, j.Least, j.Held)
+	}
 	if len(j.Latency) != ops {
 		return fmt.Errorf("job %s: %d latencies: give one per op, %d", j.Name, len(j.Latency), ops)
 	}
@@ -50,6 +77,12 @@ func (j *Job) checkLists() error {
 	for op, variants := range j.Variants {
 		if len(variants) == 0 {
 			return fmt.Errorf("job %s: op %s has no variant: give one or more", j.Name, j.Graph.Ops[op].Name)
+		}
+		for _, v := range variants {
+			if v.Share < 0 || v.Share > maxShare {
+				return fmt.Errorf("job %s: variant %s of op %s takes %d thousandths of the first: give up to %d",
+					j.Name, v.Name, j.Graph.Ops[op].Name, v.Share, maxShare)
+			}
 		}
 	}
 	return nil

@@ -7,7 +7,7 @@ mkdir -p "$to"
 cp "$("$go" env GOROOT)/LICENSE" "$to/go"
 "$go" list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' ./cmd/tensile | sort -u | while read -r module dir; do
 	found=
-	for file in "$dir"/LICEN[CS]E* "$dir"/NOTICE* "$dir"/THIRD_PARTY_LICENSES/*; do
+	for file in "$dir"/LICEN[CS]E* "$dir"/NOTICE* "$dir"/licenses/ftl.txt "$dir"/THIRD_PARTY_LICENSES/*; do
 		if [ -f "$file" ]; then
 			found=yes
 			mkdir -p "$to/$module"

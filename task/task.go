@@ -3,6 +3,7 @@ package task
 import (
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"tensile/data"
 	"tensile/device"
@@ -18,6 +19,11 @@ type Task struct {
 	Graph *graph.Graph
 
 	Passes []passes.Outcome // what was rewritten to make the graph
+
+	// Of a recorded graph: what its ops took, what the script has on the device beside it, and the size below which no
+	// storage moves. nil and 0 of others.
+	Latency     []time.Duration
+	Held, Least graph.Bytes
 
 	Seed uint64        // of weights, dropout and noise
 	Data *data.Dataset // nil: the graph's inputs are not images and labels; sentences are made up, or noise
@@ -55,6 +61,10 @@ func (t Task) Init(s graph.Storage, to []float32) {
 // the file does not fit, or lacks one that the graph wants of it. With path "" there is no file.
 func (t *Task) Begin(path string) error {
 	var file weights.File
+	if path != "" && t.Graph.Opaque() {
+		return fmt.Errorf("graph %s is what a script does, which fills what it trains itself: leave --weights out",
+			t.Graph.Name)
+	}
 	if path != "" {
 		var err error
 		if file, err = weights.Read(path); err != nil {
@@ -69,6 +79,9 @@ func (t *Task) Begin(path string) error {
 	sizes := elements(t.Graph)
 	for _, s := range t.Graph.Storages {
 		if !s.Role.Persistent() {
+			continue
+		}
+		if s.Init == nil { // a script fills it
 			continue
 		}
 		name := nameOf(&s)

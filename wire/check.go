@@ -176,11 +176,13 @@ func (o Orders) check() error {
 		atLeast(c, "incarnation", o.Jobs[i].Incarnation, 0)
 		atLeast(c, "from", o.Jobs[i].From, 0)
 		among(c, "place to park", o.Jobs[i].Park, "", InMemory, OnDisk)
+		atLeast(c, "number of a trace", o.Jobs[i].Trace.Number, 0)
+		atLeast(c, "iterations of a trace", o.Jobs[i].Trace.Iterations, 0)
 	}
 	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
 	c.rates(o.Link)
 	if o.Lease != nil {
-		among(c, "memory sharing", o.Lease.Sharing, Gates, Slices)
+		among(c, "memory sharing", o.Lease.Sharing, Gates, Shift, Pairs, Slices)
 		atLeast(c, "capacity_bytes", o.Lease.Capacity, 0)
 		atLeast(c, "number of the capacity", o.Lease.Number, 0)
 		if o.Lease.Name != "" {
@@ -287,7 +289,7 @@ func (l Layout) check() error {
 
 func (r Request) check() error {
 	c := new(checker)
-	among(c, "verb", r.Verb, Submit, Stop, Jobs, Park, Resume, SetBudget, SetWeight, Forget)
+	among(c, "verb", r.Verb, Submit, Stop, Jobs, Park, Resume, SetBudget, SetWeight, Forget, TraceJob)
 	switch r.Verb {
 	case Submit:
 		if len(r.Specs) == 0 {
@@ -310,6 +312,9 @@ func (r Request) check() error {
 		atLeast(c, "priority", r.Priority, 1)
 	case Forget:
 		c.name("executor", r.Executor)
+	case TraceJob:
+		c.name("job", r.Job)
+		atLeast(c, "iterations", r.Iterations, 1)
 	}
 	return c.err
 }
@@ -337,7 +342,7 @@ func (c *checker) record(r *Record) {
 	c.spec(&r.Spec)
 	among(c, "phase", r.State, Queued, Starting, Training, Unknown, Parking, Parked, Ending, Done, Halted, Broken)
 	among(c, "place to park", r.Park, "", InMemory, OnDisk)
-	among(c, "memory sharing", r.Sharing, NoSharing, Gates, Slices)
+	among(c, "memory sharing", r.Sharing, NoSharing, Gates, Shift, Pairs, Slices)
 	c.checkpoint(r.Checkpoint)
 	for _, h := range r.Held {
 		c.name("executor that holds bytes", h.Executor)
@@ -368,6 +373,9 @@ func (c *checker) record(r *Record) {
 	}
 	if r.Base > r.Claim {
 		c.fail("base_bytes is %d, and cannot be more than claim_bytes, %d", int64(r.Base), int64(r.Claim))
+	}
+	if !(r.Speed >= 0) { // NaN too
+		c.fail("expected_speed is %v, and cannot be negative", r.Speed)
 	}
 	c.rates(r.Link)
 	c.short("latencies", r.Latencies)

@@ -94,8 +94,21 @@ type Sharing string
 const (
 	NoSharing Sharing = ""       // each has its arena for as long as it is not in Home
 	Gates     Sharing = "gates"  // a lease grants the pages of one group of commands after the other
+	Shift     Sharing = "shift"  // as by gates, and when an iteration begins is Zico's scheduler's to say
+	Pairs     Sharing = "pairs"  // as by gates, and groups are issued in Waterwave's pairs
 	Slices    Sharing = "slices" // a lease grants whole arenas in turns, from Home to Home
 )
+
+// Method is the word of the lease's method, "" where the lease grants what its rule allows.
+func (s Sharing) Method() string {
+	if s == Shift || s == Pairs {
+		return string(s)
+	}
+	return ""
+}
+
+// Gated reports whether a lease grants the pages of one group of commands after the other.
+func (s Sharing) Gated() bool { return s == Gates || s.Method() != "" }
 
 func (s Sharing) String() string { return cmp.Or(string(s), "none") }
 
@@ -108,6 +121,13 @@ type Assignment struct {
 	Stop        bool  `json:"stop,omitzero"`        // to end after the iterations in flight
 	Park        Place `json:"park,omitzero"`        // to rest after these, there; "": to train
 	Copies      bool  `json:"copies,omitzero"`      // its reports are to say what each copy took
+	Trace       Trace `json:"trace,omitzero"`       // what it does is to be told
+}
+
+// Trace asks for all that a job does, command by command, on its TraceSubject.
+type Trace struct {
+	Number     int64 `json:"number,omitzero"`     // the newest counts; 0: none is wanted
+	Iterations int   `json:"iterations,omitzero"` // so many, from when it is heard of
 }
 
 // Place is where a parked job has its state.
@@ -237,6 +257,7 @@ const (
 	SetBudget Verb = "budget"   // Budget
 	SetWeight Verb = "priority" // Job, Priority
 	Forget    Verb = "forget"   // Executor: its process has ended, whoever asks says
+	TraceJob  Verb = "trace"    // Job, Iterations
 )
 
 // Request is what a command line asks of a controller.
@@ -245,11 +266,12 @@ type Request struct {
 	Specs []Spec `json:"specs,omitempty"` // all are taken, or none
 	Job   string `json:"job,omitzero"`
 
-	Place    Place       `json:"place,omitzero"`
-	Priority int         `json:"priority,omitzero"`
-	Executor string      `json:"executor,omitzero"`
-	Budget   graph.Bytes `json:"budget_bytes,omitzero"`
-	Device   string      `json:"device,omitzero"` // for a Budget: of whose memory; "": the controller's
+	Place      Place       `json:"place,omitzero"`
+	Priority   int         `json:"priority,omitzero"`
+	Iterations int         `json:"iterations,omitzero"`
+	Executor   string      `json:"executor,omitzero"`
+	Budget     graph.Bytes `json:"budget_bytes,omitzero"`
+	Device     string      `json:"device,omitzero"` // for a Budget: of whose memory; "": the controller's
 }
 
 // Answer is what comes of a request: an error in one line, or what was asked for.
@@ -262,6 +284,8 @@ type Answer struct {
 	Device string      `json:"device,omitzero"`       // for Jobs: what is planned for
 	Budget graph.Bytes `json:"budget_bytes,omitzero"` // 0: no limit
 	Link   Rates       `json:"link,omitzero"`         // of the device, that all jobs share
+	// for Jobs: how jobs share the memory of the device
+	Sharing Sharing `json:"memory_sharing,omitzero"`
 	// for Jobs: what processes take of the budget by having the device open
 	Contexts Contexts `json:"contexts,omitzero"`
 	// for Jobs: for what all jobs have on the host; 0: no limit
@@ -318,22 +342,24 @@ type Record struct {
 	Held       []Holding   `json:"held,omitempty"`     // bytes that older incarnations may still have
 
 	// since when it waits: since the Unix epoch
-	Waiting   time.Duration `json:"waiting_ns,omitzero"`
-	Epoch     int64         `json:"epoch,omitzero"`           // of the newest layout
-	Cleared   int64         `json:"cleared_epoch,omitzero"`   // of the newest layout that is over, with all before it
-	Granted   int64         `json:"granted_epoch,omitzero"`   // of the layout that it was told to train with
-	Applied   int64         `json:"applied_epoch,omitzero"`   // of the layout that it was last heard to train with
-	Claim     graph.Bytes   `json:"claim_bytes,omitzero"`     // what it counts with: the larger of old and new arena
-	Base      graph.Bytes   `json:"base_bytes,omitzero"`      // of the claim: for as long as it is not in Home
-	Sharing   Sharing       `json:"memory_sharing,omitzero"`  // by which base and claim count; none: all of the claim
-	Host      graph.Bytes   `json:"host_bytes,omitzero"`      // what it counts with on the host
-	Arena     graph.Bytes   `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
-	SlotPeak  graph.Bytes   `json:"slot_peak_bytes,omitzero"` // of that layout
-	Plans     int           `json:"plans,omitzero"`           // that it was heard to train with
-	Link      Rates         `json:"link,omitzero"`            // its share, where the link is limited
-	Iteration int           `json:"iteration"`
-	PlansMade int           `json:"replans,omitzero"` // plans that were made for it
-	Device    string        `json:"device,omitzero"`  // that the newest layout is for
+	Waiting time.Duration `json:"waiting_ns,omitzero"`
+	Epoch   int64         `json:"epoch,omitzero"`          // of the newest layout
+	Cleared int64         `json:"cleared_epoch,omitzero"`  // of the newest layout that is over, with all before it
+	Granted int64         `json:"granted_epoch,omitzero"`  // of the layout that it was told to train with
+	Applied int64         `json:"applied_epoch,omitzero"`  // of the layout that it was last heard to train with
+	Claim   graph.Bytes   `json:"claim_bytes,omitzero"`    // what it counts with: the larger of old and new arena
+	Base    graph.Bytes   `json:"base_bytes,omitzero"`     // of the claim: for as long as it is not in Home
+	Sharing Sharing       `json:"memory_sharing,omitzero"` // by which base and claim count; none: all of the claim
+	// expected beside the others by its newest plan, as a share of its speed alone; 0: nothing is
+	Speed     float64     `json:"expected_speed,omitzero"`
+	Host      graph.Bytes `json:"host_bytes,omitzero"`      // what it counts with on the host
+	Arena     graph.Bytes `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
+	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"` // of that layout
+	Plans     int         `json:"plans,omitzero"`           // that it was heard to train with
+	Link      Rates       `json:"link,omitzero"`            // its share, where the link is limited
+	Iteration int         `json:"iteration"`
+	PlansMade int         `json:"replans,omitzero"` // plans that were made for it
+	Device    string      `json:"device,omitzero"`  // that the newest layout is for
 	// of all jobs together, when it was last planned for; 0: no limit
 	Budget graph.Bytes `json:"budget_bytes,omitzero"`
 	// the newest layout is planned for: "cold-start", as predicted, or "updated", as measured

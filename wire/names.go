@@ -28,6 +28,15 @@ func ReportSubject(executor, job string) string {
 	return "report." + token(executor) + "." + token(job)
 }
 
+// TraceSubject is where an executor tells the controller what a job does, a section of its program a message, where a
+// [Trace] asks for it; "*" for all of them.
+func TraceSubject(executor, job string) string { return "trace." + token(executor) + "." + token(job) }
+
+// TracedSubject is where the controller hands that on to users.
+func TracedSubject(executor, job string) string {
+	return "traced." + token(executor) + "." + token(job)
+}
+
 // LogSubject is where the log of a job at an executor goes, a message a line; "*" for all of them.
 func LogSubject(executor, job string) string { return "log." + token(executor) + "." + token(job) }
 

@@ -39,7 +39,8 @@ func samples() []Message {
 		Waiting: 1700000001 * time.Second,
 		Held:    []Holding{{Executor: "e0", Life: "4710-1", ID: 6, Incarnation: 1, Bytes: 4096, Host: 8192}}, Epoch: 3,
 		Cleared: 1, Granted: 2, Applied: 1,
-		Claim: 8192, Base: 4096, Sharing: Gates, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12, PlansMade: 2,
+		Claim: 8192, Base: 4096, Sharing: Gates, Speed: 0.5, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12,
+		PlansMade: 2,
 		Latencies: "updated",
 		Reason:    "drift",
 		Result:    result, Link: Rates{Out: 5e9, In: 6.5e9},
@@ -49,7 +50,8 @@ func samples() []Message {
 	}
 	return []Message{
 		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10, Park: InMemory,
-			Epoch: 3, Stop: true, Copies: true}},
+			Epoch: 3, Stop: true, Copies: true,
+			Trace: Trace{Number: 8, Iterations: 3}}},
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"},
@@ -74,19 +76,20 @@ func samples() []Message {
 		Layout{
 			Plan: &plan.Plan{
 				Job: "lenet.1", Epoch: 3, Policy: "tensile", Graph: digest, Passes: []string{"inplace"},
-				Steps: []plan.Step{{Op: 1, Want: 3, Variant: "gemm", Scratch: 256}, {Op: 2, Want: 1, Variant: "x",
-					Scratch: 1}},
+				Steps: []plan.Step{{Op: 1, Want: 3, Variant: "gemm", Scratch: 256, Join: true},
+					{Op: 2, Want: 1, Variant: "x", Scratch: 1, Join: true}},
 				Moves: []plan.Move{{Kind: plan.Out, Storage: 5, After: 1, Sync: true, Delay: 10}},
 				Entry: []graph.StorageID{1, 2}, Made: []time.Duration{100, 200},
 			},
 			Offsets: []graph.Bytes{256, 512}, Scratch: []graph.Bytes{768, 1024}, Arena: 4096,
 		},
-		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1", Place: OnDisk, Priority: 2, Executor: "lab2",
-			Budget: 1 << 30, Device: "cpu"},
+		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1", Place: OnDisk, Priority: 2, Iterations: 3,
+			Executor: "lab2",
+			Budget:   1 << 30, Device: "cpu"},
 		Answer{Error: "job lenet.1: there is one of that name", Missing: true, Jobs: []Record{record},
 			Trouble: "the controller's disk is full",
 			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}, HostMemory: 1 << 31, ByHand: true,
-			Contexts: Contexts{Processes: 3, Each: 1 << 28}},
+			Contexts: Contexts{Processes: 3, Each: 1 << 28}, Sharing: Gates},
 		record,
 		Settings{Device: "cpu", Budget: 1 << 20},
 		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),
@@ -242,7 +245,8 @@ func (r maker) message() Message {
 		return []Request{{Verb: Submit, Specs: []Spec{r.spec()}}, {Verb: Stop, Job: r.name()}, {Verb: Jobs},
 			{Verb: Park, Job: r.name(), Place: r.place()}, {Verb: Resume, Job: r.name()},
 			{Verb: SetBudget, Budget: r.bytes(), Device: r.line()}, {Verb: Forget, Executor: r.name()},
-			{Verb: SetWeight, Job: r.name(), Priority: 1 + r.IntN(9)}}[r.IntN(8)]
+			{Verb: SetWeight, Job: r.name(), Priority: 1 + r.IntN(9)},
+			{Verb: TraceJob, Job: r.name(), Iterations: 1 + r.IntN(9)}}[r.IntN(9)]
 	case 5:
 		a := Answer{Error: r.text(), Trouble: r.line()}
 		for range r.IntN(3) {

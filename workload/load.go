@@ -39,22 +39,25 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 		return nil, err
 	}
 	for i, model := range chosen {
-		g, err := build(model, s.settingsOf(model, sequences))
+		b, err := build(model, s.settingsOf(model, sequences))
 		if err != nil {
 			return nil, err
 		}
 		if set != nil {
-			if err := task.Fit(g, set); err != nil {
+			if err := task.Fit(b.Graph, set); err != nil {
 				return nil, err
 			}
 		}
-		g, outcomes, err := passes.Apply(g, s.Passes)
+		g, outcomes, err := passes.Apply(b.Graph, s.Passes)
 		if err != nil {
 			return nil, err
 		}
 		for range copies[i] {
 			t := task.Task{Name: g.Name, Model: g.Name, Graph: g, Passes: outcomes, Seed: s.Seed + uint64(len(tasks)),
 				Data: set}
+			if f := b.recorded; f != nil {
+				t.Latency, t.Held, t.Least = f.Recorded.Latency, f.Recorded.Held, f.Hello.Device.Least
+			}
 			if t.Data == nil {
 				t.Data = task.Synthetic(g, t.Seed)
 			}

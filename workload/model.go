@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"tensile/external"
 	"tensile/graph"
 	"tensile/models"
 )
@@ -51,12 +54,19 @@ func cutLast(s, sep string) (before, after string, found bool) {
 // isGraph reports whether a model is a file with a graph, whose settings are its own.
 func isGraph(model string) bool { return strings.HasSuffix(model, ".json") }
 
-func build(model string, s Settings) (*graph.Graph, error) {
+// built is a model's graph, and of one that was recorded what else the file says.
+type built struct {
+	*graph.Graph
+	recorded *external.File // nil: it was not
+}
+
+func build(model string, s Settings) (built, error) {
 	if isGraph(model) {
 		return readGraph(model)
 	}
-	return models.Build(model, models.Config{Image: s.Image, Channels: s.Channels, Classes: s.Classes,
+	g, err := models.Build(model, models.Config{Image: s.Image, Channels: s.Channels, Classes: s.Classes,
 		Sequence: s.Sequence, Vocabulary: s.Vocabulary, Batch: s.Batch, Optimizer: s.Optimizer})
+	return built{Graph: g}, err
 }
 
 // sequenceReaders tells for each network whether it reads sequences. Graphs in files are left out.
@@ -107,23 +117,37 @@ func (s Settings) settingsOf(model string, sequences map[string]bool) Settings {
 	return s
 }
 
-func readGraph(path string) (*graph.Graph, error) {
-	f, err := os.Open(path)
+func readGraph(path string) (built, error) {
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("graph file %s does not exist: make one with tensile graph MODEL", path)
+		return built{}, fmt.Errorf("graph file %s does not exist: make one with tensile graph MODEL", path)
 	} else if err != nil {
-		return nil, err
+		return built{}, err
 	}
-	defer f.Close() // only read
-	g, err := graph.Read(f)
+	var b built
+	if isRecorded(text) {
+		if b.recorded, err = external.ReadFile(bytes.NewReader(text)); err == nil {
+			b.Graph = b.recorded.Recorded.Graph
+		}
+	} else {
+		b.Graph, err = graph.Read(bytes.NewReader(text))
+	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, err)
-	case !fitsJob(g.Name):
-		return nil, fmt.Errorf("%s: the graph is called %.40q: jobs and files take its name, give it one of 1 to %d "+
-			"printable characters without slashes", path, g.Name, maxName)
+		return built{}, fmt.Errorf("%s: %w", path, err)
+	case !fitsJob(b.Name):
+		return built{}, fmt.Errorf("%s: the graph is called %.40q: jobs and files take its name, give it one of 1 to "+
+			"%d printable characters without slashes", path, b.Name, maxName)
 	}
-	return g, nil
+	return b, nil
+}
+
+// isRecorded reports whether a file begins with what a script says, which is no field of a graph.
+func isRecorded(text []byte) bool {
+	var first struct {
+		Kind string `json:"kind"`
+	}
+	return json.NewDecoder(bytes.NewReader(text)).Decode(&first) == nil && first.Kind != ""
 }
 
 // maxName is the limit of a graph's name in bytes: it leaves room in the name of a file.

@@ -27,15 +27,15 @@ func benchCommand() *cobra.Command {
 		Short: "Measure and compare, on fixed inputs",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint, share or "+
-					"controller", c.CommandPath(), args[0])
+				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint, share, "+
+					"controller, paper or real", c.CommandPath(), args[0])
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error { return c.Help() },
 	}
 	c.AddCommand(benchPoolCommand(), benchPlanCommand(), benchFrontierCommand(), benchCheckpointCommand(),
-		benchShareCommand(), benchControllerCommand())
+		benchShareCommand(), benchControllerCommand(), benchPaperCommand(), benchRealCommand())
 	return c
 }
 
@@ -202,6 +202,7 @@ func benchShareCommand() *cobra.Command {
 	var o bench.ShareOptions
 	var device, optimizer, rewrites, svg string
 	var quick, batch, json bool
+	var papers sharingFlags
 	c := &cobra.Command{
 		Use:   "share",
 		Short: "Measure jobs that share the memory of a simulated device: by gates, in turns, each its own",
@@ -210,11 +211,23 @@ memory (none), in turns of ten iterations from host memory to host memory (slice
 and at 1.3 times of it. With plans by policy tensile (gates+plans): at capacities that save so much. Throughput is
 compared with the same jobs one after the other, and side by side.
 
---largest-batch asks for how large a batch two or four copies of a network can have each, and one copy alone.`,
+--largest-batch asks for how large a batch two or four copies of a network can have each, and one copy alone.
+
+--papers fills the tables and figures of Zico and Waterwave on simulated devices of theirs, with noise, networks and
+optimizers as they have them: all, or some of ` + strings.Join(bench.SharingTables(), ", ") + `.
+
+--cpu trains two and four copies of a small network on this machine's processors in every way to share, at the least
+capacity, one way after the other, and compares times and bits with those of each job alone.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if o.Iterations < 2 || o.Iterations > endless {
 				return fmt.Errorf("--iterations %d: give 2 to %d", o.Iterations, endless)
+			}
+			if papers.cpu {
+				return papers.real(c, quick, json)
+			}
+			if c.Flags().Changed("papers") {
+				return papers.run(c, quick, o.Iterations, json, svg)
 			}
 			name, simulated := strings.CutPrefix(device, "sim:")
 			if !simulated {
@@ -251,7 +264,9 @@ compared with the same jobs one after the other, and side by side.
 	c.Flags().IntVar(&o.Iterations, "iterations", 40, "iterations of each job that are measured")
 	c.Flags().BoolVar(&quick, "quick", false, "measure some of the sets of jobs")
 	c.Flags().BoolVar(&batch, "largest-batch", false, "measure how large a batch jobs can have that share memory")
-	c.Flags().StringVar(&svg, "svg", "", "draw the memory over time, a file FILE-JOBS.svg per set")
+	c.Flags().StringVar(&svg, "svg", "",
+		"draw the memory over time, a file FILE-JOBS.svg per set or FILE-FIGURE.svg per figure")
+	papers.register(c)
 	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
 	return c
 }

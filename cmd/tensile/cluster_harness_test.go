@@ -30,12 +30,21 @@ type cluster struct {
 // forever is more iterations than any test waits for.
 const forever = "1000000"
 
+// apart has a controller give each job an arena of its own, unless its flags say how jobs share memory: the networks of
+// these tests take less than a page, and most tests are about what arenas add up to.
+func apart(args []string) []string {
+	if slices.Contains(args, "--memory-sharing") {
+		return args
+	}
+	return append([]string{"--memory-sharing", "none"}, args...)
+}
+
 // startCluster starts a controller and waits until it takes requests.
 func startCluster(t *testing.T, budget graph.Bytes, args ...string) *cluster {
 	t.Helper()
 	dir := t.TempDir()
 	c := &cluster{budget: budget, state: filepath.Join(dir, "state"), files: t.TempDir()}
-	args = append([]string{"controller", "--state", c.state, "--budget", fmt.Sprint(int64(budget))}, args...)
+	args = append([]string{"controller", "--state", c.state, "--budget", fmt.Sprint(int64(budget))}, apart(args)...)
 	c.family = start(t, dir, args...)
 	c.line("^controller of ")
 	return c
@@ -45,7 +54,7 @@ func startCluster(t *testing.T, budget graph.Bytes, args ...string) *cluster {
 func (c *cluster) restart(args ...string) *cluster {
 	c.t.Helper()
 	again := *c
-	args = append([]string{"controller", "--state", c.state, "--budget", fmt.Sprint(int64(c.budget))}, args...)
+	args = append([]string{"controller", "--state", c.state, "--budget", fmt.Sprint(int64(c.budget))}, apart(args)...)
 	again.family = start(c.t, c.dir, args...)
 	again.line("^controller of ")
 	return &again
@@ -113,11 +122,14 @@ func (c *cluster) until(what string, ok func(map[string]wire.Record) bool) map[s
 	}
 }
 
-// train waits until jobs have each done more iterations than before.
+// train waits until jobs have each done more iterations than before, all of them still training.
 func (c *cluster) train(than map[string]wire.Record, names ...string) map[string]wire.Record {
 	c.t.Helper()
 	return c.until(fmt.Sprintf("%q to train", names), func(jobs map[string]wire.Record) bool {
 		return !slices.ContainsFunc(names, func(name string) bool {
+			if r := jobs[name]; r.State.Over() {
+				c.t.Fatalf("job %s is %s before %q all train: %s", name, r.State, names, r.Why)
+			}
 			return jobs[name].State != wire.Training || jobs[name].Iteration <= than[name].Iteration
 		})
 	})

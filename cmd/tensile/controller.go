@@ -19,6 +19,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/scheduler/policies"
+	"tensile/wire"
 )
 
 // controllerFlags describe a controller that runs on.
@@ -61,7 +62,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	f.plan.registerDevice(c)
 	f.plan.registerPolicy(c)
 	f.plan.registerReplan(c)
-	f.plan.registerSharing(c)
+	f.plan.registerSharing(c, "gates where the device can back a part of an arena, else none")
 	f.plan.latency.register(c)
 	registerState(c, &f.state)
 	f.quota.registerQuota(c)
@@ -116,6 +117,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if known := policies.Names(); !slices.Contains(known, f.plan.policy) {
 		return fmt.Errorf("unknown policy %q: known are %s", f.plan.policy, strings.Join(known, ", "))
 	}
+	if err := f.plan.checkParts(); err != nil {
+		return err
+	}
 	if err := checkState(f.state); err != nil {
 		return err
 	}
@@ -148,6 +152,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	defer d.Close()
 	if err := f.plan.checkSharing(d); err != nil {
 		return err
+	}
+	if f.plan.sharing.open && f.plan.mayGate(d) {
+		f.plan.sharing.Sharing = wire.Gates
 	}
 	log := stamped(out)
 	f.plan.latency.ours = anyLives(executorsIn(f.state))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,11 +15,11 @@ import (
 	"tensile/graph"
 	"tensile/models"
 	"tensile/passes"
-	"tensile/planner"
-	"tensile/report"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
+	"tensile/scheduler/policies/capuchin"
 	"tensile/scheduler/policies/paper"
+	"tensile/scheduler/policies/superneurons"
 	tensilepolicy "tensile/scheduler/policies/tensile"
 	"tensile/task"
 	"tensile/wire"
@@ -136,7 +135,6 @@ type planFlags struct {
 	shared  bool        // one process trains all jobs
 
 	lowest  bool // without a budget plan as low as the policy goes
-	expect  bool // of jobs that share memory by gates: say how fast they are together
 	apart   bool // where time is virtual: each job has a device of its own
 	explain bool // ask why what stays does
 }
@@ -197,30 +195,54 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 		"no-relax")
 }
 
-// registerSharing registers the flag of how jobs share memory.
-func (f *planFlags) registerSharing(c *cobra.Command) {
+// registerSharing registers the flag of how jobs share memory, with words for what is done without it.
+func (f *planFlags) registerSharing(c *cobra.Command, without string) {
+	f.sharing.open = true
 	c.Flags().Var(&f.sharing, "memory-sharing",
 		"how jobs share memory: none, each has an arena of its own; gates, one at a time has its peak, and each of "+
-			"the others what it holds between two iterations; or slices, one at a time has its arena, and the "+
-			"others rest")
-	complete(c, "memory-sharing", "gates", "slices", "none")
+			"the others what it holds between two iterations; shift, as gates, with iterations that begin when Zico "+
+			"would have them begin; pairs, as gates, with groups in the pairs of Waterwave; or slices, one at a time "+
+			"has its arena, and the others rest (default: "+without+")")
+	complete(c, "memory-sharing", "gates", "shift", "pairs", "slices", "none")
 }
 
+// gatesInRun is what run and plan do without the flag.
+const gatesInRun = "gates or none, whichever is expected to be faster, for several jobs on a device that can back a " +
+	"part of an arena; else none"
+
 // sharingValue is a way to share memory.
-type sharingValue struct{ wire.Sharing }
+type sharingValue struct {
+	wire.Sharing
+	open bool // no flag says it
+}
 
 func (*sharingValue) Type() string { return "string" }
+
+func (v *sharingValue) String() string {
+	if v.open {
+		return "" // help has the default in words
+	}
+	return v.Sharing.String()
+}
 
 func (v *sharingValue) Set(text string) error {
 	if text == wire.NoSharing.String() {
 		text = ""
 	}
 	s := wire.Sharing(text)
-	if s != wire.NoSharing && s != wire.Gates && s != wire.Slices {
-		return errors.New("give gates, slices or none")
+	switch s {
+	case wire.NoSharing, wire.Gates, wire.Slices, wire.Shift, wire.Pairs:
+	default:
+		return errors.New("give gates, shift, pairs, slices or none")
 	}
-	v.Sharing = s
+	v.Sharing, v.open = s, false
 	return nil
+}
+
+// mayGate reports whether jobs of a device can share memory by gates.
+func (f *planFlags) mayGate(d device.Device) bool {
+	_, pages := d.(device.Pager)
+	return pages && !(f.apart && f.simulated())
 }
 
 // checkSharing returns an error if jobs of a device cannot share memory as they are to.
@@ -228,11 +250,11 @@ func (f *planFlags) checkSharing(d device.Device) error {
 	switch _, pages := d.(device.Pager); {
 	case f.sharing.Sharing == wire.NoSharing:
 	case !pages:
-		return fmt.Errorf("--memory-sharing %s: %s gives memory by whole arenas alone: leave it out", f.sharing,
+		return fmt.Errorf("--memory-sharing %s: %s gives memory by whole arenas alone: leave it out", f.sharing.Sharing,
 			d.Name())
 	case f.apart && f.simulated():
 		return fmt.Errorf("--memory-sharing %s: with --isolate each job simulates a device of its own: leave one of "+
-			"the two out", f.sharing)
+			"the two out", f.sharing.Sharing)
 	}
 	return nil
 }
@@ -246,224 +268,48 @@ func (f *planFlags) registerReplan(c *cobra.Command) {
 // planning returns the options of the policy that was chosen.
 func (f *planFlags) planning() scheduler.Options {
 	o := f.options
-	if o.Own = f.tensile; f.policy == "tensile-paper" {
+	switch f.policy {
+	case "tensile":
+		o.Own = f.tensile
+	case "tensile-paper", "tensile-authors":
 		o.Own = paper.Options{NoSwap: f.tensile.NoSwap, NoRecompute: f.tensile.NoRecompute}
+	case "capuchin":
+		o.Own = capuchin.Options{NoRecompute: f.tensile.NoRecompute}
+	case "superneurons":
+		o.Own = superneurons.Options{NoRecompute: f.tensile.NoRecompute}
 	}
 	return o
 }
 
-// simulated reports whether the device has virtual time.
-func (f *planFlags) simulated() bool { return strings.HasPrefix(f.device, "sim:") }
-
-// session is a workload, planned for a device.
-type session struct {
-	workload []task.Task
-	device   device.Device
-	request  scheduler.Request
-	planned  *planner.Planned
-	together *planner.Together // with gates, for tensile plan
-	vanilla  *planner.Peaks    // nil: not needed yet
-	contexts wire.Contexts     // of all processes, on the device beside what is in the request's budget
-	link     linkRate
-	latency  string // where the plan's latencies come from
-
-	priorities []int     // per job; nil: not given
-	swapRates  []float64 // per job; nil: not given
-}
-
-// open loads the workload, opens the device and plans, until ctx ends. The caller closes the device.
-func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (*session, error) {
-	overhead, err := parseOverhead(p.overhead)
-	if err != nil {
-		return nil, err
+// checkParts returns an error if a flag switches off a part that the policy does not have.
+func (f *planFlags) checkParts() error {
+	o := f.tensile
+	switch f.policy { // what planning passes on
+	case "tensile":
+		return nil
+	case "tensile-paper", "tensile-authors":
+		o.NoSwap, o.NoRecompute = false, false
+	case "capuchin", "superneurons":
+		o.NoRecompute = false
 	}
-	s, err := unplanned(ctx, names, w, p)
-	if err != nil {
-		return nil, err
-	}
-	if p.overhead != "" {
-		if err = s.least(ctx, p, overhead); err == nil && s.request.Together && p.expect {
-			s.together, err = p.on(s.device).Expect(ctx, s.planned, &s.request, s.planned.Least)
+	for _, part := range []struct {
+		flag string
+		off  bool
+	}{
+		{"no-reorder", o.KeepOrder}, {"no-free-swaps", o.NoSwap}, {"no-recompute", o.NoRecompute},
+		{"no-chains", o.NoChains}, {"no-stalls", o.NoStall}, {"late-out", o.LateOut}, {"one-channel", o.OneChannel},
+		{"no-relax", o.NoRelax},
+	} {
+		if part.off {
+			return fmt.Errorf("--%s: policy %s cannot do without or has no such part: leave the flag out, or plan by "+
+				"policy tensile", part.flag, f.policy)
 		}
-	} else if s.request.Together && p.expect {
-		s.planned, s.together, err = p.on(s.device).PlanTogether(ctx, s.request)
-		err = perhapsPercent(p.budget, err)
-	} else if s.planned, err = p.on(s.device).Plan(ctx, s.request); err != nil {
-		err = perhapsPercent(p.budget, err)
 	}
-	if err != nil {
-		s.device.Close()
-		return nil, s.beside(err)
-	}
-	return s, nil
-}
-
-// beside says of a budget that is too small what comes off it.
-func (s *session) beside(err error) error {
-	if _, ok := errors.AsType[*scheduler.OverBudgetError](err); ok && s.contexts.Sum() > 0 {
-		return fmt.Errorf("%w (for the jobs, beside %s)", err, s.contexts)
-	}
-	return err
-}
-
-// least plans for the least memory with which no job takes more than an overhead longer, and makes that the budget.
-func (s *session) least(ctx context.Context, p *planFlags, overhead float64) error {
-	peaks, err := s.unplanned(ctx)
-	if err != nil {
-		return err
-	}
-	c := planner.Curve{Request: s.request, Live: sumOf(peaks.Live)}
-	point, err := c.Least(ctx, overhead, s.request.Budget)
-	if slow, ok := errors.AsType[*planner.SlowError](err); ok {
-		return fmt.Errorf("--max-overhead %s, --budget %s: %w", p.overhead, p.budget, slow)
-	} else if err != nil {
-		return perhapsPercent(p.budget, err)
-	}
-	s.planned, s.request.Budget, s.request.Lowest = point.Planned, point.Budget, false
 	return nil
 }
 
-// unplanned loads the workload, opens the device and makes the request. The caller closes the device.
-func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (*session, error) {
-	var s session
-	priorities, err := parsePerModel("--priority", p.priority, len(names), priorityValue)
-	if err != nil {
-		return nil, err
-	}
-	swapRates, err := parsePerModel("--max-swap-rate", p.swapRate, len(names), swapRateValue)
-	if err != nil {
-		return nil, err
-	}
-	if s.workload, err = w.load(names); err != nil {
-		return nil, err
-	}
-	if s.device, s.link, err = openDevice(p); err != nil {
-		return nil, err
-	}
-	if err = p.checkSharing(s.device); err == nil {
-		err = s.ask(ctx, p, priorities, swapRates)
-	}
-	if err != nil {
-		s.device.Close()
-		return nil, err
-	}
-	return &s, nil
-}
-
-// ask makes the request for the plans.
-func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapRates []float64) (err error) {
-	for _, t := range s.workload { // before anything is calibrated
-		if err := device.Supports(s.device, t.Graph); err != nil {
-			return err
-		}
-	}
-	if s.latency, err = p.findModel(s.device); err != nil {
-		return err
-	}
-	if s.request, err = p.on(s.device).First(s.workload); err != nil {
-		return err
-	}
-	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest,
-		p.explain
-	s.prefer(priorities, swapRates)
-	if s.contexts.Each = p.context; p.context > 0 {
-		if s.contexts.Processes = 1 + len(s.workload); p.shared {
-			s.contexts.Processes = 2
-		}
-	}
-	if s.request.Budget, err = s.parseBudget(ctx, p.budget); err != nil {
-		return err
-	}
-	if page := p.on(s.device).Page; p.sharing.Sharing != wire.NoSharing && s.request.Budget > 0 {
-		s.request.Budget = max(1, s.request.Budget/page*page) // leases grant whole pages
-	}
-	if p.onHost == nil {
-		return nil
-	}
-	for i := range s.request.Jobs {
-		s.request.Jobs[i].OnHost = p.onHost(s.request.Jobs[i].Graph)
-	}
-	s.request.HostBudget, err = p.host.limit(p.simulated())
-	return err
-}
-
-// unplanned returns the peaks of the jobs without a plan.
-func (s *session) unplanned(ctx context.Context) (planner.Peaks, error) {
-	if s.vanilla == nil {
-		peaks, err := planner.Vanilla(ctx, s.request)
-		if err != nil {
-			return planner.Peaks{}, err
-		}
-		s.vanilla = &peaks
-	}
-	return *s.vanilla, nil
-}
-
-// saved returns what the plans save.
-func (s *session) saved(ctx context.Context) ([]report.Memory, error) {
-	peaks, err := s.unplanned(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return report.MemoryOf(s.planned, peaks), nil
-}
-
-// prefer sets what the jobs are worth and may swap, given per MODEL or, as nil, not at all.
-func (s *session) prefer(priorities []int, swapRates []float64) {
-	s.priorities, s.swapRates = perJob(priorities, s.workload), perJob(swapRates, s.workload)
-	for i := range s.request.Jobs {
-		if s.priorities != nil {
-			s.request.Jobs[i].Weight = s.priorities[i]
-		}
-		if s.swapRates != nil {
-			s.request.Jobs[i].MaxSwapRate = s.swapRates[i]
-		}
-	}
-}
-
-// perJob repeats each MODEL's value for its copies, which have one graph.
-func perJob[T any](values []T, w []task.Task) []T {
-	if values == nil {
-		return nil
-	}
-	var all []T
-	model := 0
-	for i := range w {
-		if i > 0 && w[i].Graph != w[i-1].Graph {
-			model++
-		}
-		all = append(all, values[model])
-	}
-	return all
-}
-
-// parseBudget reads a budget for the jobs. Percentages are of the sum of their slot peaks under none-live; of a size
-// contexts come off.
-func (s *session) parseBudget(ctx context.Context, text string) (graph.Bytes, error) {
-	percent, ok, err := parsePercent(text)
-	if err != nil || text == "" {
-		return 0, err
-	}
-	if !ok {
-		b, err := parseBytes("--budget", text)
-		if taken := s.contexts.Sum(); err == nil && taken > 0 && b <= taken {
-			return 0, fmt.Errorf("--budget %s: %s take all of it: give more than %s", text, s.contexts, taken)
-		}
-		return b - s.contexts.Sum(), err
-	}
-	peaks, err := s.unplanned(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return max(1, graph.Bytes(float64(sumOf(peaks.Live))*percent/100)), nil // 0 would be no limit
-}
-
-func sumOf(all []graph.Bytes) (sum graph.Bytes) {
-	for _, b := range all {
-		sum += b
-	}
-	return sum
-}
+// simulated reports whether the device has virtual time.
+func (f *planFlags) simulated() bool { return strings.HasPrefix(f.device, "sim:") }
 
 // perhapsPercent asks whether a percentage was meant where a budget of a few bytes is too small.
 func perhapsPercent(budget string, err error) error {

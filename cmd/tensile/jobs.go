@@ -33,7 +33,8 @@ memory of the plan with which it trains, AGE the time since it was submitted. OW
 several, is the user who submitted a job; - is an administrator. With --wide, SLOT PEAK is the peak
 of the plan in force, PLANS how many have come into force, and CHECKPOINT after how many iterations
 the newest checkpoint was taken. Where jobs share memory, BASE is what a job holds between two
-iterations, and GATE how long it waits for the memory of others in an iteration.`,
+iterations, GATE how long it waits for the memory of others in an iteration, and SPEED how fast it is
+expected to be, as a share of its speed alone and without a plan.`,
 		Args: noArguments,
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
@@ -136,9 +137,9 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 	if wide {
 		more = "SLOT PEAK\tHOST\tPLANS\tCHECKPOINT\t"
 	}
-	shared := wide && slices.ContainsFunc(a.Jobs, func(r wire.Record) bool { return r.Sharing != wire.NoSharing })
+	shared := wide && sharing(a.Jobs) > 1
 	if shared {
-		more += "BASE\tGATE\t"
+		more += "BASE\tGATE\tSPEED\t"
 	}
 	owners := wide || slices.ContainsFunc(a.Jobs, func(r wire.Record) bool {
 		return r.Spec.Owner != a.Jobs[0].Spec.Owner
@@ -156,7 +157,7 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, checkpointed(r))
 		}
 		if shared {
-			fmt.Fprintf(w, "%s\t%v\t", r.Base, text.Duration(r.Gate))
+			fmt.Fprintf(w, "%s\t%v\t%s\t", r.Base, text.Duration(r.Gate), speed(r))
 		}
 		if owners {
 			fmt.Fprintf(w, "%s\t", cmp.Or(r.Spec.Owner, "-"))
@@ -172,6 +173,24 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		}
 	}
 	return nil
+}
+
+// speed is that expected of a job beside the others.
+func speed(r *wire.Record) string {
+	if r.Speed == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", r.Speed)
+}
+
+// sharing is how many jobs there are that share memory.
+func sharing(jobs []wire.Record) (n int) {
+	for i := range jobs {
+		if jobs[i].Sharing != wire.NoSharing && !jobs[i].State.Over() {
+			n++
+		}
+	}
+	return n
 }
 
 // used says in a line what the jobs have of the budget, and how many there are.
@@ -218,6 +237,9 @@ func used(a wire.Answer) string {
 	}
 	if a.Trouble != "" {
 		line += "; the controller is in trouble: " + a.Trouble
+	}
+	if a.Sharing != wire.NoSharing && sharing(a.Jobs) > 1 {
+		line += fmt.Sprintf("; jobs share memory by %s", a.Sharing)
 	}
 	return line + "; device " + a.Device
 }

@@ -17,10 +17,12 @@ import (
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/nvml"
+	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/planner"
 	"tensile/predictor"
 	"tensile/report"
+	"tensile/task"
 )
 
 // latencyFlags say where the latencies come from that plans are made with before anything was measured.
@@ -34,6 +36,7 @@ type latencyFlags struct {
 	model    *predictor.Model                 // nil: roofline
 	load     float64                          // share that others use, measured while no job of ours runs; 0: not known
 	measured map[graph.Digest][]time.Duration // by digest of the graph: known, and nothing is predicted
+	recorded map[graph.Digest][]time.Duration // likewise, of graphs that were recorded
 }
 
 func (f *latencyFlags) register(c *cobra.Command) {
@@ -67,7 +70,11 @@ func (f *planFlags) on(d device.Device) planner.Device {
 func (f *planFlags) latencies(d device.Device) planner.Latencies {
 	roofline := planner.Roofline(d.Facts())
 	return func(g *graph.Graph) (latency, slack []time.Duration) {
-		if known := f.latency.measured[g.Digest()]; known != nil {
+		digest := g.Digest()
+		if known := f.latency.measured[digest]; known != nil {
+			return known, nil
+		}
+		if known := f.latency.recorded[digest]; known != nil {
 			return known, nil
 		}
 		if f.latency.model == nil {
@@ -75,6 +82,36 @@ func (f *planFlags) latencies(d device.Device) planner.Latencies {
 		}
 		return f.latency.predict(g, 0)
 	}
+}
+
+// record takes latencies from the files of graphs that were recorded. On a simulated device ops then take that.
+func (f *planFlags) record(tasks []task.Task) {
+	for _, t := range tasks {
+		if t.Latency == nil {
+			continue
+		}
+		if f.latency.recorded == nil {
+			f.latency.recorded = make(map[graph.Digest][]time.Duration)
+		}
+		f.latency.recorded[t.Graph.Digest()] = t.Latency
+	}
+}
+
+// simulated returns a simulated device on which the ops of recorded graphs take what was recorded.
+func (f *latencyFlags) simulated(facts cost.Facts, o sim.Options) *sim.Device {
+	if f.recorded != nil {
+		known := make(map[*graph.Graph][]time.Duration)
+		o.Latency = func(g *graph.Graph, op graph.OpID) time.Duration {
+			if _, asked := known[g]; !asked {
+				known[g] = f.recorded[g.Digest()]
+			}
+			if latency := known[g]; latency != nil {
+				return max(1, latency[op])
+			}
+			return facts.Roofline(g.Cost(op))
+		}
+	}
+	return sim.New(facts, o)
 }
 
 // predict asks the model what a graph's ops take while our other jobs use a share of the device, beside what others do
@@ -92,18 +129,18 @@ func (f *latencyFlags) predict(g *graph.Graph, load float64) (latency, slack []t
 // alone, as predicted ones are: a request has what ops take beside the other jobs.
 func (s *session) measured(ctx context.Context, p *planFlags, run *report.Run, planned *planner.Planned) error {
 	on := p.on(s.device)
-	uses := make([]cost.Use, len(s.workload))
+	profiles, uses := make([]planner.Profile, len(s.workload)), make([]cost.Use, len(s.workload))
 	for i, t := range s.workload {
 		profile, err := on.Profile(t.Graph)
 		if err != nil {
 			return err
 		}
-		uses[i] = on.Sharing.Use(profile.Latency)
+		profiles[i], uses[i] = profile, on.Sharing.Use(profile.Latency)
 	}
 	stretch := on.Sharing.Stretches(uses)
 	p.latency.measured = make(map[graph.Digest][]time.Duration)
 	for i, t := range s.workload {
-		latency := run.Jobs[i].Watched.Latencies(planned.Jobs[i].Plan, len(t.Graph.Ops))
+		latency := run.Jobs[i].Watched.Latencies(profiles[i].First, planned.Jobs[i].Plan, len(t.Graph.Ops))
 		if latency == nil {
 			return fmt.Errorf("job %s: not every op was measured; --measured wants more --iterations", t.Name)
 		}
@@ -131,6 +168,8 @@ func (p *planFlags) findModel(d device.Device) (string, error) {
 			"--device cpu", p.device)
 	case p.fake && (f.calibrate || f.file != ""):
 		return "", errors.New("--fake has the times of the roofline: leave out --predictor and --calibrate")
+	case p.simulated() && f.recorded != nil:
+		return "as recorded; roofline of other networks", nil
 	case p.simulated(), p.fake, f.noCalibrate:
 		return "roofline", nil
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/internal/lifelock"
+	"tensile/lease"
+	"tensile/lease/method"
 	"tensile/lease/process"
 )
 
@@ -25,7 +27,8 @@ func leaseCommand() *cobra.Command {
 			if folder == "" {
 				return errors.New("lease: name the folder of a device's lease with --folder")
 			}
-			err := process.Serve(c.Context(), folder, process.ServeOptions{Linger: linger, Log: stamped(os.Stderr)})
+			err := process.Serve(c.Context(), folder, process.ServeOptions{Lease: lease.Options{Methods: method.Of},
+				Linger: linger, Log: stamped(os.Stderr)})
 			if _, held := errors.AsType[*lifelock.HeldError](err); held || errors.Is(err, context.Canceled) {
 				return nil // executors may start one each
 			}

@@ -55,12 +55,13 @@ func (h *hostLeases) open(l *wire.Lease, answer func(...lease.Output)) (agent.Ho
 	if err != nil {
 		return nil, err
 	}
+	h.sweep(folder)
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &leaseOf{end: cancel, Client: process.NewClient(process.Options{Folder: folder, Log: h.log,
 		Answer: func(o lease.Output) { answer(o) },
 		Start: func() error {
-			return process.Detach(filepath.Join(folder, "log"), binary, "lease", "--folder", folder, "--linger",
-				h.linger.String())
+			return process.Detach(filepath.Join(folder, process.LogName), binary, "lease", "--folder", folder,
+				"--linger", h.linger.String())
 		}})}
 	c.done.Go(func() {
 		if err := c.Run(ctx); err != nil {
@@ -68,6 +69,22 @@ func (h *hostLeases) open(l *wire.Lease, answer func(...lease.Output)) (agent.Ho
 		}
 	})
 	return c, nil
+}
+
+// sweep removes what leases of other controllers have left on this host whose processes were killed.
+func (h *hostLeases) sweep(folder string) {
+	if folder == h.folder {
+		return
+	}
+	others, err := os.ReadDir(filepath.Dir(folder))
+	if err != nil {
+		return
+	}
+	for _, other := range others {
+		if other.Name() != filepath.Base(folder) {
+			process.Remove(filepath.Join(filepath.Dir(folder), other.Name()))
+		}
+	}
 }
 
 // folderOf is where the files of a lease are: the same for all executors of a controller on a host.

@@ -9,7 +9,6 @@ import (
 	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
-	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/scheduler"
 )
@@ -161,7 +160,7 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 		if link.rate > 0 {
 			facts.Out.Rate, facts.In.Rate = link.rate, link.rate
 		}
-		return sim.New(facts, f.wrong), link, nil
+		return f.latency.simulated(facts, f.wrong), link, nil
 	}
 	switch {
 	case kind == "cuda":

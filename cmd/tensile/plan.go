@@ -27,7 +27,7 @@ func planCommand() *cobra.Command {
 	var w workloadFlags
 	var p planFlags
 	var live clientFlags
-	var job, svg string
+	var job, svg, script string
 	var steps, commands, frontier bool
 	c := &cobra.Command{
 		Use:   "plan MODEL... | --job JOB",
@@ -55,7 +55,7 @@ func planCommand() *cobra.Command {
 			if frontier {
 				return printFrontier(c, args, &w, &p, svg)
 			}
-			p.lowest, p.expect = true, true
+			p.lowest = true
 			s, err := open(c.Context(), args, &w, &p)
 			if err != nil {
 				return err
@@ -68,6 +68,11 @@ func planCommand() *cobra.Command {
 			r.Sharing = p.sharing.Sharing
 			if svg != "" {
 				if err := s.draw(c.Context(), svg); err != nil {
+					return err
+				}
+			}
+			if script != "" {
+				if err := s.writeScript(script); err != nil {
 					return err
 				}
 			}
@@ -89,7 +94,7 @@ func planCommand() *cobra.Command {
 	}
 	w.register(c)
 	p.register(c)
-	p.registerSharing(c)
+	p.registerSharing(c, gatesInRun)
 	live.register(c)
 	c.Flags().StringVar(&job, "job", "",
 		"print the plan that this job of a controller trains with, and what has changed since the one before")
@@ -98,6 +103,8 @@ func planCommand() *cobra.Command {
 	c.Flags().StringVar(&svg, "svg", "",
 		"draw memory over the steps, before and after, and the lanes below it, into this file (several jobs: "+
 			"FILE-JOB.svg each)")
+	c.Flags().StringVar(&script, "script", "",
+		"of one recorded graph: write the plan into this file as the script takes it, as a line of JSON")
 	c.Flags().BoolVar(&frontier, "frontier", false,
 		"print what every policy, or each of --policy A,B, makes of every budget: memory against time; --svg draws it")
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
@@ -129,7 +136,7 @@ func printFrontier(c *cobra.Command, models []string, w *workloadFlags, p *planF
 			return fmt.Errorf("--frontier plans within every budget and prints no plan: leave out --%s", flag)
 		}
 	}
-	if p.sharing.Sharing != wire.NoSharing {
+	if p.sharing.Sharing != wire.NoSharing { // which a flag said
 		return errors.New("--frontier: its jobs have arenas of their own: leave out --memory-sharing")
 	}
 	names := policies.Names()
@@ -219,8 +226,8 @@ func (s *session) report(ctx context.Context, policy string, explain bool) (*rep
 		return nil, err
 	}
 	r := report.NewPlan(s.workload, s.planned, saved, explain)
-	if s.together != nil {
-		r.Share(s.planned, s.together)
+	if s.planned.Expected != nil {
+		r.Share(s.planned)
 	}
 	r.Device, r.Policy, r.Budget = s.device.Name(), policy, s.request.Budget
 	for i := range r.Jobs {

@@ -26,6 +26,7 @@ type poolFlags struct {
 	method   string
 	output   string
 	trace    bool
+	swap     swapFlags
 	json     bool
 }
 
@@ -39,9 +40,10 @@ func poolCommand() *cobra.Command {
 FILE is a CSV with the columns id,lower,upper,size, a row per buffer that is needed in the slots
 from lower to upper - 1; columns alignment, offset (where it must stand), alias (buffers with the
 same one share their bytes) and gaps (such as 7-9 12-13: slots without the bytes) may follow. With
---trace it is a record of malloc, free, read and write; what repeats in it is found and packed. - is
-standard input.`,
-		Example: "  tensile pool input.csv --capacity 1048576 --output offsets.csv",
+--trace it is a record of malloc, free, read and write; what repeats in it is found and packed, with
+--autoswap after some blocks were swapped to the host. - is standard input.`,
+		Example: "  tensile pool input.csv --capacity 1048576 --output offsets.csv\n" +
+			"  tensile pool run.trace --trace --autoswap 60% --iteration 40ms",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("%s: name one FILE, or - for standard input", c.CommandPath())
@@ -62,6 +64,7 @@ standard input.`,
 	c.Flags().StringVar(&f.output, "output", "", "write the buffers with their offsets to this CSV")
 	c.Flags().BoolVar(&f.trace, "trace", false,
 		"FILE is a trace: one event a line, a CSV of events, or a PyTorch memory snapshot as JSON")
+	f.swap.register(c.Flags())
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
 	return c
 }
@@ -72,11 +75,15 @@ type packing struct {
 	ids       []string
 	buffers   []pool.Buffer
 	iteration *report.Iteration // nil: not from a trace
+	swapping  *report.Swapping  // nil: nothing is to be swapped
 }
 
 func (f *poolFlags) run(ctx context.Context, path string, in io.Reader, out io.Writer) error {
 	options, err := f.options()
 	if err != nil {
+		return err
+	}
+	if err := f.swap.check(f.trace); err != nil {
 		return err
 	}
 	if err := checkOutput("--output", f.output); err != nil {
@@ -100,7 +107,7 @@ func (f *poolFlags) run(ctx context.Context, path string, in io.Reader, out io.W
 	took := time.Since(begin)
 	invalid := pool.Validate(p.buffers, layout)
 	r := report.NewPacking(p.name, p.buffers, layout, took, p.iteration)
-	r.Valid = invalid == nil
+	r.Valid, r.Swapping = invalid == nil, p.swapping
 	if f.json {
 		err = printJSON(out, r)
 	} else {
@@ -187,7 +194,7 @@ func (f *poolFlags) read(path string, in io.Reader) (*packing, error) {
 		in = file
 	}
 	if f.trace {
-		return p, p.readTrace(in)
+		return p, p.readTrace(in, &f.swap)
 	}
 	var err error
 	if p.ids, p.buffers, err = pool.ReadCSV(in, p.name); errors.Is(err, pool.ErrNoCSV) {

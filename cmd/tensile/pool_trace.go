@@ -10,8 +10,8 @@ import (
 	"tensile/report"
 )
 
-// readTrace reads a trace and takes the blocks of its iteration as buffers.
-func (p *packing) readTrace(in io.Reader) error {
+// readTrace reads a trace and takes the blocks of its iteration as buffers, or what swaps leave of them.
+func (p *packing) readTrace(in io.Reader, swap *swapFlags) error {
 	t, err := trace.Import(in, p.name, trace.ImportOptions{})
 	if err != nil {
 		return err
@@ -38,5 +38,8 @@ func (p *packing) readTrace(in io.Reader) error {
 	p.iteration = &report.Iteration{First: it.From, Events: it.Events, Repeats: it.Repeats, Blocks: len(l.Buffers),
 		Unplaced: len(l.Unplaced), Peak: l.Load, Online: online.Height,
 		Addresses: trace.AddressBytes(t[:it.From+it.Events], it.From)}
+	if swap.limit != "" {
+		return p.swap(swap, t, l)
+	}
 	return nil
 }

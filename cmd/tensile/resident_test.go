@@ -26,6 +26,8 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/lifelock"
+	"tensile/lease"
+	"tensile/lease/method"
 	"tensile/lease/process"
 	"tensile/report"
 	"tensile/wire"
@@ -98,7 +100,8 @@ func watchLease(path string) {
 			go w.serve(conn.(*net.UnixConn))
 		}
 	}()
-	orDie(process.Serve(context.Background(), "inner", process.ServeOptions{Linger: linger}))
+	orDie(process.Serve(context.Background(), "inner", process.ServeOptions{Linger: linger,
+		Lease: lease.Options{Methods: method.Of}}))
 }
 
 // orDie ends the process of a lease that cannot go on.
@@ -283,6 +286,12 @@ func TestResidentTogether(t *testing.T) {
 // controller. All jobs come to the bits of one that nothing disturbs, and the arenas that were there whenever a process
 // had given pages back never took more of the machine than the budget.
 func TestClusterGatesKills(t *testing.T) {
+	for _, sharing := range []string{"gates", "shift"} {
+		t.Run(sharing, func(t *testing.T) { clusterGatesKills(t, sharing) })
+	}
+}
+
+func clusterGatesKills(t *testing.T, sharing string) {
 	iterations := 100 + 60**gateKills
 	c := startCluster(t, 16*graph.MiB)
 	submit := func(name string) string {
@@ -298,7 +307,7 @@ func TestClusterGatesKills(t *testing.T) {
 
 	path = filepath.Join(t.TempDir(), "looks")
 	t.Setenv(looksVariable, path)
-	flags := []string{"--memory-sharing", "gates", "--threshold", "100"}
+	flags := []string{"--memory-sharing", sharing, "--threshold", "100"}
 	c = startCluster(t, 8*graph.MiB, flags...)
 	saved := make(map[string]string)
 	for _, name := range []string{"a", "b", "c"} {

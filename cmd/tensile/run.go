@@ -32,6 +32,7 @@ type runFlags struct {
 	compare    bool
 	measured   bool
 	save       string
+	trace      string
 	share      bool
 	isolate    bool
 	noise      string
@@ -54,7 +55,7 @@ func runCommand() *cobra.Command {
 	f.workloadFlags.register(c)
 	f.planFlags.register(c)
 	f.planFlags.registerReplan(c)
-	f.planFlags.registerSharing(c)
+	f.planFlags.registerSharing(c, gatesInRun)
 	f.checkpointFlags.register(c)
 	c.Flags().StringVar(&f.from, "from", "", strings.TrimSuffix(fromHelp, ","))
 	f.host.register(c)
@@ -70,6 +71,8 @@ func runCommand() *cobra.Command {
 	c.Flags().StringVar(&f.weights, "weights", "", weightsHelp)
 	c.Flags().StringVar(&f.save, "save", "",
 		"write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
+	c.Flags().StringVar(&f.trace, "trace", "",
+		"write what each command of the planned run did to this file, for https://ui.perfetto.dev")
 	c.Flags().BoolVar(&f.share, "share", false,
 		"one executor process for all jobs (default on sim: none, this process does it)")
 	c.Flags().BoolVar(&f.isolate, "isolate", false, "one executor process for each job (default but on sim)")
@@ -137,6 +140,11 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if f.save, err = absolute(f.save); err != nil {
 		return err
 	}
+	if f.trace != "" {
+		if err := writable("--trace", f.trace); err != nil {
+			return err
+		}
+	}
 	s, err := open(ctx, names, &f.workloadFlags, &f.planFlags)
 	if err != nil {
 		return err
@@ -155,7 +163,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	screen := newScreen(out, s, f.json, f.iterations)
-	screen.head(f.policy)
+	screen.head(f.policy, f.sharing.Sharing)
 
 	run, vanilla, t, err := f.trained(ctx, s, screen, test != nil)
 	if err != nil {
@@ -173,6 +181,11 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	r.Device, r.Policy, r.Link, r.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
 	if r.Sharing = f.sharing.Sharing; r.Sharing == wire.Slices {
 		r.TakeTurns()
+	}
+	if t.trace != nil {
+		if err := t.trace.save(f.trace); err != nil {
+			return fmt.Errorf("--trace: %w", err)
+		}
 	}
 	if f.json {
 		err = f.printJSON(out, r)
@@ -209,6 +222,13 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 	planned *training, err error) {
 	planned = &training{session: s, flags: f, policy: f.policy, budget: s.request.Budget, planned: s.planned,
 		request: s.request, save: true, learn: learn}
+	if f.trace != "" {
+		var jobs []string
+		for _, task := range s.workload {
+			jobs = append(jobs, task.Name)
+		}
+		planned.trace = newTracing(jobs)
+	}
 	begin := func(t *training, title string) func() {
 		t.screen = screen.observer(t.planned)
 		return func() { screen.part(title) }
@@ -218,13 +238,12 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 		run, err = planned.run(ctx)
 		return run, nil, planned, err
 	}
-	request := s.request
-	request.Policy, request.Budget, request.Together, request.Page = "none-live", 0, false, 0
-	plain, err := planner.Plan(ctx, request)
-	if err != nil {
+	free := &training{session: s, flags: f, policy: "none-live", plain: true}
+	free.request = free.device().Request(s.jobs...)
+	free.request.Policy, free.request.Options, free.request.HostBudget = free.policy, f.planning(), s.hostBudget
+	if free.planned, err = planner.Plan(ctx, free.request); err != nil {
 		return nil, nil, nil, err
 	}
-	free := &training{session: s, flags: f, policy: "none-live", plain: true, planned: plain, request: request}
 	if !f.simulated() && !f.measured {
 		runs, err := alternate(ctx, [2]*training{free, planned}, [2]func(){begin(free, "vanilla"),
 			begin(planned, f.policy)})
@@ -235,7 +254,7 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 		return nil, nil, nil, err
 	}
 	if f.measured {
-		if err := s.measured(ctx, &f.planFlags, vanilla, plain); err != nil {
+		if err := s.measured(ctx, &f.planFlags, vanilla, free.planned); err != nil {
 			return nil, nil, nil, err
 		}
 		planned.planned, planned.request = s.planned, s.request

@@ -31,21 +31,31 @@ func newScreen(out io.Writer, s *session, silent bool, iterations int) *screen {
 }
 
 // head says what will be done.
-func (s *screen) head(policy string) {
+func (s *screen) head(policy string, sharing wire.Sharing) {
 	if s.silent {
 		return
 	}
 	p := s.session.planned
 	budget := "no budget"
-	if s.session.request.Budget > 0 {
-		budget = "budget " + s.session.request.Budget.String()
+	if given := s.session.budget.String(); s.session.budget > 0 {
+		budget = "budget " + given
+		if pages := s.session.request.Budget.String(); pages != given {
+			budget += fmt.Sprintf(" (%s in whole pages)", pages)
+		}
 		if c := s.session.contexts; c.Sum() > 0 {
 			budget += fmt.Sprintf(" beside %s", c)
 		}
 	}
-	fmt.Fprintf(s.out, "device %s, policy %s, %s: slot peak %s, arena %s, planned in %.1f ms, packed in %.1f ms, "+
-		"proven in %.1f ms\n", s.session.device.Name(), policy, budget, p.SlotPeak, p.Arena,
-		report.Milliseconds(p.PlanTime), report.Milliseconds(p.PackTime), report.Milliseconds(p.Proof))
+	need := fmt.Sprintf("slot peak %s, arena %s", p.SlotPeak, p.Arena)
+	switch {
+	case sharing.Gated():
+		need = fmt.Sprintf("by %s they need %s together", sharing, p.Least)
+	case sharing == wire.Slices:
+		need = fmt.Sprintf("in turns they need %s", p.Least)
+	}
+	fmt.Fprintf(s.out, "device %s, policy %s, %s: %s, planned in %.1f ms, packed in %.1f ms, proven in %.1f ms\n",
+		s.session.device.Name(), policy, budget, need, report.Milliseconds(p.PlanTime), report.Milliseconds(p.PackTime),
+		report.Milliseconds(p.Proof))
 	if p.Limited {
 		fmt.Fprintln(s.out, report.LimitedWork(p.Work))
 	}

@@ -96,7 +96,7 @@ func TestSilent(t *testing.T) {
 	var out bytes.Buffer
 	s, p := twoJobs()
 	screen := newScreen(&out, s, true, 3)
-	screen.head("tensile")
+	screen.head("tensile", wire.NoSharing)
 	screen.part("tensile")
 	if screen.observer(p) != nil || out.Len() > 0 {
 		t.Errorf("printed %q", out.String())

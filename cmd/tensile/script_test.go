@@ -28,7 +28,7 @@ var cacheHome string
 func TestMain(m *testing.M) {
 	cacheHome = os.Getenv("XDG_CACHE_HOME")
 	os.Setenv("XDG_CACHE_HOME", "/nowhere")
-	testscript.Main(tests{m}, map[string]func(){"tensile": command})
+	testscript.Main(tests{m}, map[string]func(){"tensile": command, "fakescript": fakeScript})
 }
 
 // command is what the test binary does as tensile.

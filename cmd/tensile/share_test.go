@@ -30,7 +30,7 @@ func together(jobs map[string]wire.Record) graph.Bytes {
 // arenas would not fit beside each other.
 func TestRunSharesMemory(t *testing.T) {
 	t.Parallel()
-	for _, sharing := range []string{"gates", "slices"} {
+	for _, sharing := range []string{"gates", "shift", "pairs", "slices"} {
 		t.Run(sharing, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, t.TempDir(), append([]string{"run", "mlp", "--iterations", "20", "--budget", "29MiB",
@@ -47,7 +47,16 @@ func TestRunSharesMemory(t *testing.T) {
 // of one that nothing disturbs. While the controller is away gates work as before.
 func TestClusterGates(t *testing.T) {
 	t.Parallel()
-	const iterations = 120
+	for _, sharing := range []string{"gates", "shift", "pairs"} {
+		t.Run(sharing, func(t *testing.T) {
+			t.Parallel()
+			clusterGates(t, sharing)
+		})
+	}
+}
+
+func clusterGates(t *testing.T, sharing string) {
+	const iterations = 400 // so that all three train for a while beside each other
 	submit := func(c *cluster, name string) string {
 		path := fmt.Sprintf("%s/%s.safetensors", c.files, name)
 		c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", fmt.Sprint(iterations),
@@ -60,7 +69,7 @@ func TestClusterGates(t *testing.T) {
 	c.end()
 	want := &calm{iterations, read(t, path), r.Result.Losses}
 
-	flags := []string{"--memory-sharing", "gates", "--threshold", "100"}
+	flags := []string{"--memory-sharing", sharing, "--threshold", "100"}
 	c = startCluster(t, 8*graph.MiB, flags...) // of 12 MiB that three arenas take
 	saved := make(map[string]string)
 	for _, name := range []string{"a", "b", "c"} {
@@ -72,8 +81,10 @@ func TestClusterGates(t *testing.T) {
 		})
 	})
 	var arenas graph.Bytes
-	for _, r := range jobs {
-		arenas += r.Claim
+	for name, r := range jobs {
+		if arenas += r.Claim; r.State.Over() {
+			t.Fatalf("job %s is over before all train: %+v", name, r)
+		}
 	}
 	if least := together(jobs); arenas <= c.budget || least > c.budget {
 		t.Errorf("jobs claim %s, together %s, of %s", arenas, least, c.budget)
@@ -100,8 +111,17 @@ func TestClusterGates(t *testing.T) {
 // processes that they have, and no iteration is lost.
 func TestClusterBudgetByGates(t *testing.T) {
 	t.Parallel()
-	const iterations = 150
-	c := startCluster(t, 12*graph.MiB, "--memory-sharing", "gates", "--threshold", "100")
+	for _, sharing := range []string{"gates", "shift", "pairs"} {
+		t.Run(sharing, func(t *testing.T) {
+			t.Parallel()
+			clusterBudgetByGates(t, sharing)
+		})
+	}
+}
+
+func clusterBudgetByGates(t *testing.T, sharing string) {
+	const iterations = 800 // so that all three train for a while beside each other
+	c := startCluster(t, 12*graph.MiB, "--memory-sharing", sharing, "--threshold", "100")
 	for _, name := range []string{"a", "b", "c"} {
 		c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", fmt.Sprint(iterations))...)
 	}

@@ -5,19 +5,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
 	"tensile/controller"
+	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/internal/local"
+	"tensile/plan"
 	"tensile/planner"
+	"tensile/program"
 	"tensile/report"
 	"tensile/scheduler"
+	"tensile/task"
+	"tensile/timeline"
 	"tensile/wire"
 )
 
@@ -35,6 +42,7 @@ type training struct {
 	learned []map[string][]float32 // per job, by name of storage
 	dir     string                 // of what the processes need; gone when they are
 	screen  *observer              // may be nil
+	trace   *tracing               // nil: what the jobs do is not taken down
 	pace    *pace                  // nil: from the begin to the end without a rest
 }
 
@@ -47,12 +55,30 @@ func (t *training) run(ctx context.Context) (*report.Run, error) {
 	run, err := local.Train(ctx, t.session.device, t.device(), t.session.workload, local.Options{Config: t.config(),
 		Iterations: t.flags.iterations, From: t.flags.from,
 		AnyDevice: t.flags.anyDevice, Priorities: t.session.priorities, SwapRates: t.session.swapRates,
-		Plan: t.planner().Plan,
+		Plan:  t.planner().Plan,
+		Trace: t.traced(),
 		Observe: func(it local.Iterated) {
 			t.screen.applied(it.Job, it.SlotPeak)
 			t.screen.iteration(it.Job, it.Report)
 		}})
 	return run, t.interrupted(err)
+}
+
+// traced takes down what jobs do on the device of this process, beside what the first plans expect. It is nil without a
+// trace.
+func (t *training) traced() func(job string, did *executor.Trace) {
+	if t.trace == nil {
+		return nil
+	}
+	r := timeline.Recorder{Device: t.session.device.Name()}
+	r.Timing = func(job string, p *plan.Plan) (program.Timing, bool) {
+		i := slices.IndexFunc(t.session.workload, func(w task.Task) bool { return w.Name == job })
+		if first := t.planned.Programs[i].Program().Plan; p.Epoch != first.Epoch {
+			return program.Timing{}, false
+		}
+		return t.planned.Timing(i), true
+	}
+	return func(job string, did *executor.Trace) { t.trace.add(r.Add(job, did)) }
 }
 
 // here reports whether this process trains, with no executors: where time is virtual, unless they are asked for.
@@ -84,7 +110,8 @@ func (t *training) config() controller.Config {
 // planner makes the controller's plans. The first ones are made already, where it asks for just these.
 func (t *training) planner() *controller.Planner {
 	return &controller.Planner{Config: t.config(), On: t.device(), Known: func(r scheduler.Request) *planner.Planned {
-		if reflect.DeepEqual(r, t.request) {
+		r.Reports = false
+		if reflect.DeepEqual(r, t.request) && !t.planned.Again {
 			return t.planned
 		}
 		return nil
@@ -171,6 +198,13 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 	}
 	var mu sync.Mutex
 	watched := make([]report.Watched, len(index))
+	if t.trace != nil {
+		stop, err := t.trace.follow(conn)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
 	unwatch, err := conn.Subscribe(wire.ReportSubject("*", "*"), func(_ string, data []byte) {
 		r, err := wire.DecodeAs[wire.Report](data)
 		if err != nil {
@@ -215,6 +249,14 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 	} else if err != nil {
 		return nil, err
 	}
+	if t.trace != nil {
+		for name := range index {
+			if _, err := ask(ctx, conn, wire.Request{Verb: wire.TraceJob, Job: name,
+				Iterations: math.MaxInt32}); err != nil {
+				return nil, err
+			}
+		}
+	}
 	run := &report.Run{Jobs: make([]report.JobRun, len(index))}
 	var ended []wire.Record
 	for range index {
@@ -242,6 +284,9 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 			}
 			return nil, context.Cause(ctx)
 		}
+	}
+	if t.trace != nil {
+		t.trace.rest(t.flags.iterations)
 	}
 	mu.Lock()
 	defer mu.Unlock()

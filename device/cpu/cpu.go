@@ -109,18 +109,21 @@ func (d *Device) Identity() string {
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }
 
-// Variants returns the one way in which the device computes an op, none of one that is opaque or of float64; its bits
-// depend on GEMM library and thread count.
+// Variants returns the ways in which the device computes an op, none of one that is opaque or of float64. All have the
+// same bits, which depend on GEMM library and thread count.
 func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 	o := &g.Ops[op]
 	isDouble := func(t graph.TensorID) bool { return g.Tensors[t].DType == graph.Float64 }
 	if o.Kind == graph.Opaque || slices.ContainsFunc(o.Inputs, isDouble) || slices.ContainsFunc(o.Outputs, isDouble) {
 		return nil
 	}
-	scratch := graph.Bytes(kernel.Scratch(o.Kind, o.Attrs, g.Shapes(o.Inputs),
-		g.Shapes(o.Outputs))) * graph.ElementBytes
 	bits := fmt.Sprintf("%s/%d", d.engine.Name(), d.engine.Threads())
-	return device.Variants{{Name: "direct", Scratch: scratch, Bits: bits}}
+	var all device.Variants
+	for _, v := range kernel.Variants(d.engine, o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs)) {
+		all = append(all, device.Variant{Name: v.Name, Scratch: graph.Bytes(v.Scratch) * graph.ElementBytes, Bits: bits,
+			Share: v.Share})
+	}
+	return all
 }
 
 // Open makes a place for a job, with host memory for what it keeps there.

@@ -16,7 +16,8 @@
 // the system's again. Such an arena begins at a page, so that its end lies at the guard to the system's page.
 //
 // Kernels (device/cpu/kernel) allocate nothing and take their scratch from the arena. Results do not depend on timing,
-// offsets or other jobs: one op, one way of computing it, one thread count.
+// offsets or other jobs: one op, one way of computing it, one thread count. A convolution has variants with other
+// scratch that compute the same sums in the same order.
 //
 // On request (Options.Trace) the device records malloc, free, read and write as its jobs' commands come to them
 // (record.go), for pool/trace.

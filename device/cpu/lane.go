@@ -209,7 +209,7 @@ func (l *lane) execute(it *item) {
 func (l *lane) kernel(c *program.Command, iteration int) {
 	j, call, g := l.job, &l.call, l.job.loaded.program.Graph
 	op := &g.Ops[c.Op]
-	call.Kind, call.Attrs, call.Iteration = op.Kind, op.Attrs, iteration
+	call.Kind, call.Attrs, call.Variant, call.Iteration = op.Kind, op.Attrs, c.Variant, iteration
 	call.InShapes, call.OutShapes = j.loaded.inputs[c.Op], j.loaded.outputs[c.Op]
 	call.In, call.Out = call.In[:0], call.Out[:0]
 	for i, a := range c.Inputs {

@@ -2,7 +2,9 @@ package cuda_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"tensile/device"
 	"tensile/device/cuda"
@@ -26,10 +28,66 @@ func (m *measured) CreateMemory(size graph.Bytes) (cuda.Memory, error) {
 	return memory, err
 }
 
+// trainAll has jobs train by their plans on a device, and returns what each leaves. Under a lease they share so many
+// pages; 0: each has its arena.
+func trainAll(t *testing.T, d *cuda.Device, g *graph.Graph, plans []program.Proven, pages int) map[string]outcome {
+	t.Helper()
+	const iterations = 4
+	trainers, all := map[string]*trainer{}, map[string]outcome{}
+	h := executor.NewHost(d.Paging(), func(e executor.Event) {
+		if e.Ended != nil && e.Ended.Err != nil {
+			t.Errorf("%s: %v", e.Job, e.Ended.Err)
+		}
+	})
+	if pages > 0 {
+		h.Share(executor.Sharing{Lease: lease.NewMachine(lease.Options{Still: -1}), Every: smallPage})
+		h.Capacity(graph.Bytes(pages)*smallPage, 1)
+	}
+	for i, p := range plans {
+		r := &trainer{g: g, outputs: outcome{}}
+		name := fmt.Sprint("job", i)
+		trainers[name] = r
+		h.Submit(executor.Spec{
+			JobOptions: device.JobOptions{Name: name, Seed: 3, Input: r.input, Output: r.output},
+			Graph:      g,
+			Iterations: iterations,
+			Init:       func(s graph.Storage, to []float32) { fill(to, uint64(s.ID)) },
+		}, p)
+	}
+	for busy := true; busy; {
+		var err error
+		if busy, err = h.Poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range trainers {
+		all[name] = r.outputs
+	}
+	return all
+}
+
+// leastPages is how many pages are enough for jobs to share, and how many their arenas have.
+func leastPages(t *testing.T, plans []program.Proven) (least, arenas int) {
+	t.Helper()
+	spread := 0
+	for _, p := range plans {
+		divided, err := p.Divide(smallPage, smallPage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		base, peak := divided.Groups().Base.Count(), divided.Groups().Peak()
+		least, spread, arenas = least+base, max(spread, peak-base), arenas+peak
+	}
+	return least + spread, arenas
+}
+
 // Jobs that hold parts of their arenas under a lease, together no more than the least that will do, leave the bits of
 // their runs alone, and the device has no more memory than that.
 func TestGates(t *testing.T) {
-	const jobs, iterations = 3, 4
+	const jobs = 3
 	g := devicetest.Zoo()
 	seeds := uint64(2)
 	if testing.Short() || raceEnabled {
@@ -39,66 +97,58 @@ func TestGates(t *testing.T) {
 		driver := &measured{Driver: fakecuda.New(fakecuda.Options{Seed: seed, Page: smallPage})}
 		d := open(t, driver)
 		var plans []program.Proven
-		bases, spread, sum := 0, 0, 0
 		for i := range uint64(jobs) {
-			p := shuffled(t, d, g, 10*seed+i)
-			divided, err := p.Divide(smallPage, smallPage)
-			if err != nil {
-				t.Fatal(err)
-			}
-			plans = append(plans, p)
-			base, peak := divided.Groups().Base.Count(), divided.Groups().Peak()
-			bases, spread, sum = bases+base, max(spread, peak-base), sum+peak
+			plans = append(plans, shuffled(t, d, g, 10*seed+i))
 		}
-		train := func(shared bool) map[string]outcome {
-			trainers, all := map[string]*trainer{}, map[string]outcome{}
-			h := executor.NewHost(d.Paging(), func(e executor.Event) {
-				if e.Ended != nil && e.Ended.Err != nil {
-					t.Errorf("seed %d, %s: %v", seed, e.Job, e.Ended.Err)
-				}
-			})
-			if shared {
-				h.Share(executor.Sharing{Lease: lease.NewMachine(lease.Options{Still: -1}), Every: smallPage})
-				h.Capacity(graph.Bytes(bases+spread)*smallPage, 1)
-			}
-			for i, p := range plans {
-				r := &trainer{g: g, outputs: outcome{}}
-				name := fmt.Sprint("job", i)
-				trainers[name] = r
-				h.Submit(executor.Spec{
-					JobOptions: device.JobOptions{Name: name, Seed: 3, Input: r.input, Output: r.output},
-					Graph:      g,
-					Iterations: iterations,
-					Init:       func(s graph.Storage, to []float32) { fill(to, uint64(s.ID)) },
-				}, p)
-			}
-			for busy := true; busy; {
-				var err error
-				if busy, err = h.Poll(t.Context()); err != nil {
-					t.Fatalf("seed %d: %v", seed, err)
-				}
-			}
-			if err := h.Close(); err != nil {
-				t.Fatal(err)
-			}
-			for name, r := range trainers {
-				all[name] = r.outputs
-			}
-			return all
-		}
+		pages, sum := leastPages(t, plans)
 		before := driver.Used()
 		driver.most = 0
-		gated := train(true)
+		gated := trainAll(t, d, g, plans, pages)
 		words := graph.Bytes(jobs) * 256 // of the iterations
-		if used := driver.most - before - words; used > graph.Bytes(bases+spread)*smallPage || used <= 0 {
-			t.Errorf("seed %d: %d bytes were used, the jobs may hold %d pages", seed, used, bases+spread)
+		if used := driver.most - before - words; used > graph.Bytes(pages)*smallPage || used <= 0 {
+			t.Errorf("seed %d: %d bytes were used, the jobs may hold %d pages", seed, used, pages)
 		}
-		t.Logf("seed %d: %d pages are held, arenas have %d", seed, bases+spread, sum)
-		for name, want := range train(false) {
+		t.Logf("seed %d: %d pages are held, arenas have %d", seed, pages, sum)
+		for name, want := range trainAll(t, d, g, plans, 0) {
 			if len(want) == 0 || gated[name].differs(want) != "" {
 				t.Errorf("seed %d, %s: other outputs under the lease: %s", seed, name, gated[name].differs(want))
 			}
 		}
 		closed(t, d)
+	}
+}
+
+// Plans whose steps join the streams run under gates: the steps wait for copies, so that the same plans take longer
+// with joins, and their bits are those of a run with arenas.
+func TestGatesJoin(t *testing.T) {
+	g := devicetest.Zoo()
+	var took [2]time.Duration
+	for i, join := range []bool{false, true} {
+		driver := fakecuda.New(fakecuda.Options{Seed: 5, Page: smallPage})
+		d := open(t, driver)
+		var plans []program.Proven
+		for seed := range uint64(2) {
+			p := devicetest.RandomPlan(rand.New(rand.NewPCG(seed, 1)), g)
+			for k := range p.Steps {
+				p.Steps[k].Join = join
+			}
+			plans = append(plans, devicetest.Build(t, d, g, p, program.Options{}))
+		}
+		pages, arenas := leastPages(t, plans)
+		if pages >= arenas {
+			t.Fatalf("%d pages of %d", pages, arenas)
+		}
+		began := driver.Now()
+		gated := trainAll(t, d, g, plans, pages)
+		took[i] = driver.Now() - began
+		for name, want := range trainAll(t, d, g, plans, 0) {
+			if len(want) == 0 || gated[name].differs(want) != "" {
+				t.Errorf("%s, join %v: other outputs under the lease: %s", name, join, gated[name].differs(want))
+			}
+		}
+		closed(t, d)
+	}
+	if took[1] <= took[0] {
+		t.Errorf("%v with joins, %v without", took[1], took[0])
 	}
 }

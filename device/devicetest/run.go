@@ -47,10 +47,17 @@ func Run(t *testing.T, open func(t *testing.T) device.Device) {
 	}
 }
 
-// shuffled returns a random plan's program.
+// shuffled returns a random plan's program, whose steps take any of the variants that have the bits of the first.
 func shuffled(c *crew, g *graph.Graph, seed uint64, o program.Options) program.Proven {
 	c.t.Helper()
-	return Build(c.t, c.d, g, RandomPlan(rand.New(rand.NewPCG(seed, 1)), g), o)
+	p, r := RandomPlan(rand.New(rand.NewPCG(seed, 1)), g), rand.New(rand.NewPCG(seed, 2))
+	for i := range p.Steps {
+		all := c.d.Variants(g, p.Steps[i].Op)
+		if v := all[r.IntN(len(all))]; v.Bits == all[0].Bits {
+			p.Steps[i].Variant = v.Name
+		}
+	}
+	return Build(c.t, c.d, g, p, o)
 }
 
 func facts(c *crew) {

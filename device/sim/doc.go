@@ -19,9 +19,12 @@
 //     come first, then lanes, but nothing comes before what it waited for;
 //   - virtual time moves only inside Next, and only to the next instant at which something ends.
 //
+// With Options.Fault arenas are unified memory, and a kernel is faulting before it launches, if pages that it uses are
+// on the host (unified.go).
+//
 // Of an arena that is backed in part the pages that are held count (Hold), and a command that uses others panics.
 // [Device].Held is the most memory that all jobs had together.
 //
-// Ops have one variant without scratch, as the implicit GEMM of a convolution has none either. The ends that Touched
-// reports are those of program.Program.Reach.
+// The first variant of an op needs no scratch, as the implicit GEMM of a convolution needs none. Convolutions have
+// others with workspaces (variants.go). The ends that Touched reports are those of program.Program.Reach.
 package sim

@@ -25,6 +25,7 @@ type job struct {
 	entry          *program.Arrival // of the loaded program
 	lanes          *program.Lanes
 	heads          []head // per stream
+	pages          []page // of the arena, in unified memory
 	closed         bool
 }
 
@@ -34,14 +35,16 @@ type head struct {
 	state        state
 	ready, start time.Duration
 	launch       time.Duration // that is left
-	left         int64         // work to do, in grains
+	left         int64         // work to do, or pages' time on the link, in grains
+	work         time.Duration // of the command
 }
 
 type state uint8
 
 const (
-	blocked state = iota // the queue is empty, or a wait is not reached
-	held                 // pauses
+	blocked  state = iota // the queue is empty, or a wait is not reached
+	held                  // pauses
+	faulting              // its pages come to the device
 	launching
 	running
 )
@@ -78,6 +81,16 @@ func (j *job) bind(p *program.Program) {
 	}
 }
 
+// takes returns how long a kernel takes alone in its variant.
+func (j *job) takes(c *program.Command) time.Duration {
+	latency := j.latency[c.Op]
+	if c.Variant == "" || c.Variant == implicit.Name {
+		return latency
+	}
+	v, _ := j.device.Variants(j.program.Graph, c.Op).Find(c.Variant)
+	return v.Takes(latency)
+}
+
 // Reserve implements device.Job. The arenas of all jobs must fit into the device's memory, if its size is known.
 func (j *job) Reserve(arena graph.Bytes) error {
 	j.mustRest("Reserve")
@@ -92,6 +105,7 @@ func (j *job) Reserve(arena graph.Bytes) error {
 		return err
 	}
 	j.arena, j.touched = arena, 0
+	j.device.reserve(j, arena)
 	return nil
 }
 
@@ -144,6 +158,7 @@ func (j *job) Touched() graph.Bytes { return j.touched }
 // Close takes the job from the device, its memory included. What has not ended is given up.
 func (j *job) Close() error {
 	j.closed = true
+	j.device.reserve(j, 0)
 	j.device.entries.Close(j.entry)
 	j.device.jobs = slices.DeleteFunc(j.device.jobs, func(other *job) bool { return other == j })
 	return nil

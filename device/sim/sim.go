@@ -32,6 +32,11 @@ type Options struct {
 
 	// in which arenas are backed in part; 0: 2 MiB, as CUDA's devices have
 	Page graph.Bytes
+
+	// Fault is what a page costs beside its copy that a kernel uses and that is not on the device: arenas are unified
+	// memory, which may be larger than that of the device. The copies and what they cost compete for the link; pages
+	// that came first make room, at no cost of theirs. 0: arenas are on the device.
+	Fault time.Duration
 }
 
 // Device implements device.Device.
@@ -44,6 +49,7 @@ type Device struct {
 	events  []device.Event
 	page    graph.Bytes
 	most    graph.Bytes // of the memory that all jobs had together
+	unified unified
 	closed  bool
 }
 
@@ -68,7 +74,13 @@ func New(f cost.Facts, o Options) *Device {
 	if o.Page < 0 {
 		panic(fmt.Sprintf("sim: New with pages of %d bytes", o.Page))
 	}
-	return &Device{facts: f, options: o, page: cmp.Or(o.Page, defaultPage)}
+	d := &Device{facts: f, options: o, page: cmp.Or(o.Page, defaultPage)}
+	d.unified.room = int(f.Memory / d.page)
+	d.unified.last = page{&d.unified.last, &d.unified.last}
+	if o.Fault < 0 || o.Fault > 0 && d.unified.room == 0 {
+		panic(fmt.Sprintf("sim: New with a fault of %v and a memory of %s", o.Fault, f.Memory))
+	}
+	return d
 }
 
 // Name is that of the facts.
@@ -85,11 +97,6 @@ func (d *Device) Align() graph.Bytes { return align }
 
 // Now returns the virtual time, which is that of the last events that Next returned.
 func (d *Device) Now() time.Duration { return d.now }
-
-// Variants returns the one variant that every op has.
-func (d *Device) Variants(*graph.Graph, graph.OpID) device.Variants {
-	return device.Variants{{Name: "roofline", Bits: "roofline"}}
-}
 
 // Open implements device.Device. Names may repeat; jobs of one name have the same noise.
 func (d *Device) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) {

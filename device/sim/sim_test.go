@@ -65,7 +65,9 @@ func section(commands ...program.Command) *program.Section {
 		c.Stream = program.Stream(c.Kind.Unit())
 		switch c.Kind {
 		case program.Kernel:
-			c.Inputs, c.Outputs = make([]program.Address, 1), make([]program.Address, 1)
+			if c.Inputs == nil {
+				c.Inputs, c.Outputs = make([]program.Address, 1), make([]program.Address, 1)
+			}
 		case program.Out, program.In:
 			c.Bytes = max(c.Bytes, 4)
 		}

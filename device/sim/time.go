@@ -27,7 +27,7 @@ func (d *Device) settle() {
 // step brings a lane of a job forward if it can be at this instant, and reports whether anything changed.
 func (d *Device) step(j *job, s program.Stream) bool {
 	h := &j.heads[s]
-	if h.state == launching || h.state == running || j.lanes.Queued(s) == 0 {
+	if h.state >= faulting || j.lanes.Queued(s) == 0 {
 		return false
 	}
 	if h.state == blocked {
@@ -42,10 +42,21 @@ func (d *Device) step(j *job, s program.Stream) bool {
 	}
 	d.entries.Begin(j.entry, j.section(s), c)
 	launch, work := d.duration(j, s)
-	h.state, h.start, h.launch, h.left = launching, d.now, launch, grain*int64(work)
+	h.state, h.start, h.launch, h.work = launching, d.now, launch, work
 	j.touched = max(j.touched, j.program.Reach(c))
-	d.work(j, s)
+	if h.left = grain * int64(d.faults(j, c)); h.left > 0 {
+		h.state = faulting
+		return true
+	}
+	d.launch(j, s)
 	return true
+}
+
+// launch has a command launch, all of whose pages are on the device.
+func (d *Device) launch(j *job, s program.Stream) {
+	h := &j.heads[s]
+	h.state, h.left = launching, grain*int64(h.work)
+	d.work(j, s)
 }
 
 // work has a launched command do its work, or end if it has none. One that is still launching goes on with that.
@@ -87,12 +98,23 @@ func (d *Device) users() [program.Units]int64 {
 	var n [program.Units]int64
 	for _, j := range d.jobs {
 		for s := range j.heads {
-			if h := &j.heads[s]; h.state == running {
-				n[h.unit]++
+			if u, uses := j.heads[s].uses(); uses {
+				n[u]++
 			}
 		}
 	}
 	return n
+}
+
+// uses returns the unit that a command uses now: one that faults has the link.
+func (h *head) uses() (u program.Unit, uses bool) {
+	switch h.state {
+	case faulting:
+		return program.CopyIn, true
+	case running:
+		return h.unit, true
+	}
+	return 0, false
 }
 
 // pause returns the time until the next launch, running command or hold ends, rounded up to nanoseconds, and whether
@@ -105,8 +127,9 @@ func (d *Device) pause() (time.Duration, bool) {
 			switch h := &j.heads[s]; h.state {
 			case launching:
 				pause, found = min(pause, h.launch), true
-			case running:
-				pause, found = min(pause, time.Duration((h.left*users[h.unit]+grain-1)/grain)), true
+			case faulting, running:
+				u, _ := h.uses()
+				pause, found = min(pause, time.Duration((h.left*users[u]+grain-1)/grain)), true
 			case held:
 				left := j.command(program.Stream(s)).Hold - (d.now - h.ready)
 				if left > 0 { // else it yields until something has ended
@@ -128,6 +151,10 @@ func (d *Device) advance(pause time.Duration) {
 			case launching:
 				h.launch -= pause
 				d.work(j, program.Stream(s))
+			case faulting:
+				if h.left -= int64(pause) * grain / users[program.CopyIn]; h.left <= 0 {
+					d.launch(j, program.Stream(s))
+				}
 			case running:
 				if h.left -= int64(pause) * grain / users[h.unit]; h.left <= 0 {
 					d.end(j, program.Stream(s))
@@ -143,7 +170,7 @@ func (d *Device) duration(j *job, s program.Stream) (launch, work time.Duration)
 	switch c := j.command(s); c.Kind {
 	case program.Kernel:
 		r, index := j.lanes.Head(s)
-		alone := d.noisy(j.name, r.Iteration, index, j.latency[c.Op])
+		alone := d.noisy(j.name, r.Iteration, index, j.takes(c))
 		launch = min(alone, d.facts.Launch)
 		return launch, alone - launch
 	case program.Out, program.Save:

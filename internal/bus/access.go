@@ -29,6 +29,7 @@ func executorAccess(executor string) access {
 			"$KV.status." + executor,
 			"$KV.result." + executor + ".*",
 			"report." + executor + ".*",
+			"trace." + executor + ".*",
 			"log." + executor + ".*",
 			directGet + "KV_orders.$KV.orders." + executor,
 			directGet + b.stream(), directGet + b.stream() + ".$O." + b.name + ".M.*",
@@ -43,6 +44,7 @@ var anyExecutor = access{
 		"$KV.status.*",
 		"$KV.result.*.*",
 		"report.*.*",
+		"trace.*.*",
 		"log.*.*",
 		directGet + "KV_orders.$KV.orders.*",
 		directGet + "*", directGet + "*.$O.*.M.*",
@@ -66,7 +68,7 @@ var reads = access{
 		directGet + "*", directGet + "*.$O.*.M.*", // of any bucket
 	},
 	deny:      []string{directGet + "KV_orders", directGet + "KV_status", directGet + "KV_result"},
-	subscribe: []string{"now.$KV.record.*", "now.log.*.*"},
+	subscribe: []string{"now.$KV.record.*", "now.log.*.*", "traced.*.*"},
 }
 
 // accessOf returns the access of a user that is not the controller.

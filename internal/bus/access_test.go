@@ -116,6 +116,8 @@ func TestAccess(t *testing.T) {
 		{"consumer", ask("$JS.API.CONSUMER.CREATE.KV_orders.c.$KV.orders.a"), "controller"},
 		{"listen to all", listen(">"), "controller"},
 		{"listen to reports", listen("report.*.*"), "controller"},
+		{"listen to traces", listen("trace.*.*"), "controller"},
+		{"listen to what is handed on", listen("traced.*.*"), "client controller"},
 		{"listen to requests", listen(wire.ControlSubject), "controller"},
 		{"listen to stored", listen("$KV.>"), "controller"},
 		{"listen to system", listen("$SYS.>"), "controller"}, // of its own account: there is nothing to hear
@@ -142,6 +144,25 @@ func TestForgedReports(t *testing.T) {
 	must(t, a.Publish("report.a.b.job", []byte("forged")))
 	must(t, a.Publish("report.a.job", []byte("genuine")))
 	got.want(t, "report.a.job=genuine")
+}
+
+// TestTraces shows that the controller hears what executors tell of their jobs, each under its own name alone, and
+// that users hear what it hands on.
+func TestTraces(t *testing.T) {
+	s := listening(t)
+	c, client, a := rule(t, s), join(t, s, Client), join(t, s, Executor("a"))
+	told, handed := newEvents(), newEvents()
+	_, err := c.Subscribe(wire.TraceSubject("*", "*"), told.each)
+	must(t, err)
+	_, err = client.Subscribe(wire.TracedSubject("*", "*"), handed.each)
+	must(t, err)
+	for _, subject := range []string{"trace.b.job", "traced.a.job"} {
+		must(t, a.Publish(subject, []byte("forged")))
+	}
+	must(t, a.Publish(wire.TraceSubject("a", "job"), []byte("genuine")))
+	told.want(t, "trace.a.job=genuine")
+	must(t, c.Publish(wire.TracedSubject("a", "job"), []byte("genuine")))
+	handed.want(t, "traced.a.job=genuine")
 }
 
 // TestForgedReplies has an executor name the subjects of others as the place for answers: a server gives its answers

@@ -21,6 +21,8 @@
 //	result.EXECUTOR.ID        result    key-value store "result", key EXECUTOR.ID: until the controller has taken it
 //	record.JOB                record    key-value store "record", key JOB
 //	report.EXECUTOR.JOB       report    a plain message, at most once
+//	trace.EXECUTOR.JOB        section   a plain message, at most once, where somebody has asked for it
+//	traced.EXECUTOR.JOB       section   the same, as the controller hands it on to users
 //	control                   request   a plain request, whose reply is an answer; see below
 //	log.EXECUTOR.JOB          text      stream LOG, a message per line, the newest 10,000 of each subject
 //	graph-DIGEST              a graph   object store "graphs": a graph in its JSON form

@@ -95,6 +95,14 @@ var cards = map[string]cuda.Properties{
 		MemoryClock: 877000, BusWidth: 4096, CopyEngines: 6},
 	"h200": {Major: 9, Minor: 0, Processors: 132, Clock: 1980000,
 		MemoryClock: 3125000, BusWidth: 6144, CopyEngines: 3},
+	"k40": {Major: 3, Minor: 5, Processors: 15, Clock: 745000,
+		MemoryClock: 3004000, BusWidth: 384, CopyEngines: 2},
+	"p100": {Major: 6, Minor: 0, Processors: 56, Clock: 1303000,
+		MemoryClock: 715000, BusWidth: 4096, CopyEngines: 2},
+	"rtx2080ti": {Major: 7, Minor: 5, Processors: 68, Clock: 1545000,
+		MemoryClock: 7000000, BusWidth: 352, CopyEngines: 3},
+	"gtx1080ti": {Major: 6, Minor: 1, Processors: 28, Clock: 1582000,
+		MemoryClock: 5505000, BusWidth: 352, CopyEngines: 2},
 }
 
 // Devices implements cuda.Driver: there is one. Of a card that package cost does not know, all but name and memory is

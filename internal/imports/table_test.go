@@ -10,11 +10,15 @@ var rows = [][]string{
 	{"graph"},
 	{"internal/ptx"},
 	{"internal/text"},
+	{"internal/bayes"},
 	{"internal/cudaabi"},
 	{"pool", "pool/trace"},
 	{"lease"},
+	{"lease/shift", "lease/pairs"},
+	{"lease/method"},
 	{"cost"},
 	{"plan"},
+	{"external"},
 	{"peak"},
 	{"program"},
 	{"passes"},
@@ -33,8 +37,10 @@ var rows = [][]string{
 	{"internal/fakecuda/bridge"},
 	{"task"}, // what a device is fed
 	{"workload", "planner"},
+	{"external/sidecar"},
 	{"swapexec"},
 	{"executor"},
+	{"timeline"},
 	{"wire"},
 	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock"},
 	{"lease/process"},
@@ -85,7 +91,9 @@ var foreign = map[string][]string{
 	"github.com/spf13/pflag":             {"cmd/tensile"}, // cobra's flags
 	"github.com/ebitengine/purego":       {"device/cpu/gemm"},
 	"gonum.org/v1/gonum/blas":            {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
+	"gonum.org/v1/plot":                  {"bench"},                        // drawings for papers
 	"github.com/nats-io":                 {"internal/bus"},
+	"gonum.org/v1/gonum/mat":             {"internal/bayes"},
 	"gorgonia.org":                       {"predictor"},
 	"gorgonia.org/cu":                    {"device/cuda/driver"},
 	"C":                                  {"device/cuda/driver", "internal/fakecuda/bridge"},
@@ -110,8 +118,8 @@ var timeless = append([]string{"executor", "data", "weights", "checkpoint", "dev
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
-var pure = []string{"graph", "pool", "pool/trace", "lease", "cost", "plan", "peak", "program", "passes",
-	"predictor/correct",
+var pure = []string{"graph", "internal/bayes", "pool", "pool/trace", "lease", "lease/shift", "lease/pairs",
+	"lease/method", "cost", "plan", "peak", "program", "passes", "predictor/correct",
 	"scheduler", "internal/replay", "scheduler/draft", "scheduler/policies", "scheduler/policies/...",
 	"autodiff", "models", "swapexec"}
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"tensile/agent"
@@ -12,6 +13,7 @@ import (
 	"tensile/device"
 	"tensile/executor"
 	"tensile/lease"
+	"tensile/lease/method"
 	"tensile/planner"
 	"tensile/report"
 	"tensile/task"
@@ -59,7 +61,8 @@ func newLoop(ctx context.Context, d device.Device, on planner.Device, tasks []ta
 	}
 	l := &loop{ctx: ctx, options: o, spec: spec, device: d, controller: controller.NewMachine(o.Config),
 		byName: make(map[string]*job), layouts: make(map[string]*wire.Layout), results: make(map[string]*wire.Result)}
-	l.host, l.lease = executor.NewHost(d, l.observe), lease.NewMachine(lease.Options{Still: -1})
+	l.host, l.lease = executor.NewHost(d, l.observe),
+		lease.NewMachine(lease.Options{Still: -1, Methods: method.Of})
 	for i, t := range tasks {
 		j := &job{index: i, task: t, losses: make([]*wire.Loss, o.Iterations)}
 		l.jobs, l.byName[t.Name] = append(l.jobs, j), j
@@ -236,6 +239,9 @@ func (l *loop) open(o *agent.Open) {
 		spec.Begin = o.Begin.Iteration
 	}
 	l.host.Submit(spec, o.Proven)
+	if l.options.Trace != nil {
+		l.host.Trace(o.Spec.Name, math.MaxInt)
+	}
 }
 
 // heard are the losses of a job that has ended; nil without data.
@@ -253,6 +259,9 @@ func (j *job) heard(e *executor.Ended) []float32 {
 func (l *loop) observe(e executor.Event) {
 	in := agent.Input{Event: &e}
 	switch j := l.byName[e.Job]; {
+	case e.Trace != nil:
+		l.options.Trace(e.Job, e.Trace)
+		return
 	case e.Report != nil:
 		in.Loss = j.losses[e.Report.Iteration]
 	case e.Ended != nil:

@@ -102,13 +102,20 @@ func named(g *graph.Graph, weights map[int32]string) map[string]string {
 // overfit trains a task on its first batch and returns the losses and digests of the weights.
 func overfit(t *testing.T, d *counted, w []task.Task, policy string, budget graph.Bytes) ([]float32, map[int32]string) {
 	t.Helper()
+	return overfitBy(t, d, w, controller.Config{Policy: policy, Budget: budget})
+}
+
+// overfitBy is overfit with other settings of planning too.
+func overfitBy(t *testing.T, d *counted, w []task.Task, c controller.Config) ([]float32, map[int32]string) {
+	t.Helper()
+	c.NoReplan = true
 	first := func(k task.Task, iterations int, loss func(int, float32)) executor.Spec {
 		spec := executor.SpecOf(k, iterations, loss)
 		feed := spec.Input
 		spec.Input = func(_ int, s graph.StorageID, to device.Memory) { feed(0, s, to) }
 		return spec
 	}
-	o := Options{Config: controller.Config{Policy: policy, Budget: budget, NoReplan: true}, Iterations: 24}
+	o := Options{Config: c, Iterations: 24}
 	run, err := train(t.Context(), d, on(d), w, o, first)
 	if err != nil {
 		t.Fatal(err)

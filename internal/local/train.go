@@ -30,6 +30,8 @@ type Options struct {
 	Plan func(ctx context.Context, q *controller.Plan) *controller.Planned
 
 	Observe func(Iterated) // is called after each iteration; may be nil
+	// Trace is told what each section of a job has done; may be nil.
+	Trace func(job string, t *executor.Trace)
 }
 
 // Iterated tells an observer of a run about one iteration.

@@ -99,7 +99,7 @@ func (w *walker) againWant(op graph.OpID, s graph.StorageID) plan.Outputs {
 
 // step appends an execution and the moves that follow it.
 func (w *walker) step(op graph.OpID, want plan.Outputs) {
-	step := plan.Step{Op: op, Want: want, Scratch: w.scratch[op]}
+	step := plan.Step{Op: op, Want: want, Scratch: w.scratch[op], Join: len(w.plan.Steps)%8 == 5}
 	if w.rng.IntN(16) == 0 {
 		step.Scratch += 4 * graph.Bytes(w.rng.IntN(100))
 	}

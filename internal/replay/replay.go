@@ -65,6 +65,8 @@ type replay struct {
 	onHost   []bool      // per storage: the host has its current content
 	used     graph.Bytes // of what is resident
 	moves    []plan.Move // of the iteration so far
+
+	listed []Candidate // see candidates
 }
 
 func newReplay(j *scheduler.Job, capacity, align graph.Bytes, m Method) *replay {
@@ -196,14 +198,15 @@ func (r *replay) room(op graph.OpID, after int) error {
 	return nil
 }
 
-// candidates lists what is on the device but for some storages.
+// candidates lists what is on the device but for some storages. The list is overwritten by the next call.
 func (r *replay) candidates(locked []graph.StorageID) []Candidate {
-	var all []Candidate
+	all := r.listed[:0]
 	for i, resident := range r.resident {
 		if s := graph.StorageID(i); resident && !slices.Contains(locked, s) {
 			all = append(all, Candidate{s, r.bytes[s], r.onHost[s]})
 		}
 	}
+	r.listed = all
 	return all
 }
 

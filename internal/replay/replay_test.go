@@ -150,7 +150,7 @@ func lruPolicy(s *draft.Session) (scheduler.Result, error) {
 
 // TestPolicy runs the LRU swapper as a policy of its own, beside policy tensile: it is proven like any other.
 func TestPolicy(t *testing.T) {
-	table := append(policies.All(), policies.Row{Name: "lru", Policy: lruPolicy})
+	table := append(policies.All(), policies.Row{Name: "own-lru", Policy: lruPolicy})
 	planned, refused := 0, 0
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 92))
@@ -160,7 +160,7 @@ func TestPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Policy, r.Budget = "lru", live.Arena*graph.Bytes(80+rng.IntN(20))/100
+		r.Policy, r.Budget = "own-lru", live.Arena*graph.Bytes(80+rng.IntN(20))/100
 		result, err := table.Schedule(r, scheduler.Watch{})
 		if errors.Is(err, scheduler.ErrNoPlan) {
 			refused++

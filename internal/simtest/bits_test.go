@@ -37,8 +37,14 @@ func TestBits(t *testing.T) {
 	}
 }
 
-// The same with jobs that share memory by gates.
+// The same with jobs that share memory by gates, and by gates that the methods of Zico and Waterwave delay.
 func TestBitsByGates(t *testing.T) {
+	for _, sharing := range []wire.Sharing{wire.Gates, wire.Shift, wire.Pairs} {
+		t.Run(string(sharing), func(t *testing.T) { bitsByGates(t, sharing) })
+	}
+}
+
+func bitsByGates(t *testing.T, sharing wire.Sharing) {
 	open := func() device.Device {
 		d, err := cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: true, Page: 4 * graph.KiB})
 		if err != nil {
@@ -46,7 +52,7 @@ func TestBitsByGates(t *testing.T) {
 		}
 		return d
 	}
-	sameBits(t, open, wire.Gates, 75)
+	sameBits(t, open, sharing, 75)
 }
 
 // sameBits compares jobs alone with such that are disturbed, within a share of what they had.

@@ -9,8 +9,8 @@ func (w *world) checkContexts() {
 	open, arenas := 1, graph.Bytes(0) // the controller
 	for _, p := range w.processes {
 		refusal := w.orders[p.name].Refused
-		if refusal != nil && refusal.Life == p.life || p.key != p.name && !w.heard(p) {
-			continue // it is refused, or has to wait until the first of its name is given up
+		if refusal != nil && refusal.Life == p.life || w.doubled[p.name] && !w.heard(p) {
+			continue // it is refused, or has to wait until the other of its name is given up
 		}
 		open++
 		for _, a := range p.arenas {

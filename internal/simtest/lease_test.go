@@ -12,6 +12,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/lease"
+	"tensile/lease/method"
 	"tensile/program"
 	"tensile/wire"
 )
@@ -30,8 +31,9 @@ type hostLease struct {
 }
 
 func newHostLease(w *world) *hostLease {
-	return &hostLease{w: w, machine: lease.NewMachine(lease.Options{}), jobs: make(map[lease.Job]*process),
-		capacity: make([]lease.Capacity, 1), wants: make(map[lease.Job]*lease.Want), began: make(map[lease.Job]int)}
+	return &hostLease{w: w, machine: lease.NewMachine(lease.Options{Methods: method.Of}),
+		jobs: make(map[lease.Job]*process), capacity: make([]lease.Capacity, 1),
+		wants: make(map[lease.Job]*lease.Want), began: make(map[lease.Job]int)}
 }
 
 // of is the name of a process's job in the machine: another incarnation of it may be elsewhere.
@@ -124,6 +126,7 @@ func (l *hostLease) died(p *process) {
 		for _, name := range names {
 			l.step(lease.Input{Leave: &lease.Leave{Job: name}})
 			l.forget(name)
+			l.check()
 		}
 	})
 }

@@ -24,6 +24,8 @@ var errInterrupted = errors.New("interrupted")
 var (
 	seeds = flag.Uint64("seeds", 100, "how many seeds TestEverythingTogether tries")
 	first = flag.Uint64("first", 0, "the first seed that TestEverythingTogether tries")
+	// A soak of one way: -args -seeds 2000 -sharing shift.
+	sharing = flag.String("sharing", "", "how its jobs share memory, such as none or pairs; without, by seed")
 )
 
 // openSim opens a device that is slow enough for copies to matter to small graphs.
@@ -100,6 +102,18 @@ func (w *world) chaos() {
 	}
 }
 
+// drawn is how the jobs of a seed share memory.
+func drawn(seed uint64) wire.Sharing {
+	switch *sharing {
+	case "":
+		return []wire.Sharing{wire.NoSharing, wire.Gates, wire.NoSharing, wire.Slices, wire.Gates, wire.Shift,
+			wire.Pairs}[seed/3%7]
+	case "none":
+		return wire.NoSharing
+	}
+	return wire.Sharing(*sharing)
+}
+
 // Arrivals, departures, crashes of executors and controllers, restarts with other budgets, credentials that are used
 // twice, lost, doubled and late messages: no job is lost, no budget exceeded at any moment, but by what jobs had before
 // it was smaller, and every layout that is told to be used is there and proven.
@@ -132,7 +146,7 @@ func TestEverythingTogether(t *testing.T) {
 		if seed%5 < 2 {
 			w.config.Context = graph.Bytes(100 + 50*(seed%8))
 		}
-		w.share([]wire.Sharing{wire.NoSharing, wire.Gates, wire.NoSharing, wire.Slices, wire.Gates}[seed/3%5])
+		w.share(drawn(seed))
 		w.restart()
 		for range 3000 {
 			w.chaos()
@@ -158,7 +172,7 @@ func TestEverythingTogether(t *testing.T) {
 			}
 		}
 		resumed += w.resumed
-		if w.lease != nil && w.config.MemorySharing == wire.Gates {
+		if w.lease != nil && w.config.MemorySharing.Gated() {
 			for _, r := range w.reports {
 				if r.Gate > 0 {
 					gated++

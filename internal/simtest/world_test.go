@@ -64,7 +64,8 @@ type world struct {
 	resumed int      // jobs that began with a checkpoint
 	unknown []func() // tell of processes that have ended without anybody's knowing
 
-	ended map[string]bool // lives of those that were started by hand and have ended: only an administrator knows
+	ended   map[string]bool // lives of those that were started by hand and have ended: only an administrator knows
+	doubled map[string]bool // names that two processes have had
 }
 
 // process is an executor process.
@@ -97,7 +98,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{},
 		results: map[string]wire.Result{},
-		dropped: map[string]bool{}, ended: map[string]bool{}}
+		dropped: map[string]bool{}, ended: map[string]bool{}, doubled: map[string]bool{}}
 	d := open()
 	defer d.Close()
 	facts := d.Facts()
@@ -196,6 +197,8 @@ func (w *world) carryOut(outputs []controller.Output) {
 				delete(w.layouts, o.Drop.Object)
 				w.dropped[o.Drop.Object] = true
 			}
+		case o.Forget != "":
+			delete(w.orders, o.Forget)
 		case o.Launch != "":
 			w.launch(o.Launch, o.Launch)
 		case o.Kill != "":
@@ -248,6 +251,7 @@ func (w *world) order(o wire.Orders) {
 // launch starts an executor; under another key than its name a second one with the same credentials.
 func (w *world) launch(name, key string) {
 	w.lives++
+	w.doubled[name] = w.doubled[name] || key != name
 	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(),
 		far:   w.apart && w.lives%3 == 2,
 		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},

@@ -85,6 +85,7 @@ func (b *book) heard(a answer) (lease.Output, bool) {
 		e.Joined, e.Hold = true, e.Base
 	case e.Joined && w != nil && a.Output.Ask == w.Ask:
 		e.Ask, e.Hold, e.Rest, e.asking = w.Ask, max(e.Hold, w.Hold), w.Rest, nil
+		e.Group, e.InSnapshot = w.Group, w.Snapshot
 		if w.First {
 			e.Seniority = a.Output.Seniority
 		}

@@ -127,3 +127,22 @@ func TestHostile(t *testing.T) {
 	must(t, <-ended)
 	must(t, <-ended)
 }
+
+// A client whose jobs share by a method that the lease does not know hears of it, and does not wait for ever.
+func TestUnknownMethod(t *testing.T) {
+	folder := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	c := NewClient(Options{Folder: folder, Answer: func(lease.Output) {}})
+	c.options.Start = func() error {
+		go func() { ended <- Serve(ctx, folder, ServeOptions{}) }()
+		return nil
+	}
+	c.Step(lease.Input{Capacity: &lease.Capacity{Pages: 10, Number: 7, Method: "guess"}})
+	if err := c.Run(ctx); err == nil || !strings.Contains(err.Error(), `the lease does not know the method "guess"`) {
+		t.Errorf("the client ends with %v", err)
+	}
+	cancel()
+	must(t, <-ended)
+}

@@ -12,6 +12,7 @@ import (
 
 	"tensile/internal/lifelock"
 	"tensile/lease"
+	"tensile/lease/method"
 )
 
 // pages is a set of pages of a job's arena.
@@ -73,7 +74,15 @@ func (w *worker) want() lease.Input {
 		rest = max(rest, g.count())
 	}
 	return lease.Input{Want: &lease.Want{Job: w.job, Ask: w.asks, First: w.group == 0,
-		Last: w.group == len(w.groups)-1, Rest: rest, Hold: (w.kept | w.groups[w.group]).count()}}
+		Last: w.group == len(w.groups)-1, Rest: rest, Hold: (w.kept | w.groups[w.group]).count(), Group: w.group}}
+}
+
+// table is what a method hears of the worker's groups.
+func (w *worker) table() (groups []lease.Group) {
+	for _, g := range w.groups {
+		groups = append(groups, lease.Group{Pages: g.count(), Time: time.Duration(g.count()) * time.Millisecond})
+	}
+	return groups
 }
 
 // ask asks for what the worker needs next, if it may.
@@ -85,7 +94,8 @@ func (w *worker) ask(tell func(lease.Input)) (moved bool) {
 	case !w.joined:
 		w.asking = true
 		w.asks++
-		tell(lease.Input{Join: &lease.Join{Job: w.job, Ask: w.asks, Base: w.base.count(), Peak: w.peak()}})
+		tell(lease.Input{Join: &lease.Join{Job: w.job, Ask: w.asks, Base: w.base.count(), Peak: w.peak(),
+			Body: w.table()}})
 		return true
 	case over && len(w.flight) == 0:
 		w.joined, w.drain, w.asking, w.kept, w.left = false, false, false, 0, w.asks
@@ -258,7 +268,7 @@ func (c *city) act(mishaps bool) error {
 					awaited = append(awaited, p.book.client)
 				}
 			}
-			c.hub = newHub(lease.Options{}, awaited)
+			c.hub = newHub(lease.Options{Methods: method.Of}, awaited)
 			c.restarts++
 		}
 	} else if !p.online && !p.dead {
@@ -339,7 +349,8 @@ func cityOf(t *testing.T, seed uint64) (grants, restarts int) {
 	c := &city{r: r, capacity: least(workers) + r.IntN(3)}
 	for i, w := range workers {
 		p := &party{worker: w, book: newBook(fmt.Sprint("c", i))}
-		p.tell(lease.Input{Capacity: &lease.Capacity{Pages: c.capacity, Number: 1}})
+		p.tell(lease.Input{Capacity: &lease.Capacity{Pages: c.capacity, Number: 1,
+			Method: []string{"", "shift"}[seed%2]}})
 		c.parties = append(c.parties, p)
 	}
 	fail := func(err error) {

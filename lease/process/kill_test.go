@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 
 	"tensile/internal/lifelock"
 	"tensile/lease"
+	"tensile/lease/method"
 )
 
 // asChild is the variable that makes the test binary a client or the process of a lease.
@@ -31,13 +33,14 @@ func TestMain(m *testing.M) {
 	switch words[0] {
 	case "serve":
 		linger, _ := time.ParseDuration(words[2])
-		err := Serve(context.Background(), words[1], ServeOptions{Linger: linger})
+		err := Serve(context.Background(), words[1], ServeOptions{Linger: linger,
+			Lease: lease.Options{Methods: method.Of}})
 		if _, held := errors.AsType[*lifelock.HeldError](err); err != nil && !held {
 			fmt.Println(err)
 			os.Exit(1)
 		}
 	case "train":
-		if err := train(words[1], words[2], words[3], words[4]); err != nil {
+		if err := train(words[1], words[2], words[3], words[4], words[5]); err != nil {
 			fmt.Println("problem", err)
 			os.Exit(1)
 		}
@@ -127,7 +130,7 @@ func hasEnded(pid int64) bool {
 }
 
 // train is a client: it trains the job of a seed.
-func train(folder, number, seed, capacity string) error {
+func train(folder, number, seed, capacity, word string) error {
 	slot, _ := strconv.Atoi(number)
 	n, _ := strconv.ParseUint(seed, 10, 64)
 	pages, _ := strconv.ParseInt(capacity, 10, 64)
@@ -154,7 +157,7 @@ func train(folder, number, seed, capacity string) error {
 			problem = fmt.Errorf("%v", out)
 		}
 	}
-	tell(lease.Input{Capacity: &lease.Capacity{Pages: int(pages), Number: 1}})
+	tell(lease.Input{Capacity: &lease.Capacity{Pages: int(pages), Number: 1, Method: word}})
 	for !w.done && problem == nil {
 		if w.ask(tell) || w.pass(tell) {
 			continue
@@ -183,6 +186,7 @@ type rig struct {
 	r        *rand.Rand
 	folder   string
 	capacity int
+	method   string
 	lines    chan line
 	clients  map[int]*exec.Cmd
 	servers  []*exec.Cmd
@@ -222,7 +226,7 @@ func kill(c *exec.Cmd) func() {
 func (g *rig) train() {
 	g.number++
 	n := g.number
-	c := g.child("train", g.folder, fmt.Sprint(n), fmt.Sprint(n%5), fmt.Sprint(g.capacity))
+	c := g.child("train", g.folder, fmt.Sprint(n), fmt.Sprint(n%5), fmt.Sprint(g.capacity), g.method)
 	out, err := c.StdoutPipe()
 	must(g.t, err)
 	must(g.t, c.Start())
@@ -239,13 +243,19 @@ func (g *rig) train() {
 // TestKill kills clients and the process of their lease at random points. What the clients hold by what each knows
 // itself never exceeds the capacity, and those that are not killed end.
 func TestKill(t *testing.T) {
+	for _, word := range []string{"", "shift"} {
+		t.Run("method="+word, func(t *testing.T) { killing(t, word) })
+	}
+}
+
+func killing(t *testing.T, word string) {
 	r := rand.New(rand.NewPCG(uint64(*kills), 8))
 	var workers []worker
 	for n := range uint64(5) {
 		workers = append(workers, randomWorker(rand.New(rand.NewPCG(n, 1)), "", 6))
 	}
 	g := &rig{t: t, r: r, folder: t.TempDir(), capacity: least(workers[:]), lines: make(chan line, 64),
-		clients: make(map[int]*exec.Cmd)}
+		clients: make(map[int]*exec.Cmd), method: word}
 	for range 3 {
 		g.train()
 	}
@@ -305,7 +315,7 @@ func TestDetach(t *testing.T) {
 	t.Setenv(asChild, "serve|"+folder+"|500ms")
 	answers := make(chan lease.Output)
 	c := NewClient(Options{Folder: folder, Answer: func(out lease.Output) { answers <- out }, Start: func() error {
-		return Detach(filepath.Join(folder, "log"), os.Args[0])
+		return Detach(filepath.Join(folder, LogName), os.Args[0])
 	}})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -327,8 +337,8 @@ func TestDetach(t *testing.T) {
 	cancel()
 	must(t, <-ended)
 	must(t, held(syscall.LOCK_EX)) // waits until the process ends
-	if text, err := os.ReadFile(filepath.Join(folder, "log")); err != nil || len(text) > 0 {
-		t.Errorf("it prints %q, %v", text, err)
+	if text, err := os.ReadFile(filepath.Join(folder, LogName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it prints %q, %v", text, err) // an empty log goes with the folder
 	}
 }
 

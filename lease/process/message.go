@@ -7,7 +7,7 @@ import (
 )
 
 // version is that of the messages. Another meaning of a field is another version.
-const version = 1
+const version = 2
 
 // request is a line from a client.
 type request struct {

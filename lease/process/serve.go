@@ -61,7 +61,8 @@ type connection struct {
 	out    chan answer
 }
 
-// Serve is the process of the lease of a folder: it returns when nobody has needed it for a while, or when ctx ends.
+// Serve is the process of the lease of a folder: it returns when nobody has needed it for a while, or when ctx ends. If
+// no client is left it removes the folder then.
 // The error is a *lifelock.HeldError if another process serves the folder.
 func Serve(ctx context.Context, folder string, o ServeOptions) error {
 	if o.Linger == 0 {
@@ -99,6 +100,7 @@ func Serve(ctx context.Context, folder string, o ServeOptions) error {
 		close(c.out)
 	}
 	s.work.Wait()
+	remove(folder)
 	return nil
 }
 
@@ -296,6 +298,16 @@ func named(client string) bool {
 	return client != "" && len(client) <= 64 && !strings.ContainsFunc(client, other)
 }
 
+// knows returns an error if a capacity names a method that this process does not have.
+func (s *server) knows(c *lease.Capacity) error {
+	o := &s.options.Lease
+	if c == nil || c.Method == "" || o.Methods != nil && o.Methods(c.Method) != nil {
+		return nil
+	}
+	return fmt.Errorf("the lease does not know the method %.20q: end what trains on this device, then run the same "+
+		"release", c.Method)
+}
+
 // take takes one line of a client.
 func (s *server) take(c *connection, r *request) error {
 	switch {
@@ -308,6 +320,9 @@ func (s *server) take(c *connection, r *request) error {
 		if !named(hi.Client) {
 			return fmt.Errorf("a client is named %.70q: a name has 1 to 64 letters and digits", hi.Client)
 		}
+		if err := s.knows(hi.Capacity); err != nil {
+			return err
+		}
 		if old := s.conns[hi.Client]; old != nil {
 			old.Close()
 		}
@@ -318,6 +333,9 @@ func (s *server) take(c *connection, r *request) error {
 	case r.Told != nil:
 		return s.hub.told(s.now(), c.client, r.Told)
 	case r.Capacity != nil:
+		if err := s.knows(r.Capacity); err != nil {
+			return err
+		}
 		s.hub.resize(s.now(), r.Capacity)
 	default:
 		return errors.New("an empty message")

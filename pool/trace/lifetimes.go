@@ -36,6 +36,7 @@ type Lifetimes struct {
 
 	options  LifetimeOptions
 	requests []request
+	mallocs  []int // per buffer: its event
 }
 
 // request is a malloc or free of the iteration.
@@ -91,7 +92,7 @@ func (l *liver) before() {
 			continue
 		}
 		if !l.options.Transient {
-			l.add(Resident{e.Block, -1}, e.Bytes, pool.Span{From: 0, To: to})
+			l.add(Resident{e.Block, -1}, m, pool.Span{From: 0, To: to})
 		}
 	}
 }
@@ -121,7 +122,7 @@ func (l *liver) within() {
 		if l.options.Tighten && first[slot] >= 0 {
 			span = pool.Span{From: first[slot], To: last[slot] + 1}
 		}
-		buffer[slot] = l.add(who, e.Bytes, span)
+		buffer[slot] = l.add(who, i, span)
 	}
 	l.Load = l.follow(load, buffer)
 }
@@ -173,8 +174,8 @@ func (l *liver) accesses() (first, last []int) {
 	return first, last
 }
 
-// add adds a buffer with a span no longer than the iteration that may reach into the next one.
-func (l *liver) add(who Resident, bytes int64, span pool.Span) int {
+// add adds a buffer for a malloc, with a span no longer than the iteration that may reach into the next one.
+func (l *liver) add(who Resident, malloc int, span pool.Span) int {
 	n := l.Events
 	if span.From >= n {
 		span = pool.Span{From: span.From - n, To: span.To - n}
@@ -183,9 +184,34 @@ func (l *liver) add(who Resident, bytes int64, span pool.Span) int {
 	if span.To > n {
 		spans = []pool.Span{{From: 0, To: span.To - n}, {From: span.From, To: n}}
 	}
-	l.Buffers = append(l.Buffers, pool.Buffer{Size: bytes, Spans: spans, Align: l.options.Align})
-	l.Residents = append(l.Residents, who)
+	l.Buffers = append(l.Buffers, pool.Buffer{Size: l.t[malloc].Bytes, Spans: spans, Align: l.options.Align})
+	l.Residents, l.mallocs = append(l.Residents, who), append(l.mallocs, malloc)
 	return len(l.Buffers) - 1
+}
+
+// Accesses returns, per buffer, the slots of the reads and writes of its block, ascending, in the trace that the
+// lifetimes are of. Slots count on over the end of the iteration where the block was malloced in it and is freed in the
+// next.
+func (l *Lifetimes) Accesses(t Trace) ([][]int, error) {
+	h, err := newHistory(t)
+	if err != nil {
+		return nil, err
+	}
+	buffers := make(map[int]int, len(l.mallocs))
+	for i, m := range l.mallocs {
+		buffers[m] = i
+	}
+	all := make([][]int, len(l.Buffers))
+	end := l.From + l.Events*l.Repeats
+	for i := l.From; i < min(end, l.From+2*l.Events); i++ {
+		k, ok := buffers[h.malloc[i]]
+		if kind := t[i].Kind; !ok || kind != Read && kind != Write ||
+			l.Residents[k].Slot < 0 && i >= l.From+l.Events { // of a block that stays: the next iteration is alike
+			continue
+		}
+		all[k] = append(all[k], i-l.From)
+	}
+	return all, nil
 }
 
 // Offsets is SmartPool's lookup table (section V): per slot with a malloc, where the layout of the buffers has its

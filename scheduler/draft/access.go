@@ -29,6 +29,9 @@ func (d *Draft) First(s graph.StorageID) *Gap { return d.head[s] }
 func (d *Draft) Writes(s graph.StorageID) []int32 { return d.writes.of(s) }
 func (d *Draft) LastUse(s graph.StorageID) int    { return int(d.lastUse[s]) }
 
+// Clean reports whether the host has what a gap holds, by what is decided: a swap of it copies nothing out.
+func (d *Draft) Clean(x *Gap) bool { return d.clean(x) }
+
 // Latency returns how long an op takes, Period an iteration in which no swap stalls.
 func (d *Draft) Latency(op graph.OpID) time.Duration { return d.latency[op] }
 func (d *Draft) Period() time.Duration               { return d.period }

@@ -106,6 +106,6 @@ func TestSwapsForOthers(t *testing.T) {
 // peakOf is the peak of a draft's plan, its storages rounded up.
 func peakOf(d *Draft) graph.Bytes {
 	_, high := peak.NewCurve(d.footprint(func(s graph.StorageID) graph.Bytes { return d.bytes[s] },
-		func(op graph.OpID) graph.Bytes { return scheduler.RoundUp(d.scratch[op], d.align) })).Peak()
+		func(s Step) graph.Bytes { return scheduler.RoundUp(d.scratchOf(s), d.align) })).Peak()
 	return high
 }

@@ -158,7 +158,7 @@ func (d *Draft) copied(s graph.StorageID) graph.Bytes { return d.g.Storages[s].B
 
 // unswapped returns what the steps have on the device if nothing leaves it in gaps, per slot, without alignment.
 func (d *Draft) unswapped() []graph.Bytes {
-	return d.footprint(d.copied, func(op graph.OpID) graph.Bytes { return d.scratch[op] })
+	return d.footprint(d.copied, d.scratchOf)
 }
 
 // piece is the part of a gap's slots, [from, to), that lies in one iteration: shift slots after that in which it began.

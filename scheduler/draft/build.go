@@ -16,7 +16,7 @@ func (d *Draft) Plan(policy string) *plan.Plan {
 	p := &plan.Plan{Job: d.job.Name, Epoch: d.job.Epoch, Policy: policy, Passes: d.g.Passes,
 		Steps: make([]plan.Step, 0, len(d.steps)), Made: make([]time.Duration, 0, len(d.steps))}
 	for _, s := range d.steps {
-		step := plan.Step{Op: s.Op, Variant: d.variant[s.Op], Scratch: d.scratch[s.Op]}
+		step := plan.Step{Op: s.Op, Variant: d.variant[s.Op], Scratch: d.scratchOf(s)}
 		if s.Want >= 0 && d.pure[s.Op] { // what updates in place makes all its outputs
 			step.Want = wanted(g, s.Op, s.Want)
 		}
@@ -34,12 +34,26 @@ func (d *Draft) Plan(policy string) *plan.Plan {
 		b.gap(x)
 	}
 	p.Moves = b.sorted()
+	if d.style.Waits {
+		wait(p)
+	}
 	for s, resident := range b.resident {
 		if resident {
 			p.Entry = append(p.Entry, graph.StorageID(s))
 		}
 	}
 	return p
+}
+
+// wait has the step after each copy out wait for it, and the next iteration for all copies.
+func wait(p *plan.Plan) {
+	last := len(p.Steps) - 1
+	p.Steps[last].Join = true
+	for i := range p.Moves {
+		if m := &p.Moves[i]; m.Kind == plan.Out || m.Kind == plan.In && m.After == last {
+			m.Sync = true
+		}
+	}
 }
 
 type builder struct {

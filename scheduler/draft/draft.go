@@ -40,6 +40,7 @@ type Style struct {
 	LateOut    bool // copy out after the access before the gap, not as soon as the content is made
 	OneChannel bool // book both directions on one lane
 	Delays     bool // have each copy of a swap held until it was booked, not begun as soon as the step before has ended
+	Waits      bool // the step after a copy out waits for it, and the next iteration for all copies of this one
 	// Variants are the variants that the steps take, per op, by their places in Job.Variants; nil: the first of each.
 	Variants []int
 }
@@ -55,28 +56,40 @@ type Step struct {
 type chosen struct {
 	latency []time.Duration
 	scratch []graph.Bytes
+	again   []graph.Bytes // scratch of a step that repeats the op
 	variant []string
 }
 
 // choose looks up the variants of a job.
 func choose(j *scheduler.Job, variants []int) *chosen {
 	n := len(j.Graph.Ops)
-	c := &chosen{make([]time.Duration, n), make([]graph.Bytes, n), make([]string, n)}
+	c := &chosen{make([]time.Duration, n), make([]graph.Bytes, n), make([]graph.Bytes, n), make([]string, n)}
 	for op := range n {
 		k := 0
 		if variants != nil {
 			k = variants[op]
 		}
 		v := j.Variant(graph.OpID(op), k)
-		c.latency[op], c.scratch[op], c.variant[op] = v.Latency, v.Scratch, v.Name
+		c.latency[op], c.variant[op] = v.Latency, v.Name
+		c.scratch[op] = max(v.Scratch, j.Graph.Scratch(graph.OpID(op), false))
+		c.again[op] = max(v.Scratch, j.Graph.Scratch(graph.OpID(op), true))
 	}
 	return c
+}
+
+// scratchOf is the scratch of a step.
+func (c *chosen) scratchOf(s Step) graph.Bytes {
+	if s.Want >= 0 {
+		return c.again[s.Op]
+	}
+	return c.scratch[s.Op]
 }
 
 // accesses says when the steps write and touch each storage.
 type accesses struct {
 	writes  writes  // by first executions
-	lastUse []int32 // per storage: the last slot that touches it, or -1
+	lastUse []int32 // per storage: the last slot that touches it, or in which it is held; or -1
+	held    []int32 // per storage: the last slot in which it is held; nil: none is
 }
 
 // times are those of an iteration in which no swap stalls.
@@ -210,6 +223,38 @@ func (d *Draft) findWrites() {
 			d.lastUse[s] = int32(slot)
 		}
 	}
+	d.hold()
+}
+
+// hold has what something holds beside the ops stay until it is let go.
+func (d *Draft) hold() {
+	d.held = nil
+	var first []int32 // per op: the slot of its first execution
+	for i := range d.g.Storages {
+		until := d.g.Storages[i].Until
+		if until == 0 {
+			continue
+		}
+		if first == nil {
+			d.held = slices.Repeat([]int32{-1}, len(d.g.Storages))
+			first = make([]int32, len(d.g.Ops))
+			for slot, step := range d.steps {
+				if step.Want < 0 {
+					first[step.Op] = int32(slot)
+				}
+			}
+		}
+		d.held[i] = first[until-1]
+		d.lastUse[i] = max(d.lastUse[i], d.held[i])
+	}
+}
+
+// leaves is the slot after which a storage can leave that was touched in one and is made again in another.
+func (d *Draft) leaves(s graph.StorageID, last, again int) int {
+	if d.held != nil && int(d.held[s]) < again {
+		return max(last, int(d.held[s]))
+	}
+	return last
 }
 
 // findGaps lists the gaps between accesses, all kept but those that end in a recomputation. The arrival of an input
@@ -232,8 +277,10 @@ func (d *Draft) findGaps() {
 					d.append(Gap{storage: s, from: -1, to: slot, made: -1, kind: swap, drop: -1, in: -1})
 				}
 			case s == step.Want:
-				if slot > int(x.last)+1 { // or else its next version follows the one before
-					d.append(x.gap(s, Gap{to: slot, kind: recompute, drop: int(x.last), in: slot - 1}))
+				// or else its next version follows the one before
+				if slot > int(x.last)+1 {
+					drop := d.leaves(s, int(x.last), slot)
+					d.append(x.gap(s, Gap{to: slot, kind: recompute, drop: drop, in: slot - 1}))
 				}
 				x.made = int32(slot + 1)
 			case slot > int(x.last)+1:

@@ -15,12 +15,12 @@ func (d *Draft) measure() {
 	d.findBase()
 	d.curve = peak.NewCurve(d.footprint(
 		func(s graph.StorageID) graph.Bytes { return d.bytes[s] },
-		func(op graph.OpID) graph.Bytes { return scheduler.RoundUp(d.scratch[op], d.align) }))
+		func(s Step) graph.Bytes { return scheduler.RoundUp(d.scratchOf(s), d.align) }))
 }
 
 // footprint adds up, per slot, what is on the device by what is decided, and scratch (Algorithm 1 of TENSILE, in
 // whole): the storages with which the iteration begins, those that are made, copied in, copied out and released.
-func (d *Draft) footprint(size func(graph.StorageID) graph.Bytes, scratch func(graph.OpID) graph.Bytes) []graph.Bytes {
+func (d *Draft) footprint(size func(graph.StorageID) graph.Bytes, scratch func(Step) graph.Bytes) []graph.Bytes {
 	n := len(d.steps)
 	d.meter.count(n + len(d.gaps) + len(d.g.Storages))
 	change := make([]graph.Bytes, 2*n+1) // in unrolled slots
@@ -56,7 +56,7 @@ func (d *Draft) footprint(size func(graph.StorageID) graph.Bytes, scratch func(g
 		}
 	}
 	for slot, step := range d.steps {
-		slots[slot] += scratch(step.Op)
+		slots[slot] += scratch(step)
 	}
 	return slots
 }

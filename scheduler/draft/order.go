@@ -32,6 +32,9 @@ func (s *Session) EarlyUpdates(i int) []graph.OpID {
 
 // earlyUpdates leaves no time between updates without a pace.
 func earlyUpdates(g *graph.Graph, p *pace) []graph.OpID {
+	if g.Opaque() {
+		return GraphOrder(g) // a script runs its ops as it does
+	}
 	d := dependencies(g)
 	first := graph.OpID(len(g.Ops))
 	for i := range g.Ops {

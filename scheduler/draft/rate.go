@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tensile/graph"
 	"tensile/scheduler"
 )
 
@@ -54,10 +55,17 @@ func (d *Draft) swappable() int {
 	return n
 }
 
-// MaySwap reports whether the max swap rate and the host leave room for the swap of a gap. A storage that is swapped in
-// another gap counts once.
+// MayLeave reports whether a storage is large enough to leave the device before its time.
+func (d *Draft) MayLeave(s graph.StorageID) bool { return d.g.Storages[s].Bytes >= d.job.Least }
+
+// MaySwap reports whether the storage of a gap may leave, and the max swap rate and the host leave room for its swap. A
+// storage that is swapped in another gap counts once.
 func (d *Draft) MaySwap(x *Gap) bool {
-	return x.Arrival() || d.swapped[x.storage] > 0 || d.underRate() && d.host.allows(d.copies*d.spills[x.storage])
+	return x.Arrival() || d.MayLeave(x.storage) && d.mayCopy(x)
+}
+
+func (d *Draft) mayCopy(x *Gap) bool {
+	return d.swapped[x.storage] > 0 || d.underRate() && d.host.allows(d.copies*d.spills[x.storage])
 }
 
 // underRate reports whether the max swap rate leaves room for another storage.

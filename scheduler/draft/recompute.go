@@ -13,7 +13,8 @@ import (
 func (d *Draft) RecomputeAt(x *Gap) (Remedy, bool) {
 	role := d.g.Storages[x.storage].Role
 	made := d.writes.of(x.storage)
-	if x.kind != keep || role.FromHost() || role == graph.Output || len(made) != 1 {
+	if x.kind != keep || role.FromHost() || role == graph.Output || len(made) != 1 ||
+		!d.MayLeave(x.storage) {
 		return Remedy{}, false
 	}
 	op := d.steps[made[0]].Op
@@ -50,7 +51,7 @@ func (d *Draft) recompute(r Remedy) {
 	d.exact = false
 	d.shift(at)
 	d.steps = slices.Insert(d.steps, at, again)
-	x.kind, x.to, x.drop, x.in, x.cost = recompute, at, x.from, at-1, r.Cost
+	x.kind, x.to, x.drop, x.in, x.cost = recompute, at, d.leaves(x.storage, x.from, at), at-1, r.Cost
 	for _, s := range d.Touched(again) {
 		if s != x.storage {
 			d.split(s, at)

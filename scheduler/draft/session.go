@@ -98,12 +98,7 @@ func (s *Session) Count(steps int) { s.meter.count(steps) }
 func (s *Session) Tick(steps int) { s.meter.tick(steps) }
 
 // Work is the limit of the request's work, in steps.
-func (s *Session) Work() int64 {
-	if s.Request.Options.Work > 0 {
-		return s.Request.Options.Work
-	}
-	return scheduler.DefaultWork
-}
+func (s *Session) Work() int64 { return s.Request.Options.Steps() }
 
 // Search does something until the work is used up, and reports whether it came to its end. What it was working on is
 // otherwise left in the middle of a change.

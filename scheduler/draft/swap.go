@@ -2,6 +2,7 @@ package draft
 
 import (
 	"cmp"
+	"fmt"
 	"math/bits"
 	"slices"
 	"time"
@@ -240,6 +241,16 @@ func (d *Draft) TryAnywhere(x *Gap) bool {
 		d.carry(x, p)
 	}
 	return ok
+}
+
+// Swap swaps a gap where the policy says: the storage is away in the slots drop+1 to in. The copy out begins after the
+// access before the gap, the copy in after the slot in; neither is booked, and the draft is no longer Exact.
+func (d *Draft) Swap(x *Gap, drop, in int) {
+	if drop < x.from || drop >= in || in >= x.to {
+		panic(fmt.Sprintf("draft: a gap from %d to %d does not hold the slots %d to %d", x.from, x.to, drop+1, in))
+	}
+	d.exact = false
+	d.set(x, swap, drop, in)
 }
 
 // SwapSmall makes small storages candidates for swaps too.

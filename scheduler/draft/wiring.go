@@ -77,6 +77,9 @@ func (w *wiring) Makes(op graph.OpID) []graph.StorageID { return w.makes.of(int(
 // Operands is the length of all lists of Touches together.
 func (w *wiring) Operands() int { return len(w.touches.all) }
 
+// Pure reports whether an op makes only fresh storages, and may be executed again.
+func (w *wiring) Pure(op graph.OpID) bool { return w.pure[op] }
+
 // Repeatable reports whether an op may be executed again; if it updates in place, after the ops that made the versions
 // before.
 func (w *wiring) Repeatable(op graph.OpID) bool { return w.again[op] }

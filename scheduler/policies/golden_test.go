@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,9 @@ import (
 	"tensile/internal/golden"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/policies/autoswap"
+	"tensile/scheduler/policies/capuchin"
+	"tensile/scheduler/policies/superneurons"
 	"tensile/scheduler/policies/tensile"
 )
 
@@ -68,12 +72,16 @@ func outcome(t *testing.T, r scheduler.Request) string {
 //	parameter w 8MiB                                        or: state, input
 //	op 4ms a b -> c:16MiB                                   reads a and b, makes c
 //	op 1ms w g -> w                                         updates w in place
+//	op:conv2d 4ms a w -> b:16MiB                            of this kind; others are relu
+//	grad<op 4ms a d -> g:16MiB                              a backward op of op; g is a gradient. Or grad:KIND<op
+//	phase backward                                          of the ops that follow; forward before that
 func parseSketch(t *testing.T, text string) scheduler.Request {
 	t.Helper()
 	g := &graph.Graph{Name: "drawn"}
 	r := scheduler.Request{Align: 512, Explain: false}
 	j := scheduler.Job{Name: "drawn", Graph: g}
 	newest := map[string]graph.TensorID{}
+	phase := graph.Forward
 	add := func(name string, role graph.Role, bytes graph.Bytes) graph.TensorID {
 		s := graph.StorageID(len(g.Storages))
 		g.Storages = append(g.Storages, graph.Storage{ID: s, Name: name, Role: role, Bytes: bytes})
@@ -83,16 +91,19 @@ func parseSketch(t *testing.T, text string) scheduler.Request {
 		words := strings.Fields(line)
 		switch {
 		case len(words) == 0 || words[0] == "#":
+		case words[0] == "phase":
+			phase = graph.Phase(words[1])
 		case words[0] == "schedule":
 			parseRequest(t, &r, words[1:])
 		case words[0] == "parameter" || words[0] == "state" || words[0] == "input":
 			newest[words[1]] = add(words[1], graph.Role(words[0]), parseSize(t, words[2]))
 		default:
 			op := graph.Op{ID: graph.OpID(len(g.Ops)), Name: words[0], Kind: graph.ReLU, Forward: graph.NoOp,
-				Phase: graph.Forward}
+				Phase: phase}
 			if strings.HasPrefix(words[0], "update") {
 				op.Phase = graph.Optimize
 			}
+			made := ofLayer(t, g, &op)
 			took, err := time.ParseDuration(words[1])
 			if err != nil {
 				t.Fatal(err)
@@ -107,7 +118,7 @@ func parseSketch(t *testing.T, text string) scheduler.Request {
 				case !arrow:
 					op.Inputs = append(op.Inputs, newest[name])
 				case fresh:
-					newest[name] = add(name, graph.Activation, parseSize(t, size))
+					newest[name] = add(name, made, parseSize(t, size))
 					op.Outputs = append(op.Outputs, newest[name])
 				default:
 					of := g.Tensors[newest[name]]
@@ -120,6 +131,25 @@ func parseSketch(t *testing.T, text string) scheduler.Request {
 	}
 	r.Jobs = []scheduler.Job{j}
 	return r
+}
+
+// ofLayer takes the kind of an op, or the forward op that it belongs to, from its name. It returns the role of what the
+// op makes.
+func ofLayer(t *testing.T, g *graph.Graph, op *graph.Op) graph.Role {
+	t.Helper()
+	name, of, backward := strings.Cut(op.Name, "<")
+	if plain, kind, ok := strings.Cut(name, ":"); ok {
+		name, op.Kind = plain, graph.Kind(kind)
+	}
+	if op.Name = name; !backward {
+		return graph.Activation
+	}
+	op.Phase = graph.Backward
+	op.Forward = graph.OpID(slices.IndexFunc(g.Ops, func(o graph.Op) bool { return o.Name == of }))
+	if op.Forward == graph.NoOp {
+		t.Fatalf("%s: there is no op %s", name, of)
+	}
+	return graph.Gradient
 }
 
 func tensor(g *graph.Graph, name string, s graph.StorageID, version int) graph.TensorID {
@@ -143,7 +173,19 @@ func parseRequest(t *testing.T, r *scheduler.Request, words []string) {
 		case "link":
 			rate := float64(parseSize(t, strings.TrimSuffix(value, "/ms"))) * 1000
 			r.Out, r.In = cost.Link{Rate: cost.BytesPerSecond(rate)}, cost.Link{Rate: cost.BytesPerSecond(rate)}
+		case "score":
+			r.Options.Own = autoswap.Options{Score: autoswap.Score(value)}
+		case "uncached":
+			r.Options.Own = superneurons.Options{NoCache: true, NoRecompute: true}
+		case "cached":
+			r.Options.Own = superneurons.Options{NoRecompute: true}
+		case "again":
+			r.Options.Own = superneurons.Options{Always: true}
 		case "norecompute":
+			if r.Policy == "capuchin" {
+				r.Options.Own = capuchin.Options{NoRecompute: true}
+				break
+			}
 			own := scheduler.OptionsOf[tensile.Options](r)
 			own.NoRecompute = true
 			r.Options.Own = own

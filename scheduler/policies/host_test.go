@@ -26,12 +26,12 @@ func hostOf(r scheduler.Request, result scheduler.Result) (sum graph.Bytes) {
 	return sum
 }
 
-// Under every policy and any budget of host memory plans hold and keep to it, by what their programs take of the host.
+// Under any budget of host memory plans hold and keep to it, by what their programs take of the host.
 // No limit and one that is never reached give the same plans. Where there is no plan for want of host memory the error
 // says with how much there is one.
 func TestHostBudget(t *testing.T) {
 	tighter, refused, fewer := 0, 0, 0
-	for _, policy := range policies.Names() {
+	for _, policy := range []string{"none-all", "none-live", "tensile", "tensile-paper"} { // TestEveryPolicy has all
 		for seed := range seeds(60) {
 			rng := rand.New(rand.NewPCG(seed, 31))
 			r := randjobs.New(rng, 1+int(seed%3))

@@ -8,11 +8,18 @@ import (
 	"slices"
 	"strings"
 
+	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/policies/autoswap"
+	"tensile/scheduler/policies/capuchin"
+	"tensile/scheduler/policies/checkpoint"
+	"tensile/scheduler/policies/dtr"
 	"tensile/scheduler/policies/none"
 	"tensile/scheduler/policies/paper"
+	"tensile/scheduler/policies/superneurons"
 	"tensile/scheduler/policies/tensile"
+	"tensile/scheduler/policies/vdnn"
 )
 
 // Policy decides for all jobs of a session's request. It returns a plan per job, placed by Session.Place or
@@ -37,6 +44,22 @@ func All() Table {
 		{"none-live", none.Live, nil},
 		{"tensile", tensile.Plan, tensile.Options{}},
 		{"tensile-paper", paper.Plan, paper.Options{}},
+		{"tensile-authors", paper.Authors, paper.Options{}},
+		{"superneurons", superneurons.Plan, superneurons.Options{}},
+		{"checkpoint", checkpoint.SqrtN, nil},
+		{"sublinear", checkpoint.Sublinear, nil},
+		{"dtr", dtr.Plan, dtr.Options{}},
+		{"dtr-eq", dtr.PlanEq, nil},
+		{"lru", capuchin.LRU, nil},
+		{"capuchin", capuchin.Plan, capuchin.Options{}},
+		{"vdnn-conv", vdnn.Static(vdnn.Options{Offload: vdnn.Conv}), nil},
+		{"vdnn-conv-keep", vdnn.Static(vdnn.Options{Offload: vdnn.Conv, Keep: true}), nil},
+		{"vdnn-all", vdnn.Static(vdnn.Options{Offload: vdnn.All}), nil},
+		{"vdnn-all-keep", vdnn.Static(vdnn.Options{Offload: vdnn.All, Keep: true}), nil},
+		{"vdnn-dyn", vdnn.Dynamic(vdnn.Options{}), nil},
+		{"vdnn-dyn-keep", vdnn.Dynamic(vdnn.Options{Keep: true}), nil},
+		{"vdnn-tensile", vdnn.Tensile, nil},
+		{"autoswap", autoswap.Plan, autoswap.Options{}},
 	}
 }
 
@@ -78,7 +101,51 @@ func (t Table) Schedule(r scheduler.Request, w scheduler.Watch) (scheduler.Resul
 	if !t.takes(r.Options.Own) {
 		return scheduler.Result{}, fmt.Errorf("options of type %T: no policy has such options", r.Options.Own)
 	}
-	return t[i].schedule(r, w)
+	if err := t[i].plansScripts(&r); err != nil {
+		return scheduler.Result{}, err
+	}
+	return t[i].beside(r, w)
+}
+
+// plansScripts returns an error if a job is a script's and the policy is made for ops that it knows.
+func (row *Row) plansScripts(r *scheduler.Request) error {
+	if slices.Contains([]string{"none-all", "none-live", "tensile"}, row.Name) {
+		return nil
+	}
+	for _, j := range r.Jobs {
+		if j.Graph.Opaque() {
+			return fmt.Errorf("job %s is a script's, whose ops policy %s does not know: take policy tensile", j.Name,
+				row.Name)
+		}
+	}
+	return nil
+}
+
+// beside decides within what the budget leaves beside the bytes that jobs hold.
+func (row *Row) beside(r scheduler.Request, w scheduler.Watch) (scheduler.Result, error) {
+	var held graph.Bytes
+	for i := range r.Jobs {
+		held += r.Jobs[i].Held
+	}
+	if held == 0 {
+		return row.schedule(r, w)
+	}
+	budget := r.Budget
+	if budget > 0 {
+		if r.Budget = budget - held; r.Budget <= 0 {
+			sets, why := r.WorkingSets()
+			return scheduler.Result{}, &scheduler.OverBudgetError{Need: held + sets, Budget: budget,
+				Why: fmt.Sprintf("jobs hold %s of it; %s", held, why)}
+		}
+	}
+	result, err := row.schedule(r, w)
+	if over := (*scheduler.OverBudgetError)(nil); errors.As(err, &over) {
+		over.Need, over.Budget = over.Need+held, budget
+	}
+	if err == nil {
+		result.Least += held
+	}
+	return result, err
 }
 
 // schedule decides by the row's policy, within the budget of host memory. If the policy finds nothing because it may

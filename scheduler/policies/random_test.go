@@ -14,7 +14,6 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
-	"tensile/internal/randjobs"
 	"tensile/peak"
 	"tensile/plan"
 	"tensile/program"
@@ -172,34 +171,6 @@ func TestRandomRequests(t *testing.T) {
 	t.Logf("%d plans, %d refusals", planned, refused)
 	if planned < 2*refused {
 		t.Errorf("%d plans, %d refusals", planned, refused)
-	}
-}
-
-// TestEveryPolicy schedules random jobs by each policy of the table, without a budget and under a small one. Plans
-// hold, a refusal carries its numbers, and equal requests have equal results.
-func TestEveryPolicy(t *testing.T) {
-	for _, policy := range policies.Names() {
-		t.Run(policy, func(t *testing.T) {
-			for seed := range seeds(50) {
-				r := randjobs.New(rand.New(rand.NewPCG(seed, 24)), 1+int(seed%3))
-				r.Policy = policy
-				what := fmt.Sprintf("seed %d", seed)
-				free := schedule(t, what, r)
-				mustHold(t, what, r, free)
-				if again := schedule(t, what, r); !cmp.Equal(free, again) {
-					t.Fatalf("%s: equal requests, other results:\n%s", what, cmp.Diff(free, again))
-				}
-				r.Budget = free.Arena * 7 / 8
-				tight, err := attempt(t, what, r)
-				var over *scheduler.OverBudgetError
-				switch {
-				case err == nil:
-					mustHold(t, what+" under a budget", r, tight)
-				case !errors.As(err, &over) || over.Budget != r.Budget || over.Need <= r.Budget:
-					t.Fatalf("%s: budget %v, got %v", what, r.Budget, err)
-				}
-			}
-		})
 	}
 }
 

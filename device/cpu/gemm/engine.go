@@ -50,3 +50,7 @@ func (e *Engine) Identity() string {
 
 // Threads is the number of threads that one product may use.
 func (e *Engine) Threads() int { return e.threads }
+
+// Parts reports whether any part of a product, some of its rows and columns over all of K, has the bits that it has in
+// the whole. OpenBLAS promises no such thing: it chooses how it sums by the sizes of the product.
+func (e *Engine) Parts() bool { return e.blas == nil }

@@ -24,7 +24,7 @@ const (
 func multiplyGonum[T Float](e *Engine, p Product[T]) {
 	rows, columns := count(p.M, tileM), count(p.N, tileN)
 	parts := min(e.threads, max(rows, columns))
-	packed := p.B.Transposed || p.M >= packedM
+	packed := p.B.Transposed || max(p.M, p.Of) >= packedM
 	if parts == 1 {
 		multiplySerial(e, p, packed)
 		return
@@ -59,6 +59,8 @@ func multiplySerial[T Float](e *Engine, p Product[T], packed bool) {
 			n, k := min(tileN, p.N-j), min(step, p.K-l)
 			b := p.B.at(l, j)
 			switch {
+			case b.Source != nil:
+				b = write(bufs, b, n, k, packed)
 			case packed && !b.Transposed:
 				b = pack(panel[T](bufs.b[:]), b, n, k)
 			case packed && !b.aligned():

@@ -20,8 +20,29 @@ type openBLAS struct {
 	threads int
 }
 
+// spin is the binary logarithm of how many cycles a thread of OpenBLAS waits for its next product before it sleeps:
+// half a millisecond, enough from one product to the next. OpenBLAS's own 26 is some 20 ms, in which threads that wait
+// for a gate keep a core busy.
+const spin = "20"
+
+// sleepSoon tells OpenBLAS of spin, which it reads from the environment of C when it is loaded, where it was not told
+// otherwise.
+func sleepSoon() {
+	libc, err := purego.Dlopen("libc.so.6", purego.RTLD_NOW)
+	if err != nil {
+		return
+	}
+	if _, err := purego.Dlsym(libc, "setenv"); err != nil {
+		return
+	}
+	var setenv func(name, value string, overwrite int32) int32
+	purego.RegisterLibFunc(&setenv, libc, "setenv")
+	setenv("OPENBLAS_THREAD_TIMEOUT", spin, 0)
+}
+
 // loadOpenBLAS returns the library, or nil where there is none. It loads once.
 var loadOpenBLAS = sync.OnceValue(func() *openBLAS {
+	sleepSoon()
 	for _, file := range []string{"libopenblas.so.0", "libopenblas.so"} {
 		if handle, err := purego.Dlopen(file, purego.RTLD_NOW|purego.RTLD_LOCAL); err == nil {
 			if blas := bindOpenBLAS(handle); blas != nil {

@@ -8,9 +8,13 @@ const panelStride = tileK + 16
 // panels are one goroutine's room for operands in the order that gonum is fast with: 1.5 MiB, of which float32 uses
 // half. An engine keeps as many as were ever in use at once.
 type panels struct {
-	a [tileM * panelStride]float64
-	b [tileN * panelStride]float64
+	a    [tileM * panelStride]float64
+	b    [tileN * panelStride]float64
+	rows [packedRows * tileN]float64 // of a source, before they are packed
 }
+
+// packedRows are so many rows as pack takes at once.
+const packedRows = 8
 
 func (e *Engine) takePanels() *panels {
 	e.mu.Lock()
@@ -48,6 +52,27 @@ func pack[T Float](room []T, from Matrix[T], n, k int) Matrix[T] {
 		for j, v := range row {
 			room[j*panelStride+l] = v
 		}
+	}
+	return Matrix[T]{Data: room, Stride: panelStride, Transposed: true}
+}
+
+// write has the source of B write a tile of it that enters as k by n, in the order in which gonum would be handed a
+// stored one.
+func write[T Float](bufs *panels, b Matrix[T], n, k int, packed bool) Matrix[T] {
+	room := panel[T](bufs.b[:])
+	switch {
+	case b.Transposed:
+		b.Source.Write(room, panelStride, b.row, n, b.column, k)
+		return Matrix[T]{Data: room, Stride: panelStride, Transposed: true}
+	case !packed:
+		b.Source.Write(room, tileN, b.row, k, b.column, n)
+		return Matrix[T]{Data: room, Stride: tileN}
+	}
+	rows := Matrix[T]{Data: panel[T](bufs.rows[:]), Stride: tileN}
+	for l := 0; l < k; l += packedRows {
+		count := min(packedRows, k-l)
+		b.Source.Write(rows.Data, tileN, b.row+l, count, b.column, n)
+		pack(room[l:], rows, n, count)
 	}
 	return Matrix[T]{Data: room, Stride: panelStride, Transposed: true}
 }

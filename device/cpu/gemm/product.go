@@ -13,6 +13,17 @@ type Matrix[T Float] struct {
 	Data       []T
 	Stride     int
 	Transposed bool // stored as the transpose of what enters the product
+
+	// Source, of B alone, stands for what is stored, which is then nowhere: it is written where it is needed, tile by
+	// tile. Data and Stride are not used. Only an engine that Parts takes it.
+	Source      Source[T]
+	row, column int // of the source, where the matrix begins
+}
+
+// Source writes rows by columns elements of a stored matrix, from a row and a column on, to where rows start stride
+// elements apart. Several goroutines may ask at once.
+type Source[T Float] interface {
+	Write(to []T, stride, row, rows, column, columns int)
 }
 
 // Product is C = A·B, or C += A·B with Add, where A enters as M by K, B as K by N, and C is M by N, stored as it is.
@@ -20,11 +31,14 @@ type Product[T Float] struct {
 	M, N, K int
 	A, B, C Matrix[T]
 	Add     bool
+
+	// Of is the M of a larger product of which this computes some rows, to the same bits if the engine Parts; 0: M.
+	Of int
 }
 
 // Multiply computes the product. C must not overlap A or B.
 func Multiply[T Float](e *Engine, p Product[T]) {
-	p.check()
+	p.check(e)
 	if e.blas != nil {
 		multiplyOpenBLAS(e.blas, e.threads, &p)
 		return
@@ -32,7 +46,10 @@ func Multiply[T Float](e *Engine, p Product[T]) {
 	multiplyGonum(e, p)
 }
 
-func (p *Product[T]) check() {
+func (p *Product[T]) check(e *Engine) {
+	if (p.B.Source != nil || p.Of > 0) && !e.Parts() {
+		panic("gemm: " + e.name + " multiplies whole matrices that are stored")
+	}
 	if p.M < 1 || p.N < 1 || p.K < 1 || p.C.Transposed ||
 		!p.A.holds(p.M, p.K) || !p.B.holds(p.K, p.N) || !p.C.holds(p.M, p.N) {
 		panic(fmt.Sprintf("gemm: %dx%dx%d does not fit A %v, B %v, C %v", p.M, p.N, p.K, p.A, p.B, p.C))
@@ -41,6 +58,9 @@ func (p *Product[T]) check() {
 
 // holds reports whether a matrix that enters as rows by columns lies within the data.
 func (m Matrix[T]) holds(rows, columns int) bool {
+	if m.Source != nil {
+		return true
+	}
 	if m.Transposed {
 		rows, columns = columns, rows
 	}
@@ -55,6 +75,10 @@ func (m Matrix[T]) String() string {
 func (m Matrix[T]) at(row, column int) Matrix[T] {
 	if m.Transposed {
 		row, column = column, row
+	}
+	if m.Source != nil {
+		m.row, m.column = m.row+row, m.column+column
+		return m
 	}
 	m.Data = m.Data[row*m.Stride+column:]
 	return m

@@ -53,7 +53,7 @@ func BenchmarkPointwise(b *testing.B) {
 	}
 }
 
-// BenchmarkConvolution reports GFLOP/s of the three convolution kinds.
+// BenchmarkConvolution reports GFLOP/s of the three convolution kinds in each of their variants.
 func BenchmarkConvolution(b *testing.B) {
 	for _, c := range []struct {
 		n, c, h, k int
@@ -70,25 +70,22 @@ func BenchmarkConvolution(b *testing.B) {
 		x, w := normal[float32](rng, c.n, c.c, c.h, c.h), normal[float32](rng, c.k, c.c/max(1, a.Groups), a.Kernel[0],
 			a.Kernel[1])
 		for _, library := range []string{"gonum", "openblas"} {
-			for _, kind := range []graph.Kind{graph.Conv2D, graph.Conv2DDW, graph.Conv2DDX} {
-				name := fmt.Sprintf("kind=%s/x=%dx%dx%dx%d/w=%dx%d/groups=%d/library=%s", kind, c.n, c.c, c.h, c.h, c.k,
-					a.Kernel[0], max(1, a.Groups), library)
-				b.Run(name, func(b *testing.B) {
-					j := job{engine: engine(b, library)}
-					k := call(b, j, graph.Conv2D, a, x, w)
-					dy := normal[float32](rng, k.OutShapes[0]...)
-					flops := 2 * float64(len(dy.data)*c.c/max(1, a.Groups)*a.Kernel[0]*a.Kernel[1])
-					switch kind {
-					case graph.Conv2DDW:
-						k = call(b, j, kind, a, x, dy)
-					case graph.Conv2DDX:
-						k = call(b, j, kind, onto(a, c.h, c.h), dy, w)
-					}
-					for b.Loop() {
-						Run(k)
-					}
-					b.ReportMetric(flops*float64(b.N)/1e9/b.Elapsed().Seconds(), "GFLOP/s")
-				})
+			j := job{engine: engine(b, library)}
+			dy := normal[float32](rng, call(b, j, graph.Conv2D, a, x, w).OutShapes[0]...)
+			flops := 2 * float64(len(dy.data)*c.c/max(1, a.Groups)*a.Kernel[0]*a.Kernel[1])
+			for _, k := range []*Call[float32]{call(b, j, graph.Conv2D, a, x, w), call(b, j, graph.Conv2DDW, a, x, dy),
+				call(b, j, graph.Conv2DDX, onto(a, c.h, c.h), dy, w)} {
+				for _, v := range Variants(j.engine, k.Kind, k.Attrs, k.InShapes, k.OutShapes) {
+					name := fmt.Sprintf("kind=%s/x=%dx%dx%dx%d/w=%dx%d/groups=%d/library=%s/variant=%s", k.Kind,
+						c.n, c.c, c.h, c.h, c.k, a.Kernel[0], max(1, a.Groups), library, v.Name)
+					b.Run(name, func(b *testing.B) {
+						k.Variant = v.Name
+						for b.Loop() {
+							Run(k)
+						}
+						b.ReportMetric(flops*float64(b.N)/1e9/b.Elapsed().Seconds(), "GFLOP/s")
+					})
+				}
 			}
 		}
 	}

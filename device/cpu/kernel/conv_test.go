@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"tensile/device/cpu/gemm"
@@ -81,7 +83,7 @@ func TestConvolutionInChunks(t *testing.T) {
 	rng, j := randoms(8), job{engine: engine(t, "gonum")}
 	x, w, b := normal[float64](rng, 2, 64, 20, 50), normal[float64](rng, 2, 64, 3, 3), normal[float64](rng, 2)
 	g := convolutionOf(a, x.shape, graph.Shape{2, 2, 20, 50})
-	if rows := g.rows(); rows >= 20 || 20%rows == 0 || g.scratch() > chunkElements {
+	if rows := g.rows(); rows >= 20 || 20%rows == 0 || g.scratch(layouts[0]) > chunkElements {
 		t.Fatalf("%d of 20 rows a chunk do not test what they should", rows)
 	}
 	y := apply(t, j, graph.Conv2D, a, x, w, b)[0]
@@ -93,6 +95,121 @@ func TestConvolutionInChunks(t *testing.T) {
 	near(t, "<dw,w>", []float64{dot(apply(t, j, graph.Conv2DDW, a, x, dy)[0], w)}, []float64{want}, 1e-12)
 	a.Extent = [2]int{20, 50}
 	near(t, "<dx,x>", []float64{dot(apply(t, j, graph.Conv2DDX, a, dy, w)[0], x)}, []float64{want}, 1e-12)
+}
+
+// convolutionsOf are the three calls of a convolution with normal operands: forward with a bias, and both backward
+// halves.
+func convolutionsOf[T gemm.Float](t *testing.T, j job, seed uint64, a graph.Attrs, x graph.Shape,
+	filters int) []*Call[T] {
+	t.Helper()
+	rng := randoms(seed)
+	filter := graph.Shape{filters, x[1] / max(1, a.Groups), a.Kernel[0], a.Kernel[1]}
+	y, err := graph.Infer(graph.Conv2D, a, []graph.Shape{x, filter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := a
+	back.Extent = [2]int{x[2], x[3]}
+	return []*Call[T]{
+		call(t, j, graph.Conv2D, a, normal[T](rng, x...), normal[T](rng, filter...), normal[T](rng, filters)),
+		call(t, j, graph.Conv2DDW, a, normal[T](rng, x...), normal[T](rng, y[0]...)),
+		call(t, j, graph.Conv2DDX, back, normal[T](rng, y[0]...), normal[T](rng, filter...)),
+	}
+}
+
+// checkVariants compares the outputs of every variant of a convolution, and of the layouts that are offered for larger
+// ones alone, with those of the first, to the bit.
+func checkVariants[T gemm.Float](t *testing.T, j job, seed uint64, a graph.Attrs, x graph.Shape, filters int) {
+	t.Helper()
+	for kind := range 3 {
+		first := convolutionsOf[T](t, j, seed, a, x, filters)[kind]
+		Run(first)
+		for _, l := range layouts[1:] {
+			c := convolutionsOf[T](t, j, seed, a, x, filters)[kind]
+			need := kernels32[c.Kind].scratch(l.name, c.Attrs, c.InShapes, c.OutShapes)
+			c.Variant, c.Scratch = l.name, c.Scratch[:need]
+			Run(c)
+			if !sameBits(first.Out[0], c.Out[0]) {
+				t.Fatalf("seed %d: %s of %v by %d filters of %+v with %d threads: %s gives other bits than %s", seed,
+					c.Kind, x, filters, a, j.engine.Threads(), l.name, layouts[0].name)
+			}
+		}
+	}
+}
+
+// smallLayouts has the layouts of a test be small enough for small convolutions to be divided.
+func smallLayouts(t *testing.T, elements ...int) {
+	before := layouts
+	t.Cleanup(func() { layouts = before })
+	layouts = layouts[:1:1]
+	for _, n := range elements {
+		layouts = append(layouts, layout{name: fmt.Sprint(n), elements: n})
+	}
+	layouts = append(layouts, layout{name: "implicit"})
+}
+
+// Every variant of a convolution has the bits of the first: random shapes, both element types, one to three threads,
+// within layouts so small that channels and rows are divided in every way.
+func TestVariantsKeepBits(t *testing.T) {
+	smallLayouts(t, 900, 40, 1)
+	for threads := 1; threads <= 3; threads++ {
+		e, err := gemm.Open(threads, gemm.Options{NoOpenBLAS: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range uint64(60) {
+			r := rand.New(rand.NewPCG(seed, 7))
+			a := window([2]int{1 + r.IntN(5), 1 + r.IntN(5)}, [2]int{1 + r.IntN(3), 1 + r.IntN(3)}, [2]int{})
+			a.Pad = [2]int{r.IntN(a.Kernel[0]), r.IntN(a.Kernel[1])}
+			x, filters := graph.Shape{1 + r.IntN(3), 1 + r.IntN(20), 5 + r.IntN(14), 5 + r.IntN(14)}, 1+r.IntN(70)
+			if groups := 1 + r.IntN(3); r.IntN(3) == 0 {
+				a.Groups, x[1], filters = groups, groups*x[1], groups*(1+filters/groups)
+			}
+			checkVariants[float32](t, job{engine: e}, seed, a, x, filters)
+			if seed%5 == 0 {
+				checkVariants[float64](t, job{engine: e}, seed, a, x, filters)
+			}
+		}
+	}
+}
+
+// Convolutions of several chunks have the bits of the first variant in the layouts that devices offer, and each of
+// these takes less scratch.
+func TestVariantsOfChunks(t *testing.T) {
+	j := job{engine: engine(t, "gonum")}
+	three := window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})
+	for _, c := range []struct {
+		a       graph.Attrs
+		x       graph.Shape
+		filters int
+		want    [3]int // variants
+	}{
+		{three, graph.Shape{2, 64, 20, 50}, 40, [3]int{4, 4, 3}},
+		{window([2]int{7, 7}, [2]int{2, 2}, [2]int{3, 3}), graph.Shape{1, 3, 224, 224}, 8, [3]int{4, 3, 2}},
+		{inGroups(three, 2), graph.Shape{1, 64, 40, 60}, 6, [3]int{4, 4, 3}},
+		{three, graph.Shape{1, 4, 10, 10}, 3, [3]int{2, 2, 1}},
+		{window([2]int{1, 1}, [2]int{1, 1}, [2]int{}), graph.Shape{1, 64, 40, 60}, 6, [3]int{1, 1, 1}},
+		{inGroups(three, 8), graph.Shape{1, 8, 40, 60}, 8, [3]int{1, 1, 1}},
+	} {
+		checkVariants[float32](t, j, 1, c.a, c.x, c.filters)
+		for kind, call := range convolutionsOf[float32](t, j, 1, c.a, c.x, c.filters) {
+			all := Variants(j.engine, call.Kind, call.Attrs, call.InShapes, call.OutShapes)
+			if len(all) != c.want[kind] {
+				t.Errorf("%s of %v: %d variants, want %d: %v", call.Kind, c.x, len(all), c.want[kind], all)
+			}
+		}
+	}
+}
+
+// OpenBLAS has one variant: parts of its products may have other bits.
+func TestVariantsOfOpenBLAS(t *testing.T) {
+	e := engine(t, "openblas")
+	a := window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})
+	for _, c := range convolutionsOf[float32](t, job{engine: e}, 1, a, graph.Shape{2, 64, 20, 50}, 40) {
+		if all := Variants(e, c.Kind, c.Attrs, c.InShapes, c.OutShapes); len(all) != 1 {
+			t.Errorf("%s has variants %v", c.Kind, all)
+		}
+	}
 }
 
 func TestConvolutionScratch(t *testing.T) {

@@ -2,34 +2,62 @@ package kernel
 
 import "tensile/device/cpu/gemm"
 
-// im2col writes the windows of m output rows from p on into cols, CRS rows of m*q elements: row (c,r,s) holds what
-// weight (c,r,s) meets at each output. Padding is zero.
-func im2col[T gemm.Float](g *convolution, cols, image []T, p, m int) {
-	for c := range g.c {
+// A row (c,r,s) of the matrix of columns holds what weight (c,r,s) meets at each output. Padding is zero.
+
+// im2col writes the rows of channels [from, to) for m output rows from p on into cols, m*q elements each.
+func im2col[T gemm.Float](g *convolution, cols, image []T, from, to, p, m int) {
+	for c := from; c < to; c++ {
 		plane := image[c*g.h*g.w:][:g.h*g.w]
 		for r := range g.r {
 			for s := range g.s {
-				from, to := g.inside(s)
 				for i := range m {
-					row := cols[:g.q]
+					meets(g, cols[:g.q], plane, r, s, p+i, 0)
 					cols = cols[g.q:]
-					h := (p+i)*g.stride[0] - g.pad[0] + r
-					if h < 0 || h >= g.h || from >= to {
-						clear(row)
-						continue
-					}
-					clear(row[:from])
-					gather(row[from:to], plane[h*g.w:][:g.w][from*g.stride[1]-g.pad[1]+s:], g.stride[1])
-					clear(row[to:])
 				}
 			}
 		}
 	}
 }
 
+// meets writes what weight (r,s) meets in a plane at the outputs of row p, from column q on.
+func meets[T gemm.Float](g *convolution, row, plane []T, r, s, p, q int) {
+	from, to := g.inside(s)
+	from, to = max(from-q, 0), min(to-q, len(row))
+	h := p*g.stride[0] - g.pad[0] + r
+	if h < 0 || h >= g.h || from >= to {
+		clear(row)
+		return
+	}
+	clear(row[:from])
+	gather(row[from:to], plane[h*g.w:][:g.w][(q+from)*g.stride[1]-g.pad[1]+s:], g.stride[1])
+	clear(row[to:])
+}
+
+// windows is the matrix of columns of an image from output row p on, made as it is read.
+type windows[T gemm.Float] struct {
+	g     convolution
+	image []T
+	p     int
+}
+
+// Write implements gemm.Source.
+func (w *windows[T]) Write(to []T, stride, row, rows, column, columns int) {
+	g := &w.g
+	for i := range rows {
+		c, r, s := (row+i)/(g.r*g.s), (row+i)/g.s%g.r, (row+i)%g.s
+		plane := w.image[c*g.h*g.w:][:g.h*g.w]
+		for line, at := to[i*stride:][:columns], column; len(line) > 0; {
+			q := at % g.q
+			n := min(g.q-q, len(line))
+			meets(g, line[:n], plane, r, s, w.p+at/g.q, q)
+			line, at = line[n:], at+n
+		}
+	}
+}
+
 // col2im adds cols, the gradient of the windows that im2col writes, to the image's gradient, in the order of cols.
-func col2im[T gemm.Float](g *convolution, image, cols []T, p, m int) {
-	for c := range g.c {
+func col2im[T gemm.Float](g *convolution, image, cols []T, from, to, p, m int) {
+	for c := from; c < to; c++ {
 		plane := image[c*g.h*g.w:][:g.h*g.w]
 		for r := range g.r {
 			for s := range g.s {

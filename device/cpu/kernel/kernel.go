@@ -11,8 +11,9 @@ import (
 
 // Call is one execution of an op.
 type Call[T gemm.Float] struct {
-	Kind  graph.Kind
-	Attrs graph.Attrs
+	Kind    graph.Kind
+	Attrs   graph.Attrs
+	Variant string // one of Variants; "": the first
 	// operands in the kind's order, those of other types as the memory they are; an entry of Out may be nil, see
 	// package comment
 	In, Out   [][]T
@@ -22,14 +23,16 @@ type Call[T gemm.Float] struct {
 	Seed      uint64        // of the job's generator
 	Iteration int           // from 0
 	GEMM      *gemm.Engine  // for convolutions and linear layers
+
+	windows windows[T] // of a convolution without columns
 }
 
 // kernel is what the table knows of a kind.
 type kernel[T gemm.Float] struct {
 	run     func(c *Call[T])
-	scratch func(a graph.Attrs, in, out []graph.Shape) int // nil: none
-	partial bool                                           // outputs may be nil
-	in, out operand                                        // one of each that holds another type
+	scratch func(v string, a graph.Attrs, in, out []graph.Shape) int // of a variant; nil: none
+	partial bool                                                     // outputs may be nil
+	in, out operand                                                  // one of each that holds another type
 }
 
 // operand says of an input or output at a position that its elements have another size than floats. With size 0 there
@@ -143,7 +146,7 @@ func run[T gemm.Float](table map[graph.Kind]kernel[T], c *Call[T]) {
 	fits(c, "input", c.In, c.InShapes, false, k.in)
 	fits(c, "output", c.Out, c.OutShapes, k.partial, k.out)
 	if k.scratch != nil {
-		if need := k.scratch(c.Attrs, c.InShapes, c.OutShapes); len(c.Scratch) < need {
+		if need := k.scratch(c.Variant, c.Attrs, c.InShapes, c.OutShapes); len(c.Scratch) < need {
 			panic(fmt.Sprintf("kernel: %s got %d elements of scratch, needs %d", c.Kind, len(c.Scratch), need))
 		}
 	}
@@ -181,7 +184,7 @@ func (c *Call[T]) updated(o, i int) []T {
 	return c.Out[o]
 }
 
-// Scratch is the number of elements of scratch that a call of this kind and these shapes needs.
+// Scratch is the number of elements of scratch that a call of this kind and these shapes needs in its first variant.
 func Scratch(kind graph.Kind, attrs graph.Attrs, in, out []graph.Shape) int {
 	k, ok := kernels32[kind]
 	if !ok {
@@ -190,5 +193,30 @@ func Scratch(kind graph.Kind, attrs graph.Attrs, in, out []graph.Shape) int {
 	if k.scratch == nil {
 		return 0
 	}
-	return k.scratch(attrs, in, out)
+	return k.scratch("", attrs, in, out)
+}
+
+// Variant is a way to compute an op.
+type Variant struct {
+	Name    string
+	Scratch int // in elements
+	Share   int // of the time that the first takes, in thousandths; 0: as long
+}
+
+// Variants returns the ways to compute an op, the default first, each other with less scratch than that before. All of
+// them give the same bits with an engine that Parts; with another there is the first alone.
+func Variants(e *gemm.Engine, kind graph.Kind, attrs graph.Attrs, in, out []graph.Shape) []Variant {
+	all := []Variant{{Name: layouts[0].name, Scratch: Scratch(kind, attrs, in, out)}}
+	if !e.Parts() || kind != graph.Conv2D && kind != graph.Conv2DDW && kind != graph.Conv2DDX {
+		return all
+	}
+	for _, l := range layouts[1:] {
+		if l.elements == 0 && kind == graph.Conv2DDX {
+			continue // its product makes the columns
+		}
+		if n := kernels32[kind].scratch(l.name, attrs, in, out); n < all[len(all)-1].Scratch {
+			all = append(all, Variant{l.name, n, l.share[kind]})
+		}
+	}
+	return all
 }

@@ -220,8 +220,11 @@ func TestKernelsAllocateNothing(t *testing.T) {
 	e := engine(t, "gonum")
 	for _, x := range examples[float32]() {
 		c := call(t, job{engine: e}, x.kind, x.attrs, x.in(randoms(5))...)
-		if n := testing.AllocsPerRun(10, func() { Run(c) }); n != 0 {
-			t.Errorf("%s allocates %v times a call, want 0", x.kind, n)
+		for _, v := range Variants(e, x.kind, x.attrs, c.InShapes, c.OutShapes) {
+			c.Variant = v.Name
+			if n := testing.AllocsPerRun(10, func() { Run(c) }); n != 0 {
+				t.Errorf("%s %s allocates %v times a call, want 0", x.kind, v.Name, n)
+			}
 		}
 	}
 }

@@ -61,7 +61,7 @@ func lrn[T gemm.Float](c *Call[T]) {
 	}
 }
 
-func lrnDXScratch(_ graph.Attrs, in, _ []graph.Shape) int {
+func lrnDXScratch(_ string, _ graph.Attrs, in, _ []graph.Shape) int {
 	return in[0][1] * in[0][2] * in[0][3]
 }
 

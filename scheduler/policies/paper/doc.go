@@ -10,4 +10,6 @@
 // It departs from the printed Algorithm 1 in what a peak is: a storage that comes in counts from the begin of its copy,
 // and an op's outputs count beside its inputs, since both are there. The paper's sums leave that out and so may promise
 // a peak that does not hold.
+//
+// tensile-authors is the same plan with the waits of the authors' executor: see [Authors].
 package paper

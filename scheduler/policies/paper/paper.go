@@ -22,9 +22,20 @@ var style = draft.Style{LateOut: true, OneChannel: true, Delays: true}
 // Plan is the method as TENSILE has it (section IV), on slots: its peaks are those that the proof finds. Swaps are
 // planned first and as far as they go, whatever the budget; storages are recomputed only if that was not enough. Both
 // directions share one channel, an op stays where the graph has it, nothing stalls and nothing is chained.
-func Plan(s *draft.Session) (scheduler.Result, error) {
+func Plan(s *draft.Session) (scheduler.Result, error) { return schedule(s, style) }
+
+// Authors is Plan with the waits of the executor that the paper's authors have published (GIS-PuppetMaster/tinyflow,
+// branch TENSILE): the op after a copy out waits for it, and the next iteration for all copies of the one before. In
+// the paper a release waits for the copy out (III-D), and nothing is said of the end of an iteration.
+func Authors(s *draft.Session) (scheduler.Result, error) {
+	waiting := style
+	waiting.Waits = true
+	return schedule(s, waiting)
+}
+
+func schedule(s *draft.Session, style draft.Style) (scheduler.Result, error) {
 	r, o := &s.Request, scheduler.OptionsOf[Options](&s.Request)
-	workingSets, err := r.CheckWorkingSets()
+	workingSets, err := r.CheckFirstWorkingSets()
 	if err != nil {
 		return scheduler.Result{}, err
 	}
@@ -51,9 +62,16 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 				Why: "what the paper's method leaves packs into that" + draft.AtSwapLimit(jobs) +
 					"; policy tensile goes lower"}
 		}
-		target = max(workingSets, target-(result.Least-r.Budget))
+		target = max(workingSets, lower(target, result.Least-r.Budget, s.Needed(jobs)))
 		s.Stage(scheduler.Planning)
 	}
+}
+
+// lower returns a target lowered by what the packed plans were over the budget, as often as it takes to come below what
+// the drafts need: until then they stay as they are, and pack as they did.
+func lower(target, over, needed graph.Bytes) graph.Bytes {
+	times := 1 + max(0, target-needed)/over
+	return target - times*over
 }
 
 // The stopping rule of Algorithm 3: after some iterations, a mean reduction of the peaks in the last few of them below

@@ -67,7 +67,7 @@ func newChains(d *draft.Draft, noChains bool) *chains {
 	for _, x := range d.Gaps() {
 		s := x.Storage()
 		role := d.Graph().Storages[s].Role
-		if role.FromHost() || role == graph.Output || x.To()-x.From() < 3 || !c.repeatable(s) ||
+		if role.FromHost() || role == graph.Output || x.To()-x.From() < 3 || !c.repeatable(s) || !d.MayLeave(s) ||
 			int(c.Writes(s)[len(c.Writes(s))-1]) > x.From() {
 			continue
 		}
@@ -83,12 +83,12 @@ func newChains(d *draft.Draft, noChains bool) *chains {
 }
 
 // repeatable reports whether a storage can be made again: by the ops that made its versions, each of this one alone if
-// it updates in place.
+// it updates something in place.
 func (c *chains) repeatable(s graph.StorageID) bool {
 	made := c.Writes(s)
 	for i, slot := range made {
 		op := c.Steps()[slot].Op
-		if !c.Repeatable(op) || i > 0 && len(c.Makes(op)) > 1 {
+		if !c.Repeatable(op) || (i > 0 || !c.Pure(op)) && len(c.Makes(op)) > 1 {
 			return false
 		}
 	}

@@ -63,7 +63,7 @@ func (p *planner) lowestTogether(order func(job int) []graph.OpID) (scheduler.Re
 	const rounds = 8
 	jobs := p.Drafts(draft.GraphOrder, p.options.style())
 	high := p.Needed(jobs)
-	low, _ := p.Request.WorkingSets()
+	low, _ := p.Request.FirstWorkingSets()
 	t := newTogether(p.Session, p.options, order, false)
 	p.Search(func() {
 		for range rounds {

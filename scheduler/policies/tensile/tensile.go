@@ -22,7 +22,7 @@ type planner struct {
 // tried too.
 func Plan(s *draft.Session) (scheduler.Result, error) {
 	r := &s.Request
-	workingSets, err := r.CheckWorkingSets()
+	workingSets, err := r.CheckFirstWorkingSets()
 	if err != nil {
 		return scheduler.Result{}, err
 	}
@@ -164,7 +164,7 @@ func (p *planner) tighten(h searcher, workingSets graph.Bytes) (scheduler.Result
 		tooHigh = target
 		why := "the tightest plan found packs into that"
 		if found.peak > target || target <= workingSets || round == rounds {
-			_, largest := r.WorkingSets()
+			_, largest := r.FirstWorkingSets()
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget,
 				Why: why + draft.AtSwapLimit(p.Ungroup(found.jobs)) + "; the largest steps alone: " + largest}
 		}

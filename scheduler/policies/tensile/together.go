@@ -48,14 +48,16 @@ const parts = 16
 
 // reach looks for the division of the target with which the jobs lose least. All keep equal parts of their bases at
 // first; then those that lose least by it give up more. Divisions for later targets, which are close to the first, are
-// the same.
+// the same, unless that misses the target: then it is looked for anew.
 func (t *together) reach(target graph.Bytes) {
 	t.best = nil
-	if t.kept != nil {
-		t.best = t.try(t.kept, target).trial
-		return
-	}
 	var best *divided
+	if t.kept != nil {
+		best = t.try(t.kept, target)
+		if t.best = best.trial; best.peak <= target {
+			return
+		}
+	}
 	for part := graph.Bytes(parts); part >= 0; part -= parts / 4 {
 		next := t.try(slices.Repeat([]graph.Bytes{part}, len(t.members)), target)
 		if best == nil || next.better(best, target) {

@@ -1,0 +1,93 @@
+package bench
+
+import (
+	"slices"
+
+	"tensile/device/sim"
+	"tensile/graph"
+	"tensile/planner"
+	"tensile/program"
+	"tensile/workload"
+)
+
+// memorized is what a job needs by which it is known whether jobs fit together.
+type memorized struct {
+	streamed   *streamed
+	base, peak graph.Bytes // by gates
+	page       graph.Bytes
+}
+
+// memory plans a job that moves nothing.
+func (b *sharingBench) memory(device string, n trained) (*memorized, error) {
+	tasks, err := workload.Load([]string{n.model}, n.settings())
+	if err != nil {
+		return nil, err
+	}
+	d := sim.New(sharingFacts(device), sim.Options{})
+	r, err := planner.Of(d, planner.Roofline(d.Facts())).First(tasks)
+	if err != nil {
+		return nil, err
+	}
+	r.Policy, r.Budget = "none-live", 0
+	planned, err := planner.Plan(b.ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	p := planned.Programs[0].Program()
+	groups := program.Divide(p, d.Page(), 0)
+	return &memorized{streamed: streamedOf(p.Graph, p.Plan), page: d.Page(),
+		base: graph.Bytes(groups.Base.Count()) * d.Page(), peak: graph.Bytes(groups.Peak()) * d.Page()}, nil
+}
+
+// fit reports whether jobs fit a device's memory in a way. Splits are in bytes: the jobs fit if they do by one of them.
+func fit(way string, capacity graph.Bytes, splits []int64, jobs ...*memorized) bool {
+	if way == byGates {
+		var bases, spread graph.Bytes
+		for _, j := range jobs {
+			bases, spread = bases+j.base, max(spread, j.peak-j.base)
+		}
+		return bases+spread <= capacity/jobs[0].page*jobs[0].page
+	}
+	var all []*streamed
+	for _, j := range jobs {
+		all = append(all, j.streamed)
+	}
+	return slices.ContainsFunc(splits, func(split int64) bool {
+		return paired(all, int64(capacity), split).Fits
+	})
+}
+
+// splitsOf are the split sizes of a way.
+func splitsOf(way string) (splits []int64) {
+	if way == byHalves {
+		return []int64{1 << 50}
+	}
+	for _, gb := range waveSplitSizes {
+		splits = append(splits, int64(gb)*1e9)
+	}
+	return splits
+}
+
+// together returns the largest batch of some copies that fit in a way.
+func (b *sharingBench) together(device, way string, splits []int64, n trained, alone int) (int, error) {
+	low, high := 0, alone+1
+	for low+1 < high {
+		n.batch = (low + high) / 2
+		if low == 0 {
+			n.batch = max(1, alone*9/10) // most of it fits
+			if n.batch >= high {
+				n.batch = (low + high) / 2
+			}
+		}
+		m, err := b.memory(device, n)
+		if err != nil {
+			return 0, err
+		}
+		if fit(way, percent(device, 100), splits, slices.Repeat([]*memorized{m}, max(1, n.copies))...) {
+			low = n.batch
+		} else {
+			high = n.batch
+		}
+	}
+	return low, nil
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tensile/bench"
+)
+
+// tableFlags say how tables are printed.
+type tableFlags struct {
+	json bool
+	csv  string
+}
+
+func (f *tableFlags) register(c *cobra.Command) {
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
+	c.Flags().StringVar(&f.csv, "csv", "", "write a file TABLE.csv per table into this folder as well")
+}
+
+// print prints tables as Markdown or JSON.
+func (f *tableFlags) print(w io.Writer, t *bench.Tables) error {
+	if f.csv != "" {
+		if err := t.WriteCSV(f.csv); err != nil {
+			return fmt.Errorf("--csv: %w", err)
+		}
+	}
+	if f.json {
+		return printJSON(w, t)
+	}
+	return t.WriteMarkdown(w)
+}
+
+// makeFolder makes the folder that a flag names, if it names one.
+func makeFolder(flag, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("%s: the folder %s cannot be made: %w", flag, dir, reason(err))
+	}
+	return nil
+}
+
+func benchPaperCommand() *cobra.Command {
+	var f tableFlags
+	var quick bool
+	var repeats int
+	var data, plots string
+	c := &cobra.Command{
+		Use:   "paper",
+		Short: "Compare all policies on the work of the papers: their tables and figures",
+		Long: `Train the networks of the TENSILE paper in virtual time on a simulated A6000 by every policy: alone,
+in copies of up to four, and five different ones together; and print the paper's tables I to IV and figures 2, 6 and 7
+beside its own numbers. All policies get the same graphs, order of updates, latencies and link; what plans for a budget
+gets what tensile-paper needs as it stops by itself. The tables of the SuperNeurons paper follow, and those of the
+SmartPool and AutoSwap paper, as predicted for its GTX 1080 Ti. On a machine that does nothing else expect a quarter of
+an hour, with --quick a minute.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			o := bench.PaperWhole()
+			if quick {
+				o = bench.PaperQuick()
+			}
+			if c.Flags().Changed("repeats") {
+				if repeats < 1 || repeats > endless {
+					return fmt.Errorf("--repeats %d: give 1 to %d", repeats, endless)
+				}
+				o.Repeats = repeats
+			}
+			if err := cmp.Or(makeFolder("--csv", f.csv), makeFolder("--plots", plots)); err != nil {
+				return err // before minutes of measuring
+			}
+			if c.Flags().Changed("data") {
+				if _, err := os.Stat(data); err != nil {
+					return fmt.Errorf("--data %s: %w: give the folder with the logs, or leave it out", data,
+						reason(err))
+				}
+			}
+			o.Data = data
+			debug.SetGCPercent(collectedAt)
+			var end func()
+			o.Progress, end = timeLeft(c.ErrOrStderr())
+			r, err := bench.MeasurePaper(c.Context(), o)
+			end()
+			if err != nil {
+				return err
+			}
+			if plots != "" {
+				if err := r.Draw(c.Context(), plots); err != nil {
+					return fmt.Errorf("--plots: %w", err)
+				}
+			}
+			return f.print(c.OutOrStdout(), &r.Tables)
+		},
+	}
+	c.Flags().BoolVar(&quick, "quick", false, "measure a part of it, in a minute or so")
+	c.Flags().IntVar(&repeats, "repeats", 0, "times that each scene is measured, with other noise (default 3, with "+
+		"--quick 1)")
+	c.Flags().StringVar(&data, "data", "../shared/data/tensile", "folder with the logs of TENSILE's authors")
+	c.Flags().StringVar(&plots, "plots", "", "draw memory against time into this folder, as SVG and PNG")
+	f.register(c)
+	return c
+}
+
+// collectedAt is by how many per cent the heap grows between two collections while policies are compared: that takes a
+// fifth less processor time than Go's 100, for some hundred megabytes.
+const collectedAt = 400
+
+// timeLeft returns what draws a bar with the time that is left, on a terminal, and what takes it away.
+func timeLeft(out io.Writer) (progress func(done float64), end func()) {
+	if !isTerminal(out) {
+		return nil, func() {}
+	}
+	b, since := newBar(out), time.Now()
+	return func(done float64) {
+		what := ""
+		if took := time.Since(since); done > 0 && took > 2*time.Second {
+			left := time.Duration(float64(took) * (1 - done) / done)
+			what = fmt.Sprintf("%s left", cmp.Or(left.Round(time.Second), time.Second))
+		}
+		b.show(done, what)
+	}, b.end
+}
+
+func benchRealCommand() *cobra.Command {
+	var f tableFlags
+	var device planFlags
+	c := &cobra.Command{
+		Use:   "real",
+		Short: "Train small networks by every policy on a device with data, and compare the bits",
+		Long: `Train small networks by every policy on a device with data, each run just after one without a plan, and
+say how long the iterations take against that, how far apart equal runs are, and whether losses and weights have the
+same bits. On a machine that does something else the times mean nothing, and a remark says so. Expect a minute.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if device.simulated() {
+				return fmt.Errorf("--device %s has no data to compare: use cpu or cuda, or tensile bench paper",
+					device.device)
+			}
+			o, err := bench.RealSmall()
+			if err != nil {
+				return err
+			}
+			if err := makeFolder("--csv", f.csv); err != nil {
+				return err
+			}
+			d, _, err := openDevice(&device)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			var end func()
+			o.Progress, end = timeLeft(c.ErrOrStderr())
+			r, err := bench.MeasureReal(c.Context(), d, o)
+			end()
+			if err != nil {
+				return err
+			}
+			return f.print(c.OutOrStdout(), r)
+		},
+	}
+	device.registerDevice(c)
+	f.register(c)
+	return c
+}

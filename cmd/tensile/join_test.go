@@ -1,0 +1,184 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"syscall"
+
+	"tensile/external"
+	"tensile/graph"
+)
+
+// fakeScript speaks to a sidecar as a script does that trains what a file says was recorded: fakescript FILE
+// ITERATIONS HOW. Two iterations are recorded. HOW is one of
+//
+//	well      nothing happens
+//	greedy    its allocator has 1.5 MiB more than planned
+//	wild      it says what is no message
+//	wrong     it names a plan that there is not
+//	passive   it follows no plan
+//	killed    it kills itself
+//	failing   it ends with status 3
+//	stopped   it ends when it is told to
+//	orphan    it trains on when its sidecar is gone
+func fakeScript() {
+	if err := fake(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+		fmt.Println("fakescript:", err)
+		os.Exit(1)
+	}
+	if os.Args[3] == "failing" {
+		os.Exit(3)
+	}
+}
+
+func fake(path, count, how string) error {
+	iterations, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	text, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer text.Close()
+	file, err := external.ReadFile(text)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(os.Getenv("TENSILE_SOCKET"))
+	if err != nil {
+		return err
+	}
+	f := &trainee{conn: os.NewFile(uintptr(n), "sidecar"), iterations: iterations, how: how}
+	f.reader = external.NewReader(f.conn, external.Sidecar)
+	return f.train(file)
+}
+
+type trainee struct {
+	conn       *os.File
+	reader     *external.Reader
+	iterations int
+	how        string
+	done       int
+	plan       external.Plan
+}
+
+func (f *trainee) say(m external.Message) error {
+	line, err := external.Encode(m)
+	if err == nil {
+		_, err = f.conn.Write(line)
+	}
+	return err
+}
+
+// next takes the next plan.
+func (f *trainee) next() error {
+	m, err := f.reader.Next()
+	if err != nil {
+		return err
+	}
+	p, ok := m.(external.Plan)
+	if !ok {
+		return fmt.Errorf("got %T, want a plan", m)
+	}
+	f.plan = p
+	fmt.Printf("plan %d for graph %d\n", p.Number, p.Graph)
+	return f.say(external.Applied{Plan: p.Number, Iteration: f.done})
+}
+
+// alone waits until the sidecar has closed its end. If it has not read all that was said, that is a reset.
+func (f *trainee) alone() error {
+	if m, err := f.reader.Next(); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("the sidecar goes on: %v, %v", m, err)
+	}
+	return nil
+}
+
+func (f *trainee) iterate(i external.Iteration) error {
+	f.done++
+	i.Iteration = f.done
+	return f.say(i)
+}
+
+func (f *trainee) train(file *external.File) error {
+	if err := f.say(file.Hello); err != nil {
+		return err
+	}
+	if err := f.next(); err != nil {
+		return err
+	}
+	var all graph.Bytes
+	for _, s := range file.Recorded.Graph.Storages {
+		all += s.Bytes
+	}
+	for range 2 {
+		if err := f.iterate(external.Iteration{Touched: all, Reserved: all}); err != nil {
+			return err
+		}
+	}
+	if f.how == "wild" {
+		_, err := f.conn.WriteString("{}\n")
+		if err := f.alone(); err != nil {
+			return err
+		}
+		return err
+	}
+	if err := f.say(file.Recorded); err != nil {
+		return err
+	}
+	if err := f.next(); err != nil {
+		return err
+	}
+	switch f.how {
+	case "killed":
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "wrong":
+		if err := f.iterate(external.Iteration{Graph: 1, Plan: 9}); err != nil {
+			return err
+		}
+		if err := f.alone(); err != nil {
+			return err
+		}
+		return nil
+	case "passive":
+		if err := f.say(external.Passive{Iteration: f.done, Why: "compiled code", Always: true}); err != nil {
+			return err
+		}
+		f.plan = external.Plan{}
+	case "orphan":
+		fmt.Println("training")
+		if err := f.alone(); err != nil {
+			return err
+		}
+		fmt.Println("trained on")
+		return nil
+	case "stopped":
+		fmt.Println("training")
+		if m, err := f.reader.Next(); err != nil || m != (external.Stop{}) {
+			return fmt.Errorf("got %v and %v, want to be stopped", m, err)
+		}
+		return f.say(external.End{Iteration: f.done, Stopped: true})
+	}
+	for followed := 1; f.done < f.iterations; followed++ {
+		i := external.Iteration{Graph: f.plan.Graph, Touched: f.plan.Bytes, Reserved: f.plan.Bytes, Wall: 1000,
+			Stall: 10}
+		if i.Plan = f.plan.Number; f.plan.Graph == 0 {
+			i.Plan = 0
+		}
+		if f.how == "greedy" {
+			i.Reserved += 1536 << 10
+		}
+		if err := f.iterate(i); err != nil {
+			return err
+		}
+		if f.how == "greedy" && followed == 2 {
+			if err := f.next(); err != nil {
+				return err
+			}
+		}
+	}
+	return f.say(external.End{Iteration: f.done})
+}

@@ -1,0 +1,113 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tensile/external/sidecar"
+	"tensile/graph"
+	"tensile/internal/needs"
+)
+
+// trainTorch runs a command line on which testdata/torch/train.py and its arguments follow, in a process group of its
+// own. It returns its stdout, stderr and exit status.
+func trainTorch(t *testing.T, words ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	c := exec.Command(words[0], words[1:]...)
+	packages, err := filepath.Abs("../../python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Env = append(os.Environ(), "PYTHONPATH="+packages, "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var out, errs strings.Builder
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Run(); err != nil && c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), c.ProcessState.ExitCode()
+}
+
+const torchScript = "testdata/torch/train.py"
+
+// joinTorch trains a network within so many bytes, 0 for no limit, and returns the report. Its bits must be want.
+func joinTorch(t *testing.T, python, network string, memory graph.Bytes, want string) sidecar.Summary {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.json")
+	words := []string{"tensile", "join", "--report", path}
+	if memory > 0 {
+		words = append(words, "--memory", strconv.FormatInt(int64(memory), 10))
+	}
+	got, stderr, status := trainTorch(t, append(words, "--", python, torchScript, network)...)
+	if got != want || status != 0 {
+		t.Fatalf("%s in %d bytes: status %d, printed\n%s\nwant\n%s\nstderr:\n%s", network, memory, status, got, want,
+			stderr)
+	}
+	if strings.Contains(stderr, "WARNING") {
+		t.Errorf("stderr has warnings of PyTorch:\n%s", stderr)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s sidecar.Summary
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Iterations != 12 || s.Planned < 3 || s.Graphs != 1 || s.Plans < 1 || !s.Ended || s.Limit != memory ||
+		s.Faults != 0 || s.Passive != "" || s.Error != "" {
+		t.Errorf("%s in %d bytes: report %s\nstderr:\n%s", network, memory, text, stderr)
+	}
+	if s.Plan <= 0 || s.Claim != s.Plan+s.Reserve || memory > 0 && s.Plan > memory {
+		t.Errorf("%s in %d bytes: plan %d, reserve %d, claim %d", network, memory, s.Plan, s.Reserve, s.Claim)
+	}
+	if s.Touched <= 0 || s.Touched > s.Plan+s.Plan/100+64<<10 {
+		t.Errorf("%s in %d bytes: touched %d, planned %d", network, memory, s.Touched, s.Plan)
+	}
+	return s
+}
+
+// A joined script ends with the bits of the script alone, and lower limits never have a higher peak.
+func TestJoinTorch(t *testing.T) {
+	t.Parallel()
+	python := needs.Torch(t)
+	for network, percents := range map[string][]graph.Bytes{"cnn": {100, 90, 80, 70, 60, 50, 40}, "encoder": {60}} {
+		want, stderr, status := trainTorch(t, python, torchScript, network, "plain")
+		if status != 0 {
+			t.Fatalf("%s alone: status %d, stderr:\n%s", network, status, stderr)
+		}
+		all := joinTorch(t, python, network, 0, want).Touched
+		last := all
+		for _, percent := range percents {
+			s := joinTorch(t, python, network, all*percent/100, want)
+			t.Logf("%s in %d %% of %d: plan %d, touched %d", network, percent, all, s.Plan, s.Touched)
+			if s.Touched > last {
+				t.Errorf("%s in %d %% of %d: touched %d, and %d in more", network, percent, all, s.Touched, last)
+			}
+			last = s.Touched
+		}
+	}
+}
+
+// An interrupt from the terminal in a backward pass is the script's to handle, and so is the exit status.
+func TestJoinTorchInterrupted(t *testing.T) {
+	t.Parallel()
+	python := needs.Torch(t)
+	want, _, status := trainTorch(t, python, torchScript, "cnn", "plain", "interrupt")
+	if status != 7 || !strings.Contains(want, "interrupted") {
+		t.Fatalf("alone: status %d, printed\n%s", status, want)
+	}
+	got, stderr, status := trainTorch(t, "tensile", "join", "--memory", "2MiB", "--", python, torchScript, "cnn",
+		"interrupt")
+	if status != 7 || got != want || !strings.Contains(stderr, "is in force") {
+		t.Errorf("status %d, printed\n%s\nwant\n%s\nstderr:\n%s", status, got, want, stderr)
+	}
+}

@@ -1,0 +1,147 @@
+package external
+
+import (
+	"time"
+
+	"tensile/graph"
+)
+
+// Message is a Hello, Recorded, Applied, Iteration, Passive, Parked or End of a script, or a Plan, Park, Resume or Stop
+// of a sidecar.
+type Message interface {
+	kind() string
+	check() error
+}
+
+// Hello is the first thing that a script says.
+type Hello struct {
+	PID       int    `json:"pid"`
+	Framework string `json:"framework"`
+	Release   string `json:"release"`
+	Device    Device `json:"device"`
+}
+
+// Device is what a script trains on. A field that is 0 is not known.
+type Device struct {
+	Kind   string      `json:"kind"` // "cpu" or "cuda"
+	Name   string      `json:"name"`
+	Memory graph.Bytes `json:"memory_bytes,omitzero"`
+	Least  graph.Bytes `json:"least_bytes,omitzero"` // smaller storages stay where they are
+	Out    graph.Bytes `json:"out_bytes_per_s,omitzero"`
+	In     graph.Bytes `json:"in_bytes_per_s,omitzero"`
+	Base   graph.Bytes `json:"base_bytes,omitzero"` // of the process, beside what its allocator reserves
+}
+
+// Recorded is an iteration as it was seen.
+type Recorded struct {
+	Number  int             `json:"number"`
+	Graph   *graph.Graph    `json:"graph"`
+	Latency []time.Duration `json:"latency_ns"`          // per op
+	Held    graph.Bytes     `json:"held_bytes,omitzero"` // on the device all the time, in no storage of the graph
+}
+
+// Plan is what a script is to train with.
+type Plan struct {
+	Number     int64             `json:"number"`
+	Graph      int               `json:"graph"`       // the number of a Recorded; 0: none
+	Limit      graph.Bytes       `json:"limit_bytes"` // for what its allocator reserves; 0: none
+	Why        string            `json:"why,omitzero"`
+	Bytes      graph.Bytes       `json:"plan_bytes,omitzero"`
+	Entry      []graph.StorageID `json:"entry,omitempty"`      // ascending
+	Boundaries []Boundary        `json:"boundaries,omitempty"` // ascending
+}
+
+// Boundary is what is done before an op.
+type Boundary struct {
+	Before graph.OpID `json:"before"` // or the number of ops
+	Do     []Action   `json:"do"`
+}
+
+// Verb says what an action does.
+type Verb string
+
+const (
+	Out   Verb = "out"
+	Drop  Verb = "drop"
+	In    Verb = "in"
+	Again Verb = "again"
+)
+
+// Action moves a storage, or runs an op again.
+type Action struct {
+	Do      Verb             `json:"do"`
+	Storage *graph.StorageID `json:"storage,omitempty"` // of all but Again
+	Op      *graph.OpID      `json:"op,omitempty"`      // of Again
+	Outputs []int            `json:"outputs,omitempty"` // of Again, ascending; none: all
+	Wait    bool             `json:"wait,omitzero"`     // of Out and In: the next op waits for the copy's end
+}
+
+// Applied is the answer to a Plan.
+type Applied struct {
+	Plan      int64       `json:"plan"`
+	Iteration int         `json:"iteration"` // complete ones
+	Reserved  graph.Bytes `json:"reserved_bytes"`
+	Error     string      `json:"error,omitzero"` // it is refused
+}
+
+// Iteration is what was measured of an iteration.
+type Iteration struct {
+	Iteration int               `json:"iteration"` // complete ones
+	Graph     int               `json:"graph"`     // 0: none that was sent
+	Plan      int64             `json:"plan"`      // followed to the end; 0: none
+	Wall      time.Duration     `json:"wall_ns"`
+	Stall     time.Duration     `json:"stall_ns"`
+	Steps     []time.Duration   `json:"steps_ns,omitempty"` // per step of the plan
+	Touched   graph.Bytes       `json:"touched_bytes"`
+	Reserved  graph.Bytes       `json:"reserved_bytes"`
+	Host      graph.Bytes       `json:"host_bytes,omitzero"`
+	OnHost    []graph.StorageID `json:"storages_on_host,omitempty"` // alone, at its end; ascending
+	Faults    int               `json:"faults,omitzero"`
+	Loss      *float64          `json:"loss,omitempty"`
+}
+
+// Passive says that no plan is followed.
+type Passive struct {
+	Iteration int    `json:"iteration"` // complete ones
+	Why       string `json:"why"`
+	Always    bool   `json:"always,omitzero"`
+}
+
+// Parked is the answer to a Park.
+type Parked struct {
+	Number    int64       `json:"number"`
+	Iteration int         `json:"iteration"`
+	Reserved  graph.Bytes `json:"reserved_bytes"`
+}
+
+// End is the last thing that a script says.
+type End struct {
+	Iteration int    `json:"iteration"`
+	Error     string `json:"error,omitzero"`
+	Stopped   bool   `json:"stopped,omitzero"`
+}
+
+// Park tells a script to rest, Resume to go on.
+type (
+	Park struct {
+		Number int64 `json:"number"`
+	}
+	Resume struct {
+		Number int64 `json:"number"`
+	}
+)
+
+// Stop tells a script to end.
+type Stop struct{}
+
+func (Hello) kind() string     { return "hello" }
+func (Recorded) kind() string  { return "graph" }
+func (Applied) kind() string   { return "applied" }
+func (Iteration) kind() string { return "iteration" }
+func (Passive) kind() string   { return "passive" }
+func (Parked) kind() string    { return "parked" }
+func (End) kind() string       { return "end" }
+func (Plan) kind() string      { return "plan" }
+func (Park) kind() string      { return "park" }
+func (Resume) kind() string    { return "resume" }
+func (Stop) kind() string      { return "stop" }

@@ -1,0 +1,160 @@
+package sidecar
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"tensile/external"
+	"tensile/graph"
+	"tensile/internal/randgraph"
+)
+
+var hello = external.Hello{PID: 1, Framework: "torch", Release: "2.9",
+	Device: external.Device{Kind: "cpu", Name: "cpu"}}
+
+// recorded is a graph of a seed as a script sends it.
+func recorded(seed uint64, number int) external.Recorded {
+	g := randgraph.Script(rand.New(rand.NewPCG(seed, 3)))
+	r := external.Recorded{Number: number, Graph: g, Held: 100}
+	for range g.Ops {
+		r.Latency = append(r.Latency, time.Microsecond)
+	}
+	return r
+}
+
+// talk steps a machine through what a script says and does its errands. It returns what was sent and the failure.
+func talk(m *Machine, messages ...external.Message) (sent []external.Plan, fail error) {
+	inputs := make([]Input, len(messages))
+	for i := range messages {
+		inputs[i].Message = messages[i]
+	}
+	for len(inputs) > 0 {
+		in := inputs[0]
+		inputs = inputs[1:]
+		for _, out := range m.Step(in) {
+			switch {
+			case out.Plan != nil:
+				made := Make(context.Background(), out.Plan)
+				inputs = append([]Input{{Planned: &made}}, inputs...)
+			case out.Fail != nil:
+				fail = out.Fail
+			case out.Send != nil:
+				if p, ok := out.Send.(external.Plan); ok {
+					sent = append(sent, p)
+				}
+			}
+		}
+	}
+	return sent, fail
+}
+
+// TestGraphs shows that each of several graphs gets a plan within the limit, held bytes included, and that what its
+// allocator has beyond a plan has only the plan of that graph made again, once, and lower.
+func TestGraphs(t *testing.T) {
+	m := NewMachine(0)
+	plain, fail := talk(m, hello, recorded(1, 1), recorded(2, 2))
+	if fail != nil || len(plain) != 3 || plain[0].Graph != 0 || plain[1].Graph != 1 || plain[2].Graph != 2 {
+		t.Fatalf("sent %v, failed with %v", plain, fail)
+	}
+	limit := max(plain[1].Bytes, plain[2].Bytes) + 64*64
+	m = NewMachine(limit)
+	sent, fail := talk(m, hello, recorded(1, 1), recorded(2, 2), external.Applied{Plan: 2}, external.Applied{Plan: 3})
+	if fail != nil || len(sent) != 3 || sent[1].Bytes > limit || sent[2].Limit != limit {
+		t.Fatalf("sent %v, failed with %v", sent, fail)
+	}
+	much := external.Iteration{Iteration: 5, Graph: 1, Plan: 2, Touched: 7, Reserved: limit + 500}
+	sent, fail = talk(m, much)
+	if fail != nil || len(sent) > 0 {
+		t.Fatalf("after the first iteration: sent %v, failed with %v", sent, fail)
+	}
+	sent, fail = talk(m, much, much)
+	if fail != nil || len(sent) != 1 || sent[0].Graph != 1 || sent[0].Bytes >= plain[1].Bytes {
+		t.Fatalf("after the second: sent %v, failed with %v", sent, fail)
+	}
+	if s := m.Summary(); s.Reserve != limit+500-plain[1].Bytes || s.Graphs != 2 || s.Planned != 3 || s.Touched != 7 {
+		t.Errorf("summary %+v", s)
+	}
+}
+
+// TestOutOfTurn shows what a script cannot say.
+func TestOutOfTurn(t *testing.T) {
+	for _, c := range []struct {
+		want     string
+		messages []external.Message
+	}{
+		{"hello comes first", []external.Message{recorded(1, 1)}},
+		{"hello comes first, and once", []external.Message{hello, hello}},
+		{"graph 2 follows 0", []external.Message{hello, recorded(1, 2)}},
+		{"plan 2 of 1", []external.Message{hello, external.Applied{Plan: 2}}},
+		{"graph 1 of 0", []external.Message{hello, external.Iteration{Iteration: 1, Graph: 1}}},
+		{"was not told", []external.Message{hello, external.Parked{Number: 1}}},
+		{"cannot have followed plan 2", []external.Message{hello, recorded(1, 1),
+			external.Iteration{Iteration: 1, Graph: 1, Plan: 2}}},
+		{"with 1 steps", []external.Message{hello, recorded(1, 1), external.Applied{Plan: 2},
+			external.Iteration{Iteration: 1, Graph: 1, Plan: 2, Steps: []time.Duration{1}}}},
+	} {
+		m := NewMachine(0)
+		if _, fail := talk(m, c.messages...); fail == nil || !strings.Contains(fail.Error(), c.want) {
+			t.Errorf("failed with %v, want %q", fail, c.want)
+		}
+		if out := m.Step(Input{Message: hello}); len(out) > 0 {
+			t.Errorf("after a failure: %v", out)
+		}
+	}
+}
+
+// TestRefused shows that what does not fit is said in one line, and asked for once more only within more.
+func TestRefused(t *testing.T) {
+	m := NewMachine(1)
+	sent, fail := talk(m, hello, recorded(1, 1))
+	if fail != nil || len(sent) != 2 || sent[1].Graph != 0 || !strings.Contains(sent[1].Why, "too small") ||
+		strings.Contains(sent[1].Why, "\n") {
+		t.Fatalf("sent %v, failed with %v", sent, fail)
+	}
+	talk(m, external.Passive{Why: "compiled", Always: true}, external.End{Iteration: 9, Error: "ValueError"})
+	if s := m.Summary(); s.Passive != "compiled" || s.Error != "ValueError" || !s.Ended || s.Claim != graph.Bytes(0) {
+		t.Errorf("summary %+v", s)
+	}
+}
+
+// TestDrift shows that a plan is made again when ops take other times than it was made for, with those times, and not
+// before, nor again while they stay.
+func TestDrift(t *testing.T) {
+	m := NewMachine(0)
+	if _, fail := talk(m, hello, recorded(1, 1), external.Applied{Plan: 2}); fail != nil {
+		t.Fatal(fail)
+	}
+	iterations := func(plan int64, n int, each time.Duration) []external.Message {
+		steps := make([]time.Duration, len(m.sent[plan-1].steps))
+		for i := range steps {
+			steps[i] = each
+		}
+		all := make([]external.Message, n)
+		for i := range all {
+			all[i] = external.Iteration{Iteration: 9, Graph: 1, Plan: plan, Steps: steps}
+		}
+		return all
+	}
+	for _, c := range []struct {
+		plan  int64
+		count int
+		each  time.Duration
+		want  int
+	}{{2, 30, time.Microsecond, 0}, {2, 1, 9 * time.Microsecond, 1}, {3, 40, 9 * time.Microsecond, 1}} {
+		sent, fail := talk(m, iterations(c.plan, c.count, c.each)...)
+		if fail != nil || len(sent) != c.want {
+			t.Fatalf("%d iterations with steps of %v: sent %v, failed with %v", c.count, c.each, sent, fail)
+		}
+		for _, p := range sent {
+			if _, fail := talk(m, external.Applied{Plan: p.Number}); fail != nil {
+				t.Fatal(fail)
+			}
+		}
+	}
+	if got := m.graphs[0].Latency[0]; got < 5*time.Microsecond {
+		t.Errorf("the newest plan is for an op that takes %v, and it takes 9µs", got)
+	}
+}

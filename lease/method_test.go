@@ -1,0 +1,93 @@
+package lease
+
+import (
+	"hash/fnv"
+	"testing"
+	"time"
+)
+
+// LiveWorlds lives random worlds under a method: nothing is ever above the capacity, every state is safe by the
+// banker's search, and all jobs end.
+func LiveWorlds(t *testing.T, method func() Method) {
+	var counts tally
+	for seed := range uint64(*systems) * 100 {
+		worldOf(t, seed, &counts, method)
+	}
+	t.Logf("%d grants; in %d states a job was aside", counts.granted, counts.aside)
+}
+
+// LiveWorld lives one.
+func LiveWorld(t *testing.T, seed uint64, method func() Method) { worldOf(t, seed, new(tally), method) }
+
+// HostileTo tells a machine with a method what comes to nobody's mind.
+func HostileTo(t *testing.T, seed uint64, method func() Method) { hostileOf(t, seed, method) }
+
+// stubborn is a method that delays what it is asked about: for ever, or now and then and for a while.
+type stubborn struct {
+	t       *testing.T
+	forever bool
+	delays  *int
+	joined  map[Job]bool
+	granted map[Job]Want
+}
+
+func (s *stubborn) Tell(now time.Duration, n Note) {
+	known := func(job Job) {
+		if !s.joined[job] {
+			s.t.Fatalf("it hears of %s, which has not joined: %+v", job, n)
+		}
+	}
+	switch {
+	case n.Joined != nil:
+		s.joined[n.Joined.Job] = true
+	case n.Rejoined != nil:
+		s.joined[n.Rejoined.Job] = true
+	case n.Asked != nil:
+		known(n.Asked.Job)
+	case n.Granted != nil:
+		known(n.Granted.Job)
+		if before, ok := s.granted[n.Granted.Job]; ok && !n.Granted.First && n.Granted.Group != before.Group+1 {
+			s.t.Fatalf("group %d is granted after %d", n.Granted.Group, before.Group)
+		}
+		s.granted[n.Granted.Job] = *n.Granted
+	case n.Passed != nil:
+		known(n.Passed.Job)
+	case n.Left != nil:
+		known(n.Left.Job)
+		delete(s.joined, n.Left.Job)
+		delete(s.granted, n.Left.Job)
+	}
+}
+
+func (s *stubborn) When(now time.Duration, w *Want) time.Duration {
+	if s.forever {
+		*s.delays++
+		return Never
+	}
+	h := fnv.New32()
+	h.Write([]byte{byte(now), byte(now >> 8), byte(now >> 16), byte(w.Ask)})
+	h.Write([]byte(w.Job))
+	switch n := h.Sum32(); n % 3 {
+	case 0:
+		return now
+	case 1:
+		*s.delays++
+		return now + 1 + time.Duration(n%5)*time.Millisecond
+	default:
+		*s.delays++
+		return Never
+	}
+}
+
+// Whatever a method says all jobs end, and none is above the capacity.
+func TestMethodCannotHang(t *testing.T) {
+	for _, forever := range []bool{false, true} {
+		delays := 0
+		LiveWorlds(t, func() Method {
+			return &stubborn{t, forever, &delays, make(map[Job]bool), make(map[Job]Want)}
+		})
+		if delays == 0 {
+			t.Error("nothing was delayed")
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package pairs
+
+import (
+	"slices"
+	"time"
+
+	"tensile/lease"
+)
+
+// Options are the settings of a method. The zero value is the recommended one.
+type Options struct {
+	// Split is by how many pages a node group grows or shrinks (the paper's split_size). 0: 3/16 of the capacity, the
+	// paper's 6 of 32 GB, with which most networks had their largest batch (section 5.4).
+	Split int
+}
+
+// Method is a [lease.Method].
+type Method struct {
+	options  Options
+	capacity int
+	jobs     []*job // by their Join
+	fresh    bool   // nothing was issued in this round
+	began    time.Duration
+	took     time.Duration // by the newest round that all jobs have ended
+	expected time.Duration // of this round
+}
+
+// job is one that has joined.
+type job struct {
+	*lease.Join
+	body, snapshot nodeGroups
+	pairs          []int // of each node group the pair that it is in; nil: the job waits for the next round
+	issued         int   // so many of its node groups are issued in this round
+	within         bool  // an iteration has begun, and not all of its groups are granted
+	asking         bool
+	heard          time.Duration
+}
+
+// New returns a method that knows of no jobs.
+func New(o Options) *Method { return &Method{options: o, fresh: true} }
+
+// Tell implements [lease.Method].
+func (m *Method) Tell(now time.Duration, n lease.Note) {
+	switch {
+	case n.Joined != nil:
+		m.jobs = append(m.jobs, &job{Join: n.Joined, heard: now})
+		if m.fresh {
+			m.begin()
+		}
+	case n.Rejoined != nil:
+		m.rejoined(now, n.Rejoined)
+	case n.Asked != nil:
+		if j := m.of(n.Asked.Job); j != nil {
+			j.asking, j.heard = true, now
+		}
+	case n.Granted != nil:
+		if j := m.of(n.Granted.Job); j != nil {
+			j.asking, j.heard = false, now
+			m.granted(now, j, n.Granted)
+		}
+	case n.Passed != nil:
+		if j := m.of(n.Passed.Job); j != nil {
+			j.heard = now
+		}
+	case n.Left != nil:
+		m.jobs = slices.DeleteFunc(m.jobs, func(j *job) bool { return j.Job == n.Left.Job })
+		m.fresh = m.fresh || len(m.jobs) == 0
+	case n.Capacity != nil:
+		m.capacity = n.Capacity.Pages
+	}
+	if m.over() {
+		if !m.fresh {
+			m.took = now - m.began
+		}
+		m.begin()
+	}
+}
+
+func (m *Method) of(name lease.Job) *job {
+	for _, j := range m.jobs {
+		if j.Job == name {
+			return j
+		}
+	}
+	return nil
+}
+
+// rejoined takes a job that may be within an iteration: it is to issue the rest of it in the round that begins.
+func (m *Method) rejoined(now time.Duration, r *lease.Rejoin) {
+	j := &job{Join: &r.Join, heard: now, within: r.Seniority > 0}
+	m.jobs = append(m.jobs, j)
+	m.begin()
+	if j.within {
+		j.issued = j.after(r.Group, r.InSnapshot)
+	}
+}
+
+// granted counts what was issued. If the lease has granted the next iteration of a job that has issued all of this
+// round, others were not waited for: the next round begins, and they go on in it where they are.
+func (m *Method) granted(now time.Duration, j *job, w *lease.Want) {
+	if w.First && (j.pairs == nil || j.issued > 0) {
+		m.begin()
+	}
+	if m.fresh {
+		m.fresh, m.began = false, now
+	}
+	j.within = !w.Last
+	j.issued = j.after(w.Group, w.Snapshot)
+	if w.Last {
+		j.issued = len(j.pairs)
+	}
+}
+
+// after returns how many node groups are issued once a group is.
+func (j *job) after(group int, snapshot bool) int {
+	n := j.section(snapshot)
+	at := n.of(group)
+	if group == n.ends[at]-1 {
+		at++
+	}
+	return min(at, len(j.pairs)-1)
+}
+
+// section returns the node groups of a section.
+func (j *job) section(snapshot bool) *nodeGroups {
+	if snapshot {
+		return &j.snapshot
+	}
+	return &j.body
+}
+
+// over reports whether no job has anything more to issue in the round.
+func (m *Method) over() bool {
+	return len(m.jobs) > 0 && !slices.ContainsFunc(m.jobs, func(j *job) bool { return j.issued < len(j.pairs) })
+}
+
+// begin begins a round of all jobs. One that is within an iteration goes on with it.
+func (m *Method) begin() {
+	split := m.options.Split
+	if split == 0 {
+		split = max(1, m.capacity*3/16)
+	}
+	shapes := make([]Shape, len(m.jobs))
+	bases := 0
+	for i, j := range m.jobs {
+		issued := 0 // of the groups
+		if j.within && j.issued > 0 {
+			issued = j.body.ends[j.issued-1]
+		}
+		j.body, j.snapshot = cut(j.Body, j.Base, split), cut(j.Snapshot, j.Base, split)
+		j.pairs, j.issued = make([]int, len(j.body.ends)), 0
+		if issued > 0 {
+			j.issued = j.after(issued-1, false)
+		}
+		shapes[i] = Shape{len(j.body.ends), j.body.grow, j.Peak - j.Base}
+		bases += j.Base
+	}
+	m.fresh, m.expected = true, 0
+	for k, pair := range Pairs(shapes, m.capacity-bases, split) {
+		var longest time.Duration
+		for _, g := range pair {
+			if g != None {
+				j := m.jobs[g.Job]
+				j.pairs[g.Group] = k
+				longest = max(longest, j.body.times[g.Group])
+			}
+		}
+		m.expected = min(m.expected+longest, patient)
+	}
+}
+
+// When implements [lease.Method].
+func (m *Method) When(now time.Duration, w *lease.Want) time.Duration {
+	j := m.of(w.Job)
+	if j == nil {
+		return now
+	}
+	// A job that has issued all of this round, or came within it, waits for its end.
+	pair := 1 << 62
+	if j.pairs != nil && !(w.First && j.issued > 0) {
+		pair = j.pairs[min(j.section(w.Snapshot).of(w.Group), len(j.pairs)-1)]
+	}
+	at := now
+	for _, other := range m.jobs {
+		if other != j && other.issued < len(other.pairs) && other.pairs[other.issued] < pair {
+			at = max(at, m.missed(other))
+		}
+	}
+	return at
+}
+
+// The time after which a job that does not ask is missed is from impatient to patient.
+const (
+	impatient = 10 * time.Millisecond
+	patient   = 10 * time.Second
+)
+
+// missed returns from when on the barrier is open without a job: it does not ask, and was not heard of for twice as
+// long as a round takes. One that asks waits for the lease.
+func (m *Method) missed(j *job) time.Duration {
+	if j.asking {
+		return lease.Never
+	}
+	round := min(max(m.took, m.expected), patient)
+	if round == 0 { // not known
+		round = patient
+	}
+	return j.heard + min(max(2*round, impatient), patient)
+}

@@ -1,0 +1,95 @@
+"""Trains an unchanged PyTorch script inside a memory plan, to the same bits.
+
+    import tensile
+    tensile.join(model, optimizer)
+
+Without the sidecar that `tensile join -- python train.py` starts, join does nothing and says so once.
+"""
+
+import atexit
+import sys
+
+from . import hooks, link
+from .session import Session, say
+
+__all__ = ["join", "home", "leave"]
+
+_session = None
+_hooks = None
+_recording = None  # makes the planner, under python -m tensile.record
+
+
+def join(model, optimizer):
+    """Makes the rest of the script's training a planned job; call it once, after the model is on its device."""
+    if _session is not None:
+        say("joined already: one model and optimizer per process")
+        return
+    why = _unsupported(model)
+    if _recording is not None:
+        planner = _recording
+    else:
+        sock = link.from_environment()
+        if sock is None:
+            say("there is no sidecar (start the script with tensile join -- COMMAND): it trains without a plan")
+            return
+        planner = link.Link(sock, next(iter(model.parameters())).device.type)
+    start(list(model.parameters()), optimizer, planner, why)
+
+
+def start(parameters, optimizer, planner, why=None):
+    global _session, _hooks
+    _session = Session(parameters, optimizer, planner)
+    if why:
+        _session.stop(why)
+        return
+    _hooks = hooks.install(_session)
+    _session.__enter__()
+    if hasattr(planner, "end"):
+        failed = []
+        old = sys.excepthook
+
+        def hook(kind, value, trace):
+            failed.append(f"{kind.__name__}: {value}")
+            old(kind, value, trace)
+
+        sys.excepthook = hook
+        session = _session
+        atexit.register(lambda: None if session.child else planner.end(session, failed[0] if failed else None))
+
+
+def home():
+    """Brings everything back that is away, for what reads a tensor's memory without an op of torch."""
+    if _session is not None:
+        _session.home()
+
+
+def leave():
+    """Ends planning: everything is back, and torch is as it was."""
+    global _session, _hooks
+    if _session is None:
+        return
+    session, _session = _session, None
+    session.home()
+    if session.player is not None:
+        session.player.leave()
+    session.off = True
+    if _hooks is not None:
+        session.__exit__(None, None, None)
+        _hooks.undo()
+        _hooks = None
+
+
+def _unsupported(model):
+    import torch
+
+    kinds = [type(m).__name__ for m in model.modules()]
+    if "OptimizedModule" in kinds:
+        return "torch.compile makes code whose ops cannot be seen"
+    if "DistributedDataParallel" in kinds or "FullyShardedDataParallel" in kinds:
+        return "training over several processes (DDP, FSDP) is not supported"
+    devices = {p.device.type for p in model.parameters()}
+    if len({p.device for p in model.parameters()}) > 1 or not devices <= {"cpu", "cuda"}:
+        return "the model's parameters must be on one device, a CPU or a CUDA GPU"
+    if "cuda" in devices and not torch.cuda.is_available():
+        return "torch has no CUDA"
+    return None

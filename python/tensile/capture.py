@@ -1,0 +1,256 @@
+"""What an iteration does, seen op by op.
+
+A Recorder runs the ops of a script and notes which storages each reads and makes, and when storages go. When it
+probes, it also compares what an op was given before and after (schemas do not tell all writes), looks whether it draws
+random numbers, runs it a second time on aliases of its arguments to see whether the bits are the same, and measures
+what it allocates beside its outputs.
+"""
+
+import time
+
+import torch
+
+from .events import Events, highest
+from .storages import (Unsupported, Weak, arguments, generators, identity, leaves, random_state, resizable, restored,
+                       results, same_state, saved, set_random_state, storage_of, view)
+
+
+class Seen:
+    """A storage that an op was seen to touch."""
+
+    __slots__ = ("id", "weak", "bytes", "born", "died", "stays", "made")
+
+    def __init__(self, tensor, born, made):
+        storage = storage_of(tensor)
+        self.id, self.weak, self.bytes = storage._cdata, Weak(storage), storage.nbytes()
+        self.born, self.died = born, None  # numbers of ops; before the op died it was gone
+        self.made = made  # by an op, not from outside
+        self.stays = False  # it cannot be resized
+
+
+class Record:
+    """One op of the script: the storages of the tensors among its arguments and results, and what was found."""
+
+    __slots__ = ("func", "ins", "outs", "shapes", "fresh", "writes", "random", "once", "empty", "overwrites",
+                 "scratch", "ns", "phase", "looks")
+
+    def view(self):
+        """Reports whether it touches no bytes, and does not look whether they are there."""
+        return not self.looks and self.aliases()
+
+    def aliases(self):
+        return bool(self.outs) and not self.fresh and not self.writes and set(self.outs) <= set(self.ins)
+
+
+_written = {}  # op -> places and names of the arguments that its schema says it writes
+
+
+def written(func, args, kwargs):
+    places = _written.get(func)
+    if places is None:
+        places = [(i, a.name) for i, a in enumerate(func._schema.arguments) if a.alias_info and a.alias_info.is_write]
+        _written[func] = places
+    values = [args[i] if i < len(args) else kwargs.get(name) for i, name in places]
+    return leaves(values, [])
+
+
+# All that ops of these namespaces do is in their tensors and generators. What others do, such as drawing random numbers
+# of their own, cannot be undone: they never run twice.
+_KNOWN = ("aten.", "prims.", "prim.")
+_SEEDED = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
+
+
+class Recorder:
+    def __init__(self, device="cpu"):
+        self.device = device
+        self.known = {}  # id -> Seen, of those that live
+        self.young = {}  # those of the last two cycles, which are polled before each op
+        self.at = 0
+        self.records = []
+        self.begun = 0
+
+    def cycle(self):
+        """Ends a cycle and begins the next one; returns the number of its first op and its records."""
+        self.poll(self.known)
+        records, begun, self.records = self.records, self.begun, []
+        self.young = {i: s for i, s in self.known.items() if s.born >= begun}
+        self.begun = self.at
+        return begun, records
+
+    def resume(self):
+        """Begins a cycle after ops that were not recorded."""
+        self.poll(self.known)
+        self.records, self.begun, self.young = [], self.at, {}
+
+    def poll(self, among):
+        gone = [s for s in among.values() if s.weak.expired()]
+        for s in gone:
+            s.died, s.weak = self.at, None
+            self.known.pop(s.id, None)
+            self.young.pop(s.id, None)
+
+    def see(self, tensor, made):
+        i = identity(tensor)
+        s = self.known.get(i)
+        if s is None:
+            s = Seen(tensor, self.at, made)
+            self.known[i] = self.young[i] = s
+        return s
+
+    def run(self, func, args, kwargs, phase, probe):
+        self.poll(self.young)
+        r = Record()
+        r.func, r.phase = func, phase
+        tensors = arguments(args, kwargs)
+        try:
+            r.ins = [self.see(t, False) for t in tensors]
+        except NotImplementedError:
+            raise Unsupported(f"{func} has a tensor without a storage, such as a sparse one") from None
+        r.writes = {self.see(t, False) for t in written(func, args, kwargs)}
+        r.random = r.once = r.empty = r.overwrites = r.looks = False
+        r.scratch = r.ns = 0
+        if probe:
+            out = self.probe(r, func, args, kwargs)
+        else:
+            begun = time.perf_counter_ns()
+            out = func(*args, **kwargs)
+            r.ns = time.perf_counter_ns() - begun
+            self.outputs(r, out)
+        self.records.append(r)
+        self.at += 1
+        return out
+
+    def outputs(self, r, out):
+        tensors = results(out)
+        try:
+            old = {identity(t) for t in tensors} & self.known.keys()
+            r.outs = [self.see(t, True) for t in tensors]
+        except NotImplementedError:
+            raise Unsupported(f"{r.func} makes a tensor without a storage, such as a sparse one") from None
+        r.fresh = {s for s in r.outs if s.id not in old}
+        r.shapes = [t.shape for t in tensors]
+        if str(r.func).startswith("profiler."):
+            for s in r.fresh:
+                s.stays = True  # its bytes are a C++ object
+        for s in r.writes:
+            storage = s.weak.get()
+            if storage is None or storage.nbytes() != s.bytes:  # the tensor has another storage now, or it grew
+                s.stays = True
+
+    def probe(self, r, func, args, kwargs):
+        def key(tensor):
+            return storage_of(tensor)
+
+        storages = {s: s.weak.get() for s in dict.fromkeys(r.ins)}
+        before = {s: view(storages[s]).clone() for s in storages if s.bytes}
+        own = generators(args, kwargs)
+        try:
+            random = random_state(self.device, own)
+        except RuntimeError:
+            random = None  # of a generator that does not tell its state
+        again = saved(args, key), saved(kwargs, key)
+        events = Events().start()
+        try:
+            begun = time.perf_counter_ns()
+            out = func(*args, **kwargs)
+            r.ns = time.perf_counter_ns() - begun
+        finally:
+            sizes = events.stop()
+        drawn = random_state(self.device, own) if random else None
+        r.random = bool(own) or _SEEDED in getattr(func, "tags", ()) or not same_state(random, drawn)
+        self.outputs(r, out)
+        most, _ = highest(sizes)
+        r.scratch = max(0, most - sum(s.bytes for s in r.fresh))
+        for s in before:
+            if s.stays or storages[s].nbytes() != s.bytes:
+                r.once = True
+            elif not torch.equal(view(storages[s]), before[s]):
+                r.writes.add(s)
+        if random is None or not str(func).startswith(_KNOWN):
+            r.once, r.looks = True, r.aliases()
+            return out
+        if r.aliases():
+            r.looks = looks(func, again)
+            r.once = r.looks
+            return out
+        if r.once or not (r.fresh or r.writes):
+            r.once = True
+            return out
+        self.twice(r, func, again, before, storages, out, random, drawn)
+        return out
+
+    def twice(self, r, func, again, before, storages, out, random, drawn):
+        """Runs an op that has run once more, from what was there before, and compares bits."""
+        after = {s: view(storages[s]).clone() for s in r.writes if s.bytes}
+        mine = results(out)
+
+        def run(start):
+            for s in after:
+                view(storages[s]).copy_(start(before[s]))
+            set_random_state(random)
+            args, kwargs = restored(again[0], lambda s: s), restored(again[1], lambda s: s)
+            theirs = results(func(*args, **kwargs))
+            return len(theirs) == len(mine) and all(
+                _same(a, b) for a, b, s in zip(mine, theirs, r.outs) if s in r.fresh) and all(
+                torch.equal(view(storages[s]), after[s]) for s in after)
+
+        try:
+            r.once = not run(lambda b: b)
+            if r.once and r.fresh and not r.writes and "empty" in str(func):
+                r.empty = True
+            last = self.records[-1] if self.records else None
+            if not r.once and last and (last.empty or last.overwrites) and r.writes == last_made(self.records):
+                r.overwrites = run(torch.bitwise_not)
+        finally:
+            for s in after:
+                view(storages[s]).copy_(after[s])
+            set_random_state(drawn)
+
+
+def looks(func, again):
+    """Reports whether a view fails on a storage whose memory is away: some look at its size."""
+    away = []
+
+    def dummy(storage):
+        away.append(torch.empty(storage.nbytes(), dtype=torch.uint8, device=storage.device))
+        return storage_of(away[-1])
+
+    args, kwargs = restored(again[0], dummy), restored(again[1], dummy)
+    for t in away:
+        storage_of(t).resize_(0)
+    try:
+        func(*args, **kwargs)
+    except RuntimeError:
+        return True
+    return False
+
+
+def last_made(records):
+    """Returns what the last op has made, or overwritten after the op before had made it."""
+    last = records[-1]
+    return last.fresh if last.empty else last.writes
+
+
+def _same(a, b):
+    x, y = storage_of(a), storage_of(b)
+    if x.nbytes() != y.nbytes() or a.shape != b.shape or a.stride() != b.stride() or a.dtype != b.dtype:
+        return False
+    return x.nbytes() == 0 or torch.equal(view(x), view(y))
+
+
+def digest(records):
+    """Returns what two cycles have in common if they do the same: ops, and storages by first appearance."""
+    numbers = {}
+
+    def of(seen):
+        return tuple(numbers.setdefault(s, len(numbers)) for s in seen)
+
+    return tuple((r.func, of(r.ins), of(r.outs), tuple(r.shapes)) for r in records)
+
+
+def mark_fixed(storages):
+    """Notes which storages cannot be resized."""
+    for s in storages:
+        storage = s.weak.get() if s.weak and not s.stays else None
+        if storage is not None and not resizable(storage):
+            s.stays = True

@@ -1,0 +1,76 @@
+"""Where a session meets torch: ends of steps, backward passes, and accesses that are no ops."""
+
+import functools
+import types
+
+import torch
+
+
+class Hooks:
+    """Wraps functions of torch until undo."""
+
+    def __init__(self):
+        self.undoing = []
+
+    def wrap(self, owner, name, make):
+        old = getattr(owner, name, None)
+        if old is None:
+            return
+        own = name in vars(owner)
+        setattr(owner, name, functools.wraps(old)(make(old)))
+        self.undoing.append(lambda: setattr(owner, name, old) if own else delattr(owner, name))
+
+    def undo(self):
+        while self.undoing:
+            self.undoing.pop()()
+
+
+def install(session):
+    """Hooks a session into torch and its optimizer."""
+    hooks = Hooks()
+    optimizer = session.optimizer
+    step = optimizer.step
+    inner = getattr(step, "__func__", step)
+
+    @functools.wraps(inner)
+    def stepped(self, *args, **kwargs):
+        session.phase = "optimize"
+        try:
+            out = step(*args, **kwargs)
+        finally:
+            session.phase = "forward"
+        session.mark()
+        return out
+
+    own = vars(optimizer).get("step")
+    optimizer.step = types.MethodType(stepped, optimizer)  # schedules ask for its __self__ and __func__
+
+    def restore():
+        if own is None:
+            del optimizer.step
+        else:
+            optimizer.step = own
+
+    hooks.undoing.append(restore)
+
+    def backward(old):
+        def run(*args, **kwargs):
+            session.phase = "backward"
+            try:
+                return old(*args, **kwargs)
+            finally:
+                session.phase = "forward"
+        return run
+
+    def at_home(old):
+        def run(*args, **kwargs):
+            session.home()
+            return old(*args, **kwargs)
+        return run
+
+    hooks.wrap(torch.autograd, "backward", backward)
+    for owner, names in ((torch, ("save",)), (torch.nn.Module, ("state_dict",)), (type(optimizer), ("state_dict",)),
+                         (torch.Tensor, ("numpy", "tolist", "data_ptr", "__deepcopy__", "__reduce_ex__", "__array__"))):
+        for name in names:
+            hooks.wrap(owner, name, at_home)
+    return hooks

@@ -1,0 +1,239 @@
+"""An iteration as a graph for the planner, and as the list of ops that playback compares the script with."""
+
+LEAST = 1024  # bytes of the smallest storage that moves on the CPU
+
+
+class Slot:
+    """A storage's part in an iteration: each iteration may have another storage in it."""
+
+    __slots__ = ("number", "storage", "bytes", "persistent", "fixed", "until", "last", "role", "name")
+
+
+class Group:
+    """Ops of the script that are one op of the graph; one without ops is the arrival of a storage from outside."""
+
+    __slots__ = ("name", "at", "reads", "makes", "updates", "once", "random", "scratch", "ns", "phase")
+
+    def __init__(self, name, phase):
+        self.name, self.phase = name, phase
+        self.at = []  # positions of its ops
+        self.reads, self.updates = {}, {}  # slot -> version before the op
+        self.makes = []  # slots
+        self.once = self.random = False
+        self.scratch = self.ns = 0
+
+    def writes(self):
+        """Returns slots and the versions that they have after the op."""
+        return [(s, 0) for s in self.makes] + [(s, v + 1) for s, v in self.updates.items()]
+
+
+class Iteration:
+    """One iteration of a script, from the boundary with the fewest bytes carried on.
+
+    first and second are the records of two successive cycles that do the same. A cycle goes from the end of a step of
+    the optimizer to the end of the next; begun is the number of the first op of the second one.
+    """
+
+    def __init__(self, key, first, second, begun, parameters=()):
+        n = len(first)
+        self.key, self.length = key, n
+        everyone = dict.fromkeys(s for r in first + second for s in r.ins + r.outs)
+        self.tail = _boundary(everyone, begun, n)  # ops between the step's end and the boundary
+        self.start = begun - n + self.tail
+        self.end = begun + self.tail
+        # what was found by probing one cycle is true of both
+        self.records = first[self.tail:] + second[:self.tail]
+        self._facts(first, second)
+        self.slots, self.slot_of = [], {}
+        self._slots(everyone, parameters)
+        self.groups = []
+        self._groups()
+        self._lifetimes()
+
+    def _facts(self, first, second):
+        for a, b in zip(first, second):
+            for r in a, b:
+                r.random, r.once = a.random or b.random, a.once or b.once
+                r.empty, r.overwrites = a.empty or b.empty, a.overwrites or b.overwrites
+                r.looks = a.looks or b.looks
+                r.scratch = max(a.scratch, b.scratch)
+            written = {i for x in (a, b) for i, s in enumerate(x.ins) if s in x.writes}
+            for r in a, b:
+                r.writes |= {r.ins[i] for i in written}
+            a.ns = b.ns = min(a.ns, b.ns)
+
+    def _carried(self, s):
+        return s.born < self.start and (s.died is None or s.died > self.end)
+
+    def _slots(self, everyone, parameters):
+        used = dict.fromkeys(s for r in self.records for s in r.ins + r.outs)
+        self.held = 0
+        for s in everyone:
+            if s not in used and s.born < self.start and s.died is not None and self.start < s.died <= self.end:
+                self.held += s.bytes
+        parameters = set(parameters)
+        for s in used:
+            if s.bytes == 0:
+                continue
+            t = Slot()
+            t.number, t.storage, t.bytes, t.persistent = len(self.slots), s, s.bytes, self._carried(s)
+            t.fixed = s.stays
+            t.role = ("parameter" if s.id in parameters else "state") if t.persistent else ""
+            t.name = f"{t.role or 's'}{t.number}"
+            if t.fixed:
+                self.held += s.bytes
+            self.slots.append(t)
+            self.slot_of[s] = t
+
+    def _groups(self):
+        version = {}  # slot -> its version now
+        restless = {s for r in self.records for s in r.writes if s.stays}
+        known = {t.storage for t in self.slots if t.persistent}
+        came = []  # from outside, since the last op
+        for t in self.slots:
+            if not t.fixed and not t.persistent and t.storage.born < self.start:
+                self._arrive(t.storage, "forward", version)  # of the iteration before
+        self.group_at = [None] * self.length
+        self.arrivals = [()] * self.length
+        for p, r in enumerate(self.records):
+            new = [s for s in dict.fromkeys(r.ins + [o for o in r.outs if o not in r.fresh])
+                   if s.bytes and s not in known]
+            self.arrivals[p] = tuple(self.slot_of[s] for s in new)
+            known.update(new)
+            known.update(s for s in r.fresh if s.bytes)
+            came += [s for s in new if not s.stays and s.born >= self.start]
+            if r.view():
+                continue
+            name = str(r.func)
+            makes = [self.slot_of[s] for s in dict.fromkeys(r.outs) if s in r.fresh and s.bytes and not s.stays]
+            updates = [self.slot_of[s] for s in r.writes if s.bytes and not s.stays]
+            updates.sort(key=lambda t: t.number)
+            reads = [self.slot_of[s] for s in dict.fromkeys(r.ins + r.outs)
+                     if s.bytes and not s.stays and s not in r.fresh]
+            g = self._joined(r, came, makes, updates, reads)
+            if g is None:
+                for s in came:
+                    self._arrive(s, r.phase, version)
+                g = Group(name, r.phase)
+                g.once = r.once or any(s in restless for s in r.ins) or bool(r.writes & restless)
+                g.makes = makes
+                g.updates = {t: version.get(t, 0) for t in updates}
+                for t in makes:
+                    version[t] = 0
+                for t, v in g.updates.items():
+                    version[t] = v + 1
+                self.groups.append(g)
+            else:
+                g.name += " " + name
+                g.once = False
+            came = []
+            for t in reads:
+                if t not in g.makes:
+                    g.reads.setdefault(t, g.updates[t] if t in g.updates else version.get(t, 0))
+            g.random |= r.random
+            g.scratch = max(g.scratch, r.scratch)
+            g.ns += r.ns
+            g.at.append(p)
+            self.group_at[p] = len(self.groups) - 1
+
+    def _arrive(self, s, phase, version):
+        g = Group("arrive", phase)
+        g.once = True
+        g.makes.append(self.slot_of[s])
+        version[self.slot_of[s]] = 0
+        self.groups.append(g)
+
+    def _joined(self, r, came, makes, updates, reads):
+        """Returns the last group if the op only updates what that has made: together they are one pure op."""
+        if not self.groups or came or makes or not updates or r.once:
+            return None
+        g = self.groups[-1]
+        if not g.at or g.updates or not set(updates) <= set(g.makes) or g.phase != r.phase:
+            return None
+        if g.once and not (r.overwrites and set(g.makes) == set(updates)):
+            return None
+        if g.random and r.random:
+            return None
+        return g
+
+    def _lifetimes(self):
+        n = len(self.groups)
+        for t in self.slots:
+            t.until, t.last = 0, -1
+        for i, g in enumerate(self.groups):
+            for t in list(g.reads) + g.makes + list(g.updates):
+                t.last = i
+        starts = [g.at[0] if g.at else None for g in self.groups]
+        for i in range(n - 1, -1, -1):
+            if starts[i] is None:
+                starts[i] = starts[i + 1]
+        for i, g in enumerate(self.groups):
+            for t in g.makes:
+                t.role = "activation" if g.phase == "forward" else "gradient"
+        for t in self.slots:
+            if t.persistent or t.fixed or t.last < 0:
+                continue
+            died = t.storage.died
+            until = n
+            if died is not None and died <= self.end:
+                until = next((i for i in range(t.last + 1, n) if starts[i] >= died - self.start), n)
+            if until > t.last + 1:
+                t.until = until
+
+    def planned(self):
+        """Returns the slots that are storages of the graph, in its order."""
+        return [t for t in self.slots if not t.fixed and t.last >= 0]
+
+    def graph(self, name):
+        """Returns the graph in Tensile's JSON form."""
+        storages, tensors, ops = [], [], []
+        ids, tensor_of = {}, {}
+
+        def tensor(t, v):
+            if (t, v) not in tensor_of:
+                tensor_of[t, v] = len(tensors)
+                tensors.append({"id": len(tensors), "name": t.name, "storage": ids[t], "version": v,
+                                "shape": [t.bytes], "dtype": "uint8"})
+            return tensor_of[t, v]
+
+        for t in self.planned():
+            ids[t] = len(storages)
+            s = {"id": ids[t], "name": t.name, "role": t.role, "bytes": t.bytes}
+            if t.until:
+                s["until"] = t.until
+            storages.append(s)
+        for i, g in enumerate(self.groups):
+            op = {"id": i, "name": g.name[:200], "kind": "opaque",
+                  "inputs": [tensor(t, v) for t, v in g.reads.items()],
+                  "outputs": [tensor(t, v) for t, v in g.writes()], "phase": g.phase, "forward": -1}
+            attrs = {}
+            if g.scratch:
+                attrs["scratch"] = g.scratch
+            if g.once:
+                attrs["once"] = True
+            if attrs:
+                op["attrs"] = attrs
+            ops.append(op)
+        return {"name": name, "storages": storages, "tensors": tensors, "ops": ops}
+
+    def latencies(self):
+        return [g.ns for g in self.groups]
+
+
+def _boundary(everyone, begun, n):
+    """Returns how many ops after the end of a step the fewest bytes are alive; the earliest such place."""
+    change = [0] * (n + 1)
+    alive = 0
+    for s in everyone:
+        if s.born < begun and (s.died is None or s.died > begun):
+            alive += s.bytes
+        elif begun <= s.born < begun + n:
+            change[s.born - begun + 1] += s.bytes
+        if s.died is not None and begun < s.died <= begun + n and (s.died > s.born):
+            change[s.died - begun] -= s.bytes
+    best, place = alive, 0
+    for p in range(1, n):
+        alive += change[p]
+        if alive < best:
+            best, place = alive, p
+    return place

@@ -1,0 +1,190 @@
+"""The line to the sidecar: messages of JSON over a socket pair, as package external of Tensile describes them."""
+
+import json
+import os
+import select
+import socket
+import sys
+
+import torch
+
+from .iteration import LEAST
+
+VARIABLE = "TENSILE_SOCKET"
+
+
+def say(text):
+    print("tensile: " + text, file=sys.stderr, flush=True)
+
+
+class Stopped(SystemExit):
+    """The sidecar has told the script to end."""
+
+
+def one_line(text):
+    return "".join(c if c.isprintable() else " " for c in text)[:2000]
+
+
+def hello(device):
+    name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+    memory = (torch.cuda.get_device_properties(0).total_memory if device == "cuda"
+              else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return {"pid": os.getpid(), "framework": "torch", "release": torch.__version__,
+            "device": {"kind": device, "name": name, "memory_bytes": memory,
+                       "least_bytes": 1 << 20 if device == "cuda" else LEAST}}
+
+
+def recorded(number, iteration, name):
+    body = {"number": number, "graph": iteration.graph(name), "latency_ns": iteration.latencies()}
+    if iteration.held:
+        body["held_bytes"] = iteration.held
+    return body
+
+
+def line(kind, body):
+    return (json.dumps({"version": 1, "kind": kind, "body": body}, separators=(",", ":")) + "\n").encode()
+
+
+class Link:
+    """What a session tells its planner goes to the sidecar, and what the sidecar says is taken at boundaries."""
+
+    def __init__(self, sock, device):
+        self.sock, self.device = sock, device
+        self.text = b""
+        self.plan = None
+        self.parked = self.parking = self.stopping = False
+        self.counter = 0  # of park and resume
+        self.newest = None
+        self.reserved = 0
+        self.send("hello", hello(device))
+
+    # to the sidecar
+
+    def send(self, kind, body):
+        if self.sock is None:
+            return
+        try:
+            self.sock.sendall(line(kind, body))
+        except OSError:
+            self.lost("the sidecar is gone; training goes on with the plan that is there")
+
+    def lost(self, why):
+        if self.sock is not None:
+            self.sock.close()
+            self.sock = None
+            say(why)
+
+    def graph(self, number, iteration):
+        self.send("graph", recorded(number, iteration, "script"))
+
+    def applied(self, plan, iterations, error):
+        body = {"plan": plan["number"], "iteration": iterations, "reserved_bytes": self._reserved()}
+        if error:
+            body["error"] = one_line(error)
+        self.send("applied", body)
+
+    def iteration(self, session, graph, plan, wall):
+        body = {"iteration": session.iterations, "graph": graph, "plan": plan, "wall_ns": wall, "stall_ns": 0,
+                "touched_bytes": session.touched, "reserved_bytes": self._reserved()}
+        p = session.player
+        if p is not None and graph:
+            host = sum(c.numel() for c in p.copies if c is not None)
+            if host:
+                body["host_bytes"] = host
+            if p.faults:
+                body["faults"], p.faults = p.faults, 0
+        self.reserved = session.touched
+        self.send("iteration", body)
+
+    def passive(self, iterations, why, always):
+        body = {"iteration": iterations, "why": one_line(why)}
+        if always:
+            body["always"] = True
+        self.send("passive", body)
+
+    def end(self, session, error=None):
+        body = {"iteration": session.iterations}
+        if error:
+            body["error"] = one_line(error)
+        if self.stopping:
+            body["stopped"] = True
+        self.send("end", body)
+        if self.sock is not None:
+            self.sock.close()
+            self.sock = None
+
+    def _reserved(self):
+        return torch.cuda.memory_reserved() if self.device == "cuda" else self.reserved
+
+    # from the sidecar
+
+    def take(self):
+        """Returns the newest plan that was not taken yet, or None."""
+        self._read(0)
+        plan, self.plan = self.plan, None
+        return plan
+
+    def step(self, session):
+        """After a step of the optimizer: rests or ends if the sidecar says so."""
+        self._read(0)
+        if self.parking and not self.stopping and self.sock is not None:
+            session.home()
+            if self.device == "cuda":
+                torch.cuda.empty_cache()
+            self.send("parked", {"number": self.counter, "iteration": session.iterations,
+                                 "reserved_bytes": self._reserved()})
+            while self.parking and not self.stopping and self.sock is not None:
+                self._read(None)
+            if self.plan is None and self.newest is not None and not self.stopping:
+                self.plan = self.newest  # applied is its answer
+        if self.stopping:
+            session.home()
+            self.end(session)
+            raise Stopped(0)
+
+    def _read(self, wait):
+        while self.sock is not None:
+            ready, _, _ = select.select([self.sock], [], [], wait)
+            if not ready:
+                return
+            try:
+                got = self.sock.recv(1 << 20)
+            except OSError:
+                got = b""
+            if not got:
+                self.lost("the sidecar is gone; training goes on with the plan that is there")
+                return
+            *lines, self.text = (self.text + got).split(b"\n")
+            for text in lines:
+                try:
+                    self._hear(json.loads(text))
+                except (ValueError, KeyError, TypeError) as e:
+                    self.lost(f"cannot read what the sidecar says: {e!r}")
+            wait = 0 if lines else wait
+
+    def _hear(self, message):
+        if message["version"] != 1:
+            raise ValueError(f"version {message['version']}, not 1")
+        kind, body = message["kind"], message.get("body") or {}
+        if kind == "plan":
+            if self.newest is None or body["number"] > self.newest["number"]:
+                self.plan = self.newest = body
+        elif kind in ("park", "resume"):
+            if body["number"] > self.counter:
+                self.counter, self.parking = body["number"], kind == "park"
+        elif kind == "stop":
+            self.stopping = True
+        else:
+            raise ValueError(f"kind {kind!r} is not known")
+
+
+def from_environment():
+    """Returns the socket to the sidecar, or None if there is none."""
+    number = os.environ.pop(VARIABLE, None)
+    if number is None:
+        return None
+    try:
+        return socket.socket(fileno=int(number))
+    except (ValueError, OSError) as e:
+        say(f"{VARIABLE}={number} is no socket ({e}): passive")
+        return None

@@ -1,0 +1,461 @@
+"""Playback: the script's ops run as they come, and between them the plan's moves are made.
+
+Each op is compared with the recorded iteration. The first that differs ends playback until the next boundary of
+iterations: all that is away is brought back, and the script goes on as it would without a plan. So the plan never
+decides what the script computes.
+"""
+
+import torch
+
+from .events import dropping
+from .storages import (Tensor, Weak, generators, identity, leaves, on_host, random_state, restored, results, saved,
+                       set_random_state, storage_of, view)
+
+OUT, DROP, FORGET, IN, AGAIN, RELEASE = range(6)
+
+
+class Differs(Exception):
+    """The script does something else than in the recorded iteration."""
+
+
+class Check:
+    """One op as playback expects it."""
+
+    __slots__ = ("func", "ins", "came", "before", "touches", "save", "random", "fresh", "writes")
+
+
+class Player:
+    def __init__(self, iteration, device="cpu"):
+        self.iteration, self.device = iteration, device
+        n = len(iteration.slots)
+        self.bound = [0] * n  # per slot: the id of its storage
+        self.weak = [None] * n
+        self.strong = [None] * n
+        self.now = [-1] * n  # version that the script has
+        self.on = [-1] * n  # version on the device
+        self.host = [-1] * n  # version on the host
+        self.copies = [None] * n  # host memory
+        self.away = set()  # numbers of slots whose version on the device is not the script's
+        self.saved = {}  # op of the graph -> its last arguments
+        self.fixed = set()  # slots that turned out to be of one size for good
+        self.last = [0] * n
+        for g in iteration.groups:
+            for t, v in g.writes():
+                self.last[t.number] = max(self.last[t.number], v)
+        for t in iteration.slots:
+            if t.persistent:
+                self.bound[t.number] = t.storage.id
+                storage = t.storage.weak.get() if t.storage.weak else None
+                self.weak[t.number] = Weak(storage) if storage is not None else None
+                self.now[t.number] = self.on[t.number] = 0
+        self.faults = 0
+        self.program = None
+        self.measured = False  # events of the allocator are taken
+        self.pos = 0
+        self.load(None)
+
+    # compiling
+
+    def load(self, program):
+        """Takes a program, or None for no plan; between iterations only."""
+        it = self.iteration
+        self.program = program
+        managed = program.managed if program else set()
+        again = program.again if program else set()
+        n = len(it.groups)
+        self.lasting = {self.bound[t.number] for t in it.slots if t.persistent}
+        self.managed = {t.number for t in managed}
+        self.held = {t.number for t in program.held} if program else set()
+        checks = []
+        fresh_seen = set()
+        begins = {g.at[0]: i for i, g in enumerate(it.groups) if g.at}
+        ends = {g.at[-1]: i for i, g in enumerate(it.groups) if g.at}
+        done = 0
+        for p, r in enumerate(it.records):
+            c = Check()
+            c.func, c.random = r.func, r.random
+            c.ins = [it.slot_of[s].number if s.bytes else -1 for s in r.ins]
+            c.came = tuple((leaf, it.slot_of[s].number, s.bytes) for s in self._came(p)
+                           for leaf in [self._leaf(r, s)] if leaf >= 0)
+            g = it.group_at[p]
+            c.before = ()
+            if p in begins:
+                actions = []
+                while done <= begins[p]:
+                    if program:
+                        actions += [self._compiled(program, done, a) for a in program.before[done]]
+                    done += 1
+                c.before = tuple(actions)
+            c.touches = None
+            if g is not None:
+                c.touches = frozenset(x for x in c.ins if x in self.managed) or None
+            c.save = g if g in again else None
+            fresh = []
+            for leaf, s in enumerate(r.outs):
+                if s in r.fresh and s.bytes and s not in fresh_seen:
+                    fresh_seen.add(s)
+                    fresh.append((leaf, it.slot_of[s].number, r.shapes[leaf]))
+            c.fresh = tuple(fresh)
+            c.writes = ()
+            if g is not None and p in ends:
+                c.writes = tuple((t.number, v) for t, v in it.groups[g].writes() if t.number in self.managed)
+            checks.append(c)
+        end = []
+        while done <= n:
+            if program:
+                end += [self._compiled(program, done, a) for a in program.before[done]]
+            done += 1
+        self.checks, self.end, self.ops = checks, tuple(end), len(checks)
+
+    def _came(self, p):
+        return [t.storage for t in self.iteration.arrivals[p]]
+
+    @staticmethod
+    def _leaf(r, s):
+        return r.ins.index(s) if s in r.ins else -1
+
+    def _compiled(self, program, i, a):
+        if a[0] == "again":
+            g = self.iteration.groups[a[1]]
+            versions = dict(g.writes())
+            return (AGAIN, a[1], tuple((t.number, versions[t]) for t in a[2]))
+        if a[0] == "drop":
+            t = a[1]
+            if (i, t) in program.remade:
+                return (DROP, t.number)
+            return (FORGET, t.number)
+        return ({"out": OUT, "in": IN, "release": RELEASE}[a[0]], a[1].number)
+
+    # iterations
+
+    def begin(self, first):
+        """Starts an iteration; first says that the one before was not played to its end with this program."""
+        if first:
+            for t in self.iteration.slots:
+                n = t.number
+                if t.persistent:
+                    self.now[n] = self.on[n] = 0
+                    self.host[n] = -1
+                else:
+                    self.now[n] = self.on[n] = self.host[n] = -1
+            for t, stays in (self.program.enter.items() if self.program else ()):
+                n = t.number
+                if t in self.program.copied or not stays:
+                    self.out(n)
+                if not stays:
+                    self.drop(n, False)
+        else:
+            for t in self.iteration.slots:
+                n = t.number
+                if t.persistent:
+                    last = self.last[n]
+                    self.on[n] = 0 if self.on[n] == last else -1
+                    self.host[n] = 0 if self.host[n] == last else -1
+                    self.now[n] = 0
+                else:
+                    if n in self.away:
+                        self.bring(n)  # of the iteration before: the script still has it
+                    self.bound[n], self.weak[n], self.strong[n] = 0, None, None
+                    self.now[n] = self.on[n] = self.host[n] = -1
+            self.saved.clear()
+        self.pos = 0
+
+    def run(self, func, args, kwargs):
+        """Runs the next op of the script; raises Differs, before it has run the op, if it is not the expected one."""
+        c = self.checks[self.pos]
+        if func is not c.func:
+            raise Differs(f"op {self.pos} is {func}, was {c.func}")
+        tensors = []
+        for a in args:
+            if isinstance(a, Tensor):
+                tensors.append(a)
+            elif type(a) is list or type(a) is tuple:
+                leaves(a, tensors)
+        if kwargs:
+            for a in kwargs.values():
+                if isinstance(a, Tensor):
+                    tensors.append(a)
+                elif type(a) is list or type(a) is tuple:
+                    leaves(a, tensors)
+        bound = self.bound
+        ids = [identity(t) for t in tensors]
+        if c.came:
+            self._arrive(c, tensors, ids)
+        ins = c.ins
+        if len(ids) != len(ins):
+            raise Differs(f"op {self.pos}, {func}, has other operands")
+        for i, n in zip(ids, ins):
+            if n >= 0 and bound[n] != i:
+                raise Differs(f"op {self.pos}, {func}, has other operands")
+        if c.before:
+            for a in c.before:
+                self.act(a)
+        if self.away and c.touches and not c.touches.isdisjoint(self.away):
+            for n in c.touches & self.away:
+                self.faults += 1
+                self.bring(n)
+        if c.save is not None:
+            self._save(c, func, args, kwargs)
+        try:
+            out = func(*args, **kwargs)
+        except RuntimeError:
+            away = self.away.intersection(c.ins)  # some views look at the size of their storage
+            if not away:
+                raise
+            for n in away:
+                self.faults += 1
+                self.bring(n)
+            out = func(*args, **kwargs)
+        self.pos += 1
+        if c.fresh:
+            made = (out,) if isinstance(out, Tensor) else results(out)
+            for leaf, n, shape in c.fresh:
+                t = made[leaf]
+                if t.shape != shape:
+                    self.other = f"op {self.pos - 1}, {func}, makes another shape"
+                i = bound[n] = identity(t)
+                if i in ids:
+                    self.other = f"op {self.pos - 1}, {func}, makes no storage of its own"
+                if n in self.managed:
+                    self._adopt(n, t)
+        for n, v in c.writes:
+            self.now[n] = self.on[n] = v
+            self.away.discard(n)
+        return out
+
+    other = None  # why what an op has made does not fit
+
+    def _adopt(self, n, tensor):
+        s = storage_of(tensor)
+        if s.nbytes() != self.iteration.slots[n].bytes:
+            self.other = f"op {self.pos - 1} makes another size"
+        self.weak[n] = Weak(s)
+        self.strong[n] = s if n in self.held else None
+        self.now[n] = self.on[n] = 0
+        self.host[n] = -1
+        self.away.discard(n)
+
+    def _arrive(self, c, tensors, ids):
+        for leaf, n, size in c.came:
+            if leaf >= len(tensors):
+                raise Differs(f"op {self.pos}, {c.func}, has other operands")
+            t = tensors[leaf]
+            s = storage_of(t)
+            i = ids[leaf]
+            if s.nbytes() != size:
+                raise Differs(f"op {self.pos}, {c.func}, has an operand of another size")
+            if i in self.lasting or any(self.bound[m] == i and m != n and self.weak[m] and not self.weak[m].expired()
+                                        for m in self.managed):
+                raise Differs(f"op {self.pos}, {c.func}, has other operands")
+            self.bound[n] = i
+            if n in self.managed:
+                self._adopt(n, t)
+
+    def _save(self, c, func, args, kwargs):
+        slots = self._slots_by_id(c)
+
+        def key(tensor):
+            n = slots.get(identity(tensor), -1)
+            return n if n >= 0 and not self.iteration.slots[n].fixed else storage_of(tensor)
+
+        g = self.iteration.groups[c.save]
+        state = None
+        if c.random:
+            try:
+                state = random_state(self.device, generators(args, kwargs))
+            except RuntimeError:
+                raise Differs(f"op {self.pos}, {func}, has a generator that does not tell its state") from None
+        if self.pos == g.at[0]:
+            self.saved[c.save] = []
+        self.saved[c.save].append((func, saved(args, key), saved(kwargs, key), c, state))
+
+    def _slots_by_id(self, c):
+        return {self.bound[n]: n for n in c.ins if n >= 0}
+
+    # moves
+
+    def act(self, a):
+        do, n = a[0], a[1]
+        if do == OUT:
+            self.out(n)
+        elif do == DROP:
+            self.drop(n, True)
+        elif do == FORGET:
+            self.drop(n, False)
+        elif do == IN:
+            if n in self.away:
+                self.bring(n)
+            if n in self.held:
+                self.strong[n] = self._storage(n)
+        elif do == AGAIN:
+            self.again(n, a[2])
+        else:
+            self.strong[n] = None
+            if self.weak[n] is not None and self.weak[n].expired():
+                self._gone(n)
+
+    def _gone(self, n):
+        self.on[n] = -1
+        self.away.discard(n)
+
+    def _storage(self, n):
+        w = self.weak[n]
+        return w.get() if w is not None else None
+
+    def out(self, n):
+        if self.on[n] < 0 or self.on[n] == self.host[n]:
+            return
+        s = self._storage(n)
+        if s is None:
+            return
+        if self.copies[n] is None:
+            self.copies[n] = on_host(self.iteration.slots[n].bytes)
+        self.host[n] = -1
+        self.copies[n].copy_(view(s))
+        self.host[n] = self.on[n]
+
+    def drop(self, n, remade):
+        """Takes a storage's memory away, if there is a copy of what is in it or it is going to be made again."""
+        if self.on[n] < 0 or n in self.fixed or not remade and self.host[n] != self.on[n]:
+            return
+        s = self._storage(n)
+        if s is None:
+            self._gone(n)
+            return
+        version, self.on[n] = self.on[n], -1
+        self.away.add(n)
+        try:
+            if self.measured:
+                with dropping(s.nbytes()):
+                    s.resize_(0)
+            else:
+                s.resize_(0)
+        except RuntimeError:  # something else, such as numpy, shares its memory
+            self.fixed.add(n)
+            self.on[n] = version
+            self.away.discard(n)
+
+    def bring(self, n):
+        """Gives the script its version of a slot back."""
+        if self.on[n] == self.now[n]:
+            self.away.discard(n)
+            return
+        s = self._storage(n)
+        if s is None:
+            self.away.discard(n)
+            return
+        if self.host[n] == self.now[n]:
+            s.resize_(self.iteration.slots[n].bytes)
+            view(s).copy_(self.copies[n])
+        else:
+            made = self.make(n, self.now[n], {})
+            if s.nbytes() != self.iteration.slots[n].bytes:
+                s.resize_(self.iteration.slots[n].bytes)
+            view(s).copy_(view(made))
+        self.on[n] = self.now[n]
+        self.away.discard(n)
+
+    def make(self, n, v, done):
+        """Returns a storage with version v of a slot, which the caller only reads."""
+        if self.on[n] == v:
+            s = self._storage(n)
+            if s is not None:
+                return s
+        if (n, v) in done:
+            return done[n, v]
+        if self.host[n] == v:
+            s = torch.empty(self.iteration.slots[n].bytes, dtype=torch.uint8, device=self.device)
+            s.copy_(self.copies[n])
+            done[n, v] = storage_of(s)
+            return done[n, v]
+        i = self._maker(n, v)
+        if i is None or i not in self.saved:
+            raise RuntimeError(f"tensile: {self.iteration.slots[n].name} is lost, which is a bug; nothing was computed "
+                               "with it")
+        for m, w, s in self._rerun(i, done):
+            done[m, w] = s
+        return done[n, v]
+
+    def _maker(self, n, v):
+        if not hasattr(self, "_makers"):
+            self._makers = {(t.number, w): i for i, g in enumerate(self.iteration.groups) for t, w in g.writes()}
+        return self._makers.get((n, v))
+
+    def _rerun(self, i, done, target=None):
+        """Runs an op of the graph again; returns slots, versions and storages of what it makes.
+
+        What it updates in place is a copy, but for slots in target.
+        """
+        g = self.iteration.groups[i]
+        there = {}
+        for t, v in g.reads.items():
+            m = t.number
+            if t in g.updates and not (target and m in target):
+                there[m] = storage_of(view(self.make(m, v, done)).clone())
+            else:
+                there[m] = self.make(m, v, done)
+        for m in target or ():
+            self.on[m] = -1  # should the op not come to its end
+            self.away.add(m)
+
+        def storage(key):
+            return there[key] if isinstance(key, int) else key
+
+        for func, args, kwargs, c, state in self.saved[i]:
+            now = [(g, g.get_state()) for g, _ in state or ()]
+            try:
+                set_random_state(state or ())
+                out = results(func(*restored(args, storage), **restored(kwargs, storage)))
+            finally:
+                set_random_state(now)
+            for leaf, m, _ in c.fresh:
+                there[m] = storage_of(out[leaf])
+        return [(t.number, v, there[t.number]) for t, v in g.writes()]
+
+    def again(self, i, outputs):
+        g = self.iteration.groups[i]
+        for n, _ in outputs:
+            if n in self.held:
+                self.strong[n] = self._storage(n)
+        updated = {t.number: v for t, v in g.updates.items()}
+        wanted = [(n, v) for n, v in outputs if self.on[n] != self.now[n] and self.on[n] < v
+                  and (n in self.away or n in self.held)]
+        if not wanted:
+            return
+        inplace = {n for n, v in wanted if n in updated and self.on[n] == v - 1 and self._storage(n) is not None}
+        made = self._rerun(i, {}, inplace)
+        for n, v, s in made:
+            if (n, v) not in wanted:
+                continue
+            if n not in inplace:
+                mine = self._storage(n)
+                if mine is None:
+                    self.weak[n], self.strong[n] = Weak(s), s
+                else:
+                    self.on[n] = -1
+                    if mine.nbytes() != self.iteration.slots[n].bytes:
+                        mine.resize_(self.iteration.slots[n].bytes)
+                    view(mine).copy_(view(s))
+            self.on[n] = v
+            if v == self.now[n]:
+                self.away.discard(n)
+            else:
+                self.away.add(n)
+
+    def resident(self):
+        """Returns the bytes that the script has on the device at the start of an iteration."""
+        return self.iteration.held + sum(t.bytes for t in self.iteration.slots
+                                         if (t.persistent or t.storage.born < self.iteration.start) and not t.fixed
+                                         and t.number not in self.away)
+
+    def home(self):
+        """Brings all back that is away."""
+        for n in sorted(self.away):
+            self.bring(n)
+
+    def leave(self):
+        """Ends playback, in the middle of an iteration or after one: all is back, nothing is kept."""
+        self.home()
+        self.strong = [None] * len(self.strong)
+        self.saved.clear()
+        self.other = None

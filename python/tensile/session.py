@@ -1,0 +1,240 @@
+"""The course of a script that has joined: recording, playback, and neither while it does something else."""
+
+import os
+import sys
+import time
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .capture import Recorder, digest, mark_fixed
+from .events import Events, highest
+from .iteration import Iteration
+from .player import Differs, Player
+from .program import PlanError, Program
+from .storages import Unsupported, identity
+
+
+def say(text):
+    print("tensile: " + text, file=sys.stderr, flush=True)
+
+
+class Session(TorchDispatchMode):
+    """Sees all ops of the process's main thread.
+
+    The planner is told of what happens: graph(number, iteration), applied(plan, iteration, error),
+    iteration(...), passive(iteration, why, always). take() gives the newest plan that was not taken yet, or None;
+    step(session) is called after each step of the optimizer, and may end the script.
+    """
+
+    def __init__(self, parameters, optimizer, planner):
+        super().__init__()
+        self.parameters, self.optimizer, self.planner = parameters, optimizer, planner
+        self.off = self.child = False
+        self.phase = "forward"
+        self.device = parameters[0].device.type if parameters else "cpu"
+        self.recorder = Recorder(self.device)
+        self.course = self._record
+        self.stage = "look"
+        self.cycle = None  # of the probed cycle: its first op's number and its records
+        self.players = {}  # digest -> (number of the graph, player)
+        self.player = self.number = None
+        self.plan = 0  # number of the plan in force
+        self.first = True  # the next iteration does not follow on a played one
+        self.count = -1  # ops since the step's end, of a passive script that comes to a boundary; -1: before the step
+        self.events, self.measured = None, 0  # of the allocator, and of how many iterations with the same plan
+        self.touched = 0  # the most that the allocator had, as last measured
+        self.failed = 0  # iterations in a row that were not the recorded one
+        self.iterations = 0
+        self.other = None  # how the first iteration that was another differed
+        self.said = False  # that there was one
+        self.begun = time.perf_counter_ns()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self):
+        self.off = self.child = True
+
+    # ops
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if self.off:
+            return func(*args, **(kwargs or {}))
+        return self.course(func, args, kwargs or {})
+
+    def _record(self, func, args, kwargs):
+        try:
+            return self.recorder.run(func, args, kwargs, self.phase, self.stage == "probe")
+        except Unsupported as e:
+            self.stop(str(e))
+            return func(*args, **kwargs)
+
+    def _play(self, func, args, kwargs):
+        p = self.player
+        if p.pos == p.ops:
+            for a in p.end:
+                p.act(a)
+            self._boundary(False)
+        try:
+            out = p.run(func, args, kwargs)
+        except Differs as e:
+            self._lost(str(e))
+            return func(*args, **kwargs)
+        if p.other is not None:
+            self._lost(p.other)
+        return out
+
+    def _pass(self, func, args, kwargs):
+        if self.count >= 0:
+            if self.count == self.player.iteration.tail:
+                self._boundary(True)
+                self.course = self._play
+                return self._play(func, args, kwargs)
+            self.count += 1
+        return func(*args, **kwargs)
+
+    # boundaries
+
+    def _boundary(self, first):
+        """Begins an iteration, with the newest plan."""
+        plan = self.planner.take()
+        if plan is not None:
+            first = self._apply(plan) or first
+        self._measure(False)
+        self.player.begin(first)
+        self._measure(True)
+
+    def _measure(self, begins):
+        """Measures what the allocator has at most in an iteration, by its own events or figures."""
+        p = self.player
+        if self.device == "cuda":
+            if begins:
+                torch.cuda.reset_peak_memory_stats()
+            else:
+                self.touched = torch.cuda.max_memory_allocated()
+            return
+        if not begins:
+            if self.events is not None:
+                most, _ = highest(self.events.stop())
+                if self.events.known and p.pos == p.ops:
+                    self.touched = self.base + most
+                self.events, p.measured = None, False
+        elif self.measured < 2:
+            self.measured += 1
+            self.base = p.resident()
+            self.events = Events().start()
+            p.measured = self.events.known
+
+    def _unmeasured(self):
+        if self.events is not None:
+            self.events.stop()
+            self.events, self.player.measured = None, False
+
+    def _apply(self, plan):
+        """Takes a plan; reports whether another one is in force than before."""
+        if plan["graph"] not in (0, self.number):
+            self.planner.applied(plan, self.iterations, f"the script does graph {self.number} now")
+            return False
+        try:
+            program = Program(self.player.iteration, plan) if plan["graph"] else None
+        except PlanError as e:
+            self.planner.applied(plan, self.iterations, str(e))
+            return False
+        self.player.leave()
+        self.player.load(program)
+        self.plan = plan["number"] if program else 0
+        self.measured = 0
+        self.planner.applied(plan, self.iterations, None)
+        return True
+
+    def _lost(self, why):
+        self._unmeasured()
+        self.player.leave()
+        self.course, self.count = self._pass, -1
+        self.failed += 1
+        self.passive(why)
+
+    def mark(self):
+        """The optimizer has made a step."""
+        if self.off:
+            return
+        self._mark()
+        self.planner.step(self)
+
+    def _mark(self):
+        self.iterations += 1
+        now = time.perf_counter_ns()
+        wall, self.begun = now - self.begun, now
+        if self.course == self._play:
+            p = self.player
+            if p.pos == p.ops - p.iteration.tail:
+                self.failed = 0
+                self.planner.iteration(self, self.number, self.plan, wall)
+                return
+            self._lost(f"the step ends at op {p.pos}, ended at op {p.ops - p.iteration.tail}")
+        self.planner.iteration(self, 0, 0, wall)
+        if self.course == self._pass:
+            if self.other is not None and not self.said:  # the end of training is no reason to say so
+                self.said = True
+                say("an iteration was another than the recorded one, as with an evaluation or a saved checkpoint: it "
+                    f"trained without the plan, and such iterations will ({self.other}); this is said once")
+            if self.failed < 2:
+                self.count = 0
+                return
+            self.failed = 0
+            self.stage, self.course = "look", self._record
+            self.recorder.resume()
+            return
+        self._recorded()
+
+    def _recorded(self):
+        begun, records = self.recorder.cycle()
+        key = digest(records)
+        if key in self.players:
+            self._return(key)
+        elif self.stage == "look":
+            self.stage = "probe"
+        elif self.stage == "probe":
+            self.cycle, self.stage = (begun, key, records), "check"
+        elif self.cycle[1] == key:
+            mark_fixed({s for r in records for s in r.ins + r.outs})
+            made = Iteration(key, self.cycle[2], records, begun, [identity(p) for p in self.parameters])
+            self.players[key] = len(self.players) + 1, Player(made, self.device)
+            self.planner.graph(self.players[key][0], made)
+            self._return(key)
+        else:
+            self.stage = "probe"
+
+    def _return(self, key):
+        if self.player is not None:
+            self.player.load(None)
+            self.plan = 0
+        self.number, self.player = self.players[key]
+        self.cycle = None
+        self.course, self.count = self._pass, 0
+
+    # what the mode does not see
+
+    def home(self):
+        """Brings all back that is away: what reads memory without an op finds it there."""
+        if self.off or self.course != self._play:
+            return
+        self.off = True
+        try:
+            self.player.home()
+        finally:
+            self.off = False
+
+    def passive(self, why):
+        if self.other is None:
+            self.other = why
+        self.planner.passive(self.iterations, why, False)
+
+    def stop(self, why):
+        """Ends all: the script goes on without a plan."""
+        if self.player is not None:
+            self._unmeasured()
+            self.home()
+            self.player.leave()
+        self.off = True
+        say(f"passive from now on: {why}")
+        self.planner.passive(self.iterations, why, True)

@@ -1,0 +1,149 @@
+"""Storages of tensors: who they are, whether they live, their bytes.
+
+A storage is known by the address of its StorageImpl. A Weak keeps that address from being given to another storage,
+and keeps no memory.
+"""
+
+import mmap
+
+import torch
+
+Tensor = torch.Tensor
+Untyped = torch.UntypedStorage
+
+
+class Unsupported(Exception):
+    """The script does something that cannot be recorded; the text says what."""
+
+
+def _identity(tensor):
+    return storage_of(tensor)._cdata
+
+
+identity = getattr(torch._C, "_storage_id", _identity)
+
+if hasattr(Tensor, "untyped_storage"):
+    storage_of = Tensor.untyped_storage
+else:
+
+    def storage_of(tensor):
+        return tensor.storage()._storage
+
+
+class Weak:
+    """A reference that does not keep the storage alive."""
+
+    __slots__ = ("pointer",)
+
+    def __init__(self, storage):
+        self.pointer = storage._weak_ref()
+
+    def get(self):
+        """Returns the storage, or None if it is gone."""
+        return Untyped._new_with_weak_ptr(self.pointer)
+
+    def expired(self):
+        return Untyped._expired(self.pointer)
+
+    def __del__(self, free=Untyped._free_weak_ref):
+        free(self.pointer)
+
+
+def leaves(value, into):
+    """Appends the tensors in the arguments or results of an op, in order."""
+    for a in value:
+        if isinstance(a, Tensor):
+            into.append(a)
+        elif type(a) is list or type(a) is tuple:
+            leaves(a, into)
+    return into
+
+
+def arguments(args, kwargs):
+    into = leaves(args, [])
+    if kwargs:
+        leaves(kwargs.values(), into)
+    return into
+
+
+def results(out):
+    if isinstance(out, Tensor):
+        return [out]
+    if isinstance(out, (list, tuple)):
+        return leaves(out, [])
+    return []
+
+
+def view(storage):
+    """Returns the bytes of a storage as a tensor; writing them moves no version counter of autograd."""
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def resizable(storage):
+    try:
+        storage.resize_(storage.nbytes())
+        return True
+    except RuntimeError:
+        return False
+
+
+def on_host(count):
+    """Returns bytes on the host that are not torch's."""
+    return torch.frombuffer(mmap.mmap(-1, count), dtype=torch.uint8)
+
+
+def generators(args, kwargs):
+    """Returns the generators among the arguments of an op."""
+    return [a for a in (*args, *(kwargs or {}).values()) if isinstance(a, torch.Generator)]
+
+
+def random_state(device="cpu", own=()):
+    """Returns the default generators of a device and those in own, each with its state."""
+    default = [torch.default_generator]
+    if device == "cuda":
+        default.append(torch.cuda.default_generators[torch.cuda.current_device()])
+    return [(g, g.get_state()) for g in (*default, *own)]
+
+
+def set_random_state(state):
+    for g, s in state:
+        g.set_state(s)
+
+
+def same_state(a, b):
+    return all(torch.equal(x, y) for (_, x), (_, y) in zip(a, b))
+
+
+class Ref:
+    """A tensor among saved arguments: how it lies in its storage, which is not kept."""
+
+    __slots__ = ("key", "dtype", "size", "stride", "offset", "device")
+
+    def __init__(self, key, tensor):
+        self.key, self.dtype, self.device = key, tensor.dtype, tensor.device
+        self.size, self.stride, self.offset = tensor.size(), tensor.stride(), tensor.storage_offset()
+
+    def on(self, storage):
+        return torch.empty(0, dtype=self.dtype, device=self.device).set_(storage, self.offset, self.size, self.stride)
+
+
+def saved(value, key):
+    """Returns arguments with a Ref in the place of each tensor; key names the storage of one."""
+    if isinstance(value, Tensor):
+        return Ref(key(value), value)
+    if type(value) is list or type(value) is tuple:
+        return type(value)(saved(v, key) for v in value)
+    if type(value) is dict:
+        return {k: saved(v, key) for k, v in value.items()}
+    return value
+
+
+def restored(value, storage):
+    """Returns arguments with tensors in the places of Refs; storage gives the storage for a Ref's key."""
+    if type(value) is Ref:
+        return value.on(storage(value.key))
+    if type(value) is list or type(value) is tuple:
+        return type(value)(restored(v, storage) for v in value)
+    if type(value) is dict:
+        return {k: restored(v, storage) for k, v in value.items()}
+    return value

@@ -1,0 +1,140 @@
+"""Scripts end with the same bits under any valid plan."""
+
+import random
+import unittest
+
+import torch
+
+import scripts
+from plans import random_plan
+from scripts import Planner, differs, execute
+
+
+def at_random(seed, often=0.3, least=0):
+    return lambda number, iteration: random_plan(iteration, random.Random(seed), often, least)[0]
+
+
+class Bits(unittest.TestCase):
+    def setUp(self):
+        torch.set_num_threads(1)
+
+    def same(self, script, seeds=(1, 2), planned=1, **options):
+        """Runs a script plainly, joined without a plan and under random plans, and compares bits."""
+        want = execute(script, **options)
+        free = Planner()
+        self.assertEqual(differs(want, execute(script, free, **options)), "", "joined without a plan")
+        for seed in seeds:
+            p = Planner(at_random(seed))
+            self.assertEqual(differs(want, execute(script, p, **options)), "", f"seed {seed}")
+            self.assertEqual(p.errors, [], f"seed {seed}")
+            followed = sum(1 for graph, plan, _ in p.iterations if plan)
+            self.assertGreaterEqual(followed, planned, f"seed {seed}: {p.lines[:3]}")
+        return p
+
+    def test_networks(self):
+        """Three networks, three optimizers, 50 iterations."""
+        for network in scripts.NETWORKS:
+            for optimizer in scripts.OPTIMIZERS:
+                with self.subTest(network=network, optimizer=optimizer):
+                    self.same(scripts.plain, seeds=[len(network) + len(optimizer)], planned=46, network=network,
+                              optimizer=optimizer, iterations=50)
+
+    def test_none_or_zero(self):
+        self.same(scripts.plain, none=False)
+
+    def test_checkpoint(self):
+        self.same(scripts.checkpointed)
+
+    def test_custom_function(self):
+        self.same(scripts.custom)
+
+    def test_autocast(self):
+        self.same(scripts.autocast)
+
+    def test_accumulation_and_schedule(self):
+        self.same(scripts.accumulation)
+
+    def test_epochs(self):
+        self.same(scripts.epochs)
+
+    def test_workers(self):
+        self.same(scripts.epochs, seeds=[1], workers=2, epochs=2, batch=4)
+
+    def test_save(self):
+        want, got = [], []
+        a = execute(scripts.saving, into=want)
+        b = execute(scripts.saving, Planner(at_random(4, 0.6)), into=got)
+        self.assertEqual(differs(a, b), "")
+        self.assertEqual(differs(([], [w["model"][k] for w in want for k in w["model"]]),
+                                 ([], [g["model"][k] for g in got for k in g["model"]])), "")
+        moments = [(w["optimizer"]["state"], g["optimizer"]["state"]) for w, g in zip(want, got)]
+        for w, g in moments:
+            for i in w:
+                for k in w[i]:
+                    self.assertTrue(torch.equal(torch.as_tensor(w[i][k]), torch.as_tensor(g[i][k])))
+
+
+class Other(unittest.TestCase):
+    """Iterations that are not the recorded one."""
+
+    def planned(self, script, seed=3, **options):
+        want = execute(script, **options)
+        p = Planner(at_random(seed, 0.6))
+        self.assertEqual(differs(want, execute(script, p, **options)), "")
+        return p
+
+    def test_another_op(self):
+        p = self.planned(scripts.plain, iterations=12, scale=lambda i, loss: loss * 1.5 if i == 6 else loss)
+        self.assertEqual([bool(plan) for _, plan, _ in p.iterations[4:]],
+                         [True, True, False, True, True, True, True, True])
+        self.assertEqual(len(p.lines), 1)
+
+    def test_another_batch(self):
+        p = self.planned(scripts.plain, iterations=12, batch=lambda i: 5 if i == 7 else 8)
+        self.assertFalse(p.iterations[7][1])
+        self.assertTrue(p.iterations[8][1])
+
+    def test_second_shape(self):
+        """A second steady shape gets a plan of its own, and the first one its old graph."""
+        p = self.planned(scripts.plain, iterations=24, batch=lambda i: 8 if i < 6 or i >= 16 else 6)
+        self.assertEqual(len(p.graphs), 2)
+        self.assertEqual(p.iterations[15][:2], (2, 2))
+        self.assertEqual(p.iterations[23][0], 1)
+
+    def test_exception(self):
+        """A script that catches an exception in the middle of a backward pass goes on with the same bits."""
+        def script(run):
+            model = scripts.cnn()
+            o = torch.optim.Adam(model.parameters())
+            run.join(model, o)
+            for i in range(14):
+                o.zero_grad(set_to_none=True)
+                out = model(torch.randn(8, 3, 12, 12))
+                try:
+                    if i in (6, 9):
+                        def fail(grad):
+                            raise KeyboardInterrupt if i == 6 else ValueError
+                        out.register_hook(fail)
+                    out.pow(2).mean().backward()
+                except (KeyboardInterrupt, ValueError):
+                    continue
+                o.step()
+                yield out.sum().item()
+        p = self.planned(script)
+        self.assertTrue(p.iterations[-1][1])
+
+    def test_memory_read_without_an_op(self):
+        seen = []
+
+        def between(run, i):
+            seen.append([p.detach().numpy().sum() for p in run.model.parameters()])
+        want = execute(scripts.plain, between=between)
+        first, seen[:] = list(seen), []
+        p = Planner(at_random(5, 0.7))
+        self.assertEqual(differs(want, execute(scripts.plain, p, between=between)), "")
+        for a, b in zip(first, seen):
+            self.assertEqual([float(x) for x in a], [float(x) for x in b])
+
+
+if __name__ == "__main__":
+    unittest.main()

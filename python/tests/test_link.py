@@ -1,0 +1,128 @@
+"""A script and its sidecar."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.join(HERE, "..")
+
+SCRIPT = """
+import torch
+import tensile
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+optimizer = torch.optim.Adam(model.parameters())
+tensile.join(model, optimizer)
+for i in range(8):
+    optimizer.zero_grad(set_to_none=True)
+    loss = model(torch.randn(16, 64)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+
+
+class Link(unittest.TestCase):
+    def run_script(self, answer=None, **options):
+        """Runs the script with a sidecar that answers messages; returns its output, stderr and what it has said."""
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "train.py")
+            with open(path, "w") as f:
+                f.write(SCRIPT)
+            environment = dict(os.environ, PYTHONPATH=PACKAGE)
+            environment.pop("TENSILE_SOCKET", None)
+            if answer is None:
+                done = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True)
+                return done, []
+            ours, theirs = socket.socketpair()
+            environment["TENSILE_SOCKET"] = str(theirs.fileno())
+            script = subprocess.Popen([sys.executable, path], env=environment, pass_fds=[theirs.fileno()],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            theirs.close()
+            said = []
+            with ours, ours.makefile("r") as lines:
+                for text in lines:
+                    message = json.loads(text)
+                    said.append((message["kind"], message["body"]))
+                    for kind, body in answer(message["kind"], message["body"]):
+                        if kind == "gone":
+                            ours.shutdown(socket.SHUT_RDWR)
+                            break
+                        ours.sendall((json.dumps({"version": 1, "kind": kind, "body": body}) + "\n").encode())
+            out, errors = script.communicate()
+            done = subprocess.CompletedProcess([], script.returncode, out, errors)
+            return done, said
+
+    def test_all(self):
+        alone, _ = self.run_script()
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        self.assertEqual(alone.stderr.count("there is no sidecar"), 1)
+
+        def planner(kind, body):
+            if kind == "hello":
+                yield "plan", {"number": 1, "graph": 0, "limit_bytes": 1 << 30}
+            elif kind == "graph":
+                g = body["graph"]
+                weights = [s["id"] for s in g["storages"] if s["role"] == "parameter"]
+                swapped = max(weights, key=lambda s: g["storages"][s]["bytes"])
+                reads = [i for i, op in enumerate(g["ops"])
+                         if any(g["tensors"][t]["storage"] == swapped for t in op["inputs"] + op["outputs"])]
+                others = [s["id"] for s in g["storages"]
+                          if s["role"] in ("parameter", "state") and s["id"] != swapped]
+                yield "plan", {"number": 2, "graph": 1, "limit_bytes": 1 << 30, "entry": others, "boundaries": [
+                    {"before": reads[0], "do": [{"do": "in", "storage": swapped}]},
+                    {"before": reads[-1] + 1, "do": [{"do": "out", "storage": swapped},
+                                                     {"do": "drop", "storage": swapped}]}]}
+                yield "park", {"number": 1}
+            elif kind == "parked":
+                yield "resume", {"number": 2}
+
+        joined, said = self.run_script(planner)
+        self.assertEqual(joined.returncode, 0, joined.stderr)
+        self.assertEqual(joined.stdout, alone.stdout)
+        kinds = [k for k, _ in said]
+        self.assertEqual(kinds[0], "hello")
+        self.assertEqual(kinds[-1], "end")
+        self.assertEqual(kinds.count("graph"), 1)
+        self.assertEqual(kinds.count("parked"), 1)
+        self.assertEqual([b.get("error") for k, b in said if k == "applied"], [None] * kinds.count("applied"))
+        self.assertTrue([b for k, b in said if k == "iteration" and b["plan"] == 2 and b["touched_bytes"] > 0])
+
+        def stopping(kind, body):
+            if kind == "iteration" and body["iteration"] == 2:
+                yield "stop", {}
+
+        stopped, said = self.run_script(stopping)
+        self.assertEqual(stopped.returncode, 0, stopped.stderr)
+        self.assertTrue(said[-1][1]["stopped"])
+        self.assertTrue(alone.stdout.startswith(stopped.stdout))
+
+        def dying(kind, body):
+            if kind == "iteration" and body["iteration"] == 3:
+                yield "gone", {}
+
+        left, _ = self.run_script(dying)
+        self.assertEqual((left.returncode, left.stdout), (0, alone.stdout), left.stderr)
+        self.assertEqual(left.stderr.count("the sidecar is gone"), 1)
+
+    def test_record(self):
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "train.py")
+            with open(path, "w") as f:
+                f.write(SCRIPT.replace("import tensile\n", "").replace("tensile.join(model, optimizer)\n", ""))
+            done = subprocess.run([sys.executable, "-m", "tensile.record", "-o", path + ".json", path],
+                                  env=dict(os.environ, PYTHONPATH=PACKAGE), capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(path + ".json") as f:
+                hello, graph = [json.loads(text) for text in f]
+            self.assertEqual((hello["kind"], graph["kind"]), ("hello", "graph"))
+            self.assertEqual(len(graph["body"]["latency_ns"]), len(graph["body"]["graph"]["ops"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,65 @@
+"""What torch's allocator has at most in a planned iteration is what the plan promised."""
+
+import random
+import unittest
+
+import torch
+from torch import autograd
+
+import scripts
+from plans import peak, random_plan
+from scripts import Planner, execute
+from tensile import events
+
+MARK = "the step of the test"
+
+
+class Touched(unittest.TestCase):
+    def check(self, network, optimizer, often):
+        promised = {}
+
+        def make(number, iteration):
+            plan = random_plan(iteration, random.Random(5), often, 1024)[0]
+            promised.setdefault("bytes", peak(iteration, plan))
+            promised.setdefault("plan", plan)
+            return dict(promised["plan"])
+
+        first = Planner(make)
+        options = dict(network=network, optimizer=optimizer, iterations=9)
+        execute(scripts.plain, first, **options)
+        own = [t for _, plan, t in first.iterations if plan]
+
+        def between(run, i):
+            with autograd.profiler.record_function(MARK):
+                pass
+
+        # the events tell all only of memory given after they began: once more, within them from the start on
+        autograd._enable_profiler_legacy(autograd.ProfilerConfig(*events._config))
+        try:
+            second = Planner(make)
+            execute(scripts.plain, second, between=between, **options)
+        finally:
+            lists = autograd._disable_profiler_legacy()
+        self.assertEqual(second.errors, [])
+        self.assertEqual([bool(plan) for _, plan, _ in second.iterations], [False] * 3 + [True] * 6)
+        now, most, peaks = 0, 0, []
+        for e in lists[0] if len(lists) == 1 else max(lists, key=len):
+            if e.kind() == "memory_alloc":
+                now += e.cpu_memory_usage()
+                most = max(most, now)
+            elif e.kind() == "push" and e.name() == MARK:
+                peaks.append(most)
+                most = now
+        return promised["bytes"], max(peaks[4:]), peaks[2], max(own[1:])
+
+    def test_networks(self):
+        for network, optimizer in ("cnn", "adam"), ("encoder", "momentum"), ("lstm", "foreach"):
+            with self.subTest(network=network, optimizer=optimizer):
+                promised, touched, plain, own = self.check(network, optimizer, 0.6)
+                self.assertLessEqual(touched, promised * 1.01 + (64 << 10))
+                self.assertLess(touched, plain)
+                self.assertLessEqual(own, promised * 1.01 + (64 << 10))
+
+
+if __name__ == "__main__":
+    unittest.main()

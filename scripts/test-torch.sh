@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Runs the tests of python/tensile on a Python with PyTorch and appends a row to docs/pytorch.md: version, passed, skipped, failed.
+# A version that is listed already gets its row anew.
+set -eu
+cd "$(dirname "$0")/.."
+python=${1:-/usr/bin/python3}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+version=$("$python" -c 'import torch; print(torch.__version__)') || {
+	echo "$python has no PyTorch: give another one with PYTHON=..." >&2
+	exit 1
+}
+code=0
+OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 "$python" -m unittest discover -v -s python/tests >"$log" 2>&1 || code=$?
+tail -n 3 "$log"
+ran=$(sed -nE 's/^Ran ([0-9]+) tests? in .*/\1/p' "$log" | tail -n 1)
+count() { sed -nE "s/^(OK|FAILED) .*$1=([0-9]+).*/\2/p" "$log" | tail -n 1; }
+skipped=$(count skipped)
+failures=$(count failures)
+errors=$(count errors)
+bad=$((${failures:-0} + ${errors:-0}))
+page=docs/pytorch.md
+sed -i "\\#^| $version |#d" "$page"
+echo "| $version | $((${ran:-0} - ${skipped:-0} - bad)) | ${skipped:-0} | $bad |" >>"$page"
+[ "$code" = 0 ] || { grep -E '^(FAIL|ERROR):' "$log" >&2; exit "$code"; }

@@ -1,0 +1,305 @@
+package timeline_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"tensile/controller"
+	"tensile/cost"
+	"tensile/device/sim"
+	"tensile/executor"
+	"tensile/graph"
+	"tensile/internal/local"
+	"tensile/planner"
+	"tensile/program"
+	"tensile/timeline"
+	"tensile/wire"
+	"tensile/workload"
+)
+
+// run is what two networks did on a simulated device, and what was told of it.
+type run struct {
+	traces   map[string][]*executor.Trace
+	sections []timeline.Section
+	stall    map[string]time.Duration // of the reports
+	gate     map[string]time.Duration
+}
+
+// train has networks train within a part of what they need, with kernels that take another time than planned.
+func train(t *testing.T, sharing wire.Sharing, share float64, models ...string) *run {
+	t.Helper()
+	w, err := workload.Load(models, workload.Settings{Batch: 4, Image: 32, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, err := cost.Device("a6000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := sim.New(facts, sim.Options{Noise: .1, Seed: 1, Page: 4 * graph.KiB})
+	on := planner.Of(d, planner.Roofline(facts))
+	request, err := on.First(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peaks, err := planner.Vanilla(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var live graph.Bytes
+	for _, b := range peaks.Live {
+		live += b
+	}
+	c := controller.Config{Policy: "tensile", Budget: graph.Bytes(share * float64(live)), MemorySharing: sharing}
+	r := &run{traces: make(map[string][]*executor.Trace), stall: make(map[string]time.Duration),
+		gate: make(map[string]time.Duration)}
+	recorder := timeline.Recorder{Device: d.Name(), Origin: time.Hour}
+	_, err = local.Train(t.Context(), d, on, w, local.Options{Config: c, Iterations: 6,
+		Observe: func(it local.Iterated) {
+			r.stall[it.Report.Job] += it.Report.Stall
+			r.gate[it.Report.Job] += it.Report.Gate
+		},
+		Trace: func(job string, did *executor.Trace) {
+			r.traces[job] = append(r.traces[job], did)
+			data, err := timeline.Encode(recorder.Add(job, did))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := timeline.Decode(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.sections = append(r.sections, s)
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// event is one of the Trace Event Format, for who reads it.
+type event struct {
+	Name     string   `json:"name"`
+	Phase    string   `json:"ph"`
+	Process  int      `json:"pid"`
+	Thread   int      `json:"tid"`
+	At       float64  `json:"ts"` // in microseconds
+	Duration *float64 `json:"dur"`
+	ID       int      `json:"id"`
+	Args     struct {
+		Name  string      `json:"name"`
+		Bytes graph.Bytes `json:"bytes"`
+	} `json:"args"`
+}
+
+type thread struct{ process, id int }
+
+// nanos is a time of an event.
+func nanos(us float64) time.Duration { return time.Duration(math.Round(us * 1000)) }
+
+// A trace that is read back says what reports and arenas say: on no thread do two slices overlap, stalls and gates add
+// up to those reported, memory is that of the bytes between a write and the last read of it, arrows end where a stall
+// does.
+func TestWrite(t *testing.T) {
+	for name, r := range map[string]*run{
+		"arenas": train(t, wire.NoSharing, .6, "lenet:2"),
+		"gates":  train(t, wire.Gates, .5, "lenet:2"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := timeline.Write(&b, r.sections); err != nil {
+				t.Fatal(err)
+			}
+			var trace struct {
+				Events []event `json:"traceEvents"`
+			}
+			if err := json.Unmarshal(b.Bytes(), &trace); err != nil {
+				t.Fatal(err)
+			}
+			r.verify(t, trace.Events)
+			var stall, gate time.Duration
+			for job := range r.traces {
+				stall, gate = stall+r.stall[job], gate+r.gate[job]
+			}
+			if stall == 0 || gate == 0 && name == "gates" {
+				t.Errorf("stalls %v, gates %v", stall, gate)
+			}
+		})
+	}
+}
+
+func (r *run) verify(t *testing.T, events []event) {
+	jobs := make(map[int]string)
+	threads := make(map[thread][]event)
+	spent := make(map[string]time.Duration)
+	memory := make(map[string]map[time.Duration]graph.Bytes)
+	starts, stops, stalls := make(map[int]float64), make(map[int]event), make(map[float64]bool)
+	for _, e := range events {
+		job := jobs[e.Process]
+		switch e.Phase {
+		case "M":
+			if e.Name == "process_name" {
+				jobs[e.Process], _, _ = strings.Cut(e.Args.Name, " on ")
+			}
+		case "X":
+			at := thread{e.Process, e.Thread}
+			threads[at] = append(threads[at], e)
+			if e.Name == "stall" || e.Name == "gate" {
+				spent[e.Name+job] += nanos(*e.Duration)
+				stalls[math.Round(1000*(e.At+*e.Duration))] = true
+			}
+		case "C":
+			if memory[job] == nil {
+				memory[job] = make(map[time.Duration]graph.Bytes)
+			}
+			memory[job][nanos(e.At)] = e.Args.Bytes
+		case "s":
+			starts[e.ID] = e.At
+		case "f":
+			stops[e.ID] = e
+		}
+	}
+	for at, list := range threads {
+		sort.SliceStable(list, func(i, k int) bool { return list[i].At < list[k].At })
+		for i := 1; i < len(list); i++ {
+			if before := list[i-1]; nanos(before.At+*before.Duration) > nanos(list[i].At) {
+				t.Errorf("thread %v: %s at %v overlaps %s at %v", at, list[i].Name, list[i].At, before.Name, before.At)
+			}
+		}
+	}
+	if len(starts) == 0 || len(starts) != len(stops) {
+		t.Errorf("%d arrows begin, %d end", len(starts), len(stops))
+	}
+	for id, e := range stops {
+		if starts[id] > e.At || !stalls[math.Round(1000*e.At)] {
+			t.Errorf("arrow %d from %v to %v, where no stall ends", id, starts[id], e.At)
+		}
+	}
+	origin := r.origin()
+	for job, traces := range r.traces {
+		if got := spent["stall"+job]; got != r.stall[job] {
+			t.Errorf("%s: stalls of %v, reported %v", job, got, r.stall[job])
+		}
+		if got := spent["gate"+job]; got != r.gate[job] {
+			t.Errorf("%s: gates of %v, reported %v", job, got, r.gate[job])
+		}
+		want := occupied(traces)
+		if len(want) < 100 {
+			t.Errorf("%s: memory changes %d times", job, len(want))
+		}
+		last := graph.Bytes(-1)
+		for _, at := range sorted(want) {
+			got, told := memory[job][at+time.Hour-origin]
+			if !told && last == want[at] {
+				continue
+			}
+			if last = want[at]; got != want[at] {
+				t.Fatalf("%s: memory of %d bytes at %v, want %d", job, got, at, want[at])
+			}
+		}
+		for at, held := range memory[job] {
+			if held > arena(traces) {
+				t.Errorf("%s: %d bytes at %v in an arena of %d", job, held, at, arena(traces))
+			}
+		}
+	}
+}
+
+// arena is the largest one that a job had.
+func arena(traces []*executor.Trace) (most graph.Bytes) {
+	for _, t := range traces {
+		most = max(most, t.Program.Arena)
+	}
+	return most
+}
+
+// origin is when the trace begins.
+func (r *run) origin() time.Duration {
+	origin := time.Duration(math.MaxInt64)
+	for _, s := range r.sections {
+		for _, sp := range s.Spans {
+			origin = min(origin, sp.Start)
+		}
+	}
+	return origin
+}
+
+// occupied returns how many bytes of an arena have content from each time on, byte by byte: from when it is written to
+// the end of all that uses it before it is written again, or of the last use at all.
+func occupied(traces []*executor.Trace) map[time.Duration]graph.Bytes {
+	const cell = 4
+	type stay struct {
+		from, to      time.Duration
+		there         bool
+		read, written int // by the command of this number
+	}
+	now := make([]stay, arena(traces)/cell)
+	more := make(map[time.Duration]graph.Bytes)
+	number := 0
+	for _, t := range traces {
+		for i := range t.Section.Commands {
+			c, e := &t.Section.Commands[i], t.Events[i]
+			number++
+			each := func(a program.Address, size graph.Bytes, do func(*stay)) {
+				if a != program.Nowhere && t.Program.Regions[a.Region] == program.Arena {
+					for k := a.Offset / cell; k < (a.Offset+size+cell-1)/cell; k++ {
+						do(&now[k])
+					}
+				}
+			}
+			read := func(s *stay) { s.to, s.read = max(s.to, e.End), number }
+			write := func(s *stay) {
+				if s.read == number || s.written == number { // in place
+					return
+				}
+				if s.there {
+					more[s.from] += cell
+					more[s.to] -= cell
+				}
+				*s = stay{e.Start, e.End, true, 0, number}
+			}
+			switch c.Kind {
+			case program.Kernel:
+				op := &t.Program.Graph.Ops[c.Op]
+				for k, tensor := range op.Inputs {
+					each(c.Inputs[k], t.Program.Graph.Tensors[tensor].Bytes(), read)
+				}
+				for k, tensor := range op.Outputs {
+					each(c.Outputs[k], t.Program.Graph.Tensors[tensor].Bytes(), write)
+				}
+				each(c.Scratch, c.ScratchBytes, write)
+			case program.Out:
+				each(c.Device, c.Bytes, read)
+			case program.In:
+				each(c.Device, c.Bytes, write)
+			}
+		}
+	}
+	for _, s := range now {
+		if s.there {
+			more[s.from] += cell
+			more[s.to] -= cell
+		}
+	}
+	var held graph.Bytes
+	for _, at := range sorted(more) {
+		held += more[at]
+		more[at] = held
+	}
+	return more
+}
+
+// sorted returns times in their order.
+func sorted(m map[time.Duration]graph.Bytes) []time.Duration {
+	times := make([]time.Duration, 0, len(m))
+	for at := range m {
+		times = append(times, at)
+	}
+	sort.Slice(times, func(i, k int) bool { return times[i] < times[k] })
+	return times
+}
