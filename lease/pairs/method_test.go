@@ -213,3 +213,35 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		return ""
 	}
 }
+
+// The barrier is open without a job that was not heard of for twice as long as a round takes, and is not while it asks.
+func TestMissed(t *testing.T) {
+	const ms = time.Millisecond
+	m := New(Options{Split: 2})
+	m.Tell(0, lease.Note{Capacity: &lease.Capacity{Pages: 12}})
+	var groups []lease.Group
+	for _, pages := range []int{3, 5, 7, 5, 3, 1} {
+		groups = append(groups, lease.Group{Pages: pages, Time: ms})
+	}
+	begin := time.Minute
+	for _, name := range []lease.Job{"A", "B"} { // eight pairs
+		m.Tell(begin, lease.Note{Joined: &lease.Join{Job: name, Base: 1, Peak: 7, Body: groups}})
+	}
+	waits := &lease.Want{Job: "B", First: true, Rest: 7, Hold: 3}
+	first := &lease.Want{Job: "A", First: true, Rest: 7, Hold: 3}
+	for i, step := range []struct {
+		at   time.Duration
+		note lease.Note
+		want time.Duration
+	}{
+		{0, lease.Note{Asked: waits}, begin + 16*ms},
+		{2 * ms, lease.Note{Asked: first}, lease.Never},
+		{3 * ms, lease.Note{Granted: first}, begin + 19*ms},
+		{5 * ms, lease.Note{Passed: &lease.Passed{Job: "A", Seen: 1, Hold: 3}}, begin + 21*ms},
+	} {
+		m.Tell(begin+step.at, step.note)
+		if got := m.When(begin+step.at, waits); got != step.want {
+			t.Errorf("step %d: B may begin at %v, want %v", i, got, step.want)
+		}
+	}
+}
