@@ -75,9 +75,7 @@ func (m *Method) Tell(now time.Duration, n lease.Note) {
 		}
 	}
 	if m.over() {
-		if !m.fresh {
-			m.took = now - m.began
-		}
+		m.took = now - m.began
 		m.begin()
 	}
 }
@@ -181,7 +179,7 @@ func (m *Method) missed(j *job) time.Duration {
 	if j.asking {
 		return lease.Never
 	}
-	round := min(max(m.took, m.expected), patient)
+	round := max(m.took, m.expected)
 	if round == 0 { // not known
 		round = patient
 	}

@@ -215,6 +215,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 }
 
 // The barrier is open without a job that was not heard of for twice as long as a round takes, and is not while it asks.
+// How long a round takes is what is expected of it, or what the last one took if that is more.
 func TestMissed(t *testing.T) {
 	const ms = time.Millisecond
 	m := New(Options{Split: 2})
@@ -229,6 +230,9 @@ func TestMissed(t *testing.T) {
 	}
 	waits := &lease.Want{Job: "B", First: true, Rest: 7, Hold: 3}
 	first := &lease.Want{Job: "A", First: true, Rest: 7, Hold: 3}
+	last := func(name lease.Job) *lease.Want {
+		return &lease.Want{Job: name, Last: true, Group: 5, Rest: 1, Hold: 1}
+	}
 	for i, step := range []struct {
 		at   time.Duration
 		note lease.Note
@@ -238,10 +242,28 @@ func TestMissed(t *testing.T) {
 		{2 * ms, lease.Note{Asked: first}, lease.Never},
 		{3 * ms, lease.Note{Granted: first}, begin + 19*ms},
 		{5 * ms, lease.Note{Passed: &lease.Passed{Job: "A", Seen: 1, Hold: 3}}, begin + 21*ms},
+		{90 * ms, lease.Note{Granted: last("A")}, begin + 90*ms}, // A has issued all of the round
+		{103 * ms, lease.Note{Granted: last("B")}, begin + 290*ms},
 	} {
 		m.Tell(begin+step.at, step.note)
 		if got := m.When(begin+step.at, waits); got != step.want {
 			t.Errorf("step %d: B may begin at %v, want %v", i, got, step.want)
 		}
+	}
+}
+
+// However long groups are expected to take, nobody is waited for any longer.
+func TestMissedAtMost(t *testing.T) {
+	m := New(Options{Split: 1})
+	long := make([]lease.Group, lease.MaxGroups)
+	for i := range long {
+		long[i] = lease.Group{Pages: i % 3, Time: lease.MaxTime}
+	}
+	const jobs = 20 // twice a round of which is longer than a time.Duration can be
+	for i := range jobs {
+		m.Tell(0, lease.Note{Joined: &lease.Join{Job: lease.Job(strconv.Itoa(i)), Peak: 2, Body: long}})
+	}
+	if got := m.When(0, &lease.Want{Job: "1", First: true, Rest: 2}); got != patient {
+		t.Errorf("job 1 may begin after %v, want %v", got, patient)
 	}
 }
