@@ -37,6 +37,7 @@ var rows = [][]string{
 	{"internal/fakecuda/bridge"},
 	{"task"}, // what a device is fed
 	{"workload", "planner"},
+	{"explain"},
 	{"external/sidecar"},
 	{"swapexec"},
 	{"executor"},
