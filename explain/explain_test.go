@@ -3,6 +3,7 @@ package explain_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -68,8 +69,8 @@ func TestStalls(t *testing.T) {
 		var sum time.Duration
 		for i, s := range stalls {
 			sum += s.Stall
-			if i > 0 && s.Stall > stalls[i-1].Stall || s.Stall <= 0 || s.Op == "" || (s.Storage == "") != (s.Bytes == 0) ||
-				s.Kind == "" {
+			if i > 0 && s.Stall > stalls[i-1].Stall || s.Stall <= 0 || s.Op == "" ||
+				(s.Storage == "") != (s.Bytes == 0) || s.Kind == "" {
 				t.Errorf("seed %d: stall %d of %+v", seed, i, stalls)
 			}
 			for _, storage := range r.Jobs[0].Graph.Storages {
@@ -196,7 +197,8 @@ func TestDecisionOf(t *testing.T) {
 		}
 		for _, d := range p.Jobs[0].Decisions {
 			line := explain.DecisionOf(r.Jobs[0].Graph, &p.Jobs[0], d).String()
-			if name := r.Jobs[0].Graph.Storages[d.Storage].Name; !strings.HasPrefix(line, d.Kind.String()+" "+name+" (") {
+			want := fmt.Sprintf("%s %s (", d.Kind, r.Jobs[0].Graph.Storages[d.Storage].Name)
+			if !strings.HasPrefix(line, want) {
 				t.Errorf("seed %d: %s", seed, line)
 			}
 		}
@@ -229,7 +231,8 @@ func TestText(t *testing.T) {
 			{Kind: "load", Storage: "input", Bytes: mib(1), Op: "conv1", Stall: ms(0.25), Takes: ms(0.5)}},
 		StallsRest: ms(0.25),
 		Plans: []explain.Alternative{{Budget: mib(512), Priority: 1, Jobs: jobs, Waiting: []string{"c"}},
-			{Budget: mib(640), Priority: 1, Jobs: faster}, {Budget: mib(384), Priority: 1, Error: "budget 384MiB is too small",
+			{Budget: mib(640), Priority: 1, Jobs: faster},
+			{Budget: mib(384), Priority: 1, Error: "budget 384MiB is too small",
 				Waiting: []string{"b", "a", "c"}},
 			{Budget: mib(512), Priority: 7, Jobs: jobs, Waiting: []string{"c"}}}}
 	waits := explain.Job{Job: "c", Model: "mlp", Device: "cpu", State: "queued", Of: 5, Taken: mib(3),
