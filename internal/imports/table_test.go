@@ -43,7 +43,7 @@ var rows = [][]string{
 	{"executor"},
 	{"timeline"},
 	{"wire"},
-	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock"},
+	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock", "internal/web"},
 	{"lease/process"},
 	{"agent"},
 	{"controller"},
