@@ -28,13 +28,27 @@ func Sharing(jobs []wire.Record) (n int) {
 	return n
 }
 
+// Taken is what of a budget is taken, by jobs, by processes that have the device open, and by executors that cannot be
+// reached. Where jobs share memory the sum of their parts is more than that.
+func Taken(a *wire.Answer) (taken, parts graph.Bytes) {
+	var used controller.Together
+	parts = a.Contexts.Sum()
+	for i := range a.Jobs {
+		c := controller.ClaimOf(&a.Jobs[i])
+		used = used.With(c)
+		for _, h := range a.Jobs[i].Held {
+			parts += h.Bytes
+		}
+		taken += c.Arena
+	}
+	return used.Bytes() + parts, taken + parts
+}
+
 // Head says in a line what the jobs have of the budget, and how many there are.
 func Head(a wire.Answer) string {
 	var held, host, need graph.Bytes
-	var used controller.Together
 	running, waiting, parked := 0, 0, 0
 	for _, r := range a.Jobs {
-		used = used.With(controller.ClaimOf(&r))
 		host += r.Host
 		for _, h := range r.Held {
 			held, host = held+h.Bytes, host+h.Host
@@ -49,7 +63,8 @@ func Head(a wire.Answer) string {
 			running++
 		}
 	}
-	line := (used.Bytes() + held + a.Contexts.Sum()).String()
+	used, _ := Taken(&a)
+	line := used.String()
 	if a.Budget > 0 {
 		line += " of " + a.Budget.String()
 	}
@@ -76,7 +91,18 @@ func Head(a wire.Answer) string {
 	if a.Sharing != wire.NoSharing && Sharing(a.Jobs) > 1 {
 		line += fmt.Sprintf("; jobs share memory by %s", a.Sharing)
 	}
-	return line + "; device " + a.Device
+	return line + link(a.Link) + "; device " + a.Device
+}
+
+// link says how fast copies are that all jobs share; nothing where they are as fast as the device makes them.
+func link(r wire.Rates) string {
+	switch {
+	case r.Out <= 0 || r.In <= 0:
+		return ""
+	case r.Out == r.In:
+		return fmt.Sprintf("; link %.3gGB/s each way", float64(r.Out)/1e9)
+	}
+	return fmt.Sprintf("; link %.3gGB/s out, %.3gGB/s in", float64(r.Out)/1e9, float64(r.In)/1e9)
 }
 
 // Checkpointed is after how many iterations the newest checkpoint of a job was taken.

@@ -49,6 +49,7 @@ var rows = [][]string{
 	{"controller"},
 	{"internal/bus"},
 	{"report"},
+	{"top"},
 	{"internal/local"},
 	{"calibrate"},
 	{"bench"}, // measures the product, which does not know it
@@ -92,7 +93,7 @@ var foreign = map[string][]string{
 	"github.com/spf13/pflag":             {"cmd/tensile"}, // cobra's flags
 	"github.com/ebitengine/purego":       {"device/cpu/gemm"},
 	"gonum.org/v1/gonum/blas":            {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
-	"gonum.org/v1/plot":                  {"bench"},                        // drawings for papers
+	"gonum.org/v1/plot":                  {"bench", "report"},              // drawings
 	"github.com/nats-io":                 {"internal/bus"},
 	"gonum.org/v1/gonum/mat":             {"internal/bayes"},
 	"gorgonia.org":                       {"predictor"},
@@ -102,6 +103,7 @@ var foreign = map[string][]string{
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is
+	"github.com/charmbracelet":           {"top"},                     // terminals that show what is live
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.
