@@ -22,7 +22,7 @@ import (
 
 func jobsCommand() *cobra.Command {
 	var f clientFlags
-	var asJSON, watch, wide, mine bool
+	var l listing
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "List the jobs of a controller",
@@ -37,52 +37,60 @@ expected to be, as a share of its speed alone and without a plan.`,
 		Args: noArguments,
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
-		whole := make(map[string]*wire.Result) // results that were loaded
-		for first := true; ; first = false {
-			a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
-			if watch && ctx.Err() != nil {
-				return errQuiet
-			} else if err != nil {
-				return err
-			}
-			head := report.Head(a)
-			if mine {
-				me, _, _ := bus.UserName(conn.User())
-				a.Jobs = slices.DeleteFunc(a.Jobs, func(r wire.Record) bool { return r.Spec.Owner != me })
-			}
-			if asJSON {
-				if a.Jobs == nil {
-					a.Jobs = []wire.Record{}
-				}
-				if err := loadResults(ctx, conn, a.Jobs, whole); err != nil {
-					return err
-				}
-				err = printJSON(out, a.Jobs)
-			} else {
-				switch {
-				case watch && isTerminal(out):
-					fmt.Fprint(out, "\x1b[H\x1b[J")
-				case !first:
-					fmt.Fprintln(out)
-				}
-				err = writeJobs(out, head, a, wide, time.Now())
-			}
-			if err != nil || !watch {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return errQuiet
-			case <-time.After(time.Second):
-			}
-		}
+		return listJobs(ctx, conn, l, out)
 	})
 	f.register(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else; with --watch, one a second")
-	c.Flags().BoolVar(&watch, "watch", false, "go on, once a second, until interrupted")
-	c.Flags().BoolVar(&mine, "mine", false, "leave out the jobs of others")
-	c.Flags().BoolVar(&wide, "wide", false, "print all columns")
+	c.Flags().BoolVar(&l.json, "json", false, "print one JSON document and nothing else; with --watch, one a second")
+	c.Flags().BoolVar(&l.watch, "watch", false, "go on, once a second, until interrupted")
+	c.Flags().BoolVar(&l.mine, "mine", false, "leave out the jobs of others")
+	c.Flags().BoolVar(&l.wide, "wide", false, "print all columns")
 	return c
+}
+
+// listing is how jobs are listed.
+type listing struct{ json, watch, wide, mine bool }
+
+// listJobs prints the jobs of a controller, once or until it is interrupted.
+func listJobs(ctx context.Context, conn *bus.Conn, l listing, out io.Writer) error {
+	whole := make(map[string]*wire.Result) // results that were loaded
+	for first := true; ; first = false {
+		a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
+		if l.watch && ctx.Err() != nil {
+			return errQuiet
+		} else if err != nil {
+			return err
+		}
+		head := report.Head(a)
+		if l.mine {
+			me, _, _ := bus.UserName(conn.User())
+			a.Jobs = slices.DeleteFunc(a.Jobs, func(r wire.Record) bool { return r.Spec.Owner != me })
+		}
+		if l.json {
+			if a.Jobs == nil {
+				a.Jobs = []wire.Record{}
+			}
+			if err := loadResults(ctx, conn, a.Jobs, whole); err != nil {
+				return err
+			}
+			err = printJSON(out, a.Jobs)
+		} else {
+			switch {
+			case l.watch && isTerminal(out):
+				fmt.Fprint(out, "\x1b[H\x1b[J")
+			case !first:
+				fmt.Fprintln(out)
+			}
+			err = writeJobs(out, head, a, l.wide, time.Now())
+		}
+		if err != nil || !l.watch {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errQuiet
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // loadResults completes the results of jobs with their losses and weights. Those that were loaded before are taken from
