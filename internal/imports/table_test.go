@@ -37,6 +37,7 @@ var rows = [][]string{
 	{"internal/fakecuda/bridge"},
 	{"task"}, // what a device is fed
 	{"workload", "planner"},
+	{"explain"},
 	{"external/sidecar"},
 	{"swapexec"},
 	{"executor"},
@@ -49,6 +50,7 @@ var rows = [][]string{
 	{"metrics"},
 	{"internal/bus"},
 	{"report"},
+	{"top"},
 	{"internal/local"},
 	{"calibrate"},
 	{"bench"}, // measures the product, which does not know it
@@ -92,7 +94,7 @@ var foreign = map[string][]string{
 	"github.com/spf13/pflag":             {"cmd/tensile"}, // cobra's flags
 	"github.com/ebitengine/purego":       {"device/cpu/gemm"},
 	"gonum.org/v1/gonum/blas":            {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
-	"gonum.org/v1/plot":                  {"bench"},                        // drawings for papers
+	"gonum.org/v1/plot":                  {"bench", "report"},              // drawings
 	"github.com/nats-io":                 {"internal/bus"},
 	"gonum.org/v1/gonum/mat":             {"internal/bayes"},
 	"gorgonia.org":                       {"predictor"},
@@ -103,6 +105,7 @@ var foreign = map[string][]string{
 	"github.com/prometheus":              {"metrics"},
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is
+	"github.com/charmbracelet":           {"top"},                     // terminals that show what is live
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.
