@@ -101,6 +101,7 @@ var foreign = map[string][]string{
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is
+	"google.golang.org/protobuf":         {"onnx"},                    // the wire format of its files
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.
@@ -111,7 +112,7 @@ var foreignInTests = map[string]string{
 }
 
 // timeless are the packages that read no clock and start no goroutine.
-var timeless = append([]string{"executor", "data", "weights", "checkpoint", "device", "device/sim", "predictor"},
+var timeless = append([]string{"executor", "data", "weights", "onnx", "checkpoint", "device", "device/sim", "predictor"},
 	pure...)
 
 // clocks are the functions of the package time that read a clock or wait for one.
