@@ -35,8 +35,8 @@ func TestTypedElements(t *testing.T) {
 		text []byte
 		want Tensor
 	}{
-		{"floats", putBytes(putInt(putInts(nil, 1, []int64{2}), 2, int64(Float32)), 4, []byte{0, 0, 128, 63, 0, 0, 0, 64}),
-			floats("", []float32{1, 2}, 2)},
+		{"floats", putBytes(putInt(putInts(nil, 1, []int64{2}), 2, int64(Float32)), 4,
+			[]byte{0, 0, 128, 63, 0, 0, 0, 64}), floats("", []float32{1, 2}, 2)},
 		{"int64", putInts(putInt(putInts(nil, 1, []int64{2}), 2, int64(Int64)), 7, []int64{-1, 5}), whole("", -1, 5)},
 		{"int8", putInts(putInt(putInts(nil, 1, []int64{2}), 2, int64(Int8)), 5, []int64{-1, 5}),
 			Tensor{Type: Int8, Dims: []int64{2}, Raw: []byte{255, 5}}},

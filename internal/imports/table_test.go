@@ -112,8 +112,8 @@ var foreignInTests = map[string]string{
 }
 
 // timeless are the packages that read no clock and start no goroutine.
-var timeless = append([]string{"executor", "data", "weights", "onnx", "checkpoint", "device", "device/sim", "predictor"},
-	pure...)
+var timeless = append([]string{"executor", "data", "weights", "onnx", "checkpoint", "device", "device/sim",
+	"predictor"}, pure...)
 
 // clocks are the functions of the package time that read a clock or wait for one.
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
