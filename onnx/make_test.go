@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// value is an input or output of floats with a shape; -1 is the symbol N.
-func value(name string, t Type, dims ...int) Value {
+// typed is an input or output of floats with a shape; -1 is the symbol N.
+func typed(name string, t Type, dims ...int) Value {
 	var shape []byte
 	for _, d := range dims {
 		dim := putInt(nil, 1, int64(d))
@@ -79,8 +79,8 @@ func perceptron() *Model {
 			floats("fc1.weight", sequence(5*6), 5, 6), floats("fc1.bias", sequence(5), 5),
 			floats("fc2.weight", sequence(3*5), 3, 5), floats("fc2.bias", sequence(3), 3),
 		},
-		Inputs:  []Value{value("x", Float32, -1, 6)},
-		Outputs: []Value{value("y", Float32, -1, 3)},
+		Inputs:  []Value{typed("x", Float32, -1, 6)},
+		Outputs: []Value{typed("y", Float32, -1, 3)},
 	}}
 	for i := range m.Graph.Nodes {
 		m.Graph.Nodes[i].index = i
