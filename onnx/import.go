@@ -273,7 +273,7 @@ func (i *importer) node(n *Node) error {
 		}
 		k, err := folds[n.Op](c, in)
 		if err == nil {
-			c.set(0, &value{shape: k.shape, whole: k.whole, known: k, tensor: missing, fresh: n.Op == "ConstantOfShape"})
+			c.set(0, &value{shape: k.shape, whole: k.whole, known: k, tensor: missing, fresh: c.leftOut()})
 		}
 		return err
 	}()
@@ -289,6 +289,17 @@ func (i *importer) node(n *Node) error {
 		i.fail(n)
 	}
 	return err
+}
+
+// leftOut reports whether a constant may be a weight that was left out of the file: one number everywhere, in a shape.
+func (c *call) leftOut() bool {
+	switch c.node.Op {
+	case "ConstantOfShape":
+		return true
+	case "Reshape", "Identity", "Transpose", "Unsqueeze", "Squeeze":
+		return c.values[c.node.Inputs[0]].fresh
+	}
+	return false
 }
 
 // leastInputs are the operators without which folding would find too few inputs.

@@ -60,6 +60,7 @@ var within = map[string][]string{
 	"pool/trace":         {"pool"},
 	"predictor":          {"predictor/correct"},
 	"models":             {"autodiff"},
+	"onnx":               {"autodiff"},
 	"device/sim":         {"device"},
 	"device/cpu":         {"device", "device/cpu/gemm", "device/cpu/kernel"},
 	"device/cpu/kernel":  {"device/cpu/gemm"},
