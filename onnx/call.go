@@ -256,12 +256,12 @@ func (c *call) reshaped(x graph.Shape) (graph.Shape, error) {
 		case d == -1 && unknown < 0:
 			unknown, d = i, 1
 		}
-		if d < 1 || d > maxElements {
+		if d < 0 || d > maxElements || d == 0 && x.Elements() > 0 {
 			return nil, fmt.Errorf("shape %v has no meaning for %v", k.allInts(), x)
 		}
 		y = append(y, int(d))
 	}
-	if unknown >= 0 && x.Elements()%y.Elements() == 0 {
+	if unknown >= 0 && y.Elements() > 0 && x.Elements()%y.Elements() == 0 {
 		y[unknown] = x.Elements() / y.Elements()
 	}
 	// a file that was exported for one batch, and is imported for another

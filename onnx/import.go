@@ -45,6 +45,18 @@ type Output struct {
 	known  *constant // not nil: it depends on nothing, and Tensor has no meaning
 }
 
+// Known returns the content of an output that depends on nothing that is fed or kept.
+func (o Output) Known() ([]float32, bool) {
+	if o.known == nil {
+		return nil, false
+	}
+	v := make([]float32, o.known.elements())
+	for i := range v {
+		v[i] = float32(o.known.float(i))
+	}
+	return v, true
+}
+
 // value is what is known of a value of a model.
 type value struct {
 	name   string
@@ -196,7 +208,7 @@ func (i *importer) sources() error {
 			continue
 		}
 		v := &value{name: in.Name, tensor: missing, input: true, whole: in.Type != Float32}
-		if t := i.options.Known[in.Name]; t != nil && (v.whole || len(t.Dims) == 0) {
+		if t := i.options.Known[in.Name]; t != nil && (v.whole || len(t.Dims) == 0 || len(t.Raw) == 0) {
 			k, err := constantOf(t)
 			if err != nil {
 				return err

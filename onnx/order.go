@@ -5,6 +5,12 @@ import (
 	"fmt"
 )
 
+// The operator sets of ONNX that are read.
+const (
+	oldest = 7
+	newest = 25
+)
+
 // check returns an error unless every value has one source, every node finds its inputs, and no node waits for itself.
 func (m *Model) check() error {
 	g := &m.Graph
@@ -13,8 +19,9 @@ func (m *Model) check() error {
 			return err
 		}
 	}
-	if v := m.Version(); v < 7 || v > 21 {
-		return fmt.Errorf("it uses operator set %d of ONNX: sets 7 to 21 are read, export it with one of these", v)
+	if v := m.Version(); (v < oldest || v > newest) && (v != 0 || len(m.Opsets) == 0) { // 0: of other domains alone
+		return fmt.Errorf("it uses operator set %d of ONNX: sets %d to %d are read, export it with one of these", v,
+			oldest, newest)
 	}
 	if len(g.Outputs) == 0 {
 		return errors.New("the graph has no output")

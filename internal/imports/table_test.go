@@ -50,6 +50,7 @@ var rows = [][]string{
 	{"internal/bus"},
 	{"report"},
 	{"internal/local"},
+	{"onnx/cases"},
 	{"calibrate"},
 	{"bench"}, // measures the product, which does not know it
 	{"cmd/tensile"},
