@@ -52,6 +52,7 @@ var rows = [][]string{
 	{"report"},
 	{"top"},
 	{"internal/local"},
+	{"onnx/cases"},
 	{"calibrate"},
 	{"bench"}, // measures the product, which does not know it
 	{"cmd/tensile"},
@@ -62,6 +63,7 @@ var within = map[string][]string{
 	"pool/trace":         {"pool"},
 	"predictor":          {"predictor/correct"},
 	"models":             {"autodiff"},
+	"onnx":               {"autodiff"},
 	"device/sim":         {"device"},
 	"device/cpu":         {"device", "device/cpu/gemm", "device/cpu/kernel"},
 	"device/cpu/kernel":  {"device/cpu/gemm"},
@@ -106,6 +108,7 @@ var foreign = map[string][]string{
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is
 	"github.com/charmbracelet":           {"top"},                     // terminals that show what is live
+	"google.golang.org/protobuf":         {"onnx"},                    // the wire format of its files
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.
@@ -116,8 +119,8 @@ var foreignInTests = map[string]string{
 }
 
 // timeless are the packages that read no clock and start no goroutine.
-var timeless = append([]string{"executor", "data", "weights", "checkpoint", "device", "device/sim", "predictor"},
-	pure...)
+var timeless = append([]string{"executor", "data", "weights", "onnx", "checkpoint", "device", "device/sim",
+	"predictor"}, pure...)
 
 // clocks are the functions of the package time that read a clock or wait for one.
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
