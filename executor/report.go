@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tensile/device"
+	"tensile/graph"
 	"tensile/program"
 	"tensile/swapexec"
 )
@@ -23,6 +24,14 @@ type Report struct {
 	// Gate is of the compute stream: nothing was issued to it because a group waited for its grant.
 	Gate   time.Duration `json:",omitzero"`
 	Copies []swapexec.Copy
+	Memory *Memory `json:",omitempty"` // of a script; nil of others
+}
+
+// Memory is what the allocator of a script has of the device.
+type Memory struct {
+	Plan    graph.Bytes // the most that the plan in force has, with what the script holds beside it; 0: there is none
+	Reserve graph.Bytes // beyond plans, at most
+	Touched graph.Bytes // in the iteration
 }
 
 // Trace is what a section of a job has done, command by command.

@@ -151,8 +151,8 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
 		rate, left := rateOf(r)
-		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.State, r.Iteration, r.Spec.Iterations,
-			rate, left, lastLoss(r), inForce(r), max(1, r.Spec.Priority), age(r, now))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.State, iterations(r), rate, left,
+			lastLoss(r), inForce(r), max(1, r.Spec.Priority), age(r, now))
 		if wide {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, checkpointed(r))
 		}
@@ -173,6 +173,14 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		}
 	}
 	return nil
+}
+
+// iterations are how many a job has done, and of how many; those of a script end when it does.
+func iterations(r *wire.Record) string {
+	if r.Spec.Script {
+		return fmt.Sprint(r.Iteration)
+	}
+	return fmt.Sprintf("%d/%d", r.Iteration, r.Spec.Iterations)
 }
 
 // speed is that expected of a job beside the others.
@@ -268,6 +276,9 @@ func rateOf(r *wire.Record) (rate, left string) {
 	rate = fmt.Sprintf("%.3g", 1/r.Pace.Seconds())
 	if r.Pace < 10*time.Millisecond {
 		rate = fmt.Sprintf("%.0f", 1/r.Pace.Seconds())
+	}
+	if r.Spec.Script {
+		return rate, "-"
 	}
 	return rate, short(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
 }

@@ -37,9 +37,9 @@ var rows = [][]string{
 	{"internal/fakecuda/bridge"},
 	{"task"}, // what a device is fed
 	{"workload", "planner"},
-	{"external/sidecar"},
 	{"swapexec"},
 	{"executor"},
+	{"external/sidecar"},
 	{"timeline"},
 	{"wire"},
 	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock"},
