@@ -279,7 +279,7 @@ func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	j.status.Iteration = r.Iteration + 1
 	if r.Memory != nil {
-		now := wire.Allocated(*r.Memory)
+		now := wire.Allocated{Plan: r.Memory.Plan, Reserve: r.Memory.Reserve, Touched: r.Touched}
 		m.news = m.news || j.status.Script == nil || now.Reserve > j.status.Script.Reserve
 		j.status.Script = &now
 	}
@@ -291,7 +291,8 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	if m.online {
 		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, ID: j.spec.ID,
 			Incarnation: j.number, Epoch: r.Epoch, Iteration: r.Iteration, Steps: r.Steps, Stall: r.Stall,
-			Gate: r.Gate, Wall: r.End - r.Begin, Loss: loss, Copies: j.copiesOf(r)}})
+			Gate: r.Gate, Wall: r.End - r.Begin, Touched: r.Touched,
+			Loss: loss, Copies: j.copiesOf(r)}})
 	}
 }
 

@@ -51,7 +51,7 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 		err = m.setGraph(j, q, to)
 	case wire.SetWeight:
 		j.record.Spec.Priority, m.want.admission = q.Priority, true
-		m.want.better = fmt.Sprintf("the priority of job %s is %d", q.Job, q.Priority)
+		m.want.better = because(Reweighed, "the priority of job %s is %d", q.Job, q.Priority)
 	}
 	if m.changed = true; err != nil {
 		m.reply(from, err)

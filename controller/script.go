@@ -58,7 +58,7 @@ func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
 	before := j.record.Spec.Graph
 	j.record.Spec.Graph, j.record.Spec.Held, j.record.Spec.Least = q.Graph, q.Held, q.Least
 	j.graph, j.profile, j.lessons = to.Graph, profileOf(to.Latency), nil
-	j.pace, j.reports = 0, 0
+	j.pace, j.reports, j.progress.layout = 0, 0, nil
 	j.findHome()
 	m.expect(j)
 	j.assumed = slices.Clone(j.latency)
@@ -66,7 +66,8 @@ func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
 	if !m.uses(before) {
 		m.drops = append(m.drops, Output{Drop: &Drop{Graph: before}})
 	}
-	m.want.must, m.want.better = true, fmt.Sprintf("job %s has recorded what it does", j.record.Spec.Name)
+	m.want.must, m.want.better = true, because(Recorded, "job %s has recorded what it does",
+		j.record.Spec.Name)
 	return nil
 }
 
@@ -82,7 +83,7 @@ func (m *Machine) said(j *job, a *wire.Allocated) {
 	}
 	j.record.Script = a
 	if j.beyond() > before && m.overfull() {
-		m.want.must, m.want.better = true, fmt.Sprintf("the allocator of job %s has %s beyond its plan",
+		m.want.must, m.want.better = true, because(Memory, "the allocator of job %s has %s beyond its plan",
 			j.record.Spec.Name, a.Reserve)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -113,7 +112,7 @@ func exitOf(command string, status error) error {
 // joined is a script that runs.
 type joined struct {
 	machine  *sidecar.Machine
-	conn     net.Conn
+	conn     *net.UnixConn
 	messages chan heard
 	lines    chan []byte // to be written
 	planned  chan sidecar.Planned
@@ -169,7 +168,7 @@ func (s *joined) serve(ctx context.Context, ended <-chan error) error {
 			switch {
 			case !open:
 				messages = nil
-			case errors.Is(h.err, io.EOF), errors.Is(h.err, os.ErrDeadlineExceeded), errors.Is(h.err, net.ErrClosed):
+			case errors.Is(h.err, io.EOF), errors.Is(h.err, net.ErrClosed):
 				s.step(planning, sidecar.Input{Closed: true})
 			case h.err != nil:
 				s.say("what the script says cannot be read: %v: it trains on without us", h.err)
@@ -183,10 +182,10 @@ func (s *joined) serve(ctx context.Context, ended <-chan error) error {
 			interrupted = nil
 			s.step(planning, sidecar.Input{Stop: true})
 		case status = <-ended:
-			ended = nil // a process that it has left behind may have its end still
-			if err := s.conn.SetReadDeadline(time.Now().Add(longestEnd)); err != nil {
-				messages = nil
-			}
+			ended = nil
+			// What it has said is read to the end, and no more: a process that it has left behind may have its end of
+			// the connection still.
+			_ = s.conn.CloseRead() // fails if it is closed, and then nothing is read anyway
 		}
 	}
 	return status
@@ -208,9 +207,6 @@ func (s *joined) step(ctx context.Context, in sidecar.Input) {
 		}
 	}
 }
-
-// longestEnd is how long what a script has said is read after it has ended.
-const longestEnd = time.Second
 
 // maxLines is how many lines wait for a script that does not read: more than any has reason to.
 const maxLines = 1 << 10

@@ -43,5 +43,5 @@ func startScript(args []string, held ...*os.File) (sidecar.Script, error) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
-	return sidecar.Script{Conn: conn, Ended: ended}, nil
+	return sidecar.Script{Conn: conn.(*net.UnixConn), Ended: ended}, nil
 }

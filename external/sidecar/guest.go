@@ -325,8 +325,8 @@ func (g *Guest) iteration(i *external.Iteration) error {
 		g.acknowledge(s.program)
 	}
 	r := &executor.Report{Job: g.job, Epoch: g.epoch, Iteration: i.Iteration - 1, Left: g.left,
-		Begin: max(g.left, g.now-i.Wall), End: g.now, Stall: i.Stall,
-		Memory: &executor.Memory{Plan: g.summary.Plan, Reserve: g.summary.Reserve, Touched: i.Touched}}
+		Begin: max(g.left, g.now-i.Wall), End: g.now, Stall: i.Stall, Touched: i.Touched,
+		Memory: &executor.Memory{Plan: g.summary.Plan, Reserve: g.summary.Reserve}}
 	if s != nil && s.program.Plan.Epoch == g.epoch {
 		r.Steps = i.Steps
 	}

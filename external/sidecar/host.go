@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 
 // Script is a command that was started, and our end of the connection to it.
 type Script struct {
-	Conn  net.Conn
+	Conn  *net.UnixConn
 	Ended <-chan error // it has
 }
 
@@ -37,8 +36,8 @@ type HostOptions struct {
 type Host struct {
 	HostOptions
 	guest Guest
-	conn  net.Conn    // nil: the script was not started
-	lines chan []byte // to be written
+	conn  *net.UnixConn // nil: the script was not started
+	lines chan []byte   // to be written
 	by    executor.Sharing
 
 	mu     sync.Mutex
@@ -240,8 +239,7 @@ func (h *Host) start() {
 		for {
 			m, err := r.Next()
 			if err != nil {
-				if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) &&
-					!errors.Is(err, net.ErrClosed) {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 					h.put(func() []Output {
 						return []Output{{Fail: fmt.Errorf("what the script says cannot be read: %w", err)}}
 					})
@@ -254,16 +252,13 @@ func (h *Host) start() {
 	})
 	go func() { // it may outlive us
 		err := <-s.Ended
-		// a process that it has left behind may have its end of the connection still
-		if s.Conn.SetReadDeadline(time.Now().Add(longestEnd)) == nil {
-			<-heard
-		}
+		// What it has said is read to the end, and no more: a process that it has left behind may have its end of the
+		// connection still. That fails if the connection is closed, and then nothing is read anyway.
+		_ = s.Conn.CloseRead()
+		<-heard
 		h.tell(GuestInput{Exited: &Exit{err}})
 	}()
 }
-
-// longestEnd is how long what a script has said is read after it has ended.
-const longestEnd = time.Second
 
 // maxLines is how many lines wait for a script that does not read: more than any has reason to.
 const maxLines = 1 << 10
