@@ -86,6 +86,8 @@ func (e Event) Notice() string {
 		return fmt.Sprintf("joined the controller as %s, waiting for jobs", e.Executor)
 	case e.Kind == Applied && e.Model != "" && e.Done > 0:
 		return fmt.Sprintf("job %s goes on after %d of %d iterations of %s", e.Job, e.Done, e.Iterations, e.Model)
+	case e.Kind == Applied && e.Model != "" && e.Iterations == 0:
+		return fmt.Sprintf("job %s begun: %s", e.Job, e.Model)
 	case e.Kind == Applied && e.Model != "":
 		return fmt.Sprintf("job %s begun: %d iterations of %s", e.Job, e.Iterations, e.Model)
 	case e.Kind == Over || e.Kind == Interrupted:

@@ -20,6 +20,9 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 	t, err := open(text, p.Spec)
 	var begin *Begin
 	var notes []string
+	if p.Spec.Script { // which begins by itself, and saves what it wants
+		return &Prepared{Ticket: p.Ticket, Graph: p.Spec.Graph, Task: t, Err: err}
+	}
 	if err == nil {
 		begin, notes, err = r.checkpoints.Start(p, &t)
 	}

@@ -30,6 +30,7 @@ type job struct {
 	next      *wire.Assignment // of another job of its name, which begins when this one is gone
 
 	task    *task.Task // nil: not there yet
+	stale   bool       // the task is not of the spec's graph, which is a script's newest
 	begin   *Begin     // nil: with no iteration
 	busy    bool       // something is being fetched for it
 	again   bool       // that failed, and is tried again at the next heartbeat
@@ -53,9 +54,13 @@ type job struct {
 	failed   string // why it was not written, in a line; "": it was
 }
 
-// same reports whether two specs are those of one job. What only planners look at may change.
+// same reports whether two specs are those of one job. What only planners look at may change, and what a script was
+// seen to do.
 func same(a, b wire.Spec) bool {
 	a.Priority, a.SwapRate = b.Priority, b.SwapRate
+	if a.Script && b.Script {
+		a.Graph, a.Held, a.Least = b.Graph, b.Held, b.Least
+	}
 	return a == b
 }
 
@@ -105,19 +110,20 @@ func (m *Machine) next(j *job) {
 		m.rest(j)
 		m.take(j)
 		m.fetch(j)
-	case j.busy || j.again || j.task != nil:
-		m.state(j, wire.Waiting)
-		m.fetch(j)
 	default:
 		m.state(j, wire.Waiting)
-		j.busy = true
-		m.say(Output{Prepare: &Prepare{j.ticket, j.spec, j.number, j.from}})
+		m.fetch(j)
 	}
 }
 
-// fetch fetches the layout that a job is to train with.
+// fetch fetches what a job is to train, and then the layout with which.
 func (m *Machine) fetch(j *job) {
-	if !j.busy && !j.again && j.epoch > j.settled {
+	switch {
+	case j.busy || j.again:
+	case j.task == nil || j.stale:
+		j.busy = true
+		m.say(Output{Prepare: &Prepare{j.ticket, j.spec, j.number, j.from}})
+	case j.epoch > j.settled:
 		j.busy = true
 		m.say(Output{Fetch: &Fetch{j.ticket, j.spec.Name, j.spec.ID, j.epoch, *j.task,
 			j.spec.Checkpoint != wire.Interval{}}})
@@ -195,8 +201,9 @@ func (m *Machine) waiting(t Ticket) *job {
 func (m *Machine) prepared(p *Prepared) {
 	switch j := m.waiting(p.Ticket); {
 	case j == nil:
+	case p.Err == nil && j.spec.Script && p.Graph != j.spec.Graph: // the script does something else by now
 	case p.Err == nil:
-		j.task, j.begin = &p.Task, p.Begin
+		j.task, j.begin, j.stale = &p.Task, p.Begin, false
 		j.status.Error = ""
 		m.resumed(j, p.Notes)
 	case p.Again:
@@ -271,6 +278,11 @@ func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 
 func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	j.status.Iteration = r.Iteration + 1
+	if r.Memory != nil {
+		now := wire.Allocated{Plan: r.Memory.Plan, Reserve: r.Memory.Reserve, Touched: r.Touched}
+		m.news = m.news || j.status.Script == nil || now.Reserve > j.status.Script.Reserve
+		j.status.Script = &now
+	}
 	if j.outcome.iteration(r, m.now) || r.Iteration+1 == j.spec.Iterations {
 		j.outcome.logged = m.now
 		m.event(Event{Kind: Iterated, Job: j.spec.Name, Iterations: r.Iteration, Took: r.End - r.Begin, Stall: r.Stall,
@@ -342,7 +354,7 @@ func (m *Machine) kept(k *Kept) {
 	switch {
 	case k.Err != nil:
 		m.fail(j, k.Err)
-	case j.status.Iteration >= j.spec.Iterations:
+	case j.spec.Script && !j.told || !j.spec.Script && j.status.Iteration >= j.spec.Iterations:
 		m.over(j, wire.Finished, "")
 	case m.drain != nil && !j.stop:
 		m.cutShort(j)

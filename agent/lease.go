@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 
 	"tensile/executor"
@@ -27,7 +28,8 @@ func Lend(h Host, l *wire.Lease, by executor.Lease) {
 	if capacity == 0 {
 		capacity = graph.MaxTotal
 	}
-	h.Share(executor.Sharing{Lease: by, Turns: l.Sharing == wire.Slices, Method: l.Sharing.Method()})
+	h.Share(executor.Sharing{Lease: by, Turns: l.Sharing == wire.Slices, Method: l.Sharing.Method(),
+		Page: cmp.Or(l.Page, executor.Unpaged)})
 	h.Capacity(capacity, l.Number)
 }
 

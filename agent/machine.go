@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -39,6 +40,8 @@ type Process struct {
 	Host     string        `json:"host"`      // the machine on which it runs
 	Since    int64         `json:"since_ns"`  // when it began: since the Unix epoch
 	Origin   time.Duration `json:"origin_ns"` // of the device's clock: since the Unix epoch; 0 if that is virtual
+	// how long it waits without work for a controller that is away; 0: an hour
+	Alone time.Duration `json:"alone_ns,omitzero"`
 }
 
 // NewMachine returns the machine of an executor without jobs.
@@ -87,13 +90,14 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	if m.news && m.online {
 		m.report()
 	}
+	longest := cmp.Or(m.process.Alone, longestAlone)
 	drained := m.drain != nil && m.idle()
 	released := m.leave && m.idle() && m.online // what the last jobs came to must have been said
 	switch {
 	case m.sent != "":
 		m.left = true
 		m.say(Output{Refused: m.sent})
-	case in.Quit != nil || drained || released || m.now-m.alone > longestAlone:
+	case in.Quit != nil || drained || released || m.now-m.alone > longest:
 		m.left = true
 		m.say(Output{Leave: true})
 	}
@@ -145,6 +149,9 @@ func (m *Machine) order(o *wire.Orders) {
 		case j.named && same(j.spec, o.Jobs[i].Spec) && j.number == o.Jobs[i].Incarnation:
 			j.epoch, j.stop = max(j.epoch, o.Jobs[i].Epoch), j.stop || o.Jobs[i].Stop
 			j.copies, j.park = o.Jobs[i].Copies, o.Jobs[i].Park
+			if next := o.Jobs[i].Spec; next.Graph != j.spec.Graph {
+				j.spec.Graph, j.spec.Held, j.spec.Least, j.stale = next.Graph, next.Held, next.Least, true
+			}
 			m.trace(j, o.Jobs[i].Trace)
 			m.weigh(j, o.Jobs[i].Spec.Priority)
 		default: // another of the name, or another incarnation

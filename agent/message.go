@@ -79,6 +79,7 @@ type Prepare struct {
 // Prepared answers it.
 type Prepared struct {
 	Ticket Ticket
+	Graph  graph.Digest // of the task, if it is a script's
 	Task   task.Task
 	Begin  *Begin   // nil: with no iteration
 	Notes  []string // that its owner wants to know, a line each

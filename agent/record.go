@@ -50,6 +50,7 @@ type told struct {
 	Free     *graph.Bytes      `json:"free_bytes,omitempty"` // of the device, which has no room for an arena
 	Result   *wire.Result      `json:"result,omitzero"`      // losses, weights and file of what was kept
 	Begin    *begun            `json:"begin,omitzero"`
+	Graph    graph.Digest      `json:"graph,omitzero"` // of a script's task that was prepared
 	Notes    []string          `json:"notes,omitzero"`
 	Saved    *wire.Checkpoint  `json:"checkpoint,omitzero"` // that was written
 	Snapshot *int              `json:"snapshot,omitzero"`   // its iteration
@@ -106,6 +107,7 @@ func toldOf(in Input) *told {
 	case in.Prepared != nil:
 		p := in.Prepared
 		t.Prepared, t.Ticket, t.Notes, t.Again, t.Err = true, p.Ticket, p.Notes, p.Again, textOfErr(p.Err)
+		t.Graph = p.Graph
 		_, t.Lacks = errors.AsType[lackingError](p.Err)
 		if b := p.Begin; b != nil {
 			t.Begin = &begun{b.Iteration, b.File, b.Checkpoint}
@@ -167,7 +169,7 @@ func (t *told) input() Input {
 		if t.Lacks {
 			err = lackingError{err}
 		}
-		in.Prepared = &Prepared{Ticket: t.Ticket, Notes: t.Notes, Err: err, Again: t.Again}
+		in.Prepared = &Prepared{Ticket: t.Ticket, Graph: t.Graph, Notes: t.Notes, Err: err, Again: t.Again}
 		if b := t.Begin; b != nil {
 			in.Prepared.Begin = &Begin{Iteration: b.Iteration, File: b.File, Checkpoint: b.Checkpoint}
 		}

@@ -33,9 +33,11 @@ type Bus interface {
 
 // Options are what an agent is; name, device, host and bus must be given.
 type Options struct {
-	Executor  string
-	Life      string   // another for each process that is called so; "": one is made up
-	Dead      []string // lives of that name that are known to have ended
+	Executor string
+	Life     string   // another for each process that is called so; "": one is made up
+	Dead     []string // lives of that name that are known to have ended
+	// how long it waits without work for a controller that is away; 0: an hour
+	Alone     time.Duration
 	Device    Device
 	Host      func(observer func(executor.Event)) Host // what trains on the device, such as On(device)
 	Bus       Bus
@@ -74,7 +76,7 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := Process{Executor: o.Executor, Life: cmp.Or(o.Life, rand.Text()), Dead: o.Dead, Device: o.Device.Identity(),
-		Host: Here(), Since: int64(clock.Now())}
+		Host: Here(), Since: int64(clock.Now()), Alone: o.Alone}
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		p.Origin = clock.Now() - o.Device.Now()
 	}

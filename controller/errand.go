@@ -83,11 +83,14 @@ func (m *Machine) planFor(jobs []*job, admitted int) *Plan {
 func (m *Machine) candidate(j *job) Candidate {
 	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, Profile: j.profile,
 		Latency: slices.Clone(j.latency), Slack: j.slack(), Measured: j.learnt, Last: j.last, Fresh: j.fresh,
-		Left: min(m.config.Horizon, j.record.Spec.Iterations-j.record.Iteration)}
+		Left: m.config.Horizon, Beyond: j.beyond()}
+	if !j.record.Spec.Script {
+		c.Left = min(c.Left, j.record.Spec.Iterations-j.record.Iteration)
+	}
 	if c.Beside = j.beside; !j.active() {
 		c.Rests = j.hostClaim()
 	}
-	if last := j.newest(); last != nil {
+	if last := j.newest(); last != nil && !j.stale(last) {
 		c.Has = &last.ProvenLayout
 	}
 	return c
@@ -302,9 +305,9 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 func (m *Machine) requeue(reason string) (any bool) {
 	for _, j := range m.active() {
 		if j.record.State == wire.Starting && j.claim().none() {
-			m.discard(j, j.given(), j.record.Park == "")
+			m.discard(j, j.given(), j.record.Park == "" && !j.record.Spec.Script)
 			j.record.State, j.record.Why, j.layouts = wire.Queued, reason, nil
-			if j.record.Park == "" {
+			if j.record.Park == "" && !j.record.Spec.Script {
 				j.record.Executor = ""
 			}
 			j.fresh, any = true, true
@@ -341,7 +344,7 @@ func (m *Machine) overfull() bool {
 	var sum Together
 	for _, j := range m.reachable() {
 		if l := j.newest(); l != nil {
-			sum = sum.With(l.claim())
+			sum = sum.With(j.with(l))
 		}
 	}
 	taken := sum.Bytes() + m.reserved() + m.staying().Sum() + m.toStart().Sum()

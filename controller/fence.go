@@ -45,6 +45,10 @@ func (m *Machine) bury(x *executor, why string) {
 
 // lost has a job of a dead executor go on as far as it may.
 func (m *Machine) lost(j *job, why string) {
+	if j.record.Spec.Script && j.record.State != wire.Ending {
+		m.over(j, wire.Broken, why, nil) // who joins it starts it
+		return
+	}
 	rests := j.record.State == wire.Queued || j.record.State == wire.Parked || j.record.State == wire.Parking
 	if rests && j.record.Iteration > 0 && j.record.Checkpoint == nil && j.record.Spec.Restarts == 0 {
 		m.over(j, wire.Broken, why, nil) // it would begin again

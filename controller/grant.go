@@ -19,7 +19,7 @@ func (m *Machine) grant() {
 			if l == nil || l.granted || !j.goesOn() {
 				continue
 			}
-			grows, onHost := !l.claim().within(j.claim()), j.onHost(l)-j.hostClaim()
+			grows, onHost := !j.with(l).within(j.claim()), j.onHost(l)-j.hostClaim()
 			if (grows || onHost > 0 && m.config.HostMemory > 0) && shrink || !m.room(j, l) {
 				continue
 			}
@@ -42,7 +42,7 @@ func (m *Machine) grant() {
 // room reports whether a job may change to a layout beside what all jobs may have.
 func (m *Machine) room(j *job, l *layout) bool {
 	host := j.onHost(l) - j.hostClaim()
-	return m.fits(j, l.claim()) &&
+	return m.fits(j, j.with(l)) &&
 		(host <= 0 || m.config.HostMemory == 0 || m.hostClaims()+host <= m.config.HostMemory)
 }
 
@@ -108,7 +108,7 @@ func (m *Machine) executorFor(j *job) string {
 func (m *Machine) vacant(j *job, taken map[string]bool) (found string) {
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
-		if x.gone || x.silent || x.orders.Leave || taken[name] || slices.Contains(j.tried, name) ||
+		if x.gone || x.silent || x.script || x.orders.Leave || taken[name] || slices.Contains(j.tried, name) ||
 			!m.config.Share && (!x.joined || x.own || m.busy(name)) {
 			continue
 		}

@@ -112,7 +112,7 @@ func (m *Machine) untie() {
 		case !j.goesOn() || j.record.Granted > j.record.Applied:
 			return // it is about to give something back, or to take what it was granted
 		case l == nil || l.granted:
-		case j.record.State == wire.Training && (!j.claim().within(l.claim()) || j.hostClaim() > j.onHost(l)) &&
+		case j.record.State == wire.Training && (!j.claim().within(j.with(l)) || j.hostClaim() > j.onHost(l)) &&
 			tied == nil:
 			tied = j
 		default:
@@ -129,7 +129,7 @@ func (m *Machine) untie() {
 
 // waitsFor is why a job that has a plan waits for other jobs.
 func (m *Machine) waitsFor(j *job, l *layout) string {
-	if !m.fits(j, l.claim()) {
+	if !m.fits(j, j.with(l)) {
 		return fmt.Sprintf("waits for %s that other jobs are giving back", l.Wire.Arena)
 	}
 	return fmt.Sprintf("waits for %s of host memory that other jobs are giving back", j.onHost(l))

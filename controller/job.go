@@ -15,6 +15,7 @@ type job struct {
 	written wire.Record // as it was stored last
 	graph   *graph.Graph
 	profile *planner.Profile // nil: not made yet
+	page    graph.Bytes      // in which leases count; 0: memory is not shared
 	latency []time.Duration  // per op, as if it ran alone: the profile, then a moving average of what was measured
 	stretch float64          // how many times as long as alone its work takes beside the other jobs that train
 	spare   []time.Duration  // per op: by how much the latency may be off, before anything was measured; may be nil
@@ -66,6 +67,14 @@ func (l *ProvenLayout) claim() Claim {
 		return whole(l.Wire.Arena)
 	}
 	return *l.Claim
+}
+
+// with is what the job counts with while it trains with a layout.
+func (j *job) with(l *layout) Claim {
+	if j.record.Spec.Script {
+		return whole(j.pages(l.Wire.Arena + j.beyond()))
+	}
+	return l.claim()
 }
 
 // active reports whether the job is planned for.
@@ -121,7 +130,7 @@ func (j *job) granted() (c Claim) {
 	}
 	for _, l := range j.layouts {
 		if l.granted {
-			c = c.or(l.claim())
+			c = c.or(j.with(l))
 		}
 	}
 	return c

@@ -43,7 +43,8 @@ func (m *Machine) lend() {
 	if !m.config.shares() {
 		return
 	}
-	l := wire.Lease{Sharing: m.config.MemorySharing, Number: m.lease.Number, Name: m.config.Lease}
+	l := wire.Lease{Sharing: m.config.MemorySharing, Number: m.lease.Number, Name: m.config.Lease,
+		Page: m.config.Page}
 	if m.config.Budget > 0 {
 		before := m.lease.Capacity
 		if before == 0 {

@@ -62,6 +62,7 @@ type executor struct {
 	gone     bool
 	dead     bool          // it is gone, and its process has ended for sure
 	silent   bool          // it cannot be reached
+	script   bool          // it is that of a script, and takes no other job
 	orders   wire.Orders   // the newest
 	rivals   []string      // lives of other processes of that name, as it was said
 	rival    *wire.Status  // of another process of that name, until it is known whether the first one lives
@@ -89,7 +90,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	case in.Submit != nil:
 		m.submit(in.From, in.By, in.Submit)
 	case in.Request != nil:
-		m.request(in.From, in.By, in.Request)
+		m.request(in.From, in.By, in.Request, in.To)
 	case in.Status != nil:
 		m.status(in.Status)
 	case in.Report != nil:

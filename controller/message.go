@@ -18,6 +18,7 @@ type Input struct {
 	By      string        `json:"by,omitzero"`      // the user who asks for it; "": the administrator
 	Submit  []Submission  `json:"submit,omitzero"`  // all are taken, or none
 	Request *wire.Request `json:"request,omitzero"` // of any verb but Submit and Jobs
+	To      *Submission   `json:"to,omitzero"`      // beside the Request of a SetGraph: what was recorded
 	Status  *wire.Status  `json:"status,omitzero"`
 	Report  *wire.Report  `json:"report,omitzero"`
 	Gone    *Gone         `json:"gone,omitzero"`
@@ -30,6 +31,9 @@ type Submission struct {
 	Spec  wire.Spec     `json:"spec"`
 	Graph *graph.Graph  `json:"-"`
 	At    time.Duration `json:"at_ns"` // since the Unix epoch
+
+	// per op of a script's graph, as it was recorded; nil of others
+	Latency []time.Duration `json:"latency_ns,omitempty"`
 }
 
 // Gone tells that the process of an executor has ended, as whoever launched it knows.
@@ -124,6 +128,7 @@ type Candidate struct {
 	Has      *ProvenLayout    `json:"has,omitempty"` // its newest; nil: none
 	Beside   graph.Bytes      `json:"-"`             // that it has on the host beside its slots
 	Rests    graph.Bytes      `json:"-"`             // that it has on the host also if it is not admitted
+	Beyond   graph.Bytes      `json:"-"`             // that it has on the device beside its arena
 	Starts   bool             `json:"-"`             // a process is started for it, which has a context
 	Last     *wire.Report     `json:"-"`             // of an iteration with that, if the policy has asked for it
 }

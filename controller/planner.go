@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"tensile/cost"
@@ -29,6 +30,9 @@ type Planner struct {
 
 // Plan does an errand. Once ctx is done it returns soon, and what it returns is worth nothing.
 func (p *Planner) Plan(ctx context.Context, q *Plan) *Planned {
+	if slices.ContainsFunc(q.Jobs, func(c Candidate) bool { return c.Spec.Script }) {
+		p = p.forScripts()
+	}
 	w := work{Planner: p, ctx: ctx, plan: q, answer: &Planned{Ticket: q.Ticket},
 		profiles: make(map[graph.Digest]*planner.Profile)}
 	if w.profile(); len(w.answer.Never) > 0 {
@@ -47,6 +51,14 @@ func (p *Planner) Plan(ctx context.Context, q *Plan) *Planned {
 		w.answer.Why = w.noPlan(err)
 	}
 	return w.answer
+}
+
+// forScripts plans for jobs that have each an arena for itself: a script cannot give a part of it back within an
+// iteration, so that the others have what all scripts leave.
+func (p *Planner) forScripts() *Planner {
+	q := *p
+	q.On.Gates, q.On.Turns = false, false
+	return &q
 }
 
 // work is one errand of a planner.
@@ -89,6 +101,7 @@ func (w *work) profile() {
 		j.Latency, j.Slack, j.Measured, j.Weight, j.MaxSwapRate = c.Latency, c.Slack, c.Measured, c.Spec.Priority,
 			c.Spec.SwapRate
 		j.Last, j.OnHost = reported(&c), c.Beside
+		j.Held, j.Least = c.Beyond, c.Spec.Least
 		w.jobs = append(w.jobs, j)
 	}
 }
@@ -132,7 +145,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]
 		l := &ProvenLayout{Peak: s.Footprint.Peak, Host: s.Host - c.Beside, program: planned.Programs[i].Program(),
-			Claim: w.claimOf(planned.Programs[i].Program()),
+			Claim: w.claim(i, planned.Programs[i].Program()),
 			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch,
 				Arena: s.Layout.Arena}}
 		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In,
@@ -159,7 +172,7 @@ func (w *work) plans(r scheduler.Request) (*planner.Planned, error) {
 		}
 		var sum Together
 		for i := range p.Programs {
-			sum = sum.With(*w.claimOf(p.Programs[i].Program()))
+			sum = sum.With(*w.claim(i, p.Programs[i].Program()))
 		}
 		over := sum.Bytes() - budget
 		if over <= 0 {
@@ -173,6 +186,16 @@ func (w *work) plans(r scheduler.Request) (*planner.Planned, error) {
 
 // maxAttempts is how often at most plans are made for one request.
 const maxAttempts = 3
+
+// claim is what a candidate counts with by a program; nil: its arena.
+func (w *work) claim(candidate int, p *program.Program) *Claim {
+	c := &w.plan.Jobs[candidate]
+	if !c.Spec.Script || !w.shares() {
+		return w.claimOf(p)
+	}
+	all := whole((&job{page: w.Page}).pages(p.Arena + c.Beyond))
+	return &all
+}
 
 // made are plans for a request, which may be made already.
 func (w *work) made(r scheduler.Request) (*planner.Planned, error) {

@@ -88,7 +88,7 @@ func (m *Machine) lacks(j *job, x *executor, why string) bool {
 // crowded has all jobs planned for again within what is really free, when the device has no room for the arena of one:
 // programs that are not ours have the rest. That job goes on from its newest checkpoint. It reports whether it does.
 func (m *Machine) crowded(j *job, free graph.Bytes, why string) bool {
-	if s := j.record.State; s != wire.Starting && s != wire.Training ||
+	if s := j.record.State; j.record.Spec.Script || s != wire.Starting && s != wire.Training ||
 		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
 		return false
 	}
@@ -153,7 +153,7 @@ func (m *Machine) park(j *job, to wire.Place) error {
 // goHome has a job leave the device: one that no executor has, or that was granted nothing where it is, at once,
 // another when it has come Home.
 func (m *Machine) goHome(j *job, to wire.Place) {
-	if j.placed() && j.claim().none() && j.hostClaim() == 0 {
+	if j.placed() && !j.record.Spec.Script && j.claim().none() && j.hostClaim() == 0 {
 		m.displace(j)
 	}
 	if !j.placed() {

@@ -13,12 +13,13 @@ const (
 	Memory    Cause = "memory"    // the budget, or that of the host, is another
 	Reweighed Cause = "priority"  // the priority of a job is another
 	Processes Cause = "executors" // executors have taken memory or given it back
+	Recorded  Cause = "graph"     // a script has recorded what it does
 	Resumed   Cause = "restart"   // the controller was started again
 )
 
 // Causes are all of them.
 func Causes() []Cause {
-	return []Cause{Arrival, Departure, Drifted, Asked, Memory, Reweighed, Processes, Resumed}
+	return []Cause{Arrival, Departure, Drifted, Asked, Memory, Reweighed, Processes, Recorded, Resumed}
 }
 
 // reason is why jobs are planned for, in words, and of which kind that is.

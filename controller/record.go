@@ -86,6 +86,9 @@ func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 	for _, s := range in.Submit {
 		r.graph(s.Spec.Graph, s.Graph)
 	}
+	if in.To != nil {
+		r.graph(in.To.Spec.Graph, in.To.Graph)
+	}
 	r.to.Write(line{Now: at, In: &in, Out: recording.Outputs(outputs)})
 }
 
@@ -144,6 +147,9 @@ func (in *Input) complete(graphs map[graph.Digest]*graph.Graph) error {
 		if in.Submit[i].Graph = graphs[s.Spec.Graph]; in.Submit[i].Graph == nil {
 			return fmt.Errorf("the graph of job %s was not recorded", s.Spec.Name)
 		}
+	}
+	if in.To != nil {
+		in.To.Graph = graphs[in.To.Spec.Graph]
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // request does what a user asks for, and answers.
-func (m *Machine) request(from int64, by string, q *wire.Request) {
+func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission) {
 	if what := administrative[q.Verb]; what != "" && by != "" {
 		m.reply(from, fmt.Errorf("%s is no administrator, who alone may %s", by, what))
 		return
@@ -51,6 +51,8 @@ func (m *Machine) request(from int64, by string, q *wire.Request) {
 		err = m.resume(j)
 	case wire.TraceJob:
 		j.trace = wire.Trace{Number: max(j.trace.Number+1, int64(m.now/time.Microsecond)), Iterations: q.Iterations}
+	case wire.SetGraph:
+		err = m.setGraph(j, q, to)
 	case wire.SetWeight:
 		j.record.Spec.Priority, m.want.admission = q.Priority, true
 		m.want.better = because(Reweighed, "the priority of job %s is %d", q.Job, q.Priority)

@@ -39,7 +39,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 	}
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
-		j := &job{record: r, written: r, fresh: r.State == wire.Queued, fitted: true}
+		j := &job{record: r, written: r, fresh: r.State == wire.Queued, fitted: true, page: c.Page}
 		if j.record.Waiting == 0 { // as the release before left it
 			j.record.Waiting = r.Submitted
 		}
@@ -71,7 +71,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if name := r.Executor; name != "" && m.executors[name] == nil {
 			orders := m.stored[name]
 			m.executors[name] = &executor{name: name, life: orders.Life, own: wire.Owned(name), orders: orders,
-				refused: orders.Refused}
+				script: r.Spec.Script, refused: orders.Refused}
 		}
 		if r.State == wire.Unknown {
 			m.executors[r.Executor].silent = true
@@ -174,6 +174,10 @@ func (j *job) restore(c *Config, layouts []*wire.Layout) error {
 	first, last := j.record.Epochs()
 	for _, w := range layouts {
 		if w.Plan.Epoch < first || w.Plan.Epoch > last || !j.active() {
+			continue
+		}
+		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true}); j.stale(l) {
+			j.layouts = append(j.layouts, l) // until an executor says that another is in force
 			continue
 		}
 		placed := program.Placement{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: c.Align}

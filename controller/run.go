@@ -45,6 +45,9 @@ type Options struct {
 	// Forgotten is told that an executor has left for good; may be nil.
 	Forgotten func(executor string)
 
+	// Credentials are what the executor of a script needs to connect, as text. Nil: no scripts are taken.
+	Credentials func(executor string) string
+
 	// Trouble says in one line why the bus stores nothing, as with a full disk, and "" when it does; nil: it always
 	// does. While there is trouble requests are refused for that reason, and no executor counts as silent.
 	Trouble func() string
@@ -187,7 +190,11 @@ func (r *runner) take(in input) error {
 		in.From = r.last
 		r.waiting[in.From] = in.answer
 	}
-	for _, s := range in.Submit {
+	brought := in.Submit
+	if in.To != nil {
+		brought = append(brought, *in.To)
+	}
+	for _, s := range brought {
 		if digest := s.Spec.Graph; r.removed[digest] { // after whoever submits it had stored it
 			if err := r.insist(func() error { return r.storeGraph(wire.Graphs, s.Graph) }); err != nil {
 				return err
@@ -301,7 +308,8 @@ func (r *runner) store(o Output) error {
 		return r.forget(o.Forget)
 	case o.Drop != nil && o.Drop.Graph != "":
 		r.removed[o.Drop.Graph] = true
-		return r.bus.Remove(r.ctx, wire.Graphs, wire.GraphObject(o.Drop.Graph))
+		return errors.Join(r.bus.Remove(r.ctx, wire.Graphs, wire.GraphObject(o.Drop.Graph)),
+			r.bus.Remove(r.ctx, wire.Graphs, wire.RecordedObject(o.Drop.Graph)))
 	case o.Drop != nil && o.Drop.Executor != "":
 		return r.bus.Remove(r.ctx, wire.Bucket(o.Drop.Executor), o.Drop.Object)
 	case o.Drop != nil && o.Drop.Result != "":

@@ -125,6 +125,9 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		return fmt.Errorf("job %s: %w", record.Spec.Name, err)
 	}
 	s.Graphs[record.Spec.Graph] = g
+	if record.Spec.Script {
+		s.Profiles[record.Spec.Graph] = profileOf(r.recorded(g))
+	}
 	if s.Profiles[record.Spec.Graph] == nil {
 		p, err := r.options.On.Profile(g)
 		if err != nil {
@@ -147,6 +150,17 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		s.Layouts[record.Spec.Name] = append(s.Layouts[record.Spec.Name], &l)
 	}
 	return nil
+}
+
+// recorded loads the latencies of a script's graph. Where they are damaged reports will tell.
+func (r *runner) recorded(g *graph.Graph) []time.Duration {
+	data, err := r.bus.Load(r.ctx, wire.Graphs, wire.RecordedObject(g.Digest()))
+	if err == nil {
+		if l, err := wire.DecodeAs[wire.Recorded](data); err == nil && len(l.Latency) == len(g.Ops) {
+			return l.Latency
+		}
+	}
+	return make([]time.Duration, len(g.Ops))
 }
 
 func (r *runner) graph(digest graph.Digest) (*graph.Graph, error) {
@@ -266,8 +280,23 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 				}
 				graphs[spec.Graph] = g
 			}
-			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: g, At: clock.Now()})
+			s := Submission{Spec: spec, Graph: g, At: clock.Now()}
+			if spec.Script {
+				if refusal := r.takesScript(&q, g); refusal != "" {
+					return wire.Answer{Error: refusal}
+				}
+				s.Latency = r.recorded(g)
+			}
+			in.Submit = append(in.Submit, s)
 		}
+	case wire.SetGraph:
+		g, err := r.graph(q.Graph)
+		if err != nil {
+			return wire.Answer{Error: fmt.Sprintf("job %s: %v", q.Job, err), Missing: true}
+		}
+		in.Request = &q
+		in.To = &Submission{Spec: wire.Spec{Name: q.Job, Graph: q.Graph}, Graph: g, At: clock.Now(),
+			Latency: r.recorded(g)}
 	default:
 		in.Request = &q
 	}
@@ -277,6 +306,9 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 	for {
 		select {
 		case a := <-answer:
+			if q.Verb == wire.Submit && q.Specs[0].Script && a.Error == "" {
+				a.Credentials = r.options.Credentials(a.Jobs[0].Executor)
+			}
 			return a
 		case <-look.C:
 			if trouble := r.options.Trouble(); trouble != "" {
@@ -287,6 +319,19 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 			return wire.Answer{Error: "the controller is ending"}
 		}
 	}
+}
+
+// takesScript is why a request with a script is refused; "": it is not.
+func (r *runner) takesScript(q *wire.Request, g *graph.Graph) string {
+	switch {
+	case len(q.Specs) > 1:
+		return "a script is submitted by itself: tensile join does"
+	case !g.Opaque():
+		return fmt.Sprintf("job %s: its graph is not a script's", q.Specs[0].Name)
+	case r.options.Credentials == nil:
+		return "this controller takes no scripts: it ends with the command that has started it"
+	}
+	return ""
 }
 
 // passedOver logs, at a limited rate, that a message of a kind is passed over.

@@ -132,7 +132,10 @@ func where(host string) string {
 
 // jobStatus takes over what an executor says of a job, in answer to its newest orders or to older ones.
 func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
-	s.Iteration = min(s.Iteration, j.record.Spec.Iterations)
+	if !j.record.Spec.Script {
+		s.Iteration = min(s.Iteration, j.record.Spec.Iterations)
+	}
+	m.said(j, s.Script)
 	if j.record.Iteration = max(j.record.Iteration, s.Iteration); s.State == wire.Running &&
 		j.record.State == wire.Starting {
 		j.record.Iteration = s.Iteration // it may have begun at an older checkpoint than was known
@@ -304,7 +307,7 @@ const maxMoves = 2
 
 // elsewhere has a job that has not begun get another executor, and reports whether it may have one.
 func (m *Machine) elsewhere(j *job, why string) bool {
-	if j.record.State != wire.Starting || j.record.Applied > 0 || j.newest() == nil ||
+	if j.record.Spec.Script || j.record.State != wire.Starting || j.record.Applied > 0 || j.newest() == nil ||
 		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
 		return false
 	}
@@ -323,6 +326,13 @@ func (m *Machine) move(j *job, why string) {
 	m.event(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
 }
 
+// trained takes down that a job has trained an iteration.
+func (m *Machine) trained(j *job, r *wire.Report) {
+	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
+	j.gate = correct.Latency(j.gate, r.Gate, m.config.Alpha, false)
+	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
+}
+
 // report corrects a job's latencies by what was measured, and has all jobs planned again when they have changed by more
 // than the threshold since they were planned last (TENSILE, section IV-E: |s'-s|/s).
 func (m *Machine) report(r *wire.Report) {
@@ -332,7 +342,10 @@ func (m *Machine) report(r *wire.Report) {
 		return
 	}
 	j.heard.add(r.Iteration, r.Loss)
-	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch })
+	if j.record.Spec.Script {
+		m.trained(j, r)
+	}
+	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch && !j.stale(l) })
 	if at < 0 || len(r.Steps) != len(j.layouts[at].Wire.Plan.Steps) {
 		m.hear(j, r, nil)
 		return // of a plan that is over
@@ -343,12 +356,12 @@ func (m *Machine) report(r *wire.Report) {
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], alone[i], m.config.Alpha, r.Iteration == 0)
 	}
-	m.learn(j, j.layouts[at], r.Iteration, alone)
-	m.learnt.listen(j, j.layouts[at], alone)
+	if !j.record.Spec.Script {
+		m.learn(j, j.layouts[at], r.Iteration, alone)
+		m.learnt.listen(j, j.layouts[at], alone)
+		m.trained(j, r)
+	}
 	j.learnt, j.told = true, r
-	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
-	j.gate = correct.Latency(j.gate, r.Gate, m.config.Alpha, false)
-	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
 	if j.follow && r.Epoch == j.record.Epoch && r.Iteration > 0 {
 		j.follow, j.last, m.changed = false, r, true
 		waits := func(j *job) bool { return j.follow }

@@ -39,12 +39,15 @@ func (m *Machine) submit(from int64, by string, list []Submission) {
 	}
 	for _, s := range list {
 		s.Spec.Owner = by
-		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true, queued: m.now,
+		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true, queued: m.now, page: m.config.Page,
 			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
 				Waiting: m.now, Budget: m.config.Budget}})
 	}
-	for _, j := range b.jobs {
-		j.findHome()
+	for i, j := range b.jobs {
+		if j.findHome(); j.record.Spec.Script {
+			j.profile = profileOf(list[i].Latency)
+			m.expect(j)
+		}
 	}
 	m.jobs = append(m.jobs, b.jobs...)
 	m.want.admission = true
@@ -58,6 +61,9 @@ func (m *Machine) refuses(by string, s Submission) error {
 		return fmt.Errorf("there is a job %s, and it is not yours: give the new one another name", s.Spec.Name)
 	case !other.record.State.Over():
 		return fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", s.Spec.Name)
+	}
+	if s.Spec.Script {
+		return refusesScript(&s.Spec)
 	}
 	if s.Spec.Weights != "" && strings.HasPrefix(m.config.Device, "sim:") {
 		return fmt.Errorf("job %s: %s has no data that could begin with weights: leave --weights out", s.Spec.Name,
@@ -84,6 +90,9 @@ func (m *Machine) take(b *batch) {
 			j.record.Held = old.record.Held
 			m.dropResult(old)
 			m.dropGraph(old.record.Spec.Graph)
+		}
+		if j.record.Spec.Script {
+			m.settle(j)
 		}
 	}
 	m.changed = true

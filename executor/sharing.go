@@ -35,13 +35,16 @@ type Sharing struct {
 	// leave more of the memory to others, and ask the lease more often.
 	Every graph.Bytes
 
+	// Page is the unit in which the lease counts, for a host that has no device of its own to ask.
+	Page graph.Bytes
+
 	// Method is a word of lease.Options.Methods, which Capacity tells the Lease. Joins say then what the groups of a
 	// job are expected to need. "": the lease grants what its rule allows.
 	Method string
 }
 
-// unpaged is the unit in which a lease counts the memory of a device that has no pages.
-const unpaged = 2 * graph.MiB
+// Unpaged is the unit in which a lease counts the memory of a device that has no pages.
+const Unpaged = 2 * graph.MiB
 
 // Share puts the jobs of a host under a lease, or, without a Lease, no longer. It is for those that are submitted after
 // it: the caller sees to it that there are no others. Any goroutine may call it.
@@ -85,7 +88,7 @@ func (h *Host) page() graph.Bytes {
 	if p, ok := h.device.(device.Pager); ok {
 		return p.Page()
 	}
-	return unpaged
+	return Unpaged
 }
 
 // pages reports whether jobs hold parts of their arenas.

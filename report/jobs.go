@@ -127,6 +127,9 @@ func Rate(r *wire.Record) (rate, left string) {
 	if r.Pace < 10*time.Millisecond {
 		rate = fmt.Sprintf("%.0f", 1/r.Pace.Seconds())
 	}
+	if r.Spec.Script {
+		return rate, "-"
+	}
 	return rate, Short(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
 }
 

@@ -188,6 +188,9 @@ var columns = []column{
 	{"JOB", true, func(_ *Model, r *wire.Record) string { return ansi.Truncate(r.Spec.Name, 18, "…") }},
 	{"STATE", true, func(_ *Model, r *wire.Record) string { return string(r.State) }},
 	{"DONE", true, func(_ *Model, r *wire.Record) string {
+		if r.Spec.Script { // which ends when it does
+			return fmt.Sprint(r.Iteration)
+		}
 		return fmt.Sprintf("%s %3.0f%%", progress(r, 8), 100*float64(r.Iteration)/float64(max(1, r.Spec.Iterations)))
 	}},
 	{"IT/S", false, func(_ *Model, r *wire.Record) string { rate, _ := report.Rate(r); return rate }},

@@ -107,8 +107,31 @@ func (c *checker) spec(s *Spec) {
 	c.digest(s.Graph)
 	atLeast(c, "iterations", s.Iterations, 0)
 	atLeast(c, "priority", s.Priority, 0)
+	c.ofScript(s.Held, s.Least)
 	if !(s.SwapRate >= 0 && s.SwapRate <= 1) { // NaN too
 		c.fail("max_swap_rate is %v, and must lie in 0 to 1", s.SwapRate)
+	}
+}
+
+// ofScript checks what a script has beside its graph, and what it does not move.
+func (c *checker) ofScript(held, least graph.Bytes) {
+	for what, n := range map[string]graph.Bytes{"held_bytes": held, "least_bytes": least} {
+		if atLeast(c, what, n, 0); n > graph.MaxBytes {
+			c.fail("%s is %d, and cannot be more than %d", what, int64(n), int64(graph.MaxBytes))
+		}
+	}
+}
+
+// allocated checks what a script says of its allocator.
+func (c *checker) allocated(a *Allocated) {
+	if a == nil {
+		return
+	}
+	for what, n := range map[string]graph.Bytes{"plan_bytes": a.Plan, "reserve_bytes": a.Reserve,
+		"touched_bytes": a.Touched} {
+		if atLeast(c, what, n, 0); n > graph.MaxTotal {
+			c.fail("%s is %d, and cannot be more than %d", what, int64(n), int64(graph.MaxTotal))
+		}
 	}
 }
 
@@ -186,6 +209,7 @@ func (o Orders) check() error {
 		among(c, "memory sharing", o.Lease.Sharing, Gates, Shift, Pairs, Slices)
 		atLeast(c, "capacity_bytes", o.Lease.Capacity, 0)
 		atLeast(c, "number of the capacity", o.Lease.Number, 0)
+		atLeast(c, "page_bytes", o.Lease.Page, 0)
 		if o.Lease.Name != "" {
 			c.name("lease", o.Lease.Name)
 		}
@@ -228,6 +252,7 @@ func (s Status) check() error {
 			c.fail("error has %d bytes, and %d at most", len(j.Error), maxText)
 		}
 		c.result(j.Result)
+		c.allocated(j.Script)
 	}
 	once(c, s.Jobs, func(j *JobStatus) string { return j.Name })
 	return c.err
@@ -291,7 +316,8 @@ func (l Layout) check() error {
 
 func (r Request) check() error {
 	c := new(checker)
-	among(c, "verb", r.Verb, Submit, Stop, Jobs, Park, Resume, SetBudget, SetWeight, Forget, TraceJob, Explain)
+	among(c, "verb", r.Verb, Submit, Stop, Jobs, Park, Resume, SetBudget, SetWeight, Forget, TraceJob, Explain,
+		SetGraph)
 	switch r.Verb {
 	case Submit:
 		if len(r.Specs) == 0 {
@@ -322,6 +348,10 @@ func (r Request) check() error {
 		c.short("storage", r.Storage)
 		atLeast(c, "priority", r.Priority, 0)
 		atMost(c, "priority", int64(r.Priority), scheduler.MaxWeight)
+	case SetGraph:
+		c.name("job", r.Job)
+		c.digest(r.Graph)
+		c.ofScript(r.Held, r.Least)
 	}
 	return c.err
 }
@@ -336,6 +366,16 @@ func (a Answer) check() error {
 		c.record(&a.Jobs[i])
 	}
 	c.text("trouble", a.Trouble)
+	c.short("credentials", a.Credentials)
+	return c.err
+}
+
+func (r Recorded) check() error {
+	c := new(checker)
+	for _, d := range r.Latency {
+		atLeast(c, "latency_ns", d, 0)
+		atMost(c, "latency_ns", d, MaxLatency)
+	}
 	return c.err
 }
 
@@ -388,6 +428,7 @@ func (c *checker) record(r *Record) {
 	c.short("latencies", r.Latencies)
 	c.short("device", r.Device)
 	c.result(r.Result)
+	c.allocated(r.Script)
 }
 
 func (s Settings) check() error {

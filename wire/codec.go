@@ -32,6 +32,7 @@ var readers = map[string]func(json.RawMessage) (Message, error){
 	Request{}.kind():  read[Request],
 	Answer{}.kind():   read[Answer],
 	Record{}.kind():   read[Record],
+	Recorded{}.kind(): read[Recorded],
 	Learnt{}.kind():   read[Learnt],
 	Settings{}.kind(): read[Settings],
 }
@@ -126,5 +127,6 @@ func (Layout) kind() string   { return "layout" }
 func (Request) kind() string  { return "request" }
 func (Answer) kind() string   { return "answer" }
 func (Record) kind() string   { return "record" }
+func (Recorded) kind() string { return "recorded" }
 func (Learnt) kind() string   { return "learnt" }
 func (Settings) kind() string { return "settings" }

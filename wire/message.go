@@ -10,7 +10,7 @@ import (
 	"tensile/plan"
 )
 
-// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Learnt and Settings.
+// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Recorded, Learnt and Settings.
 type Message interface {
 	kind() string
 	check() error
@@ -37,6 +37,12 @@ type Spec struct {
 	Restarts   int      `json:"restarts,omitzero"`         // of executors that were lost without progress in between
 	AnyDevice  bool     `json:"any_device,omitzero"`       // it may go on where other bits come out
 	Owner      string   `json:"owner,omitzero"`            // who submitted it; "": the administrator
+
+	// Script says that the job is one of another framework, which trains in the process that submits it: it ends when
+	// that does, and Iterations is 0. The graph is the one that was recorded last, or a claim.
+	Script bool        `json:"script,omitzero"`
+	Held   graph.Bytes `json:"held_bytes,omitzero"`  // of a script: on the device all the time, beside the graph
+	Least  graph.Bytes `json:"least_bytes,omitzero"` // of a script: no smaller storage moves
 }
 
 // Interval is the time or the iterations between two checkpoints; one of them is set.
@@ -73,8 +79,9 @@ type Lease struct {
 	Sharing  Sharing     `json:"memory_sharing"`
 	Capacity graph.Bytes `json:"capacity_bytes,omitzero"` // for all jobs of the device together; 0: no limit
 	// of the capacity: the larger is the newer, whichever executor hears of it, over restarts of the controller too
-	Number int64  `json:"number"`
-	Name   string `json:"name,omitzero"` // that it has at every host; "": the executor chooses
+	Number int64       `json:"number"`
+	Name   string      `json:"name,omitzero"`       // that it has at every host; "": the executor chooses
+	Page   graph.Bytes `json:"page_bytes,omitzero"` // of the device; 0: it has none
 }
 
 // Refusal tells a process that it is not wanted: another of its name runs, or its device is another.
@@ -167,6 +174,14 @@ type JobStatus struct {
 	// it has failed: the device has no room for its arena now, but for so many bytes; nil: that was not the reason
 	Free   *graph.Bytes `json:"free_bytes,omitempty"`
 	Result *Result      `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
+	Script *Allocated   `json:"script,omitempty"` // of a script that has said something of it
+}
+
+// Allocated is what the allocator of a script has of the device, as the script measures it.
+type Allocated struct {
+	Plan    graph.Bytes `json:"plan_bytes"`    // of the plan in force, with what is held beside it; 0: there is none
+	Reserve graph.Bytes `json:"reserve_bytes"` // beyond plans, at most: it counts with the claim
+	Touched graph.Bytes `json:"touched_bytes"` // the most in the newest iteration
 }
 
 // State is where a job is in its life at an executor.
@@ -262,6 +277,7 @@ const (
 	Forget    Verb = "forget"   // Executor: its process has ended, whoever asks says
 	TraceJob  Verb = "trace"    // Job, Iterations
 	Explain   Verb = "explain"  // Job; Storage, or Priority for one plan more
+	SetGraph  Verb = "graph"    // Job, a script's: to Graph, with Held and Least; graph and Recorded are in the store
 )
 
 // Request is what a command line asks of a controller.
@@ -277,6 +293,10 @@ type Request struct {
 	Executor   string      `json:"executor,omitzero"`
 	Budget     graph.Bytes `json:"budget_bytes,omitzero"`
 	Device     string      `json:"device,omitzero"` // for a Budget: of whose memory; "": the controller's
+
+	Graph graph.Digest `json:"graph,omitzero"`
+	Held  graph.Bytes  `json:"held_bytes,omitzero"`
+	Least graph.Bytes  `json:"least_bytes,omitzero"`
 }
 
 // Answer is what comes of a request: an error in one line, or what was asked for.
@@ -300,6 +320,8 @@ type Answer struct {
 
 	Explained *explain.Job     `json:"explained,omitempty"` // for Explain without a storage
 	Storage   *explain.Storage `json:"storage,omitempty"`   // for Explain with one
+	// for a Submit of a script: with what its executor, which is named in the record, connects
+	Credentials string `json:"credentials,omitzero"`
 }
 
 // Holding is memory of an incarnation of a job whose executor cannot be reached, and may have it still.
@@ -374,11 +396,19 @@ type Record struct {
 	Latencies string  `json:"latencies,omitzero"`
 	Reason    string  `json:"replan_reason,omitzero"` // of the last plan
 	Result    *Result `json:"result,omitempty"`
+	// of a script
+	Script *Allocated `json:"script,omitempty"`
 
 	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
 	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
 	Gate      time.Duration `json:"gate_ns,omitzero"`      // of an iteration: waits for the lease, as the pace
 	Loss      *Loss         `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
+}
+
+// Recorded are the latencies of a script's graph as it was recorded. They are beside the graph: another recording of
+// the same has others.
+type Recorded struct {
+	Latency []time.Duration `json:"latency_ns"` // per op
 }
 
 // Epochs are those of the layouts that may be in force, or come into force, from first to last.

@@ -52,6 +52,9 @@ func Bucket(executor string) string { return "x-" + token(executor) }
 // GraphObject is the name of a graph in a bucket: its JSON form.
 func GraphObject(digest graph.Digest) string { return "graph-" + string(digest) }
 
+// RecordedObject is the name of the [Recorded] of a script's graph in the bucket of graphs.
+func RecordedObject(digest graph.Digest) string { return "recorded-" + string(digest) }
+
 // LayoutObject is the name of a job's [Layout] of an epoch in a bucket. Jobs of one name differ in their IDs.
 func LayoutObject(job string, id, epoch int64) string {
 	return fmt.Sprintf("layout-%s-%d-%d", token(job), id, epoch)

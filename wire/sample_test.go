@@ -21,7 +21,7 @@ func samples() []Message {
 		SwapRate: 0.5,
 		Data:     "data/mnist", Weights: "in/lenet.safetensors", Save: "out/lenet.safetensors",
 		From: "in/40.safetensors", Checkpoint: Interval{5 * time.Minute, 100}, Keep: 3, Restarts: 5, AnyDevice: true,
-		Owner: "ada",
+		Owner: "ada", Script: true, Held: 512, Least: 1024,
 	}
 	checkpoint := &Checkpoint{Iteration: 10, File: "lenet.1-6/1-10.safetensors", Host: "lab", Bytes: 4096}
 	result := &Result{
@@ -47,7 +47,7 @@ func samples() []Message {
 		Result:    result, Link: Rates{Out: 5e9, In: 6.5e9},
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
 		Gate: time.Millisecond,
-		Loss: &loss,
+		Loss: &loss, Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000},
 	}
 	took := 3 * time.Millisecond
 	explained := &explain.Job{Job: "lenet.1", Model: "lenet", Device: "cpu", State: "running", Why: "waits for 3MiB",
@@ -75,7 +75,7 @@ func samples() []Message {
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"},
-			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000, Name: "ab12"}},
+			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000, Name: "ab12", Page: 4096}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000,
 			Orders: 9, Dead: []string{"4711-0"}, Jobs: []JobStatus{{
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
@@ -84,6 +84,7 @@ func samples() []Message {
 				Lacks:  true,
 				Free:   &free,
 				Result: result,
+				Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000},
 			}}},
 		*result,
 		Report{
@@ -106,12 +107,14 @@ func samples() []Message {
 		},
 		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1", Place: OnDisk, Priority: 2, Iterations: 3,
 			Executor: "lab2",
-			Budget:   1 << 30, Device: "cpu", Storage: "fc6.w.m"},
+			Budget:   1 << 30, Device: "cpu", Graph: digest, Held: 512, Least: 1024, Storage: "fc6.w.m"},
 		Answer{Error: "job lenet.1: there is one of that name", Missing: true, Jobs: []Record{record},
 			Trouble: "the controller's disk is full",
 			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}, HostMemory: 1 << 31, ByHand: true,
-			Contexts: Contexts{Processes: 3, Each: 1 << 28}, Sharing: Gates, Explained: explained, Storage: life},
+			Contexts: Contexts{Processes: 3, Each: 1 << 28}, Sharing: Gates, Explained: explained, Storage: life,
+			Credentials: "{\"url\":\"nats://lab:4222\"}"},
 		record,
+		Recorded{Latency: []time.Duration{1000, 0}},
 		Settings{Device: "cpu", Budget: 1 << 20},
 		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),
 			Latency: 2 * time.Millisecond, Reports: 16}}},

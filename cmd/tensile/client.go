@@ -57,12 +57,12 @@ func (f *clientFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.url, "nats", "", "address of the controller (default: the one in the credentials)")
 }
 
-// connect connects to the controller.
-func (f *clientFlags) connect(ctx context.Context) (*bus.Conn, error) {
+// read reads the credentials.
+func (f *clientFlags) read() (bus.Credentials, error) {
 	path := f.credentials
 	if path == "" {
 		if err := checkState(f.state); err != nil {
-			return nil, err
+			return bus.Credentials{}, err
 		}
 		path = filepath.Join(f.state, clientFile)
 	}
@@ -71,13 +71,22 @@ func (f *clientFlags) connect(ctx context.Context) (*bus.Conn, error) {
 		if f.credentials == "" {
 			err = noController(f.state, err)
 		}
-		return nil, err
+		return bus.Credentials{}, err
 	}
 	if f.url != "" {
 		if err := checkAddress(f.url, credentials); err != nil {
-			return nil, err
+			return bus.Credentials{}, err
 		}
 		credentials.URL = f.url
+	}
+	return credentials, nil
+}
+
+// connect connects to the controller.
+func (f *clientFlags) connect(ctx context.Context) (*bus.Conn, error) {
+	credentials, err := f.read()
+	if err != nil {
+		return nil, err
 	}
 	return bus.Connect(ctx, credentials, bus.ConnOptions{})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -210,6 +211,13 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 			}
 		}}
 	o.HostMemory = host
+	o.Credentials = func(executor string) string {
+		text, err := json.Marshal(server.Credentials(bus.Executor(executor)))
+		if err != nil {
+			panic(fmt.Sprintf("tensile: credentials cannot be written as JSON: %v", err))
+		}
+		return string(text)
+	}
 	o.Config.Lease = leaseName(server)
 	o.Trouble, o.Record, o.InForce, o.Kill = server.Trouble, recorder, f.inForce, executors.kill
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt

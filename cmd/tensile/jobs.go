@@ -158,8 +158,8 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
 		rate, left := report.Rate(r)
-		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.State, r.Iteration, r.Spec.Iterations,
-			rate, left, report.LastLoss(r), report.InForce(r), max(1, r.Spec.Priority), report.Age(r, now))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.State, iterations(r), rate, left,
+			report.LastLoss(r), report.InForce(r), max(1, r.Spec.Priority), report.Age(r, now))
 		if wide {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, report.Checkpointed(r))
 		}
@@ -180,4 +180,12 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		}
 	}
 	return nil
+}
+
+// iterations are how many a job has done, and of how many; those of a script end when it does.
+func iterations(r *wire.Record) string {
+	if r.Spec.Script {
+		return fmt.Sprint(r.Iteration)
+	}
+	return fmt.Sprintf("%d/%d", r.Iteration, r.Spec.Iterations)
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
-	"syscall"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -19,46 +21,61 @@ import (
 	"tensile/internal/text"
 )
 
-// socketVariable names the variable in which a script finds the number of its end of the connection.
-const socketVariable = "TENSILE_SOCKET"
-
 func joinCommand() *cobra.Command {
-	var memory, report string
+	var f joinFlags
 	c := &cobra.Command{
 		Use:   "join [flags] -- COMMAND...",
-		Short: "Train a PyTorch script within so many bytes of its device",
-		Long: `Start a script and plan the iterations of its training, within --memory. The script imports
-the package in python/tensile and says tensile.join(model, optimizer); it trains with its own ops, in
-its own process, and to the same bits. The first iterations are recorded; what is planned then is
-carried out between the ops.
+		Short: "Train a PyTorch script as a job of a controller, or within so many bytes of its device",
+		Long: `Start a script, and have its training planned for. The script imports the package in
+python/tensile and says tensile.join(model, optimizer); it trains with its own ops, in its own
+process, and to the same bits. The first iterations are recorded; what is planned then is carried
+out between the ops.
 
-The limit is for what the allocator of PyTorch reserves. What it has beyond the plan (small tensors,
+Where a controller runs the script becomes a job of it like any other. It begins when there is room
+for what it has at first: --memory, or a quarter of the controller's budget. What it has recorded is
+then planned for beside the other jobs, and more or less may come of that. It takes no checkpoints of
+ours, is not started again and stays where it is; tensile stop and park reach it at the end of an
+iteration.
+
+Where none runs on the default state folder, and neither --name nor --priority nor a flag that says
+which controller is meant is given, the script is planned for alone, within --memory.
+
+The memory is what the allocator of PyTorch reserves. What it has beyond the plan (small tensors,
 fragments) is measured, and the plan is made lower if both together do not fit.
 
 The script has the terminal. If this process dies, it trains on with the plan that it has; the exit
-status is that of the script. The script is planned for alone: it is no job of a controller.`,
-		Example: "  tensile join --memory 4GiB -- python train.py",
+status is that of the script.`,
+		Example: "  tensile join --memory 4GiB -- python train.py\n" +
+			"  tensile join --name encoder --priority 2 -- python train.py",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("name the command that trains, as in: tensile join --memory 4GiB -- python train.py")
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error {
-			var limit graph.Bytes
-			if memory != "" {
-				var err error
-				if limit, err = parseBytes("--memory", memory); err != nil {
-					return err
-				}
+	}
+	f.client.register(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var limit graph.Bytes
+		if f.memory != "" {
+			var err error
+			if limit, err = parseBytes("--memory", f.memory); err != nil {
+				return err
 			}
-			return join(c.Context(), args, limit, report, c.ErrOrStderr())
-		},
+		}
+		means := slices.ContainsFunc([]string{"name", "priority", "state", "credentials", "nats"}, c.Flags().Changed)
+		_, err := os.Stat(filepath.Join(f.client.state, clientFile))
+		if !means && errors.Is(err, fs.ErrNotExist) {
+			return join(c.Context(), args, limit, f.report, c.ErrOrStderr())
+		}
+		return f.job(c.Context(), args, c.ErrOrStderr())
 	}
 	c.Flags().SetInterspersed(false)
-	c.Flags().StringVar(&memory, "memory", "",
-		"bytes that the script may have on its device, such as 4GiB (default: no limit)")
-	c.Flags().StringVar(&report, "report", "",
+	c.Flags().StringVar(&f.name, "name", "", "name of the job (default: that of the script)")
+	c.Flags().IntVar(&f.priority, "priority", 1, "weight of the job's time against that of others")
+	c.Flags().StringVar(&f.memory, "memory", "", "bytes that the script may have on its device, such as 4GiB: of a "+
+		"job, until it has recorded an iteration (default: a quarter of the budget); alone, at any time (no limit)")
+	c.Flags().StringVar(&f.report, "report", "",
 		"write what it came to into this file, as JSON: plan_bytes, reserve_bytes, claim_bytes, touched_bytes and more")
 	return c
 }
@@ -73,15 +90,21 @@ func join(ctx context.Context, args []string, limit graph.Bytes, report string, 
 	defer close(s.lines)
 	defer s.close()
 	status := s.serve(ctx, ended)
-	if err := s.tell(report); err != nil {
+	say := func(text string) { s.say("%s", text) }
+	if err := tellSummary(s.machine.Summary(), s.machine.Joined(), report, say); err != nil {
 		return err
 	}
+	return exitOf(args[0], status)
+}
+
+// exitOf is what the end of a command is for ours.
+func exitOf(command string, status error) error {
 	var exit *exec.ExitError
 	switch {
 	case errors.As(status, &exit) && exit.Exited():
 		return &exitError{errors.New(""), exit.ExitCode()}
 	case status != nil:
-		return fmt.Errorf("%s: %w", args[0], status)
+		return fmt.Errorf("%s: %w", command, status)
 	}
 	return nil
 }
@@ -102,36 +125,13 @@ type heard struct {
 	err     error
 }
 
-// start starts the command with one end of a socket pair. The channel has the command's end.
+// start starts the command. The channel has the command's end.
 func (s *joined) start(args []string) (<-chan error, error) {
-	syscall.ForkLock.RLock()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(fds[0])
-		syscall.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
+	script, err := startScript(args)
 	if err != nil {
-		return nil, fmt.Errorf("make a connection to the script: %w", err)
-	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "sidecar"), os.NewFile(uintptr(fds[1]), "script")
-	defer theirs.Close()
-	conn, err := net.FileConn(ours)
-	ours.Close()
-	if err != nil {
-		return nil, fmt.Errorf("make a connection to the script: %w", err)
-	}
-	s.conn = conn.(*net.UnixConn)
-	command := exec.Command(args[0], args[1:]...)
-	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.ExtraFiles = []*os.File{theirs} // which the command has as 3
-	command.Env = append(os.Environ(), socketVariable+"=3")
-	if err := command.Start(); err != nil {
-		s.conn.Close()
 		return nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	s.conn = script.Conn
 	s.lines = make(chan []byte, maxLines)
 	go func() {
 		for line := range s.lines { // what a script that is gone does not read is lost
@@ -152,7 +152,7 @@ func (s *joined) start(args []string) (<-chan error, error) {
 			}
 		}
 	}()
-	return ended, nil
+	return script.Ended, nil
 }
 
 // serve steps the machine until the command has ended and all that it has said was heard.
@@ -232,20 +232,19 @@ func (s *joined) say(format string, args ...any) {
 	fmt.Fprintln(s.stderr, "tensile:", text.Line(fmt.Sprintf(format, args...), maxError))
 }
 
-// tell says what the script came to.
-func (s *joined) tell(report string) error {
-	sum := s.machine.Summary()
+// tellSummary says what a script came to, and writes it into a file, if one is named.
+func tellSummary(sum sidecar.Summary, joined bool, report string, say func(string)) error {
 	switch {
-	case !s.machine.Joined():
-		s.say("the command has not joined: it has to import tensile, and to say tensile.join(model, optimizer)")
+	case !joined:
+		say("the command has not joined: it has to import tensile, and to say tensile.join(model, optimizer)")
 	case sum.Planned == 0:
-		s.say("%d iterations, none by a plan, touched %s", sum.Iterations, sum.Unplanned)
+		say(fmt.Sprintf("%d iterations, none by a plan, touched %s", sum.Iterations, sum.Unplanned))
 	case sum.Unplanned == 0: // none was measured
-		s.say("%d iterations, %d by a plan: touched %s of %s planned and %s reserve", sum.Iterations, sum.Planned,
-			sum.Touched, sum.Plan, sum.Reserve)
+		say(fmt.Sprintf("%d iterations, %d by a plan: touched %s of %s planned and %s reserve", sum.Iterations,
+			sum.Planned, sum.Touched, sum.Plan, sum.Reserve))
 	default:
-		s.say("%d iterations, %d by a plan: touched %s of %s planned and %s reserve; %s without a plan", sum.Iterations,
-			sum.Planned, sum.Touched, sum.Plan, sum.Reserve, sum.Unplanned)
+		say(fmt.Sprintf("%d iterations, %d by a plan: touched %s of %s planned and %s reserve; %s without a plan",
+			sum.Iterations, sum.Planned, sum.Touched, sum.Plan, sum.Reserve, sum.Unplanned))
 	}
 	if report == "" {
 		return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ import (
 //	failing   it ends with status 3
 //	stopped   it ends when it is told to
 //	orphan    it trains on when its sidecar is gone
+//	job       it trains until it is told to end, by the newest plan and none at first, also when its sidecar is gone
 func fakeScript() {
 	if err := fake(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Println("fakescript:", err)
@@ -114,6 +116,9 @@ func (f *trainee) train(file *external.File) error {
 	for _, s := range file.Recorded.Graph.Storages {
 		all += s.Bytes
 	}
+	if f.how == "job" {
+		return f.job(file, all)
+	}
 	for range 2 {
 		if err := f.iterate(external.Iteration{Touched: all, Reserved: all}); err != nil {
 			return err
@@ -181,4 +186,82 @@ func (f *trainee) train(file *external.File) error {
 		}
 	}
 	return f.say(external.End{Iteration: f.done})
+}
+
+// job trains until it is told to end. It says what it does, and ends when nobody hears that any more.
+func (f *trainee) job(file *external.File, all graph.Bytes) error {
+	fmt.Println("process", os.Getpid())
+	messages := make(chan external.Message)
+	go func() {
+		defer close(messages)
+		for {
+			m, err := f.reader.Next()
+			if err != nil {
+				return
+			}
+			messages <- m
+		}
+	}()
+	said := false
+	for {
+		select {
+		case m, open := <-messages:
+			if !open {
+				messages = nil
+				fmt.Println("alone")
+				continue
+			}
+			if done, err := f.told(m, messages); done || err != nil {
+				return err
+			}
+		default:
+		}
+		work := make([]byte, 1<<20)
+		for range 4 {
+			sha256.Sum256(work)
+		}
+		i := external.Iteration{Graph: f.plan.Graph, Touched: f.plan.Bytes, Reserved: f.plan.Bytes, Wall: 1000}
+		if i.Graph == 0 {
+			i.Touched, i.Reserved = all, all
+		} else {
+			i.Plan = f.plan.Number
+		}
+		if err := f.iterate(i); err != nil && messages != nil {
+			continue // which will be closed
+		}
+		fmt.Printf("iteration %d by plan %d\n", f.done, i.Plan)
+		if f.done >= 2 && !said {
+			said = true
+			if err := f.say(file.Recorded); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// told does what the sidecar says, and reports whether that is to end.
+func (f *trainee) told(m external.Message, messages <-chan external.Message) (done bool, err error) {
+	switch m := m.(type) {
+	case external.Plan:
+		f.plan = m
+		return false, f.say(external.Applied{Plan: m.Number, Iteration: f.done})
+	case external.Park:
+		fmt.Println("rests")
+		if err := f.say(external.Parked{Number: m.Number, Iteration: f.done}); err != nil {
+			return false, err
+		}
+		for next := range messages {
+			if _, plan := next.(external.Plan); !plan {
+				if _, resumed := next.(external.Resume); resumed {
+					fmt.Println("goes on")
+					return false, f.say(external.Applied{Plan: f.plan.Number, Iteration: f.done})
+				}
+				return f.told(next, messages)
+			}
+			f.plan = next.(external.Plan)
+		}
+	case external.Stop:
+		return true, f.say(external.End{Iteration: f.done, Stopped: true})
+	}
+	return false, nil
 }

@@ -38,8 +38,8 @@ func TestClusterForgedOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := func(name, owner string) []newJob {
-		return []newJob{{wire.Spec{Name: name, Owner: owner, Model: "lenet", Graph: w[0].Graph.Digest(), Seed: 1,
-			Iterations: 1_000_000}, w[0].Graph}}
+		return []newJob{{spec: wire.Spec{Name: name, Owner: owner, Model: "lenet", Graph: w[0].Graph.Digest(), Seed: 1,
+			Iterations: 1_000_000}, graph: w[0].Graph}}
 	}
 	if _, err := submit(t.Context(), ada, job("hers", "")); err != nil {
 		t.Fatal(err)

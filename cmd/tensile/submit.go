@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -161,8 +162,9 @@ func (s *submission) load(models []string) ([]task.Task, error) {
 
 // newJob is a job to be submitted.
 type newJob struct {
-	spec  wire.Spec
-	graph *graph.Graph
+	spec    wire.Spec
+	graph   *graph.Graph
+	latency []time.Duration // of a script's graph, as it was recorded; nil of others
 }
 
 // job returns the job for a task, one of several.
@@ -181,12 +183,18 @@ func (s *submission) job(t task.Task, jobs int) (newJob, error) {
 	}
 	spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations,
 		Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save, Weights: weights}
-	return newJob{spec, t.Graph}, s.checkpointFlags.into(&spec)
+	return newJob{spec: spec, graph: t.Graph}, s.checkpointFlags.into(&spec)
 }
 
 // submit asks for all jobs at once, which are taken or refused together. Graphs that the controller lacks are handed
 // over.
 func submit(ctx context.Context, conn wire.Bus, jobs []newJob) ([]wire.Record, error) {
+	a, err := request(ctx, conn, jobs)
+	return a.Jobs, err
+}
+
+// request is submit with the whole answer.
+func request(ctx context.Context, conn wire.Bus, jobs []newJob) (wire.Answer, error) {
 	request := wire.Request{Verb: wire.Submit}
 	for _, j := range jobs {
 		request.Specs = append(request.Specs, j.spec)
@@ -196,17 +204,26 @@ func submit(ctx context.Context, conn wire.Bus, jobs []newJob) ([]wire.Record, e
 			if a, asked := ask(ctx, conn, wire.Request{Verb: wire.Jobs}); asked == nil && a.Trouble != "" {
 				err = errors.New(a.Trouble) // which is why
 			}
-			return nil, err
+			return wire.Answer{}, err
 		}
 		a, err := ask(ctx, conn, request)
 		if !a.Missing || !again { // the last job with one of the graphs was forgotten at this very moment
-			return a.Jobs, err
+			return a, err
 		}
 	}
 }
 
-// handOver stores the graphs that are not there.
+// handOver stores the graphs that are not there, and what was recorded beside them.
 func handOver(ctx context.Context, conn wire.Bus, jobs []newJob) error {
+	for _, j := range jobs {
+		if j.latency == nil {
+			continue
+		}
+		recorded := wire.Encode(wire.Recorded{Latency: j.latency})
+		if err := conn.Store(ctx, wire.Graphs, wire.RecordedObject(j.spec.Graph), recorded); err != nil {
+			return fmt.Errorf("hand over what job %s has recorded: %w", j.spec.Name, err)
+		}
+	}
 	missing, err := lacking(ctx, conn, jobs)
 	for _, j := range missing {
 		text, err := json.Marshal(j.graph)

@@ -2,17 +2,23 @@
 // sees to it that what the script has on the device stays within a limit.
 //
 //	hello ------> limit
-//	graph ------> plan it (an errand) -----> plan, or why there is none
-//	iteration --> what the allocator reserves beyond the plan is the reserve: is it too much for the limit, plan
-//	              lower; do ops take longer or shorter by far than the plan was made for, plan again
+//	graph ------> have it planned ---------> plan, or why there is none
+//	iteration --> what the allocator reserves beyond the plan is the reserve; what ops take is compared with what the
+//	              plan was made for
 //	end, EOF ---> over
 //
-// A [Machine] decides. It is told what the script says, what was planned, and that it is to stop, and answers with what
-// is to be sent, planned and told to people. It starts nothing and reads no clock. [Make] is the errand.
+// There are two machines for that. A [Machine] keeps a script within a limit and has it planned for alone, by [Make]. A
+// [Guest] has it be a job of a controller, from which the plans come: it speaks to an agent as an executor.Host does,
+// and a [Host] is its runner. Machines are told what the script says, what was planned or ordered, and that it is to
+// stop, and answer with what is to be sent, planned and told to people. They start nothing and read no clock.
 //
 // Invariants:
 //   - what the script says out of turn, or of plans and graphs that are not, ends the conversation with an error; the
 //     script trains on with the plan that it has;
 //   - one errand is under way at a time, for the newest of what is to be planned;
-//   - the reserve is measured in iterations that followed a plan, from the second on, and never assumed: it only rises.
+//   - the reserve is measured in iterations that followed a plan, from the second on, and never assumed: it only rises;
+//   - a guest's plan that takes less than the one before is acknowledged when an iteration has followed it to its end,
+//     others when the script has taken them; a job that rests has nothing on the device, and one that has ended has no
+//     process;
+//   - no script is ever killed.
 package sidecar

@@ -38,9 +38,9 @@ var rows = [][]string{
 	{"task"}, // what a device is fed
 	{"workload", "planner"},
 	{"explain"},
-	{"external/sidecar"},
 	{"swapexec"},
 	{"executor"},
+	{"external/sidecar"},
 	{"timeline"},
 	{"wire"},
 	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock", "internal/web"},

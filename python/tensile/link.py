@@ -128,13 +128,17 @@ class Link:
         """After a step of the optimizer: rests or ends if the sidecar says so."""
         self._read(0)
         if self.parking and not self.stopping and self.sock is not None:
-            session.home()
+            away = session.rest()
             if self.device == "cuda":
                 torch.cuda.empty_cache()
-            self.send("parked", {"number": self.counter, "iteration": session.iterations,
-                                 "reserved_bytes": self._reserved()})
+            told = None
             while self.parking and not self.stopping and self.sock is not None:
+                if told != self.counter:  # also where it was to go on and to rest again meanwhile
+                    told = self.counter
+                    self.send("parked", {"number": told, "iteration": session.iterations,
+                                         "reserved_bytes": self._reserved()})
                 self._read(None)
+            session.wake(away)
             if self.plan is None and self.newest is not None and not self.stopping:
                 self.plan = self.newest  # applied is its answer
         if self.stopping:

@@ -14,7 +14,7 @@ from .iteration import Iteration
 from .load import load
 from .player import Differs, Player
 from .program import PlanError, Program
-from .storages import Unsupported, arguments, identity
+from .storages import Unsupported, arguments, identity, on_host, resizable, storage_of, view
 
 
 TRIES = 2
@@ -285,6 +285,36 @@ class Session(TorchDispatchMode):
             self.player.home()
         finally:
             self.off = False
+
+    def rest(self):
+        """Takes from the device what is trained, with gradients and what the optimizer keeps; returns the copies."""
+        self.home()
+        self.off, before = True, self.off
+        away = {}
+        try:
+            for p in self.parameters:
+                kept = self.optimizer.state.get(p, {}).values()
+                for t in (p, p.grad, *(v for v in kept if isinstance(v, torch.Tensor))):
+                    if t is None or t.device.type != self.device:
+                        continue
+                    s = storage_of(t)
+                    if identity(t) in away or not s.nbytes() or not resizable(s):
+                        continue
+                    away[identity(t)] = s, on_host(s.nbytes()).copy_(view(s))
+                    s.resize_(0)
+        finally:
+            self.off = before
+        return away
+
+    def wake(self, away):
+        """Brings back what rest has taken."""
+        self.off, before = True, self.off
+        try:
+            for s, copy in away.values():
+                s.resize_(copy.numel())
+                view(s).copy_(copy)
+        finally:
+            self.off = before
 
     def passive(self, why):
         if self.other is None:

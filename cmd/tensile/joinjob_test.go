@@ -1,0 +1,153 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tensile/graph"
+	"tensile/wire"
+)
+
+// firstClaim is what a fake script has before it has recorded anything: more than its plan takes.
+const firstClaim = 64 * graph.KiB
+
+// joinJob joins a fake script as a job of a cluster, and waits until it trains by a plan.
+func (c *cluster) joinJob(name string) (sidecar *family, script int) {
+	c.t.Helper()
+	file, err := filepath.Abs("../../external/testdata/recorded.json")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	p := start(c.t, c.t.TempDir(), "join", "--state", c.state, "--name", name, "--memory",
+		fmt.Sprint(int64(firstClaim)), "--", "fakescript", file, "0", "job")
+	said := p.line("^process ")
+	if script, err = strconv.Atoi(strings.TrimPrefix(said[len(said)-1], "process ")); err != nil {
+		c.t.Fatal(err)
+	}
+	p.line("by plan [1-9]")
+	return p, script
+}
+
+// planned waits until a script trains by a plan that takes less than its first claim, and returns its record.
+func (c *cluster) planned(name string) wire.Record {
+	c.t.Helper()
+	return c.until("job "+name+" to train by a plan", func(jobs map[string]wire.Record) bool {
+		r := jobs[name]
+		return r.State == wire.Training && r.Script != nil && r.Script.Plan > 0 && r.Claim < firstClaim &&
+			r.Claim == r.Script.Plan+r.Script.Reserve && r.Script.Touched == r.Script.Plan
+	})[name]
+}
+
+// free waits until a job is in a phase that is an end, and others train on.
+func (c *cluster) free(name string, phase wire.JobState, others ...string) wire.Record {
+	c.t.Helper()
+	r := c.in(phase, name)
+	c.train(c.jobs(), others...)
+	return r
+}
+
+// A script is a job like any other: it begins with a claim, trains by a plan beside other jobs, rests, goes on and is
+// stopped. What a script cannot do is refused in one line.
+func TestJoinJob(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 4*graph.MiB)
+	c.submit("lenet")
+	p, _ := c.joinJob("one")
+	c.planned("one")
+	for _, refused := range []struct {
+		want string
+		args []string
+	}{
+		{"there is a job one", []string{"join", "--name", "one", "--", "fakescript"}},
+		{"takes no checkpoints", []string{"park", "one", "--disk"}},
+		{"--priority 0", []string{"join", "--priority", "0", "--", "fakescript"}},
+		{"cannot run here, even alone", []string{"join", "--name", "two", "--memory", "1GiB", "--", "fakescript"}},
+	} {
+		args := append([]string{refused.args[0], "--state", c.state}, refused.args[1:]...)
+		if line := c.refused(args...); !strings.Contains(line, refused.want) {
+			t.Errorf("%q says %s, want %s", refused.args, line, refused.want)
+		}
+	}
+	c.tell("park", "one")
+	p.line("^rests$")
+	if r := c.in(wire.Parked, "one"); r.Claim != 0 {
+		t.Errorf("it rests with a claim of %s", r.Claim)
+	}
+	c.tell("resume", "one")
+	p.line("^goes on$")
+	before := c.planned("one")
+	c.train(map[string]wire.Record{"one": before}, "one", "lenet")
+	c.tell("stop", "one")
+	if err := p.wait(); err != nil {
+		t.Errorf("the command ends with %v; stderr:\n%s", err, &p.stderr)
+	}
+	if r := c.free("one", wire.Halted, "lenet"); r.Result == nil || r.Result.Touched == 0 {
+		t.Errorf("its record is %+v", r)
+	}
+	c.tell("stop", "lenet")
+	c.end()
+}
+
+// When a controller is killed scripts train on, and the next one goes on with them.
+func TestJoinJobLosesController(t *testing.T) {
+	t.Parallel()
+	first := startCluster(t, 4*graph.MiB)
+	p, _ := first.joinJob("one")
+	before := first.planned("one")
+	first.signal(syscall.SIGKILL)
+	first.wait()
+	p.line("^iteration ")
+	c := first.restart()
+	c.train(map[string]wire.Record{"one": before}, "one")
+	c.planned("one")
+	c.tell("stop", "one")
+	if err := p.wait(); err != nil {
+		t.Errorf("the command ends with %v; stderr:\n%s", err, &p.stderr)
+	}
+	c.in(wire.Halted, "one")
+	c.end()
+}
+
+// When a script is killed its claim is free, and others train on.
+func TestJoinJobLosesScript(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 4*graph.MiB)
+	c.submit("lenet")
+	p, script := c.joinJob("one")
+	c.planned("one")
+	kill(t, script)
+	if p.wait() == nil || !strings.Contains(p.stderr.String(), "signal: killed") {
+		t.Errorf("the command ends well; stderr:\n%s", &p.stderr)
+	}
+	if r := c.free("one", wire.Broken, "lenet"); !strings.Contains(r.Why, "signal: killed") {
+		t.Errorf("it has failed: %s", r.Why)
+	}
+	c.tell("stop", "lenet")
+	c.end()
+}
+
+// When a sidecar is killed its script trains on with the plan that it has, which stays claimed until it has ended.
+func TestJoinJobLosesSidecar(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 4*graph.MiB, "--silence", "3s")
+	c.submit("lenet")
+	p, script := c.joinJob("one")
+	before := c.planned("one")
+	p.signal(syscall.SIGKILL)
+	p.line("^alone$")
+	p.line("^iteration .* by plan [1-9]")
+	if r := c.in(wire.Unknown, "one"); r.Claim != before.Claim {
+		t.Errorf("without its sidecar it claims %s, and had %s", r.Claim, before.Claim)
+	}
+	c.train(c.jobs(), "lenet")
+	kill(t, script)
+	c.free("one", wire.Broken, "lenet")
+	c.tell("stop", "lenet")
+	c.end()
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"tensile/external/sidecar"
+)
+
+// socketVariable names the variable in which a script finds the number of its end of the connection.
+const socketVariable = "TENSILE_SOCKET"
+
+// startScript starts a command with one end of a socket pair, and with files that it holds open for as long as it
+// lives.
+func startScript(args []string, held ...*os.File) (sidecar.Script, error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return sidecar.Script{}, fmt.Errorf("make a connection to the script: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "sidecar"), os.NewFile(uintptr(fds[1]), "script")
+	defer theirs.Close()
+	conn, err := net.FileConn(ours)
+	ours.Close()
+	if err != nil {
+		return sidecar.Script{}, fmt.Errorf("make a connection to the script: %w", err)
+	}
+	command := exec.Command(args[0], args[1:]...)
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	command.ExtraFiles = append([]*os.File{theirs}, held...) // which the command has as 3 and so on
+	command.Env = append(os.Environ(), socketVariable+"=3")
+	if err := command.Start(); err != nil {
+		conn.Close()
+		return sidecar.Script{}, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	return sidecar.Script{Conn: conn.(*net.UnixConn), Ended: ended}, nil
+}

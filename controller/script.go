@@ -1,0 +1,111 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tensile/graph"
+	"tensile/planner"
+	"tensile/wire"
+)
+
+// A script is a job that trains in the process which has submitted it: its executor is started with it, and is its
+// alone. It is admitted by a claim, a graph of which nothing is known but how many bytes it makes; what it records
+// takes the place of that graph (wire.SetGraph), and it is planned for again. Beside its arena it has what it holds and
+// what its allocator reserves, as it says itself; so under any memory sharing its claim is one for itself.
+
+// refusesScript is why a script cannot be taken; nil: it can.
+func refusesScript(s *wire.Spec) error {
+	switch {
+	case s.Checkpoint != wire.Interval{} || s.Restarts > 0 || s.From != "":
+		return fmt.Errorf("job %s is a script, which takes its own checkpoints and is started by who joins it: leave "+
+			"checkpoints and restarts out", s.Name)
+	case s.Iterations != 0 || s.Save != "" || s.Weights != "" || s.Data != "":
+		return fmt.Errorf("job %s is a script, whose iterations, data and weights are its own: leave them out", s.Name)
+	}
+	return nil
+}
+
+// settle gives a script its executor, which is to join by itself, when the job is taken.
+func (m *Machine) settle(j *job) {
+	j.record.Executor, j.record.Incarnation = fmt.Sprintf("x%d", j.record.Seq), 1
+	x := j.record.Executor
+	m.executors[x] = &executor{name: x, own: true, script: true, heard: m.now, orders: m.stored[x]}
+	m.hand(j)
+}
+
+// hand has the executor of a script find its graph.
+func (m *Machine) hand(j *job) {
+	m.say(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID,
+		Graph: j.graph}})
+}
+
+// profileOf is what the ops of a script take, as it was recorded.
+func profileOf(latency []time.Duration) *planner.Profile { return &planner.Profile{Latency: latency} }
+
+// setGraph has a script planned for by another graph, under the claim that it has.
+func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
+	switch s := &j.record.Spec; {
+	case !s.Script:
+		return fmt.Errorf("job %s is no script: its graph stays as it is", s.Name)
+	case to == nil || to.Graph == nil || len(to.Latency) != len(to.Graph.Ops) || !to.Graph.Opaque():
+		return errors.New("what was recorded is not in the store: hand it over again")
+	case q.Graph == s.Graph:
+		return nil
+	}
+	before := j.record.Spec.Graph
+	j.record.Spec.Graph, j.record.Spec.Held, j.record.Spec.Least = q.Graph, q.Held, q.Least
+	j.graph, j.profile, j.lessons = to.Graph, profileOf(to.Latency), nil
+	j.pace, j.reports, j.progress.layout = 0, 0, nil
+	j.findHome()
+	m.expect(j)
+	j.assumed = slices.Clone(j.latency)
+	m.hand(j)
+	if !m.uses(before) {
+		m.drops = append(m.drops, Output{Drop: &Drop{Graph: before}})
+	}
+	m.want.must, m.want.better = true, because(Recorded, "job %s has recorded what it does",
+		j.record.Spec.Name)
+	return nil
+}
+
+// said takes down what the allocator of a script has. If that is more than was reckoned with, all are planned for
+// again.
+func (m *Machine) said(j *job, a *wire.Allocated) {
+	if a == nil || !j.record.Spec.Script {
+		return
+	}
+	before := j.beyond()
+	if old := j.record.Script; old == nil || old.Reserve != a.Reserve {
+		m.changed = true
+	}
+	j.record.Script = a
+	if j.beyond() > before && m.overfull() {
+		m.want.must, m.want.better = true, because(Memory, "the allocator of job %s has %s beyond its plan",
+			j.record.Spec.Name, a.Reserve)
+	}
+}
+
+// beyond is what a script has on the device beside its arena: what it holds, and its reserve.
+func (j *job) beyond() graph.Bytes {
+	bytes := j.record.Spec.Held
+	if j.record.Script != nil {
+		bytes += j.record.Script.Reserve
+	}
+	return bytes
+}
+
+// pages is what a lease counts for so many bytes.
+func (j *job) pages(bytes graph.Bytes) graph.Bytes {
+	if j.page == 0 {
+		return bytes
+	}
+	return (bytes + j.page - 1) / j.page * j.page
+}
+
+// stale reports whether a layout is for a graph that the job had before.
+func (j *job) stale(l *layout) bool {
+	return j.record.Spec.Script && l.Wire.Plan.Graph != j.record.Spec.Graph
+}
