@@ -148,9 +148,7 @@ func TestKilledGoesOn(t *testing.T) {
 		kill(t, executors(t, c.dir)[r.Executor])
 	}
 	c.goesOn("job", 3)
-	if said := c.tell("logs", "job"); !strings.Contains(said, "\ngoes on after ") {
-		t.Errorf("the log does not say where it went on: %s", said)
-	}
+	c.logged("job", "\ngoes on after ")
 	c.outlives("job")
 	c.end()
 }
@@ -182,9 +180,7 @@ func TestTornGoesOn(t *testing.T) {
 	}
 	begin()
 	c.goesOn("job", 2)
-	if said := c.tell("logs", "job"); !strings.Contains(said, "\ncheckpoint "+torn+" is passed over: ") {
-		t.Errorf("the log does not say that %s is passed over: %s", torn, said)
-	}
+	c.logged("job", "\ncheckpoint "+torn+" is passed over: ")
 	c.outlives("job")
 }
 

@@ -72,6 +72,26 @@ func (c *cluster) submit(models ...string) string {
 	return c.tell(append(append([]string{"submit"}, models...), "--batch", "8", "--iterations", forever)...)
 }
 
+// answered is what submit says of a job. Where plans take longer than submit waits for them, it says that they are
+// being made, and the job's record says the rest later.
+func (c *cluster) answered(job, said string) string {
+	c.t.Helper()
+	const early = "is being planned for"
+	if said != fmt.Sprintf("job %s is queued: %s\n", job, early) {
+		return said
+	}
+	r := c.until("plans with job "+job, func(jobs map[string]wire.Record) bool { return jobs[job].Why != early })[job]
+	return submitted(r) + "\n"
+}
+
+// logged waits until the log of a job has some text.
+func (c *cluster) logged(job, text string) {
+	c.t.Helper()
+	c.until(fmt.Sprintf("%q in the log of job %s", text, job), func(map[string]wire.Record) bool {
+		return strings.Contains(c.tell("logs", job), text)
+	})
+}
+
 // refused runs a command that is to fail with one line, which it returns.
 func (c *cluster) refused(args ...string) string {
 	c.t.Helper()

@@ -29,7 +29,8 @@ func TestClusterReplans(t *testing.T) {
 		t.Errorf("the jobs train at %s and %s of %v, want one process each", a, b, executors(t, c.dir))
 	}
 
-	if said := c.submit("lenet"); !strings.HasPrefix(said, "job lenet is starting") {
+	said := c.answered("lenet", c.submit("lenet"))
+	if !strings.HasPrefix(said, "job lenet is starting") && !strings.HasPrefix(said, "job lenet is running") {
 		t.Errorf("submit says %q", said)
 	}
 	three := c.train(two, "lenet", "lenet.1", "lenet.2")
@@ -43,10 +44,12 @@ func TestClusterReplans(t *testing.T) {
 	}
 
 	// A fourth has to wait, and says for how much; a fifth waits behind it. One that never fits is refused.
-	if said := c.submit("lenet", "--name", "four"); !strings.HasPrefix(said, "job four is queued: waits for ") {
+	said = c.answered("four", c.submit("lenet", "--name", "four"))
+	if !strings.HasPrefix(said, "job four is queued: waits for ") {
 		t.Errorf("submit says %q", said)
 	}
-	if said := c.submit("lenet", "--name", "five"); said != "job five is queued: job four is before it in the queue\n" {
+	said = c.answered("five", c.submit("lenet", "--name", "five"))
+	if said != "job five is queued: job four is before it in the queue\n" {
 		t.Errorf("submit says %q", said)
 	}
 	if r := c.jobs()["four"]; r.State != wire.Queued || r.Need <= 0 || r.Need > c.budget ||

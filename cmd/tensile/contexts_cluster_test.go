@@ -26,7 +26,8 @@ func TestClusterContexts(t *testing.T) {
 	}
 	submit("first")
 	c.train(nil, "first")
-	if said := submit("second"); !strings.HasPrefix(said, "job second is queued: waits for 255.") ||
+	said := c.answered("second", submit("second"))
+	if !strings.HasPrefix(said, "job second is queued: waits for 255.") ||
 		!strings.Contains(said, "MiB of 513MiB, with 3 contexts of 256MiB each") {
 		t.Errorf("submit says %q", said)
 	}

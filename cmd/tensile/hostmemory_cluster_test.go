@@ -33,7 +33,7 @@ func TestClusterHostMemory(t *testing.T) {
 	}
 	submit("first")
 	until("the first job to train", func(jobs map[string]wire.Record) bool { return jobs["first"].Iteration > 0 })
-	if said := submit("second"); !strings.HasPrefix(said, "job second is queued: waits for ") ||
+	if said := c.answered("second", submit("second")); !strings.HasPrefix(said, "job second is queued: waits for ") ||
 		!strings.Contains(said, " of host memory: it and the running jobs need ") {
 		t.Errorf("submit says %q", said)
 	}
