@@ -53,7 +53,10 @@ type Options struct {
 	Record *Recorder         // writes down what the machine is told and answers; nil: nobody does
 	Log    func(line string) // from any goroutine
 	Events func(Event)       // what the log says, for programs; may be nil
-	Ready  func()            // called once when requests are taken
+	// Reports is given what executors have measured, as it arrives and before it is checked further; it is not to be
+	// changed, nor to be waited for. From another goroutine than Events. May be nil.
+	Reports func(*wire.Report)
+	Ready   func() // called once when requests are taken
 }
 
 // maxInputs is how many inputs may wait for the machine.

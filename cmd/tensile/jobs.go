@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/controller"
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/internal/text"
+	"tensile/live"
 	"tensile/wire"
 )
 
@@ -195,26 +195,8 @@ func sharing(jobs []wire.Record) (n int) {
 
 // used says in a line what the jobs have of the budget, and how many there are.
 func used(a wire.Answer) string {
-	var held, host, need graph.Bytes
-	var used controller.Together
-	running, waiting, parked := 0, 0, 0
-	for _, r := range a.Jobs {
-		used = used.With(controller.ClaimOf(&r))
-		host += r.Host
-		for _, h := range r.Held {
-			held, host = held+h.Bytes, host+h.Host
-		}
-		switch {
-		case r.State == wire.Parked:
-			parked++
-		case r.State == wire.Queued:
-			waiting++
-			need = cmp.Or(need, r.Need)
-		case !r.State.Over():
-			running++
-		}
-	}
-	line := (used.Bytes() + held + a.Contexts.Sum()).String()
+	u := live.UseOf(&a)
+	line := u.Used.String()
 	if a.Budget > 0 {
 		line += " of " + a.Budget.String()
 	}
@@ -222,18 +204,18 @@ func used(a wire.Answer) string {
 	if a.Contexts.Sum() > 0 {
 		line += fmt.Sprintf(" with %s", a.Contexts)
 	}
-	line += fmt.Sprintf(", %d running, %d waiting", running, waiting)
-	if need > 0 {
-		line += " for " + need.String()
+	line += fmt.Sprintf(", %d running, %d waiting", u.Running, u.Waiting)
+	if u.Need > 0 {
+		line += " for " + u.Need.String()
 	}
-	if parked > 0 {
-		line += fmt.Sprintf(", %d parked", parked)
+	if u.Parked > 0 {
+		line += fmt.Sprintf(", %d parked", u.Parked)
 	}
-	if held > 0 {
-		line += fmt.Sprintf("; executors that cannot be reached may have %s of it", held)
+	if u.Unreachable > 0 {
+		line += fmt.Sprintf("; executors that cannot be reached may have %s of it", u.Unreachable)
 	}
 	if a.HostMemory > 0 {
-		line += fmt.Sprintf("; %s of %s of host memory", host, a.HostMemory)
+		line += fmt.Sprintf("; %s of %s of host memory", u.HostUsed, a.HostMemory)
 	}
 	if a.Trouble != "" {
 		line += "; the controller is in trouble: " + a.Trouble
