@@ -30,17 +30,15 @@ type Use struct {
 // UseOf adds up an answer to the verb jobs.
 func UseOf(a *wire.Answer) Use {
 	u := Use{Parts: make(map[string]graph.Bytes)}
-	var all controller.Together
-	var bases graph.Bytes
+	u.Used, u.HostUsed = controller.Used(a)
+	turns := u.Used - a.Contexts.Sum()
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
-		claim := controller.ClaimOf(r)
-		all = all.With(claim)
-		bases += claim.Base
-		u.part(r.Spec.Name, claim.Base)
-		u.HostUsed += r.Host
+		base := controller.ClaimOf(r).Base
+		turns -= base
+		u.part(r.Spec.Name, base)
 		for _, h := range r.Held {
-			u.Unreachable, u.HostUsed = u.Unreachable+h.Bytes, u.HostUsed+h.Host
+			u.Unreachable += h.Bytes
 		}
 		switch {
 		case r.State == wire.Parked:
@@ -52,10 +50,9 @@ func UseOf(a *wire.Answer) Use {
 			u.Running++
 		}
 	}
-	u.part(SharedPart, all.Bytes()-bases)
+	u.part(SharedPart, turns-u.Unreachable)
 	u.part(ProcessesPart, a.Contexts.Sum())
 	u.part(UnreachablePart, u.Unreachable)
-	u.Used = all.Bytes() + u.Unreachable + a.Contexts.Sum()
 	return u
 }
 

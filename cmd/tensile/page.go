@@ -50,7 +50,13 @@ func (p *page) show(ctx context.Context, server *bus.Server, o *controller.Optio
 		return err
 	}
 	shown := pages.New(conn)
-	o.Events = func(controller.Event) { shown.Changed() }
+	told := o.Events
+	o.Events = func(e controller.Event) {
+		if told != nil { // whoever else wants to know
+			told(e)
+		}
+		shown.Changed()
+	}
 	o.Reports = shown.Report
 	shown.Mount(p.server)
 	ctx, cancel := context.WithCancel(ctx)

@@ -43,6 +43,14 @@ func TestRunSharesMemory(t *testing.T) {
 	}
 }
 
+// The figures of a run whose jobs share memory by gates fit one another.
+func TestRunReportGates(t *testing.T) {
+	t.Parallel()
+	if r := runReport(t, "--memory-sharing", "gates"); r.Sharing != wire.Gates {
+		t.Errorf("jobs share memory by %s, want gates", r.Sharing)
+	}
+}
+
 // Executors that share memory by gates are killed, and the controller: the others go on, and all jobs come to the bits
 // of one that nothing disturbs. While the controller is away gates work as before.
 func TestClusterGates(t *testing.T) {

@@ -46,6 +46,7 @@ var rows = [][]string{
 	{"lease/process"},
 	{"agent"},
 	{"controller"},
+	{"metrics"},
 	{"internal/bus"},
 	{"report"},
 	{"live"}, // what people see of all that
@@ -101,6 +102,7 @@ var foreign = map[string][]string{
 	"C":                                  {"device/cuda/driver", "internal/fakecuda/bridge"},
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
+	"github.com/prometheus":              {"metrics"},
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is
 }
