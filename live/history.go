@@ -201,8 +201,9 @@ type Job struct {
 	wire.Record
 	Rate     float64       `json:"iterations_per_second"` // of the device's time; 0: it does not train
 	TimeLeft time.Duration `json:"time_left_ns"`          // at that rate
-	// Relative is the speed measured, as a share of that of its ops alone, with nothing made again or waited for; 0:
-	// not known.
+	// Relative is the speed measured, as a share of that of its ops by the latencies of its plan, with nothing made
+	// again or waited for; 0: not known. Where jobs share memory by gates these are the latencies of a job alone; where
+	// they have arenas of their own, those beside the others.
 	Relative float64     `json:"relative_speed"`
 	Without  graph.Bytes `json:"without_plan_bytes"` // its peak without the plan; 0: not known
 	Saved    float64     `json:"saved"`              // by how much its arena is less than that, as a share

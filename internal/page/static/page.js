@@ -335,7 +335,7 @@ function drawJob() {
   text($("why"), [r.spec.model, r.phase, r.executor ? "on " + r.executor : "", r.spec.owner ? "of " + r.spec.owner : "", r.why || ""].filter(Boolean).join(" · "));
   facts($("jobfacts"), [
     [r.iteration + "/" + r.spec.iterations, "iterations"],
-    [r.iterations_per_second ? per(r.iterations_per_second) + "/s" : "–", "speed" + (r.relative_speed ? ", " + percent(r.relative_speed) + " of its ops alone" : "")],
+    [r.iterations_per_second ? per(r.iterations_per_second) + "/s" : "–", "speed" + (r.relative_speed ? ", " + percent(r.relative_speed) + " of its ops’ own" : "")],
     [r.time_left_ns ? span(r.time_left_ns) : "–", "left"],
     [lossText(last(r)), "loss"],
     [over(r) ? "–" : bytes(r.arena_bytes), "memory" + (r.without_plan_bytes ? ", without a plan " + bytes(r.without_plan_bytes) : "")],
@@ -367,7 +367,7 @@ function drawLosses() {
 
 function lossAt() {
   const at = charts.loss && charts.loss.cursor.idx;
-  if (!charts.loss || !charts.loss.data[0].length) return text($("lossat"), "none yet");
+  if (!charts.loss || !charts.loss.data[0].length) return text($("lossat"), now && now.device.startsWith("sim:") ? "a simulated device computes none" : "none yet");
   const i = at ?? charts.loss.data[0].length - 1;
   text($("lossat"), "iteration " + charts.loss.data[0][i] + ": " + lossText(charts.loss.data[1][i]));
 }
