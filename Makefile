@@ -11,7 +11,7 @@ GPU = gpu
 WITH = $(SETTINGS)
 endif
 
-.PHONY: build gpu demo release test test-gpu-fake test-torch gpu-check race lint golden ptx ptx-check bench fuzz soak mutants clean
+.PHONY: build gpu demo demo-page release test test-gpu-fake test-torch gpu-check race lint golden ptx ptx-check bench fuzz soak mutants clean
 
 build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -32,6 +32,9 @@ demo: build ## two networks at once, in 60 % of the memory they need, compared w
 	@echo "two demonstrations follow: each trains two networks without a plan, and then in 60 % of the memory; about a minute"
 	bin/tensile run mlp lenet --batch 128 --iterations 50 --budget 60% --compare
 	bin/tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 12 --budget 60% --compare
+
+demo-page: build ## two controllers with jobs, a simulated a6000 and the cpu, and the URLs of their pages; Ctrl-C ends them
+	@scripts/demo-page.sh bin/tensile
 
 test: ## the whole suite; its last line says what was skipped because the machine lacks data or programs
 	$(WITH) $(GO) vet ./...

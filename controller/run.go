@@ -55,8 +55,13 @@ type Options struct {
 	Record *Recorder         // writes down what the machine is told and answers; nil: nobody does
 	Log    func(line string) // from any goroutine
 	Events func(Event)       // what the log says, for programs; may be nil
-	Ready  func()            // called once when requests are taken
-	Views  *Views            // shows what the controller knows, from when requests are taken; may be nil
+
+	// Reports is given what executors have measured, as it arrives and before it is checked further; it is not to be
+	// changed, nor to be waited for. From another goroutine than Events. May be nil.
+	Reports func(*wire.Report)
+
+	Ready func() // called once when requests are taken
+	Views *Views // shows what the controller knows, from when requests are taken; may be nil
 
 	// Waited is told how long a message or request has waited until the machine took it, Planned how long an errand
 	// took that was not given up; both may be nil. Several goroutines call them.

@@ -223,6 +223,9 @@ func (r *runner) listen() (stop func(), err error) {
 			r.passedOver("reports of "+sender, fmt.Sprintf("a report at %s is passed over: %v", subject, err))
 			return
 		}
+		if r.options.Reports != nil {
+			r.options.Reports(&report)
+		}
 		r.put(input{Input: Input{Report: &report}})
 	}))
 	keep(r.bus.Subscribe(wire.TraceSubject("*", "*"), func(subject string, data []byte) {

@@ -30,7 +30,7 @@ func Swaps(g *graph.Graph, p *plan.Plan) int {
 // often.
 func Changes(g *graph.Graph, before, now *plan.Plan) []Change {
 	list := []Change{}
-	wayBefore, wayNow := treatments(g, before), treatments(g, now)
+	wayBefore, wayNow := Treatments(g, before), Treatments(g, now)
 	for _, s := range g.Storages {
 		if a, b := wayBefore[s.ID], wayNow[s.ID]; a != b {
 			list = append(list, Change{Storage: s.Name, Before: a, Now: b})
@@ -45,8 +45,8 @@ func Changes(g *graph.Graph, before, now *plan.Plan) []Change {
 	return list
 }
 
-// treatments says in words what a plan does with each storage in an iteration.
-func treatments(g *graph.Graph, p *plan.Plan) []string {
+// Treatments says in words what a plan does with each storage in an iteration.
+func Treatments(g *graph.Graph, p *plan.Plan) []string {
 	fetched, remade := make([]int, len(g.Storages)), make([]bool, len(g.Storages))
 	for _, m := range p.Moves {
 		if m.Kind == plan.In {

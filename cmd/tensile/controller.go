@@ -75,7 +75,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	c.Flags().StringVar(&f.listen, "listen", anyPort,
 		"address to take connections at; port 0 is any free one, and the same after a restart")
 	c.Flags().StringVar(&f.http, "http", anyPort,
-		"address to serve the page at, for browsers; port 0 is any free one, and the same after a restart; off: nowhere")
+		"address to serve the page at, for browsers; port 0 as with --listen; off: none is served")
 	c.Flags().BoolVar(&f.tls, "tls", false, "encrypt connections, with a certificate made in the state folder")
 	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim)")
 	isolate := c.Flags().Bool("isolate", false, "one executor process for each job (default but on sim)")
@@ -222,6 +222,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	o.Trouble, o.Record, o.InForce, o.Kill = server.Trouble, recorder, f.inForce, executors.kill
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
+	if err := page.show(ctx, server, &o); err != nil {
+		return err
+	}
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
 		return err
 	}

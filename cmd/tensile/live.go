@@ -18,7 +18,6 @@ import (
 	"tensile/planner"
 	"tensile/program"
 	"tensile/report"
-	"tensile/scheduler"
 	"tensile/wire"
 )
 
@@ -122,13 +121,7 @@ func (p *livePlan) draw(ctx context.Context, conn wire.Bus, path string) error {
 	durations := program.Durations{Steps: make([]time.Duration, len(p.plan.Steps)), Out: cost.Link{Rate: p.link.Out},
 		In: cost.Link{Rate: p.link.In}}
 	copy(durations.Steps, p.plan.Made)
-	made := planner.Profile{Latency: make([]time.Duration, len(p.graph.Ops))}
-	scratch := make([]graph.Bytes, len(p.graph.Ops))
-	for slot, step := range p.plan.Steps {
-		made.Latency[step.Op], scratch[step.Op] = durations.Steps[slot], step.Scratch
-	}
-	made.Variants = scheduler.OneVariant(scratch)
-	before, err := planner.Unplanned(ctx, planner.Device{Align: 1}.Request(made.Job(p.Job, 1, p.graph)), 0)
+	before, err := planner.Before(ctx, p.graph, p.plan)
 	if err != nil {
 		return err
 	}

@@ -1,15 +1,20 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/spf13/cobra"
 
+	"tensile/controller"
+	"tensile/internal/bus"
+	pages "tensile/internal/page"
 	"tensile/internal/web"
 )
 
@@ -17,7 +22,10 @@ import (
 const noPage = "off"
 
 // page is what a controller serves over HTTP; its server is nil where that is nothing.
-type page struct{ server *web.Server }
+type page struct {
+	server *web.Server
+	end    func()
+}
 
 // openPage listens. Handlers are mounted on the server: those that show something with web.View, those that change
 // something with web.Steer.
@@ -29,7 +37,37 @@ func (f *controllerFlags) openPage(log func(string)) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &page{server}, nil
+	return &page{server: server, end: func() {}}, nil
+}
+
+// show mounts the page that people see, of a controller with these options, which it completes.
+func (p *page) show(ctx context.Context, server *bus.Server, o *controller.Options) error {
+	if p.server == nil {
+		return nil
+	}
+	conn, err := server.Connect(ctx, bus.ConnOptions{Log: o.Log})
+	if err != nil {
+		return err
+	}
+	shown := pages.New(conn)
+	told := o.Events
+	o.Events = func(e controller.Event) {
+		if told != nil { // whoever else wants to know
+			told(e)
+		}
+		shown.Changed()
+	}
+	o.Reports = shown.Report
+	shown.Mount(p.server)
+	ctx, cancel := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() { shown.Run(ctx) })
+	p.end = func() {
+		cancel()
+		done.Wait()
+		conn.Close()
+	}
+	return nil
 }
 
 // ready says where the page is.
@@ -42,6 +80,7 @@ func (p *page) ready(log func(string)) {
 func (p *page) close() {
 	if p.server != nil {
 		p.server.Close()
+		p.end()
 	}
 }
 
@@ -55,8 +94,9 @@ func pageCommand() *cobra.Command {
 browser see it. It stays the same when the controller is started again on the same state folder. With
 --steer the token allows more: to stop, park and resume jobs, and to set priorities and the budget.
 Whoever has the URL can do so, as an administrator.`,
-		Args:    noArguments,
-		Example: "  tensile page\n  ssh -L 8080:127.0.0.1:PORT gpu-host   # the page of another machine, at localhost:8080",
+		Args: noArguments,
+		Example: "  tensile page\n" +
+			"  ssh -L 8080:127.0.0.1:PORT gpu-host   # the page of another machine, at localhost:8080",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return printPage(c.OutOrStdout(), state, steer)
 		},

@@ -50,6 +50,8 @@ var rows = [][]string{
 	{"metrics"},
 	{"internal/bus"},
 	{"report"},
+	{"live"}, // what people see of all that
+	{"internal/page"},
 	{"top"},
 	{"internal/local"},
 	{"onnx/cases"},
@@ -129,7 +131,7 @@ var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Sin
 var pure = []string{"graph", "internal/bayes", "pool", "pool/trace", "lease", "lease/shift", "lease/pairs",
 	"lease/method", "cost", "plan", "peak", "program", "passes", "predictor/correct",
 	"scheduler", "internal/replay", "scheduler/draft", "scheduler/policies", "scheduler/policies/...",
-	"autodiff", "models", "swapexec"}
+	"autodiff", "models", "swapexec", "live"}
 
 // outside are the standard packages that a pure package has no business with.
 var outside = []string{"context", "log", "log/slog", "math/rand", "net", "os", "os/exec", "sync", "syscall", "unsafe"}

@@ -10,6 +10,6 @@
 //	            403      403      401
 //
 // A request must name its host by an address, as localhost, or as this machine is called: another name may have been
-// made to point here by a web site that a browser has open (DNS rebinding). What comes from another web site is refused.
+// made to point here by a web site that a browser has open (DNS rebinding). Requests from other web sites are refused.
 // Without a token nothing is shown but what is mounted as Open, not even which paths there are.
 package web

@@ -184,7 +184,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, withoutToken(r.URL), http.StatusSeeOther)
 		return
 	case may < needs:
-		http.Error(w, "This token is for looking only: tensile page --steer prints the URL of the one that allows more.",
+		http.Error(w, "This token is for looking only: tensile page --steer prints the URL of another.",
 			http.StatusForbidden)
 		return
 	}

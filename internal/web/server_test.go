@@ -147,7 +147,7 @@ func TestRestart(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, FileName)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file of tokens: %v, %v", info, err)
 	}
-	if err := Check(before.Address); err == nil || !strings.Contains(err.Error(), "address already in use: give a free") {
+	if err := Check(before.Address); err == nil || !strings.Contains(err.Error(), "in use: give a free") {
 		t.Errorf("Check of a port that is taken: %v", err)
 	}
 	third := start(t, dir, "127.0.0.1:0") // while the second one has the port
