@@ -37,18 +37,22 @@ var rows = [][]string{
 	{"internal/fakecuda/bridge"},
 	{"task"}, // what a device is fed
 	{"workload", "planner"},
+	{"explain"},
 	{"external/sidecar"},
 	{"swapexec"},
 	{"executor"},
 	{"timeline"},
 	{"wire"},
-	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock"},
+	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock", "internal/web"},
 	{"lease/process"},
 	{"agent"},
 	{"controller"},
+	{"metrics"},
 	{"internal/bus"},
 	{"report"},
+	{"top"},
 	{"internal/local"},
+	{"onnx/cases"},
 	{"calibrate"},
 	{"bench"}, // measures the product, which does not know it
 	{"cmd/tensile"},
@@ -59,6 +63,7 @@ var within = map[string][]string{
 	"pool/trace":         {"pool"},
 	"predictor":          {"predictor/correct"},
 	"models":             {"autodiff"},
+	"onnx":               {"autodiff"},
 	"device/sim":         {"device"},
 	"device/cpu":         {"device", "device/cpu/gemm", "device/cpu/kernel"},
 	"device/cpu/kernel":  {"device/cpu/gemm"},
@@ -91,7 +96,7 @@ var foreign = map[string][]string{
 	"github.com/spf13/pflag":             {"cmd/tensile"}, // cobra's flags
 	"github.com/ebitengine/purego":       {"device/cpu/gemm"},
 	"gonum.org/v1/gonum/blas":            {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
-	"gonum.org/v1/plot":                  {"bench"},                        // drawings for papers
+	"gonum.org/v1/plot":                  {"bench", "report"},              // drawings
 	"github.com/nats-io":                 {"internal/bus"},
 	"gonum.org/v1/gonum/mat":             {"internal/bayes"},
 	"gorgonia.org":                       {"predictor"},
@@ -99,8 +104,11 @@ var foreign = map[string][]string{
 	"C":                                  {"device/cuda/driver", "internal/fakecuda/bridge"},
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
+	"github.com/prometheus":              {"metrics"},
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is
+	"github.com/charmbracelet":           {"top"},                     // terminals that show what is live
+	"google.golang.org/protobuf":         {"onnx"},                    // the wire format of its files
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.
@@ -111,8 +119,8 @@ var foreignInTests = map[string]string{
 }
 
 // timeless are the packages that read no clock and start no goroutine.
-var timeless = append([]string{"executor", "data", "weights", "checkpoint", "device", "device/sim", "predictor"},
-	pure...)
+var timeless = append([]string{"executor", "data", "weights", "onnx", "checkpoint", "device", "device/sim",
+	"predictor"}, pure...)
 
 // clocks are the functions of the package time that read a clock or wait for one.
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
