@@ -26,12 +26,12 @@ func TestGolden(t *testing.T) {
 		{"rhn", "rhn:2,4", Config{Sequence: 2, Vocabulary: 9, Batch: 2, Optimizer: autodiff.SGD{}}},
 	}
 	for _, test := range tests {
-		golden.Compare(t, filepath.Join("testdata", test.file+".txt"), text(build(t, test.model, test.c)))
+		golden.Compare(t, filepath.Join("testdata", test.file+".txt"), listing(build(t, test.model, test.c)))
 	}
 }
 
-// text prints a graph: sources, then a line per op under its layer and phase.
-func text(g *graph.Graph) string {
+// listing prints a graph: sources, then a line per op under its layer and phase.
+func listing(g *graph.Graph) string {
 	var out strings.Builder
 	for _, s := range g.Storages {
 		if s.Role.FromHost() {

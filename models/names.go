@@ -2,9 +2,10 @@ package models
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+
+	"tensile/internal/text"
 )
 
 // models holds the networks that have a name of their own.
@@ -102,34 +103,7 @@ func parseBlocks(counts string) ([4]int, error) {
 	return blocks, nil
 }
 
-// unknown is the error for a name that is not there. It suggests the nearest that is, if one is near.
+// unknown is the error for a name that is not there.
 func unknown(name string) error {
-	names := Names()
-	nearest := slices.MinFunc(names, func(a, b string) int { return distance(a, name) - distance(b, name) })
-	suggestion := ""
-	if d := distance(nearest, name); d <= 2 && d < len(name) {
-		suggestion = fmt.Sprintf(" did you mean %s?", nearest)
-	}
-	return fmt.Errorf("unknown model %q:%s tensile models lists all", name, suggestion)
-}
-
-// distance is the number of bytes to insert, delete or replace to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1) // distances of the prefix of a so far to every prefix of b
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return fmt.Errorf("unknown model %q:%s tensile models lists all", name, text.Suggest(name, Names()))
 }

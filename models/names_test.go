@@ -1,9 +1,7 @@
 package models
 
 import (
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -22,7 +20,8 @@ func TestUnknownNames(t *testing.T) {
 	tests := []struct{ name, want string }{
 		{"resnet5", `unknown model "resnet5": did you mean resnet50?` + all},
 		{"VGG16", `unknown model "VGG16":` + all},
-		{"vgg", `unknown model "vgg": did you mean vgg11?` + all},
+		{"vgg", `unknown model "vgg": did you mean vgg11, vgg13, vgg16, vgg19, vgg11-cifar, vgg13-cifar, ` +
+			"vgg16-cifar, vgg19-cifar?" + all},
 		{"inception-v4", `unknown model "inception-v4": did you mean inceptionv4?` + all},
 		{"ml", `unknown model "ml": did you mean mlp?` + all},
 		{"gpt", `unknown model "gpt": did you mean gpt2?` + all},
@@ -48,33 +47,4 @@ func TestUnknownNames(t *testing.T) {
 			t.Errorf("Build(%q):\n got %v\nwant %s", test.name, err, test.want)
 		}
 	}
-}
-
-func TestDistance(t *testing.T) {
-	for seed := range uint64(2000) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		word := func() string {
-			var w strings.Builder
-			for range r.IntN(6) {
-				w.WriteByte("abc"[r.IntN(3)])
-			}
-			return w.String()
-		}
-		a, b := word(), word()
-		if got, want := distance(a, b), slowDistance(a, b); got != want {
-			t.Fatalf("seed %d: distance(%q, %q) = %d, want %d", seed, a, b, got, want)
-		}
-	}
-}
-
-func slowDistance(a, b string) int {
-	switch {
-	case a == "":
-		return len(b)
-	case b == "":
-		return len(a)
-	case a[0] == b[0]:
-		return slowDistance(a[1:], b[1:])
-	}
-	return 1 + min(slowDistance(a[1:], b), slowDistance(a, b[1:]), slowDistance(a[1:], b[1:]))
 }

@@ -35,7 +35,12 @@ func (r *Plan) Share(p *planner.Planned) {
 }
 
 // write prints them in a line.
-func (g *Gates) write(out io.Writer) {
+func (g *Gates) write(out io.Writer, jobs int) {
+	if jobs == 1 {
+		fmt.Fprintf(out, "It needs %s; within %s an iteration is expected to take %.3f of its time without a plan.\n",
+			g.Least, g.Capacity, g.ExpectedEOR)
+		return
+	}
 	fmt.Fprintf(out, "Together they need %s; within %s they are expected to take %.3f of the time of turns, each "+
 		"alone without a plan.\n", g.Least, g.Capacity, g.ExpectedEOR)
 }

@@ -174,7 +174,7 @@ func (r *Plan) WriteTable(out io.Writer, wide bool) error {
 		return err
 	}
 	if r.Gates != nil {
-		r.Gates.write(out)
+		r.Gates.write(out, len(r.Jobs))
 	}
 	if r.Sharing == wire.Slices {
 		fmt.Fprintf(out, "They take turns: one at a time is on the device, and needs at most %s.\n", r.Total.Arena)

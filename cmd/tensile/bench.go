@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -151,8 +150,8 @@ less takes much more, and where there is no plan.`,
 				}
 			}
 			for _, policy := range o.Policies {
-				if !slices.Contains(policies.Names(), policy) {
-					return fmt.Errorf("--policy %q: known are %s", policy, strings.Join(policies.Names(), ", "))
+				if err := policies.Check(policy); err != nil {
+					return err
 				}
 			}
 			for i, device := range o.Devices {

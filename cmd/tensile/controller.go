@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -119,8 +118,8 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if f.giveUp < f.silence {
 		return fmt.Errorf("--give-up %v: give --silence, %v, or more", f.giveUp, f.silence)
 	}
-	if known := policies.Names(); !slices.Contains(known, f.plan.policy) {
-		return fmt.Errorf("unknown policy %q: known are %s", f.plan.policy, strings.Join(known, ", "))
+	if err := policies.Check(f.plan.policy); err != nil {
+		return err
 	}
 	if err := f.plan.checkParts(); err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -144,8 +143,8 @@ func printFrontier(c *cobra.Command, models []string, w *workloadFlags, p *planF
 		names = strings.Split(p.policy, ",")
 	}
 	for _, name := range names {
-		if !slices.Contains(policies.Names(), name) {
-			return fmt.Errorf("--policy %q: known are %s", name, strings.Join(policies.Names(), ", "))
+		if err := policies.Check(name); err != nil {
+			return err
 		}
 	}
 	s, err := unplanned(c.Context(), models, w, p)

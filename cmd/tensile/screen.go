@@ -48,6 +48,8 @@ func (s *screen) head(policy string, sharing wire.Sharing) {
 	}
 	need := fmt.Sprintf("slot peak %s, arena %s", p.SlotPeak, p.Arena)
 	switch {
+	case sharing.Gated() && len(p.Jobs) == 1:
+		need = fmt.Sprintf("by %s it needs %s", sharing, p.Least)
 	case sharing.Gated():
 		need = fmt.Sprintf("by %s they need %s together", sharing, p.Least)
 	case sharing == wire.Slices:

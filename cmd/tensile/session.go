@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"tensile/device"
 	"tensile/graph"
@@ -42,8 +40,8 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 	if err != nil {
 		return nil, err
 	}
-	if known := policies.Names(); !slices.Contains(known, p.policy) {
-		return nil, fmt.Errorf("unknown policy %q: known are %s", p.policy, strings.Join(known, ", "))
+	if err := policies.Check(p.policy); err != nil {
+		return nil, err
 	}
 	if err := p.checkParts(); err != nil {
 		return nil, err

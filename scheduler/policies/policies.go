@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"tensile/graph"
+	"tensile/internal/text"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/policies/autoswap"
@@ -75,6 +75,17 @@ func (t Table) Names() []string {
 	return names
 }
 
+// Check returns an error if a name is of no policy of this module.
+func Check(name string) error { return All().Check(name) }
+
+// Check returns an error if a name is of no policy of the table. It suggests those that are near.
+func (t Table) Check(name string) error {
+	if names := t.Names(); !slices.Contains(names, name) {
+		return fmt.Errorf("unknown policy %q:%s tensile plan --help lists all", name, text.Suggest(name, names))
+	}
+	return nil
+}
+
 // Schedule decides for all jobs of the request by its policy, one of All. An expected refusal unwraps to
 // scheduler.ErrNoPlan and is a *scheduler.OverBudgetError, a *scheduler.OverHostError or a *scheduler.WorkLimitError.
 //
@@ -93,11 +104,10 @@ func (t Table) Schedule(r scheduler.Request, w scheduler.Watch) (scheduler.Resul
 	if err := cmp.Or(r.Check(), r.CheckHost()); err != nil {
 		return scheduler.Result{}, err
 	}
-	i := slices.IndexFunc(t, func(row Row) bool { return row.Name == r.Policy })
-	if i < 0 {
-		known := strings.Join(t.Names(), ", ")
-		return scheduler.Result{}, fmt.Errorf("unknown policy %q: known are %s", r.Policy, known)
+	if err := t.Check(r.Policy); err != nil {
+		return scheduler.Result{}, err
 	}
+	i := slices.IndexFunc(t, func(row Row) bool { return row.Name == r.Policy })
 	if !t.takes(r.Options.Own) {
 		return scheduler.Result{}, fmt.Errorf("options of type %T: no policy has such options", r.Options.Own)
 	}
