@@ -246,7 +246,8 @@ func (m *Machine) standing(e *errand, plans []PlannedJob) []adoption {
 	var list []adoption
 	for i, p := range plans {
 		j := e.jobs[i]
-		if !j.goesOn() {
+		late := p.Layout != nil && j.stale(&layout{ProvenLayout: *p.Layout}) // it has recorded something else meanwhile
+		if !j.goesOn() || late {
 			p.Layout, p.Gain, p.Transition = nil, 0, 0
 		}
 		if j.active() {

@@ -55,8 +55,9 @@ type job struct {
 type layout struct {
 	ProvenLayout
 	granted   bool
-	delivered bool     // it is where the executor finds it
-	traffic   *traffic // nil: no iteration with it was reported
+	delivered bool        // it is where the executor finds it
+	held      graph.Bytes // by a script, beside the arena
+	traffic   *traffic    // nil: no iteration with it was reported
 }
 
 func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }
@@ -72,7 +73,7 @@ func (l *ProvenLayout) claim() Claim {
 // with is what the job counts with while it trains with a layout.
 func (j *job) with(l *layout) Claim {
 	if j.record.Spec.Script {
-		return whole(j.pages(l.Wire.Arena + j.beyond()))
+		return whole(j.pages(l.Wire.Arena + l.held + j.reserve()))
 	}
 	return l.claim()
 }
@@ -184,7 +185,7 @@ func (j *job) plan(l *ProvenLayout, reason string) {
 	if j.record.Granted == 0 {
 		j.record.Cleared = l.epoch() - 1 // one that was revoked may still lie where it was delivered
 	}
-	j.layouts = append(j.layouts, &layout{ProvenLayout: *l})
+	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, held: j.record.Spec.Held})
 	j.record.Epoch = l.epoch()
 	j.record.PlansMade, j.record.Reason = j.record.PlansMade+1, reason
 }

@@ -176,7 +176,8 @@ func (j *job) restore(c *Config, layouts []*wire.Layout) error {
 		if w.Plan.Epoch < first || w.Plan.Epoch > last || !j.active() {
 			continue
 		}
-		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true}); j.stale(l) {
+		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true,
+			held: j.record.Spec.Held}); j.stale(l) {
 			j.layouts = append(j.layouts, l) // until an executor says that another is in force
 			continue
 		}
@@ -187,7 +188,8 @@ func (j *job) restore(c *Config, layouts []*wire.Layout) error {
 		}
 		l := &ProvenLayout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, Host: proven.Program().Host,
 			Claim: c.claimOf(proven.Program()), program: proven.Program()}
-		j.layouts = append(j.layouts, &layout{ProvenLayout: *l, granted: true, delivered: true})
+		j.layouts = append(j.layouts, &layout{ProvenLayout: *l, granted: true, delivered: true,
+			held: j.record.Spec.Held})
 	}
 	slices.SortFunc(j.layouts, func(a, b *layout) int { return int(a.epoch() - b.epoch()) })
 	return nil

@@ -77,24 +77,26 @@ func (m *Machine) said(j *job, a *wire.Allocated) {
 	if a == nil || !j.record.Spec.Script {
 		return
 	}
-	before := j.beyond()
+	before := j.reserve()
 	if old := j.record.Script; old == nil || old.Reserve != a.Reserve {
 		m.changed = true
 	}
 	j.record.Script = a
-	if j.beyond() > before && m.overfull() {
+	if j.reserve() > before && m.overfull() {
 		m.want.must, m.want.better = true, because(Memory, "the allocator of job %s has %s beyond its plan",
 			j.record.Spec.Name, a.Reserve)
 	}
 }
 
-// beyond is what a script has on the device beside its arena: what it holds, and its reserve.
-func (j *job) beyond() graph.Bytes {
-	bytes := j.record.Spec.Held
-	if j.record.Script != nil {
-		bytes += j.record.Script.Reserve
+// beyond is what a script is to have on the device beside the arena of a new plan: what it holds, and its reserve.
+func (j *job) beyond() graph.Bytes { return j.record.Spec.Held + j.reserve() }
+
+// reserve is what a script's allocator has beyond its plans.
+func (j *job) reserve() graph.Bytes {
+	if j.record.Script == nil {
+		return 0
 	}
-	return bytes
+	return j.record.Script.Reserve
 }
 
 // pages is what a lease counts for so many bytes.

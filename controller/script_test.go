@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"tensile/cost"
+	"tensile/external"
 	"tensile/graph"
 	"tensile/internal/randgraph"
 	"tensile/planner"
@@ -25,11 +26,14 @@ import (
 //	submit [by=USER]                         a line "JOB [priority=N] [iterations=N] [restarts=N] [checkpoints]
 //	                                         [owner=WHO]" for each job; 10 iterations if it does not say, and WHO
 //	                                         is what the message says
+//	                                         with claim=BYTES it is a script's
+//	recorded job=J                           a script is to be planned for by what it has recorded, and holds 64 bytes
 //	stop job=J [by=USER]
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X]    another request
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
-//	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks] [free=BYTES]" per job;
+//	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks] [free=BYTES]
+//	                                         [reserve=BYTES]" per job;
 //	                                         incarnation 1 if it does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
@@ -182,7 +186,13 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 			if line.HasArg("checkpoints") {
 				spec.Checkpoint.Iterations = 5
 			}
-			in.Submit = append(in.Submit, Submission{Spec: spec, Graph: s.graph, At: s.now})
+			submission := Submission{Spec: spec, Graph: s.graph, At: s.now}
+			if line.HasArg("claim") {
+				var claim int64
+				line.ScanArgs(t, "claim", &claim)
+				submission.asScript(external.Claim(graph.Bytes(claim)))
+			}
+			in.Submit = append(in.Submit, submission)
 		}
 		return in
 	case "stop":
@@ -199,6 +209,11 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		return Input{Status: status(t, d)}
 	case "report":
 		return Input{Report: s.report(t, d)}
+	case "recorded":
+		to := Submission{}
+		to.asScript(randgraph.Script(rand.New(rand.NewPCG(1, 1))))
+		return Input{From: 1, To: &to, Request: &wire.Request{Verb: wire.SetGraph, Job: word(t, d, "job"),
+			Graph: to.Spec.Graph, Held: 64}}
 	case "ended":
 		return Input{Gone: &Gone{Executor: word(t, d, "executor"), Why: word(t, d, "why")}}
 	case "planned":
@@ -206,6 +221,12 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 	}
 	d.Fatalf(t, "there is no command %s", d.Cmd)
 	return Input{}
+}
+
+// asScript makes a submission that of a script, all ops of which take a millisecond.
+func (s *Submission) asScript(g *graph.Graph) {
+	s.Spec.Script, s.Spec.Iterations, s.Spec.Graph, s.Graph = true, 0, g.Digest(), g
+	s.Latency = slices.Repeat([]time.Duration{time.Millisecond}, len(g.Ops))
 }
 
 // lines are the lines of a command's input, each in the form of a command.
@@ -247,6 +268,11 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 		var arena int64
 		line.MaybeScanArgs(t, "arena", &arena)
 		j.Arena = graph.Bytes(arena)
+		if line.HasArg("reserve") {
+			var reserve int64
+			line.ScanArgs(t, "reserve", &reserve)
+			j.Script = &wire.Allocated{Reserve: graph.Bytes(reserve)}
+		}
 		if line.HasArg("free") {
 			var free int64
 			line.ScanArgs(t, "free", &free)

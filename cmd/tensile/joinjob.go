@@ -168,7 +168,7 @@ func (g *guest) serve(ctx context.Context, f *joinFlags, credentials bus.Credent
 	if g.ended == nil {
 		return cmp.Or(g.failed, err, errors.New("the script was not started: its job was stopped before"))
 	}
-	if err != nil {
+	if _, told := errors.AsType[*agent.InterruptedError](err); err != nil && !told {
 		g.say(fmt.Sprintf("%v: the script trains on without us", err))
 	}
 	return exitOf(g.args[0], <-g.ended)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"tensile/executor"
@@ -239,7 +240,7 @@ func (h *Host) start() {
 		for {
 			m, err := r.Next()
 			if err != nil {
-				if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) {
 					h.put(func() []Output {
 						return []Output{{Fail: fmt.Errorf("what the script says cannot be read: %w", err)}}
 					})
