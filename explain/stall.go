@@ -27,7 +27,7 @@ func (s Stall) String() string {
 	takes := text.Duration(s.Takes)
 	switch s.Kind {
 	case program.In.String():
-		return fmt.Sprintf("%s waits until %s is back from the host, a copy of %v", s.Op, size, takes)
+		return fmt.Sprintf("%s waits until %s is on the device, a copy of %v", s.Op, size, takes)
 	case program.Out.String():
 		return fmt.Sprintf("%s waits until %s has left, a copy of %v, for its place", s.Op, size, takes)
 	case program.Load.String():

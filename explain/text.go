@@ -104,7 +104,7 @@ func (j *Job) time(l *lines) {
 	if len(j.Stalls) == 0 {
 		return
 	}
-	l.say("\nThe longest stalls, by the times that its steps took:")
+	l.say("\nThe longest stalls, where the plan runs with the times that these steps took (a replay):")
 	for _, s := range j.Stalls {
 		l.say("  %12s  %s", milliseconds(s.Stall), s)
 	}

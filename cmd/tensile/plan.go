@@ -18,6 +18,7 @@ import (
 	"tensile/planner"
 	"tensile/program"
 	"tensile/report"
+	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/wire"
 )
@@ -105,7 +106,8 @@ func planCommand() *cobra.Command {
 	c.Flags().StringVar(&script, "script", "",
 		"of one recorded graph: write the plan into this file as the script takes it, as a line of JSON")
 	c.Flags().BoolVar(&frontier, "frontier", false,
-		"print what every policy, or each of --policy A,B, makes of every budget: memory against time; --svg draws it")
+		"print what every policy, or each of --policy A,B, makes of every budget: memory against time; --svg draws "+
+			"it, --budget adds the plans within one")
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
 	c.Flags().BoolVar(&commands, "commands", false,
 		"list the commands of the program, with their lanes and waits, and their groups")
@@ -130,7 +132,7 @@ func listCommands(d device.Device, p program.Proven, r *report.JobPlan) error {
 
 // printFrontier prints, and perhaps draws, what policies make of every budget.
 func printFrontier(c *cobra.Command, models []string, w *workloadFlags, p *planFlags, svg string) error {
-	for _, flag := range []string{"budget", "max-overhead", "explain", "steps", "commands", "wide"} {
+	for _, flag := range []string{"max-overhead", "explain", "steps", "commands", "wide"} {
 		if c.Flags().Changed(flag) {
 			return fmt.Errorf("--frontier plans within every budget and prints no plan: leave out --%s", flag)
 		}
@@ -158,7 +160,9 @@ func printFrontier(c *cobra.Command, models []string, w *workloadFlags, p *planF
 	}
 	if svg != "" {
 		var drawing bytes.Buffer
-		r.Draw(&drawing)
+		if err := r.Draw(&drawing); err != nil {
+			return fmt.Errorf("--svg: %w", err)
+		}
 		if err := os.WriteFile(svg, drawing.Bytes(), 0o666); err != nil {
 			return fmt.Errorf("--svg: %w", err)
 		}
@@ -176,7 +180,7 @@ func (s *session) frontier(ctx context.Context, names []string, p *planFlags) (*
 	if err != nil {
 		return nil, err
 	}
-	var all []planner.Point
+	var all, within []planner.Point
 	for _, p.policy = range names {
 		s.request.Policy, s.request.Options = p.policy, p.planning()
 		c := planner.Curve{Request: s.request, Live: sumOf(peaks.Live), Step: step}
@@ -192,6 +196,19 @@ func (s *session) frontier(ctx context.Context, names []string, p *planFlags) (*
 			points[i].Programs = nil // a curve has many
 		}
 		all = append(all, points...)
+		if s.budget == 0 {
+			continue
+		}
+		one, err := c.At(ctx, s.budget)
+		if errors.Is(err, scheduler.ErrNoPlan) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		if err := c.Prove(ctx, one); err != nil {
+			return nil, err
+		}
+		within = append(within, *one)
 	}
 	var jobs []string
 	for _, t := range s.workload {
@@ -199,6 +216,9 @@ func (s *session) frontier(ctx context.Context, names []string, p *planFlags) (*
 	}
 	r := report.NewFrontier(jobs, all, peaks)
 	r.Device = s.device.Name()
+	if s.budget > 0 {
+		r.Ask(s.budget, within)
+	}
 	return r, nil
 }
 
