@@ -29,6 +29,7 @@ type controllerFlags struct {
 	state  string
 	listen string
 	http   string // address of the page; "off": there is none
+	open   bool   // metrics want no token
 	share  bool
 	tls    bool
 	alpha  float64
@@ -75,6 +76,8 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		"address to take connections at; port 0 is any free one, and the same after a restart")
 	c.Flags().StringVar(&f.http, "http", anyPort,
 		"address to serve the page at, for browsers; port 0 is any free one, and the same after a restart; off: nowhere")
+	c.Flags().BoolVar(&f.open, "metrics-open", false,
+		"serve /metrics to everyone who reaches the address of --http, without a token; it names jobs and owners")
 	c.Flags().BoolVar(&f.tls, "tls", false, "encrypt connections, with a certificate made in the state folder")
 	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim)")
 	isolate := c.Flags().Bool("isolate", false, "one executor process for each job (default but on sim)")
@@ -127,7 +130,10 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if err := checkState(f.state); err != nil {
 		return err
 	}
-	if f.http != noPage {
+	switch {
+	case f.http == noPage && f.open:
+		return errors.New("--metrics-open: with --http off there are no metrics: leave one of the two out")
+	case f.http != noPage:
 		if err := web.Check(f.http); err != nil {
 			return err
 		}
@@ -214,6 +220,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	o.Trouble, o.Record, o.InForce, o.Kill = server.Trouble, recorder, f.inForce, executors.kill
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
+	page.measure(d.Name(), f.open, &o)
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
 		return err
 	}

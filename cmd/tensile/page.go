@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tensile/controller"
 	"tensile/internal/web"
+	"tensile/metrics"
 )
 
 // noPage is the --http of a controller that serves no page.
@@ -37,6 +39,21 @@ func (p *page) ready(log func(string)) {
 	if p.server != nil {
 		log("page at " + p.server.URL(web.View))
 	}
+}
+
+// measure serves metrics of a controller of a device, to everyone or to those who have a token.
+func (p *page) measure(device string, open bool, o *controller.Options) {
+	if p.server == nil {
+		return
+	}
+	o.Views = new(controller.Views)
+	m := metrics.New(device, version, o.Views)
+	o.Waited, o.Planned, o.Events = m.Waited, m.Planned, m.Event
+	needs := web.View
+	if open {
+		needs = web.Open
+	}
+	p.server.Handle("GET /metrics", needs, m.Handler())
 }
 
 func (p *page) close() {
