@@ -75,7 +75,8 @@ func joinTorch(t *testing.T, python, network string, memory graph.Bytes, want st
 	return s
 }
 
-// A joined script ends with the bits of the script alone, and lower limits never have a higher peak.
+// A joined script ends with the bits of the script alone, within every limit. Which plan it follows there depends on the
+// latencies that it has measured.
 func TestJoinTorch(t *testing.T) {
 	t.Parallel()
 	python := needs.Torch(t)
@@ -85,14 +86,9 @@ func TestJoinTorch(t *testing.T) {
 			t.Fatalf("%s alone: status %d, stderr:\n%s", network, status, stderr)
 		}
 		all := joinTorch(t, python, network, 0, want).Touched
-		last := all
 		for _, percent := range percents {
 			s := joinTorch(t, python, network, all*percent/100, want)
 			t.Logf("%s in %d %% of %d: plan %d, touched %d", network, percent, all, s.Plan, s.Touched)
-			if s.Touched > last {
-				t.Errorf("%s in %d %% of %d: touched %d, and %d in more", network, percent, all, s.Touched, last)
-			}
-			last = s.Touched
 		}
 	}
 }

@@ -32,7 +32,7 @@ class Record:
     """One op of the script: the storages of the tensors among its arguments and results, and what was found."""
 
     __slots__ = ("func", "ins", "outs", "shapes", "fresh", "writes", "random", "once", "empty", "overwrites",
-                 "scratch", "ns", "phase", "looks")
+                 "scratch", "ns", "phase", "looks", "grad")
 
     def view(self):
         """Reports whether it touches no bytes, and does not look whether they are there."""
@@ -100,7 +100,7 @@ class Recorder:
     def run(self, func, args, kwargs, phase, probe):
         self.poll(self.young)
         r = Record()
-        r.func, r.phase = func, phase
+        r.func, r.phase, r.grad = func, phase, torch.is_grad_enabled()
         tensors = arguments(args, kwargs)
         try:
             r.ins = [self.see(t, False) for t in tensors]
@@ -126,7 +126,9 @@ class Recorder:
             old = {identity(t) for t in tensors} & self.known.keys()
             r.outs = [self.see(t, True) for t in tensors]
         except NotImplementedError:
-            raise Unsupported(f"{r.func} makes a tensor without a storage, such as a sparse one") from None
+            e = Unsupported(f"{r.func} makes a tensor without a storage, such as a sparse one")
+            e.out = (out,)
+            raise e from None
         r.fresh = {s for s in r.outs if s.id not in old}
         r.shapes = [t.shape for t in tensors]
         if str(r.func).startswith("profiler."):

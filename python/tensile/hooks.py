@@ -4,6 +4,7 @@ import functools
 import types
 
 import torch
+import torch.utils.data
 
 
 class Hooks:
@@ -68,7 +69,19 @@ def install(session):
             return old(*args, **kwargs)
         return run
 
+    def loading(old):
+        def run(*args, **kwargs):
+            return session.load(old, args, kwargs) if session.seen() else old(*args, **kwargs)
+        return run
+
+    def beside(old):
+        def run(*args, **kwargs):
+            return session.beside(old, args, kwargs) if session.seen() else old(*args, **kwargs)
+        return run
+
     hooks.wrap(torch.autograd, "backward", backward)
+    hooks.wrap(torch.utils.data.DataLoader, "__iter__", beside)
+    hooks.wrap(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", loading)
     for owner, names in ((torch, ("save",)), (torch.nn.Module, ("state_dict",)), (type(optimizer), ("state_dict",)),
                          (torch.Tensor, ("numpy", "tolist", "data_ptr", "__deepcopy__", "__reduce_ex__", "__array__"))):
         for name in names:

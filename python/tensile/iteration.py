@@ -43,6 +43,7 @@ class Iteration:
         self.end = begun + self.tail
         # what was found by probing one cycle is true of both
         self.records = first[self.tail:] + second[:self.tail]
+        self.opening = next((p for p, r in enumerate(self.records) if r.phase != "forward"), n)  # ops before backward
         self._facts(first, second)
         self.slots, self.slot_of = [], {}
         self._slots(everyone, parameters)

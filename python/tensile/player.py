@@ -8,7 +8,7 @@ decides what the script computes.
 import torch
 
 from .events import dropping
-from .storages import (Tensor, Weak, generators, identity, leaves, on_host, random_state, restored, results, saved,
+from .storages import (Tensor, Weak, arguments, generators, identity, leaves, on_host, random_state, restored, results, saved,
                        set_random_state, storage_of, view)
 
 OUT, DROP, FORGET, IN, AGAIN, RELEASE = range(6)
@@ -128,6 +128,18 @@ class Player:
 
     # iterations
 
+    def opens(self, func, args, kwargs):
+        """Reports whether an op may be the first of an iteration, by what is known of it before it has run."""
+        c, r = self.checks[0], self.iteration.records[0]
+        if func is not c.func or torch.is_grad_enabled() != r.grad:
+            return False
+        try:
+            ids = [identity(t) for t in arguments(args, kwargs)]
+        except NotImplementedError:
+            return False
+        return len(ids) == len(c.ins) and all(n < 0 or not self.iteration.slots[n].persistent or self.bound[n] == i
+                                              for i, n in zip(ids, c.ins))
+
     def begin(self, first):
         """Starts an iteration; first says that the one before was not played to its end with this program."""
         if first:
@@ -178,7 +190,10 @@ class Player:
                 elif type(a) is list or type(a) is tuple:
                     leaves(a, tensors)
         bound = self.bound
-        ids = [identity(t) for t in tensors]
+        try:
+            ids = [identity(t) for t in tensors]
+        except NotImplementedError:  # a sparse one
+            raise Differs(f"op {self.pos}, {func}, has other operands") from None
         if c.came:
             self._arrive(c, tensors, ids)
         ins = c.ins
@@ -210,6 +225,9 @@ class Player:
         if c.fresh:
             made = (out,) if isinstance(out, Tensor) else results(out)
             for leaf, n, shape in c.fresh:
+                if leaf >= len(made):
+                    self.other = f"op {self.pos - 1}, {func}, makes less"
+                    break
                 t = made[leaf]
                 if t.shape != shape:
                     self.other = f"op {self.pos - 1}, {func}, makes another shape"

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import time
 
 import torch
@@ -10,9 +11,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .capture import Recorder, digest, mark_fixed
 from .events import Events, highest
 from .iteration import Iteration
+from .load import load
 from .player import Differs, Player
 from .program import PlanError, Program
-from .storages import Unsupported, identity
+from .storages import Unsupported, arguments, identity
+
+
+TRIES = 2
 
 
 def say(text):
@@ -31,6 +36,7 @@ class Session(TorchDispatchMode):
         super().__init__()
         self.parameters, self.optimizer, self.planner = parameters, optimizer, planner
         self.off = self.child = False
+        self.inside = False  # ops are this session's own, though the mode is on
         self.phase = "forward"
         self.device = parameters[0].device.type if parameters else "cpu"
         self.recorder = Recorder(self.device)
@@ -41,11 +47,15 @@ class Session(TorchDispatchMode):
         self.player = self.number = None
         self.plan = 0  # number of the plan in force
         self.first = True  # the next iteration does not follow on a played one
-        self.count = -1  # ops since the step's end, of a passive script that comes to a boundary; -1: before the step
+        self.count = -1  # ops since the step's end, of a passive script that comes to a boundary; -1: none comes
+        self.tries = 0  # beginnings of an iteration that may still turn out to be none, until the step's end
+        self.aside = frozenset()  # while a loader runs: ids of the storages that playback moves
+        self.thread = threading.get_ident()
         self.events, self.measured = None, 0  # of the allocator, and of how many iterations with the same plan
         self.touched = 0  # the most that the allocator had, as last measured
         self.failed = 0  # iterations in a row that were not the recorded one
         self.iterations = 0
+        self.why = None  # how this iteration differed
         self.other = None  # how the first iteration that was another differed
         self.said = False  # that there was one
         self.begun = time.perf_counter_ns()
@@ -57,7 +67,7 @@ class Session(TorchDispatchMode):
     # ops
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if self.off:
+        if self.off or self.inside:
             return func(*args, **(kwargs or {}))
         return self.course(func, args, kwargs or {})
 
@@ -66,7 +76,7 @@ class Session(TorchDispatchMode):
             return self.recorder.run(func, args, kwargs, self.phase, self.stage == "probe")
         except Unsupported as e:
             self.stop(str(e))
-            return func(*args, **kwargs)
+            return e.out[0] if e.out else func(*args, **kwargs)
 
     def _play(self, func, args, kwargs):
         p = self.player
@@ -85,12 +95,54 @@ class Session(TorchDispatchMode):
 
     def _pass(self, func, args, kwargs):
         if self.count >= 0:
-            if self.count == self.player.iteration.tail:
+            p = self.player
+            if self.count == p.iteration.tail or self.count > p.iteration.tail and p.opens(func, args, kwargs):
                 self._boundary(True)
                 self.course = self._play
                 return self._play(func, args, kwargs)
             self.count += 1
         return func(*args, **kwargs)
+
+    def _aside(self, func, args, kwargs):
+        """Runs an op of a data loader, which is part of no iteration: what it touches stays where it is."""
+        for t in arguments(args, kwargs):
+            try:
+                i = identity(t)
+            except NotImplementedError:  # a sparse one
+                continue
+            s = self.recorder.known.get(i)
+            if s is not None:
+                s.stays = True
+            if i in self.aside:
+                self.stop("a data loader uses memory that the plan moves")
+        return func(*args, **kwargs)
+
+    def beside(self, run, args, kwargs):
+        """Runs what is part of no iteration, such as a data loader."""
+        course, self.course = self.course, self._aside
+        inside, self.inside = self.inside, False
+        p = self.player
+        if p is not None and p.program is not None:
+            self.aside = frozenset(p.bound[n] for n in p.managed)
+        try:
+            return run(*args, **kwargs)
+        finally:
+            self.aside = frozenset()
+            self.inside = inside
+            if self.course == self._aside:
+                self.course = course
+
+    def seen(self):
+        """Reports whether ops that run here and now come to this session."""
+        return not self.off and self.course != self._aside and threading.get_ident() == self.thread
+
+    def load(self, run, args, kwargs):
+        """Runs a data loader's next batch as one op of the iteration."""
+        self.inside = True
+        try:
+            return self.course(load, (self, run, args, kwargs), {})[0].batch
+        finally:
+            self.inside = False
 
     # boundaries
 
@@ -147,11 +199,16 @@ class Session(TorchDispatchMode):
         return True
 
     def _lost(self, why):
+        """Ends playback. If no step has begun since the last one's end, the iteration may still begin: what came
+        instead was an evaluation, or the saving of a checkpoint."""
         self._unmeasured()
-        self.player.leave()
+        p = self.player
+        p.leave()
         self.course, self.count = self._pass, -1
-        self.failed += 1
-        self.passive(why)
+        if self.tries and (p.pos <= p.iteration.opening or p.pos >= p.ops - p.iteration.tail):
+            self.tries -= 1
+            self.count = p.iteration.tail + 1
+        self.why = self.why or why
 
     def mark(self):
         """The optimizer has made a step."""
@@ -167,15 +224,20 @@ class Session(TorchDispatchMode):
         if self.course == self._play:
             p = self.player
             if p.pos == p.ops - p.iteration.tail:
-                self.failed = 0
+                self.failed, self.tries, self.why = 0, TRIES, None
                 self.planner.iteration(self, self.number, self.plan, wall)
                 return
             self._lost(f"the step ends at op {p.pos}, ended at op {p.ops - p.iteration.tail}")
         self.planner.iteration(self, 0, 0, wall)
         if self.course == self._pass:
+            if self.why is not None:
+                self.failed += 1
+                self.passive(self.why)
+                self.why = None
+            self.tries = TRIES
             if self.other is not None and not self.said:  # the end of training is no reason to say so
                 self.said = True
-                say("an iteration was another than the recorded one, as with an evaluation or a saved checkpoint: it "
+                say("an iteration was another than the recorded one, as with a smaller batch: it "
                     f"trained without the plan, and such iterations will ({self.other}); this is said once")
             if self.failed < 2:
                 self.count = 0
@@ -210,7 +272,7 @@ class Session(TorchDispatchMode):
             self.plan = 0
         self.number, self.player = self.players[key]
         self.cycle = None
-        self.course, self.count = self._pass, 0
+        self.course, self.count, self.tries = self._pass, 0, TRIES
 
     # what the mode does not see
 

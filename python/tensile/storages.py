@@ -13,7 +13,9 @@ Untyped = torch.UntypedStorage
 
 
 class Unsupported(Exception):
-    """The script does something that cannot be recorded; the text says what."""
+    """The script does something that cannot be recorded; the text says what. An op that has run has its result in out."""
+
+    out = None
 
 
 def _identity(tensor):

@@ -14,6 +14,28 @@ def at_random(seed, often=0.3, least=0):
     return lambda number, iteration: random_plan(iteration, random.Random(seed), often, least)[0]
 
 
+def reused(run, late, iterations=10):
+    """A loader that writes each batch, and late a weight too, in place."""
+    model = torch.nn.Linear(64, 8)
+    o = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    buffer = torch.zeros(16, 64)
+
+    def collate(numbers):
+        buffer.fill_(0.5).add_(numbers[0] / 100)
+        if late and numbers[0] > 6:
+            with torch.no_grad():
+                model.weight.mul_(0.5)
+        return buffer
+
+    run.join(model, o)
+    for x in torch.utils.data.DataLoader(range(iterations), 1, collate_fn=collate):
+        o.zero_grad(set_to_none=True)
+        loss = model(x).tanh().pow(2).mean()
+        loss.backward()
+        o.step()
+        yield loss.item()
+
+
 class Bits(unittest.TestCase):
     def setUp(self):
         torch.set_num_threads(1)
@@ -55,16 +77,45 @@ class Bits(unittest.TestCase):
         self.same(scripts.accumulation)
 
     def test_epochs(self):
-        self.same(scripts.epochs)
+        """Neither the beginning of an epoch nor an evaluation costs an iteration of the plan."""
+        for workers, batch, epochs in (0, 8, 3), (2, 4, 2), (2, 40, 8):
+            with self.subTest(workers=workers, batch=batch):
+                p = self.same(scripts.epochs, seeds=[1], workers=workers, batch=batch, epochs=epochs)
+                self.assertEqual([bool(plan) for _, plan, _ in p.iterations],
+                                 [False] * 3 + [True] * (40 // batch * epochs - 3))
+                self.assertEqual(p.lines, [])
 
-    def test_workers(self):
-        self.same(scripts.epochs, seeds=[1], workers=2, epochs=2, batch=4)
+    def test_evaluation_with_gradients(self):
+        """An evaluation that is a forward pass like any other costs the next iteration, at most."""
+        def script(run):
+            model = scripts.cnn()
+            o = torch.optim.Adam(model.parameters())
+            run.join(model, o)
+            for i in range(12):
+                o.zero_grad(set_to_none=True)
+                loss = model(torch.randn(8, 3, 12, 12)).pow(2).mean()
+                loss.backward()
+                o.step()
+                yield loss.item()
+                if i % 4 == 3:
+                    for _ in range(3):
+                        yield model(torch.randn(8, 3, 12, 12)).sum().item()
+        p = self.same(script, planned=7)
+        self.assertTrue(p.lines)
+
+    def test_loader_that_writes_into_the_same_memory(self):
+        """What a loader touches is outside of the plan, whether it is seen there before or after the recording."""
+        for late in False, True:
+            with self.subTest(late=late):
+                self.same(reused, seeds=[1], planned=0 if late else 5, late=late)
 
     def test_save(self):
         want, got = [], []
         a = execute(scripts.saving, into=want)
-        b = execute(scripts.saving, Planner(at_random(4, 0.6)), into=got)
+        p = Planner(at_random(4, 0.6))
+        b = execute(scripts.saving, p, into=got)
         self.assertEqual(differs(a, b), "")
+        self.assertEqual([bool(plan) for _, plan, _ in p.iterations], [False] * 3 + [True] * 9)
         self.assertEqual(differs(([], [w["model"][k] for w in want for k in w["model"]]),
                                  ([], [g["model"][k] for g in got for k in g["model"]])), "")
         moments = [(w["optimizer"]["state"], g["optimizer"]["state"]) for w, g in zip(want, got)]
