@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,11 +50,11 @@ type Options struct {
 	// does. While there is trouble requests are refused for that reason, and no executor counts as silent.
 	Trouble func() string
 
-	Record *Recorder         // writes down what the machine is told and answers; nil: nobody does
-	Log    func(line string) // from any goroutine
-	Events func(Event)       // what the log says, for programs; may be nil
-	Ready  func()            // called once when requests are taken
-	Views  *Views            // shows what the controller knows, from when requests are taken; may be nil
+	Record *Recorder    // writes down what the machine is told and answers; nil: nobody does
+	Log    *slog.Logger // nil: nobody reads it
+	Events func(Event)  // what the log says, for programs; may be nil
+	Ready  func()       // called once when requests are taken
+	Views  *Views       // shows what the controller knows, from when requests are taken; may be nil
 
 	// Waited is told how long a message or request has waited until the machine took it, Planned how long an errand
 	// took that was not given up; both may be nil. Several goroutines call them.
@@ -71,6 +72,9 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	o.Device, o.Align, o.Out, o.In, o.Sharing = o.On.Identity, o.On.Align, o.On.Out, o.On.In, o.On.Sharing
 	o.Config = o.Config.withDefaults()
 	o.Watched = o.Launch != nil
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	if o.Trouble == nil {
 		o.Trouble = func() string { return "" }
 	}
@@ -219,6 +223,11 @@ func (r *runner) tick() error {
 
 // step steps the machine and does what it wants.
 func (r *runner) step(at time.Duration, in Input) error {
+	if p := in.Report; p != nil {
+		r.options.Log.LogAttrs(r.ctx, slog.LevelDebug, "an iteration was reported", slog.String("job", p.Job),
+			slog.String("executor", p.Executor), slog.Int64("epoch", p.Epoch), slog.Int("iteration", p.Iteration),
+			slog.Duration("took_ns", p.Wall), slog.Duration("stall_ns", p.Stall), slog.Duration("gate_ns", p.Gate))
+	}
 	outputs := r.machine.Step(at, in)
 	r.options.Record.step(at, in, outputs)
 	return r.carryOut(outputs)
@@ -263,7 +272,7 @@ func (r *runner) do(o Output) error {
 			r.options.Kill(o.Kill)
 		}
 	case o.Event != nil:
-		r.options.Log(o.Event.String())
+		r.options.Log.LogAttrs(r.ctx, o.Event.level(), o.Event.String(), o.Event.attrs()...)
 		if r.options.Events != nil {
 			r.options.Events(*o.Event)
 		}
@@ -344,7 +353,7 @@ func (r *runner) insist(do func() error) error {
 		}
 		if !said && r.options.Trouble() == "" { // which is said by whoever knows of it
 			said = true
-			r.options.Log(fmt.Sprintf("the bus does not take it, trying again: %v", err))
+			r.options.Log.Warn("the bus does not take it, trying again", "err", err)
 		}
 		select {
 		case <-r.ctx.Done():

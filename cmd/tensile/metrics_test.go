@@ -3,12 +3,18 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -126,7 +132,6 @@ func TestClusterMetrics(t *testing.T) {
 		`tensile_device_budget_bytes{device="cpu"}`:                       float64(c.budget),
 		`tensile_device_jobs{device="cpu",state="running"}`:               3,
 		`tensile_device_executors{device="cpu",state="joined"}`:           3,
-		`tensile_controller_events_total{device="cpu",kind="joined"}`:     3,
 		`tensile_build_info{device="cpu",version="` + version + `"}`:      1,
 		`tensile_owner_plans_total{device="cpu",owner="",reason="drift"}`: 0,
 	} {
@@ -136,6 +141,7 @@ func TestClusterMetrics(t *testing.T) {
 	}
 	for _, name := range []string{`tensile_controller_planning_seconds_count{device="cpu"}`,
 		`tensile_controller_message_lag_seconds_count{device="cpu"}`,
+		`tensile_controller_events_total{device="cpu",kind="granted"}`,
 		`tensile_owner_plans_total{device="cpu",owner="",reason="arrival"}`,
 		of("swapped_bytes", "lenet.1", ""), of("iteration_seconds", "lenet.1", "")} {
 		if got[name] <= 0 {
@@ -182,4 +188,65 @@ func TestMetricsOpen(t *testing.T) {
 	if line != "tensile: --metrics-open: with --http off there are no metrics: leave one of the two out" {
 		t.Error(line)
 	}
+}
+
+// What a controller and an executor log as JSON about a job from its beginning to its end has the same keys in each
+// line: time, level and msg; the device; the job and the epoch where it has them.
+func TestClusterLogsJSON(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := &cluster{budget: graph.GiB, state: filepath.Join(dir, "state"), files: t.TempDir()}
+	c.family = start(t, dir, "controller", "--state", c.state, "--budget", "1GiB", "--memory-sharing", "none",
+		"--log-format", "json")
+	lines := c.line(`"msg":"controller of `)
+	c.submit("lenet")
+	c.train(nil, "lenet")
+	notices, err := os.ReadFile(filepath.Join(c.state, "executors", "x1.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := notices[:bytes.LastIndexByte(notices, '\n')+1] // it may be written to just now
+	events := eventsIn(t, slices.Collect(strings.Lines(string(whole))))
+	if of := events["applied"]; of["job"] != "lenet" || of["executor"] != "x1" || of["epoch"] != 1.0 {
+		t.Errorf("that the job begins is logged as %v", of)
+	}
+	c.tell("stop", "lenet")
+	c.in(wire.Halted, "lenet")
+	c.until("all executors to leave", func(map[string]wire.Record) bool { return len(executors(t, c.dir)) == 0 })
+	c.signal(syscall.SIGTERM)
+	lines = slices.AppendSeq(lines, strings.Lines(c.ends(0, "")))
+	events = eventsIn(t, lines)
+	for event, keys := range map[string][]string{"granted": {"job", "epoch", "bytes"},
+		"adopted": {"plans", "reason", "cause"}, "ended": {"job", "epoch", "state", "iterations"}} {
+		for _, key := range keys {
+			if _, ok := events[event][key]; !ok {
+				t.Errorf("a line of %s has no %s: %v", event, key, events[event])
+			}
+		}
+	}
+	if of := events["ended"]; of["job"] != "lenet" || of["state"] != "stopped" || of["epoch"] != 1.0 {
+		t.Errorf("the end of the job is logged as %v", of)
+	}
+}
+
+// eventsIn wants each line to be an object with the keys that all have, and returns the last one per event.
+func eventsIn(t *testing.T, lines []string) map[string]map[string]any {
+	t.Helper()
+	events := make(map[string]map[string]any)
+	for _, line := range lines {
+		var record map[string]any
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Errorf("%v in %s", err, line)
+			continue
+		}
+		for _, key := range []string{"time", "level", "msg", "device"} {
+			if s, ok := record[key].(string); !ok || s == "" {
+				t.Errorf("a line without %s: %s", key, line)
+			}
+		}
+		if event, ok := record["event"].(string); ok {
+			events[event] = record
+		}
+	}
+	return events
 }
