@@ -75,8 +75,8 @@ func joinTorch(t *testing.T, python, network string, memory graph.Bytes, want st
 	return s
 }
 
-// A joined script ends with the bits of the script alone, within every limit. Which plan it follows there depends on the
-// latencies that it has measured.
+// A joined script ends with the bits of the script alone, within every limit. Which plan it follows there depends on
+// the latencies that it has measured.
 func TestJoinTorch(t *testing.T) {
 	t.Parallel()
 	python := needs.Torch(t)
