@@ -41,6 +41,9 @@ func (p *page) ready(log func(string)) {
 	}
 }
 
+// metricsPath is where metrics are.
+const metricsPath = "/metrics"
+
 // measure serves metrics of a controller of a device, to everyone or to those who have a token.
 func (p *page) measure(device string, open bool, o *controller.Options) {
 	if p.server == nil {
@@ -53,7 +56,7 @@ func (p *page) measure(device string, open bool, o *controller.Options) {
 	if open {
 		needs = web.Open
 	}
-	p.server.Handle("GET /metrics", needs, m.Handler())
+	p.server.Handle("GET "+metricsPath, needs, m.Handler())
 }
 
 func (p *page) close() {
