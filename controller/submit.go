@@ -119,6 +119,7 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 	j.record.State, j.record.Why, j.record.Speed = state, why, 0
 	m.discard(j, j.given(), true)
 	j.graph, j.profile, j.latency, j.spare, j.last, j.former, j.layouts = nil, nil, nil, nil, nil, nil, nil
+	j.progress = progress{}
 	if j.lessons = nil; m.learnt.news {
 		m.keep()
 	}

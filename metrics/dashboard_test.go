@@ -108,8 +108,8 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	for _, v := range board.Templating.List {
-		if call := regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`).FindStringSubmatch(v.Query); v.Type == "query" &&
-			(call == nil || !names[call[1]] || !labels[call[2]]) {
+		call := regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`).FindStringSubmatch(v.Query)
+		if v.Type == "query" && (call == nil || !names[call[1]] || !labels[call[2]]) {
 			t.Errorf("variable %s asks for %s", v.Name, v.Query)
 		}
 	}

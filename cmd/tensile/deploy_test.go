@@ -235,8 +235,8 @@ func mounted(t *testing.T, p *pod) (folders []string) {
 	return folders
 }
 
-// The manifests hold together: selectors find pods, ports and probes what is served, folders what is mounted, names what
-// there is; and every command line is one of ours.
+// The manifests hold together: selectors find pods, ports and probes what is served, folders what is mounted; and every
+// command line is one of ours.
 func TestKubernetes(t *testing.T) {
 	of, also := manifests(t, "controller.yaml"), manifests(t, "executors.yaml")
 	d, x := of["Deployment"].(*pods), also["DaemonSet"].(*pods)
@@ -377,7 +377,8 @@ func TestUnits(t *testing.T) {
 		t.Errorf("systemd-analyze says %s", said)
 	}
 	broken := filepath.Join(t.TempDir(), "broken.service")
-	if err := os.WriteFile(broken, []byte("[Service]\nExecStart=/nowhere/tensile\nKilMode=process\n"), 0o600); err != nil {
+	const unit = "[Service]\nExecStart=/nowhere/tensile\nKilMode=process\n"
+	if err := os.WriteFile(broken, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if verify(broken) == "" {
