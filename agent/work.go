@@ -7,7 +7,6 @@ import (
 
 	"tensile/executor"
 	"tensile/task"
-	"tensile/weights"
 	"tensile/wire"
 )
 
@@ -101,7 +100,8 @@ func keep(k *Keep, l *losses) *Kept {
 	case k.Ended.Weights == nil:
 		kept.Err = errNoData
 	default:
-		if kept.Err = weights.Write(k.Spec.Save, k.Task.File(k.Ended.Iterations, k.Ended.Weights)); kept.Err == nil {
+		if kept.Err = k.Task.Save(k.Spec.Save, k.Spec.Weights,
+			k.Task.File(k.Ended.Iterations, k.Ended.Weights)); kept.Err == nil {
 			kept.Saved = k.Spec.Save
 		}
 	}

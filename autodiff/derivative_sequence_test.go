@@ -27,6 +27,7 @@ func sequences(t *testing.T) *graph.Graph {
 	x3 := s.View("queries", x, 0, graph.Shape{n, steps, width})
 	e := s.one("scores", graph.AdditiveScores, graph.Attrs{}, x3, h, s.normal("v", width))
 
+	x = s.arithmetic(x)
 	loss := s.one("loss", graph.SoftmaxXent, graph.Attrs{}, s.one("tied", graph.Linear, graph.Attrs{}, x, table),
 		s.Input("labels", graph.Anything, graph.Float32, graph.Shape{n * steps}))
 	near := s.one("near", graph.MeanSquare, graph.Attrs{}, h, s.Input("frames", graph.Anything, graph.Float32,
@@ -66,6 +67,20 @@ func (s *sequence) normal(name string, shape ...int) graph.TensorID {
 func (s *sequence) linear(name string, x graph.TensorID) graph.TensorID {
 	width := s.Shape(x)[1]
 	return s.one(name, graph.Linear, graph.Attrs{}, x, s.normal(name+".w", width, width))
+}
+
+// arithmetic is x[N,K] plus a row of sums, by every kind of arithmetic.
+func (s *sequence) arithmetic(x graph.TensorID) graph.TensorID {
+	n, k := s.Shape(x)[0], s.Shape(x)[1]
+	one := func(kind graph.Kind, a graph.Attrs, in ...graph.TensorID) graph.TensorID {
+		return s.one("arithmetic "+string(kind), kind, a, in...)
+	}
+	y := one(graph.Exp, graph.Attrs{}, one(graph.Erf, graph.Attrs{}, x))
+	y = one(graph.Log, graph.Attrs{}, one(graph.Affine, graph.Attrs{Factor: 0.5, Shift: 1}, y))
+	y = one(graph.Power, graph.Attrs{Exponent: 1.5}, y)
+	sums := one(graph.SumOver, graph.Attrs{}, s.View("arithmetic whole", y, 0, graph.Shape{1, n, k}))
+	rows := s.View("arithmetic rows", one(graph.Expand, graph.Attrs{Extent: [2]int{n}}, sums), 0, graph.Shape{n, k})
+	return one(graph.Add, graph.Attrs{}, x, one(graph.Mul, graph.Attrs{}, rows, y))
 }
 
 // attend is causal attention of two heads, with products in all four forms.

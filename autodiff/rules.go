@@ -23,6 +23,14 @@ var rules = map[graph.Kind]rule{
 	graph.SliceDX:   sliceDX,
 	graph.Dropout:   dropout,
 
+	graph.Affine:  affine,
+	graph.Power:   power,
+	graph.Exp:     exponential,
+	graph.Log:     logarithm,
+	graph.Erf:     errorFunction,
+	graph.Expand:  expand,
+	graph.SumOver: sumOver,
+
 	graph.Embedding:      embedding,
 	graph.Bias:           bias,
 	graph.LayerNorm:      layerNorm,

@@ -43,6 +43,7 @@ func TestNetwork(t *testing.T) {
 		graph.BlendGrad, graph.MatMul, graph.Transpose, graph.Softmax, graph.SoftmaxDX, graph.AdditiveScores,
 		graph.AdditiveScoresGrad, graph.LSTM,
 		graph.LSTMGrad, graph.MeanSquare, graph.MeanSquareDX, graph.SigmoidXent, graph.SigmoidXentDX,
+		graph.Affine, graph.Power, graph.Exp, graph.Log, graph.Erf, graph.Expand, graph.SumOver,
 		graph.Accumulate, graph.ReLUYDX, graph.MaxPoolIndices, graph.MaxPoolIndicesDX, graph.AvgPoolDYDX} {
 		if !kinds[k] {
 			t.Errorf("no network has a %s", k)

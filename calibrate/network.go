@@ -137,8 +137,24 @@ func (d *draft) block(x graph.TensorID) graph.TensorID {
 		y = d.groups(y)
 	case 3:
 		y = d.op("lrn", graph.LRN, graph.Attrs{Length: 5, Factor: 1e-4, Exponent: 0.75, Epsilon: 1}, y)
+	case 4:
+		y = d.arithmetic(y)
 	}
 	return y
+}
+
+// arithmetic is a layer normalisation of channels as ONNX files have it, with other elementwise ops around it.
+func (d *draft) arithmetic(x graph.TensorID) graph.TensorID {
+	s := d.b.Shape(x)
+	none, rows := graph.Attrs{}, graph.Shape{s[0], s[1], s[2] * s[3]}
+	square := d.op("square", graph.Power, graph.Attrs{Exponent: 2}, x)
+	mean := d.op("sum", graph.SumOver, none, d.b.View("channels", square, 0, rows))
+	mean = d.op("mean", graph.Affine, graph.Attrs{Factor: 1 / float64(s[1]), Shift: 1e-5}, mean)
+	scale := d.op("root", graph.Exp, none, d.op("half", graph.Affine, graph.Attrs{Factor: -0.5},
+		d.op("log", graph.Log, none, mean)))
+	scale = d.op("expand", graph.Expand, graph.Attrs{Extent: [2]int{s[1]}}, scale)
+	x = d.op("scaled", graph.Mul, none, x, d.b.View("scales", scale, 0, s))
+	return d.op("erf", graph.Erf, none, x)
 }
 
 // join lays several readings of x side by side.

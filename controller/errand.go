@@ -55,19 +55,28 @@ func (m *Machine) ask() {
 		m.want.admission = false
 	}
 	m.want.better, m.want.must = reason{}, false // an admission plans for all
-	p := &Plan{Ticket: e.ticket, Admitted: e.admitted, Budget: m.config.Budget, Reserved: m.reserved(), Line: m.line,
-		HostMemory: m.config.HostMemory, HostReserved: m.hostReserved(e.jobs), Contexts: m.staying()}
-	starts := m.starts(e.jobs)
-	for i, j := range e.jobs {
+	p := m.planFor(e.jobs, e.admitted)
+	p.Ticket = e.ticket
+	for _, j := range e.jobs {
+		j.assumed, j.reports = slices.Clone(j.latency), 0
+	}
+	m.errand = e
+	m.say(Output{Plan: p})
+}
+
+// planFor is what planners need to know to plan for jobs, of which so many are admitted.
+func (m *Machine) planFor(jobs []*job, admitted int) *Plan {
+	p := &Plan{Admitted: admitted, Budget: m.config.Budget, Reserved: m.reserved(), Line: m.line,
+		HostMemory: m.config.HostMemory, HostReserved: m.hostReserved(jobs), Contexts: m.staying()}
+	starts := m.starts(jobs)
+	for i, j := range jobs {
 		if j.profile == nil && p.Learnt == nil {
 			p.Learnt = m.learnt.latencies()
 		}
 		p.Jobs = append(p.Jobs, m.candidate(j))
 		p.Jobs[i].Starts = starts[i]
-		j.assumed, j.reports = slices.Clone(j.latency), 0
 	}
-	m.errand = e
-	m.say(Output{Plan: p})
+	return p
 }
 
 // candidate is a job as planners take it.

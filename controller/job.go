@@ -23,6 +23,7 @@ type job struct {
 	learnt  bool             // latencies were measured, of this job or of others with the same ops
 	lessons []*lesson        // per op: what its reports teach; nil: none has yet
 	warm    int64            // the incarnation of which a report has come
+	told    *wire.Report     // the newest; nil: none has come
 	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
 	gate    time.Duration    // that it waits for the lease in an iteration: likewise
 	heard   losses

@@ -8,6 +8,7 @@ import (
 	"tensile/planner"
 	"tensile/predictor/correct"
 	"tensile/program"
+	"tensile/scheduler"
 	"tensile/wire"
 )
 
@@ -59,6 +60,7 @@ type Output struct {
 	Set    *wire.Settings `json:"set,omitzero"`    // to be stored
 	Drop   *Drop          `json:"drop,omitzero"`   // of a job that is over and not remembered any more
 	Plan   *Plan          `json:"plan,omitzero"`   // an errand, to be answered by a Planned
+	Ask    *Question      `json:"ask,omitzero"`    // an errand: its answer is for whoever asks alone
 	Cancel int64          `json:"cancel,omitzero"` // the errand of that ticket: its answer would be ignored
 	Event  *Event         `json:"event,omitzero"`  // for the log
 }
@@ -100,6 +102,8 @@ type Plan struct {
 	HostReserved graph.Bytes `json:"host_reserved_bytes,omitzero"` // of that, what others have
 
 	Line correct.Line `json:"line"` // by which profiles are wrong on the device
+
+	reasons bool // decisions are to say also why what is on the device at the peak stays there
 
 	// Learnt are the latencies that were learnt, for candidates without a profile; nil: all have one.
 	Learnt map[graph.Signature]time.Duration `json:"-"`
@@ -147,6 +151,14 @@ type PlannedJob struct {
 
 	Gain       time.Duration `json:"gain_ns"` // that its next iterations take less, times the job's priority
 	Transition time.Duration `json:"transition_ns"`
+
+	made *made // nil where it comes from a recording or a test
+}
+
+// made is how a plan came out, for explanations.
+type made struct {
+	scheduler.Scheduled
+	program *program.Program
 }
 
 // NoPlan is why there is no plan.

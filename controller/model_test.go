@@ -44,6 +44,7 @@ type world struct {
 	recorder  *Recorder // of the machine that there is now; nil: none
 
 	answers []wire.Answer
+	asked   []*Question
 	lines   []string
 	events  []Event
 	claims  graph.Bytes // of all jobs, a moment ago
@@ -196,6 +197,8 @@ func (w *world) carryOut(outputs []Output) {
 			w.tell(w.executors[o.Launch])
 		case o.Plan != nil:
 			w.plan(o.Plan)
+		case o.Ask != nil:
+			w.asked = append(w.asked, o.Ask)
 		case o.Event != nil:
 			w.lines, w.events = append(w.lines, o.Event.String()), append(w.events, *o.Event)
 		}

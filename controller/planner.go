@@ -135,7 +135,8 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 			Claim: w.claimOf(planned.Programs[i].Program()),
 			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch,
 				Arena: s.Layout.Arena}}
-		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In}
+		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In,
+			made: &made{s, planned.Programs[i].Program()}}
 		if planned.Expected != nil {
 			jobs[i].Speed = planned.Expected.Speed(s.Unplanned, i)
 		}
@@ -197,7 +198,7 @@ func (w *work) contexts(n int) wire.Contexts {
 // request is for jobs in the budgets but for the bytes that are reserved.
 func (w *work) request(jobs []scheduler.Job, reserved, host graph.Bytes) scheduler.Request {
 	r := w.On.Request(jobs...)
-	r.Policy, r.Options, r.Reports = w.Policy, w.Options, true
+	r.Policy, r.Options, r.Reports, r.Explain = w.Policy, w.Options, true, w.plan.reasons
 	if w.plan.Budget > 0 {
 		r.Budget = max(1, w.plan.Budget-reserved)
 		if w.shares() && r.Budget >= w.Page { // leases grant whole pages

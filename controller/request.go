@@ -26,6 +26,10 @@ func (m *Machine) request(from int64, by string, q *wire.Request) {
 		m.reply(from, fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", q.Job))
 		return
 	}
+	if q.Verb == wire.Explain { // which everybody may who can list the jobs
+		m.explain(from, j, q)
+		return
+	}
 	if err := m.denied(by, q.Job); err != nil {
 		m.reply(from, err)
 		return

@@ -80,7 +80,8 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, maxInputs),
-		waiting: make(map[int64]chan<- wire.Answer), removed: make(map[graph.Digest]bool)}
+		waiting: make(map[int64]chan<- wire.Answer), removed: make(map[graph.Digest]bool),
+		asked: make(chan struct{}, maxAsked), planning: make(chan struct{}, 1)}
 	defer r.errands.Wait()
 	defer cancel()
 	if err := r.restore(); err != nil {
@@ -119,8 +120,10 @@ type runner struct {
 	waiting map[int64]chan<- wire.Answer // who waits for an answer, by Input.From
 	last    int64                        // From of the newest
 
-	errands sync.WaitGroup
-	stop    func() // cancels the errand that was begun last
+	errands  sync.WaitGroup
+	asked    chan struct{} // holds one for each explanation that is asked for and not given
+	planning chan struct{} // holds one while one is worked out
+	stop     func()        // cancels the errand that was begun last
 
 	removed map[graph.Digest]bool // graphs that no job had, and that may be submitted again just now
 
@@ -263,6 +266,8 @@ func (r *runner) do(o Output) error {
 		}
 	case o.Plan != nil:
 		r.begin(o.Plan)
+	case o.Ask != nil:
+		r.explain(o.Ask)
 	case o.Cancel != 0:
 		r.stop()
 	case o.Launch != "":

@@ -456,6 +456,22 @@ func (s *script) do(outputs []Output) {
 				}
 			}
 			fmt.Fprintln(&s.out)
+		case o.Ask != nil:
+			fmt.Fprintf(&s.out, "question of %d: why job %s is %s; %s are taken", o.Ask.To, o.Ask.Job.Job,
+				o.Ask.Job.State, o.Ask.Job.Taken)
+			for _, h := range o.Ask.Job.Holders {
+				fmt.Fprintf(&s.out, ", %s has %s", h.Job, h.Bytes)
+			}
+			if o.Ask.Plan != nil {
+				s.out.WriteString("; plan")
+				for i, c := range o.Ask.Plan.Jobs {
+					if i == o.Ask.Plan.Admitted {
+						s.out.WriteString(" and perhaps")
+					}
+					fmt.Fprintf(&s.out, " %s", c.Spec.Name)
+				}
+			}
+			fmt.Fprintln(&s.out)
 		case o.Cancel != 0:
 			fmt.Fprintf(&s.out, "cancel %d\n", o.Cancel)
 		case o.Event != nil:

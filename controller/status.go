@@ -345,7 +345,7 @@ func (m *Machine) report(r *wire.Report) {
 	}
 	m.learn(j, j.layouts[at], r.Iteration, alone)
 	m.learnt.listen(j, j.layouts[at], alone)
-	j.learnt = true
+	j.learnt, j.told = true, r
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
 	j.gate = correct.Latency(j.gate, r.Gate, m.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)

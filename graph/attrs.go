@@ -24,6 +24,7 @@ type Attrs struct {
 	Rate         float64 `json:"rate,omitzero"` // share of elements that dropout clears
 	Key          uint64  `json:"key,omitzero"`  // of the generator, the same for a dropout and its gradient
 	Factor       float64 `json:"factor,omitzero"`
+	Shift        float64 `json:"shift,omitzero"` // of an affine
 	Exponent     float64 `json:"exponent,omitzero"`
 	LearningRate float64 `json:"learning_rate,omitzero"`
 	Momentum     float64 `json:"momentum,omitzero"`
@@ -99,8 +100,8 @@ func (a Attrs) finite() error {
 	for _, f := range [...]struct {
 		name string
 		v    float64
-	}{{"rate", a.Rate}, {"factor", a.Factor}, {"exponent", a.Exponent}, {"learning rate", a.LearningRate},
-		{"momentum", a.Momentum},
+	}{{"rate", a.Rate}, {"factor", a.Factor}, {"shift", a.Shift}, {"exponent", a.Exponent},
+		{"learning rate", a.LearningRate}, {"momentum", a.Momentum},
 		{"beta1", a.Beta1}, {"beta2", a.Beta2}, {"epsilon", a.Epsilon}} {
 		if math.IsNaN(f.v) || math.IsInf(f.v, 0) {
 			return fmt.Errorf("%s %v is not finite", f.name, f.v)

@@ -21,6 +21,11 @@ const (
 	DropoutDX  Kind = "dropout_dx" // dy -> dx; Rate and Key of the forward op: the mask is generated again, not kept
 	Accumulate Kind = "accumulate" // a b -> a+b, in place in a
 	Scale      Kind = "scale"      // a -> a*Factor, in place
+	Affine     Kind = "affine"     // x -> x*Factor + Shift
+	Power      Kind = "power"      // x -> x to the power Exponent
+	Exp        Kind = "exp"        // x -> e to the power x
+	Log        Kind = "log"        // x -> its natural logarithm
+	Erf        Kind = "erf"        // x -> the error function of x
 )
 
 var elementwise = map[Kind]kind{
@@ -44,6 +49,13 @@ var elementwise = map[Kind]kind{
 	Accumulate: {inputs: [2]int{2, 2}, outputs: []int{0}, shapes: likeFirst(1), flops: perOutput(1)},
 	Scale: {inputs: [2]int{1, 1}, outputs: []int{0}, shapes: likeFirst(1), flops: perOutput(1),
 		attrs: names("factor")},
+	Affine: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(2),
+		attrs: names("factor", "shift")},
+	Power: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(10),
+		attrs: names("exponent")},
+	Exp: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(4)},
+	Log: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(6)},
+	Erf: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: likeFirst(1), flops: perOutput(8)},
 }
 
 // overwrites are the operands in whose place the first output of an op may be made (Attrs.InPlace), per kind. A kernel

@@ -12,8 +12,8 @@ type Kind string
 
 // families are all kinds. A new kind is a row of its family, a new family a file and a name here.
 var families = []map[Kind]kind{
-	convolutions, products, elementwise, pooling, norms, moves, embeddings, attention, recurrent, losses, optimizers,
-	opaque,
+	convolutions, products, elementwise, broadcasts, pooling, norms, moves, embeddings, attention, recurrent, losses,
+	optimizers, opaque,
 }
 
 // kind is what follows from the name of an operator.

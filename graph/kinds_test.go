@@ -73,6 +73,13 @@ var calls = []call{
 		{3}}, 11 * 210},
 	{Add, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
 	{Mul, Attrs{}, []Shape{{2, 5}, {2, 5}}, []Shape{{2, 5}}, 10},
+	{Affine, Attrs{Factor: 2, Shift: 1}, []Shape{{2, 5}}, []Shape{{2, 5}}, 20},
+	{Power, Attrs{Exponent: 2}, []Shape{{2, 5}}, []Shape{{2, 5}}, 100},
+	{Exp, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 40},
+	{Log, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 60},
+	{Erf, Attrs{}, []Shape{{2, 5}}, []Shape{{2, 5}}, 80},
+	{Expand, Attrs{Extent: [2]int{3}}, []Shape{{2, 5}}, []Shape{{2, 3, 5}}, 0},
+	{SumOver, Attrs{}, []Shape{{2, 3, 5}}, []Shape{{2, 5}}, 30},
 	{Concat, Attrs{Dim: 1}, []Shape{{2, 3, 4}, {2, 1, 4}, {2, 5, 4}}, []Shape{{2, 9, 4}}, 0},
 	{Concat, Attrs{Dim: 2}, []Shape{{2, 3, 4}, {2, 3, 1}}, []Shape{{2, 3, 5}}, 0},
 	{Slice, Attrs{Dim: 1, Begin: 2, Length: 3}, []Shape{{2, 5, 4}}, []Shape{{2, 3, 4}}, 0},
@@ -190,7 +197,8 @@ func TestKindsRejectOperands(t *testing.T) {
 		return slices.ContainsFunc(calls, func(c call) bool { return c.kind == k && len(c.in) == n })
 	}
 	// of their only operand
-	anyShape := []Kind{BiasDB, ReLU, GELU, Sigmoid, Tanh, Dropout, DropoutDX, Scale, Slice, SliceDX}
+	anyShape := []Kind{BiasDB, ReLU, GELU, Sigmoid, Tanh, Dropout, DropoutDX, Scale, Slice, SliceDX,
+		Affine, Power, Exp, Log, Erf}
 	for _, call := range calls {
 		reject := func(what string, in []Shape) {
 			err := use(call.kind, call.attrs, in).Err()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"tensile/explain"
 	"tensile/graph"
 	"tensile/internal/text"
 	"tensile/passes"
@@ -61,10 +62,10 @@ type JobPlan struct {
 	Priority  *int        `json:"priority,omitempty"`      // if given
 	SwapRate  *float64    `json:"max_swap_rate,omitempty"` // if given
 	// what was rewritten to make the graph
-	Passes    []passes.Outcome `json:"passes,omitempty"`
-	Peak      []Holder         `json:"peak,omitempty"`
-	Decisions []Decision       `json:"decisions,omitempty"`
-	Kept      []Decision       `json:"kept,omitempty"` // what is on the device at the peak, and why
+	Passes    []passes.Outcome   `json:"passes,omitempty"`
+	Peak      []Holder           `json:"peak,omitempty"`
+	Decisions []explain.Decision `json:"decisions,omitempty"`
+	Kept      []explain.Decision `json:"kept,omitempty"` // what is on the device at the peak, and why
 
 	StepList    []string `json:"step_list,omitempty"`    // with --steps: its lines
 	CommandList []string `json:"command_list,omitempty"` // with --commands: its lines
@@ -92,26 +93,12 @@ type Holder struct {
 	Bytes   graph.Bytes `json:"bytes"`
 }
 
-// Decision explains what was decided about one gap.
-type Decision struct {
-	Storage   string      `json:"storage"`
-	Bytes     graph.Bytes `json:"bytes"`
-	Kind      string      `json:"kind"`
-	From      string      `json:"from"` // the op before the gap
-	To        string      `json:"to"`   // the op after it
-	FreeSlots int         `json:"free_slots"`
-	Away      float64     `json:"away_ms"`
-	Freed     float64     `json:"freed_byte_ms"` // bytes times the time that they are away
-	Cost      float64     `json:"cost_ms"`
-	Reason    string      `json:"reason"`
-}
-
-// NewPlan reports on the plans of tasks; saved is what they save. With explain it has the reason of each decision.
-func NewPlan(tasks []task.Task, p *planner.Planned, saved []Memory, explain bool) *Plan {
+// NewPlan reports on the plans of tasks; saved is what they save. With reasons it has that of each decision.
+func NewPlan(tasks []task.Task, p *planner.Planned, saved []Memory, reasons bool) *Plan {
 	r := &Plan{Rounds: p.Rounds, Work: p.Work, Limited: p.Limited, Validated: true,
 		PlanTime: Milliseconds(p.PlanTime), PackTime: Milliseconds(p.PackTime), Proof: Milliseconds(p.Proof)}
 	for i, t := range tasks {
-		j := newJobPlan(t, p, i, saved[i], explain)
+		j := newJobPlan(t, p, i, saved[i], reasons)
 		r.Total.add(j.PlanFigures)
 		r.Jobs = append(r.Jobs, j)
 	}
@@ -121,14 +108,14 @@ func NewPlan(tasks []task.Task, p *planner.Planned, saved []Memory, explain bool
 }
 
 // newJobPlan reports on the plan of one job.
-func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, explain bool) JobPlan {
+func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, reasons bool) JobPlan {
 	p := planned.Jobs[i]
 	out, in := p.Plan.Copied(t.Graph)
 	j := JobPlan{Job: t.Name, Model: t.Model, Ops: len(t.Graph.Ops), Tensors: len(t.Graph.Tensors),
 		Steps: len(p.Plan.Steps), PlanFigures: PlanFigures{saved, out, in}, Phase: p.Latencies,
 		SwapBytes: p.Plan.Swapped(t.Graph), Recompute: Milliseconds(p.Plan.Recomputation())}
 	for _, o := range t.Passes {
-		if !explain {
+		if !reasons {
 			o.Refused = nil
 		}
 		j.Passes = append(j.Passes, o)
@@ -143,13 +130,13 @@ func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, expl
 		case scheduler.Recompute:
 			j.Recomputes++
 		}
-		if explain && d.Kind == scheduler.Keep {
-			j.Kept = append(j.Kept, explained(t.Graph, p, d))
-		} else if explain {
-			j.Decisions = append(j.Decisions, explained(t.Graph, p, d))
+		if reasons && d.Kind == scheduler.Keep {
+			j.Kept = append(j.Kept, explain.DecisionOf(t.Graph, &p, d))
+		} else if reasons {
+			j.Decisions = append(j.Decisions, explain.DecisionOf(t.Graph, &p, d))
 		}
 	}
-	if explain {
+	if reasons {
 		for _, h := range planned.Holders(t.Graph, i) {
 			j.Peak = append(j.Peak, Holder{t.Graph.Storages[h].Name, t.Graph.Storages[h].Bytes})
 		}
@@ -164,23 +151,6 @@ func (f *PlanFigures) add(g PlanFigures) {
 	f.Memory.Add(g.Memory)
 	f.Out += g.Out
 	f.In += g.In
-}
-
-func explained(g *graph.Graph, s scheduler.Scheduled, d scheduler.Decision) Decision {
-	op := func(slot int) string {
-		switch n := len(s.Plan.Steps); {
-		case slot < 0:
-			return "the loader"
-		case slot >= n:
-			return g.Ops[s.Plan.Steps[slot-n].Op].Name + " of the next iteration"
-		default:
-			return g.Ops[s.Plan.Steps[slot].Op].Name
-		}
-	}
-	return Decision{Storage: g.Storages[d.Storage].Name, Bytes: g.Storages[d.Storage].Bytes, Kind: d.Kind.String(),
-		From: op(d.From), To: op(d.To), FreeSlots: d.Freed, Away: Milliseconds(d.Away),
-		Freed: float64(g.Storages[d.Storage].Bytes) * Milliseconds(d.Away),
-		Cost:  Milliseconds(d.Cost), Reason: d.Reason}
 }
 
 // LimitedWork says that a search for plans ended early.
@@ -223,12 +193,8 @@ func (r *Plan) WriteTable(out io.Writer, wide bool) error {
 		}
 	}
 	for _, j := range r.Jobs {
-		for _, d := range j.Decisions {
-			fmt.Fprintf(out, "%s: %s %s (%s) from %s to %s: away for %d steps, %.3f ms; costs %.3f ms; %s\n", j.Job,
-				d.Kind, d.Storage, d.Bytes, d.From, d.To, d.FreeSlots, d.Away, d.Cost, d.Reason)
-		}
-		for _, d := range j.Kept {
-			fmt.Fprintf(out, "%s: keep %s (%s) at the peak: %s\n", j.Job, d.Storage, d.Bytes, d.Reason)
+		for _, d := range slices.Concat(j.Decisions, j.Kept) {
+			fmt.Fprintf(out, "%s: %s\n", j.Job, d)
 		}
 	}
 	return nil

@@ -2,12 +2,15 @@ package task
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"tensile/data"
 	"tensile/device"
 	"tensile/graph"
+	"tensile/onnx"
 	"tensile/passes"
 	"tensile/weights"
 )
@@ -24,6 +27,9 @@ type Task struct {
 	// storage moves. nil and 0 of others.
 	Latency     []time.Duration
 	Held, Least graph.Bytes
+
+	// Source is the ONNX file that the graph was made from, with which it begins unless other weights are named; "": none.
+	Source string
 
 	Seed uint64        // of weights, dropout and noise
 	Data *data.Dataset // nil: the graph's inputs are not images and labels; sentences are made up, or noise
@@ -67,7 +73,7 @@ func (t *Task) Begin(path string) error {
 	}
 	if path != "" {
 		var err error
-		if file, err = weights.Read(path); err != nil {
+		if file, err = t.read(path); err != nil {
 			return err
 		}
 		t.First = make(map[string][]float32)
@@ -104,6 +110,46 @@ func (t *Task) Begin(path string) error {
 			path, len(file.Tensors), t.Graph.Name)
 	}
 	return nil
+}
+
+// read reads a file of weights: safetensors, or the ONNX file that the graph was made from.
+func (t *Task) read(path string) (weights.File, error) {
+	if !onnx.Is(path) {
+		return weights.Read(path)
+	}
+	m, err := onnx.Read(path)
+	if err != nil {
+		return weights.File{}, err
+	}
+	contents, err := onnx.Contents(m, t.Graph)
+	if err != nil {
+		return weights.File{}, fmt.Errorf("%s: %w", path, err)
+	}
+	var file weights.File
+	for _, name := range slices.Sorted(maps.Keys(contents)) {
+		file.Tensors = append(file.Tensors, weights.Tensor{Name: name, Data: contents[name]})
+	}
+	return file, nil
+}
+
+// Save writes what was kept of a task (File) at a path: as safetensors, or, if the path ends in .onnx, as the model in
+// the ONNX file that the task began with, with its initializers trained.
+func (t *Task) Save(path, began string, kept weights.File) error {
+	if !onnx.Is(path) {
+		return weights.Write(path, kept)
+	}
+	if !onnx.Is(began) {
+		return fmt.Errorf("save %s: only a job that begins with an .onnx file is saved as one: name a .safetensors file",
+			path)
+	}
+	m, err := onnx.Read(began)
+	if err != nil {
+		return err
+	}
+	for _, x := range kept.Tensors {
+		m.Replace(x.Name, x.Data)
+	}
+	return weights.Replace(path, m.Encode())
 }
 
 // Restore has a task start with the tensors of a checkpoint, and returns an error unless there is one of the right size

@@ -28,6 +28,18 @@ func replace(path string, write func(io.Writer) error) error {
 	return nil
 }
 
+// Replace puts text at a path as Write does: whole or not at all.
+func Replace(path string, text []byte) error {
+	err := replace(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
 // create makes the file that is to be put at the path, with the permissions of any new file. If the path is a link, the
 // file is for what that points at.
 func create(path string) (*renameio.PendingFile, error) {

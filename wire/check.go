@@ -10,6 +10,7 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/plan"
+	"tensile/scheduler"
 )
 
 // MaxLosses is the number of losses that fit a Result. A job of more iterations keeps none.
@@ -290,7 +291,7 @@ func (l Layout) check() error {
 
 func (r Request) check() error {
 	c := new(checker)
-	among(c, "verb", r.Verb, Submit, Stop, Jobs, Park, Resume, SetBudget, SetWeight, Forget, TraceJob)
+	among(c, "verb", r.Verb, Submit, Stop, Jobs, Park, Resume, SetBudget, SetWeight, Forget, TraceJob, Explain)
 	switch r.Verb {
 	case Submit:
 		if len(r.Specs) == 0 {
@@ -316,6 +317,11 @@ func (r Request) check() error {
 	case TraceJob:
 		c.name("job", r.Job)
 		atLeast(c, "iterations", r.Iterations, 1)
+	case Explain:
+		c.name("job", r.Job)
+		c.short("storage", r.Storage)
+		atLeast(c, "priority", r.Priority, 0)
+		atMost(c, "priority", int64(r.Priority), scheduler.MaxWeight)
 	}
 	return c.err
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tensile/cost"
+	"tensile/explain"
 	"tensile/graph"
 	"tensile/plan"
 )
@@ -260,6 +261,7 @@ const (
 	SetWeight Verb = "priority" // Job, Priority
 	Forget    Verb = "forget"   // Executor: its process has ended, whoever asks says
 	TraceJob  Verb = "trace"    // Job, Iterations
+	Explain   Verb = "explain"  // Job; Storage, or Priority for one plan more
 )
 
 // Request is what a command line asks of a controller.
@@ -271,6 +273,7 @@ type Request struct {
 	Place      Place       `json:"place,omitzero"`
 	Priority   int         `json:"priority,omitzero"`
 	Iterations int         `json:"iterations,omitzero"`
+	Storage    string      `json:"storage,omitzero"`
 	Executor   string      `json:"executor,omitzero"`
 	Budget     graph.Bytes `json:"budget_bytes,omitzero"`
 	Device     string      `json:"device,omitzero"` // for a Budget: of whose memory; "": the controller's
@@ -294,6 +297,9 @@ type Answer struct {
 	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"`
 	// for Jobs: executors that were not started by the controller take jobs, perhaps on other machines
 	ByHand bool `json:"by_hand,omitzero"`
+
+	Explained *explain.Job     `json:"explained,omitempty"` // for Explain without a storage
+	Storage   *explain.Storage `json:"storage,omitempty"`   // for Explain with one
 }
 
 // Holding is memory of an incarnation of a job whose executor cannot be reached, and may have it still.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/cost"
+	"tensile/explain"
 	"tensile/graph"
 	"tensile/plan"
 )
@@ -48,6 +49,25 @@ func samples() []Message {
 		Gate: time.Millisecond,
 		Loss: &loss,
 	}
+	took := 3 * time.Millisecond
+	explained := &explain.Job{Job: "lenet.1", Model: "lenet", Device: "cpu", State: "running", Why: "waits for 3MiB",
+		Iteration: 12, Of: 50, Budget: 1 << 30, Taken: 1 << 20, Shared: true,
+		Holders: []explain.Holder{{Job: "lenet.1", State: "running", Priority: 2, Bytes: 8192, Base: 4096, Away: true}},
+		Time: &explain.Time{Number: 11, Iteration: 28, Alone: 1, Variants: 2, Again: 3, Beside: 4, Stall: 5, Gate: 6,
+			Rest: 7},
+		Stalls: []explain.Stall{{Kind: "in", Storage: "fc6.w.m", Bytes: 4096, Op: "fc6.w.update", Stall: 5,
+			Takes: 9}},
+		StallsRest: 1,
+		Plans: []explain.Alternative{{Budget: 1 << 31, Priority: 5, Error: "there is none",
+			Jobs: []explain.Outcome{{Job: "mlp", Arena: 4096, Iteration: 30, Stall: 2, Swapped: 512, Recomputes: 3,
+				Speed: 0.5}},
+			Waiting: []string{"lenet.1"}}}}
+	life := &explain.Storage{Job: "lenet.1", Storage: "fc6.w.m", Role: graph.State, Bytes: 4096, Epoch: 3,
+		Iteration: 30, Begins: true, Now: true,
+		Events: []explain.Event{{What: explain.Updated, Step: 5, Op: "fc6.w.update", Start: 10, Takes: 2,
+			Measured: &took}},
+		Decisions: []explain.Decision{{Storage: "fc6.w.m", Bytes: 4096, Kind: "swap", From: "a", To: "b", FreeSlots: 4,
+			Away: 1.5, Freed: 6144, Cost: 0.25, Reason: "both copies fit"}}}
 	return []Message{
 		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10, Park: InMemory,
 			Epoch: 3, Stop: true, Copies: true,
@@ -86,11 +106,11 @@ func samples() []Message {
 		},
 		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1", Place: OnDisk, Priority: 2, Iterations: 3,
 			Executor: "lab2",
-			Budget:   1 << 30, Device: "cpu"},
+			Budget:   1 << 30, Device: "cpu", Storage: "fc6.w.m"},
 		Answer{Error: "job lenet.1: there is one of that name", Missing: true, Jobs: []Record{record},
 			Trouble: "the controller's disk is full",
 			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}, HostMemory: 1 << 31, ByHand: true,
-			Contexts: Contexts{Processes: 3, Each: 1 << 28}, Sharing: Gates},
+			Contexts: Contexts{Processes: 3, Each: 1 << 28}, Sharing: Gates, Explained: explained, Storage: life},
 		record,
 		Settings{Device: "cpu", Budget: 1 << 20},
 		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),

@@ -19,6 +19,7 @@ type Settings struct {
 	Passes                   []string // rewrites of the graphs, by name
 	Seed                     uint64   // of the first task: weights, dropout and the order of examples
 	DataDir                  string   // "": a synthetic set per job
+	Loss                     string   // of ONNX files: see onnx.Training
 }
 
 // Load builds the tasks that names describe. A name is MODEL[:N]: a network or the path of a .json graph, and how many
@@ -55,6 +56,7 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 		for range copies[i] {
 			t := task.Task{Name: g.Name, Model: g.Name, Graph: g, Passes: outcomes, Seed: s.Seed + uint64(len(tasks)),
 				Data: set}
+			t.Source = b.file
 			if f := b.recorded; f != nil {
 				t.Latency, t.Held, t.Least = f.Recorded.Latency, f.Recorded.Held, f.Hello.Device.Least
 			}

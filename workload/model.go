@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ import (
 	"tensile/external"
 	"tensile/graph"
 	"tensile/models"
+	"tensile/onnx"
 )
 
 // maxCopies limits a typing error, not a use.
@@ -58,10 +60,14 @@ func isGraph(model string) bool { return strings.HasSuffix(model, ".json") }
 type built struct {
 	*graph.Graph
 	recorded *external.File // nil: it was not
+	file     string         // the ONNX file that it was made from; "": none
 }
 
 func build(model string, s Settings) (built, error) {
-	if isGraph(model) {
+	switch {
+	case onnx.Is(model):
+		return importModel(model, s)
+	case isGraph(model):
 		return readGraph(model)
 	}
 	g, err := models.Build(model, models.Config{Image: s.Image, Channels: s.Channels, Classes: s.Classes,
@@ -73,7 +79,7 @@ func build(model string, s Settings) (built, error) {
 func sequenceReaders(names []string, s Settings) (map[string]bool, error) {
 	sequences := make(map[string]bool)
 	for _, name := range names {
-		if isGraph(name) {
+		if isGraph(name) || onnx.Is(name) {
 			continue
 		}
 		reads, err := models.ReadsSequences(name)
@@ -95,9 +101,9 @@ func sequenceReaders(names []string, s Settings) (map[string]bool, error) {
 // noGraph is the error for a MODEL that is no network, but something in the file system.
 func noGraph(path string, folder bool) error {
 	if folder {
-		return fmt.Errorf("%s is a folder: name a network (tensile models lists them) or a .json graph", path)
+		return fmt.Errorf("%s is a folder: name a network (tensile models lists them), a .json graph or an .onnx file", path)
 	}
-	return fmt.Errorf("%s is a file, but no .json graph: tensile graph MODEL makes one; other forms are not read", path)
+	return fmt.Errorf("%s is a file, but no .json graph and no .onnx file: tensile graph MODEL makes a graph; other forms are not read", path)
 }
 
 // settingsOf returns the settings that apply to a model. Where some networks read images and others sequences, each
@@ -115,6 +121,28 @@ func (s Settings) settingsOf(model string, sequences map[string]bool) Settings {
 		s.Sequence, s.Vocabulary = 0, 0
 	}
 	return s
+}
+
+// importModel makes the training graph of an ONNX file, named like the file.
+func importModel(path string, s Settings) (built, error) {
+	m, err := onnx.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return built{}, fmt.Errorf("ONNX file %s does not exist: export one (docs/onnx.md)", path)
+	} else if err != nil {
+		return built{}, err
+	}
+	name := filepath.Base(path)
+	name = strings.TrimSuffix(name, filepath.Ext(name))
+	if !fitsJob(name) {
+		return built{}, fmt.Errorf("%s: jobs take the file's name: give it one of 1 to %d printable characters", path,
+			maxName)
+	}
+	g, _, err := onnx.Job(m, name, onnx.Training{Batch: s.Batch, Sequence: s.Sequence, Loss: s.Loss,
+		Optimizer: s.Optimizer})
+	if err != nil {
+		return built{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return built{Graph: g, file: path}, nil
 }
 
 func readGraph(path string) (built, error) {

@@ -30,7 +30,7 @@ import (
 type workloadFlags struct {
 	image, channels, classes    int
 	sequence, vocabulary, batch int
-	optimizer                   string
+	optimizer, loss             string
 	passes                      string
 	rate                        float64
 	seed                        uint64
@@ -52,6 +52,9 @@ func (f *workloadFlags) register(c *cobra.Command) {
 		"steps of the sequences that bert, gpt2, gnmt, rhn and tacotron2 read (default: 128, 1024, 50, 35, 100)")
 	c.Flags().IntVar(&f.vocabulary, "vocabulary", 0, "tokens that sequences are made of (default: as published)")
 	c.Flags().IntVar(&f.batch, "batch", 0, "images or sequences per iteration (default 16)")
+	c.Flags().StringVar(&f.loss, "loss", "",
+		"of .onnx files: xent or mse (default: the file's own, else the softmax cross-entropy of its first output)")
+	complete(c, "loss", "xent", "mse")
 	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
 	complete(c, "optimizer", "sgd", "momentum", "adam")
 	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate (default: the optimizer's)")
@@ -102,7 +105,7 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	}
 	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
 		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites,
-		Seed: f.seed, DataDir: f.dataDir})
+		Seed: f.seed, DataDir: f.dataDir, Loss: f.loss})
 }
 
 // planFlags describe the device and what is planned for it.
@@ -331,7 +334,8 @@ func needModels(c *cobra.Command, args []string) error {
 
 // modelHelp explains MODEL in the help texts.
 const modelHelp = `MODEL: a network (tensile models lists them), one of any size such as resnet:3,4,6,3 or
-gpt:2,64,4, or the path of a .json graph, whose sizes and optimizer are its own; MODEL:N is N copies.`
+gpt:2,64,4, or the path of a .json graph, whose sizes and optimizer are its own, or of an .onnx file, which
+--batch, --sequence, --loss and --optimizer apply to; MODEL:N is N copies.`
 
 // completeModels completes MODEL in a shell: with the networks' names, else with files.
 func completeModels(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -44,7 +44,7 @@ func TestClusterHostMemory(t *testing.T) {
 	}
 	head, _, _ := strings.Cut(c.tell("jobs", "--wide"), "\n")
 	if !strings.Contains(head, "1 running, 1 waiting; ") ||
-		!strings.Contains(head, "MiB of 64MiB of host memory; device ") {
+		!strings.Contains(head, "MiB of 64MiB of host memory; ") {
 		t.Errorf("jobs begins with %q", head)
 	}
 	c.tell("stop", "first")

@@ -14,16 +14,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/controller"
-	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/internal/text"
+	"tensile/report"
 	"tensile/wire"
 )
 
 func jobsCommand() *cobra.Command {
 	var f clientFlags
-	var asJSON, watch, wide, mine bool
+	var l listing
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "List the jobs of a controller",
@@ -38,52 +37,60 @@ expected to be, as a share of its speed alone and without a plan.`,
 		Args: noArguments,
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
-		whole := make(map[string]*wire.Result) // results that were loaded
-		for first := true; ; first = false {
-			a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
-			if watch && ctx.Err() != nil {
-				return errQuiet
-			} else if err != nil {
-				return err
-			}
-			head := used(a)
-			if mine {
-				me, _, _ := bus.UserName(conn.User())
-				a.Jobs = slices.DeleteFunc(a.Jobs, func(r wire.Record) bool { return r.Spec.Owner != me })
-			}
-			if asJSON {
-				if a.Jobs == nil {
-					a.Jobs = []wire.Record{}
-				}
-				if err := loadResults(ctx, conn, a.Jobs, whole); err != nil {
-					return err
-				}
-				err = printJSON(out, a.Jobs)
-			} else {
-				switch {
-				case watch && isTerminal(out):
-					fmt.Fprint(out, "\x1b[H\x1b[J")
-				case !first:
-					fmt.Fprintln(out)
-				}
-				err = writeJobs(out, head, a, wide, time.Now())
-			}
-			if err != nil || !watch {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return errQuiet
-			case <-time.After(time.Second):
-			}
-		}
+		return listJobs(ctx, conn, l, out)
 	})
 	f.register(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else; with --watch, one a second")
-	c.Flags().BoolVar(&watch, "watch", false, "go on, once a second, until interrupted")
-	c.Flags().BoolVar(&mine, "mine", false, "leave out the jobs of others")
-	c.Flags().BoolVar(&wide, "wide", false, "print all columns")
+	c.Flags().BoolVar(&l.json, "json", false, "print one JSON document and nothing else; with --watch, one a second")
+	c.Flags().BoolVar(&l.watch, "watch", false, "go on, once a second, until interrupted")
+	c.Flags().BoolVar(&l.mine, "mine", false, "leave out the jobs of others")
+	c.Flags().BoolVar(&l.wide, "wide", false, "print all columns")
 	return c
+}
+
+// listing is how jobs are listed.
+type listing struct{ json, watch, wide, mine bool }
+
+// listJobs prints the jobs of a controller, once or until it is interrupted.
+func listJobs(ctx context.Context, conn *bus.Conn, l listing, out io.Writer) error {
+	whole := make(map[string]*wire.Result) // results that were loaded
+	for first := true; ; first = false {
+		a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
+		if l.watch && ctx.Err() != nil {
+			return errQuiet
+		} else if err != nil {
+			return err
+		}
+		head := report.Head(a)
+		if l.mine {
+			me, _, _ := bus.UserName(conn.User())
+			a.Jobs = slices.DeleteFunc(a.Jobs, func(r wire.Record) bool { return r.Spec.Owner != me })
+		}
+		if l.json {
+			if a.Jobs == nil {
+				a.Jobs = []wire.Record{}
+			}
+			if err := loadResults(ctx, conn, a.Jobs, whole); err != nil {
+				return err
+			}
+			err = printJSON(out, a.Jobs)
+		} else {
+			switch {
+			case l.watch && isTerminal(out):
+				fmt.Fprint(out, "\x1b[H\x1b[J")
+			case !first:
+				fmt.Fprintln(out)
+			}
+			err = writeJobs(out, head, a, l.wide, time.Now())
+		}
+		if err != nil || !l.watch {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errQuiet
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // loadResults completes the results of jobs with their losses and weights. Those that were loaded before are taken from
@@ -137,7 +144,7 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 	if wide {
 		more = "SLOT PEAK\tHOST\tPLANS\tCHECKPOINT\t"
 	}
-	shared := wide && sharing(a.Jobs) > 1
+	shared := wide && report.Sharing(a.Jobs) > 1
 	if shared {
 		more += "BASE\tGATE\tSPEED\t"
 	}
@@ -150,14 +157,14 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 	fmt.Fprintln(w, heads+more+"EXECUTOR\tREASON")
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
-		rate, left := rateOf(r)
+		rate, left := report.Rate(r)
 		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.State, r.Iteration, r.Spec.Iterations,
-			rate, left, lastLoss(r), inForce(r), max(1, r.Spec.Priority), age(r, now))
+			rate, left, report.LastLoss(r), report.InForce(r), max(1, r.Spec.Priority), report.Age(r, now))
 		if wide {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, checkpointed(r))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, report.Checkpointed(r))
 		}
 		if shared {
-			fmt.Fprintf(w, "%s\t%v\t%s\t", r.Base, text.Duration(r.Gate), speed(r))
+			fmt.Fprintf(w, "%s\t%v\t%s\t", r.Base, text.Duration(r.Gate), report.Speed(r))
 		}
 		if owners {
 			fmt.Fprintf(w, "%s\t", cmp.Or(r.Spec.Owner, "-"))
@@ -173,133 +180,4 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		}
 	}
 	return nil
-}
-
-// speed is that expected of a job beside the others.
-func speed(r *wire.Record) string {
-	if r.Speed == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f", r.Speed)
-}
-
-// sharing is how many jobs there are that share memory.
-func sharing(jobs []wire.Record) (n int) {
-	for i := range jobs {
-		if jobs[i].Sharing != wire.NoSharing && !jobs[i].State.Over() {
-			n++
-		}
-	}
-	return n
-}
-
-// used says in a line what the jobs have of the budget, and how many there are.
-func used(a wire.Answer) string {
-	var held, need graph.Bytes
-	used, host := controller.Used(&a)
-	running, waiting, parked := 0, 0, 0
-	for _, r := range a.Jobs {
-		for _, h := range r.Held {
-			held += h.Bytes
-		}
-		switch {
-		case r.State == wire.Parked:
-			parked++
-		case r.State == wire.Queued:
-			waiting++
-			need = cmp.Or(need, r.Need)
-		case !r.State.Over():
-			running++
-		}
-	}
-	line := used.String()
-	if a.Budget > 0 {
-		line += " of " + a.Budget.String()
-	}
-	line += " used"
-	if a.Contexts.Sum() > 0 {
-		line += fmt.Sprintf(" with %s", a.Contexts)
-	}
-	line += fmt.Sprintf(", %d running, %d waiting", running, waiting)
-	if need > 0 {
-		line += " for " + need.String()
-	}
-	if parked > 0 {
-		line += fmt.Sprintf(", %d parked", parked)
-	}
-	if held > 0 {
-		line += fmt.Sprintf("; executors that cannot be reached may have %s of it", held)
-	}
-	if a.HostMemory > 0 {
-		line += fmt.Sprintf("; %s of %s of host memory", host, a.HostMemory)
-	}
-	if a.Trouble != "" {
-		line += "; the controller is in trouble: " + a.Trouble
-	}
-	if a.Sharing != wire.NoSharing && sharing(a.Jobs) > 1 {
-		line += fmt.Sprintf("; jobs share memory by %s", a.Sharing)
-	}
-	return line + "; device " + a.Device
-}
-
-// checkpointed is after how many iterations the newest checkpoint of a job was taken.
-func checkpointed(r *wire.Record) string {
-	if r.Checkpoint == nil {
-		return "-"
-	}
-	return fmt.Sprint(r.Checkpoint.Iteration)
-}
-
-// inForce is the arena of the plan with which a job trains now.
-func inForce(r *wire.Record) graph.Bytes {
-	if r.State.Over() {
-		return 0
-	}
-	return r.Arena
-}
-
-// rateOf is how many iterations of a job that runs are done in a second, and how long the rest will take.
-func rateOf(r *wire.Record) (rate, left string) {
-	if r.Pace <= 0 || r.State != wire.Training {
-		return "-", "-"
-	}
-	rate = fmt.Sprintf("%.3g", 1/r.Pace.Seconds())
-	if r.Pace < 10*time.Millisecond {
-		rate = fmt.Sprintf("%.0f", 1/r.Pace.Seconds())
-	}
-	return rate, short(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
-}
-
-// lastLoss is that of a job's last iteration that is known.
-func lastLoss(r *wire.Record) string {
-	loss := r.Loss
-	if r.Result != nil && r.Result.Last != nil {
-		loss = r.Result.Last
-	}
-	if loss == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.4g", *loss)
-}
-
-func age(r *wire.Record, now time.Time) string {
-	if r.Submitted == 0 { // by a controller that did not note it
-		return "-"
-	}
-	return short(now.Sub(time.Unix(0, int64(r.Submitted))))
-}
-
-// short is a duration in its two largest units: 7s, 3m12s, 2h5m, 4d11h.
-func short(d time.Duration) string {
-	const day = 24 * time.Hour
-	d = max(0, d)
-	switch {
-	case d >= day:
-		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
-	case d >= time.Minute:
-		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
-	}
-	return fmt.Sprintf("%ds", d/time.Second)
 }

@@ -103,7 +103,7 @@ without a plan.`,
 	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), devicesCommand(), poolCommand(),
 		benchCommand(), predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(),
 		credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), parkCommand(),
-		resumeCommand(), priorityCommand(), traceCommand(), budgetCommand(), forgetCommand(), logsCommand(),
-		pageCommand(), debugCommand(), leaseCommand(), joinCommand())
+		resumeCommand(), priorityCommand(), traceCommand(), explainCommand(), topCommand(), budgetCommand(),
+		forgetCommand(), logsCommand(), pageCommand(), debugCommand(), leaseCommand(), joinCommand())
 	return c
 }

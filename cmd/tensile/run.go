@@ -155,7 +155,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	for _, t := range s.workload { // executors read them; what is wrong is said before anything is trained
-		if err := t.Begin(f.weights); err != nil && !f.simulated() {
+		if err := t.Begin(cmp.Or(f.weights, t.Source)); err != nil && !f.simulated() {
 			return err
 		}
 	}

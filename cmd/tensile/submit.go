@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -170,7 +171,7 @@ func (s *submission) job(t task.Task, jobs int) (newJob, error) {
 	if err != nil {
 		return newJob{}, err
 	}
-	weights, err := absolute(s.weights)
+	weights, err := absolute(cmp.Or(s.weights, t.Source))
 	if err != nil {
 		return newJob{}, err
 	}

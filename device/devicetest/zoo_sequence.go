@@ -16,6 +16,7 @@ func (z *zoo) sequence(x graph.TensorID) {
 		{graph.Tanh, graph.TanhDX}} {
 		y = z.one(string(kinds[1]), kinds[1], none, z.one(string(kinds[0]), kinds[0], none, y), y)
 	}
+	y = z.arithmetic(y)
 	y = z.one("blend", graph.Blend, none, y, x, norm[0])
 	y = z.Op("blend grad", graph.BlendGrad, none, y, x, norm[0], y)[2]
 	square := z.one("square", graph.MatMul, graph.Attrs{TransposeB: true}, z.View("a", y, 0, batch),

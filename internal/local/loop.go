@@ -266,6 +266,9 @@ func (l *loop) observe(e executor.Event) {
 		in.Loss = j.losses[e.Report.Iteration]
 	case e.Ended != nil:
 		j.failure = e.Ended.Err
+		if l.options.ended != nil {
+			l.options.ended(e.Ended)
+		}
 	case e.Refused != nil:
 		l.trouble = cmp.Or(l.trouble, e.Refused)
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	Observe func(Iterated) // is called after each iteration; may be nil
 	// Trace is told what each section of a job has done; may be nil.
 	Trace func(job string, t *executor.Trace)
+
+	ended func(e *executor.Ended) // is told what a job came to; may be nil
 }
 
 // Iterated tells an observer of a run about one iteration.

@@ -222,14 +222,42 @@ func TestPointwise(t *testing.T) {
 		{graph.Mul, []tensor[float32]{vector(1, 2, 3), vector(10, 20, 30)}, []float32{10, 40, 90}},
 		{graph.Accumulate, []tensor[float32]{vector(1, 2, 3), vector(10, 20, 30)}, []float32{11, 22, 33}},
 		{graph.Scale, []tensor[float32]{vector(1, 2, 3)}, []float32{0.5, 1, 1.5}},
+		{graph.Affine, []tensor[float32]{vector(1, 2, 3)}, []float32{0.75, 1.25, 1.75}},
+		{graph.Power, []tensor[float32]{vector(1, 2, -3)}, []float32{1, 4, 9}},
+		{graph.Exp, []tensor[float32]{vector(0, 1, float32(math.Inf(-1)))}, []float32{1, math.E, 0}},
+		{graph.Log, []tensor[float32]{vector(1, 2, 0)}, []float32{0, math.Ln2, float32(math.Inf(-1))}},
+		{graph.Erf, []tensor[float32]{vector(0, 10, -10)}, []float32{0, 1, -1}},
 	} {
 		var attrs graph.Attrs
-		if c.kind == graph.Scale {
+		switch c.kind {
+		case graph.Scale:
 			attrs.Factor = 0.5
+		case graph.Affine:
+			attrs.Factor, attrs.Shift = 0.5, 0.25
+		case graph.Power:
+			attrs.Exponent = 2
 		}
 		got := apply(t, job{}, c.kind, attrs, c.in...)[0].data
 		if !sameBits(got, c.expected) {
 			t.Errorf("%s = %v, want %v", c.kind, got, c.expected)
+		}
+	}
+}
+
+// expand and sum_over against what they mean, element by element.
+func TestBroadcastAgainstSlow(t *testing.T) {
+	for seed, s := range []graph.Shape{{1, 1, 1}, {2, 3, 1}, {1, 5, 70}, {3, 4, 130}} {
+		rng := randoms(uint64(seed))
+		x, row := normal[float32](rng, s...), normal[float32](rng, s[0], s[2])
+		sums, rows := make([]float64, s[0]*s[2]), make([]float32, s.Elements())
+		for i, v := range x.data {
+			at := i/(s[1]*s[2])*s[2] + i%s[2]
+			sums[at] += float64(v)
+			rows[i] = row.data[at]
+		}
+		near(t, "sum_over", apply(t, job{}, graph.SumOver, graph.Attrs{}, x)[0].data, sums, 1e-6)
+		if got := apply(t, job{}, graph.Expand, graph.Attrs{Extent: [2]int{s[1]}}, row)[0].data; !sameBits(got, rows) {
+			t.Errorf("expand to %v is wrong", s)
 		}
 	}
 }

@@ -78,6 +78,14 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 		graph.Accumulate: {run: accumulate[T]},
 		graph.Scale:      {run: scale[T]},
 
+		graph.Affine:  {run: affine[T]},
+		graph.Power:   {run: power[T]},
+		graph.Exp:     {run: unary[T](math.Exp)},
+		graph.Log:     {run: unary[T](math.Log)},
+		graph.Erf:     {run: unary[T](math.Erf)},
+		graph.Expand:  {run: expand[T]},
+		graph.SumOver: {run: sumOver[T]},
+
 		graph.Concat:          {run: concat[T]},
 		graph.Slice:           {run: slice[T]},
 		graph.SliceDX:         {run: sliceDX[T]},

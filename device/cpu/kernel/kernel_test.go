@@ -84,6 +84,15 @@ func examples[T gemm.Float]() []example[T] {
 		{graph.Mul, graph.Attrs{}, normals(image, image)},
 		{graph.Accumulate, graph.Attrs{}, normals(image, image)},
 		{graph.Scale, graph.Attrs{Factor: 0.3}, normals(image)},
+		{graph.Affine, graph.Attrs{Factor: 0.3, Shift: -2}, normals(image)},
+		{graph.Power, graph.Attrs{Exponent: -0.5}, func(rng *rand.Rand) tensors {
+			return tensors{positive[T](rng, image...)}
+		}},
+		{graph.Exp, graph.Attrs{}, normals(image)},
+		{graph.Log, graph.Attrs{}, func(rng *rand.Rand) tensors { return tensors{positive[T](rng, image...)} }},
+		{graph.Erf, graph.Attrs{}, normals(image)},
+		{graph.Expand, graph.Attrs{Extent: [2]int{3}}, normals(matrix)},
+		{graph.SumOver, graph.Attrs{}, normals(graph.Shape{2, 3, 70})},
 		{graph.Concat, graph.Attrs{Dim: 1}, normals(image, graph.Shape{2, 4, 9, 8}, image)},
 		{graph.Slice, rangeAttrs, normals(image)},
 		{graph.SliceDX, onto(rangeAttrs, 9, 0), normals(graph.Shape{2, 3, 4, 8})},

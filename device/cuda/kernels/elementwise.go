@@ -10,6 +10,11 @@ var elementwise = map[graph.Kind]entry{
 	graph.Mul:        {launches: alike("mul")},
 	graph.Accumulate: {launches: alike("add")},
 	graph.Scale:      {launches: scale},
+	graph.Affine:     {launches: affine},
+	graph.Power:      {launches: power},
+	graph.Exp:        {launches: alike("exponential")},
+	graph.Log:        {launches: alike("logarithm")},
+	graph.Erf:        {launches: alike("error_function")},
 	graph.GELU:       {launches: alike("gelu")},
 	graph.GELUDX:     {launches: alike("gelu_dx")},
 	graph.Sigmoid:    {launches: alike("sigmoid")},
@@ -31,6 +36,16 @@ func reluDX(c *Call) []Launch {
 func scale(c *Call) []Launch {
 	n := c.OutShapes[0].Elements()
 	return []Launch{each("scale", n, c.Out[0], n, c.Attrs.Factor)}
+}
+
+func affine(c *Call) []Launch {
+	n := c.OutShapes[0].Elements()
+	return []Launch{each("affine", n, c.In[0], c.Out[0], n, c.Attrs.Factor, c.Attrs.Shift)}
+}
+
+func power(c *Call) []Launch {
+	n := c.OutShapes[0].Elements()
+	return []Launch{each("power", n, c.In[0], c.Out[0], n, c.Attrs.Exponent)}
 }
 
 // dropout draws the mask as the CPU's kernel does.

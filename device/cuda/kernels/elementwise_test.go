@@ -14,16 +14,32 @@ var elementwiseGenerators = map[graph.Kind]generator{
 	graph.Mul:        {2e-7, likes(2, nil)},
 	graph.Accumulate: {2e-7, likes(2, nil)},
 	graph.Scale:      {2e-7, likes(1, factors)},
-	graph.GELU:       {5e-7, likes(1, nil)},
-	graph.GELUDX:     {5e-7, likes(2, nil)},
-	graph.Sigmoid:    {3e-7, likes(1, nil)},
-	graph.SigmoidDX:  {3e-7, likes(2, nil)},
-	graph.Tanh:       {3e-7, likes(1, nil)},
-	graph.TanhDX:     {3e-7, likes(2, nil)},
-	graph.Blend:      {3e-7, likes(3, nil)},
-	graph.BlendGrad:  {3e-7, likes(4, nil)},
-	graph.Dropout:    {2e-7, likes(1, rates)},
-	graph.DropoutDX:  {2e-7, likes(1, rates)},
+	graph.Affine: {3e-7, likes(1, func(rng *rand.Rand) graph.Attrs {
+		return graph.Attrs{Factor: rng.NormFloat64(), Shift: rng.NormFloat64()}
+	})},
+	graph.Power: {3e-7, func(rng *rand.Rand, round int) (graph.Attrs, []operand) {
+		a := graph.Attrs{Exponent: []float64{2, -1, 0.5, -0.5, 3, 1.7, 0, 1}[round%8]}
+		shape := anyShape(rng, round)
+		if a.Exponent == 2 || a.Exponent == 3 || a.Exponent == 1 {
+			return a, []operand{normalOperand(rng, shape...)}
+		}
+		return a, []operand{positiveOperand(rng, shape...)}
+	}},
+	graph.Exp: {3e-7, likes(1, nil)},
+	graph.Log: {3e-7, func(rng *rand.Rand, round int) (graph.Attrs, []operand) {
+		return graph.Attrs{}, []operand{positiveOperand(rng, anyShape(rng, round)...)}
+	}},
+	graph.Erf:       {1e-6, likes(1, nil)},
+	graph.GELU:      {5e-7, likes(1, nil)},
+	graph.GELUDX:    {5e-7, likes(2, nil)},
+	graph.Sigmoid:   {3e-7, likes(1, nil)},
+	graph.SigmoidDX: {3e-7, likes(2, nil)},
+	graph.Tanh:      {3e-7, likes(1, nil)},
+	graph.TanhDX:    {3e-7, likes(2, nil)},
+	graph.Blend:     {3e-7, likes(3, nil)},
+	graph.BlendGrad: {3e-7, likes(4, nil)},
+	graph.Dropout:   {2e-7, likes(1, rates)},
+	graph.DropoutDX: {2e-7, likes(1, rates)},
 }
 
 // likes makes operands of one shape, of normal elements.

@@ -9,6 +9,19 @@ var moves = map[graph.Kind]entry{
 	graph.SliceAccumulate: {launches: sliceAccumulate},
 	graph.Pad:             {launches: pad},
 	graph.Transpose:       {launches: transpose},
+	graph.Expand:          {launches: expand},
+	graph.SumOver:         {launches: sumOver},
+}
+
+func expand(c *Call) []Launch {
+	y := c.OutShapes[0]
+	n := y.Elements()
+	return []Launch{each("expand", n, c.In[0], c.Out[0], n, y[1], y[2])}
+}
+
+func sumOver(c *Call) []Launch {
+	x, n := c.InShapes[0], c.OutShapes[0].Elements()
+	return []Launch{each("sum_over", n, c.In[0], c.Out[0], n, x[1], x[2])}
 }
 
 // A tensor cut along a dimension is rows: one per combination of the outer indices, each of the extent along the

@@ -7,6 +7,14 @@ import (
 )
 
 var moveGenerators = map[graph.Kind]generator{
+	graph.Expand: {0, func(rng *rand.Rand, round int) (graph.Attrs, []operand) {
+		rows, width := anyRows(rng, round)
+		return graph.Attrs{Extent: [2]int{upTo(rng, round, 9)}}, []operand{normalOperand(rng, rows, width)}
+	}},
+	graph.SumOver: {3e-7, func(rng *rand.Rand, round int) (graph.Attrs, []operand) {
+		rows, width := anyRows(rng, round)
+		return graph.Attrs{}, []operand{normalOperand(rng, rows, upTo(rng, round, 9), width)}
+	}},
 	graph.Concat: {0, func(rng *rand.Rand, round int) (graph.Attrs, []operand) {
 		shape := anyShape(rng, round)
 		dim := rng.IntN(len(shape))

@@ -30,6 +30,69 @@ KERNEL scale(float *a, long n, double factor) {
 	EACH(i, n) a[i] *= by;
 }
 
+KERNEL affine(const float *x, float *y, long n, double factor, double shift) {
+	float by = (float)factor, plus = (float)shift;
+	EACH(i, n) y[i] = x[i] * by + plus;
+}
+
+// power: x -> x to a power, as C's pow has it.
+KERNEL power(const float *x, float *y, long n, double exponent) {
+	double magnitude = exponent < 0 ? -exponent : exponent;
+	int whole = magnitude < 4503599627370496 ? magnitude == (double)(long)magnitude : 1; // 2⁵²
+	int odd = magnitude < 4503599627370496 && whole && ((long)magnitude & 1);
+	EACH(i, n) {
+		double v = x[i], size = v < 0 ? -v : v, p;
+		if (exponent == 2)
+			p = v * v;
+		else if (exponent == 1)
+			p = v;
+		else if (exponent == 0)
+			p = 1;
+		else if (exponent == -1)
+			p = 1 / v;
+		else if (exponent == 0.5)
+			p = __builtin_sqrt(v);
+		else {
+			p = power64(size, exponent);
+			if (v < 0)
+				p = !whole ? __builtin_nan("") : odd ? -p : p;
+		}
+		y[i] = (float)p;
+	}
+}
+
+KERNEL exponential(const float *x, float *y, long n) {
+	EACH(i, n) y[i] = exp32(x[i]);
+}
+
+KERNEL logarithm(const float *x, float *y, long n) {
+	EACH(i, n) y[i] = (float)log64(x[i]);
+}
+
+// error_function: near zero by Taylor's series, elsewhere by the normal distribution.
+KERNEL error_function(const float *x, float *y, long n) {
+	EACH(i, n) {
+		float v = x[i], size = v < 0 ? -v : v, density;
+		if (size < 1) {
+			float s = v * v, p = 1 / 76204800.f; // 1/(10!·21)
+			p = __builtin_fmaf(p, s, -1 / 6894720.f);
+			p = __builtin_fmaf(p, s, 1 / 685440.f);
+			p = __builtin_fmaf(p, s, -1 / 75600.f);
+			p = __builtin_fmaf(p, s, 1 / 9360.f);
+			p = __builtin_fmaf(p, s, -1 / 1320.f);
+			p = __builtin_fmaf(p, s, 1 / 216.f);
+			p = __builtin_fmaf(p, s, -1 / 42.f);
+			p = __builtin_fmaf(p, s, 0.1f);
+			p = __builtin_fmaf(p, s, -1 / 3.f);
+			p = __builtin_fmaf(p, s, 1);
+			y[i] = 1.12837917f * v * p; // 2/√π
+		} else {
+			float e = 2 * normal_cdf32(size * 1.41421356f, &density) - 1;
+			y[i] = v < 0 ? -e : v != v ? v : e;
+		}
+	}
+}
+
 // gelu: x -> x·Φ(x).
 KERNEL gelu(const float *x, float *y, long n) {
 	EACH(i, n) {

@@ -9,6 +9,22 @@ KERNEL copy_rows(const float *x, float *y, long n, long width, long x_begin, lon
 	}
 }
 
+// expand: x, rows of width -> y, each row so many times, n elements.
+KERNEL expand(const float *x, float *y, long n, long times, long width) {
+	EACH(i, n) y[i] = x[i / width / times * width + i % width];
+}
+
+// sum_over: x[A,count,width] -> y[A,width], n elements, by a thread each in the order of the rows.
+KERNEL sum_over(const float *x, float *y, long n, long count, long width) {
+	EACH(i, n) {
+		const float *from = x + i / width * count * width + i % width;
+		double sum = 0;
+		for (long k = 0; k < count; k++)
+			sum += from[k * width];
+		y[i] = (float)sum;
+	}
+}
+
 // slice_dx: dy, of rows of width, -> dx, of rows of stride, zero outside of the range.
 KERNEL slice_dx(const float *dy, float *dx, long n, long width, long begin, long stride) {
 	EACH(i, n) {

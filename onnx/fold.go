@@ -1,0 +1,379 @@
+package onnx
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"tensile/graph"
+)
+
+// folds are the operators that are computed before the training if all of their inputs are known.
+var folds map[string]func(c *call, in []*constant) (*constant, error)
+
+func init() {
+	folds = map[string]func(c *call, in []*constant) (*constant, error){
+		"Constant": foldConstant, "ConstantOfShape": foldConstantOfShape, "Identity": foldIdentity, "Cast": foldCast,
+		"Gather": foldGather, "Concat": foldConcat, "Slice": foldSlice, "Unsqueeze": foldReshape,
+		"Squeeze": foldReshape, "Reshape": foldReshape, "Flatten": foldReshape, "Transpose": foldTranspose,
+		"Expand": foldExpand, "Range": foldRange, "Where": foldWhere, "Trilu": foldTrilu, "Size": foldSize,
+		"ReduceProd": foldProduct, "Shape": foldShape,
+	}
+	for op, of := range map[string]func(a, b float64) float64{
+		"Add": func(a, b float64) float64 { return a + b }, "Sub": func(a, b float64) float64 { return a - b },
+		"Mul": func(a, b float64) float64 { return a * b }, "Pow": math.Pow, "Max": math.Max, "Min": math.Min,
+		"Equal":          truth(func(a, b float64) bool { return a == b }),
+		"Less":           truth(func(a, b float64) bool { return a < b }),
+		"Greater":        truth(func(a, b float64) bool { return a > b }),
+		"LessOrEqual":    truth(func(a, b float64) bool { return a <= b }),
+		"GreaterOrEqual": truth(func(a, b float64) bool { return a >= b }),
+		"And":            truth(func(a, b float64) bool { return a != 0 && b != 0 }),
+		"Or":             truth(func(a, b float64) bool { return a != 0 || b != 0 }),
+		"Div":            nil,
+	} {
+		folds[op] = foldBinary(op, of)
+	}
+	for op, of := range map[string]func(x float64) float64{
+		"Sqrt": math.Sqrt, "Neg": func(x float64) float64 { return -x }, "Floor": math.Floor, "Ceil": math.Ceil,
+		"Reciprocal": func(x float64) float64 { return 1 / x }, "Exp": math.Exp, "Log": math.Log, "Erf": math.Erf,
+		"Not": func(x float64) float64 { return oneIf(x == 0) }, "Sin": math.Sin, "Cos": math.Cos, "Abs": math.Abs,
+	} {
+		folds[op] = foldUnary(of)
+	}
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func truth(of func(a, b float64) bool) func(a, b float64) float64 {
+	return func(a, b float64) float64 { return oneIf(of(a, b)) }
+}
+
+func foldConstant(c *call, _ []*constant) (*constant, error) {
+	for _, a := range c.node.Attributes {
+		switch a.Name {
+		case "value":
+			if a.Tensor != nil {
+				return constantOf(a.Tensor)
+			}
+		case "value_int":
+			return &constant{whole: true, ints: []int64{a.Int}}, nil
+		case "value_ints":
+			return wholes(a.Ints...), nil
+		case "value_float":
+			return &constant{floats: []float64{float64(a.Float)}}, nil
+		case "value_floats":
+			k := &constant{shape: graph.Shape{len(a.Floats)}}
+			for _, v := range a.Floats {
+				k.floats = append(k.floats, float64(v))
+			}
+			return k, nil
+		}
+	}
+	return nil, fmt.Errorf("its value is no tensor of numbers")
+}
+
+func foldConstantOfShape(c *call, in []*constant) (*constant, error) {
+	k := &constant{alike: true, floats: []float64{0}}
+	if a := c.attribute("value"); a != nil && a.Tensor != nil {
+		v, err := constantOf(a.Tensor)
+		if err != nil {
+			return nil, err
+		}
+		if v.elements() != 1 {
+			return nil, fmt.Errorf("its value has %d elements, want 1", v.elements())
+		}
+		k.whole, k.ints, k.floats = v.whole, v.ints, v.floats
+	}
+	var err error
+	k.shape, err = shapeOf(in[0].allInts())
+	return k, err
+}
+
+// shapeOf checks extents that a file gives.
+func shapeOf(extents []int64) (graph.Shape, error) {
+	n := int64(1)
+	s := graph.Shape{}
+	for _, d := range extents {
+		if d < 1 || d > maxElements || n > maxElements/d || len(s) == maxRank {
+			return nil, fmt.Errorf("shape %v has an extent below 1, or more than %d elements or %d dimensions", extents,
+				int64(maxElements), maxRank)
+		}
+		n *= d
+		s = append(s, int(d))
+	}
+	return s, nil
+}
+
+func foldIdentity(_ *call, in []*constant) (*constant, error) { return in[0], nil }
+
+func foldCast(c *call, in []*constant) (*constant, error) {
+	k := &constant{shape: in[0].shape, alike: in[0].alike}
+	to := Type(c.int("to", int64(Float32)))
+	_, known := types[to]
+	k.whole = known && to != Float32 && to != Float64 && to != Float16
+	for i := range max(len(in[0].ints), len(in[0].floats)) {
+		switch {
+		case to == Bool:
+			k.ints = append(k.ints, int64(oneIf(in[0].float(i) != 0)))
+		case k.whole:
+			k.ints = append(k.ints, in[0].int(i))
+		default:
+			k.floats = append(k.floats, in[0].float(i))
+		}
+	}
+	return k, nil
+}
+
+func foldShape(_ *call, in []*constant) (*constant, error) {
+	var v []int64
+	for _, d := range in[0].shape {
+		v = append(v, int64(d))
+	}
+	return wholes(v...), nil
+}
+
+func foldSize(_ *call, in []*constant) (*constant, error) {
+	return &constant{whole: true, ints: []int64{int64(in[0].elements())}}, nil
+}
+
+func foldProduct(_ *call, in []*constant) (*constant, error) {
+	n := int64(1)
+	for _, v := range in[0].allInts() {
+		n *= v
+	}
+	return &constant{whole: true, ints: []int64{n}}, nil
+}
+
+func foldGather(c *call, in []*constant) (*constant, error) {
+	x, ids := in[0], in[1]
+	axis, err := c.axis("axis", 0, len(x.shape))
+	if err != nil {
+		return nil, err
+	}
+	shape := slices.Concat(x.shape[:axis], ids.shape, x.shape[axis+1:])
+	inner, n := x.shape[axis+1:].Elements(), ids.elements()
+	extent := x.shape[axis]
+	for _, id := range ids.allInts() {
+		if id < -int64(extent) || id >= int64(extent) {
+			return nil, fmt.Errorf("index %d is outside of %d", id, extent)
+		}
+	}
+	return gathered(x, shape, func(i int) int {
+		outer, id, rest := i/inner/n, int(ids.int(i/inner%n)), i%inner
+		return (outer*extent+(id+extent)%extent)*inner + rest
+	})
+}
+
+func foldConcat(c *call, in []*constant) (*constant, error) {
+	axis, err := c.axis("axis", 0, len(in[0].shape))
+	if err != nil {
+		return nil, err
+	}
+	k := &constant{shape: slices.Clone(in[0].shape), whole: in[0].whole}
+	for _, x := range in[1:] {
+		if len(x.shape) != len(k.shape) {
+			return nil, fmt.Errorf("it joins shapes %v and %v", k.shape, x.shape)
+		}
+		k.shape[axis] += x.shape[axis]
+	}
+	if k.elements() > maxFolded {
+		return nil, fmt.Errorf("it makes a constant of %d elements, of which there may be %d", k.elements(), maxFolded)
+	}
+	for outer := range k.shape[:axis].Elements() {
+		for _, x := range in {
+			width := x.shape[axis:].Elements()
+			for i := outer * width; i < (outer+1)*width; i++ {
+				if i >= x.elements() {
+					return nil, fmt.Errorf("it joins shapes that do not fit")
+				}
+				if k.whole {
+					k.ints = append(k.ints, x.int(i))
+				} else {
+					k.floats = append(k.floats, x.float(i))
+				}
+			}
+		}
+	}
+	if k.elements() != max(len(k.ints), len(k.floats)) {
+		return nil, fmt.Errorf("it joins shapes that do not fit")
+	}
+	return k, nil
+}
+
+func foldSlice(c *call, in []*constant) (*constant, error) {
+	x := in[0]
+	parts, err := c.ranges(x.shape)
+	for _, r := range parts {
+		shape := slices.Clone(x.shape)
+		shape[r.axis] = r.count
+		if r.count == 0 {
+			x = &constant{shape: shape, whole: x.whole}
+			continue
+		}
+		inner, extent := x.shape[r.axis+1:].Elements(), x.shape[r.axis]
+		x, err = gathered(x, shape, func(i int) int {
+			return (i/inner/r.count*extent+r.begin+i/inner%r.count*r.step)*inner + i%inner
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return x, err
+}
+
+func foldReshape(c *call, in []*constant) (*constant, error) {
+	shape, err := c.reshaped(in[0].shape)
+	if err != nil {
+		return nil, err
+	}
+	k := *in[0]
+	k.shape = shape
+	return &k, nil
+}
+
+func foldTranspose(c *call, in []*constant) (*constant, error) {
+	perm, err := c.permutation(len(in[0].shape))
+	if err != nil {
+		return nil, err
+	}
+	from := strides(in[0].shape)
+	shape := graph.Shape{}
+	for _, d := range perm {
+		shape = append(shape, in[0].shape[d])
+	}
+	steps := strides(shape)
+	return gathered(in[0], shape, func(i int) (at int) {
+		for d, p := range perm {
+			at += i / steps[d] % shape[d] * from[p]
+		}
+		return at
+	})
+}
+
+func foldExpand(_ *call, in []*constant) (*constant, error) {
+	want, err := shapeOf(in[1].allInts())
+	if err != nil {
+		return nil, err
+	}
+	shape, err := broadcast(in[0].shape, want)
+	if err != nil {
+		return nil, err
+	}
+	return gathered(in[0], shape, broadcastPlace(in[0].shape, shape))
+}
+
+func foldRange(_ *call, in []*constant) (*constant, error) {
+	start, limit, delta := in[0].float(0), in[1].float(0), in[2].float(0)
+	n := math.Ceil((limit - start) / delta)
+	if !(n >= 1 && n <= maxFolded) {
+		return nil, fmt.Errorf("it makes %v elements", n)
+	}
+	k := &constant{shape: graph.Shape{int(n)}, whole: in[0].whole}
+	for i := range int(n) {
+		v := start + float64(i)*delta
+		k.ints, k.floats = append(k.ints, int64(v)), append(k.floats, v)
+	}
+	return k, nil
+}
+
+func foldWhere(_ *call, in []*constant) (*constant, error) {
+	shape, err := broadcast(in[0].shape, in[1].shape, in[2].shape)
+	if err != nil {
+		return nil, err
+	}
+	if shape.Elements() > maxFolded {
+		return nil, fmt.Errorf("it makes a constant of %v", shape)
+	}
+	at, a := broadcastPlace(in[0].shape, shape), broadcastPlace(in[1].shape, shape)
+	b := broadcastPlace(in[2].shape, shape)
+	k := &constant{shape: shape, whole: in[1].whole}
+	for i := range shape.Elements() {
+		from, place := in[1], a(i)
+		if in[0].int(at(i)) == 0 {
+			from, place = in[2], b(i)
+		}
+		if k.whole {
+			k.ints = append(k.ints, from.int(place))
+		} else {
+			k.floats = append(k.floats, from.float(place))
+		}
+	}
+	return k, nil
+}
+
+func foldTrilu(c *call, in []*constant) (*constant, error) {
+	x, diagonal := in[0], int64(0)
+	if len(in) > 1 {
+		diagonal = in[1].int(0)
+	}
+	if len(x.shape) < 2 || x.elements() > maxFolded {
+		return nil, fmt.Errorf("it takes a matrix of at most %d elements", maxFolded)
+	}
+	upper := c.int("upper", 1) != 0
+	columns, rows := x.shape[len(x.shape)-1], x.shape[len(x.shape)-2]
+	k := &constant{shape: x.shape, whole: x.whole}
+	for i := range x.elements() {
+		above := int64(i%columns) - int64(i/columns%rows)
+		keep := upper && above >= diagonal || !upper && above <= diagonal
+		if k.whole {
+			k.ints = append(k.ints, x.int(i)*int64(oneIf(keep)))
+		} else if keep {
+			k.floats = append(k.floats, x.float(i))
+		} else {
+			k.floats = append(k.floats, 0)
+		}
+	}
+	return k, nil
+}
+
+// foldBinary computes an elementwise operator of two inputs; of is nil for a division.
+func foldBinary(op string, of func(a, b float64) float64) func(*call, []*constant) (*constant, error) {
+	isTruth := slices.Contains([]string{"Equal", "Less", "Greater", "And", "Or", "LessOrEqual", "GreaterOrEqual"}, op)
+	return func(_ *call, in []*constant) (*constant, error) {
+		if len(in) != 2 {
+			return nil, fmt.Errorf("it has %d inputs, want 2", len(in))
+		}
+		a, b := in[0], in[1]
+		shape, err := broadcast(a.shape, b.shape)
+		if err != nil {
+			return nil, err
+		}
+		if shape.Elements() > maxFolded {
+			return nil, fmt.Errorf("it makes a constant of %v", shape)
+		}
+		atA, atB := broadcastPlace(a.shape, shape), broadcastPlace(b.shape, shape)
+		k := &constant{shape: shape, whole: isTruth || a.whole && b.whole}
+		for i := range shape.Elements() {
+			x, y := a.float(atA(i)), b.float(atB(i))
+			switch {
+			case op == "Div" && k.whole:
+				if b.int(atB(i)) == 0 {
+					return nil, fmt.Errorf("it divides by zero")
+				}
+				k.ints = append(k.ints, a.int(atA(i))/b.int(atB(i)))
+			case op == "Div":
+				k.floats = append(k.floats, x/y)
+			case k.whole:
+				k.ints = append(k.ints, int64(of(x, y)))
+			default:
+				k.floats = append(k.floats, of(x, y))
+			}
+		}
+		return k, nil
+	}
+}
+
+func foldUnary(of func(x float64) float64) func(*call, []*constant) (*constant, error) {
+	return func(_ *call, in []*constant) (*constant, error) {
+		k := &constant{shape: in[0].shape, whole: in[0].whole, alike: in[0].alike}
+		for i := range max(len(in[0].ints), len(in[0].floats)) {
+			k.ints, k.floats = append(k.ints, int64(of(in[0].float(i)))), append(k.floats, of(in[0].float(i)))
+		}
+		return k, nil
+	}
+}

@@ -1,0 +1,454 @@
+package onnx
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"tensile/graph"
+)
+
+// Options are how a model is imported. The zero value imports it as the file has it.
+type Options struct {
+	// Batch is the extent of the first dimension of the inputs. 0: that of the file, or 16 where it has a symbol.
+	Batch int
+	// Sequence is the extent of other dimensions that have a symbol. 0: they are an error.
+	Sequence int
+	// Train imports for training: batch normalisations use the statistics of the batch, and a softmax that makes the
+	// output is left to the loss.
+	Train bool
+	// Known are the contents of inputs that are known before the graph runs; inputs of whole numbers must be, unless
+	// they index a table.
+	Known map[string]*Tensor
+}
+
+// defaultBatch is the batch of a model that has a symbol in its place.
+const defaultBatch = 16
+
+// Network is what an import makes: the forward ops in Builder, and the tensors of the model's outputs.
+type Network struct {
+	Builder *graph.Builder
+	Outputs []Output
+	// Contents are the constants that the graph keeps, by the names of their storages, which begin with graph.InitFile.
+	Contents map[string][]float32
+
+	importer *importer
+}
+
+// Output is an output of a model.
+type Output struct {
+	Name   string
+	Shape  graph.Shape
+	Tensor graph.TensorID
+	known  *constant // not nil: it depends on nothing, and Tensor has no meaning
+}
+
+// Known returns the content of an output that depends on nothing that is fed or kept.
+func (o Output) Known() ([]float32, bool) {
+	if o.known == nil {
+		return nil, false
+	}
+	v := make([]float32, o.known.elements())
+	for i := range v {
+		v[i] = float32(o.known.float(i))
+	}
+	return v, true
+}
+
+// value is what is known of a value of a model.
+type value struct {
+	name   string
+	shape  graph.Shape
+	whole  bool           // it holds whole numbers
+	tensor graph.TensorID // unless missing
+	known  *constant      // nil: it is not known
+	init   *Tensor        // an initializer; nil: none
+	input  bool
+	fresh  bool // made by ConstantOfShape: weights that were left out of the file
+	failed bool // it comes from a node that is not supported
+}
+
+// missing marks a value that no tensor was made for yet.
+const missing graph.TensorID = -1
+
+// importer imports one model.
+type importer struct {
+	model    *Model
+	options  Options
+	b        *graph.Builder
+	values   map[string]*value
+	read     map[string]bool // values that something reads
+	contents map[string][]float32
+	dropouts uint64
+	fixed    int  // the batch that the file has in place of a symbol, if it is imported with another
+	loss     bool // a node made the loss
+}
+
+// Import makes the forward ops of a model. Errors: operators and forms of them that are not supported, all at once, with
+// the names of their nodes, and shapes that do not fit.
+func Import(m *Model, name string, o Options) (*Network, error) {
+	i := &importer{model: m, options: o, b: graph.NewBuilder(name), values: make(map[string]*value),
+		read: make(map[string]bool), contents: make(map[string][]float32)}
+	if err := unsupported(m); err != nil {
+		return nil, err
+	}
+	if err := i.sources(); err != nil {
+		return nil, err
+	}
+	nodes, err := m.Graph.sorted()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		for _, in := range n.Inputs {
+			i.read[in] = true
+		}
+	}
+	for _, v := range m.Graph.Outputs {
+		i.read[v.Name] = true
+	}
+	var problems []string
+	for _, n := range nodes {
+		if err := i.node(n); err != nil {
+			problems = append(problems, fmt.Sprintf("%v: %v", n, err))
+		}
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("not supported: %s", cut(problems))
+	}
+	net := &Network{Builder: i.b, Contents: i.contents, importer: i}
+	for _, v := range m.Graph.Outputs {
+		out := Output{Name: v.Name, Tensor: missing}
+		from := i.values[v.Name]
+		if from.known != nil {
+			out.known, out.Shape = from.known, from.known.shape
+		} else if out.Tensor, err = i.tensorOf(from); err != nil {
+			return nil, fmt.Errorf("output %.80q: %w", v.Name, err)
+		} else {
+			out.Shape = from.shape
+		}
+		net.Outputs = append(net.Outputs, out)
+	}
+	return net, i.b.Err()
+}
+
+// cut joins problems, the first few of many.
+func cut(problems []string) string {
+	const most = 20
+	more := ""
+	if n := len(problems); n > most {
+		problems, more = problems[:most], fmt.Sprintf("; and %d more", n-most)
+	}
+	return strings.Join(problems, "; ") + more
+}
+
+// unsupported lists all nodes whose operators are not known.
+func unsupported(m *Model) error {
+	nodes := make(map[string][]string)
+	for i := range m.Graph.Nodes {
+		n := &m.Graph.Nodes[i]
+		if !supported(n) {
+			name := n.Op
+			if n.Domain != "" && n.Domain != "ai.onnx" {
+				name = n.Domain + "." + n.Op
+			}
+			nodes[name] = append(nodes[name], n.String())
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	var all []string
+	for _, op := range slices.Sorted(maps.Keys(nodes)) {
+		names := nodes[op]
+		text := fmt.Sprintf("%.60s in %d nodes: %s", op, len(names), names[0])
+		for i, name := range names[1:] {
+			if i == 2 {
+				text += ", ..."
+				break
+			}
+			text += ", " + name
+		}
+		all = append(all, text)
+	}
+	return fmt.Errorf("operators that are not supported: %s (docs/onnx.md lists those that are)", cut(all))
+}
+
+func supported(n *Node) bool {
+	switch n.Domain {
+	case "", "ai.onnx", "ai.onnx.preview.training":
+		return folds[n.Op] != nil || operators[n.Op] != nil
+	}
+	return false
+}
+
+// sources makes the values that no node makes.
+func (i *importer) sources() error {
+	i.values[""] = &value{tensor: missing}
+	g := &i.model.Graph
+	for k := range g.Initializers {
+		t := &g.Initializers[k]
+		v := &value{name: t.Name, tensor: missing, init: t}
+		for _, d := range t.Dims {
+			v.shape = append(v.shape, int(d))
+		}
+		v.whole = t.Type != Float32 && t.Type != Float64 && t.Type != Float16
+		if v.whole || len(t.Dims) == 0 {
+			var err error
+			if v.known, err = constantOf(t); err != nil {
+				return err
+			}
+		}
+		i.values[t.Name] = v
+	}
+	for _, in := range g.Inputs {
+		if _, ok := i.values[in.Name]; ok {
+			continue
+		}
+		v := &value{name: in.Name, tensor: missing, input: true, whole: in.Type != Float32}
+		if t := i.options.Known[in.Name]; t != nil && (v.whole || len(t.Dims) == 0 || len(t.Raw) == 0) {
+			k, err := constantOf(t)
+			if err != nil {
+				return err
+			}
+			v.known, v.shape = k, k.shape
+		} else if err := i.sized(v, in); err != nil {
+			return fmt.Errorf("input %.80q: %w", in.Name, err)
+		}
+		i.values[in.Name] = v
+	}
+	return nil
+}
+
+// sized gives an input its shape.
+func (i *importer) sized(v *value, in Value) error {
+	if in.Dims == nil {
+		return fmt.Errorf("the file does not say its shape: export it with one")
+	}
+	extents := []int64{}
+	for d, dim := range in.Dims {
+		n := dim.Extent
+		switch {
+		case d == 0 && i.options.Batch > 0:
+			i.fixed = int(min(n, maxItems))
+			n = int64(i.options.Batch)
+		case d == 0 && n == 0:
+			n = defaultBatch
+		case n == 0 && i.options.Sequence > 0:
+			n = int64(i.options.Sequence)
+		case n == 0:
+			return fmt.Errorf("dimension %d is %.40q, which the file leaves open: give it with --sequence", d, dim.Symbol)
+		}
+		extents = append(extents, n)
+	}
+	var err error
+	v.shape, err = shapeOf(extents)
+	return err
+}
+
+// node imports a node.
+func (i *importer) node(n *Node) error {
+	c := &call{importer: i, node: n}
+	var in []*constant
+	folded := folds[n.Op] != nil
+	for k := range n.Inputs {
+		v, err := c.value(k)
+		if n.Inputs[k] == "" {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if v.failed {
+			i.fail(n)
+			return nil
+		}
+		folded = folded && v.known != nil
+		in = append(in, v.known)
+	}
+	if n.Op == "Shape" { // which needs no content
+		in, folded = []*constant{{shape: i.values[n.Inputs[0]].shape}}, true
+	}
+	i.b.SetLayer(n.Name)
+	err := func() error {
+		if !folded {
+			of := operators[n.Op]
+			if of == nil {
+				return fmt.Errorf("its inputs depend on what is trained or fed, and it is only computed beforehand")
+			}
+			return of(c)
+		}
+		if need := leastInputs[n.Op]; len(in) < need {
+			return fmt.Errorf("it has %d inputs, want %d", len(in), need)
+		}
+		k, err := folds[n.Op](c, in)
+		if err == nil {
+			c.set(0, &value{shape: k.shape, whole: k.whole, known: k, tensor: missing, fresh: c.leftOut()})
+		}
+		return err
+	}()
+	if err == nil {
+		err = i.b.Err()
+	}
+	for _, out := range n.Outputs {
+		if err == nil && out != "" && i.read[out] && i.values[out] == nil {
+			err = fmt.Errorf("its output %.80q is not made", out)
+		}
+	}
+	if err != nil {
+		i.fail(n)
+	}
+	return err
+}
+
+// leftOut reports whether a constant may be a weight that was left out of the file: one number everywhere, in a shape.
+func (c *call) leftOut() bool {
+	switch c.node.Op {
+	case "ConstantOfShape":
+		return true
+	case "Reshape", "Identity", "Transpose", "Unsqueeze", "Squeeze":
+		return c.values[c.node.Inputs[0]].fresh
+	}
+	return false
+}
+
+// leastInputs are the operators without which folding would find too few inputs.
+var leastInputs = map[string]int{"ConstantOfShape": 1, "Identity": 1, "Cast": 1, "Gather": 2, "Concat": 1, "Slice": 1,
+	"Unsqueeze": 1, "Squeeze": 1, "Reshape": 2, "Flatten": 1, "Transpose": 1, "Expand": 2, "Range": 3, "Where": 3,
+	"Trilu": 1, "Size": 1, "ReduceProd": 1, "Shape": 1, "Sqrt": 1, "Neg": 1, "Floor": 1, "Ceil": 1, "Reciprocal": 1,
+	"Exp": 1, "Log": 1, "Erf": 1, "Not": 1, "Sin": 1, "Cos": 1, "Abs": 1}
+
+func (i *importer) fail(n *Node) {
+	for _, out := range n.Outputs {
+		i.values[out] = &value{tensor: missing, failed: true}
+	}
+}
+
+// set makes output k of the node.
+func (c *call) set(k int, v *value) {
+	if k < len(c.node.Outputs) && c.node.Outputs[k] != "" {
+		v.name = c.node.Outputs[k]
+		c.values[v.name] = v
+	}
+}
+
+// give makes output k of the node: a tensor in this shape.
+func (c *call) give(k int, t graph.TensorID, shape graph.Shape) {
+	c.set(k, &value{shape: shape, tensor: t, whole: c.b.Peek().Tensors[t].DType == graph.Int64})
+}
+
+// tensor is input k as a tensor of its shape.
+func (c *call) tensor(k int) (graph.TensorID, error) {
+	v, err := c.value(k)
+	if err != nil {
+		return missing, err
+	}
+	return c.tensorOf(v)
+}
+
+// tensorOf is the tensor of a value, made if there is none yet: an input, a parameter, a constant.
+func (i *importer) tensorOf(v *value) (graph.TensorID, error) {
+	if v.tensor != missing {
+		return v.tensor, nil
+	}
+	var err error
+	switch {
+	case v.input && v.known == nil:
+		v.tensor = i.input(v)
+	case v.init != nil && !v.whole:
+		v.tensor, err = i.persistent(v, graph.Parameter)
+	case v.known != nil && !v.known.whole:
+		if v.known.elements() > maxFolded && !v.fresh {
+			return missing, fmt.Errorf("constant %.80q has %d elements, of which there may be %d", v.name,
+				v.known.elements(), maxFolded)
+		}
+		v.tensor, err = i.persistent(v, graph.State)
+	default:
+		return missing, fmt.Errorf("%.80q holds whole numbers that are computed: only floats are", v.name)
+	}
+	return v.tensor, err
+}
+
+// input is a tensor that is fed: floats, or whole numbers that index a table.
+func (i *importer) input(v *value) graph.TensorID {
+	if v.whole {
+		return i.b.Input(v.name, graph.Anything, graph.Int64, full(v.shape))
+	}
+	holds := graph.Anything
+	if len(v.shape) == 4 {
+		holds = graph.Images
+	}
+	return i.b.Input(v.name, holds, graph.Float32, full(v.shape))
+}
+
+// full is a shape with a dimension at least.
+func full(s graph.Shape) graph.Shape {
+	if len(s) == 0 {
+		return graph.Shape{1}
+	}
+	return s
+}
+
+// persistent keeps a value as a storage of its name. Contents come from the file, or are zeros, ones, or, where the
+// file has constants in the place of weights, random as ReLUs like them.
+func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error) {
+	if v.tensor != missing {
+		return v.tensor, nil
+	}
+	init := graph.Init{Kind: graph.InitFile}
+	fill, alike := 0.0, false
+	if v.known != nil {
+		fill, alike = v.known.uniform()
+	}
+	switch {
+	case v.fresh && role == graph.Parameter && len(v.shape) > 1:
+		init = graph.Init{Kind: graph.InitNormal, Scale: math.Sqrt(2 / float64(v.shape[1:].Elements()))}
+	case v.fresh && role == graph.Parameter:
+		init.Kind = graph.InitZero
+	case alike && fill == 0:
+		init.Kind = graph.InitZero
+	case alike && fill == 1:
+		init.Kind = graph.InitOne
+	case v.init != nil:
+		content, err := v.init.Floats()
+		if err != nil {
+			return missing, err
+		}
+		i.contents[v.name] = content
+	default:
+		i.contents[v.name] = v.known.make32()
+	}
+	v.tensor = i.b.Persistent(v.name, role, full(v.shape), init)
+	return v.tensor, nil
+}
+
+// constantOf is the content of a value that depends on nothing, nil if it is not known. An initializer is.
+func (i *importer) constantOf(v *value) (*constant, error) {
+	switch {
+	case v.known != nil:
+	case v.init != nil:
+		return constantOf(v.init)
+	case v.input && i.options.Known[v.name] != nil:
+		return constantOf(i.options.Known[v.name])
+	}
+	return v.known, nil
+}
+
+// weight is input k where an operator has its weights: a parameter, even where the file has a constant.
+func (c *call) weight(k int) (graph.TensorID, error) {
+	return c.stored(k, graph.Parameter)
+}
+
+// stored is input k kept with a role if nothing else makes it.
+func (c *call) stored(k int, role graph.Role) (graph.TensorID, error) {
+	v, err := c.value(k)
+	if err != nil {
+		return missing, err
+	}
+	if v.fresh || v.init != nil && !v.whole {
+		return c.persistent(v, role)
+	}
+	return c.tensorOf(v)
+}

@@ -1,0 +1,76 @@
+package onnx
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tensile/graph"
+	"tensile/models"
+)
+
+// lightSizes are the parameters of the whole networks as published, and the multiply-adds of one image in millions as
+// the shapes give them; 0: not known.
+var lightSizes = map[string]struct{ params int64 }{
+	"light_bvlc_alexnet": {60_965_224}, "light_inception_v1": {6_998_552}, "light_resnet50": {25_557_032},
+	"light_squeezenet": {1_235_496}, "light_vgg19": {143_667_240},
+}
+
+// Six whole networks are trained as they are: their shapes are inferred, all of their weights are parameters.
+func TestImportLight(t *testing.T) {
+	for _, path := range lightFiles(t) {
+		name := strings.TrimSuffix(filepath.Base(path), ".onnx")
+		t.Run(name, func(t *testing.T) {
+			m, err := Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			net, err := Import(m, name, Options{Batch: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := net.Outputs[0].Shape; s.Elements() != 1000 {
+				t.Errorf("its output has shape %v, want 1000 scores", s)
+			}
+			g, _, err := Job(m, name, Training{Batch: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d ops, %d parameters, %d MACs", len(g.Ops), g.Parameters(), models.MACs(g)/2)
+			if want, ok := lightSizes[name]; ok && g.Parameters() != want.params {
+				t.Errorf("it has %d parameters, want %d", g.Parameters(), want.params)
+			}
+		})
+	}
+}
+
+// The training graph of a file is that of the same network built here.
+func TestImportPerceptron(t *testing.T) {
+	g, contents, err := Job(perceptron(), "perceptron", Training{Batch: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range g.Storages {
+		if s.Role == graph.Parameter {
+			names = append(names, s.Name)
+		}
+	}
+	if got := strings.Join(names, " "); got != "fc1.weight fc1.bias fc2.weight fc2.bias" {
+		t.Errorf("parameters %s", got)
+	}
+	if len(contents["fc2.weight"]) != 15 {
+		t.Errorf("contents %v", contents["fc2.weight"])
+	}
+}
+
+// All operators that are not supported are named at once.
+func TestUnsupported(t *testing.T) {
+	m := perceptron()
+	m.Graph.Nodes[0].Op, m.Graph.Nodes[1].Op, m.Graph.Nodes[2].Op = "Einsum", "FFT", "Einsum"
+	_, err := Import(m, "x", Options{})
+	want := `Einsum in 2 nodes: node "Gemm_h" (Einsum), node "Gemm_y" (Einsum); FFT in 1 nodes: node "Relu_r" (FFT)`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}

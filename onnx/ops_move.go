@@ -1,0 +1,274 @@
+package onnx
+
+import (
+	"fmt"
+	"slices"
+
+	"tensile/graph"
+)
+
+// identity hands on its input. A cast between floating types is none here: all of them are float32.
+func (c *call) identity() error {
+	v, err := c.value(0)
+	if err != nil {
+		return err
+	}
+	if to := Type(c.int("to", int64(Float32))); c.node.Op == "Cast" {
+		if float := to == Float32 || to == Float64 || to == Float16; float == v.whole {
+			return fmt.Errorf("it casts to %v what is trained or fed", to)
+		}
+	}
+	same := *v
+	if _, err := c.tensorOf(v); err != nil {
+		return err
+	}
+	same.tensor, same.init, same.input = v.tensor, nil, false
+	c.set(0, &same)
+	return nil
+}
+
+func (c *call) reshape() error {
+	v, err := c.value(0)
+	if err != nil {
+		return err
+	}
+	x, err := c.tensorOf(v)
+	if err != nil {
+		return err
+	}
+	shape, err := c.reshaped(v.shape)
+	if err != nil {
+		return err
+	}
+	c.give(0, c.as(x, shape...), shape)
+	return nil
+}
+
+// shaped is input 0 in its shape.
+func (c *call) shaped() (graph.TensorID, graph.Shape, error) {
+	v, err := c.value(0)
+	if err != nil {
+		return missing, nil, err
+	}
+	x, err := c.tensorOf(v)
+	if err == nil {
+		x = c.as(x, v.shape...)
+	}
+	return x, v.shape, err
+}
+
+func (c *call) transpose() error {
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	perm, err := c.permutation(len(s))
+	if err != nil {
+		return err
+	}
+	y := c.permute(x, perm)
+	c.give(0, y, c.b.Shape(y))
+	return nil
+}
+
+func (c *call) join() error {
+	_, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	axis, err := c.axis("axis", 1, len(s))
+	if err != nil {
+		return err
+	}
+	var parts []graph.TensorID
+	for k := range c.node.Inputs {
+		x, err := c.tensor(k)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, x)
+	}
+	y := c.concat(axis, parts...)
+	c.give(0, y, c.b.Shape(y))
+	return nil
+}
+
+func (c *call) split() error {
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	axis, err := c.axis("axis", 0, len(s))
+	if err != nil {
+		return err
+	}
+	sizes := c.ints("split")
+	if c.has(1) {
+		k, err := c.known(1)
+		if err != nil {
+			return err
+		}
+		sizes = k.allInts()
+	}
+	if sizes == nil {
+		n := int64(len(c.node.Outputs))
+		each := (int64(s[axis]) + n - 1) / n
+		for left := int64(s[axis]); left > 0; left -= each {
+			sizes = append(sizes, min(each, left))
+		}
+	}
+	if len(sizes) != len(c.node.Outputs) {
+		return fmt.Errorf("it splits into %v for %d outputs", sizes, len(c.node.Outputs))
+	}
+	begin := 0
+	for k, n := range sizes {
+		y := c.slice(x, axis, begin, int(n))
+		c.give(k, y, c.b.Shape(y))
+		begin += int(n)
+	}
+	if begin != s[axis] {
+		return fmt.Errorf("it splits %d into %v", s[axis], sizes)
+	}
+	return nil
+}
+
+func (c *call) cut() error {
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	parts, err := c.ranges(s)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.step < 0 || p.count == 0 {
+			return fmt.Errorf("it takes %d elements with a step of %d: at least one, forwards, is supported", p.count,
+				p.step)
+		}
+		x = c.every(x, p.axis, p.begin, p.count, p.step)
+	}
+	c.give(0, x, c.b.Shape(x))
+	return nil
+}
+
+// mostGathered is how many places a gather with known indices takes from.
+const mostGathered = 1 << 12
+
+// gather takes known places of a dimension, or the rows of a table that an input names.
+func (c *call) gather() error {
+	table, err := c.value(0)
+	if err != nil {
+		return err
+	}
+	ids, err := c.value(1)
+	if err != nil {
+		return err
+	}
+	axis, err := c.axis("axis", 0, len(table.shape))
+	if err != nil {
+		return err
+	}
+	if table.whole {
+		return fmt.Errorf("it takes whole numbers that are fed: floats are supported")
+	}
+	x, err := c.stored(0, graph.Parameter)
+	if err != nil {
+		return err
+	}
+	shape := slices.Concat(table.shape[:axis], ids.shape, table.shape[axis+1:])
+	if ids.known == nil {
+		if axis != 0 {
+			return fmt.Errorf("its indices are fed, and its axis is %d: tables are supported along axis 0", axis)
+		}
+		at, err := c.tensorOf(ids)
+		if err != nil {
+			return err
+		}
+		if c.b.Peek().Tensors[at].DType != graph.Int64 {
+			return fmt.Errorf("its indices are floats")
+		}
+		y := c.op(graph.Embedding, graph.Attrs{}, c.as(x, table.shape[0], table.shape[1:].Elements()),
+			c.as(at, ids.shape.Elements()))
+		c.give(0, c.as(y, shape...), shape)
+		return nil
+	}
+	extent := int64(table.shape[axis])
+	var parts []graph.TensorID
+	places := ids.known.allInts()
+	for i := 0; i < len(places); {
+		if places[i] < -extent || places[i] >= extent {
+			return fmt.Errorf("index %d is outside of %d", places[i], extent)
+		}
+		begin := (places[i] + extent) % extent
+		n := 1
+		for i+n < len(places) && (places[i+n]+extent)%extent == begin+int64(n) && places[i+n] < extent {
+			n++
+		}
+		parts = append(parts, c.slice(c.as(x, table.shape...), axis, int(begin), n))
+		if i += n; len(parts) > mostGathered {
+			return fmt.Errorf("it takes more than %d places that do not follow one another", mostGathered)
+		}
+	}
+	c.give(0, c.as(c.concat(axis, parts...), shape...), shape)
+	return nil
+}
+
+func (c *call) expansion() error {
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	k, err := c.known(1)
+	if err != nil {
+		return err
+	}
+	want, err := shapeOf(k.allInts())
+	if err != nil {
+		return err
+	}
+	to, err := broadcast(s, want)
+	if err != nil {
+		return err
+	}
+	c.give(0, c.expand(x, to), to)
+	return nil
+}
+
+// dropout drops where the node trains: by its flag, or before operator set 12 where all of the network does.
+func (c *call) dropout() error {
+	rate := c.float("ratio", 0.5)
+	if c.has(1) {
+		k, err := c.known(1)
+		if err != nil {
+			return err
+		}
+		rate = k.float(0)
+	}
+	trains := c.options.Train && c.model.Version() < 12
+	if c.has(2) {
+		k, err := c.known(2)
+		if err != nil {
+			return err
+		}
+		trains = k.int(0) != 0
+	}
+	if trains && rate > 0 && !c.options.Train {
+		return fmt.Errorf("it drops a share of %v: outside of a training it is supported with 0", rate)
+	}
+	if c.wants(1) {
+		v, _ := c.value(0)
+		c.set(1, &value{shape: v.shape, whole: true, tensor: missing,
+			known: &constant{shape: v.shape, whole: true, alike: true, ints: []int64{1}}})
+		if trains && rate > 0 {
+			return fmt.Errorf("its mask is read, which is not supported")
+		}
+	}
+	if !trains || rate == 0 {
+		return c.identity()
+	}
+	c.dropouts++
+	return unary(func(c *call, x graph.TensorID) graph.TensorID {
+		return c.op(graph.Dropout, graph.Attrs{Rate: rate, Key: c.dropouts}, x)
+	})(c)
+}

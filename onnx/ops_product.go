@@ -1,0 +1,269 @@
+package onnx
+
+import (
+	"fmt"
+	"slices"
+
+	"tensile/graph"
+)
+
+// gemm is alpha·A·B + beta·C.
+func (c *call) gemm() error {
+	a, err := c.tensor(0)
+	if err != nil {
+		return err
+	}
+	b, err := c.weight(1)
+	if err != nil {
+		return err
+	}
+	sa, sb := c.b.Shape(a), c.b.Shape(b)
+	if len(sa) != 2 || len(sb) != 2 {
+		return fmt.Errorf("it multiplies %v and %v, want matrices", sa, sb)
+	}
+	at := graph.Attrs{TransposeA: c.int("transA", 0) != 0, TransposeB: c.int("transB", 0) != 0}
+	alpha, beta := c.float("alpha", 1), c.float("beta", 1)
+	m, n := sa[0], sb[1]
+	if at.TransposeA {
+		m = sa[1]
+	}
+	if at.TransposeB {
+		n = sb[0]
+	}
+	shape := graph.Shape{m, n}
+	var bias graph.TensorID = missing
+	if c.has(2) && beta != 0 {
+		if bias, err = c.weight(2); err != nil {
+			return err
+		}
+		if beta != 1 {
+			bias = c.affine(bias, beta, 0)
+		}
+		v, _ := c.value(2)
+		if _, err := broadcast(v.shape, shape); err != nil {
+			return err
+		}
+	}
+	var y graph.TensorID
+	if row := bias != missing && slices.Equal(c.b.Shape(bias), graph.Shape{n}); alpha == 1 && !at.TransposeA &&
+		at.TransposeB && (row || bias == missing) {
+		operands := []graph.TensorID{a, b}
+		if row {
+			operands = append(operands, bias)
+		}
+		y = c.op(graph.Linear, graph.Attrs{}, operands...)
+	} else {
+		y = c.op(graph.MatMul, at, c.as(a, 1, sa[0], sa[1]), c.as(b, 1, sb[0], sb[1]))
+		if alpha != 1 {
+			y = c.affine(y, alpha, 0)
+		}
+		if y = c.as(y, m, n); bias != missing {
+			y = c.add(y, bias, shape)
+		}
+	}
+	c.give(0, y, shape)
+	return nil
+}
+
+// matmul multiplies the matrices of the last two dimensions; the others are broadcast.
+func (c *call) matmul() error {
+	var t [2]graph.TensorID
+	var s [2]graph.Shape
+	for k := range t {
+		x, err := c.weight(k)
+		if err != nil {
+			return err
+		}
+		v, _ := c.value(k)
+		t[k], s[k] = x, v.shape
+		if len(v.shape) == 0 {
+			return fmt.Errorf("its input %d is a number", k)
+		}
+	}
+	lineA, lineB := len(s[0]) == 1, len(s[1]) == 1
+	if lineA {
+		s[0] = graph.Shape{1, s[0][0]}
+	}
+	if lineB {
+		s[1] = graph.Shape{s[1][0], 1}
+	}
+	ra, rb := len(s[0]), len(s[1])
+	m, k, n := s[0][ra-2], s[0][ra-1], s[1][rb-1]
+	batch, err := broadcast(s[0][:ra-2], s[1][:rb-2])
+	if err != nil {
+		return err
+	}
+	if s[1][rb-2] != k {
+		return fmt.Errorf("it multiplies %v and %v, which do not fit", s[0], s[1])
+	}
+	var y graph.TensorID
+	if s[1][:rb-2].Elements() == 1 { // one matrix for all rows
+		rows := s[0].Elements() / k
+		y = c.op(graph.MatMul, graph.Attrs{}, c.as(t[0], 1, rows, k), c.as(t[1], 1, k, n))
+	} else {
+		for i, last := range [2]graph.Shape{{m, k}, {k, n}} {
+			t[i] = c.as(c.expand(c.as(t[i], s[i]...), slices.Concat(batch, last)), batch.Elements(), last[0], last[1])
+		}
+		y = c.op(graph.MatMul, graph.Attrs{}, t[0], t[1])
+	}
+	shape := slices.Clone(batch)
+	if !lineA {
+		shape = append(shape, m)
+	}
+	if !lineB {
+		shape = append(shape, n)
+	}
+	c.give(0, c.as(y, shape...), shape)
+	return nil
+}
+
+// softmax over a dimension; before operator set 13 over all from it on.
+func (c *call) softmax() error {
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	otherwise := int64(-1)
+	if c.model.Version() < 13 {
+		otherwise = 1
+	}
+	axis, err := c.axis("axis", otherwise, len(s))
+	if err != nil {
+		return err
+	}
+	last := s[axis:].Elements() == s[axis]
+	if c.options.Train && c.node.Outputs[0] == c.model.Graph.Outputs[0].Name && last {
+		c.give(0, x, s) // the loss takes logits
+		return nil
+	}
+	var perm []int
+	rows, width := s[:axis].Elements(), s[axis:].Elements()
+	if c.model.Version() >= 13 && !last {
+		for d := range s {
+			if d != axis {
+				perm = append(perm, d)
+			}
+		}
+		perm = append(perm, axis)
+		x = c.permute(x, perm)
+		rows, width = s.Elements()/s[axis], s[axis]
+	}
+	shape := c.b.Shape(x)
+	y := c.op(graph.Softmax, graph.Attrs{Factor: 1}, c.as(x, 1, rows, width))
+	if c.node.Op == "LogSoftmax" {
+		y = c.op(graph.Log, graph.Attrs{}, y)
+	}
+	y = c.as(y, shape...)
+	if perm != nil {
+		back := make([]int, len(perm))
+		for d, p := range perm {
+			back[p] = d
+		}
+		y = c.permute(y, back)
+	}
+	c.give(0, c.as(y, s...), s)
+	return nil
+}
+
+// crossEntropy is the loss of a network that has its own, [N,C,...] and [N,...].
+func (c *call) crossEntropy() error {
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	if len(s) < 2 {
+		return fmt.Errorf("its scores have shape %v, want [N,C,...]", s)
+	}
+	classes, rows := s[1], s.Elements()/s[1]
+	perm := []int{0}
+	for d := 2; d < len(s); d++ {
+		perm = append(perm, d)
+	}
+	logits := c.as(c.permute(x, append(perm, 1)), rows, classes)
+	labels, err := c.value(1)
+	if err != nil {
+		return err
+	}
+	ignored, ignores := c.attribute("ignore_index"), false
+	if ignored != nil {
+		ignores = ignored.Int >= 0
+	}
+	reduction := c.text("reduction", "mean")
+	if labels.known == nil {
+		if reduction != "mean" || c.has(2) || ignores {
+			return fmt.Errorf("reduction %.20q, class weights or an ignored class: where labels are fed, the mean over "+
+				"labels that are not negative is supported", reduction)
+		}
+		if labels.tensor == missing {
+			labels.whole, labels.tensor = false, c.b.Input(labels.name, graph.Labels, graph.Float32, full(labels.shape))
+		}
+		out := c.ops(graph.SoftmaxXent, graph.Attrs{}, logits, c.as(labels.tensor, rows))
+		c.give(0, out[0], graph.Shape{})
+		c.loss = true
+		if c.wants(1) {
+			return fmt.Errorf("its output of logarithms is read, which is supported where labels are known")
+		}
+		return nil
+	}
+	return c.crossEntropyOf(logits, labels.known, s, reduction)
+}
+
+// crossEntropyOf is the loss of known labels, in any of its forms.
+func (c *call) crossEntropyOf(logits graph.TensorID, labels *constant, s graph.Shape, reduction string) error {
+	rows, classes := c.b.Shape(logits)[0], c.b.Shape(logits)[1]
+	scores := c.op(graph.Log, graph.Attrs{}, c.op(graph.Softmax, graph.Attrs{Factor: 1}, c.as(logits, 1, rows, classes)))
+	scores = c.as(scores, rows, classes)
+	each := slices.Concat(graph.Shape{s[0]}, s[2:])
+	if c.wants(1) {
+		back := []int{0, len(s) - 1}
+		for d := 1; d < len(s)-1; d++ {
+			back = append(back, d)
+		}
+		c.give(1, c.permute(c.as(scores, slices.Concat(each, graph.Shape{classes})...), back), s)
+	}
+	chosen := make([]float64, rows*classes)
+	total := 0.0
+	ignored := c.attribute("ignore_index")
+	// class weights are fed by those who ask for a case, or come from the file
+	weight := func(int) float64 { return 1 }
+	if c.has(2) {
+		k, err := c.known(2)
+		if err != nil {
+			return err
+		}
+		weight = k.float
+	}
+	if labels.elements() != rows {
+		return fmt.Errorf("it has %d labels for %d rows", labels.elements(), rows)
+	}
+	for r, label := range labels.allInts() {
+		if ignored != nil && label == ignored.Int {
+			continue
+		}
+		if label < 0 || label >= int64(classes) {
+			return fmt.Errorf("label %d is none of %d classes", label, classes)
+		}
+		w := weight(int(label))
+		chosen[r*classes+int(label)] = -w
+		total += w
+	}
+	mask, err := c.constant(graph.Shape{rows, classes}, chosen)
+	if err != nil {
+		return err
+	}
+	terms := c.op(graph.Mul, graph.Attrs{}, scores, mask)
+	y := c.as(c.op(graph.SumOver, graph.Attrs{}, c.as(terms, rows, classes, 1)), rows)
+	switch reduction {
+	case "none":
+		c.give(0, c.as(y, each...), each)
+		return nil
+	case "mean", "sum":
+		y = c.op(graph.SumOver, graph.Attrs{}, c.as(y, 1, rows, 1))
+		if reduction == "mean" {
+			y = c.affine(y, 1/total, 0)
+		}
+		c.give(0, c.as(y, 1), graph.Shape{})
+		return nil
+	}
+	return fmt.Errorf("reduction %.40q is none of none, mean and sum", reduction)
+}
