@@ -17,8 +17,8 @@ const (
 	// Job trains with the layout of Epoch in Arena; with its first, Iterations of Model begin, of which Done are
 	// complete
 	Applied EventKind = "applied"
-	// Job has ended iteration Iterations, which took Took, stalled for Stall, waited at gates for Gate and had
-	// Loss
+	// Job has ended iteration Iterations with the layout of Epoch, which took Took, stalled for Stall, waited at gates
+	// for Gate and had Loss
 	Iterated     EventKind = "iterated"
 	Troubled     EventKind = "troubled"     // Job goes on in spite of Why
 	Over         EventKind = "over"         // Job is in State after Iterations; its weights are Saved, or in File; Why

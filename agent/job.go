@@ -285,8 +285,8 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	}
 	if j.outcome.iteration(r, m.now) || r.Iteration+1 == j.spec.Iterations {
 		j.outcome.logged = m.now
-		m.event(Event{Kind: Iterated, Job: j.spec.Name, Iterations: r.Iteration, Took: r.End - r.Begin, Stall: r.Stall,
-			Gate: r.Gate, Loss: loss})
+		m.event(Event{Kind: Iterated, Job: j.spec.Name, Epoch: r.Epoch, Iterations: r.Iteration,
+			Took: r.End - r.Begin, Stall: r.Stall, Gate: r.Gate, Loss: loss})
 	}
 	if m.online {
 		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, ID: j.spec.ID,

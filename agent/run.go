@@ -42,8 +42,9 @@ type Options struct {
 	Host      func(observer func(executor.Event)) Host // what trains on the device, such as On(device)
 	Bus       Bus
 	Heartbeat time.Duration // between statuses when nothing happens; 0: a second
-	Log       *slog.Logger  // of trouble with the bus and its messages; nil: none
-	Record    *Recorder     // writes down what the machine is told and answers; nil: nobody does
+	// Log is of trouble with the bus and its messages, and at level debug of what jobs' logs say; nil: none
+	Log    *slog.Logger
+	Record *Recorder // writes down what the machine is told and answers; nil: nobody does
 
 	Checkpoints checkpoint.Folder // of its jobs; without a Dir no job is taken that wants any
 
@@ -56,9 +57,9 @@ type Options struct {
 	// and the lease is one of this process.
 	Lease func(l *wire.Lease, answer func(...lease.Output)) (HostLease, error)
 
-	// Notice is told in a line what a person who started the executor wants to know: that it has joined, what becomes
-	// of jobs. Nil: nobody is there. One goroutine calls it.
-	Notice func(line string)
+	// Notice is what a person who started the executor wants to know: that it has joined, what becomes of jobs. Nil:
+	// nobody is there.
+	Notice *slog.Logger
 }
 
 // Run trains on a device what a controller orders, until that lets the executor leave (nil) or sends it away, it is
@@ -259,7 +260,7 @@ func (r *runner) orders(_ string, value []byte) {
 	}
 	o, err := wire.DecodeAs[wire.Orders](value)
 	if err != nil {
-		r.Log.Warn("orders are left", "executor", r.Executor, "err", err)
+		r.Log.Warn("orders are left", "err", err)
 		return
 	}
 	r.tell(Input{Orders: &o})
@@ -322,9 +323,10 @@ func (r *runner) do(out Output) {
 	case out.Event != nil:
 		if text := out.Event.Log(); text != "" {
 			r.sender.line(&logLine{out.Event.Job, text})
+			r.Log.LogAttrs(r.ctx, slog.LevelDebug, "job "+out.Event.Job+": "+text, out.Event.attrs()...)
 		}
 		if text := out.Event.Notice(); text != "" && r.Notice != nil {
-			r.Notice(text)
+			r.Notice.LogAttrs(r.ctx, out.Event.level(), text, out.Event.attrs()...)
 		}
 	case out.Lend != nil:
 		r.lend(out.Lend)

@@ -150,8 +150,8 @@ func TestInterrupt(t *testing.T) {
 		a.spec.Save),
 		fmt.Sprintf("job b ended after %d iterations, not saved", other.Iteration)} {
 		if _, ok := errors.AsType[*agent.InterruptedError](err); !ok || !strings.Contains(err.Error(), line) ||
-			!slices.Contains(s.notices, line) {
-			t.Errorf("it ended with %q and notices %q, want %q", err, s.notices, line)
+			!strings.Contains(s.notices.String(), line) {
+			t.Errorf("it ended with %q and notices %q, want %q", err, s.notices.String(), line)
 		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,8 +46,8 @@ type setting struct {
 	cancel context.CancelCauseFunc
 
 	interrupt chan struct{}
-	folder    string   // of its checkpoints
-	notices   []string // to be read when it has ended
+	folder    string          // of its checkpoints
+	notices   strings.Builder // to be read when it has ended
 }
 
 // counted is a device that counts the places of jobs, and can break.
@@ -128,7 +130,7 @@ func beginIn(t *testing.T, d device.Device, folder string) *setting {
 		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device, Host: agent.On(s.device),
 			Bus: s.bus, Heartbeat: time.Millisecond,
 			Checkpoints: checkpoint.Folder{Dir: folder}, Interrupt: s.interrupt,
-			Notice: func(line string) { s.notices = append(s.notices, line) }})
+			Notice: slog.New(slog.NewTextHandler(&s.notices, nil))})
 	}()
 	return s
 }

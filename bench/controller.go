@@ -143,7 +143,7 @@ func (s *rig) with(ctx context.Context, dir string, share float64, measure func(
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, On: s.on, Log: func(string) {},
+		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, On: s.on,
 			Events: s.event, Ready: func() { close(ready) }}))
 	}()
 	defer func() {

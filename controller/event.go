@@ -32,7 +32,7 @@ const (
 	Rested     EventKind = "rested"     // Job is parked after Iterations
 	Preempted  EventKind = "preempted"  // Job is parked for a job of higher priority: Reason
 	Troubled   EventKind = "troubled"   // Job goes on in spite of Why
-	Ended      EventKind = "ended"      // Job is over: State, Iterations; Why
+	Ended      EventKind = "ended"      // Job is over: State, Iterations, Epoch of its last layout; Why
 	Budgeted   EventKind = "budgeted"   // which budget counts after a restart: Reason
 	Rebudgeted EventKind = "rebudgeted" // all jobs are planned for again: Reason
 	Shrinking  EventKind = "shrinking"  // jobs and Contexts hold Bytes of Budget, and are to give some back

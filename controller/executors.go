@@ -95,7 +95,7 @@ func (r *runner) collect(c *Collection) error {
 		if err == nil {
 			result = &left
 		} else {
-			r.options.Log(fmt.Sprintf("the result at %s is passed over: %v", c.Key, err))
+			r.options.Log.Warn(fmt.Sprintf("the result at %s is passed over", c.Key), "err", err)
 		}
 	}
 	if result == nil {

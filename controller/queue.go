@@ -120,7 +120,7 @@ func (m *Machine) missLong() {
 func (m *Machine) displace(j *job) {
 	m.clear(j, true)
 	j.record.Executor, j.record.Applied, j.record.Arena, j.record.SlotPeak, j.record.Park = "", 0, 0, 0, ""
-	j.record.Iteration = 0
+	j.record.Iteration, j.progress = 0, progress{}
 	if c := j.record.Checkpoint; c != nil {
 		j.record.Iteration = c.Iteration
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,9 +53,9 @@ type Options struct {
 	// does. While there is trouble requests are refused for that reason, and no executor counts as silent.
 	Trouble func() string
 
-	Record *Recorder         // writes down what the machine is told and answers; nil: nobody does
-	Log    func(line string) // from any goroutine
-	Events func(Event)       // what the log says, for programs; may be nil
+	Record *Recorder    // writes down what the machine is told and answers; nil: nobody does
+	Log    *slog.Logger // nil: nobody reads it
+	Events func(Event)  // what the log says, for programs; may be nil
 
 	// Reports is given what executors have measured, as it arrives and before it is checked further; it is not to be
 	// changed, nor to be waited for. From another goroutine than Events. May be nil.
@@ -79,6 +80,9 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	o.Device, o.Align, o.Out, o.In, o.Sharing = o.On.Identity, o.On.Align, o.On.Out, o.On.In, o.On.Sharing
 	o.Config = o.Config.withDefaults()
 	o.Watched = o.Launch != nil
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	if o.Trouble == nil {
 		o.Trouble = func() string { return "" }
 	}
@@ -234,6 +238,11 @@ func (r *runner) tick() error {
 
 // step steps the machine and does what it wants.
 func (r *runner) step(at time.Duration, in Input) error {
+	if p := in.Report; p != nil {
+		r.options.Log.LogAttrs(r.ctx, slog.LevelDebug, "an iteration was reported", slog.String("job", p.Job),
+			slog.String("executor", p.Executor), slog.Int64("epoch", p.Epoch), slog.Int("iteration", p.Iteration),
+			slog.Duration("took_ns", p.Wall), slog.Duration("stall_ns", p.Stall), slog.Duration("gate_ns", p.Gate))
+	}
 	outputs := r.machine.Step(at, in)
 	r.options.Record.step(at, in, outputs)
 	return r.carryOut(outputs)
@@ -280,7 +289,7 @@ func (r *runner) do(o Output) error {
 			r.options.Kill(o.Kill)
 		}
 	case o.Event != nil:
-		r.options.Log(o.Event.String())
+		r.options.Log.LogAttrs(r.ctx, o.Event.level(), o.Event.String(), o.Event.attrs()...)
 		if r.options.Events != nil {
 			r.options.Events(*o.Event)
 		}
@@ -362,7 +371,7 @@ func (r *runner) insist(do func() error) error {
 		}
 		if !said && r.options.Trouble() == "" { // which is said by whoever knows of it
 			said = true
-			r.options.Log(fmt.Sprintf("the bus does not take it, trying again: %v", err))
+			r.options.Log.Warn("the bus does not take it, trying again", "err", err)
 		}
 		select {
 		case <-r.ctx.Done():

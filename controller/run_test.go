@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ type office struct {
 	plans     chan *Plan    // that are being made
 	let       chan struct{} // lets a plan be made
 	forgotten []string
-	lines     []string // of the log
+	lines     strings.Builder // of the log
 	recording bytes.Buffer
 	end       func(why error)
 	ended     chan error
@@ -48,14 +49,13 @@ func (f *office) begin(c Config) {
 	ctx, cancel := context.WithCancelCause(f.t.Context())
 	f.end = cancel
 	ready := make(chan struct{})
-	o := Options{Config: c, On: f.planner.On, Plan: f.plan, Log: f.log, Ready: func() { close(ready) },
+	o := Options{Config: c, On: f.planner.On, Plan: f.plan, Ready: func() { close(ready) },
+		Log:       slog.New(slog.NewTextHandler(&f.lines, nil)),
 		Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) },
 		Record:    NewRecorder(&f.recording, func(err error) { f.t.Error(err) })}
 	go func() { f.ended <- Run(ctx, f.bus, o) }()
 	<-ready
 }
-
-func (f *office) log(line string) { f.lines = append(f.lines, line) }
 
 // plan is a planner that waits until it is let on, or nobody wants its plan any more.
 func (f *office) plan(ctx context.Context, p *Plan) *Planned {
@@ -148,12 +148,13 @@ func TestBudgetOutlives(t *testing.T) {
 		again := func(budget, want graph.Bytes, line string) {
 			t.Helper()
 			f.stop()
-			f.lines, c.Budget = nil, budget
+			c.Budget = budget
+			f.lines.Reset()
 			f.begin(c)
 			if got := f.ask(wire.Request{Verb: wire.Jobs}).Budget; got != want {
 				t.Errorf("after a restart with --budget %s the budget is %s, want %s", budget, got, want)
 			}
-			if text := strings.Join(f.lines, "\n"); !strings.Contains(text, line) || line == "" && text != "" {
+			if text := f.lines.String(); !strings.Contains(text, line) || line == "" && text != "" {
 				t.Errorf("after a restart with --budget %s the log has %q, want %q", budget, text, line)
 			}
 		}
@@ -346,18 +347,18 @@ func TestLearntOnTheBus(t *testing.T) {
 		}{
 			{"nothing", nil, "", 0},
 			{"all of it", wire.Encode(known), "", 1},
-			{"half of it", wire.Encode(known)[:80], "are passed over: decode message: ", 0},
+			{"half of it", wire.Encode(known)[:80], "err=\"decode message: ", 0},
 			{"another message", wire.Encode(wire.Request{Verb: wire.Jobs}),
-				"are passed over: decode message: it is of kind", 0},
+				"err=\"decode message: it is of kind", 0},
 			{"of another device", wire.Encode(wire.Learnt{Device: "other"}),
-				"are passed over: it is of device other", 0},
+				"err=\"it is of device other\"", 0},
 		} {
 			if test.stored != nil {
 				store(test.stored)
 			}
-			var lines []string
+			var lines strings.Builder
 			r := &runner{ctx: t.Context(), bus: bus, options: Options{Config: Config{Device: "model"},
-				Log: func(line string) { lines = append(lines, line) }}}
+				Log: slog.New(slog.NewTextHandler(&lines, nil))}}
 			if err := r.restore(); err != nil {
 				t.Errorf("%s: %v", test.what, err)
 				continue
@@ -365,7 +366,7 @@ func TestLearntOnTheBus(t *testing.T) {
 			if got := len(r.machine.learnt.lessons); got != test.want {
 				t.Errorf("%s: the machine knows %d signatures, want %d", test.what, got, test.want)
 			}
-			if said := strings.Join(lines, "\n"); (said == "") != (test.line == "") || !strings.Contains(said,
+			if said := lines.String(); (said == "") != (test.line == "") || !strings.Contains(said,
 				test.line) {
 				t.Errorf("%s: the controller says %q, want %q", test.what, said, test.line)
 			}

@@ -92,7 +92,7 @@ func (r *runner) learnt() (*wire.Learnt, error) {
 		err = fmt.Errorf("it is of device %s", l.Device)
 	}
 	if err != nil {
-		r.options.Log(fmt.Sprintf("the latencies that were learnt of this device are passed over: %v", err))
+		r.options.Log.Warn("the latencies that were learnt of this device are passed over", "err", err)
 		return nil, nil
 	}
 	return &l, nil
@@ -112,7 +112,7 @@ func (r *runner) settings() (*wire.Settings, error) {
 	case r.ctx.Err() != nil:
 		return nil, context.Cause(r.ctx)
 	case err != nil:
-		r.options.Log(fmt.Sprintf("what tensile budget has set is passed over: %v", err))
+		r.options.Log.Warn("what tensile budget has set is passed over", "err", err)
 		return nil, nil
 	}
 	return &s, nil
@@ -343,7 +343,7 @@ func (r *runner) passedOver(kind, line string) {
 	text, ok := r.garbage.Add(time.Now(), kind, line)
 	r.garbageLock.Unlock()
 	if ok {
-		r.options.Log(text)
+		r.options.Log.Warn(text)
 	}
 }
 
@@ -353,6 +353,6 @@ func (r *runner) leftOut() {
 	lines := r.garbage.Due(time.Now())
 	r.garbageLock.Unlock()
 	for _, line := range lines {
-		r.options.Log(line)
+		r.options.Log.Warn(line)
 	}
 }

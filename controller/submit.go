@@ -128,14 +128,15 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 	j.record.State, j.record.Why, j.record.Speed = state, why, 0
 	m.discard(j, j.given(), true)
 	j.graph, j.profile, j.latency, j.spare, j.last, j.former, j.layouts = nil, nil, nil, nil, nil, nil, nil
+	j.progress = progress{}
 	if j.lessons = nil; m.learnt.news {
 		m.keep()
 	}
 	m.collect(j, result)
 	m.changed = true
 	m.count(j, func(t *Tally) { t.ended(state) })
-	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, State: state, Iterations: j.record.Iteration,
-		Why: why})
+	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, Epoch: j.record.Applied, State: state,
+		Iterations: j.record.Iteration, Why: why})
 	m.want.admission = true // those behind it may have waited for nothing else
 	if active && (!m.config.NoReplan || m.overfull() || m.bare()) {
 		m.want.better = because(Departure, "job %s has gone", j.record.Spec.Name)

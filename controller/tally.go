@@ -81,9 +81,10 @@ func (m *Machine) queue(j *job) {
 
 // progress is what reports have told of a job's present incarnation.
 type progress struct {
+	reported    bool
 	incarnation int64
 	iteration   int             // the newest that was reported
-	steps       []time.Duration // of that; nil before the first
+	steps       []time.Duration // of that
 	layout      *layout         // of that; nil: of a plan that is over
 	touched     graph.Bytes     // of its arena, likewise
 }
@@ -93,13 +94,13 @@ type progress struct {
 func (m *Machine) hear(j *job, r *wire.Report, l *layout) {
 	p := &j.progress
 	lost := int64(0)
-	if p.steps != nil && p.incarnation == r.Incarnation {
+	if p.reported && p.incarnation == r.Incarnation {
 		if r.Iteration <= p.iteration {
 			return
 		}
 		lost = int64(r.Iteration - p.iteration - 1)
 	}
-	*p = progress{r.Incarnation, r.Iteration, r.Steps, l, r.Touched}
+	*p = progress{true, r.Incarnation, r.Iteration, r.Steps, l, r.Touched}
 	m.reports, m.missing = m.reports+1, m.missing+lost
 	m.count(j, func(t *Tally) {
 		t.Iterations += 1 + lost

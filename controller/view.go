@@ -58,7 +58,7 @@ func (m *Machine) view() View {
 		if j.queued > 0 {
 			l.Queued += m.now - j.queued
 		}
-		if j.progress.steps != nil && j.record.State == wire.Training {
+		if j.progress.reported && j.record.State == wire.Training {
 			l.Touched, l.Swapped = j.progress.touched, j.progress.swapped()
 			l.PredictionError = correct.Drift(j.latency, j.assumed)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -180,6 +181,12 @@ func ending(err error, problems string) string {
 	const shown = 3
 	text, _ := os.ReadFile(problems) // the reason stands without it
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for i, line := range lines { // of --log-format json
+		var record struct{ Msg, Err string }
+		if json.Unmarshal([]byte(line), &record) == nil && record.Msg != "" {
+			lines[i] = strings.TrimSuffix(record.Msg+": "+record.Err, ": ")
+		}
+	}
 	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic: ") }); i >= 0 {
 		lines = lines[i : i+1] // what follows is for us
 	}

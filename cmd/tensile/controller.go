@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -29,6 +30,7 @@ type controllerFlags struct {
 	state  string
 	listen string
 	http   string // address of the page; "off": there is none
+	open   bool   // metrics want no token
 	share  bool
 	tls    bool
 	alpha  float64
@@ -40,6 +42,7 @@ type controllerFlags struct {
 	preempt         bool
 	inForce         bool // no memory sharing was asked for: that of jobs which run goes on
 	quota           folderFlags
+	log             logFlags
 }
 
 // anyPort is where a controller listens unless told otherwise: at a port that is free at its first start.
@@ -68,13 +71,16 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	f.plan.latency.register(c)
 	registerState(c, &f.state)
 	f.quota.registerQuota(c)
+	f.log.register(c)
 	c.Flags().StringVar(&f.plan.budget, "budget", "",
 		"device memory for all jobs: a size such as 8GiB (default: what tensile budget has set, else no limit)")
 	f.plan.host.register(c)
 	c.Flags().StringVar(&f.listen, "listen", anyPort,
 		"address to take connections at; port 0 is any free one, and the same after a restart")
 	c.Flags().StringVar(&f.http, "http", anyPort,
-		"address to serve the page at, for browsers; port 0 as with --listen; off: none is served")
+		"address to serve the page at; port 0 is any free one, and the same after a restart; off: nowhere")
+	c.Flags().BoolVar(&f.open, "metrics-open", false,
+		"serve /metrics to everyone who reaches the address of --http, without a token; it names jobs and owners")
 	c.Flags().BoolVar(&f.tls, "tls", false, "encrypt connections, with a certificate made in the state folder")
 	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim)")
 	isolate := c.Flags().Bool("isolate", false, "one executor process for each job (default but on sim)")
@@ -127,7 +133,10 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if err := checkState(f.state); err != nil {
 		return err
 	}
-	if f.http != noPage {
+	switch {
+	case f.http == noPage && f.open:
+		return errors.New("--metrics-open: with --http off there are no metrics: leave one of the two out")
+	case f.http != noPage:
 		if err := web.Check(f.http); err != nil {
 			return err
 		}
@@ -165,18 +174,19 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if f.plan.sharing.open && f.plan.mayGate(d) {
 		f.plan.sharing.Sharing = wire.Gates
 	}
-	log := stamped(out)
+	log := f.log.logger(out).With("device", f.plan.device)
+	warn := lines(log, slog.LevelWarn)
 	f.plan.latency.ours = anyLives(executorsIn(f.state))
 	latencies, err := f.plan.findModel(d)
 	if err != nil {
 		return err
 	}
-	server, err := f.serve(log)
+	server, err := f.serve(warn)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	page, err := f.openPage(log)
+	page, err := f.openPage(warn)
 	if err != nil {
 		return err
 	}
@@ -193,20 +203,21 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		defer file.Close()
-		recorder = controller.NewRecorder(file, func(err error) { log(fmt.Sprintf("%s: %v", f.record, err)) })
+		recorder = controller.NewRecorder(file, func(err error) { log.Warn(f.record, "err", err) })
 	}
 	executors := newChildren(server, f.state, &f.plan, false)
+	executors.flags = append(executors.flags, f.log.args()...)
 	if f.quota.quota != "" {
 		executors.flags = append(executors.flags, "--checkpoint-quota", f.quota.quota)
 	}
 	o := controller.Options{Config: f.plan.controllerConfig(budget), On: f.plan.on(d), Log: log,
 		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
-			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
-			page.ready(log)
-			log("latencies before anything was measured: " + latencies)
+			log.Info(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
+			page.ready(lines(log, slog.LevelInfo))
+			log.Info("latencies before anything was measured: " + latencies)
 			if f.plan.context > 0 {
-				log(fmt.Sprintf("this process and every executor take %s of the device's memory each, by opening it; "+
-					"that comes off the budget", f.plan.context))
+				log.Info(fmt.Sprintf("this process and every executor take %s of the device's memory each, by opening "+
+					"it; that comes off the budget", f.plan.context))
 			}
 		}}
 	o.HostMemory = host
@@ -221,13 +232,14 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	o.Trouble, o.Record, o.InForce, o.Kill = server.Trouble, recorder, f.inForce, executors.kill
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
+	page.measure(f.plan.device, f.open, &o)
 	if err := page.show(ctx, server, &o); err != nil {
 		return err
 	}
 	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
 		return err
 	}
-	log("the controller ends; executors go on with their plans until it is started again on this state folder")
+	log.Info("the controller ends; executors go on with their plans until it is started again on this state folder")
 	return nil
 }
 
@@ -255,7 +267,11 @@ func (f *controllerFlags) serve(log func(string)) (*bus.Server, error) {
 
 // control is a controller on a server of this process.
 func control(ctx context.Context, server *bus.Server, o controller.Options) error {
-	conn, err := server.Connect(ctx, bus.ConnOptions{Log: o.Log})
+	options := bus.ConnOptions{}
+	if o.Log != nil {
+		options.Log = lines(o.Log, slog.LevelWarn)
+	}
+	conn, err := server.Connect(ctx, options)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ type executorFlags struct {
 	paced       bool
 	locked      bool
 	lease       string
+	log         logFlags
 }
 
 func executorCommand() *cobra.Command {
@@ -56,6 +57,7 @@ submitted with --save they are saved. A second one ends the executor at once.`,
 	}
 	f.device.registerDevice(c)
 	f.checkpoints.register(c)
+	f.log.register(c)
 	c.Flags().StringVar(&f.url, "nats", "",
 		"address of the controller, such as nats://HOST:4222 (default: the one in the credentials)")
 	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials")
@@ -104,7 +106,8 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		}
 		credentials.URL = f.url
 	}
-	line := stamped(os.Stderr)
+	log := f.log.logger(os.Stderr).With("executor", name)
+	line := lines(log, slog.LevelWarn)
 	lock, err := f.lock(name, credentials)
 	if held, ok := errors.AsType[*lifelock.HeldError](err); ok {
 		return fmt.Errorf("executor %w: end that first, or use other credentials", held)
@@ -121,9 +124,9 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	if f.bound != "" {
 		go func() {
-			lines := bufio.NewScanner(os.Stdin)
-			for lines.Scan() {
-				if n, err := strconv.Atoi(lines.Text()); err == nil && until != nil {
+			input := bufio.NewScanner(os.Stdin)
+			for input.Scan() {
+				if n, err := strconv.Atoi(input.Text()); err == nil && until != nil {
 					until <- n
 				}
 			}
@@ -136,7 +139,8 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer d.Close()
-	say := stamped(out)
+	log = log.With("device", f.device.device)
+	say := f.log.logger(out).With("executor", name, "device", f.device.device)
 	var recorder *agent.Recorder
 	if f.record != "" {
 		file, err := recordTo(f.record)
@@ -146,7 +150,6 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		defer file.Close()
 		recorder = agent.NewRecorder(file, func(err error) { line(fmt.Sprintf("%s: %v", f.record, err)) })
 	}
-	log := slog.New(handler{log: line})
 	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{Log: line})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -154,7 +157,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer conn.Close()
-	say(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
+	say.Info(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
 	o := agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: conn, Log: log, Checkpoints: folder,
 		Interrupt: ctx.Done(), Notice: say, Record: recorder}
 	if f.paced {
@@ -166,7 +169,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		}
 	}
 	if !f.device.simulated() { // whose memory is this process's own
-		leases := hostLeases{folder: f.lease, log: line, failed: cancel}
+		leases := hostLeases{folder: f.lease, log: line, flags: f.log.args(), failed: cancel}
 		if f.bound != "" {
 			leases.linger = time.Second
 		}

@@ -131,11 +131,11 @@ const longestAlone = 10 * time.Second
 // serve is the executor of the script, until the controller lets it go; the error is the command's.
 func (g *guest) serve(ctx context.Context, f *joinFlags, credentials bus.Credentials, about *wire.Answer,
 	name string) error {
-	line := func(text string) { g.say(text) }
+	log := slog.New(sayHandler(g.say))
 	g.host = sidecar.NewHost(sidecar.HostOptions{Start: g.start, Note: g.say, Now: clock.Now,
 		Record: g.record})
-	o := agent.Options{Executor: name, Life: rand.Text(), Alone: longestAlone, Interrupt: ctx.Done(), Notice: g.say,
-		Log:    slog.New(handler{log: line}),
+	o := agent.Options{Executor: name, Life: rand.Text(), Alone: longestAlone, Interrupt: ctx.Done(), Notice: log,
+		Log:    log,
 		Device: scriptDevice{identity: about.Device, link: about.Link},
 		Host: func(observer func(executor.Event)) agent.Host {
 			g.host.Observer = observer
@@ -143,7 +143,7 @@ func (g *guest) serve(ctx context.Context, f *joinFlags, credentials bus.Credent
 		}}
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	leases := hostLeases{log: line, failed: cancel}
+	leases := hostLeases{log: g.say, failed: cancel}
 	if f.client.credentials == "" {
 		leases.folder = filepath.Join(f.client.state, "lease")
 		lock, err := lifelock.Take(executorsIn(f.client.state), name)
@@ -157,7 +157,7 @@ func (g *guest) serve(ctx context.Context, f *joinFlags, credentials bus.Credent
 		g.held = append(g.held, lock.File())
 	}
 	o.Lease = leases.open
-	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{Log: line})
+	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{Log: g.say})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 func leaseCommand() *cobra.Command {
 	var folder string
 	var linger time.Duration
+	var log logFlags
 	c := &cobra.Command{
 		Use:    "lease",
 		Short:  "Grant the jobs of a device their memory, for the executors that share it",
@@ -28,13 +30,14 @@ func leaseCommand() *cobra.Command {
 				return errors.New("lease: name the folder of a device's lease with --folder")
 			}
 			err := process.Serve(c.Context(), folder, process.ServeOptions{Lease: lease.Options{Methods: method.Of},
-				Linger: linger, Log: stamped(os.Stderr)})
+				Linger: linger, Log: lines(log.logger(os.Stderr), slog.LevelWarn)})
 			if _, held := errors.AsType[*lifelock.HeldError](err); held || errors.Is(err, context.Canceled) {
 				return nil // executors may start one each
 			}
 			return err
 		},
 	}
+	log.register(c)
 	c.Flags().StringVar(&folder, "folder", "", "folder of the device's lease")
 	c.Flags().DurationVar(&linger, "linger", 0, "end when nobody was connected for so long (default 30s)")
 	return c

@@ -29,6 +29,7 @@ type hostLeases struct {
 	folder string // of one without a name; "": there is none
 	linger time.Duration
 	log    func(string)
+	flags  []string    // of how the process of a lease logs
 	failed func(error) // a lease cannot go on
 }
 
@@ -60,8 +61,8 @@ func (h *hostLeases) open(l *wire.Lease, answer func(...lease.Output)) (agent.Ho
 	c := &leaseOf{end: cancel, Client: process.NewClient(process.Options{Folder: folder, Log: h.log,
 		Answer: func(o lease.Output) { answer(o) },
 		Start: func() error {
-			return process.Detach(filepath.Join(folder, process.LogName), binary, "lease", "--folder", folder,
-				"--linger", h.linger.String())
+			return process.Detach(filepath.Join(folder, process.LogName), binary, append([]string{"lease",
+				"--folder", folder, "--linger", h.linger.String()}, h.flags...)...)
 		}})}
 	c.done.Go(func() {
 		if err := c.Run(ctx); err != nil {

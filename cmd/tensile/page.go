@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"tensile/internal/bus"
 	pages "tensile/internal/page"
 	"tensile/internal/web"
+	"tensile/metrics"
 )
 
 // noPage is the --http of a controller that serves no page.
@@ -45,7 +47,7 @@ func (p *page) show(ctx context.Context, server *bus.Server, o *controller.Optio
 	if p.server == nil {
 		return nil
 	}
-	conn, err := server.Connect(ctx, bus.ConnOptions{Log: o.Log})
+	conn, err := server.Connect(ctx, bus.ConnOptions{Log: lines(o.Log, slog.LevelWarn)})
 	if err != nil {
 		return err
 	}
@@ -75,6 +77,24 @@ func (p *page) ready(log func(string)) {
 	if p.server != nil {
 		log("page at " + p.server.URL(web.View))
 	}
+}
+
+// metricsPath is where metrics are.
+const metricsPath = "/metrics"
+
+// measure serves metrics of a controller of a device, to everyone or to those who have a token.
+func (p *page) measure(device string, open bool, o *controller.Options) {
+	if p.server == nil {
+		return
+	}
+	o.Views = new(controller.Views)
+	m := metrics.New(device, version, o.Views)
+	o.Waited, o.Planned, o.Events = m.Waited, m.Planned, m.Event
+	needs := web.View
+	if open {
+		needs = web.Open
+	}
+	p.server.Handle("GET "+metricsPath, needs, m.Handler())
 }
 
 func (p *page) close() {

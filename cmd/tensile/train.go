@@ -150,7 +150,7 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 	ready := make(chan struct{})
 	go func() {
 		defer close(ended)
-		o := controller.Options{Config: t.config(), On: t.device(), Launch: children.launch, Log: func(string) {},
+		o := controller.Options{Config: t.config(), On: t.device(), Launch: children.launch,
 			Plan: t.planner().Plan, Ready: func() { close(ready) }}
 		o.Share = t.flags.share
 		o.Limited = t.session.link.rate > 0
