@@ -28,7 +28,8 @@ type Task struct {
 	Latency     []time.Duration
 	Held, Least graph.Bytes
 
-	// Source is the ONNX file that the graph was made from, with which it begins unless other weights are named; "": none.
+	// Source is the ONNX file that the graph was made from, with which it begins unless other weights are named. "":
+	// it was made from none.
 	Source string
 
 	Seed uint64        // of weights, dropout and noise
@@ -139,8 +140,8 @@ func (t *Task) Save(path, began string, kept weights.File) error {
 		return weights.Write(path, kept)
 	}
 	if !onnx.Is(began) {
-		return fmt.Errorf("save %s: only a job that begins with an .onnx file is saved as one: name a .safetensors file",
-			path)
+		return fmt.Errorf("save %s: only a job that begins with an .onnx file is saved as one: name a .safetensors "+
+			"file", path)
 	}
 	m, err := onnx.Read(began)
 	if err != nil {

@@ -101,9 +101,11 @@ func sequenceReaders(names []string, s Settings) (map[string]bool, error) {
 // noGraph is the error for a MODEL that is no network, but something in the file system.
 func noGraph(path string, folder bool) error {
 	if folder {
-		return fmt.Errorf("%s is a folder: name a network (tensile models lists them), a .json graph or an .onnx file", path)
+		return fmt.Errorf("%s is a folder: name a network (tensile models lists them), a .json graph or an "+
+			".onnx file", path)
 	}
-	return fmt.Errorf("%s is a file, but no .json graph and no .onnx file: tensile graph MODEL makes a graph; other forms are not read", path)
+	return fmt.Errorf("%s is a file, but no .json graph, which tensile graph MODEL makes, and no .onnx file: "+
+		"other forms are not read", path)
 }
 
 // settingsOf returns the settings that apply to a model. Where some networks read images and others sequences, each
