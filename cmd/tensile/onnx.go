@@ -22,8 +22,8 @@ func onnxCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "onnx",
 		Short: "Look at ONNX files, and test the operators that are supported",
-		Long: "Look at ONNX files, and test the operators that are supported. run, plan and submit take FILE.onnx " +
-			"as a MODEL.",
+		Long: "Look at ONNX files, and test the operators that are supported. run, plan and submit take an " +
+			"ONNX file as a MODEL.",
 	}
 	c.AddCommand(onnxShowCommand(), onnxTestCommand())
 	return c
@@ -115,9 +115,9 @@ func onnxTestCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "test DIR",
 		Short: "Run cases of single operators on the cpu device and compare with their stored outputs",
-		Long: "Run cases of single operators on the cpu device and compare with their stored outputs. DIR is a " +
-			"folder of folders with model.onnx and test_data_set_0, as the ONNX project has them, or one of these. Exits " +
-			"with 1 if a case has failed; unsupported ones are listed.",
+		Long: "Run cases of single operators on the cpu device and compare with their stored outputs.\n\n" +
+			"DIR is a folder of folders with model.onnx and test_data_set_0, as the ONNX project has them, or one " +
+			"of these. The exit code is 1 if a case has failed; unsupported ones are listed.",
 		Example: "  tensile onnx test onnx/backend/test/data/node --json",
 		Args:    needFile,
 		RunE: func(c *cobra.Command, args []string) error {
