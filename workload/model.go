@@ -67,6 +67,8 @@ func build(model string, s Settings) (built, error) {
 	switch {
 	case onnx.Is(model):
 		return importModel(model, s)
+	case s.Loss != "":
+		return built{}, fmt.Errorf("model %s has a loss of its own: leave --loss out, which is for .onnx files", model)
 	case isGraph(model):
 		return readGraph(model)
 	}
