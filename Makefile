@@ -11,7 +11,7 @@ GPU = gpu
 WITH = $(SETTINGS)
 endif
 
-.PHONY: build gpu demo demo-page release test test-gpu-fake test-torch gpu-check race lint golden ptx ptx-check bench fuzz soak mutants clean
+.PHONY: build gpu demo demo-page release test test-gpu-fake test-torch gpu-check race lint golden ptx ptx-check onnx-cases bench fuzz soak mutants clean
 
 build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -92,6 +92,9 @@ ptx: ## compile the CUDA kernels anew with clang-19; read the diff, and commit t
 
 ptx-check: ## registers and spills of the CUDA kernels, where ptxas is installed
 	scripts/ptx-check.sh
+
+onnx-cases: ## ONNX files of PyTorch, and what it computes of them, for tests; wants Debian's python3-torch
+	/usr/bin/python3 scripts/onnx-cases.py onnx/testdata
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, one after the other, FUZZTIME each

@@ -34,6 +34,8 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 			err = errNoData
 		} else if problem := weights.Writable(p.Spec.Save); problem != nil {
 			err = fmt.Errorf("save: %w", problem)
+		} else if err == nil {
+			err = task.Savable(p.Spec.Save, p.Spec.Weights)
 		}
 	}
 	return &Prepared{Ticket: p.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}

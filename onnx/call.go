@@ -149,7 +149,7 @@ func (c *call) ranges(x graph.Shape) ([]part, error) {
 		}
 	}
 	var all []part
-	if len(starts) != len(ends) || axes != nil && len(axes) != len(starts) || steps != nil && len(steps) != len(starts) {
+	if n := len(starts); len(ends) != n || axes != nil && len(axes) != n || steps != nil && len(steps) != n {
 		return nil, fmt.Errorf("starts %v, ends %v, axes %v and steps %v do not fit", starts, ends, axes, steps)
 	}
 	for i := range starts {

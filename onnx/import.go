@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -82,12 +83,13 @@ type importer struct {
 	read     map[string]bool // values that something reads
 	contents map[string][]float32
 	dropouts uint64
+	folded   int  // elements of constants so far
 	fixed    int  // the batch that the file has in place of a symbol, if it is imported with another
 	loss     bool // a node made the loss
 }
 
-// Import makes the forward ops of a model. Errors: operators and forms of them that are not supported, all at once, with
-// the names of their nodes, and shapes that do not fit.
+// Import makes the forward ops of a model. Errors: operators and forms of them that are not supported, all at once,
+// with the names of their nodes, and shapes that do not fit.
 func Import(m *Model, name string, o Options) (*Network, error) {
 	i := &importer{model: m, options: o, b: graph.NewBuilder(name), values: make(map[string]*value),
 		read: make(map[string]bool), contents: make(map[string][]float32)}
@@ -239,7 +241,8 @@ func (i *importer) sized(v *value, in Value) error {
 		case n == 0 && i.options.Sequence > 0:
 			n = int64(i.options.Sequence)
 		case n == 0:
-			return fmt.Errorf("dimension %d is %.40q, which the file leaves open: give it with --sequence", d, dim.Symbol)
+			return fmt.Errorf("dimension %d is %.40q, which the file leaves open: give it with --sequence", d,
+				dim.Symbol)
 		}
 		extents = append(extents, n)
 	}
@@ -272,7 +275,13 @@ func (i *importer) node(n *Node) error {
 		in, folded = []*constant{{shape: i.values[n.Inputs[0]].shape}}, true
 	}
 	i.b.SetLayer(n.Name)
-	err := func() error {
+	err := func() (err error) {
+		// Files may be hostile, and operators index what they were given: what does not fit is an error of the node.
+		defer func() {
+			if problem, ok := recover().(runtime.Error); ok {
+				err = fmt.Errorf("its inputs do not fit: %v", problem)
+			}
+		}()
 		if !folded {
 			of := operators[n.Op]
 			if of == nil {
@@ -285,7 +294,11 @@ func (i *importer) node(n *Node) error {
 		}
 		k, err := folds[n.Op](c, in)
 		if err == nil {
-			c.set(0, &value{shape: k.shape, whole: k.whole, known: k, tensor: missing, fresh: c.leftOut()})
+			err = i.afford(k)
+		}
+		if err == nil {
+			fresh := c.leftOut()
+			c.set(0, &value{shape: k.shape, whole: k.whole, known: k, tensor: missing, fresh: fresh})
 		}
 		return err
 	}()
@@ -301,6 +314,30 @@ func (i *importer) node(n *Node) error {
 		i.fail(n)
 	}
 	return err
+}
+
+// maxAllFolded bounds the elements of all constants together, so that a small file takes no more memory than that.
+const maxAllFolded = 1 << 25
+
+// afford returns an error if a constant is too large, or all together are.
+func (i *importer) afford(k *constant) error {
+	n := max(len(k.ints), len(k.floats))
+	if k.whole {
+		n = k.elements()
+	}
+	if i.folded += n; n > maxFolded || i.folded > maxAllFolded {
+		return fmt.Errorf("it makes a constant of %d elements: there may be %d, and %d in all", n, maxFolded,
+			maxAllFolded)
+	}
+	return nil
+}
+
+// numbers is room for n numbers of a constant.
+func (c *call) numbers(n int) ([]float64, error) {
+	if n < 0 || n > maxFolded {
+		return nil, fmt.Errorf("it needs a constant of %d elements, of which there may be %d", n, maxFolded)
+	}
+	return make([]float64, n), nil
 }
 
 // leftOut reports whether a constant may be a weight that was left out of the file: one number everywhere, in a shape.

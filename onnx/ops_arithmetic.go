@@ -13,13 +13,17 @@ var operators map[string]func(c *call) error
 func init() {
 	operators = map[string]func(c *call) error{
 		"Add": (*call).addition, "Sub": (*call).subtraction, "Mul": (*call).multiplication, "Div": (*call).division,
-		"Sum": (*call).total, "Mean": (*call).total, "Pow": (*call).pow, "Sqrt": unary(func(c *call, x graph.TensorID) graph.TensorID { return c.power(x, 0.5) }),
+		"Sum": (*call).total, "Mean": (*call).total, "Pow": (*call).pow,
+		"Sqrt":       unary(func(c *call, x graph.TensorID) graph.TensorID { return c.power(x, 0.5) }),
 		"Reciprocal": unary(func(c *call, x graph.TensorID) graph.TensorID { return c.power(x, -1) }),
 		"Neg":        unary(func(c *call, x graph.TensorID) graph.TensorID { return c.affine(x, -1, 0) }),
-		"Relu":       kind(graph.ReLU), "Sigmoid": kind(graph.Sigmoid), "Tanh": kind(graph.Tanh), "Exp": kind(graph.Exp),
-		"Log": kind(graph.Log), "Erf": kind(graph.Erf), "Gelu": (*call).gelu, "Clip": (*call).clip, "LeakyRelu": (*call).leaky,
-		"Where": (*call).where, "ReduceMean": (*call).reduce, "ReduceSum": (*call).reduce, "ReduceSumSquare": (*call).reduce,
-		"ReduceL2": (*call).reduce, "HardSigmoid": (*call).hardSigmoid, "HardSwish": (*call).hardSwish,
+		"Relu":       kind(graph.ReLU), "Sigmoid": kind(graph.Sigmoid), "Tanh": kind(graph.Tanh),
+		"Exp": kind(graph.Exp),
+		"Log": kind(graph.Log), "Erf": kind(graph.Erf), "Gelu": (*call).gelu, "Clip": (*call).clip,
+		"LeakyRelu": (*call).leaky,
+		"Where":     (*call).where, "ReduceMean": (*call).reduce, "ReduceSum": (*call).reduce,
+		"ReduceSumSquare": (*call).reduce,
+		"ReduceL2":        (*call).reduce, "HardSigmoid": (*call).hardSigmoid, "HardSwish": (*call).hardSwish,
 
 		"Conv": (*call).conv, "MaxPool": (*call).maxPool, "AveragePool": (*call).avgPool,
 		"GlobalAveragePool": (*call).globalPool, "BatchNormalization": (*call).batchNorm, "LRN": (*call).lrn,
@@ -290,7 +294,10 @@ func (c *call) where() error {
 	}
 	var sum graph.TensorID = missing
 	for k := 1; k <= 2; k++ {
-		mask := make([]float64, condition.elements())
+		mask, err := c.numbers(condition.elements())
+		if err != nil {
+			return err
+		}
 		for i := range mask {
 			mask[i] = oneIf((condition.int(i) != 0) == (k == 1))
 		}

@@ -219,7 +219,10 @@ func (c *call) conv() error {
 // beyond adds the lowest float to the padding of an image, so that it never is a maximum.
 func (c *call) beyond(x graph.TensorID, s graph.Shape, w window) (graph.TensorID, error) {
 	e := w.extent()
-	mask := make([]float64, e[0]*e[1])
+	mask, err := c.numbers(e[0] * e[1])
+	if err != nil {
+		return missing, err
+	}
 	any := false
 	for i := range mask {
 		row, column := i/e[1]-w.begin[0], i%e[1]-w.begin[1]
@@ -282,7 +285,10 @@ func (c *call) avgPool() error {
 		return c.op(graph.AvgPool, w.bare(), x)
 	})
 	// the mean over the whole window becomes that over the pixels that count
-	scale := make([]float64, w.out[0]*w.out[1])
+	scale, err := c.numbers(w.out[0] * w.out[1])
+	if err != nil {
+		return err
+	}
 	for i := range scale {
 		count := 1
 		for d, at := range [2]int{i / w.out[1], i % w.out[1]} {
@@ -457,7 +463,10 @@ func (c *call) layerNorm() error {
 			beta = c.as(c.expand(beta, v.shape[axis:]), width)
 		}
 	} else {
-		beta, err = c.constant(graph.Shape{width}, make([]float64, width))
+		var zeros []float64
+		if zeros, err = c.numbers(width); err == nil {
+			beta, err = c.constant(graph.Shape{width}, zeros)
+		}
 	}
 	if err != nil {
 		return err

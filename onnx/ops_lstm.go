@@ -9,6 +9,9 @@ import (
 // Gates of an LSTM stand in the order input, output, forget, cell in ONNX, and input, forget, cell, output in graphs.
 var gateOrder = [4]int{0, 2, 3, 1}
 
+// maxSteps bounds the steps of an LSTM, each of which has ops of its own.
+const maxSteps = 1 << 12
+
 // direction is an LSTM on its way through time.
 type direction struct {
 	below, recurrent graph.TensorID // what comes from below [S,N,4H]; weights [4H,H]
@@ -44,6 +47,9 @@ func (c *call) lstm() error {
 	}
 	s := c.b.Shape(x)
 	steps, batch, width := s[0], s[1], s[2]
+	if steps > maxSteps {
+		return fmt.Errorf("it has %d steps, of which %d are supported", steps, maxSteps)
+	}
 	r, err := c.weight(2)
 	if err != nil {
 		return err
@@ -94,7 +100,11 @@ func (c *call) lstm() error {
 	if (operands[5] == missing) != (operands[6] == missing) { // both, or neither
 		for _, k := range []int{5, 6} {
 			if operands[k] == missing {
-				if operands[k], err = c.constant(shapes[k], make([]float64, shapes[k].Elements())); err != nil {
+				zeros, err := c.numbers(shapes[k].Elements())
+				if err != nil {
+					return err
+				}
+				if operands[k], err = c.constant(shapes[k], zeros); err != nil {
 					return err
 				}
 			}
@@ -152,7 +162,11 @@ func (c *call) unroll(x graph.TensorID, in map[int]graph.TensorID, d, hidden int
 	if in[7] != missing {
 		dir.peep = c.as(c.slice(in[7], 0, d, 1), 3, hidden)
 		if dir.c == missing {
-			zero, err := c.constant(graph.Shape{batch, hidden}, make([]float64, batch*hidden))
+			zeros, err := c.numbers(batch * hidden)
+			if err != nil {
+				return y, h, state, err
+			}
+			zero, err := c.constant(graph.Shape{batch, hidden}, zeros)
 			if err != nil {
 				return y, h, state, err
 			}

@@ -191,11 +191,12 @@ func (c *call) crossEntropy() error {
 	reduction := c.text("reduction", "mean")
 	if labels.known == nil {
 		if reduction != "mean" || c.has(2) || ignores {
-			return fmt.Errorf("reduction %.20q, class weights or an ignored class: where labels are fed, the mean over "+
-				"labels that are not negative is supported", reduction)
+			return fmt.Errorf("reduction %.20q, class weights or an ignored class: where labels are fed, the mean "+
+				"over labels that are not negative is supported", reduction)
 		}
 		if labels.tensor == missing {
-			labels.whole, labels.tensor = false, c.b.Input(labels.name, graph.Labels, graph.Float32, full(labels.shape))
+			labels.whole = false
+			labels.tensor = c.b.Input(labels.name, graph.Labels, graph.Float32, full(labels.shape))
 		}
 		out := c.ops(graph.SoftmaxXent, graph.Attrs{}, logits, c.as(labels.tensor, rows))
 		c.give(0, out[0], graph.Shape{})
@@ -211,8 +212,8 @@ func (c *call) crossEntropy() error {
 // crossEntropyOf is the loss of known labels, in any of its forms.
 func (c *call) crossEntropyOf(logits graph.TensorID, labels *constant, s graph.Shape, reduction string) error {
 	rows, classes := c.b.Shape(logits)[0], c.b.Shape(logits)[1]
-	scores := c.op(graph.Log, graph.Attrs{}, c.op(graph.Softmax, graph.Attrs{Factor: 1}, c.as(logits, 1, rows, classes)))
-	scores = c.as(scores, rows, classes)
+	shares := c.op(graph.Softmax, graph.Attrs{Factor: 1}, c.as(logits, 1, rows, classes))
+	scores := c.as(c.op(graph.Log, graph.Attrs{}, shares), rows, classes)
 	each := slices.Concat(graph.Shape{s[0]}, s[2:])
 	if c.wants(1) {
 		back := []int{0, len(s) - 1}
@@ -221,7 +222,10 @@ func (c *call) crossEntropyOf(logits graph.TensorID, labels *constant, s graph.S
 		}
 		c.give(1, c.permute(c.as(scores, slices.Concat(each, graph.Shape{classes})...), back), s)
 	}
-	chosen := make([]float64, rows*classes)
+	chosen, err := c.numbers(rows * classes)
+	if err != nil {
+		return err
+	}
 	total := 0.0
 	ignored := c.attribute("ignore_index")
 	// class weights are fed by those who ask for a case, or come from the file

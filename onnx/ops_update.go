@@ -11,7 +11,8 @@ import (
 // here so that their cases can be run. Inputs are R and T, then all X, all G, and all of each state.
 
 // update applies of to each parameter with the rate of its step, its gradient (with the part of the norm) and states.
-func (c *call) update(states int, of func(rate float64, x, g graph.TensorID, state []graph.TensorID) []graph.TensorID) error {
+func (c *call) update(states int,
+	of func(rate float64, x, g graph.TensorID, state []graph.TensorID) []graph.TensorID) error {
 	rate, err := c.known(0)
 	if err != nil {
 		return err

@@ -28,7 +28,8 @@ type Task struct {
 	Latency     []time.Duration
 	Held, Least graph.Bytes
 
-	// Source is the ONNX file that the graph was made from, with which it begins unless other weights are named; "": none.
+	// Source is the ONNX file that the graph was made from, with which it begins unless other weights are named. "":
+	// it was made from none.
 	Source string
 
 	Seed uint64        // of weights, dropout and noise
@@ -138,9 +139,8 @@ func (t *Task) Save(path, began string, kept weights.File) error {
 	if !onnx.Is(path) {
 		return weights.Write(path, kept)
 	}
-	if !onnx.Is(began) {
-		return fmt.Errorf("save %s: only a job that begins with an .onnx file is saved as one: name a .safetensors file",
-			path)
+	if err := Savable(path, began); err != nil {
+		return err
 	}
 	m, err := onnx.Read(began)
 	if err != nil {
@@ -150,6 +150,15 @@ func (t *Task) Save(path, began string, kept weights.File) error {
 		m.Replace(x.Name, x.Data)
 	}
 	return weights.Replace(path, m.Encode())
+}
+
+// Savable returns the error that Save would give of a path, so that nothing is trained in vain.
+func Savable(path, began string) error {
+	if onnx.Is(path) && !onnx.Is(began) {
+		return fmt.Errorf("save %s: only a job that begins with an .onnx file is saved as one: name a .safetensors "+
+			"file", path)
+	}
+	return nil
 }
 
 // Restore has a task start with the tensors of a checkpoint, and returns an error unless there is one of the right size

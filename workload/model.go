@@ -67,6 +67,8 @@ func build(model string, s Settings) (built, error) {
 	switch {
 	case onnx.Is(model):
 		return importModel(model, s)
+	case s.Loss != "":
+		return built{}, fmt.Errorf("model %s has a loss of its own: leave --loss out, which is for .onnx files", model)
 	case isGraph(model):
 		return readGraph(model)
 	}
@@ -101,9 +103,11 @@ func sequenceReaders(names []string, s Settings) (map[string]bool, error) {
 // noGraph is the error for a MODEL that is no network, but something in the file system.
 func noGraph(path string, folder bool) error {
 	if folder {
-		return fmt.Errorf("%s is a folder: name a network (tensile models lists them), a .json graph or an .onnx file", path)
+		return fmt.Errorf("%s is a folder: name a network (tensile models lists them), a .json graph or an "+
+			".onnx file", path)
 	}
-	return fmt.Errorf("%s is a file, but no .json graph and no .onnx file: tensile graph MODEL makes a graph; other forms are not read", path)
+	return fmt.Errorf("%s is a file, but no .json graph, which tensile graph MODEL makes, and no .onnx file: "+
+		"other forms are not read", path)
 }
 
 // settingsOf returns the settings that apply to a model. Where some networks read images and others sequences, each

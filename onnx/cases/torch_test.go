@@ -28,7 +28,8 @@ type told struct {
 }
 
 // Networks that PyTorch exported in training mode have its loss and its gradients within 1e-4, its weights after two
-// steps within 1e-5, and its outputs in evaluation. Exported again with these weights and read, they have equal outputs.
+// steps within 1e-5, and its outputs in evaluation. Exported again with these weights and read, they have equal
+// outputs.
 func TestTorch(t *testing.T) {
 	for _, name := range []string{"cnn", "encoder", "encoder17", "lstm"} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +205,8 @@ func near(t *testing.T, what string, got []float32, want []float64, tolerance fl
 		difference[i] = float64(got[i]) - v
 	}
 	if d, n := norm(difference), norm(want); !(d <= tolerance*n || d <= 1e-7) {
-		t.Errorf("%s differs by %.3g of %.3g: %v, want %v", what, d, n, got[:min(4, len(got))], want[:min(4, len(want))])
+		few := min(4, len(got))
+		t.Errorf("%s differs by %.3g of %.3g: %v, want %v", what, d, n, got[:few], want[:few])
 	}
 }
 

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"tensile/device/cpu"
+	"tensile/graph"
+	"tensile/internal/text"
+	"tensile/models"
+	"tensile/onnx"
+	"tensile/onnx/cases"
+	"tensile/peak"
+)
+
+func onnxCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "onnx",
+		Short: "Look at ONNX files, and test the operators that are supported",
+		Long: "Look at ONNX files, and test the operators that are supported. run, plan and submit take an " +
+			"ONNX file as a MODEL.",
+	}
+	c.AddCommand(onnxShowCommand(), onnxTestCommand())
+	return c
+}
+
+func onnxShowCommand() *cobra.Command {
+	var f workloadFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "show FILE",
+		Short:   "Say what an ONNX file holds: operators, parameters, arithmetic, memory of its training",
+		Example: "  tensile onnx show model.onnx --batch 32",
+		Args:    needFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.showONNX(args[0], asJSON, c.OutOrStdout())
+		},
+	}
+	f.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
+	return c
+}
+
+// needFile is the error for a command line that does not name one file.
+func needFile(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%s: name one file or folder", c.CommandPath())
+	}
+	return nil
+}
+
+// onnxFile describes an ONNX file.
+type onnxFile struct {
+	Name      string         `json:"name"`
+	Producer  string         `json:"producer,omitempty"`
+	Opset     int64          `json:"opset"`
+	Operators map[string]int `json:"operators"` // nodes of each
+	Params    int64          `json:"params"`
+	MACs      int64          `json:"macs"` // of a forward pass of the batch
+	Ops       int            `json:"ops"`  // of the training graph, and its memory without a plan
+	Peak      graph.Bytes    `json:"vanilla_peak_all_bytes"`
+	PeakLive  graph.Bytes    `json:"vanilla_peak_live_bytes"`
+}
+
+func (f *workloadFlags) showONNX(path string, asJSON bool, out io.Writer) error {
+	if !onnx.Is(path) {
+		return fmt.Errorf("%s: name a file that ends in .onnx", path)
+	}
+	m, err := onnx.Read(path)
+	if err != nil {
+		return err
+	}
+	w, err := f.load([]string{path})
+	if err != nil {
+		return err
+	}
+	g := w[0].Graph
+	d := onnxFile{Name: g.Name, Producer: m.Producer, Opset: m.Version(), Operators: make(map[string]int),
+		Params: g.Parameters(), MACs: models.MACs(g), Ops: len(g.Ops)}
+	d.Peak, d.PeakLive = peak.Vanilla(g)
+	for _, n := range m.Graph.Nodes {
+		d.Operators[n.Op]++
+	}
+	if asJSON {
+		return printJSON(out, d)
+	}
+	if _, err := fmt.Fprintf(out, "%s: %d nodes of operator set %d, made by %s\n", d.Name, len(m.Graph.Nodes), d.Opset,
+		orUnknown(d.Producer)); err != nil {
+		return err
+	}
+	for _, op := range slices.Sorted(maps.Keys(d.Operators)) {
+		if _, err := fmt.Fprintf(out, "  %4d %s\n", d.Operators[op], op); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(out, "%d parameters, %.3f GMACs a forward pass of the batch\ntraining: %d ops, needs %v "+
+		"without a plan (%v if nothing were freed)\n", d.Params, float64(d.MACs)/1e9, d.Ops, d.PeakLive, d.Peak)
+	return err
+}
+
+func orUnknown(name string) string {
+	if name == "" {
+		return "an unknown program"
+	}
+	return name
+}
+
+func onnxTestCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "test DIR",
+		Short: "Run cases of single operators on the cpu device and compare with their stored outputs",
+		Long: "Run cases of single operators on the cpu device and compare with their stored outputs.\n\n" +
+			"DIR is a folder of folders with model.onnx and test_data_set_0, as the ONNX project has them, or one " +
+			"of these. The exit code is 1 if a case has failed; unsupported ones are listed.",
+		Example: "  tensile onnx test onnx/backend/test/data/node --json",
+		Args:    needFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			return testONNX(c.Context(), args[0], asJSON, c.OutOrStdout())
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else: cases counted by operator")
+	return c
+}
+
+func testONNX(ctx context.Context, dir string, asJSON bool, out io.Writer) error {
+	d, err := cpu.New(cpu.Options{})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	results, err := cases.Run(ctx, d, dir)
+	if err != nil {
+		return err
+	}
+	tallies := cases.Count(results)
+	if asJSON {
+		err = printJSON(out, tallies)
+	} else {
+		err = writeCases(out, results, tallies)
+	}
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, t := range tallies {
+		failed += t.Failed
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d cases have failed", failed, len(results))
+	}
+	return nil
+}
+
+// writeCases lists the cases that did not pass, and counts all by operator.
+func writeCases(out io.Writer, results []cases.Result, tallies []cases.Tally) error {
+	for _, r := range results {
+		if r.Outcome != cases.Passed {
+			if _, err := fmt.Fprintf(out, "%s %s: %s\n", r.Name, r.Outcome, r.Reason); err != nil {
+				return err
+			}
+		}
+	}
+	rows := [][]string{{"OPERATOR", "PASSED", "FAILED", "UNSUPPORTED"}}
+	for _, t := range tallies {
+		rows = append(rows, []string{t.Op, fmt.Sprint(t.Passed), fmt.Sprint(t.Failed), fmt.Sprint(t.Unsupported)})
+	}
+	return text.Table(out, rows)
+}
