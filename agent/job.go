@@ -279,7 +279,8 @@ func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	if m.online {
 		m.say(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, ID: j.spec.ID,
 			Incarnation: j.number, Epoch: r.Epoch, Iteration: r.Iteration, Steps: r.Steps, Stall: r.Stall,
-			Gate: r.Gate, Wall: r.End - r.Begin, Loss: loss, Copies: j.copiesOf(r)}})
+			Gate: r.Gate, Wall: r.End - r.Begin, Touched: r.Touched,
+			Loss: loss, Copies: j.copiesOf(r)}})
 	}
 }
 

@@ -18,7 +18,7 @@ type HostLease interface {
 
 // Lend has the jobs of a host share memory as orders say, by a lease. Jobs that the host has go on as they are: the
 // controller changes the way of sharing only while there are none.
-func Lend(h *executor.Host, l *wire.Lease, by executor.Lease) {
+func Lend(h Host, l *wire.Lease, by executor.Lease) {
 	if l.Sharing == wire.NoSharing {
 		h.Share(executor.Sharing{})
 		return

@@ -3,7 +3,6 @@ package agent
 import (
 	"fmt"
 
-	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/invariants"
 	"tensile/peak"
@@ -12,7 +11,7 @@ import (
 )
 
 // Prove answers with the program of a layout that was fetched for a device, or with why it is refused.
-func (f *Fetch) Prove(l *wire.Layout, d device.Device) *Fetched {
+func (f *Fetch) Prove(l *wire.Layout, d Device) *Fetched {
 	facts := d.Facts()
 	proven, err := Prove(f.Task.Graph, f.Job, f.Epoch, l, d.Align(), program.Options{Poison: invariants.Enabled,
 		Snapshot: f.Checkpoints, Durations: program.Durations{Out: facts.Out, In: facts.In, Host: facts.Host}})

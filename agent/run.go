@@ -31,18 +31,17 @@ type Bus interface {
 	Connected() bool
 }
 
-// Options are what an agent is; name, device and bus must be given.
+// Options are what an agent is; name, device, host and bus must be given.
 type Options struct {
 	Executor  string
 	Life      string   // another for each process that is called so; "": one is made up
 	Dead      []string // lives of that name that are known to have ended
-	Device    device.Device
+	Device    Device
+	Host      func(observer func(executor.Event)) Host // what trains on the device, such as On(device)
 	Bus       Bus
 	Heartbeat time.Duration // between statuses when nothing happens; 0: a second
-	// nil: jobs train without a rest; else up to the last number of iterations that came, 0 at first
-	Until  <-chan int
-	Log    *slog.Logger // of trouble with the bus and its messages; nil: none
-	Record *Recorder    // writes down what the machine is told and answers; nil: nobody does
+	Log       *slog.Logger  // of trouble with the bus and its messages; nil: none
+	Record    *Recorder     // writes down what the machine is told and answers; nil: nobody does
 
 	Checkpoints checkpoint.Folder // of its jobs; without a Dir no job is taken that wants any
 
@@ -85,17 +84,13 @@ func Run(ctx context.Context, o Options) error {
 			NoData: simulated(o.Device)}}
 	o.Record.begin(p)
 	r.timeline = timeline.Recorder{Device: o.Device.Name(), Origin: p.Origin}
-	r.host = executor.NewHost(o.Device, func(e executor.Event) {
+	r.host = o.Host(func(e executor.Event) {
 		if e.Trace != nil {
 			r.traced(e.Job, e.Trace)
 			return
 		}
 		r.tell(Input{Event: &e})
 	})
-	if o.Until != nil {
-		r.host.Until(0)
-		go r.pace(ctx)
-	}
 	stop, err := o.Bus.Watch(ctx, wire.OrdersKey(o.Executor), r.orders)
 	if err != nil {
 		r.sender.close()
@@ -113,7 +108,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // simulated reports whether a device has virtual time and no data.
-func simulated(d device.Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
+func simulated(d Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
 
 // Here names this machine and process.
 func Here() string { return fmt.Sprintf("%s, process %d", hostName(), os.Getpid()) }
@@ -137,7 +132,7 @@ type runner struct {
 	Options
 	cancel  func(error) // ends the process
 	machine *Machine
-	host    *executor.Host
+	host    Host
 	sender  *sender
 	ctx     context.Context    // of what is fetched
 	errands sync.WaitGroup     // what is fetched and kept at present
@@ -153,18 +148,6 @@ type runner struct {
 	mu     sync.Mutex
 	inputs []arrival // not taken yet
 	ready  chan struct{}
-}
-
-// pace passes on how far the jobs are to train.
-func (r *runner) pace(ctx context.Context) {
-	for {
-		select {
-		case n := <-r.Until:
-			r.host.Until(n)
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // run has the host serve and steps the machine, and returns when neither goes on.

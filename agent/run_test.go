@@ -356,7 +356,8 @@ func TestRunErrors(t *testing.T) {
 	bus := newMemory()
 	bus.away = true
 	for name, want := range map[string]string{"": "executor: the name", "x": "wait for orders: no connection"} {
-		err := agent.Run(t.Context(), agent.Options{Executor: name, Device: simulated(t), Bus: bus})
+		d := simulated(t)
+		err := agent.Run(t.Context(), agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: bus})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("executor %q: error %v, want %q", name, err, want)
 		}

@@ -38,8 +38,9 @@ type sender struct {
 
 const (
 	busTimeout = 5 * time.Second // with one message
-	grace      = 3 * time.Second // with all that is left at the end
-	mostLines  = 1000            // that wait
+	// with all that is left at the end: a machine that is busy may keep a message waiting as long as busTimeout
+	grace     = 3 * busTimeout
+	mostLines = 1000 // that wait
 )
 
 func newSender(o *Options) *sender {

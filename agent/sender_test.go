@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"tensile/wire"
 )
@@ -14,13 +15,10 @@ import (
 // awayBus is a bus that can be away.
 type awayBus struct {
 	Bus
-	mu     sync.Mutex
-	there  bool
-	lines  []string
-	told   chan struct{} // per status
-	stuck  int           // appends that get no answer
-	tried  int
-	number []int64
+	mu    sync.Mutex
+	there bool
+	lines []string
+	stuck int // appends that get no answer
 }
 
 func (b *awayBus) Connected() bool {
@@ -32,7 +30,7 @@ func (b *awayBus) Connected() bool {
 func (b *awayBus) Append(_ context.Context, log string, line []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.tried++; b.stuck > 0 {
+	if b.stuck > 0 {
 		b.stuck--
 		return fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 	}
@@ -43,53 +41,49 @@ func (b *awayBus) Append(_ context.Context, log string, line []byte) error {
 func (b *awayBus) Put(_ context.Context, _ string, value []byte) error {
 	s, err := wire.DecodeAs[wire.Status](value)
 	b.mu.Lock()
-	b.number = append(b.number, s.Number)
+	defer b.mu.Unlock()
 	b.lines = append(b.lines, fmt.Sprint("status ", s.Number))
-	b.mu.Unlock()
-	b.told <- struct{}{}
 	return err
 }
 
-func (b *awayBus) set(there bool) {
+// back makes the bus there again, where the next append gets no answer.
+func (b *awayBus) back() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.there = there
+	b.there, b.stuck = true, 1
 }
 
 // Lines that are logged while the controller is away are said when it is back, before the status that is newer than
-// they are: the newest thousand, with a word about those that were too many.
+// they are: the newest thousand, with a word about those that were too many. A status that found no controller is lost;
+// one that comes while lines get no answer is said before them.
 func TestLinesAreKept(t *testing.T) {
-	b := &awayBus{told: make(chan struct{}, 10)}
-	s := newSender(&Options{Executor: "x1", Bus: b, Log: slog.New(slog.DiscardHandler)})
-	status := func(n int64) *wire.Status { return &wire.Status{Executor: "x1", Number: n, Life: "1"} }
-	const more = 234
-	for i := range mostLines + more {
-		s.line(&logLine{"lenet", fmt.Sprint("iteration ", i)})
-		if i%100 == 0 {
-			s.tell(status(1)) // which is lost
+	synctest.Test(t, func(t *testing.T) {
+		b := &awayBus{}
+		s := newSender(&Options{Executor: "x1", Bus: b, Log: slog.New(slog.DiscardHandler)})
+		status := func(n int64) *wire.Status { return &wire.Status{Executor: "x1", Number: n, Life: "1"} }
+		const more = 234
+		for i := range mostLines + more {
+			s.line(&logLine{"lenet", fmt.Sprint("iteration ", i)})
+			if i%100 == 0 {
+				s.tell(status(1))
+			}
 		}
-	}
-	s.line(&logLine{"lenet", "finished after 1234 iterations"})
-	b.set(true)
-	b.mu.Lock()
-	b.stuck = 1
-	b.mu.Unlock()
-	s.tell(status(2))
-	<-b.told
-	s.tell(status(3))
-	<-b.told
-	s.close()
-	lines := b.lines
-	if at := slices.Index(lines, "status 2"); at >= 0 { // the first line got no answer then
-		lines = slices.Delete(lines, at, at+1)
-	}
-	want := []string{fmt.Sprintf("%d lines are missing here: the controller was away", more+1)}
-	for i := more + 1; i < mostLines+more; i++ {
-		want = append(want, fmt.Sprint("iteration ", i))
-	}
-	want = append(want, "finished after 1234 iterations", "status 3")
-	if !slices.Equal(lines, want) {
-		t.Errorf("%d lines were said, want %d; the first are %q, the last %q", len(lines), len(want),
-			lines[:min(3, len(lines))], lines[max(0, len(lines)-3):])
-	}
+		s.line(&logLine{"lenet", "finished after 1234 iterations"})
+		synctest.Wait() // the sender has tried all of that, and found nobody
+		b.back()
+		s.tell(status(2))
+		synctest.Wait()
+		s.tell(status(3))
+		synctest.Wait()
+		s.close()
+		want := []string{"status 2", fmt.Sprintf("%d lines are missing here: the controller was away", more+1)}
+		for i := more + 1; i < mostLines+more; i++ {
+			want = append(want, fmt.Sprint("iteration ", i))
+		}
+		want = append(want, "finished after 1234 iterations", "status 3")
+		if !slices.Equal(b.lines, want) {
+			t.Errorf("%d lines were said, want %d; the first are %q, the last %q", len(b.lines), len(want),
+				b.lines[:min(3, len(b.lines))], b.lines[max(0, len(b.lines)-3):])
+		}
+	})
 }

@@ -125,8 +125,8 @@ func beginIn(t *testing.T, d device.Device, folder string) *setting {
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancelCause(t.Context())
 	go func() {
-		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device, Bus: s.bus,
-			Heartbeat:   time.Millisecond,
+		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device, Host: agent.On(s.device),
+			Bus: s.bus, Heartbeat: time.Millisecond,
 			Checkpoints: checkpoint.Folder{Dir: folder}, Interrupt: s.interrupt,
 			Notice: func(line string) { s.notices = append(s.notices, line) }})
 	}()

@@ -144,7 +144,8 @@ func (s *rig) load(ctx context.Context, jobs map[string]*fakeExecutor, r *Contro
 		}
 	}()
 	var err error
-	for until := time.Now().Add(s.options.For); err == nil && time.Now().Before(until); {
+	until := time.Now().Add(s.options.For)
+	for r.OrdersUnderLoad, err = s.puts(ctx, 500); err == nil && time.Now().Before(until); {
 		r.OrdersUnderLoad, err = s.puts(ctx, 500)
 	}
 	close(stop)
@@ -158,13 +159,18 @@ func (s *rig) load(ctx context.Context, jobs map[string]*fakeExecutor, r *Contro
 	}
 	r.ReportsSent = int(float64(total) / took.Seconds())
 	drained := time.Now()
-	for last := -1; ; {
+	const patience = 25 // looks at a controller that takes no more reports, after which the others are lost
+	var moved time.Time // when the last was seen to be taken
+	for last, still := -1, 0; ; {
 		taken, err := s.taken(ctx)
 		if err != nil {
 			return err
 		}
-		if r.ReportsLost = total - taken; taken == total || taken == last {
-			r.Backlog = report.Milliseconds(time.Since(drained))
+		if still++; taken != last {
+			still, moved = 0, time.Now()
+		}
+		if r.ReportsLost = total - taken; taken == total || still == patience {
+			r.Backlog = report.Milliseconds(moved.Sub(drained))
 			return nil
 		}
 		last = taken

@@ -61,5 +61,19 @@ func (t Together) Without(c Claim) Together {
 	return t
 }
 
+// Used is what jobs, contexts and executors out of reach may have of a device and of the host, by the answer to a
+// request for all jobs.
+func Used(a *wire.Answer) (device, host graph.Bytes) {
+	var claims Together
+	for i := range a.Jobs {
+		r := &a.Jobs[i]
+		claims, host = claims.With(ClaimOf(r)), host+r.Host
+		for _, h := range r.Held {
+			claims, host = claims.With(whole(h.Bytes)), host+h.Host
+		}
+	}
+	return claims.Bytes() + a.Contexts.Sum(), host
+}
+
 // Bytes is what the claims take together.
 func (t Together) Bytes() graph.Bytes { return t.base + t.largest }

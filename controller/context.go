@@ -127,8 +127,8 @@ func (m *Machine) recount() {
 	if fewer {
 		m.want.admission = true
 	}
-	if m.want.better == "" && (more || fewer && !m.config.NoReplan) {
-		m.want.better = fmt.Sprintf("the device has %s now", now)
+	if m.want.better.none() && (more || fewer && !m.config.NoReplan) {
+		m.want.better = because(Processes, "the device has %s now", now)
 	}
 }
 

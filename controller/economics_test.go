@@ -51,7 +51,7 @@ func TestPlansRepayTheChange(t *testing.T) {
 			for op := range j.latency {
 				j.latency[op] /= 10 // so that copies are late
 			}
-			m.want.better = "a test"
+			m.want.better = because(Drifted, "a test")
 			planned := w.errand(Input{Tick: &Tick{}})
 			if planned.Why != nil {
 				break // copies that are late fit no plan of this budget

@@ -13,7 +13,7 @@ import (
 type wants struct {
 	admission bool   // jobs that wait may fit now
 	must      bool   // the plans for these are to be adopted, whatever they gain
-	better    string // why the admitted jobs are to be planned for again; "": they are not
+	better    reason // why the admitted jobs are to be planned for again; none: they are not
 }
 
 // errand is a Plan that is being made.
@@ -22,7 +22,7 @@ type errand struct {
 	jobs     []*job // in the order of the Plan
 	admitted int
 	must     bool   // the plans are to be adopted whatever they gain
-	reason   string // why those that are admitted are planned for again, if nothing else is
+	reason   reason // why those that are admitted are planned for again, if nothing else is
 	asked    time.Duration
 	budget   graph.Bytes // of then
 }
@@ -40,11 +40,11 @@ func (m *Machine) ask() {
 	active, waiting := m.reachable(), m.waiting()
 	m.want.admission = m.want.admission && len(waiting) > 0
 	if len(active) == 0 {
-		m.want.better = ""
+		m.want.better = reason{}
 	}
 	m.cancel()
-	admit := m.want.admission && (m.want.better == "" || !m.overfull())
-	if m.errand != nil || !admit && m.want.better == "" {
+	admit := m.want.admission && (m.want.better.none() || !m.overfull())
+	if m.errand != nil || !admit && m.want.better.none() {
 		return
 	}
 	m.ticket++
@@ -54,7 +54,7 @@ func (m *Machine) ask() {
 		e.jobs = append(e.jobs, waiting...)
 		m.want.admission = false
 	}
-	m.want.better, m.want.must = "", false // an admission plans for all
+	m.want.better, m.want.must = reason{}, false // an admission plans for all
 	p := &Plan{Ticket: e.ticket, Admitted: e.admitted, Budget: m.config.Budget, Reserved: m.reserved(), Line: m.line,
 		HostMemory: m.config.HostMemory, HostReserved: m.hostReserved(e.jobs), Contexts: m.staying()}
 	starts := m.starts(e.jobs)
@@ -97,7 +97,7 @@ func (m *Machine) cancel() {
 	}
 	m.say(Output{Cancel: e.ticket})
 	m.errand = nil
-	if !over && m.want.better == "" {
+	if !over && m.want.better.none() {
 		m.want.better = e.reason
 	}
 }
@@ -154,7 +154,7 @@ func (m *Machine) never(e *errand, why map[int]string) {
 			m.over(j, wire.Broken, text, nil)
 		}
 	}
-	if m.want.better == "" {
+	if m.want.better.none() {
 		m.want.better = e.reason
 	}
 }
@@ -181,19 +181,19 @@ func (m *Machine) enter(e *errand, p *Planned) {
 		why = &NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
 	}
 	if len(begun) == 0 { // none fits, or all were stopped meanwhile, for which others would shrink in vain
-		if m.want.better == "" {
+		if m.want.better.none() {
 			m.want.better = e.reason
 		}
 		return
 	}
-	reason := e.reason
+	cause := e.reason
 	switch {
 	case len(begun) == 1:
-		reason = fmt.Sprintf("job %s has come", begun[0].record.Spec.Name)
+		cause = because(Arrival, "job %s has come", begun[0].record.Spec.Name)
 	case len(begun) > 1:
-		reason = fmt.Sprintf("%d jobs have come", len(begun))
+		cause = because(Arrival, "%d jobs have come", len(begun))
 	}
-	m.adopt(m.standing(e, p.Jobs), Event{Reason: reason})
+	m.adopt(m.standing(e, p.Jobs), cause.event())
 	m.sayShared()
 }
 
@@ -253,7 +253,7 @@ func (m *Machine) improve(e *errand, jobs []PlannedJob) {
 		if held := m.taken(); m.config.Budget > 0 && held > m.config.Budget {
 			m.event(Event{Kind: Shrinking, Bytes: held, Budget: m.config.Budget, Contexts: m.contexts()})
 		}
-		m.adopt(plans, Event{Reason: e.reason})
+		m.adopt(plans, e.reason.event())
 		return
 	}
 	var gain, transition time.Duration
@@ -261,20 +261,23 @@ func (m *Machine) improve(e *errand, jobs []PlannedJob) {
 		gain, transition = gain+p.Gain, transition+p.Transition
 	}
 	if m.bare() || e.must {
-		m.adopt(plans, Event{Reason: e.reason})
+		m.adopt(plans, e.reason.event())
 	} else if transition > 0 && gain > transition {
-		m.adopt(plans, Event{Reason: e.reason, Gain: gain, Transition: transition})
+		adopted := e.reason.event()
+		adopted.Gain, adopted.Transition = gain, transition
+		m.adopt(plans, adopted)
 	}
 }
 
 // noneBetter goes on without new plans. Where jobs have to shrink, or have no plan, those that have nothing yet wait
 // again.
 func (m *Machine) noneBetter(e *errand, why *NoPlan) {
-	if (m.overfull() || m.bare()) && m.requeue(e.reason) {
+	if (m.overfull() || m.bare()) && m.requeue(e.reason.text) {
 		m.want.better, m.want.admission = e.reason, true
 		return
 	}
-	told := Event{Kind: Unplanned, Reason: e.reason, Why: why.Why}
+	told := e.reason.event()
+	told.Kind, told.Why = Unplanned, why.Why
 	if m.overfull() {
 		told = Event{Kind: Stuck, Bytes: m.taken(), Budget: m.config.Budget, Contexts: m.contexts(), Why: why.Why}
 	}
@@ -314,6 +317,7 @@ func (m *Machine) adopt(plans []adoption, e Event) {
 		if p.Layout != nil && p.Layout.epoch() > j.record.Epoch {
 			j.record.Latencies = p.Latencies
 			j.plan(p.Layout, e.Reason)
+			m.count(j, func(t *Tally) { t.plan(e.Cause) })
 			e.Plans++
 		}
 	}

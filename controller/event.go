@@ -23,9 +23,9 @@ const (
 	Doubled    EventKind = "doubled"    // Executor has a second process, at Host
 	Repelled   EventKind = "repelled"   // the second process of Executor, at Host; Reason
 	Queued     EventKind = "queued"     // Job waits for Bytes; Reason
-	Adopted    EventKind = "adopted"    // Plans that are new, of all jobs; Reason; Gain and Transition if these decided
+	Adopted    EventKind = "adopted"    // Plans are new; Reason, Cause; Gain and Transition if these decided
 	Shared     EventKind = "shared"     // jobs share memory; Reason is how fast they are expected to be
-	Unplanned  EventKind = "unplanned"  // there are no new plans; Reason is what they were wanted for, Why is why
+	Unplanned  EventKind = "unplanned"  // there are no new plans; Reason, Cause: what they were wanted for; Why
 	Granted    EventKind = "granted"    // Job may train with the layout of Epoch in Bytes
 	Moved      EventKind = "moved"      // Job, which had not begun, gets another executor; Why
 	Restarted  EventKind = "restarted"  // Job goes on from its checkpoint after Iterations; Why
@@ -56,6 +56,7 @@ type Event struct {
 	Gain       time.Duration `json:"gain_ns,omitzero"`
 	Transition time.Duration `json:"transition_ns,omitzero"`
 	Reason     string        `json:"reason,omitzero"`
+	Cause      Cause         `json:"cause,omitzero"`
 	Why        string        `json:"why,omitzero"`
 }
 

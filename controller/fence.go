@@ -101,7 +101,7 @@ func (m *Machine) freed(name, why string) {
 	m.unstick()
 	m.event(Event{Kind: Freed, Executor: name, Why: why})
 	if !m.config.NoReplan {
-		m.want.better = fmt.Sprintf("executor %s has given its memory back", name)
+		m.want.better = because(Processes, "executor %s has given its memory back", name)
 	}
 }
 
@@ -148,7 +148,7 @@ func (m *Machine) silence(x *executor) {
 		}
 	}
 	if m.config.shares() && m.overfull() { // by what it may hold beside the others from now on
-		m.want.better = fmt.Sprintf("executor %s cannot be reached", x.name)
+		m.want.better = because(Processes, "executor %s cannot be reached", x.name)
 	}
 }
 
@@ -185,7 +185,7 @@ func (m *Machine) back(x *executor) {
 		if j.record.Executor != x.name || !j.active() {
 			continue
 		}
-		m.want.better, m.want.must = fmt.Sprintf("executor %s is back", x.name), true
+		m.want.better, m.want.must = because(Processes, "executor %s is back", x.name), true
 		if j.record.State == wire.Unknown {
 			j.known()
 		}

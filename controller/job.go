@@ -43,13 +43,18 @@ type job struct {
 	beside  graph.Bytes   // of that: beside its host slots
 	former  *layout       // that was in force before; commands compare the present one with it
 	layouts []*layout     // those that may be in force or become so, oldest first; the last is the newest plan
+
+	tally    Tally
+	progress progress
+	queued   time.Duration // since when it is queued, as far as this controller knows; 0: it is not
 }
 
 // layout is one that a job may train with.
 type layout struct {
 	ProvenLayout
 	granted   bool
-	delivered bool // it is where the executor finds it
+	delivered bool     // it is where the executor finds it
+	traffic   *traffic // nil: no iteration with it was reported
 }
 
 func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }

@@ -100,7 +100,7 @@ func (s *shop) executor(ctx context.Context, name string, d *sim.Device) string 
 	conn, err := bus.Connect(ctx, s.server.Credentials(bus.Executor(name)), bus.ConnOptions{})
 	if err == nil {
 		defer conn.Close()
-		err = agent.Run(ctx, agent.Options{Executor: name, Device: d, Bus: conn})
+		err = agent.Run(ctx, agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: conn})
 	}
 	return fmt.Sprint(err)
 }

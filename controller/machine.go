@@ -33,6 +33,10 @@ type Machine struct {
 
 	lease wire.Lease // what leases have to give; zero where jobs share no memory
 
+	tallies map[string]*Tally // by owner
+	reports int64             // of iterations that were counted
+	missing int64             // that were lost between these
+
 	given    graph.Bytes    // the budget with which this controller was started; 0: none
 	settings *wire.Settings // that were set while a controller ran; nil: none
 
@@ -74,7 +78,7 @@ type reply struct {
 // NewMachine returns the machine of a controller without jobs.
 func NewMachine(c Config) *Machine {
 	return &Machine{config: c.withDefaults(), given: c.Budget, executors: make(map[string]*executor),
-		learnt: restoreLearnt(c.Device, nil)}
+		tallies: make(map[string]*Tally), learnt: restoreLearnt(c.Device, nil)}
 }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It
@@ -111,6 +115,9 @@ func (m *Machine) end() []Output {
 	if m.changed { // most reports and statuses change nothing
 		m.grant()
 		m.place()
+		for _, j := range m.jobs {
+			m.queue(j)
+		}
 		m.write()
 		m.retire()
 		m.recount()

@@ -176,7 +176,7 @@ func (m *Machine) parked(j *job) {
 		j.record.State, j.record.Why = wire.Parked, ""
 	}
 	if !m.config.NoReplan {
-		m.want.better = fmt.Sprintf("job %s is parked", j.record.Spec.Name)
+		m.want.better = because(Departure, "job %s is parked", j.record.Spec.Name)
 	}
 	m.event(Event{Kind: Rested, Job: j.record.Spec.Name, Iterations: j.record.Iteration})
 }

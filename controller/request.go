@@ -49,7 +49,7 @@ func (m *Machine) request(from int64, by string, q *wire.Request) {
 		j.trace = wire.Trace{Number: max(j.trace.Number+1, int64(m.now/time.Microsecond)), Iterations: q.Iterations}
 	case wire.SetWeight:
 		j.record.Spec.Priority, m.want.admission = q.Priority, true
-		m.want.better = fmt.Sprintf("the priority of job %s is %d", q.Job, q.Priority)
+		m.want.better = because(Reweighed, "the priority of job %s is %d", q.Job, q.Priority)
 	}
 	if m.changed = true; err != nil {
 		m.reply(from, err)

@@ -106,10 +106,10 @@ func (m *Machine) Resume(now time.Duration) []Output {
 		x.heard = now
 	}
 	if m.bare() {
-		m.want.better = "the controller was started again"
+		m.want.better = because(Resumed, "the controller was started again")
 	}
-	if m.rebudget(); m.want.better == "" && m.hostFull() {
-		m.want.better = fmt.Sprintf("there are %s of host memory", m.config.HostMemory)
+	if m.rebudget(); m.want.better.none() && m.hostFull() {
+		m.want.better = because(Memory, "there are %s of host memory", m.config.HostMemory)
 	}
 	return m.end()
 }
@@ -142,7 +142,7 @@ func (m *Machine) rebudget() {
 	}
 	change := fmt.Sprintf("the budget is %s, and was %s", words(m.config.Budget), words(live[other].record.Budget))
 	m.event(Event{Kind: Rebudgeted, Reason: change})
-	m.want.better = change
+	m.want.better = because(Memory, "%s", change)
 	for _, j := range live {
 		j.record.Budget, j.stuck = m.config.Budget, false
 		j.fresh = j.fresh || j.record.State == wire.Queued // it may never fit what there is now
@@ -183,7 +183,7 @@ func (j *job) restore(c *Config, layouts []*wire.Layout) error {
 		}
 		l := &ProvenLayout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, Host: proven.Program().Host,
 			Claim: c.claimOf(proven.Program()), program: proven.Program()}
-		j.layouts = append(j.layouts, &layout{*l, true, true})
+		j.layouts = append(j.layouts, &layout{ProvenLayout: *l, granted: true, delivered: true})
 	}
 	slices.SortFunc(j.layouts, func(a, b *layout) int { return int(a.epoch() - b.epoch()) })
 	return nil

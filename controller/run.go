@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +53,11 @@ type Options struct {
 	Log    func(line string) // from any goroutine
 	Events func(Event)       // what the log says, for programs; may be nil
 	Ready  func()            // called once when requests are taken
+	Views  *Views            // shows what the controller knows, from when requests are taken; may be nil
+
+	// Waited is told how long a message or request has waited until the machine took it, Planned how long an errand
+	// took that was not given up; both may be nil. Several goroutines call them.
+	Waited, Planned func(time.Duration)
 }
 
 // maxInputs is how many inputs may wait for the machine.
@@ -89,6 +93,11 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 		return err
 	}
 	defer stop()
+	if o.Views != nil {
+		now := r.view
+		o.Views.now.Store(&now)
+		defer o.Views.now.Store(nil)
+	}
 	if o.Ready != nil {
 		o.Ready()
 	}
@@ -111,8 +120,8 @@ type runner struct {
 
 	removed map[graph.Digest]bool // graphs that no job had, and that may be submitted again just now
 
-	blocked atomic.Pointer[[]wire.Record] // the jobs, while the bus does not take something
-	deaf    bool                          // it did not since the last beat
+	blocked atomic.Pointer[View] // what was known, while the bus does not take something
+	deaf    bool                 // it did not since the last beat
 
 	garbageLock sync.Mutex
 	garbage     limit.Lines // that arrives
@@ -124,6 +133,7 @@ type input struct {
 	at     time.Duration // it arrived: since the Unix epoch
 	list   bool          // the answer is a list of all jobs
 	answer chan<- wire.Answer
+	view   chan<- View // what is known is asked for
 }
 
 // put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however
@@ -159,15 +169,15 @@ func (r *runner) loop() error {
 // take has the machine take an input.
 func (r *runner) take(in input) error {
 	if in.list {
-		o := &r.options
-		in.answer <- wire.Answer{Jobs: r.machine.Records(), Trouble: cmp.Or(o.Trouble(), r.machine.Trouble()),
-			Device:     o.Device,
-			Budget:     r.machine.Budget(),
-			Contexts:   r.machine.Contexts(),
-			HostMemory: o.HostMemory, Sharing: o.MemorySharing,
-			ByHand: r.machine.ByHand(),
-			Link:   wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}
+		in.answer <- r.now().Answer
 		return nil
+	}
+	if in.view != nil {
+		in.view <- r.now()
+		return nil
+	}
+	if r.options.Waited != nil {
+		r.options.Waited(clock.Now() - in.at)
 	}
 	if in.answer != nil {
 		r.last++
@@ -306,8 +316,12 @@ func (r *runner) begin(p *Plan) {
 	r.stop = cancel
 	r.errands.Go(func() {
 		defer cancel()
+		began := clock.Now()
 		planned := r.options.Plan(ctx, p)
 		if ctx.Err() == nil {
+			if r.options.Planned != nil {
+				r.options.Planned(clock.Now() - began)
+			}
 			r.put(input{Input: Input{Planned: planned}})
 		}
 	})
@@ -325,8 +339,8 @@ func (r *runner) insist(do func() error) error {
 			return nil
 		}
 		if r.blocked.Load() == nil {
-			records := r.machine.Records()
-			r.blocked.Store(&records)
+			view := r.now()
+			r.blocked.Store(&view)
 		}
 		if !said && r.options.Trouble() == "" { // which is said by whoever knows of it
 			said = true

@@ -248,7 +248,7 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 	blocked, trouble := r.blocked.Load(), r.options.Trouble()
 	switch {
 	case q.Verb == wire.Jobs && blocked != nil:
-		return wire.Answer{Jobs: *blocked, Trouble: trouble}
+		return wire.Answer{Jobs: blocked.Jobs, Trouble: trouble}
 	case q.Verb != wire.Jobs && trouble != "":
 		return wire.Answer{Error: trouble, Trouble: trouble}
 	}

@@ -334,8 +334,10 @@ func (m *Machine) report(r *wire.Report) {
 	j.heard.add(r.Iteration, r.Loss)
 	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch })
 	if at < 0 || len(r.Steps) != len(j.layouts[at].Wire.Plan.Steps) {
+		m.hear(j, r, nil)
 		return // of a plan that is over
 	}
+	m.hear(j, r, j.layouts[at])
 	m.trains(j) // its status may still be on its way
 	alone := j.first(j.layouts[at], m.alone(j, r.Steps))
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
@@ -351,13 +353,13 @@ func (m *Machine) report(r *wire.Report) {
 		j.follow, j.last, m.changed = false, r, true
 		waits := func(j *job) bool { return j.follow }
 		if !slices.ContainsFunc(m.active(), waits) {
-			m.want.must, m.want.better = true, "the policy asked to plan again"
+			m.want.must, m.want.better = true, because(Asked, "the policy asked to plan again")
 		}
 	}
 	if j.reports++; m.config.NoReplan || j.reports < m.config.Settle || r.Epoch != j.record.Epoch || m.now < m.rest {
 		return
 	}
 	if rate := correct.Drift(j.latency, j.assumed); rate > m.config.Threshold {
-		m.want.better = fmt.Sprintf("the latencies of job %s have changed by %.0f %%", r.Job, 100*rate)
+		m.want.better = because(Drifted, "the latencies of job %s have changed by %.0f %%", r.Job, 100*rate)
 	}
 }

@@ -39,7 +39,7 @@ func (m *Machine) submit(from int64, by string, list []Submission) {
 	}
 	for _, s := range list {
 		s.Spec.Owner = by
-		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true,
+		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true, queued: m.now,
 			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
 				Waiting: m.now, Budget: m.config.Budget}})
 	}
@@ -124,11 +124,12 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 	}
 	m.collect(j, result)
 	m.changed = true
+	m.count(j, func(t *Tally) { t.ended(state) })
 	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, State: state, Iterations: j.record.Iteration,
 		Why: why})
 	m.want.admission = true // those behind it may have waited for nothing else
 	if active && (!m.config.NoReplan || m.overfull() || m.bare()) {
-		m.want.better = fmt.Sprintf("job %s has gone", j.record.Spec.Name)
+		m.want.better = because(Departure, "job %s has gone", j.record.Spec.Name)
 	}
 }
 

@@ -207,6 +207,7 @@ func (h *Host) carry(j *job, in Input) error {
 		case out.Lease != nil:
 			h.tell(*out.Lease)
 		case out.Report != nil:
+			out.Report.Touched = j.place.Touched()
 			h.observer(Event{Job: j.name, Report: out.Report})
 		case out.Trace != nil:
 			h.observer(Event{Job: j.name, Trace: out.Trace})

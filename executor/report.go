@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tensile/device"
+	"tensile/graph"
 	"tensile/program"
 	"tensile/swapexec"
 )
@@ -23,6 +24,9 @@ type Report struct {
 	// Gate is of the compute stream: nothing was issued to it because a group waited for its grant.
 	Gate   time.Duration `json:",omitzero"`
 	Copies []swapexec.Copy
+
+	// Touched is the highest byte of the arena that a command has used since the plan came into force.
+	Touched graph.Bytes `json:",omitzero"`
 }
 
 // Trace is what a section of a job has done, command by command.

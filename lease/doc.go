@@ -53,7 +53,8 @@
 //   - A delay ends when nobody goes on by himself: each job of the order asks, and no idle job holds more than its
 //     Base. Then the oldest of the order has what it asks for, or, if nobody of the order goes on, the first of the
 //     queue. So some iteration always goes on.
-//   - A delay ends when Options.Overtakes iterations have begun since it began.
+//   - A delay ends when Options.Overtakes iterations have begun since it began, or two for each job if these are more:
+//     a method may have the jobs train in rounds.
 //
 // In the queue a First that is delayed counts as one that does not fit. A Join is never delayed.
 //

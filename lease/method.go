@@ -117,7 +117,7 @@ func (m *Machine) adopt(word string) {
 type delay struct {
 	delayed bool          // in the pass that is under way, or was the last one
 	until   time.Duration // while delayed
-	since   int64         // while it waits: 1 + the iterations that had begun when it was delayed first; 0: it was not
+	from    int64         // while it waits: 1 + the iterations that had begun when it was delayed first; 0: it was not
 	over    bool          // the method is not asked any more
 }
 
@@ -126,7 +126,7 @@ func (m *Machine) allows(k *holder) bool {
 	if m.method == nil || k.over {
 		return true
 	}
-	if k.since > 0 && m.begun+1-k.since >= int64(m.options.Overtakes) {
+	if k.from > 0 && m.begun+1-k.from >= m.longest() {
 		k.over = true
 		return true
 	}
@@ -135,11 +135,15 @@ func (m *Machine) allows(k *holder) bool {
 		return true
 	}
 	k.delayed, k.until = true, at
-	if k.since == 0 {
-		k.since = m.begun + 1
+	if k.from == 0 {
+		k.from = m.begun + 1
 	}
 	return false
 }
+
+// longest returns how many iterations may begin while a method delays a Want: two of each job, so that a method may
+// have an iteration of each begin in an order of its own, in the first round after the end of the second.
+func (m *Machine) longest() int64 { return int64(max(m.options.Overtakes, 2*len(m.joined))) }
 
 // relents ends a delay if nobody goes on by himself, and reports whether it has: that of the oldest of the order, or,
 // if nobody there goes on, of the first of the queue.

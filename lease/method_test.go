@@ -22,6 +22,55 @@ func LiveWorld(t *testing.T, seed uint64, method func() Method) { worldOf(t, see
 // HostileTo tells a machine with a method what comes to nobody's mind.
 func HostileTo(t *testing.T, seed uint64, method func() Method) { hostileOf(t, seed, method) }
 
+// refusing is a method that delays the iterations of one job for ever.
+type refusing struct{ job Job }
+
+func (r refusing) Tell(time.Duration, Note) {}
+
+func (r refusing) When(now time.Duration, w *Want) time.Duration {
+	if w.Job == r.job {
+		return Never
+	}
+	return now
+}
+
+// A delay ends when so many iterations of others have begun since: eight, or two for each job.
+func TestDelayEnds(t *testing.T) {
+	for jobs, want := range map[int]int{2: 8, 4: 8, 5: 10, 12: 24} {
+		m := NewMachine(Options{Still: -1, Methods: func(string) Method { return refusing{"late"} }})
+		m.Step(Input{Capacity: &Capacity{Pages: 100, Method: "refusing"}})
+		for i := range jobs {
+			name := Job(string(rune('a' + i)))
+			if i == 0 {
+				name = "late"
+			}
+			m.Step(Input{Join: &Join{Job: name, Ask: 1, Base: 1, Peak: 2}})
+		}
+		now := time.Hour // by now the other job was served much
+		first := func(job Job, ask int64) []Output {
+			now += time.Second
+			w := Want{Job: job, Ask: ask, First: true, Last: true, Rest: 2, Hold: 2}
+			return m.Step(Input{Now: now, Want: &w})
+		}
+		begun := 0
+		first("b", 2)
+		if out := first("late", 2); out != nil {
+			t.Fatalf("%d jobs: a delay that does not begin: %v", jobs, out)
+		}
+		for late := false; !late; {
+			if begun++; begun > 100 {
+				t.Fatalf("%d jobs: the delay does not end", jobs)
+			}
+			for _, out := range first("b", int64(2+begun)) {
+				late = late || out.Job == "late"
+			}
+		}
+		if begun != want {
+			t.Errorf("%d jobs: the delay ends with %d iterations, want %d", jobs, begun, want)
+		}
+	}
+}
+
 // stubborn is a method that delays what it is asked about: for ever, or now and then and for a while.
 type stubborn struct {
 	t       *testing.T

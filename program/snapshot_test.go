@@ -3,8 +3,10 @@ package program_test
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"tensile/cost"
+	"tensile/graph"
 	"tensile/internal/randgraph"
 	"tensile/program"
 )
@@ -17,20 +19,8 @@ func TestSnapshotCostsLess(t *testing.T) {
 		seeds = 80
 	}
 	sections, home, better := 0, 0, 0
-	for seed := range seeds {
-		s := random(t, seed, randgraph.Options{})
-		d := durations(s, rand.New(rand.NewPCG(seed, 11)))
-		switch seed % 3 {
-		case 0:
-			d.Out.Rate /= 50
-		case 1: // many small copies on the host cost more than one of them all
-			d.Host = cost.Link{Latency: 50 * d.Host.Latency}
-			fallthrough
-		case 2:
-			for i := range d.Steps {
-				d.Steps[i] /= 50
-			}
-		}
+	try := func(s subject, d program.Durations) {
+		t.Helper()
 		compiled := func(o program.Options) *program.Program {
 			p := program.Compile(s.g, s.p, s.l, o)
 			if _, err := program.Check(p); err != nil {
@@ -45,7 +35,7 @@ func TestSnapshotCostsLess(t *testing.T) {
 			if home++; early < there {
 				t.Errorf("%s: no snapshot section, which costs %v, and the way through Home %v", s.name, early, there)
 			}
-			continue
+			return
 		}
 		sections++
 		took := program.TimeSnapshot(got, d)
@@ -57,10 +47,45 @@ func TestSnapshotCostsLess(t *testing.T) {
 			better++
 		}
 	}
-	if t.Logf("%d programs with a section, %d without, %d with copies in between", sections, home,
-		better); sections < int(seeds)/4 || home == 0 || better == 0 {
+	for seed := range seeds {
+		s := random(t, seed, randgraph.Options{})
+		d := durations(s, rand.New(rand.NewPCG(seed, 11)))
+		switch seed % 3 {
+		case 0:
+			d.Out.Rate /= 50
+		case 1: // many small copies on the host cost more than one of them all
+			d.Host = cost.Link{Latency: 50 * d.Host.Latency}
+			fallthrough
+		case 2:
+			for i := range d.Steps {
+				d.Steps[i] /= 50
+			}
+		}
+		try(s, d)
+	}
+	// Few random plans copy so much that what comes first matters. These do, over links that are busy all the time.
+	for _, percent := range []int{50, 60, 80} {
+		s := network(t, "mlp", percent)
+		var copied graph.Bytes
+		for _, c := range s.c.Body.Commands {
+			if c.Kind == program.Out || c.Kind == program.In {
+				copied += c.Bytes
+			}
+		}
+		var d program.Durations
+		for range s.p.Steps {
+			d.Steps = append(d.Steps, time.Millisecond)
+		}
+		for _, busy := range []int{1, 3, 10} { // as long as so many iterations
+			link := cost.Link{Rate: cost.BytesPerSecond(float64(copied) / (float64(busy*len(s.p.Steps)) / 1000))}
+			d.Out, d.In, d.Host = link, link, link
+			try(s, d)
+		}
+	}
+	if sections < int(seeds)/4 || home == 0 || better == 0 {
 		t.Errorf("%d programs with a section, %d without, %d with copies in between", sections, home, better)
 	}
+	t.Logf("%d programs with a section, %d without, %d with copies in between", sections, home, better)
 }
 
 // TimeHome is the epilogue, the copy on the host, what is waited for of the prologue, and the gap in what iterations

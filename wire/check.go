@@ -249,6 +249,7 @@ func (r Report) check() error {
 	atMost(c, "gate_ns", r.Gate, maxNumber)
 	atLeast(c, "wall_ns", r.Wall, 0)
 	atMost(c, "wall_ns", r.Wall, maxNumber)
+	atLeast(c, "touched_bytes", r.Touched, 0)
 	for _, m := range r.Copies {
 		among(c, "kind of copy", m.Kind, plan.Out, plan.In)
 		atLeast(c, "storage", int(m.Storage), 0)

@@ -222,8 +222,10 @@ type Report struct {
 	Stall       time.Duration   `json:"stall_ns"`
 	Gate        time.Duration   `json:"gate_ns,omitzero"` // waits for the lease: part of neither steps nor stall
 	Wall        time.Duration   `json:"wall_ns"`
-	Loss        *Loss           `json:"loss,omitempty"`
-	Copies      []Copy          `json:"copies,omitempty"` // in the order of their streams; only if they were ordered
+	// the highest byte of the arena that a command has used since the plan came into force; 0: it is not known
+	Touched graph.Bytes `json:"touched_bytes,omitzero"`
+	Loss    *Loss       `json:"loss,omitempty"`
+	Copies  []Copy      `json:"copies,omitempty"` // in the order of their streams; only if they were ordered
 }
 
 // Copy is what one copy of an iteration took. Times are since the iteration before ended.

@@ -70,7 +70,8 @@ func samples() []Message {
 			Executor: "e1", Job: "lenet.1", ID: 6, Incarnation: 2, Epoch: 3, Iteration: 12,
 			Steps: []time.Duration{1000, 0, 2000},
 			Stall: 5, Gate: 7,
-			Wall: 3100, Loss: &loss, Copies: []Copy{{Kind: plan.In, Storage: 5, After: 1, Start: 10, End: 30,
+			Wall: 3100, Touched: 4096, Loss: &loss,
+			Copies: []Copy{{Kind: plan.In, Storage: 5, After: 1, Start: 10, End: 30,
 				Stall: 4}},
 		},
 		Layout{
@@ -230,7 +231,7 @@ func (r maker) message() Message {
 	case 2:
 		report := Report{Executor: r.name(), Job: r.name(), Incarnation: r.number(), Epoch: r.number(),
 			Iteration: r.IntN(99),
-			Stall:     r.duration(), Wall: r.duration()}
+			Stall:     r.duration(), Wall: r.duration(), Touched: r.bytes()}
 		for range r.IntN(9) {
 			report.Steps = append(report.Steps, r.duration())
 		}

@@ -18,6 +18,7 @@ import (
 	"tensile/controller"
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/internal/web"
 	"tensile/scheduler/policies"
 	"tensile/wire"
 )
@@ -27,6 +28,7 @@ type controllerFlags struct {
 	plan   planFlags
 	state  string
 	listen string
+	http   string // address of the page; "off": there is none
 	share  bool
 	tls    bool
 	alpha  float64
@@ -71,6 +73,8 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	f.plan.host.register(c)
 	c.Flags().StringVar(&f.listen, "listen", anyPort,
 		"address to take connections at; port 0 is any free one, and the same after a restart")
+	c.Flags().StringVar(&f.http, "http", anyPort,
+		"address to serve the page at, for browsers; port 0 is any free one, and the same after a restart; off: nowhere")
 	c.Flags().BoolVar(&f.tls, "tls", false, "encrypt connections, with a certificate made in the state folder")
 	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim)")
 	isolate := c.Flags().Bool("isolate", false, "one executor process for each job (default but on sim)")
@@ -123,6 +127,11 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if err := checkState(f.state); err != nil {
 		return err
 	}
+	if f.http != noPage {
+		if err := web.Check(f.http); err != nil {
+			return err
+		}
+	}
 	if _, err := f.quota.folder(); err != nil {
 		return err
 	}
@@ -167,6 +176,11 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer server.Close()
+	page, err := f.openPage(log)
+	if err != nil {
+		return err
+	}
+	defer page.close()
 	path := filepath.Join(f.state, clientFile)
 	if err := bus.WriteCredentials(path, server.Credentials(bus.Client)); err != nil {
 		return err
@@ -188,6 +202,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	o := controller.Options{Config: f.plan.controllerConfig(budget), On: f.plan.on(d), Log: log,
 		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
+			page.ready(log)
 			log("latencies before anything was measured: " + latencies)
 			if f.plan.context > 0 {
 				log(fmt.Sprintf("this process and every executor take %s of the device's memory each, by opening it; "+

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/agent"
+	"tensile/executor"
 	"tensile/internal/bus"
 	"tensile/internal/lifelock"
 )
@@ -154,8 +155,16 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	defer conn.Close()
 	say(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
-	o := agent.Options{Executor: name, Device: d, Bus: conn, Until: until, Log: log, Checkpoints: folder,
+	o := agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: conn, Log: log, Checkpoints: folder,
 		Interrupt: ctx.Done(), Notice: say, Record: recorder}
+	if f.paced {
+		o.Host = func(observer func(executor.Event)) agent.Host {
+			h := executor.NewHost(d, observer)
+			h.Until(0)
+			go follow(running, h, until)
+			return h
+		}
+	}
 	if !f.device.simulated() { // whose memory is this process's own
 		leases := hostLeases{folder: f.lease, log: line, failed: cancel}
 		if f.bound != "" {
@@ -174,6 +183,18 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		return &exitError{err, interruptStatus}
 	}
 	return err
+}
+
+// follow has jobs train up to the last number of iterations that came, and rest there.
+func follow(ctx context.Context, h *executor.Host, until <-chan int) {
+	for {
+		select {
+		case n := <-until:
+			h.Until(n)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // lock takes the lock that shows that this executor lives, unless its parent has taken it.

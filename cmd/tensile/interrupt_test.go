@@ -29,6 +29,14 @@ func undisturbed(t *testing.T, seed int, iterations string) []byte {
 func TestRunInterruptedSaves(t *testing.T) {
 	t.Parallel()
 	p, _ := startRun(t, "--iterations", forever, "--budget", "70%", "--save", "w.safetensors")
+	p.savesBoth()
+}
+
+// savesBoth interrupts a run of two jobs that is to save w.safetensors, and wants it to have saved them as undisturbed
+// runs of as many iterations do.
+func (p *family) savesBoth() {
+	t := p.t
+	t.Helper()
 	p.signal(syscall.SIGINT)
 	p.ends(130, "^tensile: interrupted: job ")
 	p.vanishes()
@@ -143,7 +151,7 @@ func TestWaitInterrupted(t *testing.T) {
 	c := startCluster(t, 2*graph.MiB)
 	waiting := start(t, c.files, "submit", "lenet", "--batch", "2", "--image", "12", "--iterations", forever, "--wait",
 		"--state", c.state)
-	waiting.line("^job lenet is starting")
+	waiting.line("^job lenet is ")
 	waiting.signal(syscall.SIGINT)
 	waiting.ends(130, "^tensile: interrupted: jobs go on; tensile wait lenet waits for them again$")
 	watching := start(t, c.files, "jobs", "--watch", "--state", c.state)

@@ -195,14 +195,12 @@ func sharing(jobs []wire.Record) (n int) {
 
 // used says in a line what the jobs have of the budget, and how many there are.
 func used(a wire.Answer) string {
-	var held, host, need graph.Bytes
-	var used controller.Together
+	var held, need graph.Bytes
+	used, host := controller.Used(&a)
 	running, waiting, parked := 0, 0, 0
 	for _, r := range a.Jobs {
-		used = used.With(controller.ClaimOf(&r))
-		host += r.Host
 		for _, h := range r.Held {
-			held, host = held+h.Bytes, host+h.Host
+			held += h.Bytes
 		}
 		switch {
 		case r.State == wire.Parked:
@@ -214,7 +212,7 @@ func used(a wire.Answer) string {
 			running++
 		}
 	}
-	line := (used.Bytes() + held + a.Contexts.Sum()).String()
+	line := used.String()
 	if a.Budget > 0 {
 		line += " of " + a.Budget.String()
 	}

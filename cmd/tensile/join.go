@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -90,7 +89,7 @@ func join(ctx context.Context, args []string, limit graph.Bytes, report string, 
 // joined is a script that runs.
 type joined struct {
 	machine  *sidecar.Machine
-	conn     net.Conn
+	conn     *net.UnixConn
 	messages chan heard
 	lines    chan []byte // to be written
 	planned  chan sidecar.Planned
@@ -117,11 +116,12 @@ func (s *joined) start(args []string) (<-chan error, error) {
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "sidecar"), os.NewFile(uintptr(fds[1]), "script")
 	defer theirs.Close()
-	s.conn, err = net.FileConn(ours)
+	conn, err := net.FileConn(ours)
 	ours.Close()
 	if err != nil {
 		return nil, fmt.Errorf("make a connection to the script: %w", err)
 	}
+	s.conn = conn.(*net.UnixConn)
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.ExtraFiles = []*os.File{theirs} // which the command has as 3
@@ -168,7 +168,7 @@ func (s *joined) serve(ctx context.Context, ended <-chan error) error {
 			switch {
 			case !open:
 				messages = nil
-			case errors.Is(h.err, io.EOF), errors.Is(h.err, os.ErrDeadlineExceeded), errors.Is(h.err, net.ErrClosed):
+			case errors.Is(h.err, io.EOF), errors.Is(h.err, net.ErrClosed):
 				s.step(planning, sidecar.Input{Closed: true})
 			case h.err != nil:
 				s.say("what the script says cannot be read: %v: it trains on without us", h.err)
@@ -182,10 +182,10 @@ func (s *joined) serve(ctx context.Context, ended <-chan error) error {
 			interrupted = nil
 			s.step(planning, sidecar.Input{Stop: true})
 		case status = <-ended:
-			ended = nil // a process that it has left behind may have its end still
-			if err := s.conn.SetReadDeadline(time.Now().Add(longestEnd)); err != nil {
-				messages = nil
-			}
+			ended = nil
+			// What it has said is read to the end, and no more: a process that it has left behind may have its end of
+			// the connection still.
+			_ = s.conn.CloseRead() // fails if it is closed, and then nothing is read anyway
 		}
 	}
 	return status
@@ -207,9 +207,6 @@ func (s *joined) step(ctx context.Context, in sidecar.Input) {
 		}
 	}
 }
-
-// longestEnd is how long what a script has said is read after it has ended.
-const longestEnd = time.Second
 
 // maxLines is how many lines wait for a script that does not read: more than any has reason to.
 const maxLines = 1 << 10

@@ -72,7 +72,7 @@ func TestClusterKills(t *testing.T) {
 	fill := func(jobs map[string]wire.Record) { // three jobs that are not over, if there is to be more
 		for n := countActive(jobs); n < 3; n++ {
 			name := fmt.Sprint("job", len(saved)+1)
-			saved[name] = c.saves(name, iterations, "--checkpoint", "50it", "--restarts", "20")
+			saved[name] = c.saves(name, fmt.Sprint(iterations), "--checkpoint", "50it", "--restarts", "20")
 		}
 	}
 	fill(nil)

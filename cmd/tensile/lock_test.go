@@ -111,21 +111,20 @@ func TestClusterNamesTheDead(t *testing.T) {
 // goes on, from its checkpoint, although no silence ever counts.
 func TestClusterStartedAgainByHand(t *testing.T) {
 	t.Parallel()
-	want := becalmed(t, 4000)
 	c := startCluster(t, 8*graph.MiB, "--silence", "1h", "--give-up", "1h")
 	path := filepath.Join(c.files, "lab.json")
 	c.tell("credentials", "lab", "--output", path)
 	args := []string{"executor", "--credentials", path, "--checkpoints", filepath.Join(c.state, "checkpoints")}
 	lab := start(t, c.files, args...)
 	c.line(`^executor lab has joined$`)
-	saved := c.saves("a", want.iterations, "--checkpoint", "50it")
+	c.saves("a", forever, "--checkpoint", "50it")
 	c.until("a checkpoint", func(jobs map[string]wire.Record) bool { return jobs["a"].Checkpoint != nil })
 	lab.signal(syscall.SIGKILL)
 	lab.ends(-1, "")
 	lab = start(t, c.files, args...)
 	c.line(`^executor lab has gone: its process has ended$`)
-	r := c.in(wire.Done, "a")
-	c.whole(r, saved, want)
+	c.goesOn("a", 2)
+	r := c.settles("a", smallJob)
 	if r.Incarnation != 2 {
 		t.Errorf("the job has had %d incarnations, want 2", r.Incarnation)
 	}

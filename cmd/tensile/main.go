@@ -104,6 +104,6 @@ without a plan.`,
 		benchCommand(), predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(),
 		credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), parkCommand(),
 		resumeCommand(), priorityCommand(), traceCommand(), budgetCommand(), forgetCommand(), logsCommand(),
-		debugCommand(), leaseCommand(), joinCommand())
+		pageCommand(), debugCommand(), leaseCommand(), joinCommand())
 	return c
 }

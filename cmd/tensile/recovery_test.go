@@ -69,7 +69,7 @@ func TestClusterSameCredentials(t *testing.T) {
 	c.tell("credentials", "lab", "--output", path)
 	first := start(t, c.files, "executor", "--credentials", path)
 	c.line(`^executor lab has joined$`)
-	c.tell("submit", "lenet", "--batch", "4", "--image", "12", "--iterations", "20000")
+	c.tell("submit", "lenet", "--batch", "4", "--image", "12", "--iterations", forever)
 	before := c.train(nil, "lenet")
 	host, err := os.Hostname()
 	if err != nil {
@@ -88,8 +88,8 @@ func TestClusterSameCredentials(t *testing.T) {
 	c.train(before, "lenet")
 	c.submit("lenet", "--name", "next") // is not burnt
 	c.train(nil, "next")
-	c.tell("stop", "next")
-	if r := c.in(wire.Done, "lenet"); r.Executor != "lab" || r.Iteration != 20000 {
+	c.tell("stop", "next", "lenet")
+	if r := c.in(wire.Halted, "lenet"); r.Executor != "lab" || r.Incarnation != 1 {
 		t.Errorf("the job of the first process: %+v", r)
 	}
 	first.signal(syscall.SIGTERM)
@@ -167,12 +167,14 @@ func TestClusterLearns(t *testing.T) {
 func TestClusterCommandKilled(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
-	submit := start(t, c.files, "submit", "lenet", "--batch", "4", "--image", "12", "--iterations", "3000", "--wait",
-		"--state", c.state)
-	submit.line(`^job lenet is starting`)
+	submit := start(t, c.files, "submit", "lenet", "--batch", "4", "--image", "12", "--iterations", forever,
+		"--wait", "--state", c.state)
+	submit.line(`^job lenet is `)
 	submit.signal(syscall.SIGKILL)
 	submit.ends(-1, "")
-	if r := c.in(wire.Done, "lenet"); r.Iteration != 3000 || r.Incarnation != 1 {
+	c.train(c.train(nil, "lenet"), "lenet")
+	c.tell("stop", "lenet")
+	if r := c.in(wire.Halted, "lenet"); r.Incarnation != 1 {
 		t.Errorf("the job of a command that was killed: %+v", r)
 	}
 	c.end()
@@ -182,20 +184,19 @@ func TestClusterCommandKilled(t *testing.T) {
 // it is given up; what it had stays reserved until somebody says that it has ended.
 func TestClusterRevoked(t *testing.T) {
 	t.Parallel()
-	want := becalmed(t, 4000)
-	c := startCluster(t, 8*graph.MiB, "--silence", "3s", "--give-up", "3s")
+	c := startCluster(t, 8*graph.MiB, "--silence", "10s", "--give-up", "10s")
 	path := filepath.Join(c.files, "lab.json")
 	c.tell("credentials", "lab", "--output", path)
 	args := []string{"executor", "--credentials", path, "--checkpoints", filepath.Join(c.state, "checkpoints")}
 	lab := start(t, c.files, args...)
 	c.line(`^executor lab has joined$`)
-	saved := c.saves("a", want.iterations, "--checkpoint", "50it")
+	c.saves("a", forever, "--checkpoint", "50it")
 	c.until("a checkpoint", func(jobs map[string]wire.Record) bool { return jobs["a"].Checkpoint != nil })
 	c.tell("credentials", "lab", "--revoke")
 	c.line(`^the credentials of user "x-lab" were revoked: its connections are closed$`)
 	c.line(`^job a goes on from iteration [0-9]+: executor lab is given up: `)
-	r := c.in(wire.Done, "a")
-	c.whole(r, saved, want)
+	c.goesOn("a", 2)
+	r := c.settles("a", smallJob)
 	if r.Incarnation != 2 || len(r.Held) != 1 || r.Held[0].Executor != "lab" {
 		t.Errorf("the job of an executor that was revoked: %+v", r)
 	}

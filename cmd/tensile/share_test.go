@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,6 +42,14 @@ func TestRunSharesMemory(t *testing.T) {
 	}
 }
 
+// The figures of a run whose jobs share memory by gates fit one another.
+func TestRunReportGates(t *testing.T) {
+	t.Parallel()
+	if r := runReport(t, "--memory-sharing", "gates"); r.Sharing != wire.Gates {
+		t.Errorf("jobs share memory by %s, want gates", r.Sharing)
+	}
+}
+
 // Executors that share memory by gates are killed, and the controller: the others go on, and all jobs come to the bits
 // of one that nothing disturbs. While the controller is away gates work as before.
 func TestClusterGates(t *testing.T) {
@@ -56,53 +63,37 @@ func TestClusterGates(t *testing.T) {
 }
 
 func clusterGates(t *testing.T, sharing string) {
-	const iterations = 400 // so that all three train for a while beside each other
-	submit := func(c *cluster, name string) string {
-		path := fmt.Sprintf("%s/%s.safetensors", c.files, name)
-		c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", fmt.Sprint(iterations),
-			"--save", path, "--checkpoint", "10it", "--restarts", "20")...)
-		return path
-	}
-	c := startCluster(t, 16*graph.MiB)
-	path := submit(c, "calm")
-	r := c.in(wire.Done, "calm")
-	c.end()
-	want := &calm{iterations, read(t, path), r.Result.Losses}
-
 	flags := []string{"--memory-sharing", sharing, "--threshold", "100"}
-	c = startCluster(t, 8*graph.MiB, flags...) // of 12 MiB that three arenas take
-	saved := make(map[string]string)
-	for _, name := range []string{"a", "b", "c"} {
-		saved[name] = submit(c, name)
+	c := startCluster(t, 8*graph.MiB, flags...) // of 12 MiB that three arenas take
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", forever, "--save", name,
+			"--checkpoint", "10it", "--restarts", "20")...)
 	}
-	jobs := c.until("all to train", func(jobs map[string]wire.Record) bool {
-		return !slices.ContainsFunc([]string{"a", "b", "c"}, func(name string) bool {
-			return jobs[name].State == wire.Starting || jobs[name].State == wire.Queued
-		})
-	})
+	before := c.train(nil, names...)
 	var arenas graph.Bytes
-	for name, r := range jobs {
-		if arenas += r.Claim; r.State.Over() {
-			t.Fatalf("job %s is over before all train: %+v", name, r)
-		}
+	for _, r := range before {
+		arenas += r.Claim
 	}
-	if least := together(jobs); arenas <= c.budget || least > c.budget {
+	if least := together(before); arenas <= c.budget || least > c.budget {
 		t.Errorf("jobs claim %s, together %s, of %s", arenas, least, c.budget)
 	}
 	victims := executors(t, c.dir)
-	syscall.Kill(victims[jobs["b"].Executor], syscall.SIGKILL) // it may have ended
+	kill(t, victims[before["b"].Executor])
 	c.signal(syscall.SIGKILL)
 	c.ends(-1, "")
-	syscall.Kill(victims[jobs["c"].Executor], syscall.SIGKILL)
+	kill(t, victims[before["c"].Executor])
 	c = c.restart(flags...)
-	jobs = c.until("all jobs to be over", func(jobs map[string]wire.Record) bool {
+	c.until("the jobs to go on", func(jobs map[string]wire.Record) bool {
 		if least := together(jobs); least > c.budget {
 			t.Errorf("jobs claim %s of %s", least, c.budget)
 		}
-		return countActive(jobs) == 0
+		return jobs["a"].Incarnation == 1 && jobs["b"].Incarnation > 1 && jobs["c"].Incarnation > 1
 	})
-	for name, path := range saved {
-		c.whole(jobs[name], path, want)
+	c.train(before, names...)
+	c.tell(append([]string{"stop"}, names...)...)
+	for _, name := range names {
+		c.settles(name, medium)
 	}
 	c.end()
 }
@@ -120,27 +111,23 @@ func TestClusterBudgetByGates(t *testing.T) {
 }
 
 func clusterBudgetByGates(t *testing.T, sharing string) {
-	const iterations = 800 // so that all three train for a while beside each other
 	c := startCluster(t, 12*graph.MiB, "--memory-sharing", sharing, "--threshold", "100")
 	for _, name := range []string{"a", "b", "c"} {
-		c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", fmt.Sprint(iterations))...)
+		c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", forever)...)
 	}
-	jobs := c.train(nil, "a", "b", "c")
+	c.train(nil, "a", "b", "c")
 	for _, mib := range []graph.Bytes{8, 12} {
 		c.tell("budget", fmt.Sprintf("%dMiB", mib))
 		what := fmt.Sprintf("jobs to fit %d MiB", mib)
 		c.until(what, func(jobs map[string]wire.Record) bool { return together(jobs) <= mib*graph.MiB })
-		if jobs = c.jobs(); countActive(jobs) == 3 {
-			jobs = c.until("iterations", func(now map[string]wire.Record) bool {
-				return now["a"].Iteration > jobs["a"].Iteration || now["a"].State.Over()
-			})
-		}
+		c.train(c.jobs(), "a", "b", "c")
 	}
-	jobs = c.until("all jobs to be over", func(jobs map[string]wire.Record) bool { return countActive(jobs) == 0 })
+	c.tell("stop", "a", "b", "c")
+	jobs := c.until("all jobs to be over", func(jobs map[string]wire.Record) bool { return countActive(jobs) == 0 })
 	for name, r := range jobs {
-		if r.State != wire.Done || r.Incarnation != 1 || len(r.Result.Losses) != iterations {
-			t.Errorf("job %s is %s in incarnation %d, with %d losses: %s", name, r.State, r.Incarnation,
-				len(r.Result.Losses), r.Why)
+		if r.State != wire.Halted || r.Incarnation != 1 || len(r.Result.Losses) != r.Iteration {
+			t.Errorf("job %s is %s in incarnation %d, with %d losses of %d: %s", name, r.State, r.Incarnation,
+				len(r.Result.Losses), r.Iteration, r.Why)
 		}
 	}
 	c.end()

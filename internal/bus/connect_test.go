@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"tensile/wire"
 )
@@ -201,7 +200,8 @@ func rude(t *testing.T, s *Server, say string) string {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "nats://"))
 	must(t, err)
 	defer conn.Close()
-	must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+	end, _ := within(t).Deadline()
+	must(t, conn.SetDeadline(end))
 	_, _ = conn.Write([]byte(say)) // the server may hang up in the middle
 	var answer bytes.Buffer
 	if _, err := io.Copy(&answer, conn); err != nil && !strings.Contains(err.Error(), "reset") {

@@ -73,9 +73,15 @@ func rule(t testing.TB, s *Server) *Conn {
 	return c
 }
 
-// within is a context that ends before the test would be killed.
+// within is a context that ends before the test would be killed, so that there is time to say what did not come.
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	end := time.Now().Add(10 * time.Minute) // of benchmarks, and of tests without a limit
+	if test, ok := t.(*testing.T); ok {
+		if limit, limited := test.Deadline(); limited {
+			end = limit.Add(-10 * time.Second)
+		}
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), end)
 	t.Cleanup(cancel)
 	return ctx
 }

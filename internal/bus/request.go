@@ -128,9 +128,9 @@ func (c *Conn) Ask(ctx context.Context, subject string, data []byte) ([]byte, er
 }
 
 // Serve reports requests, as [wire.Bus] says. The server appends to the subject of a request the user whose account it
-// comes from.
+// comes from. Who asks after that has ended is told at once that nobody serves.
 func (c *Conn) Serve(subject string, each func(user string, data []byte, reply func(answer []byte))) (func(), error) {
-	return c.subscribe(subject+".*", func(m *nats.Msg) {
+	stop, err := c.subscribe(subject+".*", func(m *nats.Msg) {
 		asks := strings.TrimPrefix(m.Subject, subject+".")
 		name, person, ok := UserName(asks)
 		if !(ok && person) && asks != Client && asks != Controller {
@@ -145,6 +145,15 @@ func (c *Conn) Serve(subject string, each func(user string, data []byte, reply f
 			}
 		})
 	})
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		stop()
+		if c.Connected() { // else the server knows
+			_ = c.nats.FlushTimeout(answerTimeout) // after which it does not hand on requests
+		}
+	}, nil
 }
 
 func (c *Conn) subscribe(subject string, each func(m *nats.Msg)) (func(), error) {

@@ -106,7 +106,7 @@ func TestRestart(t *testing.T) {
 	orders.until(t, "orders.a=3")
 	must(t, x.Append(ctx, "log.a.job", []byte("3")))
 	log.want(t, "log=3")
-	must(t, outside.nats.FlushTimeout(answerTimeout)) // it is back when a flush succeeds, or fails the test
+	must(t, outside.nats.FlushWithContext(ctx)) // who has heard that line is back, and is subscribed again
 	must(t, x.Publish("report.a.job", []byte("1")))
 	reports.want(t, "report.a.job=1")
 	client := join(t, r.Server, Client)

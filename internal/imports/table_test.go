@@ -42,10 +42,11 @@ var rows = [][]string{
 	{"executor"},
 	{"timeline"},
 	{"wire"},
-	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock"},
+	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock", "internal/web"},
 	{"lease/process"},
 	{"agent"},
 	{"controller"},
+	{"metrics"},
 	{"internal/bus"},
 	{"report"},
 	{"internal/local"},
@@ -99,6 +100,7 @@ var foreign = map[string][]string{
 	"C":                                  {"device/cuda/driver", "internal/fakecuda/bridge"},
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
+	"github.com/prometheus":              {"metrics"},
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is
 }

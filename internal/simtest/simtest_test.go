@@ -202,7 +202,7 @@ func TestEverythingTogether(t *testing.T) {
 	}
 	t.Logf("%v, %d began with a checkpoint, %d waited for it, %v", phases, resumed, missed, happened)
 	for kind, few := range map[controller.EventKind]uint64{controller.Restarted: 1, controller.Rested: 4,
-		controller.OutOfReach: 4, controller.Back: 4, controller.Preempted: 60} {
+		controller.OutOfReach: 4, controller.Back: 4, controller.Preempted: 400} {
 		if happened[kind] < int(*seeds/few) {
 			t.Errorf("%s only %d times", kind, happened[kind])
 		}

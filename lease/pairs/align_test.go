@@ -131,13 +131,12 @@ func TestPairsRandom(t *testing.T) {
 				if !ok {
 					want = None
 				}
-				if got := None; k < len(pairs) {
+				got := None
+				if k < len(pairs) {
 					got = pairs[k][n]
-					if got != want {
-						fail("pair %d is %v, printed %v", k, pairs[k], want)
-					}
-				} else if want != None {
-					fail("pair %d is missing, printed %v", k, want)
+				}
+				if got != want {
+					fail("pair %d has %v in vector %d, printed %v", k, got, n, want)
 				}
 			}
 			at(av, 0)

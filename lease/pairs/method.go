@@ -1,6 +1,7 @@
 package pairs
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -31,7 +32,8 @@ type job struct {
 	body, snapshot nodeGroups
 	pairs          []int // of each node group the pair that it is in; nil: the job waits for the next round
 	issued         int   // so many of its node groups are issued in this round
-	within         bool  // an iteration has begun, and not all of its groups are granted
+	granted        int   // so many groups of its iteration are granted; 0: it is within none
+	inSnapshot     bool  // of that iteration
 	asking         bool
 	heard          time.Duration
 }
@@ -48,30 +50,32 @@ func (m *Method) Tell(now time.Duration, n lease.Note) {
 			m.begin()
 		}
 	case n.Rejoined != nil:
-		m.rejoined(now, n.Rejoined)
+		j := &job{Join: &n.Rejoined.Join, heard: now}
+		if n.Rejoined.Seniority > 0 {
+			j.granted, j.inSnapshot = n.Rejoined.Group+1, n.Rejoined.InSnapshot
+		}
+		m.jobs = append(m.jobs, j)
+		m.begin()
 	case n.Asked != nil:
-		if j := m.of(n.Asked.Job); j != nil {
-			j.asking, j.heard = true, now
-		}
+		j := m.of(n.Asked.Job)
+		j.asking, j.heard = true, now
 	case n.Granted != nil:
-		if j := m.of(n.Granted.Job); j != nil {
-			j.asking, j.heard = false, now
-			m.granted(now, j, n.Granted)
-		}
+		j := m.of(n.Granted.Job)
+		j.asking, j.heard = false, now
+		m.granted(now, j, n.Granted)
 	case n.Passed != nil:
-		if j := m.of(n.Passed.Job); j != nil {
-			j.heard = now
-		}
+		m.of(n.Passed.Job).heard = now
 	case n.Left != nil:
 		m.jobs = slices.DeleteFunc(m.jobs, func(j *job) bool { return j.Job == n.Left.Job })
 		m.fresh = m.fresh || len(m.jobs) == 0
 	case n.Capacity != nil:
 		m.capacity = n.Capacity.Pages
+		if m.fresh {
+			m.begin()
+		}
 	}
 	if m.over() {
-		if !m.fresh {
-			m.took = now - m.began
-		}
+		m.took = now - m.began
 		m.begin()
 	}
 }
@@ -82,17 +86,7 @@ func (m *Method) of(name lease.Job) *job {
 			return j
 		}
 	}
-	return nil
-}
-
-// rejoined takes a job that may be within an iteration: it is to issue the rest of it in the round that begins.
-func (m *Method) rejoined(now time.Duration, r *lease.Rejoin) {
-	j := &job{Join: &r.Join, heard: now, within: r.Seniority > 0}
-	m.jobs = append(m.jobs, j)
-	m.begin()
-	if j.within {
-		j.issued = j.after(r.Group, r.InSnapshot)
-	}
+	panic(fmt.Sprintf("pairs: %s has not joined", name))
 }
 
 // granted counts what was issued. If the lease has granted the next iteration of a job that has issued all of this
@@ -104,22 +98,15 @@ func (m *Method) granted(now time.Duration, j *job, w *lease.Want) {
 	if m.fresh {
 		m.fresh, m.began = false, now
 	}
-	j.within = !w.Last
-	j.issued = j.after(w.Group, w.Snapshot)
+	j.granted, j.inSnapshot = w.Group+1, w.Snapshot
+	j.issued = j.after()
 	if w.Last {
-		j.issued = len(j.pairs)
+		j.granted, j.issued = 0, len(j.pairs)
 	}
 }
 
-// after returns how many node groups are issued once a group is.
-func (j *job) after(group int, snapshot bool) int {
-	n := j.section(snapshot)
-	at := n.of(group)
-	if group == n.ends[at]-1 {
-		at++
-	}
-	return min(at, len(j.pairs)-1)
-}
+// after returns how many node groups of an iteration that is not over are issued with the groups that are granted.
+func (j *job) after() int { return min(j.section(j.inSnapshot).of(j.granted), len(j.pairs)-1) }
 
 // section returns the node groups of a section.
 func (j *job) section(snapshot bool) *nodeGroups {
@@ -143,15 +130,9 @@ func (m *Method) begin() {
 	shapes := make([]Shape, len(m.jobs))
 	bases := 0
 	for i, j := range m.jobs {
-		issued := 0 // of the groups
-		if j.within && j.issued > 0 {
-			issued = j.body.ends[j.issued-1]
-		}
 		j.body, j.snapshot = cut(j.Body, j.Base, split), cut(j.Snapshot, j.Base, split)
-		j.pairs, j.issued = make([]int, len(j.body.ends)), 0
-		if issued > 0 {
-			j.issued = j.after(issued-1, false)
-		}
+		j.pairs = make([]int, len(j.body.ends))
+		j.issued = j.after()
 		shapes[i] = Shape{len(j.body.ends), j.body.grow, j.Peak - j.Base}
 		bases += j.Base
 	}
@@ -172,9 +153,6 @@ func (m *Method) begin() {
 // When implements [lease.Method].
 func (m *Method) When(now time.Duration, w *lease.Want) time.Duration {
 	j := m.of(w.Job)
-	if j == nil {
-		return now
-	}
 	// A job that has issued all of this round, or came within it, waits for its end.
 	pair := 1 << 62
 	if j.pairs != nil && !(w.First && j.issued > 0) {
@@ -182,7 +160,7 @@ func (m *Method) When(now time.Duration, w *lease.Want) time.Duration {
 	}
 	at := now
 	for _, other := range m.jobs {
-		if other != j && other.issued < len(other.pairs) && other.pairs[other.issued] < pair {
+		if other.issued < len(other.pairs) && other.pairs[other.issued] < pair {
 			at = max(at, m.missed(other))
 		}
 	}
@@ -201,7 +179,7 @@ func (m *Method) missed(j *job) time.Duration {
 	if j.asking {
 		return lease.Never
 	}
-	round := min(max(m.took, m.expected), patient)
+	round := max(m.took, m.expected)
 	if round == 0 { // not known
 		round = patient
 	}

@@ -39,7 +39,7 @@ type job struct {
 	hold           int
 
 	profiled bool          // its first iteration is over
-	asks     bool          // for the beginning of an iteration
+	asks     bool          // it has asked for the beginning of an iteration
 	active   bool          // it is within an iteration, or holds something of its last one
 	ends     bool          // of which the last group was granted
 	in       *table        // of the iteration; nil: it is not known, or there is none
@@ -166,7 +166,7 @@ func (j *job) goOn(now time.Duration, r *lease.Rejoin) {
 func (s *Scheduler) ask(now time.Duration, j *job, w *lease.Want) {
 	j.asked = now
 	if w.First {
-		j.asks, j.short = true, false
+		j.asks = true
 		if j.in != nil && j.at == j.in.last() {
 			j.step(now, j.in.last()+1)
 			j.trained()
@@ -205,7 +205,6 @@ func (j *job) granted(now time.Duration, w *lease.Want) {
 	}
 	t := j.of(w)
 	j.active, j.ends = true, w.Last
-	j.asks = j.asks && !w.First
 	if len(t.steps) == 0 {
 		j.in = nil
 		return
@@ -260,7 +259,6 @@ func (j *job) trained() {
 	} else {
 		j.wrong = 0
 	}
-	j.whole = false
 }
 
 // budget is what jobs may hold together in the informed phase.

@@ -105,9 +105,7 @@ func least(own []step, base int, from time.Duration, others field, capacity int)
 		if need == shift {
 			return shift
 		}
-		if shift = need; shift >= ended {
-			return ended
-		}
+		shift = need
 	}
 	return ended
 }

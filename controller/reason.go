@@ -1,0 +1,37 @@
+package controller
+
+import "fmt"
+
+// Cause is a kind of reason for which jobs are planned for, of which there are few: for counters.
+type Cause string
+
+const (
+	Arrival   Cause = "arrival"   // jobs were admitted
+	Departure Cause = "departure" // a job is over, or parked
+	Drifted   Cause = "drift"     // measured latencies differ from those planned with
+	Asked     Cause = "policy"    // the policy asked to plan again
+	Memory    Cause = "memory"    // the budget, or that of the host, is another
+	Reweighed Cause = "priority"  // the priority of a job is another
+	Processes Cause = "executors" // executors have taken memory or given it back
+	Resumed   Cause = "restart"   // the controller was started again
+)
+
+// Causes are all of them.
+func Causes() []Cause {
+	return []Cause{Arrival, Departure, Drifted, Asked, Memory, Reweighed, Processes, Resumed}
+}
+
+// reason is why jobs are planned for, in words, and of which kind that is.
+type reason struct {
+	cause Cause
+	text  string
+}
+
+func because(cause Cause, format string, args ...any) reason {
+	return reason{cause, fmt.Sprintf(format, args...)}
+}
+
+func (r reason) none() bool { return r == reason{} }
+
+// event is the beginning of an event about plans that are made for the reason.
+func (r reason) event() Event { return Event{Reason: r.text, Cause: r.cause} }

@@ -1,0 +1,228 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	stdlog "log"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options are the settings of a server.
+type Options struct {
+	Dir string // where the address and the tokens are kept; it exists
+	// Listen is an address such as 127.0.0.1:8080. Port 0 is the one before a restart, or else any free one.
+	Listen string
+	Log    func(line string) // from any goroutine
+}
+
+// Server serves the handlers that are mounted on it.
+type Server struct {
+	kept   Kept
+	host   string // that Listen names
+	named  string // this machine
+	cookie string
+	mux    *http.ServeMux
+	http   http.Server
+	end    context.CancelFunc // ends the requests that go on, such as streams
+	served chan struct{}      // closed when the listener is
+	log    func(line string)
+
+	lock  sync.Mutex
+	needs map[string]Access // by pattern
+}
+
+// Start listens. Handlers may be mounted before and after requests arrive.
+func Start(o Options) (*Server, error) {
+	kept, err := open(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := parse(o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listen(kept, host, port, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	_, at, _ := net.SplitHostPort(l.Addr().String())
+	kept.Address = net.JoinHostPort(host, at)
+	if err := kept.store(o.Dir); err != nil {
+		l.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{kept: kept, host: host, cookie: "tensile-" + at, mux: http.NewServeMux(), end: cancel,
+		served: make(chan struct{}), log: o.Log, needs: make(map[string]Access)}
+	s.named, _ = os.Hostname() // unknown: it is reached by its addresses
+	s.http = http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 1 << 14, BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog: stdlog.New(lines(o.Log), "", 0)}
+	go func() {
+		defer close(s.served)
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.log(fmt.Sprintf("the page is not served any more: %v", err))
+		}
+	}()
+	return s, nil
+}
+
+// Check returns the error of an address that Start could not listen at, and leaves nothing behind.
+func Check(address string) error {
+	host, port, err := parse(address)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return taken(address, err)
+	}
+	return l.Close()
+}
+
+// parse takes an address apart.
+func parse(address string) (host, port string, err error) {
+	if host, port, err = net.SplitHostPort(address); err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("http address %q: give HOST:PORT, such as 127.0.0.1:8080, or off", address)
+	}
+	return host, port, nil
+}
+
+func taken(address string, err error) error {
+	if inner, ok := errors.AsType[*net.OpError](err); ok && inner.Err != nil {
+		err = inner.Err
+	}
+	return fmt.Errorf("http address %s: %w: give a free one of this machine, or off", address, err)
+}
+
+// listen takes the port that was kept, if any may be taken and that one is free.
+func listen(kept Kept, host, port string, log func(string)) (net.Listener, error) {
+	if before, at, err := net.SplitHostPort(kept.Address); err == nil && port == "0" && before == host {
+		l, err := net.Listen("tcp", kept.Address)
+		if err == nil {
+			return l, nil
+		}
+		log(fmt.Sprintf("the page cannot be served at port %s as before, and gets another: %v", at, err))
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, taken(net.JoinHostPort(host, port), err)
+	}
+	return l, nil
+}
+
+// lines is a writer of whole lines.
+type lines func(line string)
+
+func (l lines) Write(p []byte) (int, error) {
+	l("http: " + strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// URL is where a browser finds the page, with the token for an access.
+func (s *Server) URL(a Access) string { return s.kept.URL(a) }
+
+// Handle mounts a handler at a pattern of [http.ServeMux], for requests that may do so much.
+func (s *Server) Handle(pattern string, needs Access, h http.Handler) {
+	s.lock.Lock()
+	s.needs[pattern] = needs
+	s.lock.Unlock()
+	s.mux.Handle(pattern, h)
+}
+
+// Close ends all requests and waits for them.
+func (s *Server) Close() {
+	s.end()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil { // somebody does not read what was sent
+		s.http.Close()
+	}
+	<-s.served
+}
+
+// ServeHTTP checks a request and hands it on.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	if !s.knows(r.Host) {
+		http.Error(w, "This server is not known by that name: use its address, or localhost.", http.StatusForbidden)
+		return
+	}
+	if !sameOrigin(r) {
+		http.Error(w, "This request comes from another web site.", http.StatusForbidden)
+		return
+	}
+	token, inURL := shown(r, s.cookie)
+	may := s.kept.access(token)
+	_, pattern := s.mux.Handler(r)
+	s.lock.Lock()
+	needs, mounted := s.needs[pattern]
+	s.lock.Unlock()
+	switch {
+	case may < View && (!mounted || needs > Open):
+		http.Error(w, "This needs the controller's token: tensile page prints the URL that has it.",
+			http.StatusUnauthorized)
+		return
+	case inURL && may >= View && r.Method == http.MethodGet:
+		http.SetCookie(w, &http.Cookie{Name: s.cookie, Value: token, Path: "/", HttpOnly: true,
+			SameSite: http.SameSiteStrictMode, MaxAge: 365 * 24 * 3600})
+		http.Redirect(w, r, withoutToken(r.URL), http.StatusSeeOther)
+		return
+	case may < needs:
+		http.Error(w, "This token is for looking only: tensile page --steer prints the URL of the one that allows more.",
+			http.StatusForbidden)
+		return
+	}
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), accessKey{}, may)))
+}
+
+type accessKey struct{}
+
+// May is what a request may do, for handlers of a [Server].
+func May(r *http.Request) Access {
+	a, _ := r.Context().Value(accessKey{}).(Access)
+	return a
+}
+
+// withoutToken is the path of a URL with its parameters but for the token. It never leads to another host.
+func withoutToken(u *url.URL) string {
+	q := u.Query()
+	q.Del("token")
+	to := url.URL{Path: "/" + strings.TrimLeft(u.Path, "/"), RawQuery: q.Encode()}
+	return to.String()
+}
+
+// knows reports whether a host of a request is one that this server may be reached by.
+func (s *Server) knows(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") ||
+		host != "" && (strings.EqualFold(host, s.named) || strings.EqualFold(host, s.host))
+}
+
+// sameOrigin reports whether a request is not one that another web site has a browser make.
+func sameOrigin(r *http.Request) bool {
+	if origin := r.Header.Get("Origin"); origin != "" {
+		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
+			return false
+		}
+	}
+	return http.NewCrossOriginProtection().Check(r) == nil
+}
