@@ -36,8 +36,8 @@ func TestRecordedGraph(t *testing.T) {
 	if made.Err != nil || made.Lines.Bytes > e.Budget {
 		t.Fatalf("in %d: %v, %d bytes", e.Budget, made.Err, made.Lines.Bytes)
 	}
-	golden.Compare(t, filepath.Join("testdata", "mlp-60.txt"),
-		fmt.Sprintf("%d of %d bytes, in %d\n", made.Lines.Bytes, plain.Lines.Bytes, e.Budget)+listed(r.Graph, &made.Lines))
+	head := fmt.Sprintf("%d of %d bytes, in %d\n", made.Lines.Bytes, plain.Lines.Bytes, e.Budget)
+	golden.Compare(t, filepath.Join("testdata", "mlp-60.txt"), head+listed(r.Graph, &made.Lines))
 }
 
 // listed lists the ops of a graph, with what a plan does before each.

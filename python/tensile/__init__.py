@@ -84,8 +84,8 @@ def leave():
 
 
 def _expandable():
-    """Has segments of torch's allocator grow, so that freed blocks of any sizes share one range; torch 2.1 and later. To
-    set one option resets all others, so what the user has set stays as it is."""
+    """Has segments of torch's allocator grow, so that freed blocks of any sizes share one range; torch 2.1 and later.
+    To set one option resets all others, so what the user has set stays as it is."""
     import torch
 
     if not any(os.environ.get(name) for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")):
