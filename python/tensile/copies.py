@@ -59,8 +59,8 @@ class Direct:
         view(storage).copy_(self.copies[n])
         self.waited += time.perf_counter_ns() - begun
 
-    def drop(self, n):
-        """Called before the memory of a slot is taken away."""
+    def settle(self, n):
+        """Called before a slot is overwritten on the device, or its memory is taken away."""
 
     def use(self, n):
         """Called before a slot that is coming is used on the device, or its storage is let go."""
@@ -134,7 +134,7 @@ class Streams:
         self.coming[n] = storage
         self.fetched[n] = self._copy(self.ins, self.sent.get(n), view(storage), self._host(n))
 
-    def drop(self, n):
+    def settle(self, n):
         self.use(n)
         if n in self.sent:
             self.cuda.current_stream().wait_event(self.sent[n])

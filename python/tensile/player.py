@@ -23,7 +23,7 @@ class Check:
     """One op as playback expects it."""
 
     __slots__ = ("func", "call", "ins", "types", "places", "moves", "came", "before", "touches", "save", "random",
-                 "fresh", "writes")
+                 "fresh", "writes", "updates")
 
 
 class Clock:
@@ -123,7 +123,9 @@ class Player:
                     fresh_seen.add(s)
                     fresh.append((leaf, it.slot_of[s].number, r.shapes[leaf]))
             c.fresh = tuple(fresh)
-            c.writes = ()
+            c.writes = c.updates = ()
+            if p in begins:
+                c.updates = tuple(t.number for t in it.groups[g].updates if t.number in self.managed)
             if g is not None and p in ends:
                 c.writes = tuple((t.number, v) for t, v in it.groups[g].writes() if t.number in self.managed)
             c.types = c.places = None
@@ -270,6 +272,8 @@ class Player:
                     self.bring(n)
             if self.copies.coming:
                 self._use(c.touches)
+            for n in c.updates:
+                self.copies.settle(n)
         if c.save is not None:
             self._save(c, func, args, kwargs)
         try:
@@ -426,7 +430,7 @@ class Player:
             return
         version, self.on[n] = self.on[n], -1
         self.away.add(n)
-        self.copies.drop(n)
+        self.copies.settle(n)
         try:
             if self.measured:
                 with dropping(s.nbytes()):
@@ -500,6 +504,7 @@ class Player:
             else:
                 there[m] = self.make(m, v, done)
         for m in target or ():
+            self.copies.settle(m)
             self.on[m] = -1  # should the op not come to its end
             self.away.add(m)
 
@@ -537,6 +542,7 @@ class Player:
                 if mine is None:
                     self.weak[n], self.strong[n] = Weak(s), s
                 else:
+                    self.copies.settle(n)
                     self.on[n] = -1
                     if mine.nbytes() != self.iteration.slots[n].bytes:
                         mine.resize_(self.iteration.slots[n].bytes)

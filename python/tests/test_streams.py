@@ -133,7 +133,7 @@ class Copies(unittest.TestCase):
     def test_each_wait_is_needed(self):
         """Without the wait before memory is taken away, or before it is used, it is noticed."""
         class NoDrop(Late):
-            def drop(self, n):
+            def settle(self, n):
                 self.use(n)
 
         class NoUse(Late):
