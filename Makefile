@@ -55,7 +55,8 @@ gpu-check: ## bin/gpu-check: a folder to take to a machine with an NVIDIA GPU an
 	mkdir -p bin/gpu-check
 	$(SETTINGS) $(GO) build -tags gpu -ldflags "-s -w" -o bin/gpu-check/tensile ./cmd/tensile
 	$(SETTINGS) $(GO) test -c -tags gpu -ldflags "-s -w" -o bin/gpu-check/conformance.test ./device/cuda/driver
-	cp scripts/gpu-check.sh scripts/torch_step.py device/cuda/kernels/testdata/digests.txt bin/gpu-check/
+	cp scripts/gpu-check.sh scripts/torch_step.py scripts/torch_bridge.py device/cuda/kernels/testdata/digests.txt bin/gpu-check/
+	mkdir -p bin/gpu-check/python/tensile && cp python/tensile/*.py bin/gpu-check/python/tensile/
 	@ls -l bin/gpu-check
 
 SOAK ?= 5000

@@ -1,8 +1,8 @@
 #!/bin/bash
 # gpu-check.sh [FOLDER]: try Tensile on this machine's NVIDIA GPU, in nine minutes at most, without Go.
 #
-# It wants the folder that `make gpu-check` makes: this script, tensile, conformance.test, digests.txt and torch_step.py beside one
-# another. What every part prints goes to FOLDER (default: gpu-check-results), and a table of all parts comes last. It exits with 1
+# It wants the folder that `make gpu-check` makes: this script, tensile, conformance.test, digests.txt, torch_step.py, torch_bridge.py and
+# the folder python beside one another. What every part prints goes to FOLDER (default: gpu-check-results), and a table of all parts comes last. It exits with 1
 # if a part has failed. With FAKE=1 it goes through all parts on a driver without a GPU, with small networks.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -146,6 +146,13 @@ if [ -z "${FAKE:-}" ] && command -v python3 >/dev/null && python3 -c 'import tor
 	row torch "$(tr '\n' ';' <"$out/torch.txt")"
 else
 	skip torch "python3 with torch and torchvision is not here"
+fi
+
+if [ -z "${FAKE:-}" ] && command -v python3 >/dev/null && python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+	part bridge 150 python3 "$here/torch_bridge.py" "$tensile" cuda
+	row bridge "$(tr '\n' ';' <"$out/bridge.txt")"
+else
+	skip bridge "python3 with a torch that has CUDA is not here"
 fi
 
 echo

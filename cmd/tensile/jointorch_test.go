@@ -75,21 +75,30 @@ func joinTorch(t *testing.T, python, network string, memory graph.Bytes, want st
 	return s
 }
 
-// A joined script ends with the bits of the script alone, within every limit. Which plan it follows there depends on
-// the latencies that it has measured.
+// A joined script ends with the bits of the script alone.
 func TestJoinTorch(t *testing.T) {
 	t.Parallel()
 	python := needs.Torch(t)
-	for network, percents := range map[string][]graph.Bytes{"cnn": {100, 90, 80, 70, 60, 50, 40}, "encoder": {60}} {
+	for _, network := range []string{"cnn", "encoder"} {
 		want, stderr, status := trainTorch(t, python, torchScript, network, "plain")
 		if status != 0 {
 			t.Fatalf("%s alone: status %d, stderr:\n%s", network, status, stderr)
 		}
 		all := joinTorch(t, python, network, 0, want).Touched
-		for _, percent := range percents {
-			s := joinTorch(t, python, network, all*percent/100, want)
-			t.Logf("%s in %d %% of %d: plan %d, touched %d", network, percent, all, s.Plan, s.Touched)
-		}
+		s := joinTorch(t, python, network, all*60/100, want)
+		t.Logf("%s in 60 %% of %d: plan %d, touched %d", network, all, s.Plan, s.Touched)
+	}
+}
+
+// What python/tests/planned.py says of scripts within limits is so, in one process of PyTorch.
+func TestJoinTorchPlanned(t *testing.T) {
+	t.Parallel()
+	python := needs.Torch(t)
+	c := exec.Command(python, "-m", "unittest", "planned")
+	c.Dir = "../../python/tests"
+	c.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

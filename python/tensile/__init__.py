@@ -7,6 +7,7 @@ Without the sidecar that `tensile join -- python train.py` starts, join does not
 """
 
 import atexit
+import os
 import sys
 
 from . import hooks, link
@@ -32,7 +33,10 @@ def join(model, optimizer):
         if sock is None:
             say("there is no sidecar (start the script with tensile join -- COMMAND): it trains without a plan")
             return
-        planner = link.Link(sock, next(iter(model.parameters())).device.type)
+        device = next(iter(model.parameters())).device.type
+        if device == "cuda" and not why:
+            _expandable()
+        planner = link.Link(sock, device)
     start(list(model.parameters()), optimizer, planner, why)
 
 
@@ -77,6 +81,17 @@ def leave():
         session.__exit__(None, None, None)
         _hooks.undo()
         _hooks = None
+
+
+def _expandable():
+    """Has segments of torch's allocator grow, so that freed blocks of any sizes share one range; torch 2.1 and later.
+    To set one option resets all others, so what the user has set stays as it is."""
+    import torch
+
+    if not any(os.environ.get(name) for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")):
+        change = getattr(torch.cuda.memory, "_set_allocator_settings", None)
+        if change is not None:
+            change("expandable_segments:True")
 
 
 def _unsupported(model):

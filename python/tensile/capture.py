@@ -6,11 +6,9 @@ random numbers, runs it a second time on aliases of its arguments to see whether
 what it allocates beside its outputs.
 """
 
-import time
-
 import torch
 
-from .events import Events, highest
+from .events import Events, Peak, highest, now_ns
 from .storages import (Unsupported, Weak, arguments, generators, identity, leaves, random_state, resizable, restored,
                        results, same_state, saved, set_random_state, storage_of, view)
 
@@ -32,7 +30,7 @@ class Record:
     """One op of the script: the storages of the tensors among its arguments and results, and what was found."""
 
     __slots__ = ("func", "ins", "outs", "shapes", "fresh", "writes", "random", "once", "empty", "overwrites",
-                 "scratch", "ns", "phase", "looks", "grad")
+                 "scratch", "ns", "phase", "looks", "grad", "types")
 
     def view(self):
         """Reports whether it touches no bytes, and does not look whether they are there."""
@@ -52,6 +50,17 @@ def written(func, args, kwargs):
         _written[func] = places
     values = [args[i] if i < len(args) else kwargs.get(name) for i, name in places]
     return leaves(values, [])
+
+
+_numbers = (bool, int, float, complex)
+
+
+def types(func, args):
+    """Returns the types of an op's arguments, from which playback knows where tensors are; None: they do not tell."""
+    if any(isinstance(a, (list, tuple)) and (not a or not isinstance(a[0], _numbers)) for a in args):
+        return None
+    named = func._schema.arguments[len(args):]
+    return None if any("Tensor" in str(a.type) for a in named) else tuple(map(type, args))
 
 
 # All that ops of these namespaces do is in their tensors and generators. What others do, such as drawing random numbers
@@ -107,14 +116,15 @@ class Recorder:
         except NotImplementedError:
             raise Unsupported(f"{func} has a tensor without a storage, such as a sparse one") from None
         r.writes = {self.see(t, False) for t in written(func, args, kwargs)}
+        r.types = types(func, args)
         r.random = r.once = r.empty = r.overwrites = r.looks = False
         r.scratch = r.ns = 0
         if probe:
             out = self.probe(r, func, args, kwargs)
         else:
-            begun = time.perf_counter_ns()
+            begun = now_ns(self.device)
             out = func(*args, **kwargs)
-            r.ns = time.perf_counter_ns() - begun
+            r.ns = now_ns(self.device) - begun
             self.outputs(r, out)
         self.records.append(r)
         self.at += 1
@@ -151,11 +161,11 @@ class Recorder:
         except RuntimeError:
             random = None  # of a generator that does not tell its state
         again = saved(args, key), saved(kwargs, key)
-        events = Events().start()
+        events = (Peak() if self.device == "cuda" else Events()).start()
         try:
-            begun = time.perf_counter_ns()
+            begun = now_ns(self.device)
             out = func(*args, **kwargs)
-            r.ns = time.perf_counter_ns() - begun
+            r.ns = now_ns(self.device) - begun
         finally:
             sizes = events.stop()
         drawn = random_state(self.device, own) if random else None

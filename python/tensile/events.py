@@ -1,6 +1,7 @@
 """What the allocator does while something runs, by torch's own events."""
 
 import ctypes
+import time
 
 import torch
 
@@ -72,6 +73,25 @@ class Events:
                     sizes.append(-dropped)
                     dropped = None
         return sizes
+
+
+class Peak:
+    """The same of CUDA's allocator, of which its own figures tell the highest."""
+
+    def start(self):
+        torch.cuda.reset_peak_memory_stats()
+        self.base = torch.cuda.memory_allocated()
+        return self
+
+    def stop(self):
+        return [torch.cuda.max_memory_allocated() - self.base]
+
+
+def now_ns(device):
+    """Returns a time in nanoseconds at which the device has done what it was given."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter_ns()
 
 
 _DROP = "tensile.drop "

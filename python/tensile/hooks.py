@@ -57,10 +57,18 @@ def install(session):
     def backward(old):
         def run(*args, **kwargs):
             session.phase = "backward"
+            session.began_at(args[0] if args else kwargs.get("tensors"))
             try:
                 return old(*args, **kwargs)
             finally:
                 session.phase = "forward"
+        return run
+
+    def told(old):
+        def run(self):
+            value = old(self)
+            session.told(self, value)
+            return value
         return run
 
     def at_home(old):
@@ -80,6 +88,8 @@ def install(session):
         return run
 
     hooks.wrap(torch.autograd, "backward", backward)
+    for name in "item", "__float__":
+        hooks.wrap(torch.Tensor, name, told)
     hooks.wrap(torch.utils.data.DataLoader, "__iter__", beside)
     hooks.wrap(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", loading)
     for owner, names in ((torch, ("save",)), (torch.nn.Module, ("state_dict",)), (type(optimizer), ("state_dict",)),

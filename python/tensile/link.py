@@ -1,6 +1,7 @@
 """The line to the sidecar: messages of JSON over a socket pair, as package external of Tensile describes them."""
 
 import json
+import math
 import os
 import select
 import socket
@@ -8,6 +9,7 @@ import sys
 
 import torch
 
+from .copies import rates
 from .iteration import LEAST
 
 VARIABLE = "TENSILE_SOCKET"
@@ -25,13 +27,21 @@ def one_line(text):
     return "".join(c if c.isprintable() else " " for c in text)[:2000]
 
 
+def reserved(device):
+    """Returns what the allocator keeps now; that of a CPU keeps nothing."""
+    return torch.cuda.memory_reserved() if device == "cuda" else 0
+
+
 def hello(device):
     name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
     memory = (torch.cuda.get_device_properties(0).total_memory if device == "cuda"
               else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return {"pid": os.getpid(), "framework": "torch", "release": torch.__version__,
-            "device": {"kind": device, "name": name, "memory_bytes": memory,
-                       "least_bytes": 1 << 20 if device == "cuda" else LEAST}}
+    body = {"kind": device, "name": name, "memory_bytes": memory,
+            "least_bytes": 1 << 20 if device == "cuda" else LEAST}
+    if device == "cuda":
+        body["out_bytes_per_s"], body["in_bytes_per_s"] = rates()
+        torch.cuda.empty_cache()
+    return {"pid": os.getpid(), "framework": "torch", "release": torch.__version__, "device": body}
 
 
 def recorded(number, iteration, name):
@@ -55,7 +65,6 @@ class Link:
         self.parked = self.parking = self.stopping = False
         self.counter = 0  # of park and resume
         self.newest = None
-        self.reserved = 0
         self.send("hello", hello(device))
 
     # to the sidecar
@@ -78,22 +87,26 @@ class Link:
         self.send("graph", recorded(number, iteration, "script"))
 
     def applied(self, plan, iterations, error):
-        body = {"plan": plan["number"], "iteration": iterations, "reserved_bytes": self._reserved()}
+        body = {"plan": plan["number"], "iteration": iterations, "reserved_bytes": reserved(self.device)}
         if error:
             body["error"] = one_line(error)
         self.send("applied", body)
 
     def iteration(self, session, graph, plan, wall):
         body = {"iteration": session.iterations, "graph": graph, "plan": plan, "wall_ns": wall, "stall_ns": 0,
-                "touched_bytes": session.touched, "reserved_bytes": self._reserved()}
+                "touched_bytes": session.touched, "reserved_bytes": session.reserved}
         p = session.player
         if p is not None and graph:
-            host = sum(c.numel() for c in p.copies if c is not None)
+            host = p.copies.bytes()
+            body["stall_ns"], p.copies.waited = min(p.copies.waited, wall), 0
+            if plan and session.steps is not None:
+                body["steps_ns"], session.steps = session.steps, None
             if host:
                 body["host_bytes"] = host
             if p.faults:
                 body["faults"], p.faults = p.faults, 0
-        self.reserved = session.touched
+        if session.loss is not None and math.isfinite(session.loss):
+            body["loss"] = session.loss
         self.send("iteration", body)
 
     def passive(self, iterations, why, always):
@@ -112,9 +125,6 @@ class Link:
         if self.sock is not None:
             self.sock.close()
             self.sock = None
-
-    def _reserved(self):
-        return torch.cuda.memory_reserved() if self.device == "cuda" else self.reserved
 
     # from the sidecar
 
@@ -136,7 +146,7 @@ class Link:
                 if told != self.counter:  # also where it was to go on and to rest again meanwhile
                     told = self.counter
                     self.send("parked", {"number": told, "iteration": session.iterations,
-                                         "reserved_bytes": self._reserved()})
+                                         "reserved_bytes": reserved(self.device)})
                 self._read(None)
             session.wake(away)
             if self.plan is None and self.newest is not None and not self.stopping:

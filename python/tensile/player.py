@@ -7,8 +7,9 @@ decides what the script computes.
 
 import torch
 
-from .events import dropping
-from .storages import (Tensor, Weak, arguments, generators, identity, leaves, on_host, random_state, restored, results, saved,
+from .copies import Direct, Streams
+from .events import dropping, now_ns
+from .storages import (Tensor, Weak, arguments, generators, identity, leaves, random_state, restored, results, saved,
                        set_random_state, storage_of, view)
 
 OUT, DROP, FORGET, IN, AGAIN, RELEASE = range(6)
@@ -21,11 +22,27 @@ class Differs(Exception):
 class Check:
     """One op as playback expects it."""
 
-    __slots__ = ("func", "ins", "came", "before", "touches", "save", "random", "fresh", "writes")
+    __slots__ = ("func", "call", "ins", "types", "places", "moves", "came", "before", "touches", "save", "random",
+                 "fresh", "writes", "updates")
+
+
+class Clock:
+    """An op of a step of the plan that notes how long it takes."""
+
+    __slots__ = ("player", "step", "call")
+
+    def __init__(self, player, step, call):
+        self.player, self.step, self.call = player, step, call
+
+    def __call__(self, *args, **kwargs):
+        begun = now_ns(self.player.device)
+        out = self.call(*args, **kwargs)
+        self.player.took[self.step] += now_ns(self.player.device) - begun
+        return out
 
 
 class Player:
-    def __init__(self, iteration, device="cpu"):
+    def __init__(self, iteration, device="cpu", copies=None):
         self.iteration, self.device = iteration, device
         n = len(iteration.slots)
         self.bound = [0] * n  # per slot: the id of its storage
@@ -34,7 +51,7 @@ class Player:
         self.now = [-1] * n  # version that the script has
         self.on = [-1] * n  # version on the device
         self.host = [-1] * n  # version on the host
-        self.copies = [None] * n  # host memory
+        self.copies = copies or (Streams if device == "cuda" else Direct)(iteration.slots)
         self.away = set()  # numbers of slots whose version on the device is not the script's
         self.saved = {}  # op of the graph -> its last arguments
         self.fixed = set()  # slots that turned out to be of one size for good
@@ -51,6 +68,7 @@ class Player:
         self.faults = 0
         self.program = None
         self.measured = False  # events of the allocator are taken
+        self.took = None  # of each step of the plan, in nanoseconds, while that is measured
         self.pos = 0
         self.load(None)
 
@@ -70,10 +88,17 @@ class Player:
         fresh_seen = set()
         begins = {g.at[0]: i for i, g in enumerate(it.groups) if g.at}
         ends = {g.at[-1]: i for i, g in enumerate(it.groups) if g.at}
+        copied = {a[1].number for do in program.before for a in do if a[0] == "out"} if program else set()
+        if program:
+            copied.update(t.number for t, stays in program.enter.items() if not stays or t in program.copied)
+        self.copies.reserve(copied)
+        self.steps = 0
+        self.took, step_of = None, [0] * n
         done = 0
         for p, r in enumerate(it.records):
             c = Check()
             c.func, c.random = r.func, r.random
+            c.call = getattr(r.func, "_op", r.func)  # what an op does when it is called
             c.ins = [it.slot_of[s].number if s.bytes else -1 for s in r.ins]
             c.came = tuple((leaf, it.slot_of[s].number, s.bytes) for s in self._came(p)
                            for leaf in [self._leaf(r, s)] if leaf >= 0)
@@ -84,6 +109,8 @@ class Player:
                 while done <= begins[p]:
                     if program:
                         actions += [self._compiled(program, done, a) for a in program.before[done]]
+                    step_of[done] = self.steps
+                    self.steps += 1
                     done += 1
                 c.before = tuple(actions)
             c.touches = None
@@ -96,16 +123,29 @@ class Player:
                     fresh_seen.add(s)
                     fresh.append((leaf, it.slot_of[s].number, r.shapes[leaf]))
             c.fresh = tuple(fresh)
-            c.writes = ()
+            c.writes = c.updates = ()
+            if p in begins:
+                c.updates = tuple(t.number for t in it.groups[g].updates if t.number in self.managed)
             if g is not None and p in ends:
                 c.writes = tuple((t.number, v) for t, v in it.groups[g].writes() if t.number in self.managed)
+            c.types = c.places = None
+            if r.types is not None:
+                c.types = r.types
+                tensors = [i for i, t in enumerate(r.types) if issubclass(t, Tensor)]
+                c.places = tuple((i, n) for i, n in zip(tensors, c.ins) if n >= 0)
+            # what playback has to do beside comparing
+            c.moves = bool(c.came or c.before or c.touches or c.save is not None or c.writes or any(
+                n in self.managed for _, n, _ in c.fresh))
             checks.append(c)
         end = []
         while done <= n:
             if program:
                 end += [self._compiled(program, done, a) for a in program.before[done]]
+            self.steps += done < n
             done += 1
         self.checks, self.end, self.ops = checks, tuple(end), len(checks)
+        self.usual, self.clocked = checks, None
+        self.step_of = step_of
 
     def _came(self, p):
         return [t.storage for t in self.iteration.arrivals[p]]
@@ -118,7 +158,8 @@ class Player:
         if a[0] == "again":
             g = self.iteration.groups[a[1]]
             versions = dict(g.writes())
-            return (AGAIN, a[1], tuple((t.number, versions[t]) for t in a[2]))
+            self.steps += 1
+            return (AGAIN, a[1], tuple((t.number, versions[t]) for t in a[2]), self.steps - 1)
         if a[0] == "drop":
             t = a[1]
             if (i, t) in program.remade:
@@ -140,8 +181,25 @@ class Player:
         return len(ids) == len(c.ins) and all(n < 0 or not self.iteration.slots[n].persistent or self.bound[n] == i
                                               for i, n in zip(ids, c.ins))
 
+    def clock(self, on):
+        """Has the next iteration's steps measured, or no more."""
+        if on and self.clocked is None:
+            self.clocked = []
+            for c, g in zip(self.usual, self.iteration.group_at):
+                if g is not None:
+                    usual, c = c, Check()
+                    for name in Check.__slots__:
+                        setattr(c, name, getattr(usual, name))
+                    c.call = Clock(self, self.step_of[g], usual.call)
+                self.clocked.append(c)
+        self.checks = self.clocked if on else self.usual
+        self.took = [0] * self.steps if on else None
+
     def begin(self, first):
         """Starts an iteration; first says that the one before was not played to its end with this program."""
+        for n in list(self.copies.coming):
+            if first or not self.iteration.slots[n].persistent:
+                self.copies.use(n)
         if first:
             for t in self.iteration.slots:
                 n = t.number
@@ -177,6 +235,8 @@ class Player:
         c = self.checks[self.pos]
         if func is not c.func:
             raise Differs(f"op {self.pos} is {func}, was {c.func}")
+        if not c.moves and c.types == tuple(map(type, args)):
+            return self._plain(c, args, kwargs)
         tensors = []
         for a in args:
             if isinstance(a, Tensor):
@@ -205,14 +265,19 @@ class Player:
         if c.before:
             for a in c.before:
                 self.act(a)
-        if self.away and c.touches and not c.touches.isdisjoint(self.away):
-            for n in c.touches & self.away:
-                self.faults += 1
-                self.bring(n)
+        if c.touches:
+            if self.away and not c.touches.isdisjoint(self.away):
+                for n in c.touches & self.away:
+                    self.faults += 1
+                    self.bring(n)
+            if self.copies.coming:
+                self._use(c.touches)
+            for n in c.updates:
+                self.copies.settle(n)
         if c.save is not None:
             self._save(c, func, args, kwargs)
         try:
-            out = func(*args, **kwargs)
+            out = c.call(*args, **kwargs)
         except RuntimeError:
             away = self.away.intersection(c.ins)  # some views look at the size of their storage
             if not away:
@@ -220,7 +285,8 @@ class Player:
             for n in away:
                 self.faults += 1
                 self.bring(n)
-            out = func(*args, **kwargs)
+            self._use(away)
+            out = c.call(*args, **kwargs)
         self.pos += 1
         if c.fresh:
             made = (out,) if isinstance(out, Tensor) else results(out)
@@ -239,6 +305,27 @@ class Player:
         for n, v in c.writes:
             self.now[n] = self.on[n] = v
             self.away.discard(n)
+        return out
+
+    def _plain(self, c, args, kwargs):
+        """Runs an op, all of whose tensors are arguments of their own, and which touches nothing that moves."""
+        bound = self.bound
+        for i, n in c.places:
+            if bound[n] != identity(args[i]):
+                raise Differs(f"op {self.pos}, {c.func}, has other operands")
+        out = c.call(*args, **kwargs)
+        self.pos += 1
+        if c.fresh:
+            made = (out,) if isinstance(out, Tensor) else results(out)
+            for leaf, n, shape in c.fresh:
+                t = made[leaf]
+                if t.shape != shape:
+                    self.other = f"op {self.pos - 1}, {c.func}, makes another shape"
+                i = identity(t)
+                for _, m in c.places:
+                    if bound[m] == i:
+                        self.other = f"op {self.pos - 1}, {c.func}, makes no storage of its own"
+                bound[n] = i
         return out
 
     other = None  # why what an op has made does not fit
@@ -306,7 +393,10 @@ class Player:
             if n in self.held:
                 self.strong[n] = self._storage(n)
         elif do == AGAIN:
-            self.again(n, a[2])
+            if self.took is None:
+                self.again(n, a[2])
+            else:
+                Clock(self, a[3], self.again)(n, a[2])
         else:
             self.strong[n] = None
             if self.weak[n] is not None and self.weak[n].expired():
@@ -326,10 +416,8 @@ class Player:
         s = self._storage(n)
         if s is None:
             return
-        if self.copies[n] is None:
-            self.copies[n] = on_host(self.iteration.slots[n].bytes)
         self.host[n] = -1
-        self.copies[n].copy_(view(s))
+        self.copies.out(n, s)
         self.host[n] = self.on[n]
 
     def drop(self, n, remade):
@@ -342,6 +430,7 @@ class Player:
             return
         version, self.on[n] = self.on[n], -1
         self.away.add(n)
+        self.copies.settle(n)
         try:
             if self.measured:
                 with dropping(s.nbytes()):
@@ -364,7 +453,7 @@ class Player:
             return
         if self.host[n] == self.now[n]:
             s.resize_(self.iteration.slots[n].bytes)
-            view(s).copy_(self.copies[n])
+            self.copies.fetch(n, s)
         else:
             made = self.make(n, self.now[n], {})
             if s.nbytes() != self.iteration.slots[n].bytes:
@@ -378,14 +467,16 @@ class Player:
         if self.on[n] == v:
             s = self._storage(n)
             if s is not None:
+                self.copies.use(n)
                 return s
         if (n, v) in done:
             return done[n, v]
         if self.host[n] == v:
-            s = torch.empty(self.iteration.slots[n].bytes, dtype=torch.uint8, device=self.device)
-            s.copy_(self.copies[n])
-            done[n, v] = storage_of(s)
-            return done[n, v]
+            s = storage_of(torch.empty(self.iteration.slots[n].bytes, dtype=torch.uint8, device=self.device))
+            self.copies.fetch(n, s)
+            self.copies.use(n)
+            done[n, v] = s
+            return s
         i = self._maker(n, v)
         if i is None or i not in self.saved:
             raise RuntimeError(f"tensile: {self.iteration.slots[n].name} is lost, which is a bug; nothing was computed "
@@ -413,6 +504,7 @@ class Player:
             else:
                 there[m] = self.make(m, v, done)
         for m in target or ():
+            self.copies.settle(m)
             self.on[m] = -1  # should the op not come to its end
             self.away.add(m)
 
@@ -450,6 +542,7 @@ class Player:
                 if mine is None:
                     self.weak[n], self.strong[n] = Weak(s), s
                 else:
+                    self.copies.settle(n)
                     self.on[n] = -1
                     if mine.nbytes() != self.iteration.slots[n].bytes:
                         mine.resize_(self.iteration.slots[n].bytes)
@@ -470,6 +563,11 @@ class Player:
         """Brings all back that is away."""
         for n in sorted(self.away):
             self.bring(n)
+        self._use(self.copies.coming)
+
+    def _use(self, slots):
+        for n in [n for n in slots if n in self.copies.coming]:
+            self.copies.use(n)
 
     def leave(self):
         """Ends playback, in the middle of an iteration or after one: all is back, nothing is kept."""

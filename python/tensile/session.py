@@ -9,15 +9,17 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .capture import Recorder, digest, mark_fixed
+from .copies import on_host
 from .events import Events, highest
 from .iteration import Iteration
 from .load import load
 from .player import Differs, Player
 from .program import PlanError, Program
-from .storages import Unsupported, arguments, identity, on_host, resizable, storage_of, view
+from .storages import Unsupported, Weak, arguments, identity, resizable, storage_of, view
 
 
 TRIES = 2
+CLOCKED = 4  # which of the iterations of a plan is the first to have its steps measured
 
 
 def say(text):
@@ -31,6 +33,9 @@ class Session(TorchDispatchMode):
     iteration(...), passive(iteration, why, always). take() gives the newest plan that was not taken yet, or None;
     step(session) is called after each step of the optimizer, and may end the script.
     """
+
+    samples = 32  # of so many iterations of a plan, the times of one's steps are measured
+    measures = 2  # iterations of each plan in which the allocator's events are taken
 
     def __init__(self, parameters, optimizer, planner):
         super().__init__()
@@ -52,7 +57,10 @@ class Session(TorchDispatchMode):
         self.aside = frozenset()  # while a loader runs: ids of the storages that playback moves
         self.thread = threading.get_ident()
         self.events, self.measured = None, 0  # of the allocator, and of how many iterations with the same plan
-        self.touched = 0  # the most that the allocator had, as last measured
+        self.followed = 0  # iterations begun with this plan
+        self.steps = None  # nanoseconds of each step of the plan, as last measured, until they are sent
+        self.loss = self.root = None
+        self.touched = self.reserved = 0  # the most that the allocator had and kept, as last measured
         self.failed = 0  # iterations in a row that were not the recorded one
         self.iterations = 0
         self.why = None  # how this iteration differed
@@ -148,12 +156,18 @@ class Session(TorchDispatchMode):
 
     def _boundary(self, first):
         """Begins an iteration, with the newest plan."""
+        p = self.player
+        self._measure(False)
+        if p.took is not None and p.pos == p.ops:
+            self.steps = p.took
         plan = self.planner.take()
         if plan is not None:
             first = self._apply(plan) or first
-        self._measure(False)
-        self.player.begin(first)
+        p.begin(first)
         self._measure(True)
+        if p.program is not None:
+            self.followed += 1
+            p.clock(self.followed % self.samples == CLOCKED)
 
     def _measure(self, begins):
         """Measures what the allocator has at most in an iteration, by its own events or figures."""
@@ -163,14 +177,15 @@ class Session(TorchDispatchMode):
                 torch.cuda.reset_peak_memory_stats()
             else:
                 self.touched = torch.cuda.max_memory_allocated()
+                self.reserved = torch.cuda.max_memory_reserved()
             return
         if not begins:
             if self.events is not None:
                 most, _ = highest(self.events.stop())
                 if self.events.known and p.pos == p.ops:
-                    self.touched = self.base + most
+                    self.touched = self.reserved = self.base + most  # a CPU's allocator keeps nothing
                 self.events, p.measured = None, False
-        elif self.measured < 2:
+        elif self.measured < self.measures:
             self.measured += 1
             self.base = p.resident()
             self.events = Events().start()
@@ -194,9 +209,20 @@ class Session(TorchDispatchMode):
         self.player.leave()
         self.player.load(program)
         self.plan = plan["number"] if program else 0
-        self.measured = 0
+        self.measured = self.followed = 0
+        self.steps = None
+        self._wall(plan["limit_bytes"])
         self.planner.applied(plan, self.iterations, None)
         return True
+
+    def _wall(self, limit):
+        """Has torch refuse what would make its allocator keep more than the limit; 0: it has none."""
+        if self.device != "cuda":
+            return
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        whole = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, limit / whole) if limit else 1.0)
 
     def _lost(self, why):
         """Ends playback. If no step has begun since the last one's end, the iteration may still begin: what came
@@ -269,7 +295,7 @@ class Session(TorchDispatchMode):
     def _return(self, key):
         if self.player is not None:
             self.player.load(None)
-            self.plan = 0
+            self.plan, self.steps = 0, None
         self.number, self.player = self.players[key]
         self.cycle = None
         self.course, self.count, self.tries = self._pass, 0, TRIES
@@ -315,6 +341,16 @@ class Session(TorchDispatchMode):
                 view(s).copy_(copy)
         finally:
             self.off = before
+
+    def began_at(self, tensors):
+        """A backward pass begins at one tensor, or several: one number is a loss."""
+        if isinstance(tensors, torch.Tensor) and tensors.numel() == 1 and not self.off:
+            self.root = identity(tensors), Weak(storage_of(tensors))
+
+    def told(self, tensor, value):
+        """The script has read a number."""
+        if self.root is not None and not self.off and identity(tensor) == self.root[0] and isinstance(value, float):
+            self.loss = value
 
     def passive(self, why):
         if self.other is None:

@@ -4,8 +4,6 @@ A storage is known by the address of its StorageImpl. A Weak keeps that address 
 and keeps no memory.
 """
 
-import mmap
-
 import torch
 
 Tensor = torch.Tensor
@@ -13,9 +11,9 @@ Untyped = torch.UntypedStorage
 
 
 class Unsupported(Exception):
-    """The script does something that cannot be recorded; the text says what. An op that has run has its result in out."""
+    """The script does something that cannot be recorded; the text says what."""
 
-    out = None
+    out = None  # a tuple with the result of the op, if it has run
 
 
 def _identity(tensor):
@@ -87,11 +85,6 @@ def resizable(storage):
         return True
     except RuntimeError:
         return False
-
-
-def on_host(count):
-    """Returns bytes on the host that are not torch's."""
-    return torch.frombuffer(mmap.mmap(-1, count), dtype=torch.uint8)
 
 
 def generators(args, kwargs):

@@ -1,8 +1,8 @@
 """Small training scripts, as functions of a run: each yields the loss of an iteration."""
 
+import io
 import os
 import sys
-import tempfile
 
 import torch
 from torch import nn
@@ -123,6 +123,7 @@ def differs(a, b):
 def cnn():
     return nn.Sequential(
         nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(inplace=True),
+        nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(inplace=True),
         nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Dropout(0.1),
         nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(128, 10))
 
@@ -142,8 +143,8 @@ class Encoder(nn.Module):
 class LSTM(nn.Module):
     def __init__(self):
         super().__init__()
-        self.lstm = nn.LSTM(12, 24, 2, batch_first=True)
-        self.head = nn.Linear(24, 10)
+        self.lstm = nn.LSTM(12, 32, 2, batch_first=True)
+        self.head = nn.Linear(32, 10)
 
     def forward(self, x):
         return self.head(self.lstm(x)[0][:, -1])
@@ -152,7 +153,7 @@ class LSTM(nn.Module):
 NETWORKS = {
     "cnn": (cnn, lambda: torch.randn(8, 3, 12, 12)),
     "encoder": (Encoder, lambda: torch.randint(0, 50, (8, 12))),
-    "lstm": (LSTM, lambda: torch.randn(8, 4, 12)),
+    "lstm": (LSTM, lambda: torch.randn(32, 5, 12)),
 }
 OPTIMIZERS = {
     "adam": lambda p: torch.optim.Adam(p, foreach=False),
@@ -168,7 +169,8 @@ def plain(run, network="cnn", optimizer="adam", iterations=10, none=True, betwee
     o = OPTIMIZERS[optimizer](model.parameters())
     run.join(model, o)
     for i in range(iterations):
-        x, y = inputs(), torch.randint(0, 10, (8,))
+        x = inputs()
+        y = torch.randint(0, 10, (len(x),))
         if batch:
             x, y = x[:batch(i)].clone(), y[:batch(i)].clone()
         o.zero_grad(set_to_none=none)
@@ -212,13 +214,16 @@ class Square(torch.autograd.Function):
 
 
 def custom(run, iterations=10):
-    model = nn.Sequential(nn.Linear(32, 64), nn.Linear(64, 10))
+    model = nn.Sequential(nn.Linear(32, 64), nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 10))
     o = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     run.join(model, o)
     for _ in range(iterations):
         x, y = torch.randn(16, 32), torch.randint(0, 10, (16,))
         o.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(model[1](Square.apply(model[0](x))), y)
+        a = Square.apply(model[0](x))
+        for layer in model[1:]:
+            a = layer(Square.apply(a))
+        loss = F.cross_entropy(a, y)
         loss.backward()
         o.step()
         yield loss.item()
@@ -297,6 +302,6 @@ def saving(run, into, iterations=12):
         o.step()
         yield loss.item()
         if i % 5 == 4:
-            with tempfile.NamedTemporaryFile() as f:
-                torch.save({"model": model.state_dict(), "optimizer": o.state_dict()}, f.name)
-                into.append(torch.load(f.name))
+            with io.BytesIO() as f:
+                torch.save({"model": model.state_dict(), "optimizer": o.state_dict()}, f)
+                into.append(f.getvalue())

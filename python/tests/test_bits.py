@@ -116,13 +116,8 @@ class Bits(unittest.TestCase):
         b = execute(scripts.saving, p, into=got)
         self.assertEqual(differs(a, b), "")
         self.assertEqual([bool(plan) for _, plan, _ in p.iterations], [False] * 3 + [True] * 9)
-        self.assertEqual(differs(([], [w["model"][k] for w in want for k in w["model"]]),
-                                 ([], [g["model"][k] for g in got for k in g["model"]])), "")
-        moments = [(w["optimizer"]["state"], g["optimizer"]["state"]) for w, g in zip(want, got)]
-        for w, g in moments:
-            for i in w:
-                for k in w[i]:
-                    self.assertTrue(torch.equal(torch.as_tensor(w[i][k]), torch.as_tensor(g[i][k])))
+        self.assertEqual([len(f) > 0 for f in want], [True, True])
+        self.assertEqual(want, got)
 
 
 class Other(unittest.TestCase):

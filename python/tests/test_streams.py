@@ -1,0 +1,150 @@
+"""Copies on streams of their own, with streams that run as late, as early, or in as odd an order as their events allow."""
+
+import random
+import unittest
+from unittest import mock
+
+import torch
+
+import scripts
+from plans import random_plan
+from scripts import Planner, differs, execute
+from tensile import player
+from tensile.copies import Streams
+
+
+class Cuda:
+    """What Streams calls of torch.cuda. Copies of other streams than the first wait in queues until something waits for
+    them, or until chance lets them run; the first stream, where ops run, is never behind."""
+
+    def __init__(self, seed, often):
+        self.random, self.often = random.Random(seed), often
+        self.streams, self.on, self.registered = [], None, set()
+
+    def Stream(self):
+        self.streams.append(Stream(self))
+        return self.streams[-1]
+
+    def Event(self):
+        return Event(self)
+
+    def current_stream(self):
+        return self
+
+    def stream(self, stream):
+        return On(self, stream)
+
+    def cudart(self):
+        return self
+
+    def cudaHostRegister(self, pointer, size, flags):
+        self.registered.add(pointer)
+        return 0
+
+    def cudaHostUnregister(self, pointer):
+        self.registered.remove(pointer)
+
+    def wait_event(self, event):
+        event.happen()
+
+    def chance(self):
+        while self.random.random() < self.often:
+            s = self.random.choice(self.streams)
+            s.run(min(len(s.queue), 1))
+
+
+class On:
+    def __init__(self, cuda, stream):
+        self.cuda, self.stream = cuda, stream
+
+    def __enter__(self):
+        self.cuda.on = self.stream
+
+    def __exit__(self, *_):
+        self.cuda.on = None
+
+
+class Stream:
+    def __init__(self, cuda):
+        self.cuda, self.queue, self.done = cuda, [], 0
+
+    def wait_event(self, event):
+        self.queue.append(event.happen)
+
+    def run(self, count):
+        for _ in range(count):
+            do = self.queue.pop(0)
+            self.done += 1
+            do()
+
+    def synchronize(self):
+        self.run(len(self.queue))
+
+
+class Event:
+    def __init__(self, cuda):
+        self.cuda, self.stream = cuda, None
+
+    def record(self, stream=None):
+        self.stream = stream
+        self.at = stream.done + len(stream.queue) if stream else 0
+
+    def happen(self):
+        if self.stream and self.stream.done < self.at:
+            self.stream.run(self.at - self.stream.done)
+
+
+class Late(Streams):
+    """Streams whose copies run when Cuda says so. A copy keeps no storage alive, as on a GPU."""
+
+    def _copy(self, stream, after, to, what):
+        return super()._copy(stream, after, Deferred(self.cuda, to), what)
+
+
+class Deferred:
+    def __init__(self, cuda, to):
+        self.cuda, self.to = cuda, to
+
+    def copy_(self, what, non_blocking):
+        assert non_blocking
+        to, size = self.to, what.numel()
+
+        def do():
+            # where the memory of one was taken away or given to another before its copy, there is something else now
+            assert to.storage().nbytes() >= size and what.storage().nbytes() >= size, "a copy of memory that is gone"
+            to.copy_(what)
+        self.cuda.on.queue.append(do)
+        self.cuda.chance()
+
+
+class Copies(unittest.TestCase):
+    def run_all(self, streams):
+        torch.set_num_threads(1)
+        want = execute(scripts.plain, iterations=7)
+        for seed, often in (1, 0.0), (2, 0.5), (3, 0.9):
+            cuda = Cuda(seed, often)
+            with mock.patch.object(player, "Direct", lambda slots: streams(slots, cuda)):
+                p = Planner(lambda number, it: random_plan(it, random.Random(seed), 0.5)[0])
+                self.assertEqual(differs(want, execute(scripts.plain, p, iterations=7)), "", f"seed {seed}")
+
+    def test_bits(self):
+        self.run_all(Late)
+
+    def test_each_wait_is_needed(self):
+        """Without the wait before memory is taken away, or before it is used, it is noticed."""
+        class NoDrop(Late):
+            def settle(self, n):
+                self.use(n)
+
+        class NoUse(Late):
+            def use(self, n):
+                self.coming.pop(n, None)
+
+        for broken in NoDrop, NoUse:
+            with self.subTest(broken=broken.__name__):
+                with self.assertRaises((AssertionError, RuntimeError)):
+                    self.run_all(broken)
+
+
+if __name__ == "__main__":
+    unittest.main()
