@@ -278,8 +278,12 @@ func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 
 func (m *Machine) iteration(j *job, r *executor.Report, loss *wire.Loss) {
 	j.status.Iteration = r.Iteration + 1
-	if r.Memory != nil {
-		now := wire.Allocated{Plan: r.Memory.Plan, Reserve: r.Memory.Reserve, Touched: r.Touched}
+	if r.Script != nil {
+		if r.Script.Loss != nil {
+			told := wire.Loss(*r.Script.Loss)
+			loss = &told
+		}
+		now := wire.Allocated{Plan: r.Script.Plan, Reserve: r.Script.Reserve, Touched: r.Touched}
 		m.news = m.news || j.status.Script == nil || now.Reserve > j.status.Script.Reserve
 		j.status.Script = &now
 	}

@@ -24,17 +24,18 @@ type Report struct {
 	// Gate is of the compute stream: nothing was issued to it because a group waited for its grant.
 	Gate   time.Duration `json:",omitzero"`
 	Copies []swapexec.Copy
-	Memory *Memory `json:",omitempty"` // of a script; nil of others
+	Script *Script `json:",omitempty"` // nil of a job of ours
 
 	// Touched is the highest byte of the arena that a command has used since the plan came into force; of a script the
 	// most that its allocator had in the iteration.
 	Touched graph.Bytes `json:",omitzero"`
 }
 
-// Memory is what the allocator of a script has of the device.
-type Memory struct {
+// Script is what a script says of itself.
+type Script struct {
 	Plan    graph.Bytes // the most that the plan in force has, with what the script holds beside it; 0: there is none
-	Reserve graph.Bytes // beyond plans, at most
+	Reserve graph.Bytes // what its allocator had beyond plans, at most
+	Loss    *float64    `json:",omitempty"` // of the iteration; nil: it has told none
 }
 
 // Trace is what a section of a job has done, command by command.

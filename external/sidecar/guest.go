@@ -326,7 +326,7 @@ func (g *Guest) iteration(i *external.Iteration) error {
 	}
 	r := &executor.Report{Job: g.job, Epoch: g.epoch, Iteration: i.Iteration - 1, Left: g.left,
 		Begin: max(g.left, g.now-i.Wall), End: g.now, Stall: i.Stall, Touched: i.Touched,
-		Memory: &executor.Memory{Plan: g.summary.Plan, Reserve: g.summary.Reserve}}
+		Script: &executor.Script{Plan: g.summary.Plan, Reserve: g.summary.Reserve, Loss: i.Loss}}
 	if s != nil && s.program.Plan.Epoch == g.epoch {
 		r.Steps = i.Steps
 	}

@@ -55,8 +55,12 @@ func told(g *Guest, in GuestInput) string {
 		case e.Applied != nil:
 			lines = append(lines, fmt.Sprintf("applied %d in %d", e.Applied.Epoch, e.Applied.Arena))
 		case e.Report != nil:
-			lines = append(lines, fmt.Sprintf("report of %d by %d, reserve %d", e.Report.Iteration, e.Report.Epoch,
-				e.Report.Memory.Reserve))
+			said := e.Report.Script
+			line := fmt.Sprintf("report of %d by %d, reserve %d", e.Report.Iteration, e.Report.Epoch, said.Reserve)
+			if said.Loss != nil {
+				line += fmt.Sprint(", loss ", *said.Loss)
+			}
+			lines = append(lines, line)
 		case e.Parked != 0:
 			lines = append(lines, fmt.Sprintf("parked %d", e.Parked))
 		case e.Home:
@@ -100,6 +104,8 @@ func TestGuest(t *testing.T) {
 		}
 		return i
 	}
+	lossy, loss := iteration(3, 2, all), 1.5
+	lossy.Loss = &loss
 	g := new(Guest)
 	walk(t, g, []any{
 		GuestInput{Open: &Open{Job: "a", Program: first}}, "start; applied 1 in 6400",
@@ -109,7 +115,7 @@ func TestGuest(t *testing.T) {
 		GuestInput{Change: large}, fmt.Sprintf("plan 2 for graph 1 within %d", all),
 		iteration(2, 0, 9), "report of 1 by 1, reserve 0",
 		external.Applied{Plan: 2}, fmt.Sprintf("applied 2 in %d", large.Arena),
-		iteration(3, 2, all), "report of 2 by 2, reserve 0",
+		lossy, "report of 2 by 2, reserve 0, loss 1.5",
 		GuestInput{Change: small}, fmt.Sprintf("plan 3 for graph 1 within %d", some),
 		iteration(4, 2, all+50), "report of 3 by 2, reserve 50",
 		external.Applied{Plan: 3}, "",
