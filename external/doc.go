@@ -75,7 +75,6 @@
 //	           touched_bytes, reserved_bytes the most that its allocator had allocated and reserved: in this very
 //	                         iteration, not in those before
 //	           [host_bytes]  the most that contents of storages had on the host
-//	           [storages_on_host] whose contents are there alone at its end
 //	           [faults]      storages brought back since they were used before their time
 //	           [loss]        a number
 //	passive    iteration     complete ones before this one

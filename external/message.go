@@ -86,18 +86,17 @@ type Applied struct {
 
 // Iteration is what was measured of an iteration.
 type Iteration struct {
-	Iteration int               `json:"iteration"` // complete ones
-	Graph     int               `json:"graph"`     // 0: none that was sent
-	Plan      int64             `json:"plan"`      // followed to the end; 0: none
-	Wall      time.Duration     `json:"wall_ns"`
-	Stall     time.Duration     `json:"stall_ns"`
-	Steps     []time.Duration   `json:"steps_ns,omitempty"` // per step of the plan
-	Touched   graph.Bytes       `json:"touched_bytes"`
-	Reserved  graph.Bytes       `json:"reserved_bytes"`
-	Host      graph.Bytes       `json:"host_bytes,omitzero"`
-	OnHost    []graph.StorageID `json:"storages_on_host,omitempty"` // alone, at its end; ascending
-	Faults    int               `json:"faults,omitzero"`
-	Loss      *float64          `json:"loss,omitempty"`
+	Iteration int             `json:"iteration"` // complete ones
+	Graph     int             `json:"graph"`     // 0: none that was sent
+	Plan      int64           `json:"plan"`      // followed to the end; 0: none
+	Wall      time.Duration   `json:"wall_ns"`
+	Stall     time.Duration   `json:"stall_ns"`
+	Steps     []time.Duration `json:"steps_ns,omitempty"` // per step of the plan
+	Touched   graph.Bytes     `json:"touched_bytes"`
+	Reserved  graph.Bytes     `json:"reserved_bytes"`
+	Host      graph.Bytes     `json:"host_bytes,omitzero"`
+	Faults    int             `json:"faults,omitzero"`
+	Loss      *float64        `json:"loss,omitempty"`
 }
 
 // Passive says that no plan is followed.
