@@ -11,7 +11,8 @@ import (
 )
 
 // TestCalls counts the driver's calls per body: none waits for the device on the thread that issues, and what is waited
-// for elsewhere is an event per stream and one per copy that the loader or the reader waits for, under every plan.
+// for elsewhere is an event per stream and one per copy that the loader or the reader waits for: under a plan with three
+// times as many commands as many as without one, or two more, where it moves what is loaded or read.
 func TestCalls(t *testing.T) {
 	g, constant := devicetest.Zoo(), 0
 	for plan := range uint64(3) {
@@ -71,9 +72,9 @@ func TestCalls(t *testing.T) {
 				if constant == 0 {
 					constant = limit
 				}
-				if n > float64(limit) || n != perBody[0][call] || limit != constant {
-					t.Errorf("plan %d: %v events are watched per body, and %v of fewer bodies, want %v at most", plan,
-						n, perBody[0][call], limit)
+				if n > float64(limit) || n != perBody[0][call] || limit > constant+2 {
+					t.Errorf("plan %d: %v events are watched per body, and %v of fewer bodies, want %v at most, and "+
+						"%v without a plan", plan, n, perBody[0][call], limit, constant)
 				}
 			}
 		}
