@@ -72,6 +72,9 @@ func watchLease(path string) {
 	f := flag.NewFlagSet("lease", flag.ExitOnError)
 	f.StringVar(&folder, "folder", "", "")
 	f.DurationVar(&linger, "linger", 0, "")
+	for _, unused := range []string{"log-format", "log-level"} {
+		f.String(unused, "", "")
+	}
 	f.Parse(os.Args[2:])
 	_, err := lifelock.Take(folder, "watcher")
 	if _, held := errors.AsType[*lifelock.HeldError](err); held {
