@@ -244,8 +244,14 @@ func (h *History) job(r *wire.Record) Job {
 	return j
 }
 
-// Samples are the device's memory and link over time, oldest first. The caller does not change them.
-func (h *History) Samples() []Sample { return h.samples.Points() }
+// Samples are the device's memory and link over time, oldest first, and never nil: in JSON none is an empty list. The
+// caller does not change them.
+func (h *History) Samples() []Sample {
+	if p := h.samples.Points(); p != nil {
+		return p
+	}
+	return []Sample{}
+}
 
 // Detail is what is known of one job.
 type Detail struct {

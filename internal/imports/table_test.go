@@ -119,6 +119,7 @@ var foreignInTests = map[string]string{
 	"github.com/cockroachdb/datadriven":          "",
 	"github.com/rogpeppe/go-internal/testscript": "cmd/tensile",
 	"github.com/goccy/go-yaml":                   "cmd/tensile", // reads deploy/kubernetes
+	"github.com/chromedp":                        "cmd/tensile", // drives the browser in which the page is tested
 }
 
 // timeless are the packages that read no clock and start no goroutine.

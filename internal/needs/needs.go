@@ -37,7 +37,7 @@ func Describe() (string, error) {
 		return nil
 	})
 	var programs []string
-	for _, name := range []string{"clang-19", "gcc"} {
+	for _, name := range append([]string{"clang-19", "gcc"}, browsers...) {
 		if path, err := exec.LookPath(name); err == nil {
 			programs = append(programs, path)
 		}
@@ -107,6 +107,22 @@ func Program(t testing.TB, name, debian string) {
 	if _, err := exec.LookPath(name); err != nil {
 		t.Skipf("needs %s: install Debian's %s", name, debian)
 	}
+}
+
+// browsers are the names that Chromium has.
+var browsers = []string{"chromium", "chromium-browser", "google-chrome"}
+
+// Browser returns the path of a Chromium, and skips the test where none is found.
+func Browser(t testing.TB) string {
+	t.Helper()
+	os.Getenv(Found)
+	for _, name := range browsers {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("needs Chromium: install Debian's chromium")
+	return ""
 }
 
 var torch = sync.OnceValue(func() string {

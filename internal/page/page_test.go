@@ -191,6 +191,20 @@ func TestEvents(t *testing.T) {
 	until(another, "hello", func(b before) bool { return len(b.Samples) > 1 && b.Samples[0].Parts["a b"] == 60 })
 }
 
+// A browser that finds a controller again before that one has answered anything hears lists, which are empty.
+func TestEarly(t *testing.T) {
+	p := New(localbus.New())
+	now, _ := p.overview()
+	for event, list := range map[string]string{string(p.hello(true)): "samples", string(now): "sample"} {
+		if !strings.Contains(event, fmt.Sprintf("%q:[]", list)) {
+			t.Errorf("%s has no empty %s", event, list)
+		}
+	}
+	if !strings.Contains(string(now), `"jobs":[]`) {
+		t.Errorf("%s has no empty jobs", now)
+	}
+}
+
 // Of a job whose page is open an iteration is traced once for a plan, by whoever looks.
 func TestTraced(t *testing.T) {
 	r := start(t)

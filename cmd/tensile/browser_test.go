@@ -1,0 +1,213 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"tensile/graph"
+	"tensile/internal/needs"
+	"tensile/wire"
+)
+
+// browser is a tab of a Chromium.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	messages []string // of the console, and of what went wrong in it
+}
+
+// openBrowser starts a Chromium without a window, which ends with the test.
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(needs.Browser(t)), chromedp.NoSandbox,
+		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.WSURLReadTimeout(10*time.Minute)) // a busy machine takes long to start one
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	if end, limited := t.Deadline(); limited {
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-reserve))
+		t.Cleanup(cancel)
+	}
+	b := &browser{t: t}
+	b.ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(func() {
+		cancel()
+		chromedp.FromContext(b.ctx).Allocator.Wait() // it writes to its folder up to its end
+	})
+	chromedp.ListenTarget(b.ctx, func(event any) {
+		said := ""
+		switch e := event.(type) {
+		case *runtime.EventConsoleAPICalled:
+			said = "console." + string(e.Type)
+			for _, a := range e.Args {
+				said += fmt.Sprintf(" %s%s", a.Value, a.Description)
+			}
+		case *runtime.EventExceptionThrown:
+			said = e.ExceptionDetails.Error()
+		case *cdplog.EventEntryAdded:
+			said = fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
+		default:
+			return
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.messages = append(b.messages, said)
+	})
+	b.do(cdplog.Enable())
+	return b
+}
+
+func (b *browser) do(actions ...chromedp.Action) {
+	b.t.Helper()
+	if err := chromedp.Run(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// until waits until an expression is true in the page.
+func (b *browser) until(expression string) {
+	b.t.Helper()
+	if err := chromedp.Run(b.ctx, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(0),
+		chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.t.Fatalf("waited for %s: %v; the console: %q", expression, err, b.messages)
+	}
+}
+
+// value is what an expression is in the page.
+func value[T any](b *browser, expression string) (v T) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate(expression, &v))
+	return v
+}
+
+// quiet wants that the console has said nothing, or nothing but lines with some words.
+func (b *browser) quiet(only string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range b.messages {
+		if only == "" || !strings.Contains(m, only) {
+			b.t.Errorf("the browser's console: %s", m)
+		}
+	}
+}
+
+const (
+	cell      = `document.querySelector("#jobs tbody tr[data-key=lenet]")`
+	iteration = `Number(` + cell + `.querySelector(".iteration").textContent.split("/")[0])`
+)
+
+// The page opens, shows live what jobs --json says, draws the plan of a job, steers it where its token allows, finds a
+// controller again that was started anew, and says nothing to the console; with a wrong token it shows nothing.
+func TestPageInBrowser(t *testing.T) {
+	t.Parallel()
+	b := openBrowser(t)
+	c := startCluster(t, 8*graph.MiB)
+	c.submit("lenet")
+	c.train(nil, "lenet")
+
+	// Looking.
+	view := strings.TrimSpace(c.tell("page"))
+	b.do(chromedp.Navigate(view))
+	b.until(cell + ` && ` + cell + `.textContent.includes("running")`)
+	least := c.jobs()["lenet"].Iteration
+	b.until(fmt.Sprintf("%s >= %d", iteration, least))
+	shown := value[int](b, iteration)
+	if now := c.jobs()["lenet"].Iteration; shown > now {
+		t.Errorf("the page shows iteration %d, jobs --json %d", shown, now)
+	}
+	b.until(fmt.Sprintf("%s > %d", iteration, shown)) // by itself
+	if in := value[string](b, "location.search"); in != "" {
+		t.Errorf("the token stays in the address: %s", in)
+	}
+	if value[bool](b, `!document.getElementById("budget").hidden`) {
+		t.Error("there are buttons for who may only look")
+	}
+	b.until(`document.querySelector("#memory canvas") && document.querySelector("#parts").textContent.includes("lenet")`)
+
+	// A job: its loss, log, plan, an iteration that was measured, and storages.
+	b.do(chromedp.Click(`#jobs tbody a`, chromedp.ByQuery))
+	b.until(`document.querySelector("#loss canvas") && /^iteration \d+: [0-9.]+/.test(` +
+		`document.getElementById("lossat").textContent)`)
+	b.until(`document.getElementById("log").textContent.includes("trains with layout")`)
+	b.until(`/; iteration \d+ measured /.test(document.getElementById("itnote").textContent)`)
+	var p livePlan
+	document(t, []byte(c.tell("plan", "--job", "lenet", "--json")), &p)
+	b.until(fmt.Sprintf(`document.getElementById("plannote").textContent.startsWith("plan %d: ")`, p.Epoch))
+	const rows = `document.querySelectorAll("#storages tbody tr").length`
+	all := value[int](b, rows)
+	// One event, as of a keyboard: chromedp.KeyEvent sends the character apart, whatever the page did with the key.
+	b.do(input.DispatchKeyEvent(input.KeyDown).WithKey("/").WithCode("Slash").WithText("/"))
+	b.until(`document.activeElement.id === "search"`)
+	b.do(chromedp.SendKeys("#search", "conv1 parameter", chromedp.ByQuery))
+	b.until(`document.getElementById("search").value === "conv1 parameter"`)
+	b.until(fmt.Sprintf("%s > 0 && %s < %d", rows, rows, all))
+	b.do(chromedp.Click(`#storages [data-by=name]`, chromedp.ByQuery))
+	b.until(`document.querySelector("#storages [aria-sort=ascending]").textContent.startsWith("Storage")`)
+	b.quiet("")
+
+	// Steering.
+	b.do(chromedp.Navigate(strings.TrimSpace(c.tell("page", "--steer"))+"#/job/lenet"),
+		chromedp.Click(`#steer [data-verb=park]`, chromedp.ByQuery))
+	c.in(wire.Parked, "lenet")
+	b.until(`document.getElementById("why").textContent.includes("parked")`)
+	b.do(chromedp.KeyEvent("\x1b"))
+	b.until(cell + ` && ` + cell + `.textContent.includes("parked")`)
+	record := c.jobs()["lenet"]
+	if shown := value[int](b, iteration); shown != record.Iteration {
+		t.Errorf("the page shows iteration %d, jobs --json %d", shown, record.Iteration)
+	}
+	loss := `Number(` + cell + `.cells[5].textContent) === Number(Number(` + fmt.Sprint(*record.Loss) + `).toPrecision(4))`
+	b.until(loss)
+	b.do(chromedp.Click(`#jobs tbody a`, chromedp.ByQuery), chromedp.Click(`#steer [data-verb=resume]`, chromedp.ByQuery))
+	before := c.train(map[string]wire.Record{"lenet": record}, "lenet")
+	b.do(chromedp.KeyEvent("\x1b"))
+	b.until(iteration + ` > 0`)
+	b.quiet("")
+
+	// A controller that is started again has the same address, and the same page goes on.
+	c.signal(syscall.SIGTERM)
+	c.ends(0, "")
+	b.until(`document.getElementById("connection").className === "lost"`)
+	c = c.restart()
+	b.until(`document.getElementById("connection").className === "live"`)
+	b.until(fmt.Sprintf("%s > %d", iteration, before["lenet"].Iteration))
+	b.quiet("net::ERR_") // of tries while there was nobody
+
+	// A wrong token.
+	stranger, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
+	defer cancel()
+	wrong, _, _ := strings.Cut(view, "=")
+	answer, err := chromedp.RunResponse(stranger, chromedp.Navigate(wrong+"=wrong"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text string
+	if err := chromedp.Run(stranger, chromedp.Evaluate("document.body.innerText", &text)); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Status != http.StatusUnauthorized || strings.Contains(text, "lenet") || !strings.Contains(text, "token") {
+		data, _ := json.Marshal(answer)
+		t.Errorf("with a wrong token: %s\n%s", data, text)
+	}
+	c.tell("stop", "lenet")
+	c.end()
+}
