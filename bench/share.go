@@ -15,6 +15,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/lease"
+	"tensile/lease/method"
 	"tensile/planner"
 	"tensile/program"
 	"tensile/scheduler"
@@ -27,6 +28,9 @@ type ShareOptions struct {
 	Facts      cost.Facts // of the simulated device
 	Sets       []ShareSet
 	Iterations int // of each job that are measured
+
+	// Schedulers has the methods of Zico and Waterwave measured beside gates, and nothing with plans.
+	Schedulers bool
 }
 
 // ShareSet is jobs that train together.
@@ -192,6 +196,9 @@ func (m *shared) measure() error {
 	if err := m.unplanned(); err != nil {
 		return err
 	}
+	if m.options.Schedulers {
+		return nil
+	}
 	r.Policy = "tensile"
 	for _, saved := range m.set.Saved {
 		r.Budget = m.paged(m.all * graph.Bytes(1000-saved) / 1000)
@@ -237,13 +244,25 @@ func (m *shared) unplanned() error {
 		if err := m.gates(byGates, m.programs, capacity, least); err != nil {
 			return err
 		}
+		if !m.options.Schedulers {
+			continue
+		}
+		for _, way := range []string{byShift, byPairs} {
+			if err := m.gates(way, m.programs, capacity, least); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// gates trains the jobs together by gates.
+// gates trains the jobs together by gates, and by the method that sharing names, if it names one.
 func (m *shared) gates(sharing string, programs []program.Proven, capacity, least graph.Bytes) error {
-	run, err := m.train(programs, m.tasks, executor.Sharing{Lease: newRecorder(lease.Options{Still: -1})}, capacity)
+	by := executor.Sharing{Lease: newRecorder(lease.Options{Still: -1})}
+	if method.Of(sharing) != nil {
+		by.Method = sharing
+	}
+	run, err := m.train(programs, m.tasks, by, capacity)
 	if err != nil {
 		return err
 	}
