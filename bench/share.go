@@ -29,7 +29,7 @@ type ShareOptions struct {
 	Sets       []ShareSet
 	Iterations int // of each job that are measured
 
-	// Schedulers has the methods of Zico and Waterwave measured beside gates, and nothing with plans.
+	// Schedulers has the methods of Zico and Waterwave measured beside gates, where nothing is planned.
 	Schedulers bool
 }
 
@@ -44,13 +44,21 @@ type ShareSet struct {
 	Percent, Saved []int
 }
 
-// ShareSets are the sets that are measured unless others are named, and some of them if it is to be quick.
-func ShareSets(o autodiff.Optimizer, rewrites []string, quick bool) []ShareSet {
+// ShareSets are the sets that are measured unless others are named, and some of them if it is to be quick. For
+// ShareOptions.Schedulers they have another capacity, and no plans.
+func ShareSets(o autodiff.Optimizer, rewrites []string, quick, schedulers bool) []ShareSet {
+	percent := []int{100, 130}
+	if schedulers {
+		percent = []int{100, 115, 130}
+	}
 	set := func(batch int, jobs ...string) ShareSet {
 		return ShareSet{Jobs: jobs, Settings: workload.Settings{Batch: batch, Optimizer: o, Passes: rewrites},
-			Percent: []int{100, 130}}
+			Percent: percent}
 	}
 	planned := func(s ShareSet, saved ...int) ShareSet {
+		if schedulers {
+			return s
+		}
 		if s.Saved = saved; quick {
 			s.Percent, s.Saved = nil, saved[1:2]
 		}
@@ -62,11 +70,15 @@ func ShareSets(o autodiff.Optimizer, rewrites []string, quick bool) []ShareSet {
 	if tiles := "tiles"; !slices.Contains(rewrites, tiles) {
 		five.Settings.Passes = append(slices.Clone(rewrites), tiles)
 	}
-	if quick {
-		return []ShareSet{set(16, "resnet50:2"), four, five}
+	sets := []ShareSet{set(16, "resnet50:2"), four}
+	if !schedulers {
+		sets = append(sets, five)
 	}
-	return []ShareSet{set(16, "resnet50:2"), four, five, set(16, "bert:2"), set(64, "rhn:2"),
-		set(64, "nasnet-mobile:2"), set(16, "resnet110-cifar", "nasnet-mobile")}
+	if quick {
+		return sets
+	}
+	return append(sets, set(16, "bert:2"), set(64, "rhn:2"), set(64, "nasnet-mobile:2"),
+		set(16, "resnet110-cifar", "nasnet-mobile"))
 }
 
 // ShareReport is what jobs lose and save that share a device's memory.
@@ -195,9 +207,6 @@ func (m *shared) measure() error {
 	}
 	if err := m.unplanned(); err != nil {
 		return err
-	}
-	if m.options.Schedulers {
-		return nil
 	}
 	r.Policy = "tensile"
 	for _, saved := range m.set.Saved {

@@ -71,15 +71,19 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// The schedulers of Zico and Waterwave are measured beside gates at each capacity, each with its own outcome, and
-// nothing with plans.
+// The schedulers of Zico and Waterwave are measured beside gates at each capacity, each with its own outcome; the sets
+// for them have no plans.
 func TestShareSchedulers(t *testing.T) {
 	f, err := cost.Device("a6000")
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := ShareSet{Jobs: []string{"resnet50:2"}, Settings: workload.Settings{Batch: 16}, Percent: []int{130},
-		Saved: []int{850}}
+	for _, set := range ShareSets(nil, nil, false, true) {
+		if len(set.Percent) == 0 || len(set.Saved) > 0 {
+			t.Errorf("a set for schedulers: %+v", set)
+		}
+	}
+	set := ShareSet{Jobs: []string{"resnet50:2"}, Settings: workload.Settings{Batch: 16}, Percent: []int{130}}
 	r, err := MeasureShare(t.Context(), ShareOptions{Facts: f, Iterations: 12, Schedulers: true, Sets: []ShareSet{set}})
 	if err != nil {
 		t.Fatal(err)

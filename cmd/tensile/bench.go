@@ -210,7 +210,8 @@ memory (none), in turns of ten iterations from host memory to host memory (slice
 and at 1.3 times of it. With plans by policy tensile (gates+plans): at capacities that save so much. Throughput is
 compared with the same jobs one after the other, and side by side.
 
---schedulers measures Zico's scheduler (shift) and Waterwave's (pairs) beside gates, without plans.
+--schedulers measures Zico's scheduler (shift) and Waterwave's (pairs) beside gates, at 1.15 times the least capacity as
+well, and nothing with plans.
 
 --largest-batch asks for how large a batch two or four copies of a network can have each, and one copy alone.
 
@@ -250,7 +251,7 @@ capacity, one way after the other, and compares times and bits with those of eac
 				r, err := bench.MeasureBatches(c.Context(), bench.BatchOptions{ShareOptions: o, Sets: sets})
 				return printShare(c.OutOrStdout(), r, json, err)
 			}
-			o.Sets = bench.ShareSets(rule, passes, quick)
+			o.Sets = bench.ShareSets(rule, passes, quick, o.Schedulers)
 			r, err := bench.MeasureShare(c.Context(), o)
 			if err == nil && svg != "" {
 				err = drawShare(r, svg)
