@@ -15,6 +15,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/lease"
+	"tensile/lease/method"
 	"tensile/planner"
 	"tensile/program"
 	"tensile/scheduler"
@@ -27,6 +28,9 @@ type ShareOptions struct {
 	Facts      cost.Facts // of the simulated device
 	Sets       []ShareSet
 	Iterations int // of each job that are measured
+
+	// Schedulers has the methods of Zico and Waterwave measured beside gates, where nothing is planned.
+	Schedulers bool
 }
 
 // ShareSet is jobs that train together.
@@ -40,13 +44,21 @@ type ShareSet struct {
 	Percent, Saved []int
 }
 
-// ShareSets are the sets that are measured unless others are named, and some of them if it is to be quick.
-func ShareSets(o autodiff.Optimizer, rewrites []string, quick bool) []ShareSet {
+// ShareSets are the sets that are measured unless others are named, and some of them if it is to be quick. For
+// ShareOptions.Schedulers they have another capacity, and no plans.
+func ShareSets(o autodiff.Optimizer, rewrites []string, quick, schedulers bool) []ShareSet {
+	percent := []int{100, 130}
+	if schedulers {
+		percent = []int{100, 115, 130}
+	}
 	set := func(batch int, jobs ...string) ShareSet {
 		return ShareSet{Jobs: jobs, Settings: workload.Settings{Batch: batch, Optimizer: o, Passes: rewrites},
-			Percent: []int{100, 130}}
+			Percent: percent}
 	}
 	planned := func(s ShareSet, saved ...int) ShareSet {
+		if schedulers {
+			return s
+		}
 		if s.Saved = saved; quick {
 			s.Percent, s.Saved = nil, saved[1:2]
 		}
@@ -58,11 +70,15 @@ func ShareSets(o autodiff.Optimizer, rewrites []string, quick bool) []ShareSet {
 	if tiles := "tiles"; !slices.Contains(rewrites, tiles) {
 		five.Settings.Passes = append(slices.Clone(rewrites), tiles)
 	}
-	if quick {
-		return []ShareSet{set(16, "resnet50:2"), four, five}
+	sets := []ShareSet{set(16, "resnet50:2"), four}
+	if !schedulers {
+		sets = append(sets, five)
 	}
-	return []ShareSet{set(16, "resnet50:2"), four, five, set(16, "bert:2"), set(64, "rhn:2"),
-		set(64, "nasnet-mobile:2"), set(16, "resnet110-cifar", "nasnet-mobile")}
+	if quick {
+		return sets
+	}
+	return append(sets, set(16, "bert:2"), set(64, "rhn:2"), set(64, "nasnet-mobile:2"),
+		set(16, "resnet110-cifar", "nasnet-mobile"))
 }
 
 // ShareReport is what jobs lose and save that share a device's memory.
@@ -237,13 +253,25 @@ func (m *shared) unplanned() error {
 		if err := m.gates(byGates, m.programs, capacity, least); err != nil {
 			return err
 		}
+		if !m.options.Schedulers {
+			continue
+		}
+		for _, way := range []string{byShift, byPairs} {
+			if err := m.gates(way, m.programs, capacity, least); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// gates trains the jobs together by gates.
+// gates trains the jobs together by gates, and by the method that sharing names, if it names one.
 func (m *shared) gates(sharing string, programs []program.Proven, capacity, least graph.Bytes) error {
-	run, err := m.train(programs, m.tasks, executor.Sharing{Lease: newRecorder(lease.Options{Still: -1})}, capacity)
+	by := executor.Sharing{Lease: newRecorder(lease.Options{Still: -1})}
+	if method.Of(sharing) != nil {
+		by.Method = sharing
+	}
+	run, err := m.train(programs, m.tasks, by, capacity)
 	if err != nil {
 		return err
 	}

@@ -71,6 +71,39 @@ func TestShare(t *testing.T) {
 	}
 }
 
+// The schedulers of Zico and Waterwave are measured beside gates at each capacity, each with its own outcome; the sets
+// for them have no plans.
+func TestShareSchedulers(t *testing.T) {
+	f, err := cost.Device("a6000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range ShareSets(nil, nil, false, true) {
+		if len(set.Percent) == 0 || len(set.Saved) > 0 {
+			t.Errorf("a set for schedulers: %+v", set)
+		}
+	}
+	set := ShareSet{Jobs: []string{"resnet50:2"}, Settings: workload.Settings{Batch: 16}, Percent: []int{130}}
+	r, err := MeasureShare(t.Context(), ShareOptions{Facts: f, Iterations: 12, Schedulers: true, Sets: []ShareSet{set}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := make(map[float64]string)
+	for i, want := range []string{"none", "slices", "gates", "shift", "pairs"} {
+		row := r.Rows[i]
+		if row.Sharing != want || row.Touched > row.Capacity || i >= 2 && (row.Alternating < 1 || row.Gate <= 0) {
+			t.Errorf("row %d: %+v, want %s", i, row, want)
+		}
+		if other, twice := took[row.Alternating]; twice {
+			t.Errorf("%s is exactly as fast as %s: %v", want, other, row.Alternating)
+		}
+		took[row.Alternating] = want
+	}
+	if len(r.Rows) != 5 {
+		t.Errorf("%d rows, want 5", len(r.Rows))
+	}
+}
+
 // The document has the fields that are promised, and no others.
 func TestShareJSON(t *testing.T) {
 	got, err := json.Marshal(&ShareReport{Device: "d", Rows: make([]ShareRow, 1), Curves: make([]ShareCurve, 1)})

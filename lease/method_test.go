@@ -140,3 +140,36 @@ func TestMethodCannotHang(t *testing.T) {
 		}
 	}
 }
+
+// What a Join says of groups is refused beyond its limits, and at them it is not.
+func TestGroupsOfJoin(t *testing.T) {
+	const peak = 3
+	for name, c := range map[string]struct {
+		groups  []Group
+		refused bool
+	}{
+		"none":               {nil, false},
+		"as many as can be":  {make([]Group, MaxGroups), false},
+		"one more":           {make([]Group, MaxGroups+1), true},
+		"no pages, no time":  {[]Group{{0, 0}}, false},
+		"negative pages":     {[]Group{{-1, 0}}, true},
+		"the peak":           {[]Group{{peak, 1}}, false},
+		"above the peak":     {[]Group{{peak + 1, 1}}, true},
+		"the second of two":  {[]Group{{1, 1}, {peak + 1, 1}}, true},
+		"a negative time":    {[]Group{{1, -1}}, true},
+		"the longest time":   {[]Group{{1, MaxTime}}, false},
+		"a longer time":      {[]Group{{1, MaxTime + 1}}, true},
+		"the longest of all": {[]Group{{1, Never}}, true},
+	} {
+		for section, join := range map[string]Join{"body": {Body: c.groups}, "snapshot": {Snapshot: c.groups}} {
+			join.Job, join.Ask, join.Base, join.Peak = "j", 1, 1, peak
+			m := NewMachine(Options{})
+			m.Step(Input{Capacity: &Capacity{Pages: 10}})
+			out := m.Step(Input{Join: &join})
+			refused := len(out) == 1 && out[0].Kind == Refuse
+			if _, joined := m.Holds("j"); refused != c.refused || joined == refused {
+				t.Errorf("%s in the %s: refused %t, joined %t: %v", name, section, refused, joined, out)
+			}
+		}
+	}
+}
