@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -141,7 +141,8 @@ func TestPageInBrowser(t *testing.T) {
 	if value[bool](b, `!document.getElementById("budget").hidden`) {
 		t.Error("there are buttons for who may only look")
 	}
-	b.until(`document.querySelector("#memory canvas") && document.querySelector("#parts").textContent.includes("lenet")`)
+	b.until(`document.querySelector("#memory canvas")`)
+	b.until(`document.getElementById("parts").textContent.includes("lenet")`)
 
 	// A job: its loss, log, plan, an iteration that was measured, and storages.
 	b.do(chromedp.Click(`#jobs tbody a`, chromedp.ByQuery))
@@ -175,12 +176,15 @@ func TestPageInBrowser(t *testing.T) {
 	if shown := value[int](b, iteration); shown != record.Iteration {
 		t.Errorf("the page shows iteration %d, jobs --json %d", shown, record.Iteration)
 	}
-	loss := `Number(` + cell + `.cells[5].textContent) === Number(Number(` + fmt.Sprint(*record.Loss) + `).toPrecision(4))`
-	b.until(loss)
-	b.do(chromedp.Click(`#jobs tbody a`, chromedp.ByQuery), chromedp.Click(`#steer [data-verb=resume]`, chromedp.ByQuery))
+	b.until(fmt.Sprintf("Number(%s.cells[5].textContent) === Number(Number(%v).toPrecision(4))", cell, *record.Loss))
+	b.do(chromedp.Click(`#jobs tbody a`, chromedp.ByQuery),
+		chromedp.Click(`#steer [data-verb=resume]`, chromedp.ByQuery))
 	before := c.train(map[string]wire.Record{"lenet": record}, "lenet")
+	b.do(chromedp.SetValue(`#steer [name=priority]`, "3", chromedp.ByQuery),
+		chromedp.Click(`#steer form button`, chromedp.ByQuery))
+	c.until("priority 3", func(jobs map[string]wire.Record) bool { return jobs["lenet"].Spec.Priority == 3 })
 	b.do(chromedp.KeyEvent("\x1b"))
-	b.until(iteration + ` > 0`)
+	b.until(cell + `.cells[9].textContent === "3"`)
 	b.quiet("")
 
 	// A controller that is started again has the same address, and the same page goes on.
@@ -192,22 +196,24 @@ func TestPageInBrowser(t *testing.T) {
 	b.until(fmt.Sprintf("%s > %d", iteration, before["lenet"].Iteration))
 	b.quiet("net::ERR_") // of tries while there was nobody
 
-	// A wrong token.
-	stranger, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
-	defer cancel()
+	// Stop asks once more.
+	b.do(chromedp.Click(`#jobs tbody a`, chromedp.ByQuery), chromedp.Click(`#steer [data-verb=stop]`, chromedp.ByQuery))
+	b.until(`document.querySelector("#steer [data-verb=stop]").textContent.endsWith("?")`)
+	b.do(chromedp.Click(`#steer [data-verb=stop]`, chromedp.ByQuery))
+	c.in(wire.Halted, "lenet")
+	b.until(`document.getElementById("why").textContent.includes("stopped") && document.getElementById("steer").hidden`)
+	b.quiet("net::ERR_")
+
+	// A wrong token, of a browser that had no other.
 	wrong, _, _ := strings.Cut(view, "=")
-	answer, err := chromedp.RunResponse(stranger, chromedp.Navigate(wrong+"=wrong"))
+	b.do(network.ClearBrowserCookies(), chromedp.Navigate("about:blank"))
+	answer, err := chromedp.RunResponse(b.ctx, chromedp.Navigate(wrong+"=wrong"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text string
-	if err := chromedp.Run(stranger, chromedp.Evaluate("document.body.innerText", &text)); err != nil {
-		t.Fatal(err)
-	}
+	text := value[string](b, "document.body.innerText")
 	if answer.Status != http.StatusUnauthorized || strings.Contains(text, "lenet") || !strings.Contains(text, "token") {
-		data, _ := json.Marshal(answer)
-		t.Errorf("with a wrong token: %s\n%s", data, text)
+		t.Errorf("with a wrong token: %d, %s", answer.Status, text)
 	}
-	c.tell("stop", "lenet")
 	c.end()
 }
