@@ -36,12 +36,7 @@ func (t Task) File(iterations int, contents map[graph.StorageID][]float32) weigh
 	file := weights.File{Metadata: map[string]string{
 		"model": g.Name, "iterations": fmt.Sprint(iterations), "step": fmt.Sprint(iterations),
 		"seed": fmt.Sprint(t.Seed), "optimizer": optimizer(g)}}
-	shapes := make(map[graph.StorageID]graph.Shape) // of those of which a tensor shows all
-	for _, t := range g.Tensors {
-		if _, seen := shapes[t.Storage]; !seen && t.Bytes() == g.Storages[t.Storage].Bytes {
-			shapes[t.Storage] = t.Shape
-		}
-	}
+	shapes := shapesOf(g)
 	for _, s := range g.Storages {
 		if content, ok := contents[s.ID]; ok && s.PartOf == "" {
 			file.Tensors = append(file.Tensors, tensorOf(s.Name, content, shapes[s.ID]))
@@ -53,6 +48,17 @@ func (t Task) File(iterations int, contents map[graph.StorageID][]float32) weigh
 		}
 	}
 	return file
+}
+
+// shapesOf returns the shapes of storages of which a tensor shows all.
+func shapesOf(g *graph.Graph) map[graph.StorageID]graph.Shape {
+	shapes := make(map[graph.StorageID]graph.Shape)
+	for _, t := range g.Tensors {
+		if _, seen := shapes[t.Storage]; !seen && t.Bytes() == g.Storages[t.Storage].Bytes {
+			shapes[t.Storage] = t.Shape
+		}
+	}
+	return shapes
 }
 
 // tensorOf returns a tensor of this shape, or of one dimension if the shape has other elements.

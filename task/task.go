@@ -83,7 +83,7 @@ func (t *Task) Begin(path string) error {
 	for _, x := range file.Tensors {
 		tensors[x.Name] = x
 	}
-	sizes := elements(t.Graph)
+	sizes, shapes := elements(t.Graph), shapesOf(t.Graph)
 	for _, s := range t.Graph.Storages {
 		if !s.Role.Persistent() {
 			continue
@@ -102,6 +102,10 @@ func (t *Task) Begin(path string) error {
 		case found && len(x.Data) != want:
 			return fmt.Errorf("%s: tensor %s has %d elements, and graph %s wants %d: it is of another network",
 				path, name, len(x.Data), t.Graph.Name, want)
+		case found && s.PartOf == "" && len(x.Shape) > 1 && len(shapes[s.ID]) > 1 &&
+			!slices.Equal(x.Shape, shapes[s.ID]):
+			return fmt.Errorf("%s: tensor %s has shape %v, and graph %s wants %v: save it in that layout", path, name,
+				x.Shape, t.Graph.Name, shapes[s.ID])
 		case found:
 			t.First[name] = x.Data
 		}
@@ -113,10 +117,10 @@ func (t *Task) Begin(path string) error {
 	return nil
 }
 
-// read reads a file of weights: safetensors, or the ONNX file that the graph was made from.
+// read reads a file of weights: safetensors, a state_dict of torch, or the ONNX file that the graph was made from.
 func (t *Task) read(path string) (weights.File, error) {
 	if !onnx.Is(path) {
-		return weights.Read(path)
+		return weights.Load(path)
 	}
 	m, err := onnx.Read(path)
 	if err != nil {

@@ -194,3 +194,42 @@ func TestBegin(t *testing.T) {
 		}
 	}
 }
+
+// A task begins with a state_dict of torch; a tensor in another layout, or a file of another network, is refused.
+func TestBeginTorch(t *testing.T) {
+	path := filepath.Join("..", "weights", "testdata", "small.pt")
+	begun := func(name string, shape graph.Shape) (Task, error) {
+		b := graph.NewBuilder("small")
+		x := b.Input("x", graph.Anything, graph.Float32, shape)
+		p := b.Persistent(name, graph.Parameter, shape, graph.Init{Kind: graph.InitOne})
+		b.Output(b.Op("loss", graph.MeanSquare, graph.Attrs{}, p, x)[0])
+		g, err := b.Graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		task := Task{Graph: g}
+		return task, task.Begin(path)
+	}
+	task, err := begun("transposed", graph.Shape{3, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range task.Graph.Storages {
+		if s.Name == "transposed" {
+			got := make([]float32, 6)
+			task.Init(s, got)
+			if want := []float32{-1, -0.625, -0.875, -0.5, -0.75, -0.375}; !slices.Equal(got, want) {
+				t.Errorf("begins with %v, want %v", got, want)
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"whole":     "small.pt: tensor whole has shape [2 3], and graph small wants [3 2]: save it in that layout",
+		"half":      "small.pt: tensor half has 5 elements, and graph small wants 6: it is of another network",
+		"elsewhere": "small.pt: none of its 12 tensors is called like a parameter of small: it is of another network",
+	} {
+		if _, err := begun(name, graph.Shape{3, 2}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", name, err, want)
+		}
+	}
+}

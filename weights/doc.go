@@ -15,4 +15,7 @@
 //   - A file appears at its path whole or not at all, and a failed Write leaves what was there before.
 //   - Read believes nothing: it allocates no more than in proportion to the file's true size, whatever the header
 //     claims, and accepts a file only if tensors cover all of the data once.
+//
+// [Load] reads a state_dict of torch too: a zip file of a pickle and a file per storage of elements. It reads the
+// opcodes and globals that a dict of tensors needs and refuses all others, so that a file runs nothing.
 package weights

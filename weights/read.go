@@ -13,7 +13,10 @@ import (
 
 // Read loads the file at a path. Errors, beside those of the file system: a file that breaks a rule of the format, and
 // tensors of other types than float32. They name the tensor and say what to do.
-func Read(path string) (File, error) {
+func Read(path string) (File, error) { return open(path, Decode) }
+
+// open has a file of weights read.
+func open(path string, decode func(r io.ReaderAt, size int64) (File, error)) (File, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return File{}, fmt.Errorf("read weights: %w", err)
@@ -24,9 +27,9 @@ func Read(path string) (File, error) {
 		return File{}, fmt.Errorf("read weights: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return File{}, fmt.Errorf("read weights %s: is no regular file: name a safetensors file", path)
+		return File{}, fmt.Errorf("read weights %s: is no regular file: name a file of weights", path)
 	}
-	f, err := Decode(file, info.Size())
+	f, err := decode(file, info.Size())
 	if err != nil {
 		return File{}, fmt.Errorf("read weights %s: %w", path, err)
 	}

@@ -343,4 +343,5 @@ func completeModels(*cobra.Command, []string, string) ([]cobra.Completion, cobra
 }
 
 // weightsHelp explains --weights.
-const weightsHelp = "start with the tensors of this FILE.safetensors, as --save writes it; others are made up"
+const weightsHelp = "start with the tensors of this FILE, safetensors as --save writes it or a state_dict of torch " +
+	"(.pt); others are made up"

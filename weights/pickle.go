@@ -1,0 +1,404 @@
+package weights
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"tensile/graph"
+)
+
+// What a pickle is made of, beside nil, bool, int64, float64 and string.
+type (
+	global string // of Python, as MODULE.NAME
+	tuple  []any
+	list   struct{} // what is in one is never of use here
+	dict   struct{ keys, values []any }
+
+	// storage is the file of an archive that tensors are views of.
+	storage struct {
+		key      string
+		kind     kind
+		elements int64
+	}
+	// view is a tensor: elements of a storage from an offset on, with a stride for each dimension, in elements.
+	view struct {
+		of      storage
+		offset  int64
+		shape   graph.Shape
+		strides []int64
+	}
+)
+
+// unpickler reads a pickle of the opcodes that torch.save writes of tensors in dicts. It calls nothing: the few globals
+// that it knows stand for values of its own, and all others are errors.
+type unpickler struct {
+	text  []byte
+	at    int
+	stack []any
+	marks []int // where the stack was at each mark
+	memo  map[uint32]any
+}
+
+const (
+	orderedDict      = "collections.OrderedDict"
+	rebuildTensor    = "torch._utils._rebuild_tensor_v2"
+	rebuildParameter = "torch._utils._rebuild_parameter"
+)
+
+// unpickle returns the value of a pickle.
+func unpickle(text []byte) (any, error) {
+	u := unpickler{text: text, memo: make(map[uint32]any)}
+	for {
+		start := u.at
+		op, err := u.take(1)
+		if err == nil && op[0] == '.' { // STOP
+			return u.pop()
+		}
+		if err == nil {
+			err = u.step(op[0])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("byte %d of its pickle: %w", start, err)
+		}
+	}
+}
+
+// take returns the next n bytes.
+func (u *unpickler) take(n int) ([]byte, error) {
+	if n < 0 || n > len(u.text)-u.at {
+		return nil, fmt.Errorf("the pickle ends too early: save or download the file again")
+	}
+	u.at += n
+	return u.text[u.at-n : u.at], nil
+}
+
+// number takes an unsigned number of so many bytes, at most 8.
+func (u *unpickler) number(bytes int) (uint64, error) {
+	text, err := u.take(bytes)
+	var whole [8]byte
+	copy(whole[:], text)
+	return binary.LittleEndian.Uint64(whole[:]), err
+}
+
+// line takes the bytes up to the end of a line.
+func (u *unpickler) line() (string, error) {
+	n := bytes.IndexByte(u.text[u.at:], '\n')
+	text, err := u.take(n + 1)
+	return strings.TrimSuffix(string(text), "\n"), err
+}
+
+func (u *unpickler) push(v any) { u.stack = append(u.stack, v) }
+
+// pop takes a value off the stack, none from below the last mark.
+func (u *unpickler) pop() (any, error) {
+	floor := 0
+	if len(u.marks) > 0 {
+		floor = u.marks[len(u.marks)-1]
+	}
+	if len(u.stack) <= floor {
+		return nil, damaged("an operand is missing")
+	}
+	v := u.stack[len(u.stack)-1]
+	u.stack = u.stack[:len(u.stack)-1]
+	return v, nil
+}
+
+// popMark takes all values above the last mark off the stack, and the mark.
+func (u *unpickler) popMark() ([]any, error) {
+	if len(u.marks) == 0 {
+		return nil, damaged("a mark is missing")
+	}
+	n := u.marks[len(u.marks)-1]
+	u.marks = u.marks[:len(u.marks)-1]
+	all := append([]any(nil), u.stack[n:]...)
+	u.stack = u.stack[:n]
+	return all, nil
+}
+
+// popN takes the uppermost n values off the stack.
+func (u *unpickler) popN(n int) ([]any, error) {
+	all := make([]any, n)
+	for i := n - 1; i >= 0; i-- {
+		var err error
+		if all[i], err = u.pop(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// damaged is the error of a pickle that no program writes.
+func damaged(what string) error { return fmt.Errorf("%s: save or download the file again", what) }
+
+// step carries out an opcode.
+func (u *unpickler) step(op byte) error {
+	switch op {
+	case 0x80: // PROTO
+		n, err := u.number(1)
+		if err == nil && n != 2 {
+			err = fmt.Errorf("protocol %d, want 2: save with torch.save's own pickle_protocol", n)
+		}
+		return err
+	case '(': // MARK
+		u.marks = append(u.marks, len(u.stack))
+	case 'q', 'r', 'h', 'j': // BINPUT, LONG_BINPUT, BINGET, LONG_BINGET
+		return u.remember(op)
+	case 'N': // NONE
+		u.push(nil)
+	case 0x88, 0x89: // NEWTRUE, NEWFALSE
+		u.push(op == 0x88)
+	case 'K', 'M', 'J', 0x8a: // BININT1, BININT2, BININT, LONG1
+		return u.integer(op)
+	case 'G': // BINFLOAT: a learning rate, a loss
+		_, err := u.take(8)
+		u.push(0.0)
+		return err
+	case 'X': // BINUNICODE
+		n, err := u.number(4)
+		if err != nil {
+			return err
+		}
+		text, err := u.take(int(n))
+		u.push(string(text))
+		return err
+	case ')': // EMPTY_TUPLE
+		u.push(tuple{})
+	case ']': // EMPTY_LIST
+		u.push(list{})
+	case '}': // EMPTY_DICT
+		u.push(&dict{})
+	case 't', 0x85, 0x86, 0x87: // TUPLE, TUPLE1, TUPLE2, TUPLE3
+		return u.tuple(op)
+	case 'a', 'e', 's', 'u': // APPEND, APPENDS, SETITEM, SETITEMS
+		return u.fill(op)
+	case 'c': // GLOBAL
+		return u.global()
+	case 'R': // REDUCE
+		return u.call()
+	case 'b': // BUILD: attributes, such as the versions of modules
+		if _, err := u.pop(); err != nil {
+			return err
+		}
+		object, err := u.pop()
+		if _, is := object.(*dict); err == nil && !is {
+			err = damaged("attributes of what is no dict")
+		}
+		u.push(object)
+		return err
+	case 'Q': // BINPERSID
+		return u.storage()
+	default:
+		return fmt.Errorf("opcode 0x%02x is none of a dict of tensors: save model.state_dict() by torch.save", op)
+	}
+	return nil
+}
+
+// remember carries out the opcodes of the memo.
+func (u *unpickler) remember(op byte) error {
+	width := 1
+	if op == 'r' || op == 'j' {
+		width = 4
+	}
+	n, err := u.number(width)
+	if err != nil {
+		return err
+	}
+	if op == 'h' || op == 'j' {
+		v, found := u.memo[uint32(n)]
+		if !found {
+			return damaged("it names a value that is not there")
+		}
+		u.push(v)
+		return nil
+	}
+	v, err := u.pop()
+	if err != nil {
+		return err
+	}
+	u.push(v)
+	u.memo[uint32(n)] = v
+	return nil
+}
+
+func (u *unpickler) integer(op byte) error {
+	width := map[byte]int{'K': 1, 'M': 2, 'J': 4}[op]
+	if op == 0x8a {
+		n, err := u.number(1)
+		if err != nil {
+			return err
+		}
+		if n > 8 {
+			return damaged(fmt.Sprintf("a number of %d bytes", n))
+		}
+		width = int(n)
+	}
+	n, err := u.number(width)
+	v := int64(n)
+	if signed := op == 'J' || op == 0x8a; signed && width > 0 {
+		unused := 64 - 8*width
+		v = v << unused >> unused
+	}
+	u.push(v)
+	return err
+}
+
+func (u *unpickler) tuple(op byte) error {
+	var all []any
+	var err error
+	if op == 't' {
+		all, err = u.popMark()
+	} else {
+		all, err = u.popN(int(op-0x85) + 1)
+	}
+	u.push(tuple(all))
+	return err
+}
+
+// fill puts values into a list or a dict.
+func (u *unpickler) fill(op byte) error {
+	var all []any
+	var err error
+	switch op {
+	case 'a':
+		all, err = u.popN(1)
+	case 's':
+		all, err = u.popN(2)
+	default:
+		all, err = u.popMark()
+	}
+	if err != nil {
+		return err
+	}
+	to, err := u.pop()
+	if err != nil {
+		return err
+	}
+	u.push(to)
+	switch d, isDict := to.(*dict); {
+	case op == 'a' || op == 'e':
+		if _, is := to.(list); !is {
+			return damaged("elements of what is no list")
+		}
+	case !isDict || len(all)%2 != 0:
+		return damaged("items of what is no dict")
+	default:
+		for i := 0; i < len(all); i += 2 {
+			d.keys, d.values = append(d.keys, all[i]), append(d.values, all[i+1])
+		}
+	}
+	return nil
+}
+
+func (u *unpickler) global() error {
+	module, err := u.line()
+	if err != nil {
+		return err
+	}
+	name, err := u.line()
+	if err != nil {
+		return err
+	}
+	g := module + "." + name
+	if _, isStorage := kinds[g]; !isStorage && g != orderedDict && g != rebuildTensor && g != rebuildParameter {
+		return fmt.Errorf("%s is none of what a dict of tensors needs, and nothing is called for a file: save "+
+			"model.state_dict() by torch.save", quote(g))
+	}
+	u.push(global(g))
+	return nil
+}
+
+// storage has a description of a storage stand for it.
+func (u *unpickler) storage() error {
+	v, err := u.pop()
+	if err != nil {
+		return err
+	}
+	d, _ := v.(tuple)
+	if len(d) != 5 || d[0] != "storage" {
+		return damaged("no description of a storage")
+	}
+	name, isGlobal := d[1].(global)
+	key, isText := d[2].(string)
+	n, isNumber := d[4].(int64)
+	of, known := kinds[string(name)]
+	if !isGlobal || !isText || !isNumber || !known || n < 0 {
+		return damaged("no description of a storage")
+	}
+	u.push(storage{key, of, n})
+	return nil
+}
+
+// call has what a known global makes of its arguments stand for them.
+func (u *unpickler) call() error {
+	both, err := u.popN(2)
+	if err != nil {
+		return err
+	}
+	f, _ := both[0].(global)
+	args, _ := both[1].(tuple)
+	switch {
+	case f == orderedDict && len(args) == 0:
+		u.push(&dict{})
+		return nil
+	case f == rebuildParameter && len(args) == 3:
+		if v, is := args[0].(view); is {
+			u.push(v)
+			return nil
+		}
+	case f == rebuildTensor && (len(args) == 6 || len(args) == 7):
+		v, err := newView(args)
+		u.push(v)
+		return err
+	}
+	return damaged(fmt.Sprintf("a call of %s with other arguments than torch's", quote(string(f))))
+}
+
+// newView returns the tensor of the arguments of torch's function and checks that it lies within its storage.
+func newView(args tuple) (view, error) {
+	of, is := args[0].(storage)
+	offset, isNumber := args[1].(int64)
+	shape, isShape := numbersOf(args[2])
+	strides, areStrides := numbersOf(args[3])
+	if !is || !isNumber || !isShape || !areStrides || offset < 0 || len(shape) != len(strides) {
+		return view{}, damaged("no description of a tensor")
+	}
+	v := view{of: of, offset: offset, shape: make(graph.Shape, len(shape)), strides: strides}
+	for i, extent := range shape {
+		v.shape[i] = int(extent)
+	}
+	elements, err := count(v.shape)
+	if err != nil {
+		return view{}, err
+	}
+	if elements == 0 {
+		return v, nil
+	}
+	last, outside := offset, elements > of.elements || offset >= of.elements
+	for i, extent := range shape {
+		if extent > 1 && strides[i] > 0 && !outside {
+			outside = extent-1 > (of.elements-1-last)/strides[i]
+			last += (extent - 1) * strides[i]
+		}
+	}
+	if outside {
+		return view{}, fmt.Errorf("a tensor of shape %v reaches beyond its storage of %d elements: save a contiguous "+
+			"copy of it", v.shape, of.elements)
+	}
+	return v, nil
+}
+
+// numbersOf returns the numbers of a tuple, none of them negative.
+func numbersOf(v any) ([]int64, bool) {
+	all, is := v.(tuple)
+	numbers := make([]int64, len(all))
+	for i, x := range all {
+		n, isNumber := x.(int64)
+		if !isNumber || n < 0 {
+			return nil, false
+		}
+		numbers[i] = n
+	}
+	return numbers, is
+}

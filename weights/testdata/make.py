@@ -1,0 +1,39 @@
+# Writes what TestTorch reads: python3 make.py FOLDER. small.pt and old.pt are kept beside this file.
+import sys, collections, torch
+
+folder = sys.argv[1] + "/"
+
+
+def save(name, what, **how):
+    torch.save(what, folder + name, **how)
+
+
+def ramp(*shape, dtype=torch.float32):
+    n = 1
+    for e in shape:
+        n *= e
+    return (torch.arange(n, dtype=torch.float64) / 8 - 1).reshape(shape).to(dtype)
+
+
+small = collections.OrderedDict()
+small["whole"] = ramp(2, 3)
+small["transposed"] = ramp(2, 3).t()
+small["rows"] = ramp(4, 3)[1:3]
+small["columns"] = ramp(4, 3)[:, 1:]
+small["repeated"] = ramp(1, 3).expand(2, 3).clone()
+small["tied"] = small["whole"]
+small["scalar"] = ramp(1).reshape(())
+small["none"] = ramp(0, 2)
+small["parameter"] = torch.nn.Parameter(ramp(3))
+small["double"] = ramp(3, dtype=torch.float64) + 2.0**-40
+small["half"] = torch.tensor([1.5, -2.0**-24, 65504.0, float("inf"), -0.0], dtype=torch.float16)
+small["brain"] = torch.tensor([1.5, -3.0, float("-inf")], dtype=torch.bfloat16)
+small["count"] = torch.tensor(7)
+save("small.pt", small)
+save("old.pt", {"a": ramp(1)}, _use_new_zipfile_serialization=False)
+save("checkpoint.pt", {"epoch": 70000, "lr": 0.5, "best": None, "steps": [1, 2 ** 40, -1], "model_state_dict": small})
+save("module.pt", torch.nn.Linear(2, 1))
+save("number.pt", 7)
+save("protocol.pt", {"a": ramp(1)}, pickle_protocol=4)
+save("expanded.pt", {"a": ramp(1).expand(1000)})
+save("batchnorm.pt", torch.nn.BatchNorm2d(2).state_dict())
