@@ -11,8 +11,8 @@ import (
 )
 
 // TestCalls counts the driver's calls per body: none waits for the device on the thread that issues, and what is waited
-// for elsewhere is an event per stream and one per copy that the loader or the reader waits for. A plan with three times
-// as many commands has at most two more, where it moves what is loaded or read.
+// for elsewhere is an event per stream and one per copy that the loader or the reader waits for. A plan with three
+// times as many commands has at most two more, where it moves what is loaded or read.
 func TestCalls(t *testing.T) {
 	g, constant := devicetest.Zoo(), 0
 	for plan := range uint64(3) {
