@@ -103,25 +103,32 @@ const (
 	perStart = 500 * time.Millisecond // a process that was started is given so long to listen
 )
 
+// inVain is after how many starts without an answer the log says so, again and again.
+const inVain = 20
+
 // Run keeps the client connected until ctx ends, by when its jobs hold nothing: have them Leave first. The error is
 // for a lease that does not understand this client.
 func (c *Client) Run(ctx context.Context) error {
 	defer c.release()
 	var started time.Time
-	pause := minPause
+	starts, pause := 0, minPause
 	for ctx.Err() == nil {
 		conn, err := within(c.options.Folder, func(path string) (net.Conn, error) { return net.Dial("unix", path) })
 		if err == nil {
 			if err := c.session(ctx, conn); err != nil {
 				return err
 			}
-			pause, started = minPause, time.Time{}
+			starts, pause, started = 0, minPause, time.Time{}
 			continue
 		}
 		if time.Since(started) > perStart {
 			started = time.Now()
 			if err := c.launch(); err != nil {
 				c.options.Log(fmt.Sprintf("start the lease of %s: %v", c.options.Folder, err))
+			}
+			if starts++; starts%inVain == 0 {
+				c.options.Log(fmt.Sprintf("the lease was started %d times and does not answer; jobs wait for it: see %s",
+					starts, filepath.Join(c.options.Folder, LogName)))
 			}
 		}
 		select {

@@ -1,0 +1,37 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestStartsInVain has a client say that the processes which it starts do not answer, and where to look: once in so
+// many starts.
+func TestStartsInVain(t *testing.T) {
+	for name, start := range map[string]error{"it ends at once": nil, "there is none": errors.New("no such program")} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				starts, said := 0, 0
+				c := NewClient(Options{Folder: folder, Start: func() error { starts++; return start },
+					Log: func(line string) {
+						if strings.Contains(line, "does not answer") && strings.Contains(line, LogName) {
+							said++
+						}
+					}})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := c.Run(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if starts < 2*inVain || said != starts/inVain {
+					t.Errorf("%d starts, said %d times", starts, said)
+				}
+			})
+		})
+	}
+}
