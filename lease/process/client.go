@@ -127,8 +127,8 @@ func (c *Client) Run(ctx context.Context) error {
 				c.options.Log(fmt.Sprintf("start the lease of %s: %v", c.options.Folder, err))
 			}
 			if starts++; starts%inVain == 0 {
-				c.options.Log(fmt.Sprintf("the lease was started %d times and does not answer; jobs wait for it: see %s",
-					starts, filepath.Join(c.options.Folder, LogName)))
+				c.options.Log(fmt.Sprintf("the lease was started %d times and does not answer; jobs wait for it: see "+
+					"%s", starts, filepath.Join(c.options.Folder, LogName)))
 			}
 		}
 		select {
