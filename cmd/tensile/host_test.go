@@ -82,7 +82,7 @@ func (c *cluster) whole(r wire.Record, saved string, want *calm) {
 // until it is stopped is not over before a test has seen what it waits for, however slow the test is.
 func (c *cluster) settles(name string, flags []string) wire.Record {
 	c.t.Helper()
-	if !c.jobs()[name].State.Over() {
+	if s := c.jobs()[name].State; !s.Over() && s != wire.Ending {
 		c.tell("stop", name)
 	}
 	r := c.in(wire.Halted, name)

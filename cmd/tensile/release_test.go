@@ -125,7 +125,7 @@ func goCommand(t *testing.T, dir string, words ...string) string {
 	t.Helper()
 	c := exec.Command(words[0], words[1:]...)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "XDG_CACHE_HOME="+cacheHome)
+	c.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOFLAGS=", "XDG_CACHE_HOME="+cacheHome)
 	out, err := c.Output()
 	if err != nil {
 		t.Fatalf("%q: %v\n%s", words, err, out)

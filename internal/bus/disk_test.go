@@ -67,7 +67,9 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("with space again: %v; trouble: %q", again, s.Trouble())
 		}
 	}
-	if s.Trouble() != "" {
-		t.Errorf("there is still trouble: %s", s.Trouble())
+	for s.Trouble() != "" { // until the server that stores again is known to do so
+		if err := c.Put(ctx, "orders.a", []byte("3")); ctx.Err() != nil {
+			t.Fatalf("there is still trouble: %s, %v", s.Trouble(), err)
+		}
 	}
 }
