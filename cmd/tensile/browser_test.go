@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,11 +33,30 @@ type browser struct {
 	messages []string // of the console, and of what went wrong in it
 }
 
+// profile is a folder for a Chromium, whose helpers may write to it for a moment after it has ended: too long for
+// t.TempDir.
+func profile(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "tensile-browser-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 100000 {
+			if err = os.RemoveAll(folder); err == nil {
+				return
+			}
+		}
+		t.Logf("a folder is left behind: %v", err)
+	})
+	return folder
+}
+
 // openBrowser starts a Chromium without a window, which ends with the test.
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(needs.Browser(t)), chromedp.NoSandbox,
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.UserDataDir(profile(t)), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.WSURLReadTimeout(10*time.Minute)) // a busy machine takes long to start one
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
