@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
+	"tensile/internal/needs"
 )
 
 // ramp returns the numbers that make.py makes of as many.
@@ -66,10 +67,7 @@ func checkSmall(t *testing.T, path string) {
 
 // What torch saves here and now is read, or refused by name.
 func TestTorch(t *testing.T) {
-	const python = "/usr/bin/python3"
-	if out, err := exec.Command(python, "-c", "import torch").CombinedOutput(); err != nil {
-		t.Skipf("no torch: %s -c 'import torch': %v %.200s", python, err, out)
-	}
+	python := needs.Torch(t)
 	dir := t.TempDir()
 	c := exec.Command(python, filepath.Join("testdata", "make.py"), dir)
 	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1")
