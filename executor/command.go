@@ -108,6 +108,14 @@ func (h *Host) Trace(name string, iterations int) {
 	})
 }
 
+// Skip counts so many iterations of a job as trained, beside those in flight, at most as many as it still has to begin:
+// for a simulation whose iterations are all alike, on a device without data. It panics if that has fewer.
+func (h *Host) Skip(name string, iterations int) {
+	h.command(name, func() error {
+		return h.on(name, func(j *job) error { return h.step(j, Input{Skip: iterations}) })
+	})
+}
+
 // Until has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing of
 // the device. A later call with more has them go on.
 func (h *Host) Until(iterations int) {

@@ -38,6 +38,7 @@ type Input struct {
 	Granted int64            // the lease grants what was asked for by this number
 	Drain   bool             // go Home after the iterations in flight: the lease wants what the job holds
 	Trace   int              // tell all that so many more iterations do, and what comes between them
+	Skip    int              // count so many iterations that were not trained: see Host.Skip
 
 	// take the state of the job at the next iteration boundary; another one before that was taken changes nothing
 	Checkpoint bool
@@ -102,6 +103,7 @@ type Machine struct {
 	plans    int
 	swap     swapexec.Machine
 	traced   int // iterations still to be told of
+	skipped  int // iterations that count in all that is told, and in no other field
 
 	// Under a lease.
 	weight    int
@@ -149,7 +151,7 @@ func (m *Machine) Epoch() int64 {
 }
 
 // Iterations returns how many are complete, those before the job began included.
-func (m *Machine) Iterations() int { return m.ended }
+func (m *Machine) Iterations() int { return m.ended + m.skipped }
 
 // Plans returns how many programs were applied, and Transition the time spent between their bodies, the way out of
 // Home at first and back into it at last included, rests left out.
@@ -180,10 +182,12 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.drains = true
 	case in.Trace != 0:
 		m.traced = max(m.traced, in.Trace) // one who wanted more before gets it
+	case in.Skip != 0:
+		m.skip(in.Skip)
 	case in.Stop:
 		m.stop = true
 	case in.Until != nil:
-		m.until = *in.Until
+		m.until = *in.Until - m.skipped
 	case in.Park != 0:
 		m.parked, m.said = in.Park, false
 	case in.Resume:
@@ -231,7 +235,7 @@ func (m *Machine) complete() []Output {
 		begin, gated := m.begin, []time.Duration(nil)
 		switch r.section {
 		case &m.program.Snapshot:
-			out = append(out, Output{Snapshot: &Taken{Iteration: r.iteration}})
+			out = append(out, Output{Snapshot: &Taken{Iteration: r.iteration + m.skipped}})
 			fallthrough
 		case &m.program.Body:
 			var report *Report
@@ -241,8 +245,8 @@ func (m *Machine) complete() []Output {
 			m.ended++
 		}
 		if m.traced > 0 {
-			out = append(out, Output{Trace: &Trace{Program: m.program, Section: r.section, Iteration: r.iteration,
-				Begin: begin, Events: r.events, Gates: gated}})
+			out = append(out, Output{Trace: &Trace{Program: m.program, Section: r.section,
+				Iteration: r.iteration + m.skipped, Begin: begin, Events: r.events, Gates: gated}})
 			if gated != nil {
 				m.traced--
 			}
@@ -340,6 +344,15 @@ func (m *Machine) advance(out []Output) []Output {
 	}
 }
 
+// skip counts iterations as trained. Those that are in flight stay to be trained.
+func (m *Machine) skip(n int) {
+	if n < 0 || n > min(m.iterations, m.until)-m.issued {
+		panic(fmt.Sprintf("executor: job %s: Skip(%d) after %d of %d iterations were issued", m.name, n, m.issued,
+			min(m.iterations, m.until)))
+	}
+	m.skipped, m.iterations, m.until = m.skipped+n, m.iterations-n, m.until-n
+}
+
 // over reports whether a job in Home has nothing more to train.
 func (m *Machine) over() bool { return m.stop || m.ended >= m.iterations }
 
@@ -350,7 +363,7 @@ func (m *Machine) pauses() bool { return m.parked != 0 || m.ended >= m.until }
 func (m *Machine) snapshot(out []Output) []Output {
 	if m.wanted {
 		m.wanted = false
-		out = append(out, Output{Snapshot: &Taken{m.ended, true}})
+		out = append(out, Output{Snapshot: &Taken{m.Iterations(), true}})
 	}
 	return out
 }

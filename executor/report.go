@@ -54,7 +54,8 @@ func (m *Machine) report(r *run) (*Report, []time.Duration) {
 		m.begin = m.out(r)
 		m.away += m.begin - m.departed
 	}
-	rep := &Report{Job: m.name, Epoch: m.program.Plan.Epoch, Iteration: r.iteration, Left: m.departed, Begin: m.begin,
+	rep := &Report{Job: m.name, Epoch: m.program.Plan.Epoch, Iteration: r.iteration + m.skipped,
+		Left: m.departed, Begin: m.begin,
 		Steps: make([]time.Duration, len(m.program.Plan.Steps))}
 	free, group, gated := m.begin, -1, make([]time.Duration, len(r.section.Commands))
 	for i := range r.section.Commands {

@@ -104,6 +104,6 @@ without a plan.`,
 		benchCommand(), predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(),
 		credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), parkCommand(),
 		resumeCommand(), priorityCommand(), traceCommand(), explainCommand(), topCommand(), budgetCommand(),
-		forgetCommand(), logsCommand(), pageCommand(), debugCommand(), leaseCommand(), joinCommand(), onnxCommand())
+		forgetCommand(), logsCommand(), pageCommand(), debugCommand(), leaseCommand(), joinCommand(), onnxCommand(), simulateCommand())
 	return c
 }

@@ -165,6 +165,16 @@ func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event
 	}
 }
 
+// Ahead returns when Next returns at the earliest, unless something else is issued, and whether it does.
+func (d *Device) Ahead() (time.Duration, bool) {
+	d.settle()
+	if len(d.events) > 0 {
+		return d.now, true
+	}
+	pause, ok := d.pause()
+	return d.now + pause, ok
+}
+
 // stuck explains the first lane that has something to do, given that nothing can run any more.
 func (d *Device) stuck() error {
 	for _, j := range d.jobs {

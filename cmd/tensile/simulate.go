@@ -1,0 +1,234 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tensile/autodiff"
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/internal/text"
+	"tensile/models"
+	"tensile/simulate"
+	"tensile/task"
+	"tensile/workload"
+)
+
+// simulateFlags are those of tensile simulate.
+type simulateFlags struct {
+	devices, way, format, mix, budget string
+	image                             int
+	unfolded, json                    bool
+}
+
+// mostDevices is the largest lab that is simulated.
+const mostDevices = 4096
+
+// ownFormat is that of traces of ours.
+const ownFormat = "tensile"
+
+func simulateCommand() *cobra.Command {
+	var f simulateFlags
+	c := &cobra.Command{
+		Use:   "simulate TRACE",
+		Short: "Train the jobs of an arrival trace on many devices in virtual time, by Tensile or without it",
+		Long: `Train the jobs of an arrival trace on many simulated devices, and say when each would begin and end.
+With --scheduler tensile the machines of controller, agent and executor run as they do in a lab; fifo gives
+each job a device for itself, pack puts jobs side by side that fit without plans.
+
+A trace is a CSV file with a line submit_s,model,batch,iterations,tenant, or a public one: see --format.
+Iterations that are alike are counted, not trained one by one, unless --unfolded is given.`,
+		Example: "  tensile simulate generate --jobs 100 >trace.csv\n" +
+			"  tensile simulate trace.csv --devices 8xa6000 --scheduler tensile",
+		Args: needFile,
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+	}
+	c.Flags().StringVar(&f.devices, "devices", "1xa6000", "how many of which device: NxNAME, of "+simNames())
+	c.Flags().StringVar(&f.way, "scheduler", string(simulate.Tensile), wayNames())
+	complete(c, "scheduler", strings.Split(wayNames(), ", ")...)
+	formats := append([]string{ownFormat}, simulate.Formats()...)
+	c.Flags().StringVar(&f.format, "format", ownFormat, "what the trace is: "+strings.Join(formats, ", "))
+	complete(c, "format", formats...)
+	registerMix(c, &f.mix)
+	c.Flags().StringVar(&f.budget, "budget", "",
+		"device memory for all jobs of a device: a size such as 16GiB (default: all that a device has)")
+	c.Flags().IntVar(&f.image, "image", 0, "height and width of images in pixels (default: the networks' own)")
+	c.Flags().BoolVar(&f.unfolded, "unfolded", false, "train every iteration")
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
+	c.AddCommand(generateCommand())
+	return c
+}
+
+func wayNames() string {
+	var names []string
+	for _, w := range simulate.Ways() {
+		names = append(names, string(w))
+	}
+	return strings.Join(names, ", ")
+}
+
+func registerMix(c *cobra.Command, to *string) {
+	var kinds []string
+	for _, k := range simulate.Mix {
+		kinds = append(kinds, fmt.Sprintf("%s/%d", k.Model, k.Batch))
+	}
+	c.Flags().StringVar(to, "mix", strings.Join(kinds, ","),
+		"what jobs train of which a trace does not say it: MODEL/BATCH with commas in between")
+}
+
+func parseMix(text string) ([]simulate.Kind, error) {
+	var mix []simulate.Kind
+	for _, part := range strings.Split(text, ",") {
+		model, size, _ := strings.Cut(strings.TrimSpace(part), "/")
+		batch, err := strconv.Atoi(size)
+		if err != nil || batch < 1 || batch > models.MaxBatch || model == "" {
+			return nil, fmt.Errorf("--mix: %q: give MODEL/BATCH, such as resnet50/64", part)
+		}
+		mix = append(mix, simulate.Kind{Model: model, Batch: batch})
+	}
+	return mix, nil
+}
+
+func (f *simulateFlags) run(c *cobra.Command, path string) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	trace, skipped, err := f.read(path)
+	if err != nil {
+		return err
+	}
+	if len(skipped) > 0 {
+		fmt.Fprintf(c.ErrOrStderr(), "%s: rows that %s are left out\n", path, skipped)
+	}
+	r, err := simulate.Run(c.Context(), trace, o)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return printJSON(c.OutOrStdout(), r)
+	}
+	return writeSimulated(c.OutOrStdout(), r)
+}
+
+func (f *simulateFlags) options() (simulate.Options, error) {
+	o := simulate.Options{Way: simulate.Way(f.way), Fold: !f.unfolded}
+	if !slices.Contains(simulate.Ways(), o.Way) {
+		return o, fmt.Errorf("--scheduler %q: give one of %s", f.way, wayNames())
+	}
+	count, name, found := strings.Cut(f.devices, "x")
+	n, err := strconv.Atoi(count)
+	if err != nil || !found || n < 1 || n > mostDevices {
+		return o, fmt.Errorf("--devices %q: give NxNAME, such as 64xa6000, N from 1 to %d", f.devices, mostDevices)
+	}
+	if o.Facts, err = cost.Device(name); err != nil {
+		return o, fmt.Errorf("--devices %s: %w", f.devices, err)
+	}
+	o.Devices, o.Budget = n, o.Facts.Memory
+	if f.budget != "" {
+		if o.Budget, err = parseBytes("--budget", f.budget); err != nil {
+			return o, err
+		}
+	}
+	if o.Budget < graph.MiB || o.Budget > o.Facts.Memory {
+		return o, fmt.Errorf("--budget %s: give 1MiB to the %s of a device", f.budget, o.Facts.Memory)
+	}
+	if f.image < 0 || f.image > models.MaxImage {
+		return o, fmt.Errorf("--image %d: give 1 to %d", f.image, models.MaxImage)
+	}
+	tasks := make(map[simulate.Kind]task.Task)
+	o.Load = func(model string, batch int) (task.Task, error) {
+		k := simulate.Kind{Model: model, Batch: batch}
+		if t, ok := tasks[k]; ok {
+			return t, nil
+		}
+		made, err := workload.Load([]string{model}, workload.Settings{Image: f.image, Batch: batch,
+			Optimizer: autodiff.Adam{}.Recommended(1)})
+		if err != nil {
+			return task.Task{}, err
+		}
+		tasks[k] = made[0]
+		return made[0], nil
+	}
+	return o, nil
+}
+
+// read reads a trace, and what of it is left out.
+func (f *simulateFlags) read(path string) (trace []simulate.Arrival, skipped simulate.Skipped, err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s: there is no such file; tensile simulate generate makes a trace", path)
+	} else if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	if f.format == ownFormat {
+		trace, err = simulate.Read(file)
+	} else {
+		var mix []simulate.Kind
+		if mix, err = parseMix(f.mix); err != nil {
+			return nil, nil, err
+		}
+		trace, skipped, err = simulate.ReadPublic(f.format, file, mix)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return trace, skipped, nil
+}
+
+func writeSimulated(out io.Writer, r *simulate.Result) error {
+	rows := [][]string{{"JOB", "MODEL", "BATCH", "ITERATIONS", "TENANT", "DEVICE", "SUBMIT", "START", "END", "SLOWDOWN"}}
+	for _, j := range r.Jobs {
+		at := func(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) }
+		rows = append(rows, []string{j.Name, j.Model, strconv.Itoa(j.Batch), strconv.Itoa(j.Iterations), j.Tenant, j.Device,
+			at(j.Submit), at(j.Start), at(j.End), strconv.FormatFloat(j.Slowdown, 'f', 2, 64)})
+	}
+	if err := text.Table(out, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%d jobs on %d devices by %s: makespan %.1f s, completion %.1f s, wait %.1f s, slowdown %.2f "+
+		"in the mean\nmemory %.0f %% used, links %.1f %%, %s copied, %d sets of plans\n", len(r.Jobs), r.Devices, r.Way,
+		r.Makespan, r.Mean, r.Waiting, r.Slowdown, 100*r.Memory, 100*r.Link, graph.Bytes(r.Moved), r.Replans)
+	return err
+}
+
+func generateCommand() *cobra.Command {
+	g := simulate.Generator{}
+	var lengths, mix string
+	c := &cobra.Command{
+		Use:   "generate",
+		Short: "Make up a trace: jobs that come at random, most of them short and few very long",
+		Args:  noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var err error
+			if g.Mix, err = parseMix(mix); err != nil {
+				return err
+			}
+			if _, err := fmt.Sscanf(lengths, "%d-%d", &g.Fewest, &g.Most); err != nil {
+				return fmt.Errorf("--iterations %q: give a range such as 100-100000", lengths)
+			}
+			if err := g.Check(); err != nil {
+				return err
+			}
+			return simulate.Write(c.OutOrStdout(), g.Trace())
+		},
+	}
+	c.Flags().IntVar(&g.Jobs, "jobs", 100, "how many jobs")
+	c.Flags().Uint64Var(&g.Seed, "seed", 1, "another seed makes another trace")
+	c.Flags().DurationVar(&g.Gap, "gap", 10*time.Second, "between two jobs, in the mean")
+	c.Flags().StringVar(&lengths, "iterations", "100-100000", "of the shortest and of the longest jobs")
+	c.Flags().Float64Var(&g.Tail, "tail", 0.5, "exponent of the lengths' Pareto distribution: the less, the more long jobs")
+	c.Flags().IntVar(&g.Tenants, "tenants", 4, "jobs belong to one of so many")
+	registerMix(c, &mix)
+	return c
+}

@@ -1,0 +1,239 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tensile/agent"
+	"tensile/controller"
+	"tensile/executor"
+	"tensile/lease"
+	"tensile/lease/method"
+	"tensile/wire"
+)
+
+// heartbeat is how much time passes between two ticks of all machines.
+const heartbeat = 30 * time.Second
+
+// patience is for how long an executor may be silent: none is ever lost here.
+const patience = 100 * heartbeat
+
+// cluster is Tensile: the machine of a controller and those of its executors, one per device, whose messages come at
+// once and whose plans take no time.
+type cluster struct {
+	*world
+	machine   *controller.Machine
+	planner   controller.Planner
+	processes map[string]*process
+	mail      []func() error // that is on its way, in order
+	layouts   map[string]*wire.Layout
+	results   map[string]wire.Result // by key
+	replanned int
+	lives     int
+}
+
+// process is that of an executor.
+type process struct {
+	*cluster
+	name  string
+	node  *node
+	agent *agent.Machine
+	lease *lease.Machine
+	life  string
+}
+
+func newCluster(w *world) *cluster {
+	c := &cluster{world: w, processes: make(map[string]*process), layouts: make(map[string]*wire.Layout),
+		results: make(map[string]wire.Result)}
+	on := w.planner
+	config := controller.Config{Device: on.Identity, Align: on.Align, Out: on.Out, In: on.In, Sharing: on.Sharing,
+		Budget: w.Budget, MemorySharing: wire.Gates, Page: on.Page, Policy: "tensile", Share: true, Watched: true,
+		Silence: patience, GiveUp: patience}
+	c.machine = controller.NewMachine(config)
+	c.planner = controller.Planner{Config: config, On: config.Shared(on)}
+	return c
+}
+
+func (c *cluster) counts() int { return c.replanned }
+
+// since is the time of machines, which is above 0.
+func (c *cluster) clock() time.Duration { return time.Hour + c.now }
+
+func (c *cluster) arrive(j *job) error {
+	spec := wire.Spec{Name: j.name, Model: j.Model, Graph: j.kind.task.Graph.Digest(), Seed: 1, Iterations: j.Iterations}
+	c.step(controller.Input{By: j.Tenant, From: 1,
+		Submit: []controller.Submission{{Spec: spec, Graph: j.kind.task.Graph, At: c.clock()}}})
+	return c.deliver()
+}
+
+func (c *cluster) tick() (time.Duration, error) {
+	for _, n := range c.nodes {
+		for _, p := range c.processes {
+			if p.node == n {
+				p.step(agent.Input{Tick: true})
+			}
+		}
+	}
+	c.step(controller.Input{Tick: &controller.Tick{}})
+	return c.now + heartbeat, c.deliver()
+}
+
+func (c *cluster) heard(n *node, events []executor.Event) error {
+	for _, p := range c.processes {
+		if p.node == n {
+			for i := range events {
+				p.step(agent.Input{Event: &events[i]})
+			}
+		}
+	}
+	return c.deliver()
+}
+
+// send puts something on its way. What was sent before comes first.
+func (c *cluster) send(deliver func() error) { c.mail = append(c.mail, deliver) }
+
+func (c *cluster) deliver() error {
+	for len(c.mail) > 0 {
+		next := c.mail[0]
+		c.mail = c.mail[1:]
+		if err := next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step steps the controller's machine and does what its runner would.
+func (c *cluster) step(in controller.Input) {
+	for _, o := range c.machine.Step(c.clock(), in) {
+		switch {
+		case o.Answer != nil && o.Answer.Error != "":
+			c.send(func() error { return errors.New(o.Answer.Error) })
+		case o.Record != nil && o.Record.State == wire.Broken:
+			c.send(func() error { return fmt.Errorf("job %s has failed: %s", o.Record.Spec.Name, o.Record.Why) })
+		case o.Layout != nil:
+			l := o.Layout.Layout
+			c.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)] = l
+		case o.Result != nil:
+			delete(c.results, o.Result.Key)
+		case o.Drop != nil:
+			delete(c.layouts, o.Drop.Object)
+		case o.Orders != nil:
+			c.send(func() error {
+				if p := c.processes[o.Orders.Executor]; p != nil {
+					p.step(agent.Input{Orders: o.Orders})
+				}
+				return nil
+			})
+		case o.Launch != "":
+			c.send(func() error { return c.launch(o.Launch) })
+		case o.Plan != nil:
+			c.send(func() error {
+				c.step(controller.Input{Planned: c.plan(o.Plan)})
+				return context.Cause(c.ctx)
+			})
+		case o.Event != nil && o.Event.Kind == controller.Adopted:
+			c.replanned++
+		}
+	}
+}
+
+func (c *cluster) plan(p *controller.Plan) *controller.Planned { return c.planner.Plan(c.ctx, p) }
+
+// launch starts an executor on a device that has none.
+func (c *cluster) launch(name string) error {
+	c.lives++
+	p := &process{cluster: c, name: name, node: c.nodes[0], life: fmt.Sprint("life", c.lives),
+		lease: lease.NewMachine(lease.Options{Methods: method.Of})}
+	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.node.device.Identity()})
+	c.processes[name] = p
+	online := true
+	p.step(agent.Input{Online: &online})
+	return nil
+}
+
+// end ends a process that has left.
+func (p *process) end() error {
+	if err := p.node.restart(); err != nil {
+		return err
+	}
+	delete(p.processes, p.name)
+	p.step(agent.Input{Closed: true})
+	p.cluster.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Lives: []string{p.life}, Why: "it has left"}})
+	return nil
+}
+
+// host has the host of the process's device do something, and lets that go on.
+func (p *process) host(do func(*executor.Host)) {
+	p.send(func() error { return p.node.tell(p.now, do) })
+}
+
+// later steps the process when what is on its way now has come.
+func (p *process) later(in func() agent.Input) {
+	p.send(func() error {
+		if p.processes[p.name] == p {
+			p.step(in())
+		}
+		return nil
+	})
+}
+
+// step steps the agent's machine and does what its runner would.
+func (p *process) step(in agent.Input) {
+	outputs := p.agent.Step(p.clock(), in)
+	in.Spare(outputs)
+	for _, o := range outputs {
+		switch {
+		case o.Prepare != nil:
+			p.later(func() agent.Input {
+				t := p.find(o.Prepare.Spec.Name).kind.task
+				t.Name = o.Prepare.Spec.Name
+				return agent.Input{Prepared: &agent.Prepared{Ticket: o.Prepare.Ticket, Task: t}}
+			})
+		case o.Fetch != nil:
+			p.later(func() agent.Input { return agent.Input{Fetched: p.fetch(o.Fetch)} })
+		case o.Open != nil:
+			spec := executor.SpecOf(o.Open.Task, o.Open.Spec.Iterations, nil)
+			p.host(func(h *executor.Host) {
+				p.node.add(spec)
+				h.Submit(spec, o.Open.Proven)
+			})
+		case o.Change != nil:
+			p.host(func(h *executor.Host) { h.Change(o.Change.Job, o.Change.Proven) })
+		case o.Stop != "":
+			p.host(func(h *executor.Host) { h.Stop(o.Stop) })
+		case o.Remove != "":
+			p.host(func(h *executor.Host) { h.Remove(o.Remove) })
+		case o.Lend != nil:
+			p.host(func(h *executor.Host) { agent.Lend(h, o.Lend, p.lease) })
+		case o.Weigh != nil:
+			p.host(func(h *executor.Host) { h.Weigh(o.Weigh.Job, o.Weigh.Weight) })
+		case o.Park != nil:
+			p.host(func(h *executor.Host) { h.Park(o.Park.Job, o.Park.Number) })
+		case o.Resume != "":
+			p.host(func(h *executor.Host) { h.Resume(o.Resume) })
+		case o.Keep != nil:
+			kept := o.Keep.Take(nil)
+			p.later(func() agent.Input { return agent.Input{Kept: kept} })
+		case o.Store != nil:
+			p.results[o.Store.Key] = *o.Store.Result
+			p.later(func() agent.Input { return agent.Input{Stored: &agent.Stored{Ticket: o.Store.Ticket}} })
+		case o.Status != nil:
+			p.send(func() error { p.cluster.step(controller.Input{Status: o.Status}); return nil })
+		case o.Report != nil:
+			p.send(func() error { p.cluster.step(controller.Input{Report: o.Report}); return nil })
+		case o.Leave:
+			p.send(p.end)
+		}
+	}
+}
+
+func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
+	l := p.layouts[wire.LayoutObject(o.Job, o.ID, o.Epoch)]
+	if l == nil {
+		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrNotFound, Again: true}
+	}
+	return o.Prove(l, p.node.device)
+}

@@ -1,0 +1,244 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tensile/cost"
+	"tensile/device/sim"
+	"tensile/executor"
+	"tensile/graph"
+)
+
+// node is a simulated device and the host that trains jobs on it. Its clock stands while it has nothing to do, and jumps
+// over iterations that are alike.
+type node struct {
+	name   string
+	device *sim.Device
+	host   *executor.Host
+	behind time.Duration // of the device's clock against that of the world
+	heard  []executor.Event
+	jobs   []*course
+	fold   bool
+	folded bool // since the world's time of fold
+	since  time.Duration
+	wake   time.Duration // when it has to go on iteration by iteration, while it is folded
+
+	accounted time.Duration // up to which arenas are in filled
+	filled    float64       // the integral of all arenas over time, in bytes times seconds
+	copied    graph.Bytes   // by jobs that have left
+}
+
+// course is how a job of a node trains.
+type course struct {
+	name       string
+	iterations int // with which it ends
+	done       int
+	rests      bool // in Home, until it is told something
+	ended      bool
+	epoch      int64
+	end        time.Duration   // of the newest iteration, of the device's clock
+	ends       []time.Duration // of those since jobs came, went or changed, at most 2 alike + 1, oldest first
+	each       time.Duration   // an iteration takes, while the node is folded
+	part       float64         // of an iteration that earlier jumps have left over
+	moved      graph.Bytes     // by copies of the newest iteration
+	copied     graph.Bytes     // by all
+	arena      graph.Bytes
+}
+
+// alike is how many iterations in a row are compared with as many before them, and tolerance by how much the two may
+// differ in the mean for the iterations of a job to count as alike.
+const (
+	alike     = 4
+	tolerance = 0.002
+)
+
+// margin is how many iterations before a job's last one it is trained iteration by iteration again.
+const margin = 3
+
+func newNode(name string, facts cost.Facts, fold bool) *node {
+	n := &node{name: name, device: sim.New(facts, sim.Options{}), fold: fold}
+	n.host = executor.NewHost(n.device, n.observe)
+	return n
+}
+
+// now is the time of the world that the device has come to.
+func (n *node) now() time.Duration { return n.device.Now() + n.behind }
+
+// next returns when something happens on the node, and whether anything does.
+func (n *node) next() (time.Duration, bool) {
+	if n.folded {
+		return n.wake, true
+	}
+	at, ok := n.device.Ahead()
+	return at + n.behind, ok
+}
+
+// tell has the host do something at a time of the world.
+func (n *node) tell(now time.Duration, do func(*executor.Host)) error {
+	n.unfold(now)
+	if _, busy := n.device.Ahead(); !busy {
+		n.behind = now - n.device.Now()
+	}
+	n.stir()
+	do(n.host)
+	return n.poll()
+}
+
+// poll lets the device go on to the next instant at which something ends.
+func (n *node) poll() error {
+	if _, err := n.host.Poll(context.Background()); err != nil {
+		return fmt.Errorf("device %s: %w", n.name, err)
+	}
+	return nil
+}
+
+// work goes on at a time that next has told, and folds the node if it can.
+func (n *node) work(now time.Duration) error {
+	n.unfold(now)
+	if err := n.poll(); err != nil {
+		return err
+	}
+	n.refold()
+	return nil
+}
+
+// add has a node know of a job before its host does.
+func (n *node) add(s executor.Spec) *course {
+	c := &course{name: s.Name, iterations: s.Iterations, done: s.Begin}
+	n.jobs = append(n.jobs, c)
+	return c
+}
+
+// restart ends the process of the host, which has no jobs any more, and begins another.
+func (n *node) restart() error {
+	err := n.host.Close()
+	n.host = executor.NewHost(n.device, n.observe)
+	return err
+}
+
+func (n *node) find(job string) *course {
+	i := slices.IndexFunc(n.jobs, func(c *course) bool { return c.name == job })
+	if i < 0 {
+		return nil
+	}
+	return n.jobs[i]
+}
+
+// account adds up what arenas have taken up to now.
+func (n *node) account() {
+	for _, c := range n.jobs {
+		n.filled += float64(c.arena) * (n.now() - n.accounted).Seconds()
+	}
+	n.accounted = n.now()
+}
+
+// stir forgets what iterations took: they are others from now on.
+func (n *node) stir() {
+	for _, c := range n.jobs {
+		c.ends = c.ends[:0]
+	}
+}
+
+// observe is told by the host.
+func (n *node) observe(e executor.Event) {
+	n.heard = append(n.heard, e)
+	c := n.find(e.Job)
+	switch {
+	case c == nil:
+	case e.Report != nil:
+		c.report(e.Report)
+		return
+	case e.Trace != nil || e.Snapshot != nil:
+		return
+	case e.Applied != nil:
+		n.account()
+		c.rests, c.arena = false, e.Applied.Arena
+	case e.Parked != 0:
+		c.rests = true
+	case e.Home:
+		n.account()
+		c.rests, c.arena = true, 0
+	case e.Ended != nil:
+		c.ended = true
+	case e.Removed:
+		n.copied += c.copied
+		n.jobs = slices.DeleteFunc(n.jobs, func(other *course) bool { return other == c })
+	}
+	n.stir()
+}
+
+func (c *course) report(r *executor.Report) {
+	c.done++
+	c.moved = 0
+	for _, m := range r.Copies {
+		c.moved += m.Bytes
+	}
+	c.copied += c.moved
+	if r.Epoch != c.epoch {
+		c.epoch, c.ends = r.Epoch, c.ends[:0]
+	}
+	if c.ends = append(c.ends, r.End); len(c.ends) > 2*alike+1 {
+		c.ends = slices.Delete(c.ends, 0, 1)
+	}
+}
+
+// steady returns what an iteration takes, if the last ones were alike.
+func (c *course) steady() (time.Duration, bool) {
+	if len(c.ends) < 2*alike+1 {
+		return 0, false
+	}
+	before, last := c.ends[alike]-c.ends[0], c.ends[2*alike]-c.ends[alike]
+	mean := (before + last) / (2 * alike)
+	return mean, math.Abs(float64(last-before)) <= tolerance*float64(last)
+}
+
+// refold stops training iteration by iteration if all that train do it evenly.
+func (n *node) refold() {
+	if !n.fold || n.folded {
+		return
+	}
+	wake, trains := time.Duration(math.MaxInt64), false
+	for _, c := range n.jobs {
+		if c.rests || c.ended {
+			continue
+		}
+		each, ok := c.steady()
+		left := c.iterations - c.done - margin
+		if !ok || left <= 0 {
+			return
+		}
+		c.each, trains = each, true
+		wake = min(wake, n.now()+time.Duration(left)*each)
+	}
+	if trains {
+		n.folded, n.since, n.wake = true, n.now(), wake
+	}
+}
+
+// unfold counts what was trained since a node was folded, up to a time of the world.
+func (n *node) unfold(now time.Duration) {
+	if !n.folded {
+		return
+	}
+	n.folded = false
+	past := max(0, min(now, n.wake)-n.since)
+	n.behind += past
+	for _, c := range n.jobs {
+		if c.rests || c.ended {
+			continue
+		}
+		exact := float64(past)/float64(c.each) + c.part
+		skip := min(int(exact), c.iterations-c.done-margin)
+		if c.part = min(exact-float64(skip), 1); skip <= 0 {
+			continue
+		}
+		c.done += skip
+		c.copied += graph.Bytes(skip) * c.moved
+		c.ends = c.ends[:0]
+		n.host.Skip(c.name, skip)
+	}
+}

@@ -1,0 +1,134 @@
+package simulate
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Arrival is a job of a trace.
+type Arrival struct {
+	Submit     time.Duration // since the beginning of the trace
+	Model      string        // of package workload
+	Batch      int
+	Iterations int    // complete ones with which the job ends; 0: those that take Alone
+	Tenant     string // whose it is
+
+	// Alone is what the job takes alone on a device, where that is what a trace knows.
+	Alone time.Duration
+}
+
+// columns are those of a trace of ours.
+var columns = []string{"submit_s", "model", "batch", "iterations", "tenant"}
+
+// Read reads a trace: CSV with a header line, columns submit_s (seconds, in any order of rows), model, batch, iterations
+// and, if it is there, tenant. Arrivals are returned in the order of their submission.
+func Read(r io.Reader) ([]Arrival, error) {
+	rows := csv.NewReader(r)
+	rows.ReuseRecord = true
+	header, err := rows.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("the trace is empty: want a line %s", strings.Join(columns, ","))
+	} else if err != nil {
+		return nil, err
+	}
+	at, err := places(header)
+	if err != nil {
+		return nil, err
+	}
+	var all []Arrival
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		a, err := arrival(row, at)
+		if err != nil {
+			line, _ := rows.FieldPos(0)
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		all = append(all, a)
+	}
+	return sorted(all), nil
+}
+
+// places returns where each of columns is in a header, -1 for a tenant that is not there.
+func places(header []string) ([]int, error) {
+	at := make([]int, len(columns))
+	for i, name := range columns {
+		at[i] = slices.IndexFunc(header, func(h string) bool { return strings.TrimSpace(h) == name })
+		if at[i] < 0 && name != "tenant" {
+			return nil, fmt.Errorf("line 1: there is no column %s: want %s", name, strings.Join(columns, ","))
+		}
+	}
+	return at, nil
+}
+
+func arrival(row []string, at []int) (a Arrival, err error) {
+	field := func(i int) string { return strings.TrimSpace(row[at[i]]) }
+	if a.Submit, err = seconds(field(0)); err != nil {
+		return a, fmt.Errorf("submit_s: %w", err)
+	}
+	if a.Model = field(1); a.Model == "" {
+		return a, errors.New("model: there is none")
+	}
+	if a.Batch, err = positive(field(2)); err != nil {
+		return a, fmt.Errorf("batch: %w", err)
+	}
+	if a.Iterations, err = positive(field(3)); err != nil {
+		return a, fmt.Errorf("iterations: %w", err)
+	}
+	if at[4] >= 0 {
+		a.Tenant = field(4)
+	}
+	return a, nil
+}
+
+// longest is the longest time that traces may tell of: ten years.
+const longest = 10 * 365 * 24 * time.Hour
+
+func seconds(text string) (time.Duration, error) {
+	s, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(s >= 0 && s <= longest.Seconds()) {
+		return 0, fmt.Errorf("%q: give seconds from 0 on, up to ten years", text)
+	}
+	return time.Duration(math.Round(s * float64(time.Second))), nil
+}
+
+func positive(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > math.MaxInt32 {
+		return 0, fmt.Errorf("%q: give a whole number from 1 on", text)
+	}
+	return n, nil
+}
+
+// sorted orders arrivals by time; those of one moment stay as they are.
+func sorted(all []Arrival) []Arrival {
+	slices.SortStableFunc(all, func(a, b Arrival) int { return int(min(1, max(-1, a.Submit-b.Submit))) })
+	return all
+}
+
+// Write writes a trace as Read reads it. Its arrivals have iterations.
+func Write(w io.Writer, all []Arrival) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(columns); err != nil {
+		return err
+	}
+	for _, a := range all {
+		if err := out.Write([]string{strconv.FormatFloat(a.Submit.Seconds(), 'f', -1, 64), a.Model, strconv.Itoa(a.Batch),
+			strconv.Itoa(a.Iterations), a.Tenant}); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
