@@ -11,6 +11,7 @@ import (
 
 // job is what a machine knows about a job.
 type job struct {
+	domain  *domain // that of the device on which it trains, or is to
 	record  wire.Record
 	written wire.Record // as it was stored last
 	graph   *graph.Graph
@@ -97,14 +98,6 @@ func (j *job) goesOn() bool {
 
 // placed reports whether an executor has the job, or is to have it: also one that is parked in memory there.
 func (j *job) placed() bool { return j.record.Executor != "" && !j.record.State.Over() }
-
-// held is the memory that older incarnations of the job may still have.
-func (j *job) held() (sum graph.Bytes) {
-	for _, h := range j.record.Held {
-		sum += h.Bytes
-	}
-	return sum
-}
 
 // newest is the layout of the last plan, nil before the first.
 func (j *job) newest() *layout {

@@ -54,8 +54,9 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 	case wire.SetGraph:
 		err = m.setGraph(j, q, to)
 	case wire.SetWeight:
-		j.record.Spec.Priority, m.want.admission = q.Priority, true
-		m.want.better = because(Reweighed, "the priority of job %s is %d", q.Job, q.Priority)
+		j.record.Spec.Priority = q.Priority
+		m.admit(j.domain)
+		j.domain.want.better = because(Reweighed, "the priority of job %s is %d", q.Job, q.Priority)
 	}
 	if m.changed = true; err != nil {
 		m.reply(from, err)
@@ -75,14 +76,15 @@ func (m *Machine) stop(j *job) {
 
 // setBudget has all jobs planned for again, within another budget.
 func (m *Machine) setBudget(q *wire.Request) error {
-	if q.Device != "" && q.Device != m.config.Device {
-		return fmt.Errorf("this controller plans for %s, not for %s", m.config.Device, q.Device)
+	d := m.own
+	if q.Device != "" && q.Device != d.config.Device {
+		return fmt.Errorf("this controller plans for %s, not for %s", d.config.Device, q.Device)
 	}
-	m.config.Budget, m.changed = q.Budget, true
-	m.settings = &wire.Settings{Device: m.config.Device, Budget: q.Budget}
+	d.config.Budget, m.changed = q.Budget, true
+	m.settings = &wire.Settings{Device: d.config.Device, Budget: q.Budget}
 	m.say(Output{Set: m.settings})
-	m.rebudget()
-	m.want.admission = true
+	d.rebudget()
+	m.admit(d)
 	return nil
 }
 

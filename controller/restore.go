@@ -28,18 +28,19 @@ type Stored struct {
 // were started for jobs are awaited as if this controller had started them. The error names what is missing of a job.
 func Restore(c Config, s Stored) (*Machine, error) {
 	m := NewMachine(c)
-	m.stored, m.learnt, m.settings = s.Orders, restoreLearnt(c.Device, s.Learnt), s.Settings
+	d := m.own
+	m.stored, d.learnt, m.settings = s.Orders, restoreLearnt(c.Device, s.Learnt), s.Settings
 	for _, o := range s.Orders {
-		if o.Lease != nil && o.Lease.Number > m.lease.Number {
-			m.lease = *o.Lease
+		if o.Lease != nil && o.Lease.Number > d.lease.Number {
+			d.lease = *o.Lease
 		}
 	}
 	if s.Settings != nil && c.Budget == 0 {
-		m.config.Budget = s.Settings.Budget
+		d.config.Budget = s.Settings.Budget
 	}
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
-		j := &job{record: r, written: r, fresh: r.State == wire.Queued, fitted: true, page: c.Page}
+		j := &job{domain: d, record: r, written: r, fresh: r.State == wire.Queued, fitted: true, page: c.Page}
 		if j.record.Waiting == 0 { // as the release before left it
 			j.record.Waiting = r.Submitted
 		}
@@ -63,15 +64,15 @@ func Restore(c Config, s Stored) (*Machine, error) {
 			return nil, fmt.Errorf("job %s has no profile", r.Spec.Name)
 		}
 		j.findHome()
-		m.expect(j)
+		d.expect(j)
 		j.assumed = slices.Clone(j.latency)
 		if err := j.restore(&c, s.Layouts[r.Spec.Name]); err != nil {
 			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
 		}
 		if name := r.Executor; name != "" && m.executors[name] == nil {
 			orders := m.stored[name]
-			m.executors[name] = &executor{name: name, life: orders.Life, own: wire.Owned(name), orders: orders,
-				script: r.Spec.Script, refused: orders.Refused}
+			m.executors[name] = &executor{name: name, domain: d, life: orders.Life, own: wire.Owned(name),
+				orders: orders, script: r.Spec.Script, refused: orders.Refused}
 		}
 		if r.State == wire.Unknown {
 			m.executors[r.Executor].silent = true
@@ -87,7 +88,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 func (m *Machine) awaitIdle() {
 	for name, o := range m.stored {
 		if m.executors[name] == nil {
-			m.executors[name] = &executor{name: name, life: o.Life, own: wire.Owned(name), orders: o,
+			m.executors[name] = &executor{name: name, domain: m.own, life: o.Life, own: wire.Owned(name), orders: o,
 				refused: o.Refused, silent: true}
 		}
 	}
@@ -97,7 +98,7 @@ func (m *Machine) awaitIdle() {
 // controller before this one.
 func (m *Machine) Resume(now time.Duration) []Output {
 	m.begin(now)
-	m.changed, m.want.admission = true, true
+	m.changed = true
 	m.budgeted()
 	for _, j := range m.jobs {
 		j.begun = now
@@ -105,11 +106,14 @@ func (m *Machine) Resume(now time.Duration) []Output {
 	for _, x := range m.executors {
 		x.heard = now
 	}
-	if m.bare() {
-		m.want.better = because(Resumed, "the controller was started again")
-	}
-	if m.rebudget(); m.want.better.none() && m.hostFull() {
-		m.want.better = because(Memory, "there are %s of host memory", m.config.HostMemory)
+	for _, d := range m.domains {
+		m.admit(d)
+		if d.bare() {
+			d.want.better = because(Resumed, "the controller was started again")
+		}
+		if d.rebudget(); d.want.better.none() && d.hostFull() {
+			d.want.better = because(Memory, "there are %s of host memory", d.config.HostMemory)
+		}
 	}
 	return m.end()
 }
@@ -130,21 +134,21 @@ func (m *Machine) budgeted() {
 			"budget had set, %s, counts no more", words(m.given), words(set.Budget))})
 	}
 	m.settings = nil
-	m.say(Output{Drop: &Drop{Settings: wire.SettingsObject(m.config.Device)}})
+	m.say(Output{Drop: &Drop{Settings: wire.SettingsObject(m.own.config.Device)}})
 }
 
 // rebudget has all jobs planned for again if a controller before this one had another budget.
-func (m *Machine) rebudget() {
-	live := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.State.Over() })
-	other := slices.IndexFunc(live, func(j *job) bool { return j.record.Budget != m.config.Budget })
+func (d *domain) rebudget() {
+	live := slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool { return j.record.State.Over() })
+	other := slices.IndexFunc(live, func(j *job) bool { return j.record.Budget != d.config.Budget })
 	if other < 0 {
 		return
 	}
-	change := fmt.Sprintf("the budget is %s, and was %s", words(m.config.Budget), words(live[other].record.Budget))
-	m.event(Event{Kind: Rebudgeted, Reason: change})
-	m.want.better = because(Memory, "%s", change)
+	change := fmt.Sprintf("the budget is %s, and was %s", words(d.config.Budget), words(live[other].record.Budget))
+	d.m.event(Event{Kind: Rebudgeted, Reason: change})
+	d.want.better = because(Memory, "%s", change)
 	for _, j := range live {
-		j.record.Budget, j.stuck = m.config.Budget, false
+		j.record.Budget, j.stuck = d.config.Budget, false
 		j.fresh = j.fresh || j.record.State == wire.Queued // it may never fit what there is now
 	}
 }

@@ -39,18 +39,19 @@ func (m *Machine) submit(from int64, by string, list []Submission) {
 	}
 	for _, s := range list {
 		s.Spec.Owner = by
-		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true, queued: m.now, page: m.config.Page,
+		b.jobs = append(b.jobs, &job{domain: m.own, graph: s.Graph, batch: b, fresh: true, queued: m.now,
+			page: m.own.config.Page,
 			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
-				Waiting: m.now, Budget: m.config.Budget}})
+				Waiting: m.now, Budget: m.own.config.Budget}})
 	}
 	for i, j := range b.jobs {
 		if j.findHome(); j.record.Spec.Script {
 			j.profile = profileOf(list[i].Latency)
-			m.expect(j)
+			j.domain.expect(j)
 		}
 	}
 	m.jobs = append(m.jobs, b.jobs...)
-	m.want.admission = true
+	m.admit(m.own)
 }
 
 // refuses is why a user's job cannot be taken, whatever plans there are; nil: it can.
@@ -65,12 +66,13 @@ func (m *Machine) refuses(by string, s Submission) error {
 	if s.Spec.Script {
 		return refusesScript(&s.Spec)
 	}
-	if s.Spec.Weights != "" && strings.HasPrefix(m.config.Device, "sim:") {
+	if s.Spec.Weights != "" && strings.HasPrefix(m.own.config.Device, "sim:") {
 		return fmt.Errorf("job %s: %s has no data that could begin with weights: leave --weights out", s.Spec.Name,
-			m.config.Device)
+			m.own.config.Device)
 	}
-	if s.Spec.Save != "" && strings.HasPrefix(m.config.Device, "sim:") {
-		return fmt.Errorf("job %s: %s has no data that could be saved: leave --save out", s.Spec.Name, m.config.Device)
+	if s.Spec.Save != "" && strings.HasPrefix(m.own.config.Device, "sim:") {
+		return fmt.Errorf("job %s: %s has no data that could be saved: leave --save out", s.Spec.Name,
+			m.own.config.Device)
 	}
 	return nil
 }
@@ -129,17 +131,18 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 	m.discard(j, j.given(), true)
 	j.graph, j.profile, j.latency, j.spare, j.last, j.former, j.layouts = nil, nil, nil, nil, nil, nil, nil
 	j.progress = progress{}
-	if j.lessons = nil; m.learnt.news {
-		m.keep()
+	d := j.domain
+	if j.lessons = nil; d.learnt.news {
+		d.keep()
 	}
 	m.collect(j, result)
 	m.changed = true
 	m.count(j, func(t *Tally) { t.ended(state) })
 	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, Epoch: j.record.Applied, State: state,
 		Iterations: j.record.Iteration, Why: why})
-	m.want.admission = true // those behind it may have waited for nothing else
-	if active && (!m.config.NoReplan || m.overfull() || m.bare()) {
-		m.want.better = because(Departure, "job %s has gone", j.record.Spec.Name)
+	m.admit(d) // those behind it may have waited for nothing else
+	if active && (!m.config.NoReplan || d.overfull() || d.bare()) {
+		d.want.better = because(Departure, "job %s has gone", j.record.Spec.Name)
 	}
 }
 
