@@ -294,6 +294,9 @@ func (m *Machine) noneBetter(e *errand, why *NoPlan) {
 	if m.overfull() {
 		told = Event{Kind: Stuck, Bytes: m.taken(), Budget: m.config.Budget, Contexts: m.contexts(), Why: why.Why}
 	}
+	for _, j := range e.jobs {
+		m.unplanned(j, why)
+	}
 	said := fmt.Sprint(told.Kind, told.Bytes, told.Budget, told.Contexts, told.Why)
 	if m.noPlan != said { // jobs that cannot shrink would say so with every drift
 		m.noPlan = said
@@ -352,7 +355,10 @@ func (m *Machine) overfull() bool {
 	return m.config.Budget > 0 && taken > m.config.Budget || m.hostFull()
 }
 
-// bare reports whether an admitted job has no plan, as one that was planned for just before a controller died.
+// bare reports whether an admitted job has no plan for what it does, as one that was planned for just before a
+// controller died.
 func (m *Machine) bare() bool {
-	return slices.ContainsFunc(m.jobs, func(j *job) bool { return j.goesOn() && j.newest() == nil })
+	return slices.ContainsFunc(m.jobs, func(j *job) bool {
+		return j.goesOn() && (j.newest() == nil || j.stale(j.newest()))
+	})
 }
