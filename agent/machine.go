@@ -148,7 +148,7 @@ func (m *Machine) order(o *wire.Orders) {
 			j.elsewhere = j.elsewhere || slices.Contains(o.Elsewhere, j.spec.ID)
 		case j.named && same(j.spec, o.Jobs[i].Spec) && j.number == o.Jobs[i].Incarnation:
 			j.epoch, j.stop = max(j.epoch, o.Jobs[i].Epoch), j.stop || o.Jobs[i].Stop
-			j.copies, j.park = o.Jobs[i].Copies, o.Jobs[i].Park
+			j.copies, j.park, j.unplanned = o.Jobs[i].Copies, o.Jobs[i].Park, o.Jobs[i].Unplanned
 			if next := o.Jobs[i].Spec; next.Graph != j.spec.Graph {
 				j.spec.Graph, j.spec.Held, j.spec.Least, j.stale = next.Graph, next.Held, next.Least, true
 			}
@@ -198,7 +198,7 @@ func (m *Machine) begin(w wire.Assignment) {
 	m.ticket++
 	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, number: w.Incarnation, named: true, epoch: w.Epoch,
 		stop: w.Stop, copies: w.Copies, from: w.From, park: w.Park,
-		trace:  w.Trace,
+		trace: w.Trace, unplanned: w.Unplanned,
 		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, State: wire.Waiting}})
 	m.news = true
 }

@@ -150,6 +150,9 @@ func (m *Machine) Records() []wire.Record {
 		r := j.record
 		m.claimed(j, &r)
 		r.Pace, r.Gate, r.Loss = j.pace, j.gate, j.heard.last
+		if r.Why == "" && r.Unplanned != "" {
+			r.Why = "has no plan: " + r.Unplanned
+		}
 		records = append(records, r)
 	}
 	return records
@@ -256,7 +259,7 @@ func (m *Machine) order(x *executor) {
 		if j.record.Executor == x.name && j.placed() {
 			orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: j.record.Spec, Incarnation: j.record.Incarnation,
 				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Park: j.record.Park,
-				Copies: j.follow, Trace: j.trace})
+				Copies: j.follow, Trace: j.trace, Unplanned: j.record.Unplanned})
 		}
 	}
 	for _, j := range m.jobs {

@@ -28,12 +28,13 @@ import (
 //	                                         is what the message says
 //	                                         with claim=BYTES it is a script's
 //	recorded job=J                           a script is to be planned for by what it has recorded, and holds 64 bytes
+//	need                                     answered by what that takes without a plan
 //	stop job=J [by=USER]
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X]    another request
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
 //	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks] [free=BYTES]
-//	                                         [reserve=BYTES]" per job;
+//	                                         [reserve=BYTES [touched=BYTES]]" per job;
 //	                                         incarnation 1 if it does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
@@ -62,6 +63,7 @@ type script struct {
 	layouts map[string][]*wire.Layout
 	orders  map[string]wire.Orders
 	set     *wire.Settings
+	scripts map[graph.Digest]*graph.Graph // that are stored
 	out     strings.Builder
 }
 
@@ -78,7 +80,9 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.budget(t, d)
 		s.m = NewMachine(s.config)
 		s.records, s.layouts, s.orders = map[string]wire.Record{}, map[string][]*wire.Layout{}, map[string]wire.Orders{}
-		s.set = nil
+		s.set, s.scripts = nil, map[graph.Digest]*graph.Graph{}
+	case "need":
+		fmt.Fprintln(&s.out, external.Need(randgraph.Script(rand.New(rand.NewPCG(1, 1)))))
 	case "restart":
 		s.budget(t, d)
 		s.restart(t)
@@ -136,6 +140,11 @@ func (s *script) restart(t *testing.T) {
 		Profiles: map[graph.Digest]*planner.Profile{s.graph.Digest(): s.profile()}}
 	for _, r := range s.records {
 		stored.Records = append(stored.Records, r)
+		if r.Spec.Script {
+			g := s.scripts[r.Spec.Graph]
+			stored.Graphs[r.Spec.Graph] = g
+			stored.Profiles[r.Spec.Graph] = profileOf(slices.Repeat([]time.Duration{time.Millisecond}, len(g.Ops)))
+		}
 	}
 	m, err := Restore(s.config, stored)
 	if err != nil {
@@ -191,6 +200,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 				var claim int64
 				line.ScanArgs(t, "claim", &claim)
 				submission.asScript(external.Claim(graph.Bytes(claim)))
+				s.scripts[submission.Spec.Graph] = submission.Graph
 			}
 			in.Submit = append(in.Submit, submission)
 		}
@@ -212,6 +222,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 	case "recorded":
 		to := Submission{}
 		to.asScript(randgraph.Script(rand.New(rand.NewPCG(1, 1))))
+		s.scripts[to.Spec.Graph] = to.Graph
 		return Input{From: 1, To: &to, Request: &wire.Request{Verb: wire.SetGraph, Job: word(t, d, "job"),
 			Graph: to.Spec.Graph, Held: 64}}
 	case "ended":
@@ -272,6 +283,9 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 			var reserve int64
 			line.ScanArgs(t, "reserve", &reserve)
 			j.Script = &wire.Allocated{Reserve: graph.Bytes(reserve)}
+			var touched int64
+			line.MaybeScanArgs(t, "touched", &touched)
+			j.Script.Touched = graph.Bytes(touched)
 		}
 		if line.HasArg("free") {
 			var free int64
@@ -434,6 +448,9 @@ func (s *script) do(outputs []Output) {
 				if j.Copies {
 					s.out.WriteString(" copies")
 				}
+				if j.Unplanned != "" {
+					s.out.WriteString(" unplanned")
+				}
 			}
 			if o.Orders.Leave {
 				s.out.WriteString(" leave")
@@ -459,6 +476,7 @@ func (s *script) do(outputs []Output) {
 		case o.Drop != nil && o.Drop.Result != "":
 			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Result)
 		case o.Drop != nil:
+			delete(s.scripts, o.Drop.Graph)
 			fmt.Fprintln(&s.out, "drop the graph")
 		case o.Plan != nil:
 			s.asked = o.Plan

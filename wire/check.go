@@ -202,6 +202,7 @@ func (o Orders) check() error {
 		among(c, "place to park", o.Jobs[i].Park, "", InMemory, OnDisk)
 		atLeast(c, "number of a trace", o.Jobs[i].Trace.Number, 0)
 		atLeast(c, "iterations of a trace", o.Jobs[i].Trace.Iterations, 0)
+		c.short("unplanned", o.Jobs[i].Unplanned)
 	}
 	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
 	c.rates(o.Link)
@@ -429,6 +430,7 @@ func (c *checker) record(r *Record) {
 	c.short("device", r.Device)
 	c.result(r.Result)
 	c.allocated(r.Script)
+	c.short("unplanned", r.Unplanned)
 }
 
 func (s Settings) check() error {

@@ -130,6 +130,8 @@ type Assignment struct {
 	Park        Place `json:"park,omitzero"`        // to rest after these, there; "": to train
 	Copies      bool  `json:"copies,omitzero"`      // its reports are to say what each copy took
 	Trace       Trace `json:"trace,omitzero"`       // what it does is to be told
+	// of a script: why there is no plan for the Spec's graph, and what helps; "": there is one, or it is being made
+	Unplanned string `json:"unplanned,omitzero"`
 }
 
 // Trace asks for all that a job does, command by command, on its TraceSubject.
@@ -398,6 +400,8 @@ type Record struct {
 	Result    *Result `json:"result,omitempty"`
 	// of a script
 	Script *Allocated `json:"script,omitempty"`
+	// likewise: why there is no plan for its newest graph, and what helps; it trains without one
+	Unplanned string `json:"unplanned,omitzero"`
 
 	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
 	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone

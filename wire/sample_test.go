@@ -47,7 +47,7 @@ func samples() []Message {
 		Result:    result, Link: Rates{Out: 5e9, In: 6.5e9},
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
 		Gate: time.Millisecond,
-		Loss: &loss, Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000},
+		Loss: &loss, Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000}, Unplanned: "a 512MiB op",
 	}
 	took := 3 * time.Millisecond
 	explained := &explain.Job{Job: "lenet.1", Model: "lenet", Device: "cpu", State: "running", Why: "waits for 3MiB",
@@ -71,7 +71,7 @@ func samples() []Message {
 	return []Message{
 		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10, Park: InMemory,
 			Epoch: 3, Stop: true, Copies: true,
-			Trace: Trace{Number: 8, Iterations: 3}}},
+			Trace: Trace{Number: 8, Iterations: 3}, Unplanned: "a 512MiB op"}},
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"},
