@@ -104,12 +104,12 @@ func (m *Machine) executorFor(j *job) string {
 }
 
 // vacant is an executor that can take a job, "" if there is none: one on the host of the job's newest checkpoint before
-// others. One that was told to leave cannot.
+// others. One that leaves cannot.
 func (m *Machine) vacant(j *job, taken map[string]bool) (found string) {
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
-		if x.gone || x.silent || x.script || x.orders.Leave || taken[name] || slices.Contains(j.tried, name) ||
-			!m.config.Share && (!x.joined || x.own || m.busy(name)) {
+		if x.gone || x.silent || x.script || x.leaving || x.orders.Leave || taken[name] ||
+			slices.Contains(j.tried, name) || !m.config.Share && (!x.joined || x.own || m.busy(name)) {
 			continue
 		}
 		if host, _, _ := strings.Cut(x.host, ", "); j.record.Checkpoint != nil && j.record.Checkpoint.Host == host {
