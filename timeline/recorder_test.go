@@ -63,7 +63,8 @@ func TestStallsForEarlier(t *testing.T) {
 	const compute, out = program.Stream(program.Compute), program.Stream(program.CopyOut)
 	g := &graph.Graph{Ops: []graph.Op{{Name: "op"}}, Storages: []graph.Storage{{Name: "storage"}}}
 	kernel := program.Command{Kind: program.Kernel, Stream: compute, Waits: []program.Point{{Stream: out}}}
-	copies := program.Section{Commands: []program.Command{kernel, {Kind: program.Out, Stream: out}}, Counts: []int{1, 1}}
+	copies := program.Section{Counts: []int{1, 1},
+		Commands: []program.Command{kernel, {Kind: program.Out, Stream: out}}}
 	computes := program.Section{Commands: []program.Command{kernel}, Counts: []int{1, 0}}
 	h := &history{streams: make([]ended, 2)}
 	for n, c := range []struct {

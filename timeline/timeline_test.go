@@ -177,8 +177,8 @@ func TestStalls(t *testing.T) {
 						}
 						if sp.Stall != stall || sp.Gate != did.Gates[i] || (sp.After == nil) != (want == nil) ||
 							want != nil && *sp.After != *want {
-							t.Fatalf("%s, job %s: command %d of section %d: stall %v, gate %v, after %v; want %v, %v, %v",
-								name, job, i, n, sp.Stall, sp.Gate, sp.After, stall, did.Gates[i], want)
+							t.Fatalf("%s, job %s: command %d of section %d: stall %v, gate %v, after %v; want %v, %v, "+
+								"%v", name, job, i, n, sp.Stall, sp.Gate, sp.After, stall, did.Gates[i], want)
 						}
 						if want != nil {
 							causes++
