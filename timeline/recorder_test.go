@@ -90,4 +90,9 @@ func TestStallsForEarlier(t *testing.T) {
 			t.Errorf("section %d: a stall of %v after %v, want %v after %v", n, got.Stall, got.After, c.stall, c.after)
 		}
 	}
+	for i := range h.streams {
+		if n := len(h.streams[i].newest); n != 1 {
+			t.Errorf("of stream %d %d commands are kept, want the last one", i, n)
+		}
+	}
 }
