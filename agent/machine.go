@@ -79,7 +79,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.news = true
 		m.retry()
 	case in.Drain != nil:
-		m.drain = in.Drain
+		m.drain, m.news = in.Drain, true
 	case in.Quit != nil:
 		m.quit(in.Quit)
 	}
@@ -257,7 +257,7 @@ func (m *Machine) report() {
 	m.said, m.news = m.said+1, false
 	p := &m.process
 	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host,
-		Since: p.Since, Orders: m.orders, Dead: p.Dead,
+		Since: p.Since, Orders: m.orders, Dead: p.Dead, Leaves: m.drain != nil,
 		Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
 		if j.next != nil {

@@ -53,6 +53,7 @@ type executor struct {
 	gone     bool
 	dead     bool          // it is gone, and its process has ended for sure
 	silent   bool          // it cannot be reached
+	leaving  bool          // it was interrupted: it takes no job any more
 	script   bool          // it is that of a script, and takes no other job
 	orders   wire.Orders   // the newest
 	rivals   []string      // lives of other processes of that name, as it was said
@@ -178,7 +179,7 @@ func (m *Machine) Contexts() wire.Contexts { return m.own.contexts() }
 // ByHand reports whether executors that were not started here take jobs.
 func (m *Machine) ByHand() bool {
 	for _, x := range m.executors {
-		if x.joined && !x.own && !x.gone {
+		if x.joined && !x.own && !x.gone && !x.leaving {
 			return true
 		}
 	}

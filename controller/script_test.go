@@ -264,7 +264,7 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	d.ScanArgs(t, "number", &w.Number)
 	d.MaybeScanArgs(t, "life", &w.Life)
 	d.MaybeScanArgs(t, "device", &w.Device)
-	w.Host = word(t, d, "host")
+	w.Host, w.Leaves = word(t, d, "host"), d.HasArg("leaves")
 	d.MaybeScanArgs(t, "orders", &w.Orders)
 	if dead := word(t, d, "dead"); dead != "" {
 		w.Dead = []string{dead}

@@ -158,6 +158,7 @@ type Status struct {
 	Since    int64       `json:"since_ns,omitzero"` // when the process started: since the Unix epoch
 	Orders   int64       `json:"orders"`            // the number of the newest orders it has seen
 	Dead     []string    `json:"dead,omitempty"`    // lives of that name that are known to have ended
+	Leaves   bool        `json:"leaves,omitzero"`   // it was interrupted: it takes no job any more, and ends
 	Jobs     []JobStatus `json:"jobs"`
 }
 

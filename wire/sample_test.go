@@ -77,7 +77,7 @@ func samples() []Message {
 				Why: "e1 runs already on lab since 12:01"},
 			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000, Name: "ab12", Page: 4096}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000,
-			Orders: 9, Dead: []string{"4711-0"}, Jobs: []JobStatus{{
+			Orders: 9, Dead: []string{"4711-0"}, Leaves: true, Jobs: []JobStatus{{
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
 				Arena: 4096, Iteration: 12,
 				Error:  "device: out of memory",
@@ -237,7 +237,7 @@ func (r maker) message() Message {
 		return o
 	case 1:
 		s := Status{Executor: r.name(), Number: r.number(), Life: r.name(), Device: r.line(), Orders: r.number(),
-			Host: r.line(), Since: r.number()}
+			Host: r.line(), Since: r.number(), Leaves: r.IntN(2) == 0}
 		for i := range r.IntN(4) {
 			s.Jobs = append(s.Jobs, JobStatus{
 				Name: r.name() + string(rune(97+i)), ID: r.number(), Incarnation: r.number(),
