@@ -32,7 +32,10 @@ func (d *domain) staying() wire.Contexts {
 	if d.config.Context == 0 {
 		return wire.Contexts{}
 	}
-	c := wire.Contexts{Processes: 1, Each: d.config.Context}
+	c := wire.Contexts{Each: d.config.Context}
+	if d.brought == nil {
+		c.Processes = 1
+	}
 	for x := range d.executors() {
 		if !x.gone && !x.silent && !d.leaves(x) {
 			c.Processes++
@@ -60,7 +63,7 @@ func (d *domain) outOfReach() wire.Contexts {
 	}
 	for _, j := range d.m.jobs {
 		for _, h := range j.record.Held {
-			if d.m.domainOf(&h) != d {
+			if h.On != d.on() {
 				continue
 			}
 			if x := d.m.executors[h.Executor]; x == nil || x.life != h.Life {

@@ -37,20 +37,29 @@ func (e *errand) improves() bool { return e.admitted == len(e.jobs) }
 // ask has plans made, unless some are being made already. Those that memory waits for come first, then the jobs that
 // wait, then what may be better.
 func (d *domain) ask() {
-	active, waiting := d.reachable(), d.waiting()
+	active, waiting := d.reachable(), slices.DeleteFunc(d.waiting(), d.m.roams)
 	d.want.admission = d.want.admission && len(waiting) > 0
 	if len(active) == 0 {
 		d.want.better = reason{}
 	}
 	d.cancel()
 	admit := d.want.admission && (d.want.better.none() || !d.overfull())
-	if d.errand != nil || !admit && d.want.better.none() {
+	if d.errand != nil || !admit && d.want.better.none() || d.sought && !d.overfull() && !d.bare() {
 		return
 	}
+	if !admit {
+		waiting = nil
+	}
+	d.send(waiting)
+}
+
+// send has plans made for the jobs that are admitted, and those that wait.
+func (d *domain) send(waiting []*job) *errand {
+	active := d.reachable()
 	d.m.ticket++
 	e := &errand{ticket: d.m.ticket, jobs: active, admitted: len(active), reason: d.want.better, must: d.want.must,
 		asked: d.m.now, budget: d.config.Budget}
-	if admit {
+	if len(waiting) > 0 {
 		e.jobs = append(e.jobs, waiting...)
 		d.want.admission = false
 	}
@@ -62,15 +71,17 @@ func (d *domain) ask() {
 	}
 	d.errand = e
 	d.m.say(Output{Plan: p})
+	return e
 }
 
 // planFor is what planners need to know to plan for jobs, of which so many are admitted.
 func (d *domain) planFor(jobs []*job, admitted int) *Plan {
-	p := &Plan{Admitted: admitted, Budget: d.config.Budget, Reserved: d.reserved(), Line: d.line,
+	p := &Plan{Device: d.brought, Weigh: len(d.m.domains) > 1, Admitted: admitted,
+		Budget: d.config.Budget, Reserved: d.reserved(), Line: d.line,
 		HostMemory: d.config.HostMemory, HostReserved: d.hostReserved(jobs), Contexts: d.staying()}
 	starts := d.starts(jobs)
 	for i, j := range jobs {
-		if j.profile == nil && p.Learnt == nil {
+		if (j.profile == nil || j.domain != d) && p.Learnt == nil {
 			p.Learnt = d.learnt.latencies()
 		}
 		p.Jobs = append(p.Jobs, d.candidate(j))
@@ -87,6 +98,9 @@ func (d *domain) candidate(j *job) Candidate {
 	if !j.record.Spec.Script {
 		c.Left = min(c.Left, j.record.Spec.Iterations-j.record.Iteration)
 	}
+	if j.domain != d { // of which nothing is known there
+		c.Profile, c.Latency, c.Slack, c.Measured = nil, nil, nil, false
+	}
 	if c.Beside = j.beside; !j.active() {
 		c.Rests = j.hostClaim()
 	}
@@ -100,11 +114,11 @@ func (d *domain) candidate(j *job) Candidate {
 // jobs wait that are to be planned for together with all others.
 func (d *domain) cancel() {
 	e := d.errand
-	if e == nil {
+	if e == nil || d.tries() {
 		return
 	}
 	over := !slices.ContainsFunc(e.jobs, func(j *job) bool { return !j.record.State.Over() })
-	if !over && !(e.improves() && d.want.admission && !d.overfull() && !d.bare()) {
+	if !over && !(e.improves() && (d.want.admission || d.sought) && !d.overfull() && !d.bare()) {
 		return
 	}
 	d.m.say(Output{Cancel: e.ticket})
@@ -118,10 +132,20 @@ func (d *domain) cancel() {
 func (m *Machine) planned(p *Planned) {
 	for _, d := range m.domains {
 		if d.errand != nil && d.errand.ticket == p.Ticket {
-			d.planned(p)
+			if d.tries() {
+				m.tried(d, p)
+			} else {
+				d.planned(p)
+			}
 			return
 		}
 	}
+}
+
+// tries reports whether the errand is part of a trial.
+func (d *domain) tries() bool {
+	t := d.m.trial
+	return t != nil && slices.ContainsFunc(t.list, func(a *attempt) bool { return a.errand == d.errand })
 }
 
 // planned takes the plans that the domain's errand has brought. What has changed since it was sent out counts: plans of
@@ -160,6 +184,9 @@ func (d *domain) never(e *errand, why map[int]string) {
 	}
 	for i, j := range e.jobs[e.admitted:] {
 		text, never := why[e.admitted+i]
+		if never {
+			text += d.m.elsewhereFits(d)
+		}
 		switch {
 		case !never:
 			d.want.admission = true
@@ -190,6 +217,7 @@ func (d *domain) enter(e *errand, p *Planned) {
 	begun := slices.DeleteFunc(waits(e.jobs[e.admitted:fits]), d.m.away)
 	for _, j := range begun {
 		j.record.State, j.record.Why, j.record.Need, j.record.Preempted = wire.Starting, "", 0, false
+		j.chosen, j.full = false, false
 	}
 	why := p.Why
 	for i, j := range waits(e.jobs[fits:]) {
@@ -224,6 +252,7 @@ func waits(jobs []*job) []*job {
 // wait says why a job waits.
 func (d *domain) wait(j *job, why *NoPlan) {
 	before := j.record.Why
+	j.chosen = false
 	j.record.Need, j.wants, j.record.Why = 0, 0, why.Why
 	switch {
 	case why.OnHost:
@@ -234,6 +263,9 @@ func (d *domain) wait(j *job, why *NoPlan) {
 		j.record.Need = why.Need - why.Budget
 		j.record.Why = fmt.Sprintf("waits for %s: it and the running jobs need %s of %s%s", j.record.Need, why.Need,
 			why.Budget, with(why.Contexts))
+	}
+	if len(d.m.domains) > 1 && why.Need > 0 {
+		j.record.Why += " of device " + d.config.Name
 	}
 	if j.record.Why == before {
 		return
@@ -331,7 +363,7 @@ func (d *domain) requeue(reason string) (any bool) {
 func (d *domain) adopt(plans []adoption, e Event) {
 	for _, p := range plans {
 		j := p.job
-		j.record.Speed = p.Speed
+		j.record.Speed, j.record.Slowdown = p.Speed, p.Slowdown
 		j.reports = 0
 		j.record.Device = d.config.Device
 		if d.config.Limited {

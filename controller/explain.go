@@ -39,6 +39,10 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 			q.Job, j.record.State))
 		return
 	}
+	if j.domain == nil {
+		m.reply(from, fmt.Errorf("job %s %s: plans explain it once it has a device", q.Job, j.record.Why))
+		return
+	}
 	o := &Question{To: from, Request: *q, Job: m.facts(j), At: -1, Graph: j.graph, Profile: j.profile}
 	o.Latency = slices.Clone(j.latency)
 	for _, l := range j.given() {
@@ -124,7 +128,7 @@ func (r *runner) explain(q *Question) {
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, explainTime)
 		defer cancel()
-		answer <- (&Planner{Config: r.options.Config, On: r.options.On}).Explain(ctx, q)
+		answer <- r.planner(q.Plan).Explain(ctx, q)
 		<-r.planning
 	})
 }

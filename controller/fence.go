@@ -94,7 +94,7 @@ func (m *Machine) release(name string, ended func(life string) bool, why string)
 			if h.Executor != name || !ended(h.Life) {
 				return false
 			}
-			of = m.domainOf(&h)
+			of = m.named(h.On)
 			return true
 		})
 	}
@@ -217,7 +217,7 @@ func (m *Machine) giveUp(x *executor) {
 		c := &x.domain.config
 		if (claim > 0 || c.Context > 0 || host > 0 && c.HostMemory > 0) && x.life != "" {
 			j.record.Held = append(j.record.Held, wire.Holding{Executor: x.name, Life: x.life, ID: j.record.Spec.ID,
-				Incarnation: j.record.Incarnation, Bytes: claim, Host: host})
+				Incarnation: j.record.Incarnation, Bytes: claim, Host: host, On: x.domain.on()})
 		}
 		switch {
 		case j.record.State != wire.Unknown && !j.goesOn():

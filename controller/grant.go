@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -67,6 +66,11 @@ func (d *domain) claims() (sum Together) {
 func (d *domain) place() {
 	for _, j := range d.active() {
 		if j.record.Executor == "" && j.goesOn() {
+			if d.brought != nil && d.vacant(j, nil) == "" {
+				d.m.clear(j, true)
+				d.m.enqueue(j, fmt.Sprintf("no executor of device %s takes it", d.on()))
+				continue
+			}
 			if !d.mayStart(j) {
 				j.revoke()
 				j.record.Why = fmt.Sprintf("its executor waits for %s that others are giving back", d.config.Context)
@@ -118,9 +122,21 @@ func (d *domain) vacant(j *job, taken map[string]bool) (found string) {
 		if host, _, _ := strings.Cut(x.host, ", "); j.record.Checkpoint != nil && j.record.Checkpoint.Host == host {
 			return name
 		}
-		found = cmp.Or(found, name)
+		if found == "" || d.brought != nil && d.m.jobsAt(name) < d.m.jobsAt(found) {
+			found = name
+		}
 	}
 	return found
+}
+
+// jobsAt is how many jobs an executor has, or is to have.
+func (m *Machine) jobsAt(executor string) (n int) {
+	for _, j := range m.jobs {
+		if j.record.Executor == executor && j.placed() {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *Machine) busy(executor string) bool {

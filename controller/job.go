@@ -11,7 +11,7 @@ import (
 
 // job is what a machine knows about a job.
 type job struct {
-	domain  *domain // that of the device on which it trains, or is to
+	domain  *domain // that of the device on which it trains, or is to; nil: that is not known yet
 	record  wire.Record
 	written wire.Record // as it was stored last
 	graph   *graph.Graph
@@ -31,6 +31,8 @@ type job struct {
 	heard   losses
 	tried   []string      // executors at which it could not begin
 	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
+	chosen  bool          // it was tried on several devices, and is to begin on this one
+	full    bool          // it fits none of these, as long as nothing changes
 	batch   *batch        // with which it was submitted; nil: it was taken
 	fresh   bool          // whether it fits the budget alone is not known yet
 	fitted  bool          // it once did

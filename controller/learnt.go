@@ -148,6 +148,10 @@ func (k *learnt) find(s graph.Signature) (latency time.Duration, ok bool) {
 // keep has what was learnt stored.
 func (d *domain) keep() {
 	k := &d.learnt
+	if d.brought != nil {
+		k.news = false // it is learnt anew by the next controller
+		return
+	}
 	l := Learnt{Wire: wire.Learnt{Device: d.config.Device, Ops: []wire.LearntOp{}}}
 	for _, s := range k.oldest() {
 		if x := k.lessons[s]; x.reports > 0 {

@@ -15,7 +15,9 @@ import (
 type Machine struct {
 	config    Config
 	domains   []*domain     // one per device
-	own       *domain       // that of the device of this process
+	own       *domain       // that of the device of this process; nil: it has none
+	trial     *trial        // a job that is tried on several; nil: none is
+	look      bool          // jobs are to be looked at that may be tried
 	now       time.Duration // of the newest input
 	ticked    time.Duration // when the newest tick came
 	jobs      []*job        // in the order of their submission
@@ -72,7 +74,9 @@ type reply struct {
 func NewMachine(c Config) *Machine {
 	c = c.withDefaults()
 	m := &Machine{config: c, given: c.Budget, executors: make(map[string]*executor), tallies: make(map[string]*Tally)}
-	m.own = m.open(c)
+	if !c.NoDevice {
+		m.own = m.open(c, nil)
+	}
 	return m
 }
 
@@ -106,6 +110,8 @@ func (m *Machine) begin(now time.Duration) {
 
 // end returns what a step wants done.
 func (m *Machine) end() []Output {
+	m.assign()
+	m.try()
 	for _, d := range m.domains {
 		d.preempt()
 	}
@@ -170,11 +176,22 @@ func (m *Machine) Trouble() string {
 	return ""
 }
 
-// Budget is what the arenas of all jobs, and contexts, may take together; 0: there is no limit.
-func (m *Machine) Budget() graph.Bytes { return m.own.config.Budget }
+// Budget is what the arenas of all jobs, and contexts, may take together of the device of this process; 0: there is no
+// limit, or no such device.
+func (m *Machine) Budget() graph.Bytes {
+	if m.own == nil {
+		return 0
+	}
+	return m.own.config.Budget
+}
 
 // Contexts are what this process and all executors that may live take of that by having the device open.
-func (m *Machine) Contexts() wire.Contexts { return m.own.contexts() }
+func (m *Machine) Contexts() wire.Contexts {
+	if m.own == nil {
+		return wire.Contexts{}
+	}
+	return m.own.contexts()
+}
 
 // ByHand reports whether executors that were not started here take jobs.
 func (m *Machine) ByHand() bool {
@@ -232,6 +249,9 @@ func (m *Machine) write() {
 
 // claimed says in a record what a job counts with.
 func (m *Machine) claimed(j *job, r *wire.Record) {
+	if j.domain == nil {
+		return // it has nothing of any
+	}
 	c, config := j.claim(), &j.domain.config
 	r.Claim, r.Host, r.Sharing, r.Base = c.Arena, j.hostClaim(), config.MemorySharing, 0
 	if config.shares() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"tensile/graph"
@@ -79,6 +80,12 @@ func (m *Machine) lacks(j *job, x *executor, why string) bool {
 		m.move(j, why)
 		return true
 	}
+	if len(m.domains) > 1 && len(m.candidates(j)) > 0 { // another device may have it
+		m.displace(j)
+		m.enqueue(j, why)
+		m.event(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
+		return true
+	}
 	until := cmp.Or(j.lacking, m.now+m.config.GiveUp)
 	m.displace(j)
 	m.enqueue(j, fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", c.File, c.Host))
@@ -109,15 +116,25 @@ func (m *Machine) crowded(j *job, free graph.Bytes, why string) bool {
 // missLong has jobs fail for whose checkpoints nobody has come.
 func (m *Machine) missLong() {
 	for _, j := range m.jobs {
-		e := j.domain.errand
-		planned := e != nil && slices.Contains(e.jobs, j)
-		if j.record.State == wire.Queued && j.lacking > 0 && j.lacking <= m.now && !planned {
+		if j.record.State == wire.Queued && j.lacking > 0 && j.lacking <= m.now && !m.underway(j) && !m.there(j) {
 			c := j.record.Checkpoint
 			m.over(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: "+
 				"start one there with that folder (--checkpoints), or copy the file, and submit the job again "+
 				"with --from FILE", c.Iteration, c.File, c.Host), nil)
 		}
 	}
+}
+
+// there reports whether an executor is heard on the host of a job's newest checkpoint, which only may not take it now:
+// its device is drained, or another than the one that the job asks for.
+func (m *Machine) there(j *job) bool {
+	for _, x := range m.executors {
+		if host, _, _ := strings.Cut(x.host, ", "); len(m.domains) > 1 && x.joined && !x.gone && !x.silent &&
+			host == j.record.Checkpoint.Host && !x.domain.takes(j) && !slices.Contains(j.tried, x.name) {
+			return true
+		}
+	}
+	return false
 }
 
 // displace takes a job from its executor. What is left of it is its newest checkpoint.
@@ -176,7 +193,11 @@ func (m *Machine) parked(j *job) {
 	m.changed = true
 	m.admit(j.domain)
 	if j.record.Preempted {
-		m.enqueue(j, "gave way to a job of higher priority")
+		why := "gave way to a job of higher priority"
+		if b := j.domain.brought; b != nil && b.Drained {
+			why = fmt.Sprintf("has left device %s, which is drained", b.Name)
+		}
+		m.enqueue(j, why)
 	} else {
 		j.record.State, j.record.Why = wire.Parked, ""
 	}

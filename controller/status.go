@@ -71,13 +71,13 @@ func (m *Machine) status(s *wire.Status) {
 
 // join takes an executor in that was not started from here, or that was given up too early.
 func (m *Machine) join(s *wire.Status) *executor {
-	x := &executor{name: s.Executor, domain: m.own, own: wire.Owned(s.Executor), orders: m.stored[s.Executor]}
+	x := &executor{name: s.Executor, own: wire.Owned(s.Executor), orders: m.stored[s.Executor]}
 	if old := m.executors[s.Executor]; old != nil {
 		x.orders = old.orders
 	}
 	x.orders.Number = max(x.orders.Number, s.Orders)
-	if s.Device != m.own.config.Device {
-		why := fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.own.config.Device)
+	var why string
+	if x.domain, why = m.domainOf(s); why != "" {
 		m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
 		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1,
 			Jobs: []wire.Assignment{}, Refused: &wire.Refusal{Life: s.Life, Why: why}}})
@@ -89,6 +89,9 @@ func (m *Machine) join(s *wire.Status) *executor {
 		if j.lacking > 0 {
 			m.admit(j.domain)
 		}
+	}
+	if m.look = true; x.domain.brought != nil { // jobs that wait may take it
+		m.admit(x.domain)
 	}
 	m.event(Event{Kind: Joined, Executor: s.Executor})
 	return x
@@ -233,6 +236,9 @@ func (m *Machine) tick(t *Tick) {
 		}
 	}
 	m.missLong()
+	for _, d := range slices.Clone(m.domains) {
+		m.close(d)
+	}
 }
 
 // checkpointed takes down the newest checkpoint of a job's present incarnation. It is a progress if it is newer than
