@@ -213,7 +213,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	o := controller.Options{Config: f.plan.controllerConfig(budget), On: f.plan.on(d), Log: log,
 		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log.Info(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
-			page.ready(lines(log, slog.LevelInfo))
+			page.ready(lines(log, slog.LevelInfo), f.state, f.terminal(out))
 			log.Info("latencies before anything was measured: " + latencies)
 			if f.plan.context > 0 {
 				log.Info(fmt.Sprintf("this process and every executor take %s of the device's memory each, by opening "+
@@ -241,6 +241,15 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	log.Info("the controller ends; executors go on with their plans until it is started again on this state folder")
 	return nil
+}
+
+// terminal is the terminal at which somebody reads what the controller says; nil: there is none, or what it says is for
+// programs.
+func (f *controllerFlags) terminal(out io.Writer) io.Writer {
+	if f.log.format == jsonLog || !isTerminal(out) {
+		return nil
+	}
+	return out
 }
 
 // serve starts the server at the address that it had before, where executors look for it, unless another was asked for.
