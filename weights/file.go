@@ -15,7 +15,8 @@ type Tensor struct {
 	Data  []float32 // as many elements as the shape has
 }
 
-// File is the content of a safetensors file, as float32. Read returns tensors sorted by name; Write takes them in any order.
+// File is the content of a safetensors file, as float32. Read returns tensors sorted by name; Write takes them in any
+// order.
 type File struct {
 	Tensors  []Tensor
 	Metadata map[string]string // free text; left out of the file when empty
