@@ -89,7 +89,7 @@ var strangers = map[string][]string{
 var helpers = []string{"internal/randgraph", "internal/randjobs", "internal/randplan", "device/devicetest",
 	"internal/imports",
 	"internal/simtest", "internal/localbus", "internal/golden", "internal/smallnet", "internal/needs",
-	"internal/torchtest",
+	"internal/torchtest", "internal/npztest",
 	"internal/testrun", "internal/mutants"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
