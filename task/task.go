@@ -58,7 +58,7 @@ func Open(g *graph.Graph, seed uint64, path string) (t Task, err error) {
 		}
 	default:
 		if t.Data, err = data.Open(path, seed); err == nil {
-			err = Fit(g, t.Data)
+			t.Data, err = Fit(g, t.Data)
 		}
 	}
 	return t, err

@@ -30,6 +30,9 @@ func (s *Settings) open() (source, error) {
 		return source{}, err
 	}
 	channels, height, width := set.Shape()
+	if set.AnySize() {
+		channels, height, width = s.Channels, s.Image, s.Image
+	}
 	switch {
 	case s.Image != 0 && (s.Image != height || s.Image != width):
 		return source{}, set.CheckImage(s.Image, s.Image)
@@ -71,13 +74,14 @@ func (d source) sized(s Settings, reads bool) (Settings, error) {
 	return s, nil
 }
 
-// fit returns an error unless a graph can learn from what there is.
-func (d source) fit(g *graph.Graph) error {
+// fit returns what a graph learns from, with images of its size, or the error why it cannot.
+func (d source) fit(g *graph.Graph) (source, error) {
+	var err error
 	switch {
 	case d.arrays != nil:
-		return task.FitArrays(g, d.arrays)
+		err = task.FitArrays(g, d.arrays)
 	case d.set != nil:
-		return task.Fit(g, d.set)
+		d.set, err = task.Fit(g, d.set)
 	}
-	return nil
+	return d, err
 }

@@ -48,7 +48,8 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := from.fit(b.Graph); err != nil {
+		fitting, err := from.fit(b.Graph)
+		if err != nil {
 			return nil, err
 		}
 		g, outcomes, err := passes.Apply(b.Graph, s.Passes)
@@ -57,7 +58,7 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 		}
 		for range copies[i] {
 			t := task.Task{Name: g.Name, Model: g.Name, Graph: g, Passes: outcomes, Seed: s.Seed + uint64(len(tasks)),
-				Data: from.set, Arrays: from.arrays}
+				Data: fitting.set, Arrays: fitting.arrays}
 			t.Source = b.file
 			if f := b.recorded; f != nil {
 				t.Latency, t.Held, t.Least = f.Recorded.Latency, f.Recorded.Held, f.Hello.Device.Least

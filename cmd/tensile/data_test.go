@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/npztest"
+	"tensile/wire"
 )
 
 // twenty is a file of arrays for a lenet of 12 pixels.
@@ -73,6 +75,24 @@ func TestArraysAfterAKill(t *testing.T) {
 	jobs := c.jobs()
 	if !bytes.Equal(read(t, jobs["alone"].Result.Saved), read(t, jobs["from"].Result.Saved)) {
 		t.Error("the saved files differ")
+	}
+	c.end()
+}
+
+// A job whose file of arrays is cut while it trains fails with one line that names the file.
+func TestArraysThatAreCut(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2*graph.MiB)
+	arrays := filepath.Join(t.TempDir(), "d.npz")
+	twenty(t, arrays)
+	c.tell("submit", "lenet", "--batch", "6", "--data", arrays, "--iterations", forever, "--checkpoint", "none")
+	c.train(nil, "lenet")
+	if err := os.Truncate(arrays, 100); err != nil {
+		t.Fatal(err)
+	}
+	r := c.in(wire.Broken, "lenet")
+	if !strings.Contains(r.Why, arrays+": array \"") || !strings.HasSuffix(r.Why, "it was changed, start again") {
+		t.Errorf("the job has failed as %q", r.Why)
 	}
 	c.end()
 }

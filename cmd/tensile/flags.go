@@ -64,7 +64,7 @@ func (f *workloadFlags) register(c *cobra.Command) {
 
 // dataHelp says what --data names.
 const dataHelp = "a .npz or .safetensors file with an array for each input of the network, or a folder with CIFAR-10 " +
-	"binary batches or MNIST IDX files"
+	"binary batches, MNIST IDX files or a folder of PNG and JPEG images for each class"
 
 // registerPasses registers the flag that chooses passes.
 func registerPasses(c *cobra.Command, to *string) {

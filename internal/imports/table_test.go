@@ -110,6 +110,7 @@ var foreign = map[string][]string{
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is
 	"github.com/charmbracelet":           {"top"},                     // terminals that show what is live
+	"golang.org/x/image":                 {"data"},                    // scales images
 	"google.golang.org/protobuf":         {"onnx"},                    // the wire format of its files
 }
 
