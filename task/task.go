@@ -129,7 +129,14 @@ func (t *Task) Begin(path string) error {
 // read reads a file of weights: safetensors, a state_dict of torch, or the ONNX file that the graph was made from.
 func (t *Task) read(path string) (weights.File, error) {
 	if !onnx.Is(path) {
-		return weights.Load(path)
+		file, err := weights.Load(path)
+		if err != nil {
+			return file, err
+		}
+		if file, err = t.translated(file); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return file, err
 	}
 	m, err := onnx.Read(path)
 	if err != nil {
