@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"tensile/data"
 	"tensile/external"
 	"tensile/graph"
 	"tensile/models"
@@ -91,9 +92,9 @@ func sequenceReaders(names []string, s Settings) (map[string]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		if reads && s.DataDir != "" {
-			return nil, fmt.Errorf("model %s reads sequences and cannot learn from the files in %s: leave --data out",
-				name, s.DataDir)
+		if reads && s.Data != "" && !data.IsArrays(s.Data) {
+			return nil, fmt.Errorf("model %s reads sequences and cannot learn from the files in %s: leave --data out, "+
+				"or name a file of arrays", name, s.Data)
 		}
 		sequences[name] = reads
 	}

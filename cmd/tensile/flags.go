@@ -34,7 +34,7 @@ type workloadFlags struct {
 	passes                      string
 	rate                        float64
 	seed                        uint64
-	dataDir                     string
+	data                        string
 	weights                     string
 
 	given func(flag string) bool // whether a flag stands on the command line; nil: none does
@@ -61,6 +61,10 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	registerPasses(c, &f.passes)
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
 }
+
+// dataHelp says what --data names.
+const dataHelp = "a .npz or .safetensors file with an array for each input of the network, or a folder with CIFAR-10 " +
+	"binary batches, MNIST IDX files or a folder of PNG and JPEG images for each class"
 
 // registerPasses registers the flag that chooses passes.
 func registerPasses(c *cobra.Command, to *string) {
@@ -105,7 +109,7 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	}
 	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
 		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites,
-		Seed: f.seed, DataDir: f.dataDir, Loss: f.loss})
+		Seed: f.seed, Data: f.data, Loss: f.loss})
 }
 
 // planFlags describe the device and what is planned for it.

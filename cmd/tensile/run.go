@@ -66,8 +66,8 @@ func runCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.measured, "measured", false,
 		"plan with the latencies that the run without a plan measured; wants --compare")
 	ablations(c, "measured")
-	c.Flags().StringVar(&f.dataDir, "data", "",
-		"folder with CIFAR-10 binary batches or MNIST IDX files (default: a synthetic set)")
+	c.Flags().StringVar(&f.data, "data", "",
+		dataHelp+" (default: a synthetic set)")
 	c.Flags().StringVar(&f.weights, "weights", "", weightsHelp)
 	c.Flags().StringVar(&f.save, "save", "",
 		"write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
