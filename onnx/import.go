@@ -67,8 +67,10 @@ type value struct {
 	known  *constant      // nil: it is not known
 	init   *Tensor        // an initializer; nil: none
 	input  bool
-	fresh  bool // made by ConstantOfShape: weights that were left out of the file
-	failed bool // it comes from a node that is not supported
+	fresh  bool   // made by ConstantOfShape: weights that were left out of the file
+	source *value // of a fresh one: what it is in another shape or order; nil: a node made it
+	perm   []int  // of a source whose dimensions are exchanged; nil: they are not
+	failed bool   // it comes from a node that is not supported
 }
 
 // missing marks a value that no tensor was made for yet.
@@ -297,8 +299,10 @@ func (i *importer) node(n *Node) error {
 			err = i.afford(k)
 		}
 		if err == nil {
-			fresh := c.leftOut()
-			c.set(0, &value{shape: k.shape, whole: k.whole, known: k, tensor: missing, fresh: fresh})
+			v := &value{shape: k.shape, whole: k.whole, known: k, tensor: missing}
+			if err = c.leftOut(v); err == nil {
+				c.set(0, v)
+			}
 		}
 		return err
 	}()
@@ -340,15 +344,22 @@ func (c *call) numbers(n int) ([]float64, error) {
 	return make([]float64, n), nil
 }
 
-// leftOut reports whether a constant may be a weight that was left out of the file: one number everywhere, in a shape.
-func (c *call) leftOut() bool {
+// leftOut marks a constant that may be a weight which was left out of the file: one number everywhere, in a shape.
+func (c *call) leftOut(v *value) (err error) {
 	switch c.node.Op {
 	case "ConstantOfShape":
-		return true
+		v.fresh = true
 	case "Reshape", "Identity", "Transpose", "Unsqueeze", "Squeeze":
-		return c.values[c.node.Inputs[0]].fresh
+		from := c.values[c.node.Inputs[0]]
+		if v.fresh = from.fresh; !v.fresh {
+			break
+		}
+		v.source = from
+		if c.node.Op == "Transpose" {
+			v.perm, err = c.permutation(len(from.shape))
+		}
 	}
-	return false
+	return err
 }
 
 // leastInputs are the operators without which folding would find too few inputs.
@@ -440,10 +451,6 @@ func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error)
 		fill, alike = v.known.uniform()
 	}
 	switch {
-	case v.fresh && role == graph.Parameter && len(v.shape) > 1:
-		init = graph.Init{Kind: graph.InitNormal, Scale: math.Sqrt(2 / float64(v.shape[1:].Elements()))}
-	case v.fresh && role == graph.Parameter:
-		init.Kind = graph.InitZero
 	case alike && fill == 0:
 		init.Kind = graph.InitZero
 	case alike && fill == 1:
@@ -459,6 +466,32 @@ func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error)
 	}
 	v.tensor = i.b.Persistent(v.name, role, full(v.shape), init)
 	return v.tensor, nil
+}
+
+// firstOf is how a weight of a shape begins that was left out of the file.
+func firstOf(s graph.Shape) graph.Init {
+	if len(s) < 2 {
+		return graph.Init{Kind: graph.InitZero}
+	}
+	return graph.Init{Kind: graph.InitNormal, Scale: math.Sqrt(2 / float64(s[1:].Elements()))}
+}
+
+// derived is a weight that was left out of the file, in the shape and order that the model gives it. The parameter has
+// the name that it would have in the file.
+func (c *call) derived(v *value, init graph.Init) graph.TensorID {
+	if v.tensor != missing {
+		return v.tensor
+	}
+	if v.source == nil {
+		v.tensor = c.b.Persistent(v.name, graph.Parameter, full(v.shape), init)
+		return v.tensor
+	}
+	t := c.as(c.derived(v.source, init), v.source.shape...)
+	if v.perm != nil {
+		t = c.permute(t, v.perm)
+	}
+	v.tensor = c.as(t, v.shape...)
+	return v.tensor
 }
 
 // constantOf is the content of a value that depends on nothing, nil if it is not known. An initializer is.
@@ -483,6 +516,9 @@ func (c *call) stored(k int, role graph.Role) (graph.TensorID, error) {
 	v, err := c.value(k)
 	if err != nil {
 		return missing, err
+	}
+	if v.fresh && role == graph.Parameter {
+		return c.derived(v, firstOf(v.shape)), nil
 	}
 	if v.fresh || v.init != nil && !v.whole {
 		return c.persistent(v, role)

@@ -1,7 +1,9 @@
 package onnx
 
 import (
+	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,5 +74,50 @@ func TestUnsupported(t *testing.T) {
 	want := `Einsum in 2 nodes: node "Gemm_h" (Einsum), node "Gemm_y" (Einsum); FFT in 1 nodes: node "Relu_r" (FFT)`
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// A weight that was left out of the file is trained under its own name and in its own shape, also where the model
+// reshapes or transposes it, so that it can be put into the file.
+func TestLeftOutWeights(t *testing.T) {
+	for op, attributes := range map[string][]any{"Transpose": {"perm", []int64{1, 0}}, "Reshape": nil, "Identity": nil} {
+		m := perceptron()
+		g := &m.Graph
+		dims := []int64{5, 6}
+		in := list("w")
+		switch op {
+		case "Transpose":
+			dims = []int64{6, 5}
+		case "Reshape":
+			dims = []int64{2, 15}
+			in = list("w", "to")
+			g.Initializers = append(g.Initializers, whole("to", 5, 6))
+		}
+		g.Initializers[0] = whole("dims", dims...)
+		g.Nodes[0].Inputs[1] = "w2"
+		g.Nodes = append([]Node{node("ConstantOfShape", list("dims"), list("w")), node(op, in, list("w2"),
+			attributes...)}, g.Nodes...)
+		if err := m.check(); err != nil {
+			t.Fatal(err)
+		}
+		job, _, err := Job(m, "x", Training{Batch: 2})
+		if err != nil {
+			t.Errorf("%s: %v", op, err)
+			continue
+		}
+		var first *graph.Init
+		for _, s := range job.Storages {
+			if s.Role == graph.Parameter && s.Name == "w" {
+				first = s.Init
+			}
+		}
+		if first == nil || first.Kind != graph.InitNormal || first.Scale != math.Sqrt(2.0/6) {
+			t.Errorf("%s: w begins as %+v, want a parameter that begins as ReLUs like it", op, first)
+		}
+		m.Replace("w", sequence(30))
+		again, contents, err := Job(m, "x", Training{Batch: 2})
+		if err != nil || !slices.Equal(contents["w"], sequence(30)) || len(again.Ops) != len(job.Ops) {
+			t.Errorf("%s: written into the file it is %v, %v", op, contents["w"], err)
+		}
 	}
 }
