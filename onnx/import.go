@@ -84,25 +84,37 @@ type importer struct {
 	values   map[string]*value
 	read     map[string]bool // values that something reads
 	contents map[string][]float32
-	dropouts uint64
-	folded   int  // elements of constants so far
-	fixed    int  // the batch that the file has in place of a symbol, if it is imported with another
-	loss     bool // a node made the loss
+	ops      map[*Node][2]int // the ops of each node, from one to before another
+	keys     map[*Node]uint64 // of each Dropout: its number in the file
+	folded   int              // elements of constants so far
+	fixed    int              // the batch that the file has in place of a symbol, if it is imported with another
+	loss     bool             // a node made the loss
 }
 
 // Import makes the forward ops of a model. Errors: operators and forms of them that are not supported, all at once,
 // with the names of their nodes, and shapes that do not fit.
 func Import(m *Model, name string, o Options) (*Network, error) {
+	nodes, err := m.Graph.sorted()
+	if err != nil {
+		return nil, err
+	}
+	return importNodes(m, name, nodes, o)
+}
+
+// importNodes is Import with the nodes in an order in which they can be executed.
+func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, error) {
 	i := &importer{model: m, options: o, b: graph.NewBuilder(name), values: make(map[string]*value),
-		read: make(map[string]bool), contents: make(map[string][]float32)}
+		read: make(map[string]bool), contents: make(map[string][]float32), ops: make(map[*Node][2]int),
+		keys: make(map[*Node]uint64)}
+	for k := range m.Graph.Nodes {
+		if n := &m.Graph.Nodes[k]; n.Op == "Dropout" {
+			i.keys[n] = uint64(len(i.keys) + 1)
+		}
+	}
 	if err := unsupported(m); err != nil {
 		return nil, err
 	}
 	if err := i.sources(); err != nil {
-		return nil, err
-	}
-	nodes, err := m.Graph.sorted()
-	if err != nil {
 		return nil, err
 	}
 	for _, n := range nodes {
@@ -115,15 +127,18 @@ func Import(m *Model, name string, o Options) (*Network, error) {
 	}
 	var problems []string
 	for _, n := range nodes {
+		first := len(i.b.Peek().Ops)
 		if err := i.node(n); err != nil {
 			problems = append(problems, fmt.Sprintf("%v: %v", n, err))
 		}
+		i.ops[n] = [2]int{first, len(i.b.Peek().Ops)}
 	}
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("not supported: %s", cut(problems))
 	}
 	net := &Network{Builder: i.b, Contents: i.contents, importer: i}
 	for _, v := range m.Graph.Outputs {
+		var err error
 		out := Output{Name: v.Name, Tensor: missing}
 		from := i.values[v.Name]
 		if from.known != nil {

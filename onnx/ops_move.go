@@ -267,8 +267,7 @@ func (c *call) dropout() error {
 	if !trains || rate == 0 {
 		return c.identity()
 	}
-	c.dropouts++
 	return unary(func(c *call, x graph.TensorID) graph.TensorID {
-		return c.op(graph.Dropout, graph.Attrs{Rate: rate, Key: c.dropouts}, x)
+		return c.op(graph.Dropout, graph.Attrs{Rate: rate, Key: c.keys[c.node]}, x)
 	})(c)
 }

@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"tensile/onnx"
 )
 
@@ -128,7 +126,9 @@ func referenceNode(n *onnx.Node, in []*array) (*array, error) {
 			if !slices.Equal(a.shape, x.shape) {
 				return nil, fmt.Errorf("shapes %v and %v", x.shape, a.shape)
 			}
-			floats.Add(y.v, a.v)
+			for i, v := range a.v {
+				y.v[i] += v
+			}
 		}
 		return y, nil
 	case "Concat":
@@ -152,7 +152,10 @@ func referenceNode(n *onnx.Node, in []*array) (*array, error) {
 		y := newArray(rows, columns)
 		for i := range y.v {
 			r, c := i/columns, i%columns
-			y.v[i] = floats.Dot(x.v[r*width:(r+1)*width], in[1].v[c*width:(c+1)*width]) + in[2].v[c]
+			y.v[i] = in[2].v[c]
+			for k := range width {
+				y.v[i] += x.v[r*width+k] * in[1].v[c*width+k]
+			}
 		}
 		return y, nil
 	case "Reshape":
@@ -238,14 +241,18 @@ func convolution(n *onnx.Node, in []*array) *array {
 								}
 							}
 							to := ((image*w.shape[0]+k)*rows + row) * columns
-							floats.AddScaled(y.v[to:to+columns], weight, taken)
+							for column, v := range taken {
+								y.v[to+column] += weight * v
+							}
 						}
 					}
 				}
 			}
 			if len(in) > 2 {
 				to := (image*w.shape[0] + k) * rows * columns
-				floats.AddConst(in[2].v[k], y.v[to:to+rows*columns])
+				for i := range rows * columns {
+					y.v[to+i] += in[2].v[k]
+				}
 			}
 		}
 	}
