@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -132,6 +131,9 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 			problems = append(problems, fmt.Sprintf("%v: %v", n, err))
 		}
 		i.ops[n] = [2]int{first, len(i.b.Peek().Ops)}
+		if i.b.Err() != nil { // what comes after it would say the same
+			break
+		}
 	}
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("not supported: %s", cut(problems))
@@ -271,6 +273,9 @@ func (i *importer) sized(v *value, in Value) error {
 // node imports a node.
 func (i *importer) node(n *Node) error {
 	c := &call{importer: i, node: n}
+	if len(n.Outputs) == 0 {
+		return fmt.Errorf("it has no output")
+	}
 	var in []*constant
 	folded := folds[n.Op] != nil
 	for k := range n.Inputs {
@@ -288,39 +293,21 @@ func (i *importer) node(n *Node) error {
 		folded = folded && v.known != nil
 		in = append(in, v.known)
 	}
-	if n.Op == "Shape" { // which needs no content
+	if n.Op == "Shape" && len(in) > 0 { // which needs no content
 		in, folded = []*constant{{shape: i.values[n.Inputs[0]].shape}}, true
 	}
 	i.b.SetLayer(n.Name)
-	err := func() (err error) {
-		// Files may be hostile, and operators index what they were given: what does not fit is an error of the node.
-		defer func() {
-			if problem, ok := recover().(runtime.Error); ok {
-				err = fmt.Errorf("its inputs do not fit: %v", problem)
-			}
-		}()
-		if !folded {
-			of := operators[n.Op]
-			if of == nil {
-				return fmt.Errorf("its inputs depend on what is trained or fed, and it is only computed beforehand")
-			}
-			return of(c)
-		}
-		if need := leastInputs[n.Op]; len(in) < need {
-			return fmt.Errorf("it has %d inputs, want %d", len(in), need)
-		}
-		k, err := folds[n.Op](c, in)
-		if err == nil {
-			err = i.afford(k)
-		}
-		if err == nil {
-			v := &value{shape: k.shape, whole: k.whole, known: k, tensor: missing}
-			if err = c.leftOut(v); err == nil {
-				c.set(0, v)
-			}
-		}
-		return err
-	}()
+	var err error
+	if of := operators[n.Op]; folded {
+		err = c.fold(in)
+	} else if of == nil {
+		err = fmt.Errorf("its inputs depend on what is trained or fed, and it is only computed beforehand")
+	} else {
+		err = of(c)
+	}
+	if c.wrong != nil { // what follows from it says less
+		err = c.wrong
+	}
 	if err == nil {
 		err = i.b.Err()
 	}
@@ -333,6 +320,26 @@ func (i *importer) node(n *Node) error {
 		i.fail(n)
 	}
 	return err
+}
+
+// fold computes what a node makes of constants.
+func (c *call) fold(in []*constant) error {
+	if need := leastInputs[c.node.Op]; len(in) < need || need > 0 && !c.has(0) {
+		return fmt.Errorf("it has %d inputs, want %d", len(in), need)
+	}
+	k, err := folds[c.node.Op](c, in)
+	if err != nil {
+		return err
+	}
+	if err := c.afford(k); err != nil {
+		return err
+	}
+	v := &value{shape: k.shape, whole: k.whole, known: k, tensor: missing}
+	if err := c.leftOut(v); err != nil {
+		return err
+	}
+	c.set(0, v)
+	return nil
 }
 
 // maxAllFolded bounds the elements of all constants together, so that a small file takes no more memory than that.
@@ -423,10 +430,6 @@ func (i *importer) tensorOf(v *value) (graph.TensorID, error) {
 	case v.init != nil && !v.whole:
 		v.tensor, err = i.persistent(v, graph.Parameter)
 	case v.known != nil && !v.known.whole:
-		if v.known.elements() > maxFolded && !v.fresh {
-			return missing, fmt.Errorf("constant %.80q has %d elements, of which there may be %d", v.name,
-				v.known.elements(), maxFolded)
-		}
 		v.tensor, err = i.persistent(v, graph.State)
 	default:
 		return missing, fmt.Errorf("%.80q holds whole numbers that are computed: only floats are", v.name)
@@ -460,6 +463,9 @@ func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error)
 	if v.tensor != missing {
 		return v.tensor, nil
 	}
+	if v.shape.Elements() == 0 {
+		return missing, fmt.Errorf("%.80q has shape %v: there is nothing in it", v.name, v.shape)
+	}
 	init := graph.Init{Kind: graph.InitFile}
 	fill, alike := 0.0, false
 	if v.known != nil {
@@ -476,6 +482,9 @@ func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error)
 			return missing, err
 		}
 		i.contents[v.name] = content
+	case v.known.elements() > maxFolded:
+		return missing, fmt.Errorf("constant %.80q has %d elements, of which there may be %d", v.name,
+			v.known.elements(), maxFolded)
 	default:
 		i.contents[v.name] = v.known.make32()
 	}
