@@ -93,10 +93,10 @@ func (s *subscription) stop() {
 // reader reports the messages at a place of a stream in the order of their sequence numbers: first the stored ones,
 // then the new ones.
 //
-// New ones come by a subscription, so some can be missed: while the connection is lost, when callbacks are slow, or when
-// a server ends. The number of reconnects, plus that of dropped messages, plus how often something was found missing, is
-// the reader's generation. When that has changed, the reader reads what is stored again before it takes what it hears. A
-// reader of the latest values then reports all of them, a reader of a log goes on where it was.
+// New ones come by a subscription, so some can be missed: while the connection is lost, when callbacks are slow, or
+// when a server ends. The number of reconnects, plus that of dropped messages, plus how often something was found
+// missing, is the reader's generation. When that has changed, the reader reads what is stored again before it takes
+// what it hears. A reader of the latest values then reports all of them, a reader of a log goes on where it was.
 type reader struct {
 	*subscription
 	place
