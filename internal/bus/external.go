@@ -38,16 +38,36 @@ func (c *Conn) checkServer() error {
 
 // prepareExternal makes the streams that are not there on the servers of others.
 func (c *Conn) prepareExternal(ctx context.Context) error {
-	if err := c.api(ctx, "INFO", nil, nil); err != nil {
+	end := time.Now().Add(prepareTimeout)
+	err := c.api(ctx, "INFO", nil, nil)
+	for leaderless(err) && time.Now().Before(end) && ctx.Err() == nil {
+		err = c.api(ctx, "INFO", nil, nil)
+	}
+	if leaderless(err) {
+		return fmt.Errorf("JetStream has no leader (%w): see that it is enabled, and that more than half of the "+
+			"servers run", err)
+	} else if err != nil {
 		return fmt.Errorf("%w: enable JetStream on the servers and for the account, and let this user publish to "+
 			"$JS.API.>", err)
 	}
 	for _, s := range external() {
-		if err := c.ensure(ctx, s); err != nil {
+		err := c.ensure(ctx, s)
+		for leaderless(err) && time.Now().Before(end) && ctx.Err() == nil {
+			err = c.ensure(ctx, s)
+		}
+		if err != nil {
 			return fmt.Errorf("make stream %s: %w", s.Name, err)
 		}
 	}
 	return nil
+}
+
+// prepareTimeout is how long servers of others that have just been started may take until JetStream has a leader.
+const prepareTimeout = 40 * time.Second
+
+// leaderless reports whether JetStream could not be asked, for now.
+func leaderless(err error) bool {
+	return errors.Is(err, wire.ErrAway) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // external are the streams on servers of others. What they may take together is for the account's limits to say.
