@@ -456,6 +456,16 @@ func (s Settings) check() error {
 	return c.err
 }
 
+func (l Leadership) check() error {
+	c := new(checker)
+	c.short("id", l.ID)
+	c.short("where", l.Where)
+	c.short("lease", l.Lease)
+	atLeast(c, "term", l.Term, 1)
+	atLeast(c, "beat", l.Beat, 0)
+	return c.err
+}
+
 // MaxLatency bounds what an op may have taken on average: a graph of them can be added.
 const MaxLatency = time.Hour
 

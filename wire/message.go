@@ -10,8 +10,8 @@ import (
 	"tensile/plan"
 )
 
-// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Recorded, Learnt, Settings and
-// Device.
+// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Recorded, Learnt, Settings,
+// Leadership and Device.
 type Message interface {
 	kind() string
 	check() error
@@ -451,3 +451,13 @@ type LearntOp struct {
 
 // MaxLearnt is of how many signatures latencies are kept: those of some thirty networks.
 const MaxLearnt = 4096
+
+// Leadership says which of the controllers with one state leads. The leader stores it again and again; others take over
+// when it has not changed for a while.
+type Leadership struct {
+	ID    string `json:"id,omitzero"` // of the candidate, another at each start; "": the last leader has resigned
+	Where string `json:"where"`       // host and process
+	Term  int64  `json:"term"`        // rises with each leader, from 1
+	Beat  int64  `json:"beat"`        // rises each time that the leader stores it
+	Lease string `json:"lease"`       // the lease of the device's memory, the same in every term
+}

@@ -126,6 +126,7 @@ func samples() []Message {
 		brought,
 		Recorded{Latency: []time.Duration{1000, 0}},
 		Settings{Device: "cpu", Budget: 1 << 20},
+		Leadership{ID: "K5ZQ", Where: "lab1, process 4711", Term: 2, Beat: 17, Lease: "B7WX"},
 		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),
 			Latency: 2 * time.Millisecond, Reports: 16}}},
 	}
@@ -232,7 +233,7 @@ func (r maker) layout() Layout {
 }
 
 func (r maker) message() Message {
-	switch r.IntN(9) {
+	switch r.IntN(10) {
 	case 0:
 		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0,
 			Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
@@ -297,6 +298,8 @@ func (r maker) message() Message {
 		return l
 	case 7:
 		return Settings{Device: r.line(), Budget: r.bytes()}
+	case 8:
+		return Leadership{ID: r.line(), Where: r.line(), Term: 1 + r.number(), Beat: r.number(), Lease: r.line()}
 	default:
 		return r.record()
 	}

@@ -42,8 +42,14 @@ func (f *controllerFlags) openPage(log func(string)) (*page, error) {
 	return &page{server: server, end: func() {}}, nil
 }
 
+// mount has all of the page show a controller with these options, which it completes.
+func (p *page) mount(ctx context.Context, server hub, f *controllerFlags, o *controller.Options) error {
+	p.measure(f.plan.device, f.open, o)
+	return p.show(ctx, server, o)
+}
+
 // show mounts the page that people see, of a controller with these options, which it completes.
-func (p *page) show(ctx context.Context, server *bus.Server, o *controller.Options) error {
+func (p *page) show(ctx context.Context, server hub, o *controller.Options) error {
 	if p.server == nil {
 		return nil
 	}

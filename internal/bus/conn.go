@@ -32,6 +32,7 @@ type Conn struct {
 	nats        *nats.Conn
 	inbox       string        // prefix of the subjects for answers
 	closed      chan struct{} // no callback of nats runs any more
+	end         chan struct{} // closed when Close begins
 	retries     sync.WaitGroup
 
 	mu            sync.Mutex
@@ -41,6 +42,8 @@ type Conn struct {
 	asked         uint64              // requests so far
 	waiting       map[string]*waiting // for answers, by the last token of their subject
 	subscriptions map[*subscription]bool
+	fence         fence
+	made          map[string]bool // buckets that are there, by stream
 }
 
 var _ wire.Bus = (*Conn)(nil)
@@ -67,20 +70,26 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 		o.Name = to.User
 	}
 	c := &Conn{
-		credentials: to, options: o, closed: make(chan struct{}),
-		inbox: nats.NewInbox() + ".", waiting: make(map[string]*waiting), subscriptions: make(map[*subscription]bool),
+		credentials: to, options: o, closed: make(chan struct{}), end: make(chan struct{}),
+		inbox: nats.NewInbox() + ".", waiting: make(map[string]*waiting), made: make(map[string]bool),
+		subscriptions: make(map[*subscription]bool),
 	}
 	pool, err := roots(to.CA)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", to.URL, err)
 	}
 	with := []nats.Option{
-		nats.Name(o.Name), nats.Timeout(timeout), nats.UserInfo(to.User, to.Password),
+		nats.Name(o.Name), nats.Timeout(timeout),
 		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(c.lost), nats.ReconnectHandler(c.back),
 		nats.ErrorHandler(c.failed), nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
+	}
+	if to.External {
+		with = append(with, to.Login.options()...)
+	} else {
+		with = append(with, nats.UserInfo(to.User, to.Password))
 	}
 	dial := newDialer(timeout)
 	if within != nil {
@@ -103,6 +112,9 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 		return nil, connectError(to, err, dial.failure(), timeout)
 	}
 	_, err = c.nats.Subscribe(c.inbox+"*", c.answered)
+	if err == nil && to.External {
+		err = c.checkServer()
+	}
 	if err == nil && to.User == Controller {
 		err = c.prepare(ctx)
 	}
@@ -110,10 +122,16 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 		c.Close()
 		return nil, fmt.Errorf("connect to %s: %w", c.server(), err)
 	}
+	if to.External {
+		c.retries.Go(c.poll)
+	}
 	return c, nil
 }
 
 func (c *Conn) prepare(ctx context.Context) error {
+	if c.credentials.External {
+		return c.prepareExternal(ctx)
+	}
 	js, err := jetstream.New(c.nats)
 	if err != nil {
 		return err
@@ -140,6 +158,9 @@ func (c *Conn) Connected() bool { return c.nats.IsConnected() }
 // Close ends the connection and all callbacks, and waits for them; so none of them, OnState included, may call it.
 func (c *Conn) Close() error {
 	c.mu.Lock()
+	if !c.closing {
+		close(c.end)
+	}
 	c.closing = true
 	subscriptions := make([]*subscription, 0, len(c.subscriptions))
 	for s := range c.subscriptions {
@@ -267,6 +288,12 @@ func connectError(to Credentials, err, dialed error, timeout time.Duration) erro
 	_, untrusted := errors.AsType[x509.UnknownAuthorityError](err)
 	_, misnamed := errors.AsType[x509.HostnameError](err)
 	switch {
+	case to.External && errors.Is(err, nats.ErrAuthorization):
+		err, remedy = errors.New("this login is refused"), "give one that the servers know with --nats-auth"
+	case to.External && untrusted:
+		remedy = "give the certificate that signed the servers' with --nats-ca"
+	case to.External && dialed != nil:
+		err, remedy = dialed, "start the servers, or correct --nats"
 	case dialed != nil:
 		err, remedy = dialed, "start a controller there (tensile controller --listen), or correct the URL"
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
