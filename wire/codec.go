@@ -35,6 +35,7 @@ var readers = map[string]func(json.RawMessage) (Message, error){
 	Recorded{}.kind(): read[Recorded],
 	Learnt{}.kind():   read[Learnt],
 	Settings{}.kind(): read[Settings],
+	Device{}.kind():   read[Device],
 }
 
 func read[T Message](body json.RawMessage) (Message, error) {
