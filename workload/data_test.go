@@ -23,7 +23,7 @@ func arraysFor(g *graph.Graph, batch, n int) (arrays []npztest.Array) {
 			shape = append(graph.Shape{n, rows}, x.Shape[1:]...)
 		}
 		a := npztest.Array{Name: s.Name, Shape: shape, Data: make([]float32, shape.Elements())}
-		if x.DType == graph.Int64 || s.Name == "labels" {
+		if x.DType == graph.Int64 || s.Name == "labels" || s.Name == "next" {
 			a.Data = make([]int64, shape.Elements())
 		}
 		arrays = append(arrays, a)
