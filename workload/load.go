@@ -18,6 +18,7 @@ type Settings struct {
 	Seed                     uint64   // of the first task: weights, dropout and the order of examples
 	Data                     string   // a folder, or a file of arrays; "": a synthetic set per job
 	Loss                     string   // of ONNX files: see onnx.Training
+	Order                    string   // of ONNX files: see onnx.Training
 }
 
 // Load builds the tasks that names describe. A name is MODEL[:N]: a network or the path of a .json graph, and how many

@@ -70,6 +70,9 @@ func build(model string, s Settings) (built, error) {
 		return importModel(model, s)
 	case s.Loss != "":
 		return built{}, fmt.Errorf("model %s has a loss of its own: leave --loss out, which is for .onnx files", model)
+	case s.Order != "":
+		return built{}, fmt.Errorf("model %s has an order of its own: leave --order out, which is for .onnx files",
+			model)
 	case isGraph(model):
 		return readGraph(model)
 	}
@@ -143,7 +146,7 @@ func importModel(path string, s Settings) (built, error) {
 			maxName)
 	}
 	g, _, err := onnx.Job(m, name, onnx.Training{Batch: s.Batch, Sequence: s.Sequence, Loss: s.Loss,
-		Optimizer: s.Optimizer})
+		Optimizer: s.Optimizer, Order: onnx.Order(s.Order)})
 	if err != nil {
 		return built{}, fmt.Errorf("%s: %w", path, err)
 	}

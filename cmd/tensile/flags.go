@@ -14,6 +14,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/models"
+	"tensile/onnx"
 	"tensile/passes"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
@@ -30,7 +31,7 @@ import (
 type workloadFlags struct {
 	image, channels, classes    int
 	sequence, vocabulary, batch int
-	optimizer, loss             string
+	optimizer, loss, order      string
 	passes                      string
 	rate                        float64
 	seed                        uint64
@@ -55,6 +56,10 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.loss, "loss", "",
 		"of .onnx files: xent or mse (default: the file's own, else the softmax cross-entropy of its first output)")
 	complete(c, "loss", "xent", "mse")
+	c.Flags().StringVar(&f.order, "order", "",
+		"of .onnx files: the order of their operators: file, depth (a branch to its end, then the next) or memory "+
+			"(of these and a greedy one, the one that needs least memory) (default file)")
+	complete(c, "order", onnx.Orders()...)
 	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
 	complete(c, "optimizer", "sgd", "momentum", "adam")
 	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate (default: the optimizer's)")
@@ -109,7 +114,7 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	}
 	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
 		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites,
-		Seed: f.seed, Data: f.data, Loss: f.loss})
+		Seed: f.seed, Data: f.data, Loss: f.loss, Order: f.order})
 }
 
 // planFlags describe the device and what is planned for it.

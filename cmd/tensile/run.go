@@ -19,6 +19,7 @@ import (
 	"tensile/graph"
 	"tensile/planner"
 	"tensile/report"
+	"tensile/task"
 	"tensile/weights"
 	"tensile/wire"
 )
@@ -156,6 +157,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	}
 	for _, t := range s.workload { // executors read them; what is wrong is said before anything is trained
 		if err := t.Begin(cmp.Or(f.weights, t.Source)); err != nil && !f.simulated() {
+			return err
+		}
+		if err := task.Savable(f.save, cmp.Or(f.weights, t.Source)); err != nil {
 			return err
 		}
 	}

@@ -44,6 +44,7 @@ var rows = [][]string{
 	{"timeline"},
 	{"wire"},
 	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock", "internal/web"},
+	{"internal/leader"},
 	{"lease/process"},
 	{"agent"},
 	{"controller"},
