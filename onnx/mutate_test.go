@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -67,7 +68,8 @@ func mutate(random *rand.Rand, m *Model) {
 	}
 }
 
-// checkMutated imports what mutations of a seed leave of one of PyTorch's files: a graph, or an error, and never a panic.
+// checkMutated imports what mutations of a seed leave of one of PyTorch's files: a graph, or an error, and never a
+// panic.
 func checkMutated(t *testing.T, seed uint64) (imported bool) {
 	random := rand.New(rand.NewPCG(seed, 5))
 	names := []string{"cnn", "encoder", "encoder17", "lstm"}
@@ -81,8 +83,7 @@ func checkMutated(t *testing.T, seed uint64) (imported bool) {
 	}
 	defer func() {
 		if problem := recover(); problem != nil {
-			t.Errorf("seed %d: %v", seed, problem)
-			panic(problem)
+			panic(fmt.Sprintf("seed %d: %v", seed, problem))
 		}
 	}()
 	for range 1 + random.IntN(4) {
