@@ -136,6 +136,12 @@ class Planned(unittest.TestCase):
                     losses = [i["loss"] for i in self.link.told if "loss" in i]
                     self.assertEqual(losses, self.losses[:-1])  # each is read after its step, and told with the next
 
+    def test_held(self):
+        """Where an optimizer works on all parameters at once, a third of the memory is held beside that, to be let go
+        when it has ended: within the limit that has to be on the host."""
+        report = self.at_60(scripts.plain, 16, network="lstm", optimizer="foreach", iterations=20, batch=lambda i: 8)
+        self.assertGreater(report["host_bytes"], 0)
+
     def test_scripts(self):
         for name, script, planned, options in (
                 ("checkpoint", scripts.checkpointed, 6, {}),

@@ -124,8 +124,8 @@ type Gap struct {
 	drop, in   int
 	prev, next *Gap // of the storage
 
-	// to is no access: a script holds the storage up to the slot before, and nothing uses it again. A swap is not copied
-	// back in.
+	// to is no access: a script holds the storage up to the slot before, and nothing uses it again. A swap of it has no
+	// copy in.
 	dies bool
 
 	send, fetch time.Duration // swaps: when the copies begin, as booked
@@ -155,7 +155,7 @@ func (x *Gap) Next() *Gap { return x.next }
 // Away reports whether the gap frees an unrolled slot.
 func (x *Gap) Away(slot int) bool { return x.kind != keep && x.drop < slot && slot <= x.in }
 
-// Dies reports whether nothing uses the storage after the gap, in which a script holds it: it is not copied back in.
+// Dies reports whether nothing uses the storage after the gap, in which a script holds it: it is not copied back.
 func (x *Gap) Dies() bool { return x.dies }
 
 // Arrival reports whether the gap is the arrival of an input, which has to be copied in whatever is decided.
