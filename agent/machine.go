@@ -36,10 +36,11 @@ type Process struct {
 	Executor string        `json:"executor"`
 	Life     string        `json:"life"` // another for each process that is called so
 	Dead     []string      `json:"dead,omitzero"`
-	Device   string        `json:"device"`    // its identity
-	Host     string        `json:"host"`      // the machine on which it runs
-	Since    int64         `json:"since_ns"`  // when it began: since the Unix epoch
-	Origin   time.Duration `json:"origin_ns"` // of the device's clock: since the Unix epoch; 0 if that is virtual
+	Device   string        `json:"device"`           // its identity
+	Host     string        `json:"host"`             // the machine on which it runs
+	Since    int64         `json:"since_ns"`         // when it began: since the Unix epoch
+	Origin   time.Duration `json:"origin_ns"`        // of the device's clock, since the Unix epoch; 0: it is virtual
+	Brings   *wire.Device  `json:"brings,omitempty"` // its device; nil: it is that of the controller
 	// how long it waits without work for a controller that is away; 0: an hour
 	Alone time.Duration `json:"alone_ns,omitzero"`
 }
@@ -79,7 +80,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.news = true
 		m.retry()
 	case in.Drain != nil:
-		m.drain = in.Drain
+		m.drain, m.news = in.Drain, true
 	case in.Quit != nil:
 		m.quit(in.Quit)
 	}
@@ -257,7 +258,7 @@ func (m *Machine) report() {
 	m.said, m.news = m.said+1, false
 	p := &m.process
 	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host,
-		Since: p.Since, Orders: m.orders, Dead: p.Dead,
+		Since: p.Since, Orders: m.orders, Dead: p.Dead, Leaves: m.drain != nil, Brings: p.Brings,
 		Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
 		if j.next != nil {

@@ -328,6 +328,9 @@ func textOf(o Output) string {
 		panic(fmt.Sprintf("agent: an output that says nothing: %+v", o))
 	}
 	text := fmt.Sprintf("status %d of %s, orders %d", o.Status.Number, o.Status.Executor, o.Status.Orders)
+	if o.Status.Leaves {
+		text += ", leaves"
+	}
 	if o.Status.Dead != nil {
 		text += fmt.Sprintf(", dead: %s", o.Status.Dead)
 	}

@@ -11,6 +11,7 @@ import (
 
 // job is what a machine knows about a job.
 type job struct {
+	domain  *domain // that of the device on which it trains, or is to; nil: that is not known yet
 	record  wire.Record
 	written wire.Record // as it was stored last
 	graph   *graph.Graph
@@ -30,6 +31,8 @@ type job struct {
 	heard   losses
 	tried   []string      // executors at which it could not begin
 	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
+	chosen  bool          // it was tried on several devices, and is to begin on this one
+	full    bool          // it fits none of these, as long as nothing changes
 	batch   *batch        // with which it was submitted; nil: it was taken
 	fresh   bool          // whether it fits the budget alone is not known yet
 	fitted  bool          // it once did
@@ -102,14 +105,6 @@ func (j *job) goesOn() bool {
 
 // placed reports whether an executor has the job, or is to have it: also one that is parked in memory there.
 func (j *job) placed() bool { return j.record.Executor != "" && !j.record.State.Over() }
-
-// held is the memory that older incarnations of the job may still have.
-func (j *job) held() (sum graph.Bytes) {
-	for _, h := range j.record.Held {
-		sum += h.Bytes
-	}
-	return sum
-}
 
 // newest is the layout of the last plan, nil before the first.
 func (j *job) newest() *layout {

@@ -33,7 +33,7 @@ func refusesScript(s *wire.Spec) error {
 func (m *Machine) settle(j *job) {
 	j.record.Executor, j.record.Incarnation = fmt.Sprintf("x%d", j.record.Seq), 1
 	x := j.record.Executor
-	m.executors[x] = &executor{name: x, own: true, script: true, heard: m.now, orders: m.stored[x]}
+	m.executors[x] = &executor{name: x, own: true, script: true, heard: m.now, orders: m.stored[x], domain: j.domain}
 	m.hand(j)
 }
 
@@ -61,13 +61,13 @@ func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
 	j.graph, j.profile, j.lessons = to.Graph, profileOf(to.Latency), nil
 	j.pace, j.reports, j.progress.layout, j.record.Unplanned = 0, 0, nil, ""
 	j.findHome()
-	m.expect(j)
+	j.domain.expect(j)
 	j.assumed = slices.Clone(j.latency)
 	m.hand(j)
 	if !m.uses(before) {
 		m.drops = append(m.drops, Output{Drop: &Drop{Graph: before}})
 	}
-	m.want.must, m.want.better = true, because(Recorded, "job %s has recorded what it does",
+	j.domain.want.must, j.domain.want.better = true, because(Recorded, "job %s has recorded what it does",
 		j.record.Spec.Name)
 	return nil
 }
@@ -78,12 +78,12 @@ func (m *Machine) said(j *job, a *wire.Allocated) {
 	if a == nil || !j.record.Spec.Script {
 		return
 	}
-	before, claim := j.reserve(), j.claim()
+	before, claim, d := j.reserve(), j.claim(), j.domain
 	m.changed = m.changed || j.record.Script == nil || before != a.Reserve
 	j.record.Script = a
 	m.changed = m.changed || j.claim() != claim
-	if j.reserve() > before && m.overfull() {
-		m.want.must, m.want.better = true, because(Memory, "the allocator of job %s has %s beyond its plan",
+	if j.reserve() > before && d.overfull() {
+		d.want.must, d.want.better = true, because(Memory, "the allocator of job %s has %s beyond its plan",
 			j.record.Spec.Name, a.Reserve)
 	}
 }

@@ -23,6 +23,9 @@ func StatusKey(executor string) string { return "status." + token(executor) }
 // RecordKey is the key with the [Record] of a job; "*" for all of them.
 func RecordKey(job string) string { return "record." + token(job) }
 
+// DeviceKey is the key with a [Device] that executors have brought; "*" for all of them.
+func DeviceKey(name string) string { return "device." + token(name) }
+
 // ReportSubject is where an executor publishes the [Report] of a job; "*" for all of them.
 func ReportSubject(executor, job string) string {
 	return "report." + token(executor) + "." + token(job)
@@ -42,6 +45,9 @@ func LogSubject(executor, job string) string { return "log." + token(executor) +
 
 // ControlSubject is where a controller takes a [Request] and gives an [Answer]. The bus tells it who asks.
 const ControlSubject = "control"
+
+// LeaderKey is the key with the [Leadership] among controllers with one state.
+const LeaderKey = "leader.controller"
 
 // Graphs is the bucket with the graphs of the jobs that were submitted.
 const Graphs = "graphs"

@@ -14,11 +14,14 @@ import (
 // where there are none, where nothing computes, and for graphs of the user's own that cannot be tried, having no
 // running statistics, for example.
 func (f *runFlags) testing(w []task.Task) ([]*local.Evaluation, error) {
-	if f.dataDir == "" || f.simulated() {
+	if f.data == "" || f.simulated() {
 		return nil, nil
 	}
 	var networks []*local.Evaluation
 	for _, t := range w {
+		if t.Data == nil {
+			return nil, nil
+		}
 		test, err := t.Data.Test()
 		if test == nil || err != nil {
 			return nil, err

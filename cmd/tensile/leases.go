@@ -19,7 +19,7 @@ import (
 )
 
 // leaseName is what the lease of a controller's jobs is called on every host.
-func leaseName(server *bus.Server) string {
+func leaseName(server hub) string {
 	secret := sha256.Sum256([]byte("lease " + server.Credentials(bus.Executor("lease")).Password))
 	return hex.EncodeToString(secret[:8])
 }
