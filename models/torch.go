@@ -178,29 +178,51 @@ func vggLayers(ours []string) (layers []torchLayer) {
 	return layers
 }
 
-// Take returns the content of a storage of this shape out of the tensor, or an error if that has another shape.
-func (f Foreign) Take(x weights.Tensor, shape graph.Shape) ([]float32, error) {
+// shapeOf is the shape of the tensor that holds a storage of this shape.
+func (f Foreign) shapeOf(shape graph.Shape) graph.Shape {
+	theirs := slices.Clone(shape)
+	if f.Transposed {
+		slices.Reverse(theirs)
+	}
+	if len(theirs) > 0 {
+		theirs[len(theirs)-1] *= max(1, f.Parts)
+	}
+	return theirs
+}
+
+// pairs calls each with the places of every element of a storage of this shape: in the storage and in the tensor.
+func (f Foreign) pairs(shape graph.Shape, each func(ours, theirs int)) {
 	parts := max(1, f.Parts)
-	want := slices.Clone(shape)
-	if f.Transposed && len(shape) == 2 {
-		want = graph.Shape{shape[1], shape[0]}
-	}
-	if len(want) > 0 {
-		want[len(want)-1] *= parts
-	}
-	if !slices.Equal(x.Shape, want) {
-		return nil, fmt.Errorf("tensor %s has shape %v, want %v", x.Name, x.Shape, want)
-	}
 	if len(shape) != 2 || !f.Transposed {
-		n := len(x.Data) / parts
-		return x.Data[f.Part*n:][:n], nil
+		n := shape.Elements()
+		for i := range n {
+			each(i, f.Part*n+i)
+		}
+		return
 	}
 	rows, columns := shape[0], shape[1]
-	data := make([]float32, rows*columns)
 	for r := range rows {
 		for c := range columns {
-			data[r*columns+c] = x.Data[c*rows*parts+f.Part*rows+r]
+			each(r*columns+c, (c*parts+f.Part)*rows+r)
 		}
 	}
+}
+
+// Take returns the content of a storage of this shape out of the tensor, or an error if that has another shape.
+func (f Foreign) Take(x weights.Tensor, shape graph.Shape) ([]float32, error) {
+	if want := f.shapeOf(shape); !slices.Equal(x.Shape, want) {
+		return nil, fmt.Errorf("tensor %s has shape %v, want %v", x.Name, x.Shape, want)
+	}
+	data := make([]float32, shape.Elements())
+	f.pairs(shape, func(ours, theirs int) { data[ours] = x.Data[theirs] })
 	return data, nil
+}
+
+// Put writes the content of a storage of this shape into the tensor, which is made if it has no elements yet.
+func (f Foreign) Put(x *weights.Tensor, data []float32, shape graph.Shape) {
+	if x.Data == nil {
+		*x = weights.Tensor{Name: f.Name, Shape: f.shapeOf(shape)}
+		x.Data = make([]float32, x.Shape.Elements())
+	}
+	f.pairs(shape, func(ours, theirs int) { x.Data[theirs] = data[ours] })
 }

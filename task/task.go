@@ -153,11 +153,12 @@ func (t *Task) read(path string) (weights.File, error) {
 	return file, nil
 }
 
-// Save writes what was kept of a task (File) at a path: as safetensors, or, if the path ends in .onnx, as the model in
+// Save writes what was kept of a task (File) at a path: as safetensors, under the names of torchvision or transformers
+// for the networks that have such, or, if the path ends in .onnx, as the model in
 // the ONNX file that the task began with, with its initializers trained.
 func (t *Task) Save(path, began string, kept weights.File) error {
 	if !onnx.Is(path) {
-		return weights.Write(path, kept)
+		return weights.Write(path, t.foreign(kept))
 	}
 	if err := Savable(path, began); err != nil {
 		return err

@@ -113,6 +113,51 @@ func (t *Task) translated(file weights.File) (weights.File, error) {
 	return out, nil
 }
 
+// foreign returns a file under the names of torchvision or transformers if they have any for the network, so that
+// load_state_dict takes it. States of the optimizer keep their names.
+func (t *Task) foreign(file weights.File) weights.File {
+	shapes, names := wholeShapes(t.Graph)
+	torch := models.TorchOf(t.Graph.Name, names)
+	if torch == nil {
+		return file
+	}
+	out := weights.File{Metadata: file.Metadata}
+	theirs := make(map[string]*weights.Tensor)
+	for _, x := range file.Tensors {
+		f, known := torch.Names[x.Name]
+		if !known {
+			out.Tensors = append(out.Tensors, x)
+			continue
+		}
+		if theirs[f.Name] == nil {
+			theirs[f.Name] = new(weights.Tensor)
+		}
+		f.Put(theirs[f.Name], x.Data, shapes[x.Name])
+	}
+	for name, like := range torch.Tied {
+		if x := theirs[like]; x != nil {
+			out.Tensors = append(out.Tensors, weights.Tensor{Name: name, Shape: x.Shape, Data: x.Data})
+		}
+	}
+	for _, x := range theirs {
+		out.Tensors = append(out.Tensors, *x)
+	}
+	return out
+}
+
+// Saved reads a file that Save has written as safetensors, and returns its tensors by our names.
+func (t *Task) Saved(path string) (map[string][]float32, error) {
+	file, err := weights.Read(path)
+	if err == nil {
+		file, err = t.translated(file)
+	}
+	tensors := make(map[string][]float32)
+	for _, x := range file.Tensors {
+		tensors[x.Name] = x.Data
+	}
+	return tensors, err
+}
+
 func named(names []string) string {
 	if len(names) == 0 {
 		return ""

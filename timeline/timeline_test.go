@@ -134,7 +134,7 @@ func TestWrite(t *testing.T) {
 }
 
 // What a stall waited for is what its command waits for that ended last: as one finds who forgets nothing of a program.
-// A section knows its job and its number.
+// A section knows its job and its number, and begins with what the one before has left.
 func TestStalls(t *testing.T) {
 	causes := 0
 	for name, r := range map[string]*run{
@@ -155,6 +155,17 @@ func TestStalls(t *testing.T) {
 				}
 				if n == 0 || traces[n-1].Program != did.Program {
 					all = make(map[program.Stream][]timeline.Cause)
+				}
+				held := graph.Bytes(0)
+				if n > 0 {
+					held = told[job][n-1].Held
+					for _, l := range told[job][n-1].Levels {
+						held += l.More
+					}
+				}
+				if s.Held != held {
+					t.Fatalf("%s, job %s: section %d begins with %d bytes, the one before ends with %d", name, job, n,
+						s.Held, held)
 				}
 				before := make(map[program.Stream]int)
 				for stream, list := range all {

@@ -7,7 +7,6 @@ import (
 	"tensile/internal/local"
 	"tensile/report"
 	"tensile/task"
-	"tensile/weights"
 )
 
 // testing returns the networks of a run, ready to be tried on the test images beside the data that they learn from; nil
@@ -51,13 +50,10 @@ func (t *training) keeps() string {
 func (t *training) read() ([]map[string][]float32, error) {
 	learned := make([]map[string][]float32, len(t.session.workload))
 	for i := range learned {
-		file, err := weights.Read(savedAs(t.keeps(), len(learned), t.session.workload[i].Name))
-		if err != nil {
+		job := &t.session.workload[i]
+		var err error
+		if learned[i], err = job.Saved(savedAs(t.keeps(), len(learned), job.Name)); err != nil {
 			return nil, err
-		}
-		learned[i] = make(map[string][]float32)
-		for _, x := range file.Tensors {
-			learned[i][x.Name] = x.Data
 		}
 	}
 	return learned, nil

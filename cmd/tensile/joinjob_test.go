@@ -190,6 +190,47 @@ func TestJoinJobUnplanned(t *testing.T) {
 	c.end()
 }
 
+// Where jobs share memory by gates, what a script has stays its own when its sidecar is killed, at the controller and
+// at the lease, while another job comes.
+func TestJoinJobLosesSidecarByGates(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 4*graph.MiB, "--memory-sharing", "gates", "--silence", "3s")
+	c.submit("lenet")
+	p, script := c.joinJob("one")
+	before := c.until("the script to train by a plan", func(jobs map[string]wire.Record) bool {
+		r := jobs["one"]
+		return r.State == wire.Training && r.Script != nil && r.Script.Plan > 0
+	})["one"]
+	p.signal(syscall.SIGKILL)
+	p.line("^alone$")
+	p.line("^iteration .* by plan [1-9]")
+	if r := c.in(wire.Unknown, "one"); r.Claim < before.Claim {
+		t.Errorf("without its sidecar it claims %s, and had %s", r.Claim, before.Claim)
+	}
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks := 0
+	for _, f := range files {
+		if to, _ := os.Readlink(f); filepath.Base(filepath.Dir(to)) == "clients" && strings.HasSuffix(to, ".lock") {
+			locks++
+		}
+	}
+	if locks != 1 {
+		t.Errorf("the script holds %d locks of clients of a lease, want that of its sidecar", locks)
+	}
+	c.submit("lenet", "--name", "next")
+	jobs := c.train(c.jobs(), "lenet", "next") // within the budget with what the script has
+	if r := jobs["one"]; r.State != wire.Unknown || r.Claim < before.Claim {
+		t.Errorf("beside another job it is %s and claims %s, and had %s", r.State, r.Claim, before.Claim)
+	}
+	kill(t, script)
+	c.in(wire.Broken, "one")
+	c.tell("stop", "lenet", "next")
+	c.end()
+}
+
 // enlarged writes the file of a recorded graph with storages of so many times the bytes, and returns what that needs.
 func enlarged(t *testing.T, from, to string, times graph.Bytes) graph.Bytes {
 	t.Helper()

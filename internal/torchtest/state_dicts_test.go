@@ -4,6 +4,7 @@ import (
 	"math"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"tensile/graph"
@@ -43,6 +44,7 @@ func TestStateDicts(t *testing.T) {
 					t.Errorf("%s does not come from the file", s.Name)
 				}
 			}
+			checkSaved(t, k, filepath.Join(dir, name+".pt"), filepath.Join(dir, name+".safetensors"))
 			if c.Image > 0 {
 				if k.Graph, err = models.Evaluation(g); err != nil {
 					t.Fatal(err)
@@ -66,6 +68,58 @@ func TestStateDicts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// checkSaved saves what a task begins with, and wants every tensor of the state_dict that it came from in the file, to
+// the bit, and beside those nothing but the optimizer's.
+func checkSaved(t *testing.T, k task.Task, from, to string) {
+	t.Helper()
+	contents := make(map[graph.StorageID][]float32)
+	for _, s := range k.Graph.Storages {
+		if s.Role.Persistent() {
+			contents[s.ID] = make([]float32, s.Bytes/graph.ElementBytes)
+			k.Init(s, contents[s.ID])
+		}
+	}
+	if err := k.Save(to, "", k.File(3, contents)); err != nil {
+		t.Fatal(err)
+	}
+	want, err := weights.Load(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := weights.Read(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := make(map[string]weights.Tensor)
+	for _, x := range got.Tensors {
+		saved[x.Name] = x
+	}
+	for _, x := range want.Tensors {
+		if x.Name == "transformer.h.0.attn.masked_bias" || x.Name == "transformer.h.1.attn.masked_bias" {
+			continue // of the state_dict of an older transformers, which is no parameter
+		}
+		if y := saved[x.Name]; !slices.Equal(x.Shape, y.Shape) || !slices.Equal(x.Data, y.Data) {
+			t.Errorf("%s is saved with a difference", x.Name)
+		}
+		delete(saved, x.Name)
+	}
+	for name := range saved {
+		if i := slices.IndexFunc(k.Graph.Storages, func(s graph.Storage) bool { return s.Name == name }); i < 0 ||
+			k.Graph.Storages[i].Role == graph.Parameter {
+			t.Errorf("%s is saved, which the state_dict does not have", name)
+		}
+	}
+	again := task.Task{Graph: k.Graph}
+	if err := again.Begin(to); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range k.First {
+		if !slices.Equal(content, again.First[name]) {
+			t.Errorf("%s begins with something else", name)
+		}
 	}
 }
 
