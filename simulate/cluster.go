@@ -25,40 +25,49 @@ const patience = 100 * heartbeat
 type cluster struct {
 	*world
 	machine   *controller.Machine
-	planner   controller.Planner
-	processes map[string]*process
-	mail      []func() error // that is on its way, in order
+	config    controller.Config
+	processes map[string]*process // by the name of their device
+	mail      []func() error      // that is on its way, in order
 	layouts   map[string]*wire.Layout
 	results   map[string]wire.Result // by key
 	replanned int
-	lives     int
 }
 
 // process is that of an executor.
 type process struct {
 	*cluster
-	name  string
 	node  *node
 	agent *agent.Machine
 	lease *lease.Machine
-	life  string
 }
 
-func newCluster(w *world) *cluster {
+func newCluster(w *world) (*cluster, error) {
 	c := &cluster{world: w, processes: make(map[string]*process), layouts: make(map[string]*wire.Layout),
 		results: make(map[string]wire.Result)}
-	on := w.planner
-	config := controller.Config{Device: on.Identity, Align: on.Align, Out: on.Out, In: on.In, Sharing: on.Sharing,
-		Budget: w.Budget, MemorySharing: wire.Gates, Page: on.Page, Policy: "tensile", Share: true, Watched: true,
-		Silence: patience, GiveUp: patience}
-	c.machine = controller.NewMachine(config)
-	c.planner = controller.Planner{Config: config, On: config.Shared(on)}
-	return c
+	c.config = controller.Config{NoDevice: true, MemorySharing: wire.Gates, Policy: "tensile", Silence: patience,
+		GiveUp: patience}
+	c.machine = controller.NewMachine(c.config)
+	for _, n := range w.nodes {
+		c.start(n)
+	}
+	return c, c.deliver()
+}
+
+// start has the executor of a device join.
+func (c *cluster) start(n *node) {
+	on := c.world.planner
+	p := &process{cluster: c, node: n, lease: lease.NewMachine(lease.Options{Methods: method.Of})}
+	p.agent = agent.NewMachine(agent.Process{Executor: n.name, Life: n.name, Device: on.Identity, Host: n.name,
+		Brings: &wire.Device{Name: n.name, Model: on.Identity, Identity: on.Identity, Host: n.name, Align: on.Align,
+			Page: on.Page, Budget: c.Budget, Facts: c.Facts}})
+	c.processes[n.name] = p
+	online := true
+	p.step(agent.Input{Online: &online})
 }
 
 func (c *cluster) counts() int { return c.replanned }
 
-// since is the time of machines, which is above 0.
+// clock is the time of machines, which is above 0.
 func (c *cluster) clock() time.Duration { return time.Hour + c.now }
 
 func (c *cluster) arrive(j *job) error {
@@ -70,23 +79,15 @@ func (c *cluster) arrive(j *job) error {
 
 func (c *cluster) tick() (time.Duration, error) {
 	for _, n := range c.nodes {
-		for _, p := range c.processes {
-			if p.node == n {
-				p.step(agent.Input{Tick: true})
-			}
-		}
+		c.processes[n.name].step(agent.Input{Tick: true})
 	}
 	c.step(controller.Input{Tick: &controller.Tick{}})
 	return c.now + heartbeat, c.deliver()
 }
 
 func (c *cluster) heard(n *node, events []executor.Event) error {
-	for _, p := range c.processes {
-		if p.node == n {
-			for i := range events {
-				p.step(agent.Input{Event: &events[i]})
-			}
-		}
+	for i := range events {
+		c.processes[n.name].step(agent.Input{Event: &events[i]})
 	}
 	return c.deliver()
 }
@@ -127,8 +128,6 @@ func (c *cluster) step(in controller.Input) {
 				}
 				return nil
 			})
-		case o.Launch != "":
-			c.send(func() error { return c.launch(o.Launch) })
 		case o.Plan != nil:
 			c.send(func() error {
 				c.step(controller.Input{Planned: c.plan(o.Plan)})
@@ -140,29 +139,11 @@ func (c *cluster) step(in controller.Input) {
 	}
 }
 
-func (c *cluster) plan(p *controller.Plan) *controller.Planned { return c.planner.Plan(c.ctx, p) }
-
-// launch starts an executor on a device that has none.
-func (c *cluster) launch(name string) error {
-	c.lives++
-	p := &process{cluster: c, name: name, node: c.nodes[0], life: fmt.Sprint("life", c.lives),
-		lease: lease.NewMachine(lease.Options{Methods: method.Of})}
-	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.node.device.Identity()})
-	c.processes[name] = p
-	online := true
-	p.step(agent.Input{Online: &online})
-	return nil
-}
-
-// end ends a process that has left.
-func (p *process) end() error {
-	if err := p.node.restart(); err != nil {
-		return err
-	}
-	delete(p.processes, p.name)
-	p.step(agent.Input{Closed: true})
-	p.cluster.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Lives: []string{p.life}, Why: "it has left"}})
-	return nil
+// plan does an errand.
+func (c *cluster) plan(p *controller.Plan) *controller.Planned {
+	config := c.config.For(p.Device)
+	planner := controller.Planner{Config: config, On: config.Shared(c.world.planner)}
+	return planner.Plan(c.ctx, p)
 }
 
 // host has the host of the process's device do something, and lets that go on.
@@ -173,9 +154,7 @@ func (p *process) host(do func(*executor.Host)) {
 // later steps the process when what is on its way now has come.
 func (p *process) later(in func() agent.Input) {
 	p.send(func() error {
-		if p.processes[p.name] == p {
-			p.step(in())
-		}
+		p.step(in())
 		return nil
 	})
 }
@@ -224,8 +203,6 @@ func (p *process) step(in agent.Input) {
 			p.send(func() error { p.cluster.step(controller.Input{Status: o.Status}); return nil })
 		case o.Report != nil:
 			p.send(func() error { p.cluster.step(controller.Input{Report: o.Report}); return nil })
-		case o.Leave:
-			p.send(p.end)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (g Generator) Check() error {
 	case g.Tenants < 1 || g.Tenants > g.Jobs:
 		return fmt.Errorf("--tenants %d: give 1 to as many as there are jobs", g.Tenants)
 	case len(g.Mix) == 0:
-		return fmt.Errorf("--mix is empty: give networks with batches, such as resnet50/64,vgg16/32")
+		return fmt.Errorf("--mix is empty: give networks with batches, such as 'resnet50/64 vgg16/32'")
 	}
 	return nil
 }

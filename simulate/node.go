@@ -40,17 +40,16 @@ type course struct {
 	rests      bool // in Home, until it is told something
 	ended      bool
 	epoch      int64
-	end        time.Duration   // of the newest iteration, of the device's clock
-	ends       []time.Duration // of those since jobs came, went or changed, at most 2 alike + 1, oldest first
-	each       time.Duration   // an iteration takes, while the node is folded
+	ends       []time.Duration // of those since jobs came, went or changed, oldest first
+	each       float64         // nanoseconds that an iteration takes, while the node is folded
 	part       float64         // of an iteration that earlier jumps have left over
 	moved      graph.Bytes     // by copies of the newest iteration
 	copied     graph.Bytes     // by all
 	arena      graph.Bytes
 }
 
-// alike is how many iterations in a row are compared with as many before them, and tolerance by how much the two may
-// differ in the mean for the iterations of a job to count as alike.
+// alike is how many iterations of the slowest job of a node make a window. Two windows, one after the other, are compared:
+// the iterations of a job are alike if their means in the two differ by no more than tolerance.
 const (
 	alike     = 4
 	tolerance = 0.002
@@ -111,13 +110,6 @@ func (n *node) add(s executor.Spec) *course {
 	c := &course{name: s.Name, iterations: s.Iterations, done: s.Begin}
 	n.jobs = append(n.jobs, c)
 	return c
-}
-
-// restart ends the process of the host, which has no jobs any more, and begins another.
-func (n *node) restart() error {
-	err := n.host.Close()
-	n.host = executor.NewHost(n.device, n.observe)
-	return err
 }
 
 func (n *node) find(job string) *course {
@@ -181,19 +173,24 @@ func (c *course) report(r *executor.Report) {
 	if r.Epoch != c.epoch {
 		c.epoch, c.ends = r.Epoch, c.ends[:0]
 	}
-	if c.ends = append(c.ends, r.End); len(c.ends) > 2*alike+1 {
-		c.ends = slices.Delete(c.ends, 0, 1)
-	}
+	c.ends = append(c.ends, r.End)
 }
 
-// steady returns what an iteration takes, if the last ones were alike.
-func (c *course) steady() (time.Duration, bool) {
-	if len(c.ends) < 2*alike+1 {
-		return 0, false
+// means returns what an iteration took in the mean between three moments, before and after the middle one, and whether
+// enough have ended for that.
+func (c *course) means(from, middle, to time.Duration) (before, after float64, ok bool) {
+	last := func(until time.Duration) int { // the last iteration that ended until then
+		at, found := slices.BinarySearch(c.ends, until)
+		if !found {
+			at--
+		}
+		return at
 	}
-	before, last := c.ends[alike]-c.ends[0], c.ends[2*alike]-c.ends[alike]
-	mean := (before + last) / (2 * alike)
-	return mean, math.Abs(float64(last-before)) <= tolerance*float64(last)
+	i, j, k := last(from), last(middle), last(to)
+	if i < 0 || j == i || k == j {
+		return 0, 0, false
+	}
+	return float64(c.ends[j]-c.ends[i]) / float64(j-i), float64(c.ends[k]-c.ends[j]) / float64(k-j), true
 }
 
 // refold stops training iteration by iteration if all that train do it evenly.
@@ -201,22 +198,38 @@ func (n *node) refold() {
 	if !n.fold || n.folded {
 		return
 	}
-	wake, trains := time.Duration(math.MaxInt64), false
-	for _, c := range n.jobs {
-		if c.rests || c.ended {
-			continue
-		}
-		each, ok := c.steady()
+	slowest := n.slowest()
+	if slowest == nil || len(slowest.ends) < 2*alike+1 {
+		return
+	}
+	ends := slowest.ends[len(slowest.ends)-2*alike-1:]
+	wake := time.Duration(math.MaxInt64)
+	for _, c := range n.training() {
+		before, after, ok := c.means(ends[0], ends[alike], ends[2*alike])
 		left := c.iterations - c.done - margin
-		if !ok || left <= 0 {
+		if !ok || left <= 0 || math.Abs(after-before) > tolerance*after {
 			return
 		}
-		c.each, trains = each, true
-		wake = min(wake, n.now()+time.Duration(left)*each)
+		c.each = (before + after) / 2
+		wake = min(wake, n.now()+time.Duration(float64(left)*c.each))
 	}
-	if trains {
-		n.folded, n.since, n.wake = true, n.now(), wake
+	n.folded, n.since, n.wake = true, n.now(), wake
+}
+
+// training are the jobs that are neither at rest nor over.
+func (n *node) training() []*course {
+	return slices.DeleteFunc(slices.Clone(n.jobs), func(c *course) bool { return c.rests || c.ended })
+}
+
+// slowest is the job that trains of which the fewest iterations have ended; nil: none trains.
+func (n *node) slowest() *course {
+	var slowest *course
+	for _, c := range n.training() {
+		if slowest == nil || len(c.ends) < len(slowest.ends) {
+			slowest = c
+		}
 	}
+	return slowest
 }
 
 // unfold counts what was trained since a node was folded, up to a time of the world.
@@ -227,11 +240,8 @@ func (n *node) unfold(now time.Duration) {
 	n.folded = false
 	past := max(0, min(now, n.wake)-n.since)
 	n.behind += past
-	for _, c := range n.jobs {
-		if c.rests || c.ended {
-			continue
-		}
-		exact := float64(past)/float64(c.each) + c.part
+	for _, c := range n.training() {
+		exact := float64(past)/c.each + c.part
 		skip := min(int(exact), c.iterations-c.done-margin)
 		if c.part = min(exact-float64(skip), 1); skip <= 0 {
 			continue

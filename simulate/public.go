@@ -216,8 +216,12 @@ func (j *phillyJob) times() (submit, alone time.Duration, gpus int, err error) {
 		return time.Parse(phillyTime, *text)
 	}
 	submitted, err := at(j.Submitted)
-	if err == nil && submitted.IsZero() {
+	switch {
+	case err != nil:
+	case submitted.IsZero():
 		err = errors.New("there is none")
+	case submitted.Year() < 1970 || submitted.Year() > 2200:
+		err = fmt.Errorf("year %d: give one from 1970 to 2200", submitted.Year())
 	}
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("submitted_time: %w", err)

@@ -40,7 +40,7 @@ func (w *world) result() *Result {
 			Slowdown: took.Seconds() / j.kind.takes(j.Iterations).Seconds()})
 		r.Makespan = max(r.Makespan, j.end.Seconds())
 		r.Mean += took.Seconds()
-		r.Waiting += (j.start - j.Submit).Seconds()
+		r.Waiting += max(0, j.start-j.Submit).Seconds()
 	}
 	count := float64(len(w.jobs))
 	for _, j := range r.Jobs {

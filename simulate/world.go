@@ -88,7 +88,10 @@ func Run(ctx context.Context, trace []Arrival, o Options) (*Result, error) {
 	case FIFO, Pack:
 		w.way = newBaseline(w)
 	case Tensile:
-		w.way = newCluster(w)
+		var err error
+		if w.way, err = newCluster(w); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, fmt.Errorf("there is no scheduler %q: give one of %v", o.Way, Ways())
 	}

@@ -81,14 +81,14 @@ func registerMix(c *cobra.Command, to *string) {
 	for _, k := range simulate.Mix {
 		kinds = append(kinds, fmt.Sprintf("%s/%d", k.Model, k.Batch))
 	}
-	c.Flags().StringVar(to, "mix", strings.Join(kinds, ","),
-		"what jobs train of which a trace does not say it: MODEL/BATCH with commas in between")
+	c.Flags().StringVar(to, "mix", strings.Join(kinds, " "),
+		"what jobs train of which a trace does not say it: MODEL/BATCH with spaces in between")
 }
 
 func parseMix(text string) ([]simulate.Kind, error) {
 	var mix []simulate.Kind
-	for _, part := range strings.Split(text, ",") {
-		model, size, _ := strings.Cut(strings.TrimSpace(part), "/")
+	for _, part := range strings.Fields(text) {
+		model, size, _ := strings.Cut(part, "/")
 		batch, err := strconv.Atoi(size)
 		if err != nil || batch < 1 || batch > models.MaxBatch || model == "" {
 			return nil, fmt.Errorf("--mix: %q: give MODEL/BATCH, such as resnet50/64", part)
