@@ -47,7 +47,9 @@ func (d Device) check() error {
 }
 
 func (c *checker) device(d *Device) {
-	c.name("device", d.Name)
+	if err := CheckDevice(d.Name); err != nil {
+		c.fail("device: %w", err)
+	}
 	c.short("model of a device", d.Model)
 	c.short("identity of a device", d.Identity)
 	c.short("host of a device", d.Host)

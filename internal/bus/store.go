@@ -31,6 +31,7 @@ var streams = []jetstream.StreamConfig{
 	latest("KV_status", "$KV.status.>", gib),
 	latest("KV_result", "$KV.result.>", gib),
 	latest("KV_record", "$KV.record.>", gib),
+	latest("KV_device", "$KV.device.>", gib),
 	bucket{wire.Graphs}.config(),
 	{
 		Name: "LOG", Subjects: []string{"log.*.*"}, AllowDirect: true, MaxMsgsPerSubject: maxLines,
@@ -78,10 +79,10 @@ type place struct {
 // keyPlace is the place of a key such as "status.e1" or a pattern of keys.
 func keyPlace(key string) (place, error) {
 	bucket, name, _ := strings.Cut(key, ".")
-	if name == "" || bucket != "orders" && bucket != "status" && bucket != "result" && bucket != "record" {
-		return place{}, fmt.Errorf("there is no key %q: keys are made by OrdersKey, StatusKey, ResultKey and "+
-			"RecordKey of "+
-			"package wire", key)
+	if name == "" || bucket != "orders" && bucket != "status" && bucket != "result" && bucket != "record" &&
+		bucket != "device" {
+		return place{}, fmt.Errorf("there is no key %q: keys are made by OrdersKey, StatusKey, ResultKey, "+
+			"RecordKey and DeviceKey of package wire", key)
 	}
 	return place{"KV_" + bucket, "$KV." + key, true}, nil
 }
