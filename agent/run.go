@@ -335,6 +335,10 @@ func (r *runner) do(out Output) {
 		r.lend(out.Lend)
 	case out.Weigh != nil:
 		r.host.Weigh(out.Weigh.Job, out.Weigh.Weight)
+	case out.Unplanned != nil:
+		if h, ok := r.host.(Unplannable); ok {
+			h.Unplanned(out.Unplanned.Job, out.Unplanned.Why)
+		}
 	case out.Trace != nil:
 		r.host.Trace(out.Trace.Job, out.Trace.Iterations)
 	case out.Link != nil:

@@ -44,9 +44,9 @@ func (d *domain) staying() wire.Contexts {
 	return c
 }
 
-// leaves reports whether an executor that can be reached ends as soon as it hears that it is to.
+// leaves reports whether an executor that can be reached ends by itself, or as soon as it hears that it is to.
 func (d *domain) leaves(x *executor) bool {
-	return x.own && !x.gone && !x.silent && !d.m.busy(x.name) && (!d.config.Share || x.orders.Leave)
+	return !x.gone && !x.silent && !d.m.busy(x.name) && (x.leaving || x.own && (!d.config.Share || x.orders.Leave))
 }
 
 // outOfReach are the contexts of processes that cannot be reached.

@@ -333,6 +333,9 @@ func (d *domain) noneBetter(e *errand, why *NoPlan) {
 	if d.overfull() {
 		told = Event{Kind: Stuck, Bytes: d.taken(), Budget: d.config.Budget, Contexts: d.contexts(), Why: why.Why}
 	}
+	for _, j := range e.jobs {
+		d.m.unplanned(j, why)
+	}
 	said := fmt.Sprint(told.Kind, told.Bytes, told.Budget, told.Contexts, told.Why)
 	if d.noPlan != said { // jobs that cannot shrink would say so with every drift
 		d.noPlan = said
@@ -391,10 +394,11 @@ func (d *domain) overfull() bool {
 	return d.config.Budget > 0 && taken > d.config.Budget || d.hostFull()
 }
 
-// bare reports whether an admitted job has no plan, as one that was planned for just before a controller died.
+// bare reports whether an admitted job has no plan for what it does, as one that was planned for just before a
+// controller died.
 func (d *domain) bare() bool {
 	for j := range d.jobs() {
-		if j.goesOn() && j.newest() == nil {
+		if j.goesOn() && (j.newest() == nil || j.stale(j.newest())) {
 			return true
 		}
 	}

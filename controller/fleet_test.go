@@ -145,7 +145,9 @@ func (w *world) settleFleet(seed uint64) {
 		if i%500 == 0 {
 			for device := range 3 {
 				w.step(Input{Request: &wire.Request{Verb: wire.Drain, Device: fmt.Sprint("d", device), Undo: true}})
-				there := func(x *fakeExecutor) bool { return x.brings != nil && x.host == fmt.Sprint("host", device) && !x.drain }
+				there := func(x *fakeExecutor) bool {
+					return x.brings != nil && x.host == fmt.Sprint("host", device) && !x.drain
+				}
 				if !slices.ContainsFunc(slices.Collect(maps.Values(w.executors)), there) {
 					w.bring(device)
 				}
@@ -208,8 +210,8 @@ func (w *world) checkDevices() {
 			for _, e := range w.events[max(0, len(w.events)-12):] {
 				w.t.Log(e)
 			}
-			w.t.Fatalf("on device %q are arenas of %s, claims of %s and %s a moment ago, its budget is %s", on, arenas[on],
-				claims, w.had[on], budget)
+			w.t.Fatalf("on device %q are arenas of %s, claims of %s and %s a moment ago, its budget is %s", on,
+				arenas[on], claims, w.had[on], budget)
 		}
 		delete(arenas, on)
 	}

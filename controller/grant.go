@@ -112,11 +112,11 @@ func (d *domain) executorFor(j *job) string {
 }
 
 // vacant is an executor that can take a job, "" if there is none: one on the host of the job's newest checkpoint before
-// others. One that was told to leave cannot.
+// others. One that leaves cannot.
 func (d *domain) vacant(j *job, taken map[string]bool) (found string) {
 	for _, name := range slices.Sorted(maps.Keys(d.m.executors)) {
 		x := d.m.executors[name]
-		if x.domain != d || x.gone || x.silent || x.script || x.orders.Leave || taken[name] ||
+		if x.domain != d || x.gone || x.silent || x.script || x.leaving || x.orders.Leave || taken[name] ||
 			slices.Contains(j.tried, name) ||
 			!d.config.Share && (!x.joined || x.own || d.m.busy(name)) {
 			continue

@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 
+	"tensile/external"
 	"tensile/graph"
 	"tensile/program"
 	"tensile/wire"
@@ -22,11 +23,15 @@ func Snapshot(every wire.Interval, g *graph.Graph) graph.Bytes {
 	return program.HostBytes(size)
 }
 
-// findHome works out what the job has on the host wherever it is, whatever its plan.
+// findHome works out what the job has on the host wherever it is, whatever its plan, and what a script's graph takes of
+// the device without one.
 func (j *job) findHome() {
 	j.beside = Snapshot(j.record.Spec.Checkpoint, j.graph)
 	_, kept := program.HostSlots(j.graph)
 	j.home = kept + j.beside
+	if j.record.Spec.Script {
+		j.need = external.Need(j.graph)
+	}
 }
 
 // onHost is what the job has on the host under a layout.

@@ -44,6 +44,7 @@ type job struct {
 	trace   wire.Trace    // of what it does, that somebody wants
 	follow  bool          // the policy wants a report of the newest layout
 	last    *wire.Report  // which is this; nil: none has come
+	need    graph.Bytes   // of a script: of its graph, without a plan
 	home    graph.Bytes   // that it has on the host, whatever its plan
 	beside  graph.Bytes   // of that: beside its host slots
 	former  *layout       // that was in force before; commands compare the present one with it
@@ -76,7 +77,11 @@ func (l *ProvenLayout) claim() Claim {
 // with is what the job counts with while it trains with a layout.
 func (j *job) with(l *layout) Claim {
 	if j.record.Spec.Script {
-		return whole(j.pages(l.Wire.Arena + l.held + j.reserve()))
+		c := whole(j.pages(l.Wire.Arena + l.held + j.reserve()))
+		if j.stale(l) { // to which nothing holds it any more
+			c = c.or(whole(j.plain()))
+		}
+		return c
 	}
 	return l.claim()
 }
@@ -182,7 +187,7 @@ func (j *job) plan(l *ProvenLayout, reason string) {
 	}
 	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, held: j.record.Spec.Held})
 	j.record.Epoch = l.epoch()
-	j.record.PlansMade, j.record.Reason = j.record.PlansMade+1, reason
+	j.record.PlansMade, j.record.Reason, j.record.Unplanned = j.record.PlansMade+1, reason, ""
 }
 
 // revoke takes back what a job was granted that no executor has.

@@ -55,6 +55,7 @@ type executor struct {
 	gone     bool
 	dead     bool          // it is gone, and its process has ended for sure
 	silent   bool          // it cannot be reached
+	leaving  bool          // it was interrupted: it takes no job any more
 	script   bool          // it is that of a script, and takes no other job
 	orders   wire.Orders   // the newest
 	rivals   []string      // lives of other processes of that name, as it was said
@@ -156,6 +157,9 @@ func (m *Machine) Records() []wire.Record {
 		r := j.record
 		m.claimed(j, &r)
 		r.Pace, r.Gate, r.Loss = j.pace, j.gate, j.heard.last
+		if r.Why == "" && r.Unplanned != "" {
+			r.Why = "has no plan: " + r.Unplanned
+		}
 		records = append(records, r)
 	}
 	return records
@@ -192,7 +196,7 @@ func (m *Machine) Contexts() wire.Contexts {
 // ByHand reports whether executors that were not started here take jobs.
 func (m *Machine) ByHand() bool {
 	for _, x := range m.executors {
-		if x.joined && !x.own && !x.gone {
+		if x.joined && !x.own && !x.gone && !x.leaving {
 			return true
 		}
 	}
@@ -276,7 +280,7 @@ func (m *Machine) order(x *executor) {
 		if j.record.Executor == x.name && j.placed() {
 			orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: j.record.Spec, Incarnation: j.record.Incarnation,
 				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Park: j.record.Park,
-				Copies: j.follow, Trace: j.trace})
+				Copies: j.follow, Trace: j.trace, Unplanned: j.record.Unplanned})
 		}
 	}
 	for _, j := range m.jobs {

@@ -106,7 +106,8 @@ func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{},
 		orders: map[string]wire.Orders{},
-		slow:   1, profile: profile, late: true, disk: map[int64]wire.Checkpoint{}, devices: map[string]wire.Device{}, lost: map[string]bool{}}
+		slow:   1, profile: profile, late: true, disk: map[int64]wire.Checkpoint{},
+		devices: map[string]wire.Device{}, lost: map[string]bool{}}
 	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile",
 		Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5), Preempt: seed%4 == 1,
 		Watched: true}

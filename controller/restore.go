@@ -209,9 +209,11 @@ func (j *job) restore(c *Config, layouts []*wire.Layout) error {
 		if w.Plan.Epoch < first || w.Plan.Epoch > last || !j.active() {
 			continue
 		}
-		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true,
-			held: j.record.Spec.Held}); j.stale(l) {
-			j.layouts = append(j.layouts, l) // until an executor says that another is in force
+		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true}); j.stale(l) {
+			// It is there until an executor says that another is in force. What the script held beside that was in the
+			// claim.
+			l.held = max(0, j.record.Claim-w.Arena-j.reserve())
+			j.layouts = append(j.layouts, l)
 			continue
 		}
 		placed := program.Placement{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: c.Align}

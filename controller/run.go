@@ -81,7 +81,8 @@ const maxInputs = 1024
 // beat is how often the machine is told the time.
 const beat = time.Second
 
-// Run is a controller on a bus, until ctx is done. It takes up what one before it has stored there.
+// Run is a controller on a bus, until ctx is done. It takes up what one before it has stored there. Where the bus gives
+// no answer meanwhile, the error is wire.ErrAway or context.DeadlineExceeded.
 func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	o.Device, o.Align, o.Out, o.In, o.Sharing = o.On.Identity, o.On.Align, o.On.Out, o.On.In, o.On.Sharing
 	o.Config = o.Config.withDefaults()

@@ -31,13 +31,14 @@ import (
 //	                                         say, and WHO is what the message says
 //	                                         with claim=BYTES it is a script's
 //	recorded job=J                           a script is to be planned for by what it has recorded, and holds 64 bytes
+//	need                                     answered by what that takes without a plan
 //	stop job=J [by=USER]
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X] [device=NAME] [undo]
 //	                                         another request
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
 //	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks] [free=BYTES]
-//	                                         [reserve=BYTES]" per job;
+//	                                         [reserve=BYTES [touched=BYTES]]" per job;
 //	                                         incarnation 1 if it does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
@@ -70,6 +71,7 @@ type script struct {
 	layouts map[string][]*wire.Layout
 	orders  map[string]wire.Orders
 	set     *wire.Settings
+	scripts map[graph.Digest]*graph.Graph // that are stored
 	out     strings.Builder
 }
 
@@ -86,7 +88,10 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.budget(t, d)
 		s.m = NewMachine(s.config)
 		s.records, s.layouts, s.orders = map[string]wire.Record{}, map[string][]*wire.Layout{}, map[string]wire.Orders{}
-		s.set, s.plans, s.devices = nil, map[int64]*Plan{}, map[string]wire.Device{}
+		s.set, s.scripts = nil, map[graph.Digest]*graph.Graph{}
+		s.plans, s.devices = map[int64]*Plan{}, map[string]wire.Device{}
+	case "need":
+		fmt.Fprintln(&s.out, external.Need(randgraph.Script(rand.New(rand.NewPCG(1, 1)))))
 	case "devices":
 		for _, x := range s.m.Devices() {
 			fmt.Fprintf(&s.out, "%s %s on %q: %s of %s, %d jobs, %d executors", x.Name, x.Identity, x.Host, x.Used,
@@ -159,6 +164,11 @@ func (s *script) restart(t *testing.T) {
 		Profiles: map[graph.Digest]*planner.Profile{s.graph.Digest(): s.profile()}}
 	for _, r := range s.records {
 		stored.Records = append(stored.Records, r)
+		if r.Spec.Script {
+			g := s.scripts[r.Spec.Graph]
+			stored.Graphs[r.Spec.Graph] = g
+			stored.Profiles[r.Spec.Graph] = profileOf(slices.Repeat([]time.Duration{time.Millisecond}, len(g.Ops)))
+		}
 	}
 	stored.Placed = map[string]map[graph.Digest]*planner.Profile{}
 	for _, name := range slices.Sorted(maps.Keys(s.devices)) {
@@ -220,6 +230,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 				var claim int64
 				line.ScanArgs(t, "claim", &claim)
 				submission.asScript(external.Claim(graph.Bytes(claim)))
+				s.scripts[submission.Spec.Graph] = submission.Graph
 			}
 			in.Submit = append(in.Submit, submission)
 		}
@@ -242,6 +253,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 	case "recorded":
 		to := Submission{}
 		to.asScript(randgraph.Script(rand.New(rand.NewPCG(1, 1))))
+		s.scripts[to.Spec.Graph] = to.Graph
 		return Input{From: 1, To: &to, Request: &wire.Request{Verb: wire.SetGraph, Job: word(t, d, "job"),
 			Graph: to.Spec.Graph, Held: 64}}
 	case "ended":
@@ -283,7 +295,7 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	d.ScanArgs(t, "number", &w.Number)
 	d.MaybeScanArgs(t, "life", &w.Life)
 	d.MaybeScanArgs(t, "device", &w.Device)
-	w.Host = word(t, d, "host")
+	w.Host, w.Leaves = word(t, d, "host"), d.HasArg("leaves")
 	if name := word(t, d, "brings"); name != "" {
 		link := cost.Link{Rate: 1e6}
 		w.Brings = &wire.Device{Name: name, Model: "gpu", Identity: w.Device, Host: w.Host, Align: 64,
@@ -310,6 +322,9 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 			var reserve int64
 			line.ScanArgs(t, "reserve", &reserve)
 			j.Script = &wire.Allocated{Reserve: graph.Bytes(reserve)}
+			var touched int64
+			line.MaybeScanArgs(t, "touched", &touched)
+			j.Script.Touched = graph.Bytes(touched)
 		}
 		if line.HasArg("free") {
 			var free int64
@@ -489,6 +504,9 @@ func (s *script) do(outputs []Output) {
 				if j.Copies {
 					s.out.WriteString(" copies")
 				}
+				if j.Unplanned != "" {
+					s.out.WriteString(" unplanned")
+				}
 			}
 			if o.Orders.Leave {
 				s.out.WriteString(" leave")
@@ -514,6 +532,7 @@ func (s *script) do(outputs []Output) {
 		case o.Drop != nil && o.Drop.Result != "":
 			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Result)
 		case o.Drop != nil:
+			delete(s.scripts, o.Drop.Graph)
 			fmt.Fprintln(&s.out, "drop the graph")
 		case o.Plan != nil:
 			s.asked, s.plans[o.Plan.Ticket] = o.Plan, o.Plan

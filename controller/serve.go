@@ -88,6 +88,11 @@ func (r *runner) present(pattern string, each func(value []byte)) error {
 	return err
 }
 
+// unanswered reports whether the bus could not be asked: it is not known what is stored.
+func unanswered(err error) bool {
+	return errors.Is(err, wire.ErrAway) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // learnt loads what was learnt of the device. What is damaged is passed over: it is learnt again.
 func (r *runner) learnt() (*wire.Learnt, error) {
 	data, err := r.bus.Load(r.ctx, wire.Lessons, wire.LearntObject(r.options.Device))
@@ -101,6 +106,8 @@ func (r *runner) learnt() (*wire.Learnt, error) {
 	switch {
 	case r.ctx.Err() != nil:
 		return nil, context.Cause(r.ctx)
+	case unanswered(err):
+		return nil, err
 	case err == nil && l.Device != r.options.Device:
 		err = fmt.Errorf("it is of device %s", l.Device)
 	}
@@ -124,6 +131,8 @@ func (r *runner) settings() (*wire.Settings, error) {
 	switch {
 	case r.ctx.Err() != nil:
 		return nil, context.Cause(r.ctx)
+	case unanswered(err):
+		return nil, err
 	case err != nil:
 		r.options.Log.Warn("what tensile budget has set is passed over", "err", err)
 		return nil, nil

@@ -45,6 +45,7 @@ func (m *Machine) status(s *wire.Status) {
 		m.changed = true // what is ordered from now on is for this process alone
 	}
 	x.life, x.host, x.since, x.seen, x.joined, x.heard = s.Life, s.Host, s.Since, s.Number, true, m.now
+	x.leaving = s.Leaves
 	if x.rival != nil {
 		m.repel(x)
 	}

@@ -70,6 +70,12 @@ var (
 	// ErrNotFound is returned by Get and Load for what is not there.
 	ErrNotFound = errors.New("not found")
 
+	// ErrConflict is returned for a key that another has changed since it was read.
+	ErrConflict = errors.New("another has changed it")
+
+	// ErrDeposed is returned by what writes for a controller in whose place another leads now: nothing was written.
+	ErrDeposed = errors.New("another controller leads now")
+
 	// ErrNobody is returned by Ask when nobody serves.
 	ErrNobody = errors.New("nobody answers")
 

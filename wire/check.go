@@ -205,6 +205,7 @@ func (o Orders) check() error {
 		among(c, "place to park", o.Jobs[i].Park, "", InMemory, OnDisk)
 		atLeast(c, "number of a trace", o.Jobs[i].Trace.Number, 0)
 		atLeast(c, "iterations of a trace", o.Jobs[i].Trace.Iterations, 0)
+		c.short("unplanned", o.Jobs[i].Unplanned)
 	}
 	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
 	c.rates(o.Link)
@@ -445,12 +446,23 @@ func (c *checker) record(r *Record) {
 	c.short("device", r.Device)
 	c.result(r.Result)
 	c.allocated(r.Script)
+	c.short("unplanned", r.Unplanned)
 }
 
 func (s Settings) check() error {
 	c := new(checker)
 	c.short("device", s.Device)
 	atLeast(c, "budget_bytes", s.Budget, 0)
+	return c.err
+}
+
+func (l Leadership) check() error {
+	c := new(checker)
+	c.short("id", l.ID)
+	c.short("where", l.Where)
+	c.short("lease", l.Lease)
+	atLeast(c, "term", l.Term, 1)
+	atLeast(c, "beat", l.Beat, 0)
 	return c.err
 }
 

@@ -24,18 +24,19 @@ type envelope struct {
 
 // readers read the body of each kind of message.
 var readers = map[string]func(json.RawMessage) (Message, error){
-	Orders{}.kind():   read[Orders],
-	Status{}.kind():   read[Status],
-	Result{}.kind():   read[Result],
-	Report{}.kind():   read[Report],
-	Layout{}.kind():   read[Layout],
-	Request{}.kind():  read[Request],
-	Answer{}.kind():   read[Answer],
-	Record{}.kind():   read[Record],
-	Recorded{}.kind(): read[Recorded],
-	Learnt{}.kind():   read[Learnt],
-	Settings{}.kind(): read[Settings],
-	Device{}.kind():   read[Device],
+	Orders{}.kind():     read[Orders],
+	Status{}.kind():     read[Status],
+	Result{}.kind():     read[Result],
+	Report{}.kind():     read[Report],
+	Layout{}.kind():     read[Layout],
+	Request{}.kind():    read[Request],
+	Answer{}.kind():     read[Answer],
+	Record{}.kind():     read[Record],
+	Recorded{}.kind():   read[Recorded],
+	Learnt{}.kind():     read[Learnt],
+	Settings{}.kind():   read[Settings],
+	Leadership{}.kind(): read[Leadership],
+	Device{}.kind():     read[Device],
 }
 
 func read[T Message](body json.RawMessage) (Message, error) {
@@ -120,14 +121,15 @@ func kinds() string {
 	return strings.Join(names, ", ")
 }
 
-func (Orders) kind() string   { return "orders" }
-func (Status) kind() string   { return "status" }
-func (Result) kind() string   { return "result" }
-func (Report) kind() string   { return "report" }
-func (Layout) kind() string   { return "layout" }
-func (Request) kind() string  { return "request" }
-func (Answer) kind() string   { return "answer" }
-func (Record) kind() string   { return "record" }
-func (Recorded) kind() string { return "recorded" }
-func (Learnt) kind() string   { return "learnt" }
-func (Settings) kind() string { return "settings" }
+func (Orders) kind() string     { return "orders" }
+func (Status) kind() string     { return "status" }
+func (Result) kind() string     { return "result" }
+func (Report) kind() string     { return "report" }
+func (Layout) kind() string     { return "layout" }
+func (Request) kind() string    { return "request" }
+func (Answer) kind() string     { return "answer" }
+func (Record) kind() string     { return "record" }
+func (Recorded) kind() string   { return "recorded" }
+func (Learnt) kind() string     { return "learnt" }
+func (Settings) kind() string   { return "settings" }
+func (Leadership) kind() string { return "leadership" }

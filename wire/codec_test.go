@@ -146,7 +146,7 @@ func TestDecodeErrors(t *testing.T) {
 		{`{"version":2,"kind":"orders","body":{}}`, "version 2, this tensile knows version 1: run"},
 		{`{"version":1.5,"kind":"orders","body":{}}`, "no message of tensile"},
 		{`{"version":1,"kind":"greeting","body":{}}`, `no kind "greeting" of messages (there are answer, device, ` +
-			`layout, learnt, orders, record, recorded, report, request, result, settings, status)`},
+			`layout, leadership, learnt, orders, record, recorded, report, request, result, settings, status)`},
 		{`{"version":1,"kind":"` + strings.Repeat("x", 500) + `","body":{}}`, `"xxxx`},
 		{`{"version":1,"kind":"orders"}`, "decode orders: it has no body"},
 		{`{"version":1,"kind":"orders","body":null}`, "it has no body"},
@@ -307,6 +307,9 @@ func TestCheck(t *testing.T) {
 		{record(func(r *Record) { r.Result.Plans = -1 }), "plans"},
 		{Settings{Device: "a\nb"}, "device"},
 		{Settings{Device: "a", Budget: -1}, "budget_bytes is -1"},
+		{Leadership{}, "term is 0"},
+		{Leadership{Term: 1, Beat: -1}, "beat is -1"},
+		{Leadership{Term: 1, ID: "a\nb"}, "id"},
 		{learnt(func(l *Learnt) { l.Device = "a\nb" }), "device"},
 		{learnt(func(l *Learnt) { l.Ops = make([]LearntOp, MaxLearnt+1) }), "latencies of 4097 ops, and at most 4096"},
 		{learnt(func(l *Learnt) { l.Ops[0].Signature = "ab" }), `op "ab" is no signature of 32`},

@@ -10,8 +10,8 @@ import (
 	"tensile/plan"
 )
 
-// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Recorded, Learnt, Settings and
-// Device.
+// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Recorded, Learnt, Settings,
+// Leadership and Device.
 type Message interface {
 	kind() string
 	check() error
@@ -132,6 +132,8 @@ type Assignment struct {
 	Park        Place `json:"park,omitzero"`        // to rest after these, there; "": to train
 	Copies      bool  `json:"copies,omitzero"`      // its reports are to say what each copy took
 	Trace       Trace `json:"trace,omitzero"`       // what it does is to be told
+	// of a script: why there is no plan for the Spec's graph, and what helps; "": there is one, or it is being made
+	Unplanned string `json:"unplanned,omitzero"`
 }
 
 // Trace asks for all that a job does, command by command, on its TraceSubject.
@@ -158,6 +160,7 @@ type Status struct {
 	Since    int64       `json:"since_ns,omitzero"` // when the process started: since the Unix epoch
 	Orders   int64       `json:"orders"`            // the number of the newest orders it has seen
 	Dead     []string    `json:"dead,omitempty"`    // lives of that name that are known to have ended
+	Leaves   bool        `json:"leaves,omitzero"`   // it was interrupted: it takes no job any more, and ends
 	Brings   *Device     `json:"brings,omitempty"`  // its device; nil: that of the controller
 	Jobs     []JobStatus `json:"jobs"`
 }
@@ -409,6 +412,8 @@ type Record struct {
 	Result    *Result `json:"result,omitempty"`
 	// of a script
 	Script *Allocated `json:"script,omitempty"`
+	// likewise: why there is no plan for its newest graph, and what helps; it trains without one
+	Unplanned string `json:"unplanned,omitzero"`
 
 	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
 	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
@@ -446,3 +451,13 @@ type LearntOp struct {
 
 // MaxLearnt is of how many signatures latencies are kept: those of some thirty networks.
 const MaxLearnt = 4096
+
+// Leadership says which of the controllers with one state leads. The leader stores it again and again; others take over
+// when it has not changed for a while.
+type Leadership struct {
+	ID    string `json:"id,omitzero"` // of the candidate, another at each start; "": the last leader has resigned
+	Where string `json:"where"`       // host and process
+	Term  int64  `json:"term"`        // rises with each leader, from 1
+	Beat  int64  `json:"beat"`        // rises each time that the leader stores it
+	Lease string `json:"lease"`       // the lease of the device's memory, the same in every term
+}

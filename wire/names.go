@@ -46,6 +46,9 @@ func LogSubject(executor, job string) string { return "log." + token(executor) +
 // ControlSubject is where a controller takes a [Request] and gives an [Answer]. The bus tells it who asks.
 const ControlSubject = "control"
 
+// LeaderKey is the key with the [Leadership] among controllers with one state.
+const LeaderKey = "leader.controller"
+
 // Graphs is the bucket with the graphs of the jobs that were submitted.
 const Graphs = "graphs"
 

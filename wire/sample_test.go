@@ -54,7 +54,7 @@ func samples() []Message {
 		Result:    result, Link: Rates{Out: 5e9, In: 6.5e9},
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
 		Gate: time.Millisecond,
-		Loss: &loss, Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000},
+		Loss: &loss, Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000}, Unplanned: "a 512MiB op",
 	}
 	took := 3 * time.Millisecond
 	explained := &explain.Job{Job: "lenet.1", Model: "lenet", Device: "cpu", State: "running", Why: "waits for 3MiB",
@@ -78,13 +78,13 @@ func samples() []Message {
 	return []Message{
 		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10, Park: InMemory,
 			Epoch: 3, Stop: true, Copies: true,
-			Trace: Trace{Number: 8, Iterations: 3}}},
+			Trace: Trace{Number: 8, Iterations: 3}, Unplanned: "a 512MiB op"}},
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"},
 			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000, Name: "ab12", Page: 4096}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000,
-			Orders: 9, Dead: []string{"4711-0"}, Brings: &brought, Jobs: []JobStatus{{
+			Orders: 9, Dead: []string{"4711-0"}, Leaves: true, Brings: &brought, Jobs: []JobStatus{{
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
 				Arena: 4096, Iteration: 12,
 				Error:  "device: out of memory",
@@ -126,6 +126,7 @@ func samples() []Message {
 		brought,
 		Recorded{Latency: []time.Duration{1000, 0}},
 		Settings{Device: "cpu", Budget: 1 << 20},
+		Leadership{ID: "K5ZQ", Where: "lab1, process 4711", Term: 2, Beat: 17, Lease: "B7WX"},
 		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),
 			Latency: 2 * time.Millisecond, Reports: 16}}},
 	}
@@ -232,7 +233,7 @@ func (r maker) layout() Layout {
 }
 
 func (r maker) message() Message {
-	switch r.IntN(9) {
+	switch r.IntN(10) {
 	case 0:
 		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0,
 			Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
@@ -247,7 +248,7 @@ func (r maker) message() Message {
 		return o
 	case 1:
 		s := Status{Executor: r.name(), Number: r.number(), Life: r.name(), Device: r.line(), Orders: r.number(),
-			Host: r.line(), Since: r.number()}
+			Host: r.line(), Since: r.number(), Leaves: r.IntN(2) == 0}
 		for i := range r.IntN(4) {
 			s.Jobs = append(s.Jobs, JobStatus{
 				Name: r.name() + string(rune(97+i)), ID: r.number(), Incarnation: r.number(),
@@ -297,6 +298,8 @@ func (r maker) message() Message {
 		return l
 	case 7:
 		return Settings{Device: r.line(), Budget: r.bytes()}
+	case 8:
+		return Leadership{ID: r.line(), Where: r.line(), Term: 1 + r.number(), Beat: r.number(), Lease: r.line()}
 	default:
 		return r.record()
 	}

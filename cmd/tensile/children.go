@@ -19,7 +19,7 @@ import (
 
 // children are executor processes started from here.
 type children struct {
-	server *bus.Server
+	server hub
 	dir    string   // of the state
 	flags  []string // of each executor's device
 	bound  bool     // they end when this process does, however it ends
@@ -36,7 +36,7 @@ type child struct {
 	stdin   io.WriteCloser // of one that is bound: it ends when this is closed
 }
 
-func newChildren(server *bus.Server, dir string, device *planFlags, bound bool) *children {
+func newChildren(server hub, dir string, device *planFlags, bound bool) *children {
 	flags := []string{"--device", device.device, "--link", device.link, "--threads", fmt.Sprint(device.threads)}
 	if device.noOpenBLAS {
 		flags = append(flags, "--no-openblas")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,16 +11,17 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"tensile/agent"
 	"tensile/controller"
 	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/internal/leader"
 	"tensile/internal/web"
 	"tensile/planner"
 	"tensile/scheduler/policies"
@@ -39,6 +41,9 @@ type controllerFlags struct {
 	drift  float64
 	keep   int
 	record string
+
+	servers   serverFlags // of others; no urls: the server is in this process
+	executors string      // file with their login there
 
 	silence, giveUp time.Duration
 	preempt         bool
@@ -98,12 +103,27 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	c.Flags().BoolVar(&f.preempt, "preempt", false,
 		"park jobs of lower priority that have trained for a minute for one that waits, when shrinking is not "+
 			"enough; they come back")
+	c.Flags().StringVar(&f.servers.urls, "nats", "",
+		"addresses of NATS servers of others, with commas between them, in the place of a server in this process; "+
+			"of several controllers there one leads")
+	f.servers.register(c)
+	c.Flags().StringVar(&f.executors, "nats-executors", "", "file with the login, at servers of others, of executors "+
+		"that are started here and of scripts that join (default: that of --nats-auth, and no scripts)")
 	c.Flags().StringVar(&f.record, "record", "",
 		"write all that the controller is told and answers to this new file, for tensile debug replay")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		f.inForce = !c.Flags().Changed("memory-sharing")
 		if f.share && *isolate {
 			return errors.New("--share and --isolate exclude each other")
+		}
+		for _, own := range []string{"listen", "tls"} {
+			if f.servers.urls != "" && c.Flags().Changed(own) {
+				return fmt.Errorf("--%s is for a server in this process: with --nats leave it out", own)
+			}
+		}
+		if f.servers.urls == "" && (f.servers.auth != "" || f.servers.ca != "" || f.executors != "") {
+			return errors.New("--nats-auth, --nats-ca and --nats-executors are for servers of others: name these " +
+				"with --nats")
 		}
 		f.share, f.plan.apart = f.share || f.plan.simulated() && !*isolate, *isolate
 		return nil
@@ -172,21 +192,26 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer own.close()
-	server, err := f.serve(warn)
+	server, err := f.hub(warn)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	page, err := f.openPage(warn)
-	if err != nil {
-		return err
+	external := f.servers.urls != ""
+	page := new(page)
+	if !external { // else with each term
+		if page, err = f.openPage(warn); err != nil {
+			return err
+		}
+		defer page.close()
 	}
-	defer page.close()
 	path := filepath.Join(f.state, clientFile)
 	if err := bus.WriteCredentials(path, server.Credentials(bus.Client)); err != nil {
 		return err
 	}
-	defer os.Remove(path) // nobody answers any more
+	if !external { // where another controller may answer
+		defer os.Remove(path) // nobody answers any more
+	}
 	var recorder *controller.Recorder
 	if f.record != "" {
 		file, err := recordTo(f.record)
@@ -206,7 +231,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	o := controller.Options{Config: f.plan.controllerConfig(budget), On: own.on, Log: log, Describe: describer.describe,
 		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log.Info(fmt.Sprintf("controller of %s at %s, state in %s", own.name, server.URL(), f.state))
-			page.ready(lines(log, slog.LevelInfo))
+			page.ready(lines(log, slog.LevelInfo), f.state, f.terminal(out))
 			log.Info("latencies before anything was measured: " + own.latencies)
 			if f.plan.context > 0 {
 				log.Info(fmt.Sprintf("this process and every executor take %s of the device's memory each, by opening "+
@@ -221,16 +246,25 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		}
 		return string(text)
 	}
+	if external && f.executors == "" {
+		o.Credentials = nil // a user would be let in as the controller
+	}
 	o.Config.Lease = leaseName(server)
 	o.Trouble, o.Record, o.InForce, o.Kill = server.Trouble, recorder, f.inForce, executors.kill
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, own.limited, f.keep
-	page.measure(f.plan.device, f.public, &o)
-	if err := page.show(ctx, server, &o); err != nil {
+	if external {
+		err = f.control(ctx, server, o, f.terminal(out))
+	} else if err = page.mount(ctx, server, f, &o); err == nil {
+		err = control(ctx, server, o)
+	}
+	if !errors.Is(err, errInterrupted) {
 		return err
 	}
-	if err := control(ctx, server, o); !errors.Is(err, errInterrupted) {
-		return err
+	if external {
+		log.Info("the controller ends; executors go on with their plans, and another controller of these servers " +
+			"takes over")
+		return nil
 	}
 	log.Info("the controller ends; executors go on with their plans until it is started again on this state folder")
 	return nil
@@ -287,6 +321,23 @@ func (f *controllerFlags) open(budget graph.Bytes) (o *ownDevice, err error) {
 	return &ownDevice{d, f.plan.on(d), d.Name(), latencies, link.rate > 0}, nil
 }
 
+// terminal is the terminal at which somebody reads what the controller says; nil: there is none, or what it says is for
+// programs.
+func (f *controllerFlags) terminal(out io.Writer) io.Writer {
+	if f.log.format == jsonLog || !isTerminal(out) {
+		return nil
+	}
+	return out
+}
+
+// hub starts the server of this process, or finds those of others.
+func (f *controllerFlags) hub(log func(string)) (hub, error) {
+	if f.servers.urls != "" {
+		return f.openServers()
+	}
+	return f.serve(log)
+}
+
 // serve starts the server at the address that it had before, where executors look for it, unless another was asked for.
 func (f *controllerFlags) serve(log func(string)) (*bus.Server, error) {
 	path := filepath.Join(f.state, "address")
@@ -310,7 +361,7 @@ func (f *controllerFlags) serve(log func(string)) (*bus.Server, error) {
 }
 
 // control is a controller on a server of this process.
-func control(ctx context.Context, server *bus.Server, o controller.Options) error {
+func control(ctx context.Context, server hub, o controller.Options) error {
 	options := bus.ConnOptions{}
 	if o.Log != nil {
 		options.Log = lines(o.Log, slog.LevelWarn)
@@ -323,6 +374,45 @@ func control(ctx context.Context, server *bus.Server, o controller.Options) erro
 	return controller.Run(ctx, conn, o)
 }
 
+// control is a controller on servers of others, whenever it leads. Its page is there then, at an address that
+// controllers of one state folder share.
+func (f *controllerFlags) control(ctx context.Context, server hub, o controller.Options, terminal io.Writer) error {
+	warn := lines(o.Log, slog.LevelWarn)
+	conn, err := server.Connect(ctx, bus.ConnOptions{Log: warn})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return leader.Run(ctx, conn, leader.Config{ID: rand.Text(), Where: agent.Here(), Lease: rand.Text()}, o.Log,
+		func(ctx context.Context, bus wire.Bus, as wire.Leadership) error {
+			o.Log.Info(fmt.Sprintf("this controller leads, in term %d", as.Term))
+			led := o
+			led.Config.Lease = as.Lease
+			o.Record = nil // which is of one controller's life: the first
+			shown, err := f.openPage(warn)
+			if err != nil {
+				o.Log.Warn("no page is served", "err", err)
+				shown = new(page)
+			}
+			defer shown.close()
+			led.Ready = func() { o.Ready(); shown.ready(lines(o.Log, slog.LevelInfo), f.state, terminal) }
+			if err := shown.mount(ctx, server, f, &led); err != nil {
+				return err
+			}
+			for {
+				err := controller.Run(ctx, bus, led)
+				if ctx.Err() != nil || !errors.Is(err, wire.ErrAway) && !errors.Is(err, context.DeadlineExceeded) {
+					return err
+				}
+				o.Log.Warn("trying again", "err", err) // a stream has no leader at the moment
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Second):
+				}
+			}
+		})
+}
+
 // controllerConfig is what a controller plans by.
 func (f *planFlags) controllerConfig(budget graph.Bytes) controller.Config {
 	return controller.Config{Budget: budget, MemorySharing: f.sharing.Sharing, Context: f.context, Policy: f.policy,
@@ -331,6 +421,9 @@ func (f *planFlags) controllerConfig(budget graph.Bytes) controller.Config {
 
 // checkAddress returns the error of a --nats that cannot be that of the controller of these credentials.
 func checkAddress(address string, c bus.Credentials) error {
+	if c.External {
+		return checkServers(address)
+	}
 	u, err := url.Parse(address)
 	secure := strings.HasPrefix(c.URL, "tls://")
 	switch {
@@ -343,12 +436,7 @@ func checkAddress(address string, c bus.Credentials) error {
 	case !secure && u.Scheme == "tls":
 		return fmt.Errorf("--nats %s: the controller was started without --tls: give nats://%s", address, u.Host)
 	}
-	if u.Port() != "" {
-		if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
-			return fmt.Errorf("--nats %s: there is no port %s: give 1 to 65535", address, u.Port())
-		}
-	}
-	return nil
+	return checkPort(u)
 }
 
 // clientFile is the file of credentials of the command line in a state folder, there while a controller runs.

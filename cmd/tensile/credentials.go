@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,6 +23,8 @@ import (
 type credentialsFlags struct {
 	state, address, output     string
 	user, revoke, list, asJSON bool
+	servers                    serverFlags // of others
+	permissions                bool
 }
 
 func credentialsCommand() *cobra.Command {
@@ -37,10 +40,15 @@ Who has the file is that executor or user: keep it as a password.
 
 With --revoke they are made invalid, at once: a controller closes the connections that were made with
 them. NAME can be given new ones after that. An executor whose credentials were revoked trains on,
-but is not heard: end its process too. With --list all that were given out are listed.`,
+but is not heard: end its process too. With --list all that were given out are listed.
+
+Where the controller uses NATS servers of others, these let NAME in, and say what NAME may:
+--permissions prints what that has to be, in the form of their configuration, and --nats-auth names
+the login that the file gets.`,
 		Example: `  tensile credentials lab2 --output lab2.json
   tensile credentials ada --user
-  tensile credentials ada --user --revoke`,
+  tensile credentials ada --user --revoke
+  tensile credentials lab2 --nats tls://a:4222,tls://b:4222 --nats-auth lab2.creds`,
 		Args: func(c *cobra.Command, args []string) error {
 			if f.list {
 				return noArguments(c, args)
@@ -52,6 +60,8 @@ but is not heard: end its process too. With --list all that were given out are l
 				return err
 			}
 			switch {
+			case f.permissions:
+				return f.writePermissions(args[0], c.OutOrStdout())
 			case f.list:
 				return f.writeList(c.OutOrStdout())
 			case f.revoke:
@@ -65,8 +75,11 @@ but is not heard: end its process too. With --list all that were given out are l
 	c.Flags().BoolVar(&f.revoke, "revoke", false, "make the credentials invalid")
 	c.Flags().BoolVar(&f.list, "list", false, "list the credentials that were given out")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "with --list: print one JSON document and nothing else")
-	c.Flags().StringVar(&f.address, "nats", "",
-		"address of the controller as the executor or user sees it (default: as this machine does)")
+	c.Flags().StringVar(&f.address, "nats", "", "address of the controller as the executor or user sees it "+
+		"(default: as this machine does), or of NATS servers of others")
+	f.servers.register(c)
+	c.Flags().BoolVar(&f.permissions, "permissions", false,
+		"print what NAME has to be let do at NATS servers of others")
 	c.Flags().StringVar(&f.output, "output", "", "file to be made or replaced (default: NAME.json)")
 	return c
 }
@@ -77,6 +90,8 @@ func (f *credentialsFlags) check() error {
 		return errors.New("--list lists all: leave the other flags out")
 	case f.revoke && (f.address != "" || f.output != ""):
 		return errors.New("--revoke writes no file: leave --nats and --output out")
+	case f.permissions && (f.list || f.revoke || f.address != "" || f.output != "" || f.servers.auth != ""):
+		return errors.New("--permissions prints what NAME may: leave all flags but --user out")
 	case f.asJSON && !f.list:
 		return errors.New("--json is for --list: leave it out")
 	}
@@ -111,6 +126,9 @@ func (f *credentialsFlags) issue(name string, out io.Writer) error {
 		return err
 	}
 	client, err := bus.ReadCredentials(filepath.Join(f.state, clientFile))
+	if f.servers.auth != "" || f.servers.ca != "" || strings.Contains(f.address, ",") || err == nil && client.External {
+		return f.issueExternal(name, user, what, client, out)
+	}
 	if err != nil {
 		return noController(f.state, err)
 	}
@@ -132,11 +150,59 @@ func (f *credentialsFlags) issue(name string, out io.Writer) error {
 	return nil
 }
 
+// issueExternal writes credentials for servers of others.
+func (f *credentialsFlags) issueExternal(name, user, what string, client bus.Credentials, out io.Writer) error {
+	f.servers.urls = cmp.Or(f.address, client.URL)
+	if f.servers.urls == "" || f.address == "" && !client.External {
+		return errors.New("--nats-auth and --nats-ca are for NATS servers of others: name these with --nats")
+	}
+	credentials, err := f.servers.credentials(user)
+	if err != nil {
+		return err
+	}
+	if f.servers.auth == "" && client.Login != (bus.Login{}) {
+		return fmt.Errorf("the controller uses NATS servers of others: make a user for %s there, who may do what "+
+			"tensile credentials %s --permissions prints, and name its login with --nats-auth", what, name)
+	}
+	credentials.CA = cmp.Or(credentials.CA, client.CA)
+	path := cmp.Or(f.output, name+".json")
+	if err := bus.WriteCredentials(path, credentials); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: credentials of %s\n", path, what)
+	return nil
+}
+
+// writePermissions prints what a user has to be let do, in the form of the configuration of nats-server.
+func (f *credentialsFlags) writePermissions(name string, out io.Writer) error {
+	user, what, err := f.named(name)
+	if err != nil {
+		return err
+	}
+	publish, deny, subscribe, _ := bus.ExternalAccess(user)
+	list := func(subjects []string) string {
+		quoted := make([]string, len(subjects))
+		for i, s := range subjects {
+			quoted[i] = strconv.Quote(s)
+		}
+		return "[" + strings.Join(quoted, ", ") + "]"
+	}
+	fmt.Fprintf(out, "# %s of Tensile\npermissions {\n  publish { allow: %s", what, list(publish))
+	if len(deny) > 0 {
+		fmt.Fprintf(out, ", deny: %s", list(deny))
+	}
+	_, err = fmt.Fprintf(out, " }\n  subscribe { allow: %s }\n}\n", list(subscribe))
+	return err
+}
+
 // withdraw revokes credentials. No controller has to run for that.
 func (f *credentialsFlags) withdraw(name string, out io.Writer) error {
 	user, what, err := f.named(name)
 	if err != nil {
 		return err
+	}
+	if client, err := bus.ReadCredentials(filepath.Join(f.state, clientFile)); err == nil && client.External {
+		return fmt.Errorf("the controller uses NATS servers of others: remove the user of %s there", what)
 	}
 	err = bus.Revoke(f.state, user)
 	switch {

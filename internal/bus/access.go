@@ -2,6 +2,7 @@ package bus
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -82,6 +83,44 @@ func accessOf(user string) (access, bool) {
 		return access{}, false
 	}
 	return executorAccess(executor), true
+}
+
+// leaderRead is the subject of requests to the leader of a stream for stored messages, followed by the stream's name.
+const leaderRead = "$JS.API.STREAM.MSG.GET."
+
+// ExternalAccess is what the servers of others have to let a user do, as subjects: what it may publish to, among these
+// what not, and what it may subscribe to. It is false for what is no user.
+func ExternalAccess(user string) (publish, deny, subscribe []string, ok bool) {
+	const inbox = "_INBOX.>"
+	if user == Controller {
+		return []string{">"}, nil, []string{">"}, true
+	}
+	a, ok := accessOf(user)
+	if !ok {
+		return nil, nil, nil, false
+	}
+	if a.asks != "" {
+		publish = append(publish, a.asks)
+		a.deny = append([]string{directGet + "KV_leader"}, a.deny...)
+	}
+	// What is stored they ask the leader of its stream, who is asked in the message for what; but for orders.
+	of := func(subject string) string {
+		stream, ok := strings.CutPrefix(subject, directGet)
+		if !ok || strings.HasPrefix(stream, "KV_orders.") {
+			return subject
+		}
+		stream, _, _ = strings.Cut(stream, ".")
+		return leaderRead + stream
+	}
+	for _, subject := range a.publish {
+		if subject = of(subject); !slices.Contains(publish, subject) {
+			publish = append(publish, subject)
+		}
+	}
+	for _, subject := range a.deny {
+		deny = append(deny, of(subject))
+	}
+	return publish, deny, append([]string{inbox}, a.subscribe...), true
 }
 
 // permissions let a misguided client be told, and logged, instead of speaking to nobody.

@@ -272,7 +272,7 @@ func TestForgedHeaders(t *testing.T) {
 		// Refused or not, it changes nothing for others.
 		must(t, a.publish(&nats.Msg{Subject: "$KV.status.a", Header: nats.Header{name: {value}}, Data: []byte("odd")}))
 	}
-	must(t, a.store(ctx, &nats.Msg{Subject: "$KV.status.a", Header: nats.Header{"Status": {"503"},
+	must(t, a.store(ctx, "KV_status", &nats.Msg{Subject: "$KV.status.a", Header: nats.Header{"Status": {"503"},
 		"Nats-Sequence": {"99999999"}}}))
 	must(t, c.Put(ctx, "status.b", []byte("later")))
 	got.until(t, "status.b=later")

@@ -32,6 +32,7 @@ type Conn struct {
 	nats        *nats.Conn
 	inbox       string        // prefix of the subjects for answers
 	closed      chan struct{} // no callback of nats runs any more
+	end         chan struct{} // closed when Close begins
 	retries     sync.WaitGroup
 
 	mu            sync.Mutex
@@ -41,20 +42,24 @@ type Conn struct {
 	asked         uint64              // requests so far
 	waiting       map[string]*waiting // for answers, by the last token of their subject
 	subscriptions map[*subscription]bool
+	fence         fence
+	made          map[string]bool // buckets that are there, by stream
 }
 
 var _ wire.Bus = (*Conn)(nil)
 
-// connectTimeout is how long a server may take to answer a new connection, also where the machine is busy.
-const connectTimeout = 10 * time.Second
+// connectTimeout is how long a server may take to answer a new connection, also where the machine is busy: an executor
+// that gives up has been started in vain.
+const connectTimeout = time.Minute
 
-// Connect connects to a server. It fails at once when nobody listens or the credentials are wrong. A connection that is
-// lost later is tried again until it succeeds or is closed.
+// Connect connects to a server. It fails at once when nobody listens, the credentials are wrong or ctx is done. A
+// connection that is lost later is tried again until it succeeds or is closed.
 func Connect(ctx context.Context, to Credentials, o ConnOptions) (*Conn, error) {
-	return connect(ctx, to, o, nil)
+	return connect(ctx, to, o, nil, connectTimeout)
 }
 
-func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InProcessConnProvider) (*Conn, error) {
+func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InProcessConnProvider,
+	timeout time.Duration) (*Conn, error) {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
@@ -65,22 +70,28 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 		o.Name = to.User
 	}
 	c := &Conn{
-		credentials: to, options: o, closed: make(chan struct{}),
-		inbox: nats.NewInbox() + ".", waiting: make(map[string]*waiting), subscriptions: make(map[*subscription]bool),
+		credentials: to, options: o, closed: make(chan struct{}), end: make(chan struct{}),
+		inbox: nats.NewInbox() + ".", waiting: make(map[string]*waiting), made: make(map[string]bool),
+		subscriptions: make(map[*subscription]bool),
 	}
 	pool, err := roots(to.CA)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", to.URL, err)
 	}
 	with := []nats.Option{
-		nats.Name(o.Name), nats.Timeout(connectTimeout), nats.UserInfo(to.User, to.Password),
+		nats.Name(o.Name), nats.Timeout(timeout),
 		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(c.lost), nats.ReconnectHandler(c.back),
 		nats.ErrorHandler(c.failed), nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 	}
-	dial := new(dialer)
+	if to.External {
+		with = append(with, to.Login.options()...)
+	} else {
+		with = append(with, nats.UserInfo(to.User, to.Password))
+	}
+	dial := newDialer(timeout)
 	if within != nil {
 		with = append(with, nats.InProcessServer(within))
 	} else {
@@ -89,10 +100,21 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 			with = append(with, nats.Secure(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}))
 		}
 	}
-	if c.nats, err = nats.Connect(to.URL, with...); err != nil {
-		return nil, connectError(to, err, dial.failure())
+	goOn := context.AfterFunc(ctx, dial.abort)
+	c.nats, err = nats.Connect(to.URL, with...)
+	switch aborted := !goOn(); {
+	case aborted:
+		if err == nil {
+			c.Close()
+		}
+		return nil, fmt.Errorf("connect to %s: %w", c.server(), context.Cause(ctx))
+	case err != nil:
+		return nil, connectError(to, err, dial.failure(), timeout)
 	}
 	_, err = c.nats.Subscribe(c.inbox+"*", c.answered)
+	if err == nil && to.External {
+		err = c.checkServer()
+	}
 	if err == nil && to.User == Controller {
 		err = c.prepare(ctx)
 	}
@@ -100,10 +122,16 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 		c.Close()
 		return nil, fmt.Errorf("connect to %s: %w", c.server(), err)
 	}
+	if to.External {
+		c.retries.Go(c.poll)
+	}
 	return c, nil
 }
 
 func (c *Conn) prepare(ctx context.Context) error {
+	if c.credentials.External {
+		return c.prepareExternal(ctx)
+	}
 	js, err := jetstream.New(c.nats)
 	if err != nil {
 		return err
@@ -130,6 +158,9 @@ func (c *Conn) Connected() bool { return c.nats.IsConnected() }
 // Close ends the connection and all callbacks, and waits for them; so none of them, OnState included, may call it.
 func (c *Conn) Close() error {
 	c.mu.Lock()
+	if !c.closing {
+		close(c.end)
+	}
 	c.closing = true
 	subscriptions := make([]*subscription, 0, len(c.subscriptions))
 	for s := range c.subscriptions {
@@ -209,18 +240,40 @@ func (c *Conn) away() error {
 	return fmt.Errorf("%w to %s: it comes back by itself when the server does", wire.ErrAway, c.server())
 }
 
-// dialer dials and remembers why it could not: nats only says that there is no server.
+// dialer dials and remembers why it could not: nats only says that there is no server, and knows of no context.
 type dialer struct {
-	mu  sync.Mutex
-	err error
+	timeout time.Duration
+	dialing context.Context // done when it is aborted
+	cancel  context.CancelFunc
+
+	mu   sync.Mutex
+	conn net.Conn // the newest
+	err  error
+}
+
+func newDialer(timeout time.Duration) *dialer {
+	d := &dialer{timeout: timeout}
+	d.dialing, d.cancel = context.WithCancel(context.Background())
+	return d
 }
 
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, address, connectTimeout)
+	conn, err := (&net.Dialer{Timeout: d.timeout}).DialContext(d.dialing, network, address)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.err = err
+	if d.conn, d.err = conn, err; d.dialing.Err() != nil && err == nil {
+		conn.Close()
+	}
 	return conn, err
+}
+
+// abort ends what is dialled and the newest connection.
+func (d *dialer) abort() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cancel(); d.conn != nil {
+		d.conn.Close()
+	}
 }
 
 func (d *dialer) failure() error {
@@ -230,11 +283,17 @@ func (d *dialer) failure() error {
 }
 
 // connectError says why no connection came about, and what to do.
-func connectError(to Credentials, err, dialed error) error {
+func connectError(to Credentials, err, dialed error, timeout time.Duration) error {
 	var remedy string
 	_, untrusted := errors.AsType[x509.UnknownAuthorityError](err)
 	_, misnamed := errors.AsType[x509.HostnameError](err)
 	switch {
+	case to.External && errors.Is(err, nats.ErrAuthorization):
+		err, remedy = errors.New("this login is refused"), "give one that the servers know with --nats-auth"
+	case to.External && untrusted:
+		remedy = "give the certificate that signed the servers' with --nats-ca"
+	case to.External && dialed != nil:
+		err, remedy = dialed, "start the servers, or correct --nats"
 	case dialed != nil:
 		err, remedy = dialed, "start a controller there (tensile controller --listen), or correct the URL"
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
@@ -249,7 +308,7 @@ func connectError(to Credentials, err, dialed error) error {
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		remedy = "the server has no TLS: start it with TLS, or use credentials without a ca"
 	case errors.Is(err, nats.ErrTimeout) || isTimeout(err):
-		err, remedy = fmt.Errorf("no answer within %v", connectTimeout),
+		err, remedy = fmt.Errorf("no answer within %v", timeout),
 			"see whether that is a NATS server, and how busy its machine is"
 	default:
 		remedy = "see whether that is a NATS server"

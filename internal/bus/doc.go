@@ -70,6 +70,24 @@
 // it, and only the controller may write to those of executors. A command line may write to the store of graphs: it can
 // replace or damage any graph there, whose digest is checked by everyone who loads it.
 //
+// # Servers of others
+//
+// With Credentials.External the servers are a cluster that somebody else runs (nats-server 2.12 or newer, JetStream,
+// max_payload of 8 MiB). A connection makes the streams that it needs, each on three servers if there are as many. What
+// a user may is for those servers to say: [ExternalAccess] lists what each has to be let do.
+//
+// A command line asks control.USER itself, instead of control. What is stored is read from the leader of its stream, by
+// $JS.API.STREAM.MSG.GET.STREAM, since the other servers may not have it yet; but an executor reads its orders, which
+// are told again, by a direct get. A stream whose leader ends may have stored what it did not publish again, so readers
+// look every two seconds whether they have missed something.
+//
+// Where all users are in one account, who may store or read something may have the answer, which may be what it has
+// stored, sent to any subject of that account, also to control.client: so it can do what an administrator can. Give
+// users and executors that are not trusted that far accounts of their own, which import their subjects.
+//
+// Several controllers may use one cluster, of which one leads. The key leader.controller says which; [Conn.Fence] has
+// the streams refuse what one writes in whose place another leads.
+//
 // # What survives
 //
 // The server's data survive a kill of the process. After a loss of power the last two minutes may be missing. A store

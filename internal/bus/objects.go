@@ -124,7 +124,10 @@ func replaces() nats.Header {
 
 // storeIn stores a message in a bucket; a controller makes the bucket first if there is none.
 func (c *Conn) storeIn(ctx context.Context, b bucket, m *nats.Msg) error {
-	err := c.store(ctx, m)
+	if c.credentials.External && c.credentials.User == Controller {
+		return c.storeMade(ctx, b, m)
+	}
+	err := c.store(ctx, b.stream(), m)
 	if c.credentials.User != Controller || !errors.Is(err, errNoStream) {
 		return err
 	}
@@ -135,7 +138,7 @@ func (c *Conn) storeIn(ctx context.Context, b bucket, m *nats.Msg) error {
 	if _, err := js.CreateOrUpdateStream(ctx, b.config()); err != nil {
 		return fmt.Errorf("make stream %s: %w", b.stream(), err)
 	}
-	return c.store(ctx, m)
+	return c.store(ctx, b.stream(), m)
 }
 
 // Load returns an object, or an error that is [wire.ErrNotFound].
@@ -230,6 +233,9 @@ func (c *Conn) removeObject(ctx context.Context, in, name string) error {
 		return err
 	}
 	if name == "" {
+		c.mu.Lock()
+		delete(c.made, b.stream())
+		c.mu.Unlock()
 		return c.manage(ctx, "DELETE", b.stream(), nil)
 	}
 	info, _ := c.objectInfo(ctx, b, name) // one that cannot be read is removed all the same
@@ -244,7 +250,7 @@ func (c *Conn) clear(ctx context.Context, p place) error {
 	if c.credentials.User == Controller {
 		return c.purge(ctx, p)
 	}
-	return c.store(ctx, &nats.Msg{Subject: p.subject, Header: replaces()})
+	return c.store(ctx, p.stream, &nats.Msg{Subject: p.subject, Header: replaces()})
 }
 
 // purge removes all that is at a place.
@@ -254,7 +260,12 @@ func (c *Conn) purge(ctx context.Context, p place) error {
 
 // manage has the server do something with a stream, for a controller alone; one that is not there is no error.
 func (c *Conn) manage(ctx context.Context, what, stream string, request []byte) error {
-	m, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM." + what + "." + stream, Data: request}, answerTimeout)
+	if c.fenced() { // such a request takes no condition
+		if err := c.deposed(ctx, fencedFirst[0]); err != nil {
+			return err
+		}
+	}
+	m, err := c.patiently(ctx, &nats.Msg{Subject: "$JS.API.STREAM." + what + "." + stream, Data: request})
 	if err != nil {
 		return err
 	}

@@ -179,7 +179,8 @@ func TestDamagedObjects(t *testing.T) {
 				text, err = json.Marshal(info)
 				must(t, err)
 			}
-			must(t, client.store(ctx, &nats.Msg{Subject: b.info("bad").subject, Header: replaces(), Data: text}))
+			must(t, client.store(ctx, b.stream(), &nats.Msg{Subject: b.info("bad").subject, Header: replaces(),
+				Data: text}))
 			if _, err := client.Load(ctx, wire.Graphs, "bad"); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: %v, want %q", test.name, err, test.want)
 			}

@@ -120,6 +120,9 @@ func (c *Conn) Subscribe(subject string, each func(subject string, data []byte))
 
 // Ask sends a request and returns its one answer, or an error that is [wire.ErrNobody] when nobody serves.
 func (c *Conn) Ask(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	if c.credentials.External && subject == wire.ControlSubject { // elsewhere the server does this
+		subject += "." + c.credentials.User
+	}
 	m, err := c.request(ctx, &nats.Msg{Subject: subject, Data: data}, askTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s at %s: %w", subject, c.server(), err)

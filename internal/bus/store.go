@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,13 +77,14 @@ type place struct {
 	latest          bool // the newest message of each subject alone is kept
 }
 
+// keyBuckets are the stores of keys.
+var keyBuckets = []string{"orders", "status", "result", "record", "device", "leader"}
+
 // keyPlace is the place of a key such as "status.e1" or a pattern of keys.
 func keyPlace(key string) (place, error) {
 	bucket, name, _ := strings.Cut(key, ".")
-	if name == "" || bucket != "orders" && bucket != "status" && bucket != "result" && bucket != "record" &&
-		bucket != "device" {
-		return place{}, fmt.Errorf("there is no key %q: keys are made by OrdersKey, StatusKey, ResultKey, "+
-			"RecordKey and DeviceKey of package wire", key)
+	if name == "" || !slices.Contains(keyBuckets, bucket) {
+		return place{}, fmt.Errorf("there is no key %q: keys are named by package wire", key)
 	}
 	return place{"KV_" + bucket, "$KV." + key, true}, nil
 }
@@ -137,6 +139,9 @@ const operation = "KV-Operation"
 
 // newest returns the newest message of a subject, or ErrNotFound.
 func (c *Conn) newest(ctx context.Context, p place) (message, error) {
+	if c.byLeader(p.stream) {
+		return c.leaderGet(ctx, p.stream, fmt.Sprintf(`{"last_by_subj":%q}`, p.subject))
+	}
 	return stored(c.direct(ctx, &nats.Msg{Subject: directGet + p.stream + "." + p.subject}))
 }
 
@@ -153,6 +158,9 @@ func (c *Conn) first(ctx context.Context, p place, from uint64) (m message, more
 
 // next is first without the number of messages that follow, which costs the server time.
 func (c *Conn) next(ctx context.Context, p place, from uint64) (message, error) {
+	if c.byLeader(p.stream) {
+		return c.leaderGet(ctx, p.stream, string(query(p, from, "").Data))
+	}
 	return stored(c.direct(ctx, query(p, from, "")))
 }
 
@@ -170,7 +178,7 @@ func stored(m *nats.Msg, err error) (message, error) {
 
 // direct asks for a stored message, and returns it as the server sends it; or ErrNotFound.
 func (c *Conn) direct(ctx context.Context, query *nats.Msg) (*nats.Msg, error) {
-	m, err := c.request(ctx, query, answerTimeout)
+	m, err := c.patiently(ctx, query)
 	switch {
 	case errors.Is(err, wire.ErrNobody):
 		return nil, c.noStream()
@@ -186,18 +194,37 @@ func (c *Conn) direct(ctx context.Context, query *nats.Msg) (*nats.Msg, error) {
 }
 
 // store has a stream store a message, and waits until it is.
-func (c *Conn) store(ctx context.Context, m *nats.Msg) error {
+func (c *Conn) store(ctx context.Context, stream string, m *nats.Msg) error {
 	if strings.ContainsAny(m.Subject, "*> \t\r\n") {
 		return fmt.Errorf("%q is a pattern, and nothing can be stored under it", m.Subject)
 	}
-	got, err := c.request(ctx, m, answerTimeout)
-	if errors.Is(err, wire.ErrNobody) {
-		return c.noStream()
-	}
-	if err != nil {
+	if err := c.guard(ctx, stream, m); err != nil {
 		return err
 	}
-	return c.acknowledged(got)
+	_, err := c.send(ctx, m)
+	if isWrongSequence(err) && c.fenced() {
+		return errors.Join(err, c.deposed(ctx, stream))
+	}
+	return err
+}
+
+// send sends a message to be stored, and returns its number in the stream.
+func (c *Conn) send(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
+	got, err := c.patiently(ctx, m)
+	if errors.Is(err, wire.ErrNobody) {
+		return 0, c.noStream()
+	}
+	if err != nil {
+		return 0, err
+	}
+	if err := c.acknowledged(got); err != nil {
+		return 0, err
+	}
+	var ack jetstream.PubAck
+	if err := json.Unmarshal(got.Data, &ack); err != nil {
+		return 0, fmt.Errorf("%s answers what is no acknowledgement: %w", c.server(), err)
+	}
+	return ack.Sequence, nil
 }
 
 // errNoStream is returned when no stream is there to store a message, or to be asked for one.
@@ -210,7 +237,7 @@ func (c *Conn) noStream() error {
 // acknowledged returns the error in the answer of a stream.
 func (c *Conn) acknowledged(m *nats.Msg) error {
 	var ack struct {
-		Error *jetstream.APIError `json:"error"`
+		Error *refusal `json:"error"`
 	}
 	err := json.Unmarshal(m.Data, &ack)
 	switch {
@@ -218,10 +245,12 @@ func (c *Conn) acknowledged(m *nats.Msg) error {
 		return fmt.Errorf("%s answers what is no acknowledgement: %w", c.server(), err)
 	case ack.Error == nil:
 		return nil
-	case ack.Error.ErrorCode == jetstream.JSErrCodeStreamNotFound:
+	case ack.Error.number == jetstream.JSErrCodeStreamNotFound:
 		return c.noStream()
+	case ack.Error.number == notAvailable:
+		return fmt.Errorf("%w: %s: %w", wire.ErrAway, c.server(), ack.Error)
 	}
-	return fmt.Errorf("%s does not store it: %s", c.server(), ack.Error.Description)
+	return fmt.Errorf("%s refuses it: %w", c.server(), ack.Error)
 }
 
 // Put sets the latest value of a key.
@@ -238,7 +267,7 @@ func (c *Conn) setKey(ctx context.Context, what, key string, m *nats.Msg) error 
 	p, err := keyPlace(key)
 	if err == nil {
 		m.Subject = p.subject
-		err = c.store(ctx, m)
+		err = c.store(ctx, p.stream, m)
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", what, key, err)
@@ -291,7 +320,7 @@ func (c *Conn) Watch(ctx context.Context, pattern string, each func(key string, 
 func (c *Conn) Append(ctx context.Context, log string, line []byte) error {
 	p, err := logPlace(log)
 	if err == nil {
-		err = c.store(ctx, &nats.Msg{Subject: p.subject, Data: line[:min(len(line), maxLine)]})
+		err = c.store(ctx, p.stream, &nats.Msg{Subject: p.subject, Data: line[:min(len(line), maxLine)]})
 	}
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", log, err)

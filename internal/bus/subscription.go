@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,7 +20,8 @@ type subscription struct {
 	sub    *nats.Subscription
 	end    chan struct{} // closed when it stops
 	once   sync.Once
-	reader *reader // of Watch and Follow
+	reader *reader       // of Watch and Follow
+	lost   atomic.Uint64 // how often it was found that the reader has missed something
 
 	mu        sync.Mutex // held while a callback runs
 	stopped   bool
@@ -91,10 +93,10 @@ func (s *subscription) stop() {
 // reader reports the messages at a place of a stream in the order of their sequence numbers: first the stored ones,
 // then the new ones.
 //
-// New ones come by a subscription, so some can be missed: while the connection is lost, or when callbacks are slow. The
-// number of reconnects plus the number of dropped messages is the reader's generation. When that has changed, the
-// reader reads what is stored again before it takes what it hears. A reader of the latest values then reports all of
-// them, a reader of a log goes on where it was.
+// New ones come by a subscription, so some can be missed: while the connection is lost, when callbacks are slow, or
+// when a server ends. The number of reconnects, plus that of dropped messages, plus how often something was found
+// missing, is the reader's generation. When that has changed, the reader reads what is stored again before it takes
+// what it hears. A reader of the latest values then reports all of them, a reader of a log goes on where it was.
 type reader struct {
 	*subscription
 	place
@@ -125,7 +127,7 @@ func (c *Conn) read(ctx context.Context, p place, each func(message)) (stop func
 // generationNow is the generation of what is heard now.
 func (s *subscription) generationNow() uint64 {
 	dropped, _ := s.sub.Dropped() // fails only for one that has ended
-	return s.conn.nats.Stats().Reconnects + uint64(max(dropped, 0))
+	return s.conn.nats.Stats().Reconnects + uint64(max(dropped, 0)) + s.lost.Load()
 }
 
 // heard takes a message that a stream has published again.
@@ -163,6 +165,9 @@ func (r *reader) reportStored(ctx context.Context) error {
 		m, err := r.conn.newest(ctx, r.place)
 		return r.take(m, err)
 	}
+	if r.conn.byLeader(r.stream) {
+		return r.reportUpTo(ctx)
+	}
 	m, left, err := r.conn.first(ctx, r.place, r.last+1)
 	for ; err == nil && left > 0; left-- {
 		if err := r.take(m, err); err != nil {
@@ -171,6 +176,21 @@ func (r *reader) reportStored(ctx context.Context) error {
 		m, err = r.conn.next(ctx, r.place, r.last+1)
 	}
 	return r.take(m, err)
+}
+
+// reportUpTo is reportStored where the leader of the stream is asked, which does not count what follows.
+func (r *reader) reportUpTo(ctx context.Context) error {
+	newest, err := r.conn.newest(ctx, r.place)
+	for err == nil && r.last < newest.sequence {
+		var m message
+		if m, err = r.conn.next(ctx, r.place, r.last+1); err == nil {
+			err = r.take(m, nil)
+		}
+	}
+	if notFound(err) {
+		return nil
+	}
+	return err
 }
 
 // take reports a message; there may be none.
