@@ -54,10 +54,10 @@ func (d *domain) takes(j *job) bool {
 	r := &j.record
 	begun := r.Checkpoint != nil && !r.Spec.AnyDevice && r.Device != ""
 	switch {
-	case d.brought == nil && begun && r.Device != d.config.Device:
-		return false
 	case d.brought == nil && len(d.m.domains) == 1:
 		return true
+	case d.brought == nil && begun && r.Device != d.config.Device:
+		return false
 	case d.brought == nil && !slices.ContainsFunc(j.tried, d.has): // it may start an executor
 		return j.lacking == 0 || d.vacant(j, nil) != ""
 	case d.brought == nil:
