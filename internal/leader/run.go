@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,8 +102,8 @@ func (r *runner) step(ctx context.Context, in Input) error {
 				}
 			case o.Lost != nil:
 				r.depose()
-				r.log.Warn("this controller stands by: another leads now", "leader", o.Lost.Where)
 				r.leads = o.Lost.Where
+				r.log.Warn(fmt.Sprintf("this controller leads no longer: %s does", cmp.Or(r.leads, "another")))
 			}
 		}
 		if r.term != nil {
