@@ -36,6 +36,11 @@ type Host interface {
 	Close() error
 }
 
+// Unplannable is a [Host] of scripts, which train on where there is no plan for what they do, and are told why.
+type Unplannable interface {
+	Unplanned(job, why string)
+}
+
 // On returns what makes the host of a device, for [Options].
 func On(d device.Device) func(observer func(executor.Event)) Host {
 	return func(observer func(executor.Event)) Host { return executor.NewHost(d, observer) }

@@ -26,6 +26,8 @@ type job struct {
 	from      int              // iterations of the newest checkpoint that the controller knew of at the beginning
 	park      wire.Place       // ordered: where it is to rest; "": it is to train
 	copies    bool             // ordered: reports say what each copy took
+	unplanned string           // why there is no plan for a script's graph; "": there is, or will be
+	known     string           // of that, the host was told
 	trace     wire.Trace       // the newest that was ordered
 	next      *wire.Assignment // of another job of its name, which begins when this one is gone
 
@@ -107,6 +109,10 @@ func (m *Machine) next(j *job) {
 	case !j.hosted && j.park != "":
 		m.state(j, wire.Resting)
 	case j.hosted:
+		if j.unplanned != j.known {
+			j.known = j.unplanned
+			m.say(Output{Unplanned: &Unplanned{j.spec.Name, j.unplanned}})
+		}
 		m.rest(j)
 		m.take(j)
 		m.fetch(j)

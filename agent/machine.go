@@ -36,10 +36,11 @@ type Process struct {
 	Executor string        `json:"executor"`
 	Life     string        `json:"life"` // another for each process that is called so
 	Dead     []string      `json:"dead,omitzero"`
-	Device   string        `json:"device"`    // its identity
-	Host     string        `json:"host"`      // the machine on which it runs
-	Since    int64         `json:"since_ns"`  // when it began: since the Unix epoch
-	Origin   time.Duration `json:"origin_ns"` // of the device's clock: since the Unix epoch; 0 if that is virtual
+	Device   string        `json:"device"`           // its identity
+	Host     string        `json:"host"`             // the machine on which it runs
+	Since    int64         `json:"since_ns"`         // when it began: since the Unix epoch
+	Origin   time.Duration `json:"origin_ns"`        // of the device's clock, since the Unix epoch; 0: it is virtual
+	Brings   *wire.Device  `json:"brings,omitempty"` // its device; nil: it is that of the controller
 	// how long it waits without work for a controller that is away; 0: an hour
 	Alone time.Duration `json:"alone_ns,omitzero"`
 }
@@ -79,7 +80,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.news = true
 		m.retry()
 	case in.Drain != nil:
-		m.drain = in.Drain
+		m.drain, m.news = in.Drain, true
 	case in.Quit != nil:
 		m.quit(in.Quit)
 	}
@@ -148,7 +149,7 @@ func (m *Machine) order(o *wire.Orders) {
 			j.elsewhere = j.elsewhere || slices.Contains(o.Elsewhere, j.spec.ID)
 		case j.named && same(j.spec, o.Jobs[i].Spec) && j.number == o.Jobs[i].Incarnation:
 			j.epoch, j.stop = max(j.epoch, o.Jobs[i].Epoch), j.stop || o.Jobs[i].Stop
-			j.copies, j.park = o.Jobs[i].Copies, o.Jobs[i].Park
+			j.copies, j.park, j.unplanned = o.Jobs[i].Copies, o.Jobs[i].Park, o.Jobs[i].Unplanned
 			if next := o.Jobs[i].Spec; next.Graph != j.spec.Graph {
 				j.spec.Graph, j.spec.Held, j.spec.Least, j.stale = next.Graph, next.Held, next.Least, true
 			}
@@ -198,7 +199,7 @@ func (m *Machine) begin(w wire.Assignment) {
 	m.ticket++
 	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, number: w.Incarnation, named: true, epoch: w.Epoch,
 		stop: w.Stop, copies: w.Copies, from: w.From, park: w.Park,
-		trace:  w.Trace,
+		trace: w.Trace, unplanned: w.Unplanned,
 		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, State: wire.Waiting}})
 	m.news = true
 }
@@ -257,7 +258,7 @@ func (m *Machine) report() {
 	m.said, m.news = m.said+1, false
 	p := &m.process
 	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host,
-		Since: p.Since, Orders: m.orders, Dead: p.Dead,
+		Since: p.Since, Orders: m.orders, Dead: p.Dead, Leaves: m.drain != nil, Brings: p.Brings,
 		Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
 		if j.next != nil {

@@ -46,9 +46,11 @@ type Output struct {
 	Lend    *wire.Lease // how jobs get memory has changed; before one of them is opened. See Lend
 	Weigh   *Weigh      // what a job is worth has changed, where jobs share memory
 	Trace   *Trace      // the host is to tell what a job does
-	Event   *Event      // for logs
-	Leave   bool        // the process is to end
-	Refused string      // it is to end at once: why the controller does not want it
+
+	Unplanned *Unplanned
+	Event     *Event // for logs
+	Leave     bool   // the process is to end
+	Refused   string // it is to end at once: why the controller does not want it
 }
 
 // Spare releases the snapshot that an input brings, unless the machine, which answered with these outputs, wants it
@@ -113,6 +115,9 @@ type Trace struct {
 	Job        string
 	Iterations int
 }
+
+// Unplanned says why there is no plan for what the script of a job has recorded.
+type Unplanned struct{ Job, Why string }
 
 // Fetch asks for a layout, to be proven.
 type Fetch struct {

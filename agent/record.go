@@ -235,6 +235,8 @@ func saidOf(outputs []Output) []said {
 			*s = said{Do: "park", Job: o.Park.Job, Number: o.Park.Number}
 		case o.Trace != nil:
 			*s = said{Do: "trace", Job: o.Trace.Job, Number: int64(o.Trace.Iterations)}
+		case o.Unplanned != nil:
+			*s = said{Do: "unplanned", Job: o.Unplanned.Job, Text: o.Unplanned.Why}
 		case o.Resume != "":
 			*s = said{Do: "resume", Job: o.Resume}
 		case o.Take != "":

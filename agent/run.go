@@ -36,6 +36,9 @@ type Options struct {
 	Executor string
 	Life     string   // another for each process that is called so; "": one is made up
 	Dead     []string // lives of that name that are known to have ended
+	// what the controller is to know of the device, for which it then plans as for one of its own; nil: it is that of
+	// the controller
+	Brings *wire.Device
 	// how long it waits without work for a controller that is away; 0: an hour
 	Alone     time.Duration
 	Device    Device
@@ -77,7 +80,7 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := Process{Executor: o.Executor, Life: cmp.Or(o.Life, rand.Text()), Dead: o.Dead, Device: o.Device.Identity(),
-		Host: Here(), Since: int64(clock.Now()), Alone: o.Alone}
+		Host: Here(), Since: int64(clock.Now()), Alone: o.Alone, Brings: o.Brings}
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		p.Origin = clock.Now() - o.Device.Now()
 	}
@@ -332,6 +335,10 @@ func (r *runner) do(out Output) {
 		r.lend(out.Lend)
 	case out.Weigh != nil:
 		r.host.Weigh(out.Weigh.Job, out.Weigh.Weight)
+	case out.Unplanned != nil:
+		if h, ok := r.host.(Unplannable); ok {
+			h.Unplanned(out.Unplanned.Job, out.Unplanned.Why)
+		}
 	case out.Trace != nil:
 		r.host.Trace(out.Trace.Job, out.Trace.Iterations)
 	case out.Link != nil:

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -29,9 +30,11 @@ import (
 //	    [seconds=N] [it=N]               between checkpoints
 //	    [from=N] [incarnation=N]         the newest checkpoint that is known, and who begins there
 //	    [park=memory | park=disk]
+//	    [script=GRAPH [unplanned]]       it is a script's, which was seen to do this; and there is no plan for it
 //	stray number=N                       orders to another executor, of no job
 //	prepared job=J [again | broken]      graph and data of a job are there; or could not be fetched, or are wrong;
 //	    [begin=N [foreign]] [note]       it goes on after N iterations, from a checkpoint of its own or another
+//	    [script=GRAPH]                   the graph is this one, of a script
 //	layout job=J epoch=N [again | broken]  a layout was proven; or could not be fetched, or is wrong
 //	late job=J epoch=N                   a layout came for the job before the present one of that name
 //	applied job=J epoch=N arena=BYTES    the host trains with a layout
@@ -40,7 +43,7 @@ import (
 //	parked job=J [number=N]              as it was told last, or the Nth time
 //	snapshot job=J [iteration=N]         the state of a job at an iteration boundary; or there is none
 //	written job=J [iteration=N]          a checkpoint was written; or could not be
-//	report job=J iteration=N epoch=N
+//	report job=J iteration=N epoch=N [reserve=BYTES]    that a script's allocator has
 //	ended job=J iterations=N
 //	kept job=J [saved | broken] [losses]   the outcome of a job was taken, and saved; or could not be saved;
 //	                                     it has losses
@@ -114,6 +117,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 				p.Begin.Checkpoint = nil
 			}
 		}
+		d.MaybeScanArgs(t, "script", (*string)(&p.Graph))
 		return Input{Prepared: p}
 	case "layout", "late":
 		ticket := s.tickets[job]
@@ -176,6 +180,9 @@ func (s *script) event(t *testing.T, job string, d *datadriven.TestData) *execut
 	case "report":
 		e.Report = &executor.Report{Job: job, Iteration: int(intArg(t, d, "iteration")), Epoch: intArg(t, d, "epoch"),
 			Begin: 1, End: 1 + time.Second}
+		if d.HasArg("reserve") {
+			e.Report.Script = &executor.Script{Plan: 100, Reserve: graph.Bytes(intArg(t, d, "reserve"))}
+		}
 	default:
 		d.Fatalf(t, "unknown command %q", d.Cmd)
 	}
@@ -213,6 +220,12 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 		line.MaybeScanArgs(t, "from", &w.From)
 		line.MaybeScanArgs(t, "incarnation", &w.Incarnation)
 		line.MaybeScanArgs(t, "park", (*string)(&w.Park))
+		if line.MaybeScanArgs(t, "script", (*string)(&w.Spec.Graph)) {
+			w.Spec.Script, w.Spec.Iterations = true, 0
+		}
+		if line.HasArg("unplanned") {
+			w.Unplanned = "the budget is too small"
+		}
 		o.Jobs = append(o.Jobs, w)
 	}
 	return o
@@ -279,6 +292,8 @@ func textOf(o Output) string {
 		return text
 	case o.Resume != "":
 		return "resume " + o.Resume
+	case o.Unplanned != nil:
+		return fmt.Sprintf("no plan for %s: %s", o.Unplanned.Job, cmp.Or(o.Unplanned.Why, "that is over"))
 	case o.Take != "":
 		return "take the state of " + o.Take
 	case o.Write != nil:
@@ -313,6 +328,9 @@ func textOf(o Output) string {
 		panic(fmt.Sprintf("agent: an output that says nothing: %+v", o))
 	}
 	text := fmt.Sprintf("status %d of %s, orders %d", o.Status.Number, o.Status.Executor, o.Status.Orders)
+	if o.Status.Leaves {
+		text += ", leaves"
+	}
 	if o.Status.Dead != nil {
 		text += fmt.Sprintf(", dead: %s", o.Status.Dead)
 	}
@@ -323,6 +341,9 @@ func textOf(o Output) string {
 		}
 		if j.Checkpoint != nil {
 			text += fmt.Sprintf(", checkpoint %d", j.Checkpoint.Iteration)
+		}
+		if j.Script != nil {
+			text += fmt.Sprintf(", reserve %d", j.Script.Reserve)
 		}
 		if j.Result != nil {
 			text += ", with a result"

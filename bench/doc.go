@@ -10,6 +10,7 @@
 //   - [MeasureSharing]: the tables and figures of Zico and Waterwave.
 //   - [MeasureRealSharing]: copies that share memory on a device with data, and whether bits stay the same.
 //   - [MeasureController]: a controller with many executors and reports, on a server of its own.
+//   - [MeasureObserve]: what viewers of the page and scrapes of the metrics cost a controller and its jobs.
 //
 // Nothing but that command imports it: what the product itself needs is in workload, planner and report.
 package bench

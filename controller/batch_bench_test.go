@@ -36,7 +36,7 @@ func BenchmarkCopies(b *testing.B) {
 							submit(b, m, list[i:i+1])
 						}
 					}
-					if n := len(m.active()); n != len(list) {
+					if n := len(m.own.active()); n != len(list) {
 						b.Fatalf("%d of %d jobs were admitted", n, len(list))
 					}
 				}
@@ -57,6 +57,6 @@ func submit(b *testing.B, m *Machine, list []Submission) {
 		if p == nil {
 			return
 		}
-		in = Input{Planned: plannerOf(m.config, signedProfile).Plan(b.Context(), p)}
+		in = Input{Planned: plannerOf(m.own.config, signedProfile).Plan(b.Context(), p)}
 	}
 }

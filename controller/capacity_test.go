@@ -42,8 +42,8 @@ func TestCapacityFollowsPlans(t *testing.T) {
 		}
 		w.run(5)
 		contexts := 4 * w.config.Context
-		all := w.machine.claims().Bytes() + contexts
-		if got := w.machine.lease; got.Capacity != 0 || got.Sharing != wire.Gates {
+		all := w.machine.own.claims().Bytes() + contexts
+		if got := w.machine.own.lease; got.Capacity != 0 || got.Sharing != wire.Gates {
 			t.Fatalf("seed %d: without a budget the lease is %+v", seed, got)
 		}
 		var told []wire.Lease
@@ -54,7 +54,7 @@ func TestCapacityFollowsPlans(t *testing.T) {
 			for range 8 {
 				if told = lent(w, told); len(told) > 0 {
 					now := told[len(told)-1]
-					needs := w.machine.promised()
+					needs := w.machine.own.promised()
 					if now.Capacity < min(needs, all-contexts) || now.Capacity > max(budget-contexts, needs) {
 						t.Fatalf("seed %d: a capacity of %s, plans need %s, the budget is %s", seed, now.Capacity,
 							needs, budget)
@@ -65,7 +65,7 @@ func TestCapacityFollowsPlans(t *testing.T) {
 				}
 				w.run(1)
 			}
-			if w.machine.promised() > budget-contexts {
+			if w.machine.own.promised() > budget-contexts {
 				break // they cannot shrink so far
 			}
 			if told = lent(w, told); told[len(told)-1].Capacity != budget-contexts {
@@ -99,7 +99,8 @@ func TestCapacityOutOfReach(t *testing.T) {
 	m := NewMachine(Config{MemorySharing: wire.Gates, Page: 64, Budget: 1000})
 	train := func(base, arena graph.Bytes) *job {
 		l := &ProvenLayout{Wire: &wire.Layout{Arena: arena}, Claim: &Claim{base, arena}}
-		j := &job{record: wire.Record{State: wire.Training}, layouts: []*layout{{ProvenLayout: *l, granted: true}}}
+		j := &job{domain: m.own, record: wire.Record{State: wire.Training},
+			layouts: []*layout{{ProvenLayout: *l, granted: true}}}
 		m.jobs = append(m.jobs, j)
 		return j
 	}
@@ -108,24 +109,27 @@ func TestCapacityOutOfReach(t *testing.T) {
 	number := int64(0)
 	lends := func(what string, want graph.Bytes) {
 		t.Helper()
-		if m.lend(); m.lease.Capacity != want || m.lease.Number < number {
-			t.Errorf("%s: the lease is %+v after number %d, want %s", what, m.lease, number, want)
+		if m.own.lend(); m.own.lease.Capacity != want || m.own.lease.Number < number {
+			t.Errorf("%s: the lease is %+v after number %d, want %s", what, m.own.lease, number, want)
 		}
-		number = m.lease.Number
+		number = m.own.lease.Number
 	}
 	lends("the budget", 1000)
-	m.config.Budget = 600
+	m.own.config.Budget = 600
 	lends("a smaller one", 800)
 	a.layouts, a.record.State = nil, wire.Queued
 	a.record.Held = []wire.Holding{{Executor: "x1", Bytes: 700}}
 	lends("what a has is out of reach", 800)
-	before := Stored{Orders: map[string]wire.Orders{"x2": {Lease: &m.lease}}}
-	again, err := Restore(m.config, before)
+	before := Stored{Orders: map[string]wire.Orders{"x2": {Lease: &m.own.lease}}}
+	again, err := Restore(m.own.config, before)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again.jobs, m = m.jobs, again
-	m.config.Budget = 500
+	for _, j := range m.jobs {
+		j.domain = m.own
+	}
+	m.own.config.Budget = 500
 	lends("another controller, a smaller budget", 800)
 	a.record.Held = nil
 	lends("it is back", 500)

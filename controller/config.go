@@ -10,12 +10,16 @@ import (
 	"tensile/wire"
 )
 
-// Config says what a controller plans for, and how.
+// Config says what a controller plans for, and how. What is of a device is that of its own process.
 type Config struct {
-	Device string      `json:"device"`      // its identity: executors with another device are sent away
-	Align  graph.Bytes `json:"align_bytes"` // of offsets
-	Out    cost.Link   `json:"out"`         // of the device; jobs share it
-	In     cost.Link   `json:"in"`
+	Device string `json:"device"` // its identity: executors with another device are sent away
+	// NoDevice: the process of the controller has none. Jobs train on those that executors bring, and Device and what
+	// is said of it mean nothing.
+	NoDevice bool        `json:"no_device,omitzero"`
+	Name     string      `json:"name,omitzero"` // of the device: an executor that brings one of that name shares it
+	Align    graph.Bytes `json:"align_bytes"`   // of offsets
+	Out      cost.Link   `json:"out"`           // of the device; jobs share it
+	In       cost.Link   `json:"in"`
 	// Sharing is how jobs slow one another down on the device; zero: they do not.
 	Sharing cost.Sharing `json:"sharing,omitzero"`
 	Budget  graph.Bytes  `json:"budget_bytes"` // for the arenas of all jobs and contexts together; 0: no limit

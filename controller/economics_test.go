@@ -30,7 +30,7 @@ func (w *world) errand(in Input) *Planned {
 	w.clock += time.Minute // whatever rest there was is over
 	for _, o := range w.machine.Step(w.clock, in) {
 		if o.Plan != nil {
-			return plannerOf(w.machine.config, w.profile).Plan(w.t.Context(), o.Plan)
+			return plannerOf(w.machine.own.config, w.profile).Plan(w.t.Context(), o.Plan)
 		}
 	}
 	return nil
@@ -47,11 +47,11 @@ func TestPlansRepayTheChange(t *testing.T) {
 				break
 			}
 			m := w.machine
-			m.config.Horizon = horizon
+			m.own.config.Horizon = horizon
 			for op := range j.latency {
 				j.latency[op] /= 10 // so that copies are late
 			}
-			m.want.better = because(Drifted, "a test")
+			m.own.want.better = because(Drifted, "a test")
 			planned := w.errand(Input{Tick: &Tick{}})
 			if planned.Why != nil {
 				break // copies that are late fit no plan of this budget
@@ -85,7 +85,7 @@ func TestThreshold(t *testing.T) {
 		w, j = tightJob(t, seed)
 	}
 	m := w.machine
-	m.config.Threshold, m.config.Alpha, m.config.Settle = 0.1, 1, 1
+	m.own.config.Threshold, m.own.config.Alpha, m.own.config.Settle = 0.1, 1, 1
 	// report has every step take its latency times a factor, from when the job was planned last.
 	planned := append([]time.Duration(nil), j.latency...)
 	j.assumed = planned
@@ -103,7 +103,7 @@ func TestThreshold(t *testing.T) {
 			r.Steps = append(r.Steps, time.Duration(float64(planned[s.Op])*[2]float64{factor, other}[i%2]))
 		}
 		w.errand(Input{Report: r})
-		m.errand = nil // no matter what came of it
+		m.own.errand = nil // no matter what came of it
 	}
 	report := func(factor float64) { mixed(factor, factor) }
 	before := j.assumed

@@ -36,56 +36,70 @@ func (e *errand) improves() bool { return e.admitted == len(e.jobs) }
 
 // ask has plans made, unless some are being made already. Those that memory waits for come first, then the jobs that
 // wait, then what may be better.
-func (m *Machine) ask() {
-	active, waiting := m.reachable(), m.waiting()
-	m.want.admission = m.want.admission && len(waiting) > 0
+func (d *domain) ask() {
+	active, waiting := d.reachable(), slices.DeleteFunc(d.waiting(), d.m.roams)
+	d.want.admission = d.want.admission && len(waiting) > 0
 	if len(active) == 0 {
-		m.want.better = reason{}
+		d.want.better = reason{}
 	}
-	m.cancel()
-	admit := m.want.admission && (m.want.better.none() || !m.overfull())
-	if m.errand != nil || !admit && m.want.better.none() {
+	d.cancel()
+	admit := d.want.admission && (d.want.better.none() || !d.overfull())
+	if d.errand != nil || !admit && d.want.better.none() || d.sought && !d.overfull() && !d.bare() {
 		return
 	}
-	m.ticket++
-	e := &errand{ticket: m.ticket, jobs: active, admitted: len(active), reason: m.want.better, must: m.want.must,
-		asked: m.now, budget: m.config.Budget}
-	if admit {
-		e.jobs = append(e.jobs, waiting...)
-		m.want.admission = false
+	if !admit {
+		waiting = nil
 	}
-	m.want.better, m.want.must = reason{}, false // an admission plans for all
-	p := m.planFor(e.jobs, e.admitted)
+	d.send(waiting)
+}
+
+// send has plans made for the jobs that are admitted, and those that wait.
+func (d *domain) send(waiting []*job) *errand {
+	active := d.reachable()
+	d.m.ticket++
+	e := &errand{ticket: d.m.ticket, jobs: active, admitted: len(active), reason: d.want.better, must: d.want.must,
+		asked: d.m.now, budget: d.config.Budget}
+	if len(waiting) > 0 {
+		e.jobs = append(e.jobs, waiting...)
+		d.want.admission = false
+	}
+	d.want.better, d.want.must = reason{}, false // an admission plans for all
+	p := d.planFor(e.jobs, e.admitted)
 	p.Ticket = e.ticket
 	for _, j := range e.jobs {
 		j.assumed, j.reports = slices.Clone(j.latency), 0
 	}
-	m.errand = e
-	m.say(Output{Plan: p})
+	d.errand = e
+	d.m.say(Output{Plan: p})
+	return e
 }
 
 // planFor is what planners need to know to plan for jobs, of which so many are admitted.
-func (m *Machine) planFor(jobs []*job, admitted int) *Plan {
-	p := &Plan{Admitted: admitted, Budget: m.config.Budget, Reserved: m.reserved(), Line: m.line,
-		HostMemory: m.config.HostMemory, HostReserved: m.hostReserved(jobs), Contexts: m.staying()}
-	starts := m.starts(jobs)
+func (d *domain) planFor(jobs []*job, admitted int) *Plan {
+	p := &Plan{Device: d.brought, Weigh: len(d.m.domains) > 1, Admitted: admitted,
+		Budget: d.config.Budget, Reserved: d.reserved(), Line: d.line,
+		HostMemory: d.config.HostMemory, HostReserved: d.hostReserved(jobs), Contexts: d.staying()}
+	starts := d.starts(jobs)
 	for i, j := range jobs {
-		if j.profile == nil && p.Learnt == nil {
-			p.Learnt = m.learnt.latencies()
+		if (j.profile == nil || j.domain != d) && p.Learnt == nil {
+			p.Learnt = d.learnt.latencies()
 		}
-		p.Jobs = append(p.Jobs, m.candidate(j))
+		p.Jobs = append(p.Jobs, d.candidate(j))
 		p.Jobs[i].Starts = starts[i]
 	}
 	return p
 }
 
 // candidate is a job as planners take it.
-func (m *Machine) candidate(j *job) Candidate {
+func (d *domain) candidate(j *job) Candidate {
 	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, Profile: j.profile,
 		Latency: slices.Clone(j.latency), Slack: j.slack(), Measured: j.learnt, Last: j.last, Fresh: j.fresh,
-		Left: m.config.Horizon, Beyond: j.beyond()}
+		Left: d.config.Horizon, Beyond: j.beyond()}
 	if !j.record.Spec.Script {
 		c.Left = min(c.Left, j.record.Spec.Iterations-j.record.Iteration)
+	}
+	if j.domain != d { // of which nothing is known there
+		c.Profile, c.Latency, c.Slack, c.Measured = nil, nil, nil, false
 	}
 	if c.Beside = j.beside; !j.active() {
 		c.Rests = j.hostClaim()
@@ -98,103 +112,124 @@ func (m *Machine) candidate(j *job) Candidate {
 
 // cancel gives an errand up that has become pointless: all its jobs are over, or it only looks for better plans while
 // jobs wait that are to be planned for together with all others.
-func (m *Machine) cancel() {
-	e := m.errand
-	if e == nil {
+func (d *domain) cancel() {
+	e := d.errand
+	if e == nil || d.tries() {
 		return
 	}
 	over := !slices.ContainsFunc(e.jobs, func(j *job) bool { return !j.record.State.Over() })
-	if !over && !(e.improves() && m.want.admission && !m.overfull() && !m.bare()) {
+	if !over && !(e.improves() && (d.want.admission || d.sought) && !d.overfull() && !d.bare()) {
 		return
 	}
-	m.say(Output{Cancel: e.ticket})
-	m.errand = nil
-	if !over && m.want.better.none() {
-		m.want.better = e.reason
+	d.m.say(Output{Cancel: e.ticket})
+	d.errand = nil
+	if !over && d.want.better.none() {
+		d.want.better = e.reason
 	}
 }
 
-// planned takes the plans that an errand has brought. What has changed since it was sent out counts: an answer to
-// another errand than the newest is dropped, and so are plans of jobs that are over.
+// planned takes what an errand has brought. An answer to another errand than the newest of a device is dropped.
 func (m *Machine) planned(p *Planned) {
-	e := m.errand
-	if e == nil || p.Ticket != e.ticket {
-		return
+	for _, d := range m.domains {
+		if d.errand != nil && d.errand.ticket == p.Ticket {
+			if d.tries() {
+				m.tried(d, p)
+			} else {
+				d.planned(p)
+			}
+			return
+		}
 	}
-	m.errand, m.changed = nil, true
-	m.rest = m.now + restFactor*(m.now-e.asked)
+}
+
+// tries reports whether the errand is part of a trial.
+func (d *domain) tries() bool {
+	t := d.m.trial
+	return t != nil && slices.ContainsFunc(t.list, func(a *attempt) bool { return a.errand == d.errand })
+}
+
+// planned takes the plans that the domain's errand has brought. What has changed since it was sent out counts: plans of
+// jobs that are over are dropped.
+func (d *domain) planned(p *Planned) {
+	e := d.errand
+	d.errand, d.m.changed = nil, true
+	d.rest = d.m.now + restFactor*(d.m.now-e.asked)
 	for _, j := range e.jobs {
 		j.follow, j.last = p.Again, nil
 	}
 	for i, profile := range p.New {
 		if j := e.jobs[i]; j.profile == nil && !j.record.State.Over() {
 			j.profile = &profile
-			m.expect(j)
+			d.expect(j)
 			j.assumed = slices.Clone(j.latency)
 		}
 	}
 	switch {
 	case len(p.Never) > 0:
-		m.never(e, p.Never)
+		d.never(e, p.Never)
 	case e.improves() && p.Why != nil:
-		m.noneBetter(e, p.Why)
+		d.noneBetter(e, p.Why)
 	case e.improves():
-		m.improve(e, p.Jobs)
+		d.improve(e, p.Jobs)
 	default:
-		m.enter(e, p)
+		d.enter(e, p)
 	}
 }
 
 // never refuses jobs that can not even run alone, or has them fail if they were taken already. The others of the errand
 // are tried again.
-func (m *Machine) never(e *errand, why map[int]string) {
-	if e.budget != m.config.Budget {
+func (d *domain) never(e *errand, why map[int]string) {
+	if e.budget != d.config.Budget {
 		why = nil // within another budget they may
 	}
 	for i, j := range e.jobs[e.admitted:] {
 		text, never := why[e.admitted+i]
+		if never {
+			text += d.m.elsewhereFits(d)
+		}
 		switch {
 		case !never:
-			m.want.admission = true
-		case j.batch != nil && m.find(j.record.Spec.Name) == j: // its batch was not refused yet
-			m.refuse(j.batch, text)
+			d.want.admission = true
+		case j.batch != nil && d.m.find(j.record.Spec.Name) == j: // its batch was not refused yet
+			d.m.refuse(j.batch, text)
 		case j.record.State != wire.Queued:
 		case j.fitted:
 			j.stuck, j.record.Need, j.record.Why = true, 0, "waits for a larger budget: "+text
-			m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+			d.m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
 		case j.batch == nil:
-			m.over(j, wire.Broken, text, nil)
+			d.m.over(j, wire.Broken, text, nil)
 		}
 	}
-	if m.want.better.none() {
-		m.want.better = e.reason
+	if d.want.better.none() {
+		d.want.better = e.reason
 	}
 }
 
 // enter admits jobs that waited, with plans for them and those that ran already. The others go on waiting, each for
 // what is in its way: none overtakes another that waits for bytes.
-func (m *Machine) enter(e *errand, p *Planned) {
+func (d *domain) enter(e *errand, p *Planned) {
 	fits := max(len(p.Jobs), e.admitted)
 	for _, j := range e.jobs {
 		if j.fresh, j.fitted = false, true; j.batch != nil {
-			m.take(j.batch)
+			d.m.take(j.batch)
 		}
 	}
-	begun := slices.DeleteFunc(waits(e.jobs[e.admitted:fits]), m.away)
+	begun := slices.DeleteFunc(waits(e.jobs[e.admitted:fits]), d.m.away)
 	for _, j := range begun {
 		j.record.State, j.record.Why, j.record.Need, j.record.Preempted = wire.Starting, "", 0, false
+		j.chosen, j.full = false, false
 	}
 	why := p.Why
 	for i, j := range waits(e.jobs[fits:]) {
-		if m.wait(j, why); i == 0 && fits == 0 && why.Need > 0 && m.reserved() > 0 {
+		if d.wait(j, why); i == 0 && fits == 0 && why.Need > 0 && d.reserved() > 0 {
 			j.record.Why += ", but for what executors may have that cannot be reached"
-			j.stuck, m.want.admission = true, true // it holds nobody up
+			j.stuck, d.want.admission = true, true // it holds nobody up
 		}
 		why = &NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
 	}
 	if len(begun) == 0 { // none fits, or all were stopped meanwhile, for which others would shrink in vain
-		if m.want.better.none() {
-			m.want.better = e.reason
+		if d.want.better.none() {
+			d.want.better = e.reason
 		}
 		return
 	}
@@ -205,8 +240,8 @@ func (m *Machine) enter(e *errand, p *Planned) {
 	case len(begun) > 1:
 		cause = because(Arrival, "%d jobs have come", len(begun))
 	}
-	m.adopt(m.standing(e, p.Jobs), cause.event())
-	m.sayShared()
+	d.adopt(d.standing(e, p.Jobs), cause.event())
+	d.sayShared()
 }
 
 // waits are those of some jobs that are queued still.
@@ -215,8 +250,9 @@ func waits(jobs []*job) []*job {
 }
 
 // wait says why a job waits.
-func (m *Machine) wait(j *job, why *NoPlan) {
+func (d *domain) wait(j *job, why *NoPlan) {
 	before := j.record.Why
+	j.chosen = false
 	j.record.Need, j.wants, j.record.Why = 0, 0, why.Why
 	switch {
 	case why.OnHost:
@@ -228,10 +264,13 @@ func (m *Machine) wait(j *job, why *NoPlan) {
 		j.record.Why = fmt.Sprintf("waits for %s: it and the running jobs need %s of %s%s", j.record.Need, why.Need,
 			why.Budget, with(why.Contexts))
 	}
+	if len(d.m.domains) > 1 && why.Need > 0 {
+		j.record.Why += " of device " + d.config.Name
+	}
 	if j.record.Why == before {
 		return
 	}
-	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: j.record.Need, Reason: j.record.Why})
+	d.m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: j.record.Need, Reason: j.record.Why})
 }
 
 // adoption is a plan that a job may change to.
@@ -242,7 +281,7 @@ type adoption struct {
 
 // standing are the plans of an errand whose jobs are admitted. A job that was told to stop or to park keeps the plan
 // that it has, and changes to its new share of the link only.
-func (m *Machine) standing(e *errand, plans []PlannedJob) []adoption {
+func (d *domain) standing(e *errand, plans []PlannedJob) []adoption {
 	var list []adoption
 	for i, p := range plans {
 		j := e.jobs[i]
@@ -259,54 +298,57 @@ func (m *Machine) standing(e *errand, plans []PlannedJob) []adoption {
 
 // improve adopts plans for the jobs that are admitted if they are worth the time of the transitions, or if jobs have
 // none or have to shrink.
-func (m *Machine) improve(e *errand, jobs []PlannedJob) {
-	m.noPlan = ""
-	plans := m.standing(e, jobs)
-	if m.overfull() {
-		if held := m.taken(); m.config.Budget > 0 && held > m.config.Budget {
-			m.event(Event{Kind: Shrinking, Bytes: held, Budget: m.config.Budget, Contexts: m.contexts()})
+func (d *domain) improve(e *errand, jobs []PlannedJob) {
+	d.noPlan = ""
+	plans := d.standing(e, jobs)
+	if d.overfull() {
+		if held := d.taken(); d.config.Budget > 0 && held > d.config.Budget {
+			d.m.event(Event{Kind: Shrinking, Bytes: held, Budget: d.config.Budget, Contexts: d.contexts()})
 		}
-		m.adopt(plans, e.reason.event())
+		d.adopt(plans, e.reason.event())
 		return
 	}
 	var gain, transition time.Duration
 	for _, p := range plans {
 		gain, transition = gain+p.Gain, transition+p.Transition
 	}
-	if m.bare() || e.must {
-		m.adopt(plans, e.reason.event())
+	if d.bare() || e.must {
+		d.adopt(plans, e.reason.event())
 	} else if transition > 0 && gain > transition {
 		adopted := e.reason.event()
 		adopted.Gain, adopted.Transition = gain, transition
-		m.adopt(plans, adopted)
+		d.adopt(plans, adopted)
 	}
 }
 
 // noneBetter goes on without new plans. Where jobs have to shrink, or have no plan, those that have nothing yet wait
 // again.
-func (m *Machine) noneBetter(e *errand, why *NoPlan) {
-	if (m.overfull() || m.bare()) && m.requeue(e.reason.text) {
-		m.want.better, m.want.admission = e.reason, true
+func (d *domain) noneBetter(e *errand, why *NoPlan) {
+	if (d.overfull() || d.bare()) && d.requeue(e.reason.text) {
+		d.want.better, d.want.admission = e.reason, true
 		return
 	}
 	told := e.reason.event()
 	told.Kind, told.Why = Unplanned, why.Why
-	if m.overfull() {
-		told = Event{Kind: Stuck, Bytes: m.taken(), Budget: m.config.Budget, Contexts: m.contexts(), Why: why.Why}
+	if d.overfull() {
+		told = Event{Kind: Stuck, Bytes: d.taken(), Budget: d.config.Budget, Contexts: d.contexts(), Why: why.Why}
+	}
+	for _, j := range e.jobs {
+		d.m.unplanned(j, why)
 	}
 	said := fmt.Sprint(told.Kind, told.Bytes, told.Budget, told.Contexts, told.Why)
-	if m.noPlan != said { // jobs that cannot shrink would say so with every drift
-		m.noPlan = said
-		m.event(told)
+	if d.noPlan != said { // jobs that cannot shrink would say so with every drift
+		d.noPlan = said
+		d.m.event(told)
 	}
 }
 
 // requeue has the admitted jobs wait again that have no memory yet, and reports whether there are any. They may never
 // fit the budget that there is now.
-func (m *Machine) requeue(reason string) (any bool) {
-	for _, j := range m.active() {
+func (d *domain) requeue(reason string) (any bool) {
+	for _, j := range d.active() {
 		if j.record.State == wire.Starting && j.claim().none() {
-			m.discard(j, j.given(), j.record.Park == "" && !j.record.Spec.Script)
+			d.m.discard(j, j.given(), j.record.Park == "" && !j.record.Spec.Script)
 			j.record.State, j.record.Why, j.layouts = wire.Queued, reason, nil
 			if j.record.Park == "" && !j.record.Spec.Script {
 				j.record.Executor = ""
@@ -318,41 +360,47 @@ func (m *Machine) requeue(reason string) (any bool) {
 }
 
 // adopt makes plans the newest of their jobs.
-func (m *Machine) adopt(plans []adoption, e Event) {
+func (d *domain) adopt(plans []adoption, e Event) {
 	for _, p := range plans {
 		j := p.job
-		j.record.Speed = p.Speed
+		j.record.Speed, j.record.Slowdown = p.Speed, p.Slowdown
 		j.reports = 0
-		j.record.Device = m.config.Device
-		if m.config.Limited {
+		j.record.Device = d.config.Device
+		if d.config.Limited {
 			j.record.Link = wire.Rates{Out: p.Out.Rate, In: p.In.Rate}
 		}
 		if p.Layout != nil && p.Layout.epoch() > j.record.Epoch {
 			j.record.Latencies = p.Latencies
 			j.plan(p.Layout, e.Reason)
-			m.count(j, func(t *Tally) { t.plan(e.Cause) })
+			d.m.count(j, func(t *Tally) { t.plan(e.Cause) })
 			e.Plans++
 		}
 	}
 	if e.Plans > 0 {
 		e.Kind = Adopted
-		m.event(e)
+		d.m.event(e)
 	}
 }
 
 // overfull reports whether the newest plans of all jobs do not fit the budget together, which was larger before.
-func (m *Machine) overfull() bool {
+func (d *domain) overfull() bool {
 	var sum Together
-	for _, j := range m.reachable() {
+	for _, j := range d.reachable() {
 		if l := j.newest(); l != nil {
 			sum = sum.With(j.with(l))
 		}
 	}
-	taken := sum.Bytes() + m.reserved() + m.staying().Sum() + m.toStart().Sum()
-	return m.config.Budget > 0 && taken > m.config.Budget || m.hostFull()
+	taken := sum.Bytes() + d.reserved() + d.staying().Sum() + d.toStart().Sum()
+	return d.config.Budget > 0 && taken > d.config.Budget || d.hostFull()
 }
 
-// bare reports whether an admitted job has no plan, as one that was planned for just before a controller died.
-func (m *Machine) bare() bool {
-	return slices.ContainsFunc(m.jobs, func(j *job) bool { return j.goesOn() && j.newest() == nil })
+// bare reports whether an admitted job has no plan for what it does, as one that was planned for just before a
+// controller died.
+func (d *domain) bare() bool {
+	for j := range d.jobs() {
+		if j.goesOn() && (j.newest() == nil || j.stale(j.newest())) {
+			return true
+		}
+	}
+	return false
 }

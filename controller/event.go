@@ -15,6 +15,8 @@ type EventKind string
 const (
 	Joined     EventKind = "joined"     // Executor
 	SentAway   EventKind = "sent-away"  // Executor; Reason
+	Opened     EventKind = "opened"     // Device of Host, with Budget, is planned for; Reason: its identity
+	Closed     EventKind = "closed"     // nobody has Device any more
 	Left       EventKind = "left"       // the process of Executor has ended, or another takes its name; Why
 	OutOfReach EventKind = "silent"     // Executor cannot be reached, and may be training; Why
 	Back       EventKind = "back"       // Executor is heard of again
@@ -46,6 +48,7 @@ type Event struct {
 	Job        string        `json:"job,omitzero"`
 	Executor   string        `json:"executor,omitzero"`
 	Host       string        `json:"host,omitzero"`
+	Device     string        `json:"device,omitzero"`
 	State      wire.JobState `json:"state,omitzero"`
 	Iterations int           `json:"iterations,omitzero"`
 	Epoch      int64         `json:"epoch,omitzero"`
@@ -67,6 +70,11 @@ func (e Event) String() string {
 		return fmt.Sprintf("executor %s has joined", e.Executor)
 	case SentAway:
 		return fmt.Sprintf("executor %s is sent away: %s", e.Executor, e.Reason)
+	case Opened:
+		return fmt.Sprintf("device %s%s is planned for: %s, budget %s", e.Device, where(e.Host), e.Reason,
+			words(e.Budget))
+	case Closed:
+		return fmt.Sprintf("device %s is not planned for any more: nobody has it", e.Device)
 	case Left:
 		return fmt.Sprintf("executor %s has gone: %s", e.Executor, e.Why)
 	case Doubled:

@@ -39,6 +39,10 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 			q.Job, j.record.State))
 		return
 	}
+	if j.domain == nil {
+		m.reply(from, fmt.Errorf("job %s %s: plans explain it once it has a device", q.Job, j.record.Why))
+		return
+	}
 	o := &Question{To: from, Request: *q, Job: m.facts(j), At: -1, Graph: j.graph, Profile: j.profile}
 	o.Latency = slices.Clone(j.latency)
 	for _, l := range j.given() {
@@ -49,17 +53,18 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 	if o.InForce != nil && j.told != nil && j.told.Epoch == o.InForce.epoch() {
 		o.Told = j.told
 	}
-	jobs := m.reachable()
+	d := j.domain
+	jobs := d.reachable()
 	admitted := len(jobs)
 	if j.record.State == wire.Queued {
-		waiting := m.waiting()
+		waiting := d.waiting()
 		if at := slices.Index(waiting, j); at >= 0 {
 			waiting = waiting[:at]
 		}
 		jobs = append(append(jobs, waiting...), j)
 	}
 	if o.At = slices.Index(jobs, j); o.At >= 0 {
-		o.Plan = m.planFor(jobs, admitted)
+		o.Plan = d.planFor(jobs, admitted)
 		for i, other := range jobs {
 			o.Ranks = append(o.Ranks, m.rank(other))
 			o.Plan.Jobs[i].Fresh = other == j && j.fresh // another that can never run does not matter here
@@ -70,12 +75,12 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 
 // facts are what a job's answer says that needs no work.
 func (m *Machine) facts(j *job) *explain.Job {
-	r := &j.record
-	e := &explain.Job{Job: r.Spec.Name, Model: r.Spec.Model, Device: m.config.Device, State: string(r.State),
-		Why: r.Why, Iteration: r.Iteration, Of: r.Spec.Iterations, Budget: m.config.Budget, Taken: m.taken(),
-		Shared: m.config.shares(), Holders: []explain.Holder{}, Plans: []explain.Alternative{}}
+	r, d := &j.record, j.domain
+	e := &explain.Job{Job: r.Spec.Name, Model: r.Spec.Model, Device: d.config.Device, State: string(r.State),
+		Why: r.Why, Iteration: r.Iteration, Of: r.Spec.Iterations, Budget: d.config.Budget, Taken: d.taken(),
+		Shared: d.config.shares(), Holders: []explain.Holder{}, Plans: []explain.Alternative{}}
 	for _, other := range m.jobs {
-		if c := other.claim(); !c.none() {
+		if c := other.claim(); other.domain == d && !c.none() {
 			h := explain.Holder{Job: other.record.Spec.Name, State: string(other.record.State),
 				Priority: other.priority(), Bytes: c.Arena}
 			if e.Shared {
@@ -83,12 +88,12 @@ func (m *Machine) facts(j *job) *explain.Job {
 			}
 			e.Holders = append(e.Holders, h)
 		}
-		if held := other.held(); held > 0 {
+		if held, _ := d.heldBy(other); held > 0 {
 			e.Holders = append(e.Holders, explain.Holder{Job: other.record.Spec.Name, Bytes: held, Away: true})
 		}
 	}
 	slices.SortStableFunc(e.Holders, func(a, b explain.Holder) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	if c := m.contexts(); c.Sum() > 0 {
+	if c := d.contexts(); c.Sum() > 0 {
 		e.Holders = append(e.Holders, explain.Holder{Bytes: c.Sum()})
 	}
 	return e
@@ -123,7 +128,7 @@ func (r *runner) explain(q *Question) {
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, explainTime)
 		defer cancel()
-		answer <- (&Planner{Config: r.options.Config, On: r.options.On}).Explain(ctx, q)
+		answer <- r.planner(q.Plan).Explain(ctx, q)
 		<-r.planning
 	})
 }

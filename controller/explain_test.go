@@ -35,7 +35,7 @@ func (w *world) explained(q wire.Request) wire.Answer {
 // inPlans are the newest plans of jobs that have one: arenas by name, and epochs.
 func (w *world) inPlans() (arenas map[string]graph.Bytes, epochs map[string]int64) {
 	arenas, epochs = make(map[string]graph.Bytes), make(map[string]int64)
-	for _, j := range w.machine.active() {
+	for _, j := range w.machine.own.active() {
 		if l := j.newest(); l != nil {
 			arenas[j.record.Spec.Name], epochs[j.record.Spec.Name] = l.Wire.Arena, l.epoch()
 		}

@@ -15,18 +15,19 @@ import (
 // known to be gone.
 
 // reachable are the jobs that are planned for.
-func (m *Machine) reachable() []*job {
-	return slices.DeleteFunc(m.active(), func(j *job) bool { return j.record.State == wire.Unknown })
+func (d *domain) reachable() []*job {
+	return slices.DeleteFunc(d.active(), func(j *job) bool { return j.record.State == wire.Unknown })
 }
 
 // reserved is the part of the budget that executors out of reach may have, with their contexts.
-func (m *Machine) reserved() (sum graph.Bytes) {
-	for _, j := range m.jobs {
-		if sum += j.held(); j.record.State == wire.Unknown {
+func (d *domain) reserved() (sum graph.Bytes) {
+	for j := range d.jobs() {
+		if j.record.State == wire.Unknown {
 			sum += j.claim().Arena
 		}
 	}
-	return sum + m.outOfReach().Sum()
+	held, _ := d.held()
+	return sum + held + d.outOfReach().Sum()
 }
 
 // bury takes an executor out whose process has ended. What its jobs had is free, and they go on from their checkpoints.
@@ -58,7 +59,7 @@ func (m *Machine) lost(j *job, why string) {
 	case wire.Queued:
 		away := m.away(j)
 		if m.displace(j); away { // while it was nobody planned for it
-			m.want.admission = true
+			m.admit(j.domain)
 			j.record.Why = fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why)
 		}
 	case wire.Parked:
@@ -86,26 +87,30 @@ func (m *Machine) died(name, life, why string) {
 }
 
 // release gives back what some processes of an executor's name may have had; it reports whether there was any.
-func (m *Machine) release(name string, ended func(life string) bool, why string) (any bool) {
+func (m *Machine) release(name string, ended func(life string) bool, why string) bool {
+	var of *domain
 	for _, j := range m.jobs {
-		n := len(j.record.Held)
 		j.record.Held = slices.DeleteFunc(j.record.Held, func(h wire.Holding) bool {
-			return h.Executor == name && ended(h.Life)
+			if h.Executor != name || !ended(h.Life) {
+				return false
+			}
+			of = m.named(h.On)
+			return true
 		})
-		any = any || len(j.record.Held) < n
 	}
-	if any {
-		m.freed(name, why)
+	if of != nil {
+		m.freed(of, name, why)
 	}
-	return any
+	return of != nil
 }
 
-func (m *Machine) freed(name, why string) {
-	m.changed, m.want.admission = true, true
+func (m *Machine) freed(d *domain, name, why string) {
+	m.changed = true
+	m.admit(d)
 	m.unstick()
 	m.event(Event{Kind: Freed, Executor: name, Why: why})
 	if !m.config.NoReplan {
-		m.want.better = because(Processes, "executor %s has given its memory back", name)
+		d.want.better = because(Processes, "executor %s has given its memory back", name)
 	}
 }
 
@@ -130,15 +135,16 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 		any = any || len(j.record.Held) < n
 	}
 	if any {
-		m.freed(x.name, "it is back")
+		m.freed(x.domain, x.name, "it is back")
 	}
 }
 
 // silence takes down that an executor cannot be reached. If it has jobs, it may be training; also one that has none
 // may have a context.
 func (m *Machine) silence(x *executor) {
+	d := x.domain
 	m.changed = true
-	if !m.busy(x.name) && m.config.Context == 0 {
+	if !m.busy(x.name) && d.config.Context == 0 {
 		x.gone = true
 		m.event(Event{Kind: Left, Executor: x.name, Why: silentFor(m.now - x.heard)})
 		m.say(Output{Forget: x.name})
@@ -151,8 +157,8 @@ func (m *Machine) silence(x *executor) {
 			j.unknown(x)
 		}
 	}
-	if m.config.shares() && m.overfull() { // by what it may hold beside the others from now on
-		m.want.better = because(Processes, "executor %s cannot be reached", x.name)
+	if d.config.shares() && d.overfull() { // by what it may hold beside the others from now on
+		d.want.better = because(Processes, "executor %s cannot be reached", x.name)
 	}
 }
 
@@ -182,14 +188,16 @@ func silentFor(d time.Duration) string {
 
 // back takes down that an executor is heard of again.
 func (m *Machine) back(x *executor) {
-	x.silent, m.changed, m.want.admission = false, true, true // jobs that rest there may go on
+	x.silent, m.changed = false, true
+	m.admit(x.domain) // jobs that rest there may go on
 	m.unstick()
 	m.event(Event{Kind: Back, Executor: x.name})
 	for _, j := range m.jobs {
 		if j.record.Executor != x.name || !j.active() {
 			continue
 		}
-		m.want.better, m.want.must = because(Processes, "executor %s is back", x.name), true
+		d := x.domain
+		d.want.better, d.want.must = because(Processes, "executor %s is back", x.name), true
 		if j.record.State == wire.Unknown {
 			j.known()
 		}
@@ -206,9 +214,10 @@ func (m *Machine) giveUp(x *executor) {
 		}
 		m.changed = true
 		claim, host := j.claim().Arena, j.hostClaim()
-		if (claim > 0 || m.config.Context > 0 || host > 0 && m.config.HostMemory > 0) && x.life != "" {
+		c := &x.domain.config
+		if (claim > 0 || c.Context > 0 || host > 0 && c.HostMemory > 0) && x.life != "" {
 			j.record.Held = append(j.record.Held, wire.Holding{Executor: x.name, Life: x.life, ID: j.record.Spec.ID,
-				Incarnation: j.record.Incarnation, Bytes: claim, Host: host})
+				Incarnation: j.record.Incarnation, Bytes: claim, Host: host, On: x.domain.on()})
 		}
 		switch {
 		case j.record.State != wire.Unknown && !j.goesOn():

@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 
+	"tensile/external"
 	"tensile/graph"
 	"tensile/program"
 	"tensile/wire"
@@ -22,11 +23,15 @@ func Snapshot(every wire.Interval, g *graph.Graph) graph.Bytes {
 	return program.HostBytes(size)
 }
 
-// findHome works out what the job has on the host wherever it is, whatever its plan.
+// findHome works out what the job has on the host wherever it is, whatever its plan, and what a script's graph takes of
+// the device without one.
 func (j *job) findHome() {
 	j.beside = Snapshot(j.record.Spec.Checkpoint, j.graph)
 	_, kept := program.HostSlots(j.graph)
 	j.home = kept + j.beside
+	if j.record.Spec.Script {
+		j.need = external.Need(j.graph)
+	}
 }
 
 // onHost is what the job has on the host under a layout.
@@ -54,59 +59,53 @@ func (j *job) rests() bool {
 	return j.record.Executor != "" && j.record.Park == wire.InMemory
 }
 
-// heldHost is what older incarnations of the job may still have on the host.
-func (j *job) heldHost() (sum graph.Bytes) {
-	for _, h := range j.record.Held {
-		sum += h.Host
-	}
-	return sum
-}
-
 // hostClaims is what all jobs count with on the host, and what executors out of reach may have there.
-func (m *Machine) hostClaims() (sum graph.Bytes) {
-	for _, j := range m.jobs {
-		sum += j.hostClaim() + j.heldHost()
+func (d *domain) hostClaims() (sum graph.Bytes) {
+	for j := range d.jobs() {
+		sum += j.hostClaim()
 	}
-	return sum
+	_, held := d.held()
+	return sum + held
 }
 
 // hostReserved is the part of the budget of host memory that jobs have which are not among those that are planned for.
-func (m *Machine) hostReserved(planned []*job) (sum graph.Bytes) {
+func (d *domain) hostReserved(planned []*job) (sum graph.Bytes) {
 	among := make(map[*job]bool, len(planned))
 	for _, j := range planned {
 		among[j] = true
 	}
-	for _, j := range m.jobs {
-		if sum += j.heldHost(); !among[j] {
+	for j := range d.jobs() {
+		if !among[j] {
 			sum += j.hostClaim()
 		}
 	}
-	return sum
+	_, held := d.held()
+	return sum + held
 }
 
 // hostFull reports whether the newest plans of all jobs do not fit the host together.
-func (m *Machine) hostFull() bool {
-	if m.config.HostMemory == 0 {
+func (d *domain) hostFull() bool {
+	if d.config.HostMemory == 0 {
 		return false
 	}
-	planned := m.reachable()
-	sum := m.hostReserved(planned)
+	planned := d.reachable()
+	sum := d.hostReserved(planned)
 	for _, j := range planned {
 		if l := j.newest(); l != nil {
 			sum += j.onHost(l)
 		}
 	}
-	return sum > m.config.HostMemory
+	return sum > d.config.HostMemory
 }
 
 // untie parks a job whose plan takes more of one memory and less of the other, while another waits for what it has and
 // has what it waits for. It goes on with the plans that are made then.
-func (m *Machine) untie() {
-	if m.config.HostMemory == 0 || m.errand != nil {
+func (d *domain) untie() {
+	if d.config.HostMemory == 0 || d.errand != nil {
 		return
 	}
 	var tied, other *job
-	for _, j := range m.active() {
+	for _, j := range d.active() {
 		l := j.newest()
 		switch {
 		case !j.goesOn() || j.record.Granted > j.record.Applied:
@@ -122,14 +121,14 @@ func (m *Machine) untie() {
 	if tied == nil || other == nil {
 		return
 	}
-	tied.record.Preempted, m.changed = true, true
-	m.goHome(tied, wire.InMemory)
-	m.event(Event{Kind: Preempted, Job: tied.record.Spec.Name, Reason: other.record.Spec.Name})
+	tied.record.Preempted, d.m.changed = true, true
+	d.m.goHome(tied, wire.InMemory)
+	d.m.event(Event{Kind: Preempted, Job: tied.record.Spec.Name, Reason: other.record.Spec.Name})
 }
 
 // waitsFor is why a job that has a plan waits for other jobs.
-func (m *Machine) waitsFor(j *job, l *layout) string {
-	if !m.fits(j, j.with(l)) {
+func (d *domain) waitsFor(j *job, l *layout) string {
+	if !d.fits(j, j.with(l)) {
 		return fmt.Sprintf("waits for %s that other jobs are giving back", l.Wire.Arena)
 	}
 	return fmt.Sprintf("waits for %s of host memory that other jobs are giving back", j.onHost(l))

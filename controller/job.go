@@ -11,6 +11,7 @@ import (
 
 // job is what a machine knows about a job.
 type job struct {
+	domain  *domain // that of the device on which it trains, or is to; nil: that is not known yet
 	record  wire.Record
 	written wire.Record // as it was stored last
 	graph   *graph.Graph
@@ -30,6 +31,8 @@ type job struct {
 	heard   losses
 	tried   []string      // executors at which it could not begin
 	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
+	chosen  bool          // it was tried on several devices, and is to begin on this one
+	full    bool          // it fits none of these, as long as nothing changes
 	batch   *batch        // with which it was submitted; nil: it was taken
 	fresh   bool          // whether it fits the budget alone is not known yet
 	fitted  bool          // it once did
@@ -41,6 +44,7 @@ type job struct {
 	trace   wire.Trace    // of what it does, that somebody wants
 	follow  bool          // the policy wants a report of the newest layout
 	last    *wire.Report  // which is this; nil: none has come
+	need    graph.Bytes   // of a script: of its graph, without a plan
 	home    graph.Bytes   // that it has on the host, whatever its plan
 	beside  graph.Bytes   // of that: beside its host slots
 	former  *layout       // that was in force before; commands compare the present one with it
@@ -73,7 +77,11 @@ func (l *ProvenLayout) claim() Claim {
 // with is what the job counts with while it trains with a layout.
 func (j *job) with(l *layout) Claim {
 	if j.record.Spec.Script {
-		return whole(j.pages(l.Wire.Arena + l.held + j.reserve()))
+		c := whole(j.pages(l.Wire.Arena + l.held + j.reserve()))
+		if j.stale(l) { // to which nothing holds it any more
+			c = c.or(whole(j.plain()))
+		}
+		return c
 	}
 	return l.claim()
 }
@@ -97,14 +105,6 @@ func (j *job) goesOn() bool {
 
 // placed reports whether an executor has the job, or is to have it: also one that is parked in memory there.
 func (j *job) placed() bool { return j.record.Executor != "" && !j.record.State.Over() }
-
-// held is the memory that older incarnations of the job may still have.
-func (j *job) held() (sum graph.Bytes) {
-	for _, h := range j.record.Held {
-		sum += h.Bytes
-	}
-	return sum
-}
 
 // newest is the layout of the last plan, nil before the first.
 func (j *job) newest() *layout {
@@ -187,7 +187,7 @@ func (j *job) plan(l *ProvenLayout, reason string) {
 	}
 	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, held: j.record.Spec.Held})
 	j.record.Epoch = l.epoch()
-	j.record.PlansMade, j.record.Reason = j.record.PlansMade+1, reason
+	j.record.PlansMade, j.record.Reason, j.record.Unplanned = j.record.PlansMade+1, reason, ""
 }
 
 // revoke takes back what a job was granted that no executor has.

@@ -14,15 +14,15 @@ const lessons = 8
 
 // alone are steps that a job has reported, as if it had run alone: without what the other jobs that train have slowed
 // it down. Latencies are kept so, and a request has what they become beside the jobs that it is for.
-func (m *Machine) alone(j *job, steps []time.Duration) []time.Duration {
-	training := slices.DeleteFunc(m.active(), func(j *job) bool { return j.record.State != wire.Training })
-	if !slices.Equal(training, m.training) {
-		m.training = training
+func (d *domain) alone(j *job, steps []time.Duration) []time.Duration {
+	training := slices.DeleteFunc(d.active(), func(j *job) bool { return j.record.State != wire.Training })
+	if !slices.Equal(training, d.training) {
+		d.training = training
 		uses := make([]cost.Use, len(training))
 		for i, j := range training {
-			uses[i] = m.config.Sharing.Use(j.latency)
+			uses[i] = d.config.Sharing.Use(j.latency)
 		}
-		for i, stretch := range m.config.Sharing.Stretches(uses) {
+		for i, stretch := range d.config.Sharing.Stretches(uses) {
 			training[i].stretch = stretch
 		}
 	}
@@ -31,7 +31,7 @@ func (m *Machine) alone(j *job, steps []time.Duration) []time.Duration {
 	}
 	alone := make([]time.Duration, len(steps))
 	for i, took := range steps {
-		alone[i] = m.config.Sharing.Alone(took, j.stretch)
+		alone[i] = d.config.Sharing.Alone(took, j.stretch)
 	}
 	return alone
 }
@@ -48,7 +48,7 @@ func (j *job) first(l *layout, steps []time.Duration) []time.Duration {
 
 // learn compares the steps of an iteration, as if the job had run alone, with its profile, and moves the line by which
 // profiles of coming jobs are corrected.
-func (m *Machine) learn(j *job, l *layout, iteration int, steps []time.Duration) {
+func (d *domain) learn(j *job, l *layout, iteration int, steps []time.Duration) {
 	if iteration < 1 || iteration > lessons {
 		return
 	}
@@ -60,15 +60,15 @@ func (m *Machine) learn(j *job, l *layout, iteration int, steps []time.Duration)
 			p.P95 = p.Predicted + j.profile.Slack[s.Op]
 		}
 	}
-	m.line = m.line.Toward(correct.Fit(reports), m.config.Alpha)
+	d.line = d.line.Toward(correct.Fit(reports), d.config.Alpha)
 }
 
 // expect gives a job that comes or comes back the latencies that were learnt of its ops, and of the others those of its
 // profile, corrected by what other jobs have taught.
-func (m *Machine) expect(j *job) {
+func (d *domain) expect(j *job) {
 	if j.record.Spec.Script { // which has measured them itself
 		j.latency, j.spare, j.learnt = slices.Clone(j.profile.Latency), nil, true
 		return
 	}
-	j.latency, j.spare, j.learnt = expected(j.graph, j.profile, m.line, m.learnt.find)
+	j.latency, j.spare, j.learnt = expected(j.graph, j.profile, d.line, d.learnt.find)
 }

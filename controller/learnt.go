@@ -146,16 +146,20 @@ func (k *learnt) find(s graph.Signature) (latency time.Duration, ok bool) {
 }
 
 // keep has what was learnt stored.
-func (m *Machine) keep() {
-	k := &m.learnt
-	l := Learnt{Wire: wire.Learnt{Device: m.config.Device, Ops: []wire.LearntOp{}}}
+func (d *domain) keep() {
+	k := &d.learnt
+	if d.brought != nil {
+		k.news = false // it is learnt anew by the next controller
+		return
+	}
+	l := Learnt{Wire: wire.Learnt{Device: d.config.Device, Ops: []wire.LearntOp{}}}
 	for _, s := range k.oldest() {
 		if x := k.lessons[s]; x.reports > 0 {
 			l.Wire.Ops = append(l.Wire.Ops, wire.LearntOp{Signature: s, Latency: x.latency, Reports: x.reports})
 		}
 	}
-	k.news, k.stored = false, m.now
-	m.say(Output{Learnt: &l})
+	k.news, k.stored = false, d.m.now
+	d.m.say(Output{Learnt: &l})
 }
 
 // Learnt is what was learnt of a device, to be stored for controllers to come.

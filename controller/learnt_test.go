@@ -200,7 +200,7 @@ func TestLearntBounds(t *testing.T) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		m := NewMachine(Config{Device: "x"})
-		k := &m.learnt
+		k := &m.own.learnt
 		least, most := map[graph.Signature]time.Duration{}, map[graph.Signature]time.Duration{}
 		heard := map[graph.Signature]int{} // the newest round in which it was
 		rounds := 40
@@ -250,7 +250,7 @@ func TestLearntBounds(t *testing.T) {
 				t.Fatalf("seed %d: a signature of round %d was forgotten, one of round %d is kept", seed, round, oldest)
 			}
 		}
-		m.keep()
+		m.own.keep()
 		stored, err := wire.DecodeAs[wire.Learnt](wire.Encode(m.out[len(m.out)-1].Learnt.Wire))
 		if err != nil {
 			t.Fatal(err)

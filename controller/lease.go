@@ -39,31 +39,32 @@ func (c *Config) claimOf(p *program.Program) *Claim {
 }
 
 // lend says what leases have to give.
-func (m *Machine) lend() {
-	if !m.config.shares() {
+func (d *domain) lend() {
+	if !d.config.shares() {
 		return
 	}
-	l := wire.Lease{Sharing: m.config.MemorySharing, Number: m.lease.Number, Name: m.config.Lease,
-		Page: m.config.Page}
-	if m.config.Budget > 0 {
-		before := m.lease.Capacity
+	l := wire.Lease{Sharing: d.config.MemorySharing, Number: d.lease.Number, Name: d.config.Lease,
+		Page: d.config.Page}
+	if d.config.Budget > 0 {
+		before := d.lease.Capacity
 		if before == 0 {
 			before = math.MaxInt64
 		}
-		left := max(1, m.config.Budget-m.contexts().Sum()-m.toStart().Sum())
-		l.Capacity = max(left, min(before, m.promised()))
+		left := max(1, d.config.Budget-d.contexts().Sum()-d.toStart().Sum())
+		l.Capacity = max(left, min(before, d.promised()))
 	}
-	if l != m.lease || l.Number == 0 {
-		l.Number = max(l.Number+1, int64(m.now/time.Microsecond))
-		m.lease = l
+	if l != d.lease || l.Number == 0 {
+		l.Number = max(l.Number+1, int64(d.m.now/time.Microsecond))
+		d.lease = l
 	}
 }
 
 // promised is what leases need for what all jobs were granted, and for what executors out of reach may have.
-func (m *Machine) promised() graph.Bytes {
+func (d *domain) promised() graph.Bytes {
 	var sum Together
-	for _, j := range m.jobs {
-		sum = sum.With(j.granted()).With(whole(j.held()))
+	for j := range d.jobs() {
+		sum = sum.With(j.granted())
 	}
-	return sum.Bytes()
+	held, _ := d.held()
+	return sum.With(whole(held)).Bytes()
 }

@@ -60,7 +60,7 @@ func TestArrivalAndDeparture(t *testing.T) {
 		w.submit("b", endless)
 		w.run(5)
 		before := map[string]graph.Bytes{"a": w.newest("a"), "b": w.newest("b")}
-		w.machine.config.Budget, w.config.Budget = before["a"]+before["b"]+200, before["a"]+before["b"]+200
+		w.machine.own.config.Budget, w.config.Budget = before["a"]+before["b"]+200, before["a"]+before["b"]+200
 		w.submit("c", endless)
 		a, b, c := w.newest("a"), w.newest("b"), w.recordOf("c")
 		if c.State != wire.Starting || a >= before["a"] && b >= before["b"] {
@@ -99,7 +99,7 @@ func TestQueue(t *testing.T) {
 		w.submit("a", endless)
 		w.run(3)
 		need := w.recordOf("a").Arena
-		w.machine.config.Budget, w.config.Budget = need, need
+		w.machine.own.config.Budget, w.config.Budget = need, need
 		for i, name := range []string{"b", "c"} {
 			w.submitAs(name, endless, 1+i) // c comes later, and goes first
 		}
@@ -229,7 +229,7 @@ func TestCrash(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	w := calmWorld(t, 5, 300)
 	w.submit("huge", 3)
-	w.machine.config.Budget, w.config.Budget = 0, 0
+	w.machine.own.config.Budget, w.config.Budget = 0, 0
 	w.submit("a", endless)
 	w.submit("a", endless)
 	w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "nobody"}})

@@ -8,30 +8,22 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/predictor/correct"
 	"tensile/wire"
 )
 
-// Machine decides for all jobs of one device.
+// Machine decides for all jobs.
 type Machine struct {
 	config    Config
+	domains   []*domain     // one per device
+	own       *domain       // that of the device of this process; nil: it has none
+	trial     *trial        // a job that is tried on several; nil: none is
+	look      bool          // jobs are to be looked at that may be tried
 	now       time.Duration // of the newest input
 	ticked    time.Duration // when the newest tick came
 	jobs      []*job        // in the order of their submission
 	executors map[string]*executor
-	last      int64        // Record.Order of the youngest job
-	line      correct.Line // by which profiles are wrong on the device, as the jobs so far have shown
-	learnt    learnt
-	training  []*job // those whose stretches are worked out
-
-	errand *errand       // the plans that are being made; nil: none
-	ticket int64         // of the newest errand
-	rest   time.Duration // until when no drift of latencies has plans made
-	want   wants
-	noPlan string // that and why there were no new plans, as it was said last; "": there were some
-	opened int    // processes that had the device open, or were to, at the end of the last step
-
-	lease wire.Lease // what leases have to give; zero where jobs share no memory
+	last      int64 // Record.Order of the youngest job
+	ticket    int64 // of the newest errand
 
 	tallies map[string]*Tally // by owner
 	reports int64             // of iterations that were counted
@@ -49,6 +41,7 @@ type Machine struct {
 
 // executor is a process that trains jobs, or is about to be started.
 type executor struct {
+	domain   *domain // of its device
 	name     string
 	life     string        // of its process; "": not known yet
 	host     string        // where that runs
@@ -62,6 +55,7 @@ type executor struct {
 	gone     bool
 	dead     bool          // it is gone, and its process has ended for sure
 	silent   bool          // it cannot be reached
+	leaving  bool          // it was interrupted: it takes no job any more
 	script   bool          // it is that of a script, and takes no other job
 	orders   wire.Orders   // the newest
 	rivals   []string      // lives of other processes of that name, as it was said
@@ -78,8 +72,12 @@ type reply struct {
 
 // NewMachine returns the machine of a controller without jobs.
 func NewMachine(c Config) *Machine {
-	return &Machine{config: c.withDefaults(), given: c.Budget, executors: make(map[string]*executor),
-		tallies: make(map[string]*Tally), learnt: restoreLearnt(c.Device, nil)}
+	c = c.withDefaults()
+	m := &Machine{config: c, given: c.Budget, executors: make(map[string]*executor), tallies: make(map[string]*Tally)}
+	if !c.NoDevice {
+		m.own = m.open(c, nil)
+	}
+	return m
 }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It
@@ -112,19 +110,29 @@ func (m *Machine) begin(now time.Duration) {
 
 // end returns what a step wants done.
 func (m *Machine) end() []Output {
-	m.preempt()
+	m.assign()
+	m.try()
+	for _, d := range m.domains {
+		d.preempt()
+	}
 	if m.changed { // most reports and statuses change nothing
-		m.grant()
-		m.place()
+		for _, d := range m.domains {
+			d.grant()
+			d.place()
+		}
 		for _, j := range m.jobs {
 			m.queue(j)
 		}
 		m.write()
 		m.retire()
-		m.recount()
+		for _, d := range m.domains {
+			d.recount()
+		}
 	}
 	m.out = append(m.out, m.drops...) // after the records that do not need them any more
-	m.ask()
+	for _, d := range m.domains {
+		d.ask()
+	}
 	for _, r := range m.replies {
 		a := Answer{To: r.to}
 		if r.err != nil {
@@ -149,6 +157,9 @@ func (m *Machine) Records() []wire.Record {
 		r := j.record
 		m.claimed(j, &r)
 		r.Pace, r.Gate, r.Loss = j.pace, j.gate, j.heard.last
+		if r.Why == "" && r.Unplanned != "" {
+			r.Why = "has no plan: " + r.Unplanned
+		}
 		records = append(records, r)
 	}
 	return records
@@ -156,23 +167,36 @@ func (m *Machine) Records() []wire.Record {
 
 // Trouble says why nothing else begins, in one line; "": it does.
 func (m *Machine) Trouble() string {
-	if held := m.taken(); m.config.Budget > 0 && held > m.config.Budget && m.noPlan != "" {
-		return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far: nothing else begins until some have "+
-			"ended or are parked", held, m.config.Budget, with(m.contexts()))
+	for _, d := range m.domains {
+		if held := d.taken(); d.config.Budget > 0 && held > d.config.Budget && d.noPlan != "" {
+			return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far: nothing else begins until some "+
+				"have ended or are parked", held, d.config.Budget, with(d.contexts()))
+		}
 	}
 	return ""
 }
 
-// Budget is what the arenas of all jobs, and contexts, may take together; 0: there is no limit.
-func (m *Machine) Budget() graph.Bytes { return m.config.Budget }
+// Budget is what the arenas of all jobs, and contexts, may take together of the device of this process; 0: there is no
+// limit, or no such device.
+func (m *Machine) Budget() graph.Bytes {
+	if m.own == nil {
+		return 0
+	}
+	return m.own.config.Budget
+}
 
 // Contexts are what this process and all executors that may live take of that by having the device open.
-func (m *Machine) Contexts() wire.Contexts { return m.contexts() }
+func (m *Machine) Contexts() wire.Contexts {
+	if m.own == nil {
+		return wire.Contexts{}
+	}
+	return m.own.contexts()
+}
 
 // ByHand reports whether executors that were not started here take jobs.
 func (m *Machine) ByHand() bool {
 	for _, x := range m.executors {
-		if x.joined && !x.own && !x.gone {
+		if x.joined && !x.own && !x.gone && !x.leaving {
 			return true
 		}
 	}
@@ -193,8 +217,8 @@ func (m *Machine) find(name string) *job {
 }
 
 // active are the jobs that are planned for.
-func (m *Machine) active() []*job {
-	return slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return !j.active() })
+func (d *domain) active() []*job {
+	return slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool { return !j.active() })
 }
 
 // write says what has changed: records first, so that a controller that dies in between knows at least as much as its
@@ -213,7 +237,9 @@ func (m *Machine) write() {
 			m.say(Output{Record: &stored})
 		}
 	}
-	m.lend()
+	for _, d := range m.domains {
+		d.lend()
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		if x := m.executors[name]; !x.gone {
 			m.order(x)
@@ -223,16 +249,19 @@ func (m *Machine) write() {
 
 // claimed says in a record what a job counts with.
 func (m *Machine) claimed(j *job, r *wire.Record) {
-	c := j.claim()
-	r.Claim, r.Host, r.Sharing, r.Base = c.Arena, j.hostClaim(), m.config.MemorySharing, 0
-	if m.config.shares() {
+	if j.domain == nil {
+		return // it has nothing of any
+	}
+	c, config := j.claim(), &j.domain.config
+	r.Claim, r.Host, r.Sharing, r.Base = c.Arena, j.hostClaim(), config.MemorySharing, 0
+	if config.shares() {
 		r.Base = c.Base
 	}
 }
 
 // linkOf is what the copies of an executor's jobs may take.
 func (m *Machine) linkOf(x *executor) (sum wire.Rates) {
-	for _, j := range m.active() {
+	for _, j := range x.domain.active() {
 		if j.record.Executor == x.name {
 			sum.Out, sum.In = sum.Out+j.record.Link.Out, sum.In+j.record.Link.In
 		}
@@ -251,7 +280,7 @@ func (m *Machine) order(x *executor) {
 		if j.record.Executor == x.name && j.placed() {
 			orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: j.record.Spec, Incarnation: j.record.Incarnation,
 				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Park: j.record.Park,
-				Copies: j.follow, Trace: j.trace})
+				Copies: j.follow, Trace: j.trace, Unplanned: j.record.Unplanned})
 		}
 	}
 	for _, j := range m.jobs {
@@ -261,8 +290,8 @@ func (m *Machine) order(x *executor) {
 			}
 		}
 	}
-	if orders.Link = m.linkOf(x); m.config.shares() {
-		lease := m.lease
+	if orders.Link = m.linkOf(x); x.domain.config.shares() {
+		lease := x.domain.lease
 		orders.Lease = &lease
 	}
 	orders.Leave = x.own && len(orders.Jobs) == 0

@@ -62,6 +62,7 @@ type Output struct {
 	Forget string         `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
 	Learnt *Learnt        `json:"learnt,omitzero"` // to be stored
 	Set    *wire.Settings `json:"set,omitzero"`    // to be stored
+	Device *wire.Device   `json:"device,omitzero"` // to be stored
 	Drop   *Drop          `json:"drop,omitzero"`   // of a job that is over and not remembered any more
 	Plan   *Plan          `json:"plan,omitzero"`   // an errand, to be answered by a Planned
 	Ask    *Question      `json:"ask,omitzero"`    // an errand: its answer is for whoever asks alone
@@ -93,8 +94,11 @@ type Collection struct {
 
 // Plan is an errand: plans for jobs together, which take seconds to make. Machines have one made at a time.
 type Plan struct {
-	Ticket int64       `json:"ticket"`
-	Jobs   []Candidate `json:"jobs"`
+	Ticket int64 `json:"ticket"`
+	// Device is that for which plans are made; nil: the controller's own. Weigh: slowdowns are wanted.
+	Device *wire.Device `json:"device,omitempty"`
+	Weigh  bool         `json:"weigh,omitzero"`
+	Jobs   []Candidate  `json:"jobs"`
 	// so many are planned for; of the others as many as fit, in turn
 	Admitted int         `json:"admitted"`
 	Budget   graph.Bytes `json:"budget_bytes,omitzero"`   // for the arenas of all jobs together; 0: no limit
@@ -153,6 +157,11 @@ type PlannedJob struct {
 	// Speed is that expected of it beside the others, as a share of its speed alone and without a plan, where jobs
 	// share memory by gates; 0: nothing is expected.
 	Speed float64 `json:"speed,omitzero"`
+
+	// Slowdown is how many times as long as alone, and without a plan, an iteration is to take beside the others; Alone
+	// is that time. 0: they were not wanted.
+	Slowdown float64       `json:"slowdown,omitzero"`
+	Alone    time.Duration `json:"alone_ns,omitzero"`
 
 	Gain       time.Duration `json:"gain_ns"` // that its next iterations take less, times the job's priority
 	Transition time.Duration `json:"transition_ns"`

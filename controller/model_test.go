@@ -140,7 +140,7 @@ func (w *world) plan(p *Plan) {
 	machine := w.machine
 	do := func() {
 		if w.machine == machine {
-			w.step(Input{Planned: plannerOf(machine.config, w.profile).Plan(w.t.Context(), p)})
+			w.step(Input{Planned: plannerOf(machine.own.config, w.profile).Plan(w.t.Context(), p)})
 		}
 	}
 	if w.late {
@@ -365,11 +365,11 @@ func (w *world) check() {
 	}
 	w.checkHost(hosts)
 	if w.config.shares() {
-		if arenas = 0; w.machine.reserved() > 0 { // a lease sees to arenas; what is out of reach counts whole
-			w.claims = max(w.claims, w.machine.claims().Bytes())
+		if arenas = 0; w.machine.own.reserved() > 0 { // a lease sees to arenas; what is out of reach counts whole
+			w.claims = max(w.claims, w.machine.own.claims().Bytes())
 		}
 	}
-	claims, budget := w.machine.claims().Bytes(), w.config.Budget
+	claims, budget := w.machine.own.claims().Bytes(), w.config.Budget
 	if w.peak = max(w.peak, arenas); budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
 		for _, e := range w.events[max(0, len(w.events)-12):] {
 			w.t.Log(e)
@@ -388,7 +388,7 @@ func (w *world) check() {
 // checkHost holds that jobs have no more on the host than they may, by what they claim and by what executors have.
 func (w *world) checkHost(hosts graph.Bytes) {
 	w.t.Helper()
-	claims, budget := w.machine.hostClaims(), w.config.HostMemory
+	claims, budget := w.machine.own.hostClaims(), w.config.HostMemory
 	if budget > 0 && (hosts > max(budget, claims) || claims > max(budget, w.hostClaims)) {
 		for _, e := range w.events[max(0, len(w.events)-12):] {
 			w.t.Log(e)

@@ -22,5 +22,6 @@ func (m *Machine) denied(user, name string) error {
 // administrative are the requests that are an administrator's alone.
 var administrative = map[wire.Verb]string{
 	wire.SetBudget: "change the budget",
+	wire.Drain:     "drain a device",
 	wire.Forget:    "say that the process of an executor has ended",
 }

@@ -150,6 +150,9 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 				Arena: s.Layout.Arena}}
 		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In,
 			made: &made{s, planned.Programs[i].Program()}}
+		if w.plan.Weigh {
+			jobs[i].Slowdown, jobs[i].Alone = w.slowdown(planned, i)
+		}
 		if planned.Expected != nil {
 			jobs[i].Speed = planned.Expected.Speed(s.Unplanned, i)
 		}
@@ -159,6 +162,24 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 		}
 	}
 	return jobs, nil
+}
+
+// slowdown is how many times as long as alone a job's iterations are to take by the plans for all, and how long they
+// take alone and without a plan.
+func (w *work) slowdown(p *planner.Planned, i int) (slowdown float64, alone time.Duration) {
+	for _, took := range w.jobs[i].Latency {
+		alone += took
+	}
+	s := &p.Jobs[i]
+	if p.Expected != nil {
+		return 1 / p.Expected.Speed(s.Unplanned, i), alone
+	}
+	d := program.Durations{Steps: s.Plan.Made, Out: s.Out, In: s.In}
+	takes := program.Time(p.Programs[i].Program(), d).Iteration
+	if w.On.Turns { // each of them has the device for itself, one after the other
+		takes *= time.Duration(len(p.Jobs))
+	}
+	return float64(takes) / float64(max(1, alone)), alone
 }
 
 // plans has plans made until what jobs claim by their programs fits the budget. Policies reckon with whole pages, too,
@@ -260,8 +281,15 @@ func (w *work) possible() {
 	}
 }
 
-// apart are the contexts that there are beside a job that is alone: those of the controller and its executor.
-func (w *work) apart() wire.Contexts { return wire.Contexts{Processes: 2, Each: w.plan.Contexts.Each} }
+// apart are the contexts that there are beside a job that is alone: those of its executor, and of the controller where
+// that has the device.
+func (w *work) apart() wire.Contexts {
+	c := wire.Contexts{Processes: 2, Each: w.plan.Contexts.Each}
+	if w.plan.Device != nil {
+		c.Processes = 1
+	}
+	return c
+}
 
 // alone says why a candidate can never run here.
 func (w *work) alone(candidate int, err error) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"tensile/graph"
@@ -12,12 +13,12 @@ import (
 
 // waiting are the jobs that are queued and may begin: by what their priority has become, then in the order in which
 // they came.
-func (m *Machine) waiting() []*job {
-	waiting := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool {
-		return j.record.State != wire.Queued || j.stuck || j.ready > m.now || m.away(j) ||
-			j.lacking > 0 && m.vacant(j, nil) == ""
+func (d *domain) waiting() []*job {
+	waiting := slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool {
+		return j.record.State != wire.Queued || j.stuck || j.ready > d.m.now || d.m.away(j) ||
+			j.lacking > 0 && d.vacant(j, nil) == ""
 	})
-	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(m.rank(b), m.rank(a)) })
+	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(d.m.rank(b), d.m.rank(a)) })
 	return waiting
 }
 
@@ -25,7 +26,8 @@ func (m *Machine) waiting() []*job {
 func (m *Machine) unstick() {
 	for _, j := range m.jobs {
 		if j.stuck {
-			j.stuck, j.fresh, m.want.admission = false, true, true
+			j.stuck, j.fresh = false, true
+			m.admit(j.domain)
 		}
 	}
 }
@@ -40,7 +42,8 @@ func (m *Machine) rank(j *job) int64 {
 func (m *Machine) enqueue(j *job, why string) {
 	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
 	j.fresh, j.stuck, j.lacking, j.wants = true, false, 0, 0 // the budget may have become smaller since it was admitted
-	m.want.admission, m.changed = true, true
+	m.changed = true
+	m.admit(j.domain)
 }
 
 // maxBackOff is the longest time that a job waits after its executor was lost. The first wait is a second, and each is
@@ -73,8 +76,14 @@ func (m *Machine) lacks(j *job, x *executor, why string) bool {
 		m.lost(j, why)
 		return true
 	}
-	if j.tried = append(j.tried, x.name); m.vacant(j, nil) != "" {
+	if j.tried = append(j.tried, x.name); j.domain.vacant(j, nil) != "" {
 		m.move(j, why)
+		return true
+	}
+	if len(m.domains) > 1 && len(m.candidates(j)) > 0 { // another device may have it
+		m.displace(j)
+		m.enqueue(j, why)
+		m.event(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
 		return true
 	}
 	until := cmp.Or(j.lacking, m.now+m.config.GiveUp)
@@ -94,9 +103,10 @@ func (m *Machine) crowded(j *job, free graph.Bytes, why string) bool {
 	}
 	j.record.Restarts++
 	m.displace(j)
-	if room := max(1, m.taken()+free); m.config.Budget == 0 || room < m.config.Budget {
-		m.config.Budget = room
-		m.rebudget()
+	d := j.domain
+	if room := max(1, d.taken()+free); d.config.Budget == 0 || room < d.config.Budget {
+		d.config.Budget = room
+		d.rebudget()
 	}
 	m.enqueue(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
 	m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
@@ -106,14 +116,25 @@ func (m *Machine) crowded(j *job, free graph.Bytes, why string) bool {
 // missLong has jobs fail for whose checkpoints nobody has come.
 func (m *Machine) missLong() {
 	for _, j := range m.jobs {
-		planned := m.errand != nil && slices.Contains(m.errand.jobs, j)
-		if j.record.State == wire.Queued && j.lacking > 0 && j.lacking <= m.now && !planned {
+		if j.record.State == wire.Queued && j.lacking > 0 && j.lacking <= m.now && !m.underway(j) && !m.there(j) {
 			c := j.record.Checkpoint
 			m.over(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: "+
 				"start one there with that folder (--checkpoints), or copy the file, and submit the job again "+
 				"with --from FILE", c.Iteration, c.File, c.Host), nil)
 		}
 	}
+}
+
+// there reports whether an executor is heard on the host of a job's newest checkpoint, which only may not take it now:
+// its device is drained, or another than the one that the job asks for.
+func (m *Machine) there(j *job) bool {
+	for _, x := range m.executors {
+		if host, _, _ := strings.Cut(x.host, ", "); len(m.domains) > 1 && x.joined && !x.gone && !x.silent &&
+			host == j.record.Checkpoint.Host && !x.domain.takes(j) && !slices.Contains(j.tried, x.name) {
+			return true
+		}
+	}
+	return false
 }
 
 // displace takes a job from its executor. What is left of it is its newest checkpoint.
@@ -169,14 +190,19 @@ func (m *Machine) goHome(j *job, to wire.Place) {
 func (m *Machine) parked(j *job) {
 	m.clear(j, false)
 	j.record.Arena, j.record.SlotPeak = 0, 0
-	m.changed, m.want.admission = true, true
+	m.changed = true
+	m.admit(j.domain)
 	if j.record.Preempted {
-		m.enqueue(j, "gave way to a job of higher priority")
+		why := "gave way to a job of higher priority"
+		if b := j.domain.brought; b != nil && b.Drained {
+			why = fmt.Sprintf("has left device %s, which is drained", b.Name)
+		}
+		m.enqueue(j, why)
 	} else {
 		j.record.State, j.record.Why = wire.Parked, ""
 	}
 	if !m.config.NoReplan {
-		m.want.better = because(Departure, "job %s is parked", j.record.Spec.Name)
+		j.domain.want.better = because(Departure, "job %s is parked", j.record.Spec.Name)
 	}
 	m.event(Event{Kind: Rested, Job: j.record.Spec.Name, Iterations: j.record.Iteration})
 }
@@ -206,16 +232,16 @@ func (m *Machine) resume(j *job) error {
 // preempt parks the job of the lowest priority for the first one that waits for memory, if that has a higher one. It
 // does so once at a time: plans show whether that was enough. For device memory it rests in host memory; for that it
 // leaves with a checkpoint.
-func (m *Machine) preempt() {
-	if !m.config.Preempt || m.errand != nil || m.want.admission {
+func (d *domain) preempt() {
+	if !d.config.Preempt || d.errand != nil || d.want.admission {
 		return
 	}
-	waiting := m.waiting()
+	waiting := d.waiting()
 	if len(waiting) == 0 {
 		return
 	}
-	first, rank := waiting[0], m.rank(waiting[0])
-	need, gives, place := first.record.Need, m.gives, wire.InMemory
+	first, rank := waiting[0], d.m.rank(waiting[0])
+	need, gives, place := first.record.Need, d.gives, wire.InMemory
 	if need == 0 {
 		need, gives, place = first.wants, hostGives, wire.OnDisk
 	}
@@ -224,7 +250,7 @@ func (m *Machine) preempt() {
 	}
 	var victim *job
 	var lower []*job
-	for _, j := range m.active() {
+	for _, j := range d.active() {
 		below := j.record.State == wire.Training && int64(j.priority()) < rank
 		if below {
 			lower = append(lower, j)
@@ -232,7 +258,7 @@ func (m *Machine) preempt() {
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
 			return // which gives bytes back
-		case !below || gives(j) == 0 || m.now-j.begun < m.config.Turn:
+		case !below || gives(j) == 0 || d.m.now-j.begun < d.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
 			victim = j
 		}
@@ -240,20 +266,22 @@ func (m *Machine) preempt() {
 	if victim == nil || gives(lower...) < need {
 		return
 	}
-	victim.record.Preempted, m.changed = true, true
-	m.goHome(victim, place)
-	m.event(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
+	victim.record.Preempted, d.m.changed = true, true
+	d.m.goHome(victim, place)
+	d.m.event(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
 }
 
 // gives is what would be free of the device without some jobs.
-func (m *Machine) gives(jobs ...*job) graph.Bytes {
+func (d *domain) gives(jobs ...*job) graph.Bytes {
 	var left Together
-	for _, j := range m.jobs {
-		if left = left.With(whole(j.held())); !slices.Contains(jobs, j) {
+	for j := range d.jobs() {
+		if !slices.Contains(jobs, j) {
 			left = left.With(j.claim())
 		}
 	}
-	return m.claims().Bytes() - left.Bytes()
+	held, _ := d.held()
+	left = left.With(whole(held))
+	return d.claims().Bytes() - left.Bytes()
 }
 
 // hostGives is what jobs have on the host that they can give back: those without checkpoints keep all of it.

@@ -30,18 +30,18 @@ func TestSmallerBudget(t *testing.T) {
 		w.submit("a", endless)
 		w.submit("b", endless)
 		w.run(5)
-		held := w.machine.claims().Bytes()
+		held := w.machine.own.claims().Bytes()
 		lines := w.again(held * 8 / 10)
 		if !slices.Contains(lines, fmt.Sprintf("jobs hold %s of %s; they shrink", held, held*8/10)) {
 			continue // they cannot
 		}
 		shrunk++
-		if w.machine.claims().Bytes() != held {
+		if w.machine.own.claims().Bytes() != held {
 			t.Errorf("seed %d: claims of %s before an executor has said anything, want %s", seed,
-				w.machine.claims().Bytes(), held)
+				w.machine.own.claims().Bytes(), held)
 		}
 		w.run(5)
-		if claims := w.machine.claims().Bytes(); claims > w.config.Budget {
+		if claims := w.machine.own.claims().Bytes(); claims > w.config.Budget {
 			t.Errorf("seed %d: claims of %s after all have shrunk, the budget is %s", seed, claims, w.config.Budget)
 		}
 		for _, name := range []string{"a", "b"} {
@@ -69,8 +69,8 @@ func TestTooSmallBudget(t *testing.T) {
 	w.machine = NewMachine(w.config)
 	w.submit("a", 4)
 	w.run(2)
-	held := w.machine.claims().Bytes()
-	w.machine.config.Budget, w.config.Budget = held, held
+	held := w.machine.own.claims().Bytes()
+	w.machine.own.config.Budget, w.config.Budget = held, held
 	g := w.graphs[w.recordOf("a").Spec.Graph]
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "b", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
 	if r := w.recordOf("b"); r.State != wire.Queued {

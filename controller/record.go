@@ -48,6 +48,9 @@ type stored struct {
 	Profiles map[graph.Digest]*planner.Profile `json:"profiles"`
 	Learnt   *wire.Learnt                      `json:"learnt,omitempty"`
 	Settings *wire.Settings                    `json:"settings,omitempty"`
+	Devices  []wire.Device                     `json:"devices,omitempty"`
+
+	Placed map[string]map[graph.Digest]*planner.Profile `json:"placed,omitempty"`
 }
 
 // begin writes what a machine starts from.
@@ -61,7 +64,8 @@ func (r *Recorder) begin(c Config, s Stored) {
 			r.graph(record.Spec.Graph, g)
 		}
 	}
-	r.to.Write(line{Config: &c, Stored: &stored{s.Records, s.Layouts, s.Orders, s.Profiles, s.Learnt, s.Settings}})
+	r.to.Write(line{Config: &c, Stored: &stored{s.Records, s.Layouts, s.Orders, s.Profiles, s.Learnt, s.Settings,
+		s.Devices, s.Placed}})
 }
 
 func (r *Recorder) graph(digest graph.Digest, g *graph.Graph) {
@@ -117,7 +121,7 @@ func Replay(in io.Reader) (steps int, err error) {
 			continue
 		case l.Config != nil && l.Stored != nil:
 			m, err = Restore(*l.Config, Stored{l.Stored.Records, graphs, l.Stored.Layouts, l.Stored.Orders,
-				l.Stored.Profiles, l.Stored.Settings, l.Stored.Learnt})
+				l.Stored.Profiles, l.Stored.Settings, l.Stored.Learnt, l.Stored.Devices, l.Stored.Placed})
 			if err != nil {
 				return steps, r.Errorf("%w", err)
 			}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +20,10 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 		return
 	case wire.Forget:
 		m.reply(from, m.forget(q.Executor))
+		return
+	case wire.Drain:
+		moved, err := m.drain(q)
+		m.reply(from, err, moved...)
 		return
 	}
 	j := m.find(q.Job)
@@ -54,8 +59,11 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 	case wire.SetGraph:
 		err = m.setGraph(j, q, to)
 	case wire.SetWeight:
-		j.record.Spec.Priority, m.want.admission = q.Priority, true
-		m.want.better = because(Reweighed, "the priority of job %s is %d", q.Job, q.Priority)
+		j.record.Spec.Priority = q.Priority
+		if m.admit(j.domain); j.domain == nil {
+			break
+		}
+		j.domain.want.better = because(Reweighed, "the priority of job %s is %d", q.Job, q.Priority)
 	}
 	if m.changed = true; err != nil {
 		m.reply(from, err)
@@ -75,14 +83,22 @@ func (m *Machine) stop(j *job) {
 
 // setBudget has all jobs planned for again, within another budget.
 func (m *Machine) setBudget(q *wire.Request) error {
-	if q.Device != "" && q.Device != m.config.Device {
-		return fmt.Errorf("this controller plans for %s, not for %s", m.config.Device, q.Device)
+	d := m.own
+	switch brought := m.device(q.Device); {
+	case brought != nil && brought != d:
+		return fmt.Errorf("the budget of device %s is that with which its executor was started: end that, and start "+
+			"it with another --budget", q.Device)
+	case d == nil:
+		return errors.New("this controller has no device of its own: an executor is started with the --budget of its " +
+			"device")
+	case q.Device != "" && brought == nil && q.Device != d.config.Device:
+		return fmt.Errorf("this controller plans for %s, not for %s", d.config.Device, q.Device)
 	}
-	m.config.Budget, m.changed = q.Budget, true
-	m.settings = &wire.Settings{Device: m.config.Device, Budget: q.Budget}
+	d.config.Budget, m.changed = q.Budget, true
+	m.settings = &wire.Settings{Device: d.config.Device, Budget: q.Budget}
 	m.say(Output{Set: m.settings})
-	m.rebudget()
-	m.want.admission = true
+	d.rebudget()
+	m.admit(d)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -22,24 +23,36 @@ type Stored struct {
 	Profiles map[graph.Digest]*planner.Profile // of the graphs
 	Settings *wire.Settings                    // nil: nobody has set any, for this device
 	Learnt   *wire.Learnt                      // nil: nothing was, of this device
+	Devices  []wire.Device                     // that executors have brought
+	// of the graphs of jobs on these, by the names of the devices
+	Placed map[string]map[graph.Digest]*planner.Profile
 }
 
 // Restore returns the machine of a controller that goes on where another ended. Executors keep their names; those that
 // were started for jobs are awaited as if this controller had started them. The error names what is missing of a job.
 func Restore(c Config, s Stored) (*Machine, error) {
 	m := NewMachine(c)
-	m.stored, m.learnt, m.settings = s.Orders, restoreLearnt(c.Device, s.Learnt), s.Settings
-	for _, o := range s.Orders {
-		if o.Lease != nil && o.Lease.Number > m.lease.Number {
-			m.lease = *o.Lease
+	m.stored, m.settings = s.Orders, s.Settings
+	if d := m.own; d != nil {
+		d.learnt = restoreLearnt(c.Device, s.Learnt)
+		if s.Settings != nil && c.Budget == 0 {
+			d.config.Budget = s.Settings.Budget
 		}
 	}
-	if s.Settings != nil && c.Budget == 0 {
-		m.config.Budget = s.Settings.Budget
+	for _, brought := range s.Devices {
+		m.open(m.config.For(&brought), &brought)
+	}
+	for _, d := range m.domains {
+		for _, o := range s.Orders {
+			if o.Lease != nil && o.Lease.Name == d.config.Lease && o.Lease.Number > d.lease.Number {
+				d.lease = *o.Lease
+			}
+		}
 	}
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
-		j := &job{record: r, written: r, fresh: r.State == wire.Queued, fitted: true, page: c.Page}
+		d := m.named(r.On)
+		j := &job{domain: d, record: r, written: r, fresh: r.State == wire.Queued, fitted: true}
 		if j.record.Waiting == 0 { // as the release before left it
 			j.record.Waiting = r.Submitted
 		}
@@ -47,37 +60,54 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if r.State.Over() {
 			continue
 		}
-		if r.State != wire.Queued && r.Device != "" && r.Device != c.Device {
+		if d == nil && (!j.free() || r.On != "") {
+			return nil, fmt.Errorf("job %s runs on %s, which this controller does not know: start it for that device, "+
+				"or stop the job with one that is", r.Spec.Name, cmp.Or(r.On, r.Device))
+		}
+		if d == nil {
+			j.record.On = ""
+		} else {
+			j.page = d.config.Page
+		}
+		if r.State != wire.Queued && r.Device != "" && r.Device != d.config.Device {
 			return nil, fmt.Errorf("job %s runs on %s, and this controller is for %s: start it for that device, or "+
 				"stop the jobs with one that is",
-				r.Spec.Name, r.Device, c.Device)
+				r.Spec.Name, r.Device, d.config.Device)
 		}
-		if j.placed() && r.Sharing != c.MemorySharing {
+		if j.placed() && r.Sharing != d.config.MemorySharing {
 			return nil, fmt.Errorf("job %s runs with memory sharing %s, and this controller is for %s: start it with "+
-				"--memory-sharing %[2]s, or stop the jobs with one that is", r.Spec.Name, r.Sharing, c.MemorySharing)
+				"--memory-sharing %[2]s, or stop the jobs with one that is", r.Spec.Name, r.Sharing,
+				d.config.MemorySharing)
 		}
 		if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
 			return nil, fmt.Errorf("the graph of job %s is not in the state directory", r.Spec.Name)
 		}
-		if j.profile = s.Profiles[r.Spec.Graph]; j.profile == nil {
+		j.findHome()
+		if d == nil {
+			continue // it is tried on those that come
+		}
+		profiles := s.Profiles
+		if r.On != "" {
+			profiles = s.Placed[r.On]
+		}
+		if j.profile = profiles[r.Spec.Graph]; j.profile == nil {
 			return nil, fmt.Errorf("job %s has no profile", r.Spec.Name)
 		}
-		j.findHome()
-		m.expect(j)
+		d.expect(j)
 		j.assumed = slices.Clone(j.latency)
-		if err := j.restore(&c, s.Layouts[r.Spec.Name]); err != nil {
+		if err := j.restore(&d.config, s.Layouts[r.Spec.Name]); err != nil {
 			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
 		}
 		if name := r.Executor; name != "" && m.executors[name] == nil {
 			orders := m.stored[name]
-			m.executors[name] = &executor{name: name, life: orders.Life, own: wire.Owned(name), orders: orders,
-				script: r.Spec.Script, refused: orders.Refused}
+			m.executors[name] = &executor{name: name, domain: d, life: orders.Life, own: wire.Owned(name),
+				orders: orders, script: r.Spec.Script, refused: orders.Refused}
 		}
 		if r.State == wire.Unknown {
 			m.executors[r.Executor].silent = true
 		}
 	}
-	if c.Context > 0 {
+	if c.Context > 0 && m.own != nil {
 		m.awaitIdle()
 	}
 	return m, nil
@@ -87,7 +117,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 func (m *Machine) awaitIdle() {
 	for name, o := range m.stored {
 		if m.executors[name] == nil {
-			m.executors[name] = &executor{name: name, life: o.Life, own: wire.Owned(name), orders: o,
+			m.executors[name] = &executor{name: name, domain: m.own, life: o.Life, own: wire.Owned(name), orders: o,
 				refused: o.Refused, silent: true}
 		}
 	}
@@ -97,7 +127,7 @@ func (m *Machine) awaitIdle() {
 // controller before this one.
 func (m *Machine) Resume(now time.Duration) []Output {
 	m.begin(now)
-	m.changed, m.want.admission = true, true
+	m.changed = true
 	m.budgeted()
 	for _, j := range m.jobs {
 		j.begun = now
@@ -105,11 +135,14 @@ func (m *Machine) Resume(now time.Duration) []Output {
 	for _, x := range m.executors {
 		x.heard = now
 	}
-	if m.bare() {
-		m.want.better = because(Resumed, "the controller was started again")
-	}
-	if m.rebudget(); m.want.better.none() && m.hostFull() {
-		m.want.better = because(Memory, "there are %s of host memory", m.config.HostMemory)
+	for _, d := range m.domains {
+		m.admit(d)
+		if d.bare() {
+			d.want.better = because(Resumed, "the controller was started again")
+		}
+		if d.rebudget(); d.want.better.none() && d.hostFull() {
+			d.want.better = because(Memory, "there are %s of host memory", d.config.HostMemory)
+		}
 	}
 	return m.end()
 }
@@ -119,7 +152,7 @@ func (m *Machine) Resume(now time.Duration) []Output {
 func (m *Machine) budgeted() {
 	set := m.settings
 	switch {
-	case set == nil:
+	case set == nil || m.own == nil:
 		return
 	case m.given == 0:
 		m.event(Event{Kind: Budgeted, Reason: fmt.Sprintf("the budget is %s, as tensile budget has set it: --budget "+
@@ -130,21 +163,21 @@ func (m *Machine) budgeted() {
 			"budget had set, %s, counts no more", words(m.given), words(set.Budget))})
 	}
 	m.settings = nil
-	m.say(Output{Drop: &Drop{Settings: wire.SettingsObject(m.config.Device)}})
+	m.say(Output{Drop: &Drop{Settings: wire.SettingsObject(m.own.config.Device)}})
 }
 
 // rebudget has all jobs planned for again if a controller before this one had another budget.
-func (m *Machine) rebudget() {
-	live := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.record.State.Over() })
-	other := slices.IndexFunc(live, func(j *job) bool { return j.record.Budget != m.config.Budget })
+func (d *domain) rebudget() {
+	live := slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool { return j.record.State.Over() })
+	other := slices.IndexFunc(live, func(j *job) bool { return j.record.Budget != d.config.Budget })
 	if other < 0 {
 		return
 	}
-	change := fmt.Sprintf("the budget is %s, and was %s", words(m.config.Budget), words(live[other].record.Budget))
-	m.event(Event{Kind: Rebudgeted, Reason: change})
-	m.want.better = because(Memory, "%s", change)
+	change := fmt.Sprintf("the budget is %s, and was %s", words(d.config.Budget), words(live[other].record.Budget))
+	d.m.event(Event{Kind: Rebudgeted, Reason: change})
+	d.want.better = because(Memory, "%s", change)
 	for _, j := range live {
-		j.record.Budget, j.stuck = m.config.Budget, false
+		j.record.Budget, j.stuck = d.config.Budget, false
 		j.fresh = j.fresh || j.record.State == wire.Queued // it may never fit what there is now
 	}
 }
@@ -160,7 +193,7 @@ func words(budget graph.Bytes) string {
 // inForce is the configuration with the memory sharing with which jobs run, if some do.
 func (c Config) inForce(records []wire.Record) Config {
 	for _, r := range records {
-		if j := (job{record: r}); j.placed() && r.Sharing != c.MemorySharing {
+		if j := (job{record: r}); r.On == "" && j.placed() && r.Sharing != c.MemorySharing {
 			c.MemorySharing = r.Sharing
 			break
 		}
@@ -176,9 +209,11 @@ func (j *job) restore(c *Config, layouts []*wire.Layout) error {
 		if w.Plan.Epoch < first || w.Plan.Epoch > last || !j.active() {
 			continue
 		}
-		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true,
-			held: j.record.Spec.Held}); j.stale(l) {
-			j.layouts = append(j.layouts, l) // until an executor says that another is in force
+		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true}); j.stale(l) {
+			// It is there until an executor says that another is in force. What the script held beside that was in the
+			// claim.
+			l.held = max(0, j.record.Claim-w.Arena-j.reserve())
+			j.layouts = append(j.layouts, l)
 			continue
 		}
 		placed := program.Placement{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: c.Align}

@@ -14,6 +14,7 @@ type Drop struct {
 	Graph  graph.Digest `json:"graph,omitzero"`  // "": none
 
 	Settings string `json:"settings,omitzero"` // the object; "": none
+	Device   string `json:"device,omitzero"`   // name of one that nobody brings any more; "": none
 
 	// Executor, if set, is the one in whose bucket an Object is of no use any more.
 	Executor string `json:"executor,omitzero"`

@@ -23,7 +23,13 @@ type Options struct {
 	// InForce: MemorySharing is for when no jobs run. If some do, theirs goes on.
 	InForce bool
 
-	On planner.Device // what is planned for; Config.Device, Align, Out and In follow from it
+	// On is the device of this process; Config.Device, Align, Out and In follow from it. With Config.NoDevice there is
+	// none.
+	On planner.Device
+
+	// Describe is what plans have to know of a device that executors bring; the error is why jobs cannot be planned for
+	// on it. Several goroutines call it. Nil: they can on none.
+	Describe func(*wire.Device) (planner.Device, error)
 
 	// Plan makes plans, on a goroutine of its own, until ctx is done: then nobody wants them any more. Nil: a Planner
 	// does.
@@ -90,14 +96,15 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, maxInputs),
 		waiting: make(map[int64]chan<- wire.Answer), removed: make(map[graph.Digest]bool),
-		asked: make(chan struct{}, maxAsked), planning: make(chan struct{}, 1)}
+		asked: make(chan struct{}, maxAsked), planning: make(chan struct{}, 1),
+		stop: make(map[int64]func())}
 	defer r.errands.Wait()
 	defer cancel()
 	if err := r.restore(); err != nil {
 		return fmt.Errorf("take up what is stored: %w", err)
 	}
 	if o = r.options; o.Plan == nil {
-		r.options.Plan = (&Planner{Config: o.Config, On: o.On}).Plan
+		r.options.Plan = func(ctx context.Context, q *Plan) *Planned { return r.planner(q).Plan(ctx, q) }
 	}
 	if err := r.resume(); err != nil {
 		return err
@@ -130,9 +137,9 @@ type runner struct {
 	last    int64                        // From of the newest
 
 	errands  sync.WaitGroup
-	asked    chan struct{} // holds one for each explanation that is asked for and not given
-	planning chan struct{} // holds one while one is worked out
-	stop     func()        // cancels the errand that was begun last
+	asked    chan struct{}    // holds one for each explanation that is asked for and not given
+	planning chan struct{}    // holds one while one is worked out
+	stop     map[int64]func() // cancel errands that are not answered, by ticket
 
 	removed map[graph.Digest]bool // graphs that no job had, and that may be submitted again just now
 
@@ -194,6 +201,9 @@ func (r *runner) take(in input) error {
 	}
 	if r.options.Waited != nil {
 		r.options.Waited(clock.Now() - in.at)
+	}
+	if in.Planned != nil {
+		delete(r.stop, in.Planned.Ticket)
 	}
 	if in.answer != nil {
 		r.last++
@@ -282,7 +292,10 @@ func (r *runner) do(o Output) error {
 	case o.Ask != nil:
 		r.explain(o.Ask)
 	case o.Cancel != 0:
-		r.stop()
+		if stop := r.stop[o.Cancel]; stop != nil {
+			stop()
+			delete(r.stop, o.Cancel)
+		}
 	case o.Launch != "":
 		r.launch(o.Launch)
 	case o.Kill != "":
@@ -315,6 +328,8 @@ func (r *runner) store(o Output) error {
 		return r.collect(o.Result)
 	case o.Learnt != nil:
 		return r.bus.Store(r.ctx, wire.Lessons, wire.LearntObject(o.Learnt.Wire.Device), wire.Encode(o.Learnt.Wire))
+	case o.Device != nil:
+		return r.bus.Put(r.ctx, wire.DeviceKey(o.Device.Name), wire.Encode(*o.Device))
 	case o.Set != nil:
 		return r.bus.Store(r.ctx, wire.Administration, wire.SettingsObject(o.Set.Device), wire.Encode(*o.Set))
 	case o.Orders != nil:
@@ -329,6 +344,8 @@ func (r *runner) store(o Output) error {
 		return r.bus.Remove(r.ctx, wire.Bucket(o.Drop.Executor), o.Drop.Object)
 	case o.Drop != nil && o.Drop.Result != "":
 		return r.bus.Remove(r.ctx, wire.Results, o.Drop.Result)
+	case o.Drop != nil && o.Drop.Device != "":
+		return r.bus.Delete(r.ctx, wire.DeviceKey(o.Drop.Device))
 	case o.Drop != nil && o.Drop.Settings != "":
 		return r.bus.Remove(r.ctx, wire.Administration, o.Drop.Settings)
 	case o.Drop != nil:
@@ -338,10 +355,33 @@ func (r *runner) store(o Output) error {
 	panic(fmt.Sprintf("controller: an output that says nothing: %+v", o))
 }
 
+// planner is one of the device that a plan is for. Any goroutine may call it.
+func (r *runner) planner(p *Plan) *Planner {
+	if p == nil || p.Device == nil {
+		return &Planner{Config: r.options.Config, On: r.options.On}
+	}
+	c := r.options.Config.For(p.Device)
+	return &Planner{Config: c, On: c.Shared(r.describe(p.Device))}
+}
+
+// describe is what plans have to know of a device that executors have brought. Jobs can not run on one that cannot be
+// planned for.
+func (r *runner) describe(d *wire.Device) planner.Device {
+	err := errors.New("this controller plans for its own device alone")
+	if r.options.Describe != nil {
+		var on planner.Device
+		if on, err = r.options.Describe(d); err == nil {
+			return on
+		}
+	}
+	return planner.Device{Identity: d.Identity, Align: d.Align, Page: d.Page,
+		Profile: func(*graph.Graph) (planner.Profile, error) { return planner.Profile{}, err }}
+}
+
 // begin has plans made beside all else.
 func (r *runner) begin(p *Plan) {
 	ctx, cancel := context.WithCancel(r.ctx)
-	r.stop = cancel
+	r.stop[p.Ticket] = cancel
 	r.errands.Go(func() {
 		defer cancel()
 		began := clock.Now()

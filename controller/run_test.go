@@ -363,7 +363,7 @@ func TestLearntOnTheBus(t *testing.T) {
 				t.Errorf("%s: %v", test.what, err)
 				continue
 			}
-			if got := len(r.machine.learnt.lessons); got != test.want {
+			if got := len(r.machine.own.learnt.lessons); got != test.want {
 				t.Errorf("%s: the machine knows %d signatures, want %d", test.what, got, test.want)
 			}
 			if said := lines.String(); (said == "") != (test.line == "") || !strings.Contains(said,
@@ -371,7 +371,7 @@ func TestLearntOnTheBus(t *testing.T) {
 				t.Errorf("%s: the controller says %q, want %q", test.what, said, test.line)
 			}
 			r.machine.begin(0)
-			r.machine.keep()
+			r.machine.own.keep()
 			if err := r.carryOut(r.machine.out); err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/text"
 	"tensile/planner"
 	"tensile/wire"
 )
@@ -32,7 +33,7 @@ func refusesScript(s *wire.Spec) error {
 func (m *Machine) settle(j *job) {
 	j.record.Executor, j.record.Incarnation = fmt.Sprintf("x%d", j.record.Seq), 1
 	x := j.record.Executor
-	m.executors[x] = &executor{name: x, own: true, script: true, heard: m.now, orders: m.stored[x]}
+	m.executors[x] = &executor{name: x, own: true, script: true, heard: m.now, orders: m.stored[x], domain: j.domain}
 	m.hand(j)
 }
 
@@ -58,15 +59,15 @@ func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
 	before := j.record.Spec.Graph
 	j.record.Spec.Graph, j.record.Spec.Held, j.record.Spec.Least = q.Graph, q.Held, q.Least
 	j.graph, j.profile, j.lessons = to.Graph, profileOf(to.Latency), nil
-	j.pace, j.reports, j.progress.layout = 0, 0, nil
+	j.pace, j.reports, j.progress.layout, j.record.Unplanned = 0, 0, nil, ""
 	j.findHome()
-	m.expect(j)
+	j.domain.expect(j)
 	j.assumed = slices.Clone(j.latency)
 	m.hand(j)
 	if !m.uses(before) {
 		m.drops = append(m.drops, Output{Drop: &Drop{Graph: before}})
 	}
-	m.want.must, m.want.better = true, because(Recorded, "job %s has recorded what it does",
+	j.domain.want.must, j.domain.want.better = true, because(Recorded, "job %s has recorded what it does",
 		j.record.Spec.Name)
 	return nil
 }
@@ -77,15 +78,41 @@ func (m *Machine) said(j *job, a *wire.Allocated) {
 	if a == nil || !j.record.Spec.Script {
 		return
 	}
-	before := j.reserve()
-	if old := j.record.Script; old == nil || old.Reserve != a.Reserve {
-		m.changed = true
-	}
+	before, claim, d := j.reserve(), j.claim(), j.domain
+	m.changed = m.changed || j.record.Script == nil || before != a.Reserve
 	j.record.Script = a
-	if j.reserve() > before && m.overfull() {
-		m.want.must, m.want.better = true, because(Memory, "the allocator of job %s has %s beyond its plan",
+	m.changed = m.changed || j.claim() != claim
+	if j.reserve() > before && d.overfull() {
+		d.want.must, d.want.better = true, because(Memory, "the allocator of job %s has %s beyond its plan",
 			j.record.Spec.Name, a.Reserve)
 	}
+}
+
+// unplanned takes down that there is no plan for what a script has recorded: it trains on without one.
+func (m *Machine) unplanned(j *job, why *NoPlan) {
+	last := j.newest()
+	if last == nil || !j.stale(last) || !j.goesOn() {
+		return
+	}
+	line := fmt.Sprintf("without a plan it takes %s: %s; raise the budget (tensile budget), stop or park other jobs, "+
+		"or take a smaller batch", j.plain(), text.Line(why.Why, maxWhy))
+	if j.record.Unplanned != line {
+		j.record.Unplanned, m.changed = line, true
+		m.event(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: line})
+	}
+}
+
+// maxWhy is how many bytes of the reason why there is no plan a script is told.
+const maxWhy = 300
+
+// plain is what a script has of the device while it trains without a plan: what its graph needs with all that it holds
+// beside that, or what its allocator was seen to have.
+func (j *job) plain() graph.Bytes {
+	need := j.need + j.beyond()
+	if s := j.record.Script; s != nil && s.Plan == 0 {
+		need = max(need, s.Touched)
+	}
+	return j.pages(need)
 }
 
 // beyond is what a script is to have on the device beside the arena of a new plan: what it holds, and its reserve.

@@ -2,8 +2,10 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,26 +24,31 @@ import (
 // time and is answered by what the machine wants done. The commands, with what stands in their input:
 //
 //	new [budget=BYTES] [host=BYTES] [context=BYTES] [share] [keep=N] [no-replan] [preempt]    a machine without jobs
+//	                                         with none=X a controller without a device of its own
 //	restart [budget=BYTES] [host=BYTES] [context=BYTES]    another, from what the one before had stored
 //	submit [by=USER]                         a line "JOB [priority=N] [iterations=N] [restarts=N] [checkpoints]
-//	                                         [owner=WHO]" for each job; 10 iterations if it does not say, and WHO
-//	                                         is what the message says
+//	                                         [owner=WHO] [device=NAME]" for each job; 10 iterations if it does not
+//	                                         say, and WHO is what the message says
 //	                                         with claim=BYTES it is a script's
 //	recorded job=J                           a script is to be planned for by what it has recorded, and holds 64 bytes
+//	need                                     answered by what that takes without a plan
 //	stop job=J [by=USER]
-//	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X]    another request
-//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT]
+//	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X] [device=NAME] [undo]
+//	                                         another request
+//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
 //	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks] [free=BYTES]
-//	                                         [reserve=BYTES]" per job;
+//	                                         [reserve=BYTES [touched=BYTES]]" per job;
 //	                                         incarnation 1 if it does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
 //	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES [host | contexts=N]]
-//	                                         a line "JOB arena=BYTES [host=BYTES] [gain=D transition=D] [never=TEXT]"
+//	                                         a line "JOB arena=BYTES [host=BYTES] [gain=D transition=D] [never=TEXT]
+//	                                         [slow=F [alone=D]]"
 //	                                         for each job
 //	tick [after=D] [deaf | asleep]           so much time has passed, with a tick each second; or with one at its end
 //	jobs                                     answered by the records
+//	devices                                  answered by what is known of each
 //
 // An underscore in a TEXT is a blank.
 func TestScripts(t *testing.T) {
@@ -58,10 +65,13 @@ type script struct {
 	m       *Machine
 	now     time.Duration
 	asked   *Plan // the newest
+	plans   map[int64]*Plan
+	devices map[string]wire.Device
 	records map[string]wire.Record
 	layouts map[string][]*wire.Layout
 	orders  map[string]wire.Orders
 	set     *wire.Settings
+	scripts map[graph.Digest]*graph.Graph // that are stored
 	out     strings.Builder
 }
 
@@ -73,12 +83,27 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "new":
 		s.config = Config{Device: "gpu", Align: 64, Out: cost.Link{Rate: 1e6}, In: cost.Link{Rate: 1e6},
 			Policy: "none-live", Share: d.HasArg("share"), NoReplan: d.HasArg("no-replan"),
-			Preempt: d.HasArg("preempt"), Watched: true, Settle: 1, Alpha: 1}
+			Preempt: d.HasArg("preempt"), Watched: true, Settle: 1, Alpha: 1, NoDevice: d.HasArg("none"), Name: "own"}
 		d.MaybeScanArgs(t, "keep", &s.config.Keep)
 		s.budget(t, d)
 		s.m = NewMachine(s.config)
 		s.records, s.layouts, s.orders = map[string]wire.Record{}, map[string][]*wire.Layout{}, map[string]wire.Orders{}
-		s.set = nil
+		s.set, s.scripts = nil, map[graph.Digest]*graph.Graph{}
+		s.plans, s.devices = map[int64]*Plan{}, map[string]wire.Device{}
+	case "need":
+		fmt.Fprintln(&s.out, external.Need(randgraph.Script(rand.New(rand.NewPCG(1, 1)))))
+	case "devices":
+		for _, x := range s.m.Devices() {
+			fmt.Fprintf(&s.out, "%s %s on %q: %s of %s, %d jobs, %d executors", x.Name, x.Identity, x.Host, x.Used,
+				x.Budget, x.Jobs, x.Executors)
+			if x.Silent > 0 {
+				fmt.Fprintf(&s.out, ", %d silent", x.Silent)
+			}
+			if x.Drained {
+				s.out.WriteString(", drained")
+			}
+			fmt.Fprintln(&s.out)
+		}
 	case "restart":
 		s.budget(t, d)
 		s.restart(t)
@@ -93,6 +118,9 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 			fmt.Fprintf(&s.out, "%s %s, claim %s, epochs %d %d %d at %q: %s\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
 				r.Granted, r.Applied,
 				r.Executor, r.Why)
+			if r.On != "" {
+				fmt.Fprintf(&s.out, "  on %s\n", r.On)
+			}
 			if s.config.HostMemory > 0 {
 				fmt.Fprintf(&s.out, "  %s on the host\n", r.Host)
 			}
@@ -136,6 +164,16 @@ func (s *script) restart(t *testing.T) {
 		Profiles: map[graph.Digest]*planner.Profile{s.graph.Digest(): s.profile()}}
 	for _, r := range s.records {
 		stored.Records = append(stored.Records, r)
+		if r.Spec.Script {
+			g := s.scripts[r.Spec.Graph]
+			stored.Graphs[r.Spec.Graph] = g
+			stored.Profiles[r.Spec.Graph] = profileOf(slices.Repeat([]time.Duration{time.Millisecond}, len(g.Ops)))
+		}
+	}
+	stored.Placed = map[string]map[graph.Digest]*planner.Profile{}
+	for _, name := range slices.Sorted(maps.Keys(s.devices)) {
+		stored.Devices = append(stored.Devices, s.devices[name])
+		stored.Placed[name] = stored.Profiles
 	}
 	m, err := Restore(s.config, stored)
 	if err != nil {
@@ -181,6 +219,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 			spec := wire.Spec{Name: line.Cmd, Graph: s.graph.Digest(), Iterations: 10}
 			line.MaybeScanArgs(t, "priority", &spec.Priority)
 			line.MaybeScanArgs(t, "owner", &spec.Owner)
+			line.MaybeScanArgs(t, "device", &spec.Device)
 			line.MaybeScanArgs(t, "iterations", &spec.Iterations)
 			line.MaybeScanArgs(t, "restarts", &spec.Restarts)
 			if line.HasArg("checkpoints") {
@@ -191,6 +230,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 				var claim int64
 				line.ScanArgs(t, "claim", &claim)
 				submission.asScript(external.Claim(graph.Bytes(claim)))
+				s.scripts[submission.Spec.Graph] = submission.Graph
 			}
 			in.Submit = append(in.Submit, submission)
 		}
@@ -199,7 +239,8 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		return Input{From: 1, By: word(t, d, "by"), Request: &wire.Request{Verb: wire.Stop, Job: word(t, d, "job")}}
 	case "ask":
 		q := &wire.Request{Verb: wire.Verb(word(t, d, "verb")), Job: word(t, d, "job"),
-			Executor: word(t, d, "executor"), Place: wire.Place(word(t, d, "place"))}
+			Executor: word(t, d, "executor"), Place: wire.Place(word(t, d, "place")), Device: word(t, d, "device"),
+			Undo: d.HasArg("undo")}
 		d.MaybeScanArgs(t, "priority", &q.Priority)
 		var budget int64
 		d.MaybeScanArgs(t, "budget", &budget)
@@ -212,6 +253,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 	case "recorded":
 		to := Submission{}
 		to.asScript(randgraph.Script(rand.New(rand.NewPCG(1, 1))))
+		s.scripts[to.Spec.Graph] = to.Graph
 		return Input{From: 1, To: &to, Request: &wire.Request{Verb: wire.SetGraph, Job: word(t, d, "job"),
 			Graph: to.Spec.Graph, Held: 64}}
 	case "ended":
@@ -253,7 +295,15 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	d.ScanArgs(t, "number", &w.Number)
 	d.MaybeScanArgs(t, "life", &w.Life)
 	d.MaybeScanArgs(t, "device", &w.Device)
-	w.Host = word(t, d, "host")
+	w.Host, w.Leaves = word(t, d, "host"), d.HasArg("leaves")
+	if name := word(t, d, "brings"); name != "" {
+		link := cost.Link{Rate: 1e6}
+		w.Brings = &wire.Device{Name: name, Model: "gpu", Identity: w.Device, Host: w.Host, Align: 64,
+			Facts: cost.Facts{Compute: 1e9, Bandwidth: 1e9, ComputeShare: 1, BandwidthShare: 1, Out: link, In: link}}
+		var budget int64
+		d.MaybeScanArgs(t, "of", &budget)
+		w.Brings.Budget = graph.Bytes(budget)
+	}
 	d.MaybeScanArgs(t, "orders", &w.Orders)
 	if dead := word(t, d, "dead"); dead != "" {
 		w.Dead = []string{dead}
@@ -272,6 +322,9 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 			var reserve int64
 			line.ScanArgs(t, "reserve", &reserve)
 			j.Script = &wire.Allocated{Reserve: graph.Bytes(reserve)}
+			var touched int64
+			line.MaybeScanArgs(t, "touched", &touched)
+			j.Script.Touched = graph.Bytes(touched)
 		}
 		if line.HasArg("free") {
 			var free int64
@@ -319,6 +372,10 @@ func (s *script) report(t *testing.T, d *datadriven.TestData) *wire.Report {
 func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
 	p := &Planned{Again: d.HasArg("again")}
 	d.ScanArgs(t, "ticket", &p.Ticket)
+	asked := s.plans[p.Ticket]
+	if asked == nil {
+		asked = s.asked
+	}
 	if why := word(t, d, "why"); why != "" || d.HasArg("need") {
 		p.Why = &NoPlan{Why: why}
 		d.MaybeScanArgs(t, "need", &p.Why.Need)
@@ -329,7 +386,7 @@ func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
 		}
 	}
 	for _, line := range lines(t, d) {
-		at := slices.IndexFunc(s.asked.Jobs, func(c Candidate) bool { return c.Spec.Name == line.Cmd })
+		at := slices.IndexFunc(asked.Jobs, func(c Candidate) bool { return c.Spec.Name == line.Cmd })
 		if at < 0 {
 			d.Fatalf(t, "no plan for job %s was asked for", line.Cmd)
 		}
@@ -340,9 +397,9 @@ func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
 			p.Never[at] = why
 			continue
 		}
-		p.Jobs = append(p.Jobs, s.plannedJob(t, line, &s.asked.Jobs[at]))
+		p.Jobs = append(p.Jobs, s.plannedJob(t, line, &asked.Jobs[at]))
 	}
-	for i, c := range s.asked.Jobs {
+	for i, c := range asked.Jobs {
 		if c.Profile == nil {
 			if p.New == nil {
 				p.New = make(map[int]planner.Profile)
@@ -370,7 +427,14 @@ func (s *script) plannedJob(t *testing.T, line *datadriven.TestData, c *Candidat
 	if line.MaybeScanArgs(t, "host", &host) {
 		j.Layout.Host = graph.Bytes(host)
 	}
-	for name, to := range map[string]*time.Duration{"gain": &j.Gain, "transition": &j.Transition} {
+	if slow := word(t, line, "slow"); slow != "" {
+		var err error
+		if j.Slowdown, err = strconv.ParseFloat(slow, 64); err != nil {
+			line.Fatalf(t, "%v", err)
+		}
+		j.Alone = time.Second
+	}
+	for name, to := range map[string]*time.Duration{"gain": &j.Gain, "transition": &j.Transition, "alone": &j.Alone} {
 		if value := word(t, line, name); value != "" {
 			long, err := time.ParseDuration(value)
 			if err != nil {
@@ -411,6 +475,12 @@ func (s *script) do(outputs []Output) {
 				fmt.Fprintf(&s.out, ", %d losses were heard", len(o.Result.Heard.Losses))
 			}
 			fmt.Fprintln(&s.out)
+		case o.Device != nil:
+			s.devices[o.Device.Name] = *o.Device
+			fmt.Fprintf(&s.out, "store device %s, drained %v\n", o.Device.Name, o.Device.Drained)
+		case o.Drop != nil && o.Drop.Device != "":
+			delete(s.devices, o.Drop.Device)
+			fmt.Fprintf(&s.out, "drop device %s\n", o.Drop.Device)
 		case o.Set != nil:
 			s.set = o.Set
 			fmt.Fprintf(&s.out, "store budget %s for %s\n", o.Set.Budget, o.Set.Device)
@@ -433,6 +503,9 @@ func (s *script) do(outputs []Output) {
 				}
 				if j.Copies {
 					s.out.WriteString(" copies")
+				}
+				if j.Unplanned != "" {
+					s.out.WriteString(" unplanned")
 				}
 			}
 			if o.Orders.Leave {
@@ -459,10 +532,15 @@ func (s *script) do(outputs []Output) {
 		case o.Drop != nil && o.Drop.Result != "":
 			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Result)
 		case o.Drop != nil:
+			delete(s.scripts, o.Drop.Graph)
 			fmt.Fprintln(&s.out, "drop the graph")
 		case o.Plan != nil:
-			s.asked = o.Plan
-			fmt.Fprintf(&s.out, "plan %d:", o.Plan.Ticket)
+			s.asked, s.plans[o.Plan.Ticket] = o.Plan, o.Plan
+			fmt.Fprintf(&s.out, "plan %d", o.Plan.Ticket)
+			if o.Plan.Device != nil {
+				fmt.Fprintf(&s.out, " on %s", o.Plan.Device.Name)
+			}
+			s.out.WriteString(":")
 			if o.Plan.Reserved > 0 {
 				fmt.Fprintf(&s.out, " but for %s", o.Plan.Reserved)
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 func (r *runner) restore() error {
 	s := Stored{Graphs: map[graph.Digest]*graph.Graph{}, Layouts: map[string][]*wire.Layout{},
 		Orders:   map[string]wire.Orders{},
-		Profiles: map[graph.Digest]*planner.Profile{}}
+		Profiles: map[graph.Digest]*planner.Profile{}, Placed: map[string]map[graph.Digest]*planner.Profile{}}
 	var problems []error
 	err := r.present(wire.RecordKey("*"), func(value []byte) {
 		record, err := wire.DecodeAs[wire.Record](value)
@@ -38,6 +39,16 @@ func (r *runner) restore() error {
 			s.Orders[orders.Executor] = orders
 		})
 	}
+	if err == nil {
+		err = r.present(wire.DeviceKey("*"), func(value []byte) {
+			d, err := wire.DecodeAs[wire.Device](value)
+			if err != nil {
+				problems = append(problems, err)
+				return
+			}
+			s.Devices = append(s.Devices, d)
+		})
+	}
 	for _, record := range s.Records {
 		if err == nil && !record.State.Over() {
 			err = r.objects(record, &s)
@@ -55,7 +66,9 @@ func (r *runner) restore() error {
 	if r.options.InForce {
 		r.options.Config = r.options.inForce(s.Records)
 	}
-	r.options.On = r.options.Shared(r.options.On)
+	if !r.options.NoDevice {
+		r.options.On = r.options.Shared(r.options.On)
+	}
 	if r.machine, err = Restore(r.options.Config, s); err == nil {
 		r.options.Record.begin(r.options.Config, s)
 	}
@@ -137,7 +150,16 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 	if record.Spec.Script {
 		s.Profiles[record.Spec.Graph] = profileOf(r.recorded(g))
 	}
-	if s.Profiles[record.Spec.Graph] == nil {
+	if at := slices.IndexFunc(s.Devices, func(d wire.Device) bool { return d.Name == record.On }); at >= 0 {
+		p, err := r.describe(&s.Devices[at]).Profile(g)
+		if err != nil {
+			return fmt.Errorf("job %s, on device %s: %w", record.Spec.Name, record.On, err)
+		}
+		if s.Placed[record.On] == nil {
+			s.Placed[record.On] = make(map[graph.Digest]*planner.Profile)
+		}
+		s.Placed[record.On][record.Spec.Graph] = &p
+	} else if s.Profiles[record.Spec.Graph] == nil && !r.options.NoDevice {
 		p, err := r.options.On.Profile(g)
 		if err != nil {
 			return fmt.Errorf("job %s: %w", record.Spec.Name, err)

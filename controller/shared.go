@@ -12,10 +12,10 @@ const fasterTogether = 1.02
 
 // expected says how a job is to train beside the others that share memory by gates; "": it is alone, or nothing is
 // expected.
-func (m *Machine) expected(j *job) string {
+func (d *domain) expected(j *job) string {
 	var others int
 	sum := j.record.Speed
-	for _, o := range m.active() {
+	for _, o := range d.active() {
 		if o != j && o.record.Speed > 0 {
 			others, sum = others+1, sum+o.record.Speed
 		}
@@ -39,10 +39,10 @@ func how(sum float64) string {
 }
 
 // sayShared says how fast the jobs are expected to be that share memory by gates.
-func (m *Machine) sayShared() {
+func (d *domain) sayShared() {
 	var words []string
 	var sum float64
-	for _, j := range m.active() {
+	for _, j := range d.active() {
 		if j.record.Speed > 0 {
 			words = append(words, fmt.Sprintf("job %s %.2f", j.record.Spec.Name, j.record.Speed))
 			sum += j.record.Speed
@@ -51,21 +51,21 @@ func (m *Machine) sayShared() {
 	if len(words) < 2 {
 		return
 	}
-	m.event(Event{Kind: Shared, Reason: fmt.Sprintf("%d jobs train %s; of their speeds alone are expected: %s",
+	d.m.event(Event{Kind: Shared, Reason: fmt.Sprintf("%d jobs train %s; of their speeds alone are expected: %s",
 		len(words), how(sum), scheduler.Abridge(words))})
 }
 
 // then is what is to be said of how a job is to train beside the others.
-func (m *Machine) then(j *job) string {
-	if beside := m.expected(j); beside != "" {
+func (d *domain) then(j *job) string {
+	if beside := d.expected(j); beside != "" {
 		return "; it is expected to train " + beside
 	}
 	return ""
 }
 
 // starting says what a job waits for that may begin.
-func (m *Machine) starting(j *job) string {
-	then := m.then(j)
+func (d *domain) starting(j *job) string {
+	then := d.then(j)
 	if j.there && then != "" {
 		return "its executor gets it ready, or waits until others have given back memory" + then
 	}

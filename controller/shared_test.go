@@ -94,7 +94,7 @@ func TestExpectedSpeeds(t *testing.T) {
 		w.submit("b", endless)
 		why, job := w.recordOf("b").Why, w.machine.find("b")
 		w.machine.jobStatus(job, wire.JobStatus{State: wire.Waiting}, true)
-		there := w.machine.starting(job)
+		there := w.machine.own.starting(job)
 		w.run(5)
 		a, b := w.recordOf("a").Speed, w.recordOf("b").Speed
 		if !c.say {

@@ -45,6 +45,7 @@ func (m *Machine) status(s *wire.Status) {
 		m.changed = true // what is ordered from now on is for this process alone
 	}
 	x.life, x.host, x.since, x.seen, x.joined, x.heard = s.Life, s.Host, s.Since, s.Number, true, m.now
+	x.leaving = s.Leaves
 	if x.rival != nil {
 		m.repel(x)
 	}
@@ -75,8 +76,8 @@ func (m *Machine) join(s *wire.Status) *executor {
 		x.orders = old.orders
 	}
 	x.orders.Number = max(x.orders.Number, s.Orders)
-	if s.Device != m.config.Device {
-		why := fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.config.Device)
+	var why string
+	if x.domain, why = m.domainOf(s); why != "" {
 		m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
 		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1,
 			Jobs: []wire.Assignment{}, Refused: &wire.Refusal{Life: s.Life, Why: why}}})
@@ -85,7 +86,12 @@ func (m *Machine) join(s *wire.Status) *executor {
 	m.executors[s.Executor], m.changed = x, true
 	for _, j := range m.jobs { // this process may have what the one before of its name lacked
 		j.tried = slices.DeleteFunc(j.tried, func(name string) bool { return name == x.name })
-		m.want.admission = m.want.admission || j.lacking > 0
+		if j.lacking > 0 {
+			m.admit(j.domain)
+		}
+	}
+	if m.look = true; x.domain.brought != nil { // jobs that wait may take it
+		m.admit(x.domain)
 	}
 	m.event(Event{Kind: Joined, Executor: s.Executor})
 	return x
@@ -189,8 +195,10 @@ const (
 
 // tick is told every second or so.
 func (m *Machine) tick(t *Tick) {
-	if m.learnt.news && m.now-m.learnt.stored >= storeEvery {
-		m.keep()
+	for _, d := range m.domains {
+		if d.learnt.news && m.now-d.learnt.stored >= storeEvery {
+			d.keep()
+		}
 	}
 	m.takeLate()
 	deaf := t.Deaf || m.now-m.ticked > maxTick // what executors said while this process stood still is still to be read
@@ -201,7 +209,7 @@ func (m *Machine) tick(t *Tick) {
 			delete(m.executors, name) // nothing that it has said is on its way any more
 		}
 		ours := x.launched && m.config.Watched // its end is told: it may be silent, unless others wait for its pages
-		if x.gone || ours && !(m.config.shares() && x.joined) {
+		if x.gone || ours && !(x.domain.config.shares() && x.joined) {
 			continue
 		}
 		if deaf {
@@ -223,10 +231,14 @@ func (m *Machine) tick(t *Tick) {
 	}
 	for _, j := range m.jobs {
 		if j.ready > 0 && j.ready <= m.now {
-			j.ready, m.want.admission = 0, true
+			j.ready = 0
+			m.admit(j.domain)
 		}
 	}
 	m.missLong()
+	for _, d := range slices.Clone(m.domains) {
+		m.close(d)
+	}
 }
 
 // checkpointed takes down the newest checkpoint of a job's present incarnation. It is a progress if it is newer than
@@ -328,8 +340,8 @@ func (m *Machine) move(j *job, why string) {
 
 // trained takes down that a job has trained an iteration.
 func (m *Machine) trained(j *job, r *wire.Report) {
-	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, m.config.Alpha, false)
-	j.gate = correct.Latency(j.gate, r.Gate, m.config.Alpha, false)
+	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, j.domain.config.Alpha, false)
+	j.gate = correct.Latency(j.gate, r.Gate, j.domain.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
 }
 
@@ -345,6 +357,7 @@ func (m *Machine) report(r *wire.Report) {
 	if j.record.Spec.Script {
 		m.trained(j, r)
 	}
+	d := j.domain
 	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch && !j.stale(l) })
 	if at < 0 || len(r.Steps) != len(j.layouts[at].Wire.Plan.Steps) {
 		m.hear(j, r, nil)
@@ -352,27 +365,27 @@ func (m *Machine) report(r *wire.Report) {
 	}
 	m.hear(j, r, j.layouts[at])
 	m.trains(j) // its status may still be on its way
-	alone := j.first(j.layouts[at], m.alone(j, r.Steps))
+	alone := j.first(j.layouts[at], d.alone(j, r.Steps))
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
-		j.latency[s.Op] = correct.Latency(j.latency[s.Op], alone[i], m.config.Alpha, r.Iteration == 0)
+		j.latency[s.Op] = correct.Latency(j.latency[s.Op], alone[i], d.config.Alpha, r.Iteration == 0)
 	}
 	if !j.record.Spec.Script {
-		m.learn(j, j.layouts[at], r.Iteration, alone)
-		m.learnt.listen(j, j.layouts[at], alone)
+		d.learn(j, j.layouts[at], r.Iteration, alone)
+		d.learnt.listen(j, j.layouts[at], alone)
 		m.trained(j, r)
 	}
 	j.learnt, j.told = true, r
 	if j.follow && r.Epoch == j.record.Epoch && r.Iteration > 0 {
 		j.follow, j.last, m.changed = false, r, true
 		waits := func(j *job) bool { return j.follow }
-		if !slices.ContainsFunc(m.active(), waits) {
-			m.want.must, m.want.better = true, because(Asked, "the policy asked to plan again")
+		if !slices.ContainsFunc(d.active(), waits) {
+			d.want.must, d.want.better = true, because(Asked, "the policy asked to plan again")
 		}
 	}
-	if j.reports++; m.config.NoReplan || j.reports < m.config.Settle || r.Epoch != j.record.Epoch || m.now < m.rest {
+	if j.reports++; d.config.NoReplan || j.reports < d.config.Settle || r.Epoch != j.record.Epoch || m.now < d.rest {
 		return
 	}
-	if rate := correct.Drift(j.latency, j.assumed); rate > m.config.Threshold {
-		m.want.better = because(Drifted, "the latencies of job %s have changed by %.0f %%", r.Job, 100*rate)
+	if rate := correct.Drift(j.latency, j.assumed); rate > d.config.Threshold {
+		d.want.better = because(Drifted, "the latencies of job %s have changed by %.0f %%", r.Job, 100*rate)
 	}
 }

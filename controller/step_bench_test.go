@@ -26,7 +26,7 @@ func BenchmarkStep(b *testing.B) {
 			Graph: g}
 	}
 	submit(b, m, list)
-	if n := len(m.active()); n != jobs {
+	if n := len(m.own.active()); n != jobs {
 		b.Fatalf("%d jobs were admitted", n)
 	}
 	var number int64
@@ -60,8 +60,8 @@ func BenchmarkStep(b *testing.B) {
 				Iteration: iteration, Steps: steps, Wall: time.Millisecond}}
 		}},
 		{"arrival", func() Input {
-			if e := m.errand; e != nil {
-				m.errand = nil
+			if e := m.own.errand; e != nil {
+				m.own.errand = nil
 				m.refuse(m.jobs[jobs].batch, "once more")
 			}
 			spec := wire.Spec{Name: "late", Graph: g.Digest(), Iterations: endless}

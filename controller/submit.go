@@ -39,18 +39,22 @@ func (m *Machine) submit(from int64, by string, list []Submission) {
 	}
 	for _, s := range list {
 		s.Spec.Owner = by
-		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true, queued: m.now, page: m.config.Page,
+		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true, queued: m.now,
 			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
-				Waiting: m.now, Budget: m.config.Budget}})
+				Waiting: m.now}})
 	}
 	for i, j := range b.jobs {
+		if list := m.candidates(j); len(list) == 1 {
+			m.bind(j, list[0])
+			list[0].want.admission = true
+		}
 		if j.findHome(); j.record.Spec.Script {
 			j.profile = profileOf(list[i].Latency)
-			m.expect(j)
+			j.domain.expect(j)
 		}
 	}
 	m.jobs = append(m.jobs, b.jobs...)
-	m.want.admission = true
+	m.look = true
 }
 
 // refuses is why a user's job cannot be taken, whatever plans there are; nil: it can.
@@ -63,14 +67,25 @@ func (m *Machine) refuses(by string, s Submission) error {
 		return fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", s.Spec.Name)
 	}
 	if s.Spec.Script {
+		if m.own == nil {
+			return fmt.Errorf("job %s is a script, which trains on the controller's device, and this one has none",
+				s.Spec.Name)
+		}
 		return refusesScript(&s.Spec)
 	}
-	if s.Spec.Weights != "" && strings.HasPrefix(m.config.Device, "sim:") {
-		return fmt.Errorf("job %s: %s has no data that could begin with weights: leave --weights out", s.Spec.Name,
-			m.config.Device)
+	if s.Spec.Device != "" && m.device(s.Spec.Device) == nil {
+		return fmt.Errorf("job %s: there is no device %s: tensile devices lists them", s.Spec.Name, s.Spec.Device)
 	}
-	if s.Spec.Save != "" && strings.HasPrefix(m.config.Device, "sim:") {
-		return fmt.Errorf("job %s: %s has no data that could be saved: leave --save out", s.Spec.Name, m.config.Device)
+	if m.own == nil || len(m.domains) > 1 {
+		return nil
+	}
+	if s.Spec.Weights != "" && strings.HasPrefix(m.own.config.Device, "sim:") {
+		return fmt.Errorf("job %s: %s has no data that could begin with weights: leave --weights out", s.Spec.Name,
+			m.own.config.Device)
+	}
+	if s.Spec.Save != "" && strings.HasPrefix(m.own.config.Device, "sim:") {
+		return fmt.Errorf("job %s: %s has no data that could be saved: leave --save out", s.Spec.Name,
+			m.own.config.Device)
 	}
 	return nil
 }
@@ -129,17 +144,18 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 	m.discard(j, j.given(), true)
 	j.graph, j.profile, j.latency, j.spare, j.last, j.former, j.layouts = nil, nil, nil, nil, nil, nil, nil
 	j.progress = progress{}
-	if j.lessons = nil; m.learnt.news {
-		m.keep()
+	d := j.domain
+	if j.lessons = nil; d != nil && d.learnt.news {
+		d.keep()
 	}
 	m.collect(j, result)
 	m.changed = true
 	m.count(j, func(t *Tally) { t.ended(state) })
 	m.event(Event{Kind: Ended, Job: j.record.Spec.Name, Epoch: j.record.Applied, State: state,
 		Iterations: j.record.Iteration, Why: why})
-	m.want.admission = true // those behind it may have waited for nothing else
-	if active && (!m.config.NoReplan || m.overfull() || m.bare()) {
-		m.want.better = because(Departure, "job %s has gone", j.record.Spec.Name)
+	m.admit(d) // those behind it may have waited for nothing else
+	if active && (!m.config.NoReplan || d.overfull() || d.bare()) {
+		d.want.better = because(Departure, "job %s has gone", j.record.Spec.Name)
 	}
 }
 

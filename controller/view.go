@@ -113,7 +113,8 @@ func (r *runner) now() View {
 		Budget:     r.machine.Budget(),
 		Contexts:   r.machine.Contexts(),
 		HostMemory: o.HostMemory, Sharing: o.MemorySharing,
-		ByHand: r.machine.ByHand(),
-		Link:   wire.Rates{Out: o.Out.Rate, In: o.In.Rate}}
+		ByHand:  r.machine.ByHand(),
+		Link:    wire.Rates{Out: o.Out.Rate, In: o.In.Rate},
+		Devices: r.machine.Devices()}
 	return v
 }

@@ -52,7 +52,7 @@ func TestLoadCIFAR(t *testing.T) {
 	image := make([]float32, cifarPixels)
 	for index := range 60 {
 		b, i := index/12+1, index%12
-		if class := s.example(index, image); class != i%10 {
+		if class, _ := s.example(index, image); class != i%10 {
 			t.Errorf("example %d has class %d, want %d", index, class, i%10)
 		}
 		for c, value := range []int{b, i, b + i} {

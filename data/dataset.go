@@ -8,15 +8,15 @@ type Dataset struct {
 	name                    string
 	channels, height, width int
 	classes, examples       int
-	order                   uint64 // key of the permutations
+	order                   uint64 // key of the Order
 	contents                contents
 	test                    func() (*Dataset, error) // nil: there is no test set
 }
 
-// contents holds the examples. example writes image number index, normalised, and returns its class; it must be a pure
-// function and allocate nothing.
+// contents holds the examples. example writes image number index, normalised, and returns its class, and must be a pure
+// function. Sets that are held in memory give no errors and allocate nothing.
 type contents interface {
-	example(index int, image []float32) (class int)
+	example(index int, image []float32) (class int, err error)
 }
 
 // Name is what people call the set, for messages and reports.
@@ -54,28 +54,24 @@ func (d *Dataset) Test() (*Dataset, error) {
 }
 
 // Example writes image number index, normalised, C*H*W elements in row-major order, and returns its class.
-func (d *Dataset) Example(index int, image []float32) (class int) {
+// Errors are those of Fill.
+func (d *Dataset) Example(index int, image []float32) (class int, err error) {
 	return d.contents.example(index, image)
 }
 
 // Fill writes the batch of an iteration, counted from 0. labels has one element per example of the batch, its class;
-// images holds the examples one after another, N*C*H*W elements in row-major order. It panics when the lengths do not
-// fit together or the iteration is negative.
-func (d *Dataset) Fill(iteration int, images, labels []float32) {
+// images holds the examples one after another, N*C*H*W elements in row-major order. Errors: a file of a folder of
+// images cannot be read. It panics when the lengths do not fit together or the iteration is negative.
+func (d *Dataset) Fill(iteration int, images, labels []float32) error {
 	size := d.channels * d.height * d.width
 	if iteration < 0 || len(images) != len(labels)*size {
 		panic(fmt.Sprintf("data: Fill of iteration %d with %d pixels for %d images of %dx%dx%d",
 			iteration, len(images), len(labels), d.channels, d.height, d.width))
 	}
-	var order permutation
-	epoch := -1
-	for i := range labels {
-		position := iteration*len(labels) + i
-		if e := position / d.examples; e != epoch {
-			epoch = e
-			order = newPermutation(d.examples, derive(d.order, e))
-		}
-		index := order.at(position % d.examples)
-		labels[i] = float32(d.contents.example(index, images[i*size:(i+1)*size]))
-	}
+	o := Order{d.examples, d.order}
+	return o.Each(iteration, len(labels), func(i, example int) error {
+		class, err := d.contents.example(example, images[i*size:(i+1)*size])
+		labels[i] = float32(class)
+		return err
+	})
 }

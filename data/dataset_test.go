@@ -13,11 +13,11 @@ import (
 // numbered is a set whose images show their own number and whose class is the number modulo 10.
 type numbered struct{}
 
-func (numbered) example(index int, image []float32) int {
+func (numbered) example(index int, image []float32) (int, error) {
 	for i := range image {
 		image[i] = float32(index)
 	}
-	return index % 10
+	return index % 10, nil
 }
 
 func newNumbered(examples int, seed uint64) *Dataset {

@@ -26,7 +26,9 @@ var formats = []format{
 // there or in cifar-10-batches-bin, or MNIST's IDX files (or those of a set with the same names, like Fashion-MNIST),
 // plain or compressed, there or in raw or MNIST/raw as torchvision puts them. The seed decides the order of examples.
 //
-// The set is held in memory as bytes: 154 MB for CIFAR-10. Every error is one line that names the file and the remedy.
+// Such a set is held in memory as bytes: 154 MB for CIFAR-10. Without such files, a folder of PNG and JPEG files for
+// each class, there or in train, is a set of AnySize, of which an image is read when it is asked for. Every error is
+// one line that names the file and the remedy.
 func Open(dir string, seed uint64) (*Dataset, error) {
 	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("data folder %s does not exist: name the folder that holds CIFAR-10 or MNIST files", dir)
@@ -34,7 +36,7 @@ func Open(dir string, seed uint64) (*Dataset, error) {
 		return nil, err
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("%s is a file: unpack it if it is an archive, and name the folder that holds the "+
-			"data files", dir)
+			"data files, or a .npz or .safetensors file", dir)
 	}
 	var places []string
 	var load func(string) (*Dataset, error)
@@ -47,7 +49,7 @@ func Open(dir string, seed uint64) (*Dataset, error) {
 		}
 	}
 	if len(places) == 0 {
-		return nil, nothingIn(dir)
+		places, load = []string{dir}, openImages
 	}
 	if len(places) > 1 {
 		return nil, fmt.Errorf("%s holds more than one dataset (in %s): name a folder that holds one",
@@ -56,6 +58,8 @@ func Open(dir string, seed uint64) (*Dataset, error) {
 	d, err := load(places[0])
 	if err != nil {
 		return nil, err
+	} else if d == nil {
+		return nil, nothingIn(dir)
 	}
 	d.order = derive(seed, tagOrder)
 	return d, nil
@@ -82,7 +86,8 @@ func nothingIn(dir string) error {
 		}
 	}
 	return fmt.Errorf("%s holds no known dataset: looked for %s to %s (CIFAR-10, binary version) there and in %s, "+
-		"and for %s and %s, plain or .gz (MNIST), there and in %s: name the folder that holds such files",
+		"for %s and %s, plain or .gz (MNIST), there and in %s, and for folders of PNG or JPEG files, one for each "+
+		"class, there and in train: name the folder that holds such files",
 		dir, cifarBatches[0], cifarBatches[4], strings.Join(formats[0].folders[1:], ", "),
 		mnistImages[0], mnistLabels[0], strings.Join(formats[1].folders[1:], ", "))
 }

@@ -49,7 +49,7 @@ func histograms(pixels []byte, examples, channels int) [][256]uint64 {
 	return counts
 }
 
-func (s *stored) example(index int, image []float32) int {
+func (s *stored) example(index int, image []float32) (int, error) {
 	pixels := s.pixels[index*len(image):][:len(image)]
 	plane := len(image) / len(s.scale)
 	for c := range s.scale {
@@ -59,5 +59,5 @@ func (s *stored) example(index int, image []float32) int {
 			out[i] = table[value]
 		}
 	}
-	return int(s.labels[index])
+	return int(s.labels[index]), nil
 }

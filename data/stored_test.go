@@ -37,7 +37,7 @@ func TestStoredIsNormalisedPerChannel(t *testing.T) {
 func TestStoredKeepsOrderOfPixelsAndLabels(t *testing.T) {
 	s := newStored([]byte{0, 1, 2, 3, 10, 11, 12, 13}, []byte{4, 9}, 2)
 	image := make([]float32, 4)
-	if class := s.example(1, image); class != 9 {
+	if class, _ := s.example(1, image); class != 9 {
 		t.Errorf("class %d, want 9", class)
 	}
 	for i, value := range []int{10, 11, 12, 13} {

@@ -2,6 +2,9 @@ package data
 
 import "fmt"
 
+// SyntheticName is the name of sets that are made up.
+const SyntheticName = "synthetic"
+
 const (
 	syntheticExamples = 4096
 
@@ -26,7 +29,7 @@ func Synthetic(channels, height, width, classes int, seed uint64) *Dataset {
 		channels: channels, classes: classes, rows: blends(height), columns: blends(width),
 		pattern: derive(seed, tagPattern), noise: derive(seed, tagNoise),
 	}
-	return &Dataset{name: "synthetic", channels: channels, height: height, width: width, classes: classes,
+	return &Dataset{name: SyntheticName, channels: channels, height: height, width: width, classes: classes,
 		examples: syntheticExamples, order: derive(seed, tagOrder), contents: s}
 }
 
@@ -57,14 +60,14 @@ func (b blend) between(low, high float32) float32 {
 	return low + float32(b.share*(high-low))
 }
 
-func (s *synthetic) example(index int, image []float32) int {
+func (s *synthetic) example(index int, image []float32) (int, error) {
 	class := index % s.classes
 	noise := derive(s.noise, index)
 	plane := len(image) / s.channels
 	for c := range s.channels {
 		s.plane(derive(derive(s.pattern, class), c), derive(noise, c), image[c*plane:(c+1)*plane])
 	}
-	return class
+	return class, nil
 }
 
 // plane writes one channel: the pattern of one key, the noise of another. A hash makes the noise of four pixels.

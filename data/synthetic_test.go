@@ -48,7 +48,7 @@ func TestSyntheticExamplesAreAPatternAndNoise(t *testing.T) {
 	var mean [side * side]float64
 	image := make([]float32, side*side)
 	for k := range examples {
-		if got := s.example(k*10+class, image); got != class {
+		if got, _ := s.example(k*10+class, image); got != class {
 			t.Fatalf("example %d has class %d, want %d", k*10+class, got, class)
 		}
 		for i, v := range image {

@@ -37,7 +37,7 @@ func TestTestSet(t *testing.T) {
 		class int
 		image []float32
 	}{{9, []float32{1, 1}}, {0, []float32{-1, 1}}, {7, []float32{-1, -1}}} {
-		if class := test.Example(i, image); class != want.class || !slices.Equal(image, want.image) {
+		if class, _ := test.Example(i, image); class != want.class || !slices.Equal(image, want.image) {
 			t.Errorf("image %d is %v of class %d, want %v of class %d", i, image, class, want.image, want.class)
 		}
 	}
@@ -101,7 +101,7 @@ func TestCIFARTestSet(t *testing.T) {
 	}
 	want, got := make([]float32, cifarPixels), make([]float32, cifarPixels)
 	d.Example(0, want)
-	if class := test.Example(0, got); class != 8 || !slices.Equal(got, want) {
+	if class, _ := test.Example(0, got); class != 8 || !slices.Equal(got, want) {
 		t.Errorf("an image of the training set's pixels is %v of class %d in the test set, want %v of class 8", got[0],
 			class, want[0])
 	}

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,13 +24,36 @@ type Spec struct {
 	Iterations int                                 // complete ones with which it ends
 	Init       func(s graph.Storage, to []float32) // fills a persistent storage's host slot
 	Weight     int                                 // its share of the device against others, under a lease; 0: 1
+
+	// Fault returns why Input could not fill an input, after which the job ends with that error. Any goroutine may call
+	// it. nil: it always can.
+	Fault func() error
 }
 
 // SpecOf is a task as a host trains it. loss takes the loss of each iteration, on the job's host lane: what it writes
 // may be read once that iteration was reported. A device without data never calls it.
 func SpecOf(t task.Task, iterations int, loss func(iteration int, loss float32)) Spec {
-	return Spec{JobOptions: device.JobOptions{Name: t.Name, Seed: t.Seed, Input: t.Feeder(), Output: t.Reader(loss)},
-		Graph: t.Graph, Iterations: iterations, Init: t.Init}
+	var f fault
+	options := device.JobOptions{Name: t.Name, Seed: t.Seed, Input: t.Feeder(f.set), Output: t.Reader(loss)}
+	return Spec{JobOptions: options, Graph: t.Graph, Iterations: iterations, Init: t.Init, Fault: f.get}
+}
+
+// fault is the first error of a loader, which is called on a lane of the device.
+type fault struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (f *fault) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = cmp.Or(f.err, err)
+}
+
+func (f *fault) get() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
 }
 
 // Host trains jobs on one device. Serve or Poll are called by one goroutine; Submit, Change, Park, Resume, Checkpoint,
@@ -65,7 +89,7 @@ func NewHost(d device.Device, observer func(Event)) *Host {
 // add opens a job on the device, fills its persistent storages and gives it its first program. After an error there is
 // no such job.
 func (h *Host) add(s Spec, p program.Proven) error {
-	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Begin, s.Iterations)}
+	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Begin, s.Iterations), fault: s.Fault}
 	j.machine.weight = s.Weight
 	if h.until != nil {
 		j.machine.Step(0, Input{Until: h.until}) // it has no program yet, so that nothing comes of it
@@ -207,6 +231,12 @@ func (h *Host) carry(j *job, in Input) error {
 		case out.Lease != nil:
 			h.tell(*out.Lease)
 		case out.Report != nil:
+			if j.fault != nil {
+				if err := j.fault(); err != nil { // the iteration was trained with zeros
+					h.fail(j, fmt.Errorf("job %s: %w", j.name, err))
+					return nil
+				}
+			}
 			out.Report.Touched = j.place.Touched()
 			h.observer(Event{Job: j.name, Report: out.Report})
 		case out.Trace != nil:

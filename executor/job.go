@@ -17,6 +17,7 @@ type job struct {
 	place   device.Job
 	given   []program.Proven // to the machine: the one in force first, if there is one
 	touched graph.Bytes
+	fault   func() error    // of its loader; nil: there is none
 	taking  device.Snapshot // for a Checkpoint that is under way; nil: none is
 	leaves  bool            // to be removed when it has ended
 	refused bool            // parked, it was to change to a program that was refused

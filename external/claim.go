@@ -11,3 +11,35 @@ func Claim(size graph.Bytes) *graph.Graph {
 		Ops: []graph.Op{{Name: "train", Kind: graph.Opaque, Inputs: []graph.TensorID{}, Outputs: []graph.TensorID{0},
 			Phase: graph.Forward, Forward: -1}}}
 }
+
+// Need is the most that storages and scratch of a script's graph take at a time without a plan: what outlives the
+// iteration is there all the time, the rest from the op that makes it until the script lets it go.
+func Need(g *graph.Graph) (most graph.Bytes) {
+	n := len(g.Ops)
+	change := make([]graph.Bytes, n+1) // before each op
+	last := g.LastTouches()
+	var now graph.Bytes
+	for i, s := range g.Storages {
+		switch {
+		case last[i] < 0:
+		case s.Role.Persistent():
+			now += s.Bytes
+		default:
+			change[max(s.Until, last[i]+1)] -= s.Bytes
+		}
+	}
+	made := make([]bool, len(g.Storages))
+	for op := range g.Ops {
+		for _, t := range g.Ops[op].Outputs {
+			if s := g.Tensors[t].Storage; !made[s] && !g.Storages[s].Role.Persistent() {
+				made[s] = true
+				change[op] += g.Storages[s].Bytes
+			}
+		}
+	}
+	for op := range g.Ops {
+		now += change[op]
+		most = max(most, now+g.Scratch(graph.OpID(op), false))
+	}
+	return max(most, now)
+}

@@ -208,6 +208,9 @@ type Job struct {
 	Without  graph.Bytes `json:"without_plan_bytes"` // its peak without the plan; 0: not known
 	Saved    float64     `json:"saved"`              // by how much its arena is less than that, as a share
 	Copies   wire.Rates  `json:"copies"`             // bytes in a second
+	// Curve is the loss at equal distances of iterations, from the first that was heard of to the newest; nil: there
+	// are less than two.
+	Curve []wire.Loss `json:"curve,omitzero"`
 }
 
 // Overview is the newest.
@@ -220,6 +223,7 @@ func (h *History) Overview() Overview {
 	known := true
 	for i := range a.Jobs {
 		j := h.job(&a.Jobs[i])
+		j.Curve = curveOf(h.jobs[keyOf(&a.Jobs[i])].losses.Points())
 		if o.Jobs = append(o.Jobs, j); j.Claim > 0 {
 			without, known = without+j.Without, known && j.Without > 0
 		}

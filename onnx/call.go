@@ -12,6 +12,8 @@ type call struct {
 	*importer
 	node *Node
 	made int // ops so far, for their names
+
+	wrong error // an attribute of another kind than the operator has
 }
 
 func (c *call) attribute(name string) *Attribute {
@@ -23,29 +25,39 @@ func (c *call) attribute(name string) *Attribute {
 	return nil
 }
 
+// setting is an attribute of a type; nil: there is none. Old files do not say the type.
+func (c *call) setting(name string, t AttributeType) *Attribute {
+	a := c.attribute(name)
+	if a != nil && a.Type != t && a.Type != 0 {
+		c.wrong = fmt.Errorf("its attribute %.40q is of another kind than %s has", name, c.node.Op)
+		return nil
+	}
+	return a
+}
+
 func (c *call) int(name string, otherwise int64) int64 {
-	if a := c.attribute(name); a != nil {
+	if a := c.setting(name, AttributeInt); a != nil {
 		return a.Int
 	}
 	return otherwise
 }
 
 func (c *call) float(name string, otherwise float64) float64 {
-	if a := c.attribute(name); a != nil {
+	if a := c.setting(name, AttributeFloat); a != nil {
 		return float64(a.Float)
 	}
 	return otherwise
 }
 
 func (c *call) text(name, otherwise string) string {
-	if a := c.attribute(name); a != nil {
+	if a := c.setting(name, AttributeString); a != nil {
 		return a.String
 	}
 	return otherwise
 }
 
 func (c *call) ints(name string) []int64 {
-	if a := c.attribute(name); a != nil {
+	if a := c.setting(name, AttributeInts); a != nil {
 		return a.Ints
 	}
 	return nil
@@ -95,6 +107,24 @@ func (c *call) known(i int) (*constant, error) {
 	return k, err
 }
 
+// knownInts are the elements of such an input.
+func (c *call) knownInts(i int) ([]int64, error) {
+	k, err := c.known(i)
+	if err != nil {
+		return nil, err
+	}
+	return k.allInts()
+}
+
+// number is the only element of such an input.
+func (c *call) number(i int) (float64, error) {
+	k, err := c.known(i)
+	if err != nil {
+		return 0, err
+	}
+	return k.only()
+}
+
 // axes are those that an attribute names or, in newer opsets, an input.
 func (c *call) axes(input int) ([]int64, bool, error) {
 	if v := c.ints("axes"); v != nil {
@@ -103,11 +133,8 @@ func (c *call) axes(input int) ([]int64, bool, error) {
 	if !c.has(input) {
 		return nil, false, nil
 	}
-	k, err := c.known(input)
-	if err != nil {
-		return nil, false, err
-	}
-	return k.allInts(), true, nil
+	v, err := c.knownInts(input)
+	return v, err == nil, err
 }
 
 // permutation is that of a Transpose.
@@ -141,17 +168,17 @@ func (c *call) ranges(x graph.Shape) ([]part, error) {
 	starts, ends, axes, steps := c.ints("starts"), c.ints("ends"), c.ints("axes"), []int64(nil)
 	for i, to := range []*[]int64{nil, &starts, &ends, &axes, &steps} {
 		if to != nil && c.has(i) {
-			k, err := c.known(i)
-			if err != nil {
+			var err error
+			if *to, err = c.knownInts(i); err != nil {
 				return nil, err
 			}
-			*to = k.allInts()
 		}
 	}
 	var all []part
 	if n := len(starts); len(ends) != n || axes != nil && len(axes) != n || steps != nil && len(steps) != n {
 		return nil, fmt.Errorf("starts %v, ends %v, axes %v and steps %v do not fit", starts, ends, axes, steps)
 	}
+	cut := make(map[int]bool)
 	for i := range starts {
 		p := part{axis: i, step: 1}
 		if axes != nil {
@@ -163,8 +190,12 @@ func (c *call) ranges(x graph.Shape) ([]part, error) {
 		if p.axis >= len(x) {
 			return nil, fmt.Errorf("it cuts dimension %d of %v", p.axis, x)
 		}
+		if cut[p.axis] {
+			return nil, fmt.Errorf("it cuts dimension %d of %v twice", p.axis, x)
+		}
+		cut[p.axis] = true
 		if steps != nil {
-			p.step = int(steps[i])
+			p.step = int(max(-maxElements, min(maxElements, steps[i]))) // farther than any dimension
 		}
 		n := int64(x[p.axis])
 		clamp := func(v, low, high int64) int64 {
@@ -174,6 +205,7 @@ func (c *call) ranges(x graph.Shape) ([]part, error) {
 			return max(low, min(high, v))
 		}
 		switch {
+		case n == 0:
 		case p.step > 0:
 			begin, end := clamp(starts[i], 0, n), clamp(ends[i], 0, n)
 			p.begin, p.count = int(begin), int(max(0, (end-begin+int64(p.step)-1)/int64(p.step)))
@@ -212,6 +244,9 @@ func (c *call) reshaped(x graph.Shape) (graph.Shape, error) {
 		if c.node.Op == "Unsqueeze" {
 			rank += len(axes)
 		}
+		if rank > maxRank {
+			return nil, fmt.Errorf("it makes %d dimensions, of which there may be %d", rank, maxRank)
+		}
 		at := make(map[int]bool)
 		for _, a := range axes {
 			d, err := place(a, rank)
@@ -244,12 +279,15 @@ func (c *call) reshaped(x graph.Shape) (graph.Shape, error) {
 		}
 		return y, nil
 	}
-	k, err := c.known(1)
+	extents, err := c.knownInts(1)
 	if err != nil {
 		return nil, err
 	}
+	if len(extents) > maxRank {
+		return nil, fmt.Errorf("it makes %d dimensions, of which there may be %d", len(extents), maxRank)
+	}
 	y, unknown := graph.Shape{}, -1
-	for i, d := range k.allInts() {
+	for i, d := range extents {
 		switch {
 		case d == 0 && c.int("allowzero", 0) == 0 && i < len(x):
 			d = int64(x[i])
@@ -257,9 +295,12 @@ func (c *call) reshaped(x graph.Shape) (graph.Shape, error) {
 			unknown, d = i, 1
 		}
 		if d < 0 || d > maxElements || d == 0 && x.Elements() > 0 {
-			return nil, fmt.Errorf("shape %v has no meaning for %v", k.allInts(), x)
+			return nil, fmt.Errorf("shape %v has no meaning for %v", extents, x)
 		}
 		y = append(y, int(d))
+	}
+	if err := countable(y); err != nil {
+		return nil, err
 	}
 	if unknown >= 0 && y.Elements() > 0 && x.Elements()%y.Elements() == 0 {
 		y[unknown] = x.Elements() / y.Elements()
@@ -269,7 +310,7 @@ func (c *call) reshaped(x graph.Shape) (graph.Shape, error) {
 		y[0] = c.options.Batch
 	}
 	if y.Elements() != x.Elements() {
-		return nil, fmt.Errorf("%v cannot be shaped as %v", x, k.allInts())
+		return nil, fmt.Errorf("%v cannot be shaped as %v", x, extents)
 	}
 	return y, nil
 }

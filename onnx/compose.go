@@ -65,6 +65,18 @@ func (c *call) expand(t graph.TensorID, to graph.Shape) graph.TensorID {
 	return c.as(t, to...)
 }
 
+// spread is expand of what may not fit the shape.
+func (c *call) spread(t graph.TensorID, to graph.Shape) (graph.TensorID, error) {
+	s, err := broadcast(c.b.Shape(t), full(to))
+	if err == nil && !slices.Equal(s, full(to)) {
+		err = fmt.Errorf("shape %v does not broadcast to %v", c.b.Shape(t), to)
+	}
+	if err != nil {
+		return missing, err
+	}
+	return c.expand(t, full(to)), nil
+}
+
 // sum adds up over dimensions, which stay with an extent of 1.
 func (c *call) sum(t graph.TensorID, shape graph.Shape, axes []bool) (graph.TensorID, graph.Shape) {
 	shape = slices.Clone(shape)

@@ -43,12 +43,24 @@ func (c *constant) float(i int) float64 {
 }
 
 // allInts are the elements in order.
-func (c *constant) allInts() []int64 {
-	v := make([]int64, c.elements())
+func (c *constant) allInts() ([]int64, error) {
+	n := c.elements()
+	if n > maxFolded { // alike: a small file can claim many
+		return nil, fmt.Errorf("it takes a constant of %d elements, of which there may be %d", n, maxFolded)
+	}
+	v := make([]int64, n)
 	for i := range v {
 		v[i] = c.int(i)
 	}
-	return v
+	return v, nil
+}
+
+// only is the element of a constant that has one.
+func (c *constant) only() (float64, error) {
+	if n := c.elements(); n != 1 {
+		return 0, fmt.Errorf("it takes a constant of %d elements, want 1", n)
+	}
+	return c.float(0), nil
 }
 
 // uniform is the value of all elements, if it is one.
@@ -106,6 +118,9 @@ func wholes(values ...int64) *constant {
 
 // gathered is a constant of a shape whose element i is that of from at a place.
 func gathered(from *constant, shape graph.Shape, at func(i int) int) (*constant, error) {
+	if err := countable(shape); err != nil {
+		return nil, err
+	}
 	c := &constant{shape: shape, whole: from.whole, alike: from.alike}
 	if from.alike {
 		c.ints, c.floats = from.ints, from.floats
@@ -123,6 +138,18 @@ func gathered(from *constant, shape graph.Shape, at func(i int) int) (*constant,
 		}
 	}
 	return c, nil
+}
+
+// countable returns an error if a shape has more elements than may be.
+func countable(s graph.Shape) error {
+	n := 1
+	for _, d := range s {
+		if d > 0 && n > maxElements/d {
+			return fmt.Errorf("shape %v has more than %d elements", s, int64(maxElements))
+		}
+		n *= d
+	}
+	return nil
 }
 
 // strides are how far apart elements are along each dimension.
@@ -170,5 +197,5 @@ func broadcast(shapes ...graph.Shape) (graph.Shape, error) {
 			}
 		}
 	}
-	return to, nil
+	return to, countable(to)
 }

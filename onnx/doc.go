@@ -6,7 +6,7 @@
 // shape and dimensions, opset, external data) and keep every field that they do not know, so that what is written has
 // all that was read. [Import] makes the ops of a graph: it folds what is known before the training (shapes, ranges,
 // masks), gives shapes to all values, and composes operators that have no kind of their own. [Job] adds a loss,
-// gradients and an optimizer.
+// gradients and an optimizer, with the nodes in one of three [Order]s.
 //
 // Invariants:
 //   - a file that is damaged or hostile is an error that names the place; no size that a file claims is allocated

@@ -89,8 +89,10 @@ func foldConstantOfShape(c *call, in []*constant) (*constant, error) {
 		}
 		k.whole, k.ints, k.floats = v.whole, v.ints, v.floats
 	}
-	var err error
-	k.shape, err = shapeOf(in[0].allInts())
+	extents, err := in[0].allInts()
+	if err == nil {
+		k.shape, err = shapeOf(extents)
+	}
 	return k, err
 }
 
@@ -142,8 +144,12 @@ func foldSize(_ *call, in []*constant) (*constant, error) {
 }
 
 func foldProduct(_ *call, in []*constant) (*constant, error) {
+	values, err := in[0].allInts()
+	if err != nil {
+		return nil, err
+	}
 	n := int64(1)
-	for _, v := range in[0].allInts() {
+	for _, v := range values {
 		n *= v
 	}
 	return &constant{whole: true, ints: []int64{n}}, nil
@@ -158,7 +164,11 @@ func foldGather(c *call, in []*constant) (*constant, error) {
 	shape := slices.Concat(x.shape[:axis], ids.shape, x.shape[axis+1:])
 	inner, n := x.shape[axis+1:].Elements(), ids.elements()
 	extent := x.shape[axis]
-	for _, id := range ids.allInts() {
+	places, err := ids.allInts()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range places {
 		if id < -int64(extent) || id >= int64(extent) {
 			return nil, fmt.Errorf("index %d is outside of %d", id, extent)
 		}
@@ -175,22 +185,21 @@ func foldConcat(c *call, in []*constant) (*constant, error) {
 		return nil, err
 	}
 	k := &constant{shape: slices.Clone(in[0].shape), whole: in[0].whole}
-	for _, x := range in[1:] {
-		if len(x.shape) != len(k.shape) {
-			return nil, fmt.Errorf("it joins shapes %v and %v", k.shape, x.shape)
+	k.shape[axis] = 0
+	for _, x := range in {
+		if len(x.shape) != len(k.shape) || !slices.Equal(x.shape[:axis], k.shape[:axis]) ||
+			!slices.Equal(x.shape[axis+1:], k.shape[axis+1:]) {
+			return nil, fmt.Errorf("it joins shapes %v and %v", in[0].shape, x.shape)
 		}
 		k.shape[axis] += x.shape[axis]
-	}
-	if k.elements() > maxFolded {
-		return nil, fmt.Errorf("it makes a constant of %d elements, of which there may be %d", k.elements(), maxFolded)
+		if n := k.elements(); n > maxFolded {
+			return nil, fmt.Errorf("it makes a constant of %d elements, of which there may be %d", n, maxFolded)
+		}
 	}
 	for outer := range k.shape[:axis].Elements() {
 		for _, x := range in {
 			width := x.shape[axis:].Elements()
 			for i := outer * width; i < (outer+1)*width; i++ {
-				if i >= x.elements() {
-					return nil, fmt.Errorf("it joins shapes that do not fit")
-				}
 				if k.whole {
 					k.ints = append(k.ints, x.int(i))
 				} else {
@@ -198,9 +207,6 @@ func foldConcat(c *call, in []*constant) (*constant, error) {
 				}
 			}
 		}
-	}
-	if k.elements() != max(len(k.ints), len(k.floats)) {
-		return nil, fmt.Errorf("it joins shapes that do not fit")
 	}
 	return k, nil
 }
@@ -256,7 +262,11 @@ func foldTranspose(c *call, in []*constant) (*constant, error) {
 }
 
 func foldExpand(_ *call, in []*constant) (*constant, error) {
-	want, err := shapeOf(in[1].allInts())
+	extents, err := in[1].allInts()
+	if err != nil {
+		return nil, err
+	}
+	want, err := shapeOf(extents)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +278,14 @@ func foldExpand(_ *call, in []*constant) (*constant, error) {
 }
 
 func foldRange(_ *call, in []*constant) (*constant, error) {
-	start, limit, delta := in[0].float(0), in[1].float(0), in[2].float(0)
+	var range3 [3]float64
+	for i := range range3 {
+		var err error
+		if range3[i], err = in[i].only(); err != nil {
+			return nil, err
+		}
+	}
+	start, limit, delta := range3[0], range3[1], range3[2]
 	n := math.Ceil((limit - start) / delta)
 	if !(n >= 1 && n <= maxFolded) {
 		return nil, fmt.Errorf("it makes %v elements", n)
@@ -307,9 +324,12 @@ func foldWhere(_ *call, in []*constant) (*constant, error) {
 }
 
 func foldTrilu(c *call, in []*constant) (*constant, error) {
-	x, diagonal := in[0], int64(0)
+	x, diagonal := in[0], 0.0
 	if len(in) > 1 {
-		diagonal = in[1].int(0)
+		var err error
+		if diagonal, err = in[1].only(); err != nil {
+			return nil, err
+		}
 	}
 	if len(x.shape) < 2 || x.elements() > maxFolded {
 		return nil, fmt.Errorf("it takes a matrix of at most %d elements", maxFolded)
@@ -318,7 +338,7 @@ func foldTrilu(c *call, in []*constant) (*constant, error) {
 	columns, rows := x.shape[len(x.shape)-1], x.shape[len(x.shape)-2]
 	k := &constant{shape: x.shape, whole: x.whole}
 	for i := range x.elements() {
-		above := int64(i%columns) - int64(i/columns%rows)
+		above := float64(i%columns - i/columns%rows)
 		keep := upper && above >= diagonal || !upper && above <= diagonal
 		if k.whole {
 			k.ints = append(k.ints, x.int(i)*int64(oneIf(keep)))

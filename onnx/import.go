@@ -3,8 +3,6 @@ package onnx
 import (
 	"fmt"
 	"maps"
-	"math"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -67,8 +65,10 @@ type value struct {
 	known  *constant      // nil: it is not known
 	init   *Tensor        // an initializer; nil: none
 	input  bool
-	fresh  bool // made by ConstantOfShape: weights that were left out of the file
-	failed bool // it comes from a node that is not supported
+	fresh  bool   // made by ConstantOfShape: weights that were left out of the file
+	source *value // of a fresh one: what it is in another shape or order; nil: a node made it
+	perm   []int  // of a source whose dimensions are exchanged; nil: they are not
+	failed bool   // it comes from a node that is not supported
 }
 
 // missing marks a value that no tensor was made for yet.
@@ -82,25 +82,37 @@ type importer struct {
 	values   map[string]*value
 	read     map[string]bool // values that something reads
 	contents map[string][]float32
-	dropouts uint64
-	folded   int  // elements of constants so far
-	fixed    int  // the batch that the file has in place of a symbol, if it is imported with another
-	loss     bool // a node made the loss
+	ops      map[*Node][2]int // the ops of each node, from one to before another
+	keys     map[*Node]uint64 // of each Dropout: its number in the file
+	folded   int              // elements of constants so far
+	fixed    int              // the batch that the file has in place of a symbol, if it is imported with another
+	loss     bool             // a node made the loss
 }
 
 // Import makes the forward ops of a model. Errors: operators and forms of them that are not supported, all at once,
 // with the names of their nodes, and shapes that do not fit.
 func Import(m *Model, name string, o Options) (*Network, error) {
+	nodes, err := m.Graph.sorted()
+	if err != nil {
+		return nil, err
+	}
+	return importNodes(m, name, nodes, o)
+}
+
+// importNodes is Import with the nodes in an order in which they can be executed.
+func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, error) {
 	i := &importer{model: m, options: o, b: graph.NewBuilder(name), values: make(map[string]*value),
-		read: make(map[string]bool), contents: make(map[string][]float32)}
+		read: make(map[string]bool), contents: make(map[string][]float32), ops: make(map[*Node][2]int),
+		keys: make(map[*Node]uint64)}
+	for k := range m.Graph.Nodes {
+		if n := &m.Graph.Nodes[k]; n.Op == "Dropout" {
+			i.keys[n] = uint64(len(i.keys) + 1)
+		}
+	}
 	if err := unsupported(m); err != nil {
 		return nil, err
 	}
 	if err := i.sources(); err != nil {
-		return nil, err
-	}
-	nodes, err := m.Graph.sorted()
-	if err != nil {
 		return nil, err
 	}
 	for _, n := range nodes {
@@ -113,8 +125,13 @@ func Import(m *Model, name string, o Options) (*Network, error) {
 	}
 	var problems []string
 	for _, n := range nodes {
+		first := len(i.b.Peek().Ops)
 		if err := i.node(n); err != nil {
 			problems = append(problems, fmt.Sprintf("%v: %v", n, err))
+		}
+		i.ops[n] = [2]int{first, len(i.b.Peek().Ops)}
+		if i.b.Err() != nil { // what comes after it would say the same
+			break
 		}
 	}
 	if len(problems) > 0 {
@@ -122,6 +139,7 @@ func Import(m *Model, name string, o Options) (*Network, error) {
 	}
 	net := &Network{Builder: i.b, Contents: i.contents, importer: i}
 	for _, v := range m.Graph.Outputs {
+		var err error
 		out := Output{Name: v.Name, Tensor: missing}
 		from := i.values[v.Name]
 		if from.known != nil {
@@ -254,6 +272,9 @@ func (i *importer) sized(v *value, in Value) error {
 // node imports a node.
 func (i *importer) node(n *Node) error {
 	c := &call{importer: i, node: n}
+	if len(n.Outputs) == 0 {
+		return fmt.Errorf("it has no output")
+	}
 	var in []*constant
 	folded := folds[n.Op] != nil
 	for k := range n.Inputs {
@@ -271,37 +292,21 @@ func (i *importer) node(n *Node) error {
 		folded = folded && v.known != nil
 		in = append(in, v.known)
 	}
-	if n.Op == "Shape" { // which needs no content
+	if n.Op == "Shape" && len(in) > 0 { // which needs no content
 		in, folded = []*constant{{shape: i.values[n.Inputs[0]].shape}}, true
 	}
 	i.b.SetLayer(n.Name)
-	err := func() (err error) {
-		// Files may be hostile, and operators index what they were given: what does not fit is an error of the node.
-		defer func() {
-			if problem, ok := recover().(runtime.Error); ok {
-				err = fmt.Errorf("its inputs do not fit: %v", problem)
-			}
-		}()
-		if !folded {
-			of := operators[n.Op]
-			if of == nil {
-				return fmt.Errorf("its inputs depend on what is trained or fed, and it is only computed beforehand")
-			}
-			return of(c)
-		}
-		if need := leastInputs[n.Op]; len(in) < need {
-			return fmt.Errorf("it has %d inputs, want %d", len(in), need)
-		}
-		k, err := folds[n.Op](c, in)
-		if err == nil {
-			err = i.afford(k)
-		}
-		if err == nil {
-			fresh := c.leftOut()
-			c.set(0, &value{shape: k.shape, whole: k.whole, known: k, tensor: missing, fresh: fresh})
-		}
-		return err
-	}()
+	var err error
+	if of := operators[n.Op]; folded {
+		err = c.fold(in)
+	} else if of == nil {
+		err = fmt.Errorf("its inputs depend on what is trained or fed, and it is only computed beforehand")
+	} else {
+		err = of(c)
+	}
+	if c.wrong != nil { // what follows from it says less
+		err = c.wrong
+	}
 	if err == nil {
 		err = i.b.Err()
 	}
@@ -314,6 +319,26 @@ func (i *importer) node(n *Node) error {
 		i.fail(n)
 	}
 	return err
+}
+
+// fold computes what a node makes of constants.
+func (c *call) fold(in []*constant) error {
+	if need := leastInputs[c.node.Op]; len(in) < need || need > 0 && !c.has(0) {
+		return fmt.Errorf("it has %d inputs, want %d", len(in), need)
+	}
+	k, err := folds[c.node.Op](c, in)
+	if err != nil {
+		return err
+	}
+	if err := c.afford(k); err != nil {
+		return err
+	}
+	v := &value{shape: k.shape, whole: k.whole, known: k, tensor: missing}
+	if err := c.leftOut(v); err != nil {
+		return err
+	}
+	c.set(0, v)
+	return nil
 }
 
 // maxAllFolded bounds the elements of all constants together, so that a small file takes no more memory than that.
@@ -340,15 +365,22 @@ func (c *call) numbers(n int) ([]float64, error) {
 	return make([]float64, n), nil
 }
 
-// leftOut reports whether a constant may be a weight that was left out of the file: one number everywhere, in a shape.
-func (c *call) leftOut() bool {
+// leftOut marks a constant that may be a weight which was left out of the file: one number everywhere, in a shape.
+func (c *call) leftOut(v *value) (err error) {
 	switch c.node.Op {
 	case "ConstantOfShape":
-		return true
+		v.fresh = true
 	case "Reshape", "Identity", "Transpose", "Unsqueeze", "Squeeze":
-		return c.values[c.node.Inputs[0]].fresh
+		from := c.values[c.node.Inputs[0]]
+		if v.fresh = from.fresh; !v.fresh {
+			break
+		}
+		v.source = from
+		if c.node.Op == "Transpose" {
+			v.perm, err = c.permutation(len(from.shape))
+		}
 	}
-	return false
+	return err
 }
 
 // leastInputs are the operators without which folding would find too few inputs.
@@ -374,118 +406,4 @@ func (c *call) set(k int, v *value) {
 // give makes output k of the node: a tensor in this shape.
 func (c *call) give(k int, t graph.TensorID, shape graph.Shape) {
 	c.set(k, &value{shape: shape, tensor: t, whole: c.b.Peek().Tensors[t].DType == graph.Int64})
-}
-
-// tensor is input k as a tensor of its shape.
-func (c *call) tensor(k int) (graph.TensorID, error) {
-	v, err := c.value(k)
-	if err != nil {
-		return missing, err
-	}
-	return c.tensorOf(v)
-}
-
-// tensorOf is the tensor of a value, made if there is none yet: an input, a parameter, a constant.
-func (i *importer) tensorOf(v *value) (graph.TensorID, error) {
-	if v.tensor != missing {
-		return v.tensor, nil
-	}
-	var err error
-	switch {
-	case v.input && v.known == nil:
-		v.tensor = i.input(v)
-	case v.init != nil && !v.whole:
-		v.tensor, err = i.persistent(v, graph.Parameter)
-	case v.known != nil && !v.known.whole:
-		if v.known.elements() > maxFolded && !v.fresh {
-			return missing, fmt.Errorf("constant %.80q has %d elements, of which there may be %d", v.name,
-				v.known.elements(), maxFolded)
-		}
-		v.tensor, err = i.persistent(v, graph.State)
-	default:
-		return missing, fmt.Errorf("%.80q holds whole numbers that are computed: only floats are", v.name)
-	}
-	return v.tensor, err
-}
-
-// input is a tensor that is fed: floats, or whole numbers that index a table.
-func (i *importer) input(v *value) graph.TensorID {
-	if v.whole {
-		return i.b.Input(v.name, graph.Anything, graph.Int64, full(v.shape))
-	}
-	holds := graph.Anything
-	if len(v.shape) == 4 {
-		holds = graph.Images
-	}
-	return i.b.Input(v.name, holds, graph.Float32, full(v.shape))
-}
-
-// full is a shape with a dimension at least.
-func full(s graph.Shape) graph.Shape {
-	if len(s) == 0 {
-		return graph.Shape{1}
-	}
-	return s
-}
-
-// persistent keeps a value as a storage of its name. Contents come from the file, or are zeros, ones, or, where the
-// file has constants in the place of weights, random as ReLUs like them.
-func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error) {
-	if v.tensor != missing {
-		return v.tensor, nil
-	}
-	init := graph.Init{Kind: graph.InitFile}
-	fill, alike := 0.0, false
-	if v.known != nil {
-		fill, alike = v.known.uniform()
-	}
-	switch {
-	case v.fresh && role == graph.Parameter && len(v.shape) > 1:
-		init = graph.Init{Kind: graph.InitNormal, Scale: math.Sqrt(2 / float64(v.shape[1:].Elements()))}
-	case v.fresh && role == graph.Parameter:
-		init.Kind = graph.InitZero
-	case alike && fill == 0:
-		init.Kind = graph.InitZero
-	case alike && fill == 1:
-		init.Kind = graph.InitOne
-	case v.init != nil:
-		content, err := v.init.Floats()
-		if err != nil {
-			return missing, err
-		}
-		i.contents[v.name] = content
-	default:
-		i.contents[v.name] = v.known.make32()
-	}
-	v.tensor = i.b.Persistent(v.name, role, full(v.shape), init)
-	return v.tensor, nil
-}
-
-// constantOf is the content of a value that depends on nothing, nil if it is not known. An initializer is.
-func (i *importer) constantOf(v *value) (*constant, error) {
-	switch {
-	case v.known != nil:
-	case v.init != nil:
-		return constantOf(v.init)
-	case v.input && i.options.Known[v.name] != nil:
-		return constantOf(i.options.Known[v.name])
-	}
-	return v.known, nil
-}
-
-// weight is input k where an operator has its weights: a parameter, even where the file has a constant.
-func (c *call) weight(k int) (graph.TensorID, error) {
-	return c.stored(k, graph.Parameter)
-}
-
-// stored is input k kept with a role if nothing else makes it.
-func (c *call) stored(k int, role graph.Role) (graph.TensorID, error) {
-	v, err := c.value(k)
-	if err != nil {
-		return missing, err
-	}
-	if v.fresh || v.init != nil && !v.whole {
-		return c.persistent(v, role)
-	}
-	return c.tensorOf(v)
 }

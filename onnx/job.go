@@ -12,13 +12,23 @@ type Training struct {
 	Batch, Sequence int                // see Options
 	Loss            string             // "": of the model, or softmax cross-entropy; "mse": the mean square
 	Optimizer       autodiff.Optimizer // nil: Adam
+	Order           Order              // "": InFile
 }
 
 // Job makes the training graph of a model: its forward ops, a loss, gradients and updates. It returns the contents that
 // the graph begins with, by the names of their storages. Errors are those of Import, and a model without a loss or
 // without parameters.
 func Job(m *Model, name string, t Training) (*graph.Graph, map[string][]float32, error) {
-	net, err := Import(m, name, Options{Batch: t.Batch, Sequence: t.Sequence, Train: true})
+	g, net, err := ordered(m, name, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	return g, net.Contents, g.Validate()
+}
+
+// train makes the training graph of a model's nodes in an order in which they can be executed.
+func train(m *Model, name string, nodes []*Node, t Training) (*graph.Graph, *Network, error) {
+	net, err := importNodes(m, name, nodes, Options{Batch: t.Batch, Sequence: t.Sequence, Train: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,10 +52,7 @@ func Job(m *Model, name string, t Training) (*graph.Graph, map[string][]float32,
 		return nil, nil, err
 	}
 	g, err := b.Graph()
-	if err == nil {
-		err = g.Validate()
-	}
-	return g, net.Contents, err
+	return g, net, err
 }
 
 // loss is the model's own, or one of its first output.

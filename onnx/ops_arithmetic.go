@@ -239,11 +239,10 @@ func (c *call) clip() error {
 	limits := [2]float64{c.float("min", math.Inf(-1)), c.float("max", math.Inf(1))}
 	for k := range limits {
 		if c.has(k + 1) {
-			v, err := c.known(k + 1)
-			if err != nil {
+			var err error
+			if limits[k], err = c.number(k + 1); err != nil {
 				return err
 			}
-			limits[k] = v.float(0)
 		}
 		if math.Abs(limits[k]) >= math.MaxFloat32 {
 			limits[k] = math.Inf(int(limits[k] / math.Abs(limits[k])))

@@ -332,22 +332,18 @@ func (c *call) pad() error {
 	}
 	pads := c.ints("pads")
 	if pads == nil {
-		k, err := c.known(1)
-		if err != nil {
+		if pads, err = c.knownInts(1); err != nil {
 			return err
 		}
-		pads = k.allInts()
 	}
 	if line && len(pads) == 6 {
 		pads = []int64{pads[0], pads[1], 0, pads[2], pads[3], pads[4], 0, pads[5]}
 	}
 	fill := c.float("value", 0)
 	if c.has(2) {
-		k, err := c.known(2)
-		if err != nil {
+		if fill, err = c.number(2); err != nil {
 			return err
 		}
-		fill = k.float(0)
 	}
 	if c.text("mode", "constant") != "constant" || fill != 0 || c.has(3) || len(pads) != 8 || pads[0] != 0 ||
 		pads[1] != 0 || pads[4] != 0 || pads[5] != 0 {
@@ -405,6 +401,9 @@ func (c *call) batchNorm() error {
 		if p[k], err = c.stored(k+1, role); err != nil {
 			return err
 		}
+		if got := c.b.Shape(p[k]); got.Elements() != channels {
+			return fmt.Errorf("its input %d has shape %v, and its images have %d channels", k+1, got, channels)
+		}
 		p[k] = c.as(p[k], channels)
 	}
 	epsilon := graph.Attrs{Epsilon: c.float("epsilon", 1e-5)}
@@ -456,11 +455,17 @@ func (c *call) layerNorm() error {
 	if err != nil {
 		return err
 	}
-	gamma = c.as(c.expand(gamma, v.shape[axis:]), width)
+	if gamma, err = c.spread(gamma, v.shape[axis:]); err != nil {
+		return err
+	}
+	gamma = c.as(gamma, width)
 	var beta graph.TensorID
 	if c.has(2) {
-		if beta, err = c.weight(2); err == nil {
-			beta = c.as(c.expand(beta, v.shape[axis:]), width)
+		if beta, err = c.weight(2); err != nil {
+			return err
+		}
+		if beta, err = c.spread(beta, v.shape[axis:]); err == nil {
+			beta = c.as(beta, width)
 		}
 	} else {
 		var zeros []float64

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"slices"
 
 	"tensile/graph"
 )
@@ -87,7 +88,10 @@ func (c *call) lstm() error {
 		if operands[k], err = c.weight(k); err != nil {
 			return err
 		}
-		if got := c.b.Shape(operands[k]); got.Elements() != shape.Elements() {
+		if batchFirst && (k == 5 || k == 6) {
+			shape = graph.Shape{shape[1], shape[0], shape[2]}
+		}
+		if got := c.b.Shape(operands[k]); !slices.Equal(got, shape) {
 			return fmt.Errorf("its input %d has shape %v, want %v", k, got, shape)
 		}
 		if batchFirst && (k == 5 || k == 6) {

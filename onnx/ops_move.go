@@ -104,11 +104,9 @@ func (c *call) split() error {
 	}
 	sizes := c.ints("split")
 	if c.has(1) {
-		k, err := c.known(1)
-		if err != nil {
+		if sizes, err = c.knownInts(1); err != nil {
 			return err
 		}
-		sizes = k.allInts()
 	}
 	if sizes == nil {
 		n := int64(len(c.node.Outputs))
@@ -122,6 +120,9 @@ func (c *call) split() error {
 	}
 	begin := 0
 	for k, n := range sizes {
+		if n < 1 || n > int64(s[axis]-begin) {
+			return fmt.Errorf("it splits %d into %v", s[axis], sizes)
+		}
 		y := c.slice(x, axis, begin, int(n))
 		c.give(k, y, c.b.Shape(y))
 		begin += int(n)
@@ -195,7 +196,13 @@ func (c *call) gather() error {
 	}
 	extent := int64(table.shape[axis])
 	var parts []graph.TensorID
-	places := ids.known.allInts()
+	places, err := ids.known.allInts()
+	if err == nil && len(places) == 0 {
+		err = fmt.Errorf("it takes no element")
+	}
+	if err != nil {
+		return err
+	}
 	for i := 0; i < len(places); {
 		if places[i] < -extent || places[i] >= extent {
 			return fmt.Errorf("index %d is outside of %d", places[i], extent)
@@ -219,11 +226,11 @@ func (c *call) expansion() error {
 	if err != nil {
 		return err
 	}
-	k, err := c.known(1)
+	extents, err := c.knownInts(1)
 	if err != nil {
 		return err
 	}
-	want, err := shapeOf(k.allInts())
+	want, err := shapeOf(extents)
 	if err != nil {
 		return err
 	}
@@ -239,19 +246,18 @@ func (c *call) expansion() error {
 func (c *call) dropout() error {
 	rate := c.float("ratio", 0.5)
 	if c.has(1) {
-		k, err := c.known(1)
-		if err != nil {
+		var err error
+		if rate, err = c.number(1); err != nil {
 			return err
 		}
-		rate = k.float(0)
 	}
 	trains := c.options.Train && c.model.Version() < 12
 	if c.has(2) {
-		k, err := c.known(2)
+		flag, err := c.number(2)
 		if err != nil {
 			return err
 		}
-		trains = k.int(0) != 0
+		trains = flag != 0
 	}
 	if trains && rate > 0 && !c.options.Train {
 		return fmt.Errorf("it drops a share of %v: outside of a training it is supported with 0", rate)
@@ -267,8 +273,7 @@ func (c *call) dropout() error {
 	if !trains || rate == 0 {
 		return c.identity()
 	}
-	c.dropouts++
 	return unary(func(c *call, x graph.TensorID) graph.TensorID {
-		return c.op(graph.Dropout, graph.Attrs{Rate: rate, Key: c.dropouts}, x)
+		return c.op(graph.Dropout, graph.Attrs{Rate: rate, Key: c.keys[c.node]}, x)
 	})(c)
 }

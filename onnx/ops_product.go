@@ -40,8 +40,8 @@ func (c *call) gemm() error {
 			bias = c.affine(bias, beta, 0)
 		}
 		v, _ := c.value(2)
-		if _, err := broadcast(v.shape, shape); err != nil {
-			return err
+		if s, err := broadcast(v.shape, shape); err != nil || !slices.Equal(s, shape) {
+			return fmt.Errorf("its input 2 of shape %v does not broadcast to %v", v.shape, shape)
 		}
 	}
 	var y graph.TensorID
@@ -235,12 +235,19 @@ func (c *call) crossEntropyOf(logits graph.TensorID, labels *constant, s graph.S
 		if err != nil {
 			return err
 		}
+		if k.elements() != classes {
+			return fmt.Errorf("it has %d weights for %d classes", k.elements(), classes)
+		}
 		weight = k.float
 	}
 	if labels.elements() != rows {
 		return fmt.Errorf("it has %d labels for %d rows", labels.elements(), rows)
 	}
-	for r, label := range labels.allInts() {
+	places, err := labels.allInts()
+	if err != nil {
+		return err
+	}
+	for r, label := range places {
 		if ignored != nil && label == ignored.Int {
 			continue
 		}

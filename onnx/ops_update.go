@@ -13,11 +13,11 @@ import (
 // update applies of to each parameter with the rate of its step, its gradient (with the part of the norm) and states.
 func (c *call) update(states int,
 	of func(rate float64, x, g graph.TensorID, state []graph.TensorID) []graph.TensorID) error {
-	rate, err := c.known(0)
+	rate, err := c.number(0)
 	if err != nil {
 		return err
 	}
-	step, err := c.known(1)
+	step, err := c.number(1)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (c *call) update(states int,
 	if n < 1 || len(c.node.Inputs) != 2+n*(2+states) {
 		return fmt.Errorf("it has %d inputs, want R, T and %d a parameter", len(c.node.Inputs), 2+states)
 	}
-	r := rate.float(0) / (1 + step.float(0)*c.float("decay_factor", 0))
+	r := rate / (1 + step*c.float("decay_factor", 0))
 	for i := range n {
 		var in []graph.TensorID
 		for k := range 2 + states {
@@ -64,12 +64,12 @@ func (c *call) adagrad() error {
 
 // momentum: V = alpha·V + beta·G with beta 1 in the first step, X -= R·V; or X -= R·(G + alpha·V) by Nesterov.
 func (c *call) momentum() error {
-	step, err := c.known(1)
+	step, err := c.number(1)
 	if err != nil {
 		return err
 	}
 	alpha, beta := c.float("alpha", 0), c.float("beta", 0)
-	if step.float(0) == 0 {
+	if step == 0 {
 		beta = 1
 	}
 	return c.update(1, func(rate float64, x, g graph.TensorID, s []graph.TensorID) []graph.TensorID {
@@ -85,14 +85,14 @@ func (c *call) momentum() error {
 // adam: V = alpha·V + (1-alpha)·G, H = beta·H + (1-beta)·G², X = (1-post)·(X - R'·V/(√H + epsilon)), where R' has the
 // correction of both biases after the first step.
 func (c *call) adam() error {
-	step, err := c.known(1)
+	step, err := c.number(1)
 	if err != nil {
 		return err
 	}
 	alpha, beta := c.float("alpha", 0.9), c.float("beta", 0.999)
 	correct := 1.0
-	if t := step.float(0); t > 0 {
-		correct = math.Sqrt(1-math.Pow(beta, t)) / (1 - math.Pow(alpha, t))
+	if step > 0 {
+		correct = math.Sqrt(1-math.Pow(beta, step)) / (1 - math.Pow(alpha, step))
 	}
 	return c.update(2, func(rate float64, x, g graph.TensorID, s []graph.TensorID) []graph.TensorID {
 		v := c.sumOf(c.affine(s[0], alpha, 0), c.affine(g, 1-alpha, 0))

@@ -119,7 +119,7 @@ func (t *Tensor) check() error {
 	if err != nil {
 		return err
 	}
-	if want := n * int64(types[t.Type].size); t.external == nil && want != int64(len(t.Raw)) {
+	if want := n * int64(types[t.Type].size); want != int64(len(t.Raw)) {
 		return fmt.Errorf("tensor %.80q: %v of shape %v takes %d bytes, and the file has %d", t.Name, t.Type, t.Dims,
 			want, len(t.Raw))
 	}

@@ -22,7 +22,7 @@ type bits map[string][]uint32
 // own, for some iterations.
 func trained(t *testing.T, g *graph.Graph, iterations int) bits {
 	t.Helper()
-	feed := task.Task{Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}.Feeder()
+	feed := task.Task{Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}.Feeder(nil)
 	return run(t, g, iterations, feed, func(s graph.Storage, to []float32) { weights.Initialise(s, 1, to) })
 }
 

@@ -66,29 +66,7 @@ type pageOracle struct {
 
 func newPageOracle(s subject, page graph.Bytes) *pageOracle {
 	o := &pageOracle{s: s, page: page}
-	boundary := make([]bool, s.c.Arena) // read after an iteration boundary, before they are written
-	for before := -1; ; {
-		count := 0
-		after := make([]bool, s.c.Arena)
-		o.backwards(&s.c.Epilogue, after)
-		for i, section := range []*program.Section{&s.c.Body, &s.c.Snapshot} {
-			live := slices.Clone(boundary)
-			o.needs[i] = o.backwards(section, live)
-			for b := range live {
-				after[b] = after[b] || live[b]
-			}
-		}
-		for _, live := range after {
-			if live {
-				count++
-			}
-		}
-		if boundary = after; count == before {
-			break
-		}
-		before = count
-	}
-	o.base = o.lie(boundary)
+	o.base = o.lie(o.boundary())
 	for _, section := range []*program.Section{&s.c.Prologue, &s.c.Epilogue} {
 		for _, need := range o.backwards(section, make([]bool, s.c.Arena)) {
 			o.base.add(need)
@@ -101,6 +79,33 @@ func newPageOracle(s subject, page graph.Bytes) *pageOracle {
 		}
 	}
 	return o
+}
+
+// boundary returns the bytes that are read after an iteration boundary before they are written. It finds the pages of
+// each command on the way.
+func (o *pageOracle) boundary() (live []bool) {
+	live = make([]bool, o.s.c.Arena)
+	for before := -1; ; {
+		count := 0
+		after := make([]bool, o.s.c.Arena)
+		o.backwards(&o.s.c.Epilogue, after)
+		for i, section := range []*program.Section{&o.s.c.Body, &o.s.c.Snapshot} {
+			live := slices.Clone(live)
+			o.needs[i] = o.backwards(section, live)
+			for b := range live {
+				after[b] = after[b] || live[b]
+			}
+		}
+		for _, live := range after {
+			if live {
+				count++
+			}
+		}
+		if live = after; count == before {
+			return live
+		}
+		before = count
+	}
 }
 
 // backwards returns the pages of each command of a section: those of bytes that it uses, and of bytes that are read

@@ -86,22 +86,26 @@ func Synthetic(g *graph.Graph, seed uint64) *data.Dataset {
 	return data.Synthetic(c.shape[1], c.shape[2], c.shape[3], c.classes, seed)
 }
 
-// Fit returns an error unless a graph can learn from a data set.
-func Fit(g *graph.Graph, set *data.Dataset) error {
+// Fit returns a data set as a graph learns from it, with images of its size, or the error why it cannot.
+func Fit(g *graph.Graph, set *data.Dataset) (*data.Dataset, error) {
 	c, ok := findClassifier(g)
 	if !ok {
-		return fmt.Errorf("model %s has no inputs that hold images and labels, and cannot learn from %s: leave "+
-			"--data out", g.Name, set.Name())
+		return nil, fmt.Errorf("model %s has no inputs that hold images and labels, and cannot learn from %s: "+
+			"leave --data out", g.Name, set.Name())
+	}
+	if set = set.Sized(c.shape[1], c.shape[2], c.shape[3]); set.AnySize() && c.shape[1] != 1 && c.shape[1] != 3 {
+		return nil, fmt.Errorf("model %s takes images of %d channels, those of %s have 1 or 3: use a model that takes "+
+			"such", g.Name, c.shape[1], set.Name())
 	}
 	channels, height, width := set.Shape()
 	if channels != c.shape[1] || height != c.shape[2] || width != c.shape[3] {
-		return fmt.Errorf("model %s takes images of %dx%dx%d (channels, height, width), those of %s are %dx%dx%d: "+
-			"use a model or a data set of the other's size",
+		return nil, fmt.Errorf("model %s takes images of %dx%dx%d (channels, height, width), those of %s are "+
+			"%dx%dx%d: use a model or a data set of the other's size",
 			g.Name, c.shape[1], c.shape[2], c.shape[3], set.Name(), channels, height, width)
 	}
 	if c.classes < set.Classes() {
-		return fmt.Errorf("model %s has %d classes, %s has %d: use a model with as many", g.Name, c.classes, set.Name(),
-			set.Classes())
+		return nil, fmt.Errorf("model %s has %d classes, %s has %d: use a model with as many", g.Name, c.classes,
+			set.Name(), set.Classes())
 	}
-	return nil
+	return set, nil
 }

@@ -21,7 +21,7 @@ func fed(t *testing.T, model string, c models.Config, seed uint64, iteration int
 	if err != nil {
 		t.Fatal(err)
 	}
-	feed, all := task.Feeder(), make(map[string][]float32)
+	feed, all := task.Feeder(nil), make(map[string][]float32)
 	for _, s := range g.Storages {
 		if s.Role == graph.Input {
 			memory := device.NewMemory(s.Bytes)
@@ -143,7 +143,7 @@ func TestFeedUnknown(t *testing.T) {
 		t.Fatal("an embedding is fed sound")
 	}
 	ids := device.NewMemory(800)
-	Task{Graph: g, Seed: 1}.Feeder()(0, 0, ids)
+	Task{Graph: g, Seed: 1}.Feeder(nil)(0, 0, ids)
 	var seen [3]bool
 	for _, id := range ids.Int64() {
 		if id != 0 && id != 1 && id != 2 {

@@ -32,27 +32,36 @@ type Task struct {
 	// it was made from none.
 	Source string
 
-	Seed uint64        // of weights, dropout and noise
-	Data *data.Dataset // nil: the graph's inputs are not images and labels; sentences are made up, or noise
+	Seed uint64 // of weights, dropout and noise
+
+	// Data are images and labels. nil: the graph's inputs are no such, or those of a file.
+	Data *data.Dataset
+
+	// Arrays hold examples by the names of the graph's inputs. nil: they come from Data, or are made up.
+	Arrays *data.Arrays
 
 	// First are first contents of persistent storages by their names, or of what they are parts of; others are made up
 	// as the graph says.
 	First map[string][]float32
 }
 
-// Open returns the task of a graph, named after it, on the data in a folder, or, if that is "", on a synthetic set. The
-// seed decides the order of examples too.
-func Open(g *graph.Graph, seed uint64, folder string) (Task, error) {
-	t := Task{Name: g.Name, Model: g.Name, Graph: g, Seed: seed}
-	if folder == "" {
+// Open returns the task of a graph, named after it, on the data in a folder or a file of arrays, or, if path is "", on
+// a synthetic set. The seed decides the order of examples too.
+func Open(g *graph.Graph, seed uint64, path string) (t Task, err error) {
+	t = Task{Name: g.Name, Model: g.Name, Graph: g, Seed: seed}
+	switch {
+	case path == "":
 		t.Data = Synthetic(g, seed)
-		return t, nil
+	case data.IsArrays(path):
+		if t.Arrays, err = data.OpenArrays(path, seed); err == nil {
+			err = FitArrays(g, t.Arrays)
+		}
+	default:
+		if t.Data, err = data.Open(path, seed); err == nil {
+			t.Data, err = Fit(g, t.Data)
+		}
 	}
-	var err error
-	if t.Data, err = data.Open(folder, seed); err != nil {
-		return Task{}, err
-	}
-	return t, Fit(g, t.Data)
+	return t, err
 }
 
 // Init fills a persistent storage with its first content.
@@ -120,7 +129,14 @@ func (t *Task) Begin(path string) error {
 // read reads a file of weights: safetensors, a state_dict of torch, or the ONNX file that the graph was made from.
 func (t *Task) read(path string) (weights.File, error) {
 	if !onnx.Is(path) {
-		return weights.Load(path)
+		file, err := weights.Load(path)
+		if err != nil {
+			return file, err
+		}
+		if file, err = t.translated(file); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return file, err
 	}
 	m, err := onnx.Read(path)
 	if err != nil {
@@ -137,11 +153,12 @@ func (t *Task) read(path string) (weights.File, error) {
 	return file, nil
 }
 
-// Save writes what was kept of a task (File) at a path: as safetensors, or, if the path ends in .onnx, as the model in
+// Save writes what was kept of a task (File) at a path: as safetensors, under the names of torchvision or transformers
+// for the networks that have such, or, if the path ends in .onnx, as the model in
 // the ONNX file that the task began with, with its initializers trained.
 func (t *Task) Save(path, began string, kept weights.File) error {
 	if !onnx.Is(path) {
-		return weights.Write(path, kept)
+		return weights.Write(path, t.foreign(kept))
 	}
 	if err := Savable(path, began); err != nil {
 		return err
@@ -219,10 +236,18 @@ func (t Task) Reader(each func(iteration int, loss float32)) func(iteration int,
 	}
 }
 
-// Feeder returns the loader of a task's inputs: images and labels of the data set, made-up sentences for a graph that
-// reads such, or noise for other inputs. It takes no memory before it is first called, which a device without data
-// never does.
-func (t Task) Feeder() func(iteration int, s graph.StorageID, to device.Memory) {
+// Feeder returns the loader of a task's inputs: arrays of a file, images and labels of the data set, made-up sentences
+// for a graph that reads such, or noise for other inputs. It takes no memory before it is first called, which a device
+// without data never does. Where a file cannot be read it fills zeros and calls fail: what is trained from then on is
+// not to be used.
+func (t Task) Feeder(fail func(error)) func(iteration int, s graph.StorageID, to device.Memory) {
+	if t.Arrays != nil {
+		f, err := bind(t.Graph, t.Arrays)
+		if err != nil {
+			panic(fmt.Sprintf("task: %s does not fit its arrays: %v", t.Name, err)) // FitArrays has said no
+		}
+		return f.feeder(fail)
+	}
 	c, ok := findClassifier(t.Graph)
 	if !ok || t.Data == nil {
 		if r := newReader(t.Graph, t.Seed); r != nil {
@@ -237,7 +262,11 @@ func (t Task) Feeder() func(iteration int, s graph.StorageID, to device.Memory) 
 			images, labels = make([]float32, c.shape.Elements()), make([]float32, c.shape[0])
 		}
 		if filled != iteration { // one fill serves both inputs of an iteration
-			t.Data.Fill(iteration, images, labels)
+			if err := t.Data.Fill(iteration, images, labels); err != nil {
+				clear(images)
+				clear(labels)
+				fail(err)
+			}
 			filled = iteration
 		}
 		if s == c.labels {

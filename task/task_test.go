@@ -28,7 +28,7 @@ func TestFeedImages(t *testing.T) {
 	if !ok {
 		t.Fatal("lenet is no classifier")
 	}
-	feed := task.Feeder()
+	feed := task.Feeder(nil)
 	for _, iteration := range []int{0, 1, 0, 7} {
 		images, labels := device.NewMemory(c.shape.Bytes()), device.NewMemory(16)
 		wantImages, wantLabels := make([]float32, c.shape.Elements()), make([]float32, 4)
@@ -56,7 +56,7 @@ func TestFeedNoise(t *testing.T) {
 	task := Task{Graph: g, Seed: 1}
 	feed := func(task Task, iteration int, s string, n int) []float32 {
 		to := device.NewMemory(graph.Shape{n}.Bytes())
-		task.Feeder()(iteration, inputs[s], to)
+		task.Feeder(nil)(iteration, inputs[s], to)
 		return to.Float32()
 	}
 	x := feed(task, 0, "x", 24)

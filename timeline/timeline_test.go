@@ -133,6 +133,79 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// What a stall waited for is what its command waits for that ended last: as one finds who forgets nothing of a program.
+// A section knows its job and its number, and begins with what the one before has left.
+func TestStalls(t *testing.T) {
+	causes := 0
+	for name, r := range map[string]*run{
+		"arenas": train(t, wire.NoSharing, .6, "lenet:2"),
+		"gates":  train(t, wire.Gates, .5, "lenet:2"),
+	} {
+		told := make(map[string][]timeline.Section)
+		for _, s := range r.sections {
+			told[s.Job] = append(told[s.Job], s)
+		}
+		for job, traces := range r.traces {
+			var all map[program.Stream][]timeline.Cause
+			for n, did := range traces {
+				s := told[job][n]
+				if s.Number != n || s.Iteration != did.Iteration || s.Epoch != did.Program.Plan.Epoch ||
+					s.Arena != did.Program.Arena || len(s.Spans) != len(did.Events) {
+					t.Fatalf("%s, job %s: section %d is %+v", name, job, n, s)
+				}
+				if n == 0 || traces[n-1].Program != did.Program {
+					all = make(map[program.Stream][]timeline.Cause)
+				}
+				held := graph.Bytes(0)
+				if n > 0 {
+					held = told[job][n-1].Held
+					for _, l := range told[job][n-1].Levels {
+						held += l.More
+					}
+				}
+				if s.Held != held {
+					t.Fatalf("%s, job %s: section %d begins with %d bytes, the one before ends with %d", name, job, n,
+						s.Held, held)
+				}
+				before := make(map[program.Stream]int)
+				for stream, list := range all {
+					before[stream] = len(list)
+				}
+				free := time.Hour + did.Begin
+				for i := range s.Spans {
+					c, sp := &did.Section.Commands[i], &s.Spans[i]
+					if c.Kind.Unit() == program.Compute && did.Gates != nil {
+						stall := max(0, sp.Start-free) - did.Gates[i]
+						want := (*timeline.Cause)(nil)
+						for _, w := range c.Waits {
+							k := before[w.Stream] + w.Count
+							if k <= 0 || k > len(all[w.Stream]) || stall <= 0 {
+								continue
+							}
+							if by := all[w.Stream][k-1]; told[job][by.Section].Spans[by.Span].End > free {
+								free, want = told[job][by.Section].Spans[by.Span].End, &by
+							}
+						}
+						if sp.Stall != stall || sp.Gate != did.Gates[i] || (sp.After == nil) != (want == nil) ||
+							want != nil && *sp.After != *want {
+							t.Fatalf("%s, job %s: command %d of section %d: stall %v, gate %v, after %v; want %v, %v, "+
+								"%v", name, job, i, n, sp.Stall, sp.Gate, sp.After, stall, did.Gates[i], want)
+						}
+						if want != nil {
+							causes++
+						}
+						free = sp.End
+					}
+					all[c.Stream] = append(all[c.Stream], timeline.Cause{Section: n, Span: i})
+				}
+			}
+		}
+	}
+	if causes < 20 {
+		t.Errorf("%d stalls of which it is known what they waited for", causes)
+	}
+}
+
 func (r *run) verify(t *testing.T, events []event) {
 	jobs := make(map[int]string)
 	threads := make(map[thread][]event)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -218,4 +219,50 @@ func FuzzView(f *testing.F) {
 					Holders: []explain.Holder{{Job: name}}}}})
 		}
 	})
+}
+
+// What jobs are called and what is said of them cannot break the screen: it keeps its lines and widths, and sends a
+// terminal nothing but what it writes by itself.
+func TestHostile(t *testing.T) {
+	const control = "\x1b[2J\x1b]0;title\a\u009b31m\u202e\r\nnext\tline\x7f"
+	names := []string{"<img src=x onerror=alert(1)>", strings.Repeat("w", 128), strings.Repeat("漢", 42),
+		"עברית العربية", "e\u0301\u0301\u0301", "%s%n %d"}
+	a := answer(1)
+	a.Jobs = nil
+	for i, name := range names {
+		if err := wire.CheckName(name); err != nil {
+			t.Fatal(err)
+		}
+		states := []wire.JobState{wire.Training, wire.Queued, wire.Broken}
+		a.Jobs = append(a.Jobs, wire.Record{Spec: wire.Spec{Name: name, ID: int64(i + 1), Model: "m" + control,
+			Owner: "o" + control, Iterations: 10}, State: states[i%3], Why: "w" + control, Reason: "r" + control})
+	}
+	for _, name := range []string{"a" + control, "a\u202eb", "a\u200fb", strings.Repeat("w", 200)} {
+		if wire.CheckName(name) == nil {
+			t.Errorf("a job may be called %q", name)
+		}
+	}
+	ours := strings.NewReplacer(bold, "", dim, "", reverse, "", plain, "", "\n", "")
+	for _, width := range []int{20, 80, 140} {
+		s := newScreen(t, width, 24)
+		look := func() {
+			t.Helper()
+			for _, r := range ours.Replace(s.model.(Model).View()) {
+				if !strconv.IsPrint(r) {
+					t.Fatalf("the screen has %q:\n%q", r, s.model.(Model).View())
+				}
+			}
+		}
+		s.tell(Answered{Answer: a, At: begin})
+		for range names {
+			look()
+			s.press("enter")
+			look()
+			s.tell(Done{Request: wire.Request{Verb: wire.Explain}, Err: errors.New("e" + control)})
+			look()
+			s.press("esc", "down")
+		}
+		s.tell(Answered{Err: errors.New("e" + control), At: begin})
+		look()
+	}
 }

@@ -10,6 +10,8 @@
 //
 // Invariants:
 //   - What is written is read back with the same bits, those of NaNs included.
+//   - Files of others may have floats of 16 and 64 bits (F16, BF16, F64), which become float32, and whole numbers,
+//     which [Read] leaves out. [Index] says where tensors of any type lie, for those who read a part ([Type]).
 //   - Equal files give equal bytes: names are sorted, and data stands in the order of names without gaps. The header is
 //     padded with spaces so that data starts at a multiple of 8 bytes.
 //   - A file appears at its path whole or not at all, and a failed Write leaves what was there before.

@@ -15,7 +15,8 @@ type Tensor struct {
 	Data  []float32 // as many elements as the shape has
 }
 
-// File is the content of a safetensors file. Read returns tensors sorted by name; Write takes them in any order.
+// File is the content of a safetensors file, as float32. Read returns tensors sorted by name; Write takes them in any
+// order.
 type File struct {
 	Tensors  []Tensor
 	Metadata map[string]string // free text; left out of the file when empty
@@ -25,9 +26,11 @@ const (
 	metadataKey  = "__metadata__"
 	dtype        = "F32"
 	elementBytes = int64(graph.ElementBytes)
-	lengthBytes  = 8           // of the header's length
-	maxHeader    = 100_000_000 // bytes, by the format's reference implementation
-	maxRank      = 64          // as in NumPy
+
+	largestElement = 8           // bytes of any type
+	lengthBytes    = 8           // of the header's length
+	maxHeader      = 100_000_000 // bytes, by the format's reference implementation
+	maxRank        = 64          // as in NumPy
 )
 
 // check reports what makes the file impossible to write.
@@ -70,7 +73,7 @@ func count(shape graph.Shape) (int64, error) {
 		if extent < 0 {
 			return 0, fmt.Errorf("shape %v has a negative extent: pass the tensor's real shape", shape)
 		}
-		if extent > 0 && n > math.MaxInt64/elementBytes/int64(extent) {
+		if extent > 0 && n > math.MaxInt64/largestElement/int64(extent) {
 			return 0, fmt.Errorf("shape %v has more bytes than can be counted: pass the tensor's real shape", shape)
 		}
 		n *= int64(extent)

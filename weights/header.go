@@ -10,9 +10,10 @@ import (
 	"tensile/graph"
 )
 
-// part is what the header says of a tensor: its name, its shape and its bytes [begin, end) of the data.
+// part is what the header says of a tensor: its name, its type, its shape and its bytes [begin, end) of the data.
 type part struct {
 	name       string
+	kind       Type
 	shape      graph.Shape
 	begin, end int64
 }
@@ -117,7 +118,7 @@ func (p parser) metadata() (map[string]string, error) {
 
 // tensor reads a tensor's entry, whose three fields must be there and fit together.
 func (p parser) tensor(name string) (part, error) {
-	var kind string
+	var kind Type
 	var shape, offsets []int64
 	seen := map[string]bool{}
 	err := p.object(func(key string) (err error) {
@@ -128,9 +129,9 @@ func (p parser) tensor(name string) (part, error) {
 		switch key {
 		case "dtype":
 			token := p.next()
-			if kind, _ = token.(string); kind != dtype {
-				return fmt.Errorf("has type %.40q, only %s can be read: convert it to float32 first", fmt.Sprint(token),
-					dtype)
+			text, _ := token.(string)
+			if kind = Type(text); kind.Bytes() == 0 {
+				return fmt.Errorf("has type %.40q, which is not known: convert it to float32 first", fmt.Sprint(token))
 			}
 		case "shape":
 			shape, err = p.numbers(maxRank)
@@ -147,10 +148,10 @@ func (p parser) tensor(name string) (part, error) {
 	if len(seen) != 3 || len(offsets) != 2 {
 		return part{}, fmt.Errorf("wants dtype, shape and two data_offsets: save the file again")
 	}
-	return newPart(name, shape, offsets[0], offsets[1])
+	return newPart(name, kind, shape, offsets[0], offsets[1])
 }
 
-func newPart(name string, extents []int64, begin, end int64) (part, error) {
+func newPart(name string, kind Type, extents []int64, begin, end int64) (part, error) {
 	shape := make(graph.Shape, len(extents))
 	for i, e := range extents {
 		shape[i] = int(e)
@@ -159,9 +160,9 @@ func newPart(name string, extents []int64, begin, end int64) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	if end-begin != elements*elementBytes {
+	if end-begin != elements*kind.Bytes() {
 		return part{}, fmt.Errorf("data_offsets %d to %d, want %d bytes for shape %v: save the file again",
-			begin, end, elements*elementBytes, shape)
+			begin, end, elements*kind.Bytes(), shape)
 	}
-	return part{name, shape, begin, end}, nil
+	return part{name, kind, shape, begin, end}, nil
 }

@@ -48,9 +48,11 @@ func TestReadRefuses(t *testing.T) {
 		"tensor twice": {raw(
 			`{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"\u0061":{"dtype":"F32","shape":[0],`+
 				`"data_offsets":[0,0]}}`, 0), `"a" is in the header twice`},
-		"half precision": {raw(entry(`"F16"`, "[4]", "[0,8]"), 8),
-			`tensor "a": has type "F16", only F32 can be read: convert`},
-		"no type": {raw(entry(`null`, "[4]", "[0,8]"), 8), "only F32"},
+		"complex numbers": {raw(entry(`"C64"`, "[1]", "[0,8]"), 8),
+			`tensor "a": has type "C64", which is not known: convert`},
+		"no type":       {raw(entry(`null`, "[4]", "[0,8]"), 8), "which is not known"},
+		"halves":        {raw(entry(`"F16"`, "[2]", "[0,8]"), 8), "data_offsets 0 to 8, want 4 bytes for shape [2]"},
+		"whole numbers": {raw(entry(`"I64"`, "[2]", "[0,8]"), 8), "data_offsets 0 to 8, want 16 bytes for shape [2]"},
 		"fraction": {raw(entry(`"F32"`, "[2.0]", "[0,8]"), 8),
 			`"2.0" at byte 32 of the header, want a whole number`},
 		"exponent":        {raw(entry(`"F32"`, "[2e0]", "[0,8]"), 8), "want a whole number"},

@@ -19,7 +19,7 @@ type (
 	// storage is the file of an archive that tensors are views of.
 	storage struct {
 		key      string
-		kind     kind
+		kind     Type
 		elements int64
 	}
 	// view is a tensor: elements of a storage from an offset on, with a stride for each dimension, in elements.
@@ -301,7 +301,7 @@ func (u *unpickler) global() error {
 		return err
 	}
 	g := module + "." + name
-	if _, isStorage := kinds[g]; !isStorage && g != orderedDict && g != rebuildTensor && g != rebuildParameter {
+	if _, isStorage := storages[g]; !isStorage && g != orderedDict && g != rebuildTensor && g != rebuildParameter {
 		return fmt.Errorf("%s is none of what a dict of tensors needs, and nothing is called for a file: save "+
 			"model.state_dict() by torch.save", quote(g))
 	}
@@ -322,7 +322,7 @@ func (u *unpickler) storage() error {
 	name, isGlobal := d[1].(global)
 	key, isText := d[2].(string)
 	n, isNumber := d[4].(int64)
-	of, known := kinds[string(name)]
+	of, known := storages[string(name)]
 	if !isGlobal || !isText || !isNumber || !known || n < 0 {
 		return damaged("no description of a storage")
 	}

@@ -5,14 +5,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"strings"
+
+	"tensile/graph"
 )
 
-// Read loads the file at a path. Errors, beside those of the file system: a file that breaks a rule of the format, and
-// tensors of other types than float32. They name the tensor and say what to do.
+// Read loads the tensors of floats in the file at a path: those of 64 bits are rounded, those of 16 widened. Whole
+// numbers, such as counts of batches, are left out. Errors, beside those of the file system: a file that breaks a rule
+// of the format, and tensors of types that are not known. They name the tensor and say what to do.
 func Read(path string) (File, error) { return open(path, Decode) }
 
 // open has a file of weights read.
@@ -38,29 +40,60 @@ func open(path string, decode func(r io.ReaderAt, size int64) (File, error)) (Fi
 
 // Decode reads a file of the given size. Errors are those of Read, without a path.
 func Decode(r io.ReaderAt, size int64) (File, error) {
-	text, err := headerText(r, size)
+	parts, metadata, start, err := index(r, size)
 	if err != nil {
-		return File{}, err
-	}
-	parts, metadata, err := parseHeader(text)
-	if err != nil {
-		return File{}, err
-	}
-	start := lengthBytes + int64(len(text))
-	if err := checkCover(parts, size-start); err != nil {
 		return File{}, err
 	}
 	f := File{Metadata: metadata}
 	chunk := make([]byte, min(chunkBytes, size-start))
 	for _, p := range parts {
-		data := make([]float32, (p.end-p.begin)/elementBytes)
-		if err := readFloats(r, start+p.begin, data, chunk); err != nil {
+		if p.kind.Whole() {
+			continue
+		}
+		data := make([]float32, (p.end-p.begin)/p.kind.Bytes())
+		if err := readFloats(r, start+p.begin, p.kind, data, chunk); err != nil {
 			return File{}, fmt.Errorf("tensor %s: %w", quote(p.name), err)
 		}
 		f.Tensors = append(f.Tensors, Tensor{p.name, p.shape, data})
 	}
 	slices.SortFunc(f.Tensors, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
 	return f, nil
+}
+
+// Place is where a tensor of any type lies in a file: its elements begin at a byte of the file, row-major.
+type Place struct {
+	Name  string
+	Type  Type
+	Shape graph.Shape
+	Begin int64
+}
+
+// Index returns where the tensors of a safetensors file of the given size lie, sorted by name. It reads the header
+// alone. Errors are those of Read, without a path.
+func Index(r io.ReaderAt, size int64) ([]Place, error) {
+	parts, _, start, err := index(r, size)
+	var all []Place
+	for _, p := range parts {
+		all = append(all, Place{p.name, p.kind, p.shape, start + p.begin})
+	}
+	slices.SortFunc(all, func(a, b Place) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+// index reads the header and checks that its tensors cover the data, which begins at byte start.
+func index(r io.ReaderAt, size int64) (parts []part, metadata map[string]string, start int64, err error) {
+	text, err := headerText(r, size)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	if parts, metadata, err = parseHeader(text); err != nil {
+		return nil, nil, 0, err
+	}
+	start = lengthBytes + int64(len(text))
+	if err := checkCover(parts, size-start); err != nil {
+		return nil, nil, 0, err
+	}
+	return parts, metadata, start, nil
 }
 
 // headerText reads the header, having checked its length against the file's.
@@ -112,17 +145,15 @@ func checkCover(parts []part, size int64) error {
 	return nil
 }
 
-// readFloats fills data from an offset on, by way of the chunk.
-func readFloats(r io.ReaderAt, offset int64, data []float32, chunk []byte) error {
+// readFloats fills data with elements of a type from an offset on, by way of the chunk.
+func readFloats(r io.ReaderAt, offset int64, kind Type, data []float32, chunk []byte) error {
 	for len(data) > 0 {
-		n := min(len(data), len(chunk)/int(elementBytes))
-		bytes := chunk[:n*int(elementBytes)]
+		n := min(int64(len(data)), int64(len(chunk))/kind.Bytes())
+		bytes := chunk[:n*kind.Bytes()]
 		if got, err := r.ReadAt(bytes, offset); got < len(bytes) {
 			return fmt.Errorf("after %d bytes of the file: %w", offset+int64(got), err)
 		}
-		for i := range n {
-			data[i] = math.Float32frombits(binary.LittleEndian.Uint32(bytes[i*int(elementBytes):]))
-		}
+		kind.Floats(data[:n], bytes)
 		data, offset = data[n:], offset+int64(len(bytes))
 	}
 	return nil

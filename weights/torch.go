@@ -3,49 +3,24 @@ package weights
 import (
 	"archive/zip"
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 )
 
-// kind is a type of elements: their size, and how one is read as float32. Of whole numbers there is no such way.
-type kind struct {
-	bytes int64
-	read  func(b []byte) float32
-}
-
-// kinds are the storages of torch by the names of their classes.
-var kinds = map[string]kind{
-	"torch.FloatStorage": {4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }},
-	"torch.DoubleStorage": {8, func(b []byte) float32 {
-		return float32(math.Float64frombits(binary.LittleEndian.Uint64(b)))
-	}},
-	"torch.HalfStorage": {2, func(b []byte) float32 { return half(binary.LittleEndian.Uint16(b)) }},
-	"torch.BFloat16Storage": {2, func(b []byte) float32 {
-		return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16)
-	}},
-	"torch.LongStorage":  {8, nil},
-	"torch.IntStorage":   {4, nil},
-	"torch.ShortStorage": {2, nil},
-	"torch.CharStorage":  {1, nil},
-	"torch.ByteStorage":  {1, nil},
-	"torch.BoolStorage":  {1, nil},
-}
-
-// half widens a number of 16 bits, 5 of them the exponent.
-func half(b uint16) float32 {
-	sign, exponent, fraction := uint32(b>>15)<<31, uint32(b>>10)&31, uint32(b)&1023
-	switch exponent {
-	case 0:
-		magnitude := float32(fraction) / (1 << 24)
-		return math.Float32frombits(math.Float32bits(magnitude) | sign)
-	case 31:
-		return math.Float32frombits(sign | 255<<23 | fraction<<13)
-	}
-	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
+// storages are the types of torch's storages by the names of their classes.
+var storages = map[string]Type{
+	"torch.FloatStorage":    "F32",
+	"torch.DoubleStorage":   "F64",
+	"torch.HalfStorage":     "F16",
+	"torch.BFloat16Storage": "BF16",
+	"torch.LongStorage":     "I64",
+	"torch.IntStorage":      "I32",
+	"torch.ShortStorage":    "I16",
+	"torch.CharStorage":     "I8",
+	"torch.ByteStorage":     "U8",
+	"torch.BoolStorage":     "BOOL",
 }
 
 // legacy is how a file of torch before 1.6 begins: a pickle of a number that marks it.
@@ -126,7 +101,7 @@ func (d *dict) tensors() (all []named, err error) {
 	for i, key := range d.keys {
 		v, isView := d.values[i].(view)
 		name, isText := key.(string)
-		if !isView || !isText || v.of.kind.read == nil {
+		if !isView || !isText || v.of.kind.Whole() {
 			continue
 		}
 		if seen[name] {
@@ -208,13 +183,13 @@ func (a archive) tensors(all []named) (File, error) {
 				return File{}, fmt.Errorf("tensor %s: %w", quote(v.name), err)
 			}
 		}
-		if n := v.of.kind.bytes; int64(len(text))%n != 0 || int64(len(text))/n != v.of.elements {
+		if n := v.of.kind.Bytes(); int64(len(text))%n != 0 || int64(len(text))/n != v.of.elements {
 			return File{}, fmt.Errorf("tensor %s: its storage has %d bytes, want %d elements of %d: save or "+
 				"download the file again", quote(v.name), len(text), v.of.elements, n)
 		}
 		// Tensors may share a storage, but a small file may not become a large one.
 		elements := int64(v.shape.Elements())
-		if total += elements * v.of.kind.bytes; total > 2*a.size {
+		if total += elements * v.of.kind.Bytes(); total > 2*a.size {
 			return File{}, fmt.Errorf("its tensors have more than twice as many bytes as the file: save " +
 				"copies of those that share memory")
 		}
@@ -227,9 +202,9 @@ func (a archive) tensors(all []named) (File, error) {
 // elements returns a tensor's elements, row-major, out of its storage.
 func (v view) elements(text []byte) []float32 {
 	data := make([]float32, v.shape.Elements())
-	index, at := make([]int, len(v.shape)), v.offset
+	index, at, e := make([]int, len(v.shape)), v.offset, types[v.of.kind]
 	for i := range data {
-		data[i] = v.of.kind.read(text[at*v.of.kind.bytes:])
+		data[i] = e.float(text[at*e.bytes:])
 		for d := len(index) - 1; d >= 0; d-- {
 			if index[d]++; index[d] < v.shape[d] {
 				at += v.strides[d]

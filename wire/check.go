@@ -100,6 +100,9 @@ func (c *checker) spec(s *Spec) {
 	if s.Owner != "" {
 		c.name("owner", s.Owner)
 	}
+	if s.Device != "" {
+		c.name("device", s.Device)
+	}
 	atLeast(c, "checkpoint every_ns", s.Checkpoint.Every, 0)
 	atLeast(c, "checkpoint iterations", s.Checkpoint.Iterations, 0)
 	atLeast(c, "keep_checkpoints", s.Keep, 0)
@@ -202,6 +205,7 @@ func (o Orders) check() error {
 		among(c, "place to park", o.Jobs[i].Park, "", InMemory, OnDisk)
 		atLeast(c, "number of a trace", o.Jobs[i].Trace.Number, 0)
 		atLeast(c, "iterations of a trace", o.Jobs[i].Trace.Iterations, 0)
+		c.short("unplanned", o.Jobs[i].Unplanned)
 	}
 	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
 	c.rates(o.Link)
@@ -235,6 +239,9 @@ func (s Status) check() error {
 	c.short("life", s.Life)
 	for _, life := range s.Dead {
 		c.name("dead life", life)
+	}
+	if s.Brings != nil {
+		c.device(s.Brings)
 	}
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
@@ -317,7 +324,7 @@ func (l Layout) check() error {
 func (r Request) check() error {
 	c := new(checker)
 	among(c, "verb", r.Verb, Submit, Stop, Jobs, Park, Resume, SetBudget, SetWeight, Forget, TraceJob, Explain,
-		SetGraph)
+		SetGraph, Drain)
 	switch r.Verb {
 	case Submit:
 		if len(r.Specs) == 0 {
@@ -340,6 +347,8 @@ func (r Request) check() error {
 		atLeast(c, "priority", r.Priority, 1)
 	case Forget:
 		c.name("executor", r.Executor)
+	case Drain:
+		c.name("device", r.Device)
 	case TraceJob:
 		c.name("job", r.Job)
 		atLeast(c, "iterations", r.Iterations, 1)
@@ -364,6 +373,9 @@ func (a Answer) check() error {
 	c.rates(a.Link)
 	for i := range a.Jobs {
 		c.record(&a.Jobs[i])
+	}
+	for i := range a.Devices {
+		a.Devices[i].check(c)
 	}
 	c.text("trouble", a.Trouble)
 	c.short("credentials", a.Credentials)
@@ -397,6 +409,7 @@ func (c *checker) record(r *Record) {
 		atLeast(c, "incarnation that holds bytes", h.Incarnation, 0)
 		atLeast(c, "held bytes", h.Bytes, 0)
 		atLeast(c, "held host_bytes", h.Host, 0)
+		c.short("device of held bytes", h.On)
 	}
 	if r.Executor != "" {
 		c.name("executor", r.Executor)
@@ -424,11 +437,16 @@ func (c *checker) record(r *Record) {
 	if !(r.Speed >= 0) { // NaN too
 		c.fail("expected_speed is %v, and cannot be negative", r.Speed)
 	}
+	if !(r.Slowdown >= 0) {
+		c.fail("slowdown is %v, and cannot be negative", r.Slowdown)
+	}
 	c.rates(r.Link)
+	c.short("device that it is on", r.On)
 	c.short("latencies", r.Latencies)
 	c.short("device", r.Device)
 	c.result(r.Result)
 	c.allocated(r.Script)
+	c.short("unplanned", r.Unplanned)
 }
 
 func (s Settings) check() error {

@@ -36,6 +36,7 @@ var readers = map[string]func(json.RawMessage) (Message, error){
 	Learnt{}.kind():     read[Learnt],
 	Settings{}.kind():   read[Settings],
 	Leadership{}.kind(): read[Leadership],
+	Device{}.kind():     read[Device],
 }
 
 func read[T Message](body json.RawMessage) (Message, error) {

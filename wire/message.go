@@ -10,8 +10,8 @@ import (
 	"tensile/plan"
 )
 
-// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Recorded, Learnt,
-// Settings and Leadership.
+// Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Recorded, Learnt, Settings,
+// Leadership and Device.
 type Message interface {
 	kind() string
 	check() error
@@ -38,6 +38,7 @@ type Spec struct {
 	Restarts   int      `json:"restarts,omitzero"`         // of executors that were lost without progress in between
 	AnyDevice  bool     `json:"any_device,omitzero"`       // it may go on where other bits come out
 	Owner      string   `json:"owner,omitzero"`            // who submitted it; "": the administrator
+	Device     string   `json:"device,omitzero"`           // name of the device on which it is to train; "": any
 
 	// Script says that the job is one of another framework, which trains in the process that submits it: it ends when
 	// that does, and Iterations is 0. The graph is the one that was recorded last, or a claim.
@@ -131,6 +132,8 @@ type Assignment struct {
 	Park        Place `json:"park,omitzero"`        // to rest after these, there; "": to train
 	Copies      bool  `json:"copies,omitzero"`      // its reports are to say what each copy took
 	Trace       Trace `json:"trace,omitzero"`       // what it does is to be told
+	// of a script: why there is no plan for the Spec's graph, and what helps; "": there is one, or it is being made
+	Unplanned string `json:"unplanned,omitzero"`
 }
 
 // Trace asks for all that a job does, command by command, on its TraceSubject.
@@ -157,6 +160,8 @@ type Status struct {
 	Since    int64       `json:"since_ns,omitzero"` // when the process started: since the Unix epoch
 	Orders   int64       `json:"orders"`            // the number of the newest orders it has seen
 	Dead     []string    `json:"dead,omitempty"`    // lives of that name that are known to have ended
+	Leaves   bool        `json:"leaves,omitzero"`   // it was interrupted: it takes no job any more, and ends
+	Brings   *Device     `json:"brings,omitempty"`  // its device; nil: that of the controller
 	Jobs     []JobStatus `json:"jobs"`
 }
 
@@ -279,6 +284,7 @@ const (
 	TraceJob  Verb = "trace"    // Job, Iterations
 	Explain   Verb = "explain"  // Job; Storage, or Priority for one plan more
 	SetGraph  Verb = "graph"    // Job, a script's: to Graph, with Held and Least; graph and Recorded are in the store
+	Drain     Verb = "drain"    // Device, by its name: it takes no jobs, and those that it has leave; or Undo of that
 )
 
 // Request is what a command line asks of a controller.
@@ -294,6 +300,7 @@ type Request struct {
 	Executor   string      `json:"executor,omitzero"`
 	Budget     graph.Bytes `json:"budget_bytes,omitzero"`
 	Device     string      `json:"device,omitzero"` // for a Budget: of whose memory; "": the controller's
+	Undo       bool        `json:"undo,omitzero"`
 
 	Graph graph.Digest `json:"graph,omitzero"`
 	Held  graph.Bytes  `json:"held_bytes,omitzero"`
@@ -321,6 +328,7 @@ type Answer struct {
 
 	Explained *explain.Job     `json:"explained,omitempty"` // for Explain without a storage
 	Storage   *explain.Storage `json:"storage,omitempty"`   // for Explain with one
+	Devices   []DeviceState    `json:"devices,omitempty"`   // for Jobs: the controller's own first, the others by name
 	// for a Submit of a script: with what its executor, which is named in the record, connects
 	Credentials string `json:"credentials,omitzero"`
 }
@@ -333,6 +341,7 @@ type Holding struct {
 	Incarnation int64       `json:"incarnation"`
 	Bytes       graph.Bytes `json:"bytes"`
 	Host        graph.Bytes `json:"host_bytes,omitzero"`
+	On          string      `json:"on,omitzero"` // name of the device; "": the controller's own
 }
 
 // JobState is where a job is in its life at the controller.
@@ -362,6 +371,7 @@ type Record struct {
 	Why      string      `json:"why,omitzero"`        // it waits, or failed
 	Need     graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
 	Executor string      `json:"executor,omitzero"`
+	On       string      `json:"on,omitzero"` // name of the device that it is planned for on; "": the controller's own
 	// of its newest assignment: it rises each time that the job gets an executor
 	Incarnation int64 `json:"starts,omitzero"`
 	Restarts    int   `json:"restarts,omitzero"` // since the newest checkpoint
@@ -382,7 +392,10 @@ type Record struct {
 	Base    graph.Bytes   `json:"base_bytes,omitzero"`     // of the claim: for as long as it is not in Home
 	Sharing Sharing       `json:"memory_sharing,omitzero"` // by which base and claim count; none: all of the claim
 	// expected beside the others by its newest plan, as a share of its speed alone; 0: nothing is
-	Speed     float64     `json:"expected_speed,omitzero"`
+	Speed float64 `json:"expected_speed,omitzero"`
+	// predicted for its newest plan, beside the others, of an iteration: so many times as long as alone on its device;
+	// 0: nothing is, as on a controller of one device
+	Slowdown  float64     `json:"slowdown,omitzero"`
 	Host      graph.Bytes `json:"host_bytes,omitzero"`      // what it counts with on the host
 	Arena     graph.Bytes `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
 	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"` // of that layout
@@ -399,6 +412,8 @@ type Record struct {
 	Result    *Result `json:"result,omitempty"`
 	// of a script
 	Script *Allocated `json:"script,omitempty"`
+	// likewise: why there is no plan for its newest graph, and what helps; it trains without one
+	Unplanned string `json:"unplanned,omitzero"`
 
 	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
 	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone

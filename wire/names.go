@@ -23,6 +23,9 @@ func StatusKey(executor string) string { return "status." + token(executor) }
 // RecordKey is the key with the [Record] of a job; "*" for all of them.
 func RecordKey(job string) string { return "record." + token(job) }
 
+// DeviceKey is the key with a [Device] that executors have brought; "*" for all of them.
+func DeviceKey(name string) string { return "device." + token(name) }
+
 // ReportSubject is where an executor publishes the [Report] of a job; "*" for all of them.
 func ReportSubject(executor, job string) string {
 	return "report." + token(executor) + "." + token(job)

@@ -21,7 +21,7 @@ func samples() []Message {
 		SwapRate: 0.5,
 		Data:     "data/mnist", Weights: "in/lenet.safetensors", Save: "out/lenet.safetensors",
 		From: "in/40.safetensors", Checkpoint: Interval{5 * time.Minute, 100}, Keep: 3, Restarts: 5, AnyDevice: true,
-		Owner: "ada", Script: true, Held: 512, Least: 1024,
+		Owner: "ada", Device: "lab-cpu", Script: true, Held: 512, Least: 1024,
 	}
 	checkpoint := &Checkpoint{Iteration: 10, File: "lenet.1-6/1-10.safetensors", Host: "lab", Bytes: 4096}
 	result := &Result{
@@ -34,20 +34,27 @@ func samples() []Message {
 		Saved: "out/lenet.safetensors",
 	}
 	free := graph.Bytes(2048)
+	brought := Device{Name: "lab-cpu", Model: "cpu", Identity: "cpu/gonum", Host: "lab", Threads: 2, Align: 64,
+		Page: 4096, Context: 1 << 28, Budget: 1 << 30, HostMemory: 1 << 31, Limited: true, Drained: true,
+		Facts: cost.Facts{Name: "cpu", Compute: 1e11, Bandwidth: 1e10, Out: cost.Link{Rate: 5e9, Latency: 10},
+			In: cost.Link{Rate: 6e9, Latency: 20}, Host: cost.Link{Rate: 7e9, Latency: 30}, Memory: 1 << 33,
+			ComputeShare: 0.5, BandwidthShare: 0.75, Launch: 100, Parallel: 2}}
 	record := Record{
 		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1,
 		From: 10, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true,
 		Waiting: 1700000001 * time.Second,
-		Held:    []Holding{{Executor: "e0", Life: "4710-1", ID: 6, Incarnation: 1, Bytes: 4096, Host: 8192}}, Epoch: 3,
+		Held: []Holding{{Executor: "e0", Life: "4710-1", ID: 6, Incarnation: 1, Bytes: 4096, Host: 8192,
+			On: "lab-cpu"}}, Epoch: 3,
 		Cleared: 1, Granted: 2, Applied: 1,
-		Claim: 8192, Base: 4096, Sharing: Gates, Speed: 0.5, Host: 12288, Arena: 4096, SlotPeak: 4000, Iteration: 12,
+		Claim: 8192, Base: 4096, Sharing: Gates, Speed: 0.5, Slowdown: 1.5, On: "lab-cpu", Host: 12288,
+		Arena: 4096, SlotPeak: 4000, Iteration: 12,
 		PlansMade: 2,
 		Latencies: "updated",
 		Reason:    "drift",
 		Result:    result, Link: Rates{Out: 5e9, In: 6.5e9},
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
 		Gate: time.Millisecond,
-		Loss: &loss, Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000},
+		Loss: &loss, Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000}, Unplanned: "a 512MiB op",
 	}
 	took := 3 * time.Millisecond
 	explained := &explain.Job{Job: "lenet.1", Model: "lenet", Device: "cpu", State: "running", Why: "waits for 3MiB",
@@ -71,13 +78,13 @@ func samples() []Message {
 	return []Message{
 		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10, Park: InMemory,
 			Epoch: 3, Stop: true, Copies: true,
-			Trace: Trace{Number: 8, Iterations: 3}}},
+			Trace: Trace{Number: 8, Iterations: 3}, Unplanned: "a 512MiB op"}},
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"},
 			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000, Name: "ab12", Page: 4096}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000,
-			Orders: 9, Dead: []string{"4711-0"}, Jobs: []JobStatus{{
+			Orders: 9, Dead: []string{"4711-0"}, Leaves: true, Brings: &brought, Jobs: []JobStatus{{
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
 				Arena: 4096, Iteration: 12,
 				Error:  "device: out of memory",
@@ -107,13 +114,16 @@ func samples() []Message {
 		},
 		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1", Place: OnDisk, Priority: 2, Iterations: 3,
 			Executor: "lab2",
-			Budget:   1 << 30, Device: "cpu", Graph: digest, Held: 512, Least: 1024, Storage: "fc6.w.m"},
+			Budget:   1 << 30, Device: "cpu", Undo: true, Graph: digest, Held: 512, Least: 1024, Storage: "fc6.w.m"},
 		Answer{Error: "job lenet.1: there is one of that name", Missing: true, Jobs: []Record{record},
 			Trouble: "the controller's disk is full",
 			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}, HostMemory: 1 << 31, ByHand: true,
 			Contexts: Contexts{Processes: 3, Each: 1 << 28}, Sharing: Gates, Explained: explained, Storage: life,
+			Devices: []DeviceState{{Device: brought, Own: true, Used: 4096, HostUsed: 8192, Jobs: 2, Executors: 3,
+				Silent: 1}},
 			Credentials: "{\"url\":\"nats://lab:4222\"}"},
 		record,
+		brought,
 		Recorded{Latency: []time.Duration{1000, 0}},
 		Settings{Device: "cpu", Budget: 1 << 20},
 		Leadership{ID: "K5ZQ", Where: "lab1, process 4711", Term: 2, Beat: 17, Lease: "B7WX"},
@@ -238,7 +248,7 @@ func (r maker) message() Message {
 		return o
 	case 1:
 		s := Status{Executor: r.name(), Number: r.number(), Life: r.name(), Device: r.line(), Orders: r.number(),
-			Host: r.line(), Since: r.number()}
+			Host: r.line(), Since: r.number(), Leaves: r.IntN(2) == 0}
 		for i := range r.IntN(4) {
 			s.Jobs = append(s.Jobs, JobStatus{
 				Name: r.name() + string(rune(97+i)), ID: r.number(), Incarnation: r.number(),
@@ -270,8 +280,9 @@ func (r maker) message() Message {
 		return []Request{{Verb: Submit, Specs: []Spec{r.spec()}}, {Verb: Stop, Job: r.name()}, {Verb: Jobs},
 			{Verb: Park, Job: r.name(), Place: r.place()}, {Verb: Resume, Job: r.name()},
 			{Verb: SetBudget, Budget: r.bytes(), Device: r.line()}, {Verb: Forget, Executor: r.name()},
+			{Verb: Drain, Device: r.name(), Undo: r.IntN(2) == 0},
 			{Verb: SetWeight, Job: r.name(), Priority: 1 + r.IntN(9)},
-			{Verb: TraceJob, Job: r.name(), Iterations: 1 + r.IntN(9)}}[r.IntN(9)]
+			{Verb: TraceJob, Job: r.name(), Iterations: 1 + r.IntN(9)}}[r.IntN(10)]
 	case 5:
 		a := Answer{Error: r.text(), Trouble: r.line()}
 		for range r.IntN(3) {

@@ -1,11 +1,9 @@
 package workload
 
 import (
-	"cmp"
 	"fmt"
 
 	"tensile/autodiff"
-	"tensile/data"
 	"tensile/passes"
 	"tensile/task"
 )
@@ -18,13 +16,14 @@ type Settings struct {
 	Optimizer                autodiff.Optimizer
 	Passes                   []string // rewrites of the graphs, by name
 	Seed                     uint64   // of the first task: weights, dropout and the order of examples
-	DataDir                  string   // "": a synthetic set per job
+	Data                     string   // a folder, or a file of arrays; "": a synthetic set per job
 	Loss                     string   // of ONNX files: see onnx.Training
+	Order                    string   // of ONNX files: see onnx.Training
 }
 
 // Load builds the tasks that names describe. A name is MODEL[:N]: a network or the path of a .json graph, and how many
 // copies of it train. Each task has a name and a seed of its own; copies share their graph, and all share the data of a
-// folder.
+// folder or file.
 func Load(names []string, s Settings) ([]task.Task, error) {
 	var tasks []task.Task
 	chosen, copies, err := splitAll(names)
@@ -35,19 +34,24 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := s.open()
+	from, err := s.open()
 	if err != nil {
 		return nil, err
 	}
 	for i, model := range chosen {
-		b, err := build(model, s.settingsOf(model, sequences))
+		own := s.settingsOf(model, sequences)
+		if reads, network := sequences[model]; network {
+			if own, err = from.sized(own, reads); err != nil {
+				return nil, err
+			}
+		}
+		b, err := build(model, own)
 		if err != nil {
 			return nil, err
 		}
-		if set != nil {
-			if err := task.Fit(b.Graph, set); err != nil {
-				return nil, err
-			}
+		fitting, err := from.fit(b.Graph)
+		if err != nil {
+			return nil, err
 		}
 		g, outcomes, err := passes.Apply(b.Graph, s.Passes)
 		if err != nil {
@@ -55,12 +59,12 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 		}
 		for range copies[i] {
 			t := task.Task{Name: g.Name, Model: g.Name, Graph: g, Passes: outcomes, Seed: s.Seed + uint64(len(tasks)),
-				Data: set}
+				Data: fitting.set, Arrays: fitting.arrays}
 			t.Source = b.file
 			if f := b.recorded; f != nil {
 				t.Latency, t.Held, t.Least = f.Recorded.Latency, f.Recorded.Held, f.Hello.Device.Least
 			}
-			if t.Data == nil {
+			if t.Data == nil && t.Arrays == nil {
 				t.Data = task.Synthetic(g, t.Seed)
 			}
 			tasks = append(tasks, t)
@@ -68,30 +72,6 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 	}
 	number(tasks)
 	return tasks, nil
-}
-
-// open opens the data folder, if one is named, and sets the sizes that follow from it.
-func (s *Settings) open() (*data.Dataset, error) {
-	if s.DataDir == "" {
-		return nil, nil
-	}
-	set, err := data.Open(s.DataDir, s.Seed)
-	if err != nil {
-		return nil, err
-	}
-	channels, height, width := set.Shape()
-	switch {
-	case s.Image != 0 && (s.Image != height || s.Image != width):
-		return nil, set.CheckImage(s.Image, s.Image)
-	case s.Channels != 0 && s.Channels != channels:
-		return nil, fmt.Errorf("%s images have %d channels, not %d: leave --channels out", set.Name(), channels,
-			s.Channels)
-	case s.Classes != 0 && s.Classes < set.Classes():
-		return nil, fmt.Errorf("%s has %d classes: leave --classes out or set it to %d or more", set.Name(),
-			set.Classes(), set.Classes())
-	}
-	s.Image, s.Channels, s.Classes = height, channels, cmp.Or(s.Classes, set.Classes())
-	return set, nil
 }
 
 // number gives every task a name of its own: that of its model, with a number where several tasks are of one model. A

@@ -106,7 +106,7 @@ func TestLoadBothSorts(t *testing.T) {
 func TestLoadData(t *testing.T) {
 	dir := t.TempDir()
 	mnist(t, dir, 20, 20)
-	w, err := Load([]string{"lenet:2", "mlp"}, Settings{Batch: 2, DataDir: dir})
+	w, err := Load([]string{"lenet:2", "mlp"}, Settings{Batch: 2, Data: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestLoadData(t *testing.T) {
 			t.Errorf("job %s takes images %v and is shown %d classes", task.Name, images, task.Data.Classes())
 		}
 	}
-	if _, err := Load([]string{"lenet"}, Settings{DataDir: dir, Image: 20, Channels: 1, Classes: 12}); err != nil {
+	if _, err := Load([]string{"lenet"}, Settings{Data: dir, Image: 20, Channels: 1, Classes: 12}); err != nil {
 		t.Errorf("settings that agree with the data: %v", err)
 	}
 }
@@ -153,17 +153,17 @@ func TestLoadErrors(t *testing.T) {
 		{filepath.Join(dir, "none.json"), Settings{}, "none.json does not exist: make one with tensile graph MODEL"},
 		{bare, Settings{}, "there are no ops"},
 		{strange, Settings{}, `strange.json: the graph is called "line\nbreak"`},
-		{"lenet", Settings{DataDir: filepath.Join(dir, "none")}, "does not exist: name the folder"},
-		{"lenet", Settings{DataDir: square, Image: 28}, "MNIST-format images are 20x20, not 28x28"},
-		{"lenet", Settings{DataDir: square, Channels: 3}, "MNIST-format images have 1 channels, not 3"},
-		{"lenet", Settings{DataDir: square, Classes: 9}, "MNIST-format has 10 classes"},
-		{"lenet", Settings{DataDir: oblong},
+		{"lenet", Settings{Data: filepath.Join(dir, "none")}, "does not exist: name the folder"},
+		{"lenet", Settings{Data: square, Image: 28}, "MNIST-format images are 20x20, not 28x28"},
+		{"lenet", Settings{Data: square, Channels: 3}, "MNIST-format images have 1 channels, not 3"},
+		{"lenet", Settings{Data: square, Classes: 9}, "MNIST-format has 10 classes"},
+		{"lenet", Settings{Data: oblong},
 			"model lenet takes images of 1x20x20 (channels, height, width), those of MNIST-format are 1x20x28"},
-		{"gpt2", Settings{DataDir: square}, "model gpt2 reads sequences and cannot learn from the files in "},
+		{"gpt2", Settings{Data: square}, "model gpt2 reads sequences and cannot learn from the files in "},
 		{"gpt2", Settings{Image: 8}, "model gpt2: it reads sequences, not images: leave --image out"},
 		{"lenet", Settings{Sequence: 8}, "model lenet: it reads images, not sequences: leave --sequence out"},
-		{tiny, Settings{DataDir: square}, "model tiny has no inputs that hold images and labels"},
-		{small, Settings{DataDir: square}, "model lenet has 5 classes, MNIST-format has 10"},
+		{tiny, Settings{Data: square}, "model tiny has no inputs that hold images and labels"},
+		{small, Settings{Data: square}, "model lenet has 5 classes, MNIST-format has 10"},
 	} {
 		w, err := Load([]string{test.model}, test.s)
 		if w != nil || err == nil || !strings.Contains(err.Error(), test.want) {

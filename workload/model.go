@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"tensile/data"
 	"tensile/external"
 	"tensile/graph"
 	"tensile/models"
@@ -69,6 +70,9 @@ func build(model string, s Settings) (built, error) {
 		return importModel(model, s)
 	case s.Loss != "":
 		return built{}, fmt.Errorf("model %s has a loss of its own: leave --loss out, which is for .onnx files", model)
+	case s.Order != "":
+		return built{}, fmt.Errorf("model %s has an order of its own: leave --order out, which is for .onnx files",
+			model)
 	case isGraph(model):
 		return readGraph(model)
 	}
@@ -91,9 +95,9 @@ func sequenceReaders(names []string, s Settings) (map[string]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		if reads && s.DataDir != "" {
-			return nil, fmt.Errorf("model %s reads sequences and cannot learn from the files in %s: leave --data out",
-				name, s.DataDir)
+		if reads && s.Data != "" && !data.IsArrays(s.Data) {
+			return nil, fmt.Errorf("model %s reads sequences and cannot learn from the files in %s: leave --data out, "+
+				"or name a file of arrays", name, s.Data)
 		}
 		sequences[name] = reads
 	}
@@ -142,7 +146,7 @@ func importModel(path string, s Settings) (built, error) {
 			maxName)
 	}
 	g, _, err := onnx.Job(m, name, onnx.Training{Batch: s.Batch, Sequence: s.Sequence, Loss: s.Loss,
-		Optimizer: s.Optimizer})
+		Optimizer: s.Optimizer, Order: onnx.Order(s.Order)})
 	if err != nil {
 		return built{}, fmt.Errorf("%s: %w", path, err)
 	}

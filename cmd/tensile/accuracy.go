@@ -7,18 +7,20 @@ import (
 	"tensile/internal/local"
 	"tensile/report"
 	"tensile/task"
-	"tensile/weights"
 )
 
 // testing returns the networks of a run, ready to be tried on the test images beside the data that they learn from; nil
 // where there are none, where nothing computes, and for graphs of the user's own that cannot be tried, having no
 // running statistics, for example.
 func (f *runFlags) testing(w []task.Task) ([]*local.Evaluation, error) {
-	if f.dataDir == "" || f.simulated() {
+	if f.data == "" || f.simulated() {
 		return nil, nil
 	}
 	var networks []*local.Evaluation
 	for _, t := range w {
+		if t.Data == nil {
+			return nil, nil
+		}
 		test, err := t.Data.Test()
 		if test == nil || err != nil {
 			return nil, err
@@ -48,13 +50,10 @@ func (t *training) keeps() string {
 func (t *training) read() ([]map[string][]float32, error) {
 	learned := make([]map[string][]float32, len(t.session.workload))
 	for i := range learned {
-		file, err := weights.Read(savedAs(t.keeps(), len(learned), t.session.workload[i].Name))
-		if err != nil {
+		job := &t.session.workload[i]
+		var err error
+		if learned[i], err = job.Saved(savedAs(t.keeps(), len(learned), job.Name)); err != nil {
 			return nil, err
-		}
-		learned[i] = make(map[string][]float32)
-		for _, x := range file.Tensors {
-			learned[i][x.Name] = x.Data
 		}
 	}
 	return learned, nil

@@ -27,14 +27,15 @@ func benchCommand() *cobra.Command {
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint, share, "+
-					"controller, paper or real", c.CommandPath(), args[0])
+					"controller, observe, paper or real", c.CommandPath(), args[0])
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error { return c.Help() },
 	}
 	c.AddCommand(benchPoolCommand(), benchPlanCommand(), benchFrontierCommand(), benchCheckpointCommand(),
-		benchShareCommand(), benchControllerCommand(), benchPaperCommand(), benchRealCommand())
+		benchShareCommand(), benchControllerCommand(), benchObserveCommand(), benchPaperCommand(),
+		benchRealCommand())
 	return c
 }
 

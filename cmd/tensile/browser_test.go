@@ -65,7 +65,7 @@ func openBrowser(t *testing.T) *browser {
 		t.Cleanup(cancel)
 	}
 	b := &browser{t: t}
-	b.ctx, cancel = chromedp.NewContext(ctx)
+	b.ctx, cancel = chromedp.NewContext(ctx, chromedp.WithBrowserOption(chromedp.WithDialTimeout(0)))
 	t.Cleanup(func() {
 		cancel()
 		chromedp.FromContext(b.ctx).Allocator.Wait() // it writes to its folder up to its end
@@ -161,6 +161,7 @@ func TestPageInBrowser(t *testing.T) {
 	if value[bool](b, `!document.getElementById("budget").hidden`) {
 		t.Error("there are buttons for who may only look")
 	}
+	b.until(cell + `.querySelector(".curve polyline").getAttribute("points").split(" ").length > 1`)
 	b.until(`document.querySelector("#memory canvas")`)
 	b.until(`document.getElementById("parts").textContent.includes("lenet")`)
 

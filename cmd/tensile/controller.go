@@ -236,7 +236,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	o := controller.Options{Config: f.plan.controllerConfig(budget), On: f.plan.on(d), Log: log,
 		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log.Info(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
-			page.ready(lines(log, slog.LevelInfo))
+			page.ready(lines(log, slog.LevelInfo), f.state, f.terminal(out))
 			log.Info("latencies before anything was measured: " + latencies)
 			if f.plan.context > 0 {
 				log.Info(fmt.Sprintf("this process and every executor take %s of the device's memory each, by opening "+
@@ -259,7 +259,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
 	if external {
-		err = f.control(ctx, server, o)
+		err = f.control(ctx, server, o, f.terminal(out))
 	} else if err = page.mount(ctx, server, f, &o); err == nil {
 		err = control(ctx, server, o)
 	}
@@ -273,6 +273,15 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	log.Info("the controller ends; executors go on with their plans until it is started again on this state folder")
 	return nil
+}
+
+// terminal is the terminal at which somebody reads what the controller says; nil: there is none, or what it says is for
+// programs.
+func (f *controllerFlags) terminal(out io.Writer) io.Writer {
+	if f.log.format == jsonLog || !isTerminal(out) {
+		return nil
+	}
+	return out
 }
 
 // hub starts the server of this process, or finds those of others.
@@ -321,7 +330,7 @@ func control(ctx context.Context, server hub, o controller.Options) error {
 
 // control is a controller on servers of others, whenever it leads. Its page is there then, at an address that
 // controllers of one state folder share.
-func (f *controllerFlags) control(ctx context.Context, server hub, o controller.Options) error {
+func (f *controllerFlags) control(ctx context.Context, server hub, o controller.Options, terminal io.Writer) error {
 	warn := lines(o.Log, slog.LevelWarn)
 	conn, err := server.Connect(ctx, bus.ConnOptions{Log: warn})
 	if err != nil {
@@ -347,7 +356,7 @@ func (f *controllerFlags) control(ctx context.Context, server hub, o controller.
 				shown = new(page)
 			}
 			defer shown.close()
-			led.Ready = func() { o.Ready(); shown.ready(lines(o.Log, slog.LevelInfo)) }
+			led.Ready = func() { o.Ready(); shown.ready(lines(o.Log, slog.LevelInfo), f.state, terminal) }
 			if err := shown.mount(ctx, server, f, &led); err != nil {
 				return err
 			}

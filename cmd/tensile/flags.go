@@ -14,6 +14,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/models"
+	"tensile/onnx"
 	"tensile/passes"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
@@ -30,11 +31,11 @@ import (
 type workloadFlags struct {
 	image, channels, classes    int
 	sequence, vocabulary, batch int
-	optimizer, loss             string
+	optimizer, loss, order      string
 	passes                      string
 	rate                        float64
 	seed                        uint64
-	dataDir                     string
+	data                        string
 	weights                     string
 
 	given func(flag string) bool // whether a flag stands on the command line; nil: none does
@@ -55,12 +56,20 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.loss, "loss", "",
 		"of .onnx files: xent or mse (default: the file's own, else the softmax cross-entropy of its first output)")
 	complete(c, "loss", "xent", "mse")
+	c.Flags().StringVar(&f.order, "order", "",
+		"of .onnx files: the order of their operators: file, depth (a branch to its end, then the next) or memory "+
+			"(of these and a greedy one, the one that needs least memory) (default file)")
+	complete(c, "order", onnx.Orders()...)
 	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
 	complete(c, "optimizer", "sgd", "momentum", "adam")
 	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate (default: the optimizer's)")
 	registerPasses(c, &f.passes)
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
 }
+
+// dataHelp says what --data names.
+const dataHelp = "a .npz or .safetensors file with an array for each input of the network, or a folder with CIFAR-10 " +
+	"binary batches, MNIST IDX files or a folder of PNG and JPEG images for each class"
 
 // registerPasses registers the flag that chooses passes.
 func registerPasses(c *cobra.Command, to *string) {
@@ -105,7 +114,7 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	}
 	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
 		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites,
-		Seed: f.seed, DataDir: f.dataDir, Loss: f.loss})
+		Seed: f.seed, Data: f.data, Loss: f.loss, Order: f.order})
 }
 
 // planFlags describe the device and what is planned for it.

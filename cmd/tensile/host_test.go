@@ -105,16 +105,16 @@ func (c *cluster) settles(name string, flags []string) wire.Record {
 	return r
 }
 
-// goesOn waits until a job trains in an incarnation or in a later one, and has done more iterations than when it was
-// first seen there. An executor that does not begin, which a busy machine may come to, costs an incarnation.
+// goesOn waits until a job trains in an incarnation, and has done more iterations than when it was first seen there.
 func (c *cluster) goesOn(name string, incarnation int64) wire.Record {
 	c.t.Helper()
 	at := func(jobs map[string]wire.Record) bool {
 		r := jobs[name]
-		if r.State.Over() {
-			c.t.Fatalf("job %s is %s, and was to train in incarnation %d: %s", name, r.State, incarnation, r.Why)
+		if r.State.Over() || r.Incarnation > incarnation {
+			c.t.Fatalf("job %s is %s in incarnation %d, and was to train in %d: %s", name, r.State, r.Incarnation,
+				incarnation, r.Why)
 		}
-		return r.State == wire.Training && r.Incarnation >= incarnation
+		return r.State == wire.Training && r.Incarnation == incarnation
 	}
 	what := fmt.Sprintf("job %s to train in incarnation %d", name, incarnation)
 	first := c.until(what, at)[name]

@@ -243,7 +243,9 @@ func (f *trainee) job(file *external.File, all graph.Bytes) error {
 func (f *trainee) told(m external.Message, messages <-chan external.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case external.Plan:
-		f.plan = m
+		if f.plan = m; m.Why != "" {
+			fmt.Println("no plan:", m.Why)
+		}
 		return false, f.say(external.Applied{Plan: m.Number, Iteration: f.done})
 	case external.Park:
 		fmt.Println("rests")

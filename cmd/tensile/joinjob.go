@@ -23,6 +23,7 @@ import (
 	"tensile/internal/bus"
 	"tensile/internal/clock"
 	"tensile/internal/lifelock"
+	"tensile/lease"
 	"tensile/scheduler"
 	"tensile/wire"
 )
@@ -46,6 +47,7 @@ type guest struct {
 	job    string
 	say    func(string)
 	held   []*os.File // that show that the script lives
+	lease  *leaseOf   // of the device's memory; nil: jobs share none
 	host   *sidecar.Host
 	failed error      // it could not be started
 	ended  chan error // how the command has ended, once; nil: it was not started
@@ -156,7 +158,14 @@ func (g *guest) serve(ctx context.Context, f *joinFlags, credentials bus.Credent
 		}
 		g.held = append(g.held, lock.File())
 	}
-	o.Lease = leases.open
+	o.Lease = func(l *wire.Lease, answer func(...lease.Output)) (agent.HostLease, error) {
+		opened, err := leases.client(l, answer)
+		if err != nil {
+			return nil, err
+		}
+		g.lease = opened
+		return opened, nil
+	}
 	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{Log: g.say})
 	if err != nil {
 		return err
@@ -174,9 +183,13 @@ func (g *guest) serve(ctx context.Context, f *joinFlags, credentials bus.Credent
 	return exitOf(g.args[0], <-g.ended)
 }
 
-// start starts the script.
+// start starts the script. It holds all that shows that it lives: what it has stays its own when this process is gone.
 func (g *guest) start() (sidecar.Script, error) {
-	s, err := startScript(g.args, g.held...)
+	held := g.held
+	if g.lease != nil {
+		held = append(held, g.lease.File()) // it has joined
+	}
+	s, err := startScript(g.args, held...)
 	if err != nil {
 		g.failed = err
 		return s, err

@@ -4,12 +4,14 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"tensile/external"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -150,4 +152,114 @@ func TestJoinJobLosesSidecar(t *testing.T) {
 	c.free("one", wire.Broken, "lenet")
 	c.tell("stop", "lenet")
 	c.end()
+}
+
+// A script for whose graph there is no plan within the budget trains on without one: it is told why, jobs and the
+// command say so in a line with a remedy, and what it takes is claimed. With more budget it gets a plan.
+func TestJoinJobUnplanned(t *testing.T) {
+	t.Parallel()
+	const claim = 4 * graph.KiB
+	c := startCluster(t, 2*claim)
+	file := filepath.Join(t.TempDir(), "large.json")
+	need := enlarged(t, "../../external/testdata/recorded.json", file, claim)
+	c.budget = graph.MiB // claims may be above the budget
+	p := start(t, t.TempDir(), "join", "--state", c.state, "--name", "one", "--memory", fmt.Sprint(int64(claim)), "--",
+		"fakescript", file, "0", "job")
+	said := p.line("^no plan: ")
+	why := strings.TrimPrefix(said[len(said)-1], "no plan: ")
+	record := c.until("jobs to say that there is no plan", func(jobs map[string]wire.Record) bool {
+		return jobs["one"].State == wire.Training && strings.Contains(jobs["one"].Why, "has no plan: ")
+	})["one"]
+	for _, want := range []string{"is too small", "tensile budget"} {
+		if !strings.Contains(why, want) || !strings.Contains(record.Why, want) {
+			t.Errorf("%q is missing: the script is told %q, and jobs say %q", want, why, record.Why)
+		}
+	}
+	if record.Claim < need || record.Script == nil || record.Script.Touched > record.Claim {
+		t.Errorf("it claims %s, and has %+v; its graph needs %s", record.Claim, record.Script, need)
+	}
+	c.tell("budget", "1MiB")
+	p.line("by plan [1-9]")
+	c.until("jobs to say no more that there is no plan", func(jobs map[string]wire.Record) bool {
+		return jobs["one"].State == wire.Training && jobs["one"].Why == ""
+	})
+	c.tell("stop", "one")
+	if err := p.wait(); err != nil || !strings.Contains(p.stderr.String(), "no plan for what was recorded: ") {
+		t.Errorf("the command ends with %v; stderr:\n%s", err, &p.stderr)
+	}
+	c.end()
+}
+
+// Where jobs share memory by gates, what a script has stays its own when its sidecar is killed, at the controller and
+// at the lease, while another job comes.
+func TestJoinJobLosesSidecarByGates(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 4*graph.MiB, "--memory-sharing", "gates", "--silence", "3s")
+	c.submit("lenet")
+	p, script := c.joinJob("one")
+	before := c.until("the script to train by a plan", func(jobs map[string]wire.Record) bool {
+		r := jobs["one"]
+		return r.State == wire.Training && r.Script != nil && r.Script.Plan > 0
+	})["one"]
+	p.signal(syscall.SIGKILL)
+	p.line("^alone$")
+	p.line("^iteration .* by plan [1-9]")
+	if r := c.in(wire.Unknown, "one"); r.Claim < before.Claim {
+		t.Errorf("without its sidecar it claims %s, and had %s", r.Claim, before.Claim)
+	}
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks := 0
+	for _, f := range files {
+		if to, _ := os.Readlink(f); filepath.Base(filepath.Dir(to)) == "clients" && strings.HasSuffix(to, ".lock") {
+			locks++
+		}
+	}
+	if locks != 1 {
+		t.Errorf("the script holds %d locks of clients of a lease, want that of its sidecar", locks)
+	}
+	c.submit("lenet", "--name", "next")
+	jobs := c.train(c.jobs(), "lenet", "next") // within the budget with what the script has
+	if r := jobs["one"]; r.State != wire.Unknown || r.Claim < before.Claim {
+		t.Errorf("beside another job it is %s and claims %s, and had %s", r.State, r.Claim, before.Claim)
+	}
+	kill(t, script)
+	c.in(wire.Broken, "one")
+	c.tell("stop", "lenet", "next")
+	c.end()
+}
+
+// enlarged writes the file of a recorded graph with storages of so many times the bytes, and returns what that needs.
+func enlarged(t *testing.T, from, to string, times graph.Bytes) graph.Bytes {
+	t.Helper()
+	text, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	f, err := external.ReadFile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := f.Recorded.Graph
+	for i := range g.Storages {
+		g.Storages[i].Bytes *= times
+	}
+	for i := range g.Tensors {
+		g.Tensors[i].Shape = graph.Shape{int(g.Storages[g.Tensors[i].Storage].Bytes)}
+	}
+	var lines []byte
+	for _, m := range []external.Message{f.Hello, f.Recorded} {
+		line, err := external.Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line...)
+	}
+	if err := os.WriteFile(to, lines, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return external.Need(g)
 }

@@ -48,6 +48,14 @@ func (l *leaseOf) Close() error {
 
 // open becomes a client of a lease, and has its process started if there is none.
 func (h *hostLeases) open(l *wire.Lease, answer func(...lease.Output)) (agent.HostLease, error) {
+	c, err := h.client(l, answer)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (h *hostLeases) client(l *wire.Lease, answer func(...lease.Output)) (*leaseOf, error) {
 	folder, err := h.folderOf(l)
 	if err != nil {
 		return nil, err

@@ -201,6 +201,7 @@ func TestClusterLogsJSON(t *testing.T) {
 	lines := c.line(`"msg":"controller of `)
 	c.submit("lenet")
 	c.train(nil, "lenet")
+	_, token := c.metrics()
 	notices, err := os.ReadFile(filepath.Join(c.state, "executors", "x1.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -223,6 +224,9 @@ func TestClusterLogsJSON(t *testing.T) {
 				t.Errorf("a line of %s has no %s: %v", event, key, events[event])
 			}
 		}
+	}
+	if strings.Contains(strings.Join(lines, ""), token) {
+		t.Error("the log has the page's token")
 	}
 	if of := events["ended"]; of["job"] != "lenet" || of["state"] != "stopped" || of["epoch"] != 1.0 {
 		t.Errorf("the end of the job is logged as %v", of)

@@ -78,10 +78,15 @@ func (p *page) show(ctx context.Context, server hub, o *controller.Options) erro
 	return nil
 }
 
-// ready says where the page is.
-func (p *page) ready(log func(string)) {
-	if p.server != nil {
-		log("page at " + p.server.URL(web.View))
+// ready says where the page is. The token is for who sits at the terminal, if there is one, and for no log, which
+// others may read: tensile page reads it from the state folder, as its owner may.
+func (p *page) ready(log func(string), state string, terminal io.Writer) {
+	if p.server == nil {
+		return
+	}
+	log(fmt.Sprintf("page at %s, for who has a token: tensile page --state %s", p.server.URL(web.Open), state))
+	if terminal != nil {
+		fmt.Fprintln(terminal, p.server.URL(web.View))
 	}
 }
 

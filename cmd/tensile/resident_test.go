@@ -289,36 +289,39 @@ func TestResidentTogether(t *testing.T) {
 // controller. All jobs come to the bits of one that nothing disturbs, and the arenas that were there whenever a process
 // had given pages back never took more of the machine than the budget.
 func TestClusterGatesKills(t *testing.T) {
-	for _, sharing := range []string{"gates", "shift"} {
-		t.Run(sharing, func(t *testing.T) { clusterGatesKills(t, sharing) })
-	}
-}
-
-func clusterGatesKills(t *testing.T, sharing string) {
 	iterations := 100 + 60**gateKills
 	c := startCluster(t, 16*graph.MiB)
-	submit := func(name string) string {
-		path := filepath.Join(c.files, name+".safetensors")
-		c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", fmt.Sprint(iterations),
-			"--save", path, "--checkpoint", "10it", "--restarts", "50")...)
-		return path
-	}
-	path := submit("calm")
+	path := c.submitMedium("calm", iterations)
 	r := c.in(wire.Done, "calm")
 	c.end()
 	want := &calm{iterations, read(t, path), r.Result.Losses}
+	for i, sharing := range []string{"gates", "shift", "pairs"} {
+		rng := rand.New(rand.NewPCG(*killSeed, uint64(23+i)))
+		t.Run(sharing, func(t *testing.T) { clusterGatesKills(t, sharing, rng, want) })
+	}
+}
 
-	path = filepath.Join(t.TempDir(), "looks")
+// submitMedium submits a job that survives many kills, and returns where it saves its weights.
+func (c *cluster) submitMedium(name string, iterations int) string {
+	path := filepath.Join(c.files, name+".safetensors")
+	c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", fmt.Sprint(iterations),
+		"--save", path, "--checkpoint", "10it", "--restarts", "50")...)
+	return path
+}
+
+func clusterGatesKills(t *testing.T, sharing string, rng *rand.Rand, want *calm) {
+	path := filepath.Join(t.TempDir(), "looks")
 	t.Setenv(looksVariable, path)
 	flags := []string{"--memory-sharing", sharing, "--threshold", "100"}
-	c = startCluster(t, 8*graph.MiB, flags...)
+	c := startCluster(t, 8*graph.MiB, flags...)
 	saved := make(map[string]string)
 	for _, name := range []string{"a", "b", "c"} {
-		saved[name] = submit(name)
+		saved[name] = c.submitMedium(name, want.iterations)
 	}
-	rng := rand.New(rand.NewPCG(*killSeed, 23))
+	kinds := []string{"executor", "executors", "lease", "lease and executor", "controller"}
+	rng.Shuffle(len(kinds), func(i, k int) { kinds[i], kinds[k] = kinds[k], kinds[i] })
 	counts := make(map[string]int)
-	for range *gateKills {
+	for n := range *gateKills {
 		before := c.jobs()
 		jobs := c.until("a job to train", func(now map[string]wire.Record) bool {
 			return slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(name string) bool {
@@ -333,7 +336,7 @@ func clusterGatesKills(t *testing.T, sharing string) {
 			more--
 			return more < 0
 		})
-		what := []string{"executor", "executors", "lease", "lease and executor", "controller"}[rng.IntN(5)]
+		what := kinds[n%len(kinds)]
 		counts[what]++
 		victims := executors(t, c.dir)
 		names := slices.Sorted(maps.Keys(victims))

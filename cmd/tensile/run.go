@@ -19,6 +19,7 @@ import (
 	"tensile/graph"
 	"tensile/planner"
 	"tensile/report"
+	"tensile/task"
 	"tensile/weights"
 	"tensile/wire"
 )
@@ -66,8 +67,8 @@ func runCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.measured, "measured", false,
 		"plan with the latencies that the run without a plan measured; wants --compare")
 	ablations(c, "measured")
-	c.Flags().StringVar(&f.dataDir, "data", "",
-		"folder with CIFAR-10 binary batches or MNIST IDX files (default: a synthetic set)")
+	c.Flags().StringVar(&f.data, "data", "",
+		dataHelp+" (default: a synthetic set)")
 	c.Flags().StringVar(&f.weights, "weights", "", weightsHelp)
 	c.Flags().StringVar(&f.save, "save", "",
 		"write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
@@ -156,6 +157,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	}
 	for _, t := range s.workload { // executors read them; what is wrong is said before anything is trained
 		if err := t.Begin(cmp.Or(f.weights, t.Source)); err != nil && !f.simulated() {
+			return err
+		}
+		if err := task.Savable(f.save, cmp.Or(f.weights, t.Source)); err != nil {
 			return err
 		}
 	}

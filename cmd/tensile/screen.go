@@ -3,12 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
+	"tensile/data"
 	"tensile/graph"
 	"tensile/planner"
 	"tensile/report"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -34,6 +37,9 @@ func newScreen(out io.Writer, s *session, silent bool, iterations int) *screen {
 func (s *screen) head(policy string, sharing wire.Sharing) {
 	if s.silent {
 		return
+	}
+	if !strings.HasPrefix(s.session.device.Name(), "sim:") { // which has no data
+		fmt.Fprintf(s.out, "data: %s\n", learnsFrom(s.session.workload))
 	}
 	p := s.session.planned
 	budget := "no budget"
@@ -65,6 +71,17 @@ func (s *screen) head(policy string, sharing wire.Sharing) {
 	if l := s.session.link; l.rate > 0 {
 		fmt.Fprintf(s.out, "link %s/s each way (%s)\n", graph.Bytes(l.rate), l.why)
 	}
+}
+
+// learnsFrom says what all jobs of a run learn from.
+func learnsFrom(w []task.Task) string {
+	switch t := w[0]; {
+	case t.Arrays != nil:
+		return t.Arrays.Name()
+	case t.Data != nil && t.Data.Name() != data.SyntheticName:
+		return fmt.Sprintf("%s, %d examples", t.Data.Name(), t.Data.Examples())
+	}
+	return "synthetic; --data names your own"
 }
 
 // part begins a run of all jobs, or another block of its iterations.

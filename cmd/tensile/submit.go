@@ -89,9 +89,9 @@ func submitCommand() *cobra.Command {
 	c.Flags().StringVar(&s.name, "name", "",
 		"name of the job (default: that of its MODEL); copies are NAME.1, NAME.2 and so on")
 	c.Flags().IntVar(&s.iterations, "iterations", 20, "iterations of each job")
-	c.Flags().StringVar(&s.dataDir, "data", "",
-		"folder with CIFAR-10 binary batches or MNIST IDX files where the executor runs; sizes of images follow "+
-			"from it if it is here too (default: a synthetic set)")
+	c.Flags().StringVar(&s.data, "data", "",
+		dataHelp+", where the executor runs; sizes of images follow from it if it is here too (default: a synthetic "+
+			"set)")
 	c.Flags().StringVar(&s.weights, "weights", "", weightsHelp+" where the executor runs")
 	c.Flags().StringVar(&s.save, "save", "",
 		"have the executor write parameters and optimizer state to FILE.safetensors where it runs; with several "+
@@ -156,7 +156,7 @@ func (s *submission) load(models []string) ([]task.Task, error) {
 		return w, nil
 	}
 	elsewhere := s.workloadFlags
-	elsewhere.dataDir = ""
+	elsewhere.data = ""
 	return elsewhere.load(models)
 }
 
@@ -177,7 +177,7 @@ func (s *submission) job(t task.Task, jobs int) (newJob, error) {
 	if err != nil {
 		return newJob{}, err
 	}
-	data, err := absolute(s.dataDir)
+	data, err := absolute(s.data)
 	if err != nil {
 		return newJob{}, err
 	}

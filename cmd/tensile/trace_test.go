@@ -6,13 +6,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/bus"
 	"tensile/internal/localbus"
 	"tensile/timeline"
 	"tensile/wire"
@@ -38,11 +41,36 @@ func TestClusterTraced(t *testing.T) {
 	}
 	c.tell("park", "b")
 	c.in(wire.Parked, "b")
-	traced := start(t, c.files, "trace", "b", "--state", c.state, "--output", path)
+	// What is heard of c shows that b's trace was asked for.
+	c.tell("submit", "lenet", "--batch", "2", "--image", "12", "--iterations", forever, "--name", "c")
+	credentials, err := bus.ReadCredentials(filepath.Join(c.state, clientFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := bus.Connect(t.Context(), credentials, bus.ConnOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	heard := make(chan struct{}, 1)
+	stop, err := conn.Subscribe(wire.TracedSubject("*", "c"), func(string, []byte) {
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	traced := start(t, c.files, "trace", "b", "c", "--state", c.state, "--output", path)
+	<-heard
 	c.tell("stop", "b")
-	const late = "tensile: job b is stopped already\n" // the job was, before the trace was asked for
-	if err := traced.wait(); err != nil && traced.stderr.String() != late {
-		t.Errorf("the trace of a job that is stopped: %v, stderr: %s", err, &traced.stderr)
+	if said := traced.ends(0, ""); !strings.Contains(said, path+" has ") {
+		t.Errorf("the trace of a job that is stopped says %q", said)
+	}
+	if n := iterationsOf(t, path); len(n) != 1 || slices.Max(slices.Collect(maps.Values(n))) < 3 {
+		t.Errorf("the trace has iterations of %v, want 3 of c alone", n)
 	}
 	for _, test := range []struct{ args, want string }{
 		{"trace", "tensile: tensile trace: name a JOB: tensile jobs lists them"},
@@ -55,7 +83,7 @@ func TestClusterTraced(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.args, line, test.want)
 		}
 	}
-	c.tell("stop", "a")
+	c.tell("stop", "a", "c")
 	c.end()
 }
 

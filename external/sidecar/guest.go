@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -22,6 +23,7 @@ type GuestInput struct {
 	Park    int64 // the number of this wish; see executor.Host.Park
 	Resume  bool
 	Remove  bool
+	Why     *string          // there is no plan for what the script does, for this reason; "": that is over
 	Message external.Message // of the script
 	Closed  bool             // the script has closed its end, or says what cannot be read
 	Exited  *Exit            // the command has ended, and all that it has said was heard
@@ -53,6 +55,7 @@ type Guest struct {
 	weight  int
 	program *program.Program // the newest; nil: there is no job, or none any more
 	given   *program.Program // that the script was sent last
+	why     string           // there is no plan for that graph; "": there is one, or will be
 	current int              // the graph that is the job's: the number of a shape; 0: a claim
 	now     time.Duration
 	place   place
@@ -106,6 +109,8 @@ func (g *Guest) Step(in GuestInput) []Output {
 		g.park = 0
 	case in.Remove:
 		g.stop, g.remove = true, true
+	case in.Why != nil:
+		g.unplanned(*in.Why)
 	case in.Lease != nil:
 		g.leased(in.Lease)
 	case in.Exited != nil:
@@ -206,7 +211,7 @@ func (g *Guest) give() {
 	p := g.program
 	g.given = p
 	s := sent{program: p}
-	lines := external.Plan{Why: g.summary.Passive}
+	lines := external.Plan{Why: cmp.Or(g.summary.Passive, g.why)}
 	if of := g.shapeOf(p); of != nil {
 		lines = external.Compile(of.Graph, p.Plan)
 		lines.Graph, lines.Bytes = of.Number, p.Arena+of.Held
@@ -216,6 +221,17 @@ func (g *Guest) give() {
 	}
 	lines.Limit = g.takes(p)
 	g.send(lines, s)
+}
+
+// unplanned tells the script, where it can be told, that there is no plan for what it does, and people why.
+func (g *Guest) unplanned(why string) {
+	if g.why = why; why == "" || g.summary.Passive != "" || g.device == nil || g.over {
+		return
+	}
+	g.note("no plan for what was recorded: %s", why)
+	if g.place == training {
+		g.send(external.Plan{Why: line(why), Limit: g.takes(g.given)}, sent{program: g.given})
+	}
 }
 
 // takes is what the job has of the device with a program: its arena, what the script holds, and the reserve.

@@ -48,7 +48,8 @@ func told(g *Guest, in GuestInput) string {
 			lines = append(lines, "leave")
 		case o.Send != nil:
 			if p, ok := o.Send.(external.Plan); ok {
-				lines = append(lines, fmt.Sprintf("plan %d for graph %d within %d", p.Number, p.Graph, p.Limit))
+				line := fmt.Sprintf("plan %d for graph %d within %d: %s", p.Number, p.Graph, p.Limit, p.Why)
+				lines = append(lines, strings.TrimSuffix(line, ": "))
 			} else {
 				lines = append(lines, fmt.Sprintf("%T %+[1]v", o.Send))
 			}
@@ -267,4 +268,28 @@ func anything(rng *rand.Rand, g *Guest, r external.Recorded) external.Message {
 		}
 	}
 	return external.Iteration{Iteration: 1 + g.summary.Iterations}
+}
+
+// A script for which there is no plan is told so once, keeps its limit, and follows a plan that is made later.
+func TestGuestUnplanned(t *testing.T) {
+	r := recorded(1, 1)
+	first, next := programOf(t, external.Claim(6400), 1, 0), programOf(t, r.Graph, 2, 0)
+	why, none := "the budget is too small", ""
+	if next.Arena+100 < first.Arena {
+		t.Fatal("the plan takes less than the claim: it would be in force an iteration later")
+	}
+	g := new(Guest)
+	walk(t, g, []any{
+		GuestInput{Open: &Open{Job: "a", Program: first}}, "start; applied 1 in 6400",
+		GuestInput{Why: &why}, "", // it cannot be told yet
+		hello, "plan 1 for graph 0 within 6400: " + why,
+		GuestInput{Why: &none}, "",
+		r, "record graph 1",
+		GuestInput{Why: &why}, "plan 2 for graph 0 within 6400: " + why,
+		external.Applied{Plan: 2}, "",
+		external.Iteration{Iteration: 1, Graph: 1, Touched: 9000, Reserved: 9000}, "report of 0 by 1, reserve 0",
+		GuestInput{Why: &none}, "",
+		GuestInput{Change: next}, fmt.Sprintf("plan 3 for graph 1 within %d", next.Arena+100),
+		external.Applied{Plan: 3}, fmt.Sprintf("applied 2 in %d", next.Arena),
+	})
 }

@@ -137,6 +137,9 @@ func (h *Host) Share(s executor.Sharing) {
 	})
 }
 
+// Unplanned has the script train without a plan, since there is none for what it does.
+func (h *Host) Unplanned(_, why string) { h.tell(GuestInput{Why: &why}) }
+
 // Capacity tells the lease how much memory all jobs may hold together.
 func (h *Host) Capacity(size graph.Bytes, number int64) {
 	h.put(func() []Output {

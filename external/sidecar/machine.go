@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -203,15 +204,16 @@ func (m *Machine) planned(p *Planned) {
 		m.note("no lower plan: %v", p.Err)
 	default:
 		m.refused = p.Budget
-		m.note("no plan: %v", p.Err)
-		m.give(external.Plan{Why: line(p.Err)}, nil)
+		why := fmt.Sprintf("%v; raise --memory, or take a smaller batch", p.Err)
+		m.note("no plan: %s", why)
+		m.give(external.Plan{Why: line(why)}, nil)
 	}
 }
 
-// line is an error as a message can have it.
-func line(err error) string {
+// line is a reason as a message can have it.
+func line(why string) string {
 	const most = 1 << 10
-	text := []rune(err.Error())
+	text := []rune(why)
 	for i, r := range text {
 		if r < ' ' || r == 0x7f {
 			text[i] = ' '

@@ -31,7 +31,7 @@ var links = []struct {
 func inProcess(b *testing.B, s *Server, user string) *Conn {
 	to := s.Credentials(user)
 	to.URL = ""
-	c, err := connect(context.Background(), to, ConnOptions{}, s)
+	c, err := connect(context.Background(), to, ConnOptions{}, s, connectTimeout)
 	must(b, err)
 	b.Cleanup(func() { c.Close() })
 	return c

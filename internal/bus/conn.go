@@ -48,16 +48,18 @@ type Conn struct {
 
 var _ wire.Bus = (*Conn)(nil)
 
-// connectTimeout is how long a server may take to answer a new connection, also where the machine is busy.
-const connectTimeout = 10 * time.Second
+// connectTimeout is how long a server may take to answer a new connection, also where the machine is busy: an executor
+// that gives up has been started in vain.
+const connectTimeout = time.Minute
 
-// Connect connects to a server. It fails at once when nobody listens or the credentials are wrong. A connection that is
-// lost later is tried again until it succeeds or is closed.
+// Connect connects to a server. It fails at once when nobody listens, the credentials are wrong or ctx is done. A
+// connection that is lost later is tried again until it succeeds or is closed.
 func Connect(ctx context.Context, to Credentials, o ConnOptions) (*Conn, error) {
-	return connect(ctx, to, o, nil)
+	return connect(ctx, to, o, nil, connectTimeout)
 }
 
-func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InProcessConnProvider) (*Conn, error) {
+func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InProcessConnProvider,
+	timeout time.Duration) (*Conn, error) {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
@@ -77,7 +79,7 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 		return nil, fmt.Errorf("connect to %s: %w", to.URL, err)
 	}
 	with := []nats.Option{
-		nats.Name(o.Name), nats.Timeout(connectTimeout),
+		nats.Name(o.Name), nats.Timeout(timeout),
 		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
@@ -89,7 +91,7 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 	} else {
 		with = append(with, nats.UserInfo(to.User, to.Password))
 	}
-	dial := new(dialer)
+	dial := newDialer(timeout)
 	if within != nil {
 		with = append(with, nats.InProcessServer(within))
 	} else {
@@ -98,8 +100,16 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 			with = append(with, nats.Secure(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}))
 		}
 	}
-	if c.nats, err = nats.Connect(to.URL, with...); err != nil {
-		return nil, connectError(to, err, dial.failure())
+	goOn := context.AfterFunc(ctx, dial.abort)
+	c.nats, err = nats.Connect(to.URL, with...)
+	switch aborted := !goOn(); {
+	case aborted:
+		if err == nil {
+			c.Close()
+		}
+		return nil, fmt.Errorf("connect to %s: %w", c.server(), context.Cause(ctx))
+	case err != nil:
+		return nil, connectError(to, err, dial.failure(), timeout)
 	}
 	_, err = c.nats.Subscribe(c.inbox+"*", c.answered)
 	if err == nil && to.External {
@@ -230,18 +240,40 @@ func (c *Conn) away() error {
 	return fmt.Errorf("%w to %s: it comes back by itself when the server does", wire.ErrAway, c.server())
 }
 
-// dialer dials and remembers why it could not: nats only says that there is no server.
+// dialer dials and remembers why it could not: nats only says that there is no server, and knows of no context.
 type dialer struct {
-	mu  sync.Mutex
-	err error
+	timeout time.Duration
+	dialing context.Context // done when it is aborted
+	cancel  context.CancelFunc
+
+	mu   sync.Mutex
+	conn net.Conn // the newest
+	err  error
+}
+
+func newDialer(timeout time.Duration) *dialer {
+	d := &dialer{timeout: timeout}
+	d.dialing, d.cancel = context.WithCancel(context.Background())
+	return d
 }
 
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, address, connectTimeout)
+	conn, err := (&net.Dialer{Timeout: d.timeout}).DialContext(d.dialing, network, address)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.err = err
+	if d.conn, d.err = conn, err; d.dialing.Err() != nil && err == nil {
+		conn.Close()
+	}
 	return conn, err
+}
+
+// abort ends what is dialled and the newest connection.
+func (d *dialer) abort() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cancel(); d.conn != nil {
+		d.conn.Close()
+	}
 }
 
 func (d *dialer) failure() error {
@@ -251,7 +283,7 @@ func (d *dialer) failure() error {
 }
 
 // connectError says why no connection came about, and what to do.
-func connectError(to Credentials, err, dialed error) error {
+func connectError(to Credentials, err, dialed error, timeout time.Duration) error {
 	var remedy string
 	_, untrusted := errors.AsType[x509.UnknownAuthorityError](err)
 	_, misnamed := errors.AsType[x509.HostnameError](err)
@@ -276,7 +308,7 @@ func connectError(to Credentials, err, dialed error) error {
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		remedy = "the server has no TLS: start it with TLS, or use credentials without a ca"
 	case errors.Is(err, nats.ErrTimeout) || isTimeout(err):
-		err, remedy = fmt.Errorf("no answer within %v", connectTimeout),
+		err, remedy = fmt.Errorf("no answer within %v", timeout),
 			"see whether that is a NATS server, and how busy its machine is"
 	default:
 		remedy = "see whether that is a NATS server"

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tensile/wire"
 )
@@ -71,13 +72,31 @@ func anotherCA(t *testing.T) string {
 	return string(a.pem)
 }
 
-// TestSilentServer connects to what accepts connections and says nothing.
+// TestSilentServer connects to what accepts connections and says nothing: until the time is over, and until the caller
+// has enough of it.
 func TestSilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
-	_, err = Connect(within(t), Credentials{URL: "nats://" + l.Addr().String()}, ConnOptions{})
-	if err == nil || !strings.Contains(err.Error(), "no answer within 10s") {
+	to := Credentials{URL: "nats://" + l.Addr().String()}
+	_, err = connect(within(t), to, ConnOptions{}, nil, time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "no answer within 1ms: ") &&
+		!strings.Contains(err.Error(), "i/o timeout: ") { // of the dialing
+		t.Errorf("%v", err)
+	}
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer other.Close()
+	ctx, cancel := context.WithCancelCause(within(t))
+	defer cancel(nil)
+	enough := errors.New("it has had enough")
+	go func() {
+		if _, err := other.Accept(); err == nil {
+			cancel(enough)
+		}
+	}()
+	to.URL = "nats://" + other.Addr().String()
+	if _, err = Connect(ctx, to, ConnOptions{}); !errors.Is(err, enough) {
 		t.Errorf("%v", err)
 	}
 }

@@ -37,7 +37,7 @@ func TestCrowd(t *testing.T) {
 	}
 	name := func(i int) string { return fmt.Sprintf("e%d", i) }
 	crowd(func(i int) {
-		x, err := connect(ctx, s.Credentials(Executor(name(i))), ConnOptions{}, s)
+		x, err := connect(ctx, s.Credentials(Executor(name(i))), ConnOptions{}, s, connectTimeout)
 		if err != nil {
 			t.Error(err)
 			return

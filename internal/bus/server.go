@@ -221,7 +221,7 @@ func (s *Server) Credentials(user string) Credentials {
 
 // Connect connects as the controller, within the process.
 func (s *Server) Connect(ctx context.Context, o ConnOptions) (*Conn, error) {
-	return connect(ctx, Credentials{User: Controller, Password: s.keys.password(Controller)}, o, s)
+	return connect(ctx, Credentials{User: Controller, Password: s.keys.password(Controller)}, o, s, connectTimeout)
 }
 
 // Close ends the server and waits for it. What was stored is on disk then. A second Close does nothing.

@@ -90,7 +90,7 @@ var strangers = map[string][]string{
 var helpers = []string{"internal/randgraph", "internal/randjobs", "internal/randplan", "device/devicetest",
 	"internal/imports",
 	"internal/simtest", "internal/localbus", "internal/golden", "internal/smallnet", "internal/needs",
-	"internal/torchtest",
+	"internal/torchtest", "internal/npztest",
 	"internal/testrun", "internal/mutants"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
@@ -111,6 +111,7 @@ var foreign = map[string][]string{
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is
 	"github.com/charmbracelet":           {"top"},                     // terminals that show what is live
+	"golang.org/x/image":                 {"data"},                    // scales images
 	"google.golang.org/protobuf":         {"onnx"},                    // the wire format of its files
 }
 

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -18,7 +19,8 @@ import (
 type Evaluation struct {
 	task  task.Task
 	test  *data.Dataset
-	batch int // images that the graph takes at once
+	batch int   // images that the graph takes at once
+	err   error // an image could not be read
 }
 
 // NewEvaluation makes the forward pass of a task, or says why it has none.
@@ -59,8 +61,8 @@ func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, bu
 			JobOptions: device.JobOptions{Name: t.Name, Input: e.fill,
 				Output: func(iteration int, _ graph.StorageID, from []float32) { correct += e.count(iteration, from) }}}
 	}
-	if _, err := train(ctx, d, planner.Of(d, planner.Roofline(d.Facts())), []task.Task{e.task}, o,
-		forward); err != nil {
+	_, err = train(ctx, d, planner.Of(d, planner.Roofline(d.Facts())), []task.Task{e.task}, o, forward)
+	if err = cmp.Or(err, e.err); err != nil {
 		return 0, fmt.Errorf("evaluate %s: %w", e.task.Name, err)
 	}
 	return correct, nil
@@ -72,7 +74,9 @@ func (e *Evaluation) fill(iteration int, _ graph.StorageID, memory device.Memory
 	size := len(to) / e.batch
 	clear(to)
 	for i := range min(e.batch, e.Images()-iteration*e.batch) {
-		e.test.Example(iteration*e.batch+i, to[i*size:(i+1)*size])
+		if _, err := e.test.Example(iteration*e.batch+i, to[i*size:(i+1)*size]); err != nil {
+			e.err = err
+		}
 	}
 }
 
@@ -82,7 +86,10 @@ func (e *Evaluation) count(iteration int, scores []float32) (correct int) {
 	image := make([]float32, channels*height*width)
 	classes := len(scores) / e.batch
 	for i := range min(e.batch, e.Images()-iteration*e.batch) {
-		if highest(scores[i*classes:(i+1)*classes]) == e.test.Example(iteration*e.batch+i, image) {
+		class, err := e.test.Example(iteration*e.batch+i, image)
+		if err != nil {
+			e.err = err
+		} else if highest(scores[i*classes:(i+1)*classes]) == class {
 			correct++
 		}
 	}

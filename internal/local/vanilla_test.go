@@ -123,7 +123,7 @@ func newBareLoop(t task.Task, engine *gemm.Engine, p *program.Program) *bareLoop
 	arena := device.NewMemory(p.Arena)
 	bytes := func(a program.Address, size graph.Bytes) device.Memory { return arena[a.Offset : a.Offset+size] }
 	at := func(a program.Address, size graph.Bytes) []float32 { return bytes(a, size).Float32() }
-	l := &bareLoop{task: t, feed: t.Feeder()}
+	l := &bareLoop{task: t, feed: t.Feeder(nil)}
 	for _, c := range p.Prologue.Commands {
 		weights.Initialise(t.Graph.Storages[c.Storage], t.Seed, at(c.Device, c.Bytes))
 	}

@@ -31,6 +31,7 @@ var targets = []struct {
 	{"program/check_bytes.go", []string{"./program"}},
 	{"program/check_groups.go", []string{"./program", "-run",
 		"Groups|Divide|Mutations/(page|group|Base|cut|commands)"}},
+	{"program/contents.go", []string{"./program", "-run", "Contents"}},
 	{"program/pages.go", []string{"./program", "-run", "Groups|Divide|Pages"}},
 	{"program/lanes.go", []string{"./program", "./device/sim"}},
 	{"program/host.go", []string{"./program"}},

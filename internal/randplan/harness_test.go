@@ -179,7 +179,7 @@ func train(t testing.TB, d device.Device, iterations int, what string, jobs ...j
 		outcomes[i] = out
 		init, input := randgraph.Init(j.seed), randgraph.Input(j.g, j.seed)
 		if j.task != nil {
-			init, input = j.task.Init, j.task.Feeder()
+			init, input = j.task.Init, j.task.Feeder(nil)
 		}
 		h.Submit(executor.Spec{Graph: j.g, Iterations: iterations, Init: init,
 			JobOptions: device.JobOptions{Name: names[i], Seed: j.seed, Input: input,

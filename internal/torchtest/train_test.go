@@ -106,7 +106,7 @@ func (m *training[T]) storages(each func(s graph.Storage, shape graph.Shape), ro
 
 // train goes through some iterations and notes all there is to compare.
 func (m *training[T]) train(iterations int) {
-	g, feed := m.task.Graph, m.task.Feeder()
+	g, feed := m.task.Graph, m.task.Feeder(nil)
 	m.storages(func(s graph.Storage, shape graph.Shape) {
 		note(m.notes, fmt.Sprintf("start.%d", s.ID), m.content(s.ID), shape)
 	}, graph.Parameter, graph.State)

@@ -39,6 +39,7 @@ type Client struct {
 	mu     sync.Mutex
 	book   *book
 	lock   *lifelock.Lock // from the first Join on
+	passed bool           // a child has inherited it
 	queue  []request      // to be sent, while connected
 	online bool
 	wake   chan struct{} // something was put into the queue
@@ -150,9 +151,25 @@ func (c *Client) launch() error {
 func (c *Client) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lock != nil {
+	switch {
+	case c.lock == nil:
+	case c.passed:
+		c.lock.Leave()
+	default:
 		c.lock.Release()
 	}
+}
+
+// File returns the file of the client's lock, for a child to inherit; nil before the first Join. What the jobs hold is
+// free then when they have left, or when both processes have ended.
+func (c *Client) File() *os.File {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lock == nil {
+		return nil
+	}
+	c.passed = true
+	return c.lock.File()
 }
 
 // session uses a connection until it ends. The error is what the lease has said at its end.

@@ -14,7 +14,7 @@
 // client held is free when its lock is: the kernel closes a process's files, and with them releases its locks, after
 // the last of its threads has let go of the address space (exit_mm comes before exit_files in Linux's do_exit), so by
 // then its pages have been given back. A client that ends in good order has had its jobs Leave; then its lock says
-// the same.
+// the same. Where a child trains a client's jobs and may outlive it, it inherits the lock (Client.File).
 //
 // Connections lose what is on its way when they end. Requests are numbered (lease.Join), a client says again what was
 // not answered, and the process the newest grant that a client has not seen.

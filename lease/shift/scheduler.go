@@ -77,6 +77,11 @@ func tableOf(groups []lease.Group) table {
 // last is the step of the last group.
 func (t *table) last() int { return len(t.steps) - 2 }
 
+// timed reports whether it is known how long the iteration takes.
+func (t *table) timed() bool {
+	return slices.ContainsFunc(t.steps, func(s step) bool { return s.time > 0 })
+}
+
 // length is how long the iteration takes; 0: that is not known.
 func (t *table) length() (sum time.Duration) {
 	for _, s := range t.steps {
@@ -290,7 +295,7 @@ func (s *Scheduler) When(now time.Duration, w *lease.Want) time.Duration {
 	if alone {
 		return now
 	}
-	if !j.profiled || s.turns || own.length() == 0 {
+	if !j.profiled || s.turns || !own.timed() {
 		return lease.Never
 	}
 	s.courses = s.courses[:0]
@@ -301,12 +306,12 @@ func (s *Scheduler) When(now time.Duration, w *lease.Want) time.Duration {
 		case other == j:
 		case !other.active:
 			beside += other.base
-		case other.in == nil || other.in.length() == 0:
+		case other.in == nil || !other.in.timed():
 			return lease.Never
 		default:
 			spent := now - other.since
 			late = max(late, spent-other.in.steps[other.at].time)
-			s.courses = append(s.courses, course{other.in.steps[other.at:], spent, other.base})
+			s.courses = append(s.courses, course{steps: other.in.steps[other.at:], spent: spent, base: other.base})
 		}
 	}
 	s.field = over(s.field, s.courses, beside)

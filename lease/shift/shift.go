@@ -16,6 +16,20 @@ type course struct {
 	steps []step
 	spent time.Duration // of the first step
 	base  int           // what the job holds after the last step
+
+	pages int           // of the present step
+	end   time.Duration // of that, from the beginning of the field on
+}
+
+// next goes on to the step that begins now, of which so much is spent.
+func (c *course) next(now, spent time.Duration) {
+	for len(c.steps) > 0 && spent >= c.steps[0].time {
+		c.steps, spent = c.steps[1:], 0
+	}
+	c.pages, c.end = c.base, forever
+	if len(c.steps) > 0 {
+		c.pages, c.end = c.steps[0].pages, now+c.steps[0].time-spent
+	}
 }
 
 // field is how many pages other jobs hold together, from now on. The last segment does not end.
@@ -32,29 +46,25 @@ const forever time.Duration = math.MaxInt64
 // over puts what several jobs hold over one another, beside jobs that hold so many pages all the time. It writes into
 // to, and moves the courses on to their ends.
 func over(to field, courses []course, beside int) field {
+	for i := range courses {
+		courses[i].next(0, courses[i].spent)
+	}
 	to = to[:0]
-	var now time.Duration
 	for {
 		pages, next := beside, forever
 		for i := range courses {
-			c := &courses[i]
-			for len(c.steps) > 0 && c.spent >= c.steps[0].time {
-				c.steps, c.spent = c.steps[1:], 0
-			}
-			if len(c.steps) == 0 {
-				pages += c.base
-				continue
-			}
-			pages += c.steps[0].pages
-			next = min(next, c.steps[0].time-c.spent)
+			pages += courses[i].pages
+			next = min(next, courses[i].end)
 		}
+		to = append(to, segment{next, pages})
 		if next == forever {
-			return append(to, segment{forever, pages})
+			return to
 		}
-		now += next
-		to = append(to, segment{now, pages})
 		for i := range courses {
-			courses[i].spent += next
+			if c := &courses[i]; c.end == next {
+				c.steps = c.steps[1:]
+				c.next(next, 0)
+			}
 		}
 	}
 }
@@ -79,26 +89,28 @@ func least(own []step, base int, from time.Duration, others field, capacity int)
 		j := 0
 		run, most := -1, 0 // the last segment of those after one another that have no room for so many pages
 		for _, s := range own {
-			for others[j].end <= begin {
-				j++
-			}
 			end := begin + s.time
-			for k := j; s.time > 0 && s.pages > base && k < len(others) && (k == j || others[k-1].end < end); k++ {
-				switch {
-				case k <= run && s.pages <= most: // the step for which that was so has to wait for longer
-				case s.pages+others[k].pages <= capacity:
-					continue
-				default: // it must not begin before the end of the last segment of the run
-					for run = max(run, k); run+1 < len(others) && s.pages+others[run+1].pages > capacity; {
-						run++
-					}
-					if run+1 == len(others) {
-						return ended
-					}
-					most = s.pages
-					need = max(need, shift+others[run].end-begin)
+			if s.time > 0 && s.pages > base {
+				for others[j].end <= begin {
+					j++
 				}
-				k = run
+				for k := j; ; k++ {
+					// Of a run that is known the step for which it has no room has to wait for longer.
+					if s.pages+others[k].pages > capacity && (k > run || s.pages > most) {
+						// It must not begin before the end of the last segment of the run.
+						for run = max(run, k); run+1 < len(others) && s.pages+others[run+1].pages > capacity; {
+							run++
+						}
+						if run+1 == len(others) {
+							return ended
+						}
+						k, most = run, s.pages
+						need = max(need, shift+others[run].end-begin)
+					}
+					if others[k].end >= end {
+						break
+					}
+				}
 			}
 			begin = end
 		}

@@ -66,7 +66,9 @@ func (d *Draft) findBase() {
 }
 
 // wrapping reports whether a gap lies over the boundary.
-func (d *Draft) wrapping(x *Gap) bool { return x.from >= 0 && x.to >= len(d.steps) }
+func (d *Draft) wrapping(x *Gap) bool {
+	return x.from >= 0 && x.to >= len(d.steps) && !x.dies
+}
 
 // between reports whether a gap has its storage away between two iterations.
 func (d *Draft) between(x *Gap) bool {

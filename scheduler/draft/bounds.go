@@ -125,7 +125,7 @@ func (b *bounded) sweep(show func(*sight)) {
 	s := sight{again: b.again}
 	change := func(p *piece, sign graph.Bytes) {
 		bytes := sign * b.copied(p.gap.storage)
-		if bytes < b.small/smallTensor && -bytes < b.small/smallTensor {
+		if p.gap.dies || bytes < b.small/smallTensor && -bytes < b.small/smallTensor {
 			s.tiny += bytes
 			return
 		}

@@ -122,6 +122,9 @@ func (b *builder) ends(s *graph.Storage) {
 			last = len(b.steps) - 1
 		}
 	}
+	if x := b.tail[s.ID]; x != nil && x.dies && x.kind == swap {
+		return // it has left
+	}
 	if !s.Role.Persistent() && last >= 0 {
 		b.move(drop, s.ID, last, 0)
 	}
@@ -139,7 +142,7 @@ func (b *builder) gap(x *Gap) {
 		}
 		b.move(drop, x.storage, x.drop%n, 0)
 	}
-	if x.kind != swap {
+	if x.kind != swap || x.dies {
 		return
 	}
 	// A fetch just before the next iteration begins with it: then the storage is not on the device in between.

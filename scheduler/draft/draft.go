@@ -124,6 +124,10 @@ type Gap struct {
 	drop, in   int
 	prev, next *Gap // of the storage
 
+	// to is no access: a script holds the storage up to the slot before, and nothing uses it again. A swap of it has no
+	// copy in.
+	dies bool
+
 	send, fetch time.Duration // swaps: when the copies begin, as booked
 	copied      bool          // a copy out is booked
 	cost        time.Duration // that the decision is expected to cost
@@ -133,7 +137,7 @@ type Gap struct {
 func (x *Gap) Storage() graph.StorageID { return x.storage }
 
 // From and To return the slots of the accesses around the gap. From is -1 for the arrival of an input; To counts on
-// from the last slot when the gap wraps.
+// from the last slot when the gap wraps. Where it Dies, To is the slot after the last in which a script holds it.
 func (x *Gap) From() int { return x.from }
 func (x *Gap) To() int   { return x.to }
 
@@ -150,6 +154,9 @@ func (x *Gap) Next() *Gap { return x.next }
 
 // Away reports whether the gap frees an unrolled slot.
 func (x *Gap) Away(slot int) bool { return x.kind != keep && x.drop < slot && slot <= x.in }
+
+// Dies reports whether nothing uses the storage after the gap, in which a script holds it: it is not copied back.
+func (x *Gap) Dies() bool { return x.dies }
 
 // Arrival reports whether the gap is the arrival of an input, which has to be copied in whatever is decided.
 func (x *Gap) Arrival() bool { return x.from < 0 }
@@ -296,10 +303,13 @@ func (d *Draft) findGaps() {
 	}
 	for i := range storages {
 		x := &seen[i]
+		s := graph.StorageID(i)
+		if d.held != nil && x.first > 0 && d.held[i] > x.last {
+			d.append(x.gap(s, Gap{to: int(d.held[i]) + 1, dies: true}))
+		}
 		if x.first == 0 || !storages[i].Role.Persistent() {
 			continue
 		}
-		s := graph.StorageID(i)
 		if first := int(x.first) - 1; first+n > int(x.last)+1 {
 			d.append(x.gap(s, Gap{to: first + n}))
 		}

@@ -121,6 +121,10 @@ func TestParts(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 92))
 		r := randjobs.New(rng, 2+rng.IntN(2))
+		if seed%3 == 0 { // and a copy
+			r.Jobs = append(r.Jobs, r.Jobs[len(r.Jobs)-1])
+			r.Jobs[len(r.Jobs)-1].Name = "copy"
+		}
 		jobs := graph.Bytes(len(r.Jobs))
 		parts := func() (parts, sets, lives, bases []graph.Bytes) {
 			_, err := Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) {

@@ -25,6 +25,8 @@ func (d *Draft) decisions() []scheduler.Decision {
 		case x.kind == recompute:
 			y.Kind, y.To, y.Cost = recompute, x.to+1, d.latency[d.steps[x.to].Op]
 			y.Reason = "making it again costs least for what it frees"
+		case x.dies:
+			y.Reason = "the script holds it, and nothing uses it again: it is not copied back"
 		case x.Arrival():
 			y.Reason = "it is fetched when it is needed"
 		case x.cost > 2*overhead:
@@ -83,7 +85,7 @@ func (d *Draft) whyKept(x *Gap, at int) (string, time.Duration) {
 		instead = fmt.Sprintf("making it again would cost %v", cost.Round(time.Microsecond))
 	}
 	bytes := d.g.Storages[x.storage].Bytes
-	out, fetch := d.out.Time(bytes), d.in.Time(bytes)
+	out, fetch := d.out.Time(bytes), d.fetches(x)
 	_, leaves := d.outs.earliest(d.end(x.made), d.start(at), out)
 	_, comes := d.ins.latest(d.end(at), d.start(x.to), fetch)
 	_, fits := d.fit(x, at, false)

@@ -122,7 +122,7 @@ func (w *idler) place(x *Gap, at int) late {
 	if x.kind == swap {
 		return w.widen(l)
 	}
-	p := placed{send: w.end(x.from), fetchTakes: w.in.Time(bytes), drop: x.from, in: x.to - 1}
+	p := placed{send: w.end(x.from), fetchTakes: w.fetches(x), drop: x.from, in: x.to - 1}
 	if !w.clean(x) {
 		p.sendTakes = w.out.Time(bytes)
 		begin := w.end(x.from)

@@ -13,7 +13,7 @@ import (
 func (d *Draft) RecomputeAt(x *Gap) (Remedy, bool) {
 	role := d.g.Storages[x.storage].Role
 	made := d.writes.of(x.storage)
-	if x.kind != keep || role.FromHost() || role == graph.Output || len(made) != 1 ||
+	if x.kind != keep || x.dies || role.FromHost() || role == graph.Output || len(made) != 1 ||
 		!d.MayLeave(x.storage) {
 		return Remedy{}, false
 	}
@@ -81,7 +81,12 @@ func (d *Draft) shift(at int) {
 		case x.made < 0 && x.made+n < at: // it counts from the end of the iteration before, which is one step longer
 			x.made--
 		}
-		x.from, x.to, x.drop, x.in = moved(x.from), moved(x.to), moved(x.drop), moved(x.in)
+		if x.dies { // with the slot before
+			x.to = moved(x.to-1) + 1
+		} else {
+			x.to = moved(x.to)
+		}
+		x.from, x.drop, x.in = moved(x.from), moved(x.drop), moved(x.in)
 	}
 }
 
@@ -98,6 +103,7 @@ func (d *Draft) split(s graph.StorageID, at int) {
 	d.count(x, -1)
 	second := *x
 	second.from, second.dirty = at, false
+	x.dies = false
 	if x.to = at; x.kind == swap && x.drop < at-1 {
 		x.in = min(x.in, at-1)
 		second.kind, second.cost = keep, 0

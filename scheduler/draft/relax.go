@@ -45,6 +45,9 @@ func (d *Draft) loosen(swaps []*Gap, limit graph.Bytes) {
 	})
 	var free time.Duration // since when the lane has nothing to do, in one iteration
 	for _, x := range swaps {
+		if x.dies {
+			continue
+		}
 		took := d.in.Time(d.g.Storages[x.storage].Bytes)
 		shift := x.fetch - x.fetch%d.period
 		begin := max(free, x.fetch-shift-took) + shift
@@ -85,6 +88,9 @@ func (d *Draft) fetchEarlier(swaps []*Gap, limit graph.Bytes) {
 	})
 	free := d.period
 	for _, x := range swaps {
+		if x.dies {
+			continue
+		}
 		free = min(free, d.start(x.to%n)) - d.in.Time(d.g.Storages[x.storage].Bytes)
 		begin := free
 		if x.to >= n {

@@ -37,8 +37,7 @@ func (d *Draft) Apply(r Remedy) {
 // the copy in the time after it, where their lanes are free. The job stalls for what they need beyond that, but no
 // longer than the copies take: a backlog on a lane is paid once. A gap that is already swapped is widened.
 func (d *Draft) SwapAt(x *Gap, slot int) Remedy {
-	bytes := d.g.Storages[x.storage].Bytes
-	out, fetch := d.out.Time(bytes), d.in.Time(bytes)
+	out, fetch := d.out.Time(d.g.Storages[x.storage].Bytes), d.fetches(x)
 	if d.clean(x) {
 		out = 0
 	}

@@ -79,6 +79,9 @@ func (d *Draft) events() []copyEvent {
 			add(x.from, sends, x.drop, i, d.out.Time(size))
 			add(x.drop+1, leaves, 0, i, 0)
 		}
+		if x.dies {
+			continue
+		}
 		add(x.in, fetches, x.to, i, d.in.Time(size))
 		add(x.to, arrives, 0, i, 0)
 	}

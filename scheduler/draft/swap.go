@@ -157,7 +157,7 @@ type placed struct {
 // tried too.
 func (d *Draft) fit(x *Gap, at int, anywhere bool) (placed, bool) {
 	bytes := d.g.Storages[x.storage].Bytes
-	p := placed{drop: x.from, send: d.end(x.from), fetchTakes: d.in.Time(bytes)}
+	p := placed{drop: x.from, send: d.end(x.from), fetchTakes: d.fetches(x)}
 	wanted, back := d.start(at), d.end(at)
 	if anywhere {
 		wanted, back = d.start(x.to), 0
@@ -203,9 +203,19 @@ func (d *Draft) fit(x *Gap, at int, anywhere bool) (placed, bool) {
 		if !ok {
 			return p, false
 		}
-		p.in = d.lastEndedBy(p.fetch, x.to-1)
+		if p.in = x.to - 1; !x.dies {
+			p.in = d.lastEndedBy(p.fetch, x.to-1)
+		}
 		return p, anywhere || p.drop < at && at <= p.in
 	}
+}
+
+// fetches is how long the copy in of a gap's swap takes: no time where there is none.
+func (d *Draft) fetches(x *Gap) time.Duration {
+	if x.dies {
+		return 0
+	}
+	return d.in.Time(d.g.Storages[x.storage].Bytes)
 }
 
 // slack is by how much the step before an unrolled slot may be shorter than predicted.

@@ -95,7 +95,7 @@ func (h *host) train(t *testing.T, job task.Task, iterations int) string {
 		launches = append(launches, Launches(&c)...)
 	}
 	var r wire.Result
-	feed := job.Feeder()
+	feed := job.Feeder(nil)
 	read := job.Reader(func(_ int, loss float32) { r.Losses = append(r.Losses, loss) })
 	for i := range iterations {
 		binary.LittleEndian.PutUint64(word.Bytes, uint64(i))

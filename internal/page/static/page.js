@@ -67,6 +67,7 @@ function connect() {
     state("live", "live");
   });
   on("now", (n) => {
+    if (now && !n.sample.length) return; // the controller that was started again has not answered: what it had stays
     now = n;
     for (const s of n.sample) if (!samples.length || s.at_ms > samples[samples.length - 1].at_ms) samples.push(s);
     if (samples.length > 5000) samples.splice(0, 1000);
@@ -193,6 +194,18 @@ const progress = (r) => (td) => {
 
 const last = (r) => r.result && r.result.last_loss !== undefined ? r.result.last_loss : r.loss;
 
+// lossCell is the newest loss behind a small curve of all of them.
+const lossCell = (r) => (td) => {
+  if (!td.firstChild) td.append($("curve").content.cloneNode(true), make("span"));
+  const finite = (r.curve || []).map((l, i) => [i, l]).filter(([, l]) => typeof l === "number");
+  const least = Math.min(...finite.map(([, l]) => l)), most = Math.max(...finite.map(([, l]) => l));
+  const points = finite.map(([i, l]) => (i / (r.curve.length - 1) * 60 + 1).toFixed(1) + "," + (1 + 14 * (most > least ? (most - l) / (most - least) : 0.5)).toFixed(1)).join(" ");
+  td.firstChild.style.display = finite.length > 1 ? "" : "none";
+  const line = td.firstChild.firstChild;
+  if (line.getAttribute("points") !== points) line.setAttribute("points", points);
+  text(td.lastChild, lossText(last(r)));
+};
+
 function jobRow(tr, r) {
   cells(tr, [
     [link(r)],
@@ -200,7 +213,7 @@ function jobRow(tr, r) {
     [progress(r), {class: "wide"}],
     [r.iterations_per_second ? per(r.iterations_per_second) : "–", {class: "n", "data-label": "it/s"}],
     [r.time_left_ns ? span(r.time_left_ns) : "–", {class: "n", "data-label": "left"}],
-    [lossText(last(r)), {class: "n", "data-label": "loss"}],
+    [lossCell(r), {class: "n loss", "data-label": "loss"}],
     [bytes(r.arena_bytes), {class: "n", "data-label": "memory"}],
     [r.saved ? percent(r.saved) : "–", {class: "n", "data-label": "saved"}],
     [r.relative_speed ? percent(r.relative_speed) : "–", {class: "n", "data-label": "speed"}],
@@ -210,7 +223,7 @@ function jobRow(tr, r) {
 
 function pastRow(tr, r) {
   cells(tr, [[link(r)], [r.phase, {class: "state-" + r.phase}], [r.iteration + "/" + r.spec.iterations, {"data-label": "iterations"}],
-    [lossText(last(r)), {class: "n", "data-label": "loss"}], [r.why || "", {class: "wide"}]]);
+    [lossCell(r), {class: "n loss", "data-label": "loss"}], [r.why || "", {class: "wide"}]]);
 }
 
 // ---- charts over time

@@ -142,6 +142,9 @@ func OfDraft(d *draft.Draft) (*Iteration, []*draft.Gap) {
 			it.Arrivals = append(it.Arrivals, Arrival{x.To(), in.Time(bytes)})
 			continue
 		}
+		if x.Dies() {
+			continue
+		}
 		p := Pause{Bytes: d.Bytes(x.Storage()), From: x.From(), To: x.To(), Fetch: in.Time(bytes)}
 		if !d.Clean(x) {
 			p.Send = out.Time(bytes)

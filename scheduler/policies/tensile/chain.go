@@ -67,8 +67,8 @@ func newChains(d *draft.Draft, noChains bool) *chains {
 	for _, x := range d.Gaps() {
 		s := x.Storage()
 		role := d.Graph().Storages[s].Role
-		if role.FromHost() || role == graph.Output || x.To()-x.From() < 3 || !c.repeatable(s) || !d.MayLeave(s) ||
-			int(c.Writes(s)[len(c.Writes(s))-1]) > x.From() {
+		if role.FromHost() || role == graph.Output || x.Dies() || x.To()-x.From() < 3 || !c.repeatable(s) ||
+			!d.MayLeave(s) || int(c.Writes(s)[len(c.Writes(s))-1]) > x.From() {
 			continue
 		}
 		turns := phase(x.From()) == graph.Forward && phase(x.To()) != graph.Forward

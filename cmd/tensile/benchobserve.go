@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tensile/bench"
+	"tensile/models"
+)
+
+func benchObserveCommand() *cobra.Command {
+	var o bench.ObserveOptions
+	var json bool
+	c := &cobra.Command{
+		Use:   "observe",
+		Short: "Measure what viewers of the page and scrapes of the metrics cost a controller and its jobs",
+		Long: `Start a controller and its executor as processes of their own, train copies of a network, and
+measure by turns without viewers, and with viewers of the page and a scraper of the metrics: processor
+time of the controller's process, iterations of all jobs, and what those cost the executor. Processor
+time is what Linux says of a process, in hundredths of a second. The jobs stop when it ends.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if o.Jobs < 1 || o.Viewers < 0 || o.Rounds < 1 || o.Rounds > endless {
+				return fmt.Errorf("%s: give at least one job and one round (up to %d), and 0 viewers or more",
+					c.CommandPath(), endless)
+			}
+			if o.Batch < 0 || o.Batch > models.MaxBatch {
+				return fmt.Errorf("--batch %d: give 1 to %d, or 0 for that of submit", o.Batch, models.MaxBatch)
+			}
+			if o.Window < time.Second || o.Scrape < time.Second/10 {
+				return fmt.Errorf("--window %v --scrape %v: give 1s and 100ms or more", o.Window, o.Scrape)
+			}
+			if o.Program, err = os.Executable(); err != nil {
+				return fmt.Errorf("find the program that a controller is: %w", err)
+			}
+			if err := checkWritable("TMPDIR", os.TempDir()); err != nil {
+				return err
+			}
+			if o.Dir, err = os.MkdirTemp("", "tensile-bench-"); err != nil {
+				return err
+			}
+			defer os.RemoveAll(o.Dir)
+			var end func()
+			o.Progress, end = timeLeft(c.ErrOrStderr())
+			r, err := bench.MeasureObserve(c.Context(), o)
+			end()
+			return printShare(c.OutOrStdout(), r, json, err)
+		},
+	}
+	c.Flags().StringVar(&o.Device, "device", "sim:a6000", "the controller's device, as controller --device")
+	complete(c, "device", append([]string{"cpu", "cuda"}, simDevices()...)...)
+	c.Flags().StringVar(&o.Model, "model", "lenet", "what each job trains")
+	complete(c, "model", models.Names()...)
+	c.Flags().IntVar(&o.Batch, "batch", 0, "examples per iteration of each job (default: as submit has it)")
+	c.Flags().IntVar(&o.Jobs, "jobs", 50, "jobs that train")
+	c.Flags().IntVar(&o.Viewers, "viewers", 2, "browsers: the first looks at the overview, the others at a job each")
+	c.Flags().DurationVar(&o.Scrape, "scrape", 15*time.Second, "time between two scrapes of the metrics")
+	c.Flags().DurationVar(&o.Window, "window", 30*time.Second, "how long one measurement takes")
+	c.Flags().IntVar(&o.Rounds, "rounds", 5, "measurements without viewers, and as many with them")
+	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	return c
+}

@@ -1,0 +1,231 @@
+package data
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/jpeg"
+	_ "image/png"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/image/draw"
+)
+
+// mostPixels bounds an image: a small file can claim a huge one.
+const mostPixels = 1 << 26
+
+// Pixels from 0 to 1 become (pixel - mean) / deviation: those of ImageNet's red, green and blue, with which the
+// published networks of torchvision were trained, and the means of the three for images of one channel.
+var normal = map[int][]struct{ mean, deviation float64 }{
+	1: {{0.449, 0.226}},
+	3: {{0.485, 0.229}, {0.456, 0.224}, {0.406, 0.225}},
+}
+
+// images are files of images that are decoded when they are asked for, each in the folder of its class.
+type images struct {
+	files         []imageFile
+	height, width int
+	scale         [][256]float32 // per channel: the normalised value of each byte
+}
+
+type imageFile struct {
+	path  string
+	class int
+}
+
+// classFolders returns the names of the folders in a folder that have images, sorted, and all images in them.
+func classFolders(dir string) (classes []string, files []imageFile, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() || strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		before := len(files)
+		err := filepath.WalkDir(filepath.Join(dir, entry.Name()), func(path string, f fs.DirEntry, err error) error {
+			if err == nil && !f.IsDir() && isImage(f.Name()) {
+				files = append(files, imageFile{path, len(classes)})
+			}
+			return err
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(files) > before {
+			classes = append(classes, entry.Name())
+		}
+	}
+	return classes, files, nil
+}
+
+func isImage(name string) bool {
+	kind := strings.ToLower(filepath.Ext(name))
+	return !strings.HasPrefix(name, ".") && (kind == ".png" || kind == ".jpg" || kind == ".jpeg")
+}
+
+// openImages opens a folder with a folder of PNG and JPEG files for each class, or with such folders in train, and
+// those of the test set in val or test. The set is nil if there are no such folders.
+func openImages(dir string) (*Dataset, error) {
+	root := filepath.Join(dir, "train")
+	classes, files, err := classFolders(root)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(files) == 0 {
+		root = dir
+		classes, files, err = classFolders(root)
+	}
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	if len(classes) < 2 {
+		return nil, fmt.Errorf("%s has images of one class, %s, alone: put those of each class into a folder of its "+
+			"own", root, classes[0])
+	}
+	if err := checkImages(files); err != nil {
+		return nil, err
+	}
+	d := &Dataset{name: filepath.Base(dir), classes: len(classes), examples: len(files),
+		contents: &images{files: files}}
+	d.test = func() (*Dataset, error) {
+		if root == dir {
+			return nil, nil
+		}
+		for _, name := range []string{"val", "test"} {
+			t, err := testImages(filepath.Join(dir, name), classes)
+			if t != nil || err != nil {
+				return t, err
+			}
+		}
+		return nil, nil
+	}
+	return d, nil
+}
+
+// testImages opens the folder of a test set of these classes; nil if it is not there.
+func testImages(dir string, classes []string) (*Dataset, error) {
+	found, files, err := classFolders(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(files) == 0 {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	for i := range files {
+		name := found[files[i].class]
+		if files[i].class = slices.Index(classes, name); files[i].class < 0 {
+			return nil, fmt.Errorf("%s has images of class %s, of which there are none to learn from: rename or "+
+				"remove that folder", dir, name)
+		}
+	}
+	if err := checkImages(files); err != nil {
+		return nil, err
+	}
+	return &Dataset{name: filepath.Base(dir), classes: len(classes), examples: len(files),
+		contents: &images{files: files}}, nil
+}
+
+// checkImages reads the headers of images, so that what is none is refused before anything is trained.
+func checkImages(files []imageFile) error {
+	for _, f := range files {
+		file, err := os.Open(f.path)
+		if err != nil {
+			return err
+		}
+		c, _, err := image.DecodeConfig(file)
+		file.Close()
+		if err = checkImage(c, err); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
+	return nil
+}
+
+func checkImage(c image.Config, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("is no PNG or JPEG image that can be read (%w): replace or remove it", err)
+	case c.Width < 1 || c.Height < 1 || c.Width > mostPixels/c.Height:
+		return fmt.Errorf("is an image of %dx%d pixels, want 1 to %d in all: make it smaller", c.Width, c.Height,
+			mostPixels)
+	}
+	return nil
+}
+
+// AnySize reports whether images are brought to the size that a network takes, of one channel or three.
+func (d *Dataset) AnySize() bool {
+	_, any := d.contents.(*images)
+	return any
+}
+
+// Sized returns a set of AnySize whose images have this extent, or, if the set has a size of its own, d. Channels
+// other than 1 and 3 are left to the caller to refuse: such a set is d too.
+func (d *Dataset) Sized(channels, height, width int) *Dataset {
+	from, any := d.contents.(*images)
+	if !any || normal[channels] == nil {
+		return d
+	}
+	to := &images{files: from.files, height: height, width: width, scale: make([][256]float32, channels)}
+	for c, by := range normal[channels] {
+		for value := range to.scale[c] {
+			to.scale[c][value] = float32((float64(value)/255 - by.mean) / by.deviation)
+		}
+	}
+	sized := *d
+	sized.channels, sized.height, sized.width, sized.contents = channels, height, width, to
+	if d.test != nil {
+		sized.test = func() (*Dataset, error) {
+			t, err := d.test()
+			if t != nil {
+				t = t.Sized(channels, height, width)
+			}
+			return t, err
+		}
+	}
+	return &sized
+}
+
+// example decodes an image, cuts the largest part of the wanted form out of its middle, and scales that.
+func (s *images) example(index int, out []float32) (int, error) {
+	f := s.files[index]
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		return 0, err
+	}
+	c, _, err := image.DecodeConfig(bytes.NewReader(text))
+	if err = checkImage(c, err); err != nil {
+		return 0, fmt.Errorf("%s: %w", f.path, err)
+	}
+	from, _, err := image.Decode(bytes.NewReader(text))
+	if err = checkImage(c, err); err != nil {
+		return 0, fmt.Errorf("%s: %w", f.path, err)
+	}
+	to := image.NewRGBA(image.Rect(0, 0, s.width, s.height))
+	draw.BiLinear.Scale(to, to.Rect, from, middle(from.Bounds(), s.width, s.height), draw.Src, nil)
+	plane := s.width * s.height
+	for i := range plane {
+		red, green, blue := to.Pix[4*i], to.Pix[4*i+1], to.Pix[4*i+2]
+		if len(s.scale) == 1 {
+			// as package image/color makes gray of colours
+			out[i] = s.scale[0][(19595*uint32(red)+38470*uint32(green)+7471*uint32(blue)+1<<15)>>16]
+			continue
+		}
+		out[i], out[plane+i], out[2*plane+i] = s.scale[0][red], s.scale[1][green], s.scale[2][blue]
+	}
+	return f.class, nil
+}
+
+// middle is the largest part in the middle of an image that has the form of width to height.
+func middle(b image.Rectangle, width, height int) image.Rectangle {
+	w, h := b.Dx(), b.Dy()
+	if w*height > h*width {
+		w = max(1, h*width/height)
+	} else {
+		h = max(1, w*height/width)
+	}
+	at := b.Min.Add(image.Pt((b.Dx()-w)/2, (b.Dy()-h)/2))
+	return image.Rectangle{at, at.Add(image.Pt(w, h))}
+}

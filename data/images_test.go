@@ -1,0 +1,168 @@
+package data
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// painted is an image of two colours, one in each half of its width, and of a third in what is cut off.
+func painted(t *testing.T, path string, r image.Rectangle, left, right color.Color) {
+	t.Helper()
+	m := image.NewNRGBA(r)
+	side := min(r.Dx(), r.Dy())
+	middle := r.Min.X + r.Dx()/2
+	for x := r.Min.X; x < r.Max.X; x++ {
+		for y := r.Min.Y; y < r.Max.Y; y++ {
+			switch {
+			case x < middle-side/2 || x >= middle+side/2:
+				m.Set(x, y, color.NRGBA{G: 255, A: 255})
+			case x < middle:
+				m.Set(x, y, left)
+			default:
+				m.Set(x, y, right)
+			}
+		}
+	}
+	var out bytes.Buffer
+	err := png.Encode(&out, m)
+	if filepath.Ext(path) != ".png" {
+		out.Reset()
+		err = jpeg.Encode(&out, m, &jpeg.Options{Quality: 100})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, out.Bytes())
+}
+
+// photos is a folder of two classes with a test set.
+func photos(t *testing.T, train string) string {
+	dir := t.TempDir()
+	black, white := color.NRGBA{A: 255}, color.NRGBA{255, 255, 255, 255}
+	painted(t, filepath.Join(dir, train, "cat", "a.png"), image.Rect(0, 0, 40, 20), white, black)
+	painted(t, filepath.Join(dir, train, "cat", "more", "b.PNG"), image.Rect(0, 0, 8, 8), white, black)
+	painted(t, filepath.Join(dir, train, "dog", "c.jpeg"), image.Rect(3, 7, 35, 23), black, white)
+	writeFile(t, filepath.Join(dir, train, "dog", "notes.txt"), []byte("no image"))
+	writeFile(t, filepath.Join(dir, train, ".cache", "x.png"), []byte("no class"))
+	return dir
+}
+
+// Each image is of the class of its folder; the middle of it is scaled to the size that is asked for and normalised.
+func TestImages(t *testing.T) {
+	for _, train := range []string{"train", "."} {
+		d, err := Open(photos(t, train), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Examples() != 3 || d.Classes() != 2 || !d.AnySize() {
+			t.Fatalf("%d examples of %d classes", d.Examples(), d.Classes())
+		}
+		for _, channels := range []int{1, 3} {
+			sized := d.Sized(channels, 4, 4)
+			if c, h, w := sized.Shape(); c != channels || h != 4 || w != 4 {
+				t.Fatalf("sized to %dx%dx%d", c, h, w)
+			}
+			out := make([]float32, channels*16)
+			for i, left := range []byte{255, 255, 0} {
+				class, err := sized.Example(i, out)
+				if want := i / 2; err != nil || class != want {
+					t.Errorf("image %d is of class %d, want %d: %v", i, class, want, err)
+				}
+				for c, by := range normal[channels] {
+					for _, at := range []struct {
+						pixel int
+						value byte
+					}{{0, left}, {12, left}, {3, 255 - left}, {15, 255 - left}} {
+						want := (float64(at.value)/255 - by.mean) / by.deviation
+						if got := float64(out[16*c+at.pixel]); got < want-0.1 || got > want+0.1 {
+							t.Errorf("image %d, channel %d, pixel %d is %v, want %v", i, c, at.pixel, got, want)
+						}
+					}
+				}
+			}
+		}
+		if sized := d.Sized(2, 4, 4); sized != d {
+			t.Error("images have two channels")
+		}
+	}
+}
+
+// An iteration is a function of its number, and the test set has the classes of the training set.
+func TestImagesAreDrawn(t *testing.T) {
+	dir := photos(t, "train")
+	painted(t, filepath.Join(dir, "val", "dog", "d.png"), image.Rect(0, 0, 9, 9), color.Black, color.White)
+	d, err := Open(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d = d.Sized(3, 5, 5)
+	images, labels := make([]float32, 6*75), make([]float32, 6)
+	if err := d.Fill(3, images, labels); err != nil {
+		t.Fatal(err)
+	}
+	if sum := labels[0] + labels[1] + labels[2]; sum != 1 {
+		t.Errorf("an epoch has the labels %v", labels[:3])
+	}
+	again, same := make([]float32, 6*75), make([]float32, 6)
+	if err := d.Fill(3, again, same); err != nil || !slices.Equal(images, again) || !slices.Equal(labels, same) {
+		t.Errorf("the iteration is another one when it is asked for again: %v", err)
+	}
+	test, err := d.Test()
+	if err != nil || test == nil || test.Examples() != 1 || test.Classes() != 2 {
+		t.Fatalf("the test set is %+v: %v", test, err)
+	}
+	if class, err := test.Example(0, make([]float32, 75)); class != 1 || err != nil {
+		t.Errorf("the test image is of class %d, want 1: %v", class, err)
+	}
+	painted(t, filepath.Join(dir, "val", "eel", "e.png"), image.Rect(0, 0, 9, 9), color.Black, color.White)
+	if _, err := d.Test(); !errorLike(err, "val has images of class eel, of which there are none") {
+		t.Errorf("a test set of another class: %v", err)
+	}
+}
+
+func TestImagesErrors(t *testing.T) {
+	dir := photos(t, ".")
+	d, err := Open(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "cat", "a.png")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, whole[:len(whole)/2])
+	if _, err := Open(dir, 1); err != nil {
+		t.Errorf("a whole header: %v", err)
+	}
+	if err := d.Sized(3, 4, 4).Fill(0, make([]float32, 3*48), make([]float32, 3)); !errorLike(err,
+		"a.png: is no PNG or JPEG image that can be read") {
+		t.Errorf("half an image: %v", err)
+	}
+	huge := slices.Clone(whole[:33])
+	copy(huge[16:], []byte{0, 1, 0, 0, 0, 1, 0, 0}) // its width and height; the sum of the header is wrong, too
+	writeFile(t, path, huge)
+	if _, err := Open(dir, 1); !errorLike(err, "a.png: is ") {
+		t.Errorf("a huge image: %v", err)
+	}
+	if err := checkImage(image.Config{Width: 1 << 16, Height: 1 << 16}, nil); !errorLike(err, "make it smaller") {
+		t.Errorf("a huge image: %v", err)
+	}
+	writeFile(t, path, []byte("GIF89a"))
+	if _, err := Open(dir, 1); !errorLike(err, "a.png: is no PNG or JPEG image .*: replace or remove it") {
+		t.Errorf("no image: %v", err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "cat")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, 1); !errorLike(err, "has images of one class, dog, alone: put") {
+		t.Errorf("one class: %v", err)
+	}
+}

@@ -1,0 +1,2 @@
+// Package npztest writes .npz files of arrays for tests.
+package npztest

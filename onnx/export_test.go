@@ -1,0 +1,4 @@
+package onnx
+
+// RandomModel is for tests that train on a device.
+var RandomModel = randomModel

@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"math"
+
+	"tensile/cost"
+	"tensile/graph"
+)
+
+// Device is one that executors bring: what a controller has to know to plan for it. A controller keeps it, so that it
+// finds its devices again after a restart.
+type Device struct {
+	Name     string `json:"name"`     // among the devices of a controller
+	Model    string `json:"model"`    // as --device names it: cpu, cuda:0, sim:a6000
+	Identity string `json:"identity"` // devices of equal identity train a job to the same bits
+	Host     string `json:"host,omitzero"`
+	Threads  int    `json:"threads,omitzero"` // of a cpu, per job
+
+	Align      graph.Bytes `json:"align_bytes"`                // of offsets
+	Page       graph.Bytes `json:"page_bytes,omitzero"`        // in which it backs arenas; 0: it backs whole ones alone
+	Context    graph.Bytes `json:"context_bytes,omitzero"`     // that a process takes of it by opening it
+	Budget     graph.Bytes `json:"budget_bytes,omitzero"`      // of its memory, for jobs and contexts; 0: no limit
+	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"` // for what jobs have on the host; 0: no limit
+	Facts      cost.Facts  `json:"facts"`                      // the rates to plan with before anything was measured
+	Limited    bool        `json:"limited,omitzero"`           // its link is no faster than Facts say
+
+	Drained bool `json:"drained,omitzero"` // an administrator lets it take no jobs
+}
+
+// DeviceState is a device of a controller, and what its jobs have of it.
+type DeviceState struct {
+	Device
+	Own       bool        `json:"own,omitzero"` // it is that of the controller's process
+	Used      graph.Bytes `json:"used_bytes"`   // by the claims of jobs, and contexts
+	HostUsed  graph.Bytes `json:"host_used_bytes"`
+	Jobs      int         `json:"jobs"`      // that train on it, or are parked in its host's memory
+	Executors int         `json:"executors"` // that are heard of
+	Silent    int         `json:"silent,omitzero"`
+}
+
+func (Device) kind() string { return "device" }
+
+func (d Device) check() error {
+	c := new(checker)
+	c.device(&d)
+	return c.err
+}
+
+func (c *checker) device(d *Device) {
+	c.name("device", d.Name)
+	c.short("model of a device", d.Model)
+	c.short("identity of a device", d.Identity)
+	c.short("host of a device", d.Host)
+	atLeast(c, "threads of a device", d.Threads, 0)
+	atLeast(c, "align_bytes of a device", d.Align, 1)
+	atLeast(c, "page_bytes of a device", d.Page, 0)
+	atLeast(c, "context_bytes of a device", d.Context, 0)
+	atLeast(c, "budget_bytes of a device", d.Budget, 0)
+	atLeast(c, "host_memory_bytes of a device", d.HostMemory, 0)
+	c.facts(&d.Facts)
+}
+
+// facts checks rates by which latencies are predicted: none may be zero, by which they would have no end.
+func (c *checker) facts(f *cost.Facts) {
+	for _, rate := range []struct {
+		what string
+		of   float64
+	}{
+		{"compute", float64(f.Compute)}, {"bandwidth", float64(f.Bandwidth)},
+		{"share of the compute", f.ComputeShare}, {"share of the bandwidth", f.BandwidthShare},
+		{"link out", float64(f.Out.Rate)}, {"link in", float64(f.In.Rate)},
+	} {
+		if !(rate.of > 0) || math.IsInf(rate.of, 0) {
+			c.fail("%s of a device is %v, and must be more than 0", rate.what, rate.of)
+		}
+	}
+	atLeast(c, "launch of a device", f.Launch, 0)
+	atLeast(c, "latency of a device's link", min(f.Out.Latency, f.In.Latency), 0)
+	atLeast(c, "memory of a device", f.Memory, 0)
+	atLeast(c, "jobs that a device computes for at once", f.Parallel, 0)
+}
+
+func (s *DeviceState) check(c *checker) {
+	c.device(&s.Device)
+	atLeast(c, "used_bytes of a device", s.Used, 0)
+	atLeast(c, "host_used_bytes of a device", s.HostUsed, 0)
+	atLeast(c, "jobs of a device", s.Jobs, 0)
+	atLeast(c, "executors of a device", s.Executors, 0)
+	atLeast(c, "silent executors of a device", s.Silent, 0)
+}

@@ -1,0 +1,87 @@
+package workload
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tensile/graph"
+	"tensile/internal/npztest"
+)
+
+// arraysFor returns an array of n examples for each input of a graph whose batch is of this size.
+func arraysFor(g *graph.Graph, batch, n int) (arrays []npztest.Array) {
+	seen := make(map[graph.StorageID]bool)
+	for _, x := range g.Tensors {
+		s := g.Storages[x.Storage]
+		if s.Role != graph.Input || seen[s.ID] {
+			continue
+		}
+		seen[s.ID] = true
+		shape := append(graph.Shape{n}, x.Shape[1:]...)
+		if rows := x.Shape[0] / batch; rows > 1 { // of each example
+			shape = append(graph.Shape{n, rows}, x.Shape[1:]...)
+		}
+		a := npztest.Array{Name: s.Name, Shape: shape, Data: make([]float32, shape.Elements())}
+		if x.DType == graph.Int64 || s.Name == "labels" || s.Name == "next" {
+			a.Data = make([]int64, shape.Elements())
+		}
+		arrays = append(arrays, a)
+	}
+	return arrays
+}
+
+// Networks of ONNX files are fed from arrays that are called as their inputs and labels.
+func TestLoadArraysForONNX(t *testing.T) {
+	for _, name := range []string{"cnn", "encoder", "lstm"} {
+		file := filepath.Join("..", "onnx", "testdata", name+".onnx")
+		made, err := Load([]string{file}, Settings{Batch: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrays := arraysFor(made[0].Graph, 3, 7)
+		path := filepath.Join(t.TempDir(), "d.npz")
+		npztest.Write(t, path, arrays...)
+		w, err := Load([]string{file + ":2"}, Settings{Batch: 3, Data: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range w {
+			if k.Arrays == nil || k.Data != nil {
+				t.Errorf("%s learns from %v and %v", k.Name, k.Arrays, k.Data)
+			}
+		}
+		npztest.Write(t, path, arrays[1:]...)
+		_, err = Load([]string{file}, Settings{Batch: 3, Data: path})
+		if want := "d.npz has no array " + arrays[0].Name + ", which model " + name + " reads"; err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", name, err, want)
+		}
+	}
+}
+
+// The sizes of a network that are not given follow from the arrays.
+func TestLoadSizesFromArrays(t *testing.T) {
+	for _, c := range []struct {
+		model string
+		s     Settings // that the arrays are made for
+	}{
+		{"lenet", Settings{Batch: 2, Image: 20, Channels: 2, Classes: 2}},
+		{"gpt:1,8,2", Settings{Batch: 2, Sequence: 5}},
+		{"gnmt:2,8", Settings{Batch: 2, Sequence: 4}},
+	} {
+		made, err := Load([]string{c.model}, c.s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "d.npz")
+		npztest.Write(t, path, arraysFor(made[0].Graph, 2, 6)...)
+		w, err := Load([]string{c.model}, Settings{Batch: 2, Data: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := w[0].Graph.Digest(), made[0].Graph.Digest(); got != want {
+			t.Errorf("%s has other sizes than its arrays", c.model)
+		}
+	}
+}
