@@ -161,8 +161,8 @@ func (s *natsServers) leads(stream string) (leader int) {
 			return err
 		}
 		defer conn.Close()
-		for _, name := range []string{"KV_leader", "KV_record", "KV_orders", "KV_status", "KV_result", "LOG",
-			"OBJ_graphs", "OBJ_results", "OBJ_learnt", "OBJ_settings", stream} {
+		for _, name := range []string{"KV_leader", "KV_record", "KV_orders", "KV_device", "KV_status", "KV_result",
+			"LOG", "OBJ_graphs", "OBJ_results", "OBJ_learnt", "OBJ_settings", stream} {
 			text, err := conn.Ask(s.t.Context(), "$JS.API.STREAM.INFO."+name, nil)
 			if err != nil {
 				return err
