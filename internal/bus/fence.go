@@ -40,8 +40,8 @@ func fenceSubject(stream string) string {
 
 // Fence has the connection write as the leader of a term alone from now on. Once it has returned, nothing that a leader
 // before this one writes is stored among records, orders and devices, and among the rest no later than this one's first
-// word there. The error is [wire.ErrDeposed] if a newer leader was there before; then, and from when there is one on, what
-// writes fails with that error, and nothing is written.
+// word there. The error is [wire.ErrDeposed] if a newer leader was there before; then, and from when there is one on,
+// what writes fails with that error, and nothing is written.
 func (c *Conn) Fence(ctx context.Context, term int64) error {
 	c.mu.Lock()
 	c.fence = fence{term: term, at: make(map[string]uint64)}
