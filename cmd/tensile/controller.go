@@ -199,17 +199,15 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	defer server.Close()
 	external := f.servers.urls != ""
 	page := new(page)
-	if !external { // else with each term
+	if !external { // else there is a page in each term
 		if page, err = f.openPage(warn); err != nil {
 			return err
 		}
 		defer page.close()
-	}
-	path := filepath.Join(f.state, clientFile)
-	if err := bus.WriteCredentials(path, server.Credentials(bus.Client)); err != nil {
-		return err
-	}
-	if !external { // where another controller may answer
+		path := filepath.Join(f.state, clientFile)
+		if err := bus.WriteCredentials(path, server.Credentials(bus.Client)); err != nil {
+			return err
+		}
 		defer os.Remove(path) // nobody answers any more
 	}
 	var recorder *controller.Recorder
@@ -383,6 +381,13 @@ func (f *controllerFlags) control(ctx context.Context, server hub, o controller.
 		return err
 	}
 	defer conn.Close()
+	if err := os.MkdirAll(f.state, 0o700); err != nil {
+		return err
+	}
+	// It stays: another controller may answer.
+	if err := bus.WriteCredentials(filepath.Join(f.state, clientFile), server.Credentials(bus.Client)); err != nil {
+		return err
+	}
 	return leader.Run(ctx, conn, leader.Config{ID: rand.Text(), Where: agent.Here(), Lease: rand.Text()}, o.Log,
 		func(ctx context.Context, bus wire.Bus, as wire.Leadership) error {
 			o.Log.Info(fmt.Sprintf("this controller leads, in term %d", as.Term))
