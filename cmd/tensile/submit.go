@@ -186,12 +186,18 @@ func (s *submission) job(t task.Task, jobs int) (newJob, error) {
 	if err != nil {
 		return newJob{}, err
 	}
+	var source string // unless it is the file of weights
+	if s.weights != "" {
+		if source, err = absolute(t.Source); err != nil {
+			return newJob{}, err
+		}
+	}
 	data, err := absolute(s.data)
 	if err != nil {
 		return newJob{}, err
 	}
 	spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations,
-		Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save, Weights: weights,
+		Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save, Weights: weights, Source: source,
 		Device: s.device}
 	return newJob{spec: spec, graph: t.Graph}, s.checkpointFlags.into(&spec)
 }
