@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 
@@ -27,6 +28,7 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 		begin, notes, err = r.checkpoints.Start(p, &t)
 	}
 	if err == nil && begin == nil && !simulated(r.Device) {
+		t.Source = p.Spec.Source
 		err = t.Begin(p.Spec.Weights)
 	}
 	if err == nil && p.Spec.Save != "" { // before an iteration is trained for nothing
@@ -35,7 +37,7 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 		} else if problem := weights.Writable(p.Spec.Save); problem != nil {
 			err = fmt.Errorf("save: %w", problem)
 		} else if err == nil {
-			err = task.Savable(p.Spec.Save, p.Spec.Weights)
+			err = task.Savable(p.Spec.Save, cmp.Or(p.Spec.Source, p.Spec.Weights))
 		}
 	}
 	return &Prepared{Ticket: p.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}

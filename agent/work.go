@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -100,7 +101,7 @@ func keep(k *Keep, l *losses) *Kept {
 	case k.Ended.Weights == nil:
 		kept.Err = errNoData
 	default:
-		if kept.Err = k.Task.Save(k.Spec.Save, k.Spec.Weights,
+		if kept.Err = k.Task.Save(k.Spec.Save, cmp.Or(k.Spec.Source, k.Spec.Weights),
 			k.Task.File(k.Ended.Iterations, k.Ended.Weights)); kept.Err == nil {
 			kept.Saved = k.Spec.Save
 		}

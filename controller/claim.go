@@ -61,9 +61,15 @@ func (t Together) Without(c Claim) Together {
 	return t
 }
 
-// Used is what jobs, contexts and executors out of reach may have of a device and of the host, by the answer to a
+// Used is what jobs, contexts and executors out of reach may have of all devices and of their hosts, by the answer to a
 // request for all jobs.
 func Used(a *wire.Answer) (device, host graph.Bytes) {
+	if len(a.Devices) > 1 { // each has claims of its own
+		for i := range a.Devices {
+			device, host = device+a.Devices[i].Used, host+a.Devices[i].HostUsed
+		}
+		return device, host
+	}
 	var claims Together
 	for i := range a.Jobs {
 		r := &a.Jobs[i]

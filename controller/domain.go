@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"tensile/graph"
@@ -151,7 +152,10 @@ func (m *Machine) domainOf(s *wire.Status) (*domain, string) {
 		return m.own, ""
 	}
 	d := m.named(b.Name)
+	simulated := func(device string) bool { return strings.HasPrefix(device, "sim:") }
 	switch {
+	case len(m.domains) > 0 && simulated(m.domains[0].config.Device) != simulated(s.Device): // which has no data
+		return nil, fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.domains[0].config.Device)
 	case b.Identity != s.Device:
 		return nil, fmt.Sprintf("it brings a device %s, and has %s", b.Identity, s.Device)
 	case d == nil:

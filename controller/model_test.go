@@ -3,6 +3,7 @@ package controller
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -39,6 +40,7 @@ type world struct {
 	layouts map[string][]*wire.Layout
 	orders  map[string]wire.Orders
 	learnt  *wire.Learnt
+	devices map[string]wire.Device // that executors have brought
 
 	recording bytes.Buffer
 	recorder  *Recorder // of the machine that there is now; nil: none
@@ -47,7 +49,8 @@ type world struct {
 	asked   []*Question
 	lines   []string
 	events  []Event
-	claims  graph.Bytes // of all jobs, a moment ago
+	claims  graph.Bytes            // of all jobs, a moment ago
+	had     map[string]graph.Bytes // likewise, of those of each device; nil: all train on the controller's own
 
 	hostClaims graph.Bytes // likewise
 	slow       float64     // how much slower ops are than their profile
@@ -69,6 +72,7 @@ type fakeExecutor struct {
 	jobs   []*fakeJob
 	cut    bool // no message passes
 	drain  bool // it was interrupted
+	brings *wire.Device
 }
 
 type fakeJob struct {
@@ -102,7 +106,8 @@ func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string][]*wire.Layout{},
 		orders: map[string]wire.Orders{},
-		slow:   1, profile: profile, late: true, disk: map[int64]wire.Checkpoint{}, lost: map[string]bool{}}
+		slow:   1, profile: profile, late: true, disk: map[int64]wire.Checkpoint{},
+		devices: map[string]wire.Device{}, lost: map[string]bool{}}
 	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile",
 		Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5), Preempt: seed%4 == 1,
 		Watched: true}
@@ -140,7 +145,13 @@ func (w *world) plan(p *Plan) {
 	machine := w.machine
 	do := func() {
 		if w.machine == machine {
-			w.step(Input{Planned: plannerOf(machine.own.config, w.profile).Plan(w.t.Context(), p)})
+			c := machine.config
+			if p.Device != nil {
+				c = c.For(p.Device)
+			} else if machine.own != nil {
+				c = machine.own.config
+			}
+			w.step(Input{Planned: plannerOf(c, w.profile).Plan(w.t.Context(), p)})
 		}
 	}
 	if w.late {
@@ -175,6 +186,10 @@ func (w *world) carryOut(outputs []Output) {
 			w.graphs[o.Graph.Graph.Digest()] = o.Graph.Graph
 		case o.Layout != nil:
 			w.layouts[o.Layout.Job] = append(w.layouts[o.Layout.Job], o.Layout.Layout)
+		case o.Device != nil:
+			w.devices[o.Device.Name] = *o.Device
+		case o.Drop != nil && o.Drop.Device != "":
+			delete(w.devices, o.Drop.Device)
 		case o.Learnt != nil:
 			w.learnt = &o.Learnt.Wire
 		case o.Orders != nil:
@@ -214,7 +229,7 @@ func (w *world) tell(x *fakeExecutor, dead ...string) {
 	}
 	x.number++
 	s := &wire.Status{Executor: x.name, Number: x.number, Life: x.life, Device: "model", Host: x.host, Since: x.since,
-		Orders: x.orders.Number, Dead: dead, Jobs: []wire.JobStatus{}}
+		Orders: x.orders.Number, Dead: dead, Brings: x.brings, Jobs: []wire.JobStatus{}}
 	for _, j := range x.jobs {
 		s.Jobs = append(s.Jobs, j.status)
 	}
@@ -294,8 +309,8 @@ func (w *world) work(x *fakeExecutor) {
 		s.State, s.Arena = wire.Suspended, 0
 	case j.order.Park == wire.InMemory:
 		s.State, s.Arena = wire.Resting, 0
-		if j.host > 0 {
-			_, j.host = program.HostSlots(w.graphs[j.order.Spec.Graph])
+		if g := w.graphs[j.order.Spec.Graph]; j.host > 0 && g != nil { // it may have been given up, and be forgotten
+			_, j.host = program.HostSlots(g)
 		}
 	case j.order.Epoch > s.Epoch && w.givenUp(s): // the layout may be there no more
 	case j.order.Epoch > s.Epoch || s.State == wire.Resting:
@@ -355,6 +370,10 @@ func (w *world) end(x *fakeExecutor, why string) {
 // check holds what must be true at any moment.
 func (w *world) check() {
 	w.t.Helper()
+	if w.had != nil {
+		w.checkDevices()
+		return
+	}
 	var arenas, hosts graph.Bytes
 	for _, x := range w.executors {
 		for _, j := range x.jobs {
@@ -486,6 +505,11 @@ func (w *world) stored() Stored {
 			w.t.Fatal(err)
 		}
 		s.Profiles[digest] = &p
+	}
+	s.Placed = map[string]map[graph.Digest]*planner.Profile{}
+	for _, name := range slices.Sorted(maps.Keys(w.devices)) {
+		s.Devices = append(s.Devices, w.devices[name])
+		s.Placed[name] = s.Profiles
 	}
 	return s
 }

@@ -54,10 +54,10 @@ func (d *domain) takes(j *job) bool {
 	r := &j.record
 	begun := r.Checkpoint != nil && !r.Spec.AnyDevice && r.Device != ""
 	switch {
-	case d.brought == nil && begun && r.Device != d.config.Device:
-		return false
 	case d.brought == nil && len(d.m.domains) == 1:
 		return true
+	case d.brought == nil && begun && r.Device != d.config.Device:
+		return false
 	case d.brought == nil && !slices.ContainsFunc(j.tried, d.has): // it may start an executor
 		return j.lacking == 0 || d.vacant(j, nil) != ""
 	case d.brought == nil:
@@ -186,7 +186,7 @@ func (m *Machine) try() {
 			busy = busy || d.errand != nil
 		}
 		if m.look = true; !busy {
-			m.begun(j, list)
+			m.beginTrial(j, list)
 		}
 		return
 	}
@@ -204,8 +204,8 @@ func (m *Machine) behind(j, before *job) {
 	}
 }
 
-// begun begins a trial.
-func (m *Machine) begun(j *job, list []*domain) {
+// beginTrial has plans with a job made on several devices.
+func (m *Machine) beginTrial(j *job, list []*domain) {
 	m.trial = &trial{job: j}
 	for _, d := range list {
 		if slices.ContainsFunc(m.trial.list, func(a *attempt) bool { return d.alike(a.domain) }) {

@@ -172,7 +172,9 @@ func (w *work) slowdown(p *planner.Planned, i int) (slowdown float64, alone time
 	}
 	s := &p.Jobs[i]
 	if p.Expected != nil {
-		return 1 / p.Expected.Speed(s.Unplanned, i), alone
+		if speed := p.Expected.Speed(s.Unplanned, i); speed > 0 {
+			return 1 / speed, alone
+		}
 	}
 	d := program.Durations{Steps: s.Plan.Made, Out: s.Out, In: s.In}
 	takes := program.Time(p.Programs[i].Program(), d).Iteration

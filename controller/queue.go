@@ -16,7 +16,8 @@ import (
 func (d *domain) waiting() []*job {
 	waiting := slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool {
 		return j.record.State != wire.Queued || j.stuck || j.ready > d.m.now || d.m.away(j) ||
-			j.lacking > 0 && d.vacant(j, nil) == ""
+			j.lacking > 0 && d.vacant(j, nil) == "" ||
+			(d.brought != nil || len(d.m.domains) > 1) && j.free() && !d.takes(j)
 	})
 	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(d.m.rank(b), d.m.rank(a)) })
 	return waiting
@@ -194,14 +195,14 @@ func (m *Machine) parked(j *job) {
 	m.admit(j.domain)
 	if j.record.Preempted {
 		why := "gave way to a job of higher priority"
-		if b := j.domain.brought; b != nil && b.Drained {
-			why = fmt.Sprintf("has left device %s, which is drained", b.Name)
+		if d := j.domain; d != nil && d.brought != nil && d.brought.Drained {
+			why = fmt.Sprintf("has left device %s, which is drained", d.on())
 		}
 		m.enqueue(j, why)
 	} else {
 		j.record.State, j.record.Why = wire.Parked, ""
 	}
-	if !m.config.NoReplan {
+	if !m.config.NoReplan && j.domain != nil {
 		j.domain.want.better = because(Departure, "job %s is parked", j.record.Spec.Name)
 	}
 	m.event(Event{Kind: Rested, Job: j.record.Spec.Name, Iterations: j.record.Iteration})

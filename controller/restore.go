@@ -60,7 +60,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if r.State.Over() {
 			continue
 		}
-		if d == nil && (!j.free() || r.On != "") {
+		if d == nil && (j.active() || j.placed()) {
 			return nil, fmt.Errorf("job %s runs on %s, which this controller does not know: start it for that device, "+
 				"or stop the job with one that is", r.Spec.Name, cmp.Or(r.On, r.Device))
 		}
@@ -69,7 +69,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		} else {
 			j.page = d.config.Page
 		}
-		if r.State != wire.Queued && r.Device != "" && r.Device != d.config.Device {
+		if d != nil && r.State != wire.Queued && r.Device != "" && r.Device != d.config.Device {
 			return nil, fmt.Errorf("job %s runs on %s, and this controller is for %s: start it for that device, or "+
 				"stop the jobs with one that is",
 				r.Spec.Name, r.Device, d.config.Device)

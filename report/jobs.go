@@ -62,8 +62,19 @@ func Head(a wire.Answer) string {
 		}
 	}
 	line := used.String()
-	if a.Budget > 0 {
-		line += " of " + a.Budget.String()
+	budget := a.Budget
+	if len(a.Devices) > 0 {
+		budget = a.Devices[0].Budget
+		for _, d := range a.Devices[1:] {
+			if d.Budget == 0 {
+				budget = 0
+			} else if budget > 0 {
+				budget += d.Budget
+			}
+		}
+	}
+	if budget > 0 {
+		line += " of " + budget.String()
 	}
 	line += " used"
 	if a.Contexts.Sum() > 0 {
@@ -87,6 +98,14 @@ func Head(a wire.Answer) string {
 	}
 	if a.Sharing != wire.NoSharing && Sharing(a.Jobs) > 1 {
 		line += fmt.Sprintf("; jobs share memory by %s", a.Sharing)
+	}
+	switch {
+	case len(a.Devices) > 1:
+		return line + fmt.Sprintf("; %d devices", len(a.Devices))
+	case len(a.Devices) == 1 && !a.Devices[0].Own:
+		return line + "; device " + a.Devices[0].Name
+	case a.Device == "" && len(a.Devices) == 0:
+		return line + "; no device"
 	}
 	return line + link(a.Link) + "; device " + a.Device
 }

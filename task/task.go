@@ -28,8 +28,8 @@ type Task struct {
 	Latency     []time.Duration
 	Held, Least graph.Bytes
 
-	// Source is the ONNX file that the graph was made from, with which it begins unless other weights are named. "":
-	// it was made from none.
+	// Source is the ONNX file that the graph was made from: it has the constants of the graph, also where other weights
+	// are named. "": it was made from none.
 	Source string
 
 	Seed uint64 // of weights, dropout and noise
@@ -88,6 +88,10 @@ func (t *Task) Begin(path string) error {
 		}
 		t.First = make(map[string][]float32)
 	}
+	constants, err := t.constants(path)
+	if err != nil {
+		return err
+	}
 	tensors := make(map[string]weights.Tensor)
 	for _, x := range file.Tensors {
 		tensors[x.Name] = x
@@ -103,6 +107,8 @@ func (t *Task) Begin(path string) error {
 		name := nameOf(&s)
 		x, found := tensors[name]
 		switch want := sizes[name]; {
+		case !found && constants[name] != nil:
+			t.First[name] = constants[name]
 		case !found && s.Init.Kind == graph.InitFile && path == "":
 			return fmt.Errorf("graph %s has the first content of %s in a file: name that file with --weights",
 				t.Graph.Name, name)
@@ -124,6 +130,31 @@ func (t *Task) Begin(path string) error {
 			path, len(file.Tensors), t.Graph.Name)
 	}
 	return nil
+}
+
+// constants returns what the graph keeps of its ONNX file and never changes, such as masks, by name. A file of weights
+// has no such tensors, as PyTorch has none of these names. The map is nil if the ONNX file is the file of weights.
+func (t *Task) constants(path string) (map[string][]float32, error) {
+	if t.Source == "" || t.Source == path {
+		return nil, nil
+	}
+	file, err := t.read(t.Source)
+	if err != nil {
+		return nil, err
+	}
+	changed := make(map[string]bool)
+	for _, x := range t.Graph.Tensors {
+		if x.Version > 0 {
+			changed[nameOf(&t.Graph.Storages[x.Storage])] = true
+		}
+	}
+	constants := make(map[string][]float32)
+	for _, x := range file.Tensors {
+		if !changed[x.Name] {
+			constants[x.Name] = x.Data
+		}
+	}
+	return constants, nil
 }
 
 // read reads a file of weights: safetensors, a state_dict of torch, or the ONNX file that the graph was made from.

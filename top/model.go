@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"tensile/report"
 	"tensile/wire"
@@ -111,7 +111,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case Done:
 		m.done(msg)
 		return m, nil
-	case tea.KeyMsg:
+	case tea.KeyPressMsg:
 		return m.key(msg.String())
 	}
 	return m, nil
@@ -263,7 +263,7 @@ func (m Model) key(k string) (tea.Model, tea.Cmd) {
 		m.move(1)
 	case "pgup":
 		m.move(-max(1, m.height/2))
-	case "pgdown", " ":
+	case "pgdown", "space":
 		m.move(max(1, m.height/2))
 	case "s":
 		m.order = (m.order + 1) % len(orders)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"tensile/explain"
@@ -44,7 +44,7 @@ func (s *screen) tell(msg tea.Msg) (cmd tea.Cmd) {
 	s.t.Helper()
 	s.model, cmd = s.model.Update(msg)
 	m := s.model.(Model)
-	lines := strings.Split(m.View(), "\n")
+	lines := strings.Split(m.View().Content, "\n")
 	if len(lines) != m.height {
 		s.t.Errorf("%d lines on a terminal of %d, after %+v", len(lines), m.height, msg)
 	}
@@ -60,18 +60,18 @@ func (s *screen) tell(msg tea.Msg) (cmd tea.Cmd) {
 func (s *screen) press(keys ...string) {
 	s.t.Helper()
 	for _, k := range keys {
-		msg := tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(k)}
+		msg := tea.KeyPressMsg{Code: []rune(k)[0], Text: k}
 		switch k {
 		case "enter":
-			msg = tea.KeyMsg{Type: tea.KeyEnter}
+			msg = tea.KeyPressMsg{Code: tea.KeyEnter}
 		case "esc":
-			msg = tea.KeyMsg{Type: tea.KeyEsc}
+			msg = tea.KeyPressMsg{Code: tea.KeyEscape}
 		case "down":
-			msg = tea.KeyMsg{Type: tea.KeyDown}
+			msg = tea.KeyPressMsg{Code: tea.KeyDown}
 		case "up":
-			msg = tea.KeyMsg{Type: tea.KeyUp}
+			msg = tea.KeyPressMsg{Code: tea.KeyUp}
 		case "pgdown":
-			msg = tea.KeyMsg{Type: tea.KeyPgDown}
+			msg = tea.KeyPressMsg{Code: tea.KeyPgDown}
 		}
 		if cmd := s.tell(msg); cmd != nil {
 			cmd()
@@ -121,7 +121,7 @@ func (s *screen) hear(seconds int) {
 // golden compares the view with a file of testdata, or writes it.
 func (s *screen) golden(name string) {
 	s.t.Helper()
-	text := strings.ReplaceAll(s.model.View(), "\x1b", "␛") + "\n"
+	text := strings.ReplaceAll(s.model.View().Content, "\x1b", "␛") + "\n"
 	path := filepath.Join("testdata", name+".txt")
 	if *rewrite {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
@@ -178,7 +178,8 @@ func TestKeys(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("keys have asked for %q, want %q", got, want)
 	}
-	if cmd := s.tell(tea.KeyMsg{Type: tea.KeyCtrlC}); cmd == nil || fmt.Sprint(cmd()) != fmt.Sprint(tea.Quit()) {
+	cmd := s.tell(tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl})
+	if cmd == nil || fmt.Sprint(cmd()) != fmt.Sprint(tea.Quit()) {
 		t.Error("ctrl-c does not quit")
 	}
 }
@@ -188,11 +189,11 @@ func TestDone(t *testing.T) {
 	s := newScreen(t, 80, 24)
 	s.hear(1)
 	s.tell(Done{Request: wire.Request{Verb: wire.Stop}, Answer: wire.Answer{Jobs: answer(0).Jobs[:1]}})
-	if view := s.model.View(); !strings.Contains(view, "job vgg16 is running") {
+	if view := s.model.View().Content; !strings.Contains(view, "job vgg16 is running") {
 		t.Errorf("after a command:\n%s", view)
 	}
 	s.tell(Done{Err: errors.New("job vgg16 belongs to bob")})
-	if view := s.model.View(); !strings.Contains(view, "job vgg16 belongs to bob") {
+	if view := s.model.View().Content; !strings.Contains(view, "job vgg16 belongs to bob") {
 		t.Errorf("after an error:\n%s", view)
 	}
 }
@@ -247,9 +248,9 @@ func TestHostile(t *testing.T) {
 		s := newScreen(t, width, 24)
 		look := func() {
 			t.Helper()
-			for _, r := range ours.Replace(s.model.(Model).View()) {
+			for _, r := range ours.Replace(s.model.(Model).View().Content) {
 				if !strconv.IsPrint(r) {
-					t.Fatalf("the screen has %q:\n%q", r, s.model.(Model).View())
+					t.Fatalf("the screen has %q:\n%q", r, s.model.(Model).View().Content)
 				}
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"tensile/controller"
@@ -25,7 +26,12 @@ const (
 )
 
 // View is the whole screen, so many lines as the terminal has, none wider than it.
-func (m Model) View() string {
+func (m Model) View() tea.View {
+	return tea.View{Content: m.screen(), AltScreen: true}
+}
+
+// screen is the text of the view.
+func (m *Model) screen() string {
 	var lines []string
 	switch {
 	case m.trouble != "":

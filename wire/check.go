@@ -94,6 +94,7 @@ func (c *checker) spec(s *Spec) {
 	c.name("job", s.Name)
 	c.short("model", s.Model)
 	c.short("weights", s.Weights)
+	c.short("source", s.Source)
 	c.short("data", s.Data)
 	c.short("save", s.Save)
 	c.short("from", s.From)

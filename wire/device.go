@@ -30,8 +30,9 @@ type Device struct {
 // DeviceState is a device of a controller, and what its jobs have of it.
 type DeviceState struct {
 	Device
-	Own       bool        `json:"own,omitzero"` // it is that of the controller's process
-	Used      graph.Bytes `json:"used_bytes"`   // by the claims of jobs, and contexts
+	// it is that of the controller's process, of which Facts say no more than the link
+	Own       bool        `json:"own,omitzero"`
+	Used      graph.Bytes `json:"used_bytes"` // by the claims of jobs, and contexts
 	HostUsed  graph.Bytes `json:"host_used_bytes"`
 	Jobs      int         `json:"jobs"`      // that train on it, or are parked in its host's memory
 	Executors int         `json:"executors"` // that are heard of
@@ -47,7 +48,9 @@ func (d Device) check() error {
 }
 
 func (c *checker) device(d *Device) {
-	c.name("device", d.Name)
+	if err := CheckDevice(d.Name); err != nil {
+		c.fail("device: %w", err)
+	}
 	c.short("model of a device", d.Model)
 	c.short("identity of a device", d.Identity)
 	c.short("host of a device", d.Host)
@@ -81,7 +84,14 @@ func (c *checker) facts(f *cost.Facts) {
 }
 
 func (s *DeviceState) check(c *checker) {
-	c.device(&s.Device)
+	if s.Own { // whose facts are nobody's to plan with
+		c.short("device", s.Name)
+		c.short("identity of a device", s.Identity)
+		atLeast(c, "budget_bytes of a device", s.Budget, 0)
+		atLeast(c, "host_memory_bytes of a device", s.HostMemory, 0)
+	} else {
+		c.device(&s.Device)
+	}
 	atLeast(c, "used_bytes of a device", s.Used, 0)
 	atLeast(c, "host_used_bytes of a device", s.HostUsed, 0)
 	atLeast(c, "jobs of a device", s.Jobs, 0)

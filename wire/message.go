@@ -29,6 +29,7 @@ type Spec struct {
 	SwapRate   float64      `json:"max_swap_rate,omitzero"` // share of the storages that may be swapped; 0: no limit
 	// folder with examples where the executor runs; "": a synthetic set
 	Weights string `json:"weights,omitzero"` // file of first weights, where the executor runs; "": all are made up
+	Source  string `json:"source,omitzero"`  // ONNX file of the graph, where the executor runs, if Weights is another
 	Data    string `json:"data,omitzero"`
 	Save    string `json:"save,omitzero"` // file for parameters and state, where the executor runs
 

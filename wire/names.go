@@ -140,6 +140,17 @@ func CheckName(name string) error {
 	return nil
 }
 
+// MaxDeviceName is the length of the longest name of a device, in bytes: it is a part of other names.
+const MaxDeviceName = 64
+
+// CheckDevice reports whether a device may be called so.
+func CheckDevice(name string) error {
+	if len(name) > MaxDeviceName {
+		return fmt.Errorf("the name %s of a device has %d bytes, and %d at most", clip(name), len(name), MaxDeviceName)
+	}
+	return CheckName(name)
+}
+
 const nameRule = "a name is 1 to 128 bytes of printable characters without slashes, and not *, . or .."
 
 // clip quotes a text for an error message and cuts it short.

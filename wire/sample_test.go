@@ -19,7 +19,7 @@ func samples() []Message {
 	spec := Spec{
 		Name: "lenet.1", ID: 6, Model: "lenet", Graph: digest, Seed: 1 << 63, Iterations: 50, Priority: 2,
 		SwapRate: 0.5,
-		Data:     "data/mnist", Weights: "in/lenet.safetensors", Save: "out/lenet.safetensors",
+		Data:     "data/mnist", Weights: "in/lenet.safetensors", Source: "in/lenet.onnx", Save: "out/lenet.safetensors",
 		From: "in/40.safetensors", Checkpoint: Interval{5 * time.Minute, 100}, Keep: 3, Restarts: 5, AnyDevice: true,
 		Owner: "ada", Device: "lab-cpu", Script: true, Held: 512, Least: 1024,
 	}

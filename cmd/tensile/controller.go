@@ -18,10 +18,12 @@ import (
 
 	"tensile/agent"
 	"tensile/controller"
+	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/internal/leader"
 	"tensile/internal/web"
+	"tensile/planner"
 	"tensile/scheduler/policies"
 	"tensile/wire"
 )
@@ -32,7 +34,7 @@ type controllerFlags struct {
 	state  string
 	listen string
 	http   string // address of the page; "off": there is none
-	open   bool   // metrics want no token
+	public bool   // metrics want no token
 	share  bool
 	tls    bool
 	alpha  float64
@@ -70,6 +72,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) },
 	}
 	f.plan.registerDevice(c)
+	c.Flags().Lookup("device").Usage += "; none: those alone that executors bring"
 	f.plan.registerPolicy(c)
 	f.plan.registerReplan(c)
 	f.plan.registerSharing(c, "gates where the device can back a part of an arena, else none")
@@ -84,7 +87,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		"address to take connections at; port 0 is any free one, and the same after a restart")
 	c.Flags().StringVar(&f.http, "http", anyPort,
 		"address to serve the page at; port 0 is any free one, and the same after a restart; off: nowhere")
-	c.Flags().BoolVar(&f.open, "metrics-open", false,
+	c.Flags().BoolVar(&f.public, "metrics-open", false,
 		"serve /metrics to everyone who reaches the address of --http, without a token; it names jobs and owners")
 	c.Flags().BoolVar(&f.tls, "tls", false, "encrypt connections, with a certificate made in the state folder")
 	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim)")
@@ -154,7 +157,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	switch {
-	case f.http == noPage && f.open:
+	case f.http == noPage && f.public:
 		return errors.New("--metrics-open: with --http off there are no metrics: leave one of the two out")
 	case f.http != noPage:
 		if err := web.Check(f.http); err != nil {
@@ -182,25 +185,13 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d, link, err := openDevice(&f.plan)
-	if err != nil {
-		return err
-	}
-	f.plan.link = link.flag()
-	defer d.Close()
-	if err := f.plan.checkSharing(d); err != nil {
-		return err
-	}
-	if f.plan.sharing.open && f.plan.mayGate(d) {
-		f.plan.sharing.Sharing = wire.Gates
-	}
 	log := f.log.logger(out).With("device", f.plan.device)
 	warn := lines(log, slog.LevelWarn)
-	f.plan.latency.ours = anyLives(executorsIn(f.state))
-	latencies, err := f.plan.findModel(d)
+	own, err := f.open(budget)
 	if err != nil {
 		return err
 	}
+	defer own.close()
 	server, err := f.hub(warn)
 	if err != nil {
 		return err
@@ -208,17 +199,15 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	defer server.Close()
 	external := f.servers.urls != ""
 	page := new(page)
-	if !external { // else with each term
+	if !external { // else there is a page in each term
 		if page, err = f.openPage(warn); err != nil {
 			return err
 		}
 		defer page.close()
-	}
-	path := filepath.Join(f.state, clientFile)
-	if err := bus.WriteCredentials(path, server.Credentials(bus.Client)); err != nil {
-		return err
-	}
-	if !external { // where another controller may answer
+		path := filepath.Join(f.state, clientFile)
+		if err := bus.WriteCredentials(path, server.Credentials(bus.Client)); err != nil {
+			return err
+		}
 		defer os.Remove(path) // nobody answers any more
 	}
 	var recorder *controller.Recorder
@@ -230,22 +219,24 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		defer file.Close()
 		recorder = controller.NewRecorder(file, func(err error) { log.Warn(f.record, "err", err) })
 	}
+	describer := &describer{own: own.device}
+	defer describer.close()
 	executors := newChildren(server, f.state, &f.plan, false)
 	executors.flags = append(executors.flags, f.log.args()...)
 	if f.quota.quota != "" {
 		executors.flags = append(executors.flags, "--checkpoint-quota", f.quota.quota)
 	}
-	o := controller.Options{Config: f.plan.controllerConfig(budget), On: f.plan.on(d), Log: log,
+	o := controller.Options{Config: f.plan.controllerConfig(budget), On: own.on, Log: log, Describe: describer.describe,
 		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
-			log.Info(fmt.Sprintf("controller of %s at %s, state in %s", d.Name(), server.URL(), f.state))
+			log.Info(fmt.Sprintf("controller of %s at %s, state in %s", own.name, server.URL(), f.state))
 			page.ready(lines(log, slog.LevelInfo), f.state, f.terminal(out))
-			log.Info("latencies before anything was measured: " + latencies)
+			log.Info("latencies before anything was measured: " + own.latencies)
 			if f.plan.context > 0 {
 				log.Info(fmt.Sprintf("this process and every executor take %s of the device's memory each, by opening "+
 					"it; that comes off the budget", f.plan.context))
 			}
 		}}
-	o.HostMemory = host
+	o.HostMemory, o.NoDevice, o.Name = host, own.device == nil, deviceName(f.plan.device)
 	o.Credentials = func(executor string) string {
 		text, err := json.Marshal(server.Credentials(bus.Executor(executor)))
 		if err != nil {
@@ -259,7 +250,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	o.Config.Lease = leaseName(server)
 	o.Trouble, o.Record, o.InForce, o.Kill = server.Trouble, recorder, f.inForce, executors.kill
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
-	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, link.rate > 0, f.keep
+	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, own.limited, f.keep
 	if external {
 		err = f.control(ctx, server, o, f.terminal(out))
 	} else if err = page.mount(ctx, server, f, &o); err == nil {
@@ -275,6 +266,57 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	log.Info("the controller ends; executors go on with their plans until it is started again on this state folder")
 	return nil
+}
+
+// ownDevice is the device of a controller's process.
+type ownDevice struct {
+	device    device.Device // nil: it has none
+	on        planner.Device
+	name      string
+	latencies string // where they come from
+	limited   bool   // its link is
+}
+
+func (o *ownDevice) close() {
+	if o.device != nil {
+		o.device.Close()
+	}
+}
+
+// open opens the controller's own device, if it is to have one.
+func (f *controllerFlags) open(budget graph.Bytes) (o *ownDevice, err error) {
+	if f.plan.device == noDevice {
+		if budget > 0 {
+			return nil, fmt.Errorf("--budget: %w", errNoDevice)
+		}
+		if f.plan.sharing.open { // on devices that can back a part of an arena
+			f.plan.sharing.Sharing = wire.Gates
+		}
+		return &ownDevice{name: "the devices that executors bring", latencies: "roofline, by what executors say of " +
+			"their devices"}, nil
+	}
+	d, link, err := openDevice(&f.plan)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	f.plan.link = link.flag()
+	if err := f.plan.checkSharing(d); err != nil {
+		return nil, err
+	}
+	if f.plan.sharing.open && f.plan.mayGate(d) {
+		f.plan.sharing.Sharing = wire.Gates
+	}
+	f.plan.latency.ours = anyLives(executorsIn(f.state))
+	latencies, err := f.plan.findModel(d)
+	if err != nil {
+		return nil, err
+	}
+	return &ownDevice{d, f.plan.on(d), d.Name(), latencies, link.rate > 0}, nil
 }
 
 // terminal is the terminal at which somebody reads what the controller says; nil: there is none, or what it says is for
@@ -339,6 +381,13 @@ func (f *controllerFlags) control(ctx context.Context, server hub, o controller.
 		return err
 	}
 	defer conn.Close()
+	if err := os.MkdirAll(f.state, 0o700); err != nil {
+		return err
+	}
+	// It stays: another controller may answer.
+	if err := bus.WriteCredentials(filepath.Join(f.state, clientFile), server.Credentials(bus.Client)); err != nil {
+		return err
+	}
 	return leader.Run(ctx, conn, leader.Config{ID: rand.Text(), Where: agent.Here(), Lease: rand.Text()}, o.Log,
 		func(ctx context.Context, bus wire.Bus, as wire.Leadership) error {
 			o.Log.Info(fmt.Sprintf("this controller leads, in term %d", as.Term))

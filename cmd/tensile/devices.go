@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
 	"runtime"
 	"slices"
 
@@ -9,20 +12,32 @@ import (
 	"tensile/device/cuda"
 	"tensile/device/nvml"
 	"tensile/graph"
+	"tensile/internal/bus"
 	"tensile/report"
 )
 
 func devicesCommand() *cobra.Command {
-	var json bool
+	var json, watch bool
+	var client clientFlags
 	c := &cobra.Command{
 		Use:   "devices",
-		Short: "Show this machine's devices: GPUs with their memory, load, link and processes, the CPU, simulated ones",
-		Long: `Show what --device can name on this machine. GPUs are asked for by NVML (memory, share of time with a
-kernel, PCIe generation and lanes, processes) and by CUDA (number, compute capability, and CONTEXT:
-the memory that each process takes by opening the device); the two are matched by PCI bus id. An idle
-GPU lowers the generation of its link. What is missing, and how to get it, is said in a line each.`,
+		Short: "Show this machine's devices, or those of a controller",
+		Long: `With --state or --credentials, show the devices of a controller: what jobs claim of each, of what
+budget, how many jobs and executors it has, and its link.
+
+Without, show what --device can name on this machine. GPUs are asked for by NVML (memory, share of time
+with a kernel, PCIe generation and lanes, processes) and by CUDA (number, compute capability, and
+CONTEXT: the memory that each process takes by opening the device); the two are matched by PCI bus id.
+An idle GPU lowers the generation of its link. What is missing, and how to get it, is said in a line each.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("state") || client.credentials != "" {
+				return client.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+					return listDevices(ctx, conn, json, watch, out)
+				})(c, nil)
+			} else if watch {
+				return errors.New("--watch: name a controller with --state or --credentials")
+			}
 			seen, errNVML := nvml.List()
 			usable, errCUDA := cudaDevices(cudaDriver, usedOf)
 			all := report.NewDevices(cpuDevice(), seen, usable, errNVML, errCUDA)
@@ -32,7 +47,9 @@ GPU lowers the generation of its link. What is missing, and how to get it, is sa
 			return all.WriteTable(c.OutOrStdout())
 		},
 	}
-	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else; with --watch, one a second")
+	c.Flags().BoolVar(&watch, "watch", false, "of a controller: go on, once a second, until interrupted")
+	client.register(c)
 	return c
 }
 

@@ -36,6 +36,7 @@ type executorFlags struct {
 	locked      bool
 	lease       string
 	log         logFlags
+	brings      bringFlags
 }
 
 func executorCommand() *cobra.Command {
@@ -43,8 +44,10 @@ func executorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "executor",
 		Short: "Train what a controller orders, from this shell or machine",
-		Long: `Join a controller and train what it orders, until it lets this executor go. The device
-must be the one that the controller plans for. While the controller is away the jobs go on with
+		Long: `Join a controller and train what it orders, until it lets this executor go. It brings its
+device: the controller plans for each device by itself, and places jobs on them. Executors of one
+--name share a device; on the host of the controller that is the controller's own, unless --name says
+otherwise. While the controller is away the jobs go on with
 their plans. The file of credentials comes from tensile credentials NAME where the controller runs;
 it is as good as a password.
 
@@ -58,6 +61,7 @@ submitted with --save they are saved. A second one ends the executor at once.`,
 	f.device.registerDevice(c)
 	f.checkpoints.register(c)
 	f.log.register(c)
+	f.brings.register(c)
 	c.Flags().StringVar(&f.url, "nats", "",
 		"address of the controller, such as nats://HOST:4222 (default: the one in the credentials)")
 	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials")
@@ -83,6 +87,9 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	if f.credentials == "" {
 		return errors.New("executor: name a file with --credentials; tensile credentials NAME makes one where the " +
 			"controller runs")
+	}
+	if err := f.brings.check(); err != nil {
+		return err
 	}
 	folder, err := f.checkpoints.folder()
 	if err != nil {
@@ -134,7 +141,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 			cancel(errOrphaned)
 		}()
 	}
-	d, _, err := openDevice(&f.device)
+	d, link, err := openDevice(&f.device)
 	if err != nil {
 		return err
 	}
@@ -160,6 +167,11 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	say.Info(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
 	o := agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: conn, Log: log, Checkpoints: folder,
 		Interrupt: ctx.Done(), Notice: say, Record: recorder}
+	if !f.locked { // one that a controller has started trains on that one's device
+		if o.Brings, err = f.brings.brings(d, &f.device, link); err != nil {
+			return err
+		}
+	}
 	if f.paced {
 		o.Host = func(observer func(executor.Event)) agent.Host {
 			h := executor.NewHost(d, observer)

@@ -154,6 +154,10 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 	if owners {
 		more += "OWNER\t"
 	}
+	several := len(a.Devices) > 1 || wide && len(a.Devices) > 0
+	if several {
+		more += "DEVICE\t"
+	}
 	fmt.Fprintln(w, heads+more+"EXECUTOR\tREASON")
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
@@ -169,6 +173,9 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		if owners {
 			fmt.Fprintf(w, "%s\t", cmp.Or(r.Spec.Owner, "-"))
 		}
+		if several {
+			fmt.Fprintf(w, "%s\t", deviceOf(r, a.Devices))
+		}
 		fmt.Fprintf(w, "%s\t%s\n", cmp.Or(r.Executor, "-"), r.Why)
 	}
 	if err := w.Flush(); err != nil {
@@ -180,6 +187,14 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		}
 	}
 	return nil
+}
+
+// deviceOf is the name of the device that a job is planned for on.
+func deviceOf(r *wire.Record, devices []wire.DeviceState) string {
+	if r.On != "" || r.Executor == "" || len(devices) == 0 || !devices[0].Own {
+		return cmp.Or(r.On, "-")
+	}
+	return devices[0].Name
 }
 
 // iterations are how many a job has done, and of how many; those of a script end when it does.

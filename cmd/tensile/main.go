@@ -104,6 +104,7 @@ without a plan.`,
 		benchCommand(), predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(),
 		credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), parkCommand(),
 		resumeCommand(), priorityCommand(), traceCommand(), explainCommand(), topCommand(), budgetCommand(),
-		forgetCommand(), logsCommand(), pageCommand(), debugCommand(), leaseCommand(), joinCommand(), onnxCommand(), simulateCommand())
+		forgetCommand(), drainCommand(), logsCommand(), pageCommand(), debugCommand(), leaseCommand(), joinCommand(),
+		onnxCommand(), simulateCommand())
 	return c
 }

@@ -29,6 +29,9 @@ func TestClusterONNX(t *testing.T) {
 	if job.State != wire.Done || job.Result == nil || job.Result.Saved != submitted {
 		t.Fatalf("the job is %s, its result %+v", job.State, job.Result)
 	}
+	other := filepath.Join(dir, "other.onnx")
+	begins := append([]string{"--weights", submitted, "--optimizer", "sgd"}, common...)
+	c.tell(append([]string{"submit", file, "--name", "other", "--save", other, "--wait"}, begins...)...)
 	c.tell("stop", "beside")
 	c.in(wire.Halted, "beside")
 	c.end()
@@ -37,7 +40,12 @@ func TestClusterONNX(t *testing.T) {
 	if !bytes.Equal(read(t, submitted), read(t, filepath.Join(dir, "alone.onnx"))) {
 		t.Error("the model that the executor saved is another one than that of a run alone")
 	}
-	if diff := cmp.Diff([]string{"alone.onnx", "cnn.onnx", "submitted.onnx"}, files(t, dir)); diff != "" {
+	tensile(t, dir, append([]string{"run", "cnn.onnx", "--save", "again.onnx"}, begins...)...)
+	if !bytes.Equal(read(t, other), read(t, filepath.Join(dir, "again.onnx"))) {
+		t.Error("with other weights the executor saved another model than a run")
+	}
+	want := []string{"again.onnx", "alone.onnx", "cnn.onnx", "other.onnx", "submitted.onnx"}
+	if diff := cmp.Diff(want, files(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }

@@ -44,7 +44,7 @@ func (f *controllerFlags) openPage(log func(string)) (*page, error) {
 
 // mount has all of the page show a controller with these options, which it completes.
 func (p *page) mount(ctx context.Context, server hub, f *controllerFlags, o *controller.Options) error {
-	p.measure(f.plan.device, f.open, o)
+	p.measure(f.plan.device, f.public, o)
 	return p.show(ctx, server, o)
 }
 

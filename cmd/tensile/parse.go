@@ -142,6 +142,8 @@ func simulatedFacts(device string) (cost.Facts, error) {
 	return facts, nil
 }
 
+const maxThreads = 1024
+
 // openDevice opens the device that --device names, with the limit of --link.
 func openDevice(f *planFlags) (device.Device, linkRate, error) {
 	kind, _, _ := strings.Cut(f.device, ":")
@@ -173,7 +175,6 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 	default:
 		return nil, linkRate{}, fmt.Errorf("--device %q: use cpu, cuda or sim:NAME (%s)", f.device, simNames())
 	}
-	const maxThreads = 1024
 	if f.threads < 1 || f.threads > maxThreads {
 		return nil, linkRate{}, fmt.Errorf("--threads %d: give 1 to %d", f.threads, maxThreads)
 	}

@@ -159,7 +159,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		if err := t.Begin(cmp.Or(f.weights, t.Source)); err != nil && !f.simulated() {
 			return err
 		}
-		if err := task.Savable(f.save, cmp.Or(f.weights, t.Source)); err != nil {
+		if err := task.Savable(f.save, cmp.Or(t.Source, f.weights)); err != nil {
 			return err
 		}
 	}

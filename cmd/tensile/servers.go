@@ -99,7 +99,7 @@ type servers struct {
 	executors  bus.Login // of the executors that are started here, and of those of scripts
 }
 
-// openServers reads what lets this controller in, and its executors, and makes its state folder.
+// openServers reads what lets this controller in, and its executors.
 func (f *controllerFlags) openServers() (*servers, error) {
 	controller, err := f.servers.credentials(bus.Controller)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *controllerFlags) openServers() (*servers, error) {
 			return nil, fmt.Errorf("--nats-executors: %w", err)
 		}
 	}
-	return s, os.MkdirAll(f.state, 0o700)
+	return s, nil
 }
 
 // URL lists the servers.

@@ -58,6 +58,13 @@ func (s *steering) ask(ctx context.Context, conn wire.Bus, requests []wire.Reque
 		switch q.Verb {
 		case wire.SetBudget:
 			fmt.Fprintln(out, budgetIs(q))
+		case wire.Drain:
+			switch {
+			case q.Undo:
+				fmt.Fprintf(out, "device %s takes jobs again\n", q.Device)
+			case len(a.Jobs) == 0:
+				fmt.Fprintf(out, "device %s has no jobs, and takes none\n", q.Device)
+			}
 		case wire.Forget:
 			fmt.Fprintf(out, "executor %s has ended, as you say; its jobs can go on elsewhere\n", q.Executor)
 		}

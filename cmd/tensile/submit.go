@@ -27,6 +27,7 @@ type submission struct {
 	name       string
 	iterations int
 	priority   int
+	device     string
 	swapRate   float64
 	save       string
 }
@@ -99,6 +100,9 @@ func submitCommand() *cobra.Command {
 	c.Flags().BoolVar(&wait, "wait", false, "wait until the jobs are over; the exit status is that of tensile wait")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
 	c.Flags().IntVar(&s.priority, "priority", 1, "weight of the jobs' time against that of others")
+	c.Flags().StringVar(&s.device, "device", "",
+		"name of the device to train on, as tensile devices --state lists them (default: where it and the jobs "+
+			"there are slowed down least)")
 	c.Flags().Float64Var(&s.swapRate, "max-swap-rate", 0,
 		"largest share of a job's storages that may be swapped (default: no limit)")
 	return c
@@ -111,6 +115,11 @@ func (s *submission) check(models []string) error {
 	}
 	if s.priority < 1 || s.priority > scheduler.MaxWeight {
 		return fmt.Errorf("--priority %d: give 1 to %d", s.priority, scheduler.MaxWeight)
+	}
+	if s.device != "" {
+		if err := wire.CheckDevice(s.device); err != nil {
+			return fmt.Errorf("--device: %w", err)
+		}
 	}
 	if err := s.checkpointFlags.check(models); err != nil {
 		return err
@@ -177,12 +186,19 @@ func (s *submission) job(t task.Task, jobs int) (newJob, error) {
 	if err != nil {
 		return newJob{}, err
 	}
+	var source string // unless it is the file of weights
+	if s.weights != "" {
+		if source, err = absolute(t.Source); err != nil {
+			return newJob{}, err
+		}
+	}
 	data, err := absolute(s.data)
 	if err != nil {
 		return newJob{}, err
 	}
 	spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations,
-		Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save, Weights: weights}
+		Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save, Weights: weights, Source: source,
+		Device: s.device}
 	return newJob{spec: spec, graph: t.Graph}, s.checkpointFlags.into(&spec)
 }
 

@@ -68,7 +68,8 @@ var reads = access{
 		directGet + "LOG.>",
 		directGet + "*", directGet + "*.$O.*.M.*", // of any bucket
 	},
-	deny:      []string{directGet + "KV_orders", directGet + "KV_status", directGet + "KV_result"},
+	deny: []string{directGet + "KV_orders", directGet + "KV_status", directGet + "KV_result",
+		directGet + "KV_device"},
 	subscribe: []string{"now.$KV.record.*", "now.log.*.*", "traced.*.*"},
 }
 

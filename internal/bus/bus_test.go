@@ -30,6 +30,13 @@ func TestKeys(t *testing.T) {
 	if _, err := c.Get(ctx, wire.RecordKey("a")); !errors.Is(err, wire.ErrNotFound) {
 		t.Errorf("Get after Delete: %v", err)
 	}
+	for _, key := range []string{wire.OrdersKey("a"), wire.StatusKey("a"), wire.RecordKey("b"), wire.DeviceKey("a"),
+		wire.ResultKey("a", 1, 2)} {
+		must(t, c.Put(ctx, key, []byte(key)))
+		if got, err := c.Get(ctx, key); err != nil || string(got) != key {
+			t.Errorf("Get %s = %q, %v", key, got, err)
+		}
+	}
 	for _, key := range []string{"", "record", "record.", "others.a", wire.RecordKey("*"), "record.a b"} {
 		if err := c.Put(ctx, key, nil); err == nil {
 			t.Errorf("Put %q is no error", key)

@@ -20,6 +20,7 @@
 //	status.EXECUTOR           status    key-value store "status", key EXECUTOR
 //	result.EXECUTOR.ID        result    key-value store "result", key EXECUTOR.ID: until the controller has taken it
 //	record.JOB                record    key-value store "record", key JOB
+//	device.NAME               device    key-value store "device", key NAME: one that executors have brought
 //	report.EXECUTOR.JOB       report    a plain message, at most once
 //	trace.EXECUTOR.JOB        section   a plain message, at most once, where somebody has asked for it
 //	traced.EXECUTOR.JOB       section   the same, as the controller hands it on to users

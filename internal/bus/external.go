@@ -40,10 +40,10 @@ func (c *Conn) checkServer() error {
 func (c *Conn) prepareExternal(ctx context.Context) error {
 	end := time.Now().Add(prepareTimeout)
 	err := c.api(ctx, "INFO", nil, nil)
-	for leaderless(err) && time.Now().Before(end) && ctx.Err() == nil {
+	for errors.Is(err, context.DeadlineExceeded) && time.Now().Before(end) && ctx.Err() == nil {
 		err = c.api(ctx, "INFO", nil, nil)
 	}
-	if leaderless(err) {
+	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("JetStream has no leader (%w): see that it is enabled, and that more than half of the "+
 			"servers run", err)
 	} else if err != nil {

@@ -2,17 +2,21 @@ package bus
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
+	"tensile/internal/leader"
 	"tensile/wire"
 )
 
@@ -284,6 +288,60 @@ func TestFence(t *testing.T) {
 	must(t, again.Put(ctx, "record.a", []byte("4")))
 }
 
+// stoppable is a connection whose process can be stopped as far as its word that it leads is concerned, so that it
+// believes that it leads when another does.
+type stoppable struct {
+	*Conn
+	stopped chan struct{} // closed when it is
+}
+
+func (s *stoppable) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	select {
+	case <-s.stopped:
+		<-ctx.Done()
+		return 0, ctx.Err()
+	default:
+	}
+	return s.Conn.Update(ctx, key, value, revision)
+}
+
+// A leader that is stopped does not know of the next one: what it has sent to be stored before it looks is refused.
+func TestFenceOfLeaders(t *testing.T) {
+	t.Parallel()
+	o := startOthers(t, 1, nil, Controller)
+	ctx, cancel := context.WithCancel(within(t))
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	defer cancel()
+	leads := func(c leader.Bus, id string) chan wire.Bus {
+		told := make(chan wire.Bus, 1)
+		ended.Go(func() {
+			_ = leader.Run(ctx, c, leader.Config{ID: id, Lease: "lease"}, slog.New(slog.DiscardHandler),
+				func(ctx context.Context, bus wire.Bus, _ wire.Leadership) error {
+					told <- bus
+					<-ctx.Done()
+					return context.Cause(ctx)
+				})
+		})
+		return told
+	}
+	first := &stoppable{o.join(t, Controller), make(chan struct{})}
+	led := <-leads(first, "a")
+	persist(t, func() error { return led.Put(ctx, "record.a", []byte("1")) })
+	close(first.stopped)
+	next := <-leads(o.join(t, Controller), "b")
+	if err := first.Put(ctx, "record.a", []byte("late")); !errors.Is(err, wire.ErrDeposed) {
+		t.Errorf("what a leader that was stopped has sent: %v", err)
+	}
+	if err := first.Put(ctx, "orders.x1", []byte("late")); !errors.Is(err, wire.ErrDeposed) {
+		t.Errorf("orders that a leader that was stopped has sent: %v", err)
+	}
+	persist(t, func() error { return next.Put(ctx, "record.b", []byte("2")) })
+	if got, err := next.Get(ctx, "record.a"); err != nil || string(got) != "1" {
+		t.Errorf("the record is %q, %v", got, err)
+	}
+}
+
 // A key is set if it has not changed.
 func TestUpdate(t *testing.T) {
 	t.Parallel()
@@ -387,7 +445,28 @@ func TestExternalErrors(t *testing.T) {
 	}
 }
 
-// A user of an nkey or of a .creds file connects with it.
+// Servers with a certificate are trusted if who signed it is named.
+func TestExternalTLS(t *testing.T) {
+	t.Parallel()
+	a, err := openAuthority(t.TempDir())
+	must(t, err)
+	certificate, err := a.issue("127.0.0.1")
+	must(t, err)
+	o := startOthers(t, 1, func(o *server.Options) {
+		o.TLS, o.TLSConfig = true, &tls.Config{Certificates: []tls.Certificate{certificate}}
+	}, Controller)
+	to := o.credentials(Controller)
+	to.URL, to.CA = strings.Replace(to.URL, "nats://", "tls://", 1), string(a.pem)
+	c := joinWith(t, to, ConnOptions{Log: lines(t)})
+	must(t, c.Put(within(t), "record.a", []byte("x")))
+	to.CA = ""
+	if _, err := Connect(within(t), to, ConnOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "give the certificate that signed the servers' with --nats-ca") {
+		t.Errorf("without the certificate: %v", err)
+	}
+}
+
+// A user of an nkey connects with it.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	key, err := nkeys.CreateUser()

@@ -24,7 +24,7 @@ type fence struct {
 }
 
 // fencedFirst are the streams that a leader takes before it reads what is stored.
-var fencedFirst = [...]string{"KV_record", "KV_orders"}
+var fencedFirst = [...]string{"KV_record", "KV_orders", "KV_device"}
 
 // fenceSubject is where a stream has the term of its newest leader: no key and no object is called so. It is "" for
 // logs, which leaders only remove.
@@ -39,9 +39,9 @@ func fenceSubject(stream string) string {
 }
 
 // Fence has the connection write as the leader of a term alone from now on. Once it has returned, nothing that a leader
-// before this one writes is stored among records and orders, and among the rest no later than this one's first word
-// there. The error is [wire.ErrDeposed] if a newer leader was there before; then, and from when there is one on, what
-// writes fails with that error, and nothing is written.
+// before this one writes is stored among records, orders and devices, and among the rest no later than this one's first
+// word there. The error is [wire.ErrDeposed] if a newer leader was there before; then, and from when there is one on,
+// what writes fails with that error, and nothing is written.
 func (c *Conn) Fence(ctx context.Context, term int64) error {
 	c.mu.Lock()
 	c.fence = fence{term: term, at: make(map[string]uint64)}

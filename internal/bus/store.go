@@ -32,6 +32,7 @@ var streams = []jetstream.StreamConfig{
 	latest("KV_status", "$KV.status.>", gib),
 	latest("KV_result", "$KV.result.>", gib),
 	latest("KV_record", "$KV.record.>", gib),
+	latest("KV_device", "$KV.device.>", gib),
 	bucket{wire.Graphs}.config(),
 	{
 		Name: "LOG", Subjects: []string{"log.*.*"}, AllowDirect: true, MaxMsgsPerSubject: maxLines,
@@ -77,7 +78,7 @@ type place struct {
 }
 
 // keyBuckets are the stores of keys.
-var keyBuckets = []string{"orders", "status", "result", "record", "leader"}
+var keyBuckets = []string{"orders", "status", "result", "record", "device", "leader"}
 
 // keyPlace is the place of a key such as "status.e1" or a pattern of keys.
 func keyPlace(key string) (place, error) {

@@ -110,7 +110,8 @@ var foreign = map[string][]string{
 	"github.com/prometheus":              {"metrics"},
 	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
 	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is
-	"github.com/charmbracelet":           {"top"},                     // terminals that show what is live
+	"charm.land/bubbletea/v2":            {"top"},                     // terminals that show what is live
+	"github.com/charmbracelet/x/ansi":    {"top"},                     // how wide texts are there
 	"golang.org/x/image":                 {"data"},                    // scales images
 	"google.golang.org/protobuf":         {"onnx"},                    // the wire format of its files
 }

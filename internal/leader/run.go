@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,8 +102,8 @@ func (r *runner) step(ctx context.Context, in Input) error {
 				}
 			case o.Lost != nil:
 				r.depose()
-				r.log.Warn("this controller stands by: another leads now", "leader", o.Lost.Where)
 				r.leads = o.Lost.Where
+				r.log.Warn(fmt.Sprintf("this controller leads no longer: %s does", cmp.Or(r.leads, "another")))
 			}
 		}
 		if r.term != nil {
@@ -182,6 +183,7 @@ func (r *runner) depose() {
 // resign lets others lead at once.
 func (r *runner) resign(why error) error {
 	if t := r.term; t != nil {
+		t.over.Store(true)
 		t.cancel(why)
 		if err := <-t.result; err != nil {
 			why = err
@@ -260,10 +262,27 @@ func (g *guard) Clear(ctx context.Context, log string) error {
 	return g.write(func() error { return g.Bus.Clear(ctx, log) })
 }
 
-// Serve leaves requests to others while this controller may have been deposed.
+// certain waits until it is certain whether this controller leads, and reports whether it does.
+func (g *guard) certain() bool {
+	for {
+		switch g.may() {
+		case nil:
+			return true
+		case errDoubt:
+			time.Sleep(doubtInterval)
+		default:
+			return false
+		}
+	}
+}
+
+// doubtInterval lies between two looks whether a leader in doubt leads.
+const doubtInterval = 50 * time.Millisecond
+
+// Serve leaves requests to others once this controller is deposed, and has them wait while it may have been.
 func (g *guard) Serve(subject string, each func(user string, data []byte, reply func(answer []byte))) (func(), error) {
 	return g.Bus.Serve(subject, func(user string, data []byte, reply func([]byte)) {
-		if g.may() == nil {
+		if g.certain() {
 			each(user, data, reply)
 		}
 	})

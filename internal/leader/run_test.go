@@ -222,3 +222,29 @@ func TestLeaderFails(t *testing.T) {
 		}
 	})
 }
+
+// A leader that may have been deposed answers a request when it knows that it was not.
+func TestDoubtfulLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{keys: make(map[string][]byte)}
+		a := &line{store: s}
+		leads, end := enter(t, a, "a")
+		first := <-leads
+		if _, err := first.bus.Serve("control", func(_ string, _ []byte, reply func([]byte)) {
+			reply(nil)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		goOn := a.stop()
+		time.Sleep(time.Minute) // of the bubble
+		answered := make(chan time.Time, 1)
+		go s.requests("", nil, func([]byte) { answered <- time.Now() })
+		synctest.Wait()
+		if len(answered) > 0 {
+			t.Error("a leader that has not been heard for a minute answers")
+		}
+		goOn()
+		<-answered
+		end()
+	})
+}

@@ -5,7 +5,8 @@
 // A job's iteration is a table of steps, each with the pages that the job holds and how long: the paper's regions with
 // their lifespans, summed up. A step begins when the lease grants a group. Zico's words and what stands for them:
 //
-//	regions R_i in allocation order, Time(R_i(a)), Time(R_i(d))    steps, from grant to grant
+//	regions R_i in allocation order, Time(R_i(a)), Time(R_i(d))    steps, from the grant of a group to when the
+//	                                                               next one is asked for: no wait for memory counts
 //	active regions of the system, Equation 2                       the sum of the steps of all jobs at a time
 //	TimeShift, Equation 1                                          least, in shift.go
 //	sharable and non-sharable area (6.3)                           what is above a job's Base, and Base

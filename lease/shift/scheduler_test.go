@@ -107,8 +107,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// What an iteration was seen to hold and how long its steps took is what is expected of the next one. While it holds no
-// more than its base within it, it has not ended.
+// What an iteration was seen to hold and how long its steps took, without waits for memory, is what is expected of the
+// next one. While it holds no more than its base within it, it has not ended.
 func TestSeen(t *testing.T) {
 	s := told(100, rejoined("a", 3, 4, 0)) // in flight: 10 ms are expected of its last group
 	want := func(group, hold int) *lease.Want {
@@ -123,6 +123,7 @@ func TestSeen(t *testing.T) {
 	now := 8 * ms
 	for group, hold := range []int{5, 9, 7, 4} { // of groups 1 to 4
 		s.Tell(now, lease.Note{Asked: want(group+1, hold)})
+		now += time.Duration(group) * 100 * ms // it waits for memory
 		s.Tell(now, lease.Note{Granted: want(group+1, hold)})
 		s.Tell(now, lease.Note{Passed: &lease.Passed{Job: "a", Hold: min(hold, group)}})
 		if !a.active {

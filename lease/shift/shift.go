@@ -46,27 +46,30 @@ const forever time.Duration = math.MaxInt64
 // over puts what several jobs hold over one another, beside jobs that hold so many pages all the time. It writes into
 // to, and moves the courses on to their ends.
 func over(to field, courses []course, beside int) field {
-	for i := range courses {
-		courses[i].next(0, courses[i].spent)
-	}
 	to = to[:0]
-	for {
-		pages, next := beside, forever
-		for i := range courses {
-			pages += courses[i].pages
-			next = min(next, courses[i].end)
-		}
+	pages, next := beside, forever
+	for i := range courses {
+		c := &courses[i]
+		c.next(0, c.spent)
+		pages += c.pages
+		next = min(next, c.end)
+	}
+	for next < forever {
 		to = append(to, segment{next, pages})
-		if next == forever {
-			return to
-		}
+		now := next
+		next = forever
 		for i := range courses {
-			if c := &courses[i]; c.end == next {
+			c := &courses[i]
+			if c.end == now {
+				pages -= c.pages
 				c.steps = c.steps[1:]
-				c.next(next, 0)
+				c.next(now, 0)
+				pages += c.pages
 			}
+			next = min(next, c.end)
 		}
 	}
+	return append(to, segment{forever, pages})
 }
 
 // maxSweeps bounds the search of least. One sweep finds all that is wrong with a shift, and the next one is the least
@@ -82,6 +85,14 @@ func least(own []step, base int, from time.Duration, others field, capacity int)
 	if n := len(others); n > 1 {
 		ended = max(from, others[n-2].end)
 	}
+	peak := 0
+	for _, s := range own {
+		peak = max(peak, s.pages)
+	}
+	calm := len(others) // from this segment on there is room for any step
+	for calm > 0 && peak+others[calm-1].pages <= capacity {
+		calm--
+	}
 	shift := from
 	for range maxSweeps {
 		need := shift
@@ -94,7 +105,10 @@ func least(own []step, base int, from time.Duration, others field, capacity int)
 				for others[j].end <= begin {
 					j++
 				}
-				for k := j; ; k++ {
+				if j >= calm {
+					break
+				}
+				for k := j; k < calm; k++ {
 					// Of a run that is known the step for which it has no room has to wait for longer.
 					if s.pages+others[k].pages > capacity && (k > run || s.pages > most) {
 						// It must not begin before the end of the last segment of the run.
