@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Line makes one line of a text, as Shown does: its lines are joined by semicolons. Of more than limit bytes it keeps the
-// beginning, and " ..." follows.
+// Line makes one line of a text, as Shown does: its lines are joined by semicolons. Of more than limit bytes it keeps
+// the beginning, and " ..." follows.
 func Line(s string, limit int) string {
 	short, cut := Clip(Shown(strings.ReplaceAll(s, "\n", "; ")), limit)
 	if cut {
