@@ -178,7 +178,7 @@ func waveTwo(quick bool) (scenes []sharingScene) {
 			}
 			r := &sharingResult{}
 			for _, way := range []string{byPairs, byGates} {
-				share, err := largest(100, way != byGates, func(percents int) (bool, error) { // of both
+				share, err := largest(100, way == byPairs, func(percents int) (bool, error) { // of both
 					var jobs []*memorized
 					for _, n := range alone {
 						n.batch = max(1, n.batch*percents/100)
