@@ -48,6 +48,7 @@ class Session(TorchDispatchMode):
         self.course = self._record
         self.stage = "look"
         self.cycle = None  # of the probed cycle: its first op's number and its records
+        self.graphs = 0  # that were sent
         self.players = {}  # digest -> (number of the graph, player)
         self.player = self.number = None
         self.plan = 0  # number of the plan in force
@@ -277,7 +278,8 @@ class Session(TorchDispatchMode):
     def _recorded(self):
         begun, records = self.recorder.cycle()
         key = digest(records)
-        if key in self.players:
+        ids = {s.id for r in records for s in r.ins + r.outs}
+        if key in self.players and self.players[key][1].lasting <= ids:
             self._return(key)
         elif self.stage == "look":
             self.stage = "probe"
@@ -286,17 +288,19 @@ class Session(TorchDispatchMode):
         elif self.cycle[1] == key:
             mark_fixed({s for r in records for s in r.ins + r.outs})
             made = Iteration(key, self.cycle[2], records, begun, [identity(p) for p in self.parameters])
-            self.players[key] = len(self.players) + 1, Player(made, self.device)
+            self.graphs += 1
+            self.players[key] = self.graphs, Player(made, self.device)
             self.planner.graph(self.players[key][0], made)
             self._return(key)
         else:
             self.stage = "probe"
 
     def _return(self, key):
-        if self.player is not None:
+        number, player = self.players[key]
+        if player is not self.player and self.player is not None:
             self.player.load(None)
             self.plan, self.steps = 0, None
-        self.number, self.player = self.players[key]
+        self.number, self.player = number, player  # with its plan, if it is the one that was followed before
         self.cycle = None
         self.course, self.count, self.tries = self._pass, 0, TRIES
 

@@ -140,6 +140,25 @@ class Other(unittest.TestCase):
         self.assertFalse(p.iterations[7][1])
         self.assertTrue(p.iterations[8][1])
 
+    def test_two_other_batches(self):
+        """What is recorded anew after two other iterations, and is the old shape, is done by the old plan again."""
+        p = self.planned(scripts.plain, iterations=13, batch=lambda i: {6: 5, 7: 4}.get(i, 8))
+        self.assertEqual(len(p.graphs), 1)
+        self.assertEqual([bool(plan) for _, plan, _ in p.iterations[6:]], [False] * 3 + [True] * 4)
+
+    def test_other_parameters(self):
+        """The same ops on other memory are another graph."""
+        kept = []
+
+        def between(run, i):
+            if i == 5:
+                for q in run.model.parameters():
+                    kept.append(q.data)
+                    q.data = q.data * 0.5
+        p = self.planned(scripts.plain, iterations=16, between=between)
+        self.assertEqual(len(p.graphs), 2)
+        self.assertEqual(p.iterations[-1][:2], (2, 2))
+
     def test_second_shape(self):
         """A second steady shape gets a plan of its own, and the first one its old graph."""
         p = self.planned(scripts.plain, iterations=24, batch=lambda i: 8 if i < 6 or i >= 16 else 6)
