@@ -68,7 +68,11 @@ class Session(TorchDispatchMode):
         self.other = None  # how the first iteration that was another differed
         self.said = False  # that there was one
         self.begun = time.perf_counter_ns()
-        os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(before=self._forks, after_in_child=self._forked)
+
+    def _forks(self):
+        if threading.get_ident() == self.thread:
+            self.home()
 
     def _forked(self):
         self.off = self.child = True
@@ -315,6 +319,16 @@ class Session(TorchDispatchMode):
             self.player.home()
         finally:
             self.off = False
+
+    def lend(self, tensor):
+        """Leaves a tensor's memory where it is from now on: something else than torch is going to read it."""
+        self.home()
+        i = identity(tensor)
+        s = self.recorder.known.get(i)
+        if s is not None:
+            s.stays = True
+        for _, p in self.players.values():
+            p.fixed.update(n for n, bound in enumerate(p.bound) if bound == i)
 
     def rest(self):
         """Takes from the device what is trained, with gradients and what the optimizer keeps; returns the copies."""
