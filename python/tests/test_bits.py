@@ -246,7 +246,8 @@ class Other(unittest.TestCase):
                 p = Planner(lambda number, iteration: shelved(iteration))
                 self.assertEqual(differs(want, execute(scripts.plain, p, between=between)), "")
                 self.assertTrue(p.iterations[6][1], "no plan was followed")
-                self.assertEqual([np.array(a).tobytes() for a in first], [np.array(a).tobytes() for a in seen])
+                same = [np.array(a).tobytes() for a in first] == [np.array(a).tobytes() for a in seen]
+                self.assertTrue(same, "other numbers were read")
 
 
 if __name__ == "__main__":
