@@ -178,32 +178,23 @@ func waveTwo(quick bool) (scenes []sharingScene) {
 			}
 			r := &sharingResult{}
 			for _, way := range []string{byPairs, byGates} {
-				low, high := 0, 101 // percent of both
-				for low+1 < high {
-					share := (low + high) / 2
-					if low == 0 {
-						share = 85
-						if high <= share {
-							share = high / 2
-						}
-					}
+				share, err := largest(100, way == byPairs, func(percents int) (bool, error) { // of both
 					var jobs []*memorized
 					for _, n := range alone {
-						n.batch = max(1, n.batch*share/100)
+						n.batch = max(1, n.batch*percents/100)
 						m, err := b.memory(waveLarge, n)
 						if err != nil {
-							return nil, err
+							return false, err
 						}
 						jobs = append(jobs, m)
 					}
-					if fit(way, percent(waveLarge, 100), splitsOf(way), jobs...) {
-						low = share
-					} else {
-						high = share
-					}
+					return fit(way, percent(waveLarge, 100), splitsOf(way), jobs...), nil
+				})
+				if err != nil {
+					return nil, err
 				}
 				for i, m := range pair.models {
-					row := waveRow("waterwave-t2", waveLarge, strings.Join(names, " "), way, alone[i].batch*low/100,
+					row := waveRow("waterwave-t2", waveLarge, strings.Join(names, " "), way, alone[i].batch*share/100,
 						alone[i].batch, nil)
 					row.Measure = "largest batch of " + waveModels[m].model + ", of alone"
 					if way == byPairs {

@@ -53,7 +53,7 @@ func fit(way string, capacity graph.Bytes, splits []int64, jobs ...*memorized) b
 		all = append(all, j.streamed)
 	}
 	return slices.ContainsFunc(splits, func(split int64) bool {
-		return paired(all, int64(capacity), split).Fits
+		return round(all, int64(capacity), split).Fits
 	})
 }
 
@@ -70,23 +70,39 @@ func splitsOf(way string) (splits []int64) {
 
 // together returns the largest batch of some copies that fit in a way.
 func (b *sharingBench) together(device, way string, splits []int64, n trained, alone int) (int, error) {
-	low, high := 0, alone+1
-	for low+1 < high {
-		n.batch = (low + high) / 2
-		if low == 0 {
-			n.batch = max(1, alone*9/10) // most of it fits
-			if n.batch >= high {
-				n.batch = (low + high) / 2
-			}
-		}
+	return largest(alone, way == byPairs, func(batch int) (bool, error) {
+		n.batch = batch
 		m, err := b.memory(device, n)
+		if err != nil {
+			return false, err
+		}
+		return fit(way, percent(device, 100), splits, slices.Repeat([]*memorized{m}, max(1, n.copies))...), nil
+	})
+}
+
+// largest returns the largest number up to some that fits, 0 if none was found. If there are dips, a number may fit
+// though less does not, as with blocks that an allocator places one after the other: then every 50th part of the most
+// is tried from the top, too.
+func largest(most int, dips bool, fits func(int) (bool, error)) (int, error) {
+	low, high := 0, most+1
+	for low+1 < high {
+		at := (low + high) / 2
+		if first := max(1, most*9/10); low == 0 && first < high { // most of it fits
+			at = first
+		}
+		ok, err := fits(at)
 		if err != nil {
 			return 0, err
 		}
-		if fit(way, percent(device, 100), splits, slices.Repeat([]*memorized{m}, max(1, n.copies))...) {
-			low = n.batch
+		if ok {
+			low = at
 		} else {
-			high = n.batch
+			high = at
+		}
+	}
+	for parts := 50; dips && most*parts/50 > low; parts-- {
+		if ok, err := fits(most * parts / 50); ok || err != nil {
+			return most * parts / 50, err
 		}
 	}
 	return low, nil

@@ -42,7 +42,7 @@ func waveSplits(quick bool) (scenes []sharingScene) {
 				if err != nil {
 					return nil, err
 				}
-				run := paired([]*streamed{j.streamed, j.streamed}, int64(percent(waveLarge, 100)), int64(gb)*1e9)
+				run := round([]*streamed{j.streamed, j.streamed}, int64(percent(waveLarge, 100)), int64(gb)*1e9)
 				row := waveRow("waterwave-8", waveLarge, m.model+":2", byPairs, batch, alone.batch, nil)
 				row.Measure = fmt.Sprintf("largest batch, of alone, split %d GB (%d pairs, %d forced syncs)", gb,
 					run.Pairs, run.Forced)

@@ -117,9 +117,9 @@ func mustAlloc(a *pool.Streams, size int64) int64 {
 }
 
 // cut returns the step after the last one of each node group, and how many of them allocate: a node group ends when
-// memory has grown or shrunk by split since it began, and at the peak. Waterwave orders operations by their depth in
-// the graph (section 4.4), this by the plan.
-func (s *streamed) cut(split int64) (ends []int, grow int) {
+// memory has grown or shrunk by split since it began, after the peak by shrink, and at the peak. Waterwave orders
+// operations by their depth in the graph (section 4.4), this by the plan.
+func (s *streamed) cut(split, shrink int64) (ends []int, grow int) {
 	peak, now, most := 0, int64(0), int64(-1)
 	for step := range s.steps {
 		for _, id := range s.before[step] {
@@ -135,7 +135,11 @@ func (s *streamed) cut(split int64) (ends []int, grow int) {
 	var grown int64
 	for step := range s.steps {
 		grown += s.growth[step]
-		if max(grown, -grown) < split && step != peak && step < s.steps-1 {
+		size := split
+		if step > peak {
+			size = shrink
+		}
+		if max(grown, -grown) < size && step != peak && step < s.steps-1 {
 			continue
 		}
 		ends, grown = append(ends, step+1), 0
@@ -153,9 +157,22 @@ type pairedRun struct {
 	Forced int // synchronisations that allocations needed, beside one between two pairs
 }
 
+// round replays a round with node groups that allocate as much as the split. Waterwave prefers node groups that
+// deallocate more than that, so that there is memory for the next one that allocates (section 4.4). It does not say how
+// much more: the jobs fit if they do with as much, one and a half times or twice as much. The run is the first that
+// fits.
+func round(jobs []*streamed, capacity, split int64) (r pairedRun) {
+	for _, shrink := range []int64{split, split * 3 / 2, split * 2} {
+		if r = paired(jobs, capacity, split, shrink); r.Fits {
+			break
+		}
+	}
+	return r
+}
+
 // paired replays a round of jobs on two streams (Waterwave, section 4.3): the host schedules the two node groups of a
 // pair step by step in turns. With one job there are no pairs, and one stream.
-func paired(jobs []*streamed, capacity, split int64) pairedRun {
+func paired(jobs []*streamed, capacity, split, shrink int64) pairedRun {
 	a := pool.NewStreams(capacity, 2)
 	limit := capacity
 	shapes, ends := make([]pairs.Shape, len(jobs)), make([][]int, len(jobs))
@@ -170,7 +187,7 @@ func paired(jobs []*streamed, capacity, split int64) pairedRun {
 		}
 		limit -= stays
 		var grow int
-		ends[i], grow = s.cut(split)
+		ends[i], grow = s.cut(split, shrink)
 		shapes[i] = pairs.Shape{Groups: len(ends[i]), Grow: grow, Peak: int(s.peak - stays)}
 		places[i] = make([]int64, len(s.sizes))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/internal/text"
 	"tensile/predictor/correct"
 	"tensile/wire"
 )
@@ -136,8 +137,12 @@ func where(host string) string {
 	return " on " + host
 }
 
+// maxError is how many bytes of an error an executor is believed.
+const maxError = 1000
+
 // jobStatus takes over what an executor says of a job, in answer to its newest orders or to older ones.
 func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
+	s.Error = text.Line(s.Error, maxError) // others print it in a table
 	if !j.record.Spec.Script {
 		s.Iteration = min(s.Iteration, j.record.Spec.Iterations)
 	}

@@ -3,12 +3,12 @@ package top
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"tensile/internal/text"
 	"tensile/report"
 	"tensile/wire"
 )
@@ -117,21 +117,10 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// shown is what others say in one line that only prints: nothing in it moves the cursor, changes colours or turns the
-// direction of writing. Names of jobs are so by themselves (wire.CheckName).
-func shown(said string) string {
-	return strings.Map(func(r rune) rune {
-		if !strconv.IsPrint(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, said)
-}
-
 // heard takes the jobs as they are now.
 func (m *Model) heard(a Answered) {
 	if m.trouble = ""; a.Err != nil {
-		m.trouble = shown(a.Err.Error())
+		m.trouble = text.Shown(a.Err.Error())
 		return
 	}
 	m.answer, m.at = a.Answer, a.At
@@ -139,8 +128,8 @@ func (m *Model) heard(a Answered) {
 	there := make(map[string]bool)
 	for i := range a.Answer.Jobs {
 		r := &a.Answer.Jobs[i]
-		r.Why, r.Reason, r.Spec.Model, r.Spec.Owner = shown(r.Why), shown(r.Reason), shown(r.Spec.Model),
-			shown(r.Spec.Owner)
+		r.Why, r.Reason, r.Spec.Model, r.Spec.Owner = text.Shown(r.Why), text.Shown(r.Reason), text.Shown(r.Spec.Model),
+			text.Shown(r.Spec.Owner)
 		there[r.Spec.Name] = true
 		h := m.jobs[r.Spec.Name]
 		if h == nil {
@@ -184,13 +173,13 @@ func (m *Model) done(d Done) {
 	q := d.Request
 	switch {
 	case d.Err != nil:
-		m.note = shown(d.Err.Error())
+		m.note = text.Shown(d.Err.Error())
 	case q.Verb == wire.Explain && d.Answer.Explained != nil && m.open && q.Job == m.selected:
-		var text strings.Builder
-		_ = d.Answer.Explained.WriteText(&text) // a builder takes all
-		m.pane, m.scroll, m.note = strings.Split(strings.TrimRight(text.String(), "\n"), "\n"), 0, ""
+		var b strings.Builder
+		_ = d.Answer.Explained.WriteText(&b) // a builder takes all
+		m.pane, m.scroll, m.note = strings.Split(strings.TrimRight(b.String(), "\n"), "\n"), 0, ""
 		for i, line := range m.pane {
-			m.pane[i] = shown(line)
+			m.pane[i] = text.Shown(line)
 		}
 	case q.Verb == wire.Explain:
 		m.note = ""

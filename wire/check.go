@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"tensile/cost"
 	"tensile/graph"
@@ -34,8 +36,9 @@ func (c *checker) name(what, name string) {
 
 // text checks what is printed in one line.
 func (c *checker) text(what, text string) {
-	if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }); i >= 0 {
-		c.fail("%s %s has the control character %q", what, clip(text), text[i])
+	if i := strings.IndexFunc(text, unicode.IsControl); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(text[i:])
+		c.fail("%s %s has the control character %q", what, clip(text), r)
 	}
 }
 

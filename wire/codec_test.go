@@ -205,6 +205,7 @@ func TestCheck(t *testing.T) {
 		m    Message
 		want string
 	}{
+		{status(func(s *Status) { s.Host = "gpu\u009b2J" }), `host "gpu\u009b2J" has the control character '\u009b'`},
 		{orders(func(o *Orders) { o.Executor = "" }), "executor: the name"},
 		{orders(func(o *Orders) { o.Executor = "*" }), "executor: the name"},
 		{orders(func(o *Orders) { o.Executor = "a/b" }), "executor: the name"},

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/internal/bus"
+	"tensile/internal/text"
 	"tensile/wire"
 )
 
@@ -167,7 +168,7 @@ func logsCommand() *cobra.Command {
 		}
 		stop()
 		for _, line := range l.missing(rest.lines) {
-			fmt.Fprintln(out, line)
+			fmt.Fprintln(out, text.Shown(line))
 		}
 		return nil
 	})
@@ -185,7 +186,7 @@ type log struct {
 func (l *log) add(line []byte) {
 	l.lines = append(l.lines, string(line))
 	if l.out != nil {
-		fmt.Fprintln(l.out, string(line))
+		fmt.Fprintln(l.out, text.Shown(string(line)))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -168,7 +169,7 @@ func (s *joined) serve(ctx context.Context, ended <-chan error) error {
 			switch {
 			case !open:
 				messages = nil
-			case errors.Is(h.err, io.EOF), errors.Is(h.err, net.ErrClosed):
+			case errors.Is(h.err, io.EOF), errors.Is(h.err, net.ErrClosed), errors.Is(h.err, syscall.ECONNRESET):
 				s.step(planning, sidecar.Input{Closed: true})
 			case h.err != nil:
 				s.say("what the script says cannot be read: %v: it trains on without us", h.err)

@@ -18,6 +18,7 @@ import (
 //
 //	well      nothing happens
 //	greedy    its allocator has 1.5 MiB more than planned
+//	hasty     it ends with a plan that it has not read
 //	wild      it says what is no message
 //	wrong     it names a plan that there is not
 //	passive   it follows no plan
@@ -133,6 +134,12 @@ func (f *trainee) train(file *external.File) error {
 	}
 	if err := f.say(file.Recorded); err != nil {
 		return err
+	}
+	if f.how == "hasty" {
+		if _, err := f.conn.Read(make([]byte, 1)); err != nil {
+			return err
+		}
+		return f.say(external.End{Iteration: f.done})
 	}
 	if err := f.next(); err != nil {
 		return err

@@ -15,6 +15,7 @@ func TestLine(t *testing.T) {
 		{"näh", 2, "n ..."}, // ä has two bytes
 		{"näh", 3, "nä ..."},
 		{"näh", 4, "näh"},
+		{"a\tb\x1b[2J\r\u009b\u202e\xff c", 99, "a b\uFFFD[2J\uFFFD\uFFFD\uFFFD\uFFFD c"},
 	} {
 		if got := Line(test.text, test.limit); got != test.want {
 			t.Errorf("Line(%q, %d) = %q, want %q", test.text, test.limit, got, test.want)

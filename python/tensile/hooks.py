@@ -5,6 +5,7 @@ import types
 
 import torch
 import torch.utils.data
+import torch.utils.dlpack
 
 
 class Hooks:
@@ -77,6 +78,12 @@ def install(session):
             return old(*args, **kwargs)
         return run
 
+    def lent(old):
+        def run(tensor, *args, **kwargs):
+            session.lend(tensor)
+            return old(tensor, *args, **kwargs)
+        return run
+
     def loading(old):
         def run(*args, **kwargs):
             return session.load(old, args, kwargs) if session.seen() else old(*args, **kwargs)
@@ -93,7 +100,10 @@ def install(session):
     hooks.wrap(torch.utils.data.DataLoader, "__iter__", beside)
     hooks.wrap(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", loading)
     for owner, names in ((torch, ("save",)), (torch.nn.Module, ("state_dict",)), (type(optimizer), ("state_dict",)),
-                         (torch.Tensor, ("numpy", "tolist", "data_ptr", "__deepcopy__", "__reduce_ex__", "__array__"))):
+                         (torch.Tensor, ("numpy", "tolist", "data_ptr", "__deepcopy__", "__reduce_ex__", "__array__",
+                          "share_memory_"))):
         for name in names:
             hooks.wrap(owner, name, at_home)
+    for owner, name in (torch.Tensor, "__dlpack__"), (torch.utils.dlpack, "to_dlpack"), (torch, "to_dlpack"):
+        hooks.wrap(owner, name, lent)
     return hooks

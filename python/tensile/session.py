@@ -48,6 +48,7 @@ class Session(TorchDispatchMode):
         self.course = self._record
         self.stage = "look"
         self.cycle = None  # of the probed cycle: its first op's number and its records
+        self.graphs = 0  # that were sent
         self.players = {}  # digest -> (number of the graph, player)
         self.player = self.number = None
         self.plan = 0  # number of the plan in force
@@ -67,7 +68,11 @@ class Session(TorchDispatchMode):
         self.other = None  # how the first iteration that was another differed
         self.said = False  # that there was one
         self.begun = time.perf_counter_ns()
-        os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(before=self._forks, after_in_child=self._forked)
+
+    def _forks(self):
+        if threading.get_ident() == self.thread:
+            self.home()
 
     def _forked(self):
         self.off = self.child = True
@@ -277,7 +282,8 @@ class Session(TorchDispatchMode):
     def _recorded(self):
         begun, records = self.recorder.cycle()
         key = digest(records)
-        if key in self.players:
+        ids = {s.id for r in records for s in r.ins + r.outs}
+        if key in self.players and self.players[key][1].lasting <= ids:
             self._return(key)
         elif self.stage == "look":
             self.stage = "probe"
@@ -286,17 +292,19 @@ class Session(TorchDispatchMode):
         elif self.cycle[1] == key:
             mark_fixed({s for r in records for s in r.ins + r.outs})
             made = Iteration(key, self.cycle[2], records, begun, [identity(p) for p in self.parameters])
-            self.players[key] = len(self.players) + 1, Player(made, self.device)
+            self.graphs += 1
+            self.players[key] = self.graphs, Player(made, self.device)
             self.planner.graph(self.players[key][0], made)
             self._return(key)
         else:
             self.stage = "probe"
 
     def _return(self, key):
-        if self.player is not None:
+        number, player = self.players[key]
+        if player is not self.player and self.player is not None:
             self.player.load(None)
             self.plan, self.steps = 0, None
-        self.number, self.player = self.players[key]
+        self.number, self.player = number, player  # with its plan, if it is the one that was followed before
         self.cycle = None
         self.course, self.count, self.tries = self._pass, 0, TRIES
 
@@ -311,6 +319,16 @@ class Session(TorchDispatchMode):
             self.player.home()
         finally:
             self.off = False
+
+    def lend(self, tensor):
+        """Leaves a tensor's memory where it is from now on: something else than torch is going to read it."""
+        self.home()
+        i = identity(tensor)
+        s = self.recorder.known.get(i)
+        if s is not None:
+            s.stays = True
+        for _, p in self.players.values():
+            p.fixed.update(n for n, bound in enumerate(p.bound) if bound == i)
 
     def rest(self):
         """Takes from the device what is trained, with gradients and what the optimizer keeps; returns the copies."""

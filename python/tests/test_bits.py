@@ -1,8 +1,11 @@
 """Scripts end with the same bits under any valid plan."""
 
+import os
 import random
+import tempfile
 import unittest
 
+import numpy as np
 import torch
 
 import scripts
@@ -34,6 +37,18 @@ def reused(run, late, iterations=10):
         loss.backward()
         o.step()
         yield loss.item()
+
+
+def shelved(iteration):
+    """Returns a plan that has what is trained on the host between iterations, and where no op needs it."""
+    slots, groups = iteration.planned(), iteration.groups
+    do = {}
+    for n, t in enumerate(slots):
+        if t.persistent:
+            used = [i for i, g in enumerate(groups) if t in g.reads or t in g.updates]
+            do.setdefault(used[0], []).append({"do": "in", "storage": n})
+            do.setdefault(used[-1] + 1, []).extend({"do": w, "storage": n} for w in ("out", "drop"))
+    return {"limit_bytes": 0, "entry": [], "boundaries": [{"before": i, "do": do[i]} for i in sorted(do)]}
 
 
 class Bits(unittest.TestCase):
@@ -140,6 +155,25 @@ class Other(unittest.TestCase):
         self.assertFalse(p.iterations[7][1])
         self.assertTrue(p.iterations[8][1])
 
+    def test_two_other_batches(self):
+        """What is recorded anew after two other iterations, and is the old shape, is done by the old plan again."""
+        p = self.planned(scripts.plain, iterations=13, batch=lambda i: {6: 5, 7: 4}.get(i, 8))
+        self.assertEqual(len(p.graphs), 1)
+        self.assertEqual([bool(plan) for _, plan, _ in p.iterations[6:]], [False] * 3 + [True] * 4)
+
+    def test_other_parameters(self):
+        """The same ops on other memory are another graph."""
+        kept = []
+
+        def between(run, i):
+            if i == 5:
+                for q in run.model.parameters():
+                    kept.append(q.data)
+                    q.data = q.data * 0.5
+        p = self.planned(scripts.plain, iterations=16, between=between)
+        self.assertEqual(len(p.graphs), 2)
+        self.assertEqual(p.iterations[-1][:2], (2, 2))
+
     def test_second_shape(self):
         """A second steady shape gets a plan of its own, and the first one its old graph."""
         p = self.planned(scripts.plain, iterations=24, batch=lambda i: 8 if i < 6 or i >= 16 else 6)
@@ -180,6 +214,40 @@ class Other(unittest.TestCase):
         self.assertEqual(differs(want, execute(scripts.plain, p, between=between)), "")
         for a, b in zip(first, seen):
             self.assertEqual([float(x) for x in a], [float(x) for x in b])
+
+    def test_memory_lent(self):
+        """What shares a tensor's memory, by dlpack or between processes, reads the script's own numbers later too;
+        so does a child at its fork."""
+        for way in "dlpack", "share", "fork":
+            lent, seen = [], []
+
+            def between(run, i, way=way, lent=lent, seen=seen):
+                ps = list(run.model.parameters())
+                if i == 6 and way == "dlpack":
+                    lent.extend(np.from_dlpack(q.detach()) for q in ps)
+                elif i == 6 and way == "share":
+                    run.model.share_memory()
+                elif i == 6:
+                    with tempfile.TemporaryFile() as f:
+                        child = os.fork()
+                        if child == 0:
+                            try:
+                                for q in ps:
+                                    os.write(f.fileno(), bytes(q.detach().numpy()))
+                            finally:
+                                os._exit(0)
+                        os.waitpid(child, 0)
+                        f.seek(0)
+                        seen.append(f.read())
+                seen.extend(a.copy() for a in lent)
+            with self.subTest(way=way):
+                want = execute(scripts.plain, between=between)
+                first, seen[:], lent[:] = list(seen), [], []
+                p = Planner(lambda number, iteration: shelved(iteration))
+                self.assertEqual(differs(want, execute(scripts.plain, p, between=between)), "")
+                self.assertTrue(p.iterations[6][1], "no plan was followed")
+                same = [np.array(a).tobytes() for a in first] == [np.array(a).tobytes() for a in seen]
+                self.assertTrue(same, "other numbers were read")
 
 
 if __name__ == "__main__":
