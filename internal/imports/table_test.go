@@ -55,6 +55,7 @@ var rows = [][]string{
 	{"internal/page"},
 	{"top"},
 	{"internal/local"},
+	{"simulate"},
 	{"onnx/cases"},
 	{"calibrate"},
 	{"bench"}, // measures the product, which does not know it
