@@ -51,7 +51,8 @@ func (b *baseline) heard(n *node, events []executor.Event) error {
 	return b.place()
 }
 
-// place begins jobs that wait. The first of a queue is not overtaken; with Pack it is, by those for which there is room.
+// place begins jobs that wait. The first of a queue is not overtaken; with Pack it is, by those for which there is
+// room.
 func (b *baseline) place() error {
 	left := b.waiting[:0]
 	for i, j := range b.waiting {
@@ -72,15 +73,16 @@ func (b *baseline) place() error {
 	return nil
 }
 
-// room returns the device on which a job begins: that with the fewest jobs, and of these with the most memory left. nil:
-// there is none now.
+// room returns the device on which a job begins: that with the fewest jobs, and of these with the most memory left.
+// nil: there is none now.
 func (b *baseline) room(j *job) *node {
 	var best *node
 	for _, n := range b.nodes {
 		if b.Way == FIFO && b.running[n] > 0 || b.used[n]+j.kind.peak > b.Budget {
 			continue
 		}
-		if best == nil || b.running[n] < b.running[best] || b.running[n] == b.running[best] && b.used[n] < b.used[best] {
+		if best == nil || b.running[n] < b.running[best] || b.running[n] == b.running[best] &&
+			b.used[n] < b.used[best] {
 			best = n
 		}
 	}

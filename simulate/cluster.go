@@ -71,7 +71,8 @@ func (c *cluster) counts() int { return c.replanned }
 func (c *cluster) clock() time.Duration { return time.Hour + c.now }
 
 func (c *cluster) arrive(j *job) error {
-	spec := wire.Spec{Name: j.name, Model: j.Model, Graph: j.kind.task.Graph.Digest(), Seed: 1, Iterations: j.Iterations}
+	spec := wire.Spec{Name: j.name, Model: j.Model, Graph: j.kind.task.Graph.Digest(), Seed: 1,
+		Iterations: j.Iterations}
 	c.step(controller.Input{By: j.Tenant, From: 1,
 		Submit: []controller.Submission{{Spec: spec, Graph: j.kind.task.Graph, At: c.clock()}}})
 	return c.deliver()

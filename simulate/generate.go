@@ -25,7 +25,7 @@ type Generator struct {
 	Gap     time.Duration // between two arrivals, in the mean: they are a Poisson process
 	Fewest  int           // iterations of the shortest jobs
 	Most    int           // of the longest
-	Tail    float64       // lengths have a Pareto distribution with this exponent between these two; the less the longer
+	Tail    float64       // exponent of the Pareto distribution of lengths between these two: the less, the longer
 	Tenants int           // jobs belong to one of so many, each as often as the others
 	Mix     []Kind        // that jobs are of, each as often as the others
 }

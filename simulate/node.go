@@ -13,8 +13,8 @@ import (
 	"tensile/graph"
 )
 
-// node is a simulated device and the host that trains jobs on it. Its clock stands while it has nothing to do, and jumps
-// over iterations that are alike.
+// node is a simulated device and the host that trains jobs on it. Its clock stands while it has nothing to do, and
+// jumps over iterations that are alike.
 type node struct {
 	name   string
 	device *sim.Device
@@ -26,6 +26,10 @@ type node struct {
 	folded bool // since the world's time of fold
 	since  time.Duration
 	wake   time.Duration // when it has to go on iteration by iteration, while it is folded
+
+	asked bool          // what the device said is still so: when something happens next, if anything does
+	ahead time.Duration // of the device's clock
+	busy  bool
 
 	accounted time.Duration // up to which arenas are in filled
 	filled    float64       // the integral of all arenas over time, in bytes times seconds
@@ -48,8 +52,8 @@ type course struct {
 	arena      graph.Bytes
 }
 
-// alike is how many iterations of the slowest job of a node make a window. Two windows, one after the other, are compared:
-// the iterations of a job are alike if their means in the two differ by no more than tolerance.
+// alike is how many iterations of the slowest job of a node make a window. Two windows, one after the other, are
+// compared: the iterations of a job are alike if their means in the two differ by no more than tolerance.
 const (
 	alike     = 4
 	tolerance = 0.002
@@ -72,8 +76,11 @@ func (n *node) next() (time.Duration, bool) {
 	if n.folded {
 		return n.wake, true
 	}
-	at, ok := n.device.Ahead()
-	return at + n.behind, ok
+	if !n.asked {
+		n.asked = true
+		n.ahead, n.busy = n.device.Ahead()
+	}
+	return n.ahead + n.behind, n.busy
 }
 
 // tell has the host do something at a time of the world.
@@ -89,6 +96,7 @@ func (n *node) tell(now time.Duration, do func(*executor.Host)) error {
 
 // poll lets the device go on to the next instant at which something ends.
 func (n *node) poll() error {
+	n.asked = false
 	if _, err := n.host.Poll(context.Background()); err != nil {
 		return fmt.Errorf("device %s: %w", n.name, err)
 	}

@@ -32,9 +32,10 @@ func Formats() []string { return []string{"alibaba", "gavel", "philly"} }
 
 // ReadPublic reads the rows of a public trace, as its publishers describe them:
 //
-//   - alibaba: pai_task_table.csv of cluster-trace-gpu-v2020 (columns job_name, task_name, inst_num, status, start_time,
-//     end_time, plan_cpu, plan_mem, plan_gpu, gpu_type; a header line may be there). A task of one instance on at most one
-//     GPU that was terminated becomes a job that is submitted when it began: the table has no other time, and no user.
+//   - alibaba: pai_task_table.csv of cluster-trace-gpu-v2020 (columns job_name, task_name, inst_num, status,
+//     start_time, end_time, plan_cpu, plan_mem, plan_gpu, gpu_type; a header line may be there). A task of one
+//     instance on at most one GPU that was terminated becomes a job that is submitted when it began: the table has
+//     no other time, and no user.
 //   - philly: cluster_job_log of philly-traces, JSON. A job that passed on one GPU is submitted when it was, and trains
 //     for as long as its attempts lasted together. Its tenant is its virtual cluster.
 //   - gavel: a .trace of gavel: fields between tabs (job_type, command, [working_directory,] num_steps_arg,
@@ -42,8 +43,8 @@ func Formats() []string { return []string{"alibaba", "gavel", "philly"} }
 //     priority_weight, SLO, arrival_time). ResNet-18, ResNet-50, Transformer and LM become resnet18, resnet50, bert and
 //     gnmt of the same batch and number of steps.
 //
-// alibaba and philly do not say what a job trains: its name decides which of mix it is, and it gets as many iterations as
-// take as long alone.
+// alibaba and philly do not say what a job trains: its name decides which of mix it is, and it gets as many
+// iterations as take as long alone.
 func ReadPublic(format string, r io.Reader, mix []Kind) ([]Arrival, Skipped, error) {
 	skipped := make(Skipped)
 	var all []Arrival
@@ -146,7 +147,8 @@ func number(text string) (float64, error) {
 }
 
 // appendTimed adds a job of which is known how long it took.
-func appendTimed(all []Arrival, name, tenant string, submit, alone time.Duration, mix []Kind, skipped Skipped) []Arrival {
+func appendTimed(all []Arrival, name, tenant string, submit, alone time.Duration, mix []Kind,
+	skipped Skipped) []Arrival {
 	if alone <= 0 {
 		skipped[noLength]++
 		return all
@@ -206,8 +208,8 @@ func readPhilly(r io.Reader, mix []Kind, skipped Skipped) ([]Arrival, error) {
 	return all, nil
 }
 
-// times returns when a job was submitted, how long its attempts lasted together (0: one has no beginning or no end), and
-// on how many GPUs at most.
+// times returns when a job was submitted, how long its attempts lasted together (0: one has no beginning or no end),
+// and on how many GPUs at most.
 func (j *phillyJob) times() (submit, alone time.Duration, gpus int, err error) {
 	at := func(text *string) (time.Time, error) {
 		if text == nil || *text == "None" {

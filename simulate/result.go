@@ -35,7 +35,8 @@ func (w *world) result() *Result {
 	r := &Result{Way: w.Way, Devices: w.Devices, Replans: w.way.counts()}
 	for _, j := range w.jobs {
 		took := j.end - j.Submit
-		r.Jobs = append(r.Jobs, Job{Name: j.name, Model: j.Model, Batch: j.Batch, Iterations: j.Iterations, Tenant: j.Tenant,
+		r.Jobs = append(r.Jobs, Job{Name: j.name, Model: j.Model, Batch: j.Batch, Iterations: j.Iterations,
+			Tenant: j.Tenant,
 			Device: j.node.name, Submit: j.Submit.Seconds(), Start: j.start.Seconds(), End: j.end.Seconds(),
 			Slowdown: took.Seconds() / j.kind.takes(j.Iterations).Seconds()})
 		r.Makespan = max(r.Makespan, j.end.Seconds())

@@ -56,11 +56,13 @@ func TestFoldedIsUnfolded(t *testing.T) {
 				want := each.Jobs[i]
 				took := want.End - want.Start
 				if math.Abs(j.End-want.End) > max(iteration, took/200) || j.Device != want.Device {
-					t.Errorf("job %s ends on %s at %.4f s, and unfolded on %s at %.4f s", j.Name, j.Device, j.End, want.Device,
+					t.Errorf("job %s ends on %s at %.4f s, and unfolded on %s at %.4f s", j.Name, j.Device, j.End,
+						want.Device,
 						want.End)
 				}
 			}
-			t.Logf("makespan %.3f, unfolded %.3f; mean %.3f, wait %.3f, memory %.2f, link %.3f, %d re-plans", folded.Makespan,
+			t.Logf("makespan %.3f, unfolded %.3f; mean %.3f, wait %.3f, memory %.2f, link %.3f, %d re-plans",
+				folded.Makespan,
 				each.Makespan, folded.Mean, folded.Waiting, folded.Memory, folded.Link, folded.Replans)
 		})
 	}

@@ -27,8 +27,8 @@ type Arrival struct {
 // columns are those of a trace of ours.
 var columns = []string{"submit_s", "model", "batch", "iterations", "tenant"}
 
-// Read reads a trace: CSV with a header line, columns submit_s (seconds, in any order of rows), model, batch, iterations
-// and, if it is there, tenant. Arrivals are returned in the order of their submission.
+// Read reads a trace: CSV with a header line, columns submit_s (seconds, in any order of rows), model, batch,
+// iterations and, if it is there, tenant. Arrivals are returned in the order of their submission.
 func Read(r io.Reader) ([]Arrival, error) {
 	rows := csv.NewReader(r)
 	rows.ReuseRecord = true
@@ -124,7 +124,8 @@ func Write(w io.Writer, all []Arrival) error {
 		return err
 	}
 	for _, a := range all {
-		if err := out.Write([]string{strconv.FormatFloat(a.Submit.Seconds(), 'f', -1, 64), a.Model, strconv.Itoa(a.Batch),
+		if err := out.Write([]string{strconv.FormatFloat(a.Submit.Seconds(), 'f', -1, 64), a.Model,
+			strconv.Itoa(a.Batch),
 			strconv.Itoa(a.Iterations), a.Tenant}); err != nil {
 			return err
 		}

@@ -10,7 +10,8 @@ import (
 
 // What is written is read again, in the order of submission.
 func TestReadWhatWasWritten(t *testing.T) {
-	want := Generator{Jobs: 300, Seed: 7, Gap: time.Second, Fewest: 100, Most: 100_000, Tail: 0.5, Tenants: 3, Mix: Mix}.Trace()
+	want := Generator{Jobs: 300, Seed: 7, Gap: time.Second, Fewest: 100, Most: 100_000, Tail: 0.5, Tenants: 3,
+		Mix: Mix}.Trace()
 	var file bytes.Buffer
 	if err := Write(&file, want); err != nil {
 		t.Fatal(err)
@@ -72,7 +73,8 @@ a6,tensorflow,2.0,Terminated,900.5,1000.0,600.0,29.3,25.0,T4
 			[]Arrival{{Model: "lenet", Batch: 16, Alone: 99500 * time.Millisecond},
 				{Submit: 99500 * time.Millisecond, Model: "lenet", Batch: 16, Alone: 600 * time.Second}},
 			Skipped{severalDevices: 1, unfinished: 1, noGPU: 1, noLength: 1}},
-		{"philly", `[{"status":"Pass","vc":"v1","jobid":"p1","user":"u","submitted_time":"2017-10-07 01:11:39","attempts":[
+		{"philly",
+			`[{"status":"Pass","vc":"v1","jobid":"p1","user":"u","submitted_time":"2017-10-07 01:11:39","attempts":[
 {"start_time":"2017-10-07 01:12:09","end_time":"2017-10-07 01:13:09","detail":[{"ip":"m1","gpus":["gpu0"]}]},
 {"start_time":"2017-10-07 01:14:00","end_time":"2017-10-07 01:14:30","detail":[{"ip":"m2","gpus":["gpu3"]}]}]},
 {"status":"Killed","vc":"v1","jobid":"p2","user":"u","submitted_time":"2017-10-07 01:11:39","attempts":[]},

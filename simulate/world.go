@@ -33,8 +33,8 @@ type Options struct {
 	Devices int
 	Budget  graph.Bytes // of each device, for all that jobs have there at once; at most its memory
 
-	// Fold skips iterations of a device whose jobs all train evenly: the last four of each took as long as the four before
-	// them, to two in a thousand. Time jumps then to where the next job comes, ends or changes there.
+	// Fold skips iterations of a device whose jobs all train evenly: the last four of each took as long as the four
+	// before them, to two in a thousand. Time jumps then to where the next job comes, ends or changes there.
 	Fold bool
 
 	// Load makes the task of a network; equal ones share their graph.
@@ -51,7 +51,7 @@ type world struct {
 	jobs    []*job
 	graphs  map[Kind]*kind
 	way     way
-	replans int
+	over    int // jobs that have ended
 }
 
 // job is an arrival and what becomes of it.
@@ -62,7 +62,6 @@ type job struct {
 	node       *node // nil: none yet
 	start, end time.Duration
 	begun      bool
-	over       bool
 }
 
 // way schedules jobs.
@@ -135,7 +134,7 @@ func (w *world) run() error {
 	if err != nil {
 		return err
 	}
-	for over := 0; over < len(w.jobs); {
+	for w.over < len(w.jobs) {
 		if err := context.Cause(w.ctx); err != nil {
 			return err
 		}
@@ -145,7 +144,7 @@ func (w *world) run() error {
 		}
 		next = min(next, tick)
 		if next == never {
-			return fmt.Errorf("after %v nothing happens any more, and %d jobs are not over", w.now, len(w.jobs)-over)
+			return fmt.Errorf("after %v nothing happens any more, and %d jobs are not over", w.now, len(w.jobs)-w.over)
 		}
 		w.now = max(w.now, next)
 		switch {
@@ -162,12 +161,6 @@ func (w *world) run() error {
 		}
 		if err != nil {
 			return err
-		}
-		over = 0
-		for _, j := range w.jobs {
-			if j.over {
-				over++
-			}
 		}
 	}
 	return nil
@@ -215,8 +208,8 @@ func (w *world) follow(n *node, e *executor.Event) {
 			j.begun, j.start, j.node = true, n.now(), n
 		}
 	case e.Ended != nil:
-		j := w.find(e.Job)
-		j.over, j.end = true, n.now()
+		w.find(e.Job).end = n.now()
+		w.over++
 	}
 }
 

@@ -187,17 +187,21 @@ func (f *simulateFlags) read(path string) (trace []simulate.Arrival, skipped sim
 }
 
 func writeSimulated(out io.Writer, r *simulate.Result) error {
-	rows := [][]string{{"JOB", "MODEL", "BATCH", "ITERATIONS", "TENANT", "DEVICE", "SUBMIT", "START", "END", "SLOWDOWN"}}
+	rows := [][]string{{"JOB", "MODEL", "BATCH", "ITERATIONS", "TENANT", "DEVICE", "SUBMIT", "START", "END",
+		"SLOWDOWN"}}
 	for _, j := range r.Jobs {
 		at := func(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) }
-		rows = append(rows, []string{j.Name, j.Model, strconv.Itoa(j.Batch), strconv.Itoa(j.Iterations), j.Tenant, j.Device,
+		rows = append(rows, []string{j.Name, j.Model, strconv.Itoa(j.Batch), strconv.Itoa(j.Iterations), j.Tenant,
+			j.Device,
 			at(j.Submit), at(j.Start), at(j.End), strconv.FormatFloat(j.Slowdown, 'f', 2, 64)})
 	}
 	if err := text.Table(out, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%d jobs on %d devices by %s: makespan %.1f s, completion %.1f s, wait %.1f s, slowdown %.2f "+
-		"in the mean\nmemory %.0f %% used, links %.1f %%, %s copied, %d sets of plans\n", len(r.Jobs), r.Devices, r.Way,
+	_, err := fmt.Fprintf(out,
+		"%d jobs on %d devices by %s: makespan %.1f s, completion %.1f s, wait %.1f s, slowdown %.2f "+
+			"in the mean\nmemory %.0f %% used, links %.1f %%, %s copied, %d sets of plans\n", len(r.Jobs), r.Devices,
+		r.Way,
 		r.Makespan, r.Mean, r.Waiting, r.Slowdown, 100*r.Memory, 100*r.Link, graph.Bytes(r.Moved), r.Replans)
 	return err
 }
@@ -227,7 +231,8 @@ func generateCommand() *cobra.Command {
 	c.Flags().Uint64Var(&g.Seed, "seed", 1, "another seed makes another trace")
 	c.Flags().DurationVar(&g.Gap, "gap", 10*time.Second, "between two jobs, in the mean")
 	c.Flags().StringVar(&lengths, "iterations", "100-100000", "of the shortest and of the longest jobs")
-	c.Flags().Float64Var(&g.Tail, "tail", 0.5, "exponent of the lengths' Pareto distribution: the less, the more long jobs")
+	c.Flags().Float64Var(&g.Tail, "tail", 0.5,
+		"exponent of the lengths' Pareto distribution: the less, the more long jobs")
 	c.Flags().IntVar(&g.Tenants, "tenants", 4, "jobs belong to one of so many")
 	registerMix(c, &mix)
 	return c
