@@ -63,17 +63,18 @@ func isNPZ(path string) bool { return strings.EqualFold(filepath.Ext(path), ".np
 // OpenArrays opens a file of arrays. The seed decides the order of examples. Every error is one line that names the
 // file, the array and the remedy.
 func OpenArrays(path string, seed uint64) (*Arrays, error) {
-	file, err := os.Open(path)
+	err := regular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("data file %s does not exist: name a .safetensors or .npz file", path)
 	} else if err != nil {
+		return nil, fmt.Errorf("data file %w", err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
 		return nil, err
 	}
 	a := &Arrays{path: path, file: file, seed: seed}
 	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("is no regular file: name a file of arrays")
-	}
 	if err == nil {
 		index := indexSafetensors
 		if isNPZ(path) {

@@ -131,6 +131,9 @@ func testImages(dir string, classes []string) (*Dataset, error) {
 // checkImages reads the headers of images, so that what is none is refused before anything is trained.
 func checkImages(files []imageFile) error {
 	for _, f := range files {
+		if err := regular(f.path); err != nil {
+			return err
+		}
 		file, err := os.Open(f.path)
 		if err != nil {
 			return err
@@ -142,6 +145,15 @@ func checkImages(files []imageFile) error {
 		}
 	}
 	return nil
+}
+
+// regular returns the error of what is no regular file: opening a pipe would wait for whoever writes to it.
+func regular(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file: name a file, or remove it", path)
+	}
+	return err
 }
 
 func checkImage(c image.Config, err error) error {
@@ -191,6 +203,9 @@ func (d *Dataset) Sized(channels, height, width int) *Dataset {
 // example decodes an image, cuts the largest part of the wanted form out of its middle, and scales that.
 func (s *images) example(index int, out []float32) (int, error) {
 	f := s.files[index]
+	if err := regular(f.path); err != nil {
+		return 0, err
+	}
 	text, err := os.ReadFile(f.path)
 	if err != nil {
 		return 0, err

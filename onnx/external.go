@@ -69,6 +69,9 @@ func (t *Tensor) loadFrom(root *os.Root) error {
 	if length != size {
 		return fmt.Errorf("it has %d bytes, and %v of shape %v takes %d", length, t.Type, t.Dims, size)
 	}
+	if info, err := root.Stat(location); err == nil && !info.Mode().IsRegular() {
+		return errors.New("it is no regular file")
+	}
 	file, err := root.Open(location)
 	if err != nil {
 		return fmt.Errorf("it cannot be opened in the folder of the model: %w", errors.Unwrap(err))
@@ -78,8 +81,6 @@ func (t *Tensor) loadFrom(root *os.Root) error {
 	switch {
 	case err != nil:
 		return err
-	case !info.Mode().IsRegular():
-		return errors.New("it is no regular file")
 	case size > info.Size() || offset > info.Size()-size:
 		return fmt.Errorf("truncated: %d bytes from %d on, and the file has %d", size, offset, info.Size())
 	}

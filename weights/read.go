@@ -19,17 +19,20 @@ func Read(path string) (File, error) { return open(path, Decode) }
 
 // open has a file of weights read.
 func open(path string, decode func(r io.ReaderAt, size int64) (File, error)) (File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return File{}, fmt.Errorf("read weights: %w", err)
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait for whoever writes to it
+		return File{}, fmt.Errorf("read weights %s: is no regular file: name a file of weights", path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return File{}, fmt.Errorf("read weights: %w", err)
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
+	if info, err = file.Stat(); err != nil {
 		return File{}, fmt.Errorf("read weights: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return File{}, fmt.Errorf("read weights %s: is no regular file: name a file of weights", path)
 	}
 	f, err := decode(file, info.Size())
 	if err != nil {
