@@ -151,7 +151,7 @@ func checkImages(files []imageFile) error {
 func regular(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file: name a file, or remove it", path)
+		err = fmt.Errorf("%s: is no regular file: name a file, or remove it", path)
 	}
 	return err
 }
