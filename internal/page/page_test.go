@@ -238,6 +238,7 @@ func TestSteer(t *testing.T) {
 		{"/jobs/a%20b/priority", `{"priority": 0}`, 400, "priority 0: give 1 to "},
 		{"/jobs/a%20b/priority", `{"priority": "x"}`, 400, "the body is not what is wanted"},
 		{"/jobs/a%20b/priority", `{"other": 1}`, 400, "the body is not what is wanted"},
+		{"/jobs/a%20b/priority", `{"priority": 2} x`, 400, "the body is not what is wanted: there is more after it"},
 		{"/jobs/a%20b/priority", `{"priority": 1` + strings.Repeat(" ", 1<<13) + `}`, 400, "too large"},
 		{"/jobs/a%20b/fly", "", 404, `"fly": give stop, park, resume, priority or measure`},
 		{"/jobs/*/stop", "", 409, `the name "*"`},

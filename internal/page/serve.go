@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"sync"
@@ -239,7 +240,13 @@ func decode(w http.ResponseWriter, r *http.Request) (c change, ok bool) {
 	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<12))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
+	err := d.Decode(&c)
+	if err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("there is more after it")
+		}
+	}
+	if err != nil {
 		refuse(w, http.StatusBadRequest, fmt.Errorf("the body is not what is wanted: %w", err))
 		return c, false
 	}
