@@ -29,7 +29,6 @@ type cluster struct {
 	processes map[string]*process // by the name of their device
 	mail      []func() error      // that is on its way, in order
 	layouts   map[string]*wire.Layout
-	results   map[string]wire.Result // by key
 	replanned int
 }
 
@@ -42,8 +41,7 @@ type process struct {
 }
 
 func newCluster(w *world) (*cluster, error) {
-	c := &cluster{world: w, processes: make(map[string]*process), layouts: make(map[string]*wire.Layout),
-		results: make(map[string]wire.Result)}
+	c := &cluster{world: w, processes: make(map[string]*process), layouts: make(map[string]*wire.Layout)}
 	c.config = controller.Config{NoDevice: true, MemorySharing: wire.Gates, Policy: "tensile", Silence: patience,
 		GiveUp: patience}
 	c.machine = controller.NewMachine(c.config)
@@ -118,8 +116,6 @@ func (c *cluster) step(in controller.Input) {
 		case o.Layout != nil:
 			l := o.Layout.Layout
 			c.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)] = l
-		case o.Result != nil:
-			delete(c.results, o.Result.Key)
 		case o.Drop != nil:
 			delete(c.layouts, o.Drop.Object)
 		case o.Orders != nil:
@@ -198,7 +194,6 @@ func (p *process) step(in agent.Input) {
 			kept := o.Keep.Take(nil)
 			p.later(func() agent.Input { return agent.Input{Kept: kept} })
 		case o.Store != nil:
-			p.results[o.Store.Key] = *o.Store.Result
 			p.later(func() agent.Input { return agent.Input{Stored: &agent.Stored{Ticket: o.Store.Ticket}} })
 		case o.Status != nil:
 			p.send(func() error { p.cluster.step(controller.Input{Status: o.Status}); return nil })
