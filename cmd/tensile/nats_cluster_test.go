@@ -105,7 +105,7 @@ func startNATS(t *testing.T, count int) *natsServers {
 
 func (s *natsServers) config(i int) string { return filepath.Join(s.dir, fmt.Sprintf("s%d.conf", i)) }
 
-// start starts a server, also again.
+// start starts a server, also again, and waits until it takes connections.
 func (s *natsServers) start(i int) {
 	s.t.Helper()
 	c := exec.Command(s.binary, "-c", s.config(i))
@@ -116,6 +116,13 @@ func (s *natsServers) start(i int) {
 	s.t.Cleanup(func() {
 		c.Process.Kill()
 		c.Wait()
+	})
+	s.await("a server to listen", func() error {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.urls[i], "nats://"))
+		if err == nil {
+			conn.Close()
+		}
+		return err
 	})
 }
 
