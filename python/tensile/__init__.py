@@ -16,6 +16,7 @@ from .session import Session, say
 __all__ = ["join", "home", "leave"]
 
 _session = None
+_left = False  # it has left, for good
 _hooks = None
 _recording = None  # makes the planner, under python -m tensile.record
 
@@ -24,6 +25,9 @@ def join(model, optimizer):
     """Makes the rest of the script's training a planned job; call it once, after the model is on its device."""
     if _session is not None:
         say("joined already: one model and optimizer per process")
+        return
+    if _left:
+        say("a script that has left does not join again: it trains without a plan")
         return
     why = _unsupported(model)
     if _recording is not None:
@@ -43,11 +47,17 @@ def join(model, optimizer):
 def start(parameters, optimizer, planner, why=None):
     global _session, _hooks
     _session = Session(parameters, optimizer, planner)
+    _at_the_end(_session)
     if why:
         _session.stop(why)
         return
     _hooks = hooks.install(_session)
     _session.__enter__()
+
+
+def _at_the_end(session):
+    """Has the planner told how the script ends."""
+    planner = session.planner
     if hasattr(planner, "end"):
         failed = []
         old = sys.excepthook
@@ -57,7 +67,6 @@ def start(parameters, optimizer, planner, why=None):
             old(kind, value, trace)
 
         sys.excepthook = hook
-        session = _session
         atexit.register(lambda: None if session.child else planner.end(session, failed[0] if failed else None))
 
 
@@ -68,15 +77,13 @@ def home():
 
 
 def leave():
-    """Ends planning: everything is back, and torch is as it was."""
-    global _session, _hooks
+    """Ends planning: everything is back, and torch is as it was. What the script has from now on nobody sees, so that its
+    claim is that of a script without a plan until it ends."""
+    global _session, _left, _hooks
     if _session is None:
         return
-    session, _session = _session, None
-    session.home()
-    if session.player is not None:
-        session.player.leave()
-    session.off = True
+    session, _session, _left = _session, None, True
+    session.leave()
     if _hooks is not None:
         session.__exit__(None, None, None)
         _hooks.undo()

@@ -115,6 +115,10 @@ class Link:
             body["always"] = True
         self.send("passive", body)
 
+    def left(self, session):
+        self.passive(session.iterations, "the script has left (tensile.leave), and may do anything until it ends", True)
+        self.end(session)
+
     def end(self, session, error=None):
         body = {"iteration": session.iterations}
         if error:
