@@ -80,7 +80,7 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
-// TestComesBack shows that a shape of iterations which comes back is planned for again, once, unless the script has kept
+// TestComesBack shows that a shape of iterations that comes back is planned for again, once, unless the script has kept
 // its plan, and that what was refused to another shape is not held against it.
 func TestComesBack(t *testing.T) {
 	plain, _ := talk(NewMachine(0), hello, recorded(1, 1), recorded(2, 2))
