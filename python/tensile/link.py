@@ -180,7 +180,8 @@ class Link:
                 if len(self.text) > lines.LONGEST:
                     raise ValueError(f"a line has more than {lines.LONGEST} bytes")
             except ValueError as e:
-                self.lost(one_line(f"cannot read what the sidecar says: {e}; training goes on with the plan that is there"))
+                why = one_line(f"cannot read what the sidecar says: {e}")
+                self.lost(why + "; training goes on with the plan that is there")
             wait = 0 if complete else wait
 
     def _hear(self, kind, body):

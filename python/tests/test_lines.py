@@ -1,5 +1,5 @@
-"""Lines of a sidecar that are damaged: each is refused in one line, or is a plan that is refused or carried out; the script
-trains on, to its own bits."""
+"""Lines of a sidecar that are damaged: each is refused in one line, or is a plan that is refused or carried out; the
+script trains on, to its own bits."""
 
 import contextlib
 import copy

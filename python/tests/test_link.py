@@ -46,7 +46,7 @@ WAIT = """
 """
 
 
-class Link(unittest.TestCase):
+class Sidecar(unittest.TestCase):
     def run_script(self, answer=None, script=SCRIPT):
         """Runs a script with a sidecar that answers messages; returns its output, stderr and what it has said."""
         with tempfile.TemporaryDirectory() as d:
@@ -77,6 +77,8 @@ class Link(unittest.TestCase):
             done = subprocess.CompletedProcess([], script.returncode, out, errors)
             return done, said
 
+
+class Link(Sidecar):
     def test_all(self):
         alone, _ = self.run_script()
         self.assertEqual(alone.returncode, 0, alone.stderr)
