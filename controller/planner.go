@@ -190,6 +190,9 @@ func (w *work) plans(r scheduler.Request) (*planner.Planned, error) {
 	budget := r.Budget
 	for range maxAttempts {
 		p, err := w.made(r)
+		if _, over := errors.AsType[*scheduler.OverBudgetError](err); over && r.Budget < budget {
+			break // it is of the attempt
+		}
 		if err != nil || budget == 0 || !w.shares() {
 			return p, err
 		}
