@@ -224,7 +224,11 @@ func (p *Page) draw(ctx context.Context, r *wire.Record, l *wire.Layout, link wi
 	if err != nil {
 		return nil, err
 	}
-	return live.PictureOf(proven.Program(), before, link), nil
+	c := live.PictureOf(proven.Program(), before, link)
+	if l.Reasons != nil {
+		c.Explain(l.Reasons)
+	}
+	return c, nil
 }
 
 // change is the body of a POST.
