@@ -144,17 +144,18 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	jobs := make([]PlannedJob, n)
 	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]
+		speed := 0.0
+		if planned.Expected != nil {
+			speed = planned.Expected.Speed(s.Unplanned, i)
+		}
 		l := &ProvenLayout{Peak: s.Footprint.Peak, Host: s.Host - c.Beside, program: planned.Programs[i].Program(),
 			Claim: w.claim(i, planned.Programs[i].Program()),
 			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch,
-				Arena: s.Layout.Arena}}
-		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In,
+				Arena: s.Layout.Arena, Reasons: wire.ReasonsOf(&s, speed)}}
+		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In, Speed: speed,
 			made: &made{s, planned.Programs[i].Program()}}
 		if w.plan.Weigh {
 			jobs[i].Slowdown, jobs[i].Alone = w.slowdown(planned, i)
-		}
-		if planned.Expected != nil {
-			jobs[i].Speed = planned.Expected.Speed(s.Unplanned, i)
 		}
 		if c.Has == nil || !same(c.Has.Wire, l.Wire) {
 			jobs[i].Layout = l
@@ -247,7 +248,7 @@ func (w *work) contexts(n int) wire.Contexts {
 // request is for jobs in the budgets but for the bytes that are reserved.
 func (w *work) request(jobs []scheduler.Job, reserved, host graph.Bytes) scheduler.Request {
 	r := w.On.Request(jobs...)
-	r.Policy, r.Options, r.Reports, r.Explain = w.Policy, w.Options, true, w.plan.reasons
+	r.Policy, r.Options, r.Reports, r.Explain = w.Policy, w.Options, true, true
 	if w.plan.Budget > 0 {
 		r.Budget = max(1, w.plan.Budget-reserved)
 		if w.shares() && r.Budget >= w.Page { // leases grant whole pages

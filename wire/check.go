@@ -323,6 +323,9 @@ func (l Layout) check() error {
 	if n := len(l.Plan.Steps); len(l.Scratch) != 0 && len(l.Scratch) != n {
 		c.fail("it has scratch for %d steps of %d", len(l.Scratch), n)
 	}
+	if l.Reasons != nil {
+		l.Reasons.check(c, len(l.Plan.Steps))
+	}
 	return c.err
 }
 

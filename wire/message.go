@@ -269,6 +269,8 @@ type Layout struct {
 	Offsets []graph.Bytes `json:"offsets"`           // per residency, as plan.StaysOf lists them
 	Scratch []graph.Bytes `json:"scratch,omitempty"` // per step; 0 where it has none
 	Arena   graph.Bytes   `json:"arena_bytes"`
+
+	Reasons *Reasons `json:"reasons,omitempty"` // nil: a controller of the release before has made it
 }
 
 // Verb is what a command line wants of a controller.
