@@ -117,7 +117,7 @@ func foldCast(c *call, in []*constant) (*constant, error) {
 	k := &constant{shape: in[0].shape, alike: in[0].alike}
 	to := Type(c.int("to", int64(Float32)))
 	_, known := types[to]
-	k.whole = known && to != Float32 && to != Float64 && to != Float16
+	k.whole = known && !to.float()
 	for i := range max(len(in[0].ints), len(in[0].floats)) {
 		switch {
 		case to == Bool:

@@ -214,7 +214,7 @@ func (i *importer) sources() error {
 		for _, d := range t.Dims {
 			v.shape = append(v.shape, int(d))
 		}
-		v.whole = t.Type != Float32 && t.Type != Float64 && t.Type != Float16
+		v.whole = !t.Type.float()
 		if v.whole || len(t.Dims) == 0 {
 			var err error
 			if v.known, err = constantOf(t); err != nil {
@@ -227,7 +227,7 @@ func (i *importer) sources() error {
 		if _, ok := i.values[in.Name]; ok {
 			continue
 		}
-		v := &value{name: in.Name, tensor: missing, input: true, whole: in.Type != Float32}
+		v := &value{name: in.Name, tensor: missing, input: true, whole: !in.Type.float()}
 		if t := i.options.Known[in.Name]; t != nil && (v.whole || len(t.Dims) == 0 || len(t.Raw) == 0) {
 			k, err := constantOf(t)
 			if err != nil {

@@ -14,7 +14,7 @@ func (c *call) identity() error {
 		return err
 	}
 	if to := Type(c.int("to", int64(Float32))); c.node.Op == "Cast" {
-		if float := to == Float32 || to == Float64 || to == Float16; float == v.whole {
+		if to.float() == v.whole {
 			return fmt.Errorf("it casts to %v what is trained or fed", to)
 		}
 	}

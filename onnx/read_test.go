@@ -88,7 +88,7 @@ func TestHostile(t *testing.T) {
 			`tensor "fc1.weight": float of shape [5 6] takes 120 bytes, and the file has 119`},
 		{"old", change(func(m *Model) { m.Opsets[0].Version = 6 }), "operator set 6"},
 		{"new", change(func(m *Model) { m.Opsets[0].Version = 26 }), "operator set 26"},
-		{"type", change(func(m *Model) { m.Graph.Initializers[0].Type = 16 }), "type 16, which is not read"},
+		{"type", change(func(m *Model) { m.Graph.Initializers[0].Type = 17 }), "type 17, which is not read"},
 	} {
 		path := filepath.Join(t.TempDir(), "model.onnx")
 		if err := os.WriteFile(path, c.text, 0o600); err != nil {
