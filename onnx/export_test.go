@@ -17,7 +17,8 @@ func TestSavedTypes(t *testing.T) {
 	for i := range trained {
 		trained[i] += 1.0 / 3
 	}
-	for kind, step := range map[Type]float64{Float32: 0, Float64: 0, Float16: 1.0 / (1 << 11), BFloat16: 1.0 / (1 << 8)} {
+	steps := map[Type]float64{Float32: 0, Float64: 0, Float16: 1.0 / (1 << 11), BFloat16: 1.0 / (1 << 8)}
+	for kind, step := range steps {
 		m := perceptron()
 		g := &m.Graph
 		g.Inputs[0], g.Outputs[0] = typed("x", kind, -1, 6), typed("y", kind, -1, 3)

@@ -57,8 +57,8 @@ func (t Type) Ints(to []int64, from []byte) {
 	}
 }
 
-// Append appends floats as elements of a type of floats, each rounded to the nearest number that it has, to the even one
-// of two. What is beyond its largest becomes infinite.
+// Append appends floats as elements of a type of floats, each rounded to the nearest number that it has, to the even
+// one of two. What is beyond its largest becomes infinite.
 func (t Type) Append(to []byte, from []float32) []byte {
 	for _, v := range from {
 		switch t {

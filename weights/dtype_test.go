@@ -91,8 +91,8 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// Each pair of neighbours of 16 bits: they are what they are rounded to, what is nearer to one of them becomes that one,
-// and the number half way the one whose last bit is zero. Beyond the largest half is as much as between the last two.
+// Each pair of neighbours of 16 bits: they are what they are rounded to, what is nearer to one of them becomes that
+// one, and the number half way the one whose last bit is zero. Beyond the largest half is as much as between the last two.
 func TestRounding(t *testing.T) {
 	for _, c := range []struct {
 		Type
@@ -134,8 +134,9 @@ func TestRounding(t *testing.T) {
 		if got := narrow(0); got != 0 || narrow(float32(math.Copysign(0, -1))) != 1<<15 {
 			t.Errorf("%s: zero becomes %#x", c.Type, got)
 		}
-		if got := narrow(float32(math.Inf(1))); got != c.infinite || narrow(float32(math.Inf(-1))) != c.infinite|1<<15 {
-			t.Errorf("%s: infinity becomes %#x", c.Type, got)
+		up, down := narrow(float32(math.Inf(1))), narrow(float32(math.Inf(-1)))
+		if up != c.infinite || down != c.infinite|1<<15 {
+			t.Errorf("%s: infinities become %#x and %#x", c.Type, up, down)
 		}
 	}
 }
