@@ -92,7 +92,8 @@ func TestAppend(t *testing.T) {
 }
 
 // Each pair of neighbours of 16 bits: they are what they are rounded to, what is nearer to one of them becomes that
-// one, and the number half way the one whose last bit is zero. Beyond the largest half is as much as between the last two.
+// one, and the number half way the one whose last bit is zero. Beyond the largest, half is as much as
+// between the last two.
 func TestRounding(t *testing.T) {
 	for _, c := range []struct {
 		Type
@@ -119,8 +120,8 @@ func TestRounding(t *testing.T) {
 					continue // not signed below
 				}
 				if got, negative := narrow(v), narrow(-v); got != want || negative != want|1<<15 {
-					t.Fatalf("%s: %v and %v become %#x and %#x, want %#x and its negative", c.Type, v, -v, got, negative,
-						want)
+					t.Fatalf("%s: %v and %v become %#x and %#x, want %#x and its negative", c.Type, v, -v, got,
+						negative, want)
 				}
 			}
 		}
