@@ -58,24 +58,26 @@ type AttributeType int64
 
 // The types of attributes that operators here have.
 const (
-	AttributeFloat  AttributeType = 1
-	AttributeInt    AttributeType = 2
-	AttributeString AttributeType = 3
-	AttributeTensor AttributeType = 4
-	AttributeFloats AttributeType = 6
-	AttributeInts   AttributeType = 7
+	AttributeFloat   AttributeType = 1
+	AttributeInt     AttributeType = 2
+	AttributeString  AttributeType = 3
+	AttributeTensor  AttributeType = 4
+	AttributeFloats  AttributeType = 6
+	AttributeInts    AttributeType = 7
+	AttributeStrings AttributeType = 8
 )
 
 // Attribute is a setting of a node.
 type Attribute struct {
-	Name   string
-	Type   AttributeType
-	Float  float32
-	Int    int64
-	String string
-	Tensor *Tensor // nil: it has none
-	Floats []float32
-	Ints   []int64
+	Name    string
+	Type    AttributeType
+	Float   float32
+	Int     int64
+	String  string
+	Tensor  *Tensor // nil: it has none
+	Floats  []float32
+	Ints    []int64
+	Strings []string
 
 	rest []byte
 }
