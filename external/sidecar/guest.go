@@ -331,6 +331,7 @@ func (g *Guest) record(number int) {
 	for _, s := range g.graphs {
 		g.alone = max(g.alone, external.Need(s.Graph)+s.Held+g.summary.Reserve)
 	}
+	g.alone = min(g.alone, graph.MaxBytes)
 	all := external.Claim(g.alone)
 	g.say(Output{Record: &external.Recorded{Graph: all, Latency: make([]time.Duration, len(all.Ops))}})
 }

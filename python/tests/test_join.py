@@ -34,8 +34,8 @@ class Join(test_link.Sidecar):
                 self.assertTrue(said[1][1]["always"])
 
     def test_without_a_sidecar(self):
-        done, _ = self.run_script(script=SCRIPT.replace(JOIN, "for odd in None, 'adam', torch.nn.ReLU():\n"
-                                                        "    tensile.join(odd, optimizer)\n    tensile.join(model, odd)"))
+        odd = "for odd in None, 'adam', torch.nn.ReLU():\n    tensile.join(odd, optimizer)\n    tensile.join(model, odd)"
+        done, _ = self.run_script(script=SCRIPT.replace(JOIN, odd))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr.count("\n"), 6, done.stderr)
         self.assertEqual(done.stderr.count("there is no sidecar"), 6)
