@@ -200,6 +200,7 @@ func once[T any](c *checker, jobs []T, name func(*T) string) {
 func (o Orders) check() error {
 	c := new(checker)
 	c.name("executor", o.Executor)
+	c.short("device", o.On)
 	atLeast(c, "number", o.Number, 0)
 	for i := range o.Jobs {
 		c.spec(&o.Jobs[i].Spec)

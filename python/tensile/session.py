@@ -40,7 +40,7 @@ class Session(TorchDispatchMode):
     def __init__(self, parameters, optimizer, planner):
         super().__init__()
         self.parameters, self.optimizer, self.planner = parameters, optimizer, planner
-        self.off = self.child = False
+        self.off = self.child = self.left = False
         self.inside = False  # ops are this session's own, though the mode is on
         self.phase = "forward"
         self.device = parameters[0].device.type if parameters else "cpu"
@@ -243,7 +243,7 @@ class Session(TorchDispatchMode):
 
     def mark(self):
         """The optimizer has made a step."""
-        if self.off:
+        if self.child or self.left:
             return
         self._mark()
         self.planner.step(self)
@@ -252,6 +252,9 @@ class Session(TorchDispatchMode):
         self.iterations += 1
         now = time.perf_counter_ns()
         wall, self.begun = now - self.begun, now
+        if self.off:
+            self.planner.iteration(self, 0, 0, wall)
+            return
         if self.course == self._play:
             p = self.player
             if p.pos == p.ops - p.iteration.tail:
@@ -377,10 +380,20 @@ class Session(TorchDispatchMode):
 
     def stop(self, why):
         """Ends all: the script goes on without a plan."""
+        self._end()
+        say(f"passive from now on: {why}")
+        self.planner.passive(self.iterations, why, True)
+
+    def leave(self):
+        """Ends all as the script wants it: what it does from now on nobody sees."""
+        self._end()
+        self.left = True
+        if not self.child:
+            self.planner.left(self)
+
+    def _end(self):
         if self.player is not None:
             self._unmeasured()
             self.home()
             self.player.leave()
         self.off = True
-        say(f"passive from now on: {why}")
-        self.planner.passive(self.iterations, why, True)
