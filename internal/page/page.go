@@ -122,7 +122,7 @@ func (p *Page) look(ctx context.Context) {
 	p.news = make(chan struct{})
 	var trace []string
 	for name, w := range p.watched {
-		if r, _ := p.history.Layout(name); r.State == wire.Training && r.Granted != w.asked {
+		if r, _, _ := p.history.Layout(name); r.State == wire.Training && r.Granted != w.asked {
 			w.asked = r.Granted
 			trace = append(trace, name)
 		}

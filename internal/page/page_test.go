@@ -190,7 +190,9 @@ func TestEvents(t *testing.T) {
 	until(e, "now", func(o live.Overview) bool { return o.Jobs != nil && len(o.Jobs) == 0 })
 	another := r.listen("/events") // hears what was before it came
 	type before struct{ Samples []live.Sample }
-	until(another, "hello", func(b before) bool { return len(b.Samples) > 1 && b.Samples[0].Parts["a b"] == 60 })
+	until(another, "hello", func(b before) bool {
+		return len(b.Samples) > 1 && b.Samples[0].Devices["sim"].Parts["a b"] == 60
+	})
 }
 
 // A browser that finds a controller again before that one has answered anything hears lists, which are empty.

@@ -174,15 +174,11 @@ const maxDrawn = 8
 func (p *Page) picture(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	p.mu.Lock()
-	record, layout := p.history.Layout(name)
-	link := p.history.Overview().Link
+	record, layout, link := p.history.Layout(name)
 	p.mu.Unlock()
 	if layout == nil {
 		refuse(w, http.StatusNotFound, fmt.Errorf("job %s has no plan", name))
 		return
-	}
-	if record.Link != (wire.Rates{}) { // it has a share of its own
-		link = record.Link
 	}
 	text, err := p.drawn(r.Context(), &record, layout, link)
 	if err != nil {
