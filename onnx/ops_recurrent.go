@@ -127,8 +127,8 @@ func (c *call) functions(d int, otherwise ...string) ([]string, error) {
 	return a.Strings[d*n : (d+1)*n], nil
 }
 
-// states makes the outputs of a recurrent operator: of all directions, all h[S,1,N,H], and the last states [1,N,H], each an
-// output.
+// states makes the outputs of a recurrent operator: of all directions, all h[S,1,N,H], and the last states [1,N,H],
+// each an output.
 func (c *call) states(rec *recurrence, ys []graph.TensorID, last ...[]graph.TensorID) {
 	y := c.as(c.concat(1, ys...), rec.steps, rec.directions, rec.batch, rec.hidden)
 	if rec.batchFirst {
