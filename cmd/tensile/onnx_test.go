@@ -40,7 +40,8 @@ func exported(t *testing.T, names ...string) string {
 func TestONNXCompare(t *testing.T) {
 	t.Parallel()
 	dir := exported(t, "cnn", "encoder17", "lstm", "unet", "gates", "pieces")
-	for _, names := range [][]string{{"cnn.onnx", "lenet"}, {"encoder17.onnx", "lstm.onnx"}, {"unet.onnx", "gates.onnx"},
+	for _, names := range [][]string{{"cnn.onnx", "lenet"}, {"encoder17.onnx", "lstm.onnx"},
+		{"unet.onnx", "gates.onnx"},
 		{"pieces.onnx", "cnn.onnx"}} {
 		var r report.Training
 		document(t, tensile(t, dir, append([]string{"run", "--batch", "8", "--iterations", "4", "--budget", "60%",
