@@ -76,7 +76,8 @@ func samples() []Message {
 		Decisions: []explain.Decision{{Storage: "fc6.w.m", Bytes: 4096, Kind: "swap", From: "a", To: "b", FreeSlots: 4,
 			Away: 1.5, Freed: 6144, Cost: 0.25, Reason: "both copies fit"}}}
 	return []Message{
-		Orders{Executor: "e1", On: "d1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10, Park: InMemory,
+		Orders{Executor: "e1", On: "d1", Number: 9, Jobs: []Assignment{{Spec: spec,
+			Incarnation: 2, From: 10, Park: InMemory,
 			Epoch: 3, Stop: true, Copies: true,
 			Trace: Trace{Number: 8, Iterations: 3}, Unplanned: "a 512MiB op"}},
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,8 @@ var (
 	first = flag.Uint64("first", 0, "the first seed that TestEverythingTogether tries")
 	// A soak of one way: -args -seeds 2000 -sharing shift.
 	sharing = flag.String("sharing", "", "how its jobs share memory, such as none or pairs; without, by seed")
+	mix     = flag.String("mix", "", "what is in its worlds beside jobs and executors of one device: any of devices, "+
+		"separated by commas, or none; without, by seed")
 )
 
 // openSim opens a device that is slow enough for copies to matter to small graphs.
@@ -40,6 +43,10 @@ func openSim(seed uint64) func() device.Device {
 
 // chaos lets something happen.
 func (w *world) chaos() {
+	if len(w.sites) > 1 && w.rng.IntN(100) == 0 {
+		w.devicesChange()
+		return
+	}
 	names := slices.Sorted(maps.Keys(w.processes))
 	some := func() *process { return w.processes[names[w.rng.IntN(len(names))]] }
 	switch pick := w.rng.IntN(1000); {
@@ -74,7 +81,7 @@ func (w *world) chaos() {
 		if len(names) > 0 && w.rng.IntN(3) == 0 {
 			some().end("killed")
 		}
-	case pick < 19 && w.lease != nil && len(names) > 0:
+	case pick < 19 && w.config.MemorySharing != wire.NoSharing && len(names) > 0:
 		p := some()
 		if p.stands = !p.stands; !p.stands {
 			p.heal()
@@ -88,7 +95,8 @@ func (w *world) chaos() {
 		w.restart()
 	case pick < 22:
 		if len(names) > 0 && w.processes[names[0]+"/2"] == nil {
-			w.launch(w.processes[names[0]].name, names[0]+"/2")
+			p := w.processes[names[0]]
+			w.launch(p.site, p.name, names[0]+"/2")
 		}
 	case pick < 60 && len(names) > 0:
 		some().step(agent.Input{Tick: true})
@@ -100,6 +108,14 @@ func (w *world) chaos() {
 	case len(w.mail) > 0:
 		w.deliver()
 	}
+}
+
+// mixed reports whether something is in the world of a seed, which has it in one of so many.
+func mixed(what string, seed, of uint64) bool {
+	if *mix == "" {
+		return rand.New(rand.NewPCG(seed, uint64(len(what)))).Uint64N(of) == 0
+	}
+	return slices.Contains(strings.Split(*mix, ","), what)
 }
 
 // drawn is how the jobs of a seed share memory.
@@ -121,10 +137,10 @@ func TestEverythingTogether(t *testing.T) {
 	phases := make(map[wire.JobState]int)
 	happened := make(map[controller.EventKind]int)
 	var plans, drifts, refused, shrunk, seconds, resumed, missed int
-	var gated, drained, killed int
+	var gated, drained, killed, moved int
 	seed := *first
 	defer func() {
-		if t.Failed() && seed < *first+*seeds {
+		if seed < *first+*seeds { // it has failed, or panics
 			t.Logf("this seed again: go test ./internal/simtest -run EverythingTogether -args -seeds 1 -first %d", seed)
 		}
 	}()
@@ -145,6 +161,9 @@ func TestEverythingTogether(t *testing.T) {
 		}
 		if seed%5 < 2 {
 			w.config.Context = graph.Bytes(100 + 50*(seed%8))
+		}
+		if mixed("devices", seed, 4) {
+			w.addSites(1+int(seed%3), seed%4 > 0, 20_000, openThird(seed))
 		}
 		w.share(drawn(seed))
 		w.restart()
@@ -172,15 +191,18 @@ func TestEverythingTogether(t *testing.T) {
 			}
 		}
 		resumed += w.resumed
-		if w.lease != nil && w.config.MemorySharing.Gated() {
+		if w.config.MemorySharing.Gated() {
 			for _, r := range w.reports {
 				if r.Gate > 0 {
 					gated++
 				}
 			}
-			drained += w.lease.drained
+			for _, at := range w.sites {
+				drained += at.lease.drained
+			}
 		}
 		killed += w.killed
+		moved += w.moved
 		for _, e := range w.events {
 			happened[e.Kind]++
 			if e.Kind == controller.Adopted && strings.HasPrefix(e.Reason, "the latencies of") {
@@ -215,6 +237,11 @@ func TestEverythingTogether(t *testing.T) {
 	if *seeds >= 20 && (gated < int(*seeds) || drained < int(*seeds)/20 || killed < int(*seeds)/20) {
 		t.Errorf("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors were killed",
 			gated, drained, killed)
+	}
+	t.Logf("%d times executors brought a device, %d times one was given up, %d jobs went from one to another",
+		happened[controller.Opened], happened[controller.Closed], moved)
+	if *seeds >= 20 && *mix == "" && (happened[controller.Closed] < int(*seeds)/20 || moved < int(*seeds)/20) {
+		t.Errorf("%d devices went, %d jobs went to another", happened[controller.Closed], moved)
 	}
 	t.Logf("%v, %d plans, %d of them for drift, %d refused, %d times jobs shrank for a smaller budget, %d second "+
 		"processes refused",
