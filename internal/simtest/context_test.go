@@ -12,8 +12,9 @@ func (w *world) checkContexts() {
 			continue
 		}
 		refusal := w.orders[p.name].Refused
-		if refusal != nil && refusal.Life == p.life || w.doubled[p.name] && !w.heard(p) {
-			continue // it is refused, or has to wait until the other of its name is given up
+		if refusal != nil && refusal.Life == p.life || (w.doubled[p.name] || w.leaders != nil) && !w.heard(p) {
+			// It is refused, has to wait until the other of its name is given up, or was started by a leader before.
+			continue
 		}
 		open++
 		for _, a := range p.arenas {
@@ -24,7 +25,7 @@ func (w *world) checkContexts() {
 		arenas, _ = w.own.together(w.controller.Records())
 	}
 	known := w.controller.Contexts()
-	if budget := w.config.Budget; known.Each > 0 && (open > known.Processes ||
+	if budget := w.own.budget(); known.Each > 0 && (open > known.Processes ||
 		budget > 0 && w.own.taken <= budget && arenas+graph.Bytes(open)*known.Each > budget) {
 		w.tell()
 		w.t.Fatalf("%d processes have the device open, the controller knows of %s; arenas of %s, the budget is %s",

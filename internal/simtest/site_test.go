@@ -35,7 +35,7 @@ func (s *site) on() string {
 
 func (s *site) budget() graph.Bytes {
 	if s.brings == nil {
-		return s.w.config.Budget
+		return s.w.controller.Budget()
 	}
 	return s.brings.Budget
 }
@@ -225,11 +225,11 @@ func (w *world) reopen() {
 }
 
 // begins holds that a job gets an executor of the device that it is planned for, and none on one that is drained.
-func (w *world) begins(d *controller.Delivery) {
+func (w *world) begins(d *controller.Delivery, m *controller.Machine) {
 	if d.Executor == "" {
 		return
 	}
-	records := w.controller.Records()
+	records := m.Records()
 	at := w.siteOf(d.Executor)
 	r := records[slices.IndexFunc(records, func(r wire.Record) bool { return r.Spec.Name == d.Job })]
 	if w.devices[at.on()].Drained || r.On != at.on() {

@@ -64,6 +64,8 @@ type world struct {
 	ended    map[string]string // lives of those that were started by hand and have ended: only an administrator knows
 	ranOn    map[string]*site  // jobs, by name
 	moved    int               // jobs that went from one device to another
+	leaders  *leadership       // nil: there is one controller
+	accepted map[string]bool   // jobs of which whoever submitted them has heard that they are taken
 	cameFrom map[string]*site  // executors that were started by hand, by name
 	doubled  map[string]bool   // names that two processes have had
 }
@@ -103,7 +105,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{},
 		results: map[string]wire.Result{}, devices: map[string]wire.Device{}, cameFrom: map[string]*site{},
-		ranOn:   map[string]*site{},
+		ranOn: map[string]*site{}, accepted: map[string]bool{},
 		dropped: map[string]bool{}, ended: map[string]string{}, doubled: map[string]bool{}}
 	w.own = &site{w: w, open: open}
 	w.sites = []*site{w.own}
@@ -140,19 +142,25 @@ func (w *world) deliver() {
 
 func (w *world) step(in controller.Input) {
 	w.clock += time.Millisecond
+	if w.leaders != nil {
+		w.leaders.hear(in)
+		return
+	}
 	w.carryOut(w.controller.Step(w.clock, in))
 }
 
 // plan has plans made, which come when they come, unless the controller has died meanwhile.
-func (w *world) plan(p *controller.Plan) {
-	m := w.controller
+func (w *world) plan(p *controller.Plan, m *controller.Machine) {
 	c, at := w.config, w.own
 	if p.Device != nil {
 		c, at = c.For(p.Device), w.site(p.Device.Name)
 	}
 	w.surely(func() {
-		if w.controller == m {
-			planner := controller.Planner{Config: c, On: c.Shared(at.planner())}
+		planner := controller.Planner{Config: c, On: c.Shared(at.planner())}
+		switch {
+		case w.leaders != nil:
+			w.leaders.planned(m, func() *controller.Planned { return planner.Plan(w.t.Context(), p) })
+		case w.controller == m:
 			w.step(controller.Input{Planned: planner.Plan(w.t.Context(), p)})
 		}
 	})
@@ -161,66 +169,77 @@ func (w *world) plan(p *controller.Plan) {
 // carryOut is the controller's runner.
 func (w *world) carryOut(outputs []controller.Output) {
 	for _, o := range outputs {
-		switch {
-		case o.Answer != nil:
-			w.answers = append(w.answers, o.Answer.Answer)
-		case o.Record != nil:
-			w.records[o.Record.Spec.Name] = again(w.t, *o.Record)
-		case o.Graph != nil:
-			w.graphs[o.Graph.Graph.Digest()] = o.Graph.Graph
-			w.begins(o.Graph)
-		case o.Layout != nil:
-			l := again(w.t, *o.Layout.Layout)
-			w.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)] = &l
-		case o.Result != nil:
-			w.collect(o.Result)
-		case o.Learnt != nil:
-			l := again(w.t, o.Learnt.Wire)
-			w.learnt = &l
-		case o.Set != nil:
-			set := again(w.t, *o.Set)
-			w.set = &set
-		case o.Orders != nil:
-			orders := again(w.t, *o.Orders)
-			w.orders[orders.Executor] = orders
-			w.send(func() { w.order(orders) })
-		case o.Device != nil:
-			w.devices[o.Device.Name] = again(w.t, *o.Device)
-		case o.Drop != nil && o.Drop.Settings != "":
-			w.set = nil
-		case o.Drop != nil && o.Drop.Device != "":
-			delete(w.devices, o.Drop.Device)
-		case o.Drop != nil:
-			delete(w.records, o.Drop.Job)
-			delete(w.graphs, o.Drop.Graph)
-			if l := w.layouts[o.Drop.Object]; l != nil && w.records[l.Plan.Job].Executor == o.Drop.Executor {
-				delete(w.layouts, o.Drop.Object)
-				w.dropped[o.Drop.Object] = true
-			}
-		case o.Forget != "":
-			delete(w.orders, o.Forget)
-		case o.Launch != "":
-			w.launch(w.own, o.Launch, o.Launch)
-		case o.Kill != "":
-			if p := w.processes[o.Kill]; p != nil {
-				w.killed++
-				p.end("it does not answer")
-			}
-		case o.Plan != nil:
-			w.plan(o.Plan)
-		case o.Event != nil:
-			if w.events = append(w.events, *o.Event); o.Event.Kind == controller.Joined {
-				at := w.siteOf(o.Event.Executor)
-				at.taken += at.context() // nobody asks whether there is room
-			}
-		}
+		w.do(o, w.controller)
 	}
 	w.check()
+}
+
+// do carries out what a machine wants.
+func (w *world) do(o controller.Output, m *controller.Machine) {
+	switch {
+	case o.Answer != nil:
+		w.answers = append(w.answers, o.Answer.Answer)
+		if o.Answer.Error == "" && o.Answer.To > 0 {
+			w.accepted[nameOf(o.Answer.To)] = true
+		}
+	case o.Record != nil:
+		w.records[o.Record.Spec.Name] = again(w.t, *o.Record)
+	case o.Graph != nil:
+		w.graphs[o.Graph.Graph.Digest()] = o.Graph.Graph
+		w.begins(o.Graph, m)
+	case o.Layout != nil:
+		l := again(w.t, *o.Layout.Layout)
+		w.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)] = &l
+	case o.Result != nil:
+		w.collect(o.Result)
+	case o.Learnt != nil:
+		l := again(w.t, o.Learnt.Wire)
+		w.learnt = &l
+	case o.Set != nil:
+		set := again(w.t, *o.Set)
+		w.set = &set
+	case o.Orders != nil:
+		orders := again(w.t, *o.Orders)
+		w.orders[orders.Executor] = orders
+		w.send(func() { w.order(orders) })
+	case o.Device != nil:
+		w.devices[o.Device.Name] = again(w.t, *o.Device)
+	case o.Drop != nil && o.Drop.Settings != "":
+		w.set = nil
+	case o.Drop != nil && o.Drop.Device != "":
+		delete(w.devices, o.Drop.Device)
+	case o.Drop != nil:
+		delete(w.records, o.Drop.Job)
+		delete(w.graphs, o.Drop.Graph)
+		if l := w.layouts[o.Drop.Object]; l != nil && w.records[l.Plan.Job].Executor == o.Drop.Executor {
+			delete(w.layouts, o.Drop.Object)
+			w.dropped[o.Drop.Object] = true
+		}
+	case o.Forget != "":
+		delete(w.orders, o.Forget)
+	case o.Launch != "":
+		w.launch(w.own, o.Launch, o.Launch)
+	case o.Kill != "":
+		if p := w.processes[o.Kill]; p != nil {
+			w.killed++
+			p.end("it does not answer")
+		}
+	case o.Plan != nil:
+		w.plan(o.Plan, m)
+	case o.Event != nil:
+		if w.events = append(w.events, *o.Event); o.Event.Kind == controller.Joined {
+			at := w.siteOf(o.Event.Executor)
+			at.taken += at.context() // nobody asks whether there is room
+		}
+	}
 }
 
 // collect keeps the result of a job for good.
 func (w *world) collect(c *controller.Collection) {
 	r, left := w.results[c.Key]
+	if _, taken := w.results[c.Object]; c.Key != "" && !left && taken && w.leaders != nil {
+		return // by a controller that died then
+	}
 	if c.Key != "" && !left {
 		w.t.Fatalf("the result at %s, which an executor has told of, is not there", c.Key)
 	}
@@ -499,6 +518,12 @@ func (w *world) check() {
 
 // restart kills the controller, and starts another with what is stored.
 func (w *world) restart() {
+	w.controller = w.restored()
+	w.carryOut(w.controller.Resume(w.clock))
+}
+
+// restored is the machine of a controller that has read what is stored.
+func (w *world) restored() *controller.Machine {
 	s := controller.Stored{Graphs: w.graphs, Layouts: map[string][]*wire.Layout{}, Orders: maps.Clone(w.orders),
 		Learnt: w.learnt, Settings: w.set,
 		Profiles: w.own.profiles(),
@@ -519,15 +544,14 @@ func (w *world) restart() {
 	c := w.config
 	if c.NoDevice {
 		s.Profiles = nil
-	} else if w.set != nil && w.set.Budget == c.Budget {
+	} else if w.set != nil && (w.set.Budget == c.Budget || w.leaders != nil) {
 		c.Budget = 0 // it was set while a controller ran, and is found again
 	}
 	m, err := controller.Restore(c, s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.controller = m
-	w.carryOut(m.Resume(w.clock))
+	return m
 }
 
 // submit submits a job with a random graph.
@@ -545,7 +569,7 @@ func (w *world) graphsOf(n int) []*graph.Graph {
 func (w *world) submitGraph(g *graph.Graph, iterations int) {
 	w.names++
 	w.graphs[g.Digest()] = g
-	spec := wire.Spec{Name: fmt.Sprintf("job%d", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
+	spec := wire.Spec{Name: nameOf(int64(w.names)), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
 		Iterations: iterations, Priority: w.rng.IntN(3), Restarts: w.rng.IntN(8), Keep: 1 + w.rng.IntN(3)}
 	if w.rng.IntN(4) > 0 {
 		spec.Checkpoint.Iterations = 1 + w.rng.IntN(5)
@@ -553,8 +577,11 @@ func (w *world) submitGraph(g *graph.Graph, iterations int) {
 	if len(w.sites) > 1 {
 		w.choose(&spec)
 	}
-	w.step(controller.Input{Submit: []controller.Submission{{Spec: spec, Graph: g}}})
+	w.step(controller.Input{From: int64(w.names), Submit: []controller.Submission{{Spec: spec, Graph: g}}})
 }
+
+// nameOf is that of the job that was submitted as the number-th.
+func nameOf(number int64) string { return fmt.Sprint("job", number) }
 
 // ask asks for something.
 func (w *world) ask() {
@@ -569,8 +596,10 @@ func (w *world) ask() {
 	case 4:
 		q.Verb, q.Priority = wire.SetWeight, 1+w.rng.IntN(5)
 	case 5:
-		w.config.Budget = graph.Bytes(3_000 + w.rng.IntN(40_000))
-		q.Verb, q.Budget = wire.SetBudget, w.config.Budget
+		q.Verb, q.Budget = wire.SetBudget, graph.Bytes(3_000+w.rng.IntN(40_000))
+		if w.leaders == nil {
+			w.config.Budget = q.Budget
+		}
 	}
 	w.step(controller.Input{Request: q})
 }
@@ -599,11 +628,14 @@ func (w *world) settle() {
 	for _, name := range slices.Sorted(maps.Keys(w.processes)) {
 		w.processes[name].heal()
 	}
+	if w.leaders != nil {
+		w.leaders.elect()
+	}
 	for _, tell := range w.unknown {
 		tell()
 	}
-	if w.config.Budget > 0 {
-		w.config.Budget = max(w.config.Budget, 40_000)
+	if b := w.controller.Budget(); b > 0 {
+		w.config.Budget = max(b, 40_000)
 		w.step(controller.Input{Request: &wire.Request{Verb: wire.SetBudget, Budget: w.config.Budget}})
 	}
 	for i := range 50_000 {
