@@ -26,6 +26,8 @@ type Planner struct {
 	// Known returns what is planned already for a request, nil where nothing is; may be nil. Equal requests have equal
 	// plans.
 	Known func(scheduler.Request) *planner.Planned
+
+	Plans *Plans // that were made; nil: all are made anew
 }
 
 // Plan does an errand. Once ctx is done it returns soon, and what it returns is worth nothing.
@@ -135,11 +137,12 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 		host += c.Rests
 	}
 	r := w.request(w.jobs[:n], w.plan.Reserved+w.contexts(n).Sum(), host)
-	planned, err := w.plans(r)
+	plans, err := w.plans(r)
 	if err != nil {
 		w.failed = n
 		return nil, err
 	}
+	planned := plans.planned
 	w.answer.Again = planned.Again
 	jobs := make([]PlannedJob, n)
 	for i, s := range planned.Jobs {
@@ -149,7 +152,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 			speed = planned.Expected.Speed(s.Unplanned, i)
 		}
 		l := &ProvenLayout{Peak: s.Footprint.Peak, Host: s.Host - c.Beside, program: planned.Programs[i].Program(),
-			Claim: w.claim(i, planned.Programs[i].Program()),
+			Claim: plans.claims[i],
 			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch,
 				Arena: s.Layout.Arena, Reasons: wire.ReasonsOf(&s, speed)}}
 		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In, Speed: speed,
@@ -165,35 +168,6 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	}
 	return jobs, nil
 }
-
-// plans has plans made until what jobs claim by their programs fits the budget. Policies reckon with whole pages, too,
-// but pack arenas last: one that ends in another page needs a second attempt with so much less.
-func (w *work) plans(r scheduler.Request) (*planner.Planned, error) {
-	budget := r.Budget
-	for range maxAttempts {
-		p, err := w.made(r)
-		if _, over := errors.AsType[*scheduler.OverBudgetError](err); over && r.Budget < budget {
-			break // it is of the attempt
-		}
-		if err != nil || budget == 0 || !w.shares() {
-			return p, err
-		}
-		var sum Together
-		for i := range p.Programs {
-			sum = sum.With(*w.claim(i, p.Programs[i].Program()))
-		}
-		over := sum.Bytes() - budget
-		if over <= 0 {
-			return p, nil
-		}
-		r.Budget = max(1, r.Budget-over)
-	}
-	return nil, &scheduler.OverBudgetError{Need: budget + w.Page, Budget: budget,
-		Why: fmt.Sprintf("in whole pages of %s", w.Page)}
-}
-
-// maxAttempts is how often at most plans are made for one request.
-const maxAttempts = 3
 
 // claim is what a candidate counts with by a program; nil: its arena.
 func (w *work) claim(candidate int, p *program.Program) *Claim {
