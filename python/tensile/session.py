@@ -19,7 +19,7 @@ from .storages import Unsupported, Weak, arguments, identity, resizable, storage
 
 
 TRIES = 2
-STRANGE = 3  # backward passes, before each of which parameters had changed by no step, until it is passive
+STRANGE = 8  # backward passes, before each of which parameters had changed by no step, until it is passive
 CLOCKED = 4  # which of the iterations of a plan is the first to have its steps measured
 
 
