@@ -275,7 +275,8 @@ func (m *Machine) order(x *executor) {
 	if x.life == "" {
 		return
 	}
-	orders := wire.Orders{Executor: x.name, Jobs: []wire.Assignment{}, Life: x.life, Refused: x.refused}
+	orders := wire.Orders{Executor: x.name, On: x.domain.on(), Jobs: []wire.Assignment{}, Life: x.life,
+		Refused: x.refused}
 	for _, j := range m.jobs {
 		if j.record.Executor == x.name && j.placed() {
 			orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: j.record.Spec, Incarnation: j.record.Incarnation,

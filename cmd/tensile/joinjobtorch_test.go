@@ -101,7 +101,7 @@ func TestJoinTorchJobs(t *testing.T) {
 		var got strings.Builder
 		for p.lines.Scan() {
 			got.WriteString(p.lines.Text() + "\n")
-			c.jobs() // whose claims never exceed the budget
+			c.jobs() // whose claims exceed the budget only while a script has no plan
 		}
 		if err := p.wait(); err != nil || got.String() != want[network] {
 			t.Fatalf("%s ended with %v and printed\n%s\nwant\n%s\nstderr:\n%s", network, err, &got, want[network],

@@ -49,9 +49,10 @@ def install(session):
                 session.phase, session.stepping = "forward", False
             if session.optimizer is not self:
                 before, session.optimizer = session.optimizer, self
-                restore = restores.pop(id(before))  # it is nothing to us any more: its state may go
-                hooks.undoing.remove(restore)
-                restore()
+                restore = restores.pop(id(before), None)  # it is nothing to us any more: its state may go
+                if restore is not None:
+                    hooks.undoing.remove(restore)
+                    restore()
             session.mark()
             return out
 
