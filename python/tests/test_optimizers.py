@@ -63,6 +63,17 @@ class Optimizers(unittest.TestCase):
                      lambda model: torch.optim.Adam(model[-1].parameters(), **ADAM)):
             self.again(lambda i, model, o, make=make: make(model) if i == 6 else None)
 
+    def test_old_reference(self):
+        """Whoever still has the step of the first one may call it."""
+        def change(i, model, o):
+            if i == 0:
+                self.old = o.step
+            if i == 9:
+                self.old()
+            if i == 6:
+                return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+        self.again(change)
+
     def test_groups(self):
         """So does a group of parameters that is added, and state that is loaded."""
         def unfreeze(i, model, o):
