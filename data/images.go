@@ -78,8 +78,8 @@ func classFolders(dir string) (classes []string, files []imageFile, err error) {
 	return classes, files, nil
 }
 
-// followed returns where an entry of a folder leads if it is a link, and whether it is a folder. A link to nothing is an
-// error.
+// followed returns where an entry of a folder leads if it is a link, and whether it is a folder. A link to nothing is
+// an error.
 func followed(path string, entry fs.DirEntry) (to string, isFolder bool, err error) {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return path, entry.IsDir(), nil

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -116,6 +117,55 @@ func TestLeftOutWeights(t *testing.T) {
 		again, contents, err := Job(m, "x", Training{Batch: 2})
 		if err != nil || !slices.Equal(contents["w"], sequence(30)) || len(again.Ops) != len(job.Ops) {
 			t.Errorf("%s: written into the file it is %v, %v", op, contents["w"], err)
+		}
+	}
+}
+
+// Running statistics are no parameters, and what a file leaves out of a normalisation begins as one that changes
+// nothing.
+func TestNormalizationRoles(t *testing.T) {
+	m := perceptron()
+	g := &m.Graph
+	g.Initializers = append(g.Initializers, whole("dims", 5))
+	var made []Node
+	for _, name := range []string{"scale", "shift", "mean", "variance"} {
+		made = append(made, node("ConstantOfShape", list("dims"), list(name)))
+	}
+	g.Nodes[1] = node("BatchNormalization", list("h", "scale", "shift", "mean", "variance"), list("r"))
+	g.Nodes = append(made, g.Nodes...)
+	job, _, err := Job(m, "x", Training{Batch: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]string)
+	for _, s := range job.Storages {
+		if s.Init != nil {
+			got[s.Name] = fmt.Sprint(s.Role, " ", s.Init.Kind)
+		}
+	}
+	for name, want := range map[string]string{
+		"scale":    fmt.Sprint(graph.Parameter, " ", graph.InitOne),
+		"shift":    fmt.Sprint(graph.Parameter, " ", graph.InitZero),
+		"mean":     fmt.Sprint(graph.State, " ", graph.InitZero),
+		"variance": fmt.Sprint(graph.State, " ", graph.InitOne),
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+}
+
+// A loss that leaves out a class that there may be is refused where labels are fed, class 0 among them; one that leaves
+// out -100, as PyTorch's files have it, is not.
+func TestIgnoredClass(t *testing.T) {
+	for ignored, refused := range map[int]bool{-100: false, -1: false, 0: true, 2: true} {
+		m := perceptron()
+		m.Graph.Inputs = append(m.Graph.Inputs, typed("t", Int64, -1))
+		m.Graph.Nodes = append(m.Graph.Nodes, node("SoftmaxCrossEntropyLoss", list("y", "t"), list("l"), "ignore_index",
+			ignored))
+		m.Graph.Outputs = []Value{typed("l", Float32)}
+		if _, _, err := Job(m, "x", Training{Batch: 2}); (err != nil) != refused {
+			t.Errorf("ignore_index %d: error %v", ignored, err)
 		}
 	}
 }

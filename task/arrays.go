@@ -143,8 +143,8 @@ func (f *arrayFeed) check(g *graph.Graph) error {
 		}
 	}
 	if !counted && len(uncounted) > 0 {
-		return fmt.Errorf("%s: all numbers in %s are negative, which no loss counts: nothing would be learned; classes "+
-			"are counted from 0", f.arrays.Name(), listed(uncounted))
+		return fmt.Errorf("%s: all numbers in %s are negative, which no loss counts: nothing would be learned; "+
+			"classes are counted from 0", f.arrays.Name(), listed(uncounted))
 	}
 	return nil
 }

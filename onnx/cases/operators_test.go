@@ -68,6 +68,8 @@ func counting(dims ...int64) numbers {
 	return a
 }
 
+func (a numbers) copied() numbers { return numbers{dims: a.dims, v: slices.Clone(a.v)} }
+
 func of(dims []int64, v ...float64) numbers { return numbers{dims: dims, v: v} }
 
 func (a numbers) tensor(name string) *onnx.Tensor {
@@ -564,6 +566,65 @@ func TestRecurrent(t *testing.T) {
 	}
 }
 
+// An LSTM step by step: gates input, output, forget and cell, each with a peephole of its own, in both directions.
+func TestLSTM(t *testing.T) {
+	d := newCPU(t)
+	const steps, batch, width, hidden = 3, 2, 3, 2
+	sigmoid := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	for _, c := range []struct {
+		way        string
+		directions int
+		peep, h, c bool
+	}{{"forward", 1, true, true, true}, {"reverse", 1, false, true, false}, {"bidirectional", 2, true, false, false},
+		{"bidirectional", 2, false, false, true}, {"bidirectional", 2, false, false, false}} {
+		n := int64(c.directions)
+		x, w, r := counting(steps, batch, width), counting(n, 4*hidden, width), counting(n, 4*hidden, hidden)
+		b, first, memory, p := counting(n, 8*hidden), counting(n, batch, hidden), counting(n, batch, hidden),
+			counting(n, 3*hidden)
+		slices.Reverse(memory.v)
+		o := one{op: "LSTM", version: 14, inputs: []numbers{x, w, r, b, {}, first.copied(), memory.copied(), p},
+			attrs: []onnx.Attribute{is("direction", c.way), is("hidden_size", hidden)}}
+		for k, has := range []bool{c.h, c.c, c.peep} {
+			if !has {
+				o.inputs[5+k] = numbers{}
+				clear([]numbers{first, memory, p}[k].v)
+			}
+		}
+		y := numbers{dims: []int64{steps, n, batch, hidden}, v: make([]float64, steps*c.directions*batch*hidden)}
+		for dir := range c.directions {
+			for i := range steps {
+				if c.way == "reverse" || dir == 1 {
+					i = steps - 1 - i
+				}
+				at := dir * batch * hidden
+				h, state := slices.Clone(first.v[at:][:batch*hidden]), memory.v[at:][:batch*hidden]
+				for k := range h {
+					image, unit := k/hidden, k%hidden
+					gate := func(gate int, cell float64) float64 {
+						row := gate*hidden + unit
+						sum := b.v[dir*8*hidden+row] + b.v[dir*8*hidden+4*hidden+row]
+						for j := range width {
+							sum += w.v[(dir*4*hidden+row)*width+j] * x.v[(i*batch+image)*width+j]
+						}
+						for j := range hidden {
+							sum += r.v[(dir*4*hidden+row)*hidden+j] * h[image*hidden+j]
+						}
+						if gate < 3 {
+							sum += p.v[dir*3*hidden+row] * cell
+						}
+						return sum
+					}
+					was := state[k]
+					state[k] = sigmoid(gate(2, was))*was + sigmoid(gate(0, was))*math.Tanh(gate(3, 0))
+					first.v[at+k] = sigmoid(gate(1, state[k])) * math.Tanh(state[k])
+				}
+				copy(y.v[(i*c.directions+dir)*batch*hidden:], first.v[at:][:batch*hidden])
+			}
+		}
+		o.check(t, d, y, first, memory)
+	}
+}
+
 // swapped exchanges the first two of three dimensions.
 func swapped(a numbers) numbers {
 	y := numbers{dims: []int64{a.dims[1], a.dims[0], a.dims[2]}, v: make([]float64, len(a.v))}
@@ -620,4 +681,31 @@ func TestEinsum(t *testing.T) {
 		one{op: "Einsum", version: 12, inputs: c.inputs, attrs: []onnx.Attribute{is("equation", c.equation)}}.check(t,
 			d, want)
 	}
+}
+
+// What operators do where their attributes are left out, which PyTorch's files never do.
+func TestDefaults(t *testing.T) {
+	d := newCPU(t)
+	x := of([]int64{1, 2, 1, 3}, 1, 2, 3, 4, 5, 6)
+	one{op: "Squeeze", version: 13, inputs: []numbers{x}}.check(t, d, of([]int64{2, 3}, x.v...))
+	one{op: "Squeeze", version: 11, inputs: []numbers{x}, attrs: []onnx.Attribute{is("axes", []int64{-2})}}.
+		check(t, d, of([]int64{1, 2, 3}, x.v...))
+	total, last := 0.0, 0.0
+	for i, v := range x.v {
+		total += math.Exp(v)
+		if i > 2 {
+			last += math.Exp(v)
+		}
+	}
+	from1, from3 := of(x.dims), of(x.dims)
+	for i, v := range x.v {
+		from1.v = append(from1.v, math.Exp(v)/total)
+		from3.v = append(from3.v, math.Exp(v+3*float64(1-i/3))/last)
+	}
+	one{op: "Softmax", version: 11, inputs: []numbers{x}}.check(t, d, from1)
+	one{op: "Softmax", version: 13, inputs: []numbers{x}}.check(t, d, from3)
+	bright := of([]int64{1, 3, 1, 1}, 100, -200, 300)
+	near := func(sum float64) float64 { return math.Pow(1+1e-4/3*sum, -0.75) }
+	one{op: "LRN", version: 13, inputs: []numbers{bright}, attrs: []onnx.Attribute{is("size", 3)}}.
+		check(t, d, of(bright.dims, 100*near(5e4), -200*near(14e4), 300*near(13e4)))
 }
