@@ -169,3 +169,43 @@ func TestIgnoredClass(t *testing.T) {
 		}
 	}
 }
+
+// A Dropout drops where the network trains before operator set 12, with a half unless it says another share; from then
+// on where its flag says so.
+func TestDropoutVersions(t *testing.T) {
+	share := func(v float32) Tensor { return floats("share", []float32{v}) }
+	flag := Tensor{Name: "flag", Type: Bool, Raw: []byte{1}}
+	for _, c := range []struct {
+		version int64
+		n       Node
+		want    []float64 // rates of what drops
+	}{
+		{11, node("Dropout", list("h"), list("d")), []float64{0.5}},
+		{11, node("Dropout", list("h"), list("d"), "ratio", 0.25), []float64{0.25}},
+		{12, node("Dropout", list("h"), list("d")), nil},
+		{12, node("Dropout", list("h", "share"), list("d")), nil},
+		{12, node("Dropout", list("h", "", "flag"), list("d")), []float64{0.5}},
+		{13, node("Dropout", list("h", "share", "flag"), list("d")), []float64{0.125}},
+	} {
+		m := with(func(m *Model, g *Graph) {
+			m.Opsets[0].Version = c.version
+			g.Initializers = append(g.Initializers, share(0.125), flag)
+			g.Nodes[1].Inputs[0] = "d"
+			g.Nodes = append(g.Nodes, c.n)
+		})
+		job, _, err := Job(m, "x", Training{Batch: 2})
+		if err != nil {
+			t.Errorf("%v: %v", c, err)
+			continue
+		}
+		var got []float64
+		for _, op := range job.Ops {
+			if op.Kind == graph.Dropout {
+				got = append(got, op.Attrs.Rate)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("operator set %d, inputs %q: it drops %v, want %v", c.version, c.n.Inputs, got, c.want)
+		}
+	}
+}

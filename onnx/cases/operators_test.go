@@ -704,6 +704,8 @@ func TestDefaults(t *testing.T) {
 	}
 	one{op: "Softmax", version: 11, inputs: []numbers{x}}.check(t, d, from1)
 	one{op: "Softmax", version: 13, inputs: []numbers{x}}.check(t, d, from3)
+	one{op: "Split", version: 18, inputs: []numbers{of([]int64{5}, 1, 2, 3, 4, 5)}}.
+		check(t, d, of([]int64{3}, 1, 2, 3), of([]int64{2}, 4, 5))
 	bright := of([]int64{1, 3, 1, 1}, 100, -200, 300)
 	near := func(sum float64) float64 { return math.Pow(1+1e-4/3*sum, -0.75) }
 	one{op: "LRN", version: 13, inputs: []numbers{bright}, attrs: []onnx.Attribute{is("size", 3)}}.
