@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tensile/graph"
 	"tensile/models"
 )
@@ -206,6 +208,74 @@ func TestDropoutVersions(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("operator set %d, inputs %q: it drops %v, want %v", c.version, c.n.Inputs, got, c.want)
+		}
+	}
+}
+
+// What a graph keeps of its file is found again for the batch and the sequence that the graph was made for.
+func TestContentsOfOtherSizes(t *testing.T) {
+	m := perceptron()
+	g := &m.Graph
+	g.Inputs[0] = typed("x", Float32, -1, -1)
+	scalar := func(name string, v int64) Tensor {
+		x := whole(name, v)
+		x.Dims = nil
+		return x
+	}
+	g.Initializers = append(g.Initializers, scalar("zero", 0), scalar("step", 1))
+	before(g, node("Add", list("x", "places"), list("x2")))
+	before(g, node("Unsqueeze", list("rows"), list("column"), "axes", []int64{1}))
+	before(g, node("Cast", list("range0"), list("rows"), "to", int(Float32)))
+	before(g, node("Cast", list("range1"), list("places"), "to", int(Float32)))
+	for i, axis := range []string{"zero", "step"} {
+		before(g, node("Range", list("zero", "n"+axis, "step"), list([]string{"range0", "range1"}[i])))
+		before(g, node("Gather", list("shape", axis), list("n"+axis)))
+	}
+	before(g, node("Shape", list("x"), list("shape")))
+	for i := range g.Nodes {
+		if g.Nodes[i].Name == "Gemm_h" {
+			g.Nodes[i].Inputs[0] = "x2"
+		}
+		if g.Nodes[i].Name == "Relu_r" {
+			g.Nodes[i].Inputs[0] = "h2"
+		}
+	}
+	g.Nodes = append(g.Nodes, node("Add", list("h", "column"), list("h2")))
+	m.Opsets[0].Version = 12 // Unsqueeze has its axes as an attribute
+	job, want, err := Job(m, "x", Training{Batch: 5, Sequence: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Contents(m, job)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-of the job +again):\n%s", err, diff)
+	}
+	sizes := make(map[int]int)
+	for _, content := range got {
+		sizes[len(content)]++
+	}
+	if sizes[5] < 2 || sizes[6] < 1 { // a bias of five, too
+		t.Errorf("contents have sizes %v, want those of the batch and the sequence among them", sizes)
+	}
+	for _, s := range job.Storages {
+		if s.Name == "labels" && s.Holds != graph.Labels {
+			t.Errorf("labels hold %v", s.Holds)
+		}
+	}
+	net, err := Import(perceptron(), "x", Options{})
+	if err != nil || !slices.Equal(net.Outputs[0].Shape, graph.Shape{16, 3}) {
+		t.Errorf("without a batch: %v, outputs %+v", err, net)
+	}
+}
+
+// Numbers of an attribute are written where they are zero, too: a reader may tell one that is left out.
+func TestZeroAttributes(t *testing.T) {
+	for _, c := range []struct {
+		a     Attribute
+		field byte // the tag that it begins with
+	}{{Attribute{Name: "a", Type: AttributeFloat}, 2<<3 | 5}, {Attribute{Name: "a", Type: AttributeInt}, 3 << 3}} {
+		if text := c.a.encode(); text[3] != c.field {
+			t.Errorf("%+v is written as %x, want field %d after its name", c.a, text, c.field>>3)
 		}
 	}
 }

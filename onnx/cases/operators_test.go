@@ -711,3 +711,48 @@ func TestDefaults(t *testing.T) {
 	one{op: "LRN", version: 13, inputs: []numbers{bright}, attrs: []onnx.Attribute{is("size", 3)}}.
 		check(t, d, of(bright.dims, 100*near(5e4), -200*near(14e4), 300*near(13e4)))
 }
+
+// What is known is computed before: index arithmetic and masks.
+func TestFolds(t *testing.T) {
+	d := newCPU(t)
+	whole := func(dims []int64, v ...float64) numbers { return numbers{dims: dims, v: v, whole: true} }
+	scalar := func(v float64) numbers { return whole([]int64{}, v) }
+	x := whole([]int64{2, 3}, 1, 2, 3, 4, 5, 6)
+	square := whole([]int64{3, 3}, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+	type attrs = []onnx.Attribute
+	for _, c := range []struct {
+		op     string
+		attrs  attrs
+		inputs []numbers
+		want   numbers
+	}{
+		{"Range", nil, []numbers{scalar(2), scalar(11), scalar(4)}, of([]int64{3}, 2, 6, 10)},
+		{"Where", nil, []numbers{ints(1, 0, 2), ints(5, 6, 7), scalar(-1)}, of([]int64{3}, 5, -1, 7)},
+		{"Gather", attrs{is("axis", 1)}, []numbers{x, ints(2, -3)}, of([]int64{2, 2}, 3, 1, 6, 4)},
+		{"Gather", nil, []numbers{x, ints(1)}, of([]int64{1, 3}, 4, 5, 6)},
+		{"Trilu", nil, []numbers{square}, of([]int64{3, 3}, 1, 2, 3, 0, 5, 6, 0, 0, 9)},
+		{"Trilu", attrs{is("upper", 0)}, []numbers{square, scalar(-1)}, of([]int64{3, 3}, 0, 0, 0, 4, 0, 0, 7, 8, 0)},
+		{"ConstantOfShape", nil, []numbers{ints(2, 1)}, of([]int64{2, 1}, 0, 0)},
+		{"Cast", attrs{is("to", int(onnx.Bool))}, []numbers{ints(0, 3, -1)}, of([]int64{3}, 0, 1, 1)},
+		{"Div", nil, []numbers{ints(7, -7), ints(2)}, of([]int64{2}, 3, -3)},
+		{"Concat", attrs{is("axis", 1)}, []numbers{x, x}, of([]int64{2, 6}, 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6)},
+		{"Tile", nil, []numbers{x, ints(1, 2)}, of([]int64{2, 6}, 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6)},
+		{"Slice", nil, []numbers{x, ints(2), ints(-9), ints(1), ints(-2)}, of([]int64{2, 2}, 3, 1, 6, 4)},
+	} {
+		one{op: c.op, version: 15, attrs: c.attrs, inputs: c.inputs}.check(t, d, c.want)
+	}
+}
+
+// A number beside a tensor, on either side.
+func TestNumbers(t *testing.T) {
+	d := newCPU(t)
+	x, two := of([]int64{3}, 1, -4, 8), numbers{dims: []int64{}, v: []float64{2}, known: true}
+	for op, want := range map[string][2][]float64{"Add": {{3, -2, 10}, {3, -2, 10}}, "Sub": {{1, 6, -6}, {-1, -6, 6}},
+		"Mul": {{2, -8, 16}, {2, -8, 16}}, "Div": {{2, -0.5, 0.25}, {0.5, -2, 4}}} {
+		one{op: op, version: 14, inputs: []numbers{two, x}}.check(t, d, of(x.dims, want[0]...))
+		one{op: op, version: 14, inputs: []numbers{x, two}}.check(t, d, of(x.dims, want[1]...))
+	}
+	y := of([]int64{3}, 3, 4, 5)
+	one{op: "Mean", version: 13, inputs: []numbers{x, y}}.check(t, d, of([]int64{3}, 2, 0, 6.5))
+	one{op: "Sum", version: 13, inputs: []numbers{x, y, y}}.check(t, d, of([]int64{3}, 7, 4, 18))
+}
