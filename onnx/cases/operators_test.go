@@ -704,6 +704,11 @@ func TestDefaults(t *testing.T) {
 	}
 	one{op: "Softmax", version: 11, inputs: []numbers{x}}.check(t, d, from1)
 	one{op: "Softmax", version: 13, inputs: []numbers{x}}.check(t, d, from3)
+	side := of([]int64{3}, -9, 0, 9)
+	one{op: "Clip", version: 6, inputs: []numbers{side}, attrs: []onnx.Attribute{is("max", 2.0)}}.
+		check(t, d, of([]int64{3}, -9, 0, 2))
+	one{op: "Clip", version: 6, inputs: []numbers{side}, attrs: []onnx.Attribute{is("min", 2.0)}}.
+		check(t, d, of([]int64{3}, 2, 2, 9))
 	one{op: "Split", version: 18, inputs: []numbers{of([]int64{5}, 1, 2, 3, 4, 5)}}.
 		check(t, d, of([]int64{3}, 1, 2, 3), of([]int64{2}, 4, 5))
 	bright := of([]int64{1, 3, 1, 1}, 100, -200, 300)
