@@ -38,22 +38,35 @@ type imageFile struct {
 	class int
 }
 
-// classFolders returns the names of the folders in a folder that have images, sorted, and all images in them.
+// classFolders returns the names of the folders in a folder that have images, sorted, and all images in them. A link to
+// a folder is one.
 func classFolders(dir string) (classes []string, files []imageFile, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, entry := range entries {
-		if !entry.IsDir() || strings.HasPrefix(entry.Name(), ".") {
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		folder, isFolder, err := followed(filepath.Join(dir, entry.Name()), entry)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !isFolder {
 			continue
 		}
 		before := len(files)
-		err := filepath.WalkDir(filepath.Join(dir, entry.Name()), func(path string, f fs.DirEntry, err error) error {
-			if err == nil && !f.IsDir() && isImage(f.Name()) {
-				files = append(files, imageFile{path, len(classes)})
+		err = filepath.WalkDir(folder, func(path string, f fs.DirEntry, err error) error {
+			if err != nil || f.IsDir() {
+				return err
 			}
-			return err
+			if isImage(f.Name()) {
+				files = append(files, imageFile{path, len(classes)})
+			} else if _, more, err := followed(path, f); err == nil && more { // which may lead back here
+				return fmt.Errorf("%s is a link to a folder within the folder of a class: put its images there", path)
+			}
+			return nil
 		})
 		if err != nil {
 			return nil, nil, err
@@ -63,6 +76,19 @@ func classFolders(dir string) (classes []string, files []imageFile, err error) {
 		}
 	}
 	return classes, files, nil
+}
+
+// followed returns where an entry of a folder leads if it is a link, and whether it is a folder. A link to nothing is
+// an error.
+func followed(path string, entry fs.DirEntry) (to string, isFolder bool, err error) {
+	if entry.Type()&fs.ModeSymlink == 0 {
+		return path, entry.IsDir(), nil
+	}
+	if to, err = filepath.EvalSymlinks(path); err != nil {
+		return path, false, fmt.Errorf("%s is a link that leads nowhere: %v", path, err) // dir itself is there
+	}
+	info, err := os.Stat(to)
+	return to, err == nil && info.IsDir(), err
 }
 
 func isImage(name string) bool {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -164,5 +165,36 @@ func TestImagesErrors(t *testing.T) {
 	}
 	if _, err := Open(dir, 1); !errorLike(err, "has images of one class, dog, alone: put") {
 		t.Errorf("one class: %v", err)
+	}
+}
+
+// A class may be a link to a folder, and an image one to a file. A link to a folder within a class, which may lead
+// anywhere, and one to nothing, are errors that name it.
+func TestLinkedImages(t *testing.T) {
+	dir, elsewhere := photos(t, "train"), t.TempDir()
+	painted(t, filepath.Join(elsewhere, "d.png"), image.Rect(0, 0, 8, 8), color.White, color.Black)
+	link := func(from string, to ...string) string {
+		path := filepath.Join(append([]string{dir, "train"}, to...)...)
+		if err := os.Symlink(from, path); err != nil {
+			t.Skipf("no links: %v", err)
+		}
+		return path
+	}
+	link(elsewhere, "bird")
+	link(filepath.Join(elsewhere, "d.png"), "dog", "e.png")
+	d, err := Open(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Classes() != 3 || d.Examples() != 5 {
+		t.Errorf("%d images of %d classes, want 5 of 3", d.Examples(), d.Classes())
+	}
+	for _, path := range []string{link(elsewhere, "dog", "more"), link(filepath.Join(elsewhere, "none"), "fish")} {
+		if _, err := Open(dir, 1); err == nil || !strings.Contains(err.Error(), path+" is a link") {
+			t.Errorf("error %v, want one that names the link %s", err, path)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

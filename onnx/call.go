@@ -217,9 +217,6 @@ func (c *call) ranges(x graph.Shape) ([]part, error) {
 			p.begin, p.count = int(begin), int(max(0, (end-begin+int64(p.step)-1)/int64(p.step)))
 		case p.step < 0:
 			begin, end := clamp(starts[i], 0, n-1), clamp(ends[i], -1, n-1)
-			if ends[i] < -n {
-				end = -1
-			}
 			p.begin, p.count = int(begin), int(max(0, (begin-end-int64(p.step)-1)/int64(-p.step)))
 		default:
 			return nil, fmt.Errorf("its step is zero")

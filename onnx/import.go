@@ -208,8 +208,8 @@ func supported(n *Node) bool {
 var steps = []string{"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Not", "Floor", "Ceil",
 	"Shape", "Size", "Range", "ConstantOfShape"}
 
-// differentiated are the values on which an output of the model depends by more than steps, conditions and casts to
-// whole numbers. An initializer that is none of them, such as a mask, is a constant and no parameter.
+// differentiated are the values on which an output of the model depends by more than steps and casts to whole numbers
+// or truth values. An initializer that is none of them, such as a mask, is a constant and no parameter.
 func differentiated(m *Model, nodes []*Node) map[string]bool {
 	all := make(map[string]bool)
 	for _, out := range m.Graph.Outputs {
@@ -221,10 +221,8 @@ func differentiated(m *Model, nodes []*Node) map[string]bool {
 			!slices.ContainsFunc(n.Outputs, func(out string) bool { return all[out] }) {
 			continue
 		}
-		for k, in := range n.Inputs {
-			if n.Op != "Where" || k > 0 {
-				all[in] = true
-			}
+		for _, in := range n.Inputs {
+			all[in] = true
 		}
 	}
 	return all

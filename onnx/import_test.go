@@ -1,11 +1,14 @@
 package onnx
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
 	"tensile/models"
@@ -116,6 +119,163 @@ func TestLeftOutWeights(t *testing.T) {
 		again, contents, err := Job(m, "x", Training{Batch: 2})
 		if err != nil || !slices.Equal(contents["w"], sequence(30)) || len(again.Ops) != len(job.Ops) {
 			t.Errorf("%s: written into the file it is %v, %v", op, contents["w"], err)
+		}
+	}
+}
+
+// Running statistics are no parameters, and what a file leaves out of a normalisation begins as one that changes
+// nothing.
+func TestNormalizationRoles(t *testing.T) {
+	m := perceptron()
+	g := &m.Graph
+	g.Initializers = append(g.Initializers, whole("dims", 5))
+	var made []Node
+	for _, name := range []string{"scale", "shift", "mean", "variance"} {
+		made = append(made, node("ConstantOfShape", list("dims"), list(name)))
+	}
+	g.Nodes[1] = node("BatchNormalization", list("h", "scale", "shift", "mean", "variance"), list("r"))
+	g.Nodes = append(made, g.Nodes...)
+	job, _, err := Job(m, "x", Training{Batch: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]string)
+	for _, s := range job.Storages {
+		if s.Init != nil {
+			got[s.Name] = fmt.Sprint(s.Role, " ", s.Init.Kind)
+		}
+	}
+	for name, want := range map[string]string{
+		"scale":    fmt.Sprint(graph.Parameter, " ", graph.InitOne),
+		"shift":    fmt.Sprint(graph.Parameter, " ", graph.InitZero),
+		"mean":     fmt.Sprint(graph.State, " ", graph.InitZero),
+		"variance": fmt.Sprint(graph.State, " ", graph.InitOne),
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+}
+
+// A loss that leaves out a class that there may be is refused where labels are fed, class 0 among them; one that leaves
+// out -100, as PyTorch's files have it, is not.
+func TestIgnoredClass(t *testing.T) {
+	for ignored, refused := range map[int]bool{-100: false, -1: false, 0: true, 2: true} {
+		m := perceptron()
+		m.Graph.Inputs = append(m.Graph.Inputs, typed("t", Int64, -1))
+		m.Graph.Nodes = append(m.Graph.Nodes, node("SoftmaxCrossEntropyLoss", list("y", "t"), list("l"), "ignore_index",
+			ignored))
+		m.Graph.Outputs = []Value{typed("l", Float32)}
+		if _, _, err := Job(m, "x", Training{Batch: 2}); (err != nil) != refused {
+			t.Errorf("ignore_index %d: error %v", ignored, err)
+		}
+	}
+}
+
+// A Dropout drops where the network trains before operator set 12, with a half unless it says another share; from then
+// on where its flag says so.
+func TestDropoutVersions(t *testing.T) {
+	share := func(v float32) Tensor { return floats("share", []float32{v}) }
+	flag := Tensor{Name: "flag", Type: Bool, Raw: []byte{1}}
+	for _, c := range []struct {
+		version int64
+		n       Node
+		want    []float64 // rates of what drops
+	}{
+		{11, node("Dropout", list("h"), list("d")), []float64{0.5}},
+		{11, node("Dropout", list("h"), list("d"), "ratio", 0.25), []float64{0.25}},
+		{12, node("Dropout", list("h"), list("d")), nil},
+		{12, node("Dropout", list("h", "share"), list("d")), nil},
+		{12, node("Dropout", list("h", "", "flag"), list("d")), []float64{0.5}},
+		{13, node("Dropout", list("h", "share", "flag"), list("d")), []float64{0.125}},
+	} {
+		m := with(func(m *Model, g *Graph) {
+			m.Opsets[0].Version = c.version
+			g.Initializers = append(g.Initializers, share(0.125), flag)
+			g.Nodes[1].Inputs[0] = "d"
+			g.Nodes = append(g.Nodes, c.n)
+		})
+		job, _, err := Job(m, "x", Training{Batch: 2})
+		if err != nil {
+			t.Errorf("%v: %v", c, err)
+			continue
+		}
+		var got []float64
+		for _, op := range job.Ops {
+			if op.Kind == graph.Dropout {
+				got = append(got, op.Attrs.Rate)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("operator set %d, inputs %q: it drops %v, want %v", c.version, c.n.Inputs, got, c.want)
+		}
+	}
+}
+
+// What a graph keeps of its file is found again for the batch and the sequence that the graph was made for.
+func TestContentsOfOtherSizes(t *testing.T) {
+	m := perceptron()
+	g := &m.Graph
+	g.Inputs[0] = typed("x", Float32, -1, -1)
+	scalar := func(name string, v int64) Tensor {
+		x := whole(name, v)
+		x.Dims = nil
+		return x
+	}
+	g.Initializers = append(g.Initializers, scalar("zero", 0), scalar("step", 1))
+	before(g, node("Add", list("x", "places"), list("x2")))
+	before(g, node("Unsqueeze", list("rows"), list("column"), "axes", []int64{1}))
+	before(g, node("Cast", list("range0"), list("rows"), "to", int(Float32)))
+	before(g, node("Cast", list("range1"), list("places"), "to", int(Float32)))
+	for i, axis := range []string{"zero", "step"} {
+		before(g, node("Range", list("zero", "n"+axis, "step"), list([]string{"range0", "range1"}[i])))
+		before(g, node("Gather", list("shape", axis), list("n"+axis)))
+	}
+	before(g, node("Shape", list("x"), list("shape")))
+	for i := range g.Nodes {
+		if g.Nodes[i].Name == "Gemm_h" {
+			g.Nodes[i].Inputs[0] = "x2"
+		}
+		if g.Nodes[i].Name == "Relu_r" {
+			g.Nodes[i].Inputs[0] = "h2"
+		}
+	}
+	g.Nodes = append(g.Nodes, node("Add", list("h", "column"), list("h2")))
+	m.Opsets[0].Version = 12 // Unsqueeze has its axes as an attribute
+	job, want, err := Job(m, "x", Training{Batch: 5, Sequence: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Contents(m, job)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-of the job +again):\n%s", err, diff)
+	}
+	sizes := make(map[int]int)
+	for _, content := range got {
+		sizes[len(content)]++
+	}
+	if sizes[5] < 2 || sizes[6] < 1 { // a bias of five, too
+		t.Errorf("contents have sizes %v, want those of the batch and the sequence among them", sizes)
+	}
+	for _, s := range job.Storages {
+		if s.Name == "labels" && s.Holds != graph.Labels {
+			t.Errorf("labels hold %v", s.Holds)
+		}
+	}
+	net, err := Import(perceptron(), "x", Options{})
+	if err != nil || !slices.Equal(net.Outputs[0].Shape, graph.Shape{16, 3}) {
+		t.Errorf("without a batch: %v, outputs %+v", err, net)
+	}
+}
+
+// Numbers of an attribute are written where they are zero, too: a reader may tell one that is left out.
+func TestZeroAttributes(t *testing.T) {
+	for _, c := range []struct {
+		a     Attribute
+		field byte // the tag that it begins with
+	}{{Attribute{Name: "a", Type: AttributeFloat}, 2<<3 | 5}, {Attribute{Name: "a", Type: AttributeInt}, 3 << 3}} {
+		if text := c.a.encode(); text[3] != c.field {
+			t.Errorf("%+v is written as %x, want field %d after its name", c.a, text, c.field>>3)
 		}
 	}
 }

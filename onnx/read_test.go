@@ -112,6 +112,7 @@ func TestExternalData(t *testing.T) {
 	data := perceptron().Graph.Initializers[0].Raw
 	for path, content := range map[string][]byte{
 		filepath.Join(inside, "weights.bin"): append([]byte("head"), data...),
+		filepath.Join(inside, "whole.bin"):   data,
 		filepath.Join(dir, "secret.bin"):     data,
 	} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -123,6 +124,7 @@ func TestExternalData(t *testing.T) {
 	}
 	for _, c := range []struct{ location, offset, want string }{
 		{"weights.bin", "4", ""},
+		{"whole.bin", "0", ""},
 		{"weights.bin", "5", "truncated: 120 bytes from 5 on, and the file has 124"},
 		{"weights.bin", "-1", "is no number of bytes"},
 		{"weights.bin", "9223372036854775807", "truncated"},

@@ -119,8 +119,10 @@ func listed(names []string) string {
 	return text
 }
 
-// check reads all whole numbers and returns an error unless they are classes and rows that there are.
+// check reads all whole numbers and returns an error unless they are classes and rows that there are, and some label
+// counts if there are labels.
 func (f *arrayFeed) check(g *graph.Graph) error {
+	counted, uncounted := false, []string(nil)
 	for _, s := range g.Storages {
 		in, found := f.inputs[s.ID]
 		if !found || in.classes == 0 {
@@ -130,11 +132,19 @@ func (f *arrayFeed) check(g *graph.Graph) error {
 		if err != nil {
 			return err
 		}
+		if in.labels && largest < 0 {
+			uncounted = append(uncounted, in.Name)
+		}
+		counted = counted || in.labels && largest >= 0
 		if largest >= int64(in.classes) || least < 0 && !in.labels {
 			return fmt.Errorf("%s: array %s holds numbers from %d to %d, and model %s has %d classes or tokens there, "+
 				"counted from 0: use a model with as many", f.arrays.Name(), in.Name, least, largest, g.Name,
 				in.classes)
 		}
+	}
+	if !counted && len(uncounted) > 0 {
+		return fmt.Errorf("%s: all numbers in %s are negative, which no loss counts: nothing would be learned; "+
+			"classes are counted from 0", f.arrays.Name(), listed(uncounted))
 	}
 	return nil
 }

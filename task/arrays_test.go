@@ -175,6 +175,9 @@ func TestArraysThatDoNotFit(t *testing.T) {
 			[]npztest.Array{images, holding(labels, []uint8{0, 1, 2, 3, 4, 5, 6, 7, 8, 10})}},
 		"token": {gpt, `array tokens holds numbers from 0 to 20, and model gpt:1,8,2 has 20 classes or tokens`,
 			[]npztest.Array{tokens("tokens", 0, 20, 3), tokens("next", 0, 1, 2)}},
+		"no label": {lenet, `d.npz: all numbers in labels are negative, which no loss counts: nothing would be learned`,
+			[]npztest.Array{images, {Name: "labels", Shape: graph.Shape{10}, Data: []int64{-1, -2, -1, -1, -100, -1, -1,
+				-1, -1, -1}}}},
 		"negative token": {gpt, `array tokens holds numbers from -1 to 3, and model gpt:1,8,2 has 20`,
 			[]npztest.Array{tokens("tokens", 0, -1, 3), tokens("next", -1, 1, 2)}},
 	} {

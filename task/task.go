@@ -164,7 +164,7 @@ func (t *Task) read(path string) (weights.File, error) {
 		if err != nil {
 			return file, err
 		}
-		if file, err = t.translated(file); err != nil {
+		if file, err = t.translated(t.unwrapped(file)); err != nil {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 		return file, err

@@ -32,6 +32,26 @@ func wholeShapes(g *graph.Graph) (shapes map[string]graph.Shape, names []string)
 	return shapes, names
 }
 
+// wrapper begins all names in a state_dict of a module in DataParallel or DistributedDataParallel.
+const wrapper = "module."
+
+// unwrapped returns a file without the prefix that all of its names have if a module was wrapped, unless the graph has
+// such names of its own.
+func (t *Task) unwrapped(file weights.File) weights.File {
+	wraps := func(name string) bool { return strings.HasPrefix(name, wrapper) }
+	_, names := wholeShapes(t.Graph)
+	if slices.ContainsFunc(names, wraps) ||
+		slices.ContainsFunc(file.Tensors, func(x weights.Tensor) bool { return !wraps(x.Name) }) {
+		return file
+	}
+	bare := weights.File{Metadata: file.Metadata}
+	for _, x := range file.Tensors {
+		x.Name = strings.TrimPrefix(x.Name, wrapper)
+		bare.Tensors = append(bare.Tensors, x)
+	}
+	return bare
+}
+
 // translated returns a file under our names if it is a state_dict of torchvision or transformers for the network, and
 // as it is if not. Of such a one nothing but a head may be missing, and nothing be left over.
 func (t *Task) translated(file weights.File) (weights.File, error) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tensile/graph"
 	"tensile/models"
 	"tensile/weights"
@@ -132,5 +134,62 @@ func TestBeginWithOtherStateDicts(t *testing.T) {
 		case c.want != "" && (err == nil || !expression.MatchString(err.Error())):
 			t.Errorf("%s: %v, want an error with %s", what, err, c.want)
 		}
+	}
+}
+
+// A state_dict of a module in DataParallel has its names behind a prefix, for networks with names of torch as for
+// others. A file of which one name has none, or a graph that has such names itself, is taken as it is.
+func TestBeginWithWrappedStateDicts(t *testing.T) {
+	mlp, err := models.Build("mlp", models.Config{Batch: 2, Image: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range []*graph.Graph{smallGPT(t), mlp} {
+		name := g.Name
+		path := filepath.Join(t.TempDir(), "w")
+		begin := func(file weights.File) (map[string][]float32, error) {
+			if err := weights.Write(path, file); err != nil {
+				t.Fatal(err)
+			}
+			task := Task{Graph: g}
+			err := task.Begin(path)
+			return task.First, err
+		}
+		var file weights.File
+		if shapes, names := wholeShapes(g); models.TorchOf(g.Name, names) != nil {
+			file = foreign(t, g)
+		} else {
+			for _, name := range names {
+				file.Tensors = append(file.Tensors, weights.Tensor{Name: name, Shape: shapes[name],
+					Data: make([]float32, shapes[name].Elements())})
+			}
+		}
+		for i := range file.Tensors {
+			for k := range file.Tensors[i].Data {
+				file.Tensors[i].Data[k] = float32(i + k)
+			}
+		}
+		want, err := begin(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range file.Tensors {
+			file.Tensors[i].Name = "module." + file.Tensors[i].Name
+		}
+		got, err := begin(file)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" || len(got) == 0 {
+			t.Errorf("%s: %v, contents (-bare +wrapped):\n%s", name, err, diff)
+		}
+		file.Tensors[0].Name = "other"
+		if got, err := begin(file); err == nil {
+			t.Errorf("%s: one name has no prefix, and it begins with %d tensors", name, len(got))
+		}
+	}
+	b := graph.NewBuilder("own")
+	b.Persistent("module.w", graph.Parameter, graph.Shape{2}, graph.Init{Kind: graph.InitZero})
+	task := Task{Graph: b.Peek()}
+	file := task.unwrapped(weights.File{Tensors: []weights.Tensor{{Name: "module.w"}}})
+	if file.Tensors[0].Name != "module.w" {
+		t.Errorf("a graph's own name became %s", file.Tensors[0].Name)
 	}
 }

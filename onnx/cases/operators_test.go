@@ -68,6 +68,8 @@ func counting(dims ...int64) numbers {
 	return a
 }
 
+func (a numbers) copied() numbers { return numbers{dims: a.dims, v: slices.Clone(a.v)} }
+
 func of(dims []int64, v ...float64) numbers { return numbers{dims: dims, v: v} }
 
 func (a numbers) tensor(name string) *onnx.Tensor {
@@ -564,6 +566,65 @@ func TestRecurrent(t *testing.T) {
 	}
 }
 
+// An LSTM step by step: gates input, output, forget and cell, each with a peephole of its own, in both directions.
+func TestLSTM(t *testing.T) {
+	d := newCPU(t)
+	const steps, batch, width, hidden = 3, 2, 3, 2
+	sigmoid := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	for _, c := range []struct {
+		way        string
+		directions int
+		peep, h, c bool
+	}{{"forward", 1, true, true, true}, {"reverse", 1, false, true, false}, {"bidirectional", 2, true, false, false},
+		{"bidirectional", 2, false, false, true}, {"bidirectional", 2, false, false, false}} {
+		n := int64(c.directions)
+		x, w, r := counting(steps, batch, width), counting(n, 4*hidden, width), counting(n, 4*hidden, hidden)
+		b, first, memory, p := counting(n, 8*hidden), counting(n, batch, hidden), counting(n, batch, hidden),
+			counting(n, 3*hidden)
+		slices.Reverse(memory.v)
+		o := one{op: "LSTM", version: 14, inputs: []numbers{x, w, r, b, {}, first.copied(), memory.copied(), p},
+			attrs: []onnx.Attribute{is("direction", c.way), is("hidden_size", hidden)}}
+		for k, has := range []bool{c.h, c.c, c.peep} {
+			if !has {
+				o.inputs[5+k] = numbers{}
+				clear([]numbers{first, memory, p}[k].v)
+			}
+		}
+		y := numbers{dims: []int64{steps, n, batch, hidden}, v: make([]float64, steps*c.directions*batch*hidden)}
+		for dir := range c.directions {
+			for i := range steps {
+				if c.way == "reverse" || dir == 1 {
+					i = steps - 1 - i
+				}
+				at := dir * batch * hidden
+				h, state := slices.Clone(first.v[at:][:batch*hidden]), memory.v[at:][:batch*hidden]
+				for k := range h {
+					image, unit := k/hidden, k%hidden
+					gate := func(gate int, cell float64) float64 {
+						row := gate*hidden + unit
+						sum := b.v[dir*8*hidden+row] + b.v[dir*8*hidden+4*hidden+row]
+						for j := range width {
+							sum += w.v[(dir*4*hidden+row)*width+j] * x.v[(i*batch+image)*width+j]
+						}
+						for j := range hidden {
+							sum += r.v[(dir*4*hidden+row)*hidden+j] * h[image*hidden+j]
+						}
+						if gate < 3 {
+							sum += p.v[dir*3*hidden+row] * cell
+						}
+						return sum
+					}
+					was := state[k]
+					state[k] = sigmoid(gate(2, was))*was + sigmoid(gate(0, was))*math.Tanh(gate(3, 0))
+					first.v[at+k] = sigmoid(gate(1, state[k])) * math.Tanh(state[k])
+				}
+				copy(y.v[(i*c.directions+dir)*batch*hidden:], first.v[at:][:batch*hidden])
+			}
+		}
+		o.check(t, d, y, first, memory)
+	}
+}
+
 // swapped exchanges the first two of three dimensions.
 func swapped(a numbers) numbers {
 	y := numbers{dims: []int64{a.dims[1], a.dims[0], a.dims[2]}, v: make([]float64, len(a.v))}
@@ -620,4 +681,83 @@ func TestEinsum(t *testing.T) {
 		one{op: "Einsum", version: 12, inputs: c.inputs, attrs: []onnx.Attribute{is("equation", c.equation)}}.check(t,
 			d, want)
 	}
+}
+
+// What operators do where their attributes are left out, which PyTorch's files never do.
+func TestDefaults(t *testing.T) {
+	d := newCPU(t)
+	x := of([]int64{1, 2, 1, 3}, 1, 2, 3, 4, 5, 6)
+	one{op: "Squeeze", version: 13, inputs: []numbers{x}}.check(t, d, of([]int64{2, 3}, x.v...))
+	one{op: "Squeeze", version: 11, inputs: []numbers{x}, attrs: []onnx.Attribute{is("axes", []int64{-2})}}.
+		check(t, d, of([]int64{1, 2, 3}, x.v...))
+	total, last := 0.0, 0.0
+	for i, v := range x.v {
+		total += math.Exp(v)
+		if i > 2 {
+			last += math.Exp(v)
+		}
+	}
+	from1, from3 := of(x.dims), of(x.dims)
+	for i, v := range x.v {
+		from1.v = append(from1.v, math.Exp(v)/total)
+		from3.v = append(from3.v, math.Exp(v+3*float64(1-i/3))/last)
+	}
+	one{op: "Softmax", version: 11, inputs: []numbers{x}}.check(t, d, from1)
+	one{op: "Softmax", version: 13, inputs: []numbers{x}}.check(t, d, from3)
+	side := of([]int64{3}, -9, 0, 9)
+	one{op: "Clip", version: 6, inputs: []numbers{side}, attrs: []onnx.Attribute{is("max", 2.0)}}.
+		check(t, d, of([]int64{3}, -9, 0, 2))
+	one{op: "Clip", version: 6, inputs: []numbers{side}, attrs: []onnx.Attribute{is("min", 2.0)}}.
+		check(t, d, of([]int64{3}, 2, 2, 9))
+	one{op: "Split", version: 18, inputs: []numbers{of([]int64{5}, 1, 2, 3, 4, 5)}}.
+		check(t, d, of([]int64{3}, 1, 2, 3), of([]int64{2}, 4, 5))
+	bright := of([]int64{1, 3, 1, 1}, 100, -200, 300)
+	near := func(sum float64) float64 { return math.Pow(1+1e-4/3*sum, -0.75) }
+	one{op: "LRN", version: 13, inputs: []numbers{bright}, attrs: []onnx.Attribute{is("size", 3)}}.
+		check(t, d, of(bright.dims, 100*near(5e4), -200*near(14e4), 300*near(13e4)))
+}
+
+// What is known is computed before: index arithmetic and masks.
+func TestFolds(t *testing.T) {
+	d := newCPU(t)
+	whole := func(dims []int64, v ...float64) numbers { return numbers{dims: dims, v: v, whole: true} }
+	scalar := func(v float64) numbers { return whole([]int64{}, v) }
+	x := whole([]int64{2, 3}, 1, 2, 3, 4, 5, 6)
+	square := whole([]int64{3, 3}, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+	type attrs = []onnx.Attribute
+	for _, c := range []struct {
+		op     string
+		attrs  attrs
+		inputs []numbers
+		want   numbers
+	}{
+		{"Range", nil, []numbers{scalar(2), scalar(11), scalar(4)}, of([]int64{3}, 2, 6, 10)},
+		{"Where", nil, []numbers{ints(1, 0, 2), ints(5, 6, 7), scalar(-1)}, of([]int64{3}, 5, -1, 7)},
+		{"Gather", attrs{is("axis", 1)}, []numbers{x, ints(2, -3)}, of([]int64{2, 2}, 3, 1, 6, 4)},
+		{"Gather", nil, []numbers{x, ints(1)}, of([]int64{1, 3}, 4, 5, 6)},
+		{"Trilu", nil, []numbers{square}, of([]int64{3, 3}, 1, 2, 3, 0, 5, 6, 0, 0, 9)},
+		{"Trilu", attrs{is("upper", 0)}, []numbers{square, scalar(-1)}, of([]int64{3, 3}, 0, 0, 0, 4, 0, 0, 7, 8, 0)},
+		{"ConstantOfShape", nil, []numbers{ints(2, 1)}, of([]int64{2, 1}, 0, 0)},
+		{"Cast", attrs{is("to", int(onnx.Bool))}, []numbers{ints(0, 3, -1)}, of([]int64{3}, 0, 1, 1)},
+		{"Div", nil, []numbers{ints(7, -7), ints(2)}, of([]int64{2}, 3, -3)},
+		{"Concat", attrs{is("axis", 1)}, []numbers{x, x}, of([]int64{2, 6}, 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6)},
+		{"Tile", nil, []numbers{x, ints(1, 2)}, of([]int64{2, 6}, 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6)},
+		{"Slice", nil, []numbers{x, ints(2), ints(-9), ints(1), ints(-2)}, of([]int64{2, 2}, 3, 1, 6, 4)},
+	} {
+		one{op: c.op, version: 15, attrs: c.attrs, inputs: c.inputs}.check(t, d, c.want)
+	}
+}
+
+// A number beside a tensor, on either side.
+func TestNumbers(t *testing.T) {
+	d := newCPU(t)
+	x, two := of([]int64{3}, 1, -4, 8), numbers{dims: []int64{}, v: []float64{2}, known: true}
+	for op, want := range map[string][2][]float64{"Add": {{3, -2, 10}, {3, -2, 10}}, "Sub": {{1, 6, -6}, {-1, -6, 6}},
+		"Mul": {{2, -8, 16}, {2, -8, 16}}, "Div": {{2, -0.5, 0.25}, {0.5, -2, 4}}} {
+		one{op: op, version: 14, inputs: []numbers{two, x}}.check(t, d, of(x.dims, want[0]...))
+		one{op: op, version: 14, inputs: []numbers{x, two}}.check(t, d, of(x.dims, want[1]...))
+	}
+	y := of([]int64{3}, 3, 4, 5)
+	one{op: "Mean", version: 13, inputs: []numbers{x, y}}.check(t, d, of([]int64{3}, 2, 0, 6.5))
+	one{op: "Sum", version: 13, inputs: []numbers{x, y, y}}.check(t, d, of([]int64{3}, 7, 4, 18))
 }
