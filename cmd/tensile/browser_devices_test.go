@@ -51,6 +51,9 @@ func TestDevicesInBrowser(t *testing.T) {
 	b.do(chromedp.Click(`#jobs tr[data-key=on-small] a`, chromedp.ByQuery))
 	b.until(`document.getElementById("why").textContent.includes("on device small")`)
 	b.until(`document.querySelectorAll("#storages tbody tr").length > 0`)
+	c.submit("lenet", "--name", "second", "--device", "small") // beside which the first has to shrink
+	c.train(nil, "second")
+	b.until(`document.querySelectorAll("#plans details").length > 1`)
 	b.quiet("")
-	c.tell("stop", "on-large", "on-small")
+	c.tell("stop", "on-large", "on-small", "second")
 }

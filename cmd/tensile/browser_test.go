@@ -118,9 +118,14 @@ func value[T any](b *browser, expression string) (v T) {
 	return v
 }
 
-// quiet wants that the console has said nothing, or nothing but lines with some words.
+// quiet wants that the console has said nothing, or nothing but lines with some words, and that nothing on the page is
+// a value that there is not.
 func (b *browser) quiet(only string) {
 	b.t.Helper()
+	const none = `(document.body.textContent.match(/.{0,40}(NaN|undefined|\[object).{0,40}/) || [""])[0]`
+	if said := value[string](b, none); said != "" {
+		b.t.Errorf("the page says %q", said)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, m := range b.messages {

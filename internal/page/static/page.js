@@ -445,7 +445,7 @@ function drawPlans() {
   for (const p of detail.plans) {
     const key = p.at_ms + "-" + p.epoch;
     if (have.has(key)) continue;
-    const more = p.since ? p.changes.length + p.left + " changes since plan " + p.since : "the first that was seen here";
+    const more = p.since ? p.changes.length + (p.left || 0) + " changes since plan " + p.since : "the first that was seen here";
     const d = make("details", {"data-key": key}, make("summary", {}, make("b", {}, "Plan " + p.epoch), " · " + clock(p.at_ms) + " · " + (p.reason || "") + " ",
       make("span", {class: "note"}, [p.latencies, "arena " + bytes(p.arena_bytes), p.steps + " steps", p.swaps + " swaps", p.again + " again", more].join(", "))));
     if (p.changes.length) d.append(make("ul", {}, ...p.changes.map((c) => make("li", {}, (c.storage || c.op) + ": " + c.before + " → " + c.now)),
