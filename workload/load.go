@@ -15,6 +15,7 @@ type Settings struct {
 	Batch                    int
 	Optimizer                autodiff.Optimizer
 	Passes                   []string // rewrites of the graphs, by name
+	Replicas                 int      // of each job, in the graphs; 0: 1
 	Seed                     uint64   // of the first task: weights, dropout and the order of examples
 	Data                     string   // a folder, or a file of arrays; "": a synthetic set per job
 	Loss                     string   // of ONNX files: see onnx.Training
@@ -51,6 +52,9 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 		}
 		fitting, err := from.fit(b.Graph)
 		if err != nil {
+			return nil, err
+		}
+		if b.Graph, err = autodiff.Replicate(b.Graph, max(1, s.Replicas)); err != nil {
 			return nil, err
 		}
 		g, outcomes, err := passes.Apply(b.Graph, s.Passes)

@@ -54,6 +54,7 @@ func runCommand() *cobra.Command {
 		},
 	}
 	f.workloadFlags.register(c)
+	f.registerReplicas(c)
 	f.planFlags.register(c)
 	f.planFlags.registerReplan(c)
 	f.planFlags.registerSharing(c, gatesInRun)

@@ -174,6 +174,11 @@ func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFla
 	if err != nil {
 		return nil, err
 	}
+	if w.replicas > 1 {
+		if err := p.apartFromReplicas(); err != nil {
+			return nil, err
+		}
+	}
 	if s.workload, err = w.load(names); err != nil {
 		return nil, err
 	}

@@ -114,7 +114,8 @@ func (d *Device) Align() graph.Bytes { return align }
 func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 	o := &g.Ops[op]
 	isDouble := func(t graph.TensorID) bool { return g.Tensors[t].DType == graph.Float64 }
-	if o.Kind == graph.Opaque || slices.ContainsFunc(o.Inputs, isDouble) || slices.ContainsFunc(o.Outputs, isDouble) {
+	if o.Kind == graph.Opaque || o.Kind == graph.AllReduce || slices.ContainsFunc(o.Inputs, isDouble) ||
+		slices.ContainsFunc(o.Outputs, isDouble) {
 		return nil
 	}
 	bits := fmt.Sprintf("%s/%d", d.engine.Name(), d.engine.Threads())

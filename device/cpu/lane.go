@@ -164,7 +164,7 @@ func (l *lane) finish(it *item) {
 	defer j.mu.Unlock()
 	last := j.lanes.Last(l.stream)
 	j.lanes.End(l.stream)
-	if k := it.command.Kind; k == program.In || k == program.Kernel {
+	if k := it.command.Kind; k == program.In || k.Executes() {
 		j.entry.end(it.section, it.command)
 	}
 	j.touched = max(j.touched, j.loaded.program.Reach(it.command))
