@@ -78,6 +78,22 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 	return tasks, nil
 }
 
+// Replicas returns the tasks with every one whose graph is of a replica as often as its graph says: with equal first
+// weights, and a name, masks of dropout and batches of its own for each.
+func Replicas(tasks []task.Task) []task.Task {
+	var all []task.Task
+	for _, t := range tasks {
+		name, n := t.Name, t.Graph.Replicas()
+		for t.Replica = range n {
+			if n > 1 {
+				t.Name = fmt.Sprintf("%s@%d", name, t.Replica)
+			}
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
 // number gives every task a name of its own: that of its model, with a number where several tasks are of one model. A
 // model that is called like such a name keeps it.
 func number(tasks []task.Task) {

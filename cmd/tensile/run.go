@@ -113,6 +113,11 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err := checkIterations(f.iterations); err != nil {
 		return err
 	}
+	if f.replicas > 1 {
+		if err := f.withoutCheckpoints(); err != nil {
+			return err
+		}
+	}
 	if err := f.checkpointFlags.check(names); err != nil {
 		return err
 	}
