@@ -85,7 +85,7 @@ type JobOptions struct {
 	Output func(iteration int, s graph.StorageID, from []float32)
 
 	// Mean replaces a gradient by its mean over the replicas of the job, for the all-reduce of a name. It runs on a
-	// lane of the network, waits for the other replicas, and ends early when ctx is done, which the job's Close sees to.
+	// lane of the network, waits for the other replicas, and ends early when ctx is done: the job's Close sees to that.
 	// A device without data never calls it. nil: the job has no replicas.
 	Mean func(ctx context.Context, iteration int, name string, gradient []float32)
 }
