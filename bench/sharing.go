@@ -138,10 +138,11 @@ func SharingTables() []string {
 
 // sharingBench is what scenes have in common.
 type sharingBench struct {
-	ctx     context.Context
-	options SharingOptions
-	mutex   sync.Mutex
-	arenas  map[arenaKey]graph.Bytes
+	ctx      context.Context
+	options  SharingOptions
+	mutex    sync.Mutex
+	arenas   map[arenaKey]graph.Bytes
+	memories map[memoryKey]*memorized
 }
 
 // MeasureSharing fills tables. Scenes run at the same time, as many as there are processors; what comes out does not
@@ -154,7 +155,8 @@ func MeasureSharing(ctx context.Context, o SharingOptions) (*SharingReport, erro
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b := &sharingBench{ctx: ctx, options: o, arenas: make(map[arenaKey]graph.Bytes)}
+	b := &sharingBench{ctx: ctx, options: o, arenas: make(map[arenaKey]graph.Bytes),
+		memories: make(map[memoryKey]*memorized)}
 	r := &SharingReport{}
 	type job struct {
 		table  int
@@ -194,7 +196,7 @@ func MeasureSharing(ctx context.Context, o SharingOptions) (*SharingReport, erro
 			}
 		})
 	}
-	for _, j := range jobs {
+	for _, j := range slices.Backward(jobs) { // the longest are among the last
 		next <- j
 	}
 	close(next)

@@ -17,8 +17,33 @@ type memorized struct {
 	page       graph.Bytes
 }
 
-// memory plans a job that moves nothing.
+// memory is what a job needs that moves nothing, planned once: who looks for the largest batches asks again.
 func (b *sharingBench) memory(device string, n trained) (*memorized, error) {
+	key := memoryKey{device, arenaKey{n.model, n.optimizer, n.batch}}
+	b.mutex.Lock()
+	m, known := b.memories[key]
+	b.mutex.Unlock()
+	if known {
+		return m, nil
+	}
+	m, err := b.planned(device, n)
+	if err != nil {
+		return nil, err
+	}
+	b.mutex.Lock()
+	b.memories[key] = m
+	b.mutex.Unlock()
+	return m, nil
+}
+
+// memoryKey is what decides how much memory a job needs.
+type memoryKey struct {
+	device string
+	arenaKey
+}
+
+// planned plans a job.
+func (b *sharingBench) planned(device string, n trained) (*memorized, error) {
 	tasks, err := workload.Load([]string{n.model}, n.settings())
 	if err != nil {
 		return nil, err

@@ -108,7 +108,9 @@ func (c *cluster) refused(args ...string) string {
 	return line
 }
 
-// jobs are the records of all jobs, by name. In none of these snapshots do claims exceed the budget.
+// jobs are the records of all jobs, by name. In none of these snapshots do claims exceed the budget, but while a script
+// that has recorded more than it had claimed trains without a plan: it counts with what it takes, and there is nothing
+// that could hold it to less.
 func (c *cluster) jobs() map[string]wire.Record {
 	c.t.Helper()
 	var records []wire.Record
@@ -120,10 +122,15 @@ func (c *cluster) jobs() map[string]wire.Record {
 			c.t.Errorf("job %s is %s and claims %s", r.Spec.Name, r.State, r.Claim)
 		}
 	}
-	if claims := together(named); claims > c.budget {
+	if claims := together(named); claims > c.budget && !slices.ContainsFunc(records, unheld) {
 		c.t.Errorf("claims of %s exceed the budget of %s: %+v", claims, c.budget, records)
 	}
 	return named
+}
+
+// unheld reports whether a job is a script that follows no plan.
+func unheld(r wire.Record) bool {
+	return r.Spec.Script && !r.State.Over() && (r.Script == nil || r.Script.Plan == 0)
 }
 
 // until asks for the jobs again and again, until they are as they should become.

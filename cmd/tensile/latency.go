@@ -55,6 +55,14 @@ func (f *planFlags) on(d device.Device) planner.Device {
 	if f.apart && f.simulated() {
 		on.Sharing = cost.Sharing{}
 	}
+	profile := on.Profile
+	on.Profile = func(g *graph.Graph) (planner.Profile, error) {
+		recorded := f.latency.recorded[g.Digest()]
+		if recorded == nil || len(d.Variants(g, 0)) > 0 {
+			return profile(g)
+		}
+		return planner.Profile{Latency: recorded}, nil // its script executes the ops, the device only has the memory
+	}
 	if f.latency.model != nil && f.latency.measured == nil {
 		on.Loaded = func(g *graph.Graph, load float64) []time.Duration {
 			latency, _ := f.latency.predict(g, load)

@@ -64,6 +64,7 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("REPO", root) // for scripts of the repository
 			e.Setenv("GORACE", noPause)
+			e.Setenv("XDG_STATE_HOME", os.Getenv("XDG_STATE_HOME")) // without it leases lie below /no-home
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

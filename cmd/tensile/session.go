@@ -203,6 +203,9 @@ func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFla
 // ask makes the request for the plans.
 func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapRates []float64) (err error) {
 	for _, t := range s.workload { // before anything is calibrated
+		if t.Latency != nil && p.onHost == nil { // recorded, and not to be trained
+			continue
+		}
 		if err := device.Supports(s.device, t.Graph); err != nil {
 			return err
 		}
