@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"tensile/autodiff"
+	"tensile/cost"
 	"tensile/device"
+	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/smallnet"
@@ -282,5 +284,47 @@ func TestReplicaAlone(t *testing.T) {
 	_, err := d.Open(k.Graph, device.JobOptions{Name: k.Name})
 	if want := "its graph is of one of 2 replicas"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("without the others: %v, want %q", err, want)
+	}
+}
+
+// On a simulated device a replica takes as long as program.Time predicts, with all-reduces beside the kernels, and
+// reports what was planned for these.
+func TestReplicaSimulated(t *testing.T) {
+	facts, err := cost.Device("v100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := sim.New(facts, sim.Options{})
+	k := replicas(t, "resnet18", 4)[0]
+	r, err := planner.Of(d, planner.Roofline(facts)).First([]tasks.Task{k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Policy = "none-live"
+	p, err := planner.Plan(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last *executor.Report
+	h := executor.NewHost(d, func(e executor.Event) {
+		if e.Report != nil {
+			last = e.Report
+		}
+	})
+	h.Submit(executor.SpecOf(k, 5, nil), p.Programs[0])
+	if err := run(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := last.End-last.Begin, p.Timing(0).Iteration; got != want {
+		t.Errorf("an iteration takes %v, want %v", got, want)
+	}
+	if !slices.Equal(last.Steps, p.Jobs[0].Plan.Made) {
+		t.Errorf("steps take %v, want %v", last.Steps, p.Jobs[0].Plan.Made)
+	}
+	if last.Stall <= 0 {
+		t.Error("nothing waits for the network: the test shows nothing")
 	}
 }
