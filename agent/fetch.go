@@ -53,7 +53,10 @@ func open(text []byte, s wire.Spec) (task.Task, error) {
 		return task.Task{}, fmt.Errorf("the graph that was fetched is %.12s, not %.12s", d, s.Graph)
 	}
 	t, err := task.Open(g, s.Seed, s.Data)
-	t.Name, t.Model = s.Name, s.Model
+	t.Name, t.Model, t.Replica = s.Name, s.Model, s.Replica.Number
+	if n := g.Replicas(); err == nil && s.Replica.Number >= n {
+		err = fmt.Errorf("it is replica %d, and its graph is of %d", s.Replica.Number, n)
+	}
 	return t, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"tensile/executor"
 	"tensile/internal/clock"
 	"tensile/lease"
+	"tensile/reduce"
 	"tensile/timeline"
 	"tensile/wire"
 )
@@ -85,7 +86,7 @@ func Run(ctx context.Context, o Options) error {
 		p.Origin = clock.Now() - o.Device.Now()
 	}
 	r := &runner{Options: o, cancel: cancel, machine: NewMachine(p), sender: newSender(&o),
-		ready: make(chan struct{}, 1), losses: make(map[string]*losses),
+		ready: make(chan struct{}, 1), losses: make(map[string]*losses), lines: make(map[string]*reduce.Line),
 		checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(), Device: p.Device,
 			NoData: simulated(o.Device)}}
 	o.Record.begin(p)
@@ -104,6 +105,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	why := r.run(ctx)
 	stop()
+	for _, line := range r.lines {
+		line.Close()
+	}
 	closing := r.host.Close()
 	if r.lease != nil {
 		closing = errors.Join(closing, r.lease.Close())
@@ -140,9 +144,10 @@ type runner struct {
 	machine *Machine
 	host    Host
 	sender  *sender
-	ctx     context.Context    // of what is fetched
-	errands sync.WaitGroup     // what is fetched and kept at present
-	losses  map[string]*losses // of the jobs that the host has
+	ctx     context.Context         // of what is fetched
+	errands sync.WaitGroup          // what is fetched and kept at present
+	losses  map[string]*losses      // of the jobs that the host has
+	lines   map[string]*reduce.Line // of those that are replicas, until they have ended
 	online  bool
 	sent    string // away: why
 	lease   HostLease

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"tensile/executor"
+	"tensile/reduce"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -57,7 +58,17 @@ func (l *losses) first(iterations int) []float32 {
 // open submits a job to the host.
 func (r *runner) open(o *Open) {
 	l := new(losses)
-	spec := executor.SpecOf(o.Task, o.Spec.Iterations, l.set)
+	t := o.Task
+	if folder := o.Spec.Replica.Folder; folder != "" && !simulated(r.Device) {
+		begin := 0
+		if o.Begin != nil {
+			begin = o.Begin.Iteration
+		}
+		line := reduce.Open(reduce.Meeting{Folder: folder, Number: o.Spec.Replica.Number,
+			Replicas: t.Graph.Replicas(), Begin: begin, Network: string(t.Graph.Network())})
+		t.Mean, r.lines[o.Spec.Name] = line.Mean, line
+	}
+	spec := executor.SpecOf(t, o.Spec.Iterations, l.set)
 	spec.Weight = o.Spec.Priority
 	if o.Begin != nil {
 		spec.Begin, l.values = o.Begin.Iteration, o.Begin.Losses
@@ -66,9 +77,13 @@ func (r *runner) open(o *Open) {
 	r.host.Submit(spec, o.Proven)
 }
 
-// loss is that of the iteration that an event reports; nil if there is none.
+// loss is that of the iteration that an event reports; nil if there is none. What is kept of a job that is over goes.
 func (r *runner) loss(e *executor.Event) *wire.Loss {
 	l := r.losses[e.Job]
+	if line := r.lines[e.Job]; line != nil && (e.Ended != nil || e.Removed) {
+		line.Close() // the other replicas wait for this one no longer
+		delete(r.lines, e.Job)
+	}
 	if e.Removed {
 		delete(r.losses, e.Job)
 	}

@@ -255,21 +255,25 @@ func (m *interpreter) at(t graph.TensorID) []float64 {
 func (m *interpreter) run(phases ...graph.Phase) {
 	for i := range m.g.Ops {
 		op := &m.g.Ops[i]
-		if !slices.Contains(phases, op.Phase) {
-			continue
+		if slices.Contains(phases, op.Phase) {
+			m.op(op)
 		}
-		c := &kernel.Call[float64]{Kind: op.Kind, Attrs: op.Attrs, InShapes: m.g.Shapes(op.Inputs),
-			OutShapes: m.g.Shapes(op.Outputs),
-			Seed:      11, Iteration: m.iteration, GEMM: m.engine}
-		for _, t := range op.Inputs {
-			c.In = append(c.In, m.at(t))
-		}
-		for _, t := range op.Outputs {
-			c.Out = append(c.Out, m.at(t))
-		}
-		c.Scratch = make([]float64, kernel.Scratch(op.Kind, op.Attrs, c.InShapes, c.OutShapes))
-		kernel.Run(c)
 	}
+}
+
+// op executes an op.
+func (m *interpreter) op(op *graph.Op) {
+	c := &kernel.Call[float64]{Kind: op.Kind, Attrs: op.Attrs, InShapes: m.g.Shapes(op.Inputs),
+		OutShapes: m.g.Shapes(op.Outputs),
+		Seed:      11, Iteration: m.iteration, GEMM: m.engine}
+	for _, t := range op.Inputs {
+		c.In = append(c.In, m.at(t))
+	}
+	for _, t := range op.Outputs {
+		c.Out = append(c.Out, m.at(t))
+	}
+	c.Scratch = make([]float64, kernel.Scratch(op.Kind, op.Attrs, c.InShapes, c.OutShapes))
+	kernel.Run(c)
 }
 
 func (m *interpreter) loss() float64 {

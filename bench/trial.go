@@ -16,7 +16,6 @@ import (
 	"tensile/internal/local"
 	"tensile/plan"
 	"tensile/planner"
-	"tensile/program"
 	"tensile/report"
 	"tensile/task"
 )
@@ -302,7 +301,7 @@ func (t *trial) same(other *trial) *bool {
 func footprintOf(p *planner.Planned, job int) (points plotter.XYs) {
 	slots, timing := p.Jobs[job].Footprint.Slots, p.Timing(job)
 	for i, c := range p.Programs[job].Program().Body.Commands {
-		if c.Kind == program.Kernel {
+		if c.Kind.Executes() {
 			points = append(points, plotter.XY{X: report.Milliseconds(timing.Start[i]),
 				Y: float64(slots[len(points)]) / float64(graph.MiB)})
 		}

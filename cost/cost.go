@@ -41,6 +41,7 @@ type Facts struct {
 	Bandwidth BytesPerSecond // of device memory, peak
 	Out, In   Link
 	Host      Link        // from host memory to host memory
+	Network   Link        // to the device of another replica of a job, each way; Latency is that of each hop
 	Memory    graph.Bytes // 0: unknown
 
 	ComputeShare   float64       // of the peak that ops reach
@@ -50,8 +51,11 @@ type Facts struct {
 }
 
 // Roofline predicts how long an op takes: the larger of its arithmetic and its traffic at the rates the device
-// reaches, and the launch.
+// reaches, and the launch. One that uses the network takes what that takes while no other replica is late.
 func (f Facts) Roofline(c graph.Cost) time.Duration {
+	if c.Hops > 0 {
+		return time.Duration(c.Hops-1)*f.Network.Latency + f.Network.Time(c.Network)
+	}
 	compute := float64(c.FLOPs) / (f.ComputeShare * float64(f.Compute))
 	traffic := float64(c.Bytes) / (f.BandwidthShare * float64(f.Bandwidth))
 	return time.Duration(max(compute, traffic)*1e9) + f.Launch
@@ -96,8 +100,13 @@ func Device(name string) (Facts, error) {
 	if i < 0 {
 		return Facts{}, fmt.Errorf("unknown device %q: known are %s", name, strings.Join(Names(), ", "))
 	}
-	return devices[i], nil
+	f := devices[i]
+	f.Network = network
+	return f, nil
 }
+
+// network is that of every device of the table: Ethernet of 100 Gbit/s, with 20 us from one host to the next.
+var network = Link{Rate: 12.5e9, Latency: 20 * time.Microsecond}
 
 // Names lists the devices of the table.
 func Names() []string {

@@ -83,6 +83,11 @@ type JobOptions struct {
 	// lane; a device without data calls neither.
 	Input  func(iteration int, s graph.StorageID, to Memory)
 	Output func(iteration int, s graph.StorageID, from []float32)
+
+	// Mean replaces a gradient by its mean over the replicas of the job, for the all-reduce of a name. It runs on a
+	// lane of the network, waits for the other replicas, and ends early when ctx is done: the job's Close sees to that.
+	// A device without data never calls it. nil: the job has no replicas.
+	Mean func(ctx context.Context, iteration int, name string, gradient []float32)
 }
 
 // Job is a job's place on a device.

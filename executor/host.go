@@ -25,8 +25,8 @@ type Spec struct {
 	Init       func(s graph.Storage, to []float32) // fills a persistent storage's host slot
 	Weight     int                                 // its share of the device against others, under a lease; 0: 1
 
-	// Fault returns why Input could not fill an input, after which the job ends with that error. Any goroutine may call
-	// it. nil: it always can.
+	// Fault returns why Input could not fill an input, or Mean has no mean, after which the job ends with that error.
+	// Any goroutine may call it. nil: there never is such a reason.
 	Fault func() error
 }
 
@@ -34,11 +34,18 @@ type Spec struct {
 // may be read once that iteration was reported. A device without data never calls it.
 func SpecOf(t task.Task, iterations int, loss func(iteration int, loss float32)) Spec {
 	var f fault
-	options := device.JobOptions{Name: t.Name, Seed: t.Seed, Input: t.Feeder(f.set), Output: t.Reader(loss)}
+	options := device.JobOptions{Name: t.Name, Seed: t.Masks(), Input: t.Feeder(f.set), Output: t.Reader(loss)}
+	if t.Mean != nil {
+		options.Mean = func(ctx context.Context, iteration int, name string, gradient []float32) {
+			if err := t.Mean(ctx, iteration, name, gradient); err != nil {
+				f.set(err)
+			}
+		}
+	}
 	return Spec{JobOptions: options, Graph: t.Graph, Iterations: iterations, Init: t.Init, Fault: f.get}
 }
 
-// fault is the first error of a loader, which is called on a lane of the device.
+// fault is the first error of a loader or of a mean, which are called on lanes of the device.
 type fault struct {
 	mu  sync.Mutex
 	err error

@@ -60,6 +60,10 @@ func (m *Machine) report(r *run) (*Report, []time.Duration) {
 	free, group, gated := m.begin, -1, make([]time.Duration, len(r.section.Commands))
 	for i := range r.section.Commands {
 		c, e := &r.section.Commands[i], r.events[i]
+		if c.Kind == program.Reduce && len(m.program.Plan.Made) > 0 {
+			// what is measured has waits for the other replicas in it, and says nothing of the next iteration
+			rep.Steps[c.Slot] = m.program.Plan.Made[c.Slot]
+		}
 		if c.Kind.Unit() != program.Compute {
 			continue
 		}

@@ -68,7 +68,7 @@ func Stalls(p *program.Program, d program.Durations) ([]Stall, program.Timing) {
 		if by := waited(&c, lanes, &t); by >= 0 {
 			w := &p.Body.Commands[by]
 			why.kind, takes = w.Kind.String(), t.End[by]-t.Start[by]
-			if w.Kind != program.Kernel {
+			if !w.Kind.Executes() {
 				why.storage = w.Storage
 			}
 		}

@@ -72,7 +72,7 @@ func LifeOf(p *program.Program, d program.Durations, storage graph.StorageID, me
 	copies := make(map[plan.Move]int)         // likewise, by kind and step
 	for i, c := range p.Body.Commands {
 		switch {
-		case c.Kind == program.Kernel:
+		case c.Kind.Executes():
 			kernels[c.Slot] = i
 		case c.Kind == program.Out && c.Storage == storage:
 			copies[plan.Move{Kind: plan.Out, After: c.Slot}] = i

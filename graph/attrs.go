@@ -38,6 +38,8 @@ type Attrs struct {
 	// of an opaque op: what it allocates beside its outputs and frees before it ends, at most
 	Scratch Bytes `json:"scratch,omitzero"`
 
+	Replicas int `json:"replicas,omitzero"` // that an all_reduce takes the mean over
+
 	TransposeA bool `json:"transpose_a,omitzero"` // a matmul's first matrix is stored as its transpose
 	TransposeB bool `json:"transpose_b,omitzero"` // its second
 	Causal     bool `json:"causal,omitzero"`      // a softmax's row sees no later column

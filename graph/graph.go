@@ -176,9 +176,9 @@ func (g *Graph) Pure(op OpID) bool {
 // Repeatable reports whether the op may be executed more than once in an iteration: it is pure, or updates in place
 // only activations and gradients. An update needs the version before it, which is gone after the first time: such a
 // storage is made again from version 0, by repeating the ops that wrote it in their order. Persistent storages are
-// updated once, and so are outputs.
+// updated once, and so are outputs. An AllReduce is executed once, since the other replicas execute it once.
 func (g *Graph) Repeatable(op OpID) bool {
-	if g.Ops[op].Attrs.Once {
+	if g.Ops[op].Attrs.Once || g.Ops[op].Kind == AllReduce {
 		return false
 	}
 	for i, t := range g.Ops[op].Outputs {
@@ -297,10 +297,14 @@ func (g *Graph) Cost(op OpID) Cost {
 	o := &g.Ops[op]
 	k := kinds[o.Kind]
 	shapes := g.Shapes(o.Inputs)
-	return Cost{
+	c := Cost{
 		FLOPs: k.flops(o.Attrs, shapes, g.Shapes(o.Outputs)),
 		Bytes: k.moves(o.Attrs, shapes, g.sizes(o.Inputs), g.sizes(o.Outputs)),
 	}
+	if o.Kind == AllReduce {
+		c.Network, c.Hops = g.Tensors[o.Inputs[0]].Bytes(), 2*(o.Attrs.Replicas-1)
+	}
+	return c
 }
 
 // DTypes returns the types of the elements of all storages.

@@ -13,7 +13,7 @@ type Kind string
 // families are all kinds. A new kind is a row of its family, a new family a file and a name here.
 var families = []map[Kind]kind{
 	convolutions, products, elementwise, broadcasts, pooling, norms, moves, embeddings, attention, recurrent, losses,
-	optimizers, opaque,
+	optimizers, opaque, collectives,
 }
 
 // kind is what follows from the name of an operator.
@@ -49,11 +49,11 @@ var kinds = func() map[Kind]*kind {
 	return all
 }()
 
-// Kinds returns every kind that says what it computes, all but Opaque, in no order.
+// Kinds returns every kind that one device can compute, all but Opaque and AllReduce, in no order.
 func Kinds() []Kind {
 	names := make([]Kind, 0, len(kinds))
 	for k := range kinds {
-		if k != Opaque {
+		if k != Opaque && k != AllReduce {
 			names = append(names, k)
 		}
 	}
@@ -134,6 +134,11 @@ func MayOverwrite(name Kind) []int {
 type Cost struct {
 	FLOPs int64
 	Bytes Bytes // read and written: each operand once, or the part of it that the op touches
+
+	// Of an AllReduce: what each replica sends and receives over the network, each way, and over how many connections
+	// the first and the last of it go one after the other. 0 of others.
+	Network Bytes
+	Hops    int
 }
 
 // moves returns the traffic of an op with inputs of these shapes and operands of these sizes.

@@ -24,6 +24,7 @@ func (g *Graph) Validate() error {
 		v.storages()
 		v.tensors()
 		v.ops()
+		v.replicas()
 		v.versions()
 	}
 	if len(v.problems) == 0 {

@@ -84,6 +84,9 @@ func PictureOf(p *program.Program, before []graph.Bytes, link wire.Rates) *Pictu
 			}
 			ran[cmd.Op], free = true, b.To
 			c.Ends[cmd.Slot] = b.To.Nanoseconds()
+		case program.Reduce: // beside the kernels: its slot takes no time of theirs
+			c.Ends[cmd.Slot] = free.Nanoseconds()
+			continue
 		case program.Out, program.In:
 			b.Lane, b.Name, b.Bytes = Out, g.Storages[cmd.Storage].Name, cmd.Bytes
 			if cmd.Kind == program.In {

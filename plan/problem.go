@@ -16,6 +16,7 @@ var (
 	ErrResident    = errors.New("already on the device")       // it would be made or copied in twice
 	ErrStale       = errors.New("no valid host copy")          // copied in without a current host copy
 	ErrRedundant   = errors.New("host copy already valid")     // copied out twice
+	ErrExchange    = errors.New("all-reduce out of order")     // every replica executes them in the order of the graph
 	ErrImpure      = errors.New("impure op repeated")          // what outlives an iteration is updated exactly once
 	ErrMissing     = errors.New("op never runs")
 	// gone from device and host while still needed after the iteration

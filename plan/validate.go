@@ -60,6 +60,7 @@ type validator struct {
 	host    []int // version on the host, or absent
 	current []int // version made last, or absent; made again from version 0, a storage goes through all of them again
 	ran     []bool
+	reduced graph.OpID // the last all-reduce
 
 	script bool                // the ops are what a script does
 	until  [][]graph.StorageID // of a script's graph, per op and for the end: what is held until then
@@ -146,7 +147,7 @@ func (v *validator) walk(valid []bool) []bool {
 	n := len(g.Storages)
 	v.device, v.host, v.current = slices.Repeat([]int{absent}, n), slices.Repeat([]int{absent}, n),
 		slices.Repeat([]int{absent}, n)
-	v.ran, v.redundant = make([]bool, len(g.Ops)), nil
+	v.ran, v.redundant, v.reduced = make([]bool, len(g.Ops)), nil, graph.NoOp
 	for s, storage := range g.Storages {
 		if storage.Role.FromHost() {
 			v.current[s] = 0
@@ -195,6 +196,12 @@ func (v *validator) step(slot int, step Step) {
 		v.say(slot, -1, ErrImpure, "%s", op.Name)
 	} else if step.Want != 0 && !g.Pure(op.ID) {
 		v.say(slot, -1, ErrForm, "%s updates in place and must make all outputs", op.Name)
+	}
+	if op.Kind == graph.AllReduce {
+		if op.ID < v.reduced {
+			v.say(slot, -1, ErrExchange, "%s after %s", op.Name, g.Ops[v.reduced].Name)
+		}
+		v.reduced = op.ID
 	}
 	v.ran[op.ID] = true
 	for i, w := range g.Writes(op.ID) {

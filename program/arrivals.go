@@ -59,7 +59,7 @@ func (a *Arrivals) Begin(x *Arrival, s *Section, c *Command) {
 // End tells that it has ended.
 func (a *Arrivals) End(x *Arrival, s *Section, c *Command) {
 	switch {
-	case c.Kind == Kernel && c.Slot < len(x.made):
+	case c.Kind.Executes() && c.Slot < len(x.made):
 		x.come += x.made[c.Slot]
 	case c.Kind == In && s != &x.program.Prologue:
 		x.swaps--

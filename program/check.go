@@ -27,8 +27,9 @@ var (
 //   - Every command is of a kind that its section has, on a stream of its kind's unit, and within its regions at
 //     aligned places. Loads are of inputs, reads of outputs. An update in place writes where it reads. No copy is held
 //     for longer than the plan's iteration.
-//   - The kernels of the body and of the snapshot are the steps of the plan, in its order: ops, variants, outputs
-//     wanted and scratch.
+//   - The kernels and reductions of the body and of the snapshot are the steps of the plan, in its order: ops,
+//     variants, outputs wanted and scratch. There is one stream of the network at most, so that every replica comes to
+//     the all-reduces in that order.
 //   - Every wait names an earlier command, so the list can be carried out under any timing.
 //   - Two uses of the same bytes, one of them a write, are ordered by streams and waits (vector clocks), so every
 //     execution gives the results of the list order.
@@ -96,6 +97,15 @@ func checkTables(p *Program) error {
 	}
 	if slices.ContainsFunc(p.Streams, func(u Unit) bool { return u >= Units }) {
 		return fmt.Errorf("%w: streams of %v, a unit is one up to %v", ErrCommand, p.Streams, Units-1)
+	}
+	network := 0
+	for _, u := range p.Streams {
+		if u == Network {
+			network++
+		}
+	}
+	if network > 1 {
+		return fmt.Errorf("%w: %d streams of the network, which has one order", ErrCommand, network)
 	}
 	want := []Memory{Arena, HostMemory}
 	if len(p.Snapshot.Commands) > 0 {
@@ -253,7 +263,7 @@ func (p place) String() string {
 }
 
 func (c *checker) subject(cmd *Command) string {
-	if cmd.Kind == Kernel {
+	if cmd.Kind.Executes() {
 		return c.g.Ops[cmd.Op].Name
 	}
 	return fmt.Sprintf("%s %s", cmd.Kind, c.g.Storages[cmd.Storage].Name)
@@ -275,7 +285,7 @@ func (c *checker) section(s *Section, name string, iteration int, drain bool) {
 		case s == &c.p.Prologue && cmd.Kind != In, s == &c.p.Epilogue && cmd.Kind != Out,
 			s == &c.p.Body && (cmd.Kind == Save || cmd.Kind == Keep), s != &c.p.Prologue && cmd.Due != 0:
 			c.say(where, ErrCommand, "no such command belongs in a %s", name)
-		case cmd.Kind == Kernel:
+		case cmd.Kind.Executes():
 			c.step(where, cmd, slot)
 			slot = cmd.Slot + 1
 		}

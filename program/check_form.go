@@ -14,13 +14,13 @@ func (c *checker) flaw(cmd *Command) string {
 		return "no such kind"
 	case cmd.Stream < 0 || int(cmd.Stream) >= len(c.p.Streams) || c.p.Streams[cmd.Stream] != cmd.Kind.Unit():
 		return fmt.Sprintf("not on a stream of the %s unit", cmd.Kind.Unit())
-	case cmd.Slot < -1 || cmd.Slot >= len(c.p.Plan.Steps) || cmd.Slot < 0 && cmd.Kind == Kernel:
+	case cmd.Slot < -1 || cmd.Slot >= len(c.p.Plan.Steps) || cmd.Slot < 0 && cmd.Kind.Executes():
 		return "no such slot"
 	case cmd.Hold != 0 && cmd.Kind != In && cmd.Kind != Out, cmd.Hold < 0, cmd.Hold > c.limit:
 		return fmt.Sprintf("held for %v, the limit is %v, for copies", cmd.Hold, c.limit)
 	case cmd.Due != 0 && cmd.Kind != In, cmd.Due < 0, cmd.Due > c.limit:
 		return fmt.Sprintf("due after %v, the limit is %v, for copies in", cmd.Due, c.limit)
-	case cmd.Kind == Kernel:
+	case cmd.Kind.Executes():
 		return c.kernelFlaw(cmd)
 	case cmd.Storage < 0 || int(cmd.Storage) >= len(c.g.Storages):
 		return "no such storage"
@@ -61,6 +61,9 @@ func (c *checker) kernelFlaw(cmd *Command) string {
 		return "no such op"
 	}
 	op := &g.Ops[cmd.Op]
+	if cmd.Kind != executes(op) {
+		return fmt.Sprintf("a %s does not execute a %s", cmd.Kind, op.Kind)
+	}
 	if len(cmd.Inputs) != len(op.Inputs) || len(cmd.Outputs) != len(op.Outputs) {
 		return fmt.Sprintf("not the operands of %s", op.Name)
 	}

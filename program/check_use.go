@@ -33,7 +33,7 @@ func (c *checker) uses(cmd *Command, iteration int) []use {
 		return use{at, c.g.Storages[s].Bytes, write, s, c.generation(s, version, iteration)}
 	}
 	switch cmd.Kind {
-	case Kernel:
+	case Kernel, Reduce:
 		return c.kernelUses(cmd, of)
 	case Out:
 		return []use{of(cmd.Device, cmd.Storage, cmd.Version, false), of(cmd.Host, cmd.Storage, cmd.Version, true)}

@@ -57,7 +57,8 @@ func newCompiler(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *compile
 		o.Tick = func(int) {}
 	}
 	o.Tick(tableTicks * len(p.Steps))
-	c := &compiler{g: g, p: p, l: l, options: o, moves: fold(g, p), last: g.LastVersions(), section: newSection()}
+	c := &compiler{g: g, p: p, l: l, options: o, moves: fold(g, p), last: g.LastVersions()}
+	c.section = c.newSection()
 	c.hosts, c.hostSize = SlotsOf(g, p)
 	// Waits on the previous body are known once there was one: the second body is the one that repeats.
 	c.hostUses = make([]uses, len(g.Storages))
@@ -76,7 +77,11 @@ func newCompiler(g *graph.Graph, p *plan.Plan, l *Placement, o Options) *compile
 func (c *compiler) program() *Program {
 	out := &Program{Graph: c.g, Plan: c.p,
 		Streams: []Unit{Compute, CopyOut, CopyIn, Host, entryStream: CopyIn}, Regions: []Memory{Arena, HostMemory},
-		Arena: c.l.Arena, Align: c.l.Align, Host: c.hostSize, Epilogue: newSection()}
+		Arena: c.l.Arena, Align: c.l.Align, Host: c.hostSize}
+	if c.g.Replicas() > 1 {
+		out.Streams = append(out.Streams, Network)
+	}
+	out.Epilogue = c.newSection()
 	c.prologue()
 	out.Prologue = c.next()
 	c.body()
@@ -102,15 +107,26 @@ func (c *compiler) next() Section {
 	for s, n := range written.Counts {
 		c.origin[s] += n
 	}
-	c.section = newSection()
+	c.section = c.newSection()
 	return written
 }
 
 // streamOf and regionOf are the numbers that Compile gives to streams and regions.
-func streamOf(k Kind) Stream   { return Stream(k.Unit()) }
+func streamOf(k Kind) Stream {
+	if k == Reduce {
+		return networkStream
+	}
+	return Stream(k.Unit())
+}
 func regionOf(m Memory) Region { return Region(m) }
 
-func newSection() Section { return Section{Counts: make([]int, streams)} }
+func (c *compiler) newSection() Section {
+	n := networkStream
+	if c.g.Replicas() > 1 {
+		n++
+	}
+	return Section{Counts: make([]int, n)}
+}
 
 // What parts of the work take about, in the steps of Options.Tick.
 const (
@@ -221,8 +237,8 @@ func (c *compiler) kernel(slot int, step plan.Step) {
 			c.sync = append(c.sync, Point{s, c.section.Counts[s] + c.origin[s]})
 		}
 	}
-	cmd := Command{Kind: Kernel, Stream: streamOf(Kernel), Slot: slot, Op: op.ID, Variant: step.Variant,
-		Scratch: Nowhere,
+	kind := executes(op)
+	cmd := Command{Kind: kind, Stream: streamOf(kind), Slot: slot, Op: op.ID, Variant: step.Variant, Scratch: Nowhere,
 		Storage: -1}
 	for _, t := range op.Inputs {
 		s := g.Tensors[t].Storage

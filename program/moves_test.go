@@ -33,7 +33,7 @@ func TestMovesFollowTheirSteps(t *testing.T) {
 		copies := map[program.Kind]map[graph.StorageID][]int{program.Out: {}, program.In: {}}
 		for i, cmd := range p.Body.Commands {
 			switch cmd.Kind {
-			case program.Kernel:
+			case program.Kernel, program.Reduce:
 				kernels[cmd.Slot] = i
 			case program.Out, program.In:
 				copies[cmd.Kind][cmd.Storage] = append(copies[cmd.Kind][cmd.Storage], i)

@@ -136,6 +136,22 @@ var planMutations = []mutation{
 		}
 		return bad
 	}},
+	{"all-reduces in another order", validate, []error{plan.ErrExchange}, func(s subject) (bad []subject) {
+		var reduces []int // slots
+		for slot, step := range s.p.Steps {
+			if s.g.Ops[step.Op].Kind == graph.AllReduce {
+				reduces = append(reduces, slot)
+			}
+		}
+		for i, slot := range reduces[:max(0, len(reduces)-1)] { // as late as the one after it
+			b := s.withPlan()
+			b.p.Steps = slices.Insert(b.p.Steps, reduces[i+1]+1, b.p.Steps[slot])
+			b.p.Steps = slices.Delete(b.p.Steps, slot, slot+1)
+			b.p.Made = nil
+			bad = append(bad, b)
+		}
+		return bad
+	}},
 	{"repeated impure op", validate, []error{plan.ErrImpure}, eachStep(func(s subject, slot int) bool {
 		op := s.p.Steps[slot].Op
 		insertStep(s.p, slot+1, s.p.Steps[slot])

@@ -91,14 +91,14 @@ var programMutations = []mutation{
 	})},
 	{"wait on no lane", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
-		cmd.Waits = append(cmd.Waits, program.Point{Stream: streams, Count: 1})
+		cmd.Waits = append(cmd.Waits, program.Point{Stream: program.Stream(len(s.c.Streams)), Count: 1})
 		return true
 	})},
 	{"swapped order in a copy lane", check, []error{program.ErrRace, program.ErrContent, program.ErrOrder}, swapCopies},
 	{"swapped order in the compute lane", check, []error{program.ErrContent}, swapKernels},
 	{"repeated impure op, to the program", check, []error{program.ErrContent}, eachCommand(func(s subject, i int) bool {
 		cmd := s.c.Body.Commands[i]
-		if cmd.Kind != program.Kernel || s.g.Pure(cmd.Op) {
+		if !cmd.Kind.Executes() || s.g.Pure(cmd.Op) {
 			return false
 		}
 		s.insert(i+1, cmd)
@@ -106,7 +106,7 @@ var programMutations = []mutation{
 	})},
 	{"missing kernel", check, []error{program.ErrContent, program.ErrRace}, eachCommand(func(s subject, i int) bool {
 		cmd := s.c.Body.Commands[i]
-		if cmd.Kind != program.Kernel || s.g.Pure(cmd.Op) {
+		if !cmd.Kind.Executes() || s.g.Pure(cmd.Op) {
 			return false
 		}
 		for _, w := range s.g.Writes(cmd.Op) {
@@ -155,29 +155,29 @@ var programMutations = []mutation{
 	{"copy of no storage", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Storage = graph.StorageID(len(s.g.Storages))
-		return cmd.Kind != program.Kernel
+		return !cmd.Kind.Executes()
 	})},
 	{"kernel of no op", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Op = graph.OpID(len(s.g.Ops))
-		return cmd.Kind == program.Kernel
+		return cmd.Kind.Executes()
 	})},
 	{"kernel without an operand", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
-		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
+		if !cmd.Kind.Executes() || len(cmd.Inputs) == 0 {
 			return false
 		}
 		cmd.Inputs = cmd.Inputs[1:]
 		return true
 	})},
 	{"command on no lane", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
-		s.c.Body.Commands[i].Stream = streams
+		s.c.Body.Commands[i].Stream = program.Stream(len(s.c.Streams))
 		return true
 	})},
 	{"wrong address of an input", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds,
 		program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
-		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
+		if !cmd.Kind.Executes() || len(cmd.Inputs) == 0 {
 			return false
 		}
 		cmd.Inputs[0].Offset += align
@@ -186,7 +186,7 @@ var programMutations = []mutation{
 	{"wrong address of a result", check, []error{program.ErrContent, program.ErrRace, program.ErrBounds},
 		eachCommand(func(s subject, i int) bool {
 			cmd := &s.c.Body.Commands[i]
-			if cmd.Kind != program.Kernel || cmd.Outputs[0] == program.Nowhere || !s.readsFirst(i) {
+			if !cmd.Kind.Executes() || cmd.Outputs[0] == program.Nowhere || !s.readsFirst(i) {
 				return false
 			}
 			cmd.Outputs[0].Offset -= align
@@ -194,7 +194,7 @@ var programMutations = []mutation{
 		})},
 	{"operand in the wrong region", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
-		if cmd.Kind != program.Kernel || len(cmd.Inputs) == 0 {
+		if !cmd.Kind.Executes() || len(cmd.Inputs) == 0 {
 			return false
 		}
 		cmd.Inputs[0].Region = hostRegion
@@ -210,7 +210,7 @@ var programMutations = []mutation{
 		eachCommand(func(s subject, i int) bool {
 			cmd := &s.c.Body.Commands[i]
 			cmd.Host.Offset += 4096
-			return cmd.Kind != program.Kernel && cmd.Kind != program.Poison
+			return !cmd.Kind.Executes() && cmd.Kind != program.Poison
 		})},
 	{"copy of what the plan does not copy out", check, []error{program.ErrCommand},
 		eachCommand(func(s subject, i int) bool {
@@ -225,7 +225,7 @@ var programMutations = []mutation{
 			return true
 		})},
 	{"wrong counts", check, []error{program.ErrCommand}, func(s subject) (bad []subject) {
-		for l := range streams {
+		for l := range s.c.Streams {
 			b := s.withProgram()
 			b.c.Body.Counts[l]++
 			c := s.withProgram()
@@ -289,7 +289,7 @@ var programMutations = []mutation{
 	})},
 	{"command on another lane", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := s.c.Body.Commands[i]
-		s.turn(i, cmd.Kind, (cmd.Stream+1)%streams)
+		s.turn(i, cmd.Kind, (cmd.Stream+1)%program.Stream(len(s.c.Streams)))
 		return true
 	})},
 	{"command of another section", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
@@ -304,7 +304,7 @@ var programMutations = []mutation{
 		return true
 	})},
 	{"stream on no unit", check, []error{program.ErrCommand}, func(s subject) (bad []subject) {
-		for l := range streams {
+		for l := range s.c.Streams {
 			b := s.withProgram()
 			b.c.Streams = slices.Clone(b.c.Streams)
 			b.c.Streams[l] = program.Units
@@ -318,9 +318,44 @@ var programMutations = []mutation{
 		slices.Reverse(b.c.Streams)
 		return []subject{b}
 	}},
+	{"all-reduces in two streams", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
+		if s.c.Body.Commands[i].Kind != program.Reduce {
+			return false
+		}
+		s.c.Streams = append(slices.Clone(s.c.Streams), program.Network)
+		s.c.Body.Commands[i].Stream = onNetwork + 1
+		return true
+	})},
+	{"an all-reduce as a kernel, or a kernel as one", check, []error{program.ErrCommand},
+		eachCommand(func(s subject, i int) bool {
+			c := &s.c.Body.Commands[i]
+			switch {
+			case c.Kind == program.Reduce:
+				c.Kind, c.Stream = program.Kernel, onCompute
+			case c.Kind == program.Kernel && len(s.c.Streams) > int(onNetwork):
+				c.Kind, c.Stream = program.Reduce, onNetwork
+			default:
+				return false
+			}
+			return true
+		})},
+	{"an all-reduce that does not wait for its gradient", check, []error{program.ErrRace},
+		eachCommand(func(s subject, i int) bool {
+			c := &s.c.Body.Commands[i]
+			waited := c.Kind == program.Reduce && len(c.Waits) > 0
+			c.Waits = nil
+			return waited
+		})},
+	{"an update that does not wait for the network", check, []error{program.ErrRace},
+		eachCommand(func(s subject, i int) bool {
+			c := &s.c.Body.Commands[i]
+			n := len(c.Waits)
+			c.Waits = slices.DeleteFunc(c.Waits, func(w program.Point) bool { return w.Stream == onNetwork })
+			return len(c.Waits) < n
+		})},
 	{"a stream too few", check, []error{program.ErrCommand}, func(s subject) []subject {
 		b := s.withProgram()
-		b.c.Streams = b.c.Streams[:streams-1]
+		b.c.Streams = b.c.Streams[:len(b.c.Streams)-1]
 		return []subject{b}
 	}},
 	{"two regions of one memory, or none", check, []error{program.ErrBounds}, func(s subject) (bad []subject) {
@@ -349,12 +384,12 @@ var programMutations = []mutation{
 			return bad
 		}},
 	{"command of no kind", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
-		s.c.Body.Commands[i].Kind = program.Keep + 1
+		s.c.Body.Commands[i].Kind = program.Reduce + 1
 		return true
 	})},
 	{"update in another place", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
-		if cmd.Kind != program.Kernel || s.g.Pure(cmd.Op) {
+		if !cmd.Kind.Executes() || s.g.Pure(cmd.Op) {
 			return false
 		}
 		cmd.Outputs[0].Offset += align
@@ -362,7 +397,7 @@ var programMutations = []mutation{
 	})},
 	{"update that is not wanted", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
-		if cmd.Kind != program.Kernel || s.g.Pure(cmd.Op) {
+		if !cmd.Kind.Executes() || s.g.Pure(cmd.Op) {
 			return false
 		}
 		cmd.Outputs[0] = program.Nowhere
@@ -370,7 +405,7 @@ var programMutations = []mutation{
 	})},
 	{"kernel that makes nothing", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
-		if cmd.Kind != program.Kernel || !s.g.Pure(cmd.Op) {
+		if !cmd.Kind.Executes() || !s.g.Pure(cmd.Op) {
 			return false
 		}
 		for k := range cmd.Outputs {
@@ -380,7 +415,7 @@ var programMutations = []mutation{
 	})},
 	{"kernel that makes less than its step", check, []error{program.ErrPlan}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
-		if cmd.Kind != program.Kernel || !s.g.Pure(cmd.Op) || cmd.Outputs[0] == program.Nowhere {
+		if !cmd.Kind.Executes() || !s.g.Pure(cmd.Op) || cmd.Outputs[0] == program.Nowhere {
 			return false
 		}
 		cmd.Outputs[0] = program.Nowhere
@@ -389,32 +424,32 @@ var programMutations = []mutation{
 	{"less scratch", check, []error{program.ErrPlan}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.ScratchBytes -= 4
-		return cmd.Kind == program.Kernel && cmd.ScratchBytes > 0
+		return cmd.Kind.Executes() && cmd.ScratchBytes > 0
 	})},
 	{"negative scratch", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.ScratchBytes = -4
-		return cmd.Kind == program.Kernel
+		return cmd.Kind.Executes()
 	})},
 	{"scratch of no bytes somewhere", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Scratch = program.Address{Region: 2}
-		return cmd.Kind == program.Kernel && cmd.ScratchBytes == 0
+		return cmd.Kind.Executes() && cmd.ScratchBytes == 0
 	})},
 	{"scratch nowhere", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Scratch = program.Nowhere
-		return cmd.Kind == program.Kernel && cmd.ScratchBytes > 0
+		return cmd.Kind.Executes() && cmd.ScratchBytes > 0
 	})},
 	{"scratch without end", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Scratch, cmd.ScratchBytes = program.Address{Offset: align}, math.MaxInt64
-		return cmd.Kind == program.Kernel
+		return cmd.Kind.Executes()
 	})},
 	{"another slot", check, []error{program.ErrPlan}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Slot--
-		return cmd.Kind == program.Kernel && cmd.Slot >= 0
+		return cmd.Kind.Executes() && cmd.Slot >= 0
 	})},
 	{"slot that is none", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
@@ -426,12 +461,12 @@ var programMutations = []mutation{
 	{"kernel before slot 0", check, []error{program.ErrCommand}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Slot = -1
-		return cmd.Kind == program.Kernel
+		return cmd.Kind.Executes()
 	})},
 	{"another variant", check, []error{program.ErrPlan}, eachCommand(func(s subject, i int) bool {
 		cmd := &s.c.Body.Commands[i]
 		cmd.Variant += "x"
-		return cmd.Kind == program.Kernel
+		return cmd.Kind.Executes()
 	})},
 	{"another plan", check, []error{program.ErrPlan}, func(s subject) (bad []subject) {
 		none := s.withProgram()
@@ -446,7 +481,7 @@ var programMutations = []mutation{
 		cmd := &s.c.Body.Commands[i]
 		const top = math.MaxInt64 / align * align
 		switch cmd.Kind {
-		case program.Kernel:
+		case program.Kernel, program.Reduce:
 			if len(cmd.Inputs) == 0 || !s.g.Pure(cmd.Op) {
 				return false
 			}
@@ -474,11 +509,11 @@ var programMutations = []mutation{
 		switch {
 		case cmd.Kind == program.Out || cmd.Kind == program.In || cmd.Kind == program.Poison:
 			cmd.Device.Offset += align / 2
-		case cmd.Kind == program.Kernel && cmd.ScratchBytes > 0:
+		case cmd.Kind.Executes() && cmd.ScratchBytes > 0:
 			cmd.Scratch.Offset += 4
-		case cmd.Kind == program.Kernel && len(cmd.Inputs) > 0 && i%2 == 0:
+		case cmd.Kind.Executes() && len(cmd.Inputs) > 0 && i%2 == 0:
 			cmd.Inputs[0].Offset += 4
-		case cmd.Kind == program.Kernel:
+		case cmd.Kind.Executes():
 			if cmd.Outputs[0] == program.Nowhere {
 				return false
 			}
@@ -626,7 +661,7 @@ func (s subject) nth(l program.Stream, n int) int {
 func (s subject) needsIn(i int) int {
 	cmd := s.c.Body.Commands[i]
 	for at, w := range cmd.Waits {
-		if n := s.nth(w.Stream, w.Count); cmd.Kind == program.Kernel && w.Stream == onCopyIn && n >= 0 {
+		if n := s.nth(w.Stream, w.Count); cmd.Kind.Executes() && w.Stream == onCopyIn && n >= 0 {
 			for _, r := range s.g.Reads(cmd.Op) {
 				if r.Storage == s.c.Body.Commands[n].Storage {
 					return at
@@ -642,7 +677,7 @@ func (s subject) triggerOfMaker(i int) bool {
 	cmd := &s.c.Body.Commands[i]
 	for at, w := range cmd.Waits {
 		if n := s.nth(w.Stream, w.Count); w.Stream == onCompute && n >= 0 &&
-			s.c.Body.Commands[n].Kind == program.Kernel {
+			s.c.Body.Commands[n].Kind.Executes() {
 			if s.writes(s.c.Body.Commands[n].Slot, cmd.Storage) {
 				cmd.Waits[at].Count--
 				return true
@@ -657,13 +692,13 @@ func (s subject) triggerOfMaker(i int) bool {
 func (s subject) readsFirst(i int) bool {
 	cmd := s.c.Body.Commands[i]
 	for _, c := range s.c.Body.Commands[:i] {
-		if c.Kind == program.Kernel && c.Op == cmd.Op {
+		if c.Kind.Executes() && c.Op == cmd.Op {
 			return false
 		}
 	}
 	next := s.nextTouch(s.g.Tensors[s.g.Ops[cmd.Op].Outputs[0]].Storage, cmd.Slot)
 	return slices.ContainsFunc(s.c.Body.Commands, func(c program.Command) bool {
-		return c.Kind == program.Kernel && c.Slot == next && slices.Contains(c.Inputs, cmd.Outputs[0])
+		return c.Kind.Executes() && c.Slot == next && slices.Contains(c.Inputs, cmd.Outputs[0])
 	})
 }
 

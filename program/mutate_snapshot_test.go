@@ -133,7 +133,7 @@ var snapshotMutations = []mutation{
 		if n := len(s.c.Snapshot.Commands); n > 0 {
 			b := s.withProgram()
 			last := n - 1
-			for b.c.Snapshot.Commands[last].Kind != program.Kernel {
+			for !b.c.Snapshot.Commands[last].Kind.Executes() {
 				last--
 			}
 			b.c.Snapshot.Commands = slices.Delete(b.c.Snapshot.Commands, last, last+1)

@@ -1,9 +1,11 @@
 package program
 
-// Compile writes a stream per unit, of its number, and one more for the copies of the prologue.
+// Compile writes a stream per unit, of its number, but for the network, then one more for the copies of the prologue,
+// and one of the network where the graph has something to reduce.
 const (
-	entryStream = Stream(Units)
-	streams     = entryStream + 1
+	entryStream   = Stream(Network)
+	networkStream = entryStream + 1
+	streams       = networkStream + 1
 )
 
 // clock says, per stream, how many commands are known to have ended.

@@ -17,12 +17,13 @@ const (
 	CopyOut      // device to host
 	CopyIn       // host to device
 	Host         // the loader's and the reader's side
+	Network      // the other replicas of the job
 	Units        // how many there are
 )
 
 func (u Unit) String() string {
 	if u < Units {
-		return [...]string{"compute", "out", "in", "host"}[u]
+		return [...]string{"compute", "out", "in", "host", "network"}[u]
 	}
 	return fmt.Sprintf("unit %d", uint8(u))
 }
@@ -81,27 +82,39 @@ const (
 	Poison             // fills Bytes at Device with NaN; only on request
 	Save               // copies Bytes from Device to Snapshot
 	Keep               // copies Bytes from Host to Snapshot
+	Reduce             // executes an op of kind graph.AllReduce
 	kinds              // how many there are
 )
 
 func (k Kind) String() string {
-	return [...]string{"kernel", "out", "in", "load", "read", "poison", "save", "keep"}[k]
+	return [...]string{"kernel", "out", "in", "load", "read", "poison", "save", "keep", "reduce"}[k]
 }
 
 // Unit is the unit that carries out commands of a kind.
 func (k Kind) Unit() Unit { return unitOf[k] }
 
 var unitOf = [kinds]Unit{Kernel: Compute, Out: CopyOut, In: CopyIn, Load: Host, Read: Host, Poison: Compute,
-	Save: CopyOut, Keep: Host}
+	Save: CopyOut, Keep: Host, Reduce: Network}
+
+// executes is the kind of the commands that execute an op.
+func executes(op *graph.Op) Kind {
+	if op.Kind == graph.AllReduce {
+		return Reduce
+	}
+	return Kernel
+}
+
+// Executes reports whether commands of the kind execute an op: each is a step of the plan.
+func (k Kind) Executes() bool { return k == Kernel || k == Reduce }
 
 // Command is one thing that a stream does.
 type Command struct {
 	Kind   Kind
 	Stream Stream
-	Slot   int     // kernels: the step; others: the step they follow, -1 before slot 0
+	Slot   int     // what executes an op: the step; others: the step they follow, -1 before slot 0
 	Waits  []Point // Compile writes at most one per stream
 
-	// Kernels.
+	// What executes an op.
 	Op           graph.OpID
 	Variant      string
 	Inputs       []Address // of the op's input tensors
@@ -178,7 +191,7 @@ func (p *Program) Ranges(c *Command, yield func(from, to graph.Bytes)) {
 		}
 	}
 	switch c.Kind {
-	case Kernel:
+	case Kernel, Reduce:
 		op := &p.Graph.Ops[c.Op]
 		for i, t := range op.Inputs {
 			use(c.Inputs[i], p.Graph.Tensors[t].Bytes())
@@ -246,7 +259,7 @@ func (p *Program) Text() string {
 		for _, c := range s.Commands {
 			what := ""
 			switch c.Kind {
-			case Kernel:
+			case Kernel, Reduce:
 				what = p.Graph.Ops[c.Op].Name
 			default:
 				what = p.Graph.Storages[c.Storage].Name

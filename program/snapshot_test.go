@@ -105,7 +105,7 @@ func TestTimeHome(t *testing.T) {
 		}
 		for i := range s.c.Body.Commands {
 			switch c := &s.c.Body.Commands[i]; c.Kind {
-			case program.Kernel:
+			case program.Kernel, program.Reduce:
 				most += d.Steps[c.Slot]
 			case program.Out:
 				most += d.Out.Time(c.Bytes)

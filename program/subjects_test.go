@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
@@ -35,8 +36,9 @@ const (
 	onCopyOut  = program.Stream(program.CopyOut)
 	onCopyIn   = program.Stream(program.CopyIn)
 	onHost     = program.Stream(program.Host)
-	onEntry    = program.Stream(program.Units)
-	streams    = onEntry + 1
+	onEntry    = program.Stream(program.Network)
+	onNetwork  = onEntry + 1 // of replicas alone
+	streams    = onNetwork + 1
 	hostRegion = program.Region(program.HostMemory)
 )
 
@@ -76,12 +78,31 @@ func networkOn(t testing.TB, device, model string, batch, percent int) subject {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return planned(t, device, model, g, percent)
+}
+
+// replicated is network for each of several replicas.
+func replicated(t testing.TB, model string, replicas, percent int) subject {
+	t.Helper()
+	g, err := models.Build(model, models.Config{Batch: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err = autodiff.Replicate(g, replicas); err != nil {
+		t.Fatal(err)
+	}
+	return planned(t, "v100", fmt.Sprintf("%d replicas of %s", replicas, model), g, percent)
+}
+
+// planned returns the subject of a graph.
+func planned(t testing.TB, device, name string, g *graph.Graph, percent int) subject {
+	t.Helper()
 	facts, err := cost.Device(device)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := scheduler.Request{Policy: "none-live", Out: facts.Out, In: facts.In, Align: align}
-	j := scheduler.Job{Name: model, Graph: g}
+	j := scheduler.Job{Name: name, Graph: g}
 	for op := range g.Ops {
 		j.Latency = append(j.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
 		j.Variants = append(j.Variants, []scheduler.Variant{{Scratch: graph.Bytes(op%3) * 256}})
@@ -100,12 +121,13 @@ func networkOn(t testing.TB, device, model string, batch, percent int) subject {
 	s := planned.Jobs[0]
 	c := program.Compile(g, s.Plan, s.Layout, program.Options{Snapshot: true,
 		Durations: program.Durations{Out: facts.Out}})
-	return subject{fmt.Sprintf("%s at %d%%", model, percent), g, s.Plan, s.Layout, c, nil}
+	return subject{fmt.Sprintf("%s at %d%%", name, percent), g, s.Plan, s.Layout, c, nil}
 }
 
 // subjects are what mutations are tried on; each passes every check as it is.
 func subjects(t testing.TB) []subject {
-	all := []subject{network(t, "lenet", 60), network(t, "lenet", 100), network(t, "mlp", 75)}
+	all := []subject{network(t, "lenet", 60), network(t, "lenet", 100), network(t, "mlp", 75),
+		replicated(t, "lenet", 2, 70)}
 	for seed := range uint64(12) {
 		all = append(all, random(t, seed, randgraph.Options{}))
 	}

@@ -115,7 +115,7 @@ func (r *replay) section(s *Section, d Durations, t *Timing) (same bool) {
 // of returns how long a command takes.
 func (d *Durations) of(c *Command) time.Duration {
 	switch c.Kind {
-	case Kernel:
+	case Kernel, Reduce:
 		return d.Steps[c.Slot]
 	case Out, Save:
 		return d.Out.Time(c.Bytes)

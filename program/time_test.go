@@ -117,7 +117,7 @@ func longestOf(s subject, d program.Durations, iterations []*program.Section) []
 			ends[i] = max(ends[i], ends[j])
 		}
 		switch n.cmd.Kind {
-		case program.Kernel:
+		case program.Kernel, program.Reduce:
 			ends[i] += d.Steps[n.cmd.Slot]
 		case program.Keep:
 			ends[i] += d.Host.Time(n.cmd.Bytes)

@@ -38,7 +38,7 @@ func TestWaitsNameEarlierCommands(t *testing.T) {
 			}
 			so[cmd.Stream]++
 		}
-		if !slices.Equal(so[:], s.c.Body.Counts) {
+		if !slices.Equal(so[:len(s.c.Streams)], s.c.Body.Counts) {
 			t.Fatalf("%s: counts %v, want %v", s.name, s.c.Body.Counts, so)
 		}
 	}
@@ -109,7 +109,7 @@ func isSync(s subject, i int, w program.Point) bool {
 		slot += len(s.p.Steps)
 	}
 	n := s.nth(w.Stream, w.Count)
-	if cmd.Kind != program.Kernel || n < 0 {
+	if !cmd.Kind.Executes() || n < 0 {
 		return false
 	}
 	copied := s.c.Body.Commands[n]
@@ -126,12 +126,12 @@ func isSync(s subject, i int, w program.Point) bool {
 func isJoin(s subject, i int, w program.Point) bool {
 	cmd := s.c.Body.Commands[i]
 	before := (cmd.Slot + len(s.p.Steps) - 1) % len(s.p.Steps)
-	if cmd.Kind != program.Kernel || !s.p.Steps[before].Join {
+	if !cmd.Kind.Executes() || !s.p.Steps[before].Join {
 		return false
 	}
 	count := 0
 	for _, c := range s.c.Body.Commands {
-		if c.Kind == program.Kernel && c.Slot == before {
+		if c.Kind.Executes() && c.Slot == before {
 			break
 		}
 		if c.Stream == w.Stream {

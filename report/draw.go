@@ -107,8 +107,11 @@ type slotClock struct{ ends []time.Duration }
 func newSlotClock(p *program.Program, t program.Timing) *slotClock {
 	c := &slotClock{ends: make([]time.Duration, len(p.Plan.Steps))}
 	for i, cmd := range p.Body.Commands {
-		if cmd.Kind == program.Kernel {
+		switch {
+		case cmd.Kind == program.Kernel:
 			c.ends[cmd.Slot] = t.End[i]
+		case cmd.Kind == program.Reduce && cmd.Slot > 0: // beside the kernels: its slot takes no time of theirs
+			c.ends[cmd.Slot] = c.ends[cmd.Slot-1]
 		}
 	}
 	return c

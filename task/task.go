@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -33,6 +34,13 @@ type Task struct {
 	Source string
 
 	Seed uint64 // of weights, dropout and noise
+
+	// Of a replica, of as many as its graph says: its number, from 0, and what takes the mean of a gradient over them
+	// in an iteration, or ends with ctx. Replicas begin with the same weights; each has masks of dropout of its own,
+	// and in turn one of the batches of the task without replicas. nil: nothing leads to the others, or nothing is
+	// reduced.
+	Replica int
+	Mean    func(ctx context.Context, iteration int, name string, gradient []float32) error
 
 	// Data are images and labels. nil: the graph's inputs are no such, or those of a file.
 	Data *data.Dataset
@@ -267,11 +275,23 @@ func (t Task) Reader(each func(iteration int, loss float32)) func(iteration int,
 	}
 }
 
-// Feeder returns the loader of a task's inputs: arrays of a file, images and labels of the data set, made-up sentences
-// for a graph that reads such, or noise for other inputs. It takes no memory before it is first called, which a device
-// without data never does. Where a file cannot be read it fills zeros and calls fail: what is trained from then on is
-// not to be used.
+// Masks is the seed of the task's dropout.
+func (t Task) Masks() uint64 {
+	const step = 0x9e3779b97f4a7c15 // odd, so that no two replicas have one seed
+	return t.Seed + uint64(t.Replica)*step
+}
+
+// Feeder returns the loader of a task's inputs. Replica r of N gets in iteration i what the task without replicas gets
+// in iteration i*N + r. It takes no memory before it is first called, which a device without data never does. Where a
+// file cannot be read it fills zeros and calls fail: what is trained from then on is not to be used.
 func (t Task) Feeder(fail func(error)) func(iteration int, s graph.StorageID, to device.Memory) {
+	feed, replicas := t.feeder(fail), t.Graph.Replicas()
+	return func(iteration int, s graph.StorageID, to device.Memory) { feed(iteration*replicas+t.Replica, s, to) }
+}
+
+// feeder returns the loader of a task without replicas: arrays of a file, images and labels of the data set, made-up
+// sentences for a graph that reads such, or noise for other inputs.
+func (t Task) feeder(fail func(error)) func(iteration int, s graph.StorageID, to device.Memory) {
 	if t.Arrays != nil {
 		f, err := bind(t.Graph, t.Arrays)
 		if err != nil {

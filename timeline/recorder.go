@@ -95,7 +95,7 @@ func (h *history) spans(t *executor.Trace, origin time.Duration) []Span {
 		s := &spans[i]
 		*s = Span{Lane: int(c.Stream), Does: c.Kind.String(), Slot: c.Slot, Start: origin + e.Start,
 			End: origin + e.End}
-		if c.Kind == program.Kernel {
+		if c.Kind.Executes() {
 			s.Name, s.Again = p.Graph.Ops[c.Op].Name, ran[c.Op]
 			ran[c.Op] = true
 		} else {

@@ -101,6 +101,11 @@ func (c *checker) spec(s *Spec) {
 	c.short("data", s.Data)
 	c.short("save", s.Save)
 	c.short("from", s.From)
+	c.short("replica folder", s.Replica.Folder)
+	if n := s.Replica.Number; n < 0 || n >= graph.MaxReplicas || n > 0 && s.Replica.Folder == "" {
+		c.fail("replica number %d with folder %q: numbers are below %d, and each meets the others in a folder", n,
+			clip(s.Replica.Folder), graph.MaxReplicas)
+	}
 	if s.Owner != "" {
 		c.name("owner", s.Owner)
 	}

@@ -41,11 +41,20 @@ type Spec struct {
 	Owner      string   `json:"owner,omitzero"`            // who submitted it; "": the administrator
 	Device     string   `json:"device,omitzero"`           // name of the device on which it is to train; "": any
 
+	Replica Replica `json:"replica,omitzero"` // of a graph that reduces gradients: which one it is
+
 	// Script says that the job is one of another framework, which trains in the process that submits it: it ends when
 	// that does, and Iterations is 0. The graph is the one that was recorded last, or a claim.
 	Script bool        `json:"script,omitzero"`
 	Held   graph.Bytes `json:"held_bytes,omitzero"`  // of a script: on the device all the time, beside the graph
 	Least  graph.Bytes `json:"least_bytes,omitzero"` // of a script: no smaller storage moves
+}
+
+// Replica is the place of a job among those that train one network together.
+type Replica struct {
+	Number int `json:"number,omitzero"` // from 0; the graph says of how many
+	// where they meet: a folder on the host of their executors, of them alone; "": the job is no replica
+	Folder string `json:"folder,omitzero"`
 }
 
 // Interval is the time or the iterations between two checkpoints; one of them is set.

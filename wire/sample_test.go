@@ -23,6 +23,7 @@ func samples() []Message {
 		Data:     "data/mnist", Weights: "in/lenet.safetensors", Source: "in/lenet.onnx", Save: "out/lenet.safetensors",
 		From: "in/40.safetensors", Checkpoint: Interval{5 * time.Minute, 100}, Keep: 3, Restarts: 5, AnyDevice: true,
 		Owner: "ada", Device: "lab-cpu", Script: true, Held: 512, Least: 1024,
+		Replica: Replica{Number: 1, Folder: "run/replicas/0"},
 	}
 	checkpoint := &Checkpoint{Iteration: 10, File: "lenet.1-6/1-10.safetensors", Host: "lab", Bytes: 4096}
 	result := &Result{
@@ -39,6 +40,7 @@ func samples() []Message {
 		Page: 4096, Context: 1 << 28, Budget: 1 << 30, HostMemory: 1 << 31, Limited: true, Drained: true,
 		Facts: cost.Facts{Name: "cpu", Compute: 1e11, Bandwidth: 1e10, Out: cost.Link{Rate: 5e9, Latency: 10},
 			In: cost.Link{Rate: 6e9, Latency: 20}, Host: cost.Link{Rate: 7e9, Latency: 30}, Memory: 1 << 33,
+			Network:      cost.Link{Rate: 8e9, Latency: 40},
 			ComputeShare: 0.5, BandwidthShare: 0.75, Launch: 100, Parallel: 2}}
 	record := Record{
 		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1,

@@ -15,6 +15,7 @@ type Settings struct {
 	Batch                    int
 	Optimizer                autodiff.Optimizer
 	Passes                   []string // rewrites of the graphs, by name
+	Replicas                 int      // of each job, in the graphs; 0: 1
 	Seed                     uint64   // of the first task: weights, dropout and the order of examples
 	Data                     string   // a folder, or a file of arrays; "": a synthetic set per job
 	Loss                     string   // of ONNX files: see onnx.Training
@@ -53,6 +54,9 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 		if err != nil {
 			return nil, err
 		}
+		if b.Graph, err = autodiff.Replicate(b.Graph, max(1, s.Replicas)); err != nil {
+			return nil, err
+		}
 		g, outcomes, err := passes.Apply(b.Graph, s.Passes)
 		if err != nil {
 			return nil, err
@@ -72,6 +76,22 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 	}
 	number(tasks)
 	return tasks, nil
+}
+
+// Replicas returns the tasks with every one whose graph is of a replica as often as its graph says: with equal first
+// weights, and a name, masks of dropout and batches of its own for each.
+func Replicas(tasks []task.Task) []task.Task {
+	var all []task.Task
+	for _, t := range tasks {
+		name, n := t.Name, t.Graph.Replicas()
+		for t.Replica = range n {
+			if n > 1 {
+				t.Name = fmt.Sprintf("%s@%d", name, t.Replica)
+			}
+			all = append(all, t)
+		}
+	}
+	return all
 }
 
 // number gives every task a name of its own: that of its model, with a number where several tasks are of one model. A

@@ -34,6 +34,7 @@ type workloadFlags struct {
 	optimizer, loss, order      string
 	passes                      string
 	rate                        float64
+	replicas                    int // where there is a flag for them; 0: 1
 	seed                        uint64
 	data                        string
 	weights                     string
@@ -65,6 +66,13 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate (default: the optimizer's)")
 	registerPasses(c, &f.passes)
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
+}
+
+// registerReplicas registers the flag for data-parallel jobs.
+func (f *workloadFlags) registerReplicas(c *cobra.Command) {
+	c.Flags().IntVar(&f.replicas, "replicas", 0,
+		"train each network as so many replicas, each on batches of its own, which reduce their gradients while the "+
+			"backward pass goes on; a simulated device is one of so many (default 1)")
 }
 
 // dataHelp says what --data names.
@@ -112,9 +120,13 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.replicas < 0 || f.replicas == 0 && f.given != nil && f.given("replicas") || f.replicas > graph.MaxReplicas {
+		return nil, fmt.Errorf("--replicas %d: give 1 to %d, or leave it out", f.replicas, graph.MaxReplicas)
+	}
 	return workload.Load(names, workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes,
 		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites,
-		Seed: f.seed, Data: f.data, Loss: f.loss, Order: f.order})
+		Replicas: f.replicas,
+		Seed:     f.seed, Data: f.data, Loss: f.loss, Order: f.order})
 }
 
 // planFlags describe the device and what is planned for it.
@@ -268,6 +280,17 @@ func (f *planFlags) checkSharing(d device.Device) error {
 		return fmt.Errorf("--memory-sharing %s: with --isolate each job simulates a device of its own: leave one of "+
 			"the two out", f.sharing.Sharing)
 	}
+	return nil
+}
+
+// apartFromReplicas has each job have its arena for itself. A replica waits for the others: it must not wait with
+// memory that one of them needs.
+func (f *planFlags) apartFromReplicas() error {
+	if f.sharing.Sharing != wire.NoSharing {
+		return fmt.Errorf("--memory-sharing %s: a replica that waits for memory keeps the others waiting, which may "+
+			"have it: leave it out with --replicas", f.sharing.Sharing)
+	}
+	f.sharing.open = false
 	return nil
 }
 

@@ -93,6 +93,7 @@ func planCommand() *cobra.Command {
 		},
 	}
 	w.register(c)
+	w.registerReplicas(c)
 	p.register(c)
 	p.registerSharing(c, gatesInRun)
 	live.register(c)

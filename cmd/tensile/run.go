@@ -54,6 +54,7 @@ func runCommand() *cobra.Command {
 		},
 	}
 	f.workloadFlags.register(c)
+	f.registerReplicas(c)
 	f.planFlags.register(c)
 	f.planFlags.registerReplan(c)
 	f.planFlags.registerSharing(c, gatesInRun)
@@ -111,6 +112,11 @@ func (f *runFlags) mistime() error {
 func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error {
 	if err := checkIterations(f.iterations); err != nil {
 		return err
+	}
+	if f.replicas > 1 {
+		if err := f.withoutCheckpoints(); err != nil {
+			return err
+		}
 	}
 	if err := f.checkpointFlags.check(names); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"tensile/scheduler/policies"
 	"tensile/task"
 	"tensile/wire"
+	"tensile/workload"
 )
 
 // session is a workload, planned for a device.
@@ -174,8 +175,16 @@ func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFla
 	if err != nil {
 		return nil, err
 	}
+	if w.replicas > 1 {
+		if err := p.apartFromReplicas(); err != nil {
+			return nil, err
+		}
+	}
 	if s.workload, err = w.load(names); err != nil {
 		return nil, err
+	}
+	if !p.simulated() { // such a device is that of one replica
+		s.workload = workload.Replicas(s.workload)
 	}
 	p.record(s.workload)
 	if s.device, s.link, err = openDevice(p); err != nil {

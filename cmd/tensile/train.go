@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -243,6 +244,9 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 		if jobs[i], err = t.submission(i).job(task, len(index)); err != nil {
 			return nil, err
 		}
+		if jobs[i].spec.Replica, err = t.replica(i); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := submit(ctx, conn, jobs); ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -336,6 +340,18 @@ func (t *training) submission(job int) *submission {
 	}
 	s.save = t.keeps()
 	return s
+}
+
+// replica is the place of a job among the replicas, if it is one of some. They meet in a folder that is named after the
+// first of them.
+func (t *training) replica(job int) (wire.Replica, error) {
+	task := &t.session.workload[job]
+	if task.Graph.Replicas() == 1 {
+		return wire.Replica{}, nil
+	}
+	r := wire.Replica{Number: task.Replica,
+		Folder: filepath.Join(t.dir, "replicas", strconv.Itoa(job-task.Replica))}
+	return r, os.MkdirAll(r.Folder, 0o700)
 }
 
 // absolute is a path that another process understands.

@@ -117,6 +117,9 @@ func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 	if o.Kind == graph.Opaque || slices.ContainsFunc(o.Inputs, isDouble) || slices.ContainsFunc(o.Outputs, isDouble) {
 		return nil
 	}
+	if o.Kind == graph.AllReduce {
+		return device.Variants{{Name: string(o.Kind), Bits: string(o.Kind)}}
+	}
 	bits := fmt.Sprintf("%s/%d", d.engine.Name(), d.engine.Threads())
 	var all device.Variants
 	for _, v := range kernel.Variants(d.engine, o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs)) {
@@ -126,8 +129,13 @@ func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 	return all
 }
 
-// Open makes a place for a job, with host memory for what it keeps there.
+// Open makes a place for a job, with host memory for what it keeps there. It fails if the graph is of a replica and
+// nothing leads to the others.
 func (d *Device) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) {
+	if n := g.Replicas(); n > 1 && o.Mean == nil {
+		return nil, fmt.Errorf("job %s: its graph is of one of %d replicas, which are trained together by "+
+			"run --replicas", o.Name, n)
+	}
 	return newJob(d, g, o)
 }
 

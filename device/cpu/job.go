@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync"
@@ -30,6 +31,7 @@ type job struct {
 	entry      entry
 	workers    []*lane // per stream of the program with the most that was loaded
 	running    sync.WaitGroup
+	leave      []context.CancelFunc // per worker: ends its wait for other replicas
 
 	mu      sync.Mutex
 	lanes   *program.Lanes // of the loaded program
@@ -186,6 +188,9 @@ func (j *job) Close() error {
 	j.wakeLanes()
 	j.entry.close()
 	j.mu.Unlock()
+	for _, leave := range j.leave {
+		leave()
+	}
 	j.running.Wait()
 	j.entry.leave()
 	j.device.forget(j)

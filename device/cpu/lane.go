@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"time"
@@ -38,14 +39,15 @@ func newLane(j *job, s program.Stream) *lane {
 		call: kernel.Call[float32]{Seed: j.options.Seed, GEMM: j.device.engine}}
 }
 
-func (l *lane) run() {
+// run carries commands out until the job is closed, when ctx is done too.
+func (l *lane) run(ctx context.Context) {
 	runtime.LockOSThread()
 	for {
 		it, ok := l.next()
 		if !ok {
 			return
 		}
-		l.execute(&it)
+		l.execute(ctx, &it)
 		l.finish(&it)
 	}
 }
@@ -164,7 +166,7 @@ func (l *lane) finish(it *item) {
 	defer j.mu.Unlock()
 	last := j.lanes.Last(l.stream)
 	j.lanes.End(l.stream)
-	if k := it.command.Kind; k == program.In || k == program.Kernel {
+	if k := it.command.Kind; k == program.In || k.Executes() {
 		j.entry.end(it.section, it.command)
 	}
 	j.touched = max(j.touched, j.loaded.program.Reach(it.command))
@@ -183,12 +185,16 @@ func (l *lane) finish(it *item) {
 	}
 }
 
-func (l *lane) execute(it *item) {
+func (l *lane) execute(ctx context.Context, it *item) {
 	j, c := l.job, it.command
 	elements := int(c.Bytes / graph.ElementBytes)
 	switch c.Kind {
 	case program.Kernel:
 		l.kernel(c, it.iteration)
+	case program.Reduce:
+		op := &j.loaded.program.Graph.Ops[c.Op]
+		gradient := j.at(c.Outputs[0], elementsOf(&j.loaded.program.Graph.Tensors[op.Outputs[0]]))
+		j.options.Mean(ctx, it.iteration, op.Name, gradient)
 	case program.Out:
 		j.device.links[c.Kind].copy(j.at(c.Host, elements), j.at(c.Device, elements))
 	case program.In:

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"context"
 	"fmt"
 
 	"tensile/device"
@@ -48,9 +49,10 @@ func (j *job) bind(p *program.Program, ids []graph.StorageID) error {
 	j.loaded, j.lanes = l, program.NewLanes(p.Streams)
 	for s := len(j.workers); s < len(p.Streams); s++ {
 		w := newLane(j, program.Stream(s))
-		j.workers = append(j.workers, w)
+		ctx, leave := context.WithCancel(context.Background())
+		j.workers, j.leave = append(j.workers, w), append(j.leave, leave)
 		j.device.addLanes(1)
-		j.running.Go(w.run)
+		j.running.Go(func() { w.run(ctx) })
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (r *recorder) touches(c *program.Command) []touch {
 		return []touch{{storage: c.Storage, fresh: true, write: true}}
 	case program.Out, program.Save:
 		return []touch{{storage: c.Storage, read: true}}
-	case program.Kernel:
+	case program.Kernel, program.Reduce:
 		return r.operands(c)
 	}
 	return nil

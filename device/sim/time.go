@@ -173,6 +173,8 @@ func (d *Device) duration(j *job, s program.Stream) (launch, work time.Duration)
 		alone := d.noisy(j.name, r.Iteration, index, j.takes(c))
 		launch = min(alone, d.facts.Launch)
 		return launch, alone - launch
+	case program.Reduce:
+		return 0, j.takes(c)
 	case program.Out, program.Save:
 		return 0, d.facts.Out.Time(c.Bytes)
 	case program.In:

@@ -64,7 +64,7 @@ func (d *Device) faults(j *job, c *program.Command) (takes time.Duration) {
 	}
 	j.program.Ranges(c, func(from, to graph.Bytes) {
 		for i := from / d.page; i*d.page < to; i++ {
-			if d.unified.use(&j.pages[i]) && c.Kind == program.Kernel {
+			if d.unified.use(&j.pages[i]) && c.Kind.Executes() {
 				takes += d.options.Fault + d.facts.In.Time(d.page)
 			}
 		}

@@ -45,7 +45,7 @@ var rows = [][]string{
 	{"wire"},
 	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock", "internal/web"},
 	{"internal/leader"},
-	{"lease/process"},
+	{"lease/process", "reduce"},
 	{"agent"},
 	{"controller"},
 	{"metrics"},

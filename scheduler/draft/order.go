@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"cmp"
 	"slices"
 
 	"tensile/graph"
@@ -52,6 +53,9 @@ func earlyUpdates(g *graph.Graph, p *pace) []graph.OpID {
 		}
 		anchors = append(anchors, anchor)
 	}
+	if g.Replicas() > 1 {
+		return reducedFirst(d, first)
+	}
 	if p != nil {
 		p.spread(d, first, anchors)
 	}
@@ -74,6 +78,23 @@ func earlyUpdates(g *graph.Graph, p *pace) []graph.OpID {
 		}
 		order = append(order, following[op]...)
 	}
+	return order
+}
+
+// reducedFirst leaves the updates of a replica behind the backward pass, those first whose gradients are reduced first.
+// One just behind its all-reduce would have the ops after it wait for the network.
+func reducedFirst(d *uses, first graph.OpID) []graph.OpID {
+	reduced := func(update graph.OpID) graph.OpID {
+		last := graph.NoOp
+		for _, c := range d.reads.of(int(update)) {
+			if w := d.writer[c]; w != graph.NoOp && d.g.Ops[w].Kind == graph.AllReduce {
+				last = max(last, w)
+			}
+		}
+		return last
+	}
+	order := GraphOrder(d.g)
+	slices.SortStableFunc(order[first:], func(a, b graph.OpID) int { return cmp.Compare(reduced(a), reduced(b)) })
 	return order
 }
 

@@ -149,7 +149,35 @@ func (s *Session) Draft(i int, steps []Step, style Style) *Draft {
 	return d
 }
 
-// UnplannedTime is what an iteration of job i takes when nothing is swapped or recomputed.
+// UnplannedTime is what an iteration of job i takes when nothing is swapped or recomputed. All-reduces go on beside the
+// other ops.
 func (s *Session) UnplannedTime(i int) time.Duration {
-	return s.Draft(i, FirstSteps(GraphOrder(s.Request.Jobs[i].Graph)), Style{}).period
+	d := s.untouched(i)
+	g := d.Job().Graph
+	if g.Replicas() == 1 {
+		return d.period
+	}
+	var computed, reduced time.Duration
+	means := make(map[graph.TensorID]time.Duration) // when they are there
+	for op := range g.Ops {
+		o, takes := &g.Ops[op], d.Latency(graph.OpID(op))
+		if o.Kind == graph.AllReduce {
+			reduced = max(reduced, computed) + takes
+			means[o.Outputs[0]] = reduced
+			continue
+		}
+		for _, t := range o.Inputs {
+			computed = max(computed, means[t])
+		}
+		computed += takes
+	}
+	return computed
+}
+
+// Serial is what the steps of job i take one after the other, when nothing is swapped or recomputed: the time of
+// drafts, in which all-reduces are steps like others.
+func (s *Session) Serial(i int) time.Duration { return s.untouched(i).period }
+
+func (s *Session) untouched(i int) *Draft {
+	return s.Draft(i, FirstSteps(GraphOrder(s.Request.Jobs[i].Graph)), Style{})
 }

@@ -338,11 +338,11 @@ func (h *hybrid) keep(jobs []*draft.Draft, k int, target graph.Bytes) *trial {
 	return t
 }
 
-// unplanned is what an iteration of the jobs of a group takes without a plan.
+// unplanned is what an iteration of the jobs of a group takes without a plan, in the time of drafts.
 func (h *hybrid) unplanned(group int) time.Duration {
 	if h.took == nil {
 		for _, group := range h.groups {
-			h.took = append(h.took, h.s.UnplannedTime(h.s.Groups()[group][0]))
+			h.took = append(h.took, h.s.Serial(h.s.Groups()[group][0]))
 		}
 	}
 	return h.took[group]

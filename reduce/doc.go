@@ -1,0 +1,17 @@
+// Package reduce takes means over the replicas of a data-parallel job, each of which may be a process of its own.
+//
+// The replicas stand in a line, in the order of their numbers, with a connection from each to the next ([Line]). A
+// gradient goes through it in chunks: partial sums up, results down the same connections, at the same time.
+//
+//	replica 0        replica 1             replica 2
+//	g0 ----- g0 ---> g0+g1 --- g0+g1 ---> (g0+g1+g2)/3
+//	mean <-- mean -- mean <--- mean ------ mean
+//
+// Each element is the sum over replicas in the order of their numbers, every addition rounded to float32, divided by
+// how many they are: graph.AllReduce. Which bytes arrive when, and how they are cut into chunks, changes no bit. Each
+// connection carries a gradient once in each direction, where a ring carries 2(N-1)/N of it in one direction, and the
+// chunks follow one another: a long gradient takes as long as its bytes over one connection.
+//
+// The replicas find each other in a folder that all of them see ([Open]): each that has a next one listens there, on
+// this host, and writes down where and with which key. Whoever can read the folder can take part.
+package reduce
