@@ -337,7 +337,8 @@ func (w *work) noPlan(err error) *NoPlan {
 	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 		n.Need, n.Budget = over.Need, over.Budget
 		if c := w.contexts(w.failed); c.Sum() > 0 {
-			n.Contexts, n.Need, n.Budget = c, over.Need+c.Sum(), max(0, w.plan.Budget-w.plan.Reserved)
+			need := (&job{page: w.Page}).pages(over.Need) // the budget that it did not fit is in whole pages
+			n.Contexts, n.Need, n.Budget = c, need+c.Sum(), max(0, w.plan.Budget-w.plan.Reserved)
 			n.Why += fmt.Sprintf(" (the budget but for %s)", c)
 		}
 	}
