@@ -267,9 +267,9 @@ func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 		m.parked(j, e.Parked)
 	case e.Snapshot != nil:
 		m.taken(j, e.Snapshot)
-	case e.Refused != nil && !j.status.State.Over() && (j.parks || j.status.State == wire.Waiting &&
-		j.status.Epoch > 0):
-		m.expel(j, e.Refused) // it must not go on with the layout before
+	case e.Refused != nil && !j.status.State.Over() && !j.spec.Script && (j.parks ||
+		j.status.State == wire.Waiting && j.status.Epoch > 0):
+		m.expel(j, e.Refused) // it must not go on with the layout before; a script has none that was taken from it
 	case e.Refused != nil && !j.status.State.Over():
 		m.trouble(j, e.Refused)
 	case e.Ended != nil:
