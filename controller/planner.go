@@ -357,9 +357,10 @@ func same(a, b *wire.Layout) bool {
 }
 
 // gain is what a job saves over its next iterations by a new layout, weighed by priority, and what changing to it
-// takes; zero for its first.
+// takes; zero for its first, and against one of a graph that a script had when another controller led, which nobody has
+// proven here.
 func gain(c *Candidate, l *ProvenLayout, latency []time.Duration, out, in cost.Link) (gain, transition time.Duration) {
-	if c.Has == nil {
+	if c.Has == nil || c.Has.program == nil {
 		return 0, 0
 	}
 	weight := time.Duration(max(1, c.Spec.Priority))
