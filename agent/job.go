@@ -273,7 +273,7 @@ func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 		m.taken(j, e.Snapshot)
 	case e.Refused != nil && !j.status.State.Over() && !j.spec.Script && (j.parks ||
 		j.status.State == wire.Waiting && j.status.Epoch > 0):
-		m.expel(j, e.Refused) // it must not go on with the layout before
+		m.expel(j, e.Refused) // it must not go on with the layout before; a script has none that was taken from it
 	case e.Refused != nil && !j.status.State.Over():
 		m.trouble(j, e.Refused)
 	case e.Ended != nil:

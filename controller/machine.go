@@ -281,7 +281,7 @@ func (m *Machine) order(x *executor) {
 		Refused: x.refused}
 	for _, j := range m.jobs {
 		if j.record.Executor == x.name && j.placed() {
-			orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: j.record.Spec, Incarnation: j.record.Incarnation,
+			orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: j.ordered(), Incarnation: j.record.Incarnation,
 				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Park: j.record.Park,
 				Copies: j.follow, Trace: j.trace, Unplanned: j.record.Unplanned})
 		}

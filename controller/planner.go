@@ -293,7 +293,8 @@ func (w *work) noPlan(err error) *NoPlan {
 	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 		n.Need, n.Budget = over.Need, over.Budget
 		if c := w.contexts(w.failed); c.Sum() > 0 {
-			n.Contexts, n.Need, n.Budget = c, over.Need+c.Sum(), max(0, w.plan.Budget-w.plan.Reserved)
+			need := (&job{page: w.Page}).pages(over.Need) // the budget that it did not fit is in whole pages
+			n.Contexts, n.Need, n.Budget = c, need+c.Sum(), max(0, w.plan.Budget-w.plan.Reserved)
 			n.Why += fmt.Sprintf(" (the budget but for %s)", c)
 		}
 	}
@@ -312,9 +313,10 @@ func same(a, b *wire.Layout) bool {
 }
 
 // gain is what a job saves over its next iterations by a new layout, weighed by priority, and what changing to it
-// takes; zero for its first.
+// takes; zero for its first, and against one of a graph that a script had when another controller led, which nobody has
+// proven here.
 func gain(c *Candidate, l *ProvenLayout, latency []time.Duration, out, in cost.Link) (gain, transition time.Duration) {
-	if c.Has == nil {
+	if c.Has == nil || c.Has.program == nil {
 		return 0, 0
 	}
 	weight := time.Duration(max(1, c.Spec.Priority))

@@ -138,3 +138,15 @@ func (j *job) pages(bytes graph.Bytes) graph.Bytes {
 func (j *job) stale(l *layout) bool {
 	return j.record.Spec.Script && l.Wire.Plan.Graph != j.record.Spec.Graph
 }
+
+// ordered is the job as its executor is to have it. A script that has recorded something else keeps the graph of the
+// layout that it was granted last until it is granted one for the new graph.
+func (j *job) ordered() wire.Spec {
+	spec := j.record.Spec
+	for _, l := range j.layouts {
+		if l.epoch() == j.record.Granted && j.stale(l) {
+			spec.Graph = l.Wire.Plan.Graph
+		}
+	}
+	return spec
+}

@@ -28,7 +28,7 @@ var (
 	// A soak of one way: -args -seeds 2000 -sharing shift.
 	sharing = flag.String("sharing", "", "how its jobs share memory, such as none or pairs; without, by seed")
 	mix     = flag.String("mix", "", "what is in its worlds beside jobs and executors of one device: any of devices, "+
-		"controllers, separated by commas, or none; without, by seed")
+		"controllers, scripts, separated by commas, or none; without, by seed")
 )
 
 // openSim opens a device that is slow enough for copies to matter to small graphs.
@@ -62,7 +62,11 @@ func (w *world) chaos() {
 	switch pick := w.rng.IntN(1000); {
 	case pick < 8:
 		if w.names < 6 && (w.leaders == nil || w.leaders.leads()) {
-			w.submit(1 + w.rng.IntN(40))
+			if w.scripts && w.rng.IntN(2) == 0 {
+				w.submitScript()
+			} else {
+				w.submit(1 + w.rng.IntN(40))
+			}
 		}
 	case pick < 9:
 		if w.names > 0 {
@@ -104,8 +108,10 @@ func (w *world) chaos() {
 		}
 		w.restart()
 	case pick < 22:
-		if len(names) > 0 && w.processes[names[0]+"/2"] == nil {
-			p := w.processes[names[0]]
+		if len(names) == 0 {
+			break
+		}
+		if p := w.processes[names[0]]; p.job == "" && w.processes[names[0]+"/2"] == nil {
 			w.launch(p.site, p.name, names[0]+"/2")
 		}
 	case pick < 60 && len(names) > 0:
@@ -147,7 +153,7 @@ func TestEverythingTogether(t *testing.T) {
 	phases := make(map[wire.JobState]int)
 	happened := make(map[controller.EventKind]int)
 	var plans, drifts, refused, shrunk, seconds, resumed, missed int
-	var gated, drained, killed, moved int
+	var gated, drained, killed, moved, played int
 	var terms leadership
 	tooFew := func(format string, args ...any) {
 		if *mix == "" {
@@ -178,11 +184,12 @@ func TestEverythingTogether(t *testing.T) {
 		if seed%5 < 2 {
 			w.config.Context = graph.Bytes(100 + 50*(seed%8))
 		}
-		if mixed("devices", seed, 4) {
+		if mixed("devices", seed, 5) {
 			w.addSites(1+int(seed%3), seed%4 > 0, 20_000, openThird(seed))
 		}
 		w.share(drawn(seed))
-		if mixed("controllers", seed, 4) {
+		w.scripts = mixed("scripts", seed, 5) && !w.config.NoDevice
+		if mixed("controllers", seed, 6) {
 			w.several(2 + int(seed%5/4))
 		} else {
 			w.restart()
@@ -202,11 +209,12 @@ func TestEverythingTogether(t *testing.T) {
 			if !r.State.Over() || r.Claim > 0 {
 				t.Fatalf("seed %d: job %s is %s (%s) with %s", seed, r.Spec.Name, r.State, r.Why, r.Claim)
 			}
-			if r.State == wire.Broken && !legitimate(r, w.apart) {
+			if r.State == wire.Broken && !w.legitimate(r) {
+				w.tell()
 				t.Fatalf("seed %d: job %s failed after %d of %d restarts: %s", seed, r.Spec.Name, r.Restarts,
 					r.Spec.Restarts, r.Why)
 			}
-			if r.State == wire.Done && r.Iteration != r.Spec.Iterations {
+			if r.State == wire.Done && r.Iteration != r.Spec.Iterations && !r.Spec.Script {
 				t.Fatalf("seed %d: job %s finished after %d of %d iterations", seed, r.Spec.Name, r.Iteration,
 					r.Spec.Iterations)
 			}
@@ -223,7 +231,7 @@ func TestEverythingTogether(t *testing.T) {
 			}
 		}
 		killed += w.killed
-		moved += w.moved
+		moved, played = moved+w.moved, played+w.played
 		if l := w.leaders; l != nil {
 			terms.begun, terms.deposed = terms.begun+l.begun, terms.deposed+l.deposed
 			terms.refused, terms.torn = terms.refused+l.refused, terms.torn+l.torn
@@ -268,6 +276,10 @@ func TestEverythingTogether(t *testing.T) {
 	if *seeds >= 20 && (happened[controller.Closed] < int(*seeds)/20 || moved < int(*seeds)/20) {
 		tooFew("%d devices went, %d jobs went to another", happened[controller.Closed], moved)
 	}
+	t.Logf("%d iterations of scripts followed plans", played)
+	if *seeds >= 20 && played < int(*seeds) {
+		tooFew("%d iterations of scripts followed plans", played)
+	}
 	t.Logf("%d terms of leaders of several controllers, %d were deposed, %d writes of such were refused, %d died "+
 		"between two writes", terms.begun, terms.deposed, terms.refused, terms.torn)
 	if *seeds >= 20 && min(terms.deposed, terms.refused, terms.torn) < int(*seeds)/20 {
@@ -290,9 +302,15 @@ func TestEverythingTogether(t *testing.T) {
 }
 
 // legitimate reports whether a job had to fail: it never fits, went on as often as it may, takes no checkpoints and its
-// executor was interrupted, or has its newest checkpoint where no executor comes back.
-func legitimate(r wire.Record, apart bool) bool {
+// executor was interrupted, or has its newest checkpoint where no executor comes back; or it is a script that died, or
+// whose sidecar did, could not be heard, or has left while its last words were lost.
+func (w *world) legitimate(r wire.Record) bool {
+	if r.Spec.Script {
+		why := func(text string) bool { return strings.Contains(r.Why, text) }
+		return w.hurt[r.Spec.Name] || why("cannot run here") || why("is given up") || why("it has left") ||
+			why(errInterrupted.Error())
+	}
 	return strings.Contains(r.Why, "cannot run here") || r.Restarts >= r.Spec.Restarts ||
 		r.Spec.Checkpoint == wire.Interval{} && strings.Contains(r.Why, errInterrupted.Error()) ||
-		apart && strings.HasPrefix(r.Why, "no executor has its checkpoint")
+		w.apart && strings.HasPrefix(r.Why, "no executor has its checkpoint")
 }

@@ -102,6 +102,10 @@ func (s *site) profile(g *graph.Graph) (planner.Profile, error) {
 func (s *site) profiles() map[graph.Digest]*planner.Profile {
 	all := make(map[graph.Digest]*planner.Profile)
 	for digest, g := range s.w.graphs {
+		if l, ok := s.w.recorded[digest]; ok {
+			all[digest] = &planner.Profile{Latency: l}
+			continue
+		}
 		p, err := s.profile(g)
 		if err != nil {
 			s.w.t.Fatal(err)
@@ -285,29 +289,42 @@ func (s *site) check() {
 	w.t.Helper()
 	var arenas graph.Bytes
 	for _, p := range w.processes {
-		if p.site == s {
-			for _, a := range p.arenas {
-				arenas += a
-			}
+		if h, ok := p.host.(*guestHost); p.site != s {
+			continue
+		} else if ok && h.script != nil {
+			arenas += h.script.takes()
+			continue
+		}
+		for _, a := range p.arenas {
+			arenas += a
 		}
 	}
-	claims, unknown := s.together(w.controller.Records())
+	for _, o := range w.orphans {
+		if s == w.own {
+			arenas += o.takes()
+		}
+	}
+	records := w.controller.Records()
+	claims, unknown := s.together(records)
+	others, _ := s.together(slices.DeleteFunc(records, func(r wire.Record) bool { return r.Spec.Script }))
 	taken := claims + s.contexts(claims)
+	others += taken - claims
 	if s.lease != nil {
 		if arenas = 0; unknown {
-			s.taken = max(s.taken, taken)
+			s.taken = max(s.taken, others)
 		}
 	}
+	// A script for which there is no plan may take more than there is: then nobody else takes more.
 	budget := s.budget()
-	if budget > 0 && (arenas > max(budget, claims) || taken > max(budget, s.taken) ||
+	if budget > 0 && (arenas > max(budget, claims) || taken > budget && others > s.taken ||
 		s.brings != nil && arenas > budget) {
 		w.tell()
-		w.t.Fatalf("on device %q arenas of %s, claims of %s, with contexts %s and %s a moment ago, the budget is %s",
-			s.on(), arenas, claims, taken, s.taken, budget)
+		w.t.Fatalf("on device %q arenas of %s, claims of %s, with contexts %s; those of all but scripts %s and %s a "+
+			"moment ago, the budget is %s", s.on(), arenas, claims, taken, others, s.taken, budget)
 	}
 	if arenas > claims {
 		w.tell()
 		w.t.Fatalf("on device %q jobs have %s and claim %s", s.on(), arenas, claims)
 	}
-	s.taken = taken
+	s.taken = others
 }

@@ -61,18 +61,32 @@ type world struct {
 	resumed int      // jobs that began with a checkpoint
 	unknown []func() // tell of processes that have ended without anybody's knowing
 
-	ended    map[string]string // lives of those that were started by hand and have ended: only an administrator knows
-	ranOn    map[string]*site  // jobs, by name
-	moved    int               // jobs that went from one device to another
-	leaders  *leadership       // nil: there is one controller
-	accepted map[string]bool   // jobs of which whoever submitted them has heard that they are taken
-	cameFrom map[string]*site  // executors that were started by hand, by name
-	doubled  map[string]bool   // names that two processes have had
+	ended    map[string]string                // lives that were started by hand and have ended, with their names
+	ranOn    map[string]*site                 // jobs, by name
+	moved    int                              // jobs that went from one device to another
+	leaders  *leadership                      // nil: there is one controller
+	accepted map[string]bool                  // jobs of which whoever submitted them has heard that they are taken
+	asks     int64                            // the number of the newest request
+	handed   map[graph.Digest]*graph.Graph    // to executors, which keep them
+	asked    map[int64]func(wire.Answer)      // who hears the answer
+	recorded map[graph.Digest][]time.Duration // the latencies of scripts' graphs
+	scripts  bool                             // some jobs are scripts
+	orphans  []*script                        // whose sidecars have ended
+	hurt     map[string]bool                  // scripts that have died, or lost their sidecars
+	played   int                              // iterations of scripts by plans
+	cameFrom map[string]*site                 // executors that were started by hand, by name
+	doubled  map[string]bool                  // names that two processes have had
 }
 
 // planning is the work of a set of plans: enough for most to be what more work would find. What is tested here is what
 // becomes of plans, and a soak of thousands of seeds would plan for three quarters of its time.
 const planning = 1_000_000
+
+// host trains jobs a turn at a time.
+type host interface {
+	agent.Host
+	Poll(ctx context.Context) (bool, error)
+}
 
 // process is an executor process.
 type process struct {
@@ -81,7 +95,8 @@ type process struct {
 	name   string
 	agent  *agent.Machine
 	device device.Device
-	host   *executor.Host
+	host   host
+	job    string // of a script, whose sidecar it is; "": it is none
 	cut    bool   // no message passes
 	key    string // in the world; another than name for one that was started by hand, with the same credentials
 	life   string
@@ -106,6 +121,8 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{},
 		results: map[string]wire.Result{}, devices: map[string]wire.Device{}, cameFrom: map[string]*site{},
 		ranOn: map[string]*site{}, accepted: map[string]bool{},
+		handed: map[graph.Digest]*graph.Graph{},
+		asked:  map[int64]func(wire.Answer){}, recorded: map[graph.Digest][]time.Duration{}, hurt: map[string]bool{},
 		dropped: map[string]bool{}, ended: map[string]string{}, doubled: map[string]bool{}}
 	w.own = &site{w: w, open: open}
 	w.sites = []*site{w.own}
@@ -179,13 +196,15 @@ func (w *world) do(o controller.Output, m *controller.Machine) {
 	switch {
 	case o.Answer != nil:
 		w.answers = append(w.answers, o.Answer.Answer)
-		if o.Answer.Error == "" && o.Answer.To > 0 {
-			w.accepted[nameOf(o.Answer.To)] = true
+		if hears := w.asked[o.Answer.To]; hears != nil {
+			delete(w.asked, o.Answer.To)
+			hears(o.Answer.Answer)
 		}
 	case o.Record != nil:
 		w.records[o.Record.Spec.Name] = again(w.t, *o.Record)
 	case o.Graph != nil:
 		w.graphs[o.Graph.Graph.Digest()] = o.Graph.Graph
+		w.handed[o.Graph.Graph.Digest()] = o.Graph.Graph
 		w.begins(o.Graph, m)
 	case o.Layout != nil:
 		l := again(w.t, *o.Layout.Layout)
@@ -271,20 +290,31 @@ func (w *world) order(o wire.Orders) {
 // launch starts an executor of a device; under another key than its name a second one with the same credentials. dead
 // are lives of its name that its host knows to have ended.
 func (w *world) launch(at *site, name, key string, dead ...string) {
-	w.lives++
 	w.doubled[name] = w.doubled[name] || key != name
-	p := &process{w: w, site: at, name: name, key: key, life: fmt.Sprint("life", w.lives), device: at.open(),
-		far:   w.apart && w.lives%3 == 2,
-		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
-		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
+	p := w.process(at, name, key)
 	host := ""
 	if at.brings != nil {
 		host = at.brings.Host + ", process " + p.life
 	}
-	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity(), Host: host,
-		Dead: dead, Brings: at.brings})
 	p.host = executor.NewHost(p.device, p.observe)
+	p.begin(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity(), Host: host, Dead: dead,
+		Brings: at.brings})
+}
+
+// process is a new one.
+func (w *world) process(at *site, name, key string) *process {
+	w.lives++
+	p := &process{w: w, site: at, name: name, key: key, life: fmt.Sprint("life", w.lives), device: at.open(),
+		far:   w.apart && w.lives%3 == 2,
+		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
+		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
 	w.processes[key] = p
+	return p
+}
+
+// begin has the process join.
+func (p *process) begin(as agent.Process) {
+	p.agent = agent.NewMachine(as)
 	online := true
 	p.step(agent.Input{Online: &online})
 }
@@ -292,6 +322,10 @@ func (w *world) launch(at *site, name, key string, dead ...string) {
 // step is the agent's runner.
 func (p *process) step(in agent.Input) {
 	w := p.w
+	w.hurt[p.job] = w.hurt[p.job] || in.Drain != nil
+	if h, ok := p.host.(*guestHost); ok && in.Tick {
+		h.ask() // what was lost
+	}
 	outputs := p.agent.Step(w.clock, in)
 	in.Spare(outputs)
 	for _, o := range outputs {
@@ -319,6 +353,8 @@ func (p *process) step(in agent.Input) {
 			p.host.Resume(o.Resume)
 		case o.Take != "":
 			p.host.Checkpoint(o.Take)
+		case o.Unplanned != nil:
+			p.host.(*guestHost).Unplanned(o.Unplanned.Job, o.Unplanned.Why)
 		case o.Write != nil:
 			losses := slices.Clone(p.losses[o.Write.Spec.Name])
 			w.surely(func() { p.alive(agent.Input{Written: p.checkpoints().Write(o.Write, upTo(losses, o.Write))}) })
@@ -363,9 +399,12 @@ func (p *process) prepare(o *agent.Prepare) *agent.Prepared {
 	if !p.w.calm && p.w.rng.IntN(6) == 0 {
 		return &agent.Prepared{Ticket: o.Ticket, Err: wire.ErrAway, Again: true}
 	}
-	t, err := task.Open(p.w.graphs[o.Spec.Graph], o.Spec.Seed, o.Spec.Data)
+	t, err := task.Open(p.w.handed[o.Spec.Graph], o.Spec.Seed, o.Spec.Data)
 	if t.Name = o.Spec.Name; err != nil {
 		p.w.t.Fatal(err)
+	}
+	if o.Spec.Script {
+		return &agent.Prepared{Ticket: o.Ticket, Graph: o.Spec.Graph, Task: t}
 	}
 	begin, notes, err := p.checkpoints().Start(o, &t)
 	if begin != nil {
@@ -450,7 +489,7 @@ func (p *process) observe(e executor.Event) {
 		p.hosts[e.Job] = p.loads[fmt.Sprint(e.Job, " ", e.Applied.Epoch)]
 	case e.Home:
 		p.arenas[e.Job] = 0
-	case e.Refused != nil:
+	case e.Refused != nil && p.job == "": // else it follows no plan any more
 		p.w.t.Fatalf("job %s: %v", e.Job, e.Refused)
 	case e.Removed:
 		delete(p.arenas, e.Job)
@@ -485,14 +524,23 @@ func (p *process) end(why string) {
 	if err := p.host.Close(); err != nil {
 		p.w.t.Fatal(err)
 	}
-	if lease := p.site.lease; lease != nil {
-		lease.died(p)
-	}
+	p.w.hurt[p.job] = p.w.hurt[p.job] || !p.left
 	if clear(p.arenas); p.left {
 		p.step(agent.Input{Closed: true})
 	}
 	p.device.Close()
 	delete(p.w.processes, p.key)
+	if p.outlived(func() { p.gone(why) }) {
+		return
+	}
+	p.gone(why)
+}
+
+// gone tells that nothing of the process is left.
+func (p *process) gone(why string) {
+	if lease := p.site.lease; lease != nil {
+		lease.died(p)
+	}
 	if p.key != p.name || p.site.brings != nil {
 		p.w.ended[p.life] = p.name
 		return
@@ -569,7 +617,7 @@ func (w *world) graphsOf(n int) []*graph.Graph {
 func (w *world) submitGraph(g *graph.Graph, iterations int) {
 	w.names++
 	w.graphs[g.Digest()] = g
-	spec := wire.Spec{Name: nameOf(int64(w.names)), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
+	spec := wire.Spec{Name: fmt.Sprint("job", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
 		Iterations: iterations, Priority: w.rng.IntN(3), Restarts: w.rng.IntN(8), Keep: 1 + w.rng.IntN(3)}
 	if w.rng.IntN(4) > 0 {
 		spec.Checkpoint.Iterations = 1 + w.rng.IntN(5)
@@ -577,11 +625,20 @@ func (w *world) submitGraph(g *graph.Graph, iterations int) {
 	if len(w.sites) > 1 {
 		w.choose(&spec)
 	}
-	w.step(controller.Input{From: int64(w.names), Submit: []controller.Submission{{Spec: spec, Graph: g}}})
+	w.request(controller.Input{Submit: []controller.Submission{{Spec: spec, Graph: g}}}, func(a wire.Answer) {
+		if a.Error == "" {
+			w.accepted[spec.Name] = true
+		}
+	})
 }
 
-// nameOf is that of the job that was submitted as the number-th.
-func nameOf(number int64) string { return fmt.Sprint("job", number) }
+// request asks for something, and hears the answer, if there is one.
+func (w *world) request(in controller.Input, hears func(wire.Answer)) {
+	w.asks++
+	in.From = w.asks
+	w.asked[in.From] = hears
+	w.step(in)
+}
 
 // ask asks for something.
 func (w *world) ask() {
