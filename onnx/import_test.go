@@ -279,3 +279,25 @@ func TestZeroAttributes(t *testing.T) {
 		}
 	}
 }
+
+// A model becomes the same graph each time, so that plans can be made again.
+func TestImportsAlike(t *testing.T) {
+	for _, name := range []string{"lstm", "gates", "pieces"} {
+		var first string
+		for i := range 8 {
+			m, err := Read(filepath.Join("testdata", name+".onnx"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, _, err := Job(m, name, Training{Batch: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(g.Digest()); i == 0 {
+				first = got
+			} else if got != first {
+				t.Errorf("%s: import %d is another graph than the first", name, i)
+			}
+		}
+	}
+}

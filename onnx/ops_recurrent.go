@@ -21,8 +21,8 @@ type recurrence struct {
 }
 
 // recurrence reads a recurrent operator whose weights have blocks of rows for so many gates: x[S,N,I], or [N,S,I] with
-// layout 1. more are its inputs beside weights and the first h: numbers of their shape [directions,N,H], or, if one has
-// to be, [directions,rows·H].
+// layout 1. more are its inputs beside weights, biases and the first h: 0 for one of shape [directions,N,H], else
+// the n of [directions,n·H].
 func (c *call) recurrence(gates int, more map[int]int) (*recurrence, error) {
 	x, s, err := c.shaped()
 	if err != nil {
