@@ -185,12 +185,22 @@ func (l *leadership) hear(in controller.Input) {
 	if in.Tick != nil {
 		l.tick()
 	}
+	l.one()
 	for _, c := range l.all {
 		if asks := in.Request != nil || in.Submit != nil; !asks || c.certain() && !c.stands {
 			c.hear(in)
 		}
 	}
 	l.w.check()
+}
+
+// one holds that no two are certain to lead at the same time.
+func (l *leadership) one() {
+	sure := slices.DeleteFunc(slices.Clone(l.all), func(c *candidate) bool { return !c.certain() })
+	if len(sure) > 1 {
+		l.w.t.Fatalf("at %v both the leaders of term %d and %d are certain to lead", l.w.clock, sure[0].term,
+			sure[1].term)
+	}
 }
 
 // planned gives the controller that has asked for plans what was made, if it leads still.
