@@ -80,12 +80,19 @@ func (d *domain) planFor(jobs []*job, admitted int) *Plan {
 		Budget: d.config.Budget, Reserved: d.reserved(), Line: d.line,
 		HostMemory: d.config.HostMemory, HostReserved: d.hostReserved(jobs), Contexts: d.staying()}
 	starts := d.starts(jobs)
+	var weights map[*job]int
+	if d.m.tenanted() {
+		weights = d.m.weights(jobs)
+	}
 	for i, j := range jobs {
 		if (j.profile == nil || j.domain != d) && p.Learnt == nil {
 			p.Learnt = d.learnt.latencies()
 		}
 		p.Jobs = append(p.Jobs, d.candidate(j))
 		p.Jobs[i].Starts = starts[i]
+		if w := weights[j]; w > 0 {
+			p.Jobs[i].Spec.Priority = w
+		}
 	}
 	return p
 }
