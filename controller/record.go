@@ -122,7 +122,8 @@ func Replay(in io.Reader) (steps int, err error) {
 			continue
 		case l.Config != nil && l.Stored != nil:
 			m, err = Restore(*l.Config, Stored{l.Stored.Records, graphs, l.Stored.Layouts, l.Stored.Orders,
-				l.Stored.Profiles, l.Stored.Settings, l.Stored.Tenants, l.Stored.Learnt, l.Stored.Devices, l.Stored.Placed})
+				l.Stored.Profiles, l.Stored.Settings, l.Stored.Tenants, l.Stored.Learnt, l.Stored.Devices,
+				l.Stored.Placed})
 			if err != nil {
 				return steps, r.Errorf("%w", err)
 			}

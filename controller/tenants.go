@@ -244,8 +244,8 @@ func (d *domain) holds(j *job) (owed string, held bool) {
 	return "", false
 }
 
-// inOrder orders jobs that wait: by what their priority has become, then in the order in which they came. Where there are
-// tenants these take turns, each so often as its share says, and those with fewer jobs first.
+// inOrder orders jobs that wait: by what their priority has become, then in the order in which they came. Where there
+// are tenants these take turns, each so often as its share says, and those with fewer jobs first.
 func (m *Machine) inOrder(waiting []*job) {
 	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(m.rank(b), m.rank(a)) })
 	if !m.tenanted() {
@@ -390,8 +390,8 @@ func (m *Machine) Tenants() []wire.TenantState {
 	}
 	for _, d := range m.domains {
 		for name, a := range d.ledger.accounts {
-			if s := states[name]; s != nil {
-				s.Behind = max(s.Behind, a.debt)
+			if s := states[name]; s != nil && (s.Behind == 0 || a.debt > s.Behind) {
+				s.Behind = a.debt
 			}
 		}
 	}

@@ -25,17 +25,19 @@ import (
 func view() controller.View {
 	v := controller.View{Joined: 2, Silent: 1, Reports: 90, LostReports: 3,
 		Answer: wire.Answer{Device: "sim:a6000", Budget: 8 * graph.GiB, HostMemory: 32 * graph.GiB,
-			Link: wire.Rates{Out: 16e9, In: 12e9}},
+			Link:    wire.Rates{Out: 16e9, In: 12e9},
+			Tenants: []wire.TenantState{{Name: "ann", Share: 3, Speed: 0.5, Behind: -2 * time.Second}}},
 		Owners: map[string]controller.Tally{
-			"": {Iterations: 40, Stall: 3 * time.Second, Gate: time.Second, Out: 5 * graph.MiB, In: 7 * graph.MiB,
-				Queued: 9 * time.Second, Plans: map[controller.Cause]int64{controller.Arrival: 3},
+			"": {Iterations: 40, Served: 8 * time.Second, Stall: 3 * time.Second, Gate: time.Second,
+				Out: 5 * graph.MiB, In: 7 * graph.MiB, Queued: 9 * time.Second,
+				Plans: map[controller.Cause]int64{controller.Arrival: 3},
 				Ended: map[wire.JobState]int64{wire.Done: 2}},
 			"ann": {Iterations: 2}}}
 	for i, state := range states {
 		v.Jobs = append(v.Jobs, wire.Record{Spec: wire.Spec{Name: fmt.Sprint("job ", state), Model: "lenet",
 			Iterations: 100},
 			State: state, Iteration: 10, Arena: graph.MiB, SlotPeak: graph.MiB / 2, Host: 2 * graph.MiB,
-			Pace: 20 * time.Millisecond, Executor: fmt.Sprint("x", i)})
+			Pace: 20 * time.Millisecond, Measured: 1.25, Executor: fmt.Sprint("x", i)})
 		v.Live = append(v.Live, controller.Live{Touched: graph.MiB - 64, Swapped: graph.KiB, PredictionError: 0.25,
 			Tally: controller.Tally{Iterations: 11, Stall: time.Second, Out: 3, In: 4, Queued: time.Minute,
 				Plans: map[controller.Cause]int64{controller.Drifted: 2}}})
@@ -109,6 +111,11 @@ func TestMetricsSayWhatIsKnown(t *testing.T) {
 		`tensile_owner_plans_total{owner="",reason="drift"}`:                        0,
 		`tensile_owner_jobs_ended_total{owner="",state="finished"}`:                 2,
 		`tensile_owner_iterations_total{owner="ann"}`:                               2,
+		`tensile_owner_served_seconds_total{owner=""}`:                              8,
+		`tensile_tenant_share{owner="ann"}`:                                         3,
+		`tensile_tenant_speed_ratio{owner="ann"}`:                                   0.5,
+		`tensile_tenant_behind_seconds{owner="ann"}`:                                -2,
+		`tensile_job_slowdown_ratio{job="job running",owner=""}`:                    1.25,
 		`tensile_owner_arena_bytes{owner=""}`:                                       7 << 20,
 		`tensile_job_arena_bytes{job="job running",owner=""}`:                       1 << 20,
 		`tensile_job_touched_bytes{job="job running",owner=""}`:                     float64(1<<20 - 64),

@@ -459,7 +459,8 @@ type TenantState struct {
 	Running int     `json:"running"` // jobs
 	Waiting int     `json:"waiting"` // jobs in the queue
 	Speed   float64 `json:"speed"`   // of its jobs together, measured: 1 is one job alone on a device
-	// by how much its jobs have done less than its share, counted in what that takes alone; the most of any device
+	// by how much its jobs have done less than its share, counted in what that takes alone, where that is most; below
+	// 0: by how much more
 	Behind time.Duration `json:"behind_ns,omitzero"`
 	// what its iterations since the controller was started take alone
 	Served time.Duration `json:"served_ns"`
