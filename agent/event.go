@@ -22,7 +22,7 @@ const (
 	Iterated     EventKind = "iterated"
 	Troubled     EventKind = "troubled"     // Job goes on in spite of Why
 	Over         EventKind = "over"         // Job is in State after Iterations; its weights are Saved, or in File; Why
-	Interrupted  EventKind = "interrupted"  // Job has ended with its process after Iterations; its weights are Saved
+	Interrupted  EventKind = "interrupted"  // Job has ended with its process after Iterations; it is Saved, or Why
 	Dropped      EventKind = "dropped"      // nobody wants Job any more, after Iterations
 	Noted        EventKind = "noted"        // Why is worth a line in the log of Job
 	Resumed      EventKind = "resumed"      // Job begins after Iterations, with the checkpoint File
@@ -102,6 +102,8 @@ func (e Event) Notice() string {
 // ending says how a job has ended.
 func (e Event) ending() string {
 	switch {
+	case e.Kind == Interrupted && e.Why != "":
+		return fmt.Sprintf("ended after %d iterations: %s", e.Iterations, e.Why)
 	case e.Kind == Interrupted && e.Saved != "":
 		return fmt.Sprintf("ended after %d iterations, saved in %s", e.Iterations, e.Saved)
 	case e.Kind == Interrupted:

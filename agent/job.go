@@ -176,12 +176,16 @@ func (m *Machine) expel(j *job, err error) {
 
 // cutShort ends a job that was not over when the process was interrupted. To its owner it has failed.
 func (m *Machine) cutShort(j *job) {
-	saved := "not saved"
-	if r := j.status.Result; r != nil && r.Saved != "" {
-		saved = "saved in " + r.Saved
+	e := Event{Kind: Interrupted, State: wire.Failed}
+	how := "not saved"
+	switch r := j.status.Result; {
+	case j.spec.Script:
+		how, e.Why = "and its script told to end", "its script was told to end"
+	case r != nil && r.Saved != "":
+		how = "saved in " + r.Saved
 	}
-	j.status.Error = line(fmt.Errorf("%w, %s", m.drain, saved))
-	m.overAs(j, Event{Kind: Interrupted, State: wire.Failed})
+	j.status.Error = line(fmt.Errorf("%w, %s", m.drain, how))
+	m.overAs(j, e)
 }
 
 // trouble is an error that the job survives.
@@ -267,8 +271,8 @@ func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 		m.parked(j, e.Parked)
 	case e.Snapshot != nil:
 		m.taken(j, e.Snapshot)
-	case e.Refused != nil && !j.status.State.Over() && (j.parks || j.status.State == wire.Waiting &&
-		j.status.Epoch > 0):
+	case e.Refused != nil && !j.status.State.Over() && !j.spec.Script && (j.parks ||
+		j.status.State == wire.Waiting && j.status.Epoch > 0):
 		m.expel(j, e.Refused) // it must not go on with the layout before
 	case e.Refused != nil && !j.status.State.Over():
 		m.trouble(j, e.Refused)

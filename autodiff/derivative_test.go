@@ -150,6 +150,11 @@ func images(b *graph.Builder, x graph.TensorID) graph.TensorID {
 	split.Groups = 2
 	x = one("groups", graph.Conv2D, split, x, normal("wg", 4, c, 1, 3), normal("bg", 4))
 	x = one("lrn", graph.LRN, graph.Attrs{Length: 3, Factor: 0.2, Exponent: 0.75, Epsilon: 1}, x)
+	up := graph.Attrs{Kernel: [2]int{3, 2}, Stride: [2]int{2, 1}, Pad: [2]int{1, 0}, Groups: 2,
+		Extent: [2]int{2 * s[2], s[3] + 1}}
+	x = one("transposed", graph.Conv2DDX, up, x, normal("wt", 4, 3, 3, 2))
+	x = one("less", graph.Slice, graph.Attrs{Dim: 1, Begin: 1, Length: 4}, x)
+	x = one("fewer", graph.Pad, graph.Attrs{Pad: [2]int{-1, -1}, Extent: [2]int{s[2], s[3]}}, x)
 	x = one("more", graph.SliceDX, graph.Attrs{Dim: 1, Begin: 1, Length: 4, Extent: [2]int{6}}, x)
 	x = one("padded", graph.Pad, graph.Attrs{Pad: [2]int{1, -1}, Extent: [2]int{s[2] + 1, s[3]}}, x)
 	return one("mean", graph.AvgPool, graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1},

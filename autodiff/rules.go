@@ -9,6 +9,7 @@ type rule func(w *walk, dy []graph.TensorID)
 // rules holds the kinds that have a gradient; without holds the others.
 var rules = map[graph.Kind]rule{
 	graph.Conv2D:    convolution,
+	graph.Conv2DDX:  transposedConvolution,
 	graph.Linear:    linear,
 	graph.ReLU:      fromXAndY(graph.ReLUDX),
 	graph.MaxPool:   fromXAndY(graph.MaxPoolDX),
@@ -56,6 +57,19 @@ func convolution(w *walk, dy []graph.TensorID) {
 		shape := w.b.Shape(x)
 		attrs.Extent = [2]int{shape[2], shape[3]}
 		w.give(0, w.emit("dx", graph.Conv2DDX, attrs, dy[0], weight))
+	}
+}
+
+// transposedConvolution is the rule of what is a gradient of a convolution elsewhere, and a forward op of networks that
+// make images larger.
+func transposedConvolution(w *walk, dy []graph.TensorID) {
+	attrs := w.op.Attrs
+	attrs.Extent = [2]int{}
+	if w.wants(0) {
+		w.give(0, w.emit("dx", graph.Conv2D, attrs, dy[0], w.op.Inputs[1]))
+	}
+	if w.wants(1) {
+		w.give(1, w.emit("dw", graph.Conv2DDW, attrs, dy[0], w.op.Inputs[0]))
 	}
 }
 

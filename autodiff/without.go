@@ -13,7 +13,7 @@ const (
 
 // without holds every kind that has no gradient, with the reason.
 var without = map[graph.Kind]string{
-	graph.Conv2DDW: second, graph.Conv2DDX: second, graph.LinearDW: second, graph.LinearDX: second,
+	graph.Conv2DDW: second, graph.LinearDW: second, graph.LinearDX: second,
 	graph.BiasDB: second,
 	graph.ReLUDX: second, graph.MaxPoolDX: second, graph.AvgPoolDX: second, graph.LRNDX: second,
 	graph.BatchNormGrad: second,

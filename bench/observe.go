@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"tensile/internal/bus"
-	"tensile/internal/lifelock"
 	"tensile/internal/web"
 	"tensile/wire"
 )
@@ -25,7 +24,7 @@ import (
 // ObserveOptions say what MeasureObserve measures.
 type ObserveOptions struct {
 	Program string // the binary of tensile
-	Dir     string // a folder for the controller's state; it exists
+	Dir     string // a folder for the controller's state; it exists, and is removed
 	Device  string
 	Model   string
 	Batch   int // of each job; 0: the network's own
@@ -77,6 +76,7 @@ type ObserveWindow struct {
 type observed struct {
 	options ObserveOptions
 	process *exec.Cmd
+	bound   io.Closer     // its standard input: it ends with its executors when this is closed, as by our end
 	said    bytes.Buffer  // its errors
 	ended   chan struct{} // closed when it has
 	conn    *bus.Conn
@@ -86,16 +86,16 @@ type observed struct {
 // MeasureObserve starts a controller and its executor as processes, has copies of a model train, and measures by turns
 // what the controller's process and the jobs take without viewers of the page, and with viewers and a scraper of
 // metrics. It wants Linux, which says what a process has taken.
-func MeasureObserve(ctx context.Context, o ObserveOptions) (r *ObserveReport, err error) {
+func MeasureObserve(ctx context.Context, o ObserveOptions) (*ObserveReport, error) {
 	s := &observed{options: o, ended: make(chan struct{})}
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.end()) }()
+	defer s.end()
 	if err := s.submit(ctx); err != nil {
 		return nil, err
 	}
-	r = &ObserveReport{Device: o.Device, Model: o.Model, Jobs: o.Jobs, Viewers: o.Viewers, Scrape: o.Scrape.Seconds()}
+	r := &ObserveReport{Device: o.Device, Model: o.Model, Jobs: o.Jobs, Viewers: o.Viewers, Scrape: o.Scrape.Seconds()}
 	for i := range o.Rounds {
 		round, err := s.round(ctx, i%2 == 0)
 		if err != nil {
@@ -165,10 +165,13 @@ func (r *ObserveReport) WriteTable(w io.Writer) error {
 }
 
 // start starts the controller and waits until it answers.
-func (s *observed) start(ctx context.Context) error {
+func (s *observed) start(ctx context.Context) (err error) {
 	o := &s.options
 	s.process = exec.Command(o.Program, "controller", "--state", o.Dir, "--device", o.Device, "--share", "--no-replan",
-		"--memory-sharing", "none")
+		"--memory-sharing", "none", "--bound")
+	if s.bound, err = s.process.StdinPipe(); err != nil {
+		return fmt.Errorf("start a controller: %w", err)
+	}
 	s.process.Stderr = &s.said
 	s.process.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a Ctrl-C is for this process, which ends it
 	if err := s.process.Start(); err != nil {
@@ -184,7 +187,8 @@ func (s *observed) start(ctx context.Context) error {
 			return nil
 		}
 		if err := s.pause(ctx); err != nil {
-			return errors.Join(err, s.end())
+			s.end()
+			return err
 		}
 	}
 }
@@ -395,49 +399,13 @@ func (s *observed) taken(pid int) (float64, error) {
 	return ticks / perSecond, nil
 }
 
-// end stops the jobs, so that executors leave, and then the controller.
-func (s *observed) end() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	err := s.stop(ctx)
+// end has the controller end with its executors, and waits for that.
+func (s *observed) end() {
 	if s.conn != nil {
 		s.conn.Close()
 	}
-	_ = s.process.Process.Signal(syscall.SIGTERM) // it may have ended
-	select {
-	case <-s.ended:
-	case <-ctx.Done():
-		_ = s.process.Process.Kill()
-		<-s.ended
-	}
-	return err
-}
-
-// stop stops all jobs and waits until no executor is left.
-func (s *observed) stop(ctx context.Context) error {
-	if s.conn == nil {
-		return nil
-	}
-	jobs, err := s.jobs(ctx)
-	for i := range jobs {
-		_, asked := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Stop,
-			Job: jobs[i].Spec.Name}))
-		err = errors.Join(err, asked)
-	}
-	for i := range jobs {
-		if jobs[i].Executor == "" {
-			continue
-		}
-		for err == nil {
-			folder := filepath.Join(s.options.Dir, "executors")
-			if lives, _ := lifelock.Lives(folder, jobs[i].Executor); !lives {
-				break // one that has left for good leaves no lock
-			}
-			err = s.pause(ctx)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("stop the jobs: %w", err)
-	}
-	return nil
+	_ = s.bound.Close() // it may have ended
+	late := time.AfterFunc(5*time.Minute, func() { _ = s.process.Process.Kill() })
+	defer late.Stop()
+	<-s.ended
 }

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"slices"
+
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -79,6 +81,48 @@ func Used(a *wire.Answer) (device, host graph.Bytes) {
 		}
 	}
 	return claims.Bytes() + a.Contexts.Sum(), host
+}
+
+// Devices are those of an answer to a request for all jobs: the controller's own first. Of a controller of the release
+// before, which names none, it is the one of its process.
+func Devices(a *wire.Answer) []wire.DeviceState {
+	if len(a.Devices) > 0 || a.Device == "" {
+		return a.Devices
+	}
+	d := wire.DeviceState{Own: true, Device: wire.Device{Name: a.Device, Identity: a.Device, Budget: a.Budget,
+		HostMemory: a.HostMemory, Context: a.Contexts.Each}}
+	d.Facts.Out.Rate, d.Facts.In.Rate = a.Link.Out, a.Link.In
+	d.Used, d.HostUsed = Used(a)
+	return []wire.DeviceState{d}
+}
+
+// On is which of the devices a job is planned for on; -1: none is known yet.
+func On(devices []wire.DeviceState, r *wire.Record) int {
+	if r.On != "" {
+		return slices.IndexFunc(devices, func(d wire.DeviceState) bool { return !d.Own && d.Name == r.On })
+	}
+	if len(devices) == 0 || !devices[0].Own || len(devices) > 1 && r.Executor == "" {
+		return -1
+	}
+	return 0
+}
+
+// ClaimsOn is what jobs claim of one of the devices together, and what executors out of reach may have of it. What is
+// used beside these are processes, which have it open.
+func ClaimsOn(a *wire.Answer, devices []wire.DeviceState, device int) (claims Together, held graph.Bytes) {
+	d := &devices[device]
+	for i := range a.Jobs {
+		r := &a.Jobs[i]
+		if On(devices, r) == device {
+			claims = claims.With(ClaimOf(r))
+		}
+		for _, h := range r.Held {
+			if d.Own && h.On == "" || !d.Own && h.On == d.Name {
+				held += h.Bytes
+			}
+		}
+	}
+	return claims, held
 }
 
 // Bytes is what the claims take together.

@@ -84,3 +84,14 @@ func TestRevoke(t *testing.T) {
 		t.Errorf("the layouts from %d to %d may be in force, want the third", first, last)
 	}
 }
+
+// What a job needs is above the budget that it does not fit, also where that is less than a page of the device.
+func TestPlannerPages(t *testing.T) {
+	g := randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})
+	p := plannerOf(Config{Policy: "none-live", Align: 64, MemorySharing: wire.Slices, Page: graph.MiB}, profile)
+	got := p.Plan(t.Context(), &Plan{Budget: 20 * graph.KiB, Contexts: wire.Contexts{Processes: 1, Each: 200},
+		Jobs: []Candidate{{Spec: wire.Spec{Name: "a", Iterations: 1}, Graph: g, Epoch: 1}}})
+	if got.Why == nil || got.Why.Need <= got.Why.Budget {
+		t.Errorf("got %+v, want that it needs more than the budget", got.Why)
+	}
+}

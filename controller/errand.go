@@ -67,7 +67,9 @@ func (d *domain) send(waiting []*job) *errand {
 	p := d.planFor(e.jobs, e.admitted)
 	p.Ticket = e.ticket
 	for _, j := range e.jobs {
-		j.assumed, j.reports = slices.Clone(j.latency), 0
+		if j.reports = 0; j.domain == d {
+			j.assumed = d.steady(j)
+		}
 	}
 	d.errand = e
 	d.m.say(Output{Plan: p})
@@ -85,11 +87,10 @@ func (d *domain) planFor(jobs []*job, admitted int) *Plan {
 		weights = d.m.weights(jobs)
 	}
 	for i, j := range jobs {
-		if (j.profile == nil || j.domain != d) && p.Learnt == nil {
+		p.Jobs = append(p.Jobs, d.candidate(j))
+		if p.Jobs[i].Starts = starts[i]; p.Jobs[i].Profile == nil && p.Learnt == nil {
 			p.Learnt = d.learnt.latencies()
 		}
-		p.Jobs = append(p.Jobs, d.candidate(j))
-		p.Jobs[i].Starts = starts[i]
 		if w := weights[j]; w > 0 {
 			p.Jobs[i].Spec.Priority = w
 		}
@@ -99,14 +100,13 @@ func (d *domain) planFor(jobs []*job, admitted int) *Plan {
 
 // candidate is a job as planners take it.
 func (d *domain) candidate(j *job) Candidate {
-	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, Profile: j.profile,
-		Latency: slices.Clone(j.latency), Slack: j.slack(), Measured: j.learnt, Last: j.last, Fresh: j.fresh,
+	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, Last: j.last, Fresh: j.fresh,
 		Left: d.config.Horizon, Beyond: j.beyond()}
+	if e, known := d.expectation(j); known {
+		c.Profile, c.Latency, c.Slack, c.Measured = e.profile, e.latency, e.slack, e.measured
+	}
 	if !j.record.Spec.Script {
 		c.Left = min(c.Left, j.record.Spec.Iterations-j.record.Iteration)
-	}
-	if j.domain != d { // of which nothing is known there
-		c.Profile, c.Latency, c.Slack, c.Measured = nil, nil, nil, false
 	}
 	if c.Beside = j.beside; !j.active() {
 		c.Rests = j.hostClaim()
@@ -139,6 +139,11 @@ func (d *domain) cancel() {
 func (m *Machine) planned(p *Planned) {
 	for _, d := range m.domains {
 		if d.errand != nil && d.errand.ticket == p.Ticket {
+			for i, profile := range p.New {
+				if j := d.errand.jobs[i]; !j.record.State.Over() {
+					d.know(j, profile)
+				}
+			}
 			if d.tries() {
 				m.tried(d, p)
 			} else {
@@ -164,8 +169,14 @@ func (d *domain) planned(p *Planned) {
 	for _, j := range e.jobs {
 		j.follow, j.last = p.Again, nil
 	}
-	for i, profile := range p.New {
-		if j := e.jobs[i]; j.profile == nil && !j.record.State.Over() {
+	for i, j := range e.jobs {
+		if j.profile != nil || j.record.State.Over() {
+			continue
+		}
+		if e, known := d.expectation(j); known {
+			j.profile, j.spare, j.learnt, j.assumed = e.profile, e.slack, e.measured, e.latency
+			j.latency = slices.Clone(e.latency)
+		} else if profile, made := p.New[i]; made {
 			j.profile = &profile
 			d.expect(j)
 			j.assumed = slices.Clone(j.latency)

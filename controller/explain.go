@@ -25,9 +25,10 @@ type Question struct {
 	Plan    *Plan        `json:"plan,omitempty"` // what is planned for, up to the job; nil: that is not planned for
 	Ranks   []int64      `json:"ranks"`          // of the candidates, by which those that wait are in order
 
+	Stands  explain.Standing `json:"-"` // of the plan that it has
 	Graph   *graph.Graph     `json:"-"`
-	InForce *ProvenLayout    `json:"-"` // nil: none is
-	Told    *wire.Report     `json:"-"` // the newest of that; nil: none has come
+	Has     *ProvenLayout    `json:"-"` // in force, or else the newest; nil: it has none
+	Told    *wire.Report     `json:"-"` // the newest with that; nil: none has come
 	Profile *planner.Profile `json:"-"` // nil: it was not made yet
 	Latency []time.Duration  `json:"-"` // per op, as if it ran alone; nil without a profile
 }
@@ -45,12 +46,18 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 	}
 	o := &Question{To: from, Request: *q, Job: m.facts(j), At: -1, Graph: j.graph, Profile: j.profile}
 	o.Latency = slices.Clone(j.latency)
+	if l := j.newest(); l != nil && !j.stale(l) {
+		o.Has, o.Stands = &l.ProvenLayout, explain.ToCome
+	}
 	for _, l := range j.given() {
 		if l.epoch() == j.record.Applied {
-			o.InForce = &l.ProvenLayout
+			o.Has, o.Stands = &l.ProvenLayout, explain.InForce
 		}
 	}
-	if o.InForce != nil && j.told != nil && j.told.Epoch == o.InForce.epoch() {
+	if o.Has != nil && o.Has.program == nil { // a script's, of a graph that is over
+		o.Has = nil
+	}
+	if o.Has != nil && j.told != nil && j.told.Epoch == o.Has.epoch() {
 		o.Told = j.told
 	}
 	d := j.domain
@@ -156,15 +163,15 @@ type explaining struct {
 // job says where the time of the job goes, and what other settings would change.
 func (e *explaining) job() *explain.Job {
 	j := *e.Job
+	j.Has = e.has()
+	if e.Has != nil && e.Told != nil && e.Profile != nil {
+		e.times(&j)
+	}
 	var base *Planned
 	if e.Plan != nil {
 		var first explain.Alternative
 		first, base = e.alternative(e.Plan.Budget, 0)
 		j.Plans = append([]explain.Alternative{}, first)
-	}
-	if e.InForce != nil && e.InForce.program != nil && e.Told != nil && e.Profile != nil {
-		out, in := e.link(base)
-		e.times(&j, out, in)
 	}
 	if base == nil {
 		return &j
@@ -195,9 +202,20 @@ func (e *explaining) budgets() []graph.Bytes {
 	return []graph.Bytes{budget + graph.GiB, budget - graph.GiB}
 }
 
+// has is the plan that the job has, as it was when it was made; nil: it has none, or one that does not say how it was
+// made.
+func (e *explaining) has() *explain.Plan {
+	if e.Has == nil || e.Has.Wire.Reasons == nil {
+		return nil
+	}
+	r := e.Has.Wire.Reasons
+	return &explain.Plan{Epoch: e.Has.epoch(), Stands: e.Stands,
+		Outcome: outcome(e.Job.Job, e.Has.program, r.Out, r.In, r.Unplanned, r.Speed)}
+}
+
 // times says where the time of the newest iteration has gone.
-func (e *explaining) times(j *explain.Job, out, in cost.Link) {
-	t := explain.TimeOf(e.InForce.Wire.Plan, explain.Measured{Number: e.Told.Iteration, Steps: e.Told.Steps,
+func (e *explaining) times(j *explain.Job) {
+	t := explain.TimeOf(e.Has.Wire.Plan, explain.Measured{Number: e.Told.Iteration, Steps: e.Told.Steps,
 		Stall: e.Told.Stall, Gate: e.Told.Gate, Wall: e.Told.Wall},
 		func(op graph.OpID, variant string, first bool) time.Duration {
 			if first {
@@ -206,17 +224,19 @@ func (e *explaining) times(j *explain.Job, out, in cost.Link) {
 			return e.Profile.Variant(op, variant).Takes(e.Latency[op])
 		})
 	j.Time = &t
-	stalls, _ := explain.Stalls(e.InForce.program, program.Durations{Steps: e.Told.Steps, Out: out, In: in})
+	out, in := e.link()
+	stalls, _ := explain.Stalls(e.Has.program, program.Durations{Steps: e.Told.Steps, Out: out, In: in})
 	for _, s := range stalls[min(len(stalls), explain.MaxStalls):] {
 		j.StallsRest += s.Stall
 	}
 	j.Stalls = stalls[:min(len(stalls), explain.MaxStalls)]
 }
 
-// link is the job's share of the link: the one with which it was planned for just now, or else the whole.
-func (e *explaining) link(p *Planned) (out, in cost.Link) {
-	if p != nil && e.At < len(p.Jobs) {
-		return p.Jobs[e.At].Out, p.Jobs[e.At].In
+// link is the share of the link with which the plan was made that the job has; the whole link, of a plan that does not
+// say.
+func (e *explaining) link() (out, in cost.Link) {
+	if r := e.Has.Wire.Reasons; r != nil {
+		return r.Out, r.In
 	}
 	return e.planner.Out, e.planner.In
 }
@@ -250,7 +270,9 @@ func (e *explaining) alternative(budget graph.Bytes, priority int) (explain.Alte
 		return a, nil
 	}
 	for i, j := range p.Jobs {
-		a.Jobs = append(a.Jobs, outcome(&q.Jobs[i], &j))
+		m := j.made
+		a.Jobs = append(a.Jobs, outcome(q.Jobs[i].Spec.Name, m.program, m.Out, m.In, m.Unplanned, j.Speed))
+		a.Same = a.Same || q.Jobs[i].Spec.Name == own.Name && j.Layout == nil
 	}
 	for i, c := range q.Jobs[len(p.Jobs):] {
 		a.Waiting = append(a.Waiting, c.Spec.Name)
@@ -289,76 +311,65 @@ func (e *explaining) ordered(jobs []Candidate, ranks []int64) []Candidate {
 	return all
 }
 
-// outcome is what a plan makes of a job.
-func outcome(c *Candidate, j *PlannedJob) explain.Outcome {
-	m := j.made
-	t := program.Time(m.program, program.Durations{Steps: m.Plan.Made, Out: m.Out, In: m.In})
-	o := explain.Outcome{Job: c.Spec.Name, Arena: m.Layout.Arena, Iteration: t.Iteration, Stall: t.Stall,
-		Swapped: m.Plan.Swapped(c.Graph), Recomputes: len(m.Plan.Steps) - len(c.Graph.Ops), Speed: j.Speed}
-	if j.Speed > 0 {
-		o.Iteration = time.Duration(float64(m.Unplanned) / j.Speed)
+// outcome is what a plan makes of a job, with its share of the link. Without a plan an iteration takes unplanned, and
+// beside others speed is expected of it.
+func outcome(job string, p *program.Program, out, in cost.Link, unplanned time.Duration,
+	speed float64) explain.Outcome {
+	t := program.Time(p, program.Durations{Steps: p.Plan.Made, Out: out, In: in})
+	o := explain.Outcome{Job: job, Arena: p.Arena, Iteration: t.Iteration, Stall: t.Stall,
+		Swapped: p.Plan.Swapped(p.Graph), Recomputes: len(p.Plan.Steps) - len(p.Graph.Ops), Speed: speed}
+	if speed > 0 {
+		o.Iteration = time.Duration(float64(unplanned) / speed)
 	}
 	return o
 }
 
-// storage is the life of a storage under the plan in force, or, where none is, under the one that would be made now.
+// storage is the life of a storage under the plan that the job has, or, where it has none, under the one that would be
+// made now.
 func (e *explaining) storage() (*explain.Storage, error) {
 	name := e.Request.Storage
 	at := slices.IndexFunc(e.Graph.Storages, func(s graph.Storage) bool { return s.Name == name })
 	if at < 0 {
 		return nil, fmt.Errorf("job %s has no storage %s%s", e.Job.Job, name, alike(e.Graph, name))
 	}
+	var measured []time.Duration
+	if e.Told != nil {
+		measured = e.Told.Steps
+	}
+	if e.Has == nil {
+		if err := e.planNow(); err != nil {
+			return nil, err
+		}
+	}
+	l, steps := e.Has.Wire, e.Has.Wire.Plan.Made
+	if len(steps) == 0 { // of a plan that does not say
+		steps = measured
+	}
+	if len(steps) == 0 {
+		return nil, fmt.Errorf("nothing is known yet of the times of job %s: ask again when it has trained", e.Job.Job)
+	}
+	out, in := e.link()
 	id := graph.StorageID(at)
-	var now *made
-	var base *Planned
-	if e.Plan != nil {
-		q := *e.Plan
-		q.reasons = true
-		e.Plan = &q
-		if _, base = e.alternative(q.Budget, 0); base != nil && e.At < len(base.Jobs) {
-			now = base.Jobs[e.At].made
-		}
-	}
-	out, in := e.link(base)
-	var life explain.Storage
-	same := true
-	switch {
-	case e.InForce != nil && e.InForce.program != nil:
-		var measured []time.Duration
-		if e.Told != nil {
-			measured = e.Told.Steps
-		}
-		steps := e.InForce.Wire.Plan.Made
-		if len(steps) == 0 { // of a plan that does not say
-			steps = measured
-		}
-		if len(steps) == 0 {
-			return nil, fmt.Errorf("nothing is known yet of the times of job %s: ask again when it has trained",
-				e.Job.Job)
-		}
-		life = explain.LifeOf(e.InForce.program, program.Durations{Steps: steps, Out: out, In: in}, id, measured)
-		same = now != nil && equal(now, e.InForce)
-	case now != nil:
-		life = explain.LifeOf(now.program, program.Durations{Steps: now.Plan.Made, Out: out, In: in}, id, nil)
-	default:
-		return nil, fmt.Errorf("job %s has no plan now: %s", e.Job.Job, cmp.Or(e.Job.Why, "it is "+e.Job.State))
-	}
-	life.Job = e.Job.Job
-	if now != nil {
-		life.Now = !same
-		for _, d := range now.Decisions {
-			if d.Storage == id {
-				life.Decisions = append(life.Decisions, explain.DecisionOf(e.Graph, &now.Scheduled, d))
-			}
+	life := explain.LifeOf(e.Has.program, program.Durations{Steps: steps, Out: out, In: in}, id, measured)
+	life.Job, life.Stands = e.Job.Job, e.Stands
+	if life.Unsaid = l.Reasons == nil || len(l.Reasons.Decisions) == 0; !life.Unsaid {
+		for _, d := range l.Reasons.About(id) {
+			life.Decisions = append(life.Decisions, explain.DecisionOf(e.Graph, l.Plan, d))
 		}
 	}
 	return &life, nil
 }
 
-// equal reports whether a plan has a job do what a layout has it do.
-func equal(m *made, l *ProvenLayout) bool {
-	return same(l.Wire, &wire.Layout{Plan: m.Plan, Offsets: m.Layout.Offsets, Scratch: m.Layout.Scratch,
-		Arena: m.Layout.Arena})
+// planNow has the plan made that the job would have.
+func (e *explaining) planNow() error {
+	if e.Plan != nil {
+		_, base := e.alternative(e.Plan.Budget, 0)
+		if base != nil && e.At < len(base.Jobs) && base.Jobs[e.At].Layout != nil {
+			e.Has, e.Stands = base.Jobs[e.At].Layout, explain.Now
+			return nil
+		}
+	}
+	return fmt.Errorf("job %s has no plan now: %s", e.Job.Job, cmp.Or(e.Job.Why, "it is "+e.Job.State))
 }
 
 // alike names storages whose names hold another name, for an error's line.

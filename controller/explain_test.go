@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"tensile/explain"
 	"tensile/graph"
+	"tensile/internal/randgraph"
 	"tensile/wire"
 )
 
@@ -182,6 +184,51 @@ func TestExplainStorage(t *testing.T) {
 	}
 }
 
+// The reasons, and what was predicted, are those with which the plan was made that a job trains by, whatever would be
+// planned now, and after a restart of the controller as before.
+func TestExplainReasons(t *testing.T) {
+	others, decided := 0, 0
+	for seed := range uint64(6) {
+		w := training(t, seed)
+		w.machine.own.config.Budget = 0 // other plans would be made now
+		for _, when := range []string{"before a restart", "after it"} {
+			for _, j := range w.machine.jobs {
+				name := j.record.Spec.Name
+				if j.record.Applied == 0 {
+					continue
+				}
+				has := w.layout(name, j.record.Applied)
+				e := w.explained(wire.Request{Job: name}).Explained
+				if e.Has == nil || e.Has.Epoch != j.record.Applied || e.Has.Arena != has.Arena ||
+					e.Has.Stands != explain.InForce {
+					t.Errorf("seed %d, %s: job %s trains by plan %d in %s, and is explained by %+v", seed, when, name,
+						j.record.Applied, has.Arena, e.Has)
+				}
+				if len(e.Plans) > 0 && !e.Plans[0].Same {
+					others++
+				}
+				for id := 0; id < len(j.graph.Storages); id += 3 {
+					var want []explain.Decision
+					for _, d := range has.Reasons.About(graph.StorageID(id)) {
+						want = append(want, explain.DecisionOf(j.graph, has.Plan, d))
+					}
+					decided += len(want)
+					life := w.explained(wire.Request{Job: name, Storage: j.graph.Storages[id].Name}).Storage
+					if life.Epoch != j.record.Applied || life.Stands != explain.InForce ||
+						!slices.Equal(life.Decisions, want) {
+						t.Errorf("seed %d, %s: storage %s of job %s, which trains by plan %d, is explained by\n%+v\n"+
+							"want the decisions\n%+v", seed, when, life.Storage, name, j.record.Applied, life, want)
+					}
+				}
+			}
+			w.restart()
+		}
+	}
+	if others == 0 || decided == 0 {
+		t.Errorf("%d times another plan would be made now, %d decisions", others, decided)
+	}
+}
+
 // One that has no time left says so, instead of plans.
 func TestExplainInTime(t *testing.T) {
 	w := training(t, 1)
@@ -199,10 +246,15 @@ func TestExplainOnTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newOffice(t)
 		answer := f.submit("a", 1)
+		storage := randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{}).Storages[0].Name
 		<-f.plans
 		a := f.ask(wire.Request{Verb: wire.Explain, Job: "a"})
 		if e := a.Explained; e == nil || e.State != "queued" || len(e.Plans) == 0 || len(e.Plans[0].Jobs) != 1 {
 			t.Errorf("while its plan is made job a is explained by %+v, %s", e, a.Error)
+		}
+		if a := f.ask(wire.Request{Verb: wire.Explain, Job: "a", Storage: storage}); a.Storage == nil ||
+			a.Storage.Stands != explain.Now {
+			t.Errorf("while its plan is made a storage of job a is explained by %+v, %s", a.Storage, a.Error)
 		}
 		if a := f.ask(wire.Request{Verb: wire.Explain, Job: "b"}); a.Error == "" {
 			t.Error("there is no job b")

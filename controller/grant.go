@@ -66,7 +66,7 @@ func (d *domain) claims() (sum Together) {
 func (d *domain) place() {
 	for _, j := range d.active() {
 		if j.record.Executor == "" && j.goesOn() {
-			if d.brought != nil && d.vacant(j, nil) == "" {
+			if d.brought != nil && (d.brought.Drained || d.vacant(j, nil) == "") { // since it was planned for
 				d.m.clear(j, true)
 				d.m.enqueue(j, fmt.Sprintf("no executor of device %s takes it", d.on()))
 				continue

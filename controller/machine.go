@@ -22,8 +22,9 @@ type Machine struct {
 	ticked    time.Duration // when the newest tick came
 	jobs      []*job        // in the order of their submission
 	executors map[string]*executor
-	last      int64 // Record.Order of the youngest job
-	ticket    int64 // of the newest errand
+	kinds     map[kind]*expectation // of graphs on devices that executors bring
+	last      int64                 // Record.Order of the youngest job
+	ticket    int64                 // of the newest errand
 
 	tallies map[string]*Tally // by owner
 	reports int64             // of iterations that were counted
@@ -74,7 +75,8 @@ type reply struct {
 // NewMachine returns the machine of a controller without jobs.
 func NewMachine(c Config) *Machine {
 	c = c.withDefaults()
-	m := &Machine{config: c, given: c.Budget, executors: make(map[string]*executor), tallies: make(map[string]*Tally)}
+	m := &Machine{config: c, given: c.Budget, executors: make(map[string]*executor), tallies: make(map[string]*Tally),
+		kinds: make(map[kind]*expectation)}
 	if !c.NoDevice {
 		m.own = m.open(c, nil)
 	}
@@ -277,7 +279,8 @@ func (m *Machine) order(x *executor) {
 	if x.life == "" {
 		return
 	}
-	orders := wire.Orders{Executor: x.name, Jobs: []wire.Assignment{}, Life: x.life, Refused: x.refused}
+	orders := wire.Orders{Executor: x.name, On: x.domain.on(), Jobs: []wire.Assignment{}, Life: x.life,
+		Refused: x.refused}
 	var weights map[*job]int
 	if m.tenanted() {
 		weights = m.weights(x.domain.active())

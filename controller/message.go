@@ -113,8 +113,6 @@ type Plan struct {
 
 	Line correct.Line `json:"line"` // by which profiles are wrong on the device
 
-	reasons bool // decisions are to say also why what is on the device at the peak stays there
-
 	// Learnt are the latencies that were learnt, for candidates without a profile; nil: all have one.
 	Learnt map[graph.Signature]time.Duration `json:"-"`
 }

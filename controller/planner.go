@@ -26,6 +26,8 @@ type Planner struct {
 	// Known returns what is planned already for a request, nil where nothing is; may be nil. Equal requests have equal
 	// plans.
 	Known func(scheduler.Request) *planner.Planned
+
+	Plans *Plans // that were made; nil: all are made anew
 }
 
 // Plan does an errand. Once ctx is done it returns soon, and what it returns is worth nothing.
@@ -135,26 +137,29 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 		host += c.Rests
 	}
 	r := w.request(w.jobs[:n], w.plan.Reserved+w.contexts(n).Sum(), host)
-	planned, err := w.plans(r)
+	plans, err := w.plans(r)
 	if err != nil {
 		w.failed = n
 		return nil, err
 	}
+	planned := plans.planned
 	w.answer.Again = planned.Again
 	jobs := make([]PlannedJob, n)
 	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]
+		speed := 0.0
+		if planned.Expected != nil {
+			speed = planned.Expected.Speed(s.Unplanned, i)
+		}
 		l := &ProvenLayout{Peak: s.Footprint.Peak, Host: s.Host - c.Beside, program: planned.Programs[i].Program(),
-			Claim: w.claim(i, planned.Programs[i].Program()),
+			Claim: plans.claims[i],
 			Wire: &wire.Layout{Plan: s.Plan, Offsets: s.Layout.Offsets, Scratch: s.Layout.Scratch,
-				Arena: s.Layout.Arena}}
-		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In,
+				Arena: s.Layout.Arena, Reasons: wire.ReasonsOf(&s, speed)}}
+		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In, Speed: speed,
 			made: &made{s, planned.Programs[i].Program()}}
 		if w.plan.Weigh {
-			jobs[i].Slowdown, jobs[i].Alone = w.slowdown(planned, i)
-		}
-		if planned.Expected != nil {
-			jobs[i].Speed = planned.Expected.Speed(s.Unplanned, i)
+			jobs[i].Alone = total(w.jobs[i].Latency)
+			jobs[i].Slowdown = w.On.Slowdown(planned, i, jobs[i].Alone)
 		}
 		if c.Has == nil || !same(c.Has.Wire, l.Wire) {
 			jobs[i].Layout = l
@@ -163,52 +168,6 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	}
 	return jobs, nil
 }
-
-// slowdown is how many times as long as alone a job's iterations are to take by the plans for all, and how long they
-// take alone and without a plan.
-func (w *work) slowdown(p *planner.Planned, i int) (slowdown float64, alone time.Duration) {
-	for _, took := range w.jobs[i].Latency {
-		alone += took
-	}
-	s := &p.Jobs[i]
-	if p.Expected != nil {
-		if speed := p.Expected.Speed(s.Unplanned, i); speed > 0 {
-			return 1 / speed, alone
-		}
-	}
-	d := program.Durations{Steps: s.Plan.Made, Out: s.Out, In: s.In}
-	takes := program.Time(p.Programs[i].Program(), d).Iteration
-	if w.On.Turns { // each of them has the device for itself, one after the other
-		takes *= time.Duration(len(p.Jobs))
-	}
-	return float64(takes) / float64(max(1, alone)), alone
-}
-
-// plans has plans made until what jobs claim by their programs fits the budget. Policies reckon with whole pages, too,
-// but pack arenas last: one that ends in another page needs a second attempt with so much less.
-func (w *work) plans(r scheduler.Request) (*planner.Planned, error) {
-	budget := r.Budget
-	for range maxAttempts {
-		p, err := w.made(r)
-		if err != nil || budget == 0 || !w.shares() {
-			return p, err
-		}
-		var sum Together
-		for i := range p.Programs {
-			sum = sum.With(*w.claim(i, p.Programs[i].Program()))
-		}
-		over := sum.Bytes() - budget
-		if over <= 0 {
-			return p, nil
-		}
-		r.Budget = max(1, r.Budget-over)
-	}
-	return nil, &scheduler.OverBudgetError{Need: budget + w.Page, Budget: budget,
-		Why: fmt.Sprintf("in whole pages of %s", w.Page)}
-}
-
-// maxAttempts is how often at most plans are made for one request.
-const maxAttempts = 3
 
 // claim is what a candidate counts with by a program; nil: its arena.
 func (w *work) claim(candidate int, p *program.Program) *Claim {
@@ -244,7 +203,7 @@ func (w *work) contexts(n int) wire.Contexts {
 // request is for jobs in the budgets but for the bytes that are reserved.
 func (w *work) request(jobs []scheduler.Job, reserved, host graph.Bytes) scheduler.Request {
 	r := w.On.Request(jobs...)
-	r.Policy, r.Options, r.Reports, r.Explain = w.Policy, w.Options, true, w.plan.reasons
+	r.Policy, r.Options, r.Reports, r.Explain = w.Policy, w.Options, true, true
 	if w.plan.Budget > 0 {
 		r.Budget = max(1, w.plan.Budget-reserved)
 		if w.shares() && r.Budget >= w.Page { // leases grant whole pages
@@ -380,6 +339,14 @@ func copying(s *program.Section, out, in cost.Link) time.Duration {
 		case program.In:
 			sum += in.Time(c.Bytes)
 		}
+	}
+	return sum
+}
+
+// total is how long all ops of a graph take.
+func total(latency []time.Duration) (sum time.Duration) {
+	for _, took := range latency {
+		sum += took
 	}
 	return sum
 }

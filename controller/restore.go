@@ -49,7 +49,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 	}
 	for _, d := range m.domains {
 		for _, o := range s.Orders {
-			if o.Lease != nil && o.Lease.Name == d.config.Lease && o.Lease.Number > d.lease.Number {
+			if o.Lease != nil && o.On == d.on() && o.Lease.Name == d.config.Lease && o.Lease.Number > d.lease.Number {
 				d.lease = *o.Lease
 			}
 		}
@@ -112,17 +112,16 @@ func Restore(c Config, s Stored) (*Machine, error) {
 			m.executors[r.Executor].silent = true
 		}
 	}
-	if c.Context > 0 && m.own != nil {
-		m.awaitIdle()
-	}
+	m.awaitIdle()
 	return m, nil
 }
 
-// awaitIdle counts executors without jobs as out of reach until they are heard: they may have the device open.
+// awaitIdle counts executors without jobs as out of reach until they are heard, where they may have a context: they may
+// have their device open.
 func (m *Machine) awaitIdle() {
 	for name, o := range m.stored {
-		if m.executors[name] == nil {
-			m.executors[name] = &executor{name: name, domain: m.own, life: o.Life, own: wire.Owned(name), orders: o,
+		if d := m.named(o.On); d != nil && d.config.Context > 0 && m.executors[name] == nil {
+			m.executors[name] = &executor{name: name, domain: d, life: o.Life, own: wire.Owned(name), orders: o,
 				refused: o.Refused, silent: true}
 		}
 	}

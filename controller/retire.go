@@ -50,6 +50,7 @@ func (m *Machine) dropResult(j *job) {
 // dropGraph drops a graph if no job has it.
 func (m *Machine) dropGraph(digest graph.Digest) {
 	if !m.uses(digest) {
+		m.forgetKinds(digest)
 		m.say(Output{Drop: &Drop{Graph: digest}})
 	}
 }

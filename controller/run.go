@@ -97,7 +97,7 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, maxInputs),
 		waiting: make(map[int64]chan<- wire.Answer), removed: make(map[graph.Digest]bool),
 		asked: make(chan struct{}, maxAsked), planning: make(chan struct{}, 1),
-		stop: make(map[int64]func())}
+		stop: make(map[int64]func()), plans: NewPlans(keptCommands)}
 	defer r.errands.Wait()
 	defer cancel()
 	if err := r.restore(); err != nil {
@@ -142,6 +142,7 @@ type runner struct {
 	stop     map[int64]func() // cancel errands that are not answered, by ticket
 
 	removed map[graph.Digest]bool // graphs that no job had, and that may be submitted again just now
+	plans   *Plans                // that were made for devices that executors bring
 
 	blocked atomic.Pointer[View] // what was known, while the bus does not take something
 	deaf    bool                 // it did not since the last beat
@@ -357,13 +358,16 @@ func (r *runner) store(o Output) error {
 	panic(fmt.Sprintf("controller: an output that says nothing: %+v", o))
 }
 
+// keptCommands are those of plans that are kept: a few tens of megabytes.
+const keptCommands = 300_000
+
 // planner is one of the device that a plan is for. Any goroutine may call it.
 func (r *runner) planner(p *Plan) *Planner {
 	if p == nil || p.Device == nil {
 		return &Planner{Config: r.options.Config, On: r.options.On}
 	}
 	c := r.options.Config.For(p.Device)
-	return &Planner{Config: c, On: c.Shared(r.describe(p.Device))}
+	return &Planner{Config: c, On: c.Shared(r.describe(p.Device)), Plans: r.plans}
 }
 
 // describe is what plans have to know of a device that executors have brought. Jobs can not run on one that cannot be

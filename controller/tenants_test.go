@@ -14,9 +14,9 @@ import (
 	"tensile/wire"
 )
 
-// lab is a world with a device in virtual time: jobs that train there share it evenly, but for what each of them does
+// shop is a world with a device in virtual time: jobs that train there share it evenly, but for what each of them does
 // beside (an op's launch), and what tenants get of it is counted.
-type lab struct {
+type shop struct {
 	*world
 	rng    *rand.Rand
 	busy   float64 // the part of each iteration in which a job uses the device
@@ -29,13 +29,13 @@ type lab struct {
 }
 
 const (
-	labTurn = 10 * time.Second
-	labStep = 500 * time.Millisecond
+	shopTurn = 10 * time.Second
+	shopStep = 500 * time.Millisecond
 )
 
-// newLab is one in which so many jobs fit without swapping; fit 0: all.
-func newLab(t *testing.T, seed uint64, fit int) *lab {
-	l := &lab{world: newWorld(t, seed, 0), rng: rand.New(rand.NewPCG(seed, 23)), part: map[int64]time.Duration{},
+// newShop is one in which so many jobs fit without swapping; fit 0: all.
+func newShop(t *testing.T, seed uint64, fit int) *shop {
+	l := &shop{world: newWorld(t, seed, 0), rng: rand.New(rand.NewPCG(seed, 23)), part: map[int64]time.Duration{},
 		since: map[int64]time.Duration{}, got: map[string]time.Duration{}, alone: map[graph.Digest]time.Duration{}}
 	l.busy = 0.6 + 0.4*l.rng.Float64()
 	w := l.world
@@ -62,18 +62,18 @@ func newLab(t *testing.T, seed uint64, fit int) *lab {
 		l.graphs = append(l.graphs, g)
 	}
 	w.config = Config{Device: "model", Align: 64, Out: w.config.Out, In: w.config.In, Policy: "tensile", Share: true,
-		Turn: labTurn, NoReplan: true, Keep: 5, Budget: most * graph.Bytes(fit)}
+		Turn: shopTurn, NoReplan: true, Keep: 5, Budget: most * graph.Bytes(fit)}
 	w.budget, w.machine = w.config.Budget, NewMachine(w.config)
 	w.clock = time.Hour
 	return l
 }
 
-func (l *lab) share(tenant string, share int) {
+func (l *shop) share(tenant string, share int) {
 	l.step(Input{Request: &wire.Request{Verb: wire.SetShare, Tenant: tenant, Share: share}})
 }
 
 // submit submits a job of a tenant.
-func (l *lab) submit(tenant string, iterations int) {
+func (l *shop) submit(tenant string, iterations int) {
 	l.jobs++
 	g := l.graphs[l.rng.IntN(len(l.graphs))]
 	l.world.graphs[g.Digest()] = g
@@ -83,7 +83,7 @@ func (l *lab) submit(tenant string, iterations int) {
 }
 
 // live are how many jobs of a tenant are not over.
-func (l *lab) live(tenant string) (n int) {
+func (l *shop) live(tenant string) (n int) {
 	for _, r := range l.machine.Records() {
 		if r.Spec.Owner == tenant && !r.State.Over() {
 			n++
@@ -93,9 +93,9 @@ func (l *lab) live(tenant string) (n int) {
 }
 
 // pass lets a step of time pass.
-func (l *lab) pass() {
+func (l *shop) pass() {
 	w := l.world
-	w.clock += labStep
+	w.clock += shopStep
 	var training []*fakeJob
 	for _, name := range slices.Sorted(maps.Keys(w.executors)) {
 		for _, j := range w.executors[name].jobs {
@@ -109,7 +109,7 @@ func (l *lab) pass() {
 	}
 	stretch := max(1, l.busy*float64(len(training))+1-l.busy)
 	for _, j := range training {
-		l.train(j, time.Duration(float64(labStep)/stretch))
+		l.train(j, time.Duration(float64(shopStep)/stretch))
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.executors)) {
 		x := w.executors[name]
@@ -136,10 +136,10 @@ func (l *lab) pass() {
 }
 
 // train has a job train for so much of its time alone.
-func (l *lab) train(j *fakeJob, does time.Duration) {
+func (l *shop) train(j *fakeJob, does time.Duration) {
 	s := &j.status
 	if l.part[s.ID] == 0 {
-		l.since[s.ID] = l.clock - labStep
+		l.since[s.ID] = l.clock - shopStep
 	}
 	alone := l.alone[j.order.Spec.Graph]
 	if l.part[s.ID] += does; l.part[s.ID] < alone {
@@ -162,7 +162,7 @@ func (l *lab) train(j *fakeJob, does time.Duration) {
 	l.send(func() { l.step(Input{Report: r}) })
 }
 
-func (l *lab) executorOf(j *fakeJob) string {
+func (l *shop) executorOf(j *fakeJob) string {
 	for name, x := range l.executors {
 		if slices.Contains(x.jobs, j) {
 			return name
@@ -174,10 +174,10 @@ func (l *lab) executorOf(j *fakeJob) string {
 // A tenant that always wants a device gets at least its share of it over a window of 120 turns, but for what six turns
 // are worth: whoever else comes, with however many jobs, of whatever priority, and however few fit.
 func TestTenantsGetTheirShares(t *testing.T) {
-	const window, forgiven = 120 * labTurn, 6 * labTurn
+	const window, forgiven = 120 * shopTurn, 6 * shopTurn
 	parked := 0
 	for seed := range uint64(12) {
-		l := newLab(t, seed, int(seed%4)*2)
+		l := newShop(t, seed, int(seed%4)*2)
 		shares := map[string]int{}
 		for i := range 2 + l.rng.IntN(3) {
 			shares[fmt.Sprint("tenant", i)] = 1 + l.rng.IntN(4)
@@ -207,7 +207,7 @@ func TestTenantsGetTheirShares(t *testing.T) {
 				}
 			}
 			l.pass()
-			due += labStep * time.Duration(shares[always]) / time.Duration(sum)
+			due += shopStep * time.Duration(shares[always]) / time.Duration(sum)
 		}
 		for _, got := range l.got {
 			total += got

@@ -17,8 +17,6 @@ type View struct {
 	wire.Answer                  // to a request for all jobs
 	Live        []Live           // per job
 	Owners      map[string]Tally // by Live.Owner, of all jobs that there were
-	Joined      int              // executors that are heard of
-	Silent      int              // executors that cannot be reached
 	Reports     int64            // of iterations that were heard
 	LostReports int64            // that were lost between these
 }
@@ -38,15 +36,6 @@ type Live struct {
 // view is what the machine says of that.
 func (m *Machine) view() View {
 	s := View{Owners: make(map[string]Tally), Reports: m.reports, LostReports: m.missing}
-	for _, x := range m.executors {
-		switch {
-		case x.gone:
-		case x.silent:
-			s.Silent++
-		case x.joined:
-			s.Joined++
-		}
-	}
 	for owner, t := range m.tallies {
 		s.Owners[owner] = t.clone()
 	}

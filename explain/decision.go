@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tensile/graph"
+	"tensile/plan"
 	"tensile/scheduler"
 )
 
@@ -22,15 +23,15 @@ type Decision struct {
 }
 
 // DecisionOf is a decision about a plan of a graph.
-func DecisionOf(g *graph.Graph, s *scheduler.Scheduled, d scheduler.Decision) Decision {
+func DecisionOf(g *graph.Graph, p *plan.Plan, d scheduler.Decision) Decision {
 	op := func(slot int) string {
-		switch n := len(s.Plan.Steps); {
+		switch n := len(p.Steps); {
 		case slot < 0:
 			return "the loader"
 		case slot >= n:
-			return g.Ops[s.Plan.Steps[slot-n].Op].Name + " of the next iteration"
+			return g.Ops[p.Steps[slot-n].Op].Name + " of the next iteration"
 		default:
-			return g.Ops[s.Plan.Steps[slot].Op].Name
+			return g.Ops[p.Steps[slot].Op].Name
 		}
 	}
 	bytes, away := g.Storages[d.Storage].Bytes, float64(d.Away)/1e6

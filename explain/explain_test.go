@@ -196,7 +196,7 @@ func TestDecisionOf(t *testing.T) {
 			continue
 		}
 		for _, d := range p.Jobs[0].Decisions {
-			line := explain.DecisionOf(r.Jobs[0].Graph, &p.Jobs[0], d).String()
+			line := explain.DecisionOf(r.Jobs[0].Graph, p.Jobs[0].Plan, d).String()
 			want := fmt.Sprintf("%s %s (", d.Kind, r.Jobs[0].Graph.Storages[d.Storage].Name)
 			if !strings.HasPrefix(line, want) {
 				t.Errorf("seed %d: %s", seed, line)
@@ -224,6 +224,7 @@ func TestText(t *testing.T) {
 		Budget: mib(512), Taken: mib(500), Shared: true,
 		Holders: []explain.Holder{{Job: "b", State: "running", Priority: 1, Bytes: mib(300), Base: mib(10)},
 			{Job: "gone", Bytes: mib(5), Away: true}, {Bytes: mib(20)}},
+		Has: &explain.Plan{Epoch: 3, Stands: explain.InForce, Outcome: jobs[0]},
 		Time: &explain.Time{Number: 11, Iteration: ms(90), Alone: ms(60), Again: ms(5), Beside: ms(15), Stall: ms(6),
 			Gate: ms(3), Rest: ms(1)},
 		Stalls: []explain.Stall{{Kind: "in", Storage: "w", Bytes: mib(64), Op: "fc", Stall: ms(4), Takes: ms(8)},
@@ -231,7 +232,7 @@ func TestText(t *testing.T) {
 			{Kind: "load", Storage: "input", Bytes: mib(1), Op: "conv1", Stall: ms(0.25), Takes: ms(0.5)}},
 		StallsRest: ms(0.25),
 		Plans: []explain.Alternative{{Budget: mib(512), Priority: 1, Jobs: jobs, Waiting: []string{"c"}},
-			{Budget: mib(640), Priority: 1, Jobs: faster},
+			{Budget: mib(640), Priority: 1, Jobs: faster, Same: true},
 			{Budget: mib(384), Priority: 1, Error: "budget 384MiB is too small",
 				Waiting: []string{"b", "a", "c"}},
 			{Budget: mib(512), Priority: 7, Jobs: jobs, Waiting: []string{"c"}}}}
@@ -242,14 +243,16 @@ func TestText(t *testing.T) {
 	for name, x := range map[string]text{
 		"runs": &runs, "waits": &waits,
 		"storage": &explain.Storage{Job: "b", Storage: "w", Role: graph.Parameter, Bytes: mib(64), Epoch: 3,
-			Iteration: ms(80), Begins: true,
+			Stands: explain.InForce, Iteration: ms(80), Begins: true,
 			Events: []explain.Event{{What: explain.Dropped, Step: -1}, {What: explain.Returns, Step: 2, Start: ms(4),
 				Takes: ms(5)}, {What: explain.Used, Step: 9, Op: "fc", Start: ms(20), Takes: ms(1), Measured: &took}},
 			Decisions: []explain.Decision{{Storage: "w", Bytes: mib(64), Kind: "swap", From: "a", To: "b", FreeSlots: 4,
 				Away: 20, Cost: 0.5, Reason: "both copies fit into free link time"},
 				{Storage: "w", Bytes: mib(64), Kind: "keep", Reason: "the step at the peak uses it"}}},
 		"kept": &explain.Storage{Job: "b", Storage: "b", Role: graph.Activation, Bytes: 512, Epoch: 1,
-			Iteration: ms(80), Now: true},
+			Iteration: ms(80), Stands: explain.Now},
+		"unsaid": &explain.Storage{Job: "b", Storage: "b", Role: graph.Activation, Bytes: 512, Epoch: 1,
+			Iteration: ms(80), Stands: explain.ToCome, Unsaid: true},
 	} {
 		var out strings.Builder
 		if err := x.WriteText(&out); err != nil {

@@ -19,13 +19,21 @@ type Job struct {
 	Taken     graph.Bytes `json:"taken_bytes"`      // of that
 	Shared    bool        `json:"shared"`           // jobs share memory, so that Taken is less than the sum of Holders
 	Holders   []Holder    `json:"holders"`          // who has it
-	Time      *Time       `json:"time,omitempty"`   // of an iteration; nil: none was measured with the plan in force
+	Has       *Plan       `json:"has,omitempty"`    // the plan that it has; nil: none
+	Time      *Time       `json:"time,omitempty"`   // of an iteration; nil: none was measured with that plan
 	Stalls    []Stall     `json:"stalls,omitempty"` // the longest, by the measured times of steps; at most MaxStalls
 	// StallsRest is how long the stalls take that are not listed.
 	StallsRest time.Duration `json:"stalls_rest_ns,omitzero"`
 	// Plans are those that the planner makes for the present settings, first, and for others. None where the job is
 	// not planned for.
 	Plans []Alternative `json:"plans"`
+}
+
+// Plan is the plan that a job has, with what was predicted when it was made.
+type Plan struct {
+	Epoch  int64    `json:"epoch"`
+	Stands Standing `json:"stands"`
+	Outcome
 }
 
 // MaxStalls is how many stalls a Job lists.
@@ -47,6 +55,7 @@ type Holder struct {
 type Alternative struct {
 	Budget   graph.Bytes `json:"budget_bytes"`      // of all jobs; 0: no limit
 	Priority int         `json:"priority"`          // of the job
+	Same     bool        `json:"same,omitzero"`     // the job's newest plan would be the job's still
 	Error    string      `json:"error,omitempty"`   // there is no plan for the job: why
 	Jobs     []Outcome   `json:"jobs"`              // those that have memory then
 	Waiting  []string    `json:"waiting,omitempty"` // those that wait then

@@ -16,13 +16,24 @@ type Storage struct {
 	Role      graph.Role    `json:"role"`
 	Bytes     graph.Bytes   `json:"bytes"`
 	Epoch     int64         `json:"epoch"`        // of the plan
+	Stands    Standing      `json:"plan"`         // of which all of this is
 	Iteration time.Duration `json:"iteration_ns"` // predicted
 	Begins    bool          `json:"begins"`       // it is on the device when an iteration begins
 	Events    []Event       `json:"events"`       // in the order in which they start
-	Decisions []Decision    `json:"decisions"`    // what the planner says of it
-	// Now: the decisions are of the plan that would be made now, which is another than the one in force.
-	Now bool `json:"now,omitzero"`
+	Decisions []Decision    `json:"decisions"`    // what the planner said of it when it made the plan
+	// Unsaid: the planner said nothing of any storage: its policy does not decide by gaps, or the controller that made
+	// the plan was of a release that did not keep reasons.
+	Unsaid bool `json:"unsaid,omitzero"`
 }
+
+// Standing is what a plan is to a job.
+type Standing string
+
+const (
+	InForce Standing = "in force" // it trains by it
+	ToCome  Standing = "to come"  // it is to train by it, its first
+	Now     Standing = "now"      // the job has none; this is the one that would be made now
+)
 
 // Event is something that an iteration does with a storage. Times are from the start of the iteration and predicted
 // unless they are called measured.
@@ -50,7 +61,8 @@ const (
 )
 
 // LifeOf returns the life of a storage under a plan made executable. Commands take as long as d says; measured is how
-// long each step took, nil if nobody has measured it. Job, Decisions and Now are the caller's to set.
+// long each step took, nil if nobody has measured it. Job, Stands, Decisions and Unsaid are the caller's to
+// set.
 func LifeOf(p *program.Program, d program.Durations, storage graph.StorageID, measured []time.Duration) Storage {
 	t := program.Time(p, d)
 	g, s := p.Graph, &p.Graph.Storages[storage]

@@ -33,6 +33,7 @@ func (j *Job) WriteText(out io.Writer) error {
 		l.say("%s", sentence(j.Why))
 	}
 	j.memory(l)
+	j.has(l)
 	j.time(l)
 	j.plans(l)
 	return l.err
@@ -77,13 +78,31 @@ func (j *Job) memory(l *lines) {
 	}
 }
 
+// has says what plan the job has.
+func (j *Job) has(l *lines) {
+	p := j.Has
+	if p == nil {
+		return
+	}
+	does := "trains"
+	if p.Stands == ToCome {
+		does = "is to train"
+	}
+	l.say("\nIt %s by plan %d: by the prediction of then it has %s", does, p.Epoch, &p.Outcome)
+	p.ways(l)
+}
+
 // time says where that of an iteration goes.
 func (j *Job) time(l *lines) {
 	t := j.Time
 	if t == nil {
 		return
 	}
-	l.say("\nIteration %d took %s, %s than its ops take alone (%s):", t.Number, milliseconds(t.Iteration),
+	by := ""
+	if j.Has != nil {
+		by = fmt.Sprintf(", by plan %d,", j.Has.Epoch)
+	}
+	l.say("\nIteration %d%s took %s, %s than its ops take alone (%s):", t.Number, by, milliseconds(t.Iteration),
 		compared(t.Iteration, t.Alone), milliseconds(t.Alone))
 	for _, part := range []struct {
 		d    time.Duration
@@ -104,7 +123,7 @@ func (j *Job) time(l *lines) {
 	if len(j.Stalls) == 0 {
 		return
 	}
-	l.say("\nThe longest stalls, where the plan runs with the times that these steps took (a replay):")
+	l.say("\nThe longest stalls, where that plan runs with the times that these steps took (a replay):")
 	for _, s := range j.Stalls {
 		l.say("  %12s  %s", milliseconds(s.Stall), s)
 	}
@@ -142,6 +161,9 @@ func (j *Job) alternative(l *lines, a, base *Alternative) {
 		head = setting(a, base)
 	}
 	switch own := a.of(j.Job); {
+	case own != nil && a.Same:
+		l.say("  %s, it keeps its plan, and has %s%s", head, own, against(own, base.of(j.Job), a == base))
+		own.ways(l)
 	case own != nil:
 		l.say("  %s, it has %s%s", head, own, against(own, base.of(j.Job), a == base))
 		own.ways(l)
@@ -230,8 +252,15 @@ func (s *Storage) WriteText(out io.Writer) error {
 	if s.Begins {
 		on = "is on the device"
 	}
-	l.say("Plan %d, an iteration of %s by prediction; when it begins the storage %s.\n", s.Epoch,
-		milliseconds(s.Iteration), on)
+	plan := fmt.Sprintf("The job trains by plan %d, by which", s.Epoch)
+	switch s.Stands {
+	case ToCome:
+		plan = fmt.Sprintf("The job is to train by plan %d, by which", s.Epoch)
+	case Now:
+		plan = "The job has no plan. By the one that would be made now"
+	}
+	l.say("%s an iteration takes %s by prediction; when it begins the storage %s.\n", plan, milliseconds(s.Iteration),
+		on)
 	rows := [][]string{{"  WHAT", "STEP", "AT", "TAKES", "MEASURED"}}
 	for _, e := range s.Events {
 		step, what := fmt.Sprint(e.Step), string(e.What)
@@ -254,12 +283,15 @@ func (s *Storage) WriteText(out io.Writer) error {
 		l.err = text.Table(l.out, rows)
 	}
 	switch {
+	case s.Unsaid:
+		l.say("\nThere are no reasons with this plan: its policy does not decide gap by gap, or a controller of an " +
+			"earlier release made it.")
 	case len(s.Decisions) == 0:
 		l.say("\nThe planner leaves it where it is: nothing of it needs to go, or it is not on the device at the peak.")
-	case s.Now:
-		l.say("\nWhy, by the plan that would be made now, which is another:")
+	case s.Stands == Now:
+		l.say("\nWhy, by that plan:")
 	default:
-		l.say("\nWhy:")
+		l.say("\nWhy, as the planner said when it made plan %d:", s.Epoch)
 	}
 	for _, d := range s.Decisions {
 		l.say("  %s", d)

@@ -109,6 +109,13 @@ func (r Recorded) check() error {
 	if err := CheckGraph(g); err != nil {
 		return err
 	}
+	all := r.Held
+	for _, s := range g.Storages {
+		if all += s.Bytes; all > graph.MaxBytes {
+			c.fail("its storages have more than %d bytes together, with what is held", graph.MaxBytes)
+			break
+		}
+	}
 	if len(r.Latency) != len(g.Ops) {
 		c.fail("there are %d latencies, for %d ops", len(r.Latency), len(g.Ops))
 	}
@@ -156,8 +163,8 @@ func (p Plan) check() error {
 	c := &checker{}
 	between(c, "number", p.Number, 1, maxNumber)
 	between(c, "graph", p.Graph, 0, math.MaxInt32)
-	between(c, "limit_bytes", p.Limit, 0, int64(graph.MaxBytes))
-	between(c, "plan_bytes", p.Bytes, 0, int64(graph.MaxBytes))
+	between(c, "limit_bytes", p.Limit, 0, maxNumber) // of some of what is at most MaxBytes each
+	between(c, "plan_bytes", p.Bytes, 0, maxNumber)
 	c.text("why", p.Why)
 	if p.Graph == 0 && (p.Bytes != 0 || len(p.Entry) > 0 || len(p.Boundaries) > 0) {
 		c.fail("there is a plan for no graph")

@@ -143,6 +143,7 @@ func TestRefusesLines(t *testing.T) {
 		{Script, body("iteration", `{"iteration":1,"graph":0,"plan":3}`), "was not sent"},
 		{Script, body("iteration", `{"iteration":1,"graph":1,"wall_ns":3,"stall_ns":4}`), "stall_ns is 4"},
 		{Script, body("graph", `{"number":1}`), "no graph"},
+		{Script, change(`"held_bytes":12`, `"held_bytes":70368744177664`), "bytes together, with what is held"},
 		{Script, change(`[5,6]`, `[5]`), "1 latencies, for 2 ops"},
 		{Script, change(`[5,6]`, `[5,-6]`), "latency_ns is -6"},
 		{Script, change(`"kind":"opaque"`, `"kind":"relu"`), "op aten.mm"},

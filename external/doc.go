@@ -8,10 +8,10 @@
 //	{"version":1,"kind":"hello","body":{...}}
 //
 // Unknown kinds and fields are errors, and so is what goes over a limit: 64 MiB a line, 131,072 ops, storages or
-// boundaries, 524,288 tensors, 8 KiB a text, which has no control characters. All sizes are bytes, all times whole
-// nanoseconds, and an integer is below 2^53. A side that receives what it cannot read closes the connection with one
-// line on stderr. Without its sidecar, which is an end of the stream or a reset, a script trains on with the plan that
-// it has; when the script closes its end, or dies, its job is over.
+// boundaries, 524,288 tensors, 64 TiB in the storages of a graph and beside them, 8 KiB a text, which has no control
+// characters. All sizes are bytes, all times whole nanoseconds, and an integer is below 2^53. A side that receives what
+// it cannot read closes the connection with one line on stderr. Without its sidecar, which is an end of the stream or a
+// reset, a script trains on with the plan that it has; when the script closes its end, or dies, its job is over.
 //
 // # What a script says
 //

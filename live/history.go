@@ -3,6 +3,7 @@ package live
 import (
 	"time"
 
+	"tensile/controller"
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/peak"
@@ -49,12 +50,20 @@ const (
 	maxChanges = 60
 )
 
-// Sample is what a device's memory and link were used for at a time.
+// MaxDevices is how many devices are shown; the first of a controller's list.
+const MaxDevices = 32
+
+// Sample is what devices were used for at a time.
 type Sample struct {
-	At     int64                  `json:"at_ms"` // since the Unix epoch
-	Budget graph.Bytes            `json:"budget_bytes"`
-	Parts  map[string]graph.Bytes `json:"parts"`
-	Link   wire.Rates             `json:"link"` // what plans copy, by the pace of their jobs: bytes in a second
+	At      int64             `json:"at_ms"` // since the Unix epoch
+	Devices map[string]Moment `json:"devices"`
+}
+
+// Moment is what the memory and the link of a device were used for.
+type Moment struct {
+	Budget graph.Bytes            `json:"budget_bytes"` // 0: no limit
+	Parts  map[string]graph.Bytes `json:"parts"`        // as PartsOf has them
+	Link   wire.Rates             `json:"link"`         // what plans copy, by the pace of their jobs: bytes in a second
 }
 
 // Loss is the loss after an iteration.
@@ -99,15 +108,22 @@ func (h *History) Take(at time.Duration, a wire.Answer) {
 		}
 	}
 	h.jobs = known
-	u := UseOf(&a)
-	h.samples.Add(Sample{At: at.Milliseconds(), Budget: a.Budget, Parts: u.Parts, Link: h.link()})
+	s := Sample{At: at.Milliseconds(), Devices: make(map[string]Moment)}
+	devices := controller.Devices(&a)
+	for i := range devices[:min(len(devices), MaxDevices)] {
+		s.Devices[devices[i].Name] = Moment{Budget: devices[i].Budget, Parts: PartsOf(&a, devices, i),
+			Link: h.link(devices, i)}
+	}
+	h.samples.Add(s)
 }
 
-// link is what all jobs copy in a second of the device's time, in the mean of an iteration.
-func (h *History) link() (r wire.Rates) {
+// link is what all jobs of a device copy in a second of its time, in the mean of an iteration.
+func (h *History) link(devices []wire.DeviceState, device int) (r wire.Rates) {
 	for i := range h.answer.Jobs {
-		own := h.copies(&h.answer.Jobs[i])
-		r.Out, r.In = r.Out+own.Out, r.In+own.In
+		if job := &h.answer.Jobs[i]; controller.On(devices, job) == device {
+			own := h.copies(job)
+			r.Out, r.In = r.Out+own.Out, r.In+own.In
+		}
 	}
 	return r
 }
@@ -179,17 +195,22 @@ func shortened(all []report.Change) (list []report.Change, left int) {
 	return all[:n:n], len(all) - n
 }
 
-// Overview is a device and its jobs.
+// Device is one of a controller's.
+type Device struct {
+	wire.DeviceState
+	Link     wire.Rates `json:"link"`      // what it carries, in bytes a second; 0: that is not known
+	LinkUsed wire.Rates `json:"link_used"` // of that, as in a Moment
+}
+
+// Overview is what a controller has, and its jobs.
 type Overview struct {
-	At         int64         `json:"at_ms"` // since the Unix epoch
-	Device     string        `json:"device"`
-	Budget     graph.Bytes   `json:"budget_bytes"` // 0: no limit
-	HostMemory graph.Bytes   `json:"host_memory_bytes"`
-	Sharing    wire.Sharing  `json:"memory_sharing"`
-	Contexts   wire.Contexts `json:"contexts"`
-	Trouble    string        `json:"trouble"`
-	Link       wire.Rates    `json:"link"`      // of the device, in bytes a second
-	LinkUsed   wire.Rates    `json:"link_used"` // of that, as in a Sample
+	At         int64        `json:"at_ms"`        // since the Unix epoch
+	Budget     graph.Bytes  `json:"budget_bytes"` // of all devices; 0: one has no limit
+	HostMemory graph.Bytes  `json:"host_memory_bytes"`
+	Sharing    wire.Sharing `json:"memory_sharing"`
+	Trouble    string       `json:"trouble"`
+	Devices    []Device     `json:"devices"`
+	Left       int          `json:"devices_left,omitzero"` // devices that are left out
 	// Saved is by how much what jobs use is less than their peaks without plans, as a share of these; 0: not known.
 	Saved float64 `json:"saved"`
 	Use
@@ -199,8 +220,9 @@ type Overview struct {
 // Job is a job as jobs --json prints it, and what follows from that.
 type Job struct {
 	wire.Record
-	Rate     float64       `json:"iterations_per_second"` // of the device's time; 0: it does not train
-	TimeLeft time.Duration `json:"time_left_ns"`          // at that rate
+	DeviceName string        `json:"device_name"`           // among the devices; "": it has none yet
+	Rate       float64       `json:"iterations_per_second"` // of the device's time; 0: it does not train
+	TimeLeft   time.Duration `json:"time_left_ns"`          // at that rate
 	// Relative is the speed measured, as a share of that of its ops by the latencies of its plan, with nothing made
 	// again or waited for; 0: not known. Where jobs share memory by gates these are the latencies of a job alone; where
 	// they have arenas of their own, those beside the others.
@@ -216,10 +238,20 @@ type Job struct {
 // Overview is the newest.
 func (h *History) Overview() Overview {
 	a := &h.answer
-	o := Overview{At: h.at.Milliseconds(), Device: a.Device, Budget: a.Budget, HostMemory: a.HostMemory,
-		Sharing: a.Sharing, Contexts: a.Contexts, Trouble: a.Trouble, Link: a.Link, LinkUsed: h.link(), Use: UseOf(a),
+	o := Overview{At: h.at.Milliseconds(), Sharing: a.Sharing, Trouble: a.Trouble, Use: UseOf(a), Devices: []Device{},
 		Jobs: []Job{}}
-	var without graph.Bytes
+	devices := controller.Devices(a)
+	o.Budget, o.HostMemory = report.Budgets(devices)
+	var without, claimed graph.Bytes
+	for i := range devices {
+		if i == MaxDevices {
+			o.Left = len(devices) - i
+			break
+		}
+		d := Device{DeviceState: devices[i], LinkUsed: h.link(devices, i),
+			Link: wire.Rates{Out: devices[i].Facts.Out.Rate, In: devices[i].Facts.In.Rate}}
+		o.Devices = append(o.Devices, d)
+	}
 	known := true
 	for i := range a.Jobs {
 		j := h.job(&a.Jobs[i])
@@ -228,8 +260,15 @@ func (h *History) Overview() Overview {
 			without, known = without+j.Without, known && j.Without > 0
 		}
 	}
-	if used := o.Used - o.Unreachable - a.Contexts.Sum(); used > 0 && known && without > 0 {
-		o.Saved = 1 - float64(used)/float64(without)
+	for i := range devices {
+		for part, bytes := range PartsOf(a, devices, i) {
+			if part != UnreachablePart && part != ProcessesPart {
+				claimed += bytes
+			}
+		}
+	}
+	if claimed > 0 && known && without > 0 {
+		o.Saved = 1 - float64(claimed)/float64(without)
 	}
 	return o
 }
@@ -237,6 +276,9 @@ func (h *History) Overview() Overview {
 func (h *History) job(r *wire.Record) Job {
 	f := &h.jobs[keyOf(r)].facts
 	j := Job{Record: *r, Copies: h.copies(r), Without: f.without}
+	if devices := controller.Devices(&h.answer); controller.On(devices, r) >= 0 {
+		j.DeviceName = devices[controller.On(devices, r)].Name
+	}
 	if r.State == wire.Training && r.Pace > 0 {
 		j.Rate = 1 / r.Pace.Seconds()
 		j.TimeLeft = time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace))
@@ -284,12 +326,21 @@ func (h *History) Detail(name string, after int) (d Detail, ok bool) {
 	return Detail{}, false
 }
 
-// Layout is the plan that a job was last said to have, with its offsets; nil: none was told.
-func (h *History) Layout(name string) (wire.Record, *wire.Layout) {
+// Layout is the plan that a job was last said to have, with its offsets; nil: none was told. link is the job's own
+// share of the device's link, or that link.
+func (h *History) Layout(name string) (r wire.Record, l *wire.Layout, link wire.Rates) {
 	for i := range h.answer.Jobs {
-		if r := &h.answer.Jobs[i]; r.Spec.Name == name {
-			return *r, h.jobs[keyOf(r)].layout
+		r := &h.answer.Jobs[i]
+		if r.Spec.Name != name {
+			continue
 		}
+		if link = r.Link; link == (wire.Rates{}) {
+			devices := controller.Devices(&h.answer)
+			if on := controller.On(devices, r); on >= 0 {
+				link = wire.Rates{Out: devices[on].Facts.Out.Rate, In: devices[on].Facts.In.Rate}
+			}
+		}
+		return *r, h.jobs[keyOf(r)].layout, link
 	}
-	return wire.Record{}, nil
+	return wire.Record{}, nil, wire.Rates{}
 }

@@ -2,8 +2,10 @@ package live
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,37 +33,75 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// What parts add up to is what is used, whatever jobs there are; and that is what the claims take together.
-func TestUse(t *testing.T) {
+// What parts of a device add up to is what is used of it, whatever jobs and devices there are, and no job is a part of
+// two; what all devices have is what the controller counts with.
+func TestParts(t *testing.T) {
+	several := 0
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		a := wire.Answer{Contexts: wire.Contexts{Processes: r.IntN(3), Each: graph.Bytes(r.IntN(100))}}
-		var all controller.Together
-		var held graph.Bytes
+		a := wire.Answer{Device: "sim", Contexts: wire.Contexts{Processes: r.IntN(3), Each: graph.Bytes(r.IntN(100))}}
+		names := []string{""}
+		if own := r.IntN(3); own > 0 { // else it is of a release that does not name it
+			for i := range r.IntN(4) {
+				names = append(names, fmt.Sprint("device ", i))
+			}
+			if names = names[r.IntN(2):]; len(names) == 0 {
+				a.Device = ""
+			}
+		}
+		used := make(map[string]graph.Bytes)
+		claims := make(map[string]controller.Together)
 		for i := range r.IntN(6) {
 			states := []wire.JobState{wire.Queued, wire.Training, wire.Parked, wire.Done, wire.Starting}
-			job := wire.Record{Spec: wire.Spec{Name: string(rune('a' + i))}, State: states[r.IntN(len(states))],
-				Claim: graph.Bytes(r.IntN(1000))}
+			job := wire.Record{Spec: wire.Spec{Name: string(rune('a' + i))}, State: states[r.IntN(len(states))]}
+			if len(names) > 0 && r.IntN(5) > 0 {
+				job.On, job.Executor, job.Claim = names[r.IntN(len(names))], "x", graph.Bytes(r.IntN(1000))
+			}
 			if r.IntN(2) == 0 {
 				job.Sharing, job.Base = wire.Gates, graph.Bytes(r.IntN(int(job.Claim)+1))
 			}
-			if r.IntN(4) == 0 {
-				job.Held = []wire.Holding{{Bytes: graph.Bytes(r.IntN(50))}}
-				held += job.Held[0].Bytes
+			if len(names) > 0 && r.IntN(4) == 0 {
+				job.Held = []wire.Holding{{Bytes: graph.Bytes(r.IntN(50)), On: names[r.IntN(len(names))]}}
+				used[job.Held[0].On] += job.Held[0].Bytes
 			}
 			a.Jobs = append(a.Jobs, job)
-			all = all.With(controller.ClaimOf(&job))
-		}
-		u := UseOf(&a)
-		var sum graph.Bytes
-		for name, part := range u.Parts {
-			if sum += part; part <= 0 {
-				t.Errorf("seed %d: part %s is %d", seed, name, part)
+			if job.Executor != "" {
+				claims[job.On] = claims[job.On].With(controller.ClaimOf(&job))
 			}
 		}
-		if want := all.Bytes() + held + a.Contexts.Sum(); u.Used != want || sum != want {
-			t.Errorf("seed %d: used %d, parts add up to %d, want %d", seed, u.Used, sum, want)
+		for _, name := range names {
+			used[name] += claims[name].Bytes()
+			if name == "" {
+				used[name] += a.Contexts.Sum()
+			}
+			if len(names) > 1 || name != "" {
+				d := wire.DeviceState{Own: name == "", Used: used[name], Device: wire.Device{Name: name}}
+				a.Devices = append(a.Devices, d)
+			}
 		}
+		if names = names[:len(controller.Devices(&a))]; len(names) > 1 {
+			several++
+		}
+		var sum graph.Bytes
+		seen := make(map[string]bool)
+		for i, name := range names {
+			var device graph.Bytes
+			for part, bytes := range PartsOf(&a, controller.Devices(&a), i) {
+				if device += bytes; bytes <= 0 || seen[part] {
+					t.Errorf("seed %d: part %s is %d, a second time: %v", seed, part, bytes, seen[part])
+				}
+				seen[part] = !strings.HasPrefix(part, "/")
+			}
+			if sum += device; device != used[name] {
+				t.Errorf("seed %d: parts of %q add up to %d, want %d", seed, name, device, used[name])
+			}
+		}
+		if u := UseOf(&a); len(names) > 1 && u.Used != sum {
+			t.Errorf("seed %d: used %d, parts add up to %d", seed, u.Used, sum)
+		}
+	}
+	if several == 0 {
+		t.Error("no answer had several devices")
 	}
 }
 
@@ -92,8 +132,8 @@ func TestHistory(t *testing.T) {
 		o.At != 1000 {
 		t.Errorf("overview %+v", o)
 	}
-	if diff := cmp.Diff([]Sample{{At: 1000, Budget: 1000, Parts: map[string]graph.Bytes{"a": 600}}},
-		h.Samples()); diff != "" {
+	if diff := cmp.Diff([]Sample{{At: 1000, Devices: map[string]Moment{"sim": {Budget: 1000,
+		Parts: map[string]graph.Bytes{"a": 600}}}}}, h.Samples()); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 	h.Take(2*time.Second, training(2, 0)) // another of that name

@@ -101,6 +101,16 @@ func PictureOf(p *program.Program, before []graph.Bytes, link wire.Rates) *Pictu
 	return c
 }
 
+// Explain adds to what is said of each storage what the planner said when it made the plan.
+func (c *Picture) Explain(r *wire.Reasons) {
+	for _, d := range r.All() {
+		if int(d.Storage) < len(c.Storages) { // else they are of another graph
+			s := &c.Storages[d.Storage]
+			s.Why += fmt.Sprintf("; %s: %s", d.Kind, d.Reason)
+		}
+	}
+}
+
 // Measured is what the lanes of a job did in an iteration.
 type Measured struct {
 	Epoch     int64         `json:"epoch"`

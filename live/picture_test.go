@@ -75,6 +75,12 @@ func TestPicture(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := PictureOf(planned.Programs[i].Program(), before, wire.Rates{Out: j.Out.Rate, In: j.In.Rate})
+		c.Explain(wire.ReasonsOf(&j, 0))
+		for _, d := range j.Decisions {
+			if why := c.Storages[d.Storage].Why; !strings.Contains(why, "; "+d.Kind.String()+": "+d.Reason) {
+				t.Errorf("the planner said %+v, and the picture says %q", d, why)
+			}
+		}
 		timing := program.Time(planned.Programs[i].Program(), program.Durations{Steps: j.Plan.Made,
 			Out: cost.Link{Rate: j.Out.Rate}, In: cost.Link{Rate: j.In.Rate}})
 		top := c.After[largest(c.After)]

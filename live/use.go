@@ -15,32 +15,21 @@ const (
 	UnreachablePart = "/unreachable" // what executors may have that cannot be reached
 )
 
-// Use is what all jobs of a controller have, and how many there are.
+// Use is what all jobs of a controller have on all devices, and how many there are.
 type Use struct {
-	Used        graph.Bytes            `json:"used_bytes"` // of the budget: the sum of Parts
-	Unreachable graph.Bytes            `json:"unreachable_bytes"`
-	HostUsed    graph.Bytes            `json:"host_used_bytes"`
-	Parts       map[string]graph.Bytes `json:"parts"` // by job, and by the names above; those of 0 bytes are left out
-	Running     int                    `json:"running"`
-	Waiting     int                    `json:"waiting"`
-	Parked      int                    `json:"parked"`
-	Need        graph.Bytes            `json:"need_bytes"` // of the first that waits; 0: that is not known
+	Used     graph.Bytes `json:"used_bytes"` // of the budgets
+	HostUsed graph.Bytes `json:"host_used_bytes"`
+	Running  int         `json:"running"`
+	Waiting  int         `json:"waiting"`
+	Parked   int         `json:"parked"`
+	Need     graph.Bytes `json:"need_bytes"` // of the first that waits; 0: that is not known
 }
 
 // UseOf adds up an answer to the verb jobs.
-func UseOf(a *wire.Answer) Use {
-	u := Use{Parts: make(map[string]graph.Bytes)}
+func UseOf(a *wire.Answer) (u Use) {
 	u.Used, u.HostUsed = controller.Used(a)
-	turns := u.Used - a.Contexts.Sum()
 	for i := range a.Jobs {
-		r := &a.Jobs[i]
-		base := controller.ClaimOf(r).Base
-		turns -= base
-		u.part(r.Spec.Name, base)
-		for _, h := range r.Held {
-			u.Unreachable += h.Bytes
-		}
-		switch {
+		switch r := &a.Jobs[i]; {
 		case r.State == wire.Parked:
 			u.Parked++
 		case r.State == wire.Queued:
@@ -50,14 +39,29 @@ func UseOf(a *wire.Answer) Use {
 			u.Running++
 		}
 	}
-	u.part(SharedPart, turns-u.Unreachable)
-	u.part(ProcessesPart, a.Contexts.Sum())
-	u.part(UnreachablePart, u.Unreachable)
 	return u
 }
 
-func (u *Use) part(name string, bytes graph.Bytes) {
-	if bytes > 0 {
-		u.Parts[name] = bytes
+// PartsOf are what has how much of a device, by job and by the names above: they add up to what is used of it. Those of
+// 0 bytes are left out.
+func PartsOf(a *wire.Answer, devices []wire.DeviceState, device int) map[string]graph.Bytes {
+	parts := make(map[string]graph.Bytes)
+	put := func(name string, bytes graph.Bytes) {
+		if bytes > 0 {
+			parts[name] = bytes
+		}
 	}
+	claims, unreachable := controller.ClaimsOn(a, devices, device)
+	turns := claims.Bytes()
+	for i := range a.Jobs {
+		if r := &a.Jobs[i]; controller.On(devices, r) == device {
+			base := controller.ClaimOf(r).Base
+			turns -= base
+			put(r.Spec.Name, base)
+		}
+	}
+	put(SharedPart, turns)
+	put(ProcessesPart, devices[device].Used-claims.Bytes()-unreachable)
+	put(UnreachablePart, unreachable)
+	return parts
 }

@@ -14,6 +14,12 @@ import (
 // MaxJobs is how many jobs have series of their own: the oldest ones that are not over.
 const MaxJobs = 200
 
+// MaxDevices is how many devices have series of their own: the controller's, and the first of the others by name.
+const MaxDevices = 50
+
+// noDevice stands for the device where there is none: of jobs that have none yet, and of a controller.
+const noDevice = "none"
+
 // scrapeTimeout is how long a scrape waits for the controller. Prometheus waits for ten seconds.
 const scrapeTimeout = 5 * time.Second
 
@@ -26,12 +32,15 @@ type family struct {
 // collector makes metrics of what a controller knows at the time of the scrape.
 type collector struct {
 	now      func(context.Context) (controller.View, error)
+	own      string // the controller's device
 	families []family
 
-	up, trouble *prometheus.Desc
+	up, trouble, devicesLeftOut family
 
 	device struct {
-		budget, used, contexts, hostBudget, hostUsed, link, jobs, leftOut, executors, reports, lost family
+		budget, used, contexts, hostBudget, hostUsed, link, jobs, jobsLeftOut, executors family
+
+		reports, lost family
 	}
 	owner struct {
 		arena, touched, swapped, iterations, served, stall, gate, moved, plans, queued, ended family
@@ -45,10 +54,10 @@ type collector struct {
 	}
 }
 
-func newCollector(now func(context.Context) (controller.View, error)) *collector {
-	c := &collector{now: now}
+func newCollector(own string, now func(context.Context) (controller.View, error)) *collector {
+	c := &collector{now: now, own: own}
 	define := func(kind prometheus.ValueType, name, help string, labels ...string) family {
-		f := family{prometheus.NewDesc(name, help, labels, nil), kind}
+		f := family{prometheus.NewDesc(name, help, append([]string{"device"}, labels...), nil), kind}
 		c.families = append(c.families, f)
 		return f
 	}
@@ -59,9 +68,10 @@ func newCollector(now func(context.Context) (controller.View, error)) *collector
 		return define(prometheus.CounterValue, name, help, labels...)
 	}
 	c.up = gauge("tensile_controller_up",
-		"1 if the controller has answered this scrape, else 0, and what it knows is missing.").desc
+		"1 if the controller has answered this scrape, else 0, and what it knows is missing.")
 	c.trouble = gauge("tensile_controller_trouble",
-		"1 while nothing goes on, as with a full disk: the controller's log and tensile jobs say why.").desc
+		"1 while nothing goes on, as with a full disk: the controller's log and tensile jobs say why.")
+	c.devicesLeftOut = gauge("tensile_controller_devices_left_out", "Devices that have no series of their own here.")
 
 	d := &c.device
 	d.budget = gauge("tensile_device_budget_bytes", "Device memory for all jobs. Missing: there is no limit.")
@@ -73,7 +83,8 @@ func newCollector(now func(context.Context) (controller.View, error)) *collector
 	d.link = gauge("tensile_device_link_bytes_per_second", "What the link copies alone, out (to the host) and in.",
 		"direction")
 	d.jobs = gauge("tensile_device_jobs", "Jobs by state.", "state")
-	d.leftOut = gauge("tensile_device_jobs_left_out", "Jobs that are not over and have no series of their own here.")
+	d.jobsLeftOut = gauge("tensile_device_jobs_left_out",
+		"Jobs that are not over and have no series of their own here.")
 	d.executors = gauge("tensile_device_executors", "Executor processes by state: joined, or silent (out of reach).",
 		"state")
 	d.reports = counter("tensile_controller_reports_total", "Reports of iterations that were counted.")
@@ -150,27 +161,48 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	v, err := c.now(ctx)
-	up := prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, truth(err == nil))
-	if to <- up; err != nil {
-		return
+	s := series{collector: c, to: to, device: c.own}
+	if s.put(c.up, truth(err == nil)); err == nil {
+		s.all(&v)
 	}
-	s := series{collector: c, to: to}
-	s.all(&v)
 }
 
-// series sends the metrics of a view.
+// series sends the metrics of a view that are of a device.
 type series struct {
 	*collector
-	to chan<- prometheus.Metric
+	to     chan<- prometheus.Metric
+	device string
 }
 
 func (s series) put(f family, value float64, labels ...string) {
-	s.to <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
+	s.to <- prometheus.MustNewConstMetric(f.desc, f.kind, value, append([]string{s.device}, labels...)...)
+}
+
+// on are the series of one of the devices; below 0: of none.
+func (s series) on(devices []wire.DeviceState, i int) series {
+	switch {
+	case i < 0:
+		s.device = noDevice
+	case !devices[i].Own && (devices[i].Name == s.own || devices[i].Name == noDevice):
+		s.device = "executors/" + devices[i].Name // no device can be called so
+	case !devices[i].Own:
+		s.device = devices[i].Name
+	}
+	return s
 }
 
 func (s series) all(v *controller.View) {
-	s.to <- prometheus.MustNewConstMetric(s.trouble, prometheus.GaugeValue, truth(v.Trouble != ""))
-	s.ofDevice(v)
+	s.put(s.trouble, truth(v.Trouble != ""))
+	devices := controller.Devices(&v.Answer)
+	for i := range devices[:min(len(devices), MaxDevices)] {
+		s.on(devices, i).ofDevice(v, devices, i)
+	}
+	s.put(s.devicesLeftOut, float64(max(0, len(devices)-MaxDevices)))
+	for on := -1; on < min(len(devices), MaxDevices); on++ {
+		s.jobs(v, devices, on)
+	}
+	s.put(s.collector.device.reports, float64(v.Reports))
+	s.put(s.collector.device.lost, float64(v.LostReports))
 	owners := make(map[string]*gauges)
 	for owner := range v.Owners {
 		owners[owner] = new(gauges)
@@ -186,10 +218,10 @@ func (s series) all(v *controller.View) {
 		}
 		owners[l.Owner].add(r, l)
 		if shown++; shown <= MaxJobs {
-			s.ofJob(r, l)
+			s.on(devices, controller.On(devices, r)).ofJob(r, l)
 		}
 	}
-	s.put(s.device.leftOut, float64(max(0, shown-MaxJobs)))
+	s.put(s.collector.device.jobsLeftOut, float64(max(0, shown-MaxJobs)))
 	for owner, g := range owners {
 		s.ofOwner(owner, g, v.Owners[owner])
 	}

@@ -39,7 +39,8 @@ func of(device, version string, now func(context.Context) (controller.View, erro
 		ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
 	ours := prometheus.WrapRegistererWith(prometheus.Labels{"device": device}, m.registry)
-	ours.MustRegister(newCollector(now), m.planning, m.waited, m.events, info)
+	m.registry.MustRegister(newCollector(device, now))
+	ours.MustRegister(m.planning, m.waited, m.events, info)
 	m.registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector())
 	return m

@@ -13,33 +13,41 @@ import (
 var states = []wire.JobState{wire.Queued, wire.Starting, wire.Training, wire.Unknown, wire.Parking, wire.Parked,
 	wire.Ending, wire.Done, wire.Halted, wire.Broken}
 
-func (s series) ofDevice(v *controller.View) {
-	d := &s.device
-	used, host := controller.Used(&v.Answer)
-	s.put(d.used, float64(used))
-	s.put(d.contexts, float64(v.Contexts.Sum()))
-	s.put(d.hostUsed, float64(host))
-	if v.Budget > 0 {
-		s.put(d.budget, float64(v.Budget))
+// ofDevice are the series of one of the devices.
+func (s series) ofDevice(v *controller.View, devices []wire.DeviceState, i int) {
+	f, d := &s.collector.device, &devices[i]
+	claims, held := controller.ClaimsOn(&v.Answer, devices, i)
+	s.put(f.used, float64(d.Used))
+	s.put(f.contexts, float64(max(0, d.Used-claims.Bytes()-held)))
+	s.put(f.hostUsed, float64(d.HostUsed))
+	if d.Budget > 0 {
+		s.put(f.budget, float64(d.Budget))
 	}
-	if v.HostMemory > 0 {
-		s.put(d.hostBudget, float64(v.HostMemory))
+	if d.HostMemory > 0 {
+		s.put(f.hostBudget, float64(d.HostMemory))
 	}
-	if v.Link.Out > 0 {
-		s.put(d.link, float64(v.Link.Out), "out")
-		s.put(d.link, float64(v.Link.In), "in")
+	if d.Facts.Out.Rate > 0 {
+		s.put(f.link, float64(d.Facts.Out.Rate), "out")
+		s.put(f.link, float64(d.Facts.In.Rate), "in")
 	}
+	s.put(f.executors, float64(d.Executors), "joined")
+	s.put(f.executors, float64(d.Silent), "silent")
+}
+
+// jobs counts those of a device by state; below 0: those that have none, if there are any.
+func (s series) jobs(v *controller.View, devices []wire.DeviceState, on int) {
 	counts := make(map[wire.JobState]int)
 	for i := range v.Jobs {
-		counts[v.Jobs[i].State]++
+		if controller.On(devices, &v.Jobs[i]) == on {
+			counts[v.Jobs[i].State]++
+		}
+	}
+	if on < 0 && len(counts) == 0 {
+		return
 	}
 	for _, state := range states {
-		s.put(d.jobs, float64(counts[state]), string(state))
+		s.on(devices, on).put(s.collector.device.jobs, float64(counts[state]), string(state))
 	}
-	s.put(d.executors, float64(v.Joined), "joined")
-	s.put(d.executors, float64(v.Silent), "silent")
-	s.put(d.reports, float64(v.Reports))
-	s.put(d.lost, float64(v.LostReports))
 }
 
 func (s series) ofOwner(owner string, g *gauges, t controller.Tally) {

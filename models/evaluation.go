@@ -9,9 +9,9 @@ import (
 )
 
 // Evaluation returns the graph that a trained classifier predicts with: the forward ops of its training graph up to
-// what the loss reads, whose content is the output. Batch normalisations use their running statistics, and nothing is
-// dropped out. Its persistent storages have the names that they have in g, and are not updated. A graph without a loss
-// of classes is an error.
+// what the loss reads, whose content is the output. Batch normalisations use their running statistics, those that keep
+// none the statistics of what they normalise, as in training, and nothing is dropped out. Its persistent
+// storages have the names that they have in g, and are not updated. A graph without a loss of classes is an error.
 func Evaluation(g *graph.Graph) (*graph.Graph, error) {
 	e := evaluation{from: g, b: graph.NewBuilder(g.Name), made: make(map[graph.Version]graph.TensorID),
 		running: make(map[graph.TensorID][2]graph.TensorID)}
@@ -57,20 +57,7 @@ func (e *evaluation) loss() (loss graph.Op, err error) {
 	if found != 1 {
 		return loss, errors.New("it has no single loss of classes")
 	}
-	for _, op := range e.from.Ops {
-		if _, ok := e.running[inputOf(op)]; op.Kind == graph.BatchNorm && !ok {
-			return loss, fmt.Errorf("normalisation %s keeps no running statistics", op.Name)
-		}
-	}
 	return loss, nil
-}
-
-// inputOf is the mean that a normalisation reads.
-func inputOf(op graph.Op) graph.TensorID {
-	if op.Kind == graph.BatchNorm {
-		return op.Inputs[1]
-	}
-	return -1
 }
 
 // inputs are the tensors that an op reads when it evaluates.
@@ -78,7 +65,10 @@ func (e *evaluation) inputs(op graph.Op) []graph.TensorID {
 	if op.Kind != graph.BatchNorm {
 		return op.Inputs
 	}
-	r := e.running[op.Inputs[1]]
+	r, kept := e.running[op.Inputs[1]]
+	if !kept {
+		return op.Inputs
+	}
 	return []graph.TensorID{op.Inputs[0], r[0], r[1], op.Inputs[3], op.Inputs[4]}
 }
 

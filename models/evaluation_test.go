@@ -59,12 +59,16 @@ func TestEvaluation(t *testing.T) {
 	}
 }
 
-// What does not name classes, or has no running statistics, is refused.
+// What does not name classes is refused.
 func TestEvaluationErrors(t *testing.T) {
 	if _, err := Evaluation(build(t, "tacotron:1,16", Config{Sequence: 2, Batch: 2})); err == nil ||
 		!strings.Contains(err.Error(), "no single loss of classes") {
 		t.Errorf("tacotron: error %v", err)
 	}
+}
+
+// A normalisation that keeps no running statistics uses those of what it is given.
+func TestEvaluationOfOwnStatistics(t *testing.T) {
 	b := graph.NewBuilder("plain")
 	x := b.Input("x", graph.Images, graph.Float32, graph.Shape{2, 3, 4, 4})
 	stats := b.Op("stats", graph.BatchNormStats, graph.Attrs{}, x)
@@ -79,8 +83,12 @@ func TestEvaluationErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Evaluation(g); err == nil || !strings.Contains(err.Error(),
-		"normalisation norm keeps no running statistics") {
-		t.Errorf("without running statistics: error %v", err)
+	e, err := Evaluation(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Ops) != 2 || e.Ops[0].Kind != graph.BatchNormStats || e.Ops[1].Kind != graph.BatchNorm ||
+		e.Ops[1].Inputs[1] != e.Ops[0].Outputs[0] {
+		t.Errorf("it evaluates by %+v", e.Ops)
 	}
 }

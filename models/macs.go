@@ -11,7 +11,7 @@ func MACs(g *graph.Graph) int64 {
 			continue
 		}
 		switch op.Kind {
-		case graph.Conv2D, graph.Linear, graph.MatMul:
+		case graph.Conv2D, graph.Conv2DDX, graph.Linear, graph.MatMul:
 			flops += g.Cost(op.ID).FLOPs
 		}
 	}

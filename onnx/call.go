@@ -107,11 +107,17 @@ func (c *call) known(i int) (*constant, error) {
 	return k, err
 }
 
-// knownInts are the elements of such an input.
+// maxInts bounds the numbers that say how an operator works, such as axes or the sizes of parts.
+const maxInts = 1 << 16
+
+// knownInts are the elements of such an input, a list of numbers.
 func (c *call) knownInts(i int) ([]int64, error) {
 	k, err := c.known(i)
 	if err != nil {
 		return nil, err
+	}
+	if n := k.elements(); n > maxInts {
+		return nil, fmt.Errorf("its input %d has %d numbers, of which there may be %d", i, n, maxInts)
 	}
 	return k.allInts()
 }

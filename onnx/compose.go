@@ -79,6 +79,15 @@ func (c *call) spread(t graph.TensorID, to graph.Shape) (graph.TensorID, error) 
 
 // sum adds up over dimensions, which stay with an extent of 1.
 func (c *call) sum(t graph.TensorID, shape graph.Shape, axes []bool) (graph.TensorID, graph.Shape) {
+	return c.reduced(t, shape, axes, func(t graph.TensorID, outer, n, inner int) graph.TensorID {
+		return c.op(graph.SumOver, graph.Attrs{}, c.as(t, outer, n, inner))
+	})
+}
+
+// reduced makes one element of all along some dimensions, which stay with an extent of 1. of does so with the middle
+// dimension of three.
+func (c *call) reduced(t graph.TensorID, shape graph.Shape, axes []bool,
+	of func(t graph.TensorID, outer, n, inner int) graph.TensorID) (graph.TensorID, graph.Shape) {
 	shape = slices.Clone(shape)
 	for d := len(shape) - 1; d >= 0; d-- {
 		if !axes[d] {
@@ -90,7 +99,7 @@ func (c *call) sum(t graph.TensorID, shape graph.Shape, axes []bool) (graph.Tens
 		}
 		n := shape[first : d+1].Elements()
 		if n > 1 {
-			t = c.op(graph.SumOver, graph.Attrs{}, c.as(t, shape[:first].Elements(), n, shape[d+1:].Elements()))
+			t = of(t, shape[:first].Elements(), n, shape[d+1:].Elements())
 		}
 		for k := first; k <= d; k++ {
 			shape[k] = 1
@@ -98,6 +107,22 @@ func (c *call) sum(t graph.TensorID, shape graph.Shape, axes []bool) (graph.Tens
 		d = first
 	}
 	return c.as(t, shape...), shape
+}
+
+// mapped multiplies all lines along a dimension by a known matrix, of as many rows as the dimension has elements and
+// columns as it gets, row by row.
+func (c *call) mapped(t graph.TensorID, axis, columns int, matrix []float64) (graph.TensorID, error) {
+	s := slices.Clone(c.b.Shape(t))
+	n := s[axis]
+	m, err := c.constant(graph.Shape{1, n, columns}, matrix)
+	if err != nil {
+		return missing, err
+	}
+	outer, inner := s[:axis].Elements(), s[axis+1:].Elements()
+	t = c.as(c.permute(c.as(t, outer, n, inner), []int{0, 2, 1}), 1, outer*inner, n)
+	t = c.as(c.op(graph.MatMul, graph.Attrs{}, t, m), outer, inner, columns)
+	s[axis] = columns
+	return c.as(c.permute(t, []int{0, 2, 1}), s...), nil
 }
 
 // permute orders the dimensions anew. Each op exchanges two runs of neighbouring dimensions.
@@ -139,15 +164,15 @@ func (c *call) permute(t graph.TensorID, perm []int) graph.TensorID {
 
 // slice is a range of a dimension.
 func (c *call) slice(t graph.TensorID, dim, begin, length int) graph.TensorID {
-	if begin == 0 && length == c.b.Shape(t)[dim] {
-		return t
+	if c.b.Err() != nil || begin == 0 && length == c.b.Shape(t)[dim] {
+		return t // after an error shapes mean nothing
 	}
 	return c.op(graph.Slice, graph.Attrs{Dim: dim, Begin: begin, Length: length}, t)
 }
 
 // every takes each step-th element of a dimension, count of them.
 func (c *call) every(t graph.TensorID, dim, begin, count, step int) graph.TensorID {
-	if step == 1 {
+	if step == 1 || c.b.Err() != nil {
 		return c.slice(t, dim, begin, count)
 	}
 	s := slices.Clone(c.b.Shape(t))

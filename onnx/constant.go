@@ -97,15 +97,14 @@ func constantOf(t *Tensor) (*constant, error) {
 		c.shape = append(c.shape, int(d))
 	}
 	var err error
-	switch t.Type {
-	case Float32, Float64, Float16:
+	if t.Type.float() {
 		var v []float32
 		v, err = t.Floats()
 		c.floats = make([]float64, len(v))
 		for i, x := range v {
 			c.floats[i] = float64(x)
 		}
-	default:
+	} else {
 		c.whole = true
 		c.ints, err = t.Ints()
 	}

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"encoding/binary"
 	"math"
 	"path/filepath"
 	"slices"
@@ -11,14 +10,15 @@ import (
 // Is reports whether a path names an ONNX file.
 func Is(path string) bool { return strings.EqualFold(filepath.Ext(path), ".onnx") }
 
-// Replace gives an initializer the content that was trained. Where the file has a ConstantOfShape in the place of a
-// weight, an initializer takes its place. Names that the model does not have, such as those of an optimizer's state,
-// change nothing.
+// Replace gives an initializer the content that was trained, in its own type: other operands of what reads it have that
+// too. Numbers are rounded to the nearest that the type has, to the even one of two; beyond its largest they are
+// infinite. Where the file has a ConstantOfShape in the place of a weight, an initializer takes its place. Names that
+// the model does not have, such as those of an optimizer's state, change nothing.
 func (m *Model) Replace(name string, content []float32) {
 	g := &m.Graph
 	for i := range g.Initializers {
-		if t := &g.Initializers[i]; t.Name == name && t.size() == int64(len(content)) {
-			t.Type, t.Raw = Float32, bytesOf(content)
+		if t := &g.Initializers[i]; t.Name == name && t.Type.float() && t.size() == int64(len(content)) {
+			t.fill(content)
 			return
 		}
 	}
@@ -31,7 +31,13 @@ func (m *Model) Replace(name string, content []float32) {
 	for i := range g.Initializers {
 		if t := &g.Initializers[i]; t.Name == g.Nodes[at].Inputs[0] && t.Type == Int64 {
 			dims, err := t.Ints()
-			n := Tensor{Name: name, Type: Float32, Dims: dims, Raw: bytesOf(content)}
+			n := Tensor{Name: name, Type: Float32, Dims: dims}
+			for _, a := range g.Nodes[at].Attributes {
+				if a.Name == "value" && a.Tensor != nil && a.Tensor.Type.float() {
+					n.Type = a.Tensor.Type
+				}
+			}
+			n.fill(content)
 			if err == nil && n.check() == nil {
 				g.Nodes = slices.Delete(g.Nodes, at, at+1)
 				g.Initializers = append(g.Initializers, n)
@@ -50,10 +56,17 @@ func (t *Tensor) size() int64 {
 	return n
 }
 
-func bytesOf(content []float32) []byte {
-	raw := make([]byte, 0, 4*len(content))
-	for _, v := range content {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+// fill gives a tensor of floats other ones. Those that are the same as a float32 keep their bytes: a double has more
+// digits.
+func (t *Tensor) fill(content []float32) {
+	raw := floating[t.Type].Append(make([]byte, 0, len(content)*types[t.Type].size), content)
+	if was, err := t.Floats(); err == nil && len(was) == len(content) {
+		size := types[t.Type].size
+		for i, v := range was {
+			if math.Float32bits(v) == math.Float32bits(content[i]) {
+				copy(raw[i*size:], t.Raw[i*size:(i+1)*size])
+			}
+		}
 	}
-	return raw
+	t.Raw = raw
 }

@@ -17,7 +17,7 @@ func init() {
 		"Gather": foldGather, "Concat": foldConcat, "Slice": foldSlice, "Unsqueeze": foldReshape,
 		"Squeeze": foldReshape, "Reshape": foldReshape, "Flatten": foldReshape, "Transpose": foldTranspose,
 		"Expand": foldExpand, "Range": foldRange, "Where": foldWhere, "Trilu": foldTrilu, "Size": foldSize,
-		"ReduceProd": foldProduct, "Shape": foldShape,
+		"ReduceProd": foldProduct, "Shape": foldShape, "Tile": foldTile,
 	}
 	for op, of := range map[string]func(a, b float64) float64{
 		"Add": func(a, b float64) float64 { return a + b }, "Sub": func(a, b float64) float64 { return a - b },
@@ -117,7 +117,7 @@ func foldCast(c *call, in []*constant) (*constant, error) {
 	k := &constant{shape: in[0].shape, alike: in[0].alike}
 	to := Type(c.int("to", int64(Float32)))
 	_, known := types[to]
-	k.whole = known && to != Float32 && to != Float64 && to != Float16
+	k.whole = known && !to.float()
 	for i := range max(len(in[0].ints), len(in[0].floats)) {
 		switch {
 		case to == Bool:
@@ -275,6 +275,25 @@ func foldExpand(_ *call, in []*constant) (*constant, error) {
 		return nil, err
 	}
 	return gathered(in[0], shape, broadcastPlace(in[0].shape, shape))
+}
+
+func foldTile(_ *call, in []*constant) (*constant, error) {
+	repeats, err := in[1].allInts()
+	if err != nil {
+		return nil, err
+	}
+	s := in[0].shape
+	to, err := tiled(s, repeats)
+	if err != nil {
+		return nil, err
+	}
+	from, steps := strides(s), strides(to)
+	return gathered(in[0], to, func(i int) (at int) {
+		for d := range s {
+			at += i / steps[d] % s[d] * from[d]
+		}
+		return at
+	})
 }
 
 func foldRange(_ *call, in []*constant) (*constant, error) {

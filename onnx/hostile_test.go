@@ -68,7 +68,7 @@ func TestHostileNodes(t *testing.T) {
 			g.Initializers = append(g.Initializers, whole("s", 0), whole("e", 5), whole("a", 1),
 				whole("p", math.MinInt64))
 			g.Nodes[1] = node("Slice", list("h", "s", "e", "a", "p"), list("r"))
-		}), "at least one, forwards"},
+		}), "it takes no element of dimension 1 of [2 5]"},
 		{"a dimension without end", with(func(_ *Model, g *Graph) {
 			g.Nodes[1] = node("Unsqueeze", list("h"), list("r"), "axes", slices.Repeat([]int64{0}, 100))
 		}), "dimensions, of which there may be 64"},
@@ -204,6 +204,28 @@ func TestDamagedFiles(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want one with %q", c.what, err, c.want)
+		}
+	}
+}
+
+// A node that is told a list without end is one short line.
+func TestLongLists(t *testing.T) {
+	many := slices.Repeat([]int64{1}, 1<<20)
+	for _, c := range []struct {
+		n    Node
+		want string
+	}{
+		{node("Pad", list("h", "many"), list("r")), "its input 1 has 1048576 numbers, of which there may be 65536"},
+		{node("Tile", list("h", "many"), list("r")), "its input 1 has 1048576 numbers, of which there may be 65536"},
+		{node("Slice", list("h"), list("r"), "starts", many, "ends", many[1:]), `node "Slice_r" (Slice): starts [1 1`},
+	} {
+		m := with(func(_ *Model, g *Graph) {
+			g.Initializers = append(g.Initializers, whole("many", many...))
+			g.Nodes[1] = c.n
+		})
+		_, _, err := Job(m, "x", Training{Batch: 2})
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 500 {
+			t.Errorf("%s: error %.600v, want a short one with %q", c.n.Op, err, c.want)
 		}
 	}
 }

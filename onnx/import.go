@@ -112,7 +112,7 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 	if err := unsupported(m); err != nil {
 		return nil, err
 	}
-	if err := i.sources(); err != nil {
+	if err := i.sources(differentiated(m, nodes)); err != nil {
 		return nil, err
 	}
 	for _, n := range nodes {
@@ -127,7 +127,7 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 	for _, n := range nodes {
 		first := len(i.b.Peek().Ops)
 		if err := i.node(n); err != nil {
-			problems = append(problems, fmt.Sprintf("%v: %v", n, err))
+			problems = append(problems, fmt.Sprintf("%v: %.300v", n, err)) // err may list many numbers
 		}
 		i.ops[n] = [2]int{first, len(i.b.Peek().Ops)}
 		if i.b.Err() != nil { // what comes after it would say the same
@@ -204,8 +204,34 @@ func supported(n *Node) bool {
 	return false
 }
 
-// sources makes the values that no node makes.
-func (i *importer) sources() error {
+// steps are the operators through which no gradient goes.
+var steps = []string{"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Not", "Floor", "Ceil",
+	"Shape", "Size", "Range", "ConstantOfShape"}
+
+// differentiated are the values on which an output of the model depends by more than steps, conditions and casts to
+// whole numbers. An initializer that is none of them, such as a mask, is a constant and no parameter.
+func differentiated(m *Model, nodes []*Node) map[string]bool {
+	all := make(map[string]bool)
+	for _, out := range m.Graph.Outputs {
+		all[out.Name] = true
+	}
+	for _, n := range slices.Backward(nodes) {
+		c := &call{node: n}
+		if slices.Contains(steps, n.Op) || n.Op == "Cast" && !Type(c.int("to", int64(Float32))).float() ||
+			!slices.ContainsFunc(n.Outputs, func(out string) bool { return all[out] }) {
+			continue
+		}
+		for k, in := range n.Inputs {
+			if n.Op != "Where" || k > 0 {
+				all[in] = true
+			}
+		}
+	}
+	return all
+}
+
+// sources makes the values that no node makes. Initializers of floats that are differentiated are parameters.
+func (i *importer) sources(differentiated map[string]bool) error {
 	i.values[""] = &value{tensor: missing}
 	g := &i.model.Graph
 	for k := range g.Initializers {
@@ -214,8 +240,8 @@ func (i *importer) sources() error {
 		for _, d := range t.Dims {
 			v.shape = append(v.shape, int(d))
 		}
-		v.whole = t.Type != Float32 && t.Type != Float64 && t.Type != Float16
-		if v.whole || len(t.Dims) == 0 {
+		v.whole = !t.Type.float()
+		if v.whole || len(t.Dims) == 0 || !differentiated[t.Name] {
 			var err error
 			if v.known, err = constantOf(t); err != nil {
 				return err
@@ -227,7 +253,7 @@ func (i *importer) sources() error {
 		if _, ok := i.values[in.Name]; ok {
 			continue
 		}
-		v := &value{name: in.Name, tensor: missing, input: true, whole: in.Type != Float32}
+		v := &value{name: in.Name, tensor: missing, input: true, whole: !in.Type.float()}
 		if t := i.options.Known[in.Name]; t != nil && (v.whole || len(t.Dims) == 0 || len(t.Raw) == 0) {
 			k, err := constantOf(t)
 			if err != nil {
@@ -350,7 +376,11 @@ func (i *importer) afford(k *constant) error {
 	if k.whole {
 		n = k.elements()
 	}
-	if i.folded += n; n > maxFolded || i.folded > maxAllFolded {
+	return i.affordNumbers(n)
+}
+
+func (i *importer) affordNumbers(n int) error {
+	if i.folded += max(0, n); n < 0 || n > maxFolded || i.folded > maxAllFolded {
 		return fmt.Errorf("it makes a constant of %d elements: there may be %d, and %d in all", n, maxFolded,
 			maxAllFolded)
 	}
@@ -359,8 +389,8 @@ func (i *importer) afford(k *constant) error {
 
 // numbers is room for n numbers of a constant.
 func (c *call) numbers(n int) ([]float64, error) {
-	if n < 0 || n > maxFolded {
-		return nil, fmt.Errorf("it needs a constant of %d elements, of which there may be %d", n, maxFolded)
+	if err := c.affordNumbers(n); err != nil {
+		return nil, err
 	}
 	return make([]float64, n), nil
 }
@@ -385,7 +415,8 @@ func (c *call) leftOut(v *value) (err error) {
 
 // leastInputs are the operators without which folding would find too few inputs.
 var leastInputs = map[string]int{"ConstantOfShape": 1, "Identity": 1, "Cast": 1, "Gather": 2, "Concat": 1, "Slice": 1,
-	"Unsqueeze": 1, "Squeeze": 1, "Reshape": 2, "Flatten": 1, "Transpose": 1, "Expand": 2, "Range": 3, "Where": 3,
+	"Unsqueeze": 1, "Squeeze": 1, "Reshape": 2, "Flatten": 1, "Transpose": 1, "Expand": 2, "Tile": 2, "Range": 3,
+	"Where": 3,
 	"Trilu": 1, "Size": 1, "ReduceProd": 1, "Shape": 1, "Sqrt": 1, "Neg": 1, "Floor": 1, "Ceil": 1, "Reciprocal": 1,
 	"Exp": 1, "Log": 1, "Erf": 1, "Not": 1, "Sin": 1, "Cos": 1, "Abs": 1}
 

@@ -63,6 +63,9 @@ func node(op string, in, out []string, attributes ...any) Node {
 	return n
 }
 
+// exported are the files of PyTorch in testdata.
+var exported = []string{"cnn", "encoder", "encoder17", "lstm", "unet", "gates", "functions", "pieces", "masked"}
+
 // list writes names the short way.
 func list(names ...string) []string { return names }
 

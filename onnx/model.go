@@ -1,6 +1,10 @@
 package onnx
 
-import "fmt"
+import (
+	"fmt"
+
+	"tensile/weights"
+)
 
 // Model is an ONNX file. Fields of messages that are not named here are kept in rest, as they were read.
 type Model struct {
@@ -54,24 +58,26 @@ type AttributeType int64
 
 // The types of attributes that operators here have.
 const (
-	AttributeFloat  AttributeType = 1
-	AttributeInt    AttributeType = 2
-	AttributeString AttributeType = 3
-	AttributeTensor AttributeType = 4
-	AttributeFloats AttributeType = 6
-	AttributeInts   AttributeType = 7
+	AttributeFloat   AttributeType = 1
+	AttributeInt     AttributeType = 2
+	AttributeString  AttributeType = 3
+	AttributeTensor  AttributeType = 4
+	AttributeFloats  AttributeType = 6
+	AttributeInts    AttributeType = 7
+	AttributeStrings AttributeType = 8
 )
 
 // Attribute is a setting of a node.
 type Attribute struct {
-	Name   string
-	Type   AttributeType
-	Float  float32
-	Int    int64
-	String string
-	Tensor *Tensor // nil: it has none
-	Floats []float32
-	Ints   []int64
+	Name    string
+	Type    AttributeType
+	Float   float32
+	Int     int64
+	String  string
+	Tensor  *Tensor // nil: it has none
+	Floats  []float32
+	Ints    []int64
+	Strings []string
 
 	rest []byte
 }
@@ -81,18 +87,19 @@ type Type int32
 
 // The types that are read.
 const (
-	Float32 Type = 1
-	Uint8   Type = 2
-	Int8    Type = 3
-	Uint16  Type = 4
-	Int16   Type = 5
-	Int32   Type = 6
-	Int64   Type = 7
-	Bool    Type = 9
-	Float16 Type = 10
-	Float64 Type = 11
-	Uint32  Type = 12
-	Uint64  Type = 13
+	Float32  Type = 1
+	Uint8    Type = 2
+	Int8     Type = 3
+	Uint16   Type = 4
+	Int16    Type = 5
+	Int32    Type = 6
+	Int64    Type = 7
+	Bool     Type = 9
+	Float16  Type = 10
+	Float64  Type = 11
+	Uint32   Type = 12
+	Uint64   Type = 13
+	BFloat16 Type = 16
 )
 
 var types = map[Type]struct {
@@ -101,8 +108,13 @@ var types = map[Type]struct {
 }{
 	Float32: {"float", 4}, Uint8: {"uint8", 1}, Int8: {"int8", 1}, Uint16: {"uint16", 2}, Int16: {"int16", 2},
 	Int32: {"int32", 4}, Int64: {"int64", 8}, Bool: {"bool", 1}, Float16: {"float16", 2}, Float64: {"double", 8},
-	Uint32: {"uint32", 4}, Uint64: {"uint64", 8},
+	Uint32: {"uint32", 4}, Uint64: {"uint64", 8}, BFloat16: {"bfloat16", 2},
 }
+
+// floating are the types of floats, as files of weights have them.
+var floating = map[Type]weights.Type{Float32: "F32", Float64: "F64", Float16: "F16", BFloat16: "BF16"}
+
+func (t Type) float() bool { return floating[t] != "" }
 
 // String is the name of the type in ONNX.
 func (t Type) String() string {

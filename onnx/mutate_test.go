@@ -72,8 +72,7 @@ func mutate(random *rand.Rand, m *Model) {
 // panic.
 func checkMutated(t *testing.T, seed uint64) (imported bool) {
 	random := rand.New(rand.NewPCG(seed, 5))
-	names := []string{"cnn", "encoder", "encoder17", "lstm"}
-	text, err := os.ReadFile(filepath.Join("testdata", names[random.IntN(len(names))]+".onnx"))
+	text, err := os.ReadFile(filepath.Join("testdata", exported[random.IntN(len(exported))]+".onnx"))
 	if err != nil {
 		t.Fatal(err)
 	}

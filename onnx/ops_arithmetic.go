@@ -13,29 +13,38 @@ var operators map[string]func(c *call) error
 func init() {
 	operators = map[string]func(c *call) error{
 		"Add": (*call).addition, "Sub": (*call).subtraction, "Mul": (*call).multiplication, "Div": (*call).division,
-		"Sum": (*call).total, "Mean": (*call).total, "Pow": (*call).pow,
+		"Sum": (*call).total, "Mean": (*call).total, "Pow": (*call).pow, "Max": (*call).largest, "Min": (*call).largest,
 		"Sqrt":       unary(func(c *call, x graph.TensorID) graph.TensorID { return c.power(x, 0.5) }),
 		"Reciprocal": unary(func(c *call, x graph.TensorID) graph.TensorID { return c.power(x, -1) }),
 		"Neg":        unary(func(c *call, x graph.TensorID) graph.TensorID { return c.affine(x, -1, 0) }),
-		"Relu":       kind(graph.ReLU), "Sigmoid": kind(graph.Sigmoid), "Tanh": kind(graph.Tanh),
-		"Exp": kind(graph.Exp),
-		"Log": kind(graph.Log), "Erf": kind(graph.Erf), "Gelu": (*call).gelu, "Clip": (*call).clip,
-		"LeakyRelu": (*call).leaky,
-		"Where":     (*call).where, "ReduceMean": (*call).reduce, "ReduceSum": (*call).reduce,
-		"ReduceSumSquare": (*call).reduce,
-		"ReduceL2":        (*call).reduce, "HardSigmoid": (*call).hardSigmoid, "HardSwish": (*call).hardSwish,
+		"Exp":        kind(graph.Exp), "Log": kind(graph.Log), "Erf": kind(graph.Erf), "Abs": unary((*call).size),
+		"Where": (*call).where, "CumSum": (*call).cumulative, "Einsum": (*call).einsum,
+		"ReduceMean": (*call).reduce, "ReduceSum": (*call).reduce, "ReduceSumSquare": (*call).reduce,
+		"ReduceL1": (*call).reduce, "ReduceL2": (*call).reduce, "ReduceMax": (*call).reduce,
+		"ReduceMin": (*call).reduce, "ReduceLogSum": (*call).reduce, "ReduceLogSumExp": (*call).reduce,
 
-		"Conv": (*call).conv, "MaxPool": (*call).maxPool, "AveragePool": (*call).avgPool,
-		"GlobalAveragePool": (*call).globalPool, "BatchNormalization": (*call).batchNorm, "LRN": (*call).lrn,
-		"LayerNormalization": (*call).layerNorm, "Pad": (*call).pad,
+		"Relu": kind(graph.ReLU), "Sigmoid": kind(graph.Sigmoid), "Tanh": kind(graph.Tanh), "Gelu": (*call).gelu,
+		"Clip": (*call).clip, "HardSigmoid": (*call).hardSigmoid, "HardSwish": (*call).hardSwish,
+		"LeakyRelu": (*call).leaky, "PRelu": (*call).prelu, "Elu": (*call).exponential, "Selu": (*call).exponential,
+		"Celu": (*call).exponential, "Softplus": unary((*call).softplus), "Softsign": unary((*call).softsign),
+		"Mish": unary((*call).mish), "Swish": (*call).swish,
+
+		"Conv": (*call).conv, "ConvTranspose": (*call).convTranspose, "MaxPool": (*call).maxPool,
+		"AveragePool": (*call).avgPool, "GlobalAveragePool": (*call).globalPool, "GlobalMaxPool": (*call).globalPool,
+		"Resize": (*call).resize, "Upsample": (*call).resize, "Pad": (*call).pad,
+		"DepthToSpace": (*call).depthToSpace, "SpaceToDepth": (*call).depthToSpace,
+
+		"BatchNormalization": (*call).batchNorm, "LRN": (*call).lrn, "LayerNormalization": (*call).layerNorm,
+		"InstanceNormalization": (*call).groupNorm, "GroupNormalization": (*call).groupNorm,
 
 		"Gemm": (*call).gemm, "MatMul": (*call).matmul, "Softmax": (*call).softmax, "LogSoftmax": (*call).softmax,
-		"LSTM": (*call).lstm, "SoftmaxCrossEntropyLoss": (*call).crossEntropy, "Dropout": (*call).dropout,
+		"LSTM": (*call).lstm, "GRU": (*call).gru, "RNN": (*call).rnn,
+		"SoftmaxCrossEntropyLoss": (*call).crossEntropy, "Dropout": (*call).dropout,
 
 		"Identity": (*call).identity, "Cast": (*call).identity, "Reshape": (*call).reshape, "Flatten": (*call).reshape,
 		"Squeeze": (*call).reshape, "Unsqueeze": (*call).reshape, "Transpose": (*call).transpose,
 		"Concat": (*call).join, "Split": (*call).split, "Slice": (*call).cut, "Gather": (*call).gather,
-		"Expand": (*call).expansion,
+		"Expand": (*call).expansion, "Tile": (*call).tile,
 
 		"Adam": (*call).adam, "Adagrad": (*call).adagrad, "Momentum": (*call).momentum,
 	}
@@ -203,76 +212,6 @@ func (c *call) pow() error {
 	})(c)
 }
 
-// gelu by the error function, or by its approximation 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
-func (c *call) gelu() error {
-	switch c.text("approximate", "none") {
-	case "none":
-		return kind(graph.GELU)(c)
-	case "tanh":
-		return unary(func(c *call, x graph.TensorID) graph.TensorID {
-			root := math.Sqrt(2 / math.Pi)
-			cube := c.op(graph.Mul, graph.Attrs{}, x, c.op(graph.Mul, graph.Attrs{}, x, x))
-			inner := c.op(graph.Add, graph.Attrs{}, c.affine(x, root, 0), c.affine(cube, 0.044715*root, 0))
-			return c.op(graph.Mul, graph.Attrs{}, x, c.affine(c.op(graph.Tanh, graph.Attrs{}, inner), 0.5, 0.5))
-		})(c)
-	}
-	return fmt.Errorf("approximation %.40q is none of none and tanh", c.text("approximate", ""))
-}
-
-// between is x kept from low to high by two ReLUs.
-func (c *call) between(x graph.TensorID, low, high float64) graph.TensorID {
-	if !math.IsInf(low, 0) {
-		x = c.op(graph.ReLU, graph.Attrs{}, c.affine(x, 1, -low))
-	}
-	switch {
-	case math.IsInf(high, 0) && math.IsInf(low, 0):
-		return x
-	case math.IsInf(high, 0):
-		return c.affine(x, 1, low)
-	case math.IsInf(low, 0):
-		low = 0
-	}
-	return c.affine(c.op(graph.ReLU, graph.Attrs{}, c.affine(x, -1, high-low)), -1, high)
-}
-
-func (c *call) clip() error {
-	limits := [2]float64{c.float("min", math.Inf(-1)), c.float("max", math.Inf(1))}
-	for k := range limits {
-		if c.has(k + 1) {
-			var err error
-			if limits[k], err = c.number(k + 1); err != nil {
-				return err
-			}
-		}
-		if math.Abs(limits[k]) >= math.MaxFloat32 {
-			limits[k] = math.Inf(int(limits[k] / math.Abs(limits[k])))
-		}
-	}
-	return unary(func(c *call, x graph.TensorID) graph.TensorID { return c.between(x, limits[0], limits[1]) })(c)
-}
-
-func (c *call) hardSigmoid() error {
-	alpha, beta := c.float("alpha", 0.2), c.float("beta", 0.5)
-	return unary(func(c *call, x graph.TensorID) graph.TensorID {
-		return c.between(c.affine(x, alpha, beta), 0, 1)
-	})(c)
-}
-
-func (c *call) hardSwish() error {
-	return unary(func(c *call, x graph.TensorID) graph.TensorID {
-		return c.op(graph.Mul, graph.Attrs{}, x, c.between(c.affine(x, 1.0/6, 0.5), 0, 1))
-	})(c)
-}
-
-// leaky is relu(x) - alpha·relu(-x).
-func (c *call) leaky() error {
-	alpha := c.float("alpha", 0.01)
-	return unary(func(c *call, x graph.TensorID) graph.TensorID {
-		below := c.op(graph.ReLU, graph.Attrs{}, c.affine(x, -1, 0))
-		return c.op(graph.Add, graph.Attrs{}, c.op(graph.ReLU, graph.Attrs{}, x), c.affine(below, -alpha, 0))
-	})(c)
-}
-
 // where chooses by a known condition: a·m + b·(1-m), with a known number in the place of what is not chosen.
 func (c *call) where() error {
 	condition, err := c.known(0)
@@ -341,20 +280,62 @@ func uniformOf(v *value) (float64, bool) {
 	return v.known.uniform()
 }
 
-// reduce is a sum, a mean, or the sum of squares or its root, over some dimensions or all.
-func (c *call) reduce() error {
-	x, err := c.tensor(0)
+// largest is the largest of any number of inputs, or the least. Of several that are equal the first takes the gradient.
+func (c *call) largest() error {
+	sign := 1.0
+	if c.node.Op == "Min" {
+		sign = -1
+	}
+	var shapes []graph.Shape
+	var parts []graph.TensorID
+	for k := range c.node.Inputs {
+		x, err := c.tensor(k)
+		if err != nil {
+			return err
+		}
+		v, _ := c.value(k)
+		shapes, parts = append(shapes, v.shape), append(parts, x)
+	}
+	to, err := broadcast(shapes...)
 	if err != nil {
 		return err
 	}
-	v, _ := c.value(0)
+	n := to.Elements()
+	for k, x := range parts {
+		if x = c.expand(x, to); sign < 0 {
+			x = c.affine(x, -1, 0)
+		}
+		parts[k] = c.as(x, 1, n)
+	}
+	y := c.maximum(c.concat(0, parts...), 1, len(parts), n)
+	if sign < 0 {
+		y = c.affine(y, -1, 0)
+	}
+	c.give(0, c.as(y, to...), to)
+	return nil
+}
+
+// maximum is the largest over the middle dimension of three.
+func (c *call) maximum(t graph.TensorID, outer, n, inner int) graph.TensorID {
+	if n == 1 {
+		return t
+	}
+	return c.op(graph.MaxPool, graph.Attrs{Kernel: [2]int{n, 1}, Stride: [2]int{1, 1}}, c.as(t, 1, outer, n, inner))
+}
+
+// reduce is a sum, a mean, an extreme or a norm over some dimensions or all.
+func (c *call) reduce() error {
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
 	axes, given, err := c.axes(1)
 	if err != nil {
 		return err
 	}
-	over := make([]bool, len(v.shape))
+	over := make([]bool, len(s))
 	for _, a := range axes {
-		d, err := place(a, len(v.shape))
+		d, err := place(a, len(s))
 		if err != nil {
 			return err
 		}
@@ -362,22 +343,41 @@ func (c *call) reduce() error {
 	}
 	if !given || len(axes) == 0 {
 		if c.int("noop_with_empty_axes", 0) != 0 {
-			c.give(0, x, v.shape)
+			c.give(0, x, s)
 			return nil
 		}
 		for d := range over {
 			over[d] = true
 		}
 	}
-	if c.node.Op == "ReduceSumSquare" || c.node.Op == "ReduceL2" {
-		x = c.op(graph.Mul, graph.Attrs{}, x, x)
-	}
-	y, shape := c.sum(x, v.shape, over)
+	var y graph.TensorID
+	var shape graph.Shape
 	switch c.node.Op {
+	case "ReduceSum":
+		y, shape = c.sum(x, s, over)
 	case "ReduceMean":
-		y = c.affine(y, float64(shape.Elements())/float64(v.shape.Elements()), 0)
+		y, shape = c.sum(x, s, over)
+		y = c.affine(y, float64(shape.Elements())/float64(s.Elements()), 0)
+	case "ReduceSumSquare":
+		y, shape = c.sum(c.product(x, x), s, over)
+	case "ReduceL1":
+		y, shape = c.sum(c.size(x), s, over)
 	case "ReduceL2":
+		y, shape = c.sum(c.product(x, x), s, over)
 		y = c.power(y, 0.5)
+	case "ReduceMax":
+		y, shape = c.reduced(x, s, over, c.maximum)
+	case "ReduceMin":
+		y, shape = c.reduced(c.affine(x, -1, 0), s, over, c.maximum)
+		y = c.affine(y, -1, 0)
+	case "ReduceLogSum":
+		y, shape = c.sum(x, s, over)
+		y = c.op(graph.Log, graph.Attrs{}, y)
+	case "ReduceLogSumExp": // of what is left when the largest is taken off, so that nothing overflows
+		largest, _ := c.reduced(x, s, over, c.maximum)
+		rest := c.sumOf(c.as(x, full(s)...), c.affine(c.expand(largest, full(s)), -1, 0))
+		y, shape = c.sum(c.op(graph.Exp, graph.Attrs{}, rest), s, over)
+		y = c.sumOf(c.op(graph.Log, graph.Attrs{}, y), largest)
 	}
 	if c.int("keepdims", 1) == 0 {
 		left := graph.Shape{}
@@ -389,5 +389,40 @@ func (c *call) reduce() error {
 		shape = left
 	}
 	c.give(0, c.as(y, shape...), shape)
+	return nil
+}
+
+// cumulative is the sum of all elements up to each, along a dimension.
+func (c *call) cumulative() error {
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	k, err := c.number(1)
+	if err != nil {
+		return err
+	}
+	axis, err := place(int64(k), len(s))
+	if err != nil {
+		return err
+	}
+	n, exclusive := s[axis], int(c.int("exclusive", 0))
+	matrix, err := c.numbers(n * n)
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		for j := range n {
+			from, to := i, j
+			if c.int("reverse", 0) != 0 {
+				from, to = j, i
+			}
+			matrix[i*n+j] = oneIf(from+exclusive <= to)
+		}
+	}
+	if x, err = c.mapped(x, axis, n, matrix); err != nil {
+		return err
+	}
+	c.give(0, x, s)
 	return nil
 }

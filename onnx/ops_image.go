@@ -36,36 +36,56 @@ func (c *call) pixels() (x graph.TensorID, s graph.Shape, line bool, err error) 
 		v.shape)
 }
 
-// window reads the attributes of a window over s, whose extent is kernel where that is not an attribute.
-func (c *call) window(s graph.Shape, kernel []int, line bool) (w window, err error) {
-	two := func(name string, otherwise int) ([2]int, error) {
-		v := c.ints(name)
-		if v == nil {
-			return [2]int{otherwise, otherwise}, nil
-		}
-		if line && len(v) == 1 {
-			v = []int64{int64(otherwise), v[0]}
-		}
-		if len(v) != 2 || v[0] < 1 || v[1] < 1 || v[0] > 1<<20 || v[1] > 1<<20 {
-			return [2]int{}, fmt.Errorf("%s %v has no meaning for shape %v", name, v, s)
-		}
-		return [2]int{int(v[0]), int(v[1])}, nil
+// pair is an attribute with a number for each dimension of pixels, from least on, which is also that of a dimension
+// that a line does not have. line says that s was one.
+func (c *call) pair(name string, least int, s graph.Shape, line bool) (p [2]int, err error) {
+	v := c.ints(name)
+	if v == nil {
+		return [2]int{least, least}, nil
 	}
-	if w.kernel, err = two("kernel_shape", 1); err != nil {
+	if line && len(v) == 1 {
+		v = []int64{int64(least), v[0]}
+	}
+	if len(v) != 2 || min(v[0], v[1]) < int64(least) || max(v[0], v[1]) > 1<<20 {
+		return p, fmt.Errorf("%s %v has no meaning for shape %v", name, v, s)
+	}
+	return [2]int{int(v[0]), int(v[1])}, nil
+}
+
+// sliding reads the attributes of a window over s that do not depend on how far it slides: kernel is its extent where
+// that is not an attribute. The padding is that of the attribute pads.
+func (c *call) sliding(s graph.Shape, kernel []int, line bool) (w window, err error) {
+	if w.kernel, err = c.pair("kernel_shape", 1, s, line); err != nil {
 		return w, err
 	}
 	if kernel != nil {
 		w.kernel = [2]int{kernel[0], kernel[1]}
 	}
-	if w.stride, err = two("strides", 1); err != nil {
+	if w.stride, err = c.pair("strides", 1, s, line); err != nil {
 		return w, err
 	}
-	if w.dilation, err = two("dilations", 1); err != nil {
+	if w.dilation, err = c.pair("dilations", 1, s, line); err != nil {
 		return w, err
 	}
 	pads := c.ints("pads")
 	if line && len(pads) == 2 {
 		pads = []int64{0, pads[0], 0, pads[1]}
+	}
+	if pads != nil && (len(pads) != 4 || slices.Min(pads) < 0 || slices.Max(pads) > 1<<20) {
+		return w, fmt.Errorf("pads %v have no meaning for shape %v", pads, s)
+	}
+	for d := range 2 {
+		if pads != nil {
+			w.begin[d], w.end[d] = int(pads[d]), int(pads[d+2])
+		}
+	}
+	return w, nil
+}
+
+// window reads the attributes of a window over s, whose extent is kernel where that is not an attribute.
+func (c *call) window(s graph.Shape, kernel []int, line bool) (w window, err error) {
+	if w, err = c.sliding(s, kernel, line); err != nil {
+		return w, err
 	}
 	auto := c.text("auto_pad", "NOTSET")
 	for d := range 2 {
@@ -73,14 +93,8 @@ func (c *call) window(s graph.Shape, kernel []int, line bool) (w window, err err
 		n := s[2+d]
 		switch auto {
 		case "NOTSET", "":
-			if pads == nil {
-				break
-			}
-			if len(pads) != 4 || pads[d] < 0 || pads[d+2] < 0 || pads[d] > 1<<20 || pads[d+2] > 1<<20 {
-				return w, fmt.Errorf("pads %v have no meaning for shape %v", pads, s)
-			}
-			w.begin[d], w.end[d] = int(pads[d]), int(pads[d+2])
 		case "VALID":
+			w.begin[d], w.end[d] = 0, 0
 		case "SAME_UPPER", "SAME_LOWER":
 			out := (n + w.stride[d] - 1) / w.stride[d]
 			all := max(0, (out-1)*w.stride[d]+reach-n)
@@ -152,6 +166,9 @@ func (c *call) dilated(x graph.TensorID, w window, of func(x graph.TensorID, w w
 	x = c.permute(c.as(x, s[0], s[1], rows, d[0], columns, d[1]), []int{3, 5, 0, 1, 2, 4})
 	inner := window{kernel: w.kernel, stride: [2]int{1, 1}, dilation: [2]int{1, 1}}
 	y := of(c.as(x, d[0]*d[1]*s[0], s[1], rows, columns), inner)
+	if c.b.Err() != nil {
+		return y
+	}
 	t := c.b.Shape(y)
 	y = c.permute(c.as(y, d[0], d[1], s[0], t[1], t[2], t[3]), []int{2, 3, 4, 0, 5, 1})
 	y = c.as(y, s[0], t[1], t[2]*d[0], t[3]*d[1])
@@ -164,20 +181,18 @@ func (c *call) dilated(x graph.TensorID, w window, of func(x graph.TensorID, w w
 // image makes output 0, a line again if the input was one.
 func (c *call) image(y graph.TensorID, line bool) {
 	s := c.b.Shape(y)
-	if line {
+	if line && c.b.Err() == nil {
 		s = graph.Shape{s[0], s[1], s[3]}
 	}
 	c.give(0, c.as(y, s...), s)
 }
 
-func (c *call) conv() error {
-	x, s, line, err := c.pixels()
-	if err != nil {
-		return err
-	}
-	weights, err := c.weight(1)
-	if err != nil {
-		return err
+// filters are the weights of a convolution, [K,C,R,S], and its bias, missing if it has none. line says that the input
+// was a line, as the weights are then.
+func (c *call) filters(line bool) (weights, bias graph.TensorID, err error) {
+	bias = missing
+	if weights, err = c.weight(1); err != nil {
+		return weights, bias, err
 	}
 	k := c.b.Shape(weights)
 	if line && len(k) == 3 {
@@ -185,26 +200,41 @@ func (c *call) conv() error {
 		weights = c.as(weights, k...)
 	}
 	if len(k) != 4 {
-		return fmt.Errorf("its weights have shape %v, want [K,C,R,S]", k)
+		return weights, bias, fmt.Errorf("its weights have shape %v, want four dimensions", k)
 	}
-	w, err := c.window(s, k[2:], line)
+	if c.has(2) {
+		bias, err = c.weight(2)
+	}
+	return weights, bias, err
+}
+
+// grouped are the attributes of a convolution in groups.
+func (c *call) grouped(a graph.Attrs) graph.Attrs {
+	if groups := c.int("group", 1); groups != 1 {
+		a.Groups = int(groups)
+	}
+	return a
+}
+
+func (c *call) conv() error {
+	x, s, line, err := c.pixels()
 	if err != nil {
 		return err
 	}
-	groups := int(c.int("group", 1))
-	operands := []graph.TensorID{weights}
-	if c.has(2) {
-		bias, err := c.weight(2)
-		if err != nil {
-			return err
-		}
-		operands = append(operands, bias)
+	weights, bias, err := c.filters(line)
+	if err != nil {
+		return err
+	}
+	w, err := c.window(s, c.b.Shape(weights)[2:], line)
+	if err != nil {
+		return err
 	}
 	apply := func(x graph.TensorID, a graph.Attrs) graph.TensorID {
-		if groups != 1 {
-			a.Groups = groups
+		operands := []graph.TensorID{x, weights}
+		if bias != missing {
+			operands = append(operands, bias)
 		}
-		return c.op(graph.Conv2D, a, append([]graph.TensorID{x}, operands...)...)
+		return c.op(graph.Conv2D, c.grouped(a), operands...)
 	}
 	if w.plain() {
 		c.image(apply(x, w.attrs()), line)
@@ -213,6 +243,84 @@ func (c *call) conv() error {
 	c.image(c.dilated(c.padded(x, w), w, func(x graph.TensorID, w window) graph.TensorID {
 		return apply(x, w.bare())
 	}), line)
+	return c.b.Err()
+}
+
+// convTranspose is the gradient of a convolution with the same weights in what that reads. Its padding is cut off.
+func (c *call) convTranspose() error {
+	x, s, line, err := c.pixels()
+	if err != nil {
+		return err
+	}
+	weights, bias, err := c.filters(line)
+	if err != nil {
+		return err
+	}
+	w, err := c.sliding(s, c.b.Shape(weights)[2:], line)
+	if err != nil {
+		return err
+	}
+	if w.dilation != [2]int{1, 1} {
+		return fmt.Errorf("dilations %v: 1 is supported", w.dilation)
+	}
+	more, err := c.pair("output_padding", 0, s, line)
+	if err != nil {
+		return err
+	}
+	auto := c.text("auto_pad", "NOTSET")
+	out := c.ints("output_shape")
+	if line && len(out) == 1 {
+		out = []int64{1, out[0]}
+	}
+	if out != nil && len(out) != 2 {
+		return fmt.Errorf("output_shape %v has no meaning for shape %v", out, s)
+	}
+	var full [2]int // without padding
+	for d := range 2 {
+		full[d] = (s[2+d]-1)*w.stride[d] + w.kernel[d]
+		total := 0
+		switch {
+		case out != nil:
+			total = full[d] + more[d] - int(max(-maxElements, min(maxElements, out[d])))
+		case auto == "SAME_UPPER" || auto == "SAME_LOWER":
+			total = full[d] + more[d] - s[2+d]*w.stride[d]
+		case auto == "VALID":
+			w.begin[d], w.end[d] = 0, 0
+			fallthrough
+		case auto == "NOTSET" || auto == "":
+			w.out[d] = full[d] + more[d] - w.begin[d] - w.end[d]
+			continue
+		default:
+			return fmt.Errorf("auto_pad %.40q is not supported", auto)
+		}
+		if total = max(0, total); out != nil && full[d]+more[d]-total != int(out[d]) {
+			return fmt.Errorf("output_shape %v is larger than what it makes", out)
+		}
+		w.begin[d], w.end[d] = total-total/2, total/2
+		if auto == "SAME_UPPER" {
+			w.begin[d], w.end[d] = w.end[d], w.begin[d]
+		}
+		w.out[d] = full[d] + more[d] - total
+	}
+	var y graph.TensorID
+	if w.plain() && more[0] < w.stride[0] && more[1] < w.stride[1] {
+		a := w.attrs()
+		a.Extent = w.out
+		y = c.op(graph.Conv2DDX, c.grouped(a), x, weights)
+	} else {
+		a := w.bare()
+		a.Extent = full
+		y = c.op(graph.Conv2DDX, c.grouped(a), x, weights)
+		y = c.op(graph.Pad, graph.Attrs{Pad: [2]int{-w.begin[0], -w.begin[1]}, Extent: w.out}, y)
+	}
+	if bias != missing && c.b.Err() == nil {
+		to := c.b.Shape(y)
+		if got := c.b.Shape(bias); got.Elements() != to[1] {
+			return fmt.Errorf("its bias has shape %v, and it makes %d channels", got, to[1])
+		}
+		y = c.add(y, c.as(bias, 1, to[1], 1, 1), to)
+	}
+	c.image(y, line)
 	return c.b.Err()
 }
 
@@ -319,171 +427,10 @@ func (c *call) globalPool() error {
 	if err != nil {
 		return err
 	}
-	a := graph.Attrs{Kernel: [2]int{s[2], s[3]}, Stride: [2]int{1, 1}}
-	c.image(c.op(graph.AvgPool, a, x), line)
+	k := graph.AvgPool
+	if c.node.Op == "GlobalMaxPool" {
+		k = graph.MaxPool
+	}
+	c.image(c.op(k, graph.Attrs{Kernel: [2]int{s[2], s[3]}, Stride: [2]int{1, 1}}, x), line)
 	return nil
-}
-
-// pad adds zeros to the last two dimensions of an image.
-func (c *call) pad() error {
-	x, s, line, err := c.pixels()
-	if err != nil {
-		return err
-	}
-	pads := c.ints("pads")
-	if pads == nil {
-		if pads, err = c.knownInts(1); err != nil {
-			return err
-		}
-	}
-	if line && len(pads) == 6 {
-		pads = []int64{pads[0], pads[1], 0, pads[2], pads[3], pads[4], 0, pads[5]}
-	}
-	fill := c.float("value", 0)
-	if c.has(2) {
-		if fill, err = c.number(2); err != nil {
-			return err
-		}
-	}
-	if c.text("mode", "constant") != "constant" || fill != 0 || c.has(3) || len(pads) != 8 || pads[0] != 0 ||
-		pads[1] != 0 || pads[4] != 0 || pads[5] != 0 {
-		return fmt.Errorf("pads %v in mode %.40q with %v: zeros around [H,W] are supported", pads,
-			c.text("mode", "constant"), fill)
-	}
-	e := [2]int{s[2] + int(pads[2]+pads[6]), s[3] + int(pads[3]+pads[7])}
-	c.image(c.op(graph.Pad, graph.Attrs{Pad: [2]int{int(pads[2]), int(pads[3])}, Extent: e}, x), line)
-	return nil
-}
-
-func (c *call) lrn() error {
-	size := c.int("size", 0)
-	if size < 1 || size%2 == 0 || size > 1<<20 {
-		return fmt.Errorf("size %d: odd sizes are supported", size)
-	}
-	x, _, line, err := c.pixels()
-	if err != nil {
-		return err
-	}
-	a := graph.Attrs{Length: int(size), Factor: c.float("alpha", 1e-4) / float64(size), Exponent: c.float("beta", 0.75),
-		Epsilon: c.float("bias", 1)}
-	c.image(c.op(graph.LRN, a, x), line)
-	return nil
-}
-
-// batchNorm normalises by the statistics of the batch where the node trains, or all of the network does, and moves the
-// running ones; else by those.
-func (c *call) batchNorm() error {
-	v, err := c.value(0)
-	if err != nil {
-		return err
-	}
-	x, err := c.tensorOf(v)
-	if err != nil {
-		return err
-	}
-	if len(v.shape) < 2 {
-		return fmt.Errorf("its input has shape %v, want [N,C,...]", v.shape)
-	}
-	channels := v.shape[1]
-	x = c.as(x, v.shape[0], channels, 1, v.shape[2:].Elements())
-	var p [4]graph.TensorID // scale, shift, running mean and variance
-	for k := range p {
-		role := graph.Parameter
-		if k > 1 {
-			role = graph.State
-		}
-		if u, err := c.value(k + 1); err == nil && u.fresh && u.tensor == missing && (k == 0 || k == 3) {
-			u.known, u.fresh = &constant{shape: u.shape, alike: true, floats: []float64{1}}, false
-			p[k] = c.b.Persistent(u.name, role, full(u.shape), graph.Init{Kind: graph.InitOne})
-			u.tensor = p[k]
-			continue
-		}
-		if p[k], err = c.stored(k+1, role); err != nil {
-			return err
-		}
-		if got := c.b.Shape(p[k]); got.Elements() != channels {
-			return fmt.Errorf("its input %d has shape %v, and its images have %d channels", k+1, got, channels)
-		}
-		p[k] = c.as(p[k], channels)
-	}
-	epsilon := graph.Attrs{Epsilon: c.float("epsilon", 1e-5)}
-	trains := c.int("training_mode", 0) != 0
-	if !trains && !c.options.Train {
-		c.give(0, c.as(c.op(graph.BatchNorm, epsilon, x, p[2], p[3], p[0], p[1]), v.shape...), v.shape)
-		return nil
-	}
-	stats := c.ops(graph.BatchNormStats, graph.Attrs{}, x)
-	c.give(0, c.as(c.op(graph.BatchNorm, epsilon, x, stats[0], stats[1], p[0], p[1]), v.shape...), v.shape)
-	count := v.shape.Elements() / channels
-	share := 1 - float64(float32(c.float("momentum", 0.9)))
-	variance := stats[1]
-	if c.model.Producer != "pytorch" { // ONNX moves towards the biased variance, torch and batch_norm_update do not
-		variance = c.affine(variance, float64(count-1)/float64(count), 0)
-	}
-	if c.b.Peek().Storages[c.b.Peek().Tensors[p[2]].Storage].Role == graph.Input {
-		// of a case that stands alone: what is fed is not updated in place
-		for k, now := range []graph.TensorID{stats[0], stats[1]} {
-			sum := c.op(graph.Add, graph.Attrs{}, c.affine(p[k+2], 1-share, 0), c.affine(now, share, 0))
-			c.give(k+1, sum, graph.Shape{channels})
-		}
-		return nil
-	}
-	running := c.ops(graph.BatchNormUpdate, graph.Attrs{Momentum: share, Length: count}, stats[0], variance, p[2], p[3])
-	for k, t := range running {
-		c.give(k+1, t, graph.Shape{channels})
-	}
-	return nil
-}
-
-// layerNorm normalises over the dimensions from an axis on.
-func (c *call) layerNorm() error {
-	v, err := c.value(0)
-	if err != nil {
-		return err
-	}
-	x, err := c.tensorOf(v)
-	if err != nil {
-		return err
-	}
-	axis, err := c.axis("axis", -1, len(v.shape))
-	if err != nil {
-		return err
-	}
-	width := v.shape[axis:].Elements()
-	rows := v.shape[:axis].Elements()
-	gamma, err := c.weight(1)
-	if err != nil {
-		return err
-	}
-	if gamma, err = c.spread(gamma, v.shape[axis:]); err != nil {
-		return err
-	}
-	gamma = c.as(gamma, width)
-	var beta graph.TensorID
-	if c.has(2) {
-		if beta, err = c.weight(2); err != nil {
-			return err
-		}
-		if beta, err = c.spread(beta, v.shape[axis:]); err == nil {
-			beta = c.as(beta, width)
-		}
-	} else {
-		var zeros []float64
-		if zeros, err = c.numbers(width); err == nil {
-			beta, err = c.constant(graph.Shape{width}, zeros)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	y := c.ops(graph.LayerNorm, graph.Attrs{Epsilon: c.float("epsilon", 1e-5)}, c.as(x, rows, width), gamma, beta)
-	c.give(0, c.as(y[0], v.shape...), v.shape)
-	shape := slices.Clone(v.shape)
-	for d := axis; d < len(shape); d++ {
-		shape[d] = 1
-	}
-	for k := 1; k <= 2; k++ {
-		c.give(k, c.as(y[k], shape...), shape)
-	}
-	return c.b.Err()
 }

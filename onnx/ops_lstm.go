@@ -10,9 +10,6 @@ import (
 // Gates of an LSTM stand in the order input, output, forget, cell in ONNX, and input, forget, cell, output in graphs.
 var gateOrder = [4]int{0, 2, 3, 1}
 
-// maxSteps bounds the steps of an LSTM, each of which has ops of its own.
-const maxSteps = 1 << 12
-
 // direction is an LSTM on its way through time.
 type direction struct {
 	below, recurrent graph.TensorID // what comes from below [S,N,4H]; weights [4H,H]
@@ -21,118 +18,40 @@ type direction struct {
 	h, c             graph.TensorID // missing: zero
 }
 
-// lstm unrolls an LSTM in its default activations: x[S,N,I], or [N,S,I] with layout 1.
+// lstm unrolls an LSTM in its default activations.
 func (c *call) lstm() error {
-	v, err := c.value(0)
+	rec, err := c.recurrence(4, map[int]int{6: 0, 7: 3})
 	if err != nil {
 		return err
-	}
-	x, err := c.tensorOf(v)
-	if err != nil {
-		return err
-	}
-	if len(v.shape) != 3 {
-		return fmt.Errorf("its input has shape %v, want three dimensions", v.shape)
-	}
-	for _, name := range []string{"activations", "activation_alpha", "activation_beta", "clip"} {
-		if a := c.attribute(name); a != nil {
-			return fmt.Errorf("its attribute %s is not supported", name)
-		}
 	}
 	if c.int("input_forget", 0) != 0 {
 		return fmt.Errorf("input_forget is not supported")
 	}
-	batchFirst := c.int("layout", 0) != 0
-	if batchFirst {
-		x = c.permute(x, []int{1, 0, 2})
-	}
-	s := c.b.Shape(x)
-	steps, batch, width := s[0], s[1], s[2]
-	if steps > maxSteps {
-		return fmt.Errorf("it has %d steps, of which %d are supported", steps, maxSteps)
-	}
-	r, err := c.weight(2)
-	if err != nil {
-		return err
-	}
-	if len(c.b.Shape(r)) != 3 {
-		return fmt.Errorf("its weights have shape %v, want [directions,4H,H]", c.b.Shape(r))
-	}
-	directions, hidden := c.b.Shape(r)[0], c.b.Shape(r)[2]
-	reverse := c.text("direction", "forward") == "reverse"
-	if c.has(4) {
-		lengths, err := c.known(4)
-		if err != nil {
-			return err
-		}
-		if n, ok := lengths.uniform(); !ok || int(n) != steps {
-			return fmt.Errorf("its sequences have lengths of their own, which is not supported")
-		}
-	}
-	shapes := map[int]graph.Shape{1: {directions, 4 * hidden, width}, 2: {directions, 4 * hidden, hidden},
-		3: {directions, 8 * hidden}, 5: {directions, batch, hidden}, 6: {directions, batch, hidden},
-		7: {directions, 3 * hidden}}
-	if directions > 2 || hidden < 1 {
-		return fmt.Errorf("its weights have shape %v", c.b.Shape(r))
-	}
-	operands := make(map[int]graph.TensorID)
-	for k, shape := range shapes {
-		operands[k] = missing
-		if !c.has(k) {
-			continue
-		}
-		u, _ := c.value(k)
-		if fill, ok := uniformOf(u); ok && fill == 0 && (k == 5 || k == 6) {
-			continue
-		}
-		if operands[k], err = c.weight(k); err != nil {
-			return err
-		}
-		if batchFirst && (k == 5 || k == 6) {
-			shape = graph.Shape{shape[1], shape[0], shape[2]}
-		}
-		if got := c.b.Shape(operands[k]); !slices.Equal(got, shape) {
-			return fmt.Errorf("its input %d has shape %v, want %v", k, got, shape)
-		}
-		if batchFirst && (k == 5 || k == 6) {
-			operands[k] = c.permute(operands[k], []int{1, 0, 2})
-		}
-	}
-	if operands[1] == missing {
-		return fmt.Errorf("its input 1 is missing")
-	}
-	if (operands[5] == missing) != (operands[6] == missing) { // both, or neither
+	if (rec.in[5] == missing) != (rec.in[6] == missing) { // both, or neither
 		for _, k := range []int{5, 6} {
-			if operands[k] == missing {
-				zeros, err := c.numbers(shapes[k].Elements())
-				if err != nil {
-					return err
-				}
-				if operands[k], err = c.constant(shapes[k], zeros); err != nil {
+			if rec.in[k] == missing {
+				if rec.in[k], err = c.zeros(graph.Shape{rec.directions, rec.batch, rec.hidden}); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	var ys, hs, cs []graph.TensorID
-	for d := range directions {
-		y, h, state, err := c.unroll(x, operands, d, hidden, reverse || d == 1)
+	for d := range rec.directions {
+		f, err := c.functions(d, "Sigmoid", "Tanh", "Tanh")
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(f, []string{"Sigmoid", "Tanh", "Tanh"}) {
+			return fmt.Errorf("its activations %.80q are not supported", f)
+		}
+		y, h, state, err := c.unroll(rec.x, rec.in, d, rec.hidden, rec.reverse || d == 1)
 		if err != nil {
 			return err
 		}
 		ys, hs, cs = append(ys, y), append(hs, h), append(cs, state)
 	}
-	y := c.as(c.concat(1, ys...), steps, directions, batch, hidden)
-	last := [2]graph.TensorID{c.concat(0, hs...), c.concat(0, cs...)}
-	if batchFirst {
-		y = c.permute(y, []int{2, 0, 1, 3})
-		for k := range last {
-			last[k] = c.permute(last[k], []int{1, 0, 2})
-		}
-	}
-	c.give(0, y, c.b.Shape(y))
-	c.give(1, last[0], c.b.Shape(last[0]))
-	c.give(2, last[1], c.b.Shape(last[1]))
+	c.states(rec, ys, hs, cs)
 	return c.b.Err()
 }
 
@@ -166,11 +85,7 @@ func (c *call) unroll(x graph.TensorID, in map[int]graph.TensorID, d, hidden int
 	if in[7] != missing {
 		dir.peep = c.as(c.slice(in[7], 0, d, 1), 3, hidden)
 		if dir.c == missing {
-			zeros, err := c.numbers(batch * hidden)
-			if err != nil {
-				return y, h, state, err
-			}
-			zero, err := c.constant(graph.Shape{batch, hidden}, zeros)
+			zero, err := c.zeros(graph.Shape{batch, hidden})
 			if err != nil {
 				return y, h, state, err
 			}

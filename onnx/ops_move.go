@@ -14,7 +14,7 @@ func (c *call) identity() error {
 		return err
 	}
 	if to := Type(c.int("to", int64(Float32))); c.node.Op == "Cast" {
-		if float := to == Float32 || to == Float64 || to == Float16; float == v.whole {
+		if to.float() == v.whole {
 			return fmt.Errorf("it casts to %v what is trained or fed", to)
 		}
 	}
@@ -143,11 +143,20 @@ func (c *call) cut() error {
 		return err
 	}
 	for _, p := range parts {
-		if p.step < 0 || p.count == 0 {
-			return fmt.Errorf("it takes %d elements with a step of %d: at least one, forwards, is supported", p.count,
-				p.step)
+		if p.count == 0 {
+			return fmt.Errorf("it takes no element of dimension %d of %v: at least one is supported", p.axis, s)
 		}
-		x = c.every(x, p.axis, p.begin, p.count, p.step)
+		if p.step > 0 {
+			x = c.every(x, p.axis, p.begin, p.count, p.step)
+			continue
+		}
+		places := make([]int, p.count)
+		for i := range places {
+			places[i] = p.begin + i*p.step
+		}
+		if x, err = c.take(x, p.axis, places); err != nil {
+			return err
+		}
 	}
 	c.give(0, x, c.b.Shape(x))
 	return nil
@@ -195,30 +204,81 @@ func (c *call) gather() error {
 		return nil
 	}
 	extent := int64(table.shape[axis])
-	var parts []graph.TensorID
-	places, err := ids.known.allInts()
-	if err == nil && len(places) == 0 {
+	numbers, err := ids.known.allInts()
+	if err == nil && len(numbers) == 0 {
 		err = fmt.Errorf("it takes no element")
 	}
 	if err != nil {
 		return err
 	}
-	for i := 0; i < len(places); {
-		if places[i] < -extent || places[i] >= extent {
-			return fmt.Errorf("index %d is outside of %d", places[i], extent)
+	places := make([]int, len(numbers))
+	for i, n := range numbers {
+		if n < -extent || n >= extent {
+			return fmt.Errorf("index %d is outside of %d", n, extent)
 		}
-		begin := (places[i] + extent) % extent
+		places[i] = int((n + extent) % extent)
+	}
+	y, err := c.take(c.as(x, table.shape...), axis, places)
+	if err != nil {
+		return err
+	}
+	c.give(0, c.as(y, shape...), shape)
+	return nil
+}
+
+// take joins elements of a dimension at known places, those that follow one another at once.
+func (c *call) take(x graph.TensorID, axis int, places []int) (graph.TensorID, error) {
+	var parts []graph.TensorID
+	for i := 0; i < len(places); {
 		n := 1
-		for i+n < len(places) && (places[i+n]+extent)%extent == begin+int64(n) && places[i+n] < extent {
+		for i+n < len(places) && places[i+n] == places[i]+n {
 			n++
 		}
-		parts = append(parts, c.slice(c.as(x, table.shape...), axis, int(begin), n))
+		parts = append(parts, c.slice(x, axis, places[i], n))
 		if i += n; len(parts) > mostGathered {
-			return fmt.Errorf("it takes more than %d places that do not follow one another", mostGathered)
+			return missing, fmt.Errorf("it takes more than %d places that do not follow one another", mostGathered)
 		}
 	}
-	c.give(0, c.as(c.concat(axis, parts...), shape...), shape)
+	return c.concat(axis, parts...), nil
+}
+
+// tile repeats a tensor along its dimensions.
+func (c *call) tile() error {
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	repeats, err := c.knownInts(1)
+	if err != nil {
+		return err
+	}
+	to, err := tiled(s, repeats)
+	if err != nil {
+		return err
+	}
+	for d, n := range repeats {
+		if n > 1 {
+			now := slices.Concat(to[:d], s[d:])
+			x = c.op(graph.Expand, graph.Attrs{Extent: [2]int{int(n)}}, c.as(x, now[:d].Elements(), now[d:].Elements()))
+		}
+	}
+	c.give(0, c.as(x, to...), to)
 	return nil
+}
+
+// tiled is the shape of s when it is repeated along its dimensions.
+func tiled(s graph.Shape, repeats []int64) (graph.Shape, error) {
+	if len(repeats) != len(s) {
+		return nil, fmt.Errorf("repeats %v do not fit shape %v", repeats, s)
+	}
+	to := graph.Shape{}
+	for d, n := range repeats {
+		if n < 1 || n > maxElements/int64(max(1, s[d])) {
+			return nil, fmt.Errorf("repeats %v have no meaning for shape %v", repeats, s)
+		}
+		to = append(to, s[d]*int(n))
+	}
+	return to, countable(to)
 }
 
 func (c *call) expansion() error {

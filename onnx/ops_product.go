@@ -3,6 +3,7 @@ package onnx
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"tensile/graph"
 )
@@ -277,4 +278,102 @@ func (c *call) crossEntropyOf(logits graph.TensorID, labels *constant, s graph.S
 		return nil
 	}
 	return fmt.Errorf("reduction %.40q is none of none, mean and sum", reduction)
+}
+
+// einsum is a product of one or two operands whose dimensions have letters: those that the result lacks are summed up.
+func (c *call) einsum() error {
+	terms, to, found := strings.Cut(strings.ReplaceAll(c.text("equation", ""), " ", ""), "->")
+	from := strings.Split(terms, ",")
+	if len(from) != len(c.node.Inputs) || len(from) > 2 || !found {
+		return fmt.Errorf("equation %.80q: one or two operands, and what they make, are supported",
+			c.text("equation", ""))
+	}
+	extents := make(map[rune]int)
+	var operands []graph.TensorID
+	for k, term := range from {
+		x, err := c.weight(k)
+		if err != nil {
+			return err
+		}
+		s := c.b.Shape(x)
+		if v, _ := c.value(k); len(v.shape) != len(s) || len(term) != len(s) {
+			return fmt.Errorf("equation %.80q does not fit shape %v", c.text("equation", ""), v.shape)
+		}
+		for d, letter := range term {
+			n, seen := extents[letter]
+			if strings.Count(term, string(letter)) > 1 || seen && n != s[d] || letter == '.' {
+				return fmt.Errorf("equation %.80q: a letter twice in an operand, one of two extents, and ... are not "+
+					"supported", c.text("equation", ""))
+			}
+			extents[letter] = s[d]
+		}
+		operands = append(operands, x)
+	}
+	for _, letter := range to {
+		if _, ok := extents[letter]; !ok || strings.Count(to, string(letter)) > 1 {
+			return fmt.Errorf("equation %.80q has no meaning", c.text("equation", ""))
+		}
+	}
+	y, made := c.contracted(operands, from, to, extents)
+	shape := graph.Shape{}
+	perm := []int{}
+	for _, letter := range to {
+		shape, perm = append(shape, extents[letter]), append(perm, strings.IndexRune(made, letter))
+	}
+	c.give(0, c.as(c.permute(y, perm), shape...), shape)
+	return c.b.Err()
+}
+
+// contracted is the product of operands with dimensions from, all summed up but those of to. It has the letters made.
+func (c *call) contracted(operands []graph.TensorID, from []string, to string, extents map[rune]int) (
+	y graph.TensorID, made string) {
+	sized := func(letters string) (s graph.Shape) {
+		for _, letter := range letters {
+			s = append(s, extents[letter])
+		}
+		return s
+	}
+	only := func(letters string, keep func(letter rune) bool) string {
+		return strings.Map(func(letter rune) rune {
+			if keep(letter) {
+				return letter
+			}
+			return -1
+		}, letters)
+	}
+	for k, term := range from { // what is in no other place is summed up first
+		elsewhere := to
+		if len(from) == 2 {
+			elsewhere += from[1-k]
+		}
+		over := make([]bool, len(term))
+		for d, letter := range term {
+			over[d] = !strings.ContainsRune(elsewhere, letter)
+		}
+		operands[k], _ = c.sum(operands[k], sized(term), over)
+		from[k] = only(term, func(letter rune) bool { return strings.ContainsRune(elsewhere, letter) })
+		operands[k] = c.as(operands[k], sized(from[k])...)
+	}
+	if len(from) == 1 {
+		return operands[0], from[0]
+	}
+	a, b := from[0], from[1]
+	both := func(letter rune) bool { return strings.ContainsRune(a, letter) && strings.ContainsRune(b, letter) }
+	batch := only(to, both)
+	summed := only(a, func(letter rune) bool { return both(letter) && !strings.ContainsRune(to, letter) })
+	rows := only(a, func(letter rune) bool { return !both(letter) })
+	columns := only(b, func(letter rune) bool { return !both(letter) })
+	arrange := func(t graph.TensorID, is, want string) graph.TensorID {
+		perm := []int{}
+		for _, letter := range want {
+			perm = append(perm, strings.IndexRune(is, letter))
+		}
+		return c.permute(t, perm)
+	}
+	n := sized(batch).Elements()
+	y = c.op(graph.MatMul, graph.Attrs{},
+		c.as(arrange(operands[0], a, batch+rows+summed), n, sized(rows).Elements(), sized(summed).Elements()),
+		c.as(arrange(operands[1], b, batch+summed+columns), n, sized(summed).Elements(), sized(columns).Elements()))
+	made = batch + rows + columns
+	return c.as(y, sized(made)...), made
 }

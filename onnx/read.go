@@ -316,6 +316,12 @@ func (a *Attribute) decode(b []byte) error {
 			return nil
 		case 8:
 			return f.ints(&a.Ints)
+		case 9:
+			if len(a.Strings) >= maxItems {
+				return fmt.Errorf("more than %d strings in one field", maxItems)
+			}
+			a.Strings = append(a.Strings, string(f.bytes))
+			return f.is(protowire.BytesType)
 		case 20:
 			return f.int((*int64)(&a.Type))
 		}

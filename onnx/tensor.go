@@ -134,43 +134,14 @@ func floats32(raw []byte) []float32 {
 	return v
 }
 
-// Floats returns the elements of a tensor of floating type, double and half ones rounded or widened to float32.
+// Floats returns the elements of a tensor of floating type, double ones rounded to float32.
 func (t *Tensor) Floats() ([]float32, error) {
-	switch t.Type {
-	case Float32:
-		return floats32(t.Raw), nil
-	case Float64:
-		v := make([]float32, len(t.Raw)/8)
-		for i := range v {
-			v[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(t.Raw[8*i:])))
-		}
-		return v, nil
-	case Float16:
-		v := make([]float32, len(t.Raw)/2)
-		for i := range v {
-			v[i] = half(binary.LittleEndian.Uint16(t.Raw[2*i:]))
-		}
-		return v, nil
+	if !t.Type.float() {
+		return nil, fmt.Errorf("tensor %.80q holds %v, want a floating type", t.Name, t.Type)
 	}
-	return nil, fmt.Errorf("tensor %.80q holds %v, want a floating type", t.Name, t.Type)
-}
-
-// half widens a number of IEEE 754's binary16.
-func half(h uint16) float32 {
-	sign, exponent, fraction := float64(1), int(h>>10&31), float64(h&1023)
-	if h>>15 != 0 {
-		sign = -1
-	}
-	switch exponent {
-	case 0:
-		return float32(sign * math.Ldexp(fraction, -24))
-	case 31:
-		if fraction != 0 {
-			return float32(math.NaN())
-		}
-		return float32(math.Inf(int(sign)))
-	}
-	return float32(sign * math.Ldexp(1024+fraction, exponent-25))
+	v := make([]float32, len(t.Raw)/types[t.Type].size)
+	floating[t.Type].Floats(v, t.Raw)
+	return v, nil
 }
 
 // Ints returns the elements of a tensor of whole numbers or truth values.

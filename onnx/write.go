@@ -75,6 +75,9 @@ func (a *Attribute) encode() []byte {
 		b = putBytes(b, 7, packed)
 	}
 	b = putInts(b, 8, a.Ints)
+	for _, s := range a.Strings {
+		b = putBytes(b, 9, []byte(s))
+	}
 	return append(putInt(b, 20, int64(a.Type)), a.rest...)
 }
 

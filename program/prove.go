@@ -98,3 +98,11 @@ func (p Proven) Divide(page, every graph.Bytes) (Divided, error) {
 	}
 	return Divided{p, d}, nil
 }
+
+// As is the same program of a job of another name, in another epoch, which no proof depends on.
+func (p Proven) As(job string, epoch int64) Proven {
+	renamed, of := *p.program, *p.program.Plan
+	of.Job, of.Epoch = job, epoch
+	renamed.Plan = &of
+	return Proven{&renamed}
+}

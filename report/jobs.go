@@ -70,18 +70,7 @@ func Head(a wire.Answer) string {
 		}
 	}
 	line := used.String()
-	budget := a.Budget
-	if len(a.Devices) > 0 {
-		budget = a.Devices[0].Budget
-		for _, d := range a.Devices[1:] {
-			if d.Budget == 0 {
-				budget = 0
-			} else if budget > 0 {
-				budget += d.Budget
-			}
-		}
-	}
-	if budget > 0 {
+	if budget, _ := Budgets(controller.Devices(&a)); budget > 0 {
 		line += " of " + budget.String()
 	}
 	line += " used"
@@ -116,6 +105,22 @@ func Head(a wire.Answer) string {
 		return line + "; no device"
 	}
 	return line + link(a.Link) + "; device " + a.Device
+}
+
+// Budgets are those of all devices together; 0: one has no limit, or there is none.
+func Budgets(devices []wire.DeviceState) (memory, host graph.Bytes) {
+	limited, hostLimited := len(devices) > 0, len(devices) > 0
+	for i := range devices {
+		memory, limited = memory+devices[i].Budget, limited && devices[i].Budget > 0
+		host, hostLimited = host+devices[i].HostMemory, hostLimited && devices[i].HostMemory > 0
+	}
+	if !limited {
+		memory = 0
+	}
+	if !hostLimited {
+		host = 0
+	}
+	return memory, host
 }
 
 // link says how fast copies are that all jobs share; nothing where they are as fast as the device makes them.

@@ -131,9 +131,9 @@ func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, reas
 			j.Recomputes++
 		}
 		if reasons && d.Kind == scheduler.Keep {
-			j.Kept = append(j.Kept, explain.DecisionOf(t.Graph, &p, d))
+			j.Kept = append(j.Kept, explain.DecisionOf(t.Graph, p.Plan, d))
 		} else if reasons {
-			j.Decisions = append(j.Decisions, explain.DecisionOf(t.Graph, &p, d))
+			j.Decisions = append(j.Decisions, explain.DecisionOf(t.Graph, p.Plan, d))
 		}
 	}
 	if reasons {

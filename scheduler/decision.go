@@ -38,3 +38,14 @@ func (k Kind) String() string {
 
 // MarshalText gives the kind as a word, in JSON too.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads what MarshalText has written.
+func (k *Kind) UnmarshalText(text []byte) error {
+	for i, word := range kinds {
+		if word == string(text) {
+			*k = Kind(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no kind of a decision", text)
+}

@@ -20,6 +20,9 @@ const heartbeat = 30 * time.Second
 // patience is for how long an executor may be silent: none is ever lost here.
 const patience = 100 * heartbeat
 
+// mostCommands are those of plans that are kept: about a gigabyte.
+const mostCommands = 5_000_000
+
 // cluster is Tensile: the machine of a controller and those of its executors, one per device, whose messages come at
 // once and whose plans take no time.
 type cluster struct {
@@ -29,6 +32,7 @@ type cluster struct {
 	processes map[string]*process // by the name of their device
 	mail      []func() error      // that is on its way, in order
 	layouts   map[string]*wire.Layout
+	plans     *controller.Plans
 	replanned int
 }
 
@@ -41,7 +45,8 @@ type process struct {
 }
 
 func newCluster(w *world) (*cluster, error) {
-	c := &cluster{world: w, processes: make(map[string]*process), layouts: make(map[string]*wire.Layout)}
+	c := &cluster{world: w, processes: make(map[string]*process), layouts: make(map[string]*wire.Layout),
+		plans: controller.NewPlans(mostCommands)}
 	c.config = controller.Config{NoDevice: true, MemorySharing: wire.Gates, Policy: "tensile", Silence: patience,
 		GiveUp: patience}
 	c.machine = controller.NewMachine(c.config)
@@ -139,7 +144,7 @@ func (c *cluster) step(in controller.Input) {
 // plan does an errand.
 func (c *cluster) plan(p *controller.Plan) *controller.Planned {
 	config := c.config.For(p.Device)
-	planner := controller.Planner{Config: config, On: config.Shared(c.world.planner)}
+	planner := controller.Planner{Config: config, On: config.Shared(c.world.planner), Plans: c.plans}
 	return planner.Plan(c.ctx, p)
 }
 

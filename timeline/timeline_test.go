@@ -11,12 +11,15 @@ import (
 
 	"tensile/controller"
 	"tensile/cost"
+	"tensile/device"
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/local"
 	"tensile/planner"
 	"tensile/program"
+	"tensile/scheduler"
+	"tensile/task"
 	"tensile/timeline"
 	"tensile/wire"
 	"tensile/workload"
@@ -30,8 +33,17 @@ type run struct {
 	gate     map[string]time.Duration
 }
 
-// train has networks train within a part of what they need, with kernels that take another time than planned.
-func train(t *testing.T, sharing wire.Sharing, share float64, models ...string) *run {
+// setting are networks, a simulated device whose kernels take another time than planned, and a part of what the
+// networks need there.
+type setting struct {
+	tasks  []task.Task
+	device device.Device
+	on     planner.Device
+	first  scheduler.Request
+	budget graph.Bytes
+}
+
+func settingOf(t *testing.T, share float64, models ...string) *setting {
 	t.Helper()
 	w, err := workload.Load(models, workload.Settings{Batch: 4, Image: 32, Seed: 1})
 	if err != nil {
@@ -41,13 +53,12 @@ func train(t *testing.T, sharing wire.Sharing, share float64, models ...string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := sim.New(facts, sim.Options{Noise: .1, Seed: 1, Page: 4 * graph.KiB})
-	on := planner.Of(d, planner.Roofline(facts))
-	request, err := on.First(w)
-	if err != nil {
+	s := &setting{tasks: w, device: sim.New(facts, sim.Options{Noise: .1, Seed: 1, Page: 4 * graph.KiB})}
+	s.on = planner.Of(s.device, planner.Roofline(facts))
+	if s.first, err = s.on.First(w); err != nil {
 		t.Fatal(err)
 	}
-	peaks, err := planner.Vanilla(t.Context(), request)
+	peaks, err := planner.Vanilla(t.Context(), s.first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,31 +66,121 @@ func train(t *testing.T, sharing wire.Sharing, share float64, models ...string) 
 	for _, b := range peaks.Live {
 		live += b
 	}
-	c := controller.Config{Policy: "tensile", Budget: graph.Bytes(share * float64(live)), MemorySharing: sharing}
-	r := &run{traces: make(map[string][]*executor.Trace), stall: make(map[string]time.Duration),
+	s.budget = graph.Bytes(share * float64(live))
+	return s
+}
+
+func newRun() *run {
+	return &run{traces: make(map[string][]*executor.Trace), stall: make(map[string]time.Duration),
 		gate: make(map[string]time.Duration)}
-	recorder := timeline.Recorder{Device: d.Name(), Origin: time.Hour}
-	_, err = local.Train(t.Context(), d, on, w, local.Options{Config: c, Iterations: 6,
+}
+
+// add takes what a section has done, by way of what travels.
+func (r *run) add(t *testing.T, recorder *timeline.Recorder, job string, did *executor.Trace) {
+	t.Helper()
+	r.traces[job] = append(r.traces[job], did)
+	data, err := timeline.Encode(recorder.Add(job, did))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := timeline.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sections = append(r.sections, s)
+}
+
+// train has networks train within a part of what they need.
+func train(t *testing.T, sharing wire.Sharing, share float64, models ...string) *run {
+	t.Helper()
+	s, r := settingOf(t, share, models...), newRun()
+	c := controller.Config{Policy: "tensile", Budget: s.budget, MemorySharing: sharing}
+	recorder := timeline.Recorder{Device: s.device.Name(), Origin: time.Hour}
+	_, err := local.Train(t.Context(), s.device, s.on, s.tasks, local.Options{Config: c, Iterations: 6,
 		Observe: func(it local.Iterated) {
 			r.stall[it.Report.Job] += it.Report.Stall
 			r.gate[it.Report.Job] += it.Report.Gate
 		},
-		Trace: func(job string, did *executor.Trace) {
-			r.traces[job] = append(r.traces[job], did)
-			data, err := timeline.Encode(recorder.Add(job, did))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := timeline.Decode(data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.sections = append(r.sections, s)
-		}})
+		Trace: func(job string, did *executor.Trace) { r.add(t, &recorder, job, did) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// park has networks train likewise, each in an arena of its own. The first one is parked twice, and goes on when the
+// others have trained meanwhile.
+func park(t *testing.T, share float64, models ...string) *run {
+	t.Helper()
+	s, r := settingOf(t, share, models...), newRun()
+	s.first.Budget, s.first.Policy = s.budget, "tensile"
+	planned, err := planner.Plan(t.Context(), s.first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const iterations = 10
+	recorder := timeline.Recorder{Device: s.device.Name(), Origin: time.Hour}
+	first, parks, rests := s.tasks[0].Name, int64(0), 0
+	var h *executor.Host
+	h = executor.NewHost(s.device, func(e executor.Event) {
+		switch {
+		case e.Refused != nil || e.Ended != nil && e.Ended.Err != nil:
+			t.Fatalf("job %s: %v, %+v", e.Job, e.Refused, e.Ended)
+		case e.Trace != nil:
+			r.add(t, &recorder, e.Job, e.Trace)
+		case e.Parked > 0:
+			rests = 1
+		case e.Report != nil:
+			r.stall[e.Job] += e.Report.Stall
+			r.gate[e.Job] += e.Report.Gate
+			if e.Job == first && (e.Report.Iteration == 1 || e.Report.Iteration == 5) {
+				parks++
+				h.Park(first, parks)
+			} else if e.Job != first && rests > 0 {
+				if rests++; rests == 3 {
+					rests = 0
+					h.Resume(first)
+				}
+			}
+		}
+	})
+	for i, k := range s.tasks {
+		n := iterations
+		if i > 0 {
+			n *= 3 // it trains for as long as the first one is parked
+		}
+		h.Submit(executor.SpecOf(k, n, nil), planned.Programs[i])
+		h.Trace(k.Name, n+1) // its way Home as well
+	}
+	for busy := true; busy; {
+		if busy, err = h.Poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for _, did := range r.sections {
+		if did.Job == first && did.Kind == timeline.Epilogue {
+			left++
+		}
+	}
+	if parks != 2 || left != 3 {
+		t.Fatalf("job %s was parked %d times, and went Home %d times", first, parks, left)
+	}
+	return r
+}
+
+// runs are those that traces are read back of.
+func runs(t *testing.T) map[string]*run {
+	return map[string]*run{
+		"arenas": train(t, wire.NoSharing, .6, "lenet:2"),
+		"gates":  train(t, wire.Gates, .5, "lenet:2"),
+		"shift":  train(t, wire.Shift, .5, "lenet:2"),
+		"pairs":  train(t, wire.Pairs, .5, "lenet:2"),
+		"parks":  park(t, .75, "lenet:2"),
+	}
 }
 
 // event is one of the Trace Event Format, for who reads it.
@@ -106,10 +207,7 @@ func nanos(us float64) time.Duration { return time.Duration(math.Round(us * 1000
 // up to those reported, memory is that of the bytes between a write and the last read of it, arrows end where a stall
 // does.
 func TestWrite(t *testing.T) {
-	for name, r := range map[string]*run{
-		"arenas": train(t, wire.NoSharing, .6, "lenet:2"),
-		"gates":  train(t, wire.Gates, .5, "lenet:2"),
-	} {
+	for name, r := range runs(t) {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
 			if err := timeline.Write(&b, r.sections); err != nil {
@@ -126,7 +224,7 @@ func TestWrite(t *testing.T) {
 			for job := range r.traces {
 				stall, gate = stall+r.stall[job], gate+r.gate[job]
 			}
-			if stall == 0 || gate == 0 && name == "gates" {
+			if stall == 0 || (gate > 0) != (name != "arenas" && name != "parks") {
 				t.Errorf("stalls %v, gates %v", stall, gate)
 			}
 		})
@@ -137,10 +235,7 @@ func TestWrite(t *testing.T) {
 // A section knows its job and its number, and begins with what the one before has left.
 func TestStalls(t *testing.T) {
 	causes := 0
-	for name, r := range map[string]*run{
-		"arenas": train(t, wire.NoSharing, .6, "lenet:2"),
-		"gates":  train(t, wire.Gates, .5, "lenet:2"),
-	} {
+	for name, r := range runs(t) {
 		told := make(map[string][]timeline.Section)
 		for _, s := range r.sections {
 			told[s.Job] = append(told[s.Job], s)

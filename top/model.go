@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"tensile/controller"
 	"tensile/internal/text"
 	"tensile/report"
 	"tensile/wire"
@@ -157,7 +158,8 @@ func (m *Model) heard(a Answered) {
 // taken is the share of the budget that is used; without one, bytes.
 func taken(a *wire.Answer) float64 {
 	used, _ := report.Taken(a)
-	return float64(used) / float64(max(1, a.Budget))
+	budget, _ := report.Budgets(controller.Devices(a))
+	return float64(used) / float64(max(1, budget))
 }
 
 // perSecond is how many iterations a job does in a second; 0: it does not train.

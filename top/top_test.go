@@ -163,6 +163,25 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// With several devices there is a line for each, whose bar has the jobs of that alone, and jobs say where they are.
+func TestDevices(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {120, 40}} {
+		s := newScreen(t, size[0], size[1])
+		a := answer(3)
+		device := func(name string, own bool, budget, used graph.Bytes) wire.DeviceState {
+			return wire.DeviceState{Own: own, Used: used, Device: wire.Device{Name: name, Budget: budget}}
+		}
+		a.Devices = []wire.DeviceState{device("lab-a6000", true, 8*graph.GiB, 4*graph.GiB),
+			device("another-host-with-a-long-name", false, 3*graph.GiB, 2560*graph.MiB), device("cpu", false, 0, 0)}
+		a.Jobs[1].On = a.Devices[1].Name
+		s.tell(Answered{Answer: a, At: begin.Add(time.Minute)})
+		name := fmt.Sprintf("%dx%d-devices", size[0], size[1])
+		s.golden(name)
+		s.press("down", "enter")
+		s.golden(name + "-open")
+	}
+}
+
 // Keys ask the controller for what they say, about the selected job; a stop alone is confirmed, and a job that is over
 // is left alone.
 func TestKeys(t *testing.T) {

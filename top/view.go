@@ -78,14 +78,20 @@ func (m *Model) foot() string {
 		orders[m.order].name) + plain
 }
 
-// head is about the device: a line as tensile jobs has it, the memory by job, and how that was.
+// head is about the devices: a line as tensile jobs has it, and the memory by job: of each device where there are
+// several, else with how it was.
 func (m *Model) head() []string {
 	var lines []string
 	for line := range strings.SplitSeq(ansi.Wrap(report.Head(m.answer), m.width, ""), "\n") {
 		lines = append(lines, bold+line+plain)
 	}
-	lines = append(lines[:min(2, len(lines))], m.memory())
-	if width := m.width - 12; width > 0 && len(m.device) > 1 && m.answer.Budget > 0 {
+	devices := controller.Devices(&m.answer)
+	if lines = lines[:min(2, len(lines))]; len(devices) > 1 {
+		return append(append(lines, m.devices(devices)...), "")
+	}
+	lines = append(lines, m.memory())
+	limited, _ := report.Budgets(devices)
+	if width := m.width - 12; width > 0 && len(m.device) > 1 && limited > 0 {
 		lines = append(lines, "before      "+spark(m.device, width, 0, 1))
 	}
 	return append(lines, "")
@@ -108,16 +114,65 @@ func (m *Model) fill(r *wire.Record) string {
 	return " "
 }
 
-// memory is a bar of the budget: a part for each job, in the order of submission, and what is free.
+// maxDevices is how many devices have a line.
+const maxDevices = 8
+
+// devices has a line for each: its name, what is used of it, and that by job.
+func (m *Model) devices(devices []wire.DeviceState) (lines []string) {
+	shown := devices[:min(len(devices), maxDevices, max(1, m.height/3))]
+	name := 0
+	for i := range shown {
+		name = max(name, min(20, ansi.StringWidth(shown[i].Name)))
+	}
+	for i := range shown {
+		d := &shown[i]
+		called := ansi.Truncate(text.Shown(d.Name), name, "…")
+		claims, held := controller.ClaimsOn(&m.answer, devices, i)
+		parts := held
+		for k := range m.answer.Jobs {
+			if r := &m.answer.Jobs[k]; controller.On(devices, r) == i {
+				parts += controller.ClaimOf(r).Arena
+			}
+		}
+		whole := d.Budget
+		if whole == 0 {
+			whole = d.Used
+		}
+		bar := m.bar(max(1, m.width-name-28), whole, d.Used, parts+d.Used-claims.Bytes()-held,
+			func(r *wire.Record) bool { return controller.On(devices, r) == i })
+		of := "-"
+		if d.Budget > 0 {
+			of = d.Budget.String()
+		}
+		lines = append(lines, fmt.Sprintf("%s%s  %10s of %-10s  %s", called,
+			strings.Repeat(" ", name-ansi.StringWidth(called)), d.Used, of, bar))
+	}
+	if n := len(devices) - len(shown); n > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more: tensile devices lists them", n))
+	}
+	return lines
+}
+
+// memory is a bar of the budget, with what is used of it.
 func (m *Model) memory() string {
 	used, all := report.Taken(&m.answer)
-	whole := max(m.answer.Budget, used, 1)
-	width := max(1, m.width-12)
+	whole, _ := report.Budgets(controller.Devices(&m.answer))
+	bar := m.bar(max(1, m.width-12), whole, used, all, func(*wire.Record) bool { return true })
+	return fmt.Sprintf("%-10s  %s", used, bar)
+}
+
+// bar is the memory of a budget, so many cells wide: a part for each of some jobs, in the order of submission, and what
+// is free. The parts of all add up to all, which is more than what is used where jobs share memory.
+func (m *Model) bar(width int, whole, used, all graph.Bytes, has func(*wire.Record) bool) string {
+	whole = max(whole, used, 1)
 	cells := func(b graph.Bytes) int { return int(math.Round(float64(width) * float64(b) / float64(whole))) }
 	var bar strings.Builder
 	drawn := 0
 	var sum graph.Bytes
 	for i := range m.answer.Jobs {
+		if !has(&m.answer.Jobs[i]) {
+			continue
+		}
 		part := controller.ClaimOf(&m.answer.Jobs[i]).Arena
 		if all > used { // jobs share: each has its part of what is taken
 			part = graph.Bytes(float64(part) * float64(used) / float64(all))
@@ -130,7 +185,7 @@ func (m *Model) memory() string {
 	to := min(width, cells(used)) // contexts, and what is held
 	bar.WriteString(strings.Repeat("░", max(0, to-drawn)))
 	bar.WriteString(strings.Repeat("·", max(0, width-max(drawn, to))))
-	return fmt.Sprintf("%-10s  %s", used, bar.String())
+	return bar.String()
 }
 
 // ticks are the heights of a sparkline.
@@ -193,16 +248,34 @@ var columns = []column{
 	{" ", true, func(m *Model, r *wire.Record) string { return m.fill(r) }},
 	{"JOB", true, func(_ *Model, r *wire.Record) string { return ansi.Truncate(r.Spec.Name, 18, "…") }},
 	{"STATE", true, func(_ *Model, r *wire.Record) string { return string(r.State) }},
-	{"DONE", true, func(_ *Model, r *wire.Record) string {
+	{"DONE", true, func(m *Model, r *wire.Record) string {
 		if r.Spec.Script { // which ends when it does
 			return fmt.Sprint(r.Iteration)
 		}
-		return fmt.Sprintf("%s %3.0f%%", progress(r, 8), 100*float64(r.Iteration)/float64(max(1, r.Spec.Iterations)))
+		bar := progress(r, 8) + " "
+		if len(m.answer.Devices) > 1 && m.width < wideFrom { // the device has its place
+			bar = ""
+		}
+		return fmt.Sprintf("%s%3.0f%%", bar, 100*float64(r.Iteration)/float64(max(1, r.Spec.Iterations)))
 	}},
 	{"IT/S", false, func(_ *Model, r *wire.Record) string { rate, _ := report.Rate(r); return rate }},
 	{"LEFT", false, func(_ *Model, r *wire.Record) string { _, left := report.Rate(r); return left }},
 	{"LOSS", false, func(_ *Model, r *wire.Record) string { return report.LastLoss(r) }},
 	{"ARENA", false, func(_ *Model, r *wire.Record) string { return report.InForce(r).String() }},
+}
+
+// where is the column of a controller with several devices.
+var where = column{"DEVICE", true, func(m *Model, r *wire.Record) string {
+	return ansi.Truncate(m.deviceOf(r), 16, "…")
+}}
+
+// deviceOf is the name of a job's device; "-": it has none yet.
+func (m *Model) deviceOf(r *wire.Record) string {
+	devices := controller.Devices(&m.answer)
+	if on := controller.On(devices, r); on >= 0 {
+		return text.Shown(devices[on].Name)
+	}
+	return "-"
 }
 
 var more = []column{
@@ -218,8 +291,11 @@ const wideFrom = 110
 // table lists the jobs in so many lines, with the selected one among them.
 func (m *Model) table(height int) []string {
 	cols := columns
+	if len(m.answer.Devices) > 1 {
+		cols = append(cols[:len(cols):len(cols)], where)
+	}
 	if m.width >= wideFrom {
-		cols = slices.Concat(columns, more)
+		cols = slices.Concat(cols, more)
 	}
 	list := m.list()
 	rows := [][]string{nil}
@@ -306,6 +382,7 @@ func (m *Model) one(height int) []string {
 		{"owner", cmp.Or(r.Spec.Owner, "an administrator")},
 		{"priority", fmt.Sprint(max(1, r.Spec.Priority))},
 		{"executor", cmp.Or(r.Executor, "-")},
+		{"device", m.deviceOf(r)},
 		{"memory", fmt.Sprintf("arena %s, slot peak %s, claim %s, host %s", report.InForce(r), r.SlotPeak,
 			r.Claim, r.Host)},
 		{"plans", fmt.Sprintf("%d in force so far; the newest: %s", r.Plans, cmp.Or(r.Reason, "-"))},

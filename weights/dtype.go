@@ -57,6 +57,49 @@ func (t Type) Ints(to []int64, from []byte) {
 	}
 }
 
+// Append appends floats as elements of a type of floats, each rounded to the nearest number that it has, to the even
+// one of two. What is beyond its largest becomes infinite.
+func (t Type) Append(to []byte, from []float32) []byte {
+	for _, v := range from {
+		switch t {
+		case "F64":
+			to = order.AppendUint64(to, math.Float64bits(float64(v)))
+		case "F16":
+			to = order.AppendUint16(to, narrow(v))
+		case "BF16":
+			to = order.AppendUint16(to, brain(v))
+		default:
+			to = order.AppendUint32(to, math.Float32bits(v))
+		}
+	}
+	return to
+}
+
+// brain rounds to the upper 16 bits of a float32.
+func brain(v float32) uint16 {
+	b := math.Float32bits(v)
+	if v != v {
+		return uint16(b>>16) | 64 // quiet: the bits that are left may all be zero
+	}
+	return uint16((b + 1<<15 - 1 + b>>16&1) >> 16)
+}
+
+// narrow rounds to a number of 16 bits, 5 of them the exponent.
+func narrow(v float32) uint16 {
+	b := math.Float32bits(v)
+	sign, magnitude := uint16(b>>16)&(1<<15), b&(1<<31-1)
+	const rebias = (127 - 15) << 23
+	switch {
+	case v != v:
+		return sign | 31<<10 | 1<<9
+	case magnitude >= rebias+31<<23-1<<12: // half way from the largest number to what would follow
+		return sign | 31<<10
+	case magnitude < rebias+1<<23: // a multiple of 2^-24, of which there are 2^23 from 1/2 to 1
+		return sign | uint16(math.Float32bits(math.Float32frombits(magnitude)+0.5)-math.Float32bits(0.5))
+	}
+	return sign | uint16((magnitude-rebias+1<<12-1+magnitude>>13&1)>>13)
+}
+
 // half widens a number of 16 bits, 5 of them the exponent.
 func half(b uint16) float32 {
 	sign, exponent, fraction := uint32(b>>15)<<31, uint32(b>>10)&31, uint32(b)&1023

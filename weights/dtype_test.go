@@ -76,3 +76,68 @@ func TestReadOfOtherTypes(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
+
+// What is written of each type is read as the same numbers.
+func TestAppend(t *testing.T) {
+	for _, c := range typed {
+		if c.Whole() {
+			continue
+		}
+		raw := c.Append(nil, c.floats)
+		got := make([]float32, len(c.floats))
+		if c.Floats(got, raw); !cmp.Equal(got, c.floats) || int64(len(raw)) != int64(len(got))*c.Bytes() {
+			t.Errorf("%s: %v, want %v", c.Type, got, c.floats)
+		}
+	}
+}
+
+// Each pair of neighbours of 16 bits: they are what they are rounded to, what is nearer to one of them becomes that
+// one, and the number half way the one whose last bit is zero. Beyond the largest, half is as much as
+// between the last two.
+func TestRounding(t *testing.T) {
+	for _, c := range []struct {
+		Type
+		infinite uint16
+		step     float64 // from the largest number to what would follow
+	}{{"F16", 31 << 10, 32}, {"BF16", 255 << 7, math.Ldexp(1, 120)}} {
+		wide := func(b uint16) float32 {
+			var v [1]float32
+			c.Floats(v[:], order.AppendUint16(nil, b))
+			return v[0]
+		}
+		narrow := func(v float32) uint16 { return order.Uint16(c.Append(nil, []float32{v})) }
+		for b := uint16(0); b < c.infinite; b++ {
+			low := wide(b)
+			next := float64(wide(b + 1))
+			if b+1 == c.infinite {
+				next = float64(low) + c.step
+			}
+			half := float32((float64(low) + next) / 2) // exact: it has one bit more
+			even := b + b&1
+			for v, want := range map[float32]uint16{low: b, math.Nextafter32(half, 0): b, half: even,
+				math.Nextafter32(half, math.MaxFloat32): b + 1} {
+				if b == 0 && v == low {
+					continue // not signed below
+				}
+				if got, negative := narrow(v), narrow(-v); got != want || negative != want|1<<15 {
+					t.Fatalf("%s: %v and %v become %#x and %#x, want %#x and its negative", c.Type, v, -v, got,
+						negative, want)
+				}
+			}
+		}
+		nan := float32(math.NaN())
+		hidden := math.Float32frombits(255<<23 | 1) // one whose upper bits are those of an infinite number
+		for _, v := range []float32{nan, hidden} {
+			if got := wide(narrow(v)); got == got {
+				t.Errorf("%s: what is no number becomes %v", c.Type, got)
+			}
+		}
+		if got := narrow(0); got != 0 || narrow(float32(math.Copysign(0, -1))) != 1<<15 {
+			t.Errorf("%s: zero becomes %#x", c.Type, got)
+		}
+		up, down := narrow(float32(math.Inf(1))), narrow(float32(math.Inf(-1)))
+		if up != c.infinite || down != c.infinite|1<<15 {
+			t.Errorf("%s: infinities become %#x and %#x", c.Type, up, down)
+		}
+	}
+}

@@ -201,6 +201,7 @@ func once[T any](c *checker, jobs []T, name func(*T) string) {
 func (o Orders) check() error {
 	c := new(checker)
 	c.name("executor", o.Executor)
+	c.short("device", o.On)
 	atLeast(c, "number", o.Number, 0)
 	for i := range o.Jobs {
 		c.spec(&o.Jobs[i].Spec)
@@ -322,6 +323,9 @@ func (l Layout) check() error {
 	}
 	if n := len(l.Plan.Steps); len(l.Scratch) != 0 && len(l.Scratch) != n {
 		c.fail("it has scratch for %d steps of %d", len(l.Scratch), n)
+	}
+	if l.Reasons != nil {
+		l.Reasons.check(c, len(l.Plan.Steps))
 	}
 	return c.err
 }

@@ -65,8 +65,9 @@ type Checkpoint struct {
 // Orders are all that a controller wants of an executor.
 type Orders struct {
 	Executor string       `json:"executor"`
-	Number   int64        `json:"number"` // the larger is the newer, over restarts of the controller too
-	Jobs     []Assignment `json:"jobs"`   // those that are not named are to end at once, and to be forgotten
+	On       string       `json:"on,omitzero"` // the device that it has brought; "": it has that of the controller
+	Number   int64        `json:"number"`      // the larger is the newer, over restarts of the controller too
+	Jobs     []Assignment `json:"jobs"`        // those that are not named are to end at once, and to be forgotten
 	Leave    bool         `json:"leave,omitzero"`
 	// IDs of jobs that it had, and that go on elsewhere from their checkpoints: these are to stay
 	Elsewhere []int64 `json:"elsewhere,omitempty"`
@@ -268,6 +269,8 @@ type Layout struct {
 	Offsets []graph.Bytes `json:"offsets"`           // per residency, as plan.StaysOf lists them
 	Scratch []graph.Bytes `json:"scratch,omitempty"` // per step; 0 where it has none
 	Arena   graph.Bytes   `json:"arena_bytes"`
+
+	Reasons *Reasons `json:"reasons,omitempty"` // nil: a controller of the release before has made it
 }
 
 // Verb is what a command line wants of a controller.

@@ -10,6 +10,7 @@ import (
 	"tensile/explain"
 	"tensile/graph"
 	"tensile/plan"
+	"tensile/scheduler"
 )
 
 // samples has a message of each kind in which every field is set; TestSamplesAreWhole holds them to that.
@@ -60,24 +61,26 @@ func samples() []Message {
 	explained := &explain.Job{Job: "lenet.1", Model: "lenet", Device: "cpu", State: "running", Why: "waits for 3MiB",
 		Iteration: 12, Of: 50, Budget: 1 << 30, Taken: 1 << 20, Shared: true,
 		Holders: []explain.Holder{{Job: "lenet.1", State: "running", Priority: 2, Bytes: 8192, Base: 4096, Away: true}},
+		Has: &explain.Plan{Epoch: 3, Stands: explain.ToCome, Outcome: explain.Outcome{Job: "lenet.1", Arena: 4096,
+			Iteration: 30, Stall: 2, Swapped: 512, Recomputes: 3, Speed: 0.5}},
 		Time: &explain.Time{Number: 11, Iteration: 28, Alone: 1, Variants: 2, Again: 3, Beside: 4, Stall: 5, Gate: 6,
 			Rest: 7},
 		Stalls: []explain.Stall{{Kind: "in", Storage: "fc6.w.m", Bytes: 4096, Op: "fc6.w.update", Stall: 5,
 			Takes: 9}},
 		StallsRest: 1,
-		Plans: []explain.Alternative{{Budget: 1 << 31, Priority: 5, Error: "there is none",
+		Plans: []explain.Alternative{{Budget: 1 << 31, Priority: 5, Error: "there is none", Same: true,
 			Jobs: []explain.Outcome{{Job: "mlp", Arena: 4096, Iteration: 30, Stall: 2, Swapped: 512, Recomputes: 3,
 				Speed: 0.5}},
 			Waiting: []string{"lenet.1"}}}}
 	life := &explain.Storage{Job: "lenet.1", Storage: "fc6.w.m", Role: graph.State, Bytes: 4096, Epoch: 3,
-		Iteration: 30, Begins: true, Now: true,
+		Iteration: 30, Begins: true, Stands: explain.InForce, Unsaid: true,
 		Events: []explain.Event{{What: explain.Updated, Step: 5, Op: "fc6.w.update", Start: 10, Takes: 2,
 			Measured: &took}},
 		Decisions: []explain.Decision{{Storage: "fc6.w.m", Bytes: 4096, Kind: "swap", From: "a", To: "b", FreeSlots: 4,
 			Away: 1.5, Freed: 6144, Cost: 0.25, Reason: "both copies fit"}}}
 	return []Message{
-		Orders{Executor: "e1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10, Park: InMemory,
-			Epoch: 3, Stop: true, Copies: true,
+		Orders{Executor: "e1", On: "d1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10,
+			Park: InMemory, Epoch: 3, Stop: true, Copies: true,
 			Trace: Trace{Number: 8, Iterations: 3}, Unplanned: "a 512MiB op"}},
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
@@ -111,6 +114,9 @@ func samples() []Message {
 				Entry: []graph.StorageID{1, 2}, Made: []time.Duration{100, 200},
 			},
 			Offsets: []graph.Bytes{256, 512}, Scratch: []graph.Bytes{768, 1024}, Arena: 4096,
+			Reasons: &Reasons{Out: cost.Link{Rate: 5e9, Latency: 10}, In: cost.Link{Rate: 6e9, Latency: 20},
+				Unplanned: 300, Speed: 0.5, Decisions: []Decision{{Storage: 5, Kind: scheduler.Swap, From: 1, To: 2,
+					Freed: 1, Away: 10, Cost: 3, Text: 1}}, Texts: []string{"it is small", "both copies fit"}},
 		},
 		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1", Place: OnDisk, Priority: 2, Iterations: 3,
 			Executor: "lab2",
@@ -232,6 +238,15 @@ func (r maker) layout() Layout {
 			After: r.IntN(9) - 1})
 		l.Offsets = append(l.Offsets, graph.Bytes(r.Int64N(int64(l.Arena))))
 		l.Scratch = append(l.Scratch, graph.Bytes(r.Int64N(int64(l.Arena))))
+	}
+	if n := len(l.Plan.Steps); n > 0 {
+		s := &scheduler.Scheduled{Unplanned: r.duration()}
+		for range r.IntN(4) {
+			s.Decisions = append(s.Decisions, scheduler.Decision{Storage: graph.StorageID(r.Int32()),
+				Kind: scheduler.Kind(r.IntN(3)), From: r.IntN(n+1) - 1, To: r.IntN(2 * n), Freed: r.IntN(n),
+				Away: r.duration(), Cost: r.duration(), Reason: r.line()})
+		}
+		l.Reasons = ReasonsOf(s, r.Float64())
 	}
 	return l
 }

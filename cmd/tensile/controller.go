@@ -50,6 +50,7 @@ type controllerFlags struct {
 	inForce         bool // no memory sharing was asked for: that of jobs which run goes on
 	quota           folderFlags
 	log             logFlags
+	bound           bool // it belongs to the process that has started it
 }
 
 // anyPort is where a controller listens unless told otherwise: at a port that is free at its first start.
@@ -69,7 +70,12 @@ state folder: when it ends, however it does, executors go on with their plans, a
 is started again on that folder finds jobs and plans and goes on too.`,
 		Example: "  tensile controller --budget 8GiB &\n  tensile submit resnet50 vgg16 --image 32 --iterations 1000",
 		Args:    noArguments,
-		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.bound {
+				return f.runBound(c.Context(), c.InOrStdin(), c.OutOrStdout())
+			}
+			return f.run(c.Context(), c.OutOrStdout())
+		},
 	}
 	f.plan.registerDevice(c)
 	c.Flags().Lookup("device").Usage += "; none: those alone that executors bring"
@@ -111,6 +117,9 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		"that are started here and of scripts that join (default: that of --nats-auth, and no scripts)")
 	c.Flags().StringVar(&f.record, "record", "",
 		"write all that the controller is told and answers to this new file, for tensile debug replay")
+	c.Flags().BoolVar(&f.bound, "bound", false,
+		"end with all executors when the standard input ends, and remove the state folder then")
+	c.Flags().MarkHidden("bound")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		f.inForce = !c.Flags().Changed("memory-sharing")
 		if f.share && *isolate {
@@ -129,6 +138,19 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		return nil
 	}
 	return c
+}
+
+// runBound is run until the standard input ends, as it does when the process at its other end is killed. Neither
+// executors nor the state folder outlive it.
+func (f *controllerFlags) runBound(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	defer func() { err = errors.Join(err, os.RemoveAll(f.state)) }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // however it ends
+		cancel(errInterrupted)
+	}()
+	return f.run(ctx, out)
 }
 
 func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
@@ -221,7 +243,10 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	describer := &describer{own: own.device}
 	defer describer.close()
-	executors := newChildren(server, f.state, &f.plan, false)
+	executors := newChildren(server, f.state, &f.plan, f.bound)
+	if f.bound {
+		defer executors.end()
+	}
 	executors.flags = append(executors.flags, f.log.args()...)
 	if f.quota.quota != "" {
 		executors.flags = append(executors.flags, "--checkpoint-quota", f.quota.quota)
@@ -264,7 +289,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 			"takes over")
 		return nil
 	}
-	log.Info("the controller ends; executors go on with their plans until it is started again on this state folder")
+	if !f.bound {
+		log.Info("the controller ends; executors go on with their plans until it is started again on this state folder")
+	}
 	return nil
 }
 

@@ -22,7 +22,8 @@ func explainCommand() *cobra.Command {
 		Long: `Say who has the device's memory, where the time of an iteration goes, for which copies the job
 waits, and what the planner would do within 1 GiB more and less of the budget (a quarter of it where it is
 below 2 GiB): plans that are really made, beside those in force, and that change nothing. With STORAGE, tell
-the life of one storage in an iteration instead, and what the planner says of it.
+the life of one storage in an iteration instead, and what the planner said of it when it made the plan by
+which the job trains.
 
 For a plan that is made here, without a controller, see tensile plan MODEL --explain.`,
 		Example: "  tensile explain vgg16\n  tensile explain vgg16 --priority 5\n  tensile explain vgg16 fc6.w.m",

@@ -4,7 +4,9 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tensile/explain"
@@ -13,7 +15,7 @@ import (
 )
 
 // A controller explains a job that trains and a job that waits, and the life of a storage; what it says agrees with the
-// records. While it does the jobs train on.
+// records. While it does the jobs train on. Reasons are those of the plan in force, also of a controller before it.
 func TestExplain(t *testing.T) {
 	c := startCluster(t, graph.MiB)
 	c.submit("lenet")
@@ -52,12 +54,23 @@ What the planner would do now, by prediction:
 	}
 	var life explain.Storage
 	document(t, []byte(c.tell("explain", "lenet", "conv1.w", "--json")), &life)
-	if life.Storage != "conv1.w" || life.Role != graph.Parameter || len(life.Events) < 2 {
+	if life.Storage != "conv1.w" || life.Role != graph.Parameter || len(life.Events) < 2 || life.Unsaid ||
+		life.Stands != explain.InForce || life.Epoch < 1 {
 		t.Errorf("the life of conv1.w is %+v", life)
 	}
 	const unknown = "tensile: job lenet has no storage conv1.weight: the first of "
 	if line := c.refused("explain", "lenet", "conv1.weight", "--state", c.state); !strings.HasPrefix(line, unknown) {
 		t.Errorf("a storage that is not there: %s", line)
+	}
+	c.signal(syscall.SIGKILL)
+	c.ends(-1, "")
+	c = c.restart()
+	c.train(nil, "lenet")
+	var again explain.Storage
+	document(t, []byte(c.tell("explain", "lenet", "conv1.w", "--json")), &again)
+	if again.Unsaid || again.Stands != explain.InForce || again.Epoch < life.Epoch ||
+		again.Epoch == life.Epoch && !slices.Equal(again.Decisions, life.Decisions) {
+		t.Errorf("after a restart the life of conv1.w is %+v, and was %+v", again, life)
 	}
 	c.tell("stop", "lenet", "lenet.2")
 	c.end()

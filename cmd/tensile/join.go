@@ -45,7 +45,7 @@ The memory is what the allocator of PyTorch reserves. What it has beyond the pla
 fragments) is measured, and the plan is made lower if both together do not fit.
 
 The script has the terminal. If this process dies, it trains on with the plan that it has; the exit
-status is that of the script.`,
+status is that of the script, and 128 and its number where a signal has ended it.`,
 		Example: "  tensile join --memory 4GiB -- python train.py\n" +
 			"  tensile join --name encoder --priority 2 -- python train.py",
 		Args: func(c *cobra.Command, args []string) error {
@@ -104,6 +104,9 @@ func exitOf(command string, status error) error {
 	switch {
 	case errors.As(status, &exit) && exit.Exited():
 		return &exitError{errors.New(""), exit.ExitCode()}
+	case errors.As(status, &exit): // as a shell has it
+		signal := exit.Sys().(syscall.WaitStatus).Signal()
+		return &exitError{fmt.Errorf("%s: %w", command, status), 128 + int(signal)}
 	case status != nil:
 		return fmt.Errorf("%s: %w", command, status)
 	}

@@ -4,9 +4,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tensile/external/sidecar"
@@ -14,6 +16,54 @@ import (
 	"tensile/internal/needs"
 	"tensile/wire"
 )
+
+// A script that leaves trains on to its own bits. Jobs say so, and that it claims what it has without a plan, until it
+// ends.
+func TestJoinTorchLeaves(t *testing.T) {
+	t.Parallel()
+	python := needs.Torch(t)
+	want, stderr, status := trainTorch(t, python, torchScript, "encoder", "plain")
+	if status != 0 {
+		t.Fatalf("alone: status %d, stderr:\n%s", status, stderr)
+	}
+	all := joinTorch(t, python, "encoder", 0, want).Touched
+	c := startCluster(t, 2*all)
+	script, err := filepath.Abs(torchScript)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages, err := filepath.Abs("../../python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := filepath.Join(c.files, "ends")
+	if err := syscall.Mkfifo(ends, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startWith(t, t.TempDir(), []string{"PYTHONPATH=" + packages, "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1"},
+		"join", "--state", c.state, "--name", "one", "--memory", fmt.Sprint(int64(all/2)), "--", python, script,
+		"encoder", "leave", ends)
+	r := c.until("jobs to say that it has left", func(jobs map[string]wire.Record) bool {
+		return strings.Contains(jobs["one"].Why, "tensile.leave") && jobs["one"].Claim >= all
+	})["one"]
+	if r.State != wire.Training || r.Script == nil || r.Script.Plan <= 0 {
+		t.Errorf("it has followed a plan and left: %+v", r)
+	}
+	if err := os.WriteFile(ends, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for p.lines.Scan() {
+		got.WriteString(p.lines.Text() + "\n")
+	}
+	if err := p.wait(); err != nil || got.String() != want {
+		t.Errorf("it ended with %v and printed\n%s\nwant\n%s\nstderr:\n%s", err, &got, want, &p.stderr)
+	}
+	if r := c.in(wire.Done, "one"); r.Claim != 0 || r.Iteration != 8 {
+		t.Errorf("its record is %+v", r)
+	}
+	c.end()
+}
 
 // Two scripts and a job of ours train beside each other within 60 % of what they need together. The scripts end with
 // the bits that they have alone, and what their allocators had is within their plans.

@@ -12,6 +12,7 @@ import (
 
 	"tensile/agent"
 	"tensile/cost"
+	"tensile/explain"
 	"tensile/graph"
 	"tensile/peak"
 	"tensile/plan"
@@ -40,6 +41,8 @@ type livePlan struct {
 	Since    int64           `json:"since_epoch,omitempty"` // what Changes are against
 	Changes  []report.Change `json:"changes"`
 
+	Decisions []explain.Decision `json:"decisions,omitempty"` // if they are asked for
+
 	plan   *plan.Plan
 	graph  *graph.Graph
 	layout wire.Layout
@@ -48,8 +51,9 @@ type livePlan struct {
 
 // show is what is wanted of a plan beside its figures.
 type show struct {
-	json, steps, commands bool
-	svg                   string // file for a drawing
+	json, steps, commands, explain bool
+
+	svg string // file for a drawing
 }
 
 // showLive prints the plan of a job at a controller.
@@ -57,6 +61,11 @@ func showLive(ctx context.Context, conn wire.Bus, job string, s show, out io.Wri
 	p, err := readLive(ctx, conn, job)
 	if err != nil {
 		return err
+	}
+	if s.explain {
+		if err := p.explain(); err != nil {
+			return err
+		}
 	}
 	if s.svg != "" {
 		if err := p.draw(ctx, conn, s.svg); err != nil {
@@ -92,6 +101,28 @@ func showLive(ctx context.Context, conn wire.Bus, job string, s show, out io.Wri
 			return err
 		}
 		fmt.Fprint(out, proven.Text())
+	}
+	for _, d := range p.Decisions {
+		fmt.Fprintf(out, "%s: %s\n", p.Job, d)
+	}
+	return nil
+}
+
+// explain fills in what the planner said when it made the plan.
+func (p *livePlan) explain() error {
+	r := p.layout.Reasons
+	if r == nil {
+		return fmt.Errorf("--explain: plan %d of job %s was made by a controller of an earlier release, which kept no "+
+			"reasons", p.Epoch, p.Job)
+	}
+	if _, err := p.prove(); err != nil {
+		return err
+	}
+	for _, d := range r.All() {
+		if int(d.Storage) >= len(p.graph.Storages) {
+			return fmt.Errorf("--explain: what is stored of plan %d of job %s is damaged", p.Epoch, p.Job)
+		}
+		p.Decisions = append(p.Decisions, explain.DecisionOf(p.graph, p.plan, d))
 	}
 	return nil
 }

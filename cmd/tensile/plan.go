@@ -49,7 +49,7 @@ func planCommand() *cobra.Command {
 					return err
 				}
 				return live.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
-					return showLive(ctx, conn, job, show{p.json, steps, commands, svg}, out)
+					return showLive(ctx, conn, job, show{p.json, steps, commands, p.explain, svg}, out)
 				})(c, nil)
 			}
 			if frontier {
@@ -226,10 +226,7 @@ func (s *session) frontier(ctx context.Context, names []string, p *planFlags) (*
 func onlyLive(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "job", "json", "steps", "commands", "svg", "state", "credentials", "nats":
-		case "explain":
-			err = errors.New("--explain: the controller keeps its plans without the reasons; tensile plan MODEL " +
-				"--explain gives those of a plan that is made here")
+		case "job", "json", "steps", "commands", "explain", "svg", "state", "credentials", "nats":
 		default:
 			err = fmt.Errorf("--%s is for a plan that is made here: leave it out with --job, whose plan the "+
 				"controller has made", f.Name)

@@ -262,3 +262,19 @@ func TestRunKilled(t *testing.T) {
 	p.ends(-1, "")
 	p.nothing()
 }
+
+// The controller that bench observe starts, and its executors, end with it, and tidy up after it: whether it is killed
+// as soon as there is a controller, or when that starts an executor.
+func TestBenchObserveKilled(t *testing.T) {
+	t.Parallel()
+	for _, pattern := range []string{clientFile, filepath.Join("executors", "*.log")} {
+		p := start(t, t.TempDir(), "bench", "observe", "--jobs", "2", "--window", "24h")
+		for found := []string(nil); len(found) == 0; {
+			time.Sleep(10 * time.Millisecond)
+			found, _ = filepath.Glob(filepath.Join(p.dir, "tensile-bench-*", pattern)) // the pattern is right
+		}
+		p.signal(syscall.SIGKILL)
+		p.ends(-1, "")
+		p.nothing()
+	}
+}

@@ -110,7 +110,7 @@ func (t *training) config() controller.Config {
 // planner makes the controller's plans. The first ones are made already, where it asks for just these.
 func (t *training) planner() *controller.Planner {
 	return &controller.Planner{Config: t.config(), On: t.device(), Known: func(r scheduler.Request) *planner.Planned {
-		r.Reports = false
+		r.Reports, r.Explain = false, false // nobody can ask for reasons
 		if reflect.DeepEqual(r, t.request) && !t.planned.Again {
 			return t.planned
 		}

@@ -62,6 +62,7 @@ type Guest struct {
 	plans   int
 	left    time.Duration // when it was started, or went on
 
+	alone graph.Bytes // what it claims since it follows no plan any more; 0: it may follow one
 	epoch int64       // of the program that was acknowledged last
 	bytes graph.Bytes // what the job has of the device by that; 0: it rests
 
@@ -164,6 +165,9 @@ func (g *Guest) next() {
 	case training:
 		changes := g.program != g.given
 		switch {
+		case changes && g.covers():
+			g.given = g.program
+			g.acknowledge(g.program)
 		case g.device == nil || g.over: // it cannot be told anything
 		case g.stop:
 			g.tellStop()
@@ -179,6 +183,13 @@ func (g *Guest) next() {
 			g.tellStop()
 		}
 	}
+}
+
+// covers reports whether the newest program is for what a script has that follows no plan any more. It is in force
+// then: there is nothing that the script would have to do, or could be told if it has left.
+func (g *Guest) covers() bool {
+	return g.alone > 0 && g.shapeOf(g.program) == nil && g.takes(g.program) >= g.alone &&
+		(g.page == 0 || g.pages() <= g.joined)
 }
 
 // tellStop tells the script to end, once.
@@ -258,6 +269,14 @@ func (g *Guest) acknowledge(p *program.Program) {
 	g.epoch, g.bytes = p.Plan.Epoch, g.takes(p)
 	g.plans++
 	g.event(executor.Event{Applied: &executor.Applied{Epoch: g.epoch, Arena: p.Arena}})
+	g.complain()
+}
+
+// complain tells why the script follows no plan any more, if that is so.
+func (g *Guest) complain() {
+	if why := g.summary.Passive; why != "" {
+		g.event(executor.Event{Refused: fmt.Errorf("no plan is followed any more: %s", why)})
+	}
 }
 
 // heard takes what the script says.
@@ -283,7 +302,7 @@ func (g *Guest) heard(message external.Message) error {
 		return g.iteration(&s)
 	case external.Passive:
 		if g.passive(&s) {
-			g.event(executor.Event{Refused: fmt.Errorf("no plan is followed any more: %s", s.Why)})
+			g.complain()
 			g.record(0)
 		}
 	case external.Parked:
@@ -300,7 +319,7 @@ func (g *Guest) heard(message external.Message) error {
 }
 
 // record has the job planned for by a graph that was recorded, or, by 0, as one that follows no plan: by what it had
-// without one.
+// without one, or needs for any of its graphs.
 func (g *Guest) record(number int) {
 	g.current = number
 	if number > 0 {
@@ -308,7 +327,12 @@ func (g *Guest) record(number int) {
 		g.say(Output{Record: &r})
 		return
 	}
-	all := external.Claim(max(1, g.summary.Unplanned, g.bytes))
+	g.alone = max(1, g.summary.Unplanned, g.bytes)
+	for _, s := range g.graphs {
+		g.alone = max(g.alone, external.Need(s.Graph)+s.Held+g.summary.Reserve)
+	}
+	g.alone = min(g.alone, graph.MaxBytes)
+	all := external.Claim(g.alone)
 	g.say(Output{Record: &external.Recorded{Graph: all, Latency: make([]time.Duration, len(all.Ops))}})
 }
 

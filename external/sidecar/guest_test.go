@@ -107,6 +107,7 @@ func TestGuest(t *testing.T) {
 	}
 	lossy, loss := iteration(3, 2, all), 1.5
 	lossy.Loss = &loss
+	without := programOf(t, external.Claim(max(some, external.Need(r.Graph)+100)+50), 4, 0)
 	g := new(Guest)
 	walk(t, g, []any{
 		GuestInput{Open: &Open{Job: "a", Program: first}}, "start; applied 1 in 6400",
@@ -129,12 +130,45 @@ func TestGuest(t *testing.T) {
 		external.Applied{Plan: 3}, fmt.Sprintf("applied 3 in %d", small.Arena),
 		external.Passive{Why: "compiled", Always: true},
 		"refused: no plan is followed any more: compiled; record graph 0",
+		GuestInput{Change: without}, fmt.Sprintf("applied 4 in %d; refused: no plan is followed any more: compiled",
+			without.Arena),
 		GuestInput{Stop: true}, "external.Stop {}",
 		GuestInput{Stop: true}, "",
 		external.End{Iteration: 6, Stopped: true}, "",
 		GuestInput{Exited: &Exit{}}, "ended after 6: <nil>",
 		GuestInput{Remove: true}, "removed",
 	})
+}
+
+// TestGuestLeaves has a script leave that has a plan. It claims from then on what it had without one, which is in force
+// as soon as it is ordered, since the script cannot be told anything; a program for less, or of the graph that it had,
+// is not. Its end is that of its process.
+func TestGuestLeaves(t *testing.T) {
+	r := recorded(1, 1)
+	first, planned := programOf(t, external.Claim(640), 1, 0), programOf(t, r.Graph, 2, 0)
+	plain := (max(planned.Arena, external.Need(r.Graph)) + 100 + 63) / 64 * 64 // with what is held
+	less, without := programOf(t, external.Claim(plain-64), 3, 0), programOf(t, external.Claim(plain), 4, 0)
+	late := programOf(t, r.Graph, 5, planned.Arena-64)
+	const why = "refused: no plan is followed any more: it has left"
+	g := new(Guest)
+	walk(t, g, []any{
+		GuestInput{Open: &Open{Job: "a", Program: first}}, "start; applied 1 in 640",
+		hello, "plan 1 for graph 0 within 640",
+		external.Iteration{Iteration: 1, Touched: 9, Reserved: 9}, "report of 0 by 1, reserve 0",
+		r, "record graph 1",
+		GuestInput{Change: planned}, fmt.Sprintf("plan 2 for graph 1 within %d", planned.Arena+100),
+		external.Applied{Plan: 2}, fmt.Sprintf("applied 2 in %d", planned.Arena),
+		external.Passive{Why: "it has left", Always: true}, why + "; record graph 0",
+		external.End{Iteration: 1}, "",
+		GuestInput{Change: less}, "",
+		GuestInput{Change: without}, fmt.Sprintf("applied 4 in %d; ", plain) + why,
+		GuestInput{Change: late}, "",
+		GuestInput{Stop: true}, "",
+		GuestInput{Exited: &Exit{}}, "ended after 1: <nil>",
+	})
+	if g.bytes != plain {
+		t.Errorf("it has %s acknowledged, and %s without a plan", g.bytes, plain)
+	}
 }
 
 // TestGuestLeased has a script ask the lease for its memory before it starts, and before it takes another plan, for

@@ -60,6 +60,7 @@ type Machine struct {
 	conversation
 	limit   graph.Bytes
 	refused graph.Bytes
+	current int // graph that was asked for, or followed, last
 	due     int // graph that is to be planned; 0: none
 	asked   bool
 }
@@ -105,7 +106,7 @@ func (m *Machine) heard(message external.Message) error {
 		if err := m.recorded(&s); err != nil {
 			return err
 		}
-		m.due, m.refused = s.Number, 0
+		m.want(s.Number)
 	case external.Applied:
 		_, err := m.applied(&s)
 		return err
@@ -129,11 +130,24 @@ func (m *Machine) give(p external.Plan, steps []graph.OpID) {
 	m.send(p, sent{steps: steps})
 }
 
-// iteration takes what an iteration took. If the reserve does not fit beside the plan, a lower one is asked for.
+// want has a graph planned for.
+func (m *Machine) want(number int) { m.due, m.current, m.refused = number, number, 0 }
+
+// iteration takes what an iteration took. If the reserve does not fit beside the plan, a lower one is asked for. One of
+// an earlier graph has that planned for again: the script may have let go of its plan.
 func (m *Machine) iteration(i *external.Iteration) error {
 	p, err := m.iterated(i)
-	if err != nil || p == nil || p.followed == 1 {
+	switch {
+	case err != nil:
 		return err
+	case p == nil && i.Graph > 0 && i.Graph != m.current:
+		m.want(i.Graph)
+		return nil
+	case p == nil:
+		return nil
+	}
+	if m.current = i.Graph; p.followed == 1 {
+		return nil
 	}
 	newest := !slices.ContainsFunc(m.sent[i.Plan:], func(later sent) bool {
 		return later.graph == p.graph || later.graph == 0

@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,40 @@ func TestGraphs(t *testing.T) {
 	if s := m.Summary(); s.Reserve != limit+500-plain[1].Bytes || s.Graphs != 2 || s.Planned != 3 || s.Touched != 7 {
 		t.Errorf("summary %+v", s)
 	}
+}
+
+// TestComesBack shows that a shape of iterations that comes back is planned for again, once, unless the script has kept
+// its plan, and that what was refused to another shape is not held against it.
+func TestComesBack(t *testing.T) {
+	plain, _ := talk(NewMachine(0), hello, recorded(1, 1), recorded(2, 2))
+	small, large := 1, 2
+	if plain[1].Bytes > plain[2].Bytes {
+		small, large = large, small
+	}
+	m := NewMachine(plain[small].Bytes + 64*64)
+	planned := func(m *Machine, want int, messages ...external.Message) {
+		t.Helper()
+		sent, fail := talk(m, messages...)
+		var got []int
+		for _, p := range sent {
+			got = append(got, p.Graph)
+		}
+		if wants := []int{want}; fail != nil || want > 0 && !slices.Equal(got, wants) || want == 0 && len(got) > 0 {
+			t.Errorf("plans for graphs %v, failed with %v; want %v", got, fail, want)
+		}
+	}
+	iteration := func(graph int, plan int64) external.Iteration {
+		return external.Iteration{Iteration: 9, Graph: graph, Plan: plan}
+	}
+	talk(m, hello, recorded(uint64(small), 1), recorded(uint64(large), 2))
+	planned(m, 1, iteration(1, 0))
+	planned(m, 0, iteration(1, 0), iteration(1, 0))
+	m = NewMachine(0)
+	talk(m, hello, recorded(1, 1), recorded(2, 2), external.Applied{Plan: 2}, external.Applied{Plan: 3})
+	planned(m, 0, iteration(2, 3), iteration(1, 2), iteration(1, 2), iteration(2, 3), iteration(1, 2))
+	planned(m, 2, iteration(2, 0))
+	planned(m, 1, iteration(1, 0))
+	planned(m, 0, external.Passive{Why: "compiled", Always: true}, iteration(1, 0))
 }
 
 // TestOutOfTurn shows what a script cannot say.

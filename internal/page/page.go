@@ -27,8 +27,9 @@ const (
 
 // Page is what browsers see of a controller. Any goroutine may use it.
 type Page struct {
-	bus  wire.Bus
-	poke chan struct{} // holds one if the controller is to be asked at once
+	bus      wire.Bus
+	patience time.Duration // with a browser that does not read
+	poke     chan struct{} // holds one if the controller is to be asked at once
 
 	mu      sync.Mutex
 	history live.History
@@ -50,8 +51,8 @@ type watched struct {
 
 // New is a page of the controller at a bus, to which it may do all that a controller does.
 func New(bus wire.Bus) *Page {
-	return &Page{bus: bus, poke: make(chan struct{}, 1), news: make(chan struct{}), watched: make(map[string]*watched),
-		graphs: make(map[graph.Digest]*graph.Graph)}
+	return &Page{bus: bus, patience: 20 * time.Second, poke: make(chan struct{}, 1), news: make(chan struct{}),
+		watched: make(map[string]*watched), graphs: make(map[graph.Digest]*graph.Graph)}
 }
 
 // Run follows the controller until ctx is done.
@@ -121,7 +122,7 @@ func (p *Page) look(ctx context.Context) {
 	p.news = make(chan struct{})
 	var trace []string
 	for name, w := range p.watched {
-		if r, _ := p.history.Layout(name); r.State == wire.Training && r.Granted != w.asked {
+		if r, _, _ := p.history.Layout(name); r.State == wire.Training && r.Granted != w.asked {
 			w.asked = r.Granted
 			trace = append(trace, name)
 		}

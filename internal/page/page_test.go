@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -188,7 +190,9 @@ func TestEvents(t *testing.T) {
 	until(e, "now", func(o live.Overview) bool { return o.Jobs != nil && len(o.Jobs) == 0 })
 	another := r.listen("/events") // hears what was before it came
 	type before struct{ Samples []live.Sample }
-	until(another, "hello", func(b before) bool { return len(b.Samples) > 1 && b.Samples[0].Parts["a b"] == 60 })
+	until(another, "hello", func(b before) bool {
+		return len(b.Samples) > 1 && b.Samples[0].Devices["sim"].Parts["a b"] == 60
+	})
 }
 
 // A browser that finds a controller again before that one has answered anything hears lists, which are empty.
@@ -300,6 +304,34 @@ func TestFiles(t *testing.T) {
 		if (path == "/" || path == "/page.js" || path == "/page.css") && strings.Contains(string(text), "//www.") {
 			t.Errorf("%s names a place elsewhere", path)
 		}
+	}
+}
+
+// A viewer that never reads loses its place as soon as its connection takes no more, which is not much.
+func TestViewersRead(t *testing.T) {
+	r := start(t)
+	r.page.patience = 50 * time.Millisecond
+	c, err := net.Dial("tcp", r.url.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET /events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", r.url.Host,
+		r.url.Query().Get("token"))
+	viewers := func() int {
+		r.page.mu.Lock()
+		defer r.page.mu.Unlock()
+		return r.page.viewers
+	}
+	for viewers() == 0 {
+		runtime.Gosched()
+	}
+	for n := 0; viewers() > 0; n++ {
+		r.set(func(a *wire.Answer) { a.Trouble = fmt.Sprint(n, strings.Repeat("x", 2000)) })
+		r.page.look(t.Context())
+	}
+	if on, err := io.Copy(io.Discard, c); on > 1<<20 {
+		t.Errorf("%d bytes were on their way, and then %v; want less than 1 MiB", on, err)
 	}
 }
 

@@ -62,17 +62,15 @@ func (p *Page) Mount(s *web.Server) {
 	s.Handle("POST /budget", web.Steer, http.HandlerFunc(p.steerBudget))
 }
 
-// patience is how long a browser may take to read an event.
-const patience = 20 * time.Second
-
-// stream is a response of server-sent events.
+// stream is a response of server-sent events. A browser may take so long to make room for one.
 type stream struct {
-	w http.ResponseWriter
-	c *http.ResponseController
+	w        http.ResponseWriter
+	c        *http.ResponseController
+	patience time.Duration
 }
 
 func (s *stream) send(event string, data []byte) error {
-	if err := s.c.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+	if err := s.c.SetWriteDeadline(time.Now().Add(s.patience)); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", event, data); err != nil {
@@ -91,7 +89,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
-	s := &stream{w, http.NewResponseController(w)}
+	s := &stream{w, http.NewResponseController(w), p.patience}
 	if s.send("hello", p.hello(web.May(r) >= web.Steer)) != nil {
 		return
 	}
@@ -176,30 +174,35 @@ const maxDrawn = 8
 func (p *Page) picture(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	p.mu.Lock()
-	record, layout := p.history.Layout(name)
-	link := p.history.Overview().Link
+	record, layout, link := p.history.Layout(name)
 	p.mu.Unlock()
 	if layout == nil {
 		refuse(w, http.StatusNotFound, fmt.Errorf("job %s has no plan", name))
 		return
 	}
-	p.pictures.mu.Lock()
-	defer p.pictures.mu.Unlock()
-	text := p.pictures.find(layout)
-	if text == nil {
-		if record.Link != (wire.Rates{}) { // it has a share of its own
-			link = record.Link
-		}
-		c, err := p.draw(r.Context(), &record, layout, link)
-		if err != nil {
-			refuse(w, http.StatusInternalServerError, fmt.Errorf("the plan of job %s: %w", name, err))
-			return
-		}
-		text = encode(c)
-		p.pictures.drawn = append(p.pictures.drawn[max(0, len(p.pictures.drawn)+1-maxDrawn):], drawn{layout, text})
+	text, err := p.drawn(r.Context(), &record, layout, link)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, fmt.Errorf("the plan of job %s: %w", name, err))
+		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Write(text)
+}
+
+// drawn is the picture of a plan. While one is drawn others wait; while one is sent they do not.
+func (p *Page) drawn(ctx context.Context, r *wire.Record, l *wire.Layout, link wire.Rates) ([]byte, error) {
+	p.pictures.mu.Lock()
+	defer p.pictures.mu.Unlock()
+	if text := p.pictures.find(l); text != nil {
+		return text, nil
+	}
+	c, err := p.draw(ctx, r, l, link)
+	if err != nil {
+		return nil, err
+	}
+	text := encode(c)
+	p.pictures.drawn = append(p.pictures.drawn[max(0, len(p.pictures.drawn)+1-maxDrawn):], drawn{l, text})
+	return text, nil
 }
 
 func (p *pictures) find(l *wire.Layout) []byte {
@@ -224,7 +227,11 @@ func (p *Page) draw(ctx context.Context, r *wire.Record, l *wire.Layout, link wi
 	if err != nil {
 		return nil, err
 	}
-	return live.PictureOf(proven.Program(), before, link), nil
+	c := live.PictureOf(proven.Program(), before, link)
+	if l.Reasons != nil {
+		c.Explain(l.Reasons)
+	}
+	return c, nil
 }
 
 // change is the body of a POST.

@@ -16,7 +16,7 @@ import (
 )
 
 // Jobs that train real numbers, are planned for again and again within a tight budget, parked and resumed, and whose
-// executors and controller die, come to the losses and weights of jobs that nobody disturbs, to the bit.
+// executors, devices and controller die, come to the losses and weights of jobs that nobody disturbs, to the bit.
 func TestBits(t *testing.T) {
 	for _, engine := range []string{"gonum", "openblas"} {
 		t.Run("engine="+engine, func(t *testing.T) {
@@ -57,15 +57,15 @@ func bitsByGates(t *testing.T, sharing wire.Sharing) {
 
 // sameBits compares jobs alone with such that are disturbed, within a share of what they had.
 func sameBits(t *testing.T, open func() device.Device, sharing wire.Sharing, percent int) {
-	var compared, plans, weights, resumed int
+	var compared, plans, weights, resumed, moved int
 	for seed := range uint64(12) {
 		alone, _, _ := outcome(t, seed, 0, open, wire.NoSharing)
 		var need graph.Bytes
 		for _, r := range alone {
 			need += r.Arena
 		}
-		disturbed, replans, begun := outcome(t, seed, need*graph.Bytes(percent)/100, open, sharing)
-		resumed += begun
+		disturbed, replans, w := outcome(t, seed, need*graph.Bytes(percent)/100, open, sharing)
+		resumed, moved = resumed+w.resumed, moved+w.moved
 		for name, r := range disturbed {
 			if r.State != wire.Done {
 				continue // it did not fit, or was hit
@@ -81,7 +81,8 @@ func sameBits(t *testing.T, open func() device.Device, sharing wire.Sharing, per
 			weights += len(r.Result.Weights)
 		}
 	}
-	t.Logf("%d jobs with %d weights compared, %d plans, %d began with a checkpoint", compared, weights, plans, resumed)
+	t.Logf("%d jobs with %d weights compared, %d plans, %d began with a checkpoint, %d went to another device",
+		compared, weights, plans, resumed, moved)
 	// How many begin anew depends on how long training really takes: by gates it is 2 to 7, and 6 to 11 without.
 	if compared < 8 || weights < 20 || resumed == 0 && sharing == wire.NoSharing {
 		t.Errorf("only %d jobs compared, %d began with a checkpoint", compared, resumed)
@@ -90,11 +91,14 @@ func sameBits(t *testing.T, open func() device.Device, sharing wire.Sharing, per
 
 // outcome runs three jobs to their end, undisturbed without a budget.
 func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.Device, sharing wire.Sharing) (
-	byName map[string]wire.Record, plans, resumed int) {
-	w := newWorld(t, seed, false, open)
+	byName map[string]wire.Record, plans int, w *world) {
+	w = newWorld(t, seed, false, open)
 	graphs := w.graphsOf(3)
 	w.calm = true
 	w.config.Budget = budget
+	if budget > 0 && seed%6 == 1 {
+		w.addSites(1, true, budget, func(int) func() device.Device { return open })
+	}
 	w.share(sharing)
 	w.restart()
 	for i, g := range graphs {
@@ -113,7 +117,7 @@ func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.D
 		records[r.Spec.Name] = r
 		plans += r.PlansMade
 	}
-	return records, plans, w.resumed
+	return records, plans, w
 }
 
 // wander lets something happen, and with mishaps messages be lost, processes die and jobs be parked.
@@ -134,6 +138,8 @@ func (w *world) wander(mishaps bool) {
 		w.ask()
 	case pick < 6 && mishaps:
 		w.pass(2)
+	case pick < 8 && mishaps && len(w.sites) > 1:
+		w.devicesChange()
 	case pick < 10 && len(names) > 0:
 		w.processes[names[w.rng.IntN(len(names))]].step(agent.Input{Tick: true})
 	case pick < 50 && len(names) > 0:

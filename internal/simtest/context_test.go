@@ -8,21 +8,25 @@ func (w *world) checkContexts() {
 	w.t.Helper()
 	open, arenas := 1, graph.Bytes(0) // the controller
 	for _, p := range w.processes {
+		if p.site != w.own {
+			continue
+		}
 		refusal := w.orders[p.name].Refused
-		if refusal != nil && refusal.Life == p.life || w.doubled[p.name] && !w.heard(p) {
-			continue // it is refused, or has to wait until the other of its name is given up
+		if refusal != nil && refusal.Life == p.life || (w.doubled[p.name] || w.leaders != nil) && !w.heard(p) {
+			// It is refused, has to wait until the other of its name is given up, or was started by a leader before.
+			continue
 		}
 		open++
 		for _, a := range p.arenas {
 			arenas += a
 		}
 	}
-	if w.lease != nil { // it sees to it that arenas share what is claimed
-		arenas, _ = together(w.controller.Records())
+	if w.own.lease != nil { // it sees to it that arenas share what is claimed
+		arenas, _ = w.own.together(w.controller.Records())
 	}
 	known := w.controller.Contexts()
-	if budget := w.config.Budget; known.Each > 0 && (open > known.Processes ||
-		budget > 0 && w.taken <= budget && arenas+graph.Bytes(open)*known.Each > budget) {
+	if budget := w.own.budget(); known.Each > 0 && (open > known.Processes ||
+		budget > 0 && w.own.taken <= budget && arenas+graph.Bytes(open)*known.Each > budget) {
 		w.tell()
 		w.t.Fatalf("%d processes have the device open, the controller knows of %s; arenas of %s, the budget is %s",
 			open, known, arenas, budget)

@@ -14,26 +14,31 @@ func (p *process) given(job string, proven program.Proven) {
 }
 
 // checkHost holds that jobs have no more on the host than they claim, nor claim more than there is.
-func (w *world) checkHost() {
+func (s *site) checkHost() {
+	w := s.w
 	w.t.Helper()
 	var claims, hosts graph.Bytes
 	for _, r := range w.controller.Records() {
-		claims += r.Host
+		if r.On == s.on() {
+			claims += r.Host
+		}
 		for _, h := range r.Held {
-			claims += h.Host
+			if h.On == s.on() {
+				claims += h.Host
+			}
 		}
 	}
 	for _, p := range w.processes {
 		for job, host := range p.hosts {
-			if !w.records[job].State.Over() { // its host slots go as soon as its executor hears of its end
+			if p.site == s && !w.records[job].State.Over() { // they go as soon as its executor hears of its end
 				hosts += host
 			}
 		}
 	}
-	if budget := w.config.HostMemory; budget > 0 && (hosts > max(budget, claims) || claims > max(budget, w.onHost)) {
+	if budget := s.hostMemory(); budget > 0 && (hosts > max(budget, claims) || claims > max(budget, s.onHost)) {
 		w.tell()
-		w.t.Fatalf("%s on the host, claims of %s and %s a moment ago, the budget is %s", hosts, claims, w.onHost,
+		w.t.Fatalf("%s on the host, claims of %s and %s a moment ago, the budget is %s", hosts, claims, s.onHost,
 			budget)
 	}
-	w.onHost = claims
+	s.onHost = claims
 }

@@ -41,7 +41,7 @@ func (p *process) of(job lease.Job) lease.Job { return job + lease.Job(" "+p.lif
 
 // Step implements executor.Lease.
 func (p *process) Step(in lease.Input) []lease.Output {
-	l := p.w.lease
+	l := p.site.lease
 	p.asks = append(p.asks, in)
 	p.w.surely(func() {
 		if p.dead {
@@ -205,10 +205,10 @@ func (j *pagesJob) count(pages int) {
 		if p.device != device.Device(j.device) {
 			continue
 		}
-		granted, _ := w.lease.machine.Holds(p.of(lease.Job(j.name)))
+		granted, _ := p.site.lease.machine.Holds(p.of(lease.Job(j.name)))
 		if pages > granted {
 			w.tell()
-			w.t.Fatalf("job %s holds %d pages, and was granted %d\n%s", j.name, pages, granted, w.lease.machine)
+			w.t.Fatalf("job %s holds %d pages, and was granted %d\n%s", j.name, pages, granted, p.site.lease.machine)
 		}
 	}
 }
@@ -232,7 +232,11 @@ func (w *world) goOn(times int) {
 	for range times {
 		w.clock += 3 * time.Second
 		w.step(controller.Input{Tick: &controller.Tick{}})
-		w.lease.step(lease.Input{})
+		for _, at := range w.sites {
+			if at.lease != nil {
+				at.lease.step(lease.Input{})
+			}
+		}
 		for _, name := range slices.Sorted(maps.Keys(w.processes)) {
 			if p := w.processes[name]; !p.stands {
 				p.step(agent.Input{Tick: true})
@@ -250,23 +254,10 @@ func (w *world) share(s wire.Sharing) {
 	if w.config.MemorySharing = s; s == wire.NoSharing {
 		return
 	}
-	w.lease = newHostLease(w)
-	open := w.open
-	w.open = func() device.Device { return countPages(w, open()) }
-	d := open()
-	defer d.Close()
-	w.config.Page = d.(device.Pager).Page()
-}
-
-// together is what jobs claim by their records, and whether some cannot be reached, which count whole.
-func together(records []wire.Record) (claims graph.Bytes, unknown bool) {
-	var sum controller.Together
-	for i := range records {
-		sum = sum.With(controller.ClaimOf(&records[i]))
-		unknown = unknown || records[i].State == wire.Unknown || len(records[i].Held) > 0
-		for _, h := range records[i].Held {
-			sum = sum.With(controller.Claim{Base: h.Bytes, Arena: h.Bytes})
-		}
+	for _, at := range w.sites {
+		at.lease = newHostLease(w)
+		open := at.open
+		at.open = func() device.Device { return countPages(w, open()) }
 	}
-	return sum.Bytes(), unknown
+	w.config.Page = w.own.planner().Page
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,8 @@ var (
 	first = flag.Uint64("first", 0, "the first seed that TestEverythingTogether tries")
 	// A soak of one way: -args -seeds 2000 -sharing shift.
 	sharing = flag.String("sharing", "", "how its jobs share memory, such as none or pairs; without, by seed")
+	mix     = flag.String("mix", "", "what is in its worlds beside jobs and executors of one device: any of devices, "+
+		"controllers, separated by commas, or none; without, by seed")
 )
 
 // openSim opens a device that is slow enough for copies to matter to small graphs.
@@ -40,11 +43,25 @@ func openSim(seed uint64) func() device.Device {
 
 // chaos lets something happen.
 func (w *world) chaos() {
+	if len(w.sites) > 1 && w.rng.IntN(100) == 0 {
+		w.devicesChange()
+		return
+	}
+	if w.leaders != nil {
+		switch pick := w.rng.IntN(300); {
+		case pick < 2:
+			w.leaders.change()
+			return
+		case pick < 5 || pick < 30 && !w.leaders.leads():
+			w.pass(1)
+			return
+		}
+	}
 	names := slices.Sorted(maps.Keys(w.processes))
 	some := func() *process { return w.processes[names[w.rng.IntN(len(names))]] }
 	switch pick := w.rng.IntN(1000); {
 	case pick < 8:
-		if w.names < 6 {
+		if w.names < 6 && (w.leaders == nil || w.leaders.leads()) {
 			w.submit(1 + w.rng.IntN(40))
 		}
 	case pick < 9:
@@ -74,21 +91,22 @@ func (w *world) chaos() {
 		if len(names) > 0 && w.rng.IntN(3) == 0 {
 			some().end("killed")
 		}
-	case pick < 19 && w.lease != nil && len(names) > 0:
+	case pick < 19 && w.config.MemorySharing != wire.NoSharing && len(names) > 0:
 		p := some()
 		if p.stands = !p.stands; !p.stands {
 			p.heal()
 		} else if p.cut = true; w.rng.IntN(4) == 0 {
 			w.goOn(25)
 		}
-	case pick < 21:
+	case pick < 21 && w.leaders == nil:
 		if w.rng.IntN(3) == 0 {
 			w.config.Budget = graph.Bytes(3_000 + w.rng.IntN(40_000))
 		}
 		w.restart()
 	case pick < 22:
 		if len(names) > 0 && w.processes[names[0]+"/2"] == nil {
-			w.launch(w.processes[names[0]].name, names[0]+"/2")
+			p := w.processes[names[0]]
+			w.launch(p.site, p.name, names[0]+"/2")
 		}
 	case pick < 60 && len(names) > 0:
 		some().step(agent.Input{Tick: true})
@@ -100,6 +118,14 @@ func (w *world) chaos() {
 	case len(w.mail) > 0:
 		w.deliver()
 	}
+}
+
+// mixed reports whether something is in the world of a seed, which has it in one of so many.
+func mixed(what string, seed, of uint64) bool {
+	if *mix == "" {
+		return rand.New(rand.NewPCG(seed, uint64(len(what)))).Uint64N(of) == 0
+	}
+	return slices.Contains(strings.Split(*mix, ","), what)
 }
 
 // drawn is how the jobs of a seed share memory.
@@ -121,10 +147,16 @@ func TestEverythingTogether(t *testing.T) {
 	phases := make(map[wire.JobState]int)
 	happened := make(map[controller.EventKind]int)
 	var plans, drifts, refused, shrunk, seconds, resumed, missed int
-	var gated, drained, killed int
+	var gated, drained, killed, moved int
+	var terms leadership
+	tooFew := func(format string, args ...any) {
+		if *mix == "" {
+			t.Errorf(format, args...)
+		}
+	}
 	seed := *first
 	defer func() {
-		if t.Failed() && seed < *first+*seeds {
+		if seed < *first+*seeds { // it has failed, or panics
 			t.Logf("this seed again: go test ./internal/simtest -run EverythingTogether -args -seeds 1 -first %d", seed)
 		}
 	}()
@@ -146,8 +178,15 @@ func TestEverythingTogether(t *testing.T) {
 		if seed%5 < 2 {
 			w.config.Context = graph.Bytes(100 + 50*(seed%8))
 		}
+		if mixed("devices", seed, 4) {
+			w.addSites(1+int(seed%3), seed%4 > 0, 20_000, openThird(seed))
+		}
 		w.share(drawn(seed))
-		w.restart()
+		if mixed("controllers", seed, 4) {
+			w.several(2 + int(seed%5/4))
+		} else {
+			w.restart()
+		}
 		for range 3000 {
 			w.chaos()
 		}
@@ -156,6 +195,7 @@ func TestEverythingTogether(t *testing.T) {
 			w.processes[name].step(agent.Input{Online: &online})
 		}
 		w.settle()
+		w.kept()
 		for _, r := range w.controller.Records() {
 			phases[r.State]++
 			plans += r.PlansMade
@@ -172,15 +212,22 @@ func TestEverythingTogether(t *testing.T) {
 			}
 		}
 		resumed += w.resumed
-		if w.lease != nil && w.config.MemorySharing.Gated() {
+		if w.config.MemorySharing.Gated() {
 			for _, r := range w.reports {
 				if r.Gate > 0 {
 					gated++
 				}
 			}
-			drained += w.lease.drained
+			for _, at := range w.sites {
+				drained += at.lease.drained
+			}
 		}
 		killed += w.killed
+		moved += w.moved
+		if l := w.leaders; l != nil {
+			terms.begun, terms.deposed = terms.begun+l.begun, terms.deposed+l.deposed
+			terms.refused, terms.torn = terms.refused+l.refused, terms.torn+l.torn
+		}
 		for _, e := range w.events {
 			happened[e.Kind]++
 			if e.Kind == controller.Adopted && strings.HasPrefix(e.Reason, "the latencies of") {
@@ -204,31 +251,41 @@ func TestEverythingTogether(t *testing.T) {
 	for kind, few := range map[controller.EventKind]uint64{controller.Restarted: 1, controller.Rested: 4,
 		controller.OutOfReach: 4, controller.Back: 4, controller.Preempted: 400} {
 		if happened[kind] < int(*seeds/few) {
-			t.Errorf("%s only %d times", kind, happened[kind])
+			tooFew("%s only %d times", kind, happened[kind])
 		}
 	}
 	if resumed < int(*seeds)/4 {
-		t.Errorf("only %d jobs began with a checkpoint", resumed)
+		tooFew("only %d jobs began with a checkpoint", resumed)
 	}
 	t.Logf("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors that did not answer "+
 		"were killed", gated, drained, killed)
 	if *seeds >= 20 && (gated < int(*seeds) || drained < int(*seeds)/20 || killed < int(*seeds)/20) {
-		t.Errorf("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors were killed",
+		tooFew("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors were killed",
 			gated, drained, killed)
+	}
+	t.Logf("%d times executors brought a device, %d times one was given up, %d jobs went from one to another",
+		happened[controller.Opened], happened[controller.Closed], moved)
+	if *seeds >= 20 && (happened[controller.Closed] < int(*seeds)/20 || moved < int(*seeds)/20) {
+		tooFew("%d devices went, %d jobs went to another", happened[controller.Closed], moved)
+	}
+	t.Logf("%d terms of leaders of several controllers, %d were deposed, %d writes of such were refused, %d died "+
+		"between two writes", terms.begun, terms.deposed, terms.refused, terms.torn)
+	if *seeds >= 20 && min(terms.deposed, terms.refused, terms.torn) < int(*seeds)/20 {
+		tooFew("few leaders were deposed, refused a write or died between two")
 	}
 	t.Logf("%v, %d plans, %d of them for drift, %d refused, %d times jobs shrank for a smaller budget, %d second "+
 		"processes refused",
 		phases, plans, drifts, refused, shrunk, seconds)
 	if shrunk < int(*seeds)/10 || seconds < int(*seeds)/10 {
-		t.Errorf("jobs shrank %d times for a smaller budget, %d second processes were refused", shrunk, seconds)
+		tooFew("jobs shrank %d times for a smaller budget, %d second processes were refused", shrunk, seconds)
 	}
 	for _, p := range []wire.JobState{wire.Done, wire.Halted, wire.Broken} {
 		if phases[p] < int(*seeds)/6 {
-			t.Errorf("only %d jobs %s", phases[p], p)
+			tooFew("only %d jobs %s", phases[p], p)
 		}
 	}
 	if plans < 2*int(*seeds) {
-		t.Errorf("%d plans", plans)
+		tooFew("%d plans", plans)
 	}
 }
 

@@ -29,14 +29,12 @@ import (
 type world struct {
 	t          *testing.T
 	rng        *rand.Rand
-	open       func() device.Device // for a new executor
 	config     controller.Config
-	profile    func(*graph.Graph) (planner.Profile, error)
+	own        *site   // the device of the controller's process
+	sites      []*site // all devices on which jobs may train
 	clock      time.Duration
 	controller *controller.Machine
 	processes  map[string]*process // by key
-	taken      graph.Bytes         // claims and contexts a moment ago, and those of executors that came since
-	onHost     graph.Bytes         // what they claimed there
 	mail       []func()            // on its way, in any order
 	apart      bool                // some processes are on another host, with other checkpoints
 	calm       bool                // nothing is lost or doubled, nobody dies any more
@@ -50,8 +48,7 @@ type world struct {
 	results map[string]wire.Result // by key and object
 	learnt  *wire.Learnt
 	set     *wire.Settings
-
-	lease *hostLease // nil: jobs share no memory
+	devices map[string]wire.Device // that executors have brought
 
 	disk *disk // with the checkpoints of all executors
 
@@ -64,8 +61,13 @@ type world struct {
 	resumed int      // jobs that began with a checkpoint
 	unknown []func() // tell of processes that have ended without anybody's knowing
 
-	ended   map[string]bool // lives of those that were started by hand and have ended: only an administrator knows
-	doubled map[string]bool // names that two processes have had
+	ended    map[string]string // lives of those that were started by hand and have ended: only an administrator knows
+	ranOn    map[string]*site  // jobs, by name
+	moved    int               // jobs that went from one device to another
+	leaders  *leadership       // nil: there is one controller
+	accepted map[string]bool   // jobs of which whoever submitted them has heard that they are taken
+	cameFrom map[string]*site  // executors that were started by hand, by name
+	doubled  map[string]bool   // names that two processes have had
 }
 
 // planning is the work of a set of plans: enough for most to be what more work would find. What is tested here is what
@@ -75,6 +77,7 @@ const planning = 1_000_000
 // process is an executor process.
 type process struct {
 	w      *world
+	site   *site
 	name   string
 	agent  *agent.Machine
 	device device.Device
@@ -98,31 +101,20 @@ type process struct {
 }
 
 func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) *world {
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 91)), open: open, processes: map[string]*process{},
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 91)), processes: map[string]*process{},
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{},
-		results: map[string]wire.Result{},
-		dropped: map[string]bool{}, ended: map[string]bool{}, doubled: map[string]bool{}}
-	d := open()
-	defer d.Close()
-	facts := d.Facts()
+		results: map[string]wire.Result{}, devices: map[string]wire.Device{}, cameFrom: map[string]*site{},
+		ranOn: map[string]*site{}, accepted: map[string]bool{},
+		dropped: map[string]bool{}, ended: map[string]string{}, doubled: map[string]bool{}}
+	w.own = &site{w: w, open: open}
+	w.sites = []*site{w.own}
+	on := w.own.planner()
 	w.disk = &disk{rng: w.rng, files: map[string]*bytes.Buffer{}, calm: &w.calm}
-	w.config = controller.Config{Device: d.Identity(), Align: d.Align(), Out: facts.Out, In: facts.In,
-		Sharing: facts.Sharing(),
+	w.config = controller.Config{Name: "own", Device: on.Identity, Align: on.Align, Out: on.Out, In: on.In,
+		Sharing: on.Sharing,
 		Policy:  "tensile", Options: scheduler.Options{Work: planning}, Share: share, Horizon: 1000,
 		Watched: true}
-	w.profile = func(g *graph.Graph) (planner.Profile, error) {
-		d := open()
-		defer d.Close()
-		var p planner.Profile
-		for op := range g.Ops {
-			v := d.Variants(g, graph.OpID(op))[0]
-			p.Latency = append(p.Latency, facts.Roofline(g.Cost(graph.OpID(op))))
-			p.Variants = append(p.Variants, []scheduler.Variant{{Name: v.Name, Scratch: v.Scratch}})
-			p.Signatures = append(p.Signatures, g.Signature(graph.OpID(op), v.Name))
-		}
-		return p, nil
-	}
 	w.controller = controller.NewMachine(w.config)
 	return w
 }
@@ -150,18 +142,25 @@ func (w *world) deliver() {
 
 func (w *world) step(in controller.Input) {
 	w.clock += time.Millisecond
+	if w.leaders != nil {
+		w.leaders.hear(in)
+		return
+	}
 	w.carryOut(w.controller.Step(w.clock, in))
 }
 
 // plan has plans made, which come when they come, unless the controller has died meanwhile.
-func (w *world) plan(p *controller.Plan) {
-	m := w.controller
-	c := w.config
-	on := c.Shared(planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Sharing: c.Sharing,
-		Page: c.Page, Profile: w.profile})
+func (w *world) plan(p *controller.Plan, m *controller.Machine) {
+	c, at := w.config, w.own
+	if p.Device != nil {
+		c, at = c.For(p.Device), w.site(p.Device.Name)
+	}
 	w.surely(func() {
-		if w.controller == m {
-			planner := controller.Planner{Config: c, On: on}
+		planner := controller.Planner{Config: c, On: c.Shared(at.planner())}
+		switch {
+		case w.leaders != nil:
+			w.leaders.planned(m, func() *controller.Planned { return planner.Plan(w.t.Context(), p) })
+		case w.controller == m:
 			w.step(controller.Input{Planned: planner.Plan(w.t.Context(), p)})
 		}
 	})
@@ -170,60 +169,77 @@ func (w *world) plan(p *controller.Plan) {
 // carryOut is the controller's runner.
 func (w *world) carryOut(outputs []controller.Output) {
 	for _, o := range outputs {
-		switch {
-		case o.Answer != nil:
-			w.answers = append(w.answers, o.Answer.Answer)
-		case o.Record != nil:
-			w.records[o.Record.Spec.Name] = again(w.t, *o.Record)
-		case o.Graph != nil:
-			w.graphs[o.Graph.Graph.Digest()] = o.Graph.Graph
-		case o.Layout != nil:
-			l := again(w.t, *o.Layout.Layout)
-			w.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)] = &l
-		case o.Result != nil:
-			w.collect(o.Result)
-		case o.Learnt != nil:
-			l := again(w.t, o.Learnt.Wire)
-			w.learnt = &l
-		case o.Set != nil:
-			set := again(w.t, *o.Set)
-			w.set = &set
-		case o.Orders != nil:
-			orders := again(w.t, *o.Orders)
-			w.orders[orders.Executor] = orders
-			w.send(func() { w.order(orders) })
-		case o.Drop != nil && o.Drop.Settings != "":
-			w.set = nil
-		case o.Drop != nil:
-			delete(w.records, o.Drop.Job)
-			delete(w.graphs, o.Drop.Graph)
-			if l := w.layouts[o.Drop.Object]; l != nil && w.records[l.Plan.Job].Executor == o.Drop.Executor {
-				delete(w.layouts, o.Drop.Object)
-				w.dropped[o.Drop.Object] = true
-			}
-		case o.Forget != "":
-			delete(w.orders, o.Forget)
-		case o.Launch != "":
-			w.launch(o.Launch, o.Launch)
-		case o.Kill != "":
-			if p := w.processes[o.Kill]; p != nil {
-				w.killed++
-				p.end("it does not answer")
-			}
-		case o.Plan != nil:
-			w.plan(o.Plan)
-		case o.Event != nil:
-			if w.events = append(w.events, *o.Event); o.Event.Kind == controller.Joined {
-				w.taken += w.config.Context // nobody asks whether there is room
-			}
-		}
+		w.do(o, w.controller)
 	}
 	w.check()
+}
+
+// do carries out what a machine wants.
+func (w *world) do(o controller.Output, m *controller.Machine) {
+	switch {
+	case o.Answer != nil:
+		w.answers = append(w.answers, o.Answer.Answer)
+		if o.Answer.Error == "" && o.Answer.To > 0 {
+			w.accepted[nameOf(o.Answer.To)] = true
+		}
+	case o.Record != nil:
+		w.records[o.Record.Spec.Name] = again(w.t, *o.Record)
+	case o.Graph != nil:
+		w.graphs[o.Graph.Graph.Digest()] = o.Graph.Graph
+		w.begins(o.Graph, m)
+	case o.Layout != nil:
+		l := again(w.t, *o.Layout.Layout)
+		w.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)] = &l
+	case o.Result != nil:
+		w.collect(o.Result)
+	case o.Learnt != nil:
+		l := again(w.t, o.Learnt.Wire)
+		w.learnt = &l
+	case o.Set != nil:
+		set := again(w.t, *o.Set)
+		w.set = &set
+	case o.Orders != nil:
+		orders := again(w.t, *o.Orders)
+		w.orders[orders.Executor] = orders
+		w.send(func() { w.order(orders) })
+	case o.Device != nil:
+		w.devices[o.Device.Name] = again(w.t, *o.Device)
+	case o.Drop != nil && o.Drop.Settings != "":
+		w.set = nil
+	case o.Drop != nil && o.Drop.Device != "":
+		delete(w.devices, o.Drop.Device)
+	case o.Drop != nil:
+		delete(w.records, o.Drop.Job)
+		delete(w.graphs, o.Drop.Graph)
+		if l := w.layouts[o.Drop.Object]; l != nil && w.records[l.Plan.Job].Executor == o.Drop.Executor {
+			delete(w.layouts, o.Drop.Object)
+			w.dropped[o.Drop.Object] = true
+		}
+	case o.Forget != "":
+		delete(w.orders, o.Forget)
+	case o.Launch != "":
+		w.launch(w.own, o.Launch, o.Launch)
+	case o.Kill != "":
+		if p := w.processes[o.Kill]; p != nil {
+			w.killed++
+			p.end("it does not answer")
+		}
+	case o.Plan != nil:
+		w.plan(o.Plan, m)
+	case o.Event != nil:
+		if w.events = append(w.events, *o.Event); o.Event.Kind == controller.Joined {
+			at := w.siteOf(o.Event.Executor)
+			at.taken += at.context() // nobody asks whether there is room
+		}
+	}
 }
 
 // collect keeps the result of a job for good.
 func (w *world) collect(c *controller.Collection) {
 	r, left := w.results[c.Key]
+	if _, taken := w.results[c.Object]; c.Key != "" && !left && taken && w.leaders != nil {
+		return // by a controller that died then
+	}
 	if c.Key != "" && !left {
 		w.t.Fatalf("the result at %s, which an executor has told of, is not there", c.Key)
 	}
@@ -252,15 +268,21 @@ func (w *world) order(o wire.Orders) {
 	}
 }
 
-// launch starts an executor; under another key than its name a second one with the same credentials.
-func (w *world) launch(name, key string) {
+// launch starts an executor of a device; under another key than its name a second one with the same credentials. dead
+// are lives of its name that its host knows to have ended.
+func (w *world) launch(at *site, name, key string, dead ...string) {
 	w.lives++
 	w.doubled[name] = w.doubled[name] || key != name
-	p := &process{w: w, name: name, key: key, life: fmt.Sprint("life", w.lives), device: w.open(),
+	p := &process{w: w, site: at, name: name, key: key, life: fmt.Sprint("life", w.lives), device: at.open(),
 		far:   w.apart && w.lives%3 == 2,
 		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
 		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
-	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity()})
+	host := ""
+	if at.brings != nil {
+		host = at.brings.Host + ", process " + p.life
+	}
+	p.agent = agent.NewMachine(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity(), Host: host,
+		Dead: dead, Brings: at.brings})
 	p.host = executor.NewHost(p.device, p.observe)
 	w.processes[key] = p
 	online := true
@@ -354,11 +376,16 @@ func (p *process) prepare(o *agent.Prepare) *agent.Prepared {
 
 // checkpoints is the folder of an executor. Some are on another host.
 func (p *process) checkpoints() *agent.Checkpoints {
-	dir := "checkpoints"
-	if p.far {
+	dir, host := "checkpoints", "here"
+	switch {
+	case p.site.brings != nil:
+		if host = p.site.brings.Host; p.w.apart {
+			dir = host
+		}
+	case p.far:
 		dir = "elsewhere"
 	}
-	return &agent.Checkpoints{Folder: checkpoint.Folder{Dir: dir, Disk: p.w.disk}, Host: "here",
+	return &agent.Checkpoints{Folder: checkpoint.Folder{Dir: dir, Disk: p.w.disk}, Host: host,
 		Device: p.device.Identity(), NoData: strings.HasPrefix(p.device.Name(), "sim:")}
 }
 
@@ -458,16 +485,16 @@ func (p *process) end(why string) {
 	if err := p.host.Close(); err != nil {
 		p.w.t.Fatal(err)
 	}
-	if w := p.w; w.lease != nil {
-		w.lease.died(p)
+	if lease := p.site.lease; lease != nil {
+		lease.died(p)
 	}
 	if clear(p.arenas); p.left {
 		p.step(agent.Input{Closed: true})
 	}
 	p.device.Close()
 	delete(p.w.processes, p.key)
-	if p.key != p.name {
-		p.w.ended[p.life] = true
+	if p.key != p.name || p.site.brings != nil {
+		p.w.ended[p.life] = p.name
 		return
 	}
 	tell := func() {
@@ -483,39 +510,27 @@ func (p *process) end(why string) {
 // check holds what must be true at any moment.
 func (w *world) check() {
 	w.t.Helper()
-	var arenas graph.Bytes
-	for _, p := range w.processes {
-		for _, a := range p.arenas {
-			arenas += a
-		}
+	for _, at := range w.sites {
+		at.check()
+		at.checkHost()
 	}
-	claims, unknown := together(w.controller.Records())
-	taken := claims + w.controller.Contexts().Sum()
-	if w.lease != nil {
-		if arenas = 0; unknown {
-			w.taken = max(w.taken, taken)
-		}
-	}
-	if budget := w.config.Budget; budget > 0 && (arenas > max(budget, claims) || taken > max(budget, w.taken)) {
-		w.tell()
-		w.t.Fatalf("arenas of %s, claims of %s, with contexts %s and %s a moment ago, the budget is %s", arenas, claims,
-			taken, w.taken, budget)
-	}
-	w.taken = taken
-	w.checkHost()
 }
 
 // restart kills the controller, and starts another with what is stored.
 func (w *world) restart() {
+	w.controller = w.restored()
+	w.carryOut(w.controller.Resume(w.clock))
+}
+
+// restored is the machine of a controller that has read what is stored.
+func (w *world) restored() *controller.Machine {
 	s := controller.Stored{Graphs: w.graphs, Layouts: map[string][]*wire.Layout{}, Orders: maps.Clone(w.orders),
 		Learnt: w.learnt, Settings: w.set,
-		Profiles: map[graph.Digest]*planner.Profile{}}
-	for digest, g := range w.graphs {
-		p, err := w.profile(g)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		s.Profiles[digest] = &p
+		Profiles: w.own.profiles(),
+		Placed:   map[string]map[graph.Digest]*planner.Profile{}}
+	for _, name := range slices.Sorted(maps.Keys(w.devices)) {
+		s.Devices = append(s.Devices, w.devices[name])
+		s.Placed[name] = w.site(name).profiles()
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.records)) {
 		r := w.records[name]
@@ -527,15 +542,16 @@ func (w *world) restart() {
 		}
 	}
 	c := w.config
-	if w.set != nil && w.set.Budget == c.Budget {
+	if c.NoDevice {
+		s.Profiles = nil
+	} else if w.set != nil && (w.set.Budget == c.Budget || w.leaders != nil) {
 		c.Budget = 0 // it was set while a controller ran, and is found again
 	}
 	m, err := controller.Restore(c, s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.controller = m
-	w.carryOut(m.Resume(w.clock))
+	return m
 }
 
 // submit submits a job with a random graph.
@@ -553,13 +569,19 @@ func (w *world) graphsOf(n int) []*graph.Graph {
 func (w *world) submitGraph(g *graph.Graph, iterations int) {
 	w.names++
 	w.graphs[g.Digest()] = g
-	spec := wire.Spec{Name: fmt.Sprintf("job%d", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
+	spec := wire.Spec{Name: nameOf(int64(w.names)), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
 		Iterations: iterations, Priority: w.rng.IntN(3), Restarts: w.rng.IntN(8), Keep: 1 + w.rng.IntN(3)}
 	if w.rng.IntN(4) > 0 {
 		spec.Checkpoint.Iterations = 1 + w.rng.IntN(5)
 	}
-	w.step(controller.Input{Submit: []controller.Submission{{Spec: spec, Graph: g}}})
+	if len(w.sites) > 1 {
+		w.choose(&spec)
+	}
+	w.step(controller.Input{From: int64(w.names), Submit: []controller.Submission{{Spec: spec, Graph: g}}})
 }
+
+// nameOf is that of the job that was submitted as the number-th.
+func nameOf(number int64) string { return fmt.Sprint("job", number) }
 
 // ask asks for something.
 func (w *world) ask() {
@@ -574,8 +596,10 @@ func (w *world) ask() {
 	case 4:
 		q.Verb, q.Priority = wire.SetWeight, 1+w.rng.IntN(5)
 	case 5:
-		w.config.Budget = graph.Bytes(3_000 + w.rng.IntN(40_000))
-		q.Verb, q.Budget = wire.SetBudget, w.config.Budget
+		q.Verb, q.Budget = wire.SetBudget, graph.Bytes(3_000+w.rng.IntN(40_000))
+		if w.leaders == nil {
+			w.config.Budget = q.Budget
+		}
 	}
 	w.step(controller.Input{Request: q})
 }
@@ -604,11 +628,14 @@ func (w *world) settle() {
 	for _, name := range slices.Sorted(maps.Keys(w.processes)) {
 		w.processes[name].heal()
 	}
+	if w.leaders != nil {
+		w.leaders.elect()
+	}
 	for _, tell := range w.unknown {
 		tell()
 	}
-	if w.config.Budget > 0 {
-		w.config.Budget = max(w.config.Budget, 40_000)
+	if b := w.controller.Budget(); b > 0 {
+		w.config.Budget = max(b, 40_000)
 		w.step(controller.Input{Request: &wire.Request{Verb: wire.SetBudget, Budget: w.config.Budget}})
 	}
 	for i := range 50_000 {
@@ -619,6 +646,7 @@ func (w *world) settle() {
 				}
 				w.forget(r.Held)
 			}
+			w.reopen()
 		}
 		for len(w.mail) > 0 {
 			w.deliver()
@@ -626,7 +654,12 @@ func (w *world) settle() {
 		w.checkContexts()
 		names := slices.Sorted(maps.Keys(w.processes))
 		left := func(r wire.Record) bool { return !r.State.Over() }
-		if len(names) == 0 && !slices.ContainsFunc(w.controller.Records(), left) {
+		stays := func(name string) bool { // a process that was started by hand does not leave by itself
+			p := w.processes[name]
+			return p.site.brings != nil && len(p.arenas)+len(p.hosts) == 0
+		}
+		if !slices.ContainsFunc(names, func(name string) bool { return !stays(name) }) &&
+			!slices.ContainsFunc(w.controller.Records(), left) {
 			return
 		}
 		w.clock += time.Second
@@ -649,8 +682,8 @@ func (w *world) settle() {
 func (w *world) tell() {
 	w.t.Helper()
 	for _, r := range w.controller.Records() {
-		w.t.Logf("job %s is %s: %s; incarnation %d at %s, parked %q, epochs %d and %d in force, claims %s and "+
-			"%s, held %v", r.Spec.Name, r.State, r.Why, r.Incarnation, r.Executor, r.Park, r.Granted, r.Applied,
+		w.t.Logf("job %s is %s on %q: %s; incarnation %d at %s, parked %q, epochs %d and %d in force, claims %s and "+
+			"%s, held %v", r.Spec.Name, r.State, r.On, r.Why, r.Incarnation, r.Executor, r.Park, r.Granted, r.Applied,
 			r.Claim, r.Host, r.Held)
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.processes)) {
@@ -669,7 +702,7 @@ func (w *world) forget(held []wire.Holding) {
 		lives := slices.ContainsFunc(slices.Collect(maps.Values(w.processes)), func(p *process) bool {
 			return p.name == h.Executor
 		})
-		if w.ended[h.Life] && !lives {
+		if _, ended := w.ended[h.Life]; ended && !lives {
 			w.step(controller.Input{Request: &wire.Request{Verb: wire.Forget, Executor: h.Executor}})
 		}
 	}

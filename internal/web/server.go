@@ -23,6 +23,13 @@ type Options struct {
 	Log    func(line string) // from any goroutine
 }
 
+// writeTimeout is how long an answer may take, from the request on, unless its handler sets another deadline.
+const writeTimeout = 2 * time.Minute
+
+// writeBuffer is how many bytes wait in the kernel for who does not read them. By itself it lets them be megabytes, so
+// that a stream of events goes on for half an hour before it is known that nobody reads.
+const writeBuffer = 32 << 10
+
 // Server serves the handlers that are mounted on it.
 type Server struct {
 	kept   Kept
@@ -64,7 +71,12 @@ func Start(o Options) (*Server, error) {
 		served: make(chan struct{}), log: o.Log, needs: make(map[string]Access)}
 	s.named, _ = os.Hostname() // unknown: it is reached by its addresses
 	s.http = http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 1 << 14, BaseContext: func(net.Listener) context.Context { return ctx },
+		WriteTimeout: writeTimeout, MaxHeaderBytes: 1 << 14,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			_ = c.(*net.TCPConn).SetWriteBuffer(writeBuffer) // the worst is a larger one
+			return ctx
+		},
 		ErrorLog: stdlog.New(lines(o.Log), "", 0)}
 	go func() {
 		defer close(s.served)

@@ -19,6 +19,7 @@ import (
 
 // told is what PyTorch computed of a network (scripts/onnx-cases.py).
 type told struct {
+	Batch         int
 	Input, Labels [][]float32
 	Losses        []float64
 	Gradients     map[string][]float64
@@ -31,7 +32,8 @@ type told struct {
 // steps within 1e-5, and its outputs in evaluation. Exported again with these weights and read, they have equal
 // outputs.
 func TestTorch(t *testing.T) {
-	for _, name := range []string{"cnn", "encoder", "encoder17", "lstm"} {
+	for _, name := range []string{"cnn", "encoder", "encoder17", "lstm", "unet", "gates", "functions", "pieces",
+		"masked"} {
 		t.Run(name, func(t *testing.T) {
 			testTorch(t, filepath.Join("..", "testdata", name))
 		})
@@ -51,7 +53,7 @@ func testTorch(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, contents, err := onnx.Job(m, "torch", onnx.Training{Batch: len(want.Labels[0]),
+	g, contents, err := onnx.Job(m, "torch", onnx.Training{Batch: want.Batch,
 		Optimizer: autodiff.SGD{LearningRate: want.Rate}})
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +93,8 @@ func testTorch(t *testing.T, path string) {
 	for name, v := range want.Weights {
 		if got, ok := learned[name]; ok {
 			near(t, name, got, v, 1e-5)
+		} else if kept := initializer(t, m, name); kept != nil { // of the module, and no parameter
+			near(t, name, kept, v, 0)
 		} else {
 			t.Errorf("there is no %s", name)
 		}
@@ -110,13 +114,28 @@ func testTorch(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g2, contents2, err := onnx.Job(again, "torch", onnx.Training{Batch: len(want.Labels[0])})
+	g2, contents2, err := onnx.Job(again, "torch", onnx.Training{Batch: want.Batch})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got2 := evaluated(t, g2, contents2, &want); !slices.Equal(got, got2) {
 		t.Errorf("exported and read again it has outputs %v, want %v", got2, got)
 	}
+}
+
+// initializer are the numbers that a model has under a name; nil: it has none.
+func initializer(t *testing.T, m *onnx.Model, name string) []float32 {
+	t.Helper()
+	for i := range m.Graph.Initializers {
+		if x := &m.Graph.Initializers[i]; x.Name == name {
+			content, err := x.Floats()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return content
+		}
+	}
+	return nil
 }
 
 func lossOf(g *graph.Graph) graph.StorageID {

@@ -16,6 +16,7 @@ from .session import Session, say
 __all__ = ["join", "home", "leave"]
 
 _session = None
+_left = False  # it has left, for good
 _hooks = None
 _recording = None  # makes the planner, under python -m tensile.record
 
@@ -23,9 +24,13 @@ _recording = None  # makes the planner, under python -m tensile.record
 def join(model, optimizer):
     """Makes the rest of the script's training a planned job; call it once, after the model is on its device."""
     if _session is not None:
-        say("joined already: one model and optimizer per process")
+        say("joined already: the steps of the optimizer that joined first end iterations; join once, with the model "
+            "that takes most memory")
         return
-    why = _unsupported(model)
+    if _left:
+        say("a script that has left does not join again: it trains without a plan")
+        return
+    why = _odd(model, optimizer) or _unsupported(model)
     if _recording is not None:
         planner = _recording
     else:
@@ -33,21 +38,27 @@ def join(model, optimizer):
         if sock is None:
             say("there is no sidecar (start the script with tensile join -- COMMAND): it trains without a plan")
             return
-        device = next(iter(model.parameters())).device.type
-        if device == "cuda" and not why:
+        device = "cpu" if why else next(iter(model.parameters())).device.type
+        if device == "cuda":
             _expandable()
         planner = link.Link(sock, device)
-    start(list(model.parameters()), optimizer, planner, why)
+    start([] if why else list(model.parameters()), optimizer, planner, why)
 
 
 def start(parameters, optimizer, planner, why=None):
     global _session, _hooks
     _session = Session(parameters, optimizer, planner)
+    _at_the_end(_session)
     if why:
         _session.stop(why)
         return
     _hooks = hooks.install(_session)
     _session.__enter__()
+
+
+def _at_the_end(session):
+    """Has the planner told how the script ends."""
+    planner = session.planner
     if hasattr(planner, "end"):
         failed = []
         old = sys.excepthook
@@ -57,7 +68,6 @@ def start(parameters, optimizer, planner, why=None):
             old(kind, value, trace)
 
         sys.excepthook = hook
-        session = _session
         atexit.register(lambda: None if session.child else planner.end(session, failed[0] if failed else None))
 
 
@@ -68,15 +78,13 @@ def home():
 
 
 def leave():
-    """Ends planning: everything is back, and torch is as it was."""
-    global _session, _hooks
+    """Ends planning: everything is back, and torch is as it was. What the script has from now on nobody sees, so that
+    its claim is that of a script without a plan until it ends."""
+    global _session, _left, _hooks
     if _session is None:
         return
-    session, _session = _session, None
-    session.home()
-    if session.player is not None:
-        session.player.leave()
-    session.off = True
+    session, _session, _left = _session, None, True
+    session.leave()
     if _hooks is not None:
         session.__exit__(None, None, None)
         _hooks.undo()
@@ -94,6 +102,28 @@ def _expandable():
             change("expandable_segments:True")
 
 
+def _odd(model, optimizer):
+    """Returns why these are not a model and an optimizer of it, and what to give instead; None: they are."""
+    import torch
+
+    if isinstance(model, torch.optim.Optimizer) and isinstance(optimizer, torch.nn.Module):
+        return "join has the optimizer first: say tensile.join(model, optimizer)"
+    if not isinstance(model, torch.nn.Module):
+        return f"join has a {type(model).__name__} as its model: give it a torch.nn.Module"
+    if not all(hasattr(optimizer, name) for name in ("step", "param_groups", "state", "state_dict")):
+        return (f"join has a {type(optimizer).__name__} as its optimizer: give it the torch.optim.Optimizer whose step "
+                "ends an iteration")
+    parameters = {id(p) for p in model.parameters()}
+    if not parameters:
+        return f"the model, a {type(model).__name__}, has no parameters: join the one that the optimizer trains"
+    if any(isinstance(p, torch.nn.parameter.UninitializedTensorMixin) for p in model.parameters()):
+        return "the model has parameters without a size yet: run it once on a batch before tensile.join"
+    if not any(id(p) in parameters for g in optimizer.param_groups for p in g["params"]):
+        return ("the optimizer trains none of the model's parameters: make it of model.parameters() of the model that "
+                "joins")
+    return None
+
+
 def _unsupported(model):
     import torch
 
@@ -102,9 +132,11 @@ def _unsupported(model):
         return "torch.compile makes code whose ops cannot be seen"
     if "DistributedDataParallel" in kinds or "FullyShardedDataParallel" in kinds:
         return "training over several processes (DDP, FSDP) is not supported"
-    devices = {p.device.type for p in model.parameters()}
-    if len({p.device for p in model.parameters()}) > 1 or not devices <= {"cpu", "cuda"}:
-        return "the model's parameters must be on one device, a CPU or a CUDA GPU"
-    if "cuda" in devices and not torch.cuda.is_available():
-        return "torch has no CUDA"
+    devices = sorted({str(p.device) for p in model.parameters()})
+    if len(devices) > 1 or devices[0].split(":")[0] not in ("cpu", "cuda"):
+        return (f"the model's parameters are on {', '.join(devices)}: join a model that is on one device, a CPU or a "
+                "CUDA GPU, after it was moved there")
+    if devices[0] != "cpu" and devices[0] != f"cuda:{torch.cuda.current_device()}":
+        return (f"the model is on {devices[0]}, and cuda:{torch.cuda.current_device()} is the current device: say "
+                "torch.cuda.set_device before tensile.join")
     return None

@@ -13,11 +13,13 @@ class Hooks:
 
     def __init__(self):
         self.undoing = []
+        self.wrapped = set()
 
     def wrap(self, owner, name, make):
         old = getattr(owner, name, None)
-        if old is None:
+        if old is None or (owner, name) in self.wrapped:
             return
+        self.wrapped.add((owner, name))
         own = name in vars(owner)
         setattr(owner, name, functools.wraps(old)(make(old)))
         self.undoing.append(lambda: setattr(owner, name, old) if own else delattr(owner, name))
@@ -30,30 +32,47 @@ class Hooks:
 def install(session):
     """Hooks a session into torch and its optimizer."""
     hooks = Hooks()
-    optimizer = session.optimizer
-    step = optimizer.step
-    inner = getattr(step, "__func__", step)
+    restores = {}  # of the optimizers whose steps end iterations, by their ids
 
-    @functools.wraps(inner)
-    def stepped(self, *args, **kwargs):
-        session.phase = "optimize"
-        try:
-            out = step(*args, **kwargs)
-        finally:
-            session.phase = "forward"
-        session.mark()
-        return out
+    def follow(optimizer):
+        step = optimizer.step
+        inner = getattr(step, "__func__", step)
 
-    own = vars(optimizer).get("step")
-    optimizer.step = types.MethodType(stepped, optimizer)  # schedules ask for its __self__ and __func__
+        @functools.wraps(inner)
+        def stepped(self, *args, **kwargs):
+            session.phase, session.stepping = "optimize", True
+            try:
+                out = step(*args, **kwargs)
+            finally:
+                session.phase, session.stepping = "forward", False
+            if session.optimizer is not self:
+                before, session.optimizer = session.optimizer, self
+                restore = restores.pop(id(before), None)  # it is nothing to us any more: its state may go
+                if restore is not None:
+                    hooks.undoing.remove(restore)
+                    restore()
+            session.mark()
+            return out
 
-    def restore():
-        if own is None:
-            del optimizer.step
-        else:
-            optimizer.step = own
+        own = vars(optimizer).get("step")
+        optimizer.step = types.MethodType(stepped, optimizer)  # schedules ask for its __self__ and __func__
 
-    hooks.undoing.append(restore)
+        def restore():
+            if own is None:
+                vars(optimizer).pop("step", None)
+            else:
+                optimizer.step = own
+
+        restores[id(optimizer)] = restore
+        hooks.undoing.append(restore)
+        hooks.wrap(type(optimizer), "state_dict", at_home)
+
+    def made(old):
+        def init(self, *args, **kwargs):
+            old(self, *args, **kwargs)
+            if session.trained_by(self):
+                follow(self)
+        return init
 
     def backward(old):
         def run(*args, **kwargs):
@@ -99,11 +118,13 @@ def install(session):
         hooks.wrap(torch.Tensor, name, told)
     hooks.wrap(torch.utils.data.DataLoader, "__iter__", beside)
     hooks.wrap(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", loading)
-    for owner, names in ((torch, ("save",)), (torch.nn.Module, ("state_dict",)), (type(optimizer), ("state_dict",)),
+    for owner, names in ((torch, ("save",)), (torch.nn.Module, ("state_dict",)),
                          (torch.Tensor, ("numpy", "tolist", "data_ptr", "__deepcopy__", "__reduce_ex__", "__array__",
                           "share_memory_"))):
         for name in names:
             hooks.wrap(owner, name, at_home)
     for owner, name in (torch.Tensor, "__dlpack__"), (torch.utils.dlpack, "to_dlpack"), (torch, "to_dlpack"):
         hooks.wrap(owner, name, lent)
+    follow(session.optimizer)
+    hooks.wrap(torch.optim.Optimizer, "__init__", made)
     return hooks

@@ -9,6 +9,7 @@ import sys
 
 import torch
 
+from . import lines
 from .copies import rates
 from .iteration import LEAST
 
@@ -115,6 +116,10 @@ class Link:
             body["always"] = True
         self.send("passive", body)
 
+    def left(self, session):
+        self.passive(session.iterations, "the script has left (tensile.leave), and may do anything until it ends", True)
+        self.end(session)
+
     def end(self, session, error=None):
         body = {"iteration": session.iterations}
         if error:
@@ -168,28 +173,26 @@ class Link:
             if not got:
                 self.lost("the sidecar is gone; training goes on with the plan that is there")
                 return
-            *lines, self.text = (self.text + got).split(b"\n")
-            for text in lines:
-                try:
-                    self._hear(json.loads(text))
-                except (ValueError, KeyError, TypeError) as e:
-                    self.lost(f"cannot read what the sidecar says: {e!r}")
-            wait = 0 if lines else wait
+            *complete, self.text = (self.text + got).split(b"\n")
+            try:
+                for text in complete:
+                    self._hear(*lines.read(text))
+                if len(self.text) > lines.LONGEST:
+                    raise ValueError(f"a line has more than {lines.LONGEST} bytes")
+            except ValueError as e:
+                why = one_line(f"cannot read what the sidecar says: {e}")
+                self.lost(why + "; training goes on with the plan that is there")
+            wait = 0 if complete else wait
 
-    def _hear(self, message):
-        if message["version"] != 1:
-            raise ValueError(f"version {message['version']}, not 1")
-        kind, body = message["kind"], message.get("body") or {}
+    def _hear(self, kind, body):
         if kind == "plan":
             if self.newest is None or body["number"] > self.newest["number"]:
                 self.plan = self.newest = body
         elif kind in ("park", "resume"):
             if body["number"] > self.counter:
                 self.counter, self.parking = body["number"], kind == "park"
-        elif kind == "stop":
-            self.stopping = True
         else:
-            raise ValueError(f"kind {kind!r} is not known")
+            self.stopping = True
 
 
 def from_environment():

@@ -41,6 +41,9 @@ class Writer:
     def iteration(self, session, graph, plan, wall):
         self.device = session.device
 
+    def left(self, session):
+        pass
+
     def passive(self, iterations, why, always):
         if always:
             raise SystemExit(f"tensile: cannot record: {why}")

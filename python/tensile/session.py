@@ -8,7 +8,7 @@ import time
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .capture import Recorder, digest, mark_fixed
+from .capture import Recorder, digest, mark_fixed, written
 from .copies import on_host
 from .events import Events, highest
 from .iteration import Iteration
@@ -19,6 +19,7 @@ from .storages import Unsupported, Weak, arguments, identity, resizable, storage
 
 
 TRIES = 2
+STRANGE = 8  # backward passes, before each of which parameters had changed by no step, until it is passive
 CLOCKED = 4  # which of the iterations of a plan is the first to have its steps measured
 
 
@@ -40,9 +41,10 @@ class Session(TorchDispatchMode):
     def __init__(self, parameters, optimizer, planner):
         super().__init__()
         self.parameters, self.optimizer, self.planner = parameters, optimizer, planner
-        self.off = self.child = False
+        self.off = self.child = self.left = False
         self.inside = False  # ops are this session's own, though the mode is on
         self.phase = "forward"
+        self.stepping = False  # an optimizer is making a step
         self.device = parameters[0].device.type if parameters else "cpu"
         self.recorder = Recorder(self.device)
         self.course = self._record
@@ -61,6 +63,10 @@ class Session(TorchDispatchMode):
         self.followed = 0  # iterations begun with this plan
         self.steps = None  # nanoseconds of each step of the plan, as last measured, until they are sent
         self.loss = self.root = None
+        self.trained = None  # ids of the parameters at the newest backward pass since a step
+        self.foreign = False  # something else than a step has written one of them since
+        self.strange = 0  # how often that was so before another backward pass
+        self.marked = True  # there was a step since the boundary
         self.touched = self.reserved = 0  # the most that the allocator had and kept, as last measured
         self.failed = 0  # iterations in a row that were not the recorded one
         self.iterations = 0
@@ -84,7 +90,14 @@ class Session(TorchDispatchMode):
             return func(*args, **(kwargs or {}))
         return self.course(func, args, kwargs or {})
 
+    def _look(self, func, args, kwargs):
+        """Looks whether an op outside of a step writes a parameter: one of an optimizer that has not joined does."""
+        if self.trained and self.phase == "forward":
+            for t in written(func, args, kwargs):
+                self.foreign |= t.layout == torch.strided and identity(t) in self.trained
+
     def _record(self, func, args, kwargs):
+        self._look(func, args, kwargs)
         try:
             return self.recorder.run(func, args, kwargs, self.phase, self.stage == "probe")
         except Unsupported as e:
@@ -96,17 +109,22 @@ class Session(TorchDispatchMode):
         if p.pos == p.ops:
             for a in p.end:
                 p.act(a)
+            if not self.marked:
+                self._lost("there was no step of the optimizer")
+                return self._pass(func, args, kwargs)
             self._boundary(False)
         try:
             out = p.run(func, args, kwargs)
         except Differs as e:
             self._lost(str(e))
+            self._look(func, args, kwargs)
             return func(*args, **kwargs)
         if p.other is not None:
             self._lost(p.other)
         return out
 
     def _pass(self, func, args, kwargs):
+        self._look(func, args, kwargs)
         if self.count >= 0:
             p = self.player
             if self.count == p.iteration.tail or self.count > p.iteration.tail and p.opens(func, args, kwargs):
@@ -162,6 +180,7 @@ class Session(TorchDispatchMode):
     def _boundary(self, first):
         """Begins an iteration, with the newest plan."""
         p = self.player
+        self.marked = False
         self._measure(False)
         if p.took is not None and p.pos == p.ops:
             self.steps = p.took
@@ -243,15 +262,19 @@ class Session(TorchDispatchMode):
 
     def mark(self):
         """The optimizer has made a step."""
-        if self.off:
+        if self.child or self.left:
             return
         self._mark()
         self.planner.step(self)
 
     def _mark(self):
         self.iterations += 1
+        self.trained, self.foreign, self.strange, self.marked = None, False, 0, True
         now = time.perf_counter_ns()
         wall, self.begun = now - self.begun, now
+        if self.off:
+            self.planner.iteration(self, 0, 0, wall)
+            return
         if self.course == self._play:
             p = self.player
             if p.pos == p.ops - p.iteration.tail:
@@ -335,8 +358,10 @@ class Session(TorchDispatchMode):
         self.home()
         self.off, before = True, self.off
         away = {}
+        trained = {id(p): p for g in self.optimizer.param_groups for p in g["params"]}
+        trained.update((id(p), p) for p in self.parameters)
         try:
-            for p in self.parameters:
+            for p in trained.values():
                 kept = self.optimizer.state.get(p, {}).values()
                 for t in (p, p.grad, *(v for v in kept if isinstance(v, torch.Tensor))):
                     if t is None or t.device.type != self.device:
@@ -360,8 +385,19 @@ class Session(TorchDispatchMode):
         finally:
             self.off = before
 
+    def trained_by(self, optimizer):
+        """Reports whether an optimizer that the script has made takes the place of the one that joined."""
+        mine = {id(p) for p in self.parameters}
+        return not self.child and any(id(p) in mine for g in optimizer.param_groups for p in g["params"])
+
     def began_at(self, tensors):
         """A backward pass begins at one tensor, or several: one number is a loss."""
+        if not self.off and not self.stepping:
+            self.strange += self.foreign
+            self.trained, self.foreign = {identity(p) for p in self.parameters}, False
+            if self.strange == STRANGE:
+                self.stop("something else than the optimizer that joined trains the parameters: join with the one "
+                          "whose steps end iterations")
         if isinstance(tensors, torch.Tensor) and tensors.numel() == 1 and not self.off:
             self.root = identity(tensors), Weak(storage_of(tensors))
 
@@ -377,10 +413,20 @@ class Session(TorchDispatchMode):
 
     def stop(self, why):
         """Ends all: the script goes on without a plan."""
+        self._end()
+        say(f"passive from now on: {why}")
+        self.planner.passive(self.iterations, why, True)
+
+    def leave(self):
+        """Ends all as the script wants it: what it does from now on nobody sees."""
+        self._end()
+        self.left = True
+        if not self.child:
+            self.planner.left(self)
+
+    def _end(self):
         if self.player is not None:
             self._unmeasured()
             self.home()
             self.player.leave()
         self.off = True
-        say(f"passive from now on: {why}")
-        self.planner.passive(self.iterations, why, True)

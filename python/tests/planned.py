@@ -64,6 +64,11 @@ class Joined(Link):
     def iteration(self, session, graph, plan, wall):
         super().iteration(session, graph, plan, wall)
         self.session = session
+        if not plan and self.iterations[-1:] and self.iterations[-1][0] != graph and any(
+                g == graph and p for g, p, _ in self.iterations):  # it has come back: so does a plan
+            number = self.newest["number"]
+            while self.newest["number"] == number:
+                self._read(None)
         self.iterations.append((graph, plan, session.touched))
 
 
@@ -164,6 +169,14 @@ class Planned(unittest.TestCase):
         self.within(scripts.saving, result, all_ * 60 // 100, 8, into=want)
         self.assertEqual([len(f) > 0 for f in want], [True, True])
         self.assertEqual(want, alone)
+
+    def test_shapes(self):
+        """Each of two shapes has a plan of its own, also when it comes back."""
+        report = self.at_60(scripts.plain, 10, iterations=30, batch=lambda i: 6 if 10 <= i < 20 else 8)
+        followed = [(graph, bool(plan)) for graph, plan, _ in self.link.iterations]
+        self.assertIn((2, True), followed[12:20])
+        self.assertEqual(set(followed[26:]), {(1, True)})
+        self.assertEqual(report["graphs"], 2)
 
     def test_lower_limits(self):
         """Down to what the largest op of a network needs, each limit holds, and a lower one never has a higher peak.

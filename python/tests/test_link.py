@@ -27,13 +27,32 @@ for i in range(8):
 """
 
 
-class Link(unittest.TestCase):
-    def run_script(self, answer=None, **options):
-        """Runs the script with a sidecar that answers messages; returns its output, stderr and what it has said."""
+def shelved(g):
+    """Returns a plan for a graph, without a number, that has the largest parameter on the host between iterations."""
+    weights = [s["id"] for s in g["storages"] if s["role"] == "parameter"]
+    swapped = max(weights, key=lambda s: g["storages"][s]["bytes"])
+    reads = [i for i, op in enumerate(g["ops"])
+             if any(g["tensors"][t]["storage"] == swapped for t in op["inputs"] + op["outputs"])]
+    others = [s["id"] for s in g["storages"] if s["role"] in ("parameter", "state") and s["id"] != swapped]
+    return {"graph": 1, "limit_bytes": 1 << 30, "plan_bytes": 0, "entry": others, "boundaries": [
+        {"before": reads[0], "do": [{"do": "in", "storage": swapped}]},
+        {"before": reads[-1] + 1, "do": [{"do": "out", "storage": swapped}, {"do": "drop", "storage": swapped}]}]}
+
+
+WAIT = """
+    session = tensile._session
+    while session and session.number and session.planner.newest["number"] < 2:
+        session.planner._read(None)  # for the first plan of the graph
+"""
+
+
+class Sidecar(unittest.TestCase):
+    def run_script(self, answer=None, script=SCRIPT):
+        """Runs a script with a sidecar that answers messages; returns its output, stderr and what it has said."""
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, "train.py")
             with open(path, "w") as f:
-                f.write(SCRIPT)
+                f.write(script)
             environment = dict(os.environ, PYTHONPATH=PACKAGE)
             environment.pop("TENSILE_SOCKET", None)
             if answer is None:
@@ -58,6 +77,8 @@ class Link(unittest.TestCase):
             done = subprocess.CompletedProcess([], script.returncode, out, errors)
             return done, said
 
+
+class Link(Sidecar):
     def test_all(self):
         alone, _ = self.run_script()
         self.assertEqual(alone.returncode, 0, alone.stderr)
@@ -67,17 +88,7 @@ class Link(unittest.TestCase):
             if kind == "hello":
                 yield "plan", {"number": 1, "graph": 0, "limit_bytes": 1 << 30}
             elif kind == "graph":
-                g = body["graph"]
-                weights = [s["id"] for s in g["storages"] if s["role"] == "parameter"]
-                swapped = max(weights, key=lambda s: g["storages"][s]["bytes"])
-                reads = [i for i, op in enumerate(g["ops"])
-                         if any(g["tensors"][t]["storage"] == swapped for t in op["inputs"] + op["outputs"])]
-                others = [s["id"] for s in g["storages"]
-                          if s["role"] in ("parameter", "state") and s["id"] != swapped]
-                yield "plan", {"number": 2, "graph": 1, "limit_bytes": 1 << 30, "entry": others, "boundaries": [
-                    {"before": reads[0], "do": [{"do": "in", "storage": swapped}]},
-                    {"before": reads[-1] + 1, "do": [{"do": "out", "storage": swapped},
-                                                     {"do": "drop", "storage": swapped}]}]}
+                yield "plan", dict(shelved(body["graph"]), number=2)
                 yield "park", {"number": 1}
             elif kind == "parked":
                 yield "resume", {"number": body["number"] + 1}
@@ -108,9 +119,57 @@ class Link(unittest.TestCase):
             if kind == "iteration" and body["iteration"] == 3:
                 yield "gone", {}
 
-        left, _ = self.run_script(dying)
+        waiting = SCRIPT.replace("    print", "    while i == 4 and tensile._session and tensile._session.planner.sock:\n"
+                                 "        tensile._session.planner._read(None)\n    print")
+        left, _ = self.run_script(dying, waiting)
         self.assertEqual((left.returncode, left.stdout), (0, alone.stdout), left.stderr)
         self.assertEqual(left.stderr.count("the sidecar is gone"), 1)
+
+    def test_leave(self):
+        """A script that leaves says so and no more, has torch as it was, and trains on to the same bits; it does not join
+        again."""
+        leaving = SCRIPT.replace("    optimizer.zero_grad", "    if i == 5:\n        tensile.leave()\n"
+                                 "        tensile.join(model, optimizer)\n    optimizer.zero_grad")
+        leaving = leaving.replace("    print", WAIT + "    print")
+        leaving += "print('step' in vars(optimizer), hasattr(torch.save, '__wrapped__'))\n"
+        alone, _ = self.run_script()
+
+        def planner(kind, body):
+            if kind == "hello":
+                yield "plan", {"number": 1, "graph": 0, "limit_bytes": 0}
+            elif kind == "graph":
+                yield "plan", dict(shelved(body["graph"]), number=2)
+
+        left, said = self.run_script(planner, leaving)
+        self.assertEqual((left.returncode, left.stdout), (0, alone.stdout + "False False\n"), left.stderr)
+        self.assertEqual([k for k, _ in said[-2:]], ["passive", "end"])
+        self.assertIn("tensile.leave", said[-2][1]["why"])
+        self.assertTrue(said[-2][1]["always"])
+        self.assertEqual([b["iteration"] for k, b in said if k == "iteration"], [1, 2, 3, 4, 5])
+        self.assertEqual([b["plan"] for k, b in said if k == "iteration"][-1], 2)
+        self.assertEqual(left.stderr.count("tensile: "), 1, left.stderr)
+        self.assertIn("does not join again", left.stderr)
+
+    def test_passive(self):
+        """A script that follows no plan rests and ends like any other."""
+        sparse = SCRIPT.replace("    optimizer.step()", "    if i == 1:\n        torch.eye(3).to_sparse()\n"
+                                "    optimizer.step()")
+        alone, _ = self.run_script()
+
+        def planner(kind, body):
+            if kind == "passive":
+                yield "park", {"number": 1}
+            elif kind == "parked":
+                yield "resume", {"number": 2}
+                yield "stop", {}
+
+        stopped, said = self.run_script(planner, sparse)
+        self.assertEqual(stopped.returncode, 0, stopped.stderr)
+        self.assertTrue([b["always"] for k, b in said if k == "passive"][0])
+        self.assertEqual([b["number"] for k, b in said if k == "parked"], [1])
+        self.assertEqual((said[-1][0], said[-1][1]["stopped"]), ("end", True))
+        self.assertTrue(alone.stdout.startswith(stopped.stdout))
+        self.assertLess(len(stopped.stdout), len(alone.stdout))
 
     def test_record(self):
         with tempfile.TemporaryDirectory() as d:

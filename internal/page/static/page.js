@@ -44,11 +44,13 @@ const short = (said) => said.replace(/\.0+ /, " "); // of a tick that is round
 const per = (x) => x >= 100 ? x.toFixed(0) : x.toPrecision(3);
 const clock = (ms) => new Date(ms).toLocaleTimeString([], {hour12: false});
 const lossText = (l) => l === undefined || l === null ? "–" : typeof l === "number" ? l.toPrecision(4) : "not finite";
+const of = (o, key) => Object.hasOwn(o, key) ? o[key] : undefined; // names may be those of methods
 const over = (r) => ["finished", "stopped", "failed"].includes(r.phase);
 
 // ---- state
 
 let samples = [], now = null, hello = null, detail = null, losses = [], picture = null, measured = null, log = [];
+let chosen = ""; // the device whose memory and link are shown, where there are several
 let name = "", source = null, retry = 0, range = 600, charts = {}, wanted = null, sorted = {by: "bytes", up: false};
 
 // ---- connection
@@ -124,8 +126,17 @@ function colourOf(part) {
 }
 const partName = {"/shared": "in turns", "/processes": "processes", "/unreachable": "out of reach"};
 
+// shown is that device, and moments are what its memory and link were used for, by sample.
+const shown = () => now.devices.find((d) => d.name === chosen) || now.devices[0];
+const nothing = {budget_bytes: 0, parts: {}, link: {out: 0, in: 0}};
+const moments = () => samples.map((s) => shown() && of(s.devices, shown().name) || nothing);
+
+// place says where a job is, among several devices.
+const place = (r) => now && now.devices.length > 1 && r.device_name ? "on device " + r.device_name : "";
+
 function draw() {
-  text($("device"), now.device);
+  const several = now.devices.length > 1;
+  text($("device"), several ? now.devices.length + (now.devices_left || 0) + " devices" : now.devices.length ? now.devices[0].identity : "no device");
   $("trouble").hidden = !now.trouble;
   text($("trouble"), now.trouble);
   if (name) return;
@@ -136,11 +147,16 @@ function draw() {
     [now.running, "running"],
     [now.waiting + (now.need_bytes ? " for " + bytes(now.need_bytes) : ""), "waiting"],
     ...(now.parked ? [[now.parked, "parked"]] : []),
-    [rate(now.link_used.out) + " · " + rate(now.link_used.in), "link, out · in"],
+    [rate(sum(now.devices, (d) => d.link_used.out)) + " · " + rate(sum(now.devices, (d) => d.link_used.in)), (several ? "links" : "link") + ", out · in"],
     [bytes(now.host_used_bytes) + (now.host_memory_bytes ? " of " + bytes(now.host_memory_bytes) : ""), "host memory"],
   ]);
-  $("budget").hidden = !hello.steer;
+  $("budget").hidden = !hello.steer || !shown() || !shown().own; // that of another is its executor's
   const alive = now.jobs.filter((r) => !over(r)), past = now.jobs.filter(over).reverse();
+  $("devices").hidden = !several;
+  if (several) rows($("devices").tBodies[0], now.devices, deviceRow, (d) => d.name);
+  text($("left"), now.devices_left ? now.devices_left + " more devices are not shown" : "");
+  text($("of"), several ? " of " + shown().name : "");
+  text($("oflink"), several ? " of " + shown().name : "");
   $("none").hidden = now.jobs.length > 0;
   $("jobs").hidden = alive.length === 0;
   rows($("jobs").tBodies[0], alive, jobRow);
@@ -155,11 +171,13 @@ function draw() {
   drawLink();
 }
 
+const sum = (list, what) => list.reduce((all, x) => all + what(x), 0);
+
 // rows updates a table in place, so that focus and selection stay.
-function rows(body, list, row) {
+function rows(body, list, row, called = (r) => r.spec.name) {
   const old = new Map([...body.rows].map((tr) => [tr.dataset.key, tr]));
   list.forEach((r, i) => {
-    const key = r.spec.name, tr = old.get(key) || make("tr", {"data-key": key});
+    const key = called(r), tr = old.get(key) || make("tr", {"data-key": key});
     old.delete(key);
     row(tr, r);
     if (body.rows[i] !== tr) body.insertBefore(tr, body.rows[i] || null);
@@ -183,6 +201,9 @@ function cells(tr, list) {
 
 const link = (r) => (td) => {
   if (!td.firstChild) td.append(make("span", {class: "swatch"}), make("a", {href: "#/job/" + encodeURIComponent(r.spec.name)}, r.spec.name));
+  const on = place(r);
+  if (on && !td.querySelector("small")) td.append(make("small", {}));
+  if (td.querySelector("small")) text(td.querySelector("small"), on);
   td.firstChild.style.background = over(r) ? colour("plain") : colourOf(r.spec.name);
 };
 
@@ -205,6 +226,33 @@ const lossCell = (r) => (td) => {
   if (line.getAttribute("points") !== points) line.setAttribute("points", points);
   text(td.lastChild, lossText(last(r)));
 };
+
+// deviceRow is a device, with a button that has its memory and link shown.
+function deviceRow(tr, d) {
+  const pick = (td) => {
+    if (!td.firstChild) {
+      const b = make("button", {type: "button"}, d.name);
+      b.onclick = () => { chosen = d.name; draw(); };
+      td.append(b);
+    }
+    td.firstChild.setAttribute("aria-pressed", d === shown());
+  };
+  const used = (td) => {
+    if (!td.firstChild) td.append(make("div", {class: "progress"}, make("span", {class: "bar"}, make("i")), make("span", {class: "iteration"})));
+    td.querySelector("i").style.width = d.budget_bytes ? Math.min(100, 100 * d.used_bytes / d.budget_bytes) + "%" : "0";
+    text(td.querySelector(".iteration"), bytes(d.used_bytes) + (d.budget_bytes ? " of " + bytes(d.budget_bytes) : ""));
+  };
+  cells(tr, [
+    [pick],
+    [d.drained ? "drained" : d.own ? "the controller’s" : d.executors ? "ready" : d.silent ? "out of reach" : "gone"],
+    [used, {class: "wide"}],
+    [String(d.jobs), {class: "n", "data-label": "jobs"}],
+    [String(d.executors) + (d.silent ? " + " + d.silent + " silent" : ""), {class: "n", "data-label": "executors"}],
+    [rate(d.link_used.out) + " · " + rate(d.link_used.in), {class: "n", "data-label": "link"}],
+    [bytes(d.host_used_bytes) + (d.host_memory_bytes ? " of " + bytes(d.host_memory_bytes) : ""), {class: "n", "data-label": "host memory"}],
+    [d.identity + (d.host ? " at " + d.host : ""), {class: "wide note"}],
+  ]);
+}
 
 function jobRow(tr, r) {
   cells(tr, [
@@ -273,21 +321,21 @@ const binary = (u, i, min, max, space) => {
 };
 
 function drawMemory() {
-  const parts = [];
-  for (const s of samples) for (const part in s.parts) if (!parts.includes(part)) parts.push(part);
+  const parts = [], list = moments();
+  for (const s of list) for (const part in s.parts) if (!parts.includes(part)) parts.push(part);
   const order = now.jobs.map((r) => r.spec.name);
   parts.sort((a, b) => (a.startsWith("/") - b.startsWith("/")) || order.indexOf(a) - order.indexOf(b));
   const x = samples.map((s) => s.at_ms / 1000), data = [x];
-  let below = samples.map(() => 0);
+  let below = list.map(() => 0);
   const stack = [];
   for (const part of parts) {
-    below = samples.map((s, i) => below[i] + (s.parts[part] || 0));
+    below = list.map((s, i) => below[i] + (of(s.parts, part) || 0));
     stack.unshift(below);
   }
-  data.push(...stack, samples.map((s) => s.budget_bytes || null));
-  const top = Math.max(1, ...below, ...samples.map((s) => s.budget_bytes || 0)) * 1.06;
+  data.push(...stack, list.map((s) => s.budget_bytes || null));
+  const top = Math.max(1, ...below, ...list.map((s) => s.budget_bytes || 0)) * 1.06;
   const stepped = uPlot.paths.stepped({align: 1});
-  const u = plot("memory", parts.join("\n"), data, () => ({
+  const u = plot("memory", [shown() && shown().name, ...parts].join("\n"), data, () => ({
     scales: {x: {time: true}, y: {range: () => [0, charts.memory ? charts.memory.top : top]}},
     axes: [times(), axis({size: 62, splits: binary, values: (u, v) => v.map((b) => short(bytes(b)))})],
     series: [{}, ...[...parts].reverse().map((part) => ({fill: colourOf(part), stroke: colour("card"), width: 1, paths: stepped, points: {show: false}})),
@@ -302,33 +350,33 @@ function drawMemory() {
 }
 
 function memoryKeys(parts) {
-  const at = charts.memory && charts.memory.cursor.idx, s = samples[at ?? samples.length - 1];
+  const at = charts.memory && charts.memory.cursor.idx, i = at ?? samples.length - 1, s = moments()[i];
   if (!s) return;
-  $("parts").replaceChildren(...(at != null ? [make("li", {}, make("b", {}, clock(s.at_ms)))] : []),
-    ...parts.filter((p) => s.parts[p]).map((p) => make("li", {}, make("i", {colour: colourOf(p)}), (partName[p] || p) + " ", make("b", {}, bytes(s.parts[p])))),
+  $("parts").replaceChildren(...(at != null ? [make("li", {}, make("b", {}, clock(samples[i].at_ms)))] : []),
+    ...parts.filter((p) => of(s.parts, p)).map((p) => make("li", {}, make("i", {colour: colourOf(p)}), (of(partName, p) || p) + " ", make("b", {}, bytes(s.parts[p])))),
     ...(s.budget_bytes ? [make("li", {}, make("i", {class: "rule"}), "budget ", make("b", {}, bytes(s.budget_bytes)))] : []));
 }
 
 function drawLink() {
-  const x = samples.map((s) => s.at_ms / 1000);
-  const data = [x, samples.map((s) => s.link.out), samples.map((s) => s.link.in)];
-  const u = plot("link", "", data, () => ({
+  const x = samples.map((s) => s.at_ms / 1000), list = moments(), carries = shown() && shown().link;
+  const data = [x, list.map((s) => s.link.out), list.map((s) => s.link.in)];
+  const u = plot("link", shown() ? shown().name : "", data, () => ({
     scales: {x: {time: true}, y: {range: (u, min, max) => [0, Math.max(1, max) * 1.1]}},
     axes: [times(), axis({size: 68, splits: binary, values: (u, v) => v.map((b) => short(rate(b)))})],
     series: [{}, ...["out", "in"].map((way) => ({stroke: colour(way), width: 2, points: {show: false}}))],
     hooks: {setCursor: [linkKeys]},
   }));
   if (u) u.setScale("x", shownRange(x));
-  text($("linkrate"), now.link.out ? "carries " + rate(now.link.out) + " out, " + rate(now.link.in) + " in" : "");
+  text($("linkrate"), carries && carries.out ? "carries " + rate(carries.out) + " out, " + rate(carries.in) + " in" : "");
   linkKeys();
 }
 
 function linkKeys() {
-  const at = charts.link && charts.link.cursor.idx, s = samples[at ?? samples.length - 1];
+  const at = charts.link && charts.link.cursor.idx, s = moments()[at ?? samples.length - 1], carries = shown() && shown().link;
   if (!s) return;
   $("ways").replaceChildren(...[["out", "to the host"], ["in", "to the device"]].map(([way, label]) =>
     make("li", {}, make("i", {colour: colour(way)}), label + " ", make("b", {}, rate(s.link[way])),
-      now.link[way] ? " (" + percent(s.link[way] / now.link[way]) + ")" : "")));
+      carries && carries[way] ? " (" + percent(s.link[way] / carries[way]) + ")" : "")));
 }
 
 for (const [label, seconds] of [["10 min", 600], ["1 h", 3600], ["all", 0]]) {
@@ -345,7 +393,7 @@ for (const [label, seconds] of [["10 min", 600], ["1 h", 3600], ["all", 0]]) {
 
 function drawJob() {
   const r = detail.job, it = detail.newest;
-  text($("why"), [r.spec.model, r.phase, r.executor ? "on " + r.executor : "", r.spec.owner ? "of " + r.spec.owner : "", r.why || ""].filter(Boolean).join(" · "));
+  text($("why"), [r.spec.model, r.phase, r.executor ? "at " + r.executor : "", place(r), r.spec.owner ? "of " + r.spec.owner : "", r.why || ""].filter(Boolean).join(" · "));
   facts($("jobfacts"), [
     [r.iteration + "/" + r.spec.iterations, "iterations"],
     [r.iterations_per_second ? per(r.iterations_per_second) + "/s" : "–", "speed" + (r.relative_speed ? ", " + percent(r.relative_speed) + " of its ops’ own" : "")],
@@ -380,7 +428,7 @@ function drawLosses() {
 
 function lossAt() {
   const at = charts.loss && charts.loss.cursor.idx;
-  if (!charts.loss || !charts.loss.data[0].length) return text($("lossat"), now && now.device.startsWith("sim:") ? "a simulated device computes none" : "none yet");
+  if (!charts.loss || !charts.loss.data[0].length) return text($("lossat"), now && now.devices.some((d) => d.identity.startsWith("sim:")) ? "a simulated device computes none" : "none yet");
   const i = at ?? charts.loss.data[0].length - 1;
   text($("lossat"), "iteration " + charts.loss.data[0][i] + ": " + lossText(charts.loss.data[1][i]));
 }

@@ -8,6 +8,13 @@ def pairs(attrs, name, otherwise=0):
     return tuple(attrs.get(name, [otherwise, otherwise]))
 
 
+def conv2d_dx(a, x, w):
+    """The gradient of a convolution in what it reads, as a forward op: a transposed convolution."""
+    stride, pad, extent, kernel = pairs(a, "stride"), pairs(a, "pad"), pairs(a, "extent"), pairs(a, "kernel")
+    rest = [extent[d] - (x.shape[2 + d] - 1) * stride[d] - kernel[d] + 2 * pad[d] for d in range(2)]
+    return F.conv_transpose2d(x, w, None, stride, pad, rest, groups=max(1, a.get("groups", 0)))
+
+
 def conv2d(a, x, w, b=None):
     return F.conv2d(x, w, b, pairs(a, "stride"), pairs(a, "pad"), groups=max(1, a.get("groups", 0)))
 
@@ -87,6 +94,7 @@ def lstm(a, x, r=None, c=None):
 # Each takes the op's attributes and inputs and returns its output, or all of them; None stands for one that only gradients read.
 ops = {
     "conv2d": conv2d,
+    "conv2d_dx": conv2d_dx,
     "linear": lambda a, x, w, b=None: F.linear(x, w, b),
     "relu": lambda a, x: F.relu(x),
     "max_pool": max_pool,

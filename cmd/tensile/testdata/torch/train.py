@@ -1,4 +1,6 @@
-"""Trains a network alone or joined, and prints losses and the bits it ends with: NETWORK [plain] [interrupt]."""
+"""Trains a network alone or joined, and prints losses and the bits it ends with: NETWORK [plain] [interrupt] [leave FILE].
+
+With leave it leaves after it has followed a plan, and ends when it has read the file."""
 
 import hashlib
 import os
@@ -30,6 +32,8 @@ if "plain" not in sys.argv:
     link = tensile._session.planner
 try:
     for i in range(12):
+        if i == 8 and "leave" in sys.argv and link:
+            tensile.leave()
         x, y = torch.randn(shape, generator=own), torch.randint(0, 10, (shape[0],), generator=own)
         optimizer.zero_grad(set_to_none=True)
         out = model(x)
@@ -39,8 +43,11 @@ try:
         loss.backward()
         optimizer.step()
         print(loss.item())
-        while link and tensile._session.number and link.sock and link.newest["number"] < 2:
+        while link and link.sock and tensile._session.number and link.newest["number"] < 2:
             link._read(None)  # for the first plan of the graph
+    if "leave" in sys.argv:
+        with open(sys.argv[-1]) as f:
+            f.read()
 except KeyboardInterrupt:
     print("interrupted")
 state = hashlib.sha256()

@@ -1,0 +1,165 @@
+package controller
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"tensile/cost"
+	"tensile/graph"
+	"tensile/internal/randgraph"
+	"tensile/planner"
+	"tensile/wire"
+)
+
+// lab is a machine with devices that executors have brought, and jobs that begin and never end.
+type lab struct {
+	t       *testing.T
+	rng     *rand.Rand
+	config  Config
+	machine *Machine
+	now     time.Duration
+	graphs  []*graph.Graph
+	asked   int // errands for which a job was tried
+}
+
+func newLab(t *testing.T, seed uint64) *lab {
+	l := &lab{t: t, rng: rand.New(rand.NewPCG(seed, 91)), now: time.Hour}
+	l.config = Config{NoDevice: true, Policy: "tensile", Silence: 1000 * time.Hour, GiveUp: 1000 * time.Hour}
+	if l.config.MemorySharing = wire.NoSharing; seed%2 == 0 {
+		l.config.MemorySharing = wire.Gates
+	}
+	l.machine = NewMachine(l.config)
+	for range 3 {
+		l.graphs = append(l.graphs, randgraph.New(l.rng, randgraph.Options{Ops: 8 + l.rng.IntN(12)}))
+	}
+	for i := range 6 {
+		name := fmt.Sprint("d", i)
+		link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
+		device := &wire.Device{Name: name, Identity: []string{"slow", "slow", "fast"}[l.rng.IntN(3)], Align: 64,
+			Page: 64, Budget: graph.Bytes([]int{300, 600, 1500}[l.rng.IntN(3)]),
+			Facts: cost.Facts{Compute: 1e9, Bandwidth: 1e9, ComputeShare: 1, BandwidthShare: 1, Out: link, In: link,
+				Launch: 5 * time.Microsecond}}
+		l.step(Input{Status: &wire.Status{Executor: name, Life: name, Device: device.Identity, Host: name, Number: 1,
+			Brings: device}})
+	}
+	return l
+}
+
+// profiled is the profile of a graph: a fast device takes half as long.
+func profiled(device string) func(*graph.Graph) (planner.Profile, error) {
+	return func(g *graph.Graph) (planner.Profile, error) {
+		p, err := profile(g)
+		for op := range p.Latency {
+			if device == "fast" {
+				p.Latency[op] /= 2
+			}
+		}
+		return p, err
+	}
+}
+
+func (l *lab) plan(p *Plan) *Planned {
+	planner := plannerOf(l.config.For(p.Device), profiled(p.Device.Identity))
+	planner.On.Sharing = p.Device.Facts.Sharing()
+	return planner.Plan(l.t.Context(), p)
+}
+
+// step tells the machine something, and has all plans made that it wants.
+func (l *lab) step(in Input) {
+	l.now += time.Millisecond
+	for _, o := range l.machine.Step(l.now, in) {
+		if o.Plan != nil {
+			l.asked++
+			defer l.step(Input{Planned: l.plan(o.Plan)})
+		}
+	}
+}
+
+// arrive submits a job, and returns it and the device on which it is best by plans on all of them; nil: it fits none.
+func (l *lab) arrive(name string) (*job, *domain) {
+	l.now += time.Millisecond
+	g := l.graphs[l.rng.IntN(len(l.graphs))]
+	spec := wire.Spec{Name: name, Graph: g.Digest(), Iterations: 1000, Priority: 1 + l.rng.IntN(3)}
+	outputs := l.machine.Step(l.now, Input{Submit: []Submission{{Spec: spec, Graph: g}}})
+	j := l.machine.find(name)
+	best := l.best(j)
+	for _, o := range outputs {
+		if o.Plan != nil {
+			l.asked++
+			l.step(Input{Planned: l.plan(o.Plan)})
+		}
+	}
+	return j, best
+}
+
+// best is the obvious way: all devices are asked.
+func (l *lab) best(j *job) (best *domain) {
+	type answer struct {
+		on     *domain
+		grows  float64 // but for the job itself
+		alone  time.Duration
+		itself float64 // its slowdown against alone on this device
+	}
+	var answers []answer
+	fastest := time.Duration(math.MaxInt64)
+	for _, d := range l.machine.candidates(j) { // by name
+		there := d.reachable()
+		at := len(there)
+		p := l.plan(d.planFor(append(slices.Clone(there), j), at))
+		a := answer{on: d}
+		if of, made := p.New[at]; made {
+			a.alone = total(of.Latency)
+		} else {
+			a.alone = total(d.candidate(j).Latency)
+		}
+		if fastest = min(fastest, a.alone); len(p.Jobs) <= at {
+			continue
+		}
+		for i, o := range there {
+			a.grows += float64(o.priority()) * (p.Jobs[i].Slowdown - o.record.Slowdown)
+		}
+		a.itself = p.Jobs[at].Slowdown
+		answers = append(answers, a)
+	}
+	var least float64
+	for _, a := range answers {
+		grows := a.grows + float64(j.priority())*a.itself*float64(a.alone)/float64(fastest)
+		if best == nil || grows < least {
+			best, least = a.on, grows
+		}
+	}
+	return best
+}
+
+// A job goes to the device that would have been chosen if all had been asked for plans, in labs of different devices
+// and budgets, of jobs that share memory and of some that do not; and few are asked.
+func TestFewAreAsked(t *testing.T) {
+	asked, all, placed := 0, 0, 0
+	for seed := range uint64(12) {
+		l := newLab(t, seed)
+		for i := range 12 {
+			j, best := l.arrive(fmt.Sprint("job", i))
+			all += len(l.machine.domains)
+			if best == nil {
+				if j.record.State != wire.Queued && !j.record.State.Over() {
+					t.Errorf("seed %d: job %d is %s, and no device has plans for it", seed, i, j.record.State)
+				}
+				l.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: j.record.Spec.Name}})
+				continue
+			}
+			if placed++; j.domain != best || j.record.State != wire.Starting {
+				t.Errorf("seed %d: job %d is %s on %q, and %q is best", seed, i, j.record.State, j.domain.on(),
+					best.on())
+			}
+		}
+		asked += l.asked
+	}
+	t.Logf("%d jobs were placed by %d of %d answers", placed, asked, all)
+	if placed < 30 || 3*asked > 2*all {
+		t.Errorf("%d jobs were placed by %d of %d answers", placed, asked, all)
+	}
+}

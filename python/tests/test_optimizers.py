@@ -1,0 +1,128 @@
+"""Optimizers that change after the script has joined."""
+
+import unittest
+
+import torch
+from torch.nn import functional as F
+
+import scripts
+from scripts import Planner, differs, execute
+from test_bits import at_random
+from tensile.storages import storage_of
+
+ADAM = dict(lr=0.01, foreach=False)
+
+
+def trains(run, change, iterations=20, before=None, first=lambda model: torch.optim.Adam(model.parameters(), **ADAM)):
+    """Trains; change(i, model, o) may return another optimizer before iteration i: before(model) has made it."""
+    model = scripts.cnn()
+    o = first(model)
+    kept = before(model) if before else None
+    run.join(model, o)
+    for i in range(iterations):
+        o = change(i, model, kept or o) or o
+        run.optimizer = o
+        x, y = torch.randn(8, 3, 12, 12), torch.randint(0, 10, (8,))
+
+        def closure():
+            o.zero_grad(set_to_none=True)
+            loss = F.cross_entropy(model(x), y)
+            if hasattr(model, "extra"):
+                loss = loss + model.extra.pow(2).mean()
+            loss.backward()
+            return loss
+
+        loss = o.step(closure) if isinstance(o, torch.optim.LBFGS) else closure()
+        if not isinstance(o, torch.optim.LBFGS):
+            o.step()
+        yield loss.item()
+
+
+class Optimizers(unittest.TestCase):
+    def setUp(self):
+        torch.set_num_threads(1)
+
+    def joined(self, change, **options):
+        want = execute(trains, change=change, **options)
+        p = Planner(at_random(3, 0.6))
+        self.assertEqual(differs(want, execute(trains, p, change=change, **options)), "")
+        self.assertEqual(p.errors, [])
+        return p
+
+    def again(self, change):
+        """Expects that what comes from iteration 6 on is recorded and planned for, as what was before it was."""
+        p = self.joined(change)
+        self.assertEqual(len(p.iterations), 20)
+        self.assertTrue(p.iterations[5][1])
+        self.assertEqual([i[:2] for i in p.iterations[-3:]], [(2, 2)] * 3, p.lines)
+
+    def test_replaced(self):
+        """An optimizer that the script makes later takes the place of the one that joined."""
+        for make in (lambda model: torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
+                     lambda model: torch.optim.Adam(model.parameters(), **ADAM),
+                     lambda model: torch.optim.Adam(model[-1].parameters(), **ADAM)):
+            self.again(lambda i, model, o, make=make: make(model) if i == 6 else None)
+
+    def test_groups(self):
+        """So does a group of parameters that is added, and state that is loaded."""
+        def unfreeze(i, model, o):
+            if i in (0, 6):
+                model[0].requires_grad_(i > 0)
+
+        def added(i, model, o):
+            if i == 6:
+                model.extra = torch.nn.Parameter(torch.ones(2000))
+                o.add_param_group({"params": [model.extra]})
+
+        def loaded(i, model, o):
+            if i == 6:
+                o.load_state_dict(o.state_dict())
+
+        for change in unfreeze, added, loaded:
+            with self.subTest(change=change.__name__):
+                self.again(change)
+
+    def test_rests(self):
+        """A script that rests has nothing of its new optimizer on the device."""
+        def script(run):
+            def change(i, model, o):
+                if i == 6:
+                    o = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+                    self.o = o
+                if i == 9 and run.session:
+                    kept = [s["momentum_buffer"] for s in o.state.values()]
+                    away = run.session.rest()
+                    self.left = sum(storage_of(t).nbytes() for t in kept)
+                    self.whole = len(kept)
+                    run.session.wake(away)
+                return o
+            yield from trains(run, change)
+        want = execute(script)
+        p = Planner(at_random(3, 0.6))
+        self.assertEqual(differs(want, execute(script, p)), "")
+        self.assertEqual(self.left, 0)
+        self.assertGreater(self.whole, 5)
+
+    def test_another(self):
+        """Another optimizer that was there before is noticed by what it does: the script is passive from then on."""
+        def sgd(model):
+            return torch.optim.SGD(model.parameters(), lr=0.01)
+
+        def foreach(model):
+            return torch.optim.Adam(model.parameters(), lr=0.01, foreach=True)
+
+        for make, first in (foreach, {}), (sgd, {}), (sgd, {"first": sgd}):  # of the last the ops are the same
+            for since in 0, 6:
+                with self.subTest(since=since, make=make.__name__, **first):
+                    p = self.joined(lambda i, model, o, since=since: o if i >= since else None, before=make, **first)
+                    self.assertEqual(len([w for w in p.lines if "something else than the optimizer" in w]), 1, p.lines)
+
+    def test_many_backward_passes(self):
+        """Nothing is wrong with many backward passes in a step, or between two."""
+        p = self.joined(lambda i, model, o: None,
+                        before=lambda model: torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=6), iterations=4)
+        self.assertEqual([w for w in p.lines if "something else" in w], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
