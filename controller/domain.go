@@ -31,7 +31,8 @@ type domain struct {
 	sought bool   // a job is to be tried on it: what is only better waits
 	opened int    // processes that had the device open, or were to, at the end of the last step
 
-	lease wire.Lease // what leases have to give; zero where jobs share no memory
+	ledger ledger     // what tenants got of it
+	lease  wire.Lease // what leases have to give; zero where jobs share no memory
 }
 
 // For is the configuration for a device that executors bring: they train all jobs of it.

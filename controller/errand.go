@@ -82,10 +82,17 @@ func (d *domain) planFor(jobs []*job, admitted int) *Plan {
 		Budget: d.config.Budget, Reserved: d.reserved(), Line: d.line,
 		HostMemory: d.config.HostMemory, HostReserved: d.hostReserved(jobs), Contexts: d.staying()}
 	starts := d.starts(jobs)
+	var weights map[*job]int
+	if d.m.tenanted() {
+		weights = d.m.weights(jobs)
+	}
 	for i, j := range jobs {
 		p.Jobs = append(p.Jobs, d.candidate(j))
 		if p.Jobs[i].Starts = starts[i]; p.Jobs[i].Profile == nil && p.Learnt == nil {
 			p.Learnt = d.learnt.latencies()
+		}
+		if w := weights[j]; w > 0 {
+			p.Jobs[i].Spec.Priority = w
 		}
 	}
 	return p

@@ -32,7 +32,7 @@ const (
 	Moved      EventKind = "moved"      // Job, which had not begun, gets another executor; Why
 	Restarted  EventKind = "restarted"  // Job goes on from its checkpoint after Iterations; Why
 	Rested     EventKind = "rested"     // Job is parked after Iterations
-	Preempted  EventKind = "preempted"  // Job is parked for a job of higher priority: Reason
+	Preempted  EventKind = "preempted"  // Job is parked for a job of higher priority, or of another tenant: Reason; Why
 	Troubled   EventKind = "troubled"   // Job goes on in spite of Why
 	Ended      EventKind = "ended"      // Job is over: State, Iterations, Epoch of its last layout; Why
 	Budgeted   EventKind = "budgeted"   // which budget counts after a restart: Reason
@@ -95,7 +95,11 @@ func (e Event) String() string {
 	case Rested:
 		return fmt.Sprintf("job %s is parked after %d iterations", e.Job, e.Iterations)
 	case Preempted:
-		return fmt.Sprintf("job %s gives way to job %s", e.Job, e.Reason)
+		line := fmt.Sprintf("job %s gives way to job %s", e.Job, e.Reason)
+		if e.Why != "" {
+			line += ", as " + e.Why
+		}
+		return line
 	case Queued:
 		return fmt.Sprintf("job %s is queued: %s", e.Job, e.Reason)
 	case Adopted:

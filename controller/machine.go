@@ -32,6 +32,7 @@ type Machine struct {
 
 	given    graph.Bytes    // the budget with which this controller was started; 0: none
 	settings *wire.Settings // that were set while a controller ran; nil: none
+	shares   map[string]int // of tenants; none: there are no tenants
 
 	stored  map[string]wire.Orders // of a controller before this one
 	changed bool                   // in this step: something that others are to know
@@ -115,6 +116,7 @@ func (m *Machine) end() []Output {
 	m.assign()
 	m.try()
 	for _, d := range m.domains {
+		d.repay()
 		d.preempt()
 	}
 	if m.changed { // most reports and statuses change nothing
@@ -158,7 +160,7 @@ func (m *Machine) Records() []wire.Record {
 		}
 		r := j.record
 		m.claimed(j, &r)
-		r.Pace, r.Gate, r.Loss = j.pace, j.gate, j.heard.last
+		r.Pace, r.Gate, r.Loss, r.Measured = j.pace, j.gate, j.heard.last, j.slowdown()
 		if r.Why == "" && r.Unplanned != "" {
 			r.Why = "has no plan: " + r.Unplanned
 		}
@@ -279,9 +281,17 @@ func (m *Machine) order(x *executor) {
 	}
 	orders := wire.Orders{Executor: x.name, On: x.domain.on(), Jobs: []wire.Assignment{}, Life: x.life,
 		Refused: x.refused}
+	var weights map[*job]int
+	if m.tenanted() {
+		weights = m.weights(x.domain.active())
+	}
 	for _, j := range m.jobs {
 		if j.record.Executor == x.name && j.placed() {
-			orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: j.ordered(), Incarnation: j.record.Incarnation,
+			spec := j.ordered()
+			if w := weights[j]; w > 0 {
+				spec.Priority = w
+			}
+			orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: spec, Incarnation: j.record.Incarnation,
 				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Park: j.record.Park,
 				Copies: j.follow, Trace: j.trace, Unplanned: j.record.Unplanned})
 		}

@@ -23,6 +23,7 @@ func TestMachineUnderFire(t *testing.T) {
 	for seed := range *seeds {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
 		w.config.Watched, w.config.Preempt = seed%3 > 0, seed%4 > 1
+		w.shared = seed%2 == 1
 		w.config.GiveUp, w.config.Turn = time.Minute, 2*time.Second
 		if seed%3 == 1 {
 			w.config.HostMemory = graph.Bytes(60+10*(seed%20)) * 4096
@@ -122,6 +123,11 @@ func (w *world) kill(x *fakeExecutor) {
 // ask asks for something.
 func (w *world) ask(names int) {
 	q := &wire.Request{Job: fmt.Sprintf("job%d", 1+w.rng.IntN(names))}
+	if w.shared && w.rng.IntN(6) == 0 {
+		w.step(Input{Request: &wire.Request{Verb: wire.SetShare, Tenant: fmt.Sprint("tenant", w.rng.IntN(3)),
+			Share: w.rng.IntN(4)}})
+		return
+	}
 	switch w.rng.IntN(6) {
 	case 0:
 		q.Verb, q.Place = wire.Park, wire.InMemory

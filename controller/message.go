@@ -63,11 +63,13 @@ type Output struct {
 	Learnt *Learnt        `json:"learnt,omitzero"` // to be stored
 	Set    *wire.Settings `json:"set,omitzero"`    // to be stored
 	Device *wire.Device   `json:"device,omitzero"` // to be stored
-	Drop   *Drop          `json:"drop,omitzero"`   // of a job that is over and not remembered any more
-	Plan   *Plan          `json:"plan,omitzero"`   // an errand, to be answered by a Planned
-	Ask    *Question      `json:"ask,omitzero"`    // an errand: its answer is for whoever asks alone
-	Cancel int64          `json:"cancel,omitzero"` // the errand of that ticket: its answer would be ignored
-	Event  *Event         `json:"event,omitzero"`  // for the log
+	// to be stored
+	Tenants *wire.Tenants `json:"tenants,omitzero"`
+	Drop    *Drop         `json:"drop,omitzero"`   // of a job that is over and not remembered any more
+	Plan    *Plan         `json:"plan,omitzero"`   // an errand, to be answered by a Planned
+	Ask     *Question     `json:"ask,omitzero"`    // an errand: its answer is for whoever asks alone
+	Cancel  int64         `json:"cancel,omitzero"` // the errand of that ticket: its answer would be ignored
+	Event   *Event        `json:"event,omitzero"`  // for the log
 }
 
 // Answer is what comes of a Submit or Request.

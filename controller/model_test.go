@@ -27,6 +27,7 @@ type world struct {
 	executors map[string]*fakeExecutor
 	mail      []func() // messages on their way, in any order
 	calm      bool     // nothing is lost or doubled, nobody crashes any more
+	shared    bool     // jobs are of several tenants
 	late      bool     // plans take their time, as messages do; otherwise they are made at once
 	profile   func(*graph.Graph) (planner.Profile, error)
 	clock     time.Duration
@@ -40,6 +41,7 @@ type world struct {
 	layouts map[string][]*wire.Layout
 	orders  map[string]wire.Orders
 	learnt  *wire.Learnt
+	tenants *wire.Tenants
 	devices map[string]wire.Device // that executors have brought
 
 	recording bytes.Buffer
@@ -192,6 +194,8 @@ func (w *world) carryOut(outputs []Output) {
 			delete(w.devices, o.Drop.Device)
 		case o.Learnt != nil:
 			w.learnt = &o.Learnt.Wire
+		case o.Tenants != nil:
+			w.tenants = o.Tenants
 		case o.Orders != nil:
 			w.orders[o.Orders.Executor] = *o.Orders
 			orders := *o.Orders
@@ -497,7 +501,7 @@ func (w *world) replay() {
 
 // stored is what the bus has, but for records.
 func (w *world) stored() Stored {
-	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Learnt: w.learnt,
+	s := Stored{Graphs: w.graphs, Layouts: w.layouts, Orders: w.orders, Learnt: w.learnt, Tenants: w.tenants,
 		Profiles: map[graph.Digest]*planner.Profile{}}
 	for digest, g := range w.graphs {
 		p, err := w.profile(g)
@@ -527,7 +531,11 @@ func (w *world) submitAs(name string, iterations, priority int) *graph.Graph {
 
 func (w *world) submitGraph(name string, iterations, priority int, g *graph.Graph) {
 	w.graphs[g.Digest()] = g
-	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(),
+	by := ""
+	if w.shared {
+		by = fmt.Sprint("tenant", w.rng.IntN(3))
+	}
+	w.step(Input{By: by, Submit: []Submission{{Spec: wire.Spec{Name: name, Model: "random", Graph: g.Digest(),
 		Iterations: iterations, Priority: priority, Restarts: w.restarts(), Checkpoint: wire.Interval{
 			Iterations: w.rng.IntN(2)}}, Graph: g}}})
 }

@@ -23,5 +23,6 @@ func (m *Machine) denied(user, name string) error {
 var administrative = map[wire.Verb]string{
 	wire.SetBudget: "change the budget",
 	wire.Drain:     "drain a device",
+	wire.SetShare:  "change the share of a tenant",
 	wire.Forget:    "say that the process of an executor has ended",
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -145,10 +144,13 @@ func (m *Machine) try() {
 	}
 	m.look = false
 	roaming := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.ready > m.now || !m.roams(j) })
-	slices.SortStableFunc(roaming, func(a, b *job) int { return cmp.Compare(m.rank(b), m.rank(a)) })
+	m.inOrder(roaming)
 	blocked := make(map[*domain]*job)
 	for _, j := range roaming {
-		list := m.candidates(j)
+		list := slices.DeleteFunc(m.candidates(j), func(d *domain) bool { _, held := d.holds(j); return held })
+		if len(list) == 0 {
+			continue
+		}
 		if j.full {
 			for _, d := range list {
 				blocked[d] = j

@@ -19,8 +19,8 @@ func (d *domain) waiting() []*job {
 			j.lacking > 0 && d.vacant(j, nil) == "" ||
 			(d.brought != nil || len(d.m.domains) > 1) && j.free() && !d.takes(j)
 	})
-	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(d.m.rank(b), d.m.rank(a)) })
-	return waiting
+	d.m.inOrder(waiting)
+	return d.unheld(waiting)
 }
 
 // unstick has the jobs looked at again that wait for a larger budget, or for what executors out of reach may have.
@@ -195,6 +195,9 @@ func (m *Machine) parked(j *job) {
 	m.admit(j.domain)
 	if j.record.Preempted {
 		why := "gave way to a job of higher priority"
+		if m.tenanted() {
+			why = "gave way to another tenant"
+		}
 		if d := j.domain; d != nil && d.brought != nil && d.brought.Drained {
 			why = fmt.Sprintf("has left device %s, which is drained", d.on())
 		}
@@ -252,7 +255,8 @@ func (d *domain) preempt() {
 	var victim *job
 	var lower []*job
 	for _, j := range d.active() {
-		below := j.record.State == wire.Training && int64(j.priority()) < rank
+		below := j.record.State == wire.Training && int64(j.priority()) < rank &&
+			(!d.m.tenanted() || j.tenant() == first.tenant()) // tenants have shares of each other
 		if below {
 			lower = append(lower, j)
 		}

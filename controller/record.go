@@ -49,6 +49,7 @@ type stored struct {
 	Learnt   *wire.Learnt                      `json:"learnt,omitempty"`
 	Settings *wire.Settings                    `json:"settings,omitempty"`
 	Devices  []wire.Device                     `json:"devices,omitempty"`
+	Tenants  *wire.Tenants                     `json:"tenants,omitempty"`
 
 	Placed map[string]map[graph.Digest]*planner.Profile `json:"placed,omitempty"`
 }
@@ -65,7 +66,7 @@ func (r *Recorder) begin(c Config, s Stored) {
 		}
 	}
 	r.to.Write(line{Config: &c, Stored: &stored{s.Records, s.Layouts, s.Orders, s.Profiles, s.Learnt, s.Settings,
-		s.Devices, s.Placed}})
+		s.Devices, s.Tenants, s.Placed}})
 }
 
 func (r *Recorder) graph(digest graph.Digest, g *graph.Graph) {
@@ -121,7 +122,8 @@ func Replay(in io.Reader) (steps int, err error) {
 			continue
 		case l.Config != nil && l.Stored != nil:
 			m, err = Restore(*l.Config, Stored{l.Stored.Records, graphs, l.Stored.Layouts, l.Stored.Orders,
-				l.Stored.Profiles, l.Stored.Settings, l.Stored.Learnt, l.Stored.Devices, l.Stored.Placed})
+				l.Stored.Profiles, l.Stored.Settings, l.Stored.Tenants, l.Stored.Learnt, l.Stored.Devices,
+				l.Stored.Placed})
 			if err != nil {
 				return steps, r.Errorf("%w", err)
 			}

@@ -18,6 +18,9 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 	case wire.SetBudget:
 		m.reply(from, m.setBudget(q))
 		return
+	case wire.SetShare:
+		m.reply(from, m.setShare(q))
+		return
 	case wire.Forget:
 		m.reply(from, m.forget(q.Executor))
 		return

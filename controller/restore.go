@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ type Stored struct {
 
 	Profiles map[graph.Digest]*planner.Profile // of the graphs
 	Settings *wire.Settings                    // nil: nobody has set any, for this device
+	Tenants  *wire.Tenants                     // nil: there never were any
 	Learnt   *wire.Learnt                      // nil: nothing was, of this device
 	Devices  []wire.Device                     // that executors have brought
 	// of the graphs of jobs on these, by the names of the devices
@@ -33,6 +35,9 @@ type Stored struct {
 func Restore(c Config, s Stored) (*Machine, error) {
 	m := NewMachine(c)
 	m.stored, m.settings = s.Orders, s.Settings
+	if s.Tenants != nil {
+		m.shares = maps.Clone(s.Tenants.Shares)
+	}
 	if d := m.own; d != nil {
 		d.learnt = restoreLearnt(c.Device, s.Learnt)
 		if s.Settings != nil && c.Budget == 0 {

@@ -333,6 +333,8 @@ func (r *runner) store(o Output) error {
 		return r.bus.Put(r.ctx, wire.DeviceKey(o.Device.Name), wire.Encode(*o.Device))
 	case o.Set != nil:
 		return r.bus.Store(r.ctx, wire.Administration, wire.SettingsObject(o.Set.Device), wire.Encode(*o.Set))
+	case o.Tenants != nil:
+		return r.bus.Store(r.ctx, wire.Administration, wire.TenantsObject, wire.Encode(*o.Tenants))
 	case o.Orders != nil:
 		return r.bus.Put(r.ctx, wire.OrdersKey(o.Orders.Executor), wire.Encode(*o.Orders))
 	case o.Forget != "":

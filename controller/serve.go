@@ -60,6 +60,9 @@ func (r *runner) restore() error {
 	if err == nil {
 		s.Settings, err = r.settings()
 	}
+	if err == nil {
+		s.Tenants, err = r.tenants()
+	}
 	if err = errors.Join(append(problems, err)...); err != nil {
 		return err
 	}
@@ -138,6 +141,21 @@ func (r *runner) settings() (*wire.Settings, error) {
 		return nil, nil
 	}
 	return &s, nil
+}
+
+// tenants loads the shares of tenants. Damaged ones are an error: without them all would have the same.
+func (r *runner) tenants() (*wire.Tenants, error) {
+	data, err := r.bus.Load(r.ctx, wire.Administration, wire.TenantsObject)
+	if errors.Is(err, wire.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	t, err := wire.DecodeAs[wire.Tenants](data)
+	if err != nil {
+		return nil, fmt.Errorf("the shares of tenants: %w", err)
+	}
+	return &t, nil
 }
 
 // objects loads the graph of a job, and the layouts that may be in force.

@@ -240,6 +240,7 @@ func (m *Machine) tick(t *Tick) {
 			m.admit(j.domain)
 		}
 	}
+	m.reckon()
 	m.missLong()
 	for _, d := range slices.Clone(m.domains) {
 		m.close(d)

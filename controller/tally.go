@@ -12,6 +12,7 @@ import (
 // Tally counts what jobs have done since this controller was started. No count ever falls.
 type Tally struct {
 	Iterations  int64         // complete, those that were lost with an executor and done again included
+	Served      time.Duration // what these take alone and without a plan
 	Stall, Gate time.Duration // of the iterations that were reported
 	Out, In     graph.Bytes   // that these have copied to the host and back, by their plans
 	Queued      time.Duration // in the queue
@@ -102,8 +103,13 @@ func (m *Machine) hear(j *job, r *wire.Report, l *layout) {
 	}
 	*p = progress{true, r.Incarnation, r.Iteration, r.Steps, l, r.Touched}
 	m.reports, m.missing = m.reports+1, m.missing+lost
+	served := time.Duration(1+lost) * j.alone()
+	if m.tenanted() {
+		j.domain.ledger.of(j.tenant()).served += served
+	}
 	m.count(j, func(t *Tally) {
 		t.Iterations += 1 + lost
+		t.Served += served
 		t.Stall, t.Gate = t.Stall+r.Stall, t.Gate+r.Gate
 		if l != nil {
 			out, in := l.copied(j.graph)

@@ -84,7 +84,7 @@ func (m *Machine) proceed() {
 func (a *attempt) ask(j *job) {
 	d := a.domain
 	with := append(d.waitingBeside(j), j)
-	slices.SortStableFunc(with, func(a, b *job) int { return cmp.Compare(d.m.rank(b), d.m.rank(a)) })
+	d.m.inOrder(with)
 	a.errand = d.send(with)
 	a.at = slices.Index(a.errand.jobs, j)
 }

@@ -104,6 +104,6 @@ func (r *runner) now() View {
 		HostMemory: o.HostMemory, Sharing: o.MemorySharing,
 		ByHand:  r.machine.ByHand(),
 		Link:    wire.Rates{Out: o.Out.Rate, In: o.In.Rate},
-		Devices: r.machine.Devices()}
+		Devices: r.machine.Devices(), Tenants: r.machine.Tenants()}
 	return v
 }

@@ -43,10 +43,12 @@ type collector struct {
 		reports, lost family
 	}
 	owner struct {
-		arena, touched, swapped, iterations, stall, gate, moved, plans, queued, ended family
+		arena, touched, swapped, iterations, served, stall, gate, moved, plans, queued, ended family
+
+		share, speed, behind family // of tenants
 	}
 	job struct {
-		info, arena, slotPeak, touched, swapped, host, pace, target, waits, drift family
+		info, arena, slotPeak, touched, swapped, host, pace, slowdown, target, waits, drift family
 
 		iterations, stall, gate, moved, plans, queued family
 	}
@@ -95,6 +97,14 @@ func newCollector(own string, now func(context.Context) (controller.View, error)
 	o.swapped = gauge("tensile_owner_swapped_bytes", "Sum of tensile_job_swapped_bytes, of all jobs.", "owner")
 	o.iterations = counter("tensile_owner_iterations_total",
 		"Iterations that jobs have completed, those done again after an executor was lost included.", "owner")
+	o.served = counter("tensile_owner_served_seconds_total",
+		"Time that iterations of jobs take alone and without a plan, of those that they have completed.", "owner")
+	o.share = gauge("tensile_tenant_share", "The share of a tenant. Missing: there are no tenants.", "owner")
+	o.speed = gauge("tensile_tenant_speed_ratio",
+		"Speed of the jobs of a tenant together, measured: 1 is one job alone on a device.", "owner")
+	o.behind = gauge("tensile_tenant_behind_seconds",
+		"By how much the jobs of a tenant have done less than its share, in time that this takes alone; below 0: more.",
+		"owner")
 	o.stall = counter("tensile_owner_stall_seconds_total", "Time for which compute has waited for copies.", "owner")
 	o.gate = counter("tensile_owner_gate_seconds_total",
 		"Time for which compute has waited for memory that other jobs had.", "owner")
@@ -119,6 +129,8 @@ func newCollector(own string, now func(context.Context) (controller.View, error)
 		"What is swapped out to the host, to come back: mean over the newest iteration.", labels...)
 	j.host = gauge("tensile_job_host_bytes", "Host memory that the job counts with.", labels...)
 	j.pace = gauge("tensile_job_iteration_seconds", "How long an iteration takes, a moving average.", labels...)
+	j.slowdown = gauge("tensile_job_slowdown_ratio",
+		"How many times as long an iteration takes as its ops do alone and without a plan, both measured.", labels...)
 	j.target = gauge("tensile_job_iterations_left", "Iterations that the job still has to do.", labels...)
 	j.waits = gauge("tensile_job_need_bytes", "Device memory for which the job waits.", labels...)
 	j.drift = gauge("tensile_job_prediction_error_ratio",
@@ -212,6 +224,9 @@ func (s series) all(v *controller.View) {
 	s.put(s.collector.device.jobsLeftOut, float64(max(0, shown-MaxJobs)))
 	for owner, g := range owners {
 		s.ofOwner(owner, g, v.Owners[owner])
+	}
+	for i := range v.Tenants {
+		s.ofTenant(&v.Tenants[i])
 	}
 }
 

@@ -26,15 +26,17 @@ import (
 func view() controller.View {
 	facts := cost.Facts{Out: cost.Link{Rate: 16e9}, In: cost.Link{Rate: 12e9}}
 	v := controller.View{Reports: 90, LostReports: 3,
-		Answer: wire.Answer{Device: "sim:a6000", Devices: []wire.DeviceState{
+		Answer: wire.Answer{Device: "sim:a6000", Tenants: []wire.TenantState{{Name: "ann", Share: 3, Speed: 0.5,
+			Behind: -2 * time.Second}}, Devices: []wire.DeviceState{
 			{Own: true, Used: 9 * graph.MiB, HostUsed: 20 * graph.MiB, Jobs: 7, Executors: 2, Silent: 1,
 				Device: wire.Device{Name: "lab-a6000", Budget: 8 * graph.GiB, HostMemory: 32 * graph.GiB,
 					Facts: facts}},
 			{Used: 3 * graph.MiB, Jobs: 1, Executors: 1, Device: wire.Device{Name: "a6000", Budget: graph.GiB}},
 			{Used: 5 * graph.MiB, Device: wire.Device{Name: "v100", Budget: graph.GiB, Facts: facts}}}},
 		Owners: map[string]controller.Tally{
-			"": {Iterations: 40, Stall: 3 * time.Second, Gate: time.Second, Out: 5 * graph.MiB, In: 7 * graph.MiB,
-				Queued: 9 * time.Second, Plans: map[controller.Cause]int64{controller.Arrival: 3},
+			"": {Iterations: 40, Served: 8 * time.Second, Stall: 3 * time.Second, Gate: time.Second,
+				Out: 5 * graph.MiB, In: 7 * graph.MiB, Queued: 9 * time.Second,
+				Plans: map[controller.Cause]int64{controller.Arrival: 3},
 				Ended: map[wire.JobState]int64{wire.Done: 2}},
 			"ann": {Iterations: 2}}}
 	for i, state := range states {
@@ -42,7 +44,7 @@ func view() controller.View {
 			Iterations: 100},
 			State: state, Iteration: 10, Claim: graph.MiB / 2, Arena: graph.MiB, SlotPeak: graph.MiB / 2,
 			Host: 2 * graph.MiB,
-			Pace: 20 * time.Millisecond, Executor: fmt.Sprint("x", i)})
+			Pace: 20 * time.Millisecond, Measured: 1.25, Executor: fmt.Sprint("x", i)})
 		v.Live = append(v.Live, controller.Live{Touched: graph.MiB - 64, Swapped: graph.KiB, PredictionError: 0.25,
 			Tally: controller.Tally{Iterations: 11, Stall: time.Second, Out: 3, In: 4, Queued: time.Minute,
 				Plans: map[controller.Cause]int64{controller.Drifted: 2}}})
@@ -124,6 +126,11 @@ func TestMetricsSayWhatIsKnown(t *testing.T) {
 		`tensile_device_link_bytes_per_second{direction="in"}`:                          12e9,
 		`tensile_device_jobs{state="failed"}`:                                           1,
 		`tensile_device_executors{state="silent"}`:                                      1,
+		`tensile_owner_served_seconds_total{owner=""}`:                                  8,
+		`tensile_tenant_share{owner="ann"}`:                                             3,
+		`tensile_tenant_speed_ratio{owner="ann"}`:                                       0.5,
+		`tensile_tenant_behind_seconds{owner="ann"}`:                                    -2,
+		`tensile_job_slowdown_ratio{job="job running",owner=""}`:                        1.25,
 		`tensile_owner_stall_seconds_total{owner=""}`:                                   3,
 		`tensile_owner_moved_bytes_total{direction="in",owner=""}`:                      7 << 20,
 		`tensile_owner_plans_total{owner="",reason="arrival"}`:                          3,

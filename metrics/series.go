@@ -56,6 +56,7 @@ func (s series) ofOwner(owner string, g *gauges, t controller.Tally) {
 	s.put(o.touched, float64(g.touched), owner)
 	s.put(o.swapped, float64(g.swapped), owner)
 	s.put(o.iterations, float64(t.Iterations), owner)
+	s.put(o.served, t.Served.Seconds(), owner)
 	s.put(o.stall, t.Stall.Seconds(), owner)
 	s.put(o.gate, t.Gate.Seconds(), owner)
 	s.put(o.moved, float64(t.Out), owner, "out")
@@ -67,6 +68,12 @@ func (s series) ofOwner(owner string, g *gauges, t controller.Tally) {
 	for _, state := range slices.DeleteFunc(slices.Clone(states), func(p wire.JobState) bool { return !p.Over() }) {
 		s.put(o.ended, float64(t.Ended[state]), owner, string(state))
 	}
+}
+
+func (s series) ofTenant(t *wire.TenantState) {
+	s.put(s.owner.share, float64(t.Share), t.Name)
+	s.put(s.owner.speed, t.Speed, t.Name)
+	s.put(s.owner.behind, t.Behind.Seconds(), t.Name)
 }
 
 func (s series) ofJob(r *wire.Record, l *controller.Live) {
@@ -90,6 +97,9 @@ func (s series) ofJob(r *wire.Record, l *controller.Live) {
 	}
 	if r.Pace > 0 && r.State == wire.Training {
 		s.put(j.pace, r.Pace.Seconds(), job, owner)
+	}
+	if r.Measured > 0 {
+		s.put(j.slowdown, r.Measured, job, owner)
 	}
 	if l.PredictionError >= 0 {
 		s.put(j.drift, l.PredictionError, job, owner)

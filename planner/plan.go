@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tensile/graph"
@@ -37,11 +38,16 @@ func Plan(ctx context.Context, r scheduler.Request) (*Planned, error) {
 	return p, nil
 }
 
-// prove proves the plan of each job of a request.
+// prove proves the plan of each job of a request, equal ones once.
 func (p *Planned) prove(ctx context.Context, r *scheduler.Request) error {
 	since := time.Now()
 	p.Programs = nil
 	for i, j := range p.Jobs {
+		same := func(o scheduler.Scheduled) bool { return j.SameProgram(&o) }
+		if k := slices.IndexFunc(p.Jobs[:i], same); k >= 0 {
+			p.Programs = append(p.Programs, p.Programs[k])
+			continue
+		}
 		var proven program.Proven
 		var err error
 		if stopped := unlessDone(ctx, func(tick func(int)) { proven, err = prove(r.Jobs[i].Graph, j, tick) }); stopped {

@@ -18,6 +18,14 @@ func Speed(r *wire.Record) string {
 	return fmt.Sprintf("%.2f", r.Speed)
 }
 
+// Slowdown is how many times as long an iteration of a job takes as alone, as measured.
+func Slowdown(r *wire.Record) string {
+	if r.Measured == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", r.Measured)
+}
+
 // Sharing is how many jobs there are that share memory.
 func Sharing(jobs []wire.Record) (n int) {
 	for i := range jobs {

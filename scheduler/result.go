@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"time"
 
 	"tensile/cost"
@@ -45,6 +46,14 @@ type Scheduled struct {
 
 	Share   Share
 	Out, In cost.Link // the share of the request's links: what the plan assumes, and its predicted times with it
+}
+
+// SameProgram reports whether the plans of two jobs become the same program: they are of one graph, and run and move
+// the same at the same places.
+func (s *Scheduled) SameProgram(o *Scheduled) bool {
+	p, q := s.Plan, o.Plan
+	return s.Layout == o.Layout && p.Graph == q.Graph && slices.Equal(p.Steps, q.Steps) &&
+		slices.Equal(p.Moves, q.Moves) && slices.Equal(p.Entry, q.Entry)
 }
 
 // Latencies of a job's plan: its first plans assume predicted ones, later plans measured ones.

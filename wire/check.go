@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -337,7 +338,7 @@ func (l Layout) check() error {
 func (r Request) check() error {
 	c := new(checker)
 	among(c, "verb", r.Verb, Submit, Stop, Jobs, Park, Resume, SetBudget, SetWeight, Forget, TraceJob, Explain,
-		SetGraph, Drain)
+		SetGraph, Drain, SetShare)
 	switch r.Verb {
 	case Submit:
 		if len(r.Specs) == 0 {
@@ -362,6 +363,10 @@ func (r Request) check() error {
 		c.name("executor", r.Executor)
 	case Drain:
 		c.name("device", r.Device)
+	case SetShare:
+		c.name("tenant", r.Tenant)
+		atLeast(c, "share", r.Share, 0)
+		atMost(c, "share", int64(r.Share), MaxShare)
 	case TraceJob:
 		c.name("job", r.Job)
 		atLeast(c, "iterations", r.Iterations, 1)
@@ -389,6 +394,16 @@ func (a Answer) check() error {
 	}
 	for i := range a.Devices {
 		a.Devices[i].check(c)
+	}
+	for _, t := range a.Tenants {
+		c.short("tenant", t.Name)
+		atLeast(c, "share", t.Share, 1)
+		atLeast(c, "running jobs", t.Running, 0)
+		atLeast(c, "waiting jobs", t.Waiting, 0)
+		atLeast(c, "served_ns", t.Served, 0)
+		if !(t.Speed >= 0) { // NaN too
+			c.fail("speed is %v, and cannot be negative", t.Speed)
+		}
 	}
 	c.text("trouble", a.Trouble)
 	c.short("credentials", a.Credentials)
@@ -453,6 +468,9 @@ func (c *checker) record(r *Record) {
 	if !(r.Slowdown >= 0) {
 		c.fail("slowdown is %v, and cannot be negative", r.Slowdown)
 	}
+	if !(r.Measured >= 0) {
+		c.fail("measured_slowdown is %v, and cannot be negative", r.Measured)
+	}
 	c.rates(r.Link)
 	c.short("device that it is on", r.On)
 	c.short("latencies", r.Latencies)
@@ -466,6 +484,16 @@ func (s Settings) check() error {
 	c := new(checker)
 	c.short("device", s.Device)
 	atLeast(c, "budget_bytes", s.Budget, 0)
+	return c.err
+}
+
+func (t Tenants) check() error {
+	c := new(checker)
+	for _, name := range slices.Sorted(maps.Keys(t.Shares)) {
+		c.name("tenant", name)
+		atLeast(c, "share", t.Shares[name], 1)
+		atMost(c, "share", int64(t.Shares[name]), MaxShare)
+	}
 	return c.err
 }
 

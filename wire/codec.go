@@ -35,6 +35,7 @@ var readers = map[string]func(json.RawMessage) (Message, error){
 	Recorded{}.kind():   read[Recorded],
 	Learnt{}.kind():     read[Learnt],
 	Settings{}.kind():   read[Settings],
+	Tenants{}.kind():    read[Tenants],
 	Leadership{}.kind(): read[Leadership],
 	Device{}.kind():     read[Device],
 }
@@ -132,4 +133,5 @@ func (Record) kind() string     { return "record" }
 func (Recorded) kind() string   { return "recorded" }
 func (Learnt) kind() string     { return "learnt" }
 func (Settings) kind() string   { return "settings" }
+func (Tenants) kind() string    { return "tenants" }
 func (Leadership) kind() string { return "leadership" }

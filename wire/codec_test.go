@@ -146,7 +146,8 @@ func TestDecodeErrors(t *testing.T) {
 		{`{"version":2,"kind":"orders","body":{}}`, "version 2, this tensile knows version 1: run"},
 		{`{"version":1.5,"kind":"orders","body":{}}`, "no message of tensile"},
 		{`{"version":1,"kind":"greeting","body":{}}`, `no kind "greeting" of messages (there are answer, device, ` +
-			`layout, leadership, learnt, orders, record, recorded, report, request, result, settings, status)`},
+			`layout, leadership, learnt, orders, record, recorded, report, request, result, settings, status, ` +
+			`tenants)`},
 		{`{"version":1,"kind":"` + strings.Repeat("x", 500) + `","body":{}}`, `"xxxx`},
 		{`{"version":1,"kind":"orders"}`, "decode orders: it has no body"},
 		{`{"version":1,"kind":"orders","body":null}`, "it has no body"},

@@ -11,7 +11,7 @@ import (
 )
 
 // Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Recorded, Learnt, Settings,
-// Leadership and Device.
+// Tenants, Leadership and Device.
 type Message interface {
 	kind() string
 	check() error
@@ -298,6 +298,7 @@ const (
 	Explain   Verb = "explain"  // Job; Storage, or Priority for one plan more
 	SetGraph  Verb = "graph"    // Job, a script's: to Graph, with Held and Least; graph and Recorded are in the store
 	Drain     Verb = "drain"    // Device, by its name: it takes no jobs, and those that it has leave; or Undo of that
+	SetShare  Verb = "share"    // Tenant, Share
 )
 
 // Request is what a command line asks of a controller.
@@ -314,6 +315,8 @@ type Request struct {
 	Budget     graph.Bytes `json:"budget_bytes,omitzero"`
 	Device     string      `json:"device,omitzero"` // for a Budget: of whose memory; "": the controller's
 	Undo       bool        `json:"undo,omitzero"`
+	Tenant     string      `json:"tenant,omitzero"`
+	Share      int         `json:"share,omitzero"` // 0: that of a tenant who was given none
 
 	Graph graph.Digest `json:"graph,omitzero"`
 	Held  graph.Bytes  `json:"held_bytes,omitzero"`
@@ -342,6 +345,7 @@ type Answer struct {
 	Explained *explain.Job     `json:"explained,omitempty"` // for Explain without a storage
 	Storage   *explain.Storage `json:"storage,omitempty"`   // for Explain with one
 	Devices   []DeviceState    `json:"devices,omitempty"`   // for Jobs: the controller's own first, the others by name
+	Tenants   []TenantState    `json:"tenants,omitempty"`   // for Jobs: by name; none where nobody was given a share
 	// for a Submit of a script: with what its executor, which is named in the record, connects
 	Credentials string `json:"credentials,omitzero"`
 }
@@ -408,7 +412,10 @@ type Record struct {
 	Speed float64 `json:"expected_speed,omitzero"`
 	// predicted for its newest plan, beside the others, of an iteration: so many times as long as alone on its device;
 	// 0: nothing is, as on a controller of one device
-	Slowdown  float64     `json:"slowdown,omitzero"`
+	Slowdown float64 `json:"slowdown,omitzero"`
+	// measured: Pace, by what the ops of an iteration take alone and without a plan, as they were measured; 0: no
+	// iteration was reported; in an Answer alone
+	Measured  float64     `json:"measured_slowdown,omitzero"`
 	Host      graph.Bytes `json:"host_bytes,omitzero"`      // what it counts with on the host
 	Arena     graph.Bytes `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
 	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"` // of that layout
@@ -447,6 +454,28 @@ func (r *Record) Epochs() (first, last int64) { return max(r.Applied, r.Cleared+
 type Settings struct {
 	Device string      `json:"device"`       // its identity
 	Budget graph.Bytes `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
+}
+
+// Tenants are the shares that an administrator has given to users. A controller finds them again after a restart.
+type Tenants struct {
+	Shares map[string]int `json:"shares"` // by user: from 1 to MaxShare
+}
+
+// MaxShare is the largest share of a tenant.
+const MaxShare = 1000
+
+// TenantState is how a tenant fares.
+type TenantState struct {
+	Name    string  `json:"name,omitzero"` // "": the administrator
+	Share   int     `json:"share"`
+	Running int     `json:"running"` // jobs
+	Waiting int     `json:"waiting"` // jobs in the queue
+	Speed   float64 `json:"speed"`   // of its jobs together, measured: 1 is one job alone on a device
+	// by how much its jobs have done less than its share, counted in what that takes alone, where that is most; below
+	// 0: by how much more
+	Behind time.Duration `json:"behind_ns,omitzero"`
+	// what its iterations since the controller was started take alone
+	Served time.Duration `json:"served_ns"`
 }
 
 // Learnt is what ops have taken on a device, whatever job they were in. A controller finds it again after a restart.

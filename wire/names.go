@@ -105,6 +105,9 @@ const Administration = "settings"
 // SettingsObject is the name of the [Settings] for a device in that bucket, by the device's identity.
 func SettingsObject(device string) string { return "settings-" + token(device) }
 
+// TenantsObject is the name of the [Tenants] in that bucket.
+const TenantsObject = "tenants"
+
 // token turns a name into one token of a key, which may stand in the name of a NATS bucket too: what is no letter,
 // digit or "-" of ASCII becomes "_" and two hexadecimal digits for each byte.
 func token(name string) string {

@@ -49,7 +49,7 @@ func samples() []Message {
 		Held: []Holding{{Executor: "e0", Life: "4710-1", ID: 6, Incarnation: 1, Bytes: 4096, Host: 8192,
 			On: "lab-cpu"}}, Epoch: 3,
 		Cleared: 1, Granted: 2, Applied: 1,
-		Claim: 8192, Base: 4096, Sharing: Gates, Speed: 0.5, Slowdown: 1.5, On: "lab-cpu", Host: 12288,
+		Claim: 8192, Base: 4096, Sharing: Gates, Speed: 0.5, Slowdown: 1.5, Measured: 1.75, On: "lab-cpu", Host: 12288,
 		Arena: 4096, SlotPeak: 4000, Iteration: 12,
 		PlansMade: 2,
 		Latencies: "updated",
@@ -122,18 +122,22 @@ func samples() []Message {
 		},
 		Request{Verb: Submit, Specs: []Spec{spec}, Job: "lenet.1", Place: OnDisk, Priority: 2, Iterations: 3,
 			Executor: "lab2",
-			Budget:   1 << 30, Device: "cpu", Undo: true, Graph: digest, Held: 512, Least: 1024, Storage: "fc6.w.m"},
+			Budget:   1 << 30, Device: "cpu", Undo: true, Graph: digest, Held: 512, Least: 1024, Storage: "fc6.w.m",
+			Tenant: "ada", Share: 3},
 		Answer{Error: "job lenet.1: there is one of that name", Missing: true, Jobs: []Record{record},
 			Trouble: "the controller's disk is full",
 			Device:  "cpu", Budget: 1 << 30, Link: Rates{Out: 5e9, In: 6e9}, HostMemory: 1 << 31, ByHand: true,
 			Contexts: Contexts{Processes: 3, Each: 1 << 28}, Sharing: Gates, Explained: explained, Storage: life,
 			Devices: []DeviceState{{Device: brought, Own: true, Used: 4096, HostUsed: 8192, Jobs: 2, Executors: 3,
 				Silent: 1}},
+			Tenants: []TenantState{{Name: "ada", Share: 3, Running: 1, Waiting: 2, Speed: 0.75, Behind: 4,
+				Served: 5}},
 			Credentials: "{\"url\":\"nats://lab:4222\"}"},
 		record,
 		brought,
 		Recorded{Latency: []time.Duration{1000, 0}},
 		Settings{Device: "cpu", Budget: 1 << 20},
+		Tenants{Shares: map[string]int{"ada": 3}},
 		Leadership{ID: "K5ZQ", Where: "lab1, process 4711", Term: 2, Beat: 17, Lease: "B7WX"},
 		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),
 			Latency: 2 * time.Millisecond, Reports: 16}}},
@@ -250,7 +254,7 @@ func (r maker) layout() Layout {
 }
 
 func (r maker) message() Message {
-	switch r.IntN(10) {
+	switch r.IntN(11) {
 	case 0:
 		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0,
 			Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
@@ -298,8 +302,9 @@ func (r maker) message() Message {
 			{Verb: Park, Job: r.name(), Place: r.place()}, {Verb: Resume, Job: r.name()},
 			{Verb: SetBudget, Budget: r.bytes(), Device: r.line()}, {Verb: Forget, Executor: r.name()},
 			{Verb: Drain, Device: r.name(), Undo: r.IntN(2) == 0},
+			{Verb: SetShare, Tenant: r.name(), Share: r.IntN(MaxShare + 1)},
 			{Verb: SetWeight, Job: r.name(), Priority: 1 + r.IntN(9)},
-			{Verb: TraceJob, Job: r.name(), Iterations: 1 + r.IntN(9)}}[r.IntN(10)]
+			{Verb: TraceJob, Job: r.name(), Iterations: 1 + r.IntN(9)}}[r.IntN(11)]
 	case 5:
 		a := Answer{Error: r.text(), Trouble: r.line()}
 		for range r.IntN(3) {
@@ -315,6 +320,8 @@ func (r maker) message() Message {
 		return l
 	case 7:
 		return Settings{Device: r.line(), Budget: r.bytes()}
+	case 9:
+		return Tenants{Shares: map[string]int{r.name(): 1 + r.IntN(MaxShare)}}
 	case 8:
 		return Leadership{ID: r.line(), Where: r.line(), Term: 1 + r.number(), Beat: r.number(), Lease: r.line()}
 	default:

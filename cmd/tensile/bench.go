@@ -14,10 +14,12 @@ import (
 	"tensile/autodiff"
 	"tensile/bench"
 	"tensile/cost"
+	"tensile/graph"
 	"tensile/models"
 	"tensile/passes"
 	"tensile/pool"
 	"tensile/scheduler/policies"
+	"tensile/wire"
 )
 
 func benchCommand() *cobra.Command {
@@ -360,15 +362,23 @@ checkpoint in five minutes.`,
 
 func benchControllerCommand() *cobra.Command {
 	o := bench.ControllerOptions{}
+	var replan string
 	c := &cobra.Command{
 		Use:   "controller",
 		Short: "Put a controller under load: executors that idle, jobs that come, reports",
 		Long: `Start a server on disk and a controller in this process, connect executors over
 loopback that do nothing but what the protocol demands, and measure how soon orders arrive, how long
 the plans for one more job take, and what becomes of reports that come in numbers. The result is one
-JSON document.`,
+JSON document.
+
+With --replan nothing of that is done, but plans are made: for all --jobs but one, then for the last that comes,
+then for those that are left when one has gone. They are TENSILE's five networks, equally many of each, of batch
+16 within 24GiB of a simulated a6000. The result is the processor time of each.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if replan != "" {
+				return replans(c, wire.Sharing(replan), o.Jobs)
+			}
 			if o.Executors < o.Jobs+1 || o.Jobs < 1 || o.Reports < 1 || o.For <= 0 {
 				return fmt.Errorf("%s: give at least one job, more executors than jobs, and a positive rate and time",
 					c.CommandPath())
@@ -393,7 +403,26 @@ JSON document.`,
 	c.Flags().IntVar(&o.Reports, "reports", 10_000, "reports a second, of all jobs together")
 	c.Flags().DurationVar(&o.For, "for", 10*time.Second, "how long reports come")
 	c.Flags().StringVar(&o.Model, "model", "lenet", "what each job trains")
+	c.Flags().StringVar(&replan, "replan", "",
+		"measure what plans take when a job comes or goes, of jobs that share memory by gates or do not: gates, none")
 	c.Flags().StringVar(&o.Planning, "planning", "",
 		"a model that takes long to plan for, such as resnet:66,66,66,66: measure what requests take meanwhile")
 	return c
+}
+
+// replans prints what plans take when one of so many jobs comes or goes.
+func replans(c *cobra.Command, sharing wire.Sharing, jobs int) error {
+	switch {
+	case sharing != wire.Gates && sharing != "none":
+		return fmt.Errorf("--replan %q: give gates or none", sharing)
+	case jobs < 2:
+		return fmt.Errorf("--jobs %d: --replan wants 2 or more", jobs)
+	case sharing == "none":
+		sharing = wire.NoSharing
+	}
+	r, err := bench.MeasureReplans(c.Context(), jobs, 16, 24*graph.GiB, sharing)
+	if err != nil {
+		return err
+	}
+	return printJSON(c.OutOrStdout(), r)
 }

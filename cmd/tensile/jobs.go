@@ -30,10 +30,12 @@ func jobsCommand() *cobra.Command {
 device's time, which is virtual on sim, LEFT how long it still takes at that rate, ARENA the device
 memory of the plan with which it trains, AGE the time since it was submitted. OWNER, where jobs have
 several, is the user who submitted a job; - is an administrator. With --wide, SLOT PEAK is the peak
-of the plan in force, PLANS how many have come into force, and CHECKPOINT after how many iterations
-the newest checkpoint was taken. Where jobs share memory, BASE is what a job holds between two
-iterations, GATE how long it waits for the memory of others in an iteration, and SPEED how fast it is
-expected to be, as a share of its speed alone and without a plan.`,
+of the plan in force, PLANS how many have come into force, CHECKPOINT after how many iterations
+the newest checkpoint was taken, and SLOWDOWN how many times as long an iteration takes as its ops do
+alone and without a plan, both measured; where there are tenants that is shown without --wide, too.
+Where jobs share memory, BASE is what a job holds between two iterations, GATE how long it waits for
+the memory of others in an iteration, and SPEED how fast it is expected to be, as a share of its speed
+alone and without a plan.`,
 		Args: noArguments,
 	}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
@@ -144,6 +146,10 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 	if wide {
 		more = "SLOT PEAK\tHOST\tPLANS\tCHECKPOINT\t"
 	}
+	slowdown := wide || len(a.Tenants) > 0
+	if slowdown {
+		more += "SLOWDOWN\t"
+	}
 	shared := wide && report.Sharing(a.Jobs) > 1
 	if shared {
 		more += "BASE\tGATE\tSPEED\t"
@@ -166,6 +172,9 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 			report.LastLoss(r), report.InForce(r), max(1, r.Spec.Priority), report.Age(r, now))
 		if wide {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, report.Checkpointed(r))
+		}
+		if slowdown {
+			fmt.Fprintf(w, "%s\t", report.Slowdown(r))
 		}
 		if shared {
 			fmt.Fprintf(w, "%s\t%v\t%s\t", r.Base, text.Duration(r.Gate), report.Speed(r))

@@ -104,7 +104,7 @@ without a plan.`,
 		benchCommand(), predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(),
 		credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), parkCommand(),
 		resumeCommand(), priorityCommand(), traceCommand(), explainCommand(), topCommand(), budgetCommand(),
-		forgetCommand(), drainCommand(), logsCommand(), pageCommand(), debugCommand(), leaseCommand(), joinCommand(),
-		onnxCommand(), simulateCommand())
+		forgetCommand(), drainCommand(), tenantCommand(), tenantsCommand(), logsCommand(), pageCommand(),
+		debugCommand(), leaseCommand(), joinCommand(), onnxCommand(), simulateCommand())
 	return c
 }

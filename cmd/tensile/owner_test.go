@@ -5,6 +5,7 @@ package main
 import (
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tensile/graph"
@@ -63,7 +64,8 @@ func TestClusterForgedOwner(t *testing.T) {
 		!strings.Contains(err.Error(), "it is not yours") {
 		t.Errorf("a job of another's name: %v", err)
 	}
-	for _, q := range []wire.Request{{Verb: wire.SetBudget, Budget: graph.GiB}, {Verb: wire.Forget, Executor: "x1"}} {
+	for _, q := range []wire.Request{{Verb: wire.SetBudget, Budget: graph.GiB}, {Verb: wire.Forget, Executor: "x1"},
+		{Verb: wire.SetShare, Tenant: "ada", Share: 9}} {
 		_, err := ask(t.Context(), ada, q)
 		if err == nil || !strings.HasPrefix(err.Error(), "ada is no administrator") {
 			t.Errorf("%s by a user: %v", q.Verb, err)
@@ -79,5 +81,49 @@ func TestClusterForgedOwner(t *testing.T) {
 		}
 	}
 	c.tell("stop", "his")
+	c.end()
+}
+
+// An administrator gives users shares, which are there after a restart of the controller; jobs count for the tenant
+// whose connection has submitted them, and their slowdown is measured.
+func TestClusterTenants(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 8*graph.MiB)
+	if said := c.tell("tenants"); said != "nobody has a share: tensile tenant NAME --share N gives one\n" {
+		t.Errorf("without tenants: %q", said)
+	}
+	if said := c.tell("tenant", "ada", "--share", "3"); said != "tenant ada has share 3\n" {
+		t.Errorf("tenant says %q", said)
+	}
+	ada := filepath.Join(c.files, "ada.json")
+	c.tell("credentials", "ada", "--user", "--output", ada)
+	c.tell("submit", "lenet", "--image", "12", "--batch", "8", "--iterations", "1000000", "--credentials", ada)
+	served := func() (list []wire.TenantState) {
+		c.until("her job to have done something", func(map[string]wire.Record) bool {
+			list = nil
+			document(t, []byte(c.tell("tenants", "--json")), &list)
+			return len(list) == 1 && list[0].Served > 0 && list[0].Speed > 0
+		})
+		return list
+	}
+	if list := served(); list[0].Name != "ada" || list[0].Share != 3 || list[0].Running != 1 || list[0].Waiting != 0 {
+		t.Errorf("the tenants are %+v", list)
+	}
+	if r := c.jobs()["lenet"]; r.Measured <= 0 || r.Spec.Owner != "ada" {
+		t.Errorf("the job is %+v", r)
+	}
+	c.signal(syscall.SIGKILL)
+	c.ends(-1, "")
+	c = c.restart()
+	if list := served(); list[0].Share != 3 {
+		t.Errorf("after a restart the tenants are %+v", list)
+	}
+	if out := c.tell("jobs"); !strings.Contains(out, "SLOWDOWN") {
+		t.Errorf("jobs shows no slowdown:\n%s", out)
+	}
+	if said := c.tell("tenant", "ada", "--remove"); said != "tenant ada has no share of its own\n" {
+		t.Errorf("tenant --remove says %q", said)
+	}
+	c.tell("stop", "lenet", "--credentials", ada)
 	c.end()
 }

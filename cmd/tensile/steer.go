@@ -65,6 +65,12 @@ func (s *steering) ask(ctx context.Context, conn wire.Bus, requests []wire.Reque
 			case len(a.Jobs) == 0:
 				fmt.Fprintf(out, "device %s has no jobs, and takes none\n", q.Device)
 			}
+		case wire.SetShare:
+			if q.Share == 0 {
+				fmt.Fprintf(out, "tenant %s has no share of its own\n", q.Tenant)
+			} else {
+				fmt.Fprintf(out, "tenant %s has share %d\n", q.Tenant, q.Share)
+			}
 		case wire.Forget:
 			fmt.Fprintf(out, "executor %s has ended, as you say; its jobs can go on elsewhere\n", q.Executor)
 		}

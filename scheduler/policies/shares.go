@@ -208,6 +208,11 @@ func compile(s *draft.Session, result *scheduler.Result) []*program.Program {
 	programs := make([]*program.Program, len(result.Jobs))
 	for i, j := range result.Jobs {
 		s.Count(8 * len(j.Plan.Steps))
+		same := func(o scheduler.Scheduled) bool { return j.SameProgram(&o) }
+		if k := slices.IndexFunc(result.Jobs[:i], same); k >= 0 {
+			programs[i] = programs[k]
+			continue
+		}
 		programs[i] = program.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{Tick: s.Tick})
 	}
 	return programs
@@ -216,11 +221,20 @@ func compile(s *draft.Session, result *scheduler.Result) []*program.Program {
 // slowdown sums the jobs' predicted iterations over what their ops take, weighed, in parts of ten thousand.
 func slowdown(s *draft.Session, result *scheduler.Result, programs []*program.Program) int64 {
 	var sum int64
+	takes := make([]time.Duration, len(result.Jobs))
 	for i, j := range result.Jobs {
 		s.Count(8 * len(j.Plan.Steps))
-		timing := program.Time(programs[i], program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
+		k := slices.IndexFunc(result.Jobs[:i], func(o scheduler.Scheduled) bool {
+			return j.Out == o.Out && j.In == o.In && j.SameProgram(&o) && slices.Equal(j.Plan.Made, o.Plan.Made)
+		})
+		if k >= 0 {
+			takes[i] = takes[k]
+		} else {
+			d := program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In}
+			takes[i] = program.Time(programs[i], d).Iteration
+		}
 		job := &s.Request.Jobs[i]
-		sum += int64(job.Worth()) * int64(timing.Iteration*10000/max(1, sumOf(job.Latency)))
+		sum += int64(job.Worth()) * int64(takes[i]*10000/max(1, sumOf(job.Latency)))
 	}
 	return sum
 }

@@ -1,0 +1,145 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tensile/controller"
+	"tensile/cost"
+	"tensile/device/sim"
+	"tensile/graph"
+	"tensile/planner"
+	"tensile/report"
+	"tensile/wire"
+	"tensile/workload"
+)
+
+// ReplanReport is how much processor time the plans for all jobs of a device take when one comes and when one goes.
+type ReplanReport struct {
+	Device    string      `json:"device"`
+	Jobs      int         `json:"jobs"`
+	Models    []string    `json:"models"` // of which there are equally many
+	Batch     int         `json:"batch"`
+	Budget    graph.Bytes `json:"budget_bytes"`
+	Sharing   string      `json:"memory_sharing"`
+	First     float64     `json:"all_but_one_cpu_ms"` // plans for all but one, which come together, with their profiles
+	Arrival   float64     `json:"arrival_cpu_ms"`     // plans when the last one comes
+	Changed   int         `json:"changed_by_arrival"` // jobs that get another plan by that
+	Departure float64     `json:"departure_cpu_ms"`   // plans when a job has gone
+}
+
+// crowd is a controller's machine with one executor that has all jobs, whose plans are made in this goroutine.
+type crowd struct {
+	machine *controller.Machine
+	planner controller.Planner
+	now     time.Duration
+	number  int64
+	cpu     time.Duration // of the errands so far
+	changed int           // layouts that these brought
+}
+
+// MeasureReplans plans for jobs of TENSILE's five networks on a simulated device of a budget, equally many of each.
+func MeasureReplans(ctx context.Context, jobs, batch int, budget graph.Bytes, sharing wire.Sharing) (*ReplanReport,
+	error) {
+	facts, err := cost.Device(networkDevice)
+	if err != nil {
+		return nil, err
+	}
+	d := sim.New(facts, sim.Options{})
+	defer d.Close()
+	on := planner.Of(d, planner.Roofline(facts))
+	config := controller.Config{Device: on.Identity, Name: "sim", Align: on.Align, Out: on.Out, In: on.In,
+		Sharing: facts.Sharing(), Budget: budget, MemorySharing: sharing, Page: on.Page, Policy: "tensile", Share: true}
+	c := &crowd{machine: controller.NewMachine(config), now: time.Hour,
+		planner: controller.Planner{Config: config, On: config.Shared(on)}}
+	graphs := make(map[string]*graph.Graph)
+	var list []controller.Submission
+	for i := range jobs {
+		model := paperModels[i%len(paperModels)]
+		if graphs[model] == nil {
+			w, err := workload.Load([]string{model}, workload.Settings{Batch: batch})
+			if err != nil {
+				return nil, err
+			}
+			graphs[model] = w[0].Graph
+		}
+		list = append(list, controller.Submission{Graph: graphs[model], Spec: wire.Spec{Name: fmt.Sprint("job", i),
+			Model: model, Graph: graphs[model].Digest(), Iterations: 1 << 30}})
+	}
+	r := &ReplanReport{Device: on.Identity, Jobs: jobs, Models: paperModels, Batch: batch, Budget: budget,
+		Sharing: string(sharing)}
+	did := func(in controller.Input) (float64, error) {
+		c.cpu, c.changed = 0, 0
+		err := c.step(ctx, in)
+		return report.Milliseconds(c.cpu), err
+	}
+	if r.First, err = did(controller.Input{Submit: list[:jobs-1]}); err != nil {
+		return nil, err
+	}
+	if r.Arrival, err = did(controller.Input{Submit: list[jobs-1:]}); err != nil {
+		return nil, err
+	}
+	r.Changed = c.changed
+	if n := len(c.machine.Records()); n != jobs {
+		return nil, fmt.Errorf("%d of %d jobs were taken", n, jobs)
+	}
+	r.Departure, err = did(controller.Input{Request: &wire.Request{Verb: wire.Stop, Job: "job0"}})
+	return r, err
+}
+
+// step steps the machine, makes the plans that it wants and has the executor do what it is told, until all is done.
+func (c *crowd) step(ctx context.Context, in controller.Input) error {
+	next := []controller.Input{in}
+	for len(next) > 0 {
+		in, next = next[0], next[1:]
+		c.now += time.Second
+		for _, o := range c.machine.Step(c.now, in) {
+			switch {
+			case o.Answer != nil && o.Answer.Error != "":
+				return fmt.Errorf("the controller: %s", o.Answer.Error)
+			case o.Plan != nil:
+				before := processorTime()
+				planned := c.planner.Plan(ctx, o.Plan)
+				c.cpu += processorTime() - before
+				for i := range planned.Jobs {
+					if planned.Jobs[i].Layout != nil {
+						c.changed++
+					}
+				}
+				next = append(next, controller.Input{Planned: planned})
+			case o.Launch != "":
+				next = append(next, controller.Input{Status: c.status(o.Launch, nil)})
+			case o.Orders != nil:
+				next = append(next, controller.Input{Status: c.status(o.Orders.Executor, o.Orders)})
+			}
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// status is what the executor says when it has done what it was told.
+func (c *crowd) status(executor string, o *wire.Orders) *wire.Status {
+	c.number++
+	s := &wire.Status{Executor: executor, Number: c.number, Life: "1", Device: c.planner.On.Identity,
+		Jobs: []wire.JobStatus{}}
+	if o == nil {
+		return s
+	}
+	s.Orders = o.Number
+	for _, a := range o.Jobs {
+		j := wire.JobStatus{Name: a.Spec.Name, ID: a.Spec.ID, Incarnation: a.Incarnation, Epoch: a.Epoch,
+			State: wire.Running}
+		switch {
+		case a.Stop:
+			j.State, j.Result = wire.Stopped, &wire.Result{}
+		case a.Epoch == 0:
+			j.State = wire.Waiting
+		}
+		s.Jobs = append(s.Jobs, j)
+	}
+	return s
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"tensile/internal/bus"
+	"tensile/internal/text"
+	"tensile/wire"
+)
+
+func tenantCommand() *cobra.Command {
+	var share int
+	var remove bool
+	c := steer(&cobra.Command{
+		Use:   "tenant NAME",
+		Short: "Give a user a share of the devices",
+		Long: `Give the user NAME, whose credentials tensile credentials NAME --user has made, a share of the
+devices. As soon as one user has a share, every user is a tenant: one without has the share 1, and so has
+the administrator. Of a device, the tenants with jobs there get as much as their shares say of what it does; what
+one leaves idle the others use. Jobs of those who got more are parked for those who got less, and go on
+later. It counts after a restart of the controller, too. With --remove NAME has no share of its own any more;
+without any there are no tenants. Only an administrator may.`,
+		Args:    needOne("NAME"),
+		Example: "  tensile tenant ada --share 3\n  tensile tenant ada --remove",
+	}, func(args []string) ([]wire.Request, error) {
+		if err := wire.CheckName(args[0]); err != nil {
+			return nil, err
+		}
+		switch {
+		case remove && share != 0:
+			return nil, errors.New("--remove takes the share: leave --share out")
+		case !remove && (share < 1 || share > wire.MaxShare):
+			return nil, fmt.Errorf("--share %d: give 1 to %d, or --remove", share, wire.MaxShare)
+		}
+		return []wire.Request{{Verb: wire.SetShare, Tenant: args[0], Share: share}}, nil
+	})
+	c.Flags().IntVar(&share, "share", 0, fmt.Sprintf("what the tenant gets against others, 1 to %d", wire.MaxShare))
+	c.Flags().BoolVar(&remove, "remove", false, "take the tenant's share")
+	return c
+}
+
+func tenantsCommand() *cobra.Command {
+	var asJSON bool
+	var client clientFlags
+	c := &cobra.Command{
+		Use:   "tenants",
+		Short: "List the tenants of a controller with their shares and what they get",
+		Long: `List the tenants of a controller: those with a share, and those with jobs that are not over.
+SPEED is that of a tenant's jobs together, measured: 1 is one job alone on a device. BEHIND is by how
+much they have done less than their share, in time that their iterations take alone, on the device
+where that is most, below 0 by how much more; SERVED is what all their iterations since the controller
+was started take alone.`,
+		Args: noArguments,
+	}
+	c.RunE = client.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+		a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
+		switch {
+		case err != nil:
+			return err
+		case asJSON && a.Tenants == nil:
+			return printJSON(out, []wire.TenantState{})
+		case asJSON:
+			return printJSON(out, a.Tenants)
+		}
+		return writeTenants(out, a.Tenants)
+	})
+	client.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
+	return c
+}
+
+// writeTenants prints a line for each tenant.
+func writeTenants(out io.Writer, tenants []wire.TenantState) error {
+	if len(tenants) == 0 {
+		_, err := fmt.Fprintln(out, "nobody has a share: tensile tenant NAME --share N gives one")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TENANT\tSHARE\tRUNNING\tWAITING\tSPEED\tBEHIND\tSERVED")
+	for _, t := range tenants {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.2f\t%s\t%s\n", cmp.Or(t.Name, "-"), t.Share, t.Running, t.Waiting, t.Speed,
+			text.Duration(t.Behind), text.Duration(t.Served))
+	}
+	return w.Flush()
+}

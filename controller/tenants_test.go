@@ -1,0 +1,233 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"tensile/graph"
+	"tensile/internal/randgraph"
+	"tensile/planner"
+	"tensile/wire"
+)
+
+// shop is a world with a device in virtual time: jobs that train there share it evenly, but for what each of them does
+// beside (an op's launch), and what tenants get of it is counted.
+type shop struct {
+	*world
+	rng    *rand.Rand
+	busy   float64 // the part of each iteration in which a job uses the device
+	graphs []*graph.Graph
+	alone  map[graph.Digest]time.Duration
+	part   map[int64]time.Duration  // of its iteration that a job has behind it, by ID
+	since  map[int64]time.Duration  // when that began
+	got    map[string]time.Duration // by tenant: what complete iterations take alone
+	jobs   int
+}
+
+const (
+	shopTurn = 10 * time.Second
+	shopStep = 500 * time.Millisecond
+)
+
+// newShop is one in which so many jobs fit without swapping; fit 0: all.
+func newShop(t *testing.T, seed uint64, fit int) *shop {
+	l := &shop{world: newWorld(t, seed, 0), rng: rand.New(rand.NewPCG(seed, 23)), part: map[int64]time.Duration{},
+		since: map[int64]time.Duration{}, got: map[string]time.Duration{}, alone: map[graph.Digest]time.Duration{}}
+	l.busy = 0.6 + 0.4*l.rng.Float64()
+	w := l.world
+	w.calm, w.late = true, false
+	w.profile = func(g *graph.Graph) (planner.Profile, error) { // an iteration takes about a second
+		p, err := profile(g)
+		for op := range p.Latency {
+			p.Latency[op] *= 2000
+		}
+		return p, err
+	}
+	var most graph.Bytes
+	for range 3 {
+		g := randgraph.New(l.rng, randgraph.Options{})
+		p, _ := w.profile(g)
+		for _, took := range p.Latency {
+			l.alone[g.Digest()] += took
+		}
+		var sum graph.Bytes
+		for _, s := range g.Storages {
+			sum += s.Bytes + 64
+		}
+		most = max(most, sum)
+		l.graphs = append(l.graphs, g)
+	}
+	w.config = Config{Device: "model", Align: 64, Out: w.config.Out, In: w.config.In, Policy: "tensile", Share: true,
+		Turn: shopTurn, NoReplan: true, Keep: 5, Budget: most * graph.Bytes(fit)}
+	w.budget, w.machine = w.config.Budget, NewMachine(w.config)
+	w.clock = time.Hour
+	return l
+}
+
+func (l *shop) share(tenant string, share int) {
+	l.step(Input{Request: &wire.Request{Verb: wire.SetShare, Tenant: tenant, Share: share}})
+}
+
+// submit submits a job of a tenant.
+func (l *shop) submit(tenant string, iterations int) {
+	l.jobs++
+	g := l.graphs[l.rng.IntN(len(l.graphs))]
+	l.world.graphs[g.Digest()] = g
+	l.step(Input{By: tenant, Submit: []Submission{{Spec: wire.Spec{Name: fmt.Sprintf("%s%d", tenant, l.jobs),
+		Model: "random", Graph: g.Digest(), Iterations: iterations, Priority: 1 + l.rng.IntN(3),
+		Checkpoint: wire.Interval{Iterations: 5}}, Graph: g}}})
+}
+
+// live are how many jobs of a tenant are not over.
+func (l *shop) live(tenant string) (n int) {
+	for _, r := range l.machine.Records() {
+		if r.Spec.Owner == tenant && !r.State.Over() {
+			n++
+		}
+	}
+	return n
+}
+
+// pass lets a step of time pass.
+func (l *shop) pass() {
+	w := l.world
+	w.clock += shopStep
+	var training []*fakeJob
+	for _, name := range slices.Sorted(maps.Keys(w.executors)) {
+		for _, j := range w.executors[name].jobs {
+			s := &j.status
+			leaves := j.order.Stop || j.order.Park != "" || j.order.Epoch > s.Epoch ||
+				s.Iteration == j.order.Spec.Iterations
+			if s.State == wire.Running && (!leaves || l.part[s.ID] > 0) {
+				training = append(training, j)
+			}
+		}
+	}
+	stretch := max(1, l.busy*float64(len(training))+1-l.busy)
+	for _, j := range training {
+		l.train(j, time.Duration(float64(shopStep)/stretch))
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.executors)) {
+		x := w.executors[name]
+		for _, j := range x.jobs {
+			s := &j.status
+			between := s.State != wire.Running || l.part[s.ID] == 0
+			idle := s.State == wire.Running && !j.order.Stop && j.order.Park == "" && j.order.Epoch == s.Epoch &&
+				s.Iteration < j.order.Spec.Iterations
+			if between && !idle {
+				rest := x.jobs
+				x.jobs = []*fakeJob{j}
+				w.work(x)
+				x.jobs = rest
+			}
+		}
+		w.tell(x)
+	}
+	for len(w.mail) > 0 {
+		next := w.mail[0]
+		w.mail = w.mail[1:]
+		next()
+	}
+	w.step(Input{Tick: &Tick{}})
+}
+
+// train has a job train for so much of its time alone.
+func (l *shop) train(j *fakeJob, does time.Duration) {
+	s := &j.status
+	if l.part[s.ID] == 0 {
+		l.since[s.ID] = l.clock - shopStep
+	}
+	alone := l.alone[j.order.Spec.Graph]
+	if l.part[s.ID] += does; l.part[s.ID] < alone {
+		return
+	}
+	ends := j.order.Stop || j.order.Park != "" || j.order.Epoch > s.Epoch
+	s.Iteration++
+	l.part[s.ID] -= alone
+	if ends || s.Iteration == j.order.Spec.Iterations {
+		l.part[s.ID] = 0
+	}
+	l.got[j.order.Spec.Owner] += alone
+	p, _ := l.profile(l.world.graphs[j.order.Spec.Graph])
+	r := &wire.Report{Executor: l.executorOf(j), Job: s.Name, ID: s.ID, Incarnation: s.Incarnation, Epoch: s.Epoch,
+		Iteration: s.Iteration - 1, Wall: l.clock - l.since[s.ID]}
+	for _, step := range l.layout(s.Name, s.Epoch).Plan.Steps {
+		r.Steps = append(r.Steps, p.Latency[step.Op])
+	}
+	l.since[s.ID] = l.clock
+	l.send(func() { l.step(Input{Report: r}) })
+}
+
+func (l *shop) executorOf(j *fakeJob) string {
+	for name, x := range l.executors {
+		if slices.Contains(x.jobs, j) {
+			return name
+		}
+	}
+	return ""
+}
+
+// A tenant that always wants a device gets at least its share of it over a window of 120 turns, but for what six turns
+// are worth: whoever else comes, with however many jobs, of whatever priority, and however few fit.
+func TestTenantsGetTheirShares(t *testing.T) {
+	const window, forgiven = 120 * shopTurn, 6 * shopTurn
+	parked := 0
+	for seed := range uint64(12) {
+		l := newShop(t, seed, int(seed%4)*2)
+		shares := map[string]int{}
+		for i := range 2 + l.rng.IntN(3) {
+			shares[fmt.Sprint("tenant", i)] = 1 + l.rng.IntN(4)
+		}
+		names := slices.Sorted(maps.Keys(shares))
+		always := names[0] // the others come and go
+		for _, name := range names {
+			l.share(name, shares[name])
+		}
+		keeps := 1 + l.rng.IntN(2) // jobs at a time
+		var due, total time.Duration
+		for end := l.clock + window; l.clock < end; {
+			for l.live(always) < keeps {
+				l.submit(always, 5+l.rng.IntN(200))
+			}
+			for _, name := range names[1:] {
+				if l.rng.IntN(100) == 0 && l.live(name) < 6 {
+					for range 1 + l.rng.IntN(6) {
+						l.submit(name, 1+l.rng.IntN(100))
+					}
+				}
+			}
+			sum := 0
+			for _, name := range names {
+				if l.live(name) > 0 {
+					sum += shares[name]
+				}
+			}
+			l.pass()
+			due += shopStep * time.Duration(shares[always]) / time.Duration(sum)
+		}
+		for _, got := range l.got {
+			total += got
+		}
+		due = time.Duration(float64(due) * min(1, float64(total)/float64(window)))
+		for _, e := range l.events {
+			if e.Kind == Preempted {
+				parked++
+			}
+		}
+		t.Logf("seed %d: %d fit, shares %v, busy %.2f: %s with %d jobs at a time got %v, is due %v; all got %v of %v",
+			seed, seed%4*2, shares, l.busy, always, keeps, l.got[always], due, total, window)
+		if l.got[always] < due-forgiven {
+			t.Errorf("seed %d: %s got %v, and is due %v", seed, always, l.got[always], due)
+		}
+		if total < window*8/10 {
+			t.Errorf("seed %d: the device did %v of %v", seed, total, window)
+		}
+	}
+	if parked < 20 {
+		t.Errorf("%d jobs were parked", parked)
+	}
+}
