@@ -139,7 +139,7 @@ func (l *lab) best(j *job) (best *domain) {
 // and budgets, of jobs that share memory and of some that do not; and few are asked.
 func TestFewAreAsked(t *testing.T) {
 	asked, all, placed := 0, 0, 0
-	for seed := range uint64(12) {
+	for seed := range uint64(6) {
 		l := newLab(t, seed)
 		for i := range 12 {
 			j, best := l.arrive(fmt.Sprint("job", i))
@@ -159,7 +159,7 @@ func TestFewAreAsked(t *testing.T) {
 		asked += l.asked
 	}
 	t.Logf("%d jobs were placed by %d of %d answers", placed, asked, all)
-	if placed < 30 || 3*asked > 2*all {
+	if placed < 20 || 3*asked > 2*all {
 		t.Errorf("%d jobs were placed by %d of %d answers", placed, asked, all)
 	}
 }
