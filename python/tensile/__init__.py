@@ -24,8 +24,9 @@ _recording = None  # makes the planner, under python -m tensile.record
 def join(model, optimizer):
     """Makes the rest of the script's training a planned job; call it once, after the model is on its device."""
     if _session is not None:
-        say("joined already: the steps of the optimizer that joined first end iterations; join once, with the model "
-            "that takes most memory")
+        if _recording is None or optimizer is not _session.optimizer:  # which is recorded since it was made
+            say("joined already: the steps of the optimizer that joined first end iterations; join once, with the model "
+                "that takes most memory")
         return
     if _left:
         say("a script that has left does not join again: it trains without a plan")
