@@ -90,7 +90,7 @@ func (m *Machine) died(name, life, why string) {
 func (m *Machine) release(name string, ended func(life string) bool, why string) bool {
 	var of *domain
 	for _, j := range m.jobs {
-		j.record.Held = slices.DeleteFunc(j.record.Held, func(h wire.Holding) bool {
+		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool { // records said have it
 			if h.Executor != name || !ended(h.Life) {
 				return false
 			}
@@ -123,7 +123,7 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 	any := false
 	for _, j := range m.jobs {
 		n := len(j.record.Held)
-		j.record.Held = slices.DeleteFunc(j.record.Held, func(h wire.Holding) bool {
+		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool { // as above
 			named := func(a wire.Assignment) bool { return a.Spec.ID == h.ID && a.Incarnation == h.Incarnation }
 			has := func(js wire.JobStatus) bool {
 				old := js.ID == 0 && js.Name == j.record.Spec.Name // it is to go, and another of its name follows
