@@ -100,7 +100,7 @@ func (w *work) plans(r scheduler.Request) (*making, error) {
 	sorted := r
 	sorted.Jobs = nil
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %v %v %v %v %v %v %v %s %d %d %d %v %v %v %+v", w.On.Identity, w.On.Align, w.On.Out, w.On.In,
+	fmt.Fprintf(h, "%s %d %v %v %v %v %v %d %s %d %d %d %v %v %v %+v", w.On.Identity, w.On.Align, w.On.Out, w.On.In,
 		w.On.Sharing, w.On.Gates, w.On.Turns, w.On.Page, r.Policy, r.Budget, r.HostBudget, len(r.Jobs), r.Together,
 		r.Reports, r.Explain, r.Options)
 	for _, i := range order {

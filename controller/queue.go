@@ -16,11 +16,15 @@ import (
 func (d *domain) waiting() []*job {
 	waiting := slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool {
 		return j.record.State != wire.Queued || j.stuck || j.ready > d.m.now || d.m.away(j) ||
-			j.lacking > 0 && d.vacant(j, nil) == "" ||
-			(d.brought != nil || len(d.m.domains) > 1) && j.free() && !d.takes(j)
+			j.lacking > 0 && d.vacant(j, nil) == "" || !d.takesFree(j)
 	})
 	d.m.inOrder(waiting)
 	return d.unheld(waiting)
+}
+
+// takesFree reports whether the device takes a job, where it has a choice of devices.
+func (d *domain) takesFree(j *job) bool {
+	return d.brought == nil && len(d.m.domains) == 1 || !j.free() || d.takes(j)
 }
 
 // unstick has the jobs looked at again that wait for a larger budget, or for what executors out of reach may have.

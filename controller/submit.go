@@ -118,6 +118,7 @@ func (m *Machine) take(b *batch) {
 func (m *Machine) refuse(b *batch, why string) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(j *job) bool { return j.batch == b })
 	for _, j := range b.jobs {
+		j.batch, j.record.State = nil, wire.Broken // what was asked for them lets go of them
 		m.dropGraph(j.record.Spec.Graph)
 	}
 	m.reply(b.from, fmt.Errorf("%s%s", why, b.none))

@@ -103,7 +103,7 @@ func (m *Machine) hear(j *job, r *wire.Report, l *layout) {
 	}
 	*p = progress{true, r.Incarnation, r.Iteration, r.Steps, l, r.Touched}
 	m.reports, m.missing = m.reports+1, m.missing+lost
-	served := time.Duration(1+lost) * j.alone()
+	served := time.Duration(min(float64(1+lost)*float64(j.alone()), float64(mostServed)))
 	if m.tenanted() {
 		j.domain.ledger.of(j.tenant()).served += served
 	}
@@ -117,6 +117,9 @@ func (m *Machine) hear(j *job, r *wire.Report, l *layout) {
 		}
 	})
 }
+
+// mostServed is the most that one report counts as served: an iteration's number is its executor's own word.
+const mostServed = time.Hour
 
 // traffic is what a plan copies in an iteration, and what it has swapped out.
 type traffic struct {

@@ -126,10 +126,13 @@ func (d *domain) wants(j *job) bool {
 	case wire.Parking:
 		return j.record.Preempted
 	case wire.Queued:
-		return !j.stuck && j.ready <= d.m.now && j.lacking == 0 && !d.m.away(j)
+		return !j.stuck && j.ready <= d.m.now && j.lacking == 0 && !d.m.away(j) && d.takesFree(j)
 	}
 	return false
 }
+
+// atRest is the rate of service below which a device does nothing.
+const atRest = 0.2
 
 // reckon works out, at a tick, what tenants are due and were served since the last one.
 func (d *domain) reckon() {
@@ -147,6 +150,7 @@ func (d *domain) reckon() {
 			l.of(t)
 		}
 	}
+	only := d.creditUnknown(passed)
 	var served time.Duration
 	for _, a := range l.accounts {
 		served += a.served
@@ -159,11 +163,36 @@ func (d *domain) reckon() {
 			delete(l.accounts, t)
 			continue
 		}
+		if only != nil && t == *only && l.rate < atRest {
+			a.served = max(a.served, passed) // it has the device for itself and does nothing there
+		}
 		part := time.Duration(due * float64(d.m.share(t)) / float64(shares))
 		a.debt = min(max(a.debt+part-a.served, -turn), maxDebt*turn)
 		a.served = 0
 		a.owed = len(wants) > 1 && a.debt > 0 && (a.owed || a.debt > turn)
 	}
+}
+
+// creditUnknown counts its part of the time that passed to each job that trains and of which it is not known what its
+// ops take: a script that follows no plan. It returns the tenant whose jobs alone are active; nil: there is no such.
+func (d *domain) creditUnknown(passed time.Duration) (only *string) {
+	training, several := time.Duration(0), false
+	for _, j := range d.active() {
+		t := j.tenant()
+		several = several || only != nil && *only != t
+		if only = &t; j.record.State == wire.Training {
+			training++
+		}
+	}
+	for _, j := range d.active() {
+		if j.record.State == wire.Training && j.alone() == 0 {
+			d.ledger.of(j.tenant()).served += passed / training
+		}
+	}
+	if several {
+		return nil
+	}
+	return only
 }
 
 // reckon works out the accounts of all devices, and says which jobs wait for what others are owed.
@@ -226,7 +255,8 @@ func (d *domain) holds(j *job) (owed string, held bool) {
 	for _, t := range slices.Sorted(maps.Keys(d.ledger.accounts)) {
 		if t != j.tenant() {
 			others = true
-			back := j.record.Preempted && d.ledger.accounts[t].debt > 0 && (own == nil || !own.owed)
+			debt := d.ledger.accounts[t].debt
+			back := j.record.Preempted && debt > 0 && (own == nil || !own.owed && debt > own.debt)
 			if back || d.before(t, j.tenant()) {
 				return t, true
 			}

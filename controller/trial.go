@@ -151,8 +151,15 @@ func (d *domain) scene(j *job) *scene {
 		waits: len(d.waitingBeside(j)) > 0}
 	var needs []graph.Bytes
 	starts := d.starts(jobs)
+	var weights map[*job]int
+	if d.m.tenanted() {
+		weights = d.m.weights(jobs)
+	}
 	for i, o := range jobs {
 		c := d.candidate(o)
+		if w := weights[o]; w > 0 {
+			c.Spec.Priority = w
+		}
 		if c.Profile == nil {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -131,9 +132,18 @@ func foldCast(c *call, in []*constant) (*constant, error) {
 	return k, nil
 }
 
-func foldShape(_ *call, in []*constant) (*constant, error) {
+func foldShape(c *call, in []*constant) (*constant, error) {
+	s := in[0].shape
+	n := int64(len(s))
+	at := func(d int64) int64 {
+		if d < 0 {
+			d += n
+		}
+		return max(0, min(n, d))
+	}
+	from, to := at(c.int("start", 0)), at(c.int("end", n))
 	var v []int64
-	for _, d := range in[0].shape {
+	for _, d := range s[from:max(from, to)] {
 		v = append(v, int64(d))
 	}
 	return wholes(v...), nil
@@ -143,7 +153,28 @@ func foldSize(_ *call, in []*constant) (*constant, error) {
 	return &constant{whole: true, ints: []int64{int64(in[0].elements())}}, nil
 }
 
-func foldProduct(_ *call, in []*constant) (*constant, error) {
+// foldProduct multiplies all elements of a constant of whole numbers.
+func foldProduct(c *call, in []*constant) (*constant, error) {
+	rank := len(in[0].shape)
+	axes, given, err := c.axes(1)
+	if err != nil {
+		return nil, err
+	}
+	covered := make(map[int]bool)
+	for _, a := range axes {
+		d, err := place(a, rank)
+		if err != nil {
+			return nil, err
+		}
+		covered[d] = true
+	}
+	if given && len(axes) > 0 && len(covered) < rank || !in[0].whole {
+		return nil, errors.New("products over all dimensions, of whole numbers, are supported")
+	}
+	var shape graph.Shape
+	if c.int("keepdims", 1) != 0 {
+		shape = slices.Repeat(graph.Shape{1}, rank)
+	}
 	values, err := in[0].allInts()
 	if err != nil {
 		return nil, err
@@ -152,7 +183,7 @@ func foldProduct(_ *call, in []*constant) (*constant, error) {
 	for _, v := range values {
 		n *= v
 	}
-	return &constant{whole: true, ints: []int64{n}}, nil
+	return &constant{whole: true, shape: shape, ints: []int64{n}}, nil
 }
 
 func foldGather(c *call, in []*constant) (*constant, error) {

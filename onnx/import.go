@@ -15,9 +15,10 @@ type Options struct {
 	Batch int
 	// Sequence is the extent of other dimensions that have a symbol. 0: they are an error.
 	Sequence int
-	// Train imports for training: batch normalisations use the statistics of the batch, and a softmax that makes the
-	// output is left to the loss.
+	// Train imports for training: batch normalisations use the statistics of the batch.
 	Train bool
+	// Logits leaves a softmax over classes that makes the first output to the loss.
+	Logits bool
 	// Known are the contents of inputs that are known before the graph runs; inputs of whole numbers must be, unless
 	// they index a table.
 	Known map[string]*Tensor

@@ -28,7 +28,8 @@ func Job(m *Model, name string, t Training) (*graph.Graph, map[string][]float32,
 
 // train makes the training graph of a model's nodes in an order in which they can be executed.
 func train(m *Model, name string, nodes []*Node, t Training) (*graph.Graph, *Network, error) {
-	net, err := importNodes(m, name, nodes, Options{Batch: t.Batch, Sequence: t.Sequence, Train: true})
+	net, err := importNodes(m, name, nodes, Options{Batch: t.Batch, Sequence: t.Sequence, Train: true,
+		Logits: t.Loss != "mse"})
 	if err != nil {
 		return nil, nil, err
 	}

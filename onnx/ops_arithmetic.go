@@ -364,7 +364,7 @@ func (c *call) reduce() error {
 		y, shape = c.sum(c.size(x), s, over)
 	case "ReduceL2":
 		y, shape = c.sum(c.product(x, x), s, over)
-		y = c.power(y, 0.5)
+		y = c.affine(c.power(c.affine(y, 1, 0x1p-126), 0.5), 1, -0x1p-63) // where all are 0 the slope is finite
 	case "ReduceMax":
 		y, shape = c.reduced(x, s, over, c.maximum)
 	case "ReduceMin":

@@ -133,7 +133,7 @@ func (c *call) softmax() error {
 		return err
 	}
 	last := s[axis:].Elements() == s[axis]
-	if c.options.Train && c.node.Outputs[0] == c.model.Graph.Outputs[0].Name && last {
+	if c.options.Logits && c.node.Outputs[0] == c.model.Graph.Outputs[0].Name && c.classes(s, axis) {
 		c.give(0, x, s) // the loss takes logits
 		return nil
 	}
@@ -164,6 +164,20 @@ func (c *call) softmax() error {
 	}
 	c.give(0, c.as(y, s...), s)
 	return nil
+}
+
+// classes reports whether a softmax from an axis of a shape is over what the loss takes for classes ([Network.loss]).
+func (c *call) classes(s graph.Shape, axis int) bool {
+	one := c.model.Version() >= 13 // the axis alone, and not all from there on
+	switch {
+	case len(s) == 4 && s[2]*s[3] > 1:
+		return one && axis == 1
+	case len(s) == 4:
+		return axis == 1
+	case one:
+		return axis == len(s)-1
+	}
+	return s[axis:].Elements() == s[len(s)-1]
 }
 
 // crossEntropy is the loss of a network that has its own, [N,C,...] and [N,...].
@@ -287,6 +301,11 @@ func (c *call) einsum() error {
 	if len(from) != len(c.node.Inputs) || len(from) > 2 || !found {
 		return fmt.Errorf("equation %.80q: one or two operands, and what they make, are supported",
 			c.text("equation", ""))
+	}
+	if strings.ContainsFunc(strings.Join(from, "")+to, func(r rune) bool {
+		return r != '.' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		return fmt.Errorf("equation %.80q: letters a to z and A to Z are supported", c.text("equation", ""))
 	}
 	extents := make(map[rune]int)
 	var operands []graph.TensorID

@@ -150,7 +150,7 @@ func (c *call) scalings(s graph.Shape) ([]scaling, error) {
 			r.scale = to / float64(r.from)
 		} else {
 			r.scale = scales[i]
-			to = math.Floor(float64(r.from) * r.scale)
+			to = math.Floor(float64(float32(r.from) * float32(r.scale))) // scales are float32
 		}
 		if !(to >= 1 && to <= maxElements) {
 			return nil, fmt.Errorf("it scales %d elements to %v", r.from, to)
@@ -176,10 +176,13 @@ func repeats(weights [][]tap, n int) bool {
 	return true
 }
 
+// maxScaled bounds an extent to which is scaled.
+const maxScaled = 1 << 16
+
 // interpolation is what each element of a scaled dimension is made of.
 func (c *call) interpolation(r scaling) ([][]tap, error) {
-	if r.to > maxFolded {
-		return nil, fmt.Errorf("it scales to %d elements, of which there may be %d", r.to, maxFolded)
+	if r.to > maxScaled {
+		return nil, fmt.Errorf("it scales to %d elements, of which there may be %d", r.to, maxScaled)
 	}
 	inside := func(i float64) int { return int(max(0, min(float64(r.from-1), i))) }
 	var of func(x float64) []tap

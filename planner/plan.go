@@ -45,7 +45,7 @@ func (p *Planned) prove(ctx context.Context, r *scheduler.Request) error {
 	for i, j := range p.Jobs {
 		same := func(o scheduler.Scheduled) bool { return j.SameProgram(&o) }
 		if k := slices.IndexFunc(p.Jobs[:i], same); k >= 0 {
-			p.Programs = append(p.Programs, p.Programs[k])
+			p.Programs = append(p.Programs, p.Programs[k].As(j.Plan.Job, j.Plan.Epoch))
 			continue
 		}
 		var proven program.Proven

@@ -49,11 +49,11 @@ type Scheduled struct {
 }
 
 // SameProgram reports whether the plans of two jobs become the same program: they are of one graph, and run and move
-// the same at the same places.
+// the same at the same places, in the same times.
 func (s *Scheduled) SameProgram(o *Scheduled) bool {
 	p, q := s.Plan, o.Plan
 	return s.Layout == o.Layout && p.Graph == q.Graph && slices.Equal(p.Steps, q.Steps) &&
-		slices.Equal(p.Moves, q.Moves) && slices.Equal(p.Entry, q.Entry)
+		slices.Equal(p.Moves, q.Moves) && slices.Equal(p.Entry, q.Entry) && slices.Equal(p.Made, q.Made)
 }
 
 // Latencies of a job's plan: its first plans assume predicted ones, later plans measured ones.

@@ -266,6 +266,7 @@ func (s Status) check() error {
 			atLeast(c, "free_bytes", *j.Free, 0)
 		}
 		atLeast(c, "iteration", j.Iteration, 0)
+		atMost(c, "iteration", int64(j.Iteration), maxNumber)
 		if len(j.Error) > maxText {
 			c.fail("error has %d bytes, and %d at most", len(j.Error), maxText)
 		}
@@ -283,6 +284,7 @@ func (r Report) check() error {
 	atLeast(c, "epoch", r.Epoch, 0)
 	atLeast(c, "incarnation", r.Incarnation, 0)
 	atLeast(c, "iteration", r.Iteration, 0)
+	atMost(c, "iteration", int64(r.Iteration), maxNumber)
 	for _, s := range r.Steps {
 		atLeast(c, "steps_ns", s, 0)
 		atMost(c, "steps_ns", s, maxNumber)

@@ -364,13 +364,16 @@ class Session(TorchDispatchMode):
             for p in trained.values():
                 kept = self.optimizer.state.get(p, {}).values()
                 for t in (p, p.grad, *(v for v in kept if isinstance(v, torch.Tensor))):
-                    if t is None or t.device.type != self.device:
+                    if t is None or t.layout != torch.strided or t.device.type != self.device:
                         continue
                     s = storage_of(t)
                     if identity(t) in away or not s.nbytes() or not resizable(s):
                         continue
                     away[identity(t)] = s, on_host(s.nbytes()).copy_(view(s))
                     s.resize_(0)
+        except BaseException:
+            self.wake(away)
+            raise
         finally:
             self.off = before
         return away

@@ -225,7 +225,7 @@ func slowdown(s *draft.Session, result *scheduler.Result, programs []*program.Pr
 	for i, j := range result.Jobs {
 		s.Count(8 * len(j.Plan.Steps))
 		k := slices.IndexFunc(result.Jobs[:i], func(o scheduler.Scheduled) bool {
-			return j.Out == o.Out && j.In == o.In && j.SameProgram(&o) && slices.Equal(j.Plan.Made, o.Plan.Made)
+			return j.Out == o.Out && j.In == o.In && j.SameProgram(&o)
 		})
 		if k >= 0 {
 			takes[i] = takes[k]
