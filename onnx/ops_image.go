@@ -400,14 +400,14 @@ func (c *call) avgPool() error {
 	for i := range scale {
 		count := 1
 		for d, at := range [2]int{i / w.out[1], i % w.out[1]} {
-			n := 0
-			for k := range w.kernel[d] {
-				p := at*w.stride[d] + k*w.dilation[d] - w.begin[d]
-				if p >= 0 && p < s[2+d] || all && p >= -w.begin[d] && p < s[2+d]+w.end[d] {
-					n++
-				}
+			low, high := 0, s[2+d] // that count
+			if all {
+				low, high = min(0, -w.begin[d]), max(high, high+w.end[d])
 			}
-			count *= n
+			first, dilation := at*w.stride[d]-w.begin[d], w.dilation[d]
+			from := max(0, (max(0, low-first)+dilation-1)/dilation)
+			to := min(w.kernel[d], (max(0, high-first)+dilation-1)/dilation)
+			count *= max(0, to-from)
 		}
 		scale[i] = float64(w.kernel[0]*w.kernel[1]) / float64(count)
 	}
