@@ -26,6 +26,7 @@ type shop struct {
 	since  map[int64]time.Duration  // when that began
 	got    map[string]time.Duration // by tenant: what complete iterations take alone
 	jobs   int
+	sleeps string // a tenant whose jobs do nothing
 }
 
 const (
@@ -102,7 +103,7 @@ func (l *shop) pass() {
 			s := &j.status
 			leaves := j.order.Stop || j.order.Park != "" || j.order.Epoch > s.Epoch ||
 				s.Iteration == j.order.Spec.Iterations
-			if s.State == wire.Running && (!leaves || l.part[s.ID] > 0) {
+			if s.State == wire.Running && (!leaves || l.part[s.ID] > 0) && j.order.Spec.Owner != l.sleeps {
 				training = append(training, j)
 			}
 		}
@@ -229,5 +230,29 @@ func TestTenantsGetTheirShares(t *testing.T) {
 	}
 	if parked < 20 {
 		t.Errorf("%d jobs were parked", parked)
+	}
+}
+
+// A tenant whose jobs begin and do nothing, such as a script that sleeps, does not keep the device from the others.
+func TestTenantsThatSleep(t *testing.T) {
+	for seed := range uint64(3) {
+		l := newShop(t, seed, 0)
+		l.sleeps = "ada"
+		for _, tenant := range []string{"ada", "bob"} {
+			l.share(tenant, 1)
+			l.submit(tenant, 1_000_000)
+		}
+		const window = 240 * shopTurn
+		for end := l.clock + window; l.clock < end; {
+			l.pass()
+		}
+		before := l.got["bob"]
+		for end := l.clock + window; l.clock < end; {
+			l.pass()
+		}
+		t.Logf("seed %d: bob got %v of the first %v, and %v later", seed, before, window, l.got["bob"]-before)
+		if l.got["bob"]-before < window/3 {
+			t.Errorf("seed %d: bob got %v in %v", seed, l.got["bob"]-before, window)
+		}
 	}
 }
